@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * librpma_rt: completions to the threads that want them.
+ *
+ * A runtime owns pollers. A poller is one thread (or, in manual mode, one loop
+ * of yours) with one completion channel per device; every connection belongs
+ * to one poller. A work request names a route, a route leads to a queue, and
+ * one thread at a time consumes a queue. Each work request that asks for a
+ * completion gets exactly one, in the queue its route names, whatever happens
+ * to the connection. The model is told in rpma_rt(7), each call in its page.
+ *
+ * Errors: 0 or a negative RPMA_E_* / RPMA_RT_E_*. Errors of posting come back
+ * from the call; the result of the operation comes only in its completion.
+ * Threads: "any" = any thread at any time; "consumer" = the one thread that
+ * consumes the queue; "owner" = whoever holds the handle, one thread at a time.
+ */
+
+#ifndef RPMA_RT_H
+#define RPMA_RT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <librpma.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------- errors --- */
+
+/* the queue, connection, listener or runtime is closed or closing */
+#define RPMA_RT_E_CLOSED (-100100)
+/* the object is from before fork(): a child cannot use it */
+#define RPMA_RT_E_FORKED (-100101)
+
+/* Text of an error of either library. Thread: any. */
+const char *rpma_rt_err_2str(int ret);
+
+/* Why the calling thread's last post answered RPMA_E_AGAIN. */
+enum rpma_rt_again {
+	RPMA_RT_AGAIN_NONE = 0,
+	RPMA_RT_AGAIN_CREDIT = 1,  /* as many in flight as the queue pair holds */
+	RPMA_RT_AGAIN_BACKLOG = 2, /* the destination's consumer is behind */
+	RPMA_RT_AGAIN_LOCK = 3	   /* on a poller thread: another thread posts */
+};
+
+/* Thread: any; answers for the calling thread. */
+enum rpma_rt_again rpma_rt_again_reason(void);
+
+/* -------------------------------------------------------- completions --- */
+
+enum rpma_rt_kind {
+	RPMA_RT_COMPLETION = 0, /* of a work request */
+	RPMA_RT_EVENT = 1,	/* of a connection, see enum rpma_rt_event */
+	RPMA_RT_MESSAGE = 2,	/* from rpma_rt_queue_push() */
+	RPMA_RT_WRITABLE = 3	/* a post refused with RPMA_E_AGAIN may succeed */
+};
+
+enum rpma_rt_event {
+	RPMA_RT_EVENT_REQUEST = 1, /* a peer asks to connect */
+	RPMA_RT_EVENT_READY = 2,   /* resolved: post receives, then connect */
+	RPMA_RT_EVENT_ESTABLISHED = 3,
+	RPMA_RT_EVENT_CLOSED = 4, /* the connection's last item in its queue */
+	RPMA_RT_EVENT_ROUTE_CLOSED = 5 /* its last item in another queue */
+};
+
+/* why a connection was closed: status of RPMA_RT_EVENT_CLOSED */
+enum rpma_rt_reason {
+	RPMA_RT_REASON_LOCAL = 0,	 /* rpma_rt_conn_close(), _reject() */
+	RPMA_RT_REASON_DISCONNECTED = 1, /* the peer left */
+	RPMA_RT_REASON_REJECTED = 2,	 /* the peer, or no listener, refused */
+	RPMA_RT_REASON_UNREACHABLE = 3,	 /* no route, no answer */
+	RPMA_RT_REASON_ERROR = 4,	 /* a work request failed */
+	RPMA_RT_REASON_DEVICE = 5,	 /* CQ error, device fatal or removed */
+	RPMA_RT_REASON_FAILED = 6,	 /* a resource or a verb refused */
+	RPMA_RT_REASON_STOPPED = 7	 /* rpma_rt_stop() */
+};
+
+#define RPMA_RT_F_WITH_IMM    (1 << 1) /* imm is valid */
+#define RPMA_RT_F_WITH_INV    (1 << 3) /* imm holds the invalidated rkey */
+#define RPMA_RT_F_SYNTHESIZED (1 << 7) /* not from the device: the outcome is
+					* unknown (status IBV_WC_GENERAL_ERR) */
+
+#define RPMA_RT_OPCODE_UNKNOWN 255
+
+/*
+ * What a consumer receives: 32 bytes, two a cache line.
+ *
+ *              completion            event             message   writable
+ * context      as posted             connection handle as pushed connection
+ * user         the connection's      the connection's  as pushed the conn.'s
+ * byte_len     received / read       -                 as pushed -
+ * imm          imm_data (network     CM status         as pushed -
+ *              order); on error
+ *              the vendor_err
+ * qp_num       of the connection     likewise, or 0    0         likewise
+ * status       enum ibv_wc_status    rpma_rt_reason    0         0
+ * opcode       enum ibv_wc_opcode    rpma_rt_event     0         0 send side,
+ *                                                                1 receive side
+ */
+struct rpma_rt_completion {
+	uint64_t context;
+	void *user;
+	uint32_t byte_len;
+	uint32_t imm;
+	uint32_t qp_num;
+	uint8_t kind;
+	uint8_t status;
+	uint8_t opcode;
+	uint8_t flags;
+};
+
+/* The same as a work completion, for code that has one; thread: any. */
+void rpma_rt_completion_to_wc(const struct rpma_rt_completion *cmpl,
+			      struct ibv_wc *wc);
+
+/* ------------------------------------------------------------ runtime --- */
+
+struct rpma_rt;
+struct rpma_rt_cfg;
+struct rpma_rt_queue;
+struct rpma_rt_queue_cfg;
+struct rpma_rt_listener;
+struct rpma_rt_conn;
+struct rpma_rt_route;
+
+enum rpma_rt_mode {
+	RPMA_RT_MODE_ADAPTIVE = 0, /* spins for the budget, then sleeps */
+	RPMA_RT_MODE_BUSY = 1,	   /* never sleeps: needs a CPU of its own */
+	RPMA_RT_MODE_EVENT = 2,	   /* sleeps as soon as there is nothing */
+	RPMA_RT_MODE_MANUAL = 3	   /* no thread: call rpma_rt_run_once() */
+};
+
+#define RPMA_RT_MAX_POLLERS	   64
+#define RPMA_RT_CPU_ANY		   (-1)
+#define RPMA_RT_DEFAULT_SPIN_US	   50
+#define RPMA_RT_DEFAULT_BACKSTOP_MS 500
+#define RPMA_RT_DEFAULT_CQ_SIZE	   8192
+#define RPMA_RT_DEFAULT_DRAIN_MS   5000
+
+/*
+ * Configuration; read once, by rpma_rt_new(). Thread: owner.
+ *   pollers   1..RPMA_RT_MAX_POLLERS, default 1
+ *   cpus      CPU of each poller, count = pollers; RPMA_RT_CPU_ANY = not
+ *             pinned. Default: the CPUs allowed to the process, in order.
+ *   spin      microseconds without work before a poller sleeps, 0..1000000
+ *   backstop  a sleeping poller looks for itself after so many milliseconds,
+ *             in case the kernel dropped an event; 0 = never, ..60000
+ *   cq_size   entries of a shared CQ (1..), clipped to what the device has
+ *   drain     milliseconds that a dying connection waits for its last
+ *             completions before its queue pair is destroyed, 1..600000
+ */
+int rpma_rt_cfg_new(struct rpma_rt_cfg **cfg_ptr);
+int rpma_rt_cfg_delete(struct rpma_rt_cfg **cfg_ptr);
+int rpma_rt_cfg_set_pollers(struct rpma_rt_cfg *cfg, int count);
+int rpma_rt_cfg_get_pollers(const struct rpma_rt_cfg *cfg, int *count);
+int rpma_rt_cfg_set_cpus(struct rpma_rt_cfg *cfg, const int *cpus, int count);
+int rpma_rt_cfg_set_mode(struct rpma_rt_cfg *cfg, enum rpma_rt_mode mode);
+int rpma_rt_cfg_get_mode(const struct rpma_rt_cfg *cfg,
+			 enum rpma_rt_mode *mode);
+int rpma_rt_cfg_set_spin_us(struct rpma_rt_cfg *cfg, uint32_t spin_us);
+int rpma_rt_cfg_get_spin_us(const struct rpma_rt_cfg *cfg, uint32_t *spin_us);
+int rpma_rt_cfg_set_backstop_ms(struct rpma_rt_cfg *cfg, uint32_t ms);
+int rpma_rt_cfg_get_backstop_ms(const struct rpma_rt_cfg *cfg, uint32_t *ms);
+int rpma_rt_cfg_set_cq_size(struct rpma_rt_cfg *cfg, uint32_t cq_size);
+int rpma_rt_cfg_get_cq_size(const struct rpma_rt_cfg *cfg, uint32_t *cq_size);
+int rpma_rt_cfg_set_drain_ms(struct rpma_rt_cfg *cfg, uint32_t ms);
+int rpma_rt_cfg_get_drain_ms(const struct rpma_rt_cfg *cfg, uint32_t *ms);
+
+/* Starts the pollers, the control thread and the event thread. cfg may be
+ * NULL (defaults). Thread: any. */
+int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr);
+
+/*
+ * Closes every listener and connection, delivers what is outstanding, stops
+ * the threads. Queues stay, can be polled until empty and then answer
+ * RPMA_RT_E_CLOSED. Blocks; RPMA_E_INVAL from a poller thread. In manual mode
+ * the caller runs the pollers, so nobody may be inside rpma_rt_run_once().
+ */
+int rpma_rt_stop(struct rpma_rt *rt);
+
+/* Stops if need be, frees. RPMA_E_AGAIN while queues or connection handles of
+ * it are still held. Thread: owner, not a poller. */
+int rpma_rt_delete(struct rpma_rt **rt_ptr);
+
+/*
+ * Manual mode only (else RPMA_E_NOSUPP): one round of a poller. budget = how
+ * many completions at most, > 0; *done = how many items of any kind were
+ * handled. One thread at a time per poller (else RPMA_E_AGAIN).
+ */
+int rpma_rt_run_once(struct rpma_rt *rt, int poller, int budget, int *done);
+/* Before sleeping on the fd: 0 = armed, sleep; RPMA_E_AGAIN = there is work. */
+int rpma_rt_arm(struct rpma_rt *rt, int poller);
+/* Readable when an armed poller has work. The runtime owns it. */
+int rpma_rt_get_fd(const struct rpma_rt *rt, int poller, int *fd);
+
+/* Counters of a poller since its start; readable at any time, any thread. */
+struct rpma_rt_poller_stats {
+	uint64_t polls;		/* calls of ibv_poll_cq */
+	uint64_t empty_polls;
+	uint64_t completions;	/* work completions taken from CQs */
+	uint64_t delivered;	/* items written to lanes, of every kind */
+	uint64_t batches;	/* lane publications */
+	uint64_t doorbells;	/* consumers woken */
+	uint64_t sleeps;
+	uint64_t events;	/* completion events read */
+	uint64_t acks;		/* calls of ibv_ack_cq_events */
+	uint64_t spilled;	/* items that found their lane full */
+	uint64_t stale;		/* completions of no open route: dropped */
+	uint64_t lost_events_recovered;
+};
+int rpma_rt_get_poller_stats(const struct rpma_rt *rt, int poller,
+			     struct rpma_rt_poller_stats *stats);
+
+/* ------------------------------------------------------------- queues --- */
+
+#define RPMA_RT_DEFAULT_LANE_SIZE     1024
+#define RPMA_RT_DEFAULT_BACKLOG_LIMIT 4096
+#define RPMA_RT_DEFAULT_QUEUE_SPIN_US 20
+
+/*
+ *   lane_size     entries between one poller and this queue, a power of two,
+ *                 64..1048576
+ *   backlog       entries behind a full lane from which posts with a route to
+ *                 this queue answer RPMA_E_AGAIN, 1..1048576
+ *   spin          microseconds rpma_rt_queue_wait() spins before it sleeps,
+ *                 0..1000000
+ */
+int rpma_rt_queue_cfg_new(struct rpma_rt_queue_cfg **cfg_ptr);
+int rpma_rt_queue_cfg_delete(struct rpma_rt_queue_cfg **cfg_ptr);
+int rpma_rt_queue_cfg_set_lane_size(struct rpma_rt_queue_cfg *cfg,
+				    uint32_t size);
+int rpma_rt_queue_cfg_get_lane_size(const struct rpma_rt_queue_cfg *cfg,
+				    uint32_t *size);
+int rpma_rt_queue_cfg_set_backlog_limit(struct rpma_rt_queue_cfg *cfg,
+					uint32_t limit);
+int rpma_rt_queue_cfg_get_backlog_limit(const struct rpma_rt_queue_cfg *cfg,
+					uint32_t *limit);
+int rpma_rt_queue_cfg_set_spin_us(struct rpma_rt_queue_cfg *cfg,
+				  uint32_t spin_us);
+int rpma_rt_queue_cfg_get_spin_us(const struct rpma_rt_queue_cfg *cfg,
+				  uint32_t *spin_us);
+
+/* cfg may be NULL (defaults). Thread: any. */
+int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
+		      struct rpma_rt_queue **queue_ptr);
+/* RPMA_E_AGAIN while a connection or listener still names it. Thread: owner,
+ * nobody else inside a call on it. */
+int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr);
+
+/*
+ * Takes up to max items, never blocks. RPMA_E_NO_COMPLETION: there is none;
+ * RPMA_RT_E_CLOSED: there is none and there will be none. Thread: consumer.
+ */
+int rpma_rt_queue_poll(struct rpma_rt_queue *queue, int max,
+		       struct rpma_rt_completion *cmpl, int *got);
+/* The same, but waits up to timeout_ms (-1 = without end) for the first;
+ * RPMA_E_NO_COMPLETION: the time passed. Thread: consumer, not a poller. */
+int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
+		       struct rpma_rt_completion *cmpl, int *got);
+/*
+ * An eventfd for event loops, level- or edge-triggered: before sleeping on it
+ * poll until RPMA_E_NO_COMPLETION (which also resets it); it becomes readable
+ * when there is something again. The queue owns it; do not read it.
+ * Thread: consumer.
+ */
+int rpma_rt_queue_get_fd(struct rpma_rt_queue *queue, int *fd);
+/* Puts a message of kind RPMA_RT_MESSAGE in; kind, status, opcode, qp_num and
+ * flags are the library's. Unordered to completions. Thread: any. */
+int rpma_rt_queue_push(struct rpma_rt_queue *queue, uint64_t context,
+		       void *user, uint32_t byte_len, uint32_t imm);
+/* No more pushes; a waiter wakes; what is inside can still be taken, and
+ * completions under way still arrive. Thread: any. */
+int rpma_rt_queue_close(struct rpma_rt_queue *queue);
+
+/* -------------------------------------------------------- connections --- */
+
+#define RPMA_RT_POLLER_ANY (-1) /* round robin */
+
+/*
+ * A connection handle begins as a request and stays valid until the last
+ * rpma_rt_conn_put(), also after RPMA_RT_EVENT_CLOSED: it is counted.
+ *
+ *   passive: listen -> EVENT_REQUEST -> [set_queue, set_user, recv...]
+ *            -> connect or reject -> EVENT_ESTABLISHED -> ... -> EVENT_CLOSED
+ *   active:  conn_new -> EVENT_READY -> [recv...] -> connect
+ *            -> EVENT_ESTABLISHED -> ... -> EVENT_CLOSED
+ *
+ * EVENT_CLOSED comes exactly once for every connection and is the last item
+ * of it; every completion owed was delivered before. Whoever received the
+ * handle (from EVENT_REQUEST or rpma_rt_conn_new()) puts it once.
+ */
+
+/*
+ * Listens; requests arrive in queue as RPMA_RT_EVENT_REQUEST, user = the
+ * listener's. cfg: sizes, timers of librpma's connection configuration (NULL =
+ * defaults); CQs, channels and CM channels in it are RPMA_E_INVAL: they are
+ * the runtime's. poller: index or RPMA_RT_POLLER_ANY. Thread: any.
+ */
+int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer,
+		   const char *addr, const char *port, int backlog,
+		   const struct rpma_conn_cfg *cfg, int poller,
+		   struct rpma_rt_queue *queue, void *user,
+		   struct rpma_rt_listener **listener_ptr);
+int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
+			      uint16_t *port);
+/* No further requests; those already delivered live on. Thread: owner. */
+int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr);
+
+/*
+ * Begins an active connection; never blocks on the network (addr as numbers;
+ * a name is resolved on the control thread). Ends in EVENT_READY or
+ * EVENT_CLOSED in queue. Thread: any.
+ */
+int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
+		     const char *addr, const char *port,
+		     const struct rpma_conn_cfg *cfg, int poller,
+		     struct rpma_rt_queue *queue, void *user,
+		     struct rpma_rt_conn **conn_ptr);
+
+/* Before connect and before the first post only, else RPMA_E_INVAL: where its
+ * events, and completions without a route of their own, go. Thread: owner. */
+int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
+			   struct rpma_rt_queue *queue);
+/* The pointer in its completions from now on; before connect only. */
+int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user);
+int rpma_rt_conn_get_user(const struct rpma_rt_conn *conn, void **user);
+
+/* Accepts a request or connects; the outcome is EVENT_ESTABLISHED or
+ * EVENT_CLOSED. pdata is copied (NULL = none). Thread: any. */
+int rpma_rt_conn_connect(struct rpma_rt_conn *conn,
+			 const struct rpma_conn_private_data *pdata);
+/* Refuses a passive request; EVENT_CLOSED follows. Thread: any. */
+int rpma_rt_conn_reject(struct rpma_rt_conn *conn,
+			const struct rpma_conn_private_data *pdata);
+/*
+ * Closes from any state; returns at once, further posts answer
+ * RPMA_RT_E_CLOSED, every outstanding work request still gets its one
+ * completion, then EVENT_CLOSED. Closing twice is 0. Thread: any.
+ */
+int rpma_rt_conn_close(struct rpma_rt_conn *conn);
+
+int rpma_rt_conn_get(struct rpma_rt_conn *conn); /* one more holder */
+int rpma_rt_conn_put(struct rpma_rt_conn **conn_ptr);
+
+/* The peer's private data; library's memory, valid while the handle is held:
+ * with EVENT_REQUEST (passive), from EVENT_ESTABLISHED or a rejection on. */
+int rpma_rt_conn_get_private_data(const struct rpma_rt_conn *conn,
+				  struct rpma_conn_private_data *pdata);
+int rpma_rt_conn_get_qp_num(const struct rpma_rt_conn *conn,
+			    uint32_t *qp_num);
+int rpma_rt_conn_get_poller(const struct rpma_rt_conn *conn, int *poller);
+
+/* ------------------------------------------------------------- routes --- */
+
+enum rpma_rt_side {
+	RPMA_RT_SEND_SIDE = 0, /* send, write, read, flush, atomic write */
+	RPMA_RT_RECV_SIDE = 1
+};
+
+/*
+ * A route leads completions of one side of a connection to a queue. Opening
+ * is not for the data path: it waits for the poller. RPMA_E_NOMEM: no route
+ * numbers or memory left. A route lives as long as its connection's handle;
+ * nothing is to be freed. Thread: any.
+ */
+int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		       struct rpma_rt_queue *queue,
+		       struct rpma_rt_route **route_ptr);
+
+/* ------------------------------------------------------------ posting --- */
+
+/* the context of a work request: a number or a pointer of 48 bits */
+#define RPMA_RT_CONTEXT_BITS 48
+
+enum rpma_rt_op {
+	RPMA_RT_OP_SEND = 0,
+	RPMA_RT_OP_SEND_WITH_IMM = 1,
+	RPMA_RT_OP_WRITE = 2,
+	RPMA_RT_OP_WRITE_WITH_IMM = 3,
+	RPMA_RT_OP_READ = 4,
+	RPMA_RT_OP_FLUSH = 5,
+	RPMA_RT_OP_ATOMIC_WRITE = 6
+};
+
+/*
+ * One work request of the send side. A context over 48 bits is RPMA_E_INVAL.
+ * flags: RPMA_F_COMPLETION_ALWAYS, or RPMA_F_COMPLETION_ON_ERROR: no
+ * completion when it succeeds.
+ */
+struct rpma_rt_wr {
+	enum rpma_rt_op op;
+	int flags;
+	uint64_t context;
+	const struct rpma_rt_route *route; /* NULL: the connection's queue */
+	struct rpma_mr_local *local; /* source; destination of a read */
+	size_t local_offset;
+	struct rpma_mr_remote *remote;
+	size_t remote_offset;
+	size_t len;
+	uint32_t imm;		     /* host order */
+	enum rpma_flush_type flush_type;
+	char data[8];		     /* of an atomic write */
+};
+
+struct rpma_rt_recv_wr {
+	uint64_t context;
+	const struct rpma_rt_route *route; /* NULL: the connection's queue */
+	struct rpma_mr_local *dst;
+	size_t offset;
+	size_t len;
+};
+
+/*
+ * Posts count work requests in order with one doorbell. *posted (may be NULL
+ * when count is 1) = how many were taken, also on failure: the first ones.
+ * RPMA_E_AGAIN: see rpma_rt_again_reason(); one RPMA_RT_WRITABLE follows in
+ * the connection's queue (not for RPMA_RT_AGAIN_LOCK) when posting can succeed
+ * again. RPMA_RT_E_CLOSED: the connection is closing, broken or not yet
+ * established (receives may be posted from EVENT_REQUEST / EVENT_READY on).
+ * Thread: any; send side and receive side do not hinder each other.
+ */
+int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+		      int count, int *posted);
+int rpma_rt_post_recv(struct rpma_rt_conn *conn,
+		      const struct rpma_rt_recv_wr *wr, int count,
+		      int *posted);
+
+/* One each, to the connection's queue. */
+int rpma_rt_send(struct rpma_rt_conn *conn, struct rpma_mr_local *src,
+		 size_t offset, size_t len, int flags, uint64_t context);
+int rpma_rt_recv(struct rpma_rt_conn *conn, struct rpma_mr_local *dst,
+		 size_t offset, size_t len, uint64_t context);
+int rpma_rt_read(struct rpma_rt_conn *conn, struct rpma_mr_local *dst,
+		 size_t dst_offset, struct rpma_mr_remote *src,
+		 size_t src_offset, size_t len, int flags, uint64_t context);
+int rpma_rt_write(struct rpma_rt_conn *conn, struct rpma_mr_remote *dst,
+		  size_t dst_offset, struct rpma_mr_local *src,
+		  size_t src_offset, size_t len, int flags, uint64_t context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RPMA_RT_H */
