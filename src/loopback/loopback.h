@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * loopback.h -- the inside of the loopback device: its objects, who owns
+ * which word of them, and the order of its locks. The reasons, and the
+ * argument why an object may go away while others execute, are in
+ * doc/protocols/loopback.md; what follows is the rule.
+ *
+ * Lock order (take only downwards, never two of one line at a time):
+ *   1 lb.big         tables, reference counts, create and destroy
+ *   2 sq.lock        of one QP: its send queue, and the right to execute it
+ *   3 rq.pop         of one QP: its responder, and who takes from its RQ
+ *   4 rq.post        of the same QP: who adds to its RQ
+ *   5 srq.pop, then srq.post
+ *   6 cq.push, then cq.poll
+ *   7 channel.lock, context.lock, the service's and the faults' own mutexes
+ * A thread holds no lock while it runs a hook, waits for events to be
+ * acknowledged, or calls into the rdma_cm half.
+ *
+ * struct lb_qp never returns to malloc: a pointer to one may be kept by
+ * anybody, but means something only after its lock is held and its number
+ * compared. The handle that the application has (struct lb_qp_handle) does
+ * return, so that a sanitizer sees its late use.
+ */
+
+#ifndef LB_LOOPBACK_H
+#define LB_LOOPBACK_H
+
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include <infiniband/verbs.h>
+
+#include "lock.h"
+#include "rpma_loopback.h"
+
+/* verbs.h makes these macros; here they are functions to define */
+#undef ibv_get_device_list
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+#define LB_EXPORT    __attribute__((visibility("default")))
+#define LB_ALIGNED   alignas(LB_CACHE_LINE)
+#define lb_likely(x) __builtin_expect(!!(x), 1)
+
+/* the limits that the device advertises and enforces */
+enum {
+	LB_MAX_DEVICES = 8,
+	LB_MAX_GIDS = 16,
+	LB_MAX_QP = 4096, /* of the process, a power of 2 */
+	LB_MAX_QP_WR = 16384,
+	LB_MAX_SGE = 16,
+	LB_MAX_INLINE = 256,
+	LB_MAX_CQ = 4096,
+	LB_MAX_CQE = 65535,
+	LB_MAX_MR = 65536, /* of the process, a power of 2 */
+	LB_MAX_PD = 4096,
+	LB_MAX_SRQ = 1024,
+	LB_MAX_SRQ_WR = 16384,
+	LB_MAX_RD_ATOM = 16,
+	LB_MAX_MSG = 1 << 30,
+	LB_MAX_PKEYS = 1,
+	LB_COMP_VECTORS = 4,
+};
+
+enum lb_type {
+	LB_NONE,
+	LB_CONTEXT = 0x4c420001, /* these are the magic words of the objects */
+	LB_PD,
+	LB_MR,
+	LB_CHANNEL,
+	LB_CQ,
+	LB_SRQ,
+	LB_QP,
+	LB_AH,
+	LB_TD,
+};
+
+/*
+ * What every object has: its place in the registry of live handles, and how
+ * many others refer to it. Under lb.big.
+ */
+struct lb_obj {
+	struct lb_obj *next;
+	void *handle; /* what the application holds */
+	enum lb_type type;
+	int refs;
+	struct lb_device *dev;
+};
+
+/* ---- device and context ------------------------------------------------ */
+
+struct lb_device {
+	struct ibv_device ibv; /* first: the handle */
+	int index;
+	_Atomic int removed;
+	/* immutable after lb_start() */
+	int ngids;
+	union ibv_gid gids[LB_MAX_GIDS];
+	uint64_t guid; /* network byte order */
+	/* under lb.big */
+	int counts[LB_TD - LB_CONTEXT + 1];
+	struct lb_context *contexts;
+};
+
+/* An asynchronous event on its way to ibv_get_async_event(). */
+struct lb_async {
+	struct lb_async *next;
+	struct ibv_async_event event;
+};
+
+struct lb_context {
+	struct lb_obj obj;
+	struct lb_context *next; /* of the device; under lb.big */
+	pthread_mutex_t lock; /* the two below */
+	struct lb_async *first;
+	struct lb_async **last;
+	/* its end is struct ibv_context, as verbs_get_ctx() expects */
+	struct verbs_context vctx;
+};
+
+struct lb_pd {
+	struct ibv_pd ibv; /* first: the handle */
+	struct lb_obj obj;
+	struct lb_pd *parent; /* of a parent domain */
+};
+
+/* ---- memory regions ---------------------------------------------------- */
+
+/*
+ * One row of the table that keys index. A row is valid for a key while lkey
+ * or rkey is that key; the other fields do not change meanwhile.
+ */
+struct lb_mr_row {
+	_Atomic uint32_t lkey; /* 0: nobody's */
+	_Atomic uint32_t rkey;
+	uint32_t access;
+	uint32_t generation; /* under lb.big; makes the next keys */
+	uint64_t iova; /* what the keys' addresses count from */
+	uint64_t length;
+	uint8_t *base; /* where iova is in this process */
+	struct ibv_pd *pd;
+};
+
+struct lb_mr {
+	struct ibv_mr ibv; /* first: the handle */
+	struct lb_obj obj;
+	struct lb_mr_row *row;
+};
+
+/* A run of local memory. */
+struct lb_span {
+	uint8_t *addr;
+	uint64_t len;
+};
+
+/* ---- completion queues and channels ------------------------------------ */
+
+struct lb_channel {
+	struct ibv_comp_channel ibv; /* first: the handle */
+	struct lb_obj obj;
+	uint32_t magic;
+	pthread_mutex_t lock; /* the list, and pending of its CQs */
+	struct lb_cq *first; /* CQs with events, in the order of events */
+	struct lb_cq **last;
+};
+
+/* One completion, one cache line. */
+struct lb_cqe {
+	struct ibv_wc wc;
+	_Atomic uint32_t seq; /* position + 1 when full; see cq.c */
+	uint32_t pos; /* what the queue of qp gets back when this is polled */
+	struct lb_qp *qp; /* NULL: cleaned, skip */
+};
+
+enum lb_arm {
+	LB_ARM_NONE,
+	LB_ARM_SOLICITED,
+	LB_ARM_ANY,
+};
+
+struct lb_cq {
+	union {
+		struct ibv_cq ibv; /* first: the handle */
+		struct ibv_cq_ex ex;
+	};
+	uint8_t slack[64]; /* for callers built with a longer ibv_cq_ex */
+	struct lb_obj obj;
+	uint32_t magic;
+	bool has_ex;
+	uint64_t wc_flags;
+	struct lb_channel *channel;
+	uint32_t cap; /* entries; under both locks */
+	uint32_t mask;
+	struct lb_cqe *ring;
+
+	/* under push: by who completes, and who arms */
+	LB_ALIGNED struct lb_lock push;
+	uint32_t tail;
+	uint32_t head_seen; /* head as of the last look */
+	enum lb_arm armed;
+	bool dead;
+	uint32_t due; /* events made, not yet handed to the channel */
+	uint32_t delivering; /* being handed to the channel */
+	struct lb_cq *due_next; /* by the thread that made due 1 */
+
+	/* under poll: by who consumes */
+	LB_ALIGNED struct lb_lock poll;
+	_Atomic uint32_t head;
+	struct lb_cqe cur; /* of ibv_start_poll() */
+
+	/* under the channel's lock */
+	LB_ALIGNED struct lb_cq *next;
+	bool queued;
+	uint32_t pending; /* events in the channel */
+	uint32_t reported; /* events given out by ibv_get_cq_event() */
+	pthread_t reader; /* who got the last one */
+
+	uint32_t async_reported; /* under context.lock */
+};
+
+/* ---- receive queues ---------------------------------------------------- */
+
+struct lb_rqe {
+	_Atomic uint32_t seq; /* position + 1 when posted */
+	uint32_t nsge;
+	uint64_t wr_id;
+	struct ibv_sge sge[];
+};
+
+/* Receives of a QP or of an SRQ. */
+struct lb_rq {
+	uint8_t *slots;
+	uint32_t stride;
+	uint32_t mask;
+	uint32_t cap;
+	uint32_t max_sge;
+
+	LB_ALIGNED struct lb_lock post; /* by who posts receives */
+	uint32_t tail;
+	uint32_t freed_seen; /* freed as of the last look */
+
+	LB_ALIGNED struct lb_lock pop; /* by who executes towards this QP */
+	uint32_t head;
+
+	/* slots before this may be reused; by who polls (QP), pops (SRQ) */
+	LB_ALIGNED _Atomic uint32_t freed;
+};
+
+struct lb_srq {
+	struct ibv_srq ibv; /* first: the handle */
+	uint8_t slack[64];
+	struct lb_obj obj;
+	uint32_t magic;
+	struct lb_pd *pd;
+	struct lb_rq rq;
+	uint32_t limit; /* under rq.pop; 0: not armed */
+	uint32_t async_reported; /* under context.lock */
+};
+
+/* ---- queue pairs ------------------------------------------------------- */
+
+/* A work request in the send queue. */
+struct lb_wqe {
+	uint64_t wr_id;
+	uint64_t remote_addr;
+	uint64_t compare_add;
+	uint64_t swap;
+	uint32_t length; /* of the message */
+	uint32_t rkey;
+	uint32_t imm; /* network byte order, or rkey to invalidate */
+	uint8_t opcode; /* enum ibv_wr_opcode */
+	uint8_t flags; /* enum ibv_send_flags */
+	uint8_t nsge;
+	uint8_t is_inline;
+	uint64_t check; /* hash of the buffers when posted; strict only */
+	union {
+		struct ibv_sge sge[1]; /* as many as the QP may have */
+		uint8_t data[1];
+	};
+};
+
+/* What a fault rule wants of a work request. */
+struct lb_wr_fault {
+	int status; /* enum ibv_wc_status, 0: none */
+	bool after; /* fail after the data moved */
+	uint32_t rnr; /* times to find no receive */
+	uint32_t delay_us;
+};
+
+/* How far the oldest work request is. Under sq.lock. */
+struct lb_exec {
+	bool begun; /* the fields below are valid */
+	bool claimed; /* the peer's responder works for it */
+	struct lb_wr_fault fault;
+	uint32_t epoch; /* of the peer's responder when claimed */
+	uint64_t done; /* bytes moved */
+	uint32_t rnr_left;
+	uint32_t retry_left;
+	uint64_t wait_until; /* nanoseconds of lb_now(); 0: not waiting */
+};
+
+/* The receive that the responder is filling. Under rq.pop. */
+struct lb_resp {
+	uint32_t epoch; /* grows when the responder loses its work */
+	bool busy; /* rqe is taken and not completed */
+	bool comm_est; /* said that the first message came */
+	bool last_wqe; /* said LAST_WQE_REACHED */
+	uint32_t pos;
+	uint32_t nsge;
+	uint64_t wr_id;
+	struct ibv_sge sge[LB_MAX_SGE];
+};
+
+struct lb_qp {
+	/*
+	 * Written with sq.lock, rq.pop and rq.post held; read with any of
+	 * them. The one exception: state becomes ERR with sq.lock or rq.pop.
+	 */
+	LB_ALIGNED _Atomic uint32_t qpn; /* 0: nobody's */
+	_Atomic uint32_t state; /* enum ibv_qp_state */
+	struct lb_qp *peer;
+	uint32_t peer_qpn;
+	uint32_t access;
+	struct lb_cq *send_cq;
+	struct lb_cq *recv_cq;
+	struct lb_srq *srq;
+	struct ibv_pd *pd;
+	struct lb_device *dev;
+	struct lb_device *peer_dev;
+	struct lb_qp_handle *handle; /* for events only: not followed */
+	struct lb_context *ctx;
+	struct ibv_qp_attr attr; /* what ibv_query_qp() tells */
+	struct ibv_qp_cap cap;
+	uint32_t max_sge;
+	uint32_t slot;
+	uint32_t generation; /* under lb.big */
+	bool sig_all;
+
+	/* under sq.lock: by who posts and executes */
+	LB_ALIGNED struct lb_lock sq_lock;
+	uint32_t sq_tail; /* next to post */
+	uint32_t sq_exec; /* next to execute */
+	uint32_t sq_freed_seen;
+	uint32_t sq_mask;
+	uint32_t sq_stride;
+	uint8_t *sq;
+	bool sq_drained_wanted;
+	struct lb_exec exec;
+	struct rpma_loopback_stats stats;
+
+	/* slots before this may be reused; by who polls send_cq */
+	LB_ALIGNED _Atomic uint32_t sq_freed;
+
+	struct lb_rq rq;
+	LB_ALIGNED struct lb_resp resp;
+
+	/* thread.c: the queue of QPs with work */
+	struct lb_qp *run_next;
+	bool run_queued;
+};
+
+/* What the application's struct ibv_qp * points to. */
+struct lb_qp_handle {
+	union {
+		struct ibv_qp ibv; /* first: the handle */
+		struct ibv_qp_ex ex;
+	};
+	uint8_t slack[256]; /* for callers built with a longer ibv_qp_ex */
+	struct lb_obj obj;
+	uint32_t magic;
+	struct lb_qp *qp;
+	uint32_t qpn;
+	struct ibv_qp_init_attr init;
+	uint64_t send_ops; /* 0: no ibv_wr_ interface */
+	uint32_t async_reported; /* under context.lock */
+	/* between wr_start and wr_complete, under sq.lock */
+	uint32_t wr_tail;
+	int wr_error;
+	struct lb_wqe *wr_last;
+};
+
+/*
+ * What a thread owes once it holds no lock: events to hand over, and a QP to
+ * look after. Made by lb_run_begin(), paid by lb_run_end().
+ */
+struct lb_run {
+	struct lb_cq *due;
+	struct lb_qp *kick;
+	struct lb_qp *kick2;
+};
+
+/* ---- the process ------------------------------------------------------- */
+
+struct lb_globals {
+	pthread_mutex_t big;
+	int ndevices;
+	struct lb_device devices[LB_MAX_DEVICES];
+	struct lb_mr_row *rows; /* LB_MAX_MR */
+	_Atomic(struct lb_qp *) qps[LB_MAX_QP];
+	_Atomic int mode; /* enum rpma_loopback_mode */
+	_Atomic int strict; /* enum rpma_loopback_strict */
+	_Atomic int log; /* 0 silent, 1 faults and misuse, 2 objects */
+	_Atomic uint64_t seed;
+};
+
+extern struct lb_globals lb;
+
+/* ---- lb_: calls between the files -------------------------------------- */
+
+/* config.c: environment, log, time, random numbers */
+void lb_start(void); /* once, by whoever comes first; cheap afterwards */
+void lb_log(int level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+uint64_t lb_now(void); /* nanoseconds; virtual under the scheduler */
+uint64_t lb_random(void); /* any thread; follows from the seed */
+/* Complain about a misuse: nothing, a line, or abort. */
+void lb_misuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static inline bool lb_is_strict(void)
+{
+	/* relaxed: an option, orders nothing */
+	return atomic_load_explicit(&lb.strict, memory_order_relaxed) !=
+		RPMA_LOOPBACK_STRICT_OFF;
+}
+
+/* object.c: the registry of handles. All but lb_obj_check under lb.big */
+int lb_obj_add(struct lb_obj *obj, void *handle, enum lb_type type,
+	struct lb_device *dev); /* 0 or ENOMEM when the device's table is full */
+struct lb_obj *lb_obj_find(const void *handle, enum lb_type type);
+void lb_obj_del(struct lb_obj *obj);
+/* The object if handle is a live one, else NULL with errno EINVAL. */
+struct lb_obj *lb_obj_check(const void *handle, enum lb_type type);
+/*
+ * Destroy's first half: faults, the handle, references. 0 with lb.big held
+ * and *obj unregistered, or an errno.
+ */
+int lb_obj_retire(const char *verb, const void *handle, enum lb_type type,
+	struct lb_obj **obj);
+
+/* device.c, query.c */
+struct lb_context *lb_context_of(struct ibv_context *context);
+struct lb_device *lb_device_by_gid(const union ibv_gid *gid);
+int lb_query_device_ex(struct ibv_context *context,
+	const struct ibv_query_device_ex_input *input,
+	struct ibv_device_attr_ex *attr, size_t attr_size);
+int lb_query_port(struct ibv_context *context, uint8_t port_num,
+	struct ibv_port_attr *attr, size_t attr_size);
+
+/* mr.c: keys to memory; with an sq.lock held */
+int lb_mr_local(uint32_t lkey, uint64_t addr, uint64_t len, uint32_t access,
+	const struct ibv_pd *pd, uint8_t **mem);
+int lb_mr_remote(uint32_t rkey, uint64_t addr, uint64_t len, uint32_t access,
+	const struct ibv_pd *pd, uint8_t **mem);
+int lb_reg_mr_check(const void *addr, size_t length, int access);
+
+/* cq.c, channel.c */
+int lb_cq_push(struct lb_run *run, struct lb_cq *cq, const struct ibv_wc *wc,
+	struct lb_qp *qp, uint32_t pos, bool solicited);
+void lb_cq_break(struct lb_cq *cq);
+void lb_cq_clean(struct lb_cq *cq, uint32_t qpn);
+int lb_cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int lb_cq_arm(struct ibv_cq *cq, int solicited_only);
+struct ibv_cq_ex *lb_create_cq_ex(struct ibv_context *context,
+	struct ibv_cq_init_attr_ex *attr);
+void lb_channel_deliver(struct lb_cq *cq, uint32_t events);
+void lb_channel_forget(struct lb_cq *cq);
+void lb_ring_fd(int fd, uint64_t n);
+void lb_unring_fd(int fd, uint32_t n);
+
+/* async.c */
+void lb_async_qp(struct lb_qp *qp, enum ibv_event_type type);
+void lb_async_cq(struct lb_cq *cq, enum ibv_event_type type);
+void lb_async_srq(struct lb_srq *srq, enum ibv_event_type type);
+void lb_async_context(struct lb_context *ctx, enum ibv_event_type type);
+void lb_async_forget(struct lb_context *ctx, const void *object);
+
+/* rq.c: the ring of receives */
+int lb_rq_init(struct lb_rq *rq, uint32_t cap, uint32_t max_sge);
+void lb_rq_fini(struct lb_rq *rq);
+void lb_rq_reset(struct lb_rq *rq); /* all locks of its owner held */
+int lb_rq_post(struct lb_rq *rq, const struct ibv_recv_wr *wr);
+struct lb_rqe *lb_rq_pop(struct lb_rq *rq, uint32_t *pos);
+uint32_t lb_rq_count(const struct lb_rq *rq); /* post and pop held */
+void lb_advance(_Atomic uint32_t *word, uint32_t to);
+
+/* srq.c */
+bool lb_srq_take(struct lb_srq *srq, struct lb_resp *resp);
+int lb_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+	struct ibv_recv_wr **bad);
+struct ibv_srq *lb_create_srq_ex(struct ibv_context *context,
+	struct ibv_srq_init_attr_ex *attr);
+int lb_get_srq_num(struct ibv_srq *srq, uint32_t *num);
+
+/* qp.c, modify.c */
+struct ibv_qp *lb_create_qp_ex(struct ibv_context *context,
+	struct ibv_qp_init_attr_ex *attr);
+void lb_qp_lock(struct lb_qp *qp);
+void lb_qp_unlock(struct lb_qp *qp);
+void lb_qp_barrier(void); /* passes once through every sq.lock; lb.big held */
+void lb_qp_fail(struct lb_run *run, struct lb_qp *qp); /* to ERR; sq.lock */
+void lb_resp_fail(struct lb_run *run, struct lb_qp *qp); /* rq.pop */
+void lb_sq_flush(struct lb_run *run, struct lb_qp *qp); /* sq.lock */
+void lb_rq_flush(struct lb_run *run, struct lb_qp *qp); /* rq.pop */
+
+/* post.c, wr.c */
+int lb_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+	struct ibv_send_wr **bad);
+int lb_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+	struct ibv_recv_wr **bad);
+struct lb_wqe *lb_sq_slot(const struct lb_qp *qp, uint32_t pos);
+bool lb_sq_has_room(struct lb_qp *qp, uint32_t pos);
+void lb_wr_init(struct lb_qp_handle *handle);
+
+/* exec.c */
+enum lb_step {
+	LB_DONE, /* nothing left to execute */
+	LB_AGAIN, /* call again: the budget is used up */
+	LB_WAIT, /* a timer or the peer will call again */
+};
+enum lb_step lb_sq_run(struct lb_run *run, struct lb_qp *qp, uint64_t budget);
+void lb_sq_submit(struct lb_run *run, struct lb_qp *qp); /* sq.lock */
+void lb_qp_kick(struct lb_qp *qp); /* no lock held */
+void lb_run_begin(struct lb_run *run);
+void lb_run_end(struct lb_run *run);
+
+/* copy.c: moves bytes as the wire does; the last 8 arrive last */
+void lb_copy(uint8_t *dst, const uint8_t *src, uint64_t len, bool last);
+
+/* thread.c */
+void lb_thread_add(struct lb_qp *qp);
+bool lb_thread_step(void); /* one slice of one QP; false: nothing to do */
+bool lb_thread_has_work(void);
+
+/* hook.c */
+extern _Atomic(rpma_loopback_hook_fn) lb_hook_fn;
+void lb_hook_call(enum rpma_loopback_point point, const void *object);
+static inline void lb_hook(enum rpma_loopback_point point, const void *object)
+{
+	/* relaxed: lb_hook_call() looks again, and properly */
+	if (!lb_likely(!atomic_load_explicit(
+		    &lb_hook_fn, memory_order_relaxed)))
+		lb_hook_call(point, object);
+}
+
+/* sched.c */
+bool lb_sched_is_on(void); /* is this thread one that it schedules? */
+
+/* ---- also for the rdma_cm half (cm*.c) --------------------------------- */
+
+/*
+ * service.c: run fn(arg) in the service thread once delay_ns have passed
+ * (lb_now() time). Jobs that are due run in the order of their times, one at
+ * a time, with no lock held; a job may post others, and may call verbs. There
+ * is no cancelling: let arg name something that can be looked up. Returns 0
+ * or ENOMEM.
+ */
+int lb_service_post(void (*fn)(void *arg), void *arg, uint64_t delay_ns);
+bool lb_service_step(void); /* the scheduler: run the earliest job now */
+bool lb_service_has_work(void);
+
+/*
+ * The device that owns an address: 127.a.b.c is device b modulo the number
+ * of devices (so 127.0.0.1 is loop0, 127.0.1.1 is loop1 if there is one),
+ * any other address of this machine is loop0. NULL: not of this machine, or
+ * the device was removed. IPv4-mapped IPv6 counts as IPv4, the wildcard as
+ * nobody's.
+ */
+struct lb_device *lb_device_by_addr(const struct sockaddr *addr);
+struct lb_device *lb_device_of(struct ibv_context *context);
+int lb_device_count(void);
+struct lb_device *lb_device_at(int index);
+/* The GID index under which the device has addr; 0 if it is only routed. */
+int lb_device_gid_index(const struct lb_device *dev,
+	const struct sockaddr *addr);
+
+/* fn is called, in the thread that removes it, when a device is removed. */
+void lb_on_removal(void (*fn)(struct lb_device *dev));
+
+/*
+ * fault.c. lb_fail("rdma_connect"): the errno that a rule asks for this call
+ * of the verb, or 0. lb_fault_event("cm.established"): what to do with this
+ * event. Both cost one load when there are no rules.
+ */
+extern _Atomic uint32_t lb_faults;
+int lb_fail_slow(const char *verb);
+static inline int lb_fail(const char *verb)
+{
+	/* relaxed: rules apply to calls that come after them in some order */
+	if (lb_likely(!atomic_load_explicit(&lb_faults, memory_order_relaxed)))
+		return 0;
+	return lb_fail_slow(verb);
+}
+
+enum lb_event_action {
+	LB_EVENT_PASS,
+	LB_EVENT_DROP,
+	LB_EVENT_DOUBLE,
+	LB_EVENT_LATE, /* after *delay_us */
+};
+enum lb_event_action lb_fault_event(const char *event, uint32_t *delay_us);
+void lb_fault_wr(const struct lb_qp *qp, const struct lb_wqe *wqe,
+	struct lb_wr_fault *fault);
+
+/* Ways to behave that real devices differ in; set by "knob:" rules. */
+enum lb_knob {
+	LB_KNOB_QPN_REUSE, /* a new QP gets the number freed last */
+	LB_KNOB_DESTROY_CLEANS, /* destroy_qp removes its CQEs */
+	LB_KNOB_ARM_PENDING, /* arming a CQ that is not empty makes an event */
+	LB_KNOB_AFTER_CQ_ERR, /* a dead CQ still takes completions */
+	LB_KNOB_PLAIN_ERRORS, /* error completions are filled in full */
+	LB_KNOB_SPURIOUS, /* every n-th poll makes an event */
+	LB_KNOB_NO_LAST_WQE, /* 1: LAST_WQE_REACHED never comes, 2: twice */
+	LB_KNOB_RETRY_US, /* a retry of a silent peer takes at most this */
+	LB_KNOBS,
+};
+uint32_t lb_knob(enum lb_knob knob);
+
+/*
+ * sched.c: wait in a verb or rdma_cm call for something that another thread
+ * brings. Under the deterministic scheduler it lets the others run until
+ * pred(arg), and returns true; without it returns false at once, and the
+ * caller blocks its own way. No lock held. pred is called with none held.
+ */
+bool lb_block(bool (*pred)(void *arg), void *arg);
+
+#endif /* LB_LOOPBACK_H */
