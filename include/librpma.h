@@ -1,0 +1,673 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * librpma: remote memory over RDMA. The first part is the interface of
+ * librpma 1.3, bit for bit; the second is what 1.4 adds. This header holds the
+ * short contract of every group, the manual pages (man 3) the full one.
+ *
+ * Rules for all: functions return 0 or a negative RPMA_E_*. Out-parameters are
+ * written on success. A delete call takes the address of the pointer, accepts
+ * a NULL pointer behind it (returns 0), and leaves NULL there.
+ */
+
+#ifndef LIBRPMA_H
+#define LIBRPMA_H 1
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <infiniband/verbs.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------ */
+/* Errors                                                                    */
+/* ------------------------------------------------------------------------ */
+
+#define RPMA_E_UNKNOWN	       (-100000) /* unknown error */
+#define RPMA_E_NOSUPP	       (-100001) /* not supported */
+#define RPMA_E_PROVIDER	       (-100002) /* verbs or rdma_cm failed */
+#define RPMA_E_NOMEM	       (-100003) /* out of memory */
+#define RPMA_E_INVAL	       (-100004) /* invalid argument */
+#define RPMA_E_NO_COMPLETION   (-100005) /* no completion is ready */
+#define RPMA_E_NO_EVENT	       (-100006) /* no event is ready */
+#define RPMA_E_AGAIN	       (-100007) /* not now, try again */
+#define RPMA_E_SHARED_CHANNEL  (-100008) /* the channel is another's to read */
+#define RPMA_E_NOT_SHARED_CHNL (-100009) /* the channel is not shared */
+
+/* The text of an error; "Unknown error" for what is none. */
+const char *rpma_err_2str(int ret);
+
+/* ------------------------------------------------------------------------ */
+/* Devices                                                                   */
+/* ------------------------------------------------------------------------ */
+
+enum rpma_util_ibv_context_type {
+	RPMA_UTIL_IBV_CONTEXT_LOCAL, /* the device that has this address */
+	RPMA_UTIL_IBV_CONTEXT_REMOTE /* the device that leads to this address */
+};
+
+/* The context belongs to librdmacm: nobody closes it. */
+int rpma_utils_get_ibv_context(const char *addr,
+			       enum rpma_util_ibv_context_type type,
+			       struct ibv_context **ibv_ctx_ptr);
+int rpma_utils_ibv_context_is_odp_capable(struct ibv_context *ibv_ctx,
+					  int *is_odp_capable);
+
+/* ------------------------------------------------------------------------ */
+/* Peer configuration: what one side tells the other about its memory        */
+/* ------------------------------------------------------------------------ */
+
+struct rpma_peer_cfg;
+
+int rpma_peer_cfg_new(struct rpma_peer_cfg **pcfg_ptr);
+int rpma_peer_cfg_delete(struct rpma_peer_cfg **pcfg_ptr);
+/* Whether writes reach persistent memory directly. Default: false. */
+int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg *pcfg,
+					   bool supported);
+int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg *pcfg,
+					   bool *supported);
+/* The descriptor is what is sent: one byte, its size asked for first. */
+int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg *pcfg, void *desc);
+int rpma_peer_cfg_get_descriptor_size(const struct rpma_peer_cfg *pcfg,
+				      size_t *desc_size);
+int rpma_peer_cfg_from_descriptor(const void *desc, size_t desc_size,
+				  struct rpma_peer_cfg **pcfg_ptr);
+
+/* ------------------------------------------------------------------------ */
+/* Peer: a device and one protection domain on it                            */
+/* ------------------------------------------------------------------------ */
+
+struct rpma_peer;
+
+/* May serve many threads. Goes after everything made from it. */
+int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr);
+int rpma_peer_delete(struct rpma_peer **peer_ptr);
+
+/* ------------------------------------------------------------------------ */
+/* Memory regions                                                            */
+/* ------------------------------------------------------------------------ */
+
+struct rpma_mr_local;
+struct rpma_mr_remote;
+
+#define RPMA_MR_USAGE_READ_SRC		    (1 << 0)
+#define RPMA_MR_USAGE_READ_DST		    (1 << 1)
+#define RPMA_MR_USAGE_WRITE_SRC		    (1 << 2)
+#define RPMA_MR_USAGE_WRITE_DST		    (1 << 3)
+#define RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY (1 << 4)
+#define RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT (1 << 5)
+#define RPMA_MR_USAGE_SEND		    (1 << 6)
+#define RPMA_MR_USAGE_RECV		    (1 << 7)
+
+/* Register size bytes at ptr for the usages named. */
+int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
+		struct rpma_mr_local **mr_ptr);
+int rpma_mr_dereg(struct rpma_mr_local **mr_ptr);
+/* The descriptor is what is sent to the other side: 21 bytes. */
+int rpma_mr_get_descriptor(const struct rpma_mr_local *mr, void *desc);
+int rpma_mr_get_descriptor_size(const struct rpma_mr_local *mr,
+				size_t *desc_size);
+int rpma_mr_get_ptr(const struct rpma_mr_local *mr, void **ptr);
+int rpma_mr_get_size(const struct rpma_mr_local *mr, size_t *size);
+/* ibv_advise_mr() on a part of the region. */
+int rpma_mr_advise(struct rpma_mr_local *mr, size_t offset, size_t len,
+		   int advice, uint32_t flags);
+
+/* The other side's view of a registered region. */
+int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_size,
+				   struct rpma_mr_remote **mr_ptr);
+int rpma_mr_remote_get_size(const struct rpma_mr_remote *mr, size_t *size);
+/* A mask of RPMA_MR_USAGE_FLUSH_TYPE_* */
+int rpma_mr_remote_get_flush_type(const struct rpma_mr_remote *mr,
+				  int *flush_type);
+/* May be called while operations on it are in flight. */
+int rpma_mr_remote_delete(struct rpma_mr_remote **mr_ptr);
+
+/* ------------------------------------------------------------------------ */
+/* Connection configuration: read once, when the request is made             */
+/* ------------------------------------------------------------------------ */
+
+struct rpma_conn_cfg;
+struct rpma_srq;
+
+#define RPMA_DEFAULT_TIMEOUT_MS 1000
+
+int rpma_conn_cfg_new(struct rpma_conn_cfg **cfg_ptr);
+int rpma_conn_cfg_delete(struct rpma_conn_cfg **cfg_ptr);
+/* Of resolving the address, and again of resolving the route. */
+int rpma_conn_cfg_set_timeout(struct rpma_conn_cfg *cfg, int timeout_ms);
+int rpma_conn_cfg_get_timeout(const struct rpma_conn_cfg *cfg, int *timeout_ms);
+/* Defaults: CQ 10; no CQ of its own for receives; SQ 10; RQ 10. */
+int rpma_conn_cfg_set_cq_size(struct rpma_conn_cfg *cfg, uint32_t cq_size);
+int rpma_conn_cfg_get_cq_size(const struct rpma_conn_cfg *cfg,
+			      uint32_t *cq_size);
+int rpma_conn_cfg_set_rcq_size(struct rpma_conn_cfg *cfg, uint32_t rcq_size);
+int rpma_conn_cfg_get_rcq_size(const struct rpma_conn_cfg *cfg,
+			       uint32_t *rcq_size);
+int rpma_conn_cfg_set_sq_size(struct rpma_conn_cfg *cfg, uint32_t sq_size);
+int rpma_conn_cfg_get_sq_size(const struct rpma_conn_cfg *cfg,
+			      uint32_t *sq_size);
+int rpma_conn_cfg_set_rq_size(struct rpma_conn_cfg *cfg, uint32_t rq_size);
+int rpma_conn_cfg_get_rq_size(const struct rpma_conn_cfg *cfg,
+			      uint32_t *rq_size);
+/* One completion channel for the connection's CQ and RCQ. Default: false. */
+int rpma_conn_cfg_set_compl_channel(struct rpma_conn_cfg *cfg, bool shared);
+int rpma_conn_cfg_get_compl_channel(const struct rpma_conn_cfg *cfg,
+				    bool *shared);
+/* Receives come from this SRQ. Cannot be unset. */
+int rpma_conn_cfg_set_srq(struct rpma_conn_cfg *cfg, struct rpma_srq *srq);
+int rpma_conn_cfg_get_srq(const struct rpma_conn_cfg *cfg,
+			  struct rpma_srq **srq_ptr);
+
+/* ------------------------------------------------------------------------ */
+/* Connection                                                                */
+/* ------------------------------------------------------------------------ */
+
+struct rpma_conn;
+struct rpma_cq;
+
+/* Bytes that travel with the connection request and its answer. */
+struct rpma_conn_private_data {
+	void *ptr;
+	uint8_t len;
+};
+
+enum rpma_conn_event {
+	RPMA_CONN_UNDEFINED = -1,
+	RPMA_CONN_ESTABLISHED,
+	RPMA_CONN_CLOSED,
+	RPMA_CONN_LOST,
+	RPMA_CONN_REJECTED,
+	RPMA_CONN_UNREACHABLE
+};
+
+const char *rpma_utils_conn_event_2str(enum rpma_conn_event conn_event);
+
+/* Readable while the connection has an event. */
+int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd);
+/* One event; blocks unless the fd does not. */
+int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event);
+/* The library's memory, valid until the connection is deleted. */
+int rpma_conn_get_private_data(const struct rpma_conn *conn,
+			       struct rpma_conn_private_data *pdata);
+int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn,
+				    const struct rpma_peer_cfg *pcfg);
+int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num);
+int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq_ptr);
+/* NULL if receives complete elsewhere. */
+int rpma_conn_get_rcq(const struct rpma_conn *conn, struct rpma_cq **rcq_ptr);
+/* Work requests in flight complete with errors at once. */
+int rpma_conn_disconnect(struct rpma_conn *conn);
+/* Needs no disconnect before and no event read. */
+int rpma_conn_delete(struct rpma_conn **conn_ptr);
+
+/* With a shared completion channel: its fd, and one event of it. */
+int rpma_conn_get_compl_fd(const struct rpma_conn *conn, int *fd);
+/* flags are reserved; is_rcq may be NULL. The CQ is armed again. */
+int rpma_conn_wait(struct rpma_conn *conn, int flags, struct rpma_cq **cq,
+		   bool *is_rcq);
+
+/* ------------------------------------------------------------------------ */
+/* Connection request                                                        */
+/* ------------------------------------------------------------------------ */
+
+struct rpma_conn_req;
+
+/* Resolves address and route before it returns. cfg NULL: the defaults. */
+int rpma_conn_req_new(struct rpma_peer *peer, const char *addr,
+		      const char *port, const struct rpma_conn_cfg *cfg,
+		      struct rpma_conn_req **req_ptr);
+/* Refuses the other side if the request came from it. */
+int rpma_conn_req_delete(struct rpma_conn_req **req_ptr);
+/* Takes the request, also when it fails. */
+int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
+			  const struct rpma_conn_private_data *pdata,
+			  struct rpma_conn **conn_ptr);
+/* A receive that is there before the first message. */
+int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local *dst,
+		       size_t offset, size_t len, const void *op_context);
+int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
+				   struct rpma_conn_private_data *pdata);
+
+/* ------------------------------------------------------------------------ */
+/* Shared receive queue                                                      */
+/* ------------------------------------------------------------------------ */
+
+struct rpma_srq_cfg;
+
+/* Defaults: 20 receives, a CQ of 20 for them; CQ 0: the connections' CQs. */
+int rpma_srq_cfg_new(struct rpma_srq_cfg **cfg_ptr);
+int rpma_srq_cfg_delete(struct rpma_srq_cfg **cfg_ptr);
+int rpma_srq_cfg_set_rq_size(struct rpma_srq_cfg *cfg, uint32_t rq_size);
+int rpma_srq_cfg_get_rq_size(const struct rpma_srq_cfg *cfg, uint32_t *rq_size);
+int rpma_srq_cfg_set_rcq_size(struct rpma_srq_cfg *cfg, uint32_t rcq_size);
+int rpma_srq_cfg_get_rcq_size(const struct rpma_srq_cfg *cfg,
+			      uint32_t *rcq_size);
+
+int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
+		 struct rpma_srq **srq_ptr);
+/* After its connections. */
+int rpma_srq_delete(struct rpma_srq **srq_ptr);
+int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst,
+		  size_t offset, size_t len, const void *op_context);
+/* NULL if it has none. */
+int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr);
+
+/* ------------------------------------------------------------------------ */
+/* Endpoint: listens and hands out requests                                  */
+/* ------------------------------------------------------------------------ */
+
+struct rpma_ep;
+
+int rpma_ep_listen(struct rpma_peer *peer, const char *addr, const char *port,
+		   struct rpma_ep **ep_ptr);
+int rpma_ep_shutdown(struct rpma_ep **ep_ptr);
+/* Readable while a request waits. */
+int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd);
+/* Blocks unless the fd does not. cfg NULL: the defaults. */
+int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
+			  struct rpma_conn_req **req_ptr);
+
+/* ------------------------------------------------------------------------ */
+/* Operations                                                                */
+/* ------------------------------------------------------------------------ */
+
+/*
+ * Each posts one work request. Errors of posting come back from the call, the
+ * result of the operation only in its completion; never both.
+ */
+
+#define RPMA_F_COMPLETION_ON_ERROR (1 << 0)
+#define RPMA_F_COMPLETION_ALWAYS   (1 << 1 | RPMA_F_COMPLETION_ON_ERROR)
+
+#define RPMA_ATOMIC_WRITE_ALIGNMENT 8
+
+/* Kept for source compatibility; no function takes it. */
+#define RPMA_W_WAIT_FOR_COMPLETION (1)
+
+enum rpma_flush_type { RPMA_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY };
+
+/* A NULL region with offset and len 0: no bytes. */
+int rpma_read(struct rpma_conn *conn, struct rpma_mr_local *dst,
+	      size_t dst_offset, const struct rpma_mr_remote *src,
+	      size_t src_offset, size_t len, int flags, const void *op_context);
+int rpma_write(struct rpma_conn *conn, struct rpma_mr_remote *dst,
+	       size_t dst_offset, const struct rpma_mr_local *src,
+	       size_t src_offset, size_t len, int flags,
+	       const void *op_context);
+int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote *dst,
+			size_t dst_offset, const struct rpma_mr_local *src,
+			size_t src_offset, size_t len, int flags, uint32_t imm,
+			const void *op_context);
+/* src may be reused at once. dst_offset is a multiple of the alignment. */
+int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst,
+		      size_t dst_offset, const char src[8], int flags,
+		      const void *op_context);
+/* Completes after all writes before it have reached what type names. */
+int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst,
+	       size_t dst_offset, size_t len, enum rpma_flush_type type,
+	       int flags, const void *op_context);
+int rpma_send(struct rpma_conn *conn, const struct rpma_mr_local *src,
+	      size_t offset, size_t len, int flags, const void *op_context);
+int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_local *src,
+		       size_t offset, size_t len, int flags, uint32_t imm,
+		       const void *op_context);
+int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset,
+	      size_t len, const void *op_context);
+
+/* ------------------------------------------------------------------------ */
+/* Completions                                                               */
+/* ------------------------------------------------------------------------ */
+
+int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd);
+/* Takes one event and arms again; then poll until nothing is left. */
+int rpma_cq_wait(struct rpma_cq *cq);
+/* num_entries_got may be NULL if num_entries is 1. */
+int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
+		   int *num_entries_got);
+
+/* ------------------------------------------------------------------------ */
+/* Log                                                                       */
+/* ------------------------------------------------------------------------ */
+
+enum rpma_log_level {
+	RPMA_LOG_DISABLED = -1,
+	RPMA_LOG_LEVEL_FATAL,
+	RPMA_LOG_LEVEL_ERROR,
+	RPMA_LOG_LEVEL_WARNING,
+	RPMA_LOG_LEVEL_NOTICE,
+	RPMA_LOG_LEVEL_INFO,
+	RPMA_LOG_LEVEL_DEBUG
+};
+
+enum rpma_log_threshold {
+	RPMA_LOG_THRESHOLD,	/* what is logged at all */
+	RPMA_LOG_THRESHOLD_AUX, /* what of it also goes to stderr */
+	RPMA_LOG_THRESHOLD_MAX
+};
+
+/* Called in the thread that logs; any thread, several at once. */
+typedef void rpma_log_function(enum rpma_log_level level, const char *file_name,
+			       const int line_no, const char *function_name,
+			       const char *message_format, ...);
+
+#define RPMA_LOG_USE_DEFAULT_FUNCTION (NULL)
+
+int rpma_log_set_threshold(enum rpma_log_threshold threshold,
+			   enum rpma_log_level level);
+int rpma_log_get_threshold(enum rpma_log_threshold threshold,
+			   enum rpma_log_level *level);
+int rpma_log_set_function(rpma_log_function *log_function);
+
+/* ======================================================================== */
+/* Additions of 1.4                                                          */
+/* ======================================================================== */
+
+struct rdma_cm_id;
+struct rdma_event_channel;
+
+/* "owner": any pointer but NULL; it names who claimed a thing. */
+
+/* ------------------------------------------------------------------------ */
+/* Completion channel: several CQs, one fd                                   */
+/* ------------------------------------------------------------------------ */
+
+struct rpma_channel;
+
+int rpma_channel_new(struct ibv_context *ibv_ctx,
+		     struct rpma_channel **channel_ptr);
+/* E_AGAIN, and the object stays, while a CQ is on it. */
+int rpma_channel_delete(struct rpma_channel **channel_ptr);
+int rpma_channel_get_fd(const struct rpma_channel *channel, int *fd);
+int rpma_channel_get_ibv_channel(const struct rpma_channel *channel,
+				 struct ibv_comp_channel **ibv_channel);
+/*
+ * Takes one event, acknowledges it and says whose it was; arms nothing: then
+ * rpma_cq_arm(), then poll. E_NO_COMPLETION: nothing on a non-blocking fd;
+ * E_AGAIN: a signal; E_PROVIDER: errno says what; E_UNKNOWN: an event of a CQ
+ * that is not of this library, acknowledged.
+ */
+int rpma_channel_wait(struct rpma_channel *channel, struct rpma_cq **cq_ptr);
+
+/* ------------------------------------------------------------------------ */
+/* CQ as an object of its own                                                */
+/* ------------------------------------------------------------------------ */
+
+/* channel NULL: its own, and armed; otherwise the caller arms it. */
+int rpma_cq_new(struct ibv_context *ibv_ctx, int cqe,
+		struct rpma_channel *channel, int comp_vector, void *context,
+		struct rpma_cq **cq_ptr);
+/* Only of rpma_cq_new(). E_AGAIN, and it stays, while a QP is on it. */
+int rpma_cq_delete(struct rpma_cq **cq_ptr);
+int rpma_cq_arm(struct rpma_cq *cq, bool solicited_only);
+/* For who reads the raw channel: n events read. */
+int rpma_cq_ack(struct rpma_cq *cq, unsigned n);
+int rpma_cq_get_context(const struct rpma_cq *cq, void **context);
+int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq);
+/* From the ibv_cq of a CQ of rpma_cq_new() or on a struct rpma_channel. */
+int rpma_cq_from_ibv_cq(const struct ibv_cq *ibv_cq, struct rpma_cq **cq_ptr);
+/*
+ * The owner alone waits and polls, raw; to others the CQ answers
+ * E_SHARED_CHANNEL. E_AGAIN: another's, or someone is waiting on it.
+ */
+int rpma_cq_claim(struct rpma_cq *cq, const void *owner);
+int rpma_cq_release(struct rpma_cq *cq, const void *owner);
+
+/* ------------------------------------------------------------------------ */
+/* CM event channel that endpoints and connections share                     */
+/* ------------------------------------------------------------------------ */
+
+struct rpma_cm_channel;
+
+int rpma_cm_channel_new(struct rpma_cm_channel **channel_ptr);
+/* E_AGAIN, and it stays, while an endpoint or connection is on it. */
+int rpma_cm_channel_delete(struct rpma_cm_channel **channel_ptr);
+int rpma_cm_channel_get_fd(const struct rpma_cm_channel *channel, int *fd);
+
+/* A copy of one event, for its reader to keep or queue. */
+struct rpma_cm_event {
+	int type;      /* enum rdma_cm_event_type */
+	int status;    /* of the event: -errno or a reject reason */
+	void *context; /* the object's; the listener's of a CONNECT_REQUEST */
+	struct rdma_cm_id *id; /* the new one of a CONNECT_REQUEST */
+	uint8_t private_data_len;
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	uint8_t private_data[256];
+	void *raw; /* NULL once acknowledged */
+};
+
+/*
+ * E_NO_EVENT: nothing on a non-blocking fd; E_AGAIN: a signal. What the event
+ * names cannot be destroyed before the event is acknowledged.
+ */
+int rpma_cm_channel_get_event(struct rpma_cm_channel *channel,
+			      struct rpma_cm_event *event);
+int rpma_cm_event_ack(struct rpma_cm_event *event);
+
+/*
+ * cm_channel NULL: as rpma_ep_listen(). Otherwise its requests are events
+ * there, and rpma_ep_get_fd(), rpma_ep_next_conn_req() answer
+ * E_SHARED_CHANNEL. backlog 0: the provider's own.
+ */
+int rpma_ep_listen_ex(struct rpma_peer *peer, const char *addr,
+		      const char *port, int backlog,
+		      struct rpma_cm_channel *cm_channel, void *context,
+		      struct rpma_ep **ep_ptr);
+/* In host order; what port "0" became. */
+int rpma_ep_get_port(const struct rpma_ep *ep, uint16_t *port);
+
+/* ------------------------------------------------------------------------ */
+/* Connection requests that do not block                                     */
+/* ------------------------------------------------------------------------ */
+
+/* cfg names a CM channel; context comes with the events there. */
+int rpma_conn_req_new_async(struct rpma_peer *peer, const char *addr,
+			    const char *port, const struct rpma_conn_cfg *cfg,
+			    void *context, struct rpma_conn_req **req_ptr);
+/*
+ * Feed it the events of its id. E_AGAIN: more to come; 0: it may receive and
+ * connect; anything else: it failed, delete it.
+ */
+int rpma_conn_req_advance(struct rpma_conn_req *req,
+			  const struct rpma_cm_event *event);
+/* Takes the id of a CONNECT_REQUEST; if that fails the peer is refused. */
+int rpma_conn_req_new_from_event(struct rpma_peer *peer,
+				 const struct rpma_cm_event *event,
+				 const struct rpma_conn_cfg *cfg, void *context,
+				 struct rpma_conn_req **req_ptr);
+/* Deletes a request of the other side, with private data for it. */
+int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
+			 const struct rpma_conn_private_data *pdata);
+/* What rpma_conn_next_event() does, for a connection on a CM channel. */
+int rpma_conn_handle_event(struct rpma_conn *conn,
+			   const struct rpma_cm_event *cm_event,
+			   enum rpma_conn_event *event);
+
+/* ------------------------------------------------------------------------ */
+/* More configuration                                                        */
+/* ------------------------------------------------------------------------ */
+
+#define RPMA_MIN_RNR_TIMER_UNSET 255
+#define RPMA_ACK_TIMEOUT_UNSET	 255
+#define RPMA_TOS_UNSET		 (-1)
+
+/* For sends, and for receives that have no other. NULL: make one. */
+int rpma_conn_cfg_set_cq(struct rpma_conn_cfg *cfg, struct rpma_cq *cq);
+int rpma_conn_cfg_get_cq(const struct rpma_conn_cfg *cfg,
+			 struct rpma_cq **cq_ptr);
+/* For receives. NULL: as rcq_size says. */
+int rpma_conn_cfg_set_rcq(struct rpma_conn_cfg *cfg, struct rpma_cq *rcq);
+int rpma_conn_cfg_get_rcq(const struct rpma_conn_cfg *cfg,
+			  struct rpma_cq **rcq_ptr);
+/* The connection's own CQs are made on it, unarmed. */
+int rpma_conn_cfg_set_channel(struct rpma_conn_cfg *cfg,
+			      struct rpma_channel *channel);
+int rpma_conn_cfg_get_channel(const struct rpma_conn_cfg *cfg,
+			      struct rpma_channel **channel_ptr);
+/* Its CM events arrive there. */
+int rpma_conn_cfg_set_cm_channel(struct rpma_conn_cfg *cfg,
+				 struct rpma_cm_channel *cm_channel);
+int rpma_conn_cfg_get_cm_channel(const struct rpma_conn_cfg *cfg,
+				 struct rpma_cm_channel **cm_channel_ptr);
+/* Default 0. */
+int rpma_conn_cfg_set_comp_vector(struct rpma_conn_cfg *cfg, int comp_vector);
+int rpma_conn_cfg_get_comp_vector(const struct rpma_conn_cfg *cfg,
+				  int *comp_vector);
+/* Default 1. */
+int rpma_conn_cfg_set_max_send_sge(struct rpma_conn_cfg *cfg, uint32_t n);
+int rpma_conn_cfg_get_max_send_sge(const struct rpma_conn_cfg *cfg,
+				   uint32_t *n);
+int rpma_conn_cfg_set_max_recv_sge(struct rpma_conn_cfg *cfg, uint32_t n);
+int rpma_conn_cfg_get_max_recv_sge(const struct rpma_conn_cfg *cfg,
+				   uint32_t *n);
+/* Default, and least: 8, which the emulated atomic write needs. */
+int rpma_conn_cfg_set_max_inline_data(struct rpma_conn_cfg *cfg,
+				      uint32_t bytes);
+int rpma_conn_cfg_get_max_inline_data(const struct rpma_conn_cfg *cfg,
+				      uint32_t *bytes);
+/* Default 255: as many as both devices can. */
+int rpma_conn_cfg_set_responder_resources(struct rpma_conn_cfg *cfg, uint8_t n);
+int rpma_conn_cfg_get_responder_resources(const struct rpma_conn_cfg *cfg,
+					  uint8_t *n);
+int rpma_conn_cfg_set_initiator_depth(struct rpma_conn_cfg *cfg, uint8_t n);
+int rpma_conn_cfg_get_initiator_depth(const struct rpma_conn_cfg *cfg,
+				      uint8_t *n);
+/* 0..7, default 7. */
+int rpma_conn_cfg_set_retry_count(struct rpma_conn_cfg *cfg, uint8_t n);
+int rpma_conn_cfg_get_retry_count(const struct rpma_conn_cfg *cfg, uint8_t *n);
+/* 0..7, default 7: for ever. */
+int rpma_conn_cfg_set_rnr_retry_count(struct rpma_conn_cfg *cfg, uint8_t n);
+int rpma_conn_cfg_get_rnr_retry_count(const struct rpma_conn_cfg *cfg,
+				      uint8_t *n);
+/* The code of InfiniBand, 0..31 (0 is 655 ms), or unset, the default. */
+int rpma_conn_cfg_set_min_rnr_timer(struct rpma_conn_cfg *cfg, uint8_t code);
+int rpma_conn_cfg_get_min_rnr_timer(const struct rpma_conn_cfg *cfg,
+				    uint8_t *code);
+/* 4.096 us times 2 to the code, 0..31, or unset, the default. */
+int rpma_conn_cfg_set_ack_timeout(struct rpma_conn_cfg *cfg, uint8_t code);
+int rpma_conn_cfg_get_ack_timeout(const struct rpma_conn_cfg *cfg,
+				  uint8_t *code);
+/* 0..255, or unset, the default. */
+int rpma_conn_cfg_set_tos(struct rpma_conn_cfg *cfg, int tos);
+int rpma_conn_cfg_get_tos(const struct rpma_conn_cfg *cfg, int *tos);
+
+/* The SRQ's receives complete here; not owned. NULL: as rcq_size says. */
+int rpma_srq_cfg_set_rcq(struct rpma_srq_cfg *cfg, struct rpma_cq *rcq);
+int rpma_srq_cfg_get_rcq(const struct rpma_srq_cfg *cfg,
+			 struct rpma_cq **rcq_ptr);
+/* The SRQ's own RCQ is made on it, unarmed. */
+int rpma_srq_cfg_set_channel(struct rpma_srq_cfg *cfg,
+			     struct rpma_channel *channel);
+int rpma_srq_cfg_get_channel(const struct rpma_srq_cfg *cfg,
+			     struct rpma_channel **channel_ptr);
+
+/* ------------------------------------------------------------------------ */
+/* What lies beneath                                                         */
+/* ------------------------------------------------------------------------ */
+
+int rpma_peer_get_ibv_context(const struct rpma_peer *peer,
+			      struct ibv_context **ibv_ctx);
+/* The QP goes with rpma_conn_destroy_qp() (E_INVAL from then) or delete. */
+int rpma_conn_get_qp(const struct rpma_conn *conn, struct ibv_qp **qp);
+int rpma_conn_get_cm_id(const struct rpma_conn *conn, struct rdma_cm_id **id);
+/* E_AGAIN: there is none yet. */
+int rpma_conn_req_get_qp(const struct rpma_conn_req *req, struct ibv_qp **qp);
+int rpma_conn_req_get_cm_id(const struct rpma_conn_req *req,
+			    struct rdma_cm_id **id);
+int rpma_mr_get_lkey(const struct rpma_mr_local *mr, uint32_t *lkey);
+int rpma_srq_get_ibv_srq(const struct rpma_srq *srq, struct ibv_srq **ibv_srq);
+
+/* ------------------------------------------------------------------------ */
+/* Claiming, and taking down in steps                                        */
+/* ------------------------------------------------------------------------ */
+
+/*
+ * While claimed, operations other than the owner's answer E_SHARED_CHANNEL and
+ * delete answers E_AGAIN. E_AGAIN: it is another's. The claim of a request
+ * passes to its connection.
+ */
+int rpma_conn_claim(struct rpma_conn *conn, const void *owner);
+int rpma_conn_release(struct rpma_conn *conn, const void *owner);
+int rpma_conn_req_claim(struct rpma_conn_req *req, const void *owner);
+int rpma_conn_req_release(struct rpma_conn_req *req, const void *owner);
+/* By the owner only; each may be called again. Delete does the rest. */
+int rpma_conn_qp_to_err(struct rpma_conn *conn);
+int rpma_conn_destroy_qp(struct rpma_conn *conn);
+int rpma_conn_req_qp_to_err(struct rpma_conn_req *req);
+int rpma_conn_req_destroy_qp(struct rpma_conn_req *req);
+
+/* ------------------------------------------------------------------------ */
+/* Operations as work requests                                               */
+/* ------------------------------------------------------------------------ */
+
+/* It points into itself: not to be copied once prepared. */
+struct rpma_send_wr {
+	struct ibv_send_wr wr; /* first: wr.next chains rpma_send_wr objects */
+	struct ibv_sge sge;
+	uint64_t data;	     /* atomic write: the bytes */
+	uint32_t native;     /* 0, or an operation beyond ibv_post_send() */
+	uint32_t native_arg; /* and its argument */
+};
+
+struct rpma_recv_wr {
+	struct ibv_recv_wr wr; /* first: wr.next chains rpma_recv_wr objects */
+	struct ibv_sge sge;
+};
+
+/* Arguments as of the plain calls; wr_id is any number. Nothing is posted. */
+int rpma_wr_read(struct rpma_conn *conn, struct rpma_mr_local *dst,
+		 size_t dst_offset, const struct rpma_mr_remote *src,
+		 size_t src_offset, size_t len, int flags, uint64_t wr_id,
+		 struct rpma_send_wr *wr);
+int rpma_wr_write(struct rpma_conn *conn, const struct rpma_mr_remote *dst,
+		  size_t dst_offset, const struct rpma_mr_local *src,
+		  size_t src_offset, size_t len, int flags, uint64_t wr_id,
+		  struct rpma_send_wr *wr);
+int rpma_wr_write_with_imm(struct rpma_conn *conn,
+			   const struct rpma_mr_remote *dst, size_t dst_offset,
+			   const struct rpma_mr_local *src, size_t src_offset,
+			   size_t len, int flags, uint32_t imm, uint64_t wr_id,
+			   struct rpma_send_wr *wr);
+int rpma_wr_atomic_write(struct rpma_conn *conn,
+			 const struct rpma_mr_remote *dst, size_t dst_offset,
+			 const char src[8], int flags, uint64_t wr_id,
+			 struct rpma_send_wr *wr);
+int rpma_wr_flush(struct rpma_conn *conn, const struct rpma_mr_remote *dst,
+		  size_t dst_offset, size_t len, enum rpma_flush_type type,
+		  int flags, uint64_t wr_id, struct rpma_send_wr *wr);
+int rpma_wr_send(struct rpma_conn *conn, const struct rpma_mr_local *src,
+		 size_t offset, size_t len, int flags, uint64_t wr_id,
+		 struct rpma_send_wr *wr);
+int rpma_wr_send_with_imm(struct rpma_conn *conn,
+			  const struct rpma_mr_local *src, size_t offset,
+			  size_t len, int flags, uint32_t imm, uint64_t wr_id,
+			  struct rpma_send_wr *wr);
+int rpma_wr_recv(struct rpma_mr_local *dst, size_t offset, size_t len,
+		 uint64_t wr_id, struct rpma_recv_wr *wr);
+
+/*
+ * One or a chain, one doorbell. owner: whose claim it is, NULL if unclaimed.
+ * E_AGAIN: the queue is full. On failure *bad_wr is the first not posted.
+ */
+int rpma_conn_post_send(struct rpma_conn *conn, const void *owner,
+			struct rpma_send_wr *wr, struct rpma_send_wr **bad_wr);
+int rpma_conn_post_recv(struct rpma_conn *conn, const void *owner,
+			struct rpma_recv_wr *wr, struct rpma_recv_wr **bad_wr);
+int rpma_conn_req_post_recv(struct rpma_conn_req *req, const void *owner,
+			    struct rpma_recv_wr *wr,
+			    struct rpma_recv_wr **bad_wr);
+int rpma_srq_post_recv(struct rpma_srq *srq, struct rpma_recv_wr *wr,
+		       struct rpma_recv_wr **bad_wr);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LIBRPMA_H */

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * The errors of librpma and their texts, in one list: what err.c says and the
+ * tests check is made from it.
+ */
+
+#ifndef RPMA_ERR_H
+#define RPMA_ERR_H 1
+
+#include "librpma.h"
+
+#define RPMA__ERRORS(X)                                          \
+	X(RPMA_E_UNKNOWN, "Unknown error")                       \
+	X(RPMA_E_NOSUPP, "Not supported")                        \
+	X(RPMA_E_PROVIDER, "Provider error occurred")            \
+	X(RPMA_E_NOMEM, "Out of memory")                         \
+	X(RPMA_E_INVAL, "Invalid argument")                      \
+	X(RPMA_E_NO_COMPLETION, "No next completion available")  \
+	X(RPMA_E_NO_EVENT, "No next event available")            \
+	X(RPMA_E_AGAIN, "Temporary error, try again")            \
+	X(RPMA_E_SHARED_CHANNEL, "Completion channel is shared") \
+	X(RPMA_E_NOT_SHARED_CHNL, "Completion channel is not shared")
+
+#endif /* RPMA_ERR_H */
