@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * A lane: a bounded ring of completions from one poller to one queue, and the
+ * spill behind it when the ring is full. The poller groups a batch in the
+ * staging area, copies it to the ring in bulk and publishes it with one store;
+ * the consumer copies out in bulk likewise. Protocol, ordering labels, who
+ * may call what at the same time: doc/protocols/lane.md.
+ *
+ * A poller's round:
+ *	stage each completion; on true remember the lane as touched
+ *	publish every touched lane; retry every lane that spills
+ *	rt_fence_dekker(), once
+ *	rt_lane_bell_owner() every lane that was published or retried
+ */
+
+#ifndef RT_LANE_H
+#define RT_LANE_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpma_rt.h"
+#include "order.h"
+#include "park.h"
+
+#define RT_LANE_STAGE 32 /* completions; what a poller takes from a CQ at once */
+
+struct rt_spill;
+
+struct rt_lane {
+	/* immutable after new; backlogged is written seldom, by the poller */
+	alignas(RT_CACHE_LINE) struct rpma_rt_completion *ring;
+	struct rpma_rt_queue *queue;
+	struct rt_bell *bell;	/* the poller's */
+	uint32_t size;		/* a power of two */
+	uint32_t backlog_limit; /* entries of the spill */
+	_Atomic bool backlogged;
+
+	/* the poller's own; after the queue's finish the consumer's */
+	alignas(RT_CACHE_LINE) struct rt_spill *spill;
+	uint32_t staged_count;
+	uint32_t tail_next; /* = tail */
+	uint32_t head_seen; /* head, as last read */
+	bool touched;	    /* staged in since the last publish */
+	bool holding;	    /* one user of the queue: a spill began */
+	bool eased;	    /* backlogged was cleared, not reported yet */
+
+	/* written by the poller, read by the consumer */
+	alignas(RT_CACHE_LINE) _Atomic uint32_t tail; /* items published */
+	_Atomic bool spilled; /* ring the bell when there is room */
+
+	/* written by the consumer, read by the poller */
+	alignas(RT_CACHE_LINE) _Atomic uint32_t head; /* items taken */
+
+	/* the consumer's own */
+	alignas(RT_CACHE_LINE) uint32_t head_next; /* = head */
+	uint32_t tail_seen;			   /* tail, as last read */
+
+	/* the poller's own */
+	alignas(RT_CACHE_LINE) struct rpma_rt_completion staged[RT_LANE_STAGE];
+};
+
+/* The queue holds the lane; nobody else makes or deletes one. NULL: no memory.
+ * The first spill has room for backlog_limit entries. */
+struct rt_lane *rt_lane_new(struct rpma_rt_queue *queue,
+			    struct rt_bell *poller_bell, uint32_t size,
+			    uint32_t backlog_limit);
+void rt_lane_delete(struct rt_lane *lane);
+
+/* ------------------------------------------------- the owning poller --- */
+
+/* Moves the staging area to the ring; touched stays as it is. */
+void rt_lane_flush_owner(struct rt_lane *lane);
+
+/*
+ * A place for the next completion, to be written before the next call on this
+ * lane. A full staging area flushes by itself.
+ */
+static inline struct rpma_rt_completion *
+rt_lane_slot_owner(struct rt_lane *lane)
+{
+	if (lane->staged_count == RT_LANE_STAGE)
+		rt_lane_flush_owner(lane);
+	return &lane->staged[lane->staged_count++];
+}
+
+/* True once between two publishes: the caller remembers the lane. */
+static inline bool
+rt_lane_touch_owner(struct rt_lane *lane)
+{
+	bool first = !lane->touched;
+
+	lane->touched = true;
+	return first;
+}
+
+/* Copies one completion in; true: the first since the last publish. */
+static inline bool
+rt_lane_stage_owner(struct rt_lane *lane, const struct rpma_rt_completion *cmpl)
+{
+	*rt_lane_slot_owner(lane) = *cmpl;
+	return rt_lane_touch_owner(lane);
+}
+
+/* Staged -> ring, tail released once. What does not fit, or all of it when a
+ * spill exists, goes to the spill, in order. */
+void rt_lane_publish_owner(struct rt_lane *lane);
+
+/* Spill -> ring as room allows; returns how many moved. */
+uint32_t rt_lane_retry_owner(struct rt_lane *lane);
+
+/* True once after the backlog flag was cleared: look for waiting posters. */
+bool rt_lane_take_eased_owner(struct rt_lane *lane);
+
+/* After the caller's rt_fence_dekker(): wakes the queue's consumer if it
+ * sleeps (true); the last thing the poller does with the lane in a round. */
+bool rt_lane_bell_owner(struct rt_lane *lane);
+
+bool rt_lane_is_spilling_owner(const struct rt_lane *lane);
+/* Items in the spill. */
+uint32_t rt_lane_spill_count_owner(const struct rt_lane *lane);
+
+/*
+ * Before the poller sleeps, for each lane that spills: asks the consumer to
+ * ring for room. True if it spills. Then once for all rt_bell_prepare(), which
+ * fences, then rt_lane_has_room_owner(): room means do not sleep but retry.
+ */
+bool rt_lane_arm_spill_owner(struct rt_lane *lane);
+bool rt_lane_has_room_owner(struct rt_lane *lane);
+
+/* A spill made elsewhere; entries > 0; NULL: no memory. */
+struct rt_spill *rt_spill_new(uint32_t entries);
+void rt_spill_delete(struct rt_spill *spill);
+uint32_t rt_spill_entries(const struct rt_spill *spill);
+/* Owner: moves the content; the old one is the caller's, to free elsewhere.
+ * bigger is not smaller than the old one; else it comes back itself. */
+struct rt_spill *rt_lane_swap_spill_owner(struct rt_lane *lane,
+					  struct rt_spill *bigger);
+
+/* ------------------------------------------------------- any poster --- */
+
+/* A poster, after it acquired its credit [LANE-5]. */
+static inline bool
+rt_lane_is_backlogged(const struct rt_lane *lane)
+{
+	/* acquire: pairs with the clear in rt_lane_retry_owner(), so that who
+	 * posts again does so after the room was made; that a set flag is
+	 * seen comes from the acquire of the retired count before this
+	 * [LANE-5] */
+	return atomic_load_explicit(&lane->backlogged, memory_order_acquire);
+}
+
+/* ----------------------------------------------------- the consumer --- */
+
+/* Up to max items in order; how many. Rings the poller if that made room it
+ * sleeps for. */
+uint32_t rt_lane_take_consumer(struct rt_lane *lane,
+			       struct rpma_rt_completion *cmpl, uint32_t max);
+/* After finish: likewise from ring, then spill. */
+uint32_t rt_lane_drain_consumer(struct rt_lane *lane,
+				struct rpma_rt_completion *cmpl, uint32_t max);
+/* After the consumer's rt_fence_dekker(), having found the lane empty: if the
+ * poller sleeps on its spill, rings it [LANE-4]. */
+void rt_lane_ring_poller_consumer(struct rt_lane *lane);
+
+#endif /* RT_LANE_H */

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * A queue: where one thread at a time takes completions, events and messages
+ * from all its lanes and its own inbox, sleeping on a futex or an eventfd when
+ * there is nothing. Protocol: doc/protocols/lane.md.
+ *
+ * What follows is for the runtime; the public calls are in rpma_rt.h.
+ */
+
+#ifndef RT_QUEUE_H
+#define RT_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpma_rt.h"
+#include "lane.h"
+
+/* Provided by runtime.c. */
+int rt_runtime_pollers(const struct rpma_rt *rt);
+/* 0, or RPMA_RT_E_FORKED. */
+int rt_runtime_check(const struct rpma_rt *rt);
+bool rt_runtime_is_stopped(const struct rpma_rt *rt);
+/* The list of queues, under its lock: rt_queue_finish() is called under the
+ * same lock, so a queue is on the list or not being finished. */
+void rt_runtime_queue_added(struct rpma_rt *rt, struct rpma_rt_queue *queue);
+void rt_runtime_queue_gone(struct rpma_rt *rt, struct rpma_rt_queue *queue);
+
+/* The lane between a poller (its index and bell) and this queue, made when
+ * they first meet. NULL: no memory. Any thread that holds the queue. */
+struct rt_lane *rt_queue_lane(struct rpma_rt_queue *queue, int poller,
+			      struct rt_bell *poller_bell);
+
+/* After the caller published and fenced: wakes the consumer if it sleeps
+ * (true). The caller holds the queue. Pollers use rt_lane_bell_owner(). */
+bool rt_queue_bell(struct rpma_rt_queue *queue);
+
+/*
+ * Who may still bring something: connections, listeners. Put after the last
+ * item was published and rung. While there are users,
+ * rpma_rt_queue_delete() answers RPMA_E_AGAIN.
+ */
+void rt_queue_get(struct rpma_rt_queue *queue);
+void rt_queue_put(struct rpma_rt_queue *queue);
+
+/* When every poller is gone: closes, wakes; the consumer takes what is left
+ * in rings and spills and is then told RPMA_RT_E_CLOSED. */
+void rt_queue_finish(struct rpma_rt_queue *queue);
+
+bool rt_queue_is_closed(const struct rpma_rt_queue *queue);
+
+/* What a queue is made with; queue_cfg.c. NULL: the defaults. */
+struct rt_queue_params {
+	uint32_t lane_size;
+	uint32_t backlog_limit;
+	uint32_t spin_us;
+};
+void rt_queue_cfg_params(const struct rpma_rt_queue_cfg *cfg,
+			 struct rt_queue_params *params);
+
+#endif /* RT_QUEUE_H */
