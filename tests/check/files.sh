@@ -1,0 +1,68 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the rpma authors
+#
+# Read by the checks: goes to the top of the tree and tells its files apart.
+# A check is a pipe of filters that end in fail(): a filter that lets nothing
+# through is no failure, so pipefail is off.
+
+set -eu
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
+
+# Every file of the project. Without git, every file that is there.
+tree_files()
+{
+	if git ls-files -- . 2>/dev/null | grep -q .; then
+		git ls-files -- . | while IFS= read -r file; do
+			[[ ! -f $file ]] || echo "$file"
+		done
+	else
+		find . -path ./.git -prune -o -path ./.build -prune -o \
+			-type f -printf '%P\n' | sort
+	fi
+}
+
+c_files()
+{
+	tree_files | grep -E '\.(c|h|hpp|cc)$'
+}
+
+is_script()
+{
+	local first
+
+	IFS= read -r first <"$1" || true
+	[[ $first == '#!'*sh || $first == '#!'*bash ]]
+}
+
+scripts()
+{
+	tree_files | while IFS= read -r file; do
+		case $file in
+		*.c | *.h | *.md | *.txt | *.[37]) ;;
+		*.sh) echo "$file" ;;
+		*) ! is_script "$file" 2>/dev/null || echo "$file" ;;
+		esac
+	done
+}
+
+# need PROGRAM PACKAGE: skips the check if PROGRAM is not installed
+need()
+{
+	if ! command -v "$1" >/dev/null; then
+		echo "skipped: $1 is not installed (package $2)"
+		exit 77
+	fi
+}
+
+# fail WHAT: reads complaints; if there are any, says what they are and exits
+fail()
+{
+	local complaints
+
+	complaints=$(cat)
+	[[ -n $complaints ]] || return 0
+	echo "$*:"
+	echo "$complaints"
+	exit 1
+}
