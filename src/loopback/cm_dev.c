@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * cm_dev.c -- a context and a default protection domain of every device,
+ * opened at the first use and kept for the life of the process: identifiers
+ * hand them out, and librdmacm's users never close them. And what happens
+ * to identifiers when a device is pulled. Any thread.
+ */
+
+#include "cm.h"
+
+#include <stdlib.h>
+
+static struct lb_cm_dev devs[LB_MAX_DEVICES];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* A device that cannot be opened stays without verbs and is never used. */
+static void dev_open(struct lb_cm_dev *dev, struct lb_device *device)
+{
+	struct ibv_device_attr attr;
+	struct ibv_port_attr port;
+	struct ibv_context *verbs = ibv_open_device(&device->ibv);
+
+	if (!verbs)
+		return;
+	if (ibv_query_device(verbs, &attr) ||
+	    lb_query_port(verbs, LB_CM_PORT_NUM, &port, sizeof(port)))
+		goto err_close;
+	dev->pd = ibv_alloc_pd(verbs);
+	if (!dev->pd)
+		goto err_close;
+	dev->dev = device;
+	dev->mtu = port.active_mtu;
+	dev->responder_resources = (uint8_t)attr.max_qp_rd_atom;
+	dev->initiator_depth = (uint8_t)attr.max_qp_init_rd_atom;
+	dev->verbs = verbs;
+	return;
+
+err_close:
+	ibv_close_device(verbs);
+}
+
+/* [lock] They are told, and are good for nothing but destruction. */
+static void tell_removal(int dev)
+{
+	struct lb_cm_id *id;
+	uint32_t cursor = 0;
+
+	while ((id = lb_cm_id_walk(&cursor))) {
+		if (id->dev != dev || id->state == LB_CM_GONE)
+			continue;
+		id->state = LB_CM_GONE;
+		lb_cm_event_new(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0, NULL, 0);
+	}
+}
+
+/* [lock] Peers on other devices see a disconnect or a refusal. */
+static void break_links(int dev)
+{
+	struct lb_cm_id *id;
+	uint32_t cursor = 0;
+
+	while ((id = lb_cm_id_walk(&cursor))) {
+		if (id->dev != dev)
+			continue;
+		lb_cm_list_del(&id->bind_node);
+		lb_cm_link_break(id);
+	}
+}
+
+static void on_removal(struct lb_device *device)
+{
+	lb_cm_lock();
+	tell_removal(device->index);
+	break_links(device->index);
+	lb_cm_unlock();
+	lb_cm_flush();
+}
+
+static void devs_open(void)
+{
+	int n = lb_device_count();
+
+	lb_on_removal(on_removal);
+	for (int i = 0; i < n && i < LB_MAX_DEVICES; i++)
+		dev_open(&devs[i], lb_device_at(i));
+}
+
+const struct lb_cm_dev *lb_cm_dev(int index)
+{
+	pthread_once(&once, devs_open);
+	if (index < 0 || index >= LB_MAX_DEVICES || !devs[index].verbs)
+		return NULL;
+	return &devs[index];
+}
+
+LB_EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	struct ibv_context **list = calloc(LB_MAX_DEVICES + 1, sizeof(*list));
+	int n = 0;
+
+	for (int i = 0; list && i < LB_MAX_DEVICES; i++) {
+		const struct lb_cm_dev *dev = lb_cm_dev(i);
+
+		/* relaxed: the caller cannot rely on what changes meanwhile */
+		if (dev && !atomic_load_explicit(&dev->dev->removed,
+						 memory_order_relaxed))
+			list[n++] = dev->verbs;
+	}
+	if (num_devices)
+		*num_devices = n;
+	if (list && !n) {
+		free(list);
+		list = NULL;
+		errno = ENODEV;
+	}
+	return list;
+}
+
+LB_EXPORT void rdma_free_devices(struct ibv_context **list)
+{
+	free(list);
+}

@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * cm_link.c -- the handshake of two identifiers: REQ, REP, RTU to connect,
+ * REJ to refuse, DREQ and DREP to part. A message changes the state of the
+ * one identifier it is for, and makes its events; only transmit() knows that
+ * both are in one process. Everything is under the lock.
+ */
+
+#include "cm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A request that found the backlog of its listener full. */
+struct waiting {
+	struct lb_cm_list node;
+	struct lb_cm_msg req;
+};
+
+static void receive(const struct lb_cm_msg *msg);
+
+/* ---- the transport ------------------------------------------------------ */
+
+static const char *const fault_names[LB_CM_MSGS] = {
+	[LB_CM_MSG_REQ] = "cm.msg_req",	  [LB_CM_MSG_MRA] = "cm.msg_mra",
+	[LB_CM_MSG_REP] = "cm.msg_rep",	  [LB_CM_MSG_RTU] = "cm.msg_rtu",
+	[LB_CM_MSG_REJ] = "cm.msg_rej",	  [LB_CM_MSG_DREQ] = "cm.msg_dreq",
+	[LB_CM_MSG_DREP] = "cm.msg_drep",
+};
+
+static void receive_late(void *arg)
+{
+	struct lb_cm_msg *msg = arg;
+
+	lb_cm_lock();
+	receive(msg);
+	lb_cm_unlock();
+	lb_cm_flush();
+	free(msg);
+}
+
+static bool send_late(const struct lb_cm_msg *msg, uint32_t delay_us)
+{
+	struct lb_cm_msg *copy = malloc(sizeof(*copy));
+
+	if (!copy)
+		return false;
+	*copy = *msg;
+	if (lb_service_post(receive_late, copy, (uint64_t)delay_us * 1000)) {
+		free(copy);
+		return false;
+	}
+	return true;
+}
+
+/* false: it is lost, and nothing will come back */
+static bool transmit(const struct lb_cm_msg *msg)
+{
+	uint32_t delay_us = 0;
+
+	switch (lb_fault_event(fault_names[msg->type], &delay_us)) {
+	case LB_EVENT_DROP:
+		return false;
+	case LB_EVENT_LATE:
+		return send_late(msg, delay_us);
+	case LB_EVENT_DOUBLE:
+		receive(msg);
+		break;
+	default:
+		break;
+	}
+	receive(msg);
+	return true;
+}
+
+static bool send_msg(struct lb_cm_id *id, struct lb_cm_msg *msg)
+{
+	msg->from = id->handle;
+	if (!msg->to)
+		msg->to = id->peer;
+	return transmit(msg);
+}
+
+static bool send_plain(struct lb_cm_id *id, enum lb_cm_msg_type type)
+{
+	struct lb_cm_msg msg = {.type = type};
+
+	return send_msg(id, &msg);
+}
+
+static void send_reject(struct lb_cm_id *id, int reason)
+{
+	struct lb_cm_msg msg = {.type = LB_CM_MSG_REJ, .reason = reason};
+
+	if (id->peer)
+		send_msg(id, &msg);
+}
+
+/* Refuse a message that is for nobody, or for nobody in that state. */
+static void refuse(const struct lb_cm_msg *msg, int reason)
+{
+	struct lb_cm_msg rej = {
+		.type = LB_CM_MSG_REJ,
+		.from = msg->to,
+		.to = msg->from,
+		.reason = reason,
+	};
+
+	transmit(&rej);
+}
+
+/* ---- ends of a connection ----------------------------------------------- */
+
+/* Not a connection any more; the application is told by the caller. */
+static void go_idle(struct lb_cm_id *id)
+{
+	lb_cm_timer_stop(id);
+	id->link = LB_CM_LINK_IDLE;
+	id->peer = 0;
+}
+
+static void go_timewait(struct lb_cm_id *id)
+{
+	id->link = LB_CM_LINK_TIMEWAIT;
+	lb_cm_timer_start(id, LB_CM_TIMER_TIMEWAIT);
+}
+
+/* DISCONNECTED comes once, whatever follows. */
+static void tell_disconnected(struct lb_cm_id *id, int status)
+{
+	if (id->state != LB_CM_CONNECT)
+		return;
+	id->state = LB_CM_DISCONNECT;
+	lb_cm_event_new(id, RDMA_CM_EVENT_DISCONNECTED, status, NULL, 0);
+}
+
+static void tell_unreachable(struct lb_cm_id *id)
+{
+	send_reject(id, LB_CM_REJ_TIMEOUT);
+	go_idle(id);
+	lb_cm_event_new(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, NULL, 0);
+}
+
+static void dreq_unanswered(struct lb_cm_id *id)
+{
+	tell_disconnected(id, -ETIMEDOUT);
+	go_timewait(id);
+}
+
+void lb_cm_link_timeout(struct lb_cm_id *id)
+{
+	switch (id->timer) {
+	case LB_CM_TIMER_ANSWER:
+		tell_unreachable(id);
+		break;
+	case LB_CM_TIMER_DREQ:
+		dreq_unanswered(id);
+		break;
+	default:
+		go_idle(id);
+		lb_cm_event_new(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, NULL, 0);
+		break;
+	}
+}
+
+/* ---- requests arrive ---------------------------------------------------- */
+
+/* The addresses of a request, seen from here. */
+static struct lb_cm_id *child_new(const struct lb_cm_id *listener,
+				  const struct lb_cm_msg *req)
+{
+	struct lb_cm_id *id = lb_cm_id_new(listener->ps, IBV_QPT_RC);
+
+	if (!id)
+		return NULL;
+	if (lb_cm_id_insert(id)) {
+		lb_cm_id_delete(id);
+		return NULL;
+	}
+	id->src = req->dst;
+	id->dst = req->src;
+	id->dev = req->dst_dev;
+	id->gid_index = req->dst_gid_index;
+	id->tos = listener->tos;
+	id->ack_timeout = listener->ack_timeout;
+	id->afonly = listener->afonly;
+	id->peer = req->from;
+	id->theirs = req->params;
+	id->responder_resources = req->params.initiator_depth;
+	id->initiator_depth = req->params.responder_resources;
+	id->retry_count = req->params.retry_count;
+	id->rnr_retry_count = req->params.rnr_retry_count;
+	id->state = LB_CM_CONNECT;
+	id->link = LB_CM_LINK_REQ_RCVD;
+	id->quiet = true;
+	return id;
+}
+
+/* false: out of memory, as if the request had been lost */
+static bool admit(struct lb_cm_id *listener, const struct lb_cm_msg *req)
+{
+	struct lb_cm_id *child = child_new(listener, req);
+	struct lb_cm_event *event;
+
+	if (!child)
+		return false;
+	event = lb_cm_event_new(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0,
+				req->priv, LB_CM_REQ_PRIV);
+	if (!event) {
+		child->peer = 0;
+		lb_cm_id_retire(child);
+		lb_cm_id_delete(child);
+		return false;
+	}
+	event->child = child;
+	lb_cm_event_set_params(event, &req->params);
+	listener->unread_requests++;
+	send_plain(child, LB_CM_MSG_MRA);
+	return true;
+}
+
+/* As a kernel does, ask again later rather than refuse. */
+static void keep_waiting(struct lb_cm_id *listener, const struct lb_cm_msg *req)
+{
+	struct waiting *w;
+
+	if (listener->nwaiting >= LB_CM_WAITING)
+		return;
+	w = malloc(sizeof(*w));
+	if (!w)
+		return;
+	w->req = *req;
+	listener->nwaiting++;
+	lb_cm_list_push(&listener->waiting, &w->node);
+}
+
+static struct waiting *first_waiting(const struct lb_cm_id *listener)
+{
+	if (lb_cm_list_is_empty(&listener->waiting))
+		return NULL;
+	return lb_cm_entry(listener->waiting.next, struct waiting, node);
+}
+
+/*
+ * Does the one who asked still wait, and has this request not been received
+ * before? In one process that can be seen; elsewhere its messages tell.
+ */
+static bool is_wanted(const struct lb_cm_msg *req)
+{
+	const struct lb_cm_id *id = lb_cm_id_find(req->from);
+
+	return id && id->link == LB_CM_LINK_REQ_SENT && !id->peer;
+}
+
+void lb_cm_link_readmit(struct lb_cm_id *listener)
+{
+	struct waiting *w;
+
+	while (listener->unread_requests < listener->backlog &&
+	       (w = first_waiting(listener))) {
+		lb_cm_list_del(&w->node);
+		listener->nwaiting--;
+		if (is_wanted(&w->req))
+			admit(listener, &w->req);
+		free(w);
+	}
+}
+
+static void refuse_waiting(struct lb_cm_id *listener)
+{
+	struct waiting *w;
+
+	while ((w = first_waiting(listener))) {
+		lb_cm_list_del(&w->node);
+		refuse(&w->req, LB_CM_REJ_NO_LISTENER);
+		free(w);
+	}
+	listener->nwaiting = 0;
+}
+
+static void receive_req(const struct lb_cm_msg *req)
+{
+	struct lb_cm_id *listener = lb_cm_port_listener(req->ps, &req->dst);
+
+	if (!listener)
+		refuse(req, LB_CM_REJ_NO_LISTENER);
+	else if (!is_wanted(req))
+		return;
+	else if (listener->unread_requests >= listener->backlog)
+		keep_waiting(listener, req);
+	else
+		admit(listener, req);
+}
+
+/* ---- the other messages arrive ------------------------------------------ */
+
+static void receive_mra(struct lb_cm_id *id, const struct lb_cm_msg *msg)
+{
+	if (id->link == LB_CM_LINK_REQ_SENT)
+		id->peer = msg->from;
+}
+
+static void receive_rep(struct lb_cm_id *id, const struct lb_cm_msg *msg)
+{
+	struct lb_cm_event *event;
+
+	if (id->link != LB_CM_LINK_REQ_SENT) {
+		if (id->peer != msg->from)
+			refuse(msg, LB_CM_REJ_COMM_ID);
+		return;
+	}
+	lb_cm_timer_stop(id);
+	id->link = LB_CM_LINK_REP_RCVD;
+	id->peer = msg->from;
+	id->theirs = msg->params;
+	id->responder_resources = msg->params.initiator_depth;
+	id->initiator_depth = msg->params.responder_resources;
+	id->rnr_retry_count = msg->params.rnr_retry_count;
+	event = lb_cm_event_new(id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0,
+				msg->priv, LB_CM_REP_PRIV);
+	if (event)
+		lb_cm_event_set_params(event, &msg->params);
+}
+
+int lb_cm_link_established(struct lb_cm_id *id)
+{
+	if (id->link == LB_CM_LINK_ESTABLISHED)
+		return EISCONN;
+	if (id->link != LB_CM_LINK_REP_SENT)
+		return EINVAL;
+	lb_cm_timer_stop(id);
+	id->link = LB_CM_LINK_ESTABLISHED;
+	lb_cm_event_new(id, RDMA_CM_EVENT_ESTABLISHED, 0, NULL, 0);
+	return 0;
+}
+
+static void receive_rej(struct lb_cm_id *id, const struct lb_cm_msg *msg)
+{
+	switch (id->link) {
+	case LB_CM_LINK_REQ_SENT:
+	case LB_CM_LINK_REQ_RCVD:
+	case LB_CM_LINK_REP_SENT:
+	case LB_CM_LINK_REP_RCVD:
+		go_idle(id);
+		lb_cm_event_new(id, RDMA_CM_EVENT_REJECTED, msg->reason,
+				msg->priv, LB_CM_REJ_PRIV);
+		break;
+	default:
+		break;
+	}
+}
+
+static void receive_dreq(struct lb_cm_id *id)
+{
+	switch (id->link) {
+	case LB_CM_LINK_REP_SENT: /* RTU was lost */
+	case LB_CM_LINK_ESTABLISHED:
+	case LB_CM_LINK_DREQ_SENT: /* both at once */
+		lb_cm_timer_stop(id);
+		id->link = LB_CM_LINK_DREQ_RCVD;
+		tell_disconnected(id, 0);
+		break;
+	case LB_CM_LINK_TIMEWAIT: /* DREP was lost */
+		send_plain(id, LB_CM_MSG_DREP);
+		break;
+	default:
+		break;
+	}
+}
+
+static void receive_drep(struct lb_cm_id *id)
+{
+	if (id->link != LB_CM_LINK_DREQ_SENT &&
+	    id->link != LB_CM_LINK_DREQ_RCVD)
+		return;
+	tell_disconnected(id, 0);
+	go_timewait(id);
+}
+
+/* Nobody has the handle any more: say so if that ends a wait. */
+static void receive_stray(const struct lb_cm_msg *msg)
+{
+	struct lb_cm_msg drep = {
+		.type = LB_CM_MSG_DREP,
+		.from = msg->to,
+		.to = msg->from,
+	};
+
+	if (msg->type == LB_CM_MSG_REP)
+		refuse(msg, LB_CM_REJ_COMM_ID);
+	else if (msg->type == LB_CM_MSG_DREQ)
+		transmit(&drep);
+}
+
+/* Is id still there, and the sender the peer of its connection? */
+static bool is_for(const struct lb_cm_id *id, const struct lb_cm_msg *msg)
+{
+	if (!id || id->state == LB_CM_GONE)
+		return false;
+	return !id->peer || !msg->from || id->peer == msg->from;
+}
+
+static void receive(const struct lb_cm_msg *msg)
+{
+	struct lb_cm_id *id = msg->to ? lb_cm_id_find(msg->to) : NULL;
+
+	if (msg->type == LB_CM_MSG_REQ) {
+		receive_req(msg);
+		return;
+	}
+	if (!is_for(id, msg)) {
+		receive_stray(msg);
+		return;
+	}
+	switch (msg->type) {
+	case LB_CM_MSG_MRA:
+		receive_mra(id, msg);
+		break;
+	case LB_CM_MSG_REP:
+		receive_rep(id, msg);
+		break;
+	case LB_CM_MSG_RTU:
+		lb_cm_link_established(id);
+		break;
+	case LB_CM_MSG_REJ:
+		receive_rej(id, msg);
+		break;
+	case LB_CM_MSG_DREQ:
+		receive_dreq(id);
+		break;
+	default:
+		receive_drep(id);
+		break;
+	}
+}
+
+/* ---- what the application asks for -------------------------------------- */
+
+void lb_cm_link_connect(struct lb_cm_id *id, struct lb_cm_msg *req)
+{
+	id->link = LB_CM_LINK_REQ_SENT;
+	lb_cm_timer_start(id, LB_CM_TIMER_ANSWER);
+	if (!send_msg(id, req))
+		tell_unreachable(id);
+}
+
+int lb_cm_link_reply(struct lb_cm_id *id, struct lb_cm_msg *rep)
+{
+	if (id->link != LB_CM_LINK_REQ_RCVD)
+		return EINVAL;
+	id->link = LB_CM_LINK_REP_SENT;
+	id->quiet = false;
+	lb_cm_timer_start(id, LB_CM_TIMER_ANSWER);
+	if (!send_msg(id, rep))
+		tell_unreachable(id);
+	return 0;
+}
+
+int lb_cm_link_ready(struct lb_cm_id *id)
+{
+	if (id->link != LB_CM_LINK_REP_RCVD)
+		return EINVAL;
+	id->link = LB_CM_LINK_ESTABLISHED;
+	send_plain(id, LB_CM_MSG_RTU);
+	return 0;
+}
+
+int lb_cm_link_reject(struct lb_cm_id *id, int reason, const void *data,
+		      uint8_t len)
+{
+	struct lb_cm_msg rej = {.type = LB_CM_MSG_REJ, .reason = reason};
+	bool linger = id->link == LB_CM_LINK_REP_SENT;
+
+	switch (id->link) {
+	case LB_CM_LINK_REQ_SENT:
+	case LB_CM_LINK_REQ_RCVD:
+	case LB_CM_LINK_REP_SENT:
+	case LB_CM_LINK_REP_RCVD:
+		break;
+	default:
+		return EINVAL;
+	}
+	if (len)
+		memcpy(rej.priv, data, len);
+	rej.to = id->peer;
+	go_idle(id);
+	if (rej.to)
+		send_msg(id, &rej);
+	if (linger)
+		go_timewait(id);
+	return 0;
+}
+
+void lb_cm_link_disconnect(struct lb_cm_id *id)
+{
+	if (id->link == LB_CM_LINK_ESTABLISHED) {
+		id->link = LB_CM_LINK_DREQ_SENT;
+		lb_cm_timer_start(id, LB_CM_TIMER_DREQ);
+		if (!send_plain(id, LB_CM_MSG_DREQ))
+			dreq_unanswered(id);
+	} else if (id->link == LB_CM_LINK_DREQ_RCVD) {
+		go_timewait(id);
+		send_plain(id, LB_CM_MSG_DREP);
+	}
+}
+
+void lb_cm_link_break(struct lb_cm_id *id)
+{
+	enum lb_cm_link link = id->link;
+
+	lb_cm_timer_stop(id);
+	id->link = LB_CM_LINK_NONE;
+	switch (link) {
+	case LB_CM_LINK_REQ_SENT:
+		send_reject(id, LB_CM_REJ_TIMEOUT);
+		break;
+	case LB_CM_LINK_REQ_RCVD:
+	case LB_CM_LINK_REP_SENT:
+	case LB_CM_LINK_REP_RCVD:
+		send_reject(id, LB_CM_REJ_CONSUMER);
+		break;
+	case LB_CM_LINK_ESTABLISHED:
+		send_plain(id, LB_CM_MSG_DREQ);
+		break;
+	case LB_CM_LINK_DREQ_RCVD:
+		send_plain(id, LB_CM_MSG_DREP);
+		break;
+	default:
+		break;
+	}
+	id->peer = 0;
+	refuse_waiting(id);
+}
