@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * The order of destruction: what others refer to is busy, what nobody refers
+ * to goes, and an object whose handle was damaged is refused.
+ */
+
+#include <errno.h>
+#include <string.h>
+#include "wire.h"
+
+static void dealloc_pd__with_mr_EBUSY(void **state)
+{
+	struct ibv_pd *pd = fx_pd();
+	struct ibv_mr *mr = fx_mr(pd, 4096, FX_ALL_ACCESS);
+
+	(void)state;
+	assert_int_equal(fx_destroy(pd), EBUSY);
+	assert_int_equal(fx_destroy(mr), 0);
+	assert_int_equal(fx_destroy(pd), 0);
+}
+
+static void dealloc_pd__with_qp_EBUSY(void **state)
+{
+	struct ibv_pd *pd = fx_pd();
+	struct ibv_cq *cq = fx_cq(8, NULL, NULL);
+	struct ibv_qp_init_attr attr = {.send_cq = cq,
+					.recv_cq = cq,
+					.qp_type = IBV_QPT_RC,
+					.cap = {1, 1, 1, 1, 0}};
+	struct ibv_qp *qp = fx_qp(pd, &attr);
+
+	(void)state;
+	assert_int_equal(fx_destroy(pd), EBUSY);
+	assert_int_equal(fx_destroy(qp), 0);
+	assert_int_equal(fx_destroy(pd), 0);
+}
+
+static void dealloc_pd__with_srq_EBUSY(void **state)
+{
+	struct ibv_pd *pd = fx_pd();
+	struct ibv_srq *srq = fx_srq(pd, 4);
+
+	(void)state;
+	assert_int_equal(fx_destroy(pd), EBUSY);
+	assert_int_equal(fx_destroy(srq), 0);
+	assert_int_equal(fx_destroy(pd), 0);
+}
+
+static void destroy_cq__with_qp_EBUSY(void **state)
+{
+	struct end e;
+
+	(void)state;
+	wire_end(NULL, &e);
+	assert_int_equal(fx_destroy(e.scq), EBUSY);
+	assert_int_equal(fx_destroy(e.rcq), EBUSY);
+	assert_int_equal(fx_destroy(e.qp), 0);
+	assert_int_equal(fx_destroy(e.scq), 0);
+	assert_int_equal(fx_destroy(e.rcq), 0);
+}
+
+static void destroy_cq__busy_works_on(void **state)
+{
+	struct wire *w = wire_new(NULL);
+
+	(void)state;
+	assert_int_equal(fx_destroy(w->a.scq), EBUSY);
+	assert_int_equal(fx_destroy(w->b.rcq), EBUSY);
+	assert_int_equal(fx_destroy(w->a.pd), EBUSY);
+	wire_check(w);
+}
+
+static void destroy_srq__with_qp_EBUSY(void **state)
+{
+	struct wire_opts opts = WIRE_DEFAULTS;
+	struct wire *w;
+
+	(void)state;
+	opts.srq_pd = fx_pd();
+	opts.srq = fx_srq(opts.srq_pd, 4);
+	w = wire_new(&opts);
+	assert_int_equal(fx_destroy(opts.srq), EBUSY);
+	assert_int_equal(fx_destroy(w->b.qp), 0);
+	assert_int_equal(fx_destroy(opts.srq), 0);
+}
+
+static void destroy_srq__with_receives_posted(void **state)
+{
+	struct ibv_pd *pd = fx_pd();
+	struct ibv_srq *srq = fx_srq(pd, 4);
+	struct ibv_mr *mr = fx_mr(pd, 4096, FX_ALL_ACCESS);
+
+	(void)state;
+	assert_int_equal(wire_srq_recv(srq, mr, 1), 0);
+	assert_int_equal(fx_destroy(srq), 0);
+}
+
+static void destroy_channel__with_cq_EBUSY(void **state)
+{
+	struct ibv_comp_channel *ch = fx_channel();
+	struct ibv_cq *one = fx_cq(4, NULL, ch);
+	struct ibv_cq *two = fx_cq(4, NULL, ch);
+
+	(void)state;
+	assert_int_equal(fx_destroy(ch), EBUSY);
+	assert_int_equal(fx_destroy(one), 0);
+	assert_int_equal(fx_destroy(ch), EBUSY);
+	assert_int_equal(fx_destroy(two), 0);
+	assert_int_equal(fx_destroy(ch), 0);
+}
+
+static void destroy_cq__with_completions_unpolled(void **state)
+{
+	struct wire *w = wire_new(NULL);
+
+	(void)state;
+	assert_int_equal(wire_recv(&w->b, 1, 0, 8), 0);
+	assert_int_equal(wire_send(&w->a, 2), 0);
+	fx_expect(w->a.scq, 2, IBV_WC_SUCCESS);
+	assert_int_equal(fx_destroy(w->b.qp), 0);
+	assert_int_equal(fx_destroy(w->b.rcq), 0);
+}
+
+static void destroy_cq__armed(void **state)
+{
+	struct ibv_comp_channel *ch = fx_channel();
+	struct ibv_cq *cq = fx_cq(4, NULL, ch);
+
+	(void)state;
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	assert_int_equal(fx_destroy(cq), 0);
+	assert_false(fx_readable(ch->fd));
+}
+
+static void dereg_mr__while_receives_name_it(void **state)
+{
+	struct wire *w = wire_new(NULL);
+
+	(void)state;
+	assert_int_equal(wire_recv(&w->b, 1, 0, 8), 0);
+	assert_int_equal(fx_destroy(w->b.mr), 0);
+	assert_int_equal(wire_send(&w->a, 2), 0);
+	fx_expect(w->b.rcq, 1, dut.traits->bad_recv_lkey);
+	fx_expect(w->a.scq, 2, IBV_WC_REM_OP_ERR);
+}
+
+/* Each object, again and again: a leak of identifiers would show. */
+static void objects__made_and_destroyed_many_times(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 200; ++i) {
+		size_t mark = fx_mark();
+		struct end e;
+
+		wire_end(NULL, &e);
+		fx_srq(e.pd, 4);
+		fx_release(mark);
+	}
+}
+
+#define DAMAGE 0x5a5a0000u
+
+static void assert_refused(int ret)
+{
+	assert_true(ret == EINVAL || ret == ENOENT || ret == EBADF);
+}
+
+static void damaged_pd__refused(void **state)
+{
+	struct ibv_pd *pd = fx_pd();
+	void *p = fx_alloc(4096);
+	struct ibv_mr *mr;
+
+	(void)state;
+	pd->handle ^= DAMAGE;
+	mr = ibv_reg_mr(pd, p, 4096, FX_ALL_ACCESS);
+	assert_refused(ibv_dealloc_pd(pd));
+	pd->handle ^= DAMAGE;
+	assert_null(mr);
+	assert_int_equal(fx_destroy(pd), 0);
+}
+
+static void damaged_mr__refused(void **state)
+{
+	struct ibv_mr *mr = fx_mr(fx_pd(), 4096, FX_ALL_ACCESS);
+
+	(void)state;
+	mr->handle ^= DAMAGE;
+	assert_refused(fx_destroy(mr));
+	mr->handle ^= DAMAGE;
+	assert_int_equal(fx_destroy(mr), 0);
+}
+
+static void damaged_cq__refused(void **state)
+{
+	struct ibv_cq *cq = fx_cq(4, NULL, NULL);
+	struct ibv_qp_init_attr attr = {.send_cq = cq,
+					.recv_cq = cq,
+					.qp_type = IBV_QPT_RC,
+					.cap = {1, 1, 1, 1, 0}};
+	struct ibv_qp *qp;
+
+	(void)state;
+	cq->handle ^= DAMAGE;
+	qp = ibv_create_qp(fx_pd(), &attr);
+	assert_refused(fx_destroy(cq));
+	cq->handle ^= DAMAGE;
+	assert_null(qp);
+	assert_int_equal(fx_destroy(cq), 0);
+}
+
+static void damaged_qp__refused(void **state)
+{
+	struct wire *w = wire_new(NULL);
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	int modified;
+
+	(void)state;
+	w->a.qp->handle ^= DAMAGE;
+	modified = ibv_modify_qp(w->a.qp, &attr, IBV_QP_STATE);
+	assert_refused(fx_destroy(w->a.qp));
+	w->a.qp->handle ^= DAMAGE;
+	assert_refused(modified);
+	wire_check(w);
+}
+
+static void damaged_srq__refused(void **state)
+{
+	struct ibv_srq *srq = fx_srq(fx_pd(), 4);
+	struct ibv_srq_attr attr;
+	int queried;
+
+	(void)state;
+	srq->handle ^= DAMAGE;
+	queried = ibv_query_srq(srq, &attr);
+	assert_refused(fx_destroy(srq));
+	srq->handle ^= DAMAGE;
+	assert_refused(queried);
+	assert_int_equal(fx_destroy(srq), 0);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		FX_TEST(dealloc_pd__with_mr_EBUSY),
+		FX_TEST(dealloc_pd__with_qp_EBUSY),
+		FX_TEST(dealloc_pd__with_srq_EBUSY),
+		FX_TEST(destroy_cq__with_qp_EBUSY),
+		FX_TEST(destroy_cq__busy_works_on),
+		FX_TEST(destroy_srq__with_qp_EBUSY),
+		FX_TEST(destroy_srq__with_receives_posted),
+		FX_TEST(destroy_channel__with_cq_EBUSY),
+		FX_TEST(destroy_cq__with_completions_unpolled),
+		FX_TEST(destroy_cq__armed),
+		FX_TEST(dereg_mr__while_receives_name_it),
+		FX_TEST(objects__made_and_destroyed_many_times),
+		FX_TEST(damaged_pd__refused),
+		FX_TEST(damaged_mr__refused),
+		FX_TEST(damaged_cq__refused),
+		FX_TEST(damaged_qp__refused),
+		FX_TEST(damaged_srq__refused),
+	};
+
+	return fx_main(argc, argv, "destroy", tests, FX_COUNT(tests));
+}

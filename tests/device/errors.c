@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * What a failed queue pair does with its work: flushing in order, every WR
+ * once, and what the other end sees. Of a completion that is not a success
+ * only wr_id, status, qp_num and vendor_err mean anything, so nothing else is
+ * read here.
+ */
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include "wire.h"
+
+/* A destroyed peer is noticed after so many lost packets: as few as it goes. */
+#define IMPATIENT                                                              \
+	{                                                                      \
+		.depth = 16, .sge = 1, .rnr_retry = 7, .retry_cnt = 1,         \
+		.timeout = 10, .min_rnr_timer = 1,                             \
+		.qp_access = FX_REMOTE_ACCESS, .mr_access = FX_ALL_ACCESS,     \
+	}
+
+static void post_bad_write(const struct end *e, uint64_t id, unsigned flags)
+{
+	struct op op = {.code = IBV_WR_RDMA_WRITE,
+			.id = id,
+			.flags = flags,
+			.len = 8};
+	struct ibv_send_wr wr;
+	struct ibv_send_wr *bad;
+	struct ibv_sge sge;
+
+	wire_wr(e, &op, &wr, &sge);
+	wr.wr.rdma.rkey ^= 0x55;
+	assert_int_equal(ibv_post_send(e->qp, &wr, &bad), 0);
+}
+
+static void post_write(const struct end *e, uint64_t id, unsigned flags)
+{
+	struct op op = {.code = IBV_WR_RDMA_WRITE,
+			.id = id,
+			.flags = flags,
+			.len = 8};
+
+	assert_int_equal(wire_post(e, &op), 0);
+}
+
+static void flush__receives_in_order_of_posting(void **state)
+{
+	struct wire *w = wire_new(NULL);
+
+	(void)state;
+	for (uint64_t i = 0; i < 16; ++i)
+		assert_int_equal(wire_recv(&w->b, 200 + i, 0, 8), 0);
+	wire_fail(w->b.qp);
+	for (uint64_t i = 0; i < 16; ++i) {
+		struct ibv_wc wc = fx_expect(w->b.rcq, 200 + i,
+					     IBV_WC_WR_FLUSH_ERR);
+
+		assert_int_equal(wc.qp_num, w->b.qp->qp_num);
+	}
+	fx_expect_empty(w->b.rcq);
+}
+
+static void flush__sends_after_the_failed_one(void **state)
+{
+	struct wire *w = wire_new(NULL);
+
+	(void)state;
+	/* waits for a receive, so that all are queued when the second fails */
+	assert_int_equal(wire_send(&w->a, 1), 0);
+	post_bad_write(&w->a, 2, IBV_SEND_SIGNALED);
+	for (uint64_t i = 3; i < 10; ++i)
+		post_write(&w->a, i, IBV_SEND_SIGNALED);
+	assert_int_equal(wire_recv(&w->b, 50, 0, 8), 0);
+	fx_expect(w->a.scq, 1, IBV_WC_SUCCESS);
+	fx_expect(w->a.scq, 2, IBV_WC_REM_ACCESS_ERR);
+	for (uint64_t i = 3; i < 10; ++i) {
+		struct ibv_wc wc =
+			fx_expect(w->a.scq, i, IBV_WC_WR_FLUSH_ERR);
+
+		assert_int_equal(wc.qp_num, w->a.qp->qp_num);
+	}
+	fx_expect_empty(w->a.scq);
+}
+
+static void flush__unsignaled_too(void **state)
+{
+	struct wire *w = wire_new(NULL);
+
+	(void)state;
+	assert_int_equal(wire_send(&w->a, 1), 0);
+	post_bad_write(&w->a, 2, 0);
+	post_write(&w->a, 3, 0);
+	post_write(&w->a, 4, IBV_SEND_SIGNALED);
+	assert_int_equal(wire_recv(&w->b, 50, 0, 8), 0);
+	fx_expect(w->a.scq, 1, IBV_WC_SUCCESS);
+	fx_expect(w->a.scq, 2, IBV_WC_REM_ACCESS_ERR);
+	fx_expect(w->a.scq, 3, IBV_WC_WR_FLUSH_ERR);
+	fx_expect(w->a.scq, 4, IBV_WC_WR_FLUSH_ERR);
+}
+
+static void flush__both_queues_of_the_failed_initiator(void **state)
+{
+	struct wire *w = wire_new(NULL);
+
+	(void)state;
+	assert_int_equal(wire_recv(&w->a, 60, 0, 8), 0);
+	assert_int_equal(wire_recv(&w->a, 61, 0, 8), 0);
+	post_bad_write(&w->a, 1, IBV_SEND_SIGNALED);
+	fx_expect(w->a.scq, 1, IBV_WC_REM_ACCESS_ERR);
+	fx_expect(w->a.rcq, 60, IBV_WC_WR_FLUSH_ERR);
+	fx_expect(w->a.rcq, 61, IBV_WC_WR_FLUSH_ERR);
+}
+
+static void flush__both_queues_of_the_failed_responder(void **state)
+{
+	struct wire *w = wire_new(NULL);
+
+	(void)state;
+	fx_need(dut.traits->responder_fails,
+		"the responder's pair survives a remote access error");
+	assert_int_equal(wire_recv(&w->b, 60, 0, 8), 0);
+	post_bad_write(&w->a, 1, IBV_SEND_SIGNALED);
+	fx_expect(w->a.scq, 1, IBV_WC_REM_ACCESS_ERR);
+	fx_expect(w->b.rcq, 60, IBV_WC_WR_FLUSH_ERR);
+}
+
+static void flush__of_a_waiting_send(void **state)
+{
+	struct wire *w = wire_new(NULL);
+
+	(void)state;
+	for (uint64_t i = 1; i <= 5; ++i)
+		assert_int_equal(wire_send(&w->a, i), 0);
+	wire_fail(w->a.qp);
+	for (uint64_t i = 1; i <= 5; ++i)
+		fx_expect(w->a.scq, i, IBV_WC_WR_FLUSH_ERR);
+	fx_expect_empty(w->a.scq);
+}
+
+static void drain__marker_comes_last(void **state)
+{
+	struct wire *w = wire_new(NULL);
+
+	(void)state;
+	for (uint64_t i = 1; i <= 5; ++i)
+		assert_int_equal(wire_recv(&w->a, i, 0, 8), 0);
+	wire_fail(w->a.qp);
+	assert_int_equal(wire_recv(&w->a, 6, 0, 8), 0);
+	assert_int_equal(wire_send(&w->a, 7), 0);
+	for (uint64_t i = 1; i <= 6; ++i)
+		fx_expect(w->a.rcq, i, IBV_WC_WR_FLUSH_ERR);
+	fx_expect(w->a.scq, 7, IBV_WC_WR_FLUSH_ERR);
+}
+
+static void reset__drops_work_without_completion(void **state)
+{
+	struct wire *w = wire_new(NULL);
+
+	(void)state;
+	for (uint64_t i = 1; i <= 5; ++i)
+		assert_int_equal(wire_recv(&w->b, i, 0, 8), 0);
+	wire_reset(w->b.qp);
+	fx_expect_empty(w->b.rcq);
+	wire_reset(w->a.qp);
+	wire_move(NULL, w->a.qp, w->b.qp->qp_num, IBV_QPS_RTS);
+	wire_move(NULL, w->b.qp, w->a.qp->qp_num, IBV_QPS_RTS);
+	wire_check(w);
+	fx_expect_empty(w->b.rcq);
+}
+
+static void failed__other_pairs_live(void **state)
+{
+	struct wire *one = wire_new(NULL);
+	struct wire *two = wire_new(NULL);
+
+	(void)state;
+	post_bad_write(&one->a, 1, IBV_SEND_SIGNALED);
+	fx_expect(one->a.scq, 1, IBV_WC_REM_ACCESS_ERR);
+	wire_check(two);
+}
+
+static void peer_in_error__sender_fails(void **state)
+{
+	struct wire_opts opts = IMPATIENT;
+	struct wire *w = wire_new(&opts);
+
+	(void)state;
+	assert_int_equal(wire_recv(&w->b, 1, 0, 8), 0);
+	wire_fail(w->b.qp);
+	fx_expect(w->b.rcq, 1, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(wire_send(&w->a, 2), 0);
+	fx_expect(w->a.scq, 2, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(wire_send(&w->a, 3), 0);
+	fx_expect(w->a.scq, 3, IBV_WC_WR_FLUSH_ERR);
+}
+
+static void peer_destroyed__sender_fails(void **state)
+{
+	struct wire_opts opts = IMPATIENT;
+	struct wire *w = wire_new(&opts);
+
+	(void)state;
+	assert_int_equal(fx_destroy(w->b.qp), 0);
+	assert_int_equal(wire_send(&w->a, 2), 0);
+	fx_expect(w->a.scq, 2, IBV_WC_RETRY_EXC_ERR);
+}
+
+static void peer_not_there_yet__sender_fails(void **state)
+{
+	struct wire_opts opts = IMPATIENT;
+	struct end a;
+	struct end b;
+
+	(void)state;
+	wire_end(&opts, &a);
+	wire_end(&opts, &b);
+	a.peer = &b;
+	wire_move(&opts, a.qp, b.qp->qp_num, IBV_QPS_RTS);
+	assert_int_equal(wire_send(&a, 2), 0);
+	fx_expect(a.scq, 2, IBV_WC_RETRY_EXC_ERR);
+}
+
+/* The peer believes it is connected to another QP than the sender. */
+static void peer_of_another__sender_fails(void **state)
+{
+	struct wire_opts opts = IMPATIENT;
+	struct wire *w = wire_new(&opts);
+	struct end stranger;
+
+	(void)state;
+	wire_end(&opts, &stranger);
+	stranger.peer = &w->b;
+	wire_move(&opts, stranger.qp, w->b.qp->qp_num, IBV_QPS_RTS);
+	assert_int_equal(wire_recv(&w->b, 1, 0, 8), 0);
+	assert_int_equal(wire_send(&stranger, 2), 0);
+	fx_need(dut.traits->checks_source_qp,
+		"packets do not carry the number of their source QP");
+	fx_expect(stranger.scq, 2, IBV_WC_RETRY_EXC_ERR);
+	fx_expect_empty(w->b.rcq);
+}
+
+/* Completions of a destroyed QP may stay in its CQ or vanish: both happen. */
+static void destroy_qp__with_work_queued(void **state)
+{
+	struct wire *w = wire_new(NULL);
+	struct ibv_wc wc[32];
+	int n;
+
+	(void)state;
+	for (uint64_t i = 0; i < 8; ++i) {
+		assert_int_equal(wire_recv(&w->a, 100 + i, 0, 8), 0);
+		assert_int_equal(wire_send(&w->a, i), 0);
+	}
+	assert_int_equal(fx_destroy(w->a.qp), 0);
+	n = ibv_poll_cq(w->a.scq, 32, wc);
+	assert_in_range(n, 0, 8);
+	n = ibv_poll_cq(w->a.rcq, 32, wc);
+	assert_in_range(n, 0, 8);
+}
+
+struct loader {
+	struct end *end;
+	atomic_bool started;
+	enum ibv_wc_status last;
+	int bad;
+};
+
+/* Posts and polls until a failure; reports instead of asserting. */
+static void *load_until_failure(void *arg)
+{
+	struct loader *l = arg;
+	struct op op = {.code = IBV_WR_RDMA_WRITE,
+			.flags = IBV_SEND_SIGNALED,
+			.len = 1024};
+	struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
+
+	while (wc.status == IBV_WC_SUCCESS && !l->bad) {
+		l->bad = wire_post(l->end, &op);
+		while (!l->bad && ibv_poll_cq(l->end->scq, 1, &wc) == 0)
+			;
+		/* release: nothing but the flag; pairs with run_under_load() */
+		atomic_store_explicit(&l->started, true, memory_order_release);
+	}
+	l->last = wc.status;
+	return NULL;
+}
+
+static enum ibv_wc_status run_under_load(struct wire *w,
+					 void (*act)(struct wire *w))
+{
+	struct loader loader = {.end = &w->a};
+	struct fx_deadline d = fx_deadline();
+	pthread_t t;
+
+	assert_int_equal(
+		pthread_create(&t, NULL, load_until_failure, &loader), 0);
+	/* acquire: pairs with the loader's release */
+	while (!atomic_load_explicit(&loader.started, memory_order_acquire))
+		fx_check(&d, "the first completion of the load");
+	act(w);
+	assert_int_equal(pthread_join(t, NULL), 0);
+	assert_int_equal(loader.bad, 0);
+	return loader.last;
+}
+
+static void destroy_peer(struct wire *w)
+{
+	assert_int_equal(fx_destroy(w->b.qp), 0);
+}
+
+static void fail_peer(struct wire *w)
+{
+	wire_fail(w->b.qp);
+}
+
+static void fail_self(struct wire *w)
+{
+	wire_fail(w->a.qp);
+}
+
+static void dereg_at_peer(struct wire *w)
+{
+	assert_int_equal(fx_destroy(w->b.mr), 0);
+}
+
+static void load__destroyed_peer_RETRY_EXC_ERR(void **state)
+{
+	struct wire_opts opts = IMPATIENT;
+
+	(void)state;
+	for (int i = 0; i < 5; ++i) {
+		size_t mark = fx_mark();
+
+		assert_int_equal(
+			run_under_load(wire_new(&opts), destroy_peer),
+			IBV_WC_RETRY_EXC_ERR);
+		fx_release(mark);
+	}
+}
+
+static void load__failed_peer_RETRY_EXC_ERR(void **state)
+{
+	struct wire_opts opts = IMPATIENT;
+
+	(void)state;
+	assert_int_equal(run_under_load(wire_new(&opts), fail_peer),
+			 IBV_WC_RETRY_EXC_ERR);
+}
+
+static void load__failed_self_WR_FLUSH_ERR(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 5; ++i) {
+		size_t mark = fx_mark();
+
+		assert_int_equal(run_under_load(wire_new(NULL), fail_self),
+				 IBV_WC_WR_FLUSH_ERR);
+		fx_release(mark);
+	}
+}
+
+/* The device may not touch the memory after ibv_dereg_mr has returned. */
+static void load__deregistered_region_REM_ACCESS_ERR(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 5; ++i) {
+		size_t mark = fx_mark();
+		struct wire *w = wire_new(NULL);
+
+		memset(w->a.buf, 0x11, 1024);
+		assert_int_equal(run_under_load(w, dereg_at_peer),
+				 IBV_WC_REM_ACCESS_ERR);
+		fx_release(mark);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		FX_TEST(flush__receives_in_order_of_posting),
+		FX_TEST(flush__sends_after_the_failed_one),
+		FX_TEST(flush__unsignaled_too),
+		FX_TEST(flush__both_queues_of_the_failed_initiator),
+		FX_TEST(flush__both_queues_of_the_failed_responder),
+		FX_TEST(flush__of_a_waiting_send),
+		FX_TEST(drain__marker_comes_last),
+		FX_TEST(reset__drops_work_without_completion),
+		FX_TEST(failed__other_pairs_live),
+		FX_TEST(peer_in_error__sender_fails),
+		FX_TEST(peer_destroyed__sender_fails),
+		FX_TEST(peer_not_there_yet__sender_fails),
+		FX_TEST(peer_of_another__sender_fails),
+		FX_TEST(destroy_qp__with_work_queued),
+		FX_TEST(load__destroyed_peer_RETRY_EXC_ERR),
+		FX_TEST(load__failed_peer_RETRY_EXC_ERR),
+		FX_TEST(load__failed_self_WR_FLUSH_ERR),
+		FX_TEST(load__deregistered_region_REM_ACCESS_ERR),
+	};
+
+	return fx_main(argc, argv, "errors", tests, FX_COUNT(tests));
+}

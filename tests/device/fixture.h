@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * The ground of the verbs conformance suite: the device under test, objects
+ * that are destroyed after the test that made them, and two connected RC
+ * queue pairs, both ends in this process. Everything is called by the thread
+ * that runs cmocka; a test's other threads call verbs only and report back,
+ * because a failed assertion may not leave another thread's stack.
+ */
+
+#ifndef DEVICE_FIXTURE_H
+#define DEVICE_FIXTURE_H
+
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <infiniband/verbs.h>
+
+#include "traits.h"
+
+/* How long something that must happen may take: a bound on failure only. */
+#define FX_DEADLINE_S 20
+/* Bytes in each end's memory region. */
+#define FX_BUF	      8192u
+#define FX_ALL_ACCESS                                                          \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                    \
+	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define FX_REMOTE_ACCESS (FX_ALL_ACCESS & ~IBV_ACCESS_LOCAL_WRITE)
+#define FX_COUNT(array)	 (sizeof(array) / sizeof((array)[0]))
+#define FX_TEST(test)                                                          \
+	cmocka_unit_test_setup_teardown(test, fx_setup, fx_teardown)
+
+struct device {
+	struct ibv_context *verbs;
+	struct sockaddr_in addr; /* port 0 */
+	union ibv_gid gid;	 /* of that address, RoCE v2 */
+	uint8_t gid_index;
+	struct ibv_device_attr attr;
+	struct ibv_port_attr port;
+	const struct traits *traits;
+};
+
+extern struct device dut;
+
+/* Runs the tests, those only that match argv[1] if there is one. */
+int fx_main(int argc, char **argv, const char *group,
+	    const struct CMUnitTest *tests, size_t count);
+int fx_setup(void **state);
+int fx_teardown(void **state);
+/* Skips the test, saying why, unless the condition holds. */
+void fx_need(bool condition, const char *reason);
+
+/* Time: a deadline that starts now, and whether it has passed. */
+struct fx_deadline {
+	int64_t end_ns;
+};
+struct fx_deadline fx_deadline(void);
+void fx_check(const struct fx_deadline *deadline, const char *awaited);
+bool fx_readable(int fd);
+void fx_wait_readable(int fd, const char *awaited);
+void fx_nonblock(int fd);
+
+/*
+ * Objects. Made here, or kept by fx_keep(), they are destroyed after the test,
+ * youngest first; fx_destroy() does it now and returns what the verb returned.
+ */
+typedef int (*fx_undo)(void *object);
+void fx_keep(void *object, fx_undo undo);
+int fx_destroy(void *object);
+/* Leaves an object to the test: somebody else has destroyed it, or will. */
+void fx_forget(void *object);
+/* Destroys what was made since the mark, as the end of the test would. */
+size_t fx_mark(void);
+void fx_release(size_t mark);
+
+void *fx_alloc(size_t size);
+struct ibv_context *fx_context(void);
+struct ibv_pd *fx_pd(void);
+struct ibv_comp_channel *fx_channel(void);
+struct ibv_cq *fx_cq(int cqe, void *context, struct ibv_comp_channel *channel);
+struct ibv_mr *fx_mr(struct ibv_pd *pd, size_t size, int access);
+struct ibv_mr *fx_mr_at(struct ibv_pd *pd, void *at, size_t size, int access);
+struct ibv_srq *fx_srq(struct ibv_pd *pd, uint32_t max_wr);
+struct ibv_qp *fx_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+void fx_keep_qp(struct ibv_qp *qp);
+void fx_keep_pd(struct ibv_pd *pd);
+void fx_keep_mr(struct ibv_mr *mr);
+void fx_keep_cq(struct ibv_cq *cq);
+
+/* The next completion, awaited; with the given result, if asked so. */
+struct ibv_wc fx_wait(struct ibv_cq *cq);
+struct ibv_wc fx_expect(struct ibv_cq *cq, uint64_t wr_id,
+			enum ibv_wc_status status);
+void fx_expect_empty(struct ibv_cq *cq);
+/* Polls n completions, all successful, whatever they are of. */
+void fx_drain(struct ibv_cq *cq, int n);
+
+/* The next event of the channel, acknowledged, must be of this CQ. */
+void fx_expect_event(struct ibv_comp_channel *channel, struct ibv_cq *cq);
+/* The next asynchronous event of the type; others are acknowledged. */
+struct ibv_async_event fx_expect_async(struct ibv_context *verbs,
+				       enum ibv_event_type type);
+
+#endif

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Registration, and protection at both ends: a key opens its own bytes, in
+ * its own domain, for the access it was registered with, until it is
+ * deregistered, and nothing else.
+ */
+
+#include <errno.h>
+#include <string.h>
+#include "wire.h"
+
+#define OURS   0xa5
+#define THEIRS 0x5a
+
+typedef void (*spoil)(struct wire *w, struct ibv_send_wr *wr,
+		      struct ibv_sge *sge);
+
+static const struct op send_op = {.code = IBV_WR_SEND,
+				  .id = 11,
+				  .flags = IBV_SEND_SIGNALED,
+				  .at = 64,
+				  .len = 8};
+static const struct op write_op = {.code = IBV_WR_RDMA_WRITE,
+				   .id = 12,
+				   .flags = IBV_SEND_SIGNALED,
+				   .at = 64,
+				   .len = 8,
+				   .to = 128};
+static const struct op read_op = {.code = IBV_WR_RDMA_READ,
+				  .id = 13,
+				  .flags = IBV_SEND_SIGNALED,
+				  .at = 64,
+				  .len = 8,
+				  .to = 128};
+static const struct op add_op = {.code = IBV_WR_ATOMIC_FETCH_AND_ADD,
+				 .id = 14,
+				 .flags = IBV_SEND_SIGNALED,
+				 .at = 64,
+				 .len = 8,
+				 .to = 128,
+				 .add = 1};
+static const struct op swap_op = {.code = IBV_WR_ATOMIC_CMP_AND_SWP,
+				  .id = 15,
+				  .flags = IBV_SEND_SIGNALED,
+				  .at = 64,
+				  .len = 8,
+				  .to = 128,
+				  .add = UINT64_C(0x5a5a5a5a5a5a5a5a)};
+
+static void set_rkey(struct ibv_send_wr *wr, uint32_t rkey)
+{
+	if (wr->opcode == IBV_WR_RDMA_WRITE || wr->opcode == IBV_WR_RDMA_READ)
+		wr->wr.rdma.rkey = rkey;
+	else
+		wr->wr.atomic.rkey = rkey;
+}
+
+static void set_raddr(struct ibv_send_wr *wr, const uint8_t *addr)
+{
+	if (wr->opcode == IBV_WR_RDMA_WRITE || wr->opcode == IBV_WR_RDMA_READ)
+		wr->wr.rdma.remote_addr = (uintptr_t)addr;
+	else
+		wr->wr.atomic.remote_addr = (uintptr_t)addr;
+}
+
+static void assert_untouched(const struct end *end, uint8_t pattern)
+{
+	for (size_t i = 0; i < FX_BUF; ++i)
+		assert_int_equal(end->buf[i], pattern);
+}
+
+static void assert_in_error(struct ibv_qp *qp)
+{
+	struct fx_deadline d = fx_deadline();
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+
+	do {
+		fx_check(&d, "the move to the error state");
+		assert_int_equal(
+			ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
+	} while (attr.qp_state != IBV_QPS_ERR);
+}
+
+/* One WR on a new connection must fail so, and change no byte. */
+static void fails(const struct wire_opts *opts, const struct op *op,
+		  spoil spoiler, enum ibv_wc_status status)
+{
+	struct ibv_send_wr wr;
+	struct ibv_send_wr *bad;
+	struct ibv_sge sge;
+	size_t mark = fx_mark();
+	struct wire *w = wire_new(opts);
+
+	memset(w->a.buf, OURS, FX_BUF);
+	memset(w->b.buf, THEIRS, FX_BUF);
+	assert_int_equal(wire_recv(&w->b, 20, 0, 64), 0);
+	wire_wr(&w->a, op, &wr, &sge);
+	if (spoiler)
+		spoiler(w, &wr, &sge);
+	assert_int_equal(ibv_post_send(w->a.qp, &wr, &bad), 0);
+	fx_expect(w->a.scq, op->id, status);
+	assert_in_error(w->a.qp);
+	assert_untouched(&w->a, OURS);
+	assert_untouched(&w->b, THEIRS);
+	fx_release(mark);
+}
+
+static void fails_locally(spoil spoiler, enum ibv_wc_status of_reading)
+{
+	fails(NULL, &send_op, spoiler, of_reading);
+	fails(NULL, &write_op, spoiler, of_reading);
+	fails(NULL, &read_op, spoiler, IBV_WC_LOC_PROT_ERR);
+	fails(NULL, &add_op, spoiler, IBV_WC_LOC_PROT_ERR);
+	fails(NULL, &swap_op, spoiler, IBV_WC_LOC_PROT_ERR);
+}
+
+static void fails_remotely(spoil spoiler)
+{
+	fails(NULL, &write_op, spoiler, IBV_WC_REM_ACCESS_ERR);
+	fails(NULL, &read_op, spoiler, IBV_WC_REM_ACCESS_ERR);
+	fails(NULL, &add_op, spoiler, IBV_WC_REM_ACCESS_ERR);
+	fails(NULL, &swap_op, spoiler, IBV_WC_REM_ACCESS_ERR);
+}
+
+static void wrong_lkey(struct wire *w, struct ibv_send_wr *wr,
+		       struct ibv_sge *sge)
+{
+	(void)w;
+	(void)wr;
+	sge->lkey ^= 0x55;
+}
+
+static void lkey_of_other_pd(struct wire *w, struct ibv_send_wr *wr,
+			     struct ibv_sge *sge)
+{
+	(void)wr;
+	sge->lkey = fx_mr_at(fx_pd(), w->a.buf, FX_BUF, FX_ALL_ACCESS)->lkey;
+}
+
+static void stale_lkey(struct wire *w, struct ibv_send_wr *wr,
+		       struct ibv_sge *sge)
+{
+	struct ibv_mr *mr =
+		fx_mr_at(w->a.pd, w->a.buf, FX_BUF, FX_ALL_ACCESS);
+
+	(void)wr;
+	sge->lkey = mr->lkey;
+	assert_int_equal(fx_destroy(mr), 0);
+}
+
+static void local_past_end(struct wire *w, struct ibv_send_wr *wr,
+			   struct ibv_sge *sge)
+{
+	(void)wr;
+	sge->addr = (uintptr_t)w->a.buf + FX_BUF - 7;
+}
+
+static void local_before_start(struct wire *w, struct ibv_send_wr *wr,
+			       struct ibv_sge *sge)
+{
+	struct ibv_mr *mr =
+		fx_mr_at(w->a.pd, w->a.buf + 4096, 4096, FX_ALL_ACCESS);
+
+	(void)wr;
+	sge->lkey = mr->lkey;
+	sge->addr = (uintptr_t)w->a.buf + 4095;
+}
+
+static void lkey__unknown_fails(void **state)
+{
+	(void)state;
+	fails_locally(wrong_lkey, dut.traits->bad_lkey);
+}
+
+static void lkey__other_pd_fails(void **state)
+{
+	(void)state;
+	fails_locally(lkey_of_other_pd, dut.traits->bad_lkey);
+}
+
+static void lkey__deregistered_fails(void **state)
+{
+	(void)state;
+	fails_locally(stale_lkey, dut.traits->bad_lkey);
+}
+
+static void lkey__past_end_LOC_PROT_ERR(void **state)
+{
+	(void)state;
+	fails_locally(local_past_end, IBV_WC_LOC_PROT_ERR);
+}
+
+static void lkey__before_start_LOC_PROT_ERR(void **state)
+{
+	(void)state;
+	fails_locally(local_before_start, IBV_WC_LOC_PROT_ERR);
+}
+
+static void lkey__read_into_readonly_LOC_PROT_ERR(void **state)
+{
+	struct wire_opts opts = WIRE_DEFAULTS;
+
+	(void)state;
+	opts.mr_access = IBV_ACCESS_REMOTE_READ;
+	fails(&opts, &read_op, NULL, IBV_WC_LOC_PROT_ERR);
+}
+
+static void wrong_rkey(struct wire *w, struct ibv_send_wr *wr,
+		       struct ibv_sge *sge)
+{
+	(void)sge;
+	set_rkey(wr, w->b.mr->rkey ^ 0x55);
+}
+
+static void rkey_of_other_pd(struct wire *w, struct ibv_send_wr *wr,
+			     struct ibv_sge *sge)
+{
+	(void)sge;
+	set_rkey(wr, fx_mr_at(fx_pd(), w->b.buf, FX_BUF, FX_ALL_ACCESS)->rkey);
+}
+
+static void stale_rkey(struct wire *w, struct ibv_send_wr *wr,
+		       struct ibv_sge *sge)
+{
+	struct ibv_mr *mr =
+		fx_mr_at(w->b.pd, w->b.buf, FX_BUF, FX_ALL_ACCESS);
+
+	(void)sge;
+	set_rkey(wr, mr->rkey);
+	assert_int_equal(fx_destroy(mr), 0);
+}
+
+static void stale_rkey_with_successor(struct wire *w, struct ibv_send_wr *wr,
+				      struct ibv_sge *sge)
+{
+	stale_rkey(w, wr, sge);
+	fx_mr_at(w->b.pd, w->b.buf, FX_BUF, FX_ALL_ACCESS);
+}
+
+static void remote_past_end(struct wire *w, struct ibv_send_wr *wr,
+			    struct ibv_sge *sge)
+{
+	(void)sge;
+	set_raddr(wr, w->b.buf + FX_BUF);
+}
+
+static void remote_before_start(struct wire *w, struct ibv_send_wr *wr,
+				struct ibv_sge *sge)
+{
+	struct ibv_mr *mr =
+		fx_mr_at(w->b.pd, w->b.buf + 4096, 4096, FX_ALL_ACCESS);
+
+	(void)sge;
+	set_rkey(wr, mr->rkey);
+	set_raddr(wr, w->b.buf + 4088);
+}
+
+static void remote_wraps(struct wire *w, struct ibv_send_wr *wr,
+			 struct ibv_sge *sge)
+{
+	(void)w;
+	(void)sge;
+	set_raddr(wr, (const uint8_t *)(uintptr_t)(UINT64_MAX - 7));
+}
+
+static void rkey_of_neighbour(struct wire *w, struct ibv_send_wr *wr,
+			      struct ibv_sge *sge)
+{
+	struct ibv_mr *mr =
+		fx_mr_at(w->b.pd, w->b.buf + 4096, 4096, FX_ALL_ACCESS);
+
+	(void)sge;
+	set_rkey(wr, mr->rkey);
+}
+
+static void rkey__unknown_REM_ACCESS_ERR(void **state)
+{
+	(void)state;
+	fails_remotely(wrong_rkey);
+}
+
+static void rkey__other_pd_REM_ACCESS_ERR(void **state)
+{
+	(void)state;
+	fails_remotely(rkey_of_other_pd);
+}
+
+static void rkey__deregistered_REM_ACCESS_ERR(void **state)
+{
+	(void)state;
+	fails_remotely(stale_rkey);
+	fails_remotely(stale_rkey_with_successor);
+}
+
+static void rkey__out_of_bounds_REM_ACCESS_ERR(void **state)
+{
+	(void)state;
+	fails_remotely(remote_past_end);
+	fails_remotely(remote_before_start);
+	fails_remotely(remote_wraps);
+}
+
+static void rkey__of_another_region_REM_ACCESS_ERR(void **state)
+{
+	(void)state;
+	fails_remotely(rkey_of_neighbour);
+}
+
+static void fails_without(int access, const struct op *op)
+{
+	struct wire_opts opts = WIRE_DEFAULTS;
+
+	opts.mr_access = FX_ALL_ACCESS & ~access;
+	fails(&opts, op, NULL, IBV_WC_REM_ACCESS_ERR);
+}
+
+static void rkey__access_not_granted_REM_ACCESS_ERR(void **state)
+{
+	(void)state;
+	fails_without(IBV_ACCESS_REMOTE_WRITE, &write_op);
+	fails_without(IBV_ACCESS_REMOTE_READ, &read_op);
+	fails_without(IBV_ACCESS_REMOTE_ATOMIC, &add_op);
+	fails_without(IBV_ACCESS_REMOTE_ATOMIC, &swap_op);
+}
+
+static void fails_by_qp(unsigned access, const struct op *op)
+{
+	struct wire_opts opts = WIRE_DEFAULTS;
+
+	opts.qp_access = FX_REMOTE_ACCESS & ~access;
+	fails(&opts, op, NULL, dut.traits->qp_access);
+}
+
+static void qp_access__not_granted_fails(void **state)
+{
+	(void)state;
+	fails_by_qp(IBV_ACCESS_REMOTE_WRITE, &write_op);
+	fails_by_qp(IBV_ACCESS_REMOTE_READ, &read_op);
+	fails_by_qp(IBV_ACCESS_REMOTE_ATOMIC, &add_op);
+	fails_by_qp(IBV_ACCESS_REMOTE_ATOMIC, &swap_op);
+}
+
+static void recv_fails(uint32_t key_change, uint32_t offset, uint32_t len,
+		       enum ibv_wc_status here, enum ibv_wc_status there)
+{
+	size_t mark = fx_mark();
+	struct wire *w = wire_new(NULL);
+	struct ibv_sge sge = {(uintptr_t)w->b.buf + offset, len,
+			      w->b.mr->lkey ^ key_change};
+	struct ibv_recv_wr wr = {.wr_id = 31, .sg_list = &sge, .num_sge = 1};
+	struct ibv_recv_wr *bad;
+
+	memset(w->b.buf, THEIRS, FX_BUF);
+	assert_int_equal(ibv_post_recv(w->b.qp, &wr, &bad), 0);
+	assert_int_equal(wire_send(&w->a, 32), 0);
+	fx_expect(w->b.rcq, 31, here);
+	fx_expect(w->a.scq, 32, there);
+	assert_in_error(w->a.qp);
+	assert_in_error(w->b.qp);
+	assert_untouched(&w->b, THEIRS);
+	fx_release(mark);
+}
+
+static void recv__unknown_lkey_fails_both_ends(void **state)
+{
+	(void)state;
+	recv_fails(0x55, 0, 64, dut.traits->bad_recv_lkey,
+		   IBV_WC_REM_OP_ERR);
+}
+
+static void recv__past_end_fails_both_ends(void **state)
+{
+	(void)state;
+	recv_fails(0, FX_BUF - 4, 64, dut.traits->bad_recv_lkey,
+		   IBV_WC_REM_OP_ERR);
+}
+
+static void recv__too_short_fails_both_ends(void **state)
+{
+	(void)state;
+	recv_fails(0, 0, 7, dut.traits->short_recv, IBV_WC_REM_INV_REQ_ERR);
+}
+
+static void reg_mr__bad_arguments_refused(void **state)
+{
+	struct ibv_pd *pd = fx_pd();
+	char *p = fx_alloc(4096);
+
+	(void)state;
+	assert_null(ibv_reg_mr(pd, p, 4096, IBV_ACCESS_REMOTE_WRITE));
+	assert_null(ibv_reg_mr(pd, p, 4096, IBV_ACCESS_REMOTE_ATOMIC));
+	assert_null(ibv_reg_mr(pd, p, SIZE_MAX - 4096, FX_ALL_ACCESS));
+}
+
+static void reg_mr__describes_itself(void **state)
+{
+	struct ibv_pd *pd = fx_pd();
+	struct ibv_mr *mr = fx_mr(pd, 4096, FX_ALL_ACCESS);
+
+	(void)state;
+	assert_ptr_equal(mr->pd, pd);
+	assert_ptr_equal(mr->context, dut.verbs);
+	assert_int_equal(mr->length, 4096);
+}
+
+static void reg_mr__live_keys_are_distinct(void **state)
+{
+	enum { N = 64 };
+	struct ibv_pd *pd = fx_pd();
+	char *p = fx_alloc(4096);
+	struct ibv_mr *mrs[N];
+
+	(void)state;
+	for (int i = 0; i < N; ++i) {
+		mrs[i] = fx_mr_at(pd, p, 4096, FX_ALL_ACCESS);
+		for (int j = 0; j < i; ++j) {
+			assert_int_not_equal(mrs[i]->lkey, mrs[j]->lkey);
+			assert_int_not_equal(mrs[i]->rkey, mrs[j]->rkey);
+		}
+	}
+}
+
+static void reg_mr__reused_at_once_has_another_key(void **state)
+{
+	struct ibv_pd *pd = fx_pd();
+	char *p = fx_alloc(4096);
+	uint32_t last = 0;
+
+	(void)state;
+	for (int i = 0; i < 16; ++i) {
+		struct ibv_mr *mr = fx_mr_at(pd, p, 4096, FX_ALL_ACCESS);
+
+		assert_int_not_equal(mr->rkey, last);
+		last = mr->rkey;
+		assert_int_equal(fx_destroy(mr), 0);
+	}
+}
+
+static void dereg_mr__of_another_region_harms_nothing(void **state)
+{
+	struct wire *w = wire_new(NULL);
+	struct ibv_mr *mr =
+		fx_mr_at(w->b.pd, w->b.buf, FX_BUF, FX_ALL_ACCESS);
+
+	(void)state;
+	assert_int_equal(fx_destroy(mr), 0);
+	w->a.buf[64] = 77;
+	assert_int_equal(wire_post(&w->a, &write_op), 0);
+	fx_expect(w->a.scq, write_op.id, IBV_WC_SUCCESS);
+	assert_int_equal(w->b.buf[128], 77);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		FX_TEST(lkey__unknown_fails),
+		FX_TEST(lkey__other_pd_fails),
+		FX_TEST(lkey__deregistered_fails),
+		FX_TEST(lkey__past_end_LOC_PROT_ERR),
+		FX_TEST(lkey__before_start_LOC_PROT_ERR),
+		FX_TEST(lkey__read_into_readonly_LOC_PROT_ERR),
+		FX_TEST(rkey__unknown_REM_ACCESS_ERR),
+		FX_TEST(rkey__other_pd_REM_ACCESS_ERR),
+		FX_TEST(rkey__deregistered_REM_ACCESS_ERR),
+		FX_TEST(rkey__out_of_bounds_REM_ACCESS_ERR),
+		FX_TEST(rkey__of_another_region_REM_ACCESS_ERR),
+		FX_TEST(rkey__access_not_granted_REM_ACCESS_ERR),
+		FX_TEST(qp_access__not_granted_fails),
+		FX_TEST(recv__unknown_lkey_fails_both_ends),
+		FX_TEST(recv__past_end_fails_both_ends),
+		FX_TEST(recv__too_short_fails_both_ends),
+		FX_TEST(reg_mr__bad_arguments_refused),
+		FX_TEST(reg_mr__describes_itself),
+		FX_TEST(reg_mr__live_keys_are_distinct),
+		FX_TEST(reg_mr__reused_at_once_has_another_key),
+		FX_TEST(dereg_mr__of_another_region_harms_nothing),
+	};
+
+	return fx_main(argc, argv, "memory", tests, FX_COUNT(tests));
+}

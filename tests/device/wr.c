@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Posting through ibv_wr_start, the builders and ibv_wr_complete: every
+ * operation, batches, inline data and gather lists, abort, and batches that
+ * cannot be posted as a whole.
+ */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include "wire.h"
+
+#define SEND_OPS                                                               \
+	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |      \
+	 IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |                  \
+	 IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |        \
+	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+
+/* A wire whose end a has another QP, one made for ibv_wr_*. */
+static struct wire *wire_ex(uint32_t depth, struct ibv_qp_ex **ex)
+{
+	struct wire_opts opts = WIRE_DEFAULTS;
+	struct wire *w;
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = depth,
+			.max_recv_wr = 4,
+			.max_send_sge = 4,
+			.max_recv_sge = 1,
+			.max_inline_data = 64},
+		.comp_mask =
+			IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = SEND_OPS,
+	};
+	struct ibv_qp *qp;
+
+	w = wire_new(&opts);
+	attr.pd = w->a.pd;
+	attr.send_cq = w->a.scq;
+	attr.recv_cq = w->a.rcq;
+	qp = ibv_create_qp_ex(dut.verbs, &attr);
+	fx_need(qp || errno != EOPNOTSUPP,
+		"the device has no extended queue pairs");
+	assert_non_null(qp);
+	fx_keep_qp(qp);
+	wire_reset(w->b.qp);
+	wire_move(&opts, qp, w->b.qp->qp_num, IBV_QPS_RTS);
+	wire_move(&opts, w->b.qp, qp->qp_num, IBV_QPS_RTS);
+	w->a.qp = qp;
+	w->a.cap = attr.cap;
+	*ex = ibv_qp_to_qp_ex(qp);
+	assert_non_null(*ex);
+	return w;
+}
+
+static void start(struct ibv_qp_ex *ex, uint64_t id, unsigned flags)
+{
+	ibv_wr_start(ex);
+	ex->wr_id = id;
+	ex->wr_flags = flags;
+}
+
+static void set_sge(struct ibv_qp_ex *ex, const struct end *e, uint32_t at,
+		    uint32_t len)
+{
+	ibv_wr_set_sge(ex, e->mr->lkey, (uintptr_t)e->buf + at, len);
+}
+
+static void wr__send(void **state)
+{
+	struct ibv_qp_ex *ex;
+	struct wire *w = wire_ex(8, &ex);
+
+	(void)state;
+	memcpy(w->a.buf, "one", 4);
+	assert_int_equal(wire_recv(&w->b, 1, 64, 64), 0);
+	start(ex, 2, IBV_SEND_SIGNALED);
+	ibv_wr_send(ex);
+	set_sge(ex, &w->a, 0, 4);
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	fx_expect(w->b.rcq, 1, IBV_WC_SUCCESS);
+	fx_expect(w->a.scq, 2, IBV_WC_SUCCESS);
+	assert_string_equal((char *)w->b.buf + 64, "one");
+}
+
+static void wr__send_with_imm(void **state)
+{
+	struct ibv_qp_ex *ex;
+	struct wire *w = wire_ex(8, &ex);
+	struct ibv_wc wc;
+
+	(void)state;
+	assert_int_equal(wire_recv(&w->b, 1, 64, 64), 0);
+	start(ex, 2, IBV_SEND_SIGNALED);
+	ibv_wr_send_imm(ex, htonl(0x11223344));
+	set_sge(ex, &w->a, 0, 4);
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	wc = fx_expect(w->b.rcq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(ntohl(wc.imm_data), 0x11223344);
+	fx_expect(w->a.scq, 2, IBV_WC_SUCCESS);
+}
+
+static void wr__write_and_write_with_imm(void **state)
+{
+	struct ibv_qp_ex *ex;
+	struct wire *w = wire_ex(8, &ex);
+	uint64_t to = (uintptr_t)w->b.buf + 512;
+	struct ibv_wc wc;
+
+	(void)state;
+	memset(w->a.buf, 5, 8);
+	assert_int_equal(wire_recv(&w->b, 1, 64, 64), 0);
+	start(ex, 2, IBV_SEND_SIGNALED);
+	ibv_wr_rdma_write(ex, w->b.mr->rkey, to);
+	set_sge(ex, &w->a, 0, 8);
+	ex->wr_id = 3;
+	ibv_wr_rdma_write_imm(ex, w->b.mr->rkey, to + 64, htonl(77));
+	set_sge(ex, &w->a, 0, 8);
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	fx_expect(w->a.scq, 2, IBV_WC_SUCCESS);
+	fx_expect(w->a.scq, 3, IBV_WC_SUCCESS);
+	wc = fx_expect(w->b.rcq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
+	assert_int_equal(ntohl(wc.imm_data), 77);
+	assert_int_equal(w->b.buf[512], 5);
+	assert_int_equal(w->b.buf[576 + 7], 5);
+}
+
+static void wr__read_and_atomics(void **state)
+{
+	struct ibv_qp_ex *ex;
+	struct wire *w = wire_ex(8, &ex);
+	uint64_t word = (uintptr_t)w->b.buf;
+	uint64_t got[3];
+	uint64_t five = 5;
+
+	(void)state;
+	memcpy(w->b.buf, &five, sizeof(five));
+	start(ex, 1, IBV_SEND_SIGNALED);
+	ibv_wr_rdma_read(ex, w->b.mr->rkey, word);
+	set_sge(ex, &w->a, 0, 8);
+	ex->wr_id = 2;
+	ibv_wr_atomic_fetch_add(ex, w->b.mr->rkey, word, 2);
+	set_sge(ex, &w->a, 8, 8);
+	ex->wr_id = 3;
+	ibv_wr_atomic_cmp_swp(ex, w->b.mr->rkey, word, 7, 9);
+	set_sge(ex, &w->a, 16, 8);
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	for (uint64_t i = 1; i <= 3; ++i)
+		fx_expect(w->a.scq, i, IBV_WC_SUCCESS);
+	memcpy(got, w->a.buf, sizeof(got));
+	assert_true(got[0] == 5 && got[1] == 5 && got[2] == 7);
+	assert_int_equal(w->b.buf[0], 9);
+}
+
+static void wr__inline_data(void **state)
+{
+	struct ibv_qp_ex *ex;
+	struct wire *w = wire_ex(8, &ex);
+	char text[] = "inline";
+	struct ibv_data_buf list[2] = {{text, 2}, {text + 2, 5}};
+
+	(void)state;
+	assert_int_equal(wire_recv(&w->b, 1, 0, 64), 0);
+	assert_int_equal(wire_recv(&w->b, 2, 64, 64), 0);
+	start(ex, 3, IBV_SEND_SIGNALED | IBV_SEND_INLINE);
+	ibv_wr_send(ex);
+	ibv_wr_set_inline_data(ex, text, sizeof(text));
+	ibv_wr_send(ex);
+	ibv_wr_set_inline_data_list(ex, 2, list);
+	memset(text, 'x', sizeof(text));
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	fx_drain(w->b.rcq, 2);
+	fx_drain(w->a.scq, 2);
+	assert_string_equal((char *)w->b.buf, "inline");
+	assert_string_equal((char *)w->b.buf + 64, "inline");
+}
+
+static void wr__gather_list(void **state)
+{
+	struct ibv_qp_ex *ex;
+	struct wire *w = wire_ex(8, &ex);
+	struct ibv_sge list[3];
+
+	(void)state;
+	memcpy(w->a.buf, "gather", 7);
+	for (uint32_t i = 0; i < 3; ++i)
+		list[i] = (struct ibv_sge){
+			(uintptr_t)w->a.buf + i * 2, i < 2 ? 2 : 3,
+			w->a.mr->lkey};
+	assert_int_equal(wire_recv(&w->b, 1, 0, 64), 0);
+	start(ex, 2, IBV_SEND_SIGNALED);
+	ibv_wr_send(ex);
+	ibv_wr_set_sge_list(ex, 3, list);
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	fx_expect(w->b.rcq, 1, IBV_WC_SUCCESS);
+	assert_string_equal((char *)w->b.buf, "gather");
+}
+
+static void wr__abort_posts_nothing(void **state)
+{
+	struct ibv_qp_ex *ex;
+	struct wire *w = wire_ex(4, &ex);
+
+	(void)state;
+	for (int i = 0; i < 20; ++i) {
+		start(ex, 2, IBV_SEND_SIGNALED);
+		ibv_wr_rdma_write(ex, w->b.mr->rkey, (uintptr_t)w->b.buf);
+		set_sge(ex, &w->a, 0, 8);
+		ibv_wr_abort(ex);
+	}
+	wire_check(w);
+	fx_expect_empty(w->a.scq);
+}
+
+static void wr__too_many_for_the_queue_post_nothing(void **state)
+{
+	struct ibv_qp_ex *ex;
+	struct wire *w = wire_ex(4, &ex);
+
+	(void)state;
+	start(ex, 2, IBV_SEND_SIGNALED);
+	for (uint32_t i = 0; i < 4 * (w->a.cap.max_send_wr + 1); ++i) {
+		ibv_wr_rdma_write(ex, w->b.mr->rkey, (uintptr_t)w->b.buf);
+		set_sge(ex, &w->a, 0, 8);
+	}
+	assert_int_equal(ibv_wr_complete(ex), ENOMEM);
+	wire_check(w);
+	fx_expect_empty(w->a.scq);
+}
+
+static void wr__mixes_with_post_send(void **state)
+{
+	struct ibv_qp_ex *ex;
+	struct wire *w = wire_ex(8, &ex);
+	struct op op = {.code = IBV_WR_RDMA_WRITE,
+			.flags = IBV_SEND_SIGNALED,
+			.len = 8};
+
+	(void)state;
+	for (uint64_t i = 0; i < 20; i += 2) {
+		op.id = i;
+		assert_int_equal(wire_post(&w->a, &op), 0);
+		start(ex, i + 1, IBV_SEND_SIGNALED);
+		ibv_wr_rdma_write(ex, w->b.mr->rkey, (uintptr_t)w->b.buf);
+		set_sge(ex, &w->a, 0, 8);
+		assert_int_equal(ibv_wr_complete(ex), 0);
+		fx_expect(w->a.scq, i, IBV_WC_SUCCESS);
+		fx_expect(w->a.scq, i + 1, IBV_WC_SUCCESS);
+	}
+}
+
+static void wr__bad_key_fails(void **state)
+{
+	struct ibv_qp_ex *ex;
+	struct wire *w = wire_ex(8, &ex);
+
+	(void)state;
+	start(ex, 2, IBV_SEND_SIGNALED);
+	ibv_wr_rdma_write(ex, w->b.mr->rkey ^ 0x55, (uintptr_t)w->b.buf);
+	set_sge(ex, &w->a, 0, 8);
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	fx_expect(w->a.scq, 2, IBV_WC_REM_ACCESS_ERR);
+}
+
+static void wr__needs_its_operations_asked_for(void **state)
+{
+	struct end e;
+
+	(void)state;
+	wire_end(NULL, &e);
+	assert_null(ibv_qp_to_qp_ex(e.qp));
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		FX_TEST(wr__send),
+		FX_TEST(wr__send_with_imm),
+		FX_TEST(wr__write_and_write_with_imm),
+		FX_TEST(wr__read_and_atomics),
+		FX_TEST(wr__inline_data),
+		FX_TEST(wr__gather_list),
+		FX_TEST(wr__abort_posts_nothing),
+		FX_TEST(wr__too_many_for_the_queue_post_nothing),
+		FX_TEST(wr__mixes_with_post_send),
+		FX_TEST(wr__bad_key_fails),
+		FX_TEST(wr__needs_its_operations_asked_for),
+	};
+
+	return fx_main(argc, argv, "wr", tests, FX_COUNT(tests));
+}
