@@ -14,7 +14,6 @@
 #ifndef RT_INBOX_H
 #define RT_INBOX_H
 
-#include <stdalign.h>
 #include <stdbool.h>
 
 #include <urcu/wfcqueue.h>
@@ -24,9 +23,12 @@
 
 struct rt_mpsc {
 	/* the owner's */
-	alignas(RT_CACHE_LINE) struct __cds_wfcq_head head;
+	struct __cds_wfcq_head head;
+	/* padded, not aligned: may be embedded in what malloc() made */
+	char apart[RT_CACHE_LINE - sizeof(struct __cds_wfcq_head)];
 	/* the pushers' */
-	alignas(RT_CACHE_LINE) struct cds_wfcq_tail tail;
+	struct cds_wfcq_tail tail;
+	char apart_too[RT_CACHE_LINE - sizeof(struct cds_wfcq_tail)];
 };
 
 void rt_mpsc_init(struct rt_mpsc *mpsc);
@@ -34,7 +36,8 @@ void rt_mpsc_init(struct rt_mpsc *mpsc);
 void rt_mpsc_push_mt(struct rt_mpsc *mpsc, struct cds_wfcq_node *node);
 /* The oldest node, or NULL when none can be taken now. */
 struct cds_wfcq_node *rt_mpsc_pop_owner(struct rt_mpsc *mpsc);
-/* True when rt_mpsc_pop_owner() would find none. */
+/* True: rt_mpsc_pop_owner() would find none. False: something is there, and
+ * can be taken now or very soon. */
 bool rt_mpsc_is_empty_owner(struct rt_mpsc *mpsc);
 
 struct rt_msg {
@@ -60,7 +63,8 @@ void rt_inbox_push_mt(struct rt_inbox *inbox, struct rt_msg *msg);
  * again.
  */
 int rt_inbox_run_owner(struct rt_inbox *inbox, void *owner);
-/* Owner: true when rt_inbox_run_owner() would run none. */
+/* Owner: true when rt_inbox_run_owner() would run none, and a ring comes for
+ * the next; false: do not sleep. */
 bool rt_inbox_is_empty(struct rt_inbox *inbox);
 
 #endif /* RT_INBOX_H */

@@ -27,7 +27,8 @@
 #include "order.h"
 #include "park.h"
 
-#define RT_LANE_STAGE 32 /* completions; what a poller takes from a CQ at once */
+#define RT_LANE_STAGE \
+	32 /* completions; what a poller takes from a CQ at once */
 
 struct rt_spill;
 
@@ -45,9 +46,17 @@ struct rt_lane {
 	uint32_t staged_count;
 	uint32_t tail_next; /* = tail */
 	uint32_t head_seen; /* head, as last read */
+	uint32_t lost;	    /* 0, unless a spill was reserved too small */
 	bool touched;	    /* staged in since the last publish */
 	bool holding;	    /* one user of the queue: a spill began */
 	bool eased;	    /* backlogged was cleared, not reported yet */
+	bool spill_listed;  /* in the poller's list of lanes that spill */
+	struct rt_lane *touched_next; /* the poller's list of touched lanes */
+	struct rt_lane *spill_next;
+
+	/* openers', under the runtime's lock */
+	uint32_t reserved;  /* entries owed to routes, beyond backlog_limit */
+	uint32_t announced; /* entries of the largest spill made so far */
 
 	/* written by the poller, read by the consumer */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t tail; /* items published */
@@ -89,8 +98,7 @@ rt_lane_slot_owner(struct rt_lane *lane)
 }
 
 /* True once between two publishes: the caller remembers the lane. */
-static inline bool
-rt_lane_touch_owner(struct rt_lane *lane)
+static inline bool rt_lane_touch_owner(struct rt_lane *lane)
 {
 	bool first = !lane->touched;
 
@@ -99,8 +107,8 @@ rt_lane_touch_owner(struct rt_lane *lane)
 }
 
 /* Copies one completion in; true: the first since the last publish. */
-static inline bool
-rt_lane_stage_owner(struct rt_lane *lane, const struct rpma_rt_completion *cmpl)
+static inline bool rt_lane_stage_owner(struct rt_lane *lane,
+				       const struct rpma_rt_completion *cmpl)
 {
 	*rt_lane_slot_owner(lane) = *cmpl;
 	return rt_lane_touch_owner(lane);
@@ -144,8 +152,7 @@ struct rt_spill *rt_lane_swap_spill_owner(struct rt_lane *lane,
 /* ------------------------------------------------------- any poster --- */
 
 /* A poster, after it acquired its credit [LANE-5]. */
-static inline bool
-rt_lane_is_backlogged(const struct rt_lane *lane)
+static inline bool rt_lane_is_backlogged(const struct rt_lane *lane)
 {
 	/* acquire: pairs with the clear in rt_lane_retry_owner(), so that who
 	 * posts again does so after the room was made; that a set flag is

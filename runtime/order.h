@@ -23,8 +23,7 @@
  * read-modify-write orders the machine just as well, and what happens before
  * what is carried by the acquire and release of the words themselves.
  */
-static inline void
-rt_fence_dekker(void)
+static inline void rt_fence_dekker(void)
 {
 #ifdef __SANITIZE_THREAD__
 	_Atomic int orders_only = 0;
@@ -38,8 +37,7 @@ rt_fence_dekker(void)
 }
 
 /* In a loop that waits for another thread's store. */
-static inline void
-rt_cpu_relax(void)
+static inline void rt_cpu_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
 	__builtin_ia32_pause();

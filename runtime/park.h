@@ -31,7 +31,8 @@ enum rt_bell_word {
 struct rt_bell {
 	_Atomic uint32_t word; /* enum rt_bell_word */
 	int fd;		       /* -1: none; set before the first ON_FD */
-	bool late;	       /* sleeper's: rung, its write still to come */
+	uint32_t prepared;     /* sleeper's: the word it stored last */
+	uint32_t owed;	       /* sleeper's: writes to fd it has not read */
 };
 
 /* With an eventfd. 0, or RPMA_E_PROVIDER when there is none left. */
@@ -43,8 +44,8 @@ int rt_bell_add_fd(struct rt_bell *bell);
 void rt_bell_fini(struct rt_bell *bell);
 int rt_bell_fd(const struct rt_bell *bell);
 
-/* Sleeper: asleep on the fd from here; look at everything, then sleep on the
- * fd, or rt_bell_cancel(). */
+/* Sleeper, awake: asleep on the fd from here; look at everything, then sleep
+ * on the fd; in any case rt_bell_cancel() before the next. */
 void rt_bell_prepare(struct rt_bell *bell);
 /* Likewise, to sleep in rt_bell_sleep_futex(). */
 void rt_bell_prepare_futex(struct rt_bell *bell);
@@ -53,7 +54,7 @@ void rt_bell_prepare_futex(struct rt_bell *bell);
 void rt_bell_sleep_futex(struct rt_bell *bell, int64_t timeout_ns);
 /* Sleeper: awake, whether it was rung, slept or neither; the fd is quiet. */
 void rt_bell_cancel(struct rt_bell *bell);
-/* Sleeper: true while prepared and not rung. */
+/* Sleeper: true while prepared and not rung, as far as it knows. */
 bool rt_bell_is_asleep(const struct rt_bell *bell);
 /* Sleeper, awake: makes its own fd readable. */
 void rt_bell_poke(struct rt_bell *bell);
@@ -65,8 +66,7 @@ void rt_bell_ring(struct rt_bell *bell);
  * True: somebody slept and this call woke him. */
 bool rt_bell_wake(struct rt_bell *bell);
 
-static inline bool
-rt_bell_ring_fenced(struct rt_bell *bell)
+static inline bool rt_bell_ring_fenced(struct rt_bell *bell)
 {
 	/* relaxed: the caller's fence orders it [LANE-3] [LANE-4] */
 	if (atomic_load_explicit(&bell->word, memory_order_relaxed) ==
