@@ -2,7 +2,8 @@
 # Copyright 2026, the rpma authors
 #
 # The CMake package "rpma" of what both libraries install into the export set
-# rpmaTargets: find_package(rpma) gives rpma::rpma and rpma::rpma_rt.
+# rpmaTargets: find_package(rpma) gives rpma::rpma and rpma::rpma_rt. And the
+# manual pages.
 
 include(CMakePackageConfigHelpers)
 
@@ -19,3 +20,6 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/rpma-config.cmake
 	DESTINATION ${RPMA_PACKAGE_DIR})
 install(EXPORT rpmaTargets NAMESPACE rpma:: FILE rpma-targets.cmake
 	DESTINATION ${RPMA_PACKAGE_DIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/doc/man3 ${PROJECT_SOURCE_DIR}/doc/man7
+	DESTINATION ${CMAKE_INSTALL_MANDIR} OPTIONAL
+	FILES_MATCHING PATTERN "*.[37]")
