@@ -342,14 +342,16 @@ LB_EXPORT int rdma_ack_cm_event(struct rdma_cm_event *ev)
 {
 	struct lb_cm_event *event = (struct lb_cm_event *)(void *)ev;
 	int err = lb_fail("rdma_ack_cm_event");
+	const struct rdma_cm_id *id;
 
 	if (err)
 		return lb_cm_err(err);
 	if (!event || (uintptr_t)event % alignof(struct lb_cm_event) ||
 	    event->magic != EVENT_MAGIC)
 		return lb_cm_err(EINVAL);
-	lb_hook(RPMA_LOOPBACK_CM_CALL, event);
+	id = ev->id; /* may be gone as soon as this is acknowledged */
+	lb_hook(RPMA_LOOPBACK_CM_CALL, id);
 	lb_cm_event_ack(ev);
-	lb_hook(RPMA_LOOPBACK_CM_CALL_DONE, event);
+	lb_hook(RPMA_LOOPBACK_CM_CALL_DONE, id);
 	return 0;
 }

@@ -115,10 +115,22 @@ int lb_cm_port_listen(struct lb_cm_id *id)
 	return err;
 }
 
-struct lb_cm_id *lb_cm_port_listener(enum rdma_port_space ps,
-				     const struct sockaddr_storage *dst)
+/* Who binds by the rules above cannot stand in the way of another. */
+static bool
+listens_at(const struct lb_cm_id *id, const struct lb_cm_addr *to)
 {
-	struct lb_cm_id *wild = NULL;
+	struct lb_cm_addr at = src_of(id);
+
+	if (id->state != LB_CM_LISTEN || at.port != to->port)
+		return false;
+	if (at.any)
+		return at.v4 == to->v4 || !id->afonly;
+	return lb_cm_addr_is_same_ip(&at, to);
+}
+
+struct lb_cm_id *lb_cm_port_listener(
+	enum rdma_port_space ps, const struct sockaddr_storage *dst)
+{
 	struct lb_cm_list *b;
 	struct lb_cm_addr to;
 
@@ -126,16 +138,11 @@ struct lb_cm_id *lb_cm_port_listener(enum rdma_port_space ps,
 		return NULL;
 	b = bucket_of(to.port);
 	for (struct lb_cm_list *n = b->next; n != b; n = n->next) {
-		struct lb_cm_id *o = lb_cm_entry(n, struct lb_cm_id, bind_node);
-		struct lb_cm_addr at = src_of(o);
+		struct lb_cm_id *id =
+			lb_cm_entry(n, struct lb_cm_id, bind_node);
 
-		if (o->state != LB_CM_LISTEN || o->ps != ps ||
-		    at.port != to.port)
-			continue;
-		if (!at.any && lb_cm_addr_is_same_ip(&at, &to))
-			return o;
-		if (at.any && (at.v4 == to.v4 || !o->afonly))
-			wild = o;
+		if (id->ps == ps && listens_at(id, &to))
+			return id;
 	}
-	return wild;
+	return NULL;
 }

@@ -176,8 +176,16 @@ struct lb_channel {
 struct lb_cqe {
 	struct ibv_wc wc;
 	_Atomic uint32_t seq; /* position + 1 when full; see cq.c */
-	uint32_t pos; /* what the queue of qp gets back when this is polled */
-	struct lb_qp *qp; /* NULL: cleaned, skip */
+	uint32_t pos; /* what the owner gets back when this is polled */
+	uintptr_t owner; /* see lb_owner; 0: cleaned, skip */
+};
+
+/* Whose slot a completion gives back when it is polled: an lb_qp plus this. */
+enum lb_owner {
+	LB_OWNER_SQ,
+	LB_OWNER_RQ,
+	LB_OWNER_NONE,
+	LB_OWNER_MASK,
 };
 
 enum lb_arm {
@@ -280,7 +288,6 @@ struct lb_wqe {
 	uint8_t flags; /* enum ibv_send_flags */
 	uint8_t nsge;
 	uint8_t is_inline;
-	uint64_t check; /* hash of the buffers when posted; strict only */
 	union {
 		struct ibv_sge sge[1]; /* as many as the QP may have */
 		uint8_t data[1];
@@ -299,6 +306,7 @@ struct lb_wr_fault {
 struct lb_exec {
 	bool begun; /* the fields below are valid */
 	bool claimed; /* the peer's responder works for it */
+	bool silent; /* the peer has not answered the last attempt */
 	struct lb_wr_fault fault;
 	uint32_t epoch; /* of the peer's responder when claimed */
 	uint64_t done; /* bytes moved */
@@ -316,17 +324,18 @@ struct lb_resp {
 	uint32_t pos;
 	uint32_t nsge;
 	uint64_t wr_id;
+	uint64_t flushed; /* a counter */
 	struct ibv_sge sge[LB_MAX_SGE];
 };
 
 struct lb_qp {
 	/*
 	 * Written with sq.lock, rq.pop and rq.post held; read with any of
-	 * them. The one exception: state becomes ERR with sq.lock or rq.pop.
+	 * them. The one exception: state becomes ERR with rq.pop and rq.post,
+	 * and whoever did it sees to the SQ after that.
 	 */
 	LB_ALIGNED _Atomic uint32_t qpn; /* 0: nobody's */
 	_Atomic uint32_t state; /* enum ibv_qp_state */
-	struct lb_qp *peer;
 	uint32_t peer_qpn;
 	uint32_t access;
 	struct lb_cq *send_cq;
@@ -352,6 +361,7 @@ struct lb_qp {
 	uint32_t sq_mask;
 	uint32_t sq_stride;
 	uint8_t *sq;
+	uint64_t *sq_checks; /* hashes of the buffers when posted; strict only */
 	bool sq_drained_wanted;
 	struct lb_exec exec;
 	struct rpma_loopback_stats stats;
@@ -462,8 +472,8 @@ int lb_reg_mr_check(const void *addr, size_t length, int access);
 
 /* cq.c, channel.c */
 int lb_cq_push(struct lb_run *run, struct lb_cq *cq, const struct ibv_wc *wc,
-	struct lb_qp *qp, uint32_t pos, bool solicited);
-void lb_cq_break(struct lb_cq *cq);
+	uintptr_t owner, uint32_t pos, bool solicited);
+void lb_cq_due(struct lb_run *run, struct lb_cq *cq); /* push held */
 void lb_cq_clean(struct lb_cq *cq, uint32_t qpn);
 int lb_cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int lb_cq_arm(struct ibv_cq *cq, int solicited_only);
@@ -507,7 +517,8 @@ void lb_qp_barrier(void); /* passes once through every sq.lock; lb.big held */
 void lb_qp_fail(struct lb_run *run, struct lb_qp *qp); /* to ERR; sq.lock */
 void lb_resp_fail(struct lb_run *run, struct lb_qp *qp); /* rq.pop */
 void lb_sq_flush(struct lb_run *run, struct lb_qp *qp); /* sq.lock */
-void lb_rq_flush(struct lb_run *run, struct lb_qp *qp); /* rq.pop */
+void lb_rq_flush(struct lb_run *run, struct lb_qp *qp); /* rq.pop, rq.post */
+void lb_run_kick(struct lb_run *run, struct lb_qp *qp);
 
 /* post.c, wr.c */
 int lb_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
@@ -539,18 +550,19 @@ bool lb_thread_step(void); /* one slice of one QP; false: nothing to do */
 bool lb_thread_has_work(void);
 
 /* hook.c */
-extern _Atomic(rpma_loopback_hook_fn) lb_hook_fn;
+extern _Atomic uint32_t lb_hooks; /* how many want to be called */
 void lb_hook_call(enum rpma_loopback_point point, const void *object);
 static inline void lb_hook(enum rpma_loopback_point point, const void *object)
 {
 	/* relaxed: lb_hook_call() looks again, and properly */
-	if (!lb_likely(!atomic_load_explicit(
-		    &lb_hook_fn, memory_order_relaxed)))
+	if (!lb_likely(
+		    !atomic_load_explicit(&lb_hooks, memory_order_relaxed)))
 		lb_hook_call(point, object);
 }
 
 /* sched.c */
 bool lb_sched_is_on(void); /* is this thread one that it schedules? */
+void lb_sched_yield(void); /* let it switch, if so */
 
 /* ---- also for the rdma_cm half (cm*.c) --------------------------------- */
 

@@ -99,7 +99,7 @@ rpma_loopback_set_hook(rpma_loopback_hook_fn hook, void *arg);
 RPMA_LOOPBACK_API const char *
 rpma_loopback_point_name(enum rpma_loopback_point point);
 
-/* Counters of the process since the start or the last reset. */
+/* Counters of the process since its start. */
 struct rpma_loopback_stats {
 	uint64_t executed; /* work requests that completed, well or not */
 	uint64_t failed; /* of these, not with success and not flushed */

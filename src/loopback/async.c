@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * async.c -- asynchronous events: a list of the context under context.lock,
+ * and an eventfd that counts them. An object's events are withdrawn when it
+ * is destroyed, except those already given out, which must be acknowledged.
+ */
+
+#include "loopback.h"
+#include "internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static _Atomic uint64_t count;
+
+uint64_t lb_async_count(void)
+{
+	/* relaxed: a counter */
+	return atomic_load_explicit(&count, memory_order_relaxed);
+}
+
+enum target {
+	TO_CONTEXT,
+	TO_QP,
+	TO_CQ,
+	TO_SRQ,
+};
+
+static enum target target_of(enum ibv_event_type type)
+{
+	switch (type) {
+	case IBV_EVENT_CQ_ERR:
+		return TO_CQ;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return TO_QP;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return TO_SRQ;
+	default:
+		return TO_CONTEXT;
+	}
+}
+
+/* --- making them; any lock but context.lock may be held */
+
+static void add(struct lb_context *ctx, enum ibv_event_type type, void *element)
+{
+	struct lb_async *async = calloc(1, sizeof(*async));
+
+	if (!async) {
+		lb_log(0, "no memory: asynchronous event %d is lost", type);
+		return;
+	}
+	async->event.event_type = type;
+	if (target_of(type) == TO_CONTEXT)
+		async->event.element.port_num = 1;
+	else
+		async->event.element.qp = element; /* a union of pointers */
+	/* relaxed: a counter */
+	atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
+	pthread_mutex_lock(&ctx->lock);
+	*ctx->last = async;
+	ctx->last = &async->next;
+	pthread_mutex_unlock(&ctx->lock);
+	lb_ring_fd(ctx->vctx.context.async_fd, 1);
+}
+
+void lb_async_qp(struct lb_qp *qp, enum ibv_event_type type)
+{
+	add(qp->ctx, type, qp->handle);
+}
+
+void lb_async_cq(struct lb_cq *cq, enum ibv_event_type type)
+{
+	add(lb_context_of(cq->ibv.context), type, cq);
+}
+
+void lb_async_srq(struct lb_srq *srq, enum ibv_event_type type)
+{
+	add(lb_context_of(srq->ibv.context), type, srq);
+}
+
+void lb_async_context(struct lb_context *ctx, enum ibv_event_type type)
+{
+	add(ctx, type, NULL);
+}
+
+void lb_async_forget(struct lb_context *ctx, const void *object)
+{
+	struct lb_async **at, *async;
+	uint32_t n = 0;
+
+	pthread_mutex_lock(&ctx->lock);
+	for (at = &ctx->first; (async = *at);) {
+		if (target_of(async->event.event_type) == TO_CONTEXT ||
+			async->event.element.qp != object) {
+			at = &async->next;
+			continue;
+		}
+		*at = async->next;
+		free(async);
+		n++;
+	}
+	ctx->last = at;
+	pthread_mutex_unlock(&ctx->lock);
+	lb_unring_fd(ctx->vctx.context.async_fd, n);
+}
+
+/* --- giving them out */
+
+static void count_reported(const struct ibv_async_event *event)
+{
+	switch (target_of(event->event_type)) {
+	case TO_QP:
+		((struct lb_qp_handle *)event->element.qp)->async_reported++;
+		break;
+	case TO_CQ:
+		((struct lb_cq *)event->element.cq)->async_reported++;
+		break;
+	case TO_SRQ:
+		((struct lb_srq *)event->element.srq)->async_reported++;
+		break;
+	case TO_CONTEXT:
+		break;
+	}
+}
+
+static bool next_event(struct lb_context *ctx, struct ibv_async_event *event)
+{
+	struct lb_async *async;
+
+	pthread_mutex_lock(&ctx->lock);
+	async = ctx->first;
+	if (async) {
+		ctx->first = async->next;
+		if (!ctx->first)
+			ctx->last = &ctx->first;
+		*event = async->event;
+		count_reported(event);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	free(async);
+	return async;
+}
+
+LB_EXPORT int ibv_get_async_event(
+	struct ibv_context *context, struct ibv_async_event *event)
+{
+	struct lb_context *ctx = lb_context_of(context);
+	int err = lb_fail("ibv_get_async_event");
+
+	if (err || !lb_obj_check(context, LB_CONTEXT)) {
+		errno = err ? err : EINVAL;
+		return -1;
+	}
+	lb_hook(RPMA_LOOPBACK_GET_EVENT, context);
+	do {
+		if (lb_wait_fd(context->async_fd))
+			return -1;
+		/* none: its object was destroyed after we were let through */
+	} while (!next_event(ctx, event));
+	lb_hook(RPMA_LOOPBACK_GET_EVENT_DONE, context);
+	return 0;
+}
+
+static void ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *done)
+{
+	pthread_mutex_lock(mutex);
+	++*done;
+	pthread_cond_signal(cond);
+	pthread_mutex_unlock(mutex);
+}
+
+LB_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
+{
+	struct ibv_qp *qp = event->element.qp;
+	struct ibv_cq *cq = event->element.cq;
+	struct ibv_srq *srq = event->element.srq;
+
+	lb_hook(RPMA_LOOPBACK_ACK, NULL);
+	switch (target_of(event->event_type)) {
+	case TO_QP:
+		ack(&qp->mutex, &qp->cond, &qp->events_completed);
+		break;
+	case TO_CQ:
+		ack(&cq->mutex, &cq->cond, &cq->async_events_completed);
+		break;
+	case TO_SRQ:
+		ack(&srq->mutex, &srq->cond, &srq->events_completed);
+		break;
+	case TO_CONTEXT:
+		break;
+	}
+	lb_hook(RPMA_LOOPBACK_ACK_DONE, NULL); /* the object may be gone */
+}
+
+LB_EXPORT int rpma_loopback_raise(int event_type, void *object)
+{
+	static const enum lb_type types[] = {
+		[TO_CONTEXT] = LB_CONTEXT,
+		[TO_QP] = LB_QP,
+		[TO_CQ] = LB_CQ,
+		[TO_SRQ] = LB_SRQ,
+	};
+	enum ibv_event_type type = (enum ibv_event_type)event_type;
+	enum target target = target_of(type);
+	struct ibv_context *context;
+
+	if (event_type < 0 || event_type > IBV_EVENT_WQ_FATAL)
+		return -EINVAL;
+	pthread_mutex_lock(&lb.big);
+	if (!lb_obj_find(object, types[target])) {
+		pthread_mutex_unlock(&lb.big);
+		return -EINVAL;
+	}
+	/* the context is the first field of qp, cq and srq alike */
+	context = target == TO_CONTEXT ? object : ((struct ibv_qp *)object)->context;
+	add(lb_context_of(context), type, object);
+	pthread_mutex_unlock(&lb.big);
+	return 0;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * channel.c -- completion channels. The fd is an eventfd that counts: one
+ * unit per event, so that poll, epoll (edges too), O_NONBLOCK and several
+ * readers work as with a kernel device. Which CQs the events are of is a list
+ * under channel.lock, made longer before the unit is added.
+ */
+
+#include "loopback.h"
+#include "internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static _Atomic uint64_t events;
+
+uint64_t lb_event_count(void)
+{
+	/* relaxed: a counter */
+	return atomic_load_explicit(&events, memory_order_relaxed);
+}
+
+/* --- the fd, also of asynchronous events */
+
+void lb_ring_fd(int fd, uint64_t n)
+{
+	ssize_t ret;
+
+	do {
+		ret = write(fd, &n, sizeof(n));
+	} while (ret < 0 && errno == EINTR);
+}
+
+/* Take n units back, if no reader was faster: a reader then finds nothing. */
+void lb_unring_fd(int fd, uint32_t n)
+{
+	uint64_t unit;
+	struct iovec iov = {.iov_base = &unit, .iov_len = sizeof(unit)};
+
+	while (n-- && preadv2(fd, &iov, 1, -1, RWF_NOWAIT) > 0)
+		;
+}
+
+static bool is_readable(void *arg)
+{
+	struct pollfd pfd = {.fd = *(int *)arg, .events = POLLIN};
+
+	return poll(&pfd, 1, 0) > 0;
+}
+
+/* One unit, waiting unless the fd is O_NONBLOCK. 0, or -1 with errno. */
+int lb_wait_fd(int fd)
+{
+	uint64_t unit;
+
+	if (!(fcntl(fd, F_GETFL) & O_NONBLOCK))
+		lb_block(is_readable, &fd);
+	return read(fd, &unit, sizeof(unit)) == sizeof(unit) ? 0 : -1;
+}
+
+/* --- events */
+
+/* Put cq at the end of the list; channel.lock held. */
+static void append(struct lb_channel *ch, struct lb_cq *cq)
+{
+	cq->next = NULL;
+	cq->queued = true;
+	*ch->last = cq;
+	ch->last = &cq->next;
+}
+
+static void unlink_cq(struct lb_channel *ch, struct lb_cq *cq)
+{
+	struct lb_cq **at = &ch->first;
+
+	while (*at != cq)
+		at = &(*at)->next;
+	*at = cq->next;
+	if (!cq->next)
+		ch->last = at;
+	cq->queued = false;
+}
+
+void lb_channel_deliver(struct lb_cq *cq, uint32_t n)
+{
+	struct lb_channel *ch = cq->channel;
+
+	pthread_mutex_lock(&ch->lock);
+	cq->pending += n;
+	if (!cq->queued)
+		append(ch, cq);
+	pthread_mutex_unlock(&ch->lock);
+	/* relaxed: a counter */
+	atomic_fetch_add_explicit(&events, n, memory_order_relaxed);
+	lb_ring_fd(ch->ibv.fd, n);
+}
+
+/* A late event: its CQ may have gone meanwhile, or be another one. */
+static void deliver_late(void *arg)
+{
+	struct lb_cq *cq = arg;
+
+	pthread_mutex_lock(&lb.big);
+	if (!lb_obj_find(cq, LB_CQ) || !cq->channel) {
+		pthread_mutex_unlock(&lb.big);
+		return;
+	}
+	lb_lock_get(&cq->push);
+	cq->delivering++; /* keeps ibv_destroy_cq() waiting */
+	lb_lock_put(&cq->push);
+	pthread_mutex_unlock(&lb.big);
+	lb_channel_deliver(cq, 1);
+	lb_lock_get(&cq->push);
+	cq->delivering--;
+	lb_lock_put(&cq->push);
+}
+
+void lb_deliver_event(struct lb_cq *cq)
+{
+	uint32_t delay_us = 0;
+
+	switch (lb_fault_event("cq", &delay_us)) {
+	case LB_EVENT_PASS:
+		lb_channel_deliver(cq, 1);
+		break;
+	case LB_EVENT_DOUBLE:
+		lb_channel_deliver(cq, 2);
+		break;
+	case LB_EVENT_LATE:
+		if (lb_service_post(deliver_late, cq, delay_us * 1000ull))
+			lb_channel_deliver(cq, 1);
+		break;
+	case LB_EVENT_DROP:
+		break;
+	}
+}
+
+void lb_channel_forget(struct lb_cq *cq)
+{
+	struct lb_channel *ch = cq->channel;
+	uint32_t n;
+
+	pthread_mutex_lock(&ch->lock);
+	n = cq->pending;
+	cq->pending = 0;
+	if (cq->queued)
+		unlink_cq(ch, cq);
+	pthread_mutex_unlock(&ch->lock);
+	lb_unring_fd(ch->ibv.fd, n);
+}
+
+static struct lb_cq *next_event(struct lb_channel *ch)
+{
+	struct lb_cq *cq;
+
+	pthread_mutex_lock(&ch->lock);
+	cq = ch->first;
+	if (cq) {
+		unlink_cq(ch, cq);
+		if (--cq->pending)
+			append(ch, cq);
+		cq->reported++;
+		cq->reader = pthread_self();
+	}
+	pthread_mutex_unlock(&ch->lock);
+	return cq;
+}
+
+LB_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel,
+	struct ibv_cq **cq, void **cq_context)
+{
+	struct lb_channel *ch = (struct lb_channel *)channel;
+	struct lb_cq *found;
+	int err = lb_fail("ibv_get_cq_event");
+
+	if (err || ch->magic != LB_CHANNEL) {
+		errno = err ? err : EINVAL;
+		return -1;
+	}
+	lb_hook(RPMA_LOOPBACK_GET_EVENT, channel);
+	do {
+		if (lb_wait_fd(channel->fd))
+			return -1;
+		/* none: its CQ was destroyed after we were let through */
+		found = next_event(ch);
+	} while (!found);
+	*cq = &found->ibv;
+	*cq_context = found->ibv.cq_context;
+	lb_hook(RPMA_LOOPBACK_GET_EVENT_DONE, &found->ibv);
+	return 0;
+}
+
+LB_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
+	lb_hook(RPMA_LOOPBACK_ACK, cq);
+	pthread_mutex_lock(&cq->mutex);
+	cq->comp_events_completed += nevents;
+	pthread_cond_signal(&cq->cond);
+	pthread_mutex_unlock(&cq->mutex);
+	lb_hook(RPMA_LOOPBACK_ACK_DONE, NULL); /* cq may be gone by now */
+}
+
+/* --- the objects */
+
+static int attach(struct lb_channel *ch, struct ibv_context *context)
+{
+	struct lb_obj *ctx = lb_obj_find(context, LB_CONTEXT);
+	int err;
+
+	if (!ctx)
+		return EINVAL;
+	err = lb_obj_add(&ch->obj, &ch->ibv, LB_CHANNEL, ctx->dev);
+	if (!err)
+		ctx->refs++;
+	return err;
+}
+
+LB_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(
+	struct ibv_context *context)
+{
+	struct lb_channel *ch = NULL;
+	int err = lb_fail("ibv_create_comp_channel");
+
+	if (!err && !(ch = lb_zalloc(sizeof(*ch))))
+		err = ENOMEM;
+	if (!err) {
+		ch->magic = LB_CHANNEL;
+		ch->last = &ch->first;
+		pthread_mutex_init(&ch->lock, NULL);
+		ch->ibv.context = context;
+		ch->ibv.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+		err = ch->ibv.fd < 0 ? errno : 0;
+	}
+	if (!err) {
+		pthread_mutex_lock(&lb.big);
+		err = attach(ch, context);
+		pthread_mutex_unlock(&lb.big);
+		if (err)
+			close(ch->ibv.fd);
+	}
+	if (!err)
+		return &ch->ibv;
+	free(ch);
+	errno = err;
+	return NULL;
+}
+
+LB_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	struct lb_channel *ch = (struct lb_channel *)channel;
+	struct lb_obj *obj;
+	int err;
+
+	lb_hook(RPMA_LOOPBACK_DESTROY, channel);
+	err = lb_obj_retire(
+		"ibv_destroy_comp_channel", channel, LB_CHANNEL, &obj);
+	if (err)
+		return err;
+	lb_context_of(channel->context)->obj.refs--;
+	pthread_mutex_unlock(&lb.big);
+	lb_hook(RPMA_LOOPBACK_DESTROY_DONE, channel);
+	ch->magic = 0;
+	close(channel->fd);
+	pthread_mutex_destroy(&ch->lock);
+	free(ch);
+	return 0;
+}

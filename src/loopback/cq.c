@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * cq.c -- completion queues. A ring of cache lines; each line says by its
+ * seq whether it is full, so that who completes and who polls share nothing
+ * else. Executors push under cq.push, applications poll under cq.poll.
+ *
+ * Arming takes cq.push too. So an arm comes before a completion, which then
+ * makes the event, or after it, and then the next poll sees the completion.
+ */
+
+#include "loopback.h"
+#include "internal.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define POISON 0xa5
+
+static _Atomic uint64_t overruns;
+
+uint64_t lb_overrun_count(void)
+{
+	/* relaxed: a counter */
+	return atomic_load_explicit(&overruns, memory_order_relaxed);
+}
+
+/* --- completing */
+
+/* Of a failed completion only four fields mean anything: spoil the others. */
+static void poison(struct ibv_wc *wc)
+{
+	struct ibv_wc valid = *wc;
+
+	if (lb_knob(LB_KNOB_PLAIN_ERRORS))
+		return;
+	memset(wc, POISON, sizeof(*wc));
+	wc->wr_id = valid.wr_id;
+	wc->status = valid.status;
+	wc->vendor_err = valid.vendor_err;
+	wc->qp_num = valid.qp_num;
+}
+
+void lb_cq_due(struct lb_run *run, struct lb_cq *cq)
+{
+	if (cq->due++)
+		return; /* who made it 1 will deliver this one too */
+	cq->due_next = run->due;
+	run->due = cq;
+}
+
+static bool is_full(struct lb_cq *cq)
+{
+	if (lb_likely(cq->tail - cq->head_seen < cq->cap))
+		return false;
+	/* acquire: pairs with the release in lb_cq_poll(): entries are read */
+	cq->head_seen = atomic_load_explicit(&cq->head, memory_order_acquire);
+	return cq->tail - cq->head_seen >= cq->cap;
+}
+
+static void put(struct lb_cq *cq, const struct ibv_wc *wc, uintptr_t owner,
+	uint32_t pos)
+{
+	struct lb_cqe *cqe = &cq->ring[cq->tail & cq->mask];
+
+	cqe->wc = *wc;
+	if (wc->status != IBV_WC_SUCCESS)
+		poison(&cqe->wc);
+	cqe->pos = pos;
+	cqe->owner = owner;
+	cq->tail++;
+	/* release: pairs with the acquire in peek(); publishes the entry */
+	atomic_store_explicit(&cqe->seq, cq->tail, memory_order_release);
+}
+
+static void kill(struct lb_cq *cq)
+{
+	if (cq->dead)
+		return;
+	cq->dead = true;
+	lb_async_cq(cq, IBV_EVENT_CQ_ERR);
+}
+
+int lb_cq_push(struct lb_run *run, struct lb_cq *cq, const struct ibv_wc *wc,
+	uintptr_t owner, uint32_t pos, bool solicited)
+{
+	bool full;
+
+	lb_lock_get(&cq->push);
+	full = is_full(cq);
+	if (full)
+		kill(cq);
+	if (full || (cq->dead && !lb_knob(LB_KNOB_AFTER_CQ_ERR))) {
+		lb_lock_put(&cq->push);
+		/* relaxed: a counter */
+		atomic_fetch_add_explicit(&overruns, 1, memory_order_relaxed);
+		return -1;
+	}
+	put(cq, wc, owner, pos);
+	if (cq->armed == LB_ARM_ANY ||
+		(cq->armed == LB_ARM_SOLICITED &&
+			(solicited || wc->status != IBV_WC_SUCCESS))) {
+		cq->armed = LB_ARM_NONE;
+		if (cq->channel)
+			lb_cq_due(run, cq);
+	}
+	lb_lock_put(&cq->push);
+	return 0;
+}
+
+/* --- polling */
+
+/* The entry at position head, or NULL if it is not full yet. */
+static struct lb_cqe *peek(struct lb_cq *cq, uint32_t head)
+{
+	struct lb_cqe *cqe = &cq->ring[head & cq->mask];
+
+	/* acquire: pairs with the release in put() */
+	if (atomic_load_explicit(&cqe->seq, memory_order_acquire) != head + 1)
+		return NULL;
+	return cqe;
+}
+
+/* The slot that the request had may be used again. */
+static void give_back(const struct lb_cqe *cqe)
+{
+	struct lb_qp *qp =
+		(struct lb_qp *)(cqe->owner & ~(uintptr_t)LB_OWNER_MASK);
+
+	switch (cqe->owner & LB_OWNER_MASK) {
+	case LB_OWNER_SQ:
+		lb_advance(&qp->sq_freed, cqe->pos + 1);
+		break;
+	case LB_OWNER_RQ:
+		lb_advance(&qp->rq.freed, cqe->pos + 1);
+		break;
+	}
+}
+
+bool lb_cq_take(struct lb_cq *cq, struct lb_cqe *out)
+{
+	/* relaxed: head changes under cq.poll only, which we hold */
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	struct lb_cqe *cqe;
+	bool found = false;
+
+	while (!found && (cqe = peek(cq, head))) {
+		found = cqe->owner != 0;
+		if (found) {
+			out->wc = cqe->wc;
+			give_back(cqe);
+		}
+		head++;
+	}
+	/* release: pairs with the acquire in is_full() */
+	atomic_store_explicit(&cq->head, head, memory_order_release);
+	return found;
+}
+
+static int poll_some(struct lb_cq *cq, int n, struct ibv_wc *wc)
+{
+	/* relaxed: head changes under cq.poll only, which we hold */
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	struct lb_cqe *cqe;
+	int got = 0;
+
+	while (got < n && (cqe = peek(cq, head))) {
+		if (lb_likely(cqe->owner)) {
+			wc[got++] = cqe->wc;
+			give_back(cqe);
+		}
+		head++;
+	}
+	/* release: pairs with the acquire in is_full() */
+	atomic_store_explicit(&cq->head, head, memory_order_release);
+	return got;
+}
+
+static void spurious(struct lb_cq *cq)
+{
+	uint32_t every = lb_knob(LB_KNOB_SPURIOUS);
+
+	if (every && cq->channel && lb_random() % every == 0)
+		rpma_loopback_spurious_event(&cq->ibv);
+}
+
+int lb_cq_poll(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
+{
+	struct lb_cq *cq = (struct lb_cq *)ibv;
+	int got = -lb_fail("ibv_poll_cq");
+
+	if (cq->magic != LB_CQ)
+		return -EINVAL;
+	if (got)
+		return got;
+	lb_hook(RPMA_LOOPBACK_POLL, ibv);
+	lb_lock_get(&cq->poll);
+	got = poll_some(cq, n, wc);
+	lb_lock_put(&cq->poll);
+	spurious(cq);
+	lb_hook(RPMA_LOOPBACK_POLL_DONE, ibv);
+	return got;
+}
+
+int lb_cq_arm(struct ibv_cq *ibv, int solicited_only)
+{
+	struct lb_cq *cq = (struct lb_cq *)ibv;
+	struct lb_run run;
+	int err = lb_fail("ibv_req_notify_cq");
+
+	if (cq->magic != LB_CQ)
+		return EINVAL;
+	if (err)
+		return err;
+	lb_hook(RPMA_LOOPBACK_ARM, ibv);
+	lb_run_begin(&run);
+	lb_lock_get(&cq->push);
+	if (!solicited_only)
+		cq->armed = LB_ARM_ANY;
+	else if (cq->armed == LB_ARM_NONE)
+		cq->armed = LB_ARM_SOLICITED;
+	if (lb_knob(LB_KNOB_ARM_PENDING) && cq->channel &&
+		/* relaxed: a poll at the same time may go either way */
+		cq->tail !=
+			atomic_load_explicit(&cq->head, memory_order_relaxed)) {
+		cq->armed = LB_ARM_NONE;
+		lb_cq_due(&run, cq);
+	}
+	lb_lock_put(&cq->push);
+	lb_run_end(&run);
+	lb_hook(RPMA_LOOPBACK_ARM_DONE, ibv);
+	return 0;
+}
+
+void lb_cq_clean(struct lb_cq *cq, uint32_t qpn)
+{
+	uint32_t i;
+
+	lb_lock_get(&cq->push);
+	lb_lock_get(&cq->poll);
+	/* relaxed: head changes under cq.poll only, which we hold */
+	for (i = atomic_load_explicit(&cq->head, memory_order_relaxed);
+		i != cq->tail; i++) {
+		struct lb_cqe *cqe = &cq->ring[i & cq->mask];
+
+		if (cqe->wc.qp_num == qpn)
+			cqe->owner = 0;
+	}
+	lb_lock_put(&cq->poll);
+	lb_lock_put(&cq->push);
+}
+
+/* --- the objects */
+
+static struct lb_cqe *ring_new(uint32_t cap, uint32_t head)
+{
+	uint32_t i, n = lb_pow2(cap);
+	struct lb_cqe *ring = lb_zalloc(n * sizeof(*ring));
+
+	for (i = 0; ring && i < n; i++)
+		atomic_init(&ring[i].seq, head); /* full would be head + 1.. */
+	return ring;
+}
+
+/* References of a new CQ; lb.big held. */
+static int attach(struct lb_cq *cq, struct ibv_context *context,
+	struct ibv_comp_channel *channel)
+{
+	struct lb_obj *ctx = lb_obj_find(context, LB_CONTEXT);
+	struct lb_obj *ch = NULL;
+	int err;
+
+	if (channel)
+		ch = lb_obj_find(channel, LB_CHANNEL);
+	if (!ctx || (channel && (!ch || channel->context != context)))
+		return EINVAL;
+	err = lb_obj_add(&cq->obj, &cq->ibv, LB_CQ, ctx->dev);
+	if (err)
+		return err;
+	ctx->refs++;
+	if (ch) {
+		ch->refs++;
+		channel->refcnt++;
+	}
+	return 0;
+}
+
+struct lb_cq *lb_cq_new(struct ibv_context *context, int cqe, void *cq_context,
+	struct ibv_comp_channel *channel, int vector)
+{
+	struct lb_cq *cq = NULL;
+	int err = lb_fail("ibv_create_cq");
+
+	if (!err && (cqe < 1 || cqe > LB_MAX_CQE))
+		err = EINVAL;
+	if (!err && (vector < 0 || vector >= LB_COMP_VECTORS))
+		err = EINVAL;
+	if (!err && !(cq = lb_zalloc(sizeof(*cq))))
+		err = ENOMEM;
+	if (!err && !(cq->ring = ring_new((uint32_t)cqe, 0)))
+		err = ENOMEM;
+	if (!err) {
+		cq->magic = LB_CQ;
+		cq->cap = (uint32_t)cqe;
+		cq->mask = lb_pow2(cq->cap) - 1;
+		cq->channel = (struct lb_channel *)channel;
+		cq->ibv.context = context;
+		cq->ibv.channel = channel;
+		cq->ibv.cq_context = cq_context;
+		cq->ibv.cqe = cqe;
+		pthread_mutex_init(&cq->ibv.mutex, NULL);
+		pthread_cond_init(&cq->ibv.cond, NULL);
+		pthread_mutex_lock(&lb.big);
+		err = attach(cq, context, channel);
+		pthread_mutex_unlock(&lb.big);
+	}
+	if (!err)
+		return cq;
+	if (cq)
+		free(cq->ring);
+	free(cq);
+	errno = err;
+	return NULL;
+}
+
+LB_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
+	void *cq_context, struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct lb_cq *cq =
+		lb_cq_new(context, cqe, cq_context, channel, comp_vector);
+
+	return cq ? &cq->ibv : NULL;
+}
+
+LB_EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
+{
+	struct lb_cq *cq = (struct lb_cq *)ibv;
+	struct lb_cqe *ring, *old;
+	uint32_t i, head, mask;
+	int err = lb_fail("ibv_resize_cq");
+
+	if (err)
+		return err;
+	if (cqe < 1 || cqe > LB_MAX_CQE || !lb_obj_check(ibv, LB_CQ))
+		return EINVAL;
+	lb_lock_get(&cq->push);
+	lb_lock_get(&cq->poll);
+	/* relaxed: head changes under cq.poll only, which we hold */
+	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	old = ring = NULL;
+	if (cq->tail - head > (uint32_t)cqe)
+		err = EINVAL;
+	else if (!(ring = ring_new((uint32_t)cqe, head)))
+		err = ENOMEM;
+	if (!err) {
+		mask = lb_pow2((uint32_t)cqe) - 1;
+		for (i = head; i != cq->tail; i++)
+			memcpy(&ring[i & mask], &cq->ring[i & cq->mask],
+				sizeof(*ring));
+		old = cq->ring;
+		cq->ring = ring;
+		cq->mask = mask;
+		cq->cap = (uint32_t)cqe;
+		ibv->cqe = cqe;
+	}
+	lb_lock_put(&cq->poll);
+	lb_lock_put(&cq->push);
+	free(old);
+	return err;
+}
+
+static bool is_quiet(void *arg)
+{
+	struct lb_cq *cq = arg;
+	bool quiet;
+
+	lb_lock_get(&cq->push);
+	quiet = !cq->due && !cq->delivering;
+	lb_lock_put(&cq->push);
+	return quiet;
+}
+
+static bool is_acked(void *arg)
+{
+	struct lb_cq *cq = arg;
+	bool acked;
+
+	pthread_mutex_lock(&cq->ibv.mutex);
+	acked = cq->ibv.comp_events_completed == cq->reported &&
+		cq->ibv.async_events_completed == cq->async_reported;
+	pthread_mutex_unlock(&cq->ibv.mutex);
+	return acked;
+}
+
+/* Every event that was given out must come back before the CQ goes. */
+static void wait_acks(struct lb_cq *cq)
+{
+	if (!is_acked(cq) && cq->reported &&
+		pthread_equal(cq->reader, pthread_self()))
+		lb_misuse("ibv_destroy_cq(%p): its events are not acknowledged "
+			  "by the thread that got them, which now waits for "
+			  "itself",
+			(void *)cq);
+	if (lb_block(is_acked, cq))
+		return;
+	pthread_mutex_lock(&cq->ibv.mutex);
+	while (cq->ibv.comp_events_completed != cq->reported ||
+		cq->ibv.async_events_completed != cq->async_reported)
+		pthread_cond_wait(&cq->ibv.cond, &cq->ibv.mutex);
+	pthread_mutex_unlock(&cq->ibv.mutex);
+}
+
+static void detach(struct lb_cq *cq)
+{
+	pthread_mutex_lock(&lb.big);
+	if (cq->channel) {
+		cq->channel->obj.refs--;
+		cq->channel->ibv.refcnt--;
+	}
+	lb_context_of(cq->ibv.context)->obj.refs--;
+	pthread_mutex_unlock(&lb.big);
+}
+
+LB_EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
+{
+	struct lb_cq *cq = (struct lb_cq *)ibv;
+	struct lb_obj *obj;
+	int err;
+
+	lb_hook(RPMA_LOOPBACK_DESTROY, ibv);
+	err = lb_obj_retire("ibv_destroy_cq", ibv, LB_CQ, &obj);
+	if (err)
+		return err;
+	pthread_mutex_unlock(&lb.big);
+	/* no QP completes here any more, but a thread may still deliver */
+	if (!lb_block(is_quiet, cq)) {
+		while (!is_quiet(cq))
+			sched_yield();
+	}
+	if (cq->channel)
+		lb_channel_forget(cq);
+	lb_async_forget(lb_context_of(ibv->context), ibv);
+	wait_acks(cq);
+	detach(cq);
+	lb_hook(RPMA_LOOPBACK_DESTROY_DONE, ibv);
+	cq->magic = 0;
+	pthread_cond_destroy(&ibv->cond);
+	pthread_mutex_destroy(&ibv->mutex);
+	free(cq->ring);
+	free(cq);
+	return 0;
+}
+
+LB_EXPORT int rpma_loopback_break_cq(struct ibv_cq *ibv)
+{
+	struct lb_cq *cq = (struct lb_cq *)ibv;
+	int err = -EINVAL;
+
+	pthread_mutex_lock(&lb.big);
+	if (lb_obj_find(ibv, LB_CQ)) {
+		lb_lock_get(&cq->push);
+		kill(cq);
+		lb_lock_put(&cq->push);
+		err = 0;
+	}
+	pthread_mutex_unlock(&lb.big);
+	return err;
+}
+
+LB_EXPORT int rpma_loopback_spurious_event(struct ibv_cq *ibv)
+{
+	struct lb_cq *cq = (struct lb_cq *)ibv;
+	struct lb_run run;
+	int err = -EINVAL;
+
+	lb_run_begin(&run);
+	pthread_mutex_lock(&lb.big);
+	if (lb_obj_find(ibv, LB_CQ) && cq->channel) {
+		lb_lock_get(&cq->push);
+		lb_cq_due(&run, cq);
+		lb_lock_put(&cq->push);
+		err = 0;
+	}
+	pthread_mutex_unlock(&lb.big);
+	lb_run_end(&run);
+	return err;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * hook.c -- calls the test's hook, and the scheduler, at the places that are
+ * named in rpma_loopback.h. With neither, a hook point costs one load.
+ */
+
+#include "loopback.h"
+#include "internal.h"
+
+#include <sched.h>
+
+_Atomic uint32_t lb_hooks;
+
+static _Atomic(rpma_loopback_hook_fn) hook_fn;
+static void *hook_arg; /* written while nobody is in lb_hook_call() */
+static _Atomic uint32_t users;
+static pthread_mutex_t setting = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local unsigned depth; /* hooks of this thread call verbs */
+
+void lb_hook_call(enum rpma_loopback_point point, const void *object)
+{
+	rpma_loopback_hook_fn fn;
+
+	if (depth)
+		return;
+	lb_sched_yield();
+	/* seq_cst, both, here and in set_hook(): announce, then look */
+	atomic_fetch_add_explicit(&users, 1, memory_order_seq_cst);
+	fn = atomic_load_explicit(&hook_fn, memory_order_seq_cst);
+	if (fn) {
+		depth++;
+		fn(point, object, hook_arg);
+		depth--;
+	}
+	/* release: pairs with the acquire in set_hook() */
+	atomic_fetch_sub_explicit(&users, 1, memory_order_release);
+}
+
+LB_EXPORT void rpma_loopback_set_hook(rpma_loopback_hook_fn hook, void *arg)
+{
+	lb_start();
+	pthread_mutex_lock(&setting);
+	if (atomic_exchange_explicit(&hook_fn, NULL, memory_order_seq_cst))
+		/* relaxed: a hint to look at hook_fn */
+		atomic_fetch_sub_explicit(&lb_hooks, 1, memory_order_relaxed);
+	/* acquire: pairs with the release in lb_hook_call(); seq_cst: above */
+	while (atomic_load_explicit(&users, memory_order_seq_cst))
+		sched_yield();
+	hook_arg = arg;
+	/* seq_cst: above; who sees the hook sees its argument */
+	atomic_store_explicit(&hook_fn, hook, memory_order_seq_cst);
+	if (hook)
+		/* relaxed: a hint to look at hook_fn */
+		atomic_fetch_add_explicit(&lb_hooks, 1, memory_order_relaxed);
+	pthread_mutex_unlock(&setting);
+}
+
+LB_EXPORT const char *rpma_loopback_point_name(enum rpma_loopback_point point)
+{
+	static const char *const names[RPMA_LOOPBACK_POINTS] = {
+		[RPMA_LOOPBACK_POST_SEND] = "post_send",
+		[RPMA_LOOPBACK_POST_SEND_DONE] = "post_send_done",
+		[RPMA_LOOPBACK_POST_RECV] = "post_recv",
+		[RPMA_LOOPBACK_POST_RECV_DONE] = "post_recv_done",
+		[RPMA_LOOPBACK_POLL] = "poll",
+		[RPMA_LOOPBACK_POLL_DONE] = "poll_done",
+		[RPMA_LOOPBACK_ARM] = "arm",
+		[RPMA_LOOPBACK_ARM_DONE] = "arm_done",
+		[RPMA_LOOPBACK_GET_EVENT] = "get_event",
+		[RPMA_LOOPBACK_GET_EVENT_DONE] = "get_event_done",
+		[RPMA_LOOPBACK_ACK] = "ack",
+		[RPMA_LOOPBACK_ACK_DONE] = "ack_done",
+		[RPMA_LOOPBACK_MODIFY] = "modify",
+		[RPMA_LOOPBACK_MODIFY_DONE] = "modify_done",
+		[RPMA_LOOPBACK_DESTROY] = "destroy",
+		[RPMA_LOOPBACK_DESTROY_DONE] = "destroy_done",
+		[RPMA_LOOPBACK_DELIVER] = "deliver",
+		[RPMA_LOOPBACK_DELIVER_DONE] = "deliver_done",
+		[RPMA_LOOPBACK_CM_CALL] = "cm_call",
+		[RPMA_LOOPBACK_CM_CALL_DONE] = "cm_call_done",
+		[RPMA_LOOPBACK_CM_EVENT] = "cm_event",
+		[RPMA_LOOPBACK_CM_EVENT_DONE] = "cm_event_done",
+	};
+
+	return (unsigned)point < RPMA_LOOPBACK_POINTS ? names[point] : "?";
+}

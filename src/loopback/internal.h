@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * internal.h -- small calls between the verbs files of the loopback device
+ * that the rdma_cm half has no use for.
+ */
+
+#ifndef LB_INTERNAL_H
+#define LB_INTERNAL_H
+
+#include "loopback.h"
+
+static inline void lb_cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+/* The smallest power of 2 that is at least n, n <= 2^31. */
+static inline uint32_t lb_pow2(uint32_t n)
+{
+	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
+}
+
+/* Memory in whole cache lines, zeroed; free() gives it back. */
+void *lb_zalloc(size_t size);
+
+uint64_t lb_mix(uint64_t x); /* a bijection that scatters */
+uint64_t lb_real_now(void);
+bool lb_sched_clock(uint64_t *now); /* true: virtual time is on */
+void lb_sched_advance(uint64_t now); /* virtual time is at least now */
+/* A detached thread that no signal interrupts. 0 or an errno. */
+int lb_spawn(void *(*fn)(void *));
+/* Look again whether the scheduler has gone. */
+void lb_service_wake(void);
+void lb_thread_wake(void);
+/* Wait until it sees that the scheduler is on, and does nothing. */
+void lb_service_rest(void);
+void lb_thread_rest(void);
+uint64_t lb_misuse_count(void);
+uint64_t lb_event_count(void);
+uint64_t lb_async_count(void);
+uint64_t lb_overrun_count(void);
+void lb_mr_start(void);
+void lb_device_start(void);
+void lb_fill_ops(struct verbs_context *vctx);
+/* The domain that keys are compared by: pd, or the one it is a child of. */
+struct ibv_pd *lb_pd_root(struct ibv_pd *pd);
+struct ibv_pd *lb_alloc_parent_domain(
+	struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
+/* A QP of dev to ERR as if its device had gone; lb.big held. */
+void lb_qp_break(
+	struct lb_run *run, struct lb_qp *qp, const struct lb_device *dev);
+
+/* The next completion; cq.poll held. */
+int lb_wait_fd(int fd);
+bool lb_cq_take(struct lb_cq *cq, struct lb_cqe *out);
+struct lb_cq *lb_cq_new(struct ibv_context *context, int cqe, void *cq_context,
+	struct ibv_comp_channel *channel, int vector);
+/* Fill resp from the oldest receive; false if there is none. */
+static inline void lb_resp_set(
+	struct lb_resp *resp, const struct lb_rqe *rqe, uint32_t pos)
+{
+	uint32_t i;
+
+	resp->busy = true;
+	resp->pos = pos;
+	resp->nsge = rqe->nsge;
+	resp->wr_id = rqe->wr_id;
+	for (i = 0; i < rqe->nsge; i++)
+		resp->sge[i] = rqe->sge[i];
+}
+
+/* One event to the channel of cq, as the fault rules want it. */
+void lb_deliver_event(struct lb_cq *cq);
+/* The slot that number qpn may be of, NULL if never used. */
+struct lb_qp *lb_qp_at(uint32_t qpn);
+/* Both with all locks of the QP held. */
+void lb_qp_reset(struct lb_qp *qp);
+void lb_qp_set_error(struct lb_run *run, struct lb_qp *qp);
+/* Raise SQ_DRAINED if it is due; sq.lock held. */
+void lb_sq_drained(struct lb_qp *qp);
+int lb_sq_enqueue(struct lb_qp *qp, const struct ibv_send_wr *wr);
+/* Hash of the buffers of a request, 0 if not to be read. */
+uint64_t lb_wqe_hash(const struct lb_qp *qp, const struct lb_wqe *wqe);
+
+/* what ibv_create_qp_ex() may ask for in send_ops_flags */
+#define LB_SEND_OPS                                                            \
+	((uint64_t)(IBV_QP_EX_WITH_RDMA_WRITE |                                \
+		IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |     \
+		IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |      \
+		IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                            \
+		IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |                          \
+		IBV_QP_EX_WITH_ATOMIC_WRITE))
+
+/* RoCE MTU of the only port */
+#define LB_MTU IBV_MTU_4096
+
+#endif /* LB_INTERNAL_H */

@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * qp.c -- queue pairs as objects: the table of slots, creation, destruction,
+ * flush. A slot (struct lb_qp) is used again and again and never freed; it is
+ * somebody's while its qpn is not 0. See doc/protocols/loopback.md for why
+ * this makes destroying one safe while others execute towards it.
+ */
+
+#include "loopback.h"
+#include "internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOT_BITS 12
+#define GEN_MASK  0xfffu /* numbers have 24 bits */
+
+static uint32_t next_slot; /* under lb.big */
+static uint32_t last_freed = LB_MAX_QP;
+static struct rpma_loopback_stats past; /* of destroyed QPs; under lb.big */
+
+/* --- locks */
+
+void lb_qp_lock(struct lb_qp *qp)
+{
+	lb_lock_get(&qp->sq_lock);
+	lb_lock_get(&qp->rq.pop);
+	lb_lock_get(&qp->rq.post);
+}
+
+void lb_qp_unlock(struct lb_qp *qp)
+{
+	lb_lock_put(&qp->rq.post);
+	lb_lock_put(&qp->rq.pop);
+	lb_lock_put(&qp->sq_lock);
+}
+
+static struct lb_qp *slot_get(uint32_t i)
+{
+	/* acquire: pairs with the release in slot_new() */
+	return atomic_load_explicit(&lb.qps[i], memory_order_acquire);
+}
+
+struct lb_qp *lb_qp_at(uint32_t qpn)
+{
+	return slot_get(qpn & (LB_MAX_QP - 1));
+}
+
+void lb_qp_barrier(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < LB_MAX_QP; i++) {
+		struct lb_qp *qp = slot_get(i);
+
+		if (!qp)
+			continue;
+		lb_lock_get(&qp->sq_lock);
+		lb_lock_put(&qp->sq_lock);
+	}
+}
+
+/* --- flush */
+
+static void flush_one(struct lb_run *run, struct lb_qp *qp, struct lb_cq *cq,
+	uint64_t wr_id, uintptr_t owner, uint32_t pos)
+{
+	struct ibv_wc wc = {
+		.wr_id = wr_id,
+		.status = IBV_WC_WR_FLUSH_ERR,
+		/* relaxed: constant while this lock is held */
+		.qp_num = atomic_load_explicit(&qp->qpn, memory_order_relaxed),
+	};
+
+	lb_cq_push(run, cq, &wc, owner, pos, false);
+}
+
+void lb_sq_flush(struct lb_run *run, struct lb_qp *qp)
+{
+	for (; qp->sq_exec != qp->sq_tail; qp->sq_exec++) {
+		flush_one(run, qp, qp->send_cq,
+			lb_sq_slot(qp, qp->sq_exec)->wr_id,
+			(uintptr_t)qp | LB_OWNER_SQ, qp->sq_exec);
+		qp->stats.flushed++;
+	}
+	memset(&qp->exec, 0, sizeof(qp->exec));
+}
+
+/* Of a QP with an SRQ: it takes no more from it. */
+static void say_last_wqe(struct lb_qp *qp)
+{
+	uint32_t knob = lb_knob(LB_KNOB_NO_LAST_WQE);
+
+	if (!qp->srq || qp->resp.last_wqe)
+		return;
+	qp->resp.last_wqe = true;
+	if (knob != 1)
+		lb_async_qp(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+	if (knob == 2)
+		lb_async_qp(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+}
+
+void lb_rq_flush(struct lb_run *run, struct lb_qp *qp)
+{
+	struct lb_resp *resp = &qp->resp;
+	uintptr_t owner = (uintptr_t)qp |
+		(qp->srq ? LB_OWNER_NONE : LB_OWNER_RQ);
+	struct lb_rqe *rqe;
+	uint32_t pos;
+
+	resp->epoch++; /* who was filling the receive has lost it */
+	if (resp->busy) {
+		resp->busy = false;
+		resp->flushed++;
+		flush_one(run, qp, qp->recv_cq, resp->wr_id, owner, resp->pos);
+	}
+	while ((rqe = lb_rq_pop(&qp->rq, &pos))) {
+		resp->flushed++;
+		flush_one(run, qp, qp->recv_cq, rqe->wr_id, owner, pos);
+	}
+	say_last_wqe(qp);
+}
+
+static void set_error(struct lb_run *run, struct lb_qp *qp)
+{
+	/* relaxed: the locks order it; a bare look may be late */
+	atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
+	lb_rq_flush(run, qp);
+}
+
+void lb_resp_fail(struct lb_run *run, struct lb_qp *qp)
+{
+	lb_lock_get(&qp->rq.post);
+	set_error(run, qp);
+	lb_lock_put(&qp->rq.post);
+	lb_run_kick(run, qp);
+}
+
+void lb_qp_fail(struct lb_run *run, struct lb_qp *qp)
+{
+	lb_lock_get(&qp->rq.pop);
+	lb_lock_get(&qp->rq.post);
+	set_error(run, qp);
+	lb_lock_put(&qp->rq.post);
+	lb_lock_put(&qp->rq.pop);
+	lb_sq_flush(run, qp);
+}
+
+void lb_qp_set_error(struct lb_run *run, struct lb_qp *qp)
+{
+	set_error(run, qp);
+	lb_sq_flush(run, qp);
+}
+
+void lb_qp_break(
+	struct lb_run *run, struct lb_qp *qp, const struct lb_device *dev)
+{
+	lb_qp_lock(qp);
+	/* relaxed, both: constant while the locks are held */
+	if (atomic_load_explicit(&qp->qpn, memory_order_relaxed) &&
+		qp->dev == dev &&
+		atomic_load_explicit(&qp->state, memory_order_relaxed) !=
+			IBV_QPS_RESET)
+		lb_qp_set_error(run, qp);
+	lb_qp_unlock(qp);
+}
+
+/* --- slots; all under lb.big */
+
+static struct lb_qp *slot_new(uint32_t i)
+{
+	struct lb_qp *qp = slot_get(i);
+
+	if (qp)
+		return qp;
+	qp = lb_zalloc(sizeof(*qp));
+	if (!qp)
+		return NULL;
+	qp->slot = i;
+	/* release: pairs with the acquire in slot_get() */
+	atomic_store_explicit(&lb.qps[i], qp, memory_order_release);
+	return qp;
+}
+
+static bool slot_is_free(uint32_t i)
+{
+	struct lb_qp *qp = slot_get(i);
+
+	/* relaxed: numbers are given and taken under lb.big */
+	return !qp ||
+		!atomic_load_explicit(&qp->qpn, memory_order_relaxed);
+}
+
+static struct lb_qp *slot_find(void)
+{
+	bool reuse = lb_knob(LB_KNOB_QPN_REUSE);
+	struct lb_qp *qp;
+	uint32_t n, i;
+
+	if (reuse && last_freed < LB_MAX_QP && slot_is_free(last_freed))
+		return slot_new(last_freed);
+	for (n = 0; n < LB_MAX_QP; n++) {
+		i = next_slot++ % LB_MAX_QP;
+		if (!slot_is_free(i))
+			continue;
+		qp = slot_new(i);
+		if (qp)
+			qp->generation++;
+		return qp;
+	}
+	return NULL;
+}
+
+static uint32_t number_of(const struct lb_qp *qp)
+{
+	/* never 0 or 1, which are not for users */
+	uint32_t generation = qp->generation & GEN_MASK;
+
+	return (generation ? generation : 1) << SLOT_BITS | qp->slot;
+}
+
+/* --- creation */
+
+static int check_caps(const struct ibv_qp_init_attr *init)
+{
+	const struct ibv_qp_cap *cap = &init->cap;
+
+	if (init->qp_type != IBV_QPT_RC)
+		return EOPNOTSUPP;
+	if (cap->max_send_wr > LB_MAX_QP_WR || cap->max_recv_wr > LB_MAX_QP_WR)
+		return EINVAL;
+	if (cap->max_send_sge > LB_MAX_SGE || cap->max_recv_sge > LB_MAX_SGE)
+		return EINVAL;
+	return cap->max_inline_data > LB_MAX_INLINE ? EINVAL : 0;
+}
+
+static int sq_init(struct lb_qp *qp)
+{
+	size_t tail = qp->cap.max_send_sge * sizeof(struct ibv_sge);
+	size_t stride;
+
+	if (tail < qp->cap.max_inline_data)
+		tail = qp->cap.max_inline_data;
+	stride = offsetof(struct lb_wqe, sge) + tail;
+	if (stride < sizeof(struct lb_wqe))
+		stride = sizeof(struct lb_wqe);
+	stride = (stride + LB_CACHE_LINE - 1) & ~(size_t)(LB_CACHE_LINE - 1);
+	qp->sq_stride = (uint32_t)stride;
+	qp->sq_mask = lb_pow2(qp->cap.max_send_wr) - 1;
+	qp->sq = lb_zalloc((qp->sq_mask + 1) * stride);
+	qp->sq_checks = calloc(qp->sq_mask + 1, sizeof(*qp->sq_checks));
+	return qp->sq && qp->sq_checks ? 0 : ENOMEM;
+}
+
+static void queues_fini(struct lb_qp *qp)
+{
+	free(qp->sq);
+	free(qp->sq_checks);
+	qp->sq = NULL;
+	qp->sq_checks = NULL;
+	lb_rq_fini(&qp->rq);
+}
+
+void lb_qp_reset(struct lb_qp *qp)
+{
+	qp->sq_exec = qp->sq_tail;
+	qp->sq_freed_seen = qp->sq_tail;
+	lb_advance(&qp->sq_freed, qp->sq_tail);
+	memset(&qp->exec, 0, sizeof(qp->exec));
+	qp->sq_drained_wanted = false;
+	lb_rq_reset(&qp->rq);
+	qp->resp.epoch++;
+	qp->resp.busy = false;
+	qp->resp.comm_est = false;
+	qp->resp.last_wqe = false;
+	/* relaxed: the locks order it */
+	atomic_store_explicit(&qp->state, IBV_QPS_RESET, memory_order_relaxed);
+	memset(&qp->attr, 0, sizeof(qp->attr));
+	qp->peer_qpn = 0;
+	qp->peer_dev = NULL;
+	qp->access = 0;
+}
+
+/* Fill the slot for the handle; all its locks held. */
+static int slot_fill(struct lb_qp *qp, struct lb_qp_handle *handle)
+{
+	const struct ibv_qp_init_attr *init = &handle->init;
+	int err;
+
+	qp->cap = init->cap;
+	err = sq_init(qp);
+	if (!err)
+		err = lb_rq_init(&qp->rq, init->srq ? 0 : qp->cap.max_recv_wr,
+			init->srq ? 0 : qp->cap.max_recv_sge);
+	if (err) {
+		queues_fini(qp);
+		return err;
+	}
+	qp->send_cq = (struct lb_cq *)init->send_cq;
+	qp->recv_cq = (struct lb_cq *)init->recv_cq;
+	qp->srq = (struct lb_srq *)init->srq;
+	qp->pd = lb_pd_root(handle->ibv.pd);
+	qp->ctx = lb_context_of(handle->ibv.context);
+	qp->dev = lb_device_of(handle->ibv.context);
+	qp->handle = handle;
+	qp->sig_all = init->sq_sig_all;
+	lb_qp_reset(qp);
+	memset(&qp->stats, 0, sizeof(qp->stats));
+	qp->resp.flushed = 0;
+	/* release: who finds the number finds what it is of, under a lock */
+	atomic_store_explicit(&qp->qpn, number_of(qp), memory_order_release);
+	return 0;
+}
+
+static void count_refs(const struct lb_qp_handle *handle, int n)
+{
+	((struct lb_pd *)handle->ibv.pd)->obj.refs += n;
+	((struct lb_cq *)handle->ibv.send_cq)->obj.refs += n;
+	((struct lb_cq *)handle->ibv.recv_cq)->obj.refs += n;
+	if (handle->ibv.srq)
+		((struct lb_srq *)handle->ibv.srq)->obj.refs += n;
+}
+
+static void handle_fill(struct lb_qp_handle *handle, struct ibv_pd *pd)
+{
+	const struct ibv_qp_init_attr *init = &handle->init;
+
+	handle->magic = LB_QP;
+	handle->ibv.context = pd->context;
+	handle->ibv.qp_context = init->qp_context;
+	handle->ibv.pd = pd;
+	handle->ibv.send_cq = init->send_cq;
+	handle->ibv.recv_cq = init->recv_cq;
+	handle->ibv.srq = init->srq;
+	handle->ibv.state = IBV_QPS_RESET;
+	handle->ibv.qp_type = init->qp_type;
+}
+
+static bool are_live(
+	const struct ibv_qp_init_attr *init, const struct ibv_pd *pd)
+{
+	return lb_obj_find(pd, LB_PD) && lb_obj_find(init->send_cq, LB_CQ) &&
+		lb_obj_find(init->recv_cq, LB_CQ) &&
+		(!init->srq || lb_obj_find(init->srq, LB_SRQ)) &&
+		init->send_cq->context == pd->context &&
+		init->recv_cq->context == pd->context &&
+		(!init->srq || init->srq->context == pd->context);
+}
+
+/* Give the handle a slot; lb.big held. */
+static int attach(struct lb_qp_handle *handle, struct ibv_pd *pd)
+{
+	struct lb_device *dev;
+	struct lb_qp *qp;
+	int err;
+
+	if (!are_live(&handle->init, pd))
+		return EINVAL;
+	dev = lb_device_of(pd->context);
+	if (!lb_device_at(dev->index))
+		return EIO;
+	qp = slot_find();
+	if (!qp)
+		return ENOMEM;
+	handle_fill(handle, pd);
+	lb_qp_lock(qp);
+	err = slot_fill(qp, handle);
+	lb_qp_unlock(qp);
+	if (!err)
+		err = lb_obj_add(&handle->obj, &handle->ibv, LB_QP, dev);
+	if (err)
+		return err; /* only ENOMEM of slot_fill(): QPs have one table */
+	count_refs(handle, 1);
+	handle->qp = qp;
+	handle->qpn = number_of(qp);
+	handle->ibv.qp_num = handle->qpn;
+	handle->ibv.handle = qp->slot;
+	return 0;
+}
+
+static struct lb_qp_handle *handle_new(
+	struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+{
+	struct lb_qp_handle *handle = NULL;
+	int err = lb_fail("ibv_create_qp");
+
+	if (!err)
+		err = check_caps(init);
+	if (!err && !(handle = lb_zalloc(sizeof(*handle))))
+		err = ENOMEM;
+	if (!err) {
+		handle->init = *init;
+		if (!init->cap.max_send_sge)
+			handle->init.cap.max_send_sge = 1;
+		pthread_mutex_init(&handle->ibv.mutex, NULL);
+		pthread_cond_init(&handle->ibv.cond, NULL);
+		pthread_mutex_lock(&lb.big);
+		err = attach(handle, pd);
+		pthread_mutex_unlock(&lb.big);
+	}
+	if (!err)
+		return handle;
+	free(handle);
+	errno = err;
+	return NULL;
+}
+
+LB_EXPORT struct ibv_qp *ibv_create_qp(
+	struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	struct lb_qp_handle *handle = handle_new(pd, init);
+
+	if (!handle)
+		return NULL;
+	init->cap = handle->init.cap;
+	return &handle->ibv;
+}
+
+struct ibv_qp *lb_create_qp_ex(
+	struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	const uint32_t known =
+		IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
+		IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	struct lb_qp_handle *handle;
+	struct ibv_qp_init_attr init = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+	};
+	bool has_ops = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	int err = 0;
+
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) ||
+		attr->pd->context != context)
+		err = EINVAL;
+	else if ((attr->comp_mask & ~known) ||
+		((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
+			attr->create_flags) ||
+		(has_ops && (attr->send_ops_flags & ~LB_SEND_OPS)))
+		err = EOPNOTSUPP;
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	handle = handle_new(attr->pd, &init);
+	if (!handle)
+		return NULL;
+	attr->cap = handle->init.cap;
+	if (has_ops) {
+		handle->send_ops = attr->send_ops_flags;
+		lb_wr_init(handle);
+	}
+	return &handle->ibv;
+}
+
+/* --- destruction */
+
+static void stats_add(struct rpma_loopback_stats *to, const struct lb_qp *qp)
+{
+	to->executed += qp->stats.executed;
+	to->failed += qp->stats.failed;
+	to->flushed += qp->stats.flushed + qp->resp.flushed;
+	to->bytes += qp->stats.bytes;
+	to->rnr += qp->stats.rnr;
+	to->retries += qp->stats.retries;
+}
+
+static void check_destroy(const struct lb_qp *qp)
+{
+	/* relaxed: constant while the locks are held */
+	uint32_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
+
+	if (state == IBV_QPS_RTS && qp->sq_exec != qp->sq_tail)
+		lb_misuse("ibv_destroy_qp(%#x): %u sends are still posted",
+			number_of(qp), qp->sq_tail - qp->sq_exec);
+}
+
+/* The handle lets go of its slot; lb.big held. */
+static void detach(struct lb_qp_handle *handle)
+{
+	struct lb_qp *qp = handle->qp;
+
+	lb_qp_lock(qp);
+	check_destroy(qp);
+	stats_add(&past, qp);
+	/* relaxed: who compares it holds one of the locks */
+	atomic_store_explicit(&qp->qpn, 0, memory_order_relaxed);
+	lb_qp_reset(qp);
+	queues_fini(qp);
+	lb_qp_unlock(qp);
+	last_freed = qp->slot;
+	count_refs(handle, -1);
+	if (lb_knob(LB_KNOB_DESTROY_CLEANS)) {
+		lb_cq_clean((struct lb_cq *)handle->ibv.send_cq, handle->qpn);
+		lb_cq_clean((struct lb_cq *)handle->ibv.recv_cq, handle->qpn);
+	}
+}
+
+static bool is_acked(void *arg)
+{
+	struct lb_qp_handle *handle = arg;
+	bool acked;
+
+	pthread_mutex_lock(&handle->ibv.mutex);
+	acked = handle->ibv.events_completed == handle->async_reported;
+	pthread_mutex_unlock(&handle->ibv.mutex);
+	return acked;
+}
+
+static void wait_acks(struct lb_qp_handle *handle)
+{
+	if (lb_block(is_acked, handle))
+		return;
+	pthread_mutex_lock(&handle->ibv.mutex);
+	while (handle->ibv.events_completed != handle->async_reported)
+		pthread_cond_wait(&handle->ibv.cond, &handle->ibv.mutex);
+	pthread_mutex_unlock(&handle->ibv.mutex);
+}
+
+LB_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
+{
+	struct lb_qp_handle *handle = (struct lb_qp_handle *)ibv;
+	struct lb_obj *obj;
+	int err;
+
+	lb_hook(RPMA_LOOPBACK_DESTROY, ibv);
+	err = lb_obj_retire("ibv_destroy_qp", ibv, LB_QP, &obj);
+	if (err)
+		return err;
+	detach(handle);
+	pthread_mutex_unlock(&lb.big);
+	lb_async_forget(lb_context_of(ibv->context), ibv);
+	wait_acks(handle);
+	lb_hook(RPMA_LOOPBACK_DESTROY_DONE, ibv);
+	handle->magic = 0;
+	pthread_cond_destroy(&ibv->cond);
+	pthread_mutex_destroy(&ibv->mutex);
+	free(handle);
+	return 0;
+}
+
+/* --- counters */
+
+LB_EXPORT void rpma_loopback_get_stats(struct rpma_loopback_stats *stats)
+{
+	uint32_t i;
+
+	lb_start();
+	pthread_mutex_lock(&lb.big);
+	*stats = past;
+	for (i = 0; i < LB_MAX_QP; i++) {
+		struct lb_qp *qp = slot_get(i);
+
+		if (!qp || slot_is_free(i))
+			continue;
+		lb_qp_lock(qp);
+		stats_add(stats, qp);
+		lb_qp_unlock(qp);
+	}
+	pthread_mutex_unlock(&lb.big);
+	stats->events = lb_event_count();
+	stats->async_events = lb_async_count();
+	stats->overruns = lb_overrun_count();
+	stats->misuses = lb_misuse_count();
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * query.c -- what the device says about itself: attributes, port, GIDs,
+ * P_Keys. Reads immutable state; any thread.
+ */
+
+#include "loopback.h"
+#include "internal.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PORTS     1
+#define PKEY      0xffff
+#define VENDOR_ID 0x4c42
+
+/* struct ibv_port_attr as the exported ibv_query_port() knows it */
+#define OLD_PORT_ATTR offsetof(struct ibv_port_attr, port_cap_flags2)
+
+static void fill_device(const struct lb_device *dev, struct ibv_device_attr *a)
+{
+	memset(a, 0, sizeof(*a));
+	strcpy(a->fw_ver, "1.4.0");
+	a->node_guid = dev->guid;
+	a->sys_image_guid = dev->guid;
+	a->max_mr_size = UINT64_MAX >> 1;
+	a->page_size_cap = (uint64_t)sysconf(_SC_PAGESIZE);
+	a->vendor_id = VENDOR_ID;
+	a->hw_ver = 1;
+	a->max_qp = LB_MAX_QP;
+	a->max_qp_wr = LB_MAX_QP_WR;
+	a->device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID |
+		IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_CURR_QP_STATE_MOD;
+	a->max_sge = LB_MAX_SGE;
+	a->max_sge_rd = LB_MAX_SGE;
+	a->max_cq = LB_MAX_CQ;
+	a->max_cqe = LB_MAX_CQE;
+	a->max_mr = LB_MAX_MR;
+	a->max_pd = LB_MAX_PD;
+	a->max_qp_rd_atom = LB_MAX_RD_ATOM;
+	a->max_qp_init_rd_atom = LB_MAX_RD_ATOM;
+	a->max_res_rd_atom = LB_MAX_RD_ATOM * LB_MAX_QP;
+	a->atomic_cap = IBV_ATOMIC_HCA;
+	a->max_srq = LB_MAX_SRQ;
+	a->max_srq_wr = LB_MAX_SRQ_WR;
+	a->max_srq_sge = LB_MAX_SGE;
+	a->max_pkeys = LB_MAX_PKEYS;
+	a->phys_port_cnt = PORTS;
+}
+
+LB_EXPORT int ibv_query_device(
+	struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	int err = lb_fail("ibv_query_device");
+
+	if (err)
+		return err;
+	if (!lb_obj_check(context, LB_CONTEXT))
+		return EINVAL;
+	fill_device(lb_device_of(context), attr);
+	return 0;
+}
+
+int lb_query_device_ex(struct ibv_context *context,
+	const struct ibv_query_device_ex_input *input,
+	struct ibv_device_attr_ex *attr, size_t attr_size)
+{
+	struct ibv_device_attr_ex full;
+	int err;
+
+	if (input && input->comp_mask)
+		return EINVAL;
+	if (attr_size < sizeof(attr->orig_attr))
+		return EINVAL;
+	memset(&full, 0, sizeof(full));
+	err = ibv_query_device(context, &full.orig_attr);
+	if (err)
+		return err;
+	full.phys_port_cnt_ex = PORTS;
+	memset(attr, 0, attr_size);
+	memcpy(attr, &full,
+		attr_size < sizeof(full) ? attr_size : sizeof(full));
+	return 0;
+}
+
+int lb_query_port(struct ibv_context *context, uint8_t port_num,
+	struct ibv_port_attr *attr, size_t attr_size)
+{
+	struct ibv_port_attr full;
+	int err = lb_fail("ibv_query_port");
+
+	if (err)
+		return err;
+	if (port_num != PORTS || !lb_obj_check(context, LB_CONTEXT))
+		return EINVAL;
+	memset(&full, 0, sizeof(full));
+	full.state = lb_device_at(lb_device_of(context)->index)
+		? IBV_PORT_ACTIVE
+		: IBV_PORT_DOWN;
+	full.max_mtu = LB_MTU;
+	full.active_mtu = LB_MTU;
+	full.gid_tbl_len = LB_MAX_GIDS;
+	full.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+	full.max_msg_sz = LB_MAX_MSG;
+	full.pkey_tbl_len = LB_MAX_PKEYS;
+	full.max_vl_num = 1;
+	full.active_width = 2; /* 4x */
+	full.active_speed = 32; /* EDR */
+	full.phys_state = 5; /* link up */
+	full.link_layer = IBV_LINK_LAYER_ETHERNET;
+	memset(attr, 0, attr_size);
+	memcpy(attr, &full,
+		attr_size < sizeof(full) ? attr_size : sizeof(full));
+	return 0;
+}
+
+LB_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port_num,
+	struct _compat_ibv_port_attr *port_attr)
+{
+	return lb_query_port(context, port_num,
+		(struct ibv_port_attr *)port_attr, OLD_PORT_ATTR);
+}
+
+/* --- GIDs and P_Keys */
+
+/* The GID, or NULL with errno set. Unused rows of the table are zero. */
+static const union ibv_gid *gid_at(
+	struct ibv_context *context, uint32_t port_num, uint32_t index)
+{
+	if (!lb_obj_check(context, LB_CONTEXT))
+		return NULL;
+	if (port_num != PORTS || index >= LB_MAX_GIDS) {
+		errno = EINVAL;
+		return NULL;
+	}
+	return &lb_device_of(context)->gids[index];
+}
+
+LB_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num,
+	int index, union ibv_gid *gid)
+{
+	const union ibv_gid *found =
+		gid_at(context, port_num, (uint32_t)index);
+
+	if (!found)
+		return -1;
+	*gid = *found;
+	return 0;
+}
+
+static void fill_entry(
+	struct ibv_gid_entry *entry, const union ibv_gid *gid, uint32_t index)
+{
+	memset(entry, 0, sizeof(*entry));
+	entry->gid = *gid;
+	entry->gid_index = index;
+	entry->port_num = PORTS;
+	entry->gid_type = IBV_GID_TYPE_ROCE_V2;
+}
+
+LB_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
+	uint32_t gid_index, struct ibv_gid_entry *entry, uint32_t flags,
+	size_t entry_size)
+{
+	const union ibv_gid *gid;
+
+	if (flags || entry_size < sizeof(*entry))
+		return EINVAL;
+	gid = gid_at(context, port_num, gid_index);
+	if (!gid)
+		return EINVAL;
+	if ((int)gid_index >= lb_device_of(context)->ngids)
+		return ENODATA;
+	fill_entry(entry, gid, gid_index);
+	return 0;
+}
+
+LB_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context,
+	struct ibv_gid_entry *entries, size_t max_entries, uint32_t flags,
+	size_t entry_size)
+{
+	const struct lb_device *dev;
+	int i;
+
+	if (flags || entry_size < sizeof(*entries))
+		return -EINVAL;
+	if (!lb_obj_check(context, LB_CONTEXT))
+		return -EINVAL;
+	dev = lb_device_of(context);
+	for (i = 0; i < dev->ngids && (size_t)i < max_entries; i++) {
+		void *at = (char *)entries + (size_t)i * entry_size;
+
+		fill_entry(at, &dev->gids[i], (uint32_t)i);
+	}
+	return i;
+}
+
+/* Of a private version of the real library, but its tools call it. */
+LB_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num,
+	unsigned int index, unsigned int *type)
+{
+	if (!gid_at(context, port_num, index))
+		return -1;
+	if ((int)index >= lb_device_of(context)->ngids) {
+		errno = EINVAL;
+		return -1;
+	}
+	*type = 1; /* RoCE v2, in that private numbering */
+	return 0;
+}
+
+LB_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num,
+	int index, __be16 *pkey)
+{
+	if (!lb_obj_check(context, LB_CONTEXT))
+		return -1;
+	if (port_num != PORTS || index < 0 || index >= LB_MAX_PKEYS) {
+		errno = EINVAL;
+		return -1;
+	}
+	*pkey = htobe16(PKEY);
+	return 0;
+}
+
+LB_EXPORT int ibv_get_pkey_index(
+	struct ibv_context *context, uint8_t port_num, __be16 pkey)
+{
+	__be16 have;
+
+	if (!ibv_query_pkey(context, port_num, 0, &have) && have == pkey)
+		return 0;
+	errno = EINVAL;
+	return -1;
+}
+
+LB_EXPORT int ibv_read_sysfs_file(
+	const char *dir, const char *file, char *buf, size_t size)
+{
+	(void)dir, (void)file, (void)buf, (void)size;
+	errno = ENOENT; /* the device has no files */
+	return -1;
+}

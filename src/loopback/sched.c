@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * sched.c -- the deterministic scheduler. Every body has a thread, but only
+ * the one that holds the baton runs; at each hook point it decides who is
+ * next, from a list that depends on nothing but what was decided before. A
+ * due timer and the device's progress are entries of that list ("S", "P"),
+ * and whoever holds the baton runs them. The decisions where there was a
+ * choice are the schedule; it is what a failure prints and a replay reads.
+ */
+
+#include "loopback.h"
+#include "internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MAX_THREADS   8
+#define MAX_DECISIONS 65536
+#define MAX_STEPS     1000000
+#define MAX_STREAK    64 /* steps in a row of one thread, then others too */
+#define STUCK_SECONDS 20
+
+enum {
+	SERVICE = MAX_THREADS, /* ids after those of the threads */
+	PROGRESS,
+	CHOICES,
+};
+
+static const char letters[CHOICES + 1] = "01234567SP";
+
+enum body_state {
+	READY,
+	WAITING, /* for its pred */
+	DONE,
+};
+
+struct body {
+	struct run *run;
+	int id;
+	enum body_state state;
+	bool (*pred)(void *arg);
+	void *pred_arg;
+	pthread_t thread;
+};
+
+struct decision {
+	uint8_t choices; /* how many there were */
+	uint8_t chosen; /* which of them */
+	char letter;
+};
+
+/* One run of the bodies. On a deadlock it stays, with its threads. */
+struct run {
+	const struct rpma_loopback_sched *sched;
+	const struct decision *prefix; /* to be taken first */
+	uint32_t nprefix;
+	const char *replay; /* or this */
+	bool is_random;
+	uint64_t random;
+
+	pthread_mutex_t lock;
+	pthread_cond_t turn;
+	int current; /* who has the baton; -1: the caller of run() */
+	int last; /* who had it before */
+	unsigned streak;
+	unsigned preemptions;
+	unsigned steps;
+	uint32_t ndecisions;
+	struct decision decisions[MAX_DECISIONS];
+	const char *failure; /* NULL: none */
+	struct body bodies[MAX_THREADS];
+};
+
+static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic int is_active;
+static _Atomic uint64_t clock_now;
+static _Thread_local struct body *self; /* NULL: not one of its threads */
+
+/* --- the clock */
+
+bool lb_sched_clock(uint64_t *now)
+{
+	/* acquire: pairs with the release in activate(); the clock is set */
+	if (lb_likely(
+		    !atomic_load_explicit(&is_active, memory_order_acquire)))
+		return false;
+	/* relaxed: one thread runs at a time, and the baton orders them */
+	*now = atomic_load_explicit(&clock_now, memory_order_relaxed);
+	return true;
+}
+
+void lb_sched_advance(uint64_t now)
+{
+	/* relaxed, both: as above */
+	if (now > atomic_load_explicit(&clock_now, memory_order_relaxed))
+		atomic_store_explicit(&clock_now, now, memory_order_relaxed);
+}
+
+bool lb_sched_is_on(void)
+{
+	return self;
+}
+
+/* --- deciding; run->lock held */
+
+static bool is_runnable(struct body *body)
+{
+	if (body->state == WAITING && body->pred(body->pred_arg))
+		body->state = READY;
+	return body->state == READY;
+}
+
+/* Who may be next: the last one first, unless it had many turns already. */
+static int list_choices(struct run *run, int *ids, bool *last_may)
+{
+	int n = 0, i, threads = run->sched->threads;
+
+	*last_may = run->last >= 0 && is_runnable(&run->bodies[run->last]);
+	if (*last_may && run->streak < MAX_STREAK)
+		ids[n++] = run->last;
+	for (i = 0; i < threads; i++) {
+		int id = (run->last + 1 + i) % threads;
+
+		if (id != run->last && is_runnable(&run->bodies[id]))
+			ids[n++] = id;
+	}
+	if (lb_thread_has_work())
+		ids[n++] = PROGRESS;
+	if (lb_service_has_work())
+		ids[n++] = SERVICE;
+	if (*last_may && run->streak >= MAX_STREAK)
+		ids[n++] = run->last;
+	return n;
+}
+
+static int choose_replay(struct run *run, const int *ids, int n)
+{
+	int i;
+
+	for (i = 0; i < n && *run->replay; i++) {
+		if (letters[ids[i]] == *run->replay) {
+			run->replay++;
+			return i;
+		}
+	}
+	if (*run->replay)
+		run->failure = "the replay does not fit";
+	return 0;
+}
+
+static int choose(struct run *run, const int *ids, int n)
+{
+	if (run->ndecisions < run->nprefix)
+		return run->prefix[run->ndecisions].chosen;
+	if (run->replay)
+		return choose_replay(run, ids, n);
+	if (!run->is_random)
+		return 0;
+	run->random = lb_mix(run->random);
+	return (int)(run->random % (unsigned)n);
+}
+
+/* The id of who is next, or -1 if nobody can be. */
+static int decide(struct run *run)
+{
+	unsigned max = run->sched->max_preemptions;
+	int ids[CHOICES], n, chosen = 0;
+	bool last_may;
+
+	n = list_choices(run, ids, &last_may);
+	if (!n)
+		return -1;
+	/* taking the baton from one who can go on is what is bounded */
+	if (!run->is_random && !run->replay && ids[0] == run->last &&
+		run->preemptions >= (max ? max : 2))
+		n = 1;
+	if (n > 1 && run->ndecisions < MAX_DECISIONS) {
+		chosen = choose(run, ids, n);
+		run->decisions[run->ndecisions++] = (struct decision){
+			.choices = (uint8_t)n,
+			.chosen = (uint8_t)chosen,
+			.letter = letters[ids[chosen]],
+		};
+		if (last_may && ids[0] == run->last && chosen)
+			run->preemptions++;
+	}
+	return ids[chosen];
+}
+
+/* --- the baton */
+
+/* Run a timer or a slice; it may call hooks, which must not switch. */
+static void step_device(struct run *run, int id)
+{
+	struct body *me = self;
+
+	pthread_mutex_unlock(&run->lock);
+	self = NULL;
+	if (id == SERVICE)
+		lb_service_step();
+	else
+		lb_thread_step();
+	self = me;
+	pthread_mutex_lock(&run->lock);
+}
+
+static bool is_finished(const struct run *run)
+{
+	int i;
+
+	for (i = 0; i < run->sched->threads; i++) {
+		if (run->bodies[i].state != DONE)
+			return false;
+	}
+	return true;
+}
+
+/* Give the baton to whoever is next. */
+static void pass_on(struct run *run)
+{
+	int id = -1;
+
+	while (!is_finished(run) && !run->failure) {
+		if (++run->steps > MAX_STEPS) {
+			run->failure = "it does not end";
+			break;
+		}
+		id = decide(run);
+		if (id < 0) {
+			run->failure = "deadlock: every thread waits";
+			break;
+		}
+		if (id < MAX_THREADS)
+			break;
+		step_device(run, id);
+		id = -1;
+	}
+	if (run->failure)
+		id = -1;
+	run->streak = id == run->last ? run->streak + 1 : 0;
+	if (id >= 0)
+		run->last = id;
+	run->current = id;
+	pthread_cond_broadcast(&run->turn);
+}
+
+static void take_turn(struct run *run, int id)
+{
+	while (run->current != id)
+		pthread_cond_wait(&run->turn, &run->lock);
+}
+
+void lb_sched_yield(void)
+{
+	struct body *me = self;
+
+	if (!me)
+		return;
+	pthread_mutex_lock(&me->run->lock);
+	pass_on(me->run);
+	take_turn(me->run, me->id);
+	pthread_mutex_unlock(&me->run->lock);
+}
+
+bool lb_block(bool (*pred)(void *arg), void *arg)
+{
+	struct body *me = self;
+
+	if (!me)
+		return false;
+	pthread_mutex_lock(&me->run->lock);
+	me->pred = pred;
+	me->pred_arg = arg;
+	me->state = WAITING;
+	pass_on(me->run);
+	take_turn(me->run, me->id);
+	pthread_mutex_unlock(&me->run->lock);
+	return true;
+}
+
+LB_EXPORT void rpma_loopback_sched_point(const char *name)
+{
+	(void)name; /* for who reads the test */
+	lb_sched_yield();
+}
+
+struct wait {
+	int (*pred)(void *arg);
+	void *arg;
+};
+
+static bool is_true(void *arg)
+{
+	struct wait *wait = arg;
+
+	return wait->pred(wait->arg);
+}
+
+LB_EXPORT void rpma_loopback_sched_wait(int (*pred)(void *arg), void *arg)
+{
+	const struct timespec nap = {.tv_nsec = 50000};
+	struct wait wait = {.pred = pred, .arg = arg};
+
+	if (lb_block(is_true, &wait))
+		return;
+	while (!pred(arg))
+		nanosleep(&nap, NULL);
+}
+
+/* --- one run */
+
+static void *body_main(void *arg)
+{
+	struct body *me = arg;
+	struct run *run = me->run;
+
+	pthread_mutex_lock(&run->lock);
+	take_turn(run, me->id);
+	pthread_mutex_unlock(&run->lock);
+	self = me;
+	run->sched->body[me->id](run->sched->arg);
+	pthread_mutex_lock(&run->lock);
+	me->state = DONE;
+	pass_on(run);
+	pthread_mutex_unlock(&run->lock);
+	self = NULL;
+	return NULL;
+}
+
+static void activate(void)
+{
+	/* relaxed: published by the release */
+	atomic_store_explicit(&clock_now, lb_real_now(), memory_order_relaxed);
+	/* release: pairs with the acquire in lb_sched_clock() */
+	atomic_store_explicit(&is_active, 1, memory_order_release);
+	lb_service_rest();
+	lb_thread_rest();
+	/* relaxed: the threads are created after this */
+	atomic_fetch_add_explicit(&lb_hooks, 1, memory_order_relaxed);
+}
+
+static void deactivate(void)
+{
+	/* relaxed: the threads have ended, or are parked for ever */
+	atomic_fetch_sub_explicit(&lb_hooks, 1, memory_order_relaxed);
+	/* release: pairs with the acquire in lb_sched_clock() */
+	atomic_store_explicit(&is_active, 0, memory_order_release);
+	lb_service_wake();
+	lb_thread_wake();
+}
+
+/* Wait for the end of the run; run->lock held. */
+static void wait_end(struct run *run)
+{
+	struct timespec until;
+	unsigned steps = 0;
+
+	while (run->current != -1) {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += STUCK_SECONDS;
+		if (pthread_cond_timedwait(&run->turn, &run->lock, &until) !=
+			ETIMEDOUT)
+			continue;
+		if (steps == run->steps) {
+			run->failure = "a thread is blocked where the "
+				       "scheduler does not see it";
+			return;
+		}
+		steps = run->steps;
+	}
+}
+
+static int start_bodies(struct run *run)
+{
+	int i;
+
+	for (i = 0; i < run->sched->threads; i++) {
+		struct body *body = &run->bodies[i];
+
+		body->run = run;
+		body->id = i;
+		if (pthread_create(&body->thread, NULL, body_main, body))
+			return -1;
+	}
+	return 0;
+}
+
+static void run_once(struct run *run)
+{
+	const struct rpma_loopback_sched *sched = run->sched;
+	bool is_clean;
+	int i;
+
+	if (sched->setup)
+		sched->setup(sched->arg);
+	run->last = run->current = -2;
+	activate();
+	if (start_bodies(run)) {
+		fprintf(stderr, "loopback: scheduler: no threads\n");
+		abort();
+	}
+	pthread_mutex_lock(&run->lock);
+	run->last = -1;
+	pass_on(run);
+	wait_end(run);
+	is_clean = !run->failure;
+	pthread_mutex_unlock(&run->lock);
+	for (i = 0; i < sched->threads; i++) {
+		if (is_clean)
+			pthread_join(run->bodies[i].thread, NULL);
+		else
+			pthread_detach(run->bodies[i].thread);
+	}
+	deactivate();
+	if (is_clean && sched->check && sched->check(sched->arg))
+		run->failure = "check";
+}
+
+/* --- many runs */
+
+static struct run *run_new(const struct rpma_loopback_sched *sched)
+{
+	struct run *run = lb_zalloc(sizeof(*run));
+
+	if (!run)
+		return NULL;
+	run->sched = sched;
+	pthread_mutex_init(&run->lock, NULL);
+	pthread_cond_init(&run->turn, NULL);
+	return run;
+}
+
+/* The threads of a failed run may still be there: then it stays. */
+static void run_delete(struct run *run)
+{
+	pthread_cond_destroy(&run->turn);
+	pthread_mutex_destroy(&run->lock);
+	free(run);
+}
+
+static void report(
+	const struct run *run, struct rpma_loopback_sched_result *result)
+{
+	size_t i;
+
+	for (i = 0; i < run->ndecisions && i < sizeof(result->failed) - 1; i++)
+		result->failed[i] = run->decisions[i].letter;
+	result->failed[i] = '\0';
+	if (!i)
+		strcpy(result->failed, "0"); /* there was no choice */
+	fprintf(stderr,
+		"loopback: scheduler: run %u failed: %s\n"
+		"loopback: RPMA_LOOPBACK_REPLAY=%s\n",
+		result->runs, run->failure, result->failed);
+}
+
+/* The next prefix in depth-first order, false after the last. */
+static bool next_prefix(struct run *run, struct decision *prefix, uint32_t *n)
+{
+	uint32_t i = run->ndecisions;
+
+	while (i--) {
+		struct decision *d = &run->decisions[i];
+
+		if (d->chosen + 1 < d->choices) {
+			memcpy(prefix, run->decisions, i * sizeof(*prefix));
+			prefix[i] = *d;
+			prefix[i].chosen++;
+			*n = i + 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* 0 go on, 1 the run failed */
+static int one_run(const struct rpma_loopback_sched *sched,
+	struct decision *prefix, uint32_t *nprefix, const char *replay,
+	struct rpma_loopback_sched_result *result)
+{
+	struct run *run = run_new(sched);
+	bool is_clean, failed;
+
+	if (!run) {
+		fprintf(stderr, "loopback: scheduler: no memory\n");
+		abort();
+	}
+	run->prefix = prefix;
+	run->nprefix = *nprefix;
+	run->replay = replay;
+	run->is_random = sched->runs && !replay;
+	run->random = lb_mix(
+		(sched->seed ? sched->seed : rpma_loopback_get_seed()) +
+		result->runs);
+	run_once(run);
+	result->runs++;
+	if (result->steps < run->steps)
+		result->steps = run->steps;
+	failed = run->failure;
+	is_clean = !failed || !strcmp(run->failure, "check");
+	if (failed)
+		report(run, result);
+	else if (!run->is_random && !replay)
+		result->complete = !next_prefix(run, prefix, nprefix);
+	if (is_clean)
+		run_delete(run);
+	return failed;
+}
+
+LB_EXPORT int rpma_loopback_sched_run(const struct rpma_loopback_sched *sched,
+	struct rpma_loopback_sched_result *result)
+{
+	const char *replay = getenv("RPMA_LOOPBACK_REPLAY");
+	struct rpma_loopback_sched_result mine;
+	struct decision *prefix;
+	uint32_t nprefix = 0;
+	unsigned limit;
+	int ret = 0;
+
+	if (sched->threads < 1 || sched->threads > MAX_THREADS || self)
+		return -EINVAL;
+	if (!result)
+		result = &mine;
+	prefix = calloc(MAX_DECISIONS, sizeof(*prefix));
+	if (!prefix)
+		return -ENOMEM;
+	lb_start();
+	memset(result, 0, sizeof(*result));
+	if (!replay)
+		replay = sched->replay;
+	limit = sched->runs ? sched->runs
+			    : sched->max_runs ? sched->max_runs : 100000;
+	pthread_mutex_lock(&one);
+	while (!ret && !result->complete && result->runs < limit) {
+		ret = one_run(sched, prefix, &nprefix, replay, result);
+		if (replay)
+			break;
+	}
+	pthread_mutex_unlock(&one);
+	free(prefix);
+	return ret;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * srq.c -- shared receive queues: a ring of receives that many QPs take from.
+ * A slot is free again as soon as its receive was taken, for completions of
+ * several QPs come back in any order.
+ */
+
+#include "loopback.h"
+#include "internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* --- the data path */
+
+/* Fire the limit if it is armed and passed; rq.pop held. */
+static void check_limit(struct lb_srq *srq)
+{
+	uint32_t left;
+
+	if (!srq->limit)
+		return;
+	lb_lock_get(&srq->rq.post);
+	left = lb_rq_count(&srq->rq);
+	lb_lock_put(&srq->rq.post);
+	if (left >= srq->limit)
+		return;
+	srq->limit = 0;
+	lb_async_srq(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
+}
+
+bool lb_srq_take(struct lb_srq *srq, struct lb_resp *resp)
+{
+	struct lb_rqe *rqe;
+	uint32_t pos;
+
+	lb_lock_get(&srq->rq.pop);
+	rqe = lb_rq_pop(&srq->rq, &pos);
+	if (rqe) {
+		lb_resp_set(resp, rqe, pos);
+		lb_advance(&srq->rq.freed, pos + 1);
+		check_limit(srq);
+	}
+	lb_lock_put(&srq->rq.pop);
+	return rqe;
+}
+
+int lb_post_srq_recv(
+	struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct lb_srq *srq = (struct lb_srq *)ibv;
+	int err = lb_fail("ibv_post_srq_recv");
+
+	if (srq->magic != LB_SRQ)
+		err = EINVAL;
+	if (err) {
+		*bad = wr;
+		return err;
+	}
+	lb_hook(RPMA_LOOPBACK_POST_RECV, ibv);
+	lb_lock_get(&srq->rq.post);
+	for (; wr && !err; wr = wr->next) {
+		err = lb_rq_post(&srq->rq, wr);
+		if (err)
+			*bad = wr;
+	}
+	lb_lock_put(&srq->rq.post);
+	lb_hook(RPMA_LOOPBACK_POST_RECV_DONE, ibv);
+	return err;
+}
+
+/* --- the objects */
+
+static int attach(struct lb_srq *srq, struct ibv_pd *ibv_pd)
+{
+	struct lb_obj *pd = lb_obj_find(ibv_pd, LB_PD);
+	int err;
+
+	if (!pd)
+		return EINVAL;
+	err = lb_obj_add(&srq->obj, &srq->ibv, LB_SRQ, pd->dev);
+	if (err)
+		return err;
+	pd->refs++;
+	srq->ibv.context = ibv_pd->context;
+	srq->ibv.pd = ibv_pd;
+	srq->pd = (struct lb_pd *)lb_pd_root(ibv_pd);
+	return 0;
+}
+
+LB_EXPORT struct ibv_srq *ibv_create_srq(
+	struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	struct ibv_srq_attr *attr = &init->attr;
+	struct lb_srq *srq = NULL;
+	int err = lb_fail("ibv_create_srq");
+
+	if (!err &&
+		(!attr->max_wr || attr->max_wr > LB_MAX_SRQ_WR ||
+			attr->max_sge > LB_MAX_SGE))
+		err = EINVAL;
+	if (!err && !(srq = lb_zalloc(sizeof(*srq))))
+		err = ENOMEM;
+	if (!err)
+		err = lb_rq_init(&srq->rq, attr->max_wr, attr->max_sge);
+	if (!err) {
+		srq->magic = LB_SRQ;
+		srq->ibv.srq_context = init->srq_context;
+		pthread_mutex_init(&srq->ibv.mutex, NULL);
+		pthread_cond_init(&srq->ibv.cond, NULL);
+		pthread_mutex_lock(&lb.big);
+		err = attach(srq, pd);
+		pthread_mutex_unlock(&lb.big);
+	}
+	if (!err)
+		return &srq->ibv;
+	if (srq)
+		free(srq->rq.slots);
+	free(srq);
+	errno = err;
+	return NULL;
+}
+
+struct ibv_srq *lb_create_srq_ex(
+	struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+{
+	struct ibv_srq_init_attr init = {
+		.srq_context = attr->srq_context,
+		.attr = attr->attr,
+	};
+	const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+
+	(void)context;
+	if ((attr->comp_mask & ~known) ||
+		((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) &&
+			attr->srq_type != IBV_SRQT_BASIC)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	return ibv_create_srq(attr->pd, &init);
+}
+
+int lb_get_srq_num(struct ibv_srq *srq, uint32_t *num)
+{
+	(void)srq, (void)num;
+	return EOPNOTSUPP; /* only XRC SRQs have one */
+}
+
+LB_EXPORT int ibv_modify_srq(
+	struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
+{
+	struct lb_srq *srq = (struct lb_srq *)ibv;
+	int err = lb_fail("ibv_modify_srq");
+
+	if (err)
+		return err;
+	if (mask & IBV_SRQ_MAX_WR)
+		return EOPNOTSUPP; /* no IBV_DEVICE_SRQ_RESIZE */
+	if ((mask & ~IBV_SRQ_LIMIT) || !lb_obj_check(ibv, LB_SRQ))
+		return EINVAL;
+	if (!(mask & IBV_SRQ_LIMIT))
+		return 0;
+	if (attr->srq_limit > srq->rq.cap)
+		return EINVAL;
+	lb_lock_get(&srq->rq.pop);
+	srq->limit = attr->srq_limit;
+	check_limit(srq);
+	lb_lock_put(&srq->rq.pop);
+	return 0;
+}
+
+LB_EXPORT int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
+{
+	struct lb_srq *srq = (struct lb_srq *)ibv;
+	int err = lb_fail("ibv_query_srq");
+
+	if (err)
+		return err;
+	if (!lb_obj_check(ibv, LB_SRQ))
+		return EINVAL;
+	lb_lock_get(&srq->rq.pop);
+	attr->max_wr = srq->rq.cap;
+	attr->max_sge = srq->rq.max_sge;
+	attr->srq_limit = srq->limit;
+	lb_lock_put(&srq->rq.pop);
+	return 0;
+}
+
+static bool is_acked(void *arg)
+{
+	struct lb_srq *srq = arg;
+	bool acked;
+
+	pthread_mutex_lock(&srq->ibv.mutex);
+	acked = srq->ibv.events_completed == srq->async_reported;
+	pthread_mutex_unlock(&srq->ibv.mutex);
+	return acked;
+}
+
+static void wait_acks(struct lb_srq *srq)
+{
+	if (lb_block(is_acked, srq))
+		return;
+	pthread_mutex_lock(&srq->ibv.mutex);
+	while (srq->ibv.events_completed != srq->async_reported)
+		pthread_cond_wait(&srq->ibv.cond, &srq->ibv.mutex);
+	pthread_mutex_unlock(&srq->ibv.mutex);
+}
+
+LB_EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
+{
+	struct lb_srq *srq = (struct lb_srq *)ibv;
+	struct lb_obj *obj;
+	int err;
+
+	lb_hook(RPMA_LOOPBACK_DESTROY, ibv);
+	err = lb_obj_retire("ibv_destroy_srq", ibv, LB_SRQ, &obj);
+	if (err)
+		return err;
+	pthread_mutex_unlock(&lb.big);
+	lb_async_forget(lb_context_of(ibv->context), ibv);
+	wait_acks(srq);
+	pthread_mutex_lock(&lb.big);
+	((struct lb_pd *)ibv->pd)->obj.refs--;
+	pthread_mutex_unlock(&lb.big);
+	lb_hook(RPMA_LOOPBACK_DESTROY_DONE, ibv);
+	srq->magic = 0;
+	pthread_cond_destroy(&ibv->cond);
+	pthread_mutex_destroy(&ibv->mutex);
+	lb_rq_fini(&srq->rq);
+	free(srq);
+	return 0;
+}

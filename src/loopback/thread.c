@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * thread.c -- the mode in which a progress thread executes: later than the
+ * post, QPs in random order, messages in random slices. It shows what an
+ * inline device cannot: buffers used again before their completion, data that
+ * is there before the completion is, completions of QPs in another order.
+ */
+
+#include "loopback.h"
+#include "internal.h"
+
+#include <sched.h>
+#include <time.h>
+
+#define MAX_NAP_NS 50000
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t rested = PTHREAD_COND_INITIALIZER;
+static bool is_started;
+static bool is_running; /* a slice */
+static struct lb_qp *queue; /* QPs with work, linked by run_next */
+static unsigned queued;
+
+/* --- the queue; lock held */
+
+static void push(struct lb_qp *qp)
+{
+	if (qp->run_queued)
+		return;
+	qp->run_queued = true;
+	qp->run_next = queue;
+	queue = qp;
+	queued++;
+}
+
+static struct lb_qp *pick(void)
+{
+	struct lb_qp **at = &queue, *qp;
+	uint64_t n = lb_random() % queued;
+
+	while (n--)
+		at = &(*at)->run_next;
+	qp = *at;
+	*at = qp->run_next;
+	qp->run_queued = false;
+	queued--;
+	return qp;
+}
+
+/* --- execution */
+
+/* Bytes of one slice: often tiny, sometimes whole messages. */
+static uint64_t slice(void)
+{
+	uint64_t r = lb_random();
+
+	switch (r & 3) {
+	case 0:
+		return 1 + (r >> 8) % 64;
+	case 1:
+		return 1 + (r >> 8) % 4096;
+	default:
+		return 1 + (r >> 8) % (1 << 20);
+	}
+}
+
+static void run_slice(struct lb_qp *qp)
+{
+	struct lb_run run;
+	enum lb_step step;
+
+	lb_run_begin(&run);
+	lb_lock_get(&qp->sq_lock);
+	step = lb_sq_run(&run, qp, slice());
+	if (step == LB_AGAIN)
+		lb_thread_add(qp);
+	lb_lock_put(&qp->sq_lock);
+	lb_run_end(&run);
+}
+
+/* Sometimes be late. */
+static void dawdle(void)
+{
+	uint64_t r = lb_random();
+	struct timespec nap = {.tv_nsec = (long)((r >> 16) % MAX_NAP_NS)};
+
+	if (!(r & 63))
+		nanosleep(&nap, NULL);
+	else if (!(r & 3))
+		sched_yield();
+}
+
+bool lb_thread_step(void)
+{
+	struct lb_qp *qp = NULL;
+
+	pthread_mutex_lock(&lock);
+	if (queue)
+		qp = pick();
+	pthread_mutex_unlock(&lock);
+	if (qp)
+		run_slice(qp);
+	return qp;
+}
+
+bool lb_thread_has_work(void)
+{
+	bool has;
+
+	pthread_mutex_lock(&lock);
+	has = queue;
+	pthread_mutex_unlock(&lock);
+	return has;
+}
+
+static void *progress(void *arg)
+{
+	uint64_t now;
+
+	(void)arg;
+	for (;;) {
+		pthread_mutex_lock(&lock);
+		while (!queue || lb_sched_clock(&now))
+			pthread_cond_wait(&wake, &lock);
+		is_running = true;
+		pthread_mutex_unlock(&lock);
+		dawdle();
+		lb_thread_step();
+		pthread_mutex_lock(&lock);
+		is_running = false;
+		pthread_cond_broadcast(&rested);
+		pthread_mutex_unlock(&lock);
+	}
+	return NULL;
+}
+
+void lb_thread_add(struct lb_qp *qp)
+{
+	uint64_t now;
+
+	pthread_mutex_lock(&lock);
+	if (!is_started)
+		is_started = !lb_spawn(progress);
+	push(qp);
+	if (!lb_sched_clock(&now))
+		pthread_cond_signal(&wake);
+	pthread_mutex_unlock(&lock);
+}
+
+void lb_thread_wake(void)
+{
+	pthread_mutex_lock(&lock);
+	pthread_cond_signal(&wake);
+	pthread_mutex_unlock(&lock);
+}
+
+void lb_thread_rest(void)
+{
+	pthread_mutex_lock(&lock);
+	while (is_running)
+		pthread_cond_wait(&rested, &lock);
+	pthread_mutex_unlock(&lock);
+}
