@@ -23,4 +23,17 @@
 	X(RPMA_E_SHARED_CHANNEL, "Completion channel is shared") \
 	X(RPMA_E_NOT_SHARED_CHNL, "Completion channel is not shared")
 
+/*
+ * The text of what a verbs or rdma_cm call answered: an errno, or anything
+ * else after it has set errno. Leaves errno alone.
+ */
+const char *rpma__errno_2str(int ret);
+
+/* The first of several errors is the one reported. */
+static inline void rpma__err_first(int *first, int ret)
+{
+	if (*first == 0)
+		*first = ret;
+}
+
 #endif /* RPMA_ERR_H */

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Completion channels. The list of CQs is under the lock; the lock is never
+ * held while an event is waited for or a CQ destroyed.
+ */
+
+#include "channel.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cq.h"
+#include "err.h"
+#include "log.h"
+
+#define CQS_MIN 8
+
+struct rpma_channel {
+	struct ibv_comp_channel *channel; /* immutable after new */
+	pthread_mutex_t lock;
+	/* under the lock: sorted by the address of the ibv_cq */
+	struct rpma_cq **cqs;
+	size_t count;
+	size_t capacity;
+};
+
+/* The first place whose CQ is not below ibv_cq. */
+static size_t lower_bound(const struct rpma_channel *channel,
+			  const struct ibv_cq *ibv_cq)
+{
+	size_t from = 0;
+	size_t to = channel->count;
+
+	while (from < to) {
+		size_t mid = from + (to - from) / 2;
+
+		if ((uintptr_t)channel->cqs[mid]->cq < (uintptr_t)ibv_cq)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from;
+}
+
+static bool has_at(const struct rpma_channel *channel, size_t at,
+		   const struct ibv_cq *ibv_cq)
+{
+	return at < channel->count && channel->cqs[at]->cq == ibv_cq;
+}
+
+/*
+ * A CQ that leaves may be destroyed already, and its address be that of a new
+ * one; so there may be several, all but one of them leaving.
+ */
+static struct rpma_cq *find(struct rpma_channel *channel,
+			    const struct ibv_cq *ibv_cq)
+{
+	struct rpma_cq *cq = NULL;
+	size_t at;
+
+	pthread_mutex_lock(&channel->lock);
+	at = lower_bound(channel, ibv_cq);
+	while (has_at(channel, at, ibv_cq) && channel->cqs[at]->leaving)
+		at++;
+	if (has_at(channel, at, ibv_cq))
+		cq = channel->cqs[at];
+	pthread_mutex_unlock(&channel->lock);
+	return cq;
+}
+
+static int reserve_locked(struct rpma_channel *channel)
+{
+	size_t capacity = channel->capacity ? channel->capacity * 2 : CQS_MIN;
+	struct rpma_cq **cqs;
+
+	if (channel->count < channel->capacity)
+		return 0;
+	cqs = realloc(channel->cqs, capacity * sizeof(struct rpma_cq *));
+	if (cqs == NULL)
+		return RPMA_E_NOMEM;
+	channel->cqs = cqs;
+	channel->capacity = capacity;
+	return 0;
+}
+
+int rpma__channel_add(struct rpma_channel *channel, struct rpma_cq *cq)
+{
+	size_t at;
+	int ret;
+
+	pthread_mutex_lock(&channel->lock);
+	ret = reserve_locked(channel);
+	if (ret == 0) {
+		at = lower_bound(channel, cq->cq);
+		memmove(&channel->cqs[at + 1], &channel->cqs[at],
+			(channel->count - at) * sizeof(struct rpma_cq *));
+		channel->cqs[at] = cq;
+		channel->count++;
+	}
+	pthread_mutex_unlock(&channel->lock);
+	return ret;
+}
+
+void rpma__channel_set_leaving(struct rpma_channel *channel, struct rpma_cq *cq,
+			       bool leaving)
+{
+	pthread_mutex_lock(&channel->lock);
+	cq->leaving = leaving;
+	pthread_mutex_unlock(&channel->lock);
+}
+
+void rpma__channel_remove(struct rpma_channel *channel, struct rpma_cq *cq)
+{
+	size_t at;
+
+	pthread_mutex_lock(&channel->lock);
+	at = lower_bound(channel, cq->cq);
+	while (channel->cqs[at] != cq)
+		at++;
+	channel->count--;
+	memmove(&channel->cqs[at], &channel->cqs[at + 1],
+		(channel->count - at) * sizeof(struct rpma_cq *));
+	pthread_mutex_unlock(&channel->lock);
+}
+
+struct ibv_comp_channel *
+rpma__channel_get_ibv(const struct rpma_channel *channel)
+{
+	return channel->channel;
+}
+
+int rpma_channel_new(struct ibv_context *ibv_ctx,
+		     struct rpma_channel **channel_ptr)
+{
+	struct rpma_channel *channel;
+	int ret;
+
+	if (ibv_ctx == NULL || channel_ptr == NULL)
+		return RPMA_E_INVAL;
+
+	channel = calloc(1, sizeof(*channel));
+	if (channel == NULL)
+		return RPMA_E_NOMEM;
+	channel->channel = ibv_create_comp_channel(ibv_ctx);
+	if (channel->channel == NULL) {
+		RPMA_LOG_CALL("ibv_create_comp_channel", -1);
+		ret = RPMA_E_PROVIDER;
+		goto err_free;
+	}
+	pthread_mutex_init(&channel->lock, NULL);
+	*channel_ptr = channel;
+	return 0;
+
+err_free:
+	free(channel);
+	return ret;
+}
+
+int rpma_channel_delete(struct rpma_channel **channel_ptr)
+{
+	struct rpma_channel *channel;
+	int ret;
+
+	if (channel_ptr == NULL)
+		return RPMA_E_INVAL;
+	channel = *channel_ptr;
+	if (channel == NULL)
+		return 0;
+
+	ret = ibv_destroy_comp_channel(channel->channel);
+	if (ret == EBUSY)
+		return RPMA_E_AGAIN;
+	if (ret) {
+		RPMA_LOG_CALL("ibv_destroy_comp_channel", ret);
+		ret = RPMA_E_PROVIDER;
+	}
+	pthread_mutex_destroy(&channel->lock);
+	free(channel->cqs);
+	free(channel);
+	*channel_ptr = NULL;
+	return ret;
+}
+
+int rpma_channel_get_fd(const struct rpma_channel *channel, int *fd)
+{
+	if (channel == NULL || fd == NULL)
+		return RPMA_E_INVAL;
+
+	*fd = channel->channel->fd;
+	return 0;
+}
+
+int rpma_channel_get_ibv_channel(const struct rpma_channel *channel,
+				 struct ibv_comp_channel **ibv_channel)
+{
+	if (channel == NULL || ibv_channel == NULL)
+		return RPMA_E_INVAL;
+
+	*ibv_channel = channel->channel;
+	return 0;
+}
+
+static int wait_error(void)
+{
+	switch (errno) {
+	case EAGAIN:
+		return RPMA_E_NO_COMPLETION;
+	case EINTR:
+		return RPMA_E_AGAIN;
+	default:
+		RPMA_LOG_CALL("ibv_get_cq_event", -1);
+		return RPMA_E_PROVIDER;
+	}
+}
+
+int rpma_channel_wait(struct rpma_channel *channel, struct rpma_cq **cq_ptr)
+{
+	struct ibv_cq *ibv_cq;
+	struct rpma_cq *cq;
+	void *context;
+
+	if (channel == NULL || cq_ptr == NULL)
+		return RPMA_E_INVAL;
+
+	errno = 0;
+	if (ibv_get_cq_event(channel->channel, &ibv_cq, &context))
+		return wait_error();
+
+	/* looked up before the ack: until then the CQ cannot be destroyed */
+	cq = find(channel, ibv_cq);
+	ibv_ack_cq_events(ibv_cq, 1);
+	if (cq == NULL) {
+		RPMA_LOG_ERROR("an event of a CQ that is not ours");
+		return RPMA_E_UNKNOWN;
+	}
+	*cq_ptr = cq;
+	return 0;
+}

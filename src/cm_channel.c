@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * CM event channels that endpoints and connections share, and copies of their
+ * events. Any thread may read events; an event is acknowledged by any thread.
+ */
+
+#include "cm_channel.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "err.h"
+#include "log.h"
+
+struct rpma_cm_channel {
+	struct rdma_event_channel *evch; /* immutable after new */
+	atomic_uint ids;
+};
+
+void rpma__cm_channel_get(struct rpma_cm_channel *channel)
+{
+	/* relaxed: whoever adds one holds the channel already */
+	if (channel)
+		(void)atomic_fetch_add_explicit(&channel->ids, 1,
+						memory_order_relaxed);
+}
+
+void rpma__cm_channel_put(struct rpma_cm_channel *channel)
+{
+	/* release: the id is gone; pairs with the acquire in delete */
+	if (channel)
+		(void)atomic_fetch_sub_explicit(&channel->ids, 1,
+						memory_order_release);
+}
+
+struct rdma_event_channel *
+rpma__cm_channel_get_rdma(const struct rpma_cm_channel *channel)
+{
+	return channel->evch;
+}
+
+int rpma_cm_channel_new(struct rpma_cm_channel **channel_ptr)
+{
+	struct rpma_cm_channel *channel;
+	int ret;
+
+	if (channel_ptr == NULL)
+		return RPMA_E_INVAL;
+
+	channel = malloc(sizeof(*channel));
+	if (channel == NULL)
+		return RPMA_E_NOMEM;
+	channel->evch = rdma_create_event_channel();
+	if (channel->evch == NULL) {
+		RPMA_LOG_CALL("rdma_create_event_channel", -1);
+		ret = RPMA_E_PROVIDER;
+		goto err_free;
+	}
+	atomic_init(&channel->ids, 0);
+	*channel_ptr = channel;
+	return 0;
+
+err_free:
+	free(channel);
+	return ret;
+}
+
+int rpma_cm_channel_delete(struct rpma_cm_channel **channel_ptr)
+{
+	struct rpma_cm_channel *channel;
+
+	if (channel_ptr == NULL)
+		return RPMA_E_INVAL;
+	channel = *channel_ptr;
+	if (channel == NULL)
+		return 0;
+	/* acquire: pairs with the release in rpma__cm_channel_put */
+	if (atomic_load_explicit(&channel->ids, memory_order_acquire))
+		return RPMA_E_AGAIN;
+
+	rdma_destroy_event_channel(channel->evch);
+	free(channel);
+	*channel_ptr = NULL;
+	return 0;
+}
+
+int rpma_cm_channel_get_fd(const struct rpma_cm_channel *channel, int *fd)
+{
+	if (channel == NULL || fd == NULL)
+		return RPMA_E_INVAL;
+
+	*fd = channel->evch->fd;
+	return 0;
+}
+
+/* The others carry no connection parameters. */
+static bool has_conn_param(enum rdma_cm_event_type type)
+{
+	switch (type) {
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+	case RDMA_CM_EVENT_ESTABLISHED:
+	case RDMA_CM_EVENT_REJECTED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void copy_conn_param(struct rpma_cm_event *event,
+			    const struct rdma_conn_param *param)
+{
+	event->responder_resources = param->responder_resources;
+	event->initiator_depth = param->initiator_depth;
+	if (param->private_data == NULL)
+		return;
+	event->private_data_len = param->private_data_len;
+	memcpy(event->private_data, param->private_data,
+	       param->private_data_len);
+}
+
+static void copy_event(struct rpma_cm_event *event, struct rdma_cm_event *raw)
+{
+	const struct rdma_cm_id *owner = raw->id;
+
+	/* the new id has no context yet: its listener's is the one known */
+	if (raw->event == RDMA_CM_EVENT_CONNECT_REQUEST && raw->listen_id)
+		owner = raw->listen_id;
+
+	*event = (struct rpma_cm_event){
+		.type = raw->event,
+		.status = raw->status,
+		.context = owner ? owner->context : NULL,
+		.id = raw->id,
+		.raw = raw,
+	};
+	if (has_conn_param(raw->event))
+		copy_conn_param(event, &raw->param.conn);
+}
+
+static int get_error(void)
+{
+	switch (errno) {
+	case EAGAIN:
+	case ENODATA:
+		return RPMA_E_NO_EVENT;
+	case EINTR:
+		return RPMA_E_AGAIN;
+	default:
+		RPMA_LOG_CALL("rdma_get_cm_event", -1);
+		return RPMA_E_PROVIDER;
+	}
+}
+
+int rpma_cm_channel_get_event(struct rpma_cm_channel *channel,
+			      struct rpma_cm_event *event)
+{
+	struct rdma_cm_event *raw;
+
+	if (channel == NULL || event == NULL)
+		return RPMA_E_INVAL;
+
+	if (rdma_get_cm_event(channel->evch, &raw))
+		return get_error();
+	copy_event(event, raw);
+	return 0;
+}
+
+int rpma_cm_event_ack(struct rpma_cm_event *event)
+{
+	struct rdma_cm_event *raw;
+
+	if (event == NULL)
+		return RPMA_E_INVAL;
+	raw = event->raw;
+	if (raw == NULL)
+		return 0;
+
+	event->raw = NULL;
+	if (rdma_ack_cm_event(raw)) {
+		RPMA_LOG_CALL("rdma_ack_cm_event", -1);
+		return RPMA_E_PROVIDER;
+	}
+	return 0;
+}

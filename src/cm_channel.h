@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * A CM event channel as an object. It counts the ids on it: as long as there
+ * is one it cannot go. Its reader is whoever calls get_event.
+ */
+
+#ifndef RPMA_CM_CHANNEL_H
+#define RPMA_CM_CHANNEL_H 1
+
+#include <rdma/rdma_cma.h>
+
+#include "librpma.h"
+
+/* One more, one less id that lives or will live there. NULL: nothing. */
+void rpma__cm_channel_get(struct rpma_cm_channel *channel);
+void rpma__cm_channel_put(struct rpma_cm_channel *channel);
+struct rdma_event_channel *
+rpma__cm_channel_get_rdma(const struct rpma_cm_channel *channel);
+
+#endif /* RPMA_CM_CHANNEL_H */

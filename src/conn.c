@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * The life of a connection. Used by one thread at a time, but for what conn.h
+ * marks otherwise. Its events are in conn_event.c, completions in conn_wait.c,
+ * operations in conn_op.c, getters and steps of its owner in conn_access.c.
+ */
+
+#include "conn.h"
+
+#include <stdlib.h>
+
+#include "channel.h"
+#include "cm_channel.h"
+#include "cq.h"
+#include "err.h"
+#include "log.h"
+#include "peer.h"
+#include "private_data.h"
+#include "srq.h"
+#include "verbs_compat.h"
+
+int rpma__conn_new(struct rpma_peer *peer, struct rdma_cm_id *id,
+		   struct rpma_cm_channel *cm_channel,
+		   struct rpma_conn **conn_ptr)
+{
+	struct rpma_conn *conn = calloc(1, sizeof(*conn));
+
+	if (conn == NULL)
+		return RPMA_E_NOMEM;
+
+	conn->peer = peer;
+	conn->id = id;
+	conn->min_rnr_timer = RPMA_MIN_RNR_TIMER_UNSET;
+	conn->cm_channel = cm_channel;
+	rpma__cm_channel_get(cm_channel);
+	*conn_ptr = conn;
+	return 0;
+}
+
+void rpma__conn_forget(struct rpma_conn **conn_ptr)
+{
+	struct rpma_conn *conn = *conn_ptr;
+
+	rpma__cm_channel_put(conn->cm_channel);
+	rpma__private_data_fini(&conn->data);
+	free(conn);
+	*conn_ptr = NULL;
+}
+
+/* Who says where CQs are to be must say it once. */
+static int check_cfg(const struct rpma__conn_cfg *cfg,
+		     const struct rpma_cq *srq_rcq)
+{
+	if (cfg->compl_channel && srq_rcq) {
+		RPMA_LOG_ERROR("a shared completion channel, but an SRQ whose "
+			       "CQ has its own");
+		return RPMA_E_INVAL;
+	}
+	if (cfg->compl_channel && (cfg->cq || cfg->rcq || cfg->channel)) {
+		RPMA_LOG_ERROR("a shared completion channel, but a CQ or "
+			       "channel is given");
+		return RPMA_E_INVAL;
+	}
+	if (cfg->rcq && srq_rcq) {
+		RPMA_LOG_ERROR("an RCQ is given, but the SRQ has its own");
+		return RPMA_E_INVAL;
+	}
+	return 0;
+}
+
+static int make_channel(struct rpma_conn *conn,
+			const struct rpma__conn_cfg *cfg)
+{
+	if (!cfg->compl_channel)
+		return 0;
+	conn->channel = ibv_create_comp_channel(conn->id->verbs);
+	if (conn->channel == NULL) {
+		RPMA_LOG_CALL("ibv_create_comp_channel", -1);
+		return RPMA_E_PROVIDER;
+	}
+	return 0;
+}
+
+static int destroy_channel(struct rpma_conn *conn)
+{
+	int ret;
+
+	if (conn->channel == NULL)
+		return 0;
+	ret = ibv_destroy_comp_channel(conn->channel);
+	conn->channel = NULL;
+	if (ret) {
+		RPMA_LOG_CALL("ibv_destroy_comp_channel", ret);
+		return RPMA_E_PROVIDER;
+	}
+	return 0;
+}
+
+static int make_cq(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg,
+		   uint32_t cqe, struct rpma_cq **cq_ptr)
+{
+	const struct rpma__cq_attr attr = {
+		.ibv_ctx = conn->id->verbs,
+		.cqe = cqe,
+		.comp_vector = cfg->comp_vector,
+		.channel = cfg->channel,
+		.ibv_channel = conn->channel,
+	};
+
+	return rpma__cq_new(&attr, cq_ptr);
+}
+
+/* cq and rcq: the ones given, or new ones. */
+static int make_cqs(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg,
+		    const struct rpma_cq *srq_rcq)
+{
+	int ret;
+
+	conn->cq = cfg->cq;
+	conn->rcq = cfg->rcq;
+	if (conn->cq == NULL) {
+		ret = make_cq(conn, cfg, cfg->cq_size, &conn->cq);
+		if (ret)
+			return ret;
+		conn->owns_cq = true;
+	}
+	if (conn->rcq == NULL && srq_rcq == NULL && cfg->rcq_size) {
+		ret = make_cq(conn, cfg, cfg->rcq_size, &conn->rcq);
+		if (ret)
+			return ret;
+		conn->owns_rcq = true;
+	}
+	return 0;
+}
+
+static int destroy_cqs(struct rpma_conn *conn)
+{
+	int ret = 0;
+
+	if (conn->owns_rcq)
+		rpma__err_first(&ret, rpma__cq_delete(&conn->rcq));
+	if (conn->owns_cq)
+		rpma__err_first(&ret, rpma__cq_delete(&conn->cq));
+	conn->rcq = NULL;
+	conn->cq = NULL;
+	conn->owns_rcq = false;
+	conn->owns_cq = false;
+	return ret;
+}
+
+static int make_qp(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg,
+		   const struct rpma_cq *recv_cq)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = conn->cq->cq,
+		.recv_cq = recv_cq->cq,
+		.srq = cfg->srq ? cfg->srq->ibv_srq : NULL,
+		.cap =
+			{
+				.max_send_wr = cfg->sq_size,
+				.max_recv_wr = cfg->rq_size,
+				.max_send_sge = cfg->max_send_sge,
+				.max_recv_sge = cfg->max_recv_sge,
+				.max_inline_data = cfg->max_inline_data,
+			},
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 0,
+		.pd = conn->peer->pd,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+	};
+
+	rpma__qp_attr_set_ops(&conn->peer->caps, &attr);
+	if (rdma_create_qp_ex(conn->id, &attr)) {
+		RPMA_LOG_ERROR("rdma_create_qp_ex(%u send, %u receive) "
+			       "failed: %s",
+			       cfg->sq_size, cfg->rq_size,
+			       rpma__errno_2str(-1));
+		return RPMA_E_PROVIDER;
+	}
+	conn->has_atomic_write = rpma__qp_has_atomic_write(conn->id->qp);
+	return 0;
+}
+
+/* The SRQ's RCQ, else the connection's, else its one CQ. */
+static const struct rpma_cq *recv_cq(const struct rpma_conn *conn,
+				     const struct rpma_cq *srq_rcq)
+{
+	if (srq_rcq)
+		return srq_rcq;
+	return conn->rcq ? conn->rcq : conn->cq;
+}
+
+int rpma__conn_make(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg)
+{
+	const struct rpma_cq *srq_rcq = cfg->srq ? cfg->srq->rcq : NULL;
+	int ret;
+
+	ret = check_cfg(cfg, srq_rcq);
+	if (ret)
+		return ret;
+	ret = make_channel(conn, cfg);
+	if (ret)
+		return ret;
+	ret = make_cqs(conn, cfg, srq_rcq);
+	if (ret)
+		goto err_destroy_cqs;
+	ret = make_qp(conn, cfg, recv_cq(conn, srq_rcq));
+	if (ret)
+		goto err_destroy_cqs;
+	conn->min_rnr_timer = cfg->min_rnr_timer;
+	return 0;
+
+err_destroy_cqs:
+	(void)destroy_cqs(conn);
+	(void)destroy_channel(conn);
+	return ret;
+}
+
+static int migrate(struct rpma_conn *conn, struct rdma_event_channel *evch)
+{
+	if (rdma_migrate_id(conn->id, evch)) {
+		RPMA_LOG_CALL("rdma_migrate_id", -1);
+		return RPMA_E_PROVIDER;
+	}
+	return 0;
+}
+
+static int open_own_channel(struct rpma_conn *conn)
+{
+	struct rdma_event_channel *evch = rdma_create_event_channel();
+	int ret;
+
+	if (evch == NULL) {
+		RPMA_LOG_CALL("rdma_create_event_channel", -1);
+		return RPMA_E_PROVIDER;
+	}
+	ret = migrate(conn, evch);
+	if (ret)
+		rdma_destroy_event_channel(evch);
+	else
+		conn->evch = evch;
+	return ret;
+}
+
+static int open_cm_channel(struct rpma_conn *conn)
+{
+	struct rdma_event_channel *evch =
+		rpma__cm_channel_get_rdma(conn->cm_channel);
+
+	return conn->id->channel == evch ? 0 : migrate(conn, evch);
+}
+
+int rpma__conn_open(struct rpma_conn *conn)
+{
+	int ret;
+
+	if (conn->cm_channel)
+		ret = open_cm_channel(conn);
+	else
+		ret = open_own_channel(conn);
+	if (ret)
+		return ret;
+	return rpma__flush_new(conn->peer, conn->id->qp, &conn->flush);
+}
+
+static int refuse(struct rpma_conn *conn, const struct rpma__refusal *refusal)
+{
+	if (refusal == NULL)
+		return 0;
+	if (rdma_reject(conn->id, refusal->ptr, refusal->len)) {
+		RPMA_LOG_CALL("rdma_reject", -1);
+		return RPMA_E_PROVIDER;
+	}
+	return 0;
+}
+
+static int destroy_id(struct rpma_conn *conn)
+{
+	if (rdma_destroy_id(conn->id)) {
+		RPMA_LOG_CALL("rdma_destroy_id", -1);
+		return RPMA_E_PROVIDER;
+	}
+	return 0;
+}
+
+int rpma__conn_delete(struct rpma_conn **conn_ptr,
+		      const struct rpma__refusal *refusal)
+{
+	struct rpma_conn *conn = *conn_ptr;
+	int ret = 0;
+
+	rpma__conn_destroy_qp(conn);
+	/* not before: a flush in flight writes to its buffer */
+	rpma__err_first(&ret, rpma__flush_delete(&conn->flush));
+	rpma__err_first(&ret, destroy_cqs(conn));
+	rpma__err_first(&ret, refuse(conn, refusal));
+	rpma__err_first(&ret, destroy_id(conn));
+	rpma__err_first(&ret, destroy_channel(conn));
+	if (conn->evch)
+		rdma_destroy_event_channel(conn->evch);
+	rpma__conn_forget(conn_ptr);
+	return ret;
+}
+
+int rpma__conn_qp_to_err(struct rpma_conn *conn)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	int ret;
+
+	if (conn->id->qp == NULL)
+		return 0;
+	ret = ibv_modify_qp(conn->id->qp, &attr, IBV_QP_STATE);
+	if (ret) {
+		RPMA_LOG_CALL("ibv_modify_qp", ret);
+		return RPMA_E_PROVIDER;
+	}
+	return 0;
+}
+
+void rpma__conn_destroy_qp(struct rpma_conn *conn)
+{
+	if (conn->id->qp)
+		rdma_destroy_qp(conn->id);
+}
+
+void rpma__conn_apply_rnr_timer(struct rpma_conn *conn)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS,
+		.min_rnr_timer = conn->min_rnr_timer,
+	};
+	int ret;
+
+	if (conn->min_rnr_timer == RPMA_MIN_RNR_TIMER_UNSET ||
+	    conn->id->qp == NULL)
+		return;
+	ret = ibv_modify_qp(conn->id->qp, &attr,
+			    IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER);
+	if (ret)
+		RPMA_LOG_WARNING("min_rnr_timer is not set: %s",
+				 rpma__errno_2str(ret));
+}
+
+bool rpma__conn_is_direct_write(const struct rpma_conn *conn)
+{
+	/* relaxed: a flag by itself */
+	return atomic_load_explicit(&conn->direct_write_to_pmem,
+				    memory_order_relaxed);
+}
+
+int rpma_conn_delete(struct rpma_conn **conn_ptr)
+{
+	if (conn_ptr == NULL)
+		return RPMA_E_INVAL;
+	if (*conn_ptr == NULL)
+		return 0;
+	if (rpma__claim_is_held(&(*conn_ptr)->claim))
+		return RPMA_E_AGAIN;
+	return rpma__conn_delete(conn_ptr, NULL);
+}
+
+int rpma_conn_disconnect(struct rpma_conn *conn)
+{
+	if (conn == NULL)
+		return RPMA_E_INVAL;
+
+	if (rdma_disconnect(conn->id)) {
+		RPMA_LOG_CALL("rdma_disconnect", -1);
+		return RPMA_E_PROVIDER;
+	}
+	RPMA_LOG_NOTICE("disconnecting");
+	return 0;
+}

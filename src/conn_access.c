@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Getters of a connection, its claim, and the steps of taking it down that its
+ * owner may do one by one.
+ */
+
+#include "conn.h"
+
+int rpma_conn_get_private_data(const struct rpma_conn *conn,
+			       struct rpma_conn_private_data *pdata)
+{
+	if (conn == NULL || pdata == NULL)
+		return RPMA_E_INVAL;
+
+	*pdata = conn->data;
+	return 0;
+}
+
+int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn,
+				    const struct rpma_peer_cfg *pcfg)
+{
+	bool direct_write;
+	int ret;
+
+	if (conn == NULL || pcfg == NULL)
+		return RPMA_E_INVAL;
+
+	ret = rpma_peer_cfg_get_direct_write_to_pmem(pcfg, &direct_write);
+	if (ret)
+		return ret;
+	/* relaxed: a flag by itself */
+	atomic_store_explicit(&conn->direct_write_to_pmem, direct_write,
+			      memory_order_relaxed);
+	return 0;
+}
+
+int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num)
+{
+	if (conn == NULL || qp_num == NULL || conn->id->qp == NULL)
+		return RPMA_E_INVAL;
+
+	*qp_num = conn->id->qp->qp_num;
+	return 0;
+}
+
+int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq_ptr)
+{
+	if (conn == NULL || cq_ptr == NULL)
+		return RPMA_E_INVAL;
+
+	*cq_ptr = conn->cq;
+	return 0;
+}
+
+int rpma_conn_get_rcq(const struct rpma_conn *conn, struct rpma_cq **rcq_ptr)
+{
+	if (conn == NULL || rcq_ptr == NULL)
+		return RPMA_E_INVAL;
+
+	*rcq_ptr = conn->rcq;
+	return 0;
+}
+
+int rpma_conn_get_qp(const struct rpma_conn *conn, struct ibv_qp **qp)
+{
+	if (conn == NULL || qp == NULL || conn->id->qp == NULL)
+		return RPMA_E_INVAL;
+
+	*qp = conn->id->qp;
+	return 0;
+}
+
+int rpma_conn_get_cm_id(const struct rpma_conn *conn, struct rdma_cm_id **id)
+{
+	if (conn == NULL || id == NULL)
+		return RPMA_E_INVAL;
+
+	*id = conn->id;
+	return 0;
+}
+
+int rpma_conn_claim(struct rpma_conn *conn, const void *owner)
+{
+	if (conn == NULL || owner == NULL)
+		return RPMA_E_INVAL;
+	return rpma__claim_take(&conn->claim, owner);
+}
+
+int rpma_conn_release(struct rpma_conn *conn, const void *owner)
+{
+	if (conn == NULL || owner == NULL)
+		return RPMA_E_INVAL;
+	return rpma__claim_drop(&conn->claim, owner);
+}
+
+int rpma_conn_qp_to_err(struct rpma_conn *conn)
+{
+	if (conn == NULL)
+		return RPMA_E_INVAL;
+	return rpma__conn_qp_to_err(conn);
+}
+
+int rpma_conn_destroy_qp(struct rpma_conn *conn)
+{
+	if (conn == NULL)
+		return RPMA_E_INVAL;
+
+	rpma__conn_destroy_qp(conn);
+	return 0;
+}

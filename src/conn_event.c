@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * CM events of a connection: from its own channel, one a call, or handed in by
+ * the reader of a shared one. By one thread at a time.
+ */
+
+#include "conn.h"
+
+#include <errno.h>
+
+#include "err.h"
+#include "log.h"
+#include "private_data.h"
+
+/* false: an event that says nothing about the connection */
+static bool from_cm_event(enum rdma_cm_event_type type,
+			  enum rpma_conn_event *event)
+{
+	switch (type) {
+	case RDMA_CM_EVENT_ESTABLISHED:
+		*event = RPMA_CONN_ESTABLISHED;
+		return true;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		*event = RPMA_CONN_LOST;
+		return true;
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+		*event = RPMA_CONN_CLOSED;
+		return true;
+	case RDMA_CM_EVENT_REJECTED:
+		*event = RPMA_CONN_REJECTED;
+		return true;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		*event = RPMA_CONN_UNREACHABLE;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The passive side has its data from the request: that is not replaced. */
+static int keep_private_data(struct rpma_conn *conn,
+			     enum rdma_cm_event_type type, const void *ptr,
+			     uint8_t len)
+{
+	if (type != RDMA_CM_EVENT_ESTABLISHED || conn->data.ptr)
+		return 0;
+	return rpma__private_data_init(&conn->data, ptr, len);
+}
+
+static int handle(struct rpma_conn *conn, enum rdma_cm_event_type type,
+		  enum rpma_conn_event *event)
+{
+	if (!from_cm_event(type, event)) {
+		RPMA_LOG_WARNING("unexpected CM event: %s",
+				 rdma_event_str(type));
+		return RPMA_E_UNKNOWN;
+	}
+	if (type == RDMA_CM_EVENT_ESTABLISHED)
+		rpma__conn_apply_rnr_timer(conn);
+	RPMA_LOG_NOTICE("%s", rpma_utils_conn_event_2str(*event));
+	return 0;
+}
+
+int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd)
+{
+	if (conn == NULL || fd == NULL)
+		return RPMA_E_INVAL;
+	if (conn->cm_channel)
+		return RPMA_E_SHARED_CHANNEL;
+
+	*fd = conn->evch->fd;
+	return 0;
+}
+
+int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event)
+{
+	enum rdma_cm_event_type type;
+	struct rdma_cm_event *raw;
+	int ret;
+
+	if (conn == NULL || event == NULL)
+		return RPMA_E_INVAL;
+	if (conn->cm_channel)
+		return RPMA_E_SHARED_CHANNEL;
+
+	if (rdma_get_cm_event(conn->evch, &raw)) {
+		if (errno == EAGAIN || errno == ENODATA)
+			return RPMA_E_NO_EVENT;
+		RPMA_LOG_CALL("rdma_get_cm_event", -1);
+		return RPMA_E_PROVIDER;
+	}
+
+	type = raw->event;
+	ret = keep_private_data(conn, type, raw->param.conn.private_data,
+				raw->param.conn.private_data_len);
+	if (rdma_ack_cm_event(raw)) {
+		RPMA_LOG_CALL("rdma_ack_cm_event", -1);
+		rpma__err_first(&ret, RPMA_E_PROVIDER);
+	}
+	return ret ? ret : handle(conn, type, event);
+}
+
+int rpma_conn_handle_event(struct rpma_conn *conn,
+			   const struct rpma_cm_event *cm_event,
+			   enum rpma_conn_event *event)
+{
+	int ret;
+
+	if (conn == NULL || cm_event == NULL || event == NULL)
+		return RPMA_E_INVAL;
+	if (conn->cm_channel == NULL)
+		return RPMA_E_NOT_SHARED_CHNL;
+	if (cm_event->id != conn->id)
+		return RPMA_E_INVAL;
+
+	ret = keep_private_data(conn, cm_event->type, cm_event->private_data,
+				cm_event->private_data_len);
+	return ret ? ret : handle(conn, cm_event->type, event);
+}

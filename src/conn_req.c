@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Connection requests: ours, resolved before the call returns or event by
+ * event, and the other side's. A request holds its connection-to-be. Used by
+ * one thread at a time.
+ */
+
+#include "conn_req.h"
+
+#include <stdlib.h>
+
+#include "conn.h"
+#include "cm_channel.h"
+#include "err.h"
+#include "info.h"
+#include "log.h"
+#include "private_data.h"
+
+static const struct rpma__refusal no_words;
+
+/* Whom deleting this request disappoints. */
+static const struct rpma__refusal *refusal_of(const struct rpma_conn_req *req)
+{
+	return req->is_passive && req->state != RPMA__FAILED ? &no_words : NULL;
+}
+
+static int delete_req(struct rpma_conn_req **req_ptr,
+		      const struct rpma__refusal *refusal)
+{
+	struct rpma_conn_req *req = *req_ptr;
+	int ret = rpma__conn_delete(&req->conn, refusal);
+
+	free(req);
+	*req_ptr = NULL;
+	return ret;
+}
+
+static int set_option(struct rdma_cm_id *id, int name, uint8_t value)
+{
+	if (rdma_set_option(id, RDMA_OPTION_ID, name, &value, sizeof(value))) {
+		RPMA_LOG_ERROR("rdma_set_option(%d) failed: %s", name,
+			       rpma__errno_2str(-1));
+		return RPMA_E_PROVIDER;
+	}
+	return 0;
+}
+
+static int set_options(struct rdma_cm_id *id, const struct rpma__conn_cfg *cfg)
+{
+	int ret = 0;
+
+	if (cfg->tos != RPMA_TOS_UNSET)
+		ret = set_option(id, RDMA_OPTION_ID_TOS, (uint8_t)cfg->tos);
+	if (ret == 0 && cfg->ack_timeout != RPMA_ACK_TIMEOUT_UNSET)
+		ret = set_option(id, RDMA_OPTION_ID_ACK_TIMEOUT,
+				 cfg->ack_timeout);
+	return ret;
+}
+
+/* The request around an id; the id stays the caller's if this fails. */
+static int new_req(struct rpma_peer *peer, struct rdma_cm_id *id,
+		   const struct rpma__conn_cfg *cfg,
+		   struct rpma_conn_req **req_ptr)
+{
+	struct rpma_conn_req *req = calloc(1, sizeof(*req));
+	int ret;
+
+	if (req == NULL)
+		return RPMA_E_NOMEM;
+	ret = rpma__conn_new(peer, id, cfg->cm_channel, &req->conn);
+	if (ret) {
+		free(req);
+		return ret;
+	}
+	req->cfg = *cfg;
+	*req_ptr = req;
+	return 0;
+}
+
+/* Undoes new_req() */
+static void forget_req(struct rpma_conn_req *req)
+{
+	rpma__conn_forget(&req->conn);
+	free(req);
+}
+
+static int make(struct rpma_conn_req *req)
+{
+	int ret = rpma__conn_make(req->conn, &req->cfg);
+
+	req->state = ret ? RPMA__FAILED : RPMA__READY;
+	return ret;
+}
+
+static int resolve_route(struct rdma_cm_id *id, int timeout_ms)
+{
+	if (rdma_resolve_route(id, timeout_ms)) {
+		RPMA_LOG_CALL("rdma_resolve_route", -1);
+		return RPMA_E_PROVIDER;
+	}
+	return 0;
+}
+
+static int resolve(struct rdma_cm_id *id, const struct rdma_addrinfo *info,
+		   const struct rpma__conn_cfg *cfg)
+{
+	int ret = set_options(id, cfg);
+
+	if (ret == 0)
+		ret = rpma__info_resolve_addr(info, id, cfg->timeout);
+	if (ret == 0)
+		ret = resolve_route(id, cfg->timeout);
+	return ret;
+}
+
+/* The one object of a request whose id is resolved, and its resources. */
+static int new_made_req(struct rpma_peer *peer, struct rdma_cm_id *id,
+			const struct rpma__conn_cfg *cfg,
+			struct rpma_conn_req **req_ptr)
+{
+	struct rpma_conn_req *req;
+	int ret = new_req(peer, id, cfg, &req);
+
+	if (ret)
+		return ret;
+	ret = make(req);
+	if (ret)
+		forget_req(req);
+	else
+		*req_ptr = req;
+	return ret;
+}
+
+static int create_id(struct rpma_cm_channel *cm_channel, void *context,
+		     struct rdma_cm_id **id_ptr)
+{
+	struct rdma_event_channel *evch = NULL;
+
+	if (cm_channel)
+		evch = rpma__cm_channel_get_rdma(cm_channel);
+	if (rdma_create_id(evch, id_ptr, context, RDMA_PS_TCP)) {
+		RPMA_LOG_CALL("rdma_create_id", -1);
+		return RPMA_E_PROVIDER;
+	}
+	return 0;
+}
+
+int rpma_conn_req_new(struct rpma_peer *peer, const char *addr,
+		      const char *port, const struct rpma_conn_cfg *cfg,
+		      struct rpma_conn_req **req_ptr)
+{
+	struct rpma__conn_cfg values;
+	struct rdma_addrinfo *info;
+	struct rdma_cm_id *id;
+	int ret;
+
+	if (peer == NULL || addr == NULL || port == NULL || req_ptr == NULL)
+		return RPMA_E_INVAL;
+
+	rpma__conn_cfg_read(cfg, &values);
+	ret = rpma__info_get(addr, port, RPMA__INFO_ACTIVE, &info);
+	if (ret)
+		return ret;
+	/* no channel: the id answers when it is done */
+	ret = create_id(NULL, NULL, &id);
+	if (ret)
+		goto out_free_info;
+	ret = resolve(id, info, &values);
+	if (ret == 0)
+		ret = new_made_req(peer, id, &values, req_ptr);
+	if (ret)
+		(void)rdma_destroy_id(id);
+	else
+		RPMA_LOG_NOTICE("requesting a connection to %s:%s", addr, port);
+
+out_free_info:
+	rdma_freeaddrinfo(info);
+	return ret;
+}
+
+static int start_async(struct rpma_peer *peer, const struct rdma_addrinfo *info,
+		       const struct rpma__conn_cfg *cfg, void *context,
+		       struct rpma_conn_req **req_ptr)
+{
+	struct rpma_conn_req *req = NULL;
+	struct rdma_cm_id *id;
+	int ret;
+
+	ret = create_id(cfg->cm_channel, context, &id);
+	if (ret)
+		return ret;
+	ret = set_options(id, cfg);
+	if (ret == 0)
+		ret = new_req(peer, id, cfg, &req);
+	if (ret) {
+		(void)rdma_destroy_id(id);
+		return ret;
+	}
+
+	/* before the first event can be read by another thread */
+	*req_ptr = req;
+	ret = rpma__info_resolve_addr(info, id, cfg->timeout);
+	if (ret)
+		(void)delete_req(req_ptr, NULL);
+	return ret;
+}
+
+int rpma_conn_req_new_async(struct rpma_peer *peer, const char *addr,
+			    const char *port, const struct rpma_conn_cfg *cfg,
+			    void *context, struct rpma_conn_req **req_ptr)
+{
+	struct rpma__conn_cfg values;
+	struct rdma_addrinfo *info;
+	int ret;
+
+	if (peer == NULL || addr == NULL || port == NULL || cfg == NULL ||
+	    req_ptr == NULL)
+		return RPMA_E_INVAL;
+	rpma__conn_cfg_read(cfg, &values);
+	if (values.cm_channel == NULL) {
+		RPMA_LOG_ERROR("the configuration has no CM channel");
+		return RPMA_E_INVAL;
+	}
+
+	ret = rpma__info_get(addr, port, RPMA__INFO_ACTIVE, &info);
+	if (ret)
+		return ret;
+	ret = start_async(peer, info, &values, context, req_ptr);
+	if (ret == 0)
+		RPMA_LOG_NOTICE("requesting a connection to %s:%s", addr, port);
+	rdma_freeaddrinfo(info);
+	return ret;
+}
+
+static int fail(struct rpma_conn_req *req, int ret)
+{
+	req->state = RPMA__FAILED;
+	return ret;
+}
+
+int rpma_conn_req_advance(struct rpma_conn_req *req,
+			  const struct rpma_cm_event *event)
+{
+	int ret;
+
+	if (req == NULL || event == NULL || event->id != req->conn->id)
+		return RPMA_E_INVAL;
+
+	if (req->state == RPMA__RESOLVING_ADDR &&
+	    event->type == RDMA_CM_EVENT_ADDR_RESOLVED) {
+		ret = resolve_route(req->conn->id, req->cfg.timeout);
+		if (ret)
+			return fail(req, ret);
+		req->state = RPMA__RESOLVING_ROUTE;
+		return RPMA_E_AGAIN;
+	}
+	if (req->state == RPMA__RESOLVING_ROUTE &&
+	    event->type == RDMA_CM_EVENT_ROUTE_RESOLVED)
+		return make(req);
+
+	RPMA_LOG_ERROR("the request failed: %s, status %d",
+		       rdma_event_str(event->type), event->status);
+	return fail(req, RPMA_E_PROVIDER);
+}
+
+int rpma__conn_req_from_request(struct rpma_peer *peer,
+				const struct rpma__request *request,
+				const struct rpma_conn_cfg *cfg,
+				struct rpma_conn_req **req_ptr)
+{
+	struct rpma_conn_private_data *data;
+	struct rpma__conn_cfg values;
+	struct rpma_conn_req *req;
+	int ret;
+
+	rpma__conn_cfg_read(cfg, &values);
+	ret = set_options(request->id, &values);
+	if (ret)
+		return ret;
+	ret = new_req(peer, request->id, &values, &req);
+	if (ret)
+		return ret;
+	data = &req->conn->data;
+	ret = rpma__private_data_init(data, request->data, request->data_len);
+	if (ret == 0)
+		ret = make(req);
+	if (ret) {
+		forget_req(req);
+		return ret;
+	}
+	req->is_passive = true;
+	*req_ptr = req;
+	return 0;
+}
+
+void rpma__conn_req_refuse_id(struct rdma_cm_id *id)
+{
+	(void)rdma_reject(id, NULL, 0);
+	(void)rdma_destroy_id(id);
+}
+
+int rpma_conn_req_new_from_event(struct rpma_peer *peer,
+				 const struct rpma_cm_event *event,
+				 const struct rpma_conn_cfg *cfg, void *context,
+				 struct rpma_conn_req **req_ptr)
+{
+	struct rpma__request request;
+	int ret;
+
+	if (peer == NULL || event == NULL || req_ptr == NULL ||
+	    event->id == NULL || event->type != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return RPMA_E_INVAL;
+
+	request = (struct rpma__request){
+		.id = event->id,
+		.data = event->private_data,
+		.data_len = event->private_data_len,
+	};
+	event->id->context = context;
+	ret = rpma__conn_req_from_request(peer, &request, cfg, req_ptr);
+	if (ret)
+		rpma__conn_req_refuse_id(event->id);
+	return ret;
+}
+
+int rpma_conn_req_delete(struct rpma_conn_req **req_ptr)
+{
+	struct rpma_conn_req *req;
+
+	if (req_ptr == NULL)
+		return RPMA_E_INVAL;
+	req = *req_ptr;
+	if (req == NULL)
+		return 0;
+	if (rpma__claim_is_held(&req->conn->claim))
+		return RPMA_E_AGAIN;
+	return delete_req(req_ptr, refusal_of(req));
+}
+
+int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
+			 const struct rpma_conn_private_data *pdata)
+{
+	struct rpma__refusal refusal = {0};
+	struct rpma_conn_req *req;
+
+	if (req_ptr == NULL || *req_ptr == NULL ||
+	    !rpma__private_data_is_valid(pdata))
+		return RPMA_E_INVAL;
+	req = *req_ptr;
+	if (!req->is_passive)
+		return RPMA_E_INVAL;
+	if (rpma__claim_is_held(&req->conn->claim))
+		return RPMA_E_AGAIN;
+
+	if (pdata)
+		refusal = (struct rpma__refusal){pdata->ptr, pdata->len};
+	return delete_req(req_ptr, refusal_of(req) ? &refusal : NULL);
+}
+
+static int accept_peer(struct rpma_conn *conn, struct rdma_conn_param *param)
+{
+	if (rdma_accept(conn->id, param)) {
+		RPMA_LOG_CALL("rdma_accept", -1);
+		return RPMA_E_PROVIDER;
+	}
+	/* the active side does this when it learns that it is established */
+	rpma__conn_apply_rnr_timer(conn);
+	return 0;
+}
+
+static int connect_peer(struct rpma_conn *conn, struct rdma_conn_param *param)
+{
+	if (rdma_connect(conn->id, param)) {
+		RPMA_LOG_CALL("rdma_connect", -1);
+		return RPMA_E_PROVIDER;
+	}
+	return 0;
+}
+
+/*
+ * Opening comes first on both sides: an id that is accepted on its endpoint's
+ * channel may lose its events to whoever reads the endpoint.
+ */
+static int open_and_connect(struct rpma_conn_req *req,
+			    const struct rpma_conn_private_data *pdata)
+{
+	const struct rpma__conn_cfg *cfg = &req->cfg;
+	struct rdma_conn_param param = {
+		.private_data = pdata ? pdata->ptr : NULL,
+		.private_data_len = pdata ? pdata->len : 0,
+		.responder_resources = cfg->responder_resources,
+		.initiator_depth = cfg->initiator_depth,
+		.flow_control = 1,
+		.retry_count = cfg->retry_count,
+		.rnr_retry_count = cfg->rnr_retry_count,
+	};
+	int ret = rpma__conn_open(req->conn);
+
+	if (ret)
+		return ret;
+	return req->is_passive ? accept_peer(req->conn, &param)
+			       : connect_peer(req->conn, &param);
+}
+
+int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
+			  const struct rpma_conn_private_data *pdata,
+			  struct rpma_conn **conn_ptr)
+{
+	struct rpma_conn_req *req;
+	int ret = RPMA_E_INVAL;
+
+	if (req_ptr == NULL || *req_ptr == NULL)
+		return RPMA_E_INVAL;
+	req = *req_ptr;
+	if (rpma__conn_req_is_resolving(req))
+		return RPMA_E_AGAIN;
+
+	if (conn_ptr && rpma__private_data_is_valid(pdata) &&
+	    req->state == RPMA__READY && req->conn->id->qp)
+		ret = open_and_connect(req, pdata);
+	if (ret) {
+		(void)delete_req(req_ptr, refusal_of(req));
+		return ret;
+	}
+
+	*conn_ptr = req->conn;
+	free(req);
+	*req_ptr = NULL;
+	return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Connection requests inside the library: what an endpoint makes of an event. */
+
+#ifndef RPMA_CONN_REQ_H
+#define RPMA_CONN_REQ_H 1
+
+#include <rdma/rdma_cma.h>
+
+#include "conn.h"
+#include "conn_cfg.h"
+#include "librpma.h"
+
+enum rpma__conn_req_state {
+	RPMA__RESOLVING_ADDR,
+	RPMA__RESOLVING_ROUTE,
+	RPMA__READY,  /* CQs and QP exist */
+	RPMA__FAILED, /* good for nothing but delete */
+};
+
+struct rpma_conn_req {
+	struct rpma_conn *conn;
+	struct rpma__conn_cfg cfg;
+	bool is_passive;
+	enum rpma__conn_req_state state;
+};
+
+/* There is no QP yet. */
+static inline bool rpma__conn_req_is_resolving(const struct rpma_conn_req *req)
+{
+	return req->state == RPMA__RESOLVING_ADDR ||
+	       req->state == RPMA__RESOLVING_ROUTE;
+}
+
+/* What came with a CONNECT_REQUEST. */
+struct rpma__request {
+	struct rdma_cm_id *id;
+	const void *data;
+	uint8_t data_len;
+};
+
+/*
+ * A request of the other side. On failure the id is still the caller's:
+ * E_NOMEM, E_PROVIDER, E_INVAL (logged).
+ */
+int rpma__conn_req_from_request(struct rpma_peer *peer,
+				const struct rpma__request *request,
+				const struct rpma_conn_cfg *cfg,
+				struct rpma_conn_req **req_ptr);
+/* Refuses the other side and destroys the id. */
+void rpma__conn_req_refuse_id(struct rdma_cm_id *id);
+
+#endif /* RPMA_CONN_REQ_H */

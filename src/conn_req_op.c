@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * What can be done with a request before it is a connection: receives, claims,
+ * getters, taking it down. Most is what the connection-to-be does.
+ */
+
+#include "conn_req.h"
+
+int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local *dst,
+		       size_t offset, size_t len, const void *op_context)
+{
+	if (req == NULL || dst == NULL)
+		return RPMA_E_INVAL;
+	if (rpma__conn_req_is_resolving(req))
+		return RPMA_E_AGAIN;
+	return rpma__conn_recv(req->conn, dst, offset, len, op_context);
+}
+
+int rpma_conn_req_post_recv(struct rpma_conn_req *req, const void *owner,
+			    struct rpma_recv_wr *wr,
+			    struct rpma_recv_wr **bad_wr)
+{
+	if (req == NULL)
+		return RPMA_E_INVAL;
+	if (rpma__conn_req_is_resolving(req))
+		return RPMA_E_AGAIN;
+	return rpma_conn_post_recv(req->conn, owner, wr, bad_wr);
+}
+
+int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
+				   struct rpma_conn_private_data *pdata)
+{
+	if (req == NULL || pdata == NULL)
+		return RPMA_E_INVAL;
+	return rpma_conn_get_private_data(req->conn, pdata);
+}
+
+int rpma_conn_req_get_qp(const struct rpma_conn_req *req, struct ibv_qp **qp)
+{
+	if (req == NULL || qp == NULL)
+		return RPMA_E_INVAL;
+	if (rpma__conn_req_is_resolving(req))
+		return RPMA_E_AGAIN;
+	return rpma_conn_get_qp(req->conn, qp);
+}
+
+int rpma_conn_req_get_cm_id(const struct rpma_conn_req *req,
+			    struct rdma_cm_id **id)
+{
+	if (req == NULL || id == NULL)
+		return RPMA_E_INVAL;
+
+	*id = req->conn->id;
+	return 0;
+}
+
+int rpma_conn_req_claim(struct rpma_conn_req *req, const void *owner)
+{
+	if (req == NULL)
+		return RPMA_E_INVAL;
+	return rpma_conn_claim(req->conn, owner);
+}
+
+int rpma_conn_req_release(struct rpma_conn_req *req, const void *owner)
+{
+	if (req == NULL)
+		return RPMA_E_INVAL;
+	return rpma_conn_release(req->conn, owner);
+}
+
+int rpma_conn_req_qp_to_err(struct rpma_conn_req *req)
+{
+	if (req == NULL)
+		return RPMA_E_INVAL;
+	return rpma_conn_qp_to_err(req->conn);
+}
+
+int rpma_conn_req_destroy_qp(struct rpma_conn_req *req)
+{
+	if (req == NULL)
+		return RPMA_E_INVAL;
+	return rpma_conn_destroy_qp(req->conn);
+}

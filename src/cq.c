@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* CQs: making, waiting, polling, claiming. */
+
+#include "cq.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "channel.h"
+#include "err.h"
+#include "log.h"
+
+/* Sets ibv_channel: the one given, the object's, or a new one of its own. */
+static int init_channel(struct rpma_cq *cq, const struct rpma__cq_attr *attr)
+{
+	cq->channel = attr->channel;
+	if (attr->channel) {
+		cq->ibv_channel = rpma__channel_get_ibv(attr->channel);
+		return 0;
+	}
+	if (attr->ibv_channel) {
+		cq->ibv_channel = attr->ibv_channel;
+		return 0;
+	}
+
+	cq->ibv_channel = ibv_create_comp_channel(attr->ibv_ctx);
+	if (cq->ibv_channel == NULL) {
+		RPMA_LOG_CALL("ibv_create_comp_channel", -1);
+		return RPMA_E_PROVIDER;
+	}
+	cq->owns_channel = true;
+	return 0;
+}
+
+static int fini_channel(struct rpma_cq *cq)
+{
+	int ret;
+
+	if (!cq->owns_channel)
+		return 0;
+	ret = ibv_destroy_comp_channel(cq->ibv_channel);
+	if (ret) {
+		RPMA_LOG_CALL("ibv_destroy_comp_channel", ret);
+		return RPMA_E_PROVIDER;
+	}
+	return 0;
+}
+
+static int create_cq(struct rpma_cq *cq, const struct rpma__cq_attr *attr)
+{
+	int cqe = attr->cqe > INT_MAX ? INT_MAX : (int)attr->cqe;
+	bool is_object = attr->standalone || attr->channel;
+
+	cq->cq = ibv_create_cq(attr->ibv_ctx, cqe, is_object ? cq : NULL,
+			       cq->ibv_channel, attr->comp_vector);
+	if (cq->cq == NULL) {
+		RPMA_LOG_ERROR("ibv_create_cq(%d, vector %d) failed: %s", cqe,
+			       attr->comp_vector, rpma__errno_2str(-1));
+		return RPMA_E_PROVIDER;
+	}
+	return 0;
+}
+
+/* On a channel object it is the reader who arms, else it is armed here. */
+static int join_or_arm(struct rpma_cq *cq)
+{
+	if (cq->channel)
+		return rpma__channel_add(cq->channel, cq);
+	return rpma__cq_arm(cq->cq, false);
+}
+
+int rpma__cq_new(const struct rpma__cq_attr *attr, struct rpma_cq **cq_ptr)
+{
+	struct rpma_cq *cq = calloc(1, sizeof(*cq));
+	int ret;
+
+	if (cq == NULL)
+		return RPMA_E_NOMEM;
+	cq->context = attr->context;
+	cq->standalone = attr->standalone;
+
+	ret = init_channel(cq, attr);
+	if (ret)
+		goto err_free;
+	ret = create_cq(cq, attr);
+	if (ret)
+		goto err_fini_channel;
+	ret = join_or_arm(cq);
+	if (ret)
+		goto err_destroy_cq;
+
+	*cq_ptr = cq;
+	return 0;
+
+err_destroy_cq:
+	(void)ibv_destroy_cq(cq->cq);
+err_fini_channel:
+	(void)fini_channel(cq);
+err_free:
+	free(cq);
+	return ret;
+}
+
+/* An event read from now on finds nobody; until it has, destroy waits. */
+static int begin_delete(struct rpma_cq *cq)
+{
+	if (cq->channel)
+		rpma__channel_set_leaving(cq->channel, cq, true);
+	return ibv_destroy_cq(cq->cq);
+}
+
+static void cancel_delete(struct rpma_cq *cq)
+{
+	if (cq->channel)
+		rpma__channel_set_leaving(cq->channel, cq, false);
+}
+
+/* ret: what begin_delete() answered */
+static int finish_delete(struct rpma_cq **cq_ptr, int ret)
+{
+	struct rpma_cq *cq = *cq_ptr;
+
+	if (ret) {
+		RPMA_LOG_CALL("ibv_destroy_cq", ret);
+		ret = RPMA_E_PROVIDER;
+	}
+	if (cq->channel)
+		rpma__channel_remove(cq->channel, cq);
+	rpma__err_first(&ret, fini_channel(cq));
+	free(cq);
+	*cq_ptr = NULL;
+	return ret;
+}
+
+int rpma__cq_delete(struct rpma_cq **cq_ptr)
+{
+	if (*cq_ptr == NULL)
+		return 0;
+	return finish_delete(cq_ptr, begin_delete(*cq_ptr));
+}
+
+bool rpma__cq_is_taken(const struct rpma_cq *cq)
+{
+	return cq->channel || rpma__claim_is_held(&cq->claim);
+}
+
+int rpma__cq_get_event(struct ibv_comp_channel *ibv_channel,
+		       struct ibv_cq **ibv_cq)
+{
+	void *context;
+
+	errno = 0;
+	if (ibv_get_cq_event(ibv_channel, ibv_cq, &context) == 0)
+		return 0;
+	/* the device is gone: there will never be a completion */
+	if (errno == EIO) {
+		RPMA_LOG_CALL("ibv_get_cq_event", -1);
+		return RPMA_E_PROVIDER;
+	}
+	/* 1.3 has one answer to all; programs take it for "not yet" */
+	return RPMA_E_NO_COMPLETION;
+}
+
+int rpma__cq_arm(struct ibv_cq *ibv_cq, bool solicited_only)
+{
+	int ret = ibv_req_notify_cq(ibv_cq, solicited_only);
+
+	if (ret) {
+		RPMA_LOG_CALL("ibv_req_notify_cq", ret);
+		return RPMA_E_PROVIDER;
+	}
+	return 0;
+}
+
+int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd)
+{
+	if (cq == NULL || fd == NULL)
+		return RPMA_E_INVAL;
+	if (rpma__cq_is_taken(cq))
+		return RPMA_E_SHARED_CHANNEL;
+
+	*fd = cq->ibv_channel->fd;
+	return 0;
+}
+
+int rpma_cq_wait(struct rpma_cq *cq)
+{
+	struct ibv_cq *ibv_cq;
+	int ret;
+
+	if (cq == NULL)
+		return RPMA_E_INVAL;
+	if (!cq->owns_channel || !rpma__claim_enter(&cq->claim))
+		return RPMA_E_SHARED_CHANNEL;
+
+	ret = rpma__cq_get_event(cq->ibv_channel, &ibv_cq);
+	if (ret == 0) {
+		ibv_ack_cq_events(cq->cq, 1);
+		ret = rpma__cq_arm(cq->cq, false);
+	}
+	rpma__claim_leave(&cq->claim);
+	return ret;
+}
+
+int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
+		   int *num_entries_got)
+{
+	int got;
+
+	if (cq == NULL || wc == NULL || num_entries < 1)
+		return RPMA_E_INVAL;
+	if (num_entries > 1 && num_entries_got == NULL)
+		return RPMA_E_INVAL;
+	if (rpma__claim_is_held(&cq->claim))
+		return RPMA_E_SHARED_CHANNEL;
+
+	got = ibv_poll_cq(cq->cq, num_entries, wc);
+	if (got == 0) {
+		RPMA_LOG_DEBUG("the CQ is empty");
+		return RPMA_E_NO_COMPLETION;
+	}
+	if (got < 0) {
+		RPMA_LOG_ERROR("ibv_poll_cq() failed: %d", got);
+		return RPMA_E_PROVIDER;
+	}
+	if (got > num_entries) {
+		RPMA_LOG_ERROR("ibv_poll_cq() gave %d entries where %d fit",
+			       got, num_entries);
+		return RPMA_E_UNKNOWN;
+	}
+	if (num_entries_got)
+		*num_entries_got = got;
+	return 0;
+}
+
+int rpma_cq_new(struct ibv_context *ibv_ctx, int cqe,
+		struct rpma_channel *channel, int comp_vector, void *context,
+		struct rpma_cq **cq_ptr)
+{
+	struct rpma__cq_attr attr = {
+		.ibv_ctx = ibv_ctx,
+		.cqe = (uint32_t)cqe,
+		.comp_vector = comp_vector,
+		.channel = channel,
+		.context = context,
+		.standalone = true,
+	};
+
+	if (ibv_ctx == NULL || cq_ptr == NULL)
+		return RPMA_E_INVAL;
+	if (cqe < 1) {
+		RPMA_LOG_ERROR("cqe: 1 or more, not %d", cqe);
+		return RPMA_E_INVAL;
+	}
+	if (comp_vector < 0 || comp_vector >= ibv_ctx->num_comp_vectors) {
+		RPMA_LOG_ERROR("comp_vector: 0 to %d, not %d",
+			       ibv_ctx->num_comp_vectors - 1, comp_vector);
+		return RPMA_E_INVAL;
+	}
+	return rpma__cq_new(&attr, cq_ptr);
+}
+
+int rpma_cq_delete(struct rpma_cq **cq_ptr)
+{
+	struct rpma_cq *cq;
+	int ret;
+
+	if (cq_ptr == NULL)
+		return RPMA_E_INVAL;
+	cq = *cq_ptr;
+	if (cq == NULL)
+		return 0;
+	if (!cq->standalone)
+		return RPMA_E_INVAL;
+	if (rpma__claim_is_held(&cq->claim))
+		return RPMA_E_AGAIN;
+
+	ret = begin_delete(cq);
+	if (ret == EBUSY) {
+		cancel_delete(cq);
+		return RPMA_E_AGAIN;
+	}
+	return finish_delete(cq_ptr, ret);
+}
+
+int rpma_cq_arm(struct rpma_cq *cq, bool solicited_only)
+{
+	if (cq == NULL)
+		return RPMA_E_INVAL;
+	return rpma__cq_arm(cq->cq, solicited_only);
+}
+
+int rpma_cq_ack(struct rpma_cq *cq, unsigned n)
+{
+	if (cq == NULL)
+		return RPMA_E_INVAL;
+
+	ibv_ack_cq_events(cq->cq, n);
+	return 0;
+}
+
+int rpma_cq_get_context(const struct rpma_cq *cq, void **context)
+{
+	if (cq == NULL || context == NULL)
+		return RPMA_E_INVAL;
+
+	*context = cq->context;
+	return 0;
+}
+
+int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq)
+{
+	if (cq == NULL || ibv_cq == NULL)
+		return RPMA_E_INVAL;
+
+	*ibv_cq = cq->cq;
+	return 0;
+}
+
+int rpma_cq_from_ibv_cq(const struct ibv_cq *ibv_cq, struct rpma_cq **cq_ptr)
+{
+	if (ibv_cq == NULL || cq_ptr == NULL || ibv_cq->cq_context == NULL)
+		return RPMA_E_INVAL;
+
+	*cq_ptr = ibv_cq->cq_context;
+	return 0;
+}
+
+int rpma_cq_claim(struct rpma_cq *cq, const void *owner)
+{
+	if (cq == NULL || owner == NULL)
+		return RPMA_E_INVAL;
+	return rpma__claim_take(&cq->claim, owner);
+}
+
+int rpma_cq_release(struct rpma_cq *cq, const void *owner)
+{
+	if (cq == NULL || owner == NULL)
+		return RPMA_E_INVAL;
+	return rpma__claim_drop(&cq->claim, owner);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Endpoints: a listening id on a CM event channel, its own or a shared one.
+ * Several threads may wait for requests of one endpoint.
+ */
+
+#include "librpma.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cm_channel.h"
+#include "conn_req.h"
+#include "err.h"
+#include "info.h"
+#include "log.h"
+
+/* Immutable after new. */
+struct rpma_ep {
+	struct rpma_peer *peer;
+	struct rdma_cm_id *id;
+	struct rdma_event_channel *evch;    /* its own, or NULL */
+	struct rpma_cm_channel *cm_channel; /* or counted, or NULL */
+};
+
+static int init_channel(struct rpma_ep *ep, struct rpma_cm_channel *cm_channel)
+{
+	if (cm_channel) {
+		rpma__cm_channel_get(cm_channel);
+		ep->cm_channel = cm_channel;
+		return 0;
+	}
+	ep->evch = rdma_create_event_channel();
+	if (ep->evch == NULL) {
+		RPMA_LOG_CALL("rdma_create_event_channel", -1);
+		return RPMA_E_PROVIDER;
+	}
+	return 0;
+}
+
+static void fini_channel(struct rpma_ep *ep)
+{
+	if (ep->evch)
+		rdma_destroy_event_channel(ep->evch);
+	rpma__cm_channel_put(ep->cm_channel);
+}
+
+static int create_id(struct rpma_ep *ep, void *context)
+{
+	struct rdma_event_channel *evch = ep->evch;
+
+	if (ep->cm_channel)
+		evch = rpma__cm_channel_get_rdma(ep->cm_channel);
+	if (rdma_create_id(evch, &ep->id, context, RDMA_PS_TCP)) {
+		RPMA_LOG_CALL("rdma_create_id", -1);
+		return RPMA_E_PROVIDER;
+	}
+	return 0;
+}
+
+static int listen_at(struct rpma_ep *ep, const char *addr, const char *port,
+		     int backlog)
+{
+	struct rdma_addrinfo *info;
+	int ret;
+
+	ret = rpma__info_get(addr, port, RPMA__INFO_PASSIVE, &info);
+	if (ret)
+		return ret;
+	ret = rpma__info_bind_addr(info, ep->id);
+	if (ret == 0 && rdma_listen(ep->id, backlog)) {
+		RPMA_LOG_CALL("rdma_listen", -1);
+		ret = RPMA_E_PROVIDER;
+	}
+	rdma_freeaddrinfo(info);
+	return ret;
+}
+
+int rpma_ep_listen_ex(struct rpma_peer *peer, const char *addr,
+		      const char *port, int backlog,
+		      struct rpma_cm_channel *cm_channel, void *context,
+		      struct rpma_ep **ep_ptr)
+{
+	struct rpma_ep *ep;
+	int ret;
+
+	if (peer == NULL || addr == NULL || port == NULL || ep_ptr == NULL ||
+	    backlog < 0)
+		return RPMA_E_INVAL;
+
+	ep = calloc(1, sizeof(*ep));
+	if (ep == NULL)
+		return RPMA_E_NOMEM;
+	ep->peer = peer;
+	ret = init_channel(ep, cm_channel);
+	if (ret)
+		goto err_free;
+	ret = create_id(ep, context);
+	if (ret)
+		goto err_fini_channel;
+	ret = listen_at(ep, addr, port, backlog);
+	if (ret)
+		goto err_destroy_id;
+
+	RPMA_LOG_NOTICE("listening at %s:%s", addr, port);
+	*ep_ptr = ep;
+	return 0;
+
+err_destroy_id:
+	(void)rdma_destroy_id(ep->id);
+err_fini_channel:
+	fini_channel(ep);
+err_free:
+	free(ep);
+	return ret;
+}
+
+int rpma_ep_listen(struct rpma_peer *peer, const char *addr, const char *port,
+		   struct rpma_ep **ep_ptr)
+{
+	return rpma_ep_listen_ex(peer, addr, port, 0, NULL, NULL, ep_ptr);
+}
+
+int rpma_ep_shutdown(struct rpma_ep **ep_ptr)
+{
+	struct rpma_ep *ep;
+	int ret = 0;
+
+	if (ep_ptr == NULL)
+		return RPMA_E_INVAL;
+	ep = *ep_ptr;
+	if (ep == NULL)
+		return 0;
+
+	if (rdma_destroy_id(ep->id)) {
+		RPMA_LOG_CALL("rdma_destroy_id", -1);
+		ret = RPMA_E_PROVIDER;
+	}
+	fini_channel(ep);
+	free(ep);
+	*ep_ptr = NULL;
+	return ret;
+}
+
+int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd)
+{
+	if (ep == NULL || fd == NULL)
+		return RPMA_E_INVAL;
+	if (ep->cm_channel)
+		return RPMA_E_SHARED_CHANNEL;
+
+	*fd = ep->evch->fd;
+	return 0;
+}
+
+int rpma_ep_get_port(const struct rpma_ep *ep, uint16_t *port)
+{
+	if (ep == NULL || port == NULL)
+		return RPMA_E_INVAL;
+
+	*port = ntohs(rdma_get_src_port(ep->id));
+	return 0;
+}
+
+/* Turns the event into a request, and acknowledges it in any case. */
+static int take_request(struct rpma_ep *ep, struct rdma_cm_event *event,
+			const struct rpma_conn_cfg *cfg,
+			struct rpma_conn_req **req_ptr)
+{
+	const struct rpma__request request = {
+		.id = event->id,
+		.data = event->param.conn.private_data,
+		.data_len = event->param.conn.private_data_len,
+	};
+	int ret;
+
+	ret = rpma__conn_req_from_request(ep->peer, &request, cfg, req_ptr);
+	if (rdma_ack_cm_event(event))
+		RPMA_LOG_CALL("rdma_ack_cm_event", -1);
+	if (ret)
+		rpma__conn_req_refuse_id(request.id);
+	return ret;
+}
+
+int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
+			  struct rpma_conn_req **req_ptr)
+{
+	struct rdma_cm_event *event;
+
+	if (ep == NULL || req_ptr == NULL)
+		return RPMA_E_INVAL;
+	if (ep->cm_channel)
+		return RPMA_E_SHARED_CHANNEL;
+
+	if (rdma_get_cm_event(ep->evch, &event)) {
+		if (errno == EAGAIN || errno == ENODATA)
+			return RPMA_E_NO_EVENT;
+		RPMA_LOG_CALL("rdma_get_cm_event", -1);
+		return RPMA_E_PROVIDER;
+	}
+	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
+		RPMA_LOG_ERROR("unexpected CM event: %s",
+			       rdma_event_str(event->event));
+		(void)rdma_ack_cm_event(event);
+		return RPMA_E_INVAL;
+	}
+	return take_request(ep, event, cfg, req_ptr);
+}

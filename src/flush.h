@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Flushing: natively where the QP can, else by reading 8 bytes back into a
+ * buffer of the connection, which orders the writes before it. Immutable after
+ * new; what is read into the buffer is never looked at, so any number of
+ * flushes may share it.
+ */
+
+#ifndef RPMA_FLUSH_H
+#define RPMA_FLUSH_H 1
+
+#include "librpma.h"
+
+struct rpma__flush;
+
+/* E_NOMEM, or E_PROVIDER (logged). Holds memory of the peer if emulated. */
+int rpma__flush_new(struct rpma_peer *peer, struct ibv_qp *qp,
+		    struct rpma__flush **flush_ptr);
+/*
+ * After the QP is destroyed, for a read in flight writes to the buffer. NULL
+ * behind the pointer is fine. E_PROVIDER, E_INVAL (munmap), logged.
+ */
+int rpma__flush_delete(struct rpma__flush **flush_ptr);
+
+void rpma__flush_fill(const struct rpma__flush *flush,
+		      const struct rpma_mr_remote *dst, size_t dst_offset,
+		      size_t len, enum rpma_flush_type type, int flags,
+		      uint64_t wr_id, struct rpma_send_wr *wr);
+
+#endif /* RPMA_FLUSH_H */

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Log control: two thresholds and a function, process-wide. They are set and
+ * read by any thread at any time; no lock is taken.
+ */
+
+#include "log.h"
+
+#include <stdatomic.h>
+
+#include "log_default.h"
+
+#ifdef DEBUG
+#define DEFAULT_THRESHOLD     RPMA_LOG_LEVEL_DEBUG
+#define DEFAULT_THRESHOLD_AUX RPMA_LOG_LEVEL_WARNING
+#else
+#define DEFAULT_THRESHOLD     RPMA_LOG_LEVEL_WARNING
+#define DEFAULT_THRESHOLD_AUX RPMA_LOG_DISABLED
+#endif
+
+/* relaxed everywhere: a filter, no other memory depends on it */
+static _Atomic int thresholds[RPMA_LOG_THRESHOLD_MAX] = {
+	[RPMA_LOG_THRESHOLD] = DEFAULT_THRESHOLD,
+	[RPMA_LOG_THRESHOLD_AUX] = DEFAULT_THRESHOLD_AUX,
+};
+
+static _Atomic(rpma_log_function *) function = rpma__log_default;
+
+static bool is_threshold(enum rpma_log_threshold threshold)
+{
+	return (unsigned)threshold < RPMA_LOG_THRESHOLD_MAX;
+}
+
+rpma__log_function *rpma__log_function_for(enum rpma_log_level level)
+{
+	/* relaxed: see thresholds */
+	if ((int)level > atomic_load_explicit(&thresholds[RPMA_LOG_THRESHOLD],
+					      memory_order_relaxed))
+		return NULL;
+	/* acquire: what its setter prepared; pairs with rpma_log_set_function */
+	return atomic_load_explicit(&function, memory_order_acquire);
+}
+
+int rpma_log_set_threshold(enum rpma_log_threshold threshold,
+			   enum rpma_log_level level)
+{
+	if (!is_threshold(threshold) || (int)level < RPMA_LOG_DISABLED ||
+	    (int)level > RPMA_LOG_LEVEL_DEBUG)
+		return RPMA_E_INVAL;
+
+	/* relaxed: see thresholds */
+	atomic_store_explicit(&thresholds[threshold], (int)level,
+			      memory_order_relaxed);
+	return 0;
+}
+
+int rpma_log_get_threshold(enum rpma_log_threshold threshold,
+			   enum rpma_log_level *level)
+{
+	if (!is_threshold(threshold) || level == NULL)
+		return RPMA_E_INVAL;
+
+	/* relaxed: see thresholds */
+	*level = atomic_load_explicit(&thresholds[threshold],
+				      memory_order_relaxed);
+	return 0;
+}
+
+int rpma_log_set_function(rpma_log_function *log_function)
+{
+	if (log_function == RPMA_LOG_USE_DEFAULT_FUNCTION)
+		log_function = rpma__log_default;
+
+	/* release: pairs with the acquire in rpma__log_function_for */
+	atomic_store_explicit(&function, log_function, memory_order_release);
+	return 0;
+}

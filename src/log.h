@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Logging inside the library. A message reaches the log function if its level
+ * passes the main threshold; the function runs in the thread that logs.
+ */
+
+#ifndef RPMA_LOG_H
+#define RPMA_LOG_H 1
+
+#include "librpma.h"
+
+/* rpma_log_function, with a format the compiler can check */
+typedef void rpma__log_function(enum rpma_log_level level,
+				const char *file_name, const int line_no,
+				const char *function_name,
+				const char *message_format, ...)
+	__attribute__((format(printf, 5, 6)));
+
+/* Who gets a message of this level; NULL: nobody. */
+rpma__log_function *rpma__log_function_for(enum rpma_log_level level);
+
+#define RPMA__LOG(level, format, ...)                                          \
+	do {                                                                   \
+		rpma__log_function *log_ = rpma__log_function_for(level);      \
+		if (log_)                                                      \
+			log_(level, __FILE__, __LINE__, __func__, format "\n", \
+			     ##__VA_ARGS__);                                   \
+	} while (0)
+
+#define RPMA_LOG_FATAL(...)   RPMA__LOG(RPMA_LOG_LEVEL_FATAL, __VA_ARGS__)
+#define RPMA_LOG_ERROR(...)   RPMA__LOG(RPMA_LOG_LEVEL_ERROR, __VA_ARGS__)
+#define RPMA_LOG_WARNING(...) RPMA__LOG(RPMA_LOG_LEVEL_WARNING, __VA_ARGS__)
+#define RPMA_LOG_NOTICE(...)  RPMA__LOG(RPMA_LOG_LEVEL_NOTICE, __VA_ARGS__)
+#define RPMA_LOG_INFO(...)    RPMA__LOG(RPMA_LOG_LEVEL_INFO, __VA_ARGS__)
+#define RPMA_LOG_DEBUG(...)   RPMA__LOG(RPMA_LOG_LEVEL_DEBUG, __VA_ARGS__)
+
+/* "name(...) failed: text" for a call that answered ret or set errno */
+#define RPMA_LOG_CALL(name, ret) \
+	RPMA_LOG_ERROR("%s() failed: %s", name, rpma__errno_2str(ret))
+
+#endif /* RPMA_LOG_H */

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Messages to stderr and syslog. The program's own openlog() is left alone:
+ * facility and name are part of each message. No state; any thread.
+ */
+
+#include "log_default.h"
+
+#include <stdarg.h>
+#include <string.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MESSAGE_MAX 1024
+#define PLACE_MAX   256
+#define TIME_MAX    64
+
+static const struct {
+	const char *tag;
+	int severity;
+} levels[] = {
+	[RPMA_LOG_LEVEL_FATAL] = {"*FATAL* ", LOG_CRIT},
+	[RPMA_LOG_LEVEL_ERROR] = {"*ERROR* ", LOG_ERR},
+	[RPMA_LOG_LEVEL_WARNING] = {"*WARN*  ", LOG_WARNING},
+	[RPMA_LOG_LEVEL_NOTICE] = {"*NOTE*  ", LOG_NOTICE},
+	[RPMA_LOG_LEVEL_INFO] = {"*INFO*  ", LOG_INFO},
+	[RPMA_LOG_LEVEL_DEBUG] = {"*DEBUG* ", LOG_DEBUG},
+};
+
+/* "Nov 21 10:11:12.123456 " */
+static void format_time(char *buf, size_t size)
+{
+	char date[TIME_MAX / 2];
+	struct timespec now;
+	struct tm tm;
+
+	if (clock_gettime(CLOCK_REALTIME, &now) ||
+	    !localtime_r(&now.tv_sec, &tm) ||
+	    !strftime(date, sizeof(date), "%b %d %H:%M:%S", &tm)) {
+		snprintf(buf, size, "[time error] ");
+		return;
+	}
+	snprintf(buf, size, "%s.%06ld ", date, now.tv_nsec / 1000);
+}
+
+/* "file.c:  12: function: " */
+static void format_place(char *buf, size_t size, const char *file_name,
+			 int line_no, const char *function_name)
+{
+	const char *base = strrchr(file_name, '/');
+
+	snprintf(buf, size, "%s: %3d: %s: ", base ? base + 1 : file_name,
+		 line_no, function_name);
+}
+
+static bool goes_to_stderr(enum rpma_log_level level)
+{
+	enum rpma_log_level aux = RPMA_LOG_DISABLED;
+
+	(void)rpma_log_get_threshold(RPMA_LOG_THRESHOLD_AUX, &aux);
+	return (int)level <= (int)aux;
+}
+
+void rpma__log_default(enum rpma_log_level level, const char *file_name,
+		       const int line_no, const char *function_name,
+		       const char *message_format, ...)
+{
+	char message[MESSAGE_MAX];
+	char place[PLACE_MAX] = "";
+	char when[TIME_MAX];
+	va_list args;
+	int len;
+
+	if ((int)level < RPMA_LOG_LEVEL_FATAL ||
+	    (int)level > RPMA_LOG_LEVEL_DEBUG)
+		return;
+
+	va_start(args, message_format);
+	len = vsnprintf(message, sizeof(message), message_format, args);
+	va_end(args);
+	if (len < 0)
+		return;
+	if (file_name)
+		format_place(place, sizeof(place), file_name, line_no,
+			     function_name);
+
+	if (goes_to_stderr(level)) {
+		format_time(when, sizeof(when));
+		fprintf(stderr, "%s[%ld] %s%s%s", when, (long)gettid(),
+			levels[level].tag, place, message);
+	}
+	syslog(LOG_LOCAL7 | levels[level].severity, "rpma: %s%s%s",
+	       levels[level].tag, place, message);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Registering memory and asking about it. */
+
+#include "mr.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "err.h"
+#include "log.h"
+#include "peer.h"
+
+#define USAGE_ALL 0xff
+
+int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
+		struct rpma_mr_local **mr_ptr)
+{
+	struct rpma_mr_local *mr;
+	int ret;
+
+	if (peer == NULL || ptr == NULL || size == 0 || mr_ptr == NULL)
+		return RPMA_E_INVAL;
+	if (usage == 0 || (usage & ~USAGE_ALL))
+		return RPMA_E_INVAL;
+
+	mr = malloc(sizeof(*mr));
+	if (mr == NULL)
+		return RPMA_E_NOMEM;
+	ret = rpma__peer_reg_mr(peer, ptr, size, usage, &mr->ibv_mr);
+	if (ret)
+		goto err_free;
+
+	mr->usage = usage;
+	*mr_ptr = mr;
+	return 0;
+
+err_free:
+	free(mr);
+	return ret;
+}
+
+int rpma_mr_dereg(struct rpma_mr_local **mr_ptr)
+{
+	struct rpma_mr_local *mr;
+	int ret;
+
+	if (mr_ptr == NULL)
+		return RPMA_E_INVAL;
+	mr = *mr_ptr;
+	if (mr == NULL)
+		return 0;
+
+	ret = ibv_dereg_mr(mr->ibv_mr);
+	if (ret) {
+		RPMA_LOG_CALL("ibv_dereg_mr", ret);
+		ret = RPMA_E_PROVIDER;
+	}
+	free(mr);
+	*mr_ptr = NULL;
+	return ret;
+}
+
+int rpma_mr_get_ptr(const struct rpma_mr_local *mr, void **ptr)
+{
+	if (mr == NULL || ptr == NULL)
+		return RPMA_E_INVAL;
+
+	*ptr = mr->ibv_mr->addr;
+	return 0;
+}
+
+int rpma_mr_get_size(const struct rpma_mr_local *mr, size_t *size)
+{
+	if (mr == NULL || size == NULL)
+		return RPMA_E_INVAL;
+
+	*size = mr->ibv_mr->length;
+	return 0;
+}
+
+int rpma_mr_get_lkey(const struct rpma_mr_local *mr, uint32_t *lkey)
+{
+	if (mr == NULL || lkey == NULL)
+		return RPMA_E_INVAL;
+
+	*lkey = mr->ibv_mr->lkey;
+	return 0;
+}
+
+int rpma_mr_advise(struct rpma_mr_local *mr, size_t offset, size_t len,
+		   int advice, uint32_t flags)
+{
+	struct ibv_sge sge;
+	int ret;
+
+	if (mr == NULL)
+		return RPMA_E_INVAL;
+
+	sge = (struct ibv_sge){
+		.addr = (uintptr_t)mr->ibv_mr->addr + offset,
+		.length = (uint32_t)len,
+		.lkey = mr->ibv_mr->lkey,
+	};
+	ret = ibv_advise_mr(mr->ibv_mr->pd, advice, flags, &sge, 1);
+	if (ret == 0)
+		return 0;
+
+	RPMA_LOG_CALL("ibv_advise_mr", ret);
+	switch (ret) {
+	case EOPNOTSUPP:
+#if ENOTSUP != EOPNOTSUPP
+	case ENOTSUP:
+#endif
+		return RPMA_E_NOSUPP;
+	case EFAULT:
+	case EINVAL:
+		return RPMA_E_INVAL;
+	default:
+		return RPMA_E_PROVIDER;
+	}
+}

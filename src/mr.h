@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Memory regions of this side. Immutable after registration: any thread may
+ * post with one while nobody deregisters it.
+ */
+
+#ifndef RPMA_MR_H
+#define RPMA_MR_H 1
+
+#include "librpma.h"
+
+struct rpma_mr_local {
+	struct ibv_mr *ibv_mr;
+	int usage; /* RPMA_MR_USAGE_*, goes into the descriptor */
+};
+
+#endif /* RPMA_MR_H */

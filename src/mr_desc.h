@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Memory regions of the other side, and the descriptor they travel in: 21
+ * bytes, little-endian, unchanged since the first release.
+ */
+
+#ifndef RPMA_MR_DESC_H
+#define RPMA_MR_DESC_H 1
+
+#include "librpma.h"
+
+/*
+ * Nothing but what the descriptor says, in this order: two objects from one
+ * descriptor are the same bytes, which programs compare.
+ */
+struct rpma_mr_remote {
+	uint64_t raddr;
+	uint64_t size;
+	uint32_t rkey;
+	int usage;
+};
+
+#endif /* RPMA_MR_DESC_H */

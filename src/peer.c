@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* The peer object: protection domain, capabilities, access flags. */
+
+#include "peer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "err.h"
+#include "log.h"
+
+static int flush_access(const struct rpma_peer *peer, enum rpma_flush_type type)
+{
+	/*
+	 * Nothing tells whether the other side flushes natively or by a read,
+	 * so a flush by read is allowed always.
+	 */
+	int access = IBV_ACCESS_REMOTE_READ;
+
+	if (peer->caps.native_flush)
+		access |= rpma__access_flush(type);
+	return access;
+}
+
+static bool is_iwarp(const struct rpma_peer *peer)
+{
+	return peer->pd->context->device->transport_type == IBV_TRANSPORT_IWARP;
+}
+
+static int usage_to_access(const struct rpma_peer *peer, int usage)
+{
+	int access = 0;
+
+	if (usage & RPMA_MR_USAGE_READ_SRC)
+		access |= IBV_ACCESS_REMOTE_READ;
+	if (usage & RPMA_MR_USAGE_READ_DST) {
+		access |= IBV_ACCESS_LOCAL_WRITE;
+		/* the answer to a read is a remote write there */
+		if (is_iwarp(peer))
+			access |= IBV_ACCESS_REMOTE_WRITE;
+	}
+	if (usage & (RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_RECV))
+		access |= IBV_ACCESS_LOCAL_WRITE;
+	if (usage & RPMA_MR_USAGE_WRITE_DST)
+		access |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
+	if (usage & RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY)
+		access |= flush_access(peer, RPMA_FLUSH_TYPE_VISIBILITY);
+	if (usage & RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)
+		access |= flush_access(peer, RPMA_FLUSH_TYPE_PERSISTENT);
+	return access;
+}
+
+int rpma__peer_reg_mr(const struct rpma_peer *peer, void *ptr, size_t size,
+		      int usage, struct ibv_mr **ibv_mr_ptr)
+{
+	int access = usage_to_access(peer, usage);
+	struct ibv_mr *mr = ibv_reg_mr(peer->pd, ptr, size, access);
+
+	/* files of a DAX file system cannot be pinned */
+	if (mr == NULL && errno == EOPNOTSUPP && peer->caps.odp) {
+		access |= IBV_ACCESS_ON_DEMAND;
+		mr = ibv_reg_mr(peer->pd, ptr, size, access);
+	}
+	if (mr == NULL) {
+		RPMA_LOG_ERROR("ibv_reg_mr(size %zu, access 0x%x) failed: %s",
+			       size, (unsigned)access, rpma__errno_2str(-1));
+		return RPMA_E_PROVIDER;
+	}
+	*ibv_mr_ptr = mr;
+	return 0;
+}
+
+static void log_emulated(const struct rpma__caps *caps)
+{
+	if (!caps->native_atomic_write)
+		RPMA_LOG_INFO("no native atomic write: it is emulated");
+	if (!caps->native_flush)
+		RPMA_LOG_INFO("no native flush: it is emulated");
+}
+
+static int alloc_pd(struct ibv_context *ibv_ctx, struct ibv_pd **pd_ptr)
+{
+	struct ibv_pd *pd;
+
+	errno = 0;
+	pd = ibv_alloc_pd(ibv_ctx);
+	if (pd) {
+		*pd_ptr = pd;
+		return 0;
+	}
+	if (errno == ENOMEM)
+		return RPMA_E_NOMEM;
+	if (errno == 0) {
+		RPMA_LOG_ERROR("ibv_alloc_pd() failed and did not say why");
+		return RPMA_E_UNKNOWN;
+	}
+	RPMA_LOG_CALL("ibv_alloc_pd", -1);
+	return RPMA_E_PROVIDER;
+}
+
+int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr)
+{
+	struct rpma__caps caps;
+	struct rpma_peer *peer;
+	struct ibv_pd *pd;
+	int ret;
+
+	if (ibv_ctx == NULL || peer_ptr == NULL)
+		return RPMA_E_INVAL;
+
+	ret = rpma__caps_query(ibv_ctx, &caps);
+	if (ret)
+		return ret;
+	log_emulated(&caps);
+	ret = alloc_pd(ibv_ctx, &pd);
+	if (ret)
+		return ret;
+	peer = malloc(sizeof(*peer));
+	if (peer == NULL) {
+		ret = RPMA_E_NOMEM;
+		goto err_dealloc_pd;
+	}
+
+	*peer = (struct rpma_peer){.pd = pd, .caps = caps};
+	*peer_ptr = peer;
+	return 0;
+
+err_dealloc_pd:
+	(void)ibv_dealloc_pd(pd);
+	return ret;
+}
+
+int rpma_peer_delete(struct rpma_peer **peer_ptr)
+{
+	struct rpma_peer *peer;
+	int ret = 0;
+
+	if (peer_ptr == NULL)
+		return RPMA_E_INVAL;
+	peer = *peer_ptr;
+	if (peer == NULL)
+		return 0;
+
+	ret = ibv_dealloc_pd(peer->pd);
+	if (ret) {
+		RPMA_LOG_CALL("ibv_dealloc_pd", ret);
+		ret = RPMA_E_PROVIDER;
+	}
+	free(peer);
+	*peer_ptr = NULL;
+	return ret;
+}
+
+int rpma_peer_get_ibv_context(const struct rpma_peer *peer,
+			      struct ibv_context **ibv_ctx)
+{
+	if (peer == NULL || ibv_ctx == NULL)
+		return RPMA_E_INVAL;
+
+	*ibv_ctx = peer->pd->context;
+	return 0;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * A peer: one protection domain of a device and what that device can do.
+ * Immutable after new, so any number of threads may use it.
+ */
+
+#ifndef RPMA_PEER_H
+#define RPMA_PEER_H 1
+
+#include "librpma.h"
+#include "verbs_compat.h"
+
+struct rpma_peer {
+	struct ibv_pd *pd;
+	struct rpma__caps caps;
+};
+
+/*
+ * ibv_reg_mr() for these usages, for on-demand paging if the memory cannot be
+ * pinned. E_PROVIDER, logged.
+ */
+int rpma__peer_reg_mr(const struct rpma_peer *peer, void *ptr, size_t size,
+		      int usage, struct ibv_mr **ibv_mr_ptr);
+
+#endif /* RPMA_PEER_H */

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Shared receive queues. Posting: any thread, verbs lock the queue. */
+
+#include "srq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cq.h"
+#include "err.h"
+#include "log.h"
+#include "mr_post.h"
+#include "peer.h"
+#include "srq_cfg.h"
+#include "wr.h"
+
+static int create_srq(const struct rpma_peer *peer, uint32_t rq_size,
+		      struct ibv_srq **ibv_srq_ptr)
+{
+	struct ibv_srq_init_attr attr = {
+		.attr = {.max_wr = rq_size, .max_sge = 1, .srq_limit = 0},
+	};
+	struct ibv_srq *ibv_srq = ibv_create_srq(peer->pd, &attr);
+
+	if (ibv_srq == NULL) {
+		RPMA_LOG_ERROR("ibv_create_srq(max_wr %u) failed: %s", rq_size,
+			       rpma__errno_2str(-1));
+		return RPMA_E_PROVIDER;
+	}
+	*ibv_srq_ptr = ibv_srq;
+	return 0;
+}
+
+static int init_rcq(struct rpma_srq *srq, const struct rpma_peer *peer,
+		    const struct rpma__srq_cfg *cfg)
+{
+	struct rpma__cq_attr attr = {
+		.ibv_ctx = peer->pd->context,
+		.cqe = cfg->rcq_size,
+		.channel = cfg->channel,
+	};
+	int ret;
+
+	if (cfg->rcq) {
+		srq->rcq = cfg->rcq;
+		return 0;
+	}
+	if (cfg->rcq_size == 0)
+		return 0;
+
+	ret = rpma__cq_new(&attr, &srq->rcq);
+	srq->owns_rcq = ret == 0;
+	return ret;
+}
+
+int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
+		 struct rpma_srq **srq_ptr)
+{
+	struct rpma__srq_cfg values;
+	struct rpma_srq *srq;
+	int ret;
+
+	if (peer == NULL || srq_ptr == NULL)
+		return RPMA_E_INVAL;
+
+	rpma__srq_cfg_read(cfg, &values);
+	srq = calloc(1, sizeof(*srq));
+	if (srq == NULL) {
+		/* written also when there is no memory: 1.3 does so */
+		*srq_ptr = NULL;
+		return RPMA_E_NOMEM;
+	}
+	ret = create_srq(peer, values.rq_size, &srq->ibv_srq);
+	if (ret)
+		goto err_free;
+	ret = init_rcq(srq, peer, &values);
+	if (ret)
+		goto err_destroy_srq;
+
+	*srq_ptr = srq;
+	return 0;
+
+err_destroy_srq:
+	(void)ibv_destroy_srq(srq->ibv_srq);
+err_free:
+	free(srq);
+	return ret;
+}
+
+int rpma_srq_delete(struct rpma_srq **srq_ptr)
+{
+	struct rpma_srq *srq;
+	int ret = 0;
+	int err;
+
+	if (srq_ptr == NULL)
+		return RPMA_E_INVAL;
+	srq = *srq_ptr;
+	if (srq == NULL)
+		return 0;
+
+	if (srq->owns_rcq)
+		ret = rpma__cq_delete(&srq->rcq);
+	err = ibv_destroy_srq(srq->ibv_srq);
+	if (err) {
+		RPMA_LOG_CALL("ibv_destroy_srq", err);
+		rpma__err_first(&ret, RPMA_E_PROVIDER);
+	}
+	free(srq);
+	*srq_ptr = NULL;
+	return ret;
+}
+
+int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst,
+		  size_t offset, size_t len, const void *op_context)
+{
+	struct rpma_recv_wr wr;
+	struct ibv_recv_wr *bad_wr;
+	int ret;
+
+	if (srq == NULL)
+		return RPMA_E_INVAL;
+	ret = rpma_wr_recv(dst, offset, len, (uintptr_t)op_context, &wr);
+	if (ret)
+		return ret;
+
+	ret = ibv_post_srq_recv(srq->ibv_srq, &wr.wr, &bad_wr);
+	if (ret) {
+		RPMA_LOG_CALL("ibv_post_srq_recv", ret);
+		return RPMA_E_PROVIDER;
+	}
+	return 0;
+}
+
+int rpma_srq_post_recv(struct rpma_srq *srq, struct rpma_recv_wr *wr,
+		       struct rpma_recv_wr **bad_wr)
+{
+	struct ibv_recv_wr *bad = NULL;
+	int ret;
+
+	if (srq == NULL || wr == NULL || bad_wr == NULL)
+		return RPMA_E_INVAL;
+
+	ret = ibv_post_srq_recv(srq->ibv_srq, &wr->wr, &bad);
+	if (ret == 0)
+		return 0;
+	*bad_wr = bad ? (struct rpma_recv_wr *)bad : wr;
+	return rpma__post_error("ibv_post_srq_recv", ret);
+}
+
+int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr)
+{
+	if (srq == NULL || rcq_ptr == NULL)
+		return RPMA_E_INVAL;
+
+	*rcq_ptr = srq->rcq;
+	return 0;
+}
+
+int rpma_srq_get_ibv_srq(const struct rpma_srq *srq, struct ibv_srq **ibv_srq)
+{
+	if (srq == NULL || ibv_srq == NULL)
+		return RPMA_E_INVAL;
+
+	*ibv_srq = srq->ibv_srq;
+	return 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* A shared receive queue and, unless told otherwise, a CQ of its own. */
+
+#ifndef RPMA_SRQ_H
+#define RPMA_SRQ_H 1
+
+#include "librpma.h"
+
+/* Immutable after new. */
+struct rpma_srq {
+	struct ibv_srq *ibv_srq;
+	struct rpma_cq *rcq; /* NULL: receives complete on the connections' */
+	bool owns_rcq;
+};
+
+#endif /* RPMA_SRQ_H */

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Which device has or leads to an address, what it can do, and names of
+ * events. No state of ours.
+ */
+
+#include "librpma.h"
+
+#include "info.h"
+#include "log.h"
+#include "err.h"
+#include "verbs_compat.h"
+
+/* Bind or resolve an id that is only there to learn its device. */
+static int find_device(const struct rdma_addrinfo *info,
+		       enum rpma_util_ibv_context_type type,
+		       struct ibv_context **ibv_ctx_ptr)
+{
+	struct rdma_cm_id *id;
+	int ret;
+
+	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP)) {
+		RPMA_LOG_CALL("rdma_create_id", -1);
+		return RPMA_E_PROVIDER;
+	}
+
+	if (type == RPMA_UTIL_IBV_CONTEXT_LOCAL)
+		ret = rpma__info_bind_addr(info, id);
+	else
+		ret = rpma__info_resolve_addr(info, id,
+					      RPMA_DEFAULT_TIMEOUT_MS);
+	if (ret == 0)
+		*ibv_ctx_ptr = id->verbs;
+	(void)rdma_destroy_id(id);
+	return ret;
+}
+
+int rpma_utils_get_ibv_context(const char *addr,
+			       enum rpma_util_ibv_context_type type,
+			       struct ibv_context **ibv_ctx_ptr)
+{
+	enum rpma__info_side side = RPMA__INFO_ACTIVE;
+	struct rdma_addrinfo *info;
+	int ret;
+
+	if (addr == NULL || ibv_ctx_ptr == NULL)
+		return RPMA_E_INVAL;
+	if (type != RPMA_UTIL_IBV_CONTEXT_LOCAL &&
+	    type != RPMA_UTIL_IBV_CONTEXT_REMOTE)
+		return RPMA_E_INVAL;
+
+	if (type == RPMA_UTIL_IBV_CONTEXT_LOCAL)
+		side = RPMA__INFO_PASSIVE;
+	ret = rpma__info_get(addr, NULL, side, &info);
+	if (ret)
+		return ret;
+
+	ret = find_device(info, type, ibv_ctx_ptr);
+	rdma_freeaddrinfo(info);
+	return ret;
+}
+
+int rpma_utils_ibv_context_is_odp_capable(struct ibv_context *ibv_ctx,
+					  int *is_odp_capable)
+{
+	struct rpma__caps caps;
+	int ret;
+
+	if (ibv_ctx == NULL || is_odp_capable == NULL)
+		return RPMA_E_INVAL;
+
+	/* 1.3 answers 0 here also when it fails */
+	*is_odp_capable = 0;
+	ret = rpma__caps_query(ibv_ctx, &caps);
+	if (ret)
+		return ret;
+	*is_odp_capable = caps.odp;
+	return 0;
+}
+
+const char *rpma_utils_conn_event_2str(enum rpma_conn_event conn_event)
+{
+	switch (conn_event) {
+	case RPMA_CONN_UNDEFINED:
+		return "Undefined connection event";
+	case RPMA_CONN_ESTABLISHED:
+		return "Connection established";
+	case RPMA_CONN_CLOSED:
+		return "Connection closed";
+	case RPMA_CONN_LOST:
+		return "Connection lost";
+	case RPMA_CONN_REJECTED:
+		return "Connection rejected";
+	case RPMA_CONN_UNREACHABLE:
+		return "Connection unreachable";
+	default:
+		return "Unsupported connection event";
+	}
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Posting work requests, alone or as a chain. Any thread; verbs lock the QP. */
+
+#ifndef RPMA_WR_H
+#define RPMA_WR_H 1
+
+#include "librpma.h"
+
+/*
+ * What a refused post means: E_AGAIN, the queue is full; else E_PROVIDER,
+ * logged.
+ */
+int rpma__post_error(const char *name, int ret);
+
+/* 0 or an errno; *bad_wr is then the first that was not posted. */
+int rpma__post_send(struct ibv_qp *qp, struct rpma_send_wr *wr,
+		    struct rpma_send_wr **bad_wr);
+int rpma__post_recv(struct ibv_qp *qp, struct rpma_recv_wr *wr,
+		    struct rpma_recv_wr **bad_wr);
+
+#endif /* RPMA_WR_H */
