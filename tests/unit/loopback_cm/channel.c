@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* channel.c -- event channels: their descriptor, order, acknowledgement. */
+
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/time.h>
+
+/* get: nothing there, and the application said not to wait */
+static void get__empty_nonblocking_EAGAIN(void **state)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct rdma_cm_event *event;
+
+	(void)state;
+	assert_false(is_readable(ch));
+	assert_quiet(ch);
+	assert_fails(rdma_get_cm_event(ch, NULL), EINVAL);
+	assert_fails(rdma_get_cm_event(NULL, &event), EINVAL);
+	rdma_destroy_event_channel(ch);
+}
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+}
+
+/* get: a signal ends the wait */
+static void get__signal_EINTR(void **state)
+{
+	struct itimerval often = {{0, 1000}, {0, 1000}};
+	struct itimerval never = {0};
+	struct sigaction act = {.sa_handler = on_alarm};
+	struct rdma_event_channel *ch = new_channel();
+	struct rdma_cm_event *event;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGALRM, &act, NULL), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+	assert_fails(rdma_get_cm_event(ch, &event), EINTR);
+	assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+	rdma_destroy_event_channel(ch);
+}
+
+/* the descriptor stays readable until the last event is read */
+static void fd__two_events_READABLE_until_last(void **state)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct sockaddr_in addr = v4("127.0.0.1", 1);
+	struct rdma_cm_id *a = new_id(ch);
+	struct rdma_cm_id *b = new_id(ch);
+	struct rdma_cm_event *event;
+
+	(void)state;
+	assert_int_equal(rdma_resolve_addr(a, NULL, SA(addr), TIMEOUT_MS), 0);
+	assert_int_equal(rdma_resolve_addr(b, NULL, SA(addr), TIMEOUT_MS), 0);
+	event = next_event(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_ptr_equal(event->id, a);
+	rdma_ack_cm_event(event);
+	assert_true(is_readable(ch));
+	event = next_event(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_ptr_equal(event->id, b);
+	rdma_ack_cm_event(event);
+	assert_false(is_readable(ch));
+	rdma_destroy_id(a);
+	rdma_destroy_id(b);
+	rdma_destroy_event_channel(ch);
+}
+
+/* descriptors are not inherited across exec */
+static void fd__new_CLOEXEC(void **state)
+{
+	struct rdma_event_channel *ch = new_channel();
+
+	(void)state;
+	assert_true(fcntl(ch->fd, F_GETFD) & FD_CLOEXEC);
+	assert_false(fcntl(ch->fd, F_GETFL) & O_NONBLOCK);
+	rdma_destroy_event_channel(ch);
+}
+
+/* ack: what is no event is refused */
+static void ack__not_an_event_EINVAL(void **state)
+{
+	_Alignas(16) char junk[512];
+
+	(void)state;
+	memset(junk, 0x5a, sizeof(junk));
+	assert_fails(rdma_ack_cm_event(NULL), EINVAL);
+	assert_fails(rdma_ack_cm_event((void *)junk), EINVAL);
+	assert_fails(rdma_ack_cm_event((void *)(junk + 1)), EINVAL);
+}
+
+struct waiter {
+	struct rdma_cm_id *id;
+	sem_t entered;
+	atomic_int acked;
+	atomic_int was_acked; /* when the call returned */
+};
+
+static void on_call(
+	enum rpma_loopback_point point, const void *object, void *arg)
+{
+	struct waiter *w = arg;
+
+	if (point == RPMA_LOOPBACK_CM_CALL && object == w->id)
+		sem_post(&w->entered);
+}
+
+static void *destroy_thread(void *arg)
+{
+	struct waiter *w = arg;
+
+	assert_int_equal(rdma_destroy_id(w->id), 0);
+	/* relaxed: compared with what the other thread did before */
+	atomic_store_explicit(&w->was_acked,
+		atomic_load_explicit(&w->acked, memory_order_relaxed),
+		memory_order_relaxed);
+	return NULL;
+}
+
+/* destroy_id: does not return before its events are acknowledged */
+static void destroy__unacked_event_WAITS(void **state)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct sockaddr_in addr = v4("127.0.0.1", 1);
+	struct waiter w = {.id = new_id(ch)};
+	struct rdma_cm_event *event;
+	pthread_t thread;
+
+	(void)state;
+	sem_init(&w.entered, 0, 0);
+	assert_int_equal(
+		rdma_resolve_addr(w.id, NULL, SA(addr), TIMEOUT_MS), 0);
+	event = next_event(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+	rpma_loopback_set_hook(on_call, &w);
+	pthread_create(&thread, NULL, destroy_thread, &w);
+	sem_wait(&w.entered);
+	/* relaxed: rdma_ack_cm_event() orders it for who waits for that */
+	atomic_store_explicit(&w.acked, 1, memory_order_relaxed);
+	assert_int_equal(rdma_ack_cm_event(event), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(
+		atomic_load_explicit(&w.was_acked, memory_order_relaxed), 1);
+	rpma_loopback_set_hook(NULL, NULL);
+	rdma_destroy_event_channel(ch);
+	sem_destroy(&w.entered);
+}
+
+static uint64_t misuses(void)
+{
+	struct rpma_loopback_stats stats;
+
+	rpma_loopback_get_stats(&stats);
+	return stats.misuses;
+}
+
+struct acker {
+	struct rdma_cm_event *event;
+	uint64_t misuses;
+};
+
+static void *ack_after_misuse(void *arg)
+{
+	struct acker *a = arg;
+
+	while (misuses() == a->misuses)
+		sched_yield();
+	rdma_ack_cm_event(a->event);
+	return NULL;
+}
+
+/* destroy_id: a thread that waits for itself is told so */
+static void destroy__own_unacked_event_MISUSE(void **state)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct sockaddr_in addr = v4("127.0.0.1", 1);
+	struct rdma_cm_id *id = new_id(ch);
+	struct acker a = {.misuses = misuses()};
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(rdma_resolve_addr(id, NULL, SA(addr), TIMEOUT_MS), 0);
+	a.event = next_event(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+	pthread_create(&thread, NULL, ack_after_misuse, &a);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(misuses(), a.misuses + 1);
+	rdma_destroy_event_channel(ch);
+}
+
+struct gate {
+	const void *id;
+	sem_t reached;
+	sem_t open;
+};
+
+static void on_event(
+	enum rpma_loopback_point point, const void *object, void *arg)
+{
+	struct gate *g = arg;
+
+	if (point != RPMA_LOOPBACK_CM_EVENT || object != g->id)
+		return;
+	sem_post(&g->reached);
+	sem_wait(&g->open);
+	sem_post(&g->open); /* the gate stays open */
+}
+
+static void *destroy_server(void *arg)
+{
+	struct pair *p = arg;
+
+	drop_qp(p->server, p->scq);
+	assert_int_equal(rdma_destroy_id(p->server), 0);
+	return NULL;
+}
+
+/* an event held up in its hook is not overtaken by the next of its id */
+static void deliver__first_held_up_IN_ORDER(void **state)
+{
+	struct gate g;
+	struct pair p;
+	pthread_t thread;
+
+	(void)state;
+	pair_connect(&p);
+	g.id = p.client;
+	sem_init(&g.reached, 0, 0);
+	sem_init(&g.open, 0, 0);
+	rpma_loopback_set_hook(on_event, &g);
+	pthread_create(&thread, NULL, destroy_server, &p);
+	sem_wait(&g.reached);
+	assert_false(is_readable(p.cch));
+	/* starts the time of TIMEWAIT_EXIT, which another thread delivers */
+	assert_int_equal(rdma_disconnect(p.client), 0);
+	sem_post(&g.open);
+	take_event(p.cch, RDMA_CM_EVENT_DISCONNECTED);
+	take_event(p.cch, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	pthread_join(thread, NULL);
+	p.server = NULL;
+	rpma_loopback_set_hook(NULL, NULL);
+	pair_teardown(&p);
+	sem_destroy(&g.reached);
+	sem_destroy(&g.open);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(fn) cmocka_unit_test_setup_teardown(fn, reset, reset)
+		T(get__empty_nonblocking_EAGAIN),
+		T(get__signal_EINTR),
+		T(fd__two_events_READABLE_until_last),
+		T(fd__new_CLOEXEC),
+		T(ack__not_an_event_EINVAL),
+		T(destroy__unacked_event_WAITS),
+		T(destroy__own_unacked_event_MISUSE),
+		T(deliver__first_held_up_IN_ORDER),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* faults.c -- calls that fail, events and messages that get lost. */
+
+#include "fixture.h"
+
+#include <infiniband/verbs.h>
+#include <stdio.h>
+
+/* a call fails as the rule says, and changes nothing */
+static void call__rule_ERRNO(void **state)
+{
+	struct rdma_conn_param param = {.qp_num = 1};
+	struct pair p;
+
+	(void)state;
+	pair_setup(&p);
+	add_rule("call:verb=rdma_connect,errno=ENOMEM,count=1");
+	assert_fails(rdma_connect(p.client, &param), ENOMEM);
+	assert_int_equal(rpma_loopback_fault_count(), 1);
+	assert_int_equal(rdma_connect(p.client, &param), 0);
+	pair_teardown(&p);
+}
+
+/* the address or the route cannot be resolved, for the reason given */
+static void resolve__rule_ERROR_event(void **state)
+{
+	struct sockaddr_in addr = v4("127.0.0.1", 1);
+	struct rdma_event_channel *ch = new_channel();
+	struct rdma_cm_id *id = new_id(ch);
+
+	(void)state;
+	add_rule("call:verb=cm.resolve_addr,errno=ETIMEDOUT,count=1;"
+		 "call:verb=cm.resolve_route,errno=EHOSTUNREACH,count=1");
+	assert_int_equal(rdma_resolve_addr(id, NULL, SA(addr), TIMEOUT_MS), 0);
+	take_status(ch, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
+	assert_int_equal(rdma_resolve_addr(id, NULL, SA(addr), TIMEOUT_MS), 0);
+	take_event(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(rdma_resolve_route(id, TIMEOUT_MS), 0);
+	take_status(ch, RDMA_CM_EVENT_ROUTE_ERROR, -EHOSTUNREACH);
+	assert_int_equal(rdma_resolve_route(id, TIMEOUT_MS), 0);
+	take_event(ch, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	rdma_destroy_id(id);
+	rdma_destroy_event_channel(ch);
+}
+
+/* a lost request: nobody there */
+static void request__lost_UNREACHABLE(void **state)
+{
+	struct rdma_cm_id *id;
+	struct pair p;
+
+	(void)state;
+	pair_setup(&p);
+	add_rule("event:of=cm.msg_req,action=drop");
+	assert_int_equal(rdma_connect(p.client, NULL), 0);
+	take_status(p.cch, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+	assert_quiet(p.lch);
+	drop_qp(p.client, p.ccq);
+	rdma_destroy_id(p.client);
+	/* and the synchronous way */
+	assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
+	p.client = id;
+	assert_int_equal(rdma_resolve_addr(id, NULL,
+				 &p.listener->route.addr.src_addr, TIMEOUT_MS),
+		0);
+	assert_int_equal(rdma_resolve_route(id, TIMEOUT_MS), 0);
+	p.ccq = add_qp(id);
+	assert_fails(rdma_connect(id, NULL), ETIMEDOUT);
+	pair_teardown(&p);
+}
+
+/* a lost answer: the server cannot reach the client, who is told */
+static void answer__lost_UNREACHABLE(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_request(&p);
+	add_rule("event:of=cm.msg_rep,action=drop");
+	assert_int_equal(rdma_accept(p.server, NULL), 0);
+	take_status(p.lch, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+	take_status(p.cch, RDMA_CM_EVENT_REJECTED, 4);
+	pair_teardown(&p);
+}
+
+/* a lost confirmation: the server never is ESTABLISHED, but disconnected */
+static void ready__lost_DISCONNECTED(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_request(&p);
+	add_rule("event:of=cm.msg_rtu,action=drop");
+	assert_int_equal(rdma_accept(p.server, NULL), 0);
+	take_event(p.cch, RDMA_CM_EVENT_ESTABLISHED);
+	assert_quiet(p.lch);
+	assert_int_equal(rdma_disconnect(p.client), 0);
+	take_event(p.lch, RDMA_CM_EVENT_DISCONNECTED);
+	pair_teardown(&p);
+}
+
+/* a lost disconnect: who sent it is told that there was no answer */
+static void disconnect__lost_ETIMEDOUT(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_connect(&p);
+	add_rule("event:of=cm.msg_dreq,action=drop,count=1");
+	assert_int_equal(rdma_disconnect(p.client), 0);
+	take_status(p.cch, RDMA_CM_EVENT_DISCONNECTED, -ETIMEDOUT);
+	assert_quiet(p.lch);
+	/* the other side finds out by its own */
+	assert_int_equal(rdma_disconnect(p.server), 0);
+	take_event(p.lch, RDMA_CM_EVENT_DISCONNECTED);
+	pair_teardown(&p);
+}
+
+/* every message twice: nobody sees a difference */
+static void messages__doubled_SAME(void **state)
+{
+	static const char *const messages[] = {
+		"req", "mra", "rep", "rtu", "rej", "dreq", "drep"};
+	struct pair p;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
+		char rule[64];
+
+		snprintf(rule, sizeof(rule), "event:of=cm.msg_%s,action=double",
+			messages[i]);
+		add_rule(rule);
+	}
+	pair_connect(&p);
+	assert_int_equal(rdma_disconnect(p.client), 0);
+	take_event(p.lch, RDMA_CM_EVENT_DISCONNECTED);
+	assert_int_equal(rdma_disconnect(p.server), 0);
+	take_event(p.cch, RDMA_CM_EVENT_DISCONNECTED);
+	take_event(p.lch, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	take_event(p.cch, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	assert_quiet(p.lch);
+	assert_quiet(p.cch);
+	pair_teardown(&p);
+}
+
+/* ESTABLISHED twice: the QP stays as it is */
+static void established__doubled_TWICE(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_request(&p);
+	add_rule("event:of=cm.established,action=double");
+	assert_int_equal(rdma_accept(p.server, NULL), 0);
+	take_event(p.cch, RDMA_CM_EVENT_ESTABLISHED);
+	take_event(p.cch, RDMA_CM_EVENT_ESTABLISHED);
+	take_event(p.lch, RDMA_CM_EVENT_ESTABLISHED);
+	take_event(p.lch, RDMA_CM_EVENT_ESTABLISHED);
+	assert_int_equal(state_of(p.client), IBV_QPS_RTS);
+	assert_quiet(p.cch);
+	pair_teardown(&p);
+}
+
+/* ESTABLISHED late: DISCONNECTED does not overtake it */
+static void established__late_IN_ORDER(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_request(&p);
+	add_rule("event:of=cm.established,action=late,delay_us=20000,nth=2");
+	assert_int_equal(rdma_accept(p.server, NULL), 0);
+	take_event(p.cch, RDMA_CM_EVENT_ESTABLISHED);
+	assert_int_equal(rdma_disconnect(p.client), 0);
+	take_event(p.lch, RDMA_CM_EVENT_ESTABLISHED);
+	take_event(p.lch, RDMA_CM_EVENT_DISCONNECTED);
+	pair_teardown(&p);
+}
+
+/* a late event of an identifier that is destroyed meanwhile never comes */
+static void resolved__late_destroyed_QUIET(void **state)
+{
+	struct sockaddr_in addr = v4("127.0.0.1", 1);
+	struct rdma_event_channel *ch = new_channel();
+	struct rdma_cm_id *id = new_id(ch);
+	struct rdma_cm_id *other = new_id(ch);
+
+	(void)state;
+	add_rule("event:of=cm.addr_resolved,action=late,delay_us=10000");
+	assert_int_equal(rdma_resolve_addr(id, NULL, SA(addr), TIMEOUT_MS), 0);
+	assert_int_equal(
+		rdma_resolve_addr(other, NULL, SA(addr), TIMEOUT_MS), 0);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	take_event(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_quiet(ch);
+	rdma_destroy_id(other);
+	rdma_destroy_event_channel(ch);
+}
+
+/* the QP cannot be moved on: CONNECT_ERROR, and the server is refused */
+static void response__qp_fails_CONNECT_ERROR(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_request(&p);
+	assert_int_equal(rdma_accept(p.server, NULL), 0);
+	add_rule("call:verb=ibv_modify_qp,errno=EIO,count=1");
+	take_status(p.cch, RDMA_CM_EVENT_CONNECT_ERROR, -1);
+	assert_int_equal(state_of(p.client), IBV_QPS_ERR);
+	take_status(p.lch, RDMA_CM_EVENT_REJECTED, 28);
+	assert_quiet(p.cch);
+	pair_teardown(&p);
+}
+
+/* accept: the QP cannot be moved on; the request can still be refused */
+static void accept__qp_fails_EIO(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_request(&p);
+	add_rule("call:verb=ibv_modify_qp,errno=EIO,count=1");
+	assert_fails(rdma_accept(p.server, NULL), EIO);
+	assert_quiet(p.cch);
+	assert_int_equal(rdma_reject(p.server, NULL, 0), 0);
+	take_status(p.cch, RDMA_CM_EVENT_REJECTED, 28);
+	pair_teardown(&p);
+}
+
+/* create_qp: the QP cannot be initialised, nothing is left of it */
+static void create_qp__init_fails_EIO(void **state)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}};
+	struct rdma_event_channel *ch = new_channel();
+	struct rdma_cm_id *id = new_client(ch, 1);
+
+	(void)state;
+	add_rule("call:verb=ibv_modify_qp,errno=EIO,count=1");
+	assert_fails(rdma_create_qp(id, NULL, &attr), EIO);
+	assert_null(id->qp);
+	assert_null(id->send_cq);
+	assert_null(id->recv_cq);
+	add_rule("call:verb=ibv_create_cq,errno=ENOMEM,nth=2");
+	assert_fails(rdma_create_qp(id, NULL, &attr), ENOMEM);
+	assert_null(id->recv_cq_channel);
+	rdma_destroy_id(id);
+	rdma_destroy_event_channel(ch);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(fn) cmocka_unit_test_setup_teardown(fn, reset, reset)
+		T(call__rule_ERRNO),
+		T(resolve__rule_ERROR_event),
+		T(request__lost_UNREACHABLE),
+		T(answer__lost_UNREACHABLE),
+		T(ready__lost_DISCONNECTED),
+		T(disconnect__lost_ETIMEDOUT),
+		T(messages__doubled_SAME),
+		T(established__doubled_TWICE),
+		T(established__late_IN_ORDER),
+		T(resolved__late_destroyed_QUIET),
+		T(response__qp_fails_CONNECT_ERROR),
+		T(accept__qp_fails_EIO),
+		T(create_qp__init_fails_EIO),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

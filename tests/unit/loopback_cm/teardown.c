@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* teardown.c -- every way a connection, or an attempt at one, ends. */
+
+#include "fixture.h"
+
+#include <infiniband/verbs.h>
+
+#define STATUS_CONSUMER 28
+
+/* disconnect: each side hears once, the first when the second answers */
+static void disconnect__both_DISCONNECTED_once(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_connect(&p);
+	assert_int_equal(rdma_disconnect(p.client), 0);
+	assert_int_equal(state_of(p.client), IBV_QPS_ERR);
+	take_event(p.lch, RDMA_CM_EVENT_DISCONNECTED);
+	assert_int_equal(state_of(p.server), IBV_QPS_RTS);
+	assert_int_equal(rdma_disconnect(p.server), 0);
+	assert_int_equal(state_of(p.server), IBV_QPS_ERR);
+	take_event(p.cch, RDMA_CM_EVENT_DISCONNECTED);
+	take_event(p.lch, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	take_event(p.cch, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	assert_quiet(p.lch);
+	assert_quiet(p.cch);
+	pair_teardown(&p);
+}
+
+/* disconnect: at any later time it does nothing, successfully */
+static void disconnect__again_SUCCESS(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_connect(&p);
+	assert_int_equal(rdma_disconnect(p.client), 0);
+	assert_int_equal(rdma_disconnect(p.client), 0);
+	take_event(p.lch, RDMA_CM_EVENT_DISCONNECTED);
+	assert_int_equal(rdma_disconnect(p.server), 0);
+	assert_int_equal(rdma_disconnect(p.server), 0);
+	take_event(p.cch, RDMA_CM_EVENT_DISCONNECTED);
+	assert_int_equal(rdma_disconnect(p.client), 0);
+	take_event(p.cch, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	assert_int_equal(rdma_disconnect(p.client), 0);
+	assert_quiet(p.cch);
+	pair_teardown(&p);
+}
+
+/* disconnect: both at once */
+static void disconnect__crossing_DISCONNECTED_once(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_connect(&p);
+	/* the message is late, so that the other one crosses it */
+	add_rule("event:of=cm.msg_dreq,action=late,delay_us=20000");
+	assert_int_equal(rdma_disconnect(p.client), 0);
+	assert_int_equal(rdma_disconnect(p.server), 0);
+	take_event(p.lch, RDMA_CM_EVENT_DISCONNECTED);
+	take_event(p.cch, RDMA_CM_EVENT_DISCONNECTED);
+	assert_quiet(p.lch);
+	assert_quiet(p.cch);
+	pair_teardown(&p);
+}
+
+/* disconnect: of nothing */
+static void disconnect__unconnected_EINVAL(void **state)
+{
+	struct pair p;
+	struct rdma_cm_id *idle;
+
+	(void)state;
+	pair_setup(&p);
+	assert_fails(rdma_disconnect(p.client), EINVAL);
+	idle = new_id(p.cch);
+	assert_fails(rdma_disconnect(idle), EINVAL);
+	rdma_destroy_id(idle);
+	pair_teardown(&p);
+}
+
+/* disconnect: before the answer there is nothing to end */
+static void disconnect__unaccepted_SUCCESS(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_request(&p);
+	assert_int_equal(rdma_disconnect(p.server), 0);
+	assert_int_equal(rdma_disconnect(p.client), 0);
+	assert_quiet(p.cch);
+	pair_teardown(&p);
+}
+
+/* destroy: the peer of a connection hears of it; it need not wait long */
+static void destroy__established_peer_DISCONNECTED(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_connect(&p);
+	drop_qp(p.client, p.ccq);
+	assert_int_equal(rdma_destroy_id(p.client), 0);
+	p.client = NULL;
+	take_event(p.lch, RDMA_CM_EVENT_DISCONNECTED);
+	assert_int_equal(rdma_disconnect(p.server), 0);
+	take_event(p.lch, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	pair_teardown(&p);
+}
+
+/* destroy: who answers a disconnect by dying, answers */
+static void destroy__disconnected_peer_DISCONNECTED(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_connect(&p);
+	assert_int_equal(rdma_disconnect(p.client), 0);
+	drop_qp(p.server, p.scq);
+	/* DISCONNECTED is never read */
+	assert_int_equal(rdma_destroy_id(p.server), 0);
+	p.server = NULL;
+	assert_quiet(p.lch);
+	take_event(p.cch, RDMA_CM_EVENT_DISCONNECTED);
+	pair_teardown(&p);
+}
+
+/* destroy: a request that was read and not answered */
+static void destroy__request_peer_REJECTED_28(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_request(&p);
+	drop_qp(p.server, p.scq);
+	assert_int_equal(rdma_destroy_id(p.server), 0);
+	p.server = NULL;
+	take_status(p.cch, RDMA_CM_EVENT_REJECTED, STATUS_CONSUMER);
+	pair_teardown(&p);
+}
+
+/* destroy: a listener with a request that was not even read */
+static void destroy__listener_unread_peer_REJECTED_28(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_setup(&p);
+	assert_int_equal(rdma_connect(p.client, NULL), 0);
+	assert_true(is_readable(p.lch));
+	assert_int_equal(rdma_destroy_id(p.listener), 0);
+	p.listener = NULL;
+	assert_false(is_readable(p.lch));
+	take_status(p.cch, RDMA_CM_EVENT_REJECTED, STATUS_CONSUMER);
+	pair_teardown(&p);
+}
+
+/* destroy: a listener; its connections live on */
+static void destroy__listener_connection_LIVES(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_connect(&p);
+	assert_int_equal(rdma_destroy_id(p.listener), 0);
+	p.listener = NULL;
+	assert_quiet(p.cch);
+	assert_int_equal(state_of(p.server), IBV_QPS_RTS);
+	assert_int_equal(rdma_disconnect(p.server), 0);
+	take_event(p.cch, RDMA_CM_EVENT_DISCONNECTED);
+	pair_teardown(&p);
+}
+
+/* destroy: the client goes before it is accepted: no event, accept fails */
+static void destroy__client_then_accept_EINVAL(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_request(&p);
+	drop_qp(p.client, p.ccq);
+	assert_int_equal(rdma_destroy_id(p.client), 0);
+	p.client = NULL;
+	assert_quiet(p.lch);
+	assert_fails(rdma_accept(p.server, NULL), EINVAL);
+	assert_quiet(p.lch);
+	pair_teardown(&p);
+}
+
+/* destroy: the client goes with the answer unread */
+static void destroy__client_answered_REJECTED_28(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_request(&p);
+	assert_int_equal(rdma_accept(p.server, NULL), 0);
+	drop_qp(p.client, p.ccq);
+	assert_int_equal(rdma_destroy_id(p.client), 0);
+	p.client = NULL;
+	take_status(p.lch, RDMA_CM_EVENT_REJECTED, STATUS_CONSUMER);
+	assert_int_equal(state_of(p.server), IBV_QPS_ERR);
+	pair_teardown(&p);
+}
+
+/* destroy: the server goes with its answer unread */
+static void destroy__server_answered_CONNECT_ERROR(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_request(&p);
+	assert_int_equal(rdma_accept(p.server, NULL), 0);
+	drop_qp(p.server, p.scq);
+	assert_int_equal(rdma_destroy_id(p.server), 0);
+	p.server = NULL;
+	take_status(p.cch, RDMA_CM_EVENT_CONNECT_ERROR, -1);
+	assert_int_equal(state_of(p.client), IBV_QPS_ERR);
+	/* the refusal that follows is not told as well */
+	assert_quiet(p.cch);
+	pair_teardown(&p);
+}
+
+/* destroy: with a QP is a misuse, but not the end */
+static void destroy__with_qp_MISUSE(void **state)
+{
+	struct rpma_loopback_stats before, after;
+	struct ibv_qp *qp;
+	struct pair p;
+
+	(void)state;
+	pair_setup(&p);
+	qp = p.client->qp;
+	rpma_loopback_get_stats(&before);
+	assert_int_equal(rdma_destroy_id(p.client), 0);
+	rpma_loopback_get_stats(&after);
+	assert_int_equal(after.misuses, before.misuses + 1);
+	p.client = NULL;
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(p.ccq), 0);
+	pair_teardown(&p);
+}
+
+/* destroy_event_channel: its identifiers are cut off, destroyable later */
+static void destroy_channel__id_alive_peer_DISCONNECTED(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_connect(&p);
+	rdma_destroy_event_channel(p.cch);
+	take_event(p.lch, RDMA_CM_EVENT_DISCONNECTED);
+	drop_qp(p.client, p.ccq);
+	assert_int_equal(rdma_destroy_id(p.client), 0);
+	p.client = NULL;
+	p.cch = new_channel();
+	pair_teardown(&p);
+}
+
+/* destroy_event_channel: requests on it are refused */
+static void destroy_channel__requests_REJECTED_28(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_setup(&p);
+	assert_int_equal(rdma_connect(p.client, NULL), 0);
+	rdma_destroy_event_channel(p.lch);
+	take_status(p.cch, RDMA_CM_EVENT_REJECTED, STATUS_CONSUMER);
+	p.lch = new_channel();
+	pair_teardown(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(fn) cmocka_unit_test_setup_teardown(fn, reset, reset)
+		T(disconnect__both_DISCONNECTED_once),
+		T(disconnect__again_SUCCESS),
+		T(disconnect__crossing_DISCONNECTED_once),
+		T(disconnect__unconnected_EINVAL),
+		T(disconnect__unaccepted_SUCCESS),
+		T(destroy__established_peer_DISCONNECTED),
+		T(destroy__disconnected_peer_DISCONNECTED),
+		T(destroy__request_peer_REJECTED_28),
+		T(destroy__listener_unread_peer_REJECTED_28),
+		T(destroy__listener_connection_LIVES),
+		T(destroy__client_then_accept_EINVAL),
+		T(destroy__client_answered_REJECTED_28),
+		T(destroy__server_answered_CONNECT_ERROR),
+		T(destroy__with_qp_MISUSE),
+		T(destroy_channel__id_alive_peer_DISCONNECTED),
+		T(destroy_channel__requests_REJECTED_28),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
