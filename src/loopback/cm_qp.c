@@ -241,6 +241,7 @@ static int create_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 
 static int create_qp(struct lb_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
+	const struct ibv_qp_init_attr_ex asked = *attr;
 	struct rdma_cm_id *cm_id = &id->id;
 	struct ibv_qp *qp;
 	int err;
@@ -265,6 +266,7 @@ err_qp:
 err_cqs:
 	err = errno;
 	destroy_cqs(cm_id);
+	*attr = asked; /* names no queue that is gone */
 	return lb_cm_err(err);
 }
 
