@@ -212,7 +212,6 @@ void rt_lane_flush_owner(struct rt_lane *lane)
 		if (fits > count)
 			fits = count;
 		ring_put(lane, lane->staged, fits);
-		release_tail(lane);
 	}
 	if (fits < count)
 		spill_staged(lane, &lane->staged[fits], count - fits);
@@ -223,6 +222,7 @@ void rt_lane_publish_owner(struct rt_lane *lane)
 	lane->touched = false;
 	if (lane->staged_count > 0)
 		rt_lane_flush_owner(lane);
+	release_tail(lane);
 }
 
 /* What follows from a spill that shrank. */

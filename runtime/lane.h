@@ -10,7 +10,8 @@
  *
  * A poller's round:
  *	stage each completion; on true remember the lane as touched
- *	publish every touched lane; retry every lane that spills
+ *	flush every touched lane; give credits back; publish every touched
+ *	lane; retry every lane that spills
  *	rt_fence_dekker(), once
  *	rt_lane_bell_owner() every lane that was published or retried
  */
@@ -82,7 +83,9 @@ void rt_lane_delete(struct rt_lane *lane);
 
 /* ------------------------------------------------- the owning poller --- */
 
-/* Moves the staging area to the ring; touched stays as it is. */
+/* Moves the staging area to the ring, unseen, or to the spill, which may raise
+ * the backlog flag. Credits are given back between this and publish: who takes
+ * a completion finds its credit free. touched stays as it is. */
 void rt_lane_flush_owner(struct rt_lane *lane);
 
 /*

@@ -52,6 +52,7 @@ struct rpma_rt_queue {
 	/* under lock */
 	alignas(RT_CACHE_LINE) pthread_mutex_t lock;
 	uint32_t users;
+	struct rpma_rt_queue *next; /* the runtime's list, under its lock */
 	struct rt_lane *of_poller[RPMA_RT_MAX_POLLERS];
 };
 
@@ -398,6 +399,32 @@ void rt_queue_finish(struct rpma_rt_queue *queue)
 	rt_bell_ring(&queue->bell);
 }
 
+void rt_queue_finish_all(struct rpma_rt_queue *list)
+{
+	struct rpma_rt_queue *next;
+
+	for (; list != NULL; list = next) {
+		/* a finished queue that is empty may be deleted at once, but
+		 * leaves the list only under the lock that the caller holds */
+		next = list->next;
+		rt_queue_finish(list);
+	}
+}
+
+void rt_queue_link(struct rpma_rt_queue *queue, struct rpma_rt_queue **list)
+{
+	queue->next = *list;
+	*list = queue;
+}
+
+void rt_queue_unlink(const struct rpma_rt_queue *queue,
+		     struct rpma_rt_queue **list)
+{
+	while (*list != queue)
+		list = &(*list)->next;
+	*list = queue->next;
+}
+
 /* ------------------------------------------------------------- public --- */
 
 int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
@@ -449,6 +476,24 @@ static void free_messages(struct rpma_rt_queue *queue)
 		free(caa_container_of(node, struct message, node));
 }
 
+/*
+ * Requests that nobody took carry a handle that nobody else will put. When the
+ * runtime has stopped, that is what may be left; a live queue is polled first.
+ */
+static void drop_items(struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_completion item;
+	struct rpma_rt_conn *conn;
+
+	while (take(queue, &item, 1) > 0) {
+		if (item.kind != RPMA_RT_EVENT ||
+		    item.opcode != RPMA_RT_EVENT_REQUEST)
+			continue;
+		conn = (struct rpma_rt_conn *)(uintptr_t)item.context;
+		rpma_rt_conn_put(&conn);
+	}
+}
+
 int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr)
 {
 	struct rpma_rt_queue *queue;
@@ -463,8 +508,11 @@ int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr)
 	ret = rt_runtime_check(queue->rt);
 	if (ret)
 		return ret;
+	if (rt_runtime_is_stopped(queue->rt))
+		drop_items(queue);
 	if (!is_free(queue))
 		return RPMA_E_AGAIN;
+	drop_items(queue);
 	rt_runtime_queue_gone(queue->rt, queue);
 	free_messages(queue);
 	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++)

@@ -49,6 +49,12 @@ void rt_queue_put(struct rpma_rt_queue *queue);
  * in rings and spills and is then told RPMA_RT_E_CLOSED. */
 void rt_queue_finish(struct rpma_rt_queue *queue);
 
+/* The runtime's list of queues; under the runtime's lock. */
+void rt_queue_link(struct rpma_rt_queue *queue, struct rpma_rt_queue **list);
+void rt_queue_unlink(const struct rpma_rt_queue *queue,
+		     struct rpma_rt_queue **list);
+void rt_queue_finish_all(struct rpma_rt_queue *list);
+
 bool rt_queue_is_closed(const struct rpma_rt_queue *queue);
 
 /* What a queue is made with; queue_cfg.c. NULL: the defaults. */

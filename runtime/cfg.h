@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * cfg.h -- the runtime's configuration: a plain value, read once by
+ * rpma_rt_new().
+ */
+
+#ifndef RT_CFG_H
+#define RT_CFG_H
+
+#include "rpma_rt.h"
+
+struct rpma_rt_cfg {
+	int pollers;
+	int cpus[RPMA_RT_MAX_POLLERS];
+	int cpus_count; /* 0: the allowed ones, in order */
+	enum rpma_rt_mode mode;
+	uint32_t spin_us;
+	uint32_t backstop_ms;
+	uint32_t cq_size;
+	uint32_t drain_ms;
+};
+
+/* Fills cfg with the defaults. */
+void rt_cfg_init(struct rpma_rt_cfg *cfg);
+
+#endif /* RT_CFG_H */

@@ -1,0 +1,691 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * conn.c -- a connection's life as the control thread leads it, and the
+ * application's calls that ask for it. States and the order of death:
+ * doc/protocols/connection.md.
+ */
+
+#include "conn.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control.h"
+#include "listener.h"
+#include "poller.h"
+#include "queue.h"
+#include "reserve.h"
+#include "runtime.h"
+#include "settle.h"
+
+/* ---------------------------------------------------------------- holders --- */
+
+void rt_conn_rele(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt *rt = conn->rt;
+
+	/* acq_rel: the last one sees what every other did */
+	if (atomic_fetch_sub_explicit(&conn->target.count, 1,
+				      memory_order_acq_rel) != 1)
+		return;
+	rt_conn_free(conn);
+	/* release: pairs with the acquire in rpma_rt_delete() */
+	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
+}
+
+/* ---------------------------------------------------------------- the gates --- */
+
+static void open_gate(struct rt_side *side)
+{
+	uint32_t not_yet = RT_GATE_NOT_YET;
+
+	pthread_mutex_lock(&side->lock);
+	/* relaxed: posters look under the lock. Never back from CLOSED */
+	atomic_compare_exchange_strong_explicit(&side->gate, &not_yet,
+						RT_GATE_OPEN,
+						memory_order_relaxed,
+						memory_order_relaxed);
+	pthread_mutex_unlock(&side->lock);
+}
+
+/* When it returns nobody is inside a post and nobody will enter one. */
+static void close_gates(struct rpma_rt_conn *conn)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		pthread_mutex_lock(&conn->side[i].lock);
+		/* relaxed: posters look under the lock */
+		atomic_store_explicit(&conn->side[i].gate, RT_GATE_CLOSED,
+				      memory_order_relaxed);
+		pthread_mutex_unlock(&conn->side[i].lock);
+	}
+}
+
+/* ------------------------------------------------------------ the way there --- */
+
+/* The queue pair exists: the poller learns its number, receives may be posted,
+ * the application is told. */
+static int qp_is_made(struct rpma_rt_conn *conn)
+{
+	int ret;
+
+	ret = rpma_conn_req_claim(conn->req, conn);
+	if (ret == 0)
+		ret = rpma_conn_req_get_qp(conn->req, &conn->qp);
+	if (ret)
+		return ret;
+	conn->qp_num = conn->qp->qp_num;
+	conn->qp_alive = true;
+	rt_conn_tell_poller(conn, RT_POLL_BIND);
+	open_gate(&conn->side[RPMA_RT_RECV_SIDE]);
+	/* release: pairs with the acquire of who wants qp_num */
+	atomic_store_explicit(&conn->ready, true, memory_order_release);
+	rt_conn_tell_poller(conn, RT_POLL_READY);
+	return 0;
+}
+
+static void resolve_further(struct rpma_rt_conn *conn,
+			    const struct rpma_cm_event *event)
+{
+	bool unreachable = event->type == RDMA_CM_EVENT_ADDR_ERROR ||
+			   event->type == RDMA_CM_EVENT_ROUTE_ERROR ||
+			   event->type == RDMA_CM_EVENT_UNREACHABLE;
+	int ret;
+
+	ret = rpma_conn_req_advance(conn->req, event);
+	if (ret == RPMA_E_AGAIN)
+		return;
+	if (ret == 0) {
+		conn->state = RT_CONN_READY;
+		ret = qp_is_made(conn);
+	}
+	if (ret)
+		rt_conn_die_control(conn,
+				    unreachable ? RPMA_RT_REASON_UNREACHABLE
+						: RPMA_RT_REASON_FAILED,
+				    (uint32_t)event->status);
+}
+
+static void begin(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_conn *conn =
+		(struct rpma_rt_conn *)((char *)msg -
+					offsetof(struct rpma_rt_conn,
+						 birth_msg));
+
+	(void)owner;
+	if (conn->state == RT_CONN_RESOLVING &&
+	    rpma_conn_req_new_async(conn->peer, conn->addr, conn->port,
+				    conn->cfg, &conn->target, &conn->req))
+		rt_conn_die_control(conn, RPMA_RT_REASON_UNREACHABLE, 0);
+	rt_conn_rele(conn);
+}
+
+static void keep_private_data(struct rpma_rt_conn *conn,
+			      const struct rpma_cm_event *event)
+{
+	if (event->private_data_len == 0 || conn->pdata_in_len != 0)
+		return;
+	memcpy(conn->pdata_in, event->private_data, event->private_data_len);
+	conn->pdata_in_len = event->private_data_len;
+	/* release: pairs with the acquire in get_private_data() */
+	atomic_store_explicit(&conn->pdata_valid, true, memory_order_release);
+}
+
+void rt_conn_request_control(struct rpma_rt_listener *listener,
+			     const struct rpma_cm_event *event)
+{
+	struct rt_birth birth = {
+		.rt = listener->rt,
+		.peer = listener->peer,
+		.cfg = listener->cfg,
+		.poller = listener->poller,
+		.queue = listener->queue,
+		.user = listener->user,
+		.passive = true,
+	};
+	struct rpma_rt_conn *conn;
+
+	if (listener->closed || rt_conn_birth(&birth, &conn)) {
+		rdma_reject(event->id, NULL, 0);
+		rdma_destroy_id(event->id);
+		return;
+	}
+	keep_private_data(conn, event);
+	if (rpma_conn_req_new_from_event(conn->peer, event, conn->cfg,
+					 &conn->target, &conn->req) ||
+	    qp_is_made(conn)) {
+		/* the application never hears of it: its handle is ours */
+		conn->silent = true;
+		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
+		rt_conn_rele(conn);
+	}
+}
+
+static void connect_now(struct rpma_rt_conn *conn)
+{
+	struct rpma_conn_private_data pdata = {conn->pdata_out,
+					       conn->pdata_out_len};
+	struct rt_side *rq = &conn->side[RPMA_RT_RECV_SIDE];
+	int ret;
+
+	if (conn->state != RT_CONN_READY)
+		return;
+	conn->state = RT_CONN_CONNECTING;
+	/* a failure destroys the queue pair: nobody may be posting to it */
+	pthread_mutex_lock(&rq->lock);
+	ret = rpma_conn_req_connect(
+		&conn->req, conn->pdata_out_len ? &pdata : NULL, &conn->conn);
+	if (ret) {
+		conn->qp_alive = false;
+		/* relaxed: posters look under the lock */
+		atomic_store_explicit(&rq->gate, RT_GATE_CLOSED,
+				      memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&rq->lock);
+	if (ret)
+		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
+}
+
+static void established(struct rpma_rt_conn *conn,
+			const struct rpma_cm_event *event)
+{
+	if (conn->state != RT_CONN_CONNECTING)
+		return;
+	conn->state = RT_CONN_ESTABLISHED;
+	if (!conn->passive)
+		keep_private_data(conn, event);
+	open_gate(&conn->side[RPMA_RT_SEND_SIDE]);
+	rt_conn_tell_poller(conn, RT_POLL_ESTABLISHED);
+}
+
+/* The reason that a CM event gives for closing. */
+static enum rpma_rt_reason reason_of(const struct rpma_cm_event *event,
+				     enum rpma_conn_event conn_event)
+{
+	if (event->type == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return RPMA_RT_REASON_DEVICE;
+	switch (conn_event) {
+	case RPMA_CONN_REJECTED:
+		return RPMA_RT_REASON_REJECTED;
+	case RPMA_CONN_UNREACHABLE:
+		return RPMA_RT_REASON_UNREACHABLE;
+	case RPMA_CONN_CLOSED:
+		return RPMA_RT_REASON_DISCONNECTED;
+	default:
+		return RPMA_RT_REASON_FAILED;
+	}
+}
+
+void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
+			      const struct rpma_cm_event *event)
+{
+	enum rpma_conn_event conn_event = RPMA_CONN_UNDEFINED;
+	int ret;
+
+	if (conn->state >= RT_CONN_DRAINING)
+		return;
+	if (conn->state == RT_CONN_RESOLVING) {
+		resolve_further(conn, event);
+		return;
+	}
+	if (conn->conn == NULL) { /* the peer gave up before we answered */
+		rt_conn_die_control(conn,
+				    reason_of(event, RPMA_CONN_CLOSED),
+				    (uint32_t)event->status);
+		return;
+	}
+	ret = rpma_conn_handle_event(conn->conn, event, &conn_event);
+	if (ret == 0 && conn_event == RPMA_CONN_ESTABLISHED) {
+		established(conn, event);
+		return;
+	}
+	if (ret == RPMA_E_UNKNOWN)
+		return; /* an event that means nothing to a connection */
+	if (conn_event == RPMA_CONN_REJECTED)
+		keep_private_data(conn, event);
+	rt_conn_die_control(conn, reason_of(event, conn_event),
+			    (uint32_t)event->status);
+}
+
+/* ------------------------------------------------------- the order of death --- */
+
+static void post_rq_marker(struct rpma_rt_conn *conn)
+{
+	struct ibv_recv_wr wr = {
+		.wr_id = rt_wr_id_internal(RT_RQ_MARKER, conn->slot)};
+	struct ibv_recv_wr *bad;
+
+	if (ibv_post_recv(conn->qp, &wr, &bad) == 0)
+		conn->markers_due |= 1u << RPMA_RT_RECV_SIDE;
+}
+
+static void post_sq_marker(struct rpma_rt_conn *conn)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = rt_wr_id_internal(RT_SQ_MARKER, conn->slot),
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	struct ibv_send_wr *bad;
+
+	if (ibv_post_send(conn->qp, &wr, &bad) == 0)
+		conn->markers_due |= 1u << RPMA_RT_SEND_SIDE;
+}
+
+/* Everything outstanding comes back, each queue's marker behind it. */
+static void flush_qp(struct rpma_rt_conn *conn)
+{
+	int ret;
+
+	if (!conn->qp_alive)
+		return;
+	post_rq_marker(conn);
+	ret = conn->conn ? rpma_conn_qp_to_err(conn->conn)
+			 : rpma_conn_req_qp_to_err(conn->req);
+	if (ret) { /* nothing flushes: destroy it, then synthesize */
+		conn->markers_due = 0;
+		return;
+	}
+	post_sq_marker(conn);
+}
+
+void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
+			 uint32_t cm_status)
+{
+	if (conn->state >= RT_CONN_DRAINING)
+		return;
+	conn->state = RT_CONN_DRAINING;
+	conn->reason = reason;
+	conn->cm_status = cm_status;
+	close_gates(conn);
+	flush_qp(conn);
+	if (reason == RPMA_RT_REASON_DEVICE)
+		conn->markers_due = 0; /* they may never come */
+	if (conn->conn != NULL)
+		rpma_conn_disconnect(conn->conn);
+	rt_conn_tell_poller(conn, RT_POLL_HANDOVER);
+}
+
+static void destroy_qp(struct rpma_rt_conn *conn)
+{
+	conn->state = RT_CONN_SWEEPING;
+	if (conn->qp_alive) {
+		/* librdmacm moves a connecting queue pair while it reads */
+		pthread_mutex_lock(&conn->rt->cm_lock);
+		if (conn->conn != NULL)
+			rpma_conn_destroy_qp(conn->conn);
+		else
+			rpma_conn_req_destroy_qp(conn->req);
+		pthread_mutex_unlock(&conn->rt->cm_lock);
+		conn->qp_alive = false;
+	}
+	rt_conn_tell_poller(conn, RT_POLL_GONE);
+}
+
+static void delete_objects(struct rpma_rt_conn *conn)
+{
+	struct rpma_conn_private_data pdata = {conn->pdata_out,
+					       conn->pdata_out_len};
+
+	conn->state = RT_CONN_DELETING;
+	if (conn->conn != NULL) {
+		rpma_conn_release(conn->conn, conn);
+		rpma_conn_delete(&conn->conn);
+	} else if (conn->req != NULL) {
+		rpma_conn_req_release(conn->req, conn);
+		if (conn->passive && conn->pdata_out_len)
+			rpma_conn_req_reject(&conn->req, &pdata);
+		else
+			rpma_conn_req_delete(&conn->req);
+	}
+	rt_conn_tell_poller(conn, RT_POLL_LAST);
+}
+
+static void done(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt *rt = conn->rt;
+
+	rt_conn_unreserve(conn);
+	rt_conn_rele(conn);
+	rt_runtime_conn_done(rt);
+}
+
+void rt_conn_bits_control(struct rpma_rt_conn *conn, uint32_t bits)
+{
+	if (bits & RT_CTL_CONNECT)
+		connect_now(conn);
+	if (bits & (RT_CTL_REJECT | RT_CTL_CLOSE))
+		rt_conn_die_control(conn, RPMA_RT_REASON_LOCAL, 0);
+	if (bits & RT_CTL_BROKEN)
+		rt_conn_die_control(conn, RPMA_RT_REASON_ERROR, 0);
+	if (bits & RT_CTL_DRAINED)
+		destroy_qp(conn);
+	if (bits & RT_CTL_SWEPT)
+		delete_objects(conn);
+	if (bits & RT_CTL_DONE)
+		done(conn);
+}
+
+/* ----------------------------------------------------------------- the calls --- */
+
+static int check(const struct rpma_rt_conn *conn)
+{
+	return conn == NULL ? RPMA_E_INVAL : rt_runtime_check(conn->rt);
+}
+
+/* addr and port, copied; NULL on the first that fails */
+static int copy_where(struct rpma_rt_conn *conn, const char *addr,
+		      const char *port)
+{
+	conn->addr = strdup(addr);
+	conn->port = strdup(port);
+	return conn->addr && conn->port ? 0 : RPMA_E_NOMEM;
+}
+
+int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
+		     const char *addr, const char *port,
+		     const struct rpma_conn_cfg *cfg, int poller,
+		     struct rpma_rt_queue *queue, void *user,
+		     struct rpma_rt_conn **conn_ptr)
+{
+	struct rt_birth birth = {.rt = rt,
+				 .peer = peer,
+				 .cfg = cfg,
+				 .poller = poller,
+				 .queue = queue,
+				 .user = user};
+	struct rpma_rt_conn *conn;
+	int ret;
+
+	if (rt == NULL || peer == NULL || addr == NULL || port == NULL ||
+	    queue == NULL || conn_ptr == NULL || poller < RPMA_RT_POLLER_ANY ||
+	    poller >= rt->cfg.pollers)
+		return RPMA_E_INVAL;
+	ret = rt_runtime_check(rt);
+	if (ret == 0)
+		ret = rt_conn_birth(&birth, &conn);
+	if (ret)
+		return ret;
+	*conn_ptr = conn;
+	if (copy_where(conn, addr, port)) {
+		rpma_rt_conn_close(conn);
+		return 0; /* told by CLOSED, like whatever fails from here */
+	}
+	conn->birth_msg.fn = begin;
+	/* relaxed: the caller holds the connection */
+	atomic_fetch_add_explicit(&conn->target.count, 1, memory_order_relaxed);
+	rt_inbox_push_mt(&rt->control.inbox, &conn->birth_msg);
+	return 0;
+}
+
+/* connect or reject, once; keeps the private data for it */
+static int decide(struct rpma_rt_conn *conn,
+		  const struct rpma_conn_private_data *pdata, uint32_t bit)
+{
+	int ret = check(conn);
+
+	if (ret)
+		return ret;
+	if (pdata != NULL && (pdata->ptr == NULL || pdata->len == 0))
+		return RPMA_E_INVAL;
+	/* acquire: pairs with the release in qp_is_made() */
+	if (!atomic_load_explicit(&conn->ready, memory_order_acquire))
+		return RPMA_E_INVAL;
+	/* relaxed: only who comes first matters */
+	if (atomic_exchange_explicit(&conn->decided, true,
+				     memory_order_relaxed))
+		return RPMA_E_INVAL;
+	if (pdata != NULL) {
+		memcpy(conn->pdata_out, pdata->ptr, pdata->len);
+		conn->pdata_out_len = pdata->len;
+	}
+	rt_conn_tell_control(conn, bit);
+	return 0;
+}
+
+int rpma_rt_conn_connect(struct rpma_rt_conn *conn,
+			 const struct rpma_conn_private_data *pdata)
+{
+	return decide(conn, pdata, RT_CTL_CONNECT);
+}
+
+int rpma_rt_conn_reject(struct rpma_rt_conn *conn,
+			const struct rpma_conn_private_data *pdata)
+{
+	if (conn != NULL && !conn->passive)
+		return RPMA_E_INVAL;
+	return decide(conn, pdata, RT_CTL_REJECT);
+}
+
+int rpma_rt_conn_close(struct rpma_rt_conn *conn)
+{
+	int ret = check(conn);
+	int i;
+
+	if (ret)
+		return ret;
+	for (i = 0; i < 2; i++) {
+		/* relaxed: a hint; the control thread makes it firm */
+		atomic_store_explicit(&conn->side[i].gate, RT_GATE_CLOSED,
+				      memory_order_relaxed);
+	}
+	rt_conn_tell_control(conn, RT_CTL_CLOSE);
+	return 0;
+}
+
+int rpma_rt_conn_get(struct rpma_rt_conn *conn)
+{
+	int ret = check(conn);
+
+	if (ret)
+		return ret;
+	/* relaxed: the caller holds the connection */
+	atomic_fetch_add_explicit(&conn->target.count, 1, memory_order_relaxed);
+	return 0;
+}
+
+int rpma_rt_conn_put(struct rpma_rt_conn **conn_ptr)
+{
+	if (conn_ptr == NULL)
+		return RPMA_E_INVAL;
+	if (*conn_ptr != NULL)
+		rt_conn_rele(*conn_ptr);
+	*conn_ptr = NULL;
+	return 0;
+}
+
+int rpma_rt_conn_get_private_data(const struct rpma_rt_conn *conn,
+				  struct rpma_conn_private_data *pdata)
+{
+	if (conn == NULL || pdata == NULL)
+		return RPMA_E_INVAL;
+	pdata->ptr = NULL;
+	pdata->len = 0;
+	/* acquire: pairs with the release in keep_private_data() */
+	if (atomic_load_explicit(&conn->pdata_valid, memory_order_acquire)) {
+		pdata->ptr = (void *)(uintptr_t)conn->pdata_in;
+		pdata->len = conn->pdata_in_len;
+	}
+	return 0;
+}
+
+int rpma_rt_conn_get_qp_num(const struct rpma_rt_conn *conn, uint32_t *qp_num)
+{
+	if (conn == NULL || qp_num == NULL)
+		return RPMA_E_INVAL;
+	/* acquire: pairs with the release in qp_is_made() */
+	if (!atomic_load_explicit(&conn->ready, memory_order_acquire))
+		return RPMA_E_AGAIN;
+	*qp_num = conn->qp_num;
+	return 0;
+}
+
+int rpma_rt_conn_get_poller(const struct rpma_rt_conn *conn, int *poller)
+{
+	if (conn == NULL || poller == NULL)
+		return RPMA_E_INVAL;
+	*poller = conn->poller->index;
+	return 0;
+}
+
+int rpma_rt_conn_get_user(const struct rpma_rt_conn *conn, void **user)
+{
+	if (conn == NULL || user == NULL)
+		return RPMA_E_INVAL;
+	/* relaxed: the application orders its own pointer */
+	*user = atomic_load_explicit(&conn->user, memory_order_relaxed);
+	return 0;
+}
+
+/* --------------------------------------- what the application may still change --- */
+
+struct change {
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_route *route;
+	struct rt_lane *lane;
+	struct rt_spill *spill;
+};
+
+static int is_changeable(const struct rpma_rt_conn *conn)
+{
+	/* relaxed: both are the calling thread's own doing, or it is a race
+	 * of the application's */
+	return !atomic_load_explicit(&conn->decided, memory_order_relaxed) &&
+	       !atomic_load_explicit(&conn->posted, memory_order_relaxed);
+}
+
+/* Has it begun to die? Then its routes are final. */
+static bool is_dying_owner(const struct rpma_rt_conn *conn)
+{
+	return conn->ps != RT_PS_HEALTHY;
+}
+
+static int set_user_owner(void *arg)
+{
+	struct change *change = arg;
+
+	if (!is_dying_owner(change->conn))
+		rt_conn_set_user_owner(change->conn);
+	return 0;
+}
+
+int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user)
+{
+	struct change change = {.conn = conn};
+	int ret = check(conn);
+
+	if (ret)
+		return ret;
+	/* relaxed: the calling thread's own doing */
+	if (atomic_load_explicit(&conn->decided, memory_order_relaxed))
+		return RPMA_E_INVAL;
+	/* relaxed: published by the inbox */
+	atomic_store_explicit(&conn->user, user, memory_order_relaxed);
+	return rt_call(conn->rt, &conn->poller->inbox, set_user_owner, &change);
+}
+
+static int set_lane_owner(void *arg)
+{
+	struct change *change = arg;
+
+	if (is_dying_owner(change->conn))
+		return RPMA_RT_E_CLOSED;
+	rt_conn_set_lane_owner(change->conn, change->lane, change->spill);
+	return 0;
+}
+
+/* The two own routes lead where to leads: the poller has moved already. The
+ * reservation and a hold of the queue pass over from to, which ends here. */
+static void swap_queue(struct rpma_rt_conn *conn, struct rpma_rt_route *to)
+{
+	struct rpma_rt_route *own = conn->own[RPMA_RT_SEND_SIDE];
+	struct rpma_rt_route *other = conn->own[RPMA_RT_RECV_SIDE];
+	struct rpma_rt_queue *from = own->queue;
+
+	own->lane->reserved -= own->reserved;
+	own->queue = to->queue;
+	own->lane = to->lane;
+	other->queue = to->queue;
+	other->lane = to->lane;
+	rt_queue_get(to->queue); /* for the other; own takes to's hold */
+	rt_queue_put(from);
+	rt_queue_put(from);
+	rt_numbers_return(&conn->cq->numbers, to->number);
+	free(to);
+}
+
+int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
+			   struct rpma_rt_queue *queue)
+{
+	struct change change = {.conn = conn};
+	struct rpma_rt_route *to;
+	int ret = check(conn);
+
+	if (ret)
+		return ret;
+	if (queue == NULL || !is_changeable(conn))
+		return RPMA_E_INVAL;
+	/* held while the poller answers: pollers never take it */
+	pthread_mutex_lock(&conn->rt->lock);
+	ret = rt_route_new(conn, RPMA_RT_SEND_SIDE, queue,
+			   conn->own[RPMA_RT_SEND_SIDE]->reserved, &to,
+			   &change.spill);
+	if (ret)
+		goto unlock;
+	change.lane = to->lane;
+	ret = rt_call(conn->rt, &conn->poller->inbox, set_lane_owner, &change);
+	if (ret)
+		rt_route_undo(conn, to, change.spill);
+	else
+		swap_queue(conn, to);
+unlock:
+	pthread_mutex_unlock(&conn->rt->lock);
+	return ret;
+}
+
+static int add_route_owner(void *arg)
+{
+	struct change *change = arg;
+
+	if (is_dying_owner(change->conn))
+		return RPMA_RT_E_CLOSED;
+	rt_conn_add_route_owner(change->conn, change->route, change->spill);
+	return 0;
+}
+
+int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		       struct rpma_rt_queue *queue,
+		       struct rpma_rt_route **route_ptr)
+{
+	struct change change = {.conn = conn};
+	uint32_t entries;
+	int ret = check(conn);
+
+	if (ret)
+		return ret;
+	if (queue == NULL || route_ptr == NULL || (int)side < 0 || side > 1)
+		return RPMA_E_INVAL;
+	entries = conn->side[side].ledger.depth + RT_ROUTE_EVENTS;
+	/* held while the poller answers: pollers never take it */
+	pthread_mutex_lock(&conn->rt->lock);
+	ret = rt_route_new(conn, side, queue, entries, &change.route,
+			   &change.spill);
+	if (ret)
+		goto unlock;
+	ret = rt_call(conn->rt, &conn->poller->inbox, add_route_owner, &change);
+	if (ret)
+		rt_route_undo(conn, change.route, change.spill);
+	else
+		*route_ptr = change.route;
+unlock:
+	pthread_mutex_unlock(&conn->rt->lock);
+	return ret;
+}

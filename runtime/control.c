@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * control.c -- the control thread's loop, and tickets.
+ */
+
+#include "control.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <time.h>
+
+#include "poller.h"
+#include "runtime.h"
+
+#define ASSIST_NS 100000 /* between two looks of who waits in manual mode */
+
+/* ----------------------------------------------------------------- the thread --- */
+
+static void sleep_on_bell(struct rt_control *control)
+{
+	struct pollfd fd = {.fd = rt_bell_fd(&control->bell), .events = POLLIN};
+
+	rt_bell_prepare(&control->bell);
+	/* acquire: pairs with the release in rt_control_stop() */
+	if (rt_inbox_is_empty(&control->inbox) &&
+	    !atomic_load_explicit(&control->stopping, memory_order_acquire))
+		poll(&fd, 1, -1);
+	rt_bell_cancel(&control->bell);
+}
+
+static void *control_main(void *arg)
+{
+	struct rpma_rt *rt = arg;
+	struct rt_control *control = &rt->control;
+
+	for (;;) {
+		if (rt_inbox_run_owner(&control->inbox, rt) > 0)
+			continue;
+		/* acquire: pairs with the release in rt_control_stop() */
+		if (atomic_load_explicit(&control->stopping,
+					 memory_order_acquire))
+			break;
+		sleep_on_bell(control);
+	}
+	return NULL;
+}
+
+int rt_control_start(struct rt_control *control, struct rpma_rt *rt)
+{
+	int ret;
+
+	/* relaxed: the thread's creation orders it */
+	atomic_store_explicit(&control->stopping, false, memory_order_relaxed);
+	ret = rt_bell_init(&control->bell);
+	if (ret)
+		return ret;
+	ret = rt_inbox_init(&control->inbox, &control->bell);
+	if (ret)
+		goto err_fini_bell;
+	ret = RPMA_E_PROVIDER;
+	if (pthread_create(&control->thread, NULL, control_main, rt))
+		goto err_fini_inbox;
+	return 0;
+err_fini_inbox:
+	rt_inbox_fini(&control->inbox);
+err_fini_bell:
+	rt_bell_fini(&control->bell);
+	return ret;
+}
+
+void rt_control_stop(struct rt_control *control)
+{
+	/* release: pairs with the acquires above */
+	atomic_store_explicit(&control->stopping, true, memory_order_release);
+	rt_bell_ring(&control->bell);
+	pthread_join(control->thread, NULL);
+	rt_inbox_fini(&control->inbox);
+	rt_bell_fini(&control->bell);
+}
+
+/* ------------------------------------------------------------------- tickets --- */
+
+struct ticket {
+	struct rt_msg msg;
+	int (*fn)(void *arg);
+	void *arg;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool done;
+	int result;
+};
+
+static void run_ticket(struct rt_msg *msg, void *owner)
+{
+	struct ticket *ticket = (struct ticket *)msg;
+	int result = ticket->fn(ticket->arg);
+
+	(void)owner;
+	/* signalled under the lock: the waiter may free it once it has it */
+	pthread_mutex_lock(&ticket->lock);
+	ticket->result = result;
+	ticket->done = true;
+	pthread_cond_signal(&ticket->changed);
+	pthread_mutex_unlock(&ticket->lock);
+}
+
+/* A short wait with the lock held. */
+static void wait_a_little(struct ticket *ticket)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += ASSIST_NS;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	pthread_cond_timedwait(&ticket->changed, &ticket->lock, &until);
+}
+
+int rt_call(struct rpma_rt *rt, struct rt_inbox *inbox, int (*fn)(void *arg),
+	    void *arg)
+{
+	struct ticket ticket = {.msg.fn = run_ticket, .fn = fn, .arg = arg};
+	bool manual = rt != NULL && rt->cfg.mode == RPMA_RT_MODE_MANUAL;
+
+	if (rt_poller_self() != NULL && &rt_poller_self()->inbox == inbox)
+		return fn(arg);
+	pthread_mutex_init(&ticket.lock, NULL);
+	pthread_cond_init(&ticket.changed, NULL);
+	rt_inbox_push_mt(inbox, &ticket.msg);
+	pthread_mutex_lock(&ticket.lock);
+	while (!ticket.done) {
+		if (!manual) {
+			pthread_cond_wait(&ticket.changed, &ticket.lock);
+			continue;
+		}
+		pthread_mutex_unlock(&ticket.lock);
+		rt_runtime_assist(rt);
+		pthread_mutex_lock(&ticket.lock);
+		if (!ticket.done)
+			wait_a_little(&ticket);
+	}
+	pthread_mutex_unlock(&ticket.lock);
+	pthread_cond_destroy(&ticket.changed);
+	pthread_mutex_destroy(&ticket.lock);
+	return ticket.result;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * control.h -- the control thread: one per runtime, does what may block. And
+ * tickets: how another thread has something done on an inbox and waits.
+ */
+
+#ifndef RT_CONTROL_H
+#define RT_CONTROL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "inbox.h"
+#include "park.h"
+
+struct rpma_rt;
+
+struct rt_control {
+	struct rt_bell bell;
+	struct rt_inbox inbox;
+	pthread_t thread;
+	_Atomic bool stopping;
+};
+
+/* The owner that messages of this inbox get is rt. */
+int rt_control_start(struct rt_control *control, struct rpma_rt *rt);
+/* Runs what is in the inbox, ends the thread. Not from it. */
+void rt_control_stop(struct rt_control *control);
+
+/*
+ * Runs fn(arg) on the owner of inbox and answers its result. In manual mode
+ * (rt not NULL) the caller runs pollers of rt while it waits, so that it can be called from
+ * the loop that runs them. Not from the inbox's own thread.
+ */
+int rt_call(struct rpma_rt *rt, struct rt_inbox *inbox, int (*fn)(void *arg),
+	    void *arg);
+
+#endif /* RT_CONTROL_H */

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * cq_pool.c -- completion channels and shared CQs of a poller: made when a
+ * connection needs room, destroyed when the poller does not run any more.
+ */
+
+#include "cq_pool.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include "poller.h"
+#include "runtime.h"
+
+static void async_message(struct rt_msg *msg, void *owner);
+
+static int set_nonblocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK))
+		return RPMA_E_PROVIDER;
+	return 0;
+}
+
+/* REQUIRES: the runtime's lock */
+static int channel_new(struct rt_poller *poller, struct ibv_context *ibv_ctx,
+		       struct rt_channel **channel_ptr)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	struct rt_channel *channel;
+	int ret;
+
+	channel = calloc(1, sizeof(*channel));
+	if (channel == NULL)
+		return RPMA_E_NOMEM;
+	channel->poller = poller;
+	channel->ibv_ctx = ibv_ctx;
+	ret = rpma_channel_new(ibv_ctx, &channel->channel);
+	if (ret)
+		goto err_free;
+	rpma_channel_get_fd(channel->channel, &channel->fd);
+	rpma_channel_get_ibv_channel(channel->channel, &channel->ibv_channel);
+	ret = set_nonblocking(channel->fd);
+	if (ret)
+		goto err_channel_delete;
+	ret = rt_async_subscribe(ibv_ctx, &poller->rt->control.inbox,
+				 async_message);
+	if (ret)
+		goto err_channel_delete;
+	event.data.fd = channel->fd;
+	ret = RPMA_E_PROVIDER;
+	if (epoll_ctl(poller->epfd, EPOLL_CTL_ADD, channel->fd, &event))
+		goto err_channel_delete;
+	channel->next = poller->channels;
+	poller->channels = channel;
+	*channel_ptr = channel;
+	return 0;
+err_channel_delete:
+	rpma_channel_delete(&channel->channel);
+err_free:
+	free(channel);
+	return ret;
+}
+
+static void cq_free(struct rt_cq *cq)
+{
+	rt_numbers_fini(&cq->numbers);
+	free(cq->routes);
+	free(cq);
+}
+
+/* The vector that spreads pollers over the device's. */
+static int comp_vector(const struct rt_poller *poller,
+		       const struct ibv_context *ibv_ctx)
+{
+	int vectors = ibv_ctx->num_comp_vectors;
+
+	return vectors > 1 ? poller->index % vectors : 0;
+}
+
+/* How many entries: as configured, at least what is needed, at most what the
+ * device has. */
+static int cq_entries(const struct rt_channel *channel, uint32_t room, int *cqe)
+{
+	struct ibv_device_attr attr;
+	uint32_t entries = channel->poller->rt->cfg.cq_size;
+
+	if (ibv_query_device(channel->ibv_ctx, &attr))
+		return RPMA_E_PROVIDER;
+	if (entries < room)
+		entries = room;
+	if (entries > (uint32_t)attr.max_cqe)
+		entries = (uint32_t)attr.max_cqe;
+	if (entries < room)
+		return RPMA_E_NOMEM;
+	*cqe = (int)entries;
+	return 0;
+}
+
+/* REQUIRES: the runtime's lock */
+static int cq_new(struct rt_channel *channel, uint32_t room,
+		  struct rt_cq **cq_ptr)
+{
+	struct rt_cq *cq;
+	int cqe;
+	int ret;
+
+	ret = cq_entries(channel, room, &cqe);
+	if (ret)
+		return ret;
+	cq = calloc(1, sizeof(*cq));
+	if (cq == NULL)
+		return RPMA_E_NOMEM;
+	cq->channel = channel;
+	ret = rt_numbers_init(&cq->numbers);
+	if (ret == 0)
+		ret = rt_route_table_new(&cq->routes);
+	if (ret)
+		goto err_free;
+	ret = rpma_cq_new(channel->ibv_ctx, cqe, channel->channel,
+			  comp_vector(channel->poller, channel->ibv_ctx), cq,
+			  &cq->cq);
+	if (ret)
+		goto err_free;
+	rpma_cq_claim(cq->cq, channel->poller);
+	rpma_cq_get_ibv_cq(cq->cq, &cq->ibv_cq);
+	/* what was asked for, not what the device rounded it up to: some
+	 * providers do not keep their word */
+	cq->cqe = (uint32_t)cqe;
+	cq->room = (uint32_t)cqe;
+	cq->next = channel->cqs;
+	channel->cqs = cq;
+	cq->add_msg.fn = rt_poller_add_cq;
+	rt_inbox_push_mt(&channel->poller->inbox, &cq->add_msg);
+	*cq_ptr = cq;
+	return 0;
+err_free:
+	cq_free(cq);
+	return ret;
+}
+
+int rt_cq_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
+		  uint32_t room, struct rt_cq **cq_ptr)
+{
+	struct rt_channel *channel;
+	struct rt_cq *cq;
+	int ret = 0;
+
+	for (channel = poller->channels; channel != NULL;
+	     channel = channel->next) {
+		if (channel->ibv_ctx == ibv_ctx)
+			break;
+	}
+	if (channel == NULL)
+		ret = channel_new(poller, ibv_ctx, &channel);
+	if (ret)
+		return ret;
+	for (cq = channel->cqs; cq != NULL; cq = cq->next) {
+		if (!cq->failed && cq->room >= room)
+			break;
+	}
+	if (cq == NULL)
+		ret = cq_new(channel, room, &cq);
+	if (ret)
+		return ret;
+	cq->room -= room;
+	*cq_ptr = cq;
+	return 0;
+}
+
+void rt_cq_unreserve(struct rt_cq *cq, uint32_t room)
+{
+	cq->room += room;
+}
+
+int rt_cq_pool_fini(struct rt_poller *poller)
+{
+	struct rt_channel *channel;
+	struct rt_cq *cq;
+	int first = 0;
+	int ret;
+
+	while ((channel = poller->channels) != NULL) {
+		poller->channels = channel->next;
+		while ((cq = channel->cqs) != NULL) {
+			channel->cqs = cq->next;
+			if (cq->unacked > 0)
+				ibv_ack_cq_events(cq->ibv_cq, cq->unacked);
+			rpma_cq_release(cq->cq, poller);
+			ret = rpma_cq_delete(&cq->cq);
+			first = first ? first : ret;
+			cq_free(cq);
+		}
+		ret = rpma_channel_delete(&channel->channel);
+		first = first ? first : ret;
+		free(channel);
+	}
+	return first;
+}
+
+/* ------------------------------------------------------------- async events --- */
+
+/* Does the event concern that connection? */
+static bool is_about(const struct rt_async_msg *async,
+		     const struct rpma_rt_conn *conn)
+{
+	if (conn->cq->channel->ibv_ctx != async->ibv_ctx)
+		return false;
+	switch (async->type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+		return conn->qp_alive && conn->qp_num == async->qp_num;
+	case IBV_EVENT_CQ_ERR:
+		return conn->cq->ibv_cq == async->ibv_cq;
+	case IBV_EVENT_DEVICE_FATAL:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void mark_failed(struct rpma_rt *rt, const struct rt_async_msg *async)
+{
+	struct rt_channel *channel;
+	struct rt_cq *cq;
+	int i;
+
+	for (i = 0; i < rt->cfg.pollers; i++) {
+		for (channel = rt->pollers[i].channels; channel != NULL;
+		     channel = channel->next) {
+			for (cq = channel->cqs; cq != NULL; cq = cq->next) {
+				if (cq->ibv_cq == async->ibv_cq)
+					cq->failed = true;
+			}
+		}
+	}
+}
+
+static void async_message(struct rt_msg *msg, void *owner)
+{
+	struct rt_async_msg *async = (struct rt_async_msg *)msg;
+	struct rpma_rt *rt = owner;
+	struct rpma_rt_conn *conn;
+	enum rpma_rt_reason reason = RPMA_RT_REASON_DEVICE;
+
+	if (async->ibv_cq == NULL && async->type != IBV_EVENT_DEVICE_FATAL)
+		reason = RPMA_RT_REASON_ERROR;
+	pthread_mutex_lock(&rt->lock);
+	if (async->ibv_cq != NULL)
+		mark_failed(rt, async);
+	for (conn = rt->conns; conn != NULL; conn = conn->next) {
+		if (is_about(async, conn))
+			rt_conn_die_control(conn, reason, 0);
+	}
+	pthread_mutex_unlock(&rt->lock);
+	free(async);
+}

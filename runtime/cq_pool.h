@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * cq_pool.h -- a poller's completion channels and shared CQs, and the room in
+ * them. Room is reserved when a connection request is made, under the
+ * runtime's lock, so an overrun cannot happen by construction.
+ */
+
+#ifndef RT_CQ_POOL_H
+#define RT_CQ_POOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "rpma_rt.h"
+#include "events.h"
+#include "inbox.h"
+#include "route.h"
+
+struct rt_poller;
+
+#define RT_ACK_BATCH 64 /* events read of a CQ before they are acknowledged */
+
+/* a poller's completion channel on one device */
+struct rt_channel {
+	/* immutable */
+	struct rt_poller *poller;
+	struct ibv_context *ibv_ctx;
+	struct rpma_channel *channel;
+	struct ibv_comp_channel *ibv_channel;
+	int fd;
+	/* under the runtime's lock */
+	struct rt_channel *next;
+	struct rt_cq *cqs;
+	/* the poller's */
+	struct rt_channel *poller_next;
+	bool known; /* in the poller's list */
+	bool dead;
+};
+
+struct rt_cq {
+	/* immutable */
+	struct rt_channel *channel;
+	struct rpma_cq *cq;
+	struct ibv_cq *ibv_cq;
+	uint32_t cqe;
+	/* under the runtime's lock */
+	struct rt_cq *next;
+	struct rt_numbers numbers;
+	uint32_t room;
+	bool failed; /* no new connections */
+	/* the poller's */
+	struct rt_route_entry *routes;
+	uint32_t unacked; /* events read and not yet acknowledged */
+	uint64_t taken;	  /* completions polled */
+	uint64_t empties; /* polls that found nothing */
+	bool dead;
+	/* on their way to the poller, to the control thread */
+	struct rt_msg add_msg;
+	struct rt_msg fail_msg;
+};
+
+/*
+ * A CQ of poller on that device with so much room, which is reserved; makes
+ * channel and CQ as needed and tells the poller. REQUIRES: the runtime's lock.
+ * ERRORS: RPMA_E_NOMEM (more than the device has), RPMA_E_PROVIDER
+ */
+int rt_cq_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
+		  uint32_t room, struct rt_cq **cq_ptr);
+/* REQUIRES: the runtime's lock */
+void rt_cq_unreserve(struct rt_cq *cq, uint32_t room);
+
+/* Destroys all CQs and channels of a poller that does not run any more.
+ * Answers the first error. */
+int rt_cq_pool_fini(struct rt_poller *poller);
+
+#endif /* RT_CQ_POOL_H */

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * listener.c -- listening on the runtime's CM channel, and the way of a CM
+ * event: the event thread copies, holds what it names, acknowledges, forwards;
+ * the control thread acts. doc/protocols/connection.md.
+ */
+
+#include "listener.h"
+
+#include <rdma/rdma_cma.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "control.h"
+#include "queue.h"
+#include "runtime.h"
+
+/* ----------------------------------------------------------- configuration --- */
+
+/* Copies one value by its getter and setter. */
+#define COPY(from, to, name, type)                                             \
+	do {                                                                   \
+		type value;                                                    \
+		rpma_conn_cfg_get_##name(from, &value);                        \
+		rpma_conn_cfg_set_##name(to, value);                           \
+	} while (0)
+
+static void copy_values(const struct rpma_conn_cfg *from,
+			struct rpma_conn_cfg *to)
+{
+	COPY(from, to, timeout, int);
+	COPY(from, to, sq_size, uint32_t);
+	COPY(from, to, rq_size, uint32_t);
+	COPY(from, to, max_send_sge, uint32_t);
+	COPY(from, to, max_recv_sge, uint32_t);
+	COPY(from, to, max_inline_data, uint32_t);
+	COPY(from, to, responder_resources, uint8_t);
+	COPY(from, to, initiator_depth, uint8_t);
+	COPY(from, to, retry_count, uint8_t);
+	COPY(from, to, rnr_retry_count, uint8_t);
+	COPY(from, to, min_rnr_timer, uint8_t);
+	COPY(from, to, ack_timeout, uint8_t);
+	COPY(from, to, tos, int);
+}
+
+/* Does it name what is the runtime's to choose? */
+static bool names_ours(const struct rpma_conn_cfg *cfg)
+{
+	struct rpma_cq *cq;
+	struct rpma_cq *rcq;
+	struct rpma_channel *channel;
+	struct rpma_cm_channel *cm;
+	struct rpma_srq *srq;
+	bool shared;
+
+	rpma_conn_cfg_get_cq(cfg, &cq);
+	rpma_conn_cfg_get_rcq(cfg, &rcq);
+	rpma_conn_cfg_get_channel(cfg, &channel);
+	rpma_conn_cfg_get_cm_channel(cfg, &cm);
+	rpma_conn_cfg_get_srq(cfg, &srq);
+	rpma_conn_cfg_get_compl_channel(cfg, &shared);
+	return cq || rcq || channel || cm || srq || shared;
+}
+
+int rt_conn_cfg_copy(const struct rpma_conn_cfg *cfg,
+		     struct rpma_cm_channel *cm, struct rpma_conn_cfg **copy)
+{
+	struct rpma_conn_cfg *to;
+	int ret;
+
+	if (cfg != NULL && names_ours(cfg))
+		return RPMA_E_INVAL;
+	ret = rpma_conn_cfg_new(&to);
+	if (ret)
+		return ret;
+	if (cfg != NULL)
+		copy_values(cfg, to);
+	if (cm != NULL)
+		rpma_conn_cfg_set_cm_channel(to, cm);
+	*copy = to;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ CM events --- */
+
+static void target_rele(struct rt_cm_target *target)
+{
+	if (target->kind == RT_CM_CONN)
+		rt_conn_rele((struct rpma_rt_conn *)target);
+	else
+		rt_listener_rele((struct rpma_rt_listener *)target);
+}
+
+/* Control thread. */
+static void cm_message(struct rt_msg *msg, void *owner)
+{
+	struct rt_cm_msg *cm = (struct rt_cm_msg *)msg;
+
+	(void)owner;
+	if (cm->target->kind == RT_CM_CONN)
+		rt_conn_cm_event_control((struct rpma_rt_conn *)cm->target,
+					 &cm->event);
+	else if (cm->event.type == RDMA_CM_EVENT_CONNECT_REQUEST)
+		rt_conn_request_control((struct rpma_rt_listener *)cm->target,
+					&cm->event);
+	target_rele(cm->target);
+	free(cm);
+}
+
+/* One event; RPMA_E_AGAIN: look again. */
+static int read_cm_event(struct rpma_rt *rt)
+{
+	struct rt_cm_msg *cm;
+	int ret;
+
+	/* memory first: an event that was read must not be lost */
+	if (rt->spare == NULL)
+		rt->spare = malloc(sizeof(*rt->spare));
+	cm = rt->spare;
+	if (cm == NULL)
+		return RPMA_E_NOMEM;
+	pthread_mutex_lock(&rt->cm_lock);
+	ret = rpma_cm_channel_get_event(rt->cm, &cm->event);
+	pthread_mutex_unlock(&rt->cm_lock);
+	if (ret)
+		return ret;
+	rt->spare = NULL;
+	cm->msg.fn = cm_message;
+	cm->target = cm->event.context;
+	/* relaxed: the unacknowledged event keeps it alive until here */
+	atomic_fetch_add_explicit(&cm->target->count, 1, memory_order_relaxed);
+	rpma_cm_event_ack(&cm->event);
+	rt_inbox_push_mt(&rt->control.inbox, &cm->msg);
+	return RPMA_E_AGAIN;
+}
+
+void rt_cm_ready(struct rt_source *source)
+{
+	struct rpma_rt *rt =
+		(struct rpma_rt *)((char *)source -
+				   offsetof(struct rpma_rt, cm_source));
+	int ret;
+
+	do
+		ret = read_cm_event(rt);
+	while (ret == RPMA_E_AGAIN);
+	if (ret == RPMA_E_PROVIDER)
+		rt_events_mute(source); /* it would be readable for ever */
+}
+
+/* ------------------------------------------------------------------ listeners --- */
+
+void rt_listener_rele(struct rpma_rt_listener *listener)
+{
+	struct rpma_rt *rt = listener->rt;
+
+	/* acq_rel: the last one sees what every other did */
+	if (atomic_fetch_sub_explicit(&listener->target.count, 1,
+				      memory_order_acq_rel) != 1)
+		return;
+	rpma_conn_cfg_delete(&listener->cfg);
+	free(listener);
+	/* release: pairs with the acquire in rpma_rt_delete() */
+	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
+}
+
+void rt_listener_close_control(struct rpma_rt_listener *listener)
+{
+	if (listener->closed)
+		return;
+	listener->closed = true;
+	rpma_ep_shutdown(&listener->ep);
+	rt_queue_put(listener->queue);
+}
+
+static int delete_control(void *arg)
+{
+	rt_listener_close_control(arg);
+	return 0;
+}
+
+static int listener_new(struct rpma_rt *rt, struct rpma_peer *peer,
+			const struct rpma_conn_cfg *cfg,
+			struct rpma_rt_queue *queue,
+			struct rpma_rt_listener **listener_ptr)
+{
+	struct rpma_rt_listener *listener;
+	int ret;
+
+	listener = calloc(1, sizeof(*listener));
+	if (listener == NULL)
+		return RPMA_E_NOMEM;
+	listener->target.kind = RT_CM_LISTENER;
+	/* relaxed: nobody else knows it. The application's handle */
+	atomic_store_explicit(&listener->target.count, 1, memory_order_relaxed);
+	listener->rt = rt;
+	listener->peer = peer;
+	listener->queue = queue;
+	/* without CM channel: each connection's copy gets it */
+	ret = rt_conn_cfg_copy(cfg, NULL, &listener->cfg);
+	if (ret) {
+		free(listener);
+		return ret;
+	}
+	*listener_ptr = listener;
+	return 0;
+}
+
+/* Into the runtime's list, unless it stops. */
+static int list_listener(struct rpma_rt *rt, struct rpma_rt_listener *listener)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&rt->lock);
+	if (rt->stopping || rt_queue_is_closed(listener->queue)) {
+		ret = RPMA_RT_E_CLOSED;
+	} else {
+		listener->next = rt->listeners;
+		rt->listeners = listener;
+		rt_queue_get(listener->queue);
+	}
+	pthread_mutex_unlock(&rt->lock);
+	return ret;
+}
+
+static void unlist_listener(struct rpma_rt *rt,
+			    const struct rpma_rt_listener *listener)
+{
+	struct rpma_rt_listener **link = &rt->listeners;
+
+	pthread_mutex_lock(&rt->lock);
+	while (*link != NULL && *link != listener)
+		link = &(*link)->next;
+	if (*link != NULL)
+		*link = listener->next;
+	pthread_mutex_unlock(&rt->lock);
+}
+
+int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer,
+		   const char *addr, const char *port, int backlog,
+		   const struct rpma_conn_cfg *cfg, int poller,
+		   struct rpma_rt_queue *queue, void *user,
+		   struct rpma_rt_listener **listener_ptr)
+{
+	struct rpma_rt_listener *listener;
+	int ret;
+
+	if (rt == NULL || peer == NULL || addr == NULL || port == NULL ||
+	    queue == NULL || listener_ptr == NULL || backlog < 0 ||
+	    poller < RPMA_RT_POLLER_ANY || poller >= rt->cfg.pollers)
+		return RPMA_E_INVAL;
+	ret = rt_runtime_check(rt);
+	if (ret)
+		return ret;
+	ret = listener_new(rt, peer, cfg, queue, &listener);
+	if (ret)
+		return ret;
+	listener->poller = poller;
+	listener->user = user;
+	/* relaxed: a count, read under no order */
+	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
+	ret = list_listener(rt, listener);
+	if (ret)
+		goto err_rele;
+	ret = rpma_ep_listen_ex(peer, addr, port, backlog, rt->cm,
+				&listener->target, &listener->ep);
+	if (ret)
+		goto err_unlist;
+	rpma_ep_get_port(listener->ep, &listener->port);
+	*listener_ptr = listener;
+	return 0;
+err_unlist:
+	unlist_listener(rt, listener);
+	rt_queue_put(queue);
+err_rele:
+	rt_listener_rele(listener);
+	return ret;
+}
+
+int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
+			      uint16_t *port)
+{
+	if (listener == NULL || port == NULL)
+		return RPMA_E_INVAL;
+	*port = listener->port;
+	return 0;
+}
+
+int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr)
+{
+	struct rpma_rt_listener *listener;
+	int ret;
+
+	if (listener_ptr == NULL)
+		return RPMA_E_INVAL;
+	listener = *listener_ptr;
+	if (listener == NULL)
+		return 0;
+	ret = rt_runtime_check(listener->rt);
+	if (ret)
+		return ret;
+	unlist_listener(listener->rt, listener);
+	if (!rt_runtime_is_stopped(listener->rt))
+		rt_call(listener->rt, &listener->rt->control.inbox,
+			delete_control, listener);
+	*listener_ptr = NULL;
+	rt_listener_rele(listener);
+	return 0;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * poller.h -- one poller: a thread (or, in manual mode, the application's
+ * loop) that polls CQs, routes completions to lanes, rings consumers, and
+ * sleeps on its channels. Only it reads its channels and writes its lanes.
+ */
+
+#ifndef RT_POLLER_H
+#define RT_POLLER_H
+
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpma_rt.h"
+#include "conn.h"
+#include "cq_pool.h"
+#include "inbox.h"
+#include "lane.h"
+#include "order.h"
+#include "park.h"
+
+#define RT_BATCH     32	   /* completions taken from a CQ at once */
+#define RT_MAX_SLOTS 65536 /* connections of one poller, from 1 */
+
+struct rt_poller {
+	/* immutable after init */
+	struct rpma_rt *rt;
+	int index;
+	int cpu;
+	bool threaded; /* not in manual mode */
+	int epfd;
+	struct rt_bell bell;
+	struct rt_inbox inbox;
+	pthread_t thread;
+	_Atomic bool stopping;
+	/* who runs rounds now: the thread, or whoever assists in manual mode */
+	_Atomic bool running;
+
+	/* under the runtime's lock */
+	struct rt_channel *channels;
+	uint32_t *slots_returned;
+	uint32_t slots_returned_count;
+	uint32_t slots_next;
+	uint32_t conns;
+
+	/* the poller's own */
+	alignas(RT_CACHE_LINE) struct rt_cq **cqs;
+	int cqs_count;
+	int cqs_max;
+	int cqs_first; /* where the next round begins */
+	struct rt_channel *reading; /* its channels */
+	struct rt_lane *touched_lanes;
+	struct rt_side *touched_sides;
+	struct rt_lane *spilling;
+	struct rpma_rt_conn **slots;
+	uint32_t slots_used; /* the highest ever set */
+	struct rpma_rt_conn *dying; /* draining and sweeping */
+	uint64_t idle_since_ns;
+	uint32_t idle_rounds;
+	uint32_t written; /* items since the last flush */
+	bool armed;	/* the bell is prepared */
+	bool timed_out; /* woken by the back-stop alone */
+	struct ibv_wc wcs[RT_BATCH];
+
+	/* written by the poller, read by anyone */
+	alignas(RT_CACHE_LINE) struct {
+		_Atomic uint64_t polls, empty_polls, completions, delivered,
+			batches, doorbells, sleeps, events, acks, spilled,
+			stale, lost_events_recovered;
+	} stats;
+};
+
+/* one writer: a plain add, published relaxed since nothing hangs on it */
+#define RT_STAT_ADD(poller, name, n)                                           \
+	atomic_store_explicit(                                                 \
+		&(poller)->stats.name,                                         \
+		atomic_load_explicit(&(poller)->stats.name,                    \
+				     memory_order_relaxed) +                   \
+			(uint64_t)(n),                                         \
+		memory_order_relaxed)
+
+/* ERRORS: RPMA_E_NOMEM, RPMA_E_PROVIDER */
+int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
+		   int cpu);
+void rt_poller_fini(struct rt_poller *poller);
+/* Starts its thread, pinned. ERRORS: RPMA_E_PROVIDER */
+int rt_poller_start(struct rt_poller *poller);
+/* Asks it to end and joins it; in manual mode only asks. */
+void rt_poller_stop(struct rt_poller *poller);
+
+/* The poller whose thread, or round, the caller is in; NULL: none. */
+struct rt_poller *rt_poller_self(void);
+
+/* One round; items handled. */
+int rt_poller_round_owner(struct rt_poller *poller, int budget);
+/* Arms; true: nothing to do, sleep on epfd; false: there is work. */
+bool rt_poller_arm_owner(struct rt_poller *poller);
+/* What follows a sleep: bell off, channel events read; how many. */
+int rt_poller_wake_owner(struct rt_poller *poller);
+/* A CQ of it works no more: its connections die. */
+void rt_poller_fail_cq_owner(struct rt_poller *poller, struct rt_cq *cq);
+/* Takes a CQ in; the message is in the rt_cq. */
+void rt_poller_add_cq(struct rt_msg *msg, void *owner);
+
+/* Begins to run rounds on the calling thread, if nobody does. */
+bool rt_poller_try_enter(struct rt_poller *poller);
+void rt_poller_leave(struct rt_poller *poller);
+
+/* Publishes what was written and retired, rings who sleeps. */
+void rt_poller_flush_owner(struct rt_poller *poller);
+/* Writes an item into a lane of the poller. */
+void rt_poller_write_owner(struct rt_poller *poller, struct rt_lane *lane,
+			   const struct rpma_rt_completion *item);
+/* A side has retired work, to be published at the batch's end. */
+static inline void rt_poller_touch_side_owner(struct rt_poller *poller,
+					      struct rt_side *side)
+{
+	if (side->touched)
+		return;
+	side->touched = true;
+	side->touched_next = poller->touched_sides;
+	poller->touched_sides = side;
+}
+
+#endif /* RT_POLLER_H */

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * post.c -- posting from any thread: credit, signaling, ledger, doorbell,
+ * under the side's lock. doc/protocols/ledger.md, wr_id.md.
+ */
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+
+#include "conn.h"
+#include "lane.h"
+#include "order.h"
+#include "poller.h"
+#include "runtime.h"
+
+#define CHUNK 32 /* work requests a doorbell, at most */
+
+static _Thread_local enum rpma_rt_again last_reason;
+
+enum rpma_rt_again rpma_rt_again_reason(void)
+{
+	return last_reason;
+}
+
+static int again(enum rpma_rt_again reason)
+{
+	last_reason = reason;
+	return RPMA_E_AGAIN;
+}
+
+/* ------------------------------------------------------------------ credit --- */
+
+/* A poller thread never waits for another thread's post. */
+static int lock_side(struct rt_side *side)
+{
+	if (rt_poller_self() == NULL || !rt_poller_self()->threaded) {
+		pthread_mutex_lock(&side->lock);
+		return 0;
+	}
+	return pthread_mutex_trylock(&side->lock)
+		       ? again(RPMA_RT_AGAIN_LOCK)
+		       : 0;
+}
+
+static void reap(struct rt_side *side)
+{
+	/* acquire [LEDGER-1]: pairs with publish_retired(); with the credit
+	 * comes the backlog flag set before it was given back */
+	rt_ledger_reap(&side->ledger,
+		       atomic_load_explicit(&side->retired,
+					    memory_order_acquire));
+}
+
+static enum rpma_rt_again refusal(struct rt_side *side,
+				  const struct rt_lane *lane)
+{
+	reap(side);
+	if (rt_ledger_room(&side->ledger) == 0)
+		return RPMA_RT_AGAIN_CREDIT;
+	if (rt_lane_is_backlogged(lane))
+		return RPMA_RT_AGAIN_BACKLOG;
+	return RPMA_RT_AGAIN_NONE;
+}
+
+/*
+ * May one more be posted to that lane? If not, want is set, so that exactly
+ * one WRITABLE follows; the second look catches what came meanwhile.
+ */
+static int take_credit(struct rt_side *side, const struct rt_lane *lane)
+{
+	enum rpma_rt_again reason;
+
+	/* what was reaped before serves as long as it lasts, if the lane's
+	 * flag is looked at after */
+	if (rt_ledger_room(&side->ledger) > 0 && !rt_lane_is_backlogged(lane))
+		return 0;
+	reason = refusal(side, lane);
+	if (reason == RPMA_RT_AGAIN_NONE)
+		return 0;
+	/* relaxed: the fence orders it */
+	atomic_store_explicit(&side->want, reason, memory_order_relaxed);
+	/* pairs with flush_once(), retry_spills() [LEDGER-2]: either they see
+	 * want, or the second look sees what they published */
+	rt_fence_dekker();
+	reason = refusal(side, lane);
+	if (reason != RPMA_RT_AGAIN_NONE)
+		return again(reason);
+	/* acq_rel: whoever takes it owns it; taken already: a WRITABLE comes
+	 * that nobody needs */
+	atomic_exchange_explicit(&side->want, RT_WANT_NOTHING,
+				 memory_order_acq_rel);
+	return 0;
+}
+
+static int enter(struct rt_side *side)
+{
+	int ret = lock_side(side);
+
+	if (ret)
+		return ret;
+	/* relaxed: the lock orders it; the poller's early CLOSED is a hint */
+	if (atomic_load_explicit(&side->gate, memory_order_relaxed) ==
+	    RT_GATE_OPEN)
+		return 0;
+	pthread_mutex_unlock(&side->lock);
+	return RPMA_RT_E_CLOSED;
+}
+
+/* The route a WR names, its connection's own when it names none. */
+static const struct rpma_rt_route *route_of(const struct rpma_rt_conn *conn,
+					    const struct rpma_rt_route *route,
+					    enum rpma_rt_side side)
+{
+	if (route == NULL)
+		return conn->own[side];
+	if (route->conn != conn || route->side != side)
+		return NULL;
+	return route;
+}
+
+static int check(struct rpma_rt_conn *conn, const void *wr, int count,
+		 const int *posted)
+{
+	int ret;
+
+	if (conn == NULL || wr == NULL || count < 1 ||
+	    (count > 1 && posted == NULL))
+		return RPMA_E_INVAL;
+	ret = rt_runtime_check(conn->rt);
+	if (ret)
+		return ret;
+	/* relaxed: tells set_queue() of the same thread that it is too late */
+	if (!atomic_load_explicit(&conn->posted, memory_order_relaxed))
+		atomic_store_explicit(&conn->posted, true,
+				      memory_order_relaxed);
+	return 0;
+}
+
+/* --------------------------------------------------------------- send side --- */
+
+static uint8_t opcode_of(enum rpma_rt_op op)
+{
+	switch (op) {
+	case RPMA_RT_OP_WRITE:
+	case RPMA_RT_OP_WRITE_WITH_IMM:
+	case RPMA_RT_OP_ATOMIC_WRITE:
+		return IBV_WC_RDMA_WRITE;
+	case RPMA_RT_OP_READ:
+	case RPMA_RT_OP_FLUSH:
+		return IBV_WC_RDMA_READ;
+	default:
+		return IBV_WC_SEND;
+	}
+}
+
+static int prepare(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+		   uint64_t wr_id, int flags, struct rpma_send_wr *out)
+{
+	struct rpma_conn *c = conn->conn;
+
+	switch (wr->op) {
+	case RPMA_RT_OP_SEND:
+		return rpma_wr_send(c, wr->local, wr->local_offset, wr->len,
+				    flags, wr_id, out);
+	case RPMA_RT_OP_SEND_WITH_IMM:
+		return rpma_wr_send_with_imm(c, wr->local, wr->local_offset,
+					     wr->len, flags, wr->imm, wr_id,
+					     out);
+	case RPMA_RT_OP_WRITE:
+		return rpma_wr_write(c, wr->remote, wr->remote_offset,
+				     wr->local, wr->local_offset, wr->len,
+				     flags, wr_id, out);
+	case RPMA_RT_OP_WRITE_WITH_IMM:
+		return rpma_wr_write_with_imm(
+			c, wr->remote, wr->remote_offset, wr->local,
+			wr->local_offset, wr->len, flags, wr->imm, wr_id, out);
+	case RPMA_RT_OP_READ:
+		return rpma_wr_read(c, wr->local, wr->local_offset, wr->remote,
+				    wr->remote_offset, wr->len, flags, wr_id,
+				    out);
+	case RPMA_RT_OP_FLUSH:
+		return rpma_wr_flush(c, wr->remote, wr->remote_offset, wr->len,
+				     wr->flush_type, flags, wr_id, out);
+	case RPMA_RT_OP_ATOMIC_WRITE:
+		return rpma_wr_atomic_write(c, wr->remote, wr->remote_offset,
+					    wr->data, flags, wr_id, out);
+	}
+	return RPMA_E_INVAL;
+}
+
+/* One WR into the chain's next place and into the ledger. */
+static int append_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+		       struct rpma_send_wr *out)
+{
+	struct rt_side *side = &conn->side[RPMA_RT_SEND_SIDE];
+	const struct rpma_rt_route *route =
+		route_of(conn, wr->route, RPMA_RT_SEND_SIDE);
+	bool always = wr->flags & (RPMA_F_COMPLETION_ALWAYS &
+				   ~RPMA_F_COMPLETION_ON_ERROR);
+	bool signaled = always || rt_ledger_must_signal(&side->ledger);
+	uint64_t wr_id;
+	int ret;
+
+	if (route == NULL || wr->flags == 0 || wr->context > RT_COOKIE_MASK)
+		return RPMA_E_INVAL;
+	ret = take_credit(side, route->lane);
+	if (ret)
+		return ret;
+	wr_id = rt_wr_id(route->number, wr->context) |
+		(always ? 0 : RT_ON_ERROR_ONLY);
+	ret = prepare(conn, wr, wr_id,
+		      signaled ? RPMA_F_COMPLETION_ALWAYS
+			       : RPMA_F_COMPLETION_ON_ERROR,
+		      out);
+	if (ret)
+		return ret;
+	rt_ledger_append(&side->ledger, wr_id, opcode_of(wr->op), signaled);
+	return 0;
+}
+
+/* One doorbell; *posted grows by what the device took. */
+static int ring_send(struct rpma_rt_conn *conn, struct rpma_send_wr *chain,
+		     int count, int *posted)
+{
+	struct rpma_send_wr *bad = NULL;
+	int taken = count;
+	int ret;
+	int i;
+
+	for (i = 0; i < count; i++)
+		chain[i].wr.next = i + 1 < count ? &chain[i + 1].wr : NULL;
+	ret = rpma_conn_post_send(conn->conn, conn, chain, &bad);
+	if (ret) {
+		taken = bad ? (int)(bad - chain) : 0;
+		rt_ledger_take_back(&conn->side[RPMA_RT_SEND_SIDE].ledger,
+				    (uint32_t)(count - taken));
+	}
+	*posted += taken;
+	/* the ledger had room: a full queue here is the provider's fault */
+	return ret == RPMA_E_AGAIN ? RPMA_E_PROVIDER : ret;
+}
+
+static int post_sends(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+		      int count, int *posted)
+{
+	struct rpma_send_wr chain[CHUNK];
+	int refused = 0;
+	int ret = 0;
+	int n;
+
+	while (*posted < count && refused == 0 && ret == 0) {
+		for (n = 0; n < CHUNK && *posted + n < count; n++) {
+			refused = append_send(conn, &wr[*posted + n],
+					      &chain[n]);
+			if (refused)
+				break;
+		}
+		if (n > 0)
+			ret = ring_send(conn, chain, n, posted);
+	}
+	return ret ? ret : refused;
+}
+
+int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+		      int count, int *posted)
+{
+	int taken = 0;
+	int ret = check(conn, wr, count, posted);
+
+	if (ret)
+		return ret;
+	ret = enter(&conn->side[RPMA_RT_SEND_SIDE]);
+	if (ret == 0) {
+		ret = post_sends(conn, wr, count, &taken);
+		pthread_mutex_unlock(&conn->side[RPMA_RT_SEND_SIDE].lock);
+	}
+	if (posted != NULL)
+		*posted = taken;
+	return ret;
+}
+
+/* ------------------------------------------------------------ receive side --- */
+
+static int append_recv(struct rpma_rt_conn *conn,
+		       const struct rpma_rt_recv_wr *wr,
+		       struct rpma_recv_wr *out)
+{
+	struct rt_side *side = &conn->side[RPMA_RT_RECV_SIDE];
+	const struct rpma_rt_route *route =
+		route_of(conn, wr->route, RPMA_RT_RECV_SIDE);
+	uint64_t wr_id;
+	int ret;
+
+	if (route == NULL || wr->context > RT_COOKIE_MASK)
+		return RPMA_E_INVAL;
+	ret = take_credit(side, route->lane);
+	if (ret)
+		return ret;
+	wr_id = rt_wr_id(route->number, wr->context);
+	ret = rpma_wr_recv(wr->dst, wr->offset, wr->len, wr_id, out);
+	if (ret)
+		return ret;
+	rt_ledger_append(&side->ledger, wr_id, IBV_WC_RECV, true);
+	return 0;
+}
+
+static int ring_recv(struct rpma_rt_conn *conn, struct rpma_recv_wr *chain,
+		     int count, int *posted)
+{
+	struct ibv_recv_wr *bad = NULL;
+	int taken = count;
+	int ret;
+	int i;
+
+	for (i = 0; i < count; i++)
+		chain[i].wr.next = i + 1 < count ? &chain[i + 1].wr : NULL;
+	/* by the queue pair: the request becomes a connection meanwhile */
+	ret = ibv_post_recv(conn->qp, &chain[0].wr, &bad);
+	if (ret) {
+		taken = bad ? (int)((struct rpma_recv_wr *)bad - chain) : 0;
+		rt_ledger_take_back(&conn->side[RPMA_RT_RECV_SIDE].ledger,
+				    (uint32_t)(count - taken));
+	}
+	*posted += taken;
+	return ret ? RPMA_E_PROVIDER : 0;
+}
+
+static int post_recvs(struct rpma_rt_conn *conn,
+		      const struct rpma_rt_recv_wr *wr, int count, int *posted)
+{
+	struct rpma_recv_wr chain[CHUNK];
+	int refused = 0;
+	int ret = 0;
+	int n;
+
+	while (*posted < count && refused == 0 && ret == 0) {
+		for (n = 0; n < CHUNK && *posted + n < count; n++) {
+			refused = append_recv(conn, &wr[*posted + n],
+					      &chain[n]);
+			if (refused)
+				break;
+		}
+		if (n > 0)
+			ret = ring_recv(conn, chain, n, posted);
+	}
+	return ret ? ret : refused;
+}
+
+int rpma_rt_post_recv(struct rpma_rt_conn *conn,
+		      const struct rpma_rt_recv_wr *wr, int count, int *posted)
+{
+	int taken = 0;
+	int ret = check(conn, wr, count, posted);
+
+	if (ret)
+		return ret;
+	ret = enter(&conn->side[RPMA_RT_RECV_SIDE]);
+	if (ret == 0) {
+		ret = post_recvs(conn, wr, count, &taken);
+		pthread_mutex_unlock(&conn->side[RPMA_RT_RECV_SIDE].lock);
+	}
+	if (posted != NULL)
+		*posted = taken;
+	return ret;
+}
+
+/* -------------------------------------------------------------------- one each --- */
+
+int rpma_rt_send(struct rpma_rt_conn *conn, struct rpma_mr_local *src,
+		 size_t offset, size_t len, int flags, uint64_t context)
+{
+	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND,
+				.flags = flags,
+				.context = context,
+				.local = src,
+				.local_offset = offset,
+				.len = len};
+
+	return rpma_rt_post_send(conn, &wr, 1, NULL);
+}
+
+int rpma_rt_recv(struct rpma_rt_conn *conn, struct rpma_mr_local *dst,
+		 size_t offset, size_t len, uint64_t context)
+{
+	struct rpma_rt_recv_wr wr = {
+		.context = context, .dst = dst, .offset = offset, .len = len};
+
+	return rpma_rt_post_recv(conn, &wr, 1, NULL);
+}
+
+int rpma_rt_read(struct rpma_rt_conn *conn, struct rpma_mr_local *dst,
+		 size_t dst_offset, struct rpma_mr_remote *src,
+		 size_t src_offset, size_t len, int flags, uint64_t context)
+{
+	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_READ,
+				.flags = flags,
+				.context = context,
+				.local = dst,
+				.local_offset = dst_offset,
+				.remote = src,
+				.remote_offset = src_offset,
+				.len = len};
+
+	return rpma_rt_post_send(conn, &wr, 1, NULL);
+}
+
+int rpma_rt_write(struct rpma_rt_conn *conn, struct rpma_mr_remote *dst,
+		  size_t dst_offset, struct rpma_mr_local *src,
+		  size_t src_offset, size_t len, int flags, uint64_t context)
+{
+	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_WRITE,
+				.flags = flags,
+				.context = context,
+				.local = src,
+				.local_offset = src_offset,
+				.remote = dst,
+				.remote_offset = dst_offset,
+				.len = len};
+
+	return rpma_rt_post_send(conn, &wr, 1, NULL);
+}

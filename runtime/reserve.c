@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * reserve.c -- the birth of a connection: what it needs is reserved under the
+ * runtime's lock before its queue pair exists, and given back when it is DONE.
+ */
+
+#include "reserve.h"
+
+#include <stdlib.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "cq_pool.h"
+#include "lane.h"
+#include "listener.h"
+#include "poller.h"
+#include "queue.h"
+#include "runtime.h"
+#include "settle.h"
+
+/* min_rnr_timer where the caller leaves it: 0.64 ms; rdma_cm's is 655 ms */
+#define DEFAULT_MIN_RNR_TIMER 12
+
+/* ------------------------------------------------------- lanes and routes --- */
+
+/* Room for entries more in the lane's spill; a larger one if it takes one. */
+static int reserve_spill(struct rt_lane *lane, uint32_t entries,
+			 struct rt_spill **spill_ptr)
+{
+	struct rt_spill *spill = NULL;
+	uint32_t needed = lane->backlog_limit + lane->reserved + entries;
+	uint32_t have = lane->announced ? lane->announced : lane->backlog_limit;
+
+	if (needed > have) {
+		have = needed > 2 * have ? needed : 2 * have;
+		spill = rt_spill_new(have);
+		if (spill == NULL)
+			return RPMA_E_NOMEM;
+		lane->announced = have;
+	}
+	lane->reserved += entries;
+	*spill_ptr = spill;
+	return 0;
+}
+
+int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		 struct rpma_rt_queue *queue, uint32_t entries,
+		 struct rpma_rt_route **route_ptr, struct rt_spill **spill_ptr)
+{
+	struct rt_poller *poller = conn->poller;
+	struct rpma_rt_route *route;
+	int ret = RPMA_E_NOMEM;
+
+	route = calloc(1, sizeof(*route));
+	if (route == NULL)
+		return RPMA_E_NOMEM;
+	route->conn = conn;
+	route->queue = queue;
+	route->side = side;
+	route->reserved = entries;
+	route->lane = rt_queue_lane(queue, poller->index, &poller->bell);
+	if (route->lane == NULL)
+		goto err_free;
+	ret = rt_numbers_take(&conn->cq->numbers, &route->number);
+	if (ret)
+		goto err_free;
+	route->announced_before = route->lane->announced;
+	ret = reserve_spill(route->lane, entries, spill_ptr);
+	if (ret)
+		goto err_return_number;
+	rt_queue_get(queue);
+	*route_ptr = route;
+	return 0;
+err_return_number:
+	rt_numbers_return(&conn->cq->numbers, route->number);
+err_free:
+	free(route);
+	return ret;
+}
+
+static void route_release(struct rpma_rt_conn *conn,
+			  struct rpma_rt_route *route)
+{
+	route->lane->reserved -= route->reserved;
+	rt_numbers_return(&conn->cq->numbers, route->number);
+	rt_queue_put(route->queue);
+}
+
+void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
+		   struct rt_spill *spill)
+{
+	route->lane->announced = route->announced_before;
+	route_release(conn, route);
+	rt_spill_delete(spill);
+	free(route);
+}
+
+/* --------------------------------------------------------------- the record --- */
+
+static void ctl_message(struct rt_msg *msg, void *owner);
+static void poll_message(struct rt_msg *msg, void *owner);
+
+/* The configuration of its queue pair: the caller's, our CQ to come, and a
+ * slot for the marker in each queue. */
+static int copy_cfg(struct rpma_rt_conn *conn, const struct rpma_conn_cfg *cfg,
+		    uint32_t *sq, uint32_t *rq)
+{
+	uint8_t rnr;
+	int ret;
+
+	ret = rt_conn_cfg_copy(cfg, conn->rt->cm, &conn->cfg);
+	if (ret)
+		return ret;
+	rpma_conn_cfg_get_sq_size(conn->cfg, sq);
+	rpma_conn_cfg_get_rq_size(conn->cfg, rq);
+	if (*sq > INT32_MAX / 4 || *rq > INT32_MAX / 4)
+		return RPMA_E_INVAL;
+	rpma_conn_cfg_set_sq_size(conn->cfg, *sq + 1);
+	rpma_conn_cfg_set_rq_size(conn->cfg, *rq + 1);
+	rpma_conn_cfg_get_min_rnr_timer(conn->cfg, &rnr);
+	if (rnr == RPMA_MIN_RNR_TIMER_UNSET)
+		rpma_conn_cfg_set_min_rnr_timer(conn->cfg,
+						DEFAULT_MIN_RNR_TIMER);
+	return 0;
+}
+
+static int init_sides(struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq)
+{
+	struct rt_side *side;
+	int ret = 0;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		side = &conn->side[i];
+		side->which = (uint8_t)i;
+		side->conn = conn;
+		pthread_mutex_init(&side->lock, NULL);
+		if (ret == 0)
+			ret = rt_ledger_init(&side->ledger, i ? rq : sq);
+	}
+	return ret;
+}
+
+void rt_conn_free(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt_route *route;
+	int i;
+
+	while ((route = conn->routes) != NULL) {
+		conn->routes = route->next;
+		free(route);
+	}
+	for (i = 0; i < 2; i++) {
+		rt_ledger_fini(&conn->side[i].ledger);
+		pthread_mutex_destroy(&conn->side[i].lock);
+	}
+	rpma_conn_cfg_delete(&conn->cfg);
+	free(conn->kept);
+	free(conn->addr);
+	free(conn->port);
+	free(conn);
+}
+
+static int record_new(const struct rt_birth *birth, uint32_t *sq, uint32_t *rq,
+		      struct rpma_rt_conn **conn_ptr)
+{
+	struct rpma_rt_conn *conn;
+	int ret;
+
+	conn = aligned_alloc(RT_CACHE_LINE, sizeof(*conn));
+	if (conn == NULL)
+		return RPMA_E_NOMEM;
+	memset(conn, 0, sizeof(*conn));
+	conn->target.kind = RT_CM_CONN;
+	/* relaxed: published by the inbox. The application's and ours */
+	atomic_store_explicit(&conn->target.count, 2, memory_order_relaxed);
+	conn->rt = birth->rt;
+	conn->peer = birth->peer;
+	conn->passive = birth->passive;
+	/* relaxed: published by the inbox */
+	atomic_store_explicit(&conn->user, birth->user, memory_order_relaxed);
+	conn->ctl_msg.fn = ctl_message;
+	conn->poll_msg.fn = poll_message;
+	conn->state = birth->passive ? RT_CONN_READY : RT_CONN_RESOLVING;
+	*sq = 0;
+	*rq = 0;
+	ret = copy_cfg(conn, birth->cfg, sq, rq);
+	if (init_sides(conn, *sq, *rq) && ret == 0)
+		ret = RPMA_E_NOMEM;
+	conn->kept_max = *sq + *rq;
+	conn->kept = calloc(conn->kept_max + 1, sizeof(*conn->kept));
+	if (ret == 0 && conn->kept == NULL)
+		ret = RPMA_E_NOMEM;
+	if (ret) {
+		rt_conn_free(conn);
+		return ret;
+	}
+	*conn_ptr = conn;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- reserving --- */
+
+static int take_slot(struct rt_poller *poller, uint32_t *slot)
+{
+	if (poller->slots_returned_count > 0) {
+		*slot = poller->slots_returned[--poller->slots_returned_count];
+		return 0;
+	}
+	if (poller->slots_next == RT_MAX_SLOTS)
+		return RPMA_E_NOMEM;
+	*slot = poller->slots_next++;
+	return 0;
+}
+
+static void return_slot(struct rt_poller *poller, uint32_t slot)
+{
+	poller->slots_returned[poller->slots_returned_count++] = slot;
+}
+
+/* REQUIRES: the runtime's lock */
+static int reserve(struct rpma_rt_conn *conn, struct rpma_rt_queue *queue,
+		   struct ibv_context *ibv_ctx, uint32_t sq, uint32_t rq)
+{
+	struct rt_poller *poller = conn->poller;
+	struct rt_spill *none;
+	int ret;
+
+	ret = take_slot(poller, &conn->slot);
+	if (ret)
+		return ret;
+	conn->room = sq + rq + 2;
+	ret = rt_cq_reserve(poller, ibv_ctx, conn->room, &conn->cq);
+	if (ret)
+		goto err_return_slot;
+	ret = rt_route_new(conn, RPMA_RT_SEND_SIDE, queue,
+			   sq + rq + RT_CONN_EVENTS,
+			   &conn->own[RPMA_RT_SEND_SIDE], &conn->spill);
+	if (ret)
+		goto err_unreserve;
+	ret = rt_route_new(conn, RPMA_RT_RECV_SIDE, queue, 0,
+			   &conn->own[RPMA_RT_RECV_SIDE], &none);
+	if (ret)
+		goto err_undo_route;
+	return 0;
+err_undo_route:
+	rt_route_undo(conn, conn->own[RPMA_RT_SEND_SIDE], conn->spill);
+err_unreserve:
+	rt_cq_unreserve(conn->cq, conn->room);
+err_return_slot:
+	return_slot(poller, conn->slot);
+	return ret;
+}
+
+static void list_conn(struct rpma_rt *rt, struct rpma_rt_conn *conn)
+{
+	conn->next = rt->conns;
+	if (rt->conns != NULL)
+		rt->conns->prev = conn;
+	rt->conns = conn;
+	rt->births++;
+	/* relaxed: a count, read under no order */
+	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
+}
+
+static void unlist_conn(struct rpma_rt *rt, struct rpma_rt_conn *conn)
+{
+	if (conn->prev != NULL)
+		conn->prev->next = conn->next;
+	else
+		rt->conns = conn->next;
+	if (conn->next != NULL)
+		conn->next->prev = conn->prev;
+}
+
+/* REQUIRES: the runtime's lock */
+static int settle_in(const struct rt_birth *birth, struct rpma_rt_conn *conn,
+		     uint32_t sq, uint32_t rq)
+{
+	struct rpma_rt *rt = birth->rt;
+	struct ibv_context *ibv_ctx;
+	int ret;
+
+	if (rt->stopping || rt_queue_is_closed(birth->queue))
+		return RPMA_RT_E_CLOSED;
+	ret = rpma_peer_get_ibv_context(birth->peer, &ibv_ctx);
+	if (ret)
+		return ret;
+	conn->poller = rt_runtime_place(rt, birth->poller);
+	ret = reserve(conn, birth->queue, ibv_ctx, sq, rq);
+	if (ret)
+		return ret;
+	conn->poller->conns++;
+	rpma_conn_cfg_set_cq(conn->cfg, conn->cq->cq);
+	list_conn(rt, conn);
+	rt_conn_tell_poller(conn, RT_POLL_OPEN);
+	return 0;
+}
+
+int rt_conn_birth(const struct rt_birth *birth, struct rpma_rt_conn **conn_ptr)
+{
+	struct rpma_rt_conn *conn;
+	uint32_t sq;
+	uint32_t rq;
+	int ret;
+
+	ret = record_new(birth, &sq, &rq, &conn);
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&birth->rt->lock);
+	ret = settle_in(birth, conn, sq, rq);
+	pthread_mutex_unlock(&birth->rt->lock);
+	if (ret) {
+		rt_conn_free(conn);
+		return ret;
+	}
+	*conn_ptr = conn;
+	return 0;
+}
+
+void rt_conn_unreserve(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt *rt = conn->rt;
+	struct rpma_rt_route *route;
+
+	pthread_mutex_lock(&rt->lock);
+	for (route = conn->routes; route != NULL; route = route->next)
+		route_release(conn, route);
+	rt_cq_unreserve(conn->cq, conn->room);
+	return_slot(conn->poller, conn->slot);
+	conn->poller->conns--;
+	unlist_conn(rt, conn);
+	pthread_mutex_unlock(&rt->lock);
+}
+
+/* ------------------------------------------------------------------ messages --- */
+
+#define FROM(type, member, ptr)                                                \
+	((type *)((char *)(ptr)-offsetof(type, member)))
+
+static void ctl_message(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_conn *conn = FROM(struct rpma_rt_conn, ctl_msg, msg);
+	uint32_t bits;
+
+	(void)owner;
+	/* acquire: pairs with the release of whoever set them. The message is
+	 * ours no more: the next bit sends it again */
+	bits = atomic_exchange_explicit(&conn->ctl_bits, 0,
+					memory_order_acquire);
+	rt_conn_bits_control(conn, bits);
+	rt_conn_rele(conn);
+}
+
+static void poll_message(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_conn *conn = FROM(struct rpma_rt_conn, poll_msg, msg);
+	uint32_t bits;
+
+	(void)owner;
+	/* acquire: pairs with the release in rt_conn_tell_poller() */
+	bits = atomic_exchange_explicit(&conn->poll_bits, 0,
+					memory_order_acquire);
+	rt_conn_messages_owner(conn, bits);
+}
+
+void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits)
+{
+	/* release: pairs with the exchange in ctl_message() */
+	if (atomic_fetch_or_explicit(&conn->ctl_bits, bits,
+				     memory_order_release) != 0)
+		return;
+	/* relaxed: the caller holds the connection */
+	atomic_fetch_add_explicit(&conn->target.count, 1, memory_order_relaxed);
+	rt_inbox_push_mt(&conn->rt->control.inbox, &conn->ctl_msg);
+}
+
+void rt_conn_tell_poller(struct rpma_rt_conn *conn, uint32_t bits)
+{
+	/* release: pairs with the exchange in poll_message() */
+	if (atomic_fetch_or_explicit(&conn->poll_bits, bits,
+				     memory_order_release) == 0)
+		rt_inbox_push_mt(&conn->poller->inbox, &conn->poll_msg);
+}

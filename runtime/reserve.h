@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * reserve.h -- everything a connection needs before its queue pair exists:
+ * slot, route numbers, CQ room, ledgers, lane and spill. All or nothing.
+ */
+
+#ifndef RT_RESERVE_H
+#define RT_RESERVE_H
+
+#include "conn.h"
+
+/* what a connection is made of */
+struct rt_birth {
+	struct rpma_rt *rt;
+	struct rpma_peer *peer;
+	const struct rpma_conn_cfg *cfg; /* the caller's; copied */
+	int poller;			 /* checked index or _ANY */
+	struct rpma_rt_queue *queue;
+	void *user;
+	bool passive;
+};
+
+/*
+ * A connection with all it needs, known to its poller and in the runtime's
+ * list. Any thread. ERRORS: RPMA_E_NOMEM, RPMA_E_INVAL, RPMA_E_PROVIDER,
+ * RPMA_RT_E_CLOSED
+ */
+int rt_conn_birth(const struct rt_birth *birth, struct rpma_rt_conn **conn_ptr);
+
+/* Gives numbers, slot, room, lanes and queues back; it is DONE. */
+void rt_conn_unreserve(struct rpma_rt_conn *conn);
+/* Frees the record; nobody holds it. */
+void rt_conn_free(struct rpma_rt_conn *conn);
+
+/*
+ * A route and its number, with a place in the queue's lane; *spill_ptr is a
+ * larger spill for the poller to take, or NULL. Holds the queue.
+ * REQUIRES: the runtime's lock. ERRORS: RPMA_E_NOMEM
+ */
+int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		 struct rpma_rt_queue *queue, uint32_t entries,
+		 struct rpma_rt_route **route_ptr, struct rt_spill **spill_ptr);
+/* Undoes it, before the poller knew of route and spill. REQUIRES: the
+ * runtime's lock, held since rt_route_new() */
+void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
+		   struct rt_spill *spill);
+
+#endif /* RT_RESERVE_H */

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * route.h -- the 64 bits of a work request and the table that they index.
+ *
+ * The table belongs to a CQ and is the poller's alone. Numbers are handed out
+ * and taken back under the runtime's lock, never on the data path.
+ * Why a number is never reused too early: doc/protocols/wr_id.md.
+ */
+
+#ifndef RT_ROUTE_H
+#define RT_ROUTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpma_rt.h"
+
+struct rt_cq;
+struct rt_lane;
+struct rt_side;
+
+#define RT_COOKIE_MASK	  ((UINT64_C(1) << RPMA_RT_CONTEXT_BITS) - 1)
+#define RT_ROUTE_SHIFT	  RPMA_RT_CONTEXT_BITS
+#define RT_ROUTE_MASK	  0x7fffu
+#define RT_ON_ERROR_ONLY  (UINT64_C(1) << 63)
+#define RT_ROUTE_INTERNAL 0u
+#define RT_ROUTE_FIRST	  256u /* below: the poller's own */
+#define RT_ROUTE_COUNT	  (RT_ROUTE_MASK + 1)
+#define RT_QP_KEY_NONE	  0u /* of a free entry; numbers have 24 bits */
+
+#define RT_KIND_SHIFT 44
+#define RT_SLOT_MASK  0xffffffffu
+
+/* kinds of internal work requests */
+enum rt_internal {
+	RT_SQ_MARKER = 1,
+	RT_RQ_MARKER = 2
+};
+
+static inline uint64_t rt_wr_id(uint32_t route, uint64_t cookie)
+{
+	return ((uint64_t)route << RT_ROUTE_SHIFT) | cookie;
+}
+
+static inline uint64_t rt_wr_id_internal(enum rt_internal kind, uint32_t slot)
+{
+	return ((uint64_t)kind << RT_KIND_SHIFT) | slot;
+}
+
+static inline uint32_t rt_wr_id_route(uint64_t wr_id)
+{
+	return (uint32_t)(wr_id >> RT_ROUTE_SHIFT) & RT_ROUTE_MASK;
+}
+
+static inline uint64_t rt_wr_id_cookie(uint64_t wr_id)
+{
+	return wr_id & RT_COOKIE_MASK;
+}
+
+/* What an entry holds of a queue pair's number: never RT_QP_KEY_NONE. */
+static inline uint32_t rt_qp_key(uint32_t qp_num)
+{
+	return ~qp_num;
+}
+
+/* one number of a CQ; free while qp_key is RT_QP_KEY_NONE */
+struct rt_route_entry {
+	struct rt_lane *lane;
+	void *user;
+	struct rt_side *side;
+	uint32_t qp_key;
+	uint32_t pad;
+};
+
+/* a caller's handle: immutable once the opener has returned it */
+struct rpma_rt_route {
+	struct rpma_rt_conn *conn;
+	struct rt_lane *lane;
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_route *next; /* the connection's list; poller */
+	uint32_t number;
+	uint32_t reserved; /* entries of the lane's spill held for it */
+	uint32_t announced_before; /* of the lane, should it be undone */
+	enum rpma_rt_side side;
+};
+
+/* free numbers of one CQ; under the runtime's lock */
+struct rt_numbers {
+	uint16_t *returned; /* a stack */
+	uint32_t returned_count;
+	uint32_t next; /* never handed out yet from here on */
+};
+
+/* ERRORS: RPMA_E_NOMEM */
+int rt_numbers_init(struct rt_numbers *numbers);
+void rt_numbers_fini(struct rt_numbers *numbers);
+/* ERRORS: RPMA_E_NOMEM (all 32512 in use) */
+int rt_numbers_take(struct rt_numbers *numbers, uint32_t *number);
+void rt_numbers_return(struct rt_numbers *numbers, uint32_t number);
+
+/* ERRORS: RPMA_E_NOMEM. Every entry free. */
+int rt_route_table_new(struct rt_route_entry **table_ptr);
+
+#endif /* RT_ROUTE_H */

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * runtime.c -- a runtime's start and stop, its lists, manual mode, fork.
+ * The only file that decides which threads run.
+ */
+
+#include "runtime.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu.h"
+#include "listener.h"
+#include "queue.h"
+
+_Atomic unsigned rt_fork_generation;
+
+/* In the child: what the parent made has no threads here. */
+static void forked(void)
+{
+	/* relaxed: the child has one thread */
+	atomic_fetch_add_explicit(&rt_fork_generation, 1, memory_order_relaxed);
+	rt_events_forked();
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forked);
+}
+
+/* -------------------------------------------------------------- small questions --- */
+
+int rt_runtime_check(const struct rpma_rt *rt)
+{
+	/* relaxed: it changes in a child only, before anything runs there */
+	return atomic_load_explicit(&rt_fork_generation,
+				    memory_order_relaxed) ==
+			       rt->fork_generation
+		       ? 0
+		       : RPMA_RT_E_FORKED;
+}
+
+int rt_runtime_pollers(const struct rpma_rt *rt)
+{
+	return rt->cfg.pollers;
+}
+
+bool rt_runtime_is_stopped(const struct rpma_rt *rt)
+{
+	/* acquire: pairs with the release in rpma_rt_stop() */
+	return atomic_load_explicit(&rt->stopped, memory_order_acquire);
+}
+
+struct rt_poller *rt_runtime_place(struct rpma_rt *rt, int poller)
+{
+	if (poller == RPMA_RT_POLLER_ANY)
+		poller = (int)(rt->next_poller++ % (unsigned)rt->cfg.pollers);
+	return &rt->pollers[poller];
+}
+
+void rt_runtime_conn_done(struct rpma_rt *rt)
+{
+	pthread_mutex_lock(&rt->lock);
+	if (--rt->births == 0)
+		pthread_cond_broadcast(&rt->quiet);
+	pthread_mutex_unlock(&rt->lock);
+}
+
+void rt_runtime_queue_added(struct rpma_rt *rt, struct rpma_rt_queue *queue)
+{
+	pthread_mutex_lock(&rt->lock);
+	rt_queue_link(queue, &rt->queues);
+	if (rt_runtime_is_stopped(rt))
+		rt_queue_finish(queue);
+	pthread_mutex_unlock(&rt->lock);
+	/* relaxed: a count, read under no order */
+	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
+}
+
+void rt_runtime_queue_gone(struct rpma_rt *rt, struct rpma_rt_queue *queue)
+{
+	pthread_mutex_lock(&rt->lock);
+	rt_queue_unlink(queue, &rt->queues);
+	pthread_mutex_unlock(&rt->lock);
+	/* release: pairs with the acquire in rpma_rt_delete() */
+	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
+}
+
+/* --------------------------------------------------------------------- starting --- */
+
+static int check_cfg(const struct rpma_rt_cfg *cfg)
+{
+	int ret = 0;
+	int i;
+
+	if (cfg->cpus_count != 0 && cfg->cpus_count != cfg->pollers)
+		return RPMA_E_INVAL;
+	for (i = 0; i < cfg->cpus_count && ret == 0; i++)
+		ret = rt_cpu_check(cfg->cpus[i]);
+	return ret;
+}
+
+static int cpu_of(const struct rpma_rt_cfg *cfg, int poller, int *cpu)
+{
+	*cpu = RPMA_RT_CPU_ANY;
+	if (cfg->mode == RPMA_RT_MODE_MANUAL)
+		return 0;
+	if (cfg->cpus_count != 0) {
+		*cpu = cfg->cpus[poller];
+		return 0;
+	}
+	return rt_cpu_nth_allowed(poller, cpu);
+}
+
+static void fini_pollers(struct rpma_rt *rt, int count)
+{
+	while (count-- > 0)
+		rt_poller_fini(&rt->pollers[count]);
+	free(rt->pollers);
+}
+
+static int init_pollers(struct rpma_rt *rt)
+{
+	int ret = 0;
+	int cpu;
+	int i;
+
+	rt->pollers = aligned_alloc(RT_CACHE_LINE, (size_t)rt->cfg.pollers *
+							   sizeof(*rt->pollers));
+	if (rt->pollers == NULL)
+		return RPMA_E_NOMEM;
+	for (i = 0; i < rt->cfg.pollers; i++) {
+		ret = cpu_of(&rt->cfg, i, &cpu);
+		if (ret == 0)
+			ret = rt_poller_init(&rt->pollers[i], rt, i, cpu);
+		if (ret)
+			break;
+	}
+	if (ret)
+		fini_pollers(rt, i);
+	return ret;
+}
+
+static int start_pollers(struct rpma_rt *rt)
+{
+	int ret = 0;
+	int i;
+
+	if (rt->cfg.mode == RPMA_RT_MODE_MANUAL)
+		return 0;
+	for (i = 0; i < rt->cfg.pollers; i++) {
+		ret = rt_poller_start(&rt->pollers[i]);
+		if (ret)
+			break;
+	}
+	while (ret && i-- > 0)
+		rt_poller_stop(&rt->pollers[i]);
+	return ret;
+}
+
+static int start_cm(struct rpma_rt *rt)
+{
+	int flags;
+	int ret;
+
+	ret = rpma_cm_channel_new(&rt->cm);
+	if (ret)
+		return ret;
+	rpma_cm_channel_get_fd(rt->cm, &rt->cm_source.fd);
+	rt->cm_source.ready = rt_cm_ready;
+	flags = fcntl(rt->cm_source.fd, F_GETFL);
+	ret = RPMA_E_PROVIDER;
+	if (flags >= 0 && !fcntl(rt->cm_source.fd, F_SETFL, flags | O_NONBLOCK))
+		ret = rt_events_add(&rt->cm_source);
+	if (ret)
+		rpma_cm_channel_delete(&rt->cm);
+	return ret;
+}
+
+static void stop_cm(struct rpma_rt *rt)
+{
+	rt_events_remove(&rt->cm_source);
+	free(rt->spare);
+	rpma_cm_channel_delete(&rt->cm);
+}
+
+static int start(struct rpma_rt *rt)
+{
+	int ret;
+
+	ret = rt_events_get();
+	if (ret)
+		return ret;
+	ret = start_cm(rt);
+	if (ret)
+		goto err_put_events;
+	ret = init_pollers(rt);
+	if (ret)
+		goto err_stop_cm;
+	ret = rt_control_start(&rt->control, rt);
+	if (ret)
+		goto err_fini_pollers;
+	ret = start_pollers(rt);
+	if (ret)
+		goto err_stop_control;
+	return 0;
+err_stop_control:
+	rt_control_stop(&rt->control);
+err_fini_pollers:
+	fini_pollers(rt, rt->cfg.pollers);
+err_stop_cm:
+	stop_cm(rt);
+err_put_events:
+	rt_events_put();
+	return ret;
+}
+
+static void free_runtime(struct rpma_rt *rt)
+{
+	pthread_cond_destroy(&rt->quiet);
+	pthread_mutex_destroy(&rt->cm_lock);
+	pthread_mutex_destroy(&rt->lock);
+	free(rt);
+}
+
+int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
+{
+	struct rpma_rt *rt;
+	int ret;
+
+	if (rt_ptr == NULL)
+		return RPMA_E_INVAL;
+	rt = calloc(1, sizeof(*rt));
+	if (rt == NULL)
+		return RPMA_E_NOMEM;
+	if (cfg != NULL)
+		rt->cfg = *cfg;
+	else
+		rt_cfg_init(&rt->cfg);
+	/* relaxed: see rt_runtime_check() */
+	rt->fork_generation = atomic_load_explicit(&rt_fork_generation,
+						   memory_order_relaxed);
+	pthread_mutex_init(&rt->lock, NULL);
+	pthread_mutex_init(&rt->cm_lock, NULL);
+	pthread_cond_init(&rt->quiet, NULL);
+	ret = check_cfg(&rt->cfg);
+	if (ret == 0)
+		ret = start(rt);
+	if (ret) {
+		free_runtime(rt);
+		return ret;
+	}
+	*rt_ptr = rt;
+	return 0;
+}
+
+/* --------------------------------------------------------------------- stopping --- */
+
+/* Control thread: no further requests, and everything that lives dies. */
+static int close_all(void *arg)
+{
+	struct rpma_rt *rt = arg;
+	struct rpma_rt_listener *listener;
+	struct rpma_rt_conn *conn;
+
+	pthread_mutex_lock(&rt->lock);
+	for (listener = rt->listeners; listener != NULL;
+	     listener = listener->next)
+		rt_listener_close_control(listener);
+	for (conn = rt->conns; conn != NULL; conn = conn->next)
+		rt_conn_die_control(conn, RPMA_RT_REASON_STOPPED, 0);
+	pthread_mutex_unlock(&rt->lock);
+	return 0;
+}
+
+static void wait_until_quiet(struct rpma_rt *rt)
+{
+	bool manual = rt->cfg.mode == RPMA_RT_MODE_MANUAL;
+
+	pthread_mutex_lock(&rt->lock);
+	while (rt->births > 0) {
+		if (!manual) {
+			pthread_cond_wait(&rt->quiet, &rt->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&rt->lock);
+		rt_runtime_assist(rt);
+		pthread_mutex_lock(&rt->lock);
+	}
+	pthread_mutex_unlock(&rt->lock);
+}
+
+static void finish_queues(struct rpma_rt *rt)
+{
+	pthread_mutex_lock(&rt->lock);
+	/* release: pairs with the acquire in rt_runtime_is_stopped() */
+	atomic_store_explicit(&rt->stopped, true, memory_order_release);
+	rt_queue_finish_all(rt->queues);
+	pthread_cond_broadcast(&rt->quiet);
+	pthread_mutex_unlock(&rt->lock);
+}
+
+static void stop_threads(struct rpma_rt *rt)
+{
+	int i;
+
+	stop_cm(rt);
+	rt_async_unsubscribe(&rt->control.inbox);
+	for (i = 0; i < rt->cfg.pollers; i++)
+		rt_poller_stop(&rt->pollers[i]);
+	rt_control_stop(&rt->control);
+	for (i = 0; i < rt->cfg.pollers; i++)
+		rt_cq_pool_fini(&rt->pollers[i]);
+	rt_events_put();
+}
+
+/* The first to stop does it, others wait until it is done. */
+static bool begin_to_stop(struct rpma_rt *rt)
+{
+	bool first;
+
+	pthread_mutex_lock(&rt->lock);
+	first = !rt->stopping;
+	rt->stopping = true;
+	while (!first && !rt_runtime_is_stopped(rt))
+		pthread_cond_wait(&rt->quiet, &rt->lock);
+	pthread_mutex_unlock(&rt->lock);
+	return first;
+}
+
+int rpma_rt_stop(struct rpma_rt *rt)
+{
+	int ret;
+
+	if (rt == NULL || rt_poller_self() != NULL)
+		return RPMA_E_INVAL;
+	ret = rt_runtime_check(rt);
+	if (ret)
+		return ret;
+	if (!begin_to_stop(rt))
+		return 0;
+	rt_call(rt, &rt->control.inbox, close_all, rt);
+	wait_until_quiet(rt);
+	stop_threads(rt);
+	finish_queues(rt);
+	return 0;
+}
+
+int rpma_rt_delete(struct rpma_rt **rt_ptr)
+{
+	struct rpma_rt *rt;
+	int ret;
+
+	if (rt_ptr == NULL)
+		return RPMA_E_INVAL;
+	rt = *rt_ptr;
+	if (rt == NULL)
+		return 0;
+	ret = rpma_rt_stop(rt);
+	if (ret)
+		return ret;
+	/* acquire: pairs with the release of who frees a handle */
+	if (atomic_load_explicit(&rt->handles, memory_order_acquire) > 0)
+		return RPMA_E_AGAIN;
+	fini_pollers(rt, rt->cfg.pollers);
+	free_runtime(rt);
+	*rt_ptr = NULL;
+	return 0;
+}
+
+/* ------------------------------------------------------------------- manual mode --- */
+
+void rt_runtime_assist(struct rpma_rt *rt)
+{
+	int i;
+
+	for (i = 0; i < rt->cfg.pollers; i++) {
+		if (!rt_poller_try_enter(&rt->pollers[i]))
+			continue;
+		rt_poller_round_owner(&rt->pollers[i], RT_BATCH);
+		rt_poller_leave(&rt->pollers[i]);
+	}
+}
+
+/* The poller to run by hand, entered. */
+static int enter(struct rpma_rt *rt, int poller, struct rt_poller **poller_ptr)
+{
+	int ret;
+
+	if (rt == NULL || poller < 0 || poller >= rt->cfg.pollers)
+		return RPMA_E_INVAL;
+	ret = rt_runtime_check(rt);
+	if (ret)
+		return ret;
+	if (rt->cfg.mode != RPMA_RT_MODE_MANUAL)
+		return RPMA_E_NOSUPP;
+	if (rt_runtime_is_stopped(rt))
+		return RPMA_RT_E_CLOSED;
+	if (rt_poller_self() != NULL)
+		return RPMA_E_INVAL;
+	if (!rt_poller_try_enter(&rt->pollers[poller]))
+		return RPMA_E_AGAIN;
+	*poller_ptr = &rt->pollers[poller];
+	return 0;
+}
+
+int rpma_rt_run_once(struct rpma_rt *rt, int poller, int budget, int *done)
+{
+	struct rt_poller *p;
+	int handled;
+	int ret;
+
+	if (budget < 1 || done == NULL)
+		return RPMA_E_INVAL;
+	ret = enter(rt, poller, &p);
+	if (ret)
+		return ret;
+	if (p->armed)
+		rt_poller_wake_owner(p);
+	handled = rt_poller_round_owner(p, budget);
+	rt_poller_leave(p);
+	*done = handled;
+	return 0;
+}
+
+int rpma_rt_arm(struct rpma_rt *rt, int poller)
+{
+	struct rt_poller *p;
+	bool sleep;
+	int ret = enter(rt, poller, &p);
+
+	if (ret)
+		return ret;
+	if (p->armed)
+		rt_poller_wake_owner(p);
+	sleep = rt_poller_arm_owner(p);
+	rt_poller_leave(p);
+	return sleep ? 0 : RPMA_E_AGAIN;
+}
+
+int rpma_rt_get_fd(const struct rpma_rt *rt, int poller, int *fd)
+{
+	if (rt == NULL || fd == NULL || poller < 0 || poller >= rt->cfg.pollers)
+		return RPMA_E_INVAL;
+	if (rt->cfg.mode != RPMA_RT_MODE_MANUAL)
+		return RPMA_E_NOSUPP;
+	*fd = rt->pollers[poller].epfd;
+	return 0;
+}
+
+int rpma_rt_get_poller_stats(const struct rpma_rt *rt, int poller,
+			     struct rpma_rt_poller_stats *stats)
+{
+	const struct rt_poller *p;
+
+	if (rt == NULL || stats == NULL || poller < 0 ||
+	    poller >= rt->cfg.pollers)
+		return RPMA_E_INVAL;
+	p = &rt->pollers[poller];
+	/* relaxed: counters, each for itself */
+#define READ(name)                                                             \
+	stats->name = atomic_load_explicit(&p->stats.name, memory_order_relaxed)
+	READ(polls);
+	READ(empty_polls);
+	READ(completions);
+	READ(delivered);
+	READ(batches);
+	READ(doorbells);
+	READ(sleeps);
+	READ(events);
+	READ(acks);
+	READ(spilled);
+	READ(stale);
+	READ(lost_events_recovered);
+#undef READ
+	return 0;
+}

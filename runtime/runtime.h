@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * runtime.h -- what a runtime consists of. Only runtime.c and listener.c
+ * change the lists, under the lock.
+ */
+
+#ifndef RT_RUNTIME_H
+#define RT_RUNTIME_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "rpma_rt.h"
+#include "cfg.h"
+#include "control.h"
+#include "events.h"
+#include "poller.h"
+
+struct rpma_rt {
+	/* immutable after new */
+	struct rpma_rt_cfg cfg;
+	unsigned fork_generation;
+	struct rt_poller *pollers;
+	struct rt_control control;
+	struct rpma_cm_channel *cm;
+	struct rt_source cm_source;
+	/* held by whoever destroys a queue pair whose CM handshake is under
+	 * way, and by the event thread while it reads: librdmacm moves the
+	 * queue pair's state inside rdma_get_cm_event() */
+	pthread_mutex_t cm_lock;
+
+	/* the lock: CQ room, route numbers, slots, lists. Not on data paths */
+	pthread_mutex_t lock;
+	struct rpma_rt_listener *listeners;
+	struct rpma_rt_queue *queues;
+	unsigned next_poller;
+	struct rpma_rt_conn *conns;
+	uint32_t births; /* connections not DONE yet */
+	bool stopping;	 /* no further ones */
+	pthread_cond_t quiet; /* births became 0 */
+
+	/* handles not yet freed: listeners, connections, queues */
+	_Atomic uint32_t handles;
+	_Atomic bool stopped;
+
+	/* event thread's: the message the next CM event goes into */
+	struct rt_cm_msg *spare;
+};
+
+/* Set by a fork in the child: objects of another generation are refused. */
+extern _Atomic unsigned rt_fork_generation;
+
+/* 0, RPMA_RT_E_FORKED. The queue's part of the interface is in queue.h. */
+int rt_runtime_check(const struct rpma_rt *rt);
+
+/* The poller a new connection gets. REQUIRES: the lock, a checked index. */
+struct rt_poller *rt_runtime_place(struct rpma_rt *rt, int poller);
+/* A connection is DONE; after the last one a stop goes on. */
+void rt_runtime_conn_done(struct rpma_rt *rt);
+/* In manual mode runs a round of every poller that nobody runs. */
+void rt_runtime_assist(struct rpma_rt *rt);
+
+#endif /* RT_RUNTIME_H */

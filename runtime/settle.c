@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * settle.c -- the poller's side of a connection's life: messages from the
+ * control thread, completions that are no success, and the last items.
+ * Runs on the connection's poller only. doc/protocols/connection.md.
+ */
+
+#include "settle.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "clock.h"
+#include "cq_pool.h"
+#include "poller.h"
+#include "runtime.h"
+
+static void *user_of(const struct rpma_rt_conn *conn)
+{
+	/* relaxed: the application orders its own pointer */
+	return atomic_load_explicit(&conn->user, memory_order_relaxed);
+}
+
+/* An item that is about the connection itself. */
+static void write_event(struct rpma_rt_conn *conn, struct rt_lane *lane,
+			enum rpma_rt_event event)
+{
+	struct rpma_rt_completion item = {
+		.context = (uintptr_t)conn,
+		.user = user_of(conn),
+		.qp_num = conn->bound ? conn->qp_num : 0,
+		.kind = RPMA_RT_EVENT,
+		.opcode = (uint8_t)event,
+	};
+
+	if (event == RPMA_RT_EVENT_CLOSED ||
+	    event == RPMA_RT_EVENT_ROUTE_CLOSED) {
+		item.status = (uint8_t)conn->reason;
+		item.imm = conn->cm_status;
+	}
+	rt_poller_write_owner(conn->poller, lane, &item);
+}
+
+/* -------------------------------------------------------------- settling --- */
+
+static void write_settled(struct rpma_rt_conn *conn,
+			  const struct rt_ledger_entry *entry,
+			  const struct rt_kept *kept)
+{
+	struct rt_route_entry *route =
+		&conn->cq->routes[rt_wr_id_route(entry->wr_id)];
+	struct rpma_rt_completion item = {
+		.context = rt_wr_id_cookie(entry->wr_id),
+		.user = route->user,
+		.byte_len = kept->byte_len,
+		.imm = kept->imm,
+		.qp_num = conn->qp_num,
+		.kind = RPMA_RT_COMPLETION,
+		.status = kept->status,
+		.opcode = kept->status == IBV_WC_SUCCESS ? kept->opcode
+							 : entry->opcode,
+		.flags = kept->flags,
+	};
+
+	rt_poller_write_owner(conn->poller, route->lane, &item);
+}
+
+static void settle(struct rpma_rt_conn *conn, const struct rt_kept *kept)
+{
+	const struct rt_ledger_entry *entry;
+	bool success = kept->status == IBV_WC_SUCCESS;
+
+	entry = rt_ledger_settle(&conn->side[kept->side].ledger, kept->wr_id,
+				 success);
+	if (entry == NULL) {
+		RT_STAT_ADD(conn->poller, stale, 1);
+		return;
+	}
+	if (success && (entry->wr_id & RT_ON_ERROR_ONLY))
+		return;
+	write_settled(conn, entry, kept);
+}
+
+/* Only what is valid is read: on an error four fields are. */
+static void to_kept(const struct rt_side *side, const struct ibv_wc *wc,
+		    struct rt_kept *kept)
+{
+	*kept = (struct rt_kept){
+		.wr_id = wc->wr_id,
+		.status = (uint8_t)wc->status,
+		.side = side->which,
+	};
+	if (wc->status != IBV_WC_SUCCESS) {
+		kept->imm = wc->vendor_err;
+		return;
+	}
+	kept->byte_len = wc->byte_len;
+	kept->imm = wc->imm_data;
+	kept->opcode = (uint8_t)wc->opcode;
+	kept->flags = (uint8_t)wc->wc_flags &
+		      (RPMA_RT_F_WITH_IMM | RPMA_RT_F_WITH_INV);
+}
+
+static void become_broken(struct rpma_rt_conn *conn)
+{
+	int i;
+
+	conn->ps = RT_PS_BROKEN;
+	for (i = 0; i < 2; i++) {
+		conn->side[i].healthy = false;
+		/* relaxed: a hint to posters; the control thread makes it firm
+		 * under the lock */
+		atomic_store_explicit(&conn->side[i].gate, RT_GATE_CLOSED,
+				      memory_order_relaxed);
+	}
+	rt_conn_tell_control(conn, RT_CTL_BROKEN);
+}
+
+void rt_conn_unhappy_owner(struct rt_side *side, const struct ibv_wc *wc)
+{
+	struct rpma_rt_conn *conn = side->conn;
+	struct rt_kept kept;
+
+	to_kept(side, wc, &kept);
+	switch (conn->ps) {
+	case RT_PS_HEALTHY:
+		become_broken(conn);
+		/* fall through */
+	case RT_PS_BROKEN:
+		if (conn->kept_count < conn->kept_max)
+			conn->kept[conn->kept_count++] = kept;
+		else /* more than was posted: the device repeats itself */
+			RT_STAT_ADD(conn->poller, stale, 1);
+		break;
+	case RT_PS_SETTLING:
+	case RT_PS_SWEEPING:
+		settle(conn, &kept);
+		break;
+	case RT_PS_SWEPT:
+		RT_STAT_ADD(conn->poller, stale, 1);
+		break;
+	}
+}
+
+void rt_conn_marker_owner(struct rpma_rt_conn *conn, enum rpma_rt_side side)
+{
+	conn->markers_seen |= 1u << side;
+}
+
+/* ------------------------------------------------------- the order of death --- */
+
+static void mourn(struct rpma_rt_conn *conn)
+{
+	conn->dying_next = conn->poller->dying;
+	conn->poller->dying = conn;
+}
+
+static void handover(struct rpma_rt_conn *conn)
+{
+	struct rt_side *side;
+	uint32_t n;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		side = &conn->side[i];
+		side->healthy = false;
+		rt_ledger_reap(&side->ledger, side->count);
+	}
+	conn->ps = RT_PS_SETTLING;
+	for (n = 0; n < conn->kept_count; n++)
+		settle(conn, &conn->kept[n]);
+	conn->kept_count = 0;
+	conn->deadline_ns =
+		rt_now_ns() +
+		(uint64_t)conn->poller->rt->cfg.drain_ms * 1000000u;
+	mourn(conn);
+}
+
+bool rt_conn_try_drained_owner(struct rpma_rt_conn *conn, uint64_t now_ns)
+{
+	int i;
+
+	if ((conn->markers_seen & conn->markers_due) != conn->markers_due &&
+	    !conn->cq->dead && now_ns < conn->deadline_ns)
+		return false;
+	for (i = 0; i < 2; i++) {
+		if (conn->markers_seen & (1u << i))
+			rt_ledger_settle_marker(&conn->side[i].ledger);
+	}
+	rt_conn_tell_control(conn, RT_CTL_DRAINED);
+	return true;
+}
+
+static void gone(struct rpma_rt_conn *conn)
+{
+	conn->ps = RT_PS_SWEEPING;
+	conn->sweep_taken = conn->cq->taken;
+	conn->sweep_empty = conn->cq->empties;
+	mourn(conn);
+}
+
+static void synthesize(struct rpma_rt_conn *conn, struct rt_side *side)
+{
+	static const struct rt_kept unknown = {
+		.status = IBV_WC_GENERAL_ERR, .flags = RPMA_RT_F_SYNTHESIZED};
+	const struct rt_ledger_entry *entry;
+
+	while ((entry = rt_ledger_take_unsettled(&side->ledger)) != NULL)
+		write_settled(conn, entry, &unknown);
+}
+
+bool rt_conn_try_swept_owner(struct rpma_rt_conn *conn)
+{
+	const struct rt_cq *cq = conn->cq;
+
+	if (cq->empties == conn->sweep_empty &&
+	    cq->taken - conn->sweep_taken < cq->cqe && !cq->dead)
+		return false;
+	conn->ps = RT_PS_SWEPT;
+	synthesize(conn, &conn->side[RPMA_RT_SEND_SIDE]);
+	synthesize(conn, &conn->side[RPMA_RT_RECV_SIDE]);
+	rt_conn_tell_control(conn, RT_CTL_SWEPT);
+	return true;
+}
+
+/* Has an earlier route of the list the same lane? */
+static bool is_repeated(const struct rpma_rt_conn *conn,
+			const struct rpma_rt_route *route)
+{
+	const struct rpma_rt_route *other;
+
+	for (other = conn->routes; other != route; other = other->next) {
+		if (other->lane == route->lane)
+			return true;
+	}
+	return false;
+}
+
+static void last(struct rpma_rt_conn *conn)
+{
+	const struct rpma_rt_route *route;
+
+	for (route = conn->routes; route != NULL; route = route->next) {
+		if (route->lane != conn->lane && !is_repeated(conn, route))
+			write_event(conn, route->lane,
+				    RPMA_RT_EVENT_ROUTE_CLOSED);
+		conn->cq->routes[route->number] = (struct rt_route_entry){0};
+	}
+	if (!conn->silent)
+		write_event(conn, conn->lane, RPMA_RT_EVENT_CLOSED);
+	conn->poller->slots[conn->slot] = NULL;
+	/* rung before the control thread lets the queues go */
+	rt_poller_flush_owner(conn->poller);
+	rt_conn_tell_control(conn, RT_CTL_DONE);
+}
+
+/* ------------------------------------------------------------ the way there --- */
+
+/* A larger spill for the lane, if one was made. */
+static void take_spill(struct rt_lane *lane, struct rt_spill *spill)
+{
+	if (spill != NULL)
+		rt_spill_delete(rt_lane_swap_spill_owner(lane, spill));
+}
+
+static void open_routes(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt_route *route;
+	int i;
+
+	conn->poller->slots[conn->slot] = conn;
+	if (conn->slot > conn->poller->slots_used)
+		conn->poller->slots_used = conn->slot;
+	for (i = 0; i < 2; i++) {
+		route = conn->own[i];
+		route->next = conn->routes;
+		conn->routes = route;
+		conn->cq->routes[route->number] = (struct rt_route_entry){
+			.lane = route->lane,
+			.user = user_of(conn),
+			.side = &conn->side[route->side],
+		};
+	}
+	conn->lane = conn->own[0]->lane;
+	take_spill(conn->lane, conn->spill);
+	conn->spill = NULL;
+}
+
+static void bind_routes(struct rpma_rt_conn *conn)
+{
+	const struct rpma_rt_route *route;
+
+	conn->bound = true;
+	conn->side[RPMA_RT_SEND_SIDE].healthy = true;
+	conn->side[RPMA_RT_RECV_SIDE].healthy = true;
+	for (route = conn->routes; route != NULL; route = route->next)
+		conn->cq->routes[route->number].qp_key =
+			rt_qp_key(conn->qp_num);
+}
+
+void rt_conn_messages_owner(struct rpma_rt_conn *conn, uint32_t bits)
+{
+	if (bits & RT_POLL_OPEN)
+		open_routes(conn);
+	if (bits & RT_POLL_BIND)
+		bind_routes(conn);
+	if (bits & RT_POLL_READY)
+		write_event(conn, conn->lane,
+			    conn->passive ? RPMA_RT_EVENT_REQUEST
+					  : RPMA_RT_EVENT_READY);
+	if (bits & RT_POLL_ESTABLISHED)
+		write_event(conn, conn->lane, RPMA_RT_EVENT_ESTABLISHED);
+	if (bits & RT_POLL_HANDOVER)
+		handover(conn);
+	if (bits & RT_POLL_GONE)
+		gone(conn);
+	if (bits & RT_POLL_LAST)
+		last(conn);
+}
+
+void rt_conn_add_route_owner(struct rpma_rt_conn *conn,
+			     struct rpma_rt_route *route,
+			     struct rt_spill *spill)
+{
+	route->next = conn->routes;
+	conn->routes = route;
+	conn->cq->routes[route->number] = (struct rt_route_entry){
+		.lane = route->lane,
+		.user = user_of(conn),
+		.side = &conn->side[route->side],
+		.qp_key = conn->bound ? rt_qp_key(conn->qp_num)
+				      : RT_QP_KEY_NONE,
+	};
+	take_spill(route->lane, spill);
+}
+
+void rt_conn_set_user_owner(struct rpma_rt_conn *conn)
+{
+	const struct rpma_rt_route *route;
+
+	for (route = conn->routes; route != NULL; route = route->next)
+		conn->cq->routes[route->number].user = user_of(conn);
+}
+
+void rt_conn_set_lane_owner(struct rpma_rt_conn *conn, struct rt_lane *lane,
+			    struct rt_spill *spill)
+{
+	int i;
+
+	take_spill(lane, spill);
+	conn->lane = lane;
+	for (i = 0; i < 2; i++)
+		conn->cq->routes[conn->own[i]->number].lane = lane;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * world.c -- the common ground of the runtime's tests.
+ */
+
+#include "world.h"
+
+#include <string.h>
+#include <time.h>
+
+_Noreturn void world_die(const char *file, int line, const char *what, int ret)
+{
+	fprintf(stderr, "%s:%d: %s", file, line, what);
+	if (ret)
+		fprintf(stderr, " = %d (%s)", ret, rpma_rt_err_2str(ret));
+	fprintf(stderr, "\n");
+	abort();
+}
+
+uint64_t world_now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+void world_open(struct world *w)
+{
+	const char *addr = getenv("RPMA_TEST_ADDR");
+
+	memset(w, 0, sizeof(*w));
+	w->addr = addr ? addr : "127.0.0.1";
+	if (rpma_utils_get_ibv_context(w->addr, RPMA_UTIL_IBV_CONTEXT_LOCAL,
+				       &w->ibv_ctx) ||
+	    w->ibv_ctx == NULL) {
+		printf("SKIP: no RDMA device at %s\n", w->addr);
+		exit(77);
+	}
+	MUST(rpma_peer_new(w->ibv_ctx, &w->peer));
+}
+
+void world_start(struct world *w, int pollers, enum rpma_rt_mode mode)
+{
+	struct rpma_rt_cfg *cfg;
+
+	MUST(rpma_rt_cfg_new(&cfg));
+	MUST(rpma_rt_cfg_set_pollers(cfg, pollers));
+	MUST(rpma_rt_cfg_set_mode(cfg, mode));
+	MUST(rpma_rt_cfg_set_backstop_ms(cfg, 0));
+	MUST(rpma_rt_new(cfg, &w->rt));
+	MUST(rpma_rt_cfg_delete(&cfg));
+}
+
+void world_close(struct world *w)
+{
+	MUST(rpma_rt_delete(&w->rt));
+	MUST(rpma_peer_delete(&w->peer));
+}
+
+struct rpma_rt_completion world_next(struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_completion item;
+	int got;
+
+	MUST(rpma_rt_queue_wait(queue, WORLD_PATIENCE_MS, 1, &item, &got));
+	return item;
+}
+
+struct rpma_rt_completion world_event(struct rpma_rt_queue *queue,
+				      enum rpma_rt_event event)
+{
+	struct rpma_rt_completion item = world_next(queue);
+
+	if (item.kind != RPMA_RT_EVENT || item.opcode != event) {
+		fprintf(stderr,
+			"expected event %d, got kind %d opcode %d status %d\n",
+			event, item.kind, item.opcode, item.status);
+		abort();
+	}
+	return item;
+}
+
+struct rpma_rt_listener *world_listen(struct world *w,
+				      const struct rpma_conn_cfg *cfg,
+				      struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_listener *listener;
+	uint16_t port;
+
+	MUST(rpma_rt_listen(w->rt, w->peer, w->addr, "0", 64, cfg,
+			    RPMA_RT_POLLER_ANY, queue, NULL, &listener));
+	MUST(rpma_rt_listener_get_port(listener, &port));
+	snprintf(w->port, sizeof(w->port), "%u", port);
+	return listener;
+}
+
+void world_connect(struct world *w, const struct rpma_conn_cfg *cfg,
+		   int poller, struct rpma_rt_queue *aq,
+		   struct rpma_rt_queue *pq, struct world_pair *pair)
+{
+	struct rpma_rt_listener *listener = world_listen(w, cfg, pq);
+
+	MUST(rpma_rt_conn_new(w->rt, w->peer, w->addr, w->port, cfg, poller, aq,
+			      NULL, &pair->active));
+	world_event(aq, RPMA_RT_EVENT_READY);
+	MUST(rpma_rt_conn_connect(pair->active, NULL));
+	pair->passive = (struct rpma_rt_conn *)(uintptr_t)world_event(
+				pq, RPMA_RT_EVENT_REQUEST)
+				.context;
+	MUST(rpma_rt_conn_connect(pair->passive, NULL));
+	world_event(aq, RPMA_RT_EVENT_ESTABLISHED);
+	world_event(pq, RPMA_RT_EVENT_ESTABLISHED);
+	MUST(rpma_rt_listener_delete(&listener));
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * world.h -- what every runtime test needs: a device, a peer, registered
+ * memory, a runtime, a pair of connections made through it. Steps that must
+ * not fail abort the test with file and line; waits have a bound that is a
+ * failure, never a measure.
+ */
+
+#ifndef WORLD_H
+#define WORLD_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "rpma_rt.h"
+
+#define WORLD_PATIENCE_MS 60000
+
+#define MUST(expr)                                                             \
+	do {                                                                   \
+		int must_ret = (expr);                                         \
+		if (must_ret)                                                  \
+			world_die(__FILE__, __LINE__, #expr, must_ret);        \
+	} while (0)
+
+#define CHECK(cond)                                                            \
+	do {                                                                   \
+		if (!(cond))                                                   \
+			world_die(__FILE__, __LINE__, #cond, 0);               \
+	} while (0)
+
+struct world {
+	const char *addr;
+	struct ibv_context *ibv_ctx;
+	struct rpma_peer *peer;
+	struct rpma_rt *rt;
+	char port[8];
+};
+
+_Noreturn void world_die(const char *file, int line, const char *what, int ret);
+
+/* The device at RPMA_TEST_ADDR, or 127.0.0.1. Exits with 77 without one. */
+void world_open(struct world *w);
+void world_close(struct world *w);
+/* A runtime of so many pollers, the back-stop switched off: it would hide a
+ * lost wake-up. */
+void world_start(struct world *w, int pollers, enum rpma_rt_mode mode);
+
+/* The next item, which must come. */
+struct rpma_rt_completion world_next(struct rpma_rt_queue *queue);
+/* The next item, which must be that event. */
+struct rpma_rt_completion world_event(struct rpma_rt_queue *queue,
+				      enum rpma_rt_event event);
+
+struct world_pair {
+	struct rpma_rt_conn *active;
+	struct rpma_rt_conn *passive;
+};
+
+/* Listens with cfg on a port of the system's choice. */
+struct rpma_rt_listener *world_listen(struct world *w,
+				      const struct rpma_conn_cfg *cfg,
+				      struct rpma_rt_queue *queue);
+/* Connects: active's events in aq, passive's in pq, both on that poller; both
+ * queues are empty before and after. */
+void world_connect(struct world *w, const struct rpma_conn_cfg *cfg,
+		   int poller, struct rpma_rt_queue *aq,
+		   struct rpma_rt_queue *pq, struct world_pair *pair);
+
+uint64_t world_now_ms(void);
+
+#endif /* WORLD_H */
