@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* A runtime without threads; see rt_stub.h. */
+
+#include "rt_stub.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int rt_runtime_pollers(const struct rpma_rt *rt)
+{
+	return rt->pollers;
+}
+
+int rt_runtime_check(const struct rpma_rt *rt)
+{
+	return rt->check;
+}
+
+bool rt_runtime_is_stopped(const struct rpma_rt *rt)
+{
+	return rt->stopped;
+}
+
+void rt_runtime_queue_added(struct rpma_rt *rt, struct rpma_rt_queue *queue)
+{
+	(void)queue;
+	rt->queues++;
+}
+
+void rt_runtime_queue_gone(struct rpma_rt *rt, struct rpma_rt_queue *queue)
+{
+	(void)queue;
+	rt->queues--;
+}
+
+int rpma_rt_conn_put(struct rpma_rt_conn **conn_ptr)
+{
+	(*conn_ptr)->puts++;
+	*conn_ptr = NULL;
+	return 0;
+}
+
+void stub_rt_init(struct rpma_rt *rt, int pollers)
+{
+	int i;
+
+	memset(rt, 0, sizeof(*rt));
+	rt->pollers = pollers;
+	for (i = 0; i < pollers; i++) {
+		if (rt_bell_init(&rt->bells[i])) {
+			fprintf(stderr, "no eventfd for a bell\n");
+			exit(1);
+		}
+	}
+}
+
+void stub_rt_fini(struct rpma_rt *rt)
+{
+	int i;
+
+	for (i = 0; i < rt->pollers; i++)
+		rt_bell_fini(&rt->bells[i]);
+}
+
+struct rpma_rt_queue *stub_queue_new(struct rpma_rt *rt, uint32_t lane_size,
+				     uint32_t backlog_limit)
+{
+	struct rpma_rt_queue_cfg *cfg = NULL;
+	struct rpma_rt_queue *queue = NULL;
+
+	if (rpma_rt_queue_cfg_new(&cfg))
+		return NULL;
+	if (rpma_rt_queue_cfg_set_lane_size(cfg, lane_size) == 0 &&
+	    rpma_rt_queue_cfg_set_backlog_limit(cfg, backlog_limit) == 0 &&
+	    rpma_rt_queue_cfg_set_spin_us(cfg, 0) == 0)
+		rpma_rt_queue_new(rt, cfg, &queue);
+	rpma_rt_queue_cfg_delete(&cfg);
+	return queue;
+}
+
+struct rpma_rt_completion stub_item(uint64_t context)
+{
+	return (struct rpma_rt_completion){.context = context};
+}
+
+void stub_publish(struct rt_lane *lane, uint64_t first, uint32_t count)
+{
+	struct rpma_rt_completion item;
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		item = stub_item(first + i);
+		rt_lane_stage_owner(lane, &item);
+	}
+	rt_lane_publish_owner(lane);
+}
+
+bool stub_is_readable(int fd)
+{
+	struct pollfd pollfd = {.fd = fd, .events = POLLIN};
+
+	return poll(&pollfd, 1, 0) == 1;
+}

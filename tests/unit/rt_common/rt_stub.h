@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * A runtime without threads: just what a queue asks of it, and helpers that
+ * the tests of lane and queue share.
+ */
+
+#ifndef RT_STUB_H
+#define RT_STUB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "queue.h"
+
+struct rpma_rt {
+	int check; /* what rt_runtime_check() answers */
+	bool stopped;
+	int queues;  /* added and not gone */
+	int pollers; /* of which each has a bell */
+	struct rt_bell bells[RPMA_RT_MAX_POLLERS];
+};
+
+/* A connection handle: how often it was put. */
+struct rpma_rt_conn {
+	int puts;
+};
+
+void stub_rt_init(struct rpma_rt *rt, int pollers);
+void stub_rt_fini(struct rpma_rt *rt);
+
+/* A queue with this lane size and backlog limit that waits without spinning;
+ * NULL when it could not be made. */
+struct rpma_rt_queue *stub_queue_new(struct rpma_rt *rt, uint32_t lane_size,
+				     uint32_t backlog_limit);
+
+/* A completion that is told apart by its context. */
+struct rpma_rt_completion stub_item(uint64_t context);
+
+/* Stages count items with contexts from first on and publishes them. */
+void stub_publish(struct rt_lane *lane, uint64_t first, uint32_t count);
+
+bool stub_is_readable(int fd);
+
+#endif /* RT_STUB_H */

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Lane and spill on one thread: order through every path, what each flag
+ * means, who is rung when.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "lane.h"
+#include "rt_stub.h"
+
+#define SIZE  64
+#define LIMIT 16
+#define SPILL 256
+
+struct world {
+	struct rpma_rt rt;
+	struct rpma_rt_queue *queue;
+	struct rt_lane *lane;
+	struct rt_bell *bell;
+	struct rpma_rt_completion taken[SIZE + SPILL];
+};
+
+static int fail_after = -1; /* allocations that succeed before one fails */
+
+void *__real_malloc(size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+
+static int is_failing(void)
+{
+	return fail_after >= 0 && fail_after-- == 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+	return is_failing() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+	return is_failing() ? NULL : __real_aligned_alloc(alignment, size);
+}
+
+static int setup(void **state)
+{
+	struct world *world = calloc(1, sizeof(*world));
+
+	if (world == NULL)
+		return -1;
+	stub_rt_init(&world->rt, 1);
+	world->bell = &world->rt.bells[0];
+	world->queue = stub_queue_new(&world->rt, SIZE, LIMIT);
+	if (world->queue == NULL)
+		return -1;
+	world->lane = rt_queue_lane(world->queue, 0, world->bell);
+	if (world->lane == NULL)
+		return -1;
+	rt_spill_delete(
+		rt_lane_swap_spill_owner(world->lane, rt_spill_new(SPILL)));
+	*state = world;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *world = *state;
+	uint32_t moved;
+
+	do {
+		moved = rt_lane_take_consumer(world->lane, world->taken, SIZE);
+		moved += rt_lane_retry_owner(world->lane);
+	} while (moved > 0);
+	rt_lane_bell_owner(world->lane);
+	if (rpma_rt_queue_delete(&world->queue))
+		return -1;
+	stub_rt_fini(&world->rt);
+	free(world);
+	return 0;
+}
+
+/* Takes count items, which begin with this context. */
+static void expect_taken(struct world *world, uint64_t first, uint32_t count)
+{
+	uint32_t got = 0;
+	uint32_t n;
+	uint32_t i;
+
+	while (got < count) {
+		n = rt_lane_take_consumer(world->lane, &world->taken[got],
+					  count - got);
+		if (n == 0)
+			break;
+		got += n;
+	}
+	assert_int_equal(got, count);
+	for (i = 0; i < count; i++)
+		assert_int_equal(world->taken[i].context, first + i);
+}
+
+static void expect_empty(struct world *world)
+{
+	assert_int_equal(rt_lane_take_consumer(world->lane, world->taken, SIZE),
+			 0);
+}
+
+static void stage__first_and_second_TRUE_ONCE(void **state)
+{
+	struct world *world = *state;
+	struct rpma_rt_completion item = stub_item(1);
+
+	assert_true(rt_lane_stage_owner(world->lane, &item));
+	assert_false(rt_lane_stage_owner(world->lane, &item));
+	rt_lane_publish_owner(world->lane);
+	assert_true(rt_lane_stage_owner(world->lane, &item));
+	rt_lane_publish_owner(world->lane);
+}
+
+static void stage__not_published_NOT_SEEN(void **state)
+{
+	struct world *world = *state;
+	struct rpma_rt_completion item = stub_item(1);
+
+	rt_lane_stage_owner(world->lane, &item);
+	expect_empty(world);
+	rt_lane_publish_owner(world->lane);
+	expect_taken(world, 1, 1);
+}
+
+/* the poller must still ring for what went out on its own */
+static void stage__more_than_fit_FLUSHED_STILL_TOUCHED(void **state)
+{
+	struct world *world = *state;
+	struct rpma_rt_completion item;
+	uint32_t i;
+
+	for (i = 0; i < RT_LANE_STAGE + 1; i++) {
+		item = stub_item(i);
+		assert_int_equal(rt_lane_stage_owner(world->lane, &item),
+				 i == 0);
+	}
+	expect_taken(world, 0, RT_LANE_STAGE);
+	rt_lane_publish_owner(world->lane);
+	expect_taken(world, RT_LANE_STAGE, 1);
+}
+
+static void publish__every_field_COPIED(void **state)
+{
+	struct world *world = *state;
+	struct rpma_rt_completion item = {
+		.context = 0x123456789abc,
+		.user = world,
+		.byte_len = 1,
+		.imm = 2,
+		.qp_num = 3,
+		.kind = RPMA_RT_COMPLETION,
+		.status = 5,
+		.opcode = 6,
+		.flags = 7,
+	};
+
+	rt_lane_stage_owner(world->lane, &item);
+	rt_lane_publish_owner(world->lane);
+	assert_int_equal(rt_lane_take_consumer(world->lane, world->taken, 1),
+			 1);
+	assert_memory_equal(&world->taken[0], &item, sizeof(item));
+}
+
+/* batches that do not divide the size meet its end at every offset */
+static void publish__round_the_ring_IN_ORDER(void **state)
+{
+	struct world *world = *state;
+	uint64_t next = 0;
+
+	while (next < 10 * SIZE * RT_LANE_STAGE) {
+		stub_publish(world->lane, next, 27);
+		expect_taken(world, next, 27);
+		next += 27;
+	}
+}
+
+static void publish__index_wraps_IN_ORDER(void **state)
+{
+	struct world *world = *state;
+	struct rt_lane *lane = world->lane;
+
+	lane->tail_next = lane->head_seen = UINT32_MAX - 5;
+	lane->head_next = lane->tail_seen = UINT32_MAX - 5;
+	atomic_store_explicit(&lane->tail, UINT32_MAX - 5,
+			      memory_order_relaxed);
+	atomic_store_explicit(&lane->head, UINT32_MAX - 5,
+			      memory_order_relaxed);
+	stub_publish(lane, 0, SIZE + 3);
+	assert_int_equal(rt_lane_spill_count_owner(lane), 3);
+	expect_taken(world, 0, SIZE);
+	assert_int_equal(rt_lane_retry_owner(lane), 3);
+	expect_taken(world, SIZE, 3);
+}
+
+static void take__more_than_max_REST_STAYS(void **state)
+{
+	struct world *world = *state;
+
+	stub_publish(world->lane, 0, 10);
+	assert_int_equal(rt_lane_take_consumer(world->lane, world->taken, 4),
+			 4);
+	expect_taken(world, 4, 6);
+	expect_empty(world);
+}
+
+static void publish__ring_full_SPILLS(void **state)
+{
+	struct world *world = *state;
+
+	stub_publish(world->lane, 0, SIZE);
+	assert_false(rt_lane_is_spilling_owner(world->lane));
+	stub_publish(world->lane, SIZE, 2);
+	assert_true(rt_lane_is_spilling_owner(world->lane));
+	assert_int_equal(rt_lane_spill_count_owner(world->lane), 2);
+}
+
+/* what does not fit goes behind, although the first part went direct */
+static void publish__fits_in_part_IN_ORDER(void **state)
+{
+	struct world *world = *state;
+
+	stub_publish(world->lane, 0, SIZE - 3);
+	stub_publish(world->lane, SIZE - 3, 10);
+	assert_int_equal(rt_lane_spill_count_owner(world->lane), 7);
+	expect_taken(world, 0, SIZE);
+	assert_int_equal(rt_lane_retry_owner(world->lane), 7);
+	expect_taken(world, SIZE, 7);
+}
+
+/* room in the ring does not let the new overtake the spilled */
+static void publish__room_but_spilling_BEHIND(void **state)
+{
+	struct world *world = *state;
+
+	stub_publish(world->lane, 0, SIZE + 1);
+	expect_taken(world, 0, SIZE);
+	stub_publish(world->lane, SIZE + 1, 1);
+	expect_empty(world);
+	assert_int_equal(rt_lane_retry_owner(world->lane), 2);
+	expect_taken(world, SIZE, 2);
+	assert_false(rt_lane_is_spilling_owner(world->lane));
+}
+
+static void retry__no_room_NONE(void **state)
+{
+	struct world *world = *state;
+
+	stub_publish(world->lane, 0, SIZE + 1);
+	assert_int_equal(rt_lane_retry_owner(world->lane), 0);
+	assert_true(rt_lane_is_spilling_owner(world->lane));
+}
+
+static void retry__room_for_some_IN_ORDER(void **state)
+{
+	struct world *world = *state;
+
+	stub_publish(world->lane, 0, SIZE + 9);
+	expect_taken(world, 0, 4);
+	assert_int_equal(rt_lane_retry_owner(world->lane), 4);
+	assert_int_equal(rt_lane_spill_count_owner(world->lane), 5);
+	expect_taken(world, 4, SIZE);
+	assert_int_equal(rt_lane_retry_owner(world->lane), 5);
+	expect_taken(world, SIZE + 4, 5);
+}
+
+/* the spill's own ring is met at its end as well */
+static void retry__spill_goes_round_IN_ORDER(void **state)
+{
+	struct world *world = *state;
+	uint64_t in = 0;
+	uint64_t out = 0;
+
+	stub_publish(world->lane, 0, SIZE + SPILL / 2);
+	in = SIZE + SPILL / 2;
+	while (in < 20 * SPILL) {
+		expect_taken(world, out, 13);
+		out += 13;
+		rt_lane_retry_owner(world->lane);
+		stub_publish(world->lane, in, 13);
+		in += 13;
+	}
+}
+
+static void backlogged__at_limit_SET_CLEARED_AT_HALF(void **state)
+{
+	struct world *world = *state;
+	struct rt_lane *lane = world->lane;
+
+	stub_publish(lane, 0, SIZE + LIMIT - 1);
+	assert_false(rt_lane_is_backlogged(lane));
+	stub_publish(lane, SIZE + LIMIT - 1, 1);
+	assert_true(rt_lane_is_backlogged(lane));
+
+	expect_taken(world, 0, LIMIT / 2 - 1);
+	rt_lane_retry_owner(lane);
+	assert_true(rt_lane_is_backlogged(lane));
+	assert_false(rt_lane_take_eased_owner(lane));
+
+	expect_taken(world, LIMIT / 2 - 1, 1);
+	rt_lane_retry_owner(lane);
+	assert_false(rt_lane_is_backlogged(lane));
+	assert_true(rt_lane_take_eased_owner(lane));
+	assert_false(rt_lane_take_eased_owner(lane));
+}
+
+static void arm__not_spilling_FALSE(void **state)
+{
+	struct world *world = *state;
+
+	assert_false(rt_lane_arm_spill_owner(world->lane));
+}
+
+static void has_room__half_free_TRUE(void **state)
+{
+	struct world *world = *state;
+
+	stub_publish(world->lane, 0, SIZE + 1);
+	assert_false(rt_lane_has_room_owner(world->lane));
+	expect_taken(world, 0, SIZE / 2 - 1);
+	assert_false(rt_lane_has_room_owner(world->lane));
+	expect_taken(world, SIZE / 2 - 1, 1);
+	assert_true(rt_lane_has_room_owner(world->lane));
+}
+
+/* the poller sleeps; the taker that frees half of the ring wakes it */
+static void take__poller_sleeps_on_spill_RINGS_AT_HALF(void **state)
+{
+	struct world *world = *state;
+
+	stub_publish(world->lane, 0, SIZE + 1);
+	assert_true(rt_lane_arm_spill_owner(world->lane));
+	rt_bell_prepare(world->bell);
+	expect_taken(world, 0, SIZE / 2 - 1);
+	assert_false(stub_is_readable(rt_bell_fd(world->bell)));
+	expect_taken(world, SIZE / 2 - 1, 1);
+	assert_true(stub_is_readable(rt_bell_fd(world->bell)));
+	rt_bell_cancel(world->bell);
+}
+
+/* the taker freed the room just before the poller armed: its last look, the
+ * one after the fence, is what rings */
+static void ring_poller__armed_after_take_RINGS(void **state)
+{
+	struct world *world = *state;
+
+	stub_publish(world->lane, 0, SIZE + 1);
+	expect_taken(world, 0, SIZE);
+	rt_lane_arm_spill_owner(world->lane);
+	rt_bell_prepare(world->bell);
+	assert_true(rt_lane_has_room_owner(world->lane));
+	rt_lane_ring_poller_consumer(world->lane);
+	assert_true(stub_is_readable(rt_bell_fd(world->bell)));
+	rt_bell_cancel(world->bell);
+}
+
+static void ring_poller__spill_emptied_QUIET(void **state)
+{
+	struct world *world = *state;
+
+	stub_publish(world->lane, 0, SIZE + 1);
+	rt_lane_arm_spill_owner(world->lane);
+	expect_taken(world, 0, SIZE);
+	rt_lane_retry_owner(world->lane);
+	rt_bell_prepare(world->bell);
+	rt_lane_ring_poller_consumer(world->lane);
+	assert_false(stub_is_readable(rt_bell_fd(world->bell)));
+	rt_bell_cancel(world->bell);
+}
+
+static void swap_spill__content_MOVED(void **state)
+{
+	struct world *world = *state;
+	struct rt_spill *bigger = rt_spill_new(2 * SPILL);
+	struct rt_spill *old;
+
+	assert_non_null(bigger);
+	stub_publish(world->lane, 0, SIZE + SPILL);
+	old = rt_lane_swap_spill_owner(world->lane, bigger);
+	assert_ptr_not_equal(old, bigger);
+	assert_int_equal(rt_spill_entries(old), SPILL);
+	rt_spill_delete(old);
+	stub_publish(world->lane, SIZE + SPILL, SPILL);
+	expect_taken(world, 0, SIZE);
+	rt_lane_retry_owner(world->lane);
+	expect_taken(world, SIZE, SIZE);
+}
+
+/* two openers may cross: the smaller answer does not shrink it */
+static void swap_spill__smaller_COMES_BACK(void **state)
+{
+	struct world *world = *state;
+	struct rt_spill *smaller = rt_spill_new(SPILL - 1);
+
+	assert_non_null(smaller);
+	assert_ptr_equal(rt_lane_swap_spill_owner(world->lane, smaller),
+			 smaller);
+	rt_spill_delete(smaller);
+}
+
+static void drain__ring_and_spill_IN_ORDER_NO_RING(void **state)
+{
+	struct world *world = *state;
+	uint32_t i;
+
+	stub_publish(world->lane, 0, SIZE + SPILL);
+	rt_lane_arm_spill_owner(world->lane);
+	rt_bell_prepare(world->bell);
+	assert_int_equal(
+		rt_lane_drain_consumer(world->lane, world->taken, SIZE + SPILL),
+		SIZE + SPILL);
+	for (i = 0; i < SIZE + SPILL; i++)
+		assert_int_equal(world->taken[i].context, i);
+	assert_false(stub_is_readable(rt_bell_fd(world->bell)));
+	rt_bell_cancel(world->bell);
+	assert_int_equal(rt_lane_drain_consumer(world->lane, world->taken, 1),
+			 0);
+}
+
+/* a spill holds the queue until its last item was rung for */
+static void bell__spill_HOLDS_QUEUE(void **state)
+{
+	struct world *world = *state;
+
+	stub_publish(world->lane, 0, SIZE + 1);
+	rt_lane_bell_owner(world->lane);
+	assert_int_equal(rpma_rt_queue_delete(&world->queue), RPMA_E_AGAIN);
+	expect_taken(world, 0, SIZE);
+	rt_lane_retry_owner(world->lane);
+	assert_int_equal(rpma_rt_queue_delete(&world->queue), RPMA_E_AGAIN);
+	rt_lane_bell_owner(world->lane);
+	expect_taken(world, SIZE, 1);
+	/* the teardown deletes it */
+}
+
+static void new__no_memory_NULL(void **state)
+{
+	struct world *world = *state;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		fail_after = i;
+		assert_null(
+			rt_lane_new(world->queue, world->bell, SIZE, LIMIT));
+	}
+	fail_after = -1;
+	rt_lane_delete(NULL);
+}
+
+static void spill_new__no_memory_NULL(void **state)
+{
+	(void)state;
+	fail_after = 0;
+	assert_null(rt_spill_new(1));
+}
+
+int main(void)
+{
+#define ON_LANE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		ON_LANE(stage__first_and_second_TRUE_ONCE),
+		ON_LANE(stage__not_published_NOT_SEEN),
+		ON_LANE(stage__more_than_fit_FLUSHED_STILL_TOUCHED),
+		ON_LANE(publish__every_field_COPIED),
+		ON_LANE(publish__round_the_ring_IN_ORDER),
+		ON_LANE(publish__index_wraps_IN_ORDER),
+		ON_LANE(take__more_than_max_REST_STAYS),
+		ON_LANE(publish__ring_full_SPILLS),
+		ON_LANE(publish__fits_in_part_IN_ORDER),
+		ON_LANE(publish__room_but_spilling_BEHIND),
+		ON_LANE(retry__no_room_NONE),
+		ON_LANE(retry__room_for_some_IN_ORDER),
+		ON_LANE(retry__spill_goes_round_IN_ORDER),
+		ON_LANE(backlogged__at_limit_SET_CLEARED_AT_HALF),
+		ON_LANE(arm__not_spilling_FALSE),
+		ON_LANE(has_room__half_free_TRUE),
+		ON_LANE(take__poller_sleeps_on_spill_RINGS_AT_HALF),
+		ON_LANE(ring_poller__armed_after_take_RINGS),
+		ON_LANE(ring_poller__spill_emptied_QUIET),
+		ON_LANE(swap_spill__content_MOVED),
+		ON_LANE(swap_spill__smaller_COMES_BACK),
+		ON_LANE(drain__ring_and_spill_IN_ORDER_NO_RING),
+		ON_LANE(bell__spill_HOLDS_QUEUE),
+		ON_LANE(new__no_memory_NULL),
+		cmocka_unit_test(spill_new__no_memory_NULL),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

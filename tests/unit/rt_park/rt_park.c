@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * The bell, driven step by step on one thread: each order of ring, sleep and
+ * cancel, and the write that comes late.
+ */
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <librpma.h>
+
+#include "park.h"
+#include "rt_stub.h"
+
+static int setup(void **state)
+{
+	struct rt_bell *bell = malloc(sizeof(*bell));
+
+	if (bell == NULL || rt_bell_init(bell))
+		return -1;
+	*state = bell;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	rt_bell_fini(*state);
+	free(*state);
+	return 0;
+}
+
+/* an awake bell costs its ringers no system call */
+static void ring__awake_NOTHING(void **state)
+{
+	struct rt_bell *bell = *state;
+
+	rt_bell_ring(bell);
+	assert_false(stub_is_readable(rt_bell_fd(bell)));
+	assert_false(rt_bell_ring_fenced(bell));
+}
+
+static void ring__asleep_READABLE(void **state)
+{
+	struct rt_bell *bell = *state;
+
+	rt_bell_prepare(bell);
+	assert_true(rt_bell_is_asleep(bell));
+	rt_bell_ring(bell);
+	assert_true(stub_is_readable(rt_bell_fd(bell)));
+	assert_false(rt_bell_is_asleep(bell));
+}
+
+/* many ringers, one sleep: one write */
+static void ring__twice_asleep_ONE_WRITE(void **state)
+{
+	struct rt_bell *bell = *state;
+	uint64_t writes = 0;
+
+	rt_bell_prepare(bell);
+	assert_true(rt_bell_ring_fenced(bell));
+	assert_false(rt_bell_ring_fenced(bell));
+	assert_int_equal(read(rt_bell_fd(bell), &writes, sizeof(writes)),
+			 sizeof(writes));
+	assert_int_equal(writes, 1);
+}
+
+static void cancel__rung_QUIET(void **state)
+{
+	struct rt_bell *bell = *state;
+
+	rt_bell_prepare(bell);
+	rt_bell_ring(bell);
+	rt_bell_cancel(bell);
+	assert_false(stub_is_readable(rt_bell_fd(bell)));
+	assert_int_equal(bell->owed, 0);
+}
+
+static void cancel__not_rung_AWAKE(void **state)
+{
+	struct rt_bell *bell = *state;
+
+	rt_bell_prepare(bell);
+	rt_bell_cancel(bell);
+	rt_bell_ring(bell);
+	assert_false(stub_is_readable(rt_bell_fd(bell)));
+}
+
+static void cancel__not_prepared_NOTHING(void **state)
+{
+	struct rt_bell *bell = *state;
+
+	rt_bell_cancel(bell);
+	assert_false(stub_is_readable(rt_bell_fd(bell)));
+}
+
+/* the ringer stopped between its exchange and its write */
+static void cancel__write_late_QUIET_AFTER_NEXT(void **state)
+{
+	struct rt_bell *bell = *state;
+	const uint64_t one = 1;
+
+	rt_bell_prepare(bell);
+	/* the ringer's first half */
+	atomic_store_explicit(&bell->word, RT_BELL_AWAKE, memory_order_release);
+	rt_bell_cancel(bell);
+	assert_int_equal(bell->owed, 1);
+
+	/* asleep again, and now its second half: a spurious wake-up, once */
+	rt_bell_prepare(bell);
+	assert_int_equal(write(rt_bell_fd(bell), &one, sizeof(one)),
+			 sizeof(one));
+	assert_true(stub_is_readable(rt_bell_fd(bell)));
+	rt_bell_cancel(bell);
+	assert_false(stub_is_readable(rt_bell_fd(bell)));
+	assert_int_equal(bell->owed, 0);
+}
+
+/* a late write and another ringer's in one read: both are accounted for */
+static void cancel__late_and_new_write_BOTH_COUNTED(void **state)
+{
+	struct rt_bell *bell = *state;
+	const uint64_t one = 1;
+
+	rt_bell_prepare(bell);
+	atomic_store_explicit(&bell->word, RT_BELL_AWAKE, memory_order_release);
+	rt_bell_cancel(bell);
+	rt_bell_prepare(bell);
+	rt_bell_ring(bell);
+	assert_int_equal(write(rt_bell_fd(bell), &one, sizeof(one)),
+			 sizeof(one));
+	rt_bell_cancel(bell);
+	assert_int_equal(bell->owed, 0);
+	assert_false(stub_is_readable(rt_bell_fd(bell)));
+}
+
+static void poke__awake_READABLE_UNTIL_PREPARED(void **state)
+{
+	struct rt_bell *bell = *state;
+
+	rt_bell_poke(bell);
+	assert_true(stub_is_readable(rt_bell_fd(bell)));
+	rt_bell_prepare(bell);
+	assert_false(stub_is_readable(rt_bell_fd(bell)));
+}
+
+/* rung between prepare and sleep: the sleep does not begin */
+static void sleep_futex__rung_before_RETURNS(void **state)
+{
+	struct rt_bell *bell = *state;
+
+	rt_bell_prepare_futex(bell);
+	rt_bell_ring(bell);
+	rt_bell_sleep_futex(bell, -1);
+	rt_bell_cancel(bell);
+	assert_false(stub_is_readable(rt_bell_fd(bell)));
+}
+
+static void sleep_futex__timeout_RETURNS(void **state)
+{
+	struct rt_bell *bell = *state;
+
+	rt_bell_prepare_futex(bell);
+	rt_bell_sleep_futex(bell, 1000);
+	assert_true(rt_bell_is_asleep(bell));
+	rt_bell_cancel(bell);
+}
+
+static void *ring_it(void *arg)
+{
+	rt_bell_ring(arg);
+	return NULL;
+}
+
+/* whichever comes first, the ring or the sleep, it ends */
+static void sleep_futex__rung_by_another_RETURNS(void **state)
+{
+	struct rt_bell *bell = *state;
+	pthread_t ringer;
+
+	rt_bell_prepare_futex(bell);
+	assert_int_equal(pthread_create(&ringer, NULL, ring_it, bell), 0);
+	while (rt_bell_is_asleep(bell))
+		rt_bell_sleep_futex(bell, -1);
+	rt_bell_cancel(bell);
+	assert_int_equal(pthread_join(ringer, NULL), 0);
+}
+
+static void add_fd__twice_SAME(void **state)
+{
+	struct rt_bell *bell = *state;
+	int fd = rt_bell_fd(bell);
+
+	assert_int_equal(rt_bell_add_fd(bell), 0);
+	assert_int_equal(rt_bell_fd(bell), fd);
+}
+
+static void init_futex__NO_FD(void **state)
+{
+	struct rt_bell bell;
+
+	(void)state;
+	rt_bell_init_futex(&bell);
+	assert_int_equal(rt_bell_fd(&bell), -1);
+	rt_bell_fini(&bell);
+}
+
+int main(void)
+{
+#define ON_BELL(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		ON_BELL(ring__awake_NOTHING),
+		ON_BELL(ring__asleep_READABLE),
+		ON_BELL(ring__twice_asleep_ONE_WRITE),
+		ON_BELL(cancel__rung_QUIET),
+		ON_BELL(cancel__not_rung_AWAKE),
+		ON_BELL(cancel__not_prepared_NOTHING),
+		ON_BELL(cancel__write_late_QUIET_AFTER_NEXT),
+		ON_BELL(cancel__late_and_new_write_BOTH_COUNTED),
+		ON_BELL(poke__awake_READABLE_UNTIL_PREPARED),
+		ON_BELL(sleep_futex__rung_before_RETURNS),
+		ON_BELL(sleep_futex__timeout_RETURNS),
+		ON_BELL(sleep_futex__rung_by_another_RETURNS),
+		ON_BELL(add_fd__twice_SAME),
+		cmocka_unit_test(init_futex__NO_FD),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,659 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * The queue's calls on one thread: what each answers, fairness, the eventfd,
+ * and how a queue ends.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "queue.h"
+#include "rt_stub.h"
+
+#define SIZE	64
+#define LIMIT	256
+#define POLLERS 3
+#define MAX	(2 * SIZE)
+
+struct world {
+	struct rpma_rt rt;
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_completion taken[MAX];
+	int got;
+};
+
+static int fail_next; /* the next allocation fails */
+
+void *__real_malloc(size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+
+static int is_failing(void)
+{
+	int failing = fail_next;
+
+	fail_next = 0;
+	return failing;
+}
+
+void *__wrap_malloc(size_t size)
+{
+	return is_failing() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+	return is_failing() ? NULL : __real_aligned_alloc(alignment, size);
+}
+
+static int setup(void **state)
+{
+	struct world *world = calloc(1, sizeof(*world));
+
+	if (world == NULL)
+		return -1;
+	stub_rt_init(&world->rt, POLLERS);
+	world->queue = stub_queue_new(&world->rt, SIZE, LIMIT);
+	*state = world;
+	return world->queue == NULL ? -1 : 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *world = *state;
+
+	if (rpma_rt_queue_delete(&world->queue) || world->rt.queues != 0)
+		return -1;
+	stub_rt_fini(&world->rt);
+	free(world);
+	return 0;
+}
+
+static struct rt_lane *lane_of(struct world *world, int poller)
+{
+	return rt_queue_lane(world->queue, poller, &world->rt.bells[poller]);
+}
+
+static int poll_up_to(struct world *world, int max)
+{
+	world->got = -1;
+	return rpma_rt_queue_poll(world->queue, max, world->taken, &world->got);
+}
+
+/* What a poller does after it published. */
+static bool bell(struct rt_lane *lane)
+{
+	rt_fence_dekker();
+	return rt_lane_bell_owner(lane);
+}
+
+static void new__invalid_INVAL(void **state)
+{
+	struct world *world = *state;
+	struct rpma_rt_queue *queue = NULL;
+
+	assert_int_equal(rpma_rt_queue_new(NULL, NULL, &queue), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_new(&world->rt, NULL, NULL),
+			 RPMA_E_INVAL);
+	assert_null(queue);
+}
+
+static void new__no_memory_NOMEM(void **state)
+{
+	struct world *world = *state;
+	struct rpma_rt_queue *queue = NULL;
+
+	fail_next = 1;
+	assert_int_equal(rpma_rt_queue_new(&world->rt, NULL, &queue),
+			 RPMA_E_NOMEM);
+	assert_null(queue);
+	assert_int_equal(world->rt.queues, 1);
+}
+
+static void new__runtime_stopped_CLOSED(void **state)
+{
+	struct world *world = *state;
+	struct rpma_rt_queue *queue = NULL;
+
+	world->rt.stopped = true;
+	assert_int_equal(rpma_rt_queue_new(&world->rt, NULL, &queue),
+			 RPMA_RT_E_CLOSED);
+}
+
+static void any__after_fork_FORKED(void **state)
+{
+	struct world *world = *state;
+	struct rpma_rt_queue *queue = world->queue;
+	int fd;
+
+	world->rt.check = RPMA_RT_E_FORKED;
+	assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_FORKED);
+	assert_int_equal(
+		rpma_rt_queue_wait(queue, -1, 1, world->taken, &world->got),
+		RPMA_RT_E_FORKED);
+	assert_int_equal(rpma_rt_queue_push(queue, 0, NULL, 0, 0),
+			 RPMA_RT_E_FORKED);
+	assert_int_equal(rpma_rt_queue_close(queue), RPMA_RT_E_FORKED);
+	assert_int_equal(rpma_rt_queue_get_fd(queue, &fd), RPMA_RT_E_FORKED);
+	assert_int_equal(rpma_rt_queue_delete(&queue), RPMA_RT_E_FORKED);
+	assert_int_equal(rpma_rt_queue_new(&world->rt, NULL, &queue),
+			 RPMA_RT_E_FORKED);
+	world->rt.check = 0;
+}
+
+static void delete__null_INVAL_or_NOTHING(void **state)
+{
+	struct rpma_rt_queue *none = NULL;
+
+	(void)state;
+	assert_int_equal(rpma_rt_queue_delete(NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_delete(&none), 0);
+}
+
+static void delete__used_AGAIN(void **state)
+{
+	struct world *world = *state;
+
+	rt_queue_get(world->queue);
+	rt_queue_get(world->queue);
+	rt_queue_put(world->queue);
+	assert_int_equal(rpma_rt_queue_delete(&world->queue), RPMA_E_AGAIN);
+	assert_non_null(world->queue);
+	rt_queue_put(world->queue);
+}
+
+static void delete__messages_left_FREED(void **state)
+{
+	struct world *world = *state;
+
+	/* the leak checker verifies the result */
+	assert_int_equal(rpma_rt_queue_push(world->queue, 1, NULL, 0, 0), 0);
+	assert_int_equal(rpma_rt_queue_push(world->queue, 2, NULL, 0, 0), 0);
+}
+
+static void lane__same_poller_SAME_LANE(void **state)
+{
+	struct world *world = *state;
+
+	assert_ptr_equal(lane_of(world, 1), lane_of(world, 1));
+	assert_ptr_not_equal(lane_of(world, 0), lane_of(world, 1));
+}
+
+static void lane__no_memory_NULL(void **state)
+{
+	struct world *world = *state;
+
+	fail_next = 1;
+	assert_null(lane_of(world, 0));
+	assert_non_null(lane_of(world, 0));
+}
+
+static void poll__invalid_INVAL(void **state)
+{
+	struct world *world = *state;
+	struct rpma_rt_completion *taken = world->taken;
+	int got;
+
+	assert_int_equal(rpma_rt_queue_poll(NULL, 1, taken, &got),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_poll(world->queue, 0, taken, &got),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_poll(world->queue, 1, NULL, &got),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_poll(world->queue, 1, taken, NULL),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_wait(NULL, 0, 1, taken, &got),
+			 RPMA_E_INVAL);
+}
+
+static void poll__empty_NO_COMPLETION(void **state)
+{
+	struct world *world = *state;
+
+	lane_of(world, 0);
+	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
+	assert_int_equal(world->got, -1);
+}
+
+static void poll__more_than_max_REST_LATER(void **state)
+{
+	struct world *world = *state;
+
+	stub_publish(lane_of(world, 0), 0, 10);
+	assert_int_equal(poll_up_to(world, 6), 0);
+	assert_int_equal(world->got, 6);
+	assert_int_equal(poll_up_to(world, 6), 0);
+	assert_int_equal(world->got, 4);
+	assert_int_equal(world->taken[3].context, 9);
+}
+
+/* one poll collects from all lanes and the messages */
+static void poll__several_sources_ALL(void **state)
+{
+	struct world *world = *state;
+	int i;
+
+	for (i = 0; i < POLLERS; i++)
+		stub_publish(lane_of(world, i), i, 1);
+	assert_int_equal(rpma_rt_queue_push(world->queue, POLLERS, NULL, 0, 0),
+			 0);
+	assert_int_equal(poll_up_to(world, MAX), 0);
+	assert_int_equal(world->got, POLLERS + 1);
+	assert_int_equal(poll_up_to(world, MAX), RPMA_E_NO_COMPLETION);
+}
+
+/* a source that is always full does not keep the others out */
+static void poll__one_lane_always_full_OTHERS_COME(void **state)
+{
+	struct world *world = *state;
+	uint64_t seen = 0;
+	int i;
+	int j;
+
+	for (i = 0; i < POLLERS; i++)
+		stub_publish(lane_of(world, i), (uint64_t)i * 1000, SIZE);
+	assert_int_equal(rpma_rt_queue_push(world->queue,
+					    (uint64_t)POLLERS * 1000, NULL, 0,
+					    0),
+			 0);
+	for (i = 0; i < POLLERS + 1; i++) {
+		assert_int_equal(poll_up_to(world, 4), 0);
+		for (j = 0; j < world->got; j++)
+			seen |= 1u << (world->taken[j].context / 1000);
+	}
+	assert_int_equal(seen, (1u << (POLLERS + 1)) - 1);
+}
+
+static void push__fields_ARRIVE(void **state)
+{
+	struct world *world = *state;
+	const struct rpma_rt_completion expected = {
+		.context = UINT64_MAX,
+		.user = world,
+		.byte_len = 5,
+		.imm = 6,
+		.kind = RPMA_RT_MESSAGE,
+	};
+
+	assert_int_equal(
+		rpma_rt_queue_push(world->queue, UINT64_MAX, world, 5, 6), 0);
+	assert_int_equal(poll_up_to(world, MAX), 0);
+	assert_int_equal(world->got, 1);
+	assert_memory_equal(&world->taken[0], &expected, sizeof(expected));
+}
+
+static void push__several_IN_ORDER(void **state)
+{
+	struct world *world = *state;
+	int i;
+
+	for (i = 0; i < 5; i++)
+		assert_int_equal(rpma_rt_queue_push(world->queue, (uint64_t)i,
+						    NULL, 0, 0),
+				 0);
+	assert_int_equal(poll_up_to(world, MAX), 0);
+	for (i = 0; i < 5; i++)
+		assert_int_equal(world->taken[i].context, i);
+}
+
+static void push__null_INVAL(void **state)
+{
+	(void)state;
+	assert_int_equal(rpma_rt_queue_push(NULL, 0, NULL, 0, 0), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_close(NULL), RPMA_E_INVAL);
+}
+
+static void push__no_memory_NOMEM(void **state)
+{
+	struct world *world = *state;
+
+	fail_next = 1;
+	assert_int_equal(rpma_rt_queue_push(world->queue, 1, NULL, 0, 0),
+			 RPMA_E_NOMEM);
+	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
+}
+
+static void wait__something_there_AT_ONCE(void **state)
+{
+	struct world *world = *state;
+
+	stub_publish(lane_of(world, 0), 7, 1);
+	assert_int_equal(rpma_rt_queue_wait(world->queue, -1, MAX, world->taken,
+					    &world->got),
+			 0);
+	assert_int_equal(world->got, 1);
+	assert_int_equal(world->taken[0].context, 7);
+}
+
+static void wait__nothing_comes_NO_COMPLETION(void **state)
+{
+	struct world *world = *state;
+
+	assert_int_equal(rpma_rt_queue_wait(world->queue, 0, MAX, world->taken,
+					    &world->got),
+			 RPMA_E_NO_COMPLETION);
+	assert_int_equal(rpma_rt_queue_wait(world->queue, 1, MAX, world->taken,
+					    &world->got),
+			 RPMA_E_NO_COMPLETION);
+}
+
+static void close__empty_CLOSED(void **state)
+{
+	struct world *world = *state;
+
+	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
+	assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_CLOSED);
+	assert_int_equal(rpma_rt_queue_wait(world->queue, -1, 1, world->taken,
+					    &world->got),
+			 RPMA_RT_E_CLOSED);
+	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
+}
+
+static void push__closed_CLOSED(void **state)
+{
+	struct world *world = *state;
+
+	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
+	assert_int_equal(rpma_rt_queue_push(world->queue, 1, NULL, 0, 0),
+			 RPMA_RT_E_CLOSED);
+	assert_true(rt_queue_is_closed(world->queue));
+}
+
+/* what was inside can still be taken */
+static void close__messages_inside_THEN_CLOSED(void **state)
+{
+	struct world *world = *state;
+
+	assert_int_equal(rpma_rt_queue_push(world->queue, 1, NULL, 0, 0), 0);
+	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
+	assert_int_equal(poll_up_to(world, MAX), 0);
+	assert_int_equal(world->got, 1);
+	assert_int_equal(poll_up_to(world, MAX), RPMA_RT_E_CLOSED);
+}
+
+/* completions under way still arrive, so it is not over before the users are
+ * gone */
+static void close__users_left_NO_COMPLETION(void **state)
+{
+	struct world *world = *state;
+	struct rt_lane *lane = lane_of(world, 0);
+
+	rt_queue_get(world->queue);
+	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
+	assert_int_equal(poll_up_to(world, MAX), RPMA_E_NO_COMPLETION);
+	stub_publish(lane, 3, 1);
+	assert_int_equal(poll_up_to(world, MAX), 0);
+	assert_int_equal(world->got, 1);
+	stub_publish(lane, 4, 1);
+	rt_queue_put(world->queue);
+	assert_int_equal(poll_up_to(world, MAX), 0);
+	assert_int_equal(poll_up_to(world, MAX), RPMA_RT_E_CLOSED);
+}
+
+/* a spill is on its way although no connection is left */
+static void close__spill_left_NOT_CLOSED(void **state)
+{
+	struct world *world = *state;
+	struct rt_lane *lane = lane_of(world, 0);
+
+	stub_publish(lane, 0, SIZE + 1);
+	bell(lane);
+	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
+	assert_int_equal(poll_up_to(world, MAX), 0);
+	assert_int_equal(world->got, SIZE);
+	assert_int_equal(poll_up_to(world, MAX), RPMA_E_NO_COMPLETION);
+	assert_int_equal(rt_lane_retry_owner(lane), 1);
+	bell(lane);
+	assert_int_equal(poll_up_to(world, MAX), 0);
+	assert_int_equal(poll_up_to(world, MAX), RPMA_RT_E_CLOSED);
+}
+
+/* the runtime stopped: rings and spills are the consumer's, users or not */
+static void finish__ring_and_spill_left_ALL_THEN_CLOSED(void **state)
+{
+	struct world *world = *state;
+	int sum = 0;
+
+	rt_queue_get(world->queue);
+	stub_publish(lane_of(world, 0), 0, SIZE + 20);
+	stub_publish(lane_of(world, 1), 0, SIZE + 20);
+	assert_int_equal(rpma_rt_queue_push(world->queue, 1, NULL, 0, 0), 0);
+	rt_queue_finish(world->queue);
+	assert_int_equal(rpma_rt_queue_push(world->queue, 1, NULL, 0, 0),
+			 RPMA_RT_E_CLOSED);
+	while (poll_up_to(world, 16) == 0)
+		sum += world->got;
+	assert_int_equal(sum, 2 * (SIZE + 20) + 1);
+	assert_int_equal(poll_up_to(world, 16), RPMA_RT_E_CLOSED);
+	/* the pollers' holds for their spills, and ours */
+	rt_queue_put(world->queue);
+	rt_queue_put(world->queue);
+	rt_queue_put(world->queue);
+}
+
+static void get_fd__null_INVAL(void **state)
+{
+	struct world *world = *state;
+	int fd;
+
+	assert_int_equal(rpma_rt_queue_get_fd(NULL, &fd), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_get_fd(world->queue, NULL),
+			 RPMA_E_INVAL);
+}
+
+static void get_fd__twice_SAME(void **state)
+{
+	struct world *world = *state;
+	int fd = -1;
+	int same = -1;
+
+	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
+	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &same), 0);
+	assert_int_equal(fd, same);
+}
+
+static void fd__armed_then_published_READABLE_UNTIL_EMPTY(void **state)
+{
+	struct world *world = *state;
+	struct rt_lane *lane = lane_of(world, 0);
+	int fd;
+
+	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
+	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
+	assert_false(stub_is_readable(fd));
+	stub_publish(lane, 0, 2);
+	assert_true(bell(lane));
+	assert_true(stub_is_readable(fd));
+	/* level-triggered: still readable while there may be more */
+	assert_int_equal(poll_up_to(world, 1), 0);
+	assert_true(stub_is_readable(fd));
+	assert_int_equal(poll_up_to(world, 1), 0);
+	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
+	assert_false(stub_is_readable(fd));
+}
+
+/* a consumer that has not come back costs its pollers one write */
+static void fd__published_twice_ONE_WRITE(void **state)
+{
+	struct world *world = *state;
+	struct rt_lane *lane = lane_of(world, 0);
+	uint64_t writes = 0;
+	int fd;
+
+	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
+	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
+	stub_publish(lane, 0, 1);
+	assert_true(bell(lane));
+	stub_publish(lane, 1, 1);
+	assert_false(bell(lane));
+	assert_int_equal(read(fd, &writes, sizeof(writes)), sizeof(writes));
+	assert_int_equal(writes, 1);
+	assert_int_equal(poll_up_to(world, MAX), 0);
+	assert_int_equal(world->got, 2);
+}
+
+static void fd__pushed_or_closed_READABLE(void **state)
+{
+	struct world *world = *state;
+	int fd;
+
+	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
+	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
+	assert_int_equal(rpma_rt_queue_push(world->queue, 1, NULL, 0, 0), 0);
+	assert_true(stub_is_readable(fd));
+	assert_int_equal(poll_up_to(world, 1), 0);
+	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
+	assert_false(stub_is_readable(fd));
+	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
+	assert_true(stub_is_readable(fd));
+	assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_CLOSED);
+}
+
+static void fd__last_user_left_READABLE(void **state)
+{
+	struct world *world = *state;
+	int fd;
+
+	rt_queue_get(world->queue);
+	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
+	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
+	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
+	assert_false(stub_is_readable(fd));
+	rt_queue_put(world->queue);
+	assert_true(stub_is_readable(fd));
+	assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_CLOSED);
+}
+
+/* the poller sleeps on a spill; a poll that finds nothing must wake it */
+static void poll__empty_with_poller_asleep_on_spill_RINGS(void **state)
+{
+	struct world *world = *state;
+	struct rt_lane *lane = lane_of(world, 0);
+	struct rt_bell *poller = &world->rt.bells[0];
+
+	stub_publish(lane, 0, SIZE + 1);
+	assert_int_equal(poll_up_to(world, MAX), 0);
+	assert_int_equal(world->got, SIZE);
+	/* it armed after that take, and did not look again */
+	assert_true(rt_lane_arm_spill_owner(lane));
+	rt_bell_prepare(poller);
+	assert_int_equal(poll_up_to(world, MAX), RPMA_E_NO_COMPLETION);
+	assert_true(stub_is_readable(rt_bell_fd(poller)));
+	rt_bell_cancel(poller);
+	assert_int_equal(rt_lane_retry_owner(lane), 1);
+	bell(lane);
+	assert_int_equal(poll_up_to(world, MAX), 0);
+}
+
+static void cfg__set_get_SAME(void **state)
+{
+	struct rpma_rt_queue_cfg *cfg = NULL;
+	uint32_t value = 0;
+
+	(void)state;
+	assert_int_equal(rpma_rt_queue_cfg_new(&cfg), 0);
+	assert_int_equal(rpma_rt_queue_cfg_get_lane_size(cfg, &value), 0);
+	assert_int_equal(value, RPMA_RT_DEFAULT_LANE_SIZE);
+	assert_int_equal(rpma_rt_queue_cfg_get_backlog_limit(cfg, &value), 0);
+	assert_int_equal(value, RPMA_RT_DEFAULT_BACKLOG_LIMIT);
+	assert_int_equal(rpma_rt_queue_cfg_get_spin_us(cfg, &value), 0);
+	assert_int_equal(value, RPMA_RT_DEFAULT_QUEUE_SPIN_US);
+
+	assert_int_equal(rpma_rt_queue_cfg_set_lane_size(cfg, 128), 0);
+	assert_int_equal(rpma_rt_queue_cfg_set_backlog_limit(cfg, 1), 0);
+	assert_int_equal(rpma_rt_queue_cfg_set_spin_us(cfg, 0), 0);
+	assert_int_equal(rpma_rt_queue_cfg_get_lane_size(cfg, &value), 0);
+	assert_int_equal(value, 128);
+	assert_int_equal(rpma_rt_queue_cfg_get_backlog_limit(cfg, &value), 0);
+	assert_int_equal(value, 1);
+	assert_int_equal(rpma_rt_queue_cfg_get_spin_us(cfg, &value), 0);
+	assert_int_equal(value, 0);
+	assert_int_equal(rpma_rt_queue_cfg_delete(&cfg), 0);
+	assert_null(cfg);
+	assert_int_equal(rpma_rt_queue_cfg_delete(&cfg), 0);
+}
+
+static void cfg__out_of_range_INVAL(void **state)
+{
+	struct rpma_rt_queue_cfg *cfg = NULL;
+
+	(void)state;
+	assert_int_equal(rpma_rt_queue_cfg_new(NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_cfg_delete(NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_cfg_new(&cfg), 0);
+	assert_int_equal(rpma_rt_queue_cfg_set_lane_size(cfg, 32),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_cfg_set_lane_size(cfg, 100),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_cfg_set_lane_size(cfg, 1u << 21),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_cfg_set_backlog_limit(cfg, 0),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_cfg_set_backlog_limit(cfg, 1u << 21),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_cfg_set_spin_us(cfg, 1000001),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_cfg_set_spin_us(NULL, 0), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_cfg_get_spin_us(cfg, NULL),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_cfg_get_lane_size(cfg, NULL),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_cfg_get_backlog_limit(NULL, NULL),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_cfg_delete(&cfg), 0);
+	fail_next = 1;
+	assert_int_equal(rpma_rt_queue_cfg_new(&cfg), RPMA_E_NOMEM);
+}
+
+int main(void)
+{
+#define ON_QUEUE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		ON_QUEUE(new__invalid_INVAL),
+		ON_QUEUE(new__no_memory_NOMEM),
+		ON_QUEUE(new__runtime_stopped_CLOSED),
+		ON_QUEUE(any__after_fork_FORKED),
+		ON_QUEUE(delete__null_INVAL_or_NOTHING),
+		ON_QUEUE(delete__used_AGAIN),
+		ON_QUEUE(delete__messages_left_FREED),
+		ON_QUEUE(lane__same_poller_SAME_LANE),
+		ON_QUEUE(lane__no_memory_NULL),
+		ON_QUEUE(poll__invalid_INVAL),
+		ON_QUEUE(poll__empty_NO_COMPLETION),
+		ON_QUEUE(poll__more_than_max_REST_LATER),
+		ON_QUEUE(poll__several_sources_ALL),
+		ON_QUEUE(poll__one_lane_always_full_OTHERS_COME),
+		ON_QUEUE(push__fields_ARRIVE),
+		ON_QUEUE(push__several_IN_ORDER),
+		ON_QUEUE(push__null_INVAL),
+		ON_QUEUE(push__no_memory_NOMEM),
+		ON_QUEUE(wait__something_there_AT_ONCE),
+		ON_QUEUE(wait__nothing_comes_NO_COMPLETION),
+		ON_QUEUE(close__empty_CLOSED),
+		ON_QUEUE(push__closed_CLOSED),
+		ON_QUEUE(close__messages_inside_THEN_CLOSED),
+		ON_QUEUE(close__users_left_NO_COMPLETION),
+		ON_QUEUE(close__spill_left_NOT_CLOSED),
+		ON_QUEUE(finish__ring_and_spill_left_ALL_THEN_CLOSED),
+		ON_QUEUE(get_fd__null_INVAL),
+		ON_QUEUE(get_fd__twice_SAME),
+		ON_QUEUE(fd__armed_then_published_READABLE_UNTIL_EMPTY),
+		ON_QUEUE(fd__published_twice_ONE_WRITE),
+		ON_QUEUE(fd__pushed_or_closed_READABLE),
+		ON_QUEUE(fd__last_user_left_READABLE),
+		ON_QUEUE(poll__empty_with_poller_asleep_on_spill_RINGS),
+		cmocka_unit_test(cfg__set_get_SAME),
+		cmocka_unit_test(cfg__out_of_range_INVAL),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
