@@ -30,9 +30,10 @@ static void copy_word(uint8_t *dst, const uint8_t *src, uint64_t len)
 			memory_order_release);
 		return;
 	}
-	/* release: as above, for who polls a byte of it */
-	atomic_thread_fence(memory_order_release);
-	memcpy(dst, src, len);
+	while (len--)
+		/* release: as above, for who polls a byte of it */
+		atomic_store_explicit((_Atomic uint8_t *)dst++, *src++,
+			memory_order_release);
 }
 
 void lb_copy(uint8_t *dst, const uint8_t *src, uint64_t len, bool last)
