@@ -226,8 +226,9 @@ struct lb_cm_id {
 	struct sockaddr_storage dst;
 	int dev; /* index, -1: none */
 	int gid_index;
-	int dst_dev; /* the peer's, once resolved */
+	int dst_dev; /* of who is connected to, once resolved */
 	int dst_gid_index;
+	union ibv_gid dgid; /* the peer's */
 	struct lb_cm_list bind_node; /* on a port */
 	bool reuseaddr;
 	bool afonly;
@@ -272,8 +273,12 @@ struct lb_cm_dev {
 	uint8_t initiator_depth;
 };
 
-/* Device index; NULL: there is none, or it cannot be opened. No lock. */
+/*
+ * Device index; NULL: there is none, or it cannot be opened. Not under the
+ * lock, except for the device of an identifier, which has been opened.
+ */
 const struct lb_cm_dev *lb_cm_dev(int index);
+const union ibv_gid *lb_cm_dev_gid(int index, int gid_index);
 
 /* ---- cm_addr.c ---------------------------------------------------------- */
 

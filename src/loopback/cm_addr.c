@@ -128,8 +128,7 @@ void lb_cm_addr_publish(struct lb_cm_id *id)
 	addr->dst_storage = id->dst;
 	index = id->dev;
 	if (index >= 0) {
-		addr->addr.ibaddr.sgid =
-			lb_device_at(index)->gids[id->gid_index];
+		addr->addr.ibaddr.sgid = *lb_cm_dev_gid(index, id->gid_index);
 		addr->addr.ibaddr.pkey = htons(FULL_PKEY);
 	}
 	lb_cm_unlock();
@@ -147,8 +146,8 @@ void lb_cm_route_publish(struct lb_cm_id *id)
 		return;
 	lb_cm_lock();
 	index = id->dev;
-	path->sgid = lb_device_at(id->dev)->gids[id->gid_index];
-	path->dgid = lb_device_at(id->dst_dev)->gids[id->dst_gid_index];
+	path->sgid = *lb_cm_dev_gid(id->dev, id->gid_index);
+	path->dgid = id->dgid;
 	path->traffic_class = id->tos;
 	lb_cm_unlock();
 	dev = lb_cm_dev(index);
@@ -170,6 +169,15 @@ struct place {
 	int dev; /* -1: of no device */
 	int gid_index;
 };
+
+/*
+ * [lock] Has the device not been pulled since it was found? If it is now,
+ * the removal comes after us to the identifier, and finds the device in it.
+ */
+static bool is_there(const struct place *place)
+{
+	return place->dev < 0 || lb_device_at(place->dev);
+}
 
 /* Where a local address is. 0 or an errno. */
 static int find_place(const struct sockaddr *sa, struct place *place)
@@ -193,6 +201,8 @@ static int bind_id(struct lb_cm_id *id, const struct sockaddr *sa,
 
 	if (id->state != LB_CM_IDLE)
 		return lb_cm_id_state_errno(id);
+	if (!is_there(place))
+		return ENODEV;
 	memset(&id->src, 0, sizeof(id->src));
 	memcpy(&id->src, sa, lb_cm_addr_len(sa));
 	if (!id->afonly_set)
@@ -266,6 +276,8 @@ static int resolve(struct lb_cm_id *id, const struct sockaddr_storage *dst,
 	if (id->src.ss_family != dst->ss_family)
 		return EINVAL;
 	id->dst = *dst;
+	if (!err && !is_there(place))
+		err = ENODEV;
 	if (err) {
 		lb_cm_event_new(id, RDMA_CM_EVENT_ADDR_ERROR, -err, NULL, 0);
 		return 0;
@@ -273,6 +285,7 @@ static int resolve(struct lb_cm_id *id, const struct sockaddr_storage *dst,
 	choose_source(id, place);
 	id->dst_dev = place->dev;
 	id->dst_gid_index = place->gid_index;
+	id->dgid = *lb_cm_dev_gid(place->dev, place->gid_index);
 	id->state = LB_CM_ADDR_RESOLVED;
 	lb_cm_event_new(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL, 0);
 	return 0;

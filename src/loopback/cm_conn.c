@@ -84,12 +84,6 @@ static const struct lb_cm_dev *dev_of(struct lb_cm_id *id)
 	return lb_cm_dev(index);
 }
 
-/* [lock] */
-static const union ibv_gid *gid_of(const struct lb_cm_id *id)
-{
-	return &lb_device_at(id->dev)->gids[id->gid_index];
-}
-
 /* ---- connect ------------------------------------------------------------ */
 
 /* [lock] 0 or an errno */
@@ -102,7 +96,7 @@ static int connect_id(struct lb_cm_id *id, struct lb_cm_msg *req)
 	req->dst = id->dst;
 	req->dst_dev = id->dst_dev;
 	req->dst_gid_index = id->dst_gid_index;
-	req->params.gid = *gid_of(id);
+	req->params.gid = *lb_cm_dev_gid(id->dev, id->gid_index);
 	id->mine = req->params;
 	id->retry_count = req->params.retry_count;
 	id->responder_resources = req->params.responder_resources;
@@ -212,7 +206,7 @@ static int reply(struct lb_cm_id *id, struct lb_cm_msg *rep)
 {
 	if (id->state != LB_CM_CONNECT)
 		return lb_cm_id_state_errno(id);
-	rep->params.gid = *gid_of(id);
+	rep->params.gid = *lb_cm_dev_gid(id->dev, id->gid_index);
 	return lb_cm_link_reply(id, rep);
 }
 

@@ -12,33 +12,45 @@
 
 #include <stdlib.h>
 
-static struct lb_cm_dev devs[LB_MAX_DEVICES];
+/* each is set once, by whoever opens the device first */
+static _Atomic(struct lb_cm_dev *) devs[LB_MAX_DEVICES];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* A device that cannot be opened stays without verbs and is never used. */
-static void dev_open(struct lb_cm_dev *dev, struct lb_device *device)
+static void dev_close(struct lb_cm_dev *dev)
+{
+	if (dev->pd)
+		ibv_dealloc_pd(dev->pd);
+	if (dev->verbs)
+		ibv_close_device(dev->verbs);
+	free(dev);
+}
+
+static struct lb_cm_dev *dev_open(struct lb_device *device)
 {
 	struct ibv_device_attr attr;
 	struct ibv_port_attr port;
-	struct ibv_context *verbs = ibv_open_device(&device->ibv);
+	struct lb_cm_dev *dev = calloc(1, sizeof(*dev));
 
-	if (!verbs)
-		return;
-	if (ibv_query_device(verbs, &attr) ||
-	    lb_query_port(verbs, LB_CM_PORT_NUM, &port, sizeof(port)))
+	if (!dev)
+		return NULL;
+	dev->dev = device;
+	dev->verbs = ibv_open_device(&device->ibv);
+	if (!dev->verbs)
 		goto err_close;
-	dev->pd = ibv_alloc_pd(verbs);
+	if (ibv_query_device(dev->verbs, &attr) ||
+	    lb_query_port(dev->verbs, LB_CM_PORT_NUM, &port, sizeof(port)))
+		goto err_close;
+	dev->pd = ibv_alloc_pd(dev->verbs);
 	if (!dev->pd)
 		goto err_close;
-	dev->dev = device;
 	dev->mtu = port.active_mtu;
 	dev->responder_resources = (uint8_t)attr.max_qp_rd_atom;
 	dev->initiator_depth = (uint8_t)attr.max_qp_init_rd_atom;
-	dev->verbs = verbs;
-	return;
+	return dev;
 
 err_close:
-	ibv_close_device(verbs);
+	dev_close(dev);
+	return NULL;
 }
 
 /* [lock] They are told, and are good for nothing but destruction. */
@@ -78,21 +90,44 @@ static void on_removal(struct lb_device *device)
 	lb_cm_flush();
 }
 
-static void devs_open(void)
+static void listen_for_removal(void)
 {
-	int n = lb_device_count();
-
 	lb_on_removal(on_removal);
-	for (int i = 0; i < n && i < LB_MAX_DEVICES; i++)
-		dev_open(&devs[i], lb_device_at(i));
+}
+
+/* Of two threads that open a device at once, one has it for nothing. */
+static const struct lb_cm_dev *dev_first(int index)
+{
+	struct lb_device *device = lb_device_at(index);
+	struct lb_cm_dev *dev = device ? dev_open(device) : NULL;
+	struct lb_cm_dev *other = NULL;
+
+	pthread_once(&once, listen_for_removal);
+	if (!dev)
+		return NULL;
+	/* acq_rel: publishes *dev to, or gets it from, lb_cm_dev() */
+	if (atomic_compare_exchange_strong_explicit(&devs[index], &other, dev,
+						    memory_order_acq_rel,
+						    memory_order_acquire))
+		return dev;
+	dev_close(dev);
+	return other;
 }
 
 const struct lb_cm_dev *lb_cm_dev(int index)
 {
-	pthread_once(&once, devs_open);
-	if (index < 0 || index >= LB_MAX_DEVICES || !devs[index].verbs)
+	const struct lb_cm_dev *dev;
+
+	if (index < 0 || index >= LB_MAX_DEVICES)
 		return NULL;
-	return &devs[index];
+	/* acquire: pairs with the exchange in dev_first() */
+	dev = atomic_load_explicit(&devs[index], memory_order_acquire);
+	return dev ? dev : dev_first(index);
+}
+
+const union ibv_gid *lb_cm_dev_gid(int index, int gid_index)
+{
+	return &lb_cm_dev(index)->dev->gids[gid_index];
 }
 
 LB_EXPORT struct ibv_context **rdma_get_devices(int *num_devices)

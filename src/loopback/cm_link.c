@@ -188,6 +188,7 @@ static struct lb_cm_id *child_new(const struct lb_cm_id *listener,
 	id->afonly = listener->afonly;
 	id->peer = req->from;
 	id->theirs = req->params;
+	id->dgid = req->params.gid;
 	id->responder_resources = req->params.initiator_depth;
 	id->initiator_depth = req->params.responder_resources;
 	id->retry_count = req->params.retry_count;
@@ -284,7 +285,7 @@ static void receive_req(const struct lb_cm_msg *req)
 {
 	struct lb_cm_id *listener = lb_cm_port_listener(req->ps, &req->dst);
 
-	if (!listener)
+	if (!listener || !lb_device_at(req->dst_dev))
 		refuse(req, LB_CM_REJ_NO_LISTENER);
 	else if (!is_wanted(req))
 		return;
