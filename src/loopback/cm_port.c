@@ -116,8 +116,7 @@ int lb_cm_port_listen(struct lb_cm_id *id)
 }
 
 /* Who binds by the rules above cannot stand in the way of another. */
-static bool
-listens_at(const struct lb_cm_id *id, const struct lb_cm_addr *to)
+static bool listens_at(const struct lb_cm_id *id, const struct lb_cm_addr *to)
 {
 	struct lb_cm_addr at = src_of(id);
 
@@ -128,8 +127,8 @@ listens_at(const struct lb_cm_id *id, const struct lb_cm_addr *to)
 	return lb_cm_addr_is_same_ip(&at, to);
 }
 
-struct lb_cm_id *lb_cm_port_listener(
-	enum rdma_port_space ps, const struct sockaddr_storage *dst)
+struct lb_cm_id *lb_cm_port_listener(enum rdma_port_space ps,
+				     const struct sockaddr_storage *dst)
 {
 	struct lb_cm_list *b;
 	struct lb_cm_addr to;
