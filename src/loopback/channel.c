@@ -216,7 +216,7 @@ static int attach(struct lb_channel *ch, struct ibv_context *context)
 
 	if (!ctx)
 		return EINVAL;
-	err = lb_obj_add(&ch->obj, &ch->ibv, LB_CHANNEL, ctx->dev);
+	err = lb_obj_add(&ch->obj, &ch->ibv, LB_CHANNEL, ctx->dev, NULL);
 	if (!err)
 		ctx->refs++;
 	return err;

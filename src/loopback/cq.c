@@ -277,7 +277,8 @@ static int attach(struct lb_cq *cq, struct ibv_context *context,
 		ch = lb_obj_find(channel, LB_CHANNEL);
 	if (!ctx || (channel && (!ch || channel->context != context)))
 		return EINVAL;
-	err = lb_obj_add(&cq->obj, &cq->ibv, LB_CQ, ctx->dev);
+	err = lb_obj_add(&cq->obj, &cq->ibv, LB_CQ, ctx->dev,
+		&cq->ibv.handle);
 	if (err)
 		return err;
 	ctx->refs++;

@@ -301,7 +301,8 @@ LB_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 		return NULL;
 	}
 	pthread_mutex_lock(&lb.big);
-	err = lb_obj_add(&ctx->obj, &ctx->vctx.context, LB_CONTEXT, dev);
+	err = lb_obj_add(&ctx->obj, &ctx->vctx.context, LB_CONTEXT, dev,
+		NULL);
 	if (!err) {
 		ctx->next = dev->contexts;
 		dev->contexts = ctx;
@@ -358,7 +359,8 @@ static struct lb_pd *pd_new(
 		up = lb_obj_find(parent, LB_PD);
 	err = ctx && (up || !parent) ? 0 : EINVAL;
 	if (!err)
-		err = lb_obj_add(&pd->obj, &pd->ibv, LB_PD, ctx->dev);
+		err = lb_obj_add(&pd->obj, &pd->ibv, LB_PD, ctx->dev,
+			&pd->ibv.handle);
 	if (!err) {
 		ctx->refs++;
 		pd->ibv.context = context;

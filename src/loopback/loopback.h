@@ -90,6 +90,8 @@ enum lb_type {
 struct lb_obj {
 	struct lb_obj *next;
 	void *handle; /* what the application holds */
+	uint32_t *word; /* the number in the handle, NULL if it has none */
+	uint32_t number; /* what it must be: else the handle is damaged */
 	enum lb_type type;
 	int refs;
 	struct lb_device *dev;
@@ -441,8 +443,12 @@ static inline bool lb_is_strict(void)
 }
 
 /* object.c: the registry of handles. All but lb_obj_check under lb.big */
+/*
+ * 0, and *word (may be NULL) is a number of the type's own, or ENOMEM when
+ * the device's table is full.
+ */
 int lb_obj_add(struct lb_obj *obj, void *handle, enum lb_type type,
-	struct lb_device *dev); /* 0 or ENOMEM when the device's table is full */
+	struct lb_device *dev, uint32_t *word);
 struct lb_obj *lb_obj_find(const void *handle, enum lb_type type);
 void lb_obj_del(struct lb_obj *obj);
 /* The object if handle is a live one, else NULL with errno EINVAL. */

@@ -25,7 +25,6 @@ struct transition {
 static const struct transition table[STATES][STATES] = {
 	[IBV_QPS_RESET] = {
 		[IBV_QPS_RESET] = {.legal = true},
-		[IBV_QPS_ERR] = {.legal = true},
 		[IBV_QPS_INIT] = {
 			.legal = true,
 			.must = IBV_QP_PKEY_INDEX | IBV_QP_PORT |

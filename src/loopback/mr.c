@@ -169,7 +169,8 @@ static int mr_attach(struct lb_mr *mr, struct ibv_pd *ibv_pd, void *addr,
 	int err = !pd ? EINVAL : !row ? ENOMEM : 0;
 
 	if (!err)
-		err = lb_obj_add(&mr->obj, &mr->ibv, LB_MR, pd->dev);
+		err = lb_obj_add(&mr->obj, &mr->ibv, LB_MR, pd->dev,
+			&mr->ibv.handle);
 	if (err)
 		return err;
 	pd->refs++;
@@ -184,7 +185,6 @@ static int mr_attach(struct lb_mr *mr, struct ibv_pd *ibv_pd, void *addr,
 	mr->ibv.pd = ibv_pd;
 	mr->ibv.addr = addr;
 	mr->ibv.length = length;
-	mr->ibv.handle = (uint32_t)(row - lb.rows);
 	/* relaxed: this thread has just stored them */
 	mr->ibv.lkey = atomic_load_explicit(&row->lkey, memory_order_relaxed);
 	mr->ibv.rkey = atomic_load_explicit(&row->rkey, memory_order_relaxed);

@@ -47,8 +47,9 @@ static struct lb_obj **bucket_of(const void *handle)
 }
 
 int lb_obj_add(struct lb_obj *obj, void *handle, enum lb_type type,
-	struct lb_device *dev)
+	struct lb_device *dev, uint32_t *word)
 {
+	static uint32_t last;
 	struct lb_obj **bucket = bucket_of(handle);
 
 	if (dev->counts[type - LB_CONTEXT] >= limits[type - LB_CONTEXT])
@@ -58,6 +59,10 @@ int lb_obj_add(struct lb_obj *obj, void *handle, enum lb_type type,
 	obj->type = type;
 	obj->dev = dev;
 	obj->refs = 0;
+	obj->number = ++last;
+	obj->word = word;
+	if (word)
+		*word = obj->number;
 	obj->next = *bucket;
 	*bucket = obj;
 	return 0;
@@ -69,6 +74,8 @@ struct lb_obj *lb_obj_find(const void *handle, enum lb_type type)
 
 	while (obj && (obj->handle != handle || obj->type != type))
 		obj = obj->next;
+	if (obj && obj->word && *obj->word != obj->number)
+		return NULL;
 	return obj;
 }
 

@@ -370,14 +370,14 @@ static int attach(struct lb_qp_handle *handle, struct ibv_pd *pd)
 	err = slot_fill(qp, handle);
 	lb_qp_unlock(qp);
 	if (!err)
-		err = lb_obj_add(&handle->obj, &handle->ibv, LB_QP, dev);
+		err = lb_obj_add(&handle->obj, &handle->ibv, LB_QP, dev,
+			&handle->ibv.handle);
 	if (err)
 		return err; /* only ENOMEM of slot_fill(): QPs have one table */
 	count_refs(handle, 1);
 	handle->qp = qp;
 	handle->qpn = number_of(qp);
 	handle->ibv.qp_num = handle->qpn;
-	handle->ibv.handle = qp->slot;
 	return 0;
 }
 

@@ -191,7 +191,9 @@ LB_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context,
 	if (!lb_obj_check(context, LB_CONTEXT))
 		return -EINVAL;
 	dev = lb_device_of(context);
-	for (i = 0; i < dev->ngids && (size_t)i < max_entries; i++) {
+	if ((size_t)dev->ngids > max_entries)
+		return -EINVAL;
+	for (i = 0; i < dev->ngids; i++) {
 		void *at = (char *)entries + (size_t)i * entry_size;
 
 		fill_entry(at, &dev->gids[i], (uint32_t)i);

@@ -80,7 +80,8 @@ static int attach(struct lb_srq *srq, struct ibv_pd *ibv_pd)
 
 	if (!pd)
 		return EINVAL;
-	err = lb_obj_add(&srq->obj, &srq->ibv, LB_SRQ, pd->dev);
+	err = lb_obj_add(&srq->obj, &srq->ibv, LB_SRQ, pd->dev,
+		&srq->ibv.handle);
 	if (err)
 		return err;
 	pd->refs++;
