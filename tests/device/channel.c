@@ -36,11 +36,11 @@ enum completion {
 	COMPLETIONS
 };
 
-static const char *const arming_names[] = {
-	"not armed", "any", "solicited", "any then solicited",
-	"solicited then any"};
+static const char *const arming_names[] = {"not armed", "any", "solicited",
+					   "any then solicited",
+					   "solicited then any"};
 static const char *const completion_names[] = {
-	"plain recv", "solicited recv",	 "solicited write with imm",
+	"plain recv",	"solicited recv",  "solicited write with imm",
 	"flushed recv", "successful send", "failed send"};
 
 static void arm(struct ibv_cq *cq, int solicited_only)
@@ -114,10 +114,9 @@ static bool is_woken(enum arming how, enum completion kind)
 		return false;
 	if (how != SOLICITED)
 		return true;
-	if (kind == FAILED_SEND)
-		return dut.traits->send_error_is_solicited;
-	return kind == SOLICITED_RECV || kind == SOLICITED_IMM ||
-	       kind == FLUSHED_RECV;
+	if (kind == FAILED_SEND || kind == FLUSHED_RECV)
+		return dut.traits->error_is_solicited;
+	return kind == SOLICITED_RECV || kind == SOLICITED_IMM;
 }
 
 static void check_arming(enum arming how, enum completion kind)
@@ -312,8 +311,7 @@ static void channel__of_20_cqs_one_event_each(void **state)
 		}
 		for (int i = 0; i < MANY; ++i)
 			assert_int_equal(
-				wire_send(&w[(i * 7 + round) % MANY]->a, 2),
-				0);
+				wire_send(&w[(i * 7 + round) % MANY]->a, 2), 0);
 		gather(w, ch, MANY);
 		for (int i = 0; i < MANY; ++i)
 			fx_expect(w[i]->a.scq, 2, IBV_WC_SUCCESS);
@@ -390,8 +388,8 @@ static void epoll__edge_per_event(void **state)
 	for (int i = 0; i < 3; ++i) {
 		arm(w->b.rcq, 0);
 		message(w);
-		assert_int_equal(
-			epoll_wait(ep, &ev, 1, FX_DEADLINE_S * 1000), 1);
+		assert_int_equal(epoll_wait(ep, &ev, 1, FX_DEADLINE_S * 1000),
+				 1);
 		assert_int_equal(epoll_wait(ep, &ev, 1, 0), 0);
 	}
 	for (int i = 0; i < 3; ++i)
@@ -500,8 +498,8 @@ static void destroy_cq__waits_for_acknowledgement(void **state)
 		arm(w->b.rcq, 0);
 		message(w);
 		fx_wait_readable(w->b.channel->fd, "an event");
-		assert_int_equal(
-			ibv_get_cq_event(w->b.channel, &cq, &context), 0);
+		assert_int_equal(ibv_get_cq_event(w->b.channel, &cq, &context),
+				 0);
 	}
 	ibv_ack_cq_events(cq, 2);
 	assert_int_equal(fx_destroy(w->b.qp), 0);

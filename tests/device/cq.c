@@ -148,14 +148,13 @@ static void one_cq__for_both_queues(void **state)
 
 	(void)state;
 	for (int i = 0; i < 2; ++i) {
-		struct ibv_qp_init_attr attr = {
-			.send_cq = cq,
-			.recv_cq = cq,
-			.qp_type = IBV_QPT_RC,
-			.cap = {.max_send_wr = 4,
-				.max_recv_wr = 4,
-				.max_send_sge = 1,
-				.max_recv_sge = 1}};
+		struct ibv_qp_init_attr attr = {.send_cq = cq,
+						.recv_cq = cq,
+						.qp_type = IBV_QPT_RC,
+						.cap = {.max_send_wr = 4,
+							.max_recv_wr = 4,
+							.max_send_sge = 1,
+							.max_recv_sge = 1}};
 
 		e[i].pd = fx_pd();
 		e[i].mr = fx_mr(e[i].pd, FX_BUF, FX_ALL_ACCESS);

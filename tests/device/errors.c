@@ -14,20 +14,18 @@
 #include <string.h>
 #include "wire.h"
 
-/* A destroyed peer is noticed after so many lost packets: as few as it goes. */
-#define IMPATIENT                                                              \
-	{                                                                      \
-		.depth = 16, .sge = 1, .rnr_retry = 7, .retry_cnt = 1,         \
-		.timeout = 10, .min_rnr_timer = 1,                             \
-		.qp_access = FX_REMOTE_ACCESS, .mr_access = FX_ALL_ACCESS,     \
+/* A peer that does not answer is given up after 2 more tries, 0.3 s each. */
+#define IMPATIENT                                                          \
+	{                                                                  \
+		.depth = 16, .sge = 1, .rnr_retry = 7, .retry_cnt = 2,     \
+		.timeout = 16, .min_rnr_timer = 1,                         \
+		.qp_access = FX_REMOTE_ACCESS, .mr_access = FX_ALL_ACCESS, \
 	}
 
 static void post_bad_write(const struct end *e, uint64_t id, unsigned flags)
 {
-	struct op op = {.code = IBV_WR_RDMA_WRITE,
-			.id = id,
-			.flags = flags,
-			.len = 8};
+	struct op op = {
+		.code = IBV_WR_RDMA_WRITE, .id = id, .flags = flags, .len = 8};
 	struct ibv_send_wr wr;
 	struct ibv_send_wr *bad;
 	struct ibv_sge sge;
@@ -39,10 +37,8 @@ static void post_bad_write(const struct end *e, uint64_t id, unsigned flags)
 
 static void post_write(const struct end *e, uint64_t id, unsigned flags)
 {
-	struct op op = {.code = IBV_WR_RDMA_WRITE,
-			.id = id,
-			.flags = flags,
-			.len = 8};
+	struct op op = {
+		.code = IBV_WR_RDMA_WRITE, .id = id, .flags = flags, .len = 8};
 
 	assert_int_equal(wire_post(e, &op), 0);
 }
@@ -56,8 +52,8 @@ static void flush__receives_in_order_of_posting(void **state)
 		assert_int_equal(wire_recv(&w->b, 200 + i, 0, 8), 0);
 	wire_fail(w->b.qp);
 	for (uint64_t i = 0; i < 16; ++i) {
-		struct ibv_wc wc = fx_expect(w->b.rcq, 200 + i,
-					     IBV_WC_WR_FLUSH_ERR);
+		struct ibv_wc wc =
+			fx_expect(w->b.rcq, 200 + i, IBV_WC_WR_FLUSH_ERR);
 
 		assert_int_equal(wc.qp_num, w->b.qp->qp_num);
 	}
@@ -78,8 +74,7 @@ static void flush__sends_after_the_failed_one(void **state)
 	fx_expect(w->a.scq, 1, IBV_WC_SUCCESS);
 	fx_expect(w->a.scq, 2, IBV_WC_REM_ACCESS_ERR);
 	for (uint64_t i = 3; i < 10; ++i) {
-		struct ibv_wc wc =
-			fx_expect(w->a.scq, i, IBV_WC_WR_FLUSH_ERR);
+		struct ibv_wc wc = fx_expect(w->a.scq, i, IBV_WC_WR_FLUSH_ERR);
 
 		assert_int_equal(wc.qp_num, w->a.qp->qp_num);
 	}
@@ -296,8 +291,8 @@ static enum ibv_wc_status run_under_load(struct wire *w,
 	struct fx_deadline d = fx_deadline();
 	pthread_t t;
 
-	assert_int_equal(
-		pthread_create(&t, NULL, load_until_failure, &loader), 0);
+	assert_int_equal(pthread_create(&t, NULL, load_until_failure, &loader),
+			 0);
 	/* acquire: pairs with the loader's release */
 	while (!atomic_load_explicit(&loader.started, memory_order_acquire))
 		fx_check(&d, "the first completion of the load");
@@ -335,9 +330,8 @@ static void load__destroyed_peer_RETRY_EXC_ERR(void **state)
 	for (int i = 0; i < 5; ++i) {
 		size_t mark = fx_mark();
 
-		assert_int_equal(
-			run_under_load(wire_new(&opts), destroy_peer),
-			IBV_WC_RETRY_EXC_ERR);
+		assert_int_equal(run_under_load(wire_new(&opts), destroy_peer),
+				 IBV_WC_RETRY_EXC_ERR);
 		fx_release(mark);
 	}
 }

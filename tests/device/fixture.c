@@ -35,8 +35,7 @@ static int64_t now_ns(void)
 
 struct fx_deadline fx_deadline(void)
 {
-	struct fx_deadline d = {now_ns() +
-				FX_DEADLINE_S * INT64_C(1000000000)};
+	struct fx_deadline d = {now_ns() + FX_DEADLINE_S * INT64_C(1000000000)};
 
 	return d;
 }
@@ -290,8 +289,7 @@ struct ibv_wc fx_expect(struct ibv_cq *cq, uint64_t wr_id,
 	struct ibv_wc wc = fx_wait(cq);
 
 	if (wc.status != status)
-		fail_msg("wr_id %llu: %s, not %s",
-			 (unsigned long long)wc.wr_id,
+		fail_msg("wr_id %llu: %s, not %s", (unsigned long long)wc.wr_id,
 			 ibv_wc_status_str(wc.status),
 			 ibv_wc_status_str(status));
 	assert_int_equal(wc.wr_id, wr_id);

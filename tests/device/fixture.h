@@ -26,13 +26,13 @@
 /* How long something that must happen may take: a bound on failure only. */
 #define FX_DEADLINE_S 20
 /* Bytes in each end's memory region. */
-#define FX_BUF	      8192u
-#define FX_ALL_ACCESS                                                          \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                    \
+#define FX_BUF 8192u
+#define FX_ALL_ACCESS                                       \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define FX_REMOTE_ACCESS (FX_ALL_ACCESS & ~IBV_ACCESS_LOCAL_WRITE)
 #define FX_COUNT(array)	 (sizeof(array) / sizeof((array)[0]))
-#define FX_TEST(test)                                                          \
+#define FX_TEST(test) \
 	cmocka_unit_test_setup_teardown(test, fx_setup, fx_teardown)
 
 struct device {

@@ -82,8 +82,7 @@ static void expect_no_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 static void create_qp__beyond_limits_refused(void **state)
 {
 	struct ibv_pd *pd = fx_pd();
-	const struct ibv_qp_init_attr good =
-		small_attr(fx_cq(8, NULL, NULL));
+	const struct ibv_qp_init_attr good = small_attr(fx_cq(8, NULL, NULL));
 	struct ibv_qp_init_attr attr = good;
 
 	(void)state;
@@ -124,7 +123,9 @@ static void create_qp__unknown_type_refused(void **state)
 
 	(void)state;
 	attr.qp_type = (enum ibv_qp_type)77;
-	expect_no_qp(pd, &attr);
+	errno = 0;
+	assert_null(ibv_create_qp(pd, &attr));
+	assert_true(errno == EINVAL || errno == EOPNOTSUPP);
 }
 
 /* A receiver that lets its sender wait keeps the send queue occupied. */
@@ -206,8 +207,8 @@ static void post_send__too_many_sge_EINVAL(void **state)
 
 	(void)state;
 	for (int i = 0; i < 64; ++i)
-		sge[i] = (struct ibv_sge){(uintptr_t)w->a.buf, 1,
-					  w->a.mr->lkey};
+		sge[i] =
+			(struct ibv_sge){(uintptr_t)w->a.buf, 1, w->a.mr->lkey};
 	assert_refused(ibv_post_send(w->a.qp, &wr, &bad), EINVAL);
 	assert_ptr_equal(bad, &wr);
 	wire_check(w);
@@ -222,8 +223,8 @@ static void post_recv__too_many_sge_EINVAL(void **state)
 
 	(void)state;
 	for (int i = 0; i < 64; ++i)
-		sge[i] = (struct ibv_sge){(uintptr_t)w->a.buf, 1,
-					  w->a.mr->lkey};
+		sge[i] =
+			(struct ibv_sge){(uintptr_t)w->a.buf, 1, w->a.mr->lkey};
 	assert_refused(ibv_post_recv(w->a.qp, &wr, &bad), EINVAL);
 	assert_ptr_equal(bad, &wr);
 	wire_check(w);
@@ -290,6 +291,7 @@ static void chain__bad_wr_is_the_first_refused(void **state)
 	struct ibv_send_wr wr[4];
 	struct ibv_send_wr *bad = NULL;
 	struct ibv_sge sge[4];
+	struct ibv_sge many[64] = {{0}};
 
 	(void)state;
 	for (int i = 0; i < 4; ++i) {
@@ -304,7 +306,8 @@ static void chain__bad_wr_is_the_first_refused(void **state)
 		wire_wr(&w->a, &op, &wr[i], &sge[i]);
 		wr[i].next = i < 3 ? &wr[i + 1] : NULL;
 	}
-	wr[2].num_sge = 1000;
+	wr[2].sg_list = many;
+	wr[2].num_sge = FX_COUNT(many);
 	assert_refused(ibv_post_send(w->a.qp, wr, &bad), EINVAL);
 	assert_ptr_equal(bad, &wr[2]);
 	fx_expect(w->a.scq, 50, IBV_WC_SUCCESS);
@@ -319,17 +322,16 @@ static void chain__bad_wr_is_the_first_refused(void **state)
 static void chain__receive_bad_wr_is_the_first_refused(void **state)
 {
 	struct wire *w = wire_new(NULL);
-	struct ibv_sge sge = {(uintptr_t)w->b.buf, 8, w->b.mr->lkey};
+	struct ibv_sge sge[64] = {{(uintptr_t)w->b.buf, 8, w->b.mr->lkey}};
 	struct ibv_recv_wr wr[3];
 	struct ibv_recv_wr *bad = NULL;
 
 	(void)state;
 	for (int i = 0; i < 3; ++i)
-		wr[i] = (struct ibv_recv_wr){
-			.wr_id = 60 + (uint64_t)i,
-			.next = i < 2 ? &wr[i + 1] : NULL,
-			.sg_list = &sge,
-			.num_sge = i == 1 ? 1000 : 1};
+		wr[i] = (struct ibv_recv_wr){.wr_id = 60 + (uint64_t)i,
+					     .next = i < 2 ? &wr[i + 1] : NULL,
+					     .sg_list = sge,
+					     .num_sge = i == 1 ? 64 : 1};
 	assert_refused(ibv_post_recv(w->b.qp, wr, &bad), EINVAL);
 	assert_ptr_equal(bad, &wr[1]);
 	assert_int_equal(wire_send(&w->a, 1), 0);

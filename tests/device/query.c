@@ -151,9 +151,9 @@ static void query_gid__beyond_table_refused(void **state)
 	assert_int_not_equal(
 		ibv_query_gid(dut.verbs, 1, dut.port.gid_tbl_len, &gid), 0);
 	assert_int_not_equal(ibv_query_gid(dut.verbs, 1, -1, &gid), 0);
-	assert_int_not_equal(ibv_query_gid_ex(dut.verbs, 1,
-					      dut.port.gid_tbl_len, &entry, 0),
-			     0);
+	assert_int_not_equal(
+		ibv_query_gid_ex(dut.verbs, 1, dut.port.gid_tbl_len, &entry, 0),
+		0);
 }
 
 static void query_gid_table__short_array_refused(void **state)

@@ -154,9 +154,8 @@ static void read__of_nothing_completes(void **state)
 static void read__scatters(void **state)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
-	struct op op = {.code = IBV_WR_RDMA_READ,
-			.flags = IBV_SEND_SIGNALED,
-			.len = 8};
+	struct op op = {
+		.code = IBV_WR_RDMA_READ, .flags = IBV_SEND_SIGNALED, .len = 8};
 	struct ibv_sge sge[3];
 	struct ibv_send_wr wr;
 	struct ibv_send_wr *bad;
@@ -234,9 +233,8 @@ static void fetch_add__returns_the_old_value(void **state)
 static void fetch_add__wraps(void **state)
 {
 	struct wire *w = wire_new(NULL);
-	struct op op = {.code = IBV_WR_ATOMIC_FETCH_AND_ADD,
-			.len = 8,
-			.add = 2};
+	struct op op = {
+		.code = IBV_WR_ATOMIC_FETCH_AND_ADD, .len = 8, .add = 2};
 
 	(void)state;
 	put64(w->b.buf, UINT64_MAX);
@@ -388,11 +386,14 @@ static void fence__write_waits_for_the_read(void **state)
 
 static void mixed__completions_in_order_of_posting(void **state)
 {
-	static const enum ibv_wr_opcode codes[] = {
-		IBV_WR_RDMA_WRITE,	     IBV_WR_RDMA_READ,
-		IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_WRITE,
-		IBV_WR_ATOMIC_CMP_AND_SWP,   IBV_WR_SEND,
-		IBV_WR_RDMA_READ,	     IBV_WR_RDMA_WRITE};
+	static const enum ibv_wr_opcode codes[] = {IBV_WR_RDMA_WRITE,
+						   IBV_WR_RDMA_READ,
+						   IBV_WR_ATOMIC_FETCH_AND_ADD,
+						   IBV_WR_RDMA_WRITE,
+						   IBV_WR_ATOMIC_CMP_AND_SWP,
+						   IBV_WR_SEND,
+						   IBV_WR_RDMA_READ,
+						   IBV_WR_RDMA_WRITE};
 	struct wire *w = wire_new(NULL);
 
 	(void)state;

@@ -182,8 +182,8 @@ static void waiting__destroyed_receiver_fails_the_sender(void **state)
 	struct wire *w;
 
 	(void)state;
-	opts.retry_cnt = 1;
-	opts.timeout = 10;
+	opts.retry_cnt = 2;
+	opts.timeout = 16;
 	w = wire_new(&opts);
 	assert_int_equal(wire_send(&w->a, 1), 0);
 	let_it_try(w);

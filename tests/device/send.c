@@ -167,8 +167,7 @@ static void send__gathers_and_scatters(void **state)
 	rwr.num_sge = cut(&w->b, to, 1000, 270, 1024);
 	assert_int_equal(ibv_post_recv(w->b.qp, &rwr, &rbad), 0);
 	assert_int_equal(ibv_post_send(w->a.qp, &swr, &sbad), 0);
-	assert_int_equal(fx_expect(w->b.rcq, 1, IBV_WC_SUCCESS).byte_len,
-			 1000);
+	assert_int_equal(fx_expect(w->b.rcq, 1, IBV_WC_SUCCESS).byte_len, 1000);
 	for (uint32_t i = 0; i < 1000; ++i)
 		assert_int_equal(w->b.buf[i / 270 * 1024 + i % 270],
 				 w->a.buf[i / 300 * 512 + i % 300]);
@@ -212,8 +211,7 @@ static void inline__buffer_is_free_at_return(void **state)
 	opts.inline_size = sizeof(data);
 	w = wire_new(&opts);
 	for (unsigned i = 0; i < 8; ++i)
-		assert_int_equal(
-			wire_recv(&w->b, i, i * 64, sizeof(data)), 0);
+		assert_int_equal(wire_recv(&w->b, i, i * 64, sizeof(data)), 0);
 	for (unsigned i = 0; i < 8; ++i) {
 		/* the key of inline data is not looked at */
 		struct ibv_sge sge = {(uintptr_t)data, sizeof(data), 0xdead};
@@ -263,11 +261,11 @@ static void inline__gathers(void **state)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct ibv_sge sge[2];
-	struct ibv_send_wr wr = {
-		.sg_list = sge,
-		.num_sge = 2,
-		.opcode = IBV_WR_SEND,
-		.send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE};
+	struct ibv_send_wr wr = {.sg_list = sge,
+				 .num_sge = 2,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags =
+					 IBV_SEND_SIGNALED | IBV_SEND_INLINE};
 	struct ibv_send_wr *bad;
 	struct wire *w;
 
@@ -275,8 +273,8 @@ static void inline__gathers(void **state)
 	opts.inline_size = 32;
 	opts.sge = 2;
 	w = wire_new(&opts);
-	sge[0] = (struct ibv_sge){(uintptr_t)"hello, ", 7, 0};
-	sge[1] = (struct ibv_sge){(uintptr_t)"world", 6, 0};
+	sge[0] = (struct ibv_sge){(uintptr_t) "hello, ", 7, 0};
+	sge[1] = (struct ibv_sge){(uintptr_t) "world", 6, 0};
 	assert_int_equal(wire_recv(&w->b, 1, 0, 64), 0);
 	assert_int_equal(ibv_post_send(w->a.qp, &wr, &bad), 0);
 	fx_expect(w->b.rcq, 1, IBV_WC_SUCCESS);

@@ -141,10 +141,10 @@ static void srq__full_ENOMEM(void **state)
 static void srq__too_many_sge_EINVAL(void **state)
 {
 	struct hub h = hub_new(8);
-	struct ibv_sge sge = {(uintptr_t)h.mr->addr, 8, h.mr->lkey};
+	struct ibv_sge sge[64] = {{(uintptr_t)h.mr->addr, 8, h.mr->lkey}};
 	struct ibv_recv_wr wr[2] = {
-		{.wr_id = 1, .next = &wr[1], .sg_list = &sge, .num_sge = 1},
-		{.wr_id = 2, .sg_list = &sge, .num_sge = 1000}};
+		{.wr_id = 1, .next = &wr[1], .sg_list = sge, .num_sge = 1},
+		{.wr_id = 2, .sg_list = sge, .num_sge = 64}};
 	struct ibv_recv_wr *bad = NULL;
 
 	(void)state;
@@ -206,8 +206,8 @@ static void limit__armed_again(void **state)
 static void limit__above_size_refused(void **state)
 {
 	struct hub h = hub_new(16);
-	struct ibv_srq_attr attr = {
-		.srq_limit = (uint32_t)dut.attr.max_srq_wr + 1};
+	struct ibv_srq_attr attr = {.srq_limit =
+					    (uint32_t)dut.attr.max_srq_wr + 1};
 
 	(void)state;
 	assert_int_equal(ibv_modify_srq(h.srq, &attr, IBV_SRQ_LIMIT), EINVAL);

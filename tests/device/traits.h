@@ -18,12 +18,20 @@ struct traits {
 	bool overrun_kills_cq;
 	/* a QP of an SRQ that fails raises QP_LAST_WQE_REACHED */
 	bool last_wqe_event;
-	/* a failed send WR wakes a CQ armed for solicited completions */
-	bool send_error_is_solicited;
+	/* any failed WR wakes a CQ armed for solicited completions */
+	bool error_is_solicited;
 	/* a post in a state that forbids it is refused by the call */
 	bool post_checks_state;
 	/* a post of an opcode that is none is refused by the call */
 	bool post_checks_opcode;
+	/* modify refuses a P_Key index and a responder depth it has not */
+	bool checks_all_values;
+	/* a QP without work is drained as soon as it is in SQD */
+	bool sqd_is_drained_at_once;
+	/* inline data given to ibv_wr_* is sent */
+	bool wr_inline;
+	/* rdma_cm refuses a step for which an id is not ready */
+	bool cm_checks_state;
 	/* a remote access error fails the responder's QP too */
 	bool responder_fails;
 	/* a QP listens only to the QP it is connected to */
@@ -32,14 +40,14 @@ struct traits {
 	bool access_event;
 	/* the first message to a QP in RTR raises COMM_EST */
 	bool comm_est_event;
-	/* status of a WR whose lkey names nothing */
-	enum ibv_wc_status bad_lkey;
+	/* status of a WR that may not read what it would send */
+	enum ibv_wc_status bad_gather;
 	/* status of a receive WR whose lkey names nothing */
 	enum ibv_wc_status bad_recv_lkey;
 	/* status of a receive WR shorter than its message */
 	enum ibv_wc_status short_recv;
-	/* status at the initiator if the QP's access flags forbid it */
-	enum ibv_wc_status qp_access;
+	/* status of the message that was too long for it */
+	enum ibv_wc_status too_long;
 };
 
 extern const struct traits device_traits[];

@@ -38,8 +38,7 @@ int wire_to_rtr(const struct wire_opts *opts, uint32_t qpn,
 	attr->ah_attr.grh.sgid_index = dut.gid_index;
 	attr->ah_attr.grh.hop_limit = 64;
 	return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-	       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-	       IBV_QP_MIN_RNR_TIMER;
+	       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 }
 
 int wire_to_rts(const struct wire_opts *opts, struct ibv_qp_attr *attr)
@@ -168,8 +167,8 @@ static void fill_remote(const struct end *end, const struct op *op,
 	}
 }
 
-void wire_wr(const struct end *end, const struct op *op,
-	     struct ibv_send_wr *wr, struct ibv_sge *sge)
+void wire_wr(const struct end *end, const struct op *op, struct ibv_send_wr *wr,
+	     struct ibv_sge *sge)
 {
 	*sge = (struct ibv_sge){
 		.addr = (uintptr_t)end->buf + op->at,

@@ -15,28 +15,28 @@
 #define WIRE_PSN 0x123456u
 
 struct wire_opts {
-	uint32_t depth;		/* of each queue */
-	uint32_t cq_depth;	/* 0: as the queues */
-	uint32_t sge;		/* of each WR */
-	uint32_t inline_size;	/* bytes */
-	uint8_t rnr_retry;	/* 7: without end */
-	uint8_t retry_cnt;	/* of lost packets */
-	uint8_t timeout;	/* of lost packets: 4.096 us << timeout */
-	uint8_t min_rnr_timer;	/* encoded; 1: 10 us */
+	uint32_t depth;	       /* of each queue */
+	uint32_t cq_depth;     /* 0: as the queues */
+	uint32_t sge;	       /* of each WR */
+	uint32_t inline_size;  /* bytes */
+	uint8_t rnr_retry;     /* 7: without end */
+	uint8_t retry_cnt;     /* of lost packets */
+	uint8_t timeout;       /* of lost packets: 4.096 us << timeout */
+	uint8_t min_rnr_timer; /* encoded; 1: 10 us */
 	int sig_all;
-	unsigned qp_access;	/* what the QPs let the other end do */
-	int mr_access;		/* of both regions */
+	unsigned qp_access; /* what the QPs let the other end do */
+	int mr_access;	    /* of both regions */
 	/* of end b, if not its own: */
 	struct ibv_comp_channel *channel;
 	struct ibv_srq *srq; /* and its domain: */
 	struct ibv_pd *srq_pd;
 };
 
-#define WIRE_DEFAULTS                                                          \
-	{                                                                      \
-		.depth = 16, .sge = 1, .rnr_retry = 7, .retry_cnt = 7,         \
-		.timeout = 14, .min_rnr_timer = 1,                             \
-		.qp_access = FX_REMOTE_ACCESS, .mr_access = FX_ALL_ACCESS,     \
+#define WIRE_DEFAULTS                                                      \
+	{                                                                  \
+		.depth = 16, .sge = 1, .rnr_retry = 7, .retry_cnt = 7,     \
+		.timeout = 14, .min_rnr_timer = 1,                         \
+		.qp_access = FX_REMOTE_ACCESS, .mr_access = FX_ALL_ACCESS, \
 	}
 
 struct end {
@@ -85,8 +85,8 @@ void wire_end(const struct wire_opts *opts, struct end *end);
 struct wire *wire_new(const struct wire_opts *opts);
 
 /* Fills a WR with one sge; posts one; both return what the verb returned. */
-void wire_wr(const struct end *end, const struct op *op,
-	     struct ibv_send_wr *wr, struct ibv_sge *sge);
+void wire_wr(const struct end *end, const struct op *op, struct ibv_send_wr *wr,
+	     struct ibv_sge *sge);
 int wire_post(const struct end *end, const struct op *op);
 int wire_recv(const struct end *end, uint64_t id, uint32_t at, uint32_t len);
 /* Signaled SEND of 8 bytes from offset 0, posted. */

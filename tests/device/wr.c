@@ -12,10 +12,10 @@
 #include <string.h>
 #include "wire.h"
 
-#define SEND_OPS                                                               \
-	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |      \
-	 IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |                  \
-	 IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |        \
+#define SEND_OPS                                                          \
+	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | \
+	 IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |             \
+	 IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |   \
 	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 
 /* A wire whose end a has another QP, one made for ibv_wr_*. */
@@ -163,6 +163,8 @@ static void wr__inline_data(void **state)
 	struct ibv_data_buf list[2] = {{text, 2}, {text + 2, 5}};
 
 	(void)state;
+	fx_need(dut.traits->wr_inline,
+		"the device's library sends an empty message instead");
 	assert_int_equal(wire_recv(&w->b, 1, 0, 64), 0);
 	assert_int_equal(wire_recv(&w->b, 2, 64, 64), 0);
 	start(ex, 3, IBV_SEND_SIGNALED | IBV_SEND_INLINE);
@@ -187,9 +189,8 @@ static void wr__gather_list(void **state)
 	(void)state;
 	memcpy(w->a.buf, "gather", 7);
 	for (uint32_t i = 0; i < 3; ++i)
-		list[i] = (struct ibv_sge){
-			(uintptr_t)w->a.buf + i * 2, i < 2 ? 2 : 3,
-			w->a.mr->lkey};
+		list[i] = (struct ibv_sge){(uintptr_t)w->a.buf + i * 2,
+					   i < 2 ? 2 : 3, w->a.mr->lkey};
 	assert_int_equal(wire_recv(&w->b, 1, 0, 64), 0);
 	start(ex, 2, IBV_SEND_SIGNALED);
 	ibv_wr_send(ex);
@@ -219,6 +220,7 @@ static void wr__too_many_for_the_queue_post_nothing(void **state)
 {
 	struct ibv_qp_ex *ex;
 	struct wire *w = wire_ex(4, &ex);
+	int ret;
 
 	(void)state;
 	start(ex, 2, IBV_SEND_SIGNALED);
@@ -226,7 +228,8 @@ static void wr__too_many_for_the_queue_post_nothing(void **state)
 		ibv_wr_rdma_write(ex, w->b.mr->rkey, (uintptr_t)w->b.buf);
 		set_sge(ex, &w->a, 0, 8);
 	}
-	assert_int_equal(ibv_wr_complete(ex), ENOMEM);
+	ret = ibv_wr_complete(ex);
+	assert_true(ret == ENOMEM || ret == ENOSPC);
 	wire_check(w);
 	fx_expect_empty(w->a.scq);
 }

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Connecting with rdma_cm: resolving, private data both ways, rejection,
+ * nobody there, the order of events, data before and after.
+ */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include "cm.h"
+
+/* What a rejection by the server, and one for want of a listener, say. */
+#define REJ_CONSUMER	    28
+#define REJ_INVALID_SERVICE 8
+/* How much private data each message carries at most over RDMA_PS_TCP. */
+#define REQUEST_DATA 56
+#define ACCEPT_DATA  196
+#define REJECT_DATA  148
+
+static const uint8_t *pattern(void)
+{
+	static uint8_t data[256];
+
+	for (unsigned i = 0; i < sizeof(data); ++i)
+		data[i] = (uint8_t)(i + 1);
+	return data;
+}
+
+static void link__carries_messages(void **state)
+{
+	struct cm_link *l = cm_link_new();
+
+	(void)state;
+	cm_check(l);
+	cm_check(l);
+	cm_hang_up(l);
+}
+
+static void resolve__fills_the_id(void **state)
+{
+	struct rdma_cm_id *listener = cm_listen(cm_channel());
+	struct rdma_cm_id *id = cm_id(cm_channel());
+	struct sockaddr_in *peer;
+
+	(void)state;
+	assert_null(id->verbs);
+	cm_resolve(id, cm_port(listener));
+	assert_non_null(id->verbs);
+	assert_string_equal(ibv_get_device_name(id->verbs->device),
+			    ibv_get_device_name(dut.verbs->device));
+	assert_int_equal(id->port_num, 1);
+	assert_int_equal(id->ps, RDMA_PS_TCP);
+	peer = (struct sockaddr_in *)rdma_get_peer_addr(id);
+	assert_int_equal(peer->sin_family, AF_INET);
+	assert_int_equal(peer->sin_addr.s_addr, dut.addr.sin_addr.s_addr);
+	assert_int_equal(ntohs(rdma_get_dst_port(id)), cm_port(listener));
+	peer = (struct sockaddr_in *)rdma_get_local_addr(id);
+	assert_int_equal(peer->sin_family, AF_INET);
+}
+
+static void request__carries_private_data(uint8_t len)
+{
+	size_t mark = fx_mark();
+	struct cm_link *l = cm_link_init();
+	struct cm_seen seen = cm_request(l, pattern(), len);
+
+	assert_true(seen.param.private_data_len >= len);
+	assert_memory_equal(seen.data, pattern(), len);
+	assert_int_equal(rdma_reject(l->server.id, NULL, 0), 0);
+	cm_expect(l->client.channel, RDMA_CM_EVENT_REJECTED);
+	fx_release(mark);
+}
+
+static void connect__private_data_arrives(void **state)
+{
+	(void)state;
+	request__carries_private_data(1);
+	request__carries_private_data(20);
+	request__carries_private_data(REQUEST_DATA);
+}
+
+static void connect__too_much_private_data_refused(void **state)
+{
+	struct cm_link *l = cm_link_init();
+	struct rdma_conn_param param = cm_param(pattern(), REQUEST_DATA + 1);
+
+	(void)state;
+	assert_int_equal(rdma_connect(l->client.id, &param), -1);
+	assert_int_equal(errno, EINVAL);
+}
+
+static void accept__private_data_arrives(void **state)
+{
+	static const uint8_t lengths[] = {1, 30, ACCEPT_DATA};
+
+	(void)state;
+	for (unsigned i = 0; i < FX_COUNT(lengths); ++i) {
+		size_t mark = fx_mark();
+		struct cm_link *l = cm_link_init();
+		struct cm_seen seen;
+
+		cm_request(l, NULL, 0);
+		cm_make_qp(&l->server);
+		cm_accept(l, pattern(), lengths[i]);
+		seen = cm_expect(l->client.channel, RDMA_CM_EVENT_ESTABLISHED);
+		assert_true(seen.param.private_data_len >= lengths[i]);
+		assert_memory_equal(seen.data, pattern(), lengths[i]);
+		cm_expect(l->server.channel, RDMA_CM_EVENT_ESTABLISHED);
+		cm_hang_up(l);
+		fx_release(mark);
+	}
+}
+
+static void reject__status_and_private_data_arrive(void **state)
+{
+	static const uint8_t lengths[] = {0, 1, 30, REJECT_DATA};
+
+	(void)state;
+	for (unsigned i = 0; i < FX_COUNT(lengths); ++i) {
+		size_t mark = fx_mark();
+		struct cm_link *l = cm_link_init();
+		struct cm_seen seen;
+
+		cm_request(l, NULL, 0);
+		assert_int_equal(
+			rdma_reject(l->server.id, pattern(), lengths[i]), 0);
+		seen = cm_expect(l->client.channel, RDMA_CM_EVENT_REJECTED);
+		assert_int_equal(seen.status, REJ_CONSUMER);
+		assert_true(seen.param.private_data_len >= lengths[i]);
+		assert_memory_equal(seen.data, pattern(), lengths[i]);
+		fx_release(mark);
+	}
+}
+
+static void connect__no_listener_REJECTED(void **state)
+{
+	struct cm_link *l = cm_link_init();
+	struct rdma_conn_param param = cm_param(NULL, 0);
+	struct cm_seen seen;
+
+	(void)state;
+	assert_int_equal(fx_destroy(l->listener), 0);
+	assert_int_equal(rdma_connect(l->client.id, &param), 0);
+	seen = cm_expect(l->client.channel, RDMA_CM_EVENT_REJECTED);
+	assert_int_equal(seen.status, REJ_INVALID_SERVICE);
+	assert_ptr_equal(seen.id, l->client.id);
+}
+
+static void connect__not_resolved_EINVAL(void **state)
+{
+	struct rdma_cm_id *id = cm_id(cm_channel());
+	struct rdma_conn_param param = cm_param(NULL, 0);
+
+	(void)state;
+	fx_need(dut.traits->cm_checks_state,
+		"the library follows the device an id has not yet");
+	param.qp_num = 7;
+	assert_int_equal(rdma_connect(id, &param), -1);
+	assert_int_equal(errno, EINVAL);
+}
+
+static void resolve_route__before_address_EINVAL(void **state)
+{
+	struct rdma_cm_id *id = cm_id(cm_channel());
+
+	(void)state;
+	fx_need(dut.traits->cm_checks_state,
+		"the library follows the device an id has not yet");
+	assert_int_equal(rdma_resolve_route(id, 1000), -1);
+	assert_int_equal(errno, EINVAL);
+}
+
+/* TEST-NET-3: nobody has it. Which of the errors tells so is the device's. */
+static void resolve_addr__of_nobody_fails(void **state)
+{
+	struct rdma_cm_id *id = cm_id(cm_channel());
+	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons(7)};
+	struct cm_seen seen;
+
+	(void)state;
+	inet_aton("203.0.113.77", &addr.sin_addr);
+	if (rdma_resolve_addr(id, NULL, (struct sockaddr *)&addr, 2000)) {
+		assert_true(errno == ENETUNREACH || errno == EHOSTUNREACH ||
+			    errno == ENODEV || errno == EADDRNOTAVAIL);
+		return;
+	}
+	seen = cm_expect(id->channel, RDMA_CM_EVENT_ADDR_ERROR);
+	assert_true(seen.status < 0);
+}
+
+static void request__negotiates_depths(void **state)
+{
+	struct cm_link *l = cm_link_init();
+	struct rdma_conn_param param = cm_param(NULL, 0);
+	struct cm_seen seen;
+
+	(void)state;
+	param.responder_resources = 3;
+	param.initiator_depth = 2;
+	assert_int_equal(rdma_connect(l->client.id, &param), 0);
+	seen = cm_expect(l->server.channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+	cm_keep_id(seen.id);
+	/* from the point of view of the one who reads it */
+	assert_int_equal(seen.param.responder_resources, 2);
+	assert_int_equal(seen.param.initiator_depth, 3);
+	assert_int_equal(seen.param.rnr_retry_count, 7);
+	assert_int_equal(seen.param.qp_num, l->client.id->qp->qp_num);
+	assert_non_null(seen.id->verbs);
+	assert_int_equal(rdma_reject(seen.id, NULL, 0), 0);
+	cm_expect(l->client.channel, RDMA_CM_EVENT_REJECTED);
+}
+
+static void request_id__has_the_context_of_its_listener(void **state)
+{
+	struct cm_link *l = cm_link_init();
+	int tag;
+	struct cm_seen seen;
+
+	(void)state;
+	l->listener->context = &tag;
+	seen = cm_request(l, NULL, 0);
+	assert_ptr_equal(seen.id->context, &tag);
+	assert_ptr_equal(seen.id->channel, l->server.channel);
+	assert_int_equal(rdma_reject(seen.id, NULL, 0), 0);
+}
+
+/* The server's receive is posted before it accepts: that is what it is for. */
+static void recv__before_accept_gets_the_first_message(void **state)
+{
+	struct cm_link *l = cm_link_init();
+
+	(void)state;
+	cm_request(l, NULL, 0);
+	cm_make_qp(&l->server);
+	cm_post_recv(&l->server, 5);
+	cm_post_recv(&l->client, 6);
+	cm_accept(l, NULL, 0);
+	cm_expect(l->client.channel, RDMA_CM_EVENT_ESTABLISHED);
+	cm_post_send(&l->client, 7);
+	fx_expect(l->server.cq, 5, IBV_WC_SUCCESS);
+	fx_expect(l->client.cq, 7, IBV_WC_SUCCESS);
+	cm_expect(l->server.channel, RDMA_CM_EVENT_ESTABLISHED);
+	cm_post_send(&l->server, 8);
+	fx_expect(l->client.cq, 6, IBV_WC_SUCCESS);
+	fx_expect(l->server.cq, 8, IBV_WC_SUCCESS);
+}
+
+static void qp_states__follow_the_connection(void **state)
+{
+	struct cm_link *l = cm_link_init();
+
+	(void)state;
+	assert_int_equal(l->client.id->qp->state, IBV_QPS_INIT);
+	cm_request(l, NULL, 0);
+	cm_make_qp(&l->server);
+	assert_int_equal(l->server.id->qp->state, IBV_QPS_INIT);
+	cm_accept(l, NULL, 0);
+	assert_int_equal(l->server.id->qp->state, IBV_QPS_RTS);
+	cm_established(l);
+	assert_int_equal(l->client.id->qp->state, IBV_QPS_RTS);
+	assert_int_equal(rdma_disconnect(l->client.id), 0);
+	assert_int_equal(l->client.id->qp->state, IBV_QPS_ERR);
+}
+
+/* A client that manages its QP itself: CONNECT_RESPONSE, then establish. */
+static void establish__by_hand(void **state)
+{
+	struct cm_link *l = cm_link_init();
+	struct ibv_qp_init_attr init = {.send_cq = l->client.cq,
+					.recv_cq = l->client.cq,
+					.qp_type = IBV_QPT_RC,
+					.cap = {4, 4, 1, 1, 0}};
+	struct rdma_conn_param param = cm_param(NULL, 0);
+	static const enum ibv_qp_state states[] = {IBV_QPS_INIT, IBV_QPS_RTR,
+						   IBV_QPS_RTS};
+	struct ibv_qp *qp;
+
+	(void)state;
+	assert_int_equal(fx_destroy(&l->client), 0);
+	qp = fx_qp(l->client.pd, &init);
+	param.qp_num = qp->qp_num;
+	assert_int_equal(rdma_connect(l->client.id, &param), 0);
+	l->server.id =
+		cm_expect(l->server.channel, RDMA_CM_EVENT_CONNECT_REQUEST).id;
+	cm_keep_id(l->server.id);
+	cm_make_qp(&l->server);
+	cm_accept(l, NULL, 0);
+	cm_expect(l->client.channel, RDMA_CM_EVENT_CONNECT_RESPONSE);
+	for (unsigned i = 0; i < FX_COUNT(states); ++i) {
+		struct ibv_qp_attr attr = {.qp_state = states[i]};
+		int mask;
+
+		assert_int_equal(rdma_init_qp_attr(l->client.id, &attr, &mask),
+				 0);
+		assert_int_equal(ibv_modify_qp(qp, &attr, mask), 0);
+	}
+	assert_int_equal(rdma_establish(l->client.id), 0);
+	cm_expect(l->server.channel, RDMA_CM_EVENT_ESTABLISHED);
+	cm_post_send(&l->server, 1);
+	assert_int_equal(rdma_disconnect(l->client.id), 0);
+	cm_expect(l->server.channel, RDMA_CM_EVENT_DISCONNECTED);
+	assert_int_equal(rdma_disconnect(l->server.id), 0);
+	cm_expect(l->client.channel, RDMA_CM_EVENT_DISCONNECTED);
+	fx_expect(l->server.cq, 1, IBV_WC_WR_FLUSH_ERR);
+}
+
+/* Without a channel every step ends before its call returns. */
+static void synchronous_ids__connect(void **state)
+{
+	struct rdma_event_channel *ch = cm_channel();
+	struct rdma_cm_id *listener = cm_listen(ch);
+	struct rdma_cm_id *id = cm_id(NULL);
+	struct sockaddr_in addr = cm_addr(cm_port(listener));
+
+	(void)state;
+	assert_int_equal(
+		rdma_resolve_addr(id, NULL, (struct sockaddr *)&addr, 5000), 0);
+	assert_non_null(id->event);
+	assert_int_equal(id->event->event, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(rdma_resolve_route(id, 5000), 0);
+	assert_int_equal(id->event->event, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	assert_non_null(id->verbs);
+}
+
+static void get_cm_event__nonblocking_EAGAIN(void **state)
+{
+	struct rdma_event_channel *ch = cm_channel();
+	struct rdma_cm_event *event;
+
+	(void)state;
+	fx_nonblock(ch->fd);
+	assert_int_equal(rdma_get_cm_event(ch, &event), -1);
+	assert_int_equal(errno, EAGAIN);
+}
+
+static void getaddrinfo__resolves_and_creates(void **state)
+{
+	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP};
+	struct rdma_addrinfo *res;
+	char text[INET_ADDRSTRLEN];
+	struct sockaddr_in *dst;
+
+	(void)state;
+	inet_ntop(AF_INET, &dut.addr.sin_addr, text, sizeof(text));
+	assert_int_equal(rdma_getaddrinfo(text, "7471", &hints, &res), 0);
+	assert_int_equal(res->ai_family, AF_INET);
+	assert_int_equal(res->ai_port_space, RDMA_PS_TCP);
+	dst = (struct sockaddr_in *)res->ai_dst_addr;
+	assert_non_null(dst);
+	assert_int_equal(dst->sin_addr.s_addr, dut.addr.sin_addr.s_addr);
+	assert_int_equal(ntohs(dst->sin_port), 7471);
+	rdma_freeaddrinfo(res);
+	hints.ai_flags = RAI_PASSIVE;
+	assert_int_equal(rdma_getaddrinfo(text, "7471", &hints, &res), 0);
+	assert_non_null(res->ai_src_addr);
+	rdma_freeaddrinfo(res);
+}
+
+static void getaddrinfo__no_such_name_fails(void **state)
+{
+	struct rdma_addrinfo hints = {.ai_flags = RAI_NUMERICHOST,
+				      .ai_port_space = RDMA_PS_TCP};
+	struct rdma_addrinfo *res;
+
+	(void)state;
+	assert_int_not_equal(
+		rdma_getaddrinfo("not an address", "7471", &hints, &res), 0);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		FX_TEST(link__carries_messages),
+		FX_TEST(resolve__fills_the_id),
+		FX_TEST(connect__private_data_arrives),
+		FX_TEST(connect__too_much_private_data_refused),
+		FX_TEST(accept__private_data_arrives),
+		FX_TEST(reject__status_and_private_data_arrive),
+		FX_TEST(connect__no_listener_REJECTED),
+		FX_TEST(connect__not_resolved_EINVAL),
+		FX_TEST(resolve_route__before_address_EINVAL),
+		FX_TEST(resolve_addr__of_nobody_fails),
+		FX_TEST(request__negotiates_depths),
+		FX_TEST(request_id__has_the_context_of_its_listener),
+		FX_TEST(recv__before_accept_gets_the_first_message),
+		FX_TEST(qp_states__follow_the_connection),
+		FX_TEST(establish__by_hand),
+		FX_TEST(synchronous_ids__connect),
+		FX_TEST(get_cm_event__nonblocking_EAGAIN),
+		FX_TEST(getaddrinfo__resolves_and_creates),
+		FX_TEST(getaddrinfo__no_such_name_fails),
+	};
+
+	return fx_main(argc, argv, "cm_connect", tests, FX_COUNT(tests));
+}
