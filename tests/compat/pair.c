@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define FIRST_PORT 7204
-#define LAST_PORT  7999
+#define FIRST_PORT  7204
+#define LAST_PORT   7999
+#define PATIENCE_MS 60000 /* ends a hang, decides nothing else */
 
 #define USAGE_ALL                                            \
 	(RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST |   \
@@ -187,4 +188,11 @@ bool is_readable(int fd)
 	struct pollfd poller = {.fd = fd, .events = POLLIN};
 
 	return poll(&poller, 1, 0) == 1;
+}
+
+void wait_readable(int fd)
+{
+	struct pollfd poller = {.fd = fd, .events = POLLIN};
+
+	assert_int_equal(poll(&poller, 1, PATIENCE_MS), 1);
 }

@@ -79,5 +79,7 @@ struct rpma_cq *rcq_of(const struct side *side);
 void set_nonblocking(int fd);
 /* Whether poll() finds fd readable at once. */
 bool is_readable(int fd);
+/* Blocks until it is; fails if it takes longer than anything should. */
+void wait_readable(int fd);
 
 #endif /* COMPAT_PAIR_H */

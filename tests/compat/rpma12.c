@@ -589,9 +589,20 @@ static void event_fd__READABLE_WHILE_THERE_IS_AN_EVENT(void **state)
 	ok(rpma_conn_get_event_fd(pair.server.conn, &fd));
 	assert_false(is_readable(fd));
 	ok(rpma_conn_disconnect(pair.client.conn));
-	expect_event(pair.client.conn, RPMA_CONN_CLOSED);
+	wait_readable(fd);
 	expect_event(pair.server.conn, RPMA_CONN_CLOSED);
+	assert_false(is_readable(fd));
 	pair_close(&pair);
+}
+
+/* 1.2 knows that there is none, but says E_PROVIDER. */
+static void expect_no_event(int ret)
+{
+#ifdef RPMA_TEST_UPSTREAM
+	if (ret == RPMA_E_PROVIDER)
+		return;
+#endif
+	assert_int_equal(ret, RPMA_E_NO_EVENT);
 }
 
 static void next_conn_req__nonblocking_SAYS_NOTHING_THERE(void **state)
@@ -610,17 +621,8 @@ static void next_conn_req__nonblocking_SAYS_NOTHING_THERE(void **state)
 	pair_open(&pair);
 	ok(rpma_conn_get_event_fd(pair.client.conn, &fd));
 	set_nonblocking(fd);
-#ifdef RPMA_TEST_UPSTREAM
-	assert_int_equal(rpma_ep_next_conn_req(ep, NULL, &req),
-			 RPMA_E_PROVIDER);
-	assert_int_equal(rpma_conn_next_event(pair.client.conn, &event),
-			 RPMA_E_PROVIDER);
-#else
-	assert_int_equal(rpma_ep_next_conn_req(ep, NULL, &req),
-			 RPMA_E_NO_EVENT);
-	assert_int_equal(rpma_conn_next_event(pair.client.conn, &event),
-			 RPMA_E_NO_EVENT);
-#endif
+	expect_no_event(rpma_ep_next_conn_req(ep, NULL, &req));
+	expect_no_event(rpma_conn_next_event(pair.client.conn, &event));
 	assert_null(req);
 	pair_close(&pair);
 	ok(rpma_ep_shutdown(&ep));
