@@ -130,14 +130,14 @@ void message_fill(void *buf, uint32_t size, uint64_t seed, uint32_t connection,
 	at = put32(at, connection);
 	at = put32(at, size);
 	at = put64(at, sequence);
-	for (uint32_t i = 0; left; i++) {
-		uint64_t word = pattern_word(start, i);
-		uint32_t len = left < sizeof(word) ? left : sizeof(word);
-
-		memcpy(at, &word, len);
-		at += len;
-		left -= len;
+	uint64_t word = pattern_word(start, 0);
+	for (uint32_t i = 1; left >= sizeof(word); i++) {
+		memcpy(at, &word, sizeof(word));
+		at += sizeof(word);
+		left -= (uint32_t)sizeof(word);
+		word = pattern_word(start, i);
 	}
+	memcpy(at, &word, left);
 }
 
 bool message_check(const void *buf, uint32_t size, uint64_t seed,
@@ -151,14 +151,13 @@ bool message_check(const void *buf, uint32_t size, uint64_t seed,
 	    get64(at + 8) != sequence)
 		return false;
 	at += 16;
-	for (uint32_t i = 0; left; i++) {
-		uint64_t word = pattern_word(start, i);
-		uint32_t len = left < sizeof(word) ? left : sizeof(word);
-
-		if (memcmp(at, &word, len))
+	uint64_t word = pattern_word(start, 0);
+	for (uint32_t i = 1; left >= sizeof(word); i++) {
+		if (memcmp(at, &word, sizeof(word)))
 			return false;
-		at += len;
-		left -= len;
+		at += sizeof(word);
+		left -= (uint32_t)sizeof(word);
+		word = pattern_word(start, i);
 	}
-	return true;
+	return memcmp(at, &word, left) == 0;
 }
