@@ -17,6 +17,9 @@
 /* a budget counts bytes; a request without any costs this much */
 #define WR_COST 64
 
+/* what of a message becomes visible at once, and after the rest of it */
+#define LAST_WORD 8
+
 /* a silent peer whose QP has no timeout is looked at this often */
 #define NO_TIMEOUT_NS 10000000u
 
@@ -217,48 +220,65 @@ static int to_spans(const struct ibv_sge *sge, uint32_t nsge, uint64_t length,
 	return length ? ENOSPC : 0;
 }
 
-/* Move n bytes at offset from of a message of total bytes. */
-static void move(const struct lb_span *dst, const struct lb_span *src,
-	uint64_t from, uint64_t n, uint64_t total)
+/* Move n bytes from offset at of src to offset to of dst. */
+static void move(const struct lb_span *dst, uint64_t to,
+	const struct lb_span *src, uint64_t at, uint64_t n, bool last)
 {
-	uint64_t to_at = from, from_at = from;
-
-	while (to_at && to_at >= dst->len)
-		to_at -= dst++->len;
-	while (from_at && from_at >= src->len)
-		from_at -= src++->len;
+	while (to && to >= dst->len)
+		to -= dst++->len;
+	while (at && at >= src->len)
+		at -= src++->len;
 	while (n) {
 		uint64_t piece = n;
 
-		if (piece > dst->len - to_at)
-			piece = dst->len - to_at;
-		if (piece > src->len - from_at)
-			piece = src->len - from_at;
-		from += piece;
+		if (piece > dst->len - to)
+			piece = dst->len - to;
+		if (piece > src->len - at)
+			piece = src->len - at;
 		n -= piece;
-		lb_copy(dst->addr + to_at, src->addr + from_at, piece,
-			from == total);
-		to_at += piece;
-		from_at += piece;
-		if (to_at == dst->len)
-			dst++, to_at = 0;
-		if (from_at == src->len)
-			src++, from_at = 0;
+		lb_copy(dst->addr + to, src->addr + at, piece, last && !n);
+		to += piece;
+		at += piece;
+		if (to == dst->len)
+			dst++, to = 0;
+		if (at == src->len)
+			src++, at = 0;
 	}
 }
 
-/* Move as much as the budget allows. */
+/* The end of a message whose last word comes from several places. */
+static void move_end(const struct lb_span *dst, const struct lb_span *src,
+	uint64_t from, uint64_t n)
+{
+	uint64_t word;
+	const struct lb_span tail[2] = {{(uint8_t *)&word, sizeof(word)}};
+
+	n -= sizeof(word);
+	move(dst, from, src, from, n, false);
+	move(tail, 0, src, from + n, sizeof(word), false);
+	move(dst, from + n, tail, 0, sizeof(word), true);
+}
+
+/* Move as much as the budget allows, but the last word in one piece. */
 static int move_slice(struct work *w, const struct lb_span *dst,
 	const struct lb_span *src, uint64_t total)
 {
 	struct lb_exec *x = &w->qp->exec;
 	uint64_t n = total - x->done;
 
-	if (n > w->budget)
+	if (n > w->budget) {
 		n = w->budget;
-	move(dst, src, x->done, n, total);
+		if (total - x->done <= LAST_WORD)
+			n = total - x->done;
+		else if (total - x->done - n < LAST_WORD)
+			n = total - x->done - LAST_WORD;
+	}
+	if (x->done + n == total && n >= LAST_WORD && src[0].len < total)
+		move_end(dst, src, x->done, n);
+	else
+		move(dst, x->done, src, x->done, n, x->done + n == total);
 	x->done += n;
-	w->budget -= n;
+	w->budget -= n < w->budget ? n : w->budget;
 	w->qp->stats.bytes += n;
 	return x->done == total ? EXEC_OK : EXEC_AGAIN;
 }
@@ -469,7 +489,8 @@ static int respond_atomic(struct work *w)
 	}
 	old[0].addr = (uint8_t *)&value;
 	old[0].len = sizeof(value);
-	move(w->local, old, 0, sizeof(value), sizeof(value));
+	old[1].len = 0;
+	move(w->local, 0, old, 0, sizeof(value), true);
 	w->qp->stats.bytes += sizeof(value);
 	return EXEC_OK;
 }
