@@ -738,6 +738,10 @@ static void claim__request_PASSES_TO_THE_CONNECTION(void **state)
 	assert_int_equal(rpma_conn_delete(&conn), RPMA_E_AGAIN);
 	assert_non_null(conn);
 	ok(rpma_conn_release(conn, &me));
+	/* taken and refused, or the next listener at this port would get it */
+	ok(rpma_ep_next_conn_req(ep, NULL, &req));
+	ok(rpma_conn_req_delete(&req));
+	expect_event(conn, RPMA_CONN_REJECTED);
 	ok(rpma_conn_delete(&conn));
 	ok(rpma_mr_dereg(&mr));
 	ok(rpma_ep_shutdown(&ep));
