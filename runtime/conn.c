@@ -91,12 +91,29 @@ static int qp_is_made(struct rpma_rt_conn *conn)
 	return 0;
 }
 
+/* The reason that a CM event gives for closing. */
+static enum rpma_rt_reason reason_of(const struct rpma_cm_event *event)
+{
+	switch (event->type) {
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return RPMA_RT_REASON_DEVICE;
+	case RDMA_CM_EVENT_REJECTED:
+		return RPMA_RT_REASON_REJECTED;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+		return RPMA_RT_REASON_UNREACHABLE;
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+		return RPMA_RT_REASON_DISCONNECTED;
+	default:
+		return RPMA_RT_REASON_FAILED;
+	}
+}
+
 static void resolve_further(struct rpma_rt_conn *conn,
 			    const struct rpma_cm_event *event)
 {
-	bool unreachable = event->type == RDMA_CM_EVENT_ADDR_ERROR ||
-			   event->type == RDMA_CM_EVENT_ROUTE_ERROR ||
-			   event->type == RDMA_CM_EVENT_UNREACHABLE;
 	int ret;
 
 	ret = rpma_conn_req_advance(conn->req, event);
@@ -107,9 +124,7 @@ static void resolve_further(struct rpma_rt_conn *conn,
 		ret = qp_is_made(conn);
 	}
 	if (ret)
-		rt_conn_die_control(conn,
-				    unreachable ? RPMA_RT_REASON_UNREACHABLE
-						: RPMA_RT_REASON_FAILED,
+		rt_conn_die_control(conn, reason_of(event),
 				    (uint32_t)event->status);
 }
 
@@ -200,59 +215,52 @@ static void established(struct rpma_rt_conn *conn,
 	if (conn->state != RT_CONN_CONNECTING)
 		return;
 	conn->state = RT_CONN_ESTABLISHED;
+	conn->was_established = true;
 	if (!conn->passive)
 		keep_private_data(conn, event);
 	open_gate(&conn->side[RPMA_RT_SEND_SIDE]);
 	rt_conn_tell_poller(conn, RT_POLL_ESTABLISHED);
 }
 
-/* The reason that a CM event gives for closing. */
-static enum rpma_rt_reason reason_of(const struct rpma_cm_event *event,
-				     enum rpma_conn_event conn_event)
+/* librdmacm flushes a refused queue pair before it hands the event out, so the
+ * flush may be heard of first: the refusal is the reason all the same. */
+static void refine_reason(struct rpma_rt_conn *conn,
+			  const struct rpma_cm_event *event)
 {
-	if (event->type == RDMA_CM_EVENT_DEVICE_REMOVAL)
-		return RPMA_RT_REASON_DEVICE;
-	switch (conn_event) {
-	case RPMA_CONN_REJECTED:
-		return RPMA_RT_REASON_REJECTED;
-	case RPMA_CONN_UNREACHABLE:
-		return RPMA_RT_REASON_UNREACHABLE;
-	case RPMA_CONN_CLOSED:
-		return RPMA_RT_REASON_DISCONNECTED;
-	default:
-		return RPMA_RT_REASON_FAILED;
-	}
+	if (conn->was_established || conn->reason != RPMA_RT_REASON_ERROR)
+		return;
+	conn->reason = reason_of(event);
+	conn->cm_status = (uint32_t)event->status;
+	if (event->type == RDMA_CM_EVENT_REJECTED)
+		keep_private_data(conn, event);
 }
 
 void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 			      const struct rpma_cm_event *event)
 {
 	enum rpma_conn_event conn_event = RPMA_CONN_UNDEFINED;
-	int ret;
+	int ret = 0;
 
-	if (conn->state >= RT_CONN_DRAINING)
+	if (conn->state >= RT_CONN_DRAINING) {
+		refine_reason(conn, event);
 		return;
+	}
 	if (conn->state == RT_CONN_RESOLVING) {
 		resolve_further(conn, event);
 		return;
 	}
-	if (conn->conn == NULL) { /* the peer gave up before we answered */
-		rt_conn_die_control(conn,
-				    reason_of(event, RPMA_CONN_CLOSED),
-				    (uint32_t)event->status);
-		return;
-	}
-	ret = rpma_conn_handle_event(conn->conn, event, &conn_event);
+	/* without a connection: the peer gave up before we answered */
+	if (conn->conn != NULL)
+		ret = rpma_conn_handle_event(conn->conn, event, &conn_event);
 	if (ret == 0 && conn_event == RPMA_CONN_ESTABLISHED) {
 		established(conn, event);
 		return;
 	}
 	if (ret == RPMA_E_UNKNOWN)
 		return; /* an event that means nothing to a connection */
-	if (conn_event == RPMA_CONN_REJECTED)
+	if (event->type == RDMA_CM_EVENT_REJECTED)
 		keep_private_data(conn, event);
-	rt_conn_die_control(conn, reason_of(event, conn_event),
-			    (uint32_t)event->status);
+	rt_conn_die_control(conn, reason_of(event), (uint32_t)event->status);
 }
 
 /* ------------------------------------------------------- the order of death --- */
@@ -346,7 +354,9 @@ static void delete_objects(struct rpma_rt_conn *conn)
 		else
 			rpma_conn_req_delete(&conn->req);
 	}
-	rt_conn_tell_poller(conn, RT_POLL_LAST);
+	/* behind the CM events of it that are in the inbox already: with its
+	 * id gone there will be no others */
+	rt_conn_tell_control(conn, RT_CTL_DELETED);
 }
 
 static void done(struct rpma_rt_conn *conn)
@@ -360,16 +370,18 @@ static void done(struct rpma_rt_conn *conn)
 
 void rt_conn_bits_control(struct rpma_rt_conn *conn, uint32_t bits)
 {
-	if (bits & RT_CTL_CONNECT)
-		connect_now(conn);
 	if (bits & (RT_CTL_REJECT | RT_CTL_CLOSE))
 		rt_conn_die_control(conn, RPMA_RT_REASON_LOCAL, 0);
+	if (bits & RT_CTL_CONNECT) /* not if it was closed meanwhile */
+		connect_now(conn);
 	if (bits & RT_CTL_BROKEN)
 		rt_conn_die_control(conn, RPMA_RT_REASON_ERROR, 0);
 	if (bits & RT_CTL_DRAINED)
 		destroy_qp(conn);
 	if (bits & RT_CTL_SWEPT)
 		delete_objects(conn);
+	if (bits & RT_CTL_DELETED)
+		rt_conn_tell_poller(conn, RT_POLL_LAST);
 	if (bits & RT_CTL_DONE)
 		done(conn);
 }
@@ -439,6 +451,10 @@ static int decide(struct rpma_rt_conn *conn,
 	/* acquire: pairs with the release in qp_is_made() */
 	if (!atomic_load_explicit(&conn->ready, memory_order_acquire))
 		return RPMA_E_INVAL;
+	/* relaxed: a hint; the control thread knows */
+	if (atomic_load_explicit(&conn->side[RPMA_RT_RECV_SIDE].gate,
+				 memory_order_relaxed) == RT_GATE_CLOSED)
+		return RPMA_RT_E_CLOSED;
 	/* relaxed: only who comes first matters */
 	if (atomic_exchange_explicit(&conn->decided, true,
 				     memory_order_relaxed))

@@ -82,7 +82,8 @@ enum rt_ctl_bit {
 	RT_CTL_BROKEN = 1 << 3,
 	RT_CTL_DRAINED = 1 << 4,
 	RT_CTL_SWEPT = 1 << 5,
-	RT_CTL_DONE = 1 << 6
+	RT_CTL_DELETED = 1 << 6,
+	RT_CTL_DONE = 1 << 7
 };
 
 /* bits for the poller, in the order of life */
@@ -168,6 +169,7 @@ struct rpma_rt_conn {
 	struct ibv_qp *qp; /* posters: under a side's lock with an open gate */
 	uint32_t qp_num;
 	bool qp_alive;
+	bool was_established;
 	bool silent; /* the application never heard of it: no CLOSED */
 	uint32_t markers_due; /* bits: 1 << enum rpma_rt_side */
 	uint8_t pdata_in[256];

@@ -112,6 +112,7 @@ static void cm_message(struct rt_msg *msg, void *owner)
 /* One event; RPMA_E_AGAIN: look again. */
 static int read_cm_event(struct rpma_rt *rt)
 {
+	struct rpma_cm_event read;
 	struct rt_cm_msg *cm;
 	int ret;
 
@@ -122,17 +123,20 @@ static int read_cm_event(struct rpma_rt *rt)
 	if (cm == NULL)
 		return RPMA_E_NOMEM;
 	pthread_mutex_lock(&rt->cm_lock);
-	ret = rpma_cm_channel_get_event(rt->cm, &cm->event);
+	ret = rpma_cm_channel_get_event(rt->cm, &read);
 	pthread_mutex_unlock(&rt->cm_lock);
 	if (ret)
 		return ret;
 	rt->spare = NULL;
 	cm->msg.fn = cm_message;
-	cm->target = cm->event.context;
+	cm->event = read;
+	cm->target = read.context;
 	/* relaxed: the unacknowledged event keeps it alive until here */
 	atomic_fetch_add_explicit(&cm->target->count, 1, memory_order_relaxed);
-	rpma_cm_event_ack(&cm->event);
 	rt_inbox_push_mt(&rt->control.inbox, &cm->msg);
+	/* whoever destroys the id returns from that after this, and finds the
+	 * message in the inbox; nothing waits in between */
+	rpma_cm_event_ack(&read);
 	return RPMA_E_AGAIN;
 }
 
