@@ -32,8 +32,6 @@ struct traits {
 	bool wr_inline;
 	/* rdma_cm refuses a step for which an id is not ready */
 	bool cm_checks_state;
-	/* a remote access error fails the responder's QP too */
-	bool responder_fails;
 	/* a QP listens only to the QP it is connected to */
 	bool checks_source_qp;
 	/* a remote access error raises an event at the responder's QP */

@@ -143,6 +143,23 @@ struct wire *wire_new(const struct wire_opts *opts)
 	return w;
 }
 
+void wire_self(struct end *e, struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr attr = {.send_cq = cq,
+					.recv_cq = cq,
+					.qp_type = IBV_QPT_RC,
+					.cap = {8, 8, 1, 1, 0}};
+
+	e->pd = fx_pd();
+	e->mr = fx_mr(e->pd, FX_BUF, FX_ALL_ACCESS);
+	e->buf = e->mr->addr;
+	e->qp = fx_qp(e->pd, &attr);
+	e->scq = cq;
+	e->rcq = cq;
+	e->peer = e;
+	wire_move(NULL, e->qp, e->qp->qp_num, IBV_QPS_RTS);
+}
+
 static void fill_remote(const struct end *end, const struct op *op,
 			struct ibv_send_wr *wr)
 {

@@ -83,6 +83,8 @@ void wire_reset(struct ibv_qp *qp);
 /* An end in RESET; two ends connected. NULL: the defaults. */
 void wire_end(const struct wire_opts *opts, struct end *end);
 struct wire *wire_new(const struct wire_opts *opts);
+/* An end connected to itself, with all its completions in the CQ. */
+void wire_self(struct end *end, struct ibv_cq *cq);
 
 /* Fills a WR with one sge; posts one; both return what the verb returned. */
 void wire_wr(const struct end *end, const struct op *op, struct ibv_send_wr *wr,

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Extended completion queues: batches of start, next and end.
+ */
+
+#include <errno.h>
+#include "wire.h"
+
+static struct ibv_cq_ex *cq_ex(void)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 16,
+					   .wc_flags = IBV_WC_EX_WITH_BYTE_LEN};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(dut.verbs, &attr);
+
+	fx_need(cq || (errno != EOPNOTSUPP && errno != ENOSYS),
+		"the device has no extended CQs");
+	assert_non_null(cq);
+	fx_keep_cq(ibv_cq_ex_to_cq(cq));
+	return cq;
+}
+
+static void post_write(const struct end *e, uint64_t id)
+{
+	struct op op = {.code = IBV_WR_RDMA_WRITE,
+			.id = id,
+			.flags = IBV_SEND_SIGNALED,
+			.len = 8};
+
+	assert_int_equal(wire_post(e, &op), 0);
+}
+
+/* The first of a batch, awaited. */
+static void start_batch(struct ibv_cq_ex *cq)
+{
+	struct ibv_poll_cq_attr attr = {0};
+	struct fx_deadline d = fx_deadline();
+	int ret;
+
+	while ((ret = ibv_start_poll(cq, &attr)) == ENOENT)
+		fx_check(&d, "a completion");
+	assert_int_equal(ret, 0);
+}
+
+static void cq_ex__empty_ENOENT(void **state)
+{
+	struct ibv_cq_ex *cq = cq_ex();
+	struct ibv_poll_cq_attr attr = {0};
+
+	(void)state;
+	for (int i = 0; i < 3; ++i)
+		assert_int_equal(ibv_start_poll(cq, &attr), ENOENT);
+	fx_expect_empty(ibv_cq_ex_to_cq(cq));
+}
+
+static void cq_ex__gives_what_is_there(void **state)
+{
+	struct ibv_cq_ex *cq = cq_ex();
+	struct end e;
+
+	(void)state;
+	wire_self(&e, ibv_cq_ex_to_cq(cq));
+	for (uint64_t round = 0; round < 10; ++round) {
+		uint64_t got = 0;
+
+		for (uint64_t i = 0; i < 8; ++i)
+			post_write(&e, i);
+		while (got < 8) {
+			start_batch(cq);
+			do {
+				assert_int_equal(cq->status, IBV_WC_SUCCESS);
+				assert_int_equal(cq->wr_id, got++);
+				assert_int_equal(ibv_wc_read_opcode(cq),
+						 IBV_WC_RDMA_WRITE);
+			} while (ibv_next_poll(cq) == 0);
+			ibv_end_poll(cq);
+		}
+	}
+}
+
+static void cq_ex__receives_have_a_length(void **state)
+{
+	struct ibv_cq_ex *cq = cq_ex();
+	struct end e;
+	int seen = 0;
+
+	(void)state;
+	wire_self(&e, ibv_cq_ex_to_cq(cq));
+	assert_int_equal(wire_recv(&e, 1, 64, 64), 0);
+	assert_int_equal(wire_send(&e, 2), 0);
+	for (int i = 0; i < 2; ++i) {
+		start_batch(cq);
+		assert_int_equal(cq->status, IBV_WC_SUCCESS);
+		if (cq->wr_id == 1) {
+			assert_int_equal(ibv_wc_read_opcode(cq), IBV_WC_RECV);
+			assert_int_equal(ibv_wc_read_byte_len(cq), 8);
+		}
+		seen |= 1 << cq->wr_id;
+		ibv_end_poll(cq);
+	}
+	assert_int_equal(seen, 1 << 1 | 1 << 2);
+}
+
+static void cq_ex__mixes_with_poll_cq(void **state)
+{
+	struct ibv_cq_ex *cq = cq_ex();
+	struct end e;
+
+	(void)state;
+	wire_self(&e, ibv_cq_ex_to_cq(cq));
+	for (uint64_t i = 0; i < 40; i += 2) {
+		post_write(&e, i);
+		post_write(&e, i + 1);
+		start_batch(cq);
+		assert_int_equal(cq->wr_id, i);
+		ibv_end_poll(cq);
+		fx_expect(e.scq, i + 1, IBV_WC_SUCCESS);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		FX_TEST(cq_ex__empty_ENOENT),
+		FX_TEST(cq_ex__gives_what_is_there),
+		FX_TEST(cq_ex__receives_have_a_length),
+		FX_TEST(cq_ex__mixes_with_poll_cq),
+	};
+
+	return fx_main(argc, argv, "cq_ex", tests, FX_COUNT(tests));
+}
