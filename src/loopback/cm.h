@@ -387,8 +387,17 @@ void lb_cm_link_disconnect(struct lb_cm_id *id);
 /* End it from any state, as the destruction of its identifier does. */
 void lb_cm_link_break(struct lb_cm_id *id);
 void lb_cm_link_timeout(struct lb_cm_id *id);
-/* A listener has room again. */
-void lb_cm_link_readmit(struct lb_cm_id *listener);
+/* Messages without content; false: lost, nothing will come back. */
+bool lb_cm_link_send(struct lb_cm_id *id, enum lb_cm_msg_type type);
+/* A message is for nobody, or for nobody in that state. */
+void lb_cm_link_refuse(const struct lb_cm_msg *msg, int reason);
+
+/* ---- cm_request.c: all [lock] -------------------------------------------- */
+
+void lb_cm_request_receive(const struct lb_cm_msg *req);
+/* The listener has read one: there is room again. */
+void lb_cm_request_readmit(struct lb_cm_id *listener);
+void lb_cm_request_refuse_waiting(struct lb_cm_id *listener);
 
 /* ---- cm_timer.c --------------------------------------------------------- */
 

@@ -130,7 +130,7 @@ static struct lb_cm_event *take_event(struct lb_cm_channel *ch)
 		if (event->child) {
 			lb_cm_id_set_channel(event->child, ch);
 			event->owner->unread_requests--;
-			lb_cm_link_readmit(event->owner);
+			lb_cm_request_readmit(event->owner);
 		}
 	}
 	lb_cm_unlock();

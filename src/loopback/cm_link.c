@@ -13,12 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A request that found the backlog of its listener full. */
-struct waiting {
-	struct lb_cm_list node;
-	struct lb_cm_msg req;
-};
-
 static void receive(const struct lb_cm_msg *msg);
 
 /* ---- the transport ------------------------------------------------------ */
@@ -83,7 +77,7 @@ static bool send_msg(struct lb_cm_id *id, struct lb_cm_msg *msg)
 	return transmit(msg);
 }
 
-static bool send_plain(struct lb_cm_id *id, enum lb_cm_msg_type type)
+bool lb_cm_link_send(struct lb_cm_id *id, enum lb_cm_msg_type type)
 {
 	struct lb_cm_msg msg = {.type = type};
 
@@ -99,7 +93,7 @@ static void send_reject(struct lb_cm_id *id, int reason)
 }
 
 /* Refuse a message that is for nobody, or for nobody in that state. */
-static void refuse(const struct lb_cm_msg *msg, int reason)
+void lb_cm_link_refuse(const struct lb_cm_msg *msg, int reason)
 {
 	struct lb_cm_msg rej = {
 		.type = LB_CM_MSG_REJ,
@@ -165,137 +159,7 @@ void lb_cm_link_timeout(struct lb_cm_id *id)
 	}
 }
 
-/* ---- requests arrive ---------------------------------------------------- */
-
-/* The addresses of a request, seen from here. */
-static struct lb_cm_id *child_new(const struct lb_cm_id *listener,
-				  const struct lb_cm_msg *req)
-{
-	struct lb_cm_id *id = lb_cm_id_new(listener->ps, IBV_QPT_RC);
-
-	if (!id)
-		return NULL;
-	if (lb_cm_id_insert(id)) {
-		lb_cm_id_delete(id);
-		return NULL;
-	}
-	id->src = req->dst;
-	id->dst = req->src;
-	id->dev = req->dst_dev;
-	id->gid_index = req->dst_gid_index;
-	id->tos = listener->tos;
-	id->ack_timeout = listener->ack_timeout;
-	id->afonly = listener->afonly;
-	id->peer = req->from;
-	id->theirs = req->params;
-	id->dgid = req->params.gid;
-	id->responder_resources = req->params.initiator_depth;
-	id->initiator_depth = req->params.responder_resources;
-	id->retry_count = req->params.retry_count;
-	id->rnr_retry_count = req->params.rnr_retry_count;
-	id->state = LB_CM_CONNECT;
-	id->link = LB_CM_LINK_REQ_RCVD;
-	id->quiet = true;
-	return id;
-}
-
-/* false: out of memory, as if the request had been lost */
-static bool admit(struct lb_cm_id *listener, const struct lb_cm_msg *req)
-{
-	struct lb_cm_id *child = child_new(listener, req);
-	struct lb_cm_event *event;
-
-	if (!child)
-		return false;
-	event = lb_cm_event_new(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0,
-				req->priv, LB_CM_REQ_PRIV);
-	if (!event) {
-		child->peer = 0;
-		lb_cm_id_retire(child);
-		lb_cm_id_delete(child);
-		return false;
-	}
-	event->child = child;
-	lb_cm_event_set_params(event, &req->params);
-	listener->unread_requests++;
-	send_plain(child, LB_CM_MSG_MRA);
-	return true;
-}
-
-/* As a kernel does, ask again later rather than refuse. */
-static void keep_waiting(struct lb_cm_id *listener, const struct lb_cm_msg *req)
-{
-	struct waiting *w;
-
-	if (listener->nwaiting >= LB_CM_WAITING)
-		return;
-	w = malloc(sizeof(*w));
-	if (!w)
-		return;
-	w->req = *req;
-	listener->nwaiting++;
-	lb_cm_list_push(&listener->waiting, &w->node);
-}
-
-static struct waiting *first_waiting(const struct lb_cm_id *listener)
-{
-	if (lb_cm_list_is_empty(&listener->waiting))
-		return NULL;
-	return lb_cm_entry(listener->waiting.next, struct waiting, node);
-}
-
-/*
- * Does the one who asked still wait, and has this request not been received
- * before? In one process that can be seen; elsewhere its messages tell.
- */
-static bool is_wanted(const struct lb_cm_msg *req)
-{
-	const struct lb_cm_id *id = lb_cm_id_find(req->from);
-
-	return id && id->link == LB_CM_LINK_REQ_SENT && !id->peer;
-}
-
-void lb_cm_link_readmit(struct lb_cm_id *listener)
-{
-	struct waiting *w;
-
-	while (listener->unread_requests < listener->backlog &&
-	       (w = first_waiting(listener))) {
-		lb_cm_list_del(&w->node);
-		listener->nwaiting--;
-		if (is_wanted(&w->req))
-			admit(listener, &w->req);
-		free(w);
-	}
-}
-
-static void refuse_waiting(struct lb_cm_id *listener)
-{
-	struct waiting *w;
-
-	while ((w = first_waiting(listener))) {
-		lb_cm_list_del(&w->node);
-		refuse(&w->req, LB_CM_REJ_NO_LISTENER);
-		free(w);
-	}
-	listener->nwaiting = 0;
-}
-
-static void receive_req(const struct lb_cm_msg *req)
-{
-	struct lb_cm_id *listener = lb_cm_port_listener(req->ps, &req->dst);
-
-	if (!listener || !lb_device_at(req->dst_dev))
-		refuse(req, LB_CM_REJ_NO_LISTENER);
-	else if (!is_wanted(req))
-		return;
-	else if (listener->unread_requests >= listener->backlog)
-		keep_waiting(listener, req);
-	else
-		admit(listener, req);
-}
-
-/* ---- the other messages arrive ------------------------------------------ */
+/* ---- messages arrive ----------------------------------------------------- */
 
 static void receive_mra(struct lb_cm_id *id, const struct lb_cm_msg *msg)
 {
@@ -309,7 +173,7 @@ static void receive_rep(struct lb_cm_id *id, const struct lb_cm_msg *msg)
 
 	if (id->link != LB_CM_LINK_REQ_SENT) {
 		if (id->peer != msg->from)
-			refuse(msg, LB_CM_REJ_COMM_ID);
+			lb_cm_link_refuse(msg, LB_CM_REJ_COMM_ID);
 		return;
 	}
 	lb_cm_timer_stop(id);
@@ -364,7 +228,7 @@ static void receive_dreq(struct lb_cm_id *id)
 		tell_disconnected(id, 0);
 		break;
 	case LB_CM_LINK_TIMEWAIT: /* DREP was lost */
-		send_plain(id, LB_CM_MSG_DREP);
+		lb_cm_link_send(id, LB_CM_MSG_DREP);
 		break;
 	default:
 		break;
@@ -390,7 +254,7 @@ static void receive_stray(const struct lb_cm_msg *msg)
 	};
 
 	if (msg->type == LB_CM_MSG_REP)
-		refuse(msg, LB_CM_REJ_COMM_ID);
+		lb_cm_link_refuse(msg, LB_CM_REJ_COMM_ID);
 	else if (msg->type == LB_CM_MSG_DREQ)
 		transmit(&drep);
 }
@@ -408,7 +272,7 @@ static void receive(const struct lb_cm_msg *msg)
 	struct lb_cm_id *id = msg->to ? lb_cm_id_find(msg->to) : NULL;
 
 	if (msg->type == LB_CM_MSG_REQ) {
-		receive_req(msg);
+		lb_cm_request_receive(msg);
 		return;
 	}
 	if (!is_for(id, msg)) {
@@ -464,7 +328,7 @@ int lb_cm_link_ready(struct lb_cm_id *id)
 	if (id->link != LB_CM_LINK_REP_RCVD)
 		return EINVAL;
 	id->link = LB_CM_LINK_ESTABLISHED;
-	send_plain(id, LB_CM_MSG_RTU);
+	lb_cm_link_send(id, LB_CM_MSG_RTU);
 	return 0;
 }
 
@@ -499,11 +363,11 @@ void lb_cm_link_disconnect(struct lb_cm_id *id)
 	if (id->link == LB_CM_LINK_ESTABLISHED) {
 		id->link = LB_CM_LINK_DREQ_SENT;
 		lb_cm_timer_start(id, LB_CM_TIMER_DREQ);
-		if (!send_plain(id, LB_CM_MSG_DREQ))
+		if (!lb_cm_link_send(id, LB_CM_MSG_DREQ))
 			dreq_unanswered(id);
 	} else if (id->link == LB_CM_LINK_DREQ_RCVD) {
+		lb_cm_link_send(id, LB_CM_MSG_DREP);
 		go_timewait(id);
-		send_plain(id, LB_CM_MSG_DREP);
 	}
 }
 
@@ -523,14 +387,14 @@ void lb_cm_link_break(struct lb_cm_id *id)
 		send_reject(id, LB_CM_REJ_CONSUMER);
 		break;
 	case LB_CM_LINK_ESTABLISHED:
-		send_plain(id, LB_CM_MSG_DREQ);
+		lb_cm_link_send(id, LB_CM_MSG_DREQ);
 		break;
 	case LB_CM_LINK_DREQ_RCVD:
-		send_plain(id, LB_CM_MSG_DREP);
+		lb_cm_link_send(id, LB_CM_MSG_DREP);
 		break;
 	default:
 		break;
 	}
 	id->peer = 0;
-	refuse_waiting(id);
+	lb_cm_request_refuse_waiting(id);
 }

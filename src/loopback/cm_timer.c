@@ -74,12 +74,27 @@ void lb_cm_timer_stop(struct lb_cm_id *id)
 	lb_cm_list_del(&id->timer_node);
 }
 
+/*
+ * Under the deterministic scheduler time is free. A wait for the peer would
+ * end before the peer has had a chance, so it does not end; TIMEWAIT, which
+ * waits for nobody, is over at once. No job is left to the next run.
+ */
+static void start_scheduled(struct lb_cm_id *id)
+{
+	if (id->timer == LB_CM_TIMER_TIMEWAIT)
+		lb_cm_link_timeout(id);
+}
+
 void lb_cm_timer_start(struct lb_cm_id *id, enum lb_cm_timer kind)
 {
 	uint64_t now = lb_now();
 
 	lb_cm_timer_stop(id);
 	id->timer = kind;
+	if (lb_sched_is_on()) {
+		start_scheduled(id);
+		return;
+	}
 	id->deadline = now + duration[kind];
 	lb_cm_list_push(&lists[kind], &id->timer_node);
 	arm(kind, now);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * cm_request.c -- requests arrive at a listener: each becomes an identifier
+ * and a CONNECT_REQUEST, or waits until the listener has read some of those
+ * that came before. Everything is under the lock.
+ */
+
+#include "cm.h"
+
+#include <stdlib.h>
+
+/* A request that found the backlog of its listener full. */
+struct waiting {
+	struct lb_cm_list node;
+	struct lb_cm_msg req;
+};
+
+/* The addresses of a request, seen from here. */
+static struct lb_cm_id *child_new(const struct lb_cm_id *listener,
+				  const struct lb_cm_msg *req)
+{
+	struct lb_cm_id *id = lb_cm_id_new(listener->ps, IBV_QPT_RC);
+
+	if (!id)
+		return NULL;
+	if (lb_cm_id_insert(id)) {
+		lb_cm_id_delete(id);
+		return NULL;
+	}
+	id->src = req->dst;
+	id->dst = req->src;
+	id->dev = req->dst_dev;
+	id->gid_index = req->dst_gid_index;
+	id->tos = listener->tos;
+	id->ack_timeout = listener->ack_timeout;
+	id->afonly = listener->afonly;
+	id->peer = req->from;
+	id->theirs = req->params;
+	id->dgid = req->params.gid;
+	id->responder_resources = req->params.initiator_depth;
+	id->initiator_depth = req->params.responder_resources;
+	id->retry_count = req->params.retry_count;
+	id->rnr_retry_count = req->params.rnr_retry_count;
+	id->state = LB_CM_CONNECT;
+	id->link = LB_CM_LINK_REQ_RCVD;
+	id->quiet = true;
+	return id;
+}
+
+/* false: out of memory, as if the request had been lost */
+static bool admit(struct lb_cm_id *listener, const struct lb_cm_msg *req)
+{
+	struct lb_cm_id *child = child_new(listener, req);
+	struct lb_cm_event *event;
+
+	if (!child)
+		return false;
+	event = lb_cm_event_new(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0,
+				req->priv, LB_CM_REQ_PRIV);
+	if (!event) {
+		child->peer = 0;
+		lb_cm_id_retire(child);
+		lb_cm_id_delete(child);
+		return false;
+	}
+	event->child = child;
+	lb_cm_event_set_params(event, &req->params);
+	listener->unread_requests++;
+	lb_cm_link_send(child, LB_CM_MSG_MRA);
+	return true;
+}
+
+/* As a kernel does, ask again later rather than refuse. */
+static void keep_waiting(struct lb_cm_id *listener, const struct lb_cm_msg *req)
+{
+	struct waiting *w;
+
+	if (listener->nwaiting >= LB_CM_WAITING)
+		return;
+	w = malloc(sizeof(*w));
+	if (!w)
+		return;
+	w->req = *req;
+	listener->nwaiting++;
+	lb_cm_list_push(&listener->waiting, &w->node);
+}
+
+static struct waiting *first_waiting(const struct lb_cm_id *listener)
+{
+	if (lb_cm_list_is_empty(&listener->waiting))
+		return NULL;
+	return lb_cm_entry(listener->waiting.next, struct waiting, node);
+}
+
+/*
+ * Does the one who asked still wait, and has this request not been received
+ * before? In one process that can be seen; elsewhere its messages tell.
+ */
+static bool is_wanted(const struct lb_cm_msg *req)
+{
+	const struct lb_cm_id *id = lb_cm_id_find(req->from);
+
+	return id && id->link == LB_CM_LINK_REQ_SENT && !id->peer;
+}
+
+void lb_cm_request_readmit(struct lb_cm_id *listener)
+{
+	struct waiting *w;
+
+	while (listener->unread_requests < listener->backlog &&
+	       (w = first_waiting(listener))) {
+		lb_cm_list_del(&w->node);
+		listener->nwaiting--;
+		if (is_wanted(&w->req))
+			admit(listener, &w->req);
+		free(w);
+	}
+}
+
+void lb_cm_request_refuse_waiting(struct lb_cm_id *listener)
+{
+	struct waiting *w;
+
+	while ((w = first_waiting(listener))) {
+		lb_cm_list_del(&w->node);
+		lb_cm_link_refuse(&w->req, LB_CM_REJ_NO_LISTENER);
+		free(w);
+	}
+	listener->nwaiting = 0;
+}
+
+void lb_cm_request_receive(const struct lb_cm_msg *req)
+{
+	struct lb_cm_id *listener = lb_cm_port_listener(req->ps, &req->dst);
+
+	if (!listener || !lb_device_at(req->dst_dev))
+		lb_cm_link_refuse(req, LB_CM_REJ_NO_LISTENER);
+	else if (!is_wanted(req))
+		return;
+	else if (listener->unread_requests >= listener->backlog)
+		keep_waiting(listener, req);
+	else
+		admit(listener, req);
+}
