@@ -59,7 +59,7 @@ struct lb_cm_list {
 	struct lb_cm_list *next;
 };
 
-#define lb_cm_entry(node, type, member)                                        \
+#define lb_cm_entry(node, type, member) \
 	((type *)(void *)((char *)(node)-offsetof(type, member)))
 
 static inline void lb_cm_list_init(struct lb_cm_list *list)
@@ -73,8 +73,8 @@ static inline bool lb_cm_list_is_empty(const struct lb_cm_list *list)
 	return list->next == list;
 }
 
-static inline void
-lb_cm_list_push(struct lb_cm_list *list, struct lb_cm_list *node)
+static inline void lb_cm_list_push(struct lb_cm_list *list,
+				   struct lb_cm_list *node)
 {
 	node->prev = list->prev;
 	node->next = list;
@@ -98,7 +98,7 @@ enum lb_cm_state {
 	LB_CM_BOUND,
 	LB_CM_ADDR_RESOLVED,
 	LB_CM_ROUTE_RESOLVED,
-	LB_CM_CONNECT, /* from connect or a request, until it ends */
+	LB_CM_CONNECT,	  /* from connect or a request, until it ends */
 	LB_CM_DISCONNECT, /* DISCONNECTED has been made */
 	LB_CM_LISTEN,
 	LB_CM_GONE, /* its device or its channel was taken away */
@@ -121,7 +121,7 @@ enum lb_cm_link {
 /* Waits that end by themselves; an identifier has one at most. */
 enum lb_cm_timer {
 	LB_CM_TIMER_ANSWER, /* to a request or a reply */
-	LB_CM_TIMER_DREQ, /* to a disconnect */
+	LB_CM_TIMER_DREQ,   /* to a disconnect */
 	LB_CM_TIMER_TIMEWAIT,
 	LB_CM_TIMERS,
 };
@@ -162,12 +162,12 @@ enum lb_cm_msg_type {
 struct lb_cm_msg {
 	enum lb_cm_msg_type type;
 	uint32_t from;
-	uint32_t to; /* 0 in a REQ: whoever listens at dst */
-	int reason; /* REJ */
-	enum rdma_port_space ps; /* REQ */
+	uint32_t to;		     /* 0 in a REQ: whoever listens at dst */
+	int reason;		     /* REJ */
+	enum rdma_port_space ps;     /* REQ */
 	struct sockaddr_storage src; /* REQ: of who asks */
 	struct sockaddr_storage dst; /* REQ */
-	int dst_dev; /* REQ: whose address dst is */
+	int dst_dev;		     /* REQ: whose address dst is */
 	int dst_gid_index;
 	struct lb_cm_params params; /* REQ, REP */
 	uint8_t priv[LB_CM_PRIV_MAX];
@@ -177,21 +177,22 @@ struct lb_cm_channel {
 	struct rdma_event_channel ch; /* first: the application's */
 	uint64_t magic;
 	struct lb_cm_list events; /* [lock] unread, of struct lb_cm_event */
-	unsigned nids; /* [lock] identifiers that use it */
+	unsigned nids;		  /* [lock] identifiers that use it */
 };
 
 struct lb_cm_event {
 	struct rdma_cm_event ev; /* first: the application's */
 	uint64_t magic;
 	struct lb_cm_list node; /* [lock] made, unread or unacked */
-	struct lb_cm_id *owner; /* [lock] until read, then fixed; NULL: dropped */
-	struct lb_cm_id *child; /* of CONNECT_REQUEST, else NULL */
+	struct lb_cm_id
+		*owner; /* [lock] until read, then fixed; NULL: dropped */
+	struct lb_cm_id *child;	    /* of CONNECT_REQUEST, else NULL */
 	struct lb_cm_channel *from; /* [lock] where it was read */
-	pthread_t reader; /* [lock] who read it */
-	uint64_t not_before; /* [lock] held back until then */
+	pthread_t reader;	    /* [lock] who read it */
+	uint64_t not_before;	    /* [lock] held back until then */
 	bool delivering; /* [lock] somebody runs the hook before delivery */
-	bool twice; /* a fault doubles it */
-	bool twin; /* and this is the second */
+	bool twice;	 /* a fault doubles it */
+	bool twin;	 /* and this is the second */
 	uint8_t priv[LB_CM_PRIV_MAX];
 };
 
@@ -211,7 +212,7 @@ struct lb_cm_id {
 	enum rdma_port_space ps;
 	bool sync; /* its channel is its own, the application sees none */
 	bool connect_error; /* CONNECT_ERROR given: no REJECTED after it */
-	bool has_qp; /* connects the QP of the public half */
+	bool has_qp;	    /* connects the QP of the public half */
 	bool quiet; /* a request that is not accepted: it gets no events */
 	struct lb_cm_channel *channel; /* NULL: destroyed under it */
 
@@ -228,7 +229,7 @@ struct lb_cm_id {
 	int gid_index;
 	int dst_dev; /* of who is connected to, once resolved */
 	int dst_gid_index;
-	union ibv_gid dgid; /* the peer's */
+	union ibv_gid dgid;	     /* the peer's */
 	struct lb_cm_list bind_node; /* on a port */
 	bool reuseaddr;
 	bool afonly;
@@ -286,8 +287,8 @@ const union ibv_gid *lb_cm_dev_gid(int index, int gid_index);
 socklen_t lb_cm_addr_len(const struct sockaddr *sa);
 /* false: the family is not known */
 bool lb_cm_addr_from(struct lb_cm_addr *addr, const struct sockaddr *sa);
-bool lb_cm_addr_is_same_ip(
-	const struct lb_cm_addr *a, const struct lb_cm_addr *b);
+bool lb_cm_addr_is_same_ip(const struct lb_cm_addr *a,
+			   const struct lb_cm_addr *b);
 void lb_cm_addr_set_port(struct sockaddr_storage *ss, in_port_t port);
 /* Tell the application what has been found out about its identifier. */
 void lb_cm_addr_publish(struct lb_cm_id *id);
@@ -301,8 +302,8 @@ int lb_cm_bind_any(struct lb_cm_id *id);
 int lb_cm_port_bind(struct lb_cm_id *id);
 /* May id listen on the port that it shares? 0 or an errno. */
 int lb_cm_port_listen(struct lb_cm_id *id);
-struct lb_cm_id *lb_cm_port_listener(
-	enum rdma_port_space ps, const struct sockaddr_storage *dst);
+struct lb_cm_id *lb_cm_port_listener(enum rdma_port_space ps,
+				     const struct sockaddr_storage *dst);
 
 /* ---- cm_id.c ------------------------------------------------------------ */
 
@@ -327,7 +328,8 @@ bool lb_cm_id_is_sync(struct lb_cm_id *id); /* no lock */
 bool lb_cm_id_is_idle(struct lb_cm_id *id); /* no lock */
 /* What rdma_create_id() etc. do once arguments are checked. No lock. */
 int lb_cm_id_create(struct lb_cm_channel *channel, struct rdma_cm_id **id,
-	void *context, enum rdma_port_space ps, enum ibv_qp_type type);
+		    void *context, enum rdma_port_space ps,
+		    enum ibv_qp_type type);
 void lb_cm_id_destroy(struct lb_cm_id *id);
 int lb_cm_id_migrate(struct lb_cm_id *id, struct lb_cm_channel *to);
 /*
@@ -346,8 +348,8 @@ struct lb_cm_channel *lb_cm_channel_new(void);
 void lb_cm_channel_delete(struct lb_cm_channel *ch); /* NULL is fine */
 /* [lock] push an event where readers find it; take it away again */
 void lb_cm_channel_push(struct lb_cm_channel *ch, struct lb_cm_event *event);
-void lb_cm_channel_withdraw(
-	struct lb_cm_channel *ch, struct lb_cm_event *event);
+void lb_cm_channel_withdraw(struct lb_cm_channel *ch,
+			    struct lb_cm_event *event);
 /* Wait for an event, as the channel's O_NONBLOCK says; NULL with errno. */
 struct lb_cm_event *lb_cm_channel_read(struct lb_cm_channel *ch);
 
@@ -358,10 +360,10 @@ struct lb_cm_event *lb_cm_channel_read(struct lb_cm_channel *ch);
  * no memory, a fault dropped it, or owner gets no events.
  */
 struct lb_cm_event *lb_cm_event_new(struct lb_cm_id *owner,
-	enum rdma_cm_event_type type, int status, const void *data,
-	uint8_t len);
-void lb_cm_event_set_params(
-	struct lb_cm_event *event, const struct lb_cm_params *params);
+				    enum rdma_cm_event_type type, int status,
+				    const void *data, uint8_t len);
+void lb_cm_event_set_params(struct lb_cm_event *event,
+			    const struct lb_cm_params *params);
 /* Deliver what has been made, with the hooks around it. No lock. */
 void lb_cm_flush(void);
 void lb_cm_event_drop_all(struct lb_cm_id *id); /* [lock] unread ones */
@@ -370,8 +372,8 @@ void lb_cm_event_move_all(struct lb_cm_id *id, struct lb_cm_channel *to);
 void lb_cm_event_ack(struct rdma_cm_event *event);
 struct rdma_cm_event *lb_cm_event_get(struct lb_cm_channel *ch);
 /* Wait until all that was read (from one channel) is acknowledged. */
-void lb_cm_event_wait_acked(
-	struct lb_cm_id *id, const struct lb_cm_channel *from);
+void lb_cm_event_wait_acked(struct lb_cm_id *id,
+			    const struct lb_cm_channel *from);
 /* A synchronous call ends with the event that it waits for here. */
 int lb_cm_complete(struct lb_cm_id *id);
 
@@ -380,8 +382,8 @@ int lb_cm_complete(struct lb_cm_id *id);
 void lb_cm_link_connect(struct lb_cm_id *id, struct lb_cm_msg *req);
 int lb_cm_link_reply(struct lb_cm_id *id, struct lb_cm_msg *rep);
 int lb_cm_link_ready(struct lb_cm_id *id);
-int lb_cm_link_reject(
-	struct lb_cm_id *id, int reason, const void *data, uint8_t len);
+int lb_cm_link_reject(struct lb_cm_id *id, int reason, const void *data,
+		      uint8_t len);
 int lb_cm_link_established(struct lb_cm_id *id); /* seen by other means */
 void lb_cm_link_disconnect(struct lb_cm_id *id);
 /* End it from any state, as the destruction of its identifier does. */
@@ -402,7 +404,7 @@ void lb_cm_request_refuse_waiting(struct lb_cm_id *listener);
 /* ---- cm_timer.c --------------------------------------------------------- */
 
 void lb_cm_timer_start(struct lb_cm_id *id, enum lb_cm_timer kind); /* [lock] */
-void lb_cm_timer_stop(struct lb_cm_id *id); /* [lock] */
+void lb_cm_timer_stop(struct lb_cm_id *id);			    /* [lock] */
 
 /* ---- cm_qp.c: 0 or -1 with errno; nothing to do without a QP ------------ */
 

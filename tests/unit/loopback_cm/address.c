@@ -47,8 +47,7 @@ static void bind__local_address_DEVICE(void **state)
 	assert_int_equal(rdma_bind_addr(t.b, SA(any)), 0);
 	assert_null(t.b->verbs);
 	assert_int_not_equal(rdma_get_src_port(t.b), 0);
-	assert_int_not_equal(
-		rdma_get_src_port(t.a), rdma_get_src_port(t.b));
+	assert_int_not_equal(rdma_get_src_port(t.a), rdma_get_src_port(t.b));
 	assert_fails(rdma_bind_addr(t.b, SA(any)), EINVAL);
 	two_teardown(&t);
 }
@@ -127,8 +126,9 @@ static void bind__afonly_SUCCESS(void **state)
 	(void)state;
 	assert_int_equal(rdma_bind_addr(t.a, SA(any)), 0);
 	assert_int_equal(rdma_set_option(t.b, RDMA_OPTION_ID,
-				 RDMA_OPTION_ID_AFONLY, &on, sizeof(on)),
-		0);
+					 RDMA_OPTION_ID_AFONLY, &on,
+					 sizeof(on)),
+			 0);
 	assert_int_equal(rdma_bind_addr(t.b, SA(any6)), 0);
 	two_teardown(&t);
 }
@@ -142,11 +142,13 @@ static void listen__reuseaddr_EADDRINUSE(void **state)
 
 	(void)state;
 	assert_int_equal(rdma_set_option(t.a, RDMA_OPTION_ID,
-				 RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on)),
-		0);
+					 RDMA_OPTION_ID_REUSEADDR, &on,
+					 sizeof(on)),
+			 0);
 	assert_int_equal(rdma_set_option(t.b, RDMA_OPTION_ID,
-				 RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on)),
-		0);
+					 RDMA_OPTION_ID_REUSEADDR, &on,
+					 sizeof(on)),
+			 0);
 	assert_int_equal(rdma_bind_addr(t.a, SA(one)), 0);
 	assert_int_equal(rdma_bind_addr(t.b, SA(one)), 0);
 	assert_fails(rdma_listen(t.a, 0), EADDRINUSE);
@@ -179,8 +181,8 @@ static bool connects_to(const struct sockaddr *addr)
 	struct rdma_cm_id *id = new_id(ch);
 	bool refused;
 
-	assert_int_equal(
-		rdma_resolve_addr(id, NULL, (void *)addr, TIMEOUT_MS), 0);
+	assert_int_equal(rdma_resolve_addr(id, NULL, (void *)addr, TIMEOUT_MS),
+			 0);
 	take_event(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_int_equal(rdma_resolve_route(id, TIMEOUT_MS), 0);
 	take_event(ch, RDMA_CM_EVENT_ROUTE_RESOLVED);
@@ -231,8 +233,8 @@ static void resolve__local_FILLED(void **state)
 	struct rdma_addr *addr = &t.a->route.addr;
 
 	(void)state;
-	assert_int_equal(
-		rdma_resolve_addr(t.a, SA(src), SA(dst), TIMEOUT_MS), 0);
+	assert_int_equal(rdma_resolve_addr(t.a, SA(src), SA(dst), TIMEOUT_MS),
+			 0);
 	take_event(t.ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_non_null(t.a->verbs);
 	assert_int_equal(addr->src_sin.sin_addr.s_addr, src.sin_addr.s_addr);
@@ -259,8 +261,7 @@ static void resolve__wildcard_LOOPBACK(void **state)
 	assert_int_equal(rdma_resolve_addr(t.a, NULL, SA(any), TIMEOUT_MS), 0);
 	take_event(t.ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_memory_equal(&t.a->route.addr.dst_sin, &want, sizeof(want));
-	assert_int_equal(
-		rdma_resolve_addr(t.b, NULL, SA(any6), TIMEOUT_MS), 0);
+	assert_int_equal(rdma_resolve_addr(t.b, NULL, SA(any6), TIMEOUT_MS), 0);
 	take_event(t.ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_memory_equal(&t.b->route.addr.dst_sin6, &want6, sizeof(want6));
 	two_teardown(&t);
@@ -293,15 +294,14 @@ static void resolve__misuse_EINVAL(void **state)
 
 	(void)state;
 	assert_fails(rdma_resolve_addr(t.a, NULL, NULL, TIMEOUT_MS), EINVAL);
-	assert_fails(
-		rdma_resolve_addr(t.a, NULL, &unknown, TIMEOUT_MS), EINVAL);
-	assert_fails(
-		rdma_resolve_addr(t.a, SA(src), SA(dst), TIMEOUT_MS), EINVAL);
+	assert_fails(rdma_resolve_addr(t.a, NULL, &unknown, TIMEOUT_MS),
+		     EINVAL);
+	assert_fails(rdma_resolve_addr(t.a, SA(src), SA(dst), TIMEOUT_MS),
+		     EINVAL);
 	assert_fails(rdma_resolve_route(t.a, TIMEOUT_MS), EINVAL);
 	assert_int_equal(rdma_destroy_id(t.a), 0);
 	t.a = new_client(t.ch, 9);
-	assert_fails(
-		rdma_resolve_addr(t.a, NULL, SA(dst), TIMEOUT_MS), EINVAL);
+	assert_fails(rdma_resolve_addr(t.a, NULL, SA(dst), TIMEOUT_MS), EINVAL);
 	assert_fails(rdma_resolve_route(t.a, TIMEOUT_MS), EINVAL);
 	assert_fails(rdma_resolve_route(t.b, 0), EINVAL);
 	assert_fails(rdma_connect(t.b, NULL), EINVAL);
@@ -317,7 +317,7 @@ static void resolve__far_sync_EHOSTUNREACH(void **state)
 	(void)state;
 	assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
 	assert_fails(rdma_resolve_addr(id, NULL, SA(far), TIMEOUT_MS),
-		EHOSTUNREACH);
+		     EHOSTUNREACH);
 	assert_int_equal(id->event->event, RDMA_CM_EVENT_ADDR_ERROR);
 	assert_int_equal(rdma_destroy_id(id), 0);
 }

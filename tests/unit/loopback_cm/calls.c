@@ -13,8 +13,7 @@
 static void calls__bad_handle_EINVAL(void **state)
 {
 	_Alignas(16) char junk[4096];
-	struct rdma_cm_id *bad[] = {
-		NULL, (void *)junk, (void *)(junk + 1)};
+	struct rdma_cm_id *bad[] = {NULL, (void *)junk, (void *)(junk + 1)};
 	struct sockaddr_in addr = v4("127.0.0.1", 1);
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
 	struct ibv_qp_init_attr_ex init = {0};
@@ -41,8 +40,8 @@ static void calls__bad_handle_EINVAL(void **state)
 		assert_fails(rdma_create_qp_ex(id, &init), EINVAL);
 		assert_fails(rdma_init_qp_attr(id, &attr, &mask), EINVAL);
 		assert_fails(rdma_set_option(id, RDMA_OPTION_ID,
-				     RDMA_OPTION_ID_TOS, &tos, 1),
-			EINVAL);
+					     RDMA_OPTION_ID_TOS, &tos, 1),
+			     EINVAL);
 		rdma_destroy_qp(id);
 		rdma_destroy_srq(id);
 		rdma_destroy_ep(id);
@@ -88,8 +87,8 @@ static void calls__not_there_EOPNOTSUPP(void **state)
 	assert_fails(rdma_set_local_ece(id, &ece), EOPNOTSUPP);
 	assert_fails(rdma_get_remote_ece(id, &ece), EOPNOTSUPP);
 	assert_fails(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH,
-			     path, sizeof(path)),
-		EOPNOTSUPP);
+				     path, sizeof(path)),
+		     EOPNOTSUPP);
 	rdma_destroy_id(id);
 	rdma_destroy_event_channel(ch);
 }
@@ -114,8 +113,7 @@ static void set_option__CHECKED(void **state)
 	assert_fails(SET(99, &tos, 1), ENOSYS);
 	assert_fails(rdma_set_option(id, 99, 0, &tos, 1), ENOSYS);
 	assert_int_equal(rdma_listen(id, 0), 0);
-	assert_fails(
-		SET(RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on)), EINVAL);
+	assert_fails(SET(RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on)), EINVAL);
 	assert_fails(SET(RDMA_OPTION_ID_AFONLY, &on, sizeof(on)), EINVAL);
 #undef SET
 	rdma_destroy_id(id);
@@ -125,9 +123,8 @@ static void set_option__CHECKED(void **state)
 /* init_qp_attr: what a QP made by hand needs, as far as it is known */
 static void init_qp_attr__by_state_MASK(void **state)
 {
-	struct rdma_conn_param param = {.qp_num = 5,
-		.initiator_depth = 1,
-		.responder_resources = 1};
+	struct rdma_conn_param param = {
+		.qp_num = 5, .initiator_depth = 1, .responder_resources = 1};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *idle = new_id(ch);
@@ -140,34 +137,32 @@ static void init_qp_attr__by_state_MASK(void **state)
 	rdma_destroy_event_channel(ch);
 	pair_setup(&p);
 	assert_int_equal(rdma_init_qp_attr(p.client, &attr, &mask), 0);
-	assert_int_equal(mask,
-		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			IBV_QP_ACCESS_FLAGS);
+	assert_int_equal(mask, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				       IBV_QP_ACCESS_FLAGS);
 	assert_int_equal(attr.port_num, 1);
 	assert_int_equal(attr.qp_access_flags, 0);
 	drop_qp(p.client, p.ccq);
 	assert_int_equal(rdma_connect(p.client, &param), 0);
 	assert_int_equal(rdma_init_qp_attr(p.client, &attr, &mask), 0);
 	assert_int_equal(attr.qp_access_flags,
-		IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			IBV_ACCESS_REMOTE_ATOMIC);
+			 IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+				 IBV_ACCESS_REMOTE_ATOMIC);
 	attr.qp_state = IBV_QPS_RTR;
 	assert_fails(rdma_init_qp_attr(p.client, &attr, &mask), EINVAL);
 	pair_teardown(&p);
 	pair_request(&p);
 	assert_int_equal(rdma_init_qp_attr(p.server, &attr, &mask), 0);
-	assert_int_equal(mask,
-		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-			IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-			IBV_QP_MIN_RNR_TIMER);
+	assert_int_equal(mask, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+				       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				       IBV_QP_MAX_DEST_RD_ATOMIC |
+				       IBV_QP_MIN_RNR_TIMER);
 	assert_int_equal(attr.dest_qp_num, p.client->qp->qp_num);
 	assert_int_equal(attr.ah_attr.is_global, 1);
 	attr.qp_state = IBV_QPS_RTS;
 	assert_int_equal(rdma_init_qp_attr(p.server, &attr, &mask), 0);
-	assert_int_equal(mask,
-		IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
-			IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			IBV_QP_MAX_QP_RD_ATOMIC);
+	assert_int_equal(mask, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+				       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				       IBV_QP_MAX_QP_RD_ATOMIC);
 	attr.qp_state = IBV_QPS_SQD;
 	assert_fails(rdma_init_qp_attr(p.server, &attr, &mask), EINVAL);
 	attr.qp_state = 99;
@@ -178,8 +173,8 @@ static void init_qp_attr__by_state_MASK(void **state)
 /* create_qp: an identifier without device, or with a QP already */
 static void create_qp__wrong_id_EINVAL(void **state)
 {
-	struct ibv_qp_init_attr attr = {
-		.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}};
+	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
+					.cap = {1, 1, 1, 1, 0}};
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id = new_id(ch);
 	struct ibv_cq *cq;
@@ -200,8 +195,8 @@ static void create_qp__wrong_id_EINVAL(void **state)
 /* create_qp: the protection domain must be of the identifier's device */
 static void create_qp__pd_of_other_context_EINVAL(void **state)
 {
-	struct ibv_qp_init_attr attr = {
-		.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}};
+	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
+					.cap = {1, 1, 1, 1, 0}};
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id = new_client(ch, 1);
 	struct ibv_context *verbs = ibv_open_device(id->verbs->device);

@@ -105,8 +105,8 @@ struct waiter {
 	atomic_int was_acked; /* when the call returned */
 };
 
-static void on_call(
-	enum rpma_loopback_point point, const void *object, void *arg)
+static void on_call(enum rpma_loopback_point point, const void *object,
+		    void *arg)
 {
 	struct waiter *w = arg;
 
@@ -120,7 +120,8 @@ static void *destroy_thread(void *arg)
 
 	assert_int_equal(rdma_destroy_id(w->id), 0);
 	/* relaxed: compared with what the other thread did before */
-	atomic_store_explicit(&w->was_acked,
+	atomic_store_explicit(
+		&w->was_acked,
 		atomic_load_explicit(&w->acked, memory_order_relaxed),
 		memory_order_relaxed);
 	return NULL;
@@ -137,8 +138,8 @@ static void destroy__unacked_event_WAITS(void **state)
 
 	(void)state;
 	sem_init(&w.entered, 0, 0);
-	assert_int_equal(
-		rdma_resolve_addr(w.id, NULL, SA(addr), TIMEOUT_MS), 0);
+	assert_int_equal(rdma_resolve_addr(w.id, NULL, SA(addr), TIMEOUT_MS),
+			 0);
 	event = next_event(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 	rpma_loopback_set_hook(on_call, &w);
 	pthread_create(&thread, NULL, destroy_thread, &w);
@@ -202,8 +203,8 @@ struct gate {
 	sem_t open;
 };
 
-static void on_event(
-	enum rpma_loopback_point point, const void *object, void *arg)
+static void on_event(enum rpma_loopback_point point, const void *object,
+		     void *arg)
 {
 	struct gate *g = arg;
 

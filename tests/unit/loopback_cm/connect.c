@@ -9,15 +9,15 @@
 #include <string.h>
 
 #define LINK_STATUS_NO_LISTENER 8
-#define LINK_STATUS_CONSUMER    28
+#define LINK_STATUS_CONSUMER	28
 
 /* connect: events arrive in order, QPs reach RTS, data is padded */
 static void connect__private_data_PADDED(void **state)
 {
-	struct rdma_conn_param creq = {
-		.private_data = "hello", .private_data_len = 6};
-	struct rdma_conn_param crep = {
-		.private_data = "world!", .private_data_len = 7};
+	struct rdma_conn_param creq = {.private_data = "hello",
+				       .private_data_len = 6};
+	struct rdma_conn_param crep = {.private_data = "world!",
+				       .private_data_len = 7};
 	uint8_t zeros[REP_PRIV] = {0};
 	struct rdma_cm_event *event;
 	struct pair p;
@@ -29,7 +29,7 @@ static void connect__private_data_PADDED(void **state)
 	assert_int_equal(event->param.conn.private_data_len, REQ_PRIV);
 	assert_memory_equal(event->param.conn.private_data, "hello", 6);
 	assert_memory_equal((const char *)event->param.conn.private_data + 6,
-		zeros, REQ_PRIV - 6);
+			    zeros, REQ_PRIV - 6);
 	assert_int_equal(event->param.conn.qp_num, p.client->qp->qp_num);
 	p.server = event->id;
 	rdma_ack_cm_event(event);
@@ -44,7 +44,7 @@ static void connect__private_data_PADDED(void **state)
 	assert_int_equal(event->param.conn.private_data_len, REP_PRIV);
 	assert_memory_equal(event->param.conn.private_data, "world!", 7);
 	assert_memory_equal((const char *)event->param.conn.private_data + 7,
-		zeros, REP_PRIV - 7);
+			    zeros, REP_PRIV - 7);
 	assert_int_equal(event->param.conn.qp_num, p.server->qp->qp_num);
 	rdma_ack_cm_event(event);
 	take_event(p.lch, RDMA_CM_EVENT_ESTABLISHED);
@@ -55,12 +55,12 @@ static void connect__private_data_PADDED(void **state)
 static void connect__depths_CROSSED(void **state)
 {
 	struct rdma_conn_param creq = {.responder_resources = 3,
-		.initiator_depth = 5,
-		.retry_count = 6,
-		.rnr_retry_count = 2};
+				       .initiator_depth = 5,
+				       .retry_count = 6,
+				       .rnr_retry_count = 2};
 	struct rdma_conn_param crep = {.responder_resources = 4,
-		.initiator_depth = 2,
-		.rnr_retry_count = 1};
+				       .initiator_depth = 2,
+				       .rnr_retry_count = 1};
 	struct ibv_qp_init_attr init;
 	struct rdma_cm_event *event;
 	struct ibv_qp_attr attr;
@@ -100,9 +100,9 @@ static void connect__depths_CROSSED(void **state)
 /* connect: "as much as the device can" is what the device can */
 static void connect__max_depths_LIMITED(void **state)
 {
-	struct rdma_conn_param param = {
-		.responder_resources = RDMA_MAX_RESP_RES,
-		.initiator_depth = RDMA_MAX_INIT_DEPTH};
+	struct rdma_conn_param param = {.responder_resources =
+						RDMA_MAX_RESP_RES,
+					.initiator_depth = RDMA_MAX_INIT_DEPTH};
 	struct ibv_device_attr dev;
 	struct rdma_cm_event *event;
 	struct pair p;
@@ -113,9 +113,8 @@ static void connect__max_depths_LIMITED(void **state)
 	assert_int_equal(rdma_connect(p.client, &param), 0);
 	event = next_event(p.lch, RDMA_CM_EVENT_CONNECT_REQUEST);
 	assert_int_equal(event->param.conn.responder_resources,
-		dev.max_qp_init_rd_atom);
-	assert_int_equal(
-		event->param.conn.initiator_depth, dev.max_qp_rd_atom);
+			 dev.max_qp_init_rd_atom);
+	assert_int_equal(event->param.conn.initiator_depth, dev.max_qp_rd_atom);
 	p.server = event->id;
 	rdma_ack_cm_event(event);
 	pair_teardown(&p);
@@ -140,8 +139,8 @@ static void connect__depths_too_large_EINVAL(void **state)
 static void connect__private_data_57_EINVAL(void **state)
 {
 	char data[REQ_PRIV + 1] = {0};
-	struct rdma_conn_param param = {
-		.private_data = data, .private_data_len = sizeof(data)};
+	struct rdma_conn_param param = {.private_data = data,
+					.private_data_len = sizeof(data)};
 	struct pair p;
 
 	(void)state;
@@ -156,8 +155,8 @@ static void connect__private_data_57_EINVAL(void **state)
 static void accept__private_data_197_REJECTS(void **state)
 {
 	char data[REP_PRIV + 1] = {0};
-	struct rdma_conn_param param = {
-		.private_data = data, .private_data_len = sizeof(data)};
+	struct rdma_conn_param param = {.private_data = data,
+					.private_data_len = sizeof(data)};
 	struct pair p;
 
 	(void)state;
@@ -287,10 +286,10 @@ static void request__new_id_INHERITS(void **state)
 	assert_int_equal(p.server->port_num, 1);
 	assert_int_equal(p.server->ps, RDMA_PS_TCP);
 	assert_int_equal(p.server->qp_type, IBV_QPT_RC);
-	assert_int_equal(
-		rdma_get_src_port(p.server), rdma_get_src_port(p.listener));
-	assert_int_equal(
-		rdma_get_dst_port(p.server), rdma_get_src_port(p.client));
+	assert_int_equal(rdma_get_src_port(p.server),
+			 rdma_get_src_port(p.listener));
+	assert_int_equal(rdma_get_dst_port(p.server),
+			 rdma_get_src_port(p.client));
 	assert_int_equal(p.server->route.num_paths, 1);
 	/* the listener waits for the acknowledgement, the server does not */
 	assert_int_equal(rdma_destroy_id(p.server), 0);

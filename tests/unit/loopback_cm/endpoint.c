@@ -14,7 +14,7 @@
 static struct rdma_addrinfo *info(const char *node, uint16_t port, int flags)
 {
 	struct rdma_addrinfo hints = {.ai_flags = flags | RAI_NUMERICHOST,
-		.ai_port_space = RDMA_PS_TCP};
+				      .ai_port_space = RDMA_PS_TCP};
 	struct rdma_addrinfo *res;
 	char service[8];
 
@@ -65,8 +65,7 @@ static void *serve_one(void *arg)
 
 	assert_int_equal(rdma_get_request(listener, &id), 0);
 	assert_int_equal(id->event->event, RDMA_CM_EVENT_CONNECT_REQUEST);
-	assert_memory_equal(
-		id->event->param.conn.private_data, "frontback", 9);
+	assert_memory_equal(id->event->param.conn.private_data, "frontback", 9);
 	assert_non_null(id->qp);
 	assert_int_equal(rdma_accept(id, NULL), 0);
 	assert_int_equal(id->event->event, RDMA_CM_EVENT_ESTABLISHED);
@@ -80,8 +79,8 @@ static void *serve_one(void *arg)
 /* connect, accept, disconnect each wait for their event */
 static void endpoint__both_sides_WAIT(void **state)
 {
-	struct rdma_conn_param param = {
-		.private_data = "back", .private_data_len = 4};
+	struct rdma_conn_param param = {.private_data = "back",
+					.private_data_len = 4};
 	struct rdma_cm_id *listener = new_server_ep();
 	struct rdma_cm_id *id = new_client_ep(port_of(listener), "front");
 	pthread_t thread;

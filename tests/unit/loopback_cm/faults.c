@@ -63,8 +63,9 @@ static void request__lost_UNREACHABLE(void **state)
 	assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
 	p.client = id;
 	assert_int_equal(rdma_resolve_addr(id, NULL,
-				 &p.listener->route.addr.src_addr, TIMEOUT_MS),
-		0);
+					   &p.listener->route.addr.src_addr,
+					   TIMEOUT_MS),
+			 0);
 	assert_int_equal(rdma_resolve_route(id, TIMEOUT_MS), 0);
 	p.ccq = add_qp(id);
 	assert_fails(rdma_connect(id, NULL), ETIMEDOUT);
@@ -121,8 +122,8 @@ static void disconnect__lost_ETIMEDOUT(void **state)
 /* every message twice: nobody sees a difference */
 static void messages__doubled_SAME(void **state)
 {
-	static const char *const messages[] = {
-		"req", "mra", "rep", "rtu", "rej", "dreq", "drep"};
+	static const char *const messages[] = {"req", "mra",  "rep", "rtu",
+					       "rej", "dreq", "drep"};
 	struct pair p;
 
 	(void)state;
@@ -130,7 +131,7 @@ static void messages__doubled_SAME(void **state)
 		char rule[64];
 
 		snprintf(rule, sizeof(rule), "event:of=cm.msg_%s,action=double",
-			messages[i]);
+			 messages[i]);
 		add_rule(rule);
 	}
 	pair_connect(&p);
@@ -190,8 +191,8 @@ static void resolved__late_destroyed_QUIET(void **state)
 	(void)state;
 	add_rule("event:of=cm.addr_resolved,action=late,delay_us=10000");
 	assert_int_equal(rdma_resolve_addr(id, NULL, SA(addr), TIMEOUT_MS), 0);
-	assert_int_equal(
-		rdma_resolve_addr(other, NULL, SA(addr), TIMEOUT_MS), 0);
+	assert_int_equal(rdma_resolve_addr(other, NULL, SA(addr), TIMEOUT_MS),
+			 0);
 	assert_int_equal(rdma_destroy_id(id), 0);
 	take_event(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_quiet(ch);
@@ -233,8 +234,8 @@ static void accept__qp_fails_EIO(void **state)
 /* create_qp: the QP cannot be initialised, nothing is left of it */
 static void create_qp__init_fails_EIO(void **state)
 {
-	struct ibv_qp_init_attr attr = {
-		.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}};
+	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
+					.cap = {1, 1, 1, 1, 0}};
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id = new_client(ch, 1);
 

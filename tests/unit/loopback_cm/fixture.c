@@ -64,8 +64,8 @@ void assert_quiet(struct rdma_event_channel *ch)
 	assert_null(event);
 }
 
-struct rdma_cm_event *
-next_event(struct rdma_event_channel *ch, enum rdma_cm_event_type type)
+struct rdma_cm_event *next_event(struct rdma_event_channel *ch,
+				 enum rdma_cm_event_type type)
 {
 	struct rdma_cm_event *event;
 
@@ -80,7 +80,7 @@ void take_event(struct rdma_event_channel *ch, enum rdma_cm_event_type type)
 }
 
 void take_status(struct rdma_event_channel *ch, enum rdma_cm_event_type type,
-	int status)
+		 int status)
 {
 	struct rdma_cm_event *event = next_event(ch, type);
 
@@ -116,8 +116,7 @@ struct rdma_cm_id *new_client(struct rdma_event_channel *ch, uint16_t port)
 	struct sockaddr_in addr = v4("127.0.0.1", port);
 	struct rdma_cm_id *id = new_id(ch);
 
-	assert_int_equal(
-		rdma_resolve_addr(id, NULL, SA(addr), TIMEOUT_MS), 0);
+	assert_int_equal(rdma_resolve_addr(id, NULL, SA(addr), TIMEOUT_MS), 0);
 	take_event(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_int_equal(rdma_resolve_route(id, TIMEOUT_MS), 0);
 	take_event(ch, RDMA_CM_EVENT_ROUTE_RESOLVED);
@@ -150,8 +149,7 @@ enum ibv_qp_state state_of(const struct rdma_cm_id *id)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	assert_int_equal(
-		ibv_query_qp(id->qp, &attr, IBV_QP_STATE, &init), 0);
+	assert_int_equal(ibv_query_qp(id->qp, &attr, IBV_QP_STATE, &init), 0);
 	return attr.qp_state;
 }
 

@@ -45,11 +45,11 @@ struct sockaddr_in6 v6(const char *ip, uint16_t port);
 #define SA(addr) ((struct sockaddr *)&(addr))
 
 /* A call that fails with -1 and errno. */
-#define assert_fails(call, err)                                                \
-	do {                                                                   \
-		errno = 0;                                                     \
-		assert_int_equal((call), -1);                                  \
-		assert_int_equal(errno, (err));                                \
+#define assert_fails(call, err)                 \
+	do {                                    \
+		errno = 0;                      \
+		assert_int_equal((call), -1);   \
+		assert_int_equal(errno, (err)); \
 	} while (0)
 
 struct rdma_event_channel *new_channel(void);
@@ -59,11 +59,11 @@ bool is_readable(const struct rdma_event_channel *ch);
 /* There is nothing to read on a channel; leaves it non-blocking. */
 void assert_quiet(struct rdma_event_channel *ch);
 /* Read the next event, which must be of that type; take acknowledges it. */
-struct rdma_cm_event *
-next_event(struct rdma_event_channel *ch, enum rdma_cm_event_type type);
+struct rdma_cm_event *next_event(struct rdma_event_channel *ch,
+				 enum rdma_cm_event_type type);
 void take_event(struct rdma_event_channel *ch, enum rdma_cm_event_type type);
 void take_status(struct rdma_event_channel *ch, enum rdma_cm_event_type type,
-	int status);
+		 int status);
 
 struct rdma_cm_id *new_id(struct rdma_event_channel *ch);
 /* Listens on 127.0.0.1 and a free port. */

@@ -13,14 +13,14 @@
 static void getaddrinfo__passive_SOURCE(void **state)
 {
 	struct rdma_addrinfo hints = {.ai_flags = RAI_PASSIVE,
-		.ai_qp_type = IBV_QPT_RC,
-		.ai_port_space = RDMA_PS_TCP};
+				      .ai_qp_type = IBV_QPT_RC,
+				      .ai_port_space = RDMA_PS_TCP};
 	struct sockaddr_in want = v4("127.0.0.1", 7204);
 	struct rdma_addrinfo *res;
 
 	(void)state;
-	assert_int_equal(
-		rdma_getaddrinfo("127.0.0.1", "7204", &hints, &res), 0);
+	assert_int_equal(rdma_getaddrinfo("127.0.0.1", "7204", &hints, &res),
+			 0);
 	assert_int_equal(res->ai_flags, RAI_PASSIVE);
 	assert_int_equal(res->ai_family, AF_INET);
 	assert_int_equal(res->ai_qp_type, IBV_QPT_RC);
@@ -53,8 +53,8 @@ static void getaddrinfo__active_DESTINATION(void **state)
 static void getaddrinfo__node_or_service_ONE(void **state)
 {
 	struct rdma_addrinfo hints = {.ai_flags = RAI_PASSIVE,
-		.ai_family = AF_INET,
-		.ai_port_space = RDMA_PS_TCP};
+				      .ai_family = AF_INET,
+				      .ai_port_space = RDMA_PS_TCP};
 	struct sockaddr_in want = v4("0.0.0.0", 80);
 	struct rdma_addrinfo *res;
 
@@ -74,12 +74,12 @@ static void getaddrinfo__hints_only_COPIED(void **state)
 	struct sockaddr_in src = v4("127.0.0.1", 0);
 	struct sockaddr_in dst = v4("127.0.1.1", 9);
 	struct rdma_addrinfo hints = {.ai_family = AF_INET,
-		.ai_qp_type = IBV_QPT_RC,
-		.ai_port_space = RDMA_PS_TCP,
-		.ai_src_len = sizeof(src),
-		.ai_dst_len = sizeof(dst),
-		.ai_src_addr = SA(src),
-		.ai_dst_addr = SA(dst)};
+				      .ai_qp_type = IBV_QPT_RC,
+				      .ai_port_space = RDMA_PS_TCP,
+				      .ai_src_len = sizeof(src),
+				      .ai_dst_len = sizeof(dst),
+				      .ai_src_addr = SA(src),
+				      .ai_dst_addr = SA(dst)};
 	struct rdma_addrinfo *res;
 
 	(void)state;
@@ -110,18 +110,18 @@ static void getaddrinfo__ipv6_FAMILY(void **state)
 static void getaddrinfo__bad_names_EAI(void **state)
 {
 	struct rdma_addrinfo hints = {.ai_flags = RAI_NUMERICHOST,
-		.ai_port_space = RDMA_PS_TCP};
+				      .ai_port_space = RDMA_PS_TCP};
 	struct rdma_addrinfo *res = NULL;
 
 	(void)state;
 	assert_int_equal(rdma_getaddrinfo("localhost", "1", &hints, &res),
-		EAI_NONAME);
+			 EAI_NONAME);
 	assert_int_equal(
 		rdma_getaddrinfo("127.0.0.1", "no-such-service", NULL, &res),
 		EAI_SERVICE);
 	hints.ai_family = 9999;
 	assert_int_equal(rdma_getaddrinfo("127.0.0.1", "1", &hints, &res),
-		EAI_FAMILY);
+			 EAI_FAMILY);
 	assert_null(res);
 }
 

@@ -121,8 +121,8 @@ struct mover {
 	int was_acked; /* when the call returned; read after join */
 };
 
-static void on_call(
-	enum rpma_loopback_point point, const void *object, void *arg)
+static void on_call(enum rpma_loopback_point point, const void *object,
+		    void *arg)
 {
 	struct mover *m = arg;
 
@@ -151,8 +151,8 @@ static void migrate__unacked_event_WAITS(void **state)
 
 	(void)state;
 	sem_init(&m.entered, 0, 0);
-	assert_int_equal(
-		rdma_resolve_addr(m.id, NULL, SA(addr), TIMEOUT_MS), 0);
+	assert_int_equal(rdma_resolve_addr(m.id, NULL, SA(addr), TIMEOUT_MS),
+			 0);
 	event = next_event(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 	rpma_loopback_set_hook(on_call, &m);
 	pthread_create(&thread, NULL, migrate_thread, &m);

@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 #define CLIENTS 4
-#define ROUNDS  50
+#define ROUNDS	50
 #define SERVERS 2
 
 struct storm {
@@ -21,7 +21,7 @@ struct storm {
 	struct rdma_cm_id *listener;
 	uint16_t port;
 	atomic_int established; /* seen by clients */
-	atomic_int left; /* requests to serve */
+	atomic_int left;	/* requests to serve */
 };
 
 /* An event that is not acknowledged before its identifier is destroyed. */
@@ -49,8 +49,8 @@ static void *client_thread(void *arg)
 		assert_int_equal(rdma_connect(id, NULL), 0);
 		take_event(ch, RDMA_CM_EVENT_ESTABLISHED);
 		/* relaxed: read after the threads are joined */
-		atomic_fetch_add_explicit(
-			&s->established, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&s->established, 1,
+					  memory_order_relaxed);
 		assert_int_equal(rdma_disconnect(id), 0);
 		take_event(ch, RDMA_CM_EVENT_DISCONNECTED);
 		drop_qp(id, cq);
@@ -86,7 +86,7 @@ static void *server_thread(void *arg)
 
 	/* relaxed: a ticket, orders nothing */
 	while (atomic_fetch_sub_explicit(&s->left, 1, memory_order_relaxed) >
-		0) {
+	       0) {
 		event = next_event(s->lch, RDMA_CM_EVENT_CONNECT_REQUEST);
 		id = event->id;
 		assert_int_equal(rdma_ack_cm_event(event), 0);
@@ -106,7 +106,7 @@ static void storm__connect_and_part_ALL_SERVED(void **state)
 	s.port = port_of(s.listener);
 	for (int i = 0; i < CLIENTS + SERVERS; i++)
 		pthread_create(&threads[i], NULL,
-			i < CLIENTS ? client_thread : server_thread, &s);
+			       i < CLIENTS ? client_thread : server_thread, &s);
 	for (int i = 0; i < CLIENTS + SERVERS; i++)
 		pthread_join(threads[i], NULL);
 	/* relaxed: the threads are joined */

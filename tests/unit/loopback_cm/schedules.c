@@ -50,7 +50,7 @@ static void client_parts(void *arg)
 	assert_int_equal(rdma_connect(id, &param), 0);
 	m->client_saw = read_one(m->cch);
 	if (m->client_saw == RDMA_CM_EVENT_CONNECT_RESPONSE &&
-		!rdma_establish(id))
+	    !rdma_establish(id))
 		rdma_disconnect(id);
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
@@ -76,7 +76,7 @@ static int has_parted(void *arg)
 {
 	struct meeting *m = arg;
 	int ok = m->client_saw == RDMA_CM_EVENT_CONNECT_RESPONSE &&
-		m->server_saw == RDMA_CM_EVENT_DISCONNECTED;
+		 m->server_saw == RDMA_CM_EVENT_DISCONNECTED;
 
 	assert_quiet(m->lch);
 	assert_quiet(m->cch);
@@ -128,8 +128,8 @@ static void before_move(void *arg)
 	m->acked = 0;
 	m->early = 0;
 	set_nonblock(m->from);
-	assert_int_equal(
-		rdma_resolve_addr(m->id, NULL, SA(addr), TIMEOUT_MS), 0);
+	assert_int_equal(rdma_resolve_addr(m->id, NULL, SA(addr), TIMEOUT_MS),
+			 0);
 }
 
 static void read_if_there(void *arg)
