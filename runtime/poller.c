@@ -642,26 +642,31 @@ void rt_poller_add_cq(struct rt_msg *msg, void *owner)
 	}
 }
 
-bool rt_poller_try_enter(struct rt_poller *poller)
+bool rt_poller_try_enter(struct rt_poller *poller, enum rt_runner as)
 {
-	bool running = false;
+	uint32_t runner;
 
-	/* acquire: pairs with the release in rt_poller_leave(), so that what
-	 * the last one did is seen; failure: nothing is read */
-	if (!atomic_compare_exchange_strong_explicit(&poller->running, &running,
-						     true,
-						     memory_order_acquire,
-						     memory_order_relaxed))
-		return false;
-	self = poller;
-	return true;
+	do {
+		runner = RT_RUNNER_NONE;
+		/* acquire: pairs with the release in rt_poller_leave(), so
+		 * that what the last one did is seen; failure: nothing is */
+		if (atomic_compare_exchange_strong_explicit(
+			    &poller->running, &runner, as,
+			    memory_order_acquire, memory_order_relaxed)) {
+			self = poller;
+			return true;
+		}
+		rt_cpu_relax();
+	} while (as == RT_RUNNER_OWNER && runner == RT_RUNNER_ASSIST);
+	return false;
 }
 
 void rt_poller_leave(struct rt_poller *poller)
 {
 	self = NULL;
 	/* release: pairs with the acquire in rt_poller_try_enter() */
-	atomic_store_explicit(&poller->running, false, memory_order_release);
+	atomic_store_explicit(&poller->running, RT_RUNNER_NONE,
+			      memory_order_release);
 }
 
 int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
@@ -720,7 +725,8 @@ void rt_poller_fini(struct rt_poller *poller)
 int rt_poller_start(struct rt_poller *poller)
 {
 	/* relaxed: the thread's creation orders it */
-	atomic_store_explicit(&poller->running, true, memory_order_relaxed);
+	atomic_store_explicit(&poller->running, RT_RUNNER_OWNER,
+			      memory_order_relaxed);
 	if (pthread_create(&poller->thread, NULL, poller_main, poller))
 		return RPMA_E_PROVIDER;
 	return 0;

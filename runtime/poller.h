@@ -27,6 +27,13 @@
 #define RT_BATCH     32	   /* completions taken from a CQ at once */
 #define RT_MAX_SLOTS 65536 /* connections of one poller, from 1 */
 
+/* who runs rounds now */
+enum rt_runner {
+	RT_RUNNER_NONE = 0,
+	RT_RUNNER_OWNER = 1, /* its thread, rpma_rt_run_once() */
+	RT_RUNNER_ASSIST = 2 /* manual mode: who waits for it, one round */
+};
+
 struct rt_poller {
 	/* immutable after init */
 	struct rpma_rt *rt;
@@ -38,8 +45,7 @@ struct rt_poller {
 	struct rt_inbox inbox;
 	pthread_t thread;
 	_Atomic bool stopping;
-	/* who runs rounds now: the thread, or whoever assists in manual mode */
-	_Atomic bool running;
+	_Atomic uint32_t running; /* enum rt_runner */
 
 	/* under the runtime's lock */
 	struct rt_channel *channels;
@@ -107,8 +113,9 @@ void rt_poller_fail_cq_owner(struct rt_poller *poller, struct rt_cq *cq);
 /* Takes a CQ in; the message is in the rt_cq. */
 void rt_poller_add_cq(struct rt_msg *msg, void *owner);
 
-/* Begins to run rounds on the calling thread, if nobody does. */
-bool rt_poller_try_enter(struct rt_poller *poller);
+/* Begins to run rounds on the calling thread, if nobody does; the owner waits
+ * for the end of an assistant's round. */
+bool rt_poller_try_enter(struct rt_poller *poller, enum rt_runner as);
 void rt_poller_leave(struct rt_poller *poller);
 
 /* Publishes what was written and retired, rings who sleeps. */

@@ -378,7 +378,7 @@ void rt_runtime_assist(struct rpma_rt *rt)
 	int i;
 
 	for (i = 0; i < rt->cfg.pollers; i++) {
-		if (!rt_poller_try_enter(&rt->pollers[i]))
+		if (!rt_poller_try_enter(&rt->pollers[i], RT_RUNNER_ASSIST))
 			continue;
 		rt_poller_round_owner(&rt->pollers[i], RT_BATCH);
 		rt_poller_leave(&rt->pollers[i]);
@@ -401,7 +401,7 @@ static int enter(struct rpma_rt *rt, int poller, struct rt_poller **poller_ptr)
 		return RPMA_RT_E_CLOSED;
 	if (rt_poller_self() != NULL)
 		return RPMA_E_INVAL;
-	if (!rt_poller_try_enter(&rt->pollers[poller]))
+	if (!rt_poller_try_enter(&rt->pollers[poller], RT_RUNNER_OWNER))
 		return RPMA_E_AGAIN;
 	*poller_ptr = &rt->pollers[poller];
 	return 0;
