@@ -96,15 +96,14 @@ static void meet__connect_and_part_ALL_SCHEDULES(void **state)
 		.setup = meet,
 		.check = has_parted,
 		.arg = &m,
-		.max_preemptions = 1,
-		.max_runs = 3000,
 	};
 	struct rpma_loopback_sched_result result;
 
 	(void)state;
 	memset(&m, 0, sizeof(m));
 	assert_int_equal(rpma_loopback_sched_run(&sched, &result), 0);
-	assert_true(result.runs > 1);
+	assert_true(result.complete);
+	print_message("%u schedules\n", result.runs);
 }
 
 /* ---- an identifier migrates while its event is read and acknowledged ----- */
@@ -182,7 +181,7 @@ static void migrate__read_and_ack_ALL_SCHEDULES(void **state)
 	(void)state;
 	assert_int_equal(rpma_loopback_sched_run(&sched, &result), 0);
 	assert_true(result.complete);
-	assert_true(result.runs > 1);
+	print_message("%u schedules\n", result.runs);
 }
 
 int main(void)
