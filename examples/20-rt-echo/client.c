@@ -55,7 +55,7 @@ static const char *reason_text(unsigned reason)
 	case RPMA_RT_REASON_DISCONNECTED:
 		return "the server closed it";
 	case RPMA_RT_REASON_REJECTED:
-		return "refused; is a server listening there?";
+		return "refused: no server listens there";
 	case RPMA_RT_REASON_UNREACHABLE:
 		return "nobody answers there";
 	case RPMA_RT_REASON_ERROR:
@@ -70,27 +70,47 @@ static const char *reason_text(unsigned reason)
 	}
 }
 
+/* What comes from the network decides only which of our texts is printed. */
 static void fail_refused(const struct link *link, const struct refusal *refusal)
 {
-	static const char *const TEXT[] = {
-		[REFUSAL_NOT_HELLO] = "it did not understand us",
-		[REFUSAL_SIZE] = "--size is over its limit of",
-		[REFUSAL_DEPTH] = "--depth is over its limit of",
-		[REFUSAL_CONNECTIONS] = "its connections are at its limit of",
-		[REFUSAL_MEMORY] = "its memory is used up but for MiB:",
-		[REFUSAL_STOPPING] = "it is stopping;",
-	};
-	unsigned reason = refusal->reason;
+	struct end *end = link->end;
+	unsigned limit = refusal->limit;
 
-	/* what comes from the network is not an index before it is checked */
-	if (reason < REFUSAL_NOT_HELLO || reason > REFUSAL_STOPPING)
-		reason = REFUSAL_NOT_HELLO;
-	end_fail(link->end, "connection %u refused by the server: %s %u",
-		 link->connection, TEXT[reason], refusal->limit);
+	switch (refusal->reason) {
+	case REFUSAL_SIZE:
+		end_fail(end, "--size %u: the server takes at most %u",
+			 link->size, limit);
+		break;
+	case REFUSAL_DEPTH:
+		end_fail(end, "--depth %u: the server takes at most %u",
+			 link->depth, limit);
+		break;
+	case REFUSAL_CONNECTIONS:
+		end_fail(end,
+			 "--connections %u: the server takes at most %u at a "
+			 "time",
+			 end->options->connections, limit);
+		break;
+	case REFUSAL_MEMORY:
+		end_fail(end,
+			 "connection %u: the server has %u MiB of memory left; "
+			 "lower --connections, --depth or --size",
+			 link->connection, limit);
+		break;
+	case REFUSAL_STOPPING:
+		end_fail(end, "connection %u: the server is stopping",
+			 link->connection);
+		break;
+	default:
+		end_fail(end, "connection %u: the server is not of this kind",
+			 link->connection);
+		break;
+	}
 }
 
 static void explain(const struct link *link, unsigned reason)
 {
+	const struct client *client = (const struct client *)link->end;
 	struct rpma_conn_private_data pdata = {0};
 	struct refusal refusal;
 
@@ -99,7 +119,8 @@ static void explain(const struct link *link, unsigned reason)
 	    refusal_decode(pdata.ptr, pdata.len, &refusal))
 		fail_refused(link, &refusal);
 	else
-		end_fail(link->end, "connection %u: %s", link->connection,
+		end_fail(link->end, "connection %u to %s port %u: %s",
+			 link->connection, client->address, client->port,
 			 reason_text(reason));
 }
 
@@ -299,6 +320,8 @@ bool client_connect(struct client *client, const char *address, uint16_t port)
 	char text[8];
 	int ret = new_cfg(o, &cfg);
 
+	client->address = address;
+	client->port = port;
 	if (ret) {
 		end_fail(&client->end, "cannot configure: %s",
 			 rpma_rt_err_2str(ret));

@@ -11,7 +11,10 @@
 #include "end.h"
 
 struct client {
-	struct end end;
+	struct end end; /* first: a worker's end leads here */
+	/* the server's, set before the workers run */
+	const char *address;
+	uint16_t port;
 };
 
 /* NULL: one line on stderr said why. */

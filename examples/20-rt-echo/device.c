@@ -55,12 +55,11 @@ static bool find(const struct options *o, struct device *device)
 		&device->context);
 	if (ret)
 		fprintf(stderr,
-			"rt-echo: --address %s: %s (%s); examples/run --check "
-			"lists the addresses that do\n",
+			"rt-echo: --address %s: %s; examples/run --check lists "
+			"what there is\n",
 			o->address,
 			o->role == ROLE_CLIENT ? "no RDMA device leads there"
-					       : "no RDMA device here has it",
-			rpma_err_2str(ret));
+					       : "no RDMA device here has it");
 	return ret == 0;
 }
 

@@ -113,6 +113,7 @@ struct end {
 	/* the report's */
 	struct hist_counts *reported;
 	uint64_t reported_messages;
+	uint64_t reported_delivered;
 	uint64_t reported_ns;
 };
 

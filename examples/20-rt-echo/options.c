@@ -161,7 +161,6 @@ static bool parse_option(int opt, const char *arg, struct options *o)
 	case OPT_SEED:
 		return parse_number("seed", arg, 0, UINT64_MAX, &o->seed);
 	default:
-		fprintf(stderr, "rt-echo: see --help\n");
 		return false;
 	}
 }
@@ -236,27 +235,41 @@ static void fill_defaults(struct options *o)
 		o->seconds = DEFAULT_SECONDS;
 }
 
+/* One option, or a role, which comes as option 1; says what is wrong. */
+static bool parse_next(int opt, char **argv, bool *is_role_given,
+		       struct options *o)
+{
+	if (opt == '?' || opt == ':') {
+		fprintf(stderr, "rt-echo: %s: %s; see --help\n",
+			argv[optind - 1],
+			opt == ':' ? "needs a value" : "no such option");
+		return false;
+	}
+	if (opt != 1)
+		return parse_option(opt, optarg, o);
+	if (*is_role_given) {
+		fprintf(stderr, "rt-echo: %s: one role only\n", optarg);
+		return false;
+	}
+	*is_role_given = true;
+	return parse_role(optarg, &o->role);
+}
+
 enum parsed options_parse(int argc, char **argv, struct options *options)
 {
 	struct options o = {.seed = 1};
 	bool is_role_given = false;
 	int opt;
 
-	/* "-": a role may stand anywhere; it comes as option 1 */
-	while ((opt = getopt_long(argc, argv, "-h", LONG_OPTIONS, NULL)) !=
+	opterr = 0;
+	/* "-": a role may stand anywhere; ":": a missing value is told apart */
+	while ((opt = getopt_long(argc, argv, "-:h", LONG_OPTIONS, NULL)) !=
 	       -1) {
 		if (opt == OPT_HELP) {
 			fputs(HELP, stdout);
 			return PARSED_HELP;
 		}
-		if (opt == 1 && is_role_given) {
-			fprintf(stderr, "rt-echo: %s: one role only\n", optarg);
-			return PARSED_WRONG;
-		}
-		if (opt == 1)
-			is_role_given = true;
-		if (opt == 1 ? !parse_role(optarg, &o.role)
-			     : !parse_option(opt, optarg, &o))
+		if (!parse_next(opt, argv, &is_role_given, &o))
 			return PARSED_WRONG;
 	}
 	if (optind < argc) {

@@ -83,6 +83,10 @@ void report_interval(struct end *end)
 	uint64_t now = now_ns();
 
 	sum(end, &t);
+	if (t.delivered == end->reported_delivered) {
+		end->reported_ns = now;
+		return;
+	}
 	struct hist_counts latency = t.latency;
 	hist_subtract(&latency, end->reported);
 	printf("%s: %9.0f messages/s  ", end->name,
@@ -94,6 +98,7 @@ void report_interval(struct end *end)
 	fflush(stdout);
 	*end->reported = t.latency;
 	end->reported_messages = t.messages;
+	end->reported_delivered = t.delivered;
 	end->reported_ns = now;
 }
 

@@ -10,7 +10,7 @@
 
 #include "end.h"
 
-/* Once a second: what happened since the last time. */
+/* Once a second: what happened since the last time, if anything did. */
 void report_interval(struct end *end);
 /* The table, and the line for scripts. After end_join() and before
  * end_fini(). */
