@@ -18,14 +18,16 @@
 
 static_assert(sizeof(struct rpma_rt_completion) == 32,
 	      "two completions a cache line");
-static_assert(offsetof(struct rt_lane, tail) % RT_CACHE_LINE == 0,
-	      "what the poller publishes begins a line");
-static_assert(offsetof(struct rt_lane, head) ==
-		      offsetof(struct rt_lane, tail) + RT_CACHE_LINE,
-	      "head and tail on lines of their own");
-static_assert(offsetof(struct rt_lane, head_next) ==
-		      offsetof(struct rt_lane, head) + RT_CACHE_LINE,
-	      "the consumer's private words on a line of their own");
+static_assert(offsetof(struct rt_lane, tail) % RT_APART == 0 &&
+		      offsetof(struct rt_lane, head) -
+				      offsetof(struct rt_lane, tail) ==
+			      RT_APART &&
+		      offsetof(struct rt_lane, head_next) -
+				      offsetof(struct rt_lane, head) ==
+			      RT_APART,
+	      "tail, head and the consumer's private words stand apart");
+static_assert(offsetof(struct rt_lane, spilled) < RT_CACHE_LINE,
+	      "flags that are read each time beside what never changes");
 static_assert(offsetof(struct rt_lane, staged) % RT_CACHE_LINE == 0,
 	      "no staged completion straddles a line");
 
@@ -111,7 +113,7 @@ struct rt_lane *rt_lane_new(struct rpma_rt_queue *queue,
 	struct rt_lane *lane;
 
 	assert(size >= 2 && (size & (size - 1)) == 0);
-	lane = aligned_alloc(RT_CACHE_LINE, sizeof(*lane));
+	lane = aligned_alloc(RT_APART, sizeof(*lane));
 	if (lane == NULL)
 		return NULL;
 	memset(lane, 0, sizeof(*lane));
@@ -119,7 +121,7 @@ struct rt_lane *rt_lane_new(struct rpma_rt_queue *queue,
 	lane->bell = poller_bell;
 	lane->size = size;
 	lane->backlog_limit = backlog_limit;
-	lane->ring = aligned_alloc(RT_CACHE_LINE, size * sizeof(*lane->ring));
+	lane->ring = aligned_alloc(RT_APART, size * sizeof(*lane->ring));
 	if (lane->ring == NULL)
 		goto err_free_lane;
 	lane->spill = rt_spill_new(backlog_limit);

@@ -16,6 +16,9 @@
 #include <stdatomic.h>
 
 #define RT_CACHE_LINE 64
+/* What different CPUs write stands so far apart: processors fetch lines in
+ * pairs, and the other one of a pair is taken from its writer as well. */
+#define RT_APART 128
 
 /*
  * The full fence of a store-fence-load handshake; the comment at each call

@@ -52,6 +52,8 @@ struct rpma_rt_queue {
 	/* under lock */
 	alignas(RT_CACHE_LINE) pthread_mutex_t lock;
 	uint32_t users;
+	uint32_t leaving;    /* of them: wrote their last item, will put */
+	pthread_cond_t left; /* users became 0 */
 	struct rpma_rt_queue *next; /* the runtime's list, under its lock */
 	struct rt_lane *of_poller[RPMA_RT_MAX_POLLERS];
 };
@@ -343,14 +345,38 @@ void rt_queue_get(struct rpma_rt_queue *queue)
 	pthread_mutex_unlock(&queue->lock);
 }
 
-void rt_queue_put(struct rpma_rt_queue *queue)
+static void put_locked(struct rpma_rt_queue *queue)
 {
-	pthread_mutex_lock(&queue->lock);
 	assert(queue->users > 0);
 	/* inside the lock: whoever sees no users may delete the queue, once we
 	 * have let go of it */
-	if (--queue->users == 0)
+	if (--queue->users == 0) {
 		rt_bell_ring(&queue->bell);
+		pthread_cond_broadcast(&queue->left);
+	}
+}
+
+void rt_queue_put(struct rpma_rt_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	put_locked(queue);
+	pthread_mutex_unlock(&queue->lock);
+}
+
+void rt_queue_leave(struct rpma_rt_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	assert(queue->leaving < queue->users);
+	queue->leaving++;
+	pthread_mutex_unlock(&queue->lock);
+}
+
+void rt_queue_put_left(struct rpma_rt_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	assert(queue->leaving > 0);
+	queue->leaving--;
+	put_locked(queue);
 	pthread_mutex_unlock(&queue->lock);
 }
 
@@ -449,12 +475,14 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 	rt_bell_init_futex(&queue->bell);
 	rt_mpsc_init(&queue->messages);
 	pthread_mutex_init(&queue->lock, NULL);
+	pthread_cond_init(&queue->left, NULL);
 	rt_runtime_queue_added(rt, queue);
 	*queue_ptr = queue;
 	return 0;
 }
 
-/* True when neither a user nor a pusher is left. */
+/* True when neither a user nor a pusher is left; waits for users whose last
+ * item is in the queue already: they are about to put it. */
 static bool is_free(struct rpma_rt_queue *queue)
 {
 	/* acquire [QUEUE-1]: a pusher that left touches nothing after */
@@ -463,6 +491,8 @@ static bool is_free(struct rpma_rt_queue *queue)
 	bool is_unused;
 
 	pthread_mutex_lock(&queue->lock);
+	while (queue->users > 0 && queue->users == queue->leaving)
+		pthread_cond_wait(&queue->left, &queue->lock);
 	is_unused = queue->users == 0;
 	pthread_mutex_unlock(&queue->lock);
 	return is_unused && gate < GATE_PUSHER;
@@ -518,6 +548,7 @@ int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr)
 	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++)
 		rt_lane_delete(queue->of_poller[i]);
 	rt_bell_fini(&queue->bell);
+	pthread_cond_destroy(&queue->left);
 	pthread_mutex_destroy(&queue->lock);
 	free(queue);
 	*queue_ptr = NULL;

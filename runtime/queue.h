@@ -44,6 +44,10 @@ bool rt_queue_bell(struct rpma_rt_queue *queue);
  */
 void rt_queue_get(struct rpma_rt_queue *queue);
 void rt_queue_put(struct rpma_rt_queue *queue);
+/* A user is about to write its last item: who has taken that may delete the
+ * queue, which then waits for rt_queue_put_left(). */
+void rt_queue_leave(struct rpma_rt_queue *queue);
+void rt_queue_put_left(struct rpma_rt_queue *queue);
 
 /* When every poller is gone: closes, wakes; the consumer takes what is left
  * in rings and spills and is then told RPMA_RT_E_CLOSED. */

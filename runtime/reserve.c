@@ -80,12 +80,12 @@ err_free:
 	return ret;
 }
 
+/* The queue's lane may be gone once the queue was put: that comes last. */
 static void route_release(struct rpma_rt_conn *conn,
 			  struct rpma_rt_route *route)
 {
 	route->lane->reserved -= route->reserved;
 	rt_numbers_return(&conn->cq->numbers, route->number);
-	rt_queue_put(route->queue);
 }
 
 void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
@@ -93,6 +93,7 @@ void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
 {
 	route->lane->announced = route->announced_before;
 	route_release(conn, route);
+	rt_queue_put(route->queue);
 	rt_spill_delete(spill);
 	free(route);
 }
@@ -326,8 +327,10 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 	struct rpma_rt_route *route;
 
 	pthread_mutex_lock(&rt->lock);
-	for (route = conn->routes; route != NULL; route = route->next)
+	for (route = conn->routes; route != NULL; route = route->next) {
 		route_release(conn, route);
+		rt_queue_put_left(route->queue);
+	}
 	rt_cq_unreserve(conn->cq, conn->room);
 	return_slot(conn->poller, conn->slot);
 	conn->poller->conns--;

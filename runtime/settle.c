@@ -15,6 +15,7 @@
 #include "clock.h"
 #include "cq_pool.h"
 #include "poller.h"
+#include "queue.h"
 #include "runtime.h"
 
 static void *user_of(const struct rpma_rt_conn *conn)
@@ -242,6 +243,8 @@ static void last(struct rpma_rt_conn *conn)
 {
 	const struct rpma_rt_route *route;
 
+	for (route = conn->routes; route != NULL; route = route->next)
+		rt_queue_leave(route->queue);
 	for (route = conn->routes; route != NULL; route = route->next) {
 		if (route->lane != conn->lane && !is_repeated(conn, route))
 			write_event(conn, route->lane,
