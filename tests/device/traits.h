@@ -30,6 +30,8 @@ struct traits {
 	bool sqd_is_drained_at_once;
 	/* inline data given to ibv_wr_* is sent */
 	bool wr_inline;
+	/* ibv_next_poll at the end of the queue leaves it to ibv_end_poll */
+	bool next_poll_keeps_batch;
 	/* rdma_cm refuses a step for which an id is not ready */
 	bool cm_checks_state;
 	/* a QP listens only to the QP it is connected to */
