@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* The trace, failures to come, and the count of what exists. */
+
+#include "mocks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TRACE_MAX 8192
+#define PLANS_MAX 4
+
+void *__real_calloc(size_t count, size_t size);
+void __real_free(void *memory);
+
+static char trace[TRACE_MAX];
+static size_t trace_len;
+static int live;
+
+/* calls that are to fail; call NULL: free */
+static struct plan {
+	const char *call;
+	int left;
+	int err;
+} plans[PLANS_MAX];
+
+void mocks_reset(void)
+{
+	trace[0] = '\0';
+	trace_len = 0;
+	memset(plans, 0, sizeof(plans));
+}
+
+void mock_fail(const char *call, int nth, int err)
+{
+	struct plan *plan = plans;
+
+	while (plan->call)
+		plan++;
+	assert_true(plan < plans + PLANS_MAX);
+	*plan = (struct plan){call, nth, err};
+}
+
+static int planned_error(const char *call)
+{
+	struct plan *plan;
+
+	for (plan = plans; plan < plans + PLANS_MAX; plan++) {
+		if (plan->call && strcmp(plan->call, call) == 0 &&
+		    --plan->left == 0)
+			return plan->err;
+	}
+	return 0;
+}
+
+int mock_enter(const char *call, const char *format, ...)
+{
+	va_list args;
+	int err = planned_error(call);
+
+	if (format == NULL)
+		return err;
+	trace_len += (size_t)snprintf(trace + trace_len, TRACE_MAX - trace_len,
+				      "%s%s", trace_len ? " " : "", call);
+	va_start(args, format);
+	trace_len += (size_t)vsnprintf(trace + trace_len, TRACE_MAX - trace_len,
+				       format, args);
+	va_end(args);
+	assert_true(trace_len < TRACE_MAX);
+	return err;
+}
+
+const char *mocks_trace(void)
+{
+	return trace;
+}
+
+void *mock_alloc(size_t size)
+{
+	live++;
+	return __real_calloc(1, size);
+}
+
+void mock_free(void *memory)
+{
+	live--;
+	__real_free(memory);
+}
+
+int mocks_live(void)
+{
+	return live;
+}
+
+/* ---- the allocator, as the library sees it; not in the trace ---- */
+
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+void __wrap_free(void *memory);
+void *__real_malloc(size_t size);
+void *__real_realloc(void *memory, size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+	errno = mock_enter("malloc", NULL);
+	if (errno)
+		return NULL;
+	live++;
+	return __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	errno = mock_enter("malloc", NULL);
+	if (errno)
+		return NULL;
+	live++;
+	return __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *memory, size_t size)
+{
+	errno = mock_enter("malloc", NULL);
+	if (errno)
+		return NULL;
+	live += memory == NULL;
+	return __real_realloc(memory, size);
+}
+
+void __wrap_free(void *memory)
+{
+	live -= memory != NULL;
+	__real_free(memory);
+}
+
+/* ---- tests ---- */
+
+int mocks_setup(void **state)
+{
+	(void)state;
+	mocks_reset();
+	(void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
+	return 0;
+}
+
+int mocks_teardown(void **state)
+{
+	(void)state;
+	if (live == 0)
+		return 0;
+	print_error("%d objects are left\n", live);
+	live = 0;
+	return -1;
+}
+
+void each_failure(int (*op)(void), const struct failure *failures, size_t count)
+{
+	int before = live;
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		const struct failure *failure = &failures[i];
+		int ret;
+
+		mocks_reset();
+		if (failure->call)
+			mock_fail(failure->call, failure->nth, failure->err);
+		ret = op();
+		if (ret != failure->ret)
+			print_error("%s fails: %s\n", failure->call,
+				    rpma_err_2str(ret));
+		assert_int_equal(ret, failure->ret);
+		if (failure->trace)
+			expect_trace(failure->trace);
+		if (live != before)
+			print_error("%s fails: %d objects are left\n",
+				    failure->call, live - before);
+		assert_int_equal(live, before);
+	}
+	mocks_reset();
+}

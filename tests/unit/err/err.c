@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Unit tests of errors as text. */
+
+#include "mocks.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "err.h"
+
+static void err_2str__every_error_HAS_ITS_TEXT(void **state)
+{
+	(void)state;
+#define CHECK(name, text) assert_string_equal(rpma_err_2str(name), text);
+	RPMA__ERRORS(CHECK)
+#undef CHECK
+	assert_string_equal(rpma_err_2str(0), "Success");
+}
+
+static void err_2str__numbers_ARE_THOSE_OF_1_3(void **state)
+{
+	(void)state;
+	assert_int_equal(RPMA_E_UNKNOWN, -100000);
+	assert_int_equal(RPMA_E_NOSUPP, -100001);
+	assert_int_equal(RPMA_E_PROVIDER, -100002);
+	assert_int_equal(RPMA_E_NOMEM, -100003);
+	assert_int_equal(RPMA_E_INVAL, -100004);
+	assert_int_equal(RPMA_E_NO_COMPLETION, -100005);
+	assert_int_equal(RPMA_E_NO_EVENT, -100006);
+	assert_int_equal(RPMA_E_AGAIN, -100007);
+	assert_int_equal(RPMA_E_SHARED_CHANNEL, -100008);
+	assert_int_equal(RPMA_E_NOT_SHARED_CHNL, -100009);
+}
+
+static void err_2str__anything_else_IS_UNKNOWN(void **state)
+{
+	(void)state;
+	assert_string_equal(rpma_err_2str(1), "Unknown error");
+	assert_string_equal(rpma_err_2str(-100010), "Unknown error");
+	assert_string_equal(rpma_err_2str(-99999), "Unknown error");
+}
+
+static void errno_2str__number_or_errno(void **state)
+{
+	(void)state;
+	errno = EINVAL;
+	assert_string_equal(rpma__errno_2str(ENOMEM), strerror(ENOMEM));
+	assert_string_equal(rpma__errno_2str(-1), strerror(EINVAL));
+	assert_string_equal(rpma__errno_2str(99999), "unknown errno");
+	assert_int_equal(errno, EINVAL);
+}
+
+static void err_first__KEEPS_THE_FIRST(void **state)
+{
+	int ret = 0;
+
+	(void)state;
+	rpma__err_first(&ret, 0);
+	assert_int_equal(ret, 0);
+	rpma__err_first(&ret, RPMA_E_PROVIDER);
+	rpma__err_first(&ret, RPMA_E_INVAL);
+	rpma__err_first(&ret, 0);
+	assert_int_equal(ret, RPMA_E_PROVIDER);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		mock_test(err_2str__every_error_HAS_ITS_TEXT),
+		mock_test(err_2str__numbers_ARE_THOSE_OF_1_3),
+		mock_test(err_2str__anything_else_IS_UNKNOWN),
+		mock_test(errno_2str__number_or_errno),
+		mock_test(err_first__KEEPS_THE_FIRST),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Unit tests of log control. */
+
+#include "mocks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "log.h"
+
+/* what the log function of the tests got last */
+static char last[256];
+static enum rpma_log_level last_level;
+static const char *last_file;
+static const char *last_function;
+static int calls;
+
+static void log_it(enum rpma_log_level level, const char *file_name,
+		   const int line_no, const char *function_name,
+		   const char *message_format, ...)
+{
+	va_list args;
+
+	(void)line_no;
+	va_start(args, message_format);
+	vsnprintf(last, sizeof(last), message_format, args);
+	va_end(args);
+	last_level = level;
+	last_file = file_name;
+	last_function = function_name;
+	calls++;
+}
+
+/* before anything is set: what a program starts with */
+static void defaults__release(void **state)
+{
+	enum rpma_log_level level = RPMA_LOG_LEVEL_DEBUG;
+
+	(void)state;
+	ok(rpma_log_get_threshold(RPMA_LOG_THRESHOLD, &level));
+	assert_int_equal(level, RPMA_LOG_LEVEL_WARNING);
+	ok(rpma_log_get_threshold(RPMA_LOG_THRESHOLD_AUX, &level));
+	assert_int_equal(level, RPMA_LOG_DISABLED);
+}
+
+static void threshold__set_then_get_IS_THE_SAME(void **state)
+{
+	enum rpma_log_level level;
+	int threshold;
+	int value;
+
+	(void)state;
+	for (threshold = 0; threshold < RPMA_LOG_THRESHOLD_MAX; threshold++) {
+		for (value = -1; value <= 5; value++) {
+			ok(rpma_log_set_threshold(threshold, value));
+			ok(rpma_log_get_threshold(threshold, &level));
+			assert_int_equal(level, value);
+		}
+	}
+}
+
+static void threshold__out_of_range_INVAL(void **state)
+{
+	enum rpma_log_level level = RPMA_LOG_LEVEL_NOTICE;
+
+	(void)state;
+	assert_int_equal(rpma_log_set_threshold(2, 0), RPMA_E_INVAL);
+	assert_int_equal(rpma_log_set_threshold(-1, 0), RPMA_E_INVAL);
+	assert_int_equal(rpma_log_set_threshold(0, 6), RPMA_E_INVAL);
+	assert_int_equal(rpma_log_set_threshold(0, -2), RPMA_E_INVAL);
+	assert_int_equal(rpma_log_get_threshold(2, &level), RPMA_E_INVAL);
+	assert_int_equal(rpma_log_get_threshold(0, NULL), RPMA_E_INVAL);
+	assert_int_equal(level, RPMA_LOG_LEVEL_NOTICE);
+}
+
+static void function__own_GETS_WHAT_PASSES(void **state)
+{
+	(void)state;
+	calls = 0;
+	ok(rpma_log_set_function(log_it));
+	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_WARNING));
+	RPMA_LOG_NOTICE("not this");
+	assert_int_equal(calls, 0);
+	RPMA_LOG_WARNING("this %d", 7);
+	assert_int_equal(calls, 1);
+	assert_string_equal(last, "this 7\n");
+	assert_int_equal(last_level, RPMA_LOG_LEVEL_WARNING);
+	assert_string_equal(last_file, __FILE__);
+	assert_string_equal(last_function, __func__);
+	RPMA_LOG_FATAL("and this");
+	assert_string_equal(last, "and this\n");
+
+	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED));
+	RPMA_LOG_FATAL("nothing");
+	assert_int_equal(calls, 2);
+	ok(rpma_log_set_function(RPMA_LOG_USE_DEFAULT_FUNCTION));
+}
+
+/* The auxiliary threshold is the default function's, nobody else's. */
+static void function__own_IGNORES_AUX(void **state)
+{
+	(void)state;
+	calls = 0;
+	ok(rpma_log_set_function(log_it));
+	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_DEBUG));
+	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_DISABLED));
+	RPMA_LOG_DEBUG("passes");
+	RPMA_LOG_INFO("passes");
+	RPMA_LOG_ERROR("passes");
+	assert_int_equal(calls, 3);
+	ok(rpma_log_set_function(NULL));
+	RPMA_LOG_DEBUG("to the default function");
+	assert_int_equal(calls, 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(defaults__release),
+		cmocka_unit_test(threshold__set_then_get_IS_THE_SAME),
+		cmocka_unit_test(threshold__out_of_range_INVAL),
+		cmocka_unit_test(function__own_GETS_WHAT_PASSES),
+		cmocka_unit_test(function__own_IGNORES_AUX),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Unit tests of the default log function: what reaches stderr and syslog. */
+
+#include "mocks.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "log_default.h"
+
+#define CALL(level, file, ...) \
+	rpma__log_default(level, file, 12, "function", __VA_ARGS__)
+
+static char to_syslog[2048];
+static int priority;
+static int syslog_calls;
+static bool clock_fails;
+
+void __wrap_syslog(int prio, const char *format, ...);
+void __wrap___syslog_chk(int prio, int flag, const char *format, ...);
+int __wrap_clock_gettime(clockid_t id, struct timespec *now);
+int __real_clock_gettime(clockid_t id, struct timespec *now);
+
+static void record(int prio, const char *format, va_list args)
+{
+	vsnprintf(to_syslog, sizeof(to_syslog), format, args);
+	priority = prio;
+	syslog_calls++;
+}
+
+void __wrap_syslog(int prio, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	record(prio, format, args);
+	va_end(args);
+}
+
+void __wrap___syslog_chk(int prio, int flag, const char *format, ...)
+{
+	va_list args;
+
+	(void)flag;
+	va_start(args, format);
+	record(prio, format, args);
+	va_end(args);
+}
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *now)
+{
+	return clock_fails ? -1 : __real_clock_gettime(id, now);
+}
+
+/* What is written to stderr while fn runs. */
+static const char *stderr_of(void (*fn)(void))
+{
+	static char text[4096];
+	FILE *file = tmpfile();
+	int saved = dup(STDERR_FILENO);
+	size_t len;
+
+	assert_non_null(file);
+	fflush(stderr);
+	dup2(fileno(file), STDERR_FILENO);
+	fn();
+	fflush(stderr);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	rewind(file);
+	len = fread(text, 1, sizeof(text) - 1, file);
+	text[len] = '\0';
+	fclose(file);
+	return text;
+}
+
+static void error_with_place(void)
+{
+	CALL(RPMA_LOG_LEVEL_ERROR, "/some/where/file.c", "it is %s\n", "so");
+}
+
+static void error_without_place(void)
+{
+	CALL(RPMA_LOG_LEVEL_ERROR, NULL, "alone\n");
+}
+
+static void aux(enum rpma_log_level level)
+{
+	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, level));
+}
+
+static void log__every_level_HAS_TAG_AND_SEVERITY(void **state)
+{
+	const char *tags[] = {"*FATAL* ", "*ERROR* ", "*WARN*  ",
+			      "*NOTE*  ", "*INFO*  ", "*DEBUG* "};
+	const int severities[] = {LOG_CRIT,   LOG_ERR,	LOG_WARNING,
+				  LOG_NOTICE, LOG_INFO, LOG_DEBUG};
+	char expected[64];
+	int level;
+
+	(void)state;
+	aux(RPMA_LOG_DISABLED);
+	for (level = 0; level <= RPMA_LOG_LEVEL_DEBUG; level++) {
+		CALL(level, "a/b.c", "text\n");
+		snprintf(expected, sizeof(expected),
+			 "rpma: %sb.c:  12: function: text\n", tags[level]);
+		assert_string_equal(to_syslog, expected);
+		assert_int_equal(priority, LOG_LOCAL7 | severities[level]);
+	}
+}
+
+static void log__disabled_SAYS_NOTHING(void **state)
+{
+	(void)state;
+	syslog_calls = 0;
+	CALL(RPMA_LOG_DISABLED, "b.c", "text\n");
+	CALL(-2, "b.c", "text\n");
+	CALL(6, "b.c", "text\n");
+	assert_int_equal(syslog_calls, 0);
+}
+
+static void log__aux_below_NOTHING_ON_STDERR(void **state)
+{
+	(void)state;
+	aux(RPMA_LOG_LEVEL_FATAL);
+	assert_string_equal(stderr_of(error_with_place), "");
+}
+
+static void log__aux_passes_ON_STDERR_WITH_TIME(void **state)
+{
+	char tail[128];
+	const char *text;
+
+	(void)state;
+	aux(RPMA_LOG_LEVEL_ERROR);
+	text = stderr_of(error_with_place);
+	snprintf(tail, sizeof(tail),
+		 " [%d] *ERROR* file.c:  12: function: it is so\n", gettid());
+	assert_non_null(strstr(text, tail));
+	/* "Nov 21 10:11:12.123456" */
+	assert_int_equal(strstr(text, tail) - text, 22);
+	assert_int_equal(text[15], '.');
+}
+
+static void log__no_clock_SAYS_SO(void **state)
+{
+	const char *text;
+
+	(void)state;
+	aux(RPMA_LOG_LEVEL_ERROR);
+	clock_fails = true;
+	text = stderr_of(error_without_place);
+	clock_fails = false;
+	assert_memory_equal(text, "[time error] ", 13);
+	assert_string_equal(to_syslog, "rpma: *ERROR* alone\n");
+}
+
+static void log__long_message_IS_CUT(void **state)
+{
+	char text[3000];
+
+	(void)state;
+	aux(RPMA_LOG_DISABLED);
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	CALL(RPMA_LOG_LEVEL_ERROR, NULL, "%s", text);
+	assert_int_equal(strlen(to_syslog), strlen("rpma: *ERROR* ") + 1023);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(log__every_level_HAS_TAG_AND_SEVERITY),
+		cmocka_unit_test(log__disabled_SAYS_NOTHING),
+		cmocka_unit_test(log__aux_below_NOTHING_ON_STDERR),
+		cmocka_unit_test(log__aux_passes_ON_STDERR_WITH_TIME),
+		cmocka_unit_test(log__no_clock_SAYS_SO),
+		cmocka_unit_test(log__long_message_IS_CUT),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Unit tests of devices by address, their capabilities, names of events. */
+
+#include "mocks.h"
+
+#include <errno.h>
+
+static struct ibv_context *ctx;
+
+static int get_local(void)
+{
+	ctx = NULL;
+	return rpma_utils_get_ibv_context("host", RPMA_UTIL_IBV_CONTEXT_LOCAL,
+					  &ctx);
+}
+
+static int get_remote(void)
+{
+	ctx = NULL;
+	return rpma_utils_get_ibv_context("host", RPMA_UTIL_IBV_CONTEXT_REMOTE,
+					  &ctx);
+}
+
+static void get_ibv_context__local_EACH_FAILURE(void **state)
+{
+	const struct failure failures[] = {
+		{"getaddrinfo", 1, ENOENT, RPMA_E_PROVIDER,
+		 "getaddrinfo(passive)(no service)"},
+		{"create_id", 1, ENOMEM, RPMA_E_PROVIDER,
+		 "getaddrinfo(passive)(no service) create_id freeaddrinfo"},
+		{"bind_addr", 1, ENODEV, RPMA_E_PROVIDER,
+		 "getaddrinfo(passive)(no service) create_id bind_addr "
+		 "destroy_id freeaddrinfo"},
+		{NULL, 0, 0, 0,
+		 "getaddrinfo(passive)(no service) create_id bind_addr "
+		 "destroy_id freeaddrinfo"},
+	};
+
+	(void)state;
+	EACH_FAILURE(get_local, failures);
+	assert_ptr_equal(ctx, MOCK_CTX);
+}
+
+static void get_ibv_context__remote_EACH_FAILURE(void **state)
+{
+	const struct failure failures[] = {
+		{"resolve_addr", 1, ENODEV, RPMA_E_PROVIDER,
+		 "getaddrinfo(no service) create_id resolve_addr(1000) "
+		 "destroy_id freeaddrinfo"},
+		{NULL, 0, 0, 0,
+		 "getaddrinfo(no service) create_id resolve_addr(1000) "
+		 "destroy_id freeaddrinfo"},
+	};
+
+	(void)state;
+	EACH_FAILURE(get_remote, failures);
+	assert_ptr_equal(ctx, MOCK_CTX);
+}
+
+static void get_ibv_context__fails_OUT_UNTOUCHED(void **state)
+{
+	struct ibv_context *out = (void *)7;
+
+	(void)state;
+	mock_fail("resolve_addr", 1, ENODEV);
+	assert_int_equal(rpma_utils_get_ibv_context(
+				 "host", RPMA_UTIL_IBV_CONTEXT_REMOTE, &out),
+			 RPMA_E_PROVIDER);
+	assert_ptr_equal(out, (void *)7);
+}
+
+static void get_ibv_context__arguments_INVAL(void **state)
+{
+	(void)state;
+	assert_int_equal(rpma_utils_get_ibv_context(NULL, 0, &ctx),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_utils_get_ibv_context("host", 0, NULL),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_utils_get_ibv_context("host", 2, &ctx),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_utils_get_ibv_context("host", -1, &ctx),
+			 RPMA_E_INVAL);
+	expect_trace("");
+}
+
+static void odp_capable__needs_SUPPORT_READ_AND_WRITE(void **state)
+{
+	struct ibv_odp_caps *caps = &mock_attr.odp_caps;
+	uint32_t *rc = &caps->per_transport_caps.rc_odp_caps;
+	int capable = -1;
+
+	(void)state;
+	ok(rpma_utils_ibv_context_is_odp_capable(MOCK_CTX, &capable));
+	assert_int_equal(capable, 0);
+	caps->general_caps = IBV_ODP_SUPPORT;
+	*rc = IBV_ODP_SUPPORT_READ;
+	ok(rpma_utils_ibv_context_is_odp_capable(MOCK_CTX, &capable));
+	assert_int_equal(capable, 0);
+	*rc = IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_WRITE;
+	ok(rpma_utils_ibv_context_is_odp_capable(MOCK_CTX, &capable));
+	assert_int_equal(capable, 1);
+	caps->general_caps = 0;
+	ok(rpma_utils_ibv_context_is_odp_capable(MOCK_CTX, &capable));
+	assert_int_equal(capable, 0);
+	*rc = 0;
+}
+
+static void odp_capable__query_fails_PROVIDER(void **state)
+{
+	int capable = -1;
+
+	(void)state;
+	mock_fail("query_device", 1, EIO);
+	assert_int_equal(
+		rpma_utils_ibv_context_is_odp_capable(MOCK_CTX, &capable),
+		RPMA_E_PROVIDER);
+	assert_int_equal(capable, 0);
+}
+
+static void odp_capable__arguments_INVAL(void **state)
+{
+	int capable = -1;
+
+	(void)state;
+	assert_int_equal(rpma_utils_ibv_context_is_odp_capable(NULL, &capable),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_utils_ibv_context_is_odp_capable(MOCK_CTX, NULL),
+			 RPMA_E_INVAL);
+	assert_int_equal(capable, -1);
+}
+
+static void conn_event_2str__every_event(void **state)
+{
+	const char *names[] = {
+		"Undefined connection event",
+		"Connection established",
+		"Connection closed",
+		"Connection lost",
+		"Connection rejected",
+		"Connection unreachable",
+		"Unsupported connection event",
+	};
+	int event;
+
+	(void)state;
+	for (event = -1; event <= 5; event++)
+		assert_string_equal(rpma_utils_conn_event_2str(event),
+				    names[event + 1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		mock_test(get_ibv_context__local_EACH_FAILURE),
+		mock_test(get_ibv_context__remote_EACH_FAILURE),
+		mock_test(get_ibv_context__fails_OUT_UNTOUCHED),
+		mock_test(get_ibv_context__arguments_INVAL),
+		mock_test(odp_capable__needs_SUPPORT_READ_AND_WRITE),
+		mock_test(odp_capable__query_fails_PROVIDER),
+		mock_test(odp_capable__arguments_INVAL),
+		mock_test(conn_event_2str__every_event),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
