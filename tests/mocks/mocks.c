@@ -47,13 +47,14 @@ void mock_fail(const char *call, int nth, int err)
 static int planned_error(const char *call)
 {
 	struct plan *plan;
+	int err = 0;
 
 	for (plan = plans; plan < plans + PLANS_MAX; plan++) {
 		if (plan->call && strcmp(plan->call, call) == 0 &&
 		    --plan->left == 0)
-			return plan->err;
+			err = plan->err;
 	}
-	return 0;
+	return err;
 }
 
 int mock_enter(const char *call, const char *format, ...)

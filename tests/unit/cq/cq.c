@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Unit tests of CQs. */
+
+#include "mocks.h"
+
+#include <errno.h>
+#include <limits.h>
+
+#include "cq.h"
+#include "objects.h"
+
+static int me;
+static struct rpma_cq *cq;
+static struct rpma_channel *channel;
+
+/* As a connection makes its own. */
+static int new_private(void)
+{
+	const struct rpma__cq_attr attr = {.ibv_ctx = MOCK_CTX, .cqe = 10};
+	struct rpma_cq *made = NULL;
+	int ret = rpma__cq_new(&attr, &made);
+
+	assert_int_equal(made != NULL, ret == 0);
+	ok(rpma__cq_delete(&made));
+	assert_null(made);
+	return ret;
+}
+
+static int new_on_object(void)
+{
+	struct rpma_cq *made = NULL;
+	int ret = rpma_cq_new(MOCK_CTX, 8, channel, 0, NULL, &made);
+
+	assert_int_equal(made != NULL, ret == 0);
+	ok(rpma_cq_delete(&made));
+	return ret;
+}
+
+static void new__private_EACH_FAILURE(void **state)
+{
+	const struct failure failures[] = {
+		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
+		{"create_ch", 1, EMFILE, RPMA_E_PROVIDER, "create_ch"},
+		{"create_cq", 1, EINVAL, RPMA_E_PROVIDER,
+		 "create_ch create_cq(10, 0) destroy_ch"},
+		{"notify", 1, EIO, RPMA_E_PROVIDER,
+		 "create_ch create_cq(10, 0) notify destroy_cq(10) "
+		 "destroy_ch"},
+		{NULL, 0, 0, 0,
+		 "create_ch create_cq(10, 0) notify destroy_cq(10) "
+		 "destroy_ch"},
+	};
+
+	(void)state;
+	EACH_FAILURE(new_private, failures);
+}
+
+static void new__on_channel_object_EACH_FAILURE(void **state)
+{
+	const struct failure failures[] = {
+		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
+		{"create_cq", 1, EINVAL, RPMA_E_PROVIDER,
+		 "create_cq(8, context, 0)"},
+		{"malloc", 2, ENOMEM, RPMA_E_NOMEM,
+		 "create_cq(8, context, 0) destroy_cq(8)"},
+		{NULL, 0, 0, 0, "create_cq(8, context, 0) destroy_cq(8)"},
+	};
+	size_t i;
+
+	(void)state;
+	/* a new one each: its list has no memory yet */
+	for (i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
+		ok(rpma_channel_new(MOCK_CTX, &channel));
+		if (failures[i].call) {
+			each_failure(new_on_object, &failures[i], 1);
+		} else {
+			mocks_reset();
+			ok(new_on_object());
+			expect_trace(failures[i].trace);
+		}
+		ok(rpma_channel_delete(&channel));
+	}
+}
+
+static int delete_private(void)
+{
+	const struct rpma__cq_attr attr = {.ibv_ctx = MOCK_CTX, .cqe = 10};
+	struct rpma_cq *made = NULL;
+	int ret;
+
+	ok(rpma__cq_new(&attr, &made));
+	ret = rpma__cq_delete(&made);
+	assert_null(made);
+	return ret;
+}
+
+static void delete__EACH_FAILURE(void **state)
+{
+	const struct failure failures[] = {
+		{"destroy_cq", 1, EIO, RPMA_E_PROVIDER, NULL},
+		{"destroy_ch", 1, EIO, RPMA_E_PROVIDER, NULL},
+		{NULL, 0, 0, 0, NULL},
+	};
+
+	(void)state;
+	EACH_FAILURE(delete_private, failures);
+}
+
+static int delete_standalone(void)
+{
+	struct rpma_cq *made = NULL;
+	int ret;
+
+	ok(rpma_cq_new(MOCK_CTX, 10, NULL, 0, NULL, &made));
+	ret = rpma_cq_delete(&made);
+	assert_null(made);
+	return ret;
+}
+
+static void delete__standalone_EACH_FAILURE(void **state)
+{
+	const struct failure failures[] = {
+		{"destroy_cq", 1, EIO, RPMA_E_PROVIDER, NULL},
+		{"destroy_ch", 1, EIO, RPMA_E_PROVIDER, NULL},
+		{NULL, 0, 0, 0,
+		 "create_ch create_cq(10, context, 0) notify destroy_cq(10) "
+		 "destroy_ch"},
+	};
+
+	(void)state;
+	EACH_FAILURE(delete_standalone, failures);
+}
+
+static void new__more_than_int_IS_INT_MAX(void **state)
+{
+	const struct rpma__cq_attr attr = {
+		.ibv_ctx = MOCK_CTX,
+		.cqe = UINT32_MAX,
+	};
+	struct ibv_cq *ibv_cq;
+
+	(void)state;
+	ok(rpma__cq_new(&attr, &cq));
+	ok(rpma_cq_get_ibv_cq(cq, &ibv_cq));
+	assert_int_equal(ibv_cq->cqe, INT_MAX);
+	assert_null(ibv_cq->cq_context);
+	ok(rpma__cq_delete(&cq));
+}
+
+static void new__arguments_INVAL(void **state)
+{
+	(void)state;
+	cq = NULL;
+	assert_int_equal(rpma_cq_new(NULL, 1, NULL, 0, NULL, &cq),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_new(MOCK_CTX, 0, NULL, 0, NULL, &cq),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_new(MOCK_CTX, -1, NULL, 0, NULL, &cq),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_new(MOCK_CTX, 1, NULL, -1, NULL, &cq),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_new(MOCK_CTX, 1, NULL, 2, NULL, &cq),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_new(MOCK_CTX, 1, NULL, 0, NULL, NULL),
+			 RPMA_E_INVAL);
+	assert_null(cq);
+	expect_trace("");
+}
+
+/* Not ours to delete: a connection's. */
+static void delete__of_a_connection_INVAL(void **state)
+{
+	const struct rpma__cq_attr attr = {.ibv_ctx = MOCK_CTX, .cqe = 1};
+
+	(void)state;
+	cq = NULL;
+	assert_int_equal(rpma_cq_delete(NULL), RPMA_E_INVAL);
+	ok(rpma_cq_delete(&cq));
+	ok(rpma__cq_new(&attr, &cq));
+	assert_int_equal(rpma_cq_delete(&cq), RPMA_E_INVAL);
+	assert_non_null(cq);
+	ok(rpma__cq_delete(&cq));
+}
+
+/* It stays, and on its channel: its events are still told. */
+static void delete__busy_AGAIN_AND_KEPT(void **state)
+{
+	struct rpma_cq *fired = NULL;
+	int i;
+
+	(void)state;
+	ok(rpma_channel_new(MOCK_CTX, &channel));
+	ok(rpma_cq_new(MOCK_CTX, 1, channel, 0, NULL, &cq));
+	for (i = 0; i < 2; i++) {
+		struct ibv_cq *ibv_cq = NULL;
+		struct mock_cq *mock;
+
+		ok(rpma_cq_get_ibv_cq(cq, &ibv_cq));
+		mock = (struct mock_cq *)ibv_cq;
+		mock->users = 1;
+		assert_int_equal(rpma_cq_delete(&cq), RPMA_E_AGAIN);
+		mock->users = 0;
+		mock_cq_event(cq);
+		ok(rpma_channel_wait(channel, &fired));
+		assert_ptr_equal(fired, cq);
+	}
+	ok(rpma_cq_claim(cq, &me));
+	assert_int_equal(rpma_cq_delete(&cq), RPMA_E_AGAIN);
+	ok(rpma_cq_release(cq, &me));
+	ok(rpma_cq_delete(&cq));
+	ok(rpma_channel_delete(&channel));
+}
+
+static int wait_cq(void)
+{
+	return rpma_cq_wait(cq);
+}
+
+static int wait_cq_with_event(void)
+{
+	mock_cq_event(cq);
+	return rpma_cq_wait(cq);
+}
+
+static void wait__EACH_FAILURE(void **state)
+{
+	const struct failure no_event[] = {
+		{"get_cq_event", 1, EAGAIN, RPMA_E_NO_COMPLETION,
+		 "get_cq_event"},
+		{"get_cq_event", 1, EINTR, RPMA_E_NO_COMPLETION,
+		 "get_cq_event"},
+		{"get_cq_event", 1, 12345, RPMA_E_NO_COMPLETION,
+		 "get_cq_event"},
+		{"get_cq_event", 1, EIO, RPMA_E_PROVIDER, "get_cq_event"},
+	};
+	const struct failure event[] = {
+		{"notify", 1, EIO, RPMA_E_PROVIDER,
+		 "get_cq_event ack_cq(1) notify"},
+		{NULL, 0, 0, 0, "get_cq_event ack_cq(1) notify"},
+	};
+
+	(void)state;
+	ok(rpma_cq_new(MOCK_CTX, 1, NULL, 0, NULL, &cq));
+	EACH_FAILURE(wait_cq, no_event);
+	EACH_FAILURE(wait_cq_with_event, event);
+	/* whoever waited has left */
+	ok(rpma_cq_claim(cq, &me));
+	ok(rpma_cq_release(cq, &me));
+	ok(rpma_cq_delete(&cq));
+	assert_int_equal(rpma_cq_wait(NULL), RPMA_E_INVAL);
+}
+
+static void claimed__ANSWERS_SHARED_CHANNEL(void **state)
+{
+	struct ibv_wc wc;
+	int fd = -1;
+
+	(void)state;
+	ok(rpma_cq_new(MOCK_CTX, 1, NULL, 0, NULL, &cq));
+	ok(rpma_cq_get_fd(cq, &fd));
+	assert_int_equal(fd, 50);
+	ok(rpma_cq_claim(cq, &me));
+	mocks_reset();
+	assert_int_equal(rpma_cq_wait(cq), RPMA_E_SHARED_CHANNEL);
+	assert_int_equal(rpma_cq_get_fd(cq, &fd), RPMA_E_SHARED_CHANNEL);
+	assert_int_equal(rpma_cq_get_wc(cq, 1, &wc, NULL),
+			 RPMA_E_SHARED_CHANNEL);
+	expect_trace("");
+	ok(rpma_cq_release(cq, &me));
+	ok(rpma_cq_delete(&cq));
+	assert_int_equal(rpma_cq_claim(NULL, &me), RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_release(NULL, &me), RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_get_fd(NULL, &fd), RPMA_E_INVAL);
+}
+
+static void claim__arguments_INVAL(void **state)
+{
+	int fd = -1;
+
+	(void)state;
+	ok(rpma_cq_new(MOCK_CTX, 1, NULL, 0, NULL, &cq));
+	assert_int_equal(rpma_cq_claim(cq, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_release(cq, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_release(cq, &me), RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_get_fd(cq, NULL), RPMA_E_INVAL);
+	assert_int_equal(fd, -1);
+	ok(rpma_cq_delete(&cq));
+}
+
+static void on_channel_object__POLLS_ONLY(void **state)
+{
+	struct ibv_wc wc;
+	int fd = -1;
+
+	(void)state;
+	ok(rpma_channel_new(MOCK_CTX, &channel));
+	ok(rpma_cq_new(MOCK_CTX, 1, channel, 0, NULL, &cq));
+	assert_int_equal(rpma_cq_wait(cq), RPMA_E_SHARED_CHANNEL);
+	assert_int_equal(rpma_cq_get_fd(cq, &fd), RPMA_E_SHARED_CHANNEL);
+	assert_int_equal(rpma_cq_get_wc(cq, 1, &wc, NULL),
+			 RPMA_E_NO_COMPLETION);
+	ok(rpma_cq_delete(&cq));
+	ok(rpma_channel_delete(&channel));
+}
+
+static void get_wc__every_answer(void **state)
+{
+	struct ibv_wc wc[4];
+	int got = 7;
+
+	(void)state;
+	ok(rpma_cq_new(MOCK_CTX, 1, NULL, 0, NULL, &cq));
+	mock_poll_answer = 0;
+	assert_int_equal(rpma_cq_get_wc(cq, 4, wc, &got), RPMA_E_NO_COMPLETION);
+	mock_poll_answer = -1;
+	assert_int_equal(rpma_cq_get_wc(cq, 4, wc, &got), RPMA_E_PROVIDER);
+	mock_poll_answer = 5;
+	assert_int_equal(rpma_cq_get_wc(cq, 4, wc, &got), RPMA_E_UNKNOWN);
+	assert_int_equal(got, 7);
+	mock_poll_answer = 3;
+	ok(rpma_cq_get_wc(cq, 4, wc, &got));
+	assert_int_equal(got, 3);
+	assert_int_equal(wc[2].wr_id, 3);
+	mock_poll_answer = 1;
+	ok(rpma_cq_get_wc(cq, 1, wc, NULL));
+	mock_poll_answer = 0;
+	assert_int_equal(rpma_cq_get_wc(NULL, 1, wc, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_get_wc(cq, 1, NULL, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_get_wc(cq, 0, wc, &got), RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_get_wc(cq, -1, wc, &got), RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_get_wc(cq, 2, wc, NULL), RPMA_E_INVAL);
+	ok(rpma_cq_delete(&cq));
+}
+
+static void arm__as_told(void **state)
+{
+	(void)state;
+	ok(rpma_cq_new(MOCK_CTX, 1, NULL, 0, NULL, &cq));
+	mocks_reset();
+	ok(rpma_cq_arm(cq, true));
+	ok(rpma_cq_arm(cq, false));
+	expect_trace("notify(solicited) notify");
+	mock_fail("notify", 1, EIO);
+	assert_int_equal(rpma_cq_arm(cq, false), RPMA_E_PROVIDER);
+	assert_int_equal(rpma_cq_arm(NULL, false), RPMA_E_INVAL);
+	ok(rpma_cq_delete(&cq));
+}
+
+static void raw__ack_context_and_back(void **state)
+{
+	struct rpma_cq *same = NULL;
+	struct ibv_cq *ibv_cq = NULL;
+	struct ibv_cq empty = {0};
+	void *context = NULL;
+
+	(void)state;
+	ok(rpma_cq_new(MOCK_CTX, 1, NULL, 0, &me, &cq));
+	ok(rpma_cq_get_context(cq, &context));
+	assert_ptr_equal(context, &me);
+	ok(rpma_cq_get_ibv_cq(cq, &ibv_cq));
+	ok(rpma_cq_from_ibv_cq(ibv_cq, &same));
+	assert_ptr_equal(same, cq);
+	assert_int_equal(rpma_cq_from_ibv_cq(&empty, &same), RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_from_ibv_cq(NULL, &same), RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_from_ibv_cq(ibv_cq, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_get_context(NULL, &context), RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_get_context(cq, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_get_ibv_cq(NULL, &ibv_cq), RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_get_ibv_cq(cq, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_ack(NULL, 1), RPMA_E_INVAL);
+	mocks_reset();
+	ok(rpma_cq_ack(cq, 0));
+	expect_trace("ack_cq(0)");
+	ok(rpma_cq_delete(&cq));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		mock_test(new__private_EACH_FAILURE),
+		mock_test(new__on_channel_object_EACH_FAILURE),
+		mock_test(delete__EACH_FAILURE),
+		mock_test(delete__standalone_EACH_FAILURE),
+		mock_test(new__more_than_int_IS_INT_MAX),
+		mock_test(new__arguments_INVAL),
+		mock_test(delete__of_a_connection_INVAL),
+		mock_test(delete__busy_AGAIN_AND_KEPT),
+		mock_test(wait__EACH_FAILURE),
+		mock_test(claimed__ANSWERS_SHARED_CHANNEL),
+		mock_test(claim__arguments_INVAL),
+		mock_test(on_channel_object__POLLS_ONLY),
+		mock_test(get_wc__every_answer),
+		mock_test(arm__as_told),
+		mock_test(raw__ack_context_and_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

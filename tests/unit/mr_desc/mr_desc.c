@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Unit tests of the descriptor of a region, byte for byte. */
+
+#include "world.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "mr.h"
+#include "mr_desc.h"
+
+/* address, size, rkey, usage; and what must not be read */
+static const uint8_t bytes[] = {
+	0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01, 0x18, 0x17, 0x16,
+	0x15, 0x14, 0x13, 0x12, 0x11, 0x24, 0x23, 0x22, 0x21, 0xb1, 0xee,
+};
+
+static int decode(void)
+{
+	struct rpma_mr_remote *mr = NULL;
+	int ret = rpma_mr_remote_from_descriptor(bytes, sizeof(bytes), &mr);
+
+	assert_int_equal(mr != NULL, ret == 0);
+	ok(rpma_mr_remote_delete(&mr));
+	assert_null(mr);
+	return ret;
+}
+
+static void encode__IS_21_BYTES(void **state)
+{
+	struct ibv_mr ibv_mr = {
+		.addr = (void *)0x0102030405060708,
+		.length = 0x1112131415161718,
+		.rkey = 0x21222324,
+	};
+	struct rpma_mr_local mr = {.ibv_mr = &ibv_mr, .usage = 0xb1};
+	uint8_t desc[22];
+	size_t size = 0;
+
+	(void)state;
+	memset(desc, 0xee, sizeof(desc));
+	ok(rpma_mr_get_descriptor_size(&mr, &size));
+	assert_int_equal(size, 21);
+	ok(rpma_mr_get_descriptor(&mr, desc));
+	assert_memory_equal(desc, bytes, sizeof(bytes));
+}
+
+static void decode__EACH_FIELD(void **state)
+{
+	struct rpma_mr_remote *mr = NULL;
+	size_t size = 0;
+	int flush_type = 0;
+
+	(void)state;
+	ok(rpma_mr_remote_from_descriptor(bytes, 21, &mr));
+	assert_int_equal(mr->raddr, 0x0102030405060708);
+	assert_int_equal(mr->rkey, 0x21222324);
+	assert_int_equal(mr->usage, 0xb1);
+	ok(rpma_mr_remote_get_size(mr, &size));
+	assert_int_equal(size, 0x1112131415161718);
+	ok(rpma_mr_remote_get_flush_type(mr, &flush_type));
+	assert_int_equal(flush_type,
+			 RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
+				 RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT);
+	ok(rpma_mr_remote_delete(&mr));
+}
+
+/* Programs compare them. */
+static void decode__twice_SAME_BYTES(void **state)
+{
+	struct rpma_mr_remote *a = NULL;
+	struct rpma_mr_remote *b = NULL;
+
+	(void)state;
+	ok(rpma_mr_remote_from_descriptor(bytes, 21, &a));
+	ok(rpma_mr_remote_from_descriptor(bytes, 22, &b));
+	assert_memory_equal(a, b, sizeof(*a));
+	ok(rpma_mr_remote_delete(&a));
+	ok(rpma_mr_remote_delete(&b));
+}
+
+static void decode__every_usage_BUT_NONE(void **state)
+{
+	struct rpma_mr_remote *mr = NULL;
+	uint8_t desc[21];
+	int usage;
+	int type;
+
+	(void)state;
+	memcpy(desc, bytes, sizeof(desc));
+	for (usage = 1; usage < 256; usage++) {
+		desc[20] = (uint8_t)usage;
+		ok(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &mr));
+		ok(rpma_mr_remote_get_flush_type(mr, &type));
+		assert_int_equal(type, usage & 0x30);
+		ok(rpma_mr_remote_delete(&mr));
+	}
+	desc[20] = 0;
+	assert_int_equal(
+		rpma_mr_remote_from_descriptor(desc, sizeof(desc), &mr),
+		RPMA_E_INVAL);
+	assert_null(mr);
+}
+
+static void decode__no_memory_NOMEM(void **state)
+{
+	const struct failure failures[] = {
+		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
+		{NULL, 0, 0, 0, ""},
+	};
+
+	(void)state;
+	EACH_FAILURE(decode, failures);
+}
+
+static void arguments__INVAL(void **state)
+{
+	struct rpma_mr_remote *mr = NULL;
+	struct rpma_mr_local local = {0};
+	char desc[32];
+	size_t size;
+	int type;
+
+	(void)state;
+	assert_int_equal(rpma_mr_get_descriptor(NULL, desc), RPMA_E_INVAL);
+	assert_int_equal(rpma_mr_get_descriptor(&local, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_mr_get_descriptor_size(NULL, &size),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_mr_get_descriptor_size(&local, NULL),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_mr_remote_from_descriptor(NULL, 21, &mr),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_mr_remote_from_descriptor(bytes, 21, NULL),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_mr_remote_from_descriptor(bytes, 20, &mr),
+			 RPMA_E_INVAL);
+	assert_null(mr);
+	assert_int_equal(rpma_mr_remote_delete(NULL), RPMA_E_INVAL);
+	ok(rpma_mr_remote_delete(&mr));
+	assert_int_equal(rpma_mr_remote_get_size(NULL, &size), RPMA_E_INVAL);
+	assert_int_equal(rpma_mr_remote_get_flush_type(NULL, &type),
+			 RPMA_E_INVAL);
+	ok(rpma_mr_remote_from_descriptor(bytes, 21, &mr));
+	assert_int_equal(rpma_mr_remote_get_size(mr, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_mr_remote_get_flush_type(mr, NULL), RPMA_E_INVAL);
+	ok(rpma_mr_remote_delete(&mr));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		mock_test(encode__IS_21_BYTES),
+		mock_test(decode__EACH_FIELD),
+		mock_test(decode__twice_SAME_BYTES),
+		mock_test(decode__every_usage_BUT_NONE),
+		mock_test(decode__no_memory_NOMEM),
+		mock_test(arguments__INVAL),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
