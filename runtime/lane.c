@@ -16,6 +16,8 @@
 
 #include "queue.h"
 
+#define INLINE_ITEMS 8 /* as many are copied without a call */
+
 static_assert(sizeof(struct rpma_rt_completion) == 32,
 	      "two completions a cache line");
 static_assert(offsetof(struct rt_lane, tail) % RT_APART == 0 &&
@@ -104,6 +106,26 @@ static void spill_drop(struct rt_spill *spill, uint32_t count)
 		spill->first -= spill->entries;
 }
 
+/* ------------------------------------------------------------ copying --- */
+
+/* A batch fanned out to many lanes is a few items for each: a call of memcpy()
+ * would cost as much as the copy. */
+static void copy_items(struct rpma_rt_completion *to,
+		       const struct rpma_rt_completion *from, uint32_t count)
+{
+	uint32_t i;
+
+	if (count > INLINE_ITEMS) {
+		memcpy(to, from, count * sizeof(*to));
+		return;
+	}
+	for (i = 0; i < count; i++) {
+		to[i] = from[i];
+		/* keeps the compiler from making a memcpy() of it again */
+		__asm__ __volatile__("" ::: "memory");
+	}
+}
+
 /* --------------------------------------------------------------- lane --- */
 
 struct rt_lane *rt_lane_new(struct rpma_rt_queue *queue,
@@ -169,9 +191,8 @@ static void ring_put(struct rt_lane *lane,
 
 	if (straight > count)
 		straight = count;
-	memcpy(&lane->ring[at], items, straight * sizeof(*items));
-	memcpy(lane->ring, items + straight,
-	       (count - straight) * sizeof(*items));
+	copy_items(&lane->ring[at], items, straight);
+	copy_items(lane->ring, items + straight, count - straight);
 	lane->tail_next += count;
 }
 

@@ -23,7 +23,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "rpma_rt.h"
 #include "order.h"
@@ -89,6 +88,9 @@ void rt_lane_delete(struct rt_lane *lane);
  * a completion finds its credit free. touched stays as it is. */
 void rt_lane_flush_owner(struct rt_lane *lane);
 
+typedef uint64_t rt_two_words
+	__attribute__((vector_size(16), may_alias, aligned(8)));
+
 /*
  * Fills a slot by two wide stores, so that the copy to the ring, which follows
  * closely, can be fed from them: from nine narrow ones the processor cannot,
@@ -97,24 +99,25 @@ void rt_lane_flush_owner(struct rt_lane *lane);
 static inline void rt_lane_fill_slot(struct rpma_rt_completion *slot,
 				     const struct rpma_rt_completion *cmpl)
 {
-	const uint64_t words[4] = {
-		cmpl->context,
-		(uint64_t)(uintptr_t)cmpl->user,
+	rt_two_words *to = (rt_two_words *)slot;
+
+	to[0] = (rt_two_words){cmpl->context, (uint64_t)(uintptr_t)cmpl->user};
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	to[1] = (rt_two_words){
 		cmpl->byte_len | (uint64_t)cmpl->imm << 32,
 		cmpl->qp_num | (uint64_t)cmpl->kind << 32 |
 			(uint64_t)cmpl->status << 40 |
 			(uint64_t)cmpl->opcode << 48 |
 			(uint64_t)cmpl->flags << 56,
+	};
 #else
+	to[1] = (rt_two_words){
 		cmpl->imm | (uint64_t)cmpl->byte_len << 32,
 		(uint64_t)cmpl->qp_num << 32 | (uint64_t)cmpl->kind << 24 |
 			(uint64_t)cmpl->status << 16 |
 			(uint64_t)cmpl->opcode << 8 | cmpl->flags,
-#endif
 	};
-
-	memcpy(slot, words, sizeof(words));
+#endif
 }
 
 /*

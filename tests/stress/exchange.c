@@ -17,8 +17,9 @@
 #include "rt_stub.h"
 #include "stress.h"
 
-#define MAX_TAKE 48
-#define LAST	 UINT64_MAX /* context of the last item */
+#define MAX_TAKE   48
+#define HESITATION 24	      /* turns; as long as a hand-over takes */
+#define LAST	   UINT64_MAX /* context of the last item */
 
 struct exchange {
 	struct rpma_rt rt;
@@ -85,6 +86,7 @@ static uint32_t send_some(struct exchange *exchange, struct stress_rng *rng)
 	count = 1 + stress_below(rng, count < 40 ? count : 40);
 	if (count > exchange->credits)
 		count = exchange->credits;
+	stress_dawdle(rng, HESITATION);
 	stub_publish(exchange->lane, exchange->sent, count);
 	exchange->sent += count;
 	exchange->credits -= count;
@@ -200,6 +202,9 @@ static void consume(struct exchange *exchange)
 			continue;
 		asked = stress_now() >= end;
 		pay(exchange, asked ? 0 : (uint32_t)got);
+		/* falls asleep now a little before, now a little after what
+		 * the poller sends in return: the moment that is hard */
+		stress_dawdle(&exchange->rng, HESITATION);
 	}
 }
 

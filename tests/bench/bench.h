@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * What the measuring programs share: the command line, pinning, the line that
+ * tests/bench/run reads. See README.md for the protocol.
+ */
+
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define BENCH_SKIP 77 /* exit status: cannot be measured here */
+
+struct bench_args {
+	double seconds; /* --seconds, how long to measure */
+	int cpus[2];	/* --cpus A,B; the poller's and the consumer's */
+	int count;
+	char **words; /* what is left */
+};
+
+/* Ends the program with a message when the line is not understood. */
+struct bench_args bench_parse(int argc, char **argv);
+
+double bench_now(void);
+/* Pins the calling thread; says so and goes on when that CPU is not there. */
+void bench_pin(int cpu);
+
+/* "name value unit" on standard output. */
+void bench_report(const char *name, double value, const char *unit);
+/* Says why and ends the program as skipped. */
+void bench_skip(const char *why) __attribute__((noreturn));
+void bench_fail(const char *why) __attribute__((noreturn));
+
+#endif /* BENCH_H */

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * bench_handoff [--seconds S] [--cpus A,B] WAY FANOUT
+ *
+ * Millions of completions a second that a poller on CPU A routes and hands to
+ * FANOUT destinations, all emptied in turn by one consumer on CPU B. Work
+ * completions come from an array, so nothing but the hand-off differs between
+ * the ways. "none" handles them where they are routed.
+ */
+
+#include "handoff.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "order.h"
+
+#define WCS	   4096
+#define ROUTES	   64
+#define FIRST_QP   100
+#define CLOCK_EACH 1024 /* batches between two looks at the clock */
+
+struct run {
+	struct handoff handoff;
+	const struct handoff_way *way;
+	struct bench_args args;
+	struct ibv_wc wcs[WCS];
+	double seconds; /* measured */
+
+	/* written by the consumer: posters' credits, in the end */
+	_Alignas(64) _Atomic uint64_t taken;
+	/* written by the poller: how many there will be; 0: not yet known */
+	_Alignas(64) _Atomic uint64_t total;
+	_Atomic bool ready; /* the consumer is pinned and looking */
+};
+
+static struct handoff_route routes[HANDOFF_ROUTE_MASK + 1];
+
+static void fill(struct run *run)
+{
+	uint32_t i;
+	uint32_t route;
+
+	for (i = 1; i <= ROUTES; i++) {
+		routes[i].user = run;
+		routes[i].qp_num = FIRST_QP + i;
+		routes[i].destination = i % run->handoff.fanout;
+	}
+	for (i = 0; i < WCS; i++) {
+		/* a fixed disorder, so that nothing is predicted by position */
+		route = 1 + (i * 2654435761u >> 7) % ROUTES;
+		run->wcs[i].wr_id =
+			(uint64_t)route << HANDOFF_ROUTE_SHIFT | (i + 1);
+		run->wcs[i].qp_num = FIRST_QP + route;
+		run->wcs[i].opcode = IBV_WC_RECV;
+		run->wcs[i].byte_len = i;
+	}
+	run->handoff.routes = routes;
+}
+
+/* Waits until so many were taken. */
+static void wait_taken(struct run *run, uint64_t count)
+{
+	/* acquire: what the consumer did before it gave the credit */
+	while (atomic_load_explicit(&run->taken, memory_order_acquire) < count)
+		rt_cpu_relax();
+}
+
+static uint64_t send_all(struct run *run, double end)
+{
+	uint64_t sent = 0;
+	uint64_t limit = IN_FLIGHT; /* sent up to here without a look */
+	uint64_t batches = 0;
+
+	for (;;) {
+		if (sent + BATCH > limit) {
+			wait_taken(run, sent + BATCH - IN_FLIGHT);
+			/* acquire: as in wait_taken() */
+			limit = IN_FLIGHT +
+				atomic_load_explicit(&run->taken,
+						     memory_order_acquire);
+		}
+		run->way->send(&run->handoff, &run->wcs[sent % WCS], BATCH);
+		sent += BATCH;
+		if (++batches % CLOCK_EACH == 0 && bench_now() >= end)
+			return sent;
+	}
+}
+
+static void *poller_main(void *arg)
+{
+	struct run *run = arg;
+	double begin;
+	uint64_t sent;
+
+	bench_pin(run->args.cpus[0]);
+	/* acquire: the consumer's setup is over */
+	while (!atomic_load_explicit(&run->ready, memory_order_acquire))
+		rt_cpu_relax();
+	begin = bench_now();
+	sent = send_all(run, begin + run->args.seconds);
+	wait_taken(run, sent);
+	run->seconds = bench_now() - begin;
+	/* release: to the consumer, which ends */
+	atomic_store_explicit(&run->total, sent, memory_order_release);
+	return NULL;
+}
+
+static uint64_t consume(struct run *run)
+{
+	uint64_t taken = 0;
+	uint64_t sum = 0;
+	uint32_t destination = 0;
+	uint32_t count;
+
+	/* release: to the poller, which begins */
+	atomic_store_explicit(&run->ready, true, memory_order_release);
+	for (;;) {
+		count = run->way->take(&run->handoff, destination, &sum);
+		if (++destination == run->handoff.fanout)
+			destination = 0;
+		if (count > 0) {
+			taken += count;
+			/* release: we are done with them */
+			atomic_store_explicit(&run->taken, taken,
+					      memory_order_release);
+			continue;
+		}
+		/* acquire: the end of the poller's run */
+		if (atomic_load_explicit(&run->total, memory_order_acquire) ==
+			    taken &&
+		    taken > 0)
+			return sum;
+	}
+}
+
+static uint64_t expected_sum(uint64_t total)
+{
+	uint64_t round = (uint64_t)WCS * (WCS + 1) / 2;
+	uint64_t rest = total % WCS;
+
+	return total / WCS * round + rest * (rest + 1) / 2;
+}
+
+static void run_way(struct run *run)
+{
+	pthread_t poller;
+	uint64_t sum;
+
+	run->way->init(&run->handoff);
+	if (pthread_create(&poller, NULL, poller_main, run))
+		bench_fail("no thread");
+	bench_pin(run->args.cpus[1]);
+	sum = consume(run);
+	pthread_join(poller, NULL);
+	if (sum != expected_sum(run->taken))
+		bench_fail("completions were lost or doubled");
+}
+
+/* Routes and handles in one place. */
+static void run_none(struct run *run)
+{
+	double begin = bench_now();
+	double end = begin + run->args.seconds;
+	struct rpma_rt_completion cmpl;
+	struct handoff_route *route;
+	uint64_t sent = 0;
+	uint64_t sum = 0;
+	uint32_t i;
+
+	bench_pin(run->args.cpus[0]);
+	do {
+		for (i = 0; i < WCS; i++) {
+			route = handoff_look_up(&run->handoff, &run->wcs[i]);
+			if (route == NULL)
+				continue;
+			handoff_convert(route, &run->wcs[i], &cmpl);
+			/* the completion is built, as for a callback */
+			__asm__ __volatile__("" ::"r"(&cmpl) : "memory");
+			sum += handoff_handle(&cmpl);
+		}
+		sent += WCS;
+	} while (bench_now() < end);
+	run->seconds = bench_now() - begin;
+	if (sum != expected_sum(sent))
+		bench_fail("completions were lost or doubled");
+	/* relaxed: one thread */
+	atomic_store_explicit(&run->taken, sent, memory_order_relaxed);
+}
+
+static const struct handoff_way *find_way(const char *name)
+{
+	static const struct handoff_way *const ways[] = {
+		&handoff_lane, &handoff_queue, &handoff_ring, &handoff_wfcq};
+	size_t i;
+
+	for (i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		if (strcmp(ways[i]->name, name) == 0)
+			return ways[i];
+	}
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	static struct run run;
+	char name[64];
+	const char *way;
+
+	run.args = bench_parse(argc, argv);
+	if (run.args.count != 2)
+		bench_fail("usage: bench_handoff [--seconds S] [--cpus A,B] "
+			   "lane|queue|ring|wfcq|none FANOUT");
+	way = run.args.words[0];
+	run.handoff.fanout = (uint32_t)atoi(run.args.words[1]);
+	if (run.handoff.fanout < 1 || run.handoff.fanout > MAX_FANOUT)
+		bench_fail("FANOUT is 1 to 8");
+	fill(&run);
+	run.way = find_way(way);
+	if (run.way != NULL)
+		run_way(&run);
+	else if (strcmp(way, "none") == 0)
+		run_none(&run);
+	else
+		bench_fail("no such way");
+	snprintf(name, sizeof(name), "%s.%u", way, run.handoff.fanout);
+	/* relaxed: the threads were joined */
+	bench_report(
+		name,
+		(double)atomic_load_explicit(&run.taken, memory_order_relaxed) /
+			run.seconds / 1e6,
+		"Mops/s");
+	return 0;
+}

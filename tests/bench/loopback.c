@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * loopback.c -- how fast the loopback device moves 8-byte messages within
+ * one process. Prints lines of "name value unit". The latency of a send
+ * between two spinning threads stands beside the round trip of a bare cache
+ * line between the same threads, which is what it could be at best.
+ */
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DEPTH	64
+#define BATCH	16
+#define MSG	8
+#define BUF	4096
+#define OPS	4000000
+#define PINGS	200000
+#define REPEATS 3
+
+struct end {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_cq *scq, *rcq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	uint8_t *buf;
+};
+
+static struct end a, b;
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+}
+
+/* --- two ends of a connection */
+
+static void open_end(struct end *e, struct ibv_device *device)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.cap = {DEPTH, DEPTH, 1, 1, 64},
+	};
+
+	e->ctx = ibv_open_device(device);
+	if (!e->ctx)
+		die("ibv_open_device");
+	e->pd = ibv_alloc_pd(e->ctx);
+	e->scq = ibv_create_cq(e->ctx, 2 * DEPTH, NULL, NULL, 0);
+	e->rcq = ibv_create_cq(e->ctx, 2 * DEPTH, NULL, NULL, 0);
+	e->buf = aligned_alloc(BUF, BUF);
+	if (!e->pd || !e->scq || !e->rcq || !e->buf)
+		die("objects");
+	memset(e->buf, 0, BUF);
+	e->mr = ibv_reg_mr(e->pd, e->buf, BUF,
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	init.send_cq = e->scq;
+	init.recv_cq = e->rcq;
+	e->qp = ibv_create_qp(e->pd, &init);
+	if (!e->mr || !e->qp)
+		die("objects");
+}
+
+static void connect_end(struct end *e, const struct end *peer)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = peer->qp->qp_num,
+		.ah_attr = {.is_global = 1, .port_num = 1},
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.min_rnr_timer = 1,
+	};
+
+	if (ibv_query_gid(peer->ctx, 1, 0, &attr.ah_attr.grh.dgid) ||
+	    ibv_modify_qp(e->qp, &attr,
+			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				  IBV_QP_ACCESS_FLAGS))
+		die("INIT");
+	attr.qp_state = IBV_QPS_RTR;
+	if (ibv_modify_qp(e->qp, &attr,
+			  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+				  IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				  IBV_QP_MAX_DEST_RD_ATOMIC |
+				  IBV_QP_MIN_RNR_TIMER))
+		die("RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	if (ibv_modify_qp(e->qp, &attr,
+			  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+				  IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+				  IBV_QP_MAX_QP_RD_ATOMIC))
+		die("RTS");
+}
+
+static void post_send(struct end *e, enum ibv_wr_opcode op, bool signaled)
+{
+	const struct end *peer = e == &a ? &b : &a;
+	struct ibv_sge sge = {(uintptr_t)e->buf, MSG, e->mr->lkey};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = op,
+		.send_flags = signaled ? IBV_SEND_SIGNALED : 0,
+	};
+	struct ibv_send_wr *bad;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)peer->buf;
+	wr.wr.rdma.rkey = peer->mr->rkey;
+	if (ibv_post_send(e->qp, &wr, &bad))
+		die("ibv_post_send");
+}
+
+static void post_recv(struct end *e)
+{
+	struct ibv_sge sge = {(uintptr_t)e->buf + 64, MSG, e->mr->lkey};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
+	struct ibv_recv_wr *bad;
+
+	if (ibv_post_recv(e->qp, &wr, &bad))
+		die("ibv_post_recv");
+}
+
+/* Completions that are there, all of them good. */
+static int poll_some(struct ibv_cq *cq)
+{
+	struct ibv_wc wc[BATCH];
+	int n = ibv_poll_cq(cq, BATCH, wc), i;
+
+	for (i = 0; i < n; i++) {
+		if (wc[i].status != IBV_WC_SUCCESS)
+			die(ibv_wc_status_str(wc[i].status));
+	}
+	return n;
+}
+
+static void poll_n(struct ibv_cq *cq, int n)
+{
+	while (n > 0)
+		n -= poll_some(cq);
+}
+
+/* --- what is measured; each gives operations in a second, or nanoseconds */
+
+static double write_one_thread(void)
+{
+	double start = now();
+	int i, k;
+
+	for (i = 0; i < OPS; i += BATCH) {
+		for (k = 0; k < BATCH; k++)
+			post_send(&a, IBV_WR_RDMA_WRITE, true);
+		poll_n(a.scq, BATCH);
+	}
+	return OPS / (now() - start);
+}
+
+static double send_one_thread(void)
+{
+	double start = now();
+	int i, k;
+
+	for (i = 0; i < OPS; i += BATCH) {
+		for (k = 0; k < BATCH; k++)
+			post_recv(&b);
+		for (k = 0; k < BATCH; k++)
+			post_send(&a, IBV_WR_SEND, true);
+		poll_n(a.scq, BATCH);
+		poll_n(b.rcq, BATCH);
+	}
+	return OPS / (now() - start);
+}
+
+/* How many receives are posted: credits, in place of a wire protocol. */
+static _Atomic uint64_t posted;
+
+static void *receiver(void *arg)
+{
+	uint64_t done = 0, given = 0;
+	int n;
+
+	(void)arg;
+	pin(1);
+	while (done < OPS) {
+		while (given < OPS && given - done < DEPTH) {
+			post_recv(&b);
+			given++;
+		}
+		/* release: pairs with the acquire in send_two_threads() */
+		atomic_store_explicit(&posted, given, memory_order_release);
+		n = poll_some(b.rcq);
+		done += (uint64_t)n;
+	}
+	return NULL;
+}
+
+static double send_two_threads(void)
+{
+	uint64_t sent = 0, seen = 0;
+	int signals = 0;
+	pthread_t thread;
+	double start;
+
+	/* relaxed: the thread is created after this */
+	atomic_store_explicit(&posted, 0, memory_order_relaxed);
+	start = now();
+	if (pthread_create(&thread, NULL, receiver, NULL))
+		die("pthread_create");
+	while (sent < OPS) {
+		if (sent == seen) {
+			/* acquire: pairs with the release in receiver() */
+			seen = atomic_load_explicit(&posted,
+						    memory_order_acquire);
+			continue;
+		}
+		post_send(&a, IBV_WR_SEND, ++sent % BATCH == 0);
+		if (sent % BATCH == 0)
+			signals++;
+		while (signals > DEPTH / BATCH / 2)
+			signals -= poll_some(a.scq);
+	}
+	pthread_join(thread, NULL);
+	poll_n(a.scq, signals);
+	return OPS / (now() - start);
+}
+
+static void *echo(void *arg)
+{
+	int i;
+
+	(void)arg;
+	pin(1);
+	for (i = 0; i < PINGS; i++) {
+		poll_n(b.rcq, 1);
+		post_recv(&b);
+		post_send(&b, IBV_WR_SEND, true);
+		poll_n(b.scq, 1);
+	}
+	return NULL;
+}
+
+/* Half of a round trip, nanoseconds. */
+static double send_latency(void)
+{
+	pthread_t thread;
+	double start, end;
+	int i;
+
+	post_recv(&b);
+	if (pthread_create(&thread, NULL, echo, NULL))
+		die("pthread_create");
+	start = now();
+	for (i = 0; i < PINGS; i++) {
+		post_recv(&a);
+		post_send(&a, IBV_WR_SEND, true);
+		poll_n(a.rcq, 1);
+		poll_n(a.scq, 1);
+	}
+	end = now();
+	pthread_join(thread, NULL);
+	/* the echo has posted one receive too many: use it up */
+	post_send(&a, IBV_WR_SEND, true);
+	poll_n(a.scq, 1);
+	poll_n(b.rcq, 1);
+	return (end - start) / PINGS / 2 * 1e9;
+}
+
+static _Alignas(64) _Atomic uint32_t line;
+
+static void *line_echo(void *arg)
+{
+	uint32_t i;
+
+	(void)arg;
+	pin(1);
+	for (i = 0; i < PINGS; i++) {
+		/* acquire and release, each pairs with the other thread's */
+		while (atomic_load_explicit(&line, memory_order_acquire) !=
+		       2 * i + 1)
+			;
+		atomic_store_explicit(&line, 2 * i + 2, memory_order_release);
+	}
+	return NULL;
+}
+
+static double line_round_trip(void)
+{
+	pthread_t thread;
+	uint32_t i;
+	double start, end;
+
+	/* relaxed: the thread is created after this */
+	atomic_store_explicit(&line, 0, memory_order_relaxed);
+	if (pthread_create(&thread, NULL, line_echo, NULL))
+		die("pthread_create");
+	start = now();
+	for (i = 0; i < PINGS; i++) {
+		/* acquire and release, each pairs with the other thread's */
+		atomic_store_explicit(&line, 2 * i + 1, memory_order_release);
+		while (atomic_load_explicit(&line, memory_order_acquire) !=
+		       2 * i + 2)
+			;
+	}
+	end = now();
+	pthread_join(thread, NULL);
+	return (end - start) / PINGS * 1e9;
+}
+
+/* The best of a few: what disturbs a run only makes it slower. */
+static void report(const char *name, double (*measure)(void), bool is_time)
+{
+	double best = 0, value;
+	int i;
+
+	for (i = 0; i < REPEATS; i++) {
+		value = measure();
+		if (!i || (is_time ? value < best : value > best))
+			best = value;
+	}
+	if (is_time)
+		printf("%s %.0f ns\n", name, best);
+	else
+		printf("%s %.2f Mops/s\n", name, best * 1e-6);
+	fflush(stdout);
+}
+
+int main(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	if (!list || !list[0]) {
+		fprintf(stderr, "no verbs device\n");
+		return 77;
+	}
+	open_end(&a, list[0]);
+	open_end(&b, list[0]);
+	connect_end(&a, &b);
+	connect_end(&b, &a);
+	pin(0);
+	report("loopback_write8_one_thread", write_one_thread, false);
+	report("loopback_send8_one_thread", send_one_thread, false);
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+		fprintf(stderr, "one processor: no figures of two threads\n");
+		return 0;
+	}
+	report("loopback_send8_two_threads", send_two_threads, false);
+	report("loopback_send8_latency", send_latency, true);
+	report("cache_line_round_trip", line_round_trip, true);
+	return 0;
+}
