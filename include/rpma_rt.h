@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-/* ------------------------------------------------------------- errors --- */
+/* --------------------------------------------------------------- errors --- */
 
 /* the queue, connection, listener or runtime is closed or closing */
 #define RPMA_RT_E_CLOSED (-100100)
@@ -43,21 +43,22 @@ const char *rpma_rt_err_2str(int ret);
 /* Why the calling thread's last post answered RPMA_E_AGAIN. */
 enum rpma_rt_again {
 	RPMA_RT_AGAIN_NONE = 0,
-	RPMA_RT_AGAIN_CREDIT = 1,  /* as many in flight as the queue pair holds */
+	RPMA_RT_AGAIN_CREDIT =
+		1, /* as many in flight as the queue pair holds */
 	RPMA_RT_AGAIN_BACKLOG = 2, /* the destination's consumer is behind */
-	RPMA_RT_AGAIN_LOCK = 3	   /* on a poller thread: another thread posts */
+	RPMA_RT_AGAIN_LOCK = 3 /* on a poller thread: another thread posts */
 };
 
 /* Thread: any; answers for the calling thread. */
 enum rpma_rt_again rpma_rt_again_reason(void);
 
-/* -------------------------------------------------------- completions --- */
+/* ---------------------------------------------------------- completions --- */
 
 enum rpma_rt_kind {
 	RPMA_RT_COMPLETION = 0, /* of a work request */
 	RPMA_RT_EVENT = 1,	/* of a connection, see enum rpma_rt_event */
 	RPMA_RT_MESSAGE = 2,	/* from rpma_rt_queue_push() */
-	RPMA_RT_WRITABLE = 3	/* a post refused with RPMA_E_AGAIN may succeed */
+	RPMA_RT_WRITABLE = 3 /* a post refused with RPMA_E_AGAIN may succeed */
 };
 
 enum rpma_rt_event {
@@ -80,9 +81,10 @@ enum rpma_rt_reason {
 	RPMA_RT_REASON_STOPPED = 7	 /* rpma_rt_stop() */
 };
 
-#define RPMA_RT_F_WITH_IMM    (1 << 1) /* imm is valid */
-#define RPMA_RT_F_WITH_INV    (1 << 3) /* imm holds the invalidated rkey */
-#define RPMA_RT_F_SYNTHESIZED (1 << 7) /* not from the device: the outcome is
+#define RPMA_RT_F_WITH_IMM (1 << 1) /* imm is valid */
+#define RPMA_RT_F_WITH_INV (1 << 3) /* imm holds the invalidated rkey */
+#define RPMA_RT_F_SYNTHESIZED \
+	(1 << 7) /* not from the device: the outcome is
 					* unknown (status IBV_WC_GENERAL_ERR) */
 
 #define RPMA_RT_OPCODE_UNKNOWN 255
@@ -118,7 +120,7 @@ struct rpma_rt_completion {
 void rpma_rt_completion_to_wc(const struct rpma_rt_completion *cmpl,
 			      struct ibv_wc *wc);
 
-/* ------------------------------------------------------------ runtime --- */
+/* -------------------------------------------------------------- runtime --- */
 
 struct rpma_rt;
 struct rpma_rt_cfg;
@@ -135,12 +137,12 @@ enum rpma_rt_mode {
 	RPMA_RT_MODE_MANUAL = 3	   /* no thread: call rpma_rt_run_once() */
 };
 
-#define RPMA_RT_MAX_POLLERS	   64
-#define RPMA_RT_CPU_ANY		   (-1)
-#define RPMA_RT_DEFAULT_SPIN_US	   50
+#define RPMA_RT_MAX_POLLERS	    64
+#define RPMA_RT_CPU_ANY		    (-1)
+#define RPMA_RT_DEFAULT_SPIN_US	    50
 #define RPMA_RT_DEFAULT_BACKSTOP_MS 500
-#define RPMA_RT_DEFAULT_CQ_SIZE	   8192
-#define RPMA_RT_DEFAULT_DRAIN_MS   5000
+#define RPMA_RT_DEFAULT_CQ_SIZE	    8192
+#define RPMA_RT_DEFAULT_DRAIN_MS    5000
 
 /*
  * Configuration; read once, by rpma_rt_new(). Thread: owner.
@@ -200,23 +202,23 @@ int rpma_rt_get_fd(const struct rpma_rt *rt, int poller, int *fd);
 
 /* Counters of a poller since its start; readable at any time, any thread. */
 struct rpma_rt_poller_stats {
-	uint64_t polls;		/* calls of ibv_poll_cq */
+	uint64_t polls; /* calls of ibv_poll_cq */
 	uint64_t empty_polls;
-	uint64_t completions;	/* work completions taken from CQs */
-	uint64_t delivered;	/* items written to lanes, of every kind */
-	uint64_t batches;	/* lane publications */
-	uint64_t doorbells;	/* consumers woken */
+	uint64_t completions; /* work completions taken from CQs */
+	uint64_t delivered;   /* items written to lanes, of every kind */
+	uint64_t batches;     /* lane publications */
+	uint64_t doorbells;   /* consumers woken */
 	uint64_t sleeps;
-	uint64_t events;	/* completion events read */
-	uint64_t acks;		/* calls of ibv_ack_cq_events */
-	uint64_t spilled;	/* items that found their lane full */
-	uint64_t stale;		/* completions of no open route: dropped */
+	uint64_t events;  /* completion events read */
+	uint64_t acks;	  /* calls of ibv_ack_cq_events */
+	uint64_t spilled; /* items that found their lane full */
+	uint64_t stale;	  /* completions of no open route: dropped */
 	uint64_t lost_events_recovered;
 };
 int rpma_rt_get_poller_stats(const struct rpma_rt *rt, int poller,
 			     struct rpma_rt_poller_stats *stats);
 
-/* ------------------------------------------------------------- queues --- */
+/* --------------------------------------------------------------- queues --- */
 
 #define RPMA_RT_DEFAULT_LANE_SIZE     1024
 #define RPMA_RT_DEFAULT_BACKLOG_LIMIT 4096
@@ -278,7 +280,7 @@ int rpma_rt_queue_push(struct rpma_rt_queue *queue, uint64_t context,
  * completions under way still arrive. Thread: any. */
 int rpma_rt_queue_close(struct rpma_rt_queue *queue);
 
-/* -------------------------------------------------------- connections --- */
+/* ---------------------------------------------------------- connections --- */
 
 #define RPMA_RT_POLLER_ANY (-1) /* round robin */
 
@@ -302,8 +304,8 @@ int rpma_rt_queue_close(struct rpma_rt_queue *queue);
  * defaults); CQs, channels and CM channels in it are RPMA_E_INVAL: they are
  * the runtime's. poller: index or RPMA_RT_POLLER_ANY. Thread: any.
  */
-int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer,
-		   const char *addr, const char *port, int backlog,
+int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
+		   const char *port, int backlog,
 		   const struct rpma_conn_cfg *cfg, int poller,
 		   struct rpma_rt_queue *queue, void *user,
 		   struct rpma_rt_listener **listener_ptr);
@@ -352,11 +354,10 @@ int rpma_rt_conn_put(struct rpma_rt_conn **conn_ptr);
  * with EVENT_REQUEST (passive), from EVENT_ESTABLISHED or a rejection on. */
 int rpma_rt_conn_get_private_data(const struct rpma_rt_conn *conn,
 				  struct rpma_conn_private_data *pdata);
-int rpma_rt_conn_get_qp_num(const struct rpma_rt_conn *conn,
-			    uint32_t *qp_num);
+int rpma_rt_conn_get_qp_num(const struct rpma_rt_conn *conn, uint32_t *qp_num);
 int rpma_rt_conn_get_poller(const struct rpma_rt_conn *conn, int *poller);
 
-/* ------------------------------------------------------------- routes --- */
+/* --------------------------------------------------------------- routes --- */
 
 enum rpma_rt_side {
 	RPMA_RT_SEND_SIDE = 0, /* send, write, read, flush, atomic write */
@@ -373,7 +374,7 @@ int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		       struct rpma_rt_queue *queue,
 		       struct rpma_rt_route **route_ptr);
 
-/* ------------------------------------------------------------ posting --- */
+/* -------------------------------------------------------------- posting --- */
 
 /* the context of a work request: a number or a pointer of 48 bits */
 #define RPMA_RT_CONTEXT_BITS 48
@@ -398,14 +399,14 @@ struct rpma_rt_wr {
 	int flags;
 	uint64_t context;
 	const struct rpma_rt_route *route; /* NULL: the connection's queue */
-	struct rpma_mr_local *local; /* source; destination of a read */
+	struct rpma_mr_local *local;	   /* source; destination of a read */
 	size_t local_offset;
 	struct rpma_mr_remote *remote;
 	size_t remote_offset;
 	size_t len;
-	uint32_t imm;		     /* host order */
+	uint32_t imm; /* host order */
 	enum rpma_flush_type flush_type;
-	char data[8];		     /* of an atomic write */
+	char data[8]; /* of an atomic write */
 };
 
 struct rpma_rt_recv_wr {
@@ -428,8 +429,7 @@ struct rpma_rt_recv_wr {
 int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		      int count, int *posted);
 int rpma_rt_post_recv(struct rpma_rt_conn *conn,
-		      const struct rpma_rt_recv_wr *wr, int count,
-		      int *posted);
+		      const struct rpma_rt_recv_wr *wr, int count, int *posted);
 
 /* One each, to the connection's queue. */
 int rpma_rt_send(struct rpma_rt_conn *conn, struct rpma_mr_local *src,

@@ -24,7 +24,7 @@
 #include "runtime.h"
 #include "settle.h"
 
-/* ---------------------------------------------------------------- holders --- */
+/* -------------------------------------------------------------- holders --- */
 
 void rt_conn_rele(struct rpma_rt_conn *conn)
 {
@@ -39,7 +39,7 @@ void rt_conn_rele(struct rpma_rt_conn *conn)
 	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
 }
 
-/* ---------------------------------------------------------------- the gates --- */
+/* ------------------------------------------------------------ the gates --- */
 
 static void open_gate(struct rt_side *side)
 {
@@ -47,10 +47,9 @@ static void open_gate(struct rt_side *side)
 
 	pthread_mutex_lock(&side->lock);
 	/* relaxed: posters look under the lock. Never back from CLOSED */
-	atomic_compare_exchange_strong_explicit(&side->gate, &not_yet,
-						RT_GATE_OPEN,
-						memory_order_relaxed,
-						memory_order_relaxed);
+	atomic_compare_exchange_strong_explicit(
+		&side->gate, &not_yet, RT_GATE_OPEN, memory_order_relaxed,
+		memory_order_relaxed);
 	pthread_mutex_unlock(&side->lock);
 }
 
@@ -68,7 +67,7 @@ static void close_gates(struct rpma_rt_conn *conn)
 	}
 }
 
-/* ------------------------------------------------------------ the way there --- */
+/* -------------------------------------------------------- the way there --- */
 
 /* The queue pair exists: the poller learns its number, receives may be posted,
  * the application is told. */
@@ -263,7 +262,7 @@ void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 	rt_conn_die_control(conn, reason_of(event), (uint32_t)event->status);
 }
 
-/* ------------------------------------------------------- the order of death --- */
+/* --------------------------------------------------- the order of death --- */
 
 static void post_rq_marker(struct rpma_rt_conn *conn)
 {
@@ -386,7 +385,7 @@ void rt_conn_bits_control(struct rpma_rt_conn *conn, uint32_t bits)
 		done(conn);
 }
 
-/* ----------------------------------------------------------------- the calls --- */
+/* ------------------------------------------------------------ the calls --- */
 
 static int check(const struct rpma_rt_conn *conn)
 {
@@ -561,7 +560,7 @@ int rpma_rt_conn_get_user(const struct rpma_rt_conn *conn, void **user)
 	return 0;
 }
 
-/* --------------------------------------- what the application may still change --- */
+/* -------------------------------- what the application may still change --- */
 
 struct change {
 	struct rpma_rt_conn *conn;

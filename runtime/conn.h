@@ -27,21 +27,13 @@
 struct rt_cq;
 struct rt_poller;
 
-#define RT_CONN_EVENTS 8 /* items besides completions that it may write */
+#define RT_CONN_EVENTS	8 /* items besides completions that it may write */
 #define RT_ROUTE_EVENTS 2
 
-enum rt_gate {
-	RT_GATE_NOT_YET = 0,
-	RT_GATE_OPEN = 1,
-	RT_GATE_CLOSED = 2
-};
+enum rt_gate { RT_GATE_NOT_YET = 0, RT_GATE_OPEN = 1, RT_GATE_CLOSED = 2 };
 
 /* who waits for what: value of rt_side.want */
-enum rt_want {
-	RT_WANT_NOTHING = 0,
-	RT_WANT_CREDIT = 1,
-	RT_WANT_BACKLOG = 2
-};
+enum rt_want { RT_WANT_NOTHING = 0, RT_WANT_CREDIT = 1, RT_WANT_BACKLOG = 2 };
 
 /* one of a connection's two queues */
 struct rt_side {
@@ -110,17 +102,14 @@ enum rt_conn_state {
 /* the poller's view of it */
 enum rt_poll_state {
 	RT_PS_HEALTHY,
-	RT_PS_BROKEN,  /* keeps completions until HANDOVER */
+	RT_PS_BROKEN,	/* keeps completions until HANDOVER */
 	RT_PS_SETTLING, /* owns the ledgers */
 	RT_PS_SWEEPING, /* queue pair gone */
 	RT_PS_SWEPT
 };
 
 /* what the context of a CM id points at */
-enum rt_cm_kind {
-	RT_CM_LISTENER,
-	RT_CM_CONN
-};
+enum rt_cm_kind { RT_CM_LISTENER, RT_CM_CONN };
 
 struct rt_cm_target {
 	enum rt_cm_kind kind;
@@ -158,7 +147,7 @@ struct rpma_rt_conn {
 	_Atomic uint32_t poll_bits;
 	struct rt_msg poll_msg;
 	struct rt_msg birth_msg; /* active: begins resolving */
-	struct rt_spill *spill; /* handed over with OPEN; NULL: large enough */
+	struct rt_spill *spill;	 /* handed over with OPEN; NULL: large enough */
 
 	/* the control thread's; qp and qp_num are read-only after BIND */
 	enum rt_conn_state state;
@@ -170,7 +159,7 @@ struct rpma_rt_conn {
 	uint32_t qp_num;
 	bool qp_alive;
 	bool was_established;
-	bool silent; /* the application never heard of it: no CLOSED */
+	bool silent;	      /* the application never heard of it: no CLOSED */
 	uint32_t markers_due; /* bits: 1 << enum rpma_rt_side */
 	uint8_t pdata_in[256];
 	uint8_t pdata_in_len;
@@ -195,7 +184,7 @@ struct rpma_rt_conn {
 	struct rpma_rt_conn *dying_next;
 };
 
-/* ---------------------------------------------------- the control thread --- */
+/* --------------------------------------------------- the control thread --- */
 
 /* What was asked of it: bits of enum rt_ctl_bit. */
 void rt_conn_bits_control(struct rpma_rt_conn *conn, uint32_t bits);
@@ -211,7 +200,7 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 			 uint32_t cm_status);
 
-/* ---------------------------------------------------- any thread ------------ */
+/* ----------------------------------------------------------- any thread --- */
 
 void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits);
 void rt_conn_tell_poller(struct rpma_rt_conn *conn, uint32_t bits);

@@ -16,7 +16,7 @@
 
 #define ASSIST_NS 100000 /* between two looks of who waits in manual mode */
 
-/* ----------------------------------------------------------------- the thread --- */
+/* ----------------------------------------------------------- the thread --- */
 
 static void sleep_on_bell(struct rt_control *control)
 {
@@ -80,7 +80,7 @@ void rt_control_stop(struct rt_control *control)
 	rt_bell_fini(&control->bell);
 }
 
-/* ------------------------------------------------------------------- tickets --- */
+/* -------------------------------------------------------------- tickets --- */
 
 struct ticket {
 	struct rt_msg msg;

@@ -32,8 +32,8 @@ void rt_control_stop(struct rt_control *control);
 
 /*
  * Runs fn(arg) on the owner of inbox and answers its result. In manual mode
- * (rt not NULL) the caller runs pollers of rt while it waits, so that it can be called from
- * the loop that runs them. Not from the inbox's own thread.
+ * (rt not NULL) the caller runs pollers of rt while it waits, so that it can
+ * be called from the loop that runs them. Not from the inbox's own thread.
  */
 int rt_call(struct rpma_rt *rt, struct rt_inbox *inbox, int (*fn)(void *arg),
 	    void *arg);

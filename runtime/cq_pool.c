@@ -202,7 +202,7 @@ int rt_cq_pool_fini(struct rt_poller *poller)
 	return first;
 }
 
-/* ------------------------------------------------------------- async events --- */
+/* --------------------------------------------------------- async events --- */
 
 /* Does the event concern that connection? */
 static bool is_about(const struct rt_async_msg *async,

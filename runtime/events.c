@@ -49,7 +49,7 @@ static struct {
 	struct async *asyncs; /* the event thread's */
 } events = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ----------------------------------------------------------------- the thread --- */
+/* ----------------------------------------------------------- the thread --- */
 
 static void wait_for_events(void)
 {
@@ -153,7 +153,7 @@ void rt_events_forked(void)
 	events.count = 0;
 }
 
-/* --------------------------------------------------------------------- sources --- */
+/* -------------------------------------------------------------- sources --- */
 
 int rt_events_add(struct rt_source *source)
 {
@@ -180,7 +180,7 @@ void rt_events_remove(struct rt_source *source)
 	rt_call(NULL, &events.inbox, remove_source, source);
 }
 
-/* ---------------------------------------------------------------- async events --- */
+/* --------------------------------------------------------- async events --- */
 
 static bool is_of_cq(enum ibv_event_type type)
 {
@@ -287,8 +287,7 @@ static struct async *async_new(struct ibv_context *ibv_ctx)
 	int flags = fcntl(ibv_ctx->async_fd, F_GETFL);
 	struct async *async;
 
-	if (flags < 0 ||
-	    fcntl(ibv_ctx->async_fd, F_SETFL, flags | O_NONBLOCK))
+	if (flags < 0 || fcntl(ibv_ctx->async_fd, F_SETFL, flags | O_NONBLOCK))
 		return NULL;
 	async = calloc(1, sizeof(*async));
 	if (async == NULL)

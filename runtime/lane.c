@@ -42,7 +42,7 @@ struct rt_spill {
 	struct rpma_rt_completion items[];
 };
 
-/* -------------------------------------------------------------- spill --- */
+/* ---------------------------------------------------------------- spill --- */
 
 struct rt_spill *rt_spill_new(uint32_t entries)
 {
@@ -106,7 +106,7 @@ static void spill_drop(struct rt_spill *spill, uint32_t count)
 		spill->first -= spill->entries;
 }
 
-/* ------------------------------------------------------------ copying --- */
+/* -------------------------------------------------------------- copying --- */
 
 /* A batch fanned out to many lanes is a few items for each: a call of memcpy()
  * would cost as much as the copy. */
@@ -126,7 +126,7 @@ static void copy_items(struct rpma_rt_completion *to,
 	}
 }
 
-/* --------------------------------------------------------------- lane --- */
+/* ----------------------------------------------------------------- lane --- */
 
 struct rt_lane *rt_lane_new(struct rpma_rt_queue *queue,
 			    struct rt_bell *poller_bell, uint32_t size,
@@ -167,7 +167,7 @@ void rt_lane_delete(struct rt_lane *lane)
 	free(lane);
 }
 
-/* --------------------------------------------------- the owning poller --- */
+/* ---------------------------------------------------- the owning poller --- */
 
 /* Free entries, at least `wanted` if there are as many. */
 static uint32_t room(struct rt_lane *lane, uint32_t wanted)
@@ -349,7 +349,7 @@ struct rt_spill *rt_lane_swap_spill_owner(struct rt_lane *lane,
 	return old;
 }
 
-/* ------------------------------------------------------- the consumer --- */
+/* --------------------------------------------------------- the consumer --- */
 
 static void copy_out(const struct rt_lane *lane,
 		     struct rpma_rt_completion *cmpl, uint32_t count)

@@ -81,7 +81,7 @@ struct rt_lane *rt_lane_new(struct rpma_rt_queue *queue,
 			    uint32_t backlog_limit);
 void rt_lane_delete(struct rt_lane *lane);
 
-/* ------------------------------------------------- the owning poller --- */
+/* ---------------------------------------------------- the owning poller --- */
 
 /* Moves the staging area to the ring, unseen, or to the spill, which may raise
  * the backlog flag. Credits are given back between this and publish: who takes
@@ -187,7 +187,7 @@ uint32_t rt_spill_entries(const struct rt_spill *spill);
 struct rt_spill *rt_lane_swap_spill_owner(struct rt_lane *lane,
 					  struct rt_spill *bigger);
 
-/* ------------------------------------------------------- any poster --- */
+/* ----------------------------------------------------------- any poster --- */
 
 /* A poster, after it acquired its credit [LANE-5]. */
 static inline bool rt_lane_is_backlogged(const struct rt_lane *lane)
@@ -199,7 +199,7 @@ static inline bool rt_lane_is_backlogged(const struct rt_lane *lane)
 	return atomic_load_explicit(&lane->backlogged, memory_order_acquire);
 }
 
-/* ----------------------------------------------------- the consumer --- */
+/* --------------------------------------------------------- the consumer --- */
 
 /* Up to max items in order; how many. Rings the poller if that made room it
  * sleeps for. */

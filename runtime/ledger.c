@@ -80,7 +80,8 @@ static void infer(struct rt_ledger *ledger, uint32_t end)
 /* moves head over what is settled, so that a search starts at the oldest */
 static void trim(struct rt_ledger *ledger)
 {
-	while (ledger->head != ledger->tail && at(ledger, ledger->head)->settled)
+	while (ledger->head != ledger->tail &&
+	       at(ledger, ledger->head)->settled)
 		ledger->head++;
 }
 

@@ -23,9 +23,9 @@ struct rt_ledger_entry {
 struct rt_ledger {
 	struct rt_ledger_entry *entries; /* a power of two of them */
 	uint32_t mask;
-	uint32_t depth; /* work requests at most */
-	uint32_t head;	/* oldest not reaped */
-	uint32_t tail;	/* next free */
+	uint32_t depth;	     /* work requests at most */
+	uint32_t head;	     /* oldest not reaped */
+	uint32_t tail;	     /* next free */
 	uint32_t reaped;     /* signaled ones retired, as reaped so far */
 	uint32_t unsignaled; /* appended since the last signaled one */
 	bool error_seen;     /* settling met an error */

@@ -17,14 +17,14 @@
 #include "queue.h"
 #include "runtime.h"
 
-/* ----------------------------------------------------------- configuration --- */
+/* -------------------------------------------------------- configuration --- */
 
 /* Copies one value by its getter and setter. */
-#define COPY(from, to, name, type)                                             \
-	do {                                                                   \
-		type value;                                                    \
-		rpma_conn_cfg_get_##name(from, &value);                        \
-		rpma_conn_cfg_set_##name(to, value);                           \
+#define COPY(from, to, name, type)                      \
+	do {                                            \
+		type value;                             \
+		rpma_conn_cfg_get_##name(from, &value); \
+		rpma_conn_cfg_set_##name(to, value);    \
 	} while (0)
 
 static void copy_values(const struct rpma_conn_cfg *from,
@@ -83,7 +83,7 @@ int rt_conn_cfg_copy(const struct rpma_conn_cfg *cfg,
 	return 0;
 }
 
-/* ------------------------------------------------------------------ CM events --- */
+/* ------------------------------------------------------------ CM events --- */
 
 static void target_rele(struct rt_cm_target *target)
 {
@@ -154,7 +154,7 @@ void rt_cm_ready(struct rt_source *source)
 		rt_events_mute(source); /* it would be readable for ever */
 }
 
-/* ------------------------------------------------------------------ listeners --- */
+/* ------------------------------------------------------------ listeners --- */
 
 void rt_listener_rele(struct rpma_rt_listener *listener)
 {
@@ -242,8 +242,8 @@ static void unlist_listener(struct rpma_rt *rt,
 	pthread_mutex_unlock(&rt->lock);
 }
 
-int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer,
-		   const char *addr, const char *port, int backlog,
+int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
+		   const char *port, int backlog,
 		   const struct rpma_conn_cfg *cfg, int poller,
 		   struct rpma_rt_queue *queue, void *user,
 		   struct rpma_rt_listener **listener_ptr)

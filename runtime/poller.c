@@ -285,12 +285,10 @@ static void deliver(struct rt_poller *poller, struct rt_route_entry *entry,
 }
 
 /* The entry of a completion, NULL if it has none. */
-static struct rt_route_entry *find_route(struct rt_poller *poller,
-					 struct rt_cq *cq,
-					 const struct ibv_wc *wc)
+static struct rt_route_entry *
+find_route(struct rt_poller *poller, struct rt_cq *cq, const struct ibv_wc *wc)
 {
-	struct rt_route_entry *entry =
-		&cq->routes[rt_wr_id_route(wc->wr_id)];
+	struct rt_route_entry *entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
 
 	if (entry->qp_key == rt_qp_key(wc->qp_num))
 		return entry;
@@ -324,7 +322,7 @@ static void route(struct rt_poller *poller, struct rt_cq *cq,
 		deliver(poller, entry, wc);
 }
 
-/* ---------------------------------------------------------------- polling --- */
+/* -------------------------------------------------------------- polling --- */
 
 static void tell_cq_failed(struct rt_msg *msg, void *owner)
 {
@@ -432,7 +430,7 @@ int rt_poller_round_owner(struct rt_poller *poller, int budget)
 	return done;
 }
 
-/* --------------------------------------------------------------- sleeping --- */
+/* ------------------------------------------------------------- sleeping --- */
 
 static bool any_spill_has_room(struct rt_poller *poller)
 {
@@ -614,7 +612,7 @@ static void *poller_main(void *arg)
 	return NULL;
 }
 
-/* --------------------------------------------------------------- life cycle --- */
+/* ----------------------------------------------------------- life cycle --- */
 
 void rt_poller_add_cq(struct rt_msg *msg, void *owner)
 {
@@ -651,8 +649,8 @@ bool rt_poller_try_enter(struct rt_poller *poller, enum rt_runner as)
 		/* acquire: pairs with the release in rt_poller_leave(), so
 		 * that what the last one did is seen; failure: nothing is */
 		if (atomic_compare_exchange_strong_explicit(
-			    &poller->running, &runner, as,
-			    memory_order_acquire, memory_order_relaxed)) {
+			    &poller->running, &runner, as, memory_order_acquire,
+			    memory_order_relaxed)) {
 			self = poller;
 			return true;
 		}

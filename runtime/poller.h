@@ -58,19 +58,19 @@ struct rt_poller {
 	alignas(RT_CACHE_LINE) struct rt_cq **cqs;
 	int cqs_count;
 	int cqs_max;
-	int cqs_first; /* where the next round begins */
+	int cqs_first;		    /* where the next round begins */
 	struct rt_channel *reading; /* its channels */
 	struct rt_lane *touched_lanes;
 	struct rt_side *touched_sides;
 	struct rt_lane *spilling;
 	struct rpma_rt_conn **slots;
-	uint32_t slots_used; /* the highest ever set */
+	uint32_t slots_used;	    /* the highest ever set */
 	struct rpma_rt_conn *dying; /* draining and sweeping */
 	uint64_t idle_since_ns;
 	uint32_t idle_rounds;
 	uint32_t written; /* items since the last flush */
-	bool armed;	/* the bell is prepared */
-	bool timed_out; /* woken by the back-stop alone */
+	bool armed;	  /* the bell is prepared */
+	bool timed_out;	  /* woken by the back-stop alone */
 	struct ibv_wc wcs[RT_BATCH];
 
 	/* written by the poller, read by anyone */
@@ -82,13 +82,12 @@ struct rt_poller {
 };
 
 /* one writer: a plain add, published relaxed since nothing hangs on it */
-#define RT_STAT_ADD(poller, name, n)                                           \
-	atomic_store_explicit(                                                 \
-		&(poller)->stats.name,                                         \
-		atomic_load_explicit(&(poller)->stats.name,                    \
-				     memory_order_relaxed) +                   \
-			(uint64_t)(n),                                         \
-		memory_order_relaxed)
+#define RT_STAT_ADD(poller, name, n)                                       \
+	atomic_store_explicit(&(poller)->stats.name,                       \
+			      atomic_load_explicit(&(poller)->stats.name,  \
+						   memory_order_relaxed) + \
+				      (uint64_t)(n),                       \
+			      memory_order_relaxed)
 
 /* ERRORS: RPMA_E_NOMEM, RPMA_E_PROVIDER */
 int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,

@@ -30,7 +30,7 @@ static int again(enum rpma_rt_again reason)
 	return RPMA_E_AGAIN;
 }
 
-/* ------------------------------------------------------------------ credit --- */
+/* --------------------------------------------------------------- credit --- */
 
 /* A poller thread never waits for another thread's post. */
 static int lock_side(struct rt_side *side)
@@ -39,18 +39,17 @@ static int lock_side(struct rt_side *side)
 		pthread_mutex_lock(&side->lock);
 		return 0;
 	}
-	return pthread_mutex_trylock(&side->lock)
-		       ? again(RPMA_RT_AGAIN_LOCK)
-		       : 0;
+	return pthread_mutex_trylock(&side->lock) ? again(RPMA_RT_AGAIN_LOCK)
+						  : 0;
 }
 
 static void reap(struct rt_side *side)
 {
 	/* acquire [LEDGER-1]: pairs with publish_retired(); with the credit
 	 * comes the backlog flag set before it was given back */
-	rt_ledger_reap(&side->ledger,
-		       atomic_load_explicit(&side->retired,
-					    memory_order_acquire));
+	rt_ledger_reap(
+		&side->ledger,
+		atomic_load_explicit(&side->retired, memory_order_acquire));
 }
 
 static enum rpma_rt_again refusal(struct rt_side *side,
@@ -138,7 +137,7 @@ static int check(struct rpma_rt_conn *conn, const void *wr, int count,
 	return 0;
 }
 
-/* --------------------------------------------------------------- send side --- */
+/* ------------------------------------------------------------ send side --- */
 
 static uint8_t opcode_of(enum rpma_rt_op op)
 {
@@ -197,8 +196,8 @@ static int append_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 	struct rt_side *side = &conn->side[RPMA_RT_SEND_SIDE];
 	const struct rpma_rt_route *route =
 		route_of(conn, wr->route, RPMA_RT_SEND_SIDE);
-	bool always = wr->flags & (RPMA_F_COMPLETION_ALWAYS &
-				   ~RPMA_F_COMPLETION_ON_ERROR);
+	bool always = wr->flags &
+		      (RPMA_F_COMPLETION_ALWAYS & ~RPMA_F_COMPLETION_ON_ERROR);
 	bool signaled = always || rt_ledger_must_signal(&side->ledger);
 	uint64_t wr_id;
 	int ret;
@@ -252,8 +251,8 @@ static int post_sends(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 
 	while (*posted < count && refused == 0 && ret == 0) {
 		for (n = 0; n < CHUNK && *posted + n < count; n++) {
-			refused = append_send(conn, &wr[*posted + n],
-					      &chain[n]);
+			refused =
+				append_send(conn, &wr[*posted + n], &chain[n]);
 			if (refused)
 				break;
 		}
@@ -281,7 +280,7 @@ int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 	return ret;
 }
 
-/* ------------------------------------------------------------ receive side --- */
+/* --------------------------------------------------------- receive side --- */
 
 static int append_recv(struct rpma_rt_conn *conn,
 		       const struct rpma_rt_recv_wr *wr,
@@ -337,8 +336,8 @@ static int post_recvs(struct rpma_rt_conn *conn,
 
 	while (*posted < count && refused == 0 && ret == 0) {
 		for (n = 0; n < CHUNK && *posted + n < count; n++) {
-			refused = append_recv(conn, &wr[*posted + n],
-					      &chain[n]);
+			refused =
+				append_recv(conn, &wr[*posted + n], &chain[n]);
 			if (refused)
 				break;
 		}
@@ -366,7 +365,7 @@ int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 	return ret;
 }
 
-/* -------------------------------------------------------------------- one each --- */
+/* ------------------------------------------------------------- one each --- */
 
 int rpma_rt_send(struct rpma_rt_conn *conn, struct rpma_mr_local *src,
 		 size_t offset, size_t len, int flags, uint64_t context)

@@ -65,7 +65,7 @@ enum nothing {
 	NOTHING_EVER
 };
 
-/* ------------------------------------------------------------- taking --- */
+/* --------------------------------------------------------------- taking --- */
 
 static uint32_t take_messages(struct rpma_rt_queue *queue,
 			      struct rpma_rt_completion *cmpl, uint32_t max)
@@ -199,7 +199,7 @@ static void end_consuming(struct rpma_rt_queue *queue)
 #endif
 }
 
-/* ------------------------------------------------------------ waiting --- */
+/* -------------------------------------------------------------- waiting --- */
 
 static int64_t now_ns(void)
 {
@@ -297,7 +297,7 @@ static uint32_t sleep_for(struct rpma_rt_queue *queue,
 	}
 }
 
-/* ------------------------------------------------- internal, runtime --- */
+/* ---------------------------------------------------- internal, runtime --- */
 
 static struct rt_lane *new_lane_locked(struct rpma_rt_queue *queue, int poller,
 				       struct rt_bell *poller_bell)
@@ -451,7 +451,7 @@ void rt_queue_unlink(const struct rpma_rt_queue *queue,
 	*list = queue->next;
 }
 
-/* ------------------------------------------------------------- public --- */
+/* --------------------------------------------------------------- public --- */
 
 int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 		      struct rpma_rt_queue **queue_ptr)

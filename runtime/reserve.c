@@ -23,7 +23,7 @@
 /* min_rnr_timer where the caller leaves it: 0.64 ms; rdma_cm's is 655 ms */
 #define DEFAULT_MIN_RNR_TIMER 12
 
-/* ------------------------------------------------------- lanes and routes --- */
+/* ----------------------------------------------------- lanes and routes --- */
 
 /* Room for entries more in the lane's spill; a larger one if it takes one. */
 static int reserve_spill(struct rt_lane *lane, uint32_t entries,
@@ -98,7 +98,7 @@ void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
 	free(route);
 }
 
-/* --------------------------------------------------------------- the record --- */
+/* ----------------------------------------------------------- the record --- */
 
 static void ctl_message(struct rt_msg *msg, void *owner);
 static void poll_message(struct rt_msg *msg, void *owner);
@@ -202,7 +202,7 @@ static int record_new(const struct rt_birth *birth, uint32_t *sq, uint32_t *rq,
 	return 0;
 }
 
-/* ---------------------------------------------------------------- reserving --- */
+/* ------------------------------------------------------------ reserving --- */
 
 static int take_slot(struct rt_poller *poller, uint32_t *slot)
 {
@@ -338,10 +338,9 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 	pthread_mutex_unlock(&rt->lock);
 }
 
-/* ------------------------------------------------------------------ messages --- */
+/* ------------------------------------------------------------- messages --- */
 
-#define FROM(type, member, ptr)                                                \
-	((type *)((char *)(ptr)-offsetof(type, member)))
+#define FROM(type, member, ptr) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 static void ctl_message(struct rt_msg *msg, void *owner)
 {

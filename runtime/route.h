@@ -34,10 +34,7 @@ struct rt_side;
 #define RT_SLOT_MASK  0xffffffffu
 
 /* kinds of internal work requests */
-enum rt_internal {
-	RT_SQ_MARKER = 1,
-	RT_RQ_MARKER = 2
-};
+enum rt_internal { RT_SQ_MARKER = 1, RT_RQ_MARKER = 2 };
 
 static inline uint64_t rt_wr_id(uint32_t route, uint64_t cookie)
 {
@@ -81,7 +78,7 @@ struct rpma_rt_route {
 	struct rpma_rt_queue *queue;
 	struct rpma_rt_route *next; /* the connection's list; poller */
 	uint32_t number;
-	uint32_t reserved; /* entries of the lane's spill held for it */
+	uint32_t reserved;	   /* entries of the lane's spill held for it */
 	uint32_t announced_before; /* of the lane, should it be undone */
 	enum rpma_rt_side side;
 };

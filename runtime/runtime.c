@@ -31,14 +31,13 @@ __attribute__((constructor)) static void watch_forks(void)
 	pthread_atfork(NULL, NULL, forked);
 }
 
-/* -------------------------------------------------------------- small questions --- */
+/* ------------------------------------------------------ small questions --- */
 
 int rt_runtime_check(const struct rpma_rt *rt)
 {
 	/* relaxed: it changes in a child only, before anything runs there */
 	return atomic_load_explicit(&rt_fork_generation,
-				    memory_order_relaxed) ==
-			       rt->fork_generation
+				    memory_order_relaxed) == rt->fork_generation
 		       ? 0
 		       : RPMA_RT_E_FORKED;
 }
@@ -89,7 +88,7 @@ void rt_runtime_queue_gone(struct rpma_rt *rt, struct rpma_rt_queue *queue)
 	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
 }
 
-/* --------------------------------------------------------------------- starting --- */
+/* ------------------------------------------------------------- starting --- */
 
 static int check_cfg(const struct rpma_rt_cfg *cfg)
 {
@@ -128,8 +127,8 @@ static int init_pollers(struct rpma_rt *rt)
 	int cpu;
 	int i;
 
-	rt->pollers = aligned_alloc(RT_CACHE_LINE, (size_t)rt->cfg.pollers *
-							   sizeof(*rt->pollers));
+	rt->pollers = aligned_alloc(
+		RT_CACHE_LINE, (size_t)rt->cfg.pollers * sizeof(*rt->pollers));
 	if (rt->pollers == NULL)
 		return RPMA_E_NOMEM;
 	for (i = 0; i < rt->cfg.pollers; i++) {
@@ -241,8 +240,8 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 	else
 		rt_cfg_init(&rt->cfg);
 	/* relaxed: see rt_runtime_check() */
-	rt->fork_generation = atomic_load_explicit(&rt_fork_generation,
-						   memory_order_relaxed);
+	rt->fork_generation =
+		atomic_load_explicit(&rt_fork_generation, memory_order_relaxed);
 	pthread_mutex_init(&rt->lock, NULL);
 	pthread_mutex_init(&rt->cm_lock, NULL);
 	pthread_cond_init(&rt->quiet, NULL);
@@ -257,7 +256,7 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 	return 0;
 }
 
-/* --------------------------------------------------------------------- stopping --- */
+/* ------------------------------------------------------------- stopping --- */
 
 /* Control thread: no further requests, and everything that lives dies. */
 static int close_all(void *arg)
@@ -371,7 +370,7 @@ int rpma_rt_delete(struct rpma_rt **rt_ptr)
 	return 0;
 }
 
-/* ------------------------------------------------------------------- manual mode --- */
+/* ---------------------------------------------------------- manual mode --- */
 
 void rt_runtime_assist(struct rpma_rt *rt)
 {
@@ -461,7 +460,7 @@ int rpma_rt_get_poller_stats(const struct rpma_rt *rt, int poller,
 		return RPMA_E_INVAL;
 	p = &rt->pollers[poller];
 	/* relaxed: counters, each for itself */
-#define READ(name)                                                             \
+#define READ(name) \
 	stats->name = atomic_load_explicit(&p->stats.name, memory_order_relaxed)
 	READ(polls);
 	READ(empty_polls);

@@ -38,8 +38,8 @@ struct rpma_rt {
 	struct rpma_rt_queue *queues;
 	unsigned next_poller;
 	struct rpma_rt_conn *conns;
-	uint32_t births; /* connections not DONE yet */
-	bool stopping;	 /* no further ones */
+	uint32_t births;      /* connections not DONE yet */
+	bool stopping;	      /* no further ones */
 	pthread_cond_t quiet; /* births became 0 */
 
 	/* handles not yet freed: listeners, connections, queues */

@@ -44,7 +44,7 @@ static void write_event(struct rpma_rt_conn *conn, struct rt_lane *lane,
 	rt_poller_write_owner(conn->poller, lane, &item);
 }
 
-/* -------------------------------------------------------------- settling --- */
+/* ------------------------------------------------------------- settling --- */
 
 static void write_settled(struct rpma_rt_conn *conn,
 			  const struct rt_ledger_entry *entry,
@@ -150,7 +150,7 @@ void rt_conn_marker_owner(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 	conn->markers_seen |= 1u << side;
 }
 
-/* ------------------------------------------------------- the order of death --- */
+/* --------------------------------------------------- the order of death --- */
 
 static void mourn(struct rpma_rt_conn *conn)
 {
@@ -173,9 +173,8 @@ static void handover(struct rpma_rt_conn *conn)
 	for (n = 0; n < conn->kept_count; n++)
 		settle(conn, &conn->kept[n]);
 	conn->kept_count = 0;
-	conn->deadline_ns =
-		rt_now_ns() +
-		(uint64_t)conn->poller->rt->cfg.drain_ms * 1000000u;
+	conn->deadline_ns = rt_now_ns() +
+			    (uint64_t)conn->poller->rt->cfg.drain_ms * 1000000u;
 	mourn(conn);
 }
 
@@ -204,8 +203,8 @@ static void gone(struct rpma_rt_conn *conn)
 
 static void synthesize(struct rpma_rt_conn *conn, struct rt_side *side)
 {
-	static const struct rt_kept unknown = {
-		.status = IBV_WC_GENERAL_ERR, .flags = RPMA_RT_F_SYNTHESIZED};
+	static const struct rt_kept unknown = {.status = IBV_WC_GENERAL_ERR,
+					       .flags = RPMA_RT_F_SYNTHESIZED};
 	const struct rt_ledger_entry *entry;
 
 	while ((entry = rt_ledger_take_unsettled(&side->ledger)) != NULL)
@@ -259,7 +258,7 @@ static void last(struct rpma_rt_conn *conn)
 	rt_conn_tell_control(conn, RT_CTL_DONE);
 }
 
-/* ------------------------------------------------------------ the way there --- */
+/* -------------------------------------------------------- the way there --- */
 
 /* A larger spill for the lane, if one was made. */
 static void take_spill(struct rt_lane *lane, struct rt_spill *spill)
@@ -333,8 +332,8 @@ void rt_conn_add_route_owner(struct rpma_rt_conn *conn,
 		.lane = route->lane,
 		.user = user_of(conn),
 		.side = &conn->side[route->side],
-		.qp_key = conn->bound ? rt_qp_key(conn->qp_num)
-				      : RT_QP_KEY_NONE,
+		.qp_key =
+			conn->bound ? rt_qp_key(conn->qp_num) : RT_QP_KEY_NONE,
 	};
 	take_spill(route->lane, spill);
 }

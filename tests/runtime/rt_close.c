@@ -15,14 +15,13 @@
 #define MSG_SIZE 32
 
 /* says which one runs, so that a hang or an abort names it */
-#define STEP(call)                                                             \
-	do {                                                                   \
-		uint64_t begin = world_now_ms();                               \
-		printf("%s", #call);                                           \
-		fflush(stdout);                                                \
-		call;                                                          \
-		printf(" %lu ms\n",                                            \
-		       (unsigned long)(world_now_ms() - begin));               \
+#define STEP(call)                                                            \
+	do {                                                                  \
+		uint64_t begin = world_now_ms();                              \
+		printf("%s", #call);                                          \
+		fflush(stdout);                                               \
+		call;                                                         \
+		printf(" %lu ms\n", (unsigned long)(world_now_ms() - begin)); \
 	} while (0)
 
 struct scene {

@@ -20,12 +20,12 @@
 
 #include "world.h"
 
-#define QUEUES	   4
-#define MAX_CONNS  64
-#define DEPTH	   32
-#define MSG_SIZE   64
-#define SEQ_BITS   32
-#define EVENTS_IN  (QUEUES - 1) /* events also come to a data queue */
+#define QUEUES	  4
+#define MAX_CONNS 64
+#define DEPTH	  32
+#define MSG_SIZE  64
+#define SEQ_BITS  32
+#define EVENTS_IN (QUEUES - 1) /* events also come to a data queue */
 
 struct end {
 	struct rpma_rt_conn *conn;
@@ -67,8 +67,8 @@ static uint64_t context_of(const struct many *m, const struct end *end,
 static size_t offset_of(const struct many *m, const struct end *end, bool recv,
 			uint32_t seq)
 {
-	size_t slot = (size_t)(end - m->ends) * 2 * DEPTH +
-		      (recv ? DEPTH : 0) + seq % DEPTH;
+	size_t slot = (size_t)(end - m->ends) * 2 * DEPTH + (recv ? DEPTH : 0) +
+		      seq % DEPTH;
 
 	return slot * MSG_SIZE;
 }
@@ -282,7 +282,9 @@ int main(int argc, char **argv)
 	m.per_end = messages / (uint32_t)(2 * conns);
 	CHECK(m.per_end > 0);
 	set_up(&m, conns);
-	m.left = (uint64_t)m.ends_count * m.per_end * 2;
+	/* relaxed: the workers' creation orders it */
+	atomic_store_explicit(&m.left, (uint64_t)m.ends_count * m.per_end * 2,
+			      memory_order_relaxed);
 	run(&m);
 	tear_down(&m);
 	world_close(&m.world);

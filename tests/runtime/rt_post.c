@@ -28,8 +28,8 @@ struct post {
 	struct world_pair pair;
 	struct rpma_mr_local *mr;
 	char *memory;
-	uint32_t each;	       /* messages a thread */
-	_Atomic uint32_t turn; /* grows with every WRITABLE and completion */
+	uint32_t each;		  /* messages a thread */
+	_Atomic uint32_t turn;	  /* grows with every WRITABLE and completion */
 	_Atomic uint32_t refused; /* RPMA_E_AGAIN for want of credit */
 	uint32_t writable;
 	uint8_t *seen; /* by thread and number */
@@ -83,7 +83,7 @@ static void tear_down(struct post *p)
 	world_close(&p->world);
 }
 
-/* ------------------------------------------------- four threads, one queue --- */
+/* ---------------------------------------------- four threads, one queue --- */
 
 struct poster {
 	struct post *post;
@@ -216,7 +216,7 @@ static void post__four_threads(uint32_t each)
 	tear_down(&p);
 }
 
-/* ------------------------------------------------------ one thread, by count --- */
+/* ------------------------------------------------- one thread, by count --- */
 
 /* Fills the queue; the batch is taken in part; one WRITABLE, then again. */
 static void post__batch_beyond_credit_AGAIN(void)

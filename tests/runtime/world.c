@@ -97,9 +97,9 @@ struct rpma_rt_listener *world_listen(struct world *w,
 	return listener;
 }
 
-void world_connect(struct world *w, const struct rpma_conn_cfg *cfg,
-		   int poller, struct rpma_rt_queue *aq,
-		   struct rpma_rt_queue *pq, struct world_pair *pair)
+void world_connect(struct world *w, const struct rpma_conn_cfg *cfg, int poller,
+		   struct rpma_rt_queue *aq, struct rpma_rt_queue *pq,
+		   struct world_pair *pair)
 {
 	struct rpma_rt_listener *listener = world_listen(w, cfg, pq);
 

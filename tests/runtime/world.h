@@ -19,17 +19,17 @@
 
 #define WORLD_PATIENCE_MS 60000
 
-#define MUST(expr)                                                             \
-	do {                                                                   \
-		int must_ret = (expr);                                         \
-		if (must_ret)                                                  \
-			world_die(__FILE__, __LINE__, #expr, must_ret);        \
+#define MUST(expr)                                                      \
+	do {                                                            \
+		int must_ret = (expr);                                  \
+		if (must_ret)                                           \
+			world_die(__FILE__, __LINE__, #expr, must_ret); \
 	} while (0)
 
-#define CHECK(cond)                                                            \
-	do {                                                                   \
-		if (!(cond))                                                   \
-			world_die(__FILE__, __LINE__, #cond, 0);               \
+#define CHECK(cond)                                              \
+	do {                                                     \
+		if (!(cond))                                     \
+			world_die(__FILE__, __LINE__, #cond, 0); \
 	} while (0)
 
 struct world {
@@ -66,9 +66,9 @@ struct rpma_rt_listener *world_listen(struct world *w,
 				      struct rpma_rt_queue *queue);
 /* Connects: active's events in aq, passive's in pq, both on that poller; both
  * queues are empty before and after. */
-void world_connect(struct world *w, const struct rpma_conn_cfg *cfg,
-		   int poller, struct rpma_rt_queue *aq,
-		   struct rpma_rt_queue *pq, struct world_pair *pair);
+void world_connect(struct world *w, const struct rpma_conn_cfg *cfg, int poller,
+		   struct rpma_rt_queue *aq, struct rpma_rt_queue *pq,
+		   struct world_pair *pair);
 
 uint64_t world_now_ms(void);
 
