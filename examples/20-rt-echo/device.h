@@ -10,7 +10,7 @@
 
 #include <librpma.h>
 
-#include "address.h"
+#include "../common/address.h"
 #include "options.h"
 
 struct device {

@@ -17,7 +17,7 @@
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
 
-#include "address.h"
+#include "../common/address.h"
 
 #define MAX_ADDRESSES 64
 #define MAX_GIDS      8
