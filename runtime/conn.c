@@ -392,13 +392,15 @@ static int check(const struct rpma_rt_conn *conn)
 	return conn == NULL ? RPMA_E_INVAL : rt_runtime_check(conn->rt);
 }
 
-/* addr and port, copied; NULL on the first that fails */
-static int copy_where(struct rpma_rt_conn *conn, const char *addr,
-		      const char *port)
+/* What the application asks of the control thread; nothing once all is over. */
+static void ask_control(struct rpma_rt_conn *conn, uint32_t bits)
 {
-	conn->addr = strdup(addr);
-	conn->port = strdup(port);
-	return conn->addr && conn->port ? 0 : RPMA_E_NOMEM;
+	/* a connection that is not DONE keeps the control thread going, and
+	 * it becomes DONE under this lock */
+	pthread_mutex_lock(&conn->rt->lock);
+	if (!conn->is_done)
+		rt_conn_tell_control(conn, bits);
+	pthread_mutex_unlock(&conn->rt->lock);
 }
 
 int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
@@ -412,8 +414,10 @@ int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
 				 .cfg = cfg,
 				 .poller = poller,
 				 .queue = queue,
-				 .user = user};
-	struct rpma_rt_conn *conn;
+				 .user = user,
+				 .addr = addr,
+				 .port = port,
+				 .begin = begin};
 	int ret;
 
 	if (rt == NULL || peer == NULL || addr == NULL || port == NULL ||
@@ -421,20 +425,7 @@ int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
 	    poller >= rt->cfg.pollers)
 		return RPMA_E_INVAL;
 	ret = rt_runtime_check(rt);
-	if (ret == 0)
-		ret = rt_conn_birth(&birth, &conn);
-	if (ret)
-		return ret;
-	*conn_ptr = conn;
-	if (copy_where(conn, addr, port)) {
-		rpma_rt_conn_close(conn);
-		return 0; /* told by CLOSED, like whatever fails from here */
-	}
-	conn->birth_msg.fn = begin;
-	/* relaxed: the caller holds the connection */
-	atomic_fetch_add_explicit(&conn->target.count, 1, memory_order_relaxed);
-	rt_inbox_push_mt(&rt->control.inbox, &conn->birth_msg);
-	return 0;
+	return ret ? ret : rt_conn_birth(&birth, conn_ptr);
 }
 
 /* connect or reject, once; keeps the private data for it */
@@ -462,7 +453,7 @@ static int decide(struct rpma_rt_conn *conn,
 		memcpy(conn->pdata_out, pdata->ptr, pdata->len);
 		conn->pdata_out_len = pdata->len;
 	}
-	rt_conn_tell_control(conn, bit);
+	ask_control(conn, bit);
 	return 0;
 }
 
@@ -492,7 +483,7 @@ int rpma_rt_conn_close(struct rpma_rt_conn *conn)
 		atomic_store_explicit(&conn->side[i].gate, RT_GATE_CLOSED,
 				      memory_order_relaxed);
 	}
-	rt_conn_tell_control(conn, RT_CTL_CLOSE);
+	ask_control(conn, RT_CTL_CLOSE);
 	return 0;
 }
 

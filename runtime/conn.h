@@ -166,6 +166,7 @@ struct rpma_rt_conn {
 	_Atomic bool pdata_valid;
 
 	/* under the runtime's lock */
+	bool is_done; /* the control thread may be gone */
 	struct rpma_rt_conn *prev;
 	struct rpma_rt_conn *next;
 

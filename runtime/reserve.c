@@ -164,6 +164,16 @@ void rt_conn_free(struct rpma_rt_conn *conn)
 	free(conn);
 }
 
+static int copy_where(struct rpma_rt_conn *conn, const struct rt_birth *birth)
+{
+	if (birth->passive)
+		return 0;
+	conn->birth_msg.fn = birth->begin;
+	conn->addr = strdup(birth->addr);
+	conn->port = strdup(birth->port);
+	return conn->addr && conn->port ? 0 : RPMA_E_NOMEM;
+}
+
 static int record_new(const struct rt_birth *birth, uint32_t *sq, uint32_t *rq,
 		      struct rpma_rt_conn **conn_ptr)
 {
@@ -187,7 +197,9 @@ static int record_new(const struct rt_birth *birth, uint32_t *sq, uint32_t *rq,
 	conn->state = birth->passive ? RT_CONN_READY : RT_CONN_RESOLVING;
 	*sq = 0;
 	*rq = 0;
-	ret = copy_cfg(conn, birth->cfg, sq, rq);
+	ret = copy_where(conn, birth);
+	if (ret == 0)
+		ret = copy_cfg(conn, birth->cfg, sq, rq);
 	if (init_sides(conn, *sq, *rq) && ret == 0)
 		ret = RPMA_E_NOMEM;
 	conn->kept_max = *sq + *rq;
@@ -297,6 +309,13 @@ static int settle_in(const struct rt_birth *birth, struct rpma_rt_conn *conn,
 	rpma_conn_cfg_set_cq(conn->cfg, conn->cq->cq);
 	list_conn(rt, conn);
 	rt_conn_tell_poller(conn, RT_POLL_OPEN);
+	if (!birth->passive) {
+		/* relaxed: we hold the connection. Sent under the lock: before
+		 * a stop can have seen its end */
+		atomic_fetch_add_explicit(&conn->target.count, 1,
+					  memory_order_relaxed);
+		rt_inbox_push_mt(&rt->control.inbox, &conn->birth_msg);
+	}
 	return 0;
 }
 
@@ -335,6 +354,7 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 	return_slot(conn->poller, conn->slot);
 	conn->poller->conns--;
 	unlist_conn(rt, conn);
+	conn->is_done = true;
 	pthread_mutex_unlock(&rt->lock);
 }
 

@@ -20,6 +20,10 @@ struct rt_birth {
 	struct rpma_rt_queue *queue;
 	void *user;
 	bool passive;
+	/* active: where to, and what begins on the control thread */
+	const char *addr;
+	const char *port;
+	void (*begin)(struct rt_msg *msg, void *owner);
 };
 
 /*

@@ -181,9 +181,14 @@ static int start_cm(struct rpma_rt *rt)
 
 static void stop_cm(struct rpma_rt *rt)
 {
-	rt_events_remove(&rt->cm_source);
 	free(rt->spare);
 	rpma_cm_channel_delete(&rt->cm);
+}
+
+static int nothing(void *arg)
+{
+	(void)arg;
+	return 0;
 }
 
 static int start(struct rpma_rt *rt)
@@ -211,6 +216,7 @@ err_stop_control:
 err_fini_pollers:
 	fini_pollers(rt, rt->cfg.pollers);
 err_stop_cm:
+	rt_events_remove(&rt->cm_source);
 	stop_cm(rt);
 err_put_events:
 	rt_events_put();
@@ -306,6 +312,10 @@ static void stop_threads(struct rpma_rt *rt)
 {
 	int i;
 
+	/* requests that were read before their listener closed are refused by
+	 * the control thread, and need the CM channel for it */
+	rt_events_remove(&rt->cm_source);
+	rt_call(rt, &rt->control.inbox, nothing, NULL);
 	stop_cm(rt);
 	rt_async_unsubscribe(&rt->control.inbox);
 	for (i = 0; i < rt->cfg.pollers; i++)
