@@ -18,7 +18,7 @@
 #include "stress.h"
 
 #define MAX_TAKE   48
-#define HESITATION 24	      /* turns; as long as a hand-over takes */
+#define HESITATION 1500	      /* turns; about as long as a wake-up takes */
 #define LAST	   UINT64_MAX /* context of the last item */
 
 struct exchange {
@@ -86,7 +86,6 @@ static uint32_t send_some(struct exchange *exchange, struct stress_rng *rng)
 	count = 1 + stress_below(rng, count < 40 ? count : 40);
 	if (count > exchange->credits)
 		count = exchange->credits;
-	stress_dawdle(rng, HESITATION);
 	stub_publish(exchange->lane, exchange->sent, count);
 	exchange->sent += count;
 	exchange->credits -= count;
