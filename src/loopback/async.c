@@ -102,7 +102,7 @@ void lb_async_forget(struct lb_context *ctx, const void *object)
 	pthread_mutex_lock(&ctx->lock);
 	for (at = &ctx->first; (async = *at);) {
 		if (target_of(async->event.event_type) == TO_CONTEXT ||
-			async->event.element.qp != object) {
+		    async->event.element.qp != object) {
 			at = &async->next;
 			continue;
 		}
@@ -152,8 +152,8 @@ static bool next_event(struct lb_context *ctx, struct ibv_async_event *event)
 	return async;
 }
 
-LB_EXPORT int ibv_get_async_event(
-	struct ibv_context *context, struct ibv_async_event *event)
+LB_EXPORT int ibv_get_async_event(struct ibv_context *context,
+				  struct ibv_async_event *event)
 {
 	struct lb_context *ctx = lb_context_of(context);
 	int err = lb_fail("ibv_get_async_event");
@@ -223,7 +223,8 @@ LB_EXPORT int rpma_loopback_raise(int event_type, void *object)
 		return -EINVAL;
 	}
 	/* the context is the first field of qp, cq and srq alike */
-	context = target == TO_CONTEXT ? object : ((struct ibv_qp *)object)->context;
+	context = target == TO_CONTEXT ? object
+				       : ((struct ibv_qp *)object)->context;
 	add(lb_context_of(context), type, object);
 	pthread_mutex_unlock(&lb.big);
 	return 0;

@@ -174,7 +174,7 @@ static struct lb_cq *next_event(struct lb_channel *ch)
 }
 
 LB_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel,
-	struct ibv_cq **cq, void **cq_context)
+			       struct ibv_cq **cq, void **cq_context)
 {
 	struct lb_channel *ch = (struct lb_channel *)channel;
 	struct lb_cq *found;
@@ -222,8 +222,8 @@ static int attach(struct lb_channel *ch, struct ibv_context *context)
 	return err;
 }
 
-LB_EXPORT struct ibv_comp_channel *ibv_create_comp_channel(
-	struct ibv_context *context)
+LB_EXPORT struct ibv_comp_channel *
+ibv_create_comp_channel(struct ibv_context *context)
 {
 	struct lb_channel *ch = NULL;
 	int err = lb_fail("ibv_create_comp_channel");
@@ -259,8 +259,8 @@ LB_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	int err;
 
 	lb_hook(RPMA_LOOPBACK_DESTROY, channel);
-	err = lb_obj_retire(
-		"ibv_destroy_comp_channel", channel, LB_CHANNEL, &obj);
+	err = lb_obj_retire("ibv_destroy_comp_channel", channel, LB_CHANNEL,
+			    &obj);
 	if (err)
 		return err;
 	lb_context_of(channel->context)->obj.refs--;

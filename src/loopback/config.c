@@ -42,7 +42,7 @@ void lb_lock_wait(struct lb_lock *lock)
 	for (;; tries++) {
 		/* relaxed: only a hint that trying may succeed */
 		if (!atomic_load_explicit(&lock->word, memory_order_relaxed) &&
-			lb_lock_try(lock))
+		    lb_lock_try(lock))
 			return;
 		if (tries < LOCK_SPINS)
 			lb_cpu_relax();
@@ -79,11 +79,10 @@ uint64_t lb_mix(uint64_t x)
 uint64_t lb_random(void)
 {
 	/* relaxed: each draw is different, their order does not matter */
-	uint64_t n =
-		atomic_fetch_add_explicit(&draws, 1, memory_order_relaxed);
+	uint64_t n = atomic_fetch_add_explicit(&draws, 1, memory_order_relaxed);
 
-	return lb_mix(lb_mix(atomic_load_explicit(
-			      &lb.seed, memory_order_relaxed)) +
+	return lb_mix(
+		lb_mix(atomic_load_explicit(&lb.seed, memory_order_relaxed)) +
 		n);
 }
 
@@ -179,18 +178,19 @@ static void start(void)
 
 	/* relaxed, all: pthread_once() publishes them */
 	atomic_store_explicit(&lb.mode, env_choice("RPMA_LOOPBACK_MODE", modes),
-		memory_order_relaxed);
+			      memory_order_relaxed);
 	atomic_store_explicit(&lb.strict,
-		env_choice("RPMA_LOOPBACK_STRICT", stricts),
-		memory_order_relaxed);
+			      env_choice("RPMA_LOOPBACK_STRICT", stricts),
+			      memory_order_relaxed);
 	atomic_store_explicit(&lb.log,
-		(int)env_number("RPMA_LOOPBACK_LOG", 0, 9),
-		memory_order_relaxed);
-	atomic_store_explicit(&lb.seed,
+			      (int)env_number("RPMA_LOOPBACK_LOG", 0, 9),
+			      memory_order_relaxed);
+	atomic_store_explicit(
+		&lb.seed,
 		env_number("RPMA_LOOPBACK_SEED", DEFAULT_SEED, UINT64_MAX),
 		memory_order_relaxed);
-	lb.ndevices = (int)env_number(
-		"RPMA_LOOPBACK_DEVICES", 1, LB_MAX_DEVICES);
+	lb.ndevices =
+		(int)env_number("RPMA_LOOPBACK_DEVICES", 1, LB_MAX_DEVICES);
 	lb_mr_start();
 	lb_device_start();
 	if (rules)

@@ -27,13 +27,13 @@ static void copy_word(uint8_t *dst, const uint8_t *src, uint64_t len)
 				memory_order_relaxed);
 		/* release: pairs with a poll of the last word by a CPU */
 		atomic_store_explicit((_Atomic uint64_t *)dst, word,
-			memory_order_release);
+				      memory_order_release);
 		return;
 	}
 	while (len--)
 		/* release: as above, for who polls a byte of it */
 		atomic_store_explicit((_Atomic uint8_t *)dst++, *src++,
-			memory_order_release);
+				      memory_order_release);
 }
 
 void lb_copy(uint8_t *dst, const uint8_t *src, uint64_t len, bool last)

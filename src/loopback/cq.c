@@ -62,7 +62,7 @@ static bool is_full(struct lb_cq *cq)
 }
 
 static void put(struct lb_cq *cq, const struct ibv_wc *wc, uintptr_t owner,
-	uint32_t pos)
+		uint32_t pos)
 {
 	struct lb_cqe *cqe = &cq->ring[cq->tail & cq->mask];
 
@@ -85,7 +85,7 @@ static void kill(struct lb_cq *cq)
 }
 
 int lb_cq_push(struct lb_run *run, struct lb_cq *cq, const struct ibv_wc *wc,
-	uintptr_t owner, uint32_t pos, bool solicited)
+	       uintptr_t owner, uint32_t pos, bool solicited)
 {
 	bool full;
 
@@ -101,8 +101,8 @@ int lb_cq_push(struct lb_run *run, struct lb_cq *cq, const struct ibv_wc *wc,
 	}
 	put(cq, wc, owner, pos);
 	if (cq->armed == LB_ARM_ANY ||
-		(cq->armed == LB_ARM_SOLICITED &&
-			(solicited || wc->status != IBV_WC_SUCCESS))) {
+	    (cq->armed == LB_ARM_SOLICITED &&
+	     (solicited || wc->status != IBV_WC_SUCCESS))) {
 		cq->armed = LB_ARM_NONE;
 		if (cq->channel)
 			lb_cq_due(run, cq);
@@ -223,9 +223,8 @@ int lb_cq_arm(struct ibv_cq *ibv, int solicited_only)
 	else if (cq->armed == LB_ARM_NONE)
 		cq->armed = LB_ARM_SOLICITED;
 	if (lb_knob(LB_KNOB_ARM_PENDING) && cq->channel &&
-		/* relaxed: a poll at the same time may go either way */
-		cq->tail !=
-			atomic_load_explicit(&cq->head, memory_order_relaxed)) {
+	    /* relaxed: a poll at the same time may go either way */
+	    cq->tail != atomic_load_explicit(&cq->head, memory_order_relaxed)) {
 		cq->armed = LB_ARM_NONE;
 		lb_cq_due(&run, cq);
 	}
@@ -243,7 +242,7 @@ void lb_cq_clean(struct lb_cq *cq, uint32_t qpn)
 	lb_lock_get(&cq->poll);
 	/* relaxed: head changes under cq.poll only, which we hold */
 	for (i = atomic_load_explicit(&cq->head, memory_order_relaxed);
-		i != cq->tail; i++) {
+	     i != cq->tail; i++) {
 		struct lb_cqe *cqe = &cq->ring[i & cq->mask];
 
 		if (cqe->wc.qp_num == qpn)
@@ -267,7 +266,7 @@ static struct lb_cqe *ring_new(uint32_t cap, uint32_t head)
 
 /* References of a new CQ; lb.big held. */
 static int attach(struct lb_cq *cq, struct ibv_context *context,
-	struct ibv_comp_channel *channel)
+		  struct ibv_comp_channel *channel)
 {
 	struct lb_obj *ctx = lb_obj_find(context, LB_CONTEXT);
 	struct lb_obj *ch = NULL;
@@ -277,8 +276,7 @@ static int attach(struct lb_cq *cq, struct ibv_context *context,
 		ch = lb_obj_find(channel, LB_CHANNEL);
 	if (!ctx || (channel && (!ch || channel->context != context)))
 		return EINVAL;
-	err = lb_obj_add(&cq->obj, &cq->ibv, LB_CQ, ctx->dev,
-		&cq->ibv.handle);
+	err = lb_obj_add(&cq->obj, &cq->ibv, LB_CQ, ctx->dev, &cq->ibv.handle);
 	if (err)
 		return err;
 	ctx->refs++;
@@ -290,7 +288,7 @@ static int attach(struct lb_cq *cq, struct ibv_context *context,
 }
 
 struct lb_cq *lb_cq_new(struct ibv_context *context, int cqe, void *cq_context,
-	struct ibv_comp_channel *channel, int vector)
+			struct ibv_comp_channel *channel, int vector)
 {
 	struct lb_cq *cq = NULL;
 	int err = lb_fail("ibv_create_cq");
@@ -328,7 +326,9 @@ struct lb_cq *lb_cq_new(struct ibv_context *context, int cqe, void *cq_context,
 }
 
 LB_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
-	void *cq_context, struct ibv_comp_channel *channel, int comp_vector)
+				       void *cq_context,
+				       struct ibv_comp_channel *channel,
+				       int comp_vector)
 {
 	struct lb_cq *cq =
 		lb_cq_new(context, cqe, cq_context, channel, comp_vector);
@@ -360,7 +360,7 @@ LB_EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 		mask = lb_pow2((uint32_t)cqe) - 1;
 		for (i = head; i != cq->tail; i++)
 			memcpy(&ring[i & mask], &cq->ring[i & cq->mask],
-				sizeof(*ring));
+			       sizeof(*ring));
 		old = cq->ring;
 		cq->ring = ring;
 		cq->mask = mask;
@@ -400,16 +400,16 @@ static bool is_acked(void *arg)
 static void wait_acks(struct lb_cq *cq)
 {
 	if (!is_acked(cq) && cq->reported &&
-		pthread_equal(cq->reader, pthread_self()))
+	    pthread_equal(cq->reader, pthread_self()))
 		lb_misuse("ibv_destroy_cq(%p): its events are not acknowledged "
 			  "by the thread that got them, which now waits for "
 			  "itself",
-			(void *)cq);
+			  (void *)cq);
 	if (lb_block(is_acked, cq))
 		return;
 	pthread_mutex_lock(&cq->ibv.mutex);
 	while (cq->ibv.comp_events_completed != cq->reported ||
-		cq->ibv.async_events_completed != cq->async_reported)
+	       cq->ibv.async_events_completed != cq->async_reported)
 		pthread_cond_wait(&cq->ibv.cond, &cq->ibv.mutex);
 	pthread_mutex_unlock(&cq->ibv.mutex);
 }

@@ -98,23 +98,21 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 	return from_ex(ex)->cur.wc.dlid_path_bits;
 }
 
-struct ibv_cq_ex *lb_create_cq_ex(
-	struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+struct ibv_cq_ex *lb_create_cq_ex(struct ibv_context *context,
+				  struct ibv_cq_init_attr_ex *attr)
 {
 	struct lb_cq *cq;
 	struct ibv_cq_ex *ex;
 
 	if (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS ||
-		(attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS) ||
-		((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
-			(attr->flags &
-				~(uint32_t)
-					IBV_CREATE_CQ_ATTR_SINGLE_THREADED))) {
+	    (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS) ||
+	    ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
+	     (attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED))) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
 	cq = lb_cq_new(context, (int)attr->cqe, attr->cq_context, attr->channel,
-		(int)attr->comp_vector);
+		       (int)attr->comp_vector);
 	if (!cq)
 		return NULL;
 	ex = &cq->ex;

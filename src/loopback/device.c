@@ -105,9 +105,8 @@ struct lb_device *lb_device_at(int index)
 		return NULL;
 	dev = &lb.devices[index];
 	/* acquire: pairs with the release of rpma_loopback_remove_device() */
-	return atomic_load_explicit(&dev->removed, memory_order_acquire)
-		? NULL
-		: dev;
+	return atomic_load_explicit(&dev->removed, memory_order_acquire) ? NULL
+									 : dev;
 }
 
 struct lb_device *lb_device_by_gid(const union ibv_gid *gid)
@@ -131,8 +130,8 @@ struct lb_device *lb_device_by_addr(const struct sockaddr *addr)
 	return gid_from(addr, &gid) ? lb_device_by_gid(&gid) : NULL;
 }
 
-int lb_device_gid_index(
-	const struct lb_device *dev, const struct sockaddr *addr)
+int lb_device_gid_index(const struct lb_device *dev,
+			const struct sockaddr *addr)
 {
 	union ibv_gid gid;
 	int index = gid_from(addr, &gid) ? gid_index(dev, &gid) : -1;
@@ -163,11 +162,11 @@ void lb_device_start(void)
 		dev->ibv.transport_type = IBV_TRANSPORT_IB;
 		snprintf(dev->ibv.name, sizeof(dev->ibv.name), "loop%d", n);
 		snprintf(dev->ibv.dev_name, sizeof(dev->ibv.dev_name),
-			"uverbs%d", n);
+			 "uverbs%d", n);
 		snprintf(dev->ibv.dev_path, sizeof(dev->ibv.dev_path),
-			"/sys/class/infiniband_verbs/uverbs%d", n);
+			 "/sys/class/infiniband_verbs/uverbs%d", n);
 		snprintf(dev->ibv.ibdev_path, sizeof(dev->ibv.ibdev_path),
-			"/sys/class/infiniband/loop%d", n);
+			 "/sys/class/infiniband/loop%d", n);
 	}
 	if (lb.ndevices)
 		machine_has(NULL, &lb.devices[0]);
@@ -224,7 +223,7 @@ LB_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 static struct lb_context *from_context(struct ibv_context *context)
 {
 	return (struct lb_context *)((char *)context -
-		offsetof(struct lb_context, vctx.context));
+				     offsetof(struct lb_context, vctx.context));
 }
 
 struct lb_context *lb_context_of(struct ibv_context *context)
@@ -301,8 +300,7 @@ LB_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 		return NULL;
 	}
 	pthread_mutex_lock(&lb.big);
-	err = lb_obj_add(&ctx->obj, &ctx->vctx.context, LB_CONTEXT, dev,
-		NULL);
+	err = lb_obj_add(&ctx->obj, &ctx->vctx.context, LB_CONTEXT, dev, NULL);
 	if (!err) {
 		ctx->next = dev->contexts;
 		dev->contexts = ctx;
@@ -340,8 +338,8 @@ LB_EXPORT int ibv_close_device(struct ibv_context *context)
 /* --- protection domains */
 
 /* parent: of a parent domain, else NULL */
-static struct lb_pd *pd_new(
-	struct ibv_context *context, struct ibv_pd *parent, const char *verb)
+static struct lb_pd *pd_new(struct ibv_context *context, struct ibv_pd *parent,
+			    const char *verb)
 {
 	struct lb_pd *pd = NULL;
 	struct lb_obj *ctx, *up = NULL;
@@ -360,7 +358,7 @@ static struct lb_pd *pd_new(
 	err = ctx && (up || !parent) ? 0 : EINVAL;
 	if (!err)
 		err = lb_obj_add(&pd->obj, &pd->ibv, LB_PD, ctx->dev,
-			&pd->ibv.handle);
+				 &pd->ibv.handle);
 	if (!err) {
 		ctx->refs++;
 		pd->ibv.context = context;
@@ -402,12 +400,13 @@ LB_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
 	return 0;
 }
 
-struct ibv_pd *lb_alloc_parent_domain(
-	struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
+struct ibv_pd *lb_alloc_parent_domain(struct ibv_context *context,
+				      struct ibv_parent_domain_init_attr *attr)
 {
 	struct lb_pd *pd;
 
-	if (attr->comp_mask & ~(uint32_t)IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) {
+	if (attr->comp_mask &
+	    ~(uint32_t)IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
@@ -432,8 +431,8 @@ void lb_on_removal(void (*fn)(struct lb_device *dev))
 		void (*none)(struct lb_device *) = NULL;
 
 		/* release: pairs with the acquire in tell_removal() */
-		if (atomic_compare_exchange_strong_explicit(&removal_fns[i],
-			    &none, fn, memory_order_release,
+		if (atomic_compare_exchange_strong_explicit(
+			    &removal_fns[i], &none, fn, memory_order_release,
 			    memory_order_relaxed))
 			return;
 	}
@@ -464,8 +463,8 @@ static void break_qps(struct lb_device *dev)
 	pthread_mutex_lock(&lb.big);
 	for (i = 0; i < LB_MAX_QP; i++) {
 		/* acquire: pairs with the release of the slot in qp.c */
-		struct lb_qp *qp = atomic_load_explicit(
-			&lb.qps[i], memory_order_acquire);
+		struct lb_qp *qp =
+			atomic_load_explicit(&lb.qps[i], memory_order_acquire);
 
 		if (qp)
 			lb_qp_break(&run, qp, dev);
@@ -495,7 +494,7 @@ LB_EXPORT int rpma_loopback_restore_device(int index)
 	if (index < 0 || index >= lb.ndevices)
 		return -ENODEV;
 	/* release: pairs with the acquire in lb_device_at() */
-	atomic_store_explicit(
-		&lb.devices[index].removed, 0, memory_order_release);
+	atomic_store_explicit(&lb.devices[index].removed, 0,
+			      memory_order_release);
 	return 0;
 }

@@ -26,21 +26,22 @@
 /* What became of an attempt; a positive value is an ibv_wc_status. */
 enum {
 	EXEC_OK = 0,
-	EXEC_AGAIN = -1, /* the budget is used up */
+	EXEC_AGAIN = -1,  /* the budget is used up */
 	EXEC_SILENT = -2, /* the peer did not answer */
-	EXEC_RNR = -3, /* the peer has no receive */
-	EXEC_WAIT = -4, /* a timer runs */
+	EXEC_RNR = -3,	  /* the peer has no receive */
+	EXEC_WAIT = -4,	  /* a timer runs */
 };
 
 /* Wait after "receiver not ready" by timer code, in units of 10 us. */
-static const uint32_t rnr_units[32] = {65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32,
-	48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096,
-	6144, 8192, 12288, 16384, 24576, 32768, 49152};
+static const uint32_t rnr_units[32] = {
+	65536, 1,    2,	   3,	 4,    6,     8,     12,    16,	   24,	 32,
+	48,    64,   96,   128,	 192,  256,   384,   512,   768,   1024, 1536,
+	2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
 /* A request under execution. */
 struct work {
 	struct lb_run *run;
-	struct lb_qp *qp; /* sq.lock held */
+	struct lb_qp *qp;   /* sq.lock held */
 	struct lb_qp *peer; /* rq.pop held once it answers */
 	struct lb_wqe *wqe;
 	uint64_t budget;
@@ -156,21 +157,21 @@ static uint32_t qpn_of(const struct lb_qp *qp)
 static bool is_read_like(const struct lb_wqe *wqe)
 {
 	return wqe->opcode == IBV_WR_RDMA_READ ||
-		wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-		wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	       wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
 static bool has_imm(const struct lb_wqe *wqe)
 {
 	return wqe->opcode == IBV_WR_SEND_WITH_IMM ||
-		wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	       wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
 static bool takes_receive(const struct lb_wqe *wqe)
 {
 	return wqe->opcode == IBV_WR_SEND ||
-		wqe->opcode == IBV_WR_SEND_WITH_IMM ||
-		wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	       wqe->opcode == IBV_WR_SEND_WITH_IMM ||
+	       wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
 static enum ibv_wc_opcode wc_opcode(const struct lb_wqe *wqe)
@@ -199,7 +200,8 @@ static enum ibv_wc_opcode wc_opcode(const struct lb_wqe *wqe)
  * ENOSPC if it is shorter than that, another errno if a key does not allow it.
  */
 static int to_spans(const struct ibv_sge *sge, uint32_t nsge, uint64_t length,
-	uint32_t access, const struct ibv_pd *pd, struct lb_span *span)
+		    uint32_t access, const struct ibv_pd *pd,
+		    struct lb_span *span)
 {
 	uint32_t i;
 	int err;
@@ -209,8 +211,8 @@ static int to_spans(const struct ibv_sge *sge, uint32_t nsge, uint64_t length,
 
 		if (!n)
 			continue;
-		err = lb_mr_local(
-			sge[i].lkey, sge[i].addr, n, access, pd, &span->addr);
+		err = lb_mr_local(sge[i].lkey, sge[i].addr, n, access, pd,
+				  &span->addr);
 		if (err)
 			return err;
 		span++->len = n;
@@ -222,7 +224,7 @@ static int to_spans(const struct ibv_sge *sge, uint32_t nsge, uint64_t length,
 
 /* Move n bytes from offset at of src to offset to of dst. */
 static void move(const struct lb_span *dst, uint64_t to,
-	const struct lb_span *src, uint64_t at, uint64_t n, bool last)
+		 const struct lb_span *src, uint64_t at, uint64_t n, bool last)
 {
 	while (to && to >= dst->len)
 		to -= dst++->len;
@@ -248,7 +250,7 @@ static void move(const struct lb_span *dst, uint64_t to,
 
 /* The end of a message whose last word comes from several places. */
 static void move_end(const struct lb_span *dst, const struct lb_span *src,
-	uint64_t from, uint64_t n)
+		     uint64_t from, uint64_t n)
 {
 	uint64_t word;
 	const struct lb_span tail[2] = {{(uint8_t *)&word, sizeof(word)}};
@@ -261,7 +263,7 @@ static void move_end(const struct lb_span *dst, const struct lb_span *src,
 
 /* Move as much as the budget allows, but the last word in one piece. */
 static int move_slice(struct work *w, const struct lb_span *dst,
-	const struct lb_span *src, uint64_t total)
+		      const struct lb_span *src, uint64_t total)
 {
 	struct lb_exec *x = &w->qp->exec;
 	uint64_t n = total - x->done;
@@ -293,9 +295,8 @@ static int check_local(struct work *w)
 		return IBV_WC_LOC_LEN_ERR;
 	if (reads && !w->qp->attr.max_rd_atomic)
 		return IBV_WC_LOC_QP_OP_ERR;
-	if (wqe->length != 8 &&
-		(wqe->opcode == IBV_WR_ATOMIC_WRITE ||
-			(reads && wqe->opcode != IBV_WR_RDMA_READ)))
+	if (wqe->length != 8 && (wqe->opcode == IBV_WR_ATOMIC_WRITE ||
+				 (reads && wqe->opcode != IBV_WR_RDMA_READ)))
 		return IBV_WC_LOC_LEN_ERR;
 	if (wqe->is_inline) {
 		w->local[0].addr = (uint8_t *)w->wqe->data;
@@ -304,7 +305,7 @@ static int check_local(struct work *w)
 		return 0;
 	}
 	if (to_spans(wqe->sge, wqe->nsge, wqe->length,
-		    reads ? IBV_ACCESS_LOCAL_WRITE : 0, w->qp->pd, w->local))
+		     reads ? IBV_ACCESS_LOCAL_WRITE : 0, w->qp->pd, w->local))
 		return IBV_WC_LOC_PROT_ERR;
 	return 0;
 }
@@ -317,9 +318,9 @@ static bool is_answering(const struct work *w)
 	uint32_t state = state_of(peer);
 
 	return qpn_of(peer) == qp->peer_qpn && peer->dev == qp->peer_dev &&
-		(state == IBV_QPS_RTR || state == IBV_QPS_RTS ||
-			state == IBV_QPS_SQD) &&
-		peer->peer_qpn == qpn_of(qp) && peer->peer_dev == qp->dev;
+	       (state == IBV_QPS_RTR || state == IBV_QPS_RTS ||
+		state == IBV_QPS_SQD) &&
+	       peer->peer_qpn == qpn_of(qp) && peer->peer_dev == qp->dev;
 }
 
 static void note_first_message(struct lb_qp *peer)
@@ -370,7 +371,7 @@ static void fail_receive(struct work *w, enum ibv_wc_status status)
 
 	resp->busy = false;
 	lb_cq_push(w->run, w->peer->recv_cq, &wc, receive_owner(w->peer),
-		resp->pos, false);
+		   resp->pos, false);
 	lb_resp_fail(w->run, w->peer);
 }
 
@@ -382,8 +383,8 @@ static int complete_receive(struct work *w)
 		.wr_id = resp->wr_id,
 		.status = IBV_WC_SUCCESS,
 		.opcode = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM
-			? IBV_WC_RECV_RDMA_WITH_IMM
-			: IBV_WC_RECV,
+				  ? IBV_WC_RECV_RDMA_WITH_IMM
+				  : IBV_WC_RECV,
 		.byte_len = wqe->length,
 		.imm_data = has_imm(wqe) ? wqe->imm : 0,
 		.wc_flags = has_imm(wqe) ? IBV_WC_WITH_IMM : 0,
@@ -393,8 +394,8 @@ static int complete_receive(struct work *w)
 
 	resp->busy = false;
 	if (lb_likely(!lb_cq_push(w->run, w->peer->recv_cq, &wc,
-		    receive_owner(w->peer), resp->pos,
-		    wqe->flags & IBV_SEND_SOLICITED)))
+				  receive_owner(w->peer), resp->pos,
+				  wqe->flags & IBV_SEND_SOLICITED)))
 		return EXEC_OK;
 	return reject(w, IBV_EVENT_QP_FATAL, IBV_WC_REM_OP_ERR);
 }
@@ -408,7 +409,7 @@ static int respond_send(struct work *w)
 	int ret;
 
 	ret = to_spans(resp->sge, resp->nsge, w->wqe->length,
-		IBV_ACCESS_LOCAL_WRITE, pd, dst);
+		       IBV_ACCESS_LOCAL_WRITE, pd, dst);
 	if (!ret)
 		return move_slice(w, dst, w->local, w->wqe->length);
 	if (ret == ENOSPC) {
@@ -431,8 +432,8 @@ static int check_remote(struct work *w, uint32_t access, struct lb_span *remote)
 	remote[0].len = wqe->length;
 	remote[1].len = 0;
 	if (!wqe->length || /* then the key does not matter */
-		!lb_mr_remote(wqe->rkey, wqe->remote_addr, wqe->length, access,
-			peer->pd, &remote[0].addr))
+	    !lb_mr_remote(wqe->rkey, wqe->remote_addr, wqe->length, access,
+			  peer->pd, &remote[0].addr))
 		return 0;
 	return reject(w, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR);
 }
@@ -480,12 +481,13 @@ static int respond_atomic(struct work *w)
 		return reject(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
 	/* acq_rel, both: pairs with whoever else works on the word */
 	if (wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		value = atomic_fetch_add_explicit(
-			word, wqe->compare_add, memory_order_acq_rel);
+		value = atomic_fetch_add_explicit(word, wqe->compare_add,
+						  memory_order_acq_rel);
 	} else {
 		value = wqe->compare_add;
 		atomic_compare_exchange_strong_explicit(word, &value, wqe->swap,
-			memory_order_acq_rel, memory_order_acquire);
+							memory_order_acq_rel,
+							memory_order_acquire);
 	}
 	old[0].addr = (uint8_t *)&value;
 	old[0].len = sizeof(value);
@@ -653,7 +655,7 @@ static void check_hash(const struct lb_qp *qp, const struct lb_wqe *wqe)
 	if (then && now && then != now)
 		lb_misuse("the buffer of request %#llx changed before its "
 			  "completion",
-			(unsigned long long)wqe->wr_id);
+			  (unsigned long long)wqe->wr_id);
 }
 
 static int complete(struct work *w)
@@ -672,8 +674,8 @@ static int complete(struct work *w)
 	wc.opcode = wc_opcode(wqe);
 	wc.byte_len = wqe->length;
 	wc.qp_num = qpn_of(qp);
-	return lb_cq_push(w->run, qp->send_cq, &wc,
-		(uintptr_t)qp | LB_OWNER_SQ, qp->sq_exec, false);
+	return lb_cq_push(w->run, qp->send_cq, &wc, (uintptr_t)qp | LB_OWNER_SQ,
+			  qp->sq_exec, false);
 }
 
 /* The request ends with an error, and with it the QP. */
@@ -687,10 +689,10 @@ static void fail(struct work *w, int status)
 	};
 
 	lb_log(2, "qp %#x: request %#llx failed with status %d", qpn_of(qp),
-		(unsigned long long)w->wqe->wr_id, status);
+	       (unsigned long long)w->wqe->wr_id, status);
 	qp->stats.failed++;
 	lb_cq_push(w->run, qp->send_cq, &wc, (uintptr_t)qp | LB_OWNER_SQ,
-		qp->sq_exec, false);
+		   qp->sq_exec, false);
 	qp->sq_exec++;
 	lb_qp_fail(w->run, qp);
 }
@@ -754,7 +756,7 @@ void lb_sq_submit(struct lb_run *run, struct lb_qp *qp)
 {
 	/* relaxed: an option */
 	if (lb_likely(atomic_load_explicit(&lb.mode, memory_order_relaxed) ==
-		    RPMA_LOOPBACK_INLINE))
+		      RPMA_LOOPBACK_INLINE))
 		lb_sq_run(run, qp, UINT64_MAX);
 	else if (qp->sq_exec != qp->sq_tail)
 		lb_thread_add(qp);

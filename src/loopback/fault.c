@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define MAX_RULES 64
-#define ANY       UINT32_MAX
+#define ANY	  UINT32_MAX
 
 _Atomic uint32_t lb_faults; /* number of rules */
 
@@ -54,11 +54,8 @@ static _Atomic uint32_t knobs[LB_KNOBS];
 /* --- names */
 
 static const struct name kinds[] = {
-	{"wr", KIND_WR},
-	{"call", KIND_CALL},
-	{"event", KIND_EVENT},
-	{"knob", KIND_KNOB},
-	{NULL, 0},
+	{"wr", KIND_WR},     {"call", KIND_CALL}, {"event", KIND_EVENT},
+	{"knob", KIND_KNOB}, {NULL, 0},
 };
 
 static const struct name ops[] = {
@@ -242,7 +239,7 @@ static int unknown(const char *what, const char *word)
 }
 
 static int find_name(const struct name *names, const char *what,
-	const char *word, uint32_t *value)
+		     const char *word, uint32_t *value)
 {
 	const struct name *n;
 
@@ -260,7 +257,7 @@ static int find_name(const struct name *names, const char *what,
 }
 
 static int find_string(const char *const *names, const char *what,
-	const char *word, uint32_t *index)
+		       const char *word, uint32_t *index)
 {
 	uint32_t i;
 
@@ -285,9 +282,8 @@ static int get_number(const char *key, const char *word, uint32_t *value)
 	errno = 0;
 	n = strtoul(word, &end, 0);
 	if (errno || end == word || *end || n > UINT32_MAX) {
-		fprintf(stderr,
-			"loopback: fault rules: %s=%s: want a number\n", key,
-			word);
+		fprintf(stderr, "loopback: fault rules: %s=%s: want a number\n",
+			key, word);
 		return -EINVAL;
 	}
 	*value = (uint32_t)n;
@@ -337,7 +333,7 @@ static int parse_wr(struct rule *r, const char *key, const char *word)
 	if (!strcmp(key, "delay_us"))
 		return get_number(key, word, &r->delay_us);
 	return bad_key(key,
-		"op status when qp rnr delay_us nth every prob count");
+		       "op status when qp rnr delay_us nth every prob count");
 }
 
 static int parse_call(struct rule *r, const char *key, const char *word)
@@ -346,8 +342,8 @@ static int parse_call(struct rule *r, const char *key, const char *word)
 		return find_string(calls, "verb", word, &r->subject);
 	if (!strcmp(key, "errno"))
 		return *word >= '0' && *word <= '9'
-			? get_number(key, word, &r->value)
-			: find_name(errnos, "errno", word, &r->value);
+			       ? get_number(key, word, &r->value)
+			       : find_name(errnos, "errno", word, &r->value);
 	return bad_key(key, "verb errno nth every prob count");
 }
 
@@ -453,7 +449,7 @@ static void add_rules(const struct rule *parsed, uint32_t n)
 	for (i = 0; i < n; i++) {
 		if (parsed[i].kind == KIND_KNOB)
 			set_knob((enum lb_knob)parsed[i].subject,
-				parsed[i].value);
+				 parsed[i].value);
 		else
 			rules[nrules++] = parsed[i];
 	}
@@ -535,11 +531,11 @@ static bool fires(struct rule *r)
 }
 
 static struct rule *next_match(enum kind kind, const char *const *names,
-	const char *name, struct rule *r)
+			       const char *name, struct rule *r)
 {
 	for (; r < rules + nrules; r++) {
 		if (r->kind == kind && !strcmp(names[r->subject], name) &&
-			fires(r))
+		    fires(r))
 			return r;
 	}
 	return NULL;
@@ -583,7 +579,7 @@ enum lb_event_action lb_fault_event(const char *event, uint32_t *delay_us)
 }
 
 void lb_fault_wr(const struct lb_qp *qp, const struct lb_wqe *wqe,
-	struct lb_wr_fault *fault)
+		 struct lb_wr_fault *fault)
 {
 	/* relaxed: constant while its sq.lock is held, which it is */
 	uint32_t qpn = atomic_load_explicit(&qp->qpn, memory_order_relaxed);
@@ -592,17 +588,18 @@ void lb_fault_wr(const struct lb_qp *qp, const struct lb_wqe *wqe,
 	pthread_mutex_lock(&lock);
 	for (r = rules; r < rules + nrules; r++) {
 		if (r->kind != KIND_WR ||
-			(r->subject != ANY && r->subject != wqe->opcode) ||
-			(r->qp != ANY && r->qp != qpn) || !fires(r))
+		    (r->subject != ANY && r->subject != wqe->opcode) ||
+		    (r->qp != ANY && r->qp != qpn) || !fires(r))
 			continue;
 		fault->status = (int)r->value;
 		fault->after = r->after;
 		fault->rnr = r->rnr;
 		fault->delay_us = r->delay_us;
-		lb_log(1, "fault: qp %#x request %#llx: status %u %s, rnr %u, "
-			  "delay %u us",
-			qpn, (unsigned long long)wqe->wr_id, r->value,
-			r->after ? "after" : "before", r->rnr, r->delay_us);
+		lb_log(1,
+		       "fault: qp %#x request %#llx: status %u %s, rnr %u, "
+		       "delay %u us",
+		       qpn, (unsigned long long)wqe->wr_id, r->value,
+		       r->after ? "after" : "before", r->rnr, r->delay_us);
 		break;
 	}
 	pthread_mutex_unlock(&lock);

@@ -31,7 +31,7 @@ void *lb_zalloc(size_t size);
 
 uint64_t lb_mix(uint64_t x); /* a bijection that scatters */
 uint64_t lb_real_now(void);
-bool lb_sched_clock(uint64_t *now); /* true: virtual time is on */
+bool lb_sched_clock(uint64_t *now);  /* true: virtual time is on */
 void lb_sched_advance(uint64_t now); /* virtual time is at least now */
 /* A detached thread that no signal interrupts. 0 or an errno. */
 int lb_spawn(void *(*fn)(void *));
@@ -50,20 +50,20 @@ void lb_device_start(void);
 void lb_fill_ops(struct verbs_context *vctx);
 /* The domain that keys are compared by: pd, or the one it is a child of. */
 struct ibv_pd *lb_pd_root(struct ibv_pd *pd);
-struct ibv_pd *lb_alloc_parent_domain(
-	struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
+struct ibv_pd *lb_alloc_parent_domain(struct ibv_context *context,
+				      struct ibv_parent_domain_init_attr *attr);
 /* A QP of dev to ERR as if its device had gone; lb.big held. */
-void lb_qp_break(
-	struct lb_run *run, struct lb_qp *qp, const struct lb_device *dev);
+void lb_qp_break(struct lb_run *run, struct lb_qp *qp,
+		 const struct lb_device *dev);
 
 /* The next completion; cq.poll held. */
 int lb_wait_fd(int fd);
 bool lb_cq_take(struct lb_cq *cq, struct lb_cqe *out);
 struct lb_cq *lb_cq_new(struct ibv_context *context, int cqe, void *cq_context,
-	struct ibv_comp_channel *channel, int vector);
+			struct ibv_comp_channel *channel, int vector);
 /* Fill resp from the oldest receive; false if there is none. */
-static inline void lb_resp_set(
-	struct lb_resp *resp, const struct lb_rqe *rqe, uint32_t pos)
+static inline void lb_resp_set(struct lb_resp *resp, const struct lb_rqe *rqe,
+			       uint32_t pos)
 {
 	uint32_t i;
 
@@ -91,11 +91,11 @@ uint64_t lb_wqe_hash(const struct lb_qp *qp, const struct lb_wqe *wqe);
 /* what ibv_create_qp_ex() may ask for in send_ops_flags */
 #define LB_SEND_OPS                                                            \
 	((uint64_t)(IBV_QP_EX_WITH_RDMA_WRITE |                                \
-		IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |     \
-		IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |      \
-		IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                            \
-		IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |                          \
-		IBV_QP_EX_WITH_ATOMIC_WRITE))
+		    IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND | \
+		    IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |  \
+		    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                        \
+		    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |                      \
+		    IBV_QP_EX_WITH_ATOMIC_WRITE))
 
 /* RoCE MTU of the only port */
 #define LB_MTU IBV_MTU_4096

@@ -89,8 +89,8 @@ enum lb_type {
  */
 struct lb_obj {
 	struct lb_obj *next;
-	void *handle; /* what the application holds */
-	uint32_t *word; /* the number in the handle, NULL if it has none */
+	void *handle;	 /* what the application holds */
+	uint32_t *word;	 /* the number in the handle, NULL if it has none */
 	uint32_t number; /* what it must be: else the handle is damaged */
 	enum lb_type type;
 	int refs;
@@ -121,7 +121,7 @@ struct lb_async {
 struct lb_context {
 	struct lb_obj obj;
 	struct lb_context *next; /* of the device; under lb.big */
-	pthread_mutex_t lock; /* the two below */
+	pthread_mutex_t lock;	 /* the two below */
 	struct lb_async *first;
 	struct lb_async **last;
 	/* its end is struct ibv_context, as verbs_get_ctx() expects */
@@ -145,7 +145,7 @@ struct lb_mr_row {
 	_Atomic uint32_t rkey;
 	uint32_t access;
 	uint32_t generation; /* under lb.big; makes the next keys */
-	uint64_t iova; /* what the keys' addresses count from */
+	uint64_t iova;	     /* what the keys' addresses count from */
 	uint64_t length;
 	uint8_t *base; /* where iova is in this process */
 	struct ibv_pd *pd;
@@ -170,7 +170,7 @@ struct lb_channel {
 	struct lb_obj obj;
 	uint32_t magic;
 	pthread_mutex_t lock; /* the list, and pending of its CQs */
-	struct lb_cq *first; /* CQs with events, in the order of events */
+	struct lb_cq *first;  /* CQs with events, in the order of events */
 	struct lb_cq **last;
 };
 
@@ -178,8 +178,8 @@ struct lb_channel {
 struct lb_cqe {
 	struct ibv_wc wc;
 	_Atomic uint32_t seq; /* position + 1 when full; see cq.c */
-	uint32_t pos; /* what the owner gets back when this is polled */
-	uintptr_t owner; /* see lb_owner; 0: cleaned, skip */
+	uint32_t pos;	      /* what the owner gets back when this is polled */
+	uintptr_t owner;      /* see lb_owner; 0: cleaned, skip */
 };
 
 /* Whose slot a completion gives back when it is polled: an lb_qp plus this. */
@@ -217,8 +217,8 @@ struct lb_cq {
 	uint32_t head_seen; /* head as of the last look */
 	enum lb_arm armed;
 	bool dead;
-	uint32_t due; /* events made, not yet handed to the channel */
-	uint32_t delivering; /* being handed to the channel */
+	uint32_t due;		/* events made, not yet handed to the channel */
+	uint32_t delivering;	/* being handed to the channel */
 	struct lb_cq *due_next; /* by the thread that made due 1 */
 
 	/* under poll: by who consumes */
@@ -229,9 +229,9 @@ struct lb_cq {
 	/* under the channel's lock */
 	LB_ALIGNED struct lb_cq *next;
 	bool queued;
-	uint32_t pending; /* events in the channel */
+	uint32_t pending;  /* events in the channel */
 	uint32_t reported; /* events given out by ibv_get_cq_event() */
-	pthread_t reader; /* who got the last one */
+	pthread_t reader;  /* who got the last one */
 
 	uint32_t async_reported; /* under context.lock */
 };
@@ -271,7 +271,7 @@ struct lb_srq {
 	uint32_t magic;
 	struct lb_pd *pd;
 	struct lb_rq rq;
-	uint32_t limit; /* under rq.pop; 0: not armed */
+	uint32_t limit;		 /* under rq.pop; 0: not armed */
 	uint32_t async_reported; /* under context.lock */
 };
 
@@ -285,9 +285,9 @@ struct lb_wqe {
 	uint64_t swap;
 	uint32_t length; /* of the message */
 	uint32_t rkey;
-	uint32_t imm; /* network byte order, or rkey to invalidate */
+	uint32_t imm;	/* network byte order, or rkey to invalidate */
 	uint8_t opcode; /* enum ibv_wr_opcode */
-	uint8_t flags; /* enum ibv_send_flags */
+	uint8_t flags;	/* enum ibv_send_flags */
 	uint8_t nsge;
 	uint8_t is_inline;
 	union {
@@ -298,20 +298,20 @@ struct lb_wqe {
 
 /* What a fault rule wants of a work request. */
 struct lb_wr_fault {
-	int status; /* enum ibv_wc_status, 0: none */
-	bool after; /* fail after the data moved */
+	int status;   /* enum ibv_wc_status, 0: none */
+	bool after;   /* fail after the data moved */
 	uint32_t rnr; /* times to find no receive */
 	uint32_t delay_us;
 };
 
 /* How far the oldest work request is. Under sq.lock. */
 struct lb_exec {
-	bool begun; /* the fields below are valid */
+	bool begun;   /* the fields below are valid */
 	bool claimed; /* the peer's responder works for it */
-	bool silent; /* the peer has not answered the last attempt */
+	bool silent;  /* the peer has not answered the last attempt */
 	struct lb_wr_fault fault;
 	uint32_t epoch; /* of the peer's responder when claimed */
-	uint64_t done; /* bytes moved */
+	uint64_t done;	/* bytes moved */
 	uint32_t rnr_left;
 	uint32_t retry_left;
 	uint64_t wait_until; /* nanoseconds of lb_now(); 0: not waiting */
@@ -320,9 +320,9 @@ struct lb_exec {
 /* The receive that the responder is filling. Under rq.pop. */
 struct lb_resp {
 	uint32_t epoch; /* grows when the responder loses its work */
-	bool busy; /* rqe is taken and not completed */
-	bool comm_est; /* said that the first message came */
-	bool last_wqe; /* said LAST_WQE_REACHED */
+	bool busy;	/* rqe is taken and not completed */
+	bool comm_est;	/* said that the first message came */
+	bool last_wqe;	/* said LAST_WQE_REACHED */
 	uint32_t pos;
 	uint32_t nsge;
 	uint64_t wr_id;
@@ -337,7 +337,7 @@ struct lb_qp {
 	 * and whoever did it sees to the SQ after that.
 	 */
 	LB_ALIGNED _Atomic uint32_t qpn; /* 0: nobody's */
-	_Atomic uint32_t state; /* enum ibv_qp_state */
+	_Atomic uint32_t state;		 /* enum ibv_qp_state */
 	uint32_t peer_qpn;
 	uint32_t access;
 	struct lb_cq *send_cq;
@@ -363,7 +363,8 @@ struct lb_qp {
 	uint32_t sq_mask;
 	uint32_t sq_stride;
 	uint8_t *sq;
-	uint64_t *sq_checks; /* hashes of the buffers when posted; strict only */
+	uint64_t
+		*sq_checks; /* hashes of the buffers when posted; strict only */
 	bool sq_drained_wanted;
 	struct lb_exec exec;
 	struct rpma_loopback_stats stats;
@@ -391,7 +392,7 @@ struct lb_qp_handle {
 	struct lb_qp *qp;
 	uint32_t qpn;
 	struct ibv_qp_init_attr init;
-	uint64_t send_ops; /* 0: no ibv_wr_ interface */
+	uint64_t send_ops;	 /* 0: no ibv_wr_ interface */
 	uint32_t async_reported; /* under context.lock */
 	/* between wr_start and wr_complete, under sq.lock */
 	uint32_t wr_tail;
@@ -417,9 +418,9 @@ struct lb_globals {
 	struct lb_device devices[LB_MAX_DEVICES];
 	struct lb_mr_row *rows; /* LB_MAX_MR */
 	_Atomic(struct lb_qp *) qps[LB_MAX_QP];
-	_Atomic int mode; /* enum rpma_loopback_mode */
+	_Atomic int mode;   /* enum rpma_loopback_mode */
 	_Atomic int strict; /* enum rpma_loopback_strict */
-	_Atomic int log; /* 0 silent, 1 faults and misuse, 2 objects */
+	_Atomic int log;    /* 0 silent, 1 faults and misuse, 2 objects */
 	_Atomic uint64_t seed;
 };
 
@@ -431,7 +432,7 @@ extern struct lb_globals lb;
 void lb_start(void); /* once, by whoever comes first; cheap afterwards */
 void lb_log(int level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-uint64_t lb_now(void); /* nanoseconds; virtual under the scheduler */
+uint64_t lb_now(void);	  /* nanoseconds; virtual under the scheduler */
 uint64_t lb_random(void); /* any thread; follows from the seed */
 /* Complain about a misuse: nothing, a line, or abort. */
 void lb_misuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -439,7 +440,7 @@ static inline bool lb_is_strict(void)
 {
 	/* relaxed: an option, orders nothing */
 	return atomic_load_explicit(&lb.strict, memory_order_relaxed) !=
-		RPMA_LOOPBACK_STRICT_OFF;
+	       RPMA_LOOPBACK_STRICT_OFF;
 }
 
 /* object.c: the registry of handles. All but lb_obj_check under lb.big */
@@ -448,7 +449,7 @@ static inline bool lb_is_strict(void)
  * the device's table is full.
  */
 int lb_obj_add(struct lb_obj *obj, void *handle, enum lb_type type,
-	struct lb_device *dev, uint32_t *word);
+	       struct lb_device *dev, uint32_t *word);
 struct lb_obj *lb_obj_find(const void *handle, enum lb_type type);
 void lb_obj_del(struct lb_obj *obj);
 /* The object if handle is a live one, else NULL with errno EINVAL. */
@@ -458,33 +459,33 @@ struct lb_obj *lb_obj_check(const void *handle, enum lb_type type);
  * and *obj unregistered, or an errno.
  */
 int lb_obj_retire(const char *verb, const void *handle, enum lb_type type,
-	struct lb_obj **obj);
+		  struct lb_obj **obj);
 
 /* device.c, query.c */
 struct lb_context *lb_context_of(struct ibv_context *context);
 struct lb_device *lb_device_by_gid(const union ibv_gid *gid);
 int lb_query_device_ex(struct ibv_context *context,
-	const struct ibv_query_device_ex_input *input,
-	struct ibv_device_attr_ex *attr, size_t attr_size);
+		       const struct ibv_query_device_ex_input *input,
+		       struct ibv_device_attr_ex *attr, size_t attr_size);
 int lb_query_port(struct ibv_context *context, uint8_t port_num,
-	struct ibv_port_attr *attr, size_t attr_size);
+		  struct ibv_port_attr *attr, size_t attr_size);
 
 /* mr.c: keys to memory; with an sq.lock held */
 int lb_mr_local(uint32_t lkey, uint64_t addr, uint64_t len, uint32_t access,
-	const struct ibv_pd *pd, uint8_t **mem);
+		const struct ibv_pd *pd, uint8_t **mem);
 int lb_mr_remote(uint32_t rkey, uint64_t addr, uint64_t len, uint32_t access,
-	const struct ibv_pd *pd, uint8_t **mem);
+		 const struct ibv_pd *pd, uint8_t **mem);
 int lb_reg_mr_check(const void *addr, size_t length, int access);
 
 /* cq.c, channel.c */
 int lb_cq_push(struct lb_run *run, struct lb_cq *cq, const struct ibv_wc *wc,
-	uintptr_t owner, uint32_t pos, bool solicited);
+	       uintptr_t owner, uint32_t pos, bool solicited);
 void lb_cq_due(struct lb_run *run, struct lb_cq *cq); /* push held */
 void lb_cq_clean(struct lb_cq *cq, uint32_t qpn);
 int lb_cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int lb_cq_arm(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *lb_create_cq_ex(struct ibv_context *context,
-	struct ibv_cq_init_attr_ex *attr);
+				  struct ibv_cq_init_attr_ex *attr);
 void lb_channel_deliver(struct lb_cq *cq, uint32_t events);
 void lb_channel_forget(struct lb_cq *cq);
 void lb_ring_fd(int fd, uint64_t n);
@@ -509,41 +510,41 @@ void lb_advance(_Atomic uint32_t *word, uint32_t to);
 /* srq.c */
 bool lb_srq_take(struct lb_srq *srq, struct lb_resp *resp);
 int lb_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
-	struct ibv_recv_wr **bad);
+		     struct ibv_recv_wr **bad);
 struct ibv_srq *lb_create_srq_ex(struct ibv_context *context,
-	struct ibv_srq_init_attr_ex *attr);
+				 struct ibv_srq_init_attr_ex *attr);
 int lb_get_srq_num(struct ibv_srq *srq, uint32_t *num);
 
 /* qp.c, modify.c */
 struct ibv_qp *lb_create_qp_ex(struct ibv_context *context,
-	struct ibv_qp_init_attr_ex *attr);
+			       struct ibv_qp_init_attr_ex *attr);
 void lb_qp_lock(struct lb_qp *qp);
 void lb_qp_unlock(struct lb_qp *qp);
 void lb_qp_barrier(void); /* passes once through every sq.lock; lb.big held */
-void lb_qp_fail(struct lb_run *run, struct lb_qp *qp); /* to ERR; sq.lock */
+void lb_qp_fail(struct lb_run *run, struct lb_qp *qp);	 /* to ERR; sq.lock */
 void lb_resp_fail(struct lb_run *run, struct lb_qp *qp); /* rq.pop */
-void lb_sq_flush(struct lb_run *run, struct lb_qp *qp); /* sq.lock */
-void lb_rq_flush(struct lb_run *run, struct lb_qp *qp); /* rq.pop, rq.post */
+void lb_sq_flush(struct lb_run *run, struct lb_qp *qp);	 /* sq.lock */
+void lb_rq_flush(struct lb_run *run, struct lb_qp *qp);	 /* rq.pop, rq.post */
 void lb_run_kick(struct lb_run *run, struct lb_qp *qp);
 
 /* post.c, wr.c */
 int lb_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
-	struct ibv_send_wr **bad);
+		 struct ibv_send_wr **bad);
 int lb_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
-	struct ibv_recv_wr **bad);
+		 struct ibv_recv_wr **bad);
 struct lb_wqe *lb_sq_slot(const struct lb_qp *qp, uint32_t pos);
 bool lb_sq_has_room(struct lb_qp *qp, uint32_t pos);
 void lb_wr_init(struct lb_qp_handle *handle);
 
 /* exec.c */
 enum lb_step {
-	LB_DONE, /* nothing left to execute */
+	LB_DONE,  /* nothing left to execute */
 	LB_AGAIN, /* call again: the budget is used up */
-	LB_WAIT, /* a timer or the peer will call again */
+	LB_WAIT,  /* a timer or the peer will call again */
 };
 enum lb_step lb_sq_run(struct lb_run *run, struct lb_qp *qp, uint64_t budget);
 void lb_sq_submit(struct lb_run *run, struct lb_qp *qp); /* sq.lock */
-void lb_qp_kick(struct lb_qp *qp); /* no lock held */
+void lb_qp_kick(struct lb_qp *qp);			 /* no lock held */
 void lb_run_begin(struct lb_run *run);
 void lb_run_end(struct lb_run *run);
 
@@ -561,8 +562,7 @@ void lb_hook_call(enum rpma_loopback_point point, const void *object);
 static inline void lb_hook(enum rpma_loopback_point point, const void *object)
 {
 	/* relaxed: lb_hook_call() looks again, and properly */
-	if (!lb_likely(
-		    !atomic_load_explicit(&lb_hooks, memory_order_relaxed)))
+	if (!lb_likely(!atomic_load_explicit(&lb_hooks, memory_order_relaxed)))
 		lb_hook_call(point, object);
 }
 
@@ -596,7 +596,7 @@ int lb_device_count(void);
 struct lb_device *lb_device_at(int index);
 /* The GID index under which the device has addr; 0 if it is only routed. */
 int lb_device_gid_index(const struct lb_device *dev,
-	const struct sockaddr *addr);
+			const struct sockaddr *addr);
 
 /* fn is called, in the thread that removes it, when a device is removed. */
 void lb_on_removal(void (*fn)(struct lb_device *dev));
@@ -624,18 +624,18 @@ enum lb_event_action {
 };
 enum lb_event_action lb_fault_event(const char *event, uint32_t *delay_us);
 void lb_fault_wr(const struct lb_qp *qp, const struct lb_wqe *wqe,
-	struct lb_wr_fault *fault);
+		 struct lb_wr_fault *fault);
 
 /* Ways to behave that real devices differ in; set by "knob:" rules. */
 enum lb_knob {
-	LB_KNOB_QPN_REUSE, /* a new QP gets the number freed last */
+	LB_KNOB_QPN_REUSE,	/* a new QP gets the number freed last */
 	LB_KNOB_DESTROY_CLEANS, /* destroy_qp removes its CQEs */
-	LB_KNOB_ARM_PENDING, /* arming a CQ that is not empty makes an event */
+	LB_KNOB_ARM_PENDING,  /* arming a CQ that is not empty makes an event */
 	LB_KNOB_AFTER_CQ_ERR, /* a dead CQ still takes completions */
 	LB_KNOB_PLAIN_ERRORS, /* error completions are filled in full */
-	LB_KNOB_SPURIOUS, /* every n-th poll makes an event */
-	LB_KNOB_NO_LAST_WQE, /* 1: LAST_WQE_REACHED never comes, 2: twice */
-	LB_KNOB_RETRY_US, /* a retry of a silent peer takes at most this */
+	LB_KNOB_SPURIOUS,     /* every n-th poll makes an event */
+	LB_KNOB_NO_LAST_WQE,  /* 1: LAST_WQE_REACHED never comes, 2: twice */
+	LB_KNOB_RETRY_US,     /* a retry of a silent peer takes at most this */
 	LB_KNOBS,
 };
 uint32_t lb_knob(enum lb_knob knob);

@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-#define STATES       (IBV_QPS_ERR + 1)
+#define STATES	     (IBV_QPS_ERR + 1)
 #define MAX_RETRY    7
 #define MAX_RNR_CODE 31
 #define MAX_TIMEOUT  31
@@ -23,77 +23,103 @@ struct transition {
 };
 
 static const struct transition table[STATES][STATES] = {
-	[IBV_QPS_RESET] = {
-		[IBV_QPS_RESET] = {.legal = true},
-		[IBV_QPS_INIT] = {
-			.legal = true,
-			.must = IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				IBV_QP_ACCESS_FLAGS,
+	[IBV_QPS_RESET] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_INIT] =
+				{
+					.legal = true,
+					.must = IBV_QP_PKEY_INDEX |
+						IBV_QP_PORT |
+						IBV_QP_ACCESS_FLAGS,
+				},
 		},
-	},
-	[IBV_QPS_INIT] = {
-		[IBV_QPS_RESET] = {.legal = true},
-		[IBV_QPS_ERR] = {.legal = true},
-		[IBV_QPS_INIT] = {
-			.legal = true,
-			.may = IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				IBV_QP_ACCESS_FLAGS,
+	[IBV_QPS_INIT] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_INIT] =
+				{
+					.legal = true,
+					.may = IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					       IBV_QP_ACCESS_FLAGS,
+				},
+			[IBV_QPS_RTR] =
+				{
+					.legal = true,
+					.must = IBV_QP_AV | IBV_QP_PATH_MTU |
+						IBV_QP_DEST_QPN |
+						IBV_QP_RQ_PSN |
+						IBV_QP_MAX_DEST_RD_ATOMIC |
+						IBV_QP_MIN_RNR_TIMER,
+					.may = IBV_QP_ACCESS_FLAGS |
+					       IBV_QP_PKEY_INDEX,
+				},
 		},
-		[IBV_QPS_RTR] = {
-			.legal = true,
-			.must = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				IBV_QP_MIN_RNR_TIMER,
-			.may = IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX,
+	[IBV_QPS_RTR] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_RTS] =
+				{
+					.legal = true,
+					.must = IBV_QP_TIMEOUT |
+						IBV_QP_RETRY_CNT |
+						IBV_QP_RNR_RETRY |
+						IBV_QP_SQ_PSN |
+						IBV_QP_MAX_QP_RD_ATOMIC,
+					.may = IBV_QP_CUR_STATE |
+					       IBV_QP_ACCESS_FLAGS |
+					       IBV_QP_MIN_RNR_TIMER,
+				},
 		},
-	},
-	[IBV_QPS_RTR] = {
-		[IBV_QPS_RESET] = {.legal = true},
-		[IBV_QPS_ERR] = {.legal = true},
-		[IBV_QPS_RTS] = {
-			.legal = true,
-			.must = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-				IBV_QP_MAX_QP_RD_ATOMIC,
-			.may = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS |
-				IBV_QP_MIN_RNR_TIMER,
+	[IBV_QPS_RTS] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_RTS] =
+				{
+					.legal = true,
+					.may = IBV_QP_CUR_STATE |
+					       IBV_QP_ACCESS_FLAGS |
+					       IBV_QP_MIN_RNR_TIMER,
+				},
+			[IBV_QPS_SQD] =
+				{
+					.legal = true,
+					.may = IBV_QP_EN_SQD_ASYNC_NOTIFY,
+				},
 		},
-	},
-	[IBV_QPS_RTS] = {
-		[IBV_QPS_RESET] = {.legal = true},
-		[IBV_QPS_ERR] = {.legal = true},
-		[IBV_QPS_RTS] = {
-			.legal = true,
-			.may = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS |
-				IBV_QP_MIN_RNR_TIMER,
+	[IBV_QPS_SQD] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_RTS] =
+				{
+					.legal = true,
+					.may = IBV_QP_CUR_STATE |
+					       IBV_QP_ACCESS_FLAGS |
+					       IBV_QP_MIN_RNR_TIMER,
+				},
+			[IBV_QPS_SQD] =
+				{
+					.legal = true,
+					.may = IBV_QP_PORT | IBV_QP_AV |
+					       IBV_QP_TIMEOUT |
+					       IBV_QP_RETRY_CNT |
+					       IBV_QP_RNR_RETRY |
+					       IBV_QP_MAX_QP_RD_ATOMIC |
+					       IBV_QP_MAX_DEST_RD_ATOMIC |
+					       IBV_QP_ACCESS_FLAGS |
+					       IBV_QP_PKEY_INDEX |
+					       IBV_QP_MIN_RNR_TIMER,
+				},
 		},
-		[IBV_QPS_SQD] = {
-			.legal = true,
-			.may = IBV_QP_EN_SQD_ASYNC_NOTIFY,
+	[IBV_QPS_ERR] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
 		},
-	},
-	[IBV_QPS_SQD] = {
-		[IBV_QPS_RESET] = {.legal = true},
-		[IBV_QPS_ERR] = {.legal = true},
-		[IBV_QPS_RTS] = {
-			.legal = true,
-			.may = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS |
-				IBV_QP_MIN_RNR_TIMER,
-		},
-		[IBV_QPS_SQD] = {
-			.legal = true,
-			.may = IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT |
-				IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				IBV_QP_MAX_QP_RD_ATOMIC |
-				IBV_QP_MAX_DEST_RD_ATOMIC |
-				IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX |
-				IBV_QP_MIN_RNR_TIMER,
-		},
-	},
-	[IBV_QPS_ERR] = {
-		[IBV_QPS_RESET] = {.legal = true},
-		[IBV_QPS_ERR] = {.legal = true},
-	},
 };
 
 /* --- values */
@@ -108,21 +134,21 @@ static int check_av(const struct ibv_ah_attr *ah, const struct lb_device *dev)
 	return lb_device_by_gid(&ah->grh.dgid) ? 0 : EHOSTUNREACH;
 }
 
-static int check_values(
-	const struct lb_qp *qp, const struct ibv_qp_attr *attr, int mask)
+static int check_values(const struct lb_qp *qp, const struct ibv_qp_attr *attr,
+			int mask)
 {
 	if ((mask & IBV_QP_PORT) && attr->port_num != 1)
 		return EINVAL;
 	if ((mask & IBV_QP_PKEY_INDEX) && attr->pkey_index >= LB_MAX_PKEYS)
 		return EINVAL;
 	if ((mask & IBV_QP_PATH_MTU) &&
-		(attr->path_mtu < IBV_MTU_256 || attr->path_mtu > LB_MTU))
+	    (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > LB_MTU))
 		return EINVAL;
 	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) &&
-		attr->max_rd_atomic > LB_MAX_RD_ATOM)
+	    attr->max_rd_atomic > LB_MAX_RD_ATOM)
 		return EINVAL;
 	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) &&
-		attr->max_dest_rd_atomic > LB_MAX_RD_ATOM)
+	    attr->max_dest_rd_atomic > LB_MAX_RD_ATOM)
 		return EINVAL;
 	if ((mask & IBV_QP_MIN_RNR_TIMER) && attr->min_rnr_timer > MAX_RNR_CODE)
 		return EINVAL;
@@ -136,7 +162,7 @@ static int check_values(
 }
 
 static int check_transition(enum ibv_qp_state from, enum ibv_qp_state to,
-	const struct ibv_qp_attr *attr, int mask)
+			    const struct ibv_qp_attr *attr, int mask)
 {
 	const struct transition *t;
 
@@ -147,15 +173,15 @@ static int check_transition(enum ibv_qp_state from, enum ibv_qp_state to,
 	t = &table[from][to];
 	mask &= ~(IBV_QP_STATE);
 	if (!t->legal || (mask & t->must) != t->must ||
-		(mask & ~(t->must | t->may)))
+	    (mask & ~(t->must | t->may)))
 		return EINVAL;
 	return 0;
 }
 
 /* --- effects; all locks of the QP held */
 
-static void store_values(
-	struct lb_qp *qp, const struct ibv_qp_attr *attr, int mask)
+static void store_values(struct lb_qp *qp, const struct ibv_qp_attr *attr,
+			 int mask)
 {
 	struct ibv_qp_attr *a = &qp->attr;
 
@@ -195,15 +221,15 @@ void lb_sq_drained(struct lb_qp *qp)
 {
 	/* relaxed: SQD is left only with sq.lock, which we hold */
 	if (!qp->sq_drained_wanted || qp->exec.begun ||
-		atomic_load_explicit(&qp->state, memory_order_relaxed) !=
-			IBV_QPS_SQD)
+	    atomic_load_explicit(&qp->state, memory_order_relaxed) !=
+		    IBV_QPS_SQD)
 		return;
 	qp->sq_drained_wanted = false;
 	lb_async_qp(qp, IBV_EVENT_SQ_DRAINED);
 }
 
 static void enter(struct lb_run *run, struct lb_qp *qp, enum ibv_qp_state to,
-	const struct ibv_qp_attr *attr, int mask)
+		  const struct ibv_qp_attr *attr, int mask)
 {
 	store_values(qp, attr, mask);
 	if (to == IBV_QPS_RESET) {
@@ -223,7 +249,7 @@ static void enter(struct lb_run *run, struct lb_qp *qp, enum ibv_qp_state to,
 
 /* What happened on the way is paid by run. lb.big not held. */
 static int modify(struct lb_run *run, struct lb_qp_handle *handle,
-	const struct ibv_qp_attr *attr, int mask)
+		  const struct ibv_qp_attr *attr, int mask)
 {
 	struct lb_qp *qp = handle->qp;
 	enum ibv_qp_state from, to;
@@ -231,8 +257,8 @@ static int modify(struct lb_run *run, struct lb_qp_handle *handle,
 
 	lb_qp_lock(qp);
 	/* relaxed: constant while the locks are held */
-	from = (enum ibv_qp_state)atomic_load_explicit(
-		&qp->state, memory_order_relaxed);
+	from = (enum ibv_qp_state)atomic_load_explicit(&qp->state,
+						       memory_order_relaxed);
 	to = mask & IBV_QP_STATE ? attr->qp_state : from;
 	err = check_transition(from, to, attr, mask);
 	if (!err)
@@ -247,8 +273,8 @@ static int modify(struct lb_run *run, struct lb_qp_handle *handle,
 	return err;
 }
 
-LB_EXPORT int ibv_modify_qp(
-	struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
+LB_EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr,
+			    int attr_mask)
 {
 	struct lb_qp_handle *handle = (struct lb_qp_handle *)ibv;
 	struct lb_run run;
@@ -269,7 +295,7 @@ LB_EXPORT int ibv_modify_qp(
 }
 
 LB_EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr,
-	int attr_mask, struct ibv_qp_init_attr *init_attr)
+			   int attr_mask, struct ibv_qp_init_attr *init_attr)
 {
 	struct lb_qp_handle *handle = (struct lb_qp_handle *)ibv;
 	struct lb_qp *qp;
@@ -287,8 +313,7 @@ LB_EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr,
 	attr->qp_state = (enum ibv_qp_state)atomic_load_explicit(
 		&qp->state, memory_order_relaxed);
 	attr->cur_qp_state = attr->qp_state;
-	attr->sq_draining =
-		attr->qp_state == IBV_QPS_SQD && qp->exec.begun;
+	attr->sq_draining = attr->qp_state == IBV_QPS_SQD && qp->exec.begun;
 	attr->cap = qp->cap;
 	handle->ibv.state = attr->qp_state;
 	*init_attr = handle->init;

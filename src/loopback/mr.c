@@ -21,12 +21,12 @@
 #define ROW_SHIFT 16
 #define TAG_MASK  0xffffu
 
-#define REMOTE_RIGHTS                                                          \
-	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |                    \
-		IBV_ACCESS_REMOTE_ATOMIC)
-#define KNOWN_RIGHTS                                                           \
-	(REMOTE_RIGHTS | IBV_ACCESS_LOCAL_WRITE |                              \
-		(int)IBV_ACCESS_OPTIONAL_RANGE)
+#define REMOTE_RIGHTS                                       \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC)
+#define KNOWN_RIGHTS                              \
+	(REMOTE_RIGHTS | IBV_ACCESS_LOCAL_WRITE | \
+	 (int)IBV_ACCESS_OPTIONAL_RANGE)
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ  22
@@ -44,13 +44,13 @@ void lb_mr_start(void)
 
 	/* not calloc: most rows are never touched, and need no memory then */
 	lb.rows = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (lb.rows == MAP_FAILED) {
 		lb_log(0, "no memory for the table of memory regions");
 		abort();
 	}
 	probe = mmap(NULL, page, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (probe == MAP_FAILED)
 		return;
 	can_populate = !madvise(probe, page, MADV_POPULATE_WRITE);
@@ -60,39 +60,38 @@ void lb_mr_start(void)
 /* --- from keys to memory */
 
 static int row_check(const struct lb_mr_row *row, uint64_t addr, uint64_t len,
-	uint32_t access, const struct ibv_pd *pd, uint8_t **mem)
+		     uint32_t access, const struct ibv_pd *pd, uint8_t **mem)
 {
 	uint64_t offset = addr - row->iova;
 
 	if (row->pd != pd || (row->access & access) != access)
 		return EACCES;
-	if (addr < row->iova || len > row->length ||
-		offset > row->length - len)
+	if (addr < row->iova || len > row->length || offset > row->length - len)
 		return EFAULT;
 	*mem = row->base + offset;
 	return 0;
 }
 
 int lb_mr_local(uint32_t lkey, uint64_t addr, uint64_t len, uint32_t access,
-	const struct ibv_pd *pd, uint8_t **mem)
+		const struct ibv_pd *pd, uint8_t **mem)
 {
 	const struct lb_mr_row *row = &lb.rows[lkey >> ROW_SHIFT];
 
 	/* acquire: pairs with the release in row_publish() */
 	if (!lkey ||
-		atomic_load_explicit(&row->lkey, memory_order_acquire) != lkey)
+	    atomic_load_explicit(&row->lkey, memory_order_acquire) != lkey)
 		return ENOENT;
 	return row_check(row, addr, len, access, pd, mem);
 }
 
 int lb_mr_remote(uint32_t rkey, uint64_t addr, uint64_t len, uint32_t access,
-	const struct ibv_pd *pd, uint8_t **mem)
+		 const struct ibv_pd *pd, uint8_t **mem)
 {
 	const struct lb_mr_row *row = &lb.rows[rkey >> ROW_SHIFT];
 
 	/* acquire: pairs with the release in row_publish() */
 	if (!rkey ||
-		atomic_load_explicit(&row->rkey, memory_order_acquire) != rkey)
+	    atomic_load_explicit(&row->rkey, memory_order_acquire) != rkey)
 		return ENOENT;
 	return row_check(row, addr, len, access, pd, mem);
 }
@@ -121,12 +120,12 @@ int lb_reg_mr_check(const void *addr, size_t length, int access)
 	if (!length || (uintptr_t)addr + length < (uintptr_t)addr)
 		return EINVAL;
 	if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_ZERO_BASED |
-			IBV_ACCESS_MW_BIND | IBV_ACCESS_HUGETLB))
+		      IBV_ACCESS_MW_BIND | IBV_ACCESS_HUGETLB))
 		return EOPNOTSUPP;
 	if (access & ~KNOWN_RIGHTS)
 		return EINVAL;
 	if (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) &&
-		!(access & IBV_ACCESS_LOCAL_WRITE))
+	    !(access & IBV_ACCESS_LOCAL_WRITE))
 		return EINVAL;
 	return populate(addr, length, access);
 }
@@ -156,13 +155,13 @@ static void row_publish(struct lb_mr_row *row)
 	tag = (tag & 0xff00u) | ((n & 0x7f) << 1);
 	/* release, both: who sees the key sees the row */
 	atomic_store_explicit(&row->lkey, index << ROW_SHIFT | tag | 1,
-		memory_order_release);
-	atomic_store_explicit(
-		&row->rkey, index << ROW_SHIFT | tag, memory_order_release);
+			      memory_order_release);
+	atomic_store_explicit(&row->rkey, index << ROW_SHIFT | tag,
+			      memory_order_release);
 }
 
 static int mr_attach(struct lb_mr *mr, struct ibv_pd *ibv_pd, void *addr,
-	size_t length, uint64_t iova, int access)
+		     size_t length, uint64_t iova, int access)
 {
 	struct lb_obj *pd = lb_obj_find(ibv_pd, LB_PD);
 	struct lb_mr_row *row = row_find();
@@ -170,7 +169,7 @@ static int mr_attach(struct lb_mr *mr, struct ibv_pd *ibv_pd, void *addr,
 
 	if (!err)
 		err = lb_obj_add(&mr->obj, &mr->ibv, LB_MR, pd->dev,
-			&mr->ibv.handle);
+				 &mr->ibv.handle);
 	if (err)
 		return err;
 	pd->refs++;
@@ -192,7 +191,7 @@ static int mr_attach(struct lb_mr *mr, struct ibv_pd *ibv_pd, void *addr,
 }
 
 static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length,
-	uint64_t iova, int access)
+			     uint64_t iova, int access)
 {
 	struct lb_mr *mr = NULL;
 	int err = lb_fail("ibv_reg_mr");
@@ -213,20 +212,22 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 	return NULL;
 }
 
-LB_EXPORT struct ibv_mr *ibv_reg_mr(
-	struct ibv_pd *pd, void *addr, size_t length, int access)
+LB_EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr,
+				    size_t length, int access)
 {
 	return reg_mr(pd, addr, length, (uintptr_t)addr, access);
 }
 
 LB_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr,
-	size_t length, uint64_t iova, int access)
+					 size_t length, uint64_t iova,
+					 int access)
 {
 	return reg_mr(pd, addr, length, iova, access);
 }
 
 LB_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,
-	size_t length, uint64_t iova, unsigned int access)
+					  size_t length, uint64_t iova,
+					  unsigned int access)
 {
 	return reg_mr(pd, addr, length, iova, (int)access);
 }

@@ -19,14 +19,10 @@
 static struct lb_obj *buckets[BUCKETS];
 
 static const int limits[] = {
-	[LB_CONTEXT - LB_CONTEXT] = 1024,
-	[LB_PD - LB_CONTEXT] = LB_MAX_PD,
-	[LB_MR - LB_CONTEXT] = LB_MAX_MR,
-	[LB_CHANNEL - LB_CONTEXT] = LB_MAX_CQ,
-	[LB_CQ - LB_CONTEXT] = LB_MAX_CQ,
-	[LB_SRQ - LB_CONTEXT] = LB_MAX_SRQ,
-	[LB_QP - LB_CONTEXT] = LB_MAX_QP,
-	[LB_AH - LB_CONTEXT] = 1024,
+	[LB_CONTEXT - LB_CONTEXT] = 1024, [LB_PD - LB_CONTEXT] = LB_MAX_PD,
+	[LB_MR - LB_CONTEXT] = LB_MAX_MR, [LB_CHANNEL - LB_CONTEXT] = LB_MAX_CQ,
+	[LB_CQ - LB_CONTEXT] = LB_MAX_CQ, [LB_SRQ - LB_CONTEXT] = LB_MAX_SRQ,
+	[LB_QP - LB_CONTEXT] = LB_MAX_QP, [LB_AH - LB_CONTEXT] = 1024,
 	[LB_TD - LB_CONTEXT] = LB_MAX_PD,
 };
 
@@ -47,7 +43,7 @@ static struct lb_obj **bucket_of(const void *handle)
 }
 
 int lb_obj_add(struct lb_obj *obj, void *handle, enum lb_type type,
-	struct lb_device *dev, uint32_t *word)
+	       struct lb_device *dev, uint32_t *word)
 {
 	static uint32_t last;
 	struct lb_obj **bucket = bucket_of(handle);
@@ -103,7 +99,7 @@ struct lb_obj *lb_obj_check(const void *handle, enum lb_type type)
 }
 
 int lb_obj_retire(const char *verb, const void *handle, enum lb_type type,
-	struct lb_obj **obj)
+		  struct lb_obj **obj)
 {
 	struct lb_obj *found;
 	int ret = lb_fail(verb);
@@ -120,6 +116,6 @@ int lb_obj_retire(const char *verb, const void *handle, enum lb_type type,
 	ret = found ? EBUSY : EINVAL;
 	pthread_mutex_unlock(&lb.big);
 	lb_misuse("%s(%p): %s", verb, handle,
-		found ? "others refer to it" : "no such object");
+		  found ? "others refer to it" : "no such object");
 	return ret;
 }

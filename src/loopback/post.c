@@ -12,16 +12,16 @@
 #include <errno.h>
 #include <string.h>
 
-#define KNOWN_FLAGS                                                            \
-	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED |             \
-		IBV_SEND_INLINE)
+#define KNOWN_FLAGS                                                \
+	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | \
+	 IBV_SEND_INLINE)
 
 /* --- the send queue; sq.lock held */
 
 struct lb_wqe *lb_sq_slot(const struct lb_qp *qp, uint32_t pos)
 {
 	return (struct lb_wqe *)(qp->sq +
-		(size_t)(pos & qp->sq_mask) * qp->sq_stride);
+				 (size_t)(pos & qp->sq_mask) * qp->sq_stride);
 }
 
 bool lb_sq_has_room(struct lb_qp *qp, uint32_t pos)
@@ -51,7 +51,7 @@ static int check_state(const struct lb_qp *qp)
 }
 
 static int set_inline(struct lb_wqe *wqe, const struct ibv_send_wr *wr,
-	const struct lb_qp *qp)
+		      const struct lb_qp *qp)
 {
 	uint8_t *to = wqe->data;
 	uint64_t length = 0;
@@ -128,14 +128,14 @@ uint64_t lb_wqe_hash(const struct lb_qp *qp, const struct lb_wqe *wqe)
 	uint8_t *mem;
 
 	if (wqe->is_inline || wqe->opcode == IBV_WR_RDMA_READ ||
-		wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-		wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+	    wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	    wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
 		return 0;
 	for (i = 0; i < wqe->nsge; i++) {
 		const struct ibv_sge *sge = &wqe->sge[i];
 
 		if (lb_mr_local(sge->lkey, sge->addr, sge->length, 0, qp->pd,
-			    &mem))
+				&mem))
 			return 0;
 		for (k = 0; k < sge->length; k++)
 			hash = (hash ^ mem[k]) * 0x100000001b3u;
@@ -149,7 +149,7 @@ int lb_sq_enqueue(struct lb_qp *qp, const struct ibv_send_wr *wr)
 	int err;
 
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge ||
-		(wr->send_flags & ~(unsigned)KNOWN_FLAGS))
+	    (wr->send_flags & ~(unsigned)KNOWN_FLAGS))
 		return EINVAL;
 	if (!lb_sq_has_room(qp, qp->sq_tail))
 		return ENOMEM;
@@ -172,8 +172,8 @@ int lb_sq_enqueue(struct lb_qp *qp, const struct ibv_send_wr *wr)
 	return 0;
 }
 
-int lb_post_send(
-	struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+int lb_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr,
+		 struct ibv_send_wr **bad)
 {
 	struct lb_qp_handle *handle = (struct lb_qp_handle *)ibv;
 	struct lb_qp *qp = handle->qp;
@@ -216,15 +216,15 @@ static void flush_late(struct lb_qp *qp)
 	lb_lock_get(&qp->rq.post);
 	/* relaxed: constant while the locks are held */
 	if (atomic_load_explicit(&qp->state, memory_order_relaxed) ==
-		IBV_QPS_ERR)
+	    IBV_QPS_ERR)
 		lb_rq_flush(&run, qp);
 	lb_lock_put(&qp->rq.post);
 	lb_lock_put(&qp->rq.pop);
 	lb_run_end(&run);
 }
 
-int lb_post_recv(
-	struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+int lb_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr,
+		 struct ibv_recv_wr **bad)
 {
 	struct lb_qp_handle *handle = (struct lb_qp_handle *)ibv;
 	struct lb_qp *qp = handle->qp;

@@ -66,7 +66,7 @@ void lb_qp_barrier(void)
 /* --- flush */
 
 static void flush_one(struct lb_run *run, struct lb_qp *qp, struct lb_cq *cq,
-	uint64_t wr_id, uintptr_t owner, uint32_t pos)
+		      uint64_t wr_id, uintptr_t owner, uint32_t pos)
 {
 	struct ibv_wc wc = {
 		.wr_id = wr_id,
@@ -82,8 +82,8 @@ void lb_sq_flush(struct lb_run *run, struct lb_qp *qp)
 {
 	for (; qp->sq_exec != qp->sq_tail; qp->sq_exec++) {
 		flush_one(run, qp, qp->send_cq,
-			lb_sq_slot(qp, qp->sq_exec)->wr_id,
-			(uintptr_t)qp | LB_OWNER_SQ, qp->sq_exec);
+			  lb_sq_slot(qp, qp->sq_exec)->wr_id,
+			  (uintptr_t)qp | LB_OWNER_SQ, qp->sq_exec);
 		qp->stats.flushed++;
 	}
 	memset(&qp->exec, 0, sizeof(qp->exec));
@@ -106,8 +106,8 @@ static void say_last_wqe(struct lb_qp *qp)
 void lb_rq_flush(struct lb_run *run, struct lb_qp *qp)
 {
 	struct lb_resp *resp = &qp->resp;
-	uintptr_t owner = (uintptr_t)qp |
-		(qp->srq ? LB_OWNER_NONE : LB_OWNER_RQ);
+	uintptr_t owner =
+		(uintptr_t)qp | (qp->srq ? LB_OWNER_NONE : LB_OWNER_RQ);
 	struct lb_rqe *rqe;
 	uint32_t pos;
 
@@ -155,15 +155,15 @@ void lb_qp_set_error(struct lb_run *run, struct lb_qp *qp)
 	lb_sq_flush(run, qp);
 }
 
-void lb_qp_break(
-	struct lb_run *run, struct lb_qp *qp, const struct lb_device *dev)
+void lb_qp_break(struct lb_run *run, struct lb_qp *qp,
+		 const struct lb_device *dev)
 {
 	lb_qp_lock(qp);
 	/* relaxed, both: constant while the locks are held */
 	if (atomic_load_explicit(&qp->qpn, memory_order_relaxed) &&
-		qp->dev == dev &&
-		atomic_load_explicit(&qp->state, memory_order_relaxed) !=
-			IBV_QPS_RESET)
+	    qp->dev == dev &&
+	    atomic_load_explicit(&qp->state, memory_order_relaxed) !=
+		    IBV_QPS_RESET)
 		lb_qp_set_error(run, qp);
 	lb_qp_unlock(qp);
 }
@@ -190,8 +190,7 @@ static bool slot_is_free(uint32_t i)
 	struct lb_qp *qp = slot_get(i);
 
 	/* relaxed: numbers are given and taken under lb.big */
-	return !qp ||
-		!atomic_load_explicit(&qp->qpn, memory_order_relaxed);
+	return !qp || !atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 }
 
 static struct lb_qp *slot_find(void)
@@ -294,7 +293,7 @@ static int slot_fill(struct lb_qp *qp, struct lb_qp_handle *handle)
 	err = sq_init(qp);
 	if (!err)
 		err = lb_rq_init(&qp->rq, init->srq ? 0 : qp->cap.max_recv_wr,
-			init->srq ? 0 : qp->cap.max_recv_sge);
+				 init->srq ? 0 : qp->cap.max_recv_sge);
 	if (err) {
 		queues_fini(qp);
 		return err;
@@ -339,15 +338,15 @@ static void handle_fill(struct lb_qp_handle *handle, struct ibv_pd *pd)
 	handle->ibv.qp_type = init->qp_type;
 }
 
-static bool are_live(
-	const struct ibv_qp_init_attr *init, const struct ibv_pd *pd)
+static bool are_live(const struct ibv_qp_init_attr *init,
+		     const struct ibv_pd *pd)
 {
 	return lb_obj_find(pd, LB_PD) && lb_obj_find(init->send_cq, LB_CQ) &&
-		lb_obj_find(init->recv_cq, LB_CQ) &&
-		(!init->srq || lb_obj_find(init->srq, LB_SRQ)) &&
-		init->send_cq->context == pd->context &&
-		init->recv_cq->context == pd->context &&
-		(!init->srq || init->srq->context == pd->context);
+	       lb_obj_find(init->recv_cq, LB_CQ) &&
+	       (!init->srq || lb_obj_find(init->srq, LB_SRQ)) &&
+	       init->send_cq->context == pd->context &&
+	       init->recv_cq->context == pd->context &&
+	       (!init->srq || init->srq->context == pd->context);
 }
 
 /* Give the handle a slot; lb.big held. */
@@ -371,7 +370,7 @@ static int attach(struct lb_qp_handle *handle, struct ibv_pd *pd)
 	lb_qp_unlock(qp);
 	if (!err)
 		err = lb_obj_add(&handle->obj, &handle->ibv, LB_QP, dev,
-			&handle->ibv.handle);
+				 &handle->ibv.handle);
 	if (err)
 		return err; /* only ENOMEM of slot_fill(): QPs have one table */
 	count_refs(handle, 1);
@@ -381,8 +380,8 @@ static int attach(struct lb_qp_handle *handle, struct ibv_pd *pd)
 	return 0;
 }
 
-static struct lb_qp_handle *handle_new(
-	struct ibv_pd *pd, const struct ibv_qp_init_attr *init)
+static struct lb_qp_handle *handle_new(struct ibv_pd *pd,
+				       const struct ibv_qp_init_attr *init)
 {
 	struct lb_qp_handle *handle = NULL;
 	int err = lb_fail("ibv_create_qp");
@@ -408,8 +407,8 @@ static struct lb_qp_handle *handle_new(
 	return NULL;
 }
 
-LB_EXPORT struct ibv_qp *ibv_create_qp(
-	struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+LB_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
+				       struct ibv_qp_init_attr *init)
 {
 	struct lb_qp_handle *handle = handle_new(pd, init);
 
@@ -419,12 +418,12 @@ LB_EXPORT struct ibv_qp *ibv_create_qp(
 	return &handle->ibv;
 }
 
-struct ibv_qp *lb_create_qp_ex(
-	struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+struct ibv_qp *lb_create_qp_ex(struct ibv_context *context,
+			       struct ibv_qp_init_attr_ex *attr)
 {
-	const uint32_t known =
-		IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
-		IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	const uint32_t known = IBV_QP_INIT_ATTR_PD |
+			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
+			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	struct lb_qp_handle *handle;
 	struct ibv_qp_init_attr init = {
 		.qp_context = attr->qp_context,
@@ -439,12 +438,12 @@ struct ibv_qp *lb_create_qp_ex(
 	int err = 0;
 
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) ||
-		attr->pd->context != context)
+	    attr->pd->context != context)
 		err = EINVAL;
 	else if ((attr->comp_mask & ~known) ||
-		((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
-			attr->create_flags) ||
-		(has_ops && (attr->send_ops_flags & ~LB_SEND_OPS)))
+		 ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
+		  attr->create_flags) ||
+		 (has_ops && (attr->send_ops_flags & ~LB_SEND_OPS)))
 		err = EOPNOTSUPP;
 	if (err) {
 		errno = err;
@@ -480,7 +479,7 @@ static void check_destroy(const struct lb_qp *qp)
 
 	if (state == IBV_QPS_RTS && qp->sq_exec != qp->sq_tail)
 		lb_misuse("ibv_destroy_qp(%#x): %u sends are still posted",
-			number_of(qp), qp->sq_tail - qp->sq_exec);
+			  number_of(qp), qp->sq_tail - qp->sq_exec);
 }
 
 /* The handle lets go of its slot; lb.big held. */

@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PORTS     1
-#define PKEY      0xffff
+#define PORTS	  1
+#define PKEY	  0xffff
 #define VENDOR_ID 0x4c42
 
 /* struct ibv_port_attr as the exported ibv_query_port() knows it */
@@ -34,7 +34,8 @@ static void fill_device(const struct lb_device *dev, struct ibv_device_attr *a)
 	a->max_qp = LB_MAX_QP;
 	a->max_qp_wr = LB_MAX_QP_WR;
 	a->device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID |
-		IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_CURR_QP_STATE_MOD;
+			      IBV_DEVICE_RC_RNR_NAK_GEN |
+			      IBV_DEVICE_CURR_QP_STATE_MOD;
 	a->max_sge = LB_MAX_SGE;
 	a->max_sge_rd = LB_MAX_SGE;
 	a->max_cq = LB_MAX_CQ;
@@ -52,8 +53,8 @@ static void fill_device(const struct lb_device *dev, struct ibv_device_attr *a)
 	a->phys_port_cnt = PORTS;
 }
 
-LB_EXPORT int ibv_query_device(
-	struct ibv_context *context, struct ibv_device_attr *attr)
+LB_EXPORT int ibv_query_device(struct ibv_context *context,
+			       struct ibv_device_attr *attr)
 {
 	int err = lb_fail("ibv_query_device");
 
@@ -66,8 +67,8 @@ LB_EXPORT int ibv_query_device(
 }
 
 int lb_query_device_ex(struct ibv_context *context,
-	const struct ibv_query_device_ex_input *input,
-	struct ibv_device_attr_ex *attr, size_t attr_size)
+		       const struct ibv_query_device_ex_input *input,
+		       struct ibv_device_attr_ex *attr, size_t attr_size)
 {
 	struct ibv_device_attr_ex full;
 	int err;
@@ -83,12 +84,12 @@ int lb_query_device_ex(struct ibv_context *context,
 	full.phys_port_cnt_ex = PORTS;
 	memset(attr, 0, attr_size);
 	memcpy(attr, &full,
-		attr_size < sizeof(full) ? attr_size : sizeof(full));
+	       attr_size < sizeof(full) ? attr_size : sizeof(full));
 	return 0;
 }
 
 int lb_query_port(struct ibv_context *context, uint8_t port_num,
-	struct ibv_port_attr *attr, size_t attr_size)
+		  struct ibv_port_attr *attr, size_t attr_size)
 {
 	struct ibv_port_attr full;
 	int err = lb_fail("ibv_query_port");
@@ -99,8 +100,8 @@ int lb_query_port(struct ibv_context *context, uint8_t port_num,
 		return EINVAL;
 	memset(&full, 0, sizeof(full));
 	full.state = lb_device_at(lb_device_of(context)->index)
-		? IBV_PORT_ACTIVE
-		: IBV_PORT_DOWN;
+			     ? IBV_PORT_ACTIVE
+			     : IBV_PORT_DOWN;
 	full.max_mtu = LB_MTU;
 	full.active_mtu = LB_MTU;
 	full.gid_tbl_len = LB_MAX_GIDS;
@@ -108,28 +109,28 @@ int lb_query_port(struct ibv_context *context, uint8_t port_num,
 	full.max_msg_sz = LB_MAX_MSG;
 	full.pkey_tbl_len = LB_MAX_PKEYS;
 	full.max_vl_num = 1;
-	full.active_width = 2; /* 4x */
+	full.active_width = 2;	/* 4x */
 	full.active_speed = 32; /* EDR */
-	full.phys_state = 5; /* link up */
+	full.phys_state = 5;	/* link up */
 	full.link_layer = IBV_LINK_LAYER_ETHERNET;
 	memset(attr, 0, attr_size);
 	memcpy(attr, &full,
-		attr_size < sizeof(full) ? attr_size : sizeof(full));
+	       attr_size < sizeof(full) ? attr_size : sizeof(full));
 	return 0;
 }
 
 LB_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port_num,
-	struct _compat_ibv_port_attr *port_attr)
+			     struct _compat_ibv_port_attr *port_attr)
 {
 	return lb_query_port(context, port_num,
-		(struct ibv_port_attr *)port_attr, OLD_PORT_ATTR);
+			     (struct ibv_port_attr *)port_attr, OLD_PORT_ATTR);
 }
 
 /* --- GIDs and P_Keys */
 
 /* The GID, or NULL with errno set. Unused rows of the table are zero. */
-static const union ibv_gid *gid_at(
-	struct ibv_context *context, uint32_t port_num, uint32_t index)
+static const union ibv_gid *gid_at(struct ibv_context *context,
+				   uint32_t port_num, uint32_t index)
 {
 	if (!lb_obj_check(context, LB_CONTEXT))
 		return NULL;
@@ -141,10 +142,9 @@ static const union ibv_gid *gid_at(
 }
 
 LB_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num,
-	int index, union ibv_gid *gid)
+			    int index, union ibv_gid *gid)
 {
-	const union ibv_gid *found =
-		gid_at(context, port_num, (uint32_t)index);
+	const union ibv_gid *found = gid_at(context, port_num, (uint32_t)index);
 
 	if (!found)
 		return -1;
@@ -152,8 +152,8 @@ LB_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num,
 	return 0;
 }
 
-static void fill_entry(
-	struct ibv_gid_entry *entry, const union ibv_gid *gid, uint32_t index)
+static void fill_entry(struct ibv_gid_entry *entry, const union ibv_gid *gid,
+		       uint32_t index)
 {
 	memset(entry, 0, sizeof(*entry));
 	entry->gid = *gid;
@@ -163,8 +163,8 @@ static void fill_entry(
 }
 
 LB_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
-	uint32_t gid_index, struct ibv_gid_entry *entry, uint32_t flags,
-	size_t entry_size)
+				uint32_t gid_index, struct ibv_gid_entry *entry,
+				uint32_t flags, size_t entry_size)
 {
 	const union ibv_gid *gid;
 
@@ -180,8 +180,9 @@ LB_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
 }
 
 LB_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context,
-	struct ibv_gid_entry *entries, size_t max_entries, uint32_t flags,
-	size_t entry_size)
+				       struct ibv_gid_entry *entries,
+				       size_t max_entries, uint32_t flags,
+				       size_t entry_size)
 {
 	const struct lb_device *dev;
 	int i;
@@ -203,7 +204,7 @@ LB_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context,
 
 /* Of a private version of the real library, but its tools call it. */
 LB_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num,
-	unsigned int index, unsigned int *type)
+				 unsigned int index, unsigned int *type)
 {
 	if (!gid_at(context, port_num, index))
 		return -1;
@@ -216,7 +217,7 @@ LB_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num,
 }
 
 LB_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num,
-	int index, __be16 *pkey)
+			     int index, __be16 *pkey)
 {
 	if (!lb_obj_check(context, LB_CONTEXT))
 		return -1;
@@ -228,8 +229,8 @@ LB_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num,
 	return 0;
 }
 
-LB_EXPORT int ibv_get_pkey_index(
-	struct ibv_context *context, uint8_t port_num, __be16 pkey)
+LB_EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num,
+				 __be16 pkey)
 {
 	__be16 have;
 
@@ -239,8 +240,8 @@ LB_EXPORT int ibv_get_pkey_index(
 	return -1;
 }
 
-LB_EXPORT int ibv_read_sysfs_file(
-	const char *dir, const char *file, char *buf, size_t size)
+LB_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf,
+				  size_t size)
 {
 	(void)dir, (void)file, (void)buf, (void)size;
 	errno = ENOENT; /* the device has no files */

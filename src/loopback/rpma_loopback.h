@@ -76,7 +76,7 @@ enum rpma_loopback_point {
 	RPMA_LOOPBACK_MODIFY_DONE,
 	RPMA_LOOPBACK_DESTROY,
 	RPMA_LOOPBACK_DESTROY_DONE,
-	RPMA_LOOPBACK_DELIVER, /* the event exists, its fd is not yet readable */
+	RPMA_LOOPBACK_DELIVER, /* the event is made, its fd not yet readable */
 	RPMA_LOOPBACK_DELIVER_DONE,
 	RPMA_LOOPBACK_CM_CALL, /* a blocking or state changing rdma_cm call */
 	RPMA_LOOPBACK_CM_CALL_DONE,
@@ -85,32 +85,32 @@ enum rpma_loopback_point {
 	RPMA_LOOPBACK_POINTS,
 };
 
-typedef void (*rpma_loopback_hook_fn)(
-	enum rpma_loopback_point point, const void *object, void *arg);
+typedef void (*rpma_loopback_hook_fn)(enum rpma_loopback_point point,
+				      const void *object, void *arg);
 
 /*
  * One hook for the process; NULL takes it away. When this returns, the hook
  * set before is not running in another thread and will not be called again.
  * A hook must not call it.
  */
-RPMA_LOOPBACK_API void
-rpma_loopback_set_hook(rpma_loopback_hook_fn hook, void *arg);
+RPMA_LOOPBACK_API void rpma_loopback_set_hook(rpma_loopback_hook_fn hook,
+					      void *arg);
 
 RPMA_LOOPBACK_API const char *
 rpma_loopback_point_name(enum rpma_loopback_point point);
 
 /* Counters of the process since its start. */
 struct rpma_loopback_stats {
-	uint64_t executed; /* work requests that completed, well or not */
-	uint64_t failed; /* of these, not with success and not flushed */
-	uint64_t flushed; /* sends and receives flushed */
-	uint64_t bytes; /* payload moved */
-	uint64_t rnr; /* times a message found no receive */
-	uint64_t retries; /* times a peer did not answer */
-	uint64_t events; /* completion events delivered */
+	uint64_t executed;     /* work requests that completed, well or not */
+	uint64_t failed;       /* of these, not with success and not flushed */
+	uint64_t flushed;      /* sends and receives flushed */
+	uint64_t bytes;	       /* payload moved */
+	uint64_t rnr;	       /* times a message found no receive */
+	uint64_t retries;      /* times a peer did not answer */
+	uint64_t events;       /* completion events delivered */
 	uint64_t async_events; /* asynchronous events queued */
-	uint64_t overruns; /* completions lost on a dead CQ */
-	uint64_t misuses; /* complaints of the strict mode */
+	uint64_t overruns;     /* completions lost on a dead CQ */
+	uint64_t misuses;      /* complaints of the strict mode */
 };
 
 RPMA_LOOPBACK_API void
@@ -157,7 +157,7 @@ struct rpma_loopback_sched {
 	void *arg;
 	/* 0: exhaustive, else that many runs with random schedules */
 	unsigned runs;
-	uint64_t seed; /* of random schedules; 0: the device's */
+	uint64_t seed;		  /* of random schedules; 0: the device's */
 	unsigned max_preemptions; /* exhaustive: bound, 0 means 2 */
 	unsigned max_runs; /* exhaustive: give up after, 0 means 100000 */
 	/* a schedule printed by a failure: run this one only */
@@ -165,9 +165,9 @@ struct rpma_loopback_sched {
 };
 
 struct rpma_loopback_sched_result {
-	unsigned runs; /* schedules tried */
-	unsigned steps; /* of the longest run */
-	int complete; /* exhaustive search reached its end */
+	unsigned runs;	   /* schedules tried */
+	unsigned steps;	   /* of the longest run */
+	int complete;	   /* exhaustive search reached its end */
 	char failed[4096]; /* the schedule that failed, or empty */
 };
 
@@ -176,16 +176,16 @@ struct rpma_loopback_sched_result {
  * deadlock included; it is printed on stderr and is in result), -EINVAL.
  * RPMA_LOOPBACK_REPLAY in the environment overrides replay. One at a time.
  */
-RPMA_LOOPBACK_API int rpma_loopback_sched_run(
-	const struct rpma_loopback_sched *sched,
-	struct rpma_loopback_sched_result *result);
+RPMA_LOOPBACK_API int
+rpma_loopback_sched_run(const struct rpma_loopback_sched *sched,
+			struct rpma_loopback_sched_result *result);
 
 /* A place of the test's own where the scheduler may switch. */
 RPMA_LOOPBACK_API void rpma_loopback_sched_point(const char *name);
 
 /* Wait until pred(arg) is not 0; under the scheduler the others go on. */
-RPMA_LOOPBACK_API void
-rpma_loopback_sched_wait(int (*pred)(void *arg), void *arg);
+RPMA_LOOPBACK_API void rpma_loopback_sched_wait(int (*pred)(void *arg),
+						void *arg);
 
 #ifdef __cplusplus
 }

@@ -19,7 +19,7 @@
 static struct lb_rqe *slot_at(const struct lb_rq *rq, uint32_t pos)
 {
 	return (struct lb_rqe *)(rq->slots +
-		(size_t)(pos & rq->mask) * rq->stride);
+				 (size_t)(pos & rq->mask) * rq->stride);
 }
 
 int lb_rq_init(struct lb_rq *rq, uint32_t cap, uint32_t max_sge)
@@ -32,7 +32,7 @@ int lb_rq_init(struct lb_rq *rq, uint32_t cap, uint32_t max_sge)
 	rq->mask = lb_pow2(cap) - 1;
 	rq->max_sge = max_sge;
 	rq->stride = (uint32_t)((stride + LB_CACHE_LINE - 1) &
-		~(size_t)(LB_CACHE_LINE - 1));
+				~(size_t)(LB_CACHE_LINE - 1));
 	rq->slots = lb_zalloc((size_t)(rq->mask + 1) * rq->stride);
 	if (!rq->slots)
 		return ENOMEM;
@@ -68,8 +68,9 @@ void lb_advance(_Atomic uint32_t *word, uint32_t to)
 	 * of an earlier life of the queue and changes nothing.
 	 */
 	while ((int32_t)(to - now) > 0 &&
-		!atomic_compare_exchange_weak_explicit(word, &now, to,
-			memory_order_release, memory_order_relaxed))
+	       !atomic_compare_exchange_weak_explicit(word, &now, to,
+						      memory_order_release,
+						      memory_order_relaxed))
 		;
 }
 
@@ -90,7 +91,7 @@ static void check_overlap(const struct lb_rq *rq, const struct ibv_recv_wr *wr)
 
 	/* relaxed: a receive completed meanwhile is at worst a false friend */
 	for (pos = atomic_load_explicit(&rq->freed, memory_order_relaxed);
-		pos != rq->tail; pos++) {
+	     pos != rq->tail; pos++) {
 		const struct lb_rqe *rqe = slot_at(rq, pos);
 
 		for (i = 0, n = rqe->nsge; i < n; i++) {
@@ -99,13 +100,13 @@ static void check_overlap(const struct lb_rq *rq, const struct ibv_recv_wr *wr)
 				const struct ibv_sge *b = &wr->sg_list[k];
 
 				if (a->addr < b->addr + b->length &&
-					b->addr < a->addr + a->length)
-					lb_misuse("receive %#llx overlaps "
-						  "receive %#llx, which is "
-						  "still posted",
+				    b->addr < a->addr + a->length)
+					lb_misuse(
+						"receive %#llx overlaps "
+						"receive %#llx, which is "
+						"still posted",
 						(unsigned long long)wr->wr_id,
-						(unsigned long long)
-							rqe->wr_id);
+						(unsigned long long)rqe->wr_id);
 			}
 		}
 	}
@@ -126,7 +127,7 @@ int lb_rq_post(struct lb_rq *rq, const struct ibv_recv_wr *wr)
 	rqe->nsge = (uint32_t)wr->num_sge;
 	if (wr->num_sge)
 		memcpy(rqe->sge, wr->sg_list,
-			(size_t)wr->num_sge * sizeof(rqe->sge[0]));
+		       (size_t)wr->num_sge * sizeof(rqe->sge[0]));
 	rq->tail++;
 	/* release: pairs with the acquire in lb_rq_pop(); publishes the slot */
 	atomic_store_explicit(&rqe->seq, rq->tail, memory_order_release);
@@ -138,9 +139,8 @@ struct lb_rqe *lb_rq_pop(struct lb_rq *rq, uint32_t *pos)
 	struct lb_rqe *rqe = slot_at(rq, rq->head);
 
 	/* acquire: pairs with the release in lb_rq_post() */
-	if (!rq->cap ||
-		atomic_load_explicit(&rqe->seq, memory_order_acquire) !=
-			rq->head + 1)
+	if (!rq->cap || atomic_load_explicit(&rqe->seq, memory_order_acquire) !=
+				rq->head + 1)
 		return NULL;
 	*pos = rq->head++;
 	return rqe;

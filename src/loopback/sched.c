@@ -50,7 +50,7 @@ struct body {
 
 struct decision {
 	uint8_t choices; /* how many there were */
-	uint8_t chosen; /* which of them */
+	uint8_t chosen;	 /* which of them */
 	char letter;
 };
 
@@ -66,7 +66,7 @@ struct run {
 	pthread_mutex_t lock;
 	pthread_cond_t turn;
 	int current; /* who has the baton; -1: the caller of run() */
-	int last; /* who had it before */
+	int last;    /* who had it before */
 	unsigned streak;
 	unsigned preemptions;
 	unsigned steps;
@@ -86,8 +86,7 @@ static _Thread_local struct body *self; /* NULL: not one of its threads */
 bool lb_sched_clock(uint64_t *now)
 {
 	/* acquire: pairs with the release in activate(); the clock is set */
-	if (lb_likely(
-		    !atomic_load_explicit(&is_active, memory_order_acquire)))
+	if (lb_likely(!atomic_load_explicit(&is_active, memory_order_acquire)))
 		return false;
 	/* relaxed: one thread runs at a time, and the baton orders them */
 	*now = atomic_load_explicit(&clock_now, memory_order_relaxed);
@@ -177,7 +176,7 @@ static int decide(struct run *run)
 		return -1;
 	/* taking the baton from one who can go on is what is bounded */
 	if (!run->is_random && !run->replay && ids[0] == run->last &&
-		run->preemptions >= (max ? max : 2))
+	    run->preemptions >= (max ? max : 2))
 		n = 1;
 	if (n > 1 && run->ndecisions < MAX_DECISIONS) {
 		chosen = choose(run, ids, n);
@@ -364,7 +363,7 @@ static void wait_end(struct run *run)
 		clock_gettime(CLOCK_REALTIME, &until);
 		until.tv_sec += STUCK_SECONDS;
 		if (pthread_cond_timedwait(&run->turn, &run->lock, &until) !=
-			ETIMEDOUT)
+		    ETIMEDOUT)
 			continue;
 		if (steps == run->steps) {
 			run->failure = "a thread is blocked where the "
@@ -443,8 +442,8 @@ static void run_delete(struct run *run)
 	free(run);
 }
 
-static void report(
-	const struct run *run, struct rpma_loopback_sched_result *result)
+static void report(const struct run *run,
+		   struct rpma_loopback_sched_result *result)
 {
 	size_t i;
 
@@ -480,8 +479,9 @@ static bool next_prefix(struct run *run, struct decision *prefix, uint32_t *n)
 
 /* 0 go on, 1 the run failed */
 static int one_run(const struct rpma_loopback_sched *sched,
-	struct decision *prefix, uint32_t *nprefix, const char *replay,
-	struct rpma_loopback_sched_result *result)
+		   struct decision *prefix, uint32_t *nprefix,
+		   const char *replay,
+		   struct rpma_loopback_sched_result *result)
 {
 	struct run *run = run_new(sched);
 	bool is_clean, failed;
@@ -494,9 +494,9 @@ static int one_run(const struct rpma_loopback_sched *sched,
 	run->nprefix = *nprefix;
 	run->replay = replay;
 	run->is_random = sched->runs && !replay;
-	run->random = lb_mix(
-		(sched->seed ? sched->seed : rpma_loopback_get_seed()) +
-		result->runs);
+	run->random =
+		lb_mix((sched->seed ? sched->seed : rpma_loopback_get_seed()) +
+		       result->runs);
 	run_once(run);
 	result->runs++;
 	if (result->steps < run->steps)
@@ -513,7 +513,7 @@ static int one_run(const struct rpma_loopback_sched *sched,
 }
 
 LB_EXPORT int rpma_loopback_sched_run(const struct rpma_loopback_sched *sched,
-	struct rpma_loopback_sched_result *result)
+				      struct rpma_loopback_sched_result *result)
 {
 	const char *replay = getenv("RPMA_LOOPBACK_REPLAY");
 	struct rpma_loopback_sched_result mine;
@@ -533,8 +533,9 @@ LB_EXPORT int rpma_loopback_sched_run(const struct rpma_loopback_sched *sched,
 	memset(result, 0, sizeof(*result));
 	if (!replay)
 		replay = sched->replay;
-	limit = sched->runs ? sched->runs
-			    : sched->max_runs ? sched->max_runs : 100000;
+	limit = sched->runs	  ? sched->runs
+		: sched->max_runs ? sched->max_runs
+				  : 100000;
 	pthread_mutex_lock(&one);
 	while (!ret && !result->complete && result->runs < limit) {
 		ret = one_run(sched, prefix, &nprefix, replay, result);

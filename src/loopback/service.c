@@ -26,7 +26,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake; /* initialised with the thread: monotonic */
 static pthread_cond_t rested = PTHREAD_COND_INITIALIZER;
 static bool is_started;
-static bool is_running; /* a job */
+static bool is_running;	 /* a job */
 static struct job *heap; /* the earliest is first */
 static size_t njobs, room;
 static uint64_t orders;
@@ -73,7 +73,7 @@ static struct job remove_first(void)
 	heap[0] = heap[--njobs];
 	while ((child = 2 * i + 1) < njobs) {
 		if (child + 1 < njobs &&
-			is_before(&heap[child + 1], &heap[child]))
+		    is_before(&heap[child + 1], &heap[child]))
 			child++;
 		if (!is_before(&heap[child], &heap[i]))
 			break;

@@ -47,8 +47,8 @@ bool lb_srq_take(struct lb_srq *srq, struct lb_resp *resp)
 	return rqe;
 }
 
-int lb_post_srq_recv(
-	struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+int lb_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr,
+		     struct ibv_recv_wr **bad)
 {
 	struct lb_srq *srq = (struct lb_srq *)ibv;
 	int err = lb_fail("ibv_post_srq_recv");
@@ -81,7 +81,7 @@ static int attach(struct lb_srq *srq, struct ibv_pd *ibv_pd)
 	if (!pd)
 		return EINVAL;
 	err = lb_obj_add(&srq->obj, &srq->ibv, LB_SRQ, pd->dev,
-		&srq->ibv.handle);
+			 &srq->ibv.handle);
 	if (err)
 		return err;
 	pd->refs++;
@@ -91,16 +91,15 @@ static int attach(struct lb_srq *srq, struct ibv_pd *ibv_pd)
 	return 0;
 }
 
-LB_EXPORT struct ibv_srq *ibv_create_srq(
-	struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+LB_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
+					 struct ibv_srq_init_attr *init)
 {
 	struct ibv_srq_attr *attr = &init->attr;
 	struct lb_srq *srq = NULL;
 	int err = lb_fail("ibv_create_srq");
 
-	if (!err &&
-		(!attr->max_wr || attr->max_wr > LB_MAX_SRQ_WR ||
-			attr->max_sge > LB_MAX_SGE))
+	if (!err && (!attr->max_wr || attr->max_wr > LB_MAX_SRQ_WR ||
+		     attr->max_sge > LB_MAX_SGE))
 		err = EINVAL;
 	if (!err && !(srq = lb_zalloc(sizeof(*srq))))
 		err = ENOMEM;
@@ -124,8 +123,8 @@ LB_EXPORT struct ibv_srq *ibv_create_srq(
 	return NULL;
 }
 
-struct ibv_srq *lb_create_srq_ex(
-	struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+struct ibv_srq *lb_create_srq_ex(struct ibv_context *context,
+				 struct ibv_srq_init_attr_ex *attr)
 {
 	struct ibv_srq_init_attr init = {
 		.srq_context = attr->srq_context,
@@ -135,8 +134,8 @@ struct ibv_srq *lb_create_srq_ex(
 
 	(void)context;
 	if ((attr->comp_mask & ~known) ||
-		((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) &&
-			attr->srq_type != IBV_SRQT_BASIC)) {
+	    ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) &&
+	     attr->srq_type != IBV_SRQT_BASIC)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
@@ -153,8 +152,8 @@ int lb_get_srq_num(struct ibv_srq *srq, uint32_t *num)
 	return EOPNOTSUPP; /* only XRC SRQs have one */
 }
 
-LB_EXPORT int ibv_modify_srq(
-	struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
+LB_EXPORT int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr,
+			     int mask)
 {
 	struct lb_srq *srq = (struct lb_srq *)ibv;
 	int err = lb_fail("ibv_modify_srq");

@@ -26,8 +26,8 @@ static struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	return no_pointer();
 }
 
-static int bind_mw(
-	struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *mw_bind)
+static int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
+		   struct ibv_mw_bind *mw_bind)
 {
 	(void)qp, (void)mw, (void)mw_bind;
 	return EOPNOTSUPP;
@@ -64,7 +64,7 @@ void lb_fill_ops(struct verbs_context *vctx)
 /* --- memory */
 
 LB_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
-	void *addr, size_t length, int access)
+			   void *addr, size_t length, int access)
 {
 	(void)mr, (void)flags, (void)pd, (void)addr, (void)length, (void)access;
 	errno = EOPNOTSUPP;
@@ -72,7 +72,8 @@ LB_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 }
 
 LB_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
-	size_t length, uint64_t iova, int fd, int access)
+					   size_t length, uint64_t iova, int fd,
+					   int access)
 {
 	(void)pd, (void)offset, (void)length, (void)iova, (void)fd;
 	(void)access;
@@ -81,16 +82,16 @@ LB_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 
 /* --- datagrams */
 
-LB_EXPORT struct ibv_ah *ibv_create_ah(
-	struct ibv_pd *pd, struct ibv_ah_attr *attr)
+LB_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
+				       struct ibv_ah_attr *attr)
 {
 	(void)pd, (void)attr;
 	return no_pointer();
 }
 
-LB_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context,
-	uint8_t port_num, struct ibv_wc *wc, struct ibv_grh *grh,
-	struct ibv_ah_attr *ah_attr)
+LB_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
+				  struct ibv_wc *wc, struct ibv_grh *grh,
+				  struct ibv_ah_attr *ah_attr)
 {
 	(void)context, (void)port_num, (void)wc, (void)grh, (void)ah_attr;
 	errno = EOPNOTSUPP;
@@ -98,7 +99,9 @@ LB_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context,
 }
 
 LB_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd,
-	struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port_num)
+					       struct ibv_wc *wc,
+					       struct ibv_grh *grh,
+					       uint8_t port_num)
 {
 	(void)pd, (void)wc, (void)grh, (void)port_num;
 	return no_pointer();
@@ -110,22 +113,23 @@ LB_EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
 	return EOPNOTSUPP;
 }
 
-LB_EXPORT int ibv_attach_mcast(
-	struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+LB_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
+			       uint16_t lid)
 {
 	(void)qp, (void)gid, (void)lid;
 	return EOPNOTSUPP;
 }
 
-LB_EXPORT int ibv_detach_mcast(
-	struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+LB_EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
+			       uint16_t lid)
 {
 	(void)qp, (void)gid, (void)lid;
 	return EOPNOTSUPP;
 }
 
 LB_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
-	struct ibv_ah_attr *attr, uint8_t eth_mac[6], uint16_t *vid)
+					  struct ibv_ah_attr *attr,
+					  uint8_t eth_mac[6], uint16_t *vid)
 {
 	(void)context, (void)attr, (void)eth_mac, (void)vid;
 	return EOPNOTSUPP;
@@ -149,8 +153,8 @@ LB_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 }
 
 /* The last 8 bytes go last, the others in any order: not what this asks. */
-LB_EXPORT int ibv_query_qp_data_in_order(
-	struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+LB_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp,
+					 enum ibv_wr_opcode op, uint32_t flags)
 {
 	(void)qp, (void)op, (void)flags;
 	return 0;
@@ -164,8 +168,8 @@ LB_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 	return no_pointer();
 }
 
-LB_EXPORT struct ibv_pd *ibv_import_pd(
-	struct ibv_context *context, uint32_t pd_handle)
+LB_EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context,
+				       uint32_t pd_handle)
 {
 	(void)context, (void)pd_handle;
 	return no_pointer();
@@ -187,8 +191,8 @@ LB_EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
 	(void)mr;
 }
 
-LB_EXPORT struct ibv_dm *ibv_import_dm(
-	struct ibv_context *context, uint32_t dm_handle)
+LB_EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context,
+				       uint32_t dm_handle)
 {
 	(void)context, (void)dm_handle;
 	return no_pointer();
@@ -227,7 +231,8 @@ LB_EXPORT int ibv_dofork_range(void *base, size_t size)
 
 /* Of a private version of the real library, but its tools call it. */
 LB_EXPORT int ibv_read_ibdev_sysfs_file(char *buf, size_t size,
-	struct ibv_device *device, const char *fmt, ...)
+					struct ibv_device *device,
+					const char *fmt, ...)
 {
 	(void)buf, (void)size, (void)device, (void)fmt;
 	errno = ENOENT;

@@ -20,7 +20,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t rested = PTHREAD_COND_INITIALIZER;
 static bool is_started;
-static bool is_running; /* a slice */
+static bool is_running;	    /* a slice */
 static struct lb_qp *queue; /* QPs with work, linked by run_next */
 static unsigned queued;
 

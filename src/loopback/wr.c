@@ -41,7 +41,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 	/* relaxed: only ERR may come meanwhile, and its maker flushes */
 	state = atomic_load_explicit(&qp->state, memory_order_relaxed);
 	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD &&
-		state != IBV_QPS_ERR)
+	    state != IBV_QPS_ERR)
 		set_error(h, EINVAL);
 }
 
@@ -71,8 +71,8 @@ static void wr_abort(struct ibv_qp_ex *ex)
 
 /* --- requests */
 
-static struct lb_wqe *add(
-	struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint64_t op_flag)
+static struct lb_wqe *add(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode,
+			  uint64_t op_flag)
 {
 	struct lb_qp_handle *h = from_ex(ex);
 	struct lb_qp *qp = h->qp;
@@ -96,7 +96,8 @@ static struct lb_wqe *add(
 }
 
 static struct lb_wqe *add_rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode,
-	uint64_t op_flag, uint32_t rkey, uint64_t remote_addr)
+			       uint64_t op_flag, uint32_t rkey,
+			       uint64_t remote_addr)
 {
 	struct lb_wqe *wqe = add(ex, opcode, op_flag);
 
@@ -121,35 +122,38 @@ static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm_data)
 		wqe->imm = imm_data;
 }
 
-static void wr_rdma_read(
-	struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey,
+			 uint64_t remote_addr)
 {
 	add_rdma(ex, IBV_WR_RDMA_READ, IBV_QP_EX_WITH_RDMA_READ, rkey,
-		remote_addr);
+		 remote_addr);
 }
 
-static void wr_rdma_write(
-	struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey,
+			  uint64_t remote_addr)
 {
 	add_rdma(ex, IBV_WR_RDMA_WRITE, IBV_QP_EX_WITH_RDMA_WRITE, rkey,
-		remote_addr);
+		 remote_addr);
 }
 
 static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey,
-	uint64_t remote_addr, __be32 imm_data)
+			      uint64_t remote_addr, __be32 imm_data)
 {
-	struct lb_wqe *wqe = add_rdma(ex, IBV_WR_RDMA_WRITE_WITH_IMM,
-		IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, rkey, remote_addr);
+	struct lb_wqe *wqe =
+		add_rdma(ex, IBV_WR_RDMA_WRITE_WITH_IMM,
+			 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, rkey, remote_addr);
 
 	if (wqe)
 		wqe->imm = imm_data;
 }
 
 static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey,
-	uint64_t remote_addr, uint64_t compare, uint64_t swap)
+			      uint64_t remote_addr, uint64_t compare,
+			      uint64_t swap)
 {
-	struct lb_wqe *wqe = add_rdma(ex, IBV_WR_ATOMIC_CMP_AND_SWP,
-		IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, rkey, remote_addr);
+	struct lb_wqe *wqe =
+		add_rdma(ex, IBV_WR_ATOMIC_CMP_AND_SWP,
+			 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, rkey, remote_addr);
 
 	if (wqe) {
 		wqe->compare_add = compare;
@@ -158,20 +162,22 @@ static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey,
 }
 
 static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey,
-	uint64_t remote_addr, uint64_t value)
+				uint64_t remote_addr, uint64_t value)
 {
 	struct lb_wqe *wqe = add_rdma(ex, IBV_WR_ATOMIC_FETCH_AND_ADD,
-		IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, rkey, remote_addr);
+				      IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, rkey,
+				      remote_addr);
 
 	if (wqe)
 		wqe->compare_add = value;
 }
 
 static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey,
-	uint64_t remote_addr, const void *atomic_wr)
+			    uint64_t remote_addr, const void *atomic_wr)
 {
-	struct lb_wqe *wqe = add_rdma(ex, IBV_WR_ATOMIC_WRITE,
-		IBV_QP_EX_WITH_ATOMIC_WRITE, rkey, remote_addr);
+	struct lb_wqe *wqe =
+		add_rdma(ex, IBV_WR_ATOMIC_WRITE, IBV_QP_EX_WITH_ATOMIC_WRITE,
+			 rkey, remote_addr);
 
 	if (!wqe)
 		return;
@@ -182,8 +188,8 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey,
 
 /* --- their data */
 
-static void wr_set_sge_list(
-	struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *sg_list)
+static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge,
+			    const struct ibv_sge *sg_list)
 {
 	struct lb_qp_handle *h = from_ex(ex);
 	struct lb_wqe *wqe = h->wr_last;
@@ -205,8 +211,8 @@ static void wr_set_sge_list(
 			lb_wqe_hash(h->qp, wqe);
 }
 
-static void wr_set_sge(
-	struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr,
+		       uint32_t length)
 {
 	struct ibv_sge sge = {.addr = addr, .length = length, .lkey = lkey};
 
@@ -214,7 +220,7 @@ static void wr_set_sge(
 }
 
 static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
-	const struct ibv_data_buf *buf_list)
+				    const struct ibv_data_buf *buf_list)
 {
 	struct lb_qp_handle *h = from_ex(ex);
 	struct lb_wqe *wqe = h->wr_last;
@@ -233,7 +239,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
 	for (i = 0; i < num_buf; i++) {
 		if (buf_list[i].length)
 			memcpy(wqe->data + length, buf_list[i].addr,
-				buf_list[i].length);
+			       buf_list[i].length);
 		length += buf_list[i].length;
 	}
 	wqe->is_inline = 1;
@@ -250,7 +256,7 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 /* --- what the device does not have */
 
 static void no_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
-	const struct ibv_mw_bind_info *bind_info)
+		       const struct ibv_mw_bind_info *bind_info)
 {
 	(void)mw, (void)rkey, (void)bind_info;
 	set_error(from_ex(ex), EOPNOTSUPP);
@@ -262,15 +268,15 @@ static void no_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 	set_error(from_ex(ex), EOPNOTSUPP);
 }
 
-static void no_tso(
-	struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
+static void no_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz,
+		   uint16_t mss)
 {
 	(void)hdr, (void)hdr_sz, (void)mss;
 	set_error(from_ex(ex), EOPNOTSUPP);
 }
 
 static void no_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah,
-	uint32_t remote_qpn, uint32_t remote_qkey)
+		       uint32_t remote_qpn, uint32_t remote_qkey)
 {
 	(void)ah, (void)remote_qpn, (void)remote_qkey;
 	set_error(from_ex(ex), EOPNOTSUPP);
