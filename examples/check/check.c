@@ -20,7 +20,7 @@
 #include "../common/address.h"
 
 #define MAX_ADDRESSES 64
-#define MAX_GIDS      8
+#define MAX_GIDS      64
 /* what a main job with its defaults registers, with room to spare */
 #define ENOUGH_MEMLOCK (64ul << 20)
 
@@ -125,10 +125,11 @@ static void print_devices(void)
 	int count = 0;
 	struct ibv_device **list = ibv_get_device_list(&count);
 
-	if (!list)
-		printf("RDMA devices cannot be listed: %s; is the kernel's "
-		       "module ib_uverbs loaded?\n",
-		       strerror(errno));
+	if (!list && errno == ENOSYS)
+		printf("There is no RDMA device: this kernel offers none (its "
+		       "module ib_uverbs is not loaded).\n");
+	else if (!list)
+		printf("RDMA devices cannot be listed: %s.\n", strerror(errno));
 	else if (count == 0)
 		printf("There is no RDMA device.\n");
 	for (int i = 0; list && i < count; i++)
