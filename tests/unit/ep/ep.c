@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Unit tests of endpoints. */
+
+#include "world.h"
+
+#include <errno.h>
+
+static struct rpma_ep *ep;
+static struct rpma_cm_channel *cm_channel;
+
+static int listen_once(void)
+{
+	struct rpma_ep *made = NULL;
+	int ret = rpma_ep_listen(world.peer, "host", "7204", &made);
+
+	assert_int_equal(made != NULL, ret == 0);
+	ok(rpma_ep_shutdown(&made));
+	assert_null(made);
+	return ret;
+}
+
+#define LISTENING "create_evch create_id(evch) getaddrinfo(passive) bind_addr "
+
+static void listen__EACH_FAILURE(void **state)
+{
+	const struct failure failures[] = {
+		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
+		{"create_evch", 1, EMFILE, RPMA_E_PROVIDER, "create_evch"},
+		{"create_id", 1, ENOMEM, RPMA_E_PROVIDER,
+		 "create_evch create_id(evch) destroy_evch"},
+		{"getaddrinfo", 1, ENOENT, RPMA_E_PROVIDER,
+		 "create_evch create_id(evch) getaddrinfo(passive) destroy_id "
+		 "destroy_evch"},
+		{"bind_addr", 1, EADDRINUSE, RPMA_E_PROVIDER,
+		 LISTENING "freeaddrinfo destroy_id destroy_evch"},
+		{"listen", 1, EINVAL, RPMA_E_PROVIDER,
+		 LISTENING "listen(0) freeaddrinfo destroy_id destroy_evch"},
+		{NULL, 0, 0, 0,
+		 LISTENING "listen(0) freeaddrinfo destroy_id destroy_evch"},
+	};
+
+	(void)state;
+	world_peer();
+	EACH_FAILURE(listen_once, failures);
+	world_end();
+}
+
+static int shutdown_once(void)
+{
+	struct rpma_ep *made = NULL;
+	int ret;
+
+	ok(rpma_ep_listen(world.peer, "host", "7204", &made));
+	ret = rpma_ep_shutdown(&made);
+	assert_null(made);
+	return ret;
+}
+
+static void shutdown__fails_PROVIDER_AND_GONE(void **state)
+{
+	const struct failure failures[] = {
+		{"destroy_id", 1, EIO, RPMA_E_PROVIDER,
+		 LISTENING "listen(0) freeaddrinfo destroy_id destroy_evch"},
+	};
+
+	(void)state;
+	world_peer();
+	EACH_FAILURE(shutdown_once, failures);
+	world_end();
+}
+
+static int listen_shared(void)
+{
+	struct rpma_ep *made = NULL;
+	int ret = rpma_ep_listen_ex(world.peer, "host", "0", 5, cm_channel,
+				    (void *)9, &made);
+
+	if (ret == 0) {
+		assert_ptr_equal(mock_id->context, (void *)9);
+		assert_int_equal(rpma_cm_channel_delete(&cm_channel),
+				 RPMA_E_AGAIN);
+	}
+	ok(rpma_ep_shutdown(&made));
+	return ret;
+}
+
+static void listen_ex__shared_EACH_FAILURE(void **state)
+{
+	const struct failure failures[] = {
+		{"create_id", 1, ENOMEM, RPMA_E_PROVIDER, "create_id(evch)"},
+		{"listen", 1, EINVAL, RPMA_E_PROVIDER,
+		 "create_id(evch) getaddrinfo(passive) bind_addr listen(5) "
+		 "freeaddrinfo destroy_id"},
+		{NULL, 0, 0, 0,
+		 "create_id(evch) getaddrinfo(passive) bind_addr listen(5) "
+		 "freeaddrinfo destroy_id"},
+	};
+
+	(void)state;
+	world_peer();
+	ok(rpma_cm_channel_new(&cm_channel));
+	EACH_FAILURE(listen_shared, failures);
+	ok(rpma_cm_channel_delete(&cm_channel));
+	world_end();
+}
+
+static void shared__next_conn_req_SHARED_CHANNEL(void **state)
+{
+	struct rpma_conn_req *req = NULL;
+	int fd = -1;
+
+	(void)state;
+	world_peer();
+	ok(rpma_cm_channel_new(&cm_channel));
+	ok(rpma_ep_listen_ex(world.peer, "host", "0", 0, cm_channel, NULL,
+			     &ep));
+	mocks_reset();
+	assert_int_equal(rpma_ep_next_conn_req(ep, NULL, &req),
+			 RPMA_E_SHARED_CHANNEL);
+	assert_int_equal(rpma_ep_get_fd(ep, &fd), RPMA_E_SHARED_CHANNEL);
+	expect_trace("");
+	ok(rpma_ep_shutdown(&ep));
+	ok(rpma_cm_channel_delete(&cm_channel));
+	world_end();
+}
+
+static int next_req(void)
+{
+	struct rpma_conn_req *req = NULL;
+	int ret = rpma_ep_next_conn_req(ep, NULL, &req);
+
+	assert_int_equal(req != NULL, ret == 0);
+	ok(rpma_conn_req_delete(&req));
+	return ret;
+}
+
+static int take_req(void)
+{
+	mock_cm_event(RDMA_CM_EVENT_CONNECT_REQUEST, mock_new_id(), "data");
+	return next_req();
+}
+
+#define TAKEN  "get_cm_event create_ch create_cq(10, 0) "
+#define REFUSE "ack reject destroy_id"
+
+/* Who is not taken is told so, and leaves nothing here. */
+static void next_conn_req__EACH_FAILURE(void **state)
+{
+	const struct failure failures[] = {
+		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, "get_cm_event " REFUSE},
+		{"malloc", 2, ENOMEM, RPMA_E_NOMEM, "get_cm_event " REFUSE},
+		{"malloc", 3, ENOMEM, RPMA_E_NOMEM, "get_cm_event " REFUSE},
+		{"malloc", 4, ENOMEM, RPMA_E_NOMEM, "get_cm_event " REFUSE},
+		{"create_ch", 1, EMFILE, RPMA_E_PROVIDER,
+		 "get_cm_event create_ch " REFUSE},
+		{"create_cq", 1, EINVAL, RPMA_E_PROVIDER,
+		 TAKEN "destroy_ch " REFUSE},
+		{"notify", 1, EIO, RPMA_E_PROVIDER,
+		 TAKEN "notify destroy_cq(10) destroy_ch " REFUSE},
+		{"create_qp", 1, EINVAL, RPMA_E_PROVIDER,
+		 TAKEN "notify create_qp(10/10/1/1/8) destroy_cq(10) "
+		       "destroy_ch " REFUSE},
+		{NULL, 0, 0, 0,
+		 TAKEN "notify create_qp(10/10/1/1/8) ack destroy_qp "
+		       "destroy_cq(10) destroy_ch reject destroy_id"},
+	};
+
+	(void)state;
+	world_peer();
+	ok(rpma_ep_listen(world.peer, "host", "7204", &ep));
+	EACH_FAILURE(take_req, failures);
+	ok(rpma_ep_shutdown(&ep));
+	world_end();
+}
+
+static void next_conn_req__no_event(void **state)
+{
+	const struct failure failures[] = {
+		{"get_cm_event", 1, EAGAIN, RPMA_E_NO_EVENT, "get_cm_event"},
+		{"get_cm_event", 1, ENODATA, RPMA_E_NO_EVENT, "get_cm_event"},
+		{"get_cm_event", 1, EINTR, RPMA_E_PROVIDER, "get_cm_event"},
+		{"get_cm_event", 1, EIO, RPMA_E_PROVIDER, "get_cm_event"},
+	};
+
+	(void)state;
+	world_peer();
+	ok(rpma_ep_listen(world.peer, "host", "7204", &ep));
+	EACH_FAILURE(next_req, failures);
+	ok(rpma_ep_shutdown(&ep));
+	world_end();
+}
+
+static void next_conn_req__another_event_INVAL(void **state)
+{
+	struct rdma_cm_id id = {0};
+
+	(void)state;
+	world_peer();
+	ok(rpma_ep_listen(world.peer, "host", "7204", &ep));
+	mocks_reset();
+	mock_cm_event(RDMA_CM_EVENT_ESTABLISHED, &id, NULL);
+	assert_int_equal(next_req(), RPMA_E_INVAL);
+	expect_trace("get_cm_event ack");
+	ok(rpma_ep_shutdown(&ep));
+	world_end();
+}
+
+static void arguments__INVAL(void **state)
+{
+	struct rpma_conn_req *req = NULL;
+	uint16_t port = 0;
+	int fd = -1;
+
+	(void)state;
+	world_peer();
+	ep = NULL;
+	assert_int_equal(rpma_ep_listen(NULL, "host", "1", &ep), RPMA_E_INVAL);
+	assert_int_equal(rpma_ep_listen(world.peer, NULL, "1", &ep),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_ep_listen(world.peer, "host", NULL, &ep),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_ep_listen(world.peer, "host", "1", NULL),
+			 RPMA_E_INVAL);
+	assert_int_equal(
+		rpma_ep_listen_ex(world.peer, "host", "1", -1, NULL, NULL, &ep),
+		RPMA_E_INVAL);
+	assert_int_equal(rpma_ep_shutdown(NULL), RPMA_E_INVAL);
+	ok(rpma_ep_shutdown(&ep));
+	assert_int_equal(rpma_ep_get_fd(NULL, &fd), RPMA_E_INVAL);
+	assert_int_equal(rpma_ep_get_port(NULL, &port), RPMA_E_INVAL);
+	assert_int_equal(rpma_ep_next_conn_req(NULL, NULL, &req), RPMA_E_INVAL);
+	expect_trace("");
+	ok(rpma_ep_listen(world.peer, "host", "1", &ep));
+	assert_int_equal(rpma_ep_get_fd(ep, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_ep_get_port(ep, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_ep_next_conn_req(ep, NULL, NULL), RPMA_E_INVAL);
+	ok(rpma_ep_get_fd(ep, &fd));
+	assert_true(fd > 0);
+	ok(rpma_ep_get_port(ep, &port));
+	assert_int_equal(port, 4791);
+	ok(rpma_ep_shutdown(&ep));
+	world_end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		mock_test(listen__EACH_FAILURE),
+		mock_test(shutdown__fails_PROVIDER_AND_GONE),
+		mock_test(listen_ex__shared_EACH_FAILURE),
+		mock_test(shared__next_conn_req_SHARED_CHANNEL),
+		mock_test(next_conn_req__EACH_FAILURE),
+		mock_test(next_conn_req__no_event),
+		mock_test(next_conn_req__another_event_INVAL),
+		mock_test(arguments__INVAL),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

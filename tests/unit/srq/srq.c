@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Unit tests of shared receive queues. */
+
+#include "world.h"
+
+#include <errno.h>
+
+static struct rpma_srq_cfg *cfg;
+
+static int new_srq(void)
+{
+	struct rpma_srq *srq = NULL;
+	int ret = rpma_srq_new(world.peer, cfg, &srq);
+
+	assert_int_equal(srq != NULL, ret == 0);
+	ok(rpma_srq_delete(&srq));
+	assert_null(srq);
+	return ret;
+}
+
+static int delete_srq(void)
+{
+	struct rpma_srq *srq = NULL;
+	int ret;
+
+	ok(rpma_srq_new(world.peer, NULL, &srq));
+	ret = rpma_srq_delete(&srq);
+	assert_null(srq);
+	return ret;
+}
+
+#define MADE "create_srq(20, 1, 0) create_ch create_cq(20, 0) notify "
+#define GONE "destroy_cq(20) destroy_ch destroy_srq"
+
+static void new__default_EACH_FAILURE(void **state)
+{
+	const struct failure failures[] = {
+		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
+		{"create_srq", 1, ENOMEM, RPMA_E_PROVIDER,
+		 "create_srq(20, 1, 0)"},
+		{"malloc", 2, ENOMEM, RPMA_E_NOMEM,
+		 "create_srq(20, 1, 0) destroy_srq"},
+		{"create_ch", 1, EMFILE, RPMA_E_PROVIDER,
+		 "create_srq(20, 1, 0) create_ch destroy_srq"},
+		{"create_cq", 1, EINVAL, RPMA_E_PROVIDER,
+		 "create_srq(20, 1, 0) create_ch create_cq(20, 0) destroy_ch "
+		 "destroy_srq"},
+		{"notify", 1, EIO, RPMA_E_PROVIDER, MADE GONE},
+		{NULL, 0, 0, 0, MADE GONE},
+	};
+
+	(void)state;
+	cfg = NULL;
+	world_peer();
+	EACH_FAILURE(new_srq, failures);
+	world_end();
+}
+
+static void delete__EACH_FAILURE(void **state)
+{
+	const struct failure failures[] = {
+		{"destroy_cq", 1, EIO, RPMA_E_PROVIDER, MADE GONE},
+		{"destroy_ch", 1, EIO, RPMA_E_PROVIDER, MADE GONE},
+		{"destroy_srq", 1, EIO, RPMA_E_PROVIDER, MADE GONE},
+	};
+
+	(void)state;
+	world_peer();
+	EACH_FAILURE(delete_srq, failures);
+	world_end();
+}
+
+static void new__no_memory_LEAVES_NULL(void **state)
+{
+	struct rpma_srq *srq = (void *)7;
+
+	(void)state;
+	world_peer();
+	mock_fail("malloc", 1, ENOMEM);
+	assert_int_equal(rpma_srq_new(world.peer, NULL, &srq), RPMA_E_NOMEM);
+	assert_null(srq);
+	world_end();
+}
+
+static void new__rcq_size_0_HAS_NO_CQ(void **state)
+{
+	struct rpma_cq *rcq = (void *)7;
+	struct rpma_srq *srq = NULL;
+
+	(void)state;
+	world_peer();
+	ok(rpma_srq_cfg_new(&cfg));
+	ok(rpma_srq_cfg_set_rq_size(cfg, 5));
+	ok(rpma_srq_cfg_set_rcq_size(cfg, 0));
+	ok(rpma_srq_new(world.peer, cfg, &srq));
+	ok(rpma_srq_get_rcq(srq, &rcq));
+	assert_null(rcq);
+	ok(rpma_srq_delete(&srq));
+	expect_trace("create_srq(5, 1, 0) destroy_srq");
+	ok(rpma_srq_cfg_delete(&cfg));
+	world_end();
+}
+
+/* A CQ that is given is used, and left when the SRQ goes. */
+static void new__rcq_given_IS_NOT_OWNED(void **state)
+{
+	struct rpma_srq *srq = NULL;
+	struct rpma_cq *rcq = NULL;
+	struct rpma_cq *cq = NULL;
+
+	(void)state;
+	world_peer();
+	ok(rpma_cq_new(MOCK_CTX, 4, NULL, 0, NULL, &cq));
+	ok(rpma_srq_cfg_new(&cfg));
+	ok(rpma_srq_cfg_set_rcq(cfg, cq));
+	mocks_reset();
+	ok(rpma_srq_new(world.peer, cfg, &srq));
+	ok(rpma_srq_get_rcq(srq, &rcq));
+	assert_ptr_equal(rcq, cq);
+	ok(rpma_srq_delete(&srq));
+	expect_trace("create_srq(20, 1, 0) destroy_srq");
+	ok(rpma_cq_delete(&cq));
+	ok(rpma_srq_cfg_delete(&cfg));
+	world_end();
+}
+
+static void new__on_channel_object_IS_UNARMED(void **state)
+{
+	struct rpma_channel *channel = NULL;
+
+	(void)state;
+	world_peer();
+	ok(rpma_channel_new(MOCK_CTX, &channel));
+	ok(rpma_srq_cfg_new(&cfg));
+	ok(rpma_srq_cfg_set_channel(cfg, channel));
+	mocks_reset();
+	ok(new_srq());
+	expect_trace("create_srq(20, 1, 0) create_cq(20, context, 0) "
+		     "destroy_cq(20) destroy_srq");
+	ok(rpma_channel_delete(&channel));
+	ok(rpma_srq_cfg_delete(&cfg));
+	world_end();
+}
+
+static struct rpma_srq *the_srq;
+
+static int recv_on_srq(void)
+{
+	return rpma_srq_recv(the_srq, world.mr, 8, 16, (void *)77);
+}
+
+static void recv__EACH_FAILURE(void **state)
+{
+	const struct failure failures[] = {
+		{"post_srq_recv", 1, ENOMEM, RPMA_E_PROVIDER, "post_srq_recv"},
+		{NULL, 0, 0, 0, "post_srq_recv"},
+	};
+
+	(void)state;
+	world_regions(WORLD_ALL_USAGES);
+	ok(rpma_srq_new(world.peer, NULL, &the_srq));
+	EACH_FAILURE(recv_on_srq, failures);
+	assert_int_equal(mock_received[0].wr_id, 77);
+	assert_int_equal(mock_received[0].num_sge, 1);
+	assert_int_equal(mock_received_sge[0].addr, world.mem + 8);
+	assert_int_equal(mock_received_sge[0].length, 16);
+	ok(rpma_srq_recv(the_srq, NULL, 0, 0, NULL));
+	assert_int_equal(mock_received[0].num_sge, 0);
+	assert_int_equal(rpma_srq_recv(NULL, NULL, 0, 0, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_srq_recv(the_srq, NULL, 1, 0, NULL),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_srq_recv(the_srq, NULL, 0, 1, NULL),
+			 RPMA_E_INVAL);
+	ok(rpma_srq_delete(&the_srq));
+	world_end();
+}
+
+static void post_recv__chain(void **state)
+{
+	struct rpma_recv_wr wr[2];
+	struct rpma_recv_wr *bad = NULL;
+
+	(void)state;
+	world_peer();
+	ok(rpma_srq_new(world.peer, NULL, &the_srq));
+	ok(rpma_wr_recv(NULL, 0, 0, 1, &wr[0]));
+	ok(rpma_wr_recv(NULL, 0, 0, 2, &wr[1]));
+	wr[0].wr.next = &wr[1].wr;
+	ok(rpma_srq_post_recv(the_srq, wr, &bad));
+	assert_int_equal(mock_received_count, 2);
+	mock_fail("post_srq_recv", 1, ENOMEM);
+	assert_int_equal(rpma_srq_post_recv(the_srq, wr, &bad), RPMA_E_AGAIN);
+	assert_ptr_equal(bad, wr);
+	mock_fail("post_srq_recv", 1, EINVAL);
+	assert_int_equal(rpma_srq_post_recv(the_srq, wr, &bad),
+			 RPMA_E_PROVIDER);
+	assert_int_equal(rpma_srq_post_recv(NULL, wr, &bad), RPMA_E_INVAL);
+	assert_int_equal(rpma_srq_post_recv(the_srq, NULL, &bad), RPMA_E_INVAL);
+	assert_int_equal(rpma_srq_post_recv(the_srq, wr, NULL), RPMA_E_INVAL);
+	ok(rpma_srq_delete(&the_srq));
+	world_end();
+}
+
+static void arguments__INVAL(void **state)
+{
+	struct ibv_srq *ibv_srq = NULL;
+	struct rpma_srq *srq = NULL;
+	struct rpma_cq *rcq = NULL;
+
+	(void)state;
+	world_peer();
+	assert_int_equal(rpma_srq_new(NULL, NULL, &srq), RPMA_E_INVAL);
+	assert_int_equal(rpma_srq_new(world.peer, NULL, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_srq_delete(NULL), RPMA_E_INVAL);
+	ok(rpma_srq_delete(&srq));
+	expect_trace("");
+	assert_int_equal(rpma_srq_get_rcq(NULL, &rcq), RPMA_E_INVAL);
+	assert_int_equal(rpma_srq_get_ibv_srq(NULL, &ibv_srq), RPMA_E_INVAL);
+	ok(rpma_srq_new(world.peer, NULL, &srq));
+	assert_int_equal(rpma_srq_get_rcq(srq, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_srq_get_ibv_srq(srq, NULL), RPMA_E_INVAL);
+	ok(rpma_srq_get_ibv_srq(srq, &ibv_srq));
+	assert_ptr_equal(ibv_srq->context, MOCK_CTX);
+	ok(rpma_srq_delete(&srq));
+	world_end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		mock_test(new__default_EACH_FAILURE),
+		mock_test(delete__EACH_FAILURE),
+		mock_test(new__no_memory_LEAVES_NULL),
+		mock_test(new__rcq_size_0_HAS_NO_CQ),
+		mock_test(new__rcq_given_IS_NOT_OWNED),
+		mock_test(new__on_channel_object_IS_UNARMED),
+		mock_test(recv__EACH_FAILURE),
+		mock_test(post_recv__chain),
+		mock_test(arguments__INVAL),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

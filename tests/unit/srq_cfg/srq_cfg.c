@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Unit tests of the configuration of an SRQ. */
+
+#include "mocks.h"
+
+#include <errno.h>
+
+#include "srq_cfg.h"
+
+static int new_cfg(void)
+{
+	struct rpma_srq_cfg *made = (void *)7;
+	int ret = rpma_srq_cfg_new(&made);
+
+	assert_int_equal(made != NULL, ret == 0);
+	ok(rpma_srq_cfg_delete(&made));
+	assert_null(made);
+	return ret;
+}
+
+static void new__no_memory_NOMEM(void **state)
+{
+	const struct failure failures[] = {
+		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
+		{NULL, 0, 0, 0, ""},
+	};
+
+	(void)state;
+	EACH_FAILURE(new_cfg, failures);
+	assert_int_equal(rpma_srq_cfg_new(NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_srq_cfg_delete(NULL), RPMA_E_INVAL);
+}
+
+static void fields__defaults(void **state)
+{
+	struct rpma__srq_cfg values;
+
+	(void)state;
+	rpma__srq_cfg_read(NULL, &values);
+	assert_int_equal(values.rq_size, 20);
+	assert_int_equal(values.rcq_size, 20);
+	assert_null(values.rcq);
+	assert_null(values.channel);
+}
+
+static void fields__set_then_get_AND_NULL(void **state)
+{
+	struct rpma_srq_cfg *cfg = NULL;
+	struct rpma__srq_cfg values;
+
+	(void)state;
+	ok(rpma_srq_cfg_new(&cfg));
+#define CHECK(name, type, initial, is_valid, range)                  \
+	{                                                            \
+		type v = initial;                                    \
+		ok(rpma_srq_cfg_get_##name(cfg, &v));                \
+		assert_true(v == (type)(initial));                   \
+		ok(rpma_srq_cfg_set_##name(cfg, (type)(0xcd15)));    \
+		ok(rpma_srq_cfg_get_##name(cfg, &v));                \
+		assert_true(v == (type)(0xcd15));                    \
+		rpma__srq_cfg_read(cfg, &values);                    \
+		assert_true(values.name == v);                       \
+		ok(rpma_srq_cfg_set_##name(cfg, (type)(0)));         \
+		assert_int_equal(rpma_srq_cfg_set_##name(NULL, v),   \
+				 RPMA_E_INVAL);                      \
+		assert_int_equal(rpma_srq_cfg_get_##name(NULL, &v),  \
+				 RPMA_E_INVAL);                      \
+		assert_int_equal(rpma_srq_cfg_get_##name(cfg, NULL), \
+				 RPMA_E_INVAL);                      \
+	}
+	RPMA__SRQ_CFG_FIELDS(CHECK)
+#undef CHECK
+	ok(rpma_srq_cfg_delete(&cfg));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		mock_test(new__no_memory_NOMEM),
+		mock_test(fields__defaults),
+		mock_test(fields__set_then_get_AND_NULL),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
