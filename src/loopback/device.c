@@ -2,18 +2,15 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * device.c -- the devices and their addresses, contexts, protection domains,
- * and the removal of a device. Under lb.big where it changes anything.
+ * device.c -- the devices, their contexts, and the removal of a device. Under
+ * lb.big where it changes anything.
  */
 
 #include "loopback.h"
 #include "internal.h"
 
-#include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
-#include <ifaddrs.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,75 +22,26 @@
 
 static _Atomic(void (*)(struct lb_device *)) removal_fns[MAX_LISTENERS];
 
-/* --- addresses */
-
-/* sa as the GID of a RoCE v2 port, false if it is not an IP address */
-static bool gid_from(const struct sockaddr *sa, union ibv_gid *gid)
+void lb_device_start(void)
 {
-	const struct sockaddr_in *in = (const struct sockaddr_in *)sa;
-	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)sa;
+	int n;
 
-	memset(gid, 0, sizeof(*gid));
-	if (sa->sa_family == AF_INET) {
-		gid->raw[10] = gid->raw[11] = 0xff;
-		memcpy(&gid->raw[12], &in->sin_addr, 4);
-		return true;
+	for (n = 0; n < lb.ndevices; n++) {
+		struct lb_device *dev = &lb.devices[n];
+
+		dev->index = n;
+		dev->guid = htobe64(GUID_BASE + (uint64_t)n);
+		dev->ibv.node_type = IBV_NODE_CA;
+		dev->ibv.transport_type = IBV_TRANSPORT_IB;
+		snprintf(dev->ibv.name, sizeof(dev->ibv.name), "loop%d", n);
+		snprintf(dev->ibv.dev_name, sizeof(dev->ibv.dev_name),
+			 "uverbs%d", n);
+		snprintf(dev->ibv.dev_path, sizeof(dev->ibv.dev_path),
+			 "/sys/class/infiniband_verbs/uverbs%d", n);
+		snprintf(dev->ibv.ibdev_path, sizeof(dev->ibv.ibdev_path),
+			 "/sys/class/infiniband/loop%d", n);
+		lb_gid_start(dev);
 	}
-	if (sa->sa_family == AF_INET6) {
-		memcpy(gid->raw, &in6->sin6_addr, 16);
-		return true;
-	}
-	return false;
-}
-
-static bool gid_is_loopback4(const union ibv_gid *gid)
-{
-	static const uint8_t prefix[13] = {[10] = 0xff, 0xff, 127};
-
-	return !memcmp(gid->raw, prefix, sizeof(prefix));
-}
-
-static bool gid_equal(const union ibv_gid *a, const union ibv_gid *b)
-{
-	return !memcmp(a->raw, b->raw, sizeof(a->raw));
-}
-
-static int gid_index(const struct lb_device *dev, const union ibv_gid *gid)
-{
-	int i;
-
-	for (i = 0; i < dev->ngids; i++) {
-		if (gid_equal(&dev->gids[i], gid))
-			return i;
-	}
-	return -1;
-}
-
-static void gid_add(struct lb_device *dev, const union ibv_gid *gid)
-{
-	if (dev->ngids < LB_MAX_GIDS && gid_index(dev, gid) < 0)
-		dev->gids[dev->ngids++] = *gid;
-}
-
-/* Is gid an address of this machine now? Tells fn every one of them. */
-static bool machine_has(const union ibv_gid *gid, struct lb_device *collect)
-{
-	struct ifaddrs *list, *i;
-	union ibv_gid have;
-	bool found = false;
-
-	if (getifaddrs(&list))
-		return false;
-	for (i = list; i; i = i->ifa_next) {
-		if (!i->ifa_addr || !gid_from(i->ifa_addr, &have))
-			continue;
-		if (collect && !gid_is_loopback4(&have))
-			gid_add(collect, &have);
-		if (gid && gid_equal(gid, &have))
-			found = true;
-	}
-	freeifaddrs(list);
-	return found;
 }
 
 struct lb_device *lb_device_at(int index)
@@ -109,67 +57,10 @@ struct lb_device *lb_device_at(int index)
 									 : dev;
 }
 
-struct lb_device *lb_device_by_gid(const union ibv_gid *gid)
-{
-	static const union ibv_gid none;
-
-	lb_start();
-	if (lb.ndevices == 0 || gid_equal(gid, &none))
-		return NULL;
-	if (gid_is_loopback4(gid))
-		return lb_device_at(gid->raw[14] % lb.ndevices);
-	if (gid_index(&lb.devices[0], gid) >= 0 || machine_has(gid, NULL))
-		return lb_device_at(0);
-	return NULL;
-}
-
-struct lb_device *lb_device_by_addr(const struct sockaddr *addr)
-{
-	union ibv_gid gid;
-
-	return gid_from(addr, &gid) ? lb_device_by_gid(&gid) : NULL;
-}
-
-int lb_device_gid_index(const struct lb_device *dev,
-			const struct sockaddr *addr)
-{
-	union ibv_gid gid;
-	int index = gid_from(addr, &gid) ? gid_index(dev, &gid) : -1;
-
-	return index < 0 ? 0 : index;
-}
-
 int lb_device_count(void)
 {
 	lb_start();
 	return lb.ndevices;
-}
-
-void lb_device_start(void)
-{
-	int n;
-
-	for (n = 0; n < lb.ndevices; n++) {
-		struct lb_device *dev = &lb.devices[n];
-		union ibv_gid gid = {.raw = {[10] = 0xff, 0xff, 127, 0}};
-
-		gid.raw[14] = (uint8_t)n;
-		gid.raw[15] = 1;
-		gid_add(dev, &gid);
-		dev->index = n;
-		dev->guid = htobe64(GUID_BASE + (uint64_t)n);
-		dev->ibv.node_type = IBV_NODE_CA;
-		dev->ibv.transport_type = IBV_TRANSPORT_IB;
-		snprintf(dev->ibv.name, sizeof(dev->ibv.name), "loop%d", n);
-		snprintf(dev->ibv.dev_name, sizeof(dev->ibv.dev_name),
-			 "uverbs%d", n);
-		snprintf(dev->ibv.dev_path, sizeof(dev->ibv.dev_path),
-			 "/sys/class/infiniband_verbs/uverbs%d", n);
-		snprintf(dev->ibv.ibdev_path, sizeof(dev->ibv.ibdev_path),
-			 "/sys/class/infiniband/loop%d", n);
-	}
-	if (lb.ndevices)
-		machine_has(NULL, &lb.devices[0]);
 }
 
 /* --- the list */
@@ -333,92 +224,6 @@ LB_EXPORT int ibv_close_device(struct ibv_context *context)
 	lb_hook(RPMA_LOOPBACK_DESTROY_DONE, context);
 	context_delete(ctx);
 	return 0;
-}
-
-/* --- protection domains */
-
-/* parent: of a parent domain, else NULL */
-static struct lb_pd *pd_new(struct ibv_context *context, struct ibv_pd *parent,
-			    const char *verb)
-{
-	struct lb_pd *pd = NULL;
-	struct lb_obj *ctx, *up = NULL;
-	int err = lb_fail(verb);
-
-	if (!err)
-		pd = calloc(1, sizeof(*pd));
-	if (!pd) {
-		errno = err ? err : ENOMEM;
-		return NULL;
-	}
-	pthread_mutex_lock(&lb.big);
-	ctx = lb_obj_find(context, LB_CONTEXT);
-	if (parent)
-		up = lb_obj_find(parent, LB_PD);
-	err = ctx && (up || !parent) ? 0 : EINVAL;
-	if (!err)
-		err = lb_obj_add(&pd->obj, &pd->ibv, LB_PD, ctx->dev,
-				 &pd->ibv.handle);
-	if (!err) {
-		ctx->refs++;
-		pd->ibv.context = context;
-		pd->parent = (struct lb_pd *)parent;
-		if (up)
-			up->refs++;
-	}
-	pthread_mutex_unlock(&lb.big);
-	if (!err)
-		return pd;
-	free(pd);
-	errno = err;
-	return NULL;
-}
-
-LB_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
-{
-	struct lb_pd *pd = pd_new(context, NULL, "ibv_alloc_pd");
-
-	return pd ? &pd->ibv : NULL;
-}
-
-LB_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
-{
-	struct lb_pd *pd = (struct lb_pd *)ibv;
-	struct lb_obj *obj;
-	int err;
-
-	lb_hook(RPMA_LOOPBACK_DESTROY, ibv);
-	err = lb_obj_retire("ibv_dealloc_pd", ibv, LB_PD, &obj);
-	if (err)
-		return err;
-	from_context(ibv->context)->obj.refs--;
-	if (pd->parent)
-		pd->parent->obj.refs--;
-	pthread_mutex_unlock(&lb.big);
-	lb_hook(RPMA_LOOPBACK_DESTROY_DONE, ibv);
-	free(pd);
-	return 0;
-}
-
-struct ibv_pd *lb_alloc_parent_domain(struct ibv_context *context,
-				      struct ibv_parent_domain_init_attr *attr)
-{
-	struct lb_pd *pd;
-
-	if (attr->comp_mask &
-	    ~(uint32_t)IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
-	pd = pd_new(context, attr->pd, "ibv_alloc_parent_domain");
-	return pd ? &pd->ibv : NULL;
-}
-
-struct ibv_pd *lb_pd_root(struct ibv_pd *pd)
-{
-	struct lb_pd *parent = ((struct lb_pd *)pd)->parent;
-
-	return parent ? &parent->ibv : pd;
 }
 
 /* --- removal */

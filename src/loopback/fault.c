@@ -2,437 +2,27 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * fault.c -- the rules by which the device fails on purpose, their language,
- * and the knobs. Rules are a short list under a mutex of its own; that there
- * are any at all is one word, which is all that a call without faults reads.
+ * fault.c -- the rules by which the device fails on purpose, and the knobs.
+ * Rules are a short list under a mutex of its own; that there are any at all
+ * is one word, which is all that a call without faults reads.
  */
 
-#include "loopback.h"
+#include "fault.h"
 #include "internal.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MAX_RULES 64
-#define ANY	  UINT32_MAX
 
 _Atomic uint32_t lb_faults; /* number of rules */
 
-enum kind {
-	KIND_WR,
-	KIND_CALL,
-	KIND_EVENT,
-	KIND_KNOB,
-};
-
-struct rule {
-	enum kind kind;
-	uint32_t subject; /* opcode, or index of a verb, event or knob */
-	uint32_t qp;
-	uint32_t value; /* status, errno, action, or value of the knob */
-	uint32_t rnr;
-	uint32_t delay_us;
-	bool after;
-	/* which of the matches: all, or the nth, every nth, one in prob */
-	uint32_t nth, every, prob, count;
-	uint64_t seen, fired;
-};
-
-struct name {
-	const char *name;
-	uint32_t value;
-};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct rule rules[MAX_RULES];
+static struct lb_rule rules[MAX_RULES];
 static uint32_t nrules;
 static uint64_t total;
 static _Atomic uint32_t knobs[LB_KNOBS];
-
-/* --- names */
-
-static const struct name kinds[] = {
-	{"wr", KIND_WR},     {"call", KIND_CALL}, {"event", KIND_EVENT},
-	{"knob", KIND_KNOB}, {NULL, 0},
-};
-
-static const struct name ops[] = {
-	{"any", ANY},
-	{"send", IBV_WR_SEND},
-	{"send_imm", IBV_WR_SEND_WITH_IMM},
-	{"write", IBV_WR_RDMA_WRITE},
-	{"write_imm", IBV_WR_RDMA_WRITE_WITH_IMM},
-	{"read", IBV_WR_RDMA_READ},
-	{"fetch_add", IBV_WR_ATOMIC_FETCH_AND_ADD},
-	{"cmp_swp", IBV_WR_ATOMIC_CMP_AND_SWP},
-	{"atomic_write", IBV_WR_ATOMIC_WRITE},
-	{NULL, 0},
-};
-
-static const struct name statuses[] = {
-	{"loc_len_err", IBV_WC_LOC_LEN_ERR},
-	{"loc_qp_op_err", IBV_WC_LOC_QP_OP_ERR},
-	{"loc_prot_err", IBV_WC_LOC_PROT_ERR},
-	{"wr_flush_err", IBV_WC_WR_FLUSH_ERR},
-	{"mw_bind_err", IBV_WC_MW_BIND_ERR},
-	{"bad_resp_err", IBV_WC_BAD_RESP_ERR},
-	{"loc_access_err", IBV_WC_LOC_ACCESS_ERR},
-	{"rem_inv_req_err", IBV_WC_REM_INV_REQ_ERR},
-	{"rem_access_err", IBV_WC_REM_ACCESS_ERR},
-	{"rem_op_err", IBV_WC_REM_OP_ERR},
-	{"retry_exc_err", IBV_WC_RETRY_EXC_ERR},
-	{"rnr_retry_exc_err", IBV_WC_RNR_RETRY_EXC_ERR},
-	{"rem_abort_err", IBV_WC_REM_ABORT_ERR},
-	{"fatal_err", IBV_WC_FATAL_ERR},
-	{"resp_timeout_err", IBV_WC_RESP_TIMEOUT_ERR},
-	{"general_err", IBV_WC_GENERAL_ERR},
-	{NULL, 0},
-};
-
-static const struct name whens[] = {
-	{"before", 0},
-	{"after", 1},
-	{NULL, 0},
-};
-
-static const struct name actions[] = {
-	{"drop", LB_EVENT_DROP},
-	{"double", LB_EVENT_DOUBLE},
-	{"late", LB_EVENT_LATE},
-	{NULL, 0},
-};
-
-static const struct name errnos[] = {
-	{"EAGAIN", EAGAIN},
-	{"EBUSY", EBUSY},
-	{"EFAULT", EFAULT},
-	{"EINTR", EINTR},
-	{"EINVAL", EINVAL},
-	{"EIO", EIO},
-	{"ENODEV", ENODEV},
-	{"ENOMEM", ENOMEM},
-	{"ENOSPC", ENOSPC},
-	{"EOPNOTSUPP", EOPNOTSUPP},
-	{"EADDRINUSE", EADDRINUSE},
-	{"EADDRNOTAVAIL", EADDRNOTAVAIL},
-	{"ECONNREFUSED", ECONNREFUSED},
-	{"ECONNRESET", ECONNRESET},
-	{"EHOSTUNREACH", EHOSTUNREACH},
-	{"ETIMEDOUT", ETIMEDOUT},
-	{NULL, 0},
-};
-
-static const struct name knob_names[] = {
-	{"qpn_reuse", LB_KNOB_QPN_REUSE},
-	{"destroy_cleans", LB_KNOB_DESTROY_CLEANS},
-	{"arm_pending", LB_KNOB_ARM_PENDING},
-	{"after_cq_err", LB_KNOB_AFTER_CQ_ERR},
-	{"plain_errors", LB_KNOB_PLAIN_ERRORS},
-	{"spurious", LB_KNOB_SPURIOUS},
-	{"last_wqe", LB_KNOB_NO_LAST_WQE},
-	{"retry_us", LB_KNOB_RETRY_US},
-	{NULL, 0},
-};
-
-/* the index is the subject of an event rule */
-static const char *const events[] = {
-	"cq",
-	"cm.addr_resolved",
-	"cm.addr_error",
-	"cm.route_resolved",
-	"cm.route_error",
-	"cm.connect_request",
-	"cm.connect_response",
-	"cm.connect_error",
-	"cm.unreachable",
-	"cm.rejected",
-	"cm.established",
-	"cm.disconnected",
-	"cm.device_removal",
-	"cm.multicast_join",
-	"cm.multicast_error",
-	"cm.addr_change",
-	"cm.timewait_exit",
-	"cm.msg_req",
-	"cm.msg_mra",
-	"cm.msg_rej",
-	"cm.msg_rep",
-	"cm.msg_rtu",
-	"cm.msg_dreq",
-	"cm.msg_drep",
-	NULL,
-};
-
-/* the index is the subject of a call rule */
-static const char *const calls[] = {
-	"ibv_get_device_list",
-	"ibv_open_device",
-	"ibv_close_device",
-	"ibv_query_device",
-	"ibv_query_port",
-	"ibv_alloc_pd",
-	"ibv_alloc_parent_domain",
-	"ibv_dealloc_pd",
-	"ibv_reg_mr",
-	"ibv_dereg_mr",
-	"ibv_create_comp_channel",
-	"ibv_destroy_comp_channel",
-	"ibv_create_cq",
-	"ibv_resize_cq",
-	"ibv_destroy_cq",
-	"ibv_poll_cq",
-	"ibv_req_notify_cq",
-	"ibv_get_cq_event",
-	"ibv_create_srq",
-	"ibv_modify_srq",
-	"ibv_query_srq",
-	"ibv_destroy_srq",
-	"ibv_post_srq_recv",
-	"ibv_create_qp",
-	"ibv_modify_qp",
-	"ibv_query_qp",
-	"ibv_destroy_qp",
-	"ibv_post_send",
-	"ibv_post_recv",
-	"ibv_wr_complete",
-	"ibv_get_async_event",
-	"rdma_create_event_channel",
-	"rdma_create_id",
-	"rdma_destroy_id",
-	"rdma_migrate_id",
-	"rdma_create_ep",
-	"rdma_get_request",
-	"rdma_bind_addr",
-	"rdma_resolve_addr",
-	"rdma_resolve_route",
-	"rdma_listen",
-	"rdma_connect",
-	"rdma_accept",
-	"rdma_reject",
-	"rdma_reject_ece",
-	"rdma_establish",
-	"rdma_disconnect",
-	"rdma_notify",
-	"rdma_create_qp",
-	"rdma_create_qp_ex",
-	"rdma_create_srq",
-	"rdma_create_srq_ex",
-	"rdma_init_qp_attr",
-	"rdma_set_option",
-	"rdma_get_cm_event",
-	"rdma_ack_cm_event",
-	"rdma_getaddrinfo",
-	"cm.resolve_addr",
-	"cm.resolve_route",
-	NULL,
-};
-
-/* --- parsing */
-
-static int unknown(const char *what, const char *word)
-{
-	fprintf(stderr, "loopback: fault rules: unknown %s \"%s\"; known are",
-		what, word);
-	return -EINVAL;
-}
-
-static int find_name(const struct name *names, const char *what,
-		     const char *word, uint32_t *value)
-{
-	const struct name *n;
-
-	for (n = names; n->name; n++) {
-		if (!strcmp(n->name, word)) {
-			*value = n->value;
-			return 0;
-		}
-	}
-	unknown(what, word);
-	for (n = names; n->name; n++)
-		fprintf(stderr, " %s", n->name);
-	fputc('\n', stderr);
-	return -EINVAL;
-}
-
-static int find_string(const char *const *names, const char *what,
-		       const char *word, uint32_t *index)
-{
-	uint32_t i;
-
-	for (i = 0; names[i]; i++) {
-		if (!strcmp(names[i], word)) {
-			*index = i;
-			return 0;
-		}
-	}
-	unknown(what, word);
-	for (i = 0; names[i]; i++)
-		fprintf(stderr, " %s", names[i]);
-	fputc('\n', stderr);
-	return -EINVAL;
-}
-
-static int get_number(const char *key, const char *word, uint32_t *value)
-{
-	unsigned long n;
-	char *end;
-
-	errno = 0;
-	n = strtoul(word, &end, 0);
-	if (errno || end == word || *end || n > UINT32_MAX) {
-		fprintf(stderr, "loopback: fault rules: %s=%s: want a number\n",
-			key, word);
-		return -EINVAL;
-	}
-	*value = (uint32_t)n;
-	return 0;
-}
-
-/* How often: keys of every kind of rule. 1: not one of them. */
-static int parse_choice(struct rule *r, const char *key, const char *word)
-{
-	static const char *const keys[] = {"nth", "every", "prob", "count"};
-	uint32_t *const at[] = {&r->nth, &r->every, &r->prob, &r->count};
-	size_t i;
-
-	for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		if (!strcmp(key, keys[i]))
-			return get_number(key, word, at[i]);
-	}
-	return 1;
-}
-
-static int bad_key(const char *key, const char *known)
-{
-	unknown("key", key);
-	fprintf(stderr, " %s\n", known);
-	return -EINVAL;
-}
-
-static int parse_wr(struct rule *r, const char *key, const char *word)
-{
-	uint32_t when;
-	int ret;
-
-	if (!strcmp(key, "op"))
-		return find_name(ops, "op", word, &r->subject);
-	if (!strcmp(key, "status"))
-		return find_name(statuses, "status", word, &r->value);
-	if (!strcmp(key, "when")) {
-		ret = find_name(whens, "when", word, &when);
-		if (!ret)
-			r->after = when;
-		return ret;
-	}
-	if (!strcmp(key, "qp"))
-		return get_number(key, word, &r->qp);
-	if (!strcmp(key, "rnr"))
-		return get_number(key, word, &r->rnr);
-	if (!strcmp(key, "delay_us"))
-		return get_number(key, word, &r->delay_us);
-	return bad_key(key,
-		       "op status when qp rnr delay_us nth every prob count");
-}
-
-static int parse_call(struct rule *r, const char *key, const char *word)
-{
-	if (!strcmp(key, "verb"))
-		return find_string(calls, "verb", word, &r->subject);
-	if (!strcmp(key, "errno"))
-		return *word >= '0' && *word <= '9'
-			       ? get_number(key, word, &r->value)
-			       : find_name(errnos, "errno", word, &r->value);
-	return bad_key(key, "verb errno nth every prob count");
-}
-
-static int parse_event(struct rule *r, const char *key, const char *word)
-{
-	if (!strcmp(key, "of"))
-		return find_string(events, "event", word, &r->subject);
-	if (!strcmp(key, "action"))
-		return find_name(actions, "action", word, &r->value);
-	if (!strcmp(key, "delay_us"))
-		return get_number(key, word, &r->delay_us);
-	return bad_key(key, "of action delay_us nth every prob count");
-}
-
-static int parse_knob(struct rule *r, const char *key, const char *word)
-{
-	int ret = find_name(knob_names, "knob", key, &r->subject);
-
-	return ret ? ret : get_number(key, word, &r->value);
-}
-
-static int parse_pair(struct rule *r, char *pair)
-{
-	char *word = strchr(pair, '=');
-	int ret;
-
-	if (!word) {
-		fprintf(stderr,
-			"loopback: fault rules: \"%s\": want key=value\n",
-			pair);
-		return -EINVAL;
-	}
-	*word++ = '\0';
-	if (r->kind == KIND_KNOB)
-		return parse_knob(r, pair, word);
-	ret = parse_choice(r, pair, word);
-	if (ret <= 0)
-		return ret;
-	switch (r->kind) {
-	case KIND_WR:
-		return parse_wr(r, pair, word);
-	case KIND_CALL:
-		return parse_call(r, pair, word);
-	default:
-		return parse_event(r, pair, word);
-	}
-}
-
-static int incomplete(const char *what)
-{
-	fprintf(stderr, "loopback: fault rules: %s\n", what);
-	return -EINVAL;
-}
-
-static int check_rule(const struct rule *r)
-{
-	if (r->kind == KIND_WR && !r->value && !r->rnr && !r->delay_us)
-		return incomplete("wr wants status, rnr or delay_us");
-	if (r->kind == KIND_CALL && r->subject == ANY)
-		return incomplete("call wants verb");
-	if (r->kind == KIND_EVENT && (r->subject == ANY || !r->value))
-		return incomplete("event wants of and action");
-	return 0;
-}
-
-static int parse_rule(struct rule *r, char *text)
-{
-	char *pairs = strchr(text, ':'), *save = NULL, *pair;
-	uint32_t kind;
-	int ret;
-
-	memset(r, 0, sizeof(*r));
-	r->subject = ANY;
-	r->qp = ANY;
-	if (pairs)
-		*pairs++ = '\0';
-	ret = find_name(kinds, "kind", text, &kind);
-	if (ret)
-		return ret;
-	r->kind = (enum kind)kind;
-	if (r->kind == KIND_CALL)
-		r->value = EIO;
-	pair = pairs ? strtok_r(pairs, ",", &save) : NULL;
-	if (!pair)
-		return incomplete("a rule is kind:key=value,...");
-	for (; pair && !ret; pair = strtok_r(NULL, ",", &save))
-		ret = parse_pair(r, pair);
-	return ret ? ret : check_rule(r);
-}
 
 /* --- the list; lock held */
 
@@ -442,12 +32,12 @@ static void set_knob(enum lb_knob knob, uint32_t value)
 	atomic_store_explicit(&knobs[knob], value, memory_order_relaxed);
 }
 
-static void add_rules(const struct rule *parsed, uint32_t n)
+static void add_rules(const struct lb_rule *parsed, uint32_t n)
 {
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		if (parsed[i].kind == KIND_KNOB)
+		if (parsed[i].kind == LB_FAULT_KNOB)
 			set_knob((enum lb_knob)parsed[i].subject,
 				 parsed[i].value);
 		else
@@ -459,7 +49,7 @@ static void add_rules(const struct rule *parsed, uint32_t n)
 
 LB_EXPORT int rpma_loopback_fault(const char *text)
 {
-	struct rule parsed[MAX_RULES];
+	struct lb_rule parsed[MAX_RULES];
 	char *copy = strdup(text), *save = NULL, *one;
 	uint32_t n = 0;
 	int ret = copy ? 0 : -ENOMEM;
@@ -467,9 +57,9 @@ LB_EXPORT int rpma_loopback_fault(const char *text)
 	one = copy ? strtok_r(copy, ";", &save) : NULL;
 	for (; one && !ret; one = strtok_r(NULL, ";", &save)) {
 		if (n == MAX_RULES)
-			ret = incomplete("too many rules");
+			ret = lb_rule_incomplete("too many rules");
 		else
-			ret = parse_rule(&parsed[n++], one);
+			ret = lb_rule_parse(&parsed[n++], one);
 	}
 	free(copy);
 	if (ret)
@@ -478,7 +68,7 @@ LB_EXPORT int rpma_loopback_fault(const char *text)
 	if (nrules + n <= MAX_RULES)
 		add_rules(parsed, n);
 	else
-		ret = incomplete("too many rules");
+		ret = lb_rule_incomplete("too many rules");
 	pthread_mutex_unlock(&lock);
 	return ret;
 }
@@ -514,7 +104,7 @@ uint32_t lb_knob(enum lb_knob knob)
 }
 
 /* A match of r: is it one of those that it wants? */
-static bool fires(struct rule *r)
+static bool fires(struct lb_rule *r)
 {
 	r->seen++;
 	if (r->nth && r->seen != r->nth)
@@ -530,8 +120,9 @@ static bool fires(struct rule *r)
 	return true;
 }
 
-static struct rule *next_match(enum kind kind, const char *const *names,
-			       const char *name, struct rule *r)
+static struct lb_rule *next_match(enum lb_fault_kind kind,
+				  const char *const *names, const char *name,
+				  struct lb_rule *r)
 {
 	for (; r < rules + nrules; r++) {
 		if (r->kind == kind && !strcmp(names[r->subject], name) &&
@@ -545,11 +136,11 @@ static struct rule *next_match(enum kind kind, const char *const *names,
 
 int lb_fail_slow(const char *verb)
 {
-	struct rule *r;
+	struct lb_rule *r;
 	int err = 0;
 
 	pthread_mutex_lock(&lock);
-	r = next_match(KIND_CALL, calls, verb, rules);
+	r = next_match(LB_FAULT_CALL, lb_fault_calls, verb, rules);
 	if (r)
 		err = (int)r->value;
 	pthread_mutex_unlock(&lock);
@@ -561,13 +152,13 @@ int lb_fail_slow(const char *verb)
 enum lb_event_action lb_fault_event(const char *event, uint32_t *delay_us)
 {
 	enum lb_event_action action = LB_EVENT_PASS;
-	struct rule *r;
+	struct lb_rule *r;
 
 	/* relaxed: rules apply to calls that come after them in some order */
 	if (lb_likely(!atomic_load_explicit(&lb_faults, memory_order_relaxed)))
 		return LB_EVENT_PASS;
 	pthread_mutex_lock(&lock);
-	r = next_match(KIND_EVENT, events, event, rules);
+	r = next_match(LB_FAULT_EVENT, lb_fault_events, event, rules);
 	if (r) {
 		action = (enum lb_event_action)r->value;
 		*delay_us = r->delay_us;
@@ -583,13 +174,13 @@ void lb_fault_wr(const struct lb_qp *qp, const struct lb_wqe *wqe,
 {
 	/* relaxed: constant while its sq.lock is held, which it is */
 	uint32_t qpn = atomic_load_explicit(&qp->qpn, memory_order_relaxed);
-	struct rule *r;
+	struct lb_rule *r;
 
 	pthread_mutex_lock(&lock);
 	for (r = rules; r < rules + nrules; r++) {
-		if (r->kind != KIND_WR ||
-		    (r->subject != ANY && r->subject != wqe->opcode) ||
-		    (r->qp != ANY && r->qp != qpn) || !fires(r))
+		if (r->kind != LB_FAULT_WR ||
+		    (r->subject != LB_FAULT_ANY && r->subject != wqe->opcode) ||
+		    (r->qp != LB_FAULT_ANY && r->qp != qpn) || !fires(r))
 			continue;
 		fault->status = (int)r->value;
 		fault->after = r->after;

@@ -47,6 +47,7 @@ uint64_t lb_async_count(void);
 uint64_t lb_overrun_count(void);
 void lb_mr_start(void);
 void lb_device_start(void);
+void lb_gid_start(struct lb_device *dev);
 void lb_fill_ops(struct verbs_context *vctx);
 /* The domain that keys are compared by: pd, or the one it is a child of. */
 struct ibv_pd *lb_pd_root(struct ibv_pd *pd);

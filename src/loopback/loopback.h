@@ -536,7 +536,7 @@ struct lb_wqe *lb_sq_slot(const struct lb_qp *qp, uint32_t pos);
 bool lb_sq_has_room(struct lb_qp *qp, uint32_t pos);
 void lb_wr_init(struct lb_qp_handle *handle);
 
-/* exec.c */
+/* exec.c, run.c */
 enum lb_step {
 	LB_DONE,  /* nothing left to execute */
 	LB_AGAIN, /* call again: the budget is used up */
@@ -547,9 +547,6 @@ void lb_sq_submit(struct lb_run *run, struct lb_qp *qp); /* sq.lock */
 void lb_qp_kick(struct lb_qp *qp);			 /* no lock held */
 void lb_run_begin(struct lb_run *run);
 void lb_run_end(struct lb_run *run);
-
-/* copy.c: moves bytes as the wire does; the last 8 arrive last */
-void lb_copy(uint8_t *dst, const uint8_t *src, uint64_t len, bool last);
 
 /* thread.c */
 void lb_thread_add(struct lb_qp *qp);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * fault.h -- a fault rule, between the reader of the language (fault_parse.c)
+ * and who keeps and asks the rules (fault.c).
+ */
+
+#ifndef LB_FAULT_H
+#define LB_FAULT_H
+
+#include "loopback.h"
+
+#define LB_FAULT_ANY UINT32_MAX
+
+enum lb_fault_kind {
+	LB_FAULT_WR,
+	LB_FAULT_CALL,
+	LB_FAULT_EVENT,
+	LB_FAULT_KNOB,
+};
+
+struct lb_rule {
+	enum lb_fault_kind kind;
+	uint32_t subject; /* opcode, or index of a verb, event or knob */
+	uint32_t qp;
+	uint32_t value; /* status, errno, action, or value of the knob */
+	uint32_t rnr;
+	uint32_t delay_us;
+	bool after;
+	/* which of the matches: all, or the nth, every nth, one in prob */
+	uint32_t nth, every, prob, count;
+	uint64_t seen, fired;
+};
+
+/* What call and event rules name; the index is the subject. NULL at the end. */
+extern const char *const lb_fault_calls[];
+extern const char *const lb_fault_events[];
+
+/* One rule from text, which is changed. 0, or -EINVAL with a message. */
+int lb_rule_parse(struct lb_rule *rule, char *text);
+/* -EINVAL with a message that something is missing. */
+int lb_rule_incomplete(const char *what);
+
+#endif /* LB_FAULT_H */

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * flush.c -- queue pairs go to error: what is in their queues completes with
+ * IBV_WC_WR_FLUSH_ERR. Run by whoever made the error, under the locks that
+ * each function names in loopback.h.
+ */
+
+#include "loopback.h"
+#include "internal.h"
+
+#include <string.h>
+
+static void flush_one(struct lb_run *run, struct lb_qp *qp, struct lb_cq *cq,
+		      uint64_t wr_id, uintptr_t owner, uint32_t pos)
+{
+	struct ibv_wc wc = {
+		.wr_id = wr_id,
+		.status = IBV_WC_WR_FLUSH_ERR,
+		/* relaxed: constant while this lock is held */
+		.qp_num = atomic_load_explicit(&qp->qpn, memory_order_relaxed),
+	};
+
+	lb_cq_push(run, cq, &wc, owner, pos, false);
+}
+
+void lb_sq_flush(struct lb_run *run, struct lb_qp *qp)
+{
+	for (; qp->sq_exec != qp->sq_tail; qp->sq_exec++) {
+		flush_one(run, qp, qp->send_cq,
+			  lb_sq_slot(qp, qp->sq_exec)->wr_id,
+			  (uintptr_t)qp | LB_OWNER_SQ, qp->sq_exec);
+		qp->stats.flushed++;
+	}
+	memset(&qp->exec, 0, sizeof(qp->exec));
+}
+
+/* Of a QP with an SRQ: it takes no more from it. */
+static void say_last_wqe(struct lb_qp *qp)
+{
+	uint32_t knob = lb_knob(LB_KNOB_NO_LAST_WQE);
+
+	if (!qp->srq || qp->resp.last_wqe)
+		return;
+	qp->resp.last_wqe = true;
+	if (knob != 1)
+		lb_async_qp(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+	if (knob == 2)
+		lb_async_qp(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+}
+
+void lb_rq_flush(struct lb_run *run, struct lb_qp *qp)
+{
+	struct lb_resp *resp = &qp->resp;
+	uintptr_t owner =
+		(uintptr_t)qp | (qp->srq ? LB_OWNER_NONE : LB_OWNER_RQ);
+	struct lb_rqe *rqe;
+	uint32_t pos;
+
+	resp->epoch++; /* who was filling the receive has lost it */
+	if (resp->busy) {
+		resp->busy = false;
+		resp->flushed++;
+		flush_one(run, qp, qp->recv_cq, resp->wr_id, owner, resp->pos);
+	}
+	while ((rqe = lb_rq_pop(&qp->rq, &pos))) {
+		resp->flushed++;
+		flush_one(run, qp, qp->recv_cq, rqe->wr_id, owner, pos);
+	}
+	say_last_wqe(qp);
+}
+
+static void set_error(struct lb_run *run, struct lb_qp *qp)
+{
+	/* relaxed: the locks order it; a bare look may be late */
+	atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
+	lb_rq_flush(run, qp);
+}
+
+void lb_resp_fail(struct lb_run *run, struct lb_qp *qp)
+{
+	lb_lock_get(&qp->rq.post);
+	set_error(run, qp);
+	lb_lock_put(&qp->rq.post);
+	lb_run_kick(run, qp);
+}
+
+void lb_qp_fail(struct lb_run *run, struct lb_qp *qp)
+{
+	lb_lock_get(&qp->rq.pop);
+	lb_lock_get(&qp->rq.post);
+	set_error(run, qp);
+	lb_lock_put(&qp->rq.post);
+	lb_lock_put(&qp->rq.pop);
+	lb_sq_flush(run, qp);
+}
+
+void lb_qp_set_error(struct lb_run *run, struct lb_qp *qp)
+{
+	set_error(run, qp);
+	lb_sq_flush(run, qp);
+}
+
+void lb_qp_break(struct lb_run *run, struct lb_qp *qp,
+		 const struct lb_device *dev)
+{
+	lb_qp_lock(qp);
+	/* relaxed, both: constant while the locks are held */
+	if (atomic_load_explicit(&qp->qpn, memory_order_relaxed) &&
+	    qp->dev == dev &&
+	    atomic_load_explicit(&qp->state, memory_order_relaxed) !=
+		    IBV_QPS_RESET)
+		lb_qp_set_error(run, qp);
+	lb_qp_unlock(qp);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * pd.c -- protection domains, and parent domains, which are names for one.
+ * Under lb.big.
+ */
+
+#include "loopback.h"
+#include "internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* parent: of a parent domain, else NULL */
+static struct lb_pd *pd_new(struct ibv_context *context, struct ibv_pd *parent,
+			    const char *verb)
+{
+	struct lb_pd *pd = NULL;
+	struct lb_obj *ctx, *up = NULL;
+	int err = lb_fail(verb);
+
+	if (!err)
+		pd = calloc(1, sizeof(*pd));
+	if (!pd) {
+		errno = err ? err : ENOMEM;
+		return NULL;
+	}
+	pthread_mutex_lock(&lb.big);
+	ctx = lb_obj_find(context, LB_CONTEXT);
+	if (parent)
+		up = lb_obj_find(parent, LB_PD);
+	err = ctx && (up || !parent) ? 0 : EINVAL;
+	if (!err)
+		err = lb_obj_add(&pd->obj, &pd->ibv, LB_PD, ctx->dev,
+				 &pd->ibv.handle);
+	if (!err) {
+		ctx->refs++;
+		pd->ibv.context = context;
+		pd->parent = (struct lb_pd *)parent;
+		if (up)
+			up->refs++;
+	}
+	pthread_mutex_unlock(&lb.big);
+	if (!err)
+		return pd;
+	free(pd);
+	errno = err;
+	return NULL;
+}
+
+LB_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	struct lb_pd *pd = pd_new(context, NULL, "ibv_alloc_pd");
+
+	return pd ? &pd->ibv : NULL;
+}
+
+LB_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
+{
+	struct lb_pd *pd = (struct lb_pd *)ibv;
+	struct lb_obj *obj;
+	int err;
+
+	lb_hook(RPMA_LOOPBACK_DESTROY, ibv);
+	err = lb_obj_retire("ibv_dealloc_pd", ibv, LB_PD, &obj);
+	if (err)
+		return err;
+	lb_context_of(ibv->context)->obj.refs--;
+	if (pd->parent)
+		pd->parent->obj.refs--;
+	pthread_mutex_unlock(&lb.big);
+	lb_hook(RPMA_LOOPBACK_DESTROY_DONE, ibv);
+	free(pd);
+	return 0;
+}
+
+struct ibv_pd *lb_alloc_parent_domain(struct ibv_context *context,
+				      struct ibv_parent_domain_init_attr *attr)
+{
+	struct lb_pd *pd;
+
+	if (attr->comp_mask &
+	    ~(uint32_t)IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	pd = pd_new(context, attr->pd, "ibv_alloc_parent_domain");
+	return pd ? &pd->ibv : NULL;
+}
+
+struct ibv_pd *lb_pd_root(struct ibv_pd *pd)
+{
+	struct lb_pd *parent = ((struct lb_pd *)pd)->parent;
+
+	return parent ? &parent->ibv : pd;
+}
