@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Unit tests of the operations: what is checked, and what is posted. */
+
+#include "world.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#define ALWAYS	 RPMA_F_COMPLETION_ALWAYS
+#define ON_ERROR RPMA_F_COMPLETION_ON_ERROR
+#define CTX	 ((void *)0x1111222233334444)
+
+static int me;
+
+static void begin(void)
+{
+	world_regions(WORLD_ALL_USAGES);
+	world_conn(NULL);
+}
+
+/* The one posted: its opcode, context and flags. */
+static const struct ibv_send_wr *sent(enum ibv_wr_opcode opcode, unsigned flags)
+{
+	assert_int_equal(mock_sent_count, 1);
+	assert_int_equal(mock_sent[0].opcode, opcode);
+	assert_int_equal(mock_sent[0].wr_id, (uintptr_t)CTX);
+	assert_int_equal(mock_sent[0].send_flags, flags);
+	assert_null(mock_sent[0].next);
+	return &mock_sent[0];
+}
+
+static void expect_sge(const void *addr, uint32_t len, uint32_t lkey)
+{
+	assert_int_equal(mock_sent[0].num_sge, 1);
+	assert_int_equal(mock_sent_sge[0].addr, (uintptr_t)addr);
+	assert_int_equal(mock_sent_sge[0].length, len);
+	assert_int_equal(mock_sent_sge[0].lkey, lkey);
+}
+
+static void expect_remote(size_t offset)
+{
+	assert_int_equal(mock_sent[0].wr.rdma.remote_addr,
+			 (uintptr_t)world.mem + offset);
+	assert_int_equal(mock_sent[0].wr.rdma.rkey, 0x22334455);
+}
+
+static void expect_nothing_remote(void)
+{
+	assert_int_equal(mock_sent[0].num_sge, 0);
+	assert_null(mock_sent[0].sg_list);
+	assert_int_equal(mock_sent[0].wr.rdma.remote_addr, 0);
+	assert_int_equal(mock_sent[0].wr.rdma.rkey, 0);
+}
+
+static int do_read(void)
+{
+	return rpma_read(world.conn, world.mr, 1, world.remote, 2, 3, ALWAYS,
+			 CTX);
+}
+
+static int do_write(void)
+{
+	return rpma_write(world.conn, world.remote, 4, world.mr, 5, 6, ON_ERROR,
+			  CTX);
+}
+
+static int do_write_with_imm(void)
+{
+	return rpma_write_with_imm(world.conn, world.remote, 7, world.mr, 8, 9,
+				   ALWAYS, 5, CTX);
+}
+
+static int do_atomic_write(void)
+{
+	return rpma_atomic_write(world.conn, world.remote, 16, "1234567",
+				 ALWAYS, CTX);
+}
+
+static int do_flush(void)
+{
+	return rpma_flush(world.conn, world.remote, 10, 20,
+			  RPMA_FLUSH_TYPE_VISIBILITY, ALWAYS, CTX);
+}
+
+static int do_send(void)
+{
+	return rpma_send(world.conn, world.mr, 11, 12, ALWAYS, CTX);
+}
+
+static int do_send_with_imm(void)
+{
+	return rpma_send_with_imm(world.conn, world.mr, 13, 14, ON_ERROR,
+				  0x12345678, CTX);
+}
+
+static int do_recv(void)
+{
+	return rpma_recv(world.conn, world.mr, 15, 16, CTX);
+}
+
+static void read__POSTS(void **state)
+{
+	(void)state;
+	begin();
+	ok(do_read());
+	sent(IBV_WR_RDMA_READ, IBV_SEND_SIGNALED);
+	expect_sge(world.mem + 1, 3, 0x11);
+	expect_remote(2);
+	ok(rpma_read(world.conn, NULL, 0, NULL, 0, 0, ON_ERROR, CTX));
+	sent(IBV_WR_RDMA_READ, 0);
+	expect_nothing_remote();
+	world_end();
+}
+
+static void write__POSTS(void **state)
+{
+	(void)state;
+	begin();
+	ok(do_write());
+	sent(IBV_WR_RDMA_WRITE, 0);
+	expect_sge(world.mem + 5, 6, 0x11);
+	expect_remote(4);
+	ok(rpma_write(world.conn, NULL, 0, NULL, 0, 0, ALWAYS, CTX));
+	sent(IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED);
+	expect_nothing_remote();
+	/* the bit that asks for more than errors decides */
+	ok(rpma_write(world.conn, NULL, 0, NULL, 0, 0, 2, CTX));
+	sent(IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED);
+	ok(rpma_write(world.conn, NULL, 0, NULL, 0, 0, 4, CTX));
+	sent(IBV_WR_RDMA_WRITE, 0);
+	/* no length is one of the element, not none of it */
+	ok(rpma_write(world.conn, world.remote, 0, world.mr, 0, 0, ALWAYS,
+		      CTX));
+	expect_sge(world.mem, 0, 0x11);
+	world_end();
+}
+
+static void write_with_imm__POSTS(void **state)
+{
+	(void)state;
+	begin();
+	ok(do_write_with_imm());
+	assert_int_equal(
+		sent(IBV_WR_RDMA_WRITE_WITH_IMM, IBV_SEND_SIGNALED)->imm_data,
+		htonl(5));
+	expect_sge(world.mem + 8, 9, 0x11);
+	expect_remote(7);
+	world_end();
+}
+
+static void atomic_write__emulated_IS_INLINE_AND_FENCED(void **state)
+{
+	(void)state;
+	begin();
+	ok(do_atomic_write());
+	sent(IBV_WR_RDMA_WRITE,
+	     IBV_SEND_INLINE | IBV_SEND_FENCE | IBV_SEND_SIGNALED);
+	assert_int_equal(mock_sent_sge[0].length, 8);
+	assert_int_equal(mock_sent_sge[0].lkey, 0);
+	expect_remote(16);
+	ok(rpma_atomic_write(world.conn, world.remote, 8, "1234567", ON_ERROR,
+			     CTX));
+	sent(IBV_WR_RDMA_WRITE, IBV_SEND_INLINE | IBV_SEND_FENCE);
+	assert_int_equal(rpma_atomic_write(world.conn, world.remote, 9,
+					   "1234567", ALWAYS, CTX),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_atomic_write(world.conn, world.remote, 8, NULL,
+					   ALWAYS, CTX),
+			 RPMA_E_INVAL);
+	world_end();
+}
+
+static void flush__emulated_READS_8_BYTES(void **state)
+{
+	(void)state;
+	begin();
+	ok(do_flush());
+	sent(IBV_WR_RDMA_READ, IBV_SEND_SIGNALED);
+	assert_int_equal(mock_sent_sge[0].length, 8);
+	expect_remote(10);
+	ok(rpma_flush(world.conn, world.remote, 0, 0,
+		      RPMA_FLUSH_TYPE_VISIBILITY, ON_ERROR, CTX));
+	sent(IBV_WR_RDMA_READ, 0);
+	world_end();
+}
+
+static int flush_as(enum rpma_flush_type type)
+{
+	return rpma_flush(world.conn, world.remote, 0, 8, type, ALWAYS, CTX);
+}
+
+static void flush__type_not_allowed_NOSUPP(void **state)
+{
+	const int usages[] = {RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY,
+			      RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT};
+	struct rpma_peer_cfg *pcfg = NULL;
+	int i;
+
+	(void)state;
+	ok(rpma_peer_cfg_new(&pcfg));
+	ok(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, true));
+	for (i = 0; i < 2; i++) {
+		bool persistent =
+			usages[i] == RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
+
+		world_regions(usages[i]);
+		world_conn(NULL);
+		assert_int_equal(flush_as(RPMA_FLUSH_TYPE_PERSISTENT),
+				 RPMA_E_NOSUPP);
+		ok(rpma_conn_apply_remote_peer_cfg(world.conn, pcfg));
+		assert_int_equal(flush_as(RPMA_FLUSH_TYPE_PERSISTENT),
+				 persistent ? 0 : RPMA_E_NOSUPP);
+		assert_int_equal(flush_as(RPMA_FLUSH_TYPE_VISIBILITY),
+				 persistent ? RPMA_E_NOSUPP : 0);
+		/* one it does not know is executed */
+		ok(flush_as(2));
+		world_end();
+	}
+	ok(rpma_peer_cfg_delete(&pcfg));
+}
+
+static void send__POSTS(void **state)
+{
+	(void)state;
+	begin();
+	ok(do_send());
+	sent(IBV_WR_SEND, IBV_SEND_SIGNALED);
+	expect_sge(world.mem + 11, 12, 0x11);
+	ok(do_send_with_imm());
+	assert_int_equal(sent(IBV_WR_SEND_WITH_IMM, 0)->imm_data,
+			 htonl(0x12345678));
+	expect_sge(world.mem + 13, 14, 0x11);
+	ok(rpma_send(world.conn, NULL, 0, 0, ALWAYS, CTX));
+	assert_int_equal(mock_sent[0].num_sge, 0);
+	world_end();
+}
+
+static void recv__POSTS(void **state)
+{
+	(void)state;
+	begin();
+	ok(do_recv());
+	assert_int_equal(mock_received_count, 1);
+	assert_int_equal(mock_received[0].wr_id, (uintptr_t)CTX);
+	assert_int_equal(mock_received_sge[0].addr, (uintptr_t)world.mem + 15);
+	assert_int_equal(mock_received_sge[0].length, 16);
+	ok(rpma_recv(world.conn, NULL, 0, 0, CTX));
+	assert_int_equal(mock_received[0].num_sge, 0);
+	world_end();
+}
+
+static int (*const operations[])(void) = {
+	do_read,  do_write, do_write_with_imm, do_atomic_write,
+	do_flush, do_send,  do_send_with_imm,  do_recv,
+};
+#define OPERATIONS (sizeof(operations) / sizeof(operations[0]))
+
+static void every__post_fails_PROVIDER(void **state)
+{
+	const struct failure send_failures[] = {
+		{"post_send", 1, ENOMEM, RPMA_E_PROVIDER, "post_send"},
+		{"post_send", 1, EINVAL, RPMA_E_PROVIDER, "post_send"},
+	};
+	const struct failure recv_failures[] = {
+		{"post_recv", 1, ENOMEM, RPMA_E_PROVIDER, "post_recv"},
+	};
+	size_t i;
+
+	(void)state;
+	begin();
+	for (i = 0; i < OPERATIONS; i++) {
+		if (operations[i] == do_recv)
+			EACH_FAILURE(operations[i], recv_failures);
+		else
+			EACH_FAILURE(operations[i], send_failures);
+	}
+	world_end();
+}
+
+static void every__claimed_SHARED_CHANNEL(void **state)
+{
+	size_t i;
+
+	(void)state;
+	begin();
+	ok(rpma_conn_claim(world.conn, &me));
+	for (i = 0; i < OPERATIONS; i++)
+		assert_int_equal(operations[i](), RPMA_E_SHARED_CHANNEL);
+	expect_trace("");
+	ok(rpma_conn_release(world.conn, &me));
+	world_end();
+}
+
+static void every__qp_destroyed_INVAL(void **state)
+{
+	size_t i;
+
+	(void)state;
+	begin();
+	ok(rpma_conn_destroy_qp(world.conn));
+	mocks_reset();
+	for (i = 0; i < OPERATIONS; i++)
+		assert_int_equal(operations[i](), RPMA_E_INVAL);
+	expect_trace("");
+	world_end();
+}
+
+static void every__no_connection_INVAL(void **state)
+{
+	struct rpma_conn *conn;
+	size_t i;
+
+	(void)state;
+	begin();
+	conn = world.conn;
+	world.conn = NULL;
+	for (i = 0; i < OPERATIONS; i++)
+		assert_int_equal(operations[i](), RPMA_E_INVAL);
+	expect_trace("");
+	world.conn = conn;
+	world_end();
+}
+
+/* read and write alike: both regions, or neither and no bytes */
+static int rdma(bool read, bool local, size_t local_offset, bool remote,
+		size_t remote_offset, size_t len, int flags)
+{
+	struct rpma_mr_remote *dst = remote ? world.remote : NULL;
+	struct rpma_mr_local *src = local ? world.mr : NULL;
+
+	if (read)
+		return rpma_read(world.conn, src, local_offset, dst,
+				 remote_offset, len, flags, CTX);
+	assert_int_equal(rpma_write(world.conn, dst, remote_offset, src,
+				    local_offset, len, flags, CTX),
+			 rpma_write_with_imm(world.conn, dst, remote_offset,
+					     src, local_offset, len, flags, 0,
+					     CTX));
+	return rpma_write(world.conn, dst, remote_offset, src, local_offset,
+			  len, flags, CTX);
+}
+
+static void rdma__arguments_INVAL(void **state)
+{
+	int read;
+
+	(void)state;
+	begin();
+	for (read = 0; read < 2; read++) {
+		assert_int_equal(rdma(read, true, 0, true, 0, 1, 0),
+				 RPMA_E_INVAL);
+		assert_int_equal(rdma(read, true, 0, false, 0, 1, ALWAYS),
+				 RPMA_E_INVAL);
+		assert_int_equal(rdma(read, false, 0, true, 0, 1, ALWAYS),
+				 RPMA_E_INVAL);
+		assert_int_equal(rdma(read, true, 0, false, 0, 0, ALWAYS),
+				 RPMA_E_INVAL);
+		assert_int_equal(rdma(read, false, 0, true, 0, 0, ALWAYS),
+				 RPMA_E_INVAL);
+		assert_int_equal(rdma(read, false, 1, false, 0, 0, ALWAYS),
+				 RPMA_E_INVAL);
+		assert_int_equal(rdma(read, false, 0, false, 1, 0, ALWAYS),
+				 RPMA_E_INVAL);
+		assert_int_equal(rdma(read, false, 0, false, 0, 1, ALWAYS),
+				 RPMA_E_INVAL);
+	}
+	expect_trace("");
+	world_end();
+}
+
+static void messages__arguments_INVAL(void **state)
+{
+	const struct {
+		bool mr;
+		size_t offset;
+		size_t len;
+		int flags;
+	} bad[] = {
+		{true, 0, 1, 0},
+		{false, 1, 0, ALWAYS},
+		{false, 0, 1, ALWAYS},
+	};
+	size_t i;
+
+	(void)state;
+	begin();
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct rpma_mr_local *mr = bad[i].mr ? world.mr : NULL;
+
+		assert_int_equal(rpma_send(world.conn, mr, bad[i].offset,
+					   bad[i].len, bad[i].flags, CTX),
+				 RPMA_E_INVAL);
+		assert_int_equal(rpma_send_with_imm(world.conn, mr,
+						    bad[i].offset, bad[i].len,
+						    bad[i].flags, 0, CTX),
+				 RPMA_E_INVAL);
+		if (mr == NULL)
+			assert_int_equal(rpma_recv(world.conn, mr,
+						   bad[i].offset, bad[i].len,
+						   CTX),
+					 RPMA_E_INVAL);
+	}
+	assert_int_equal(rpma_flush(world.conn, NULL, 0, 8, 1, ALWAYS, CTX),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_flush(world.conn, world.remote, 0, 8, 1, 0, CTX),
+			 RPMA_E_INVAL);
+	assert_int_equal(
+		rpma_atomic_write(world.conn, NULL, 0, "1234567", ALWAYS, CTX),
+		RPMA_E_INVAL);
+	assert_int_equal(rpma_atomic_write(world.conn, world.remote, 0,
+					   "1234567", 0, CTX),
+			 RPMA_E_INVAL);
+	expect_trace("");
+	world_end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		mock_test(read__POSTS),
+		mock_test(write__POSTS),
+		mock_test(write_with_imm__POSTS),
+		mock_test(atomic_write__emulated_IS_INLINE_AND_FENCED),
+		mock_test(flush__emulated_READS_8_BYTES),
+		mock_test(flush__type_not_allowed_NOSUPP),
+		mock_test(send__POSTS),
+		mock_test(recv__POSTS),
+		mock_test(every__post_fails_PROVIDER),
+		mock_test(every__claimed_SHARED_CHANNEL),
+		mock_test(every__qp_destroyed_INVAL),
+		mock_test(every__no_connection_INVAL),
+		mock_test(rdma__arguments_INVAL),
+		mock_test(messages__arguments_INVAL),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
