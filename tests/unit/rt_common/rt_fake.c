@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Failures, the trace, and a system that can fail; see rt_fake.h. */
+
+#define _GNU_SOURCE
+#include "rt_fake.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define MAX_FAILURES 8
+#define TRACE_SIZE   4096
+
+static struct {
+	pthread_mutex_t lock;
+	struct failure {
+		const char *call;
+		int nth;
+		int value;
+	} failures[MAX_FAILURES];
+	char trace[TRACE_SIZE];
+	_Atomic int memory;
+	int objects;
+} fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* --------------------------------------------------- failures and the trace --- */
+
+void fake_fail(const char *call, int nth, int value)
+{
+	int i;
+
+	for (i = 0; i < MAX_FAILURES; i++) {
+		if (fake.failures[i].call != NULL)
+			continue;
+		fake.failures[i] = (struct failure){call, nth, value};
+		return;
+	}
+	fail_msg("too many failures");
+}
+
+bool fake_failed(void)
+{
+	bool all = true;
+	int i;
+
+	for (i = 0; i < MAX_FAILURES; i++)
+		all = all && fake.failures[i].call == NULL;
+	memset(fake.failures, 0, sizeof(fake.failures));
+	return all;
+}
+
+int fake_failing(const char *call)
+{
+	struct failure *failure;
+	int value = 0;
+	int i;
+
+	pthread_mutex_lock(&fake.lock);
+	for (i = 0; i < MAX_FAILURES && value == 0; i++) {
+		failure = &fake.failures[i];
+		if (failure->call == NULL || strcmp(failure->call, call) ||
+		    --failure->nth > 0)
+			continue;
+		value = failure->value;
+		failure->call = NULL;
+	}
+	pthread_mutex_unlock(&fake.lock);
+	return value;
+}
+
+int fake_enter(const char *call)
+{
+	size_t used;
+
+	pthread_mutex_lock(&fake.lock);
+	used = strlen(fake.trace);
+	snprintf(fake.trace + used, TRACE_SIZE - used, "%s%s", used ? " " : "",
+		 call);
+	pthread_mutex_unlock(&fake.lock);
+	return fake_failing(call);
+}
+
+const char *fake_trace(void)
+{
+	return fake.trace;
+}
+
+void fake_forget_trace(void)
+{
+	fake.trace[0] = '\0';
+}
+
+int fake_memory(void)
+{
+	/* relaxed: read when no other thread runs */
+	return atomic_load_explicit(&fake.memory, memory_order_relaxed);
+}
+
+int fake_objects(void)
+{
+	return fake.objects;
+}
+
+void *__real_calloc(size_t count, size_t size);
+void __real_free(void *memory);
+
+void *fake_object_new(size_t size)
+{
+	void *object = __real_calloc(1, size);
+
+	pthread_mutex_lock(&fake.lock);
+	fake.objects++;
+	pthread_mutex_unlock(&fake.lock);
+	return object;
+}
+
+void fake_object_free(void *object)
+{
+	pthread_mutex_lock(&fake.lock);
+	fake.objects--;
+	pthread_mutex_unlock(&fake.lock);
+	__real_free(object);
+}
+
+/* ----------------------------------------------------------- memory, system --- */
+
+#define WRAP(type, name, args)   \
+	type __real_##name args; \
+	type __wrap_##name args; \
+	type __wrap_##name args
+
+static void *counted(void *memory)
+{
+	/* relaxed: a count */
+	if (memory != NULL)
+		atomic_fetch_add_explicit(&fake.memory, 1,
+					  memory_order_relaxed);
+	return memory;
+}
+
+WRAP(void *, malloc, (size_t size))
+{
+	return fake_failing("malloc") ? NULL : counted(__real_malloc(size));
+}
+
+WRAP(void *, calloc, (size_t count, size_t size))
+{
+	return fake_failing("malloc") ? NULL
+				      : counted(__real_calloc(count, size));
+}
+
+WRAP(void *, aligned_alloc, (size_t alignment, size_t size))
+{
+	return fake_failing("malloc")
+		       ? NULL
+		       : counted(__real_aligned_alloc(alignment, size));
+}
+
+WRAP(char *, strdup, (const char *text))
+{
+	return fake_failing("malloc") ? NULL : counted(__real_strdup(text));
+}
+
+WRAP(void *, realloc, (void *memory, size_t size))
+{
+	void *moved;
+
+	if (fake_failing("malloc"))
+		return NULL;
+	moved = __real_realloc(memory, size);
+	return memory == NULL ? counted(moved) : moved;
+}
+
+WRAP(void, free, (void *memory))
+{
+	/* relaxed: a count */
+	if (memory != NULL)
+		atomic_fetch_sub_explicit(&fake.memory, 1,
+					  memory_order_relaxed);
+	__real_free(memory);
+}
+
+/* -1 with that errno, if this call is to fail */
+static bool sys_fails(const char *call)
+{
+	int err = fake_failing(call);
+
+	if (err)
+		errno = err;
+	return err != 0;
+}
+
+WRAP(int, epoll_create1, (int flags))
+{
+	return sys_fails("epoll_create1") ? -1 : __real_epoll_create1(flags);
+}
+
+WRAP(int, epoll_ctl, (int epfd, int op, int fd, struct epoll_event *event))
+{
+	return sys_fails("epoll_ctl") ? -1
+				      : __real_epoll_ctl(epfd, op, fd, event);
+}
+
+WRAP(int, eventfd, (unsigned value, int flags))
+{
+	return sys_fails("eventfd") ? -1 : __real_eventfd(value, flags);
+}
+
+WRAP(int, pthread_create,
+     (pthread_t * thread, const pthread_attr_t *attr, void *(*fn)(void *),
+      void *arg))
+{
+	int err = fake_failing("pthread_create");
+
+	return err ? err : __real_pthread_create(thread, attr, fn, arg);
+}
+
+WRAP(int, sched_getaffinity, (pid_t pid, size_t size, cpu_set_t *set))
+{
+	return sys_fails("sched_getaffinity")
+		       ? -1
+		       : __real_sched_getaffinity(pid, size, set);
+}
+
+WRAP(int, pthread_setaffinity_np,
+     (pthread_t thread, size_t size, const cpu_set_t *set))
+{
+	int err = fake_failing("pthread_setaffinity_np");
+
+	return err ? err : __real_pthread_setaffinity_np(thread, size, set);
+}
+
+int __real_fcntl(int fd, int cmd, ...);
+int __wrap_fcntl(int fd, int cmd, ...);
+
+int __wrap_fcntl(int fd, int cmd, ...)
+{
+	va_list args;
+	int arg;
+
+	va_start(args, cmd);
+	arg = cmd == F_SETFL ? va_arg(args, int) : 0;
+	va_end(args);
+	return sys_fails("fcntl") ? -1 : __real_fcntl(fd, cmd, arg);
+}

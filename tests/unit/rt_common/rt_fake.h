@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * What the runtime stands on, made up: a device whose completion queues hold
+ * what the test puts there, librpma's objects as counters, an allocator and
+ * system calls that can be told to fail. And a runtime without threads: the
+ * test runs the control thread's inbox and the poller's rounds by hand, so
+ * that every interleaving of the two is a plain sequence of calls.
+ */
+
+#ifndef RT_FAKE_H
+#define RT_FAKE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include "rpma_rt.h"
+#include "conn.h"
+#include "cq_pool.h"
+#include "listener.h"
+#include "poller.h"
+#include "queue.h"
+#include "reserve.h"
+#include "runtime.h"
+#include "settle.h"
+
+/* a call that must answer 0 */
+#define ok(call) assert_int_equal(call, 0)
+
+#define FAKE_QUEUE 512 /* WRs, WCs, events that a fake holds */
+
+/* a queue pair: what was posted to it */
+struct fake_qp {
+	struct ibv_qp ibv; /* first */
+	uint64_t sq[FAKE_QUEUE];
+	uint64_t rq[FAKE_QUEUE];
+	bool signaled[FAKE_QUEUE];
+	uint32_t sq_count;
+	uint32_t rq_count;
+};
+
+/* librpma's objects, as the runtime never sees them */
+struct rpma_peer {
+	struct ibv_context *ibv_ctx;
+};
+
+struct rpma_cq {
+	struct ibv_cq ibv; /* first */
+	struct rpma_channel *channel;
+	void *context;
+	const void *owner;
+	struct ibv_wc wcs[FAKE_QUEUE];
+	uint32_t head;
+	uint32_t tail;
+	int poll_answer;   /* < 0: instead of completions */
+	int notify_answer; /* errno of ibv_req_notify_cq() */
+	uint32_t arms;
+	uint32_t events; /* read */
+	uint32_t acked;
+	/* one completion that appears while the CQ is being armed */
+	bool on_arm;
+	struct ibv_wc wc_on_arm;
+};
+
+struct rpma_channel {
+	struct ibv_comp_channel ibv; /* first */
+	int cqs;
+	struct rpma_cq *events[FAKE_QUEUE];
+	uint32_t head;
+	uint32_t tail;
+	int errno_next;	 /* of the next reading, once */
+	int errno_empty; /* when there is none: EAGAIN, or another */
+};
+
+struct rpma_conn_req {
+	struct fake_qp *qp;
+	const void *owner;
+	struct rdma_cm_id *id;
+};
+
+struct rpma_conn {
+	struct fake_qp *qp;
+	const void *owner;
+};
+
+extern struct ibv_context fake_ctx;
+extern struct rpma_peer fake_peer;
+extern struct ibv_device_attr fake_attr;
+
+/* The nth call of that name from now on, counted from 1, fails once: with
+ * that return value of librpma, with that errno of verbs and the system. */
+void fake_fail(const char *call, int nth, int value);
+/* Has every failure that was asked for happened? */
+bool fake_failed(void);
+/* Calls that make, move or unmake something, in order, a space between. */
+const char *fake_trace(void);
+void fake_forget_trace(void);
+/* Pieces of memory, and objects of librpma, that exist. */
+int fake_memory(void);
+int fake_objects(void);
+
+/* ---- what happens on the device ---- */
+
+void fake_wc(struct rt_cq *cq, uint64_t wr_id, enum ibv_wc_status status,
+	     enum ibv_wc_opcode opcode, uint32_t qp_num);
+/* A completion event of the CQ, to be read from its channel. */
+void fake_cq_event(struct rt_cq *cq);
+struct rpma_cq *fake_cq(struct rt_cq *cq);
+struct rpma_channel *fake_channel(struct rt_channel *channel);
+struct fake_qp *fake_qp(const struct rpma_rt_conn *conn);
+/* The next async event; element is the ibv_cq or ibv_qp. */
+void fake_async_event(enum ibv_event_type type, void *element);
+uint32_t fake_async_acked(void);
+/* The next CM event of the runtime's channel. */
+void fake_cm_event(struct rpma_rt *rt, int type, void *context);
+uint32_t fake_cm_acked(void);
+
+/* ---- a runtime without threads ---- */
+
+struct fake {
+	struct rpma_rt *rt;
+	struct rt_poller *poller; /* the first */
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_listener listener; /* closed when set */
+	struct rdma_cm_id id;
+	struct rpma_conn_cfg *cfg;
+	struct rpma_rt_completion items[FAKE_QUEUE];
+	int got;
+};
+
+#define FAKE_SQ 8
+#define FAKE_RQ 8
+
+/* One poller, one queue; sizes FAKE_SQ and FAKE_RQ for connections. */
+int fake_setup(void **state);
+/* Nothing may be left. */
+int fake_teardown(void **state);
+#define fake_test(test) \
+	cmocka_unit_test_setup_teardown(test, fake_setup, fake_teardown)
+
+/* Runs the control thread's inbox until it is empty. */
+void fake_control(struct fake *f);
+/* One round of the poller. */
+int fake_round(struct fake *f);
+/* Both, until neither has anything to do. */
+void fake_settle_down(struct fake *f);
+/* Everything in the queue into items, got = how many. */
+int fake_take(struct fake *f, struct rpma_rt_queue *queue);
+
+/* A request of the other side; its handle, from EVENT_REQUEST. */
+struct rpma_rt_conn *fake_request(struct fake *f);
+/* The same, accepted and established; nothing is in the queue. */
+struct rpma_rt_conn *fake_established(struct fake *f);
+void fake_conn_event(struct rpma_rt_conn *conn, int type, int status);
+/* Lets it die, asserts that CLOSED is the last item, puts the handle. */
+void fake_bury(struct fake *f, struct rpma_rt_conn **conn);
+
+int fake_send(struct rpma_rt_conn *conn, uint64_t context, int flags);
+int fake_recv(struct rpma_rt_conn *conn, uint64_t context);
+/* The wr_id that a send or receive of that context got. */
+uint64_t fake_sq_id(const struct rpma_rt_conn *conn, uint32_t index);
+uint64_t fake_rq_id(const struct rpma_rt_conn *conn, uint32_t index);
+/* Completion of what was posted there as the index-th. */
+void fake_sent(struct rpma_rt_conn *conn, uint32_t index,
+	       enum ibv_wc_status status);
+void fake_received(struct rpma_rt_conn *conn, uint32_t index,
+		   enum ibv_wc_status status);
+/* Both markers come in, as flushed. */
+void fake_markers(struct rpma_rt_conn *conn);
+
+/* ---- for the fakes themselves ---- */
+
+/* The value that this call is to fail with, or 0; the second writes it down. */
+int fake_failing(const char *call);
+int fake_enter(const char *call);
+void *fake_object_new(size_t size);
+void fake_object_free(void *object);
+
+#endif /* RT_FAKE_H */

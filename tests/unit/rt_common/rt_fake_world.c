@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* A runtime without threads, and a connection's life by hand; see rt_fake.h. */
+
+#include "rt_fake.h"
+
+#include <limits.h>
+#include <string.h>
+
+int __real_rt_call(struct rpma_rt *rt, struct rt_inbox *inbox,
+		   int (*fn)(void *arg), void *arg);
+int __wrap_rt_call(struct rpma_rt *rt, struct rt_inbox *inbox,
+		   int (*fn)(void *arg), void *arg);
+int __real_rt_async_subscribe(struct ibv_context *ibv_ctx,
+			      struct rt_inbox *inbox,
+			      void (*fn)(struct rt_msg *msg, void *owner));
+int __wrap_rt_async_subscribe(struct ibv_context *ibv_ctx,
+			      struct rt_inbox *inbox,
+			      void (*fn)(struct rt_msg *msg, void *owner));
+
+static struct rpma_rt *by_hand; /* the runtime that has no threads */
+
+/* Its control thread is the caller. */
+int __wrap_rt_call(struct rpma_rt *rt, struct rt_inbox *inbox,
+		   int (*fn)(void *arg), void *arg)
+{
+	if (by_hand == NULL || inbox != &by_hand->control.inbox)
+		return __real_rt_call(rt, inbox, fn, arg);
+	while (rt_inbox_run_owner(inbox, by_hand) > 0)
+		;
+	return fn(arg);
+}
+
+/* There is no event thread either. */
+int __wrap_rt_async_subscribe(struct ibv_context *ibv_ctx,
+			      struct rt_inbox *inbox,
+			      void (*fn)(struct rt_msg *msg, void *owner))
+{
+	if (by_hand == NULL)
+		return __real_rt_async_subscribe(ibv_ctx, inbox, fn);
+	return fake_enter("async_subscribe");
+}
+
+/* ------------------------------------------------------- a runtime by hand --- */
+
+static struct rpma_rt *rt_new(void)
+{
+	struct rpma_rt *rt = calloc(1, sizeof(*rt));
+
+	assert_non_null(rt);
+	rt_cfg_init(&rt->cfg);
+	rt->cfg.mode = RPMA_RT_MODE_MANUAL;
+	rt->cfg.cq_size = 64;
+	pthread_mutex_init(&rt->lock, NULL);
+	pthread_mutex_init(&rt->cm_lock, NULL);
+	pthread_cond_init(&rt->quiet, NULL);
+	ok(rt_bell_init(&rt->control.bell));
+	ok(rt_inbox_init(&rt->control.inbox, &rt->control.bell));
+	ok(rpma_cm_channel_new(&rt->cm));
+	rt->pollers = aligned_alloc(RT_CACHE_LINE, sizeof(*rt->pollers));
+	assert_non_null(rt->pollers);
+	ok(rt_poller_init(&rt->pollers[0], rt, 0, RPMA_RT_CPU_ANY));
+	return rt;
+}
+
+static void rt_free(struct rpma_rt *rt)
+{
+	ok(rt_cq_pool_fini(&rt->pollers[0]));
+	rt_poller_fini(&rt->pollers[0]);
+	free(rt->pollers);
+	ok(rpma_cm_channel_delete(&rt->cm));
+	rt_inbox_fini(&rt->control.inbox);
+	rt_bell_fini(&rt->control.bell);
+	pthread_cond_destroy(&rt->quiet);
+	pthread_mutex_destroy(&rt->cm_lock);
+	pthread_mutex_destroy(&rt->lock);
+	free(rt->spare);
+	free(rt);
+}
+
+int fake_setup(void **state)
+{
+	struct fake *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	f->rt = rt_new();
+	by_hand = f->rt;
+	f->poller = &f->rt->pollers[0];
+	ok(rpma_rt_queue_new(f->rt, NULL, &f->queue));
+	ok(rpma_conn_cfg_new(&f->cfg));
+	ok(rpma_conn_cfg_set_sq_size(f->cfg, FAKE_SQ));
+	ok(rpma_conn_cfg_set_rq_size(f->cfg, FAKE_RQ));
+	f->listener.rt = f->rt;
+	f->listener.peer = &fake_peer;
+	f->listener.cfg = f->cfg;
+	f->listener.queue = f->queue;
+	f->listener.user = f;
+	fake_forget_trace();
+	*state = f;
+	return 0;
+}
+
+int fake_teardown(void **state)
+{
+	struct fake *f = *state;
+
+	assert_true(fake_failed());
+	assert_null(f->rt->conns);
+	assert_int_equal(f->rt->births, 0);
+	ok(rpma_rt_queue_delete(&f->queue));
+	/* relaxed: no other thread */
+	assert_int_equal(
+		atomic_load_explicit(&f->rt->handles, memory_order_relaxed), 0);
+	ok(rpma_conn_cfg_delete(&f->cfg));
+	rt_free(f->rt);
+	by_hand = NULL;
+	free(f);
+	assert_int_equal(fake_objects(), 0);
+	assert_int_equal(fake_memory(), 0);
+	return 0;
+}
+
+void fake_control(struct fake *f)
+{
+	while (rt_inbox_run_owner(&f->rt->control.inbox, f->rt) > 0)
+		;
+}
+
+int fake_round(struct fake *f)
+{
+	return rt_poller_round_owner(f->poller, INT_MAX);
+}
+
+void fake_settle_down(struct fake *f)
+{
+	int done;
+
+	do {
+		done = rt_inbox_run_owner(&f->rt->control.inbox, f->rt);
+		done += fake_round(f);
+	} while (done > 0 || !rt_inbox_is_empty(&f->rt->control.inbox));
+}
+
+int fake_take(struct fake *f, struct rpma_rt_queue *queue)
+{
+	f->got = 0;
+	memset(f->items, 0, sizeof(f->items));
+	if (rpma_rt_queue_poll(queue, FAKE_QUEUE, f->items, &f->got))
+		f->got = 0;
+	return f->got;
+}
+
+/* ----------------------------------------------------------- a connection's life --- */
+
+static struct rpma_rt_conn *handle_of(const struct rpma_rt_completion *item)
+{
+	return (struct rpma_rt_conn *)(uintptr_t)item->context;
+}
+
+struct rpma_rt_conn *fake_request(struct fake *f)
+{
+	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST,
+				      .id = &f->id};
+
+	rt_conn_request_control(&f->listener, &event);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].kind, RPMA_RT_EVENT);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_REQUEST);
+	return handle_of(&f->items[0]);
+}
+
+void fake_conn_event(struct rpma_rt_conn *conn, int type, int status)
+{
+	struct rpma_cm_event event = {.type = type, .status = status};
+
+	rt_conn_cm_event_control(conn, &event);
+}
+
+struct rpma_rt_conn *fake_established(struct fake *f)
+{
+	struct rpma_rt_conn *conn = fake_request(f);
+
+	ok(rpma_rt_conn_connect(conn, NULL));
+	fake_settle_down(f);
+	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_ESTABLISHED);
+	fake_forget_trace();
+	return conn;
+}
+
+void fake_bury(struct fake *f, struct rpma_rt_conn **conn)
+{
+	const struct rpma_rt_completion *last;
+
+	if (*conn != NULL)
+		ok(rpma_rt_conn_close(*conn));
+	fake_settle_down(f);
+	if ((*conn)->ps == RT_PS_SETTLING)
+		fake_markers(*conn);
+	fake_settle_down(f);
+	assert_true(fake_take(f, f->queue) > 0);
+	last = &f->items[f->got - 1];
+	assert_int_equal(last->kind, RPMA_RT_EVENT);
+	assert_int_equal(last->opcode, RPMA_RT_EVENT_CLOSED);
+	assert_ptr_equal(handle_of(last), *conn);
+	ok(rpma_rt_conn_put(conn));
+}
+
+int fake_send(struct rpma_rt_conn *conn, uint64_t context, int flags)
+{
+	return rpma_rt_send(conn, NULL, 0, 0, flags, context);
+}
+
+int fake_recv(struct rpma_rt_conn *conn, uint64_t context)
+{
+	return rpma_rt_recv(conn, NULL, 0, 0, context);
+}
+
+uint64_t fake_sq_id(const struct rpma_rt_conn *conn, uint32_t index)
+{
+	assert_true(index < fake_qp(conn)->sq_count);
+	return fake_qp(conn)->sq[index];
+}
+
+uint64_t fake_rq_id(const struct rpma_rt_conn *conn, uint32_t index)
+{
+	assert_true(index < fake_qp(conn)->rq_count);
+	return fake_qp(conn)->rq[index];
+}
+
+/* On an error the opcode is not valid. */
+static enum ibv_wc_opcode opcode_of(enum ibv_wc_status status,
+				    enum ibv_wc_opcode opcode)
+{
+	return status == IBV_WC_SUCCESS ? opcode : IBV_WC_DRIVER1;
+}
+
+void fake_sent(struct rpma_rt_conn *conn, uint32_t index,
+	       enum ibv_wc_status status)
+{
+	fake_wc(conn->cq, fake_sq_id(conn, index), status,
+		opcode_of(status, IBV_WC_SEND), conn->qp_num);
+}
+
+void fake_received(struct rpma_rt_conn *conn, uint32_t index,
+		   enum ibv_wc_status status)
+{
+	fake_wc(conn->cq, fake_rq_id(conn, index), status,
+		opcode_of(status, IBV_WC_RECV), conn->qp_num);
+}
+
+void fake_markers(struct rpma_rt_conn *conn)
+{
+	fake_wc(conn->cq, rt_wr_id_internal(RT_SQ_MARKER, conn->slot),
+		IBV_WC_WR_FLUSH_ERR, IBV_WC_DRIVER1, conn->qp_num);
+	fake_wc(conn->cq, rt_wr_id_internal(RT_RQ_MARKER, conn->slot),
+		IBV_WC_WR_FLUSH_ERR, IBV_WC_DRIVER1, conn->qp_num);
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* The ledger alone: credits, forced signals, and who is owed a completion. */
+
+#include "rt_fake.h"
+#include "ledger.h"
+
+#define DEPTH 6 /* no power of two */
+
+static struct rt_ledger ledger;
+
+static int setup(void **state)
+{
+	(void)state;
+	return rt_ledger_init(&ledger, DEPTH);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	rt_ledger_fini(&ledger);
+	assert_null(ledger.entries);
+	assert_int_equal(fake_memory(), 0);
+	return 0;
+}
+
+/* One letter a work request: S signaled, u unsignaled; wr_id counts from
+ * first. */
+static void append(uint64_t first, const char *kinds)
+{
+	for (; *kinds; kinds++)
+		rt_ledger_append(&ledger, first++, IBV_WC_SEND, *kinds == 'S');
+}
+
+static void expect_unsettled(uint64_t wr_id)
+{
+	const struct rt_ledger_entry *entry = rt_ledger_take_unsettled(&ledger);
+
+	assert_non_null(entry);
+	assert_true(entry->wr_id == wr_id);
+}
+
+static void expect_nothing_unsettled(void)
+{
+	assert_null(rt_ledger_take_unsettled(&ledger));
+	assert_int_equal(ledger.head, ledger.tail);
+}
+
+static void settle(uint64_t wr_id, bool success)
+{
+	const struct rt_ledger_entry *entry =
+		rt_ledger_settle(&ledger, wr_id, success);
+
+	assert_non_null(entry);
+	assert_true(entry->wr_id == wr_id);
+}
+
+static void init__no_memory_NOMEM(void **state)
+{
+	struct rt_ledger other = {0};
+
+	(void)state;
+	fake_fail("malloc", 1, 1);
+	assert_int_equal(rt_ledger_init(&other, DEPTH), RPMA_E_NOMEM);
+	rt_ledger_fini(&other);
+}
+
+static void init__depth_0_has_no_room(void **state)
+{
+	struct rt_ledger other;
+
+	(void)state;
+	ok(rt_ledger_init(&other, 0));
+	assert_int_equal(rt_ledger_room(&other), 0);
+	assert_null(rt_ledger_take_unsettled(&other));
+	rt_ledger_fini(&other);
+}
+
+static void room__never_beyond_depth(void **state)
+{
+	(void)state;
+	append(0, "SSSSS");
+	assert_int_equal(rt_ledger_room(&ledger), 1);
+	append(5, "S");
+	assert_int_equal(rt_ledger_room(&ledger), 0);
+}
+
+static void reap__unsignaled_before_a_retired_one(void **state)
+{
+	(void)state;
+	append(0, "uuSuS");
+	rt_ledger_reap(&ledger, 1);
+	assert_int_equal(rt_ledger_room(&ledger), DEPTH - 2);
+	rt_ledger_reap(&ledger, 1); /* nothing new */
+	assert_int_equal(rt_ledger_room(&ledger), DEPTH - 2);
+	rt_ledger_reap(&ledger, 2);
+	assert_int_equal(rt_ledger_room(&ledger), DEPTH);
+}
+
+static void reap__counts_wrap(void **state)
+{
+	uint32_t retired = UINT32_MAX - 1;
+	uint32_t i;
+
+	(void)state;
+	ledger.reaped = retired;
+	ledger.head = ledger.tail = UINT32_MAX - 2;
+	for (i = 0; i < 8; i++) {
+		append(i, "uS");
+		rt_ledger_reap(&ledger, ++retired);
+		assert_int_equal(rt_ledger_room(&ledger), DEPTH);
+	}
+	assert_int_equal(ledger.reaped, 6);
+}
+
+/* However a caller mixes them, a full ledger holds a signaled one. */
+static void must_signal__full_ledger_has_one(void **state)
+{
+	uint32_t depth;
+	uint32_t signaled;
+	uint32_t i;
+
+	(void)state;
+	for (depth = 1; depth < 20; depth++) {
+		struct rt_ledger other;
+
+		ok(rt_ledger_init(&other, depth));
+		for (signaled = 0, i = 0; i < depth; i++) {
+			bool must = rt_ledger_must_signal(&other);
+
+			signaled += must;
+			rt_ledger_append(&other, i, IBV_WC_SEND, must);
+		}
+		assert_in_range(signaled, 1, depth);
+		rt_ledger_fini(&other);
+	}
+}
+
+static void take_back__unsignaled_counted_anew(void **state)
+{
+	(void)state;
+	append(0, "SuS");
+	assert_int_equal(ledger.unsignaled, 0);
+	rt_ledger_take_back(&ledger, 1);
+	assert_int_equal(ledger.unsignaled, 1);
+	rt_ledger_take_back(&ledger, 1);
+	assert_int_equal(ledger.unsignaled, 0);
+	append(10, "uu");
+	rt_ledger_take_back(&ledger, 0);
+	assert_int_equal(ledger.unsignaled, 2);
+	rt_ledger_take_back(&ledger, 3);
+	assert_int_equal(ledger.unsignaled, 0);
+	assert_int_equal(rt_ledger_room(&ledger), DEPTH);
+}
+
+static void settle__in_order(void **state)
+{
+	(void)state;
+	append(0, "SSS");
+	settle(0, true);
+	settle(1, false);
+	settle(2, false);
+	expect_nothing_unsettled();
+}
+
+static void settle__unknown_NULL(void **state)
+{
+	(void)state;
+	assert_null(rt_ledger_settle(&ledger, 0, true));
+	append(0, "S");
+	assert_null(rt_ledger_settle(&ledger, 1, true));
+	settle(0, true);
+	assert_null(rt_ledger_settle(&ledger, 0, true)); /* twice */
+	expect_nothing_unsettled();
+}
+
+/* Work requests of one wr_id: each completion takes the oldest left. */
+static void settle__same_wr_id_oldest_first(void **state)
+{
+	const struct rt_ledger_entry *first;
+
+	(void)state;
+	rt_ledger_append(&ledger, 9, IBV_WC_SEND, true);
+	rt_ledger_append(&ledger, 9, IBV_WC_RDMA_READ, true);
+	first = rt_ledger_settle(&ledger, 9, false);
+	assert_int_equal(first->opcode, IBV_WC_SEND);
+	assert_int_equal(rt_ledger_take_unsettled(&ledger)->opcode,
+			 IBV_WC_RDMA_READ);
+	expect_nothing_unsettled();
+}
+
+static void settle__success_infers_unsignaled_before(void **state)
+{
+	(void)state;
+	append(0, "uuSu");
+	settle(2, true);
+	expect_unsettled(3);
+	expect_nothing_unsettled();
+}
+
+/* The first error says that what was before it is done; after it nothing can
+ * be inferred any more. */
+static void settle__first_error_infers_later_do_not(void **state)
+{
+	(void)state;
+	append(0, "uSuS");
+	settle(1, false);
+	assert_int_equal(ledger.head, 2);
+	settle(3, false);
+	expect_unsettled(2);
+	expect_nothing_unsettled();
+}
+
+static void settle__failed_unsignaled_has_its_own(void **state)
+{
+	(void)state;
+	append(0, "uuS");
+	settle(0, false);
+	settle(1, false);
+	settle(2, false);
+	expect_nothing_unsettled();
+}
+
+static void marker__infers_only_without_error(void **state)
+{
+	(void)state;
+	append(0, "uSu");
+	rt_ledger_settle_marker(&ledger);
+	expect_unsettled(1); /* signaled: owed one, marker or not */
+	expect_nothing_unsettled();
+}
+
+static void marker__after_error_nothing_inferred(void **state)
+{
+	(void)state;
+	append(0, "Suu");
+	settle(0, false);
+	rt_ledger_settle_marker(&ledger);
+	expect_unsettled(1);
+	expect_unsettled(2);
+	expect_nothing_unsettled();
+}
+
+static void take_unsettled__in_order_across_the_wrap(void **state)
+{
+	(void)state;
+	append(0, "SSSSS");
+	rt_ledger_reap(&ledger, 5);
+	append(5, "SSSSSS");
+	settle(7, false);
+	expect_unsettled(5);
+	expect_unsettled(6);
+	expect_unsettled(8);
+	expect_unsettled(9);
+	expect_unsettled(10);
+	expect_nothing_unsettled();
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(init__no_memory_NOMEM),
+		TEST(init__depth_0_has_no_room),
+		TEST(room__never_beyond_depth),
+		TEST(reap__unsignaled_before_a_retired_one),
+		TEST(reap__counts_wrap),
+		TEST(must_signal__full_ledger_has_one),
+		TEST(take_back__unsignaled_counted_anew),
+		TEST(settle__in_order),
+		TEST(settle__unknown_NULL),
+		TEST(settle__same_wr_id_oldest_first),
+		TEST(settle__success_infers_unsignaled_before),
+		TEST(settle__first_error_infers_later_do_not),
+		TEST(settle__failed_unsignaled_has_its_own),
+		TEST(marker__infers_only_without_error),
+		TEST(marker__after_error_nothing_inferred),
+		TEST(take_unsettled__in_order_across_the_wrap),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

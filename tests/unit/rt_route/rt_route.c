@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* The 64 bits of a work request, the numbers of routes, their table. */
+
+#include "rt_fake.h"
+
+static void wr_id__there_and_back(void **state)
+{
+	uint64_t id = rt_wr_id(RT_ROUTE_MASK, RT_COOKIE_MASK);
+
+	(void)state;
+	assert_true(id == (UINT64_MAX & ~RT_ON_ERROR_ONLY));
+	assert_int_equal(rt_wr_id_route(id), RT_ROUTE_MASK);
+	assert_true(rt_wr_id_cookie(id) == RT_COOKIE_MASK);
+	/* the topmost bit belongs to neither */
+	id = rt_wr_id(RT_ROUTE_FIRST, 5) | RT_ON_ERROR_ONLY;
+	assert_int_equal(rt_wr_id_route(id), RT_ROUTE_FIRST);
+	assert_true(rt_wr_id_cookie(id) == 5);
+}
+
+static void wr_id__internal(void **state)
+{
+	uint64_t id = rt_wr_id_internal(RT_RQ_MARKER, 65535);
+
+	(void)state;
+	assert_int_equal(rt_wr_id_route(id), RT_ROUTE_INTERNAL);
+	assert_int_equal(rt_wr_id_cookie(id) >> RT_KIND_SHIFT, RT_RQ_MARKER);
+	assert_int_equal(rt_wr_id_cookie(id) & RT_SLOT_MASK, 65535);
+}
+
+/* A zeroed completion of a queue pair 0 finds no open entry. */
+static void qp_key__never_that_of_a_free_entry(void **state)
+{
+	(void)state;
+	assert_int_not_equal(rt_qp_key(0), RT_QP_KEY_NONE);
+	assert_int_not_equal(rt_qp_key(0xffffff), RT_QP_KEY_NONE);
+}
+
+static void numbers__every_one_once_then_NOMEM(void **state)
+{
+	static uint8_t taken[RT_ROUTE_COUNT];
+	struct rt_numbers numbers;
+	uint32_t number = 7;
+	uint32_t i;
+
+	(void)state;
+	ok(rt_numbers_init(&numbers));
+	for (i = RT_ROUTE_FIRST; i < RT_ROUTE_COUNT; i++) {
+		ok(rt_numbers_take(&numbers, &number));
+		assert_in_range(number, RT_ROUTE_FIRST, RT_ROUTE_COUNT - 1);
+		assert_false(taken[number]++);
+	}
+	number = 7;
+	assert_int_equal(rt_numbers_take(&numbers, &number), RPMA_E_NOMEM);
+	assert_int_equal(number, 7);
+	/* given back, all of them, they are there again */
+	for (i = RT_ROUTE_FIRST; i < RT_ROUTE_COUNT; i++)
+		rt_numbers_return(&numbers, i);
+	for (i = RT_ROUTE_FIRST; i < RT_ROUTE_COUNT; i++) {
+		ok(rt_numbers_take(&numbers, &number));
+		assert_true(taken[number]--);
+	}
+	assert_int_equal(rt_numbers_take(&numbers, &number), RPMA_E_NOMEM);
+	rt_numbers_fini(&numbers);
+	assert_null(numbers.returned);
+	assert_int_equal(fake_memory(), 0);
+}
+
+static void numbers_init__no_memory_NOMEM(void **state)
+{
+	struct rt_numbers numbers = {0};
+
+	(void)state;
+	fake_fail("malloc", 1, 1);
+	assert_int_equal(rt_numbers_init(&numbers), RPMA_E_NOMEM);
+	rt_numbers_fini(&numbers); /* as its caller does */
+	assert_int_equal(fake_memory(), 0);
+}
+
+static void table_new__every_entry_free(void **state)
+{
+	struct rt_route_entry *table;
+	uint32_t i;
+
+	(void)state;
+	ok(rt_route_table_new(&table));
+	for (i = 0; i < RT_ROUTE_COUNT; i++) {
+		assert_int_equal(table[i].qp_key, RT_QP_KEY_NONE);
+		assert_null(table[i].side);
+	}
+	free(table);
+	assert_int_equal(fake_memory(), 0);
+}
+
+static void table_new__no_memory_NOMEM(void **state)
+{
+	struct rt_route_entry *table = NULL;
+
+	(void)state;
+	fake_fail("malloc", 1, 1);
+	assert_int_equal(rt_route_table_new(&table), RPMA_E_NOMEM);
+	assert_null(table);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(wr_id__there_and_back),
+		cmocka_unit_test(wr_id__internal),
+		cmocka_unit_test(qp_key__never_that_of_a_free_entry),
+		cmocka_unit_test(numbers__every_one_once_then_NOMEM),
+		cmocka_unit_test(numbers_init__no_memory_NOMEM),
+		cmocka_unit_test(table_new__every_entry_free),
+		cmocka_unit_test(table_new__no_memory_NOMEM),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
