@@ -8,6 +8,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include "cm.h"
@@ -344,6 +345,64 @@ static void create_ep__active_is_resolved(void **state)
 	assert_non_null(id->recv_cq);
 }
 
+struct ep_client {
+	uint16_t port;
+	const char *failed; /* the step, or NULL */
+};
+
+/* Connects and disconnects without channels; reports instead of asserting. */
+static void *run_ep_client(void *arg)
+{
+	struct ep_client *c = arg;
+	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP};
+	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
+					.cap = {4, 4, 1, 1, 0}};
+	char text[INET_ADDRSTRLEN];
+	char port[8];
+	struct rdma_addrinfo *res;
+	struct rdma_cm_id *id;
+
+	inet_ntop(AF_INET, &dut.addr.sin_addr, text, sizeof(text));
+	snprintf(port, sizeof(port), "%u", c->port);
+	c->failed = "rdma_getaddrinfo";
+	if (rdma_getaddrinfo(text, port, &hints, &res))
+		return NULL;
+	c->failed =
+		rdma_create_ep(&id, res, NULL, &attr) ? "rdma_create_ep" : NULL;
+	rdma_freeaddrinfo(res);
+	if (c->failed)
+		return NULL;
+	if (rdma_connect(id, NULL))
+		c->failed = "rdma_connect";
+	else if (rdma_disconnect(id))
+		c->failed = "rdma_disconnect";
+	rdma_destroy_ep(id);
+	return NULL;
+}
+
+static void synchronous_endpoints__connect(void **state)
+{
+	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
+					.cap = {4, 4, 1, 1, 0}};
+	struct rdma_cm_id *listener = passive_ep(&attr);
+	struct ep_client client = {0};
+	struct rdma_cm_id *id;
+	pthread_t t;
+
+	(void)state;
+	assert_int_equal(rdma_listen(listener, 1), 0);
+	client.port = cm_port(listener);
+	assert_int_equal(pthread_create(&t, NULL, run_ep_client, &client), 0);
+	assert_int_equal(rdma_get_request(listener, &id), 0);
+	assert_non_null(id->qp);
+	assert_int_equal(rdma_accept(id, NULL), 0);
+	assert_int_equal(rdma_disconnect(id), 0);
+	assert_int_equal(pthread_join(t, NULL), 0);
+	rdma_destroy_ep(id);
+	if (client.failed)
+		fail_msg("the client: %s", client.failed);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -368,6 +427,7 @@ int main(int argc, char **argv)
 		FX_TEST(migrate__to_no_channel_and_back),
 		FX_TEST(create_ep__passive_listens),
 		FX_TEST(create_ep__active_is_resolved),
+		FX_TEST(synchronous_endpoints__connect),
 	};
 
 	return fx_main(argc, argv, "cm_listen", tests, FX_COUNT(tests));

@@ -432,7 +432,7 @@ static void write__last_bytes_last(void **state)
 		for (unsigned j = 0; j < 1024; j += 8)
 			put64(w->a.buf + j, i);
 		assert_int_equal(wire_post(&w->a, &op), 0);
-		/* acquire: the other bytes; pairs with the device's last store */
+		/* acquire: the bytes before; pairs with the device's store */
 		while (atomic_load_explicit(last, memory_order_acquire) != i)
 			fx_check(&d, "the last word of a write");
 		for (unsigned j = 0; j < 1016; j += 8)
