@@ -1,0 +1,645 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * How a connection dies, step by step on one thread: which completions are
+ * kept, settled, inferred, swallowed, synthesized; in which order its objects
+ * go; what is stale; who is told last.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "rt_fake.h"
+
+#define ALWAYS	 RPMA_F_COMPLETION_ALWAYS
+#define ON_ERROR RPMA_F_COMPLETION_ON_ERROR
+
+static uint64_t stale(const struct fake *f)
+{
+	struct rpma_rt_poller_stats stats;
+
+	ok(rpma_rt_get_poller_stats(f->rt, 0, &stats));
+	return stats.stale;
+}
+
+static void post_sends(struct rpma_rt_conn *conn, int count, int flags)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		ok(fake_send(conn, (uint64_t)i, flags));
+}
+
+static void post_recvs(struct rpma_rt_conn *conn, int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		ok(fake_recv(conn, (uint64_t)(100 + i)));
+}
+
+/* The i-th item taken is the completion of that context and status. */
+static void expect(const struct fake *f, int i, uint64_t context,
+		   enum ibv_wc_status status)
+{
+	assert_true(i < f->got);
+	assert_int_equal(f->items[i].kind, RPMA_RT_COMPLETION);
+	assert_int_equal(f->items[i].context, context);
+	assert_int_equal(f->items[i].status, status);
+}
+
+static void expect_synthesized(const struct fake *f, int i, uint64_t context,
+			       enum ibv_wc_opcode opcode)
+{
+	expect(f, i, context, IBV_WC_GENERAL_ERR);
+	assert_int_equal(f->items[i].flags, RPMA_RT_F_SYNTHESIZED);
+	assert_int_equal(f->items[i].opcode, opcode);
+}
+
+static void expect_closed(const struct fake *f, int i, enum rpma_rt_reason why)
+{
+	assert_int_equal(i, f->got - 1); /* the last one */
+	assert_int_equal(f->items[i].kind, RPMA_RT_EVENT);
+	assert_int_equal(f->items[i].opcode, RPMA_RT_EVENT_CLOSED);
+	assert_int_equal(f->items[i].status, why);
+	assert_ptr_equal(f->items[i].user, f);
+}
+
+/* ------------------------------------------------------------ the happy path --- */
+
+static void round__success_delivered_with_all_fields(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	post_recvs(conn, 1);
+	fake_received(conn, 0, IBV_WC_SUCCESS);
+	assert_int_equal(fake_round(f), 1);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	expect(f, 0, 100, IBV_WC_SUCCESS);
+	assert_int_equal(f->items[0].opcode, IBV_WC_RECV);
+	assert_int_equal(f->items[0].byte_len, 100);
+	assert_int_equal(f->items[0].imm, 1234);
+	assert_int_equal(f->items[0].flags, RPMA_RT_F_WITH_IMM);
+	assert_int_equal(f->items[0].qp_num, conn->qp_num);
+	assert_ptr_equal(f->items[0].user, f);
+	fake_bury(f, &conn);
+}
+
+static void round__on_error_only_success_swallowed(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	post_sends(conn, FAKE_SQ, ON_ERROR);
+	/* half a ledger of them, and one is signaled all the same */
+	assert_false(fake_qp(conn)->signaled[0]);
+	assert_true(fake_qp(conn)->signaled[FAKE_SQ / 2 - 1]);
+	assert_int_equal(fake_send(conn, 9, ON_ERROR), RPMA_E_AGAIN);
+	fake_sent(conn, FAKE_SQ / 2 - 1, IBV_WC_SUCCESS);
+	assert_int_equal(fake_round(f), 1);
+	/* nothing but that its credits are back */
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].kind, RPMA_RT_WRITABLE);
+	post_sends(conn, FAKE_SQ / 2, ON_ERROR);
+	fake_bury(f, &conn);
+	assert_int_equal(stale(f), 0);
+}
+
+/* ---------------------------------------------------- from error to the markers --- */
+
+static void error__kept_until_handover_then_in_order(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	post_sends(conn, 4, ALWAYS);
+	fake_sent(conn, 0, IBV_WC_SUCCESS);
+	fake_sent(conn, 1, IBV_WC_REM_ACCESS_ERR);
+	fake_sent(conn, 2, IBV_WC_WR_FLUSH_ERR);
+	fake_round(f);
+	/* what came before the error is out, the rest waits for the ledger */
+	assert_int_equal(fake_take(f, f->queue), 1);
+	expect(f, 0, 0, IBV_WC_SUCCESS);
+	assert_int_equal(conn->kept_count, 2);
+	/* the poller's word is enough to refuse */
+	assert_int_equal(fake_send(conn, 9, ALWAYS), RPMA_RT_E_CLOSED);
+	assert_int_equal(fake_recv(conn, 9), RPMA_RT_E_CLOSED);
+	fake_control(f);
+	assert_string_equal(fake_trace(), "wr_send wr_send wr_send wr_send "
+					  "qp_to_err disconnect");
+	fake_sent(conn, 3, IBV_WC_WR_FLUSH_ERR);
+	fake_round(f);
+	assert_int_equal(conn->ps, RT_PS_SETTLING);
+	assert_int_equal(fake_take(f, f->queue), 3);
+	expect(f, 0, 1, IBV_WC_REM_ACCESS_ERR);
+	expect(f, 1, 2, IBV_WC_WR_FLUSH_ERR);
+	expect(f, 2, 3, IBV_WC_WR_FLUSH_ERR);
+	/* the opcode is the ledger's, vendor_err the device's, no more */
+	assert_int_equal(f->items[0].opcode, IBV_WC_SEND);
+	assert_int_equal(f->items[0].imm, 77);
+	assert_int_equal(f->items[0].byte_len, 0);
+	assert_int_equal(f->items[0].flags, 0);
+	fake_bury(f, &conn);
+	expect_closed(f, 0, RPMA_RT_REASON_ERROR);
+}
+
+static void error__markers_posted_around_the_flush(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	ok(rpma_rt_conn_close(conn));
+	fake_control(f);
+	assert_int_equal(fake_rq_id(conn, 0),
+			 rt_wr_id_internal(RT_RQ_MARKER, conn->slot));
+	assert_int_equal(fake_sq_id(conn, 0),
+			 rt_wr_id_internal(RT_SQ_MARKER, conn->slot));
+	assert_true(fake_qp(conn)->signaled[0]);
+	assert_int_equal(conn->markers_due, 3);
+	fake_bury(f, &conn);
+}
+
+/* After the close, and before the flush is heard of: successes are kept too. */
+static void kept__success_behind_an_error_of_the_other_side(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	post_sends(conn, 1, ALWAYS);
+	post_recvs(conn, 2);
+	fake_sent(conn, 0, IBV_WC_RETRY_EXC_ERR);
+	fake_received(conn, 0, IBV_WC_SUCCESS);
+	fake_round(f);
+	assert_int_equal(fake_take(f, f->queue), 0);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 2);
+	expect(f, 0, 0, IBV_WC_RETRY_EXC_ERR);
+	expect(f, 1, 100, IBV_WC_SUCCESS);
+	assert_int_equal(f->items[1].opcode, IBV_WC_RECV);
+	assert_int_equal(f->items[1].byte_len, 100);
+	assert_int_equal(f->items[1].flags, RPMA_RT_F_WITH_IMM);
+	fake_bury(f, &conn);
+	expect_synthesized(f, 0, 101, IBV_WC_RECV);
+}
+
+static void kept__more_than_was_posted_stale(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	int i;
+
+	post_sends(conn, 1, ALWAYS);
+	for (i = 0; i < FAKE_SQ + FAKE_RQ + 3; i++)
+		fake_sent(conn, 0, IBV_WC_WR_FLUSH_ERR);
+	fake_round(f);
+	assert_int_equal(conn->kept_count, FAKE_SQ + FAKE_RQ);
+	assert_int_equal(stale(f), 3);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1); /* exactly one */
+	assert_int_equal(stale(f), FAKE_SQ + FAKE_RQ + 2);
+	fake_bury(f, &conn);
+}
+
+static void settle__on_error_only_inferred_before_own_after(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	ok(fake_send(conn, 0, ON_ERROR));
+	ok(fake_send(conn, 1, ALWAYS));
+	ok(fake_send(conn, 2, ON_ERROR));
+	ok(fake_send(conn, 3, ON_ERROR));
+	fake_sent(conn, 1, IBV_WC_RETRY_EXC_ERR);
+	fake_sent(conn, 2, IBV_WC_WR_FLUSH_ERR);
+	fake_sent(conn, 3, IBV_WC_WR_FLUSH_ERR);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 3); /* 0 had succeeded */
+	expect(f, 0, 1, IBV_WC_RETRY_EXC_ERR);
+	expect(f, 1, 2, IBV_WC_WR_FLUSH_ERR);
+	expect(f, 2, 3, IBV_WC_WR_FLUSH_ERR);
+	fake_bury(f, &conn);
+	assert_int_equal(f->got, 1);
+}
+
+/* Signaled by us, heard of as a success while it dies: swallowed there too. */
+static void settle__on_error_only_success_swallowed(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	post_sends(conn, FAKE_SQ / 2, ON_ERROR);
+	ok(rpma_rt_conn_close(conn));
+	fake_settle_down(f);
+	fake_sent(conn, FAKE_SQ / 2 - 1, IBV_WC_SUCCESS);
+	fake_round(f);
+	assert_int_equal(fake_take(f, f->queue), 0);
+	assert_int_equal(stale(f), 0);
+	fake_bury(f, &conn);
+	expect_closed(f, 0, RPMA_RT_REASON_LOCAL);
+}
+
+static void marker__infers_unsignaled_of_its_side_only(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	ok(fake_send(conn, 0, ON_ERROR));
+	post_recvs(conn, 1);
+	ok(rpma_rt_conn_close(conn));
+	fake_settle_down(f);
+	fake_markers(conn);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 2);
+	expect_synthesized(f, 0, 100, IBV_WC_RECV);
+	expect_closed(f, 1, RPMA_RT_REASON_LOCAL);
+	ok(rpma_rt_conn_put(&conn));
+}
+
+/* ------------------------------------------------------- no markers, no sweep --- */
+
+static void drained__a_marker_missing_deadline(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	ok(fake_send(conn, 0, ON_ERROR));
+	post_sends(conn, 1, ALWAYS);
+	post_recvs(conn, 2);
+	ok(rpma_rt_conn_close(conn));
+	fake_settle_down(f);
+	fake_wc(conn->cq, rt_wr_id_internal(RT_RQ_MARKER, conn->slot),
+		IBV_WC_WR_FLUSH_ERR, IBV_WC_DRIVER1, conn->qp_num);
+	fake_settle_down(f);
+	assert_int_equal(conn->ps, RT_PS_SETTLING); /* still waits */
+	assert_int_equal(fake_take(f, f->queue), 0);
+	assert_true(conn->qp_alive);
+	conn->deadline_ns = 0; /* its time is over */
+	fake_settle_down(f);
+	/* nobody knows: sends in order, then receives */
+	assert_int_equal(fake_take(f, f->queue), 5);
+	expect_synthesized(f, 0, 0, IBV_WC_SEND);
+	expect_synthesized(f, 1, 0, IBV_WC_SEND);
+	expect_synthesized(f, 2, 100, IBV_WC_RECV);
+	expect_synthesized(f, 3, 101, IBV_WC_RECV);
+	expect_closed(f, 4, RPMA_RT_REASON_LOCAL);
+	ok(rpma_rt_conn_put(&conn));
+}
+
+static void drained__a_marker_refused_not_waited_for(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	fake_fail("post_recv", 1, ENOMEM);
+	fake_fail("post_send", 1, ENOMEM);
+	ok(rpma_rt_conn_close(conn));
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	expect_closed(f, 0, RPMA_RT_REASON_LOCAL);
+	ok(rpma_rt_conn_put(&conn));
+}
+
+static void drained__no_error_state_no_markers(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	post_sends(conn, 1, ALWAYS);
+	fake_fail("qp_to_err", 1, RPMA_E_PROVIDER);
+	ok(rpma_rt_conn_close(conn));
+	fake_control(f);
+	assert_int_equal(conn->markers_due, 0);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 2);
+	expect_synthesized(f, 0, 0, IBV_WC_SEND);
+	ok(rpma_rt_conn_put(&conn));
+}
+
+/* -------------------------------------------------------------- order of death --- */
+
+static void death__objects_in_order_CLOSED_last(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	post_recvs(conn, 1);
+	ok(rpma_rt_conn_close(conn));
+	fake_settle_down(f);
+	fake_received(conn, 0, IBV_WC_WR_FLUSH_ERR);
+	fake_markers(conn);
+	fake_forget_trace();
+	fake_round(f);
+	assert_string_equal(fake_trace(), ""); /* the poller destroys nothing */
+	fake_control(f);
+	assert_string_equal(fake_trace(), "destroy_qp");
+	fake_round(f); /* GONE */
+	fake_round(f); /* an empty poll */
+	assert_int_equal(conn->ps, RT_PS_SWEPT);
+	assert_int_equal(fake_take(f, f->queue), 1); /* not CLOSED yet */
+	fake_control(f);
+	assert_string_equal(fake_trace(),
+			    "destroy_qp conn_release conn_delete");
+	fake_round(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	expect_closed(f, 0, RPMA_RT_REASON_LOCAL);
+	assert_null(f->poller->slots[conn->slot]);
+	assert_int_equal(f->rt->births, 1); /* until the control thread knows */
+	fake_control(f);
+	assert_int_equal(f->rt->births, 0);
+	ok(rpma_rt_conn_put(&conn));
+}
+
+static void sweep__what_comes_after_the_queue_pair_is_settled(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	uint64_t wr_id;
+	uint32_t qp_num = conn->qp_num;
+
+	post_sends(conn, 2, ALWAYS);
+	wr_id = fake_sq_id(conn, 0);
+	ok(rpma_rt_conn_close(conn));
+	fake_settle_down(f);
+	conn->deadline_ns = 0;
+	fake_round(f);
+	fake_control(f); /* the queue pair is gone */
+	/* it lay in the CQ all the time */
+	fake_wc(conn->cq, wr_id, IBV_WC_SUCCESS, IBV_WC_SEND, qp_num);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 3);
+	expect(f, 0, 0, IBV_WC_SUCCESS);
+	expect_synthesized(f, 1, 1, IBV_WC_SEND);
+	expect_closed(f, 2, RPMA_RT_REASON_LOCAL);
+	ok(rpma_rt_conn_put(&conn));
+}
+
+/* A CQ that others keep full never polls empty: as many as it holds is enough,
+ * counted from when the queue pair was known to be gone. */
+static void sweep__cq_never_empty_as_many_as_it_holds(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	uint32_t cqe = conn->cq->cqe;
+	uint32_t i;
+
+	ok(rpma_rt_conn_close(conn));
+	fake_settle_down(f);
+	conn->deadline_ns = 0;
+	fake_round(f);
+	fake_control(f);
+	/* the batch in which it hears of GONE: only what follows counts */
+	for (i = 0; i < 2 * cqe; i++)
+		fake_wc(conn->cq, rt_wr_id(RT_ROUTE_FIRST + 99, 0),
+			IBV_WC_SUCCESS, IBV_WC_SEND, 1);
+	fake_round(f);
+	assert_int_equal(conn->ps, RT_PS_SWEEPING);
+	assert_int_equal(conn->sweep_taken, conn->cq->taken);
+	for (i = RT_BATCH; i < cqe; i += RT_BATCH) {
+		fake_round(f);
+		assert_int_equal(conn->ps, RT_PS_SWEEPING);
+	}
+	fake_round(f);
+	assert_int_equal(conn->ps, RT_PS_SWEPT);
+	fake_bury(f, &conn);
+}
+
+static void swept__completion_after_it_stale(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	uint64_t wr_id;
+	uint32_t qp_num = conn->qp_num;
+	struct rt_cq *cq = conn->cq;
+
+	post_sends(conn, 1, ALWAYS);
+	wr_id = fake_sq_id(conn, 0);
+	ok(rpma_rt_conn_close(conn));
+	fake_settle_down(f);
+	conn->deadline_ns = 0;
+	while (conn->ps != RT_PS_SWEPT) {
+		fake_control(f);
+		fake_round(f);
+	}
+	assert_int_equal(fake_take(f, f->queue), 1);
+	expect_synthesized(f, 0, 0, IBV_WC_SEND);
+	fake_wc(cq, wr_id, IBV_WC_SUCCESS, IBV_WC_SEND, qp_num);
+	fake_round(f);
+	assert_int_equal(stale(f), 1);
+	fake_settle_down(f);
+	/* and after the route is closed */
+	fake_wc(cq, wr_id, IBV_WC_SUCCESS, IBV_WC_SEND, qp_num);
+	fake_round(f);
+	assert_int_equal(stale(f), 2);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	expect_closed(f, 0, RPMA_RT_REASON_LOCAL);
+	ok(rpma_rt_conn_put(&conn));
+}
+
+static void death__other_queues_ROUTE_CLOSED_once(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_queue *other;
+	struct rpma_rt_route *routes[3];
+
+	ok(rpma_rt_queue_new(f->rt, NULL, &other));
+	ok(rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, other, &routes[0]));
+	ok(rpma_rt_route_open(conn, RPMA_RT_RECV_SIDE, other, &routes[1]));
+	ok(rpma_rt_route_open(conn, RPMA_RT_RECV_SIDE, f->queue, &routes[2]));
+	assert_int_equal(rpma_rt_queue_delete(&other), RPMA_E_AGAIN);
+	fake_bury(f, &conn);
+	assert_int_equal(f->got, 1); /* CLOSED, and no ROUTE_CLOSED beside it */
+	assert_int_equal(fake_take(f, other), 1);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_ROUTE_CLOSED);
+	assert_int_equal(f->items[0].status, RPMA_RT_REASON_LOCAL);
+	ok(rpma_rt_queue_delete(&other));
+}
+
+/* ---------------------------------------------------------- early, strange, dead --- */
+
+/* BIND lies in the inbox when the first completion, an error, is polled. */
+static void error__before_BIND_is_not_stale(void **state)
+{
+	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST};
+	struct fake *f = *state;
+	struct rpma_rt_conn *other = fake_request(f);
+	struct rpma_rt_conn *conn;
+
+	event.id = &f->id;
+	rt_conn_request_control(&f->listener, &event);
+	conn = f->rt->conns;
+	assert_ptr_not_equal(conn, other);
+	assert_ptr_equal(conn->cq, other->cq); /* so it is polled already */
+	post_recvs(conn, 1);
+	fake_received(conn, 0, IBV_WC_LOC_PROT_ERR);
+	fake_round(f);
+	assert_int_equal(stale(f), 0);
+	assert_int_equal(conn->ps, RT_PS_BROKEN);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 2);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_REQUEST);
+	expect(f, 1, 100, IBV_WC_LOC_PROT_ERR);
+	fake_bury(f, &conn);
+	fake_bury(f, &other);
+}
+
+static void stale__counted_never_delivered(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	uint32_t qp_num = conn->qp_num;
+	uint64_t id;
+
+	post_sends(conn, 1, ALWAYS);
+	id = fake_sq_id(conn, 0);
+	/* another queue pair's number; no such route; what nobody posts */
+	fake_wc(conn->cq, id, IBV_WC_SUCCESS, IBV_WC_SEND, qp_num + 1);
+	fake_wc(conn->cq, rt_wr_id(RT_ROUTE_MASK, 0), IBV_WC_SUCCESS,
+		IBV_WC_SEND, qp_num);
+	fake_wc(conn->cq, 0, IBV_WC_SUCCESS, IBV_WC_SEND, 0);
+	fake_wc(conn->cq, rt_wr_id_internal(RT_SQ_MARKER, RT_MAX_SLOTS),
+		IBV_WC_SUCCESS, IBV_WC_SEND, qp_num);
+	fake_wc(conn->cq, rt_wr_id_internal(RT_SQ_MARKER, conn->slot + 1),
+		IBV_WC_SUCCESS, IBV_WC_SEND, qp_num);
+	fake_wc(conn->cq, rt_wr_id_internal(RT_SQ_MARKER, conn->slot),
+		IBV_WC_SUCCESS, IBV_WC_SEND, qp_num + 1);
+	fake_wc(conn->cq, rt_wr_id_internal(3, conn->slot), IBV_WC_SUCCESS,
+		IBV_WC_SEND, qp_num);
+	fake_round(f);
+	assert_int_equal(stale(f), 7);
+	assert_int_equal(fake_take(f, f->queue), 0);
+	assert_int_equal(conn->markers_seen, 0);
+	assert_int_equal(conn->ps, RT_PS_HEALTHY);
+	fake_sent(conn, 0, IBV_WC_SUCCESS);
+	fake_round(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	fake_bury(f, &conn);
+}
+
+static void dead_cq__its_connections_die_of_DEVICE(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	uint64_t polls;
+	struct rpma_rt_poller_stats stats;
+
+	post_sends(conn, 1, ALWAYS);
+	fake_cq(conn->cq)->poll_answer = -1;
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 2);
+	expect_synthesized(f, 0, 0, IBV_WC_SEND);
+	expect_closed(f, 1, RPMA_RT_REASON_DEVICE);
+	assert_true(conn->cq->dead && conn->cq->failed);
+	ok(rpma_rt_get_poller_stats(f->rt, 0, &stats));
+	polls = stats.polls;
+	fake_round(f); /* it is not polled any more */
+	ok(rpma_rt_get_poller_stats(f->rt, 0, &stats));
+	assert_int_equal(stats.polls, polls);
+	ok(rpma_rt_conn_put(&conn));
+	/* and no connection is put on it any more */
+	conn = fake_established(f);
+	assert_false(conn->cq->dead);
+	fake_bury(f, &conn);
+}
+
+/* ------------------------------------------------------------------- WRITABLE --- */
+
+static int count_writable(struct fake *f)
+{
+	int count = 0;
+	int i;
+
+	fake_take(f, f->queue);
+	for (i = 0; i < f->got; i++)
+		count += f->items[i].kind == RPMA_RT_WRITABLE;
+	return count;
+}
+
+static void writable__once_however_often_refused(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	post_sends(conn, FAKE_SQ, ALWAYS);
+	assert_int_equal(fake_send(conn, 9, ALWAYS), RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
+	assert_int_equal(fake_send(conn, 9, ALWAYS), RPMA_E_AGAIN);
+	fake_round(f);
+	assert_int_equal(count_writable(f), 0);
+	fake_sent(conn, 0, IBV_WC_SUCCESS);
+	fake_sent(conn, 1, IBV_WC_SUCCESS);
+	fake_round(f);
+	assert_int_equal(count_writable(f), 1);
+	assert_int_equal(f->items[f->got - 1].opcode, RPMA_RT_SEND_SIDE);
+	assert_int_equal(f->items[f->got - 1].context, (uintptr_t)conn);
+	fake_sent(conn, 2, IBV_WC_SUCCESS);
+	fake_round(f);
+	assert_int_equal(count_writable(f), 0);
+	post_sends(conn, 3, ALWAYS); /* and it told the truth */
+	fake_bury(f, &conn);
+}
+
+static void writable__each_side_its_own(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	post_recvs(conn, FAKE_RQ);
+	assert_int_equal(fake_recv(conn, 9), RPMA_E_AGAIN);
+	post_sends(conn, 1, ALWAYS);
+	fake_sent(conn, 0, IBV_WC_SUCCESS);
+	fake_round(f);
+	assert_int_equal(count_writable(f), 0);
+	fake_received(conn, 0, IBV_WC_SUCCESS);
+	fake_round(f);
+	assert_int_equal(count_writable(f), 1);
+	assert_int_equal(f->items[f->got - 1].opcode, RPMA_RT_RECV_SIDE);
+	fake_bury(f, &conn);
+}
+
+static void writable__not_when_it_died(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	post_sends(conn, FAKE_SQ, ALWAYS);
+	assert_int_equal(fake_send(conn, 9, ALWAYS), RPMA_E_AGAIN);
+	fake_sent(conn, 0, IBV_WC_RETRY_EXC_ERR);
+	fake_settle_down(f);
+	assert_int_equal(count_writable(f), 0);
+	fake_bury(f, &conn);
+	assert_int_equal(count_writable(f), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(round__success_delivered_with_all_fields),
+		fake_test(round__on_error_only_success_swallowed),
+		fake_test(error__kept_until_handover_then_in_order),
+		fake_test(error__markers_posted_around_the_flush),
+		fake_test(kept__success_behind_an_error_of_the_other_side),
+		fake_test(kept__more_than_was_posted_stale),
+		fake_test(settle__on_error_only_inferred_before_own_after),
+		fake_test(settle__on_error_only_success_swallowed),
+		fake_test(marker__infers_unsignaled_of_its_side_only),
+		fake_test(drained__a_marker_missing_deadline),
+		fake_test(drained__a_marker_refused_not_waited_for),
+		fake_test(drained__no_error_state_no_markers),
+		fake_test(death__objects_in_order_CLOSED_last),
+		fake_test(sweep__what_comes_after_the_queue_pair_is_settled),
+		fake_test(sweep__cq_never_empty_as_many_as_it_holds),
+		fake_test(swept__completion_after_it_stale),
+		fake_test(death__other_queues_ROUTE_CLOSED_once),
+		fake_test(error__before_BIND_is_not_stale),
+		fake_test(stale__counted_never_delivered),
+		fake_test(dead_cq__its_connections_die_of_DEVICE),
+		fake_test(writable__once_however_often_refused),
+		fake_test(writable__each_side_its_own),
+		fake_test(writable__not_when_it_died),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
