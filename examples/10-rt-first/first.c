@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * first ADDRESS: the smallest program with librpma_rt, both ends in one
+ * process. One poller thread takes completions off the device, one queue leads
+ * everything to main, which reacts to what comes until both ends are closed.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <rpma_rt.h>
+
+#include "../common/peer.h"
+
+#define PAGE 4096
+#define LEN  64
+#define WAIT 10000 /* milliseconds */
+
+/* One end of the connection: the user pointer of its completions. */
+struct end {
+	const char *name;
+	struct rpma_rt_conn *conn;
+	struct rpma_mr_local *mr;
+	size_t in;  /* where it receives, */
+	size_t out; /* and sends from */
+	char *page;
+	bool is_closed;
+};
+
+static int rt_check(const char *what, int ret)
+{
+	if (ret)
+		fprintf(stderr, "%s: %s\n", what, rpma_rt_err_2str(ret));
+	return ret;
+}
+
+static int say(struct end *end, const char *text)
+{
+	snprintf(end->page + end->out, LEN, "%s", text);
+	return rt_check("rpma_rt_send",
+			rpma_rt_send(end->conn, end->mr, end->out, LEN,
+				     RPMA_F_COMPLETION_ALWAYS, 0));
+}
+
+/* A request (server) or a resolved address (client): receive, then connect. */
+static int begin(struct end *end, struct rpma_rt_conn *conn)
+{
+	end->conn = conn;
+	if (rt_check("rpma_rt_conn_set_user",
+		     rpma_rt_conn_set_user(conn, end)) ||
+	    rt_check("rpma_rt_recv",
+		     rpma_rt_recv(conn, end->mr, end->in, LEN, 0)))
+		return 1;
+	return rt_check("rpma_rt_conn_connect",
+			rpma_rt_conn_connect(conn, NULL));
+}
+
+/* Somebody else asks: one connection is all there is here. */
+static int refuse(struct rpma_rt_conn *conn)
+{
+	int ret = rt_check("rpma_rt_conn_reject",
+			   rpma_rt_conn_reject(conn, NULL));
+
+	rpma_rt_conn_put(&conn);
+	return ret;
+}
+
+static int on_event(const struct rpma_rt_completion *event, struct end *server)
+{
+	struct rpma_rt_conn *conn =
+		(struct rpma_rt_conn *)(uintptr_t)event->context;
+	struct end *end = event->user;
+
+	switch (event->opcode) {
+	case RPMA_RT_EVENT_REQUEST:
+		return server->conn ? refuse(conn) : begin(server, conn);
+	case RPMA_RT_EVENT_READY:
+		return begin(end, conn);
+	case RPMA_RT_EVENT_ESTABLISHED:
+		return end == server ? 0 : say(end, "ping");
+	case RPMA_RT_EVENT_CLOSED:
+		/* of the one refused above */
+		if (conn != end->conn)
+			return 0;
+		/* the last item of this connection: all was delivered */
+		printf("%s: closed\n", end->name);
+		end->is_closed = true;
+		return 0;
+	}
+	return 0;
+}
+
+static int on_completion(const struct rpma_rt_completion *cmpl,
+			 struct end *server)
+{
+	struct end *end = cmpl->user;
+
+	/* closing gives the receives back that are still posted */
+	if (cmpl->status != IBV_WC_SUCCESS || cmpl->opcode != IBV_WC_RECV)
+		return 0;
+	printf("%s: received %.*s\n", end->name, LEN, end->page + end->in);
+	if (end == server)
+		return say(end, "pong");
+	return rt_check("rpma_rt_conn_close", rpma_rt_conn_close(end->conn));
+}
+
+static int run(struct rpma_rt_queue *queue, struct end *server,
+	       struct end *client)
+{
+	struct rpma_rt_completion cmpl;
+	int got, ret = 0;
+
+	while (!ret && !(server->is_closed && client->is_closed)) {
+		if (rt_check("rpma_rt_queue_wait",
+			     rpma_rt_queue_wait(queue, WAIT, 1, &cmpl, &got)))
+			return 1;
+		if (cmpl.kind == RPMA_RT_EVENT)
+			ret = on_event(&cmpl, server);
+		else if (cmpl.kind == RPMA_RT_COMPLETION)
+			ret = on_completion(&cmpl, server);
+	}
+	return ret;
+}
+
+static int both(struct rpma_rt *rt, struct rpma_peer *peer, const char *address,
+		struct rpma_rt_queue *queue, struct end *server,
+		struct end *client)
+{
+	struct rpma_rt_listener *listener;
+	uint16_t number;
+	char port[8];
+
+	if (rt_check("rpma_rt_listen",
+		     rpma_rt_listen(rt, peer, address, "0", 0, NULL,
+				    RPMA_RT_POLLER_ANY, queue, server,
+				    &listener)))
+		return 1;
+	int ret = rpma_rt_listener_get_port(listener, &number);
+	snprintf(port, sizeof(port), "%u", number);
+	if (!ret)
+		ret = rt_check("rpma_rt_conn_new",
+			       rpma_rt_conn_new(rt, peer, address, port, NULL,
+						RPMA_RT_POLLER_ANY, queue,
+						client, &client->conn));
+	if (!ret)
+		ret = run(queue, server, client);
+	rpma_rt_listener_delete(&listener);
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	char *page = aligned_alloc(PAGE, PAGE);
+	struct end server = {.name = "server", .in = 0, .out = LEN};
+	struct end client = {.name = "client", .in = 2 * LEN, .out = 3 * LEN};
+	struct rpma_peer *peer = NULL;
+	struct rpma_mr_local *mr = NULL;
+	struct rpma_rt *rt = NULL;
+	struct rpma_rt_queue *queue = NULL;
+	int ret = 1;
+
+	if (argc != 2 || !page) {
+		fprintf(stderr, "usage: %s ADDRESS\n", argv[0]);
+		free(page);
+		return 2;
+	}
+	server.page = client.page = page;
+	if (!open_peer(argv[1], RPMA_UTIL_IBV_CONTEXT_LOCAL, &peer) &&
+	    !check("rpma_mr_reg",
+		   rpma_mr_reg(peer, page, PAGE,
+			       RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV, &mr)) &&
+	    !rt_check("rpma_rt_new", rpma_rt_new(NULL, &rt)) &&
+	    !rt_check("rpma_rt_queue_new",
+		      rpma_rt_queue_new(rt, NULL, &queue))) {
+		server.mr = client.mr = mr;
+		ret = both(rt, peer, argv[1], queue, &server, &client);
+	}
+	/* closes what is left, delivers what is owed, ends the threads */
+	if (rt)
+		rpma_rt_stop(rt);
+	rpma_rt_conn_put(&server.conn);
+	rpma_rt_conn_put(&client.conn);
+	rpma_rt_queue_delete(&queue);
+	rpma_rt_delete(&rt);
+	rpma_mr_dereg(&mr);
+	rpma_peer_delete(&peer);
+	free(page);
+	return ret ? 1 : 0;
+}
