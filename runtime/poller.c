@@ -362,9 +362,11 @@ static int poll_cq(struct rt_poller *poller, struct rt_cq *cq, int max)
 		RT_STAT_ADD(poller, empty_polls, 1);
 		return 0;
 	}
+	/* before they are routed: that may run the inbox, and a GONE in it
+	 * counts from here what the CQ still holds */
+	cq->taken += (uint64_t)n;
 	for (i = 0; i < n; i++)
 		route(poller, cq, &poller->wcs[i]);
-	cq->taken += (uint64_t)n;
 	RT_STAT_ADD(poller, completions, n);
 	return n;
 }
