@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * The poller's loop by hand: budgets, arming and what forbids to sleep, events
+ * and their acknowledgement, spills, and what fails when it is made.
+ */
+
+#include <errno.h>
+#include <limits.h>
+#include <sys/epoll.h>
+
+#include "rt_fake.h"
+
+#define ALWAYS RPMA_F_COMPLETION_ALWAYS
+
+static struct rpma_rt_poller_stats stats_of(const struct fake *f)
+{
+	struct rpma_rt_poller_stats stats;
+
+	ok(rpma_rt_get_poller_stats(f->rt, 0, &stats));
+	return stats;
+}
+
+static void send_and_complete(struct rpma_rt_conn *conn, int count)
+{
+	uint32_t first = fake_qp(conn)->sq_count;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		ok(fake_send(conn, (uint64_t)i, ALWAYS));
+		fake_sent(conn, first + (uint32_t)i, IBV_WC_SUCCESS);
+	}
+}
+
+/* As long as the CQ has room for both of them only: a second CQ. */
+static struct rpma_rt_conn *established_on_another_cq(struct fake *f)
+{
+	struct rpma_rt_conn *conn;
+	uint32_t room = f->rt->conns->cq->room;
+
+	f->rt->conns->cq->room = 0;
+	conn = fake_established(f);
+	conn->next->cq->room = room;
+	assert_ptr_not_equal(conn->cq, conn->next->cq);
+	assert_ptr_equal(conn->cq->channel, conn->next->cq->channel);
+	return conn;
+}
+
+/* -------------------------------------------------------------------- rounds --- */
+
+static void round__budget_kept(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	send_and_complete(conn, 5);
+	assert_int_equal(rt_poller_round_owner(f->poller, 2), 2);
+	assert_int_equal(fake_take(f, f->queue), 2);
+	assert_int_equal(rt_poller_round_owner(f->poller, 2), 2);
+	assert_int_equal(rt_poller_round_owner(f->poller, 2), 1);
+	assert_int_equal(rt_poller_round_owner(f->poller, 2), 0);
+	assert_int_equal(fake_take(f, f->queue), 3);
+	fake_bury(f, &conn);
+}
+
+/* However small the budget, every CQ has its turn. */
+static void round__each_cq_in_turn(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *first = fake_established(f);
+	struct rpma_rt_conn *second = established_on_another_cq(f);
+
+	send_and_complete(first, 4);
+	send_and_complete(second, 4);
+	rt_poller_round_owner(f->poller, 1);
+	rt_poller_round_owner(f->poller, 1);
+	assert_int_equal(fake_take(f, f->queue), 2);
+	assert_int_not_equal(f->items[0].qp_num, f->items[1].qp_num);
+	fake_round(f);
+	assert_int_equal(fake_take(f, f->queue), 6);
+	fake_bury(f, &second);
+	fake_bury(f, &first);
+}
+
+static void round__one_batch_one_publication(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	uint64_t batches = stats_of(f).batches;
+
+	send_and_complete(conn, FAKE_SQ);
+	fake_round(f);
+	assert_int_equal(stats_of(f).batches, batches + 1);
+	assert_int_equal(stats_of(f).completions, FAKE_SQ);
+	fake_bury(f, &conn);
+}
+
+static void add_cq__no_memory_its_connections_die(void **state)
+{
+	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST};
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn;
+
+	event.id = &f->id;
+	conn = fake_established(f);
+	fake_bury(f, &conn);
+	/* the array is full and must grow for the next one */
+	f->poller->cqs_max = f->poller->cqs_count;
+	f->poller->cqs[0]->room = 0;
+	rt_conn_request_control(&f->listener, &event);
+	conn = f->rt->conns;
+	fake_fail("malloc", 1, 1);
+	fake_settle_down(f);
+	assert_true(fake_failed());
+	assert_true(conn->cq->dead);
+	assert_int_equal(fake_take(f, f->queue), 2);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_REQUEST);
+	assert_int_equal(f->items[1].opcode, RPMA_RT_EVENT_CLOSED);
+	assert_int_equal(f->items[1].status, RPMA_RT_REASON_DEVICE);
+	ok(rpma_rt_conn_put(&conn));
+}
+
+/* -------------------------------------------------------------------- sleeping --- */
+
+static void arm__every_cq_then_asleep(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *first = fake_established(f);
+	struct rpma_rt_conn *second = established_on_another_cq(f);
+	uint64_t polls = stats_of(f).polls;
+
+	assert_true(rt_poller_arm_owner(f->poller));
+	assert_int_equal(fake_cq(first->cq)->arms, 1);
+	assert_int_equal(fake_cq(second->cq)->arms, 1);
+	assert_int_equal(stats_of(f).polls, polls + 2);
+	assert_int_equal(stats_of(f).sleeps, 1);
+	assert_true(rt_bell_is_asleep(&f->poller->bell));
+	assert_int_equal(rt_poller_wake_owner(f->poller), 0);
+	assert_false(rt_bell_is_asleep(&f->poller->bell));
+	fake_bury(f, &second);
+	fake_bury(f, &first);
+}
+
+/* It came between the last poll and the arm of a CQ: no event will tell. */
+static void arm__completion_before_its_arm_found(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *first = fake_established(f);
+	struct rpma_rt_conn *second = established_on_another_cq(f);
+	struct rpma_rt_conn *conns[2] = {first, second};
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		struct rpma_cq *cq = fake_cq(conns[i]->cq);
+
+		ok(fake_send(conns[i], 7, ALWAYS));
+		cq->wc_on_arm =
+			(struct ibv_wc){.wr_id = fake_sq_id(conns[i], 0),
+					.opcode = IBV_WC_SEND,
+					.qp_num = conns[i]->qp_num};
+		cq->on_arm = true;
+		assert_false(rt_poller_arm_owner(f->poller));
+		assert_int_equal(fake_take(f, f->queue), 1);
+	}
+	assert_int_equal(stats_of(f).sleeps, 0);
+	fake_bury(f, &second);
+	fake_bury(f, &first);
+}
+
+static void arm__message_in_the_inbox_awake(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	rt_conn_tell_poller(conn,
+			    RT_POLL_ESTABLISHED); /* handled by the poll */
+	assert_false(rt_poller_arm_owner(f->poller));
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_false(rt_bell_is_asleep(&f->poller->bell));
+	assert_true(rt_poller_arm_owner(f->poller));
+	/* rung: the fd is readable */
+	rt_conn_tell_poller(conn, RT_POLL_ESTABLISHED);
+	assert_false(rt_bell_is_asleep(&f->poller->bell));
+	{
+		struct epoll_event event;
+
+		assert_int_equal(epoll_wait(f->poller->epfd, &event, 1, 0), 1);
+		rt_poller_wake_owner(f->poller);
+		assert_int_equal(epoll_wait(f->poller->epfd, &event, 1, 0), 0);
+	}
+	fake_round(f);
+	fake_take(f, f->queue);
+	fake_bury(f, &conn);
+}
+
+static void arm__stopping_awake(void **state)
+{
+	struct fake *f = *state;
+
+	rt_poller_stop(f->poller);
+	assert_false(rt_poller_arm_owner(f->poller));
+	assert_int_equal(stats_of(f).sleeps, 0);
+}
+
+static void arm__refused_cq_dead(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	fake_cq(conn->cq)->notify_answer = EIO;
+	rt_poller_arm_owner(f->poller);
+	assert_true(conn->cq->dead);
+	rt_poller_wake_owner(f->poller);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].status, RPMA_RT_REASON_DEVICE);
+	ok(rpma_rt_conn_put(&conn));
+}
+
+/* Asked by the round after a sleep that nothing but time ended. */
+static void timed_out__a_completion_without_event_counted(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	send_and_complete(conn, 1);
+	f->poller->timed_out = true;
+	fake_round(f);
+	assert_int_equal(stats_of(f).lost_events_recovered, 1);
+	/* an event that comes a little later was not lost */
+	send_and_complete(conn, 1);
+	fake_cq_event(conn->cq);
+	f->poller->timed_out = true;
+	fake_round(f);
+	assert_int_equal(stats_of(f).lost_events_recovered, 1);
+	fake_take(f, f->queue);
+	fake_bury(f, &conn);
+}
+
+/* ---------------------------------------------------------------------- events --- */
+
+static void events__acknowledged_at_64(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_cq *cq = fake_cq(conn->cq);
+	int i;
+
+	for (i = 0; i < RT_ACK_BATCH - 1; i++)
+		fake_cq_event(conn->cq);
+	assert_int_equal(rt_poller_wake_owner(f->poller), RT_ACK_BATCH - 1);
+	assert_int_equal(cq->acked, 0);
+	fake_cq_event(conn->cq);
+	fake_cq_event(conn->cq);
+	assert_int_equal(rt_poller_wake_owner(f->poller), 2);
+	assert_int_equal(cq->acked, RT_ACK_BATCH);
+	assert_int_equal(conn->cq->unacked, 1);
+	assert_int_equal(stats_of(f).acks, 1);
+	assert_int_equal(stats_of(f).events, RT_ACK_BATCH + 1);
+	fake_bury(f, &conn);
+	/* the CQ's end acknowledges the last: the fake sees to it */
+}
+
+static void events__EINTR_read_again(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	fake_channel(conn->cq->channel)->errno_next = EINTR;
+	fake_cq_event(conn->cq);
+	assert_int_equal(rt_poller_wake_owner(f->poller), 1);
+	assert_false(conn->cq->channel->dead);
+	fake_bury(f, &conn);
+}
+
+static void events__of_nobody_acknowledged_singly(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	fake_fail("cq_get_context", 1, RPMA_E_INVAL);
+	fake_cq_event(conn->cq);
+	assert_int_equal(rt_poller_wake_owner(f->poller), 1);
+	assert_int_equal(fake_cq(conn->cq)->acked, 1);
+	assert_int_equal(conn->cq->unacked, 0);
+	fake_bury(f, &conn);
+}
+
+static void events__channel_broken_its_cqs_dead(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *first = fake_established(f);
+	struct rpma_rt_conn *second = established_on_another_cq(f);
+	struct epoll_event event;
+	int i;
+
+	fake_channel(first->cq->channel)->errno_empty = EIO;
+	rt_poller_wake_owner(f->poller);
+	assert_true(first->cq->channel->dead);
+	assert_true(first->cq->dead && second->cq->dead);
+	/* and its fd is out of the set: it would be readable for ever */
+	assert_int_equal(epoll_ctl(f->poller->epfd, EPOLL_CTL_DEL,
+				   first->cq->channel->fd, &event),
+			 -1);
+	assert_int_equal(errno, ENOENT);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 2);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(f->items[i].opcode, RPMA_RT_EVENT_CLOSED);
+		assert_int_equal(f->items[i].status, RPMA_RT_REASON_DEVICE);
+	}
+	ok(rpma_rt_conn_put(&first));
+	ok(rpma_rt_conn_put(&second));
+}
+
+/* ---------------------------------------------------------------------- spills --- */
+
+struct narrow {
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_route *route;
+	uint32_t sent;
+};
+
+/* Another queue, of the smallest lane and backlog, and a route there. */
+static void narrow_new(struct fake *f, struct narrow *n)
+{
+	struct rpma_rt_queue_cfg *cfg;
+
+	ok(rpma_rt_queue_cfg_new(&cfg));
+	ok(rpma_rt_queue_cfg_set_lane_size(cfg, 64));
+	ok(rpma_rt_queue_cfg_set_backlog_limit(cfg, 4));
+	ok(rpma_rt_queue_new(f->rt, cfg, &n->queue));
+	ok(rpma_rt_queue_cfg_delete(&cfg));
+	n->conn = fake_established(f);
+	n->sent = 0;
+	ok(rpma_rt_route_open(n->conn, RPMA_RT_SEND_SIDE, n->queue, &n->route));
+}
+
+static int narrow_post(struct narrow *n)
+{
+	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND,
+				.flags = ALWAYS,
+				.context = n->sent,
+				.route = n->route};
+
+	return rpma_rt_post_send(n->conn, &wr, 1, NULL);
+}
+
+/* So many messages, each completed at once; nobody takes them. */
+static void narrow_fill(struct fake *f, struct narrow *n, uint32_t count)
+{
+	for (; count > 0; count--) {
+		ok(narrow_post(n));
+		fake_sent(n->conn, n->sent++, IBV_WC_SUCCESS);
+		fake_round(f);
+	}
+}
+
+static void narrow_delete(struct fake *f, struct narrow *n)
+{
+	fake_bury(f, &n->conn);
+	assert_int_equal(fake_take(f, n->queue), 1);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_ROUTE_CLOSED);
+	ok(rpma_rt_queue_delete(&n->queue));
+}
+
+static void spill__order_kept_backlog_refuses_one_writable(void **state)
+{
+	struct fake *f = *state;
+	struct narrow n;
+	int total;
+	int i;
+
+	narrow_new(f, &n);
+	narrow_fill(f, &n, 64 + 4);
+	assert_int_equal(stats_of(f).spilled, 4);
+	assert_int_equal(narrow_post(&n), RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_BACKLOG);
+	/* its own queue is not behind */
+	ok(fake_send(n.conn, 5, ALWAYS));
+	fake_sent(n.conn, n.sent++, IBV_WC_SUCCESS);
+	fake_round(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	/* the consumer comes */
+	total = fake_take(f, n.queue);
+	assert_int_equal(total, 64);
+	for (i = 0; i < total; i++)
+		assert_int_equal(f->items[i].context, i);
+	fake_round(f);
+	assert_int_equal(fake_take(f, n.queue), 4);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(f->items[i].context, 64 + i);
+	fake_round(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].kind, RPMA_RT_WRITABLE);
+	assert_null(f->poller->spilling);
+	ok(narrow_post(&n));
+	fake_sent(n.conn, n.sent++, IBV_WC_SUCCESS);
+	fake_round(f);
+	assert_int_equal(fake_take(f, n.queue), 1);
+	narrow_delete(f, &n);
+}
+
+static void spill__sleeps_on_it_and_the_consumer_rings(void **state)
+{
+	struct fake *f = *state;
+	struct narrow n;
+
+	narrow_new(f, &n);
+	narrow_fill(f, &n, 64 + 2);
+	assert_true(rt_poller_arm_owner(f->poller)); /* full: nothing to do */
+	assert_int_equal(fake_take(f, n.queue), 64);
+	assert_false(rt_bell_is_asleep(&f->poller->bell)); /* rung */
+	rt_poller_wake_owner(f->poller);
+	fake_round(f);
+	assert_int_equal(fake_take(f, n.queue), 2);
+	narrow_delete(f, &n);
+}
+
+/* ------------------------------------------------------------- making, entering --- */
+
+static void init__each_failure_nothing_left(void **state)
+{
+	static const struct {
+		const char *call;
+		int nth;
+		int ret;
+	} failures[] = {
+		{"malloc", 1, RPMA_E_NOMEM},
+		{"malloc", 2, RPMA_E_NOMEM},
+		{"epoll_create1", 1, RPMA_E_PROVIDER},
+		{"eventfd", 1, RPMA_E_PROVIDER},
+		{"epoll_ctl", 1, RPMA_E_PROVIDER},
+	};
+	struct fake *f = *state;
+	struct rt_poller *poller;
+	int before;
+	size_t i;
+
+	poller = aligned_alloc(RT_CACHE_LINE, sizeof(*poller));
+	assert_non_null(poller);
+	before = fake_memory();
+	for (i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
+		fake_fail(failures[i].call, failures[i].nth, EMFILE);
+		assert_int_equal(rt_poller_init(poller, f->rt, 1, 0),
+				 failures[i].ret);
+		assert_true(fake_failed());
+		assert_int_equal(fake_memory(), before);
+	}
+	free(poller);
+}
+
+static void start__no_thread_PROVIDER(void **state)
+{
+	struct fake *f = *state;
+
+	fake_fail("pthread_create", 1, EAGAIN);
+	assert_int_equal(rt_poller_start(f->poller), RPMA_E_PROVIDER);
+	rt_poller_leave(f->poller);
+}
+
+static void enter__one_at_a_time(void **state)
+{
+	struct fake *f = *state;
+
+	assert_null(rt_poller_self());
+	assert_true(rt_poller_try_enter(f->poller, RT_RUNNER_OWNER));
+	assert_ptr_equal(rt_poller_self(), f->poller);
+	assert_false(rt_poller_try_enter(f->poller, RT_RUNNER_ASSIST));
+	assert_false(rt_poller_try_enter(f->poller, RT_RUNNER_OWNER));
+	rt_poller_leave(f->poller);
+	assert_null(rt_poller_self());
+	assert_true(rt_poller_try_enter(f->poller, RT_RUNNER_ASSIST));
+	assert_false(rt_poller_try_enter(f->poller, RT_RUNNER_ASSIST));
+	rt_poller_leave(f->poller);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(round__budget_kept),
+		fake_test(round__each_cq_in_turn),
+		fake_test(round__one_batch_one_publication),
+		fake_test(add_cq__no_memory_its_connections_die),
+		fake_test(arm__every_cq_then_asleep),
+		fake_test(arm__completion_before_its_arm_found),
+		fake_test(arm__message_in_the_inbox_awake),
+		fake_test(arm__stopping_awake),
+		fake_test(arm__refused_cq_dead),
+		fake_test(timed_out__a_completion_without_event_counted),
+		fake_test(events__acknowledged_at_64),
+		fake_test(events__EINTR_read_again),
+		fake_test(events__of_nobody_acknowledged_singly),
+		fake_test(events__channel_broken_its_cqs_dead),
+		fake_test(spill__order_kept_backlog_refuses_one_writable),
+		fake_test(spill__sleeps_on_it_and_the_consumer_rings),
+		fake_test(init__each_failure_nothing_left),
+		fake_test(start__no_thread_PROVIDER),
+		fake_test(enter__one_at_a_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
