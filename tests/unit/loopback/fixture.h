@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * fixture.h -- two connected QPs of one context for the tests of the loopback
+ * device, with one CQ and one channel each.
+ */
+
+#ifndef LOOPBACK_FIXTURE_H
+#define LOOPBACK_FIXTURE_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <infiniband/verbs.h>
+
+#include "rpma_loopback.h"
+
+#define BUF_SIZE 65536
+#define DEPTH	 16
+
+struct end {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_srq *srq; /* NULL: none */
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	uint8_t *buf;
+};
+
+struct pair {
+	struct end a, b;
+};
+
+struct pair *pair_new(int with_srq);
+void pair_delete(struct pair *pair);
+
+struct ibv_qp *end_qp(const struct end *end);
+int end_move(const struct end *end, const struct end *peer,
+	     enum ibv_qp_state to);
+int end_send(const struct end *end, uint64_t wr_id, uint32_t offset,
+	     uint32_t length);
+int end_write(const struct end *end, const struct end *peer, uint64_t wr_id,
+	      uint32_t offset, uint32_t length);
+int end_recv(const struct end *end, uint64_t wr_id, uint32_t offset,
+	     uint32_t length);
+/* The next completion; waits for it. */
+struct ibv_wc end_wait(const struct end *end);
+void end_expect(const struct end *end, uint64_t wr_id,
+		enum ibv_wc_status status);
+/* Is the channel readable now? */
+int end_has_event(const struct end *end);
+void end_take_event(const struct end *end);
+
+/* setup and teardown of every test: no rule, hook or mode is left */
+int fresh(void **state);
+#define FRESH(test) cmocka_unit_test_setup_teardown(test, fresh, fresh)
+
+#endif /* LOOPBACK_FIXTURE_H */

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * strict.c -- every misuse that the device promises to notice is noticed, in
+ * the mode in which it can be, and none is where there is none.
+ */
+
+#include "fixture.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static uint64_t misuses(void)
+{
+	struct rpma_loopback_stats stats;
+
+	rpma_loopback_get_stats(&stats);
+	return stats.misuses;
+}
+
+static struct pair *strict_pair(void)
+{
+	rpma_loopback_set_strict(RPMA_LOOPBACK_STRICT_WARN);
+	return pair_new(0);
+}
+
+static void good_use__SILENT(void **state)
+{
+	uint64_t before = misuses();
+	struct pair *p = strict_pair();
+
+	(void)state;
+	rpma_loopback_set_mode(RPMA_LOOPBACK_THREAD);
+	for (int i = 0; i < 50; i++) {
+		p->a.buf[0] = (uint8_t)i;
+		assert_int_equal(end_recv(&p->b, 1, 0, 4096), 0);
+		assert_int_equal(end_send(&p->a, 2, 0, 4096), 0);
+		end_expect(&p->b, 1, IBV_WC_SUCCESS);
+		end_expect(&p->a, 2, IBV_WC_SUCCESS);
+	}
+	pair_delete(p);
+	assert_int_equal(misuses(), before);
+}
+
+static void buffer__changed_before_its_completion(void **state)
+{
+	uint64_t before = misuses();
+	struct pair *p = strict_pair();
+
+	(void)state;
+	assert_int_equal(rpma_loopback_fault("wr:delay_us=1000,count=1"), 0);
+	assert_int_equal(end_write(&p->a, &p->b, 1, 0, 64), 0);
+	p->a.buf[3] ^= 1; /* the delay is what makes this no data race */
+	end_expect(&p->a, 1, IBV_WC_SUCCESS);
+	assert_int_equal(misuses(), before + 1);
+	pair_delete(p);
+}
+
+static void receives__overlap(void **state)
+{
+	uint64_t before = misuses();
+	struct pair *p = strict_pair();
+
+	(void)state;
+	assert_int_equal(end_recv(&p->b, 1, 0, 64), 0);
+	assert_int_equal(end_recv(&p->b, 2, 64, 64), 0);
+	assert_int_equal(misuses(), before);
+	assert_int_equal(end_recv(&p->b, 3, 32, 64), 0);
+	assert_int_equal(misuses(), before + 2);
+	pair_delete(p);
+}
+
+static void post__in_a_wrong_state(void **state)
+{
+	uint64_t before = misuses();
+	struct pair *p = strict_pair();
+
+	(void)state;
+	assert_int_equal(end_move(&p->a, NULL, IBV_QPS_RESET), 0);
+	assert_int_equal(end_send(&p->a, 1, 0, 8), EINVAL);
+	assert_int_equal(end_recv(&p->a, 1, 0, 8), EINVAL);
+	assert_int_equal(misuses(), before + 2);
+	pair_delete(p);
+}
+
+static void destroy__others_refer_to_it(void **state)
+{
+	uint64_t before = misuses();
+	struct pair *p = strict_pair();
+
+	(void)state;
+	assert_int_equal(ibv_destroy_cq(p->a.cq), EBUSY);
+	assert_int_equal(ibv_dealloc_pd(p->a.pd), EBUSY);
+	assert_int_equal(misuses(), before + 2);
+	pair_delete(p);
+}
+
+static void destroy__not_an_object(void **state)
+{
+	uint64_t before = misuses();
+	struct pair *p = strict_pair();
+
+	(void)state;
+	assert_int_equal(ibv_destroy_cq((struct ibv_cq *)p->a.qp), EINVAL);
+	assert_int_equal(ibv_destroy_qp((struct ibv_qp *)p->a.buf), EINVAL);
+	assert_int_equal(misuses(), before + 2);
+	pair_delete(p);
+}
+
+static void destroy_qp__sends_under_way(void **state)
+{
+	uint64_t before = misuses();
+	struct pair *p = strict_pair();
+
+	(void)state;
+	assert_int_equal(end_send(&p->a, 1, 0, 8), 0); /* no receive */
+	assert_int_equal(ibv_destroy_qp(p->a.qp), 0);
+	assert_int_equal(misuses(), before + 1);
+	p->a.qp = end_qp(&p->a);
+	pair_delete(p);
+}
+
+static void ack_later(int sig)
+{
+	(void)sig;
+	_exit(42);
+}
+
+/* The call would wait for itself: a child shows that it said so before. */
+static void destroy_cq__reader_holds_its_event(void **state)
+{
+	pid_t child = fork();
+	int status;
+
+	(void)state;
+	assert_true(child >= 0);
+	if (!child) {
+		struct pair *p;
+		struct ibv_cq *cq;
+		void *context;
+
+		signal(SIGABRT, ack_later);
+		rpma_loopback_set_strict(RPMA_LOOPBACK_STRICT_ABORT);
+		p = pair_new(0);
+		rpma_loopback_spurious_event(p->a.cq);
+		ibv_get_cq_event(p->a.channel, &cq, &context);
+		ibv_destroy_qp(p->a.qp);
+		ibv_destroy_cq(p->a.cq);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 42);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		/* first: it forks, and the others start threads */
+		FRESH(destroy_cq__reader_holds_its_event),
+		FRESH(good_use__SILENT),
+		FRESH(buffer__changed_before_its_completion),
+		FRESH(receives__overlap),
+		FRESH(post__in_a_wrong_state),
+		FRESH(destroy__others_refer_to_it),
+		FRESH(destroy__not_an_object),
+		FRESH(destroy_qp__sends_under_way),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
