@@ -100,6 +100,9 @@ extern struct ibv_srq_init_attr mock_srq_attr;
 extern struct rdma_conn_param mock_conn_param;
 extern int mock_access;
 
+/* The extended face of every QP; none unless this is set. */
+extern struct ibv_qp_ex *mock_qpx;
+
 /* ---- for the mocks themselves ---- */
 
 /* Writes the call down; returns the errno it is to fail with, or 0. */

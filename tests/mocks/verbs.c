@@ -26,6 +26,7 @@ int mock_received_count;
 struct ibv_qp_attr mock_qp_modified;
 struct ibv_srq_init_attr mock_srq_attr;
 int mock_access;
+struct ibv_qp_ex *mock_qpx;
 
 static struct ibv_cq *next_event;
 
@@ -335,4 +336,10 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	mock_qp_modified = *attr;
 	return mock_enter("modify_qp", "(%d, 0x%x)", attr->qp_state,
 			  (unsigned)mask);
+}
+
+struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	(void)qp;
+	return mock_qpx;
 }

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Unit tests of the native atomic write and flush, in a librpma built as with
+ * a newer rdma-core.
+ */
+
+#include "world.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "verbs_compat.h"
+
+#define ALWAYS RPMA_F_COMPLETION_ALWAYS
+
+static struct ibv_qp_ex qpx;
+static uint64_t written;
+
+static void wr_start(struct ibv_qp_ex *qp)
+{
+	(void)qp;
+	(void)mock_enter("start", "%s", "");
+}
+
+static int wr_complete(struct ibv_qp_ex *qp)
+{
+	(void)qp;
+	return mock_enter("complete", "%s", "");
+}
+
+static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey,
+			    uint64_t remote_addr, const void *data)
+{
+	(void)mock_enter("atomic_write", "(%lu, 0x%x, +%lu, 0x%x)",
+			 (unsigned long)qp->wr_id, qp->wr_flags,
+			 (unsigned long)(remote_addr - (uintptr_t)world.mem),
+			 rkey);
+	memcpy(&written, data, sizeof(written));
+}
+
+/* id, flags, where, how much, placement, what is selected */
+static void native_flush(struct ibv_qp_ex *qp, uint64_t remote_addr, size_t len,
+			 unsigned type, unsigned level)
+{
+	(void)mock_enter("flush", "(%lu, 0x%x, +%lu, %zu, %u, %u)",
+			 (unsigned long)qp->wr_id, qp->wr_flags,
+			 (unsigned long)(remote_addr - (uintptr_t)world.mem),
+			 len, type, level);
+}
+
+#ifdef MOCK_FLUSH
+static void bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey,
+		    const struct ibv_mw_bind_info *info)
+{
+	(void)qp;
+	(void)mw;
+	(void)rkey;
+	(void)info;
+}
+
+void ibv_wr_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr,
+		  size_t len, uint8_t type, uint8_t level)
+{
+	(void)rkey;
+	native_flush(qp, remote_addr, len, type, level);
+}
+
+#define FLUSH_SLOT bind_mw
+#else
+static void flush_slot(struct ibv_qp_ex *qp, uint32_t rkey,
+		       uint64_t remote_addr, size_t len, uint8_t type,
+		       uint8_t level)
+{
+	(void)rkey;
+	native_flush(qp, remote_addr, len, type, level);
+}
+
+#define FLUSH_SLOT flush_slot
+#endif
+
+/* A device and QPs that can do these. */
+static void begin(bool atomic_write, bool flush)
+{
+	uint64_t caps = 0;
+
+	if (atomic_write)
+		caps |= IB_UVERBS_DEVICE_ATOMIC_WRITE;
+	if (flush)
+		caps |= IB_UVERBS_DEVICE_FLUSH_GLOBAL |
+			IB_UVERBS_DEVICE_FLUSH_PERSISTENT;
+	mock_attr.device_cap_flags_ex = caps;
+	qpx = (struct ibv_qp_ex){
+		.wr_start = wr_start,
+		.wr_complete = wr_complete,
+		.wr_atomic_write = atomic_write ? wr_atomic_write : NULL,
+		.wr_flush = flush ? FLUSH_SLOT : NULL,
+	};
+	mock_qpx = &qpx;
+	world_regions(WORLD_ALL_USAGES);
+	world_conn(NULL);
+}
+
+static void end(void)
+{
+	world_end();
+	mock_attr.device_cap_flags_ex = 0;
+	mock_qpx = NULL;
+}
+
+static void caps__flush_NEEDS_BOTH_TYPES(void **state)
+{
+	struct rpma__caps caps;
+
+	(void)state;
+	mock_attr.device_cap_flags_ex = IB_UVERBS_DEVICE_FLUSH_GLOBAL;
+	ok(rpma__caps_query(MOCK_CTX, &caps));
+	assert_false(caps.native_flush);
+	mock_attr.device_cap_flags_ex |= IB_UVERBS_DEVICE_FLUSH_PERSISTENT;
+	ok(rpma__caps_query(MOCK_CTX, &caps));
+	assert_true(caps.native_flush);
+	assert_false(caps.native_atomic_write);
+	mock_attr.device_cap_flags_ex = 0;
+}
+
+/* Many providers refuse the mask bit: only who needs it gets it. */
+static void qp__operations_ASKED_FOR_IF_THERE(void **state)
+{
+	(void)state;
+	begin(false, false);
+	assert_int_equal(mock_qp_attr.comp_mask, IBV_QP_INIT_ATTR_PD);
+	assert_int_equal(mock_qp_attr.send_ops_flags, 0);
+	end();
+	begin(true, false);
+	assert_int_equal(mock_qp_attr.comp_mask,
+			 IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS);
+	assert_int_equal(mock_qp_attr.send_ops_flags,
+			 IBV_QP_EX_WITH_ATOMIC_WRITE);
+	end();
+	begin(true, true);
+	assert_int_equal(mock_qp_attr.send_ops_flags,
+			 IBV_QP_EX_WITH_ATOMIC_WRITE | IBV_QP_EX_WITH_FLUSH);
+	end();
+}
+
+static void atomic_write__native(void **state)
+{
+	(void)state;
+	begin(true, false);
+	ok(rpma_atomic_write(world.conn, world.remote, 8, "1234567", ALWAYS,
+			     (void *)5));
+	expect_trace("start atomic_write(5, 0x2, +8, 0x22334455) complete");
+	assert_memory_equal(&written, "1234567", 8);
+	mocks_reset();
+	ok(rpma_atomic_write(world.conn, world.remote, 0, "1234567", 1, NULL));
+	expect_trace("start atomic_write(0, 0x0, +0, 0x22334455) complete");
+	mock_fail("complete", 1, ENOMEM);
+	assert_int_equal(rpma_atomic_write(world.conn, world.remote, 8,
+					   "1234567", ALWAYS, NULL),
+			 RPMA_E_PROVIDER);
+	end();
+}
+
+static void flush__native_HAS_NO_BUFFER(void **state)
+{
+	struct rpma_peer_cfg *pcfg = NULL;
+
+	(void)state;
+	begin(false, true);
+	ok(rpma_peer_cfg_new(&pcfg));
+	ok(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, true));
+	ok(rpma_conn_apply_remote_peer_cfg(world.conn, pcfg));
+	ok(rpma_flush(world.conn, world.remote, 8, 16,
+		      RPMA_FLUSH_TYPE_VISIBILITY, ALWAYS, (void *)5));
+	ok(rpma_flush(world.conn, world.remote, 0, 64,
+		      RPMA_FLUSH_TYPE_PERSISTENT, 1, (void *)6));
+	ok(rpma_flush(world.conn, world.remote, 0, 64, 7, 1, (void *)7));
+	expect_trace("start flush(5, 0x2, +8, 16, 1, 0) complete "
+		     "start flush(6, 0x0, +0, 64, 2, 0) complete "
+		     "start flush(7, 0x0, +0, 64, 0, 0) complete");
+	ok(rpma_peer_cfg_delete(&pcfg));
+	mocks_reset();
+	ok(rpma_conn_delete(&world.conn));
+	expect_trace("destroy_qp destroy_cq(10) destroy_ch destroy_id "
+		     "destroy_evch");
+	end();
+}
+
+/* Whoever flushes by reading may do so too. */
+static void access__flush_NATIVE_AND_BY_READ(void **state)
+{
+	struct rpma_mr_local *mr = NULL;
+
+	(void)state;
+	begin(false, true);
+	ok(rpma_mr_reg(world.peer, world.mem, 8,
+		       RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY, &mr));
+	assert_int_equal(mock_access,
+			 IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_REMOTE_READ);
+	ok(rpma_mr_dereg(&mr));
+	ok(rpma_mr_reg(world.peer, world.mem, 8,
+		       RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT, &mr));
+	assert_int_equal(mock_access,
+			 IBV_ACCESS_FLUSH_PERSISTENT | IBV_ACCESS_REMOTE_READ);
+	ok(rpma_mr_dereg(&mr));
+	end();
+}
+
+/* write, atomic write, flush, send, send: each run has its own doorbell */
+static void make_chain(struct rpma_send_wr *wr)
+{
+	int i;
+
+	ok(rpma_wr_write(world.conn, NULL, 0, NULL, 0, 0, ALWAYS, 0, &wr[0]));
+	ok(rpma_wr_atomic_write(world.conn, world.remote, 8, "1234567", ALWAYS,
+				1, &wr[1]));
+	ok(rpma_wr_flush(world.conn, world.remote, 0, 8,
+			 RPMA_FLUSH_TYPE_VISIBILITY, ALWAYS, 2, &wr[2]));
+	ok(rpma_wr_send(world.conn, NULL, 0, 0, ALWAYS, 3, &wr[3]));
+	ok(rpma_wr_send(world.conn, NULL, 0, 0, ALWAYS, 4, &wr[4]));
+	for (i = 0; i < 4; i++)
+		wr[i].wr.next = &wr[i + 1].wr;
+}
+
+static void chain__mixed_KEEPS_ITS_ORDER(void **state)
+{
+	struct rpma_send_wr wr[5];
+	struct rpma_send_wr *bad = NULL;
+
+	(void)state;
+	begin(true, true);
+	make_chain(wr);
+	ok(rpma_conn_post_send(world.conn, NULL, wr, &bad));
+	expect_trace("post_send start "
+		     "atomic_write(1, 0x2, +8, 0x22334455) "
+		     "flush(2, 0x2, +0, 8, 1, 0) complete post_send");
+	assert_int_equal(mock_sent_count, 2);
+	assert_int_equal(mock_sent[0].wr_id, 3);
+	/* the chain is as it was */
+	assert_ptr_equal(wr[0].wr.next, &wr[1]);
+	assert_ptr_equal(wr[2].wr.next, &wr[3]);
+	end();
+}
+
+static void chain__native_refused_IS_THE_FIRST_OF_ITS_RUN(void **state)
+{
+	struct rpma_send_wr wr[5];
+	struct rpma_send_wr *bad = NULL;
+
+	(void)state;
+	begin(true, true);
+	make_chain(wr);
+	mock_fail("complete", 1, ENOMEM);
+	assert_int_equal(rpma_conn_post_send(world.conn, NULL, wr, &bad),
+			 RPMA_E_AGAIN);
+	assert_ptr_equal(bad, &wr[1]);
+	mock_fail("post_send", 2, EINVAL);
+	assert_int_equal(rpma_conn_post_send(world.conn, NULL, wr, &bad),
+			 RPMA_E_PROVIDER);
+	assert_ptr_equal(bad, &wr[3]);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		mock_test(caps__flush_NEEDS_BOTH_TYPES),
+		mock_test(qp__operations_ASKED_FOR_IF_THERE),
+		mock_test(atomic_write__native),
+		mock_test(flush__native_HAS_NO_BUFFER),
+		mock_test(access__flush_NATIVE_AND_BY_READ),
+		mock_test(chain__mixed_KEEPS_ITS_ORDER),
+		mock_test(chain__native_refused_IS_THE_FIRST_OF_ITS_RUN),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
