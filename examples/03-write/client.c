@@ -50,7 +50,10 @@ static int write_text(struct rpma_conn *conn, const struct rpma_mr_local *mr,
 		  rpma_flush(conn, remote, 0, len, RPMA_FLUSH_TYPE_VISIBILITY,
 			     RPMA_F_COMPLETION_ALWAYS, NULL)))
 		return 1;
-	return wait_wc(cq, &wc);
+	if (wait_wc(cq, &wc))
+		return 1;
+	printf("wrote %zu bytes\n", len);
+	return 0;
 }
 
 static int use(struct rpma_conn *conn, const struct rpma_mr_local *mr,
