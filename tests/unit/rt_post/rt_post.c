@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Posting: what is refused and what it leaves behind, chains of which the
+ * device takes a part, and what each operation becomes.
+ */
+
+#include <errno.h>
+
+#include "rt_fake.h"
+
+#define ALWAYS	 RPMA_F_COMPLETION_ALWAYS
+#define ON_ERROR RPMA_F_COMPLETION_ON_ERROR
+#define TOO_BIG	 (UINT64_C(1) << RPMA_RT_CONTEXT_BITS)
+
+static struct rpma_rt_wr a_send(uint64_t context)
+{
+	return (struct rpma_rt_wr){
+		.op = RPMA_RT_OP_SEND, .flags = ALWAYS, .context = context};
+}
+
+static void fill(struct rpma_rt_wr *wrs, int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		wrs[i] = a_send((uint64_t)i);
+}
+
+static void fill_recvs(struct rpma_rt_recv_wr *wrs, int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		wrs[i] = (struct rpma_rt_recv_wr){.context = (uint64_t)i};
+}
+
+static void post_send__invalid_INVAL(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_wr wr = a_send(0);
+	int posted = 7;
+
+	assert_int_equal(rpma_rt_post_send(NULL, &wr, 1, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_post_send(conn, NULL, 1, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_post_send(conn, &wr, 0, &posted),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_post_send(conn, &wr, 2, NULL), RPMA_E_INVAL);
+	assert_int_equal(posted, 7);
+	wr.context = TOO_BIG;
+	assert_int_equal(rpma_rt_post_send(conn, &wr, 1, &posted),
+			 RPMA_E_INVAL);
+	assert_int_equal(posted, 0);
+	wr = a_send(0);
+	wr.flags = 0;
+	assert_int_equal(rpma_rt_post_send(conn, &wr, 1, NULL), RPMA_E_INVAL);
+	wr = a_send(0);
+	wr.op = (enum rpma_rt_op)99;
+	assert_int_equal(rpma_rt_post_send(conn, &wr, 1, NULL), RPMA_E_INVAL);
+	assert_string_equal(fake_trace(), "");
+	assert_int_equal(rt_ledger_room(&conn->side[0].ledger), FAKE_SQ);
+	fake_bury(f, &conn);
+}
+
+static void post_recv__invalid_INVAL(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_recv_wr wr = {.context = TOO_BIG};
+	int posted = 7;
+
+	assert_int_equal(rpma_rt_post_recv(NULL, &wr, 1, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_post_recv(conn, NULL, 1, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_post_recv(conn, &wr, 2, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_post_recv(conn, &wr, 1, &posted),
+			 RPMA_E_INVAL);
+	assert_int_equal(posted, 0);
+	assert_int_equal(rt_ledger_room(&conn->side[1].ledger), FAKE_RQ);
+	fake_bury(f, &conn);
+}
+
+static void post__route_of_another_side_or_connection_INVAL(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_conn *other = fake_established(f);
+	struct rpma_rt_wr wr = a_send(0);
+	struct rpma_rt_recv_wr recv = {.context = 1};
+	struct rpma_rt_route *route;
+
+	ok(rpma_rt_route_open(conn, RPMA_RT_RECV_SIDE, f->queue, &route));
+	wr.route = route;
+	assert_int_equal(rpma_rt_post_send(conn, &wr, 1, NULL), RPMA_E_INVAL);
+	recv.route = route;
+	assert_int_equal(rpma_rt_post_recv(other, &recv, 1, NULL),
+			 RPMA_E_INVAL);
+	ok(rpma_rt_post_recv(conn, &recv, 1, NULL));
+	assert_int_equal(rt_wr_id_route(fake_rq_id(conn, 0)), route->number);
+	fake_bury(f, &other);
+	fake_bury(f, &conn);
+}
+
+/* Send: from ESTABLISHED on; receive: from the request on; neither after. */
+static void post__gates_CLOSED(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+
+	assert_int_equal(fake_send(conn, 0, ALWAYS), RPMA_RT_E_CLOSED);
+	ok(fake_recv(conn, 0));
+	ok(rpma_rt_conn_connect(conn, NULL));
+	fake_settle_down(f);
+	assert_int_equal(fake_send(conn, 0, ALWAYS), RPMA_RT_E_CLOSED);
+	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
+	ok(fake_send(conn, 0, ALWAYS));
+	ok(rpma_rt_conn_close(conn));
+	assert_int_equal(fake_send(conn, 0, ALWAYS), RPMA_RT_E_CLOSED);
+	assert_int_equal(fake_recv(conn, 0), RPMA_RT_E_CLOSED);
+	fake_bury(f, &conn);
+}
+
+static void post__after_fork_FORKED(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	f->rt->fork_generation++;
+	assert_int_equal(fake_send(conn, 0, ALWAYS), RPMA_RT_E_FORKED);
+	assert_int_equal(fake_recv(conn, 0), RPMA_RT_E_FORKED);
+	f->rt->fork_generation--;
+	fake_bury(f, &conn);
+}
+
+static void post_send__first_not_prepared_earlier_ones_posted(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_wr wrs[4];
+	int posted;
+
+	fill(wrs, 4);
+	fake_fail("wr_send", 3, RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_post_send(conn, wrs, 4, &posted),
+			 RPMA_E_INVAL);
+	assert_int_equal(posted, 2);
+	assert_int_equal(fake_qp(conn)->sq_count, 2);
+	assert_int_equal(rt_ledger_room(&conn->side[0].ledger), FAKE_SQ - 2);
+	fake_bury(f, &conn);
+}
+
+static void post_send__device_takes_a_part_PROVIDER(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_wr wrs[5];
+	int posted;
+
+	fill(wrs, 5);
+	fake_fail("post_send", 4, RPMA_E_PROVIDER);
+	assert_int_equal(rpma_rt_post_send(conn, wrs, 5, &posted),
+			 RPMA_E_PROVIDER);
+	assert_int_equal(posted, 3);
+	assert_int_equal(rt_ledger_room(&conn->side[0].ledger), FAKE_SQ - 3);
+	/* a full queue where the ledger had room is no AGAIN: no WRITABLE
+	 * would follow */
+	fake_fail("post_send", 1, RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_post_send(conn, wrs, 1, &posted),
+			 RPMA_E_PROVIDER);
+	assert_int_equal(posted, 0);
+	assert_int_equal(rt_ledger_room(&conn->side[0].ledger), FAKE_SQ - 3);
+	fake_bury(f, &conn);
+}
+
+static void post_recv__device_takes_a_part_PROVIDER(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_recv_wr wrs[5];
+	int posted;
+
+	fill_recvs(wrs, 5);
+	fake_fail("post_recv", 5, ENOMEM);
+	assert_int_equal(rpma_rt_post_recv(conn, wrs, 5, &posted),
+			 RPMA_E_PROVIDER);
+	assert_int_equal(posted, 4);
+	assert_int_equal(rt_ledger_room(&conn->side[1].ledger), FAKE_RQ - 4);
+	fake_fail("wr_recv", 2, RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_post_recv(conn, wrs, 3, &posted),
+			 RPMA_E_INVAL);
+	assert_int_equal(posted, 1);
+	assert_int_equal(rt_ledger_room(&conn->side[1].ledger), FAKE_RQ - 5);
+	fake_bury(f, &conn);
+}
+
+static void post__beyond_credit_first_ones_AGAIN(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_recv_wr recvs[FAKE_RQ + 2];
+	struct rpma_rt_wr wrs[FAKE_SQ + 2];
+	int posted;
+
+	fill(wrs, FAKE_SQ + 2);
+	fill_recvs(recvs, FAKE_RQ + 2);
+	assert_int_equal(rpma_rt_post_send(conn, wrs, FAKE_SQ + 2, &posted),
+			 RPMA_E_AGAIN);
+	assert_int_equal(posted, FAKE_SQ);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
+	assert_int_equal(rpma_rt_post_recv(conn, recvs, FAKE_RQ + 2, &posted),
+			 RPMA_E_AGAIN);
+	assert_int_equal(posted, FAKE_RQ);
+	fake_bury(f, &conn);
+}
+
+/* What has retired is found by the second look: no WRITABLE is owed. */
+static void post__retired_meanwhile_no_AGAIN(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	int i;
+
+	for (i = 0; i < FAKE_SQ; i++)
+		ok(fake_send(conn, (uint64_t)i, ALWAYS));
+	fake_sent(conn, 0, IBV_WC_SUCCESS);
+	fake_round(f);
+	ok(fake_send(conn, 8, ALWAYS));
+	assert_int_equal(fake_take(f, f->queue), 1);
+	fake_bury(f, &conn);
+}
+
+static void post__on_a_poller_thread_never_waits_AGAIN(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	pthread_mutex_lock(&conn->side[0].lock); /* another thread posts */
+	f->poller->threaded = true;
+	assert_true(rt_poller_try_enter(f->poller, RT_RUNNER_OWNER));
+	assert_int_equal(fake_send(conn, 0, ALWAYS), RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_LOCK);
+	ok(fake_recv(conn, 0)); /* the sides do not hinder each other */
+	rt_poller_leave(f->poller);
+	f->poller->threaded = false;
+	pthread_mutex_unlock(&conn->side[0].lock);
+	fake_round(f);
+	assert_int_equal(fake_take(f, f->queue), 0); /* no WRITABLE for that */
+	fake_bury(f, &conn);
+}
+
+static void post__on_error_only_tagged(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	ok(fake_send(conn, 3, ON_ERROR));
+	ok(fake_send(conn, 4, ALWAYS));
+	assert_true(fake_sq_id(conn, 0) & RT_ON_ERROR_ONLY);
+	assert_false(fake_qp(conn)->signaled[0]);
+	assert_false(fake_sq_id(conn, 1) & RT_ON_ERROR_ONLY);
+	assert_true(fake_qp(conn)->signaled[1]);
+	assert_int_equal(rt_wr_id_cookie(fake_sq_id(conn, 0)), 3);
+	fake_bury(f, &conn);
+}
+
+/* Each operation: what librpma is asked for, and the opcode that a failure of
+ * it is reported with. */
+static void post_send__each_operation(void **state)
+{
+	static const struct {
+		enum rpma_rt_op op;
+		const char *call;
+		enum ibv_wc_opcode opcode;
+	} ops[] = {
+		{RPMA_RT_OP_SEND, "wr_send", IBV_WC_SEND},
+		{RPMA_RT_OP_SEND_WITH_IMM, "wr_send_with_imm", IBV_WC_SEND},
+		{RPMA_RT_OP_WRITE, "wr_write", IBV_WC_RDMA_WRITE},
+		{RPMA_RT_OP_WRITE_WITH_IMM, "wr_write_with_imm",
+		 IBV_WC_RDMA_WRITE},
+		{RPMA_RT_OP_READ, "wr_read", IBV_WC_RDMA_READ},
+		{RPMA_RT_OP_FLUSH, "wr_flush", IBV_WC_RDMA_READ},
+		{RPMA_RT_OP_ATOMIC_WRITE, "wr_atomic_write", IBV_WC_RDMA_WRITE},
+	};
+	const int count = sizeof(ops) / sizeof(ops[0]);
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_wr wr;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		wr = a_send((uint64_t)i);
+		wr.op = ops[i].op;
+		fake_forget_trace();
+		ok(rpma_rt_post_send(conn, &wr, 1, NULL));
+		assert_string_equal(fake_trace(), ops[i].call);
+		fake_sent(conn, (uint32_t)i, IBV_WC_WR_FLUSH_ERR);
+	}
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), count);
+	for (i = 0; i < count; i++)
+		assert_int_equal(f->items[i].opcode, ops[i].opcode);
+	fake_bury(f, &conn);
+}
+
+static void one_each__as_in_a_batch(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	ok(rpma_rt_read(conn, NULL, 0, NULL, 0, 8, ALWAYS, 1));
+	ok(rpma_rt_write(conn, NULL, 0, NULL, 0, 8, ALWAYS, 2));
+	assert_string_equal(fake_trace(), "wr_read wr_write");
+	assert_int_equal(rt_wr_id_cookie(fake_sq_id(conn, 1)), 2);
+	fake_bury(f, &conn);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(post_send__invalid_INVAL),
+		fake_test(post_recv__invalid_INVAL),
+		fake_test(post__route_of_another_side_or_connection_INVAL),
+		fake_test(post__gates_CLOSED),
+		fake_test(post__after_fork_FORKED),
+		fake_test(post_send__first_not_prepared_earlier_ones_posted),
+		fake_test(post_send__device_takes_a_part_PROVIDER),
+		fake_test(post_recv__device_takes_a_part_PROVIDER),
+		fake_test(post__beyond_credit_first_ones_AGAIN),
+		fake_test(post__retired_meanwhile_no_AGAIN),
+		fake_test(post__on_a_poller_thread_never_waits_AGAIN),
+		fake_test(post__on_error_only_tagged),
+		fake_test(post_send__each_operation),
+		fake_test(one_each__as_in_a_batch),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* The birth of a connection: all it needs, or nothing and everything as it
+ * was; and that what it had is given back. */
+
+#include "rt_fake.h"
+
+struct count {
+	int memory;
+	uint32_t room;
+	uint32_t numbers;
+	uint32_t slots;
+	uint32_t reserved;
+	uint32_t conns;
+	uint32_t births;
+};
+
+/* What a poller has left of its first CQ and of the queue's lane; memory may
+ * be kept by lanes and CQs, which stay. */
+static struct count count(const struct fake *f)
+{
+	const struct rt_cq *cq = f->poller->channels->cqs;
+	struct rt_lane *lane =
+		rt_queue_lane(f->queue, f->poller->index, &f->poller->bell);
+
+	return (struct count){
+		.memory = fake_memory(),
+		.room = cq->room,
+		.numbers = cq->numbers.returned_count - cq->numbers.next,
+		.slots =
+			f->poller->slots_returned_count - f->poller->slots_next,
+		.reserved = lane->reserved,
+		.conns = f->poller->conns,
+		.births = f->rt->births,
+	};
+}
+
+static void expect_same(const struct count *a, const struct count *b)
+{
+	assert_memory_equal(a, b, sizeof(*a));
+}
+
+static struct rt_birth birth_of(struct fake *f)
+{
+	return (struct rt_birth){
+		.rt = f->rt,
+		.peer = &fake_peer,
+		.cfg = f->cfg,
+		.poller = 0,
+		.queue = f->queue,
+		.passive = true,
+	};
+}
+
+static void birth__what_it_holds_and_gives_back(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct count before;
+	struct count with;
+	struct count after;
+
+	fake_bury(f, &conn);
+	before = count(f);
+	conn = fake_request(f);
+	with = count(f);
+	assert_int_equal(before.room - with.room, FAKE_SQ + FAKE_RQ + 2);
+	assert_int_equal(before.numbers - with.numbers, 2);
+	assert_int_equal(before.slots - with.slots, 1);
+	assert_int_equal(with.reserved - before.reserved,
+			 FAKE_SQ + FAKE_RQ + RT_CONN_EVENTS);
+	assert_int_equal(with.births, 1);
+	assert_int_equal(rpma_rt_queue_delete(&f->queue), RPMA_E_AGAIN);
+	fake_bury(f, &conn);
+	after = count(f);
+	expect_same(&after, &before);
+}
+
+/* Every allocation and call on the way, one after the other. */
+static void birth__each_failure_as_before(void **state)
+{
+	struct fake *f = *state;
+	struct rt_birth birth = birth_of(f);
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct count before;
+	struct count after;
+	int nth;
+	int ret;
+
+	fake_bury(f, &conn);
+	before = count(f);
+	for (nth = 1;; nth++) {
+		conn = NULL;
+		fake_fail("malloc", nth, 1);
+		ret = rt_conn_birth(&birth, &conn);
+		if (!fake_failed())
+			break;
+		assert_int_equal(ret, RPMA_E_NOMEM);
+		assert_null(conn);
+		after = count(f);
+		expect_same(&after, &before);
+	}
+	ok(ret);
+	/* record, configuration, two ledgers, kept, two routes */
+	assert_in_range(nth, 8, 20);
+	rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	rt_conn_rele(conn);
+}
+
+/* The first on a device: channel and CQ have to be made as well. */
+static void birth__first_each_failure_nothing_left(void **state)
+{
+	static const struct {
+		const char *call;
+		int value;
+		int ret;
+	} calls[] = {
+		{"peer_get_ibv_context", RPMA_E_INVAL, RPMA_E_INVAL},
+		{"channel_new", RPMA_E_PROVIDER, RPMA_E_PROVIDER},
+		{"fcntl", 1, RPMA_E_PROVIDER},
+		{"async_subscribe", RPMA_E_NOMEM, RPMA_E_NOMEM},
+		{"epoll_ctl", 1, RPMA_E_PROVIDER},
+	};
+	struct fake *f = *state;
+	struct rt_birth birth = birth_of(f);
+	struct rpma_rt_conn *conn = NULL;
+	int objects = fake_objects();
+	int memory = fake_memory();
+	size_t i;
+
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		fake_fail(calls[i].call, 1, calls[i].value);
+		assert_int_equal(rt_conn_birth(&birth, &conn), calls[i].ret);
+		assert_true(fake_failed());
+		assert_null(conn);
+		assert_int_equal(fake_objects(), objects);
+		assert_int_equal(fake_memory(), memory);
+		assert_null(f->poller->channels);
+	}
+}
+
+/* The channel exists and stays; the next one uses it. */
+static void birth__no_cq_the_channel_stays(void **state)
+{
+	struct fake *f = *state;
+	struct rt_birth birth = birth_of(f);
+	struct rpma_rt_conn *conn = NULL;
+
+	fake_fail("cq_new", 1, RPMA_E_PROVIDER);
+	assert_int_equal(rt_conn_birth(&birth, &conn), RPMA_E_PROVIDER);
+	assert_non_null(f->poller->channels);
+	assert_null(f->poller->channels->cqs);
+	fake_fail("ibv_query_device", 1, 5);
+	assert_int_equal(rt_conn_birth(&birth, &conn), RPMA_E_PROVIDER);
+	conn = fake_established(f);
+	assert_null(f->poller->channels->next);
+	fake_bury(f, &conn);
+}
+
+static void birth__closed_queue_or_stopping_CLOSED(void **state)
+{
+	struct fake *f = *state;
+	struct rt_birth birth = birth_of(f);
+	struct rpma_rt_conn *conn = NULL;
+	struct rpma_rt_queue *closed;
+
+	f->rt->stopping = true;
+	assert_int_equal(rt_conn_birth(&birth, &conn), RPMA_RT_E_CLOSED);
+	f->rt->stopping = false;
+	ok(rpma_rt_queue_new(f->rt, NULL, &closed));
+	ok(rpma_rt_queue_close(closed));
+	birth.queue = closed;
+	assert_int_equal(rt_conn_birth(&birth, &conn), RPMA_RT_E_CLOSED);
+	ok(rpma_rt_queue_delete(&closed));
+	assert_null(conn);
+}
+
+static void birth__absurd_sizes_INVAL(void **state)
+{
+	struct fake *f = *state;
+	struct rt_birth birth = birth_of(f);
+	struct rpma_rt_conn *conn = NULL;
+
+	ok(rpma_conn_cfg_set_sq_size(f->cfg, INT32_MAX));
+	assert_int_equal(rt_conn_birth(&birth, &conn), RPMA_E_INVAL);
+	assert_null(conn);
+}
+
+static void birth__more_than_the_device_has_NOMEM(void **state)
+{
+	struct fake *f = *state;
+	struct rt_birth birth = birth_of(f);
+	struct rpma_rt_conn *conn = NULL;
+	int max = fake_attr.max_cqe;
+
+	fake_attr.max_cqe = FAKE_SQ + FAKE_RQ + 1; /* one too few */
+	assert_int_equal(rt_conn_birth(&birth, &conn), RPMA_E_NOMEM);
+	fake_attr.max_cqe = FAKE_SQ + FAKE_RQ + 2;
+	conn = fake_established(f);
+	assert_int_equal(conn->cq->room, 0);
+	fake_attr.max_cqe = max;
+	fake_bury(f, &conn);
+}
+
+static void birth__no_slot_NOMEM(void **state)
+{
+	struct fake *f = *state;
+	struct rt_birth birth = birth_of(f);
+	struct rpma_rt_conn *conn = NULL;
+
+	f->poller->slots_next = RT_MAX_SLOTS;
+	assert_int_equal(rt_conn_birth(&birth, &conn), RPMA_E_NOMEM);
+	f->poller->slots_next = 1;
+}
+
+/* The configuration of the queue pair: the caller's, plus a marker each. */
+static void birth__configuration(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn;
+	uint32_t size;
+	uint8_t timer;
+
+	ok(rpma_conn_cfg_set_min_rnr_timer(f->cfg, 3));
+	conn = fake_request(f);
+	ok(rpma_conn_cfg_get_sq_size(conn->cfg, &size));
+	assert_int_equal(size, FAKE_SQ + 1);
+	ok(rpma_conn_cfg_get_rq_size(conn->cfg, &size));
+	assert_int_equal(size, FAKE_RQ + 1);
+	ok(rpma_conn_cfg_get_min_rnr_timer(conn->cfg, &timer));
+	assert_int_equal(timer, 3);
+	fake_bury(f, &conn);
+	ok(rpma_conn_cfg_set_min_rnr_timer(f->cfg, RPMA_MIN_RNR_TIMER_UNSET));
+	conn = fake_request(f);
+	ok(rpma_conn_cfg_get_min_rnr_timer(conn->cfg, &timer));
+	assert_int_equal(timer, 12);
+	fake_bury(f, &conn);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(birth__what_it_holds_and_gives_back),
+		fake_test(birth__each_failure_as_before),
+		fake_test(birth__first_each_failure_nothing_left),
+		fake_test(birth__no_cq_the_channel_stays),
+		fake_test(birth__closed_queue_or_stopping_CLOSED),
+		fake_test(birth__absurd_sizes_INVAL),
+		fake_test(birth__more_than_the_device_has_NOMEM),
+		fake_test(birth__no_slot_NOMEM),
+		fake_test(birth__configuration),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
