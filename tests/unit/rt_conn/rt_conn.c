@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * A connection as the control thread and the application lead it: each step
+ * that fails, each event in each state, what is released in which order, and
+ * what the application may still change.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "rt_fake.h"
+
+#define ALWAYS RPMA_F_COMPLETION_ALWAYS
+
+static struct rpma_rt_conn *begun(struct fake *f)
+{
+	struct rpma_rt_conn *conn;
+
+	ok(rpma_rt_conn_new(f->rt, &fake_peer, "a", "1", f->cfg, 0, f->queue, f,
+			    &conn));
+	return conn;
+}
+
+/* Active, and so far that it may connect. */
+static struct rpma_rt_conn *ready(struct fake *f)
+{
+	struct rpma_rt_conn *conn = begun(f);
+
+	fake_settle_down(f);
+	fake_conn_event(conn, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	fake_conn_event(conn, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_READY);
+	fake_forget_trace();
+	return conn;
+}
+
+/* It dies by itself; the only item is CLOSED, with that reason. */
+static void expect_death(struct fake *f, struct rpma_rt_conn **conn,
+			 enum rpma_rt_reason reason, int status)
+{
+	fake_settle_down(f);
+	if ((*conn)->ps == RT_PS_SETTLING && (*conn)->markers_due)
+		fake_markers(*conn);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].kind, RPMA_RT_EVENT);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
+	assert_int_equal(f->items[0].status, reason);
+	assert_int_equal(f->items[0].imm, (uint32_t)status);
+	assert_int_equal(f->items[0].context, (uintptr_t)*conn);
+	ok(rpma_rt_conn_put(conn));
+}
+
+/* -------------------------------------------------------------------- making --- */
+
+static void new__invalid_INVAL(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = NULL;
+
+#define NEW(rt, peer, addr, port, poller, queue, out)                         \
+	assert_int_equal(rpma_rt_conn_new(rt, peer, addr, port, NULL, poller, \
+					  queue, NULL, out),                  \
+			 RPMA_E_INVAL)
+	NEW(NULL, &fake_peer, "a", "1", 0, f->queue, &conn);
+	NEW(f->rt, NULL, "a", "1", 0, f->queue, &conn);
+	NEW(f->rt, &fake_peer, NULL, "1", 0, f->queue, &conn);
+	NEW(f->rt, &fake_peer, "a", NULL, 0, f->queue, &conn);
+	NEW(f->rt, &fake_peer, "a", "1", 1, f->queue, &conn);
+	NEW(f->rt, &fake_peer, "a", "1", -2, f->queue, &conn);
+	NEW(f->rt, &fake_peer, "a", "1", 0, NULL, &conn);
+	NEW(f->rt, &fake_peer, "a", "1", 0, f->queue, NULL);
+#undef NEW
+	assert_null(conn);
+}
+
+static void new__no_memory_NOMEM(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = NULL;
+
+	fake_fail("malloc", 1, 1);
+	assert_int_equal(rpma_rt_conn_new(f->rt, &fake_peer, "a", "1", f->cfg,
+					  0, f->queue, NULL, &conn),
+			 RPMA_E_NOMEM);
+	assert_null(conn);
+}
+
+static void new__resolving_cannot_begin_UNREACHABLE(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn;
+
+	fake_fail("req_new_async", 1, RPMA_E_PROVIDER);
+	conn = begun(f);
+	expect_death(f, &conn, RPMA_RT_REASON_UNREACHABLE, 0);
+}
+
+static void new__closed_before_it_begins_LOCAL(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = begun(f);
+	uint32_t qp_num;
+
+	assert_int_equal(rpma_rt_conn_get_qp_num(conn, &qp_num), RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_conn_connect(conn, NULL), RPMA_E_INVAL);
+	ok(rpma_rt_conn_close(conn));
+	ok(rpma_rt_conn_close(conn));
+	expect_death(f, &conn, RPMA_RT_REASON_LOCAL, 0);
+}
+
+static void resolve__fails_UNREACHABLE_with_status(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = begun(f);
+
+	fake_settle_down(f);
+	fake_conn_event(conn, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+	expect_death(f, &conn, RPMA_RT_REASON_UNREACHABLE, -ENODEV);
+	assert_non_null(strstr(fake_trace(), "req_release req_delete"));
+}
+
+/* Resolved, but without a queue pair: a resource refused. */
+static void resolve__no_queue_pair_FAILED(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = begun(f);
+
+	fake_settle_down(f);
+	fake_fail("req_advance", 1, RPMA_E_PROVIDER);
+	fake_conn_event(conn, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	expect_death(f, &conn, RPMA_RT_REASON_FAILED, 0);
+}
+
+/* ------------------------------------------------------------------ connecting --- */
+
+static void connect__refused_the_peer_s_word_kept(void **state)
+{
+	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_REJECTED,
+				      .status = 28,
+				      .private_data_len = 3,
+				      .private_data = "no"};
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = ready(f);
+	struct rpma_conn_private_data pdata;
+
+	ok(rpma_rt_conn_connect(conn, NULL));
+	fake_settle_down(f);
+	rt_conn_cm_event_control(conn, &event);
+	ok(rpma_rt_conn_get_private_data(conn, &pdata));
+	assert_int_equal(pdata.len, 3);
+	assert_string_equal(pdata.ptr, "no");
+	expect_death(f, &conn, RPMA_RT_REASON_REJECTED, 28);
+}
+
+/* The flush of the refused queue pair is heard of before the refusal. */
+static void connect__refused_flush_first_still_REJECTED(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = ready(f);
+
+	ok(fake_recv(conn, 1));
+	ok(rpma_rt_conn_connect(conn, NULL));
+	fake_settle_down(f);
+	fake_received(conn, 0, IBV_WC_WR_FLUSH_ERR);
+	fake_settle_down(f);
+	assert_int_equal(conn->reason, RPMA_RT_REASON_ERROR);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	fake_conn_event(conn, RDMA_CM_EVENT_REJECTED, 28);
+	expect_death(f, &conn, RPMA_RT_REASON_REJECTED, 28);
+}
+
+/* Once it was established the first cause remains the reason. */
+static void death__a_later_cause_changes_nothing(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	ok(fake_recv(conn, 1));
+	fake_received(conn, 0, IBV_WC_LOC_LEN_ERR);
+	fake_settle_down(f);
+	fake_take(f, f->queue);
+	fake_conn_event(conn, RDMA_CM_EVENT_DISCONNECTED, 0);
+	ok(rpma_rt_conn_close(conn));
+	expect_death(f, &conn, RPMA_RT_REASON_ERROR, 0);
+}
+
+static void connect__verb_fails_FAILED(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = ready(f);
+
+	ok(fake_recv(conn, 1));
+	fake_fail("req_connect", 1, RPMA_E_PROVIDER);
+	ok(rpma_rt_conn_connect(conn, NULL));
+	fake_control(f);
+	/* the queue pair went with it: nobody posts to it any more */
+	assert_int_equal(fake_recv(conn, 2), RPMA_RT_E_CLOSED);
+	conn->deadline_ns = 0;
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 2);
+	assert_int_equal(f->items[0].flags, RPMA_RT_F_SYNTHESIZED);
+	assert_int_equal(f->items[1].status, RPMA_RT_REASON_FAILED);
+	assert_null(strstr(fake_trace(), "qp_to_err"));
+	ok(rpma_rt_conn_put(&conn));
+}
+
+static void connect__twice_or_after_reject_INVAL(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = ready(f);
+	struct rpma_conn_private_data none = {NULL, 0};
+
+	assert_int_equal(rpma_rt_conn_connect(NULL, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_conn_connect(conn, &none), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_conn_reject(conn, NULL), RPMA_E_INVAL);
+	ok(rpma_rt_conn_connect(conn, NULL));
+	assert_int_equal(rpma_rt_conn_connect(conn, NULL), RPMA_E_INVAL);
+	fake_bury(f, &conn);
+	conn = fake_request(f);
+	ok(rpma_rt_conn_reject(conn, NULL));
+	assert_int_equal(rpma_rt_conn_connect(conn, NULL), RPMA_E_INVAL);
+	fake_bury(f, &conn);
+}
+
+static void connect__after_close_CLOSED(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = ready(f);
+
+	ok(rpma_rt_conn_close(conn));
+	assert_int_equal(rpma_rt_conn_connect(conn, NULL), RPMA_RT_E_CLOSED);
+	fake_bury(f, &conn);
+}
+
+/* Asked for at once: the close comes first, whatever the order of bits. */
+static void connect__and_close_together_never_connects(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = ready(f);
+
+	ok(rpma_rt_conn_connect(conn, NULL));
+	ok(rpma_rt_conn_close(conn));
+	fake_bury(f, &conn);
+	assert_null(strstr(fake_trace(), "req_connect"));
+}
+
+static void event__without_meaning_ignored(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	fake_conn_event(conn, RDMA_CM_EVENT_ADDR_CHANGE, 0);
+	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 0);
+	assert_int_equal(conn->state, RT_CONN_ESTABLISHED);
+	fake_bury(f, &conn);
+}
+
+static void event__each_cause_its_reason(void **state)
+{
+	static const struct {
+		int event;
+		enum rpma_rt_reason reason;
+	} causes[] = {
+		{RDMA_CM_EVENT_DISCONNECTED, RPMA_RT_REASON_DISCONNECTED},
+		{RDMA_CM_EVENT_TIMEWAIT_EXIT, RPMA_RT_REASON_DISCONNECTED},
+		{RDMA_CM_EVENT_UNREACHABLE, RPMA_RT_REASON_UNREACHABLE},
+		{RDMA_CM_EVENT_DEVICE_REMOVAL, RPMA_RT_REASON_DEVICE},
+		{RDMA_CM_EVENT_REJECTED, RPMA_RT_REASON_REJECTED},
+	};
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn;
+	size_t i;
+
+	for (i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+		conn = fake_established(f);
+		fake_conn_event(conn, causes[i].event, (int)i);
+		expect_death(f, &conn, causes[i].reason, (int)i);
+	}
+}
+
+/* --------------------------------------------------------------- the passive end --- */
+
+static void request(struct fake *f)
+{
+	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST,
+				      .id = &f->id};
+
+	rt_conn_request_control(&f->listener, &event);
+	fake_settle_down(f);
+}
+
+static void request__listener_closed_refused(void **state)
+{
+	struct fake *f = *state;
+
+	f->listener.closed = true;
+	request(f);
+	assert_string_equal(fake_trace(), "rdma_reject rdma_destroy_id");
+	assert_int_equal(fake_take(f, f->queue), 0);
+}
+
+static void request__no_resources_refused(void **state)
+{
+	struct fake *f = *state;
+
+	fake_fail("malloc", 1, 1);
+	request(f);
+	assert_string_equal(fake_trace(), "rdma_reject rdma_destroy_id");
+	assert_int_equal(fake_take(f, f->queue), 0);
+}
+
+/* The application never hears of it. */
+static void request__objects_fail_dies_silently(void **state)
+{
+	static const char *const calls[] = {"req_new", "req_claim",
+					    "req_get_qp"};
+	struct fake *f = *state;
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		fake_fail(calls[i], 1, RPMA_E_PROVIDER);
+		request(f);
+		assert_true(fake_failed());
+		assert_int_equal(fake_take(f, f->queue), 0);
+		assert_null(f->rt->conns);
+	}
+}
+
+static void reject__private_data_goes_with_the_request(void **state)
+{
+	char word[] = "busy";
+	struct rpma_conn_private_data pdata = {word, sizeof(word)};
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+
+	fake_forget_trace();
+	ok(rpma_rt_conn_reject(conn, &pdata));
+	fake_bury(f, &conn);
+	assert_string_equal(fake_trace(), "req_qp_to_err req_destroy_qp "
+					  "req_release req_reject");
+}
+
+static void request__peer_gives_up_before_the_answer(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+
+	fake_conn_event(conn, RDMA_CM_EVENT_REJECTED, 1);
+	expect_death(f, &conn, RPMA_RT_REASON_REJECTED, 1);
+}
+
+/* ------------------------------------------------------- what may still change --- */
+
+static void set_queue__moves_and_gives_back(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+	struct rpma_rt_queue *other;
+	uint32_t numbers;
+
+	ok(rpma_rt_queue_new(f->rt, NULL, &other));
+	numbers = conn->cq->numbers.next - conn->cq->numbers.returned_count;
+	ok(rpma_rt_conn_set_queue(conn, other));
+	assert_int_equal(conn->cq->numbers.next -
+				 conn->cq->numbers.returned_count,
+			 numbers);
+	ok(rpma_rt_conn_connect(conn, NULL));
+	fake_settle_down(f);
+	assert_int_equal(rpma_rt_conn_set_queue(conn, f->queue), RPMA_E_INVAL);
+	fake_conn_event(conn, RDMA_CM_EVENT_DISCONNECTED, 0);
+	fake_settle_down(f);
+	fake_markers(conn);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 0);
+	assert_int_equal(fake_take(f, other), 1);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
+	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_queue_delete(&other));
+}
+
+static void set_queue__invalid_or_late(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+	struct rpma_rt_queue *other;
+
+	ok(rpma_rt_queue_new(f->rt, NULL, &other));
+	assert_int_equal(rpma_rt_conn_set_queue(NULL, other), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_conn_set_queue(conn, NULL), RPMA_E_INVAL);
+	fake_fail("malloc", 1, 1);
+	assert_int_equal(rpma_rt_conn_set_queue(conn, other), RPMA_E_NOMEM);
+	/* dying: its routes are final */
+	ok(rpma_rt_conn_close(conn));
+	fake_settle_down(f);
+	assert_int_equal(rpma_rt_conn_set_queue(conn, other), RPMA_RT_E_CLOSED);
+	ok(rpma_rt_queue_delete(&other)); /* nothing holds it */
+	fake_bury(f, &conn);
+	conn = fake_request(f);
+	ok(fake_recv(conn, 1));
+	assert_int_equal(rpma_rt_conn_set_queue(conn, f->queue), RPMA_E_INVAL);
+	fake_bury(f, &conn);
+}
+
+static void route_open__refused(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_route *route = NULL;
+
+	assert_int_equal(
+		rpma_rt_route_open(NULL, RPMA_RT_SEND_SIDE, f->queue, &route),
+		RPMA_E_INVAL);
+	assert_int_equal(
+		rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, NULL, &route),
+		RPMA_E_INVAL);
+	assert_int_equal(
+		rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, f->queue, NULL),
+		RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_route_open(conn, (enum rpma_rt_side)2,
+					    f->queue, &route),
+			 RPMA_E_INVAL);
+	fake_fail("malloc", 1, 1);
+	assert_int_equal(
+		rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, f->queue, &route),
+		RPMA_E_NOMEM);
+	ok(rpma_rt_conn_close(conn));
+	fake_settle_down(f);
+	assert_int_equal(
+		rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, f->queue, &route),
+		RPMA_RT_E_CLOSED);
+	assert_null(route);
+	fake_bury(f, &conn);
+}
+
+static void user__of_the_items_from_then_on(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+	void *user;
+	int here;
+
+	ok(rpma_rt_conn_get_user(conn, &user));
+	assert_ptr_equal(user, f);
+	ok(rpma_rt_conn_set_user(conn, &here));
+	ok(rpma_rt_conn_get_user(conn, &user));
+	assert_ptr_equal(user, &here);
+	ok(fake_recv(conn, 1));
+	fake_received(conn, 0, IBV_WC_SUCCESS);
+	fake_round(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_ptr_equal(f->items[0].user, &here);
+	ok(rpma_rt_conn_connect(conn, NULL));
+	assert_int_equal(rpma_rt_conn_set_user(conn, f), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_conn_set_user(NULL, f), RPMA_E_INVAL);
+	fake_bury(f, &conn);
+	assert_ptr_equal(f->items[0].user, &here);
+}
+
+static void getters__invalid_INVAL(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_conn *none = NULL;
+	struct rpma_conn_private_data pdata;
+	uint32_t qp_num;
+	int poller;
+
+	assert_int_equal(rpma_rt_conn_get_qp_num(NULL, &qp_num), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_conn_get_qp_num(conn, NULL), RPMA_E_INVAL);
+	ok(rpma_rt_conn_get_qp_num(conn, &qp_num));
+	assert_int_equal(qp_num, fake_qp(conn)->ibv.qp_num);
+	assert_int_equal(rpma_rt_conn_get_poller(conn, NULL), RPMA_E_INVAL);
+	ok(rpma_rt_conn_get_poller(conn, &poller));
+	assert_int_equal(poller, 0);
+	assert_int_equal(rpma_rt_conn_get_private_data(NULL, &pdata),
+			 RPMA_E_INVAL);
+	ok(rpma_rt_conn_get_private_data(conn, &pdata));
+	assert_null(pdata.ptr);
+	assert_int_equal(rpma_rt_conn_get(NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_conn_close(NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_conn_put(NULL), RPMA_E_INVAL);
+	ok(rpma_rt_conn_put(&none));
+	fake_bury(f, &conn);
+}
+
+/* The handle outlives CLOSED, and what is asked of it then goes nowhere. */
+static void handle__after_CLOSED(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_conn *held = conn;
+
+	ok(rpma_rt_conn_get(conn));
+	fake_bury(f, &conn);
+	fake_settle_down(f);
+	ok(rpma_rt_conn_close(held));
+	assert_int_equal(fake_send(held, 0, ALWAYS), RPMA_RT_E_CLOSED);
+	assert_true(rt_inbox_is_empty(&f->rt->control.inbox));
+	ok(rpma_rt_conn_put(&held));
+	assert_null(held);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(new__invalid_INVAL),
+		fake_test(new__no_memory_NOMEM),
+		fake_test(new__resolving_cannot_begin_UNREACHABLE),
+		fake_test(new__closed_before_it_begins_LOCAL),
+		fake_test(resolve__fails_UNREACHABLE_with_status),
+		fake_test(resolve__no_queue_pair_FAILED),
+		fake_test(connect__refused_the_peer_s_word_kept),
+		fake_test(connect__refused_flush_first_still_REJECTED),
+		fake_test(death__a_later_cause_changes_nothing),
+		fake_test(connect__verb_fails_FAILED),
+		fake_test(connect__twice_or_after_reject_INVAL),
+		fake_test(connect__after_close_CLOSED),
+		fake_test(connect__and_close_together_never_connects),
+		fake_test(event__without_meaning_ignored),
+		fake_test(event__each_cause_its_reason),
+		fake_test(request__listener_closed_refused),
+		fake_test(request__no_resources_refused),
+		fake_test(request__objects_fail_dies_silently),
+		fake_test(reject__private_data_goes_with_the_request),
+		fake_test(request__peer_gives_up_before_the_answer),
+		fake_test(set_queue__moves_and_gives_back),
+		fake_test(set_queue__invalid_or_late),
+		fake_test(route_open__refused),
+		fake_test(user__of_the_items_from_then_on),
+		fake_test(getters__invalid_INVAL),
+		fake_test(handle__after_CLOSED),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
