@@ -55,7 +55,7 @@ static const char *reason_text(unsigned reason)
 	case RPMA_RT_REASON_DISCONNECTED:
 		return "the server closed it";
 	case RPMA_RT_REASON_REJECTED:
-		return "refused: no server listens there";
+		return "refused; does a server listen there?";
 	case RPMA_RT_REASON_UNREACHABLE:
 		return "nobody answers there";
 	case RPMA_RT_REASON_ERROR:
