@@ -120,6 +120,8 @@ struct fake_qp *fake_qp(const struct rpma_rt_conn *conn);
 /* The next async event; element is the ibv_cq or ibv_qp. */
 void fake_async_event(enum ibv_event_type type, void *element);
 uint32_t fake_async_acked(void);
+/* What the runtime without threads wants its async messages handed to. */
+void (*fake_subscribed(void))(struct rt_msg *msg, void *owner);
 /* The next CM event of the runtime's channel. */
 void fake_cm_event(struct rpma_rt *rt, int type, void *context);
 uint32_t fake_cm_acked(void);

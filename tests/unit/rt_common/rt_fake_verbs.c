@@ -14,6 +14,9 @@
 
 struct ibv_device_attr fake_attr = {.max_cqe = 1 << 20};
 
+/* not one of the calls that may be told to fail */
+int __real_eventfd(unsigned value, int flags);
+
 /* what threads of a runtime share with the test */
 static struct {
 	pthread_mutex_t lock;
@@ -253,7 +256,7 @@ int rpma_channel_new(struct ibv_context *ctx, struct rpma_channel **channel_ptr)
 		return ret;
 	channel = fake_object_new(sizeof(*channel));
 	channel->ibv.context = ctx;
-	channel->ibv.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	channel->ibv.fd = __real_eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	channel->errno_empty = EAGAIN;
 	*channel_ptr = channel;
 	return 0;
@@ -360,7 +363,8 @@ int rpma_cm_channel_new(struct rpma_cm_channel **channel_ptr)
 	if (ret)
 		return ret;
 	channel = fake_object_new(sizeof(*channel));
-	channel->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	channel->fd =
+		__real_eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE | EFD_NONBLOCK);
 	*channel_ptr = channel;
 	return 0;
 }

@@ -35,6 +35,8 @@ int __wrap_rt_call(struct rpma_rt *rt, struct rt_inbox *inbox,
 	return fn(arg);
 }
 
+static void (*subscribed)(struct rt_msg *msg, void *owner);
+
 /* There is no event thread either. */
 int __wrap_rt_async_subscribe(struct ibv_context *ibv_ctx,
 			      struct rt_inbox *inbox,
@@ -42,7 +44,13 @@ int __wrap_rt_async_subscribe(struct ibv_context *ibv_ctx,
 {
 	if (by_hand == NULL)
 		return __real_rt_async_subscribe(ibv_ctx, inbox, fn);
+	subscribed = fn;
 	return fake_enter("async_subscribe");
+}
+
+void (*fake_subscribed(void))(struct rt_msg *msg, void *owner)
+{
+	return subscribed;
 }
 
 /* ------------------------------------------------------- a runtime by hand --- */

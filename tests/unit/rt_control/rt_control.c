@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* The control thread's start and end, and tickets. */
+
+#include <errno.h>
+
+#include "rt_fake.h"
+
+static struct rpma_rt rt; /* not more of one than control.c knows */
+
+static void start__each_failure_nothing_left(void **state)
+{
+	(void)state;
+	fake_fail("eventfd", 1, EMFILE);
+	assert_int_equal(rt_control_start(&rt.control, &rt), RPMA_E_PROVIDER);
+	fake_fail("pthread_create", 1, EAGAIN);
+	assert_int_equal(rt_control_start(&rt.control, &rt), RPMA_E_PROVIDER);
+	assert_true(fake_failed());
+	assert_int_equal(fake_memory(), 0);
+}
+
+struct asked {
+	pthread_t thread;
+	int answer;
+};
+
+static int answer(void *arg)
+{
+	struct asked *asked = arg;
+
+	asked->thread = pthread_self();
+	return asked->answer;
+}
+
+static void call__runs_on_the_owner_and_answers(void **state)
+{
+	struct asked asked = {.answer = -7};
+
+	(void)state;
+	ok(rt_control_start(&rt.control, &rt));
+	assert_int_equal(rt_call(&rt, &rt.control.inbox, answer, &asked), -7);
+	assert_true(pthread_equal(asked.thread, rt.control.thread));
+	rt_control_stop(&rt.control);
+}
+
+struct counted {
+	struct rt_msg msg; /* first */
+	int *count;
+};
+
+static void count(struct rt_msg *msg, void *owner)
+{
+	assert_ptr_equal(owner, &rt);
+	++*((struct counted *)msg)->count;
+}
+
+/* What was sent before the stop is done. */
+static void stop__the_inbox_is_run_first(void **state)
+{
+	struct counted msgs[100];
+	int done = 0;
+	int i;
+
+	(void)state;
+	ok(rt_control_start(&rt.control, &rt));
+	for (i = 0; i < 100; i++) {
+		msgs[i] = (struct counted){.msg.fn = count, .count = &done};
+		rt_inbox_push_mt(&rt.control.inbox, &msgs[i].msg);
+	}
+	rt_control_stop(&rt.control);
+	assert_int_equal(done, 100);
+}
+
+/* The poller that is asked is the one who asks. */
+static void call__from_the_poller_itself_at_once(void **state)
+{
+	struct fake *f = *state;
+	struct asked asked = {.answer = 3};
+
+	assert_true(rt_poller_try_enter(f->poller, RT_RUNNER_OWNER));
+	assert_int_equal(rt_call(f->rt, &f->poller->inbox, answer, &asked), 3);
+	assert_true(pthread_equal(asked.thread, pthread_self()));
+	assert_true(rt_inbox_is_empty(&f->poller->inbox));
+	rt_poller_leave(f->poller);
+}
+
+/* Nobody runs the poller: who waits for it does. */
+static void call__manual_mode_runs_the_poller(void **state)
+{
+	struct fake *f = *state;
+	struct asked asked = {.answer = 4};
+
+	assert_int_equal(rt_call(f->rt, &f->poller->inbox, answer, &asked), 4);
+	assert_true(pthread_equal(asked.thread, pthread_self()));
+	assert_null(rt_poller_self());
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(start__each_failure_nothing_left),
+		cmocka_unit_test(call__runs_on_the_owner_and_answers),
+		cmocka_unit_test(stop__the_inbox_is_run_first),
+		fake_test(call__from_the_poller_itself_at_once),
+		fake_test(call__manual_mode_runs_the_poller),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Channels and shared CQs: room, sizes, the end, and what async events do. */
+
+#include "rt_fake.h"
+
+static struct rt_cq *reserve(struct fake *f, uint32_t room, int expected)
+{
+	struct rt_cq *cq = NULL;
+
+	pthread_mutex_lock(&f->rt->lock);
+	assert_int_equal(rt_cq_reserve(f->poller, &fake_ctx, room, &cq),
+			 expected);
+	pthread_mutex_unlock(&f->rt->lock);
+	return cq;
+}
+
+static void reserve__shared_while_there_is_room(void **state)
+{
+	struct fake *f = *state;
+	struct rt_cq *first = reserve(f, 40, 0);
+	struct rt_cq *second;
+
+	assert_int_equal(first->cqe, 64); /* as configured */
+	assert_int_equal(first->room, 24);
+	assert_ptr_equal(reserve(f, 24, 0), first);
+	second = reserve(f, 1, 0);
+	assert_ptr_not_equal(second, first);
+	assert_ptr_equal(second->channel, first->channel);
+	rt_cq_unreserve(first, 24);
+	/* the newer one is asked first, the older one has room again */
+	assert_ptr_equal(reserve(f, 63, 0), second);
+	assert_ptr_equal(reserve(f, 24, 0), first);
+	fake_round(f);
+	assert_int_equal(f->poller->cqs_count, 2);
+	assert_int_equal(fake_cq(first)->arms, 0);
+	rt_cq_unreserve(first, 64);
+	rt_cq_unreserve(second, 64);
+}
+
+static void reserve__larger_than_configured_made_to_measure(void **state)
+{
+	struct fake *f = *state;
+	struct rt_cq *cq = reserve(f, 100, 0);
+
+	assert_int_equal(cq->cqe, 100);
+	assert_int_equal(cq->room, 0);
+	fake_round(f);
+}
+
+static void reserve__device_has_less_clipped_or_NOMEM(void **state)
+{
+	struct fake *f = *state;
+	struct ibv_device_attr attr = fake_attr;
+
+	fake_attr.max_cqe = 10;
+	assert_null(reserve(f, 11, RPMA_E_NOMEM));
+	assert_int_equal(reserve(f, 10, 0)->cqe, 10);
+	fake_attr = attr;
+	fake_round(f);
+}
+
+static void reserve__each_failure_out_parameter_untouched(void **state)
+{
+	struct fake *f = *state;
+	int nth;
+
+	fake_fail("ibv_query_device", 1, 5);
+	assert_null(reserve(f, 1, RPMA_E_PROVIDER));
+	/* record, stack of numbers, table */
+	for (nth = 1; nth <= 3; nth++) {
+		int memory = fake_memory();
+
+		fake_fail("malloc", nth, 1);
+		assert_null(reserve(f, 1, RPMA_E_NOMEM));
+		assert_true(fake_failed());
+		assert_int_equal(fake_memory(), memory);
+	}
+	fake_fail("cq_new", 1, RPMA_E_PROVIDER);
+	assert_null(reserve(f, 1, RPMA_E_PROVIDER));
+	assert_non_null(reserve(f, 1, 0));
+	fake_round(f);
+}
+
+static void reserve__failed_cq_not_used(void **state)
+{
+	struct fake *f = *state;
+	struct rt_cq *cq = reserve(f, 1, 0);
+
+	cq->failed = true;
+	assert_ptr_not_equal(reserve(f, 1, 0), cq);
+	fake_round(f);
+}
+
+static void fini__acknowledges_then_destroys_first_error(void **state)
+{
+	struct fake *f = *state;
+	struct rt_cq *cq = reserve(f, 64, 0);
+
+	reserve(f, 64, 0);
+	fake_round(f);
+	fake_cq_event(cq);
+	fake_cq_event(cq);
+	rt_poller_wake_owner(f->poller);
+	assert_int_equal(fake_cq(cq)->acked, 0);
+	fake_forget_trace();
+	fake_fail("cq_delete", 2, RPMA_E_PROVIDER);
+	/* the fake refuses a CQ with events that are not acknowledged */
+	assert_int_equal(rt_cq_pool_fini(f->poller), RPMA_E_PROVIDER);
+	assert_string_equal(fake_trace(), "cq_delete cq_delete channel_delete");
+	assert_null(f->poller->channels);
+	f->poller->cqs_count = 0;
+	f->poller->reading = NULL;
+}
+
+/* ---------------------------------------------------------------- async events --- */
+
+/* Two connections on two CQs. */
+static void two(struct fake *f, struct rpma_rt_conn *conns[2])
+{
+	conns[0] = fake_established(f);
+	conns[0]->cq->room = 0;
+	conns[1] = fake_established(f);
+	conns[0]->cq->room = conns[0]->cq->cqe - conns[0]->room;
+}
+
+static void async(struct fake *f, enum ibv_event_type type, const void *ibv_cq,
+		  uint32_t qp_num)
+{
+	struct rt_async_msg *msg = calloc(1, sizeof(*msg));
+
+	assert_non_null(msg);
+	*msg = (struct rt_async_msg){.ibv_ctx = &fake_ctx,
+				     .type = type,
+				     .ibv_cq = ibv_cq,
+				     .qp_num = qp_num};
+	fake_subscribed()(&msg->msg, f->rt);
+}
+
+static void expect_dead(struct fake *f, struct rpma_rt_conn **conn,
+			enum rpma_rt_reason reason)
+{
+	fake_settle_down(f);
+	if ((*conn)->ps == RT_PS_SETTLING)
+		fake_markers(*conn);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
+	assert_int_equal(f->items[0].status, reason);
+	assert_int_equal(f->items[0].context, (uintptr_t)*conn);
+	ok(rpma_rt_conn_put(conn));
+}
+
+static void async__of_a_queue_pair_only_that(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conns[2];
+
+	two(f, conns);
+	async(f, IBV_EVENT_COMM_EST, NULL, conns[1]->qp_num);
+	async(f, IBV_EVENT_QP_FATAL, NULL, 1); /* nobody's */
+	fake_settle_down(f);
+	assert_int_equal(conns[1]->state, RT_CONN_ESTABLISHED);
+	async(f, IBV_EVENT_QP_FATAL, NULL, conns[1]->qp_num);
+	assert_int_equal(conns[0]->state, RT_CONN_ESTABLISHED);
+	expect_dead(f, &conns[1], RPMA_RT_REASON_ERROR);
+	fake_bury(f, &conns[0]);
+}
+
+static void async__of_a_cq_its_connections_no_new_ones(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conns[2];
+
+	two(f, conns);
+	async(f, IBV_EVENT_CQ_ERR, conns[0]->cq->ibv_cq, 0);
+	assert_true(conns[0]->cq->failed);
+	assert_false(conns[1]->cq->failed);
+	assert_int_equal(conns[1]->state, RT_CONN_ESTABLISHED);
+	expect_dead(f, &conns[0], RPMA_RT_REASON_DEVICE);
+	fake_bury(f, &conns[1]);
+}
+
+static void async__device_fatal_all(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conns[2];
+	int i;
+
+	two(f, conns);
+	async(f, IBV_EVENT_DEVICE_FATAL, NULL, 0);
+	/* markers may never come: nobody waits for them */
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 2);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(f->items[i].opcode, RPMA_RT_EVENT_CLOSED);
+		assert_int_equal(f->items[i].status, RPMA_RT_REASON_DEVICE);
+		ok(rpma_rt_conn_put(&conns[i]));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(reserve__shared_while_there_is_room),
+		fake_test(reserve__larger_than_configured_made_to_measure),
+		fake_test(reserve__device_has_less_clipped_or_NOMEM),
+		fake_test(reserve__each_failure_out_parameter_untouched),
+		fake_test(reserve__failed_cq_not_used),
+		fake_test(fini__acknowledges_then_destroys_first_error),
+		fake_test(async__of_a_queue_pair_only_that),
+		fake_test(async__of_a_cq_its_connections_no_new_ones),
+		fake_test(async__device_fatal_all),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Listening, the copy of a configuration, and how CM events are forwarded. */
+
+#include "rt_fake.h"
+
+static int listen_at(struct fake *f, struct rpma_rt_queue *queue,
+		     struct rpma_rt_listener **listener)
+{
+	return rpma_rt_listen(f->rt, &fake_peer, "a", "4711", 3, f->cfg, 0,
+			      queue, f, listener);
+}
+
+static void listen__invalid_INVAL(void **state)
+{
+	struct rpma_rt_listener *listener = NULL;
+	struct fake *f = *state;
+	uint16_t port;
+
+#define LISTEN(rt, peer, addr, port, backlog, poller, queue, out)            \
+	assert_int_equal(rpma_rt_listen(rt, peer, addr, port, backlog, NULL, \
+					poller, queue, NULL, out),           \
+			 RPMA_E_INVAL)
+	LISTEN(NULL, &fake_peer, "a", "1", 0, 0, f->queue, &listener);
+	LISTEN(f->rt, NULL, "a", "1", 0, 0, f->queue, &listener);
+	LISTEN(f->rt, &fake_peer, NULL, "1", 0, 0, f->queue, &listener);
+	LISTEN(f->rt, &fake_peer, "a", NULL, 0, 0, f->queue, &listener);
+	LISTEN(f->rt, &fake_peer, "a", "1", -1, 0, f->queue, &listener);
+	LISTEN(f->rt, &fake_peer, "a", "1", 0, 1, f->queue, &listener);
+	LISTEN(f->rt, &fake_peer, "a", "1", 0, -2, f->queue, &listener);
+	LISTEN(f->rt, &fake_peer, "a", "1", 0, 0, NULL, &listener);
+	LISTEN(f->rt, &fake_peer, "a", "1", 0, 0, f->queue, NULL);
+#undef LISTEN
+	assert_null(listener);
+	assert_int_equal(rpma_rt_listener_get_port(NULL, &port), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_listener_delete(NULL), RPMA_E_INVAL);
+	ok(rpma_rt_listener_delete(&listener));
+}
+
+static void listen__each_failure_nothing_left(void **state)
+{
+	struct rpma_rt_listener *listener = NULL;
+	struct fake *f = *state;
+	int memory = fake_memory();
+	int nth;
+
+	for (nth = 1; nth <= 2; nth++) {
+		fake_fail("malloc", nth, 1);
+		assert_int_equal(listen_at(f, f->queue, &listener),
+				 RPMA_E_NOMEM);
+		assert_true(fake_failed());
+		assert_int_equal(fake_memory(), memory);
+	}
+	fake_fail("ep_listen", 1, RPMA_E_PROVIDER); /* the port is in use */
+	assert_int_equal(listen_at(f, f->queue, &listener), RPMA_E_PROVIDER);
+	assert_null(listener);
+	assert_null(f->rt->listeners);
+	assert_int_equal(fake_memory(), memory);
+	/* and the queue is free again, as the teardown sees */
+}
+
+static void listen__closed_queue_or_stopping_CLOSED(void **state)
+{
+	struct rpma_rt_listener *listener = NULL;
+	struct rpma_rt_queue *closed;
+	struct fake *f = *state;
+
+	ok(rpma_rt_queue_new(f->rt, NULL, &closed));
+	ok(rpma_rt_queue_close(closed));
+	assert_int_equal(listen_at(f, closed, &listener), RPMA_RT_E_CLOSED);
+	ok(rpma_rt_queue_delete(&closed));
+	f->rt->stopping = true;
+	assert_int_equal(listen_at(f, f->queue, &listener), RPMA_RT_E_CLOSED);
+	f->rt->stopping = false;
+	assert_null(listener);
+	assert_string_equal(fake_trace(), "");
+}
+
+static void listener__holds_its_queue_until_deleted(void **state)
+{
+	struct rpma_rt_listener *listener;
+	struct fake *f = *state;
+	uint16_t port;
+
+	ok(listen_at(f, f->queue, &listener));
+	ok(rpma_rt_listener_get_port(listener, &port));
+	assert_int_equal(port, 4711);
+	assert_int_equal(rpma_rt_listener_get_port(listener, NULL),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_delete(&f->queue), RPMA_E_AGAIN);
+	ok(rpma_rt_listener_delete(&listener));
+	assert_null(listener);
+	assert_string_equal(fake_trace(), "ep_listen ep_shutdown");
+}
+
+/* The event thread has read a request, the listener goes, then the control
+ * thread sees it: the peer is refused, and the record outlives the message. */
+static void listener__deleted_with_a_request_under_way(void **state)
+{
+	struct rpma_rt_listener *listener;
+	struct fake *f = *state;
+	uint32_t acked = fake_cm_acked();
+
+	ok(listen_at(f, f->queue, &listener));
+	fake_forget_trace();
+	fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener);
+	rt_cm_ready(&f->rt->cm_source);
+	assert_int_equal(fake_cm_acked(), acked + 1);
+	rt_listener_close_control(listener); /* as a stop does first */
+	ok(rpma_rt_listener_delete(&listener));
+	fake_settle_down(f);
+	assert_string_equal(fake_trace(),
+			    "ep_shutdown rdma_reject rdma_destroy_id");
+	assert_int_equal(fake_take(f, f->queue), 0);
+}
+
+static void cm_ready__requests_become_connections(void **state)
+{
+	struct rpma_rt_listener *listener;
+	struct rpma_rt_conn *conns[2];
+	struct fake *f = *state;
+	int i;
+
+	ok(listen_at(f, f->queue, &listener));
+	fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener);
+	/* of a listener, without meaning */
+	fake_cm_event(f->rt, RDMA_CM_EVENT_DEVICE_REMOVAL, listener);
+	fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener);
+	rt_cm_ready(&f->rt->cm_source);
+	ok(rpma_rt_listener_delete(&listener)); /* those two live on */
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 2);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(f->items[i].opcode, RPMA_RT_EVENT_REQUEST);
+		assert_ptr_equal(f->items[i].user, f);
+		conns[i] =
+			(struct rpma_rt_conn *)(uintptr_t)f->items[i].context;
+	}
+	fake_bury(f, &conns[0]);
+	fake_bury(f, &conns[1]);
+}
+
+/* An event for a connection that has died already is only dropped. */
+static void cm_ready__late_event_of_a_dead_connection(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	fake_cm_event(f->rt, RDMA_CM_EVENT_TIMEWAIT_EXIT, &conn->target);
+	rt_cm_ready(&f->rt->cm_source);
+	ok(rpma_rt_conn_close(conn));
+	fake_bury(f, &conn);
+}
+
+static void cm_ready__no_memory_no_event_is_read(void **state)
+{
+	struct rpma_rt_listener *listener;
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn;
+	uint32_t acked = fake_cm_acked();
+
+	ok(listen_at(f, f->queue, &listener));
+	fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener);
+	fake_fail("malloc", 1, 1);
+	rt_cm_ready(&f->rt->cm_source);
+	assert_int_equal(fake_cm_acked(), acked);
+	rt_cm_ready(&f->rt->cm_source);
+	assert_int_equal(fake_cm_acked(), acked + 1);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	conn = (struct rpma_rt_conn *)(uintptr_t)f->items[0].context;
+	fake_bury(f, &conn);
+	ok(rpma_rt_listener_delete(&listener));
+}
+
+static void cm_ready__channel_broken_muted(void **state)
+{
+	struct fake *f = *state;
+
+	/* it comes back: there is no endless loop */
+	fake_fail("cm_channel_get_event", 1, RPMA_E_PROVIDER);
+	rt_cm_ready(&f->rt->cm_source);
+	assert_true(fake_failed());
+}
+
+static void cfg_copy__what_is_the_runtime_s_INVAL(void **state)
+{
+	struct rpma_conn_cfg *copy = NULL;
+	struct fake *f = *state;
+	struct rt_cq *cq = NULL;
+
+	assert_int_equal(rt_cq_reserve(f->poller, &fake_ctx, 1, &cq), 0);
+	ok(rpma_conn_cfg_set_cq(f->cfg, cq->cq));
+	assert_int_equal(rt_conn_cfg_copy(f->cfg, f->rt->cm, &copy),
+			 RPMA_E_INVAL);
+	ok(rpma_conn_cfg_set_cq(f->cfg, NULL));
+	ok(rpma_conn_cfg_set_cm_channel(f->cfg, f->rt->cm));
+	assert_int_equal(rt_conn_cfg_copy(f->cfg, f->rt->cm, &copy),
+			 RPMA_E_INVAL);
+	ok(rpma_conn_cfg_set_cm_channel(f->cfg, NULL));
+	ok(rpma_conn_cfg_set_compl_channel(f->cfg, true));
+	assert_int_equal(rt_conn_cfg_copy(f->cfg, f->rt->cm, &copy),
+			 RPMA_E_INVAL);
+	assert_null(copy);
+	fake_round(f);
+}
+
+static void cfg_copy__every_value(void **state)
+{
+	struct rpma_conn_cfg *copy;
+	struct fake *f = *state;
+	struct rpma_cm_channel *cm;
+	uint32_t u32;
+	uint8_t u8;
+	int i;
+
+	ok(rpma_conn_cfg_set_timeout(f->cfg, 123));
+	ok(rpma_conn_cfg_set_max_inline_data(f->cfg, 64));
+	ok(rpma_conn_cfg_set_retry_count(f->cfg, 3));
+	ok(rpma_conn_cfg_set_rnr_retry_count(f->cfg, 5));
+	ok(rpma_conn_cfg_set_ack_timeout(f->cfg, 9));
+	ok(rpma_conn_cfg_set_tos(f->cfg, 32));
+	ok(rt_conn_cfg_copy(f->cfg, f->rt->cm, &copy));
+	ok(rpma_conn_cfg_get_timeout(copy, &i));
+	assert_int_equal(i, 123);
+	ok(rpma_conn_cfg_get_sq_size(copy, &u32));
+	assert_int_equal(u32, FAKE_SQ);
+	ok(rpma_conn_cfg_get_rq_size(copy, &u32));
+	assert_int_equal(u32, FAKE_RQ);
+	ok(rpma_conn_cfg_get_max_inline_data(copy, &u32));
+	assert_int_equal(u32, 64);
+	ok(rpma_conn_cfg_get_retry_count(copy, &u8));
+	assert_int_equal(u8, 3);
+	ok(rpma_conn_cfg_get_rnr_retry_count(copy, &u8));
+	assert_int_equal(u8, 5);
+	ok(rpma_conn_cfg_get_ack_timeout(copy, &u8));
+	assert_int_equal(u8, 9);
+	ok(rpma_conn_cfg_get_tos(copy, &i));
+	assert_int_equal(i, 32);
+	ok(rpma_conn_cfg_get_cm_channel(copy, &cm));
+	assert_ptr_equal(cm, f->rt->cm);
+	ok(rpma_conn_cfg_delete(&copy));
+	/* none: the defaults, and no CM channel */
+	ok(rt_conn_cfg_copy(NULL, NULL, &copy));
+	ok(rpma_conn_cfg_get_cm_channel(copy, &cm));
+	assert_null(cm);
+	ok(rpma_conn_cfg_delete(&copy));
+	fake_fail("malloc", 1, 1);
+	assert_int_equal(rt_conn_cfg_copy(NULL, NULL, &copy), RPMA_E_NOMEM);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(listen__invalid_INVAL),
+		fake_test(listen__each_failure_nothing_left),
+		fake_test(listen__closed_queue_or_stopping_CLOSED),
+		fake_test(listener__holds_its_queue_until_deleted),
+		fake_test(listener__deleted_with_a_request_under_way),
+		fake_test(cm_ready__requests_become_connections),
+		fake_test(cm_ready__late_event_of_a_dead_connection),
+		fake_test(cm_ready__no_memory_no_event_is_read),
+		fake_test(cm_ready__channel_broken_muted),
+		fake_test(cfg_copy__what_is_the_runtime_s_INVAL),
+		fake_test(cfg_copy__every_value),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

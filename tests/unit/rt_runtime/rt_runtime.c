@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * A runtime's start and stop, with its real threads: each step that fails
+ * leaves nothing behind, and what answers what before, while and after.
+ */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+
+#include "rt_fake.h"
+
+static struct rpma_rt_cfg *cfg;
+
+static int setup(void **state)
+{
+	(void)state;
+	assert_int_equal(fake_memory(), 0);
+	ok(rpma_rt_cfg_new(&cfg));
+	ok(rpma_rt_cfg_set_pollers(cfg, 2));
+	ok(rpma_rt_cfg_set_mode(cfg, RPMA_RT_MODE_EVENT));
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	ok(rpma_rt_cfg_delete(&cfg));
+	assert_int_equal(fake_objects(), 0);
+	assert_int_equal(fake_memory(), 0);
+	return fake_failed() ? 0 : -1;
+}
+
+/* The nth call of that name fails, for every n there is. */
+static int fail_each(const char *call, int value, int expected)
+{
+	struct rpma_rt *rt = NULL;
+	int nth;
+	int ret;
+
+	for (nth = 1;; nth++) {
+		fake_fail(call, nth, value);
+		ret = rpma_rt_new(cfg, &rt);
+		if (!fake_failed())
+			break;
+		assert_int_equal(ret, expected);
+		assert_null(rt);
+		assert_int_equal(fake_objects(), 0);
+		assert_int_equal(fake_memory(), 1); /* cfg */
+	}
+	ok(ret);
+	ok(rpma_rt_delete(&rt));
+	return nth - 1;
+}
+
+static void new__each_failure_nothing_left(void **state)
+{
+	(void)state;
+	/* runtime, pollers, of each slots and returned ones */
+	assert_int_equal(fail_each("malloc", 1, RPMA_E_NOMEM), 6);
+	assert_int_equal(
+		fail_each("cm_channel_new", RPMA_E_PROVIDER, RPMA_E_PROVIDER),
+		1);
+	assert_int_equal(fail_each("fcntl", EIO, RPMA_E_PROVIDER), 2);
+	/* event thread, CM channel, two pollers */
+	assert_int_equal(fail_each("epoll_create1", EMFILE, RPMA_E_PROVIDER),
+			 3);
+	assert_int_equal(fail_each("eventfd", EMFILE, RPMA_E_PROVIDER), 4);
+	/* events, control, two pollers */
+	assert_int_equal(fail_each("pthread_create", EAGAIN, RPMA_E_PROVIDER),
+			 4);
+	assert_int_equal(fail_each("sched_getaffinity", EPERM, RPMA_E_PROVIDER),
+			 2);
+}
+
+static void new__epoll_refuses_PROVIDER(void **state)
+{
+	struct rpma_rt *rt = NULL;
+	int nth;
+
+	(void)state;
+	/* the bell of the event thread, the CM channel, two pollers' bells;
+	 * what is removed later may fail unheard */
+	for (nth = 1; nth <= 4; nth++) {
+		fake_fail("epoll_ctl", nth, ENOSPC);
+		assert_int_equal(rpma_rt_new(cfg, &rt), RPMA_E_PROVIDER);
+		assert_true(fake_failed());
+		assert_null(rt);
+		assert_int_equal(fake_objects(), 0);
+		assert_int_equal(fake_memory(), 1);
+	}
+}
+
+static void new__invalid_INVAL(void **state)
+{
+	struct rpma_rt *rt = NULL;
+	int cpus[3] = {RPMA_RT_CPU_ANY, RPMA_RT_CPU_ANY, RPMA_RT_CPU_ANY};
+
+	(void)state;
+	assert_int_equal(rpma_rt_new(cfg, NULL), RPMA_E_INVAL);
+	/* three CPUs for two pollers; none such */
+	ok(rpma_rt_cfg_set_cpus(cfg, cpus, 3));
+	assert_int_equal(rpma_rt_new(cfg, &rt), RPMA_E_INVAL);
+	cpus[1] = CPU_SETSIZE;
+	ok(rpma_rt_cfg_set_cpus(cfg, cpus, 2));
+	assert_int_equal(rpma_rt_new(cfg, &rt), RPMA_E_INVAL);
+	assert_null(rt);
+	assert_string_equal(fake_trace(), ""); /* nothing was begun */
+}
+
+static void new__defaults_and_the_event_thread_shared(void **state)
+{
+	struct rpma_rt *first;
+	struct rpma_rt *second;
+
+	(void)state;
+	ok(rpma_rt_new(NULL, &first));
+	ok(rpma_rt_new(cfg, &second));
+	ok(rpma_rt_delete(&first));
+	ok(rpma_rt_delete(&second));
+	assert_null(first);
+	fake_forget_trace();
+}
+
+static void delete__queues_held_AGAIN(void **state)
+{
+	struct rpma_rt_completion item;
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_queue *late = NULL;
+	struct rpma_rt *rt;
+	int got;
+
+	(void)state;
+	ok(rpma_rt_new(cfg, &rt));
+	ok(rpma_rt_queue_new(rt, NULL, &queue));
+	ok(rpma_rt_queue_push(queue, 5, NULL, 0, 0));
+	assert_int_equal(rpma_rt_delete(&rt), RPMA_E_AGAIN);
+	assert_non_null(rt);
+	/* it has stopped, the queue lives on until it is empty */
+	ok(rpma_rt_queue_poll(queue, 1, &item, &got));
+	assert_int_equal(item.context, 5);
+	assert_int_equal(rpma_rt_queue_poll(queue, 1, &item, &got),
+			 RPMA_RT_E_CLOSED);
+	assert_int_equal(rpma_rt_queue_wait(queue, -1, 1, &item, &got),
+			 RPMA_RT_E_CLOSED);
+	assert_int_equal(rpma_rt_queue_new(rt, NULL, &late), RPMA_RT_E_CLOSED);
+	assert_null(late);
+	ok(rpma_rt_queue_delete(&queue));
+	ok(rpma_rt_delete(&rt));
+	assert_null(rt);
+	ok(rpma_rt_delete(&rt));
+	assert_int_equal(rpma_rt_delete(NULL), RPMA_E_INVAL);
+	fake_forget_trace();
+}
+
+static void stop__again_and_invalid(void **state)
+{
+	struct rpma_rt *rt;
+
+	(void)state;
+	assert_int_equal(rpma_rt_stop(NULL), RPMA_E_INVAL);
+	ok(rpma_rt_new(cfg, &rt));
+	ok(rpma_rt_stop(rt));
+	ok(rpma_rt_stop(rt));
+	ok(rpma_rt_delete(&rt));
+	fake_forget_trace();
+}
+
+static void *stop(void *arg)
+{
+	ok(rpma_rt_stop(arg));
+	return NULL;
+}
+
+/* Both return when it has stopped, not before. */
+static void stop__two_at_once(void **state)
+{
+	struct rpma_rt_completion item;
+	struct rpma_rt_queue *queue;
+	pthread_t thread;
+	struct rpma_rt *rt;
+	int got;
+
+	(void)state;
+	ok(rpma_rt_new(cfg, &rt));
+	ok(rpma_rt_queue_new(rt, NULL, &queue));
+	ok(pthread_create(&thread, NULL, stop, rt));
+	ok(rpma_rt_stop(rt));
+	assert_int_equal(rpma_rt_queue_poll(queue, 1, &item, &got),
+			 RPMA_RT_E_CLOSED);
+	pthread_join(thread, NULL);
+	ok(rpma_rt_queue_delete(&queue));
+	ok(rpma_rt_delete(&rt));
+	fake_forget_trace();
+}
+
+static void any__of_before_a_fork_FORKED(void **state)
+{
+	struct rpma_rt *rt;
+
+	(void)state;
+	ok(rpma_rt_new(cfg, &rt));
+	rt->fork_generation++;
+	assert_int_equal(rpma_rt_stop(rt), RPMA_RT_E_FORKED);
+	assert_int_equal(rpma_rt_delete(&rt), RPMA_RT_E_FORKED);
+	assert_int_equal(rpma_rt_arm(rt, 0), RPMA_RT_E_FORKED);
+	rt->fork_generation--;
+	ok(rpma_rt_delete(&rt));
+	fake_forget_trace();
+}
+
+static void manual__only_in_that_mode_NOSUPP(void **state)
+{
+	struct rpma_rt *rt;
+	int value = 7;
+
+	(void)state;
+	ok(rpma_rt_new(cfg, &rt));
+	assert_int_equal(rpma_rt_run_once(rt, 0, 1, &value), RPMA_E_NOSUPP);
+	assert_int_equal(rpma_rt_arm(rt, 0), RPMA_E_NOSUPP);
+	assert_int_equal(rpma_rt_get_fd(rt, 0, &value), RPMA_E_NOSUPP);
+	assert_int_equal(value, 7);
+	ok(rpma_rt_delete(&rt));
+	fake_forget_trace();
+}
+
+static void manual__one_thread_at_a_time(void **state)
+{
+	struct rpma_rt *rt;
+	int done;
+	int fd;
+
+	(void)state;
+	ok(rpma_rt_cfg_set_mode(cfg, RPMA_RT_MODE_MANUAL));
+	ok(rpma_rt_new(cfg, &rt));
+	assert_int_equal(rpma_rt_run_once(rt, 0, 0, &done), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_run_once(rt, 2, 1, &done), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_run_once(rt, 0, 1, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_run_once(NULL, 0, 1, &done), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_get_fd(rt, -1, &fd), RPMA_E_INVAL);
+	ok(rpma_rt_run_once(rt, 1, 1, &done));
+	assert_int_equal(done, 0);
+	ok(rpma_rt_arm(rt, 1));
+	ok(rpma_rt_arm(rt, 1)); /* armed already: anew */
+	ok(rpma_rt_get_fd(rt, 1, &fd));
+	/* relaxed: another thread would do it; there is none here */
+	atomic_store_explicit(&rt->pollers[0].running, RT_RUNNER_OWNER,
+			      memory_order_relaxed);
+	assert_int_equal(rpma_rt_run_once(rt, 0, 1, &done), RPMA_E_AGAIN);
+	atomic_store_explicit(&rt->pollers[0].running, RT_RUNNER_NONE,
+			      memory_order_relaxed);
+	ok(rpma_rt_stop(rt));
+	assert_int_equal(rpma_rt_run_once(rt, 0, 1, &done), RPMA_RT_E_CLOSED);
+	ok(rpma_rt_delete(&rt));
+	fake_forget_trace();
+}
+
+/* From a round: it would wait for itself. */
+static void stop__from_a_poller_INVAL(void **state)
+{
+	struct rpma_rt *rt;
+
+	(void)state;
+	ok(rpma_rt_cfg_set_mode(cfg, RPMA_RT_MODE_MANUAL));
+	ok(rpma_rt_new(cfg, &rt));
+	assert_true(rt_poller_try_enter(&rt->pollers[0], RT_RUNNER_OWNER));
+	assert_int_equal(rpma_rt_stop(rt), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_delete(&rt), RPMA_E_INVAL);
+	rt_poller_leave(&rt->pollers[0]);
+	ok(rpma_rt_delete(&rt));
+	fake_forget_trace();
+}
+
+static void stats__invalid_INVAL(void **state)
+{
+	struct rpma_rt_poller_stats stats;
+	struct rpma_rt *rt;
+
+	(void)state;
+	ok(rpma_rt_new(cfg, &rt));
+	assert_int_equal(rpma_rt_get_poller_stats(NULL, 0, &stats),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_get_poller_stats(rt, 2, &stats), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_get_poller_stats(rt, 0, NULL), RPMA_E_INVAL);
+	ok(rpma_rt_get_poller_stats(rt, 1, &stats));
+	assert_int_equal(stats.completions, 0);
+	ok(rpma_rt_delete(&rt));
+	fake_forget_trace();
+}
+
+static void place__round_robin_unless_named(void **state)
+{
+	struct rpma_rt *rt;
+	int i;
+
+	(void)state;
+	ok(rpma_rt_new(cfg, &rt));
+	for (i = 0; i < 4; i++)
+		assert_int_equal(
+			rt_runtime_place(rt, RPMA_RT_POLLER_ANY)->index, i % 2);
+	assert_int_equal(rt_runtime_place(rt, 1)->index, 1);
+	ok(rpma_rt_delete(&rt));
+	fake_forget_trace();
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(new__invalid_INVAL),
+		TEST(new__each_failure_nothing_left),
+		TEST(new__epoll_refuses_PROVIDER),
+		TEST(new__defaults_and_the_event_thread_shared),
+		TEST(delete__queues_held_AGAIN),
+		TEST(stop__again_and_invalid),
+		TEST(stop__two_at_once),
+		TEST(any__of_before_a_fork_FORKED),
+		TEST(manual__only_in_that_mode_NOSUPP),
+		TEST(manual__one_thread_at_a_time),
+		TEST(stop__from_a_poller_INVAL),
+		TEST(stats__invalid_INVAL),
+		TEST(place__round_robin_unless_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
