@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Connection requests inside the library: what an endpoint makes of an event. */
+/* Connection requests inside the library: what an event is made into. */
 
 #ifndef RPMA_CONN_REQ_H
 #define RPMA_CONN_REQ_H 1

@@ -39,7 +39,7 @@ rpma__log_function *rpma__log_function_for(enum rpma_log_level level)
 	if ((int)level > atomic_load_explicit(&thresholds[RPMA_LOG_THRESHOLD],
 					      memory_order_relaxed))
 		return NULL;
-	/* acquire: what its setter prepared; pairs with rpma_log_set_function */
+	/* acquire: what its setter prepared; pairs with its release there */
 	return atomic_load_explicit(&function, memory_order_acquire);
 }
 

@@ -12,7 +12,9 @@ static struct rpma_cm_channel *cm_channel;
 static struct rpma_conn_private_data pdata = {"hello", 6};
 static int me, other;
 
-#define RESOLVED   "getaddrinfo create_id resolve_addr(1000) resolve_route(1000) "
+#define RESOLVED                                    \
+	"getaddrinfo create_id resolve_addr(1000) " \
+	"resolve_route(1000) "
 #define MADE	   "create_ch create_cq(10, 0) notify create_qp(10/10/1/1/8) "
 #define UNMADE	   "destroy_qp destroy_cq(10) destroy_ch "
 #define OPENED	   "create_evch migrate_id reg_mr(8, 0x1) "
