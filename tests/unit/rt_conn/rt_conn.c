@@ -55,7 +55,7 @@ static void expect_death(struct fake *f, struct rpma_rt_conn **conn,
 	ok(rpma_rt_conn_put(conn));
 }
 
-/* -------------------------------------------------------------------- making --- */
+/* --------------------------------------------------------------- making --- */
 
 static void new__invalid_INVAL(void **state)
 {
@@ -136,7 +136,7 @@ static void resolve__no_queue_pair_FAILED(void **state)
 	expect_death(f, &conn, RPMA_RT_REASON_FAILED, 0);
 }
 
-/* ------------------------------------------------------------------ connecting --- */
+/* ----------------------------------------------------------- connecting --- */
 
 static void connect__refused_the_peer_s_word_kept(void **state)
 {
@@ -285,7 +285,7 @@ static void event__each_cause_its_reason(void **state)
 	}
 }
 
-/* --------------------------------------------------------------- the passive end --- */
+/* ------------------------------------------------------ the passive end --- */
 
 static void request(struct fake *f)
 {
@@ -356,7 +356,7 @@ static void request__peer_gives_up_before_the_answer(void **state)
 	expect_death(f, &conn, RPMA_RT_REASON_REJECTED, 1);
 }
 
-/* ------------------------------------------------------- what may still change --- */
+/* ------------------------------------------------ what may still change --- */
 
 static void set_queue__moves_and_gives_back(void **state)
 {

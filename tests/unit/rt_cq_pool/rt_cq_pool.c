@@ -114,7 +114,7 @@ static void fini__acknowledges_then_destroys_first_error(void **state)
 	f->poller->reading = NULL;
 }
 
-/* ---------------------------------------------------------------- async events --- */
+/* --------------------------------------------------------- async events --- */
 
 /* Two connections on two CQs. */
 static void two(struct fake *f, struct rpma_rt_conn *conns[2])

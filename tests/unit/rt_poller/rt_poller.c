@@ -47,7 +47,7 @@ static struct rpma_rt_conn *established_on_another_cq(struct fake *f)
 	return conn;
 }
 
-/* -------------------------------------------------------------------- rounds --- */
+/* --------------------------------------------------------------- rounds --- */
 
 static void round__budget_kept(void **state)
 {
@@ -121,7 +121,7 @@ static void add_cq__no_memory_its_connections_die(void **state)
 	ok(rpma_rt_conn_put(&conn));
 }
 
-/* -------------------------------------------------------------------- sleeping --- */
+/* ------------------------------------------------------------- sleeping --- */
 
 static void arm__every_cq_then_asleep(void **state)
 {
@@ -238,7 +238,7 @@ static void timed_out__a_completion_without_event_counted(void **state)
 	fake_bury(f, &conn);
 }
 
-/* ---------------------------------------------------------------------- events --- */
+/* --------------------------------------------------------------- events --- */
 
 static void events__acknowledged_at_64(void **state)
 {
@@ -314,7 +314,7 @@ static void events__channel_broken_its_cqs_dead(void **state)
 	ok(rpma_rt_conn_put(&second));
 }
 
-/* ---------------------------------------------------------------------- spills --- */
+/* --------------------------------------------------------------- spills --- */
 
 struct narrow {
 	struct rpma_rt_queue *queue;
@@ -419,7 +419,7 @@ static void spill__sleeps_on_it_and_the_consumer_rings(void **state)
 	narrow_delete(f, &n);
 }
 
-/* ------------------------------------------------------------- making, entering --- */
+/* ----------------------------------------------------- making, entering --- */
 
 static void init__each_failure_nothing_left(void **state)
 {

@@ -66,7 +66,7 @@ static void expect_closed(const struct fake *f, int i, enum rpma_rt_reason why)
 	assert_ptr_equal(f->items[i].user, f);
 }
 
-/* ------------------------------------------------------------ the happy path --- */
+/* ------------------------------------------------------- the happy path --- */
 
 static void round__success_delivered_with_all_fields(void **state)
 {
@@ -107,7 +107,7 @@ static void round__on_error_only_success_swallowed(void **state)
 	assert_int_equal(stale(f), 0);
 }
 
-/* ---------------------------------------------------- from error to the markers --- */
+/* -------------------------------------------- from error to the markers --- */
 
 static void error__kept_until_handover_then_in_order(void **state)
 {
@@ -257,7 +257,7 @@ static void marker__infers_unsignaled_of_its_side_only(void **state)
 	ok(rpma_rt_conn_put(&conn));
 }
 
-/* ------------------------------------------------------- no markers, no sweep --- */
+/* ------------------------------------------------- no markers, no sweep --- */
 
 static void drained__a_marker_missing_deadline(void **state)
 {
@@ -317,7 +317,7 @@ static void drained__no_error_state_no_markers(void **state)
 	ok(rpma_rt_conn_put(&conn));
 }
 
-/* -------------------------------------------------------------- order of death --- */
+/* ------------------------------------------------------- order of death --- */
 
 static void death__objects_in_order_CLOSED_last(void **state)
 {
@@ -457,7 +457,7 @@ static void death__other_queues_ROUTE_CLOSED_once(void **state)
 	ok(rpma_rt_queue_delete(&other));
 }
 
-/* ---------------------------------------------------------- early, strange, dead --- */
+/* ------------------------------------------------- early, strange, dead --- */
 
 /* BIND lies in the inbox when the first completion, an error, is polled. */
 static void error__before_BIND_is_not_stale(void **state)
@@ -544,7 +544,7 @@ static void dead_cq__its_connections_die_of_DEVICE(void **state)
 	fake_bury(f, &conn);
 }
 
-/* ------------------------------------------------------------------- WRITABLE --- */
+/* ------------------------------------------------------------- WRITABLE --- */
 
 static int count_writable(struct fake *f)
 {
