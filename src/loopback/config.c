@@ -170,6 +170,33 @@ static uint64_t env_number(const char *var, uint64_t def, uint64_t max)
 	return def;
 }
 
+/* --- fork: a child may open devices of its own, not use its parent's */
+
+static void fork_step(enum lb_fork_step step)
+{
+	if (step == LB_FORK_BEFORE)
+		pthread_mutex_lock(&lb.big);
+	lb_service_fork(step);
+	lb_thread_fork(step);
+	if (step != LB_FORK_BEFORE)
+		pthread_mutex_unlock(&lb.big);
+}
+
+static void before_fork(void)
+{
+	fork_step(LB_FORK_BEFORE);
+}
+
+static void after_fork_parent(void)
+{
+	fork_step(LB_FORK_PARENT);
+}
+
+static void after_fork_child(void)
+{
+	fork_step(LB_FORK_CHILD);
+}
+
 static void start(void)
 {
 	static const char *const modes[] = {"inline", "thread", NULL};
@@ -185,6 +212,7 @@ static void start(void)
 	atomic_store_explicit(&lb.log,
 			      (int)env_number("RPMA_LOOPBACK_LOG", 0, 9),
 			      memory_order_relaxed);
+	/* relaxed: as above */
 	atomic_store_explicit(
 		&lb.seed,
 		env_number("RPMA_LOOPBACK_SEED", DEFAULT_SEED, UINT64_MAX),
@@ -193,6 +221,7 @@ static void start(void)
 		(int)env_number("RPMA_LOOPBACK_DEVICES", 1, LB_MAX_DEVICES);
 	lb_mr_start();
 	lb_device_start();
+	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 	if (rules)
 		rpma_loopback_fault(rules);
 }

@@ -42,6 +42,7 @@ LB_EXPORT void rpma_loopback_set_hook(rpma_loopback_hook_fn hook, void *arg)
 {
 	lb_start();
 	pthread_mutex_lock(&setting);
+	/* seq_cst: pairs with lb_hook_call(), which announces, then looks */
 	if (atomic_exchange_explicit(&hook_fn, NULL, memory_order_seq_cst))
 		/* relaxed: a hint to look at hook_fn */
 		atomic_fetch_sub_explicit(&lb_hooks, 1, memory_order_relaxed);

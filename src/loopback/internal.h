@@ -41,6 +41,14 @@ void lb_thread_wake(void);
 /* Wait until it sees that the scheduler is on, and does nothing. */
 void lb_service_rest(void);
 void lb_thread_rest(void);
+enum lb_fork_step {
+	LB_FORK_BEFORE,
+	LB_FORK_PARENT,
+	LB_FORK_CHILD,
+};
+/* A child has neither the threads nor the work of its parent. */
+void lb_service_fork(enum lb_fork_step step);
+void lb_thread_fork(enum lb_fork_step step);
 uint64_t lb_misuse_count(void);
 uint64_t lb_event_count(void);
 uint64_t lb_async_count(void);

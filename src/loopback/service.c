@@ -192,6 +192,20 @@ void lb_service_rest(void)
 	pthread_mutex_unlock(&lock);
 }
 
+void lb_service_fork(enum lb_fork_step step)
+{
+	if (step == LB_FORK_BEFORE) {
+		pthread_mutex_lock(&lock);
+		return;
+	}
+	if (step == LB_FORK_CHILD) {
+		is_started = false; /* the thread is the parent's */
+		is_running = false;
+		njobs = 0;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
 bool lb_service_has_work(void)
 {
 	bool has;

@@ -164,3 +164,18 @@ void lb_thread_rest(void)
 		pthread_cond_wait(&rested, &lock);
 	pthread_mutex_unlock(&lock);
 }
+
+void lb_thread_fork(enum lb_fork_step step)
+{
+	if (step == LB_FORK_BEFORE) {
+		pthread_mutex_lock(&lock);
+		return;
+	}
+	if (step == LB_FORK_CHILD) {
+		is_started = false; /* the thread is the parent's */
+		is_running = false;
+		queue = NULL;
+		queued = 0;
+	}
+	pthread_mutex_unlock(&lock);
+}

@@ -15,6 +15,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define ROUNDS 30
 
@@ -195,12 +197,47 @@ static void break__while_posting_EACH_COMPLETES_ONCE(void **state)
 	}
 }
 
+static int exchange(void)
+{
+	struct pair *p = pair_new(0);
+	int ret = end_recv(&p->b, 1, 0, 8) || end_send(&p->a, 2, 0, 8) ||
+		  end_wait(&p->b).status || end_wait(&p->a).status;
+
+	pair_delete(p);
+	return ret;
+}
+
+/* The progress and service threads are the parent's: a child starts others. */
+static void fork__child_opens_devices_of_its_own(void **state)
+{
+	pid_t child;
+	int status;
+
+	(void)state;
+#ifdef __SANITIZE_THREAD__
+	print_message("skipped: the thread sanitizer ends children of fork\n");
+	skip();
+#endif
+	rpma_loopback_set_mode(RPMA_LOOPBACK_THREAD);
+	assert_int_equal(rpma_loopback_fault("wr:delay_us=100"), 0);
+	assert_int_equal(exchange(), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		_exit(exchange());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(exchange(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FRESH(churn__executed_by_the_poster),
 		FRESH(churn__executed_by_the_progress_thread),
 		FRESH(break__while_posting_EACH_COMPLETES_ONCE),
+		FRESH(fork__child_opens_devices_of_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
