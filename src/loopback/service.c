@@ -199,8 +199,9 @@ void lb_service_fork(enum lb_fork_step step)
 		return;
 	}
 	if (step == LB_FORK_CHILD) {
-		is_started = false; /* the thread is the parent's */
-		is_running = false;
+		is_started = false; /* the thread is the parent's, */
+		is_running = false; /* and so is who waits for this: */
+		rested = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 		njobs = 0;
 	}
 	pthread_mutex_unlock(&lock);

@@ -172,8 +172,10 @@ void lb_thread_fork(enum lb_fork_step step)
 		return;
 	}
 	if (step == LB_FORK_CHILD) {
-		is_started = false; /* the thread is the parent's */
-		is_running = false;
+		is_started = false; /* the thread is the parent's, */
+		is_running = false; /* and so is who waits for these: */
+		wake = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+		rested = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 		queue = NULL;
 		queued = 0;
 	}
