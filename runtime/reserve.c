@@ -108,18 +108,22 @@ static void poll_message(struct rt_msg *msg, void *owner);
 static int copy_cfg(struct rpma_rt_conn *conn, const struct rpma_conn_cfg *cfg,
 		    uint32_t *sq, uint32_t *rq)
 {
+	uint32_t sends;
+	uint32_t recvs;
 	uint8_t rnr;
 	int ret;
 
 	ret = rt_conn_cfg_copy(cfg, conn->rt->cm, &conn->cfg);
 	if (ret)
 		return ret;
-	rpma_conn_cfg_get_sq_size(conn->cfg, sq);
-	rpma_conn_cfg_get_rq_size(conn->cfg, rq);
-	if (*sq > INT32_MAX / 4 || *rq > INT32_MAX / 4)
-		return RPMA_E_INVAL;
-	rpma_conn_cfg_set_sq_size(conn->cfg, *sq + 1);
-	rpma_conn_cfg_set_rq_size(conn->cfg, *rq + 1);
+	rpma_conn_cfg_get_sq_size(conn->cfg, &sends);
+	rpma_conn_cfg_get_rq_size(conn->cfg, &recvs);
+	if (sends > INT32_MAX / 4 || recvs > INT32_MAX / 4)
+		return RPMA_E_INVAL; /* and nothing of that size is made */
+	*sq = sends;
+	*rq = recvs;
+	rpma_conn_cfg_set_sq_size(conn->cfg, sends + 1);
+	rpma_conn_cfg_set_rq_size(conn->cfg, recvs + 1);
 	rpma_conn_cfg_get_min_rnr_timer(conn->cfg, &rnr);
 	if (rnr == RPMA_MIN_RNR_TIMER_UNSET)
 		rpma_conn_cfg_set_min_rnr_timer(conn->cfg,
