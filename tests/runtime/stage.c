@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* stage.c -- queues, memory and connections of the runtime's tests. */
+
+#include "stage.h"
+
+#include <string.h>
+
+static void start(struct world *w, const struct stage_cfg *cfg)
+{
+	struct rpma_rt_cfg *rt_cfg;
+
+	MUST(rpma_rt_cfg_new(&rt_cfg));
+	MUST(rpma_rt_cfg_set_pollers(rt_cfg, cfg->pollers));
+	MUST(rpma_rt_cfg_set_mode(rt_cfg, cfg->mode));
+	MUST(rpma_rt_cfg_set_backstop_ms(rt_cfg, 0));
+	if (cfg->cq_size)
+		MUST(rpma_rt_cfg_set_cq_size(rt_cfg, cfg->cq_size));
+	MUST(rpma_rt_new(rt_cfg, &w->rt));
+	MUST(rpma_rt_cfg_delete(&rt_cfg));
+}
+
+static struct rpma_mr_remote *remote_of(const struct rpma_mr_local *mr)
+{
+	struct rpma_mr_remote *remote;
+	size_t size;
+	char *descriptor;
+
+	MUST(rpma_mr_get_descriptor_size(mr, &size));
+	descriptor = malloc(size);
+	CHECK(descriptor);
+	MUST(rpma_mr_get_descriptor(mr, descriptor));
+	MUST(rpma_mr_remote_from_descriptor(descriptor, size, &remote));
+	free(descriptor);
+	return remote;
+}
+
+void stage_open(struct stage *s, const struct stage_cfg *cfg)
+{
+	memset(s, 0, sizeof(*s));
+	world_open(&s->world);
+	start(&s->world, cfg);
+	MUST(rpma_rt_queue_new(s->world.rt, NULL, &s->aq));
+	MUST(rpma_rt_queue_new(s->world.rt, NULL, &s->pq));
+	MUST(rpma_conn_cfg_new(&s->cfg));
+	MUST(rpma_conn_cfg_set_sq_size(s->cfg, cfg->depth));
+	MUST(rpma_conn_cfg_set_rq_size(s->cfg, cfg->depth));
+	s->memory = aligned_alloc(STAGE_SIZE, STAGE_SIZE);
+	CHECK(s->memory);
+	memset(s->memory, 0, STAGE_SIZE);
+	MUST(rpma_mr_reg(s->world.peer, s->memory, STAGE_SIZE,
+			 RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV |
+				 RPMA_MR_USAGE_WRITE_SRC |
+				 RPMA_MR_USAGE_WRITE_DST,
+			 &s->mr));
+	s->remote = remote_of(s->mr);
+}
+
+void stage_close(struct stage *s)
+{
+	struct rpma_rt_completion item;
+	int got;
+
+	MUST(rpma_rt_stop(s->world.rt));
+	CHECK(rpma_rt_queue_poll(s->aq, 1, &item, &got) == RPMA_RT_E_CLOSED);
+	CHECK(rpma_rt_queue_poll(s->pq, 1, &item, &got) == RPMA_RT_E_CLOSED);
+	MUST(rpma_rt_queue_delete(&s->aq));
+	MUST(rpma_rt_queue_delete(&s->pq));
+	MUST(rpma_mr_remote_delete(&s->remote));
+	MUST(rpma_mr_dereg(&s->mr));
+	free(s->memory);
+	MUST(rpma_conn_cfg_delete(&s->cfg));
+	world_close(&s->world);
+}
+
+void stage_connect(struct stage *s, struct world_pair *pair)
+{
+	world_connect(&s->world, s->cfg, 0, s->aq, s->pq, pair);
+}
+
+void stage_disconnect(struct stage *s, struct world_pair *pair)
+{
+	MUST(rpma_rt_conn_close(pair->active));
+	world_event(s->aq, RPMA_RT_EVENT_CLOSED);
+	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_put(&pair->active));
+	MUST(rpma_rt_conn_put(&pair->passive));
+}
+
+struct rpma_mr_remote *stage_vanished(struct stage *s)
+{
+	struct rpma_mr_remote *remote;
+	struct rpma_mr_local *mr;
+
+	MUST(rpma_mr_reg(s->world.peer, s->memory, STAGE_SIZE,
+			 RPMA_MR_USAGE_WRITE_DST, &mr));
+	remote = remote_of(mr);
+	MUST(rpma_mr_dereg(&mr));
+	return remote;
+}
+
+void stage_ping(struct stage *s, const struct world_pair *pair,
+		uint64_t context)
+{
+	MUST(rpma_rt_recv(pair->passive, s->mr, 0, 64, context));
+	MUST(rpma_rt_send(pair->active, s->mr, 64, 64, RPMA_F_COMPLETION_ALWAYS,
+			  context));
+	stage_completion(s->pq, context, IBV_WC_SUCCESS);
+	stage_completion(s->aq, context, IBV_WC_SUCCESS);
+}
+
+struct rpma_rt_completion stage_completion(struct rpma_rt_queue *queue,
+					   uint64_t context,
+					   enum ibv_wc_status status)
+{
+	struct rpma_rt_completion item = world_next(queue);
+
+	if (item.kind != RPMA_RT_COMPLETION || item.context != context ||
+	    item.status != status) {
+		fprintf(stderr,
+			"expected %lu status %d, got kind %d %lu status %d\n",
+			(unsigned long)context, status, item.kind,
+			(unsigned long)item.context, item.status);
+		abort();
+	}
+	return item;
+}

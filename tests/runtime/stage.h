@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * stage.h -- a world with what most tests of it need besides: two queues, a
+ * configuration for connections, a page of memory that both ends use.
+ */
+
+#ifndef STAGE_H
+#define STAGE_H
+
+#include "world.h"
+
+struct stage_cfg {
+	int pollers;
+	enum rpma_rt_mode mode;
+	uint32_t cq_size; /* 0: the default */
+	uint32_t depth;	  /* of send and receive queue */
+};
+
+struct stage {
+	struct world world;
+	struct rpma_rt_queue *aq; /* the active ends' */
+	struct rpma_rt_queue *pq; /* the passive ends' */
+	struct rpma_conn_cfg *cfg;
+	struct rpma_mr_local *mr;
+	struct rpma_mr_remote *remote; /* the same page, for writes */
+	char *memory;
+};
+
+#define STAGE_SIZE 4096
+
+/* The back-stop is off. */
+void stage_open(struct stage *s, const struct stage_cfg *cfg);
+/* Stops; nothing may be left in the queues. */
+void stage_close(struct stage *s);
+
+/* A pair on poller 0. */
+void stage_connect(struct stage *s, struct world_pair *pair);
+/* Closes the active end; CLOSED of both must be the next items. */
+void stage_disconnect(struct stage *s, struct world_pair *pair);
+
+/* A region that is known to nobody any more, as seen by the other end. */
+struct rpma_mr_remote *stage_vanished(struct stage *s);
+
+/* One message there, both completions taken. */
+void stage_ping(struct stage *s, const struct world_pair *pair,
+		uint64_t context);
+
+/* The next item, which must be the completion of that context. */
+struct rpma_rt_completion stage_completion(struct rpma_rt_queue *queue,
+					   uint64_t context,
+					   enum ibv_wc_status status);
+
+#endif /* STAGE_H */
