@@ -162,11 +162,13 @@ static int attempt(struct lb_work *w)
 }
 
 /* Was the buffer left alone while the request was under way? */
-static void check_hash(const struct lb_qp *qp, const struct lb_wqe *wqe)
+static void check_hash(struct lb_qp *qp, const struct lb_wqe *wqe)
 {
-	uint64_t then = qp->sq_checks[qp->sq_exec & qp->sq_mask];
+	uint64_t *check = &qp->sq_checks[qp->sq_exec & qp->sq_mask];
+	uint64_t then = *check;
 	uint64_t now = then ? lb_wqe_hash(qp, wqe) : 0;
 
+	*check = 0;
 	if (then && now && then != now)
 		lb_misuse("the buffer of request %#llx changed before its "
 			  "completion",

@@ -166,7 +166,8 @@ int lb_sq_enqueue(struct lb_qp *qp, const struct ibv_send_wr *wr)
 	} else {
 		set_sges(wqe, wr);
 	}
-	if (lb_is_strict())
+	/* what a fence waits for may well change the buffer */
+	if (lb_is_strict() && !(wr->send_flags & IBV_SEND_FENCE))
 		qp->sq_checks[qp->sq_tail & qp->sq_mask] = lb_wqe_hash(qp, wqe);
 	qp->sq_tail++;
 	return 0;

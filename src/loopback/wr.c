@@ -206,7 +206,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge,
 	}
 	wqe->nsge = (uint8_t)num_sge;
 	wqe->length = length > LB_MAX_MSG ? UINT32_MAX : (uint32_t)length;
-	if (lb_is_strict())
+	if (lb_is_strict() && !(wqe->flags & IBV_SEND_FENCE))
 		h->qp->sq_checks[(h->wr_tail - 1) & h->qp->sq_mask] =
 			lb_wqe_hash(h->qp, wqe);
 }

@@ -38,6 +38,7 @@ struct end {
 };
 
 static struct end a, b;
+static int cpus[2] = {0, 1};
 
 static void die(const char *what)
 {
@@ -53,12 +54,13 @@ static double now(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-static void pin(int cpu)
+/* The first or the second of the two CPUs. */
+static void pin(int which)
 {
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
+	CPU_SET(cpus[which], &set);
 	pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
 }
 
@@ -338,27 +340,59 @@ static double line_round_trip(void)
 	return (end - start) / PINGS * 1e9;
 }
 
+struct figure {
+	const char *name;
+	double (*measure)(void);
+	bool is_time;
+	bool needs_two;
+};
+
+static const struct figure figures[] = {
+	{"write8_one_thread", write_one_thread, false, false},
+	{"send8_one_thread", send_one_thread, false, false},
+	{"send8_two_threads", send_two_threads, false, true},
+	{"send8_latency", send_latency, true, true},
+	{"cache_line_round_trip", line_round_trip, true, true},
+};
+
 /* The best of a few: what disturbs a run only makes it slower. */
-static void report(const char *name, double (*measure)(void), bool is_time)
+static void report(const struct figure *figure, int repeats)
 {
 	double best = 0, value;
 	int i;
 
-	for (i = 0; i < REPEATS; i++) {
-		value = measure();
-		if (!i || (is_time ? value < best : value > best))
+	for (i = 0; i < repeats; i++) {
+		value = figure->measure();
+		if (!i || (figure->is_time ? value < best : value > best))
 			best = value;
 	}
-	if (is_time)
-		printf("%s %.0f ns\n", name, best);
+	if (figure->is_time)
+		printf("%s %.0f ns\n", figure->name, best);
 	else
-		printf("%s %.2f Mops/s\n", name, best * 1e-6);
+		printf("%s %.2f Mops/s\n", figure->name, best * 1e-6);
 	fflush(stdout);
 }
 
-int main(void)
+/* Options as of every measuring program, then one figure's name, or none for
+ * all; the number of operations is fixed, so --seconds is taken and unused. */
+static const char *parse(int argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i + 1 < argc && argv[i][0] == '-'; i += 2) {
+		if (!strcmp(argv[i], "--cpus") &&
+		    sscanf(argv[i + 1], "%d,%d", &cpus[0], &cpus[1]) != 2)
+			die("--cpus takes two numbers");
+	}
+	return i < argc ? argv[i] : NULL;
+}
+
+int main(int argc, char **argv)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
+	const char *only = parse(argc, argv);
+	size_t i;
+	int measured = 0;
 
 	if (!list || !list[0]) {
 		fprintf(stderr, "no verbs device\n");
@@ -369,14 +403,22 @@ int main(void)
 	connect_end(&a, &b);
 	connect_end(&b, &a);
 	pin(0);
-	report("loopback_write8_one_thread", write_one_thread, false);
-	report("loopback_send8_one_thread", send_one_thread, false);
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
-		fprintf(stderr, "one processor: no figures of two threads\n");
-		return 0;
+	for (i = 0; i < sizeof(figures) / sizeof(*figures); i++) {
+		if (only && strcmp(only, figures[i].name))
+			continue;
+		if (figures[i].needs_two && sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+			fprintf(stderr, "%s: needs two processors\n",
+				figures[i].name);
+			if (only)
+				return 77;
+			continue;
+		}
+		report(&figures[i], only ? 1 : REPEATS);
+		measured++;
 	}
-	report("loopback_send8_two_threads", send_two_threads, false);
-	report("loopback_send8_latency", send_latency, true);
-	report("cache_line_round_trip", line_round_trip, true);
+	if (!measured) {
+		fprintf(stderr, "no figure \"%s\"\n", only);
+		return 2;
+	}
 	return 0;
 }
