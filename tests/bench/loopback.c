@@ -24,9 +24,9 @@
 #define BATCH	16
 #define MSG	8
 #define BUF	4096
-#define OPS	4000000
-#define PINGS	200000
-#define REPEATS 3
+#define OPS	1000000
+#define PINGS	50000
+#define REPEATS 12
 
 struct end {
 	struct ibv_context *ctx;
