@@ -31,19 +31,19 @@ static struct {
 	int objects;
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ----------------------------------------------- failures and the trace --- */
+/* --------------------------------------------------- failures and the trace --- */
 
 void fake_fail(const char *call, int nth, int value)
 {
-	int i;
+	int i = 0;
 
-	for (i = 0; i < MAX_FAILURES; i++) {
-		if (fake.failures[i].call != NULL)
-			continue;
+	pthread_mutex_lock(&fake.lock);
+	while (i < MAX_FAILURES && fake.failures[i].call != NULL)
+		i++;
+	if (i < MAX_FAILURES)
 		fake.failures[i] = (struct failure){call, nth, value};
-		return;
-	}
-	fail_msg("too many failures");
+	pthread_mutex_unlock(&fake.lock);
+	assert_true(i < MAX_FAILURES);
 }
 
 bool fake_failed(void)
@@ -51,9 +51,11 @@ bool fake_failed(void)
 	bool all = true;
 	int i;
 
+	pthread_mutex_lock(&fake.lock);
 	for (i = 0; i < MAX_FAILURES; i++)
 		all = all && fake.failures[i].call == NULL;
 	memset(fake.failures, 0, sizeof(fake.failures));
+	pthread_mutex_unlock(&fake.lock);
 	return all;
 }
 
@@ -130,7 +132,7 @@ void fake_object_free(void *object)
 	__real_free(object);
 }
 
-/* ------------------------------------------------------- memory, system --- */
+/* ----------------------------------------------------------- memory, system --- */
 
 #define WRAP(type, name, args)   \
 	type __real_##name args; \
