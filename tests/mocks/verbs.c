@@ -73,9 +73,17 @@ static int poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc)
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		     struct ibv_send_wr **bad_wr)
 {
-	int err = mock_enter("post_send", "%s", "");
+	const struct ibv_send_wr *last;
+	int count = 1;
+	int err;
 
 	(void)qp;
+	for (last = wr; last->next; last = last->next)
+		count++;
+	if (count > 1)
+		err = mock_enter("post_send", "(%d)", count);
+	else
+		err = mock_enter("post_send", "%s", "");
 	mock_sent_count = 0;
 	for (; wr; wr = wr->next) {
 		mock_sent[mock_sent_count] = *wr;

@@ -337,6 +337,23 @@ static void connect__passive_EACH_FAILURE(void **state)
 	world_end();
 }
 
+/* The queue pair can send as soon as the request is accepted. */
+static void connect__passive_SETS_THE_RNR_TIMER(void **state)
+{
+	struct rpma_conn_req *req;
+
+	(void)state;
+	world_peer();
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_min_rnr_timer(cfg, 12));
+	req = take();
+	ok(rpma_conn_req_connect(&req, NULL, &world.conn));
+	expect_trace(OPENED "accept modify_qp(3, 0x8001)");
+	assert_int_equal(mock_qp_modified.min_rnr_timer, 12);
+	ok(rpma_conn_cfg_delete(&cfg));
+	world_end();
+}
+
 static int new_from_event(void)
 {
 	struct rpma_cm_event event = {
@@ -830,6 +847,7 @@ int main(void)
 		mock_test(new__every_value_REACHES_VERBS),
 		mock_test(connect__active_EACH_FAILURE),
 		mock_test(connect__passive_EACH_FAILURE),
+		mock_test(connect__passive_SETS_THE_RNR_TIMER),
 		mock_test(new_from_event__EACH_FAILURE),
 		mock_test(new_from_event__arguments_INVAL),
 		mock_test(delete__passive_FIRST_ERROR_ALL_GONE),

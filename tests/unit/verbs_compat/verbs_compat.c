@@ -234,7 +234,7 @@ static void chain__mixed_KEEPS_ITS_ORDER(void **state)
 	ok(rpma_conn_post_send(world.conn, NULL, wr, &bad));
 	expect_trace("post_send start "
 		     "atomic_write(1, 0x2, +8, 0x22334455) "
-		     "flush(2, 0x2, +0, 8, 1, 0) complete post_send");
+		     "flush(2, 0x2, +0, 8, 1, 0) complete post_send(2)");
 	assert_int_equal(mock_sent_count, 2);
 	assert_int_equal(mock_sent[0].wr_id, 3);
 	/* the chain is as it was */

@@ -109,7 +109,7 @@ static void post_send__chain_ONE_DOORBELL(void **state)
 	world_conn(NULL);
 	chain_of(wr, 4);
 	ok(rpma_conn_post_send(world.conn, NULL, wr, &bad));
-	expect_trace("post_send");
+	expect_trace("post_send(4)");
 	assert_int_equal(mock_sent_count, 4);
 	assert_int_equal(mock_sent[3].wr_id, 3);
 	assert_ptr_equal(bad, (void *)7);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Unit tests of copies of private data. */
+
+#include "mocks.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "private_data.h"
+
+static void init__COPIES(void **state)
+{
+	struct rpma_conn_private_data data;
+	char bytes[255];
+
+	(void)state;
+	memset(bytes, 'a', sizeof(bytes));
+	ok(rpma__private_data_init(&data, bytes, sizeof(bytes)));
+	memset(bytes, 'b', sizeof(bytes));
+	assert_int_equal(data.len, 255);
+	assert_int_equal(((char *)data.ptr)[254], 'a');
+	rpma__private_data_fini(&data);
+	assert_null(data.ptr);
+	assert_int_equal(data.len, 0);
+}
+
+static void init__nothing_LEAVES_NOTHING(void **state)
+{
+	struct rpma_conn_private_data data = {(void *)7, 7};
+
+	(void)state;
+	ok(rpma__private_data_init(&data, NULL, 5));
+	assert_null(data.ptr);
+	assert_int_equal(data.len, 0);
+	ok(rpma__private_data_init(&data, "x", 0));
+	assert_null(data.ptr);
+	rpma__private_data_fini(&data);
+}
+
+static void init__no_memory_NOMEM(void **state)
+{
+	struct rpma_conn_private_data data = {(void *)7, 7};
+
+	(void)state;
+	mock_fail("malloc", 1, ENOMEM);
+	assert_int_equal(rpma__private_data_init(&data, "x", 1), RPMA_E_NOMEM);
+	assert_null(data.ptr);
+	assert_int_equal(data.len, 0);
+}
+
+static void is_valid__given_HAS_BYTES(void **state)
+{
+	const struct rpma_conn_private_data good = {"x", 1};
+	const struct rpma_conn_private_data no_len = {"x", 0};
+	const struct rpma_conn_private_data no_ptr = {NULL, 1};
+
+	(void)state;
+	assert_true(rpma__private_data_is_valid(NULL));
+	assert_true(rpma__private_data_is_valid(&good));
+	assert_false(rpma__private_data_is_valid(&no_len));
+	assert_false(rpma__private_data_is_valid(&no_ptr));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		mock_test(init__COPIES),
+		mock_test(init__nothing_LEAVES_NOTHING),
+		mock_test(init__no_memory_NOMEM),
+		mock_test(is_valid__given_HAS_BYTES),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
