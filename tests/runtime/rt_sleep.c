@@ -15,7 +15,7 @@
 #define PAIRS 2
 #define ROOM  (2 * DEPTH + 2) /* of one end, so each has its own CQ */
 
-/* To and fro; the two pairs in turn, so that two CQs are always quiet. */
+/* There and back; the two pairs in turn, so that two CQs are always quiet. */
 static void play(struct stage *s, struct world_pair *pairs, uint64_t rounds)
 {
 	struct world_pair *pair;

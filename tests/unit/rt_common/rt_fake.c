@@ -31,7 +31,7 @@ static struct {
 	int objects;
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* --------------------------------------------------- failures and the trace --- */
+/* ----------------------------------------------- failures and the trace --- */
 
 void fake_fail(const char *call, int nth, int value)
 {
@@ -132,7 +132,7 @@ void fake_object_free(void *object)
 	__real_free(object);
 }
 
-/* ----------------------------------------------------------- memory, system --- */
+/* ------------------------------------------------------- memory, system --- */
 
 #define WRAP(type, name, args)   \
 	type __real_##name args; \

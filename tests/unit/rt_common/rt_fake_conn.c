@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---------------------------------------------------------------- queue pairs --- */
+/* ---------------------------------------------------------- queue pairs --- */
 
 static struct fake_qp *qp_new(void)
 {
@@ -26,7 +26,7 @@ static void qp_free(struct fake_qp **qp)
 	*qp = NULL;
 }
 
-/* ------------------------------------------------------------------- requests --- */
+/* ------------------------------------------------------------- requests --- */
 
 int rpma_conn_req_new_async(struct rpma_peer *peer, const char *addr,
 			    const char *port, const struct rpma_conn_cfg *cfg,
@@ -161,7 +161,7 @@ int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
 	return 0;
 }
 
-/* ---------------------------------------------------------------- connections --- */
+/* ---------------------------------------------------------- connections --- */
 
 int rpma_conn_handle_event(struct rpma_conn *conn,
 			   const struct rpma_cm_event *cm_event,
@@ -239,7 +239,7 @@ int rpma_conn_post_send(struct rpma_conn *conn, const void *owner,
 	return ret;
 }
 
-/* --------------------------------------------------------------- work requests --- */
+/* -------------------------------------------------------- work requests --- */
 
 static int prepare(const char *call, int opcode, int flags, uint64_t wr_id,
 		   struct rpma_send_wr *wr)

@@ -27,7 +27,7 @@ static struct {
 	uint32_t cm_acked;
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* -------------------------------------------------------------------- verbs --- */
+/* ---------------------------------------------------------------- verbs --- */
 
 static int poll_cq(struct ibv_cq *ibv_cq, int max, struct ibv_wc *wcs)
 {
@@ -229,7 +229,7 @@ uint32_t fake_async_acked(void)
 	return acked;
 }
 
-/* ------------------------------------------------------------ librpma: objects --- */
+/* ----------------------------------------------------- librpma: objects --- */
 
 rpma__log_function *rpma__log_function_for(enum rpma_log_level level)
 {

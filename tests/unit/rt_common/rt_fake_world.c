@@ -53,7 +53,7 @@ void (*fake_subscribed(void))(struct rt_msg *msg, void *owner)
 	return subscribed;
 }
 
-/* ------------------------------------------------------- a runtime by hand --- */
+/* ---------------------------------------------------- a runtime by hand --- */
 
 static struct rpma_rt *rt_new(void)
 {
@@ -165,7 +165,7 @@ int fake_take(struct fake *f, struct rpma_rt_queue *queue)
 	return f->got;
 }
 
-/* ----------------------------------------------------------- a connection's life --- */
+/* -------------------------------------------------- a connection's life --- */
 
 static struct rpma_rt_conn *handle_of(const struct rpma_rt_completion *item)
 {
