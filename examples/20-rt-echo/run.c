@@ -197,7 +197,8 @@ static bool wait_connected(struct echo *echo)
 		if (now_ns() > deadline) {
 			end_fail(&client->end,
 				 "only %u of %u connections after %d s",
-				 client->end.established,
+				 atomic_load_explicit(&client->end.established,
+						      memory_order_relaxed),
 				 echo->options->connections, CONNECT_MS / 1000);
 			return false;
 		}
@@ -247,7 +248,8 @@ static void drain(struct echo *echo, struct end *end)
 		step(echo);
 	if (!is_empty(end)) {
 		fprintf(stderr, "rt-echo: %s: %u connections do not close\n",
-			end->name, end->open);
+			end->name,
+			atomic_load_explicit(&end->open, memory_order_relaxed));
 		report_end(end);
 		_exit(1);
 	}

@@ -836,7 +836,8 @@ static void chain__queue_full_AGAIN(void **state)
 	for (i = 0; i < sizeof(wr) / sizeof(wr[0]); i++) {
 		ok(rpma_wr_write(pair.client.conn, pair.client.remote, 0,
 				 pair.client.mr, 0, 1, SILENT, i, &wr[i]));
-		wr[i].wr.next = &wr[i + 1].wr;
+		if (i > 0)
+			wr[i - 1].wr.next = &wr[i].wr;
 	}
 	wr[i - 1].wr.next = NULL;
 	assert_int_equal(rpma_conn_post_send(pair.client.conn, NULL, wr, &bad),
