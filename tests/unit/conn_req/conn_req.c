@@ -337,6 +337,29 @@ static void connect__passive_EACH_FAILURE(void **state)
 	world_end();
 }
 
+static void connect__limits_of_the_cfg_ARE_ASKED_FOR(void **state)
+{
+	struct rpma_conn_req *req;
+
+	(void)state;
+	world_peer();
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_responder_resources(cfg, 1));
+	ok(rpma_conn_cfg_set_initiator_depth(cfg, 2));
+	ok(rpma_conn_cfg_set_retry_count(cfg, 3));
+	ok(rpma_conn_cfg_set_rnr_retry_count(cfg, 4));
+	req = take();
+	ok(rpma_conn_req_connect(&req, NULL, &world.conn));
+	assert_int_equal(mock_conn_param.responder_resources, 1);
+	assert_int_equal(mock_conn_param.initiator_depth, 2);
+	assert_int_equal(mock_conn_param.retry_count, 3);
+	assert_int_equal(mock_conn_param.rnr_retry_count, 4);
+	assert_int_equal(mock_conn_param.private_data_len, 0);
+	assert_null(mock_conn_param.private_data);
+	ok(rpma_conn_cfg_delete(&cfg));
+	world_end();
+}
+
 /* The queue pair can send as soon as the request is accepted. */
 static void connect__passive_SETS_THE_RNR_TIMER(void **state)
 {
@@ -847,6 +870,7 @@ int main(void)
 		mock_test(new__every_value_REACHES_VERBS),
 		mock_test(connect__active_EACH_FAILURE),
 		mock_test(connect__passive_EACH_FAILURE),
+		mock_test(connect__limits_of_the_cfg_ARE_ASKED_FOR),
 		mock_test(connect__passive_SETS_THE_RNR_TIMER),
 		mock_test(new_from_event__EACH_FAILURE),
 		mock_test(new_from_event__arguments_INVAL),
