@@ -60,6 +60,9 @@ static bool take_receive(struct lb_work *w)
 	struct lb_rqe *rqe;
 	uint32_t pos;
 
+	/* a message that its sender's reset cut off: this one fills it anew */
+	if (peer->resp.busy)
+		return true;
 	if (peer->srq)
 		return lb_srq_take(peer->srq, &peer->resp);
 	rqe = lb_rq_pop(&peer->rq, &pos);
