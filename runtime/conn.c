@@ -226,9 +226,15 @@ static void established(struct rpma_rt_conn *conn,
 static void refine_reason(struct rpma_rt_conn *conn,
 			  const struct rpma_cm_event *event)
 {
+	enum rpma_rt_reason reason = reason_of(event);
+
 	if (conn->was_established || conn->reason != RPMA_RT_REASON_ERROR)
 		return;
-	conn->reason = reason_of(event);
+	if (reason != RPMA_RT_REASON_REJECTED &&
+	    reason != RPMA_RT_REASON_UNREACHABLE &&
+	    reason != RPMA_RT_REASON_DEVICE)
+		return;
+	conn->reason = reason;
 	conn->cm_status = (uint32_t)event->status;
 	if (event->type == RDMA_CM_EVENT_REJECTED)
 		keep_private_data(conn, event);
@@ -348,7 +354,7 @@ static void delete_objects(struct rpma_rt_conn *conn)
 		rpma_conn_delete(&conn->conn);
 	} else if (conn->req != NULL) {
 		rpma_conn_req_release(conn->req, conn);
-		if (conn->passive && conn->pdata_out_len)
+		if (conn->rejecting && conn->pdata_out_len)
 			rpma_conn_req_reject(&conn->req, &pdata);
 		else
 			rpma_conn_req_delete(&conn->req);
@@ -369,6 +375,8 @@ static void done(struct rpma_rt_conn *conn)
 
 void rt_conn_bits_control(struct rpma_rt_conn *conn, uint32_t bits)
 {
+	if (bits & RT_CTL_REJECT)
+		conn->rejecting = conn->state == RT_CONN_READY;
 	if (bits & (RT_CTL_REJECT | RT_CTL_CLOSE))
 		rt_conn_die_control(conn, RPMA_RT_REASON_LOCAL, 0);
 	if (bits & RT_CTL_CONNECT) /* not if it was closed meanwhile */
@@ -421,8 +429,8 @@ int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
 	int ret;
 
 	if (rt == NULL || peer == NULL || addr == NULL || port == NULL ||
-	    queue == NULL || conn_ptr == NULL || poller < RPMA_RT_POLLER_ANY ||
-	    poller >= rt->cfg.pollers)
+	    queue == NULL || !rt_queue_is_of(queue, rt) || conn_ptr == NULL ||
+	    poller < RPMA_RT_POLLER_ANY || poller >= rt->cfg.pollers)
 		return RPMA_E_INVAL;
 	ret = rt_runtime_check(rt);
 	return ret ? ret : rt_conn_birth(&birth, conn_ptr);
@@ -574,6 +582,17 @@ static bool is_dying_owner(const struct rpma_rt_conn *conn)
 	return conn->ps != RT_PS_HEALTHY;
 }
 
+/* Locks the runtime. While it is held a connection that is not DONE keeps the
+ * pollers going; they never take it, so it may be held while one answers. */
+static int lock_living(struct rpma_rt_conn *conn)
+{
+	pthread_mutex_lock(&conn->rt->lock);
+	if (!conn->is_done)
+		return 0;
+	pthread_mutex_unlock(&conn->rt->lock);
+	return RPMA_RT_E_CLOSED;
+}
+
 static int set_user_owner(void *arg)
 {
 	struct change *change = arg;
@@ -595,7 +614,12 @@ int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user)
 		return RPMA_E_INVAL;
 	/* relaxed: published by the inbox */
 	atomic_store_explicit(&conn->user, user, memory_order_relaxed);
-	return rt_call(conn->rt, &conn->poller->inbox, set_user_owner, &change);
+	ret = lock_living(conn);
+	if (ret)
+		return ret;
+	rt_call(conn->rt, &conn->poller->inbox, set_user_owner, &change);
+	pthread_mutex_unlock(&conn->rt->lock);
+	return 0;
 }
 
 static int set_lane_owner(void *arg)
@@ -605,6 +629,8 @@ static int set_lane_owner(void *arg)
 	if (is_dying_owner(change->conn))
 		return RPMA_RT_E_CLOSED;
 	rt_conn_set_lane_owner(change->conn, change->lane, change->spill);
+	/* what was staged for the former queue: it may be deleted after this */
+	rt_poller_flush_owner(change->conn->poller);
 	return 0;
 }
 
@@ -637,10 +663,12 @@ int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
 
 	if (ret)
 		return ret;
-	if (queue == NULL || !is_changeable(conn))
+	if (queue == NULL || !rt_queue_is_of(queue, conn->rt) ||
+	    !is_changeable(conn))
 		return RPMA_E_INVAL;
-	/* held while the poller answers: pollers never take it */
-	pthread_mutex_lock(&conn->rt->lock);
+	ret = lock_living(conn);
+	if (ret)
+		return ret;
 	ret = rt_route_new(conn, RPMA_RT_SEND_SIDE, queue,
 			   conn->own[RPMA_RT_SEND_SIDE]->reserved, &to,
 			   &change.spill);
@@ -677,11 +705,13 @@ int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 
 	if (ret)
 		return ret;
-	if (queue == NULL || route_ptr == NULL || (int)side < 0 || side > 1)
+	if (queue == NULL || route_ptr == NULL || (int)side < 0 || side > 1 ||
+	    !rt_queue_is_of(queue, conn->rt))
 		return RPMA_E_INVAL;
 	entries = conn->side[side].ledger.depth + RT_ROUTE_EVENTS;
-	/* held while the poller answers: pollers never take it */
-	pthread_mutex_lock(&conn->rt->lock);
+	ret = lock_living(conn);
+	if (ret)
+		return ret;
 	ret = rt_route_new(conn, side, queue, entries, &change.route,
 			   &change.spill);
 	if (ret)

@@ -32,8 +32,8 @@ struct rt_poller;
 
 enum rt_gate { RT_GATE_NOT_YET = 0, RT_GATE_OPEN = 1, RT_GATE_CLOSED = 2 };
 
-/* who waits for what: value of rt_side.want */
-enum rt_want { RT_WANT_NOTHING = 0, RT_WANT_CREDIT = 1, RT_WANT_BACKLOG = 2 };
+/* what refused posters wait for: bits of rt_side.want */
+enum rt_want { RT_WANT_CREDIT = 1 << 0, RT_WANT_BACKLOG = 1 << 1 };
 
 /* one of a connection's two queues */
 struct rt_side {
@@ -43,7 +43,7 @@ struct rt_side {
 
 	/* shared, written seldom */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t gate; /* enum rt_gate */
-	_Atomic uint32_t want;			      /* enum rt_want */
+	_Atomic uint32_t want;			      /* of enum rt_want */
 
 	/* the poller's; retired is read by posters */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t retired;
@@ -160,6 +160,7 @@ struct rpma_rt_conn {
 	bool qp_alive;
 	bool was_established;
 	bool silent;	      /* the application never heard of it: no CLOSED */
+	bool rejecting;	      /* pdata_out is for a refusal */
 	uint32_t markers_due; /* bits: 1 << enum rpma_rt_side */
 	uint8_t pdata_in[256];
 	uint8_t pdata_in_len;

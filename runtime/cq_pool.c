@@ -184,6 +184,9 @@ int rt_cq_pool_fini(struct rt_poller *poller)
 	int first = 0;
 	int ret;
 
+	poller->cqs_count = 0;
+	poller->reading = NULL;
+
 	while ((channel = poller->channels) != NULL) {
 		poller->channels = channel->next;
 		while ((cq = channel->cqs) != NULL) {

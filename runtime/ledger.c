@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "rpma_rt.h"
+#include "route.h"
 
 int rt_ledger_init(struct rt_ledger *ledger, uint32_t depth)
 {
@@ -93,7 +93,8 @@ const struct rt_ledger_entry *rt_ledger_settle(struct rt_ledger *ledger,
 
 	for (i = ledger->head; i != ledger->tail; i++) {
 		entry = at(ledger, i);
-		if (entry->wr_id == wr_id && !entry->settled)
+		if (entry->wr_id == wr_id && !entry->settled &&
+		    (entry->signaled || !success))
 			break;
 	}
 	if (i == ledger->tail)
@@ -109,8 +110,12 @@ const struct rt_ledger_entry *rt_ledger_settle(struct rt_ledger *ledger,
 
 void rt_ledger_settle_marker(struct rt_ledger *ledger)
 {
-	if (!ledger->error_seen)
-		infer(ledger, ledger->tail);
+	uint32_t i;
+
+	for (i = ledger->head; i != ledger->tail; i++) {
+		if (at(ledger, i)->wr_id & RT_ON_ERROR_ONLY)
+			at(ledger, i)->settled = true;
+	}
 	trim(ledger);
 }
 

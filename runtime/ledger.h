@@ -4,7 +4,7 @@
 /*
  * ledger.h -- what was posted to one queue of a queue pair and is not known to
  * be finished, in posting order. A plain ring: who may touch it when is the
- * side's business (side.h, doc/protocols/ledger.md).
+ * side's business (conn.h, doc/protocols/ledger.md).
  */
 
 #ifndef RT_LEDGER_H
@@ -59,13 +59,14 @@ void rt_ledger_append(struct rt_ledger *ledger, uint64_t wr_id, uint8_t opcode,
 void rt_ledger_take_back(struct rt_ledger *ledger, uint32_t count);
 
 /*
- * The oldest unsettled entry with that wr_id is settled; unsignaled ones
- * before it succeeded, if no error was seen before. NULL: there is none.
+ * The oldest unsettled entry with that wr_id is settled, for a success the
+ * oldest signaled one, since others give no completion; unsignaled ones before
+ * it succeeded, if no error was seen before. NULL: there is none.
  */
 const struct rt_ledger_entry *rt_ledger_settle(struct rt_ledger *ledger,
 					       uint64_t wr_id, bool success);
-/* Everything before a marker is out: unsignaled ones without an error
- * succeeded. */
+/* Everything before a marker is out: what wanted a completion on error only
+ * and had none has succeeded (entries with equal wr_id are interchangeable). */
 void rt_ledger_settle_marker(struct rt_ledger *ledger);
 /* The oldest unsettled entry, now settled; NULL: none is left. */
 const struct rt_ledger_entry *rt_ledger_take_unsettled(struct rt_ledger *l);

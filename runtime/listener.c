@@ -212,18 +212,33 @@ static int listener_new(struct rpma_rt *rt, struct rpma_peer *peer,
 	return 0;
 }
 
-/* Into the runtime's list, unless it stops. */
-static int list_listener(struct rpma_rt *rt, struct rpma_rt_listener *listener)
+/*
+ * Keeps the runtime from ending: a stop waits for births. RPMA_RT_E_CLOSED:
+ * it has begun to stop.
+ */
+static int hold_runtime(struct rpma_rt *rt)
 {
-	int ret = 0;
+	int ret = RPMA_RT_E_CLOSED;
 
 	pthread_mutex_lock(&rt->lock);
-	if (rt->stopping || rt_queue_is_closed(listener->queue)) {
-		ret = RPMA_RT_E_CLOSED;
-	} else {
+	if (!rt->stopping) {
+		rt->births++;
+		ret = 0;
+	}
+	pthread_mutex_unlock(&rt->lock);
+	return ret;
+}
+
+/* Into the runtime's list, unless it stops: then nobody would close it. */
+static int list_listener(struct rpma_rt *rt, struct rpma_rt_listener *listener)
+{
+	int ret = RPMA_RT_E_CLOSED;
+
+	pthread_mutex_lock(&rt->lock);
+	if (!rt->stopping) {
 		listener->next = rt->listeners;
 		rt->listeners = listener;
-		rt_queue_get(listener->queue);
+		ret = 0;
 	}
 	pthread_mutex_unlock(&rt->lock);
 	return ret;
@@ -252,34 +267,44 @@ int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
 	int ret;
 
 	if (rt == NULL || peer == NULL || addr == NULL || port == NULL ||
-	    queue == NULL || listener_ptr == NULL || backlog < 0 ||
+	    queue == NULL || !rt_queue_is_of(queue, rt) ||
+	    listener_ptr == NULL || backlog < 0 ||
 	    poller < RPMA_RT_POLLER_ANY || poller >= rt->cfg.pollers)
 		return RPMA_E_INVAL;
 	ret = rt_runtime_check(rt);
 	if (ret)
 		return ret;
-	ret = listener_new(rt, peer, cfg, queue, &listener);
+	ret = hold_runtime(rt);
 	if (ret)
 		return ret;
+	ret = listener_new(rt, peer, cfg, queue, &listener);
+	if (ret)
+		goto release_runtime;
 	listener->poller = poller;
 	listener->user = user;
 	/* relaxed: a count, read under no order */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
-	ret = list_listener(rt, listener);
+	rt_queue_get(queue);
+	ret = rt_queue_is_closed(queue) ? RPMA_RT_E_CLOSED : 0;
 	if (ret)
-		goto err_rele;
+		goto err_put_queue;
 	ret = rpma_ep_listen_ex(peer, addr, port, backlog, rt->cm,
 				&listener->target, &listener->ep);
 	if (ret)
-		goto err_unlist;
+		goto err_put_queue;
 	rpma_ep_get_port(listener->ep, &listener->port);
+	ret = list_listener(rt, listener);
+	if (ret)
+		goto err_shutdown;
 	*listener_ptr = listener;
-	return 0;
-err_unlist:
-	unlist_listener(rt, listener);
+	goto release_runtime;
+err_shutdown:
+	rpma_ep_shutdown(&listener->ep);
+err_put_queue:
 	rt_queue_put(queue);
-err_rele:
 	rt_listener_rele(listener);
+release_runtime:
+	rt_runtime_conn_done(rt);
 	return ret;
 }
 
@@ -305,10 +330,15 @@ int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr)
 	ret = rt_runtime_check(listener->rt);
 	if (ret)
 		return ret;
-	unlist_listener(listener->rt, listener);
-	if (!rt_runtime_is_stopped(listener->rt))
+	if (hold_runtime(listener->rt) == 0) {
+		unlist_listener(listener->rt, listener);
 		rt_call(listener->rt, &listener->rt->control.inbox,
 			delete_control, listener);
+		rt_runtime_conn_done(listener->rt);
+	} else { /* the stop closes it */
+		rt_runtime_wait_stopped(listener->rt);
+		unlist_listener(listener->rt, listener);
+	}
 	*listener_ptr = NULL;
 	rt_listener_rele(listener);
 	return 0;

@@ -70,32 +70,25 @@ static void write_writable(struct rt_poller *poller, struct rt_side *side)
 	rt_poller_write_owner(poller, conn->lane, &item);
 }
 
-static bool is_backlogged(const struct rpma_rt_conn *conn)
+/*
+ * Who takes a want away owns it: exactly one WRITABLE. While the connection's
+ * own queue is over its limit it waits for that to ease, or WRITABLEs that
+ * nobody takes would fill the spill.
+ */
+static void answer_want(struct rt_poller *poller, struct rt_side *side,
+			uint32_t wants)
 {
-	const struct rpma_rt_route *route;
-
-	for (route = conn->routes; route != NULL; route = route->next) {
-		if (rt_lane_is_backlogged(route->lane))
-			return true;
-	}
-	return false;
-}
-
-/* Who takes a non-zero want away owns it: exactly one WRITABLE. */
-static void answer_want(struct rt_poller *poller, struct rt_side *side)
-{
-	uint32_t want;
-
 	/* relaxed: ordered by the batch's fence, which pairs with the one
 	 * between the poster's store and its second look */
-	want = atomic_load_explicit(&side->want, memory_order_relaxed);
-	if (want == RT_WANT_NOTHING || !side->healthy)
+	if ((atomic_load_explicit(&side->want, memory_order_relaxed) & wants) ==
+	    0)
+		return;
+	if (!side->healthy || rt_lane_is_backlogged(side->conn->lane))
 		return; /* not healthy: CLOSED answers */
-	if (want == RT_WANT_BACKLOG && is_backlogged(side->conn))
-		return; /* when it has eased */
 	/* acq_rel: of two takers one gets it */
-	if (atomic_exchange_explicit(&side->want, RT_WANT_NOTHING,
-				     memory_order_acq_rel) != RT_WANT_NOTHING)
+	if (atomic_fetch_and_explicit(&side->want, ~wants,
+				      memory_order_acq_rel) &
+	    wants)
 		write_writable(poller, side);
 }
 
@@ -104,14 +97,14 @@ static void answer_all_wants(struct rt_poller *poller)
 {
 	struct rpma_rt_conn *conn;
 	uint32_t slot;
+	int i;
 
 	for (slot = 1; slot < RT_MAX_SLOTS && slot <= poller->slots_used;
 	     slot++) {
 		conn = poller->slots[slot];
-		if (conn == NULL)
-			continue;
-		answer_want(poller, &conn->side[RPMA_RT_SEND_SIDE]);
-		answer_want(poller, &conn->side[RPMA_RT_RECV_SIDE]);
+		for (i = 0; conn != NULL && i < 2; i++)
+			answer_want(poller, &conn->side[i],
+				    RT_WANT_CREDIT | RT_WANT_BACKLOG);
 	}
 }
 
@@ -193,9 +186,10 @@ static void flush_once(struct rt_poller *poller)
 	/* the batch's only fence: before it what we published, after it what
 	 * sleepers and refused posters wrote [LANE-3] [LEDGER-2] */
 	rt_fence_dekker();
-	for (side = sides; side != NULL; side = side->touched_next)
-		answer_want(poller, side);
 	ring_lanes(poller, lanes);
+	/* after the lanes' list was walked: this begins a new one */
+	for (side = sides; side != NULL; side = side->touched_next)
+		answer_want(poller, side, RT_WANT_CREDIT);
 }
 
 void rt_poller_flush_owner(struct rt_poller *poller)
@@ -242,17 +236,20 @@ static int retry_spills(struct rt_poller *poller)
 /* -------------------------------------------------------------- routing --- */
 
 /* A marker, or a completion of nothing that is open. */
-static void route_internal(struct rt_poller *poller, const struct ibv_wc *wc)
+static void route_internal(struct rt_poller *poller, const struct rt_cq *cq,
+			   const struct ibv_wc *wc)
 {
 	uint64_t cookie = rt_wr_id_cookie(wc->wr_id);
 	uint32_t kind = (uint32_t)(cookie >> RT_KIND_SHIFT);
 	uint32_t slot = (uint32_t)(cookie & RT_SLOT_MASK);
 	struct rpma_rt_conn *conn;
 
-	if (slot == 0 || slot >= RT_MAX_SLOTS)
+	if (wc->wr_id != rt_wr_id_internal(kind, slot) || slot == 0 ||
+	    slot >= RT_MAX_SLOTS)
 		goto stale;
 	conn = poller->slots[slot];
-	if (conn == NULL || !conn->bound || conn->qp_num != wc->qp_num)
+	if (conn == NULL || conn->cq != cq || !conn->bound ||
+	    conn->qp_num != wc->qp_num)
 		goto stale;
 	if (kind == RT_SQ_MARKER)
 		rt_conn_marker_owner(conn, RPMA_RT_SEND_SIDE);
@@ -268,18 +265,19 @@ stale:
 static void deliver(struct rt_poller *poller, struct rt_route_entry *entry,
 		    const struct ibv_wc *wc)
 {
-	struct rpma_rt_completion *item = rt_lane_slot_owner(entry->lane);
+	struct rpma_rt_completion item;
 
-	item->context = rt_wr_id_cookie(wc->wr_id);
-	item->user = entry->user;
-	item->byte_len = wc->byte_len;
-	item->imm = wc->imm_data;
-	item->qp_num = wc->qp_num;
-	item->kind = RPMA_RT_COMPLETION;
-	item->status = IBV_WC_SUCCESS;
-	item->opcode = (uint8_t)wc->opcode;
-	item->flags = (uint8_t)wc->wc_flags &
-		      (RPMA_RT_F_WITH_IMM | RPMA_RT_F_WITH_INV);
+	item.context = rt_wr_id_cookie(wc->wr_id);
+	item.user = entry->user;
+	item.byte_len = wc->byte_len;
+	item.imm = wc->imm_data;
+	item.qp_num = wc->qp_num;
+	item.kind = RPMA_RT_COMPLETION;
+	item.status = IBV_WC_SUCCESS;
+	item.opcode = (uint8_t)wc->opcode;
+	item.flags = (uint8_t)wc->wc_flags &
+		     (RPMA_RT_F_WITH_IMM | RPMA_RT_F_WITH_INV);
+	rt_lane_fill_slot(rt_lane_slot_owner(entry->lane), &item);
 	touch_lane(poller, entry->lane);
 	poller->written++;
 }
@@ -308,7 +306,7 @@ static void route(struct rt_poller *poller, struct rt_cq *cq,
 
 	entry = find_route(poller, cq, wc);
 	if (unlikely(entry == NULL)) {
-		route_internal(poller, wc);
+		route_internal(poller, cq, wc);
 		return;
 	}
 	side = entry->side;
@@ -450,6 +448,9 @@ bool rt_poller_arm_owner(struct rt_poller *poller)
 	struct rt_lane *lane;
 	int i;
 
+	/* by hand nobody watches the deadline of what drains */
+	if (poller->dying != NULL && !poller->threaded)
+		return false;
 	for (i = 0; i < poller->cqs_count; i++) {
 		if (!poller->cqs[i]->dead &&
 		    ibv_req_notify_cq(poller->cqs[i]->ibv_cq, 0))

@@ -70,26 +70,31 @@ static enum rpma_rt_again refusal(struct rt_side *side,
 static int take_credit(struct rt_side *side, const struct rt_lane *lane)
 {
 	enum rpma_rt_again reason;
+	uint32_t want;
+	uint32_t before;
 
 	/* what was reaped before serves as long as it lasts, if the lane's
 	 * flag is looked at after */
 	if (rt_ledger_room(&side->ledger) > 0 && !rt_lane_is_backlogged(lane))
 		return 0;
-	reason = refusal(side, lane);
-	if (reason == RPMA_RT_AGAIN_NONE)
-		return 0;
-	/* relaxed: the fence orders it */
-	atomic_store_explicit(&side->want, reason, memory_order_relaxed);
-	/* pairs with flush_once(), retry_spills() [LEDGER-2]: either they see
-	 * want, or the second look sees what they published */
-	rt_fence_dekker();
-	reason = refusal(side, lane);
-	if (reason != RPMA_RT_AGAIN_NONE)
-		return again(reason);
-	/* acq_rel: whoever takes it owns it; taken already: a WRITABLE comes
-	 * that nobody needs */
-	atomic_exchange_explicit(&side->want, RT_WANT_NOTHING,
-				 memory_order_acq_rel);
+	while ((reason = refusal(side, lane)) != RPMA_RT_AGAIN_NONE) {
+		want = reason == RPMA_RT_AGAIN_CREDIT ? RT_WANT_CREDIT
+						      : RT_WANT_BACKLOG;
+		/* relaxed: the fence orders it */
+		before = atomic_fetch_or_explicit(&side->want, want,
+						  memory_order_relaxed);
+		/* pairs with flush_once(), retry_spills() [LEDGER-2]: either
+		 * they see want, or the second look sees what they published */
+		rt_fence_dekker();
+		if (refusal(side, lane) == reason)
+			return again(reason);
+		/* not needed any more, unless another poster set it first; if
+		 * the poller took it, a WRITABLE comes that nobody needs.
+		 * acq_rel: of two takers one gets it */
+		if (!(before & want))
+			atomic_fetch_and_explicit(&side->want, ~want,
+						  memory_order_acq_rel);
+	}
 	return 0;
 }
 
@@ -120,10 +125,12 @@ static const struct rpma_rt_route *route_of(const struct rpma_rt_conn *conn,
 }
 
 static int check(struct rpma_rt_conn *conn, const void *wr, int count,
-		 const int *posted)
+		 int *posted)
 {
 	int ret;
 
+	if (posted != NULL)
+		*posted = 0;
 	if (conn == NULL || wr == NULL || count < 1 ||
 	    (count > 1 && posted == NULL))
 		return RPMA_E_INVAL;

@@ -380,6 +380,11 @@ void rt_queue_put_left(struct rpma_rt_queue *queue)
 	pthread_mutex_unlock(&queue->lock);
 }
 
+bool rt_queue_is_of(const struct rpma_rt_queue *queue, const struct rpma_rt *rt)
+{
+	return queue->rt == rt;
+}
+
 bool rt_queue_is_closed(const struct rpma_rt_queue *queue)
 {
 	/* relaxed: whoever needs the order has it from elsewhere */
@@ -419,10 +424,24 @@ static void close_gate(struct rpma_rt_queue *queue)
 
 void rt_queue_finish(struct rpma_rt_queue *queue)
 {
+	uint32_t lanes;
+	uint32_t i;
+
 	/* release [QUEUE-2]: the lanes and spills are the consumer's now */
 	atomic_store_explicit(&queue->finished, true, memory_order_release);
 	close_gate(queue);
+	pthread_mutex_lock(&queue->lock);
+	/* relaxed: only changes under the lock we hold */
+	lanes = atomic_load_explicit(&queue->lane_count, memory_order_relaxed);
+	for (i = 0; i < lanes; i++) {
+		if (!queue->lanes[i]->holding)
+			continue;
+		/* no poller will empty that spill: the consumer may, or not */
+		queue->lanes[i]->holding = false;
+		put_locked(queue);
+	}
 	rt_bell_ring(&queue->bell);
+	pthread_mutex_unlock(&queue->lock);
 }
 
 void rt_queue_finish_all(struct rpma_rt_queue *list)

@@ -59,6 +59,9 @@ void rt_queue_unlink(const struct rpma_rt_queue *queue,
 		     struct rpma_rt_queue **list);
 void rt_queue_finish_all(struct rpma_rt_queue *list);
 
+/* Was it made with that runtime? Lanes are known by the poller's index. */
+bool rt_queue_is_of(const struct rpma_rt_queue *queue,
+		    const struct rpma_rt *rt);
 bool rt_queue_is_closed(const struct rpma_rt_queue *queue);
 
 /* What a queue is made with; queue_cfg.c. NULL: the defaults. */

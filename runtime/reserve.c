@@ -63,18 +63,30 @@ int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	route->lane = rt_queue_lane(queue, poller->index, &poller->bell);
 	if (route->lane == NULL)
 		goto err_free;
+	/* items of connections that are gone may fill the spill: nobody new
+	 * while it is over its limit */
+	ret = RPMA_E_AGAIN;
+	if (rt_lane_is_backlogged(route->lane))
+		goto err_free;
+	/* held before the look: who is told that a closed queue stays empty
+	 * was told it before we held it, and then we see it closed */
+	rt_queue_get(queue);
+	ret = RPMA_RT_E_CLOSED;
+	if (rt_queue_is_closed(queue))
+		goto err_put_queue;
 	ret = rt_numbers_take(&conn->cq->numbers, &route->number);
 	if (ret)
-		goto err_free;
+		goto err_put_queue;
 	route->announced_before = route->lane->announced;
 	ret = reserve_spill(route->lane, entries, spill_ptr);
 	if (ret)
 		goto err_return_number;
-	rt_queue_get(queue);
 	*route_ptr = route;
 	return 0;
 err_return_number:
 	rt_numbers_return(&conn->cq->numbers, route->number);
+err_put_queue:
+	rt_queue_put(queue);
 err_free:
 	free(route);
 	return ret;

@@ -41,7 +41,8 @@ void rt_conn_free(struct rpma_rt_conn *conn);
 /*
  * A route and its number, with a place in the queue's lane; *spill_ptr is a
  * larger spill for the poller to take, or NULL. Holds the queue.
- * REQUIRES: the runtime's lock. ERRORS: RPMA_E_NOMEM
+ * REQUIRES: the runtime's lock. ERRORS: RPMA_E_NOMEM, RPMA_E_AGAIN (the
+ * queue's consumer is behind), RPMA_RT_E_CLOSED (the queue is)
  */
 int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		 struct rpma_rt_queue *queue, uint32_t entries,

@@ -326,6 +326,14 @@ static void stop_threads(struct rpma_rt *rt)
 	rt_events_put();
 }
 
+void rt_runtime_wait_stopped(struct rpma_rt *rt)
+{
+	pthread_mutex_lock(&rt->lock);
+	while (!rt_runtime_is_stopped(rt))
+		pthread_cond_wait(&rt->quiet, &rt->lock);
+	pthread_mutex_unlock(&rt->lock);
+}
+
 /* The first to stop does it, others wait until it is done. */
 static bool begin_to_stop(struct rpma_rt *rt)
 {
@@ -334,9 +342,9 @@ static bool begin_to_stop(struct rpma_rt *rt)
 	pthread_mutex_lock(&rt->lock);
 	first = !rt->stopping;
 	rt->stopping = true;
-	while (!first && !rt_runtime_is_stopped(rt))
-		pthread_cond_wait(&rt->quiet, &rt->lock);
 	pthread_mutex_unlock(&rt->lock);
+	if (!first)
+		rt_runtime_wait_stopped(rt);
 	return first;
 }
 

@@ -38,7 +38,7 @@ struct rpma_rt {
 	struct rpma_rt_queue *queues;
 	unsigned next_poller;
 	struct rpma_rt_conn *conns;
-	uint32_t births;      /* connections not DONE yet */
+	uint32_t births;      /* connections not DONE, calls that hold it */
 	bool stopping;	      /* no further ones */
 	pthread_cond_t quiet; /* births became 0 */
 
@@ -60,6 +60,8 @@ int rt_runtime_check(const struct rpma_rt *rt);
 struct rt_poller *rt_runtime_place(struct rpma_rt *rt, int poller);
 /* A connection is DONE; after the last one a stop goes on. */
 void rt_runtime_conn_done(struct rpma_rt *rt);
+/* Until a stop that has begun is over. */
+void rt_runtime_wait_stopped(struct rpma_rt *rt);
 /* In manual mode runs a round of every poller that nobody runs. */
 void rt_runtime_assist(struct rpma_rt *rt);
 

@@ -5,6 +5,7 @@
 
 #include "rt_fake.h"
 #include "ledger.h"
+#include "route.h"
 
 #define DEPTH 6 /* no power of two */
 
@@ -25,12 +26,19 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* One letter a work request: S signaled, u unsignaled; wr_id counts from
- * first. */
+/* One letter a work request: S signaled, u unsignaled; e and o likewise, and
+ * their wr_id says that only an error is wanted. wr_id counts from first. */
 static void append(uint64_t first, const char *kinds)
 {
-	for (; *kinds; kinds++)
-		rt_ledger_append(&ledger, first++, IBV_WC_SEND, *kinds == 'S');
+	bool signaled, on_error;
+
+	for (; *kinds; kinds++) {
+		signaled = *kinds == 'S' || *kinds == 'e';
+		on_error = *kinds == 'e' || *kinds == 'o';
+		rt_ledger_append(&ledger,
+				 first++ | (on_error ? RT_ON_ERROR_ONLY : 0),
+				 IBV_WC_SEND, signaled);
+	}
 }
 
 static void expect_unsettled(uint64_t wr_id)
@@ -222,23 +230,51 @@ static void settle__failed_unsignaled_has_its_own(void **state)
 	expect_nothing_unsettled();
 }
 
-static void marker__infers_only_without_error(void **state)
+static void marker__settles_what_wanted_errors_only(void **state)
 {
 	(void)state;
-	append(0, "uSu");
+	append(0, "oSoe");
 	rt_ledger_settle_marker(&ledger);
-	expect_unsettled(1); /* signaled: owed one, marker or not */
+	expect_unsettled(1); /* owed one, marker or not */
 	expect_nothing_unsettled();
 }
 
-static void marker__after_error_nothing_inferred(void **state)
+static void marker__after_error_the_same(void **state)
 {
 	(void)state;
-	append(0, "Suu");
+	append(0, "SooS");
 	settle(0, false);
 	rt_ledger_settle_marker(&ledger);
-	expect_unsettled(1);
-	expect_unsettled(2);
+	expect_unsettled(3);
+	expect_nothing_unsettled();
+}
+
+/* two that succeeded in silence, one that failed, one flushed; equal ids */
+static void marker__equal_wr_ids_two_completions(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		append(7, "o");
+	assert_non_null(rt_ledger_settle(&ledger, 7 | RT_ON_ERROR_ONLY, false));
+	assert_non_null(rt_ledger_settle(&ledger, 7 | RT_ON_ERROR_ONLY, false));
+	rt_ledger_settle_marker(&ledger);
+	expect_nothing_unsettled();
+}
+
+/* a success is that of a signaled one, whatever has the same id before it */
+static void settle__success_of_the_signaled_one(void **state)
+{
+	const struct rt_ledger_entry *entry;
+
+	(void)state;
+	append(7, "o");
+	append(7, "o");
+	append(7, "e");
+	entry = rt_ledger_settle(&ledger, 7 | RT_ON_ERROR_ONLY, true);
+	assert_non_null(entry);
+	assert_true(entry->signaled);
 	expect_nothing_unsettled();
 }
 
@@ -274,8 +310,10 @@ int main(void)
 		TEST(settle__success_infers_unsignaled_before),
 		TEST(settle__first_error_infers_later_do_not),
 		TEST(settle__failed_unsignaled_has_its_own),
-		TEST(marker__infers_only_without_error),
-		TEST(marker__after_error_nothing_inferred),
+		TEST(marker__settles_what_wanted_errors_only),
+		TEST(marker__after_error_the_same),
+		TEST(marker__equal_wr_ids_two_completions),
+		TEST(settle__success_of_the_signaled_one),
 		TEST(take_unsettled__in_order_across_the_wrap),
 	};
 
