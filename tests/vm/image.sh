@@ -76,10 +76,10 @@ install_packages() {
 }
 
 # The package with the files: a name without version only depends on it.
-kernel_package() {
+kernel_package() { # name, the first known one of several
 	local package found
 
-	for package in "${kernel_packages[@]}"; do
+	for package in "$@"; do
 		found=$(apt-cache depends "$package" 2>/dev/null |
 			sed -n 's/.*Depends: \(linux-image-[0-9].*\)/\1/p' |
 			head -n 1)
@@ -91,8 +91,11 @@ kernel_package() {
 	return 1
 }
 
+# Lists that do not know the first choice may be old, or none.
 find_kernel_package() {
-	kernel_package || { apt_update && kernel_package; }
+	kernel_package "${kernel_packages[0]}" && return
+	apt_update
+	kernel_package "${kernel_packages[@]}"
 }
 
 download() (
