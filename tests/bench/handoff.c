@@ -159,7 +159,7 @@ static void run_way(struct run *run)
 	bench_pin(run->args.cpus[1]);
 	sum = consume(run);
 	pthread_join(poller, NULL);
-	/* relaxed: the consumer is joined */
+	/* relaxed: written by this thread */
 	if (sum != expected_sum(atomic_load_explicit(&run->taken,
 						     memory_order_relaxed)))
 		bench_fail("completions were lost or doubled");
