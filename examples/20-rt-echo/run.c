@@ -9,7 +9,7 @@
 #include "run.h"
 
 #include <sched.h>
-#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -25,13 +25,20 @@
 #define MS_NS	   UINT64_C(1000000)
 #define NEVER	   UINT64_MAX
 
-static volatile sig_atomic_t interrupts;
+/* lock-free, and so fit for a handler, which any thread may be interrupted by */
+static _Atomic int interrupts;
 
 void echo_interrupt(void)
 {
-	if (interrupts)
+	/* relaxed: nothing else is published with it */
+	if (atomic_exchange_explicit(&interrupts, 1, memory_order_relaxed))
 		_exit(130);
-	interrupts = 1;
+}
+
+static bool is_interrupted(void)
+{
+	/* relaxed: see echo_interrupt() */
+	return atomic_load_explicit(&interrupts, memory_order_relaxed);
 }
 
 /* ------------------------------------------------------------- opening --- */
@@ -192,7 +199,7 @@ static bool wait_connected(struct echo *echo)
 	uint64_t deadline = after_ms(CONNECT_MS);
 
 	while (!client_is_connected(client)) {
-		if (interrupts || is_failed(&client->end))
+		if (is_interrupted() || is_failed(&client->end))
 			return false;
 		if (now_ns() > deadline) {
 			end_fail(&client->end,
@@ -213,7 +220,7 @@ static void wait_messages(struct echo *echo)
 	uint64_t deadline = deadline_of(echo->options);
 	uint64_t seen = 0, seen_ns = now_ns();
 
-	while (!interrupts && !is_failed(end) && !is_empty(end) &&
+	while (!is_interrupted() && !is_failed(end) && !is_empty(end) &&
 	       now_ns() < deadline) {
 		uint64_t messages = messages_of(end);
 
@@ -281,7 +288,7 @@ static void run_server(struct echo *echo)
 	uint64_t deadline = deadline_of(o);
 
 	start_intervals(echo);
-	while (!interrupts && now_ns() < deadline &&
+	while (!is_interrupted() && now_ns() < deadline &&
 	       !(o->messages && messages_of(&server->end) >= o->messages &&
 		 is_empty(&server->end)))
 		step(echo);
