@@ -25,7 +25,7 @@
 #define MS_NS	   UINT64_C(1000000)
 #define NEVER	   UINT64_MAX
 
-/* lock-free, and so fit for a handler, which any thread may be interrupted by */
+/* lock-free, so fit for a handler; any thread may be interrupted by it */
 static _Atomic int interrupts;
 
 void echo_interrupt(void)
