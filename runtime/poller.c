@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * poller.c -- the loop: poll, route, publish, ring, inbox, sleep. On the
+ * poller.c -- the loop: poll, route, flush, inbox, sleep. On the
  * success path it touches its own memory, lanes, and one retired count per
  * side; no lock, no allocation, no system call, no clock.
  * doc/protocols/wr_id.md, channel.md, ledger.md, lane.md.
@@ -12,7 +12,6 @@
 #include "poller.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -34,203 +33,6 @@ static _Thread_local struct rt_poller *self;
 struct rt_poller *rt_poller_self(void)
 {
 	return self;
-}
-
-/* ------------------------------------------------------------- delivery --- */
-
-static void touch_lane(struct rt_poller *poller, struct rt_lane *lane)
-{
-	if (rt_lane_touch_owner(lane)) {
-		lane->touched_next = poller->touched_lanes;
-		poller->touched_lanes = lane;
-	}
-}
-
-void rt_poller_write_owner(struct rt_poller *poller, struct rt_lane *lane,
-			   const struct rpma_rt_completion *item)
-{
-	*rt_lane_slot_owner(lane) = *item;
-	touch_lane(poller, lane);
-	poller->written++;
-}
-
-/* A post that was refused may succeed again. */
-static void write_writable(struct rt_poller *poller, struct rt_side *side)
-{
-	struct rpma_rt_conn *conn = side->conn;
-	struct rpma_rt_completion item = {
-		.context = (uintptr_t)conn,
-		/* relaxed: the application orders its own pointer */
-		.user = atomic_load_explicit(&conn->user, memory_order_relaxed),
-		.qp_num = conn->qp_num,
-		.kind = RPMA_RT_WRITABLE,
-		.opcode = side->which,
-	};
-
-	rt_poller_write_owner(poller, conn->lane, &item);
-}
-
-/*
- * Who takes a want away owns it: exactly one WRITABLE. While the connection's
- * own queue is over its limit it waits for that to ease, or WRITABLEs that
- * nobody takes would fill the spill.
- */
-static void answer_want(struct rt_poller *poller, struct rt_side *side,
-			uint32_t wants)
-{
-	/* relaxed: ordered by the batch's fence, which pairs with the one
-	 * between the poster's store and its second look */
-	if ((atomic_load_explicit(&side->want, memory_order_relaxed) & wants) ==
-	    0)
-		return;
-	if (!side->healthy || rt_lane_is_backlogged(side->conn->lane))
-		return; /* not healthy: CLOSED answers */
-	/* acq_rel: of two takers one gets it */
-	if (atomic_fetch_and_explicit(&side->want, ~wants,
-				      memory_order_acq_rel) &
-	    wants)
-		write_writable(poller, side);
-}
-
-/* After a backlog cleared: any connection may have waited for it. */
-static void answer_all_wants(struct rt_poller *poller)
-{
-	struct rpma_rt_conn *conn;
-	uint32_t slot;
-	int i;
-
-	for (slot = 1; slot < RT_MAX_SLOTS && slot <= poller->slots_used;
-	     slot++) {
-		conn = poller->slots[slot];
-		for (i = 0; conn != NULL && i < 2; i++)
-			answer_want(poller, &conn->side[i],
-				    RT_WANT_CREDIT | RT_WANT_BACKLOG);
-	}
-}
-
-static void list_spilling(struct rt_poller *poller, struct rt_lane *lane)
-{
-	if (lane->spill_listed || !rt_lane_is_spilling_owner(lane))
-		return;
-	lane->spill_listed = true;
-	lane->spill_next = poller->spilling;
-	poller->spilling = lane;
-}
-
-/* Into rings, unseen, and spills: backlog flags are raised before the credits
- * go back. */
-static void fill_lanes(struct rt_poller *poller, struct rt_lane *lanes)
-{
-	struct rt_lane *lane;
-	uint32_t before;
-
-	for (lane = lanes; lane != NULL; lane = lane->touched_next) {
-		before = rt_lane_spill_count_owner(lane);
-		rt_lane_flush_owner(lane);
-		RT_STAT_ADD(poller, batches, 1);
-		if (unlikely(rt_lane_is_spilling_owner(lane))) {
-			RT_STAT_ADD(poller, spilled,
-				    rt_lane_spill_count_owner(lane) - before);
-			list_spilling(poller, lane);
-		}
-	}
-}
-
-/* After the credits: who takes a completion may post in its place at once. */
-static void publish_lanes(struct rt_lane *lanes)
-{
-	struct rt_lane *lane;
-
-	for (lane = lanes; lane != NULL; lane = lane->touched_next)
-		rt_lane_publish_owner(lane);
-}
-
-static void publish_retired(struct rt_side *sides)
-{
-	struct rt_side *side;
-
-	for (side = sides; side != NULL; side = side->touched_next) {
-		side->touched = false;
-		/* release [LEDGER-1]: pairs with the acquire in post.c; what
-		 * was delivered, and the backlog flag, come with the credit */
-		atomic_store_explicit(&side->retired, side->count,
-				      memory_order_release);
-	}
-}
-
-static void ring_lanes(struct rt_poller *poller, struct rt_lane *lanes)
-{
-	struct rt_lane *lane;
-	struct rt_lane *next;
-
-	for (lane = lanes; lane != NULL; lane = next) {
-		next = lane->touched_next;
-		if (rt_lane_bell_owner(lane))
-			RT_STAT_ADD(poller, doorbells, 1);
-	}
-}
-
-static void flush_once(struct rt_poller *poller)
-{
-	struct rt_lane *lanes = poller->touched_lanes;
-	struct rt_side *sides = poller->touched_sides;
-	struct rt_side *side;
-
-	poller->touched_lanes = NULL;
-	poller->touched_sides = NULL;
-	RT_STAT_ADD(poller, delivered, poller->written);
-	poller->written = 0;
-	fill_lanes(poller, lanes);
-	publish_retired(sides);
-	publish_lanes(lanes);
-	/* the batch's only fence: before it what we published, after it what
-	 * sleepers and refused posters wrote [LANE-3] [LEDGER-2] */
-	rt_fence_dekker();
-	ring_lanes(poller, lanes);
-	/* after the lanes' list was walked: this begins a new one */
-	for (side = sides; side != NULL; side = side->touched_next)
-		answer_want(poller, side, RT_WANT_CREDIT);
-}
-
-void rt_poller_flush_owner(struct rt_poller *poller)
-{
-	while (poller->touched_lanes != NULL || poller->touched_sides != NULL)
-		flush_once(poller);
-}
-
-/* Moves spills into rings that have room again; how many items. */
-static int retry_spills(struct rt_poller *poller)
-{
-	struct rt_lane **link = &poller->spilling;
-	struct rt_lane *lane;
-	bool eased = false;
-	uint32_t moved;
-	int total = 0;
-
-	while ((lane = *link) != NULL) {
-		moved = rt_lane_retry_owner(lane);
-		total += (int)moved;
-		eased |= rt_lane_take_eased_owner(lane);
-		if (!rt_lane_is_spilling_owner(lane)) {
-			*link = lane->spill_next;
-			lane->spill_listed = false;
-		} else {
-			link = &lane->spill_next;
-		}
-		if (moved > 0) {
-			/* pairs with the consumer's before it sleeps
-			 * [LANE-3]; nothing of the lane is used after */
-			rt_fence_dekker();
-			rt_lane_bell_owner(lane);
-		}
-	}
-	if (eased) {
-		/* pairs with the fence of a poster that found the backlog
-		 * [LEDGER-2] */
-		rt_fence_dekker();
-		answer_all_wants(poller);
-	}
-	return total;
 }
 
 /* -------------------------------------------------------------- routing --- */
@@ -278,7 +80,7 @@ static void deliver(struct rt_poller *poller, struct rt_route_entry *entry,
 	item.flags = (uint8_t)wc->wc_flags &
 		     (RPMA_RT_F_WITH_IMM | RPMA_RT_F_WITH_INV);
 	rt_lane_fill_slot(rt_lane_slot_owner(entry->lane), &item);
-	touch_lane(poller, entry->lane);
+	rt_poller_touch_lane_owner(poller, entry->lane);
 	poller->written++;
 }
 
@@ -421,7 +223,7 @@ int rt_poller_round_owner(struct rt_poller *poller, int budget)
 			RT_STAT_ADD(poller, lost_events_recovered, 1);
 	}
 	if (poller->spilling != NULL)
-		done += retry_spills(poller);
+		done += rt_poller_retry_spills_owner(poller);
 	if (!rt_inbox_is_empty(&poller->inbox))
 		done += rt_inbox_run_owner(&poller->inbox, poller);
 	if (poller->dying != NULL)
@@ -431,116 +233,6 @@ int rt_poller_round_owner(struct rt_poller *poller, int budget)
 }
 
 /* ------------------------------------------------------------- sleeping --- */
-
-static bool any_spill_has_room(struct rt_poller *poller)
-{
-	struct rt_lane *lane;
-
-	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next) {
-		if (rt_lane_has_room_owner(lane))
-			return true;
-	}
-	return false;
-}
-
-bool rt_poller_arm_owner(struct rt_poller *poller)
-{
-	struct rt_lane *lane;
-	int i;
-
-	/* by hand nobody watches the deadline of what drains */
-	if (poller->dying != NULL && !poller->threaded)
-		return false;
-	for (i = 0; i < poller->cqs_count; i++) {
-		if (!poller->cqs[i]->dead &&
-		    ibv_req_notify_cq(poller->cqs[i]->ibv_cq, 0))
-			rt_poller_fail_cq_owner(poller, poller->cqs[i]);
-	}
-	/* every CQ again, after every arm: what came before its arm raised no
-	 * event */
-	if (rt_poller_round_owner(poller, INT_MAX) > 0)
-		return false;
-	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next)
-		rt_lane_arm_spill_owner(lane);
-	rt_bell_prepare(&poller->bell);
-	/* acquire: pairs with the release in rt_poller_stop() */
-	if (!rt_inbox_is_empty(&poller->inbox) || any_spill_has_room(poller) ||
-	    atomic_load_explicit(&poller->stopping, memory_order_acquire)) {
-		rt_bell_cancel(&poller->bell);
-		return false;
-	}
-	poller->armed = true;
-	RT_STAT_ADD(poller, sleeps, 1);
-	return true;
-}
-
-static void ack(struct rt_poller *poller, struct rt_cq *cq)
-{
-	if (cq->unacked == 0)
-		return;
-	ibv_ack_cq_events(cq->ibv_cq, cq->unacked);
-	cq->unacked = 0;
-	RT_STAT_ADD(poller, acks, 1);
-}
-
-static void fail_channel(struct rt_poller *poller, struct rt_channel *channel)
-{
-	int i;
-
-	channel->dead = true;
-	epoll_ctl(poller->epfd, EPOLL_CTL_DEL, channel->fd, NULL);
-	for (i = 0; i < poller->cqs_count; i++) {
-		if (poller->cqs[i]->channel == channel)
-			rt_poller_fail_cq_owner(poller, poller->cqs[i]);
-	}
-}
-
-/* Reads until there is none; how many. */
-static int read_channel(struct rt_poller *poller, struct rt_channel *channel)
-{
-	struct ibv_cq *ibv_cq;
-	struct rt_cq *cq;
-	void *rpma_cq;
-	void *context;
-	int count = 0;
-
-	for (;;) {
-		if (ibv_get_cq_event(channel->ibv_channel, &ibv_cq, &rpma_cq)) {
-			if (errno == EINTR)
-				continue;
-			if (errno != EAGAIN)
-				fail_channel(poller, channel);
-			break;
-		}
-		count++;
-		if (rpma_cq_get_context(rpma_cq, &context)) {
-			ibv_ack_cq_events(ibv_cq, 1);
-			continue;
-		}
-		cq = context;
-		if (++cq->unacked >= RT_ACK_BATCH)
-			ack(poller, cq);
-	}
-	RT_STAT_ADD(poller, events, count);
-	return count;
-}
-
-int rt_poller_wake_owner(struct rt_poller *poller)
-{
-	struct rt_channel *channel;
-	int count = 0;
-
-	if (poller->armed) {
-		rt_bell_cancel(&poller->bell);
-		poller->armed = false;
-	}
-	for (channel = poller->reading; channel != NULL;
-	     channel = channel->poller_next) {
-		if (!channel->dead)
-			count += read_channel(poller, channel);
-	}
-	return count;
-}
 
 /* How long it may sleep, in milliseconds; -1: until something happens. */
 static int sleep_ms(const struct rt_poller *poller)

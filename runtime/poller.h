@@ -122,6 +122,17 @@ void rt_poller_flush_owner(struct rt_poller *poller);
 /* Writes an item into a lane of the poller. */
 void rt_poller_write_owner(struct rt_poller *poller, struct rt_lane *lane,
 			   const struct rpma_rt_completion *item);
+/* A lane was written to; it is published at the batch's end. */
+static inline void rt_poller_touch_lane_owner(struct rt_poller *poller,
+					      struct rt_lane *lane)
+{
+	if (rt_lane_touch_owner(lane)) {
+		lane->touched_next = poller->touched_lanes;
+		poller->touched_lanes = lane;
+	}
+}
+/* Moves spills into rings that have room again; how many items. */
+int rt_poller_retry_spills_owner(struct rt_poller *poller);
 /* A side has retired work, to be published at the batch's end. */
 static inline void rt_poller_touch_side_owner(struct rt_poller *poller,
 					      struct rt_side *side)

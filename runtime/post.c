@@ -83,8 +83,9 @@ static int take_credit(struct rt_side *side, const struct rt_lane *lane)
 		/* relaxed: the fence orders it */
 		before = atomic_fetch_or_explicit(&side->want, want,
 						  memory_order_relaxed);
-		/* pairs with flush_once(), retry_spills() [LEDGER-2]: either
-		 * they see want, or the second look sees what they published */
+		/* pairs with flush_once() and the retry of spills [LEDGER-2]:
+		 * either they see want, or the second look sees what they
+		 * published */
 		rt_fence_dekker();
 		if (refusal(side, lane) == reason)
 			return again(reason);

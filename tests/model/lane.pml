@@ -3,7 +3,7 @@
 
 /*
  * Lane, spill, parking and stop, as in doc/protocols/lane.md and in lane.c,
- * queue.c and park.c, for every interleaving of one poller, one consumer, what
+ * queue_take.c and park.c, for every interleaving of one poller, one consumer, what
  * feeds the poller and what stops it.
  *
  * Stores go through a buffer of their thread. They leave it in any order, but

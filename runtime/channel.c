@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * channel.c -- a poller's completion channels: arm all CQs, look again, read
+ * events after a sleep, acknowledge them in batches. Runs on the poller.
+ * doc/protocols/channel.md.
+ */
+
+#include "poller.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sys/epoll.h>
+
+static bool any_spill_has_room(struct rt_poller *poller)
+{
+	struct rt_lane *lane;
+
+	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next) {
+		if (rt_lane_has_room_owner(lane))
+			return true;
+	}
+	return false;
+}
+
+bool rt_poller_arm_owner(struct rt_poller *poller)
+{
+	struct rt_lane *lane;
+	int i;
+
+	/* by hand nobody watches the deadline of what drains */
+	if (poller->dying != NULL && !poller->threaded)
+		return false;
+	for (i = 0; i < poller->cqs_count; i++) {
+		if (!poller->cqs[i]->dead &&
+		    ibv_req_notify_cq(poller->cqs[i]->ibv_cq, 0))
+			rt_poller_fail_cq_owner(poller, poller->cqs[i]);
+	}
+	/* every CQ again, after every arm: what came before its arm raised no
+	 * event */
+	if (rt_poller_round_owner(poller, INT_MAX) > 0)
+		return false;
+	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next)
+		rt_lane_arm_spill_owner(lane);
+	rt_bell_prepare(&poller->bell);
+	/* acquire: pairs with the release in rt_poller_stop() */
+	if (!rt_inbox_is_empty(&poller->inbox) || any_spill_has_room(poller) ||
+	    atomic_load_explicit(&poller->stopping, memory_order_acquire)) {
+		rt_bell_cancel(&poller->bell);
+		return false;
+	}
+	poller->armed = true;
+	RT_STAT_ADD(poller, sleeps, 1);
+	return true;
+}
+
+static void ack(struct rt_poller *poller, struct rt_cq *cq)
+{
+	if (cq->unacked == 0)
+		return;
+	ibv_ack_cq_events(cq->ibv_cq, cq->unacked);
+	cq->unacked = 0;
+	RT_STAT_ADD(poller, acks, 1);
+}
+
+static void fail_channel(struct rt_poller *poller, struct rt_channel *channel)
+{
+	int i;
+
+	channel->dead = true;
+	epoll_ctl(poller->epfd, EPOLL_CTL_DEL, channel->fd, NULL);
+	for (i = 0; i < poller->cqs_count; i++) {
+		if (poller->cqs[i]->channel == channel)
+			rt_poller_fail_cq_owner(poller, poller->cqs[i]);
+	}
+}
+
+/* Reads until there is none; how many. */
+static int read_channel(struct rt_poller *poller, struct rt_channel *channel)
+{
+	struct ibv_cq *ibv_cq;
+	struct rt_cq *cq;
+	void *rpma_cq;
+	void *context;
+	int count = 0;
+
+	for (;;) {
+		if (ibv_get_cq_event(channel->ibv_channel, &ibv_cq, &rpma_cq)) {
+			if (errno == EINTR)
+				continue;
+			if (errno != EAGAIN)
+				fail_channel(poller, channel);
+			break;
+		}
+		count++;
+		if (rpma_cq_get_context(rpma_cq, &context)) {
+			ibv_ack_cq_events(ibv_cq, 1);
+			continue;
+		}
+		cq = context;
+		if (++cq->unacked >= RT_ACK_BATCH)
+			ack(poller, cq);
+	}
+	RT_STAT_ADD(poller, events, count);
+	return count;
+}
+
+int rt_poller_wake_owner(struct rt_poller *poller)
+{
+	struct rt_channel *channel;
+	int count = 0;
+
+	if (poller->armed) {
+		rt_bell_cancel(&poller->bell);
+		poller->armed = false;
+	}
+	for (channel = poller->reading; channel != NULL;
+	     channel = channel->poller_next) {
+		if (!channel->dead)
+			count += read_channel(poller, channel);
+	}
+	return count;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * deliver.c -- what a poller writes: items staged in lanes, published and rung
+ * once a batch, spills retried, refused posters told. Runs on the poller.
+ * doc/protocols/lane.md, ledger.md.
+ */
+
+#include "poller.h"
+
+#include "runtime.h"
+
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+void rt_poller_write_owner(struct rt_poller *poller, struct rt_lane *lane,
+			   const struct rpma_rt_completion *item)
+{
+	*rt_lane_slot_owner(lane) = *item;
+	rt_poller_touch_lane_owner(poller, lane);
+	poller->written++;
+}
+
+/* A post that was refused may succeed again. */
+static void write_writable(struct rt_poller *poller, struct rt_side *side)
+{
+	struct rpma_rt_conn *conn = side->conn;
+	struct rpma_rt_completion item = {
+		.context = (uintptr_t)conn,
+		/* relaxed: the application orders its own pointer */
+		.user = atomic_load_explicit(&conn->user, memory_order_relaxed),
+		.qp_num = conn->qp_num,
+		.kind = RPMA_RT_WRITABLE,
+		.opcode = side->which,
+	};
+
+	rt_poller_write_owner(poller, conn->lane, &item);
+}
+
+/*
+ * Who takes a want away owns it: exactly one WRITABLE. While the connection's
+ * own queue is over its limit it waits for that to ease, or WRITABLEs that
+ * nobody takes would fill the spill.
+ */
+static void answer_want(struct rt_poller *poller, struct rt_side *side,
+			uint32_t wants)
+{
+	/* relaxed: ordered by the batch's fence, which pairs with the one
+	 * between the poster's store and its second look */
+	if ((atomic_load_explicit(&side->want, memory_order_relaxed) & wants) ==
+	    0)
+		return;
+	if (!side->healthy || rt_lane_is_backlogged(side->conn->lane))
+		return; /* not healthy: CLOSED answers */
+	/* acq_rel: of two takers one gets it */
+	if (atomic_fetch_and_explicit(&side->want, ~wants,
+				      memory_order_acq_rel) &
+	    wants)
+		write_writable(poller, side);
+}
+
+/* After a backlog cleared: any connection may have waited for it. */
+static void answer_all_wants(struct rt_poller *poller)
+{
+	struct rpma_rt_conn *conn;
+	uint32_t slot;
+	int i;
+
+	for (slot = 1; slot < RT_MAX_SLOTS && slot <= poller->slots_used;
+	     slot++) {
+		conn = poller->slots[slot];
+		for (i = 0; conn != NULL && i < 2; i++)
+			answer_want(poller, &conn->side[i],
+				    RT_WANT_CREDIT | RT_WANT_BACKLOG);
+	}
+}
+
+static void list_spilling(struct rt_poller *poller, struct rt_lane *lane)
+{
+	if (lane->spill_listed || !rt_lane_is_spilling_owner(lane))
+		return;
+	lane->spill_listed = true;
+	lane->spill_next = poller->spilling;
+	poller->spilling = lane;
+}
+
+/* Into rings, unseen, and spills: backlog flags are raised before the credits
+ * go back. */
+static void fill_lanes(struct rt_poller *poller, struct rt_lane *lanes)
+{
+	struct rt_lane *lane;
+	uint32_t before;
+
+	for (lane = lanes; lane != NULL; lane = lane->touched_next) {
+		before = rt_lane_spill_count_owner(lane);
+		rt_lane_flush_owner(lane);
+		RT_STAT_ADD(poller, batches, 1);
+		if (unlikely(rt_lane_is_spilling_owner(lane))) {
+			RT_STAT_ADD(poller, spilled,
+				    rt_lane_spill_count_owner(lane) - before);
+			list_spilling(poller, lane);
+		}
+	}
+}
+
+/* After the credits: who takes a completion may post in its place at once. */
+static void publish_lanes(struct rt_lane *lanes)
+{
+	struct rt_lane *lane;
+
+	for (lane = lanes; lane != NULL; lane = lane->touched_next)
+		rt_lane_publish_owner(lane);
+}
+
+static void publish_retired(struct rt_side *sides)
+{
+	struct rt_side *side;
+
+	for (side = sides; side != NULL; side = side->touched_next) {
+		side->touched = false;
+		/* release [LEDGER-1]: pairs with the acquire in post.c; what
+		 * was delivered, and the backlog flag, come with the credit */
+		atomic_store_explicit(&side->retired, side->count,
+				      memory_order_release);
+	}
+}
+
+static void ring_lanes(struct rt_poller *poller, struct rt_lane *lanes)
+{
+	struct rt_lane *lane;
+	struct rt_lane *next;
+
+	for (lane = lanes; lane != NULL; lane = next) {
+		next = lane->touched_next;
+		if (rt_lane_bell_owner(lane))
+			RT_STAT_ADD(poller, doorbells, 1);
+	}
+}
+
+static void flush_once(struct rt_poller *poller)
+{
+	struct rt_lane *lanes = poller->touched_lanes;
+	struct rt_side *sides = poller->touched_sides;
+	struct rt_side *side;
+
+	poller->touched_lanes = NULL;
+	poller->touched_sides = NULL;
+	RT_STAT_ADD(poller, delivered, poller->written);
+	poller->written = 0;
+	fill_lanes(poller, lanes);
+	publish_retired(sides);
+	publish_lanes(lanes);
+	/* the batch's only fence: before it what we published, after it what
+	 * sleepers and refused posters wrote [LANE-3] [LEDGER-2] */
+	rt_fence_dekker();
+	ring_lanes(poller, lanes);
+	/* after the lanes' list was walked: this begins a new one */
+	for (side = sides; side != NULL; side = side->touched_next)
+		answer_want(poller, side, RT_WANT_CREDIT);
+}
+
+void rt_poller_flush_owner(struct rt_poller *poller)
+{
+	while (poller->touched_lanes != NULL || poller->touched_sides != NULL)
+		flush_once(poller);
+}
+
+int rt_poller_retry_spills_owner(struct rt_poller *poller)
+{
+	struct rt_lane **link = &poller->spilling;
+	struct rt_lane *lane;
+	bool eased = false;
+	uint32_t moved;
+	int total = 0;
+
+	while ((lane = *link) != NULL) {
+		moved = rt_lane_retry_owner(lane);
+		total += (int)moved;
+		eased |= rt_lane_take_eased_owner(lane);
+		if (!rt_lane_is_spilling_owner(lane)) {
+			*link = lane->spill_next;
+			lane->spill_listed = false;
+		} else {
+			link = &lane->spill_next;
+		}
+		if (moved > 0) {
+			/* pairs with the consumer's before it sleeps
+			 * [LANE-3]; nothing of the lane is used after */
+			rt_fence_dekker();
+			rt_lane_bell_owner(lane);
+		}
+	}
+	if (eased) {
+		/* pairs with the fence of a poster that found the backlog
+		 * [LEDGER-2] */
+		rt_fence_dekker();
+		answer_all_wants(poller);
+	}
+	return total;
+}
