@@ -128,6 +128,7 @@ struct rpma_rt_queue;
 struct rpma_rt_queue_cfg;
 struct rpma_rt_listener;
 struct rpma_rt_conn;
+struct rpma_rt_conn_cfg;
 struct rpma_rt_route;
 
 enum rpma_rt_mode {
@@ -285,6 +286,18 @@ int rpma_rt_queue_close(struct rpma_rt_queue *queue);
 #define RPMA_RT_POLLER_ANY (-1) /* round robin */
 
 /*
+ * What connections are made with; rpma_rt_listen() and rpma_rt_conn_new() copy
+ * it. Thread: owner.
+ *   conn_cfg  sizes and timers of librpma's connection configuration, copied;
+ *             NULL = defaults. CQs, channels, CM channel or SRQ in it are
+ *             RPMA_E_INVAL: they are the runtime's.
+ */
+int rpma_rt_conn_cfg_new(struct rpma_rt_conn_cfg **cfg_ptr);
+int rpma_rt_conn_cfg_delete(struct rpma_rt_conn_cfg **cfg_ptr);
+int rpma_rt_conn_cfg_set_conn_cfg(struct rpma_rt_conn_cfg *cfg,
+				  const struct rpma_conn_cfg *conn_cfg);
+
+/*
  * A connection handle begins as a request and stays valid until the last
  * rpma_rt_conn_put(), also after RPMA_RT_EVENT_CLOSED: it is counted.
  *
@@ -300,13 +313,12 @@ int rpma_rt_queue_close(struct rpma_rt_queue *queue);
 
 /*
  * Listens; requests arrive in queue as RPMA_RT_EVENT_REQUEST, user = the
- * listener's. cfg: sizes, timers of librpma's connection configuration (NULL =
- * defaults); CQs, channels and CM channels in it are RPMA_E_INVAL: they are
- * the runtime's. poller: index or RPMA_RT_POLLER_ANY. Thread: any.
+ * listener's. cfg: what each connection is made with, copied; NULL = defaults.
+ * poller: index or RPMA_RT_POLLER_ANY. Thread: any.
  */
 int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
 		   const char *port, int backlog,
-		   const struct rpma_conn_cfg *cfg, int poller,
+		   const struct rpma_rt_conn_cfg *cfg, int poller,
 		   struct rpma_rt_queue *queue, void *user,
 		   struct rpma_rt_listener **listener_ptr);
 int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
@@ -321,7 +333,7 @@ int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr);
  */
 int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
 		     const char *addr, const char *port,
-		     const struct rpma_conn_cfg *cfg, int poller,
+		     const struct rpma_rt_conn_cfg *cfg, int poller,
 		     struct rpma_rt_queue *queue, void *user,
 		     struct rpma_rt_conn **conn_ptr);
 

@@ -413,7 +413,7 @@ static void ask_control(struct rpma_rt_conn *conn, uint32_t bits)
 
 int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
 		     const char *addr, const char *port,
-		     const struct rpma_conn_cfg *cfg, int poller,
+		     const struct rpma_rt_conn_cfg *cfg, int poller,
 		     struct rpma_rt_queue *queue, void *user,
 		     struct rpma_rt_conn **conn_ptr)
 {

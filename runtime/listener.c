@@ -13,75 +13,10 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "conn_cfg.h"
 #include "control.h"
 #include "queue.h"
 #include "runtime.h"
-
-/* -------------------------------------------------------- configuration --- */
-
-/* Copies one value by its getter and setter. */
-#define COPY(from, to, name, type)                      \
-	do {                                            \
-		type value;                             \
-		rpma_conn_cfg_get_##name(from, &value); \
-		rpma_conn_cfg_set_##name(to, value);    \
-	} while (0)
-
-static void copy_values(const struct rpma_conn_cfg *from,
-			struct rpma_conn_cfg *to)
-{
-	COPY(from, to, timeout, int);
-	COPY(from, to, sq_size, uint32_t);
-	COPY(from, to, rq_size, uint32_t);
-	COPY(from, to, max_send_sge, uint32_t);
-	COPY(from, to, max_recv_sge, uint32_t);
-	COPY(from, to, max_inline_data, uint32_t);
-	COPY(from, to, responder_resources, uint8_t);
-	COPY(from, to, initiator_depth, uint8_t);
-	COPY(from, to, retry_count, uint8_t);
-	COPY(from, to, rnr_retry_count, uint8_t);
-	COPY(from, to, min_rnr_timer, uint8_t);
-	COPY(from, to, ack_timeout, uint8_t);
-	COPY(from, to, tos, int);
-}
-
-/* Does it name what is the runtime's to choose? */
-static bool names_ours(const struct rpma_conn_cfg *cfg)
-{
-	struct rpma_cq *cq;
-	struct rpma_cq *rcq;
-	struct rpma_channel *channel;
-	struct rpma_cm_channel *cm;
-	struct rpma_srq *srq;
-	bool shared;
-
-	rpma_conn_cfg_get_cq(cfg, &cq);
-	rpma_conn_cfg_get_rcq(cfg, &rcq);
-	rpma_conn_cfg_get_channel(cfg, &channel);
-	rpma_conn_cfg_get_cm_channel(cfg, &cm);
-	rpma_conn_cfg_get_srq(cfg, &srq);
-	rpma_conn_cfg_get_compl_channel(cfg, &shared);
-	return cq || rcq || channel || cm || srq || shared;
-}
-
-int rt_conn_cfg_copy(const struct rpma_conn_cfg *cfg,
-		     struct rpma_cm_channel *cm, struct rpma_conn_cfg **copy)
-{
-	struct rpma_conn_cfg *to;
-	int ret;
-
-	if (cfg != NULL && names_ours(cfg))
-		return RPMA_E_INVAL;
-	ret = rpma_conn_cfg_new(&to);
-	if (ret)
-		return ret;
-	if (cfg != NULL)
-		copy_values(cfg, to);
-	if (cm != NULL)
-		rpma_conn_cfg_set_cm_channel(to, cm);
-	*copy = to;
-	return 0;
-}
 
 /* ------------------------------------------------------------ CM events --- */
 
@@ -164,7 +99,7 @@ void rt_listener_rele(struct rpma_rt_listener *listener)
 	if (atomic_fetch_sub_explicit(&listener->target.count, 1,
 				      memory_order_acq_rel) != 1)
 		return;
-	rpma_conn_cfg_delete(&listener->cfg);
+	rpma_rt_conn_cfg_delete(&listener->cfg);
 	free(listener);
 	/* release: pairs with the acquire in rpma_rt_delete() */
 	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
@@ -186,7 +121,7 @@ static int delete_control(void *arg)
 }
 
 static int listener_new(struct rpma_rt *rt, struct rpma_peer *peer,
-			const struct rpma_conn_cfg *cfg,
+			const struct rpma_rt_conn_cfg *cfg,
 			struct rpma_rt_queue *queue,
 			struct rpma_rt_listener **listener_ptr)
 {
@@ -202,8 +137,7 @@ static int listener_new(struct rpma_rt *rt, struct rpma_peer *peer,
 	listener->rt = rt;
 	listener->peer = peer;
 	listener->queue = queue;
-	/* without CM channel: each connection's copy gets it */
-	ret = rt_conn_cfg_copy(cfg, NULL, &listener->cfg);
+	ret = rt_conn_cfg_copy(cfg, &listener->cfg);
 	if (ret) {
 		free(listener);
 		return ret;
@@ -259,7 +193,7 @@ static void unlist_listener(struct rpma_rt *rt,
 
 int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
 		   const char *port, int backlog,
-		   const struct rpma_conn_cfg *cfg, int poller,
+		   const struct rpma_rt_conn_cfg *cfg, int poller,
 		   struct rpma_rt_queue *queue, void *user,
 		   struct rpma_rt_listener **listener_ptr)
 {

@@ -18,7 +18,7 @@ struct rpma_rt_listener {
 	struct rt_cm_target target;
 	struct rpma_rt *rt;
 	struct rpma_peer *peer;
-	struct rpma_conn_cfg *cfg;
+	struct rpma_rt_conn_cfg *cfg;
 	struct rpma_rt_queue *queue;
 	void *user;
 	int poller;
@@ -42,10 +42,5 @@ void rt_cm_ready(struct rt_source *source);
 /* Control thread: takes it off the network; handles stay. */
 void rt_listener_close_control(struct rpma_rt_listener *listener);
 void rt_listener_rele(struct rpma_rt_listener *listener);
-
-/* A copy of cfg (NULL: defaults) for a connection of the runtime; the caller
- * adds its CQ. ERRORS: RPMA_E_NOMEM, RPMA_E_INVAL (it names CQs or channels) */
-int rt_conn_cfg_copy(const struct rpma_conn_cfg *cfg,
-		     struct rpma_cm_channel *cm, struct rpma_conn_cfg **copy);
 
 #endif /* RT_LISTENER_H */

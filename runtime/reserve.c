@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "conn_cfg.h"
 #include "cq_pool.h"
 #include "lane.h"
 #include "listener.h"
@@ -117,15 +118,16 @@ static void poll_message(struct rt_msg *msg, void *owner);
 
 /* The configuration of its queue pair: the caller's, our CQ to come, and a
  * slot for the marker in each queue. */
-static int copy_cfg(struct rpma_rt_conn *conn, const struct rpma_conn_cfg *cfg,
-		    uint32_t *sq, uint32_t *rq)
+static int copy_cfg(struct rpma_rt_conn *conn,
+		    const struct rpma_rt_conn_cfg *cfg, uint32_t *sq,
+		    uint32_t *rq)
 {
 	uint32_t sends;
 	uint32_t recvs;
 	uint8_t rnr;
 	int ret;
 
-	ret = rt_conn_cfg_copy(cfg, conn->rt->cm, &conn->cfg);
+	ret = rt_conn_cfg_verbs(cfg, conn->rt->cm, &conn->cfg);
 	if (ret)
 		return ret;
 	rpma_conn_cfg_get_sq_size(conn->cfg, &sends);

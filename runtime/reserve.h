@@ -15,8 +15,8 @@
 struct rt_birth {
 	struct rpma_rt *rt;
 	struct rpma_peer *peer;
-	const struct rpma_conn_cfg *cfg; /* the caller's; copied */
-	int poller;			 /* checked index or _ANY */
+	const struct rpma_rt_conn_cfg *cfg; /* the caller's; copied */
+	int poller;			    /* checked index or _ANY */
 	struct rpma_rt_queue *queue;
 	void *user;
 	bool passive;

@@ -249,23 +249,6 @@ struct client *client_new(const struct options *options, struct rpma_rt *rt,
 	return client;
 }
 
-static int new_cfg(const struct options *o, struct rpma_conn_cfg **cfg_ptr)
-{
-	struct rpma_conn_cfg *cfg;
-	int ret = rpma_conn_cfg_new(&cfg);
-
-	if (ret)
-		return ret;
-	ret = rpma_conn_cfg_set_sq_size(cfg, o->depth);
-	if (!ret)
-		ret = rpma_conn_cfg_set_rq_size(cfg, o->depth + RECEIVE_SLACK);
-	if (ret)
-		rpma_conn_cfg_delete(&cfg);
-	else
-		*cfg_ptr = cfg;
-	return ret;
-}
-
 /* The share of connection i in the messages of all. */
 static uint64_t share(const struct options *o, unsigned i)
 {
@@ -274,7 +257,8 @@ static uint64_t share(const struct options *o, unsigned i)
 }
 
 static bool connect_one(struct client *client, unsigned i, const char *address,
-			const char *port, const struct rpma_conn_cfg *conn_cfg)
+			const char *port,
+			const struct rpma_rt_conn_cfg *conn_cfg)
 {
 	struct end *end = &client->end;
 	const struct options *o = end->options;
@@ -316,9 +300,9 @@ static bool connect_one(struct client *client, unsigned i, const char *address,
 bool client_connect(struct client *client, const char *address, uint16_t port)
 {
 	const struct options *o = client->end.options;
-	struct rpma_conn_cfg *cfg;
+	struct rpma_rt_conn_cfg *cfg;
 	char text[8];
-	int ret = new_cfg(o, &cfg);
+	int ret = end_conn_cfg(o, &cfg);
 
 	client->address = address;
 	client->port = port;
@@ -331,7 +315,7 @@ bool client_connect(struct client *client, const char *address, uint16_t port)
 	bool is_ok = true;
 	for (unsigned i = 0; is_ok && i < o->connections; i++)
 		is_ok = connect_one(client, i, address, text, cfg);
-	rpma_conn_cfg_delete(&cfg);
+	rpma_rt_conn_cfg_delete(&cfg);
 	return is_ok;
 }
 

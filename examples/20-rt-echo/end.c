@@ -17,6 +17,8 @@
 
 #include "worker.h"
 
+#define MIN_RNR_TIMER 1 /* 10 us; what rdma_cm leaves is 655 ms */
+
 uint64_t now_ns(void)
 {
 	struct timespec ts;
@@ -24,6 +26,38 @@ uint64_t now_ns(void)
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * UINT64_C(1000000000) +
 	       (uint64_t)ts.tv_nsec;
+}
+
+static int set_sizes(const struct options *o, struct rpma_conn_cfg *cfg)
+{
+	int ret = rpma_conn_cfg_set_sq_size(cfg, o->depth);
+
+	if (!ret)
+		ret = rpma_conn_cfg_set_rq_size(cfg, o->depth + RECEIVE_SLACK);
+	if (!ret)
+		ret = rpma_conn_cfg_set_min_rnr_timer(cfg, MIN_RNR_TIMER);
+	return ret;
+}
+
+int end_conn_cfg(const struct options *o, struct rpma_rt_conn_cfg **cfg_ptr)
+{
+	struct rpma_rt_conn_cfg *cfg = NULL;
+	struct rpma_conn_cfg *sizes;
+	int ret = rpma_conn_cfg_new(&sizes);
+
+	if (ret)
+		return ret;
+	ret = set_sizes(o, sizes);
+	if (!ret)
+		ret = rpma_rt_conn_cfg_new(&cfg);
+	if (!ret)
+		ret = rpma_rt_conn_cfg_set_conn_cfg(cfg, sizes);
+	rpma_conn_cfg_delete(&sizes);
+	if (ret)
+		rpma_rt_conn_cfg_delete(&cfg);
+	else
+		*cfg_ptr = cfg;
+	return ret;
 }
 
 void end_fail(struct end *end, const char *format, ...)

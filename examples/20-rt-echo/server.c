@@ -17,7 +17,6 @@
 #include "link.h"
 #include "message.h"
 
-#define MIN_RNR_TIMER 1 /* 10 us; what rdma_cm leaves is 655 ms */
 #define REQUEST_BATCH 16
 
 /* --------------------------------------------- in the workers' threads --- */
@@ -269,21 +268,15 @@ void server_accept(struct server *server, int timeout_ms)
 static int listen_on(struct server *server, const char *address)
 {
 	const struct options *o = server->end.options;
-	struct rpma_conn_cfg *cfg;
-	int ret = rpma_conn_cfg_new(&cfg);
+	struct rpma_rt_conn_cfg *cfg;
+	int ret = end_conn_cfg(o, &cfg);
 
 	if (ret)
 		return ret;
-	ret = rpma_conn_cfg_set_sq_size(cfg, o->depth);
-	if (!ret)
-		ret = rpma_conn_cfg_set_rq_size(cfg, o->depth + RECEIVE_SLACK);
-	if (!ret)
-		ret = rpma_conn_cfg_set_min_rnr_timer(cfg, MIN_RNR_TIMER);
-	if (!ret)
-		ret = rpma_rt_listen(server->end.rt, server->end.peer, address,
-				     o->port, 0, cfg, RPMA_RT_POLLER_ANY,
-				     server->requests, NULL, &server->listener);
-	rpma_conn_cfg_delete(&cfg);
+	ret = rpma_rt_listen(server->end.rt, server->end.peer, address, o->port,
+			     0, cfg, RPMA_RT_POLLER_ANY, server->requests, NULL,
+			     &server->listener);
+	rpma_rt_conn_cfg_delete(&cfg);
 	if (ret)
 		return ret;
 	return rpma_rt_listener_get_port(server->listener, &server->port);

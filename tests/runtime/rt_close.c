@@ -28,7 +28,7 @@ struct scene {
 	struct world world;
 	struct rpma_rt_queue *aq; /* the active end's */
 	struct rpma_rt_queue *pq; /* the passive end's */
-	struct rpma_conn_cfg *cfg;
+	struct rpma_rt_conn_cfg *cfg;
 	struct rpma_mr_local *mr;
 	char *memory;
 };
@@ -40,9 +40,7 @@ static void set_up(struct scene *s, int pollers)
 	world_start(&s->world, pollers, RPMA_RT_MODE_ADAPTIVE);
 	MUST(rpma_rt_queue_new(s->world.rt, NULL, &s->aq));
 	MUST(rpma_rt_queue_new(s->world.rt, NULL, &s->pq));
-	MUST(rpma_conn_cfg_new(&s->cfg));
-	MUST(rpma_conn_cfg_set_sq_size(s->cfg, DEPTH));
-	MUST(rpma_conn_cfg_set_rq_size(s->cfg, DEPTH));
+	s->cfg = world_cfg(DEPTH, DEPTH);
 	s->memory = aligned_alloc(4096, 4096);
 	CHECK(s->memory);
 	MUST(rpma_mr_reg(s->world.peer, s->memory, 4096,
@@ -62,7 +60,7 @@ static void tear_down(struct scene *s)
 	MUST(rpma_rt_queue_delete(&s->pq));
 	MUST(rpma_mr_dereg(&s->mr));
 	free(s->memory);
-	MUST(rpma_conn_cfg_delete(&s->cfg));
+	MUST(rpma_rt_conn_cfg_delete(&s->cfg));
 	world_close(&s->world);
 }
 

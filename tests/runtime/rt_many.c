@@ -192,14 +192,11 @@ static void set_up_end(struct many *m, struct rpma_rt_conn *conn, int index)
 
 static void set_up(struct many *m, int conns)
 {
-	struct rpma_conn_cfg *cfg;
+	struct rpma_rt_conn_cfg *cfg = world_cfg(DEPTH, DEPTH);
 	struct world_pair pair;
 	size_t size = (size_t)conns * 2 * 2 * DEPTH * MSG_SIZE;
 	int i;
 
-	MUST(rpma_conn_cfg_new(&cfg));
-	MUST(rpma_conn_cfg_set_sq_size(cfg, DEPTH));
-	MUST(rpma_conn_cfg_set_rq_size(cfg, DEPTH));
 	m->memory = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
 	CHECK(m->memory);
 	MUST(rpma_mr_reg(m->world.peer, m->memory, size,
@@ -214,7 +211,7 @@ static void set_up(struct many *m, int conns)
 		set_up_end(m, pair.passive, 2 * i + 1);
 	}
 	m->ends_count = 2 * conns;
-	MUST(rpma_conn_cfg_delete(&cfg));
+	MUST(rpma_rt_conn_cfg_delete(&cfg));
 }
 
 static void run(struct many *m)

@@ -39,7 +39,7 @@ struct post {
 
 static void set_up(struct post *p, uint32_t each)
 {
-	struct rpma_conn_cfg *cfg;
+	struct rpma_rt_conn_cfg *cfg = world_cfg(DEPTH, RECVS);
 
 	memset(p, 0, sizeof(*p));
 	p->each = each;
@@ -47,11 +47,8 @@ static void set_up(struct post *p, uint32_t each)
 	world_start(&p->world, 1, RPMA_RT_MODE_ADAPTIVE);
 	MUST(rpma_rt_queue_new(p->world.rt, NULL, &p->aq));
 	MUST(rpma_rt_queue_new(p->world.rt, NULL, &p->pq));
-	MUST(rpma_conn_cfg_new(&cfg));
-	MUST(rpma_conn_cfg_set_sq_size(cfg, DEPTH));
-	MUST(rpma_conn_cfg_set_rq_size(cfg, RECVS));
 	world_connect(&p->world, cfg, 0, p->aq, p->pq, &p->pair);
-	MUST(rpma_conn_cfg_delete(&cfg));
+	MUST(rpma_rt_conn_cfg_delete(&cfg));
 	p->memory = aligned_alloc(4096, 4096);
 	CHECK(p->memory);
 	MUST(rpma_mr_reg(p->world.peer, p->memory, 4096,

@@ -43,9 +43,7 @@ void stage_open(struct stage *s, const struct stage_cfg *cfg)
 	start(&s->world, cfg);
 	MUST(rpma_rt_queue_new(s->world.rt, NULL, &s->aq));
 	MUST(rpma_rt_queue_new(s->world.rt, NULL, &s->pq));
-	MUST(rpma_conn_cfg_new(&s->cfg));
-	MUST(rpma_conn_cfg_set_sq_size(s->cfg, cfg->depth));
-	MUST(rpma_conn_cfg_set_rq_size(s->cfg, cfg->depth));
+	s->cfg = world_cfg(cfg->depth, cfg->depth);
 	s->memory = aligned_alloc(STAGE_SIZE, STAGE_SIZE);
 	CHECK(s->memory);
 	memset(s->memory, 0, STAGE_SIZE);
@@ -70,7 +68,7 @@ void stage_close(struct stage *s)
 	MUST(rpma_mr_remote_delete(&s->remote));
 	MUST(rpma_mr_dereg(&s->mr));
 	free(s->memory);
-	MUST(rpma_conn_cfg_delete(&s->cfg));
+	MUST(rpma_rt_conn_cfg_delete(&s->cfg));
 	world_close(&s->world);
 }
 

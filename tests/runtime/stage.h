@@ -22,7 +22,7 @@ struct stage {
 	struct world world;
 	struct rpma_rt_queue *aq; /* the active ends' */
 	struct rpma_rt_queue *pq; /* the passive ends' */
-	struct rpma_conn_cfg *cfg;
+	struct rpma_rt_conn_cfg *cfg;
 	struct rpma_mr_local *mr;
 	struct rpma_mr_remote *remote; /* the same page, for writes */
 	char *memory;

@@ -83,8 +83,22 @@ struct rpma_rt_completion world_event(struct rpma_rt_queue *queue,
 	return item;
 }
 
+struct rpma_rt_conn_cfg *world_cfg(uint32_t sq, uint32_t rq)
+{
+	struct rpma_rt_conn_cfg *cfg;
+	struct rpma_conn_cfg *sizes;
+
+	MUST(rpma_conn_cfg_new(&sizes));
+	MUST(rpma_conn_cfg_set_sq_size(sizes, sq));
+	MUST(rpma_conn_cfg_set_rq_size(sizes, rq));
+	MUST(rpma_rt_conn_cfg_new(&cfg));
+	MUST(rpma_rt_conn_cfg_set_conn_cfg(cfg, sizes));
+	MUST(rpma_conn_cfg_delete(&sizes));
+	return cfg;
+}
+
 struct rpma_rt_listener *world_listen(struct world *w,
-				      const struct rpma_conn_cfg *cfg,
+				      const struct rpma_rt_conn_cfg *cfg,
 				      struct rpma_rt_queue *queue)
 {
 	struct rpma_rt_listener *listener;
@@ -97,9 +111,9 @@ struct rpma_rt_listener *world_listen(struct world *w,
 	return listener;
 }
 
-void world_connect(struct world *w, const struct rpma_conn_cfg *cfg, int poller,
-		   struct rpma_rt_queue *aq, struct rpma_rt_queue *pq,
-		   struct world_pair *pair)
+void world_connect(struct world *w, const struct rpma_rt_conn_cfg *cfg,
+		   int poller, struct rpma_rt_queue *aq,
+		   struct rpma_rt_queue *pq, struct world_pair *pair)
 {
 	struct rpma_rt_listener *listener = world_listen(w, cfg, pq);
 

@@ -60,15 +60,18 @@ struct world_pair {
 	struct rpma_rt_conn *passive;
 };
 
+/* Sizes of both queues; rpma_rt_conn_cfg_delete() it. */
+struct rpma_rt_conn_cfg *world_cfg(uint32_t sq, uint32_t rq);
+
 /* Listens with cfg on a port of the system's choice. */
 struct rpma_rt_listener *world_listen(struct world *w,
-				      const struct rpma_conn_cfg *cfg,
+				      const struct rpma_rt_conn_cfg *cfg,
 				      struct rpma_rt_queue *queue);
 /* Connects: active's events in aq, passive's in pq, both on that poller; both
  * queues are empty before and after. */
-void world_connect(struct world *w, const struct rpma_conn_cfg *cfg, int poller,
-		   struct rpma_rt_queue *aq, struct rpma_rt_queue *pq,
-		   struct world_pair *pair);
+void world_connect(struct world *w, const struct rpma_rt_conn_cfg *cfg,
+		   int poller, struct rpma_rt_queue *aq,
+		   struct rpma_rt_queue *pq, struct world_pair *pair);
 
 uint64_t world_now_ms(void);
 

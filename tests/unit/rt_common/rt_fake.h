@@ -25,6 +25,7 @@
 
 #include "rpma_rt.h"
 #include "conn.h"
+#include "conn_cfg.h"
 #include "cq_pool.h"
 #include "listener.h"
 #include "poller.h"
@@ -134,7 +135,8 @@ struct fake {
 	struct rpma_rt_queue *queue;
 	struct rpma_rt_listener listener; /* closed when set */
 	struct rdma_cm_id id;
-	struct rpma_conn_cfg *cfg;
+	struct rpma_conn_cfg *cfg; /* of rt_cfg: what is set in it counts */
+	struct rpma_rt_conn_cfg rt_cfg;
 	struct rpma_rt_completion items[FAKE_QUEUE];
 	int got;
 };

@@ -107,7 +107,8 @@ int fake_setup(void **state)
 	ok(rpma_conn_cfg_set_rq_size(f->cfg, FAKE_RQ));
 	f->listener.rt = f->rt;
 	f->listener.peer = &fake_peer;
-	f->listener.cfg = f->cfg;
+	f->rt_cfg.conn_cfg = f->cfg;
+	f->listener.cfg = &f->rt_cfg;
 	f->listener.queue = f->queue;
 	f->listener.user = f;
 	fake_forget_trace();

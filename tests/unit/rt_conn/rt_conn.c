@@ -18,8 +18,8 @@ static struct rpma_rt_conn *begun(struct fake *f)
 {
 	struct rpma_rt_conn *conn;
 
-	ok(rpma_rt_conn_new(f->rt, &fake_peer, "a", "1", f->cfg, 0, f->queue, f,
-			    &conn));
+	ok(rpma_rt_conn_new(f->rt, &fake_peer, "a", "1", &f->rt_cfg, 0,
+			    f->queue, f, &conn));
 	return conn;
 }
 
@@ -84,8 +84,8 @@ static void new__no_memory_NOMEM(void **state)
 	struct rpma_rt_conn *conn = NULL;
 
 	fake_fail("malloc", 1, 1);
-	assert_int_equal(rpma_rt_conn_new(f->rt, &fake_peer, "a", "1", f->cfg,
-					  0, f->queue, NULL, &conn),
+	assert_int_equal(rpma_rt_conn_new(f->rt, &fake_peer, "a", "1",
+					  &f->rt_cfg, 0, f->queue, NULL, &conn),
 			 RPMA_E_NOMEM);
 	assert_null(conn);
 }

@@ -8,7 +8,7 @@
 static int listen_at(struct fake *f, struct rpma_rt_queue *queue,
 		     struct rpma_rt_listener **listener)
 {
-	return rpma_rt_listen(f->rt, &fake_peer, "a", "4711", 3, f->cfg, 0,
+	return rpma_rt_listen(f->rt, &fake_peer, "a", "4711", 3, &f->rt_cfg, 0,
 			      queue, f, listener);
 }
 
@@ -184,72 +184,6 @@ static void cm_ready__channel_broken_muted(void **state)
 	assert_true(fake_failed());
 }
 
-static void cfg_copy__what_is_the_runtime_s_INVAL(void **state)
-{
-	struct rpma_conn_cfg *copy = NULL;
-	struct fake *f = *state;
-	struct rt_cq *cq = NULL;
-
-	assert_int_equal(rt_cq_reserve(f->poller, &fake_ctx, 1, &cq), 0);
-	ok(rpma_conn_cfg_set_cq(f->cfg, cq->cq));
-	assert_int_equal(rt_conn_cfg_copy(f->cfg, f->rt->cm, &copy),
-			 RPMA_E_INVAL);
-	ok(rpma_conn_cfg_set_cq(f->cfg, NULL));
-	ok(rpma_conn_cfg_set_cm_channel(f->cfg, f->rt->cm));
-	assert_int_equal(rt_conn_cfg_copy(f->cfg, f->rt->cm, &copy),
-			 RPMA_E_INVAL);
-	ok(rpma_conn_cfg_set_cm_channel(f->cfg, NULL));
-	ok(rpma_conn_cfg_set_compl_channel(f->cfg, true));
-	assert_int_equal(rt_conn_cfg_copy(f->cfg, f->rt->cm, &copy),
-			 RPMA_E_INVAL);
-	assert_null(copy);
-	fake_round(f);
-}
-
-static void cfg_copy__every_value(void **state)
-{
-	struct rpma_conn_cfg *copy;
-	struct fake *f = *state;
-	struct rpma_cm_channel *cm;
-	uint32_t u32;
-	uint8_t u8;
-	int i;
-
-	ok(rpma_conn_cfg_set_timeout(f->cfg, 123));
-	ok(rpma_conn_cfg_set_max_inline_data(f->cfg, 64));
-	ok(rpma_conn_cfg_set_retry_count(f->cfg, 3));
-	ok(rpma_conn_cfg_set_rnr_retry_count(f->cfg, 5));
-	ok(rpma_conn_cfg_set_ack_timeout(f->cfg, 9));
-	ok(rpma_conn_cfg_set_tos(f->cfg, 32));
-	ok(rt_conn_cfg_copy(f->cfg, f->rt->cm, &copy));
-	ok(rpma_conn_cfg_get_timeout(copy, &i));
-	assert_int_equal(i, 123);
-	ok(rpma_conn_cfg_get_sq_size(copy, &u32));
-	assert_int_equal(u32, FAKE_SQ);
-	ok(rpma_conn_cfg_get_rq_size(copy, &u32));
-	assert_int_equal(u32, FAKE_RQ);
-	ok(rpma_conn_cfg_get_max_inline_data(copy, &u32));
-	assert_int_equal(u32, 64);
-	ok(rpma_conn_cfg_get_retry_count(copy, &u8));
-	assert_int_equal(u8, 3);
-	ok(rpma_conn_cfg_get_rnr_retry_count(copy, &u8));
-	assert_int_equal(u8, 5);
-	ok(rpma_conn_cfg_get_ack_timeout(copy, &u8));
-	assert_int_equal(u8, 9);
-	ok(rpma_conn_cfg_get_tos(copy, &i));
-	assert_int_equal(i, 32);
-	ok(rpma_conn_cfg_get_cm_channel(copy, &cm));
-	assert_ptr_equal(cm, f->rt->cm);
-	ok(rpma_conn_cfg_delete(&copy));
-	/* none: the defaults, and no CM channel */
-	ok(rt_conn_cfg_copy(NULL, NULL, &copy));
-	ok(rpma_conn_cfg_get_cm_channel(copy, &cm));
-	assert_null(cm);
-	ok(rpma_conn_cfg_delete(&copy));
-	fake_fail("malloc", 1, 1);
-	assert_int_equal(rt_conn_cfg_copy(NULL, NULL, &copy), RPMA_E_NOMEM);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -262,8 +196,6 @@ int main(void)
 		fake_test(cm_ready__late_event_of_a_dead_connection),
 		fake_test(cm_ready__no_memory_no_event_is_read),
 		fake_test(cm_ready__channel_broken_muted),
-		fake_test(cfg_copy__what_is_the_runtime_s_INVAL),
-		fake_test(cfg_copy__every_value),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

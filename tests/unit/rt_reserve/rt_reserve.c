@@ -46,7 +46,7 @@ static struct rt_birth birth_of(struct fake *f)
 	return (struct rt_birth){
 		.rt = f->rt,
 		.peer = &fake_peer,
-		.cfg = f->cfg,
+		.cfg = &f->rt_cfg,
 		.poller = 0,
 		.queue = f->queue,
 		.passive = true,

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * conn_cfg.c -- what a connection of the runtime is made with. Plain data of
+ * its owner until rpma_rt_listen() or rpma_rt_conn_new() copies it.
+ */
+
+#include "conn_cfg.h"
+
+#include <stdlib.h>
+
+/* Copies one value by its getter and setter. */
+#define COPY(from, to, name, type)                      \
+	do {                                            \
+		type value;                             \
+		rpma_conn_cfg_get_##name(from, &value); \
+		rpma_conn_cfg_set_##name(to, value);    \
+	} while (0)
+
+static void copy_values(const struct rpma_conn_cfg *from,
+			struct rpma_conn_cfg *to)
+{
+	COPY(from, to, timeout, int);
+	COPY(from, to, sq_size, uint32_t);
+	COPY(from, to, rq_size, uint32_t);
+	COPY(from, to, max_send_sge, uint32_t);
+	COPY(from, to, max_recv_sge, uint32_t);
+	COPY(from, to, max_inline_data, uint32_t);
+	COPY(from, to, responder_resources, uint8_t);
+	COPY(from, to, initiator_depth, uint8_t);
+	COPY(from, to, retry_count, uint8_t);
+	COPY(from, to, rnr_retry_count, uint8_t);
+	COPY(from, to, min_rnr_timer, uint8_t);
+	COPY(from, to, ack_timeout, uint8_t);
+	COPY(from, to, tos, int);
+}
+
+/* Does it name what is the runtime's to choose? */
+static bool names_ours(const struct rpma_conn_cfg *cfg)
+{
+	struct rpma_cq *cq;
+	struct rpma_cq *rcq;
+	struct rpma_channel *channel;
+	struct rpma_cm_channel *cm;
+	struct rpma_srq *srq;
+	bool shared;
+
+	rpma_conn_cfg_get_cq(cfg, &cq);
+	rpma_conn_cfg_get_rcq(cfg, &rcq);
+	rpma_conn_cfg_get_channel(cfg, &channel);
+	rpma_conn_cfg_get_cm_channel(cfg, &cm);
+	rpma_conn_cfg_get_srq(cfg, &srq);
+	rpma_conn_cfg_get_compl_channel(cfg, &shared);
+	return cq || rcq || channel || cm || srq || shared;
+}
+
+/* from NULL: the defaults */
+static int values_new(const struct rpma_conn_cfg *from,
+		      struct rpma_conn_cfg **to_ptr)
+{
+	int ret = rpma_conn_cfg_new(to_ptr);
+
+	if (ret == 0 && from != NULL)
+		copy_values(from, *to_ptr);
+	return ret;
+}
+
+int rt_conn_cfg_copy(const struct rpma_rt_conn_cfg *cfg,
+		     struct rpma_rt_conn_cfg **copy_ptr)
+{
+	struct rpma_rt_conn_cfg *copy;
+	int ret = rpma_rt_conn_cfg_new(&copy);
+
+	if (ret)
+		return ret;
+	if (cfg != NULL) {
+		*copy = *cfg;
+		copy->conn_cfg = NULL;
+		if (cfg->conn_cfg != NULL)
+			ret = values_new(cfg->conn_cfg, &copy->conn_cfg);
+	}
+	if (ret) {
+		rpma_rt_conn_cfg_delete(&copy);
+		return ret;
+	}
+	*copy_ptr = copy;
+	return 0;
+}
+
+int rt_conn_cfg_verbs(const struct rpma_rt_conn_cfg *cfg,
+		      struct rpma_cm_channel *cm,
+		      struct rpma_conn_cfg **verbs_ptr)
+{
+	struct rpma_conn_cfg *verbs;
+	int ret = values_new(cfg == NULL ? NULL : cfg->conn_cfg, &verbs);
+
+	if (ret)
+		return ret;
+	rpma_conn_cfg_set_cm_channel(verbs, cm);
+	*verbs_ptr = verbs;
+	return 0;
+}
+
+int rpma_rt_conn_cfg_new(struct rpma_rt_conn_cfg **cfg_ptr)
+{
+	struct rpma_rt_conn_cfg *cfg;
+
+	if (cfg_ptr == NULL)
+		return RPMA_E_INVAL;
+	cfg = calloc(1, sizeof(*cfg));
+	if (cfg == NULL)
+		return RPMA_E_NOMEM;
+	*cfg_ptr = cfg;
+	return 0;
+}
+
+int rpma_rt_conn_cfg_delete(struct rpma_rt_conn_cfg **cfg_ptr)
+{
+	if (cfg_ptr == NULL)
+		return RPMA_E_INVAL;
+	if (*cfg_ptr != NULL)
+		rpma_conn_cfg_delete(&(*cfg_ptr)->conn_cfg);
+	free(*cfg_ptr);
+	*cfg_ptr = NULL;
+	return 0;
+}
+
+int rpma_rt_conn_cfg_set_conn_cfg(struct rpma_rt_conn_cfg *cfg,
+				  const struct rpma_conn_cfg *conn_cfg)
+{
+	struct rpma_conn_cfg *copy = NULL;
+	int ret;
+
+	if (cfg == NULL || (conn_cfg != NULL && names_ours(conn_cfg)))
+		return RPMA_E_INVAL;
+	if (conn_cfg != NULL) {
+		ret = values_new(conn_cfg, &copy);
+		if (ret)
+			return ret;
+	}
+	rpma_conn_cfg_delete(&cfg->conn_cfg);
+	cfg->conn_cfg = copy;
+	return 0;
+}
