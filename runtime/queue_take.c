@@ -43,8 +43,8 @@ uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
 		if (source > lanes)
 			source = 0;
 		if (source == lanes)
-			total +=
-				rt_queue_take_messages_consumer(queue, cmpl + total, max - total);
+			total += rt_queue_take_messages_consumer(
+				queue, cmpl + total, max - total);
 		else if (finished)
 			total += rt_lane_drain_consumer(queue->lanes[source],
 							cmpl + total,
@@ -315,4 +315,3 @@ int rpma_rt_queue_get_fd(struct rpma_rt_queue *queue, int *fd)
 	*fd = rt_bell_fd(&queue->bell);
 	return 0;
 }
-
