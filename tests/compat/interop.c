@@ -2,209 +2,385 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * One side of a connection between two processes, for each side with a librpma
- * of its own: interop server|client ADDR PORT. Uses what librpma 1.2 has. The
- * client writes, flushes, writes atomically and says so with a number; the
- * server looks at its memory and answers; the client reads it back.
+ * Every kind of operation between two librpmas:
+ *
+ *	interop server ADDR		prints its port, serves one client
+ *	interop client ADDR PORT
+ *	interop both ADDR		both ends in this process, two threads
+ *
+ * ADDR may be "-": RPMA_TEST_ADDR, or 127.0.0.1. A side prints a line "ROLE
+ * OPERATION ok [FORM]" for each operation, in which _ stands for a blank; what
+ * fails ends the process. Each operation has a connection of its own, at whose
+ * end the client says what it has done, the server looks and answers.
  */
 
 #include <arpa/inet.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <librpma.h>
+#include "interop.h"
 
-#define MEM   4096
-#define IMM   0x600dcafe
-#define TRIES 100 /* until the server listens, 0.1 s each */
+#define IMM	 0x600dcafe
+#define PATIENCE 60 /* seconds; ends a hang, decides nothing else */
+#define SKIP	 77
 
-/* offsets in each side's memory */
-enum { AT_WRITE = 0, AT_ATOM = 64, AT_MESSAGE = 128, AT_READ = 256 };
+/* in this order they are taken */
+enum { FIRST = RECV_ID, SECOND };
 
-#define ALWAYS RPMA_F_COMPLETION_ALWAYS
-
-#define must(condition)                                                      \
-	do {                                                                 \
-		if (!(condition)) {                                          \
-			fprintf(stderr, "%s: line %d: %s\n", role, __LINE__, \
-				#condition);                                 \
-			exit(1);                                             \
-		}                                                            \
-	} while (0)
-#define ok(call) must((call) == 0)
-
-/* What each side tells the other of its memory. */
-struct hello {
-	uint8_t mr_desc_size;
-	uint8_t pcfg_desc_size;
-	char descriptors[24];
-};
-
-static const char *role;
-static struct rpma_peer *peer;
-static struct rpma_conn *conn;
-static struct rpma_mr_local *mr;
-static struct rpma_mr_remote *remote;
-static struct hello hello;
-static char mem[MEM] __attribute__((aligned(4096)));
-
-static void make_hello(void)
+/* No bytes, and nobody waits for its completion: the other's answer is it. */
+static void say(struct side *side)
 {
-	struct rpma_peer_cfg *pcfg = NULL;
-	size_t size;
-
-	ok(rpma_mr_reg(peer, mem, sizeof(mem), 0xff, &mr));
-	ok(rpma_mr_get_descriptor_size(mr, &size));
-	hello.mr_desc_size = (uint8_t)size;
-	ok(rpma_mr_get_descriptor(mr, hello.descriptors));
-	ok(rpma_peer_cfg_new(&pcfg));
-	ok(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, true));
-	ok(rpma_peer_cfg_get_descriptor(pcfg, hello.descriptors +
-						      hello.mr_desc_size));
-	hello.pcfg_desc_size = 1;
-	ok(rpma_peer_cfg_delete(&pcfg));
+	ok(side, rpma_send(side->conn, NULL, 0, 0, SILENT, NULL));
 }
 
-static void take_hello(void)
+static void hear(struct side *side, uint64_t wr_id)
 {
-	struct rpma_conn_private_data data;
-	struct rpma_peer_cfg *pcfg = NULL;
-	struct hello other;
-
-	ok(rpma_conn_get_private_data(conn, &data));
-	must(data.ptr && data.len >= sizeof(other));
-	memcpy(&other, data.ptr, sizeof(other));
-	ok(rpma_mr_remote_from_descriptor(other.descriptors, other.mr_desc_size,
-					  &remote));
-	ok(rpma_peer_cfg_from_descriptor(other.descriptors + other.mr_desc_size,
-					 other.pcfg_desc_size, &pcfg));
-	ok(rpma_conn_apply_remote_peer_cfg(conn, pcfg));
-	ok(rpma_peer_cfg_delete(&pcfg));
+	must(side, side_expect(side, wr_id, IBV_WC_RECV).byte_len == 0);
 }
 
-static void expect_event(enum rpma_conn_event expected)
+static bool has(const struct side *side, size_t at, const char *words)
 {
-	enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
-
-	ok(rpma_conn_next_event(conn, &event));
-	must(event == expected);
+	return strcmp(side->mem + at, words) == 0;
 }
 
-static struct ibv_wc next_wc(void)
-{
-	struct rpma_cq *cq = NULL;
-	struct ibv_wc wc;
-	int ret;
+/* --- the client's part of each operation, and the server's */
 
-	ok(rpma_conn_get_cq(conn, &cq));
-	while ((ret = rpma_cq_get_wc(cq, 1, &wc, NULL)) == RPMA_E_NO_COMPLETION)
-		ok(rpma_cq_wait(cq));
-	ok(ret);
-	must(wc.status == IBV_WC_SUCCESS);
-	return wc;
+static void write_client(struct side *side)
+{
+	strcpy(side->mem, "written");
+	ok(side, rpma_write(side->conn, side->remote, AT_WORDS, side->mr, 0, 8,
+			    SIGNALED, (void *)1));
+	side_expect(side, 1, IBV_WC_RDMA_WRITE);
+	say(side);
+	hear(side, FIRST);
 }
 
-static void serve(const char *addr, const char *port)
+static void write_server(struct side *side)
 {
-	struct rpma_conn_private_data pdata = {&hello, sizeof(hello)};
-	struct rpma_conn_req *req = NULL;
-	struct rpma_ep *ep = NULL;
+	hear(side, FIRST);
+	must(side, has(side, AT_WORDS, "written"));
+	say(side);
+}
+
+static void write_imm_client(struct side *side)
+{
+	strcpy(side->mem, "with a number");
+	ok(side,
+	   rpma_write_with_imm(side->conn, side->remote, AT_WORDS, side->mr, 0,
+			       14, SIGNALED, IMM, (void *)1));
+	side_expect(side, 1, IBV_WC_RDMA_WRITE);
+	hear(side, FIRST);
+}
+
+static void write_imm_server(struct side *side)
+{
+	struct ibv_wc wc = side_expect(side, FIRST, IBV_WC_RECV_RDMA_WITH_IMM);
+
+	must(side, wc.wc_flags & IBV_WC_WITH_IMM);
+	must(side, ntohl(wc.imm_data) == IMM && wc.byte_len == 14);
+	must(side, has(side, AT_WORDS, "with a number"));
+	say(side);
+}
+
+static void read_client(struct side *side)
+{
+	hear(side, FIRST);
+	ok(side, rpma_read(side->conn, side->mr, AT_SCRATCH, side->remote,
+			   AT_WORDS, 7, SIGNALED, (void *)1));
+	side_expect(side, 1, IBV_WC_RDMA_READ);
+	must(side, has(side, AT_SCRATCH, "answer"));
+}
+
+static void read_server(struct side *side)
+{
+	strcpy(side->mem + AT_WORDS, "answer");
+	say(side);
+}
+
+/* The form that the library took, from what completes. */
+static void note_form(struct side *side, enum ibv_wc_opcode got,
+		      enum ibv_wc_opcode emulated)
+{
+	side->form = got == emulated ? "emulated" : "native";
+}
+
+/* The write is silent, so each flush is all that completes. */
+static void flush_client(struct side *side)
+{
 	struct ibv_wc wc;
 
-	ok(rpma_ep_listen(peer, addr, port, &ep));
-	ok(rpma_ep_next_conn_req(ep, NULL, &req));
-	ok(rpma_conn_req_recv(req, mr, AT_MESSAGE, 64, NULL));
-	ok(rpma_conn_req_connect(&req, &pdata, &conn));
-	expect_event(RPMA_CONN_ESTABLISHED);
-	take_hello();
-
-	wc = next_wc();
-	must(wc.opcode == IBV_WC_RECV && ntohl(wc.imm_data) == IMM);
-	must(strcmp(mem + AT_MESSAGE, "look") == 0);
-	must(strcmp(mem + AT_WRITE, "written") == 0);
-	must(strcmp(mem + AT_ATOM, "8 bytes") == 0);
-	strcpy(mem + AT_READ, "answer");
-	ok(rpma_send(conn, NULL, 0, 0, ALWAYS, NULL));
-	must(next_wc().opcode == IBV_WC_SEND);
-
-	expect_event(RPMA_CONN_CLOSED);
-	ok(rpma_conn_disconnect(conn));
-	ok(rpma_conn_delete(&conn));
-	ok(rpma_ep_shutdown(&ep));
+	strcpy(side->mem, "flushed");
+	ok(side, rpma_write(side->conn, side->remote, AT_WORDS, side->mr, 0, 8,
+			    SILENT, (void *)1));
+	ok(side, rpma_flush(side->conn, side->remote, AT_WORDS, 8,
+			    RPMA_FLUSH_TYPE_PERSISTENT, SIGNALED, (void *)2));
+	wc = side_next(side, false);
+	must(side, wc.status == IBV_WC_SUCCESS && wc.wr_id == 2);
+	note_form(side, wc.opcode, IBV_WC_RDMA_READ);
+	ok(side, rpma_flush(side->conn, side->remote, AT_WORDS, 8,
+			    RPMA_FLUSH_TYPE_VISIBILITY, SIGNALED, (void *)3));
+	wc = side_next(side, false);
+	must(side, wc.status == IBV_WC_SUCCESS && wc.wr_id == 3);
+	say(side);
+	hear(side, FIRST);
 }
 
-/* Tries until the server listens: until then it is refused. */
-static void connect_to(const char *addr, const char *port)
+static void flush_server(struct side *side)
 {
-	struct rpma_conn_private_data pdata = {&hello, sizeof(hello)};
-	enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
-	struct rpma_conn_req *req = NULL;
-	int i;
+	hear(side, FIRST);
+	must(side, has(side, AT_WORDS, "flushed"));
+	say(side);
+}
 
-	for (i = 0; i < TRIES; i++) {
-		ok(rpma_conn_req_new(peer, addr, port, NULL, &req));
-		ok(rpma_conn_req_recv(req, mr, AT_MESSAGE, 64, NULL));
-		ok(rpma_conn_req_connect(&req, &pdata, &conn));
-		ok(rpma_conn_next_event(conn, &event));
-		if (event == RPMA_CONN_ESTABLISHED)
-			return;
-		must(event == RPMA_CONN_REJECTED);
-		ok(rpma_conn_delete(&conn));
-		usleep(100000);
+/* The source may be used again at once. */
+static void atomic_client(struct side *side)
+{
+	char source[8] = "8 bytes";
+	struct ibv_wc wc;
+
+	ok(side, rpma_atomic_write(side->conn, side->remote, AT_WORDS, source,
+				   SIGNALED, (void *)1));
+	memset(source, 'z', sizeof(source));
+	wc = side_next(side, false);
+	must(side, wc.status == IBV_WC_SUCCESS && wc.wr_id == 1);
+	note_form(side, wc.opcode, IBV_WC_RDMA_WRITE);
+	say(side);
+	hear(side, FIRST);
+}
+
+static void atomic_server(struct side *side)
+{
+	hear(side, FIRST);
+	must(side, has(side, AT_WORDS, "8 bytes"));
+	say(side);
+}
+
+static void send_words(struct side *side, const char *words)
+{
+	size_t size = strlen(words) + 1;
+
+	strcpy(side->mem + AT_SCRATCH, words);
+	ok(side, rpma_send(side->conn, side->mr, AT_SCRATCH, size, SIGNALED,
+			   (void *)1));
+	side_expect(side, 1, IBV_WC_SEND);
+}
+
+static void expect_words(struct side *side, const char *words)
+{
+	struct ibv_wc wc = side_expect(side, FIRST, IBV_WC_RECV);
+
+	must(side, wc.byte_len == strlen(words) + 1);
+	must(side, has(side, AT_RECV, words));
+}
+
+/* Also what SRQ, RCQ and shared channel are tried with: a message each way. */
+static void send_client(struct side *side)
+{
+	send_words(side, "how are you");
+	expect_words(side, "fine");
+	say(side);
+	hear(side, SECOND);
+}
+
+static void send_server(struct side *side)
+{
+	expect_words(side, "how are you");
+	send_words(side, "fine");
+	hear(side, SECOND);
+	say(side);
+}
+
+static void expect_number(struct side *side, uint32_t number)
+{
+	struct ibv_wc wc = side_expect(side, FIRST, IBV_WC_RECV);
+
+	must(side, wc.wc_flags & IBV_WC_WITH_IMM);
+	must(side, wc.byte_len == 0 && ntohl(wc.imm_data) == number);
+}
+
+static void send_imm_client(struct side *side)
+{
+	ok(side, rpma_send_with_imm(side->conn, NULL, 0, 0, SIGNALED, IMM,
+				    (void *)1));
+	side_expect(side, 1, IBV_WC_SEND);
+	expect_number(side, IMM + 1);
+}
+
+static void send_imm_server(struct side *side)
+{
+	expect_number(side, IMM);
+	ok(side,
+	   rpma_send_with_imm(side->conn, NULL, 0, 0, SILENT, IMM + 1, NULL));
+}
+
+/* That both have connected is all: they compared each other's words then. */
+static void greet_client(struct side *side)
+{
+	hear(side, FIRST);
+}
+
+static void greet_server(struct side *side)
+{
+	say(side);
+}
+
+/* The other side's end: its receives come back, it may disconnect too. */
+static void disconnect_server(struct side *side)
+{
+	hear(side, FIRST);
+	ok(side, rpma_conn_disconnect(side->conn));
+}
+
+static void disconnect_client(struct side *side)
+{
+	uint64_t i;
+
+	say(side);
+	side_expect_event(side, RPMA_CONN_CLOSED);
+	ok(side, rpma_conn_disconnect(side->conn));
+	for (i = FIRST; i < RECV_ID + RECVS; i++) {
+		struct ibv_wc wc = side_next(side, true);
+
+		must(side, wc.status == IBV_WC_WR_FLUSH_ERR && wc.wr_id == i);
 	}
-	must(!"the server listens");
 }
 
-static void ask(const char *addr, const char *port)
+static const struct operation operations[] = {
+	{"private data", ONE_CQ, greet_client, greet_server},
+	{"read", ONE_CQ, read_client, read_server},
+	{"write", ONE_CQ, write_client, write_server},
+	{"write with immediate", ONE_CQ, write_imm_client, write_imm_server},
+	{"flush", ONE_CQ, flush_client, flush_server},
+	{"atomic write", ONE_CQ, atomic_client, atomic_server},
+	{"send", ONE_CQ, send_client, send_server},
+	{"send with immediate", ONE_CQ, send_imm_client, send_imm_server},
+	{"SRQ", SRQ_RCQ, send_client, send_server},
+	{"RCQ", OWN_RCQ, send_client, send_server},
+	{"shared channel", SHARED_CHANNEL, send_client, send_server},
+	{"reject", ONE_CQ, NULL, NULL},
+	{"disconnect", ONE_CQ, disconnect_client, disconnect_server},
+};
+#define OPERATIONS (sizeof(operations) / sizeof(operations[0]))
+
+static void report(const struct side *side)
 {
-	connect_to(addr, port);
-	take_hello();
+	char name[32];
+	char *c;
 
-	strcpy(mem + AT_WRITE, "written");
-	ok(rpma_write(conn, remote, AT_WRITE, mr, AT_WRITE, 8, 1, NULL));
-	ok(rpma_flush(conn, remote, AT_WRITE, 8, RPMA_FLUSH_TYPE_PERSISTENT,
-		      ALWAYS, NULL));
-	(void)next_wc();
-	ok(rpma_atomic_write(conn, remote, AT_ATOM, "8 bytes", 1, NULL));
-	ok(rpma_flush(conn, remote, AT_ATOM, 8, RPMA_FLUSH_TYPE_VISIBILITY,
-		      ALWAYS, NULL));
-	(void)next_wc();
-	strcpy(mem + AT_READ, "look");
-	ok(rpma_send_with_imm(conn, mr, AT_READ, 5, 1, IMM, NULL));
-	must(next_wc().opcode == IBV_WC_RECV);
-	ok(rpma_read(conn, mr, AT_READ, remote, AT_READ, 7, ALWAYS, NULL));
-	must(next_wc().opcode == IBV_WC_RDMA_READ);
-	must(strcmp(mem + AT_READ, "answer") == 0);
+	snprintf(name, sizeof(name), "%s", side->op->name);
+	for (c = name; *c; c++) {
+		if (*c == ' ')
+			*c = '_';
+	}
+	printf("%s %s ok %s\n", side->role, name, side->form);
+	fflush(stdout);
+}
 
-	ok(rpma_conn_disconnect(conn));
-	expect_event(RPMA_CONN_CLOSED);
-	ok(rpma_conn_delete(&conn));
+static void run_client(struct side *side)
+{
+	if (!side->op->client) {
+		side_be_refused(side);
+		return;
+	}
+	side_connect(side);
+	side->op->client(side);
+	if (side->op->client != disconnect_client) {
+		ok(side, rpma_conn_disconnect(side->conn));
+		side_expect_event(side, RPMA_CONN_CLOSED);
+	}
+	side_clean(side);
+}
+
+static void run_server(struct side *side)
+{
+	if (!side->op->server) {
+		side_refuse(side);
+		return;
+	}
+	side_accept(side);
+	side->op->server(side);
+	side_expect_event(side, RPMA_CONN_CLOSED);
+	side_clean(side);
+}
+
+static void *run_side(void *arg)
+{
+	struct side *side = arg;
+	size_t i;
+
+	for (i = 0; i < OPERATIONS; i++) {
+		side->op = &operations[i];
+		side->form = "";
+		if (side->ep)
+			run_server(side);
+		else
+			run_client(side);
+		report(side);
+	}
+	return NULL;
+}
+
+static void open_or_skip(struct side *side, const char *role, const char *addr)
+{
+	if (side_open(side, role, addr))
+		return;
+	printf("skipped: no RDMA device has the address %s\n", addr);
+	exit(SKIP);
+}
+
+static void run_both(const char *addr)
+{
+	struct side server, client;
+	pthread_t thread;
+
+	open_or_skip(&server, "server", addr);
+	open_or_skip(&client, "client", addr);
+	side_listen(&server);
+	memcpy(client.port, server.port, sizeof(client.port));
+	must(&server, !pthread_create(&thread, NULL, run_side, &server));
+	run_side(&client);
+	pthread_join(thread, NULL);
+	side_close(&client);
+	side_close(&server);
+}
+
+static void run_one(const char *role, const char *addr, const char *port)
+{
+	struct side side;
+
+	open_or_skip(&side, role, addr);
+	if (port) {
+		snprintf(side.port, sizeof(side.port), "%s", port);
+	} else {
+		side_listen(&side);
+		printf("port %s\n", side.port);
+		fflush(stdout);
+	}
+	run_side(&side);
+	side_close(&side);
 }
 
 int main(int argc, char *argv[])
 {
-	struct ibv_context *ctx = NULL;
+	const char *role = argc > 1 ? argv[1] : "";
+	bool is_client = strcmp(role, "client") == 0;
+	const char *addr = getenv("RPMA_TEST_ADDR");
 
-	if (argc != 4) {
-		fprintf(stderr, "usage: interop server|client ADDR PORT\n");
+	if (argc != (is_client ? 4 : 3)) {
+		fprintf(stderr, "usage: interop both|server ADDR\n"
+				"       interop client ADDR PORT\n");
 		return 2;
 	}
-	role = argv[1];
-	if (rpma_utils_get_ibv_context(argv[2], RPMA_UTIL_IBV_CONTEXT_LOCAL,
-				       &ctx) ||
-	    ctx == NULL) {
-		printf("skipped: no RDMA device has the address %s\n", argv[2]);
-		return 77;
-	}
-	ok(rpma_peer_new(ctx, &peer));
-	make_hello();
-	if (strcmp(role, "server") == 0)
-		serve(argv[2], argv[3]);
+	if (strcmp(argv[2], "-") != 0)
+		addr = argv[2];
+	else if (!addr)
+		addr = "127.0.0.1";
+	alarm(PATIENCE);
+	if (strcmp(role, "both") == 0)
+		run_both(addr);
 	else
-		ask(argv[2], argv[3]);
-	ok(rpma_mr_remote_delete(&remote));
-	ok(rpma_mr_dereg(&mr));
-	ok(rpma_peer_delete(&peer));
+		run_one(role, addr, is_client ? argv[3] : NULL);
 	return 0;
 }
