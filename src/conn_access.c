@@ -24,9 +24,9 @@ int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn,
 	bool direct_write;
 	int ret;
 
-	if (conn == NULL || pcfg == NULL)
+	if (conn == NULL)
 		return RPMA_E_INVAL;
-
+	/* refuses NULL */
 	ret = rpma_peer_cfg_get_direct_write_to_pmem(pcfg, &direct_write);
 	if (ret)
 		return ret;

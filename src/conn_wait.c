@@ -28,7 +28,8 @@ static int check_channel(const struct rpma_conn *conn)
 
 static bool enter(struct rpma_conn *conn)
 {
-	if (!rpma__claim_enter(&conn->cq->claim))
+	if (rpma__claim_is_held(&conn->claim) ||
+	    !rpma__claim_enter(&conn->cq->claim))
 		return false;
 	if (conn->rcq == NULL || rpma__claim_enter(&conn->rcq->claim))
 		return true;
@@ -99,9 +100,8 @@ int rpma_conn_wait(struct rpma_conn *conn, int flags, struct rpma_cq **cq,
 	(void)flags;
 	if (conn == NULL || cq == NULL)
 		return RPMA_E_INVAL;
-	ret = check_channel(conn);
-	if (ret)
-		return ret;
+	if (conn->channel == NULL)
+		return check_channel(conn);
 	if (!enter(conn))
 		return RPMA_E_SHARED_CHANNEL;
 

@@ -69,7 +69,8 @@ void each_failure(int (*op)(void), const struct failure *failures,
 /* Capabilities that the device answers with. */
 extern struct ibv_device_attr_ex mock_attr;
 
-/* The next CM event anybody gets; id is also the listener unless given. */
+/* The next CM event anybody gets, and the listener it will name, if any. */
+extern struct rdma_cm_id *mock_listener;
 void mock_cm_event(enum rdma_cm_event_type type, struct rdma_cm_id *id,
 		   const char *private_data);
 /* The last id that rdma_create_id() made. */

@@ -12,6 +12,7 @@
 #include "objects.h"
 
 struct rdma_cm_id *mock_id;
+struct rdma_cm_id *mock_listener;
 struct ibv_qp_init_attr_ex mock_qp_attr;
 struct rdma_conn_param mock_conn_param;
 
@@ -207,7 +208,12 @@ int rdma_disconnect(struct rdma_cm_id *id)
 void mock_cm_event(enum rdma_cm_event_type type, struct rdma_cm_id *id,
 		   const char *private_data)
 {
-	next_event = (struct rdma_cm_event){.event = type, .id = id};
+	next_event = (struct rdma_cm_event){
+		.event = type,
+		.id = id,
+		.listen_id = mock_listener,
+	};
+	mock_listener = NULL;
 	if (private_data) {
 		next_event.param.conn.private_data = private_data;
 		next_event.param.conn.private_data_len =

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "channel.h"
+#include "cq.h"
 
 static struct rpma_channel *channel;
 
@@ -183,6 +184,32 @@ static void wait__strange_cq_UNKNOWN_AND_ACKED(void **state)
 	ok(rpma_channel_delete(&channel));
 }
 
+/*
+ * While one that is destroyed has not left yet, the address of its ibv_cq may
+ * be that of another already: the event is the other's.
+ */
+static void wait__leaving_cq_IS_PASSED_BY(void **state)
+{
+	struct rpma_cq leaving = {0};
+	struct rpma_cq *fired = NULL;
+	struct rpma_cq *cq = NULL;
+
+	(void)state;
+	ok(rpma_channel_new(MOCK_CTX, &channel));
+	ok(rpma_cq_new(MOCK_CTX, 4, channel, 0, NULL, &cq));
+	leaving.cq = cq->cq;
+	ok(rpma__channel_add(channel, &leaving));
+	rpma__channel_set_leaving(channel, &leaving, true);
+	mock_cq_event(cq);
+	ok(rpma_channel_wait(channel, &fired));
+	assert_ptr_equal(fired, cq);
+	rpma__channel_set_leaving(channel, &leaving, false);
+	/* the one that came last is first: past it to the other */
+	ok(rpma_cq_delete(&cq));
+	rpma__channel_remove(channel, &leaving);
+	ok(rpma_channel_delete(&channel));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -194,6 +221,7 @@ int main(void)
 		mock_test(wait__ACKS_AND_ARMS_NOT),
 		mock_test(wait__errors_ARE_TOLD_APART),
 		mock_test(wait__strange_cq_UNKNOWN_AND_ACKED),
+		mock_test(wait__leaving_cq_IS_PASSED_BY),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,6 +112,25 @@ static void get_event__others_HAVE_NO_DATA(void **state)
 	ok(rpma_cm_channel_delete(&channel));
 }
 
+/* The new id has no context yet: the event says whose listener it came to. */
+static void get_event__request_HAS_THE_LISTENERS_CONTEXT(void **state)
+{
+	struct rdma_cm_id listener = {.context = (void *)9};
+	struct rdma_cm_id id = {0};
+	struct rpma_cm_event event;
+
+	(void)state;
+	ok(rpma_cm_channel_new(&channel));
+	mock_listener = &listener;
+	mock_cm_event(RDMA_CM_EVENT_CONNECT_REQUEST, &id, NULL);
+	ok(rpma_cm_channel_get_event(channel, &event));
+	assert_ptr_equal(event.context, (void *)9);
+	assert_ptr_equal(event.id, &id);
+	assert_int_equal(event.private_data_len, 0);
+	ok(rpma_cm_event_ack(&event));
+	ok(rpma_cm_channel_delete(&channel));
+}
+
 static void arguments__INVAL(void **state)
 {
 	struct rpma_cm_event event;
@@ -143,6 +162,7 @@ int main(void)
 		mock_test(get_event__errors_ARE_TOLD_APART),
 		mock_test(get_event__COPIES_AND_ACKS_NOT),
 		mock_test(get_event__others_HAVE_NO_DATA),
+		mock_test(get_event__request_HAS_THE_LISTENERS_CONTEXT),
 		mock_test(arguments__INVAL),
 	};
 

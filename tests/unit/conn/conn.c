@@ -46,6 +46,23 @@ static void delete__shared_channel_GOES_AFTER_THE_ID(void **state)
 	world_end();
 }
 
+static void delete__shared_channel_fails_PROVIDER_ALL_GONE(void **state)
+{
+	struct rpma_conn_cfg *cfg = NULL;
+
+	(void)state;
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_compl_channel(cfg, true));
+	world_conn(cfg);
+	mock_fail("destroy_ch", 1, EIO);
+	assert_int_equal(rpma_conn_delete(&world.conn), RPMA_E_PROVIDER);
+	assert_null(world.conn);
+	expect_trace("destroy_qp dereg_mr destroy_cq(10) destroy_id "
+		     "destroy_ch destroy_evch");
+	ok(rpma_conn_cfg_delete(&cfg));
+	world_end();
+}
+
 static void delete__arguments(void **state)
 {
 	struct rpma_conn *conn = NULL;
@@ -200,6 +217,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		mock_test(delete__FIRST_ERROR_ALL_GONE),
 		mock_test(delete__shared_channel_GOES_AFTER_THE_ID),
+		mock_test(delete__shared_channel_fails_PROVIDER_ALL_GONE),
 		mock_test(delete__arguments),
 		mock_test(claim__KEEPS_IT),
 		mock_test(steps__qp_to_err_then_destroyed),

@@ -79,6 +79,8 @@ static void new__shared_channel_EACH_FAILURE(void **state)
 	"create_ch create_cq(10, 0) notify create_cq(7, 0) notify " \
 	"create_qp(10/10/1/1/8 rcq) "
 	const struct failure failures[] = {
+		{"create_ch", 1, EMFILE, RPMA_E_PROVIDER,
+		 RESOLVED "create_ch destroy_id freeaddrinfo"},
 		{"create_cq", 2, EINVAL, RPMA_E_PROVIDER,
 		 RESOLVED "create_ch create_cq(10, 0) notify create_cq(7, 0) "
 			  "destroy_cq(10) destroy_ch destroy_id freeaddrinfo"},
@@ -408,6 +410,22 @@ static void new_from_event__EACH_FAILURE(void **state)
 	cfg = NULL;
 	world_peer();
 	EACH_FAILURE(new_from_event, failures);
+	world_end();
+}
+
+static void new_from_event__options_fail_REFUSED(void **state)
+{
+	const struct failure failures[] = {
+		{"set_option", 1, ENOSYS, RPMA_E_PROVIDER,
+		 "set_option(0, 96) reject destroy_id"},
+	};
+
+	(void)state;
+	world_peer();
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_tos(cfg, 96));
+	EACH_FAILURE(new_from_event, failures);
+	ok(rpma_conn_cfg_delete(&cfg));
 	world_end();
 }
 
@@ -873,6 +891,7 @@ int main(void)
 		mock_test(connect__limits_of_the_cfg_ARE_ASKED_FOR),
 		mock_test(connect__passive_SETS_THE_RNR_TIMER),
 		mock_test(new_from_event__EACH_FAILURE),
+		mock_test(new_from_event__options_fail_REFUSED),
 		mock_test(new_from_event__arguments_INVAL),
 		mock_test(delete__passive_FIRST_ERROR_ALL_GONE),
 		mock_test(reject__SAYS_WHY),

@@ -10,6 +10,7 @@
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "log_default.h"
 
@@ -172,6 +173,17 @@ static void log__long_message_IS_CUT(void **state)
 	assert_int_equal(strlen(to_syslog), strlen("rpma: *ERROR* ") + 1023);
 }
 
+/* A wide character that the C locale has no bytes for. */
+static void log__unprintable_SAYS_NOTHING(void **state)
+{
+	const wchar_t text[] = {0x20ac, 0};
+
+	(void)state;
+	syslog_calls = 0;
+	CALL(RPMA_LOG_LEVEL_ERROR, NULL, "%ls\n", text);
+	assert_int_equal(syslog_calls, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +193,7 @@ int main(void)
 		cmocka_unit_test(log__aux_passes_ON_STDERR_WITH_TIME),
 		cmocka_unit_test(log__no_clock_SAYS_SO),
 		cmocka_unit_test(log__long_message_IS_CUT),
+		cmocka_unit_test(log__unprintable_SAYS_NOTHING),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
