@@ -35,6 +35,8 @@ extern struct verbs_context mock_device;
 void mocks_reset(void);
 /* The nth call (from 1) of this name from now on fails with err, once. */
 void mock_fail(const char *call, int nth, int err);
+/* From now on nothing is written down, and nothing fails. */
+void mocks_quiet(void);
 /* Objects that exist: of verbs, of rdma_cm, and memory of the library. */
 int mocks_live(void);
 /* The calls since the last reset, with one space between them. */
@@ -73,6 +75,9 @@ extern struct ibv_device_attr_ex mock_attr;
 extern struct rdma_cm_id *mock_listener;
 void mock_cm_event(enum rdma_cm_event_type type, struct rdma_cm_id *id,
 		   const char *private_data);
+/* The same with any pointer and any length, fitting or not. */
+void mock_cm_event_data(enum rdma_cm_event_type type, struct rdma_cm_id *id,
+			const void *private_data, uint8_t len);
 /* The last id that rdma_create_id() made. */
 extern struct rdma_cm_id *mock_id;
 /* An id as a CONNECT_REQUEST brings it. */

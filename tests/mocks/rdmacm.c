@@ -205,8 +205,8 @@ int rdma_disconnect(struct rdma_cm_id *id)
 	return answer(mock_enter("disconnect", "%s", ""));
 }
 
-void mock_cm_event(enum rdma_cm_event_type type, struct rdma_cm_id *id,
-		   const char *private_data)
+void mock_cm_event_data(enum rdma_cm_event_type type, struct rdma_cm_id *id,
+			const void *private_data, uint8_t len)
 {
 	next_event = (struct rdma_cm_event){
 		.event = type,
@@ -214,12 +214,17 @@ void mock_cm_event(enum rdma_cm_event_type type, struct rdma_cm_id *id,
 		.listen_id = mock_listener,
 	};
 	mock_listener = NULL;
-	if (private_data) {
-		next_event.param.conn.private_data = private_data;
-		next_event.param.conn.private_data_len =
-			(uint8_t)(strlen(private_data) + 1);
-	}
+	next_event.param.conn.private_data = private_data;
+	next_event.param.conn.private_data_len = len;
 	has_event = true;
+}
+
+void mock_cm_event(enum rdma_cm_event_type type, struct rdma_cm_id *id,
+		   const char *private_data)
+{
+	size_t len = private_data ? strlen(private_data) + 1 : 0;
+
+	mock_cm_event_data(type, id, private_data, (uint8_t)len);
 }
 
 int rdma_get_cm_event(struct rdma_event_channel *evch,
