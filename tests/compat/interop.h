@@ -39,10 +39,10 @@ enum {
 		if (!(condition))                                             \
 			interop_die(side, __FILE__, __LINE__, #condition, 0); \
 	} while (0)
-#define ok(side, call)                                                    \
-	do {                                                              \
-		int ok_ret = (call);                                      \
-		if (ok_ret)                                               \
+#define ok(side, call)                                                        \
+	do {                                                                  \
+		int ok_ret = (call);                                          \
+		if (ok_ret)                                                   \
 			interop_die(side, __FILE__, __LINE__, #call, ok_ret); \
 	} while (0)
 

@@ -131,8 +131,8 @@ static void check_words(struct side *side,
 	bool is_server = strcmp(side->role, "server") == 0;
 
 	must(side, data->ptr && data->len >= sizeof(struct hello));
-	must(side, strcmp(data->ptr,
-			  is_server ? "the client" : "the server") == 0);
+	must(side,
+	     strcmp(data->ptr, is_server ? "the client" : "the server") == 0);
 }
 
 static void take_hello(struct side *side)
@@ -146,9 +146,9 @@ static void take_hello(struct side *side)
 	memcpy(&hello, data.ptr, sizeof(hello));
 	ok(side, rpma_mr_remote_from_descriptor(
 			 hello.descriptors, hello.mr_desc_size, &side->remote));
-	ok(side, rpma_peer_cfg_from_descriptor(
-			 hello.descriptors + hello.mr_desc_size,
-			 hello.pcfg_desc_size, &pcfg));
+	ok(side,
+	   rpma_peer_cfg_from_descriptor(hello.descriptors + hello.mr_desc_size,
+					 hello.pcfg_desc_size, &pcfg));
 	ok(side, rpma_conn_apply_remote_peer_cfg(side->conn, pcfg));
 	ok(side, rpma_peer_cfg_delete(&pcfg));
 }
@@ -206,8 +206,8 @@ void side_be_refused(struct side *side)
 {
 	struct rpma_conn_req *req = NULL;
 
-	ok(side, rpma_conn_req_new(side->peer, side->addr, side->port, NULL,
-				   &req));
+	ok(side,
+	   rpma_conn_req_new(side->peer, side->addr, side->port, NULL, &req));
 	ok(side, rpma_conn_req_connect(&req, NULL, &side->conn));
 	side_expect_event(side, RPMA_CONN_REJECTED);
 	ok(side, rpma_conn_delete(&side->conn));
