@@ -82,7 +82,8 @@ void rpma__conn_destroy_qp(struct rpma_conn *conn);
  */
 void rpma__conn_apply_rnr_timer(struct rpma_conn *conn);
 
-/* One receive; the claim and that there is a QP are checked. */
+/* One work request; the claim and that there is a QP are checked. */
+int rpma__conn_send(struct rpma_conn *conn, struct rpma_send_wr *wr);
 int rpma__conn_recv(struct rpma_conn *conn, struct rpma_mr_local *dst,
 		    size_t offset, size_t len, const void *op_context);
 

@@ -12,13 +12,11 @@
 #include "log.h"
 #include "wr.h"
 
-/* ret: of preparing the work request */
-static int post_send(struct rpma_conn *conn, struct rpma_send_wr *wr, int ret)
+static int post(struct rpma_conn *conn, struct rpma_send_wr *wr)
 {
 	struct rpma_send_wr *bad_wr;
+	int ret;
 
-	if (ret)
-		return ret;
 	if (conn->id->qp == NULL)
 		return RPMA_E_INVAL;
 	if (rpma__claim_is_held(&conn->claim))
@@ -30,6 +28,17 @@ static int post_send(struct rpma_conn *conn, struct rpma_send_wr *wr, int ret)
 		return RPMA_E_PROVIDER;
 	}
 	return 0;
+}
+
+/* ret: of preparing the work request */
+static int post_send(struct rpma_conn *conn, struct rpma_send_wr *wr, int ret)
+{
+	return ret ? ret : post(conn, wr);
+}
+
+int rpma__conn_send(struct rpma_conn *conn, struct rpma_send_wr *wr)
+{
+	return post(conn, wr);
 }
 
 int rpma__conn_recv(struct rpma_conn *conn, struct rpma_mr_local *dst,

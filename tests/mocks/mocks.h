@@ -89,6 +89,8 @@ extern struct ibv_cq mock_strange_cq;
 
 /* What ibv_poll_cq() answers: a number of completions, or an error. */
 extern int mock_poll_answer;
+/* The completions: this one, with wr_id counted up from one more. */
+extern struct ibv_wc mock_wc;
 
 /* What was posted last: copies of the work requests of the chain. */
 #define MOCK_POSTED_MAX 8

@@ -16,6 +16,7 @@ static struct ibv_device the_device = {.transport_type = IBV_TRANSPORT_IB};
 
 struct ibv_device_attr_ex mock_attr;
 int mock_poll_answer;
+struct ibv_wc mock_wc;
 struct ibv_cq mock_strange_cq;
 struct ibv_send_wr mock_sent[MOCK_POSTED_MAX];
 struct ibv_sge mock_sent_sge[MOCK_POSTED_MAX];
@@ -29,6 +30,12 @@ int mock_access;
 struct ibv_qp_ex *mock_qpx;
 
 static struct ibv_cq *next_event;
+
+const char *ibv_wc_status_str(enum ibv_wc_status status)
+{
+	(void)status;
+	return "status";
+}
 
 static int query_device_ex(struct ibv_context *ctx,
 			   const struct ibv_query_device_ex_input *input,
@@ -65,8 +72,10 @@ static int poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc)
 
 	(void)cq;
 	(void)mock_enter("poll", "(%d)", count);
-	for (i = 0; i < mock_poll_answer && i < count; i++)
-		wc[i].wr_id = (uint64_t)i + 1;
+	for (i = 0; i < mock_poll_answer && i < count; i++) {
+		wc[i] = mock_wc;
+		wc[i].wr_id += (uint64_t)i + 1;
+	}
 	return mock_poll_answer;
 }
 

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A program outside of the tree: calls something old, something new and the
- * runtime, and insists that the libraries it runs on are those below the
- * directory given. Compiles as C and as C++.
+ * A program outside of the tree: calls something old, something new, something
+ * of before 1.0 and the runtime, and insists that the libraries it runs on are
+ * those below the directory given. Compiles as C and as C++.
  */
 
 #include <dlfcn.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <librpma.h>
+#include <librpma_legacy.h>
 #include <rpma_rt.h>
 
 /* Is the library with this function a file below dir? */
@@ -45,6 +46,14 @@ static int uses_librpma(void)
 	return rpma_conn_cfg_delete(&cfg) == 0 && !cfg && ok;
 }
 
+/* a call that was gone with 1.0 */
+static int uses_legacy(void)
+{
+	struct rpma_completion cmpl;
+
+	return rpma_cq_get_completion(NULL, &cmpl) == RPMA_E_INVAL;
+}
+
 static int uses_runtime(void)
 {
 	struct rpma_rt_cfg *cfg = NULL;
@@ -69,7 +78,7 @@ int main(int argc, char *argv[])
 		return 1;
 	if (strcmp(rpma_err_2str(RPMA_E_INVAL), rpma_rt_err_2str(RPMA_E_INVAL)))
 		return 1;
-	if (!uses_librpma()) {
+	if (!uses_librpma() || !uses_legacy()) {
 		fprintf(stderr, "librpma does not answer as expected\n");
 		return 1;
 	}

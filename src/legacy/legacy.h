@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * The calls of before 1.0 among themselves. Which release had which of them
+ * stands in releases.txt, from which the version nodes are made.
+ */
+
+#ifndef RPMA_LEGACY_H
+#define RPMA_LEGACY_H 1
+
+#include "conn.h"
+#include "librpma_legacy.h"
+
+/* struct rpma_completion as 0.9 had it: its callers have no room for more. */
+struct rpma__completion_0_9 {
+	void *op_context;
+	enum rpma_op op; /* without RPMA_OP_RECV_RDMA_WITH_IMM */
+	uint32_t byte_len;
+	enum ibv_wc_status op_status;
+};
+
+/*
+ * The CQ that calls on a connection are about. E_SHARED_CHANNEL: the
+ * connection is claimed, and its completions are its owner's.
+ */
+static inline int rpma__legacy_cq(const struct rpma_conn *conn,
+				  struct rpma_cq **cq_ptr)
+{
+	if (rpma__claim_is_held(&conn->claim))
+		return RPMA_E_SHARED_CHANNEL;
+	*cq_ptr = conn->cq;
+	return 0;
+}
+
+/* In the node of 0.9 as rpma_conn_completion_get, _next_completion. */
+int rpma__conn_completion_get_0_9(struct rpma_conn *conn,
+				  struct rpma__completion_0_9 *cmpl);
+int rpma__conn_next_completion_0_9(const struct rpma_conn *conn,
+				   struct rpma__completion_0_9 *cmpl);
+
+#endif /* RPMA_LEGACY_H */

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Waiting for completions of a connection as if it had but one CQ. */
+
+#include "legacy.h"
+
+int rpma_conn_prepare_completions(const struct rpma_conn *conn)
+{
+	struct rpma_cq *cq;
+	int ret;
+
+	if (conn == NULL)
+		return RPMA_E_INVAL;
+	ret = rpma__legacy_cq(conn, &cq);
+	if (ret)
+		return ret;
+	return rpma_cq_wait(cq);
+}
+
+int rpma_conn_completion_wait(struct rpma_conn *conn)
+{
+	return rpma_conn_prepare_completions(conn);
+}
+
+int rpma_conn_get_completion_fd(const struct rpma_conn *conn, int *fd)
+{
+	struct rpma_cq *cq;
+	int ret;
+
+	if (conn == NULL || fd == NULL)
+		return RPMA_E_INVAL;
+	ret = rpma__legacy_cq(conn, &cq);
+	if (ret)
+		return ret;
+	return rpma_cq_get_fd(cq, fd);
+}
