@@ -205,11 +205,10 @@ static void poller_channel__every_post_SHARED_CHANNEL(void **state)
 	ok(rpma_mr_reg(the_peer, mem, PAIR_MEM, 0xff, &mr));
 	ok(rpma_mr_get_descriptor(mr, desc));
 	ok(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &remote));
-	assert_int_equal(
-		rpma_read(conn, mr, 0, remote, 64, 8, SIGNALED, NULL), refused);
-	assert_int_equal(
-		rpma_write(conn, remote, 0, mr, 64, 8, SIGNALED, NULL),
-		refused);
+	assert_int_equal(rpma_read(conn, mr, 0, remote, 64, 8, SIGNALED, NULL),
+			 refused);
+	assert_int_equal(rpma_write(conn, remote, 0, mr, 64, 8, SIGNALED, NULL),
+			 refused);
 	assert_int_equal(rpma_write_with_imm(conn, remote, 0, mr, 64, 8,
 					     SIGNALED, 1, NULL),
 			 refused);
@@ -220,8 +219,8 @@ static void poller_channel__every_post_SHARED_CHANNEL(void **state)
 				    RPMA_FLUSH_TYPE_VISIBILITY, SIGNALED, NULL),
 			 refused);
 	assert_int_equal(rpma_send(conn, mr, 0, 8, SIGNALED, NULL), refused);
-	assert_int_equal(
-		rpma_send_with_imm(conn, mr, 0, 8, SIGNALED, 1, NULL), refused);
+	assert_int_equal(rpma_send_with_imm(conn, mr, 0, 8, SIGNALED, 1, NULL),
+			 refused);
 	assert_int_equal(rpma_recv(conn, mr, 0, 8, NULL), refused);
 	scene_fire_poller(&scene, 0);
 	scene_take_from_queue(&scene, 0);

@@ -44,8 +44,7 @@ static void fire_plain(struct scene *scene, int cq)
 		     (void *)SEND_ID));
 }
 
-void scene_expect_wc(const struct scene *scene, int cq,
-		      const struct ibv_wc *wc)
+void scene_expect_wc(const struct scene *scene, int cq, const struct ibv_wc *wc)
 {
 	assert_int_equal(wc->status, IBV_WC_SUCCESS);
 	assert_int_equal(wc->wr_id, scene->is_rcq[cq] ? RECV_ID : SEND_ID);
@@ -236,8 +235,8 @@ static struct rpma_conn *below;
 
 __attribute__((visibility("default"))) int
 rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
-			  const struct rpma_conn_private_data *pdata,
-			  struct rpma_conn **conn_ptr)
+		      const struct rpma_conn_private_data *pdata,
+		      struct rpma_conn **conn_ptr)
 {
 	int (*real)(struct rpma_conn_req **,
 		    const struct rpma_conn_private_data *, struct rpma_conn **);
@@ -339,15 +338,15 @@ const struct row scene_rows[] = {
 		.cq_get_fd = RPMA_E_SHARED_CHANNEL,
 		.conn_get_compl_fd = RPMA_E_SHARED_CHANNEL,
 	},
-#define CLAIMED(what, opened)                                             \
-	{                                                                 \
-		.name = what, .open = opened, .close = close_claimed,     \
-		.fire = fire_plain, .take = take_raw,                     \
-		.cq_wait = RPMA_E_SHARED_CHANNEL,                         \
-		.conn_wait = RPMA_E_SHARED_CHANNEL,                       \
-		.cq_get_fd = RPMA_E_SHARED_CHANNEL,                       \
-		.conn_get_compl_fd = RPMA_E_SHARED_CHANNEL,               \
-		.cq_get_wc = RPMA_E_SHARED_CHANNEL,                       \
+#define CLAIMED(what, opened)                                         \
+	{                                                             \
+		.name = what, .open = opened, .close = close_claimed, \
+		.fire = fire_plain, .take = take_raw,                 \
+		.cq_wait = RPMA_E_SHARED_CHANNEL,                     \
+		.conn_wait = RPMA_E_SHARED_CHANNEL,                   \
+		.cq_get_fd = RPMA_E_SHARED_CHANNEL,                   \
+		.conn_get_compl_fd = RPMA_E_SHARED_CHANNEL,           \
+		.cq_get_wc = RPMA_E_SHARED_CHANNEL,                   \
 	}
 	CLAIMED("adopted_own_channel", open_claimed_own),
 	CLAIMED("adopted_cq_and_rcq", open_claimed_both),

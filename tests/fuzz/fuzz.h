@@ -15,8 +15,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* As assert(), but always there. */
-#define expect(what) \
-	((what) ? (void)0 : fuzz_found(#what, __FILE__, __LINE__))
+#define expect(what) ((what) ? (void)0 : fuzz_found(#what, __FILE__, __LINE__))
 void fuzz_found(const char *what, const char *file, int line)
 	__attribute__((noreturn));
 

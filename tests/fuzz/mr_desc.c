@@ -31,8 +31,7 @@ static void expect_refused(const uint8_t *data, size_t size)
 	struct rpma_mr_remote *const before = (void *)data;
 	struct rpma_mr_remote *mr = before;
 
-	expect(rpma_mr_remote_from_descriptor(data, size, &mr) ==
-	       RPMA_E_INVAL);
+	expect(rpma_mr_remote_from_descriptor(data, size, &mr) == RPMA_E_INVAL);
 	expect(mr == before);
 }
 
@@ -49,9 +48,9 @@ static void expect_decoded(const uint8_t *data, size_t size)
 	expect(rpma_mr_remote_get_size(mr, &length) == 0);
 	expect(length == little_endian(data + AT_LENGTH));
 	expect(rpma_mr_remote_get_flush_type(mr, &type) == 0);
-	expect(type == (data[AT_USAGE] &
-			(RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
-			 RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)));
+	expect(type ==
+	       (data[AT_USAGE] & (RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
+				  RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)));
 	expect(rpma_mr_remote_delete(&mr) == 0);
 	expect(rpma_mr_remote_delete(&twin) == 0);
 }

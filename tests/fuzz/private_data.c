@@ -71,8 +71,7 @@ static void expect_kept(const struct rpma_conn_private_data *data)
 {
 	expect(data->len == kept.len);
 	expect((data->ptr == NULL) == (kept.len == 0));
-	expect(kept.len == 0 ||
-	       memcmp(data->ptr, kept.bytes, kept.len) == 0);
+	expect(kept.len == 0 || memcmp(data->ptr, kept.bytes, kept.len) == 0);
 }
 
 /* One event into a connection, the way its channel takes it. */

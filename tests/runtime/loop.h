@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * loop.h -- the loopback device's own controls, for tests that run on other
+ * devices too: found when the process has that device, preloaded or linked.
+ */
+
+#ifndef LOOP_H
+#define LOOP_H
+
+#include <stdbool.h>
+
+#include "rpma_loopback.h"
+
+struct loop {
+	int (*fault)(const char *rules);
+	void (*fault_clear)(void);
+	uint64_t (*fault_count)(void);
+	void (*set_hook)(rpma_loopback_hook_fn hook, void *arg);
+	void (*set_seed)(uint64_t seed);
+	int (*remove_device)(int index);
+	int (*restore_device)(int index);
+	int (*raise)(int event_type, void *object);
+	int (*break_cq)(struct ibv_cq *cq);
+	enum rpma_loopback_mode (*get_mode)(void);
+};
+
+/* NULL where the device is another one. Any thread. */
+const struct loop *loop_get(void);
+
+#endif /* LOOP_H */

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * soak.h -- the parts of rt_soak.c: work requests under fire, each ticked off.
+ *
+ * A run is a row of epochs. An epoch has one or two runtimes ("sites"), drawn
+ * settings, one kind of trouble, and pairs of connections that are born, work
+ * and die of a drawn cause until the epoch's share of work requests is posted.
+ * An "end" is one connection with its records; it is judged when the last item
+ * of it has been taken from the last queue.
+ */
+
+#ifndef SOAK_H
+#define SOAK_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "loop.h"
+#include "world.h"
+
+#define SOAK_SITES  2
+#define SOAK_QUEUES 4 /* of a site */
+#define SOAK_ENDS   256
+#define SOAK_PAIRS  12 /* alive at a time */
+#define SOAK_ROUTES 4  /* of a side; the first is the connection's own */
+#define SOAK_SLOTS  64 /* buffers of a side */
+#define SOAK_BLOCK  32
+#define SOAK_BATCH  8
+#define SOAK_WORDS  64 /* of an end's own memory that is always valid */
+
+enum soak_trouble {
+	SOAK_NONE,
+	SOAK_WRS,    /* work requests fail, wait, are late */
+	SOAK_EVENTS, /* completion events are dropped, doubled, late, invented */
+	SOAK_CM,     /* the same for connection events and messages */
+	SOAK_CALLS,  /* verbs fail */
+	SOAK_CQS,    /* CQs die, and go on all the same */
+	SOAK_SLOW,   /* destroy and modify sleep; numbers are used again */
+	SOAK_DEVICE, /* the device is pulled at the end */
+	SOAK_TROUBLES
+};
+
+/* what an end does when its time has come */
+enum soak_cause {
+	SOAK_CLOSE,	 /* closes itself */
+	SOAK_CLOSE_PEER, /* closes the other end */
+	SOAK_CLOSE_BOTH,
+	SOAK_BAD_WRITE,	  /* writes where nothing is */
+	SOAK_FATAL,	  /* QP_FATAL; loopback only, else as SOAK_CLOSE */
+	SOAK_BREAK_CQ,	  /* some CQ dies, and it closes itself */
+	SOAK_CLOSE_EARLY, /* before it is established */
+	SOAK_REJECT,	  /* the passive end rejects */
+	SOAK_NOBODY,	  /* nobody listens there */
+	SOAK_CAUSES
+};
+
+/* what is known of a work request: soak_rec.state */
+enum soak_state { SOAK_IDLE, SOAK_OUT, SOAK_DONE, SOAK_REFUSED };
+
+struct soak_rec {
+	_Atomic uint8_t state; /* enum soak_state */
+	uint8_t route;
+	uint8_t slot;  /* SOAK_SLOTS: none */
+	uint8_t op;    /* enum rpma_rt_op */
+	bool on_error; /* its success is silent */
+};
+
+struct soak_route {
+	struct rpma_rt_route *handle; /* NULL: the connection's own queue */
+	int queue;
+};
+
+/* what one queue has seen of one side of an end: its consumer's */
+struct soak_seen {
+	uint32_t next; /* the least sequence number that may still come */
+	bool error;
+	bool synthesized;
+};
+
+struct soak_side {
+	pthread_mutex_t lock;  /* of ordered posting */
+	_Atomic uint32_t next; /* sequence number */
+	uint32_t messages;     /* that take a receive of the peer; under lock */
+	uint32_t cap;	       /* work requests in its life */
+	struct soak_rec *recs;
+	_Atomic uint64_t slots; /* free ones */
+	_Atomic bool starved;	/* a post found no free slot */
+	struct soak_route routes[SOAK_ROUTES];
+	_Atomic int routes_count;
+	_Atomic uint32_t first_error; /* sequence number; cap: none */
+	struct soak_seen seen[SOAK_QUEUES];
+};
+
+struct soak_pair {
+	bool used;
+	uint32_t gen;
+	struct soak_end *ends[2]; /* active, passive; NULL: none (any more) */
+};
+
+struct soak_end {
+	/* under the epoch's lock */
+	bool used;
+	uint32_t gen;
+	struct soak_pair *pair; /* NULL: the peer of nobody */
+
+	_Atomic uint32_t refs; /* last items to come, and callers */
+	_Atomic(struct rpma_rt_conn *) conn;
+	struct soak_epoch *epoch;
+	int index;
+	int site;
+	uint32_t pair_gen;
+	bool passive;
+	bool ordered;	  /* posts under the side's lock: order is judged */
+	bool by_writable; /* after a refusal posts only when told to */
+	enum soak_cause cause;
+	uint32_t when; /* completions until then */
+	_Atomic uint32_t completions;
+	_Atomic bool triggered;
+	_Atomic bool established;
+	pthread_mutex_t lock; /* of opening routes */
+	uint32_t lasts;	      /* queues that a last item will come to */
+	int own_queue;
+	_Atomic uint32_t lasts_seen;
+	_Atomic int reason; /* of CLOSED */
+	struct soak_side side[2];
+};
+
+/* what was seen in the whole run: it must not be nothing */
+struct soak_sum {
+	_Atomic uint64_t posted;
+	_Atomic uint64_t ticked;
+	_Atomic uint64_t silent; /* succeeded without a word, as wanted */
+	_Atomic uint64_t errors;
+	_Atomic uint64_t synthesized;
+	_Atomic uint64_t refused[4]; /* by enum rpma_rt_again */
+	_Atomic uint64_t writables;
+	_Atomic uint64_t births;
+	_Atomic uint64_t reasons[8]; /* by enum rpma_rt_reason */
+	_Atomic uint64_t messages;
+	_Atomic uint64_t faults;
+	uint64_t spilled, stale, recovered, sleeps;
+};
+
+struct soak_queue {
+	struct soak_epoch *epoch;
+	struct rpma_rt_queue *queue;
+	int site;
+	int index;
+	bool slow;
+	pthread_t thread;
+	_Atomic uint64_t pushed;
+	uint64_t messages; /* its consumer's */
+	uint64_t random;
+};
+
+struct soak_site {
+	struct rpma_rt *rt;
+	struct rpma_rt_listener *listener;
+	char port[8];
+	struct soak_queue queues[SOAK_QUEUES];
+};
+
+struct soak_cfg {
+	uint64_t wrs;
+	uint64_t seed;
+	uint32_t epochs;
+	uint64_t patience_s; /* until what hangs is told of */
+	bool manual;	     /* one thread does everything */
+	bool two;	     /* two runtimes on one device */
+	bool calm;	     /* no trouble but what the ends make themselves */
+	uint32_t only;	     /* 1 + the only kind of trouble; 0: all in turn */
+};
+
+struct soak_epoch {
+	const struct soak_cfg *cfg;
+	struct soak_sum *sum;
+	const struct loop *loop;
+	uint32_t number;
+	enum soak_trouble trouble;
+	uint64_t seed;	 /* immutable */
+	uint64_t random; /* the main thread's */
+	struct rpma_peer *peer;
+	struct rpma_rt_conn_cfg *conn_cfg[2]; /* shallow, deep */
+	struct rpma_mr_local *mr;
+	struct rpma_mr_remote *remote;
+	struct rpma_mr_remote *nowhere; /* deregistered */
+	char *memory;
+	int sites_count;
+	int pollers;
+	struct soak_site sites[SOAK_SITES];
+	uint32_t life; /* completions, about, of an end */
+	bool deaf;     /* a peer may not hear that the other end left */
+	uint64_t target;
+	_Atomic uint64_t posted;
+	_Atomic bool closing;
+	_Atomic int breaks; /* CQs to break */
+	_Atomic int breaks_left;
+	pthread_mutex_t lock; /* of ends, pairs */
+	uint64_t draws;	      /* random, of new ends */
+	int alive;
+	struct soak_end ends[SOAK_ENDS];
+	struct soak_pair pairs[SOAK_PAIRS];
+};
+
+/* A number below n. */
+uint32_t soak_random(uint64_t *state, uint32_t n);
+/* Tells what is wrong with which work request, and aborts. side < 0: with the
+ * end itself. */
+_Noreturn void soak_wrong(const struct soak_end *end, int side, uint32_t seq,
+			  int queue, const char *what);
+/* Says something went on. */
+void soak_alive(void);
+
+/* --- soak_end.c */
+
+/* A record for a connection to be; NULL: none is free. refs: one, of its
+ * CLOSED, and one for the caller. A pair that is not of that generation any
+ * more is not joined. */
+struct soak_end *soak_end_new(struct soak_epoch *epoch, int site,
+			      struct soak_pair *pair, uint32_t gen,
+			      bool passive);
+/* It never became a connection. */
+void soak_end_undo(struct soak_end *end);
+void soak_end_put(struct soak_end *end);
+/* Its connection, as soon as anybody knows it; else NULL. */
+struct rpma_rt_conn *soak_conn(const struct soak_end *end);
+void soak_learn(struct soak_end *end, struct rpma_rt_conn *conn);
+/* Some end that lives, or NULL; to be put. */
+struct soak_end *soak_end_any(struct soak_epoch *epoch, uint64_t *random);
+/* The other end, or NULL; to be put. */
+struct soak_end *soak_end_peer(struct soak_end *end);
+/* The end of that connection, or NULL; to be put. */
+struct soak_end *soak_end_of(struct soak_epoch *epoch,
+			     const struct rpma_rt_conn *conn);
+void soak_end_close(struct soak_end *end);
+/* Opens one more route to some queue. */
+void soak_end_open_route(struct soak_end *end, int side, uint64_t *random);
+/* Prints those that are left. */
+void soak_ends_print(struct soak_epoch *epoch);
+
+/* --- soak_post.c */
+
+/* Where its memory lies, in the region. */
+size_t soak_block(const struct soak_end *end, int side, uint32_t slot);
+size_t soak_words(const struct soak_end *end);
+/* The application, or nobody, may look into it. */
+void soak_give(const void *p, size_t size);
+void soak_take(const void *p, size_t size);
+/* Posts what is missing on a side. */
+void soak_pump(struct soak_end *end, int side, uint64_t *random);
+/* Begins the end's end, for its cause. */
+void soak_trigger(struct soak_end *end, uint64_t *random);
+
+/* --- soak_item.c */
+
+/* Begins a pair, if there is a place for one. */
+void soak_birth(struct soak_epoch *epoch, uint64_t *random);
+/* An item of a queue. */
+void soak_item(struct soak_queue *queue, const struct rpma_rt_completion *item);
+
+/* --- soak_tick.c */
+
+void soak_completion(struct soak_queue *queue,
+		     const struct rpma_rt_completion *c);
+
+/* --- soak_site.c */
+
+void soak_make(struct soak_epoch *epoch);
+void soak_unmake(struct soak_epoch *epoch);
+
+/* --- soak_epoch.c */
+
+/* One epoch, from nothing to nothing. */
+void soak_epoch_run(struct soak_epoch *epoch);
+
+/* --- soak_trouble.c */
+
+/* The device begins, and ceases, to behave like that. */
+void soak_trouble_begin(struct soak_epoch *epoch);
+void soak_trouble_end(struct soak_epoch *epoch);
+/* Posts with post, and raises QP_FATAL while that is under way. False: the
+ * post did not come so far. */
+bool soak_trouble_fatal(struct soak_end *end,
+			int (*post)(struct soak_end *end, bool nowhere,
+				    uint64_t *random),
+			uint64_t *random);
+const char *soak_trouble_name(enum soak_trouble trouble);
+
+#endif /* SOAK_H */
