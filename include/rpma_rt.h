@@ -386,6 +386,21 @@ int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		       struct rpma_rt_queue *queue,
 		       struct rpma_rt_route **route_ptr);
 
+/* What a poller calls with an item of its route; cmpl is valid inside only. */
+typedef void rpma_rt_callback(const struct rpma_rt_completion *cmpl, void *arg);
+
+/*
+ * A route to a function: the connection's poller calls fn(cmpl, arg) once for
+ * each work request that names the route, and last with EVENT_ROUTE_CLOSED; in
+ * manual mode inside rpma_rt_run_once() and calls that wait. fn may post,
+ * close, put, push; calls that wait are RPMA_E_INVAL in it. A post that is
+ * refused in it for its own connection is followed by one RPMA_RT_WRITABLE to
+ * fn. The rest as rpma_rt_route_open().
+ */
+int rpma_rt_route_open_callback(struct rpma_rt_conn *conn,
+				enum rpma_rt_side side, rpma_rt_callback *fn,
+				void *arg, struct rpma_rt_route **route_ptr);
+
 /* -------------------------------------------------------------- posting --- */
 
 /* the context of a work request: a number or a pointer of 48 bits */

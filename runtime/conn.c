@@ -400,15 +400,21 @@ static int check(const struct rpma_rt_conn *conn)
 	return conn == NULL ? RPMA_E_INVAL : rt_runtime_check(conn->rt);
 }
 
+/* Likewise for what waits for the poller. */
+static int check_wait(const struct rpma_rt_conn *conn)
+{
+	return conn == NULL ? RPMA_E_INVAL : rt_runtime_check_wait(conn->rt);
+}
+
 /* What the application asks of the control thread; nothing once all is over. */
 static void ask_control(struct rpma_rt_conn *conn, uint32_t bits)
 {
 	/* a connection that is not DONE keeps the control thread going, and
 	 * it becomes DONE under this lock */
-	pthread_mutex_lock(&conn->rt->lock);
+	pthread_mutex_lock(&conn->rt->ask_lock);
 	if (!conn->is_done)
 		rt_conn_tell_control(conn, bits);
-	pthread_mutex_unlock(&conn->rt->lock);
+	pthread_mutex_unlock(&conn->rt->ask_lock);
 }
 
 int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
@@ -432,7 +438,7 @@ int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
 	    queue == NULL || !rt_queue_is_of(queue, rt) || conn_ptr == NULL ||
 	    poller < RPMA_RT_POLLER_ANY || poller >= rt->cfg.pollers)
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check(rt);
+	ret = rt_runtime_check_wait(rt);
 	return ret ? ret : rt_conn_birth(&birth, conn_ptr);
 }
 
@@ -605,7 +611,7 @@ static int set_user_owner(void *arg)
 int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user)
 {
 	struct change change = {.conn = conn};
-	int ret = check(conn);
+	int ret = check_wait(conn);
 
 	if (ret)
 		return ret;
@@ -659,7 +665,7 @@ int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
 {
 	struct change change = {.conn = conn};
 	struct rpma_rt_route *to;
-	int ret = check(conn);
+	int ret = check_wait(conn);
 
 	if (ret)
 		return ret;
@@ -695,20 +701,15 @@ static int add_route_owner(void *arg)
 	return 0;
 }
 
-int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-		       struct rpma_rt_queue *queue,
-		       struct rpma_rt_route **route_ptr)
+/* A route to the queue, or, where that is NULL, to the function. */
+static int open_route(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		      struct rpma_rt_queue *queue, rpma_rt_callback *fn,
+		      void *arg, struct rpma_rt_route **route_ptr)
 {
 	struct change change = {.conn = conn};
-	uint32_t entries;
-	int ret = check(conn);
+	uint32_t entries = conn->side[side].ledger.depth + RT_ROUTE_EVENTS;
+	int ret;
 
-	if (ret)
-		return ret;
-	if (queue == NULL || route_ptr == NULL || (int)side < 0 || side > 1 ||
-	    !rt_queue_is_of(queue, conn->rt))
-		return RPMA_E_INVAL;
-	entries = conn->side[side].ledger.depth + RT_ROUTE_EVENTS;
 	ret = lock_living(conn);
 	if (ret)
 		return ret;
@@ -716,6 +717,8 @@ int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 			   &change.spill);
 	if (ret)
 		goto unlock;
+	change.route->fn = fn;
+	change.route->arg = arg;
 	ret = rt_call(conn->rt, &conn->poller->inbox, add_route_owner, &change);
 	if (ret)
 		rt_route_undo(conn, change.route, change.spill);
@@ -724,4 +727,31 @@ int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 unlock:
 	pthread_mutex_unlock(&conn->rt->lock);
 	return ret;
+}
+
+int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		       struct rpma_rt_queue *queue,
+		       struct rpma_rt_route **route_ptr)
+{
+	int ret = check_wait(conn);
+
+	if (ret)
+		return ret;
+	if (queue == NULL || route_ptr == NULL || (int)side < 0 || side > 1 ||
+	    !rt_queue_is_of(queue, conn->rt))
+		return RPMA_E_INVAL;
+	return open_route(conn, side, queue, NULL, NULL, route_ptr);
+}
+
+int rpma_rt_route_open_callback(struct rpma_rt_conn *conn,
+				enum rpma_rt_side side, rpma_rt_callback *fn,
+				void *arg, struct rpma_rt_route **route_ptr)
+{
+	int ret = check_wait(conn);
+
+	if (ret)
+		return ret;
+	if (fn == NULL || route_ptr == NULL || (int)side < 0 || side > 1)
+		return RPMA_E_INVAL;
+	return open_route(conn, side, NULL, fn, arg, route_ptr);
 }

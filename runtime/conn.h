@@ -32,8 +32,10 @@ struct rt_poller;
 
 enum rt_gate { RT_GATE_NOT_YET = 0, RT_GATE_OPEN = 1, RT_GATE_CLOSED = 2 };
 
-/* what refused posters wait for: bits of rt_side.want */
+/* what refused posters wait for: bits of rt_side.want; answered in a queue, or,
+ * shifted by RT_WANT_IN_CALL, to the function inside which it was */
 enum rt_want { RT_WANT_CREDIT = 1 << 0, RT_WANT_BACKLOG = 1 << 1 };
+#define RT_WANT_IN_CALL 2
 
 /* one of a connection's two queues */
 struct rt_side {
@@ -166,7 +168,7 @@ struct rpma_rt_conn {
 	uint8_t pdata_in_len;
 	_Atomic bool pdata_valid;
 
-	/* under the runtime's lock */
+	/* under the runtime's lock; is_done written under its ask_lock too */
 	bool is_done; /* the control thread may be gone */
 	struct rpma_rt_conn *prev;
 	struct rpma_rt_conn *next;

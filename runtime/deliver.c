@@ -21,11 +21,22 @@ void rt_poller_write_owner(struct rt_poller *poller, struct rt_lane *lane,
 	poller->written++;
 }
 
-/* A post that was refused may succeed again. */
-static void write_writable(struct rt_poller *poller, struct rt_side *side)
+void rt_poller_deliver_owner(struct rt_poller *poller,
+			     const struct rt_route_entry *entry,
+			     const struct rpma_rt_completion *item)
 {
-	struct rpma_rt_conn *conn = side->conn;
-	struct rpma_rt_completion item = {
+	if (entry->is_callback)
+		rt_call_later_owner(poller, entry->route, item);
+	else
+		rt_poller_write_owner(poller, entry->lane, item);
+}
+
+/* A post that was refused may succeed again. */
+static struct rpma_rt_completion writable_item(const struct rt_side *side)
+{
+	const struct rpma_rt_conn *conn = side->conn;
+
+	return (struct rpma_rt_completion){
 		.context = (uintptr_t)conn,
 		/* relaxed: the application orders its own pointer */
 		.user = atomic_load_explicit(&conn->user, memory_order_relaxed),
@@ -33,8 +44,20 @@ static void write_writable(struct rt_poller *poller, struct rt_side *side)
 		.kind = RPMA_RT_WRITABLE,
 		.opcode = side->which,
 	};
+}
 
-	rt_poller_write_owner(poller, conn->lane, &item);
+/* To each function that was refused on this side. */
+static void call_writable(struct rt_poller *poller, const struct rt_side *side)
+{
+	const struct rpma_rt_completion item = writable_item(side);
+	struct rpma_rt_route *route;
+
+	for (route = side->conn->routes; route != NULL; route = route->next) {
+		if (!(route->wants & (1u << side->which)))
+			continue;
+		route->wants &= (uint8_t) ~(1u << side->which);
+		rt_call_later_owner(poller, route, &item);
+	}
 }
 
 /*
@@ -45,18 +68,28 @@ static void write_writable(struct rt_poller *poller, struct rt_side *side)
 static void answer_want(struct rt_poller *poller, struct rt_side *side,
 			uint32_t wants)
 {
+	uint32_t in_call = wants << RT_WANT_IN_CALL;
+	struct rpma_rt_completion item;
+	uint32_t taken;
+
 	/* relaxed: ordered by the batch's fence, which pairs with the one
 	 * between the poster's store and its second look */
-	if ((atomic_load_explicit(&side->want, memory_order_relaxed) & wants) ==
-	    0)
+	if ((atomic_load_explicit(&side->want, memory_order_relaxed) &
+	     (wants | in_call)) == 0)
 		return;
-	if (!side->healthy || rt_lane_is_backlogged(side->conn->lane))
-		return; /* not healthy: CLOSED answers */
+	if (!side->healthy)
+		return; /* CLOSED answers */
+	if (rt_lane_is_backlogged(side->conn->lane))
+		wants = 0; /* no queue is in the way of a function */
 	/* acq_rel: of two takers one gets it */
-	if (atomic_fetch_and_explicit(&side->want, ~wants,
-				      memory_order_acq_rel) &
-	    wants)
-		write_writable(poller, side);
+	taken = atomic_fetch_and_explicit(&side->want, ~(wants | in_call),
+					  memory_order_acq_rel);
+	if (taken & wants) {
+		item = writable_item(side);
+		rt_poller_write_owner(poller, side->conn->lane, &item);
+	}
+	if (taken & in_call)
+		call_writable(poller, side);
 }
 
 /* After a backlog cleared: any connection may have waited for it. */
@@ -161,8 +194,13 @@ static void flush_once(struct rt_poller *poller)
 
 void rt_poller_flush_owner(struct rt_poller *poller)
 {
-	while (poller->touched_lanes != NULL || poller->touched_sides != NULL)
+	/* a function is called when the credits are back; what it posts is
+	 * found by a later poll, so this ends */
+	while (poller->touched_lanes != NULL || poller->touched_sides != NULL ||
+	       poller->calls.count > 0) {
 		flush_once(poller);
+		rt_call_all_owner(poller);
+	}
 }
 
 int rt_poller_retry_spills_owner(struct rt_poller *poller)

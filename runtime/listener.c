@@ -205,7 +205,7 @@ int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
 	    listener_ptr == NULL || backlog < 0 ||
 	    poller < RPMA_RT_POLLER_ANY || poller >= rt->cfg.pollers)
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check(rt);
+	ret = rt_runtime_check_wait(rt);
 	if (ret)
 		return ret;
 	ret = hold_runtime(rt);
@@ -261,7 +261,7 @@ int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr)
 	listener = *listener_ptr;
 	if (listener == NULL)
 		return 0;
-	ret = rt_runtime_check(listener->rt);
+	ret = rt_runtime_check_wait(listener->rt);
 	if (ret)
 		return ret;
 	if (hold_runtime(listener->rt) == 0) {

@@ -79,6 +79,10 @@ static void deliver(struct rt_poller *poller, struct rt_route_entry *entry,
 	item.opcode = (uint8_t)wc->opcode;
 	item.flags = (uint8_t)wc->wc_flags &
 		     (RPMA_RT_F_WITH_IMM | RPMA_RT_F_WITH_INV);
+	if (unlikely(entry->is_callback)) {
+		rt_call_later_owner(poller, entry->route, &item);
+		return;
+	}
 	rt_lane_fill_slot(rt_lane_slot_owner(entry->lane), &item);
 	rt_poller_touch_lane_owner(poller, entry->lane);
 	poller->written++;

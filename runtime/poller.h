@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "rpma_rt.h"
+#include "callback.h"
 #include "conn.h"
 #include "cq_pool.h"
 #include "inbox.h"
@@ -69,8 +70,9 @@ struct rt_poller {
 	uint64_t idle_since_ns;
 	uint32_t idle_rounds;
 	uint32_t written; /* items since the last flush */
-	bool armed;	  /* the bell is prepared */
-	bool timed_out;	  /* woken by the back-stop alone */
+	struct rt_calls calls;
+	bool armed;	/* the bell is prepared */
+	bool timed_out; /* woken by the back-stop alone */
 	struct ibv_wc wcs[RT_BATCH];
 
 	/* written by the poller, read by anyone */
@@ -122,6 +124,10 @@ void rt_poller_flush_owner(struct rt_poller *poller);
 /* Writes an item into a lane of the poller. */
 void rt_poller_write_owner(struct rt_poller *poller, struct rt_lane *lane,
 			   const struct rpma_rt_completion *item);
+/* Where the route leads: into its lane, or to its function. */
+void rt_poller_deliver_owner(struct rt_poller *poller,
+			     const struct rt_route_entry *entry,
+			     const struct rpma_rt_completion *item);
 /* A lane was written to; it is published at the batch's end. */
 static inline void rt_poller_touch_lane_owner(struct rt_poller *poller,
 					      struct rt_lane *lane)

@@ -52,34 +52,53 @@ static void reap(struct rt_side *side)
 		atomic_load_explicit(&side->retired, memory_order_acquire));
 }
 
+/* Is its consumer behind? A function never is. */
+static bool is_behind(const struct rpma_rt_route *route)
+{
+	return route->lane != NULL && rt_lane_is_backlogged(route->lane);
+}
+
 static enum rpma_rt_again refusal(struct rt_side *side,
-				  const struct rt_lane *lane)
+				  const struct rpma_rt_route *route)
 {
 	reap(side);
 	if (rt_ledger_room(&side->ledger) == 0)
 		return RPMA_RT_AGAIN_CREDIT;
-	if (rt_lane_is_backlogged(lane))
+	if (is_behind(route))
 		return RPMA_RT_AGAIN_BACKLOG;
 	return RPMA_RT_AGAIN_NONE;
+}
+
+/* The route of this connection inside whose function we are, NULL: none. */
+static struct rpma_rt_route *running_route(const struct rpma_rt_conn *conn)
+{
+	const struct rt_poller *self = rt_poller_self();
+	struct rpma_rt_route *running = self ? self->calls.running : NULL;
+
+	return running != NULL && running->conn == conn ? running : NULL;
 }
 
 /*
  * May one more be posted to that lane? If not, want is set, so that exactly
  * one WRITABLE follows; the second look catches what came meanwhile.
  */
-static int take_credit(struct rt_side *side, const struct rt_lane *lane)
+static int take_credit(struct rt_side *side, const struct rpma_rt_route *route)
 {
+	struct rpma_rt_route *running;
 	enum rpma_rt_again reason;
 	uint32_t want;
 	uint32_t before;
 
 	/* what was reaped before serves as long as it lasts, if the lane's
 	 * flag is looked at after */
-	if (rt_ledger_room(&side->ledger) > 0 && !rt_lane_is_backlogged(lane))
+	if (rt_ledger_room(&side->ledger) > 0 && !is_behind(route))
 		return 0;
-	while ((reason = refusal(side, lane)) != RPMA_RT_AGAIN_NONE) {
+	running = running_route(side->conn);
+	while ((reason = refusal(side, route)) != RPMA_RT_AGAIN_NONE) {
 		want = reason == RPMA_RT_AGAIN_CREDIT ? RT_WANT_CREDIT
 						      : RT_WANT_BACKLOG;
+		if (running != NULL)
+			want <<= RT_WANT_IN_CALL;
 		/* relaxed: the fence orders it */
 		before = atomic_fetch_or_explicit(&side->want, want,
 						  memory_order_relaxed);
@@ -87,8 +106,11 @@ static int take_credit(struct rt_side *side, const struct rt_lane *lane)
 		 * either they see want, or the second look sees what they
 		 * published */
 		rt_fence_dekker();
-		if (refusal(side, lane) == reason)
+		if (refusal(side, route) == reason) {
+			if (running != NULL)
+				running->wants |= (uint8_t)(1u << side->which);
 			return again(reason);
+		}
 		/* not needed any more, unless another poster set it first; if
 		 * the poller took it, a WRITABLE comes that nobody needs.
 		 * acq_rel: of two takers one gets it */
@@ -212,7 +234,7 @@ static int append_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 
 	if (route == NULL || wr->flags == 0 || wr->context > RT_COOKIE_MASK)
 		return RPMA_E_INVAL;
-	ret = take_credit(side, route->lane);
+	ret = take_credit(side, route);
 	if (ret)
 		return ret;
 	wr_id = rt_wr_id(route->number, wr->context) |
@@ -302,7 +324,7 @@ static int append_recv(struct rpma_rt_conn *conn,
 
 	if (route == NULL || wr->context > RT_COOKIE_MASK)
 		return RPMA_E_INVAL;
-	ret = take_credit(side, route->lane);
+	ret = take_credit(side, route);
 	if (ret)
 		return ret;
 	wr_id = rt_wr_id(route->number, wr->context);

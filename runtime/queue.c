@@ -156,7 +156,7 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 
 	if (rt == NULL || queue_ptr == NULL)
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check(rt);
+	ret = rt_runtime_check_wait(rt);
 	if (ret)
 		return ret;
 	if (rt_runtime_is_stopped(rt))
@@ -222,7 +222,7 @@ int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr)
 	queue = *queue_ptr;
 	if (queue == NULL)
 		return 0;
-	ret = rt_runtime_check(queue->rt);
+	ret = rt_runtime_check_wait(queue->rt);
 	if (ret)
 		return ret;
 	if (rt_runtime_is_stopped(queue->rt))

@@ -22,6 +22,8 @@
 int rt_runtime_pollers(const struct rpma_rt *rt);
 /* 0, or RPMA_RT_E_FORKED. */
 int rt_runtime_check(const struct rpma_rt *rt);
+/* Likewise; RPMA_E_INVAL on a poller thread, which may not wait. */
+int rt_runtime_check_wait(const struct rpma_rt *rt);
 bool rt_runtime_is_stopped(const struct rpma_rt *rt);
 /* The list of queues, under its lock: rt_queue_finish() is called under the
  * same lock, so a queue is on the list or not being finished. */

@@ -278,6 +278,8 @@ int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
 	int ret;
 
 	ret = check_take(queue, max, cmpl, got);
+	if (ret == 0)
+		ret = rt_runtime_check_wait(queue->rt);
 	if (ret)
 		return ret;
 	begin_consuming(queue);

@@ -46,13 +46,45 @@ static int reserve_spill(struct rt_lane *lane, uint32_t entries,
 	return 0;
 }
 
+/* A place in the queue's lane, and a hold of the queue. */
+static int lane_reserve(struct rpma_rt_route *route, uint32_t entries,
+			struct rt_spill **spill_ptr)
+{
+	struct rt_poller *poller = route->conn->poller;
+	struct rt_lane *lane;
+	int ret;
+
+	lane = rt_queue_lane(route->queue, poller->index, &poller->bell);
+	if (lane == NULL)
+		return RPMA_E_NOMEM;
+	/* items of connections that are gone may fill the spill: nobody new
+	 * while it is over its limit */
+	if (rt_lane_is_backlogged(lane))
+		return RPMA_E_AGAIN;
+	/* held before the look: who is told that a closed queue stays empty
+	 * was told it before we held it, and then we see it closed */
+	rt_queue_get(route->queue);
+	ret = RPMA_RT_E_CLOSED;
+	if (rt_queue_is_closed(route->queue))
+		goto err_put_queue;
+	route->announced_before = lane->announced;
+	ret = reserve_spill(lane, entries, spill_ptr);
+	if (ret)
+		goto err_put_queue;
+	route->lane = lane;
+	route->reserved = entries;
+	return 0;
+err_put_queue:
+	rt_queue_put(route->queue);
+	return ret;
+}
+
 int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		 struct rpma_rt_queue *queue, uint32_t entries,
 		 struct rpma_rt_route **route_ptr, struct rt_spill **spill_ptr)
 {
-	struct rt_poller *poller = conn->poller;
 	struct rpma_rt_route *route;
-	int ret = RPMA_E_NOMEM;
+	int ret;
 
 	route = calloc(1, sizeof(*route));
 	if (route == NULL)
@@ -60,34 +92,18 @@ int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	route->conn = conn;
 	route->queue = queue;
 	route->side = side;
-	route->reserved = entries;
-	route->lane = rt_queue_lane(queue, poller->index, &poller->bell);
-	if (route->lane == NULL)
-		goto err_free;
-	/* items of connections that are gone may fill the spill: nobody new
-	 * while it is over its limit */
-	ret = RPMA_E_AGAIN;
-	if (rt_lane_is_backlogged(route->lane))
-		goto err_free;
-	/* held before the look: who is told that a closed queue stays empty
-	 * was told it before we held it, and then we see it closed */
-	rt_queue_get(queue);
-	ret = RPMA_RT_E_CLOSED;
-	if (rt_queue_is_closed(queue))
-		goto err_put_queue;
 	ret = rt_numbers_take(&conn->cq->numbers, &route->number);
 	if (ret)
-		goto err_put_queue;
-	route->announced_before = route->lane->announced;
-	ret = reserve_spill(route->lane, entries, spill_ptr);
+		goto err_free;
+	*spill_ptr = NULL;
+	if (queue != NULL)
+		ret = lane_reserve(route, entries, spill_ptr);
 	if (ret)
 		goto err_return_number;
 	*route_ptr = route;
 	return 0;
 err_return_number:
 	rt_numbers_return(&conn->cq->numbers, route->number);
-err_put_queue:
-	rt_queue_put(queue);
 err_free:
 	free(route);
 	return ret;
@@ -97,16 +113,19 @@ err_free:
 static void route_release(struct rpma_rt_conn *conn,
 			  struct rpma_rt_route *route)
 {
-	route->lane->reserved -= route->reserved;
+	if (route->lane != NULL)
+		route->lane->reserved -= route->reserved;
 	rt_numbers_return(&conn->cq->numbers, route->number);
 }
 
 void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
 		   struct rt_spill *spill)
 {
-	route->lane->announced = route->announced_before;
+	if (route->lane != NULL)
+		route->lane->announced = route->announced_before;
 	route_release(conn, route);
-	rt_queue_put(route->queue);
+	if (route->queue != NULL)
+		rt_queue_put(route->queue);
 	rt_spill_delete(spill);
 	free(route);
 }
@@ -366,13 +385,16 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 	pthread_mutex_lock(&rt->lock);
 	for (route = conn->routes; route != NULL; route = route->next) {
 		route_release(conn, route);
-		rt_queue_put_left(route->queue);
+		if (route->queue != NULL)
+			rt_queue_put_left(route->queue);
 	}
 	rt_cq_unreserve(conn->cq, conn->room);
 	return_slot(conn->poller, conn->slot);
 	conn->poller->conns--;
 	unlist_conn(rt, conn);
+	pthread_mutex_lock(&rt->ask_lock);
 	conn->is_done = true;
+	pthread_mutex_unlock(&rt->ask_lock);
 	pthread_mutex_unlock(&rt->lock);
 }
 

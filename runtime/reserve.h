@@ -40,7 +40,8 @@ void rt_conn_free(struct rpma_rt_conn *conn);
 
 /*
  * A route and its number, with a place in the queue's lane; *spill_ptr is a
- * larger spill for the poller to take, or NULL. Holds the queue.
+ * larger spill for the poller to take, or NULL. Holds the queue. queue NULL:
+ * a route to a function, which the caller fills in.
  * REQUIRES: the runtime's lock. ERRORS: RPMA_E_NOMEM, RPMA_E_AGAIN (the
  * queue's consumer is behind), RPMA_RT_E_CLOSED (the queue is)
  */

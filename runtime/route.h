@@ -64,19 +64,26 @@ static inline uint32_t rt_qp_key(uint32_t qp_num)
 
 /* one number of a CQ; free while qp_key is RT_QP_KEY_NONE */
 struct rt_route_entry {
-	struct rt_lane *lane;
+	union {
+		struct rt_lane *lane;
+		struct rpma_rt_route *route; /* its function is called */
+	};
 	void *user;
 	struct rt_side *side;
 	uint32_t qp_key;
-	uint32_t pad;
+	uint32_t is_callback;
 };
 
-/* a caller's handle: immutable once the opener has returned it */
+/* a caller's handle: immutable once the opener has returned it, but for what
+ * is the poller's. Leads to a lane of a queue or to a function. */
 struct rpma_rt_route {
 	struct rpma_rt_conn *conn;
-	struct rt_lane *lane;
-	struct rpma_rt_queue *queue;
+	struct rt_lane *lane;	     /* NULL: a function */
+	struct rpma_rt_queue *queue; /* NULL: a function */
+	rpma_rt_callback *fn;
+	void *arg;
 	struct rpma_rt_route *next; /* the connection's list; poller */
+	uint8_t wants; /* 1 << side: its function was refused; poller */
 	uint32_t number;
 	uint32_t reserved;	   /* entries of the lane's spill held for it */
 	uint32_t announced_before; /* of the lane, should it be undone */

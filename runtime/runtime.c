@@ -42,6 +42,11 @@ int rt_runtime_check(const struct rpma_rt *rt)
 		       : RPMA_RT_E_FORKED;
 }
 
+int rt_runtime_check_wait(const struct rpma_rt *rt)
+{
+	return rt_poller_self() != NULL ? RPMA_E_INVAL : rt_runtime_check(rt);
+}
+
 int rt_runtime_pollers(const struct rpma_rt *rt)
 {
 	return rt->cfg.pollers;
@@ -227,6 +232,7 @@ static void free_runtime(struct rpma_rt *rt)
 {
 	pthread_cond_destroy(&rt->quiet);
 	pthread_mutex_destroy(&rt->cm_lock);
+	pthread_mutex_destroy(&rt->ask_lock);
 	pthread_mutex_destroy(&rt->lock);
 	free(rt);
 }
@@ -250,6 +256,7 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 		atomic_load_explicit(&rt_fork_generation, memory_order_relaxed);
 	pthread_mutex_init(&rt->lock, NULL);
 	pthread_mutex_init(&rt->cm_lock, NULL);
+	pthread_mutex_init(&rt->ask_lock, NULL);
 	pthread_cond_init(&rt->quiet, NULL);
 	ret = check_cfg(&rt->cfg);
 	if (ret == 0)
@@ -352,9 +359,9 @@ int rpma_rt_stop(struct rpma_rt *rt)
 {
 	int ret;
 
-	if (rt == NULL || rt_poller_self() != NULL)
+	if (rt == NULL)
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check(rt);
+	ret = rt_runtime_check_wait(rt);
 	if (ret)
 		return ret;
 	if (!begin_to_stop(rt))
@@ -409,15 +416,13 @@ static int enter(struct rpma_rt *rt, int poller, struct rt_poller **poller_ptr)
 
 	if (rt == NULL || poller < 0 || poller >= rt->cfg.pollers)
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check(rt);
+	ret = rt_runtime_check_wait(rt);
 	if (ret)
 		return ret;
 	if (rt->cfg.mode != RPMA_RT_MODE_MANUAL)
 		return RPMA_E_NOSUPP;
 	if (rt_runtime_is_stopped(rt))
 		return RPMA_RT_E_CLOSED;
-	if (rt_poller_self() != NULL)
-		return RPMA_E_INVAL;
 	if (!rt_poller_try_enter(&rt->pollers[poller], RT_RUNNER_OWNER))
 		return RPMA_E_AGAIN;
 	*poller_ptr = &rt->pollers[poller];

@@ -32,6 +32,10 @@ struct rpma_rt {
 	 * queue pair's state inside rdma_get_cm_event() */
 	pthread_mutex_t cm_lock;
 
+	/* a leaf, nobody waits with it: a connection is asked for something
+	 * while it is not DONE, also by callbacks, which never take the lock */
+	pthread_mutex_t ask_lock;
+
 	/* the lock: CQ room, route numbers, slots, lists. Not on data paths */
 	pthread_mutex_t lock;
 	struct rpma_rt_listener *listeners;
@@ -55,6 +59,9 @@ extern _Atomic unsigned rt_fork_generation;
 
 /* 0, RPMA_RT_E_FORKED. The queue's part of the interface is in queue.h. */
 int rt_runtime_check(const struct rpma_rt *rt);
+/* Likewise for calls that wait for a poller, or take the lock, which may be
+ * held by who waits for one: RPMA_E_INVAL on a poller thread. */
+int rt_runtime_check_wait(const struct rpma_rt *rt);
 
 /* The poller a new connection gets. REQUIRES: the lock, a checked index. */
 struct rt_poller *rt_runtime_place(struct rpma_rt *rt, int poller);

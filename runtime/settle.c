@@ -25,8 +25,8 @@ static void *user_of(const struct rpma_rt_conn *conn)
 }
 
 /* An item that is about the connection itself. */
-static void write_event(struct rpma_rt_conn *conn, struct rt_lane *lane,
-			enum rpma_rt_event event)
+static struct rpma_rt_completion event_item(const struct rpma_rt_conn *conn,
+					    enum rpma_rt_event event)
 {
 	struct rpma_rt_completion item = {
 		.context = (uintptr_t)conn,
@@ -41,7 +41,15 @@ static void write_event(struct rpma_rt_conn *conn, struct rt_lane *lane,
 		item.status = (uint8_t)conn->reason;
 		item.imm = conn->cm_status;
 	}
-	rt_poller_write_owner(conn->poller, lane, &item);
+	return item;
+}
+
+/* Into its own queue. */
+static void write_event(struct rpma_rt_conn *conn, enum rpma_rt_event event)
+{
+	struct rpma_rt_completion item = event_item(conn, event);
+
+	rt_poller_write_owner(conn->poller, conn->lane, &item);
 }
 
 /* ------------------------------------------------------------- settling --- */
@@ -65,7 +73,7 @@ static void write_settled(struct rpma_rt_conn *conn,
 		.flags = kept->flags,
 	};
 
-	rt_poller_write_owner(conn->poller, route->lane, &item);
+	rt_poller_deliver_owner(conn->poller, route, &item);
 }
 
 static void settle(struct rpma_rt_conn *conn, const struct rt_kept *kept)
@@ -231,6 +239,8 @@ static bool is_repeated(const struct rpma_rt_conn *conn,
 {
 	const struct rpma_rt_route *other;
 
+	if (route->fn != NULL)
+		return false; /* each function hears of it */
 	for (other = conn->routes; other != route; other = other->next) {
 		if (other->lane == route->lane)
 			return true;
@@ -240,18 +250,25 @@ static bool is_repeated(const struct rpma_rt_conn *conn,
 
 static void last(struct rpma_rt_conn *conn)
 {
+	struct rpma_rt_completion item =
+		event_item(conn, RPMA_RT_EVENT_ROUTE_CLOSED);
 	const struct rpma_rt_route *route;
+	struct rt_route_entry *entry;
 
-	for (route = conn->routes; route != NULL; route = route->next)
-		rt_queue_leave(route->queue);
 	for (route = conn->routes; route != NULL; route = route->next) {
-		if (route->lane != conn->lane && !is_repeated(conn, route))
-			write_event(conn, route->lane,
-				    RPMA_RT_EVENT_ROUTE_CLOSED);
-		conn->cq->routes[route->number] = (struct rt_route_entry){0};
+		if (route->queue != NULL)
+			rt_queue_leave(route->queue);
 	}
+	for (route = conn->routes; route != NULL; route = route->next) {
+		entry = &conn->cq->routes[route->number];
+		if (route->lane != conn->lane && !is_repeated(conn, route))
+			rt_poller_deliver_owner(conn->poller, entry, &item);
+		*entry = (struct rt_route_entry){0};
+	}
+	/* functions have returned when CLOSED is seen */
+	rt_poller_flush_owner(conn->poller);
 	if (!conn->silent)
-		write_event(conn, conn->lane, RPMA_RT_EVENT_CLOSED);
+		write_event(conn, RPMA_RT_EVENT_CLOSED);
 	conn->poller->slots[conn->slot] = NULL;
 	/* rung before the control thread lets the queues go */
 	rt_poller_flush_owner(conn->poller);
@@ -309,11 +326,10 @@ void rt_conn_messages_owner(struct rpma_rt_conn *conn, uint32_t bits)
 	if (bits & RT_POLL_BIND)
 		bind_routes(conn);
 	if (bits & RT_POLL_READY)
-		write_event(conn, conn->lane,
-			    conn->passive ? RPMA_RT_EVENT_REQUEST
-					  : RPMA_RT_EVENT_READY);
+		write_event(conn, conn->passive ? RPMA_RT_EVENT_REQUEST
+						: RPMA_RT_EVENT_READY);
 	if (bits & RT_POLL_ESTABLISHED)
-		write_event(conn, conn->lane, RPMA_RT_EVENT_ESTABLISHED);
+		write_event(conn, RPMA_RT_EVENT_ESTABLISHED);
 	if (bits & RT_POLL_HANDOVER)
 		handover(conn);
 	if (bits & RT_POLL_GONE)
@@ -326,15 +342,21 @@ void rt_conn_add_route_owner(struct rpma_rt_conn *conn,
 			     struct rpma_rt_route *route,
 			     struct rt_spill *spill)
 {
-	route->next = conn->routes;
-	conn->routes = route;
-	conn->cq->routes[route->number] = (struct rt_route_entry){
-		.lane = route->lane,
+	struct rt_route_entry entry = {
 		.user = user_of(conn),
 		.side = &conn->side[route->side],
 		.qp_key =
 			conn->bound ? rt_qp_key(conn->qp_num) : RT_QP_KEY_NONE,
+		.is_callback = route->fn != NULL,
 	};
+
+	if (entry.is_callback)
+		entry.route = route;
+	else
+		entry.lane = route->lane;
+	conn->cq->routes[route->number] = entry;
+	route->next = conn->routes;
+	conn->routes = route;
 	take_spill(route->lane, spill);
 }
 

@@ -20,6 +20,11 @@ int rt_runtime_check(const struct rpma_rt *rt)
 	return rt->check;
 }
 
+int rt_runtime_check_wait(const struct rpma_rt *rt)
+{
+	return rt->check;
+}
+
 bool rt_runtime_is_stopped(const struct rpma_rt *rt)
 {
 	return rt->stopped;

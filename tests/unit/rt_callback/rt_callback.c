@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Routes to functions on a made-up device: once for each work request, in
+ * order, with the credit back, never inside each other; what a function may
+ * call and what not; refusals inside; the last item.
+ */
+
+#include <string.h>
+
+#include "rt_fake.h"
+
+#define ALWAYS RPMA_F_COMPLETION_ALWAYS
+#define LARGE  200
+
+/* what a function got, and what it does when called */
+struct ear {
+	struct fake *f;
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_route *route;
+	struct rpma_rt_completion items[FAKE_QUEUE];
+	int got;
+	int depth; /* calls it is inside of */
+	void (*act)(struct ear *ear, const struct rpma_rt_completion *cmpl);
+};
+
+static void hear(const struct rpma_rt_completion *cmpl, void *arg)
+{
+	struct ear *ear = arg;
+
+	assert_int_equal(ear->depth++, 0);
+	ear->items[ear->got++] = *cmpl;
+	if (ear->act != NULL)
+		ear->act(ear, cmpl);
+	ear->depth--;
+}
+
+static struct ear *ear_open(struct fake *f, struct rpma_rt_conn *conn,
+			    enum rpma_rt_side side)
+{
+	struct ear *ear = calloc(1, sizeof(*ear));
+
+	assert_non_null(ear);
+	ear->f = f;
+	ear->conn = conn;
+	ok(rpma_rt_route_open_callback(conn, side, hear, ear, &ear->route));
+	return ear;
+}
+
+static int ear_post(const struct ear *ear, uint64_t context)
+{
+	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND,
+				.flags = ALWAYS,
+				.context = context,
+				.route = ear->route};
+
+	return rpma_rt_post_send(ear->conn, &wr, 1, NULL);
+}
+
+/* Its connection dies; the function must have been told last. */
+static void ear_close(struct fake *f, struct ear *ear)
+{
+	const struct rpma_rt_completion *last;
+
+	ear->act = NULL;
+	fake_bury(f, &ear->conn);
+	last = &ear->items[ear->got - 1];
+	assert_int_equal(last->kind, RPMA_RT_EVENT);
+	assert_int_equal(last->opcode, RPMA_RT_EVENT_ROUTE_CLOSED);
+	free(ear);
+}
+
+/* ------------------------------------------------------------- delivery --- */
+
+static void round__called_once_each_in_order(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct ear *ear = ear_open(f, conn, RPMA_RT_SEND_SIDE);
+	int i;
+
+	for (i = 0; i < FAKE_SQ; i++)
+		ok(ear_post(ear, (uint64_t)i));
+	for (i = 0; i < FAKE_SQ; i++)
+		fake_sent(conn, (uint32_t)i, IBV_WC_SUCCESS);
+	assert_int_equal(fake_round(f), FAKE_SQ);
+	assert_int_equal(ear->got, FAKE_SQ);
+	for (i = 0; i < FAKE_SQ; i++) {
+		assert_int_equal(ear->items[i].context, i);
+		assert_int_equal(ear->items[i].kind, RPMA_RT_COMPLETION);
+		assert_int_equal(ear->items[i].status, IBV_WC_SUCCESS);
+		assert_ptr_equal(ear->items[i].user, f);
+	}
+	assert_int_equal(fake_take(f, f->queue), 0);
+	ear_close(f, ear);
+}
+
+static void round__more_than_are_collected_all_called_in_order(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn;
+	struct ear *ear;
+	int i;
+
+	ok(rpma_conn_cfg_set_sq_size(f->cfg, LARGE));
+	conn = fake_established(f);
+	ear = ear_open(f, conn, RPMA_RT_SEND_SIDE);
+	for (i = 0; i < LARGE; i++)
+		ok(ear_post(ear, (uint64_t)i));
+	/* broken at the first: all the others are kept, then settled at once */
+	fake_sent(conn, 0, IBV_WC_RETRY_EXC_ERR);
+	for (i = 1; i < LARGE; i++)
+		fake_sent(conn, (uint32_t)i, IBV_WC_WR_FLUSH_ERR);
+	while (fake_round(f) > 0)
+		;
+	assert_int_equal(ear->got, 0);
+	ear_close(f, ear);
+}
+
+static void act_repost(struct ear *ear, const struct rpma_rt_completion *cmpl)
+{
+	if (cmpl->kind == RPMA_RT_COMPLETION && cmpl->context < 4)
+		ok(ear_post(ear, cmpl->context + 4));
+}
+
+static void call__finds_the_credit_of_what_completed(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn;
+	struct ear *ear;
+	uint32_t i;
+
+	ok(rpma_conn_cfg_set_sq_size(f->cfg, 4));
+	conn = fake_established(f);
+	ear = ear_open(f, conn, RPMA_RT_SEND_SIDE);
+	ear->act = act_repost;
+	for (i = 0; i < 4; i++)
+		ok(ear_post(ear, i));
+	assert_int_equal(ear_post(ear, 9), RPMA_E_AGAIN);
+	for (i = 0; i < 4; i++)
+		fake_sent(conn, i, IBV_WC_SUCCESS);
+	fake_round(f);
+	assert_int_equal(fake_qp(conn)->sq_count, 8);
+	/* the refusal outside: answered in the queue, not to the function */
+	assert_int_equal(ear->got, 4);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].kind, RPMA_RT_WRITABLE);
+	for (i = 4; i < 8; i++)
+		fake_sent(conn, i, IBV_WC_SUCCESS);
+	fake_round(f);
+	assert_int_equal(ear->got, 8);
+	ear_close(f, ear);
+}
+
+/* Posts until it is refused, whenever it is called. */
+static void act_flood(struct ear *ear, const struct rpma_rt_completion *cmpl)
+{
+	int ret;
+
+	if (cmpl->kind == RPMA_RT_EVENT)
+		return;
+	do
+		ret = ear_post(ear, 7);
+	while (ret == 0);
+	assert_int_equal(ret, RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
+}
+
+static void refused__inside_WRITABLE_to_the_function_once(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct ear *ear = ear_open(f, conn, RPMA_RT_SEND_SIDE);
+	struct ear *deaf = ear_open(f, conn, RPMA_RT_SEND_SIDE);
+
+	ear->act = act_flood;
+	ok(ear_post(ear, 1));
+	fake_sent(conn, 0, IBV_WC_SUCCESS);
+	fake_round(f);
+	assert_int_equal(ear->got, 1);
+	fake_sent(conn, 1, IBV_WC_SUCCESS);
+	fake_round(f);
+	/* its completion, refused again, and the answer to the first refusal */
+	assert_int_equal(ear->got, 3);
+	assert_int_equal(ear->items[1].kind, RPMA_RT_COMPLETION);
+	assert_int_equal(ear->items[2].kind, RPMA_RT_WRITABLE);
+	assert_int_equal(ear->items[2].opcode, RPMA_RT_SEND_SIDE);
+	assert_int_equal(ear->items[2].context, (uintptr_t)conn);
+	assert_int_equal(deaf->got, 0);
+	assert_int_equal(fake_take(f, f->queue), 0);
+	ear->act = NULL;
+	ear_close(f, ear);
+	assert_int_equal(deaf->got, 1);
+	free(deaf);
+}
+
+/* ------------------------------------------------------- what it may do --- */
+
+static void act_forbidden(struct ear *ear,
+			  const struct rpma_rt_completion *cmpl)
+{
+	struct fake *f = ear->f;
+	struct rpma_rt_completion item;
+	struct rpma_rt_listener *listener = &f->listener;
+	struct rpma_rt_queue *queue = f->queue;
+	struct rpma_rt *rt = f->rt;
+	struct rpma_rt_route *route;
+	struct rpma_rt_conn *conn;
+	int n;
+
+	if (cmpl->kind != RPMA_RT_COMPLETION)
+		return;
+#define REFUSED(call) assert_int_equal(call, RPMA_E_INVAL)
+	REFUSED(rpma_rt_queue_wait(queue, 0, 1, &item, &n));
+	REFUSED(rpma_rt_queue_delete(&queue));
+	REFUSED(rpma_rt_queue_new(rt, NULL, &queue));
+	REFUSED(rpma_rt_route_open(ear->conn, RPMA_RT_SEND_SIDE, queue,
+				   &route));
+	REFUSED(rpma_rt_route_open_callback(ear->conn, RPMA_RT_SEND_SIDE, hear,
+					    ear, &route));
+	REFUSED(rpma_rt_conn_set_user(ear->conn, NULL));
+	REFUSED(rpma_rt_conn_set_queue(ear->conn, queue));
+	REFUSED(rpma_rt_conn_new(rt, &fake_peer, "a", "1", NULL, 0, queue, NULL,
+				 &conn));
+	REFUSED(rpma_rt_listen(rt, &fake_peer, "a", "1", 0, NULL, 0, queue,
+			       NULL, &listener));
+	REFUSED(rpma_rt_listener_delete(&listener));
+	REFUSED(rpma_rt_stop(rt));
+	REFUSED(rpma_rt_delete(&rt));
+	REFUSED(rpma_rt_run_once(rt, 0, 1, &n));
+	REFUSED(rpma_rt_arm(rt, 0));
+#undef REFUSED
+}
+
+static void act_allowed(struct ear *ear, const struct rpma_rt_completion *cmpl)
+{
+	struct rpma_rt_conn *conn = ear->conn;
+
+	if (cmpl->kind != RPMA_RT_COMPLETION)
+		return;
+	ok(rpma_rt_queue_push(ear->f->queue, 5, NULL, 0, 0));
+	ok(fake_recv(conn, 3));
+	ok(rpma_rt_conn_get(conn));
+	ok(rpma_rt_conn_put(&conn));
+	/* the runtime's lock may be held by who waits for this poller */
+	pthread_mutex_lock(&ear->f->rt->lock);
+	ok(rpma_rt_conn_close(ear->conn));
+	pthread_mutex_unlock(&ear->f->rt->lock);
+	assert_int_equal(ear_post(ear, 1), RPMA_RT_E_CLOSED);
+}
+
+static void inside(void **state,
+		   void (*act)(struct ear *, const struct rpma_rt_completion *))
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct ear *ear = ear_open(f, conn, RPMA_RT_SEND_SIDE);
+
+	ear->act = act;
+	ok(ear_post(ear, 1));
+	fake_sent(conn, 0, IBV_WC_SUCCESS);
+	fake_round(f);
+	assert_int_equal(ear->got, 1);
+	fake_take(f, f->queue); /* what it pushed */
+	ear_close(f, ear);
+}
+
+static void inside__what_waits_INVAL(void **state)
+{
+	inside(state, act_forbidden);
+}
+
+static void inside__post_close_push_get_put_ok(void **state)
+{
+	inside(state, act_allowed);
+}
+
+/* -------------------------------------------------------------- the end --- */
+
+static void death__outstanding_synthesized_to_the_function(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct ear *ear = ear_open(f, conn, RPMA_RT_SEND_SIDE);
+
+	ok(ear_post(ear, 1));
+	ok(fake_send(conn, 2, ALWAYS));
+	ok(ear_post(ear, 3));
+	ok(rpma_rt_conn_close(conn));
+	fake_settle_down(f);
+	fake_markers(conn);
+	fake_settle_down(f);
+	assert_int_equal(ear->got, 3);
+	assert_int_equal(ear->items[0].context, 1);
+	assert_int_equal(ear->items[1].context, 3);
+	assert_int_equal(ear->items[1].flags, RPMA_RT_F_SYNTHESIZED);
+	assert_int_equal(ear->items[2].kind, RPMA_RT_EVENT);
+	ear_close(f, ear);
+}
+
+static void act_put(struct ear *ear, const struct rpma_rt_completion *cmpl)
+{
+	if (cmpl->kind == RPMA_RT_EVENT)
+		ok(rpma_rt_conn_put(&ear->conn));
+}
+
+static void death__last_handle_put_inside_the_last_call(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct ear *ear = ear_open(f, conn, RPMA_RT_RECV_SIDE);
+
+	ear->act = act_put;
+	ok(rpma_rt_conn_close(conn));
+	fake_settle_down(f);
+	fake_markers(conn);
+	fake_settle_down(f);
+	assert_int_equal(ear->got, 1);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
+	free(ear);
+}
+
+static void open__bad_input_and_no_memory(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_route *route = NULL;
+
+	assert_int_equal(
+		rpma_rt_route_open_callback(NULL, 0, hear, NULL, &route),
+		RPMA_E_INVAL);
+	assert_int_equal(
+		rpma_rt_route_open_callback(conn, 0, NULL, NULL, &route),
+		RPMA_E_INVAL);
+	assert_int_equal(
+		rpma_rt_route_open_callback(conn, 2, hear, NULL, &route),
+		RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_route_open_callback(conn, 0, hear, NULL, NULL),
+			 RPMA_E_INVAL);
+	fake_fail("malloc", 1, 1);
+	assert_int_equal(
+		rpma_rt_route_open_callback(conn, 0, hear, NULL, &route),
+		RPMA_E_NOMEM);
+	assert_null(route);
+	ok(rpma_rt_conn_close(conn));
+	fake_settle_down(f);
+	assert_int_equal(
+		rpma_rt_route_open_callback(conn, 0, hear, NULL, &route),
+		RPMA_RT_E_CLOSED);
+	fake_bury(f, &conn);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(round__called_once_each_in_order),
+		fake_test(round__more_than_are_collected_all_called_in_order),
+		fake_test(call__finds_the_credit_of_what_completed),
+		fake_test(refused__inside_WRITABLE_to_the_function_once),
+		fake_test(inside__what_waits_INVAL),
+		fake_test(inside__post_close_push_get_put_ok),
+		fake_test(death__outstanding_synthesized_to_the_function),
+		fake_test(death__last_handle_put_inside_the_last_call),
+		fake_test(open__bad_input_and_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
