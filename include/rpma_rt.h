@@ -296,6 +296,10 @@ int rpma_rt_conn_cfg_new(struct rpma_rt_conn_cfg **cfg_ptr);
 int rpma_rt_conn_cfg_delete(struct rpma_rt_conn_cfg **cfg_ptr);
 int rpma_rt_conn_cfg_set_conn_cfg(struct rpma_rt_conn_cfg *cfg,
 				  const struct rpma_conn_cfg *conn_cfg);
+/* One thread at a time posts sends, and one receives: no lock is taken for it.
+ * Which thread may change, if the program orders the two. Default false. */
+int rpma_rt_conn_cfg_set_single_poster(struct rpma_rt_conn_cfg *cfg,
+				       bool single);
 
 /*
  * A connection handle begins as a request and stays valid until the last
@@ -451,7 +455,8 @@ struct rpma_rt_recv_wr {
  * the connection's queue (not for RPMA_RT_AGAIN_LOCK) when posting can succeed
  * again. RPMA_RT_E_CLOSED: the connection is closing, broken or not yet
  * established (receives may be posted from EVENT_REQUEST / EVENT_READY on).
- * Thread: any; send side and receive side do not hinder each other.
+ * Thread: any (one at a time a side, if so declared); send side and receive
+ * side do not hinder each other.
  */
 int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		      int count, int *posted);

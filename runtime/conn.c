@@ -23,6 +23,7 @@
 #include "reserve.h"
 #include "runtime.h"
 #include "settle.h"
+#include "side.h"
 
 /* -------------------------------------------------------------- holders --- */
 
@@ -37,34 +38,6 @@ void rt_conn_rele(struct rpma_rt_conn *conn)
 	rt_conn_free(conn);
 	/* release: pairs with the acquire in rpma_rt_delete() */
 	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
-}
-
-/* ------------------------------------------------------------ the gates --- */
-
-static void open_gate(struct rt_side *side)
-{
-	uint32_t not_yet = RT_GATE_NOT_YET;
-
-	pthread_mutex_lock(&side->lock);
-	/* relaxed: posters look under the lock. Never back from CLOSED */
-	atomic_compare_exchange_strong_explicit(
-		&side->gate, &not_yet, RT_GATE_OPEN, memory_order_relaxed,
-		memory_order_relaxed);
-	pthread_mutex_unlock(&side->lock);
-}
-
-/* When it returns nobody is inside a post and nobody will enter one. */
-static void close_gates(struct rpma_rt_conn *conn)
-{
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		pthread_mutex_lock(&conn->side[i].lock);
-		/* relaxed: posters look under the lock */
-		atomic_store_explicit(&conn->side[i].gate, RT_GATE_CLOSED,
-				      memory_order_relaxed);
-		pthread_mutex_unlock(&conn->side[i].lock);
-	}
 }
 
 /* -------------------------------------------------------- the way there --- */
@@ -83,7 +56,7 @@ static int qp_is_made(struct rpma_rt_conn *conn)
 	conn->qp_num = conn->qp->qp_num;
 	conn->qp_alive = true;
 	rt_conn_tell_poller(conn, RT_POLL_BIND);
-	open_gate(&conn->side[RPMA_RT_RECV_SIDE]);
+	rt_side_open(&conn->side[RPMA_RT_RECV_SIDE]);
 	/* release: pairs with the acquire of who wants qp_num */
 	atomic_store_explicit(&conn->ready, true, memory_order_release);
 	rt_conn_tell_poller(conn, RT_POLL_READY);
@@ -194,16 +167,12 @@ static void connect_now(struct rpma_rt_conn *conn)
 		return;
 	conn->state = RT_CONN_CONNECTING;
 	/* a failure destroys the queue pair: nobody may be posting to it */
-	pthread_mutex_lock(&rq->lock);
+	rt_side_pause(rq);
 	ret = rpma_conn_req_connect(
 		&conn->req, conn->pdata_out_len ? &pdata : NULL, &conn->conn);
-	if (ret) {
+	if (ret)
 		conn->qp_alive = false;
-		/* relaxed: posters look under the lock */
-		atomic_store_explicit(&rq->gate, RT_GATE_CLOSED,
-				      memory_order_relaxed);
-	}
-	pthread_mutex_unlock(&rq->lock);
+	rt_side_resume(rq, ret != 0);
 	if (ret)
 		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
 }
@@ -217,7 +186,7 @@ static void established(struct rpma_rt_conn *conn,
 	conn->was_established = true;
 	if (!conn->passive)
 		keep_private_data(conn, event);
-	open_gate(&conn->side[RPMA_RT_SEND_SIDE]);
+	rt_side_open(&conn->side[RPMA_RT_SEND_SIDE]);
 	rt_conn_tell_poller(conn, RT_POLL_ESTABLISHED);
 }
 
@@ -318,7 +287,8 @@ void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 	conn->state = RT_CONN_DRAINING;
 	conn->reason = reason;
 	conn->cm_status = cm_status;
-	close_gates(conn);
+	rt_side_close(&conn->side[RPMA_RT_SEND_SIDE]);
+	rt_side_close(&conn->side[RPMA_RT_RECV_SIDE]);
 	flush_qp(conn);
 	if (reason == RPMA_RT_REASON_DEVICE)
 		conn->markers_due = 0; /* they may never come */

@@ -30,7 +30,12 @@ struct rt_poller;
 #define RT_CONN_EVENTS	8 /* items besides completions that it may write */
 #define RT_ROUTE_EVENTS 2
 
-enum rt_gate { RT_GATE_NOT_YET = 0, RT_GATE_OPEN = 1, RT_GATE_CLOSED = 2 };
+enum rt_gate {
+	RT_GATE_NOT_YET = 0,
+	RT_GATE_OPEN = 1,
+	RT_GATE_CLOSED = 2,
+	RT_GATE_PAUSED = 3 /* single poster: the control thread is inside */
+};
 
 /* what refused posters wait for: bits of rt_side.want; answered in a queue, or,
  * shifted by RT_WANT_IN_CALL, to the function inside which it was */
@@ -39,8 +44,11 @@ enum rt_want { RT_WANT_CREDIT = 1 << 0, RT_WANT_BACKLOG = 1 << 1 };
 
 /* one of a connection's two queues */
 struct rt_side {
-	/* posters, under the lock; the poller after HANDOVER */
+	/* posters, under the lock or as the single one declared, between two
+	 * steps of the marker; the poller after HANDOVER */
 	alignas(RT_CACHE_LINE) pthread_mutex_t lock;
+	_Atomic uint32_t marker; /* odd: the single poster is inside */
+	bool single;		 /* immutable */
 	struct rt_ledger ledger;
 
 	/* shared, written seldom */

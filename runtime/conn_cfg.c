@@ -143,3 +143,12 @@ int rpma_rt_conn_cfg_set_conn_cfg(struct rpma_rt_conn_cfg *cfg,
 	cfg->conn_cfg = copy;
 	return 0;
 }
+
+int rpma_rt_conn_cfg_set_single_poster(struct rpma_rt_conn_cfg *cfg,
+				       bool single)
+{
+	if (cfg == NULL)
+		return RPMA_E_INVAL;
+	cfg->single_poster = single;
+	return 0;
+}

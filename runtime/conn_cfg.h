@@ -9,11 +9,14 @@
 #ifndef RT_CONN_CFG_H
 #define RT_CONN_CFG_H
 
+#include <stdbool.h>
+
 #include "rpma_rt.h"
 
 /* plain data of its owner; a listener and a birth have copies */
 struct rpma_rt_conn_cfg {
 	struct rpma_conn_cfg *conn_cfg; /* NULL: librpma's defaults */
+	bool single_poster;
 };
 
 /* ERRORS: RPMA_E_NOMEM. cfg NULL: the defaults. The copy is deleted by

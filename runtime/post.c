@@ -3,7 +3,7 @@
 
 /*
  * post.c -- posting from any thread: credit, signaling, ledger, doorbell,
- * under the side's lock. doc/protocols/ledger.md, wr_id.md.
+ * inside the side. doc/protocols/ledger.md, wr_id.md.
  */
 
 #include <errno.h>
@@ -14,6 +14,7 @@
 #include "order.h"
 #include "poller.h"
 #include "runtime.h"
+#include "side.h"
 
 #define CHUNK 32 /* work requests a doorbell, at most */
 
@@ -31,17 +32,6 @@ static int again(enum rpma_rt_again reason)
 }
 
 /* --------------------------------------------------------------- credit --- */
-
-/* A poller thread never waits for another thread's post. */
-static int lock_side(struct rt_side *side)
-{
-	if (rt_poller_self() == NULL || !rt_poller_self()->threaded) {
-		pthread_mutex_lock(&side->lock);
-		return 0;
-	}
-	return pthread_mutex_trylock(&side->lock) ? again(RPMA_RT_AGAIN_LOCK)
-						  : 0;
-}
 
 static void reap(struct rt_side *side)
 {
@@ -123,16 +113,9 @@ static int take_credit(struct rt_side *side, const struct rpma_rt_route *route)
 
 static int enter(struct rt_side *side)
 {
-	int ret = lock_side(side);
+	int ret = rt_side_enter(side);
 
-	if (ret)
-		return ret;
-	/* relaxed: the lock orders it; the poller's early CLOSED is a hint */
-	if (atomic_load_explicit(&side->gate, memory_order_relaxed) ==
-	    RT_GATE_OPEN)
-		return 0;
-	pthread_mutex_unlock(&side->lock);
-	return RPMA_RT_E_CLOSED;
+	return ret == RPMA_E_AGAIN ? again(RPMA_RT_AGAIN_LOCK) : ret;
 }
 
 /* The route a WR names, its connection's own when it names none. */
@@ -303,7 +286,7 @@ int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 	ret = enter(&conn->side[RPMA_RT_SEND_SIDE]);
 	if (ret == 0) {
 		ret = post_sends(conn, wr, count, &taken);
-		pthread_mutex_unlock(&conn->side[RPMA_RT_SEND_SIDE].lock);
+		rt_side_leave(&conn->side[RPMA_RT_SEND_SIDE]);
 	}
 	if (posted != NULL)
 		*posted = taken;
@@ -388,7 +371,7 @@ int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 	ret = enter(&conn->side[RPMA_RT_RECV_SIDE]);
 	if (ret == 0) {
 		ret = post_recvs(conn, wr, count, &taken);
-		pthread_mutex_unlock(&conn->side[RPMA_RT_RECV_SIDE].lock);
+		rt_side_leave(&conn->side[RPMA_RT_RECV_SIDE]);
 	}
 	if (posted != NULL)
 		*posted = taken;

@@ -164,7 +164,8 @@ static int copy_cfg(struct rpma_rt_conn *conn,
 	return 0;
 }
 
-static int init_sides(struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq)
+static int init_sides(struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq,
+		      bool single)
 {
 	struct rt_side *side;
 	int ret = 0;
@@ -174,6 +175,7 @@ static int init_sides(struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq)
 		side = &conn->side[i];
 		side->which = (uint8_t)i;
 		side->conn = conn;
+		side->single = single;
 		pthread_mutex_init(&side->lock, NULL);
 		if (ret == 0)
 			ret = rt_ledger_init(&side->ledger, i ? rq : sq);
@@ -215,6 +217,7 @@ static int record_new(const struct rt_birth *birth, uint32_t *sq, uint32_t *rq,
 		      struct rpma_rt_conn **conn_ptr)
 {
 	struct rpma_rt_conn *conn;
+	bool single;
 	int ret;
 
 	conn = aligned_alloc(RT_CACHE_LINE, sizeof(*conn));
@@ -237,7 +240,8 @@ static int record_new(const struct rt_birth *birth, uint32_t *sq, uint32_t *rq,
 	ret = copy_where(conn, birth);
 	if (ret == 0)
 		ret = copy_cfg(conn, birth->cfg, sq, rq);
-	if (init_sides(conn, *sq, *rq) && ret == 0)
+	single = birth->cfg != NULL && birth->cfg->single_poster;
+	if (init_sides(conn, *sq, *rq, single) && ret == 0)
 		ret = RPMA_E_NOMEM;
 	conn->kept_max = *sq + *rq;
 	conn->kept = calloc(conn->kept_max + 1, sizeof(*conn->kept));

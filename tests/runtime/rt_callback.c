@@ -193,7 +193,7 @@ static void run(int pollers, uint32_t trips)
 	stage_close(&s);
 }
 
-/* ---------------------------------------------------------------- by hand --- */
+/* -------------------------------------------------------------- by hand --- */
 
 static bool turn(struct stage *s, struct rpma_rt_queue *queue,
 		 struct rpma_rt_completion *item)

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * The gate of a side with its lock and with the marker of a single poster: who
+ * gets in, that closing and pausing wait for who is inside, what a poller
+ * thread is told instead of waiting, and that two single posters are caught.
+ */
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rt_fake.h"
+#include "side.h"
+
+static void side_init(struct rt_side *side, bool single)
+{
+	memset(side, 0, sizeof(*side));
+	pthread_mutex_init(&side->lock, NULL);
+	side->single = single;
+}
+
+static void enter__as_the_gate_says(void **state)
+{
+	struct rt_side side;
+	int single;
+
+	(void)state;
+	for (single = 0; single < 2; single++) {
+		side_init(&side, single);
+		assert_int_equal(rt_side_enter(&side), RPMA_RT_E_CLOSED);
+		rt_side_open(&side);
+		ok(rt_side_enter(&side));
+		rt_side_leave(&side);
+		rt_side_pause(&side);
+		rt_side_resume(&side, false);
+		ok(rt_side_enter(&side));
+		rt_side_leave(&side);
+		rt_side_close(&side);
+		assert_int_equal(rt_side_enter(&side), RPMA_RT_E_CLOSED);
+		rt_side_open(&side); /* never again */
+		assert_int_equal(rt_side_enter(&side), RPMA_RT_E_CLOSED);
+		pthread_mutex_destroy(&side.lock);
+	}
+}
+
+static void resume__over_CLOSED(void **state)
+{
+	struct rt_side side;
+	int single;
+
+	(void)state;
+	for (single = 0; single < 2; single++) {
+		side_init(&side, single);
+		rt_side_open(&side);
+		rt_side_pause(&side);
+		rt_side_resume(&side, true);
+		assert_int_equal(rt_side_enter(&side), RPMA_RT_E_CLOSED);
+		pthread_mutex_destroy(&side.lock);
+	}
+}
+
+/* Closed while the control thread was inside: stays so. */
+static void resume__closed_meanwhile_stays_CLOSED(void **state)
+{
+	struct rt_side side;
+
+	(void)state;
+	side_init(&side, true);
+	rt_side_open(&side);
+	rt_side_pause(&side);
+	/* relaxed: as rpma_rt_conn_close() does, without the lock */
+	atomic_store_explicit(&side.gate, RT_GATE_CLOSED, memory_order_relaxed);
+	rt_side_resume(&side, false);
+	assert_int_equal(rt_side_enter(&side), RPMA_RT_E_CLOSED);
+	pthread_mutex_destroy(&side.lock);
+}
+
+struct closing {
+	struct rt_side side;
+	_Atomic bool begun;
+	int written; /* by the poster inside; read by who closed */
+	bool pauses;
+};
+
+static void *close_it(void *arg)
+{
+	struct closing *closing = arg;
+
+	/* relaxed: only that it runs */
+	atomic_store_explicit(&closing->begun, true, memory_order_relaxed);
+	if (closing->pauses)
+		rt_side_pause(&closing->side);
+	else
+		rt_side_close(&closing->side);
+	assert_int_equal(closing->written, 1);
+	if (closing->pauses)
+		rt_side_resume(&closing->side, false);
+	return NULL;
+}
+
+static void close__waits_for_who_is_inside(bool single, bool pauses)
+{
+	struct closing closing = {.pauses = pauses};
+	pthread_t thread;
+	int i;
+
+	side_init(&closing.side, single);
+	rt_side_open(&closing.side);
+	ok(rt_side_enter(&closing.side));
+	ok(pthread_create(&thread, NULL, close_it, &closing));
+	/* relaxed: only that it runs */
+	while (!atomic_load_explicit(&closing.begun, memory_order_relaxed))
+		sched_yield();
+	for (i = 0; i < 1000; i++)
+		sched_yield(); /* gives a closer that does not wait its chance */
+	closing.written = 1;
+	rt_side_leave(&closing.side);
+	ok(pthread_join(thread, NULL));
+	assert_int_equal(rt_side_enter(&closing.side),
+			 pauses ? 0 : RPMA_RT_E_CLOSED);
+	if (pauses)
+		rt_side_leave(&closing.side);
+	pthread_mutex_destroy(&closing.side.lock);
+}
+
+static void close__and_pause_wait_for_who_is_inside(void **state)
+{
+	(void)state;
+	close__waits_for_who_is_inside(false, false);
+	close__waits_for_who_is_inside(false, true);
+	close__waits_for_who_is_inside(true, false);
+	close__waits_for_who_is_inside(true, true);
+}
+
+static void *enter_and_leave(void *arg)
+{
+	struct closing *closing = arg;
+
+	ok(rt_side_enter(&closing->side));
+	assert_int_equal(closing->written, 1);
+	rt_side_leave(&closing->side);
+	return NULL;
+}
+
+/* A thread waits for the end of the pause, a poller does not. */
+static void enter__paused_waits_or_AGAIN_on_a_poller(void **state)
+{
+	struct fake *f = *state;
+	struct closing closing = {0};
+	pthread_t thread;
+	int single;
+
+	for (single = 0; single < 2; single++) {
+		side_init(&closing.side, single);
+		rt_side_open(&closing.side);
+		rt_side_pause(&closing.side);
+		closing.written = 0;
+		f->poller->threaded = true;
+		assert_true(rt_poller_try_enter(f->poller, RT_RUNNER_OWNER));
+		assert_int_equal(rt_side_enter(&closing.side), RPMA_E_AGAIN);
+		rt_poller_leave(f->poller);
+		f->poller->threaded = false;
+		ok(pthread_create(&thread, NULL, enter_and_leave, &closing));
+		closing.written = 1;
+		rt_side_resume(&closing.side, false);
+		ok(pthread_join(thread, NULL));
+		pthread_mutex_destroy(&closing.side.lock);
+	}
+}
+
+static void enter__two_single_posters_assertion(void **state)
+{
+	struct rt_side side;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	side_init(&side, true);
+	rt_side_open(&side);
+	ok(rt_side_enter(&side));
+	pid = fork();
+	if (pid == 0) {
+		/* quiet: the message and the report of it are meant */
+		close(STDERR_FILENO);
+		signal(SIGABRT, SIG_DFL);
+		rt_side_enter(&side);
+		_exit(0);
+	}
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_false(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	rt_side_leave(&side);
+	pthread_mutex_destroy(&side.lock);
+}
+
+/* The whole connection: posts, dies with posts outstanding. */
+static void conn__single_posts_and_dies(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn;
+
+	ok(rpma_rt_conn_cfg_set_single_poster(&f->rt_cfg, true));
+	assert_int_equal(rpma_rt_conn_cfg_set_single_poster(NULL, true),
+			 RPMA_E_INVAL);
+	conn = fake_established(f);
+	assert_true(conn->side[0].single && conn->side[1].single);
+	ok(fake_send(conn, 1, RPMA_F_COMPLETION_ALWAYS));
+	ok(fake_recv(conn, 2));
+	fake_sent(conn, 0, IBV_WC_SUCCESS);
+	fake_round(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	ok(rpma_rt_conn_close(conn));
+	assert_int_equal(fake_recv(conn, 3), RPMA_RT_E_CLOSED);
+	fake_settle_down(f);
+	fake_markers(conn);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 2);
+	assert_int_equal(f->items[0].context, 2);
+	assert_int_equal(f->items[0].flags, RPMA_RT_F_SYNTHESIZED);
+	assert_int_equal(f->items[1].opcode, RPMA_RT_EVENT_CLOSED);
+	ok(rpma_rt_conn_put(&conn));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(enter__as_the_gate_says),
+		fake_test(resume__over_CLOSED),
+		fake_test(resume__closed_meanwhile_stays_CLOSED),
+		fake_test(close__and_pause_wait_for_who_is_inside),
+		fake_test(enter__paused_waits_or_AGAIN_on_a_poller),
+		fake_test(enter__two_single_posters_assertion),
+		fake_test(conn__single_posts_and_dies),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
