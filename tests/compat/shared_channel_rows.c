@@ -121,7 +121,9 @@ static void open_srq(struct scene *scene)
 	scene->conn = scene->pair.server.conn;
 	ok(rpma_srq_get_rcq(scene->srq, &scene->cq[0]));
 	scene->is_rcq[0] = true;
-	scene->cqs = 1;
+	/* for its sends the connection has one too, with its own channel */
+	scene->cq[1] = cq_of(&scene->pair.server);
+	scene->cqs = CQS;
 }
 
 static void close_srq(struct scene *scene)
@@ -198,9 +200,6 @@ static void open_claimed_both(struct scene *scene)
 static void open_claimed_srq(struct scene *scene)
 {
 	open_srq(scene);
-	/* the connection goes with its SRQ */
-	scene->cq[1] = cq_of(&scene->pair.server);
-	scene->cqs = 2;
 	claim_all(scene);
 }
 
