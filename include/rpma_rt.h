@@ -14,7 +14,8 @@
  * Errors: 0 or a negative RPMA_E_* / RPMA_RT_E_*. Errors of posting come back
  * from the call; the result of the operation comes only in its completion.
  * Threads: "any" = any thread at any time; "consumer" = the one thread that
- * consumes the queue; "owner" = whoever holds the handle, one thread at a time.
+ * consumes the queue, or each of those that share it; "owner" = whoever holds
+ * the handle, one thread at a time.
  */
 
 #ifndef RPMA_RT_H
@@ -232,6 +233,9 @@ int rpma_rt_get_poller_stats(const struct rpma_rt *rt, int poller,
  *                 this queue answer RPMA_E_AGAIN, 1..1048576
  *   spin          microseconds rpma_rt_queue_wait() spins before it sleeps,
  *                 0..1000000
+ *   shared        any number of consumers at once; default false: one, and a
+ *                 second at the same time is RPMA_E_AGAIN (an assertion where
+ *                 those are compiled)
  */
 int rpma_rt_queue_cfg_new(struct rpma_rt_queue_cfg **cfg_ptr);
 int rpma_rt_queue_cfg_delete(struct rpma_rt_queue_cfg **cfg_ptr);
@@ -247,6 +251,9 @@ int rpma_rt_queue_cfg_set_spin_us(struct rpma_rt_queue_cfg *cfg,
 				  uint32_t spin_us);
 int rpma_rt_queue_cfg_get_spin_us(const struct rpma_rt_queue_cfg *cfg,
 				  uint32_t *spin_us);
+int rpma_rt_queue_cfg_set_shared(struct rpma_rt_queue_cfg *cfg, bool shared);
+int rpma_rt_queue_cfg_get_shared(const struct rpma_rt_queue_cfg *cfg,
+				 bool *shared);
 
 /* cfg may be NULL (defaults). Thread: any. */
 int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
@@ -263,7 +270,8 @@ int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr);
 int rpma_rt_queue_poll(struct rpma_rt_queue *queue, int max,
 		       struct rpma_rt_completion *cmpl, int *got);
 /* The same, but waits up to timeout_ms (-1 = without end) for the first;
- * RPMA_E_NO_COMPLETION: the time passed. Thread: consumer, not a poller. */
+ * RPMA_E_NO_COMPLETION: the time passed. RPMA_E_INVAL on a poller's thread and
+ * in its callbacks. Thread: consumer. */
 int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
 		       struct rpma_rt_completion *cmpl, int *got);
 /*

@@ -52,6 +52,11 @@ bool rt_mpsc_is_empty_owner(struct rt_mpsc *mpsc)
 	return node == NULL || node == CDS_WFCQ_WOULDBLOCK;
 }
 
+bool rt_mpsc_is_empty_mt(struct rt_mpsc *mpsc)
+{
+	return cds_wfcq_empty(&mpsc->head, &mpsc->tail);
+}
+
 int rt_inbox_init(struct rt_inbox *inbox, struct rt_bell *bell)
 {
 	rt_mpsc_init(&inbox->shared);

@@ -40,6 +40,9 @@ struct cds_wfcq_node *rt_mpsc_pop_owner(struct rt_mpsc *mpsc);
  * can be taken now or very soon. */
 bool rt_mpsc_is_empty_owner(struct rt_mpsc *mpsc);
 
+/* Likewise from any thread: a hint. */
+bool rt_mpsc_is_empty_mt(struct rt_mpsc *mpsc);
+
 struct rt_msg {
 	struct cds_wfcq_node node;
 	void (*fn)(struct rt_msg *msg, void *owner);

@@ -199,6 +199,15 @@ static inline bool rt_lane_is_backlogged(const struct rt_lane *lane)
 	return atomic_load_explicit(&lane->backlogged, memory_order_acquire);
 }
 
+/* Nothing published and not taken, as far as the caller sees. */
+static inline bool rt_lane_is_empty_mt(const struct rt_lane *lane)
+{
+	/* acquire [LANE-1]: for the consumer; to others it is a hint */
+	return atomic_load_explicit(&lane->tail, memory_order_acquire) ==
+	       /* relaxed: the consumer's own, or a hint */
+	       atomic_load_explicit(&lane->head, memory_order_relaxed);
+}
+
 /* --------------------------------------------------------- the consumer --- */
 
 /* Up to max items in order; how many. Rings the poller if that made room it

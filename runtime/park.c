@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The bell; see park.h and doc/protocols/lane.md. Every function but
- * rt_bell_ring() and rt_bell_wake() runs on the sleeper's thread.
+ * The bell; see park.h and doc/protocols/lane.md. Who may call what is said
+ * there.
  */
 
 #include "park.h"
@@ -21,6 +21,18 @@
 
 #define NS_PER_S 1000000000
 
+static void set_fd(struct rt_bell *bell, int fd)
+{
+	/* release: to who finds it in another thread than made it */
+	atomic_store_explicit(&bell->fd, fd, memory_order_release);
+}
+
+int rt_bell_fd(const struct rt_bell *bell)
+{
+	/* acquire: pairs with set_fd() */
+	return atomic_load_explicit(&bell->fd, memory_order_acquire);
+}
+
 /* Reads the writes of those who rang us, as far as they have come. */
 static void settle(struct rt_bell *bell)
 {
@@ -28,13 +40,13 @@ static void settle(struct rt_bell *bell)
 
 	if (bell->owed == 0)
 		return;
-	if (read(bell->fd, &writes, sizeof(writes)) == sizeof(writes))
+	if (read(rt_bell_fd(bell), &writes, sizeof(writes)) == sizeof(writes))
 		bell->owed -= (uint32_t)writes;
 }
 
 void rt_bell_init_futex(struct rt_bell *bell)
 {
-	bell->fd = -1;
+	set_fd(bell, -1);
 	bell->owed = 0;
 	bell->prepared = RT_BELL_AWAKE;
 	/* relaxed: the bell is handed to others with what contains it */
@@ -45,12 +57,12 @@ int rt_bell_add_fd(struct rt_bell *bell)
 {
 	int fd;
 
-	if (bell->fd >= 0)
+	if (rt_bell_fd(bell) >= 0)
 		return 0;
 	fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (fd < 0)
 		return RPMA_E_PROVIDER;
-	bell->fd = fd;
+	set_fd(bell, fd);
 	return 0;
 }
 
@@ -62,14 +74,9 @@ int rt_bell_init(struct rt_bell *bell)
 
 void rt_bell_fini(struct rt_bell *bell)
 {
-	if (bell->fd >= 0)
-		close(bell->fd);
-	bell->fd = -1;
-}
-
-int rt_bell_fd(const struct rt_bell *bell)
-{
-	return bell->fd;
+	if (rt_bell_fd(bell) >= 0)
+		close(rt_bell_fd(bell));
+	set_fd(bell, -1);
 }
 
 static void prepare(struct rt_bell *bell, uint32_t word)
@@ -94,7 +101,7 @@ void rt_bell_prepare_futex(struct rt_bell *bell)
 	prepare(bell, RT_BELL_ON_FUTEX);
 }
 
-void rt_bell_sleep_futex(struct rt_bell *bell, int64_t timeout_ns)
+static void sleep_on(struct rt_bell *bell, uint32_t word, int64_t timeout_ns)
 {
 	struct timespec timeout = {
 		.tv_sec = timeout_ns / NS_PER_S,
@@ -103,8 +110,13 @@ void rt_bell_sleep_futex(struct rt_bell *bell, int64_t timeout_ns)
 
 	/* the kernel compares again under its lock: a ring since our second
 	 * look makes this return at once */
-	syscall(SYS_futex, &bell->word, FUTEX_WAIT_PRIVATE, RT_BELL_ON_FUTEX,
+	syscall(SYS_futex, &bell->word, FUTEX_WAIT_PRIVATE, word,
 		timeout_ns < 0 ? NULL : &timeout, NULL, 0);
+}
+
+void rt_bell_sleep_futex(struct rt_bell *bell, int64_t timeout_ns)
+{
+	sleep_on(bell, RT_BELL_ON_FUTEX, timeout_ns);
 }
 
 void rt_bell_cancel(struct rt_bell *bell)
@@ -145,22 +157,74 @@ static void write_one(int fd)
 void rt_bell_poke(struct rt_bell *bell)
 {
 	bell->owed++;
-	write_one(bell->fd);
+	write_one(rt_bell_fd(bell));
 }
+
+/* ---------------------------------------------------- several sleepers --- */
+
+void rt_bell_arm(struct rt_bell *bell, uint32_t ways)
+{
+	if (ways != 0)
+		/* release [BELL-1]: the ringer that takes them sees the fd */
+		atomic_fetch_or_explicit(&bell->word, ways,
+					 memory_order_release);
+	/* [LANE-3] [LANE-4]: the word before the look that follows */
+	rt_fence_dekker();
+}
+
+uint32_t rt_bell_ways(const struct rt_bell *bell)
+{
+	/* relaxed: who stored them was inside before us, or marks that it was
+	 * not [CREW-1]; a ring that we do not see yet is under way */
+	return atomic_load_explicit(&bell->word, memory_order_relaxed);
+}
+
+uint32_t rt_bell_disarm(struct rt_bell *bell)
+{
+	/* acquire [BELL-1]: the fd; release: what we published, or left, to
+	 * who finds itself rung */
+	return atomic_exchange_explicit(&bell->word, RT_BELL_AWAKE,
+					memory_order_acq_rel);
+}
+
+bool rt_bell_wake_one(struct rt_bell *bell, uint32_t ways)
+{
+	/* a futex may be nobody's: its sleeper is on its way in or out, and
+	 * looks by itself; then the others are woken for good measure */
+	if ((ways & RT_BELL_ON_FUTEX) &&
+	    syscall(SYS_futex, &bell->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL,
+		    0) > 0)
+		return true;
+	if (ways & RT_BELL_ON_FD)
+		write_one(rt_bell_fd(bell));
+	return ways != RT_BELL_AWAKE;
+}
+
+void rt_bell_sleep_armed(struct rt_bell *bell, int64_t timeout_ns)
+{
+	uint32_t ways = rt_bell_ways(bell);
+
+	if (ways & RT_BELL_ON_FUTEX)
+		sleep_on(bell, ways, timeout_ns);
+}
+
+void rt_bell_drain(struct rt_bell *bell)
+{
+	int fd = rt_bell_fd(bell);
+	uint64_t writes;
+	ssize_t ret;
+
+	if (fd < 0)
+		return;
+	ret = read(fd, &writes, sizeof(writes));
+	(void)ret; /* nothing to read is quiet too */
+}
+
+/* -------------------------------------------------------------- ringing --- */
 
 bool rt_bell_wake(struct rt_bell *bell)
 {
-	uint32_t old;
-
-	/* acquire [BELL-1]: the fd; release: what we published, to cancel */
-	old = atomic_exchange_explicit(&bell->word, RT_BELL_AWAKE,
-				       memory_order_acq_rel);
-	if (old == RT_BELL_ON_FUTEX)
-		syscall(SYS_futex, &bell->word, FUTEX_WAKE_PRIVATE, 1, NULL,
-			NULL, 0);
-	else if (old == RT_BELL_ON_FD)
-		write_one(bell->fd);
-	return old != RT_BELL_AWAKE;
+	return rt_bell_wake_one(bell, rt_bell_disarm(bell));
 }
 
 void rt_bell_ring(struct rt_bell *bell)

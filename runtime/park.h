@@ -13,6 +13,10 @@
  *	nothing: sleeps; then cancel
  *
  * The bell outlives every ringer: who may ring holds what contains it.
+ *
+ * A bell of several sleepers has none of its own: who works with what it
+ * belongs to, one at a time, arms it for all that sleep and looks at everything
+ * after; a ring wakes one of them. doc/protocols/shared-queue.md.
  */
 
 #ifndef RT_PARK_H
@@ -24,13 +28,14 @@
 
 enum rt_bell_word {
 	RT_BELL_AWAKE = 0,
+	/* bits; one sleeper sleeps in one way */
 	RT_BELL_ON_FUTEX = 1,
 	RT_BELL_ON_FD = 2
 };
 
 struct rt_bell {
-	_Atomic uint32_t word; /* enum rt_bell_word */
-	int fd;		       /* -1: none; set before the first ON_FD */
+	_Atomic uint32_t word; /* of enum rt_bell_word */
+	_Atomic int fd;	       /* -1: none; set before the first ON_FD */
 	uint32_t prepared;     /* sleeper's: the word it stored last */
 	uint32_t owed;	       /* sleeper's: writes to fd it has not read */
 };
@@ -58,6 +63,25 @@ void rt_bell_cancel(struct rt_bell *bell);
 bool rt_bell_is_asleep(const struct rt_bell *bell);
 /* Sleeper, awake: makes its own fd readable. */
 void rt_bell_poke(struct rt_bell *bell);
+
+/* ---------------------------------------------------- several sleepers --- */
+
+/* Also asleep in these ways (bits, or none) from here, after a fence; look at
+ * everything, then sleep or leave. */
+void rt_bell_arm(struct rt_bell *bell, uint32_t ways);
+/* The ways in which somebody is said to sleep. */
+uint32_t rt_bell_ways(const struct rt_bell *bell);
+/* Takes them out; wake-ups are owed to one who sleeps in them. */
+uint32_t rt_bell_disarm(struct rt_bell *bell);
+/* One of those who sleep in these ways wakes: true. */
+bool rt_bell_wake_one(struct rt_bell *bell, uint32_t ways);
+/* Returns when rung, at once if armed no more; after timeout_ns (-1: without
+ * end); on a signal, or for no reason. */
+void rt_bell_sleep_armed(struct rt_bell *bell, int64_t timeout_ns);
+/* Makes the fd, if there is one, quiet. */
+void rt_bell_drain(struct rt_bell *bell);
+
+/* -------------------------------------------------------------- ringing --- */
 
 /* Any thread, after it published: fence, then the following. */
 void rt_bell_ring(struct rt_bell *bell);

@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A queue: where one thread at a time takes completions, events and messages
- * from all its lanes and its own inbox, sleeping on a futex or an eventfd when
- * there is nothing. Protocol: doc/protocols/lane.md.
+ * A queue: where one thread at a time, always the same or any of a crew, takes
+ * completions, events and messages from all its lanes and its own inbox,
+ * sleeping on a futex or an eventfd when there is nothing. Protocols:
+ * doc/protocols/lane.md, shared-queue.md.
  *
  * What follows is for the runtime; the public calls are in rpma_rt.h.
  */
@@ -25,6 +26,8 @@ int rt_runtime_check(const struct rpma_rt *rt);
 /* Likewise; RPMA_E_INVAL on a poller thread, which may not wait. */
 int rt_runtime_check_wait(const struct rpma_rt *rt);
 bool rt_runtime_is_stopped(const struct rpma_rt *rt);
+/* Is the caller a poller, or called back by one? */
+bool rt_runtime_is_poller_thread(void);
 /* The list of queues, under its lock: rt_queue_finish() is called under the
  * same lock, so a queue is on the list or not being finished. */
 void rt_runtime_queue_added(struct rpma_rt *rt, struct rpma_rt_queue *queue);
@@ -71,6 +74,7 @@ struct rt_queue_params {
 	uint32_t lane_size;
 	uint32_t backlog_limit;
 	uint32_t spin_us;
+	bool shared;
 };
 void rt_queue_cfg_params(const struct rpma_rt_queue_cfg *cfg,
 			 struct rt_queue_params *params);

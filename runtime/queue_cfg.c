@@ -108,3 +108,20 @@ int rpma_rt_queue_cfg_get_spin_us(const struct rpma_rt_queue_cfg *cfg,
 	*spin_us = cfg->params.spin_us;
 	return 0;
 }
+
+int rpma_rt_queue_cfg_set_shared(struct rpma_rt_queue_cfg *cfg, bool shared)
+{
+	if (cfg == NULL)
+		return RPMA_E_INVAL;
+	cfg->params.shared = shared;
+	return 0;
+}
+
+int rpma_rt_queue_cfg_get_shared(const struct rpma_rt_queue_cfg *cfg,
+				 bool *shared)
+{
+	if (cfg == NULL || shared == NULL)
+		return RPMA_E_INVAL;
+	*shared = cfg->params.shared;
+	return 0;
+}

@@ -3,8 +3,9 @@
 
 /*
  * queue_impl.h -- what a queue consists of, for the files that are one:
- * queue.c (its life), queue_take.c (the consumer), queue_push.c (messages and
- * the gate). Who owns which word: doc/protocols/lane.md.
+ * queue.c (its life), queue_take.c (the consumer), queue_crew.c (several of
+ * them), queue_push.c (messages and the gate). Who owns which word:
+ * doc/protocols/lane.md, shared-queue.md.
  */
 
 #ifndef RT_QUEUE_IMPL_H
@@ -14,6 +15,11 @@
 
 #include "queue.h"
 #include "inbox.h"
+
+/* the crew's word: who consumes */
+#define RT_CREW_INSIDE 1 /* somebody is inside: the consumer; */
+#define RT_CREW_AGAIN  2 /* it looks again before it leaves; */
+#define RT_CREW_WAITER 4 /* the rest counts who waits on the futex */
 
 #define RT_QUEUE_CLOSED 1 /* bit of the gate; */
 #define RT_QUEUE_PUSHER 2 /* the rest of it counts who is inside push */
@@ -28,7 +34,9 @@ struct rpma_rt_queue {
 
 	/* the consumer's own */
 	alignas(RT_CACHE_LINE) uint32_t next_source;
-	_Atomic bool consuming; /* assert builds: one at a time */
+
+	/* those who consume, or want to */
+	alignas(RT_CACHE_LINE) _Atomic uint32_t crew; /* RT_CREW_* */
 
 	/* written by the sleeping consumer, read by those who publish */
 	alignas(RT_CACHE_LINE) struct rt_bell bell;
@@ -46,12 +54,26 @@ struct rpma_rt_queue {
 	struct rt_lane *of_poller[RPMA_RT_MAX_POLLERS];
 };
 
+/* How a take that found nothing ends. */
+enum rt_nothing {
+	RT_NOTHING_YET,
+	RT_NOTHING_FOR_A_MOMENT, /* a pusher is inside a closed queue */
+	RT_NOTHING_EVER
+};
+
 /* ------------------------------------------------------- for each other --- */
 
 /* Up to max items from all sources, beginning with another one each time.
  * The consumer, or who deletes. */
 uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
 				struct rpma_rt_completion *cmpl, uint32_t max);
+/* The second look, after a fence of the caller; nothing: why, and pollers that
+ * sleep on a spill are rung. */
+uint32_t rt_queue_take_again_consumer(struct rpma_rt_queue *queue,
+				      struct rpma_rt_completion *cmpl,
+				      uint32_t max, enum rt_nothing *why);
+/* The same without taking: is there anything, or an end, to know of? */
+bool rt_queue_look_consumer(struct rpma_rt_queue *queue);
 /* Likewise from its messages alone. */
 uint32_t rt_queue_take_messages_consumer(struct rpma_rt_queue *queue,
 					 struct rpma_rt_completion *cmpl,
@@ -60,5 +82,14 @@ uint32_t rt_queue_take_messages_consumer(struct rpma_rt_queue *queue,
 void rt_queue_free_messages(struct rpma_rt_queue *queue);
 /* No push gets in any more. */
 void rt_queue_close_gate(struct rpma_rt_queue *queue);
+
+/* What the calls do on a shared queue; queue_crew.c. end_ns < 0: never,
+ * otherwise of rt_now_ns(). How many; 0: why. */
+uint32_t rt_crew_poll(struct rpma_rt_queue *queue,
+		      struct rpma_rt_completion *cmpl, uint32_t max,
+		      enum rt_nothing *why);
+uint32_t rt_crew_wait(struct rpma_rt_queue *queue,
+		      struct rpma_rt_completion *cmpl, uint32_t max,
+		      int64_t end_ns, enum rt_nothing *why);
 
 #endif /* RT_QUEUE_IMPL_H */

@@ -11,19 +11,12 @@
 
 #include <assert.h>
 #include <sched.h>
-#include <time.h>
 
-#define NS_PER_S     1000000000
+#include "clock.h"
+
 #define NS_PER_MS    1000000
 #define NS_PER_US    1000
 #define SPINS_A_LOOK 64 /* takes between two reads of the clock */
-
-/* How a take that found nothing ends. */
-enum nothing {
-	NOTHING_YET,
-	NOTHING_FOR_A_MOMENT, /* a pusher is inside a closed queue */
-	NOTHING_EVER
-};
 
 /* Up to max items from all sources, beginning with another one each time. */
 uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
@@ -61,7 +54,7 @@ uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
 
 /* Before the take whose nothing it explains: what was published before the
  * state that it finds is found by that take. */
-static enum nothing look_at_end(struct rpma_rt_queue *queue)
+static enum rt_nothing look_at_end(struct rpma_rt_queue *queue)
 {
 	/* acquire [QUEUE-1]: the messages of every pusher that has left */
 	uint32_t gate =
@@ -69,9 +62,9 @@ static enum nothing look_at_end(struct rpma_rt_queue *queue)
 	bool over;
 
 	if ((gate & RT_QUEUE_CLOSED) == 0)
-		return NOTHING_YET;
+		return RT_NOTHING_YET;
 	if (gate != RT_QUEUE_CLOSED)
-		return NOTHING_FOR_A_MOMENT;
+		return RT_NOTHING_FOR_A_MOMENT;
 	/* acquire [QUEUE-2]: what the pollers left behind */
 	over = atomic_load_explicit(&queue->finished, memory_order_acquire);
 	if (!over) {
@@ -79,7 +72,7 @@ static enum nothing look_at_end(struct rpma_rt_queue *queue)
 		over = queue->users == 0;
 		pthread_mutex_unlock(&queue->lock);
 	}
-	return over ? NOTHING_EVER : NOTHING_YET;
+	return over ? RT_NOTHING_EVER : RT_NOTHING_YET;
 }
 
 /* After the consumer's fence, all lanes found empty: pollers that sleep on a
@@ -98,10 +91,9 @@ static void ring_pollers(struct rpma_rt_queue *queue)
 		rt_lane_ring_poller_consumer(queue->lanes[i]);
 }
 
-/* The second look, after a fence of the caller. */
-static uint32_t take_again(struct rpma_rt_queue *queue,
-			   struct rpma_rt_completion *cmpl, uint32_t max,
-			   enum nothing *why)
+uint32_t rt_queue_take_again_consumer(struct rpma_rt_queue *queue,
+				      struct rpma_rt_completion *cmpl,
+				      uint32_t max, enum rt_nothing *why)
 {
 	uint32_t count;
 
@@ -112,42 +104,63 @@ static uint32_t take_again(struct rpma_rt_queue *queue,
 	return count;
 }
 
-static int answer(enum nothing why)
+/* Without moving anything. */
+static bool has_items(struct rpma_rt_queue *queue)
 {
-	return why == NOTHING_EVER ? RPMA_RT_E_CLOSED : RPMA_E_NO_COMPLETION;
+	/* acquire [QUEUE-2] */
+	bool finished =
+		atomic_load_explicit(&queue->finished, memory_order_acquire);
+	/* acquire [LANE-6] */
+	uint32_t lanes =
+		atomic_load_explicit(&queue->lane_count, memory_order_acquire);
+	uint32_t i;
+
+	for (i = 0; i < lanes; i++) {
+		if (!rt_lane_is_empty_mt(queue->lanes[i]) ||
+		    (finished && rt_lane_is_spilling_owner(queue->lanes[i])))
+			return true;
+	}
+	return !rt_mpsc_is_empty_owner(&queue->messages);
 }
 
-/* One consumer at a time: checked where assertions are compiled. */
-static void begin_consuming(struct rpma_rt_queue *queue)
+bool rt_queue_look_consumer(struct rpma_rt_queue *queue)
 {
-#ifndef NDEBUG
-	/* acquire and release: a consumer that took over is no race */
-	assert(!atomic_exchange_explicit(&queue->consuming, true,
-					 memory_order_acq_rel));
-#else
-	(void)queue;
-#endif
+	if (look_at_end(queue) != RT_NOTHING_YET || has_items(queue))
+		return true;
+	ring_pollers(queue);
+	return false;
 }
 
-static void end_consuming(struct rpma_rt_queue *queue)
+static int answer(enum rt_nothing why)
 {
-#ifndef NDEBUG
-	/* release: to the next consumer's exchange */
-	atomic_store_explicit(&queue->consuming, false, memory_order_release);
-#else
-	(void)queue;
-#endif
+	return why == RT_NOTHING_EVER ? RPMA_RT_E_CLOSED : RPMA_E_NO_COMPLETION;
+}
+
+/* ----------------------------------------------- one consumer at a time --- */
+
+/* On a queue that is not shared a second one is a mistake of the application,
+ * told where assertions are compiled and refused where not. */
+static int enter_alone(struct rpma_rt_queue *queue)
+{
+	uint32_t nobody = 0;
+
+	/* acquire: pairs with leave_alone(); a consumer that took over sees
+	 * what the one before it did. Failure: nothing is read */
+	if (atomic_compare_exchange_strong_explicit(
+		    &queue->crew, &nobody, RT_CREW_INSIDE, memory_order_acquire,
+		    memory_order_relaxed))
+		return 0;
+	assert(!"two consumers at once on a queue that is not shared");
+	return RPMA_E_AGAIN;
+}
+
+static void leave_alone(struct rpma_rt_queue *queue)
+{
+	/* release: to the next one's enter_alone() */
+	atomic_store_explicit(&queue->crew, 0, memory_order_release);
 }
 
 /* -------------------------------------------------------------- waiting --- */
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-}
 
 /*
  * An empty poll: a consumer with an eventfd may go to sleep on it now, so it
@@ -155,7 +168,7 @@ static int64_t now_ns(void)
  */
 static uint32_t take_or_arm(struct rpma_rt_queue *queue,
 			    struct rpma_rt_completion *cmpl, uint32_t max,
-			    enum nothing *why)
+			    enum rt_nothing *why)
 {
 	struct rt_bell *bell = &queue->bell;
 	uint32_t count;
@@ -163,16 +176,24 @@ static uint32_t take_or_arm(struct rpma_rt_queue *queue,
 	if (rt_bell_fd(bell) < 0) {
 		/* [LANE-4]: our last head before the look at `spilled` */
 		rt_fence_dekker();
-		return take_again(queue, cmpl, max, why);
+		return rt_queue_take_again_consumer(queue, cmpl, max, why);
 	}
 	rt_bell_cancel(bell);
 	rt_bell_prepare(bell);
-	count = take_again(queue, cmpl, max, why);
-	if (count > 0 || *why != NOTHING_YET)
+	count = rt_queue_take_again_consumer(queue, cmpl, max, why);
+	if (count > 0 || *why != RT_NOTHING_YET)
 		rt_bell_cancel(bell);
-	if (count == 0 && *why == NOTHING_FOR_A_MOMENT)
+	if (count == 0 && *why == RT_NOTHING_FOR_A_MOMENT)
 		rt_bell_poke(bell);
 	return count;
+}
+
+/* -1: never */
+static int64_t end_of(int timeout_ms)
+{
+	if (timeout_ms < 0)
+		return -1;
+	return (int64_t)rt_now_ns() + (int64_t)timeout_ms * NS_PER_MS;
 }
 
 /* Takes until something comes or the budget is over. */
@@ -186,7 +207,7 @@ static uint32_t spin(struct rpma_rt_queue *queue,
 
 	if (budget_ns <= 0)
 		return 0;
-	end = now_ns() + budget_ns;
+	end = (int64_t)rt_now_ns() + budget_ns;
 	do {
 		for (i = 0; i < SPINS_A_LOOK; i++) {
 			count = rt_queue_take_consumer(queue, cmpl, max);
@@ -194,21 +215,21 @@ static uint32_t spin(struct rpma_rt_queue *queue,
 				return count;
 			rt_cpu_relax();
 		}
-	} while (now_ns() < end);
+	} while ((int64_t)rt_now_ns() < end);
 	return 0;
 }
 
 /* One sleep; returns what the look before it found, or nothing. */
 static uint32_t park(struct rpma_rt_queue *queue,
 		     struct rpma_rt_completion *cmpl, uint32_t max,
-		     int64_t timeout_ns, enum nothing *why)
+		     int64_t timeout_ns, enum rt_nothing *why)
 {
 	uint32_t count;
 
 	rt_bell_cancel(&queue->bell);
 	rt_bell_prepare_futex(&queue->bell);
-	count = take_again(queue, cmpl, max, why);
-	if (count == 0 && *why == NOTHING_YET)
+	count = rt_queue_take_again_consumer(queue, cmpl, max, why);
+	if (count == 0 && *why == RT_NOTHING_YET)
 		rt_bell_sleep_futex(&queue->bell, timeout_ns);
 	rt_bell_cancel(&queue->bell);
 	return count;
@@ -218,21 +239,21 @@ static uint32_t park(struct rpma_rt_queue *queue,
  * never). */
 static uint32_t sleep_for(struct rpma_rt_queue *queue,
 			  struct rpma_rt_completion *cmpl, uint32_t max,
-			  int64_t end_ns, enum nothing *why)
+			  int64_t end_ns, enum rt_nothing *why)
 {
 	int64_t left = -1;
 	uint32_t count;
 
 	for (;;) {
 		if (end_ns >= 0) {
-			left = end_ns - now_ns();
+			left = end_ns - (int64_t)rt_now_ns();
 			if (left <= 0)
 				return take_or_arm(queue, cmpl, max, why);
 		}
 		count = park(queue, cmpl, max, left, why);
-		if (count > 0 || *why == NOTHING_EVER)
+		if (count > 0 || *why == RT_NOTHING_EVER)
 			return count;
-		if (*why == NOTHING_FOR_A_MOMENT)
+		if (*why == RT_NOTHING_FOR_A_MOMENT)
 			sched_yield();
 	}
 }
@@ -247,34 +268,74 @@ static int check_take(const struct rpma_rt_queue *queue, int max,
 	return rt_runtime_check(queue->rt);
 }
 
+static int poll_alone(struct rpma_rt_queue *queue,
+		      struct rpma_rt_completion *cmpl, uint32_t max,
+		      uint32_t *count, enum rt_nothing *why)
+{
+	int ret = enter_alone(queue);
+
+	if (ret)
+		return ret;
+	*count = rt_queue_take_consumer(queue, cmpl, max);
+	if (*count == 0)
+		*count = take_or_arm(queue, cmpl, max, why);
+	leave_alone(queue);
+	return 0;
+}
+
 int rpma_rt_queue_poll(struct rpma_rt_queue *queue, int max,
 		       struct rpma_rt_completion *cmpl, int *got)
 {
-	enum nothing why = NOTHING_YET;
-	uint32_t count;
+	enum rt_nothing why = RT_NOTHING_YET;
+	uint32_t count = 0;
 	int ret;
 
 	ret = check_take(queue, max, cmpl, got);
 	if (ret)
 		return ret;
-	begin_consuming(queue);
-	count = rt_queue_take_consumer(queue, cmpl, (uint32_t)max);
-	if (count == 0)
-		count = take_or_arm(queue, cmpl, (uint32_t)max, &why);
-	end_consuming(queue);
+	if (queue->params.shared)
+		count = rt_crew_poll(queue, cmpl, (uint32_t)max, &why);
+	else
+		ret = poll_alone(queue, cmpl, (uint32_t)max, &count, &why);
+	if (ret)
+		return ret;
 	if (count == 0)
 		return answer(why);
 	*got = (int)count;
 	return 0;
 }
 
+static int wait_alone(struct rpma_rt_queue *queue, int timeout_ms,
+		      struct rpma_rt_completion *cmpl, uint32_t max,
+		      uint32_t *count, enum rt_nothing *why)
+{
+	int64_t end_ns = -1;
+	int64_t spin_ns;
+	int ret = enter_alone(queue);
+
+	if (ret)
+		return ret;
+	*count = rt_queue_take_consumer(queue, cmpl, max);
+	if (*count == 0) {
+		spin_ns = (int64_t)queue->params.spin_us * NS_PER_US;
+		if (timeout_ms >= 0) {
+			end_ns = end_of(timeout_ms);
+			if (spin_ns > (int64_t)timeout_ms * NS_PER_MS)
+				spin_ns = (int64_t)timeout_ms * NS_PER_MS;
+		}
+		*count = spin(queue, cmpl, max, spin_ns);
+	}
+	if (*count == 0)
+		*count = sleep_for(queue, cmpl, max, end_ns, why);
+	leave_alone(queue);
+	return 0;
+}
+
 int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
 		       struct rpma_rt_completion *cmpl, int *got)
 {
-	enum nothing why = NOTHING_YET;
-	int64_t end_ns = -1;
-	int64_t spin_ns;
-	uint32_t count;
+	enum rt_nothing why = RT_NOTHING_YET;
+	uint32_t count = 0;
 	int ret;
 
 	ret = check_take(queue, max, cmpl, got);
@@ -282,20 +343,17 @@ int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
 		ret = rt_runtime_check_wait(queue->rt);
 	if (ret)
 		return ret;
-	begin_consuming(queue);
-	count = rt_queue_take_consumer(queue, cmpl, (uint32_t)max);
-	if (count == 0) {
-		spin_ns = (int64_t)queue->params.spin_us * NS_PER_US;
-		if (timeout_ms >= 0) {
-			end_ns = now_ns() + (int64_t)timeout_ms * NS_PER_MS;
-			if (spin_ns > (int64_t)timeout_ms * NS_PER_MS)
-				spin_ns = (int64_t)timeout_ms * NS_PER_MS;
-		}
-		count = spin(queue, cmpl, (uint32_t)max, spin_ns);
-	}
-	if (count == 0)
-		count = sleep_for(queue, cmpl, (uint32_t)max, end_ns, &why);
-	end_consuming(queue);
+	/* what it would wait for may be this thread's to bring */
+	if (rt_runtime_is_poller_thread())
+		return RPMA_E_INVAL;
+	if (queue->params.shared)
+		count = rt_crew_wait(queue, cmpl, (uint32_t)max,
+				     end_of(timeout_ms), &why);
+	else
+		ret = wait_alone(queue, timeout_ms, cmpl, (uint32_t)max, &count,
+				 &why);
+	if (ret)
+		return ret;
 	if (count == 0)
 		return answer(why);
 	*got = (int)count;
@@ -311,7 +369,10 @@ int rpma_rt_queue_get_fd(struct rpma_rt_queue *queue, int *fd)
 	ret = rt_runtime_check(queue->rt);
 	if (ret)
 		return ret;
+	/* of a shared queue several may ask at once */
+	pthread_mutex_lock(&queue->lock);
 	ret = rt_bell_add_fd(&queue->bell);
+	pthread_mutex_unlock(&queue->lock);
 	if (ret)
 		return ret;
 	*fd = rt_bell_fd(&queue->bell);

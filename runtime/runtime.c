@@ -58,6 +58,11 @@ bool rt_runtime_is_stopped(const struct rpma_rt *rt)
 	return atomic_load_explicit(&rt->stopped, memory_order_acquire);
 }
 
+bool rt_runtime_is_poller_thread(void)
+{
+	return rt_poller_self() != NULL;
+}
+
 struct rt_poller *rt_runtime_place(struct rpma_rt *rt, int poller)
 {
 	if (poller == RPMA_RT_POLLER_ANY)

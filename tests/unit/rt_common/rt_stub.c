@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Thread_local bool stub_on_poller;
+
 int rt_runtime_pollers(const struct rpma_rt *rt)
 {
 	return rt->pollers;
@@ -28,6 +30,11 @@ int rt_runtime_check_wait(const struct rpma_rt *rt)
 bool rt_runtime_is_stopped(const struct rpma_rt *rt)
 {
 	return rt->stopped;
+}
+
+bool rt_runtime_is_poller_thread(void)
+{
+	return stub_on_poller;
 }
 
 void rt_runtime_queue_added(struct rpma_rt *rt, struct rpma_rt_queue *queue)

@@ -27,6 +27,9 @@ struct rpma_rt_conn {
 	int puts;
 };
 
+/* The calling thread passes for a poller. */
+extern _Thread_local bool stub_on_poller;
+
 void stub_rt_init(struct rpma_rt *rt, int pollers);
 void stub_rt_fini(struct rpma_rt *rt);
 

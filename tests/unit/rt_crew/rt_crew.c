@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * A queue shared by several workers, one situation at a time: who is woken, who
+ * wakes the next, what somebody inside means for the others; and what becomes
+ * of a second consumer where a queue is not shared.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "queue_impl.h"
+#include "rt_stub.h"
+
+#define SIZE	64
+#define LIMIT	256
+#define MAX	8
+#define WORKERS 3
+
+struct worker {
+	pthread_t thread;
+	struct rpma_rt_queue *queue;
+	int max;
+	int got;
+	int ret;
+	_Atomic bool back;
+};
+
+struct world {
+	struct rpma_rt rt;
+	struct rpma_rt_queue *queue;
+	struct rt_lane *lane;
+	struct worker workers[WORKERS];
+	struct rpma_rt_completion taken[MAX];
+	int got;
+};
+
+static struct rpma_rt_queue *new_queue(struct rpma_rt *rt, bool shared)
+{
+	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue *queue = NULL;
+
+	assert_int_equal(rpma_rt_queue_cfg_new(&cfg), 0);
+	assert_int_equal(rpma_rt_queue_cfg_set_shared(cfg, shared), 0);
+	assert_int_equal(rpma_rt_queue_cfg_set_lane_size(cfg, SIZE), 0);
+	assert_int_equal(rpma_rt_queue_cfg_set_spin_us(cfg, 0), 0);
+	assert_int_equal(rpma_rt_queue_new(rt, cfg, &queue), 0);
+	rpma_rt_queue_cfg_delete(&cfg);
+	return queue;
+}
+
+static int setup(void **state)
+{
+	struct world *world = calloc(1, sizeof(*world));
+
+	if (world == NULL)
+		return -1;
+	stub_rt_init(&world->rt, 1);
+	world->queue = new_queue(&world->rt, true);
+	world->lane = rt_queue_lane(world->queue, 0, &world->rt.bells[0]);
+	*state = world;
+	return world->lane == NULL ? -1 : 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *world = *state;
+
+	if (rpma_rt_queue_delete(&world->queue))
+		return -1;
+	stub_rt_fini(&world->rt);
+	free(world);
+	return 0;
+}
+
+static uint32_t crew(struct world *world)
+{
+	/* acquire: what the workers did before */
+	return atomic_load_explicit(&world->queue->crew, memory_order_acquire);
+}
+
+static void set_crew(struct world *world, uint32_t word)
+{
+	/* release: as one who leaves */
+	atomic_store_explicit(&world->queue->crew, word, memory_order_release);
+}
+
+static void *worker_main(void *arg)
+{
+	struct worker *worker = arg;
+	struct rpma_rt_completion items[MAX];
+
+	worker->ret = rpma_rt_queue_wait(worker->queue, -1, worker->max, items,
+					 &worker->got);
+	/* release: pairs with is_back() */
+	atomic_store_explicit(&worker->back, true, memory_order_release);
+	return NULL;
+}
+
+static bool is_back(struct worker *worker)
+{
+	/* acquire: pairs with worker_main() */
+	return atomic_load_explicit(&worker->back, memory_order_acquire);
+}
+
+/* So many workers wait when it returns. */
+static void send_to_sleep(struct world *world, int count, int max)
+{
+	int i;
+
+	for (i = 0; i < count; i++) {
+		world->workers[i].queue = world->queue;
+		world->workers[i].max = max;
+		/* relaxed: the thread does not run yet */
+		atomic_store_explicit(&world->workers[i].back, false,
+				      memory_order_relaxed);
+		assert_int_equal(pthread_create(&world->workers[i].thread, NULL,
+						worker_main,
+						&world->workers[i]),
+				 0);
+	}
+	while (crew(world) != (uint32_t)count * RT_CREW_WAITER)
+		sched_yield();
+}
+
+/* How many are back, once there are that many. */
+static int wait_until_back(struct world *world, int count, int of)
+{
+	int back = 0;
+	int i;
+
+	while (back < count) {
+		sched_yield();
+		for (back = 0, i = 0; i < of; i++)
+			back += is_back(&world->workers[i]);
+	}
+	return back;
+}
+
+static void join_all(struct world *world, int count)
+{
+	while (count-- > 0)
+		pthread_join(world->workers[count].thread, NULL);
+}
+
+static void publish_and_ring(struct world *world, uint32_t count)
+{
+	stub_publish(world->lane, 1, count);
+	rt_fence_dekker();
+	rt_lane_bell_owner(world->lane);
+}
+
+static int poll_up_to(struct world *world, int max)
+{
+	return rpma_rt_queue_poll(world->queue, max, world->taken, &world->got);
+}
+
+/* ---------------------------------------------------------------- tests --- */
+
+static void poll__items_IN_ORDER_THEN_NONE(void **state)
+{
+	struct world *world = *state;
+
+	stub_publish(world->lane, 1, 3);
+	assert_int_equal(poll_up_to(world, MAX), 0);
+	assert_int_equal(world->got, 3);
+	assert_int_equal(world->taken[0].context, 1);
+	assert_int_equal(world->taken[2].context, 3);
+	assert_int_equal(poll_up_to(world, MAX), RPMA_E_NO_COMPLETION);
+	assert_int_equal(crew(world), 0);
+}
+
+static void wait__item_there_AT_ONCE(void **state)
+{
+	struct world *world = *state;
+
+	stub_publish(world->lane, 1, 1);
+	assert_int_equal(rpma_rt_queue_wait(world->queue, -1, MAX, world->taken,
+					    &world->got),
+			 0);
+	assert_int_equal(world->got, 1);
+}
+
+static void wait__nothing_comes_NO_COMPLETION(void **state)
+{
+	struct world *world = *state;
+
+	assert_int_equal(rpma_rt_queue_wait(world->queue, 1, MAX, world->taken,
+					    &world->got),
+			 RPMA_E_NO_COMPLETION);
+	assert_int_equal(crew(world), 0);
+}
+
+static void wait__one_published_ONE_WAKES(void **state)
+{
+	struct world *world = *state;
+
+	send_to_sleep(world, WORKERS, 1);
+	publish_and_ring(world, 1);
+	assert_int_equal(wait_until_back(world, 1, WORKERS), 1);
+	/* the others are waited for again, and not woken */
+	while (crew(world) != (WORKERS - 1) * RT_CREW_WAITER)
+		sched_yield();
+	assert_int_equal(rt_bell_ways(&world->queue->bell), RT_BELL_ON_FUTEX);
+	rpma_rt_queue_close(world->queue);
+	join_all(world, WORKERS);
+}
+
+static void wait__more_left_than_taken_NEXT_WAKES(void **state)
+{
+	struct world *world = *state;
+	int i;
+
+	send_to_sleep(world, WORKERS, 1);
+	publish_and_ring(world, WORKERS);
+	wait_until_back(world, WORKERS, WORKERS);
+	join_all(world, WORKERS);
+	for (i = 0; i < WORKERS; i++) {
+		assert_int_equal(world->workers[i].ret, 0);
+		assert_int_equal(world->workers[i].got, 1);
+	}
+}
+
+static void poll__leaves_some_while_one_waits_IT_WAKES(void **state)
+{
+	struct world *world = *state;
+
+	send_to_sleep(world, 1, MAX);
+	/* published, and its ring is still to come */
+	stub_publish(world->lane, 1, 3);
+	assert_int_equal(poll_up_to(world, 1), 0);
+	rt_fence_dekker();
+	rt_lane_bell_owner(world->lane);
+	wait_until_back(world, 1, 1);
+	join_all(world, 1);
+	assert_int_equal(world->workers[0].got, 2);
+}
+
+static void close__several_wait_ALL_TOLD(void **state)
+{
+	struct world *world = *state;
+	int i;
+
+	send_to_sleep(world, WORKERS, 1);
+	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
+	join_all(world, WORKERS);
+	for (i = 0; i < WORKERS; i++)
+		assert_int_equal(world->workers[i].ret, RPMA_RT_E_CLOSED);
+	assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_CLOSED);
+}
+
+static void finish__several_wait_ALL_TOLD(void **state)
+{
+	struct world *world = *state;
+	int i;
+
+	send_to_sleep(world, WORKERS, 1);
+	rt_queue_finish(world->queue);
+	join_all(world, WORKERS);
+	for (i = 0; i < WORKERS; i++)
+		assert_int_equal(world->workers[i].ret, RPMA_RT_E_CLOSED);
+}
+
+static void poll__another_inside_NO_COMPLETION(void **state)
+{
+	struct world *world = *state;
+
+	stub_publish(world->lane, 1, 1);
+	set_crew(world, RT_CREW_INSIDE);
+	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
+	/* nothing wakes it, so there is nothing to mark */
+	assert_int_equal(crew(world), RT_CREW_INSIDE);
+	set_crew(world, 0);
+	assert_int_equal(poll_up_to(world, 1), 0);
+}
+
+static void poll__another_inside_with_fd_MARKED(void **state)
+{
+	struct world *world = *state;
+	int fd;
+
+	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
+	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
+	publish_and_ring(world, 1);
+	assert_true(stub_is_readable(fd));
+	set_crew(world, RT_CREW_INSIDE);
+	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
+	/* who is inside may be off its CPU: the loop does not turn */
+	assert_false(stub_is_readable(fd));
+	assert_int_equal(crew(world), RT_CREW_INSIDE | RT_CREW_AGAIN);
+	set_crew(world, 0);
+	assert_int_equal(poll_up_to(world, 1), 0);
+}
+
+static void wait__another_inside_KEEPS_ITS_TIME(void **state)
+{
+	struct world *world = *state;
+
+	set_crew(world, RT_CREW_INSIDE);
+	assert_int_equal(rpma_rt_queue_wait(world->queue, 2, MAX, world->taken,
+					    &world->got),
+			 RPMA_E_NO_COMPLETION);
+	/* no longer registered, and who is inside looks again */
+	assert_int_equal(crew(world), RT_CREW_INSIDE | RT_CREW_AGAIN);
+	set_crew(world, 0);
+}
+
+static void fd__items_left_READABLE_UNTIL_EMPTY(void **state)
+{
+	struct world *world = *state;
+	int fd;
+	int i;
+
+	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
+	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
+	assert_false(stub_is_readable(fd));
+	publish_and_ring(world, 3);
+	for (i = 0; i < 3; i++) {
+		assert_true(stub_is_readable(fd));
+		rt_bell_drain(&world->queue->bell); /* an edge was seen */
+		assert_int_equal(poll_up_to(world, 1), 0);
+	}
+	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
+	assert_false(stub_is_readable(fd));
+	publish_and_ring(world, 1);
+	assert_true(stub_is_readable(fd));
+	assert_int_equal(poll_up_to(world, 1), 0);
+}
+
+static void fd__closed_READABLE_FOR_THE_NEXT(void **state)
+{
+	struct world *world = *state;
+	int fd;
+	int i;
+
+	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
+	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
+	rpma_rt_queue_close(world->queue);
+	for (i = 0; i < WORKERS; i++) {
+		assert_true(stub_is_readable(fd));
+		assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_CLOSED);
+	}
+}
+
+static void wait__on_a_poller_INVAL(void **state)
+{
+	struct world *world = *state;
+	int ret;
+
+	stub_publish(world->lane, 1, 1);
+	stub_on_poller = true;
+	ret = rpma_rt_queue_wait(world->queue, 0, 1, world->taken, &world->got);
+	stub_on_poller = false;
+	assert_int_equal(ret, RPMA_E_INVAL);
+	/* to poll is no waiting */
+	stub_on_poller = true;
+	ret = poll_up_to(world, 1);
+	stub_on_poller = false;
+	assert_int_equal(ret, 0);
+}
+
+static void new__not_shared_SECOND_CONSUMER_ASSERTS(void **state)
+{
+	struct world *world = *state;
+	struct rpma_rt_queue *alone = new_queue(&world->rt, false);
+	struct rlimit no_core = {0, 0};
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		setrlimit(RLIMIT_CORE, &no_core);
+		signal(SIGABRT, SIG_DFL);
+		/* its message is expected: not among the test's */
+		close(STDERR_FILENO);
+		/* relaxed: one thread */
+		atomic_store_explicit(&alone->crew, RT_CREW_INSIDE,
+				      memory_order_relaxed);
+		rpma_rt_queue_poll(alone, 1, world->taken, &world->got);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGABRT);
+	assert_int_equal(rpma_rt_queue_delete(&alone), 0);
+}
+
+static void cfg__shared_SET_AND_GOT(void **state)
+{
+	struct rpma_rt_queue_cfg *cfg;
+	bool shared = true;
+
+	(void)state;
+	assert_int_equal(rpma_rt_queue_cfg_new(&cfg), 0);
+	assert_int_equal(rpma_rt_queue_cfg_get_shared(cfg, &shared), 0);
+	assert_false(shared);
+	assert_int_equal(rpma_rt_queue_cfg_set_shared(cfg, true), 0);
+	assert_int_equal(rpma_rt_queue_cfg_get_shared(cfg, &shared), 0);
+	assert_true(shared);
+	assert_int_equal(rpma_rt_queue_cfg_set_shared(NULL, true),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_cfg_get_shared(NULL, &shared),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_cfg_get_shared(cfg, NULL), RPMA_E_INVAL);
+	rpma_rt_queue_cfg_delete(&cfg);
+}
+
+int main(void)
+{
+#define ON_QUEUE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		ON_QUEUE(poll__items_IN_ORDER_THEN_NONE),
+		ON_QUEUE(wait__item_there_AT_ONCE),
+		ON_QUEUE(wait__nothing_comes_NO_COMPLETION),
+		ON_QUEUE(wait__one_published_ONE_WAKES),
+		ON_QUEUE(wait__more_left_than_taken_NEXT_WAKES),
+		ON_QUEUE(poll__leaves_some_while_one_waits_IT_WAKES),
+		ON_QUEUE(close__several_wait_ALL_TOLD),
+		ON_QUEUE(finish__several_wait_ALL_TOLD),
+		ON_QUEUE(poll__another_inside_NO_COMPLETION),
+		ON_QUEUE(poll__another_inside_with_fd_MARKED),
+		ON_QUEUE(wait__another_inside_KEEPS_ITS_TIME),
+		ON_QUEUE(fd__items_left_READABLE_UNTIL_EMPTY),
+		ON_QUEUE(fd__closed_READABLE_FOR_THE_NEXT),
+		ON_QUEUE(wait__on_a_poller_INVAL),
+		ON_QUEUE(new__not_shared_SECOND_CONSUMER_ASSERTS),
+		cmocka_unit_test(cfg__shared_SET_AND_GOT),
+	};
+#undef ON_QUEUE
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
