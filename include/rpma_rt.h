@@ -76,10 +76,11 @@ enum rpma_rt_reason {
 	RPMA_RT_REASON_DISCONNECTED = 1, /* the peer left */
 	RPMA_RT_REASON_REJECTED = 2,	 /* the peer, or no listener, refused */
 	RPMA_RT_REASON_UNREACHABLE = 3,	 /* no route, no answer */
-	RPMA_RT_REASON_ERROR = 4,	 /* a work request failed */
-	RPMA_RT_REASON_DEVICE = 5,	 /* CQ error, device fatal or removed */
-	RPMA_RT_REASON_FAILED = 6,	 /* a resource or a verb refused */
-	RPMA_RT_REASON_STOPPED = 7	 /* rpma_rt_stop() */
+	/* a work request failed, also where the peer's leaving came first */
+	RPMA_RT_REASON_ERROR = 4,
+	RPMA_RT_REASON_DEVICE = 5, /* CQ error, device fatal or removed */
+	RPMA_RT_REASON_FAILED = 6, /* a resource or a verb refused */
+	RPMA_RT_REASON_STOPPED = 7 /* rpma_rt_stop() */
 };
 
 #define RPMA_RT_F_WITH_IMM (1 << 1) /* imm is valid */
@@ -175,6 +176,23 @@ int rpma_rt_cfg_get_cq_size(const struct rpma_rt_cfg *cfg, uint32_t *cq_size);
 int rpma_rt_cfg_set_drain_ms(struct rpma_rt_cfg *cfg, uint32_t ms);
 int rpma_rt_cfg_get_drain_ms(const struct rpma_rt_cfg *cfg, uint32_t *ms);
 
+/*
+ * Asynchronous events of verbs. The process's event thread reads them, of every
+ * device in use, for all runtimes. What concerns an object of a runtime ends
+ * in its connections; what is left (objects of yours, ports, the device) goes
+ * to fn of each runtime that uses the device: on the event thread, already
+ * acknowledged, so an object in it may be gone: compare, do not look. fn may
+ * not block, nor stop or delete a runtime (RPMA_E_INVAL). NULL = none.
+ */
+typedef void (*rpma_rt_async_fn)(struct ibv_context *ibv_ctx,
+				 const struct ibv_async_event *event,
+				 void *arg);
+int rpma_rt_cfg_set_async_handler(struct rpma_rt_cfg *cfg, rpma_rt_async_fn fn,
+				  void *arg);
+/* true: the program reads asynchronous events itself, of every device that the
+ * runtime uses, and hands each to rpma_rt_feed_async_event(). Default false. */
+int rpma_rt_cfg_set_async_feed(struct rpma_rt_cfg *cfg, bool fed);
+
 /* Starts the pollers, the control thread and the event thread. cfg may be
  * NULL (defaults). Thread: any. */
 int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr);
@@ -190,6 +208,14 @@ int rpma_rt_stop(struct rpma_rt *rt);
 /* Stops if need be, frees. RPMA_E_AGAIN while queues or connection handles of
  * it are still held. Thread: owner, not a poller. */
 int rpma_rt_delete(struct rpma_rt **rt_ptr);
+
+/*
+ * Tells a runtime that is fed (else RPMA_E_NOSUPP) of an event that
+ * ibv_get_async_event() of ibv_ctx returned and that is not acknowledged yet.
+ * RPMA_E_UNKNOWN: it concerns nothing of the runtime. Thread: any.
+ */
+int rpma_rt_feed_async_event(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
+			     const struct ibv_async_event *event);
 
 /*
  * Manual mode only (else RPMA_E_NOSUPP): one round of a poller. budget = how
@@ -291,7 +317,9 @@ int rpma_rt_queue_close(struct rpma_rt_queue *queue);
 
 /* ---------------------------------------------------------- connections --- */
 
-#define RPMA_RT_POLLER_ANY (-1) /* round robin */
+/* for an index: which poller a connection gets */
+#define RPMA_RT_POLLER_ANY   (-1) /* round robin */
+#define RPMA_RT_POLLER_LEAST (-2) /* the one with the fewest connections */
 
 /*
  * What connections are made with; rpma_rt_listen() and rpma_rt_conn_new() copy
@@ -326,7 +354,8 @@ int rpma_rt_conn_cfg_set_single_poster(struct rpma_rt_conn_cfg *cfg,
 /*
  * Listens; requests arrive in queue as RPMA_RT_EVENT_REQUEST, user = the
  * listener's. cfg: what each connection is made with, copied; NULL = defaults.
- * poller: index or RPMA_RT_POLLER_ANY. Thread: any.
+ * poller: index, RPMA_RT_POLLER_ANY or _LEAST, chosen for each request. A name
+ * in addr is resolved by the caller's thread. Thread: any.
  */
 int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
 		   const char *port, int backlog,
@@ -339,9 +368,10 @@ int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
 int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr);
 
 /*
- * Begins an active connection; never blocks on the network (addr as numbers;
- * a name is resolved on the control thread). Ends in EVENT_READY or
- * EVENT_CLOSED in queue. Thread: any.
+ * Begins an active connection; never blocks on the network: names are resolved
+ * on a thread of their own, one after the other, numbers at once. Ends in
+ * EVENT_READY or EVENT_CLOSED in queue. poller: as rpma_rt_listen(). Thread:
+ * any.
  */
 int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
 		     const char *addr, const char *port,

@@ -148,3 +148,21 @@ int rpma_rt_cfg_get_drain_ms(const struct rpma_rt_cfg *cfg, uint32_t *ms)
 {
 	return get_u32(cfg ? &cfg->drain_ms : NULL, ms);
 }
+
+int rpma_rt_cfg_set_async_handler(struct rpma_rt_cfg *cfg, rpma_rt_async_fn fn,
+				  void *arg)
+{
+	if (cfg == NULL)
+		return RPMA_E_INVAL;
+	cfg->async_fn = fn;
+	cfg->async_arg = arg;
+	return 0;
+}
+
+int rpma_rt_cfg_set_async_feed(struct rpma_rt_cfg *cfg, bool fed)
+{
+	if (cfg == NULL)
+		return RPMA_E_INVAL;
+	cfg->async_fed = fed;
+	return 0;
+}

@@ -20,6 +20,9 @@ struct rpma_rt_cfg {
 	uint32_t backstop_ms;
 	uint32_t cq_size;
 	uint32_t drain_ms;
+	rpma_rt_async_fn async_fn; /* NULL: nobody wants to hear */
+	void *async_arg;
+	bool async_fed;
 };
 
 /* Fills cfg with the defaults. */

@@ -42,6 +42,14 @@ void rt_conn_rele(struct rpma_rt_conn *conn)
 
 /* -------------------------------------------------------- the way there --- */
 
+static void qp_event(struct rt_async_object *self, enum ibv_event_type type)
+{
+	if (type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
+	    type == IBV_EVENT_QP_ACCESS_ERR)
+		rt_conn_tell_control(RT_FROM(struct rpma_rt_conn, async, self),
+				     RT_CTL_FATAL);
+}
+
 /* The queue pair exists: the poller learns its number, receives may be posted,
  * the application is told. */
 static int qp_is_made(struct rpma_rt_conn *conn)
@@ -55,6 +63,9 @@ static int qp_is_made(struct rpma_rt_conn *conn)
 		return ret;
 	conn->qp_num = conn->qp->qp_num;
 	conn->qp_alive = true;
+	conn->async =
+		(struct rt_async_object){.object = conn->qp, .event = qp_event};
+	rt_async_own(&conn->async);
 	rt_conn_tell_poller(conn, RT_POLL_BIND);
 	rt_side_open(&conn->side[RPMA_RT_RECV_SIDE]);
 	/* release: pairs with the acquire of who wants qp_num */
@@ -103,14 +114,13 @@ static void resolve_further(struct rpma_rt_conn *conn,
 static void begin(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_conn *conn =
-		(struct rpma_rt_conn *)((char *)msg -
-					offsetof(struct rpma_rt_conn,
-						 birth_msg));
+		RT_FROM(struct rpma_rt_conn, birth_msg, msg);
 
 	(void)owner;
 	if (conn->state == RT_CONN_RESOLVING &&
-	    rpma_conn_req_new_async(conn->peer, conn->addr, conn->port,
-				    conn->cfg, &conn->target, &conn->req))
+	    (conn->addr[0] == '\0' ||
+	     rpma_conn_req_new_async(conn->peer, conn->addr, conn->port,
+				     conn->cfg, &conn->target, &conn->req)))
 		rt_conn_die_control(conn, RPMA_RT_REASON_UNREACHABLE, 0);
 	rt_conn_rele(conn);
 }
@@ -146,6 +156,7 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 		return;
 	}
 	keep_private_data(conn, event);
+	conn->cm_id = event->id;
 	if (rpma_conn_req_new_from_event(conn->peer, event, conn->cfg,
 					 &conn->target, &conn->req) ||
 	    qp_is_made(conn)) {
@@ -154,6 +165,22 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
 		rt_conn_rele(conn);
 	}
+}
+
+void rt_conn_early_event_control(struct rpma_rt *rt,
+				 const struct rpma_cm_event *event)
+{
+	struct rpma_rt_conn *conn;
+
+	pthread_mutex_lock(&rt->lock);
+	for (conn = rt->conns; conn != NULL; conn = conn->next) {
+		if (conn->cm_id == event->id && event->id != NULL)
+			break;
+	}
+	pthread_mutex_unlock(&rt->lock);
+	/* it is unlisted by this thread only */
+	if (conn != NULL)
+		rt_conn_cm_event_control(conn, event);
 }
 
 static void connect_now(struct rpma_rt_conn *conn)
@@ -170,8 +197,10 @@ static void connect_now(struct rpma_rt_conn *conn)
 	rt_side_pause(rq);
 	ret = rpma_conn_req_connect(
 		&conn->req, conn->pdata_out_len ? &pdata : NULL, &conn->conn);
-	if (ret)
+	if (ret) {
 		conn->qp_alive = false;
+		rt_async_disown(&conn->async);
+	}
 	rt_side_resume(rq, ret != 0);
 	if (ret)
 		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
@@ -301,6 +330,8 @@ static void destroy_qp(struct rpma_rt_conn *conn)
 {
 	conn->state = RT_CONN_SWEEPING;
 	if (conn->qp_alive) {
+		/* its number and its address may be another's from here on */
+		rt_async_disown(&conn->async);
 		/* librdmacm moves a connecting queue pair while it reads */
 		pthread_mutex_lock(&conn->rt->cm_lock);
 		if (conn->conn != NULL)
@@ -319,6 +350,7 @@ static void delete_objects(struct rpma_rt_conn *conn)
 					       conn->pdata_out_len};
 
 	conn->state = RT_CONN_DELETING;
+	conn->cm_id = NULL;
 	if (conn->conn != NULL) {
 		rpma_conn_release(conn->conn, conn);
 		rpma_conn_delete(&conn->conn);
@@ -351,7 +383,7 @@ void rt_conn_bits_control(struct rpma_rt_conn *conn, uint32_t bits)
 		rt_conn_die_control(conn, RPMA_RT_REASON_LOCAL, 0);
 	if (bits & RT_CTL_CONNECT) /* not if it was closed meanwhile */
 		connect_now(conn);
-	if (bits & RT_CTL_BROKEN)
+	if (bits & (RT_CTL_BROKEN | RT_CTL_FATAL))
 		rt_conn_die_control(conn, RPMA_RT_REASON_ERROR, 0);
 	if (bits & RT_CTL_DRAINED)
 		destroy_qp(conn);
@@ -406,7 +438,7 @@ int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
 
 	if (rt == NULL || peer == NULL || addr == NULL || port == NULL ||
 	    queue == NULL || !rt_queue_is_of(queue, rt) || conn_ptr == NULL ||
-	    poller < RPMA_RT_POLLER_ANY || poller >= rt->cfg.pollers)
+	    !rt_runtime_is_place(rt, poller))
 		return RPMA_E_INVAL;
 	ret = rt_runtime_check_wait(rt);
 	return ret ? ret : rt_conn_birth(&birth, conn_ptr);

@@ -16,9 +16,11 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "rpma_rt.h"
+#include "async.h"
 #include "inbox.h"
 #include "ledger.h"
 #include "order.h"
@@ -26,6 +28,10 @@
 
 struct rt_cq;
 struct rt_poller;
+
+/* What contains that member. */
+#define RT_FROM(type, member, ptr) \
+	((type *)((char *)(ptr)-offsetof(type, member)))
 
 #define RT_CONN_EVENTS	8 /* items besides completions that it may write */
 #define RT_ROUTE_EVENTS 2
@@ -85,7 +91,8 @@ enum rt_ctl_bit {
 	RT_CTL_DRAINED = 1 << 4,
 	RT_CTL_SWEPT = 1 << 5,
 	RT_CTL_DELETED = 1 << 6,
-	RT_CTL_DONE = 1 << 7
+	RT_CTL_DONE = 1 << 7,
+	RT_CTL_FATAL = 1 << 8 /* its queue pair, says the device */
 };
 
 /* bits for the poller, in the order of life */
@@ -157,7 +164,8 @@ struct rpma_rt_conn {
 	_Atomic uint32_t poll_bits;
 	struct rt_msg poll_msg;
 	struct rt_msg birth_msg; /* active: begins resolving */
-	struct rt_spill *spill;	 /* handed over with OPEN; NULL: large enough */
+	void (*begin)(struct rt_msg *msg, void *owner); /* of a name */
+	struct rt_spill *spill; /* handed over with OPEN; NULL: large enough */
 
 	/* the control thread's; qp and qp_num are read-only after BIND */
 	enum rt_conn_state state;
@@ -168,6 +176,8 @@ struct rpma_rt_conn {
 	struct ibv_qp *qp; /* posters: under a side's lock with an open gate */
 	uint32_t qp_num;
 	bool qp_alive;
+	struct rt_async_object async; /* qp */
+	const void *cm_id;	      /* passive: whose events are ours */
 	bool was_established;
 	bool silent;	      /* the application never heard of it: no CLOSED */
 	bool rejecting;	      /* pdata_out is for a refusal */
@@ -184,6 +194,7 @@ struct rpma_rt_conn {
 	/* the poller's */
 	enum rt_poll_state ps;
 	bool bound;
+	bool failed;		      /* a WR did, not only flushed */
 	struct rt_lane *lane;	      /* of its own queue */
 	struct rpma_rt_route *routes; /* own ones and opened ones */
 	struct rt_kept *kept;
@@ -207,6 +218,10 @@ void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 struct rpma_rt_listener;
 void rt_conn_request_control(struct rpma_rt_listener *listener,
 			     const struct rpma_cm_event *event);
+/* An event of an id that named its listener still when it was read: the
+ * passive connection's that was made of it, if there is one. */
+void rt_conn_early_event_control(struct rpma_rt *rt,
+				 const struct rpma_cm_event *event);
 /* Begins its death, for that reason if it is the first. Does not lock the
  * runtime, so it can be called for every connection of its list. */
 void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * control.c -- the control thread's loop, and tickets.
+ * control.c -- the loop of the control thread (and the resolver's), tickets.
  */
 
 #include "control.h"
@@ -32,11 +32,10 @@ static void sleep_on_bell(struct rt_control *control)
 
 static void *control_main(void *arg)
 {
-	struct rpma_rt *rt = arg;
-	struct rt_control *control = &rt->control;
+	struct rt_control *control = arg;
 
 	for (;;) {
-		if (rt_inbox_run_owner(&control->inbox, rt) > 0)
+		if (rt_inbox_run_owner(&control->inbox, control->rt) > 0)
 			continue;
 		/* acquire: pairs with the release in rt_control_stop() */
 		if (atomic_load_explicit(&control->stopping,
@@ -51,6 +50,7 @@ int rt_control_start(struct rt_control *control, struct rpma_rt *rt)
 {
 	int ret;
 
+	control->rt = rt;
 	/* relaxed: the thread's creation orders it */
 	atomic_store_explicit(&control->stopping, false, memory_order_relaxed);
 	ret = rt_bell_init(&control->bell);
@@ -60,7 +60,7 @@ int rt_control_start(struct rt_control *control, struct rpma_rt *rt)
 	if (ret)
 		goto err_fini_bell;
 	ret = RPMA_E_PROVIDER;
-	if (pthread_create(&control->thread, NULL, control_main, rt))
+	if (pthread_create(&control->thread, NULL, control_main, control))
 		goto err_fini_inbox;
 	return 0;
 err_fini_inbox:

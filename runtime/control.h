@@ -19,6 +19,7 @@
 struct rpma_rt;
 
 struct rt_control {
+	struct rpma_rt *rt; /* immutable: what its messages get */
 	struct rt_bell bell;
 	struct rt_inbox inbox;
 	pthread_t thread;

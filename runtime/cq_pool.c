@@ -9,13 +9,77 @@
 #include "cq_pool.h"
 
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 
 #include "poller.h"
 #include "runtime.h"
 
-static void async_message(struct rt_msg *msg, void *owner);
+/* ------------------------------------------------------------- failures --- */
+
+/* Control thread. */
+static void fail_message(struct rt_msg *msg, void *owner)
+{
+	struct rt_cq *cq = RT_FROM(struct rt_cq, fail_msg, msg);
+	struct rpma_rt *rt = owner;
+	struct rpma_rt_conn *conn;
+
+	pthread_mutex_lock(&rt->lock);
+	cq->failed = true;
+	for (conn = rt->conns; conn != NULL; conn = conn->next) {
+		if (conn->cq == cq)
+			rt_conn_die_control(conn, RPMA_RT_REASON_DEVICE, 0);
+	}
+	pthread_mutex_unlock(&rt->lock);
+}
+
+void rt_cq_fail_mt(struct rt_cq *cq)
+{
+	/* relaxed: only who comes first matters; the inbox orders the rest */
+	if (!atomic_exchange_explicit(&cq->fail_sent, true,
+				      memory_order_relaxed))
+		rt_inbox_push_mt(&cq->channel->poller->rt->control.inbox,
+				 &cq->fail_msg);
+}
+
+static void cq_event(struct rt_async_object *self, enum ibv_event_type type)
+{
+	if (type == IBV_EVENT_CQ_ERR)
+		rt_cq_fail_mt(RT_FROM(struct rt_cq, async, self));
+}
+
+/* Control thread. */
+static void fatal_message(struct rt_msg *msg, void *owner)
+{
+	struct rt_channel *channel = RT_FROM(struct rt_channel, fatal_msg, msg);
+	struct rpma_rt *rt = owner;
+	struct rpma_rt_conn *conn;
+
+	/* acquire: pairs with the exchange in device_fatal(); it may be sent
+	 * again from here on */
+	atomic_exchange_explicit(&channel->fatal_sent, false,
+				 memory_order_acquire);
+	pthread_mutex_lock(&rt->lock);
+	for (conn = rt->conns; conn != NULL; conn = conn->next) {
+		if (conn->cq->channel == channel)
+			rt_conn_die_control(conn, RPMA_RT_REASON_DEVICE, 0);
+	}
+	pthread_mutex_unlock(&rt->lock);
+}
+
+static void device_fatal(struct rt_async_device *self)
+{
+	struct rt_channel *channel = RT_FROM(struct rt_channel, device, self);
+
+	/* acq_rel: pairs with fatal_message(): the message is free again */
+	if (!atomic_exchange_explicit(&channel->fatal_sent, true,
+				      memory_order_acq_rel))
+		rt_inbox_push_mt(&channel->poller->rt->control.inbox,
+				 &channel->fatal_msg);
+}
+
+/* ----------------------------------------------------- channels and CQs --- */
 
 static int set_nonblocking(int fd)
 {
@@ -47,14 +111,16 @@ static int channel_new(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 	ret = set_nonblocking(channel->fd);
 	if (ret)
 		goto err_channel_delete;
-	ret = rt_async_subscribe(ibv_ctx, &poller->rt->control.inbox,
-				 async_message);
-	if (ret)
-		goto err_channel_delete;
 	event.data.fd = channel->fd;
 	ret = RPMA_E_PROVIDER;
 	if (epoll_ctl(poller->epfd, EPOLL_CTL_ADD, channel->fd, &event))
 		goto err_channel_delete;
+	channel->fatal_msg.fn = fatal_message;
+	channel->device = (struct rt_async_device){
+		.ibv_ctx = ibv_ctx, .rt = poller->rt, .fatal = device_fatal};
+	ret = rt_async_watch(&channel->device);
+	if (ret)
+		goto err_channel_delete; /* closing the fd ends its polling */
 	channel->next = poller->channels;
 	poller->channels = channel;
 	*channel_ptr = channel;
@@ -134,6 +200,10 @@ static int cq_new(struct rt_channel *channel, uint32_t room,
 	cq->room = (uint32_t)cqe;
 	cq->next = channel->cqs;
 	channel->cqs = cq;
+	cq->fail_msg.fn = fail_message;
+	cq->async = (struct rt_async_object){.object = cq->ibv_cq,
+					     .event = cq_event};
+	rt_async_own(&cq->async);
 	cq->add_msg.fn = rt_poller_add_cq;
 	rt_inbox_push_mt(&channel->poller->inbox, &cq->add_msg);
 	*cq_ptr = cq;
@@ -177,6 +247,19 @@ void rt_cq_unreserve(struct rt_cq *cq, uint32_t room)
 	cq->room += room;
 }
 
+void rt_cq_pool_unwatch(struct rt_poller *poller)
+{
+	struct rt_channel *channel;
+	struct rt_cq *cq;
+
+	for (channel = poller->channels; channel != NULL;
+	     channel = channel->next) {
+		rt_async_unwatch(&channel->device);
+		for (cq = channel->cqs; cq != NULL; cq = cq->next)
+			rt_async_disown(&cq->async);
+	}
+}
+
 int rt_cq_pool_fini(struct rt_poller *poller)
 {
 	struct rt_channel *channel;
@@ -203,63 +286,4 @@ int rt_cq_pool_fini(struct rt_poller *poller)
 		free(channel);
 	}
 	return first;
-}
-
-/* --------------------------------------------------------- async events --- */
-
-/* Does the event concern that connection? */
-static bool is_about(const struct rt_async_msg *async,
-		     const struct rpma_rt_conn *conn)
-{
-	if (conn->cq->channel->ibv_ctx != async->ibv_ctx)
-		return false;
-	switch (async->type) {
-	case IBV_EVENT_QP_FATAL:
-	case IBV_EVENT_QP_REQ_ERR:
-	case IBV_EVENT_QP_ACCESS_ERR:
-		return conn->qp_alive && conn->qp_num == async->qp_num;
-	case IBV_EVENT_CQ_ERR:
-		return conn->cq->ibv_cq == async->ibv_cq;
-	case IBV_EVENT_DEVICE_FATAL:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static void mark_failed(struct rpma_rt *rt, const struct rt_async_msg *async)
-{
-	struct rt_channel *channel;
-	struct rt_cq *cq;
-	int i;
-
-	for (i = 0; i < rt->cfg.pollers; i++) {
-		for (channel = rt->pollers[i].channels; channel != NULL;
-		     channel = channel->next) {
-			for (cq = channel->cqs; cq != NULL; cq = cq->next) {
-				if (cq->ibv_cq == async->ibv_cq)
-					cq->failed = true;
-			}
-		}
-	}
-}
-
-static void async_message(struct rt_msg *msg, void *owner)
-{
-	struct rt_async_msg *async = (struct rt_async_msg *)msg;
-	struct rpma_rt *rt = owner;
-	struct rpma_rt_conn *conn;
-	enum rpma_rt_reason reason = RPMA_RT_REASON_DEVICE;
-
-	if (async->ibv_cq == NULL && async->type != IBV_EVENT_DEVICE_FATAL)
-		reason = RPMA_RT_REASON_ERROR;
-	pthread_mutex_lock(&rt->lock);
-	if (async->ibv_cq != NULL)
-		mark_failed(rt, async);
-	for (conn = rt->conns; conn != NULL; conn = conn->next) {
-		if (is_about(async, conn))
-			rt_conn_die_control(conn, reason, 0);
-	}
-	pthread_mutex_unlock(&rt->lock);
-	free(async);
 }

@@ -10,13 +10,14 @@
 #ifndef RT_CQ_POOL_H
 #define RT_CQ_POOL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <infiniband/verbs.h>
 
 #include "rpma_rt.h"
-#include "events.h"
+#include "async.h"
 #include "inbox.h"
 #include "route.h"
 
@@ -39,6 +40,10 @@ struct rt_channel {
 	struct rt_channel *poller_next;
 	bool known; /* in the poller's list */
 	bool dead;
+	/* DEVICE_FATAL on its way to the control thread */
+	struct rt_async_device device;
+	struct rt_msg fatal_msg;
+	_Atomic bool fatal_sent;
 };
 
 struct rt_cq {
@@ -61,6 +66,8 @@ struct rt_cq {
 	/* on their way to the poller, to the control thread */
 	struct rt_msg add_msg;
 	struct rt_msg fail_msg;
+	_Atomic bool fail_sent;
+	struct rt_async_object async;
 };
 
 /*
@@ -73,6 +80,12 @@ int rt_cq_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 /* REQUIRES: the runtime's lock */
 void rt_cq_unreserve(struct rt_cq *cq, uint32_t room);
 
+/* Any thread: it works no more; its connections die, no new ones on it. */
+void rt_cq_fail_mt(struct rt_cq *cq);
+
+/* Asynchronous events are not heard of any more. Before the control thread
+ * ends; nobody makes CQs any more. */
+void rt_cq_pool_unwatch(struct rt_poller *poller);
 /* Destroys all CQs and channels of a poller that does not run any more.
  * Answers the first error. */
 int rt_cq_pool_fini(struct rt_poller *poller);

@@ -3,22 +3,22 @@
 
 /*
  * events.h -- the event thread: one in the process, counted, shared by all
- * runtimes. It reads CM channels and the async events of every ibv_context in
- * use, copies, acknowledges, and only then forwards to a control thread.
+ * runtimes. It reads CM channels and the async events (async.h) of every
+ * ibv_context in use; what it waits for are sources.
  */
 
 #ifndef RT_EVENTS_H
 #define RT_EVENTS_H
 
-#include <infiniband/verbs.h>
+#include <stdbool.h>
 
 #include "rpma_rt.h"
-#include "inbox.h"
 
 /* something readable; ready() runs on the event thread, may not block */
 struct rt_source {
 	int fd;
 	void (*ready)(struct rt_source *source);
+	struct rt_source *resting_next; /* the event thread's */
 };
 
 /* Starts the thread if it is the first. ERRORS: RPMA_E_PROVIDER, _NOMEM */
@@ -37,23 +37,13 @@ void rt_events_forked(void);
 /* Event thread: it is not waited for any more; still to be removed. */
 void rt_events_mute(struct rt_source *source);
 
-/* what happened to a device's object, as forwarded */
-struct rt_async_msg {
-	struct rt_msg msg;
-	struct ibv_context *ibv_ctx;
-	enum ibv_event_type type;
-	const void *ibv_cq; /* CQ_ERR: for comparison only */
-	uint32_t qp_num;    /* events of a QP */
-};
+/* Event thread: it cannot go on for want of memory; ready() is called again a
+ * little later, and not before. */
+void rt_events_rest(struct rt_source *source);
 
-/*
- * Has the async events of ibv_ctx copied to fn(msg, control's owner) by way of
- * inbox; the receiver frees the message. Counted per (context, inbox).
- * ERRORS: RPMA_E_NOMEM, RPMA_E_PROVIDER
- */
-int rt_async_subscribe(struct ibv_context *ibv_ctx, struct rt_inbox *inbox,
-		       void (*fn)(struct rt_msg *msg, void *owner));
-/* All subscriptions of that inbox end; none is forwarded after it returns. */
-void rt_async_unsubscribe(struct rt_inbox *inbox);
+/* Runs fn(arg) on the event thread and answers its result. */
+int rt_events_call(int (*fn)(void *arg), void *arg);
+/* Is the caller the event thread? */
+bool rt_events_is_self(void);
 
 #endif /* RT_EVENTS_H */

@@ -33,13 +33,14 @@ static void cm_message(struct rt_msg *msg, void *owner)
 {
 	struct rt_cm_msg *cm = (struct rt_cm_msg *)msg;
 
-	(void)owner;
 	if (cm->target->kind == RT_CM_CONN)
 		rt_conn_cm_event_control((struct rpma_rt_conn *)cm->target,
 					 &cm->event);
 	else if (cm->event.type == RDMA_CM_EVENT_CONNECT_REQUEST)
 		rt_conn_request_control((struct rpma_rt_listener *)cm->target,
 					&cm->event);
+	else /* read before the connection of its id was made */
+		rt_conn_early_event_control(owner, &cm->event);
 	target_rele(cm->target);
 	free(cm);
 }
@@ -87,6 +88,8 @@ void rt_cm_ready(struct rt_source *source)
 	while (ret == RPMA_E_AGAIN);
 	if (ret == RPMA_E_PROVIDER)
 		rt_events_mute(source); /* it would be readable for ever */
+	else if (ret == RPMA_E_NOMEM)
+		rt_events_rest(source);
 }
 
 /* ------------------------------------------------------------ listeners --- */
@@ -203,7 +206,7 @@ int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
 	if (rt == NULL || peer == NULL || addr == NULL || port == NULL ||
 	    queue == NULL || !rt_queue_is_of(queue, rt) ||
 	    listener_ptr == NULL || backlog < 0 ||
-	    poller < RPMA_RT_POLLER_ANY || poller >= rt->cfg.pollers)
+	    !rt_runtime_is_place(rt, poller))
 		return RPMA_E_INVAL;
 	ret = rt_runtime_check_wait(rt);
 	if (ret)

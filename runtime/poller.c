@@ -128,29 +128,11 @@ static void route(struct rt_poller *poller, struct rt_cq *cq,
 
 /* -------------------------------------------------------------- polling --- */
 
-static void tell_cq_failed(struct rt_msg *msg, void *owner)
-{
-	struct rt_cq *cq = (struct rt_cq *)((char *)msg -
-					    offsetof(struct rt_cq, fail_msg));
-	struct rpma_rt *rt = owner;
-	struct rpma_rt_conn *conn;
-
-	pthread_mutex_lock(&rt->lock);
-	cq->failed = true;
-	for (conn = rt->conns; conn != NULL; conn = conn->next) {
-		if (conn->cq == cq)
-			rt_conn_die_control(conn, RPMA_RT_REASON_DEVICE, 0);
-	}
-	pthread_mutex_unlock(&rt->lock);
-}
-
 void rt_poller_fail_cq_owner(struct rt_poller *poller, struct rt_cq *cq)
 {
-	if (cq->dead)
-		return;
+	(void)poller;
 	cq->dead = true;
-	cq->fail_msg.fn = tell_cq_failed;
-	rt_inbox_push_mt(&poller->rt->control.inbox, &cq->fail_msg);
+	rt_cq_fail_mt(cq);
 }
 
 static int poll_cq(struct rt_poller *poller, struct rt_cq *cq, int max)

@@ -152,16 +152,23 @@ static int check(struct rpma_rt_conn *conn, const void *wr, int count,
 
 /* ------------------------------------------------------------ send side --- */
 
-static uint8_t opcode_of(enum rpma_rt_op op)
+/* enum ibv_wc_opcode of what the device does itself; headers may lack them */
+#define WC_FLUSH	8
+#define WC_ATOMIC_WRITE 9
+
+/* The opcode that its completion has when it succeeds. */
+static uint8_t opcode_of(enum rpma_rt_op op, const struct rpma_send_wr *wr)
 {
 	switch (op) {
 	case RPMA_RT_OP_WRITE:
 	case RPMA_RT_OP_WRITE_WITH_IMM:
-	case RPMA_RT_OP_ATOMIC_WRITE:
 		return IBV_WC_RDMA_WRITE;
+	case RPMA_RT_OP_ATOMIC_WRITE:
+		return wr->native ? WC_ATOMIC_WRITE : IBV_WC_RDMA_WRITE;
 	case RPMA_RT_OP_READ:
-	case RPMA_RT_OP_FLUSH:
 		return IBV_WC_RDMA_READ;
+	case RPMA_RT_OP_FLUSH:
+		return wr->native ? WC_FLUSH : IBV_WC_RDMA_READ;
 	default:
 		return IBV_WC_SEND;
 	}
@@ -228,7 +235,8 @@ static int append_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		      out);
 	if (ret)
 		return ret;
-	rt_ledger_append(&side->ledger, wr_id, opcode_of(wr->op), signaled);
+	rt_ledger_append(&side->ledger, wr_id, opcode_of(wr->op, out),
+			 signaled);
 	return 0;
 }
 

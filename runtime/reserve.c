@@ -18,6 +18,7 @@
 #include "listener.h"
 #include "poller.h"
 #include "queue.h"
+#include "resolve.h"
 #include "runtime.h"
 #include "settle.h"
 
@@ -203,13 +204,24 @@ void rt_conn_free(struct rpma_rt_conn *conn)
 	free(conn);
 }
 
+/* With room for the numbers, should it be a name. */
+static char *copy_text(const char *text, size_t least)
+{
+	size_t len = strlen(text) + 1;
+	char *copy = malloc(len > least ? len : least);
+
+	if (copy != NULL)
+		memcpy(copy, text, len);
+	return copy;
+}
+
 static int copy_where(struct rpma_rt_conn *conn, const struct rt_birth *birth)
 {
 	if (birth->passive)
 		return 0;
 	conn->birth_msg.fn = birth->begin;
-	conn->addr = strdup(birth->addr);
-	conn->port = strdup(birth->port);
+	conn->addr = copy_text(birth->addr, RT_ADDR_SIZE);
+	conn->port = copy_text(birth->port, RT_PORT_SIZE);
 	return conn->addr && conn->port ? 0 : RPMA_E_NOMEM;
 }
 
@@ -334,12 +346,16 @@ static int settle_in(const struct rt_birth *birth, struct rpma_rt_conn *conn,
 		     uint32_t sq, uint32_t rq)
 {
 	struct rpma_rt *rt = birth->rt;
+	bool has_name = !birth->passive &&
+			!rt_resolve_is_numeric(birth->addr, birth->port);
 	struct ibv_context *ibv_ctx;
 	int ret;
 
 	if (rt->stopping || rt_queue_is_closed(birth->queue))
 		return RPMA_RT_E_CLOSED;
 	ret = rpma_peer_get_ibv_context(birth->peer, &ibv_ctx);
+	if (ret == 0 && has_name)
+		ret = rt_resolver_start(rt);
 	if (ret)
 		return ret;
 	conn->poller = rt_runtime_place(rt, birth->poller);
@@ -355,7 +371,10 @@ static int settle_in(const struct rt_birth *birth, struct rpma_rt_conn *conn,
 		 * a stop can have seen its end */
 		atomic_fetch_add_explicit(&conn->target.count, 1,
 					  memory_order_relaxed);
-		rt_inbox_push_mt(&rt->control.inbox, &conn->birth_msg);
+		if (has_name)
+			rt_resolver_push(conn);
+		else
+			rt_inbox_push_mt(&rt->control.inbox, &conn->birth_msg);
 	}
 	return 0;
 }
@@ -404,11 +423,9 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 
 /* ------------------------------------------------------------- messages --- */
 
-#define FROM(type, member, ptr) ((type *)((char *)(ptr)-offsetof(type, member)))
-
 static void ctl_message(struct rt_msg *msg, void *owner)
 {
-	struct rpma_rt_conn *conn = FROM(struct rpma_rt_conn, ctl_msg, msg);
+	struct rpma_rt_conn *conn = RT_FROM(struct rpma_rt_conn, ctl_msg, msg);
 	uint32_t bits;
 
 	(void)owner;
@@ -422,7 +439,7 @@ static void ctl_message(struct rt_msg *msg, void *owner)
 
 static void poll_message(struct rt_msg *msg, void *owner)
 {
-	struct rpma_rt_conn *conn = FROM(struct rpma_rt_conn, poll_msg, msg);
+	struct rpma_rt_conn *conn = RT_FROM(struct rpma_rt_conn, poll_msg, msg);
 	uint32_t bits;
 
 	(void)owner;

@@ -15,6 +15,7 @@
 #include "cpu.h"
 #include "listener.h"
 #include "queue.h"
+#include "resolve.h"
 
 _Atomic unsigned rt_fork_generation;
 
@@ -44,7 +45,9 @@ int rt_runtime_check(const struct rpma_rt *rt)
 
 int rt_runtime_check_wait(const struct rpma_rt *rt)
 {
-	return rt_poller_self() != NULL ? RPMA_E_INVAL : rt_runtime_check(rt);
+	return rt_poller_self() != NULL || rt_events_is_self()
+		       ? RPMA_E_INVAL
+		       : rt_runtime_check(rt);
 }
 
 int rt_runtime_pollers(const struct rpma_rt *rt)
@@ -63,9 +66,29 @@ bool rt_runtime_is_poller_thread(void)
 	return rt_poller_self() != NULL;
 }
 
+bool rt_runtime_is_place(const struct rpma_rt *rt, int poller)
+{
+	return poller >= RPMA_RT_POLLER_LEAST && poller < rt->cfg.pollers;
+}
+
+/* Of equals the first: they fill in order. */
+static int least_loaded(const struct rpma_rt *rt)
+{
+	int least = 0;
+	int i;
+
+	for (i = 1; i < rt->cfg.pollers; i++) {
+		if (rt->pollers[i].conns < rt->pollers[least].conns)
+			least = i;
+	}
+	return least;
+}
+
 struct rt_poller *rt_runtime_place(struct rpma_rt *rt, int poller)
 {
-	if (poller == RPMA_RT_POLLER_ANY)
+	if (poller == RPMA_RT_POLLER_LEAST)
+		poller = least_loaded(rt);
+	else if (poller == RPMA_RT_POLLER_ANY)
 		poller = (int)(rt->next_poller++ % (unsigned)rt->cfg.pollers);
 	return &rt->pollers[poller];
 }
@@ -324,12 +347,15 @@ static void stop_threads(struct rpma_rt *rt)
 {
 	int i;
 
+	/* what it still knows goes to the control thread */
+	rt_resolver_stop(rt);
 	/* requests that were read before their listener closed are refused by
 	 * the control thread, and need the CM channel for it */
 	rt_events_remove(&rt->cm_source);
 	rt_call(rt, &rt->control.inbox, nothing, NULL);
 	stop_cm(rt);
-	rt_async_unsubscribe(&rt->control.inbox);
+	for (i = 0; i < rt->cfg.pollers; i++)
+		rt_cq_pool_unwatch(&rt->pollers[i]);
 	for (i = 0; i < rt->cfg.pollers; i++)
 		rt_poller_stop(&rt->pollers[i]);
 	rt_control_stop(&rt->control);

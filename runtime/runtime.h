@@ -25,6 +25,7 @@ struct rpma_rt {
 	unsigned fork_generation;
 	struct rt_poller *pollers;
 	struct rt_control control;
+	struct rt_control resolver; /* if has_resolver: see resolve.h */
 	struct rpma_cm_channel *cm;
 	struct rt_source cm_source;
 	/* held by whoever destroys a queue pair whose CM handshake is under
@@ -44,6 +45,7 @@ struct rpma_rt {
 	struct rpma_rt_conn *conns;
 	uint32_t births;      /* connections not DONE, calls that hold it */
 	bool stopping;	      /* no further ones */
+	bool has_resolver;    /* a name was given */
 	pthread_cond_t quiet; /* births became 0 */
 
 	/* handles not yet freed: listeners, connections, queues */
@@ -63,6 +65,8 @@ int rt_runtime_check(const struct rpma_rt *rt);
  * held by who waits for one: RPMA_E_INVAL on a poller thread. */
 int rt_runtime_check_wait(const struct rpma_rt *rt);
 
+/* An index, or one of RPMA_RT_POLLER_*? */
+bool rt_runtime_is_place(const struct rpma_rt *rt, int poller);
 /* The poller a new connection gets. REQUIRES: the lock, a checked index. */
 struct rt_poller *rt_runtime_place(struct rpma_rt *rt, int poller);
 /* A connection is DONE; after the last one a stop goes on. */

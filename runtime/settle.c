@@ -24,6 +24,15 @@ static void *user_of(const struct rpma_rt_conn *conn)
 	return atomic_load_explicit(&conn->user, memory_order_relaxed);
 }
 
+/* A WR that failed is told of also where the peer's leaving, which it may have
+ * caused, was heard of first. */
+static enum rpma_rt_reason reason_of(const struct rpma_rt_conn *conn)
+{
+	return conn->failed && conn->reason == RPMA_RT_REASON_DISCONNECTED
+		       ? RPMA_RT_REASON_ERROR
+		       : conn->reason;
+}
+
 /* An item that is about the connection itself. */
 static struct rpma_rt_completion event_item(const struct rpma_rt_conn *conn,
 					    enum rpma_rt_event event)
@@ -38,7 +47,7 @@ static struct rpma_rt_completion event_item(const struct rpma_rt_conn *conn,
 
 	if (event == RPMA_RT_EVENT_CLOSED ||
 	    event == RPMA_RT_EVENT_ROUTE_CLOSED) {
-		item.status = (uint8_t)conn->reason;
+		item.status = (uint8_t)reason_of(conn);
 		item.imm = conn->cm_status;
 	}
 	return item;
@@ -133,6 +142,8 @@ void rt_conn_unhappy_owner(struct rt_side *side, const struct ibv_wc *wc)
 	struct rt_kept kept;
 
 	to_kept(side, wc, &kept);
+	if (wc->status != IBV_WC_SUCCESS && wc->status != IBV_WC_WR_FLUSH_ERR)
+		conn->failed = true;
 	switch (conn->ps) {
 	case RT_PS_HEALTHY:
 		become_broken(conn);

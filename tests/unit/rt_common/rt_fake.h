@@ -56,6 +56,7 @@ struct rpma_peer {
 
 struct rpma_cq {
 	struct ibv_cq ibv; /* first */
+	int vector;
 	struct rpma_channel *channel;
 	void *context;
 	const void *owner;
@@ -121,10 +122,11 @@ struct fake_qp *fake_qp(const struct rpma_rt_conn *conn);
 /* The next async event; element is the ibv_cq or ibv_qp. */
 void fake_async_event(enum ibv_event_type type, void *element);
 uint32_t fake_async_acked(void);
-/* What the runtime without threads wants its async messages handed to. */
-void (*fake_subscribed(void))(struct rt_msg *msg, void *owner);
 /* The next CM event of the runtime's channel. */
 void fake_cm_event(struct rpma_rt *rt, int type, void *context);
+/* The same, of an id. */
+void fake_cm_event_of(struct rpma_rt *rt, int type, void *context,
+		      struct rdma_cm_id *id);
 uint32_t fake_cm_acked(void);
 
 /* ---- a runtime without threads ---- */

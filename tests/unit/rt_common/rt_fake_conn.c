@@ -307,8 +307,12 @@ int rpma_wr_flush(struct rpma_conn *conn, const struct rpma_mr_remote *dst,
 		  size_t dst_offset, size_t len, enum rpma_flush_type type,
 		  int flags, uint64_t wr_id, struct rpma_send_wr *wr)
 {
+	int ret;
+
 	(void)conn, (void)dst, (void)dst_offset, (void)len, (void)type;
-	return prepare("wr_flush", IBV_WR_RDMA_READ, flags, wr_id, wr);
+	ret = prepare("wr_flush", IBV_WR_RDMA_READ, flags, wr_id, wr);
+	wr->native = (uint32_t)fake_failing("native");
+	return ret;
 }
 
 int rpma_wr_atomic_write(struct rpma_conn *conn,
@@ -316,8 +320,12 @@ int rpma_wr_atomic_write(struct rpma_conn *conn,
 			 const char src[8], int flags, uint64_t wr_id,
 			 struct rpma_send_wr *wr)
 {
+	int ret;
+
 	(void)conn, (void)dst, (void)dst_offset, (void)src;
-	return prepare("wr_atomic_write", IBV_WR_RDMA_WRITE, flags, wr_id, wr);
+	ret = prepare("wr_atomic_write", IBV_WR_RDMA_WRITE, flags, wr_id, wr);
+	wr->native = (uint32_t)fake_failing("native");
+	return ret;
 }
 
 int rpma_wr_recv(struct rpma_mr_local *dst, size_t offset, size_t len,

@@ -294,10 +294,12 @@ int rpma_cq_new(struct ibv_context *ctx, int cqe, struct rpma_channel *channel,
 
 	if (ret)
 		return ret;
-	assert_in_range(comp_vector, 0, ctx->num_comp_vectors - 1);
+	assert_true(comp_vector >= 0);
+	assert_true(comp_vector < ctx->num_comp_vectors || comp_vector == 0);
 	cq = fake_object_new(sizeof(*cq));
 	cq->ibv.context = ctx;
 	cq->ibv.cqe = cqe;
+	cq->vector = comp_vector;
 	cq->channel = channel;
 	cq->context = context;
 	channel->cqs++;
@@ -412,12 +414,18 @@ int rpma_cm_event_ack(struct rpma_cm_event *event)
 
 void fake_cm_event(struct rpma_rt *rt, int type, void *context)
 {
+	fake_cm_event_of(rt, type, context, NULL);
+}
+
+void fake_cm_event_of(struct rpma_rt *rt, int type, void *context,
+		      struct rdma_cm_id *id)
+{
 	struct rpma_cm_channel *channel = rt->cm;
 	uint64_t one = 1;
 
 	pthread_mutex_lock(&fake.lock);
-	channel->events[channel->tail++ % FAKE_QUEUE] =
-		(struct rpma_cm_event){.type = type, .context = context};
+	channel->events[channel->tail++ % FAKE_QUEUE] = (struct rpma_cm_event){
+		.type = type, .context = context, .id = id};
 	pthread_mutex_unlock(&fake.lock);
 	assert_int_equal(write(channel->fd, &one, sizeof(one)), sizeof(one));
 }

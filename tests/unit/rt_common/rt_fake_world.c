@@ -12,12 +12,8 @@ int __real_rt_call(struct rpma_rt *rt, struct rt_inbox *inbox,
 		   int (*fn)(void *arg), void *arg);
 int __wrap_rt_call(struct rpma_rt *rt, struct rt_inbox *inbox,
 		   int (*fn)(void *arg), void *arg);
-int __real_rt_async_subscribe(struct ibv_context *ibv_ctx,
-			      struct rt_inbox *inbox,
-			      void (*fn)(struct rt_msg *msg, void *owner));
-int __wrap_rt_async_subscribe(struct ibv_context *ibv_ctx,
-			      struct rt_inbox *inbox,
-			      void (*fn)(struct rt_msg *msg, void *owner));
+int __real_rt_async_watch(struct rt_async_device *device);
+int __wrap_rt_async_watch(struct rt_async_device *device);
 
 static struct rpma_rt *by_hand; /* the runtime that has no threads */
 /* what a failed test before this one left */
@@ -35,22 +31,12 @@ int __wrap_rt_call(struct rpma_rt *rt, struct rt_inbox *inbox,
 	return fn(arg);
 }
 
-static void (*subscribed)(struct rt_msg *msg, void *owner);
-
 /* There is no event thread either. */
-int __wrap_rt_async_subscribe(struct ibv_context *ibv_ctx,
-			      struct rt_inbox *inbox,
-			      void (*fn)(struct rt_msg *msg, void *owner))
+int __wrap_rt_async_watch(struct rt_async_device *device)
 {
 	if (by_hand == NULL)
-		return __real_rt_async_subscribe(ibv_ctx, inbox, fn);
-	subscribed = fn;
-	return fake_enter("async_subscribe");
-}
-
-void (*fake_subscribed(void))(struct rt_msg *msg, void *owner)
-{
-	return subscribed;
+		return __real_rt_async_watch(device);
+	return fake_enter("async_watch");
 }
 
 /* ---------------------------------------------------- a runtime by hand --- */
@@ -78,6 +64,14 @@ static struct rpma_rt *rt_new(void)
 
 static void rt_free(struct rpma_rt *rt)
 {
+	struct rt_channel *channel;
+	struct rt_cq *cq;
+
+	for (channel = rt->pollers[0].channels; channel != NULL;
+	     channel = channel->next) {
+		for (cq = channel->cqs; cq != NULL; cq = cq->next)
+			rt_async_disown(&cq->async);
+	}
 	ok(rt_cq_pool_fini(&rt->pollers[0]));
 	rt_poller_fini(&rt->pollers[0]);
 	free(rt->pollers);

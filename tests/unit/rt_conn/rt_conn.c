@@ -18,7 +18,7 @@ static struct rpma_rt_conn *begun(struct fake *f)
 {
 	struct rpma_rt_conn *conn;
 
-	ok(rpma_rt_conn_new(f->rt, &fake_peer, "a", "1", &f->rt_cfg, 0,
+	ok(rpma_rt_conn_new(f->rt, &fake_peer, "::1", "1", &f->rt_cfg, 0,
 			    f->queue, f, &conn));
 	return conn;
 }
@@ -66,14 +66,14 @@ static void new__invalid_INVAL(void **state)
 	assert_int_equal(rpma_rt_conn_new(rt, peer, addr, port, NULL, poller, \
 					  queue, NULL, out),                  \
 			 RPMA_E_INVAL)
-	NEW(NULL, &fake_peer, "a", "1", 0, f->queue, &conn);
-	NEW(f->rt, NULL, "a", "1", 0, f->queue, &conn);
+	NEW(NULL, &fake_peer, "::1", "1", 0, f->queue, &conn);
+	NEW(f->rt, NULL, "::1", "1", 0, f->queue, &conn);
 	NEW(f->rt, &fake_peer, NULL, "1", 0, f->queue, &conn);
-	NEW(f->rt, &fake_peer, "a", NULL, 0, f->queue, &conn);
-	NEW(f->rt, &fake_peer, "a", "1", 1, f->queue, &conn);
-	NEW(f->rt, &fake_peer, "a", "1", -2, f->queue, &conn);
-	NEW(f->rt, &fake_peer, "a", "1", 0, NULL, &conn);
-	NEW(f->rt, &fake_peer, "a", "1", 0, f->queue, NULL);
+	NEW(f->rt, &fake_peer, "::1", NULL, 0, f->queue, &conn);
+	NEW(f->rt, &fake_peer, "::1", "1", 1, f->queue, &conn);
+	NEW(f->rt, &fake_peer, "::1", "1", -3, f->queue, &conn);
+	NEW(f->rt, &fake_peer, "::1", "1", 0, NULL, &conn);
+	NEW(f->rt, &fake_peer, "::1", "1", 0, f->queue, NULL);
 #undef NEW
 	assert_null(conn);
 }
@@ -84,7 +84,7 @@ static void new__no_memory_NOMEM(void **state)
 	struct rpma_rt_conn *conn = NULL;
 
 	fake_fail("malloc", 1, 1);
-	assert_int_equal(rpma_rt_conn_new(f->rt, &fake_peer, "a", "1",
+	assert_int_equal(rpma_rt_conn_new(f->rt, &fake_peer, "::1", "1",
 					  &f->rt_cfg, 0, f->queue, NULL, &conn),
 			 RPMA_E_NOMEM);
 	assert_null(conn);
@@ -507,6 +507,68 @@ static void handle__after_CLOSED(void **state)
 	assert_null(held);
 }
 
+/* The peer's leaving is heard of before the WR that failed; flushed ones do not
+ * count. */
+static void die__a_failed_wr_outweighs_DISCONNECTED(void **state)
+{
+	static const struct {
+		enum ibv_wc_status status;
+		enum rpma_rt_reason reason;
+	} cases[] = {
+		{IBV_WC_RETRY_EXC_ERR, RPMA_RT_REASON_ERROR},
+		{IBV_WC_WR_FLUSH_ERR, RPMA_RT_REASON_DISCONNECTED},
+	};
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn;
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		conn = fake_established(f);
+		ok(fake_send(conn, 1, ALWAYS));
+		fake_conn_event(conn, RDMA_CM_EVENT_DISCONNECTED, 0);
+		fake_sent(conn, 0, cases[i].status);
+		fake_settle_down(f);
+		fake_markers(conn);
+		fake_settle_down(f);
+		assert_int_equal(fake_take(f, f->queue), 2);
+		assert_int_equal(f->items[1].opcode, RPMA_RT_EVENT_CLOSED);
+		assert_int_equal(f->items[1].status, cases[i].reason);
+		ok(rpma_rt_conn_put(&conn));
+	}
+}
+
+/* What the device does itself has the same opcode failed as done. */
+static void die__opcode_of_what_failed(void **state)
+{
+	static const struct {
+		enum rpma_rt_op op;
+		bool native;
+		uint8_t opcode;
+	} cases[] = {
+		{RPMA_RT_OP_FLUSH, false, IBV_WC_RDMA_READ},
+		{RPMA_RT_OP_FLUSH, true, 8},
+		{RPMA_RT_OP_ATOMIC_WRITE, false, IBV_WC_RDMA_WRITE},
+		{RPMA_RT_OP_ATOMIC_WRITE, true, 9},
+	};
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct rpma_rt_wr wr = {.op = cases[i].op, .flags = ALWAYS};
+
+		conn = fake_established(f);
+		if (cases[i].native)
+			fake_fail("native", 1, 1);
+		ok(rpma_rt_post_send(conn, &wr, 1, NULL));
+		fake_sent(conn, 0, IBV_WC_REM_ACCESS_ERR);
+		fake_settle_down(f);
+		assert_int_equal(fake_take(f, f->queue), 1);
+		assert_int_equal(f->items[0].opcode, cases[i].opcode);
+		fake_bury(f, &conn);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -536,6 +598,8 @@ int main(void)
 		fake_test(user__of_the_items_from_then_on),
 		fake_test(getters__invalid_INVAL),
 		fake_test(handle__after_CLOSED),
+		fake_test(die__a_failed_wr_outweighs_DISCONNECTED),
+		fake_test(die__opcode_of_what_failed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,8 @@
 
 /* Channels and shared CQs: room, sizes, the end, and what async events do. */
 
+#include <string.h>
+
 #include "rt_fake.h"
 
 static struct rt_cq *reserve(struct fake *f, uint32_t room, int expected)
@@ -93,6 +95,38 @@ static void reserve__failed_cq_not_used(void **state)
 	fake_round(f);
 }
 
+/* Pollers over completion vectors: none has more than one above another. */
+static void reserve__vectors_spread(void **state)
+{
+	struct fake *f = *state;
+	int vectors;
+	int pollers;
+	int used[8];
+	int least;
+	int most;
+	int i;
+
+	for (vectors = 0; vectors <= 8; vectors++) {
+		fake_ctx.num_comp_vectors = vectors;
+		for (pollers = 1; pollers <= 10; pollers++) {
+			memset(used, 0, sizeof(used));
+			for (i = 0; i < pollers; i++) {
+				f->poller->index = i;
+				used[fake_cq(reserve(f, 64, 0))->vector]++;
+			}
+			least = most = used[0];
+			for (i = 1; i < vectors; i++) {
+				least = used[i] < least ? used[i] : least;
+				most = used[i] > most ? used[i] : most;
+			}
+			assert_in_range(most - least, 0, 1);
+			fake_round(f);
+		}
+	}
+	f->poller->index = 0;
+	fake_ctx.num_comp_vectors = 3;
+}
+
 static void fini__acknowledges_then_destroys_first_error(void **state)
 {
 	struct fake *f = *state;
@@ -125,17 +159,12 @@ static void two(struct fake *f, struct rpma_rt_conn *conns[2])
 	conns[0]->cq->room = conns[0]->cq->cqe - conns[0]->room;
 }
 
-static void async(struct fake *f, enum ibv_event_type type, const void *ibv_cq,
-		  uint32_t qp_num)
+/* The device says so, as the event thread tells it. */
+static void object_event(struct rt_async_object *object,
+			 enum ibv_event_type type)
 {
-	struct rt_async_msg *msg = calloc(1, sizeof(*msg));
-
-	assert_non_null(msg);
-	*msg = (struct rt_async_msg){.ibv_ctx = &fake_ctx,
-				     .type = type,
-				     .ibv_cq = ibv_cq,
-				     .qp_num = qp_num};
-	fake_subscribed()(&msg->msg, f->rt);
+	assert_true(object->owned);
+	object->event(object, type);
 }
 
 static void expect_dead(struct fake *f, struct rpma_rt_conn **conn,
@@ -158,14 +187,28 @@ static void async__of_a_queue_pair_only_that(void **state)
 	struct rpma_rt_conn *conns[2];
 
 	two(f, conns);
-	async(f, IBV_EVENT_COMM_EST, NULL, conns[1]->qp_num);
-	async(f, IBV_EVENT_QP_FATAL, NULL, 1); /* nobody's */
+	assert_ptr_equal(conns[1]->async.object, conns[1]->qp);
+	object_event(&conns[1]->async, IBV_EVENT_COMM_EST);
 	fake_settle_down(f);
 	assert_int_equal(conns[1]->state, RT_CONN_ESTABLISHED);
-	async(f, IBV_EVENT_QP_FATAL, NULL, conns[1]->qp_num);
-	assert_int_equal(conns[0]->state, RT_CONN_ESTABLISHED);
+	object_event(&conns[1]->async, IBV_EVENT_QP_FATAL);
 	expect_dead(f, &conns[1], RPMA_RT_REASON_ERROR);
+	assert_int_equal(conns[0]->state, RT_CONN_ESTABLISHED);
 	fake_bury(f, &conns[0]);
+}
+
+/* Before the queue pair is destroyed it is nobody's any more: the next one may
+ * get its address and its number. */
+static void async__queue_pair_given_up_before_it_goes(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_conn *hold = conn;
+
+	ok(rpma_rt_conn_get(hold));
+	fake_bury(f, &conn);
+	assert_false(hold->async.owned);
+	ok(rpma_rt_conn_put(&hold));
 }
 
 static void async__of_a_cq_its_connections_no_new_ones(void **state)
@@ -174,23 +217,29 @@ static void async__of_a_cq_its_connections_no_new_ones(void **state)
 	struct rpma_rt_conn *conns[2];
 
 	two(f, conns);
-	async(f, IBV_EVENT_CQ_ERR, conns[0]->cq->ibv_cq, 0);
-	assert_true(conns[0]->cq->failed);
+	object_event(&conns[0]->cq->async, IBV_EVENT_CQ_ERR);
+	object_event(&conns[0]->cq->async, IBV_EVENT_CQ_ERR);
+	expect_dead(f, &conns[0], RPMA_RT_REASON_DEVICE);
+	assert_true(f->poller->channels->cqs->next->failed);
 	assert_false(conns[1]->cq->failed);
 	assert_int_equal(conns[1]->state, RT_CONN_ESTABLISHED);
-	expect_dead(f, &conns[0], RPMA_RT_REASON_DEVICE);
 	fake_bury(f, &conns[1]);
 }
 
 static void async__device_fatal_all(void **state)
 {
 	struct fake *f = *state;
+	struct rt_async_device *device;
 	struct rpma_rt_conn *conns[2];
 	int i;
 
 	two(f, conns);
-	async(f, IBV_EVENT_DEVICE_FATAL, NULL, 0);
+	device = &conns[0]->cq->channel->device;
+	device->fatal(device);
+	device->fatal(device); /* said twice */
 	/* markers may never come: nobody waits for them */
+	fake_settle_down(f);
+	device->fatal(device); /* and once more, to nobody */
 	fake_settle_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	for (i = 0; i < 2; i++) {
@@ -208,8 +257,10 @@ int main(void)
 		fake_test(reserve__device_has_less_clipped_or_NOMEM),
 		fake_test(reserve__each_failure_out_parameter_untouched),
 		fake_test(reserve__failed_cq_not_used),
+		fake_test(reserve__vectors_spread),
 		fake_test(fini__acknowledges_then_destroys_first_error),
 		fake_test(async__of_a_queue_pair_only_that),
+		fake_test(async__queue_pair_given_up_before_it_goes),
 		fake_test(async__of_a_cq_its_connections_no_new_ones),
 		fake_test(async__device_fatal_all),
 	};

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/*
- * The event thread, for real, on a made-up device: events are copied to every
- * subscriber, acknowledged once, and none is lost for want of memory.
- */
+/* The event thread, for real: sources, and how they end or rest. */
 
-#include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -15,51 +12,9 @@
 
 #define PATIENCE_MS 30000
 
-/* who receives async events */
-struct receiver {
-	struct rt_bell bell;
-	struct rt_inbox inbox;
-	struct rt_async_msg last;
-	int count;
-};
-
-static void receive(struct rt_msg *msg, void *owner)
-{
-	struct receiver *receiver = owner;
-
-	receiver->last = *(struct rt_async_msg *)msg;
-	receiver->count++;
-	free(msg);
-}
-
-static void receiver_init(struct receiver *receiver)
-{
-	*receiver = (struct receiver){0};
-	ok(rt_bell_init(&receiver->bell));
-	ok(rt_inbox_init(&receiver->inbox, &receiver->bell));
-}
-
-/* Until so many have come in all. */
-static void wait_for(struct receiver *receiver, int count)
-{
-	struct pollfd fd = {.fd = rt_bell_fd(&receiver->bell),
-			    .events = POLLIN};
-
-	while (rt_inbox_run_owner(&receiver->inbox, receiver) >= 0 &&
-	       receiver->count < count) {
-		rt_bell_prepare(&receiver->bell);
-		if (rt_inbox_is_empty(&receiver->inbox))
-			assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
-		rt_bell_cancel(&receiver->bell);
-	}
-	assert_int_equal(receiver->count, count);
-}
-
 static int setup(void **state)
 {
 	(void)state;
-	fake_ctx.async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-	assert_true(fake_ctx.async_fd >= 0);
 	ok(rt_events_get());
 	return 0;
 }
@@ -68,8 +23,6 @@ static int teardown(void **state)
 {
 	(void)state;
 	rt_events_put();
-	close(fake_ctx.async_fd);
-	fake_ctx.async_fd = -1;
 	assert_int_equal(fake_memory(), 0);
 	return fake_failed() ? 0 : -1;
 }
@@ -79,87 +32,6 @@ static void get__counted(void **state)
 	(void)state;
 	ok(rt_events_get());
 	rt_events_put();
-}
-
-static void subscribe__copied_to_each_acknowledged_once(void **state)
-{
-	struct ibv_qp qp = {.qp_num = 4711};
-	struct receiver a;
-	struct receiver b;
-	uint32_t acked = fake_async_acked();
-
-	(void)state;
-	receiver_init(&a);
-	receiver_init(&b);
-	ok(rt_async_subscribe(&fake_ctx, &a.inbox, receive));
-	ok(rt_async_subscribe(&fake_ctx, &b.inbox, receive));
-	ok(rt_async_subscribe(&fake_ctx, &b.inbox, receive)); /* once is once */
-	fake_async_event(IBV_EVENT_QP_FATAL, &qp);
-	wait_for(&a, 1);
-	wait_for(&b, 1);
-	assert_int_equal(a.last.type, IBV_EVENT_QP_FATAL);
-	assert_int_equal(a.last.qp_num, 4711);
-	assert_null(a.last.ibv_cq);
-	assert_ptr_equal(a.last.ibv_ctx, &fake_ctx);
-	assert_int_equal(fake_async_acked(), acked + 1);
-	/* one leaves, the other still hears */
-	rt_async_unsubscribe(&a.inbox);
-	fake_async_event(IBV_EVENT_CQ_ERR, &qp);
-	wait_for(&b, 2);
-	assert_ptr_equal(b.last.ibv_cq, &qp);
-	assert_int_equal(b.last.qp_num, 0);
-	rt_async_unsubscribe(&b.inbox);
-	rt_inbox_run_owner(&a.inbox, &a);
-	assert_int_equal(a.count, 1);
-	rt_bell_fini(&a.bell);
-	rt_bell_fini(&b.bell);
-}
-
-static void subscribe__refused(void **state)
-{
-	struct receiver a;
-
-	(void)state;
-	receiver_init(&a);
-	fake_fail("malloc", 1, 1); /* the subscriber */
-	assert_int_equal(rt_async_subscribe(&fake_ctx, &a.inbox, receive),
-			 RPMA_E_NOMEM);
-	fake_fail("malloc", 2, 1); /* the context's record */
-	assert_int_equal(rt_async_subscribe(&fake_ctx, &a.inbox, receive),
-			 RPMA_E_PROVIDER);
-	fake_fail("fcntl", 1, EBADF);
-	assert_int_equal(rt_async_subscribe(&fake_ctx, &a.inbox, receive),
-			 RPMA_E_PROVIDER);
-	fake_fail("epoll_ctl", 1, ENOSPC);
-	assert_int_equal(rt_async_subscribe(&fake_ctx, &a.inbox, receive),
-			 RPMA_E_PROVIDER);
-	assert_true(fake_failed());
-	assert_int_equal(fake_memory(), 0);
-	rt_async_unsubscribe(&a.inbox); /* of nothing */
-	rt_bell_fini(&a.bell);
-}
-
-/* Without memory it stays unread, and comes when there is some. */
-static void event__no_memory_not_lost(void **state)
-{
-	struct receiver a;
-	struct receiver b;
-
-	(void)state;
-	receiver_init(&a);
-	receiver_init(&b);
-	ok(rt_async_subscribe(&fake_ctx, &a.inbox, receive));
-	ok(rt_async_subscribe(&fake_ctx, &b.inbox, receive));
-	fake_fail("malloc", 1, 1);
-	fake_fail("malloc", 3, 1); /* of two, the second */
-	fake_async_event(IBV_EVENT_DEVICE_FATAL, NULL);
-	wait_for(&a, 1);
-	wait_for(&b, 1);
-	assert_int_equal(b.last.type, IBV_EVENT_DEVICE_FATAL);
-	rt_async_unsubscribe(&a.inbox);
-	rt_async_unsubscribe(&b.inbox);
-	rt_bell_fini(&a.bell);
-	rt_bell_fini(&b.bell);
 }
 
 /* a source that counts, and answers through an eventfd of its own */
@@ -204,15 +76,85 @@ static void source__ready_until_removed(void **state)
 	close(counter.answer);
 }
 
+/* a source that has no memory for a while */
+struct poor {
+	struct rt_source source; /* first */
+	int refusals;		 /* before it goes on */
+	int calls;
+	int answer;
+};
+
+static void poor_ready(struct rt_source *source)
+{
+	struct poor *poor = (struct poor *)source;
+	uint64_t value;
+
+	if (poor->calls++ < poor->refusals) {
+		rt_events_rest(source);
+		return;
+	}
+	assert_int_equal(read(source->fd, &value, sizeof(value)),
+			 sizeof(value));
+	assert_int_equal(write(poor->answer, &value, sizeof(value)),
+			 sizeof(value));
+}
+
+static void poor_init(struct poor *poor, int refusals)
+{
+	*poor = (struct poor){.source.ready = poor_ready,
+			      .refusals = refusals,
+			      .answer = eventfd(0, EFD_CLOEXEC)};
+	poor->source.fd = eventfd(1, EFD_CLOEXEC); /* readable at once */
+	ok(rt_events_add(&poor->source));
+}
+
+static int nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+/* What it could not take is not lost. */
+static void rest__goes_on_later(void **state)
+{
+	struct pollfd fd = {.events = POLLIN};
+	struct poor poor;
+
+	(void)state;
+	poor_init(&poor, 3);
+	fd.fd = poor.answer;
+	assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
+	rt_events_remove(&poor.source);
+	assert_int_equal(poor.calls, 4);
+	close(poor.source.fd);
+	close(poor.answer);
+}
+
+/* However often the thread is woken for other things meanwhile, it is not
+ * called every time: a few times in hundreds of rounds. */
+static void rest__not_in_every_round(void **state)
+{
+	struct poor poor;
+	int rounds;
+
+	(void)state;
+	poor_init(&poor, INT_MAX);
+	for (rounds = 0; rounds < 1000; rounds++)
+		ok(rt_events_call(nothing, NULL));
+	rt_events_remove(&poor.source); /* while it rests */
+	assert_true(poor.calls < 500);
+	close(poor.source.fd);
+	close(poor.answer);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(get__counted),
-		TEST(subscribe__copied_to_each_acknowledged_once),
-		TEST(subscribe__refused),
-		TEST(event__no_memory_not_lost),
 		TEST(source__ready_until_removed),
+		TEST(rest__goes_on_later),
+		TEST(rest__not_in_every_round),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

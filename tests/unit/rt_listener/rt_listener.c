@@ -28,7 +28,7 @@ static void listen__invalid_INVAL(void **state)
 	LISTEN(f->rt, &fake_peer, "a", NULL, 0, 0, f->queue, &listener);
 	LISTEN(f->rt, &fake_peer, "a", "1", -1, 0, f->queue, &listener);
 	LISTEN(f->rt, &fake_peer, "a", "1", 0, 1, f->queue, &listener);
-	LISTEN(f->rt, &fake_peer, "a", "1", 0, -2, f->queue, &listener);
+	LISTEN(f->rt, &fake_peer, "a", "1", 0, -3, f->queue, &listener);
 	LISTEN(f->rt, &fake_peer, "a", "1", 0, 0, NULL, &listener);
 	LISTEN(f->rt, &fake_peer, "a", "1", 0, 0, f->queue, NULL);
 #undef LISTEN
@@ -153,6 +153,41 @@ static void cm_ready__late_event_of_a_dead_connection(void **state)
 	fake_bury(f, &conn);
 }
 
+/* The peer gives up before the connection of its request is made: the event
+ * names the listener still, and is not lost. */
+static void cm_ready__event_before_the_record_exists(void **state)
+{
+	struct rpma_rt_listener *listener;
+	struct rdma_cm_id ids[2];
+	struct rpma_rt_conn *conns[2];
+	struct fake *f = *state;
+	int i;
+
+	ok(listen_at(f, f->queue, &listener));
+	for (i = 0; i < 2; i++)
+		fake_cm_event_of(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener,
+				 &ids[i]);
+	fake_cm_event_of(f->rt, RDMA_CM_EVENT_DEVICE_REMOVAL, listener,
+			 &ids[1]);
+	rt_cm_ready(&f->rt->cm_source); /* all three before control runs */
+	fake_control(f);
+	fake_round(f);
+	assert_int_equal(fake_take(f, f->queue), 2);
+	for (i = 0; i < 2; i++)
+		conns[i] =
+			(struct rpma_rt_conn *)(uintptr_t)f->items[i].context;
+	assert_int_equal(conns[0]->state, RT_CONN_READY);
+	assert_int_equal(conns[1]->state, RT_CONN_DRAINING);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
+	assert_int_equal(f->items[0].status, RPMA_RT_REASON_DEVICE);
+	assert_int_equal(f->items[0].context, (uintptr_t)conns[1]);
+	ok(rpma_rt_conn_put(&conns[1]));
+	ok(rpma_rt_listener_delete(&listener));
+	fake_bury(f, &conns[0]);
+}
+
 static void cm_ready__no_memory_no_event_is_read(void **state)
 {
 	struct rpma_rt_listener *listener;
@@ -194,6 +229,7 @@ int main(void)
 		fake_test(listener__deleted_with_a_request_under_way),
 		fake_test(cm_ready__requests_become_connections),
 		fake_test(cm_ready__late_event_of_a_dead_connection),
+		fake_test(cm_ready__event_before_the_record_exists),
 		fake_test(cm_ready__no_memory_no_event_is_read),
 		fake_test(cm_ready__channel_broken_muted),
 	};

@@ -121,7 +121,7 @@ static void birth__first_each_failure_nothing_left(void **state)
 		{"peer_get_ibv_context", RPMA_E_INVAL, RPMA_E_INVAL},
 		{"channel_new", RPMA_E_PROVIDER, RPMA_E_PROVIDER},
 		{"fcntl", 1, RPMA_E_PROVIDER},
-		{"async_subscribe", RPMA_E_NOMEM, RPMA_E_NOMEM},
+		{"async_watch", RPMA_E_NOMEM, RPMA_E_NOMEM},
 		{"epoll_ctl", 1, RPMA_E_PROVIDER},
 	};
 	struct fake *f = *state;

@@ -305,6 +305,33 @@ static void place__round_robin_unless_named(void **state)
 	fake_forget_trace();
 }
 
+static void place__least_loaded(void **state)
+{
+	struct rpma_rt *rt;
+	int i;
+
+	(void)state;
+	ok(rpma_rt_new(cfg, &rt));
+	assert_false(rt_runtime_is_place(rt, RPMA_RT_POLLER_LEAST - 1));
+	assert_true(rt_runtime_is_place(rt, RPMA_RT_POLLER_LEAST));
+	assert_true(rt_runtime_is_place(rt, 1));
+	assert_false(rt_runtime_is_place(rt, 2));
+	rt->pollers[0].conns = 3;
+	for (i = 0; i < 3; i++) {
+		struct rt_poller *poller =
+			rt_runtime_place(rt, RPMA_RT_POLLER_LEAST);
+
+		assert_int_equal(poller->index, 1);
+		poller->conns++;
+	}
+	/* of equals the first */
+	assert_int_equal(rt_runtime_place(rt, RPMA_RT_POLLER_LEAST)->index, 0);
+	rt->pollers[0].conns = 0;
+	rt->pollers[1].conns = 0;
+	ok(rpma_rt_delete(&rt));
+	fake_forget_trace();
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -322,6 +349,7 @@ int main(void)
 		TEST(stop__from_a_poller_INVAL),
 		TEST(stats__invalid_INVAL),
 		TEST(place__round_robin_unless_named),
+		TEST(place__least_loaded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Asynchronous events on the real event thread and a made-up device: each is
+ * told to the owner of its object, or shown to handlers; acknowledged once;
+ * and none is believed to be about a later object of the same address.
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "async.h"
+#include "rt_fake.h"
+
+#define PATIENCE_MS 30000
+
+/* who is told, and counts on an eventfd that can be waited for */
+struct owner {
+	struct rt_async_object object;
+	struct rt_async_device device;
+	struct rpma_rt rt; /* of which only the configuration matters */
+	int fd;
+	enum ibv_event_type type;
+	const void *element;
+	const void *last; /* the thing that told */
+	uint32_t acked;	  /* when a handler ran */
+};
+
+static void ring(struct owner *owner)
+{
+	uint64_t one = 1;
+
+	assert_int_equal(write(owner->fd, &one, sizeof(one)), sizeof(one));
+}
+
+static void object_event(struct rt_async_object *self, enum ibv_event_type type)
+{
+	struct owner *owner = RT_FROM(struct owner, object, self);
+
+	owner->type = type;
+	owner->last = self;
+	ring(owner);
+}
+
+static void device_fatal(struct rt_async_device *self)
+{
+	struct owner *owner = RT_FROM(struct owner, device, self);
+
+	owner->last = self;
+	ring(owner);
+}
+
+static void handler(struct ibv_context *ibv_ctx,
+		    const struct ibv_async_event *event, void *arg)
+{
+	struct owner *owner = arg;
+
+	assert_ptr_equal(ibv_ctx, &fake_ctx);
+	assert_true(rt_events_is_self());
+	owner->type = event->event_type;
+	owner->element = event->element.qp;
+	owner->last = handler;
+	owner->acked = fake_async_acked();
+	ring(owner);
+}
+
+static void owner_init(struct owner *owner, bool watches)
+{
+	memset(owner, 0, sizeof(*owner));
+	owner->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	assert_true(owner->fd >= 0);
+	owner->object.event = object_event;
+	owner->rt.cfg.async_fn = handler;
+	owner->rt.cfg.async_arg = owner;
+	owner->device = (struct rt_async_device){
+		.ibv_ctx = &fake_ctx, .rt = &owner->rt, .fatal = device_fatal};
+	if (watches)
+		ok(rt_async_watch(&owner->device));
+}
+
+/* Until it is told once more. */
+static void wait_for(struct owner *owner)
+{
+	struct pollfd fd = {.fd = owner->fd, .events = POLLIN};
+	uint64_t one;
+
+	assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
+	assert_int_equal(read(owner->fd, &one, sizeof(one)), sizeof(one));
+}
+
+static int nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+/* It was not told of anything, and everything has been read. */
+static void expect_quiet(struct owner *owner)
+{
+	struct pollfd fd = {.fd = owner->fd, .events = POLLIN};
+
+	/* the first may find the thread before it looks at the source */
+	ok(rt_events_call(nothing, NULL));
+	ok(rt_events_call(nothing, NULL));
+	assert_int_equal(poll(&fd, 1, 0), 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_ctx.async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	assert_true(fake_ctx.async_fd >= 0);
+	ok(rt_events_get());
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	rt_events_put();
+	close(fake_ctx.async_fd);
+	fake_ctx.async_fd = -1;
+	assert_int_equal(fake_memory(), 0);
+	return fake_failed() ? 0 : -1;
+}
+
+/* Only the owner hears, and no handler. */
+static void event__told_to_the_owner_of_its_object(void **state)
+{
+	uint32_t acked = fake_async_acked();
+	struct owner a;
+	struct owner b;
+	struct ibv_qp qp;
+
+	(void)state;
+	owner_init(&a, true);
+	owner_init(&b, true);
+	b.object.object = &qp;
+	rt_async_own(&b.object);
+	fake_async_event(IBV_EVENT_QP_FATAL, &qp);
+	wait_for(&b);
+	assert_ptr_equal(b.last, &b.object);
+	assert_int_equal(b.type, IBV_EVENT_QP_FATAL);
+	expect_quiet(&a);
+	expect_quiet(&b);
+	assert_int_equal(fake_async_acked(), acked + 1);
+	rt_async_disown(&b.object);
+	rt_async_disown(&b.object);
+	rt_async_unwatch(&a.device);
+	rt_async_unwatch(&b.device);
+	close(a.fd);
+	close(b.fd);
+}
+
+/* An event that was read when the object was the old owner's is the old
+ * owner's; one read later, of the same address, is the new one's. */
+static void event__address_used_again_only_the_owner_of_then(void **state)
+{
+	struct owner old;
+	struct owner new;
+	struct ibv_qp qp;
+
+	(void)state;
+	owner_init(&old, true);
+	owner_init(&new, false);
+	old.object.object = &qp;
+	new.object.object = &qp;
+	rt_async_own(&old.object);
+	fake_async_event(IBV_EVENT_QP_FATAL, &qp);
+	wait_for(&old);
+	rt_async_disown(&old.object); /* then it is destroyed, another made */
+	rt_async_own(&new.object);
+	expect_quiet(&new);
+	fake_async_event(IBV_EVENT_QP_ACCESS_ERR, &qp);
+	wait_for(&new);
+	assert_int_equal(new.type, IBV_EVENT_QP_ACCESS_ERR);
+	expect_quiet(&old);
+	rt_async_disown(&new.object);
+	rt_async_unwatch(&old.device);
+	close(old.fd);
+	close(new.fd);
+}
+
+/* Foreign objects, ports: every runtime of the device once, acknowledged. */
+static void event__of_nobody_shown_to_handlers(void **state)
+{
+	struct rt_async_device again;
+	uint32_t acked;
+	struct owner a;
+	struct owner b;
+	struct ibv_qp qp;
+
+	(void)state;
+	owner_init(&a, true);
+	owner_init(&b, true);
+	again = a.device; /* another poller of the same runtime */
+	ok(rt_async_watch(&again));
+	acked = fake_async_acked();
+	fake_async_event(IBV_EVENT_COMM_EST, &qp);
+	wait_for(&a);
+	wait_for(&b);
+	assert_ptr_equal(a.last, handler);
+	assert_ptr_equal(a.element, &qp);
+	assert_int_equal(a.acked, acked + 1);
+	fake_async_event(IBV_EVENT_PORT_ERR, NULL);
+	wait_for(&a);
+	wait_for(&b);
+	assert_int_equal(b.type, IBV_EVENT_PORT_ERR);
+	expect_quiet(&a);
+	/* one leaves, the other still hears */
+	rt_async_unwatch(&a.device);
+	rt_async_unwatch(&again);
+	b.rt.cfg.async_fn = NULL;
+	fake_async_event(IBV_EVENT_PORT_ACTIVE, NULL);
+	fake_async_event(IBV_EVENT_DEVICE_FATAL, NULL);
+	wait_for(&b);
+	assert_ptr_equal(b.last, &b.device);
+	expect_quiet(&a);
+	rt_async_unwatch(&b.device);
+	close(a.fd);
+	close(b.fd);
+}
+
+static void watch__refused_nothing_left(void **state)
+{
+	struct owner a;
+
+	(void)state;
+	owner_init(&a, false);
+	fake_fail("malloc", 1, 1);
+	assert_int_equal(rt_async_watch(&a.device), RPMA_E_NOMEM);
+	fake_fail("fcntl", 1, EBADF);
+	assert_int_equal(rt_async_watch(&a.device), RPMA_E_PROVIDER);
+	fake_fail("epoll_ctl", 1, ENOSPC);
+	assert_int_equal(rt_async_watch(&a.device), RPMA_E_PROVIDER);
+	assert_true(fake_failed());
+	assert_int_equal(fake_memory(), 0);
+	close(a.fd);
+}
+
+/* The program reads; what it feeds in has the same effect. */
+static void feed__as_if_it_had_been_read(void **state)
+{
+	struct ibv_async_event event = {.event_type = IBV_EVENT_CQ_ERR};
+	struct owner a;
+	struct ibv_cq cq;
+
+	(void)state;
+	owner_init(&a, false);
+	event.element.cq = &cq;
+	assert_int_equal(rpma_rt_feed_async_event(NULL, &fake_ctx, &event),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_feed_async_event(&a.rt, NULL, &event),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_feed_async_event(&a.rt, &fake_ctx, NULL),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_feed_async_event(&a.rt, &fake_ctx, &event),
+			 RPMA_E_NOSUPP);
+	a.rt.cfg.async_fed = true;
+	assert_int_equal(rpma_rt_feed_async_event(&a.rt, &fake_ctx, &event),
+			 RPMA_E_UNKNOWN);
+	/* nobody reads the context */
+	ok(rt_async_watch(&a.device));
+	fake_async_event(IBV_EVENT_PORT_ERR, NULL);
+	expect_quiet(&a);
+	a.object.object = &cq;
+	rt_async_own(&a.object);
+	ok(rpma_rt_feed_async_event(&a.rt, &fake_ctx, &event));
+	wait_for(&a);
+	assert_ptr_equal(a.last, &a.object);
+	rt_async_disown(&a.object);
+	event.event_type = IBV_EVENT_DEVICE_FATAL;
+	ok(rpma_rt_feed_async_event(&a.rt, &fake_ctx, &event));
+	wait_for(&a);
+	assert_ptr_equal(a.last, &a.device);
+	event.event_type = IBV_EVENT_PORT_ERR;
+	assert_int_equal(rpma_rt_feed_async_event(&a.rt, &fake_ctx, &event),
+			 RPMA_E_UNKNOWN);
+	a.rt.fork_generation++;
+	assert_int_equal(rpma_rt_feed_async_event(&a.rt, &fake_ctx, &event),
+			 RPMA_RT_E_FORKED);
+	rt_async_unwatch(&a.device);
+	close(a.fd);
+}
+
+/* What a handler may not do is refused, not a deadlock. */
+static void stopping_handler(struct ibv_context *ibv_ctx,
+			     const struct ibv_async_event *event, void *arg)
+{
+	struct owner *owner = arg;
+	struct rpma_rt *rt = &owner->rt;
+
+	(void)ibv_ctx;
+	(void)event;
+	assert_int_equal(rpma_rt_stop(rt), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_delete(&rt), RPMA_E_INVAL);
+	ring(owner);
+}
+
+static void handler__may_not_stop(void **state)
+{
+	struct owner a;
+	struct owner b;
+
+	(void)state;
+	owner_init(&a, true);
+	owner_init(&b, false);
+	a.rt.cfg.async_fn = stopping_handler;
+	a.rt.cfg.async_arg = &b;
+	fake_async_event(IBV_EVENT_PORT_ERR, NULL);
+	wait_for(&b);
+	rt_async_unwatch(&a.device);
+	close(a.fd);
+	close(b.fd);
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(event__told_to_the_owner_of_its_object),
+		TEST(event__address_used_again_only_the_owner_of_then),
+		TEST(event__of_nobody_shown_to_handlers),
+		TEST(watch__refused_nothing_left),
+		TEST(feed__as_if_it_had_been_read),
+		TEST(handler__may_not_stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
