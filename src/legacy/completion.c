@@ -69,7 +69,7 @@ int rpma_cq_get_completion(struct rpma_cq *cq, struct rpma_completion *cmpl)
 	struct ibv_wc wc;
 	int ret;
 
-	if (cq == NULL || cmpl == NULL)
+	if (cmpl == NULL)
 		return RPMA_E_INVAL;
 	ret = rpma_cq_get_wc(cq, 1, &wc, NULL);
 	if (ret)

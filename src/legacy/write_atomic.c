@@ -12,9 +12,7 @@ int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *dst,
 	struct rpma_send_wr wr;
 	int ret;
 
-	/* no form without regions, as a write has */
-	if (dst == NULL || src == NULL ||
-	    dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT)
+	if (dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT)
 		return RPMA_E_INVAL;
 	ret = rpma_wr_write(conn, dst, dst_offset, src, src_offset,
 			    RPMA_ATOMIC_WRITE_ALIGNMENT, flags,
