@@ -8,7 +8,9 @@
  *
  * Rules for all: functions return 0 or a negative RPMA_E_*. Out-parameters are
  * written on success. A delete call takes the address of the pointer, accepts
- * a NULL pointer behind it (returns 0), and leaves NULL there.
+ * a NULL pointer behind it (returns 0), and leaves NULL there. In a child of
+ * fork() what the parent made on a device answers E_INVAL, and delete frees its
+ * memory only.
  */
 
 #ifndef LIBRPMA_H

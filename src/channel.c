@@ -15,6 +15,7 @@
 
 #include "cq.h"
 #include "err.h"
+#include "fork.h"
 #include "log.h"
 
 #define CQS_MIN 8
@@ -26,6 +27,7 @@ struct rpma_channel {
 	struct rpma_cq **cqs;
 	size_t count;
 	size_t capacity;
+	unsigned forks; /* immutable */
 };
 
 /* The first place whose CQ is not below ibv_cq. */
@@ -127,6 +129,11 @@ void rpma__channel_remove(struct rpma_channel *channel, struct rpma_cq *cq)
 	pthread_mutex_unlock(&channel->lock);
 }
 
+bool rpma__channel_is_valid(const struct rpma_channel *channel)
+{
+	return channel && rpma__is_here(channel->forks);
+}
+
 struct ibv_comp_channel *
 rpma__channel_get_ibv(const struct rpma_channel *channel)
 {
@@ -152,12 +159,28 @@ int rpma_channel_new(struct ibv_context *ibv_ctx,
 		goto err_free;
 	}
 	pthread_mutex_init(&channel->lock, NULL);
+	channel->forks = rpma__forks_now();
 	*channel_ptr = channel;
 	return 0;
 
 err_free:
 	free(channel);
 	return ret;
+}
+
+/* E_AGAIN: a CQ is on it. */
+static int destroy(struct rpma_channel *channel)
+{
+	int ret = ibv_destroy_comp_channel(channel->channel);
+
+	if (ret == EBUSY)
+		return RPMA_E_AGAIN;
+	pthread_mutex_destroy(&channel->lock);
+	if (ret) {
+		RPMA_LOG_CALL("ibv_destroy_comp_channel", ret);
+		return RPMA_E_PROVIDER;
+	}
+	return 0;
 }
 
 int rpma_channel_delete(struct rpma_channel **channel_ptr)
@@ -171,14 +194,12 @@ int rpma_channel_delete(struct rpma_channel **channel_ptr)
 	if (channel == NULL)
 		return 0;
 
-	ret = ibv_destroy_comp_channel(channel->channel);
-	if (ret == EBUSY)
-		return RPMA_E_AGAIN;
-	if (ret) {
-		RPMA_LOG_CALL("ibv_destroy_comp_channel", ret);
-		ret = RPMA_E_PROVIDER;
-	}
-	pthread_mutex_destroy(&channel->lock);
+	if (rpma__is_here(channel->forks))
+		ret = destroy(channel);
+	else
+		ret = RPMA_E_INVAL;
+	if (ret == RPMA_E_AGAIN)
+		return ret;
 	free(channel->cqs);
 	free(channel);
 	*channel_ptr = NULL;
@@ -187,7 +208,7 @@ int rpma_channel_delete(struct rpma_channel **channel_ptr)
 
 int rpma_channel_get_fd(const struct rpma_channel *channel, int *fd)
 {
-	if (channel == NULL || fd == NULL)
+	if (fd == NULL || !rpma__channel_is_valid(channel))
 		return RPMA_E_INVAL;
 
 	*fd = channel->channel->fd;
@@ -197,7 +218,7 @@ int rpma_channel_get_fd(const struct rpma_channel *channel, int *fd)
 int rpma_channel_get_ibv_channel(const struct rpma_channel *channel,
 				 struct ibv_comp_channel **ibv_channel)
 {
-	if (channel == NULL || ibv_channel == NULL)
+	if (ibv_channel == NULL || !rpma__channel_is_valid(channel))
 		return RPMA_E_INVAL;
 
 	*ibv_channel = channel->channel;
@@ -223,7 +244,7 @@ int rpma_channel_wait(struct rpma_channel *channel, struct rpma_cq **cq_ptr)
 	struct rpma_cq *cq;
 	void *context;
 
-	if (channel == NULL || cq_ptr == NULL)
+	if (cq_ptr == NULL || !rpma__channel_is_valid(channel))
 		return RPMA_E_INVAL;
 
 	errno = 0;

@@ -18,6 +18,8 @@ int rpma__channel_add(struct rpma_channel *channel, struct rpma_cq *cq);
 void rpma__channel_set_leaving(struct rpma_channel *channel, struct rpma_cq *cq,
 			       bool leaving);
 void rpma__channel_remove(struct rpma_channel *channel, struct rpma_cq *cq);
+/* There, and of this process. */
+bool rpma__channel_is_valid(const struct rpma_channel *channel);
 struct ibv_comp_channel *
 rpma__channel_get_ibv(const struct rpma_channel *channel);
 

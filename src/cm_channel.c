@@ -14,11 +14,13 @@
 #include <string.h>
 
 #include "err.h"
+#include "fork.h"
 #include "log.h"
 
 struct rpma_cm_channel {
 	struct rdma_event_channel *evch; /* immutable after new */
 	atomic_uint ids;
+	unsigned forks; /* immutable */
 };
 
 void rpma__cm_channel_get(struct rpma_cm_channel *channel)
@@ -35,6 +37,11 @@ void rpma__cm_channel_put(struct rpma_cm_channel *channel)
 	if (channel)
 		(void)atomic_fetch_sub_explicit(&channel->ids, 1,
 						memory_order_release);
+}
+
+bool rpma__cm_channel_is_valid(const struct rpma_cm_channel *channel)
+{
+	return channel && rpma__is_here(channel->forks);
 }
 
 struct rdma_event_channel *
@@ -61,6 +68,7 @@ int rpma_cm_channel_new(struct rpma_cm_channel **channel_ptr)
 		goto err_free;
 	}
 	atomic_init(&channel->ids, 0);
+	channel->forks = rpma__forks_now();
 	*channel_ptr = channel;
 	return 0;
 
@@ -78,6 +86,11 @@ int rpma_cm_channel_delete(struct rpma_cm_channel **channel_ptr)
 	channel = *channel_ptr;
 	if (channel == NULL)
 		return 0;
+	if (!rpma__is_here(channel->forks)) {
+		free(channel);
+		*channel_ptr = NULL;
+		return RPMA_E_INVAL;
+	}
 	/* acquire: pairs with the release in rpma__cm_channel_put */
 	if (atomic_load_explicit(&channel->ids, memory_order_acquire))
 		return RPMA_E_AGAIN;
@@ -90,7 +103,7 @@ int rpma_cm_channel_delete(struct rpma_cm_channel **channel_ptr)
 
 int rpma_cm_channel_get_fd(const struct rpma_cm_channel *channel, int *fd)
 {
-	if (channel == NULL || fd == NULL)
+	if (fd == NULL || !rpma__cm_channel_is_valid(channel))
 		return RPMA_E_INVAL;
 
 	*fd = channel->evch->fd;
@@ -161,7 +174,7 @@ int rpma_cm_channel_get_event(struct rpma_cm_channel *channel,
 {
 	struct rdma_cm_event *raw;
 
-	if (channel == NULL || event == NULL)
+	if (event == NULL || !rpma__cm_channel_is_valid(channel))
 		return RPMA_E_INVAL;
 
 	if (rdma_get_cm_event(channel->evch, &raw))

@@ -16,6 +16,8 @@
 /* One more, one less id that lives or will live there. NULL: nothing. */
 void rpma__cm_channel_get(struct rpma_cm_channel *channel);
 void rpma__cm_channel_put(struct rpma_cm_channel *channel);
+/* There, and of this process. */
+bool rpma__cm_channel_is_valid(const struct rpma_cm_channel *channel);
 struct rdma_event_channel *
 rpma__cm_channel_get_rdma(const struct rpma_cm_channel *channel);
 

@@ -31,6 +31,7 @@ int rpma__conn_new(struct rpma_peer *peer, struct rdma_cm_id *id,
 		return RPMA_E_NOMEM;
 
 	conn->peer = peer;
+	conn->forks = rpma__forks_now();
 	conn->id = id;
 	conn->min_rnr_timer = RPMA_MIN_RNR_TIMER_UNSET;
 	conn->cm_channel = cm_channel;
@@ -47,6 +48,15 @@ void rpma__conn_forget(struct rpma_conn **conn_ptr)
 	rpma__private_data_fini(&conn->data);
 	free(conn);
 	*conn_ptr = NULL;
+}
+
+/* What the configuration names was made in this process. */
+static bool is_here(const struct rpma__conn_cfg *cfg)
+{
+	return (cfg->srq == NULL || rpma__srq_is_valid(cfg->srq)) &&
+	       (cfg->cq == NULL || rpma__cq_is_valid(cfg->cq)) &&
+	       (cfg->rcq == NULL || rpma__cq_is_valid(cfg->rcq)) &&
+	       (cfg->channel == NULL || rpma__channel_is_valid(cfg->channel));
 }
 
 /* Who says where CQs are to be must say it once. */
@@ -194,9 +204,12 @@ static const struct rpma_cq *recv_cq(const struct rpma_conn *conn,
 
 int rpma__conn_make(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg)
 {
-	const struct rpma_cq *srq_rcq = cfg->srq ? cfg->srq->rcq : NULL;
+	const struct rpma_cq *srq_rcq;
 	int ret;
 
+	if (!is_here(cfg))
+		return RPMA_E_INVAL;
+	srq_rcq = cfg->srq ? cfg->srq->rcq : NULL;
 	ret = check_cfg(cfg, srq_rcq);
 	if (ret)
 		return ret;
@@ -304,6 +317,20 @@ int rpma__conn_delete(struct rpma_conn **conn_ptr,
 	return ret;
 }
 
+void rpma__conn_abandon(struct rpma_conn **conn_ptr)
+{
+	struct rpma_conn *conn = *conn_ptr;
+
+	rpma__flush_abandon(&conn->flush);
+	if (conn->owns_rcq)
+		rpma__cq_abandon(&conn->rcq);
+	if (conn->owns_cq)
+		rpma__cq_abandon(&conn->cq);
+	rpma__private_data_fini(&conn->data);
+	free(conn);
+	*conn_ptr = NULL;
+}
+
 int rpma__conn_qp_to_err(struct rpma_conn *conn)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
@@ -356,6 +383,10 @@ int rpma_conn_delete(struct rpma_conn **conn_ptr)
 		return RPMA_E_INVAL;
 	if (*conn_ptr == NULL)
 		return 0;
+	if (!rpma__is_here((*conn_ptr)->forks)) {
+		rpma__conn_abandon(conn_ptr);
+		return RPMA_E_INVAL;
+	}
 	if (rpma__claim_is_held(&(*conn_ptr)->claim))
 		return RPMA_E_AGAIN;
 	return rpma__conn_delete(conn_ptr, NULL);
@@ -363,7 +394,7 @@ int rpma_conn_delete(struct rpma_conn **conn_ptr)
 
 int rpma_conn_disconnect(struct rpma_conn *conn)
 {
-	if (conn == NULL)
+	if (!rpma__conn_is_valid(conn))
 		return RPMA_E_INVAL;
 
 	if (rdma_disconnect(conn->id)) {

@@ -20,6 +20,7 @@
 #include "claim.h"
 #include "conn_cfg.h"
 #include "flush.h"
+#include "fork.h"
 #include "librpma.h"
 
 struct rpma_conn {
@@ -28,6 +29,7 @@ struct rpma_conn {
 	struct rpma_peer *peer;
 	struct rpma__flush *flush;
 	bool has_atomic_write;
+	unsigned forks;
 	struct rpma__claim claim;
 	/* set by any thread, read when flushing */
 	atomic_bool direct_write_to_pmem;
@@ -47,6 +49,12 @@ struct rpma_conn {
 	/* written by who handles the event that brings it */
 	struct rpma_conn_private_data data;
 };
+
+/* There, and of this process. */
+static inline bool rpma__conn_is_valid(const struct rpma_conn *conn)
+{
+	return conn && rpma__is_here(conn->forks);
+}
 
 /* Takes the id, and counts on the CM channel. E_NOMEM: nothing is taken. */
 int rpma__conn_new(struct rpma_peer *peer, struct rdma_cm_id *id,
@@ -69,6 +77,8 @@ struct rpma__refusal {
  */
 int rpma__conn_delete(struct rpma_conn **conn_ptr,
 		      const struct rpma__refusal *refusal);
+/* Of another process: frees the memory, and leaves the rest to that. */
+void rpma__conn_abandon(struct rpma_conn **conn_ptr);
 /* Gives up the id again, with the connection's memory: as if never new. */
 void rpma__conn_forget(struct rpma_conn **conn_ptr);
 

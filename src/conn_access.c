@@ -11,7 +11,7 @@
 int rpma_conn_get_private_data(const struct rpma_conn *conn,
 			       struct rpma_conn_private_data *pdata)
 {
-	if (conn == NULL || pdata == NULL)
+	if (pdata == NULL || !rpma__conn_is_valid(conn))
 		return RPMA_E_INVAL;
 
 	*pdata = conn->data;
@@ -24,7 +24,7 @@ int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn,
 	bool direct_write;
 	int ret;
 
-	if (conn == NULL)
+	if (!rpma__conn_is_valid(conn))
 		return RPMA_E_INVAL;
 	/* refuses NULL */
 	ret = rpma_peer_cfg_get_direct_write_to_pmem(pcfg, &direct_write);
@@ -38,7 +38,8 @@ int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn,
 
 int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num)
 {
-	if (conn == NULL || qp_num == NULL || conn->id->qp == NULL)
+	if (qp_num == NULL || !rpma__conn_is_valid(conn) ||
+	    conn->id->qp == NULL)
 		return RPMA_E_INVAL;
 
 	*qp_num = conn->id->qp->qp_num;
@@ -47,7 +48,7 @@ int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num)
 
 int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq_ptr)
 {
-	if (conn == NULL || cq_ptr == NULL)
+	if (cq_ptr == NULL || !rpma__conn_is_valid(conn))
 		return RPMA_E_INVAL;
 
 	*cq_ptr = conn->cq;
@@ -56,7 +57,7 @@ int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq_ptr)
 
 int rpma_conn_get_rcq(const struct rpma_conn *conn, struct rpma_cq **rcq_ptr)
 {
-	if (conn == NULL || rcq_ptr == NULL)
+	if (rcq_ptr == NULL || !rpma__conn_is_valid(conn))
 		return RPMA_E_INVAL;
 
 	*rcq_ptr = conn->rcq;
@@ -65,7 +66,7 @@ int rpma_conn_get_rcq(const struct rpma_conn *conn, struct rpma_cq **rcq_ptr)
 
 int rpma_conn_get_qp(const struct rpma_conn *conn, struct ibv_qp **qp)
 {
-	if (conn == NULL || qp == NULL || conn->id->qp == NULL)
+	if (qp == NULL || !rpma__conn_is_valid(conn) || conn->id->qp == NULL)
 		return RPMA_E_INVAL;
 
 	*qp = conn->id->qp;
@@ -74,7 +75,7 @@ int rpma_conn_get_qp(const struct rpma_conn *conn, struct ibv_qp **qp)
 
 int rpma_conn_get_cm_id(const struct rpma_conn *conn, struct rdma_cm_id **id)
 {
-	if (conn == NULL || id == NULL)
+	if (id == NULL || !rpma__conn_is_valid(conn))
 		return RPMA_E_INVAL;
 
 	*id = conn->id;
@@ -83,28 +84,28 @@ int rpma_conn_get_cm_id(const struct rpma_conn *conn, struct rdma_cm_id **id)
 
 int rpma_conn_claim(struct rpma_conn *conn, const void *owner)
 {
-	if (conn == NULL || owner == NULL)
+	if (owner == NULL || !rpma__conn_is_valid(conn))
 		return RPMA_E_INVAL;
 	return rpma__claim_take(&conn->claim, owner);
 }
 
 int rpma_conn_release(struct rpma_conn *conn, const void *owner)
 {
-	if (conn == NULL || owner == NULL)
+	if (owner == NULL || !rpma__conn_is_valid(conn))
 		return RPMA_E_INVAL;
 	return rpma__claim_drop(&conn->claim, owner);
 }
 
 int rpma_conn_qp_to_err(struct rpma_conn *conn)
 {
-	if (conn == NULL)
+	if (!rpma__conn_is_valid(conn))
 		return RPMA_E_INVAL;
 	return rpma__conn_qp_to_err(conn);
 }
 
 int rpma_conn_destroy_qp(struct rpma_conn *conn)
 {
-	if (conn == NULL)
+	if (!rpma__conn_is_valid(conn))
 		return RPMA_E_INVAL;
 
 	rpma__conn_destroy_qp(conn);

@@ -67,7 +67,7 @@ static int handle(struct rpma_conn *conn, enum rdma_cm_event_type type,
 
 int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd)
 {
-	if (conn == NULL || fd == NULL)
+	if (fd == NULL || !rpma__conn_is_valid(conn))
 		return RPMA_E_INVAL;
 	if (conn->cm_channel)
 		return RPMA_E_SHARED_CHANNEL;
@@ -82,7 +82,7 @@ int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event)
 	struct rdma_cm_event *raw;
 	int ret;
 
-	if (conn == NULL || event == NULL)
+	if (event == NULL || !rpma__conn_is_valid(conn))
 		return RPMA_E_INVAL;
 	if (conn->cm_channel)
 		return RPMA_E_SHARED_CHANNEL;
@@ -110,7 +110,7 @@ int rpma_conn_handle_event(struct rpma_conn *conn,
 {
 	int ret;
 
-	if (conn == NULL || cm_event == NULL || event == NULL)
+	if (cm_event == NULL || event == NULL || !rpma__conn_is_valid(conn))
 		return RPMA_E_INVAL;
 	if (conn->cm_channel == NULL)
 		return RPMA_E_NOT_SHARED_CHNL;

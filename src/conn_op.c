@@ -145,7 +145,7 @@ int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_local *src,
 int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset,
 	      size_t len, const void *op_context)
 {
-	if (conn == NULL)
+	if (!rpma__conn_is_valid(conn))
 		return RPMA_E_INVAL;
 	return rpma__conn_recv(conn, dst, offset, len, op_context);
 }

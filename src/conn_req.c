@@ -16,6 +16,7 @@
 #include "err.h"
 #include "info.h"
 #include "log.h"
+#include "peer.h"
 #include "private_data.h"
 
 static const struct rpma__refusal no_words;
@@ -35,6 +36,26 @@ static int delete_req(struct rpma_conn_req **req_ptr,
 	free(req);
 	*req_ptr = NULL;
 	return ret;
+}
+
+/* A request of another process, from before the fork: its memory goes. */
+static int abandon_req(struct rpma_conn_req **req_ptr)
+{
+	struct rpma_conn_req *req = *req_ptr;
+
+	rpma__conn_abandon(&req->conn);
+	free(req);
+	*req_ptr = NULL;
+	return RPMA_E_INVAL;
+}
+
+/* What a request is made from was made in this process. */
+static bool is_here(const struct rpma_peer *peer,
+		    const struct rpma__conn_cfg *cfg)
+{
+	return rpma__peer_is_valid(peer) &&
+	       (cfg->cm_channel == NULL ||
+		rpma__cm_channel_is_valid(cfg->cm_channel));
 }
 
 static int set_option(struct rdma_cm_id *id, int name, uint8_t value)
@@ -160,6 +181,8 @@ int rpma_conn_req_new(struct rpma_peer *peer, const char *addr,
 		return RPMA_E_INVAL;
 
 	rpma__conn_cfg_read(cfg, &values);
+	if (!is_here(peer, &values))
+		return RPMA_E_INVAL;
 	ret = rpma__info_get(addr, port, RPMA__INFO_ACTIVE, &info);
 	if (ret)
 		return ret;
@@ -219,6 +242,8 @@ int rpma_conn_req_new_async(struct rpma_peer *peer, const char *addr,
 	    req_ptr == NULL)
 		return RPMA_E_INVAL;
 	rpma__conn_cfg_read(cfg, &values);
+	if (!is_here(peer, &values))
+		return RPMA_E_INVAL;
 	if (values.cm_channel == NULL) {
 		RPMA_LOG_ERROR("the configuration has no CM channel");
 		return RPMA_E_INVAL;
@@ -245,7 +270,8 @@ int rpma_conn_req_advance(struct rpma_conn_req *req,
 {
 	int ret;
 
-	if (req == NULL || event == NULL || event->id != req->conn->id)
+	if (event == NULL || !rpma__conn_req_is_valid(req) ||
+	    event->id != req->conn->id)
 		return RPMA_E_INVAL;
 
 	if (req->state == RPMA__RESOLVING_ADDR &&
@@ -276,6 +302,8 @@ int rpma__conn_req_from_request(struct rpma_peer *peer,
 	int ret;
 
 	rpma__conn_cfg_read(cfg, &values);
+	if (!is_here(peer, &values))
+		return RPMA_E_INVAL;
 	ret = set_options(request->id, &values);
 	if (ret)
 		return ret;
@@ -334,6 +362,8 @@ int rpma_conn_req_delete(struct rpma_conn_req **req_ptr)
 	req = *req_ptr;
 	if (req == NULL)
 		return 0;
+	if (!rpma__conn_req_is_valid(req))
+		return abandon_req(req_ptr);
 	if (rpma__claim_is_held(&req->conn->claim))
 		return RPMA_E_AGAIN;
 	return delete_req(req_ptr, refusal_of(req));
@@ -349,7 +379,7 @@ int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
 	    !rpma__private_data_is_valid(pdata))
 		return RPMA_E_INVAL;
 	req = *req_ptr;
-	if (!req->is_passive)
+	if (!rpma__conn_req_is_valid(req) || !req->is_passive)
 		return RPMA_E_INVAL;
 	if (rpma__claim_is_held(&req->conn->claim))
 		return RPMA_E_AGAIN;
@@ -414,6 +444,8 @@ int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
 	if (req_ptr == NULL || *req_ptr == NULL)
 		return RPMA_E_INVAL;
 	req = *req_ptr;
+	if (!rpma__conn_req_is_valid(req))
+		return abandon_req(req_ptr);
 	if (rpma__conn_req_is_resolving(req))
 		return RPMA_E_AGAIN;
 

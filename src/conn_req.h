@@ -26,6 +26,12 @@ struct rpma_conn_req {
 	enum rpma__conn_req_state state;
 };
 
+/* There, and of this process. */
+static inline bool rpma__conn_req_is_valid(const struct rpma_conn_req *req)
+{
+	return req && rpma__conn_is_valid(req->conn);
+}
+
 /* There is no QP yet. */
 static inline bool rpma__conn_req_is_resolving(const struct rpma_conn_req *req)
 {

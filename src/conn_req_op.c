@@ -11,7 +11,7 @@
 int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local *dst,
 		       size_t offset, size_t len, const void *op_context)
 {
-	if (req == NULL || dst == NULL)
+	if (dst == NULL || !rpma__conn_req_is_valid(req))
 		return RPMA_E_INVAL;
 	if (rpma__conn_req_is_resolving(req))
 		return RPMA_E_AGAIN;
@@ -22,7 +22,7 @@ int rpma_conn_req_post_recv(struct rpma_conn_req *req, const void *owner,
 			    struct rpma_recv_wr *wr,
 			    struct rpma_recv_wr **bad_wr)
 {
-	if (req == NULL)
+	if (!rpma__conn_req_is_valid(req))
 		return RPMA_E_INVAL;
 	if (rpma__conn_req_is_resolving(req))
 		return RPMA_E_AGAIN;
@@ -32,14 +32,14 @@ int rpma_conn_req_post_recv(struct rpma_conn_req *req, const void *owner,
 int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
 				   struct rpma_conn_private_data *pdata)
 {
-	if (req == NULL || pdata == NULL)
+	if (pdata == NULL || !rpma__conn_req_is_valid(req))
 		return RPMA_E_INVAL;
 	return rpma_conn_get_private_data(req->conn, pdata);
 }
 
 int rpma_conn_req_get_qp(const struct rpma_conn_req *req, struct ibv_qp **qp)
 {
-	if (req == NULL || qp == NULL)
+	if (qp == NULL || !rpma__conn_req_is_valid(req))
 		return RPMA_E_INVAL;
 	if (rpma__conn_req_is_resolving(req))
 		return RPMA_E_AGAIN;
@@ -49,7 +49,7 @@ int rpma_conn_req_get_qp(const struct rpma_conn_req *req, struct ibv_qp **qp)
 int rpma_conn_req_get_cm_id(const struct rpma_conn_req *req,
 			    struct rdma_cm_id **id)
 {
-	if (req == NULL || id == NULL)
+	if (id == NULL || !rpma__conn_req_is_valid(req))
 		return RPMA_E_INVAL;
 
 	*id = req->conn->id;
@@ -58,28 +58,28 @@ int rpma_conn_req_get_cm_id(const struct rpma_conn_req *req,
 
 int rpma_conn_req_claim(struct rpma_conn_req *req, const void *owner)
 {
-	if (req == NULL)
+	if (!rpma__conn_req_is_valid(req))
 		return RPMA_E_INVAL;
 	return rpma_conn_claim(req->conn, owner);
 }
 
 int rpma_conn_req_release(struct rpma_conn_req *req, const void *owner)
 {
-	if (req == NULL)
+	if (!rpma__conn_req_is_valid(req))
 		return RPMA_E_INVAL;
 	return rpma_conn_release(req->conn, owner);
 }
 
 int rpma_conn_req_qp_to_err(struct rpma_conn_req *req)
 {
-	if (req == NULL)
+	if (!rpma__conn_req_is_valid(req))
 		return RPMA_E_INVAL;
 	return rpma_conn_qp_to_err(req->conn);
 }
 
 int rpma_conn_req_destroy_qp(struct rpma_conn_req *req)
 {
-	if (req == NULL)
+	if (!rpma__conn_req_is_valid(req))
 		return RPMA_E_INVAL;
 	return rpma_conn_destroy_qp(req->conn);
 }

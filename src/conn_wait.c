@@ -82,7 +82,7 @@ int rpma_conn_get_compl_fd(const struct rpma_conn *conn, int *fd)
 {
 	int ret;
 
-	if (conn == NULL || fd == NULL)
+	if (fd == NULL || !rpma__conn_is_valid(conn))
 		return RPMA_E_INVAL;
 	ret = check_channel(conn);
 	if (ret)
@@ -98,7 +98,7 @@ int rpma_conn_wait(struct rpma_conn *conn, int flags, struct rpma_cq **cq,
 	int ret;
 
 	(void)flags;
-	if (conn == NULL || cq == NULL)
+	if (cq == NULL || !rpma__conn_is_valid(conn))
 		return RPMA_E_INVAL;
 	if (conn->channel == NULL)
 		return check_channel(conn);

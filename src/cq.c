@@ -81,6 +81,7 @@ int rpma__cq_new(const struct rpma__cq_attr *attr, struct rpma_cq **cq_ptr)
 		return RPMA_E_NOMEM;
 	cq->context = attr->context;
 	cq->standalone = attr->standalone;
+	cq->forks = rpma__forks_now();
 
 	ret = init_channel(cq, attr);
 	if (ret)
@@ -142,6 +143,12 @@ int rpma__cq_delete(struct rpma_cq **cq_ptr)
 	return finish_delete(cq_ptr, begin_delete(*cq_ptr));
 }
 
+void rpma__cq_abandon(struct rpma_cq **cq_ptr)
+{
+	free(*cq_ptr);
+	*cq_ptr = NULL;
+}
+
 bool rpma__cq_is_taken(const struct rpma_cq *cq)
 {
 	return cq->channel || rpma__claim_is_held(&cq->claim);
@@ -177,7 +184,7 @@ int rpma__cq_arm(struct ibv_cq *ibv_cq, bool solicited_only)
 
 int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd)
 {
-	if (cq == NULL || fd == NULL)
+	if (fd == NULL || !rpma__cq_is_valid(cq))
 		return RPMA_E_INVAL;
 	if (rpma__cq_is_taken(cq))
 		return RPMA_E_SHARED_CHANNEL;
@@ -191,7 +198,7 @@ int rpma_cq_wait(struct rpma_cq *cq)
 	struct ibv_cq *ibv_cq;
 	int ret;
 
-	if (cq == NULL)
+	if (!rpma__cq_is_valid(cq))
 		return RPMA_E_INVAL;
 	if (!cq->owns_channel || !rpma__claim_enter(&cq->claim))
 		return RPMA_E_SHARED_CHANNEL;
@@ -210,7 +217,7 @@ int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
 {
 	int got;
 
-	if (cq == NULL || wc == NULL || num_entries < 1)
+	if (wc == NULL || num_entries < 1 || !rpma__cq_is_valid(cq))
 		return RPMA_E_INVAL;
 	if (num_entries > 1 && num_entries_got == NULL)
 		return RPMA_E_INVAL;
@@ -251,6 +258,8 @@ int rpma_cq_new(struct ibv_context *ibv_ctx, int cqe,
 
 	if (ibv_ctx == NULL || cq_ptr == NULL)
 		return RPMA_E_INVAL;
+	if (channel && !rpma__channel_is_valid(channel))
+		return RPMA_E_INVAL;
 	if (cqe < 1) {
 		RPMA_LOG_ERROR("cqe: 1 or more, not %d", cqe);
 		return RPMA_E_INVAL;
@@ -275,6 +284,10 @@ int rpma_cq_delete(struct rpma_cq **cq_ptr)
 		return 0;
 	if (!cq->standalone)
 		return RPMA_E_INVAL;
+	if (!rpma__is_here(cq->forks)) {
+		rpma__cq_abandon(cq_ptr);
+		return RPMA_E_INVAL;
+	}
 	if (rpma__claim_is_held(&cq->claim))
 		return RPMA_E_AGAIN;
 
@@ -288,14 +301,14 @@ int rpma_cq_delete(struct rpma_cq **cq_ptr)
 
 int rpma_cq_arm(struct rpma_cq *cq, bool solicited_only)
 {
-	if (cq == NULL)
+	if (!rpma__cq_is_valid(cq))
 		return RPMA_E_INVAL;
 	return rpma__cq_arm(cq->cq, solicited_only);
 }
 
 int rpma_cq_ack(struct rpma_cq *cq, unsigned n)
 {
-	if (cq == NULL)
+	if (!rpma__cq_is_valid(cq))
 		return RPMA_E_INVAL;
 
 	ibv_ack_cq_events(cq->cq, n);
@@ -304,7 +317,7 @@ int rpma_cq_ack(struct rpma_cq *cq, unsigned n)
 
 int rpma_cq_get_context(const struct rpma_cq *cq, void **context)
 {
-	if (cq == NULL || context == NULL)
+	if (context == NULL || !rpma__cq_is_valid(cq))
 		return RPMA_E_INVAL;
 
 	*context = cq->context;
@@ -313,7 +326,7 @@ int rpma_cq_get_context(const struct rpma_cq *cq, void **context)
 
 int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq)
 {
-	if (cq == NULL || ibv_cq == NULL)
+	if (ibv_cq == NULL || !rpma__cq_is_valid(cq))
 		return RPMA_E_INVAL;
 
 	*ibv_cq = cq->cq;
@@ -325,20 +338,22 @@ int rpma_cq_from_ibv_cq(const struct ibv_cq *ibv_cq, struct rpma_cq **cq_ptr)
 	if (ibv_cq == NULL || cq_ptr == NULL || ibv_cq->cq_context == NULL)
 		return RPMA_E_INVAL;
 
+	if (!rpma__cq_is_valid(ibv_cq->cq_context))
+		return RPMA_E_INVAL;
 	*cq_ptr = ibv_cq->cq_context;
 	return 0;
 }
 
 int rpma_cq_claim(struct rpma_cq *cq, const void *owner)
 {
-	if (cq == NULL || owner == NULL)
+	if (owner == NULL || !rpma__cq_is_valid(cq))
 		return RPMA_E_INVAL;
 	return rpma__claim_take(&cq->claim, owner);
 }
 
 int rpma_cq_release(struct rpma_cq *cq, const void *owner)
 {
-	if (cq == NULL || owner == NULL)
+	if (owner == NULL || !rpma__cq_is_valid(cq))
 		return RPMA_E_INVAL;
 	return rpma__claim_drop(&cq->claim, owner);
 }

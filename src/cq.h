@@ -11,6 +11,7 @@
 #define RPMA_CQ_H 1
 
 #include "claim.h"
+#include "fork.h"
 #include "librpma.h"
 
 struct rpma_cq {
@@ -22,9 +23,16 @@ struct rpma_cq {
 	bool owns_channel;
 	bool standalone; /* made by rpma_cq_new() */
 
+	unsigned forks;
 	bool leaving; /* under the lock of the channel object */
 	struct rpma__claim claim;
 };
+
+/* There, and of this process. */
+static inline bool rpma__cq_is_valid(const struct rpma_cq *cq)
+{
+	return cq && rpma__is_here(cq->forks);
+}
 
 /* How to make one. At most one of the two channels is given. */
 struct rpma__cq_attr {
@@ -43,6 +51,9 @@ struct rpma__cq_attr {
 int rpma__cq_new(const struct rpma__cq_attr *attr, struct rpma_cq **cq_ptr);
 /* NULL behind the pointer is fine. E_PROVIDER, logged; gone all the same. */
 int rpma__cq_delete(struct rpma_cq **cq_ptr);
+
+/* Of another process: frees the memory, and leaves the rest to that. */
+void rpma__cq_abandon(struct rpma_cq **cq_ptr);
 
 /* Do its events belong to whoever waits on a channel object or claimed it? */
 bool rpma__cq_is_taken(const struct rpma_cq *cq);

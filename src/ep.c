@@ -17,6 +17,7 @@
 #include "err.h"
 #include "info.h"
 #include "log.h"
+#include "peer.h"
 
 /* Immutable after new. */
 struct rpma_ep {
@@ -24,7 +25,14 @@ struct rpma_ep {
 	struct rdma_cm_id *id;
 	struct rdma_event_channel *evch;    /* its own, or NULL */
 	struct rpma_cm_channel *cm_channel; /* or counted, or NULL */
+	unsigned forks;
 };
+
+/* There, and of this process. */
+static bool is_valid(const struct rpma_ep *ep)
+{
+	return ep && rpma__is_here(ep->forks);
+}
 
 static int init_channel(struct rpma_ep *ep, struct rpma_cm_channel *cm_channel)
 {
@@ -90,11 +98,15 @@ int rpma_ep_listen_ex(struct rpma_peer *peer, const char *addr,
 	if (peer == NULL || addr == NULL || port == NULL || ep_ptr == NULL ||
 	    backlog < 0)
 		return RPMA_E_INVAL;
+	if (!rpma__peer_is_valid(peer) ||
+	    (cm_channel && !rpma__cm_channel_is_valid(cm_channel)))
+		return RPMA_E_INVAL;
 
 	ep = calloc(1, sizeof(*ep));
 	if (ep == NULL)
 		return RPMA_E_NOMEM;
 	ep->peer = peer;
+	ep->forks = rpma__forks_now();
 	ret = init_channel(ep, cm_channel);
 	if (ret)
 		goto err_free;
@@ -124,10 +136,22 @@ int rpma_ep_listen(struct rpma_peer *peer, const char *addr, const char *port,
 	return rpma_ep_listen_ex(peer, addr, port, 0, NULL, NULL, ep_ptr);
 }
 
+static int destroy(struct rpma_ep *ep)
+{
+	int ret = 0;
+
+	if (rdma_destroy_id(ep->id)) {
+		RPMA_LOG_CALL("rdma_destroy_id", -1);
+		ret = RPMA_E_PROVIDER;
+	}
+	fini_channel(ep);
+	return ret;
+}
+
 int rpma_ep_shutdown(struct rpma_ep **ep_ptr)
 {
 	struct rpma_ep *ep;
-	int ret = 0;
+	int ret;
 
 	if (ep_ptr == NULL)
 		return RPMA_E_INVAL;
@@ -135,11 +159,10 @@ int rpma_ep_shutdown(struct rpma_ep **ep_ptr)
 	if (ep == NULL)
 		return 0;
 
-	if (rdma_destroy_id(ep->id)) {
-		RPMA_LOG_CALL("rdma_destroy_id", -1);
-		ret = RPMA_E_PROVIDER;
-	}
-	fini_channel(ep);
+	if (rpma__is_here(ep->forks))
+		ret = destroy(ep);
+	else
+		ret = RPMA_E_INVAL;
 	free(ep);
 	*ep_ptr = NULL;
 	return ret;
@@ -147,7 +170,7 @@ int rpma_ep_shutdown(struct rpma_ep **ep_ptr)
 
 int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd)
 {
-	if (ep == NULL || fd == NULL)
+	if (fd == NULL || !is_valid(ep))
 		return RPMA_E_INVAL;
 	if (ep->cm_channel)
 		return RPMA_E_SHARED_CHANNEL;
@@ -158,7 +181,7 @@ int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd)
 
 int rpma_ep_get_port(const struct rpma_ep *ep, uint16_t *port)
 {
-	if (ep == NULL || port == NULL)
+	if (port == NULL || !is_valid(ep))
 		return RPMA_E_INVAL;
 
 	*port = ntohs(rdma_get_src_port(ep->id));
@@ -190,7 +213,7 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
 {
 	struct rdma_cm_event *event;
 
-	if (ep == NULL || req_ptr == NULL)
+	if (req_ptr == NULL || !is_valid(ep))
 		return RPMA_E_INVAL;
 	if (ep->cm_channel)
 		return RPMA_E_SHARED_CHANNEL;

@@ -94,6 +94,20 @@ int rpma__flush_delete(struct rpma__flush **flush_ptr)
 	return ret;
 }
 
+void rpma__flush_abandon(struct rpma__flush **flush_ptr)
+{
+	struct rpma__flush *flush = *flush_ptr;
+
+	if (flush == NULL)
+		return;
+	/* its memory only: the region itself is the parent's too */
+	free(flush->raw_mr);
+	if (flush->raw)
+		(void)munmap(flush->raw, flush->raw_size);
+	free(flush);
+	*flush_ptr = NULL;
+}
+
 void rpma__flush_fill(const struct rpma__flush *flush,
 		      const struct rpma_mr_remote *dst, size_t dst_offset,
 		      size_t len, enum rpma_flush_type type, int flags,

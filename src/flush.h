@@ -29,4 +29,7 @@ void rpma__flush_fill(const struct rpma__flush *flush,
 		      size_t len, enum rpma_flush_type type, int flags,
 		      uint64_t wr_id, struct rpma_send_wr *wr);
 
+/* Of another process: what this one has of it goes. */
+void rpma__flush_abandon(struct rpma__flush **flush_ptr);
+
 #endif /* RPMA_FLUSH_H */

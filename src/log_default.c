@@ -3,11 +3,12 @@
 
 /*
  * Messages to stderr and syslog. The program's own openlog() is left alone:
- * facility and name are part of each message. No state; any thread.
+ * facility and name are part of each message. Any thread, one at a time.
  */
 
 #include "log_default.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
 #include <syslog.h>
@@ -29,6 +30,8 @@ static const struct {
 	[RPMA_LOG_LEVEL_INFO] = {"*INFO*  ", LOG_INFO},
 	[RPMA_LOG_LEVEL_DEBUG] = {"*DEBUG* ", LOG_DEBUG},
 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* "Nov 21 10:11:12.123456 " */
 static void format_time(char *buf, size_t size)
@@ -64,13 +67,36 @@ static bool goes_to_stderr(enum rpma_log_level level)
 	return (int)level <= (int)aux;
 }
 
+static void write_message(enum rpma_log_level level, const char *place,
+			  const char *message)
+{
+	char when[TIME_MAX];
+
+	if (goes_to_stderr(level)) {
+		format_time(when, sizeof(when));
+		fprintf(stderr, "%s[%ld] %s%s%s", when, (long)gettid(),
+			levels[level].tag, place, message);
+	}
+	syslog(LOG_LOCAL7 | levels[level].severity, "rpma: %s%s%s",
+	       levels[level].tag, place, message);
+}
+
+void rpma__log_default_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void rpma__log_default_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
 void rpma__log_default(enum rpma_log_level level, const char *file_name,
 		       const int line_no, const char *function_name,
 		       const char *message_format, ...)
 {
 	char message[MESSAGE_MAX];
 	char place[PLACE_MAX] = "";
-	char when[TIME_MAX];
 	va_list args;
 	int len;
 
@@ -87,11 +113,7 @@ void rpma__log_default(enum rpma_log_level level, const char *file_name,
 		format_place(place, sizeof(place), file_name, line_no,
 			     function_name);
 
-	if (goes_to_stderr(level)) {
-		format_time(when, sizeof(when));
-		fprintf(stderr, "%s[%ld] %s%s%s", when, (long)gettid(),
-			levels[level].tag, place, message);
-	}
-	syslog(LOG_LOCAL7 | levels[level].severity, "rpma: %s%s%s",
-	       levels[level].tag, place, message);
+	rpma__log_default_lock();
+	write_message(level, place, message);
+	rpma__log_default_unlock();
 }

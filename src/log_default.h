@@ -14,4 +14,11 @@
  */
 rpma__log_function rpma__log_default;
 
+/*
+ * Messages are written under this lock, so that no other thread is inside
+ * syslog() while a process forks: its child would find syslog's lock taken.
+ */
+void rpma__log_default_lock(void);
+void rpma__log_default_unlock(void);
+
 #endif /* RPMA_LOG_DEFAULT_H */

@@ -22,6 +22,8 @@ int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
 
 	if (peer == NULL || ptr == NULL || size == 0 || mr_ptr == NULL)
 		return RPMA_E_INVAL;
+	if (!rpma__peer_is_valid(peer))
+		return RPMA_E_INVAL;
 	if (usage == 0 || (usage & ~USAGE_ALL))
 		return RPMA_E_INVAL;
 
@@ -33,12 +35,24 @@ int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
 		goto err_free;
 
 	mr->usage = usage;
+	mr->forks = rpma__forks_now();
 	*mr_ptr = mr;
 	return 0;
 
 err_free:
 	free(mr);
 	return ret;
+}
+
+static int dereg(struct ibv_mr *ibv_mr)
+{
+	int ret = ibv_dereg_mr(ibv_mr);
+
+	if (ret) {
+		RPMA_LOG_CALL("ibv_dereg_mr", ret);
+		return RPMA_E_PROVIDER;
+	}
+	return 0;
 }
 
 int rpma_mr_dereg(struct rpma_mr_local **mr_ptr)
@@ -52,11 +66,10 @@ int rpma_mr_dereg(struct rpma_mr_local **mr_ptr)
 	if (mr == NULL)
 		return 0;
 
-	ret = ibv_dereg_mr(mr->ibv_mr);
-	if (ret) {
-		RPMA_LOG_CALL("ibv_dereg_mr", ret);
-		ret = RPMA_E_PROVIDER;
-	}
+	if (rpma__is_here(mr->forks))
+		ret = dereg(mr->ibv_mr);
+	else
+		ret = RPMA_E_INVAL;
 	free(mr);
 	*mr_ptr = NULL;
 	return ret;
@@ -64,7 +77,7 @@ int rpma_mr_dereg(struct rpma_mr_local **mr_ptr)
 
 int rpma_mr_get_ptr(const struct rpma_mr_local *mr, void **ptr)
 {
-	if (mr == NULL || ptr == NULL)
+	if (ptr == NULL || !rpma__mr_is_valid(mr))
 		return RPMA_E_INVAL;
 
 	*ptr = mr->ibv_mr->addr;
@@ -73,7 +86,7 @@ int rpma_mr_get_ptr(const struct rpma_mr_local *mr, void **ptr)
 
 int rpma_mr_get_size(const struct rpma_mr_local *mr, size_t *size)
 {
-	if (mr == NULL || size == NULL)
+	if (size == NULL || !rpma__mr_is_valid(mr))
 		return RPMA_E_INVAL;
 
 	*size = mr->ibv_mr->length;
@@ -82,7 +95,7 @@ int rpma_mr_get_size(const struct rpma_mr_local *mr, size_t *size)
 
 int rpma_mr_get_lkey(const struct rpma_mr_local *mr, uint32_t *lkey)
 {
-	if (mr == NULL || lkey == NULL)
+	if (lkey == NULL || !rpma__mr_is_valid(mr))
 		return RPMA_E_INVAL;
 
 	*lkey = mr->ibv_mr->lkey;
@@ -95,7 +108,7 @@ int rpma_mr_advise(struct rpma_mr_local *mr, size_t offset, size_t len,
 	struct ibv_sge sge;
 	int ret;
 
-	if (mr == NULL)
+	if (!rpma__mr_is_valid(mr))
 		return RPMA_E_INVAL;
 
 	sge = (struct ibv_sge){

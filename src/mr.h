@@ -9,11 +9,19 @@
 #ifndef RPMA_MR_H
 #define RPMA_MR_H 1
 
+#include "fork.h"
 #include "librpma.h"
 
 struct rpma_mr_local {
 	struct ibv_mr *ibv_mr;
 	int usage; /* RPMA_MR_USAGE_*, goes into the descriptor */
+	unsigned forks;
 };
+
+/* There, and of this process. */
+static inline bool rpma__mr_is_valid(const struct rpma_mr_local *mr)
+{
+	return mr && rpma__is_here(mr->forks);
+}
 
 #endif /* RPMA_MR_H */

@@ -58,7 +58,7 @@ int rpma_mr_get_descriptor(const struct rpma_mr_local *mr, void *desc)
 {
 	uint8_t *bytes = desc;
 
-	if (mr == NULL || desc == NULL)
+	if (desc == NULL || !rpma__mr_is_valid(mr))
 		return RPMA_E_INVAL;
 
 	put_u64(bytes, AT_ADDR, (uintptr_t)mr->ibv_mr->addr);
@@ -71,7 +71,7 @@ int rpma_mr_get_descriptor(const struct rpma_mr_local *mr, void *desc)
 int rpma_mr_get_descriptor_size(const struct rpma_mr_local *mr,
 				size_t *desc_size)
 {
-	if (mr == NULL || desc_size == NULL)
+	if (desc_size == NULL || !rpma__mr_is_valid(mr))
 		return RPMA_E_INVAL;
 
 	*desc_size = DESCRIPTOR_SIZE;

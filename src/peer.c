@@ -100,6 +100,17 @@ static int alloc_pd(struct ibv_context *ibv_ctx, struct ibv_pd **pd_ptr)
 	return RPMA_E_PROVIDER;
 }
 
+static int dealloc_pd(struct ibv_pd *pd)
+{
+	int ret = ibv_dealloc_pd(pd);
+
+	if (ret) {
+		RPMA_LOG_CALL("ibv_dealloc_pd", ret);
+		return RPMA_E_PROVIDER;
+	}
+	return 0;
+}
+
 int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr)
 {
 	struct rpma__caps caps;
@@ -123,7 +134,11 @@ int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr)
 		goto err_dealloc_pd;
 	}
 
-	*peer = (struct rpma_peer){.pd = pd, .caps = caps};
+	*peer = (struct rpma_peer){
+		.pd = pd,
+		.caps = caps,
+		.forks = rpma__forks_now(),
+	};
 	*peer_ptr = peer;
 	return 0;
 
@@ -135,7 +150,7 @@ err_dealloc_pd:
 int rpma_peer_delete(struct rpma_peer **peer_ptr)
 {
 	struct rpma_peer *peer;
-	int ret = 0;
+	int ret;
 
 	if (peer_ptr == NULL)
 		return RPMA_E_INVAL;
@@ -143,11 +158,10 @@ int rpma_peer_delete(struct rpma_peer **peer_ptr)
 	if (peer == NULL)
 		return 0;
 
-	ret = ibv_dealloc_pd(peer->pd);
-	if (ret) {
-		RPMA_LOG_CALL("ibv_dealloc_pd", ret);
-		ret = RPMA_E_PROVIDER;
-	}
+	if (rpma__is_here(peer->forks))
+		ret = dealloc_pd(peer->pd);
+	else
+		ret = RPMA_E_INVAL;
 	free(peer);
 	*peer_ptr = NULL;
 	return ret;
@@ -156,7 +170,7 @@ int rpma_peer_delete(struct rpma_peer **peer_ptr)
 int rpma_peer_get_ibv_context(const struct rpma_peer *peer,
 			      struct ibv_context **ibv_ctx)
 {
-	if (peer == NULL || ibv_ctx == NULL)
+	if (ibv_ctx == NULL || !rpma__peer_is_valid(peer))
 		return RPMA_E_INVAL;
 
 	*ibv_ctx = peer->pd->context;

@@ -9,13 +9,21 @@
 #ifndef RPMA_PEER_H
 #define RPMA_PEER_H 1
 
+#include "fork.h"
 #include "librpma.h"
 #include "verbs_compat.h"
 
 struct rpma_peer {
 	struct ibv_pd *pd;
 	struct rpma__caps caps;
+	unsigned forks;
 };
+
+/* There, and of this process. */
+static inline bool rpma__peer_is_valid(const struct rpma_peer *peer)
+{
+	return peer && rpma__is_here(peer->forks);
+}
 
 /*
  * ibv_reg_mr() for these usages, for on-demand paging if the memory cannot be

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "channel.h"
 #include "cq.h"
 #include "err.h"
 #include "log.h"
@@ -62,16 +63,20 @@ int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
 	struct rpma_srq *srq;
 	int ret;
 
-	if (peer == NULL || srq_ptr == NULL)
+	if (srq_ptr == NULL || !rpma__peer_is_valid(peer))
 		return RPMA_E_INVAL;
 
 	rpma__srq_cfg_read(cfg, &values);
+	if ((values.rcq && !rpma__cq_is_valid(values.rcq)) ||
+	    (values.channel && !rpma__channel_is_valid(values.channel)))
+		return RPMA_E_INVAL;
 	srq = calloc(1, sizeof(*srq));
 	if (srq == NULL) {
 		/* written also when there is no memory: 1.3 does so */
 		*srq_ptr = NULL;
 		return RPMA_E_NOMEM;
 	}
+	srq->forks = rpma__forks_now();
 	ret = create_srq(peer, values.rq_size, &srq->ibv_srq);
 	if (ret)
 		goto err_free;
@@ -89,17 +94,10 @@ err_free:
 	return ret;
 }
 
-int rpma_srq_delete(struct rpma_srq **srq_ptr)
+static int destroy(struct rpma_srq *srq)
 {
-	struct rpma_srq *srq;
 	int ret = 0;
 	int err;
-
-	if (srq_ptr == NULL)
-		return RPMA_E_INVAL;
-	srq = *srq_ptr;
-	if (srq == NULL)
-		return 0;
 
 	if (srq->owns_rcq)
 		ret = rpma__cq_delete(&srq->rcq);
@@ -108,6 +106,28 @@ int rpma_srq_delete(struct rpma_srq **srq_ptr)
 		RPMA_LOG_CALL("ibv_destroy_srq", err);
 		rpma__err_first(&ret, RPMA_E_PROVIDER);
 	}
+	return ret;
+}
+
+static int abandon(struct rpma_srq *srq)
+{
+	if (srq->owns_rcq)
+		rpma__cq_abandon(&srq->rcq);
+	return RPMA_E_INVAL;
+}
+
+int rpma_srq_delete(struct rpma_srq **srq_ptr)
+{
+	struct rpma_srq *srq;
+	int ret;
+
+	if (srq_ptr == NULL)
+		return RPMA_E_INVAL;
+	srq = *srq_ptr;
+	if (srq == NULL)
+		return 0;
+
+	ret = rpma__is_here(srq->forks) ? destroy(srq) : abandon(srq);
 	free(srq);
 	*srq_ptr = NULL;
 	return ret;
@@ -120,7 +140,7 @@ int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst,
 	struct ibv_recv_wr *bad_wr;
 	int ret;
 
-	if (srq == NULL)
+	if (!rpma__srq_is_valid(srq))
 		return RPMA_E_INVAL;
 	ret = rpma_wr_recv(dst, offset, len, (uintptr_t)op_context, &wr);
 	if (ret)
@@ -140,7 +160,7 @@ int rpma_srq_post_recv(struct rpma_srq *srq, struct rpma_recv_wr *wr,
 	struct ibv_recv_wr *bad = NULL;
 	int ret;
 
-	if (srq == NULL || wr == NULL || bad_wr == NULL)
+	if (wr == NULL || bad_wr == NULL || !rpma__srq_is_valid(srq))
 		return RPMA_E_INVAL;
 
 	ret = ibv_post_srq_recv(srq->ibv_srq, &wr->wr, &bad);
@@ -152,7 +172,7 @@ int rpma_srq_post_recv(struct rpma_srq *srq, struct rpma_recv_wr *wr,
 
 int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr)
 {
-	if (srq == NULL || rcq_ptr == NULL)
+	if (rcq_ptr == NULL || !rpma__srq_is_valid(srq))
 		return RPMA_E_INVAL;
 
 	*rcq_ptr = srq->rcq;
@@ -161,7 +181,7 @@ int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr)
 
 int rpma_srq_get_ibv_srq(const struct rpma_srq *srq, struct ibv_srq **ibv_srq)
 {
-	if (srq == NULL || ibv_srq == NULL)
+	if (ibv_srq == NULL || !rpma__srq_is_valid(srq))
 		return RPMA_E_INVAL;
 
 	*ibv_srq = srq->ibv_srq;

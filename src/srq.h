@@ -6,6 +6,7 @@
 #ifndef RPMA_SRQ_H
 #define RPMA_SRQ_H 1
 
+#include "fork.h"
 #include "librpma.h"
 
 /* Immutable after new. */
@@ -13,6 +14,13 @@ struct rpma_srq {
 	struct ibv_srq *ibv_srq;
 	struct rpma_cq *rcq; /* NULL: receives complete on the connections' */
 	bool owns_rcq;
+	unsigned forks;
 };
+
+/* There, and of this process. */
+static inline bool rpma__srq_is_valid(const struct rpma_srq *srq)
+{
+	return srq && rpma__is_here(srq->forks);
+}
 
 #endif /* RPMA_SRQ_H */

@@ -123,7 +123,7 @@ int rpma_wr_read(struct rpma_conn *conn, struct rpma_mr_local *dst,
 {
 	const struct rpma__mr_part part = {dst, dst_offset, len};
 
-	if (conn == NULL || flags == 0 || wr == NULL ||
+	if (!rpma__conn_is_valid(conn) || flags == 0 || wr == NULL ||
 	    !is_valid_rdma(&part, src, src_offset))
 		return RPMA_E_INVAL;
 
@@ -139,7 +139,7 @@ int rpma_wr_write(struct rpma_conn *conn, const struct rpma_mr_remote *dst,
 {
 	const struct rpma__mr_part part = {src, src_offset, len};
 
-	if (conn == NULL || flags == 0 || wr == NULL ||
+	if (!rpma__conn_is_valid(conn) || flags == 0 || wr == NULL ||
 	    !is_valid_rdma(&part, dst, dst_offset))
 		return RPMA_E_INVAL;
 
@@ -171,8 +171,9 @@ int rpma_wr_atomic_write(struct rpma_conn *conn,
 {
 	const struct rpma__mr_part none = {0};
 
-	if (conn == NULL || dst == NULL || src == NULL || flags == 0 ||
-	    wr == NULL || dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT)
+	if (!rpma__conn_is_valid(conn) || dst == NULL || src == NULL ||
+	    flags == 0 || wr == NULL ||
+	    dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT)
 		return RPMA_E_INVAL;
 
 	rpma__mr_fill_rdma(wr, IBV_WR_RDMA_WRITE, &none, dst, dst_offset, flags,
@@ -224,7 +225,8 @@ int rpma_wr_flush(struct rpma_conn *conn, const struct rpma_mr_remote *dst,
 {
 	int ret;
 
-	if (conn == NULL || dst == NULL || flags == 0 || wr == NULL)
+	if (!rpma__conn_is_valid(conn) || dst == NULL || flags == 0 ||
+	    wr == NULL)
 		return RPMA_E_INVAL;
 	ret = check_flush_type(conn, dst, type);
 	if (ret)
@@ -241,7 +243,8 @@ int rpma_wr_send(struct rpma_conn *conn, const struct rpma_mr_local *src,
 {
 	const struct rpma__mr_part part = {src, offset, len};
 
-	if (conn == NULL || flags == 0 || wr == NULL || !is_valid_part(&part))
+	if (!rpma__conn_is_valid(conn) || flags == 0 || wr == NULL ||
+	    !is_valid_part(&part))
 		return RPMA_E_INVAL;
 
 	rpma__mr_fill_send(wr, IBV_WR_SEND, &part, flags, wr_id);
@@ -279,7 +282,7 @@ int rpma_conn_post_send(struct rpma_conn *conn, const void *owner,
 {
 	int ret;
 
-	if (conn == NULL || wr == NULL || bad_wr == NULL ||
+	if (!rpma__conn_is_valid(conn) || wr == NULL || bad_wr == NULL ||
 	    conn->id->qp == NULL)
 		return RPMA_E_INVAL;
 	if (!rpma__claim_is_held_by(&conn->claim, owner))
@@ -294,7 +297,7 @@ int rpma_conn_post_recv(struct rpma_conn *conn, const void *owner,
 {
 	int ret;
 
-	if (conn == NULL || wr == NULL || bad_wr == NULL ||
+	if (!rpma__conn_is_valid(conn) || wr == NULL || bad_wr == NULL ||
 	    conn->id->qp == NULL)
 		return RPMA_E_INVAL;
 	if (!rpma__claim_is_held_by(&conn->claim, owner))

@@ -107,6 +107,7 @@ extern struct ibv_qp_attr mock_qp_modified;
 extern struct ibv_srq_init_attr mock_srq_attr;
 extern struct rdma_conn_param mock_conn_param;
 extern int mock_access;
+extern struct ibv_mr *mock_mr;
 
 /* The extended face of every QP; none unless this is set. */
 extern struct ibv_qp_ex *mock_qpx;

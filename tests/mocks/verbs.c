@@ -27,6 +27,7 @@ int mock_received_count;
 struct ibv_qp_attr mock_qp_modified;
 struct ibv_srq_init_attr mock_srq_attr;
 int mock_access;
+struct ibv_mr *mock_mr;
 struct ibv_qp_ex *mock_qpx;
 
 static struct ibv_cq *next_event;
@@ -214,6 +215,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
 		.rkey = 0x22334455,
 	};
 	((struct mock_pd *)pd)->users++;
+	mock_mr = mr;
 	return mr;
 }
 

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * What a child process inherits. Queues, regions and ids are of the process
+ * that made them: whoever uses them in its child reads and writes the parent's
+ * queues, and who destroys them there destroys the parent's. So every object
+ * that stands for something of a device remembers in which process it was made,
+ * in others it is refused like NULL, and delete frees its memory only.
+ */
+
+#ifndef RPMA_FORK_H
+#define RPMA_FORK_H 1
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* How many forks there are between the first process and this one. */
+extern atomic_uint rpma__forks;
+
+/* What an object remembers when it is made. */
+static inline unsigned rpma__forks_now(void)
+{
+	/* relaxed: it changes in a child before anything else runs there */
+	return atomic_load_explicit(&rpma__forks, memory_order_relaxed);
+}
+
+/* Logs; false. */
+bool rpma__is_not_here(void);
+
+/* Was it made in this process? If not, that is logged. */
+static inline bool rpma__is_here(unsigned forks)
+{
+	return forks == rpma__forks_now() || rpma__is_not_here();
+}
+
+#endif /* RPMA_FORK_H */

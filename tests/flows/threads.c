@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Many threads at once: on one peer, registering and deregistering; on one
+ * endpoint, each making connections of its own; on one connection, posting and
+ * polling; setting, reading and using one configuration; the log. How often is
+ * the argument, so that a slow machine can do it too.
+ */
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pair.h"
+
+#define THREADS_MAX 8
+#define ROUNDS	    40 /* unless told otherwise */
+
+static int rounds = ROUNDS;
+static int threads = THREADS_MAX;
+
+/*
+ * An assertion of cmocka belongs to the thread of the runner: the others count
+ * what was not as it should be.
+ */
+static atomic_int wrong;
+#define expect(what) ((what) ? (void)0 : report(#what, __LINE__))
+
+static void report(const char *what, int line)
+{
+	fprintf(stderr, "line %d: not so: %s\n", line, what);
+	/* relaxed: read when the threads are joined */
+	atomic_fetch_add_explicit(&wrong, 1, memory_order_relaxed);
+}
+
+struct crowd {
+	pthread_barrier_t start;
+	void (*body)(void *arg, int number);
+	void *arg;
+};
+
+struct member {
+	pthread_t thread;
+	struct crowd *crowd;
+	int number;
+};
+
+static void *run_member(void *arg)
+{
+	struct member *member = arg;
+
+	pthread_barrier_wait(&member->crowd->start);
+	member->crowd->body(member->crowd->arg, member->number);
+	return NULL;
+}
+
+/* Each of them runs body, all at once. */
+static void run_crowd(void (*body)(void *arg, int number), void *arg)
+{
+	struct member members[THREADS_MAX];
+	struct crowd crowd = {.body = body, .arg = arg};
+	int i;
+
+	ok(pthread_barrier_init(&crowd.start, NULL, (unsigned)threads));
+	for (i = 0; i < threads; i++) {
+		members[i] = (struct member){.crowd = &crowd, .number = i};
+		ok(pthread_create(&members[i].thread, NULL, run_member,
+				  &members[i]));
+	}
+	for (i = 0; i < threads; i++)
+		ok(pthread_join(members[i].thread, NULL));
+	ok(pthread_barrier_destroy(&crowd.start));
+	/* relaxed: the threads are joined */
+	assert_int_equal(atomic_load_explicit(&wrong, memory_order_relaxed), 0);
+}
+
+/* ---- one peer ---- */
+
+static void register_and_forget(void *arg, int number)
+{
+	const int usage = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST;
+	struct rpma_mr_remote *remote = NULL;
+	struct rpma_mr_local *mr = NULL;
+	struct rpma_srq *srq = NULL;
+	char mem[256];
+	char desc[32];
+	size_t size;
+	int i;
+
+	(void)arg;
+	for (i = 0; i < rounds; i++) {
+		size_t len = (size_t)(1 + (i + number) % 200);
+
+		expect(rpma_mr_reg(the_peer, mem, len, usage, &mr) == 0);
+		expect(rpma_mr_get_descriptor(mr, desc) == 0);
+		expect(rpma_mr_remote_from_descriptor(desc, sizeof(desc),
+						      &remote) == 0);
+		expect(rpma_mr_remote_get_size(remote, &size) == 0);
+		expect(size == len);
+		expect(rpma_mr_remote_delete(&remote) == 0);
+		expect(rpma_mr_dereg(&mr) == 0);
+		expect(rpma_srq_new(the_peer, NULL, &srq) == 0);
+		expect(rpma_srq_delete(&srq) == 0);
+	}
+}
+
+static void peer__REGISTERS_FOR_MANY(void **state)
+{
+	(void)state;
+	run_crowd(register_and_forget, NULL);
+}
+
+/* ---- one endpoint, one configuration ---- */
+
+struct host {
+	struct rpma_ep *ep;
+	char port[8];
+	struct rpma_conn_cfg *cfg;
+};
+
+/* Whoever's request it is: each thread accepts as many as it asks for. */
+static struct rpma_conn *accept_any(struct host *host)
+{
+	struct rpma_conn_req *req = NULL;
+	struct rpma_conn *conn = NULL;
+
+	expect(rpma_ep_next_conn_req(host->ep, host->cfg, &req) == 0);
+	expect(rpma_conn_req_recv(req, NULL, 0, 0, NULL) == RPMA_E_INVAL);
+	expect(rpma_conn_req_connect(&req, NULL, &conn) == 0);
+	return conn;
+}
+
+static void expect_next(struct rpma_conn *conn, enum rpma_conn_event expected)
+{
+	enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+
+	expect(rpma_conn_next_event(conn, &event) == 0);
+	expect(event == expected);
+}
+
+static void connect_one(struct host *host, int number)
+{
+	struct rpma_conn_req *req = NULL;
+	struct rpma_conn *active = NULL;
+	struct rpma_conn *passive;
+	uint32_t size = 0;
+
+	expect(rpma_conn_cfg_set_sq_size(host->cfg, 10U + (unsigned)number) ==
+	       0);
+	expect(rpma_conn_cfg_get_sq_size(host->cfg, &size) == 0);
+	expect(size >= 10 && size < 10 + THREADS_MAX);
+	expect(rpma_conn_req_new(the_peer, the_addr, host->port, host->cfg,
+				 &req) == 0);
+	expect(rpma_conn_req_connect(&req, NULL, &active) == 0);
+	passive = accept_any(host);
+	expect_next(active, RPMA_CONN_ESTABLISHED);
+	expect_next(passive, RPMA_CONN_ESTABLISHED);
+	/* it is another thread that closes the other side: nobody waits */
+	expect(rpma_conn_disconnect(active) == 0);
+	expect(rpma_conn_delete(&active) == 0);
+	expect(rpma_conn_delete(&passive) == 0);
+}
+
+static void connect_many(void *arg, int number)
+{
+	int i;
+
+	for (i = 0; i < rounds; i++)
+		connect_one(arg, number);
+}
+
+static void endpoint__CONNECTS_IN_PARALLEL(void **state)
+{
+	struct host host = {.ep = pair_listen(host.port)};
+
+	(void)state;
+	ok(rpma_conn_cfg_new(&host.cfg));
+	run_crowd(connect_many, &host);
+	ok(rpma_conn_cfg_delete(&host.cfg));
+	ok(rpma_ep_shutdown(&host.ep));
+}
+
+/* ---- one connection ---- */
+
+#define WINDOW 2 /* of a thread */
+
+struct line {
+	struct pair pair;
+	atomic_int taken[THREADS_MAX]; /* completions of each thread's writes */
+};
+
+/* Whoever's completion comes is counted for its poster. */
+static void take_one(struct line *line, struct rpma_cq *cq)
+{
+	struct ibv_wc wc;
+	int ret = rpma_cq_get_wc(cq, 1, &wc, NULL);
+
+	if (ret == RPMA_E_NO_COMPLETION)
+		return;
+	expect(ret == 0 && wc.status == IBV_WC_SUCCESS);
+	/* release: pairs with the acquire in write_many() */
+	atomic_fetch_add_explicit(&line->taken[wc.wr_id], 1,
+				  memory_order_release);
+}
+
+static void write_many(void *arg, int number)
+{
+	struct line *line = arg;
+	struct side *side = &line->pair.client;
+	struct rpma_cq *cq = NULL;
+	size_t at = (size_t)number * 64;
+	int sent;
+
+	expect(rpma_conn_get_cq(side->conn, &cq) == 0);
+	for (sent = 0; sent < rounds; sent++) {
+		expect(rpma_write(side->conn, side->remote, at, side->mr, at, 8,
+				  RPMA_F_COMPLETION_ALWAYS,
+				  (void *)(uintptr_t)number) == 0);
+		/* acquire: pairs with the release in take_one() */
+		while (atomic_load_explicit(&line->taken[number],
+					    memory_order_acquire) <
+		       sent + 2 - WINDOW)
+			take_one(line, cq);
+	}
+	/* acquire: as above */
+	while (atomic_load_explicit(&line->taken[number],
+				    memory_order_acquire) < rounds)
+		take_one(line, cq);
+}
+
+static void connection__POSTS_AND_POLLS_FOR_MANY(void **state)
+{
+	struct rpma_conn_cfg *cfg = NULL;
+	struct pair_how how = {0};
+	struct line line = {0};
+
+	(void)state;
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_sq_size(cfg, THREADS_MAX * WINDOW));
+	ok(rpma_conn_cfg_set_cq_size(cfg, THREADS_MAX * WINDOW));
+	how.client_cfg = cfg;
+	pair_open_how(&line.pair, &how);
+	run_crowd(write_many, &line);
+	pair_close(&line.pair);
+	ok(rpma_conn_cfg_delete(&cfg));
+}
+
+/* ---- one SRQ ---- */
+
+static void receive_many(void *arg, int number)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		expect(rpma_srq_recv(arg, NULL, 0, 0,
+				     (void *)(uintptr_t)number) == 0);
+}
+
+static void srq__IS_FILLED_BY_MANY(void **state)
+{
+	struct rpma_srq *srq = NULL;
+
+	(void)state;
+	/* 20 receives by default */
+	ok(rpma_srq_new(the_peer, NULL, &srq));
+	run_crowd(receive_many, srq);
+	ok(rpma_srq_delete(&srq));
+}
+
+/* ---- the log ---- */
+
+static atomic_int logged;
+
+static void count_message(enum rpma_log_level level, const char *file_name,
+			  const int line_no, const char *function_name,
+			  const char *message_format, ...)
+{
+	(void)level;
+	(void)line_no;
+	expect(file_name && function_name && message_format);
+	/* relaxed: a count */
+	atomic_fetch_add_explicit(&logged, 1, memory_order_relaxed);
+}
+
+static void change_the_log(void *arg, int number)
+{
+	struct ibv_context *ctx = arg;
+	enum rpma_log_level level = RPMA_LOG_DISABLED;
+	struct rpma_cq *cq = NULL;
+	int i;
+
+	for (i = 0; i < rounds; i++) {
+		expect(rpma_log_set_threshold(RPMA_LOG_THRESHOLD,
+					      RPMA_LOG_LEVEL_ERROR +
+						      (number & 1)) == 0);
+		expect(rpma_log_get_threshold(RPMA_LOG_THRESHOLD, &level) == 0);
+		expect(level == RPMA_LOG_LEVEL_ERROR ||
+		       level == RPMA_LOG_LEVEL_WARNING);
+		expect(rpma_log_set_function(count_message) == 0);
+		/* an argument that is wrong is one message */
+		expect(rpma_cq_new(ctx, 0, NULL, 0, NULL, &cq) ==
+		       RPMA_E_INVAL);
+	}
+}
+
+static void log__IS_SET_BY_MANY(void **state)
+{
+	struct ibv_context *ctx = NULL;
+
+	(void)state;
+	ok(rpma_peer_get_ibv_context(the_peer, &ctx));
+	ok(rpma_log_set_function(count_message));
+	run_crowd(change_the_log, ctx);
+	/* relaxed: the threads are joined */
+	assert_int_equal(atomic_load_explicit(&logged, memory_order_relaxed),
+			 rounds * threads);
+	ok(rpma_log_set_function(RPMA_LOG_USE_DEFAULT_FUNCTION));
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(peer__REGISTERS_FOR_MANY),
+		cmocka_unit_test(endpoint__CONNECTS_IN_PARALLEL),
+		cmocka_unit_test(connection__POSTS_AND_POLLS_FOR_MANY),
+		cmocka_unit_test(srq__IS_FILLED_BY_MANY),
+		cmocka_unit_test(log__IS_SET_BY_MANY),
+	};
+
+	if (argc > 1)
+		rounds = atoi(argv[1]);
+	if (argc > 2)
+		threads = atoi(argv[2]);
+	if (rounds < 1 || threads < 1 || threads > THREADS_MAX) {
+		fprintf(stderr, "usage: %s [ROUNDS [THREADS]]\n", argv[0]);
+		return 2;
+	}
+	return PAIR_RUN(tests);
+}
