@@ -11,7 +11,10 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stddef.h>
 #include <sys/epoll.h>
+
+#include "runtime.h"
 
 static bool any_spill_has_room(struct rt_poller *poller)
 {
@@ -64,12 +67,29 @@ static void ack(struct rt_poller *poller, struct rt_cq *cq)
 	RT_STAT_ADD(poller, acks, 1);
 }
 
+static void tell_channel_failed(struct rt_msg *msg, void *owner)
+{
+	struct rt_channel *channel =
+		(struct rt_channel *)((char *)msg -
+				      offsetof(struct rt_channel, fail_msg));
+	struct rpma_rt *rt = owner;
+
+	pthread_mutex_lock(&rt->lock);
+	channel->failed = true;
+	pthread_mutex_unlock(&rt->lock);
+}
+
+/* Nothing on it wakes the poller any more: who is on it dies, and newcomers
+ * get another. */
 static void fail_channel(struct rt_poller *poller, struct rt_channel *channel)
 {
 	int i;
 
 	channel->dead = true;
 	epoll_ctl(poller->epfd, EPOLL_CTL_DEL, channel->fd, NULL);
+	/* before its CQs: when a connection has died of it, it is not used */
+	channel->fail_msg.fn = tell_channel_failed;
+	rt_inbox_push_mt(&poller->rt->control.inbox, &channel->fail_msg);
 	for (i = 0; i < poller->cqs_count; i++) {
 		if (poller->cqs[i]->channel == channel)
 			rt_poller_fail_cq_owner(poller, poller->cqs[i]);

@@ -222,7 +222,7 @@ int rt_cq_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 
 	for (channel = poller->channels; channel != NULL;
 	     channel = channel->next) {
-		if (channel->ibv_ctx == ibv_ctx)
+		if (channel->ibv_ctx == ibv_ctx && !channel->failed)
 			break;
 	}
 	if (channel == NULL)

@@ -36,6 +36,7 @@ struct rt_channel {
 	/* under the runtime's lock */
 	struct rt_channel *next;
 	struct rt_cq *cqs;
+	bool failed; /* no new CQs */
 	/* the poller's */
 	struct rt_channel *poller_next;
 	bool known; /* in the poller's list */
@@ -44,6 +45,8 @@ struct rt_channel {
 	struct rt_async_device device;
 	struct rt_msg fatal_msg;
 	_Atomic bool fatal_sent;
+	/* on its way to the control thread */
+	struct rt_msg fail_msg;
 };
 
 struct rt_cq {

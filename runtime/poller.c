@@ -319,6 +319,9 @@ void rt_poller_add_cq(struct rt_msg *msg, void *owner)
 		cq->channel->poller_next = poller->reading;
 		poller->reading = cq->channel;
 	}
+	/* made before it was known that nothing on the channel wakes us */
+	if (cq->channel->dead)
+		rt_poller_fail_cq_owner(poller, cq);
 }
 
 bool rt_poller_try_enter(struct rt_poller *poller, enum rt_runner as)

@@ -50,6 +50,8 @@ static const struct {
 			"call:verb=rdma_disconnect,prob=5"},
 	[SOAK_CQS] = {"cqs", "call:verb=ibv_req_notify_cq,prob=500,count=1;"
 			     "call:verb=ibv_poll_cq,prob=20000,count=1;"
+			     "call:verb=ibv_get_cq_event,errno=EIO,prob=500,"
+			     "count=1;"
 			     "knob:after_cq_err=1"},
 	[SOAK_SLOW] = {"slow", "knob:qpn_reuse=1,destroy_cleans=1"},
 	[SOAK_DEVICE] = {"device", NULL},

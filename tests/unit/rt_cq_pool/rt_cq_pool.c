@@ -127,6 +127,19 @@ static void reserve__vectors_spread(void **state)
 	fake_ctx.num_comp_vectors = 3;
 }
 
+static void reserve__failed_channel_not_used(void **state)
+{
+	struct fake *f = *state;
+	struct rt_cq *cq = reserve(f, 1, 0);
+	struct rt_cq *newer;
+
+	cq->channel->failed = true;
+	newer = reserve(f, 1, 0);
+	assert_ptr_not_equal(newer->channel, cq->channel);
+	assert_ptr_equal(reserve(f, 1, 0), newer);
+	fake_round(f);
+}
+
 static void fini__acknowledges_then_destroys_first_error(void **state)
 {
 	struct fake *f = *state;
@@ -258,6 +271,7 @@ int main(void)
 		fake_test(reserve__each_failure_out_parameter_untouched),
 		fake_test(reserve__failed_cq_not_used),
 		fake_test(reserve__vectors_spread),
+		fake_test(reserve__failed_channel_not_used),
 		fake_test(fini__acknowledges_then_destroys_first_error),
 		fake_test(async__of_a_queue_pair_only_that),
 		fake_test(async__queue_pair_given_up_before_it_goes),

@@ -305,6 +305,8 @@ static void events__channel_broken_its_cqs_dead(void **state)
 			 -1);
 	assert_int_equal(errno, ENOENT);
 	fake_settle_down(f);
+	/* nor does anybody come on it any more */
+	assert_true(first->cq->channel->failed);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(f->items[i].opcode, RPMA_RT_EVENT_CLOSED);
