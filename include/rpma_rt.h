@@ -242,6 +242,7 @@ struct rpma_rt_poller_stats {
 	uint64_t spilled; /* items that found their lane full */
 	uint64_t stale;	  /* completions of no open route: dropped */
 	uint64_t lost_events_recovered;
+	uint64_t keepalives; /* posted */
 };
 int rpma_rt_get_poller_stats(const struct rpma_rt *rt, int poller,
 			     struct rpma_rt_poller_stats *stats);
@@ -336,6 +337,12 @@ int rpma_rt_conn_cfg_set_conn_cfg(struct rpma_rt_conn_cfg *cfg,
  * Which thread may change, if the program orders the two. Default false. */
 int rpma_rt_conn_cfg_set_single_poster(struct rpma_rt_conn_cfg *cfg,
 				       bool single);
+/* A connection none of whose sends has completed for so many milliseconds
+ * (once to twice as many) gets a write of no bytes; if that fails, the peer is
+ * gone and it is closed with RPMA_RT_REASON_ERROR. 0 (default) = never,
+ * ..3600000. */
+int rpma_rt_conn_cfg_set_keepalive_ms(struct rpma_rt_conn_cfg *cfg,
+				      uint32_t ms);
 
 /*
  * A connection handle begins as a request and stays valid until the last

@@ -13,6 +13,11 @@
 #include <limits.h>
 #include <stddef.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "runtime.h"
 
 #include "runtime.h"
 
@@ -27,14 +32,36 @@ static bool any_spill_has_room(struct rt_poller *poller)
 	return false;
 }
 
+/* By hand, the deadline and the back-stop make the fd readable. */
+static void set_timer(struct rt_poller *poller)
+{
+	uint64_t backstop_ns =
+		(uint64_t)poller->rt->cfg.backstop_ms * UINT64_C(1000000);
+	uint64_t at = rt_poller_deadline_owner(poller);
+	struct itimerspec when = {0};
+
+	if (backstop_ns != 0 && rt_now_ns() + backstop_ns < at)
+		at = rt_now_ns() + backstop_ns;
+	if (at != UINT64_MAX) {
+		when.it_value.tv_sec = (time_t)(at / 1000000000);
+		/* one more: zero would be never */
+		when.it_value.tv_nsec = (long)(at % 1000000000) + (at == 0);
+	}
+	timerfd_settime(poller->timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static bool has_expired(struct rt_poller *poller)
+{
+	uint64_t times;
+
+	return read(poller->timer, &times, sizeof(times)) == sizeof(times);
+}
+
 bool rt_poller_arm_owner(struct rt_poller *poller)
 {
 	struct rt_lane *lane;
 	int i;
 
-	/* by hand nobody watches the deadline of what drains */
-	if (poller->dying != NULL && !poller->threaded)
-		return false;
 	for (i = 0; i < poller->cqs_count; i++) {
 		if (!poller->cqs[i]->dead &&
 		    ibv_req_notify_cq(poller->cqs[i]->ibv_cq, 0))
@@ -54,6 +81,8 @@ bool rt_poller_arm_owner(struct rt_poller *poller)
 		return false;
 	}
 	poller->armed = true;
+	if (!poller->threaded)
+		set_timer(poller);
 	RT_STAT_ADD(poller, sleeps, 1);
 	return true;
 }
@@ -129,16 +158,20 @@ static int read_channel(struct rt_poller *poller, struct rt_channel *channel)
 int rt_poller_wake_owner(struct rt_poller *poller)
 {
 	struct rt_channel *channel;
+	bool expired = false;
 	int count = 0;
 
 	if (poller->armed) {
 		rt_bell_cancel(&poller->bell);
 		poller->armed = false;
+		expired = !poller->threaded && has_expired(poller);
 	}
 	for (channel = poller->reading; channel != NULL;
 	     channel = channel->poller_next) {
 		if (!channel->dead)
 			count += read_channel(poller, channel);
 	}
+	if (expired && count == 0)
+		poller->timed_out = true;
 	return count;
 }

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "rpma_rt.h"
+#include "alive.h"
 #include "async.h"
 #include "inbox.h"
 #include "ledger.h"
@@ -194,7 +195,8 @@ struct rpma_rt_conn {
 	/* the poller's */
 	enum rt_poll_state ps;
 	bool bound;
-	bool failed;		      /* a WR did, not only flushed */
+	bool failed; /* a WR did, not only flushed */
+	struct rt_alive alive;
 	struct rt_lane *lane;	      /* of its own queue */
 	struct rpma_rt_route *routes; /* own ones and opened ones */
 	struct rt_kept *kept;

@@ -10,6 +10,8 @@
 
 #include <stdlib.h>
 
+#define MAX_KEEPALIVE_MS 3600000
+
 /* Copies one value by its getter and setter. */
 #define COPY(from, to, name, type)                      \
 	do {                                            \
@@ -150,5 +152,13 @@ int rpma_rt_conn_cfg_set_single_poster(struct rpma_rt_conn_cfg *cfg,
 	if (cfg == NULL)
 		return RPMA_E_INVAL;
 	cfg->single_poster = single;
+	return 0;
+}
+
+int rpma_rt_conn_cfg_set_keepalive_ms(struct rpma_rt_conn_cfg *cfg, uint32_t ms)
+{
+	if (cfg == NULL || ms > MAX_KEEPALIVE_MS)
+		return RPMA_E_INVAL;
+	cfg->keepalive_ms = ms;
 	return 0;
 }

@@ -17,6 +17,7 @@
 struct rpma_rt_conn_cfg {
 	struct rpma_conn_cfg *conn_cfg; /* NULL: librpma's defaults */
 	bool single_poster;
+	uint32_t keepalive_ms; /* 0: off */
 };
 
 /* ERRORS: RPMA_E_NOMEM. cfg NULL: the defaults. The copy is deleted by

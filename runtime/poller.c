@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -24,7 +25,7 @@
 #include "runtime.h"
 #include "settle.h"
 
-#define IDLE_ROUNDS_PER_CLOCK 64
+#define ROUNDS_PER_CLOCK 64
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
@@ -57,6 +58,8 @@ static void route_internal(struct rt_poller *poller, const struct rt_cq *cq,
 		rt_conn_marker_owner(conn, RPMA_RT_SEND_SIDE);
 	else if (kind == RT_RQ_MARKER)
 		rt_conn_marker_owner(conn, RPMA_RT_RECV_SIDE);
+	else if (kind == RT_KEEPALIVE)
+		rt_alive_completed_owner(conn, wc->status);
 	else
 		goto stale;
 	return;
@@ -214,32 +217,43 @@ int rt_poller_round_owner(struct rt_poller *poller, int budget)
 		done += rt_inbox_run_owner(&poller->inbox, poller);
 	if (poller->dying != NULL)
 		done += tend_dying(poller);
+	if (poller->alive != NULL &&
+	    (done == 0 || ++poller->alive_rounds % ROUNDS_PER_CLOCK == 0))
+		done += rt_alive_tend_owner(poller);
 	rt_poller_flush_owner(poller);
 	return done;
 }
 
 /* ------------------------------------------------------------- sleeping --- */
 
+uint64_t rt_poller_deadline_owner(const struct rt_poller *poller)
+{
+	const struct rpma_rt_conn *conn;
+	uint64_t next = UINT64_MAX;
+
+	if (poller->alive != NULL)
+		next = poller->alive_next_ns;
+	for (conn = poller->dying; conn != NULL; conn = conn->dying_next) {
+		if (conn->deadline_ns < next)
+			next = conn->deadline_ns;
+	}
+	return next;
+}
+
 /* How long it may sleep, in milliseconds; -1: until something happens. */
 static int sleep_ms(const struct rt_poller *poller)
 {
 	const struct rpma_rt_cfg *cfg = &poller->rt->cfg;
-	const struct rpma_rt_conn *conn;
+	uint64_t deadline = rt_poller_deadline_owner(poller);
+	int ms = cfg->backstop_ms ? (int)cfg->backstop_ms : -1;
 	uint64_t now;
-	uint64_t ms;
-	int min = cfg->backstop_ms ? (int)cfg->backstop_ms : -1;
+	uint64_t left;
 
-	if (poller->dying == NULL)
-		return min;
+	if (deadline == UINT64_MAX)
+		return ms;
 	now = rt_now_ns();
-	for (conn = poller->dying; conn != NULL; conn = conn->dying_next) {
-		ms = conn->deadline_ns > now
-			     ? (conn->deadline_ns - now) / 1000000 + 1
-			     : 0;
-		if (min < 0 || ms < (uint64_t)min)
-			min = (int)ms;
-	}
-	return min;
+	left = deadline > now ? (deadline - now) / 1000000 + 1 : 0;
+	return ms < 0 || left < (uint64_t)ms ? (int)left : ms;
 }
 
 static void sleep_until_something(struct rt_poller *poller)
@@ -261,7 +275,7 @@ static bool is_sleepy(struct rt_poller *poller)
 		return false;
 	if (cfg->mode == RPMA_RT_MODE_EVENT || cfg->spin_us == 0)
 		return true;
-	if (poller->idle_rounds++ % IDLE_ROUNDS_PER_CLOCK != 0)
+	if (poller->idle_rounds++ % ROUNDS_PER_CLOCK != 0)
 		return false;
 	now = rt_now_ns();
 	if (poller->idle_since_ns == 0)
@@ -351,6 +365,26 @@ void rt_poller_leave(struct rt_poller *poller)
 			      memory_order_release);
 }
 
+/* Who sleeps on epfd by itself has no timeout of ours: a timer in it. */
+static int add_timer(struct rt_poller *poller)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	poller->timer = -1;
+	if (poller->threaded)
+		return 0;
+	event.data.fd =
+		timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (event.data.fd < 0)
+		return RPMA_E_PROVIDER;
+	if (epoll_ctl(poller->epfd, EPOLL_CTL_ADD, event.data.fd, &event)) {
+		close(event.data.fd);
+		return RPMA_E_PROVIDER;
+	}
+	poller->timer = event.data.fd;
+	return 0;
+}
+
 int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
 		   int cpu)
 {
@@ -380,10 +414,16 @@ int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
 	ret = RPMA_E_PROVIDER;
 	if (epoll_ctl(poller->epfd, EPOLL_CTL_ADD, event.data.fd, &event))
 		goto err_fini_bell;
-	ret = rt_inbox_init(&poller->inbox, &poller->bell);
+	ret = add_timer(poller);
 	if (ret)
 		goto err_fini_bell;
+	ret = rt_inbox_init(&poller->inbox, &poller->bell);
+	if (ret)
+		goto err_close_timer;
 	return 0;
+err_close_timer:
+	if (poller->timer >= 0)
+		close(poller->timer);
 err_fini_bell:
 	rt_bell_fini(&poller->bell);
 err_close_epfd:
@@ -398,6 +438,8 @@ void rt_poller_fini(struct rt_poller *poller)
 {
 	rt_inbox_fini(&poller->inbox);
 	rt_bell_fini(&poller->bell);
+	if (poller->timer >= 0)
+		close(poller->timer);
 	close(poller->epfd);
 	free(poller->cqs);
 	free(poller->slots_returned);

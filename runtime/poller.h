@@ -42,6 +42,7 @@ struct rt_poller {
 	int cpu;
 	bool threaded; /* not in manual mode */
 	int epfd;
+	int timer; /* in manual mode: in epfd, of the next deadline */
 	struct rt_bell bell;
 	struct rt_inbox inbox;
 	pthread_t thread;
@@ -67,6 +68,9 @@ struct rt_poller {
 	struct rpma_rt_conn **slots;
 	uint32_t slots_used;	    /* the highest ever set */
 	struct rpma_rt_conn *dying; /* draining and sweeping */
+	struct rpma_rt_conn *alive; /* those with keep-alive */
+	uint64_t alive_next_ns;	    /* when one may be due */
+	uint32_t alive_rounds;
 	uint64_t idle_since_ns;
 	uint32_t idle_rounds;
 	uint32_t written; /* items since the last flush */
@@ -79,7 +83,7 @@ struct rt_poller {
 	alignas(RT_CACHE_LINE) struct {
 		_Atomic uint64_t polls, empty_polls, completions, delivered,
 			batches, doorbells, sleeps, events, acks, spilled,
-			stale, lost_events_recovered;
+			stale, lost_events_recovered, keepalives;
 	} stats;
 };
 
@@ -109,6 +113,8 @@ int rt_poller_round_owner(struct rt_poller *poller, int budget);
 bool rt_poller_arm_owner(struct rt_poller *poller);
 /* What follows a sleep: bell off, channel events read; how many. */
 int rt_poller_wake_owner(struct rt_poller *poller);
+/* When it wants to look for itself, monotonic; UINT64_MAX: never. */
+uint64_t rt_poller_deadline_owner(const struct rt_poller *poller);
 /* A CQ of it works no more: its connections die. */
 void rt_poller_fail_cq_owner(struct rt_poller *poller, struct rt_cq *cq);
 /* Takes a CQ in; the message is in the rt_cq. */

@@ -136,8 +136,8 @@ void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
 static void ctl_message(struct rt_msg *msg, void *owner);
 static void poll_message(struct rt_msg *msg, void *owner);
 
-/* The configuration of its queue pair: the caller's, our CQ to come, and a
- * slot for the marker in each queue. */
+/* The configuration of its queue pair: the caller's, our CQ to come, a slot
+ * for the marker in each queue and one for a keep-alive. */
 static int copy_cfg(struct rpma_rt_conn *conn,
 		    const struct rpma_rt_conn_cfg *cfg, uint32_t *sq,
 		    uint32_t *rq)
@@ -156,7 +156,11 @@ static int copy_cfg(struct rpma_rt_conn *conn,
 		return RPMA_E_INVAL; /* and nothing of that size is made */
 	*sq = sends;
 	*rq = recvs;
-	rpma_conn_cfg_set_sq_size(conn->cfg, sends + 1);
+	if (cfg != NULL && cfg->keepalive_ms > 0)
+		conn->alive.period_ns =
+			(uint64_t)cfg->keepalive_ms * UINT64_C(1000000);
+	rpma_conn_cfg_set_sq_size(conn->cfg,
+				  sends + 1 + (conn->alive.period_ns > 0));
 	rpma_conn_cfg_set_rq_size(conn->cfg, recvs + 1);
 	rpma_conn_cfg_get_min_rnr_timer(conn->cfg, &rnr);
 	if (rnr == RPMA_MIN_RNR_TIMER_UNSET)
@@ -297,7 +301,7 @@ static int reserve(struct rpma_rt_conn *conn, struct rpma_rt_queue *queue,
 	ret = take_slot(poller, &conn->slot);
 	if (ret)
 		return ret;
-	conn->room = sq + rq + 2;
+	conn->room = sq + rq + 2 + (conn->alive.period_ns > 0);
 	ret = rt_cq_reserve(poller, ibv_ctx, conn->room, &conn->cq);
 	if (ret)
 		goto err_return_slot;

@@ -33,8 +33,8 @@ struct rt_side;
 #define RT_KIND_SHIFT 44
 #define RT_SLOT_MASK  0xffffffffu
 
-/* kinds of internal work requests */
-enum rt_internal { RT_SQ_MARKER = 1, RT_RQ_MARKER = 2 };
+/* kinds of internal work requests; 3 is free */
+enum rt_internal { RT_SQ_MARKER = 1, RT_RQ_MARKER = 2, RT_KEEPALIVE = 4 };
 
 static inline uint64_t rt_wr_id(uint32_t route, uint64_t cookie)
 {

@@ -528,6 +528,7 @@ int rpma_rt_get_poller_stats(const struct rpma_rt *rt, int poller,
 	READ(spilled);
 	READ(stale);
 	READ(lost_events_recovered);
+	READ(keepalives);
 #undef READ
 	return 0;
 }

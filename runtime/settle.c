@@ -136,14 +136,25 @@ static void become_broken(struct rpma_rt_conn *conn)
 	rt_conn_tell_control(conn, RT_CTL_BROKEN);
 }
 
+static bool is_failure(enum ibv_wc_status status)
+{
+	return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
+}
+
+void rt_conn_break_owner(struct rpma_rt_conn *conn, enum ibv_wc_status status)
+{
+	conn->failed |= is_failure(status);
+	if (conn->ps == RT_PS_HEALTHY)
+		become_broken(conn);
+}
+
 void rt_conn_unhappy_owner(struct rt_side *side, const struct ibv_wc *wc)
 {
 	struct rpma_rt_conn *conn = side->conn;
 	struct rt_kept kept;
 
 	to_kept(side, wc, &kept);
-	if (wc->status != IBV_WC_SUCCESS && wc->status != IBV_WC_WR_FLUSH_ERR)
-		conn->failed = true;
+	conn->failed |= is_failure(wc->status);
 	switch (conn->ps) {
 	case RT_PS_HEALTHY:
 		become_broken(conn);
@@ -183,6 +194,7 @@ static void handover(struct rpma_rt_conn *conn)
 	uint32_t n;
 	int i;
 
+	rt_alive_end_owner(conn);
 	for (i = 0; i < 2; i++) {
 		side = &conn->side[i];
 		side->healthy = false;
@@ -339,8 +351,10 @@ void rt_conn_messages_owner(struct rpma_rt_conn *conn, uint32_t bits)
 	if (bits & RT_POLL_READY)
 		write_event(conn, conn->passive ? RPMA_RT_EVENT_REQUEST
 						: RPMA_RT_EVENT_READY);
-	if (bits & RT_POLL_ESTABLISHED)
+	if (bits & RT_POLL_ESTABLISHED) {
 		write_event(conn, RPMA_RT_EVENT_ESTABLISHED);
+		rt_alive_begin_owner(conn);
+	}
 	if (bits & RT_POLL_HANDOVER)
 		handover(conn);
 	if (bits & RT_POLL_GONE)

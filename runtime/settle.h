@@ -20,6 +20,8 @@ void rt_conn_messages_owner(struct rpma_rt_conn *conn, uint32_t bits);
 /* A completion that is no success, or of a connection that is not healthy. */
 void rt_conn_unhappy_owner(struct rt_side *side, const struct ibv_wc *wc);
 
+/* It is broken, by a WR that is in no ledger. */
+void rt_conn_break_owner(struct rpma_rt_conn *conn, enum ibv_wc_status status);
 /* A marker of the side came in. */
 void rt_conn_marker_owner(struct rpma_rt_conn *conn, enum rpma_rt_side side);
 

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Keep-alive, with the deadlines moved by hand instead of the clock. */
+
+#include <poll.h>
+#include <string.h>
+
+#include "rt_fake.h"
+
+#define ALWAYS	RPMA_F_COMPLETION_ALWAYS
+#define HOUR_MS 3600000
+
+static struct rpma_rt_conn *watched(struct fake *f)
+{
+	f->rt_cfg.keepalive_ms = HOUR_MS;
+	return fake_established(f);
+}
+
+/* Its time has come. */
+static void let_time_pass(struct fake *f, struct rpma_rt_conn *conn)
+{
+	conn->alive.due_ns = 0;
+	f->poller->alive_next_ns = 0;
+	fake_round(f);
+}
+
+static uint32_t posted(const struct rpma_rt_conn *conn)
+{
+	return fake_qp(conn)->sq_count;
+}
+
+static void complete(struct rpma_rt_conn *conn, enum ibv_wc_status status)
+{
+	fake_wc(conn->cq, rt_wr_id_internal(RT_KEEPALIVE, conn->slot), status,
+		IBV_WC_RDMA_WRITE, conn->qp_num);
+}
+
+static void expect_death(struct fake *f, struct rpma_rt_conn **conn)
+{
+	fake_settle_down(f);
+	fake_markers(*conn);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
+	assert_int_equal(f->items[0].status, RPMA_RT_REASON_ERROR);
+	ok(rpma_rt_conn_put(conn));
+}
+
+static void off__nothing(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	assert_null(f->poller->alive);
+	assert_int_equal(conn->room, FAKE_SQ + FAKE_RQ + 2);
+	assert_true(rt_poller_deadline_owner(f->poller) == UINT64_MAX);
+	fake_bury(f, &conn);
+}
+
+static void room__one_more(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = watched(f);
+	uint32_t sq;
+
+	assert_int_equal(conn->room, FAKE_SQ + FAKE_RQ + 3);
+	ok(rpma_conn_cfg_get_sq_size(conn->cfg, &sq));
+	assert_int_equal(sq, FAKE_SQ + 2);
+	fake_bury(f, &conn);
+}
+
+static void idle__one_under_way_at_most(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = watched(f);
+
+	fake_round(f);
+	assert_int_equal(posted(conn), 0);
+	let_time_pass(f, conn);
+	assert_int_equal(posted(conn), 1);
+	assert_int_equal(fake_sq_id(conn, 0),
+			 rt_wr_id_internal(RT_KEEPALIVE, conn->slot));
+	assert_true(fake_qp(conn)->signaled[0]);
+	let_time_pass(f, conn);
+	assert_int_equal(posted(conn), 1);
+	complete(conn, IBV_WC_SUCCESS);
+	fake_round(f);
+	let_time_pass(f, conn); /* that it has answered counts */
+	assert_int_equal(posted(conn), 1);
+	let_time_pass(f, conn);
+	assert_int_equal(posted(conn), 2);
+	complete(conn, IBV_WC_SUCCESS);
+	fake_round(f);
+	/* and the application hears nothing of it */
+	assert_int_equal(fake_take(f, f->queue), 0);
+	fake_bury(f, &conn);
+}
+
+static void busy__none(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = watched(f);
+	uint32_t i;
+
+	for (i = 0; i < 3; i++) {
+		ok(fake_send(conn, i, ALWAYS));
+		fake_sent(conn, i, IBV_WC_SUCCESS);
+		fake_round(f);
+		let_time_pass(f, conn);
+	}
+	assert_int_equal(posted(conn), 3); /* the sends */
+	assert_int_equal(fake_take(f, f->queue), 3);
+	fake_bury(f, &conn);
+}
+
+static void failed__ERROR(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = watched(f);
+
+	let_time_pass(f, conn);
+	complete(conn, IBV_WC_RETRY_EXC_ERR);
+	expect_death(f, &conn);
+	assert_null(f->poller->alive);
+}
+
+/* Closed while one is under way: it is flushed, behind the marker. */
+static void closed__flushed_one_means_nothing(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = watched(f);
+	uint64_t stale = 0;
+
+	let_time_pass(f, conn);
+	ok(rpma_rt_conn_close(conn));
+	fake_settle_down(f);
+	fake_markers(conn);
+	complete(conn, IBV_WC_WR_FLUSH_ERR);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].status, RPMA_RT_REASON_LOCAL);
+	/* relaxed: no other thread */
+	stale = atomic_load_explicit(&f->poller->stats.stale,
+				     memory_order_relaxed);
+	assert_int_equal(stale, 0);
+	ok(rpma_rt_conn_put(&conn));
+}
+
+/* The device refuses it: again after a period, and the connection lives. */
+static void refused__again_later(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = watched(f);
+
+	fake_fail("post_send", 1, 12);
+	let_time_pass(f, conn);
+	assert_int_equal(posted(conn), 0);
+	fake_round(f);
+	assert_int_equal(posted(conn), 0);
+	let_time_pass(f, conn);
+	assert_int_equal(posted(conn), 1);
+	fake_bury(f, &conn);
+}
+
+/* Each its own; they leave the list in any order. */
+static void several__each_its_own(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conns[3];
+	int i;
+
+	for (i = 0; i < 3; i++)
+		conns[i] = watched(f);
+	let_time_pass(f, conns[1]);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(posted(conns[i]), i == 1);
+	/* not all the time, though one may be due soon again */
+	conns[0]->alive.due_ns = 0;
+	fake_round(f);
+	assert_int_equal(posted(conns[0]), 0);
+	fake_bury(f, &conns[1]);
+	fake_bury(f, &conns[0]);
+	assert_ptr_equal(f->poller->alive, conns[2]);
+	fake_bury(f, &conns[2]);
+	assert_null(f->poller->alive);
+}
+
+/* By hand the fd becomes readable when it is due. */
+static void manual__the_fd_wakes(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn;
+	struct pollfd fd = {.fd = f->poller->epfd, .events = POLLIN};
+
+	f->rt->cfg.backstop_ms = 0;
+	f->rt_cfg.keepalive_ms = 1;
+	conn = fake_established(f);
+	while (posted(conn) == 0) {
+		if (!rt_poller_arm_owner(f->poller))
+			continue;
+		assert_int_equal(poll(&fd, 1, 30000), 1);
+		rt_poller_wake_owner(f->poller);
+		fake_round(f);
+	}
+	fake_bury(f, &conn);
+}
+
+static void manual__the_backstop_too(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct pollfd fd = {.fd = f->poller->epfd, .events = POLLIN};
+	uint64_t recovered;
+
+	f->rt->cfg.backstop_ms = 1;
+	ok(fake_recv(conn, 1));
+	assert_true(rt_poller_arm_owner(f->poller));
+	fake_received(conn, 0, IBV_WC_SUCCESS); /* and its event is lost */
+	assert_int_equal(poll(&fd, 1, 30000), 1);
+	rt_poller_wake_owner(f->poller);
+	fake_round(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	/* relaxed: no other thread */
+	recovered = atomic_load_explicit(
+		&f->poller->stats.lost_events_recovered, memory_order_relaxed);
+	assert_int_equal(recovered, 1);
+	fake_bury(f, &conn);
+}
+
+static void cfg__range(void **state)
+{
+	struct rpma_rt_conn_cfg *cfg;
+
+	(void)state;
+	ok(rpma_rt_conn_cfg_new(&cfg));
+	assert_int_equal(rpma_rt_conn_cfg_set_keepalive_ms(NULL, 1),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_conn_cfg_set_keepalive_ms(cfg, HOUR_MS + 1),
+			 RPMA_E_INVAL);
+	assert_int_equal(cfg->keepalive_ms, 0);
+	ok(rpma_rt_conn_cfg_set_keepalive_ms(cfg, HOUR_MS));
+	ok(rpma_rt_conn_cfg_set_keepalive_ms(cfg, 0));
+	ok(rpma_rt_conn_cfg_delete(&cfg));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(off__nothing),
+		fake_test(room__one_more),
+		fake_test(idle__one_under_way_at_most),
+		fake_test(busy__none),
+		fake_test(failed__ERROR),
+		fake_test(closed__flushed_one_means_nothing),
+		fake_test(refused__again_later),
+		fake_test(several__each_its_own),
+		fake_test(manual__the_fd_wakes),
+		fake_test(manual__the_backstop_too),
+		fake_test(cfg__range),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
