@@ -158,6 +158,9 @@ enum rpma_rt_mode {
  *   cq_size   entries of a shared CQ (1..), clipped to what the device has
  *   drain     milliseconds that a dying connection waits for its last
  *             completions before its queue pair is destroyed, 1..600000
+ *   timing    for the statistics: of every so many batches of a poller one is
+ *             timed, and all its idle times and the wake-ups of consumers;
+ *             default 0: no clock is read for them
  */
 int rpma_rt_cfg_new(struct rpma_rt_cfg **cfg_ptr);
 int rpma_rt_cfg_delete(struct rpma_rt_cfg **cfg_ptr);
@@ -175,6 +178,8 @@ int rpma_rt_cfg_set_cq_size(struct rpma_rt_cfg *cfg, uint32_t cq_size);
 int rpma_rt_cfg_get_cq_size(const struct rpma_rt_cfg *cfg, uint32_t *cq_size);
 int rpma_rt_cfg_set_drain_ms(struct rpma_rt_cfg *cfg, uint32_t ms);
 int rpma_rt_cfg_get_drain_ms(const struct rpma_rt_cfg *cfg, uint32_t *ms);
+int rpma_rt_cfg_set_timing(struct rpma_rt_cfg *cfg, uint32_t every);
+int rpma_rt_cfg_get_timing(const struct rpma_rt_cfg *cfg, uint32_t *every);
 
 /*
  * Asynchronous events of verbs. The process's event thread reads them, of every
@@ -240,9 +245,12 @@ struct rpma_rt_poller_stats {
 	uint64_t events;  /* completion events read */
 	uint64_t acks;	  /* calls of ibv_ack_cq_events */
 	uint64_t spilled; /* items that found their lane full */
+	uint64_t lost;	  /* items without room anywhere; 0, or a bug of ours */
 	uint64_t stale;	  /* completions of no open route: dropped */
 	uint64_t lost_events_recovered;
 	uint64_t keepalives; /* posted */
+	uint64_t spinning_ns; /* idle and awake; these two with timing only */
+	uint64_t sleeping_ns;
 };
 int rpma_rt_get_poller_stats(const struct rpma_rt *rt, int poller,
 			     struct rpma_rt_poller_stats *stats);
@@ -315,6 +323,35 @@ int rpma_rt_queue_push(struct rpma_rt_queue *queue, uint64_t context,
 /* No more pushes; a waiter wakes; what is inside can still be taken, and
  * completions under way still arrive. Thread: any. */
 int rpma_rt_queue_close(struct rpma_rt_queue *queue);
+
+/* How often something took 2^i nanoseconds or more and less than 2^(i + 1);
+ * the last one also what took longer. */
+#define RPMA_RT_HISTOGRAM 32
+struct rpma_rt_histogram {
+	uint64_t buckets[RPMA_RT_HISTOGRAM];
+	uint64_t sum_ns;
+};
+
+/* Counters of a queue since it was made; readable at any time. */
+struct rpma_rt_queue_stats {
+	uint64_t polls;	   /* calls of rpma_rt_queue_poll() */
+	uint64_t waits;	   /* calls of rpma_rt_queue_wait() */
+	uint64_t empty;	   /* of both: those that found nothing */
+	uint64_t busy;	   /* shared: those kept out by another worker */
+	uint64_t batches;  /* of both: those that found something */
+	uint64_t taken;	   /* items of every kind */
+	uint64_t messages; /* pushed */
+	uint64_t sleeps;   /* on the futex */
+	uint64_t wakes;	   /* sleepers woken, of either way */
+	uint64_t backlog;  /* items inside now */
+	/* with timing: from the poll of a CQ that found a batch to when its
+	 * last item was taken; from the wake-up call to being awake */
+	struct rpma_rt_histogram dispatch;
+	struct rpma_rt_histogram wakeup;
+};
+/* Thread: any, while the queue is not deleted. */
+int rpma_rt_get_queue_stats(const struct rpma_rt_queue *queue,
+			    struct rpma_rt_queue_stats *stats);
 
 /* ---------------------------------------------------------- connections --- */
 

@@ -166,3 +166,13 @@ int rpma_rt_cfg_set_async_feed(struct rpma_rt_cfg *cfg, bool fed)
 	cfg->async_fed = fed;
 	return 0;
 }
+
+int rpma_rt_cfg_set_timing(struct rpma_rt_cfg *cfg, uint32_t every)
+{
+	return set_u32(cfg ? &cfg->timing : NULL, every, 0, UINT32_MAX);
+}
+
+int rpma_rt_cfg_get_timing(const struct rpma_rt_cfg *cfg, uint32_t *every)
+{
+	return get_u32(cfg ? &cfg->timing : NULL, every);
+}

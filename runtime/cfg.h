@@ -23,6 +23,7 @@ struct rpma_rt_cfg {
 	rpma_rt_async_fn async_fn; /* NULL: nobody wants to hear */
 	void *async_arg;
 	bool async_fed;
+	uint32_t timing; /* every so many batches; 0: off */
 };
 
 /* Fills cfg with the defaults. */

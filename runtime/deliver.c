@@ -117,23 +117,32 @@ static void list_spilling(struct rt_poller *poller, struct rt_lane *lane)
 	poller->spilling = lane;
 }
 
+/* Also what a full staging area flushed before the batch's end. */
+static void count_spilled(struct rt_poller *poller, struct rt_lane *lane)
+{
+	RT_STAT_ADD(poller, spilled, lane->spilled_new);
+	RT_STAT_ADD(poller, lost, lane->lost_new);
+	lane->spilled_new = 0;
+	lane->lost_new = 0;
+}
+
 /* Into rings, unseen, and spills: backlog flags are raised before the credits
  * go back. */
 static void fill_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 {
 	struct rt_lane *lane;
-	uint32_t before;
 
 	for (lane = lanes; lane != NULL; lane = lane->touched_next) {
-		before = rt_lane_spill_count_owner(lane);
+		if (unlikely(poller->polled_ns != 0))
+			rt_lane_stamp_owner(lane, poller->polled_ns);
 		rt_lane_flush_owner(lane);
 		RT_STAT_ADD(poller, batches, 1);
 		if (unlikely(rt_lane_is_spilling_owner(lane))) {
-			RT_STAT_ADD(poller, spilled,
-				    rt_lane_spill_count_owner(lane) - before);
+			count_spilled(poller, lane);
 			list_spilling(poller, lane);
 		}
 	}
+	poller->polled_ns = 0;
 }
 
 /* After the credits: who takes a completion may post in its place at once. */

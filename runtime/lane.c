@@ -203,6 +203,13 @@ static void release_tail(struct rt_lane *lane)
 			      memory_order_release);
 }
 
+static void tell_spill(struct rt_lane *lane)
+{
+	/* relaxed: a figure for who looks on */
+	atomic_store_explicit(&lane->spill_now, lane->spill->count,
+			      memory_order_relaxed);
+}
+
 static void spill_staged(struct rt_lane *lane,
 			 const struct rpma_rt_completion *items, uint32_t count)
 {
@@ -216,7 +223,9 @@ static void spill_staged(struct rt_lane *lane,
 	kept = spill_put(lane->spill, items, count);
 	/* reserved by who opened the ways here: limit + credits + events */
 	assert(kept == count);
-	lane->lost += count - kept;
+	lane->spilled_new += count;
+	lane->lost_new += count - kept;
+	tell_spill(lane);
 	if (lane->spill->count >= lane->backlog_limit)
 		/* relaxed [LANE-5]: the release of the retired count, which
 		 * follows, carries it to the posters it concerns */
@@ -282,8 +291,20 @@ uint32_t rt_lane_retry_owner(struct rt_lane *lane)
 	if (moved == 0)
 		return 0;
 	release_tail(lane);
+	tell_spill(lane);
 	ease(lane);
 	return moved;
+}
+
+void rt_lane_stamp_owner(struct rt_lane *lane, uint64_t ns)
+{
+	/* acquire: pairs with the consumer's taking the last one */
+	if (atomic_load_explicit(&lane->stamp_ns, memory_order_acquire) != 0)
+		return;
+	lane->stamped =
+		lane->tail_next + lane->spill->count + lane->staged_count - 1;
+	/* release: which item, to rt_lane_take_stamp_consumer() */
+	atomic_store_explicit(&lane->stamp_ns, ns, memory_order_release);
 }
 
 bool rt_lane_take_eased_owner(struct rt_lane *lane)
@@ -405,6 +426,19 @@ uint32_t rt_lane_take_consumer(struct rt_lane *lane,
 	return count;
 }
 
+uint64_t rt_lane_take_stamp_consumer(struct rt_lane *lane)
+{
+	/* acquire: pairs with rt_lane_stamp_owner() */
+	uint64_t ns =
+		atomic_load_explicit(&lane->stamp_ns, memory_order_acquire);
+
+	if (ns == 0 || (int32_t)(lane->head_next - lane->stamped) <= 0)
+		return 0;
+	/* release: `stamped` was read, and is the poller's again */
+	atomic_store_explicit(&lane->stamp_ns, 0, memory_order_release);
+	return ns;
+}
+
 void rt_lane_ring_poller_consumer(struct rt_lane *lane)
 {
 	if (is_ring_due(lane))
@@ -431,5 +465,6 @@ uint32_t rt_lane_drain_consumer(struct rt_lane *lane,
 		spill_drop(spill, count);
 		total += count;
 	}
+	tell_spill(lane);
 	return total;
 }

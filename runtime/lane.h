@@ -37,22 +37,29 @@ struct rt_lane {
 	/* immutable after new; the flags are written seldom, by the poller */
 	alignas(RT_APART) struct rpma_rt_completion *ring;
 	struct rpma_rt_queue *queue;
-	struct rt_bell *bell;	 /* the poller's */
-	uint32_t size;		 /* a power of two */
-	uint32_t backlog_limit;	 /* entries of the spill */
-	_Atomic bool backlogged; /* posters hold back */
-	_Atomic bool spilled;	 /* the consumer rings the bell for room */
+	struct rt_bell *bell;	    /* the poller's */
+	uint32_t size;		    /* a power of two */
+	uint32_t backlog_limit;	    /* entries of the spill */
+	_Atomic bool backlogged;    /* posters hold back */
+	_Atomic bool spilled;	    /* the consumer rings the bell for room */
+	_Atomic uint32_t spill_now; /* items in the spill, for who counts */
+	/* a timed batch: its last item, and when it was polled; 0: none. The
+	 * poller sets it, the consumer takes it */
+	uint32_t stamped;
+	_Atomic uint64_t stamp_ns;
 
 	/* the poller's own; after the queue's finish the consumer's */
 	alignas(RT_APART) struct rt_spill *spill;
 	uint32_t staged_count;
 	uint32_t tail_next; /* = tail */
 	uint32_t head_seen; /* head, as last read */
-	uint32_t lost;	    /* 0, unless a spill was reserved too small */
-	bool touched;	    /* staged in since the last publish */
-	bool holding;	    /* one user of the queue: a spill began */
-	bool eased;	    /* backlogged was cleared, not reported yet */
-	bool spill_listed;  /* in the poller's list of lanes that spill */
+	/* to be counted by the poller */
+	uint32_t spilled_new;
+	uint32_t lost_new; /* 0, unless a spill was reserved too small */
+	bool touched;	   /* staged in since the last publish */
+	bool holding;	   /* one user of the queue: a spill began */
+	bool eased;	   /* backlogged was cleared, not reported yet */
+	bool spill_listed; /* in the poller's list of lanes that spill */
 	struct rt_lane *touched_next; /* the poller's list of touched lanes */
 	struct rt_lane *spill_next;
 
@@ -159,6 +166,9 @@ void rt_lane_publish_owner(struct rt_lane *lane);
 /* Spill -> ring as room allows; returns how many moved. */
 uint32_t rt_lane_retry_owner(struct rt_lane *lane);
 
+/* What is staged was polled at ns; between slot and flush. */
+void rt_lane_stamp_owner(struct rt_lane *lane, uint64_t ns);
+
 /* True once after the backlog flag was cleared: look for waiting posters. */
 bool rt_lane_take_eased_owner(struct rt_lane *lane);
 
@@ -208,6 +218,19 @@ static inline bool rt_lane_is_empty_mt(const struct rt_lane *lane)
 	       atomic_load_explicit(&lane->head, memory_order_relaxed);
 }
 
+/* Items published or spilled and not taken; a figure. */
+static inline uint32_t rt_lane_count_mt(const struct rt_lane *lane)
+{
+	/* relaxed: head first, so that the difference is none too small */
+	uint32_t head = atomic_load_explicit(&lane->head, memory_order_relaxed);
+	/* acquire: after the head */
+	uint32_t tail = atomic_load_explicit(&lane->tail, memory_order_acquire);
+
+	/* relaxed: a figure */
+	return tail - head +
+	       atomic_load_explicit(&lane->spill_now, memory_order_relaxed);
+}
+
 /* --------------------------------------------------------- the consumer --- */
 
 /* Up to max items in order; how many. Rings the poller if that made room it
@@ -217,6 +240,8 @@ uint32_t rt_lane_take_consumer(struct rt_lane *lane,
 /* After finish: likewise from ring, then spill. */
 uint32_t rt_lane_drain_consumer(struct rt_lane *lane,
 				struct rpma_rt_completion *cmpl, uint32_t max);
+/* When the timed batch was polled whose last item has been taken; 0: none. */
+uint64_t rt_lane_take_stamp_consumer(struct rt_lane *lane);
 /* After the consumer's rt_fence_dekker(), having found the lane empty: if the
  * poller sleeps on its spill, rings it [LANE-4]. */
 void rt_lane_ring_poller_consumer(struct rt_lane *lane);

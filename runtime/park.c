@@ -17,6 +17,7 @@
 
 #include <librpma.h>
 
+#include "clock.h"
 #include "order.h"
 
 #define NS_PER_S 1000000000
@@ -48,6 +49,9 @@ void rt_bell_init_futex(struct rt_bell *bell)
 {
 	set_fd(bell, -1);
 	bell->owed = 0;
+	bell->timed = false;
+	/* relaxed: as the word */
+	atomic_store_explicit(&bell->rung_ns, 0, memory_order_relaxed);
 	bell->prepared = RT_BELL_AWAKE;
 	/* relaxed: the bell is handed to others with what contains it */
 	atomic_store_explicit(&bell->word, RT_BELL_AWAKE, memory_order_relaxed);
@@ -187,8 +191,23 @@ uint32_t rt_bell_disarm(struct rt_bell *bell)
 					memory_order_acq_rel);
 }
 
+uint64_t rt_bell_take_rung_ns(struct rt_bell *bell)
+{
+	/* relaxed: a figure */
+	if (!bell->timed ||
+	    atomic_load_explicit(&bell->rung_ns, memory_order_relaxed) == 0)
+		return 0;
+	/* relaxed: only who takes it counts it */
+	return atomic_exchange_explicit(&bell->rung_ns, 0,
+					memory_order_relaxed);
+}
+
 bool rt_bell_wake_one(struct rt_bell *bell, uint32_t ways)
 {
+	if (bell->timed && ways != RT_BELL_AWAKE)
+		/* relaxed: a figure */
+		atomic_store_explicit(&bell->rung_ns, rt_now_ns(),
+				      memory_order_relaxed);
 	/* a futex may be nobody's: its sleeper is on its way in or out, and
 	 * looks by itself; then the others are woken for good measure */
 	if ((ways & RT_BELL_ON_FUTEX) &&

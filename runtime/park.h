@@ -36,8 +36,10 @@ enum rt_bell_word {
 struct rt_bell {
 	_Atomic uint32_t word; /* of enum rt_bell_word */
 	_Atomic int fd;	       /* -1: none; set before the first ON_FD */
-	uint32_t prepared;     /* sleeper's: the word it stored last */
-	uint32_t owed;	       /* sleeper's: writes to fd it has not read */
+	bool timed;	       /* immutable: somebody asks how long it took */
+	_Atomic uint64_t rung_ns; /* if timed: when, 0: not since asked */
+	uint32_t prepared;	  /* sleeper's: the word it stored last */
+	uint32_t owed;		  /* sleeper's: writes to fd it has not read */
 };
 
 /* With an eventfd. 0, or RPMA_E_PROVIDER when there is none left. */
@@ -78,6 +80,8 @@ bool rt_bell_wake_one(struct rt_bell *bell, uint32_t ways);
 /* Returns when rung, at once if armed no more; after timeout_ns (-1: without
  * end); on a signal, or for no reason. */
 void rt_bell_sleep_armed(struct rt_bell *bell, int64_t timeout_ns);
+/* If timed: when somebody was woken, once; else 0. */
+uint64_t rt_bell_take_rung_ns(struct rt_bell *bell);
 /* Makes the fd, if there is one, quiet. */
 void rt_bell_drain(struct rt_bell *bell);
 

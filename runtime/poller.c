@@ -138,6 +138,15 @@ void rt_poller_fail_cq_owner(struct rt_poller *poller, struct rt_cq *cq)
 	rt_cq_fail_mt(cq);
 }
 
+static void time_batch(struct rt_poller *poller)
+{
+	if (++poller->untimed < poller->rt->cfg.timing)
+		return;
+	poller->untimed = 0;
+	if (poller->polled_ns == 0)
+		poller->polled_ns = rt_now_ns();
+}
+
 static int poll_cq(struct rt_poller *poller, struct rt_cq *cq, int max)
 {
 	int n = ibv_poll_cq(cq->ibv_cq, max, poller->wcs);
@@ -151,6 +160,8 @@ static int poll_cq(struct rt_poller *poller, struct rt_cq *cq, int max)
 		RT_STAT_ADD(poller, empty_polls, 1);
 		return 0;
 	}
+	if (unlikely(poller->rt->cfg.timing != 0))
+		time_batch(poller);
 	/* before they are routed: that may run the inbox, and a GONE in it
 	 * counts from here what the CQ still holds */
 	cq->taken += (uint64_t)n;
@@ -258,11 +269,32 @@ static int sleep_ms(const struct rt_poller *poller)
 
 static void sleep_until_something(struct rt_poller *poller)
 {
+	bool is_timed = poller->rt->cfg.timing != 0;
+	uint64_t asleep_ns = is_timed ? rt_now_ns() : 0;
 	struct epoll_event event;
 	int n;
 
 	n = epoll_wait(poller->epfd, &event, 1, sleep_ms(poller));
+	if (is_timed)
+		RT_STAT_ADD(poller, sleeping_ns, rt_now_ns() - asleep_ns);
 	poller->timed_out = rt_poller_wake_owner(poller) == 0 && n == 0;
+}
+
+/* What it spun since it was last idle without a sleep. */
+static void time_spinning(struct rt_poller *poller)
+{
+	if (poller->spinning_since_ns == 0)
+		return;
+	RT_STAT_ADD(poller, spinning_ns,
+		    rt_now_ns() - poller->spinning_since_ns);
+	poller->spinning_since_ns = 0;
+}
+
+static void end_idling(struct rt_poller *poller)
+{
+	time_spinning(poller);
+	poller->idle_since_ns = 0;
+	poller->idle_rounds = 0;
 }
 
 /* Has it been idle for its budget? */
@@ -271,6 +303,8 @@ static bool is_sleepy(struct rt_poller *poller)
 	const struct rpma_rt_cfg *cfg = &poller->rt->cfg;
 	uint64_t now;
 
+	if (cfg->timing != 0 && poller->spinning_since_ns == 0)
+		poller->spinning_since_ns = rt_now_ns();
 	if (cfg->mode == RPMA_RT_MODE_BUSY)
 		return false;
 	if (cfg->mode == RPMA_RT_MODE_EVENT || cfg->spin_us == 0)
@@ -291,18 +325,19 @@ static void *poller_main(void *arg)
 	self = poller;
 	for (;;) {
 		if (rt_poller_round_owner(poller, INT_MAX) > 0) {
-			poller->idle_since_ns = 0;
-			poller->idle_rounds = 0;
+			end_idling(poller);
 			continue;
 		}
 		/* acquire: pairs with the release in rt_poller_stop() */
 		if (atomic_load_explicit(&poller->stopping,
 					 memory_order_acquire))
 			break;
-		if (!is_sleepy(poller))
+		if (!is_sleepy(poller)) {
 			rt_cpu_relax();
-		else if (rt_poller_arm_owner(poller))
+		} else if (rt_poller_arm_owner(poller)) {
+			time_spinning(poller);
 			sleep_until_something(poller);
+		}
 	}
 	return NULL;
 }

@@ -72,18 +72,22 @@ struct rt_poller {
 	uint64_t alive_next_ns;	    /* when one may be due */
 	uint32_t alive_rounds;
 	uint64_t idle_since_ns;
+	uint64_t spinning_since_ns; /* with timing; 0: it is not idle */
 	uint32_t idle_rounds;
 	uint32_t written; /* items since the last flush */
 	struct rt_calls calls;
-	bool armed;	/* the bell is prepared */
-	bool timed_out; /* woken by the back-stop alone */
+	uint32_t untimed;   /* batches since the last timed one */
+	uint64_t polled_ns; /* when a timed batch was polled; 0: none */
+	bool armed;	    /* the bell is prepared */
+	bool timed_out;	    /* woken by the back-stop alone */
 	struct ibv_wc wcs[RT_BATCH];
 
 	/* written by the poller, read by anyone */
 	alignas(RT_CACHE_LINE) struct {
 		_Atomic uint64_t polls, empty_polls, completions, delivered,
-			batches, doorbells, sleeps, events, acks, spilled,
-			stale, lost_events_recovered, keepalives;
+			batches, doorbells, sleeps, events, acks, spilled, lost,
+			stale, lost_events_recovered, keepalives, spinning_ns,
+			sleeping_ns;
 	} stats;
 };
 

@@ -83,6 +83,9 @@ static int take_credit(struct rt_side *side, const struct rpma_rt_route *route)
 	 * flag is looked at after */
 	if (rt_ledger_room(&side->ledger) > 0 && !is_behind(route))
 		return 0;
+	/* made without entries: no WRITABLE would ever come */
+	if (side->ledger.depth == 0)
+		return RPMA_E_NOSUPP;
 	running = running_route(side->conn);
 	while ((reason = refusal(side, route)) != RPMA_RT_AGAIN_NONE) {
 		want = reason == RPMA_RT_AGAIN_CREDIT ? RT_WANT_CREDIT

@@ -48,7 +48,17 @@ struct rt_lane *rt_queue_lane(struct rpma_rt_queue *queue, int poller,
 
 bool rt_queue_bell(struct rpma_rt_queue *queue)
 {
-	return rt_bell_ring_fenced(&queue->bell);
+	if (!rt_bell_ring_fenced(&queue->bell))
+		return false;
+	rt_stat_add_mt(&queue->stats.wakes, 1);
+	return true;
+}
+
+void rt_queue_ring(struct rpma_rt_queue *queue)
+{
+	/* [LANE-3]: what the caller published before the word */
+	rt_fence_dekker();
+	rt_queue_bell(queue);
 }
 
 void rt_queue_get(struct rpma_rt_queue *queue)
@@ -64,7 +74,7 @@ static void put_locked(struct rpma_rt_queue *queue)
 	/* inside the lock: whoever sees no users may delete the queue, once we
 	 * have let go of it */
 	if (--queue->users == 0) {
-		rt_bell_ring(&queue->bell);
+		rt_queue_ring(queue);
 		pthread_cond_broadcast(&queue->left);
 	}
 }
@@ -116,7 +126,7 @@ void rt_queue_finish(struct rpma_rt_queue *queue)
 		queue->lanes[i]->holding = false;
 		put_locked(queue);
 	}
-	rt_bell_ring(&queue->bell);
+	rt_queue_ring(queue);
 	pthread_mutex_unlock(&queue->lock);
 }
 
@@ -168,6 +178,7 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 	queue->rt = rt;
 	rt_queue_cfg_params(cfg, &queue->params);
 	rt_bell_init_futex(&queue->bell);
+	queue->bell.timed = rt_runtime_is_timed(rt);
 	rt_mpsc_init(&queue->messages);
 	pthread_mutex_init(&queue->lock, NULL);
 	pthread_cond_init(&queue->left, NULL);
@@ -239,5 +250,45 @@ int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr)
 	pthread_mutex_destroy(&queue->lock);
 	free(queue);
 	*queue_ptr = NULL;
+	return 0;
+}
+
+/* ----------------------------------------------------------- statistics --- */
+
+/* Items inside, as far as they are seen. */
+static uint64_t backlog(const struct rpma_rt_queue *queue)
+{
+	/* acquire [LANE-6] */
+	uint32_t lanes =
+		atomic_load_explicit(&queue->lane_count, memory_order_acquire);
+	/* taken first: it never counts more than was pushed */
+	uint64_t taken = rt_stat_read(&queue->stats.messages_taken);
+	uint64_t total = rt_stat_read(&queue->stats.messages) - taken;
+	uint32_t i;
+
+	for (i = 0; i < lanes; i++)
+		total += rt_lane_count_mt(queue->lanes[i]);
+	return total;
+}
+
+int rpma_rt_get_queue_stats(const struct rpma_rt_queue *queue,
+			    struct rpma_rt_queue_stats *stats)
+{
+	if (queue == NULL || stats == NULL)
+		return RPMA_E_INVAL;
+#define READ(name) stats->name = rt_stat_read(&queue->stats.name)
+	READ(polls);
+	READ(waits);
+	READ(empty);
+	READ(busy);
+	READ(batches);
+	READ(taken);
+	READ(messages);
+	READ(sleeps);
+	READ(wakes);
+#undef READ
+	stats->backlog = backlog(queue);
+	rt_histogram_read(&queue->dispatch, &stats->dispatch);
+	rt_histogram_read(&queue->wakeup, &stats->wakeup);
 	return 0;
 }

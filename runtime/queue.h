@@ -26,6 +26,8 @@ int rt_runtime_check(const struct rpma_rt *rt);
 /* Likewise; RPMA_E_INVAL on a poller thread, which may not wait. */
 int rt_runtime_check_wait(const struct rpma_rt *rt);
 bool rt_runtime_is_stopped(const struct rpma_rt *rt);
+/* Are clocks read for statistics? */
+bool rt_runtime_is_timed(const struct rpma_rt *rt);
 /* Is the caller a poller, or called back by one? */
 bool rt_runtime_is_poller_thread(void);
 /* The list of queues, under its lock: rt_queue_finish() is called under the

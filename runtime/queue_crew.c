@@ -57,7 +57,10 @@ static bool enter_or_mark(struct rpma_rt_queue *queue, uint32_t inside,
 	} while (!atomic_compare_exchange_weak_explicit(&queue->crew, &old, new,
 							memory_order_acq_rel,
 							memory_order_relaxed));
-	return (old & RT_CREW_INSIDE) == 0;
+	if ((old & RT_CREW_INSIDE) == 0)
+		return true;
+	rt_stat_add_mt(&queue->stats.busy, 1);
+	return false;
 }
 
 /* -------------------------------------------------------------- leaving --- */
@@ -121,8 +124,8 @@ static void leave(struct rpma_rt_queue *queue, bool found)
 		}
 	} while (!try_leave(queue, &crew, 0));
 	/* outside: who wakes finds nobody there */
-	if (owed != 0)
-		rt_bell_wake_one(&queue->bell, owed);
+	if (owed != 0 && rt_bell_wake_one(&queue->bell, owed))
+		rt_stat_add_mt(&queue->stats.wakes, 1);
 }
 
 /* Nothing found: everything again, with us among those who sleep. */
@@ -243,6 +246,13 @@ static uint32_t give_up(struct rpma_rt_queue *queue,
 	return count;
 }
 
+static void sleep_once(struct rpma_rt_queue *queue, int64_t left_ns)
+{
+	rt_stat_add_mt(&queue->stats.sleeps, 1);
+	rt_bell_sleep_armed(&queue->bell, left_ns);
+	rt_queue_time_wakeup(queue);
+}
+
 static uint32_t sleep_for(struct rpma_rt_queue *queue,
 			  struct rpma_rt_completion *cmpl, uint32_t max,
 			  int64_t end_ns, enum rt_nothing *why)
@@ -268,7 +278,7 @@ static uint32_t sleep_for(struct rpma_rt_queue *queue,
 			is_waiting = *why == RT_NOTHING_YET;
 		}
 		if (is_waiting)
-			rt_bell_sleep_armed(&queue->bell, left);
+			sleep_once(queue, left);
 		else
 			sched_yield();
 	}
@@ -283,8 +293,10 @@ uint32_t rt_crew_poll(struct rpma_rt_queue *queue,
 	uint32_t count;
 
 	if (!try_enter(queue, 0)) {
-		if (rt_bell_fd(&queue->bell) < 0)
+		if (rt_bell_fd(&queue->bell) < 0) {
+			rt_stat_add_mt(&queue->stats.busy, 1);
 			return 0;
+		}
 		/* who is inside may be off its CPU: an event loop need not
 		 * turn meanwhile, for it makes the fd readable again */
 		rt_bell_drain(&queue->bell);

@@ -15,6 +15,7 @@
 
 #include "queue.h"
 #include "inbox.h"
+#include "stats.h"
 
 /* the crew's word: who consumes */
 #define RT_CREW_INSIDE 1 /* somebody is inside: the consumer; */
@@ -44,6 +45,14 @@ struct rpma_rt_queue {
 	/* messages and who is inside push */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t gate;
 	struct rt_mpsc messages;
+
+	/* written by the consumer, some by anyone, read by anyone */
+	alignas(RT_CACHE_LINE) struct {
+		_Atomic uint64_t polls, waits, empty, batches, taken,
+			messages_taken, busy, messages, sleeps, wakes;
+	} stats;
+	struct rt_histogram dispatch;
+	struct rt_histogram wakeup;
 
 	/* under lock */
 	alignas(RT_CACHE_LINE) pthread_mutex_t lock;
@@ -80,6 +89,10 @@ uint32_t rt_queue_take_messages_consumer(struct rpma_rt_queue *queue,
 					 uint32_t max);
 /* Frees the messages that nobody took. */
 void rt_queue_free_messages(struct rpma_rt_queue *queue);
+/* Rings after a fence of its own; counted. */
+void rt_queue_ring(struct rpma_rt_queue *queue);
+/* After a call that may have been woken for: how long that took. */
+void rt_queue_time_wakeup(struct rpma_rt_queue *queue);
 /* No push gets in any more. */
 void rt_queue_close_gate(struct rpma_rt_queue *queue);
 

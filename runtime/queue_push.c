@@ -69,6 +69,8 @@ uint32_t rt_queue_take_messages_consumer(struct rpma_rt_queue *queue,
 		cmpl[count++] = msg->item;
 		free(msg);
 	}
+	if (count > 0)
+		rt_stat_add(&queue->stats.messages_taken, count);
 	return count;
 }
 
@@ -107,8 +109,9 @@ int rpma_rt_queue_push(struct rpma_rt_queue *queue, uint64_t context,
 		free(msg);
 		return RPMA_RT_E_CLOSED;
 	}
+	rt_stat_add_mt(&queue->stats.messages, 1);
 	rt_mpsc_push_mt(&queue->messages, &msg->node);
-	rt_bell_ring(&queue->bell);
+	rt_queue_ring(queue);
 	leave_gate(queue);
 	return 0;
 }
@@ -125,7 +128,7 @@ int rpma_rt_queue_close(struct rpma_rt_queue *queue)
 	if (!enter_gate(queue))
 		return 0; /* another has closed it */
 	rt_queue_close_gate(queue);
-	rt_bell_ring(&queue->bell);
+	rt_queue_ring(queue);
 	/* until here nobody is told that it is closed, and deletes it */
 	leave_gate(queue);
 	return 0;

@@ -19,6 +19,20 @@
 #define SPINS_A_LOOK 64 /* takes between two reads of the clock */
 
 /* Up to max items from all sources, beginning with another one each time. */
+static uint32_t take_lane(struct rpma_rt_queue *queue, struct rt_lane *lane,
+			  struct rpma_rt_completion *cmpl, uint32_t max)
+{
+	uint32_t count = rt_lane_take_consumer(lane, cmpl, max);
+	uint64_t ns;
+
+	if (count == 0)
+		return 0;
+	ns = rt_lane_take_stamp_consumer(lane);
+	if (ns != 0)
+		rt_histogram_add_mt(&queue->dispatch, rt_now_ns() - ns);
+	return count;
+}
+
 uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
 				struct rpma_rt_completion *cmpl, uint32_t max)
 {
@@ -43,9 +57,8 @@ uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
 							cmpl + total,
 							max - total);
 		else
-			total += rt_lane_take_consumer(queue->lanes[source],
-						       cmpl + total,
-						       max - total);
+			total += take_lane(queue, queue->lanes[source],
+					   cmpl + total, max - total);
 	}
 	queue->next_source =
 		queue->next_source < lanes ? queue->next_source + 1 : 0;
@@ -129,6 +142,36 @@ bool rt_queue_look_consumer(struct rpma_rt_queue *queue)
 		return true;
 	ring_pollers(queue);
 	return false;
+}
+
+void rt_queue_time_wakeup(struct rpma_rt_queue *queue)
+{
+	uint64_t ns = rt_bell_take_rung_ns(&queue->bell);
+
+	if (ns != 0)
+		rt_histogram_add_mt(&queue->wakeup, rt_now_ns() - ns);
+}
+
+static void count_one(const struct rpma_rt_queue *queue, _Atomic uint64_t *stat,
+		      uint64_t n)
+{
+	if (queue->params.shared)
+		rt_stat_add_mt(stat, n);
+	else
+		rt_stat_add(stat, n);
+}
+
+/* A call, and what it found; a consumer, of a shared queue any. */
+static void count_call(struct rpma_rt_queue *queue, _Atomic uint64_t *calls,
+		       uint32_t count)
+{
+	count_one(queue, calls, 1);
+	if (count == 0) {
+		count_one(queue, &queue->stats.empty, 1);
+		return;
+	}
+	count_one(queue, &queue->stats.batches, 1);
+	count_one(queue, &queue->stats.taken, count);
 }
 
 static int answer(enum rt_nothing why)
@@ -229,8 +272,11 @@ static uint32_t park(struct rpma_rt_queue *queue,
 	rt_bell_cancel(&queue->bell);
 	rt_bell_prepare_futex(&queue->bell);
 	count = rt_queue_take_again_consumer(queue, cmpl, max, why);
-	if (count == 0 && *why == RT_NOTHING_YET)
+	if (count == 0 && *why == RT_NOTHING_YET) {
+		rt_stat_add_mt(&queue->stats.sleeps, 1);
 		rt_bell_sleep_futex(&queue->bell, timeout_ns);
+		rt_queue_time_wakeup(queue);
+	}
 	rt_bell_cancel(&queue->bell);
 	return count;
 }
@@ -268,6 +314,29 @@ static int check_take(const struct rpma_rt_queue *queue, int max,
 	return rt_runtime_check(queue->rt);
 }
 
+static uint32_t poll_shared(struct rpma_rt_queue *queue,
+			    struct rpma_rt_completion *cmpl, uint32_t max,
+			    enum rt_nothing *why)
+{
+	uint32_t count;
+
+	rt_queue_time_wakeup(queue);
+	count = rt_crew_poll(queue, cmpl, max, why);
+	count_call(queue, &queue->stats.polls, count);
+	return count;
+}
+
+static uint32_t wait_shared(struct rpma_rt_queue *queue, int timeout_ms,
+			    struct rpma_rt_completion *cmpl, uint32_t max,
+			    enum rt_nothing *why)
+{
+	uint32_t count;
+
+	count = rt_crew_wait(queue, cmpl, max, end_of(timeout_ms), why);
+	count_call(queue, &queue->stats.waits, count);
+	return count;
+}
+
 static int poll_alone(struct rpma_rt_queue *queue,
 		      struct rpma_rt_completion *cmpl, uint32_t max,
 		      uint32_t *count, enum rt_nothing *why)
@@ -276,9 +345,11 @@ static int poll_alone(struct rpma_rt_queue *queue,
 
 	if (ret)
 		return ret;
+	rt_queue_time_wakeup(queue);
 	*count = rt_queue_take_consumer(queue, cmpl, max);
 	if (*count == 0)
 		*count = take_or_arm(queue, cmpl, max, why);
+	count_call(queue, &queue->stats.polls, *count);
 	leave_alone(queue);
 	return 0;
 }
@@ -294,7 +365,7 @@ int rpma_rt_queue_poll(struct rpma_rt_queue *queue, int max,
 	if (ret)
 		return ret;
 	if (queue->params.shared)
-		count = rt_crew_poll(queue, cmpl, (uint32_t)max, &why);
+		count = poll_shared(queue, cmpl, (uint32_t)max, &why);
 	else
 		ret = poll_alone(queue, cmpl, (uint32_t)max, &count, &why);
 	if (ret)
@@ -327,6 +398,7 @@ static int wait_alone(struct rpma_rt_queue *queue, int timeout_ms,
 	}
 	if (*count == 0)
 		*count = sleep_for(queue, cmpl, max, end_ns, why);
+	count_call(queue, &queue->stats.waits, *count);
 	leave_alone(queue);
 	return 0;
 }
@@ -347,8 +419,8 @@ int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
 	if (rt_runtime_is_poller_thread())
 		return RPMA_E_INVAL;
 	if (queue->params.shared)
-		count = rt_crew_wait(queue, cmpl, (uint32_t)max,
-				     end_of(timeout_ms), &why);
+		count = wait_shared(queue, timeout_ms, cmpl, (uint32_t)max,
+				    &why);
 	else
 		ret = wait_alone(queue, timeout_ms, cmpl, (uint32_t)max, &count,
 				 &why);

@@ -153,7 +153,7 @@ static int copy_cfg(struct rpma_rt_conn *conn,
 	rpma_conn_cfg_get_sq_size(conn->cfg, &sends);
 	rpma_conn_cfg_get_rq_size(conn->cfg, &recvs);
 	if (sends > INT32_MAX / 4 || recvs > INT32_MAX / 4)
-		return RPMA_E_INVAL; /* and nothing of that size is made */
+		return RPMA_E_INVAL;
 	*sq = sends;
 	*rq = recvs;
 	if (cfg != NULL && cfg->keepalive_ms > 0)
@@ -167,6 +167,25 @@ static int copy_cfg(struct rpma_rt_conn *conn,
 		rpma_conn_cfg_set_min_rnr_timer(conn->cfg,
 						DEFAULT_MIN_RNR_TIMER);
 	return 0;
+}
+
+/* Before anything of these sizes is made for it: has the device as much? */
+static int check_device(struct rpma_peer *peer, uint32_t sq, uint32_t rq)
+{
+	struct ibv_context *ibv_ctx;
+	struct ibv_device_attr attr;
+	int ret;
+
+	ret = rpma_peer_get_ibv_context(peer, &ibv_ctx);
+	if (ret)
+		return ret;
+	if (ibv_query_device(ibv_ctx, &attr))
+		return RPMA_E_PROVIDER;
+	/* each with the marker's */
+	if (sq + 1 > (uint32_t)attr.max_qp_wr ||
+	    rq + 1 > (uint32_t)attr.max_qp_wr)
+		return RPMA_E_INVAL;
+	return sq + rq + 2 > (uint32_t)attr.max_cqe ? RPMA_E_NOMEM : 0;
 }
 
 static int init_sides(struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq,
@@ -256,6 +275,12 @@ static int record_new(const struct rt_birth *birth, uint32_t *sq, uint32_t *rq,
 	ret = copy_where(conn, birth);
 	if (ret == 0)
 		ret = copy_cfg(conn, birth->cfg, sq, rq);
+	if (ret == 0)
+		ret = check_device(birth->peer, *sq, *rq);
+	if (ret) { /* and nothing of that size is made */
+		*sq = 0;
+		*rq = 0;
+	}
 	single = birth->cfg != NULL && birth->cfg->single_poster;
 	if (init_sides(conn, *sq, *rq, single) && ret == 0)
 		ret = RPMA_E_NOMEM;

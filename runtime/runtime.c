@@ -61,6 +61,11 @@ bool rt_runtime_is_stopped(const struct rpma_rt *rt)
 	return atomic_load_explicit(&rt->stopped, memory_order_acquire);
 }
 
+bool rt_runtime_is_timed(const struct rpma_rt *rt)
+{
+	return rt->cfg.timing != 0;
+}
+
 bool rt_runtime_is_poller_thread(void)
 {
 	return rt_poller_self() != NULL;
@@ -526,9 +531,12 @@ int rpma_rt_get_poller_stats(const struct rpma_rt *rt, int poller,
 	READ(events);
 	READ(acks);
 	READ(spilled);
+	READ(lost);
 	READ(stale);
 	READ(lost_events_recovered);
 	READ(keepalives);
+	READ(spinning_ns);
+	READ(sleeping_ns);
 #undef READ
 	return 0;
 }

@@ -130,6 +130,21 @@ static void pollers__range(void **state)
 	assert_int_equal(count, RPMA_RT_MAX_POLLERS);
 }
 
+static void timing__any_number(void **state)
+{
+	uint32_t every;
+
+	(void)state;
+	ok(rpma_rt_cfg_get_timing(cfg, &every));
+	assert_int_equal(every, 0);
+	ok(rpma_rt_cfg_set_timing(cfg, 7));
+	ok(rpma_rt_cfg_get_timing(cfg, &every));
+	assert_int_equal(every, 7);
+	assert_int_equal(rpma_rt_cfg_set_timing(NULL, 1), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_cfg_get_timing(NULL, &every), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_cfg_get_timing(cfg, NULL), RPMA_E_INVAL);
+}
+
 static void mode__range(void **state)
 {
 	enum rpma_rt_mode mode;
@@ -176,6 +191,7 @@ int main(void)
 		TEST(new__defaults),	  TEST(delete__null_inside),
 		TEST(numbers__range),	  TEST(pollers__range),
 		TEST(mode__range),	  TEST(cpus__copied),
+		TEST(timing__any_number),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,6 +32,11 @@ bool rt_runtime_is_stopped(const struct rpma_rt *rt)
 	return rt->stopped;
 }
 
+bool rt_runtime_is_timed(const struct rpma_rt *rt)
+{
+	return rt->timed;
+}
+
 bool rt_runtime_is_poller_thread(void)
 {
 	return stub_on_poller;

@@ -17,6 +17,7 @@
 struct rpma_rt {
 	int check; /* what rt_runtime_check() answers */
 	bool stopped;
+	bool timed;
 	int queues;  /* added and not gone */
 	int pollers; /* of which each has a bell */
 	struct rt_bell bells[RPMA_RT_MAX_POLLERS];

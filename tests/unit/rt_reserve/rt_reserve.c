@@ -205,6 +205,22 @@ static void birth__more_than_the_device_has_NOMEM(void **state)
 	fake_bury(f, &conn);
 }
 
+static void birth__longer_than_the_device_has_INVAL(void **state)
+{
+	struct fake *f = *state;
+	struct rt_birth birth = birth_of(f);
+	struct rpma_rt_conn *conn = NULL;
+	int max = fake_attr.max_qp_wr;
+
+	/* room for the marker, too */
+	fake_attr.max_qp_wr = FAKE_SQ > FAKE_RQ ? FAKE_SQ : FAKE_RQ;
+	assert_int_equal(rt_conn_birth(&birth, &conn), RPMA_E_INVAL);
+	fake_attr.max_qp_wr++;
+	conn = fake_established(f);
+	fake_attr.max_qp_wr = max;
+	fake_bury(f, &conn);
+}
+
 static void birth__no_slot_NOMEM(void **state)
 {
 	struct fake *f = *state;
@@ -250,6 +266,7 @@ int main(void)
 		fake_test(birth__closed_queue_or_stopping_CLOSED),
 		fake_test(birth__absurd_sizes_INVAL),
 		fake_test(birth__more_than_the_device_has_NOMEM),
+		fake_test(birth__longer_than_the_device_has_INVAL),
 		fake_test(birth__no_slot_NOMEM),
 		fake_test(birth__configuration),
 	};
