@@ -83,12 +83,10 @@ int rpma_conn_next_completion(const struct rpma_conn *conn,
 	struct rpma_cq *cq;
 	int ret;
 
-	if (conn == NULL || cmpl == NULL)
+	if (cmpl == NULL)
 		return RPMA_E_INVAL;
 	ret = rpma__legacy_cq(conn, &cq);
-	if (ret)
-		return ret;
-	return rpma_cq_get_completion(cq, cmpl);
+	return ret ? ret : rpma_cq_get_completion(cq, cmpl);
 }
 
 int rpma_conn_completion_get(struct rpma_conn *conn,

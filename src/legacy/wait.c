@@ -8,14 +8,9 @@
 int rpma_conn_prepare_completions(const struct rpma_conn *conn)
 {
 	struct rpma_cq *cq;
-	int ret;
+	int ret = rpma__legacy_cq(conn, &cq);
 
-	if (conn == NULL)
-		return RPMA_E_INVAL;
-	ret = rpma__legacy_cq(conn, &cq);
-	if (ret)
-		return ret;
-	return rpma_cq_wait(cq);
+	return ret ? ret : rpma_cq_wait(cq);
 }
 
 int rpma_conn_completion_wait(struct rpma_conn *conn)
@@ -28,10 +23,8 @@ int rpma_conn_get_completion_fd(const struct rpma_conn *conn, int *fd)
 	struct rpma_cq *cq;
 	int ret;
 
-	if (conn == NULL || fd == NULL)
+	if (fd == NULL)
 		return RPMA_E_INVAL;
 	ret = rpma__legacy_cq(conn, &cq);
-	if (ret)
-		return ret;
-	return rpma_cq_get_fd(cq, fd);
+	return ret ? ret : rpma_cq_get_fd(cq, fd);
 }

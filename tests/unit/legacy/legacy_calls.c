@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "fork.h"
 #include "librpma_legacy.h"
 
 #define ALWAYS	 RPMA_F_COMPLETION_ALWAYS
@@ -99,6 +100,9 @@ static void expect_shared(void)
 	assert_int_equal(rpma_conn_get_completion_fd(world.conn, &fd),
 			 RPMA_E_SHARED_CHANNEL);
 	assert_int_equal(fd, -1);
+	/* an argument is looked at first */
+	assert_int_equal(rpma_conn_get_completion_fd(world.conn, NULL),
+			 RPMA_E_INVAL);
 	expect_trace("");
 }
 
@@ -235,6 +239,33 @@ static void write_atomic__EACH_FAILURE(void **state)
 	world_end();
 }
 
+/* Claimed or not: the owner is the parent's. */
+static void inherited__INVAL(void **state)
+{
+	struct rpma_completion cmpl;
+	int fd = -1;
+
+	(void)state;
+	begin();
+	ok(rpma_conn_claim(world.conn, &me));
+	/* relaxed: one thread */
+	atomic_fetch_add_explicit(&rpma__forks, 1, memory_order_relaxed);
+	assert_int_equal(wait_conn(), RPMA_E_INVAL);
+	assert_int_equal(prepare_conn(), RPMA_E_INVAL);
+	assert_int_equal(get_conn(), RPMA_E_INVAL);
+	assert_int_equal(rpma_conn_next_completion(world.conn, &cmpl),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_get_completion(cq, &cmpl), RPMA_E_INVAL);
+	assert_int_equal(rpma_conn_get_completion_fd(world.conn, &fd),
+			 RPMA_E_INVAL);
+	assert_int_equal(do_write_atomic(), RPMA_E_INVAL);
+	expect_trace("");
+	/* relaxed: as above; the parent again, who can clean up */
+	atomic_fetch_sub_explicit(&rpma__forks, 1, memory_order_relaxed);
+	ok(rpma_conn_release(world.conn, &me));
+	world_end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +277,7 @@ int main(void)
 		mock_test(write_atomic__POSTS_EIGHT_BYTES_FENCED),
 		mock_test(write_atomic__arguments_INVAL),
 		mock_test(write_atomic__EACH_FAILURE),
+		mock_test(inherited__INVAL),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
