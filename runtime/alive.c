@@ -90,8 +90,8 @@ static bool tend(struct rpma_rt_conn *conn, uint64_t now)
 	alive->seen = count;
 	if (moved || is_due)
 		alive->due_ns = now + alive->period_ns;
-	return !moved && is_due && !alive->out &&
-	       conn->ps == RT_PS_HEALTHY && post(conn);
+	return !moved && is_due && !alive->out && conn->ps == RT_PS_HEALTHY &&
+	       post(conn);
 }
 
 int rt_alive_tend_owner(struct rt_poller *poller)

@@ -516,10 +516,16 @@ int rpma_rt_conn_get(struct rpma_rt_conn *conn)
 
 int rpma_rt_conn_put(struct rpma_rt_conn **conn_ptr)
 {
+	int ret;
+
 	if (conn_ptr == NULL)
 		return RPMA_E_INVAL;
-	if (*conn_ptr != NULL)
-		rt_conn_rele(*conn_ptr);
+	if (*conn_ptr == NULL)
+		return 0;
+	ret = check(*conn_ptr);
+	if (ret)
+		return ret;
+	rt_conn_rele(*conn_ptr);
 	*conn_ptr = NULL;
 	return 0;
 }
@@ -527,8 +533,10 @@ int rpma_rt_conn_put(struct rpma_rt_conn **conn_ptr)
 int rpma_rt_conn_get_private_data(const struct rpma_rt_conn *conn,
 				  struct rpma_conn_private_data *pdata)
 {
-	if (conn == NULL || pdata == NULL)
-		return RPMA_E_INVAL;
+	int ret = check(conn);
+
+	if (ret || pdata == NULL)
+		return ret ? ret : RPMA_E_INVAL;
 	pdata->ptr = NULL;
 	pdata->len = 0;
 	/* acquire: pairs with the release in keep_private_data() */
@@ -541,8 +549,10 @@ int rpma_rt_conn_get_private_data(const struct rpma_rt_conn *conn,
 
 int rpma_rt_conn_get_qp_num(const struct rpma_rt_conn *conn, uint32_t *qp_num)
 {
-	if (conn == NULL || qp_num == NULL)
-		return RPMA_E_INVAL;
+	int ret = check(conn);
+
+	if (ret || qp_num == NULL)
+		return ret ? ret : RPMA_E_INVAL;
 	/* acquire: pairs with the release in qp_is_made() */
 	if (!atomic_load_explicit(&conn->ready, memory_order_acquire))
 		return RPMA_E_AGAIN;
@@ -552,16 +562,20 @@ int rpma_rt_conn_get_qp_num(const struct rpma_rt_conn *conn, uint32_t *qp_num)
 
 int rpma_rt_conn_get_poller(const struct rpma_rt_conn *conn, int *poller)
 {
-	if (conn == NULL || poller == NULL)
-		return RPMA_E_INVAL;
+	int ret = check(conn);
+
+	if (ret || poller == NULL)
+		return ret ? ret : RPMA_E_INVAL;
 	*poller = conn->poller->index;
 	return 0;
 }
 
 int rpma_rt_conn_get_user(const struct rpma_rt_conn *conn, void **user)
 {
-	if (conn == NULL || user == NULL)
-		return RPMA_E_INVAL;
+	int ret = check(conn);
+
+	if (ret || user == NULL)
+		return ret ? ret : RPMA_E_INVAL;
 	/* relaxed: the application orders its own pointer */
 	*user = atomic_load_explicit(&conn->user, memory_order_relaxed);
 	return 0;

@@ -248,10 +248,14 @@ release_runtime:
 int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
 			      uint16_t *port)
 {
+	int ret;
+
 	if (listener == NULL || port == NULL)
 		return RPMA_E_INVAL;
-	*port = listener->port;
-	return 0;
+	ret = rt_runtime_check(listener->rt);
+	if (ret == 0)
+		*port = listener->port;
+	return ret;
 }
 
 int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr)

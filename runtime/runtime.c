@@ -501,8 +501,13 @@ int rpma_rt_arm(struct rpma_rt *rt, int poller)
 
 int rpma_rt_get_fd(const struct rpma_rt *rt, int poller, int *fd)
 {
+	int ret;
+
 	if (rt == NULL || fd == NULL || poller < 0 || poller >= rt->cfg.pollers)
 		return RPMA_E_INVAL;
+	ret = rt_runtime_check(rt);
+	if (ret)
+		return ret;
 	if (rt->cfg.mode != RPMA_RT_MODE_MANUAL)
 		return RPMA_E_NOSUPP;
 	*fd = rt->pollers[poller].epfd;
@@ -513,10 +518,14 @@ int rpma_rt_get_poller_stats(const struct rpma_rt *rt, int poller,
 			     struct rpma_rt_poller_stats *stats)
 {
 	const struct rt_poller *p;
+	int ret;
 
 	if (rt == NULL || stats == NULL || poller < 0 ||
 	    poller >= rt->cfg.pollers)
 		return RPMA_E_INVAL;
+	ret = rt_runtime_check(rt);
+	if (ret)
+		return ret;
 	p = &rt->pollers[poller];
 	/* relaxed: counters, each for itself */
 #define READ(name) \

@@ -25,9 +25,8 @@
  * An assertion of cmocka leads back to the runner, which is the parent's; a
  * child says itself where it failed, and its parent sees the status.
  */
-#define child_ok(call) child_is(call, 0)
-#define child_is(call, expected) \
-	child_expect(call, expected, #call, __LINE__)
+#define child_ok(call)		 child_is(call, 0)
+#define child_is(call, expected) child_expect(call, expected, #call, __LINE__)
 
 static void child_expect(int ret, int expected, const char *what, int line)
 {
@@ -300,8 +299,8 @@ static void inherited__IS_REFUSED_AND_LEFT_ALONE(void **state)
 	/* twice: the first child took nothing from anybody */
 	run_child(inherits, &all);
 	ok(rpma_recv(all.pair.server.conn, NULL, 0, 0, NULL));
-	ok(rpma_send(all.pair.client.conn, NULL, 0, 0,
-		     RPMA_F_COMPLETION_ALWAYS, NULL));
+	ok(rpma_send(all.pair.client.conn, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS,
+		     NULL));
 	expect_done(&all.pair.client, 0, IBV_WC_SEND);
 	expect_done(&all.pair.server, 0, IBV_WC_RECV);
 	close_all(&all);
@@ -317,8 +316,8 @@ static void names_inherited(void *arg)
 	struct rpma_ep *ep = NULL;
 	struct rpma_conn_req *req = NULL;
 
-	child_ok(rpma_utils_get_ibv_context(
-		the_addr, RPMA_UTIL_IBV_CONTEXT_LOCAL, &ctx));
+	child_ok(rpma_utils_get_ibv_context(the_addr,
+					    RPMA_UTIL_IBV_CONTEXT_LOCAL, &ctx));
 	child_ok(rpma_peer_new(ctx, &peer));
 	child_ok(rpma_conn_cfg_set_cq(all->cfg, all->cq));
 	refused(rpma_conn_req_new(peer, the_addr, "7999", all->cfg, &req));
@@ -364,8 +363,8 @@ static void lives(void *arg)
 
 	(void)arg;
 	the_peer = NULL;
-	child_ok(rpma_utils_get_ibv_context(
-		the_addr, RPMA_UTIL_IBV_CONTEXT_LOCAL, &ctx));
+	child_ok(rpma_utils_get_ibv_context(the_addr,
+					    RPMA_UTIL_IBV_CONTEXT_LOCAL, &ctx));
 	child_ok(rpma_peer_new(ctx, &the_peer));
 	pair_open(&pair);
 	child_ok(rpma_recv(pair.server.conn, NULL, 0, 0, NULL));
@@ -480,8 +479,8 @@ static void fork_while_blocked(void (*body)(void *arg))
 
 	/* each is still there, and gets what it waits for */
 	ok(rpma_recv(all.pair.server.conn, NULL, 0, 0, NULL));
-	ok(rpma_send(all.pair.client.conn, NULL, 0, 0,
-		     RPMA_F_COMPLETION_ALWAYS, NULL));
+	ok(rpma_send(all.pair.client.conn, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS,
+		     NULL));
 	finish(&waiters[0]);
 	expect_done(&all.pair.client, 0, IBV_WC_SEND);
 	ok(rpma_ep_get_port(all.pair.ep, &port));

@@ -301,8 +301,7 @@ static void change_the_log(void *arg, int number)
 		       level == RPMA_LOG_LEVEL_WARNING);
 		expect(rpma_log_set_function(count_message) == 0);
 		/* an argument that is wrong is one message */
-		expect(rpma_cq_new(ctx, 0, NULL, 0, NULL, &cq) ==
-		       RPMA_E_INVAL);
+		expect(rpma_cq_new(ctx, 0, NULL, 0, NULL, &cq) == RPMA_E_INVAL);
 	}
 }
 

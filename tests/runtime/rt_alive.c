@@ -72,8 +72,8 @@ static void other_listen(struct other *o, struct stage *s)
 {
 	uint16_t port;
 
-	MUST(rpma_ep_listen_ex(s->world.peer, s->world.addr, "0", 1, NULL,
-			       NULL, &o->ep));
+	MUST(rpma_ep_listen_ex(s->world.peer, s->world.addr, "0", 1, NULL, NULL,
+			       &o->ep));
 	MUST(rpma_ep_get_port(o->ep, &port));
 	snprintf(s->world.port, sizeof(s->world.port), "%u", port);
 }
@@ -155,8 +155,7 @@ static void idle_then_silent(struct stage *s, bool manual)
 {
 	struct rpma_rt_completion item;
 	struct other other = {0};
-	struct rpma_rt_conn *conn =
-		connect_to(&other, s, manual, PERIOD_MS);
+	struct rpma_rt_conn *conn = connect_to(&other, s, manual, PERIOD_MS);
 
 	CHECK(!wait_for(s, manual, keepalives(s) + 3, &item));
 	other_fall_silent(&other);
