@@ -45,7 +45,7 @@ static int begin(struct lb_work *w)
 		return LB_EXEC_OK;
 	lb_fault_wr(qp, w->wqe, &x->fault);
 	if (x->fault.delay_us)
-		return wait_for(qp, x->fault.delay_us * 1000u);
+		return wait_for(qp, x->fault.delay_us * 1000ull);
 	return LB_EXEC_OK;
 }
 

@@ -22,7 +22,8 @@
 #define MAX_THREADS   8
 #define MAX_DECISIONS 65536
 #define MAX_STEPS     1000000
-#define MAX_STREAK    64 /* steps in a row of one thread, then others too */
+#define MAX_STREAK    64    /* steps in a row of one thread, then others too */
+#define MAX_LEFT      10000 /* steps of the device before a run */
 #define STUCK_SECONDS 20
 
 enum {
@@ -152,10 +153,22 @@ static int choose_replay(struct run *run, const int *ids, int n)
 	return 0;
 }
 
+/* The prefix is of an earlier run: the bodies must do the same again. */
+static int choose_prefix(struct run *run, int n)
+{
+	const struct decision *decision = &run->prefix[run->ndecisions];
+
+	if (decision->choices == n)
+		return decision->chosen;
+	run->failure = "not the choices of the run before: setup() or a body "
+		       "does not repeat itself";
+	return 0;
+}
+
 static int choose(struct run *run, const int *ids, int n)
 {
 	if (run->ndecisions < run->nprefix)
-		return run->prefix[run->ndecisions].chosen;
+		return choose_prefix(run, n);
 	if (run->replay)
 		return choose_replay(run, ids, n);
 	if (!run->is_random)
@@ -353,6 +366,21 @@ static void deactivate(void)
 	lb_thread_wake();
 }
 
+/*
+ * Timers and slices that earlier runs, or what was before them, left behind
+ * would be choices of this one: they are run first, in virtual time. Bounded,
+ * for a queue pair may retry for ever.
+ */
+static void clear_device(void)
+{
+	int left = MAX_LEFT;
+
+	activate();
+	while (left-- > 0 && (lb_thread_step() || lb_service_step()))
+		;
+	deactivate();
+}
+
 /* Wait for the end of the run; run->lock held. */
 static void wait_end(struct run *run)
 {
@@ -395,6 +423,7 @@ static void run_once(struct run *run)
 	bool is_clean;
 	int i;
 
+	clear_device();
 	if (sched->setup)
 		sched->setup(sched->arg);
 	run->last = run->current = -2;

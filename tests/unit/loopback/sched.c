@@ -273,6 +273,102 @@ static void time__is_virtual(void **state)
 	pair_delete(w.p);
 }
 
+/* ---- a timer that outlives its run is no choice of the next ------------- */
+
+static void post_only(void *arg)
+{
+	struct world *w = arg;
+
+	end_write(&w->p->a, &w->p->b, 1, 0, 8);
+	rpma_loopback_sched_point("posted");
+}
+
+static void do_nothing(void *arg)
+{
+	(void)arg;
+	rpma_loopback_sched_point("nothing to choose from");
+}
+
+static unsigned count_runs(struct world *w, void (*body)(void *arg))
+{
+	struct rpma_loopback_sched sched = {
+		.threads = 1,
+		.body = {body},
+		.setup = setup,
+		.arg = w,
+	};
+	struct rpma_loopback_sched_result result;
+
+	assert_int_equal(rpma_loopback_sched_run(&sched, &result), 0);
+	assert_true(result.complete);
+	return result.runs;
+}
+
+static void timer__left_behind_NO_CHOICE(void **state)
+{
+	struct world w = {0};
+
+	(void)state;
+	assert_int_equal(rpma_loopback_fault("wr:delay_us=3600000000"), 0);
+	assert_true(count_runs(&w, post_only) > 1);
+	assert_int_equal(count_runs(&w, do_nothing), 1);
+	pair_delete(w.p);
+}
+
+/* ---- bodies that do not repeat themselves are told ----------------------- */
+
+static int is_first_over(void *arg)
+{
+	return ((struct world *)arg)->got;
+}
+
+static void say_over(void *arg)
+{
+	rpma_loopback_sched_point("once");
+	rpma_loopback_sched_point("twice");
+	((struct world *)arg)->got = 1;
+}
+
+static void another(void *arg)
+{
+	(void)arg;
+	rpma_loopback_sched_point("another");
+}
+
+/* every other run it waits for what it did not wait for before */
+static void fickle(void *arg)
+{
+	static int calls;
+
+	if (calls++ % 2)
+		rpma_loopback_sched_wait(is_first_over, arg);
+	else
+		rpma_loopback_sched_point("not this time");
+}
+
+static void set_nothing(void *arg)
+{
+	((struct world *)arg)->got = 0;
+}
+
+/* The threads stay, so after others. */
+static void run__fickle_body_TOLD(void **state)
+{
+	static struct world w;
+	static struct rpma_loopback_sched sched = {
+		.threads = 3,
+		.body = {say_over, another, fickle},
+		.setup = set_nothing,
+		.arg = &w,
+	};
+	struct rpma_loopback_sched_result result;
+
+	(void)state;
+	assert_int_equal(rpma_loopback_sched_run(&sched, &result), 1);
+	assert_true(result.runs > 1);
+	assert_false(result.complete);
+}
+
 static void run__bad_arguments_EINVAL(void **state)
 {
 	struct rpma_loopback_sched sched = {.threads = 0};
@@ -291,7 +387,9 @@ int main(void)
 		FRESH(race__found_AND_REPLAYED),
 		FRESH(random__same_seed_SAME_SCHEDULES),
 		FRESH(time__is_virtual),
+		FRESH(timer__left_behind_NO_CHOICE),
 		FRESH(run__bad_arguments_EINVAL),
+		FRESH(run__fickle_body_TOLD),
 		FRESH(wait__careless_DEADLOCK_FOUND),
 	};
 
