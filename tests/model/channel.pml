@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * The channel protocol, as in doc/protocols/channel.md and in poller.c,
+ * park.c, inbox.c and cq_pool.c, for every interleaving of one poller with its
+ * CQs, a device that completes and raises events, and another thread: it sends
+ * a message, stops the poller, and destroys the CQs when the poller has ended.
+ *
+ * Poller and the other thread store through buffers, see buffers.h; the device
+ * is behind calls with locks of their own. A completion and its event are two
+ * steps, so that an event may come after its completion was polled. SPURIOUS
+ * events are made out of nothing, DROPS are lost by the kernel; with those the
+ * back-stop is on, and may fire when nothing else can happen.
+ *
+ * Wanted: every completion and the message handled; no end but the end; each
+ * CQ destroyed with as many events acknowledged as were read, and not touched
+ * after. The back-stop fires only for an event that was dropped.
+ *
+ * Each M_ macro breaks one thing; tests/model/run expects an error with each.
+ */
+
+#ifdef M_NO_BACKSTOP
+#define DROPS 1
+#endif
+
+#ifndef CQS
+#define CQS 2 /* 1 to 3 */
+#endif
+#ifndef N
+#define N 3 /* completions, at most, each in any CQ */
+#endif
+#ifndef SPURIOUS
+#define SPURIOUS 1 /* events for nothing, at most */
+#endif
+#ifndef DROPS
+#define DROPS 0 /* events lost, at most */
+#endif
+#define BATCH 2 /* completions a poll takes, at most */
+#define ACKS  2 /* events that are acknowledged at once */
+
+/* threads with a store buffer */
+#define POLLER	0
+#define OTHER	1
+#define THREADS 2
+#define DEPTH	3
+
+/* words in memory */
+#define BELL  0 /* the poller's bell */
+#define INBOX 1
+#define STOP  2
+#define WORDS 3
+
+#define AWAKE  0
+#define ASLEEP 1
+
+#include "buffers.h"
+
+/* the device's */
+byte cq[CQS]; /* completions that wait */
+bool armed[CQS];
+byte born[CQS];	  /* events on their way */
+byte events[CQS]; /* that the channel's fd tells of */
+short owed[CQS];  /* events read less those acknowledged: destroy waits */
+bool destroyed[CQS];
+byte done; /* completions so far */
+byte lost; /* events */
+bool device_over;
+
+byte polled;  /* completions, by the poller */
+bool handled; /* the message */
+bool rung;    /* the eventfd of the bell */
+byte unacked[CQS];
+bool poller_gone;
+
+#if CQS == 1
+#define FOR_EACH(what) what(0)
+#define READABLE       (events[0] > 0)
+#elif CQS == 2
+#define FOR_EACH(what) what(0); what(1)
+#define READABLE       (events[0] + events[1] > 0)
+#else
+#define FOR_EACH(what) what(0); what(1); what(2)
+#define READABLE       (events[0] + events[1] + events[2] > 0)
+#endif
+
+/* --------------------------------------------------------- the device --- */
+
+#define COMPLETE(i)                                            \
+	:: d_step {                                            \
+		done < N ->                                    \
+		done++;                                        \
+		cq[i]++;                                       \
+		born[i] = born[i] + armed[i];                  \
+		armed[i] = false                               \
+	}
+
+proctype device()
+{
+	do
+	COMPLETE(0)
+#if CQS > 1
+	COMPLETE(1)
+#endif
+#if CQS > 2
+	COMPLETE(2)
+#endif
+	:: break
+	od;
+	device_over = true
+}
+
+/* An event reaches the channel, or is lost; or one is made of nothing. */
+#define EVENT_OF(i)                                                         \
+	:: d_step { born[i] > 0 -> born[i]--; events[i]++ }                 \
+	:: d_step { born[i] > 0 && lost < DROPS -> born[i]--; lost++ }      \
+	:: d_step { made < SPURIOUS && !destroyed[i] -> made++; events[i]++ }
+
+proctype kernel()
+{
+	byte made;
+
+end:	do
+	/* one less: nobody may hope for it */
+	:: made < SPURIOUS -> made++
+	EVENT_OF(0)
+#if CQS > 1
+	EVENT_OF(1)
+#endif
+#if CQS > 2
+	EVENT_OF(2)
+#endif
+	od
+}
+
+/* --------------------------------------------------------- the poller --- */
+
+/* ibv_poll_cq(): up to a batch. */
+#define POLL(i)                                                            \
+	d_step {                                                           \
+		assert(!destroyed[i]);                                     \
+		if                                                         \
+		:: cq[i] > BATCH ->                                        \
+			cq[i] = cq[i] - BATCH;                             \
+			polled = polled + BATCH;                           \
+			busy = true                                        \
+		:: cq[i] > 0 && cq[i] <= BATCH ->                          \
+			polled = polled + cq[i];                           \
+			cq[i] = 0;                                         \
+			busy = true                                        \
+		:: else                                                    \
+		fi                                                         \
+	}
+
+/* ibv_req_notify_cq() */
+#define ARM(i) d_step { assert(!destroyed[i]); armed[i] = true }
+
+inline run_inbox()
+{
+	if
+	:: !handled && LOAD(POLLER, INBOX) -> d_step { handled = true; busy = true }
+	:: else
+	fi
+}
+
+inline round()
+{
+	FOR_EACH(POLL);
+	run_inbox()
+}
+
+#ifdef M_ARM_FIRED
+#define ARM_FIRED(i) if :: fired == i -> ARM(i) :: else fi
+#define ARM_ALL	     FOR_EACH(ARM_FIRED)
+#else
+#define ARM_ALL FOR_EACH(ARM)
+#endif
+
+/* The look that follows the arms. */
+#define POLL_FIRED(i) if :: fired == i -> POLL(i) :: else fi
+inline look_again()
+{
+#ifdef M_REPOLL_FIRED
+	FOR_EACH(POLL_FIRED);
+	run_inbox()
+#else
+#ifndef M_NO_REPOLL
+	round()
+#else
+	skip
+#endif
+#endif
+}
+
+#if defined(M_ARM_FIRED) || defined(M_REPOLL_FIRED)
+#define FIRED(i) fired = i
+byte fired; /* the CQ of the last event */
+#else
+#define FIRED(i) skip
+#endif
+#ifdef M_ACK_WRONG_CQ
+#define ACKED_CQ(i) 0
+#else
+#define ACKED_CQ(i) i
+#endif
+#ifdef M_ACK_NOT_CLEARED
+#define CLEAR(i) skip
+#else
+#define CLEAR(i) unacked[i] = 0
+#endif
+
+/* The pointer that is read leads to the CQ; so does the acknowledgement. */
+#define READ_EVENT(i)                                                     \
+	:: d_step {                                                       \
+		events[i] > 0 ->                                          \
+		assert(!destroyed[i]);                                    \
+		events[i]--;                                              \
+		owed[i]++;                                                \
+		unacked[i]++;                                             \
+		FIRED(i)                                                  \
+	};                                                                \
+	if                                                                \
+	:: unacked[i] >= ACKS ->                                          \
+		d_step {                                                  \
+			assert(!destroyed[i]);                            \
+			owed[ACKED_CQ(i)] = owed[ACKED_CQ(i)] - unacked[i]; \
+			CLEAR(i)                                          \
+		}                                                         \
+	:: else                                                           \
+	fi
+
+inline read_channel()
+{
+	do
+	READ_EVENT(0)
+#if CQS > 1
+	READ_EVENT(1)
+#endif
+#if CQS > 2
+	READ_EVENT(2)
+#endif
+	:: !READABLE -> break
+	od
+}
+
+inline epoll_wait()
+{
+	if
+	:: READABLE || rung
+#if DROPS > 0 && !defined(M_NO_BACKSTOP)
+	/* when it is all that is left: then it must be for a reason */
+	:: timeout -> assert(lost > 0)
+#endif
+	fi
+}
+
+#ifdef M_NO_INBOX_CHECK
+#define IS_INBOX_EMPTY true
+#else
+#define IS_INBOX_EMPTY (handled || !LOAD(POLLER, INBOX))
+#endif
+#ifdef M_NO_STOP_CHECK
+#define IS_GOING_ON true
+#else
+#define IS_GOING_ON (!LOAD(POLLER, STOP))
+#endif
+
+inline sleep()
+{
+	put(POLLER, BELL, ASLEEP, true);
+#ifndef M_NO_FENCE_SLEEP
+	FENCE(POLLER);
+#endif
+	if
+	:: IS_INBOX_EMPTY ->
+		if
+		:: IS_GOING_ON ->
+			/* a system call */
+			FENCE(POLLER);
+			epoll_wait()
+		:: !(IS_GOING_ON)
+		fi
+	:: !(IS_INBOX_EMPTY)
+	fi;
+	/* what is written later wakes once for nothing */
+	d_step { FENCE(POLLER) -> mem[BELL] = AWAKE; rung = false };
+	read_channel()
+}
+
+inline arm_and_sleep()
+{
+#ifdef M_ARM_AFTER
+	look_again();
+	ARM_ALL;
+#else
+	ARM_ALL;
+	look_again();
+#endif
+#ifdef M_PARTIAL_DRAIN
+	busy = false;
+#endif
+	if
+	:: !busy -> sleep()
+	:: busy
+	fi
+}
+
+proctype poller()
+{
+	bool busy;
+
+	do
+	:: round();
+		if
+		:: busy
+		:: !busy && LOAD(POLLER, STOP) -> break
+		:: !busy && !LOAD(POLLER, STOP) -> arm_and_sleep()
+		fi;
+		busy = false
+	od;
+	/* a thread that ends has no stores left */
+	FENCE(POLLER);
+	poller_gone = true
+}
+
+/* ----------------------------------------------------- another thread --- */
+
+inline ring_poller()
+{
+#ifndef M_NO_FENCE_RING
+	FENCE(OTHER);
+#endif
+	if
+	:: LOAD(OTHER, BELL) == ASLEEP ->
+		d_step {
+			FENCE(OTHER) ->
+			rung = rung || mem[BELL] == ASLEEP;
+			mem[BELL] = AWAKE
+		}
+	:: else
+	fi
+}
+
+#if defined(M_ACK_NONE_AT_END)
+#define LAST_ACK(i) 0
+#elif defined(M_ACK_TWICE)
+#define LAST_ACK(i) (2 * unacked[i])
+#else
+#define LAST_ACK(i) unacked[i]
+#endif
+
+/* The kernel drops what nobody read; then it waits for the rest. */
+#define DESTROY(i)                                          \
+	d_step {                                            \
+		owed[i] = owed[i] - LAST_ACK(i);            \
+		events[i] = 0;                              \
+		born[i] = 0;                                \
+		armed[i] = false;                           \
+		destroyed[i] = true;                        \
+		assert(owed[i] >= 0)                        \
+	};                                                  \
+	owed[i] == 0
+
+proctype other()
+{
+	put(OTHER, INBOX, true, true);
+	ring_poller();
+	/* at any time; or it waits, and then nobody is woken for this reason
+	 * before all was handled */
+	if
+	:: true
+	:: true -> device_over && polled == done && handled
+	fi;
+	put(OTHER, STOP, true, true);
+	ring_poller();
+#ifndef M_DESTROY_EARLY
+	poller_gone;
+#endif
+	FOR_EACH(DESTROY)
+}
+
+init {
+	atomic {
+		run buffer(POLLER);
+		run buffer(OTHER);
+		run poller();
+		run device();
+		run kernel();
+		run other()
+	}
+}

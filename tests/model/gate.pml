@@ -1,0 +1,622 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Gate, credits and death of one side of a connection, as in
+ * doc/protocols/ledger.md and connection.md and in post.c, ledger.c, poller.c,
+ * settle.c and conn.c, for every interleaving of two posters, the poller, the
+ * control thread, the device and a consumer.
+ *
+ * The poller stores through a buffer, see buffers.h. A poster's relaxed
+ * read-modify-write of `want` is executed some time before its next fence, or
+ * before its result is needed. A lock, and a message to the poller or to the
+ * control thread, order all.
+ *
+ * Work requests are numbered as posted. Each wants a completion always, or on
+ * error only; the device executes them in order, may fail one, and from then
+ * on flushes.
+ *
+ * Wanted: each WR that the device took has exactly one completion, or none if
+ * it wanted one on error only and succeeded; none is made up while the device
+ * has a real one; nothing is posted once the gate has closed firmly; a poster
+ * that was refused hears WRITABLE, which nobody writes unasked; and the spill
+ * stays within what was reserved for it.
+ *
+ * Each M_ macro breaks one thing; tests/model/run expects an error with each.
+ */
+
+/* what breaks a connection that lives is found in one that may not die */
+#if defined(M_RETIRED_RELAXED) || defined(M_BACKLOG_AFTER_CREDIT) || \
+	defined(M_NO_FENCE_CREDIT) || defined(M_NO_FENCE_FLUSH) ||    \
+	defined(M_NO_FENCE_EASED) || defined(M_NO_SECOND_LOOK) ||     \
+	defined(M_TAKE_ANOTHERS_BACK) || defined(M_WANT_NOT_TAKEN) || \
+	defined(M_WANT_READ_THEN_CLEARED) || defined(M_NEVER_SIGNALED)
+#define LIVES
+#endif
+#ifdef M_NEVER_SIGNALED
+#define SQ 2
+#endif
+
+#ifndef SQ
+#ifdef LIVES
+#define SQ 1 /* work requests that a queue pair holds */
+#else
+#define SQ 3
+#endif
+#endif
+#ifndef N
+#define N 3 /* that the posters post together */
+#endif
+#define RING  1 /* of the lane; what it does not hold is spilled */
+#define LIMIT 1 /* of the spill, from where on it is a backlog */
+
+/* threads with a store buffer */
+#define POLLER	0
+#define THREADS 1
+#define DEPTH	3
+
+/* words in memory */
+#define RETIRED	  0
+#define BACKLOG	  1
+#define HINT	  2 /* the gate as the poller closes it */
+#define WORDS	  3
+
+#include "buffers.h"
+
+#define CREDIT 1 /* bits of want */
+#define ROOM   2
+
+mtype = { RTS, ERR, GONE, HEALTHY, BROKEN, SETTLING, SWEEPING, SWEPT };
+
+/* the side: posters, under its lock; the poller after the handover */
+bool locked;
+bool closed; /* the gate, firmly */
+byte head;
+byte tail;
+byte reaped;
+byte unsignaled;
+bool signaled[N];
+bool on_error_only[N];
+bool settled[N];
+bool error_seen;
+
+/* want, and what posters are about to do to it */
+byte want;
+byte pending[2];
+byte before[2];
+short unanswered; /* bits that became set, less those answered */
+bool told[2];	  /* WRITABLE, since the poster's call began */
+
+/* the device */
+mtype qp = RTS;
+byte executed; /* WRs that are through */
+bool marker_posted;
+bool marker_through;
+bool has_cqe[N]; /* a completion was made */
+bool failed[N];
+#define MARKER N
+chan cq = [N + 1] of { byte, bool }; /* which, success */
+
+/* the lane */
+byte ring;
+byte spill;
+
+/* messages; the poller's state */
+bool told_broken;
+bool told_handover;
+bool told_drained;
+bool told_gone;
+mtype ps = HEALTHY;
+byte delivered[N];
+byte posters_done;
+
+/* --------------------------------------------------------- the posters --- */
+
+#define HAS_ROOM (tail - head < SQ)
+#define IS_BACKLOGGED (mem[BACKLOG])
+
+/* What the poller counted is popped, and unsignaled ones before it. */
+inline reap(count)
+{
+	d_step {
+		do
+		:: reaped < count ->
+			assert(head < tail);
+			if
+			:: signaled[head] -> reaped++
+			:: else
+			fi;
+			head++
+		:: else -> break
+		od;
+		skip
+	}
+}
+
+/* 0, or what it lacks */
+inline refusal(reason)
+{
+	reap(mem[RETIRED]);
+	if
+	:: !HAS_ROOM -> reason = CREDIT
+	:: HAS_ROOM && IS_BACKLOGGED -> reason = ROOM
+	:: HAS_ROOM && !IS_BACKLOGGED -> reason = 0
+	fi
+}
+
+/* The read-modify-write happens, at the latest where it is waited for. */
+#define OR_NOW(p)                                                          \
+	d_step {                                                           \
+		pending[p] != 0 ->                                         \
+		before[p] = want & pending[p];                             \
+		unanswered = unanswered + (before[p] == 0 -> 1 : 0);       \
+		want = want | pending[p];                                  \
+		pending[p] = 0                                             \
+	}
+
+proctype late()
+{
+end:	do
+	:: OR_NOW(0)
+	:: OR_NOW(1)
+	od
+}
+
+#ifdef M_TAKE_ANOTHERS_BACK
+#define MAY_TAKE_BACK(p) true
+#else
+#define MAY_TAKE_BACK(p) (before[p] == 0)
+#endif
+
+/* why: 0, or the reason it was refused for */
+inline take_credit(p)
+{
+	if
+	:: HAS_ROOM && !IS_BACKLOGGED -> why = 0
+	:: else -> refusal(why)
+	fi;
+	do
+	:: why == 0 -> break
+	:: why != 0 ->
+		pending[p] = why;
+#ifndef M_NO_FENCE_CREDIT
+		pending[p] == 0;
+#endif
+#ifdef M_NO_SECOND_LOOK
+		break
+#else
+		refusal(again);
+		if
+		:: again == why -> break
+		:: again != why ->
+			d_step {
+				pending[p] == 0 ->
+				if
+				:: MAY_TAKE_BACK(p) && (want & why) ->
+					want = want & (7 - why);
+					unanswered--
+				:: else
+				fi;
+				why = again;
+				again = 0
+			}
+		fi
+#endif
+	od;
+	again = 0;
+	before[p] = 0
+}
+
+/* Append and doorbell: nobody else is in here. */
+inline post()
+{
+	d_step {
+		assert(!closed && qp != GONE);
+		on_error_only[tail] = quiet;
+#ifdef M_NEVER_SIGNALED
+		signaled[tail] = !quiet;
+#else
+		signaled[tail] = !quiet || 2 * (unsignaled + 1) >= SQ;
+#endif
+		unsignaled = (signaled[tail] -> 0 : unsignaled + 1);
+		tail++
+	}
+}
+
+#ifdef M_GATE_UNLOCKED
+#define LOCK   skip
+#define UNLOCK skip
+#else
+#define LOCK   d_step { !locked -> locked = true }
+#define UNLOCK locked = false
+#endif
+
+proctype poster(bool p)
+{
+	byte why;
+	byte again;
+	bool quiet;
+
+	do
+	:: d_step { !locked -> locked = true; told[p] = false };
+		if
+		:: closed || mem[HINT] || tail == N -> locked = false; break
+		:: else
+		fi;
+		take_credit(p);
+		if
+		:: why == 0 ->
+			if
+			:: quiet = false
+			:: SQ > 1 -> quiet = true
+			fi;
+			post();
+			d_step { locked = false; quiet = false }
+		:: why != 0 ->
+			d_step { locked = false; why = 0 };
+			told[p] || ps == SWEPT
+		fi
+	od;
+	posters_done++
+}
+
+/* ---------------------------------------------------------- the device --- */
+
+#ifdef LIVES
+#define MAY_FAIL false
+#else
+#define MAY_FAIL true
+#endif
+
+proctype device()
+{
+end:	do
+	:: d_step {
+		qp == RTS && executed < tail ->
+		if
+		:: signaled[executed] ->
+			has_cqe[executed] = true;
+			cq!executed, true
+		:: else
+		fi;
+		executed++
+	}
+	:: d_step {
+		executed < tail && (qp == ERR || qp == RTS && MAY_FAIL) ->
+		qp = ERR;
+		failed[executed] = true;
+		has_cqe[executed] = true;
+		cq!executed, false;
+		executed++
+	}
+	:: d_step {
+		qp == ERR && executed == tail && marker_posted &&
+		!marker_through ->
+		marker_through = true;
+		cq!MARKER, false
+	}
+	od
+}
+
+/* ---------------------------------------------------------- the poller --- */
+
+/* One completion, into the ring or behind the spill. */
+inline deliver(id)
+{
+	d_step {
+		delivered[id]++;
+		assert(delivered[id] == 1);
+		if
+		:: spill == 0 && ring < RING -> ring++
+		:: else -> spill++
+		fi;
+		/* below the limit, and what held a credit then */
+		assert(spill < LIMIT + SQ)
+	}
+}
+
+/* Who takes a want away owns it. WRITABLEs have room of their own. */
+inline answer_want(bits)
+{
+	if
+	:: (want & (bits)) != 0 && ps == HEALTHY && !LOAD(POLLER, BACKLOG) ->
+#ifdef M_WANT_READ_THEN_CLEARED
+		taken = want & (bits);
+		want = 0;
+#endif
+		d_step {
+#ifndef M_WANT_READ_THEN_CLEARED
+			taken = want & (bits);
+#ifndef M_WANT_NOT_TAKEN
+			want = want & (7 - (bits));
+#endif
+#endif
+			unanswered = unanswered - (taken & 1) - (taken >> 1);
+			assert(unanswered >= 0);
+			told[0] = told[0] || taken != 0;
+			told[1] = told[1] || taken != 0;
+			taken = 0
+		}
+	:: else
+	fi
+}
+
+inline publish_retired()
+{
+#ifdef M_RETIRED_RELAXED
+	put(POLLER, RETIRED, count, false)
+#else
+	put(POLLER, RETIRED, count, true)
+#endif
+}
+
+inline raise_backlog()
+{
+	if
+	:: spill >= LIMIT && !LOAD(POLLER, BACKLOG) ->
+		put(POLLER, BACKLOG, true, false)
+	:: else
+	fi
+}
+
+inline flush()
+{
+#ifdef M_BACKLOG_AFTER_CREDIT
+	publish_retired();
+	raise_backlog();
+#else
+	raise_backlog();
+	publish_retired();
+#endif
+#ifndef M_NO_FENCE_FLUSH
+	FENCE(POLLER);
+#endif
+	answer_want(CREDIT)
+}
+
+inline retry()
+{
+	d_step { ring++; spill-- };
+	if
+	:: spill <= LIMIT / 2 && LOAD(POLLER, BACKLOG) ->
+		put(POLLER, BACKLOG, false, true);
+#ifndef M_NO_FENCE_EASED
+		FENCE(POLLER);
+#endif
+		answer_want(CREDIT + ROOM);
+		raise_backlog()
+	:: else
+	fi
+}
+
+/* Unsignaled ones before it succeeded, up to the first error. */
+inline settle(id, good)
+{
+	d_step {
+		assert(id >= head && id < tail && !settled[id]);
+		i = head;
+		do
+#ifdef M_INFER_BEYOND_ERROR
+		:: i < tail ->
+#else
+		:: i < id ->
+#endif
+			if
+			:: !error_seen && !signaled[i] -> settled[i] = true
+			:: else
+			fi;
+			i++
+		:: else -> break
+		od;
+		i = 0;
+		error_seen = error_seen || !good;
+		settled[id] = true
+	};
+	if
+#ifndef M_QUIET_SUCCESS_DELIVERED
+	:: good && on_error_only[id]
+	:: else -> deliver(id)
+#else
+	:: deliver(id)
+#endif
+	fi
+}
+
+inline become_broken()
+{
+	ps = BROKEN;
+	put(POLLER, HINT, true, false);
+	told_broken = true
+}
+
+/* A completion of a side that is not healthy, or the first such. */
+inline unhappy(id, good)
+{
+	if
+	:: ps == HEALTHY -> become_broken()
+	:: else
+	fi;
+	if
+	:: ps == BROKEN ->
+#ifndef M_KEPT_DROPPED
+		kept!id, good
+#else
+		skip
+#endif
+	:: ps == SETTLING || ps == SWEEPING -> settle(id, good)
+	:: ps == SWEPT -> assert(false)
+	fi
+}
+
+inline retire(id)
+{
+	count++;
+	if
+	:: !on_error_only[id] -> deliver(id)
+	:: else
+	fi;
+	flush()
+}
+
+inline poll_one()
+{
+	cq?id, good;
+	if
+	:: id == MARKER -> marker_seen = true
+	:: id != MARKER && good && ps == HEALTHY -> retire(id)
+	:: id != MARKER && !(good && ps == HEALTHY) -> unhappy(id, good)
+	fi;
+	d_step { id = 0; good = false }
+}
+
+inline take_over()
+{
+	told_handover = false;
+	reap(count);
+	ps = SETTLING;
+	do
+	:: kept?id, good -> settle(id, good)
+	:: empty(kept) -> break
+	od;
+	id = 0;
+	good = false
+}
+
+inline settle_marker()
+{
+	d_step {
+		i = head;
+		do
+		:: i < tail ->
+			if
+			:: on_error_only[i] -> settled[i] = true
+			:: else
+			fi;
+			i++
+		:: else -> break
+		od;
+		i = 0
+	}
+}
+
+inline drained()
+{
+	if
+#ifndef M_MARKER_ASSUMED
+	:: marker_seen -> settle_marker()
+	:: !marker_seen
+#else
+	:: settle_marker()
+#endif
+	fi;
+	is_drained = true;
+	told_drained = true
+}
+
+inline synthesize()
+{
+	do
+	:: head < tail && settled[head] -> head++
+	:: head < tail && !settled[head] ->
+		/* it has no completion, and will have none */
+		assert(!has_cqe[head] && qp == GONE);
+		settled[head] = true;
+		deliver(head)
+	:: head == tail -> break
+	od;
+	ps = SWEPT
+}
+
+proctype poller()
+{
+	chan kept = [N] of { byte, bool };
+	byte count;
+	byte taken;
+	byte id;
+	byte i;
+	bool good;
+	bool marker_seen;
+	bool is_drained;
+
+	do
+	:: nempty(cq) -> poll_one()
+	:: spill > 0 && ring < RING -> retry()
+	:: told_handover -> take_over()
+	/* the marker came; or a time passed */
+	:: ps == SETTLING && !is_drained -> drained()
+	:: told_gone ->
+		told_gone = false;
+		ps = SWEEPING;
+#ifdef M_SYNTHESIZE_BEFORE_SWEEP
+		synthesize()
+#endif
+	/* one poll that found nothing: a CQ is FIFO */
+	:: ps == SWEEPING && empty(cq) -> synthesize(); break
+	:: ps == SWEPT && empty(cq) -> break
+	od
+}
+
+proctype consumer()
+{
+end:	do
+	:: d_step { ring > 0 -> ring-- }
+	od
+}
+
+/* ---------------------------------------------------------- the control --- */
+
+proctype control()
+{
+	byte i;
+
+	/* the application closes, at any time or when all is posted; or the
+	 * poller says that it is broken */
+	if
+#ifndef LIVES
+	:: true
+#endif
+	:: true -> posters_done == 2 || told_broken
+	fi;
+	LOCK;
+	closed = true;
+	UNLOCK;
+	d_step { qp = ERR; marker_posted = true };
+	told_handover = true;
+	told_drained;
+#ifdef M_QP_AFTER_SWEEP
+	told_gone = true;
+	ps == SWEPT;
+	qp = GONE;
+#else
+	qp = GONE;
+	told_gone = true;
+	ps == SWEPT;
+#endif
+	empty(cq) && posters_done == 2;
+	do
+	:: i < tail ->
+		assert(settled[i] || i < head);
+		assert(on_error_only[i] || delivered[i] == 1);
+		assert(!failed[i] || delivered[i] == 1);
+		assert(i < executed || delivered[i] == 1);
+		/* a success is not said to be something else, if the poller
+		 * could know */
+		assert(!on_error_only[i] || failed[i] || !has_cqe[i] ||
+		       delivered[i] == 0);
+		i++
+	:: i == tail -> break
+	od
+}
+
+init {
+	atomic {
+		run buffer(POLLER);
+		run late();
+		run poster(0);
+		run poster(1);
+		run device();
+		run poller();
+		run consumer();
+		run control()
+	}
+}
