@@ -11,18 +11,39 @@
 #include "err.h"
 #include "log.h"
 #include "wr.h"
+#include "wr_fill.h"
 
-static int post(struct rpma_conn *conn, struct rpma_send_wr *wr)
+/* May the caller post on it? */
+static inline int check(const struct rpma_conn *conn)
 {
-	struct rpma_send_wr *bad_wr;
-	int ret;
-
 	if (conn->id->qp == NULL)
 		return RPMA_E_INVAL;
 	if (rpma__claim_is_held(&conn->claim))
 		return RPMA_E_SHARED_CHANNEL;
+	return 0;
+}
 
-	ret = rpma__post_send(conn->id->qp, wr, &bad_wr);
+/* One is no chain: the usual kind goes straight to verbs. */
+static inline int post_one(struct ibv_qp *qp, struct rpma_send_wr *wr)
+{
+	struct rpma_send_wr *bad_wr;
+	struct ibv_send_wr *bad;
+
+	if (wr->native == RPMA__NATIVE_NONE)
+		return ibv_post_send(qp, &wr->wr, &bad);
+	return rpma__post_send(qp, wr, &bad_wr);
+}
+
+/* ret: of preparing the work request */
+static inline int post_send(struct rpma_conn *conn, struct rpma_send_wr *wr,
+			    int ret)
+{
+	if (ret == 0)
+		ret = check(conn);
+	if (ret)
+		return ret;
+
+	ret = post_one(conn->id->qp, wr);
 	if (ret) {
 		RPMA_LOG_CALL("ibv_post_send", ret);
 		return RPMA_E_PROVIDER;
@@ -30,33 +51,24 @@ static int post(struct rpma_conn *conn, struct rpma_send_wr *wr)
 	return 0;
 }
 
-/* ret: of preparing the work request */
-static int post_send(struct rpma_conn *conn, struct rpma_send_wr *wr, int ret)
-{
-	return ret ? ret : post(conn, wr);
-}
-
 int rpma__conn_send(struct rpma_conn *conn, struct rpma_send_wr *wr)
 {
-	return post(conn, wr);
+	return post_send(conn, wr, 0);
 }
 
-int rpma__conn_recv(struct rpma_conn *conn, struct rpma_mr_local *dst,
-		    size_t offset, size_t len, const void *op_context)
+static inline int post_recv(struct rpma_conn *conn, struct rpma_mr_local *dst,
+			    size_t offset, size_t len, const void *op_context)
 {
 	struct rpma_recv_wr wr;
-	struct rpma_recv_wr *bad_wr;
-	int ret;
+	struct ibv_recv_wr *bad;
+	int ret = rpma__wr_recv(dst, offset, len, (uintptr_t)op_context, &wr);
 
-	ret = rpma_wr_recv(dst, offset, len, (uintptr_t)op_context, &wr);
+	if (ret == 0)
+		ret = check(conn);
 	if (ret)
 		return ret;
-	if (conn->id->qp == NULL)
-		return RPMA_E_INVAL;
-	if (rpma__claim_is_held(&conn->claim))
-		return RPMA_E_SHARED_CHANNEL;
 
-	ret = rpma__post_recv(conn->id->qp, &wr, &bad_wr);
+	ret = ibv_post_recv(conn->id->qp, &wr.wr, &bad);
 	if (ret) {
 		RPMA_LOG_CALL("ibv_post_recv", ret);
 		return RPMA_E_PROVIDER;
@@ -64,13 +76,19 @@ int rpma__conn_recv(struct rpma_conn *conn, struct rpma_mr_local *dst,
 	return 0;
 }
 
+int rpma__conn_recv(struct rpma_conn *conn, struct rpma_mr_local *dst,
+		    size_t offset, size_t len, const void *op_context)
+{
+	return post_recv(conn, dst, offset, len, op_context);
+}
+
 int rpma_read(struct rpma_conn *conn, struct rpma_mr_local *dst,
 	      size_t dst_offset, const struct rpma_mr_remote *src,
 	      size_t src_offset, size_t len, int flags, const void *op_context)
 {
 	struct rpma_send_wr wr;
-	int ret = rpma_wr_read(conn, dst, dst_offset, src, src_offset, len,
-			       flags, (uintptr_t)op_context, &wr);
+	int ret = rpma__wr_read(conn, dst, dst_offset, src, src_offset, len,
+				flags, (uintptr_t)op_context, &wr);
 
 	return post_send(conn, &wr, ret);
 }
@@ -80,8 +98,8 @@ int rpma_write(struct rpma_conn *conn, struct rpma_mr_remote *dst,
 	       size_t src_offset, size_t len, int flags, const void *op_context)
 {
 	struct rpma_send_wr wr;
-	int ret = rpma_wr_write(conn, dst, dst_offset, src, src_offset, len,
-				flags, (uintptr_t)op_context, &wr);
+	int ret = rpma__wr_write(conn, dst, dst_offset, src, src_offset, len,
+				 flags, (uintptr_t)op_context, &wr);
 
 	return post_send(conn, &wr, ret);
 }
@@ -92,9 +110,9 @@ int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote *dst,
 			const void *op_context)
 {
 	struct rpma_send_wr wr;
-	int ret = rpma_wr_write_with_imm(conn, dst, dst_offset, src, src_offset,
-					 len, flags, imm, (uintptr_t)op_context,
-					 &wr);
+	int ret = rpma__wr_write_with_imm(conn, dst, dst_offset, src,
+					  src_offset, len, flags, imm,
+					  (uintptr_t)op_context, &wr);
 
 	return post_send(conn, &wr, ret);
 }
@@ -104,8 +122,8 @@ int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst,
 		      const void *op_context)
 {
 	struct rpma_send_wr wr;
-	int ret = rpma_wr_atomic_write(conn, dst, dst_offset, src, flags,
-				       (uintptr_t)op_context, &wr);
+	int ret = rpma__wr_atomic_write(conn, dst, dst_offset, src, flags,
+					(uintptr_t)op_context, &wr);
 
 	return post_send(conn, &wr, ret);
 }
@@ -115,8 +133,8 @@ int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst,
 	       int flags, const void *op_context)
 {
 	struct rpma_send_wr wr;
-	int ret = rpma_wr_flush(conn, dst, dst_offset, len, type, flags,
-				(uintptr_t)op_context, &wr);
+	int ret = rpma__wr_flush(conn, dst, dst_offset, len, type, flags,
+				 (uintptr_t)op_context, &wr);
 
 	return post_send(conn, &wr, ret);
 }
@@ -125,8 +143,8 @@ int rpma_send(struct rpma_conn *conn, const struct rpma_mr_local *src,
 	      size_t offset, size_t len, int flags, const void *op_context)
 {
 	struct rpma_send_wr wr;
-	int ret = rpma_wr_send(conn, src, offset, len, flags,
-			       (uintptr_t)op_context, &wr);
+	int ret = rpma__wr_send(conn, src, offset, len, flags,
+				(uintptr_t)op_context, &wr);
 
 	return post_send(conn, &wr, ret);
 }
@@ -136,8 +154,8 @@ int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_local *src,
 		       const void *op_context)
 {
 	struct rpma_send_wr wr;
-	int ret = rpma_wr_send_with_imm(conn, src, offset, len, flags, imm,
-					(uintptr_t)op_context, &wr);
+	int ret = rpma__wr_send_with_imm(conn, src, offset, len, flags, imm,
+					 (uintptr_t)op_context, &wr);
 
 	return post_send(conn, &wr, ret);
 }
@@ -147,5 +165,5 @@ int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset,
 {
 	if (!rpma__conn_is_valid(conn))
 		return RPMA_E_INVAL;
-	return rpma__conn_recv(conn, dst, offset, len, op_context);
+	return post_recv(conn, dst, offset, len, op_context);
 }

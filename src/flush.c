@@ -11,17 +11,7 @@
 
 #include "err.h"
 #include "log.h"
-#include "mr_post.h"
 #include "verbs_compat.h"
-
-#define RAW_SIZE 8
-
-struct rpma__flush {
-	/* all NULL if the QP flushes natively */
-	void *raw;
-	size_t raw_size; /* as mapped */
-	struct rpma_mr_local *raw_mr;
-};
 
 /* A page of its own, so that a fork does not share it with anything else. */
 static int map_raw(struct rpma__flush *flush)
@@ -49,8 +39,8 @@ static int init_emulated(struct rpma__flush *flush, struct rpma_peer *peer)
 
 	if (ret)
 		return ret;
-	ret = rpma_mr_reg(peer, flush->raw, RAW_SIZE, RPMA_MR_USAGE_READ_DST,
-			  &flush->raw_mr);
+	ret = rpma_mr_reg(peer, flush->raw, RPMA__RAW_SIZE,
+			  RPMA_MR_USAGE_READ_DST, &flush->raw_mr);
 	if (ret)
 		(void)munmap(flush->raw, flush->raw_size);
 	return ret;
@@ -106,23 +96,4 @@ void rpma__flush_abandon(struct rpma__flush **flush_ptr)
 		(void)munmap(flush->raw, flush->raw_size);
 	free(flush);
 	*flush_ptr = NULL;
-}
-
-void rpma__flush_fill(const struct rpma__flush *flush,
-		      const struct rpma_mr_remote *dst, size_t dst_offset,
-		      size_t len, enum rpma_flush_type type, int flags,
-		      uint64_t wr_id, struct rpma_send_wr *wr)
-{
-	const struct rpma__mr_part raw = {
-		.mr = flush->raw_mr,
-		.len = RAW_SIZE,
-	};
-
-	rpma__mr_fill_rdma(wr, IBV_WR_RDMA_READ, &raw, dst, dst_offset, flags,
-			   wr_id);
-	if (flush->raw)
-		return;
-	wr->native = RPMA__NATIVE_FLUSH;
-	wr->native_arg = (uint32_t)type;
-	wr->sge.length = (uint32_t)len;
 }

@@ -12,8 +12,16 @@
 #define RPMA_FLUSH_H 1
 
 #include "librpma.h"
+#include "mr_post.h"
 
-struct rpma__flush;
+#define RPMA__RAW_SIZE 8
+
+struct rpma__flush {
+	/* all NULL if the QP flushes natively */
+	void *raw;
+	size_t raw_size; /* as mapped */
+	struct rpma_mr_local *raw_mr;
+};
 
 /* E_NOMEM, or E_PROVIDER (logged). Holds memory of the peer if emulated. */
 int rpma__flush_new(struct rpma_peer *peer, struct ibv_qp *qp,
@@ -24,10 +32,25 @@ int rpma__flush_new(struct rpma_peer *peer, struct ibv_qp *qp,
  */
 int rpma__flush_delete(struct rpma__flush **flush_ptr);
 
-void rpma__flush_fill(const struct rpma__flush *flush,
-		      const struct rpma_mr_remote *dst, size_t dst_offset,
-		      size_t len, enum rpma_flush_type type, int flags,
-		      uint64_t wr_id, struct rpma_send_wr *wr);
+static inline void rpma__flush_fill(const struct rpma__flush *flush,
+				    const struct rpma_mr_remote *dst,
+				    size_t dst_offset, size_t len,
+				    enum rpma_flush_type type, int flags,
+				    uint64_t wr_id, struct rpma_send_wr *wr)
+{
+	const struct rpma__mr_part raw = {
+		.mr = flush->raw_mr,
+		.len = RPMA__RAW_SIZE,
+	};
+
+	rpma__mr_fill_rdma(wr, IBV_WR_RDMA_READ, &raw, dst, dst_offset, flags,
+			   wr_id);
+	if (flush->raw)
+		return;
+	wr->native = RPMA__NATIVE_FLUSH;
+	wr->native_arg = (uint32_t)type;
+	wr->sge.length = (uint32_t)len;
+}
 
 /* Of another process: what this one has of it goes. */
 void rpma__flush_abandon(struct rpma__flush **flush_ptr);

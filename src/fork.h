@@ -16,7 +16,7 @@
 #include <stdbool.h>
 
 /* How many forks there are between the first process and this one. */
-extern atomic_uint rpma__forks;
+extern atomic_uint rpma__forks __attribute__((visibility("hidden")));
 
 /* What an object remembers when it is made. */
 static inline unsigned rpma__forks_now(void)

@@ -8,8 +8,6 @@
 
 #include "log.h"
 
-#include <stdatomic.h>
-
 #include "log_default.h"
 
 #ifdef DEBUG
@@ -21,7 +19,7 @@
 #endif
 
 /* relaxed everywhere: a filter, no other memory depends on it */
-static _Atomic int thresholds[RPMA_LOG_THRESHOLD_MAX] = {
+_Atomic int rpma__log_thresholds[RPMA_LOG_THRESHOLD_MAX] = {
 	[RPMA_LOG_THRESHOLD] = DEFAULT_THRESHOLD,
 	[RPMA_LOG_THRESHOLD_AUX] = DEFAULT_THRESHOLD_AUX,
 };
@@ -33,12 +31,8 @@ static bool is_threshold(enum rpma_log_threshold threshold)
 	return (unsigned)threshold < RPMA_LOG_THRESHOLD_MAX;
 }
 
-rpma__log_function *rpma__log_function_for(enum rpma_log_level level)
+rpma__log_function *rpma__log_get_function(void)
 {
-	/* relaxed: see thresholds */
-	if ((int)level > atomic_load_explicit(&thresholds[RPMA_LOG_THRESHOLD],
-					      memory_order_relaxed))
-		return NULL;
 	/* acquire: what its setter prepared; pairs with its release there */
 	return atomic_load_explicit(&function, memory_order_acquire);
 }
@@ -50,8 +44,8 @@ int rpma_log_set_threshold(enum rpma_log_threshold threshold,
 	    (int)level > RPMA_LOG_LEVEL_DEBUG)
 		return RPMA_E_INVAL;
 
-	/* relaxed: see thresholds */
-	atomic_store_explicit(&thresholds[threshold], (int)level,
+	/* relaxed: see rpma__log_thresholds */
+	atomic_store_explicit(&rpma__log_thresholds[threshold], (int)level,
 			      memory_order_relaxed);
 	return 0;
 }
@@ -62,8 +56,8 @@ int rpma_log_get_threshold(enum rpma_log_threshold threshold,
 	if (!is_threshold(threshold) || level == NULL)
 		return RPMA_E_INVAL;
 
-	/* relaxed: see thresholds */
-	*level = atomic_load_explicit(&thresholds[threshold],
+	/* relaxed: see rpma__log_thresholds */
+	*level = atomic_load_explicit(&rpma__log_thresholds[threshold],
 				      memory_order_relaxed);
 	return 0;
 }
@@ -73,7 +67,7 @@ int rpma_log_set_function(rpma_log_function *log_function)
 	if (log_function == RPMA_LOG_USE_DEFAULT_FUNCTION)
 		log_function = rpma__log_default;
 
-	/* release: pairs with the acquire in rpma__log_function_for */
+	/* release: pairs with the acquire in rpma__log_get_function */
 	atomic_store_explicit(&function, log_function, memory_order_release);
 	return 0;
 }

@@ -9,6 +9,8 @@
 #ifndef RPMA_LOG_H
 #define RPMA_LOG_H 1
 
+#include <stdatomic.h>
+
 #include "librpma.h"
 
 /* rpma_log_function, with a format the compiler can check */
@@ -18,8 +20,27 @@ typedef void rpma__log_function(enum rpma_log_level level,
 				const char *message_format, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* Who gets a message of this level; NULL: nobody. */
-rpma__log_function *rpma__log_function_for(enum rpma_log_level level);
+/* What is set; log.c has them. Hidden: looked at without the GOT. */
+__attribute__((visibility("hidden"))) extern _Atomic int
+	rpma__log_thresholds[RPMA_LOG_THRESHOLD_MAX];
+rpma__log_function *rpma__log_get_function(void);
+
+/*
+ * Who gets a message of this level; NULL: nobody. Inline, for a CQ that is
+ * polled and found empty would log it.
+ */
+static inline rpma__log_function *
+rpma__log_function_for(enum rpma_log_level level)
+{
+	/* relaxed: a filter, no other memory depends on it */
+	int threshold =
+		atomic_load_explicit(&rpma__log_thresholds[RPMA_LOG_THRESHOLD],
+				     memory_order_relaxed);
+
+	if (__builtin_expect((int)level > threshold, true))
+		return NULL;
+	return rpma__log_get_function();
+}
 
 #define RPMA__LOG(level, format, ...)                                          \
 	do {                                                                   \

@@ -1,40 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/*
- * Operations as work requests: the rules for their arguments, and posting
- * chains of them. Preparing touches nothing but the work request.
- */
+/* Operations as work requests: preparing them, and posting chains of them. */
 
 #include "wr.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <string.h>
 
 #include "conn.h"
 #include "err.h"
 #include "log.h"
-#include "mr_desc.h"
-#include "mr_post.h"
 #include "verbs_compat.h"
-
-/* Both regions, or neither and no bytes. */
-static bool is_valid_rdma(const struct rpma__mr_part *part,
-			  const struct rpma_mr_remote *remote,
-			  size_t remote_offset)
-{
-	if (part->mr && remote)
-		return true;
-	return part->mr == NULL && remote == NULL && part->offset == 0 &&
-	       remote_offset == 0 && part->len == 0;
-}
-
-/* A region, or no bytes. */
-static bool is_valid_part(const struct rpma__mr_part *part)
-{
-	return part->mr || (part->offset == 0 && part->len == 0);
-}
+#include "wr_fill.h"
 
 int rpma__post_error(const char *name, int ret)
 {
@@ -116,89 +93,10 @@ int rpma__post_recv(struct ibv_qp *qp, struct rpma_recv_wr *wr,
 	return ret;
 }
 
-int rpma_wr_read(struct rpma_conn *conn, struct rpma_mr_local *dst,
-		 size_t dst_offset, const struct rpma_mr_remote *src,
-		 size_t src_offset, size_t len, int flags, uint64_t wr_id,
-		 struct rpma_send_wr *wr)
-{
-	const struct rpma__mr_part part = {dst, dst_offset, len};
-
-	if (!rpma__conn_is_valid(conn) || flags == 0 || wr == NULL ||
-	    !is_valid_rdma(&part, src, src_offset))
-		return RPMA_E_INVAL;
-
-	rpma__mr_fill_rdma(wr, IBV_WR_RDMA_READ, &part, src, src_offset, flags,
-			   wr_id);
-	return 0;
-}
-
-int rpma_wr_write(struct rpma_conn *conn, const struct rpma_mr_remote *dst,
-		  size_t dst_offset, const struct rpma_mr_local *src,
-		  size_t src_offset, size_t len, int flags, uint64_t wr_id,
-		  struct rpma_send_wr *wr)
-{
-	const struct rpma__mr_part part = {src, src_offset, len};
-
-	if (!rpma__conn_is_valid(conn) || flags == 0 || wr == NULL ||
-	    !is_valid_rdma(&part, dst, dst_offset))
-		return RPMA_E_INVAL;
-
-	rpma__mr_fill_rdma(wr, IBV_WR_RDMA_WRITE, &part, dst, dst_offset, flags,
-			   wr_id);
-	return 0;
-}
-
-int rpma_wr_write_with_imm(struct rpma_conn *conn,
-			   const struct rpma_mr_remote *dst, size_t dst_offset,
-			   const struct rpma_mr_local *src, size_t src_offset,
-			   size_t len, int flags, uint32_t imm, uint64_t wr_id,
-			   struct rpma_send_wr *wr)
-{
-	int ret = rpma_wr_write(conn, dst, dst_offset, src, src_offset, len,
-				flags, wr_id, wr);
-
-	if (ret)
-		return ret;
-	wr->wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-	wr->wr.imm_data = htonl(imm);
-	return 0;
-}
-
-int rpma_wr_atomic_write(struct rpma_conn *conn,
-			 const struct rpma_mr_remote *dst, size_t dst_offset,
-			 const char src[8], int flags, uint64_t wr_id,
-			 struct rpma_send_wr *wr)
-{
-	const struct rpma__mr_part none = {0};
-
-	if (!rpma__conn_is_valid(conn) || dst == NULL || src == NULL ||
-	    flags == 0 || wr == NULL ||
-	    dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT)
-		return RPMA_E_INVAL;
-
-	rpma__mr_fill_rdma(wr, IBV_WR_RDMA_WRITE, &none, dst, dst_offset, flags,
-			   wr_id);
-	memcpy(&wr->data, src, sizeof(wr->data));
-	if (conn->has_atomic_write) {
-		wr->native = RPMA__NATIVE_ATOMIC_WRITE;
-		return 0;
-	}
-
-	/* inline: needs no region; fence: after the reads that flush */
-	wr->sge = (struct ibv_sge){
-		.addr = (uintptr_t)&wr->data,
-		.length = sizeof(wr->data),
-	};
-	wr->wr.sg_list = &wr->sge;
-	wr->wr.num_sge = 1;
-	wr->wr.send_flags |= IBV_SEND_INLINE | IBV_SEND_FENCE;
-	return 0;
-}
-
 /* A type that is neither is executed: 1.3 does so. */
-static int check_flush_type(const struct rpma_conn *conn,
-			    const struct rpma_mr_remote *dst,
-			    enum rpma_flush_type type)
+int rpma__wr_check_flush(const struct rpma_conn *conn,
+			 const struct rpma_mr_remote *dst,
+			 enum rpma_flush_type type)
 {
 	if (type == RPMA_FLUSH_TYPE_PERSISTENT &&
 	    !rpma__conn_is_direct_write(conn)) {
@@ -219,36 +117,56 @@ static int check_flush_type(const struct rpma_conn *conn,
 	return 0;
 }
 
+int rpma_wr_read(struct rpma_conn *conn, struct rpma_mr_local *dst,
+		 size_t dst_offset, const struct rpma_mr_remote *src,
+		 size_t src_offset, size_t len, int flags, uint64_t wr_id,
+		 struct rpma_send_wr *wr)
+{
+	return rpma__wr_read(conn, dst, dst_offset, src, src_offset, len, flags,
+			     wr_id, wr);
+}
+
+int rpma_wr_write(struct rpma_conn *conn, const struct rpma_mr_remote *dst,
+		  size_t dst_offset, const struct rpma_mr_local *src,
+		  size_t src_offset, size_t len, int flags, uint64_t wr_id,
+		  struct rpma_send_wr *wr)
+{
+	return rpma__wr_write(conn, dst, dst_offset, src, src_offset, len,
+			      flags, wr_id, wr);
+}
+
+int rpma_wr_write_with_imm(struct rpma_conn *conn,
+			   const struct rpma_mr_remote *dst, size_t dst_offset,
+			   const struct rpma_mr_local *src, size_t src_offset,
+			   size_t len, int flags, uint32_t imm, uint64_t wr_id,
+			   struct rpma_send_wr *wr)
+{
+	return rpma__wr_write_with_imm(conn, dst, dst_offset, src, src_offset,
+				       len, flags, imm, wr_id, wr);
+}
+
+int rpma_wr_atomic_write(struct rpma_conn *conn,
+			 const struct rpma_mr_remote *dst, size_t dst_offset,
+			 const char src[8], int flags, uint64_t wr_id,
+			 struct rpma_send_wr *wr)
+{
+	return rpma__wr_atomic_write(conn, dst, dst_offset, src, flags, wr_id,
+				     wr);
+}
+
 int rpma_wr_flush(struct rpma_conn *conn, const struct rpma_mr_remote *dst,
 		  size_t dst_offset, size_t len, enum rpma_flush_type type,
 		  int flags, uint64_t wr_id, struct rpma_send_wr *wr)
 {
-	int ret;
-
-	if (!rpma__conn_is_valid(conn) || dst == NULL || flags == 0 ||
-	    wr == NULL)
-		return RPMA_E_INVAL;
-	ret = check_flush_type(conn, dst, type);
-	if (ret)
-		return ret;
-
-	rpma__flush_fill(conn->flush, dst, dst_offset, len, type, flags, wr_id,
-			 wr);
-	return 0;
+	return rpma__wr_flush(conn, dst, dst_offset, len, type, flags, wr_id,
+			      wr);
 }
 
 int rpma_wr_send(struct rpma_conn *conn, const struct rpma_mr_local *src,
 		 size_t offset, size_t len, int flags, uint64_t wr_id,
 		 struct rpma_send_wr *wr)
 {
-	const struct rpma__mr_part part = {src, offset, len};
-
-	if (!rpma__conn_is_valid(conn) || flags == 0 || wr == NULL ||
-	    !is_valid_part(&part))
-		return RPMA_E_INVAL;
-
-	rpma__mr_fill_send(wr, IBV_WR_SEND, &part, flags, wr_id);
-	return 0;
+	return rpma__wr_send(conn, src, offset, len, flags, wr_id, wr);
 }
 
 int rpma_wr_send_with_imm(struct rpma_conn *conn,
@@ -256,25 +174,14 @@ int rpma_wr_send_with_imm(struct rpma_conn *conn,
 			  size_t len, int flags, uint32_t imm, uint64_t wr_id,
 			  struct rpma_send_wr *wr)
 {
-	int ret = rpma_wr_send(conn, src, offset, len, flags, wr_id, wr);
-
-	if (ret)
-		return ret;
-	wr->wr.opcode = IBV_WR_SEND_WITH_IMM;
-	wr->wr.imm_data = htonl(imm);
-	return 0;
+	return rpma__wr_send_with_imm(conn, src, offset, len, flags, imm, wr_id,
+				      wr);
 }
 
 int rpma_wr_recv(struct rpma_mr_local *dst, size_t offset, size_t len,
 		 uint64_t wr_id, struct rpma_recv_wr *wr)
 {
-	const struct rpma__mr_part part = {dst, offset, len};
-
-	if (wr == NULL || !is_valid_part(&part))
-		return RPMA_E_INVAL;
-
-	rpma__mr_fill_recv(wr, &part, wr_id);
-	return 0;
+	return rpma__wr_recv(dst, offset, len, wr_id, wr);
 }
 
 int rpma_conn_post_send(struct rpma_conn *conn, const void *owner,

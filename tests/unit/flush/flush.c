@@ -112,7 +112,7 @@ static void delete__EACH_FAILURE(void **state)
 static void fill__READS_INTO_THE_BUFFER(void **state)
 {
 	struct rpma__flush *flush = NULL;
-	struct rpma_send_wr wr;
+	struct rpma_send_wr wr = {0};
 
 	(void)state;
 	world_regions(WORLD_ALL_USAGES);
