@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * bench_cost [--seconds S] [--cpus A,B] librpma|verbs|over OPERATION
+ *
+ * What a call of the data path costs by itself. The connection is one on the
+ * loopback device; once it stands, posting and polling of the device are
+ * replaced by functions that only count, so that a call's cost is librpma's.
+ *
+ * "librpma" and "verbs" print millions of operations a second; "over" what a
+ * call costs more than the same with verbs alone, in nanoseconds, from runs of
+ * both in turn. Medians of many short runs, so that what interrupts one of them
+ * does not count.
+ */
+
+#include "cost.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+#define TIMES  2000 /* operations between two looks at the clock */
+#define SLICES 4001 /* at most */
+
+static const char *const names[COST_OPS] = {
+	[COST_READ] = "read",
+	[COST_WRITE] = "write",
+	[COST_WRITE_IMM] = "write_imm",
+	[COST_ATOMIC_WRITE] = "atomic_write",
+	[COST_FLUSH] = "flush",
+	[COST_SEND] = "send",
+	[COST_SEND_IMM] = "send_imm",
+	[COST_RECV] = "recv",
+	[COST_SRQ_RECV] = "srq_recv",
+	[COST_GET_WC] = "get_wc",
+	[COST_GET_WC_EMPTY] = "get_wc_empty",
+};
+
+uint64_t cost_sum;
+
+/* --- the device that does nothing */
+
+static uint64_t count;
+static int available = 1;
+
+static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+		     struct ibv_send_wr **bad)
+{
+	(void)qp;
+	(void)wr;
+	(void)bad;
+	count++;
+	return 0;
+}
+
+static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+		     struct ibv_recv_wr **bad)
+{
+	(void)qp;
+	(void)wr;
+	(void)bad;
+	count++;
+	return 0;
+}
+
+static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+			 struct ibv_recv_wr **bad)
+{
+	(void)srq;
+	(void)wr;
+	(void)bad;
+	count++;
+	return 0;
+}
+
+static int poll_cq(struct ibv_cq *cq, int entries, struct ibv_wc *wc)
+{
+	(void)cq;
+	(void)entries;
+	wc->wr_id = count++;
+	return available;
+}
+
+static struct ibv_context_ops real;
+
+static void silence(struct ibv_context *ctx)
+{
+	real = ctx->ops;
+	ctx->ops.post_send = post_send;
+	ctx->ops.post_recv = post_recv;
+	ctx->ops.post_srq_recv = post_srq_recv;
+	ctx->ops.poll_cq = poll_cq;
+}
+
+static void give_back(struct ibv_context *ctx)
+{
+	ctx->ops = real;
+}
+
+/* --- measuring */
+
+static double values[SLICES];
+
+/* Seconds that TIMES of them take. */
+static double slice(const struct cost_way *way, enum cost_op op)
+{
+	uint64_t before = count;
+	double begin = bench_now();
+
+	way->run[op](TIMES);
+	begin = bench_now() - begin;
+	if (count - before != TIMES)
+		bench_fail("not each call reached the device once");
+	return begin;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double left = *(const double *)a, right = *(const double *)b;
+
+	return left < right ? -1 : left > right;
+}
+
+static double median(double *values, size_t n)
+{
+	qsort(values, n, sizeof(*values), compare);
+	return values[n / 2];
+}
+
+/* Operations in a second: in the middle one of many slices. */
+static double rate(const struct cost_way *way, enum cost_op op, double seconds)
+{
+	double end = bench_now() + seconds;
+	size_t n = 0;
+
+	(void)slice(way, op);
+	do
+		values[n++] = slice(way, op);
+	while (n < SLICES && bench_now() < end);
+	return TIMES / median(values, n);
+}
+
+/* Nanoseconds of a call over the same with verbs. */
+static double over(enum cost_op op, double seconds)
+{
+	double end = bench_now() + seconds;
+	size_t n = 0;
+
+	(void)slice(&cost_librpma, op);
+	(void)slice(&cost_verbs, op);
+	do {
+		values[n] = slice(&cost_librpma, op);
+		values[n++] -= slice(&cost_verbs, op);
+	} while (n < SLICES && bench_now() < end);
+	return median(values, n) / TIMES * 1e9;
+}
+
+static void measure(const char *way, enum cost_op op, double seconds)
+{
+	available = op != COST_GET_WC_EMPTY;
+	if (strcmp(way, "librpma") == 0)
+		bench_report(names[op], rate(&cost_librpma, op, seconds) / 1e6,
+			     "Mops/s");
+	else if (strcmp(way, "verbs") == 0)
+		bench_report(names[op], rate(&cost_verbs, op, seconds) / 1e6,
+			     "Mops/s");
+	else if (strcmp(way, "over") == 0)
+		bench_report(names[op], over(op, seconds), "ns");
+	else
+		bench_fail("usage: bench_cost librpma|verbs|over OPERATION");
+}
+
+static enum cost_op find_op(const char *name)
+{
+	enum cost_op op;
+
+	for (op = 0; op < COST_OPS; op++) {
+		if (strcmp(names[op], name) == 0)
+			return op;
+	}
+	bench_fail("no such operation");
+}
+
+int main(int argc, char **argv)
+{
+	struct bench_args args = bench_parse(argc, argv);
+	enum cost_op op;
+
+	if (args.count != 2)
+		bench_fail("usage: bench_cost librpma|verbs|over OPERATION");
+	op = find_op(args.words[1]);
+	cost_librpma.open();
+	cost_verbs.open();
+	bench_pin(args.cpus[0]);
+	if (cost_librpma.context() != cost_verbs.context())
+		bench_fail("two devices: one was expected");
+	silence(cost_verbs.context());
+	measure(args.words[0], op, args.seconds);
+	give_back(cost_verbs.context());
+	cost_verbs.close();
+	cost_librpma.close();
+	return 0;
+}
