@@ -27,8 +27,10 @@ struct rpma__claim {
 static inline bool rpma__claim_is_held(const struct rpma__claim *claim)
 {
 	/* acquire [CLAIM]: free again means that its owner has finished */
-	return atomic_load_explicit(&claim->state, memory_order_acquire) ==
-	       RPMA__CLAIM_HELD;
+	unsigned state =
+		atomic_load_explicit(&claim->state, memory_order_acquire);
+
+	return __builtin_expect(state == RPMA__CLAIM_HELD, false);
 }
 
 /* owner NULL: is it free? */

@@ -212,8 +212,7 @@ int rpma_cq_wait(struct rpma_cq *cq)
 	return ret;
 }
 
-/* Apart, so that who polls has nothing to keep for it. */
-static __attribute__((noinline)) int poll_failed(int got, int num_entries)
+static int poll_failed(int got, int num_entries)
 {
 	if (got < 0) {
 		RPMA_LOG_ERROR("ibv_poll_cq() failed: %d", got);
@@ -224,15 +223,13 @@ static __attribute__((noinline)) int poll_failed(int got, int num_entries)
 	return RPMA_E_UNKNOWN;
 }
 
-int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
-		   int *num_entries_got)
+static __attribute__((noinline)) int poll_some(struct rpma_cq *cq,
+					       int num_entries,
+					       struct ibv_wc *wc,
+					       int *num_entries_got)
 {
 	int got;
 
-	if (wc == NULL || !rpma__cq_is_valid(cq))
-		return RPMA_E_INVAL;
-	if (num_entries != 1 && (num_entries < 1 || num_entries_got == NULL))
-		return RPMA_E_INVAL;
 	if (rpma__claim_is_held(&cq->claim))
 		return RPMA_E_SHARED_CHANNEL;
 
@@ -244,9 +241,38 @@ int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
 	/* negative, or too many */
 	if ((unsigned)got > (unsigned)num_entries)
 		return poll_failed(got, num_entries);
-	if (num_entries_got)
-		*num_entries_got = got;
+	*num_entries_got = got;
 	return 0;
+}
+
+/* The usual way, apart: it has nothing to keep while the device is polled. */
+static int poll_one(struct rpma_cq *cq, struct ibv_wc *wc)
+{
+	int got;
+
+	if (rpma__claim_is_held(&cq->claim))
+		return RPMA_E_SHARED_CHANNEL;
+
+	got = ibv_poll_cq(cq->cq, 1, wc);
+	if (got == 1)
+		return 0;
+	if (got == 0) {
+		RPMA_LOG_DEBUG("the CQ is empty");
+		return RPMA_E_NO_COMPLETION;
+	}
+	return poll_failed(got, 1);
+}
+
+int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
+		   int *num_entries_got)
+{
+	if (wc == NULL || !rpma__cq_is_valid(cq) || num_entries < 1)
+		return RPMA_E_INVAL;
+	if (num_entries_got)
+		return poll_some(cq, num_entries, wc, num_entries_got);
+	if (num_entries > 1)
+		return RPMA_E_INVAL;
+	return poll_one(cq, wc);
 }
 
 int rpma_cq_new(struct ibv_context *ibv_ctx, int cqe,

@@ -12,10 +12,9 @@
 
 atomic_uint rpma__forks;
 
-bool rpma__is_not_here(void)
+void rpma__log_not_here(void)
 {
 	RPMA_LOG_ERROR("an object of another process, from before a fork");
-	return false;
 }
 
 static void in_child(void)

@@ -25,13 +25,19 @@ static inline unsigned rpma__forks_now(void)
 	return atomic_load_explicit(&rpma__forks, memory_order_relaxed);
 }
 
-/* Logs; false. */
-bool rpma__is_not_here(void);
+void rpma__log_not_here(void);
 
-/* Was it made in this process? If not, that is logged. */
+/*
+ * Was it made in this process? If not, that is logged. Expected, as what a
+ * claim is in claim.h: each jump that a call of the data path takes is felt.
+ */
 static inline bool rpma__is_here(unsigned forks)
 {
-	return forks == rpma__forks_now() || rpma__is_not_here();
+	if (__builtin_expect(forks == rpma__forks_now(), true))
+		return true;
+	/* a call that answers nothing: the caller keeps nothing over it */
+	rpma__log_not_here();
+	return false;
 }
 
 #endif /* RPMA_FORK_H */

@@ -37,6 +37,7 @@ static const char *const names[COST_OPS] = {
 	[COST_SRQ_RECV] = "srq_recv",
 	[COST_GET_WC] = "get_wc",
 	[COST_GET_WC_EMPTY] = "get_wc_empty",
+	[COST_GET_WC_SOME] = "get_wc_some",
 };
 
 uint64_t cost_sum;

@@ -26,11 +26,13 @@ enum cost_op {
 	COST_SRQ_RECV,
 	COST_GET_WC,
 	COST_GET_WC_EMPTY,
+	COST_GET_WC_SOME, /* one, where several may come */
 	COST_OPS
 };
 
-#define COST_MEM 4096 /* bytes that are registered */
-#define COST_LEN 64   /* and how many an operation moves */
+#define COST_MEM   4096 /* bytes that are registered */
+#define COST_LEN   64	/* and how many an operation moves */
+#define COST_BATCH 16	/* completions that are asked for at once */
 
 struct cost_way {
 	/* on the device at 127.0.0.1, which still does what it says */

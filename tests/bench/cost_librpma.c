@@ -88,16 +88,16 @@ static struct ibv_context *context_librpma(void)
 }
 
 /* Each its own loop: nothing but the call is in it. */
-#define RUN(name, call)                              \
-	static void run_##name(uint64_t times)       \
-	{                                            \
-		while (times--) {                    \
-			void *id = (void *)times;    \
-			int ret = call;              \
-                                                     \
+#define RUN(name, call)                               \
+	static void run_##name(uint64_t times)        \
+	{                                             \
+		while (times--) {                     \
+			void *id = (void *)times;     \
+			int ret = call;               \
+                                                      \
 			if (__builtin_expect(ret, 0)) \
-				must(ret);           \
-		}                                    \
+				must(ret);            \
+		}                                     \
 	}
 
 RUN(read, rpma_read(conn, mr, 0, remote, 0, COST_LEN, SIGNALED, id))
@@ -105,11 +105,11 @@ RUN(write, rpma_write(conn, remote, 0, mr, 0, COST_LEN, SIGNALED, id))
 RUN(write_imm, rpma_write_with_imm(conn, remote, 0, mr, 0, COST_LEN, SIGNALED,
 				   (uint32_t)times, id))
 RUN(atomic_write, rpma_atomic_write(conn, remote, 0, mem, SIGNALED, id))
-RUN(flush, rpma_flush(conn, remote, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY, SIGNALED,
-		      id))
+RUN(flush,
+    rpma_flush(conn, remote, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY, SIGNALED, id))
 RUN(send, rpma_send(conn, mr, 0, COST_LEN, SIGNALED, id))
-RUN(send_imm, rpma_send_with_imm(conn, mr, 0, COST_LEN, SIGNALED,
-				 (uint32_t)times, id))
+RUN(send_imm,
+    rpma_send_with_imm(conn, mr, 0, COST_LEN, SIGNALED, (uint32_t)times, id))
 RUN(recv, rpma_recv(conn, mr, 0, COST_LEN, id))
 RUN(srq_recv, rpma_srq_recv(srq, mr, 0, COST_LEN, id))
 
@@ -134,21 +134,35 @@ static void run_get_wc_empty(uint64_t times)
 	}
 }
 
+static void run_get_wc_some(uint64_t times)
+{
+	struct ibv_wc wc[COST_BATCH];
+	int got;
+
+	while (times--) {
+		if (rpma_cq_get_wc(cq, COST_BATCH, wc, &got) || got != 1)
+			bench_fail("rpma_cq_get_wc");
+		cost_sum += wc[0].wr_id;
+	}
+}
+
 const struct cost_way cost_librpma = {
 	.open = open_librpma,
 	.close = close_librpma,
 	.context = context_librpma,
-	.run = {
-		[COST_READ] = run_read,
-		[COST_WRITE] = run_write,
-		[COST_WRITE_IMM] = run_write_imm,
-		[COST_ATOMIC_WRITE] = run_atomic_write,
-		[COST_FLUSH] = run_flush,
-		[COST_SEND] = run_send,
-		[COST_SEND_IMM] = run_send_imm,
-		[COST_RECV] = run_recv,
-		[COST_SRQ_RECV] = run_srq_recv,
-		[COST_GET_WC] = run_get_wc,
-		[COST_GET_WC_EMPTY] = run_get_wc_empty,
-	},
+	.run =
+		{
+			[COST_READ] = run_read,
+			[COST_WRITE] = run_write,
+			[COST_WRITE_IMM] = run_write_imm,
+			[COST_ATOMIC_WRITE] = run_atomic_write,
+			[COST_FLUSH] = run_flush,
+			[COST_SEND] = run_send,
+			[COST_SEND_IMM] = run_send_imm,
+			[COST_RECV] = run_recv,
+			[COST_SRQ_RECV] = run_srq_recv,
+			[COST_GET_WC] = run_get_wc,
+			[COST_GET_WC_EMPTY] = run_get_wc_empty,
+			[COST_GET_WC_SOME] = run_get_wc_some,
+		},
 };

@@ -192,21 +192,34 @@ static void run_get_wc_empty(uint64_t times)
 	}
 }
 
+static void run_get_wc_some(uint64_t times)
+{
+	struct ibv_wc wc[COST_BATCH];
+
+	while (times--) {
+		if (ibv_poll_cq(cq, COST_BATCH, wc) != 1)
+			bench_fail("ibv_poll_cq");
+		cost_sum += wc[0].wr_id;
+	}
+}
+
 const struct cost_way cost_verbs = {
 	.open = open_verbs,
 	.close = close_verbs,
 	.context = context_verbs,
-	.run = {
-		[COST_READ] = run_read,
-		[COST_WRITE] = run_write,
-		[COST_WRITE_IMM] = run_write_imm,
-		[COST_ATOMIC_WRITE] = run_atomic_write,
-		[COST_FLUSH] = run_flush,
-		[COST_SEND] = run_send,
-		[COST_SEND_IMM] = run_send_imm,
-		[COST_RECV] = run_recv,
-		[COST_SRQ_RECV] = run_srq_recv,
-		[COST_GET_WC] = run_get_wc,
-		[COST_GET_WC_EMPTY] = run_get_wc_empty,
-	},
+	.run =
+		{
+			[COST_READ] = run_read,
+			[COST_WRITE] = run_write,
+			[COST_WRITE_IMM] = run_write_imm,
+			[COST_ATOMIC_WRITE] = run_atomic_write,
+			[COST_FLUSH] = run_flush,
+			[COST_SEND] = run_send,
+			[COST_SEND_IMM] = run_send_imm,
+			[COST_RECV] = run_recv,
+			[COST_SRQ_RECV] = run_srq_recv,
+			[COST_GET_WC] = run_get_wc,
+			[COST_GET_WC_EMPTY] = run_get_wc_empty,
+			[COST_GET_WC_SOME] = run_get_wc_some,
+		},
 };
