@@ -15,10 +15,10 @@
 #define SIGNALED  RPMA_F_COMPLETION_ALWAYS
 #define USAGE_ALL 0xff
 
-#define STEP(call)                 \
-	do {                       \
-		int step = (call); \
-		if (step)          \
+#define STEP(call)                   \
+	do {                         \
+		int step = (call);   \
+		if (step)            \
 			return step; \
 	} while (0)
 
@@ -211,8 +211,7 @@ static int operate(struct rpma_cq *cq)
 	STEP(rpma_read(all.active, all.mr, 128, all.remote, 0, 8, SIGNALED,
 		       NULL));
 	STEP(wait_wc(cq));
-	STEP(rpma_atomic_write(all.active, all.remote, 8, src, SIGNALED,
-			       NULL));
+	STEP(rpma_atomic_write(all.active, all.remote, 8, src, SIGNALED, NULL));
 	STEP(wait_wc(cq));
 	STEP(rpma_flush(all.active, all.remote, 0, 16,
 			RPMA_FLUSH_TYPE_PERSISTENT, SIGNALED, NULL));
