@@ -97,14 +97,14 @@ static void configurations(void **state)
 	NULLS(rpma_srq_cfg_new, &out.srq_cfg);
 	DELETES(rpma_conn_cfg_delete, rpma_conn_cfg);
 	DELETES(rpma_srq_cfg_delete, rpma_srq_cfg);
-#define SWEEP_CFG(object, name, type, initial)                          \
-	do {                                                            \
-		type initially = (initial);                             \
-									\
-		BAD(RPMA_E_INVAL, rpma_##object##_set_##name, NULL,     \
-		    initially);                                         \
-		NULLS(rpma_##object##_get_##name, object,               \
-		      (type *)(void *)&out);                            \
+#define SWEEP_CFG(object, name, type, initial)                      \
+	do {                                                        \
+		type initially = (initial);                         \
+                                                                    \
+		BAD(RPMA_E_INVAL, rpma_##object##_set_##name, NULL, \
+		    initially);                                     \
+		NULLS(rpma_##object##_get_##name, object,           \
+		      (type *)(void *)&out);                        \
 	} while (0);
 #define SWEEP_CONN(name, type, initial, is_valid, range) \
 	SWEEP_CFG(conn_cfg, name, type, initial)
@@ -388,8 +388,7 @@ static void operations(void **state)
 	NULLS(rpma_wr_write, conn, remote, 0, mr, 0, 8, 1, 7, &out.send_wr);
 	NULLS(rpma_wr_write_with_imm, conn, remote, 0, mr, 0, 8, 1, 7, 7,
 	      &out.send_wr);
-	NULLS(rpma_wr_atomic_write, conn, remote, 0, bytes, 1, 7,
-	      &out.send_wr);
+	NULLS(rpma_wr_atomic_write, conn, remote, 0, bytes, 1, 7, &out.send_wr);
 	NULLS(rpma_wr_flush, conn, remote, 0, 8, flush, 1, 7, &out.send_wr);
 	NULLS(rpma_wr_send, conn, mr, 0, 8, 1, 7, &out.send_wr);
 	NULLS(rpma_wr_send_with_imm, conn, mr, 0, 8, 1, 7, 7, &out.send_wr);

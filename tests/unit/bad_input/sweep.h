@@ -75,17 +75,16 @@ void sweep_expect_all(const char *map);
  * pointer, one after the other, the call is E_INVAL. An argument that may be
  * NULL is written 0.
  */
-#define NULLS(function, ...)                                              \
-	NULLS_PICK(__VA_ARGS__, NULLS_10, NULLS_9, NULLS_8, NULLS_7,      \
-		   NULLS_6, NULLS_5, NULLS_4, NULLS_3, NULLS_2, NULLS_1, \
-		   unused)                                                \
+#define NULLS(function, ...)                                                  \
+	NULLS_PICK(__VA_ARGS__, NULLS_10, NULLS_9, NULLS_8, NULLS_7, NULLS_6, \
+		   NULLS_5, NULLS_4, NULLS_3, NULLS_2, NULLS_1, unused)       \
 	(function, __VA_ARGS__)
 #define NULLS_PICK(a, b, c, d, e, f, g, h, i, j, name, ...) name
 
-#define TYPE_OF(x) __typeof__(((void)0, (x)))
+#define TYPE_OF(x)    __typeof__(((void)0, (x)))
 #define POINTER_CLASS 5 /* as __builtin_classify_type() says it */
-#define IS_POINTER(x)	(__builtin_classify_type((TYPE_OF(x))0) == POINTER_CLASS)
-#define Z(x)		((TYPE_OF(x))0)
+#define IS_POINTER(x) (__builtin_classify_type((TYPE_OF(x))0) == POINTER_CLASS)
+#define Z(x)	      ((TYPE_OF(x))0)
 /* clang-format off */
 #define TRY(fn, x, ...) \
 	do { if (IS_POINTER(x)) BAD(RPMA_E_INVAL, fn, __VA_ARGS__); } while (0)
@@ -148,14 +147,14 @@ void sweep_expect_all(const char *map);
 /* clang-format on */
 
 /* A delete function: no address, and nothing there, as often as one likes. */
-#define DELETES(function, type)                          \
-	do {                                             \
-		struct type *nothing = NULL;             \
-							 \
-		BAD(RPMA_E_INVAL, function, NULL);       \
-		BAD(0, function, &nothing);              \
-		BAD(0, function, &nothing);              \
-		assert_null(nothing);                    \
+#define DELETES(function, type)                    \
+	do {                                       \
+		struct type *nothing = NULL;       \
+                                                   \
+		BAD(RPMA_E_INVAL, function, NULL); \
+		BAD(0, function, &nothing);        \
+		BAD(0, function, &nothing);        \
+		assert_null(nothing);              \
 	} while (0)
 
 #endif /* SWEEP_H */

@@ -227,6 +227,14 @@ static void new__every_value_REACHES_VERBS(void **state)
 	assert_int_equal(mock_qp_attr.comp_mask, IBV_QP_INIT_ATTR_PD);
 	assert_int_equal(mock_qp_attr.qp_type, IBV_QPT_RC);
 	assert_int_equal(mock_qp_attr.sq_sig_all, 0);
+	/* what is not set is zero, whatever a provider looks at */
+	assert_null(mock_qp_attr.qp_context);
+	assert_null(mock_qp_attr.xrcd);
+	assert_null(mock_qp_attr.rwq_ind_tbl);
+	assert_int_equal(mock_qp_attr.create_flags, 0);
+	assert_int_equal(mock_qp_attr.max_tso_header, 0);
+	assert_int_equal(mock_qp_attr.source_qpn, 0);
+	assert_int_equal(mock_qp_attr.send_ops_flags, 0);
 	mock_fail("set_option", 2, ENOSYS);
 	assert_int_equal(new_req(), RPMA_E_PROVIDER);
 	ok(rpma_conn_cfg_delete(&cfg));

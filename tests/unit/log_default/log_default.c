@@ -21,11 +21,27 @@ static char to_syslog[2048];
 static int priority;
 static int syslog_calls;
 static bool clock_fails;
+static int identity_taken; /* calls since the process began */
 
 void __wrap_syslog(int prio, const char *format, ...);
 void __wrap___syslog_chk(int prio, int flag, const char *format, ...);
 int __wrap_clock_gettime(clockid_t id, struct timespec *now);
+void __wrap_openlog(const char *ident, int option, int facility);
+void __wrap_closelog(void);
 int __real_clock_gettime(clockid_t id, struct timespec *now);
+
+void __wrap_openlog(const char *ident, int option, int facility)
+{
+	(void)ident;
+	(void)option;
+	(void)facility;
+	identity_taken++;
+}
+
+void __wrap_closelog(void)
+{
+	identity_taken++;
+}
 
 static void record(int prio, const char *format, va_list args)
 {
@@ -184,6 +200,16 @@ static void log__unprintable_SAYS_NOTHING(void **state)
 	assert_int_equal(syslog_calls, 0);
 }
 
+/* Neither when the library is loaded nor by a message. */
+static void log__program_KEEPS_ITS_IDENTITY(void **state)
+{
+	(void)state;
+	syslog_calls = 0;
+	CALL(RPMA_LOG_LEVEL_ERROR, NULL, "text\n");
+	assert_int_equal(syslog_calls, 1);
+	assert_int_equal(identity_taken, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -194,6 +220,7 @@ int main(void)
 		cmocka_unit_test(log__no_clock_SAYS_SO),
 		cmocka_unit_test(log__long_message_IS_CUT),
 		cmocka_unit_test(log__unprintable_SAYS_NOTHING),
+		cmocka_unit_test(log__program_KEEPS_ITS_IDENTITY),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

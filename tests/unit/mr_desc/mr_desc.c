@@ -6,6 +6,7 @@
 #include "world.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "mr.h"
@@ -115,6 +116,37 @@ static void decode__no_memory_NOMEM(void **state)
 	EACH_FAILURE(decode, failures);
 }
 
+static char logged[256];
+
+static void keep_message(enum rpma_log_level level, const char *file_name,
+			 const int line_no, const char *function_name,
+			 const char *message_format, ...)
+{
+	va_list args;
+
+	(void)level;
+	(void)file_name;
+	(void)line_no;
+	(void)function_name;
+	va_start(args, message_format);
+	vsnprintf(logged, sizeof(logged), message_format, args);
+	va_end(args);
+}
+
+/* Upstream: half of the address, and of the wrong end on some machines. */
+static void decode__log_SAYS_ALL_OF_IT(void **state)
+{
+	(void)state;
+	ok(rpma_log_set_function(keep_message));
+	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_DEBUG));
+	ok(decode());
+	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED));
+	ok(rpma_log_set_function(RPMA_LOG_USE_DEFAULT_FUNCTION));
+	assert_string_equal(logged, "remote region: address 0x102030405060708, "
+				    "size 1230066625199609624, "
+				    "rkey 0x21222324, usage 0xb1\n");
+}
+
 static void arguments__INVAL(void **state)
 {
 	struct rpma_mr_remote *mr = NULL;
@@ -156,6 +188,7 @@ int main(void)
 		mock_test(decode__twice_SAME_BYTES),
 		mock_test(decode__every_usage_BUT_NONE),
 		mock_test(decode__no_memory_NOMEM),
+		mock_test(decode__log_SAYS_ALL_OF_IT),
 		mock_test(arguments__INVAL),
 	};
 
