@@ -120,6 +120,34 @@ static void write__bad_rkey(struct stage *s, const struct world_pair *other,
 		stage_ping(s, other, (uint64_t)i);
 }
 
+/* Many times what the queue holds, none with a completion: room comes back,
+ * and whoever was refused is told. */
+static void write__silent_never_stuck(struct stage *s)
+{
+	struct world_pair pair;
+	int posted = 0;
+	int ret;
+
+	stage_connect(s, &pair);
+	while (posted < 20 * DEPTH) {
+		ret = rpma_rt_write(pair.active, s->remote, 2048, s->mr, 0, 8,
+				    RPMA_F_COMPLETION_ON_ERROR, 5);
+		if (ret == RPMA_E_AGAIN) {
+			CHECK(world_next(s->aq).kind == RPMA_RT_WRITABLE);
+			continue;
+		}
+		MUST(ret);
+		posted++;
+	}
+	MUST(rpma_rt_conn_close(pair.active));
+	/* a refusal that was answered in vain, the last ones: flushed */
+	while (world_next(s->aq).kind != RPMA_RT_EVENT)
+		;
+	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_put(&pair.active));
+	MUST(rpma_rt_conn_put(&pair.passive));
+}
+
 int main(void)
 {
 	static const struct stage_cfg cfg = {
@@ -133,6 +161,7 @@ int main(void)
 	write__bad_rkey(&s, &other, RPMA_F_COMPLETION_ALWAYS);
 	write__bad_rkey(&s, &other, RPMA_F_COMPLETION_ON_ERROR);
 	write__bad_rkey(&s, &other, RPMA_F_COMPLETION_ALWAYS);
+	write__silent_never_stuck(&s);
 	stage_disconnect(&s, &other);
 	MUST(rpma_rt_get_poller_stats(s.world.rt, 0, &stats));
 	CHECK(stats.stale == 0);

@@ -14,7 +14,7 @@ static void start(struct world *w, const struct stage_cfg *cfg)
 	MUST(rpma_rt_cfg_new(&rt_cfg));
 	MUST(rpma_rt_cfg_set_pollers(rt_cfg, cfg->pollers));
 	MUST(rpma_rt_cfg_set_mode(rt_cfg, cfg->mode));
-	MUST(rpma_rt_cfg_set_backstop_ms(rt_cfg, 0));
+	MUST(rpma_rt_cfg_set_backstop_ms(rt_cfg, cfg->backstop_ms));
 	if (cfg->cq_size)
 		MUST(rpma_rt_cfg_set_cq_size(rt_cfg, cfg->cq_size));
 	MUST(rpma_rt_new(rt_cfg, &w->rt));

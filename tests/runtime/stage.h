@@ -14,8 +14,9 @@
 struct stage_cfg {
 	int pollers;
 	enum rpma_rt_mode mode;
-	uint32_t cq_size; /* 0: the default */
-	uint32_t depth;	  /* of send and receive queue */
+	uint32_t cq_size;     /* 0: the default */
+	uint32_t depth;	      /* of send and receive queue */
+	uint32_t backstop_ms; /* 0: off */
 };
 
 struct stage {
@@ -30,7 +31,6 @@ struct stage {
 
 #define STAGE_SIZE 4096
 
-/* The back-stop is off. */
 void stage_open(struct stage *s, const struct stage_cfg *cfg);
 /* Stops; nothing may be left in the queues. */
 void stage_close(struct stage *s);
