@@ -248,7 +248,7 @@ struct rpma_rt_poller_stats {
 	uint64_t lost;	  /* items without room anywhere; 0, or a bug of ours */
 	uint64_t stale;	  /* completions of no open route: dropped */
 	uint64_t lost_events_recovered;
-	uint64_t keepalives; /* posted */
+	uint64_t keepalives;  /* posted */
 	uint64_t spinning_ns; /* idle and awake; these two with timing only */
 	uint64_t sleeping_ns;
 };

@@ -25,7 +25,7 @@ static uint64_t keepalives(const struct stage *s)
 }
 
 /* Runs the poller, or lets its thread, until the queue has something, or so
- * many keep-alives were posted. False: the latter. */
+ * many keep-alive requests were posted. False: the latter. */
 static bool wait_for(struct stage *s, bool manual, uint64_t posted,
 		     struct rpma_rt_completion *item)
 {
@@ -150,7 +150,7 @@ static void expect_closed(struct stage *s, bool manual,
 	MUST(rpma_rt_conn_put(conn));
 }
 
-/* Silence: several keep-alives, no item; then the peer goes. */
+/* Silence: several keep-alive requests, no item; then the peer goes. */
 static void idle_then_silent(struct stage *s, bool manual)
 {
 	struct rpma_rt_completion item;

@@ -34,7 +34,7 @@
 enum soak_trouble {
 	SOAK_NONE,
 	SOAK_WRS,    /* work requests fail, wait, are late */
-	SOAK_EVENTS, /* completion events are dropped, doubled, late, invented */
+	SOAK_EVENTS, /* completion events dropped, doubled, late, invented */
 	SOAK_CM,     /* the same for connection events and messages */
 	SOAK_CALLS,  /* verbs fail */
 	SOAK_CQS,    /* CQs die, and go on all the same */

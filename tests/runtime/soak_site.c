@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-#define REGION	    ((size_t)SOAK_ENDS * (2 * SOAK_SLOTS * SOAK_BLOCK + SOAK_WORDS))
+#define PER_END	    (2 * SOAK_SLOTS * SOAK_BLOCK + SOAK_WORDS)
+#define REGION	    ((size_t)SOAK_ENDS * PER_END)
 #define BACKSTOP_MS 5
 #define DRAIN_MS    2000
 

@@ -115,7 +115,7 @@ static void close__waits_for_who_is_inside(bool single, bool pauses)
 	while (!atomic_load_explicit(&closing.begun, memory_order_relaxed))
 		sched_yield();
 	for (i = 0; i < 1000; i++)
-		sched_yield(); /* gives a closer that does not wait its chance */
+		sched_yield(); /* a closer that does not wait has time */
 	closing.written = 1;
 	rt_side_leave(&closing.side);
 	ok(pthread_join(thread, NULL));
