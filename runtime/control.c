@@ -33,13 +33,16 @@ static void sleep_on_bell(struct rt_control *control)
 static void *control_main(void *arg)
 {
 	struct rt_control *control = arg;
+	bool stopping;
 
 	for (;;) {
+		/* acquire: pairs with the release in rt_control_stop(). Before
+		 * the inbox is run: what was sent before the stop is in it */
+		stopping = atomic_load_explicit(&control->stopping,
+						memory_order_acquire);
 		if (rt_inbox_run_owner(&control->inbox, control->rt) > 0)
 			continue;
-		/* acquire: pairs with the release in rt_control_stop() */
-		if (atomic_load_explicit(&control->stopping,
-					 memory_order_acquire))
+		if (stopping)
 			break;
 		sleep_on_bell(control);
 	}

@@ -155,6 +155,12 @@ int fake_teardown(void **state);
 
 /* Runs the control thread's inbox until it is empty. */
 void fake_control(struct fake *f);
+/* When a poller has answered next: fn is called, once, before who asked it goes
+ * on. That one may hold the runtime's lock. */
+void fake_when_answered(void (*fn)(void *arg), void *arg);
+/* When an inbox is found empty next, before its owner goes on: likewise. Set
+ * before the owner's thread begins. */
+void fake_when_empty(void (*fn)(void *arg), void *arg);
 /* One round of the poller. */
 int fake_round(struct fake *f);
 /* Both, until neither has anything to do. */

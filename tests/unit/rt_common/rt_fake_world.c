@@ -15,20 +15,66 @@ int __wrap_rt_call(struct rpma_rt *rt, struct rt_inbox *inbox,
 int __real_rt_async_watch(struct rt_async_device *device);
 int __wrap_rt_async_watch(struct rt_async_device *device);
 
+int __real_rt_inbox_run_owner(struct rt_inbox *inbox, void *owner);
+int __wrap_rt_inbox_run_owner(struct rt_inbox *inbox, void *owner);
+
 static struct rpma_rt *by_hand; /* the runtime that has no threads */
 /* what a failed test before this one left */
 static int objects_before;
 static int memory_before;
+
+static void (*answered_fn)(void *arg); /* NULL: nothing happens then */
+static void *answered_arg;
+
+void fake_when_answered(void (*fn)(void *arg), void *arg)
+{
+	answered_fn = fn;
+	answered_arg = arg;
+}
+
+/* A poller has answered: what was asked for happens before the caller knows. */
+static int call_poller(struct rpma_rt *rt, struct rt_inbox *inbox,
+		       int (*fn)(void *arg), void *arg)
+{
+	int ret = __real_rt_call(rt, inbox, fn, arg);
+	void (*answered)(void *arg) = answered_fn;
+
+	answered_fn = NULL;
+	if (answered != NULL)
+		answered(answered_arg);
+	return ret;
+}
 
 /* Its control thread is the caller. */
 int __wrap_rt_call(struct rpma_rt *rt, struct rt_inbox *inbox,
 		   int (*fn)(void *arg), void *arg)
 {
 	if (by_hand == NULL || inbox != &by_hand->control.inbox)
-		return __real_rt_call(rt, inbox, fn, arg);
+		return call_poller(rt, inbox, fn, arg);
 	while (rt_inbox_run_owner(inbox, by_hand) > 0)
 		;
 	return fn(arg);
+}
+
+static void (*empty_fn)(void *arg); /* NULL: nothing happens then */
+static void *empty_arg;
+
+void fake_when_empty(void (*fn)(void *arg), void *arg)
+{
+	empty_arg = arg;
+	empty_fn = fn;
+}
+
+int __wrap_rt_inbox_run_owner(struct rt_inbox *inbox, void *owner)
+{
+	int count = __real_rt_inbox_run_owner(inbox, owner);
+	void (*empty)(void *arg) = empty_fn;
+
+	if (count == 0 && empty != NULL) {
+		empty_fn = NULL;
+		empty(empty_arg);
+	}
+	return count;
 }
 
 /* There is no event thread either. */

@@ -4,6 +4,7 @@
 /* The control thread's start and end, and tickets. */
 
 #include <errno.h>
+#include <semaphore.h>
 
 #include "rt_fake.h"
 
@@ -72,6 +73,36 @@ static void stop__the_inbox_is_run_first(void **state)
 	assert_int_equal(done, 100);
 }
 
+struct last {
+	struct counted msg;
+	sem_t sent;
+};
+
+/* It has found nothing; then a message comes, and the stop. */
+static void send_and_stop(void *arg)
+{
+	struct last *last = arg;
+
+	rt_inbox_push_mt(&rt.control.inbox, &last->msg.msg);
+	/* release: as rt_control_stop() does it */
+	atomic_store_explicit(&rt.control.stopping, true, memory_order_release);
+	sem_post(&last->sent);
+}
+
+static void stop__right_after_a_message(void **state)
+{
+	int done = 0;
+	struct last last = {.msg.msg.fn = count, .msg.count = &done};
+
+	(void)state;
+	sem_init(&last.sent, 0, 0);
+	fake_when_empty(send_and_stop, &last);
+	ok(rt_control_start(&rt.control, &rt));
+	sem_wait(&last.sent);
+	rt_control_stop(&rt.control);
+	assert_int_equal(done, 1);
+}
+
 /* The poller that is asked is the one who asks. */
 static void call__from_the_poller_itself_at_once(void **state)
 {
@@ -102,6 +133,7 @@ int main(void)
 		cmocka_unit_test(start__each_failure_nothing_left),
 		cmocka_unit_test(call__runs_on_the_owner_and_answers),
 		cmocka_unit_test(stop__the_inbox_is_run_first),
+		cmocka_unit_test(stop__right_after_a_message),
 		fake_test(call__from_the_poller_itself_at_once),
 		fake_test(call__manual_mode_runs_the_poller),
 	};
