@@ -585,8 +585,7 @@ int rpma_rt_conn_get_user(const struct rpma_rt_conn *conn, void **user)
 
 struct change {
 	struct rpma_rt_conn *conn;
-	struct rpma_rt_route *route;
-	struct rt_lane *lane;
+	struct rpma_rt_route *route; /* to come, or only where it leads */
 	struct rt_spill *spill;
 };
 
@@ -644,32 +643,25 @@ int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user)
 	return 0;
 }
 
-static int set_lane_owner(void *arg)
+static int set_queue_owner(void *arg)
 {
 	struct change *change = arg;
 
 	if (is_dying_owner(change->conn))
 		return RPMA_RT_E_CLOSED;
-	rt_conn_set_lane_owner(change->conn, change->lane, change->spill);
+	rt_conn_set_queue_owner(change->conn, change->route->queue,
+				change->route->lane, change->spill);
 	/* what was staged for the former queue: it may be deleted after this */
 	rt_poller_flush_owner(change->conn->poller);
 	return 0;
 }
 
-/* The two own routes lead where to leads: the poller has moved already. The
- * reservation and a hold of the queue pass over from to, which ends here. */
-static void swap_queue(struct rpma_rt_conn *conn, struct rpma_rt_route *to)
+/* The poller has moved the two own routes to where to leads, and the connection
+ * may have ended since. Reservation and holds pass over, to ends. */
+static void leave_queue(struct rpma_rt_conn *conn, struct rpma_rt_queue *from,
+			struct rt_lane *from_lane, struct rpma_rt_route *to)
 {
-	struct rpma_rt_route *own = conn->own[RPMA_RT_SEND_SIDE];
-	struct rpma_rt_route *other = conn->own[RPMA_RT_RECV_SIDE];
-	struct rpma_rt_queue *from = own->queue;
-
-	own->lane->reserved -= own->reserved;
-	own->queue = to->queue;
-	own->lane = to->lane;
-	other->queue = to->queue;
-	other->lane = to->lane;
-	rt_queue_get(to->queue); /* for the other; own takes to's hold */
+	from_lane->reserved -= to->reserved;
 	rt_queue_put(from);
 	rt_queue_put(from);
 	rt_numbers_return(&conn->cq->numbers, to->number);
@@ -680,7 +672,8 @@ int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
 			   struct rpma_rt_queue *queue)
 {
 	struct change change = {.conn = conn};
-	struct rpma_rt_route *to;
+	struct rpma_rt_queue *from;
+	struct rt_lane *from_lane;
 	int ret = check_wait(conn);
 
 	if (ret)
@@ -691,17 +684,21 @@ int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
 	ret = lock_living(conn);
 	if (ret)
 		return ret;
+	from = conn->own[RPMA_RT_SEND_SIDE]->queue;
+	from_lane = conn->own[RPMA_RT_SEND_SIDE]->lane;
 	ret = rt_route_new(conn, RPMA_RT_SEND_SIDE, queue,
-			   conn->own[RPMA_RT_SEND_SIDE]->reserved, &to,
-			   &change.spill);
+			   conn->own[RPMA_RT_SEND_SIDE]->reserved,
+			   &change.route, &change.spill);
 	if (ret)
 		goto unlock;
-	change.lane = to->lane;
-	ret = rt_call(conn->rt, &conn->poller->inbox, set_lane_owner, &change);
-	if (ret)
-		rt_route_undo(conn, to, change.spill);
-	else
-		swap_queue(conn, to);
+	rt_queue_get(queue); /* each own route holds it */
+	ret = rt_call(conn->rt, &conn->poller->inbox, set_queue_owner, &change);
+	if (ret == 0) {
+		leave_queue(conn, from, from_lane, change.route);
+	} else {
+		rt_queue_put(queue);
+		rt_route_undo(conn, change.route, change.spill);
+	}
 unlock:
 	pthread_mutex_unlock(&conn->rt->lock);
 	return ret;

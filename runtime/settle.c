@@ -393,13 +393,18 @@ void rt_conn_set_user_owner(struct rpma_rt_conn *conn)
 		conn->cq->routes[route->number].user = user_of(conn);
 }
 
-void rt_conn_set_lane_owner(struct rpma_rt_conn *conn, struct rt_lane *lane,
-			    struct rt_spill *spill)
+void rt_conn_set_queue_owner(struct rpma_rt_conn *conn,
+			     struct rpma_rt_queue *queue, struct rt_lane *lane,
+			     struct rt_spill *spill)
 {
 	int i;
 
 	take_spill(lane, spill);
 	conn->lane = lane;
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < 2; i++) {
+		/* here, not by who asked: it may die before that one goes on */
+		conn->own[i]->queue = queue;
+		conn->own[i]->lane = lane;
 		conn->cq->routes[conn->own[i]->number].lane = lane;
+	}
 }

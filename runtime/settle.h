@@ -35,9 +35,10 @@ bool rt_conn_try_swept_owner(struct rpma_rt_conn *conn);
 void rt_conn_add_route_owner(struct rpma_rt_conn *conn,
 			     struct rpma_rt_route *route,
 			     struct rt_spill *spill);
-/* Its user pointer, or its own queue's lane, is another from here on. */
+/* Its user pointer, or its own queue, is another from here on. */
 void rt_conn_set_user_owner(struct rpma_rt_conn *conn);
-void rt_conn_set_lane_owner(struct rpma_rt_conn *conn, struct rt_lane *lane,
-			    struct rt_spill *spill);
+void rt_conn_set_queue_owner(struct rpma_rt_conn *conn,
+			     struct rpma_rt_queue *queue, struct rt_lane *lane,
+			     struct rt_spill *spill);
 
 #endif /* RT_SETTLE_H */

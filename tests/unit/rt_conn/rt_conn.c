@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "queue_impl.h"
 #include "rt_fake.h"
 
 #define ALWAYS RPMA_F_COMPLETION_ALWAYS
@@ -385,6 +386,44 @@ static void set_queue__moves_and_gives_back(void **state)
 	ok(rpma_rt_queue_delete(&other));
 }
 
+/* Its last items are written, and the control thread is about to be told. */
+static void die_up_to_the_last_item(void *arg)
+{
+	struct fake *f = arg;
+	struct rpma_rt_conn *conn = f->rt->conns;
+
+	ok(rpma_rt_conn_close(conn));
+	while (f->poller->slots[conn->slot] != NULL) {
+		rt_inbox_run_owner(&f->rt->control.inbox, f->rt);
+		fake_round(f);
+		if (conn->ps == RT_PS_SETTLING)
+			fake_markers(conn);
+	}
+}
+
+/* The poller has moved it and answered; the caller is slow to go on. */
+static void set_queue__dies_meanwhile(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+	struct rpma_rt_queue *other;
+
+	ok(rpma_rt_queue_new(f->rt, NULL, &other));
+	fake_when_answered(die_up_to_the_last_item, f);
+	ok(rpma_rt_conn_set_queue(conn, other));
+	fake_settle_down(f);
+	/* CLOSED and nothing else, in the new one; nobody holds either */
+	assert_int_equal(fake_take(f, f->queue), 0);
+	assert_int_equal(fake_take(f, other), 1);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
+	assert_int_equal(f->queue->users, 0);
+	assert_int_equal(f->queue->leaving, 0);
+	assert_int_equal(other->users, 0);
+	assert_int_equal(other->leaving, 0);
+	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_queue_delete(&other));
+}
+
 static void set_queue__invalid_or_late(void **state)
 {
 	struct fake *f = *state;
@@ -593,6 +632,7 @@ int main(void)
 		fake_test(reject__private_data_goes_with_the_request),
 		fake_test(request__peer_gives_up_before_the_answer),
 		fake_test(set_queue__moves_and_gives_back),
+		fake_test(set_queue__dies_meanwhile),
 		fake_test(set_queue__invalid_or_late),
 		fake_test(route_open__refused),
 		fake_test(user__of_the_items_from_then_on),
