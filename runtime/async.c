@@ -38,13 +38,19 @@ static struct {
 
 void rt_async_forked(void)
 {
+	struct reader *reader;
 	size_t i;
 
 	pthread_mutex_init(&async.lock, NULL);
 	for (i = 0; i < BUCKETS; i++)
 		async.objects[i] = NULL;
 	async.devices = NULL;
-	async.readers = NULL;
+	/* memory only: the fd is watched by the parent's epoll set, which is
+	 * the parent's also here */
+	while ((reader = async.readers) != NULL) {
+		async.readers = reader->next;
+		free(reader);
+	}
 }
 
 /* -------------------------------------------------------------- objects --- */

@@ -181,6 +181,7 @@ void rt_events_put(void)
 
 void rt_events_forked(void)
 {
+	is_self = false;
 	pthread_mutex_init(&events.lock, NULL);
 	events.count = 0;
 	rt_async_forked();

@@ -31,7 +31,7 @@ int rt_events_add(struct rt_source *source);
 /* When it returns, ready() does not run and will not. */
 void rt_events_remove(struct rt_source *source);
 
-/* In the child of a fork: there is no thread. */
+/* In the child of a fork: there is no thread, and the caller is not it. */
 void rt_events_forked(void);
 
 /* Event thread: it is not waited for any more; still to be removed. */

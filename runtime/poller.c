@@ -36,6 +36,11 @@ struct rt_poller *rt_poller_self(void)
 	return self;
 }
 
+void rt_poller_forked(void)
+{
+	self = NULL;
+}
+
 /* -------------------------------------------------------------- routing --- */
 
 /* A marker, or a completion of nothing that is open. */

@@ -110,6 +110,8 @@ void rt_poller_stop(struct rt_poller *poller);
 
 /* The poller whose thread, or round, the caller is in; NULL: none. */
 struct rt_poller *rt_poller_self(void);
+/* In the child of a fork: its thread is no poller, even if it was. */
+void rt_poller_forked(void);
 
 /* One round; items handled. */
 int rt_poller_round_owner(struct rt_poller *poller, int budget);

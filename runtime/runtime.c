@@ -19,11 +19,13 @@
 
 _Atomic unsigned rt_fork_generation;
 
-/* In the child: what the parent made has no threads here. */
+/* In the child: what the parent made has no threads here. The one that forked
+ * is nobody's, also if it did so inside a function that it called for us. */
 static void forked(void)
 {
 	/* relaxed: the child has one thread */
 	atomic_fetch_add_explicit(&rt_fork_generation, 1, memory_order_relaxed);
+	rt_poller_forked();
 	rt_events_forked();
 }
 
@@ -45,9 +47,12 @@ int rt_runtime_check(const struct rpma_rt *rt)
 
 int rt_runtime_check_wait(const struct rpma_rt *rt)
 {
-	return rt_poller_self() != NULL || rt_events_is_self()
-		       ? RPMA_E_INVAL
-		       : rt_runtime_check(rt);
+	int ret = rt_runtime_check(rt);
+
+	if (ret)
+		return ret;
+	return rt_poller_self() != NULL || rt_events_is_self() ? RPMA_E_INVAL
+							       : 0;
 }
 
 int rt_runtime_pollers(const struct rpma_rt *rt)

@@ -17,6 +17,9 @@ static void start(struct world *w, const struct stage_cfg *cfg)
 	MUST(rpma_rt_cfg_set_backstop_ms(rt_cfg, cfg->backstop_ms));
 	if (cfg->cq_size)
 		MUST(rpma_rt_cfg_set_cq_size(rt_cfg, cfg->cq_size));
+	if (cfg->async_fn)
+		MUST(rpma_rt_cfg_set_async_handler(rt_cfg, cfg->async_fn,
+						   cfg->async_arg));
 	MUST(rpma_rt_new(rt_cfg, &w->rt));
 	MUST(rpma_rt_cfg_delete(&rt_cfg));
 }

@@ -121,6 +121,7 @@ static void rt_free(struct rpma_rt *rt)
 	ok(rt_cq_pool_fini(&rt->pollers[0]));
 	rt_poller_fini(&rt->pollers[0]);
 	free(rt->pollers);
+	rt_events_mute(&rt->cm_source); /* it may be resting */
 	ok(rpma_cm_channel_delete(&rt->cm));
 	rt_inbox_fini(&rt->control.inbox);
 	rt_bell_fini(&rt->control.bell);
