@@ -199,7 +199,7 @@ int rpma_rt_cfg_set_async_handler(struct rpma_rt_cfg *cfg, rpma_rt_async_fn fn,
 int rpma_rt_cfg_set_async_feed(struct rpma_rt_cfg *cfg, bool fed);
 
 /* Starts the pollers, the control thread and the event thread. cfg may be
- * NULL (defaults). Thread: any. */
+ * NULL (defaults). Thread: any, but RPMA_E_INVAL from a poller thread. */
 int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr);
 
 /*
@@ -290,7 +290,7 @@ int rpma_rt_queue_cfg_set_shared(struct rpma_rt_queue_cfg *cfg, bool shared);
 int rpma_rt_queue_cfg_get_shared(const struct rpma_rt_queue_cfg *cfg,
 				 bool *shared);
 
-/* cfg may be NULL (defaults). Thread: any. */
+/* cfg may be NULL (defaults). Thread: any, not a poller. */
 int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 		      struct rpma_rt_queue **queue_ptr);
 /* RPMA_E_AGAIN while a connection whose CLOSED (ROUTE_CLOSED) has not come,
@@ -445,7 +445,9 @@ int rpma_rt_conn_reject(struct rpma_rt_conn *conn,
  */
 int rpma_rt_conn_close(struct rpma_rt_conn *conn);
 
-int rpma_rt_conn_get(struct rpma_rt_conn *conn); /* one more holder */
+/* One more holder, and one less. RPMA_E_INVAL (an assertion where those are
+ * compiled): nobody holds it any more. Thread: any. */
+int rpma_rt_conn_get(struct rpma_rt_conn *conn);
 int rpma_rt_conn_put(struct rpma_rt_conn **conn_ptr);
 
 /* The peer's private data; library's memory, valid while the handle is held:
@@ -505,7 +507,7 @@ enum rpma_rt_op {
 /*
  * One work request of the send side. A context over 48 bits is RPMA_E_INVAL.
  * flags: RPMA_F_COMPLETION_ALWAYS, or RPMA_F_COMPLETION_ON_ERROR: no
- * completion when it succeeds.
+ * completion when it succeeds; anything else is RPMA_E_INVAL.
  */
 struct rpma_rt_wr {
 	enum rpma_rt_op op;

@@ -16,6 +16,7 @@ static_assert(sizeof(struct rpma_rt_completion) == 32, "two a cache line");
 void rpma_rt_completion_to_wc(const struct rpma_rt_completion *cmpl,
 			      struct ibv_wc *wc)
 {
+	assert(cmpl != NULL && wc != NULL);
 	memset(wc, 0, sizeof(*wc));
 	wc->wr_id = cmpl->context;
 	wc->status = (enum ibv_wc_status)cmpl->status;

@@ -9,6 +9,7 @@
 
 #include "conn.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
@@ -482,9 +483,11 @@ int rpma_rt_conn_connect(struct rpma_rt_conn *conn,
 int rpma_rt_conn_reject(struct rpma_rt_conn *conn,
 			const struct rpma_conn_private_data *pdata)
 {
-	if (conn != NULL && !conn->passive)
-		return RPMA_E_INVAL;
-	return decide(conn, pdata, RT_CTL_REJECT);
+	int ret = check(conn);
+
+	if (ret == 0 && !conn->passive)
+		ret = RPMA_E_INVAL;
+	return ret ? ret : decide(conn, pdata, RT_CTL_REJECT);
 }
 
 int rpma_rt_conn_close(struct rpma_rt_conn *conn)
@@ -503,10 +506,29 @@ int rpma_rt_conn_close(struct rpma_rt_conn *conn)
 	return 0;
 }
 
+/* One holder of the application's more, or less. What nobody holds is used
+ * after the last put: told as long as the runtime still has the record. */
+static int change_held(struct rpma_rt_conn *conn, int by)
+{
+	/* relaxed, also below: target.count has the order */
+	uint32_t held = atomic_load_explicit(&conn->held, memory_order_relaxed);
+
+	while (held > 0) {
+		if (atomic_compare_exchange_weak_explicit(
+			    &conn->held, &held, held + (uint32_t)by,
+			    memory_order_relaxed, memory_order_relaxed))
+			return 0;
+	}
+	assert(!"a connection handle used after its last put");
+	return RPMA_E_INVAL;
+}
+
 int rpma_rt_conn_get(struct rpma_rt_conn *conn)
 {
 	int ret = check(conn);
 
+	if (ret == 0)
+		ret = change_held(conn, 1);
 	if (ret)
 		return ret;
 	/* relaxed: the caller holds the connection */
@@ -523,6 +545,8 @@ int rpma_rt_conn_put(struct rpma_rt_conn **conn_ptr)
 	if (*conn_ptr == NULL)
 		return 0;
 	ret = check(*conn_ptr);
+	if (ret == 0)
+		ret = change_held(*conn_ptr, -1);
 	if (ret)
 		return ret;
 	rt_conn_rele(*conn_ptr);
@@ -633,11 +657,11 @@ int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user)
 	/* relaxed: the calling thread's own doing */
 	if (atomic_load_explicit(&conn->decided, memory_order_relaxed))
 		return RPMA_E_INVAL;
-	/* relaxed: published by the inbox */
-	atomic_store_explicit(&conn->user, user, memory_order_relaxed);
 	ret = lock_living(conn);
 	if (ret)
 		return ret;
+	/* relaxed: published by the inbox */
+	atomic_store_explicit(&conn->user, user, memory_order_relaxed);
 	rt_call(conn->rt, &conn->poller->inbox, set_user_owner, &change);
 	pthread_mutex_unlock(&conn->rt->lock);
 	return 0;

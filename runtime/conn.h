@@ -153,9 +153,10 @@ struct rpma_rt_conn {
 	/* the application's */
 	struct rpma_rt_route *own[2];
 	_Atomic(void *) user;
-	_Atomic bool ready;   /* READY / REQUEST is on its way */
-	_Atomic bool posted;  /* a post was tried: its queue is settled */
-	_Atomic bool decided; /* connect or reject was called */
+	_Atomic bool ready;    /* READY / REQUEST is on its way */
+	_Atomic bool posted;   /* a post was tried: its queue is settled */
+	_Atomic bool decided;  /* connect or reject was called */
+	_Atomic uint32_t held; /* of target.count: by the application */
 	uint8_t pdata_out[256];
 	uint8_t pdata_out_len;
 

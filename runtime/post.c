@@ -212,6 +212,20 @@ static int prepare(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 	return RPMA_E_INVAL;
 }
 
+/* Besides its route; before it may be told to wait for credit. */
+static bool is_valid(const struct rpma_rt_wr *wr)
+{
+	if (wr->flags != RPMA_F_COMPLETION_ALWAYS &&
+	    wr->flags != RPMA_F_COMPLETION_ON_ERROR)
+		return false;
+	if (wr->op == RPMA_RT_OP_FLUSH &&
+	    wr->flush_type != RPMA_FLUSH_TYPE_PERSISTENT &&
+	    wr->flush_type != RPMA_FLUSH_TYPE_VISIBILITY)
+		return false;
+	return (unsigned)wr->op <= RPMA_RT_OP_ATOMIC_WRITE &&
+	       wr->context <= RT_COOKIE_MASK;
+}
+
 /* One WR into the chain's next place and into the ledger. */
 static int append_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		       struct rpma_send_wr *out)
@@ -219,13 +233,12 @@ static int append_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 	struct rt_side *side = &conn->side[RPMA_RT_SEND_SIDE];
 	const struct rpma_rt_route *route =
 		route_of(conn, wr->route, RPMA_RT_SEND_SIDE);
-	bool always = wr->flags &
-		      (RPMA_F_COMPLETION_ALWAYS & ~RPMA_F_COMPLETION_ON_ERROR);
+	bool always = wr->flags == RPMA_F_COMPLETION_ALWAYS;
 	bool signaled = always || rt_ledger_must_signal(&side->ledger);
 	uint64_t wr_id;
 	int ret;
 
-	if (route == NULL || wr->flags == 0 || wr->context > RT_COOKIE_MASK)
+	if (route == NULL || !is_valid(wr))
 		return RPMA_E_INVAL;
 	ret = take_credit(side, route);
 	if (ret)

@@ -262,6 +262,7 @@ static int record_new(const struct rt_birth *birth, uint32_t *sq, uint32_t *rq,
 	conn->target.kind = RT_CM_CONN;
 	/* relaxed: published by the inbox. The application's and ours */
 	atomic_store_explicit(&conn->target.count, 2, memory_order_relaxed);
+	atomic_store_explicit(&conn->held, 1, memory_order_relaxed);
 	conn->rt = birth->rt;
 	conn->peer = birth->peer;
 	conn->passive = birth->passive;

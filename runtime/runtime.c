@@ -280,7 +280,8 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 	struct rpma_rt *rt;
 	int ret;
 
-	if (rt_ptr == NULL)
+	/* what is made where calls may not wait could not be used there */
+	if (rt_ptr == NULL || rt_poller_self() != NULL || rt_events_is_self())
 		return RPMA_E_INVAL;
 	rt = calloc(1, sizeof(*rt));
 	if (rt == NULL)

@@ -20,22 +20,22 @@ byte b_value[SLOTS];
 bool b_release[SLOTS];
 byte b_count[THREADS];
 
-#define AT(t, i) ((t) * DEPTH + (i))
+#define AT(t, i) ((t)*DEPTH + (i))
 
 /* What a thread sees in a word. */
-#define LOAD(t, w)                                                          \
-	((b_count[t] > 2 && b_word[AT(t, 2)] == (w)) -> b_value[AT(t, 2)] : \
-	((b_count[t] > 1 && b_word[AT(t, 1)] == (w)) -> b_value[AT(t, 1)] : \
-	((b_count[t] > 0 && b_word[AT(t, 0)] == (w)) -> b_value[AT(t, 0)] : \
-	mem[w])))
+#define LOAD(t, w)                                                            \
+	((b_count[t] > 2 && b_word[AT(t, 2)] == (w))->b_value[AT(t, 2)]       \
+	 : ((b_count[t] > 1 && b_word[AT(t, 1)] == (w))->b_value[AT(t, 1)]    \
+	    : ((b_count[t] > 0 && b_word[AT(t, 0)] == (w))->b_value[AT(t, 0)] \
+	       : mem[w])))
 
 #define FENCE(t) (b_count[t] == 0)
 
 inline put(t, w, v, release)
 {
-	atomic {
-		b_count[t] < DEPTH ->
-		b_word[AT(t, b_count[t])] = w;
+	atomic
+	{
+		b_count[t] < DEPTH->b_word[AT(t, b_count[t])] = w;
 		b_value[AT(t, b_count[t])] = v;
 		b_release[AT(t, b_count[t])] = release;
 		b_count[t]++
@@ -44,9 +44,9 @@ inline put(t, w, v, release)
 
 inline exchange(t, w, v, old)
 {
-	atomic {
-		FENCE(t) ->
-		old = mem[w];
+	atomic
+	{
+		FENCE(t)->old = mem[w];
 		mem[w] = v
 	}
 }
@@ -57,13 +57,10 @@ inline leave(t, i)
 	mem[b_word[AT(t, i)]] = b_value[AT(t, i)];
 	j = i;
 	do
-	:: j + 1 < b_count[t] ->
-		b_word[AT(t, j)] = b_word[AT(t, j + 1)];
-		b_value[AT(t, j)] = b_value[AT(t, j + 1)];
-		b_release[AT(t, j)] = b_release[AT(t, j + 1)];
-		j++
-	:: else -> break
-	od;
+		::j + 1 < b_count[t]->b_word[AT(t, j)] = b_word[AT(t, j + 1)];
+	b_value[AT(t, j)] = b_value[AT(t, j + 1)];
+	b_release[AT(t, j)] = b_release[AT(t, j + 1)];
+	j++ ::else->break od;
 	b_count[t]--;
 	/* nothing left behind that only tells states apart */
 	b_word[AT(t, b_count[t])] = 0;
@@ -76,16 +73,18 @@ proctype buffer(byte t)
 {
 	byte j;
 
-end:	do
-	:: d_step { b_count[t] > 0 -> leave(t, 0) }
-	:: d_step {
+end:
+	do
+		::d_step
+		{
+			b_count[t] > 0->leave(t, 0)
+		}
+	::d_step
+	{
 		b_count[t] > 1 && !b_release[AT(t, 1)] &&
-		b_word[AT(t, 1)] != b_word[AT(t, 0)] -> leave(t, 1)
+			b_word[AT(t, 1)] != b_word[AT(t, 0)]->leave(t, 1)
 	}
-	:: d_step {
-		b_count[t] > 2 && !b_release[AT(t, 2)] &&
-		b_word[AT(t, 2)] != b_word[AT(t, 0)] &&
-		b_word[AT(t, 2)] != b_word[AT(t, 1)] -> leave(t, 2)
-	}
-	od
+	::d_step{b_count[t] > 2 && !b_release[AT(t, 2)] &&
+		 b_word[AT(t, 2)] != b_word[AT(t, 0)] &&
+		 b_word[AT(t, 2)] != b_word[AT(t, 1)]->leave(t, 2)} od
 }

@@ -3,64 +3,37 @@
 
 /*
  * Calling functions with what they must refuse. A refused call answers what it
- * should, asks nothing of verbs or rdma_cm, and leaves its out-parameters, all
+ * should, asks nothing of what is beneath, and leaves its out-parameters, all
  * of which lie in one place, as they were. Who was called is remembered.
  */
 
 #ifndef SWEEP_H
 #define SWEEP_H 1
 
-#include "world.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
 
-#include <librpma_legacy.h>
-
-/* Where out-parameters point. */
-union out {
-	unsigned char bytes[1024];
-	struct ibv_context *ctx;
-	struct rpma_peer *peer;
-	struct rpma_peer_cfg *pcfg;
-	struct rpma_mr_local *mr;
-	struct rpma_mr_remote *remote;
-	struct rpma_conn_cfg *conn_cfg;
-	struct rpma_srq_cfg *srq_cfg;
-	struct rpma_srq *srq;
-	struct rpma_ep *ep;
-	struct rpma_conn_req *req;
-	struct rpma_conn *conn;
-	struct rpma_cq *cq;
-	struct rpma_channel *channel;
-	struct rpma_cm_channel *cm_channel;
-	struct ibv_comp_channel *ibv_channel;
-	struct ibv_cq *ibv_cq;
-	struct ibv_srq *ibv_srq;
-	struct ibv_qp *qp;
-	struct rdma_cm_id *id;
-	struct rpma_send_wr send_wr;
-	struct rpma_recv_wr recv_wr;
-	struct rpma_send_wr *bad_send;
-	struct rpma_recv_wr *bad_recv;
-	struct rpma_cm_event cm_event;
-	struct rpma_conn_private_data data;
-	struct rpma_completion completion;
-	struct ibv_wc wc[2];
-	enum rpma_conn_event event;
-	enum rpma_log_level level;
-	void *pointer;
-	size_t size;
-	uint32_t u32;
-	uint16_t u16;
-	uint8_t u8;
-	bool flag;
-	int number;
+/* What the program of the tests gives. */
+struct sweep_ground {
+	const char *map; /* the version script */
+	size_t least;	 /* functions that are in it, or more */
+	void *out;	 /* where out-parameters point */
+	size_t out_size;
+	void (*forget)(void); /* what was called beneath, */
+	const char *(*trace)(void);
+	const char *(*text)(int error);
 };
-extern union out out;
+extern const struct sweep_ground sweep_ground;
 
 /* Before and after a call of this function. */
 void sweep_begin(const char *function);
 void sweep_end(const char *function, int line, int ret, int expected);
 /* Fails if a function of the version script has not been called. */
-void sweep_expect_all(const char *map);
+void sweep_expect_all(void);
 
 /* One call that has to be refused so. */
 #define BAD(expected, function, ...)                                    \
