@@ -76,7 +76,8 @@ enum rpma_rt_reason {
 	RPMA_RT_REASON_DISCONNECTED = 1, /* the peer left */
 	RPMA_RT_REASON_REJECTED = 2,	 /* the peer, or no listener, refused */
 	RPMA_RT_REASON_UNREACHABLE = 3,	 /* no route, no answer */
-	/* a work request failed, also where the peer's leaving came first */
+	/* a work request failed, also where the peer's leaving came first, and
+	 * where the device's news came later */
 	RPMA_RT_REASON_ERROR = 4,
 	RPMA_RT_REASON_DEVICE = 5, /* CQ error, device fatal or removed */
 	RPMA_RT_REASON_FAILED = 6, /* a resource or a verb refused */
@@ -85,9 +86,8 @@ enum rpma_rt_reason {
 
 #define RPMA_RT_F_WITH_IMM (1 << 1) /* imm is valid */
 #define RPMA_RT_F_WITH_INV (1 << 3) /* imm holds the invalidated rkey */
-#define RPMA_RT_F_SYNTHESIZED \
-	(1 << 7) /* not from the device: the outcome is
-					* unknown (status IBV_WC_GENERAL_ERR) */
+/* not from the device: the outcome is unknown (status IBV_WC_GENERAL_ERR) */
+#define RPMA_RT_F_SYNTHESIZED (1 << 7)
 
 #define RPMA_RT_OPCODE_UNKNOWN 255
 

@@ -7,6 +7,7 @@
  * ones last; then CLOSED, once, with the reason; and strangers live on.
  */
 
+#include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -125,6 +126,28 @@ static void leave_outstanding(struct scene *s)
 	for (i = 0; i < RECVS; i++)
 		MUST(rpma_rt_recv(s->victim.active, stage->mr, 64, 64,
 				  FIRST + i));
+}
+
+/* How many of count posts of a side are taken: the connection may break
+ * meanwhile, and none is taken after the first that was refused. */
+static int post_while_open(struct scene *s, bool is_send, int count)
+{
+	struct stage *stage = &s->stage;
+	int taken = 0;
+	int ret;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		ret = is_send ? rpma_rt_send(s->victim.active, stage->mr, 0, 64,
+					     RPMA_F_COMPLETION_ALWAYS,
+					     (uint64_t)i)
+			      : rpma_rt_recv(s->victim.active, stage->mr, 64,
+					     64, FIRST + (uint64_t)i);
+		CHECK(ret == 0 || ret == RPMA_RT_E_CLOSED);
+		CHECK(ret == RPMA_RT_E_CLOSED || taken == i);
+		taken += ret == 0;
+	}
+	return taken;
 }
 
 static void judge(struct outcome *outcome,
@@ -272,14 +295,21 @@ static void error_completion(struct scene *s)
 
 static void peer_gone__traffic_goes_on(struct scene *s)
 {
+	struct outcome outcome;
+	int sends;
+	int recvs;
+
 	open_scene(s);
 	CHECK(s->loop->fault("event:of=cm.msg_dreq,action=drop") == 0);
 	MUST(rpma_rt_conn_close(s->victim.passive));
 	collect(s, s->stage.pq, &s->victim.passive, 0, 0, RPMA_RT_REASON_LOCAL);
-	leave_outstanding(s);
+	recvs = post_while_open(s, false, RECVS);
+	sends = post_while_open(s, true, SENDS);
 	/* the first is not answered, the others are flushed */
-	CHECK(collect(s, s->stage.aq, &s->victim.active, SENDS, RECVS, ANY)
-		      .failed == 1);
+	CHECK(recvs == RECVS && sends > 0);
+	outcome = collect(s, s->stage.aq, &s->victim.active, sends, recvs, ANY);
+	CHECK(outcome.failed == 1);
+	CHECK(outcome.flushed == sends + recvs - 1);
 	part_from_others(s);
 }
 
@@ -308,6 +338,39 @@ static void cq_err(struct scene *s)
 	cq_err__overrun(s, "knob:after_cq_err=1");
 }
 
+/* A connection begins and ends: its poller has been awake, and the control
+ * thread has read what that poller told it before. */
+static void visit(struct scene *s)
+{
+	struct stage *stage = &s->stage;
+	struct rpma_rt_completion item;
+	struct rpma_rt_conn *conn;
+
+	MUST(rpma_rt_conn_new(stage->world.rt, stage->world.peer,
+			      stage->world.addr, stage->world.port, stage->cfg,
+			      0, stage->aq, NULL, &conn));
+	MUST(rpma_rt_conn_close(conn));
+	do
+		item = world_next(stage->aq);
+	while (item.opcode == RPMA_RT_EVENT_READY);
+	CHECK(item.kind == RPMA_RT_EVENT &&
+	      item.opcode == RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_put(&conn));
+}
+
+/* Until the verb was called that fails, and everybody knows. */
+static void wait_for_fault(struct scene *s)
+{
+	uint64_t begin = world_now_ms();
+	bool failed;
+
+	do {
+		CHECK(world_now_ms() - begin < WORLD_PATIENCE_MS);
+		failed = s->loop->fault_count() > 0;
+		visit(s);
+	} while (!failed);
+}
+
 /* A verb of the CQs fails once; which CQ that is, is chance, so all the
  * connections may be counted in, but for newcomers. */
 static void verb_of_cq__fails(struct scene *s, const char *rule)
@@ -323,7 +386,7 @@ static void verb_of_cq__fails(struct scene *s, const char *rule)
 	MUST(rpma_rt_conn_close(s->other.active));
 	collect(s, s->stage.aq, &s->other.active, 0, 0, ANY);
 	collect(s, s->stage.pq, &s->other.passive, 0, 0, ANY);
-	CHECK(s->loop->fault_count() > 0);
+	wait_for_fault(s);
 	for (i = 0; i < 3; i++) {
 		stage_connect(&s->stage, &s->victim);
 		stage_ping(&s->stage, &s->victim, 5);
@@ -433,15 +496,35 @@ static void port_err__nobody_dies(struct scene *s)
 	part_from_others(s);
 }
 
+/* What no runtime lives to read any more would be news to the next one. */
+static void forget_events(struct ibv_context *ctx)
+{
+	struct pollfd fd = {.fd = ctx->async_fd, .events = POLLIN};
+	struct ibv_async_event event;
+
+	while (poll(&fd, 1, 0) > 0) {
+		MUST(ibv_get_async_event(ctx, &event));
+		ibv_ack_async_event(&event);
+	}
+}
+
 static void device_removed(struct scene *s)
 {
+	struct ibv_context *ctx;
+	struct outcome outcome;
+
 	open_scene(s);
+	ctx = s->stage.world.ibv_ctx;
 	leave_outstanding(s);
 	CHECK(s->loop->remove_device(0) == 0);
-	collect_both(s, RPMA_RT_REASON_DEVICE);
+	/* what was outstanding fails with it, and may be heard of first */
+	outcome = collect_both(s, ANY);
+	CHECK(outcome.reason == RPMA_RT_REASON_DEVICE ||
+	      outcome.reason == RPMA_RT_REASON_ERROR);
 	collect(s, s->stage.aq, &s->other.active, 0, 0, RPMA_RT_REASON_DEVICE);
 	collect(s, s->stage.pq, &s->other.passive, 0, 0, RPMA_RT_REASON_DEVICE);
 	close_scene(s);
+	forget_events(ctx);
 	CHECK(s->loop->restore_device(0) == 0);
 }
 
@@ -471,7 +554,12 @@ static struct rpma_rt_conn *event_by_hand(struct scene *s,
 	struct rpma_rt_completion item;
 
 	take_by_hand(s, queue, &item);
-	CHECK(item.kind == RPMA_RT_EVENT && item.opcode == event);
+	if (item.kind != RPMA_RT_EVENT || item.opcode != event) {
+		fprintf(stderr,
+			"expected event %d, got kind %d opcode %d status %d\n",
+			event, item.kind, item.opcode, item.status);
+		abort();
+	}
 	return (struct rpma_rt_conn *)(uintptr_t)item.context;
 }
 
