@@ -353,6 +353,20 @@ struct rpma_rt_queue_stats {
 int rpma_rt_get_queue_stats(const struct rpma_rt_queue *queue,
 			    struct rpma_rt_queue_stats *stats);
 
+enum rpma_rt_dump_format {
+	RPMA_RT_DUMP_HUMAN = 0,
+	RPMA_RT_DUMP_JSON = 1,
+	RPMA_RT_DUMP_PROMETHEUS = 2 /* its text exposition */
+};
+
+/*
+ * Writes what the runtime is doing to fd: pollers, queues, connections with
+ * what is outstanding, where it leads and how old it is. No poller waits for
+ * it. RPMA_E_AGAIN: somebody has stopped (in a debugger, say) while it changed
+ * what is listed. Thread: any, at any time before rpma_rt_delete().
+ */
+int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format);
+
 /* ---------------------------------------------------------- connections --- */
 
 /* for an index: which poller a connection gets */

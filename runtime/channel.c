@@ -89,10 +89,10 @@ bool rt_poller_arm_owner(struct rt_poller *poller)
 
 static void ack(struct rt_poller *poller, struct rt_cq *cq)
 {
-	if (cq->unacked == 0)
+	if (rt_cq_unacked(cq) == 0)
 		return;
-	ibv_ack_cq_events(cq->ibv_cq, cq->unacked);
-	cq->unacked = 0;
+	ibv_ack_cq_events(cq->ibv_cq, rt_cq_unacked(cq));
+	rt_cq_set_unacked(cq, 0);
 	RT_STAT_ADD(poller, acks, 1);
 }
 
@@ -104,7 +104,9 @@ static void tell_channel_failed(struct rt_msg *msg, void *owner)
 	struct rpma_rt *rt = owner;
 
 	pthread_mutex_lock(&rt->lock);
+	pthread_mutex_lock(&rt->directory);
 	channel->failed = true;
+	pthread_mutex_unlock(&rt->directory);
 	pthread_mutex_unlock(&rt->lock);
 }
 
@@ -148,7 +150,8 @@ static int read_channel(struct rt_poller *poller, struct rt_channel *channel)
 			continue;
 		}
 		cq = context;
-		if (++cq->unacked >= RT_ACK_BATCH)
+		rt_cq_set_unacked(cq, rt_cq_unacked(cq) + 1);
+		if (rt_cq_unacked(cq) >= RT_ACK_BATCH)
 			ack(poller, cq);
 	}
 	RT_STAT_ADD(poller, events, count);
@@ -164,6 +167,7 @@ int rt_poller_wake_owner(struct rt_poller *poller)
 	if (poller->armed) {
 		rt_bell_cancel(&poller->bell);
 		poller->armed = false;
+		rt_poller_tick_owner(poller, rt_now_ns());
 		expired = !poller->threaded && has_expired(poller);
 	}
 	for (channel = poller->reading; channel != NULL;

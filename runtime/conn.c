@@ -104,7 +104,7 @@ static void resolve_further(struct rpma_rt_conn *conn,
 	if (ret == RPMA_E_AGAIN)
 		return;
 	if (ret == 0) {
-		conn->state = RT_CONN_READY;
+		rt_conn_set_state(conn, RT_CONN_READY);
 		ret = qp_is_made(conn);
 	}
 	if (ret)
@@ -193,7 +193,7 @@ static void connect_now(struct rpma_rt_conn *conn)
 
 	if (conn->state != RT_CONN_READY)
 		return;
-	conn->state = RT_CONN_CONNECTING;
+	rt_conn_set_state(conn, RT_CONN_CONNECTING);
 	/* a failure destroys the queue pair: nobody may be posting to it */
 	rt_side_pause(rq);
 	ret = rpma_conn_req_connect(
@@ -212,7 +212,7 @@ static void established(struct rpma_rt_conn *conn,
 {
 	if (conn->state != RT_CONN_CONNECTING)
 		return;
-	conn->state = RT_CONN_ESTABLISHED;
+	rt_conn_set_state(conn, RT_CONN_ESTABLISHED);
 	conn->was_established = true;
 	if (!conn->passive)
 		keep_private_data(conn, event);
@@ -234,6 +234,7 @@ static void refine_reason(struct rpma_rt_conn *conn,
 	    reason != RPMA_RT_REASON_DEVICE)
 		return;
 	conn->reason = reason;
+	rt_conn_set_state(conn, conn->state);
 	conn->cm_status = (uint32_t)event->status;
 	if (event->type == RDMA_CM_EVENT_REJECTED)
 		keep_private_data(conn, event);
@@ -314,8 +315,8 @@ void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 {
 	if (conn->state >= RT_CONN_DRAINING)
 		return;
-	conn->state = RT_CONN_DRAINING;
 	conn->reason = reason;
+	rt_conn_set_state(conn, RT_CONN_DRAINING);
 	conn->cm_status = cm_status;
 	rt_side_close(&conn->side[RPMA_RT_SEND_SIDE]);
 	rt_side_close(&conn->side[RPMA_RT_RECV_SIDE]);
@@ -329,7 +330,7 @@ void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 
 static void destroy_qp(struct rpma_rt_conn *conn)
 {
-	conn->state = RT_CONN_SWEEPING;
+	rt_conn_set_state(conn, RT_CONN_SWEEPING);
 	if (conn->qp_alive) {
 		/* its number and its address may be another's from here on */
 		rt_async_disown(&conn->async);
@@ -350,7 +351,7 @@ static void delete_objects(struct rpma_rt_conn *conn)
 	struct rpma_conn_private_data pdata = {conn->pdata_out,
 					       conn->pdata_out_len};
 
-	conn->state = RT_CONN_DELETING;
+	rt_conn_set_state(conn, RT_CONN_DELETING);
 	conn->cm_id = NULL;
 	if (conn->conn != NULL) {
 		rpma_conn_release(conn->conn, conn);
@@ -686,9 +687,13 @@ static void leave_queue(struct rpma_rt_conn *conn, struct rpma_rt_queue *from,
 			struct rt_lane *from_lane, struct rpma_rt_route *to)
 {
 	from_lane->reserved -= to->reserved;
+	/* before from is let go */
+	rt_route_relist(conn->own[RPMA_RT_SEND_SIDE], to);
+	rt_route_relist(conn->own[RPMA_RT_RECV_SIDE], to);
 	rt_queue_put(from);
 	rt_queue_put(from);
 	rt_numbers_return(&conn->cq->numbers, to->number);
+	rt_route_unlist(conn, to);
 	free(to);
 }
 

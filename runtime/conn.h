@@ -64,13 +64,18 @@ struct rt_side {
 
 	/* the poller's; retired is read by posters */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t retired;
-	uint32_t count; /* signaled WRs retired: what retired will be */
+	uint32_t count;	       /* signaled WRs retired: what retired will be */
+	_Atomic uint32_t owed; /* for the directory: see RT_OWED_UNKNOWN */
 	bool healthy;
 	bool touched;
 	uint8_t which; /* enum rpma_rt_side; immutable */
 	struct rt_side *touched_next;
 	struct rpma_rt_conn *conn; /* immutable */
 };
+
+/* of rt_side.owed: not handed over yet; else how many were unsettled when the
+ * connection made its last step */
+#define RT_OWED_UNKNOWN UINT32_MAX
 
 /* a completion that waits for the ledger */
 struct rt_kept {
@@ -172,6 +177,7 @@ struct rpma_rt_conn {
 	/* the control thread's; qp and qp_num are read-only after BIND */
 	enum rt_conn_state state;
 	enum rpma_rt_reason reason;
+	_Atomic uint32_t shown; /* state | reason << 8, for the directory */
 	uint32_t cm_status;
 	struct rpma_conn_req *req;
 	struct rpma_conn *conn;
@@ -189,7 +195,8 @@ struct rpma_rt_conn {
 	_Atomic bool pdata_valid;
 
 	/* under the runtime's lock; is_done written under its ask_lock too */
-	bool is_done; /* the control thread may be gone */
+	bool is_done;		      /* the control thread may be gone */
+	struct rpma_rt_route *listed; /* every route of it; directory's lock */
 	struct rpma_rt_conn *prev;
 	struct rpma_rt_conn *next;
 
@@ -229,6 +236,16 @@ void rt_conn_early_event_control(struct rpma_rt *rt,
  * runtime, so it can be called for every connection of its list. */
 void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 			 uint32_t cm_status);
+
+/* For itself, and for who looks on. */
+static inline void rt_conn_set_state(struct rpma_rt_conn *conn,
+				     enum rt_conn_state state)
+{
+	conn->state = state;
+	/* relaxed: a figure */
+	atomic_store_explicit(&conn->shown, state | conn->reason << 8,
+			      memory_order_relaxed);
+}
 
 /* ----------------------------------------------------------- any thread --- */
 

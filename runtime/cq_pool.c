@@ -26,7 +26,9 @@ static void fail_message(struct rt_msg *msg, void *owner)
 	struct rpma_rt_conn *conn;
 
 	pthread_mutex_lock(&rt->lock);
+	pthread_mutex_lock(&rt->directory);
 	cq->failed = true;
+	pthread_mutex_unlock(&rt->directory);
 	for (conn = rt->conns; conn != NULL; conn = conn->next) {
 		if (conn->cq == cq)
 			rt_conn_die_control(conn, RPMA_RT_REASON_DEVICE, 0);
@@ -121,8 +123,10 @@ static int channel_new(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 	ret = rt_async_watch(&channel->device);
 	if (ret)
 		goto err_channel_delete; /* closing the fd ends its polling */
+	pthread_mutex_lock(&poller->rt->directory);
 	channel->next = poller->channels;
 	poller->channels = channel;
+	pthread_mutex_unlock(&poller->rt->directory);
 	*channel_ptr = channel;
 	return 0;
 err_channel_delete:
@@ -198,8 +202,10 @@ static int cq_new(struct rt_channel *channel, uint32_t room,
 	 * providers do not keep their word */
 	cq->cqe = (uint32_t)cqe;
 	cq->room = (uint32_t)cqe;
+	pthread_mutex_lock(&channel->poller->rt->directory);
 	cq->next = channel->cqs;
 	channel->cqs = cq;
+	pthread_mutex_unlock(&channel->poller->rt->directory);
 	cq->fail_msg.fn = fail_message;
 	cq->async = (struct rt_async_object){.object = cq->ibv_cq,
 					     .event = cq_event};
@@ -211,6 +217,15 @@ static int cq_new(struct rt_channel *channel, uint32_t room,
 err_free:
 	cq_free(cq);
 	return ret;
+}
+
+static void change_room(struct rt_cq *cq, uint32_t by)
+{
+	pthread_mutex_t *directory = &cq->channel->poller->rt->directory;
+
+	pthread_mutex_lock(directory);
+	cq->room += by;
+	pthread_mutex_unlock(directory);
 }
 
 int rt_cq_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
@@ -237,14 +252,14 @@ int rt_cq_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 		ret = cq_new(channel, room, &cq);
 	if (ret)
 		return ret;
-	cq->room -= room;
+	change_room(cq, -room);
 	*cq_ptr = cq;
 	return 0;
 }
 
 void rt_cq_unreserve(struct rt_cq *cq, uint32_t room)
 {
-	cq->room += room;
+	change_room(cq, room);
 }
 
 void rt_cq_pool_unwatch(struct rt_poller *poller)
@@ -262,6 +277,7 @@ void rt_cq_pool_unwatch(struct rt_poller *poller)
 
 int rt_cq_pool_fini(struct rt_poller *poller)
 {
+	struct rt_channel *channels;
 	struct rt_channel *channel;
 	struct rt_cq *cq;
 	int first = 0;
@@ -270,12 +286,18 @@ int rt_cq_pool_fini(struct rt_poller *poller)
 	poller->cqs_count = 0;
 	poller->reading = NULL;
 
-	while ((channel = poller->channels) != NULL) {
-		poller->channels = channel->next;
+	/* off the directory at once: what it lists lives */
+	pthread_mutex_lock(&poller->rt->directory);
+	channels = poller->channels;
+	poller->channels = NULL;
+	pthread_mutex_unlock(&poller->rt->directory);
+	while ((channel = channels) != NULL) {
+		channels = channel->next;
 		while ((cq = channel->cqs) != NULL) {
 			channel->cqs = cq->next;
-			if (cq->unacked > 0)
-				ibv_ack_cq_events(cq->ibv_cq, cq->unacked);
+			if (rt_cq_unacked(cq) > 0)
+				ibv_ack_cq_events(cq->ibv_cq,
+						  rt_cq_unacked(cq));
 			rpma_cq_release(cq->cq, poller);
 			ret = rpma_cq_delete(&cq->cq);
 			first = first ? first : ret;

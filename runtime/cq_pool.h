@@ -33,7 +33,7 @@ struct rt_channel {
 	struct rpma_channel *channel;
 	struct ibv_comp_channel *ibv_channel;
 	int fd;
-	/* under the runtime's lock */
+	/* under the runtime's lock, and changed under the directory's too */
 	struct rt_channel *next;
 	struct rt_cq *cqs;
 	bool failed; /* no new CQs */
@@ -56,15 +56,16 @@ struct rt_cq {
 	struct ibv_cq *ibv_cq;
 	uint32_t cqe;
 	/* under the runtime's lock */
-	struct rt_cq *next;
 	struct rt_numbers numbers;
-	uint32_t room;
-	bool failed; /* no new connections */
+	/* likewise, and changed under the directory's too */
+	struct rt_cq *next;
+	uint32_t room; /* entries that are nobody's */
+	bool failed;   /* no new connections */
 	/* the poller's */
 	struct rt_route_entry *routes;
-	uint32_t unacked; /* events read and not yet acknowledged */
-	uint64_t taken;	  /* completions polled */
-	uint64_t empties; /* polls that found nothing */
+	_Atomic uint32_t unacked; /* events read and not yet acknowledged */
+	uint64_t taken;		  /* completions polled */
+	uint64_t empties;	  /* polls that found nothing */
 	bool dead;
 	/* on their way to the poller, to the control thread */
 	struct rt_msg add_msg;
@@ -72,6 +73,18 @@ struct rt_cq {
 	_Atomic bool fail_sent;
 	struct rt_async_object async;
 };
+
+static inline uint32_t rt_cq_unacked(const struct rt_cq *cq)
+{
+	/* relaxed: the poller's own; to others a figure */
+	return atomic_load_explicit(&cq->unacked, memory_order_relaxed);
+}
+
+static inline void rt_cq_set_unacked(struct rt_cq *cq, uint32_t unacked)
+{
+	/* relaxed: likewise */
+	atomic_store_explicit(&cq->unacked, unacked, memory_order_relaxed);
+}
 
 /*
  * A CQ of poller on that device with so much room, which is reserved; makes

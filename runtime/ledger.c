@@ -48,8 +48,11 @@ void rt_ledger_append(struct rt_ledger *ledger, uint64_t wr_id, uint8_t opcode,
 		      bool signaled)
 {
 	assert(rt_ledger_room(ledger) > 0);
-	*at(ledger, ledger->tail++) = (struct rt_ledger_entry){
-		.wr_id = wr_id, .opcode = opcode, .signaled = signaled};
+	*at(ledger, ledger->tail++) =
+		(struct rt_ledger_entry){.wr_id = wr_id,
+					 .opcode = opcode,
+					 .signaled = signaled,
+					 .tick = ledger->tick};
 	ledger->unsignaled = signaled ? 0 : ledger->unsignaled + 1;
 }
 
@@ -129,4 +132,14 @@ const struct rt_ledger_entry *rt_ledger_take_unsettled(struct rt_ledger *l)
 	entry = at(l, l->head);
 	entry->settled = true;
 	return entry;
+}
+
+uint32_t rt_ledger_unsettled(const struct rt_ledger *ledger)
+{
+	uint32_t count = 0;
+	uint32_t i;
+
+	for (i = ledger->head; i != ledger->tail; i++)
+		count += !ledger->entries[i & ledger->mask].settled;
+	return count;
 }

@@ -18,6 +18,7 @@ struct rt_ledger_entry {
 	uint8_t opcode; /* enum ibv_wc_opcode of its completion */
 	bool signaled;	/* success gives a completion */
 	bool settled;	/* its one completion is out, or inferred */
+	uint32_t tick;	/* when, see rt_ledger.tick */
 };
 
 struct rt_ledger {
@@ -27,6 +28,7 @@ struct rt_ledger {
 	uint32_t head;	     /* oldest not reaped */
 	uint32_t tail;	     /* next free */
 	uint32_t reaped;     /* signaled ones retired, as reaped so far */
+	uint32_t tick;	     /* dates what is appended; the caller's unit */
 	uint32_t unsignaled; /* appended since the last signaled one */
 	bool error_seen;     /* settling met an error */
 };
@@ -68,6 +70,8 @@ const struct rt_ledger_entry *rt_ledger_settle(struct rt_ledger *ledger,
 /* Everything before a marker is out: what wanted a completion on error only
  * and had none has succeeded (entries with equal wr_id are interchangeable). */
 void rt_ledger_settle_marker(struct rt_ledger *ledger);
+/* How many are not settled; walks over them. */
+uint32_t rt_ledger_unsettled(const struct rt_ledger *ledger);
 /* The oldest unsettled entry, now settled; NULL: none is left. */
 const struct rt_ledger_entry *rt_ledger_take_unsettled(struct rt_ledger *l);
 

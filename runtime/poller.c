@@ -25,6 +25,7 @@
 #include "runtime.h"
 #include "settle.h"
 
+#define ROUNDS_PER_TICK	 1024 /* while it is never idle */
 #define ROUNDS_PER_CLOCK 64
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -221,6 +222,8 @@ int rt_poller_round_owner(struct rt_poller *poller, int budget)
 {
 	int done = poll_all(poller, budget);
 
+	if (unlikely(++poller->rounds % ROUNDS_PER_TICK == 0))
+		rt_poller_tick_owner(poller, rt_now_ns());
 	rt_poller_flush_owner(poller);
 	if (unlikely(poller->timed_out)) {
 		poller->timed_out = false;
@@ -317,6 +320,7 @@ static bool is_sleepy(struct rt_poller *poller)
 	if (poller->idle_rounds++ % ROUNDS_PER_CLOCK != 0)
 		return false;
 	now = rt_now_ns();
+	rt_poller_tick_owner(poller, now);
 	if (poller->idle_since_ns == 0)
 		poller->idle_since_ns = now;
 	return now - poller->idle_since_ns >= (uint64_t)cfg->spin_us * 1000;
@@ -435,6 +439,7 @@ int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
 	poller->rt = rt;
 	poller->index = index;
 	poller->cpu = cpu;
+	rt_poller_tick_owner(poller, rt_now_ns());
 	poller->threaded = rt->cfg.mode != RPMA_RT_MODE_MANUAL;
 	poller->slots_next = 1;
 	poller->slots = calloc(RT_MAX_SLOTS, sizeof(*poller->slots));

@@ -76,11 +76,16 @@ struct rt_poller {
 	uint32_t idle_rounds;
 	uint32_t written; /* items since the last flush */
 	struct rt_calls calls;
+	uint32_t rounds;    /* for the clock, see tick_ms */
 	uint32_t untimed;   /* batches since the last timed one */
 	uint64_t polled_ns; /* when a timed batch was polled; 0: none */
 	bool armed;	    /* the bell is prepared */
 	bool timed_out;	    /* woken by the back-stop alone */
 	struct ibv_wc wcs[RT_BATCH];
+
+	/* the poller's last look at the clock, in ms: what posts are dated by.
+	 * Apart from what changes with each round */
+	alignas(RT_CACHE_LINE) _Atomic uint32_t tick_ms;
 
 	/* written by the poller, read by anyone */
 	alignas(RT_CACHE_LINE) struct {
@@ -98,6 +103,25 @@ struct rt_poller {
 						   memory_order_relaxed) + \
 				      (uint64_t)(n),                       \
 			      memory_order_relaxed)
+
+static inline uint32_t rt_poller_tick(const struct rt_poller *poller)
+{
+	/* relaxed: a date, and a coarse one */
+	return atomic_load_explicit(&poller->tick_ms, memory_order_relaxed);
+}
+
+/* It has read the clock for whatever reason. */
+static inline void rt_poller_tick_owner(struct rt_poller *poller,
+					uint64_t now_ns)
+{
+	uint32_t ms = (uint32_t)(now_ns / 1000000);
+
+	/* the line is posters' as long as nothing changes */
+	if (ms != rt_poller_tick(poller))
+		/* relaxed: as above */
+		atomic_store_explicit(&poller->tick_ms, ms,
+				      memory_order_relaxed);
+}
 
 /* ERRORS: RPMA_E_NOMEM, RPMA_E_PROVIDER */
 int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,

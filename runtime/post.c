@@ -118,6 +118,8 @@ static int enter(struct rt_side *side)
 {
 	int ret = rt_side_enter(side);
 
+	if (ret == 0)
+		side->ledger.tick = rt_poller_tick(side->conn->poller);
 	return ret == RPMA_E_AGAIN ? again(RPMA_RT_AGAIN_LOCK) : ret;
 }
 

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static _Atomic uint32_t last_id;
+
 static struct rt_lane *new_lane_locked(struct rpma_rt_queue *queue, int poller,
 				       struct rt_bell *poller_bell)
 {
@@ -156,6 +158,48 @@ void rt_queue_unlink(const struct rpma_rt_queue *queue,
 	*list = queue->next;
 }
 
+struct rpma_rt_queue *rt_queue_next(const struct rpma_rt_queue *queue)
+{
+	return queue->next;
+}
+
+uint32_t rt_queue_id(const struct rpma_rt_queue *queue)
+{
+	return queue->id;
+}
+
+void rt_queue_look(const struct rpma_rt_queue *queue,
+		   struct rt_queue_view *view)
+{
+	/* relaxed: figures */
+	uint32_t crew =
+		atomic_load_explicit(&queue->crew, memory_order_relaxed);
+	const struct rt_lane *lane;
+	uint32_t i;
+
+	*view = (struct rt_queue_view){
+		.id = queue->id,
+		.shared = queue->params.shared,
+		.closed = rt_queue_is_closed(queue),
+		/* relaxed: likewise */
+		.finished = atomic_load_explicit(&queue->finished,
+						 memory_order_relaxed),
+		.inside = (crew & RT_CREW_INSIDE) != 0,
+		.asleep = rt_bell_ways(&queue->bell) != RT_BELL_AWAKE,
+		.waiters = crew / RT_CREW_WAITER,
+		/* acquire [LANE-6] */
+		.lanes = atomic_load_explicit(&queue->lane_count,
+					      memory_order_acquire),
+	};
+	for (i = 0; i < view->lanes; i++) {
+		lane = queue->lanes[i];
+		/* relaxed: figures */
+		view->spilled += atomic_load_explicit(&lane->spill_now,
+						      memory_order_relaxed);
+		view->backlogged += rt_lane_is_backlogged(lane);
+	}
+}
+
 /* --------------------------------------------------------------- public --- */
 
 int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
@@ -178,6 +222,10 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 	queue->rt = rt;
 	rt_queue_cfg_params(cfg, &queue->params);
 	rt_bell_init_futex(&queue->bell);
+	/* relaxed: just a number */
+	queue->id =
+		atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) +
+		1;
 	queue->bell.timed = rt_runtime_is_timed(rt);
 	rt_mpsc_init(&queue->messages);
 	pthread_mutex_init(&queue->lock, NULL);

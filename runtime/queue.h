@@ -71,6 +71,25 @@ bool rt_queue_is_of(const struct rpma_rt_queue *queue,
 		    const struct rpma_rt *rt);
 bool rt_queue_is_closed(const struct rpma_rt_queue *queue);
 
+/* What it is like, for who looks on; the caller keeps it from being deleted. */
+struct rt_queue_view {
+	uint32_t id; /* of the process */
+	bool shared;
+	bool closed;
+	bool finished;
+	bool inside;	  /* a consumer is taking, or waits alone */
+	bool asleep;	  /* a ring would wake somebody */
+	uint32_t waiters; /* shared: on the futex */
+	uint32_t lanes;
+	uint32_t spilled;    /* items behind full lanes */
+	uint32_t backlogged; /* lanes over the limit */
+};
+void rt_queue_look(const struct rpma_rt_queue *queue,
+		   struct rt_queue_view *view);
+/* The next one of the runtime's list. */
+struct rpma_rt_queue *rt_queue_next(const struct rpma_rt_queue *queue);
+uint32_t rt_queue_id(const struct rpma_rt_queue *queue);
+
 /* What a queue is made with; queue_cfg.c. NULL: the defaults. */
 struct rt_queue_params {
 	uint32_t lane_size;

@@ -29,6 +29,7 @@ struct rpma_rt_queue {
 	/* immutable after new, but for what only grows */
 	alignas(RT_CACHE_LINE) struct rpma_rt *rt;
 	struct rt_queue_params params;
+	uint32_t id;
 	_Atomic uint32_t lane_count; /* grows under lock */
 	_Atomic bool finished;
 	struct rt_lane *lanes[RPMA_RT_MAX_POLLERS]; /* in order of making */

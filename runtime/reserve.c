@@ -80,6 +80,37 @@ err_put_queue:
 	return ret;
 }
 
+static void route_list(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
+{
+	route->listed_lane = route->lane;
+	if (route->queue != NULL)
+		route->listed_queue = rt_queue_id(route->queue);
+	pthread_mutex_lock(&conn->rt->directory);
+	route->listed_next = conn->listed;
+	conn->listed = route;
+	pthread_mutex_unlock(&conn->rt->directory);
+}
+
+void rt_route_relist(struct rpma_rt_route *route,
+		     const struct rpma_rt_route *to)
+{
+	pthread_mutex_lock(&route->conn->rt->directory);
+	route->listed_lane = to->listed_lane;
+	route->listed_queue = to->listed_queue;
+	pthread_mutex_unlock(&route->conn->rt->directory);
+}
+
+void rt_route_unlist(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
+{
+	struct rpma_rt_route **link = &conn->listed;
+
+	pthread_mutex_lock(&conn->rt->directory);
+	while (*link != route)
+		link = &(*link)->listed_next;
+	*link = route->listed_next;
+	pthread_mutex_unlock(&conn->rt->directory);
+}
+
 int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		 struct rpma_rt_queue *queue, uint32_t entries,
 		 struct rpma_rt_route **route_ptr, struct rt_spill **spill_ptr)
@@ -101,6 +132,7 @@ int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		ret = lane_reserve(route, entries, spill_ptr);
 	if (ret)
 		goto err_return_number;
+	route_list(conn, route);
 	*route_ptr = route;
 	return 0;
 err_return_number:
@@ -125,6 +157,7 @@ void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
 	if (route->lane != NULL)
 		route->lane->announced = route->announced_before;
 	route_release(conn, route);
+	rt_route_unlist(conn, route);
 	if (route->queue != NULL)
 		rt_queue_put(route->queue);
 	rt_spill_delete(spill);
@@ -200,6 +233,9 @@ static int init_sides(struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq,
 		side->which = (uint8_t)i;
 		side->conn = conn;
 		side->single = single;
+		/* relaxed: nobody else knows it yet */
+		atomic_store_explicit(&side->owed, RT_OWED_UNKNOWN,
+				      memory_order_relaxed);
 		pthread_mutex_init(&side->lock, NULL);
 		if (ret == 0)
 			ret = rt_ledger_init(&side->ledger, i ? rq : sq);
@@ -270,7 +306,8 @@ static int record_new(const struct rt_birth *birth, uint32_t *sq, uint32_t *rq,
 	atomic_store_explicit(&conn->user, birth->user, memory_order_relaxed);
 	conn->ctl_msg.fn = ctl_message;
 	conn->poll_msg.fn = poll_message;
-	conn->state = birth->passive ? RT_CONN_READY : RT_CONN_RESOLVING;
+	rt_conn_set_state(conn,
+			  birth->passive ? RT_CONN_READY : RT_CONN_RESOLVING);
 	*sq = 0;
 	*rq = 0;
 	ret = copy_where(conn, birth);
@@ -352,10 +389,12 @@ err_return_slot:
 
 static void list_conn(struct rpma_rt *rt, struct rpma_rt_conn *conn)
 {
+	pthread_mutex_lock(&rt->directory);
 	conn->next = rt->conns;
 	if (rt->conns != NULL)
 		rt->conns->prev = conn;
 	rt->conns = conn;
+	pthread_mutex_unlock(&rt->directory);
 	rt->births++;
 	/* relaxed: a count, read under no order */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
@@ -363,12 +402,14 @@ static void list_conn(struct rpma_rt *rt, struct rpma_rt_conn *conn)
 
 static void unlist_conn(struct rpma_rt *rt, struct rpma_rt_conn *conn)
 {
+	pthread_mutex_lock(&rt->directory);
 	if (conn->prev != NULL)
 		conn->prev->next = conn->next;
 	else
 		rt->conns = conn->next;
 	if (conn->next != NULL)
 		conn->next->prev = conn->prev;
+	pthread_mutex_unlock(&rt->directory);
 }
 
 /* REQUIRES: the runtime's lock */
@@ -436,6 +477,8 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 	struct rpma_rt_route *route;
 
 	pthread_mutex_lock(&rt->lock);
+	/* first: what it names may go with the puts */
+	unlist_conn(rt, conn);
 	for (route = conn->routes; route != NULL; route = route->next) {
 		route_release(conn, route);
 		if (route->queue != NULL)
@@ -444,7 +487,6 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 	rt_cq_unreserve(conn->cq, conn->room);
 	return_slot(conn->poller, conn->slot);
 	conn->poller->conns--;
-	unlist_conn(rt, conn);
 	pthread_mutex_lock(&rt->ask_lock);
 	conn->is_done = true;
 	pthread_mutex_unlock(&rt->ask_lock);

@@ -53,4 +53,11 @@ int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
 		   struct rt_spill *spill);
 
+/* The directory says that route leads where to does: route has moved. The
+ * caller holds both the former queue and the one of to. */
+void rt_route_relist(struct rpma_rt_route *route,
+		     const struct rpma_rt_route *to);
+/* Off the directory, before it is freed. */
+void rt_route_unlist(struct rpma_rt_conn *conn, struct rpma_rt_route *route);
+
 #endif /* RT_RESERVE_H */

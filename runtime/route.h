@@ -83,6 +83,10 @@ struct rpma_rt_route {
 	rpma_rt_callback *fn;
 	void *arg;
 	struct rpma_rt_route *next; /* the connection's list; poller */
+	/* the directory's, see doc/protocols/directory.md */
+	struct rpma_rt_route *listed_next;
+	struct rt_lane *listed_lane; /* NULL: a function */
+	uint32_t listed_queue;	     /* its id; 0: a function */
 	uint8_t wants; /* 1 << side: its function was refused; poller */
 	uint32_t number;
 	uint32_t reserved;	   /* entries of the lane's spill held for it */

@@ -114,7 +114,9 @@ void rt_runtime_conn_done(struct rpma_rt *rt)
 void rt_runtime_queue_added(struct rpma_rt *rt, struct rpma_rt_queue *queue)
 {
 	pthread_mutex_lock(&rt->lock);
+	pthread_mutex_lock(&rt->directory);
 	rt_queue_link(queue, &rt->queues);
+	pthread_mutex_unlock(&rt->directory);
 	if (rt_runtime_is_stopped(rt))
 		rt_queue_finish(queue);
 	pthread_mutex_unlock(&rt->lock);
@@ -125,7 +127,9 @@ void rt_runtime_queue_added(struct rpma_rt *rt, struct rpma_rt_queue *queue)
 void rt_runtime_queue_gone(struct rpma_rt *rt, struct rpma_rt_queue *queue)
 {
 	pthread_mutex_lock(&rt->lock);
+	pthread_mutex_lock(&rt->directory);
 	rt_queue_unlink(queue, &rt->queues);
+	pthread_mutex_unlock(&rt->directory);
 	pthread_mutex_unlock(&rt->lock);
 	/* release: pairs with the acquire in rpma_rt_delete() */
 	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
@@ -269,6 +273,7 @@ err_put_events:
 static void free_runtime(struct rpma_rt *rt)
 {
 	pthread_cond_destroy(&rt->quiet);
+	pthread_mutex_destroy(&rt->directory);
 	pthread_mutex_destroy(&rt->cm_lock);
 	pthread_mutex_destroy(&rt->ask_lock);
 	pthread_mutex_destroy(&rt->lock);
@@ -295,6 +300,7 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 		atomic_load_explicit(&rt_fork_generation, memory_order_relaxed);
 	pthread_mutex_init(&rt->lock, NULL);
 	pthread_mutex_init(&rt->cm_lock, NULL);
+	pthread_mutex_init(&rt->directory, NULL);
 	pthread_mutex_init(&rt->ask_lock, NULL);
 	pthread_cond_init(&rt->quiet, NULL);
 	ret = check_cfg(&rt->cfg);

@@ -37,6 +37,10 @@ struct rpma_rt {
 	 * while it is not DONE, also by callbacks, which never take the lock */
 	pthread_mutex_t ask_lock;
 
+	/* a leaf: held by who changes a list below it or a connection's routes,
+	 * and by who looks on; whatever is listed lives meanwhile */
+	pthread_mutex_t directory;
+
 	/* the lock: CQ room, route numbers, slots, lists. Not on data paths */
 	pthread_mutex_t lock;
 	struct rpma_rt_listener *listeners;

@@ -188,6 +188,19 @@ static void mourn(struct rpma_rt_conn *conn)
 	conn->poller->dying = conn;
 }
 
+/* For who looks on: nobody else may read a ledger that was handed over. */
+static void tell_owed(struct rpma_rt_conn *conn)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		/* relaxed: a figure */
+		atomic_store_explicit(
+			&conn->side[i].owed,
+			rt_ledger_unsettled(&conn->side[i].ledger),
+			memory_order_relaxed);
+}
+
 static void handover(struct rpma_rt_conn *conn)
 {
 	struct rt_side *side;
@@ -204,6 +217,7 @@ static void handover(struct rpma_rt_conn *conn)
 	for (n = 0; n < conn->kept_count; n++)
 		settle(conn, &conn->kept[n]);
 	conn->kept_count = 0;
+	tell_owed(conn);
 	conn->deadline_ns = rt_now_ns() +
 			    (uint64_t)conn->poller->rt->cfg.drain_ms * 1000000u;
 	mourn(conn);
@@ -220,6 +234,7 @@ bool rt_conn_try_drained_owner(struct rpma_rt_conn *conn, uint64_t now_ns)
 		if (conn->markers_seen & (1u << i))
 			rt_ledger_settle_marker(&conn->side[i].ledger);
 	}
+	tell_owed(conn);
 	rt_conn_tell_control(conn, RT_CTL_DRAINED);
 	return true;
 }
@@ -252,6 +267,7 @@ bool rt_conn_try_swept_owner(struct rpma_rt_conn *conn)
 	conn->ps = RT_PS_SWEPT;
 	synthesize(conn, &conn->side[RPMA_RT_SEND_SIDE]);
 	synthesize(conn, &conn->side[RPMA_RT_RECV_SIDE]);
+	tell_owed(conn);
 	rt_conn_tell_control(conn, RT_CTL_SWEPT);
 	return true;
 }

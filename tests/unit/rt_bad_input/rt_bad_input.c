@@ -203,6 +203,9 @@ static void runtimes(void **state)
 
 	BAD(RPMA_E_INVAL, rpma_rt_stop, NULL);
 	DELETES(rpma_rt_delete, rpma_rt);
+	BAD(RPMA_E_INVAL, rpma_rt_dump, NULL, 1, RPMA_RT_DUMP_HUMAN);
+	BAD(RPMA_E_INVAL, rpma_rt_dump, f->rt, -1, RPMA_RT_DUMP_HUMAN);
+	BAD(RPMA_E_INVAL, rpma_rt_dump, f->rt, 1, (enum rpma_rt_dump_format)3);
 	NULLS(rpma_rt_run_once, f->rt, 0, 1, &out.number);
 	BAD(RPMA_E_INVAL, rpma_rt_run_once, f->rt, 0, 0, &out.number);
 	BAD(RPMA_E_INVAL, rpma_rt_run_once, f->rt, 0, -1, &out.number);
@@ -596,6 +599,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn)
 #define FORKED(...) BAD(RPMA_RT_E_FORKED, __VA_ARGS__)
 	FORKED(rpma_rt_stop, rt);
 	FORKED(rpma_rt_delete, &rt);
+	FORKED(rpma_rt_dump, rt, 1, RPMA_RT_DUMP_HUMAN);
 	FORKED(rpma_rt_run_once, rt, 0, 1, &out.number);
 	FORKED(rpma_rt_arm, rt, 0);
 	FORKED(rpma_rt_get_fd, rt, 0, &out.number);

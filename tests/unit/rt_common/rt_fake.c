@@ -240,6 +240,26 @@ WRAP(int, pthread_setaffinity_np,
 	return err ? err : __real_pthread_setaffinity_np(thread, size, set);
 }
 
+WRAP(int, pthread_mutex_timedlock,
+     (pthread_mutex_t * mutex, const struct timespec *until))
+{
+	int err = fake_failing("pthread_mutex_timedlock");
+
+	return err ? err : __real_pthread_mutex_timedlock(mutex, until);
+}
+
+/* What it writes to is the caller's to free. */
+WRAP(FILE *, open_memstream, (char **text, size_t *len))
+{
+	FILE *file;
+
+	if (fake_failing("malloc"))
+		return NULL;
+	file = __real_open_memstream(text, len);
+	counted(file);
+	return file;
+}
+
 int __real_fcntl(int fd, int cmd, ...);
 int __wrap_fcntl(int fd, int cmd, ...);
 

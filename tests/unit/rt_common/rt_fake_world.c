@@ -98,6 +98,7 @@ static struct rpma_rt *rt_new(void)
 	pthread_mutex_init(&rt->lock, NULL);
 	pthread_mutex_init(&rt->cm_lock, NULL);
 	pthread_mutex_init(&rt->ask_lock, NULL);
+	pthread_mutex_init(&rt->directory, NULL);
 	pthread_cond_init(&rt->quiet, NULL);
 	ok(rt_bell_init(&rt->control.bell));
 	ok(rt_inbox_init(&rt->control.inbox, &rt->control.bell));
@@ -127,6 +128,7 @@ static void rt_free(struct rpma_rt *rt)
 	rt_bell_fini(&rt->control.bell);
 	pthread_cond_destroy(&rt->quiet);
 	pthread_mutex_destroy(&rt->cm_lock);
+	pthread_mutex_destroy(&rt->directory);
 	pthread_mutex_destroy(&rt->ask_lock);
 	pthread_mutex_destroy(&rt->lock);
 	free(rt->spare);

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * dump_prometheus.c -- a dump in the text exposition of Prometheus, where all
+ * samples of one metric stand together. Pure functions.
+ */
+
+#include "dump.h"
+
+#include <inttypes.h>
+
+static void prom_head(const char *object, const struct rt_dump_field *field,
+		      FILE *out)
+{
+	const char *total = field->is_gauge ? "" : "_total";
+
+	fprintf(out, "# HELP rpma_rt_%s_%s%s %s\n# TYPE rpma_rt_%s_%s%s %s\n",
+		object, field->name, total, field->help, object, field->name,
+		total, field->is_gauge ? "gauge" : "counter");
+}
+
+static void prom_sample(const char *object, const struct rt_dump_field *field,
+			uint32_t id, uint64_t sample, FILE *out)
+{
+	fprintf(out, "rpma_rt_%s_%s%s{%s=\"%" PRIu32 "\"} %" PRIu64 "\n",
+		object, field->name, field->is_gauge ? "" : "_total", object,
+		id, sample);
+}
+
+static void prom_pollers(const struct rt_dump *dump, FILE *out)
+{
+	static const struct rt_dump_field unacked = {
+		"unacknowledged_events", 0, true, "Events to acknowledge."};
+	static const struct rt_dump_field asleep = {"asleep", 0, true,
+						    "Whether it sleeps."};
+	uint32_t i;
+	size_t f;
+
+	for (f = 0; f < RT_DUMP_POLLER_FIELDS; f++) {
+		prom_head("poller", &rt_dump_poller_fields[f], out);
+		for (i = 0; i < (uint32_t)dump->pollers_count; i++)
+			prom_sample("poller", &rt_dump_poller_fields[f], i,
+				    rt_dump_value(&dump->pollers[i].stats,
+						  &rt_dump_poller_fields[f]),
+				    out);
+	}
+	prom_head("poller", &unacked, out);
+	for (i = 0; i < (uint32_t)dump->pollers_count; i++)
+		prom_sample("poller", &unacked, i, dump->pollers[i].unacked,
+			    out);
+	prom_head("poller", &asleep, out);
+	for (i = 0; i < (uint32_t)dump->pollers_count; i++)
+		prom_sample("poller", &asleep, i, dump->pollers[i].asleep, out);
+}
+
+/* Seconds; by hand, for printf would ask the locale for the point. */
+static void prom_seconds(uint64_t ns, FILE *out)
+{
+	fprintf(out, "%" PRIu64 ".%09" PRIu64, ns / 1000000000,
+		ns % 1000000000);
+}
+
+static void prom_histogram(const char *name, uint32_t id,
+			   const struct rpma_rt_histogram *histogram, FILE *out)
+{
+	uint64_t seen = 0;
+	int i;
+
+	for (i = 0; i < RPMA_RT_HISTOGRAM; i++) {
+		seen += histogram->buckets[i];
+		fprintf(out,
+			"rpma_rt_queue_%s_seconds_bucket{queue=\"%" PRIu32
+			"\",le=\"",
+			name, id);
+		if (i + 1 < RPMA_RT_HISTOGRAM)
+			prom_seconds(UINT64_C(2) << i, out);
+		else
+			fputs("+Inf", out);
+		fprintf(out, "\"} %" PRIu64 "\n", seen);
+	}
+	fprintf(out, "rpma_rt_queue_%s_seconds_sum{queue=\"%" PRIu32 "\"} ",
+		name, id);
+	prom_seconds(histogram->sum_ns, out);
+	fprintf(out,
+		"\nrpma_rt_queue_%s_seconds_count{queue=\"%" PRIu32
+		"\"} %" PRIu64 "\n",
+		name, id, seen);
+}
+
+static void prom_queues(const struct rt_dump *dump, FILE *out)
+{
+	const struct rt_dump_queue *queue;
+	uint32_t i;
+	size_t f;
+
+	for (f = 0; f < RT_DUMP_QUEUE_FIELDS; f++) {
+		prom_head("queue", &rt_dump_queue_fields[f], out);
+		for (i = 0; i < dump->queues_count; i++) {
+			queue = &dump->queues[i];
+			prom_sample("queue", &rt_dump_queue_fields[f],
+				    queue->view.id,
+				    rt_dump_value(&queue->stats,
+						  &rt_dump_queue_fields[f]),
+				    out);
+		}
+	}
+	fputs("# HELP rpma_rt_queue_dispatch_seconds From poll to taken.\n"
+	      "# TYPE rpma_rt_queue_dispatch_seconds histogram\n",
+	      out);
+	for (i = 0; i < dump->queues_count; i++)
+		prom_histogram("dispatch", dump->queues[i].view.id,
+			       &dump->queues[i].stats.dispatch, out);
+	fputs("# HELP rpma_rt_queue_wakeup_seconds From the call to awake.\n"
+	      "# TYPE rpma_rt_queue_wakeup_seconds histogram\n",
+	      out);
+	for (i = 0; i < dump->queues_count; i++)
+		prom_histogram("wakeup", dump->queues[i].view.id,
+			       &dump->queues[i].stats.wakeup, out);
+}
+
+/* Sums: a series for each connection would be more than a server keeps. */
+static void prom_conns(const struct rt_dump *dump, FILE *out)
+{
+	uint64_t in_state[RT_DUMP_STATES] = {0};
+	uint64_t outstanding[2] = {0};
+	uint32_t oldest_ms = 0;
+	const struct rt_dump_side *side;
+	uint32_t i;
+	size_t n;
+
+	for (i = 0; i < dump->conns_count; i++) {
+		if (dump->conns[i].state < RT_DUMP_STATES)
+			in_state[dump->conns[i].state]++;
+		for (n = 0; n < 2; n++) {
+			side = &dump->conns[i].side[n];
+			outstanding[n] += side->outstanding;
+			/* receives wait for the peer, however long */
+			if (n == RPMA_RT_SEND_SIDE && side->shown > 0 &&
+			    side->wrs[0].age_ms > oldest_ms)
+				oldest_ms = side->wrs[0].age_ms;
+		}
+	}
+	fputs("# HELP rpma_rt_connections Connections by state.\n"
+	      "# TYPE rpma_rt_connections gauge\n",
+	      out);
+	for (n = 0; n < RT_DUMP_STATES; n++)
+		fprintf(out, "rpma_rt_connections{state=\"%s\"} %" PRIu64 "\n",
+			rt_dump_state((uint32_t)n), in_state[n]);
+	fprintf(out,
+		"# HELP rpma_rt_outstanding Work requests outstanding.\n"
+		"# TYPE rpma_rt_outstanding gauge\n"
+		"rpma_rt_outstanding{side=\"send\"} %" PRIu64 "\n"
+		"rpma_rt_outstanding{side=\"recv\"} %" PRIu64 "\n"
+		"# HELP rpma_rt_oldest_send_seconds Age of the oldest one "
+		"sent.\n"
+		"# TYPE rpma_rt_oldest_send_seconds gauge\n"
+		"rpma_rt_oldest_send_seconds ",
+		outstanding[0], outstanding[1]);
+	prom_seconds((uint64_t)oldest_ms * 1000000, out);
+	fputc('\n', out);
+}
+
+void rt_dump_prometheus(const struct rt_dump *dump, FILE *out)
+{
+	prom_pollers(dump, out);
+	prom_queues(dump, out);
+	prom_conns(dump, out);
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * A dump of a runtime without threads: what it says of ledgers that it may
+ * read and of those that it may not, ages, CQs, and what it answers when it
+ * cannot be had.
+ */
+
+#define _GNU_SOURCE
+#include "rt_fake.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "dump.h"
+
+#define ALWAYS	 RPMA_F_COMPLETION_ALWAYS
+#define ON_ERROR RPMA_F_COMPLETION_ON_ERROR
+#define MAX_TEXT 65536
+
+static char text[MAX_TEXT];
+
+/* As a string, until the next one. */
+static const char *dump(struct rpma_rt *rt, enum rpma_rt_dump_format format)
+{
+	int fd = memfd_create("dump", MFD_CLOEXEC);
+	ssize_t len;
+
+	assert_true(fd >= 0);
+	ok(rpma_rt_dump(rt, fd, format));
+	len = pread(fd, text, MAX_TEXT, 0);
+	assert_in_range(len, 1, MAX_TEXT - 1);
+	text[len] = '\0';
+	close(fd);
+	return text;
+}
+
+static void expect(const char *where, const char *words)
+{
+	if (strstr(where, words) == NULL)
+		fail_msg("not there: %s\n%s", words, where);
+}
+
+static void dump__invalid_INVAL(void **state)
+{
+	struct fake *f = *state;
+
+	assert_int_equal(rpma_rt_dump(NULL, 1, RPMA_RT_DUMP_HUMAN),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_dump(f->rt, -1, RPMA_RT_DUMP_HUMAN),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_dump(f->rt, 1, (enum rpma_rt_dump_format)3),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_dump(f->rt, 1, (enum rpma_rt_dump_format) - 1),
+			 RPMA_E_INVAL);
+}
+
+static void dump__after_fork_FORKED(void **state)
+{
+	struct fake *f = *state;
+
+	f->rt->fork_generation++;
+	assert_int_equal(rpma_rt_dump(f->rt, 1, RPMA_RT_DUMP_HUMAN),
+			 RPMA_RT_E_FORKED);
+	f->rt->fork_generation--;
+}
+
+/* Pollers, CQs, queues, connections, the text. */
+static void dump__no_memory_NOMEM(void **state)
+{
+	struct fake *f = *state;
+	int fd = memfd_create("dump", MFD_CLOEXEC);
+	int n;
+
+	assert_true(fd >= 0);
+	for (n = 1; n <= 5; n++) {
+		fake_fail("malloc", n, 1);
+		assert_int_equal(rpma_rt_dump(f->rt, fd, RPMA_RT_DUMP_JSON),
+				 RPMA_E_NOMEM);
+		assert_true(fake_failed());
+	}
+	assert_int_equal(lseek(fd, 0, SEEK_END), 0);
+	ok(rpma_rt_dump(f->rt, fd, RPMA_RT_DUMP_JSON));
+	close(fd);
+}
+
+static void dump__list_being_changed_for_long_AGAIN(void **state)
+{
+	struct fake *f = *state;
+
+	fake_fail("pthread_mutex_timedlock", 1, ETIMEDOUT);
+	assert_int_equal(rpma_rt_dump(f->rt, 1, RPMA_RT_DUMP_HUMAN),
+			 RPMA_E_AGAIN);
+}
+
+static void dump__fd_takes_nothing_PROVIDER(void **state)
+{
+	struct fake *f = *state;
+	int fds[2];
+
+	ok(pipe(fds));
+	assert_int_equal(rpma_rt_dump(f->rt, fds[0], RPMA_RT_DUMP_HUMAN),
+			 RPMA_E_PROVIDER);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void dump__every_counter_in_every_form(void **state)
+{
+	struct fake *f = *state;
+	enum rpma_rt_dump_format format;
+	const char *name;
+	size_t i;
+
+	for (format = RPMA_RT_DUMP_HUMAN; format <= RPMA_RT_DUMP_PROMETHEUS;
+	     format++) {
+		dump(f->rt, format);
+		for (i = 0; i < RT_DUMP_POLLER_FIELDS; i++) {
+			name = rt_dump_poller_fields[i].name;
+			assert_non_null(name);
+			expect(text, name);
+		}
+		for (i = 0; i < RT_DUMP_QUEUE_FIELDS; i++) {
+			name = rt_dump_queue_fields[i].name;
+			assert_non_null(name);
+			expect(text, name);
+		}
+	}
+}
+
+/* No counter of the statistics was forgotten. */
+static void dump__as_many_counters_as_there_are(void **state)
+{
+	(void)state;
+	assert_int_equal(RT_DUMP_POLLER_FIELDS * sizeof(uint64_t),
+			 sizeof(struct rpma_rt_poller_stats));
+	assert_int_equal(RT_DUMP_QUEUE_FIELDS * sizeof(uint64_t) +
+				 2 * sizeof(struct rpma_rt_histogram),
+			 sizeof(struct rpma_rt_queue_stats));
+}
+
+static void does_nothing(const struct rpma_rt_completion *item, void *arg)
+{
+	(void)item;
+	(void)arg;
+}
+
+static void dump__destination_of_each_wr(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_recv_wr wr = {.context = 0x33};
+	struct rpma_rt_route *route;
+	struct rpma_rt_queue *aside;
+	char words[64];
+
+	ok(rpma_rt_queue_new(f->rt, NULL, &aside));
+	ok(rpma_rt_route_open(conn, RPMA_RT_RECV_SIDE, aside, &route));
+	wr.route = route;
+	ok(fake_recv(conn, 0x22));
+	ok(rpma_rt_post_recv(conn, &wr, 1, NULL));
+	ok(rpma_rt_route_open_callback(conn, RPMA_RT_RECV_SIDE, does_nothing,
+				       NULL, &route));
+	wr.route = route;
+	wr.context = 0x44;
+	ok(rpma_rt_post_recv(conn, &wr, 1, NULL));
+	ok(fake_send(conn, 0x11, ON_ERROR));
+
+	dump(f->rt, RPMA_RT_DUMP_HUMAN);
+	expect(text, "passive, established");
+	expect(text, "recv: gate open, 3 of 8 outstanding\n");
+	snprintf(words, sizeof(words), "ms to queue %u\n",
+		 rt_queue_id(f->queue));
+	expect(strstr(text, "recv 0x22 "), words);
+	snprintf(words, sizeof(words), "ms to queue %u\n", rt_queue_id(aside));
+	expect(strstr(text, "recv 0x33 "), words);
+	expect(strstr(text, "recv 0x44 "), "ms to a function\n");
+	expect(text, "send: gate open, 1 of 8 outstanding\n");
+	expect(strstr(text, "send 0x11 "), ", on error only\n");
+
+	fake_bury(f, &conn);
+	assert_true(fake_take(f, aside) > 0);
+	ok(rpma_rt_queue_delete(&aside));
+}
+
+static void dump__only_the_oldest(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn;
+	uint64_t i;
+
+	ok(rpma_conn_cfg_set_rq_size(f->cfg, 2 * RT_DUMP_WRS));
+	conn = fake_established(f);
+	for (i = 0; i < RT_DUMP_WRS + 3; i++)
+		ok(fake_recv(conn, 100 + i));
+	dump(f->rt, RPMA_RT_DUMP_HUMAN);
+	expect(text, "recv: gate open, 19 of 32 outstanding\n");
+	expect(text, "recv 0x64 ");
+	expect(text, "recv 0x73 "); /* the sixteenth */
+	assert_null(strstr(text, "recv 0x74 "));
+	expect(text, "      and 3 more\n");
+	fake_bury(f, &conn);
+}
+
+/* What has retired is not outstanding, though no poster has reaped it yet. */
+static void dump__retired_ones_not_outstanding(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	ok(fake_recv(conn, 1));
+	ok(fake_recv(conn, 2));
+	fake_received(conn, 0, IBV_WC_SUCCESS);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	dump(f->rt, RPMA_RT_DUMP_HUMAN);
+	expect(text, "recv: gate open, 1 of 8 outstanding\n      recv 0x2 ");
+	fake_bury(f, &conn);
+}
+
+static void dump__age_since_the_pollers_last_look(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	unsigned age;
+
+	rt_poller_tick_owner(f->poller, rt_now_ns() - UINT64_C(5000000000));
+	ok(fake_recv(conn, 1));
+	dump(f->rt, RPMA_RT_DUMP_HUMAN);
+	assert_int_equal(
+		sscanf(strstr(text, "recv 0x1 "), "recv 0x1 %u ms", &age), 1);
+	assert_in_range(age, 5000, 1000000);
+	assert_int_equal(
+		sscanf(strstr(text, "clock read "), "clock read %u ms", &age),
+		1);
+	assert_in_range(age, 5000, 1000000);
+	fake_bury(f, &conn);
+}
+
+static void dump__ledger_not_read_WHY(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_conn *single;
+
+	f->rt_cfg.single_poster = true;
+	single = fake_established(f);
+	pthread_mutex_lock(&conn->side[RPMA_RT_SEND_SIDE].lock);
+	dump(f->rt, RPMA_RT_DUMP_HUMAN);
+	pthread_mutex_unlock(&conn->side[RPMA_RT_SEND_SIDE].lock);
+	expect(text, "send: gate open, depth 8, ledger not read: busy\n");
+	expect(text, "recv: gate open, 0 of 8 outstanding\n");
+	expect(text, "recv: gate open, depth 8, ledger not read: "
+		     "single poster\n");
+	dump(f->rt, RPMA_RT_DUMP_JSON);
+	expect(text, "\"outstanding\":null");
+	expect(text, "\"ledger\":\"single poster\"");
+	fake_bury(f, &single);
+	fake_bury(f, &conn);
+}
+
+/* First the number is not known, then it is, and goes down. */
+static void dump__dying_COUNTED(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	ok(fake_recv(conn, 1));
+	ok(fake_recv(conn, 2));
+	ok(fake_send(conn, 3, ALWAYS));
+	ok(rpma_rt_conn_close(conn));
+	dump(f->rt, RPMA_RT_DUMP_HUMAN);
+	expect(text, "recv: gate closed, depth 8, ledger not read: closed\n");
+	fake_settle_down(f);
+	dump(f->rt, RPMA_RT_DUMP_HUMAN);
+	expect(text, "draining (local)");
+	expect(text, "send: gate closed, 1 of 8 outstanding, ledger not read: "
+		     "closed\n");
+	expect(text, "recv: gate closed, 2 of 8 outstanding, ledger not read: "
+		     "closed\n");
+	fake_bury(f, &conn);
+	dump(f->rt, RPMA_RT_DUMP_HUMAN);
+	expect(text, "1 queues, 0 connections\n");
+}
+
+static void dump__refused_poster_SHOWN(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	uint64_t i;
+
+	for (i = 0; i < FAKE_RQ; i++)
+		ok(fake_recv(conn, i));
+	assert_int_equal(fake_recv(conn, i), RPMA_E_AGAIN);
+	dump(f->rt, RPMA_RT_DUMP_HUMAN);
+	expect(text, "recv: gate open, 8 of 8 outstanding, "
+		     "refused for credit\n");
+	dump(f->rt, RPMA_RT_DUMP_JSON);
+	expect(text, "\"refused_credit\":true");
+	fake_bury(f, &conn);
+}
+
+static void dump__cq_room_and_events(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	char words[80];
+
+	fake_cq_event(conn->cq);
+	rt_poller_arm_owner(f->poller);
+	assert_int_equal(rt_poller_wake_owner(f->poller), 1);
+	dump(f->rt, RPMA_RT_DUMP_HUMAN);
+	snprintf(words, sizeof(words),
+		 "room %u of %u, 1 events unacknowledged\n",
+		 conn->cq->cqe - FAKE_SQ - FAKE_RQ - 2, conn->cq->cqe);
+	expect(text, words);
+	rt_cq_fail_mt(conn->cq);
+	fake_control(f);
+	dump(f->rt, RPMA_RT_DUMP_HUMAN);
+	expect(text, "events unacknowledged, failed\n");
+	dump(f->rt, RPMA_RT_DUMP_JSON);
+	expect(text, "\"unacknowledged\":1,\"failed\":true}");
+	fake_bury(f, &conn);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(dump__invalid_INVAL),
+		fake_test(dump__after_fork_FORKED),
+		fake_test(dump__no_memory_NOMEM),
+		fake_test(dump__list_being_changed_for_long_AGAIN),
+		fake_test(dump__fd_takes_nothing_PROVIDER),
+		fake_test(dump__every_counter_in_every_form),
+		cmocka_unit_test(dump__as_many_counters_as_there_are),
+		fake_test(dump__destination_of_each_wr),
+		fake_test(dump__only_the_oldest),
+		fake_test(dump__retired_ones_not_outstanding),
+		fake_test(dump__age_since_the_pollers_last_look),
+		fake_test(dump__ledger_not_read_WHY),
+		fake_test(dump__dying_COUNTED),
+		fake_test(dump__refused_poster_SHOWN),
+		fake_test(dump__cq_room_and_events),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
