@@ -294,7 +294,7 @@ int rpma_rt_queue_cfg_get_shared(const struct rpma_rt_queue_cfg *cfg,
 int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 		      struct rpma_rt_queue **queue_ptr);
 /* RPMA_E_AGAIN while a connection whose CLOSED (ROUTE_CLOSED) has not come,
- * or a listener, still names it. What is left inside is dropped. Thread: owner,
+ * or a listener, still names it, or a thread takes from it. What is left inside is dropped. Thread: owner,
  * nobody else inside a call on it, not a poller. */
 int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr);
 
@@ -305,8 +305,8 @@ int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr);
 int rpma_rt_queue_poll(struct rpma_rt_queue *queue, int max,
 		       struct rpma_rt_completion *cmpl, int *got);
 /* The same, but waits up to timeout_ms (-1 = without end) for the first;
- * RPMA_E_NO_COMPLETION: the time passed. RPMA_E_INVAL on a poller's thread and
- * in its callbacks. Thread: consumer. */
+ * RPMA_E_NO_COMPLETION: the time passed. RPMA_E_INVAL on a poller's thread, in
+ * its callbacks and in handlers of async events. Thread: consumer. */
 int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
 		       struct rpma_rt_completion *cmpl, int *got);
 /*

@@ -235,6 +235,13 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 	return 0;
 }
 
+/* Somebody takes from it, or waits to. */
+static bool is_consumed(const struct rpma_rt_queue *queue)
+{
+	/* acquire: pairs with the release of the consumer that left last */
+	return atomic_load_explicit(&queue->crew, memory_order_acquire) != 0;
+}
+
 /* True when neither a user nor a pusher is left; waits for users whose last
  * item is in the queue already: they are about to put it. */
 static bool is_free(struct rpma_rt_queue *queue)
@@ -284,6 +291,8 @@ int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr)
 	ret = rt_runtime_check_wait(queue->rt);
 	if (ret)
 		return ret;
+	if (is_consumed(queue))
+		return RPMA_E_AGAIN;
 	if (rt_runtime_is_stopped(queue->rt))
 		drop_items(queue);
 	if (!is_free(queue))
@@ -322,8 +331,13 @@ static uint64_t backlog(const struct rpma_rt_queue *queue)
 int rpma_rt_get_queue_stats(const struct rpma_rt_queue *queue,
 			    struct rpma_rt_queue_stats *stats)
 {
+	int ret;
+
 	if (queue == NULL || stats == NULL)
 		return RPMA_E_INVAL;
+	ret = rt_runtime_check(queue->rt);
+	if (ret)
+		return ret;
 #define READ(name) stats->name = rt_stat_read(&queue->stats.name)
 	READ(polls);
 	READ(waits);

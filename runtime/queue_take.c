@@ -410,6 +410,8 @@ int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
 	uint32_t count = 0;
 	int ret;
 
+	if (timeout_ms < -1)
+		return RPMA_E_INVAL;
 	ret = check_take(queue, max, cmpl, got);
 	if (ret == 0)
 		ret = rt_runtime_check_wait(queue->rt);

@@ -263,8 +263,8 @@ static void call_what_waits(struct caller *c)
 				 queue, NULL, &conn));
 	REFUSED(RPMA_E_INVAL, rpma_rt_conn_set_user(c->conn, NULL));
 	REFUSED(RPMA_E_INVAL, rpma_rt_conn_set_queue(c->conn, queue));
-	REFUSED(RPMA_E_INVAL, rpma_rt_route_open(c->conn, RPMA_RT_SEND_SIDE,
-						 queue, &route));
+	REFUSED(RPMA_E_INVAL,
+		rpma_rt_route_open(c->conn, RPMA_RT_SEND_SIDE, queue, &route));
 	CHECK(rt == s->world.rt && queue == s->aq);
 	/* release: pairs with the acquire of who waits for it */
 	atomic_store_explicit(&c->done, true, memory_order_release);
@@ -387,6 +387,7 @@ static void take__where_another_takes_AGAIN(struct stage *s)
 	REFUSED(RPMA_E_AGAIN, rpma_rt_queue_wait(queue, -1, 1, &item, &got));
 #endif
 	CHECK(got == 7);
+	REFUSED(RPMA_E_AGAIN, rpma_rt_queue_delete(&queue));
 	MUST(rpma_rt_queue_push(queue, 10, NULL, 0, 0));
 	CHECK(!pthread_join(thread, NULL));
 	REFUSED(RPMA_E_NO_COMPLETION,

@@ -222,6 +222,11 @@ static void runtimes(void **state)
 	    &out.poller_stats);
 	BAD(RPMA_E_INVAL, rpma_rt_get_poller_stats, f->rt, -1,
 	    &out.poller_stats);
+	NULLS(rpma_rt_dump, f->rt, 2, RPMA_RT_DUMP_HUMAN);
+	BAD(RPMA_E_INVAL, rpma_rt_dump, f->rt, -1, RPMA_RT_DUMP_HUMAN);
+	BAD(RPMA_E_INVAL, rpma_rt_dump, f->rt, 2, 3);
+	BAD(RPMA_E_INVAL, rpma_rt_dump, f->rt, 2, -1);
+	BAD(RPMA_E_PROVIDER, rpma_rt_dump, f->rt, INT_MAX, RPMA_RT_DUMP_JSON);
 	NULLS(rpma_rt_feed_async_event, f->rt, &fake_ctx, &event);
 	BAD(RPMA_E_NOSUPP, rpma_rt_feed_async_event, f->rt, &fake_ctx, &event);
 }
@@ -255,6 +260,7 @@ static void queues(void **state)
 	BAD(RPMA_E_INVAL, rpma_rt_queue_wait, queue, 0, 0, out.items, &got);
 	BAD(RPMA_E_INVAL, rpma_rt_queue_wait, queue, 0, INT_MIN, out.items,
 	    &got);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_wait, queue, -2, 1, out.items, &got);
 	BAD(RPMA_E_NO_COMPLETION, rpma_rt_queue_poll, queue, 1, out.items,
 	    &out.number);
 	BAD(RPMA_E_NO_COMPLETION, rpma_rt_queue_wait, queue, 0, 1, out.items,
@@ -291,7 +297,7 @@ static void a_closed_queue(void **state)
 	fake_bury(f, &conn);
 }
 
-/* Who names it keeps it from being deleted. */
+/* Who names it, or takes from it, keeps it from being deleted. */
 static void a_queue_in_use(void **state)
 {
 	struct fake *f = *state;
@@ -299,8 +305,13 @@ static void a_queue_in_use(void **state)
 	struct rpma_rt_queue *queue = f->queue;
 
 	BAD(RPMA_E_AGAIN, rpma_rt_queue_delete, &queue);
-	assert_ptr_equal(queue, f->queue);
 	fake_bury(f, &conn);
+	/* relaxed: another thread would do it; there is none here */
+	atomic_store_explicit(&queue->crew, RT_CREW_INSIDE,
+			      memory_order_relaxed);
+	BAD(RPMA_E_AGAIN, rpma_rt_queue_delete, &queue);
+	atomic_store_explicit(&queue->crew, 0, memory_order_relaxed);
+	assert_ptr_equal(queue, f->queue);
 }
 
 /* ---------------------------------------------------------- connections --- */
@@ -612,6 +623,8 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn)
 	FORKED(rpma_rt_queue_get_fd, queue, &out.number);
 	FORKED(rpma_rt_queue_push, queue, 0, NULL, 0, 0);
 	FORKED(rpma_rt_queue_close, queue);
+	FORKED(rpma_rt_get_queue_stats, queue, &out.queue_stats);
+	FORKED(rpma_rt_dump, rt, 2, RPMA_RT_DUMP_HUMAN);
 	FORKED(rpma_rt_listen, rt, &fake_peer, "::1", "1", 0, NULL, 0, queue,
 	       NULL, &out.listener);
 	FORKED(rpma_rt_listener_get_port, listener, &out.u16);
