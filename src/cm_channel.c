@@ -50,6 +50,24 @@ rpma__cm_channel_get_rdma(const struct rpma_cm_channel *channel)
 	return channel->evch;
 }
 
+int rpma__cm_get_event(struct rdma_event_channel *evch,
+		       struct rdma_cm_event **event_ptr)
+{
+	if (rdma_get_cm_event(evch, event_ptr) == 0)
+		return 0;
+
+	switch (errno) {
+	case EAGAIN:
+	case ENODATA:
+		return RPMA_E_NO_EVENT;
+	case EINTR:
+		return RPMA_E_AGAIN;
+	default:
+		RPMA_LOG_CALL("rdma_get_cm_event", -1);
+		return RPMA_E_PROVIDER;
+	}
+}
+
 int rpma_cm_channel_new(struct rpma_cm_channel **channel_ptr)
 {
 	struct rpma_cm_channel *channel;
@@ -155,32 +173,19 @@ static void copy_event(struct rpma_cm_event *event, struct rdma_cm_event *raw)
 		copy_conn_param(event, &raw->param.conn);
 }
 
-static int get_error(void)
-{
-	switch (errno) {
-	case EAGAIN:
-	case ENODATA:
-		return RPMA_E_NO_EVENT;
-	case EINTR:
-		return RPMA_E_AGAIN;
-	default:
-		RPMA_LOG_CALL("rdma_get_cm_event", -1);
-		return RPMA_E_PROVIDER;
-	}
-}
-
 int rpma_cm_channel_get_event(struct rpma_cm_channel *channel,
 			      struct rpma_cm_event *event)
 {
 	struct rdma_cm_event *raw;
+	int ret;
 
 	if (event == NULL || !rpma__cm_channel_is_valid(channel))
 		return RPMA_E_INVAL;
 
-	if (rdma_get_cm_event(channel->evch, &raw))
-		return get_error();
-	copy_event(event, raw);
-	return 0;
+	ret = rpma__cm_get_event(channel->evch, &raw);
+	if (ret == 0)
+		copy_event(event, raw);
+	return ret;
 }
 
 int rpma_cm_event_ack(struct rpma_cm_event *event)

@@ -21,4 +21,8 @@ bool rpma__cm_channel_is_valid(const struct rpma_cm_channel *channel);
 struct rdma_event_channel *
 rpma__cm_channel_get_rdma(const struct rpma_cm_channel *channel);
 
+/* E_NO_EVENT: none on a non-blocking fd; E_AGAIN: a signal; E_PROVIDER. */
+int rpma__cm_get_event(struct rdma_event_channel *evch,
+		       struct rdma_cm_event **event_ptr);
+
 #endif /* RPMA_CM_CHANNEL_H */

@@ -8,8 +8,7 @@
 
 #include "conn.h"
 
-#include <errno.h>
-
+#include "cm_channel.h"
 #include "err.h"
 #include "log.h"
 #include "private_data.h"
@@ -87,13 +86,9 @@ int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event)
 	if (conn->cm_channel)
 		return RPMA_E_SHARED_CHANNEL;
 
-	if (rdma_get_cm_event(conn->evch, &raw)) {
-		if (errno == EAGAIN || errno == ENODATA)
-			return RPMA_E_NO_EVENT;
-		RPMA_LOG_CALL("rdma_get_cm_event", -1);
-		return RPMA_E_PROVIDER;
-	}
-
+	ret = rpma__cm_get_event(conn->evch, &raw);
+	if (ret)
+		return ret;
 	type = raw->event;
 	ret = keep_private_data(conn, type, raw->param.conn.private_data,
 				raw->param.conn.private_data_len);

@@ -9,7 +9,6 @@
 #include "librpma.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <stdlib.h>
 
 #include "cm_channel.h"
@@ -212,18 +211,16 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
 			  struct rpma_conn_req **req_ptr)
 {
 	struct rdma_cm_event *event;
+	int ret;
 
 	if (req_ptr == NULL || !is_valid(ep))
 		return RPMA_E_INVAL;
 	if (ep->cm_channel)
 		return RPMA_E_SHARED_CHANNEL;
 
-	if (rdma_get_cm_event(ep->evch, &event)) {
-		if (errno == EAGAIN || errno == ENODATA)
-			return RPMA_E_NO_EVENT;
-		RPMA_LOG_CALL("rdma_get_cm_event", -1);
-		return RPMA_E_PROVIDER;
-	}
+	ret = rpma__cm_get_event(ep->evch, &event);
+	if (ret)
+		return ret;
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
 		RPMA_LOG_ERROR("unexpected CM event: %s",
 			       rdma_event_str(event->event));

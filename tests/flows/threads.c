@@ -4,12 +4,14 @@
 /*
  * Many threads at once: on one peer, registering and deregistering; on one
  * endpoint, each making connections of its own; on one connection, posting and
- * polling; setting, reading and using one configuration; the log. How often is
- * the argument, so that a slow machine can do it too.
+ * polling, also while it is disconnected; setting, reading and using one
+ * configuration; the log. How often is the argument, so that a slow machine can
+ * do it too.
  */
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -256,6 +258,69 @@ static void connection__POSTS_AND_POLLS_FOR_MANY(void **state)
 	ok(rpma_conn_cfg_delete(&cfg));
 }
 
+/* ---- one connection, while a thread ends it ---- */
+
+struct end {
+	struct pair pair;
+	atomic_int posted;
+	atomic_bool is_over;
+};
+
+static void write_until_over(struct end *end)
+{
+	struct side *side = &end->pair.client;
+	struct rpma_cq *cq = NULL;
+	struct ibv_wc wc;
+	int ret;
+
+	expect(rpma_conn_get_cq(side->conn, &cq) == 0);
+	/* relaxed: nothing is read because of it */
+	while (!atomic_load_explicit(&end->is_over, memory_order_relaxed)) {
+		/* a full queue is an error of the provider */
+		ret = rpma_write(side->conn, side->remote, 0, side->mr, 64, 8,
+				 RPMA_F_COMPLETION_ALWAYS, NULL);
+		expect(ret == 0 || ret == RPMA_E_PROVIDER);
+		/* relaxed: a count */
+		if (ret == 0)
+			atomic_fetch_add_explicit(&end->posted, 1,
+						  memory_order_relaxed);
+		ret = rpma_cq_get_wc(cq, 1, &wc, NULL);
+		expect(ret == 0 || ret == RPMA_E_NO_COMPLETION);
+		expect(ret != 0 || wc.status == IBV_WC_SUCCESS ||
+		       wc.status == IBV_WC_WR_FLUSH_ERR);
+	}
+}
+
+static void write_or_disconnect(void *arg, int number)
+{
+	struct end *end = arg;
+
+	if (number > 0) {
+		write_until_over(end);
+		return;
+	}
+	/* relaxed: a count; nobody to wait for if this thread is alone */
+	while (threads > 1 &&
+	       atomic_load_explicit(&end->posted, memory_order_relaxed) < 10)
+		sched_yield();
+	expect(rpma_conn_disconnect(end->pair.client.conn) == 0);
+	/* relaxed: as its reader */
+	atomic_store_explicit(&end->is_over, true, memory_order_relaxed);
+}
+
+static void connection__IS_DISCONNECTED_UNDER_POSTERS(void **state)
+{
+	struct end end = {0};
+
+	(void)state;
+	pair_open(&end.pair);
+	/* of the full queues */
+	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_FATAL));
+	run_crowd(write_or_disconnect, &end);
+	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_WARNING));
+	pair_close(&end.pair);
+}
+
 /* ---- one SRQ ---- */
 
 static void receive_many(void *arg, int number)
@@ -333,6 +398,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(peer__REGISTERS_FOR_MANY),
 		cmocka_unit_test(endpoint__CONNECTS_IN_PARALLEL),
 		cmocka_unit_test(connection__POSTS_AND_POLLS_FOR_MANY),
+		cmocka_unit_test(connection__IS_DISCONNECTED_UNDER_POSTERS),
 		cmocka_unit_test(srq__IS_FILLED_BY_MANY),
 		cmocka_unit_test(log__IS_SET_BY_MANY),
 	};

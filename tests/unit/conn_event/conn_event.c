@@ -51,7 +51,7 @@ static void next_event__no_event(void **state)
 	const struct failure failures[] = {
 		{"get_cm_event", 1, EAGAIN, RPMA_E_NO_EVENT, "get_cm_event"},
 		{"get_cm_event", 1, ENODATA, RPMA_E_NO_EVENT, "get_cm_event"},
-		{"get_cm_event", 1, EINTR, RPMA_E_PROVIDER, "get_cm_event"},
+		{"get_cm_event", 1, EINTR, RPMA_E_AGAIN, "get_cm_event"},
 		{"get_cm_event", 1, EIO, RPMA_E_PROVIDER, "get_cm_event"},
 	};
 
