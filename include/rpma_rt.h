@@ -131,6 +131,7 @@ struct rpma_rt_queue_cfg;
 struct rpma_rt_listener;
 struct rpma_rt_conn;
 struct rpma_rt_conn_cfg;
+struct rpma_rt_adopted;
 struct rpma_rt_route;
 
 enum rpma_rt_mode {
@@ -470,6 +471,29 @@ int rpma_rt_conn_get_private_data(const struct rpma_rt_conn *conn,
 				  struct rpma_conn_private_data *pdata);
 int rpma_rt_conn_get_qp_num(const struct rpma_rt_conn *conn, uint32_t *qp_num);
 int rpma_rt_conn_get_poller(const struct rpma_rt_conn *conn, int *poller);
+
+/* ------------------------------------------------------------- adoption --- */
+
+/*
+ * Has the CQs of a connection made with librpma polled by a poller until it is
+ * released: its completions come raw, context = op_context (all 64 bits),
+ * opcode on errors RPMA_RT_OPCODE_UNKNOWN, each one once, in order; nothing is
+ * synthesized, nothing limits posting, which goes on with rpma_send() and the
+ * like. Meanwhile waiting and polling answer RPMA_E_SHARED_CHANNEL, deleting
+ * RPMA_E_AGAIN. RPMA_E_SHARED_CHANNEL: its CQ is on a channel object, or
+ * claimed; RPMA_E_AGAIN: a thread waits on it. Thread: any.
+ */
+int rpma_rt_adopt(struct rpma_rt *rt, struct rpma_conn *conn, int poller,
+		  struct rpma_rt_queue *queue, void *user,
+		  struct rpma_rt_adopted **adopted_ptr);
+/* The RCQ of an SRQ, for all its connections, whose own CQs it leaves alone.
+ * RPMA_E_INVAL: it has none. */
+int rpma_rt_adopt_srq(struct rpma_rt *rt, struct rpma_srq *srq, int poller,
+		      struct rpma_rt_queue *queue, void *user,
+		      struct rpma_rt_adopted **adopted_ptr);
+/* Back to the program; what was polled is in the queue, the rest in the CQ:
+ * poll before waiting. Also after a stop. Thread: owner. */
+int rpma_rt_adopted_release(struct rpma_rt_adopted **adopted_ptr);
 
 /* --------------------------------------------------------------- routes --- */
 

@@ -16,6 +16,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "adopt.h"
 #include "clock.h"
 #include "runtime.h"
 
@@ -67,6 +68,7 @@ bool rt_poller_arm_owner(struct rt_poller *poller)
 		    ibv_req_notify_cq(poller->cqs[i]->ibv_cq, 0))
 			rt_poller_fail_cq_owner(poller, poller->cqs[i]);
 	}
+	rt_adopted_arm_owner(poller);
 	/* every CQ again, after every arm: what came before its arm raised no
 	 * event */
 	if (rt_poller_round_owner(poller, INT_MAX) > 0)
@@ -175,6 +177,8 @@ int rt_poller_wake_owner(struct rt_poller *poller)
 		if (!channel->dead)
 			count += read_channel(poller, channel);
 	}
+	if (poller->adopted != NULL)
+		count += rt_adopted_read_owner(poller);
 	if (expired && count == 0)
 		poller->timed_out = true;
 	return count;

@@ -20,6 +20,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "adopt.h"
 #include "clock.h"
 #include "cpu.h"
 #include "runtime.h"
@@ -28,6 +29,7 @@
 #define ROUNDS_PER_TICK	 1024 /* while it is never idle */
 #define ROUNDS_PER_CLOCK 64
 
+#define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 static _Thread_local struct rt_poller *self;
@@ -218,9 +220,26 @@ static int tend_dying(struct rt_poller *poller)
 	return steps;
 }
 
+/* With what it has adopted, by turns first, that a budget starves neither. */
+static int poll_adopted_too(struct rt_poller *poller, int budget)
+{
+	int done = 0;
+
+	poller->adopted_first = !poller->adopted_first;
+	if (poller->adopted_first)
+		done = rt_adopted_poll_owner(poller, budget);
+	if (done < budget)
+		done += poll_all(poller, budget - done);
+	if (!poller->adopted_first && done < budget)
+		done += rt_adopted_poll_owner(poller, budget - done);
+	return done;
+}
+
 int rt_poller_round_owner(struct rt_poller *poller, int budget)
 {
-	int done = poll_all(poller, budget);
+	int done = likely(poller->adopted == NULL)
+			   ? poll_all(poller, budget)
+			   : poll_adopted_too(poller, budget);
 
 	if (unlikely(++poller->rounds % ROUNDS_PER_TICK == 0))
 		rt_poller_tick_owner(poller, rt_now_ns());

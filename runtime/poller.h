@@ -68,6 +68,8 @@ struct rt_poller {
 	struct rpma_rt_conn **slots;
 	uint32_t slots_used;	    /* the highest ever set */
 	struct rpma_rt_conn *dying; /* draining and sweeping */
+	struct rpma_rt_adopted *adopted;
+	bool adopted_first;	    /* in the next round */
 	struct rpma_rt_conn *alive; /* those with keep-alive */
 	uint64_t alive_next_ns;	    /* when one may be due */
 	uint32_t alive_rounds;

@@ -47,15 +47,14 @@ static int reserve_spill(struct rt_lane *lane, uint32_t entries,
 	return 0;
 }
 
-/* A place in the queue's lane, and a hold of the queue. */
-static int lane_reserve(struct rpma_rt_route *route, uint32_t entries,
-			struct rt_spill **spill_ptr)
+int rt_lane_reserve(struct rt_poller *poller, struct rpma_rt_queue *queue,
+		    uint32_t entries, struct rt_lane **lane_ptr,
+		    struct rt_spill **spill_ptr)
 {
-	struct rt_poller *poller = route->conn->poller;
-	struct rt_lane *lane;
+	struct rt_lane *lane =
+		rt_queue_lane(queue, poller->index, &poller->bell);
 	int ret;
 
-	lane = rt_queue_lane(route->queue, poller->index, &poller->bell);
 	if (lane == NULL)
 		return RPMA_E_NOMEM;
 	/* items of connections that are gone may fill the spill: nobody new
@@ -64,20 +63,34 @@ static int lane_reserve(struct rpma_rt_route *route, uint32_t entries,
 		return RPMA_E_AGAIN;
 	/* held before the look: who is told that a closed queue stays empty
 	 * was told it before we held it, and then we see it closed */
-	rt_queue_get(route->queue);
+	rt_queue_get(queue);
 	ret = RPMA_RT_E_CLOSED;
-	if (rt_queue_is_closed(route->queue))
+	if (rt_queue_is_closed(queue))
 		goto err_put_queue;
-	route->announced_before = lane->announced;
 	ret = reserve_spill(lane, entries, spill_ptr);
 	if (ret)
 		goto err_put_queue;
-	route->lane = lane;
-	route->reserved = entries;
+	*lane_ptr = lane;
 	return 0;
 err_put_queue:
-	rt_queue_put(route->queue);
+	rt_queue_put(queue);
 	return ret;
+}
+
+/* The same for a route, and what undoing it needs. */
+static int lane_reserve(struct rpma_rt_route *route, uint32_t entries,
+			struct rt_spill **spill_ptr)
+{
+	struct rt_poller *poller = route->conn->poller;
+	const struct rt_lane *lane =
+		rt_queue_lane(route->queue, poller->index, &poller->bell);
+
+	if (lane == NULL)
+		return RPMA_E_NOMEM;
+	route->announced_before = lane->announced;
+	route->reserved = entries;
+	return rt_lane_reserve(poller, route->queue, entries, &route->lane,
+			       spill_ptr);
 }
 
 static void route_list(struct rpma_rt_conn *conn, struct rpma_rt_route *route)

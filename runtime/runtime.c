@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adopt.h"
 #include "cpu.h"
 #include "listener.h"
 #include "queue.h"
@@ -364,6 +365,7 @@ static void stop_threads(struct rpma_rt *rt)
 {
 	int i;
 
+	rt_adopted_detach_all(rt);
 	/* what it still knows goes to the control thread */
 	rt_resolver_stop(rt);
 	/* requests that were read before their listener closed are refused by

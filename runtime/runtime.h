@@ -47,6 +47,7 @@ struct rpma_rt {
 	struct rpma_rt_queue *queues;
 	unsigned next_poller;
 	struct rpma_rt_conn *conns;
+	struct rpma_rt_adopted *adopted;
 	uint32_t births;      /* connections not DONE, calls that hold it */
 	bool stopping;	      /* no further ones */
 	bool has_resolver;    /* a name was given */

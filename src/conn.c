@@ -377,6 +377,14 @@ bool rpma__conn_is_direct_write(const struct rpma_conn *conn)
 				    memory_order_relaxed);
 }
 
+/* It, or a CQ that goes with it: somebody polls that. */
+static bool is_claimed(const struct rpma_conn *conn)
+{
+	return rpma__claim_is_held(&conn->claim) ||
+	       (conn->owns_cq && rpma__claim_is_held(&conn->cq->claim)) ||
+	       (conn->owns_rcq && rpma__claim_is_held(&conn->rcq->claim));
+}
+
 int rpma_conn_delete(struct rpma_conn **conn_ptr)
 {
 	if (conn_ptr == NULL)
@@ -387,7 +395,7 @@ int rpma_conn_delete(struct rpma_conn **conn_ptr)
 		rpma__conn_abandon(conn_ptr);
 		return RPMA_E_INVAL;
 	}
-	if (rpma__claim_is_held(&(*conn_ptr)->claim))
+	if (is_claimed(*conn_ptr))
 		return RPMA_E_AGAIN;
 	return rpma__conn_delete(conn_ptr, NULL);
 }

@@ -126,6 +126,9 @@ int rpma_srq_delete(struct rpma_srq **srq_ptr)
 	srq = *srq_ptr;
 	if (srq == NULL)
 		return 0;
+	if (rpma__is_here(srq->forks) && srq->owns_rcq &&
+	    rpma__claim_is_held(&srq->rcq->claim))
+		return RPMA_E_AGAIN; /* somebody polls it */
 
 	ret = rpma__is_here(srq->forks) ? destroy(srq) : abandon(srq);
 	free(srq);

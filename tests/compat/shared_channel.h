@@ -32,6 +32,7 @@ struct scene {
 	struct world world;
 	struct world_pair rt_pair;
 	struct rpma_rt_queue *queue[2]; /* of the active and the passive end */
+	struct rpma_rt_adopted *adopted[2]; /* of the connection and the SRQ */
 };
 
 struct row {

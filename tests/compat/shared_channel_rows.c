@@ -226,6 +226,66 @@ static void take_raw(struct scene *scene, int cq)
 	scene_expect_wc(scene, cq, &wc);
 }
 
+/* --- adopted by a runtime */
+
+static void start_runtime(struct scene *scene)
+{
+	scene->world = (struct world){.addr = the_addr, .peer = the_peer};
+	world_start(&scene->world, 1, RPMA_RT_MODE_EVENT);
+	ok(rpma_rt_queue_new(scene->world.rt, NULL, &scene->queue[0]));
+}
+
+static void adopt_conn(struct scene *scene)
+{
+	ok(rpma_rt_adopt(scene->world.rt, scene->conn, 0, scene->queue[0], NULL,
+			 &scene->adopted[0]));
+}
+
+static void open_adopted_own(struct scene *scene)
+{
+	open_own(scene);
+	start_runtime(scene);
+	adopt_conn(scene);
+}
+
+static void open_adopted_both(struct scene *scene)
+{
+	open_both(scene);
+	start_runtime(scene);
+	adopt_conn(scene);
+}
+
+static void open_adopted_srq(struct scene *scene)
+{
+	open_srq(scene);
+	start_runtime(scene);
+	ok(rpma_rt_adopt_srq(scene->world.rt, scene->srq, 0, scene->queue[0],
+			     NULL, &scene->adopted[1]));
+	adopt_conn(scene);
+}
+
+static void close_adopted(struct scene *scene)
+{
+	ok(rpma_rt_adopted_release(&scene->adopted[0]));
+	ok(rpma_rt_adopted_release(&scene->adopted[1]));
+	ok(rpma_rt_stop(scene->world.rt));
+	ok(rpma_rt_queue_delete(&scene->queue[0]));
+	ok(rpma_rt_delete(&scene->world.rt));
+	if (scene->srq)
+		close_srq(scene);
+	else
+		close_plain(scene);
+}
+
+static void take_adopted(struct scene *scene, int cq)
+{
+	struct rpma_rt_completion item = world_next(scene->queue[0]);
+
+	assert_int_equal(item.kind, RPMA_RT_COMPLETION);
+	assert_int_equal(item.status, IBV_WC_SUCCESS);
+	assert_int_equal(item.context, scene->is_rcq[cq] ? RECV_ID : SEND_ID);
+}
+
 /* --- a poller's channel */
 
 /* librpma's connection below the runtime's that connected last. The runtime
@@ -337,19 +397,25 @@ const struct row scene_rows[] = {
 		.cq_get_fd = RPMA_E_SHARED_CHANNEL,
 		.conn_get_compl_fd = RPMA_E_SHARED_CHANNEL,
 	},
-#define CLAIMED(what, opened)                                         \
-	{                                                             \
-		.name = what, .open = opened, .close = close_claimed, \
-		.fire = fire_plain, .take = take_raw,                 \
-		.cq_wait = RPMA_E_SHARED_CHANNEL,                     \
-		.conn_wait = RPMA_E_SHARED_CHANNEL,                   \
-		.cq_get_fd = RPMA_E_SHARED_CHANNEL,                   \
-		.conn_get_compl_fd = RPMA_E_SHARED_CHANNEL,           \
-		.cq_get_wc = RPMA_E_SHARED_CHANNEL,                   \
+#define ADOPTED(what, open_it, close_it, take_it)                 \
+	{                                                         \
+		.name = what, .open = open_it, .close = close_it, \
+		.fire = fire_plain, .take = take_it,              \
+		.cq_wait = RPMA_E_SHARED_CHANNEL,                 \
+		.conn_wait = RPMA_E_SHARED_CHANNEL,               \
+		.cq_get_fd = RPMA_E_SHARED_CHANNEL,               \
+		.conn_get_compl_fd = RPMA_E_SHARED_CHANNEL,       \
+		.cq_get_wc = RPMA_E_SHARED_CHANNEL,               \
 	}
+#define CLAIMED(what, open_it) ADOPTED(what, open_it, close_claimed, take_raw)
+#define BY_RUNTIME(what, open_it) \
+	ADOPTED(what, open_it, close_adopted, take_adopted)
 	CLAIMED("adopted_own_channel", open_claimed_own),
 	CLAIMED("adopted_cq_and_rcq", open_claimed_both),
 	CLAIMED("adopted_srq_rcq", open_claimed_srq),
+	BY_RUNTIME("adopted_by_runtime_own_channel", open_adopted_own),
+	BY_RUNTIME("adopted_by_runtime_cq_and_rcq", open_adopted_both),
+	BY_RUNTIME("adopted_by_runtime_srq_rcq", open_adopted_srq),
 	{
 		.name = "poller_channel",
 		.open = scene_open_poller,

@@ -92,6 +92,21 @@ static void claim__KEEPS_IT(void **state)
 	world_end();
 }
 
+/* Its own CQ goes with it, so not while somebody polls that. */
+static void delete__cq_claimed_AGAIN(void **state)
+{
+	struct rpma_cq *cq;
+
+	(void)state;
+	world_conn(NULL);
+	ok(rpma_conn_get_cq(world.conn, &cq));
+	ok(rpma_cq_claim(cq, &me));
+	assert_int_equal(rpma_conn_delete(&world.conn), RPMA_E_AGAIN);
+	assert_non_null(world.conn);
+	ok(rpma_cq_release(cq, &me));
+	world_end();
+}
+
 static void steps__qp_to_err_then_destroyed(void **state)
 {
 	uint32_t qp_num = 0;
@@ -220,6 +235,7 @@ int main(void)
 		mock_test(delete__shared_channel_fails_PROVIDER_ALL_GONE),
 		mock_test(delete__arguments),
 		mock_test(claim__KEEPS_IT),
+		mock_test(delete__cq_claimed_AGAIN),
 		mock_test(steps__qp_to_err_then_destroyed),
 		mock_test(disconnect__EACH_ANSWER),
 		mock_test(getters__AGREE),

@@ -92,6 +92,13 @@ struct rpma_conn_req {
 struct rpma_conn {
 	struct fake_qp *qp;
 	const void *owner;
+	/* one made elsewhere */
+	struct rpma_cq *cq;
+	struct rpma_cq *rcq;
+};
+
+struct rpma_srq {
+	struct rpma_cq *rcq;
 };
 
 extern struct ibv_context fake_ctx;

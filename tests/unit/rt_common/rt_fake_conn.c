@@ -190,6 +190,24 @@ int rpma_conn_handle_event(struct rpma_conn *conn,
 	}
 }
 
+int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq)
+{
+	*cq = conn->cq;
+	return 0;
+}
+
+int rpma_conn_get_rcq(const struct rpma_conn *conn, struct rpma_cq **rcq)
+{
+	*rcq = conn->rcq;
+	return 0;
+}
+
+int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq)
+{
+	*rcq = srq->rcq;
+	return 0;
+}
+
 int rpma_conn_qp_to_err(struct rpma_conn *conn)
 {
 	(void)conn;

@@ -305,6 +305,7 @@ int rpma_cq_new(struct ibv_context *ctx, int cqe, struct rpma_channel *channel,
 	cq->ibv.cqe = cqe;
 	cq->vector = comp_vector;
 	cq->channel = channel;
+	cq->ibv.channel = &channel->ibv;
 	cq->context = context;
 	channel->cqs++;
 	*cq_ptr = cq;
@@ -327,6 +328,10 @@ int rpma_cq_delete(struct rpma_cq **cq_ptr)
 
 int rpma_cq_claim(struct rpma_cq *cq, const void *owner)
 {
+	int ret = fake_failing("cq_claim");
+
+	if (ret)
+		return ret;
 	cq->owner = owner;
 	return 0;
 }
@@ -335,6 +340,14 @@ int rpma_cq_release(struct rpma_cq *cq, const void *owner)
 {
 	assert_ptr_equal(cq->owner, owner);
 	cq->owner = NULL;
+	return 0;
+}
+
+int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd)
+{
+	if (cq->owner != NULL)
+		return RPMA_E_SHARED_CHANNEL;
+	*fd = cq->channel->ibv.fd;
 	return 0;
 }
 

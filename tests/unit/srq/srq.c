@@ -203,6 +203,25 @@ static void post_recv__chain(void **state)
 	world_end();
 }
 
+/* Its RCQ goes with it, so not while somebody polls that. */
+static void delete__rcq_claimed_AGAIN(void **state)
+{
+	struct rpma_srq *srq = NULL;
+	struct rpma_cq *rcq = NULL;
+	int me;
+
+	(void)state;
+	world_peer();
+	ok(rpma_srq_new(world.peer, NULL, &srq));
+	ok(rpma_srq_get_rcq(srq, &rcq));
+	ok(rpma_cq_claim(rcq, &me));
+	assert_int_equal(rpma_srq_delete(&srq), RPMA_E_AGAIN);
+	assert_non_null(srq);
+	ok(rpma_cq_release(rcq, &me));
+	ok(rpma_srq_delete(&srq));
+	world_end();
+}
+
 static void arguments__INVAL(void **state)
 {
 	struct ibv_srq *ibv_srq = NULL;
@@ -232,6 +251,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		mock_test(new__default_EACH_FAILURE),
 		mock_test(delete__EACH_FAILURE),
+		mock_test(delete__rcq_claimed_AGAIN),
 		mock_test(new__no_memory_LEAVES_NULL),
 		mock_test(new__rcq_size_0_HAS_NO_CQ),
 		mock_test(new__rcq_given_IS_NOT_OWNED),
