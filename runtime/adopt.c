@@ -441,9 +441,9 @@ int rpma_rt_adopt_srq(struct rpma_rt *rt, struct rpma_srq *srq, int poller,
 		      struct rpma_rt_queue *queue, void *user,
 		      struct rpma_rt_adopted **adopted_ptr)
 {
-	return srq == NULL ? RPMA_E_INVAL
-			   : adopt(rt, NULL, srq, poller, queue, user,
-				   adopted_ptr);
+	return srq == NULL
+		       ? RPMA_E_INVAL
+		       : adopt(rt, NULL, srq, poller, queue, user, adopted_ptr);
 }
 
 int rpma_rt_adopted_release(struct rpma_rt_adopted **adopted_ptr)

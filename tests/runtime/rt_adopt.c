@@ -273,8 +273,8 @@ static void released_in_the_middle(struct stage *s)
 		for (i = 0; i < 8; i++)
 			send_from_there(&p, s);
 		release(&b);
-		for (i = 0;
-		     rpma_rt_queue_poll(s->aq, 1, &item, &got) == 0; i++) {
+		for (i = 0; rpma_rt_queue_poll(s->aq, 1, &item, &got) == 0;
+		     i++) {
 			CHECK(item.context == (CONTEXT | i));
 			CHECK(item.status == IBV_WC_SUCCESS);
 		}

@@ -65,7 +65,7 @@ static void adopt__invalid_INVAL(void **state)
 	struct plain p;
 
 	plain_open(&p);
-#define ADOPT(rt, conn, poller, queue, out)                                   \
+#define ADOPT(rt, conn, poller, queue, out)                                 \
 	assert_int_equal(rpma_rt_adopt(rt, conn, poller, queue, NULL, out), \
 			 RPMA_E_INVAL)
 	ADOPT(NULL, &p.conn, 0, f->queue, &out);
@@ -112,9 +112,9 @@ static void adopt__each_failure_nothing_left(void **state)
 	memory = fake_memory();
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		fake_fail(cases[i].call, cases[i].nth, cases[i].value);
-		assert_int_equal(rpma_rt_adopt(f->rt, &p.conn, 0, f->queue, f,
-					       &out),
-				 cases[i].ret);
+		assert_int_equal(
+			rpma_rt_adopt(f->rt, &p.conn, 0, f->queue, f, &out),
+			cases[i].ret);
 		assert_true(fake_failed());
 		assert_null(out);
 		assert_null(p.conn.cq->owner);

@@ -13,6 +13,7 @@
 #include <limits.h>
 
 #include "rt_death.h"
+#include "adopt.h"
 #include "events.h"
 #include "queue_impl.h"
 #include "rt_fake.h"
@@ -30,6 +31,7 @@ static union {
 	struct rpma_rt_conn *conn;
 	struct rpma_rt_conn_cfg *conn_cfg;
 	struct rpma_rt_route *route;
+	struct rpma_rt_adopted *adopted;
 	struct rpma_rt_poller_stats poller_stats;
 	struct rpma_rt_queue_stats queue_stats;
 	struct rpma_conn_private_data pdata;
@@ -353,6 +355,28 @@ static void making_connections(void **state)
 	foreign_end(rt, foreign);
 }
 
+static void adoption(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt *rt = NULL;
+	struct rpma_rt_queue *foreign = foreign_queue(&rt);
+	struct rpma_conn conn = {0};
+	struct rpma_srq srq = {0}; /* has no RCQ of its own */
+
+	NULLS(rpma_rt_adopt, f->rt, &conn, 0, f->queue, 0, &out.adopted);
+	NULLS(rpma_rt_adopt_srq, f->rt, &srq, 0, f->queue, 0, &out.adopted);
+	BAD(RPMA_E_INVAL, rpma_rt_adopt, f->rt, &conn, 1, f->queue, NULL,
+	    &out.adopted);
+	BAD(RPMA_E_INVAL, rpma_rt_adopt, f->rt, &conn, -3, f->queue, NULL,
+	    &out.adopted);
+	BAD(RPMA_E_INVAL, rpma_rt_adopt, f->rt, &conn, 0, foreign, NULL,
+	    &out.adopted);
+	BAD(RPMA_E_INVAL, rpma_rt_adopt_srq, f->rt, &srq, 0, f->queue, NULL,
+	    &out.adopted);
+	DELETES(rpma_rt_adopted_release, rpma_rt_adopted);
+	foreign_end(rt, foreign);
+}
+
 static void connections(void **state)
 {
 	struct rpma_conn_private_data nothing = {NULL, 6};
@@ -539,6 +563,10 @@ static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn)
 	struct rpma_rt_listener *listener = &f->listener;
 	struct rpma_rt_queue *queue = f->queue;
 	struct rpma_rt *rt = f->rt;
+	struct rpma_rt_adopted adopted = {.rt = rt};
+	struct rpma_rt_adopted *handle = &adopted;
+	struct rpma_conn plain = {0};
+	struct rpma_srq srq = {0};
 
 	BAD(RPMA_E_INVAL, rpma_rt_new, NULL, &out.rt);
 	BAD(RPMA_E_INVAL, rpma_rt_stop, rt);
@@ -554,6 +582,11 @@ static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn)
 	BAD(RPMA_E_INVAL, rpma_rt_listener_delete, &listener);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_new, rt, &fake_peer, "::1", "1", NULL, 0,
 	    queue, NULL, &out.conn);
+	BAD(RPMA_E_INVAL, rpma_rt_adopt, rt, &plain, 0, queue, NULL,
+	    &out.adopted);
+	BAD(RPMA_E_INVAL, rpma_rt_adopt_srq, rt, &srq, 0, queue, NULL,
+	    &out.adopted);
+	BAD(RPMA_E_INVAL, rpma_rt_adopted_release, &handle);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_set_queue, conn, queue);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_set_user, conn, NULL);
 	BAD(RPMA_E_INVAL, rpma_rt_route_open, conn, RPMA_RT_SEND_SIDE, queue,
@@ -606,6 +639,10 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn)
 	struct rpma_rt_listener *listener = &f->listener;
 	struct rpma_rt_queue *queue = f->queue;
 	struct rpma_rt *rt = f->rt;
+	struct rpma_rt_adopted adopted = {.rt = rt};
+	struct rpma_rt_adopted *handle = &adopted;
+	struct rpma_conn plain = {0};
+	struct rpma_srq srq = {0};
 
 #define FORKED(...) BAD(RPMA_RT_E_FORKED, __VA_ARGS__)
 	FORKED(rpma_rt_stop, rt);
@@ -631,6 +668,9 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn)
 	FORKED(rpma_rt_listener_delete, &listener);
 	FORKED(rpma_rt_conn_new, rt, &fake_peer, "::1", "1", NULL, 0, queue,
 	       NULL, &out.conn);
+	FORKED(rpma_rt_adopt, rt, &plain, 0, queue, NULL, &out.adopted);
+	FORKED(rpma_rt_adopt_srq, rt, &srq, 0, queue, NULL, &out.adopted);
+	FORKED(rpma_rt_adopted_release, &handle);
 	FORKED(rpma_rt_conn_set_queue, conn, queue);
 	FORKED(rpma_rt_conn_set_user, conn, NULL);
 	FORKED(rpma_rt_conn_get_user, conn, &out.pointer);
@@ -775,6 +815,7 @@ int main(void)
 		fake_test(a_closed_queue),
 		fake_test(a_queue_in_use),
 		fake_test(making_connections),
+		fake_test(adoption),
 		fake_test(connections),
 		fake_test(connections_too_early_or_late),
 		fake_test(a_closed_connection),
