@@ -25,7 +25,7 @@ void lb_hook_call(enum rpma_loopback_point point, const void *object)
 
 	if (depth)
 		return;
-	lb_sched_yield();
+	lb_sched_yield(point);
 	/* seq_cst, both, here and in set_hook(): announce, then look */
 	atomic_fetch_add_explicit(&users, 1, memory_order_seq_cst);
 	fn = atomic_load_explicit(&hook_fn, memory_order_seq_cst);

@@ -565,7 +565,8 @@ static inline void lb_hook(enum rpma_loopback_point point, const void *object)
 
 /* sched.c */
 bool lb_sched_is_on(void); /* is this thread one that it schedules? */
-void lb_sched_yield(void); /* let it switch, if so */
+/* Let it switch, if so, and if that is a point where it may. */
+void lb_sched_yield(enum rpma_loopback_point point);
 
 /* ---- also for the rdma_cm half (cm*.c) --------------------------------- */
 

@@ -144,9 +144,9 @@ RPMA_LOOPBACK_API int rpma_loopback_spurious_event(struct ibv_cq *cq);
 
 /*
  * The deterministic scheduler. Each body runs in its own thread, but only one
- * of them at a time; another may be chosen at every hook point and at every
- * rpma_loopback_sched_point(). Timers and the progress of the device become
- * steps that the scheduler chooses too, in virtual time.
+ * of them at a time; another may be chosen at every hook point, or those that
+ * are named, and at every rpma_loopback_sched_point(). Timers and the progress
+ * of the device become steps that the scheduler chooses too, in virtual time.
  */
 struct rpma_loopback_sched {
 	int threads; /* 1..8 */
@@ -162,6 +162,8 @@ struct rpma_loopback_sched {
 	unsigned max_runs; /* exhaustive: give up after, 0 means 100000 */
 	/* a schedule printed by a failure: run this one only */
 	const char *replay;
+	/* hook points where it may switch, 1u << each; 0: all of them */
+	uint32_t points;
 };
 
 struct rpma_loopback_sched_result {

@@ -47,6 +47,7 @@ struct body {
 	bool (*pred)(void *arg);
 	void *pred_arg;
 	pthread_t thread;
+	pthread_cond_t turn;
 };
 
 struct decision {
@@ -65,7 +66,7 @@ struct run {
 	uint64_t random;
 
 	pthread_mutex_t lock;
-	pthread_cond_t turn;
+	pthread_cond_t end;
 	int current; /* who has the baton; -1: the caller of run() */
 	int last;    /* who had it before */
 	unsigned streak;
@@ -258,25 +259,33 @@ static void pass_on(struct run *run)
 	if (id >= 0)
 		run->last = id;
 	run->current = id;
-	pthread_cond_broadcast(&run->turn);
+	/* nobody else is woken: most steps pass it to who has it */
+	if (id < 0)
+		pthread_cond_signal(&run->end);
+	else if (self != &run->bodies[id])
+		pthread_cond_signal(&run->bodies[id].turn);
 }
 
 static void take_turn(struct run *run, int id)
 {
 	while (run->current != id)
-		pthread_cond_wait(&run->turn, &run->lock);
+		pthread_cond_wait(&run->bodies[id].turn, &run->lock);
 }
 
-void lb_sched_yield(void)
+static void yield(struct body *me)
 {
-	struct body *me = self;
-
-	if (!me)
-		return;
 	pthread_mutex_lock(&me->run->lock);
 	pass_on(me->run);
 	take_turn(me->run, me->id);
 	pthread_mutex_unlock(&me->run->lock);
+}
+
+void lb_sched_yield(enum rpma_loopback_point point)
+{
+	uint32_t points = self ? self->run->sched->points : 0;
+
+	if (self && (!points || points & 1u << point))
+		yield(self);
 }
 
 bool lb_block(bool (*pred)(void *arg), void *arg)
@@ -298,7 +307,8 @@ bool lb_block(bool (*pred)(void *arg), void *arg)
 LB_EXPORT void rpma_loopback_sched_point(const char *name)
 {
 	(void)name; /* for who reads the test */
-	lb_sched_yield();
+	if (self)
+		yield(self);
 }
 
 struct wait {
@@ -390,7 +400,7 @@ static void wait_end(struct run *run)
 	while (run->current != -1) {
 		clock_gettime(CLOCK_REALTIME, &until);
 		until.tv_sec += STUCK_SECONDS;
-		if (pthread_cond_timedwait(&run->turn, &run->lock, &until) !=
+		if (pthread_cond_timedwait(&run->end, &run->lock, &until) !=
 		    ETIMEDOUT)
 			continue;
 		if (steps == run->steps) {
@@ -453,20 +463,27 @@ static void run_once(struct run *run)
 
 static struct run *run_new(const struct rpma_loopback_sched *sched)
 {
-	struct run *run = lb_zalloc(sizeof(*run));
+	struct run *run = calloc(1, sizeof(*run));
+	int i;
 
 	if (!run)
 		return NULL;
 	run->sched = sched;
 	pthread_mutex_init(&run->lock, NULL);
-	pthread_cond_init(&run->turn, NULL);
+	pthread_cond_init(&run->end, NULL);
+	for (i = 0; i < MAX_THREADS; i++)
+		pthread_cond_init(&run->bodies[i].turn, NULL);
 	return run;
 }
 
 /* The threads of a failed run may still be there: then it stays. */
 static void run_delete(struct run *run)
 {
-	pthread_cond_destroy(&run->turn);
+	int i;
+
+	for (i = 0; i < MAX_THREADS; i++)
+		pthread_cond_destroy(&run->bodies[i].turn);
+	pthread_cond_destroy(&run->end);
 	pthread_mutex_destroy(&run->lock);
 	free(run);
 }

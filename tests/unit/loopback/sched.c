@@ -97,6 +97,38 @@ static void wait__careful_EVERY_SCHEDULE(void **state)
 	pair_delete(w.p);
 }
 
+static unsigned count_careful(uint32_t points)
+{
+	struct world w = {0};
+	struct rpma_loopback_sched sched = {
+		.threads = 2,
+		.body = {careful, poster},
+		.setup = setup,
+		.check = check_got,
+		.arg = &w,
+		.max_preemptions = 4,
+		.points = points,
+	};
+	struct rpma_loopback_sched_result result;
+
+	assert_int_equal(rpma_loopback_sched_run(&sched, &result), 0);
+	assert_true(result.complete);
+	pair_delete(w.p);
+	return result.runs;
+}
+
+static void points__named_FEWER_SCHEDULES(void **state)
+{
+	unsigned arms = count_careful(1u << RPMA_LOOPBACK_ARM);
+
+	(void)state;
+	assert_true(arms > 1);
+	assert_true(count_careful(1u << RPMA_LOOPBACK_ARM |
+				  1u << RPMA_LOOPBACK_POLL) > arms);
+	/* never reached: only where the waiter sleeps */
+	assert_true(count_careful(1u << RPMA_LOOPBACK_MODIFY) < arms);
+}
+
 static void wait__careful_RANDOM_AND_SLICED(void **state)
 {
 	struct world w = {0};
@@ -383,6 +415,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FRESH(wait__careful_EVERY_SCHEDULE),
+		FRESH(points__named_FEWER_SCHEDULES),
 		FRESH(wait__careful_RANDOM_AND_SLICED),
 		FRESH(race__found_AND_REPLAYED),
 		FRESH(random__same_seed_SAME_SCHEDULES),
