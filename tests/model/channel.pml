@@ -7,7 +7,7 @@
  * CQs, a device that completes and raises events, and another thread: it sends
  * a message, stops the poller, and destroys the CQs when the poller has ended.
  *
- * Poller and the other thread store through buffers, see buffers.h; the device
+ * Poller and the other thread store through buffers, see buffers.pml; the device
  * is behind calls with locks of their own. A completion and its event are two
  * steps, so that an event may come after its completion was polled. SPURIOUS
  * events are made out of nothing, DROPS are lost by the kernel; with those the
@@ -54,7 +54,7 @@
 #define AWAKE  0
 #define ASLEEP 1
 
-#include "buffers.h"
+#include "buffers.pml"
 
 /* the device's */
 byte cq[CQS]; /* completions that wait */

@@ -7,7 +7,7 @@
  * settle.c and conn.c, for every interleaving of two posters, the poller, the
  * control thread, the device and a consumer.
  *
- * The poller stores through a buffer, see buffers.h. A poster's relaxed
+ * The poller stores through a buffer, see buffers.pml. A poster's relaxed
  * read-modify-write of `want` is executed some time before its next fence, or
  * before its result is needed. A lock, and a message to the poller or to the
  * control thread, order all.
@@ -61,7 +61,7 @@
 #define HINT	  2 /* the gate as the poller closes it */
 #define WORDS	  3
 
-#include "buffers.h"
+#include "buffers.pml"
 
 #define CREDIT 1 /* bits of want */
 #define ROOM   2

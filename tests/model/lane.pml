@@ -6,7 +6,7 @@
  * queue_take.c and park.c, for every interleaving of one poller, one consumer, what
  * feeds the poller and what stops it.
  *
- * Stores go through buffers, see buffers.h.
+ * Stores go through buffers, see buffers.pml.
  *
  * Wanted: every item once and in order, and no end but the end: a lost wake-up
  * is a deadlock, which the checker reports as an invalid end state.
@@ -47,7 +47,7 @@
 #define AWAKE  0
 #define ASLEEP 1
 
-#include "buffers.h"
+#include "buffers.pml"
 
 /* not in buffers: handed over by stronger means */
 byte cq;		/* completions that wait in the CQ */
