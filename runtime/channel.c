@@ -20,8 +20,6 @@
 #include "clock.h"
 #include "runtime.h"
 
-#include "runtime.h"
-
 static bool any_spill_has_room(struct rt_poller *poller)
 {
 	struct rt_lane *lane;

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * poller.c -- a poller of the runtime under the deterministic scheduler: its
+ * own code for poll, arm, wake, acknowledgement and let-go, run as an
+ * application runs it in manual mode, with the back-stop off. A wake-up that
+ * is lost is a deadlock, and so is a CQ destroyed with its events not
+ * acknowledged.
+ *
+ * The CQs are the pool's; every schedule begins with them on their way to the
+ * poller and ends with the pool emptied. What completes has no route, which
+ * the poller counts.
+ */
+
+#include "search.h"
+
+#include <poll.h>
+#include <stdio.h>
+
+#include "runtime.h"
+
+#define ENTRIES 16
+
+static struct rpma_rt *rt;
+static struct rt_poller *poller;
+static uint64_t completions; /* of the schedules before */
+
+/* No asynchronous events: the thread that reads them is not the scheduler's. */
+int __wrap_rt_async_watch(struct rt_async_device *device);
+int __wrap_rt_async_watch(struct rt_async_device *device)
+{
+	(void)device;
+	return 0;
+}
+
+void __wrap_rt_async_unwatch(struct rt_async_device *device);
+void __wrap_rt_async_unwatch(struct rt_async_device *device)
+{
+	(void)device;
+}
+
+static uint64_t count_completions(void)
+{
+	/* relaxed: one thread runs at a time */
+	return atomic_load_explicit(&poller->stats.completions,
+				    memory_order_relaxed);
+}
+
+static void set_stopping(bool stopping)
+{
+	/* relaxed: as above */
+	atomic_store_explicit(&poller->stopping, stopping,
+			      memory_order_relaxed);
+}
+
+static void begin_with_pool(struct scene *scene)
+{
+	struct rt_cq *cq;
+	int done;
+	int i;
+
+	/* as the first time: no bell of an earlier run, rounds from CQ 0 */
+	set_stopping(false);
+	MUST(scene, rpma_rt_run_once(rt, 0, ENTRIES, &done));
+	poller->cqs_first = 0;
+	completions = count_completions();
+	for (i = 0; i < scene->cqs; i++) {
+		pthread_mutex_lock(&rt->lock);
+		MUST(scene, rt_cq_reserve(poller, scene->ctx, ENTRIES, &cq));
+		pthread_mutex_unlock(&rt->lock);
+		scene->cq[i] = cq->ibv_cq;
+	}
+	rt_cq_pool_unwatch(poller);
+}
+
+static int is_readable(void *arg)
+{
+	struct pollfd fd = {.fd = *(const int *)arg, .events = POLLIN};
+
+	return poll(&fd, 1, 0) == 1;
+}
+
+/* One turn of the loop in rpma_rt(7); false: it had nothing to do. */
+static bool turn(struct scene *scene)
+{
+	int done;
+
+	MUST(scene, rpma_rt_run_once(rt, 0, RT_BATCH, &done));
+	scene->taken = (int)(count_completions() - completions);
+	return done > 0;
+}
+
+static void sleep_on_fd(struct scene *scene)
+{
+	int ret = rpma_rt_arm(rt, 0);
+	int fd;
+
+	scene->taken = (int)(count_completions() - completions);
+	if (ret == RPMA_E_AGAIN)
+		return;
+	MUST(scene, ret);
+	MUST(scene, rpma_rt_get_fd(rt, 0, &fd));
+	rpma_loopback_sched_wait(is_readable, &fd);
+}
+
+static void let_go(struct scene *scene)
+{
+	scene_destroy_qps(scene);
+	MUST(scene, rt_cq_pool_fini(poller));
+}
+
+/* Nobody wakes it but its completions. */
+static void wait_for_all(struct scene *scene)
+{
+	do {
+		if (!turn(scene) && scene->taken < scene->compls)
+			sleep_on_fd(scene);
+	} while (scene->taken < scene->compls);
+	let_go(scene);
+}
+
+/* It stops in any state that it may be in; then no connection is open, and what
+ * its last round did not see is nobody's. */
+static void wait_for_stop(struct scene *scene)
+{
+	for (;;) {
+		if (turn(scene))
+			continue;
+		/* acquire: pairs with the release in rt_poller_stop() */
+		if (atomic_load_explicit(&poller->stopping,
+					 memory_order_acquire))
+			break;
+		sleep_on_fd(scene);
+	}
+	let_go(scene);
+	scene->taken = scene->compls;
+}
+
+static void stop(struct scene *scene)
+{
+	(void)scene;
+	rt_poller_stop(poller);
+}
+
+static int open_runtime(struct ibv_context **ctx_ptr)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct rpma_rt_cfg *cfg;
+	int ret;
+
+	if (list == NULL || list[0] == NULL)
+		return -1;
+	rpma_loopback_set_mode(RPMA_LOOPBACK_INLINE);
+	*ctx_ptr = ibv_open_device(list[0]);
+	ibv_free_device_list(list);
+	if (*ctx_ptr == NULL || rpma_rt_cfg_new(&cfg))
+		return -1;
+	rpma_rt_cfg_set_pollers(cfg, 1);
+	rpma_rt_cfg_set_mode(cfg, RPMA_RT_MODE_MANUAL);
+	rpma_rt_cfg_set_cq_size(cfg, ENTRIES);
+	rpma_rt_cfg_set_backstop_ms(cfg, 0);
+	ret = rpma_rt_new(cfg, &rt);
+	rpma_rt_cfg_delete(&cfg);
+	if (ret == 0)
+		poller = &rt->pollers[0];
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct play plays[] = {
+		{"patient", begin_with_pool, wait_for_all, NULL, RIGHT},
+		{"late", begin_with_pool, wait_for_all, NULL, LATE},
+		{"stopped", begin_with_pool, wait_for_stop, stop, RIGHT},
+		{NULL, NULL, NULL, NULL, RIGHT},
+	};
+	struct ibv_context *ctx;
+
+	if (open_runtime(&ctx)) {
+		fprintf(stderr, "no device, or no runtime on it\n");
+		return 1;
+	}
+	return search_main(argc, argv, ctx, plays);
+}
