@@ -4,8 +4,9 @@
 /*
  * rt_arm.c -- a poller about to sleep: a completion comes between the last
  * poll of a CQ that found nothing and its arming, for each CQ of the channel,
- * with nothing after it that would wake anybody; once asleep, it sleeps. The
- * back-stop is off, but for the last part: events that were lost.
+ * or more of them than one poll takes, with nothing after it that would wake
+ * anybody; once asleep, it sleeps. The back-stop is off, but for the last part:
+ * events that were lost.
  */
 
 #include <sched.h>
@@ -15,7 +16,8 @@
 #include "loop.h"
 #include "stage.h"
 
-#define DEPTH	4
+#define DEPTH	48
+#define MANY	40 /* more than one poll takes */
 #define PAIRS	2
 #define CQS	(2 * PAIRS)
 #define ROOM	(2 * DEPTH + 2) /* of one end, so that each has its own CQ */
@@ -28,26 +30,39 @@ struct armed {
 	_Atomic int countdown; /* arms until the message; -1: none to come */
 	_Atomic bool held;     /* the poller reads no event yet */
 	_Atomic int failed;
-	int pair; /* whose message */
+	int pair;     /* whose messages */
+	int messages; /* that come */
 };
 
-/* Right before a CQ is armed, on the poller: a message, whose completions come
+static int send_one(struct armed *a)
+{
+	int ret;
+
+	do /* a poller never waits for a lock, but this one may */
+		ret = rpma_rt_send(a->pairs[a->pair].active, a->stage.mr, 64,
+				   64, RPMA_F_COMPLETION_ALWAYS, 7);
+	while (ret == RPMA_E_AGAIN &&
+	       rpma_rt_again_reason() == RPMA_RT_AGAIN_LOCK);
+	return ret;
+}
+
+/* Right before a CQ is armed, on the poller: messages, whose completions come
  * on two CQs, either of them armed or not. */
 static void on_arm(enum rpma_loopback_point point, const void *object,
 		   void *arg)
 {
 	struct armed *a = arg;
 	int left;
-	int ret;
+	int i;
 
 	(void)object;
-	/* acquire: pairs with the release in message__before_arm() */
+	/* acquire: pairs with the release in messages__before_arm() */
 	while (point == RPMA_LOOPBACK_GET_EVENT &&
 	       atomic_load_explicit(&a->held, memory_order_acquire))
 		sched_yield();
 	if (point != RPMA_LOOPBACK_ARM)
 		return;
-	/* acquire: pairs with the release in message__before_arm() */
+	/* acquire: pairs with the release in messages__before_arm() */
 	left = atomic_load_explicit(&a->countdown, memory_order_acquire);
 	if (left < 0)
 		return;
@@ -55,13 +70,12 @@ static void on_arm(enum rpma_loopback_point point, const void *object,
 	atomic_store_explicit(&a->countdown, left - 1, memory_order_relaxed);
 	if (left != 0)
 		return;
-	do /* a poller never waits for a lock, but this one may */
-		ret = rpma_rt_send(a->pairs[a->pair].active, a->stage.mr, 64,
-				   64, RPMA_F_COMPLETION_ALWAYS, 7);
-	while (ret == RPMA_E_AGAIN &&
-	       rpma_rt_again_reason() == RPMA_RT_AGAIN_LOCK);
-	/* relaxed: looked at when it is over */
-	atomic_store_explicit(&a->failed, ret, memory_order_relaxed);
+	for (i = 0; i < a->messages; i++) {
+		/* relaxed: looked at when it is over */
+		if (send_one(a))
+			atomic_store_explicit(&a->failed, 1,
+					      memory_order_relaxed);
+	}
 }
 
 static void rest_ms(long ms)
@@ -95,19 +109,22 @@ static void wait_for_sleep(struct armed *a)
 
 /*
  * A first message wakes the poller, so that the two CQs of the pair are not
- * armed any more; its events are read when both are there. The second message
- * comes at the nth arm from then, whichever CQ that is of.
+ * armed any more; its events are read when both are there. The others come at
+ * the nth arm from then, whichever CQ that is of.
  */
-static void message__before_arm(struct armed *a, int pair, int nth)
+static void messages__before_arm(struct armed *a, int pair, int nth, int count)
 {
 	struct rpma_rt_completion item;
 	uint64_t sum = 0;
 	int i;
 
 	MUST(rpma_rt_recv(a->pairs[pair].passive, a->stage.mr, 0, 64, 1));
-	MUST(rpma_rt_recv(a->pairs[pair].passive, a->stage.mr, 0, 64, 7));
+	for (i = 0; i < count; i++)
+		MUST(rpma_rt_recv(a->pairs[pair].passive, a->stage.mr, 0, 64,
+				  7));
 	wait_for_sleep(a);
 	a->pair = pair;
+	a->messages = count;
 	/* release, both: pair with the acquires in on_arm() */
 	atomic_store_explicit(&a->held, true, memory_order_release);
 	atomic_store_explicit(&a->countdown, nth, memory_order_release);
@@ -115,14 +132,15 @@ static void message__before_arm(struct armed *a, int pair, int nth)
 			  RPMA_F_COMPLETION_ALWAYS, 1));
 	atomic_store_explicit(&a->held, false, memory_order_release);
 	stage_completion(a->stage.pq, 1, IBV_WC_SUCCESS);
-	stage_completion(a->stage.pq, 7, IBV_WC_SUCCESS);
+	for (i = 0; i < count; i++)
+		stage_completion(a->stage.pq, 7, IBV_WC_SUCCESS);
 	/* which was first depends on when the poller fell asleep */
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < 1 + count; i++) {
 		item = world_next(a->stage.aq);
 		CHECK(item.status == IBV_WC_SUCCESS);
 		sum += item.context;
 	}
-	CHECK(sum == 8);
+	CHECK(sum == 1 + 7 * (uint64_t)count);
 }
 
 static void completion__before_its_arm(struct armed *a)
@@ -130,7 +148,17 @@ static void completion__before_its_arm(struct armed *a)
 	int i;
 
 	for (i = 0; i < ROUNDS * PAIRS * CQS; i++)
-		message__before_arm(a, i / CQS % PAIRS, i % CQS);
+		messages__before_arm(a, i / CQS % PAIRS, i % CQS, 1);
+	/* relaxed: the completions were taken since */
+	CHECK(!atomic_load_explicit(&a->failed, memory_order_relaxed));
+}
+
+static void more_than_a_batch__before_an_arm(struct armed *a)
+{
+	int i;
+
+	for (i = 0; i < PAIRS * CQS; i++)
+		messages__before_arm(a, i / CQS, i % CQS, MANY);
 	/* relaxed: the completions were taken since */
 	CHECK(!atomic_load_explicit(&a->failed, memory_order_relaxed));
 }
@@ -192,6 +220,7 @@ int main(void)
 		stage_connect(&a.stage, &a.pairs[i]);
 	loop->set_hook(on_arm, &a);
 	completion__before_its_arm(&a);
+	more_than_a_batch__before_an_arm(&a);
 	idle__asleep(&a);
 	loop->set_hook(NULL, NULL);
 	for (i = 0; i < PAIRS; i++)

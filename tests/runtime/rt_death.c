@@ -42,8 +42,10 @@ struct outcome {
 	int reason;
 };
 
-/* the queue pair of the last post, and the CQs that posts complete on */
+/* the queue pair of the last post; one with work outstanding, while it is
+ * there; and the CQs that posts complete on */
 static _Atomic(struct ibv_qp *) posted;
+static _Atomic(const void *) loaded;
 static const struct ibv_cq *cqs[4 * SPREAD];
 static int cqs_count;
 
@@ -55,6 +57,11 @@ static void watch_posts(enum rpma_loopback_point point, const void *object,
 	if (point == RPMA_LOOPBACK_POST_SEND)
 		atomic_store_explicit(&posted, (void *)(uintptr_t)object,
 				      memory_order_relaxed);
+	/* acquire, release: pair with each other, and with the acquire in
+	 * judge() */
+	if (point == RPMA_LOOPBACK_DESTROY_DONE &&
+	    atomic_load_explicit(&loaded, memory_order_acquire) == object)
+		atomic_store_explicit(&loaded, NULL, memory_order_release);
 }
 
 static void count_cq(const struct ibv_cq *cq)
@@ -123,6 +130,10 @@ static void leave_outstanding(struct scene *s)
 	for (i = 0; i < SENDS; i++)
 		MUST(rpma_rt_send(s->victim.active, stage->mr, 0, 64,
 				  RPMA_F_COMPLETION_ALWAYS, i));
+	/* relaxed: posted by this thread. release: to watch_posts() */
+	atomic_store_explicit(
+		&loaded, atomic_load_explicit(&posted, memory_order_relaxed),
+		memory_order_release);
 	for (i = 0; i < RECVS; i++)
 		MUST(rpma_rt_recv(s->victim.active, stage->mr, 64, 64,
 				  FIRST + i));
@@ -158,6 +169,10 @@ static void judge(struct outcome *outcome,
 	CHECK((item->opcode == IBV_WC_RECV) == (item->context >= FIRST));
 	if (item->flags & RPMA_RT_F_SYNTHESIZED) {
 		CHECK(item->status == IBV_WC_GENERAL_ERR);
+		/* the device may not touch its buffer any more. acquire: pairs
+		 * with the release in watch_posts() */
+		CHECK(atomic_load_explicit(&loaded, memory_order_acquire) ==
+		      NULL);
 		outcome->synthesized++;
 		return;
 	}
@@ -691,9 +706,11 @@ static void modify_fails__synthesized(struct scene *s)
 {
 	open_scene(s);
 	leave_outstanding(s);
-	CHECK(s->loop->fault("call:verb=ibv_modify_qp,nth=1") == 0);
+	CHECK(s->loop->fault("call:verb=ibv_modify_qp;"
+			     "call:verb=rdma_disconnect") == 0);
 	MUST(rpma_rt_conn_close(s->victim.active));
-	collect_both(s, RPMA_RT_REASON_LOCAL);
+	CHECK(collect_both(s, RPMA_RT_REASON_LOCAL).synthesized ==
+	      SENDS + RECVS);
 	part_from_others(s);
 }
 
