@@ -12,8 +12,9 @@
 
 #include "stage.h"
 
-#define ROUNDS 200
-#define DEPTH  8
+#define ROUNDS	200
+#define DEPTH	8
+#define PUSHERS 4
 
 /* Polls until there is nothing, then sleeps on the fd; one item. */
 static struct rpma_rt_completion next_by_fd(struct rpma_rt_queue *queue,
@@ -118,6 +119,67 @@ static void push__each_once_in_order(struct stage *s, uint32_t flags)
 	close(epfd);
 }
 
+/* Several at once: each one's own are in order. */
+static void push__from_several_threads(struct stage *s)
+{
+	struct other others[PUSHERS];
+	struct rpma_rt_completion item;
+	uint64_t next[PUSHERS] = {0};
+	size_t i;
+	int n;
+
+	for (n = 0; n < PUSHERS; n++) {
+		others[n] = (struct other){.queue = s->aq, .count = 1000};
+		CHECK(!pthread_create(&others[n].thread, NULL, push,
+				      &others[n]));
+	}
+	for (n = 0; n < PUSHERS * 1000; n++) {
+		item = world_next(s->aq);
+		CHECK(item.kind == RPMA_RT_MESSAGE);
+		i = (size_t)((struct other *)item.user - others);
+		CHECK(i < PUSHERS && item.context == next[i]++);
+	}
+	for (n = 0; n < PUSHERS; n++)
+		CHECK(!pthread_join(others[n].thread, NULL));
+}
+
+static void pass_on(const struct rpma_rt_completion *item, void *arg)
+{
+	if (item->kind == RPMA_RT_EVENT) /* ROUTE_CLOSED */
+		return;
+	CHECK(item->status == IBV_WC_SUCCESS);
+	MUST(rpma_rt_queue_push(arg, item->context, arg, 0, 0));
+}
+
+/* By a function that a poller calls. */
+static void push__from_a_poller(struct stage *s)
+{
+	struct rpma_rt_recv_wr wr = {.dst = s->mr, .len = 64};
+	struct rpma_rt_completion item;
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_route *route;
+	struct world_pair pair;
+	uint64_t i;
+
+	MUST(rpma_rt_queue_new(s->world.rt, NULL, &queue));
+	stage_connect(s, &pair);
+	MUST(rpma_rt_route_open_callback(pair.passive, RPMA_RT_RECV_SIDE,
+					 pass_on, queue, &route));
+	wr.route = route;
+	for (i = 0; i < ROUNDS; i++) {
+		wr.context = i;
+		MUST(rpma_rt_post_recv(pair.passive, &wr, 1, NULL));
+		MUST(rpma_rt_send(pair.active, s->mr, 64, 8,
+				  RPMA_F_COMPLETION_ALWAYS, i));
+		item = world_next(queue);
+		CHECK(item.kind == RPMA_RT_MESSAGE && item.context == i);
+		CHECK(item.user == queue);
+		stage_completion(s->aq, i, IBV_WC_SUCCESS);
+	}
+	stage_disconnect(s, &pair);
+	MUST(rpma_rt_queue_delete(&queue));
+}
+
 static void wait__time_over_NO_COMPLETION(struct stage *s)
 {
 	struct rpma_rt_completion item;
@@ -194,6 +256,8 @@ int main(void)
 	fd__wakes_for_each_completion(&s, EPOLLET);
 	push__each_once_in_order(&s, 0);
 	push__each_once_in_order(&s, EPOLLET);
+	push__from_several_threads(&s);
+	push__from_a_poller(&s);
 	wait__time_over_NO_COMPLETION(&s);
 	wait__woken_by_a_push(&s);
 	close__ends_the_wait(&s, 0);
