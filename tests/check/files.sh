@@ -22,10 +22,9 @@ tree_files()
 	fi
 }
 
-# Not the header of the models, which are in another language.
 c_files()
 {
-	tree_files | grep -E '\.(c|h|hpp|cc)$' | grep -vxF tests/model/buffers.h
+	tree_files | grep -E '\.(c|h|hpp|cc)$'
 }
 
 is_script()

@@ -12,7 +12,7 @@
 #include "stage.h"
 
 #define DEPTH	 48
-#define UNDERWAY 40 /* more than a poll takes */
+#define UNDERWAY 40		 /* more than a poll takes */
 #define ROOM	 (2 * DEPTH + 2) /* of one end, so that each has its own CQ */
 #define PINGS	 100
 #define VISITS	 10
