@@ -153,11 +153,16 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 
 	if (listener->closed || rt_conn_birth(&birth, &conn)) {
 		rdma_reject(event->id, NULL, 0);
-		rdma_destroy_id(event->id);
+		if (rdma_destroy_id(event->id))
+			rt_cm_keep_control(listener->rt, &listener->target);
 		return;
 	}
 	keep_private_data(conn, event);
 	conn->cm_id = event->id;
+	/* relaxed: the event holds it meanwhile */
+	atomic_fetch_add_explicit(&listener->target.count, 1,
+				  memory_order_relaxed);
+	conn->listener = listener;
 	if (rpma_conn_req_new_from_event(conn->peer, event, conn->cfg,
 					 &conn->target, &conn->req) ||
 	    qp_is_made(conn)) {
@@ -346,23 +351,31 @@ static void destroy_qp(struct rpma_rt_conn *conn)
 	rt_conn_tell_poller(conn, RT_POLL_GONE);
 }
 
-static void delete_objects(struct rpma_rt_conn *conn)
+static int delete_id(struct rpma_rt_conn *conn)
 {
 	struct rpma_conn_private_data pdata = {conn->pdata_out,
 					       conn->pdata_out_len};
 
-	rt_conn_set_state(conn, RT_CONN_DELETING);
-	conn->cm_id = NULL;
 	if (conn->conn != NULL) {
 		rpma_conn_release(conn->conn, conn);
-		rpma_conn_delete(&conn->conn);
-	} else if (conn->req != NULL) {
-		rpma_conn_req_release(conn->req, conn);
-		if (conn->rejecting && conn->pdata_out_len)
-			rpma_conn_req_reject(&conn->req, &pdata);
-		else
-			rpma_conn_req_delete(&conn->req);
+		return rpma_conn_delete(&conn->conn);
 	}
+	if (conn->req == NULL)
+		return 0;
+	rpma_conn_req_release(conn->req, conn);
+	return conn->rejecting && conn->pdata_out_len
+		       ? rpma_conn_req_reject(&conn->req, &pdata)
+		       : rpma_conn_req_delete(&conn->req);
+}
+
+static void delete_objects(struct rpma_rt_conn *conn)
+{
+	rt_conn_set_state(conn, RT_CONN_DELETING);
+	conn->cm_id = NULL;
+	if (delete_id(conn))
+		rt_cm_keep_control(conn->rt, &conn->target);
+	if (conn->listener != NULL)
+		rt_listener_rele(conn->listener);
 	/* behind the CM events of it that are in the inbox already: with its
 	 * id gone there will be no others */
 	rt_conn_tell_control(conn, RT_CTL_DELETED);

@@ -137,6 +137,9 @@ enum rt_cm_kind { RT_CM_LISTENER, RT_CM_CONN };
 struct rt_cm_target {
 	enum rt_cm_kind kind;
 	_Atomic uint32_t count; /* holders; the last one frees */
+	/* control: an id that points here could not be destroyed */
+	bool is_kept;
+	struct rt_cm_target *next_kept;
 };
 
 struct rpma_rt_conn {
@@ -186,6 +189,8 @@ struct rpma_rt_conn {
 	bool qp_alive;
 	struct rt_async_object async; /* qp */
 	const void *cm_id;	      /* passive: whose events are ours */
+	/* passive: held, as events of our id may have named it */
+	struct rpma_rt_listener *listener;
 	bool was_established;
 	bool silent;	      /* the application never heard of it: no CLOSED */
 	bool rejecting;	      /* pdata_out is for a refusal */

@@ -109,8 +109,7 @@ static void run_ticket(struct rt_msg *msg, void *owner)
 	pthread_mutex_unlock(&ticket->lock);
 }
 
-/* A short wait with the lock held. */
-static void wait_a_little(struct ticket *ticket)
+void rt_wait_a_little(pthread_cond_t *cond, pthread_mutex_t *lock)
 {
 	struct timespec until;
 
@@ -120,7 +119,7 @@ static void wait_a_little(struct ticket *ticket)
 		until.tv_nsec -= 1000000000;
 		until.tv_sec++;
 	}
-	pthread_cond_timedwait(&ticket->changed, &ticket->lock, &until);
+	pthread_cond_timedwait(cond, lock, &until);
 }
 
 int rt_call(struct rpma_rt *rt, struct rt_inbox *inbox, int (*fn)(void *arg),
@@ -144,7 +143,7 @@ int rt_call(struct rpma_rt *rt, struct rt_inbox *inbox, int (*fn)(void *arg),
 		rt_runtime_assist(rt);
 		pthread_mutex_lock(&ticket.lock);
 		if (!ticket.done)
-			wait_a_little(&ticket);
+			rt_wait_a_little(&ticket.changed, &ticket.lock);
 	}
 	pthread_mutex_unlock(&ticket.lock);
 	pthread_cond_destroy(&ticket.changed);

@@ -31,6 +31,10 @@ int rt_control_start(struct rt_control *control, struct rpma_rt *rt);
 /* Runs what is in the inbox, ends the thread. Not from it. */
 void rt_control_stop(struct rt_control *control);
 
+/* Between two looks of who runs pollers while it waits: for the condition, or
+ * until it is time. */
+void rt_wait_a_little(pthread_cond_t *cond, pthread_mutex_t *lock);
+
 /*
  * Runs fn(arg) on the owner of inbox and answers its result. In manual mode
  * (rt not NULL) the caller runs pollers of rt while it waits, so that it can

@@ -54,8 +54,20 @@ static void set_events(struct rt_source *source, uint32_t wanted)
 	epoll_ctl(events.epfd, EPOLL_CTL_MOD, source->fd, &event);
 }
 
+static bool is_resting(const struct rt_source *source)
+{
+	const struct rt_source *other = events.resting;
+
+	while (other != NULL && other != source)
+		other = other->resting_next;
+	return other != NULL;
+}
+
 void rt_events_rest(struct rt_source *source)
 {
+	/* an fd that is broken is told of even so */
+	if (is_resting(source))
+		return;
 	if (events.resting == NULL)
 		events.rest_until_ns = rt_now_ns() + REST_NS;
 	source->resting_next = events.resting;

@@ -18,6 +18,9 @@
 #include "queue.h"
 #include "runtime.h"
 
+/* readings of the CM channel that may fail in a row, each after a rest */
+#define MOST_FAILURES 100
+
 /* ------------------------------------------------------------ CM events --- */
 
 static void target_rele(struct rt_cm_target *target)
@@ -26,6 +29,29 @@ static void target_rele(struct rt_cm_target *target)
 		rt_conn_rele((struct rpma_rt_conn *)target);
 	else
 		rt_listener_rele((struct rpma_rt_listener *)target);
+}
+
+void rt_cm_keep_control(struct rpma_rt *rt, struct rt_cm_target *target)
+{
+	if (target->is_kept)
+		return;
+	target->is_kept = true;
+	/* relaxed: the caller holds it */
+	atomic_fetch_add_explicit(&target->count, 1, memory_order_relaxed);
+	target->next_kept = rt->kept_targets;
+	rt->kept_targets = target;
+}
+
+int rt_cm_let_go_control(void *arg)
+{
+	struct rpma_rt *rt = arg;
+	struct rt_cm_target *target;
+
+	while ((target = rt->kept_targets) != NULL) {
+		rt->kept_targets = target->next_kept;
+		target_rele(target);
+	}
+	return 0;
 }
 
 /* Control thread. */
@@ -86,10 +112,18 @@ void rt_cm_ready(struct rt_source *source)
 	do
 		ret = read_cm_event(rt);
 	while (ret == RPMA_E_AGAIN);
-	if (ret == RPMA_E_PROVIDER)
-		rt_events_mute(source); /* it would be readable for ever */
-	else if (ret == RPMA_E_NOMEM)
+	if (ret != RPMA_E_PROVIDER) {
+		rt->cm_failures = 0;
+		if (ret == RPMA_E_NOMEM)
+			rt_events_rest(source);
+		return;
+	}
+	/* it may pass, as librdmacm's own want of memory does; or it would be
+	 * readable for ever */
+	if (++rt->cm_failures < MOST_FAILURES)
 		rt_events_rest(source);
+	else
+		rt_events_mute(source);
 }
 
 /* ------------------------------------------------------------ listeners --- */
@@ -113,7 +147,8 @@ void rt_listener_close_control(struct rpma_rt_listener *listener)
 	if (listener->closed)
 		return;
 	listener->closed = true;
-	rpma_ep_shutdown(&listener->ep);
+	if (rpma_ep_shutdown(&listener->ep))
+		rt_cm_keep_control(listener->rt, &listener->target);
 	rt_queue_put(listener->queue);
 }
 

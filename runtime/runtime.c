@@ -233,12 +233,6 @@ static void stop_cm(struct rpma_rt *rt)
 	rpma_cm_channel_delete(&rt->cm);
 }
 
-static int nothing(void *arg)
-{
-	(void)arg;
-	return 0;
-}
-
 static int start(struct rpma_rt *rt)
 {
 	int ret;
@@ -347,6 +341,8 @@ static void wait_until_quiet(struct rpma_rt *rt)
 		pthread_mutex_unlock(&rt->lock);
 		rt_runtime_assist(rt);
 		pthread_mutex_lock(&rt->lock);
+		if (rt->births > 0)
+			rt_wait_a_little(&rt->quiet, &rt->lock);
 	}
 	pthread_mutex_unlock(&rt->lock);
 }
@@ -371,7 +367,7 @@ static void stop_threads(struct rpma_rt *rt)
 	/* requests that were read before their listener closed are refused by
 	 * the control thread, and need the CM channel for it */
 	rt_events_remove(&rt->cm_source);
-	rt_call(rt, &rt->control.inbox, nothing, NULL);
+	rt_call(rt, &rt->control.inbox, rt_cm_let_go_control, rt);
 	stop_cm(rt);
 	for (i = 0; i < rt->cfg.pollers; i++)
 		rt_cq_pool_unwatch(&rt->pollers[i]);

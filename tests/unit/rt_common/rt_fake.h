@@ -165,6 +165,8 @@ void fake_control(struct fake *f);
 /* When a poller has answered next: fn is called, once, before who asked it goes
  * on. That one may hold the runtime's lock. */
 void fake_when_answered(void (*fn)(void *arg), void *arg);
+/* When a CM event is read next, before its reader goes on: likewise. */
+void fake_when_read(void (*fn)(void *arg), void *arg);
 /* When an inbox is found empty next, before its owner goes on: likewise. Set
  * before the owner's thread begins. */
 void fake_when_empty(void (*fn)(void *arg), void *arg);

@@ -404,6 +404,9 @@ int rpma_cm_channel_get_fd(const struct rpma_cm_channel *channel, int *fd)
 	return 0;
 }
 
+static void (*read_fn)(void *arg); /* NULL: nothing happens then */
+static void *read_arg;
+
 int rpma_cm_channel_get_event(struct rpma_cm_channel *channel,
 			      struct rpma_cm_event *event)
 {
@@ -417,7 +420,17 @@ int rpma_cm_channel_get_event(struct rpma_cm_channel *channel,
 	pthread_mutex_lock(&fake.lock);
 	*event = channel->events[channel->head++ % FAKE_QUEUE];
 	pthread_mutex_unlock(&fake.lock);
+	if (read_fn != NULL) {
+		read_fn(read_arg);
+		read_fn = NULL;
+	}
 	return 0;
+}
+
+void fake_when_read(void (*fn)(void *arg), void *arg)
+{
+	read_fn = fn;
+	read_arg = arg;
 }
 
 int rpma_cm_event_ack(struct rpma_cm_event *event)

@@ -150,6 +150,9 @@ int fake_setup(void **state)
 	ok(rpma_conn_cfg_new(&f->cfg));
 	ok(rpma_conn_cfg_set_sq_size(f->cfg, FAKE_SQ));
 	ok(rpma_conn_cfg_set_rq_size(f->cfg, FAKE_RQ));
+	/* relaxed: the test's own */
+	atomic_store_explicit(&f->listener.target.count, 1,
+			      memory_order_relaxed);
 	f->listener.rt = f->rt;
 	f->listener.peer = &fake_peer;
 	f->rt_cfg.conn_cfg = f->cfg;

@@ -188,6 +188,74 @@ static void cm_ready__event_before_the_record_exists(void **state)
 	fake_bury(f, &conns[0]);
 }
 
+static void delete_it(void *arg)
+{
+	struct rpma_rt_listener **listener = arg;
+
+	ok(rpma_rt_listener_delete(listener));
+}
+
+/* Of a connection that exists by now; the listener that it names goes before
+ * the reader can hold it. */
+static void cm_ready__early_event_holds_the_listener(void **state)
+{
+	struct rpma_rt_listener *listener;
+	struct fake *f = *state;
+	struct rdma_cm_id id = {0};
+	struct rpma_rt_conn *conn;
+	uint32_t handles;
+
+	ok(listen_at(f, f->queue, &listener));
+	handles = f->rt->handles;
+	fake_cm_event_of(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener, &id);
+	rt_cm_ready(&f->rt->cm_source);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	conn = (struct rpma_rt_conn *)(uintptr_t)f->items[0].context;
+	assert_int_equal(f->rt->handles, handles + 1);
+	fake_cm_event_of(f->rt, RDMA_CM_EVENT_DISCONNECTED, listener, &id);
+	fake_when_read(delete_it, &listener);
+	rt_cm_ready(&f->rt->cm_source);
+	assert_null(listener);
+	/* its record is there, and so the count that was taken */
+	assert_int_equal(f->rt->handles, handles + 1);
+	fake_bury(f, &conn);
+	assert_int_equal(f->items[f->got - 1].status,
+			 RPMA_RT_REASON_DISCONNECTED);
+	assert_int_equal(f->rt->handles, handles - 1);
+}
+
+/* The id lives on, and so does what its events name, until none is read. */
+static void delete__id_stays_record_stays(void **state)
+{
+	struct rpma_rt_listener *listener;
+	struct fake *f = *state;
+	struct rdma_cm_id id = {0};
+	struct rpma_rt_conn *conn;
+	struct rt_cm_target *of_conn;
+	struct rt_cm_target *of_listener;
+	uint32_t handles = f->rt->handles;
+
+	ok(listen_at(f, f->queue, &listener));
+	of_listener = &listener->target;
+	conn = fake_established(f);
+	of_conn = &conn->target;
+	fake_fail("ep_shutdown", 1, RPMA_E_PROVIDER);
+	ok(rpma_rt_listener_delete(&listener));
+	fake_fail("conn_delete", 1, RPMA_E_PROVIDER);
+	fake_bury(f, &conn);
+	assert_int_equal(f->rt->handles, handles + 2);
+	fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, of_listener);
+	fake_cm_event_of(f->rt, RDMA_CM_EVENT_DISCONNECTED, of_listener, &id);
+	fake_cm_event(f->rt, RDMA_CM_EVENT_DISCONNECTED, of_conn);
+	rt_cm_ready(&f->rt->cm_source);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 0);
+	assert_int_equal(f->rt->handles, handles + 2);
+	ok(rt_cm_let_go_control(f->rt));
+	assert_int_equal(f->rt->handles, handles);
+}
+
 static void cm_ready__no_memory_no_event_is_read(void **state)
 {
 	struct rpma_rt_listener *listener;
@@ -209,14 +277,41 @@ static void cm_ready__no_memory_no_event_is_read(void **state)
 	ok(rpma_rt_listener_delete(&listener));
 }
 
-static void cm_ready__channel_broken_muted(void **state)
+/* It comes back: there is no endless loop. The event is there after a rest. */
+static void cm_ready__reading_fails_once_nothing_lost(void **state)
 {
+	struct rpma_rt_listener *listener;
 	struct fake *f = *state;
+	struct rpma_rt_conn *conn;
 
-	/* it comes back: there is no endless loop */
+	ok(listen_at(f, f->queue, &listener));
+	fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener);
 	fake_fail("cm_channel_get_event", 1, RPMA_E_PROVIDER);
 	rt_cm_ready(&f->rt->cm_source);
 	assert_true(fake_failed());
+	assert_int_equal(f->rt->cm_failures, 1);
+	rt_cm_ready(&f->rt->cm_source);
+	assert_int_equal(f->rt->cm_failures, 0);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	conn = (struct rpma_rt_conn *)(uintptr_t)f->items[0].context;
+	fake_bury(f, &conn);
+	ok(rpma_rt_listener_delete(&listener));
+}
+
+static void cm_ready__channel_broken_given_up(void **state)
+{
+	struct fake *f = *state;
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		assert_int_equal(f->rt->cm_failures, i);
+		fake_fail("cm_channel_get_event", 1, RPMA_E_PROVIDER);
+		rt_cm_ready(&f->rt->cm_source);
+		assert_true(fake_failed());
+	}
+	/* it rests no more */
+	assert_null(f->rt->cm_source.resting_next);
 }
 
 int main(void)
@@ -230,8 +325,11 @@ int main(void)
 		fake_test(cm_ready__requests_become_connections),
 		fake_test(cm_ready__late_event_of_a_dead_connection),
 		fake_test(cm_ready__event_before_the_record_exists),
+		fake_test(cm_ready__early_event_holds_the_listener),
+		fake_test(delete__id_stays_record_stays),
 		fake_test(cm_ready__no_memory_no_event_is_read),
-		fake_test(cm_ready__channel_broken_muted),
+		fake_test(cm_ready__reading_fails_once_nothing_lost),
+		fake_test(cm_ready__channel_broken_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* nth_life.c -- see nth_life.h. The test's thread is the only one of it. */
+
+#include "nth_life.h"
+
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#define ADDR	    "127.0.0.1"
+#define PATIENCE_MS 10000 /* longer is for ever */
+#define DEPTH	    4
+#define SIZE	    32
+
+/* contexts of work requests */
+enum { SENT = 1, WRITTEN = 2, RECEIVED = 3 };
+
+const struct life lives[] = {
+	{.name = "closed"},
+	{.name = "stopped", .is_stopped = true},
+	{.name = "manual", .is_manual = true},
+	{.name = NULL},
+};
+
+/* one end of the connection; user pointer of its items */
+struct end {
+	struct rpma_rt_conn *conn;
+	bool established;
+	unsigned owed; /* completions */
+};
+
+static struct {
+	const struct life *life;
+	struct rpma_peer *peer;
+	struct rpma_mr_local *mr;
+	struct rpma_mr_remote *remote;
+	struct rpma_rt *rt;
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_queue *other; /* where a route leads */
+	struct rpma_rt_listener *listener;
+	struct rpma_rt_route *route;
+	char port[8];
+	struct end active;
+	struct end passive;
+	unsigned succeeded; /* bits of contexts */
+	int ret;	    /* the first error */
+} all;
+
+static char memory[4096];
+
+void life_open(void)
+{
+	struct ibv_context *ibv_ctx;
+	char desc[64];
+	size_t size;
+
+	MUST(rpma_utils_get_ibv_context(ADDR, RPMA_UTIL_IBV_CONTEXT_LOCAL,
+					&ibv_ctx));
+	MUST(rpma_peer_new(ibv_ctx, &all.peer));
+	MUST(rpma_mr_reg(all.peer, memory, sizeof(memory), 0xff, &all.mr));
+	MUST(rpma_mr_get_descriptor_size(all.mr, &size));
+	CHECK(size <= sizeof(desc));
+	MUST(rpma_mr_get_descriptor(all.mr, desc));
+	MUST(rpma_mr_remote_from_descriptor(desc, size, &all.remote));
+}
+
+static bool is_done(void)
+{
+	return all.succeeded == (1u << SENT | 1u << WRITTEN | 1u << RECEIVED) &&
+	       all.passive.established;
+}
+
+static void failed(int ret)
+{
+	if (all.ret == 0)
+		all.ret = ret;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* ------------------------------------------------------------ the steps --- */
+
+static int start(void)
+{
+	struct rpma_rt_cfg *cfg;
+	int ret = rpma_rt_cfg_new(&cfg);
+
+	if (ret)
+		return ret;
+	MUST(rpma_rt_cfg_set_mode(cfg, all.life->is_manual
+					       ? RPMA_RT_MODE_MANUAL
+					       : RPMA_RT_MODE_EVENT));
+	MUST(rpma_rt_cfg_set_backstop_ms(cfg, 0));
+	MUST(rpma_rt_cfg_set_cq_size(cfg, 64));
+	ret = rpma_rt_new(cfg, &all.rt);
+	MUST(rpma_rt_cfg_delete(&cfg));
+	return ret;
+}
+
+static int conn_cfg_new(struct rpma_rt_conn_cfg **cfg_ptr)
+{
+	struct rpma_conn_cfg *sizes;
+	int ret = rpma_conn_cfg_new(&sizes);
+
+	if (ret)
+		return ret;
+	MUST(rpma_conn_cfg_set_sq_size(sizes, DEPTH));
+	MUST(rpma_conn_cfg_set_rq_size(sizes, DEPTH));
+	ret = rpma_rt_conn_cfg_new(cfg_ptr);
+	if (ret == 0) {
+		ret = rpma_rt_conn_cfg_set_conn_cfg(*cfg_ptr, sizes);
+		if (ret)
+			MUST(rpma_rt_conn_cfg_delete(cfg_ptr));
+	}
+	MUST(rpma_conn_cfg_delete(&sizes));
+	return ret;
+}
+
+static int listen_and_call(const struct rpma_rt_conn_cfg *cfg)
+{
+	uint16_t port;
+	int ret;
+
+	ret = rpma_rt_listen(all.rt, all.peer, ADDR, "0", 4, cfg, 0, all.queue,
+			     &all.passive, &all.listener);
+	if (ret)
+		return ret;
+	MUST(rpma_rt_listener_get_port(all.listener, &port));
+	snprintf(all.port, sizeof(all.port), "%u", port);
+	return rpma_rt_conn_new(all.rt, all.peer, ADDR, all.port, cfg, 0,
+				all.queue, &all.active, &all.active.conn);
+}
+
+static int begin(void)
+{
+	struct rpma_rt_conn_cfg *cfg;
+	int ret = start();
+
+	if (ret == 0)
+		ret = rpma_rt_queue_new(all.rt, NULL, &all.queue);
+	if (ret == 0)
+		ret = rpma_rt_queue_new(all.rt, NULL, &all.other);
+	if (ret == 0)
+		ret = conn_cfg_new(&cfg);
+	if (ret)
+		return ret;
+	ret = listen_and_call(cfg);
+	MUST(rpma_rt_conn_cfg_delete(&cfg));
+	return ret;
+}
+
+static void post_recvs(struct end *end)
+{
+	int ret;
+	int i;
+
+	for (i = 0; i < DEPTH; i++) {
+		ret = rpma_rt_recv(end->conn, all.mr, 0, SIZE, RECEIVED);
+		end->owed += ret == 0;
+		if (ret && ret != RPMA_RT_E_CLOSED)
+			failed(ret);
+	}
+}
+
+/* A message by a route to the other queue, and a write. */
+static int use(struct end *end)
+{
+	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND,
+				.flags = RPMA_F_COMPLETION_ALWAYS,
+				.context = SENT,
+				.local = all.mr,
+				.len = SIZE};
+	int ret;
+
+	ret = rpma_rt_route_open(end->conn, RPMA_RT_SEND_SIDE, all.other,
+				 &all.route);
+	if (ret)
+		return ret;
+	wr.route = all.route;
+	ret = rpma_rt_post_send(end->conn, &wr, 1, NULL);
+	end->owed += ret == 0;
+	if (ret)
+		return ret;
+	ret = rpma_rt_write(end->conn, all.remote, SIZE, all.mr, 0, SIZE,
+			    RPMA_F_COMPLETION_ALWAYS, WRITTEN);
+	end->owed += ret == 0;
+	return ret;
+}
+
+/* ------------------------------------------------------------ the items --- */
+
+static void close_end(struct end *end)
+{
+	if (end->conn != NULL)
+		MUST(rpma_rt_conn_close(end->conn));
+}
+
+/* Its last item: nothing is owed, and the other end need not hear of it. */
+static void closed(struct end *end, const struct rpma_rt_completion *item)
+{
+	CHECK((uintptr_t)end->conn == item->context);
+	CHECK(end->owed == 0);
+	MUST(rpma_rt_conn_put(&end->conn));
+	close_end(&all.active);
+	close_end(&all.passive);
+}
+
+static void event(struct end *end, const struct rpma_rt_completion *item)
+{
+	int ret = 0;
+
+	switch (item->opcode) {
+	case RPMA_RT_EVENT_REQUEST:
+		CHECK(end->conn == NULL);
+		end->conn = (struct rpma_rt_conn *)(uintptr_t)item->context;
+		/* fall through */
+	case RPMA_RT_EVENT_READY:
+		post_recvs(end);
+		ret = rpma_rt_conn_connect(end->conn, NULL);
+		break;
+	case RPMA_RT_EVENT_ESTABLISHED:
+		end->established = true;
+		if (end == &all.active)
+			ret = use(end);
+		break;
+	case RPMA_RT_EVENT_ROUTE_CLOSED:
+		break;
+	case RPMA_RT_EVENT_CLOSED:
+		if (!is_done())
+			failed(LIFE_CLOSED);
+		closed(end, item);
+		break;
+	}
+	/* its death is told in the queue */
+	if (ret == RPMA_RT_E_CLOSED)
+		ret = LIFE_CLOSED;
+	if (ret)
+		failed(ret);
+}
+
+static void heard(const struct rpma_rt_completion *item)
+{
+	struct end *end = item->user;
+
+	CHECK(end == &all.active || end == &all.passive);
+	if (item->kind == RPMA_RT_EVENT) {
+		event(end, item);
+		return;
+	}
+	CHECK(item->kind == RPMA_RT_COMPLETION && end->owed > 0);
+	end->owed--;
+	if (item->status == IBV_WC_SUCCESS)
+		all.succeeded |= 1u << item->context;
+}
+
+static bool take(struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_completion item;
+	int got;
+
+	if (queue == NULL || rpma_rt_queue_poll(queue, 1, &item, &got))
+		return false;
+	heard(&item);
+	return true;
+}
+
+/* Waits for one more item. */
+static void hear(void)
+{
+	uint64_t end_ms = now_ms() + PATIENCE_MS;
+	struct rpma_rt_completion item;
+	int done;
+	int got;
+
+	while (!take(all.other) && !take(all.queue)) {
+		CHECK(now_ms() < end_ms);
+		if (all.life->is_manual) {
+			MUST(rpma_rt_run_once(all.rt, 0, 8, &done));
+			if (done == 0)
+				sched_yield(); /* to the control thread */
+		} else if (rpma_rt_queue_wait(all.queue, 1, 1, &item, &got) ==
+			   0) {
+			heard(&item);
+			return;
+		}
+	}
+}
+
+/* ------------------------------------------------------------- the life --- */
+
+static void end_life(void)
+{
+	if (all.rt == NULL)
+		return;
+	MUST(rpma_rt_listener_delete(&all.listener));
+	MUST(rpma_rt_stop(all.rt));
+	while (take(all.other) || take(all.queue))
+		;
+	CHECK(all.active.conn == NULL && all.passive.conn == NULL);
+	MUST(rpma_rt_queue_delete(&all.other));
+	MUST(rpma_rt_queue_delete(&all.queue));
+	MUST(rpma_rt_delete(&all.rt));
+}
+
+int life_live(const struct life *life)
+{
+	all.life = life;
+	all.ret = 0;
+	all.succeeded = 0;
+	all.active = (struct end){0};
+	all.passive = (struct end){0};
+	failed(begin());
+	/* an error while it is begun leaves nothing that could be waited for */
+	while (all.ret == 0 && !is_done())
+		hear();
+	if (!life->is_stopped) {
+		close_end(&all.active);
+		close_end(&all.passive);
+		while (all.active.conn != NULL || all.passive.conn != NULL)
+			hear();
+	}
+	end_life();
+	return all.ret;
+}
