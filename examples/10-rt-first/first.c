@@ -26,6 +26,8 @@ struct end {
 	size_t in;  /* where it receives, */
 	size_t out; /* and sends from */
 	char *page;
+	bool is_up;
+	bool is_asked; /* got a message to answer */
 	bool is_closed;
 };
 
@@ -67,6 +69,15 @@ static int refuse(struct rpma_rt_conn *conn)
 	return ret;
 }
 
+/*
+ * A message can be here before the news that the connection is established,
+ * and only from then on there is sending: the later of the two answers.
+ */
+static int answer(struct end *server)
+{
+	return server->is_up && server->is_asked ? say(server, "pong") : 0;
+}
+
 static int on_event(const struct rpma_rt_completion *event, struct end *server)
 {
 	struct rpma_rt_conn *conn =
@@ -79,7 +90,8 @@ static int on_event(const struct rpma_rt_completion *event, struct end *server)
 	case RPMA_RT_EVENT_READY:
 		return begin(end, conn);
 	case RPMA_RT_EVENT_ESTABLISHED:
-		return end == server ? 0 : say(end, "ping");
+		end->is_up = true;
+		return end == server ? answer(end) : say(end, "ping");
 	case RPMA_RT_EVENT_CLOSED:
 		/* of the one refused above */
 		if (conn != end->conn)
@@ -101,8 +113,10 @@ static int on_completion(const struct rpma_rt_completion *cmpl,
 	if (cmpl->status != IBV_WC_SUCCESS || cmpl->opcode != IBV_WC_RECV)
 		return 0;
 	printf("%s: received %.*s\n", end->name, LEN, end->page + end->in);
-	if (end == server)
-		return say(end, "pong");
+	if (end == server) {
+		end->is_asked = true;
+		return answer(end);
+	}
 	return rt_check("rpma_rt_conn_close", rpma_rt_conn_close(end->conn));
 }
 
