@@ -184,17 +184,24 @@ int rpma_wr_recv(struct rpma_mr_local *dst, size_t offset, size_t len,
 	return rpma__wr_recv(dst, offset, len, wr_id, wr);
 }
 
-int rpma_conn_post_send(struct rpma_conn *conn, const void *owner,
-			struct rpma_send_wr *wr, struct rpma_send_wr **bad_wr)
+static int check_post(const struct rpma_conn *conn, const void *owner,
+		      const void *wr, const void *bad_wr)
 {
-	int ret;
-
 	if (!rpma__conn_is_valid(conn) || wr == NULL || bad_wr == NULL ||
 	    conn->id->qp == NULL)
 		return RPMA_E_INVAL;
-	if (!rpma__claim_is_held_by(&conn->claim, owner))
-		return RPMA_E_SHARED_CHANNEL;
+	return rpma__claim_is_held_by(&conn->claim, owner)
+		       ? 0
+		       : RPMA_E_SHARED_CHANNEL;
+}
 
+int rpma_conn_post_send(struct rpma_conn *conn, const void *owner,
+			struct rpma_send_wr *wr, struct rpma_send_wr **bad_wr)
+{
+	int ret = check_post(conn, owner, wr, bad_wr);
+
+	if (ret)
+		return ret;
 	ret = rpma__post_send(conn->id->qp, wr, bad_wr);
 	return ret ? rpma__post_error("ibv_post_send", ret) : 0;
 }
@@ -202,14 +209,10 @@ int rpma_conn_post_send(struct rpma_conn *conn, const void *owner,
 int rpma_conn_post_recv(struct rpma_conn *conn, const void *owner,
 			struct rpma_recv_wr *wr, struct rpma_recv_wr **bad_wr)
 {
-	int ret;
+	int ret = check_post(conn, owner, wr, bad_wr);
 
-	if (!rpma__conn_is_valid(conn) || wr == NULL || bad_wr == NULL ||
-	    conn->id->qp == NULL)
-		return RPMA_E_INVAL;
-	if (!rpma__claim_is_held_by(&conn->claim, owner))
-		return RPMA_E_SHARED_CHANNEL;
-
+	if (ret)
+		return ret;
 	ret = rpma__post_recv(conn->id->qp, wr, bad_wr);
 	return ret ? rpma__post_error("ibv_post_recv", ret) : 0;
 }
