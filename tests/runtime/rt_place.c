@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * rt_place.c -- where connections go and what they are made from: the poller
- * with the fewest, several devices on one poller, two runtimes that hear the
- * asynchronous events of one device, names in place of numbers.
+ * rt_place.c -- where connections go and what they are made from: a given
+ * poller, one after the other, the one with the fewest, several devices on one
+ * poller, two runtimes that hear the asynchronous events of one device, names
+ * in place of numbers.
  */
 
 #include <string.h>
@@ -47,8 +48,60 @@ static void end(struct stage *s, struct rpma_rt_conn **conn)
 	MUST(rpma_rt_conn_put(conn));
 }
 
+static void given(struct stage *s)
+{
+	static const int order[] = {2, 0, 1, 0};
+	struct rpma_rt_conn *conn;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		conn = begin(s, s->world.addr, order[i]);
+		CHECK(poller_of(conn) == order[i]);
+		end(s, &conn);
+	}
+}
+
+static void in_turn(struct stage *s)
+{
+	struct rpma_rt_conn *conns[7];
+	int i;
+
+	for (i = 0; i < 7; i++) {
+		conns[i] = begin(s, s->world.addr, RPMA_RT_POLLER_ANY);
+		CHECK(i == 0 ||
+		      poller_of(conns[i]) == (poller_of(conns[i - 1]) + 1) % 3);
+	}
+	for (i = 0; i < 7; i++)
+		end(s, &conns[i]);
+}
+
+/* A listener chooses for each request; here one poller after the other. */
+static void requests_in_turn(struct stage *s)
+{
+	struct rpma_rt_conn *active;
+	struct rpma_rt_conn *passive;
+	int last = -1;
+	int i;
+
+	for (i = 0; i < 7; i++) {
+		active = begin(s, s->world.addr, 1);
+		world_event(s->aq, RPMA_RT_EVENT_READY);
+		MUST(rpma_rt_conn_connect(active, NULL));
+		passive = (struct rpma_rt_conn *)(uintptr_t)world_event(
+				  s->pq, RPMA_RT_EVENT_REQUEST)
+				  .context;
+		CHECK(last < 0 || poller_of(passive) == (last + 1) % 3);
+		last = poller_of(passive);
+		MUST(rpma_rt_conn_reject(passive, NULL));
+		world_event(s->pq, RPMA_RT_EVENT_CLOSED);
+		MUST(rpma_rt_conn_put(&passive));
+		end(s, &active);
+	}
+}
+
 static void least_loaded(struct stage *s)
 {
+	uint64_t until = world_now_ms() + WORLD_PATIENCE_MS;
 	struct rpma_rt_conn *conns[6];
 	int i;
 
@@ -62,9 +115,13 @@ static void least_loaded(struct stage *s)
 	CHECK(poller_of(conns[5]) == 2); /* 2 2 1 */
 	for (i = 0; i < 6; i++)
 		end(s, &conns[i]);
-	conns[0] = begin(s, s->world.addr, RPMA_RT_POLLER_LEAST);
-	CHECK(poller_of(conns[0]) == 0); /* what is gone does not count */
-	end(s, &conns[0]);
+	/* what is gone does not count, a little after it was heard of */
+	do {
+		CHECK(world_now_ms() < until);
+		conns[0] = begin(s, s->world.addr, RPMA_RT_POLLER_LEAST);
+		i = poller_of(conns[0]);
+		end(s, &conns[0]);
+	} while (i != 0);
 }
 
 /* ---------------------------------------------------------------- names --- */
@@ -228,6 +285,9 @@ int main(void)
 	/* somewhere to be going to; nobody is accepted */
 	listener = world_listen(&s.world, s.cfg, s.pq);
 	least_loaded(&s);
+	given(&s);
+	in_turn(&s);
+	requests_in_turn(&s);
 	names(&s);
 	MUST(rpma_rt_listener_delete(&listener));
 	if (loop_get() != NULL) {

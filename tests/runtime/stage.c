@@ -20,6 +20,7 @@ static void start(struct world *w, const struct stage_cfg *cfg)
 	if (cfg->async_fn)
 		MUST(rpma_rt_cfg_set_async_handler(rt_cfg, cfg->async_fn,
 						   cfg->async_arg));
+	MUST(rpma_rt_cfg_set_async_feed(rt_cfg, cfg->async_fed));
 	MUST(rpma_rt_new(rt_cfg, &w->rt));
 	MUST(rpma_rt_cfg_delete(&rt_cfg));
 }

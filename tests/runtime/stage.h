@@ -9,6 +9,8 @@
 #ifndef STAGE_H
 #define STAGE_H
 
+#include <stdbool.h>
+
 #include "world.h"
 
 struct stage_cfg {
@@ -19,6 +21,7 @@ struct stage_cfg {
 	uint32_t backstop_ms; /* 0: off */
 	rpma_rt_async_fn async_fn;
 	void *async_arg;
+	bool async_fed;
 };
 
 struct stage {
