@@ -405,6 +405,8 @@ int rpma_rt_conn_cfg_set_keepalive_ms(struct rpma_rt_conn_cfg *cfg,
  *   active:  conn_new -> EVENT_READY -> [recv...] -> connect
  *            -> EVENT_ESTABLISHED -> ... -> EVENT_CLOSED
  *
+ * A message of the peer can come before EVENT_ESTABLISHED (passive): posting
+ * sends answers RPMA_RT_E_CLOSED until then.
  * EVENT_CLOSED comes exactly once for every connection and is the last item
  * of it; every completion owed was delivered before. Whoever received the
  * handle (from EVENT_REQUEST or rpma_rt_conn_new()) puts it once.

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * workers ADDRESS: a pool of workers, each asleep on a queue of its own. main
+ * deals the connections out as they come; from then on a worker sees all of
+ * its connections, in order, and needs no lock for them.
+ */
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "../common/both.h"
+
+#define WORKERS 3
+#define CLIENTS 6
+#define BATCH	16
+
+struct worker {
+	pthread_t thread;
+	struct rpma_rt_queue *queue;
+	int number;
+};
+static struct both both;
+static struct worker workers[WORKERS];
+static struct end servers[CLIENTS]; /* dealt out in turn */
+static struct end clients[CLIENTS]; /* main's own */
+static int served;
+
+/* ------------------------------------------------------------- a worker --- */
+
+static void answer(const struct worker *worker, struct end *end)
+{
+	char text[MESSAGE];
+
+	snprintf(text, sizeof(text), "worker %d: hello, %.32s", worker->number,
+		 end_heard(&both, end));
+	end_say(&both, end, text);
+}
+
+static void *work(void *arg)
+{
+	struct rpma_rt_completion cmpl[BATCH];
+	struct worker *worker = arg;
+	int got, i;
+
+	/* until the runtime has stopped and the queue is empty */
+	while (rpma_rt_queue_wait(worker->queue, -1, BATCH, cmpl, &got) == 0)
+		for (i = 0; i < got; i++)
+			if (is_message(&cmpl[i]))
+				answer(worker, cmpl[i].user);
+			else if (is_event(&cmpl[i], RPMA_RT_EVENT_ESTABLISHED))
+				end_up(&both, cmpl[i].user);
+	return NULL;
+}
+
+static int start_worker(struct worker *worker, int number)
+{
+	worker->number = number;
+	if (TRY(rpma_rt_queue_new(both.rt, NULL, &worker->queue)))
+		return 1;
+	if (pthread_create(&worker->thread, NULL, work, worker) == 0)
+		return 0;
+	rpma_rt_queue_delete(&worker->queue); /* nobody to be waited for */
+	return 1;
+}
+
+static void end_worker(struct worker *worker)
+{
+	if (worker->queue != NULL)
+		pthread_join(worker->thread, NULL);
+	rpma_rt_queue_delete(&worker->queue);
+}
+
+/* --------------------------------------------------------------- main's --- */
+
+/* A request: a worker's from here on, its later events too. */
+static int deal_out(struct rpma_rt_conn *conn)
+{
+	struct worker *worker = &workers[served % WORKERS];
+
+	return TRY(rpma_rt_conn_set_queue(conn, worker->queue)) ||
+	       end_accept(&both, &servers[served++], conn);
+}
+
+static int on_event(const struct rpma_rt_completion *event, int *closed)
+{
+	struct end *client = event->user;
+	char name[MESSAGE];
+
+	switch (event->opcode) {
+	case RPMA_RT_EVENT_REQUEST:
+		return served < CLIENTS ? deal_out(conn_of(event))
+					: both_refuse(conn_of(event));
+	case RPMA_RT_EVENT_READY:
+		return end_connect(&both, client);
+	case RPMA_RT_EVENT_ESTABLISHED:
+		snprintf(name, sizeof(name), "client %d", client->number);
+		return end_send(&both, client, name);
+	default: /* CLOSED; without an end: of one that was refused */
+		*closed += client != NULL;
+		return 0;
+	}
+}
+
+static int run(struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_completion cmpl;
+	int got, i, closed = 0, ret = both_listen(&both, queue);
+
+	for (i = 0; i < CLIENTS && !ret; i++) {
+		end_init(&both, &servers[i], i);
+		end_init(&both, &clients[i], i);
+		ret = both_connect(&both, queue, &clients[i]);
+	}
+	while (!ret && closed < CLIENTS) {
+		ret = TRY(rpma_rt_queue_wait(queue, -1, 1, &cmpl, &got));
+		if (!ret && cmpl.kind == RPMA_RT_EVENT) {
+			ret = on_event(&cmpl, &closed);
+		} else if (!ret && is_message(&cmpl)) {
+			puts(end_heard(&both, cmpl.user));
+			rpma_rt_conn_close(((struct end *)cmpl.user)->conn);
+		}
+	}
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	struct rpma_rt_queue *queue = NULL;
+	int ret, i;
+
+	ret = both_usage(argc, argv) || both_open(&both, argv[1], NULL) ||
+	      TRY(rpma_rt_queue_new(both.rt, NULL, &queue));
+	for (i = 0; i < WORKERS && !ret; i++)
+		ret = start_worker(&workers[i], i);
+	ret = ret || run(queue);
+	both_stop(&both);
+	for (i = 0; i < WORKERS; i++)
+		end_worker(&workers[i]);
+	for (i = 0; i < CLIENTS; i++) {
+		rpma_rt_conn_put(&clients[i].conn);
+		rpma_rt_conn_put(&servers[i].conn);
+	}
+	rpma_rt_queue_delete(&queue);
+	both_close(&both);
+	return ret;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * callback ADDRESS: a server that lives in a function. The poller calls it with
+ * each message of its connection, and it answers there and then: nothing
+ * crosses a core, nobody is woken. Its connection's events still come to main,
+ * which plays the client too.
+ */
+
+#include <stdio.h>
+
+#include "../common/both.h"
+
+#define ROUNDS 5
+
+static struct both both;
+static struct end server, client;
+/* where the server's receives lead */
+static struct rpma_rt_route *to_function;
+
+/* Each receive names the route; what names none goes to main's queue. */
+static int receive_by_function(void)
+{
+	struct rpma_rt_recv_wr wr = {.route = to_function,
+				     .dst = both.mr,
+				     .offset = server.in,
+				     .len = MESSAGE};
+
+	return rpma_rt_post_recv(server.conn, &wr, 1, NULL);
+}
+
+/* On the poller's thread: short, and nothing that waits. */
+static void on_server_message(const struct rpma_rt_completion *cmpl, void *arg)
+{
+	int *answered = arg;
+	char text[MESSAGE];
+
+	/* when the connection closes, what was posted comes back; the last
+	 * call of all is RPMA_RT_EVENT_ROUTE_CLOSED */
+	if (!is_message(cmpl))
+		return;
+	snprintf(text, sizeof(text), "answer %d to \"%.32s\"", ++*answered,
+		 end_heard(&both, &server));
+	if (receive_by_function() == 0)
+		end_send(&both, &server, text);
+}
+
+/* A request: the route first, then a receive that names it. */
+static int serve(struct rpma_rt_conn *conn, int *answered)
+{
+	if (server.conn != NULL)
+		return both_refuse(conn);
+	server.conn = conn;
+	return TRY(rpma_rt_conn_set_user(conn, &server)) ||
+	       TRY(rpma_rt_route_open_callback(conn, RPMA_RT_RECV_SIDE,
+					       on_server_message, answered,
+					       &to_function)) ||
+	       TRY(receive_by_function()) ||
+	       TRY(rpma_rt_conn_connect(conn, NULL));
+}
+
+static int ask(int round)
+{
+	char text[MESSAGE];
+
+	snprintf(text, sizeof(text), "question %d", round);
+	return end_receive(&both, &client) || end_send(&both, &client, text);
+}
+
+static int on_event(const struct rpma_rt_completion *event, int *answered)
+{
+	struct end *end = event->user;
+
+	switch (event->opcode) {
+	case RPMA_RT_EVENT_REQUEST:
+		return serve(conn_of(event), answered);
+	case RPMA_RT_EVENT_READY:
+		return end_connect(&both, end);
+	case RPMA_RT_EVENT_ESTABLISHED:
+		/* the server begins: what the function then gets comes when
+		 * it may answer */
+		return end == &server ? end_send(&both, end, "welcome") : 0;
+	default: /* CLOSED; without an end: of one that was refused */
+		if (end != NULL)
+			end->is_closed = true;
+		return 0;
+	}
+}
+
+static int run(struct rpma_rt_queue *queue, int *answered)
+{
+	struct rpma_rt_completion cmpl;
+	int got, ret, round = 0;
+
+	end_init(&both, &server, 0);
+	end_init(&both, &client, 1);
+	ret = both_listen(&both, queue) || both_connect(&both, queue, &client);
+	while (!ret && !(server.is_closed && client.is_closed)) {
+		ret = TRY(rpma_rt_queue_wait(queue, -1, 1, &cmpl, &got));
+		if (!ret && cmpl.kind == RPMA_RT_EVENT) {
+			ret = on_event(&cmpl, answered);
+		} else if (!ret && is_message(&cmpl)) {
+			puts(end_heard(&both, &client));
+			ret = round < ROUNDS ? ask(++round)
+					     : rpma_rt_conn_close(client.conn);
+		}
+	}
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	struct rpma_rt_queue *queue = NULL;
+	int answered = 0; /* the function's alone, until both ends closed */
+	int ret;
+
+	ret = both_usage(argc, argv) || both_open(&both, argv[1], NULL) ||
+	      rpma_rt_queue_new(both.rt, NULL, &queue) || run(queue, &answered);
+	both_stop(&both);
+	printf("the function answered %d times\n", answered);
+	rpma_rt_conn_put(&server.conn);
+	rpma_rt_conn_put(&client.conn);
+	rpma_rt_queue_delete(&queue);
+	both_close(&both);
+	return ret;
+}

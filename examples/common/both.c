@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* See both.h. */
+
+#include "both.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "peer.h"
+
+#define PAGE 4096
+
+int rt_check(const char *what, int ret)
+{
+	if (ret)
+		fprintf(stderr, "%s: %s\n", what, rpma_rt_err_2str(ret));
+	return ret;
+}
+
+int both_usage(int argc, char **argv)
+{
+	if (argc == 2)
+		return 0;
+	fprintf(stderr, "usage: %s ADDRESS\n", argv[0]);
+	return 2;
+}
+
+int both_open(struct both *both, const char *address,
+	      const struct rpma_rt_cfg *cfg)
+{
+	const int usage = RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV;
+
+	memset(both, 0, sizeof(*both));
+	both->address = address;
+	both->page = aligned_alloc(PAGE, PAGE);
+	if (both->page == NULL)
+		return RPMA_E_NOMEM;
+	if (open_peer(address, RPMA_UTIL_IBV_CONTEXT_LOCAL, &both->peer) ||
+	    TRY(rpma_mr_reg(both->peer, both->page, PAGE, usage, &both->mr)))
+		return RPMA_E_PROVIDER;
+	return TRY(rpma_rt_new(cfg, &both->rt));
+}
+
+int both_stop(struct both *both)
+{
+	rpma_rt_listener_delete(&both->listener);
+	return both->rt ? TRY(rpma_rt_stop(both->rt)) : 0;
+}
+
+void both_close(struct both *both)
+{
+	TRY(rpma_rt_delete(&both->rt));
+	rpma_mr_dereg(&both->mr);
+	rpma_peer_delete(&both->peer);
+	free(both->page);
+}
+
+int both_listen(struct both *both, struct rpma_rt_queue *queue)
+{
+	uint16_t port;
+	int ret;
+
+	ret = TRY(rpma_rt_listen(both->rt, both->peer, both->address, "0", 0,
+				 NULL, RPMA_RT_POLLER_ANY, queue, NULL,
+				 &both->listener));
+	if (ret == 0)
+		ret = rpma_rt_listener_get_port(both->listener, &port);
+	if (ret == 0)
+		snprintf(both->port, sizeof(both->port), "%u", port);
+	return ret;
+}
+
+int both_connect(struct both *both, struct rpma_rt_queue *queue,
+		 struct end *end)
+{
+	return TRY(rpma_rt_conn_new(both->rt, both->peer, both->address,
+				    both->port, NULL, RPMA_RT_POLLER_ANY, queue,
+				    end, &end->conn));
+}
+
+int both_refuse(struct rpma_rt_conn *conn)
+{
+	int ret = TRY(rpma_rt_conn_reject(conn, NULL));
+
+	rpma_rt_conn_put(&conn);
+	return ret;
+}
+
+void end_init(struct both *both, struct end *end, int number)
+{
+	*end = (struct end){.number = number,
+			    .in = both->used,
+			    .out = both->used + MESSAGE};
+	both->used += 2 * MESSAGE;
+}
+
+int end_receive(struct both *both, struct end *end)
+{
+	return TRY(rpma_rt_recv(end->conn, both->mr, end->in, MESSAGE, 0));
+}
+
+int end_connect(struct both *both, struct end *end)
+{
+	return end_receive(both, end) ||
+	       TRY(rpma_rt_conn_connect(end->conn, NULL));
+}
+
+int end_accept(struct both *both, struct end *end, struct rpma_rt_conn *conn)
+{
+	end->conn = conn;
+	return TRY(rpma_rt_conn_set_user(conn, end)) || end_connect(both, end);
+}
+
+static int send_out(struct both *both, struct end *end)
+{
+	/* the answer says that it has arrived */
+	return TRY(rpma_rt_send(end->conn, both->mr, end->out, MESSAGE,
+				RPMA_F_COMPLETION_ON_ERROR, 0));
+}
+
+int end_send(struct both *both, struct end *end, const char *text)
+{
+	snprintf(both->page + end->out, MESSAGE, "%s", text);
+	return send_out(both, end);
+}
+
+int end_say(struct both *both, struct end *end, const char *text)
+{
+	if (end->is_up)
+		return end_send(both, end, text);
+	snprintf(both->page + end->out, MESSAGE, "%s", text);
+	end->is_owed = true;
+	return 0;
+}
+
+int end_up(struct both *both, struct end *end)
+{
+	end->is_up = true;
+	return end->is_owed ? send_out(both, end) : 0;
+}
+
+const char *end_heard(const struct both *both, const struct end *end)
+{
+	return both->page + end->in;
+}
