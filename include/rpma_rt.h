@@ -295,8 +295,8 @@ int rpma_rt_queue_cfg_get_shared(const struct rpma_rt_queue_cfg *cfg,
 int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 		      struct rpma_rt_queue **queue_ptr);
 /* RPMA_E_AGAIN while a connection whose CLOSED (ROUTE_CLOSED) has not come,
- * or a listener, still names it, or a thread takes from it. What is left inside is dropped. Thread: owner,
- * nobody else inside a call on it, not a poller. */
+ * or a listener, still names it, or a thread takes from it. What is left inside
+ * is dropped. Thread: owner, nobody else inside a call on it, not a poller. */
 int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr);
 
 /*
