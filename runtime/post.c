@@ -69,6 +69,21 @@ static struct rpma_rt_route *running_route(const struct rpma_rt_conn *conn)
 }
 
 /*
+ * The refusal is not needed after all. False: the poller has taken the bit, so
+ * somebody will be told, and has to have been refused.
+ */
+static bool take_back(struct rt_side *side, uint32_t want, uint32_t before)
+{
+	/* another poster set it first, and waits */
+	if (before & want)
+		return true;
+	/* acq_rel: of two takers one gets it */
+	return atomic_fetch_and_explicit(&side->want, ~want,
+					 memory_order_acq_rel) &
+	       want;
+}
+
+/*
  * May one more be posted to that lane? If not, want is set, so that exactly
  * one WRITABLE follows; the second look catches what came meanwhile.
  */
@@ -99,17 +114,12 @@ static int take_credit(struct rt_side *side, const struct rpma_rt_route *route)
 		 * either they see want, or the second look sees what they
 		 * published */
 		rt_fence_dekker();
-		if (refusal(side, route) == reason) {
+		if (refusal(side, route) == reason ||
+		    !take_back(side, want, before)) {
 			if (running != NULL)
 				running->wants |= (uint8_t)(1u << side->which);
 			return again(reason);
 		}
-		/* not needed any more, unless another poster set it first; if
-		 * the poller took it, a WRITABLE comes that nobody needs.
-		 * acq_rel: of two takers one gets it */
-		if (!(before & want))
-			atomic_fetch_and_explicit(&side->want, ~want,
-						  memory_order_acq_rel);
 	}
 	return 0;
 }
