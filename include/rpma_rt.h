@@ -67,7 +67,9 @@ enum rpma_rt_event {
 	RPMA_RT_EVENT_READY = 2,   /* resolved: post receives, then connect */
 	RPMA_RT_EVENT_ESTABLISHED = 3,
 	RPMA_RT_EVENT_CLOSED = 4, /* the connection's last item in its queue */
-	RPMA_RT_EVENT_ROUTE_CLOSED = 5 /* its last item in another queue */
+	RPMA_RT_EVENT_ROUTE_CLOSED = 5, /* its last item in another queue */
+	RPMA_RT_EVENT_SRQ_LIMIT = 6,	/* fewer receives are out than that */
+	RPMA_RT_EVENT_SRQ_CLOSED = 7	/* the last item of an SRQ */
 };
 
 /* why a connection was closed: status of RPMA_RT_EVENT_CLOSED */
@@ -90,6 +92,7 @@ enum rpma_rt_reason {
 #define RPMA_RT_F_SYNTHESIZED (1 << 7)
 
 #define RPMA_RT_OPCODE_UNKNOWN 255
+#define RPMA_RT_WRITABLE_SRQ   2
 
 /*
  * What a consumer receives: 32 bytes, two a cache line.
@@ -105,6 +108,9 @@ enum rpma_rt_reason {
  * status       enum ibv_wc_status    rpma_rt_reason    0         0
  * opcode       enum ibv_wc_opcode    rpma_rt_event     0         0 send side,
  *                                                                1 receive side
+ *
+ * In the queue of a shared receive queue: its handle and its user pointer, and
+ * WRITABLE has the opcode RPMA_RT_WRITABLE_SRQ.
  */
 struct rpma_rt_completion {
 	uint64_t context;
@@ -133,6 +139,8 @@ struct rpma_rt_conn;
 struct rpma_rt_conn_cfg;
 struct rpma_rt_adopted;
 struct rpma_rt_route;
+struct rpma_rt_srq;
+struct rpma_rt_srq_cfg;
 
 enum rpma_rt_mode {
 	RPMA_RT_MODE_ADAPTIVE = 0, /* spins for the budget, then sleeps */
@@ -395,6 +403,14 @@ int rpma_rt_conn_cfg_set_single_poster(struct rpma_rt_conn_cfg *cfg,
  * ..3600000. */
 int rpma_rt_conn_cfg_set_keepalive_ms(struct rpma_rt_conn_cfg *cfg,
 				      uint32_t ms);
+/*
+ * Receives come from the shared receive queue of the connection's poller: at
+ * most one of each poller; RPMA_RT_POLLER_ANY and _LEAST choose among those
+ * that have one, another is RPMA_E_INVAL. count 0: none. The SRQs live as long
+ * as a configuration that names them is used; a listener holds them.
+ */
+int rpma_rt_conn_cfg_set_srqs(struct rpma_rt_conn_cfg *cfg,
+			      struct rpma_rt_srq *const *srqs, int count);
 
 /*
  * A connection handle begins as a request and stays valid until the last
@@ -598,6 +614,58 @@ int rpma_rt_read(struct rpma_rt_conn *conn, struct rpma_mr_local *dst,
 int rpma_rt_write(struct rpma_rt_conn *conn, struct rpma_mr_remote *dst,
 		  size_t dst_offset, struct rpma_mr_local *src,
 		  size_t src_offset, size_t len, int flags, uint64_t context);
+
+/* ------------------------------------------------ shared receive queues --- */
+
+#define RPMA_RT_DEFAULT_SRQ_SIZE 1024
+
+/* What a poller calls when fewer receives are out than the limit: room more may
+ * be posted. As a route's function it may not wait. */
+typedef void rpma_rt_srq_refill(struct rpma_rt_srq *srq, int room, void *arg);
+
+/*
+ * Thread: owner.
+ *   size     receives at most, 1..1048576, default 1024
+ *   limit    when fewer than that are out: a refill or SRQ_LIMIT, 0..size; 0,
+ *            the default: a refill after every batch, no SRQ_LIMIT
+ *   refill   function to call; NULL, the default: RPMA_RT_EVENT_SRQ_LIMIT comes
+ *            in the SRQ's queue, once for each time that limit or more were
+ *            out, or were posted since it came last
+ */
+int rpma_rt_srq_cfg_new(struct rpma_rt_srq_cfg **cfg_ptr);
+int rpma_rt_srq_cfg_delete(struct rpma_rt_srq_cfg **cfg_ptr);
+int rpma_rt_srq_cfg_set_size(struct rpma_rt_srq_cfg *cfg, uint32_t size);
+int rpma_rt_srq_cfg_get_size(const struct rpma_rt_srq_cfg *cfg, uint32_t *size);
+int rpma_rt_srq_cfg_set_limit(struct rpma_rt_srq_cfg *cfg, uint32_t limit);
+int rpma_rt_srq_cfg_get_limit(const struct rpma_rt_srq_cfg *cfg,
+			      uint32_t *limit);
+int rpma_rt_srq_cfg_set_refill(struct rpma_rt_srq_cfg *cfg,
+			       rpma_rt_srq_refill *refill, void *arg);
+
+/*
+ * Receives that connections of one poller share. Each completes once: in the
+ * receive-side destination of the connection that took it (its own queue, or
+ * the route last opened for that side; context = the receive's, user = the
+ * connection's), or, when there is none, in queue, with
+ * RPMA_RT_F_SYNTHESIZED. queue also gets WRITABLE and the SRQ's events. The
+ * connections' peer has to be the same. cfg NULL = defaults. Thread: any, not
+ * a poller.
+ */
+int rpma_rt_srq_new(struct rpma_rt *rt, struct rpma_peer *peer, int poller,
+		    const struct rpma_rt_srq_cfg *cfg,
+		    struct rpma_rt_queue *queue, void *user,
+		    struct rpma_rt_srq **srq_ptr);
+/* RPMA_E_AGAIN while connections that are not closed, or listeners, use it.
+ * What is out comes back, then EVENT_SRQ_CLOSED. Thread: owner, not a poller,
+ * nobody else inside a call on it. */
+int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr);
+
+/* As rpma_rt_post_recv(); a route in wr is RPMA_E_INVAL. Thread: any. */
+int rpma_rt_srq_post_recv(struct rpma_rt_srq *srq,
+			  const struct rpma_rt_recv_wr *wr, int count,
+			  int *posted);
+int rpma_rt_srq_recv(struct rpma_rt_srq *srq, struct rpma_mr_local *dst,
+		     size_t offset, size_t len, uint64_t context);
 
 #ifdef __cplusplus
 }

@@ -344,7 +344,7 @@ static int attach(struct rpma_rt_adopted *adopted, int place)
 
 	if (rt->stopping)
 		return RPMA_RT_E_CLOSED;
-	adopted->poller = rt_runtime_place(rt, place);
+	adopted->poller = rt_runtime_place(rt, place, 0);
 	adopted->reserved = (uint32_t)adopted->cqs_count * RT_BATCH;
 	ret = join_set(adopted);
 	if (ret)

@@ -305,7 +305,8 @@ static void flush_qp(struct rpma_rt_conn *conn)
 
 	if (!conn->qp_alive)
 		return;
-	post_rq_marker(conn);
+	if (conn->srq == NULL) /* what is in that is for others */
+		post_rq_marker(conn);
 	ret = conn->conn ? rpma_conn_qp_to_err(conn->conn)
 			 : rpma_conn_req_qp_to_err(conn->req);
 	if (ret) { /* nothing flushes: destroy it, then synthesize */
@@ -623,8 +624,9 @@ int rpma_rt_conn_get_user(const struct rpma_rt_conn *conn, void **user)
 
 struct change {
 	struct rpma_rt_conn *conn;
-	struct rpma_rt_route *route; /* to come, or only where it leads */
-	struct rt_spill *spill;
+	struct rpma_rt_route *route; /* to come */
+	struct rpma_rt_route *to[2]; /* only where the own ones shall lead */
+	struct rt_spill *spill[2];
 };
 
 static int is_changeable(const struct rpma_rt_conn *conn)
@@ -687,27 +689,10 @@ static int set_queue_owner(void *arg)
 
 	if (is_dying_owner(change->conn))
 		return RPMA_RT_E_CLOSED;
-	rt_conn_set_queue_owner(change->conn, change->route->queue,
-				change->route->lane, change->spill);
+	rt_conn_set_queue_owner(change->conn, change->to[0], change->spill);
 	/* what was staged for the former queue: it may be deleted after this */
 	rt_poller_flush_owner(change->conn->poller);
 	return 0;
-}
-
-/* The poller has moved the two own routes to where to leads, and the connection
- * may have ended since. Reservation and holds pass over, to ends. */
-static void leave_queue(struct rpma_rt_conn *conn, struct rpma_rt_queue *from,
-			struct rt_lane *from_lane, struct rpma_rt_route *to)
-{
-	from_lane->reserved -= to->reserved;
-	/* before from is let go */
-	rt_route_relist(conn->own[RPMA_RT_SEND_SIDE], to);
-	rt_route_relist(conn->own[RPMA_RT_RECV_SIDE], to);
-	rt_queue_put(from);
-	rt_queue_put(from);
-	rt_numbers_return(&conn->cq->numbers, to->number);
-	rt_route_unlist(conn, to);
-	free(to);
 }
 
 int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
@@ -717,6 +702,7 @@ int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
 	struct rpma_rt_queue *from;
 	struct rt_lane *from_lane;
 	int ret = check_wait(conn);
+	int i;
 
 	if (ret)
 		return ret;
@@ -728,19 +714,22 @@ int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
 		return ret;
 	from = conn->own[RPMA_RT_SEND_SIDE]->queue;
 	from_lane = conn->own[RPMA_RT_SEND_SIDE]->lane;
-	ret = rt_route_new(conn, RPMA_RT_SEND_SIDE, queue,
-			   conn->own[RPMA_RT_SEND_SIDE]->reserved,
-			   &change.route, &change.spill);
-	if (ret)
-		goto unlock;
-	rt_queue_get(queue); /* each own route holds it */
-	ret = rt_call(conn->rt, &conn->poller->inbox, set_queue_owner, &change);
-	if (ret == 0) {
-		leave_queue(conn, from, from_lane, change.route);
-	} else {
-		rt_queue_put(queue);
-		rt_route_undo(conn, change.route, change.spill);
+	for (i = 0; i < 2; i++) {
+		ret = rt_route_new(conn, (enum rpma_rt_side)i, queue,
+				   conn->own[i]->reserved, &change.to[i],
+				   &change.spill[i]);
+		if (ret)
+			goto undo;
 	}
+	ret = rt_call(conn->rt, &conn->poller->inbox, set_queue_owner, &change);
+	if (ret)
+		goto undo;
+	while (i-- > 0)
+		rt_route_swap(conn->own[i], from, from_lane, change.to[i]);
+	goto unlock;
+undo:
+	while (i-- > 0)
+		rt_route_undo(conn, change.to[i], change.spill[i]);
 unlock:
 	pthread_mutex_unlock(&conn->rt->lock);
 	return ret;
@@ -752,7 +741,7 @@ static int add_route_owner(void *arg)
 
 	if (is_dying_owner(change->conn))
 		return RPMA_RT_E_CLOSED;
-	rt_conn_add_route_owner(change->conn, change->route, change->spill);
+	rt_conn_add_route_owner(change->conn, change->route, change->spill[0]);
 	return 0;
 }
 
@@ -769,14 +758,14 @@ static int open_route(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	if (ret)
 		return ret;
 	ret = rt_route_new(conn, side, queue, entries, &change.route,
-			   &change.spill);
+			   &change.spill[0]);
 	if (ret)
 		goto unlock;
 	change.route->fn = fn;
 	change.route->arg = arg;
 	ret = rt_call(conn->rt, &conn->poller->inbox, add_route_owner, &change);
 	if (ret)
-		rt_route_undo(conn, change.route, change.spill);
+		rt_route_undo(conn, change.route, change.spill[0]);
 	else
 		*route_ptr = change.route;
 unlock:

@@ -151,7 +151,8 @@ struct rpma_rt_conn {
 	struct rt_cq *cq;
 	struct rpma_conn_cfg *cfg;
 	uint32_t slot;
-	uint32_t room; /* entries of the CQ held for it */
+	uint32_t room;		 /* entries of the CQ held for it */
+	struct rpma_rt_srq *srq; /* NULL: it has receives of its own */
 	bool passive;
 	char *addr; /* active: where to */
 	char *port;
@@ -175,7 +176,9 @@ struct rpma_rt_conn {
 	struct rt_msg poll_msg;
 	struct rt_msg birth_msg; /* active: begins resolving */
 	void (*begin)(struct rt_msg *msg, void *owner); /* of a name */
-	struct rt_spill *spill; /* handed over with OPEN; NULL: large enough */
+	/* handed over with OPEN; NULL: what there is, is large enough */
+	struct rt_spill *spill[2];
+	struct rt_qp_table *qps;
 
 	/* the control thread's; qp and qp_num are read-only after BIND */
 	enum rt_conn_state state;
@@ -220,6 +223,12 @@ struct rpma_rt_conn {
 	uint64_t sweep_taken;
 	uint64_t sweep_empty;
 	struct rpma_rt_conn *dying_next;
+	uint32_t srq_route; /* which its SRQ's receives take */
+	/* its queue pair's number is another's still, which is not swept:
+	 * it waits for that, and READY with it */
+	bool late;
+	bool late_ready;
+	struct rpma_rt_conn *late_next;
 };
 
 /* --------------------------------------------------- the control thread --- */

@@ -9,6 +9,10 @@
 #include "conn_cfg.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "poller.h"
+#include "srq.h"
 
 #define MAX_KEEPALIVE_MS 3600000
 
@@ -160,5 +164,26 @@ int rpma_rt_conn_cfg_set_keepalive_ms(struct rpma_rt_conn_cfg *cfg, uint32_t ms)
 	if (cfg == NULL || ms > MAX_KEEPALIVE_MS)
 		return RPMA_E_INVAL;
 	cfg->keepalive_ms = ms;
+	return 0;
+}
+
+int rpma_rt_conn_cfg_set_srqs(struct rpma_rt_conn_cfg *cfg,
+			      struct rpma_rt_srq *const *srqs, int count)
+{
+	struct rpma_rt_srq *of_poller[RPMA_RT_MAX_POLLERS] = {NULL};
+	int poller;
+	int i;
+
+	if (cfg == NULL || count < 0 || (count > 0 && srqs == NULL))
+		return RPMA_E_INVAL;
+	for (i = 0; i < count; i++) {
+		if (srqs[i] == NULL || srqs[i]->rt != srqs[0]->rt)
+			return RPMA_E_INVAL;
+		poller = srqs[i]->poller->index;
+		if (of_poller[poller] != NULL)
+			return RPMA_E_INVAL;
+		of_poller[poller] = srqs[i];
+	}
+	memcpy(cfg->srqs, of_poller, sizeof(of_poller));
 	return 0;
 }

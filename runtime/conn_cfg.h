@@ -17,7 +17,8 @@
 struct rpma_rt_conn_cfg {
 	struct rpma_conn_cfg *conn_cfg; /* NULL: librpma's defaults */
 	bool single_poster;
-	uint32_t keepalive_ms; /* 0: off */
+	uint32_t keepalive_ms;			       /* 0: off */
+	struct rpma_rt_srq *srqs[RPMA_RT_MAX_POLLERS]; /* by poller */
 };
 
 /* ERRORS: RPMA_E_NOMEM. cfg NULL: the defaults. The copy is deleted by

@@ -14,6 +14,7 @@
 #include <sys/epoll.h>
 
 #include "poller.h"
+#include "qp_table.h"
 #include "runtime.h"
 
 /* ------------------------------------------------------------- failures --- */
@@ -83,6 +84,9 @@ static void device_fatal(struct rt_async_device *self)
 
 /* ----------------------------------------------------- channels and CQs --- */
 
+/* which a connection begins with */
+#define CONN_ROUTES 2
+
 static int set_nonblocking(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
@@ -139,6 +143,7 @@ err_free:
 static void cq_free(struct rt_cq *cq)
 {
 	rt_numbers_fini(&cq->numbers);
+	rt_qp_table_delete(cq->qps);
 	free(cq->routes);
 	free(cq);
 }
@@ -228,8 +233,24 @@ static void change_room(struct rt_cq *cq, uint32_t by)
 	pthread_mutex_unlock(directory);
 }
 
+/* What the first connection with that SRQ takes besides its own room: any of
+ * the SRQ's receives may complete there. */
+static uint32_t srq_room(const struct rt_cq *cq, const struct rpma_rt_srq *srq)
+{
+	if (srq == NULL || (cq != NULL && cq->srq_users[srq->number] > 0))
+		return 0;
+	return srq->cfg.size;
+}
+
+static bool has_room(const struct rt_cq *cq, uint32_t room,
+		     const struct rpma_rt_srq *srq)
+{
+	return !cq->failed && cq->room >= room + srq_room(cq, srq) &&
+	       rt_numbers_left(&cq->numbers) >= CONN_ROUTES;
+}
+
 int rt_cq_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
-		  uint32_t room, struct rt_cq **cq_ptr)
+		  uint32_t room, struct rpma_rt_srq *srq, struct rt_cq **cq_ptr)
 {
 	struct rt_channel *channel;
 	struct rt_cq *cq;
@@ -245,21 +266,26 @@ int rt_cq_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 	if (ret)
 		return ret;
 	for (cq = channel->cqs; cq != NULL; cq = cq->next) {
-		if (!cq->failed && cq->room >= room)
+		if (has_room(cq, room, srq))
 			break;
 	}
 	if (cq == NULL)
-		ret = cq_new(channel, room, &cq);
+		ret = cq_new(channel, room + srq_room(NULL, srq), &cq);
 	if (ret)
 		return ret;
-	change_room(cq, -room);
+	change_room(cq, -(room + srq_room(cq, srq)));
+	if (srq != NULL)
+		cq->srq_users[srq->number]++;
 	*cq_ptr = cq;
 	return 0;
 }
 
-void rt_cq_unreserve(struct rt_cq *cq, uint32_t room)
+void rt_cq_unreserve(struct rt_cq *cq, uint32_t room,
+		     const struct rpma_rt_srq *srq)
 {
-	change_room(cq, room);
+	if (srq != NULL)
+		cq->srq_users[srq->number]--;
+	change_room(cq, room + srq_room(cq, srq));
 }
 
 void rt_cq_pool_unwatch(struct rt_poller *poller)

@@ -20,6 +20,7 @@
 #include "async.h"
 #include "inbox.h"
 #include "route.h"
+#include "srq.h"
 
 struct rt_poller;
 
@@ -63,8 +64,13 @@ struct rt_cq {
 	struct rt_cq *next;
 	uint32_t room; /* entries that are nobody's */
 	bool failed;   /* no new connections */
+	/* connections with an SRQ, by its number; all of them; table's size */
+	uint16_t srq_users[RT_SRQ_END];
+	uint32_t qps_reserved;
+	uint32_t qps_announced;
 	/* the poller's */
 	struct rt_route_entry *routes;
+	struct rt_qp_table *qps;  /* of connections with an SRQ; or NULL */
 	_Atomic uint32_t unacked; /* events read and not yet acknowledged */
 	uint64_t taken;		  /* completions polled */
 	uint64_t empties;	  /* polls that found nothing */
@@ -89,14 +95,18 @@ static inline void rt_cq_set_unacked(struct rt_cq *cq, uint32_t unacked)
 }
 
 /*
- * A CQ of poller on that device with so much room, which is reserved; makes
- * channel and CQ as needed and tells the poller. REQUIRES: the runtime's lock.
+ * A CQ of poller on that device with so much room, and the depth of srq (or
+ * NULL) if it is the first there, which is reserved, and with route numbers;
+ * makes channel and CQ as needed and tells the poller. REQUIRES: the runtime's
+ * lock.
  * ERRORS: RPMA_E_NOMEM (more than the device has), RPMA_E_PROVIDER
  */
 int rt_cq_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
-		  uint32_t room, struct rt_cq **cq_ptr);
+		  uint32_t room, struct rpma_rt_srq *srq,
+		  struct rt_cq **cq_ptr);
 /* REQUIRES: the runtime's lock */
-void rt_cq_unreserve(struct rt_cq *cq, uint32_t room);
+void rt_cq_unreserve(struct rt_cq *cq, uint32_t room,
+		     const struct rpma_rt_srq *srq);
 
 /* Any thread: it works no more; its connections die, no new ones on it. */
 void rt_cq_fail_mt(struct rt_cq *cq);

@@ -183,14 +183,18 @@ static void flush_once(struct rt_poller *poller)
 {
 	struct rt_lane *lanes = poller->touched_lanes;
 	struct rt_side *sides = poller->touched_sides;
+	struct rpma_rt_srq *srqs = poller->touched_srqs;
 	struct rt_side *side;
 
 	poller->touched_lanes = NULL;
 	poller->touched_sides = NULL;
+	poller->touched_srqs = NULL;
 	RT_STAT_ADD(poller, delivered, poller->written);
 	poller->written = 0;
 	fill_lanes(poller, lanes);
 	publish_retired(sides);
+	if (unlikely(srqs != NULL))
+		rt_srq_retire_owner(lanes, srqs);
 	publish_lanes(lanes);
 	/* the batch's only fence: before it what we published, after it what
 	 * sleepers and refused posters wrote [LANE-3] [LEDGER-2] */
@@ -199,6 +203,8 @@ static void flush_once(struct rt_poller *poller)
 	/* after the lanes' list was walked: this begins a new one */
 	for (side = sides; side != NULL; side = side->touched_next)
 		answer_want(poller, side, RT_WANT_CREDIT);
+	if (unlikely(srqs != NULL))
+		rt_srq_answer_owner(srqs);
 }
 
 void rt_poller_flush_owner(struct rt_poller *poller)
@@ -206,7 +212,7 @@ void rt_poller_flush_owner(struct rt_poller *poller)
 	/* a function is called when the credits are back; what it posts is
 	 * found by a later poll, so this ends */
 	while (poller->touched_lanes != NULL || poller->touched_sides != NULL ||
-	       poller->calls.count > 0) {
+	       poller->touched_srqs != NULL || poller->calls.count > 0) {
 		flush_once(poller);
 		rt_call_all_owner(poller);
 	}
@@ -223,7 +229,10 @@ int rt_poller_retry_spills_owner(struct rt_poller *poller)
 	while ((lane = *link) != NULL) {
 		moved = rt_lane_retry_owner(lane);
 		total += (int)moved;
-		eased |= rt_lane_take_eased_owner(lane);
+		if (rt_lane_take_eased_owner(lane)) {
+			eased = true;
+			rt_srq_ease_owner(poller, lane);
+		}
 		if (!rt_lane_is_spilling_owner(lane)) {
 			*link = lane->spill_next;
 			lane->spill_listed = false;
@@ -242,6 +251,7 @@ int rt_poller_retry_spills_owner(struct rt_poller *poller)
 		 * [LEDGER-2] */
 		rt_fence_dekker();
 		answer_all_wants(poller);
+		rt_srq_answer_all_owner(poller);
 	}
 	return total;
 }

@@ -370,6 +370,12 @@ struct rt_spill *rt_lane_swap_spill_owner(struct rt_lane *lane,
 	return old;
 }
 
+void rt_lane_take_spill_owner(struct rt_lane *lane, struct rt_spill *bigger)
+{
+	if (bigger != NULL)
+		rt_spill_delete(rt_lane_swap_spill_owner(lane, bigger));
+}
+
 /* --------------------------------------------------------- the consumer --- */
 
 static void copy_out(const struct rt_lane *lane,

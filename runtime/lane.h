@@ -31,6 +31,8 @@
 /* completions; as many as a poller takes from a CQ at once */
 #define RT_LANE_STAGE 32
 
+#define RT_LANE_SRQS 256 /* numbers that an SRQ may have */
+
 struct rt_spill;
 
 struct rt_lane {
@@ -62,10 +64,14 @@ struct rt_lane {
 	bool spill_listed; /* in the poller's list of lanes that spill */
 	struct rt_lane *touched_next; /* the poller's list of touched lanes */
 	struct rt_lane *spill_next;
+	uint64_t from_srqs[RT_LANE_SRQS / 64]; /* SRQs that filled it, */
+	uint64_t held_srqs[RT_LANE_SRQS / 64]; /* that it holds up now */
 
 	/* openers', under the runtime's lock */
 	uint32_t reserved;  /* entries owed to routes, beyond backlog_limit */
 	uint32_t announced; /* entries of the largest spill made so far */
+	/* connections whose receives lead here, by their SRQ's number */
+	uint16_t srq_users[RT_LANE_SRQS];
 
 	/* written by the poller, read by the consumer */
 	alignas(RT_APART) _Atomic uint32_t tail; /* items published */
@@ -196,6 +202,8 @@ uint32_t rt_spill_entries(const struct rt_spill *spill);
  * bigger is not smaller than the old one; else it comes back itself. */
 struct rt_spill *rt_lane_swap_spill_owner(struct rt_lane *lane,
 					  struct rt_spill *bigger);
+/* Owner: the same, and the old one is freed; bigger may be NULL. */
+void rt_lane_take_spill_owner(struct rt_lane *lane, struct rt_spill *bigger);
 
 /* ----------------------------------------------------------- any poster --- */
 

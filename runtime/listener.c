@@ -17,6 +17,7 @@
 #include "control.h"
 #include "queue.h"
 #include "runtime.h"
+#include "srq.h"
 
 /* readings of the CM channel that may fail in a row, each after a rest */
 #define MOST_FAILURES 100
@@ -136,6 +137,9 @@ void rt_listener_rele(struct rpma_rt_listener *listener)
 	if (atomic_fetch_sub_explicit(&listener->target.count, 1,
 				      memory_order_acq_rel) != 1)
 		return;
+	pthread_mutex_lock(&rt->lock);
+	rt_srq_put_all(listener->cfg);
+	pthread_mutex_unlock(&rt->lock);
 	rpma_rt_conn_cfg_delete(&listener->cfg);
 	free(listener);
 	/* release: pairs with the acquire in rpma_rt_delete() */
@@ -180,25 +184,11 @@ static int listener_new(struct rpma_rt *rt, struct rpma_peer *peer,
 		free(listener);
 		return ret;
 	}
+	pthread_mutex_lock(&rt->lock);
+	rt_srq_get_all(listener->cfg);
+	pthread_mutex_unlock(&rt->lock);
 	*listener_ptr = listener;
 	return 0;
-}
-
-/*
- * Keeps the runtime from ending: a stop waits for births. RPMA_RT_E_CLOSED:
- * it has begun to stop.
- */
-static int hold_runtime(struct rpma_rt *rt)
-{
-	int ret = RPMA_RT_E_CLOSED;
-
-	pthread_mutex_lock(&rt->lock);
-	if (!rt->stopping) {
-		rt->births++;
-		ret = 0;
-	}
-	pthread_mutex_unlock(&rt->lock);
-	return ret;
 }
 
 /* Into the runtime's list, unless it stops: then nobody would close it. */
@@ -246,7 +236,7 @@ int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
 	ret = rt_runtime_check_wait(rt);
 	if (ret)
 		return ret;
-	ret = hold_runtime(rt);
+	ret = rt_runtime_hold(rt);
 	if (ret)
 		return ret;
 	ret = listener_new(rt, peer, cfg, queue, &listener);
@@ -306,7 +296,7 @@ int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr)
 	ret = rt_runtime_check_wait(listener->rt);
 	if (ret)
 		return ret;
-	if (hold_runtime(listener->rt) == 0) {
+	if (rt_runtime_hold(listener->rt) == 0) {
 		unlist_listener(listener->rt, listener);
 		rt_call(listener->rt, &listener->rt->control.inbox,
 			delete_control, listener);

@@ -99,6 +99,14 @@ static void deliver(struct rt_poller *poller, struct rt_route_entry *entry,
 	poller->written++;
 }
 
+/* Those name no queue pair. */
+static bool is_of_srq(uint64_t wr_id)
+{
+	uint32_t number = rt_wr_id_route(wr_id);
+
+	return number >= RT_SRQ_FIRST && number < RT_SRQ_END;
+}
+
 /* The entry of a completion, NULL if it has none. */
 static struct rt_route_entry *
 find_route(struct rt_poller *poller, struct rt_cq *cq, const struct ibv_wc *wc)
@@ -107,6 +115,8 @@ find_route(struct rt_poller *poller, struct rt_cq *cq, const struct ibv_wc *wc)
 
 	if (entry->qp_key == rt_qp_key(wc->qp_num))
 		return entry;
+	if (is_of_srq(wc->wr_id))
+		return NULL;
 	/* what binds it was sent before its WR was posted: it may be in the
 	 * inbox still */
 	rt_inbox_run_owner(&poller->inbox, poller);
@@ -123,7 +133,10 @@ static void route(struct rt_poller *poller, struct rt_cq *cq,
 
 	entry = find_route(poller, cq, wc);
 	if (unlikely(entry == NULL)) {
-		route_internal(poller, cq, wc);
+		if (is_of_srq(wc->wr_id))
+			rt_srq_route_owner(poller, cq, wc);
+		else
+			route_internal(poller, cq, wc);
 		return;
 	}
 	side = entry->side;
@@ -251,6 +264,8 @@ int rt_poller_round_owner(struct rt_poller *poller, int budget)
 	}
 	if (poller->spilling != NULL)
 		done += rt_poller_retry_spills_owner(poller);
+	if (unlikely(poller->srqs_again))
+		done += rt_srq_again_owner(poller);
 	if (!rt_inbox_is_empty(&poller->inbox))
 		done += rt_inbox_run_owner(&poller->inbox, poller);
 	if (poller->dying != NULL)

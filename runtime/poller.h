@@ -24,6 +24,7 @@
 #include "lane.h"
 #include "order.h"
 #include "park.h"
+#include "srq.h"
 
 #define RT_BATCH     32	   /* completions taken from a CQ at once */
 #define RT_MAX_SLOTS 65536 /* connections of one poller, from 1 */
@@ -55,6 +56,7 @@ struct rt_poller {
 	uint32_t slots_returned_count;
 	uint32_t slots_next;
 	uint32_t conns;
+	bool srq_numbers[RT_SRQ_END]; /* taken */
 
 	/* the poller's own */
 	alignas(RT_CACHE_LINE) struct rt_cq **cqs;
@@ -78,7 +80,11 @@ struct rt_poller {
 	uint32_t idle_rounds;
 	uint32_t written; /* items since the last flush */
 	struct rt_calls calls;
-	uint32_t rounds;    /* for the clock, see tick_ms */
+	uint32_t rounds; /* for the clock, see tick_ms */
+	struct rpma_rt_srq *touched_srqs;
+	bool srqs_again;	   /* a refill found the lock taken */
+	struct rpma_rt_conn *late; /* bound late, see conn.h */
+	struct rpma_rt_srq *srqs[RT_SRQ_END];
 	uint32_t untimed;   /* batches since the last timed one */
 	uint64_t polled_ns; /* when a timed batch was polled; 0: none */
 	bool armed;	    /* the bell is prepared */

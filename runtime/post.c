@@ -6,6 +6,8 @@
  * inside the side. doc/protocols/ledger.md, wr_id.md.
  */
 
+#include "post.h"
+
 #include <errno.h>
 #include <infiniband/verbs.h>
 
@@ -16,8 +18,6 @@
 #include "runtime.h"
 #include "side.h"
 
-#define CHUNK 32 /* work requests a doorbell, at most */
-
 static _Thread_local enum rpma_rt_again last_reason;
 
 enum rpma_rt_again rpma_rt_again_reason(void)
@@ -25,7 +25,7 @@ enum rpma_rt_again rpma_rt_again_reason(void)
 	return last_reason;
 }
 
-static int again(enum rpma_rt_again reason)
+int rt_post_again(enum rpma_rt_again reason)
 {
 	last_reason = reason;
 	return RPMA_E_AGAIN;
@@ -118,7 +118,7 @@ static int take_credit(struct rt_side *side, const struct rpma_rt_route *route)
 		    !take_back(side, want, before)) {
 			if (running != NULL)
 				running->wants |= (uint8_t)(1u << side->which);
-			return again(reason);
+			return rt_post_again(reason);
 		}
 	}
 	return 0;
@@ -130,7 +130,7 @@ static int enter(struct rt_side *side)
 
 	if (ret == 0)
 		side->ledger.tick = rt_poller_tick(side->conn->poller);
-	return ret == RPMA_E_AGAIN ? again(RPMA_RT_AGAIN_LOCK) : ret;
+	return ret == RPMA_E_AGAIN ? rt_post_again(RPMA_RT_AGAIN_LOCK) : ret;
 }
 
 /* The route a WR names, its connection's own when it names none. */
@@ -293,13 +293,13 @@ static int ring_send(struct rpma_rt_conn *conn, struct rpma_send_wr *chain,
 static int post_sends(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		      int count, int *posted)
 {
-	struct rpma_send_wr chain[CHUNK];
+	struct rpma_send_wr chain[RT_POST_CHUNK];
 	int refused = 0;
 	int ret = 0;
 	int n;
 
 	while (*posted < count && refused == 0 && ret == 0) {
-		for (n = 0; n < CHUNK && *posted + n < count; n++) {
+		for (n = 0; n < RT_POST_CHUNK && *posted + n < count; n++) {
 			refused =
 				append_send(conn, &wr[*posted + n], &chain[n]);
 			if (refused)
@@ -378,13 +378,13 @@ static int ring_recv(struct rpma_rt_conn *conn, struct rpma_recv_wr *chain,
 static int post_recvs(struct rpma_rt_conn *conn,
 		      const struct rpma_rt_recv_wr *wr, int count, int *posted)
 {
-	struct rpma_recv_wr chain[CHUNK];
+	struct rpma_recv_wr chain[RT_POST_CHUNK];
 	int refused = 0;
 	int ret = 0;
 	int n;
 
 	while (*posted < count && refused == 0 && ret == 0) {
-		for (n = 0; n < CHUNK && *posted + n < count; n++) {
+		for (n = 0; n < RT_POST_CHUNK && *posted + n < count; n++) {
 			refused =
 				append_recv(conn, &wr[*posted + n], &chain[n]);
 			if (refused)
@@ -402,6 +402,8 @@ int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 	int taken = 0;
 	int ret = check(conn, wr, count, posted);
 
+	if (ret == 0 && conn->srq != NULL)
+		ret = RPMA_E_INVAL; /* its receives are the SRQ's */
 	if (ret)
 		return ret;
 	ret = enter(&conn->side[RPMA_RT_RECV_SIDE]);

@@ -21,6 +21,8 @@
 #include "resolve.h"
 #include "runtime.h"
 #include "settle.h"
+#include "qp_table.h"
+#include "srq.h"
 
 /* min_rnr_timer where the caller leaves it: 0.64 ms; rdma_cm's is 655 ms */
 #define DEFAULT_MIN_RNR_TIMER 12
@@ -93,6 +95,57 @@ static int lane_reserve(struct rpma_rt_route *route, uint32_t entries,
 			       spill_ptr);
 }
 
+/* Receives of an SRQ lead there: any of them may, so the lane has room for all,
+ * kept for it by the first connection until the last one goes. */
+static int share(struct rpma_rt_route *route, struct rt_spill **spill_ptr)
+{
+	const struct rpma_rt_srq *srq = route->conn->srq;
+	struct rt_lane *lane = route->lane;
+	struct rt_spill *spill = NULL;
+	int ret = 0;
+
+	if (lane->srq_users[srq->number] == 0)
+		ret = reserve_spill(lane, srq->cfg.size, &spill);
+	if (ret)
+		return ret;
+	lane->srq_users[srq->number]++;
+	route->shares = true;
+	if (spill != NULL) { /* it has room for both */
+		rt_spill_delete(*spill_ptr);
+		*spill_ptr = spill;
+	}
+	return 0;
+}
+
+/* What it has reserved in that lane, which it led or leads to. */
+static void unreserve(const struct rpma_rt_route *route, struct rt_lane *lane)
+{
+	const struct rpma_rt_srq *srq = route->conn->srq;
+
+	if (route->shares && --lane->srq_users[srq->number] == 0)
+		lane->reserved -= srq->cfg.size;
+	lane->reserved -= route->reserved;
+}
+
+static int place_route(struct rpma_rt_route *route, uint32_t entries,
+		       struct rt_spill **spill_ptr)
+{
+	struct rpma_rt_conn *conn = route->conn;
+	int ret;
+
+	ret = lane_reserve(route, entries, spill_ptr);
+	if (ret || conn->srq == NULL || route->side != RPMA_RT_RECV_SIDE)
+		return ret;
+	ret = share(route, spill_ptr);
+	if (ret == 0)
+		return 0;
+	route->lane->reserved -= entries;
+	route->lane->announced = route->announced_before;
+	rt_spill_delete(*spill_ptr);
+	rt_queue_put(route->queue);
+	return ret;
+}
+
 static void route_list(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 {
 	route->listed_lane = route->lane;
@@ -104,8 +157,10 @@ static void route_list(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 	pthread_mutex_unlock(&conn->rt->directory);
 }
 
-void rt_route_relist(struct rpma_rt_route *route,
-		     const struct rpma_rt_route *to)
+/* The directory says that route leads where to does: it has moved. The caller
+ * holds both the former queue and the one of to. */
+static void route_relist(struct rpma_rt_route *route,
+			 const struct rpma_rt_route *to)
 {
 	pthread_mutex_lock(&route->conn->rt->directory);
 	route->listed_lane = to->listed_lane;
@@ -113,7 +168,9 @@ void rt_route_relist(struct rpma_rt_route *route,
 	pthread_mutex_unlock(&route->conn->rt->directory);
 }
 
-void rt_route_unlist(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
+/* Off the directory, before it is freed. */
+static void route_unlist(struct rpma_rt_conn *conn,
+			 const struct rpma_rt_route *route)
 {
 	struct rpma_rt_route **link = &conn->listed;
 
@@ -142,7 +199,7 @@ int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		goto err_free;
 	*spill_ptr = NULL;
 	if (queue != NULL)
-		ret = lane_reserve(route, entries, spill_ptr);
+		ret = place_route(route, entries, spill_ptr);
 	if (ret)
 		goto err_return_number;
 	route_list(conn, route);
@@ -160,8 +217,21 @@ static void route_release(struct rpma_rt_conn *conn,
 			  struct rpma_rt_route *route)
 {
 	if (route->lane != NULL)
-		route->lane->reserved -= route->reserved;
+		unreserve(route, route->lane);
 	rt_numbers_return(&conn->cq->numbers, route->number);
+}
+
+void rt_route_swap(struct rpma_rt_route *own, struct rpma_rt_queue *from,
+		   struct rt_lane *from_lane, struct rpma_rt_route *to)
+{
+	unreserve(own, from_lane);
+	own->reserved = to->reserved;
+	own->shares = to->shares;
+	route_relist(own, to); /* before from is let go */
+	route_unlist(own->conn, to);
+	rt_numbers_return(&own->conn->cq->numbers, to->number);
+	free(to);
+	rt_queue_put(from);
 }
 
 void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
@@ -170,7 +240,7 @@ void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
 	if (route->lane != NULL)
 		route->lane->announced = route->announced_before;
 	route_release(conn, route);
-	rt_route_unlist(conn, route);
+	route_unlist(conn, route);
 	if (route->queue != NULL)
 		rt_queue_put(route->queue);
 	rt_spill_delete(spill);
@@ -201,7 +271,7 @@ static int copy_cfg(struct rpma_rt_conn *conn,
 	if (sends > INT32_MAX / 4 || recvs > INT32_MAX / 4)
 		return RPMA_E_INVAL;
 	*sq = sends;
-	*rq = recvs;
+	*rq = rt_srq_pollers(cfg) != 0 ? 0 : recvs;
 	if (cfg != NULL && cfg->keepalive_ms > 0)
 		conn->alive.period_ns =
 			(uint64_t)cfg->keepalive_ms * UINT64_C(1000000);
@@ -366,35 +436,71 @@ static void return_slot(struct rt_poller *poller, uint32_t slot)
 	poller->slots_returned[poller->slots_returned_count++] = slot;
 }
 
+/* A place in the CQ's table of queue pairs; a larger one if it takes one. */
+static int reserve_qp(struct rpma_rt_conn *conn)
+{
+	struct rt_cq *cq = conn->cq;
+
+	if (conn->srq == NULL)
+		return 0;
+	if (cq->qps_reserved == cq->qps_announced) {
+		conn->qps = rt_qp_table_new(2 * cq->qps_announced + 1);
+		if (conn->qps == NULL)
+			return RPMA_E_NOMEM;
+		cq->qps_announced = rt_qp_table_room(conn->qps);
+	}
+	cq->qps_reserved++;
+	return 0;
+}
+
+static void unreserve_qp(struct rpma_rt_conn *conn)
+{
+	if (conn->srq == NULL)
+		return;
+	conn->cq->qps_reserved--;
+	if (conn->qps != NULL) { /* not handed over */
+		conn->cq->qps_announced = conn->cq->qps_reserved;
+		rt_qp_table_delete(conn->qps);
+		conn->qps = NULL;
+	}
+}
+
 /* REQUIRES: the runtime's lock */
 static int reserve(struct rpma_rt_conn *conn, struct rpma_rt_queue *queue,
 		   struct ibv_context *ibv_ctx, uint32_t sq, uint32_t rq)
 {
 	struct rt_poller *poller = conn->poller;
-	struct rt_spill *none;
 	int ret;
 
 	ret = take_slot(poller, &conn->slot);
 	if (ret)
 		return ret;
-	conn->room = sq + rq + 2 + (conn->alive.period_ns > 0);
-	ret = rt_cq_reserve(poller, ibv_ctx, conn->room, &conn->cq);
+	conn->room = sq + rq + (conn->srq != NULL ? 1 : 2) + /* markers */
+		     (conn->alive.period_ns > 0);
+	ret = rt_cq_reserve(poller, ibv_ctx, conn->room, conn->srq, &conn->cq);
 	if (ret)
 		goto err_return_slot;
-	ret = rt_route_new(conn, RPMA_RT_SEND_SIDE, queue,
-			   sq + rq + RT_CONN_EVENTS,
-			   &conn->own[RPMA_RT_SEND_SIDE], &conn->spill);
+	ret = reserve_qp(conn);
 	if (ret)
 		goto err_unreserve;
+	ret = rt_route_new(
+		conn, RPMA_RT_SEND_SIDE, queue, sq + rq + RT_CONN_EVENTS,
+		&conn->own[RPMA_RT_SEND_SIDE], &conn->spill[RPMA_RT_SEND_SIDE]);
+	if (ret)
+		goto err_unreserve_qp;
 	ret = rt_route_new(conn, RPMA_RT_RECV_SIDE, queue, 0,
-			   &conn->own[RPMA_RT_RECV_SIDE], &none);
+			   &conn->own[RPMA_RT_RECV_SIDE],
+			   &conn->spill[RPMA_RT_RECV_SIDE]);
 	if (ret)
 		goto err_undo_route;
 	return 0;
 err_undo_route:
-	rt_route_undo(conn, conn->own[RPMA_RT_SEND_SIDE], conn->spill);
+	rt_route_undo(conn, conn->own[RPMA_RT_SEND_SIDE],
+		      conn->spill[RPMA_RT_SEND_SIDE]);
+err_unreserve_qp:
+	unreserve_qp(conn);
 err_unreserve:
-	rt_cq_unreserve(conn->cq, conn->room);
+	rt_cq_unreserve(conn->cq, conn->room, conn->srq);
 err_return_slot:
 	return_slot(poller, conn->slot);
 	return ret;
@@ -425,6 +531,22 @@ static void unlist_conn(struct rpma_rt *rt, struct rpma_rt_conn *conn)
 	pthread_mutex_unlock(&rt->directory);
 }
 
+/* The SRQ of its poller, if any were named. REQUIRES: the runtime's lock */
+static int choose_srq(const struct rt_birth *birth, struct rpma_rt_conn *conn)
+{
+	struct rpma_rt_srq *srq;
+
+	if (rt_srq_pollers(birth->cfg) == 0)
+		return 0;
+	srq = birth->cfg->srqs[conn->poller->index];
+	if (srq == NULL || srq->peer != birth->peer)
+		return RPMA_E_INVAL;
+	if (srq->closing)
+		return RPMA_RT_E_CLOSED;
+	conn->srq = srq;
+	return rpma_conn_cfg_set_srq(conn->cfg, srq->srq);
+}
+
 /* REQUIRES: the runtime's lock */
 static int settle_in(const struct rt_birth *birth, struct rpma_rt_conn *conn,
 		     uint32_t sq, uint32_t rq)
@@ -442,11 +564,17 @@ static int settle_in(const struct rt_birth *birth, struct rpma_rt_conn *conn,
 		ret = rt_resolver_start(rt);
 	if (ret)
 		return ret;
-	conn->poller = rt_runtime_place(rt, birth->poller);
+	conn->poller =
+		rt_runtime_place(rt, birth->poller, rt_srq_pollers(birth->cfg));
+	ret = choose_srq(birth, conn);
+	if (ret)
+		return ret;
 	ret = reserve(conn, birth->queue, ibv_ctx, sq, rq);
 	if (ret)
 		return ret;
 	conn->poller->conns++;
+	if (conn->srq != NULL)
+		conn->srq->users++;
 	rpma_conn_cfg_set_cq(conn->cfg, conn->cq->cq);
 	list_conn(rt, conn);
 	rt_conn_tell_poller(conn, RT_POLL_OPEN);
@@ -497,7 +625,10 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 		if (route->queue != NULL)
 			rt_queue_put_left(route->queue);
 	}
-	rt_cq_unreserve(conn->cq, conn->room);
+	unreserve_qp(conn);
+	rt_cq_unreserve(conn->cq, conn->room, conn->srq);
+	if (conn->srq != NULL)
+		rt_srq_put_left(conn->srq);
 	return_slot(conn->poller, conn->slot);
 	conn->poller->conns--;
 	pthread_mutex_lock(&rt->ask_lock);

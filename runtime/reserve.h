@@ -57,16 +57,14 @@ int rt_lane_reserve(struct rt_poller *poller, struct rpma_rt_queue *queue,
 int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		 struct rpma_rt_queue *queue, uint32_t entries,
 		 struct rpma_rt_route **route_ptr, struct rt_spill **spill_ptr);
+/* The poller has moved own, a route of its own queue, to where to leads, and
+ * the connection may have ended since. Place and hold pass over, to ends.
+ * REQUIRES: the runtime's lock */
+void rt_route_swap(struct rpma_rt_route *own, struct rpma_rt_queue *from,
+		   struct rt_lane *from_lane, struct rpma_rt_route *to);
 /* Undoes it, before the poller knew of route and spill. REQUIRES: the
  * runtime's lock, held since rt_route_new() */
 void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
 		   struct rt_spill *spill);
-
-/* The directory says that route leads where to does: route has moved. The
- * caller holds both the former queue and the one of to. */
-void rt_route_relist(struct rpma_rt_route *route,
-		     const struct rpma_rt_route *to);
-/* Off the directory, before it is freed. */
-void rt_route_unlist(struct rpma_rt_conn *conn, struct rpma_rt_route *route);
 
 #endif /* RT_RESERVE_H */

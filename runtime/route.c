@@ -26,6 +26,11 @@ void rt_numbers_fini(struct rt_numbers *numbers)
 	numbers->returned = NULL;
 }
 
+uint32_t rt_numbers_left(const struct rt_numbers *numbers)
+{
+	return numbers->returned_count + RT_ROUTE_COUNT - numbers->next;
+}
+
 int rt_numbers_take(struct rt_numbers *numbers, uint32_t *number)
 {
 	if (numbers->returned_count > 0) {

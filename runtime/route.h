@@ -91,6 +91,7 @@ struct rpma_rt_route {
 	uint32_t number;
 	uint32_t reserved;	   /* entries of the lane's spill held for it */
 	uint32_t announced_before; /* of the lane, should it be undone */
+	bool shares;		   /* counted in the lane's srq_users */
 	enum rpma_rt_side side;
 };
 
@@ -104,6 +105,8 @@ struct rt_numbers {
 /* ERRORS: RPMA_E_NOMEM */
 int rt_numbers_init(struct rt_numbers *numbers);
 void rt_numbers_fini(struct rt_numbers *numbers);
+/* How many can be taken. */
+uint32_t rt_numbers_left(const struct rt_numbers *numbers);
 /* ERRORS: RPMA_E_NOMEM (all 32512 in use) */
 int rt_numbers_take(struct rt_numbers *numbers, uint32_t *number);
 void rt_numbers_return(struct rt_numbers *numbers, uint32_t number);

@@ -17,6 +17,7 @@
 #include "listener.h"
 #include "queue.h"
 #include "resolve.h"
+#include "srq.h"
 
 _Atomic unsigned rt_fork_generation;
 
@@ -82,25 +83,43 @@ bool rt_runtime_is_place(const struct rpma_rt *rt, int poller)
 	return poller >= RPMA_RT_POLLER_LEAST && poller < rt->cfg.pollers;
 }
 
-/* Of equals the first: they fill in order. */
-static int least_loaded(const struct rpma_rt *rt)
+static bool is_among(uint64_t among, int poller)
 {
-	int least = 0;
+	return among == 0 || (among >> poller & 1);
+}
+
+/* Of equals the first: they fill in order. */
+static int least_loaded(const struct rpma_rt *rt, uint64_t among)
+{
+	int least = -1;
 	int i;
 
-	for (i = 1; i < rt->cfg.pollers; i++) {
-		if (rt->pollers[i].conns < rt->pollers[least].conns)
+	for (i = 0; i < rt->cfg.pollers; i++) {
+		if (is_among(among, i) &&
+		    (least < 0 ||
+		     rt->pollers[i].conns < rt->pollers[least].conns))
 			least = i;
 	}
 	return least;
 }
 
-struct rt_poller *rt_runtime_place(struct rpma_rt *rt, int poller)
+static int next_in_turn(struct rpma_rt *rt, uint64_t among)
+{
+	int poller;
+
+	do
+		poller = (int)(rt->next_poller++ % (unsigned)rt->cfg.pollers);
+	while (!is_among(among, poller));
+	return poller;
+}
+
+struct rt_poller *rt_runtime_place(struct rpma_rt *rt, int poller,
+				   uint64_t among)
 {
 	if (poller == RPMA_RT_POLLER_LEAST)
-		poller = least_loaded(rt);
+		poller = least_loaded(rt, among);
 	else if (poller == RPMA_RT_POLLER_ANY)
-		poller = (int)(rt->next_poller++ % (unsigned)rt->cfg.pollers);
+		poller = next_in_turn(rt, among);
 	return &rt->pollers[poller];
 }
 
@@ -110,6 +129,19 @@ void rt_runtime_conn_done(struct rpma_rt *rt)
 	if (--rt->births == 0)
 		pthread_cond_broadcast(&rt->quiet);
 	pthread_mutex_unlock(&rt->lock);
+}
+
+int rt_runtime_hold(struct rpma_rt *rt)
+{
+	int ret = RPMA_RT_E_CLOSED;
+
+	pthread_mutex_lock(&rt->lock);
+	if (!rt->stopping) {
+		rt->births++;
+		ret = 0;
+	}
+	pthread_mutex_unlock(&rt->lock);
+	return ret;
 }
 
 void rt_runtime_queue_added(struct rpma_rt *rt, struct rpma_rt_queue *queue)
@@ -414,6 +446,7 @@ int rpma_rt_stop(struct rpma_rt *rt)
 		return 0;
 	rt_call(rt, &rt->control.inbox, close_all, rt);
 	wait_until_quiet(rt);
+	rt_srq_finish_all(rt);
 	stop_threads(rt);
 	finish_queues(rt);
 	return 0;

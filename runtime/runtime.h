@@ -45,6 +45,7 @@ struct rpma_rt {
 	pthread_mutex_t lock;
 	struct rpma_rt_listener *listeners;
 	struct rpma_rt_queue *queues;
+	struct rpma_rt_srq *srqs;
 	unsigned next_poller;
 	struct rpma_rt_conn *conns;
 	struct rpma_rt_adopted *adopted;
@@ -76,10 +77,17 @@ int rt_runtime_check_wait(const struct rpma_rt *rt);
 
 /* An index, or one of RPMA_RT_POLLER_*? */
 bool rt_runtime_is_place(const struct rpma_rt *rt, int poller);
-/* The poller a new connection gets. REQUIRES: the lock, a checked index. */
-struct rt_poller *rt_runtime_place(struct rpma_rt *rt, int poller);
+/* The poller a new connection gets; among: bits of those that may be, 0: all.
+ * REQUIRES: the lock, a checked index. */
+struct rt_poller *rt_runtime_place(struct rpma_rt *rt, int poller,
+				   uint64_t among);
 /* A connection is DONE; after the last one a stop goes on. */
 void rt_runtime_conn_done(struct rpma_rt *rt);
+/*
+ * Keeps the runtime from ending, as a connection does: a stop waits for
+ * rt_runtime_conn_done(). ERRORS: RPMA_RT_E_CLOSED (it has begun to stop)
+ */
+int rt_runtime_hold(struct rpma_rt *rt);
 /* Until a stop that has begun is over. */
 void rt_runtime_wait_stopped(struct rpma_rt *rt);
 /* In manual mode runs a round of every poller that nobody runs. */

@@ -15,6 +15,7 @@
 #include "clock.h"
 #include "cq_pool.h"
 #include "poller.h"
+#include "qp_table.h"
 #include "queue.h"
 #include "runtime.h"
 
@@ -59,6 +60,47 @@ static void write_event(struct rpma_rt_conn *conn, enum rpma_rt_event event)
 	struct rpma_rt_completion item = event_item(conn, event);
 
 	rt_poller_write_owner(conn->poller, conn->lane, &item);
+}
+
+static void ready(struct rpma_rt_conn *conn)
+{
+	conn->late_ready = conn->late;
+	if (!conn->late)
+		write_event(conn, conn->passive ? RPMA_RT_EVENT_REQUEST
+						: RPMA_RT_EVENT_READY);
+}
+
+/* ------------------------------------ its number and its SRQ's receives --- */
+
+/* It waits no more: it may have its number now, or dies. */
+static void be_late_no_more(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt_conn **link = &conn->poller->late;
+
+	while (*link != conn)
+		link = &(*link)->late_next;
+	*link = conn->late_next;
+	conn->late = false;
+	if (conn->late_ready)
+		ready(conn);
+}
+
+/* It is swept: its number may be another's. */
+static void leave_qp_table(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt_conn *heir = conn->poller->late;
+
+	if (!conn->bound ||
+	    rt_qp_table_find(conn->cq->qps, conn->qp_num) != conn->srq_route)
+		return;
+	rt_qp_table_remove(conn->cq->qps, conn->qp_num);
+	while (heir != NULL &&
+	       (heir->cq != conn->cq || heir->qp_num != conn->qp_num))
+		heir = heir->late_next;
+	if (heir == NULL)
+		return;
+	rt_qp_table_set(heir->cq->qps, heir->qp_num, heir->srq_route);
+	be_late_no_more(heir);
 }
 
 /* ------------------------------------------------------------- settling --- */
@@ -208,6 +250,8 @@ static void handover(struct rpma_rt_conn *conn)
 	int i;
 
 	rt_alive_end_owner(conn);
+	if (conn->late)
+		be_late_no_more(conn);
 	for (i = 0; i < 2; i++) {
 		side = &conn->side[i];
 		side->healthy = false;
@@ -265,6 +309,8 @@ bool rt_conn_try_swept_owner(struct rpma_rt_conn *conn)
 	    cq->taken - conn->sweep_taken < cq->cqe && !cq->dead)
 		return false;
 	conn->ps = RT_PS_SWEPT;
+	if (conn->srq != NULL)
+		leave_qp_table(conn);
 	synthesize(conn, &conn->side[RPMA_RT_SEND_SIDE]);
 	synthesize(conn, &conn->side[RPMA_RT_RECV_SIDE]);
 	tell_owed(conn);
@@ -304,6 +350,10 @@ static void last(struct rpma_rt_conn *conn)
 			rt_poller_deliver_owner(conn->poller, entry, &item);
 		*entry = (struct rt_route_entry){0};
 	}
+	if (conn->srq != NULL)
+		/* relaxed: CLOSED, which is published after it, carries it */
+		atomic_fetch_add_explicit(&conn->srq->leaving, 1,
+					  memory_order_relaxed);
 	/* functions have returned when CLOSED is seen */
 	rt_poller_flush_owner(conn->poller);
 	if (!conn->silent)
@@ -316,11 +366,13 @@ static void last(struct rpma_rt_conn *conn)
 
 /* -------------------------------------------------------- the way there --- */
 
-/* A larger spill for the lane, if one was made. */
-static void take_spill(struct rt_lane *lane, struct rt_spill *spill)
+/* A larger one for its CQ. */
+static void take_qp_table(struct rpma_rt_conn *conn)
 {
-	if (spill != NULL)
-		rt_spill_delete(rt_lane_swap_spill_owner(lane, spill));
+	rt_qp_table_move(conn->qps, conn->cq->qps);
+	rt_qp_table_delete(conn->cq->qps);
+	conn->cq->qps = conn->qps;
+	conn->qps = NULL;
 }
 
 static void open_routes(struct rpma_rt_conn *conn)
@@ -342,8 +394,25 @@ static void open_routes(struct rpma_rt_conn *conn)
 		};
 	}
 	conn->lane = conn->own[0]->lane;
-	take_spill(conn->lane, conn->spill);
-	conn->spill = NULL;
+	for (i = 0; i < 2; i++) {
+		rt_lane_take_spill_owner(conn->lane, conn->spill[i]);
+		conn->spill[i] = NULL;
+	}
+	if (conn->qps != NULL)
+		take_qp_table(conn);
+	conn->srq_route = conn->own[RPMA_RT_RECV_SIDE]->number;
+}
+
+/* Completions of its SRQ find it, unless they may be another's still. */
+static void enter_qp_table(struct rpma_rt_conn *conn)
+{
+	if (rt_qp_table_find(conn->cq->qps, conn->qp_num) == 0) {
+		rt_qp_table_set(conn->cq->qps, conn->qp_num, conn->srq_route);
+		return;
+	}
+	conn->late = true;
+	conn->late_next = conn->poller->late;
+	conn->poller->late = conn;
 }
 
 static void bind_routes(struct rpma_rt_conn *conn)
@@ -356,6 +425,8 @@ static void bind_routes(struct rpma_rt_conn *conn)
 	for (route = conn->routes; route != NULL; route = route->next)
 		conn->cq->routes[route->number].qp_key =
 			rt_qp_key(conn->qp_num);
+	if (conn->srq != NULL)
+		enter_qp_table(conn);
 }
 
 void rt_conn_messages_owner(struct rpma_rt_conn *conn, uint32_t bits)
@@ -365,8 +436,7 @@ void rt_conn_messages_owner(struct rpma_rt_conn *conn, uint32_t bits)
 	if (bits & RT_POLL_BIND)
 		bind_routes(conn);
 	if (bits & RT_POLL_READY)
-		write_event(conn, conn->passive ? RPMA_RT_EVENT_REQUEST
-						: RPMA_RT_EVENT_READY);
+		ready(conn);
 	if (bits & RT_POLL_ESTABLISHED) {
 		write_event(conn, RPMA_RT_EVENT_ESTABLISHED);
 		rt_alive_begin_owner(conn);
@@ -377,6 +447,14 @@ void rt_conn_messages_owner(struct rpma_rt_conn *conn, uint32_t bits)
 		gone(conn);
 	if (bits & RT_POLL_LAST)
 		last(conn);
+}
+
+/* Its SRQ's receives take that route from here on. */
+static void redirect(struct rpma_rt_conn *conn, uint32_t route)
+{
+	if (conn->bound && !conn->late)
+		rt_qp_table_set(conn->cq->qps, conn->qp_num, route);
+	conn->srq_route = route;
 }
 
 void rt_conn_add_route_owner(struct rpma_rt_conn *conn,
@@ -396,9 +474,11 @@ void rt_conn_add_route_owner(struct rpma_rt_conn *conn,
 	else
 		entry.lane = route->lane;
 	conn->cq->routes[route->number] = entry;
+	if (conn->srq != NULL && route->side == RPMA_RT_RECV_SIDE)
+		redirect(conn, route->number);
 	route->next = conn->routes;
 	conn->routes = route;
-	take_spill(route->lane, spill);
+	rt_lane_take_spill_owner(route->lane, spill);
 }
 
 void rt_conn_set_user_owner(struct rpma_rt_conn *conn)
@@ -410,17 +490,17 @@ void rt_conn_set_user_owner(struct rpma_rt_conn *conn)
 }
 
 void rt_conn_set_queue_owner(struct rpma_rt_conn *conn,
-			     struct rpma_rt_queue *queue, struct rt_lane *lane,
-			     struct rt_spill *spill)
+			     const struct rpma_rt_route *to,
+			     struct rt_spill *const spills[2])
 {
 	int i;
 
-	take_spill(lane, spill);
-	conn->lane = lane;
+	conn->lane = to->lane;
 	for (i = 0; i < 2; i++) {
+		rt_lane_take_spill_owner(to->lane, spills[i]);
 		/* here, not by who asked: it may die before that one goes on */
-		conn->own[i]->queue = queue;
-		conn->own[i]->lane = lane;
-		conn->cq->routes[conn->own[i]->number].lane = lane;
+		conn->own[i]->queue = to->queue;
+		conn->own[i]->lane = to->lane;
+		conn->cq->routes[conn->own[i]->number].lane = to->lane;
 	}
 }

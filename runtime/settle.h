@@ -20,7 +20,7 @@ void rt_conn_messages_owner(struct rpma_rt_conn *conn, uint32_t bits);
 /* A completion that is no success, or of a connection that is not healthy. */
 void rt_conn_unhappy_owner(struct rt_side *side, const struct ibv_wc *wc);
 
-/* It is broken, by a WR that is in no ledger. */
+/* It is broken, by a WR that is in no ledger: a keep-alive, an SRQ's. */
 void rt_conn_break_owner(struct rpma_rt_conn *conn, enum ibv_wc_status status);
 /* A marker of the side came in. */
 void rt_conn_marker_owner(struct rpma_rt_conn *conn, enum rpma_rt_side side);
@@ -38,7 +38,7 @@ void rt_conn_add_route_owner(struct rpma_rt_conn *conn,
 /* Its user pointer, or its own queue, is another from here on. */
 void rt_conn_set_user_owner(struct rpma_rt_conn *conn);
 void rt_conn_set_queue_owner(struct rpma_rt_conn *conn,
-			     struct rpma_rt_queue *queue, struct rt_lane *lane,
-			     struct rt_spill *spill);
+			     const struct rpma_rt_route *to,
+			     struct rt_spill *const spills[2]);
 
 #endif /* RT_SETTLE_H */

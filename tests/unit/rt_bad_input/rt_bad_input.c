@@ -32,6 +32,8 @@ static union {
 	struct rpma_rt_conn_cfg *conn_cfg;
 	struct rpma_rt_route *route;
 	struct rpma_rt_adopted *adopted;
+	struct rpma_rt_srq *srq;
+	struct rpma_rt_srq_cfg *srq_cfg;
 	struct rpma_rt_poller_stats poller_stats;
 	struct rpma_rt_queue_stats queue_stats;
 	struct rpma_conn_private_data pdata;
@@ -46,7 +48,7 @@ static union {
 
 const struct sweep_ground sweep_ground = {
 	.map = RPMA_RT_MAP,
-	.least = 75,
+	.least = 91,
 	.out = &out,
 	.out_size = sizeof(out),
 	.forget = fake_forget_trace,
@@ -56,6 +58,13 @@ const struct sweep_ground sweep_ground = {
 
 static struct rpma_conn_private_data words = {"hello", 6};
 static int got;
+
+static void refill(struct rpma_rt_srq *srq, int room, void *arg)
+{
+	(void)srq;
+	(void)room;
+	(void)arg;
+}
 
 static void hear(const struct rpma_rt_completion *cmpl, void *arg)
 {
@@ -172,6 +181,25 @@ static void configurations_of_connections(void **state)
 	BAD(RPMA_E_INVAL, rpma_rt_conn_cfg_set_keepalive_ms, NULL, 0);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_cfg_set_keepalive_ms, cfg, 3600001);
 	ok(rpma_rt_conn_cfg_delete(&cfg));
+}
+
+static void configurations_of_srqs(void **state)
+{
+	struct rpma_rt_srq_cfg *cfg = NULL;
+
+	(void)state;
+	ok(rpma_rt_srq_cfg_new(&cfg));
+	NULLS(rpma_rt_srq_cfg_new, &out.srq_cfg);
+	DELETES(rpma_rt_srq_cfg_delete, rpma_rt_srq_cfg);
+	NULLS(rpma_rt_srq_cfg_set_size, cfg, 1);
+	NULLS(rpma_rt_srq_cfg_get_size, cfg, &out.u32);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_cfg_set_size, cfg, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_cfg_set_size, cfg, 1048577);
+	NULLS(rpma_rt_srq_cfg_set_limit, cfg, 1);
+	NULLS(rpma_rt_srq_cfg_get_limit, cfg, &out.u32);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_cfg_set_limit, cfg, 1048577);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_cfg_set_refill, NULL, refill, NULL);
+	ok(rpma_rt_srq_cfg_delete(&cfg));
 }
 
 /* -------------------------------------------------------------- runtime --- */
@@ -292,6 +320,9 @@ static void a_closed_queue(void **state)
 	    NULL, 0, queue, NULL, &out.conn);
 	BAD(RPMA_RT_E_CLOSED, rpma_rt_listen, f->rt, &fake_peer, "::1", "1", 0,
 	    NULL, 0, queue, NULL, &out.listener);
+	assert_int_equal(rpma_rt_srq_new(f->rt, &fake_peer, 0, NULL, queue,
+					 NULL, &out.srq),
+			 RPMA_RT_E_CLOSED);
 	BAD(RPMA_RT_E_CLOSED, rpma_rt_conn_set_queue, conn, queue);
 	BAD(RPMA_RT_E_CLOSED, rpma_rt_route_open, conn, RPMA_RT_SEND_SIDE,
 	    queue, &out.route);
@@ -555,10 +586,89 @@ static void posts_beyond_credit(void **state)
 	fake_bury(f, &conn);
 }
 
+/* -------------------------------------------------------------- shared --- */
+
+static struct rpma_rt_srq *srq_open(struct fake *f)
+{
+	struct rpma_rt_srq_cfg *cfg = NULL;
+	struct rpma_rt_srq *srq = NULL;
+
+	ok(rpma_rt_srq_cfg_new(&cfg));
+	ok(rpma_rt_srq_cfg_set_size(cfg, 4));
+	ok(rpma_rt_srq_new(f->rt, &fake_peer, 0, cfg, f->queue, NULL, &srq));
+	ok(rpma_rt_srq_cfg_delete(&cfg));
+	return srq;
+}
+
+static void srq_end(struct fake *f, struct rpma_rt_srq *srq)
+{
+	ok(rpma_rt_srq_delete(&srq));
+	fake_take(f, f->queue); /* SRQ_CLOSED */
+}
+
+static void making_srqs(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt *rt = NULL;
+	struct rpma_rt_queue *foreign = foreign_queue(&rt);
+	struct rpma_rt_srq_cfg *cfg = NULL;
+
+	ok(rpma_rt_srq_cfg_new(&cfg));
+	ok(rpma_rt_srq_cfg_set_size(cfg, 4));
+	ok(rpma_rt_srq_cfg_set_limit(cfg, 5));
+	NULLS(rpma_rt_srq_new, f->rt, &fake_peer, 0, 0, f->queue, 0, &out.srq);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_new, f->rt, &fake_peer, -1, NULL,
+	    f->queue, NULL, &out.srq);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_new, f->rt, &fake_peer, 1, NULL, f->queue,
+	    NULL, &out.srq);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_new, f->rt, &fake_peer, 0, cfg, f->queue,
+	    NULL, &out.srq);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_new, f->rt, &fake_peer, 0, NULL, foreign,
+	    NULL, &out.srq);
+	ok(rpma_rt_srq_cfg_delete(&cfg));
+	foreign_end(rt, foreign);
+}
+
+static void srqs(void **state)
+{
+	const uint64_t wide = UINT64_C(1) << RPMA_RT_CONTEXT_BITS;
+	const struct rpma_rt_recv_wr wr = {0};
+	const struct rpma_rt_recv_wr routed = {
+		.route = (const struct rpma_rt_route *)&wide};
+	struct fake *f = *state;
+	struct rpma_rt_srq *twice[2];
+	struct rpma_rt_conn *conn = NULL;
+	struct rpma_rt_srq *srq = srq_open(f);
+
+	DELETES(rpma_rt_srq_delete, rpma_rt_srq);
+	NULLS(rpma_rt_srq_post_recv, srq, &wr, 1, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_post_recv, srq, &wr, 0, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_post_recv, srq, &wr, INT_MIN, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_post_recv, srq, &wr, 2, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_post_recv, srq, &routed, 1, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_recv, NULL, NULL, 0, 0, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_recv, srq, NULL, 0, 0, wide);
+	twice[0] = srq;
+	twice[1] = srq;
+	BAD(RPMA_E_INVAL, rpma_rt_conn_cfg_set_srqs, NULL, twice, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_cfg_set_srqs, &f->rt_cfg, NULL, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_cfg_set_srqs, &f->rt_cfg, twice, 2);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_cfg_set_srqs, &f->rt_cfg, twice, -1);
+	/* one that shares has no receives of its own */
+	ok(rpma_rt_conn_cfg_set_srqs(&f->rt_cfg, twice, 1));
+	conn = fake_established(f);
+	BAD(RPMA_E_INVAL, rpma_rt_recv, conn, NULL, 0, 0, 1);
+	BAD(RPMA_E_AGAIN, rpma_rt_srq_delete, &srq);
+	fake_bury(f, &conn);
+	ok(rpma_rt_conn_cfg_set_srqs(&f->rt_cfg, NULL, 0));
+	srq_end(f, srq);
+}
+
 /* ------------------------------------------------------- wrong thread --- */
 
 /* Everything that waits, or makes what could be waited for. */
-static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn)
+static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn,
+			   struct rpma_rt_srq *shared)
 {
 	struct rpma_rt_listener *listener = &f->listener;
 	struct rpma_rt_queue *queue = f->queue;
@@ -587,6 +697,9 @@ static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn)
 	BAD(RPMA_E_INVAL, rpma_rt_adopt_srq, rt, &srq, 0, queue, NULL,
 	    &out.adopted);
 	BAD(RPMA_E_INVAL, rpma_rt_adopted_release, &handle);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_new, rt, &fake_peer, 0, NULL, queue, NULL,
+	    &out.srq);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_delete, &shared);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_set_queue, conn, queue);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_set_user, conn, NULL);
 	BAD(RPMA_E_INVAL, rpma_rt_route_open, conn, RPMA_RT_SEND_SIDE, queue,
@@ -599,23 +712,26 @@ static void waiting_on_a_poller(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
+	struct rpma_rt_srq *srq = srq_open(f);
 
 	assert_true(rt_poller_try_enter(f->poller, RT_RUNNER_OWNER));
-	refuse_waiting(f, conn);
+	refuse_waiting(f, conn, srq);
 	rt_poller_leave(f->poller);
 	fake_bury(f, &conn);
+	srq_end(f, srq);
 }
 
 struct event_thread {
 	struct fake *f;
 	struct rpma_rt_conn *conn;
+	struct rpma_rt_srq *srq;
 };
 
 static int on_event_thread(void *arg)
 {
 	struct event_thread *event_thread = arg;
 
-	refuse_waiting(event_thread->f, event_thread->conn);
+	refuse_waiting(event_thread->f, event_thread->conn, event_thread->srq);
 	return 0;
 }
 
@@ -623,17 +739,20 @@ static void waiting_on_the_event_thread(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
-	struct event_thread event_thread = {f, conn};
+	struct rpma_rt_srq *srq = srq_open(f);
+	struct event_thread event_thread = {f, conn, srq};
 
 	ok(rt_events_get());
 	ok(rt_events_call(on_event_thread, &event_thread));
 	rt_events_put();
 	fake_bury(f, &conn);
+	srq_end(f, srq);
 }
 
 /* ----------------------------------------------------- before a fork() --- */
 
-static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn)
+static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
+			  struct rpma_rt_srq *shared)
 {
 	const struct ibv_async_event event = {.event_type = 1};
 	struct rpma_rt_listener *listener = &f->listener;
@@ -671,6 +790,9 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn)
 	FORKED(rpma_rt_adopt, rt, &plain, 0, queue, NULL, &out.adopted);
 	FORKED(rpma_rt_adopt_srq, rt, &srq, 0, queue, NULL, &out.adopted);
 	FORKED(rpma_rt_adopted_release, &handle);
+	FORKED(rpma_rt_srq_new, rt, &fake_peer, 0, NULL, queue, NULL, &out.srq);
+	FORKED(rpma_rt_srq_delete, &shared);
+	FORKED(rpma_rt_srq_recv, shared, NULL, 0, 0, 1);
 	FORKED(rpma_rt_conn_set_queue, conn, queue);
 	FORKED(rpma_rt_conn_set_user, conn, NULL);
 	FORKED(rpma_rt_conn_get_user, conn, &out.pointer);
@@ -695,11 +817,13 @@ static void of_before_a_fork(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_srq *srq = srq_open(f);
 
 	f->rt->fork_generation++;
-	refuse_forked(f, conn);
+	refuse_forked(f, conn, srq);
 	f->rt->fork_generation--;
 	fake_bury(f, &conn);
+	srq_end(f, srq);
 }
 
 /* ------------------------------------------------------------ mistakes --- */
@@ -808,6 +932,7 @@ int main(void)
 		cmocka_unit_test(configurations),
 		cmocka_unit_test(configurations_of_queues),
 		cmocka_unit_test(configurations_of_connections),
+		cmocka_unit_test(configurations_of_srqs),
 		cmocka_unit_test(cpus),
 		fake_test(runtimes),
 		cmocka_unit_test(manual_mode),
@@ -822,6 +947,8 @@ int main(void)
 		fake_test(routes),
 		fake_test(posts),
 		fake_test(posts_beyond_credit),
+		fake_test(making_srqs),
+		fake_test(srqs),
 		fake_test(waiting_on_a_poller),
 		fake_test(waiting_on_the_event_thread),
 		fake_test(of_before_a_fork),

@@ -98,7 +98,11 @@ struct rpma_conn {
 };
 
 struct rpma_srq {
-	struct rpma_cq *rcq;
+	struct ibv_srq ibv;  /* first */
+	struct rpma_cq *rcq; /* of one made elsewhere */
+	uint64_t posted[FAKE_QUEUE];
+	uint32_t count;
+	uint32_t limit;
 };
 
 extern struct ibv_context fake_ctx;
@@ -125,6 +129,8 @@ void fake_wc(struct rt_cq *cq, uint64_t wr_id, enum ibv_wc_status status,
 void fake_cq_event(struct rt_cq *cq);
 struct rpma_cq *fake_cq(struct rt_cq *cq);
 struct rpma_channel *fake_channel(struct rt_channel *channel);
+/* The number that the next queue pair gets. */
+extern uint32_t fake_qp_num;
 struct fake_qp *fake_qp(const struct rpma_rt_conn *conn);
 /* The next async event; element is the ibv_cq or ibv_qp. */
 void fake_async_event(enum ibv_event_type type, void *element);
@@ -195,6 +201,14 @@ void fake_sent(struct rpma_rt_conn *conn, uint32_t index,
 	       enum ibv_wc_status status);
 void fake_received(struct rpma_rt_conn *conn, uint32_t index,
 		   enum ibv_wc_status status);
+/* That queue pair took what was posted to the SRQ as the index-th. */
+void fake_srq_wc(const struct rpma_rt_conn *conn, const struct rpma_rt_srq *srq,
+		 uint32_t index, enum ibv_wc_status status);
+/* What happens elsewhere before a post to an SRQ returns from the device; NULL,
+ * the default: nothing. */
+extern void (*fake_srq_posted)(void);
+/* The device says that the limit was passed. */
+void fake_srq_limit(struct rpma_rt_srq *srq);
 /* Both markers come in, as flushed. */
 void fake_markers(struct rpma_rt_conn *conn);
 

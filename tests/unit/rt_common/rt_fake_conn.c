@@ -9,13 +9,14 @@
 
 /* ---------------------------------------------------------- queue pairs --- */
 
+uint32_t fake_qp_num = 16;
+
 static struct fake_qp *qp_new(void)
 {
-	static uint32_t next = 16;
 	struct fake_qp *qp = fake_object_new(sizeof(*qp));
 
 	qp->ibv.context = &fake_ctx;
-	qp->ibv.qp_num = next++;
+	qp->ibv.qp_num = fake_qp_num++;
 	return qp;
 }
 

@@ -12,7 +12,7 @@ static struct rt_cq *reserve(struct fake *f, uint32_t room, int expected)
 	struct rt_cq *cq = NULL;
 
 	pthread_mutex_lock(&f->rt->lock);
-	assert_int_equal(rt_cq_reserve(f->poller, &fake_ctx, room, &cq),
+	assert_int_equal(rt_cq_reserve(f->poller, &fake_ctx, room, NULL, &cq),
 			 expected);
 	pthread_mutex_unlock(&f->rt->lock);
 	return cq;
@@ -30,15 +30,15 @@ static void reserve__shared_while_there_is_room(void **state)
 	second = reserve(f, 1, 0);
 	assert_ptr_not_equal(second, first);
 	assert_ptr_equal(second->channel, first->channel);
-	rt_cq_unreserve(first, 24);
+	rt_cq_unreserve(first, 24, NULL);
 	/* the newer one is asked first, the older one has room again */
 	assert_ptr_equal(reserve(f, 63, 0), second);
 	assert_ptr_equal(reserve(f, 24, 0), first);
 	fake_round(f);
 	assert_int_equal(f->poller->cqs_count, 2);
 	assert_int_equal(fake_cq(first)->arms, 0);
-	rt_cq_unreserve(first, 64);
-	rt_cq_unreserve(second, 64);
+	rt_cq_unreserve(first, 64, NULL);
+	rt_cq_unreserve(second, 64, NULL);
 }
 
 static void reserve__larger_than_configured_made_to_measure(void **state)

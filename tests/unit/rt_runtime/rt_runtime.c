@@ -299,8 +299,9 @@ static void place__round_robin_unless_named(void **state)
 	ok(rpma_rt_new(cfg, &rt));
 	for (i = 0; i < 4; i++)
 		assert_int_equal(
-			rt_runtime_place(rt, RPMA_RT_POLLER_ANY)->index, i % 2);
-	assert_int_equal(rt_runtime_place(rt, 1)->index, 1);
+			rt_runtime_place(rt, RPMA_RT_POLLER_ANY, 0)->index,
+			i % 2);
+	assert_int_equal(rt_runtime_place(rt, 1, 0)->index, 1);
 	ok(rpma_rt_delete(&rt));
 	fake_forget_trace();
 }
@@ -319,13 +320,14 @@ static void place__least_loaded(void **state)
 	rt->pollers[0].conns = 3;
 	for (i = 0; i < 3; i++) {
 		struct rt_poller *poller =
-			rt_runtime_place(rt, RPMA_RT_POLLER_LEAST);
+			rt_runtime_place(rt, RPMA_RT_POLLER_LEAST, 0);
 
 		assert_int_equal(poller->index, 1);
 		poller->conns++;
 	}
 	/* of equals the first */
-	assert_int_equal(rt_runtime_place(rt, RPMA_RT_POLLER_LEAST)->index, 0);
+	assert_int_equal(rt_runtime_place(rt, RPMA_RT_POLLER_LEAST, 0)->index,
+			 0);
 	rt->pollers[0].conns = 0;
 	rt->pollers[1].conns = 0;
 	ok(rpma_rt_delete(&rt));

@@ -1,0 +1,1164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Shared receive queues on a made-up device: whose a completion is, that each
+ * receive comes back once whatever happens, credit, backlog, refill before
+ * functions, the limit, room in CQs, who may delete when.
+ */
+
+#include <string.h>
+
+#include "rt_fake.h"
+#include "post.h"
+#include "qp_table.h"
+#include "srq.h"
+
+#define SIZE 8
+
+/* a runtime with an SRQ that every connection uses */
+struct scene {
+	struct fake *f;
+	struct rpma_rt_queue *queue; /* the SRQ's */
+	struct rpma_rt_srq *srq;
+	struct rpma_rt_srq_cfg *cfg;
+};
+
+static void scene_open(struct scene *s, void **state)
+{
+	memset(s, 0, sizeof(*s));
+	s->f = *state;
+	ok(rpma_rt_queue_new(s->f->rt, NULL, &s->queue));
+	ok(rpma_rt_srq_cfg_new(&s->cfg));
+	ok(rpma_rt_srq_cfg_set_size(s->cfg, SIZE));
+}
+
+static void scene_srq(struct scene *s)
+{
+	ok(rpma_rt_srq_new(s->f->rt, &fake_peer, 0, s->cfg, s->queue, s,
+			   &s->srq));
+	ok(rpma_rt_conn_cfg_set_srqs(&s->f->rt_cfg, &s->srq, 1));
+}
+
+/* Deletes it; what was out, then SRQ_CLOSED, are the items of its queue. */
+static void scene_delete(struct scene *s, int out)
+{
+	struct fake *f = s->f;
+	int i;
+
+	ok(rpma_rt_conn_cfg_set_srqs(&f->rt_cfg, NULL, 0));
+	ok(rpma_rt_srq_delete(&s->srq));
+	assert_null(s->srq);
+	assert_int_equal(fake_take(f, s->queue), out + 1);
+	for (i = 0; i < out; i++) {
+		assert_int_equal(f->items[i].kind, RPMA_RT_COMPLETION);
+		assert_int_equal(f->items[i].status, IBV_WC_GENERAL_ERR);
+		assert_int_equal(f->items[i].flags, RPMA_RT_F_SYNTHESIZED);
+		assert_ptr_equal(f->items[i].user, s);
+	}
+	assert_int_equal(f->items[out].kind, RPMA_RT_EVENT);
+	assert_int_equal(f->items[out].opcode, RPMA_RT_EVENT_SRQ_CLOSED);
+}
+
+static void scene_close(struct scene *s)
+{
+	ok(rpma_rt_srq_cfg_delete(&s->cfg));
+	ok(rpma_rt_queue_delete(&s->queue));
+}
+
+static int post(const struct scene *s, uint64_t context)
+{
+	return rpma_rt_srq_recv(s->srq, NULL, 0, 0, context);
+}
+
+static void post_many(const struct scene *s, uint32_t count)
+{
+	uint32_t i;
+
+	for (i = 0; i < count; i++)
+		ok(post(s, 100 + i));
+}
+
+/* Those receives, by the order they were posted in, complete at that
+ * connection, and everything else that follows. */
+static void complete(struct scene *s, const struct rpma_rt_conn *conn,
+		     uint32_t from, uint32_t count)
+{
+	uint32_t i;
+
+	for (i = from; i < from + count; i++)
+		fake_srq_wc(conn, s->srq, i, IBV_WC_SUCCESS);
+	fake_round(s->f);
+}
+
+/* What the connections got is not looked at. */
+static void drop_taken(const struct scene *s)
+{
+	fake_take(s->f, s->f->queue);
+}
+
+/* Asserts: the i-th item of what was taken. */
+static void expect(const struct fake *f, int i, uint64_t context,
+		   enum ibv_wc_status status)
+{
+	assert_true(i < f->got);
+	assert_int_equal(f->items[i].kind, RPMA_RT_COMPLETION);
+	assert_int_equal(f->items[i].context, context);
+	assert_int_equal(f->items[i].status, status);
+}
+
+static uint64_t stale(const struct fake *f)
+{
+	struct rpma_rt_poller_stats stats;
+
+	ok(rpma_rt_get_poller_stats(f->rt, 0, &stats));
+	return stats.stale;
+}
+
+static void sq_marker(struct rpma_rt_conn *conn)
+{
+	fake_wc(conn->cq, rt_wr_id_internal(RT_SQ_MARKER, conn->slot),
+		IBV_WC_WR_FLUSH_ERR, IBV_WC_DRIVER1, conn->qp_num);
+}
+
+/* Its last items, in that queue; no marker but that of sends is due. */
+static void bury_in(struct fake *f, struct rpma_rt_conn **conn,
+		    struct rpma_rt_queue *queue)
+{
+	ok(rpma_rt_conn_close(*conn));
+	fake_settle_down(f);
+	assert_int_equal(fake_qp(*conn)->rq_count, 0);
+	assert_int_equal((*conn)->markers_due, 1u << RPMA_RT_SEND_SIDE);
+	sq_marker(*conn);
+	fake_settle_down(f);
+	assert_true(fake_take(f, queue) > 0);
+	assert_int_equal(f->items[f->got - 1].opcode, RPMA_RT_EVENT_CLOSED);
+	ok(rpma_rt_conn_put(conn));
+}
+
+static void bury(struct fake *f, struct rpma_rt_conn **conn)
+{
+	bury_in(f, conn, f->queue);
+}
+
+/* ------------------------------------------------------- the happy path --- */
+
+static void round__to_the_queue_of_who_took_it(void **state)
+{
+	struct rpma_rt_conn *conns[3];
+	struct scene s;
+	int i;
+
+	scene_open(&s, state);
+	scene_srq(&s);
+	post_many(&s, SIZE);
+	for (i = 0; i < 3; i++)
+		conns[i] = fake_established(s.f);
+	/* in another order than they were posted */
+	fake_srq_wc(conns[2], s.srq, 1, IBV_WC_SUCCESS);
+	fake_srq_wc(conns[0], s.srq, 0, IBV_WC_SUCCESS);
+	fake_srq_wc(conns[2], s.srq, 5, IBV_WC_SUCCESS);
+	fake_round(s.f);
+	assert_int_equal(fake_take(s.f, s.f->queue), 3);
+	expect(s.f, 0, 101, IBV_WC_SUCCESS);
+	expect(s.f, 1, 100, IBV_WC_SUCCESS);
+	expect(s.f, 2, 105, IBV_WC_SUCCESS);
+	assert_int_equal(s.f->items[0].qp_num, conns[2]->qp_num);
+	assert_int_equal(s.f->items[1].qp_num, conns[0]->qp_num);
+	assert_ptr_equal(s.f->items[0].user, s.f);
+	assert_int_equal(s.f->items[0].opcode, IBV_WC_RECV);
+	assert_int_equal(s.f->items[0].byte_len, 100);
+	assert_int_equal(s.f->items[0].imm, 1234);
+	/* it has no receives of its own */
+	assert_int_equal(fake_recv(conns[0], 1), RPMA_E_INVAL);
+	for (i = 0; i < 3; i++)
+		bury(s.f, &conns[i]);
+	assert_int_equal(stale(s.f), 0);
+	scene_delete(&s, SIZE - 3);
+	scene_close(&s);
+}
+
+static void post__credit_then_one_WRITABLE(void **state)
+{
+	struct rpma_rt_conn *conn;
+	struct scene s;
+
+	scene_open(&s, state);
+	scene_srq(&s);
+	conn = fake_established(s.f);
+	post_many(&s, SIZE);
+	assert_int_equal(post(&s, 1), RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
+	assert_int_equal(post(&s, 1), RPMA_E_AGAIN);
+	fake_srq_wc(conn, s.srq, 3, IBV_WC_SUCCESS);
+	fake_round(s.f);
+	assert_int_equal(fake_take(s.f, s.queue), 1);
+	assert_int_equal(s.f->items[0].kind, RPMA_RT_WRITABLE);
+	assert_int_equal(s.f->items[0].opcode, RPMA_RT_WRITABLE_SRQ);
+	assert_int_equal(s.f->items[0].context, (uintptr_t)s.srq);
+	assert_ptr_equal(s.f->items[0].user, &s);
+	ok(post(&s, 1));
+	/* the same slot, another generation */
+	assert_int_not_equal(s.srq->srq->posted[SIZE], s.srq->srq->posted[3]);
+	assert_int_equal(post(&s, 1), RPMA_E_AGAIN);
+	bury(s.f, &conn);
+	scene_delete(&s, SIZE);
+	scene_close(&s);
+}
+
+static void post__bad_input_and_what_the_device_refuses(void **state)
+{
+	struct rpma_rt_recv_wr wrs[4] = {
+		{.context = 1}, {.context = 2}, {.context = 3}, {.context = 4}};
+	struct scene s;
+	int posted = 9;
+
+	scene_open(&s, state);
+	scene_srq(&s);
+	assert_int_equal(rpma_rt_srq_post_recv(NULL, wrs, 1, NULL),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_srq_post_recv(s.srq, NULL, 1, NULL),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 2, NULL),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 0, &posted),
+			 RPMA_E_INVAL);
+	assert_int_equal(posted, 0);
+	assert_int_equal(post(&s, RT_COOKIE_MASK + 1), RPMA_E_INVAL);
+	wrs[2].route = (const struct rpma_rt_route *)&s;
+	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 4, &posted),
+			 RPMA_E_INVAL);
+	assert_int_equal(posted, 2);
+	wrs[2].route = NULL;
+	fake_fail("srq_post", 3, 12);
+	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 4, &posted),
+			 RPMA_E_PROVIDER);
+	assert_int_equal(posted, 2);
+	fake_fail("wr_recv", 1, RPMA_E_INVAL);
+	assert_int_equal(post(&s, 1), RPMA_E_INVAL);
+	/* none of that cost a slot */
+	post_many(&s, SIZE - 4);
+	assert_int_equal(post(&s, 1), RPMA_E_AGAIN);
+	scene_delete(&s, SIZE);
+	scene_close(&s);
+}
+
+/* ----------------------------------------------------- exactly one each --- */
+
+static void error__delivered_at_once_and_the_connection_dies(void **state)
+{
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_conn *other;
+	struct scene s;
+
+	scene_open(&s, state);
+	scene_srq(&s);
+	post_many(&s, SIZE);
+	conn = fake_established(s.f);
+	other = fake_established(s.f);
+	fake_srq_wc(conn, s.srq, 0, IBV_WC_LOC_LEN_ERR);
+	fake_srq_wc(conn, s.srq, 1, IBV_WC_SUCCESS);
+	fake_round(s.f);
+	assert_int_equal(fake_take(s.f, s.f->queue), 2);
+	expect(s.f, 0, 100, IBV_WC_LOC_LEN_ERR);
+	assert_int_equal(s.f->items[0].opcode, IBV_WC_RECV);
+	assert_int_equal(s.f->items[0].imm, 77);
+	assert_int_equal(s.f->items[0].byte_len, 0);
+	expect(s.f, 1, 101, IBV_WC_SUCCESS);
+	fake_control(s.f);
+	/* after the queue pair is gone, before the sweep is over */
+	sq_marker(conn);
+	fake_srq_wc(conn, s.srq, 2, IBV_WC_WR_FLUSH_ERR);
+	fake_settle_down(s.f);
+	assert_int_equal(fake_take(s.f, s.f->queue), 2);
+	expect(s.f, 0, 102, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(s.f->items[1].opcode, RPMA_RT_EVENT_CLOSED);
+	assert_int_equal(s.f->items[1].status, RPMA_RT_REASON_ERROR);
+	/* the rest is there for the other */
+	fake_srq_wc(other, s.srq, 3, IBV_WC_SUCCESS);
+	fake_round(s.f);
+	assert_int_equal(fake_take(s.f, s.f->queue), 1);
+	expect(s.f, 0, 103, IBV_WC_SUCCESS);
+	assert_int_equal(stale(s.f), 0);
+	ok(rpma_rt_conn_put(&conn));
+	bury(s.f, &other);
+	scene_delete(&s, SIZE - 4);
+	scene_close(&s);
+}
+
+static void stale__back_in_the_srqs_queue_marked_once(void **state)
+{
+	struct rpma_rt_conn *conn;
+	struct scene s;
+	uint64_t id;
+
+	scene_open(&s, state);
+	scene_srq(&s);
+	post_many(&s, 2);
+	conn = fake_established(s.f);
+	id = s.srq->srq->posted[0];
+	fake_wc(conn->cq, id, IBV_WC_SUCCESS, IBV_WC_RECV, conn->qp_num + 999);
+	fake_round(s.f);
+	assert_int_equal(fake_take(s.f, s.f->queue), 0);
+	assert_int_equal(fake_take(s.f, s.queue), 1);
+	expect(s.f, 0, 100, IBV_WC_GENERAL_ERR);
+	assert_int_equal(s.f->items[0].flags, RPMA_RT_F_SYNTHESIZED);
+	assert_int_equal(stale(s.f), 1);
+	/* the device repeats itself; an old generation; a slot too high; a
+	 * number without SRQ */
+	fake_wc(conn->cq, id, IBV_WC_SUCCESS, IBV_WC_RECV, conn->qp_num);
+	ok(post(&s, 200));
+	fake_wc(conn->cq, id, IBV_WC_SUCCESS, IBV_WC_RECV, conn->qp_num);
+	fake_wc(conn->cq, rt_wr_id(s.srq->number, rt_srq_cookie(SIZE, 1)),
+		IBV_WC_SUCCESS, IBV_WC_RECV, conn->qp_num);
+	fake_wc(conn->cq, rt_wr_id(s.srq->number + 1, rt_srq_cookie(1, 1)),
+		IBV_WC_SUCCESS, IBV_WC_RECV, conn->qp_num);
+	fake_round(s.f);
+	assert_int_equal(fake_take(s.f, s.f->queue), 0);
+	assert_int_equal(fake_take(s.f, s.queue), 0);
+	assert_int_equal(stale(s.f), 5);
+	bury(s.f, &conn);
+	scene_delete(&s, 2);
+	scene_close(&s);
+}
+
+/* A new queue pair gets the number of one that is not swept. */
+static void number_reused__waits_for_the_sweep(void **state)
+{
+	struct rpma_rt_conn *old;
+	struct rpma_rt_conn *heir;
+	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST};
+	struct scene s;
+
+	scene_open(&s, state);
+	scene_srq(&s);
+	post_many(&s, 2);
+	old = fake_established(s.f);
+	ok(rpma_rt_conn_close(old));
+	fake_settle_down(s.f);
+	sq_marker(old);
+	fake_round(s.f);
+	fake_control(s.f); /* destroyed; GONE is in the poller's inbox */
+	fake_qp_num = old->qp_num;
+	event.id = &s.f->id;
+	rt_conn_request_control(&s.f->listener, &event);
+	heir = s.f->rt->conns;
+	assert_int_equal(heir->qp_num, old->qp_num);
+	/* the old one's, in the CQ before it was destroyed */
+	fake_srq_wc(old, s.srq, 0, IBV_WC_WR_FLUSH_ERR);
+	assert_true(rt_inbox_run_owner(&s.f->poller->inbox, s.f->poller) > 0);
+	assert_true(heir->late);
+	assert_int_equal(fake_take(s.f, s.f->queue), 0);
+	fake_settle_down(s.f);
+	assert_false(heir->late);
+	assert_int_equal(fake_take(s.f, s.f->queue), 3);
+	expect(s.f, 0, 100, IBV_WC_WR_FLUSH_ERR);
+	assert_ptr_equal((void *)(uintptr_t)s.f->items[1].context, heir);
+	assert_int_equal(s.f->items[1].opcode, RPMA_RT_EVENT_REQUEST);
+	assert_ptr_equal((void *)(uintptr_t)s.f->items[2].context, old);
+	/* and now it is the heir's */
+	fake_srq_wc(heir, s.srq, 1, IBV_WC_SUCCESS);
+	fake_round(s.f);
+	assert_int_equal(fake_take(s.f, s.f->queue), 1);
+	ok(rpma_rt_conn_put(&old));
+	bury(s.f, &heir);
+	scene_delete(&s, 0);
+	scene_close(&s);
+}
+
+/* It dies while it waits: heard of, then closed. */
+static void number_reused__closed_while_it_waits(void **state)
+{
+	struct rpma_rt_conn *old;
+	struct rpma_rt_conn *heir;
+	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST};
+	struct scene s;
+
+	scene_open(&s, state);
+	scene_srq(&s);
+	old = fake_established(s.f);
+	ok(rpma_rt_conn_close(old));
+	fake_settle_down(s.f);
+	sq_marker(old);
+	fake_round(s.f);
+	fake_control(s.f);
+	fake_qp_num = old->qp_num;
+	event.id = &s.f->id;
+	rt_conn_request_control(&s.f->listener, &event);
+	heir = s.f->rt->conns;
+	rt_conn_die_control(heir, RPMA_RT_REASON_STOPPED, 0);
+	fake_settle_down(s.f);
+	sq_marker(heir);
+	fake_settle_down(s.f);
+	assert_int_equal(fake_take(s.f, s.f->queue), 3);
+	assert_int_equal(s.f->items[0].opcode, RPMA_RT_EVENT_REQUEST);
+	assert_int_equal(s.f->items[2].opcode, RPMA_RT_EVENT_CLOSED);
+	assert_null(s.f->poller->late);
+	assert_int_equal(old->cq->qps->count, 0);
+	ok(rpma_rt_conn_put(&old));
+	ok(rpma_rt_conn_put(&heir));
+	scene_delete(&s, 0);
+	scene_close(&s);
+}
+
+/* -------------------------------------------------- where they may lead --- */
+
+static int heard;
+static uint64_t heard_context;
+static int heard_at; /* refills so far, at the first */
+static int refills;
+
+static void hear(const struct rpma_rt_completion *cmpl, void *arg)
+{
+	(void)arg;
+	if (cmpl->kind != RPMA_RT_COMPLETION)
+		return;
+	heard++;
+	heard_context = cmpl->context;
+	heard_at = refills;
+}
+
+static void route_open__takes_the_receives_over(void **state)
+{
+	struct rpma_rt_route *route;
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_conn *conn;
+	struct scene s;
+
+	heard = 0;
+	scene_open(&s, state);
+	scene_srq(&s);
+	post_many(&s, 3);
+	conn = fake_established(s.f);
+	ok(rpma_rt_queue_new(s.f->rt, NULL, &queue));
+	ok(rpma_rt_route_open(conn, RPMA_RT_RECV_SIDE, queue, &route));
+	fake_srq_wc(conn, s.srq, 0, IBV_WC_SUCCESS);
+	fake_round(s.f);
+	assert_int_equal(fake_take(s.f, queue), 1);
+	expect(s.f, 0, 100, IBV_WC_SUCCESS);
+	ok(rpma_rt_route_open_callback(conn, RPMA_RT_RECV_SIDE, hear, NULL,
+				       &route));
+	fake_srq_wc(conn, s.srq, 1, IBV_WC_SUCCESS);
+	fake_round(s.f);
+	assert_int_equal(fake_take(s.f, queue), 0);
+	assert_int_equal(heard, 1);
+	assert_int_equal(heard_context, 101);
+	bury(s.f, &conn);
+	ok(rpma_rt_queue_delete(&queue));
+	scene_delete(&s, 1);
+	scene_close(&s);
+}
+
+static void set_queue__the_receives_go_along(void **state)
+{
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_conn *conn;
+	struct scene s;
+	int nth;
+
+	scene_open(&s, state);
+	scene_srq(&s);
+	post_many(&s, 1);
+	conn = fake_request(s.f);
+	ok(rpma_rt_queue_new(s.f->rt, NULL, &queue));
+	for (nth = 1; nth <= 4; nth++) {
+		fake_fail("malloc", nth, 1);
+		assert_int_equal(rpma_rt_conn_set_queue(conn, queue),
+				 RPMA_E_NOMEM);
+	}
+	assert_true(fake_failed());
+	ok(rpma_rt_conn_set_queue(conn, queue));
+	fake_srq_wc(conn, s.srq, 0, IBV_WC_SUCCESS);
+	fake_round(s.f);
+	assert_int_equal(fake_take(s.f, queue), 1);
+	expect(s.f, 0, 100, IBV_WC_SUCCESS);
+	ok(rpma_rt_conn_close(conn));
+	fake_settle_down(s.f);
+	sq_marker(conn);
+	fake_settle_down(s.f);
+	assert_int_equal(fake_take(s.f, queue), 1);
+	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_queue_delete(&queue));
+	scene_delete(&s, 0);
+	scene_close(&s);
+}
+
+/* -------------------------------------------------------------- backlog --- */
+
+/* A consumer far behind stops posts; once it has caught up one WRITABLE. */
+static void backlog__holds_the_srq_until_it_clears(void **state)
+{
+	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue *slow;
+	struct rpma_rt_conn *conn;
+	struct scene s;
+	uint32_t next = 0;
+	uint32_t round;
+	int left = 0;
+
+	scene_open(&s, state);
+	scene_srq(&s);
+	ok(rpma_rt_queue_cfg_new(&cfg));
+	ok(rpma_rt_queue_cfg_set_lane_size(cfg, 64));
+	ok(rpma_rt_queue_cfg_set_backlog_limit(cfg, 2 * SIZE));
+	ok(rpma_rt_queue_new(s.f->rt, cfg, &slow));
+	ok(rpma_rt_queue_cfg_delete(&cfg));
+	conn = fake_request(s.f);
+	ok(rpma_rt_conn_set_queue(conn, slow));
+	/* nobody takes: ring, then spill to its limit, then what is out */
+	for (round = 0; round < 100 && left == 0; round++) {
+		while ((left = post(&s, next)) == 0) {
+			fake_srq_wc(conn, s.srq, next, IBV_WC_SUCCESS);
+			next++;
+		}
+		if (rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT)
+			left = 0;
+		fake_round(s.f);
+	}
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_BACKLOG);
+	assert_in_range(next, 64 + 2 * SIZE, 64 + 4 * SIZE);
+	assert_true(s.srq->held == 1);
+	/* the CREDIT refusals before it were answered */
+	fake_take(s.f, s.queue);
+	assert_int_equal(fake_take(s.f, slow), 64);
+	fake_round(s.f);
+	assert_int_equal(s.srq->held, 0);
+	assert_int_equal(fake_take(s.f, s.queue), 1);
+	assert_int_equal(s.f->items[0].kind, RPMA_RT_WRITABLE);
+	ok(post(&s, next));
+	assert_int_equal(fake_take(s.f, slow), (int)next - 64);
+	ok(rpma_rt_conn_close(conn));
+	fake_settle_down(s.f);
+	sq_marker(conn);
+	fake_settle_down(s.f);
+	fake_take(s.f, slow);
+	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_queue_delete(&slow));
+	scene_delete(&s, 1);
+	scene_close(&s);
+}
+
+/* A lane that another SRQ with the same number once filled holds up nothing. */
+static void backlog__not_of_a_lane_that_it_never_filled(void **state)
+{
+	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue *slow;
+	struct rpma_rt_conn *shares;
+	struct rpma_rt_conn *conn;
+	struct scene s;
+	uint32_t number;
+	uint32_t i;
+
+	scene_open(&s, state);
+	scene_srq(&s);
+	ok(rpma_rt_queue_cfg_new(&cfg));
+	ok(rpma_rt_queue_cfg_set_lane_size(cfg, 64));
+	ok(rpma_rt_queue_cfg_set_backlog_limit(cfg, 1));
+	ok(rpma_rt_queue_new(s.f->rt, cfg, &slow));
+	ok(rpma_rt_queue_cfg_delete(&cfg));
+	shares = fake_request(s.f);
+	ok(rpma_rt_conn_set_queue(shares, slow));
+	ok(post(&s, 1));
+	complete(&s, shares, 0, 1);
+	assert_int_equal(fake_take(s.f, slow), 1);
+	bury_in(s.f, &shares, slow);
+	number = s.srq->number;
+	scene_delete(&s, 0);
+	scene_srq(&s);
+	assert_int_equal(s.srq->number, number);
+	shares = fake_established(s.f);
+	ok(rpma_rt_conn_cfg_set_srqs(&s.f->rt_cfg, NULL, 0));
+	conn = fake_request(s.f);
+	ok(rpma_rt_conn_set_queue(conn, slow));
+	ok(rpma_rt_conn_cfg_set_srqs(&s.f->rt_cfg, &s.srq, 1));
+	/* a stranger's receives bring it over its limit, in one batch with one
+	 * of ours */
+	for (i = 0; !rt_lane_is_backlogged(conn->lane); i++) {
+		ok(fake_recv(conn, i));
+		fake_received(conn, i, IBV_WC_SUCCESS);
+		ok(post(&s, i));
+		complete(&s, shares, i, 1);
+		drop_taken(&s);
+	}
+	assert_int_equal(s.srq->held, 0);
+	ok(post(&s, 1));
+	fake_take(s.f, slow);
+	fake_round(s.f);
+	fake_take(s.f, slow);
+	ok(rpma_rt_conn_close(conn));
+	fake_settle_down(s.f);
+	fake_markers(conn);
+	fake_settle_down(s.f);
+	fake_take(s.f, slow);
+	ok(rpma_rt_conn_put(&conn));
+	bury(s.f, &shares);
+	ok(rpma_rt_queue_delete(&slow));
+	scene_delete(&s, 1);
+	scene_close(&s);
+}
+
+/* --------------------------------------------------------------- refill --- */
+
+static int refill_room;
+static int refill_posts; /* so many at most */
+static int refill_ret;
+
+static void refill(struct rpma_rt_srq *srq, int room, void *arg)
+{
+	int i;
+
+	assert_non_null(arg);
+	assert_in_range(room, 1, srq->cfg.size);
+	refills++;
+	refill_room = room;
+	refill_ret = 0;
+	for (i = 0; i < refill_posts && refill_ret == 0; i++)
+		refill_ret = rpma_rt_srq_recv(srq, NULL, 0, 0, 300);
+}
+
+static void scene_refill(struct scene *s, uint32_t limit, int posts)
+{
+	refills = 0;
+	refill_posts = posts;
+	ok(rpma_rt_srq_cfg_set_limit(s->cfg, limit));
+	ok(rpma_rt_srq_cfg_set_refill(s->cfg, refill, s));
+	scene_srq(s);
+	fake_round(s->f);
+	/* once at the beginning */
+	assert_int_equal(refills, 1);
+	assert_int_equal(refill_room, SIZE);
+}
+
+static void refill__below_the_limit_before_functions(void **state)
+{
+	struct rpma_rt_route *route;
+	struct rpma_rt_conn *conn;
+	struct scene s;
+
+	heard = 0;
+	scene_open(&s, state);
+	scene_refill(&s, SIZE / 2, SIZE + 1);
+	assert_int_equal(refill_ret, RPMA_E_AGAIN);
+	conn = fake_established(s.f);
+	ok(rpma_rt_route_open_callback(conn, RPMA_RT_RECV_SIDE, hear, NULL,
+				       &route));
+	fake_srq_wc(conn, s.srq, 0, IBV_WC_SUCCESS);
+	fake_round(s.f);
+	assert_int_equal(refills, 1); /* enough is out */
+	fake_srq_wc(conn, s.srq, 1, IBV_WC_SUCCESS);
+	fake_srq_wc(conn, s.srq, 2, IBV_WC_SUCCESS);
+	fake_srq_wc(conn, s.srq, 3, IBV_WC_SUCCESS);
+	fake_srq_wc(conn, s.srq, 4, IBV_WC_SUCCESS);
+	fake_round(s.f);
+	assert_int_equal(refills, 2);
+	assert_int_equal(refill_room, 5);
+	assert_int_equal(heard, 5);
+	assert_int_equal(heard_at, 2);
+	/* no WRITABLE for refusals inside */
+	assert_int_equal(fake_take(s.f, s.queue), 0);
+	bury(s.f, &conn);
+	scene_delete(&s, SIZE);
+	scene_close(&s);
+}
+
+static void refill__lock_taken_again_in_the_next_round(void **state)
+{
+	struct scene s;
+
+	scene_open(&s, state);
+	scene_refill(&s, 0, 1);
+	s.f->poller->threaded = true;
+	pthread_mutex_lock(&s.srq->lock); /* another thread posts */
+	fake_srq_limit(s.srq);
+	fake_round(s.f);
+	assert_int_equal(refill_ret, RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_LOCK);
+	refills = 0;
+	/* the round counts as work: the poller does not sleep */
+	assert_true(fake_round(s.f) > 0);
+	assert_int_equal(refills, 1);
+	pthread_mutex_unlock(&s.srq->lock);
+	assert_true(fake_round(s.f) > 0);
+	assert_int_equal(refills, 2);
+	assert_int_equal(refill_ret, 0);
+	assert_int_equal(fake_round(s.f), 0);
+	s.f->poller->threaded = false;
+	scene_delete(&s, 2);
+	scene_close(&s);
+}
+
+/* Asserts: the queue's only item is SRQ_LIMIT. */
+static void expect_limit(const struct scene *s)
+{
+	assert_int_equal(fake_take(s->f, s->queue), 1);
+	assert_int_equal(s->f->items[0].kind, RPMA_RT_EVENT);
+	assert_int_equal(s->f->items[0].opcode, RPMA_RT_EVENT_SRQ_LIMIT);
+	assert_int_equal(s->f->items[0].context, (uintptr_t)s->srq);
+}
+
+static void limit__told_once_and_again_when_as_many_were_posted(void **state)
+{
+	struct rpma_rt_conn *conn;
+	struct scene s;
+	uint32_t i;
+
+	scene_open(&s, state);
+	ok(rpma_rt_srq_cfg_set_limit(s.cfg, 4));
+	scene_srq(&s);
+	conn = fake_established(s.f);
+	post_many(&s, 3);
+	complete(&s, conn, 0, 1);
+	assert_int_equal(fake_take(s.f, s.queue), 0); /* too few */
+	post_many(&s, 3);			      /* 5 */
+	complete(&s, conn, 1, 1);
+	assert_int_equal(fake_take(s.f, s.queue), 0);
+	complete(&s, conn, 2, 1);
+	expect_limit(&s);
+	complete(&s, conn, 3, 1);
+	assert_int_equal(fake_take(s.f, s.queue), 0); /* told already */
+	post_many(&s, 2);			      /* 4 */
+	complete(&s, conn, 4, 4);
+	expect_limit(&s);
+	/* never as many out, but posted since it came */
+	for (i = 8; i < 12; i++) {
+		assert_int_equal(fake_take(s.f, s.queue), 0);
+		post_many(&s, 1);
+		complete(&s, conn, i, 1);
+	}
+	expect_limit(&s);
+	/* nothing of it needs the device's word */
+	assert_int_equal(s.srq->srq->limit, 0);
+	fake_srq_limit(s.srq);
+	fake_settle_down(s.f);
+	assert_int_equal(fake_take(s.f, s.queue), 0);
+	drop_taken(&s);
+	bury(s.f, &conn);
+	scene_delete(&s, 0);
+	scene_close(&s);
+}
+
+/* What the poller does while a post is inside the device. */
+static struct {
+	struct scene *s;
+	struct rpma_rt_conn *conn;
+	uint32_t from;
+	uint32_t count;
+	uint32_t posts; /* to wait for */
+} meanwhile;
+
+static void poll_meanwhile(void)
+{
+	if (meanwhile.posts-- != 1)
+		return;
+	fake_srq_posted = NULL;
+	complete(meanwhile.s, meanwhile.conn, meanwhile.from, meanwhile.count);
+}
+
+/* From the nth time that the device takes receives from now on: so many of
+ * them complete, and the poller goes round, before the post goes on. */
+static void at_post(struct scene *s, struct rpma_rt_conn *conn, uint32_t nth,
+		    uint32_t from, uint32_t count)
+{
+	meanwhile.s = s;
+	meanwhile.conn = conn;
+	meanwhile.from = from;
+	meanwhile.count = count;
+	meanwhile.posts = nth;
+	fake_srq_posted = poll_meanwhile;
+}
+
+static void limit__all_taken_before_the_post_returns(void **state)
+{
+	struct rpma_rt_recv_wr wrs[4] = {0};
+	struct rpma_rt_conn *conn;
+	struct scene s;
+	int posted;
+
+	scene_open(&s, state);
+	ok(rpma_rt_srq_cfg_set_limit(s.cfg, 4));
+	scene_srq(&s);
+	conn = fake_established(s.f);
+	at_post(&s, conn, 1, 0, 4);
+	ok(rpma_rt_srq_post_recv(s.srq, wrs, 4, &posted));
+	fake_settle_down(s.f);
+	expect_limit(&s);
+	drop_taken(&s);
+	bury(s.f, &conn);
+	scene_delete(&s, 0);
+	scene_close(&s);
+}
+
+/* A post that the poller counted, and then the device refused. */
+static void limit__told_after_a_refused_post(void **state)
+{
+	struct rpma_rt_recv_wr wrs[4] = {0};
+	struct scene s;
+	int posted;
+
+	scene_open(&s, state);
+	ok(rpma_rt_srq_cfg_set_limit(s.cfg, 4));
+	scene_srq(&s);
+	fake_fail("srq_post", 3, 12);
+	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 4, &posted),
+			 RPMA_E_PROVIDER);
+	assert_int_equal(posted, 2);
+	fake_settle_down(s.f);
+	expect_limit(&s);
+	scene_delete(&s, 2);
+	scene_close(&s);
+}
+
+static void limit__event_calls_the_refill(void **state)
+{
+	struct scene s;
+
+	scene_open(&s, state);
+	scene_refill(&s, 2, 2);
+	fake_settle_down(s.f);
+	assert_int_equal(s.srq->srq->limit, 2);
+	fake_srq_limit(s.srq);
+	fake_settle_down(s.f);
+	assert_int_equal(refills, 2);
+	assert_int_equal(fake_take(s.f, s.queue), 0);
+	scene_delete(&s, 4);
+	scene_close(&s);
+}
+
+/* All that a post hands over is taken before it returns: the refill function
+ * finds the lock held, and is called until it does not. */
+static void refill__all_taken_before_the_post_returns(void **state)
+{
+	struct rpma_rt_recv_wr wrs[SIZE] = {0};
+	struct rpma_rt_conn *conn;
+	struct scene s;
+	int posted;
+
+	scene_open(&s, state);
+	scene_refill(&s, 0, 0); /* and it has nothing to post at first */
+	conn = fake_established(s.f);
+	s.f->poller->threaded = true;
+	refill_posts = 3;
+	at_post(&s, conn, 1, 0, SIZE);
+	ok(rpma_rt_srq_post_recv(s.srq, wrs, SIZE, &posted));
+	assert_true(refills > 1);
+	assert_int_equal(refill_room, SIZE);
+	assert_int_equal(refill_ret, RPMA_E_AGAIN);
+	refills = 0;
+	assert_true(fake_round(s.f) > 0);
+	assert_int_equal(refills, 1);
+	assert_int_equal(refill_ret, 0);
+	s.f->poller->threaded = false;
+	drop_taken(&s);
+	bury(s.f, &conn);
+	scene_delete(&s, 3);
+	scene_close(&s);
+}
+
+/* The same in the middle of a post that takes several calls of the device. */
+static void refill__room_is_never_more_than_there_is(void **state)
+{
+	struct rpma_rt_recv_wr wrs[3 * RT_POST_CHUNK] = {0};
+	struct rpma_rt_conn *conn;
+	struct scene s;
+	int posted;
+
+	scene_open(&s, state);
+	ok(rpma_rt_srq_cfg_set_size(s.cfg, 4 * RT_POST_CHUNK));
+	refills = 0;
+	refill_posts = 0;
+	ok(rpma_rt_srq_cfg_set_refill(s.cfg, refill, &s));
+	scene_srq(&s);
+	fake_round(s.f);
+	conn = fake_established(s.f);
+	at_post(&s, conn, 2, 0, RT_POST_CHUNK - 1);
+	ok(rpma_rt_srq_post_recv(s.srq, wrs, 3 * RT_POST_CHUNK, &posted));
+	/* of the first two calls a chunk and one are out */
+	assert_int_equal(refills, 2);
+	assert_int_equal(refill_room, 3 * RT_POST_CHUNK - 1);
+	drop_taken(&s);
+	bury(s.f, &conn);
+	scene_delete(&s, 2 * RT_POST_CHUNK + 1);
+	scene_close(&s);
+}
+
+static void refill__called_after_a_refused_post(void **state)
+{
+	struct rpma_rt_recv_wr wrs[4] = {0};
+	struct rpma_rt_conn *conn;
+	struct scene s;
+	int posted;
+
+	scene_open(&s, state);
+	scene_refill(&s, 4, 4);
+	conn = fake_established(s.f);
+	/* enough seems to be out when the poller counts */
+	at_post(&s, conn, 1, 0, 1);
+	fake_fail("srq_post", 1, 12);
+	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 4, &posted),
+			 RPMA_E_PROVIDER);
+	assert_int_equal(posted, 0);
+	assert_int_equal(refills, 1);
+	fake_settle_down(s.f);
+	assert_int_equal(refills, 2);
+	assert_int_equal(refill_room, SIZE - 3);
+	/* its own refused posts do not call it again */
+	fake_fail("srq_post", 1, 12);
+	complete(&s, conn, 1, 4);
+	fake_settle_down(s.f);
+	assert_int_equal(refill_ret, RPMA_E_PROVIDER);
+	assert_int_equal(refills, 3);
+	drop_taken(&s);
+	bury(s.f, &conn);
+	scene_delete(&s, 3);
+	scene_close(&s);
+}
+
+/* ------------------------------------------------------------- its life --- */
+
+static void room__depth_once_in_each_cq(void **state)
+{
+	struct rpma_rt_conn *conns[4];
+	struct rt_cq *cq;
+	struct scene s;
+	int i;
+
+	scene_open(&s, state);
+	scene_srq(&s);
+	for (i = 0; i < 4; i++)
+		conns[i] = fake_established(s.f);
+	cq = conns[0]->cq;
+	assert_int_equal(cq->cqe, 64);
+	assert_int_equal(cq->room, 64 - SIZE - 4 * (FAKE_SQ + 1));
+	assert_ptr_equal(conns[3]->cq, cq);
+	assert_int_equal(cq->qps->count, 4);
+	for (i = 0; i < 3; i++)
+		bury(s.f, &conns[i]);
+	assert_int_equal(cq->room, 64 - SIZE - (FAKE_SQ + 1));
+	bury(s.f, &conns[3]);
+	assert_int_equal(cq->room, 64);
+	assert_int_equal(cq->qps->count, 0);
+	scene_delete(&s, 0);
+	scene_close(&s);
+}
+
+static void cq_full__another_one_with_the_depth_again(void **state)
+{
+	struct rpma_rt_conn *conns[7];
+	struct scene s;
+	int i;
+
+	scene_open(&s, state);
+	scene_srq(&s);
+	post_many(&s, 2);
+	for (i = 0; i < 7; i++)
+		conns[i] = fake_established(s.f);
+	assert_ptr_equal(conns[5]->cq, conns[0]->cq);
+	assert_ptr_not_equal(conns[6]->cq, conns[0]->cq);
+	assert_int_equal(conns[6]->cq->room, 64 - SIZE - (FAKE_SQ + 1));
+	fake_srq_wc(conns[6], s.srq, 0, IBV_WC_SUCCESS);
+	fake_srq_wc(conns[0], s.srq, 1, IBV_WC_SUCCESS);
+	fake_round(s.f);
+	assert_int_equal(fake_take(s.f, s.f->queue), 2);
+	for (i = 0; i < 7; i++)
+		bury(s.f, &conns[i]);
+	scene_delete(&s, 0);
+	scene_close(&s);
+}
+
+static void numbers_exhausted__another_cq(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *first = fake_established(f);
+	struct rpma_rt_conn *second;
+	uint32_t next = first->cq->numbers.next;
+
+	first->cq->numbers.next = RT_ROUTE_COUNT - 1; /* one is left */
+	assert_int_equal(rt_numbers_left(&first->cq->numbers), 1);
+	second = fake_established(f);
+	assert_ptr_not_equal(second->cq, first->cq);
+	assert_ptr_equal(second->cq->channel, first->cq->channel);
+	first->cq->numbers.next = next;
+	fake_bury(f, &second);
+	fake_bury(f, &first);
+}
+
+static void delete__refused_while_used(void **state)
+{
+	struct rpma_rt_conn *conn;
+	struct scene s;
+
+	scene_open(&s, state);
+	scene_srq(&s);
+	conn = fake_established(s.f);
+	assert_int_equal(rpma_rt_srq_delete(&s.srq), RPMA_E_AGAIN);
+	assert_non_null(s.srq);
+	bury(s.f, &conn);
+	pthread_mutex_lock(&s.f->rt->lock);
+	rt_srq_get_all(&s.f->rt_cfg); /* a listener */
+	pthread_mutex_unlock(&s.f->rt->lock);
+	assert_int_equal(rpma_rt_srq_delete(&s.srq), RPMA_E_AGAIN);
+	rt_srq_put_all(&s.f->rt_cfg);
+	assert_int_equal(rpma_rt_srq_delete(NULL), RPMA_E_INVAL);
+	scene_delete(&s, 0);
+	ok(rpma_rt_srq_delete(&s.srq));
+	scene_close(&s);
+}
+
+/* What a stop does with those that nobody deleted. */
+static void finish_all__given_back_and_posts_CLOSED(void **state)
+{
+	struct scene s;
+
+	scene_open(&s, state);
+	scene_srq(&s);
+	post_many(&s, 2);
+	rt_srq_finish_all(s.f->rt);
+	assert_int_equal(post(&s, 1), RPMA_RT_E_CLOSED);
+	assert_int_equal(fake_take(s.f, s.queue), 3);
+	assert_null(s.f->rt->srqs);
+	ok(rpma_rt_conn_cfg_set_srqs(&s.f->rt_cfg, NULL, 0));
+	s.f->rt->stopping = true;
+	/* relaxed: no other thread */
+	atomic_store_explicit(&s.f->rt->stopped, true, memory_order_relaxed);
+	ok(rpma_rt_srq_delete(&s.srq));
+	atomic_store_explicit(&s.f->rt->stopped, false, memory_order_relaxed);
+	s.f->rt->stopping = false;
+	scene_close(&s);
+}
+
+static void new__each_failure_nothing_is_left(void **state)
+{
+	static const char *const calls[] = {"malloc", "malloc", "malloc",
+					    "malloc", "srq_new"};
+	struct rpma_rt_srq *srq = NULL;
+	struct scene s;
+	int memory;
+	int i;
+
+	scene_open(&s, state);
+	ok(rpma_rt_srq_cfg_set_size(s.cfg, 9000)); /* a larger spill */
+	scene_srq(&s);
+	scene_delete(&s, 0); /* the lane is made */
+	memory = fake_memory();
+	for (i = 0; i < 5; i++) {
+		fake_fail(calls[i], i < 4 ? i + 1 : 1,
+			  i < 4 ? 1 : RPMA_E_PROVIDER);
+		assert_int_equal(rpma_rt_srq_new(s.f->rt, &fake_peer, 0, s.cfg,
+						 s.queue, NULL, &srq),
+				 i < 4 ? RPMA_E_NOMEM : RPMA_E_PROVIDER);
+		assert_true(fake_failed());
+		assert_null(srq);
+		assert_int_equal(fake_memory(), memory);
+	}
+	scene_close(&s);
+}
+
+static void new__bad_input(void **state)
+{
+	struct rpma_rt_srq *srq = NULL;
+	struct scene s;
+
+	scene_open(&s, state);
+#define REFUSED(call) assert_int_equal(call, RPMA_E_INVAL)
+	REFUSED(rpma_rt_srq_new(NULL, &fake_peer, 0, NULL, s.queue, NULL,
+				&srq));
+	REFUSED(rpma_rt_srq_new(s.f->rt, NULL, 0, NULL, s.queue, NULL, &srq));
+	REFUSED(rpma_rt_srq_new(s.f->rt, &fake_peer, 1, NULL, s.queue, NULL,
+				&srq));
+	REFUSED(rpma_rt_srq_new(s.f->rt, &fake_peer, -1, NULL, s.queue, NULL,
+				&srq));
+	REFUSED(rpma_rt_srq_new(s.f->rt, &fake_peer, 0, NULL, NULL, NULL,
+				&srq));
+	REFUSED(rpma_rt_srq_new(s.f->rt, &fake_peer, 0, NULL, s.queue, NULL,
+				NULL));
+	ok(rpma_rt_srq_cfg_set_limit(s.cfg, SIZE + 1));
+	REFUSED(rpma_rt_srq_new(s.f->rt, &fake_peer, 0, s.cfg, s.queue, NULL,
+				&srq));
+	ok(rpma_rt_queue_close(s.queue));
+	assert_int_equal(rpma_rt_srq_new(s.f->rt, &fake_peer, 0, NULL, s.queue,
+					 NULL, &srq),
+			 RPMA_RT_E_CLOSED);
+	s.f->rt->stopping = true;
+	assert_int_equal(rpma_rt_srq_new(s.f->rt, &fake_peer, 0, NULL, s.queue,
+					 NULL, &srq),
+			 RPMA_RT_E_CLOSED);
+	s.f->rt->stopping = false;
+	scene_close(&s);
+}
+
+static void cfg__values_and_bad_input(void **state)
+{
+	struct rpma_rt_srq *twice[2];
+	struct rpma_peer stranger = fake_peer;
+	struct rpma_rt_srq_cfg *none = NULL;
+	struct rpma_rt_conn *conn = NULL;
+	struct scene s;
+	uint32_t value;
+
+	scene_open(&s, state);
+	REFUSED(rpma_rt_srq_cfg_new(NULL));
+	REFUSED(rpma_rt_srq_cfg_delete(NULL));
+	REFUSED(rpma_rt_srq_cfg_set_size(s.cfg, 0));
+	REFUSED(rpma_rt_srq_cfg_set_size(s.cfg, RT_SRQ_MAX_SIZE + 1));
+	REFUSED(rpma_rt_srq_cfg_set_limit(s.cfg, RT_SRQ_MAX_SIZE + 1));
+	REFUSED(rpma_rt_srq_cfg_set_refill(NULL, refill, NULL));
+	REFUSED(rpma_rt_srq_cfg_get_size(s.cfg, NULL));
+	REFUSED(rpma_rt_srq_cfg_get_limit(NULL, &value));
+	ok(rpma_rt_srq_cfg_get_size(s.cfg, &value));
+	assert_int_equal(value, SIZE);
+	ok(rpma_rt_srq_cfg_set_limit(s.cfg, 3));
+	ok(rpma_rt_srq_cfg_get_limit(s.cfg, &value));
+	assert_int_equal(value, 3);
+	fake_fail("malloc", 1, 1);
+	assert_int_equal(rpma_rt_srq_cfg_new(&none), RPMA_E_NOMEM);
+	assert_null(none);
+	scene_srq(&s);
+	twice[0] = s.srq;
+	twice[1] = s.srq;
+	REFUSED(rpma_rt_conn_cfg_set_srqs(&s.f->rt_cfg, twice, 2));
+	REFUSED(rpma_rt_conn_cfg_set_srqs(&s.f->rt_cfg, NULL, 1));
+	REFUSED(rpma_rt_conn_cfg_set_srqs(NULL, twice, 1));
+	/* of another peer: its queue pairs could not use it */
+	REFUSED(rpma_rt_conn_new(s.f->rt, &stranger, "1.2.3.4", "1",
+				 &s.f->rt_cfg, 0, s.f->queue, NULL, &conn));
+	assert_null(conn);
+	scene_delete(&s, 0);
+	scene_close(&s);
+#undef REFUSED
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(round__to_the_queue_of_who_took_it),
+		fake_test(post__credit_then_one_WRITABLE),
+		fake_test(post__bad_input_and_what_the_device_refuses),
+		fake_test(error__delivered_at_once_and_the_connection_dies),
+		fake_test(stale__back_in_the_srqs_queue_marked_once),
+		fake_test(number_reused__waits_for_the_sweep),
+		fake_test(number_reused__closed_while_it_waits),
+		fake_test(route_open__takes_the_receives_over),
+		fake_test(set_queue__the_receives_go_along),
+		fake_test(backlog__holds_the_srq_until_it_clears),
+		fake_test(backlog__not_of_a_lane_that_it_never_filled),
+		fake_test(refill__below_the_limit_before_functions),
+		fake_test(refill__lock_taken_again_in_the_next_round),
+		fake_test(limit__told_once_and_again_when_as_many_were_posted),
+		fake_test(limit__all_taken_before_the_post_returns),
+		fake_test(limit__told_after_a_refused_post),
+		fake_test(limit__event_calls_the_refill),
+		fake_test(refill__all_taken_before_the_post_returns),
+		fake_test(refill__room_is_never_more_than_there_is),
+		fake_test(refill__called_after_a_refused_post),
+		fake_test(room__depth_once_in_each_cq),
+		fake_test(cq_full__another_one_with_the_depth_again),
+		fake_test(numbers_exhausted__another_cq),
+		fake_test(delete__refused_while_used),
+		fake_test(finish_all__given_back_and_posts_CLOSED),
+		fake_test(new__each_failure_nothing_is_left),
+		fake_test(new__bad_input),
+		fake_test(cfg__values_and_bad_input),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
