@@ -286,22 +286,24 @@ static int copy_cfg(struct rpma_rt_conn *conn,
 }
 
 /* Before anything of these sizes is made for it: has the device as much? */
-static int check_device(struct rpma_peer *peer, uint32_t sq, uint32_t rq)
+static int check_device(const struct rpma_rt_conn *conn, uint32_t sq,
+			uint32_t rq)
 {
+	uint32_t alive = conn->alive.period_ns > 0;
 	struct ibv_context *ibv_ctx;
 	struct ibv_device_attr attr;
 	int ret;
 
-	ret = rpma_peer_get_ibv_context(peer, &ibv_ctx);
+	ret = rpma_peer_get_ibv_context(conn->peer, &ibv_ctx);
 	if (ret)
 		return ret;
 	if (ibv_query_device(ibv_ctx, &attr))
 		return RPMA_E_PROVIDER;
-	/* each with the marker's */
-	if (sq + 1 > (uint32_t)attr.max_qp_wr ||
+	/* each with the marker's, and a keep-alive's */
+	if (sq + 1 + alive > (uint32_t)attr.max_qp_wr ||
 	    rq + 1 > (uint32_t)attr.max_qp_wr)
 		return RPMA_E_INVAL;
-	return sq + rq + 2 > (uint32_t)attr.max_cqe ? RPMA_E_NOMEM : 0;
+	return sq + rq + 2 + alive > (uint32_t)attr.max_cqe ? RPMA_E_NOMEM : 0;
 }
 
 static int init_sides(struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq,
@@ -397,7 +399,7 @@ static int record_new(const struct rt_birth *birth, uint32_t *sq, uint32_t *rq,
 	if (ret == 0)
 		ret = copy_cfg(conn, birth->cfg, sq, rq);
 	if (ret == 0)
-		ret = check_device(birth->peer, *sq, *rq);
+		ret = check_device(conn, *sq, *rq);
 	if (ret) { /* and nothing of that size is made */
 		*sq = 0;
 		*rq = 0;

@@ -16,13 +16,13 @@
 #include "rpma_loopback.h"
 #include "rpma_rt.h"
 
-#define CHECK(cond)                                               \
-	do {                                                      \
-		if (!(cond)) {                                    \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__,  \
-				__LINE__, #cond);                 \
-			abort();                                  \
-		}                                                 \
+#define CHECK(cond)                                                        \
+	do {                                                               \
+		if (!(cond)) {                                             \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, \
+				#cond);                                    \
+			abort();                                           \
+		}                                                          \
 	} while (0)
 
 #define MUST(call) CHECK((call) == 0)

@@ -379,6 +379,13 @@ static void making_connections(void **state)
 	ok(rpma_conn_cfg_set_sq_size(f->cfg, UINT32_MAX));
 	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, &fake_peer, "::1", "1",
 	    &f->rt_cfg, 0, f->queue, NULL, &out.conn);
+	/* a marker and a keep-alive take a place each */
+	ok(rpma_conn_cfg_set_sq_size(f->cfg,
+				     (uint32_t)fake_attr.max_qp_wr - 1));
+	f->rt_cfg.keepalive_ms = 1;
+	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, &fake_peer, "::1", "1",
+	    &f->rt_cfg, 0, f->queue, NULL, &out.conn);
+	f->rt_cfg.keepalive_ms = 0;
 	ok(rpma_conn_cfg_set_sq_size(f->cfg, FAKE_SQ));
 	ok(rpma_conn_cfg_set_rq_size(f->cfg, (uint32_t)fake_attr.max_qp_wr));
 	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, &fake_peer, "::1", "1",
