@@ -155,7 +155,8 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_conn_get_qp_num, conn, &out.u32);
 	FORKED(rpma_rt_conn_get_poller, conn, &out.number);
 	FORKED(rpma_rt_route_open, conn, 0, queue, &out.route);
-	FORKED(rpma_rt_route_open_callback, conn, 0, bad_hear, NULL, &out.route);
+	FORKED(rpma_rt_route_open_callback, conn, 0, bad_hear, NULL,
+	       &out.route);
 	FORKED(rpma_rt_send, conn, NULL, 0, 0, ALWAYS, 1);
 	FORKED(rpma_rt_recv, conn, NULL, 0, 0, 1);
 	FORKED(rpma_rt_read, conn, NULL, 0, NULL, 0, 0, ALWAYS, 1);
