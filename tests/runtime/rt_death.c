@@ -8,6 +8,7 @@
  */
 
 #include <poll.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -23,6 +24,7 @@
 #define ROOM	(2 * DEPTH + 2) /* of one end, so that each has its own CQ */
 #define ANY	(-1)
 #define SPREAD	6 /* connections over several CQs */
+#define REST_MS 20
 
 struct scene {
 	const struct loop *loop;
@@ -46,8 +48,18 @@ struct outcome {
  * there; and the CQs that posts complete on */
 static _Atomic(struct ibv_qp *) posted;
 static _Atomic(const void *) loaded;
+static _Atomic bool held; /* its destroy */
+static _Atomic bool waits;
 static const struct ibv_cq *cqs[4 * SPREAD];
 static int cqs_count;
+
+static void wait_while_held(void)
+{
+	/* release, acquire: pair with their opposites in nothing_comes() */
+	atomic_store_explicit(&waits, true, memory_order_release);
+	while (atomic_load_explicit(&held, memory_order_acquire))
+		sched_yield();
+}
 
 static void watch_posts(enum rpma_loopback_point point, const void *object,
 			void *arg)
@@ -57,10 +69,13 @@ static void watch_posts(enum rpma_loopback_point point, const void *object,
 	if (point == RPMA_LOOPBACK_POST_SEND)
 		atomic_store_explicit(&posted, (void *)(uintptr_t)object,
 				      memory_order_relaxed);
-	/* acquire, release: pair with each other, and with the acquire in
-	 * judge() */
-	if (point == RPMA_LOOPBACK_DESTROY_DONE &&
-	    atomic_load_explicit(&loaded, memory_order_acquire) == object)
+	/* acquire: pairs with the release in leave_outstanding() */
+	if (atomic_load_explicit(&loaded, memory_order_acquire) != object)
+		return;
+	if (point == RPMA_LOOPBACK_DESTROY)
+		wait_while_held();
+	/* release: pairs with the acquire in judge() */
+	if (point == RPMA_LOOPBACK_DESTROY_DONE)
 		atomic_store_explicit(&loaded, NULL, memory_order_release);
 }
 
@@ -702,13 +717,31 @@ static void disconnected__never(struct scene *s)
 
 /* --- a queue pair that cannot be moved to ERR: nothing flushes */
 
+/* Its destroy is about to begin, and nothing was made up yet. */
+static void nothing_comes(struct scene *s)
+{
+	struct rpma_rt_completion item;
+	int got;
+
+	/* acquire, release: pair with their opposites in wait_while_held() */
+	while (!atomic_load_explicit(&waits, memory_order_acquire))
+		sched_yield();
+	CHECK(rpma_rt_queue_wait(s->stage.aq, REST_MS, 1, &item, &got) ==
+	      RPMA_E_NO_COMPLETION);
+	atomic_store_explicit(&held, false, memory_order_release);
+}
+
 static void modify_fails__synthesized(struct scene *s)
 {
 	open_scene(s);
 	leave_outstanding(s);
 	CHECK(s->loop->fault("call:verb=ibv_modify_qp;"
 			     "call:verb=rdma_disconnect") == 0);
+	/* relaxed, both: nobody looks before the close */
+	atomic_store_explicit(&waits, false, memory_order_relaxed);
+	atomic_store_explicit(&held, true, memory_order_relaxed);
 	MUST(rpma_rt_conn_close(s->victim.active));
+	nothing_comes(s);
 	CHECK(collect_both(s, RPMA_RT_REASON_LOCAL).synthesized ==
 	      SENDS + RECVS);
 	part_from_others(s);
