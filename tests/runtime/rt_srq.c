@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "loop.h"
 #include "stage.h"
 
 #define CONNS	 6
@@ -450,6 +451,21 @@ static void stop__everything_comes_back(void)
 	stage_close(&s);
 }
 
+/* Connections end without LAST_WQE_REACHED, or with two: nobody waits for it. */
+static void last_wqe__never_or_twice(uint32_t each)
+{
+	static const char *const rules[] = {"knob:last_wqe=1",
+					    "knob:last_wqe=2"};
+	const struct loop *loop = loop_get();
+	size_t i;
+
+	for (i = 0; loop != NULL && i < sizeof(rules) / sizeof(rules[0]); i++) {
+		CHECK(loop->fault(rules[i]) == 0);
+		shared__by_all_connections(BUFFERS, BUFFERS / 2, each);
+		loop->fault_clear();
+	}
+}
+
 int main(int argc, char **argv)
 {
 	uint32_t each = argc > 1 ? (uint32_t)atoi(argv[1]) : 100;
@@ -457,6 +473,7 @@ int main(int argc, char **argv)
 	shared__by_all_connections(BUFFERS, BUFFERS / 2, each);
 	shared__by_all_connections(BUFFERS, 0, each);
 	shared__by_all_connections(1, 1, each / 5);
+	last_wqe__never_or_twice(each);
 	limit__event_in_the_queue();
 	limit__program_that_posts_when_told(each);
 	stop__everything_comes_back();
