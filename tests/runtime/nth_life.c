@@ -10,7 +10,7 @@
 #include <time.h>
 
 #define ADDR	    "127.0.0.1"
-#define PATIENCE_MS 10000 /* longer is for ever */
+#define PATIENCE_MS 60000 /* longer is for ever */
 #define DEPTH	    4
 #define SIZE	    32
 
@@ -49,6 +49,8 @@ static struct {
 } all;
 
 static char memory[4096];
+
+const char *life_trouble = "nothing fails";
 
 void life_open(void)
 {
@@ -272,6 +274,14 @@ static bool take(struct rpma_rt_queue *queue)
 	return true;
 }
 
+static _Noreturn void hang(void)
+{
+	fprintf(stderr, "%s: %s: nothing comes any more\n", all.life->name,
+		life_trouble);
+	rpma_rt_dump(all.rt, 2, RPMA_RT_DUMP_HUMAN);
+	abort();
+}
+
 /* Waits for one more item. */
 static void hear(void)
 {
@@ -281,7 +291,8 @@ static void hear(void)
 	int got;
 
 	while (!take(all.other) && !take(all.queue)) {
-		CHECK(now_ms() < end_ms);
+		if (now_ms() > end_ms)
+			hang();
 		if (all.life->is_manual) {
 			MUST(rpma_rt_run_once(all.rt, 0, 8, &done));
 			if (done == 0)

@@ -41,6 +41,8 @@ extern const struct life lives[];
 
 /* What all lives use. */
 void life_open(void);
+/* What is done to it, for who reads why it hangs. */
+extern const char *life_trouble;
 /* From rpma_rt_new() to rpma_rt_delete(); the first error. Aborts where the
  * runtime broke a promise. */
 int life_live(const struct life *life);

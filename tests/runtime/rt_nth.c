@@ -201,6 +201,7 @@ static unsigned fail_allocations(const struct life *life)
 
 	for (n = 1;; n++) {
 		files = open_files();
+		life_trouble = "an allocation fails";
 		/* relaxed: no other thread runs */
 		atomic_store_explicit(&calls, 0, memory_order_relaxed);
 		atomic_store_explicit(&failures, 0, memory_order_relaxed);
@@ -233,6 +234,7 @@ static unsigned fail_verb(const struct life *life, const char *verb,
 
 	for (n = 1; n <= MOST; n++) {
 		files = open_files();
+		life_trouble = rule;
 		snprintf(rule, sizeof(rule), "call:verb=%s,nth=%u,errno=%s",
 			 verb, n, err);
 		CHECK(rpma_loopback_fault(rule) == 0);
@@ -283,6 +285,7 @@ static void each_trouble__nothing_lost(const struct life *life)
 	int ret;
 
 	for (i = 0; i < TROUBLES; i++) {
+		life_trouble = troubles[i];
 		CHECK(rpma_loopback_fault(troubles[i]) == 0);
 		ret = life_live(life);
 		rpma_loopback_fault_clear();
