@@ -10,6 +10,7 @@
 
 #include "async.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -178,15 +179,16 @@ static void call_handlers(struct ibv_context *ibv_ctx,
 
 /* -------------------------------------------------------------- reading --- */
 
-/* One event: its owner told, acknowledged, then shown. False: there is none. */
-static bool read_event(struct ibv_context *ibv_ctx)
+/* One event: its owner told, acknowledged, then shown. Not 0: the errno with
+ * which there is none. */
+static int read_event(struct ibv_context *ibv_ctx)
 {
 	struct ibv_async_event event;
 	struct ibv_async_event copy;
 	bool ours;
 
 	if (ibv_get_async_event(ibv_ctx, &event))
-		return false;
+		return errno ? errno : EIO;
 	ours = tell_owner(&event);
 	if (event.event_type == IBV_EVENT_DEVICE_FATAL)
 		tell_fatal(ibv_ctx, NULL);
@@ -194,15 +196,21 @@ static bool read_event(struct ibv_context *ibv_ctx)
 	ibv_ack_async_event(&event);
 	if (!ours)
 		call_handlers(ibv_ctx, &copy);
-	return true;
+	return 0;
 }
 
 static void reader_ready(struct rt_source *source)
 {
 	struct reader *reader = (struct reader *)source;
+	int err;
 
-	while (read_event(reader->ibv_ctx))
-		;
+	do
+		err = read_event(reader->ibv_ctx);
+	while (err == 0 || err == EINTR);
+	if (err == EAGAIN)
+		rt_events_read(source);
+	else /* a device that is gone has its fd readable for ever */
+		rt_events_failed(source);
 }
 
 /* REQUIRES of the following: the lock */

@@ -25,6 +25,8 @@
 #define BATCH	16
 #define REST_NS 20000000 /* of a source that lacks memory */
 
+#define MOST_FAILURES 50 /* readings of a source in a row */
+
 static struct {
 	pthread_mutex_t lock; /* of count: start and stop */
 	unsigned count;
@@ -225,6 +227,14 @@ void rt_events_mute(struct rt_source *source)
 	if (*link != NULL)
 		*link = source->resting_next;
 	epoll_ctl(events.epfd, EPOLL_CTL_DEL, source->fd, NULL);
+}
+
+void rt_events_failed(struct rt_source *source)
+{
+	if (++source->failures < MOST_FAILURES)
+		rt_events_rest(source);
+	else
+		rt_events_mute(source);
 }
 
 static int remove_source(void *arg)

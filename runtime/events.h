@@ -18,7 +18,9 @@
 struct rt_source {
 	int fd;
 	void (*ready)(struct rt_source *source);
-	struct rt_source *resting_next; /* the event thread's */
+	/* the event thread's */
+	struct rt_source *resting_next;
+	unsigned failures; /* readings in a row */
 };
 
 /* Starts the thread if it is the first. ERRORS: RPMA_E_PROVIDER, _NOMEM */
@@ -40,6 +42,15 @@ void rt_events_mute(struct rt_source *source);
 /* Event thread: it cannot go on for want of memory; ready() is called again a
  * little later, and not before. */
 void rt_events_rest(struct rt_source *source);
+
+/* Event thread: reading failed, which may pass: it rests, and after fifty
+ * times in a row it is muted, for it may be readable for ever. */
+void rt_events_failed(struct rt_source *source);
+/* Event thread: reading did not fail. */
+static inline void rt_events_read(struct rt_source *source)
+{
+	source->failures = 0;
+}
 
 /* Runs fn(arg) on the event thread and answers its result. */
 int rt_events_call(int (*fn)(void *arg), void *arg);

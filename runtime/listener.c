@@ -19,9 +19,6 @@
 #include "runtime.h"
 #include "srq.h"
 
-/* readings of the CM channel that may fail in a row, each after a rest */
-#define MOST_FAILURES 100
-
 /* ------------------------------------------------------------ CM events --- */
 
 static void target_rele(struct rt_cm_target *target)
@@ -113,18 +110,13 @@ void rt_cm_ready(struct rt_source *source)
 	do
 		ret = read_cm_event(rt);
 	while (ret == RPMA_E_AGAIN);
-	if (ret != RPMA_E_PROVIDER) {
-		rt->cm_failures = 0;
-		if (ret == RPMA_E_NOMEM)
-			rt_events_rest(source);
+	if (ret == RPMA_E_PROVIDER) { /* also librdmacm's want of memory */
+		rt_events_failed(source);
 		return;
 	}
-	/* it may pass, as librdmacm's own want of memory does; or it would be
-	 * readable for ever */
-	if (++rt->cm_failures < MOST_FAILURES)
+	rt_events_read(source);
+	if (ret == RPMA_E_NOMEM)
 		rt_events_rest(source);
-	else
-		rt_events_mute(source);
 }
 
 /* ------------------------------------------------------------ listeners --- */

@@ -58,10 +58,8 @@ struct rpma_rt {
 	_Atomic uint32_t handles;
 	_Atomic bool stopped;
 
-	/* event thread's: the message the next CM event goes into, how often
-	 * reading one has failed in a row */
+	/* event thread's: the message the next CM event goes into */
 	struct rt_cm_msg *spare;
-	uint32_t cm_failures;
 	/* control thread's: what ids that would not go still name */
 	struct rt_cm_target *kept_targets;
 };

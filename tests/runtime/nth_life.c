@@ -74,6 +74,14 @@ static bool is_done(void)
 	       all.passive.established;
 }
 
+void life_raise(void)
+{
+	struct ibv_context *ibv_ctx;
+
+	MUST(rpma_peer_get_ibv_context(all.peer, &ibv_ctx));
+	MUST(rpma_loopback_raise(IBV_EVENT_PORT_ERR, ibv_ctx));
+}
+
 static void failed(int ret)
 {
 	if (all.ret == 0)

@@ -41,6 +41,8 @@ extern const struct life lives[];
 
 /* What all lives use. */
 void life_open(void);
+/* An event of a port: nobody's, but to be read. */
+void life_raise(void);
 /* What is done to it, for who reads why it hangs. */
 extern const char *life_trouble;
 /* From rpma_rt_new() to rpma_rt_delete(); the first error. Aborts where the

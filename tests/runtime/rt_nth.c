@@ -298,6 +298,19 @@ static void each_trouble__nothing_lost(const struct life *life)
 	}
 }
 
+/* Its asynchronous events are there and cannot be read: not tried for ever. */
+static void device_gone__not_read_for_ever(const struct life *life)
+{
+	life_trouble = "asynchronous events cannot be read";
+	CHECK(rpma_loopback_fault("call:verb=ibv_get_async_event") == 0);
+	life_raise();
+	CHECK(life_live(life) == 0);
+	CHECK(rpma_loopback_fault_count() > 0);
+	CHECK(rpma_loopback_fault_count() < 200);
+	rpma_loopback_fault_clear();
+	expect_whole(life, life_trouble, 1);
+}
+
 static void each_call__FAILS_ONCE(const struct life *life)
 {
 	unsigned verb_calls = 0;
@@ -341,6 +354,7 @@ int main(int argc, char **argv)
 			continue;
 		each_call__FAILS_ONCE(&lives[i]);
 		each_trouble__nothing_lost(&lives[i]);
+		device_gone__not_read_for_ever(&lives[i]);
 	}
 	return 0;
 }

@@ -133,9 +133,14 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned count)
 
 int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 {
+	int err = fake_failing("get_async_event");
 	uint64_t one;
 
 	assert_ptr_equal(ctx, &fake_ctx);
+	if (err) {
+		errno = err;
+		return -1;
+	}
 	if (read(ctx->async_fd, &one, sizeof(one)) != sizeof(one))
 		return -1;
 	pthread_mutex_lock(&fake.lock);

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "rt_fake.h"
@@ -147,14 +148,48 @@ static void rest__not_in_every_round(void **state)
 	close(poor.answer);
 }
 
+/* a source whose reading fails always */
+struct broken {
+	struct rt_source source; /* first */
+	_Atomic int calls;
+};
+
+static void broken_ready(struct rt_source *source)
+{
+	struct broken *broken = (struct broken *)source;
+
+	/* relaxed: a count */
+	atomic_fetch_add_explicit(&broken->calls, 1, memory_order_relaxed);
+	rt_events_failed(source);
+}
+
+/* It is given up. */
+static void failed__not_for_ever(void **state)
+{
+	struct broken broken = {.source.ready = broken_ready};
+	const struct timespec nap = {.tv_nsec = 1000000};
+	int i;
+
+	(void)state;
+	broken.source.fd = eventfd(1, EFD_CLOEXEC); /* readable for ever */
+	ok(rt_events_add(&broken.source));
+	/* relaxed: a count */
+	while (atomic_load_explicit(&broken.calls, memory_order_relaxed) < 50)
+		nanosleep(&nap, NULL);
+	for (i = 0; i < 100; i++)
+		ok(rt_events_call(nothing, NULL));
+	rt_events_remove(&broken.source);
+	assert_int_equal(broken.calls, 50);
+	close(broken.source.fd);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(get__counted),
-		TEST(source__ready_until_removed),
-		TEST(rest__goes_on_later),
-		TEST(rest__not_in_every_round),
+		TEST(get__counted),	    TEST(source__ready_until_removed),
+		TEST(rest__goes_on_later),  TEST(rest__not_in_every_round),
+		TEST(failed__not_for_ever),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
