@@ -13,16 +13,11 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <string.h>
 
-#include "loop.h"
-#include "stage.h"
+#include "misuse.h"
 
-#define DEPTH  8
-#define ALWAYS RPMA_F_COMPLETION_ALWAYS
-
-#define REFUSED(expected, call) CHECK((call) == (expected))
+#define DEPTH 8
 
 /* ---------------------------------------------------------------- posts --- */
 
@@ -227,127 +222,6 @@ static void put__once_too_often_INVAL(struct stage *s)
 #endif
 }
 
-/* ------------------------------------------------------- wrong thread --- */
-
-/* what a function of the program calls that may not wait */
-struct caller {
-	struct stage *s;
-	struct rpma_rt_conn *conn;
-	_Atomic bool done;
-};
-
-static void call_what_waits(struct caller *c)
-{
-	struct stage *s = c->s;
-	struct rpma_rt *rt = s->world.rt;
-	struct rpma_rt_queue *queue = s->aq;
-	struct rpma_rt_completion item;
-	struct rpma_rt_listener *listener;
-	struct rpma_rt_route *route;
-	struct rpma_rt_conn *conn;
-	int n;
-
-	REFUSED(RPMA_E_INVAL, rpma_rt_new(NULL, &rt));
-	REFUSED(RPMA_E_INVAL, rpma_rt_stop(rt));
-	REFUSED(RPMA_E_INVAL, rpma_rt_delete(&rt));
-	REFUSED(RPMA_E_INVAL, rpma_rt_run_once(rt, 0, 1, &n));
-	REFUSED(RPMA_E_INVAL, rpma_rt_arm(rt, 0));
-	REFUSED(RPMA_E_INVAL, rpma_rt_queue_wait(queue, -1, 1, &item, &n));
-	REFUSED(RPMA_E_INVAL, rpma_rt_queue_new(rt, NULL, &queue));
-	REFUSED(RPMA_E_INVAL, rpma_rt_queue_delete(&queue));
-	REFUSED(RPMA_E_INVAL,
-		rpma_rt_listen(rt, s->world.peer, s->world.addr, "0", 0, NULL,
-			       0, queue, NULL, &listener));
-	REFUSED(RPMA_E_INVAL,
-		rpma_rt_conn_new(rt, s->world.peer, s->world.addr, "1", NULL, 0,
-				 queue, NULL, &conn));
-	REFUSED(RPMA_E_INVAL, rpma_rt_conn_set_user(c->conn, NULL));
-	REFUSED(RPMA_E_INVAL, rpma_rt_conn_set_queue(c->conn, queue));
-	REFUSED(RPMA_E_INVAL,
-		rpma_rt_route_open(c->conn, RPMA_RT_SEND_SIDE, queue, &route));
-	CHECK(rt == s->world.rt && queue == s->aq);
-	/* release: pairs with the acquire of who waits for it */
-	atomic_store_explicit(&c->done, true, memory_order_release);
-}
-
-static bool is_done(struct caller *c)
-{
-	/* acquire: pairs with the release in call_what_waits() */
-	return atomic_load_explicit(&c->done, memory_order_acquire);
-}
-
-static void hear(const struct rpma_rt_completion *cmpl, void *arg)
-{
-	struct caller *c = arg;
-
-	if (cmpl->kind == RPMA_RT_COMPLETION)
-		call_what_waits(c);
-}
-
-static void wait__inside_a_callback_INVAL(struct stage *s)
-{
-	struct caller c = {.s = s};
-	struct rpma_rt_wr wr = {.flags = ALWAYS};
-	struct rpma_rt_route *route;
-	struct world_pair pair;
-
-	stage_connect(s, &pair);
-	c.conn = pair.active;
-	MUST(rpma_rt_recv(pair.passive, NULL, 0, 0, 8));
-	MUST(rpma_rt_route_open_callback(pair.active, RPMA_RT_SEND_SIDE, hear,
-					 &c, &route));
-	wr.route = route;
-	MUST(rpma_rt_post_send(pair.active, &wr, 1, NULL));
-	stage_completion(s->pq, 8, IBV_WC_SUCCESS);
-	while (!is_done(&c))
-		sched_yield();
-	stage_disconnect(s, &pair);
-}
-
-static void on_async_event(struct ibv_context *ibv_ctx,
-			   const struct ibv_async_event *event, void *arg)
-{
-	struct caller *c = arg;
-
-	(void)ibv_ctx;
-	if (event->event_type == IBV_EVENT_PORT_ERR && !is_done(c))
-		call_what_waits(c);
-}
-
-/* A second runtime, because a handler is part of the first configuration. */
-static void wait__inside_an_async_handler_INVAL(struct stage *s)
-{
-	struct caller c = {.s = s};
-	struct rpma_rt *mine = s->world.rt;
-	struct rpma_rt_queue *queues[2] = {s->aq, s->pq};
-	struct rpma_rt_cfg *cfg;
-	struct world_pair pair;
-
-	if (loop_get() == NULL) {
-		printf("no port of this device goes down at will\n");
-		return;
-	}
-	MUST(rpma_rt_cfg_new(&cfg));
-	MUST(rpma_rt_cfg_set_async_handler(cfg, on_async_event, &c));
-	MUST(rpma_rt_new(cfg, &s->world.rt));
-	MUST(rpma_rt_cfg_delete(&cfg));
-	MUST(rpma_rt_queue_new(s->world.rt, NULL, &s->aq));
-	MUST(rpma_rt_queue_new(s->world.rt, NULL, &s->pq));
-	stage_connect(s, &pair);
-	c.conn = pair.active;
-	MUST(loop_get()->raise(IBV_EVENT_PORT_ERR, s->world.ibv_ctx));
-	while (!is_done(&c))
-		sched_yield();
-	stage_ping(s, &pair, 9);
-	stage_disconnect(s, &pair);
-	MUST(rpma_rt_queue_delete(&s->aq));
-	MUST(rpma_rt_queue_delete(&s->pq));
-	MUST(rpma_rt_delete(&s->world.rt));
-	s->world.rt = mine;
-	s->aq = queues[0];
-	s->pq = queues[1];
-}
-
 /* ------------------------------------------------------- two consumers --- */
 
 static void *wait_for_one(void *arg)
@@ -480,6 +354,7 @@ int main(void)
 	delete__held_AGAIN(&s);
 	put__once_too_often_INVAL(&s);
 	wait__inside_a_callback_INVAL(&s);
+	wait__inside_a_refill_INVAL(&s);
 	wait__inside_an_async_handler_INVAL(&s);
 	take__where_another_takes_AGAIN(&s);
 	stage_ping(&s, &bystander, 11);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* misuse.h -- what the files of rt_misuse share. */
+
+#ifndef MISUSE_H
+#define MISUSE_H
+
+#include "stage.h"
+
+#define ALWAYS RPMA_F_COMPLETION_ALWAYS
+
+#define REFUSED(expected, call) CHECK((call) == (expected))
+
+/* misuse_wait.c: in functions that the library calls nothing waits */
+void wait__inside_a_callback_INVAL(struct stage *s);
+void wait__inside_a_refill_INVAL(struct stage *s);
+void wait__inside_an_async_handler_INVAL(struct stage *s);
+
+#endif /* MISUSE_H */
