@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conn_cfg.h"
 #include "control.h"
 #include "listener.h"
 #include "poller.h"
@@ -454,7 +455,7 @@ int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
 
 	if (rt == NULL || peer == NULL || addr == NULL || port == NULL ||
 	    queue == NULL || !rt_queue_is_of(queue, rt) || conn_ptr == NULL ||
-	    !rt_runtime_is_place(rt, poller))
+	    !rt_runtime_is_place(rt, poller) || !rt_conn_cfg_is_of(cfg, rt))
 		return RPMA_E_INVAL;
 	ret = rt_runtime_check_wait(rt);
 	return ret ? ret : rt_conn_birth(&birth, conn_ptr);

@@ -94,6 +94,18 @@ int rt_conn_cfg_copy(const struct rpma_rt_conn_cfg *cfg,
 	return 0;
 }
 
+bool rt_conn_cfg_is_of(const struct rpma_rt_conn_cfg *cfg,
+		       const struct rpma_rt *rt)
+{
+	int i;
+
+	for (i = 0; cfg != NULL && i < RPMA_RT_MAX_POLLERS; i++) {
+		if (cfg->srqs[i] != NULL && cfg->srqs[i]->rt != rt)
+			return false;
+	}
+	return true;
+}
+
 int rt_conn_cfg_verbs(const struct rpma_rt_conn_cfg *cfg,
 		      struct rpma_cm_channel *cm,
 		      struct rpma_conn_cfg **verbs_ptr)

@@ -26,6 +26,10 @@ struct rpma_rt_conn_cfg {
 int rt_conn_cfg_copy(const struct rpma_rt_conn_cfg *cfg,
 		     struct rpma_rt_conn_cfg **copy_ptr);
 
+/* Does it name only what is rt's? SRQs are known by their poller's index. */
+bool rt_conn_cfg_is_of(const struct rpma_rt_conn_cfg *cfg,
+		       const struct rpma_rt *rt);
+
 /* What librpma gets to make a request with: a copy, cm in it; the caller adds
  * its CQ. ERRORS: RPMA_E_NOMEM */
 int rt_conn_cfg_verbs(const struct rpma_rt_conn_cfg *cfg,

@@ -223,7 +223,7 @@ int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
 	if (rt == NULL || peer == NULL || addr == NULL || port == NULL ||
 	    queue == NULL || !rt_queue_is_of(queue, rt) ||
 	    listener_ptr == NULL || backlog < 0 ||
-	    !rt_runtime_is_place(rt, poller))
+	    !rt_runtime_is_place(rt, poller) || !rt_conn_cfg_is_of(cfg, rt))
 		return RPMA_E_INVAL;
 	ret = rt_runtime_check_wait(rt);
 	if (ret)

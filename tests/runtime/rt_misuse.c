@@ -187,6 +187,34 @@ static void foreign__INVAL(struct stage *s)
 	MUST(rpma_rt_delete(&other.rt));
 }
 
+/* An SRQ of another runtime, whose pollers are not these. */
+static void foreign_srq__INVAL(struct stage *s)
+{
+	struct world other = s->world;
+	struct rpma_rt_listener *listener;
+	struct rpma_rt_conn_cfg *cfg;
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_srq *srq;
+
+	world_start(&other, 2, RPMA_RT_MODE_EVENT);
+	MUST(rpma_rt_queue_new(other.rt, NULL, &queue));
+	MUST(rpma_rt_srq_new(other.rt, other.peer, 1, NULL, queue, NULL, &srq));
+	MUST(rpma_rt_conn_cfg_new(&cfg));
+	MUST(rpma_rt_conn_cfg_set_srqs(cfg, &srq, 1));
+	REFUSED(RPMA_E_INVAL,
+		rpma_rt_listen(s->world.rt, s->world.peer, s->world.addr, "0",
+			       0, cfg, RPMA_RT_POLLER_ANY, s->aq, NULL,
+			       &listener));
+	REFUSED(RPMA_E_INVAL,
+		rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr, "1",
+				 cfg, RPMA_RT_POLLER_ANY, s->aq, NULL, &conn));
+	MUST(rpma_rt_conn_cfg_delete(&cfg));
+	MUST(rpma_rt_srq_delete(&srq));
+	MUST(rpma_rt_queue_delete(&queue));
+	MUST(rpma_rt_delete(&other.rt));
+}
+
 /* In use by something that lives: it stays, and works. */
 static void delete__held_AGAIN(struct stage *s)
 {
@@ -350,6 +378,7 @@ int main(void)
 	post__one_wrong_of_many(&s);
 	post__beyond_credit(&s);
 	post__peer_gone(&s);
+	foreign_srq__INVAL(&s);
 	foreign__INVAL(&s);
 	delete__held_AGAIN(&s);
 	put__once_too_often_INVAL(&s);
