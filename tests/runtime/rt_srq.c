@@ -451,7 +451,7 @@ static void stop__everything_comes_back(void)
 	stage_close(&s);
 }
 
-/* Connections end without LAST_WQE_REACHED, or with two: nobody waits for it. */
+/* Connections end without LAST_WQE_REACHED, or with two: nobody waits. */
 static void last_wqe__never_or_twice(uint32_t each)
 {
 	static const char *const rules[] = {"knob:last_wqe=1",

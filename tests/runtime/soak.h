@@ -22,7 +22,8 @@
 #include "world.h"
 
 #define SOAK_SITES  2
-#define SOAK_QUEUES 4 /* of a site */
+#define SOAK_QUEUES 4		      /* of a site */
+#define SOAK_DESTS  (SOAK_QUEUES + 2) /* and a function of each side */
 #define SOAK_ENDS   256
 #define SOAK_PAIRS  12 /* alive at a time */
 #define SOAK_ROUTES 4  /* of a side; the first is the connection's own */
@@ -80,6 +81,21 @@ struct soak_seen {
 	bool synthesized;
 };
 
+/* where items come to: a queue, or a function that the poller calls */
+struct soak_queue {
+	struct soak_epoch *epoch;
+	struct rpma_rt_queue *queue; /* NULL: a function */
+	int site;
+	int index; /* below SOAK_DESTS */
+	bool slow;
+	bool shared; /* two workers take turns */
+	pthread_mutex_t turn;
+	pthread_t threads[2];
+	_Atomic uint64_t pushed;
+	uint64_t messages; /* its consumer's */
+	uint64_t random;
+};
+
 struct soak_side {
 	pthread_mutex_t lock;  /* of ordered posting */
 	_Atomic uint32_t next; /* sequence number */
@@ -91,7 +107,7 @@ struct soak_side {
 	struct soak_route routes[SOAK_ROUTES];
 	_Atomic int routes_count;
 	_Atomic uint32_t first_error; /* sequence number; cap: none */
-	struct soak_seen seen[SOAK_QUEUES];
+	struct soak_seen seen[SOAK_DESTS];
 };
 
 struct soak_pair {
@@ -120,8 +136,9 @@ struct soak_end {
 	_Atomic uint32_t completions;
 	_Atomic bool triggered;
 	_Atomic bool established;
-	pthread_mutex_t lock; /* of opening routes */
-	uint32_t lasts;	      /* queues that a last item will come to */
+	pthread_mutex_t lock;	  /* of opening routes */
+	uint32_t lasts;		  /* where a last item will come to: bits */
+	struct soak_queue fns[2]; /* functions: of the poller */
 	int own_queue;
 	_Atomic uint32_t lasts_seen;
 	_Atomic int reason; /* of CLOSED */
@@ -140,20 +157,10 @@ struct soak_sum {
 	_Atomic uint64_t births;
 	_Atomic uint64_t reasons[8]; /* by enum rpma_rt_reason */
 	_Atomic uint64_t messages;
+	_Atomic uint64_t called;       /* items that came to functions */
+	_Atomic uint64_t taken_shared; /* batches of shared queues */
 	_Atomic uint64_t faults;
 	uint64_t spilled, stale, recovered, sleeps;
-};
-
-struct soak_queue {
-	struct soak_epoch *epoch;
-	struct rpma_rt_queue *queue;
-	int site;
-	int index;
-	bool slow;
-	pthread_t thread;
-	_Atomic uint64_t pushed;
-	uint64_t messages; /* its consumer's */
-	uint64_t random;
 };
 
 struct soak_site {

@@ -276,11 +276,50 @@ void soak_end_close(struct soak_end *end)
 		MUST(rpma_rt_conn_close(conn));
 }
 
+/* On the poller. */
+static void call(const struct rpma_rt_completion *item, void *arg)
+{
+	struct soak_queue *fn = arg;
+
+	/* relaxed: a count */
+	atomic_fetch_add_explicit(&fn->epoch->sum->called, 1,
+				  memory_order_relaxed);
+	soak_item(fn, item);
+}
+
+/* To a queue, or the side's function, which has one route only. */
+static int draw_dest(const struct soak_end *end, int which, uint64_t *random)
+{
+	int queue = (int)soak_random(random, SOAK_QUEUES);
+	int fn = SOAK_QUEUES + which;
+
+	if (soak_random(random, 3) != 0 || (end->lasts & (1u << fn)))
+		return queue;
+	return fn;
+}
+
+static int open_route(struct soak_end *end, int which, int dest,
+		      uint64_t *random, struct rpma_rt_route **handle)
+{
+	const struct soak_site *site = &end->epoch->sites[end->site];
+	struct soak_queue *fn = &end->fns[which];
+
+	if (dest < SOAK_QUEUES)
+		return rpma_rt_route_open(soak_conn(end),
+					  (enum rpma_rt_side)which,
+					  site->queues[dest].queue, handle);
+	fn->epoch = end->epoch;
+	fn->site = end->site;
+	fn->index = dest;
+	fn->random = soak_random(random, UINT32_MAX);
+	return rpma_rt_route_open_callback(
+		soak_conn(end), (enum rpma_rt_side)which, call, fn, handle);
+}
+
 void soak_end_open_route(struct soak_end *end, int which, uint64_t *random)
 {
 	struct soak_side *side = &end->side[which];
-	int queue = (int)soak_random(random, SOAK_QUEUES);
-	struct soak_epoch *epoch = end->epoch;
+	int queue;
 	struct soak_route *route;
 	bool is_new;
 	int count;
@@ -291,6 +330,7 @@ void soak_end_open_route(struct soak_end *end, int which, uint64_t *random)
 	count = atomic_load_explicit(&side->routes_count, memory_order_relaxed);
 	if (count == SOAK_ROUTES)
 		goto unlock;
+	queue = draw_dest(end, which, random);
 	is_new = !(end->lasts & (1u << queue));
 	if (is_new) {
 		end->lasts |= 1u << queue;
@@ -299,9 +339,7 @@ void soak_end_open_route(struct soak_end *end, int which, uint64_t *random)
 	}
 	route = &side->routes[count];
 	route->queue = queue;
-	ret = rpma_rt_route_open(soak_conn(end), (enum rpma_rt_side)which,
-				 epoch->sites[end->site].queues[queue].queue,
-				 &route->handle);
+	ret = open_route(end, which, queue, random, &route->handle);
 	if (ret == 0) {
 		/* release: pairs with the acquire in pick_route() */
 		atomic_store_explicit(&side->routes_count, count + 1,

@@ -8,6 +8,7 @@
 
 #include "soak.h"
 
+#include <poll.h>
 #include <time.h>
 
 #define BREAKS 3
@@ -56,6 +57,27 @@ static void *consumer(void *arg)
 
 	while (consume(queue, 1000))
 		;
+	return NULL;
+}
+
+/* Of a shared queue: both are woken, one at a time takes and does what is to be
+ * done, so that a connection's items are handled in order. */
+static void *worker(void *arg)
+{
+	struct soak_queue *queue = arg;
+	struct pollfd fd = {.events = POLLIN};
+	bool open = true;
+
+	MUST(rpma_rt_queue_get_fd(queue->queue, &fd.fd));
+	while (open) {
+		pthread_mutex_lock(&queue->turn);
+		open = consume(queue, -1);
+		pthread_mutex_unlock(&queue->turn);
+		/* relaxed: a count */
+		atomic_fetch_add_explicit(&queue->epoch->sum->taken_shared, 1,
+					  memory_order_relaxed);
+		poll(&fd, 1, 1000);
+	}
 	return NULL;
 }
 
@@ -213,12 +235,17 @@ static void for_queues(struct soak_epoch *epoch,
 
 static void start_consumer(struct soak_queue *queue)
 {
-	CHECK(!pthread_create(&queue->thread, NULL, consumer, queue));
+	CHECK(!pthread_create(&queue->threads[0], NULL,
+			      queue->shared ? worker : consumer, queue));
+	if (queue->shared)
+		CHECK(!pthread_create(&queue->threads[1], NULL, worker, queue));
 }
 
 static void join_consumer(struct soak_queue *queue)
 {
-	CHECK(!pthread_join(queue->thread, NULL));
+	CHECK(!pthread_join(queue->threads[0], NULL));
+	if (queue->shared)
+		CHECK(!pthread_join(queue->threads[1], NULL));
 }
 
 static void run_threads(struct soak_epoch *epoch)

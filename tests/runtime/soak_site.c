@@ -55,12 +55,15 @@ static void make_queue(struct soak_epoch *epoch, int site, int index)
 	queue->site = site;
 	queue->index = index;
 	queue->slow = index == SOAK_QUEUES - 1;
+	queue->shared = index == 0 && soak_random(random, 2) == 0;
+	pthread_mutex_init(&queue->turn, NULL);
 	queue->random = *random + (uint64_t)(site * SOAK_QUEUES + index + 1);
 	MUST(rpma_rt_queue_cfg_new(&cfg));
 	MUST(rpma_rt_queue_cfg_set_lane_size(cfg,
 					     one_of(random, 64, 64, 1024)));
 	MUST(rpma_rt_queue_cfg_set_backlog_limit(cfg,
 						 one_of(random, 1, 16, 4096)));
+	MUST(rpma_rt_queue_cfg_set_shared(cfg, queue->shared));
 	MUST(rpma_rt_queue_new(epoch->sites[site].rt, cfg, &queue->queue));
 	MUST(rpma_rt_queue_cfg_delete(&cfg));
 }
@@ -189,6 +192,7 @@ static void unmake_site(struct soak_epoch *epoch, struct soak_site *site)
 					  queue->messages,
 					  memory_order_relaxed);
 		MUST(rpma_rt_queue_delete(&queue->queue));
+		pthread_mutex_destroy(&queue->turn);
 	}
 	MUST(rpma_rt_delete(&site->rt));
 }
