@@ -74,7 +74,7 @@ static void as_a_kernel(enum rpma_loopback_point point, const void *object,
 		sleep_until(now_ns() + KERNEL_NS);
 }
 
-/* ------------------------------------------------------------ the others --- */
+/* ----------------------------------------------------------- the others --- */
 
 static void connect_others(struct bench *bench)
 {
@@ -129,7 +129,7 @@ static bool are_closed(struct bench *bench)
 	       bench->others_count / 2 * 2;
 }
 
-/* --------------------------------------------------- the busy connection --- */
+/* -------------------------------------------------- the busy connection --- */
 
 static void *consumer_main(void *arg)
 {
