@@ -12,6 +12,10 @@
 
 #define REFUSED(expected, call) CHECK((call) == (expected))
 
+/* misuse_connect.c */
+void connect__too_much_private_data_FAILED(struct stage *s);
+void answer__too_much_private_data(struct stage *s, bool accepts);
+
 /* misuse_wait.c: in functions that the library calls nothing waits */
 void wait__inside_a_callback_INVAL(struct stage *s);
 void wait__inside_a_refill_INVAL(struct stage *s);
