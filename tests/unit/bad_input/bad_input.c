@@ -242,6 +242,7 @@ static void queues(void **state)
 	BAD(RPMA_E_AGAIN, rpma_cq_claim, cq, &other);
 	BAD(RPMA_E_INVAL, rpma_cq_release, cq, &other);
 	BAD(RPMA_E_SHARED_CHANNEL, rpma_cq_get_wc, cq, 1, out.wc, NULL);
+	BAD(RPMA_E_SHARED_CHANNEL, rpma_cq_get_wc, cq, 1, out.wc, &out.number);
 	none = cq;
 	BAD(RPMA_E_AGAIN, rpma_cq_delete, &none);
 	assert_ptr_equal(none, cq);
