@@ -268,8 +268,8 @@ static const char *const troubles[] = {
 	"event:of=cm.disconnected,action=double",
 	"event:of=cm.disconnected,action=drop",
 	"event:of=cm.msg_rep,action=late,delay_us=2000",
-	"call:verb=rdma_destroy_id,nth=1;"
-	"event:of=cm.disconnected,action=late,delay_us=500",
+	("call:verb=rdma_destroy_id,nth=1;"
+	 "event:of=cm.disconnected,action=late,delay_us=500"),
 	"wr:op=any,nth=1,status=rem_op_err",
 	"wr:op=any,nth=2,status=rem_op_err",
 	"wr:op=any,nth=1,status=rem_op_err,when=after",
