@@ -4,15 +4,17 @@
 /*
  * rt_adopt.c -- connections of librpma whose CQs a poller polls: each row of
  * the table of channels. Every completion comes once, in order, with all 64
- * bits; meanwhile nobody else may wait, poll or delete; afterwards all is the
- * program's again.
+ * bits; meanwhile nobody else may wait, poll or delete; afterwards, also after
+ * a stop, all is the program's again.
  */
 
+#include <pthread.h>
 #include <string.h>
 
 #include "stage.h"
 
 #define ROUNDS	50
+#define STOPS	10
 #define CONTEXT UINT64_C(0xfedc000000000000) /* bits that a tag would use */
 
 enum kind { OWN, CQ_AND_RCQ, SRQ, KINDS };
@@ -346,13 +348,53 @@ static void stopped(struct stage *s)
 	plain_close(&p);
 }
 
+static void *release_them(void *arg)
+{
+	release(arg);
+	return NULL;
+}
+
+/* Given back by two at once, while messages come in: once, and all of it. */
+static void stopped_while_released(struct stage *s)
+{
+	struct rpma_rt_completion item;
+	pthread_t thread;
+	struct plain p;
+	struct both b;
+	uint64_t i;
+	int got;
+
+	plain_open(&p, s, SRQ);
+	adopt(&b, &p, s, NULL);
+	for (i = 0; i < 8; i++)
+		recv_there(&p, s, i);
+	CHECK(pthread_create(&thread, NULL, release_them, &b) == 0);
+	for (i = 0; i < 4; i++)
+		send_from_there(&p, s);
+	MUST(rpma_rt_stop(s->world.rt));
+	CHECK(pthread_join(thread, NULL) == 0);
+	for (; i < 8; i++)
+		send_from_there(&p, s);
+	for (i = 0; rpma_rt_queue_poll(s->aq, 1, &item, &got) == 0; i++)
+		CHECK(item.context == (CONTEXT | i));
+	for (; i < 8; i++)
+		take_plainly(p.active, p.recvs, false, i);
+	plain_close(&p);
+}
+
 int main(void)
 {
 	const struct stage_cfg cfg = {
 		.pollers = 1, .mode = RPMA_RT_MODE_EVENT, .depth = 8};
 	enum kind kind;
 	struct stage s;
+	int i;
 
+	for (i = 0; i < STOPS; i++) {
+		stage_open(&s, &cfg);
+		stopped_while_released(&s);
+		stage_close(&s);
+	}
 	stage_open(&s, &cfg);
 	for (kind = OWN; kind < KINDS; kind++)
 		row(&s, kind);
