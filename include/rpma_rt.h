@@ -47,7 +47,7 @@ enum rpma_rt_again {
 	RPMA_RT_AGAIN_CREDIT =
 		1, /* as many in flight as the queue pair holds */
 	RPMA_RT_AGAIN_BACKLOG = 2, /* the destination's consumer is behind */
-	RPMA_RT_AGAIN_LOCK = 3 /* on a poller thread: another thread posts */
+	RPMA_RT_AGAIN_LOCK = 3	   /* on a poller thread: another is inside */
 };
 
 /* Thread: any; answers for the calling thread. */
@@ -592,8 +592,8 @@ struct rpma_rt_recv_wr {
  * Posts count work requests in order with one doorbell. *posted (may be NULL
  * when count is 1) = how many were taken, also on failure: the first ones.
  * RPMA_E_AGAIN: see rpma_rt_again_reason(); one RPMA_RT_WRITABLE follows in
- * the connection's queue (not for RPMA_RT_AGAIN_LOCK) when posting can succeed
- * again. RPMA_RT_E_CLOSED: the connection is closing, broken or not yet
+ * the connection's queue (for RPMA_RT_AGAIN_LOCK only to a function of its own
+ * that was refused) when posting can succeed again. RPMA_RT_E_CLOSED: the connection is closing, broken or not yet
  * established (receives may be posted from EVENT_REQUEST / EVENT_READY on).
  * Thread: any (one at a time a side, if so declared); send side and receive
  * side do not hinder each other.

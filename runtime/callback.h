@@ -31,6 +31,9 @@ struct rt_calls {
 /* The route's function gets the item at the batch's end. */
 void rt_call_later_owner(struct rt_poller *poller, struct rpma_rt_route *route,
 			 const struct rpma_rt_completion *item);
+/* Inside running's function: a post to that side of its own connection had to
+ * wait for another thread. The function gets WRITABLE in the next round. */
+void rt_call_locked_owner(struct rpma_rt_route *running, int side);
 /* Calls what is due, in order. */
 void rt_call_all_owner(struct rt_poller *poller);
 

@@ -175,6 +175,8 @@ struct rpma_rt_conn {
 	_Atomic uint32_t poll_bits;
 	struct rt_msg poll_msg;
 	struct rt_msg birth_msg; /* active: begins resolving */
+	struct rt_msg lock_msg;	 /* the poller's to itself; see callback.c */
+	bool lock_sent;
 	void (*begin)(struct rt_msg *msg, void *owner); /* of a name */
 	/* handed over with OPEN; NULL: what there is, is large enough */
 	struct rt_spill *spill[2];

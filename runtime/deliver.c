@@ -31,8 +31,7 @@ void rt_poller_deliver_owner(struct rt_poller *poller,
 		rt_poller_write_owner(poller, entry->lane, item);
 }
 
-/* A post that was refused may succeed again. */
-static struct rpma_rt_completion writable_item(const struct rt_side *side)
+struct rpma_rt_completion rt_poller_writable_item(const struct rt_side *side)
 {
 	const struct rpma_rt_conn *conn = side->conn;
 
@@ -49,13 +48,13 @@ static struct rpma_rt_completion writable_item(const struct rt_side *side)
 /* To each function that was refused on this side. */
 static void call_writable(struct rt_poller *poller, const struct rt_side *side)
 {
-	const struct rpma_rt_completion item = writable_item(side);
+	const struct rpma_rt_completion item = rt_poller_writable_item(side);
 	struct rpma_rt_route *route;
 
 	for (route = side->conn->routes; route != NULL; route = route->next) {
-		if (!(route->wants & (1u << side->which)))
+		if (!(route->wants & RT_WANTS(side->which)))
 			continue;
-		route->wants &= (uint8_t) ~(1u << side->which);
+		route->wants &= (uint8_t)~RT_WANTS(side->which);
 		rt_call_later_owner(poller, route, &item);
 	}
 }
@@ -85,7 +84,7 @@ static void answer_want(struct rt_poller *poller, struct rt_side *side,
 	taken = atomic_fetch_and_explicit(&side->want, ~(wants | in_call),
 					  memory_order_acq_rel);
 	if (taken & wants) {
-		item = writable_item(side);
+		item = rt_poller_writable_item(side);
 		rt_poller_write_owner(poller, side->conn->lane, &item);
 	}
 	if (taken & in_call)

@@ -299,7 +299,8 @@ static int write_all(int fd, const char *text, size_t len)
 		n = write(fd, text, len);
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0)
+		/* none at all: it would be so the next time */
+		if (n <= 0)
 			return RPMA_E_PROVIDER;
 		text += n;
 		len -= (size_t)n;

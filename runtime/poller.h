@@ -163,6 +163,9 @@ void rt_poller_add_cq(struct rt_msg *msg, void *owner);
 bool rt_poller_try_enter(struct rt_poller *poller, enum rt_runner as);
 void rt_poller_leave(struct rt_poller *poller);
 
+/* A post to that side that was refused may succeed again. */
+struct rpma_rt_completion rt_poller_writable_item(const struct rt_side *side);
+
 /* Publishes what was written and retired, rings who sleeps. */
 void rt_poller_flush_owner(struct rt_poller *poller);
 /* Writes an item into a lane of the poller. */

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 
+#include "callback.h"
 #include "conn.h"
 #include "lane.h"
 #include "order.h"
@@ -117,7 +118,8 @@ static int take_credit(struct rt_side *side, const struct rpma_rt_route *route)
 		if (refusal(side, route) == reason ||
 		    !take_back(side, want, before)) {
 			if (running != NULL)
-				running->wants |= (uint8_t)(1u << side->which);
+				running->wants |=
+					(uint8_t)RT_WANTS(side->which);
 			return rt_post_again(reason);
 		}
 	}
@@ -127,10 +129,16 @@ static int take_credit(struct rt_side *side, const struct rpma_rt_route *route)
 static int enter(struct rt_side *side)
 {
 	int ret = rt_side_enter(side);
+	struct rpma_rt_route *running;
 
 	if (ret == 0)
 		side->ledger.tick = rt_poller_tick(side->conn->poller);
-	return ret == RPMA_E_AGAIN ? rt_post_again(RPMA_RT_AGAIN_LOCK) : ret;
+	if (ret != RPMA_E_AGAIN)
+		return ret;
+	running = running_route(side->conn);
+	if (running != NULL)
+		rt_call_locked_owner(running, side->which);
+	return rt_post_again(RPMA_RT_AGAIN_LOCK);
 }
 
 /* The route a WR names, its connection's own when it names none. */

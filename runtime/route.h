@@ -74,6 +74,10 @@ struct rt_route_entry {
 	uint32_t is_callback;
 };
 
+/* of rpma_rt_route.wants: on that side for credit or backlog, for the lock */
+#define RT_WANTS(side)	    (1u << (side))
+#define RT_WANTS_LOCK(side) (4u << (side))
+
 /* a caller's handle: immutable once the opener has returned it, but for what
  * is the poller's. Leads to a lane of a queue or to a function. */
 struct rpma_rt_route {
@@ -87,7 +91,7 @@ struct rpma_rt_route {
 	struct rpma_rt_route *listed_next;
 	struct rt_lane *listed_lane; /* NULL: a function */
 	uint32_t listed_queue;	     /* its id; 0: a function */
-	uint8_t wants; /* 1 << side: its function was refused; poller */
+	uint8_t wants; /* its function was refused, see RT_WANTS_; poller */
 	uint32_t number;
 	uint32_t reserved;	   /* entries of the lane's spill held for it */
 	uint32_t announced_before; /* of the lane, should it be undone */

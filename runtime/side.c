@@ -108,6 +108,14 @@ static void marker_wait(struct rt_side *side)
 
 /* -------------------------------------------------------------- posters --- */
 
+static bool is_closed(const struct rt_side *side)
+{
+	/* relaxed: if HANDOVER was heard of, this is seen too, and then nobody
+	 * may be told to try again: the poller's last steps do not wait */
+	return atomic_load_explicit(&side->gate, memory_order_relaxed) ==
+	       RT_GATE_CLOSED;
+}
+
 int rt_side_enter(struct rt_side *side)
 {
 	if (side->single)
@@ -115,7 +123,7 @@ int rt_side_enter(struct rt_side *side)
 	if (may_wait())
 		pthread_mutex_lock(&side->lock);
 	else if (pthread_mutex_trylock(&side->lock))
-		return RPMA_E_AGAIN;
+		return is_closed(side) ? RPMA_RT_E_CLOSED : RPMA_E_AGAIN;
 	/* relaxed: the lock orders it; the poller's early CLOSED is a hint */
 	if (atomic_load_explicit(&side->gate, memory_order_relaxed) ==
 	    RT_GATE_OPEN)

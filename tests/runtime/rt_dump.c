@@ -19,6 +19,7 @@
 #define DEPTH  8
 #define PAIRS  20
 #define WRITES 50
+#define PINGS  2000
 
 /* As a string; freed by the caller. */
 static char *dump(struct rpma_rt *rt, enum rpma_rt_dump_format format)
@@ -247,6 +248,71 @@ static void live_and_die(struct stage *s, uint64_t context)
 	MUST(rpma_rt_conn_put(&pair.passive));
 }
 
+/* what a function that receives has; the poller's */
+struct receiver {
+	struct rpma_mr_local *mr;
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_route *route;
+	uint64_t owed; /* receives that were refused */
+	uint64_t locked;
+};
+
+static int receive(struct receiver *r)
+{
+	const struct rpma_rt_recv_wr wr = {
+		.route = r->route, .dst = r->mr, .len = 64};
+
+	return rpma_rt_post_recv(r->conn, &wr, 1, NULL);
+}
+
+/* Each receive in the place of the one before; it has no other to go on with.
+ */
+static void received(const struct rpma_rt_completion *item, void *arg)
+{
+	struct receiver *r = arg;
+	int ret = 0;
+
+	if (item->kind == RPMA_RT_EVENT || item->status != IBV_WC_SUCCESS)
+		return;
+	r->owed += item->kind == RPMA_RT_COMPLETION;
+	while (r->owed > 0 && (ret = receive(r)) == 0)
+		r->owed--;
+	if (ret == RPMA_E_AGAIN) {
+		CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_LOCK);
+		r->locked++;
+	} else {
+		MUST(ret);
+	}
+}
+
+/* A function that meets the dump is told to try again. */
+static void dump__functions_post_NOT_STUCK(struct stage *s)
+{
+	struct onlooker onlooker = {.rt = s->world.rt};
+	struct receiver r = {.mr = s->mr};
+	struct world_pair pair;
+	pthread_t thread;
+	uint64_t i;
+
+	stage_connect(s, &pair);
+	r.conn = pair.passive;
+	MUST(rpma_rt_route_open_callback(pair.passive, RPMA_RT_RECV_SIDE,
+					 received, &r, &r.route));
+	MUST(receive(&r));
+	CHECK(pthread_create(&thread, NULL, look_on, &onlooker) == 0);
+	for (i = 0; i < PINGS; i++) {
+		MUST(rpma_rt_send(pair.active, s->mr, 64, 8,
+				  RPMA_F_COMPLETION_ALWAYS, i));
+		stage_completion(s->aq, i, IBV_WC_SUCCESS);
+	}
+	/* relaxed: see look_on() */
+	atomic_store_explicit(&onlooker.over, true, memory_order_relaxed);
+	pthread_join(thread, NULL);
+	stage_disconnect(s, &pair);
+	printf("ok: %lu dumps, met %lu times\n", (unsigned long)onlooker.dumps,
+	       (unsigned long)r.locked);
+}
+
 static void dump__while_all_comes_and_goes_WHOLE(struct stage *s)
 {
 	struct onlooker onlooker = {.rt = s->world.rt};
@@ -283,6 +349,7 @@ int main(void)
 	dump__invalid_INVAL(&s);
 	dump__fd_refuses_PROVIDER(&s);
 	dump__work_under_way_SHOWN(&s);
+	dump__functions_post_NOT_STUCK(&s);
 	dump__while_all_comes_and_goes_WHOLE(&s);
 	stage_close(&s);
 	return 0;
