@@ -5,9 +5,14 @@
  * rt_place.c -- where connections go and what they are made from: a given
  * poller, one after the other, the one with the fewest, several devices on one
  * poller, two runtimes that hear the asynchronous events of one device, names
- * in place of numbers.
+ * in place of numbers, a name that nobody knows for a long time.
  */
 
+#define _GNU_SOURCE /* RTLD_NEXT */
+
+#include <dlfcn.h>
+#include <netdb.h>
+#include <semaphore.h>
 #include <string.h>
 
 #include "loop.h"
@@ -135,6 +140,48 @@ static void names(struct stage *s)
 	conn = begin(s, "localhost", 0);
 	world_event(s->aq, RPMA_RT_EVENT_READY);
 	end(s, &conn);
+}
+
+/* a name server that does not answer until it is posted */
+static sem_t asked;
+static sem_t answer;
+
+/* In place of the C library's. */
+__attribute__((visibility("default"))) int
+getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+	    struct addrinfo **info)
+{
+	int (*real)(const char *, const char *, const struct addrinfo *,
+		    struct addrinfo **);
+
+	if (name != NULL && strcmp(name, "slow.invalid") == 0) {
+		CHECK(sem_post(&asked) == 0);
+		CHECK(sem_wait(&answer) == 0);
+		return EAI_AGAIN;
+	}
+	*(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+	return real(name, service, hints, info);
+}
+
+/* Neither who asked waits for it, nor anybody else, nor the end. */
+static void slow_name(struct stage *s)
+{
+	struct rpma_rt_conn *slow;
+	struct rpma_rt_conn *conn;
+	struct world_pair pair;
+
+	CHECK(sem_init(&asked, 0, 0) == 0 && sem_init(&answer, 0, 0) == 0);
+	slow = begin(s, "slow.invalid", 0);
+	CHECK(sem_wait(&asked) == 0);
+	conn = begin(s, s->world.addr, 0);
+	CHECK(world_event(s->aq, RPMA_RT_EVENT_READY).context ==
+	      (uintptr_t)conn);
+	end(s, &conn);
+	stage_connect(s, &pair); /* listens, connects, accepts */
+	stage_ping(s, &pair, 3);
+	stage_disconnect(s, &pair);
+	end(s, &slow);
+	CHECK(sem_post(&answer) == 0);
 }
 
 /* -------------------------------------------------------------- devices --- */
@@ -290,6 +337,7 @@ int main(void)
 	requests_in_turn(&s);
 	names(&s);
 	MUST(rpma_rt_listener_delete(&listener));
+	slow_name(&s);
 	if (loop_get() != NULL) {
 		two_devices(&s);
 		two_runtimes(&s, loop_get());
