@@ -32,6 +32,16 @@ int rt_post_again(enum rpma_rt_again reason)
 	return RPMA_E_AGAIN;
 }
 
+bool rt_post_take_back(_Atomic uint32_t *want, uint32_t bit, uint32_t before)
+{
+	/* another poster set it first, and waits */
+	if (before & bit)
+		return true;
+	/* acq_rel: of two takers one gets it */
+	return atomic_fetch_and_explicit(want, ~bit, memory_order_acq_rel) &
+	       bit;
+}
+
 /* --------------------------------------------------------------- credit --- */
 
 static void reap(struct rt_side *side)
@@ -70,21 +80,6 @@ static struct rpma_rt_route *running_route(const struct rpma_rt_conn *conn)
 }
 
 /*
- * The refusal is not needed after all. False: the poller has taken the bit, so
- * somebody will be told, and has to have been refused.
- */
-static bool take_back(struct rt_side *side, uint32_t want, uint32_t before)
-{
-	/* another poster set it first, and waits */
-	if (before & want)
-		return true;
-	/* acq_rel: of two takers one gets it */
-	return atomic_fetch_and_explicit(&side->want, ~want,
-					 memory_order_acq_rel) &
-	       want;
-}
-
-/*
  * May one more be posted to that lane? If not, want is set, so that exactly
  * one WRITABLE follows; the second look catches what came meanwhile.
  */
@@ -116,7 +111,7 @@ static int take_credit(struct rt_side *side, const struct rpma_rt_route *route)
 		 * published */
 		rt_fence_dekker();
 		if (refusal(side, route) == reason ||
-		    !take_back(side, want, before)) {
+		    !rt_post_take_back(&side->want, want, before)) {
 			if (running != NULL)
 				running->wants |=
 					(uint8_t)RT_WANTS(side->which);

@@ -61,12 +61,9 @@ static int take_credit(struct rpma_rt_srq *srq)
 						  memory_order_relaxed);
 		/* pairs with flush_once() and the retry of spills [LEDGER-2] */
 		rt_fence_dekker();
-		if (refusal(srq) == reason)
+		if (refusal(srq) == reason ||
+		    !rt_post_take_back(&srq->want, want, before))
 			return rt_post_again(reason);
-		/* acq_rel: of two takers one gets it */
-		if (!(before & want))
-			atomic_fetch_and_explicit(&srq->want, ~want,
-						  memory_order_acq_rel);
 	}
 	return 0;
 }
