@@ -195,11 +195,19 @@ inline take_credit(p)
 				:: MAY_TAKE_BACK(p) && (want & why) ->
 					want = want & (7 - why);
 					unanswered--
-				:: else
+				:: !MAY_TAKE_BACK(p)
+				:: else ->
+					/* somebody will be told: refused */
+					again = why
 				fi;
+				refused = again == why;
 				why = again;
 				again = 0
-			}
+			};
+			if
+			:: refused -> refused = false; break
+			:: !refused
+			fi
 		fi
 #endif
 	od;
@@ -235,6 +243,7 @@ proctype poster(bool p)
 {
 	byte why;
 	byte again;
+	bool refused;
 	bool quiet;
 
 	do
