@@ -6,6 +6,7 @@
 #include "nth_life.h"
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -21,6 +22,7 @@ const struct life lives[] = {
 	{.name = "closed"},
 	{.name = "stopped", .is_stopped = true},
 	{.name = "manual", .is_manual = true},
+	{.name = "shared", .is_shared = true},
 	{.name = NULL},
 };
 
@@ -41,9 +43,19 @@ static struct {
 	struct rpma_rt_queue *other; /* where a route leads */
 	struct rpma_rt_listener *listener;
 	struct rpma_rt_route *route;
+	struct rpma_rt_srq *srq;
+	unsigned srqs_made;
+	unsigned srqs_closed;
+	_Atomic unsigned srq_owed; /* receives posted to it */
+	_Atomic int refill_ret;	   /* the first error of the poller's */
 	char port[8];
 	struct end active;
 	struct end passive;
+	/* of the route to a function: posted; what the poller called it for */
+	unsigned fn_owed;
+	_Atomic unsigned fn_called;
+	_Atomic unsigned fn_closed;
+	_Atomic bool fn_succeeded;
 	unsigned succeeded; /* bits of contexts */
 	int ret;	    /* the first error */
 } all;
@@ -70,7 +82,12 @@ void life_open(void)
 
 static bool is_done(void)
 {
-	return all.succeeded == (1u << SENT | 1u << WRITTEN | 1u << RECEIVED) &&
+	unsigned succeeded = all.succeeded;
+
+	/* relaxed: it is asked again */
+	if (atomic_load_explicit(&all.fn_succeeded, memory_order_relaxed))
+		succeeded |= 1u << SENT;
+	return succeeded == (1u << SENT | 1u << WRITTEN | 1u << RECEIVED) &&
 	       all.passive.established;
 }
 
@@ -86,6 +103,13 @@ static void failed(int ret)
 {
 	if (all.ret == 0)
 		all.ret = ret;
+}
+
+static bool refill_failed(void)
+{
+	/* relaxed: it is asked again */
+	failed(atomic_load_explicit(&all.refill_ret, memory_order_relaxed));
+	return all.ret != 0;
 }
 
 static uint64_t now_ms(void)
@@ -134,6 +158,48 @@ static int conn_cfg_new(struct rpma_rt_conn_cfg **cfg_ptr)
 	return ret;
 }
 
+/* On the poller. Relaxed: counts, ordered by what follows from the posts. */
+static void refill(struct rpma_rt_srq *srq, int room, void *arg)
+{
+	int ret = 0;
+	int i;
+
+	(void)arg;
+	for (i = 0; i < room && ret == 0; i++) {
+		/* relaxed: before it can come back */
+		atomic_fetch_add_explicit(&all.srq_owed, 1,
+					  memory_order_relaxed);
+		ret = rpma_rt_srq_recv(srq, all.mr, 0, SIZE, RECEIVED);
+		if (ret)
+			/* relaxed: it never was out */
+			atomic_fetch_sub_explicit(&all.srq_owed, 1,
+						  memory_order_relaxed);
+	}
+	if (ret && ret != RPMA_E_AGAIN && ret != RPMA_RT_E_CLOSED)
+		/* relaxed: it is asked again */
+		atomic_store_explicit(&all.refill_ret, ret,
+				      memory_order_relaxed);
+}
+
+static int share(struct rpma_rt_conn_cfg *conn_cfg)
+{
+	struct rpma_rt_srq_cfg *cfg;
+	int ret = rpma_rt_srq_cfg_new(&cfg);
+
+	if (ret)
+		return ret;
+	MUST(rpma_rt_srq_cfg_set_size(cfg, 2 * DEPTH));
+	MUST(rpma_rt_srq_cfg_set_limit(cfg, DEPTH));
+	MUST(rpma_rt_srq_cfg_set_refill(cfg, refill, NULL));
+	ret = rpma_rt_srq_new(all.rt, all.peer, 0, cfg, all.other, &all.srq,
+			      &all.srq);
+	MUST(rpma_rt_srq_cfg_delete(&cfg));
+	if (ret)
+		return ret;
+	all.srqs_made++;
+	return rpma_rt_conn_cfg_set_srqs(conn_cfg, &all.srq, 1);
+}
+
 static int listen_and_call(const struct rpma_rt_conn_cfg *cfg)
 {
 	uint16_t port;
@@ -162,7 +228,10 @@ static int begin(void)
 		ret = conn_cfg_new(&cfg);
 	if (ret)
 		return ret;
-	ret = listen_and_call(cfg);
+	if (all.life->is_shared)
+		ret = share(cfg);
+	if (ret == 0)
+		ret = listen_and_call(cfg);
 	MUST(rpma_rt_conn_cfg_delete(&cfg));
 	return ret;
 }
@@ -172,7 +241,7 @@ static void post_recvs(struct end *end)
 	int ret;
 	int i;
 
-	for (i = 0; i < DEPTH; i++) {
+	for (i = 0; i < DEPTH && !all.life->is_shared; i++) {
 		ret = rpma_rt_recv(end->conn, all.mr, 0, SIZE, RECEIVED);
 		end->owed += ret == 0;
 		if (ret && ret != RPMA_RT_E_CLOSED)
@@ -180,7 +249,37 @@ static void post_recvs(struct end *end)
 	}
 }
 
-/* A message by a route to the other queue, and a write. */
+/* On the poller. Relaxed: read by others when CLOSED came, or for a count. */
+static void call(const struct rpma_rt_completion *cmpl, void *arg)
+{
+	CHECK(arg == &all.active);
+	if (cmpl->kind == RPMA_RT_EVENT) {
+		CHECK(cmpl->opcode == RPMA_RT_EVENT_ROUTE_CLOSED);
+		/* relaxed: see above */
+		atomic_fetch_add_explicit(&all.fn_closed, 1,
+					  memory_order_relaxed);
+		return;
+	}
+	CHECK(cmpl->kind == RPMA_RT_COMPLETION && cmpl->context == SENT);
+	/* relaxed: see above */
+	atomic_fetch_add_explicit(&all.fn_called, 1, memory_order_relaxed);
+	if (cmpl->status == IBV_WC_SUCCESS)
+		/* relaxed: see above */
+		atomic_store_explicit(&all.fn_succeeded, true,
+				      memory_order_relaxed);
+}
+
+static int open_route(struct end *end)
+{
+	return all.life->is_shared
+		       ? rpma_rt_route_open_callback(end->conn,
+						     RPMA_RT_SEND_SIDE, call,
+						     end, &all.route)
+		       : rpma_rt_route_open(end->conn, RPMA_RT_SEND_SIDE,
+					    all.other, &all.route);
+}
+
+/* A message by a route of its own, and a write. */
 static int use(struct end *end)
 {
 	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND,
@@ -190,13 +289,12 @@ static int use(struct end *end)
 				.len = SIZE};
 	int ret;
 
-	ret = rpma_rt_route_open(end->conn, RPMA_RT_SEND_SIDE, all.other,
-				 &all.route);
+	ret = open_route(end);
 	if (ret)
 		return ret;
 	wr.route = all.route;
 	ret = rpma_rt_post_send(end->conn, &wr, 1, NULL);
-	end->owed += ret == 0;
+	*(all.life->is_shared ? &all.fn_owed : &end->owed) += ret == 0;
 	if (ret)
 		return ret;
 	ret = rpma_rt_write(end->conn, all.remote, SIZE, all.mr, 0, SIZE,
@@ -213,11 +311,26 @@ static void close_end(struct end *end)
 		MUST(rpma_rt_conn_close(end->conn));
 }
 
+/* The function has heard everything. */
+static void check_function(void)
+{
+	bool is_open = all.life->is_shared && all.route != NULL;
+
+	/* relaxed: CLOSED came after */
+	CHECK(atomic_load_explicit(&all.fn_called, memory_order_relaxed) ==
+	      all.fn_owed);
+	/* relaxed: likewise */
+	CHECK(atomic_load_explicit(&all.fn_closed, memory_order_relaxed) ==
+	      is_open);
+}
+
 /* Its last item: nothing is owed, and the other end need not hear of it. */
 static void closed(struct end *end, const struct rpma_rt_completion *item)
 {
 	CHECK((uintptr_t)end->conn == item->context);
 	CHECK(end->owed == 0);
+	if (end == &all.active)
+		check_function();
 	MUST(rpma_rt_conn_put(&end->conn));
 	close_end(&all.active);
 	close_end(&all.passive);
@@ -256,16 +369,45 @@ static void event(struct end *end, const struct rpma_rt_completion *item)
 		failed(ret);
 }
 
+/* A receive that went to the SRQ has come back. */
+static void came_back(const struct rpma_rt_completion *item)
+{
+	CHECK(item->context == RECEIVED);
+	/* relaxed: counted before it was posted */
+	CHECK(atomic_fetch_sub_explicit(&all.srq_owed, 1,
+					memory_order_relaxed) > 0);
+	if (item->status == IBV_WC_SUCCESS)
+		all.succeeded |= 1u << RECEIVED;
+}
+
+/* In the queue of the SRQ. */
+static void heard_of_srq(const struct rpma_rt_completion *item)
+{
+	if (item->kind == RPMA_RT_COMPLETION)
+		came_back(item);
+	else if (item->opcode == RPMA_RT_EVENT_SRQ_CLOSED)
+		all.srqs_closed++;
+}
+
 static void heard(const struct rpma_rt_completion *item)
 {
 	struct end *end = item->user;
 
+	if (item->user == &all.srq) {
+		heard_of_srq(item);
+		return;
+	}
 	CHECK(end == &all.active || end == &all.passive);
 	if (item->kind == RPMA_RT_EVENT) {
 		event(end, item);
 		return;
 	}
-	CHECK(item->kind == RPMA_RT_COMPLETION && end->owed > 0);
+	CHECK(item->kind == RPMA_RT_COMPLETION);
+	if (all.life->is_shared && item->context == RECEIVED) {
+		came_back(item);
+		return;
+	}
+	CHECK(end->owed > 0);
 	end->owed--;
 	if (item->status == IBV_WC_SUCCESS)
 		all.succeeded |= 1u << item->context;
@@ -290,8 +432,8 @@ static _Noreturn void hang(void)
 	abort();
 }
 
-/* Waits for one more item. */
-static void hear(void)
+/* Waits for one more item, or until all is done that was to be. */
+static void hear(bool closing)
 {
 	uint64_t end_ms = now_ms() + PATIENCE_MS;
 	struct rpma_rt_completion item;
@@ -299,6 +441,8 @@ static void hear(void)
 	int got;
 
 	while (!take(all.other) && !take(all.queue)) {
+		if (!closing && (is_done() || refill_failed()))
+			return;
 		if (now_ms() > end_ms)
 			hang();
 		if (all.life->is_manual) {
@@ -315,15 +459,32 @@ static void hear(void)
 
 /* ------------------------------------------------------------- the life --- */
 
+/* Before the stop, if nobody uses it any more; or after. */
+static void delete_srq(void)
+{
+	int ret = rpma_rt_srq_delete(&all.srq);
+
+	CHECK(ret == 0 || ret == RPMA_E_AGAIN || ret == RPMA_E_PROVIDER);
+	if (ret != RPMA_E_AGAIN)
+		failed(ret);
+}
+
 static void end_life(void)
 {
 	if (all.rt == NULL)
 		return;
 	MUST(rpma_rt_listener_delete(&all.listener));
+	if (!all.life->is_stopped)
+		delete_srq();
 	MUST(rpma_rt_stop(all.rt));
 	while (take(all.other) || take(all.queue))
 		;
+	delete_srq();
 	CHECK(all.active.conn == NULL && all.passive.conn == NULL);
+	/* relaxed: no poller runs */
+	CHECK(all.srq == NULL &&
+	      atomic_load_explicit(&all.srq_owed, memory_order_relaxed) == 0);
+	CHECK(all.srqs_closed == all.srqs_made);
 	MUST(rpma_rt_queue_delete(&all.other));
 	MUST(rpma_rt_queue_delete(&all.queue));
 	MUST(rpma_rt_delete(&all.rt));
@@ -334,17 +495,27 @@ int life_live(const struct life *life)
 	all.life = life;
 	all.ret = 0;
 	all.succeeded = 0;
+	all.route = NULL;
+	all.srqs_made = 0;
+	all.srqs_closed = 0;
+	all.fn_owed = 0;
+	/* relaxed: no other thread runs */
+	atomic_store_explicit(&all.srq_owed, 0, memory_order_relaxed);
+	atomic_store_explicit(&all.refill_ret, 0, memory_order_relaxed);
+	atomic_store_explicit(&all.fn_called, 0, memory_order_relaxed);
+	atomic_store_explicit(&all.fn_closed, 0, memory_order_relaxed);
+	atomic_store_explicit(&all.fn_succeeded, false, memory_order_relaxed);
 	all.active = (struct end){0};
 	all.passive = (struct end){0};
 	failed(begin());
 	/* an error while it is begun leaves nothing that could be waited for */
-	while (all.ret == 0 && !is_done())
-		hear();
+	while (!refill_failed() && !is_done())
+		hear(false);
 	if (!life->is_stopped) {
 		close_end(&all.active);
 		close_end(&all.passive);
 		while (all.active.conn != NULL || all.passive.conn != NULL)
-			hear();
+			hear(true);
 	}
 	end_life();
 	return all.ret;

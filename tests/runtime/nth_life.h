@@ -34,6 +34,7 @@ struct life {
 	const char *name;
 	bool is_manual;
 	bool is_stopped; /* with its connections alive */
+	bool is_shared;	 /* receives from an SRQ; sends led to a function */
 };
 
 /* Ends with one without a name. */
