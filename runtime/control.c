@@ -109,11 +109,21 @@ static void run_ticket(struct rt_msg *msg, void *owner)
 	pthread_mutex_unlock(&ticket->lock);
 }
 
+void rt_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
 void rt_wait_a_little(pthread_cond_t *cond, pthread_mutex_t *lock)
 {
 	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_nsec += ASSIST_NS;
 	if (until.tv_nsec >= 1000000000) {
 		until.tv_nsec -= 1000000000;
@@ -131,7 +141,7 @@ int rt_call(struct rpma_rt *rt, struct rt_inbox *inbox, int (*fn)(void *arg),
 	if (rt_poller_self() != NULL && &rt_poller_self()->inbox == inbox)
 		return fn(arg);
 	pthread_mutex_init(&ticket.lock, NULL);
-	pthread_cond_init(&ticket.changed, NULL);
+	rt_cond_init(&ticket.changed);
 	rt_inbox_push_mt(inbox, &ticket.msg);
 	pthread_mutex_lock(&ticket.lock);
 	while (!ticket.done) {

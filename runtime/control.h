@@ -31,6 +31,9 @@ int rt_control_start(struct rt_control *control, struct rpma_rt *rt);
 /* Runs what is in the inbox, ends the thread. Not from it. */
 void rt_control_stop(struct rt_control *control);
 
+/* A condition that rt_wait_a_little() can wait for: a date that is set back
+ * makes no wait longer. */
+void rt_cond_init(pthread_cond_t *cond);
 /* Between two looks of who runs pollers while it waits: for the condition, or
  * until it is time. */
 void rt_wait_a_little(pthread_cond_t *cond, pthread_mutex_t *lock);

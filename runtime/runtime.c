@@ -329,7 +329,7 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 	pthread_mutex_init(&rt->cm_lock, NULL);
 	pthread_mutex_init(&rt->directory, NULL);
 	pthread_mutex_init(&rt->ask_lock, NULL);
-	pthread_cond_init(&rt->quiet, NULL);
+	rt_cond_init(&rt->quiet);
 	ret = check_cfg(&rt->cfg);
 	if (ret == 0)
 		ret = start(rt);

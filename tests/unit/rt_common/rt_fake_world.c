@@ -99,7 +99,7 @@ static struct rpma_rt *rt_new(void)
 	pthread_mutex_init(&rt->cm_lock, NULL);
 	pthread_mutex_init(&rt->ask_lock, NULL);
 	pthread_mutex_init(&rt->directory, NULL);
-	pthread_cond_init(&rt->quiet, NULL);
+	rt_cond_init(&rt->quiet);
 	ok(rt_bell_init(&rt->control.bell));
 	ok(rt_inbox_init(&rt->control.inbox, &rt->control.bell));
 	ok(rpma_cm_channel_new(&rt->cm));
