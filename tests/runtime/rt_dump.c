@@ -4,6 +4,8 @@
 /*
  * rt_dump.c -- what a dump says about a runtime at work, in its three forms,
  * and that it may be asked for while everything comes and goes.
+ *
+ * usage: rt_dump [pairs [messages]]
  */
 
 #define _GNU_SOURCE
@@ -19,7 +21,7 @@
 #define DEPTH  8
 #define PAIRS  20
 #define WRITES 50
-#define PINGS  2000
+#define PINGS  500
 
 /* As a string; freed by the caller. */
 static char *dump(struct rpma_rt *rt, enum rpma_rt_dump_format format)
@@ -286,7 +288,7 @@ static void received(const struct rpma_rt_completion *item, void *arg)
 }
 
 /* A function that meets the dump is told to try again. */
-static void dump__functions_post_NOT_STUCK(struct stage *s)
+static void dump__functions_post_NOT_STUCK(struct stage *s, uint64_t pings)
 {
 	struct onlooker onlooker = {.rt = s->world.rt};
 	struct receiver r = {.mr = s->mr};
@@ -300,7 +302,7 @@ static void dump__functions_post_NOT_STUCK(struct stage *s)
 					 received, &r, &r.route));
 	MUST(receive(&r));
 	CHECK(pthread_create(&thread, NULL, look_on, &onlooker) == 0);
-	for (i = 0; i < PINGS; i++) {
+	for (i = 0; i < pings; i++) {
 		MUST(rpma_rt_send(pair.active, s->mr, 64, 8,
 				  RPMA_F_COMPLETION_ALWAYS, i));
 		stage_completion(s->aq, i, IBV_WC_SUCCESS);
@@ -313,7 +315,8 @@ static void dump__functions_post_NOT_STUCK(struct stage *s)
 	       (unsigned long)r.locked);
 }
 
-static void dump__while_all_comes_and_goes_WHOLE(struct stage *s)
+static void dump__while_all_comes_and_goes_WHOLE(struct stage *s,
+						 uint64_t pairs)
 {
 	struct onlooker onlooker = {.rt = s->world.rt};
 	struct rpma_rt_queue *queue;
@@ -322,7 +325,7 @@ static void dump__while_all_comes_and_goes_WHOLE(struct stage *s)
 	uint64_t i;
 
 	CHECK(pthread_create(&thread, NULL, look_on, &onlooker) == 0);
-	for (i = 0; i < PAIRS; i++) {
+	for (i = 0; i < pairs; i++) {
 		MUST(rpma_rt_queue_new(s->world.rt, NULL, &queue));
 		live_and_die(s, i);
 		MUST(rpma_rt_queue_delete(&queue));
@@ -339,8 +342,10 @@ static void dump__while_all_comes_and_goes_WHOLE(struct stage *s)
 	printf("ok: %lu dumps\n", (unsigned long)onlooker.dumps);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	uint64_t pairs = argc > 1 ? (uint64_t)atoi(argv[1]) : PAIRS;
+	uint64_t pings = argc > 2 ? (uint64_t)atoi(argv[2]) : PINGS;
 	const struct stage_cfg cfg = {
 		.pollers = 2, .mode = RPMA_RT_MODE_ADAPTIVE, .depth = DEPTH};
 	struct stage s;
@@ -349,8 +354,8 @@ int main(void)
 	dump__invalid_INVAL(&s);
 	dump__fd_refuses_PROVIDER(&s);
 	dump__work_under_way_SHOWN(&s);
-	dump__functions_post_NOT_STUCK(&s);
-	dump__while_all_comes_and_goes_WHOLE(&s);
+	dump__functions_post_NOT_STUCK(&s, pings);
+	dump__while_all_comes_and_goes_WHOLE(&s, pairs);
 	stage_close(&s);
 	return 0;
 }
