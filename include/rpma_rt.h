@@ -593,8 +593,9 @@ struct rpma_rt_recv_wr {
  * when count is 1) = how many were taken, also on failure: the first ones.
  * RPMA_E_AGAIN: see rpma_rt_again_reason(); one RPMA_RT_WRITABLE follows in
  * the connection's queue (for RPMA_RT_AGAIN_LOCK only to a function of its own
- * that was refused) when posting can succeed again. RPMA_RT_E_CLOSED: the connection is closing, broken or not yet
- * established (receives may be posted from EVENT_REQUEST / EVENT_READY on).
+ * that was refused) when posting can succeed again. RPMA_RT_E_CLOSED: the
+ * connection is closing, broken or not yet established (receives may be posted
+ * from EVENT_REQUEST / EVENT_READY on).
  * Thread: any (one at a time a side, if so declared); send side and receive
  * side do not hinder each other.
  */
