@@ -240,7 +240,10 @@ static void clients__in_threads_are_all_served(void **state)
 			fail_msg("client %d: %s", i, clients[i].failed);
 	}
 	assert_int_equal(s.requests, CLIENTS * CONNECTIONS);
-	assert_int_equal(s.established, CLIENTS * CONNECTIONS);
+	if (dut.traits->established_comes_first)
+		assert_int_equal(s.established, CLIENTS * CONNECTIONS);
+	else
+		assert_in_range(s.established, 1, CLIENTS * CONNECTIONS);
 	assert_int_equal(s.received, CLIENTS * CONNECTIONS);
 	assert_false(fx_readable(s.listener->channel->fd));
 }
