@@ -23,7 +23,8 @@
 #define BUFFERS	 24
 #define MSG_SIZE 32
 
-enum whose { BY_THREAD, BY_THREAD_QUIETLY, BY_FUNCTION }; /* contexts of sends */
+/* contexts of sends */
+enum whose { BY_THREAD, BY_THREAD_QUIETLY, BY_FUNCTION };
 
 struct end {
 	struct scene *scene;
@@ -284,9 +285,9 @@ static void take_until_closed(struct scene *s, uint32_t messages, int closer)
 		take_what_there_is(&s->ends[0]);
 		take_what_there_is(&s->ends[1]);
 		/* relaxed: a count */
-		if (!told && atomic_load_explicit(&s->received,
-						  memory_order_relaxed) >=
-				     messages) {
+		if (!told &&
+		    atomic_load_explicit(&s->received, memory_order_relaxed) >=
+			    messages) {
 			MUST(rpma_rt_conn_close(s->ends[closer].conn));
 			told = true;
 		}
