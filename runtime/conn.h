@@ -235,6 +235,8 @@ struct rpma_rt_conn {
 
 /* --------------------------------------------------- the control thread --- */
 
+/* The first message of an active one: resolves, and goes on from there. */
+void rt_conn_begin_control(struct rt_msg *msg, void *owner);
 /* What was asked of it: bits of enum rt_ctl_bit. */
 void rt_conn_bits_control(struct rpma_rt_conn *conn, uint32_t bits);
 /* A CM event of conn; event is the caller's. */

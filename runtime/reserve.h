@@ -2,41 +2,14 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * reserve.h -- everything a connection needs before its queue pair exists:
- * slot, route numbers, CQ room, ledgers, lane and spill. All or nothing.
+ * reserve.h -- places for what may ever be delivered: lane and spill, routes
+ * and their numbers. Under the runtime's lock.
  */
 
 #ifndef RT_RESERVE_H
 #define RT_RESERVE_H
 
 #include "conn.h"
-
-/* what a connection is made of */
-struct rt_birth {
-	struct rpma_rt *rt;
-	struct rpma_peer *peer;
-	const struct rpma_rt_conn_cfg *cfg; /* the caller's; copied */
-	int poller;			    /* checked index or _ANY */
-	struct rpma_rt_queue *queue;
-	void *user;
-	bool passive;
-	/* active: where to, and what begins on the control thread */
-	const char *addr;
-	const char *port;
-	void (*begin)(struct rt_msg *msg, void *owner);
-};
-
-/*
- * A connection with all it needs, known to its poller and in the runtime's
- * list. Any thread. ERRORS: RPMA_E_NOMEM, RPMA_E_INVAL, RPMA_E_PROVIDER,
- * RPMA_RT_E_CLOSED
- */
-int rt_conn_birth(const struct rt_birth *birth, struct rpma_rt_conn **conn_ptr);
-
-/* Gives numbers, slot, room, lanes and queues back; it is DONE. */
-void rt_conn_unreserve(struct rpma_rt_conn *conn);
-/* Frees the record; nobody holds it. */
-void rt_conn_free(struct rpma_rt_conn *conn);
 
 /*
  * A place for entries more in what the poller has between it and the queue, and
@@ -66,5 +39,8 @@ void rt_route_swap(struct rpma_rt_route *own, struct rpma_rt_queue *from,
  * runtime's lock, held since rt_route_new() */
 void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
 		   struct rt_spill *spill);
+/* Gives place and number back. The queue's lane may be gone once the queue was
+ * put: that comes after it. REQUIRES: the runtime's lock */
+void rt_route_release(struct rpma_rt_conn *conn, struct rpma_rt_route *route);
 
 #endif /* RT_RESERVE_H */

@@ -30,6 +30,7 @@
 #include "listener.h"
 #include "poller.h"
 #include "queue.h"
+#include "birth.h"
 #include "reserve.h"
 #include "runtime.h"
 #include "settle.h"
