@@ -35,6 +35,7 @@ struct pool {
 	/* written by whoever posts or takes a buffer; free ones */
 	_Atomic uint32_t out[BUFFERS];
 	_Atomic uint32_t refills;
+	uint32_t next; /* of refill_next(): the poller's */
 };
 
 /* Posts that buffer, unless another thread has claimed it. */
@@ -74,6 +75,16 @@ static void refill(struct rpma_rt_srq *srq, int room, void *arg)
 	for (i = 0; i < pool->size && ret == 0; i++)
 		ret = pool_post(pool, srq, i);
 	CHECK(ret == 0 || ret == RPMA_E_AGAIN);
+}
+
+/* Each buffer once, in turn. */
+static void refill_next(struct rpma_rt_srq *srq, int room, void *arg)
+{
+	struct pool *pool = arg;
+
+	while (room-- > 0 && pool->next < BUFFERS &&
+	       pool_post(pool, srq, pool->next) == 0)
+		pool->next++;
 }
 
 /* Its queue is a new one, unless it has one. */
@@ -386,6 +397,35 @@ static void limit__event_in_the_queue(void)
 	stage_close(&s);
 }
 
+/* Nobody but the poller posts: without a refill the next message waits. */
+static void refill__nobody_else_posts(void)
+{
+	struct stage_cfg cfg = {.pollers = 1, .depth = DEPTH};
+	struct rpma_rt_conn_cfg *shared;
+	struct rpma_rt_completion item;
+	struct pool pool = {0};
+	struct stage s;
+	struct traffic t = {.stage = &s, .pools = &pool};
+	uint64_t i;
+
+	stage_open(&s, &cfg);
+	pool_open(&pool, &s, 0, LIMIT, LIMIT / 2, refill_next);
+	pool.size = BUFFERS;
+	shared = passive_cfg(&pool.srq, 1);
+	connect_shared(&t, shared, 0);
+	for (i = 0; i < BUFFERS; i++) {
+		MUST(rpma_rt_send(t.pairs[0].active, s.mr, SOURCE, MSG_SIZE,
+				  RPMA_F_COMPLETION_ALWAYS, i));
+		stage_completion(s.aq, i, IBV_WC_SUCCESS);
+		item = stage_completion(s.pq, i, IBV_WC_SUCCESS);
+		pool_took(&pool, item.context);
+	}
+	stage_disconnect(&s, &t.pairs[0]);
+	pool_close(&pool);
+	MUST(rpma_rt_conn_cfg_delete(&shared));
+	stage_close(&s);
+}
+
 /* Which it never does unasked: one event lost, and the traffic stands still. */
 static void limit__program_that_posts_when_told(uint32_t each)
 {
@@ -475,6 +515,7 @@ int main(int argc, char **argv)
 	shared__by_all_connections(BUFFERS, 0, each);
 	shared__by_all_connections(1, 1, each / 5);
 	last_wqe__never_or_twice(each);
+	refill__nobody_else_posts();
 	limit__event_in_the_queue();
 	limit__program_that_posts_when_told(each);
 	stop__everything_comes_back();
