@@ -3,8 +3,8 @@
 
 /*
  * conn_calls.c -- what an application asks of a connection, from any thread:
- * to make it, connect, reject, close, hold it, and what is known of it. Who does
- * it is the control thread (conn.c).
+ * to make it, connect, reject, close, hold it, and what is known of it. Who
+ * does it is the control thread (conn.c).
  */
 
 #include "conn.h"

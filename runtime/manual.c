@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * manual.c -- manual mode: the application's thread is the poller for the length
- * of a call; and what can be read of a poller in any mode.
+ * manual.c -- manual mode: the application's thread is the poller for the
+ * length of a call; and what can be read of a poller in any mode.
  */
 
 #include "runtime.h"

@@ -251,8 +251,8 @@ void mistakes(void **state)
 	ok(rpma_rt_conn_cfg_set_single_poster(&f->rt_cfg, true));
 	conn = fake_established(f);
 	death_expect("side.c", post_while_another_does, conn);
-	death_expect("conn.c", put_twice, conn);
-	death_expect("conn.c", get_after_put, conn);
+	death_expect("conn_calls.c", put_twice, conn);
+	death_expect("conn_calls.c", get_after_put, conn);
 	fake_bury(f, &conn);
 	sweep_begin("rpma_rt_completion_to_wc");
 	death_expect("completion.c", convert_nothing, NULL);
