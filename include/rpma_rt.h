@@ -47,7 +47,8 @@ enum rpma_rt_again {
 	RPMA_RT_AGAIN_CREDIT =
 		1, /* as many in flight as the queue pair holds */
 	RPMA_RT_AGAIN_BACKLOG = 2, /* the destination's consumer is behind */
-	RPMA_RT_AGAIN_LOCK = 3	   /* on a poller thread: another is inside */
+	RPMA_RT_AGAIN_LOCK = 3,	   /* on a poller thread: another is inside */
+	RPMA_RT_AGAIN_NOT_YET = 4  /* before READY (receives), ESTABLISHED */
 };
 
 /* Thread: any; answers for the calling thread. */
@@ -594,8 +595,10 @@ struct rpma_rt_recv_wr {
  * RPMA_E_AGAIN: see rpma_rt_again_reason(); one RPMA_RT_WRITABLE follows in
  * the connection's queue (for RPMA_RT_AGAIN_LOCK only to a function of its own
  * that was refused) when posting can succeed again. RPMA_RT_E_CLOSED: the
- * connection is closing, broken or not yet established (receives may be posted
- * from EVENT_REQUEST / EVENT_READY on).
+ * connection is closing or broken.
+ * Receives are taken from EVENT_REQUEST / EVENT_READY on, the others from
+ * EVENT_ESTABLISHED on; on the accepting side a message can come before that,
+ * and an answer that is refused is told behind it.
  * Thread: any (one at a time a side, if so declared); send side and receive
  * side do not hinder each other.
  */

@@ -121,11 +121,35 @@ static int take_credit(struct rt_side *side, const struct rpma_rt_route *route)
 	return 0;
 }
 
+/* The gate is not open yet: as with credit, exactly one WRITABLE follows. */
+static int await_open(struct rt_side *side)
+{
+	struct rpma_rt_route *running = running_route(side->conn);
+	uint32_t want = RT_WANT_CREDIT;
+	int ret;
+
+	if (running != NULL)
+		want <<= RT_WANT_IN_CALL;
+	ret = rt_side_await_open(side, want);
+	if (ret == 0) /* it never goes back: this is the last time */
+		ret = rt_side_enter(side);
+	if (ret != RT_SIDE_NOT_YET)
+		return ret;
+	if (running != NULL)
+		running->wants |= (uint8_t)RT_WANTS(side->which);
+	rt_post_again(RPMA_RT_AGAIN_NOT_YET);
+	return ret;
+}
+
 static int enter(struct rt_side *side)
 {
 	int ret = rt_side_enter(side);
 	struct rpma_rt_route *running;
 
+	if (ret == RT_SIDE_NOT_YET)
+		ret = await_open(side);
+	if (ret == RT_SIDE_NOT_YET)
+		return RPMA_E_AGAIN;
 	if (ret == 0)
 		side->ledger.tick = rt_poller_tick(side->conn->poller);
 	if (ret != RPMA_E_AGAIN)

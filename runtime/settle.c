@@ -62,12 +62,22 @@ static void write_event(struct rpma_rt_conn *conn, enum rpma_rt_event event)
 	rt_poller_write_owner(conn->poller, conn->lane, &item);
 }
 
+/* That side's gate is open: whoever was refused is told behind the event. */
+static void write_open(struct rpma_rt_conn *conn, enum rpma_rt_event event,
+		       enum rpma_rt_side side)
+{
+	write_event(conn, event);
+	rt_poller_touch_side_owner(conn->poller, &conn->side[side]);
+}
+
 static void ready(struct rpma_rt_conn *conn)
 {
 	conn->late_ready = conn->late;
 	if (!conn->late)
-		write_event(conn, conn->passive ? RPMA_RT_EVENT_REQUEST
-						: RPMA_RT_EVENT_READY);
+		write_open(conn,
+			   conn->passive ? RPMA_RT_EVENT_REQUEST
+					 : RPMA_RT_EVENT_READY,
+			   RPMA_RT_RECV_SIDE);
 }
 
 /* ------------------------------------ its number and its SRQ's receives --- */
@@ -438,7 +448,7 @@ void rt_conn_messages_owner(struct rpma_rt_conn *conn, uint32_t bits)
 	if (bits & RT_POLL_READY)
 		ready(conn);
 	if (bits & RT_POLL_ESTABLISHED) {
-		write_event(conn, RPMA_RT_EVENT_ESTABLISHED);
+		write_open(conn, RPMA_RT_EVENT_ESTABLISHED, RPMA_RT_SEND_SIDE);
 		rt_alive_begin_owner(conn);
 	}
 	if (bits & RT_POLL_HANDOVER)

@@ -58,6 +58,11 @@ static void marker_leave(struct rt_side *side)
 		memory_order_release);
 }
 
+static int refusal(uint32_t gate)
+{
+	return gate == RT_GATE_NOT_YET ? RT_SIDE_NOT_YET : RPMA_RT_E_CLOSED;
+}
+
 static int enter_single(struct rt_side *side)
 {
 	uint32_t gate;
@@ -71,7 +76,7 @@ static int enter_single(struct rt_side *side)
 			return 0;
 		marker_leave(side);
 		if (gate != RT_GATE_PAUSED)
-			return RPMA_RT_E_CLOSED;
+			return refusal(gate);
 		if (!may_wait())
 			return RPMA_E_AGAIN;
 		/* held by who paused it */
@@ -118,6 +123,8 @@ static bool is_closed(const struct rt_side *side)
 
 int rt_side_enter(struct rt_side *side)
 {
+	uint32_t gate;
+
 	if (side->single)
 		return enter_single(side);
 	if (may_wait())
@@ -125,11 +132,30 @@ int rt_side_enter(struct rt_side *side)
 	else if (pthread_mutex_trylock(&side->lock))
 		return is_closed(side) ? RPMA_RT_E_CLOSED : RPMA_E_AGAIN;
 	/* relaxed: the lock orders it; the poller's early CLOSED is a hint */
-	if (atomic_load_explicit(&side->gate, memory_order_relaxed) ==
-	    RT_GATE_OPEN)
+	gate = atomic_load_explicit(&side->gate, memory_order_relaxed);
+	if (gate == RT_GATE_OPEN)
 		return 0;
 	pthread_mutex_unlock(&side->lock);
-	return RPMA_RT_E_CLOSED;
+	return refusal(gate);
+}
+
+int rt_side_await_open(struct rt_side *side, uint32_t want)
+{
+	bool is_not_yet;
+
+	if (may_wait())
+		pthread_mutex_lock(&side->lock);
+	else if (pthread_mutex_trylock(&side->lock))
+		return is_closed(side) ? 0 : RPMA_E_AGAIN;
+	/* relaxed, both: rt_side_open() takes the lock before the poller hears
+	 * of the opening, and it looks at want after that */
+	is_not_yet = atomic_load_explicit(&side->gate, memory_order_relaxed) ==
+		     RT_GATE_NOT_YET;
+	if (is_not_yet)
+		atomic_fetch_or_explicit(&side->want, want,
+					 memory_order_relaxed);
+	pthread_mutex_unlock(&side->lock);
+	return is_not_yet ? RT_SIDE_NOT_YET : 0;
 }
 
 void rt_side_leave(struct rt_side *side)

@@ -12,9 +12,16 @@
 
 #include "conn.h"
 
-/* Poster. 0: inside, until it leaves. ERRORS: RPMA_RT_E_CLOSED (the gate is
- * not open), RPMA_E_AGAIN (a poller thread would have to wait) */
+#define RT_SIDE_NOT_YET 1
+
+/* Poster. 0: inside, until it leaves. RT_SIDE_NOT_YET: the gate will open.
+ * ERRORS: RPMA_RT_E_CLOSED (it will not), RPMA_E_AGAIN (a poller thread would
+ * have to wait) */
 int rt_side_enter(struct rt_side *side);
+/* Poster, refused with RT_SIDE_NOT_YET. The same: want is left, and answered
+ * behind the event that comes with the opening. 0: the gate has changed, enter
+ * again. ERRORS: RPMA_E_AGAIN (as above) */
+int rt_side_await_open(struct rt_side *side, uint32_t want);
 void rt_side_leave(struct rt_side *side);
 
 /* Control thread. Opened once; never again after it was closed. */

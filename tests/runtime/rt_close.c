@@ -202,7 +202,8 @@ static void close__ready_with_receives(struct scene *s)
 	world_event(s->aq, RPMA_RT_EVENT_READY);
 	post_recvs(s, conn, DEPTH);
 	CHECK(rpma_rt_send(conn, s->mr, 0, MSG_SIZE, RPMA_F_COMPLETION_ALWAYS,
-			   0) == RPMA_RT_E_CLOSED);
+			   0) == RPMA_E_AGAIN);
+	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_NOT_YET);
 	MUST(rpma_rt_conn_close(conn));
 	collect(s->aq, &conn, 0, DEPTH, RPMA_RT_REASON_LOCAL);
 }

@@ -196,7 +196,8 @@ void connections_too_early_or_late(void **state)
 	BAD(RPMA_E_INVAL, rpma_rt_conn_connect, conn, NULL);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_reject, conn, NULL); /* its own */
 	BAD(RPMA_E_AGAIN, rpma_rt_conn_get_qp_num, conn, &out.u32);
-	BAD(RPMA_RT_E_CLOSED, rpma_rt_recv, conn, NULL, 0, 0, 1);
+	BAD(RPMA_E_AGAIN, rpma_rt_recv, conn, NULL, 0, 0, 1);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NOT_YET);
 	fake_bury(f, &conn);
 
 	conn = fake_established(f);

@@ -406,6 +406,47 @@ static void call__locked_out_WRITABLE_next_round(void **state)
 	ear_close(f, ear);
 }
 
+static void act_answer(struct ear *ear, const struct rpma_rt_completion *cmpl)
+{
+	if (cmpl->kind != RPMA_RT_EVENT)
+		ok(fake_send(ear->conn, 7, ALWAYS));
+}
+
+static void act_answer_too_early(struct ear *ear,
+				 const struct rpma_rt_completion *cmpl)
+{
+	assert_int_equal(cmpl->kind, RPMA_RT_COMPLETION);
+	assert_int_equal(fake_send(ear->conn, 7, ALWAYS), RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NOT_YET);
+	ear->act = act_answer;
+}
+
+/* A message overtakes the end of the handshake: the function answers it when
+ * it is told that it may. */
+static void call__before_ESTABLISHED_WRITABLE_behind_it(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+	struct ear *ear = ear_open(f, conn, RPMA_RT_RECV_SIDE);
+	struct rpma_rt_recv_wr wr = {.route = ear->route};
+
+	ok(rpma_rt_post_recv(conn, &wr, 1, NULL));
+	ok(rpma_rt_conn_connect(conn, NULL));
+	fake_settle_down(f);
+	ear->act = act_answer_too_early;
+	fake_received(conn, 0, IBV_WC_SUCCESS);
+	fake_settle_down(f);
+	assert_int_equal(ear->got, 1);
+	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
+	fake_settle_down(f);
+	assert_int_equal(ear->got, 2);
+	assert_int_equal(ear->items[1].kind, RPMA_RT_WRITABLE);
+	assert_int_equal(ear->items[1].opcode, RPMA_RT_SEND_SIDE);
+	assert_int_equal(fake_qp(conn)->sq_count, 1);
+	assert_int_equal(fake_take(f, f->queue), 1); /* ESTABLISHED alone */
+	ear_close(f, ear);
+}
+
 /* The connection is closed before: CLOSED answers. */
 static void call__locked_out_then_closed_NO_WRITABLE(void **state)
 {
@@ -463,6 +504,7 @@ int main(void)
 		fake_test(death__last_handle_put_inside_the_last_call),
 		fake_test(open__bad_input_and_no_memory),
 		fake_test(call__locked_out_WRITABLE_next_round),
+		fake_test(call__before_ESTABLISHED_WRITABLE_behind_it),
 		fake_test(call__locked_out_then_closed_NO_WRITABLE),
 		fake_test(call__locked_out_of_what_is_closed_CLOSED),
 	};

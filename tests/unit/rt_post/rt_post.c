@@ -102,22 +102,67 @@ static void post__route_of_another_side_or_connection_INVAL(void **state)
 	fake_bury(f, &conn);
 }
 
-/* Send: from ESTABLISHED on; receive: from the request on; neither after. */
-static void post__gates_CLOSED(void **state)
+static void expect_not_yet(int ret)
+{
+	assert_int_equal(ret, RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NOT_YET);
+}
+
+/* Send: from ESTABLISHED on, and who came too early is told once, behind it;
+ * receive: from the request on; neither after. */
+static void post__gates_AGAIN_open_CLOSED(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 
-	assert_int_equal(fake_send(conn, 0, ALWAYS), RPMA_RT_E_CLOSED);
+	expect_not_yet(fake_send(conn, 0, ALWAYS));
 	ok(fake_recv(conn, 0));
 	ok(rpma_rt_conn_connect(conn, NULL));
 	fake_settle_down(f);
-	assert_int_equal(fake_send(conn, 0, ALWAYS), RPMA_RT_E_CLOSED);
+	expect_not_yet(fake_send(conn, 0, ALWAYS));
+	assert_int_equal(fake_take(f, f->queue), 0);
 	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 2);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_ESTABLISHED);
+	assert_int_equal(f->items[1].kind, RPMA_RT_WRITABLE);
+	assert_int_equal(f->items[1].opcode, RPMA_RT_SEND_SIDE);
 	ok(fake_send(conn, 0, ALWAYS));
 	ok(rpma_rt_conn_close(conn));
 	assert_int_equal(fake_send(conn, 0, ALWAYS), RPMA_RT_E_CLOSED);
 	assert_int_equal(fake_recv(conn, 0), RPMA_RT_E_CLOSED);
+	fake_bury(f, &conn);
+}
+
+/* It dies before it opens: CLOSED answers, and nothing else. */
+static void post__too_early_then_closed_NO_WRITABLE(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+
+	expect_not_yet(fake_send(conn, 0, ALWAYS));
+	fake_bury(f, &conn);
+	assert_int_equal(fake_take(f, f->queue), 0);
+}
+
+/* Receives of the side that connects, before it has a queue pair. */
+static void post__before_READY_AGAIN_then_one_WRITABLE(void **state)
+{
+	struct rpma_rt_conn *conn = NULL;
+	struct fake *f = *state;
+
+	ok(rpma_rt_conn_new(f->rt, &fake_peer, "::1", "1", &f->rt_cfg, 0,
+			    f->queue, NULL, &conn));
+	expect_not_yet(fake_recv(conn, 0));
+	fake_settle_down(f);
+	fake_conn_event(conn, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	fake_conn_event(conn, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 2);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_READY);
+	assert_int_equal(f->items[1].kind, RPMA_RT_WRITABLE);
+	assert_int_equal(f->items[1].opcode, RPMA_RT_RECV_SIDE);
+	ok(fake_recv(conn, 0));
 	fake_bury(f, &conn);
 }
 
@@ -339,7 +384,9 @@ int main(void)
 		fake_test(post_send__invalid_INVAL),
 		fake_test(post_recv__invalid_INVAL),
 		fake_test(post__route_of_another_side_or_connection_INVAL),
-		fake_test(post__gates_CLOSED),
+		fake_test(post__gates_AGAIN_open_CLOSED),
+		fake_test(post__too_early_then_closed_NO_WRITABLE),
+		fake_test(post__before_READY_AGAIN_then_one_WRITABLE),
 		fake_test(post__after_fork_FORKED),
 		fake_test(post_send__first_not_prepared_earlier_ones_posted),
 		fake_test(post_send__device_takes_a_part_PROVIDER),

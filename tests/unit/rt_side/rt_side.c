@@ -30,8 +30,12 @@ static void enter__as_the_gate_says(void **state)
 	(void)state;
 	for (single = 0; single < 2; single++) {
 		side_init(&side, single);
-		assert_int_equal(rt_side_enter(&side), RPMA_RT_E_CLOSED);
+		assert_int_equal(rt_side_enter(&side), RT_SIDE_NOT_YET);
+		assert_int_equal(rt_side_await_open(&side, 1), RT_SIDE_NOT_YET);
+		assert_int_equal(side.want, 1);
 		rt_side_open(&side);
+		ok(rt_side_await_open(&side, 2));
+		assert_int_equal(side.want, 1);
 		ok(rt_side_enter(&side));
 		rt_side_leave(&side);
 		rt_side_pause(&side);
@@ -42,6 +46,8 @@ static void enter__as_the_gate_says(void **state)
 		assert_int_equal(rt_side_enter(&side), RPMA_RT_E_CLOSED);
 		rt_side_open(&side); /* never again */
 		assert_int_equal(rt_side_enter(&side), RPMA_RT_E_CLOSED);
+		ok(rt_side_await_open(&side, 2));
+		assert_int_equal(side.want, 1);
 		pthread_mutex_destroy(&side.lock);
 	}
 }
