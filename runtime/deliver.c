@@ -64,18 +64,13 @@ static void call_writable(struct rt_poller *poller, const struct rt_side *side)
  * own queue is over its limit it waits for that to ease, or WRITABLEs that
  * nobody takes would fill the spill.
  */
-static void answer_want(struct rt_poller *poller, struct rt_side *side,
-			uint32_t wants)
+__attribute__((noinline)) static void
+answer(struct rt_poller *poller, struct rt_side *side, uint32_t wants)
 {
 	uint32_t in_call = wants << RT_WANT_IN_CALL;
 	struct rpma_rt_completion item;
 	uint32_t taken;
 
-	/* relaxed: ordered by the batch's fence, which pairs with the one
-	 * between the poster's store and its second look */
-	if ((atomic_load_explicit(&side->want, memory_order_relaxed) &
-	     (wants | in_call)) == 0)
-		return;
 	if (!side->healthy)
 		return; /* CLOSED answers */
 	if (rt_lane_is_backlogged(side->conn->lane))
@@ -89,6 +84,17 @@ static void answer_want(struct rt_poller *poller, struct rt_side *side,
 	}
 	if (taken & in_call)
 		call_writable(poller, side);
+}
+
+/* If there is one. The look is inline: every batch has it for each side. */
+static inline void answer_want(struct rt_poller *poller, struct rt_side *side,
+			       uint32_t wants)
+{
+	/* relaxed: ordered by the batch's fence, which pairs with the one
+	 * between the poster's store and its second look */
+	if (unlikely(atomic_load_explicit(&side->want, memory_order_relaxed) &
+		     (wants | wants << RT_WANT_IN_CALL)))
+		answer(poller, side, wants);
 }
 
 /* After a backlog cleared: any connection may have waited for it. */
@@ -213,7 +219,8 @@ void rt_poller_flush_owner(struct rt_poller *poller)
 	while (poller->touched_lanes != NULL || poller->touched_sides != NULL ||
 	       poller->touched_srqs != NULL || poller->calls.count > 0) {
 		flush_once(poller);
-		rt_call_all_owner(poller);
+		if (poller->calls.count > 0)
+			rt_call_all_owner(poller);
 	}
 }
 

@@ -75,8 +75,8 @@ stale:
 	RT_STAT_ADD(poller, stale, 1);
 }
 
-static void deliver(struct rt_poller *poller, struct rt_route_entry *entry,
-		    const struct ibv_wc *wc)
+static inline struct rpma_rt_completion
+item_of(const struct rt_route_entry *entry, const struct ibv_wc *wc)
 {
 	struct rpma_rt_completion item;
 
@@ -90,10 +90,30 @@ static void deliver(struct rt_poller *poller, struct rt_route_entry *entry,
 	item.opcode = (uint8_t)wc->opcode;
 	item.flags = (uint8_t)wc->wc_flags &
 		     (RPMA_RT_F_WITH_IMM | RPMA_RT_F_WITH_INV);
+	return item;
+}
+
+/* Apart: where the item's address is taken it is put together in memory, from
+ * narrow stores, which costs deliver() 5 ns a completion. */
+__attribute__((noinline)) static void
+deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
+	     const struct ibv_wc *wc)
+{
+	struct rpma_rt_completion item = item_of(entry, wc);
+
+	rt_call_later_owner(poller, entry->route, &item);
+}
+
+static void deliver(struct rt_poller *poller,
+		    const struct rt_route_entry *entry, const struct ibv_wc *wc)
+{
+	struct rpma_rt_completion item;
+
 	if (unlikely(entry->is_callback)) {
-		rt_call_later_owner(poller, entry->route, &item);
+		deliver_call(poller, entry, wc);
 		return;
 	}
+	item = item_of(entry, wc);
 	rt_lane_fill_slot(rt_lane_slot_owner(entry->lane), &item);
 	rt_poller_touch_lane_owner(poller, entry->lane);
 	poller->written++;
@@ -107,38 +127,39 @@ static bool is_of_srq(uint64_t wr_id)
 	return number >= RT_SRQ_FIRST && number < RT_SRQ_END;
 }
 
-/* The entry of a completion, NULL if it has none. */
-static struct rt_route_entry *
-find_route(struct rt_poller *poller, struct rt_cq *cq, const struct ibv_wc *wc)
+static bool is_route_of(const struct rt_route_entry *entry,
+			const struct ibv_wc *wc)
 {
-	struct rt_route_entry *entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
+	return entry->qp_key == rt_qp_key(wc->qp_num);
+}
 
-	if (entry->qp_key == rt_qp_key(wc->qp_num))
-		return entry;
-	if (is_of_srq(wc->wr_id))
-		return NULL;
+/* What is not a route's that is bound: an SRQ's, a marker, late, stale. */
+__attribute__((noinline)) static bool
+route_otherwise(struct rt_poller *poller, struct rt_cq *cq,
+		const struct rt_route_entry *entry, const struct ibv_wc *wc)
+{
+	if (is_of_srq(wc->wr_id)) {
+		rt_srq_route_owner(poller, cq, wc);
+		return true;
+	}
 	/* what binds it was sent before its WR was posted: it may be in the
 	 * inbox still */
 	rt_inbox_run_owner(&poller->inbox, poller);
-	if (entry->qp_key == rt_qp_key(wc->qp_num))
-		return entry;
-	return NULL;
+	if (is_route_of(entry, wc))
+		return false;
+	route_internal(poller, cq, wc);
+	return true;
 }
 
 static void route(struct rt_poller *poller, struct rt_cq *cq,
 		  const struct ibv_wc *wc)
 {
-	struct rt_route_entry *entry;
+	struct rt_route_entry *entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
 	struct rt_side *side;
 
-	entry = find_route(poller, cq, wc);
-	if (unlikely(entry == NULL)) {
-		if (is_of_srq(wc->wr_id))
-			rt_srq_route_owner(poller, cq, wc);
-		else
-			route_internal(poller, cq, wc);
+	if (unlikely(!is_route_of(entry, wc)) &&
+	    route_otherwise(poller, cq, entry, wc))
 		return;
-	}
 	side = entry->side;
 	if (unlikely(wc->status != IBV_WC_SUCCESS || !side->healthy)) {
 		rt_conn_unhappy_owner(side, wc);

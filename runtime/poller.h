@@ -58,38 +58,39 @@ struct rt_poller {
 	uint32_t conns;
 	bool srq_numbers[RT_SRQ_END]; /* taken */
 
-	/* the poller's own */
+	/* the poller's own; what each round looks at comes first */
 	alignas(RT_CACHE_LINE) struct rt_cq **cqs;
 	int cqs_count;
 	int cqs_max;
-	int cqs_first;		    /* where the next round begins */
-	struct rt_channel *reading; /* its channels */
+	int cqs_first;	  /* where the next round begins */
+	uint32_t written; /* items since the last flush */
 	struct rt_lane *touched_lanes;
 	struct rt_side *touched_sides;
-	struct rt_lane *spilling;
-	struct rpma_rt_conn **slots;
-	uint32_t slots_used;	    /* the highest ever set */
-	struct rpma_rt_conn *dying; /* draining and sweeping */
-	struct rpma_rt_adopted *adopted;
-	bool adopted_first;	    /* in the next round */
-	struct rpma_rt_conn *alive; /* those with keep-alive */
-	uint64_t alive_next_ns;	    /* when one may be due */
-	uint32_t alive_rounds;
-	uint64_t idle_since_ns;
-	uint64_t spinning_since_ns; /* with timing; 0: it is not idle */
-	uint32_t idle_rounds;
-	uint32_t written; /* items since the last flush */
-	struct rt_calls calls;
-	uint32_t rounds; /* for the clock, see tick_ms */
 	struct rpma_rt_srq *touched_srqs;
-	bool srqs_again;	   /* a refill found the lock taken */
-	struct rpma_rt_conn *late; /* bound late, see conn.h */
-	struct rpma_rt_srq *srqs[RT_SRQ_END];
-	uint32_t untimed;   /* batches since the last timed one */
-	uint64_t polled_ns; /* when a timed batch was polled; 0: none */
+	struct rpma_rt_adopted *adopted;
+	struct rpma_rt_conn *alive; /* those with keep-alive */
+	struct rt_lane *spilling;
+	struct rpma_rt_conn *dying; /* draining and sweeping */
+	uint64_t polled_ns;	    /* when a timed batch was polled; 0: none */
+	uint32_t untimed;	    /* batches since the last timed one */
+	uint32_t rounds;	    /* for the clock, see tick_ms */
+	uint32_t idle_rounds;
 	bool armed;	    /* the bell is prepared */
 	bool timed_out;	    /* woken by the back-stop alone */
-	struct ibv_wc wcs[RT_BATCH];
+	bool adopted_first; /* in the next round */
+	bool srqs_again;    /* a refill found the lock taken */
+	uint64_t idle_since_ns;
+	uint64_t spinning_since_ns; /* with timing; 0: it is not idle */
+	uint64_t alive_next_ns;	    /* when one may be due */
+	uint32_t alive_rounds;
+	uint32_t slots_used; /* the highest ever set */
+	struct rpma_rt_conn **slots;
+	struct rt_channel *reading; /* its channels */
+	struct rpma_rt_conn *late;  /* bound late, see conn.h */
+	/* aligned: copied into by the provider, then read, each round */
+	alignas(RT_CACHE_LINE) struct ibv_wc wcs[RT_BATCH];
+	struct rt_calls calls;
+	struct rpma_rt_srq *srqs[RT_SRQ_END];
 
 	/* the poller's last look at the clock, in ms: what posts are dated by.
 	 * Apart from what changes with each round */
