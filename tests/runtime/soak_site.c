@@ -87,21 +87,6 @@ static void make_site(struct soak_epoch *epoch, int index)
 	snprintf(site->port, sizeof(site->port), "%u", port);
 }
 
-static struct rpma_mr_remote *remote_of(const struct rpma_mr_local *mr)
-{
-	struct rpma_mr_remote *remote;
-	size_t size;
-	char *descriptor;
-
-	MUST(rpma_mr_get_descriptor_size(mr, &size));
-	descriptor = malloc(size);
-	CHECK(descriptor);
-	MUST(rpma_mr_get_descriptor(mr, descriptor));
-	MUST(rpma_mr_remote_from_descriptor(descriptor, size, &remote));
-	free(descriptor);
-	return remote;
-}
-
 /* Buffers are nobody's; an end's words are always valid. */
 static void make_memory(struct soak_epoch *epoch)
 {
@@ -116,10 +101,10 @@ static void make_memory(struct soak_epoch *epoch)
 	CHECK(epoch->memory);
 	memset(epoch->memory, 0x5a, size);
 	MUST(rpma_mr_reg(epoch->peer, epoch->memory, size, usage, &epoch->mr));
-	epoch->remote = remote_of(epoch->mr);
+	epoch->remote = world_remote_of(epoch->mr);
 	MUST(rpma_mr_reg(epoch->peer, epoch->memory, size,
 			 RPMA_MR_USAGE_WRITE_DST, &mr));
-	epoch->nowhere = remote_of(mr);
+	epoch->nowhere = world_remote_of(mr);
 	MUST(rpma_mr_dereg(&mr));
 	soak_take(epoch->memory, size);
 	for (at.index = 0; at.index < SOAK_ENDS; at.index++)

@@ -25,21 +25,6 @@ static void start(struct world *w, const struct stage_cfg *cfg)
 	MUST(rpma_rt_cfg_delete(&rt_cfg));
 }
 
-static struct rpma_mr_remote *remote_of(const struct rpma_mr_local *mr)
-{
-	struct rpma_mr_remote *remote;
-	size_t size;
-	char *descriptor;
-
-	MUST(rpma_mr_get_descriptor_size(mr, &size));
-	descriptor = malloc(size);
-	CHECK(descriptor);
-	MUST(rpma_mr_get_descriptor(mr, descriptor));
-	MUST(rpma_mr_remote_from_descriptor(descriptor, size, &remote));
-	free(descriptor);
-	return remote;
-}
-
 void stage_open(struct stage *s, const struct stage_cfg *cfg)
 {
 	memset(s, 0, sizeof(*s));
@@ -56,7 +41,7 @@ void stage_open(struct stage *s, const struct stage_cfg *cfg)
 				 RPMA_MR_USAGE_WRITE_SRC |
 				 RPMA_MR_USAGE_WRITE_DST,
 			 &s->mr));
-	s->remote = remote_of(s->mr);
+	s->remote = world_remote_of(s->mr);
 }
 
 void stage_close(struct stage *s)
@@ -97,7 +82,7 @@ struct rpma_mr_remote *stage_vanished(struct stage *s)
 
 	MUST(rpma_mr_reg(s->world.peer, s->memory, STAGE_SIZE,
 			 RPMA_MR_USAGE_WRITE_DST, &mr));
-	remote = remote_of(mr);
+	remote = world_remote_of(mr);
 	MUST(rpma_mr_dereg(&mr));
 	return remote;
 }

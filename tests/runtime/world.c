@@ -19,6 +19,21 @@ _Noreturn void world_die(const char *file, int line, const char *what, int ret)
 	abort();
 }
 
+struct rpma_mr_remote *world_remote_of(const struct rpma_mr_local *mr)
+{
+	struct rpma_mr_remote *remote;
+	size_t size;
+	char *descriptor;
+
+	MUST(rpma_mr_get_descriptor_size(mr, &size));
+	descriptor = malloc(size);
+	CHECK(descriptor);
+	MUST(rpma_mr_get_descriptor(mr, descriptor));
+	MUST(rpma_mr_remote_from_descriptor(descriptor, size, &remote));
+	free(descriptor);
+	return remote;
+}
+
 uint64_t world_now_ms(void)
 {
 	struct timespec ts;

@@ -73,6 +73,9 @@ void world_connect(struct world *w, const struct rpma_rt_conn_cfg *cfg,
 		   int poller, struct rpma_rt_queue *aq,
 		   struct rpma_rt_queue *pq, struct world_pair *pair);
 
+/* What a peer would make of the region's descriptor. */
+struct rpma_mr_remote *world_remote_of(const struct rpma_mr_local *mr);
+
 uint64_t world_now_ms(void);
 
 #endif /* WORLD_H */
