@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * soak.h -- the parts of rt_soak.c: work requests under fire, each ticked off.
+ * soak.h -- the parts of soak.c: work requests under fire, each ticked off.
  *
  * A run is a row of epochs. An epoch has one or two runtimes ("sites"), drawn
  * settings, one kind of trouble, and pairs of connections that are born, work

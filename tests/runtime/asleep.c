@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * asleep.c -- a message comes when a consumer has found nothing and is about
+ * to sleep, with nobody to wake it afterwards: in the last reading of the clock
+ * before it. The clock is this program's, so the moment is certain.
+ */
+
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "stage.h"
+
+#define ROUNDS 100
+
+static _Thread_local struct rpma_rt_queue *waited_for;
+static _Thread_local int readings;
+
+/* The libraries call this one. The consumer reads it to find the end of its
+ * time limit, and, when nothing but falling asleep is left, what remains. */
+__attribute__((visibility("default"))) int clock_gettime(clockid_t clock,
+							 struct timespec *ts)
+{
+	struct rpma_rt_queue *queue = waited_for;
+
+	if (queue != NULL && --readings == 0) {
+		waited_for = NULL;
+		MUST(rpma_rt_queue_push(queue, 7, NULL, 0, 0));
+	}
+	return (int)syscall(SYS_clock_gettime, clock, ts);
+}
+
+static void message__before_sleep(struct rpma_rt_queue *queue, int nth)
+{
+	struct rpma_rt_completion item;
+	int got;
+
+	readings = nth;
+	waited_for = queue;
+	MUST(rpma_rt_queue_wait(queue, WORLD_PATIENCE_MS, 1, &item, &got));
+	CHECK(item.kind == RPMA_RT_MESSAGE && item.context == 7);
+	CHECK(waited_for == NULL);
+}
+
+static void run(struct world *w, bool shared)
+{
+	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue *queue;
+	int i;
+
+	MUST(rpma_rt_queue_cfg_new(&cfg));
+	MUST(rpma_rt_queue_cfg_set_spin_us(cfg, 0));
+	MUST(rpma_rt_queue_cfg_set_shared(cfg, shared));
+	MUST(rpma_rt_queue_new(w->rt, cfg, &queue));
+	MUST(rpma_rt_queue_cfg_delete(&cfg));
+	for (i = 0; i < ROUNDS; i++)
+		message__before_sleep(queue, 1 + i % 2);
+	MUST(rpma_rt_queue_delete(&queue));
+}
+
+int main(void)
+{
+	struct world w;
+
+	world_open(&w);
+	world_start(&w, 1, RPMA_RT_MODE_EVENT);
+	run(&w, false);
+	run(&w, true);
+	MUST(rpma_rt_stop(w.rt));
+	world_close(&w);
+	printf("ok\n");
+	return 0;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * async.c -- what a program hears of its devices. From a handler that pushes
+ * to a queue: each event once, in order, with the end of connections beside it.
+ * Or it reads them itself and feeds them in: then nobody else reads, what is a
+ * connection's ends that one, and what is not is said to be the program's.
+ */
+
+#include <poll.h>
+#include <stdatomic.h>
+
+#include "loop.h"
+#include "stage.h"
+
+#define PORTS 200
+
+static const struct loop *loop;
+
+/* the queue pair of the last post */
+static _Atomic(struct ibv_qp *) posted;
+
+static void watch_posts(enum rpma_loopback_point point, const void *object,
+			void *arg)
+{
+	(void)arg;
+	/* relaxed: of one thread at a time */
+	if (point == RPMA_LOOPBACK_POST_SEND)
+		atomic_store_explicit(&posted, (void *)(uintptr_t)object,
+				      memory_order_relaxed);
+}
+
+/* Both ends' last items, for that reason. */
+static void expect_closed(struct stage *s, struct world_pair *pair,
+			  enum rpma_rt_reason reason)
+{
+	CHECK(world_event(s->aq, RPMA_RT_EVENT_CLOSED).status == reason);
+	CHECK(world_event(s->pq, RPMA_RT_EVENT_CLOSED).status == reason);
+	MUST(rpma_rt_conn_put(&pair->active));
+	MUST(rpma_rt_conn_put(&pair->passive));
+}
+
+/* -------------------------------------------------------- by a handler --- */
+
+static struct rpma_rt_queue *news; /* what the handler heard */
+
+static void heard(struct ibv_context *ibv_ctx,
+		  const struct ibv_async_event *event, void *arg)
+{
+	(void)arg;
+	MUST(rpma_rt_queue_push(news, event->event_type, ibv_ctx, 0, 0));
+}
+
+static void expect_heard(const struct stage *s, enum ibv_event_type type)
+{
+	struct rpma_rt_completion item = world_next(news);
+
+	CHECK(item.kind == RPMA_RT_MESSAGE);
+	CHECK(item.context == type);
+	CHECK(item.user == s->world.ibv_ctx);
+}
+
+/* A port that comes and goes, faster than anybody listens: nobody dies, and
+ * its last state is the last that is heard. */
+static void port__heard_in_order(struct stage *s)
+{
+	struct ibv_context *ctx = s->world.ibv_ctx;
+	struct world_pair pair;
+	int i;
+
+	stage_connect(s, &pair);
+	for (i = 0; i < PORTS; i++) {
+		CHECK(loop->raise(IBV_EVENT_PORT_ERR, ctx) == 0);
+		CHECK(loop->raise(IBV_EVENT_GID_CHANGE, ctx) == 0);
+		CHECK(loop->raise(IBV_EVENT_PORT_ACTIVE, ctx) == 0);
+		stage_ping(s, &pair, 1);
+	}
+	for (i = 0; i < PORTS; i++) {
+		expect_heard(s, IBV_EVENT_PORT_ERR);
+		expect_heard(s, IBV_EVENT_GID_CHANGE);
+		expect_heard(s, IBV_EVENT_PORT_ACTIVE);
+	}
+	stage_disconnect(s, &pair);
+}
+
+static void fatal__heard_and_everything_ends(struct stage *s)
+{
+	struct ibv_context *ctx = s->world.ibv_ctx;
+	struct rpma_rt_completion item;
+	struct world_pair pair;
+	int got;
+
+	stage_connect(s, &pair);
+	CHECK(loop->raise(IBV_EVENT_PORT_ERR, ctx) == 0);
+	CHECK(loop->raise(IBV_EVENT_DEVICE_FATAL, ctx) == 0);
+	expect_heard(s, IBV_EVENT_PORT_ERR);
+	expect_heard(s, IBV_EVENT_DEVICE_FATAL);
+	expect_closed(s, &pair, RPMA_RT_REASON_DEVICE);
+	/* once, though several channels of the runtime are on the device */
+	CHECK(rpma_rt_queue_poll(news, 1, &item, &got) == RPMA_E_NO_COMPLETION);
+}
+
+/* What ends a connection is said by its end, not to the handler. */
+static void queue_pair__not_heard(struct stage *s)
+{
+	struct rpma_rt_completion item;
+	struct world_pair pair;
+	int got;
+
+	stage_connect(s, &pair);
+	stage_ping(s, &pair, 1);
+	/* relaxed: posted by this thread */
+	CHECK(loop->raise(IBV_EVENT_QP_FATAL,
+			  atomic_load_explicit(&posted,
+					       memory_order_relaxed)) == 0);
+	CHECK(world_event(s->aq, RPMA_RT_EVENT_CLOSED).status ==
+	      RPMA_RT_REASON_ERROR);
+	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_put(&pair.active));
+	MUST(rpma_rt_conn_put(&pair.passive));
+	CHECK(rpma_rt_queue_poll(news, 1, &item, &got) == RPMA_E_NO_COMPLETION);
+}
+
+static void by_handler(void)
+{
+	static const struct stage_cfg cfg = {.pollers = 2,
+					     .mode = RPMA_RT_MODE_EVENT,
+					     .depth = 8,
+					     .async_fn = heard};
+	struct stage s;
+
+	stage_open(&s, &cfg);
+	MUST(rpma_rt_queue_new(s.world.rt, NULL, &news));
+	port__heard_in_order(&s);
+	queue_pair__not_heard(&s);
+	fatal__heard_and_everything_ends(&s);
+	MUST(rpma_rt_queue_delete(&news));
+	stage_close(&s);
+}
+
+/* ------------------------------------------------------------------ fed --- */
+
+/* The program's own reading of the next event, which is fed in; what the
+ * runtime says to it. */
+static int feed_next(struct stage *s, enum ibv_event_type type)
+{
+	struct ibv_context *ctx = s->world.ibv_ctx;
+	struct pollfd fd = {.fd = ctx->async_fd, .events = POLLIN};
+	struct ibv_async_event event;
+	int ret;
+
+	CHECK(poll(&fd, 1, WORLD_PATIENCE_MS) == 1);
+	MUST(ibv_get_async_event(ctx, &event));
+	CHECK(event.event_type == type);
+	ret = rpma_rt_feed_async_event(s->world.rt, ctx, &event);
+	ibv_ack_async_event(&event);
+	return ret;
+}
+
+static void fed(void)
+{
+	static const struct stage_cfg cfg = {.pollers = 2,
+					     .mode = RPMA_RT_MODE_EVENT,
+					     .depth = 8,
+					     .async_fed = true};
+	struct world_pair other;
+	struct world_pair pair;
+	struct ibv_context *ctx;
+	struct stage s;
+
+	stage_open(&s, &cfg);
+	ctx = s.world.ibv_ctx;
+	stage_connect(&s, &other);
+	stage_connect(&s, &pair);
+	/* nobody else has read it: it is there when the program looks */
+	CHECK(loop->raise(IBV_EVENT_PORT_ERR, ctx) == 0);
+	stage_ping(&s, &pair, 1);
+	CHECK(feed_next(&s, IBV_EVENT_PORT_ERR) == RPMA_E_UNKNOWN);
+	stage_ping(&s, &pair, 2);
+	/* relaxed: posted by this thread */
+	CHECK(loop->raise(IBV_EVENT_QP_FATAL,
+			  atomic_load_explicit(&posted,
+					       memory_order_relaxed)) == 0);
+	stage_ping(&s, &other, 3); /* not before it is fed */
+	CHECK(feed_next(&s, IBV_EVENT_QP_FATAL) == 0);
+	CHECK(world_event(s.aq, RPMA_RT_EVENT_CLOSED).context ==
+	      (uintptr_t)pair.active);
+	world_event(s.pq, RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_put(&pair.active));
+	MUST(rpma_rt_conn_put(&pair.passive));
+	stage_ping(&s, &other, 4);
+	CHECK(loop->raise(IBV_EVENT_DEVICE_FATAL, ctx) == 0);
+	CHECK(feed_next(&s, IBV_EVENT_DEVICE_FATAL) == 0);
+	expect_closed(&s, &other, RPMA_RT_REASON_DEVICE);
+	stage_close(&s);
+}
+
+int main(void)
+{
+	loop = loop_get();
+	if (loop == NULL) {
+		printf("only the loopback device raises events at will\n");
+		return 77;
+	}
+	loop->set_hook(watch_posts, NULL);
+	by_handler();
+	fed();
+	loop->set_hook(NULL, NULL);
+	printf("ok\n");
+	return 0;
+}

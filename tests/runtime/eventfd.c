@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * eventfd.c -- a consumer in an event loop: the queue's fd, level- and
+ * edge-triggered; waits that end by time, by a push, by a close, by a stop.
+ */
+
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "stage.h"
+
+#define ROUNDS	200
+#define DEPTH	8
+#define PUSHERS 4
+
+/* Polls until there is nothing, then sleeps on the fd; one item. */
+static struct rpma_rt_completion next_by_fd(struct rpma_rt_queue *queue,
+					    int epfd)
+{
+	struct rpma_rt_completion item;
+	struct epoll_event event;
+	int got;
+	int ret;
+
+	for (;;) {
+		ret = rpma_rt_queue_poll(queue, 1, &item, &got);
+		if (ret == 0)
+			return item;
+		CHECK(ret == RPMA_E_NO_COMPLETION);
+		CHECK(epoll_wait(epfd, &event, 1, WORLD_PATIENCE_MS) == 1);
+	}
+}
+
+static int epoll_of(struct rpma_rt_queue *queue, uint32_t flags)
+{
+	struct epoll_event event = {.events = EPOLLIN | flags};
+	int epfd = epoll_create1(EPOLL_CLOEXEC);
+	int fd;
+
+	CHECK(epfd >= 0);
+	MUST(rpma_rt_queue_get_fd(queue, &fd));
+	CHECK(epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &event) == 0);
+	return epfd;
+}
+
+/* Completions of both ends, each through its own loop's fd. */
+static void fd__wakes_for_each_completion(struct stage *s, uint32_t flags)
+{
+	struct rpma_rt_completion item;
+	struct world_pair pair;
+	int aq = epoll_of(s->aq, flags);
+	int pq = epoll_of(s->pq, flags);
+	uint64_t i;
+
+	stage_connect(s, &pair);
+	for (i = 0; i < ROUNDS; i++) {
+		MUST(rpma_rt_recv(pair.passive, s->mr, 0, 64, i));
+		MUST(rpma_rt_send(pair.active, s->mr, 64, 64,
+				  RPMA_F_COMPLETION_ALWAYS, i));
+		item = next_by_fd(s->pq, pq);
+		CHECK(item.context == i && item.status == IBV_WC_SUCCESS);
+		item = next_by_fd(s->aq, aq);
+		CHECK(item.context == i && item.status == IBV_WC_SUCCESS);
+	}
+	MUST(rpma_rt_conn_close(pair.active));
+	item = next_by_fd(s->aq, aq);
+	CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
+	item = next_by_fd(s->pq, pq);
+	CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_put(&pair.active));
+	MUST(rpma_rt_conn_put(&pair.passive));
+	close(aq);
+	close(pq);
+}
+
+/* what another thread does to a queue on which this one waits */
+struct other {
+	struct rpma_rt_queue *queue;
+	uint64_t count;
+	pthread_t thread;
+};
+
+static void *push(void *arg)
+{
+	struct other *other = arg;
+	uint64_t i;
+
+	for (i = 0; i < other->count; i++)
+		MUST(rpma_rt_queue_push(other->queue, i, other, 1, 2));
+	return NULL;
+}
+
+static void *close_queue(void *arg)
+{
+	struct other *other = arg;
+
+	MUST(rpma_rt_queue_close(other->queue));
+	return NULL;
+}
+
+static void push__each_once_in_order(struct stage *s, uint32_t flags)
+{
+	struct other other = {.queue = s->aq, .count = 2000};
+	struct rpma_rt_completion item;
+	int epfd = epoll_of(s->aq, flags);
+	uint64_t i;
+
+	CHECK(!pthread_create(&other.thread, NULL, push, &other));
+	for (i = 0; i < other.count; i++) {
+		item = next_by_fd(s->aq, epfd);
+		CHECK(item.kind == RPMA_RT_MESSAGE && item.context == i);
+		CHECK(item.user == &other);
+		CHECK(item.byte_len == 1 && item.imm == 2);
+	}
+	CHECK(!pthread_join(other.thread, NULL));
+	close(epfd);
+}
+
+/* Several at once: each one's own are in order. */
+static void push__from_several_threads(struct stage *s)
+{
+	struct other others[PUSHERS];
+	struct rpma_rt_completion item;
+	uint64_t next[PUSHERS] = {0};
+	size_t i;
+	int n;
+
+	for (n = 0; n < PUSHERS; n++) {
+		others[n] = (struct other){.queue = s->aq, .count = 1000};
+		CHECK(!pthread_create(&others[n].thread, NULL, push,
+				      &others[n]));
+	}
+	for (n = 0; n < PUSHERS * 1000; n++) {
+		item = world_next(s->aq);
+		CHECK(item.kind == RPMA_RT_MESSAGE);
+		i = (size_t)((struct other *)item.user - others);
+		CHECK(i < PUSHERS && item.context == next[i]++);
+	}
+	for (n = 0; n < PUSHERS; n++)
+		CHECK(!pthread_join(others[n].thread, NULL));
+}
+
+static void pass_on(const struct rpma_rt_completion *item, void *arg)
+{
+	if (item->kind == RPMA_RT_EVENT) /* ROUTE_CLOSED */
+		return;
+	CHECK(item->status == IBV_WC_SUCCESS);
+	MUST(rpma_rt_queue_push(arg, item->context, arg, 0, 0));
+}
+
+/* By a function that a poller calls. */
+static void push__from_a_poller(struct stage *s)
+{
+	struct rpma_rt_recv_wr wr = {.dst = s->mr, .len = 64};
+	struct rpma_rt_completion item;
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_route *route;
+	struct world_pair pair;
+	uint64_t i;
+
+	MUST(rpma_rt_queue_new(s->world.rt, NULL, &queue));
+	stage_connect(s, &pair);
+	MUST(rpma_rt_route_open_callback(pair.passive, RPMA_RT_RECV_SIDE,
+					 pass_on, queue, &route));
+	wr.route = route;
+	for (i = 0; i < ROUNDS; i++) {
+		wr.context = i;
+		MUST(rpma_rt_post_recv(pair.passive, &wr, 1, NULL));
+		MUST(rpma_rt_send(pair.active, s->mr, 64, 8,
+				  RPMA_F_COMPLETION_ALWAYS, i));
+		item = world_next(queue);
+		CHECK(item.kind == RPMA_RT_MESSAGE && item.context == i);
+		CHECK(item.user == queue);
+		stage_completion(s->aq, i, IBV_WC_SUCCESS);
+	}
+	stage_disconnect(s, &pair);
+	MUST(rpma_rt_queue_delete(&queue));
+}
+
+static void wait__time_over_NO_COMPLETION(struct stage *s)
+{
+	struct rpma_rt_completion item;
+	uint64_t begin = world_now_ms();
+	int got;
+
+	CHECK(rpma_rt_queue_wait(s->aq, 0, 1, &item, &got) ==
+	      RPMA_E_NO_COMPLETION);
+	CHECK(rpma_rt_queue_wait(s->aq, 20, 1, &item, &got) ==
+	      RPMA_E_NO_COMPLETION);
+	CHECK(world_now_ms() - begin >= 19); /* not before its time */
+}
+
+static void wait__woken_by_a_push(struct stage *s)
+{
+	struct other other = {.queue = s->aq, .count = 1};
+	struct rpma_rt_completion item;
+	int got;
+
+	CHECK(!pthread_create(&other.thread, NULL, push, &other));
+	MUST(rpma_rt_queue_wait(s->aq, -1, 1, &item, &got));
+	CHECK(got == 1 && item.kind == RPMA_RT_MESSAGE);
+	CHECK(!pthread_join(other.thread, NULL));
+}
+
+/* Closed while it waits, without end or on the fd; nothing gets in after. */
+static void close__ends_the_wait(struct stage *s, int by_fd)
+{
+	struct other other = {0};
+	struct rpma_rt_completion item;
+	struct epoll_event event;
+	int epfd = -1;
+	int got;
+
+	MUST(rpma_rt_queue_new(s->world.rt, NULL, &other.queue));
+	if (by_fd) {
+		epfd = epoll_of(other.queue, EPOLLET);
+		CHECK(rpma_rt_queue_poll(other.queue, 1, &item, &got) ==
+		      RPMA_E_NO_COMPLETION);
+	}
+	CHECK(!pthread_create(&other.thread, NULL, close_queue, &other));
+	if (by_fd)
+		CHECK(epoll_wait(epfd, &event, 1, WORLD_PATIENCE_MS) == 1);
+	CHECK(rpma_rt_queue_wait(other.queue, -1, 1, &item, &got) ==
+	      RPMA_RT_E_CLOSED);
+	CHECK(rpma_rt_queue_push(other.queue, 0, NULL, 0, 0) ==
+	      RPMA_RT_E_CLOSED);
+	CHECK(!pthread_join(other.thread, NULL));
+	if (by_fd)
+		close(epfd);
+	MUST(rpma_rt_queue_delete(&other.queue));
+}
+
+static void *wait_for_the_end(void *arg)
+{
+	struct other *other = arg;
+	struct rpma_rt_completion item;
+	int got;
+
+	CHECK(rpma_rt_queue_wait(other->queue, -1, 1, &item, &got) ==
+	      RPMA_RT_E_CLOSED);
+	return NULL;
+}
+
+int main(void)
+{
+	static const struct stage_cfg cfg = {
+		.pollers = 1, .mode = RPMA_RT_MODE_EVENT, .depth = DEPTH};
+	struct other waiting = {0};
+	struct stage s;
+
+	stage_open(&s, &cfg);
+	fd__wakes_for_each_completion(&s, 0);
+	fd__wakes_for_each_completion(&s, EPOLLET);
+	push__each_once_in_order(&s, 0);
+	push__each_once_in_order(&s, EPOLLET);
+	push__from_several_threads(&s);
+	push__from_a_poller(&s);
+	wait__time_over_NO_COMPLETION(&s);
+	wait__woken_by_a_push(&s);
+	close__ends_the_wait(&s, 0);
+	close__ends_the_wait(&s, 1);
+	/* and a stop ends the wait on a queue that nobody closed */
+	MUST(rpma_rt_queue_new(s.world.rt, NULL, &waiting.queue));
+	CHECK(!pthread_create(&waiting.thread, NULL, wait_for_the_end,
+			      &waiting));
+	MUST(rpma_rt_stop(s.world.rt));
+	CHECK(!pthread_join(waiting.thread, NULL));
+	MUST(rpma_rt_queue_delete(&waiting.queue));
+	stage_close(&s);
+	printf("ok\n");
+	return 0;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * listen.c -- listeners: a port in use, the wildcard address, one that is
+ * deleted while its requests wait, requests that nobody ever takes, a stop.
+ */
+
+#include "stage.h"
+
+#define DEPTH	 8
+#define REQUESTS 4
+
+static struct rpma_rt_conn *begin(struct stage *s)
+{
+	struct rpma_rt_conn *conn;
+
+	MUST(rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr,
+			      s->world.port, s->cfg, 0, s->aq, NULL, &conn));
+	world_event(s->aq, RPMA_RT_EVENT_READY);
+	MUST(rpma_rt_conn_connect(conn, NULL));
+	return conn;
+}
+
+static struct rpma_rt_conn *request(struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_completion item =
+		world_event(queue, RPMA_RT_EVENT_REQUEST);
+
+	return (struct rpma_rt_conn *)(uintptr_t)item.context;
+}
+
+static void expect_closed(struct rpma_rt_queue *queue,
+			  struct rpma_rt_conn **conn,
+			  enum rpma_rt_reason reason)
+{
+	struct rpma_rt_completion item =
+		world_event(queue, RPMA_RT_EVENT_CLOSED);
+
+	CHECK(item.context == (uintptr_t)*conn);
+	if (item.status != reason) {
+		fprintf(stderr, "closed for reason %d, expected %d\n",
+			item.status, reason);
+		abort();
+	}
+	MUST(rpma_rt_conn_put(conn));
+}
+
+static void listen__port_in_use_PROVIDER(struct stage *s)
+{
+	struct rpma_rt_listener *second = NULL;
+	struct rpma_rt_listener *first;
+
+	first = world_listen(&s->world, s->cfg, s->pq);
+	CHECK(rpma_rt_listen(s->world.rt, s->world.peer, s->world.addr,
+			     s->world.port, 0, s->cfg, 0, s->pq, NULL,
+			     &second) == RPMA_E_PROVIDER);
+	CHECK(second == NULL);
+	MUST(rpma_rt_listener_delete(&first));
+	/* nothing of the failed one is left: the port is free again */
+	MUST(rpma_rt_listen(s->world.rt, s->world.peer, s->world.addr,
+			    s->world.port, 0, s->cfg, 0, s->pq, NULL, &second));
+	MUST(rpma_rt_listener_delete(&second));
+}
+
+static void listen__wildcard(struct stage *s)
+{
+	struct rpma_rt_listener *listener;
+	struct world_pair pair;
+	uint16_t port;
+
+	MUST(rpma_rt_listen(s->world.rt, s->world.peer, "0.0.0.0", "0", 0,
+			    s->cfg, 0, s->pq, NULL, &listener));
+	MUST(rpma_rt_listener_get_port(listener, &port));
+	CHECK(port != 0);
+	snprintf(s->world.port, sizeof(s->world.port), "%u", port);
+	pair.active = begin(s);
+	pair.passive = request(s->pq);
+	MUST(rpma_rt_conn_connect(pair.passive, NULL));
+	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
+	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
+	stage_ping(s, &pair, 5);
+	stage_disconnect(s, &pair);
+	MUST(rpma_rt_listener_delete(&listener));
+}
+
+static void listen__no_such_address(struct stage *s)
+{
+	struct rpma_rt_listener *listener = NULL;
+
+	/* of a block for documentation, and not the guest's */
+	CHECK(rpma_rt_listen(s->world.rt, s->world.peer, "203.0.113.77", "0", 0,
+			     s->cfg, 0, s->pq, NULL, &listener) != 0);
+	CHECK(rpma_rt_listen(s->world.rt, s->world.peer, s->world.addr,
+			     "no-such-port", 0, s->cfg, 0, s->pq, NULL,
+			     &listener) != 0);
+	CHECK(listener == NULL);
+}
+
+/* What was delivered lives on; what comes later is refused. */
+static void delete__with_requests_in_the_queue(struct stage *s)
+{
+	struct rpma_rt_listener *listener;
+	struct rpma_rt_conn *late;
+	struct rpma_rt_completion item;
+	struct world_pair pair;
+	struct rpma_rt_conn *refused;
+	struct rpma_rt_conn *refusing;
+
+	listener = world_listen(&s->world, s->cfg, s->pq);
+	pair.active = begin(s);
+	pair.passive = request(s->pq);
+	refused = begin(s);
+	refusing = request(s->pq);
+	MUST(rpma_rt_listener_delete(&listener));
+	late = begin(s);
+	item = world_event(s->aq, RPMA_RT_EVENT_CLOSED);
+	CHECK(item.context == (uintptr_t)late);
+	CHECK(item.status == RPMA_RT_REASON_REJECTED);
+	MUST(rpma_rt_conn_put(&late));
+	MUST(rpma_rt_conn_connect(pair.passive, NULL));
+	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
+	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
+	MUST(rpma_rt_conn_reject(refusing, NULL));
+	expect_closed(s->pq, &refusing, RPMA_RT_REASON_LOCAL);
+	expect_closed(s->aq, &refused, RPMA_RT_REASON_REJECTED);
+	stage_ping(s, &pair, 6);
+	stage_disconnect(s, &pair);
+}
+
+/* Requests in a queue that nobody empties before the stop: each has its
+ * handle, and its CLOSED behind it. */
+static void stop__requests_never_taken(const struct stage_cfg *cfg)
+{
+	struct rpma_rt_conn *passive[REQUESTS];
+	struct rpma_rt_conn *active[REQUESTS];
+	struct rpma_rt_completion item;
+	struct rpma_rt_listener *listener;
+	struct rpma_rt_queue *untouched;
+	struct stage s;
+	int closed = 0;
+	int got;
+	int i;
+
+	stage_open(&s, cfg);
+	MUST(rpma_rt_queue_new(s.world.rt, NULL, &untouched));
+	listener = world_listen(&s.world, s.cfg, untouched);
+	for (i = 0; i < REQUESTS; i++)
+		active[i] = begin(&s);
+	/* looked at, so that all have come; not answered */
+	for (i = 0; i < REQUESTS; i++)
+		passive[i] = request(untouched);
+	MUST(rpma_rt_stop(s.world.rt));
+	for (i = 0; i < REQUESTS; i++) {
+		MUST(rpma_rt_queue_poll(untouched, 1, &item, &got));
+		CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
+		MUST(rpma_rt_conn_put(&passive[i]));
+	}
+	while (rpma_rt_queue_poll(s.aq, 1, &item, &got) == 0)
+		closed += item.opcode == RPMA_RT_EVENT_CLOSED;
+	CHECK(closed == REQUESTS);
+	for (i = 0; i < REQUESTS; i++)
+		MUST(rpma_rt_conn_put(&active[i]));
+	/* after the stop: only the handle is left of it */
+	MUST(rpma_rt_listener_delete(&listener));
+	CHECK(rpma_rt_queue_poll(untouched, 1, &item, &got) ==
+	      RPMA_RT_E_CLOSED);
+	MUST(rpma_rt_queue_delete(&untouched));
+	stage_close(&s);
+}
+
+/* A queue deleted with requests inside: their handles go with them. */
+static void delete__queue_with_requests_inside(const struct stage_cfg *cfg)
+{
+	struct rpma_rt_completion item;
+	struct rpma_rt_conn *active;
+	struct rpma_rt_listener *listener;
+	struct rpma_rt_queue *untouched;
+	struct stage s;
+
+	stage_open(&s, cfg);
+	MUST(rpma_rt_queue_new(s.world.rt, NULL, &untouched));
+	listener = world_listen(&s.world, s.cfg, untouched);
+	active = begin(&s);
+	MUST(rpma_rt_conn_close(active));
+	item = world_event(s.aq, RPMA_RT_EVENT_CLOSED);
+	CHECK(item.status == RPMA_RT_REASON_LOCAL);
+	MUST(rpma_rt_conn_put(&active));
+	MUST(rpma_rt_stop(s.world.rt));
+	MUST(rpma_rt_listener_delete(&listener));
+	MUST(rpma_rt_queue_delete(&untouched));
+	stage_close(&s); /* else it would find a handle held */
+}
+
+int main(void)
+{
+	static const struct stage_cfg cfg = {
+		.pollers = 1, .mode = RPMA_RT_MODE_ADAPTIVE, .depth = DEPTH};
+	struct stage s;
+
+	stage_open(&s, &cfg);
+	listen__port_in_use_PROVIDER(&s);
+	listen__no_such_address(&s);
+	listen__wildcard(&s);
+	delete__with_requests_in_the_queue(&s);
+	stage_close(&s);
+	stop__requests_never_taken(&cfg);
+	delete__queue_with_requests_inside(&cfg);
+	printf("ok\n");
+	return 0;
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * misuse.c -- what a program does wrong while the runtime is alive: posts
+ * what cannot be, more than there is room for, on a connection whose peer is
+ * gone; uses objects of another runtime; waits inside a function that a poller
+ * or the event thread called; takes where another takes; goes on after a stop.
+ * Each is answered by the error that the manual names, nothing hangs, and the
+ * connections that did nothing wrong go on.
+ */
+
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+
+#include "misuse.h"
+
+#define DEPTH 8
+
+/* ---------------------------------------------------------------- posts --- */
+
+/* With the regions of librpma itself: bytes without a region, a flush of what
+ * is not for it, an atomic write that is not aligned. */
+static void post__what_cannot_be(struct stage *s)
+{
+	struct rpma_rt_wr wr = {.flags = ALWAYS, .len = 8};
+	struct world_pair pair;
+	int posted = 7;
+	int op;
+
+	stage_connect(s, &pair);
+	for (op = RPMA_RT_OP_SEND; op <= RPMA_RT_OP_ATOMIC_WRITE; op++) {
+		wr.op = (enum rpma_rt_op)op;
+		REFUSED(RPMA_E_INVAL,
+			rpma_rt_post_send(pair.active, &wr, 1, &posted));
+		CHECK(posted == 0);
+	}
+	REFUSED(RPMA_E_INVAL, rpma_rt_recv(pair.active, NULL, 0, 8, 1));
+	REFUSED(RPMA_E_INVAL, rpma_rt_send(pair.active, NULL, 1, 0, ALWAYS, 1));
+	REFUSED(RPMA_E_INVAL, rpma_rt_write(pair.active, s->remote, 0, NULL, 0,
+					    8, ALWAYS, 1));
+	REFUSED(RPMA_E_INVAL,
+		rpma_rt_read(pair.active, s->mr, 0, NULL, 0, 8, ALWAYS, 1));
+	wr = (struct rpma_rt_wr){.op = RPMA_RT_OP_FLUSH,
+				 .flags = ALWAYS,
+				 .remote = s->remote,
+				 .len = 8,
+				 .flush_type = RPMA_FLUSH_TYPE_VISIBILITY};
+	REFUSED(RPMA_E_NOSUPP, rpma_rt_post_send(pair.active, &wr, 1, NULL));
+	wr = (struct rpma_rt_wr){.op = RPMA_RT_OP_ATOMIC_WRITE,
+				 .flags = ALWAYS,
+				 .remote = s->remote,
+				 .remote_offset = 2049};
+	REFUSED(RPMA_E_INVAL, rpma_rt_post_send(pair.active, &wr, 1, NULL));
+	stage_ping(s, &pair, 5);
+	stage_disconnect(s, &pair);
+}
+
+/* The third of five cannot be: two are posted, it and the rest are not. */
+static void post__one_wrong_of_many(struct stage *s)
+{
+	struct rpma_rt_wr wrs[5];
+	struct world_pair pair;
+	int posted = 0;
+	int i;
+
+	stage_connect(s, &pair);
+	for (i = 0; i < 5; i++)
+		wrs[i] = (struct rpma_rt_wr){.op = RPMA_RT_OP_WRITE,
+					     .flags = ALWAYS,
+					     .context = (uint64_t)i,
+					     .local = s->mr,
+					     .remote = s->remote,
+					     .remote_offset = 2048,
+					     .len = 8};
+	wrs[2].flags = 0;
+	REFUSED(RPMA_E_INVAL, rpma_rt_post_send(pair.active, wrs, 5, &posted));
+	CHECK(posted == 2);
+	stage_completion(s->aq, 0, IBV_WC_SUCCESS);
+	stage_completion(s->aq, 1, IBV_WC_SUCCESS);
+	stage_disconnect(s, &pair);
+}
+
+/* More in flight than the queue pair holds; receives, for they stay. */
+static void post__beyond_credit(struct stage *s)
+{
+	struct rpma_rt_completion item;
+	struct world_pair pair;
+	int i;
+
+	stage_connect(s, &pair);
+	for (i = 0; i < DEPTH; i++)
+		MUST(rpma_rt_recv(pair.active, s->mr, 0, 8, (uint64_t)i));
+	for (i = 0; i < 3; i++) {
+		REFUSED(RPMA_E_AGAIN,
+			rpma_rt_recv(pair.active, s->mr, 0, 8, 100));
+		CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
+	}
+	MUST(rpma_rt_conn_close(pair.active));
+	for (i = 0; i < DEPTH;) {
+		item = world_next(s->aq);
+		CHECK(item.kind == RPMA_RT_COMPLETION);
+		CHECK(item.context == (uint64_t)i++);
+	}
+	world_event(s->aq, RPMA_RT_EVENT_CLOSED);
+	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_put(&pair.active));
+	MUST(rpma_rt_conn_put(&pair.passive));
+}
+
+/* The peer leaves while this end goes on posting: until it is refused, and of
+ * each post that was taken it hears once. */
+static void post__peer_gone(struct stage *s)
+{
+	struct rpma_rt_completion item;
+	struct world_pair pair;
+	uint64_t taken = 0;
+	uint64_t heard = 0;
+	int ret;
+
+	stage_connect(s, &pair);
+	MUST(rpma_rt_conn_close(pair.passive));
+	for (;;) {
+		ret = rpma_rt_send(pair.active, NULL, 0, 0, ALWAYS, taken);
+		if (ret == RPMA_RT_E_CLOSED)
+			break;
+		CHECK(ret == 0 || ret == RPMA_E_AGAIN);
+		taken += ret == 0;
+	}
+	do {
+		item = world_next(s->aq);
+		if (item.kind == RPMA_RT_COMPLETION)
+			CHECK(item.context == heard++);
+	} while (item.kind != RPMA_RT_EVENT);
+	CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
+	CHECK(heard == taken);
+	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
+	REFUSED(RPMA_RT_E_CLOSED, rpma_rt_recv(pair.active, s->mr, 0, 8, 1));
+	MUST(rpma_rt_conn_close(pair.active));
+	MUST(rpma_rt_conn_put(&pair.active));
+	MUST(rpma_rt_conn_put(&pair.passive));
+}
+
+/* -------------------------------------------------------------- objects --- */
+
+/* What is another runtime's, or another connection's. */
+static void foreign__INVAL(struct stage *s)
+{
+	struct world other = s->world;
+	struct rpma_rt_listener *listener;
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_route *route;
+	struct rpma_rt_conn *conn;
+	struct world_pair pair;
+	struct world_pair else_where;
+	struct rpma_rt_wr wr = {.flags = ALWAYS};
+
+	world_start(&other, 1, RPMA_RT_MODE_EVENT);
+	MUST(rpma_rt_queue_new(other.rt, NULL, &queue));
+	stage_connect(s, &pair);
+	stage_connect(s, &else_where);
+	REFUSED(RPMA_E_INVAL, rpma_rt_route_open(pair.active, RPMA_RT_SEND_SIDE,
+						 queue, &route));
+	REFUSED(RPMA_E_INVAL,
+		rpma_rt_listen(s->world.rt, s->world.peer, s->world.addr, "0",
+			       0, NULL, 0, queue, NULL, &listener));
+	REFUSED(RPMA_E_INVAL,
+		rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr, "1",
+				 NULL, 0, queue, NULL, &conn));
+	MUST(rpma_rt_route_open(else_where.active, RPMA_RT_SEND_SIDE, s->aq,
+				&route));
+	wr.route = route;
+	REFUSED(RPMA_E_INVAL, rpma_rt_post_send(pair.active, &wr, 1, NULL));
+	stage_ping(s, &pair, 6);
+	stage_disconnect(s, &pair);
+	MUST(rpma_rt_conn_close(else_where.active));
+	world_event(s->aq, RPMA_RT_EVENT_CLOSED);
+	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
+	/* its routes lived as long as its handle; they lead nowhere now */
+	REFUSED(RPMA_RT_E_CLOSED,
+		rpma_rt_post_send(else_where.active, &wr, 1, NULL));
+	MUST(rpma_rt_conn_put(&else_where.active));
+	MUST(rpma_rt_conn_put(&else_where.passive));
+	MUST(rpma_rt_queue_delete(&queue));
+	MUST(rpma_rt_delete(&other.rt));
+}
+
+/* An SRQ of another runtime, whose pollers are not these. */
+static void foreign_srq__INVAL(struct stage *s)
+{
+	struct world other = s->world;
+	struct rpma_rt_listener *listener;
+	struct rpma_rt_conn_cfg *cfg;
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_srq *srq;
+
+	world_start(&other, 2, RPMA_RT_MODE_EVENT);
+	MUST(rpma_rt_queue_new(other.rt, NULL, &queue));
+	MUST(rpma_rt_srq_new(other.rt, other.peer, 1, NULL, queue, NULL, &srq));
+	MUST(rpma_rt_conn_cfg_new(&cfg));
+	MUST(rpma_rt_conn_cfg_set_srqs(cfg, &srq, 1));
+	REFUSED(RPMA_E_INVAL,
+		rpma_rt_listen(s->world.rt, s->world.peer, s->world.addr, "0",
+			       0, cfg, RPMA_RT_POLLER_ANY, s->aq, NULL,
+			       &listener));
+	REFUSED(RPMA_E_INVAL,
+		rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr, "1",
+				 cfg, RPMA_RT_POLLER_ANY, s->aq, NULL, &conn));
+	MUST(rpma_rt_conn_cfg_delete(&cfg));
+	MUST(rpma_rt_srq_delete(&srq));
+	MUST(rpma_rt_queue_delete(&queue));
+	MUST(rpma_rt_delete(&other.rt));
+}
+
+/* In use by something that lives: it stays, and works. */
+static void delete__held_AGAIN(struct stage *s)
+{
+	struct world_pair pair;
+
+	stage_connect(s, &pair);
+	REFUSED(RPMA_E_AGAIN, rpma_rt_queue_delete(&s->aq));
+	REFUSED(RPMA_E_AGAIN, rpma_rt_queue_delete(&s->pq));
+	stage_ping(s, &pair, 7);
+	stage_disconnect(s, &pair);
+}
+
+/* A handle that was put by its one holder, while the runtime has the record;
+ * where assertions are compiled it is one. */
+static void put__once_too_often_INVAL(struct stage *s)
+{
+#ifdef NDEBUG
+	struct rpma_rt_conn *again;
+	struct world_pair pair;
+
+	stage_connect(s, &pair);
+	again = pair.active;
+	MUST(rpma_rt_conn_put(&pair.active));
+	CHECK(pair.active == NULL);
+	REFUSED(RPMA_E_INVAL, rpma_rt_conn_put(&again));
+	REFUSED(RPMA_E_INVAL, rpma_rt_conn_get(again));
+	MUST(rpma_rt_conn_close(pair.passive));
+	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
+	world_event(s->aq, RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_put(&pair.passive));
+#else
+	(void)s;
+#endif
+}
+
+/* ------------------------------------------------------- two consumers --- */
+
+static void *wait_for_one(void *arg)
+{
+	struct rpma_rt_completion item;
+	int got;
+
+	MUST(rpma_rt_queue_wait(arg, WORLD_PATIENCE_MS, 1, &item, &got));
+	CHECK(item.context == 10);
+	return NULL;
+}
+
+static void sleep_until_it_sleeps(const struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_queue_stats stats;
+
+	do {
+		sched_yield();
+		MUST(rpma_rt_get_queue_stats(queue, &stats));
+	} while (stats.sleeps == 0);
+}
+
+/* One sleeps inside; a second is told, and takes nothing from it. Where
+ * assertions are compiled it is one. */
+static void take__where_another_takes_AGAIN(struct stage *s)
+{
+	struct rpma_rt_completion item;
+	struct rpma_rt_queue *queue;
+	pthread_t thread;
+	int got = 7;
+
+	MUST(rpma_rt_queue_new(s->world.rt, NULL, &queue));
+	CHECK(!pthread_create(&thread, NULL, wait_for_one, queue));
+	sleep_until_it_sleeps(queue);
+#ifdef NDEBUG
+	REFUSED(RPMA_E_AGAIN, rpma_rt_queue_poll(queue, 1, &item, &got));
+	REFUSED(RPMA_E_AGAIN, rpma_rt_queue_wait(queue, -1, 1, &item, &got));
+#endif
+	CHECK(got == 7);
+	REFUSED(RPMA_E_AGAIN, rpma_rt_queue_delete(&queue));
+	MUST(rpma_rt_queue_push(queue, 10, NULL, 0, 0));
+	CHECK(!pthread_join(thread, NULL));
+	REFUSED(RPMA_E_NO_COMPLETION,
+		rpma_rt_queue_poll(queue, 1, &item, &got));
+	MUST(rpma_rt_queue_delete(&queue));
+}
+
+/* ---------------------------------------------------------- the machine --- */
+
+/* A CPU that the process may not use, and one that no machine has. */
+static void new__on_a_CPU_that_is_not_ours(void)
+{
+	struct rpma_rt_cfg *cfg;
+	struct rpma_rt *rt = NULL;
+	cpu_set_t before;
+	cpu_set_t one;
+	int cpus[1];
+	int cpu = 0;
+
+	CHECK(!sched_getaffinity(0, sizeof(before), &before));
+	while (!CPU_ISSET(cpu, &before))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	CHECK(!sched_setaffinity(0, sizeof(one), &one));
+	MUST(rpma_rt_cfg_new(&cfg));
+	for (cpus[0] = cpu + 1; cpus[0] <= CPU_SETSIZE; cpus[0]++) {
+		MUST(rpma_rt_cfg_set_cpus(cfg, cpus, 1));
+		REFUSED(RPMA_E_INVAL, rpma_rt_new(cfg, &rt));
+	}
+	CHECK(!sched_setaffinity(0, sizeof(before), &before));
+	MUST(rpma_rt_cfg_delete(&cfg));
+}
+
+/* ------------------------------------------------------------ and after --- */
+
+/* Everything that was, when the runtime has stopped; in the middle of it. */
+static void stopped__CLOSED(struct stage *s)
+{
+	struct rpma_rt *rt = s->world.rt;
+	struct rpma_rt_completion item;
+	struct rpma_rt_listener *listener;
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_route *route;
+	struct rpma_rt_conn *conn;
+	struct world_pair pair;
+	int n;
+
+	listener = world_listen(&s->world, s->cfg, s->pq);
+	stage_connect(s, &pair);
+	MUST(rpma_rt_stop(rt));
+	world_event(s->aq, RPMA_RT_EVENT_CLOSED);
+	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
+#define CLOSED(call) REFUSED(RPMA_RT_E_CLOSED, call)
+	CLOSED(rpma_rt_queue_new(rt, NULL, &queue));
+	CLOSED(rpma_rt_queue_wait(s->aq, -1, 1, &item, &n));
+	CLOSED(rpma_rt_queue_push(s->aq, 0, NULL, 0, 0));
+	CLOSED(rpma_rt_listen(rt, s->world.peer, s->world.addr, "0", 0, NULL, 0,
+			      s->pq, NULL, &listener));
+	CLOSED(rpma_rt_conn_new(rt, s->world.peer, s->world.addr, "1", NULL, 0,
+				s->aq, NULL, &conn));
+	CLOSED(rpma_rt_conn_connect(pair.active, NULL));
+	CLOSED(rpma_rt_route_open(pair.active, RPMA_RT_SEND_SIDE, s->aq,
+				  &route));
+	CLOSED(rpma_rt_send(pair.active, NULL, 0, 0, ALWAYS, 1));
+	CLOSED(rpma_rt_recv(pair.passive, NULL, 0, 0, 1));
+#undef CLOSED
+	REFUSED(RPMA_E_AGAIN, rpma_rt_delete(&rt));
+	CHECK(rt == s->world.rt);
+	MUST(rpma_rt_conn_close(pair.active));
+	MUST(rpma_rt_listener_delete(&listener));
+	MUST(rpma_rt_conn_put(&pair.active));
+	MUST(rpma_rt_conn_put(&pair.passive));
+}
+
+int main(void)
+{
+	static const struct stage_cfg cfg = {.pollers = 2, .depth = DEPTH};
+	struct world_pair bystander;
+	struct stage s;
+
+	new__on_a_CPU_that_is_not_ours();
+	stage_open(&s, &cfg);
+	stage_connect(&s, &bystander);
+	post__what_cannot_be(&s);
+	post__one_wrong_of_many(&s);
+	post__beyond_credit(&s);
+	post__peer_gone(&s);
+	foreign_srq__INVAL(&s);
+	connect__too_much_private_data_FAILED(&s);
+	answer__too_much_private_data(&s, true);
+	answer__too_much_private_data(&s, false);
+	foreign__INVAL(&s);
+	delete__held_AGAIN(&s);
+	put__once_too_often_INVAL(&s);
+	wait__inside_a_callback_INVAL(&s);
+	wait__inside_a_refill_INVAL(&s);
+	wait__inside_an_async_handler_INVAL(&s);
+	take__where_another_takes_AGAIN(&s);
+	stage_ping(&s, &bystander, 11);
+	stage_disconnect(&s, &bystander);
+	stopped__CLOSED(&s);
+	stage_close(&s);
+	printf("ok\n");
+	return 0;
+}

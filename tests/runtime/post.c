@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * post.c -- posting: four threads on one connection with on-error-only work
+ * requests mixed in; credits and WRITABLE; batches taken in part; what a post
+ * refuses.
+ *
+ * usage: rt_post [messages of each thread]
+ */
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "world.h"
+
+#define THREADS	 4
+#define DEPTH	 32
+#define MSG_SIZE 16
+#define RECVS	 256
+
+struct post {
+	struct world world;
+	struct rpma_rt_queue *aq;
+	struct rpma_rt_queue *pq;
+	struct world_pair pair;
+	struct rpma_mr_local *mr;
+	char *memory;
+	uint32_t each;		  /* messages a thread */
+	_Atomic uint32_t turn;	  /* grows with every WRITABLE and completion */
+	_Atomic uint32_t refused; /* RPMA_E_AGAIN for want of credit */
+	uint32_t writable;
+	uint8_t *seen; /* by thread and number */
+	uint32_t delivered;
+	uint32_t received;
+};
+
+static void set_up(struct post *p, uint32_t each)
+{
+	struct rpma_rt_conn_cfg *cfg = world_cfg(DEPTH, RECVS);
+
+	memset(p, 0, sizeof(*p));
+	p->each = each;
+	world_open(&p->world);
+	world_start(&p->world, 1, RPMA_RT_MODE_ADAPTIVE);
+	MUST(rpma_rt_queue_new(p->world.rt, NULL, &p->aq));
+	MUST(rpma_rt_queue_new(p->world.rt, NULL, &p->pq));
+	world_connect(&p->world, cfg, 0, p->aq, p->pq, &p->pair);
+	MUST(rpma_rt_conn_cfg_delete(&cfg));
+	p->memory = aligned_alloc(4096, 4096);
+	CHECK(p->memory);
+	MUST(rpma_mr_reg(p->world.peer, p->memory, 4096,
+			 RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV, &p->mr));
+	p->seen = calloc((size_t)THREADS * each, 1);
+	CHECK(p->seen);
+}
+
+static void tear_down(struct post *p)
+{
+	struct rpma_rt_completion item;
+
+	MUST(rpma_rt_conn_close(p->pair.active));
+	do
+		item = world_next(p->aq);
+	while (item.kind != RPMA_RT_EVENT);
+	CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
+	do
+		item = world_next(p->pq);
+	while (item.kind != RPMA_RT_EVENT);
+	CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_put(&p->pair.active));
+	MUST(rpma_rt_conn_put(&p->pair.passive));
+	MUST(rpma_rt_queue_delete(&p->aq));
+	MUST(rpma_rt_queue_delete(&p->pq));
+	MUST(rpma_mr_dereg(&p->mr));
+	free(p->memory);
+	free(p->seen);
+	world_close(&p->world);
+}
+
+/* ---------------------------------------------- four threads, one queue --- */
+
+struct poster {
+	struct post *post;
+	uint32_t index;
+};
+
+/* every third wants no completion when it succeeds */
+static int flags_of(uint32_t number)
+{
+	return number % 3 ? RPMA_F_COMPLETION_ALWAYS
+			  : RPMA_F_COMPLETION_ON_ERROR;
+}
+
+/* Until the consumer has seen something since `turn`. */
+static void wait_for_a_turn(struct post *p, uint32_t turn)
+{
+	/* acquire: pairs with the release in consume() */
+	while (atomic_load_explicit(&p->turn, memory_order_acquire) == turn)
+		sched_yield();
+}
+
+static void *post_many(void *arg)
+{
+	struct poster *poster = arg;
+	struct post *p = poster->post;
+	uint32_t number = 0;
+	uint32_t turn;
+	int ret;
+
+	while (number < p->each) {
+		/* acquire: before the post, so that what frees is seen */
+		turn = atomic_load_explicit(&p->turn, memory_order_acquire);
+		ret = rpma_rt_send(p->pair.active, p->mr, 0, MSG_SIZE,
+				   flags_of(number),
+				   (uint64_t)poster->index * p->each + number);
+		if (ret == RPMA_E_AGAIN) {
+			CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
+			/* relaxed: a count, read after the join */
+			atomic_fetch_add_explicit(&p->refused, 1,
+						  memory_order_relaxed);
+			wait_for_a_turn(p, turn);
+			continue;
+		}
+		MUST(ret);
+		number++;
+	}
+	return NULL;
+}
+
+static void consume(struct post *p, uint32_t expected)
+{
+	struct rpma_rt_completion item;
+	uint32_t per_thread[THREADS] = {0};
+	uint32_t thread;
+
+	while (p->delivered < expected) {
+		item = world_next(p->aq);
+		if (item.kind == RPMA_RT_WRITABLE) {
+			CHECK(item.context == (uintptr_t)p->pair.active);
+			p->writable++;
+		} else {
+			CHECK(item.kind == RPMA_RT_COMPLETION);
+			CHECK(item.status == IBV_WC_SUCCESS);
+			CHECK(!p->seen[item.context]);
+			p->seen[item.context] = 1;
+			thread = (uint32_t)item.context / p->each;
+			/* of one thread in the order it posted */
+			CHECK(item.context % p->each >= per_thread[thread]);
+			per_thread[thread] =
+				(uint32_t)(item.context % p->each) + 1;
+			p->delivered++;
+		}
+		/* release: pairs with the acquires of the posters */
+		atomic_fetch_add_explicit(&p->turn, 1, memory_order_release);
+	}
+}
+
+/* The other end: takes every message, always with receives to spare. */
+static void *receive_all(void *arg)
+{
+	struct post *p = arg;
+	struct rpma_rt_completion item;
+	uint32_t i;
+
+	for (i = 0; i < RECVS; i++)
+		MUST(rpma_rt_recv(p->pair.passive, p->mr, 0, MSG_SIZE, i));
+	while (p->received < THREADS * p->each) {
+		item = world_next(p->pq);
+		CHECK(item.kind == RPMA_RT_COMPLETION &&
+		      item.status == IBV_WC_SUCCESS);
+		p->received++;
+		MUST(rpma_rt_recv(p->pair.passive, p->mr, 0, MSG_SIZE,
+				  item.context));
+	}
+	return NULL;
+}
+
+static uint32_t wanted(const struct post *p)
+{
+	uint32_t count = 0;
+	uint32_t i;
+
+	for (i = 0; i < p->each; i++)
+		count += flags_of(i) == RPMA_F_COMPLETION_ALWAYS;
+	return THREADS * count;
+}
+
+static void post__four_threads(uint32_t each)
+{
+	struct poster posters[THREADS];
+	pthread_t threads[THREADS];
+	pthread_t receiver;
+	uint32_t refused;
+	struct post p;
+	uint32_t i;
+
+	set_up(&p, each);
+	CHECK(!pthread_create(&receiver, NULL, receive_all, &p));
+	for (i = 0; i < THREADS; i++) {
+		posters[i] = (struct poster){&p, i};
+		CHECK(!pthread_create(&threads[i], NULL, post_many,
+				      &posters[i]));
+	}
+	consume(&p, wanted(&p));
+	for (i = 0; i < THREADS; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	CHECK(!pthread_join(receiver, NULL));
+	/* relaxed: the posters are joined */
+	refused = atomic_load_explicit(&p.refused, memory_order_relaxed);
+	printf("delivered %u, refused %u, writable %u\n", p.delivered, refused,
+	       p.writable);
+	CHECK(p.writable <= refused); /* never without a refusal */
+	tear_down(&p);
+}
+
+/* ------------------------------------------------- one thread, by count --- */
+
+/* Fills the queue; the batch is taken in part; one WRITABLE, then again. */
+static void post__batch_beyond_credit_AGAIN(void)
+{
+	struct rpma_rt_wr wrs[DEPTH + 8];
+	struct rpma_rt_completion item;
+	uint32_t writable = 0;
+	struct post p;
+	int posted = -1;
+	int i;
+
+	set_up(&p, DEPTH + 8);
+	for (i = 0; i < DEPTH + 8; i++)
+		wrs[i] = (struct rpma_rt_wr){.op = RPMA_RT_OP_SEND,
+					     .flags = RPMA_F_COMPLETION_ALWAYS,
+					     .context = (uint64_t)i,
+					     .local = p.mr,
+					     .len = MSG_SIZE};
+	/* no receives at the other end: nothing can complete */
+	CHECK(rpma_rt_post_send(p.pair.active, wrs, DEPTH + 8, &posted) ==
+	      RPMA_E_AGAIN);
+	CHECK(posted == DEPTH);
+	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
+	/* refused once more: still one WRITABLE */
+	CHECK(rpma_rt_post_send(p.pair.active, &wrs[DEPTH], 1, NULL) ==
+	      RPMA_E_AGAIN);
+	for (i = 0; i < DEPTH; i++)
+		MUST(rpma_rt_recv(p.pair.passive, p.mr, 0, MSG_SIZE, 0));
+	for (i = 0; i < DEPTH;) {
+		item = world_next(p.aq);
+		if (item.kind == RPMA_RT_WRITABLE)
+			writable++;
+		else
+			CHECK(item.context == (uint64_t)i++);
+	}
+	if (writable == 0) {
+		item = world_next(p.aq);
+		CHECK(item.kind == RPMA_RT_WRITABLE);
+		writable++;
+	}
+	CHECK(writable == 1);
+	MUST(rpma_rt_post_send(p.pair.active, &wrs[DEPTH], 8, &posted));
+	CHECK(posted == 8);
+	tear_down(&p);
+}
+
+static void post__refused(void)
+{
+	struct rpma_rt_route *foreign;
+	struct rpma_rt_route *recv_route;
+	struct rpma_rt_wr wr;
+	struct post p;
+
+	set_up(&p, 1);
+	MUST(rpma_rt_route_open(p.pair.passive, RPMA_RT_SEND_SIDE, p.pq,
+				&foreign));
+	MUST(rpma_rt_route_open(p.pair.active, RPMA_RT_RECV_SIDE, p.aq,
+				&recv_route));
+	wr = (struct rpma_rt_wr){.op = RPMA_RT_OP_SEND,
+				 .flags = RPMA_F_COMPLETION_ALWAYS,
+				 .local = p.mr,
+				 .len = MSG_SIZE};
+	wr.context = UINT64_C(1) << RPMA_RT_CONTEXT_BITS;
+	CHECK(rpma_rt_post_send(p.pair.active, &wr, 1, NULL) == RPMA_E_INVAL);
+	CHECK(rpma_rt_recv(p.pair.active, p.mr, 0, MSG_SIZE, wr.context) ==
+	      RPMA_E_INVAL);
+	wr.context = 0;
+	wr.route = foreign;
+	CHECK(rpma_rt_post_send(p.pair.active, &wr, 1, NULL) == RPMA_E_INVAL);
+	wr.route = recv_route;
+	CHECK(rpma_rt_post_send(p.pair.active, &wr, 1, NULL) == RPMA_E_INVAL);
+	wr.route = NULL;
+	wr.flags = 0;
+	CHECK(rpma_rt_post_send(p.pair.active, &wr, 1, NULL) == RPMA_E_INVAL);
+	wr.flags = RPMA_F_COMPLETION_ALWAYS;
+	CHECK(rpma_rt_post_send(p.pair.active, &wr, 0, NULL) == RPMA_E_INVAL);
+	CHECK(rpma_rt_post_send(p.pair.active, &wr, 2, NULL) == RPMA_E_INVAL);
+	CHECK(rpma_rt_post_send(NULL, &wr, 1, NULL) == RPMA_E_INVAL);
+	/* and after all that the connection is as good as new */
+	MUST(rpma_rt_recv(p.pair.passive, p.mr, 0, MSG_SIZE, 7));
+	MUST(rpma_rt_post_send(p.pair.active, &wr, 1, NULL));
+	CHECK(world_next(p.pq).context == 7);
+	CHECK(world_next(p.aq).status == IBV_WC_SUCCESS);
+	tear_down(&p);
+}
+
+int main(int argc, char **argv)
+{
+	/* an emulated machine has a fraction of the speed */
+	uint32_t each = getenv("RPMA_TEST_VM") ? 5000 : 20000;
+
+	if (argc > 1)
+		each = (uint32_t)atoi(argv[1]);
+	post__refused();
+	post__batch_beyond_credit_AGAIN();
+	post__four_threads(each);
+	printf("ok\n");
+	return 0;
+}

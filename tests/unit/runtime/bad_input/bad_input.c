@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Every function of the runtime and what it has to refuse: NULL in each
+ * pointer, values out of range, objects in the wrong state or of another
+ * runtime (bad_objects.c), calls that wait where nobody may, objects of
+ * before a fork, mistakes that only an assertion tells (bad_place.c). Here:
+ * configurations and runtimes. The last test says which function was forgotten.
+ */
+
+#include "bad_input.h"
+
+union bad_out out;
+
+const struct sweep_ground sweep_ground = {
+	.map = RPMA_RT_MAP,
+	.least = 91,
+	.out = &out,
+	.out_size = sizeof(out),
+	.forget = fake_forget_trace,
+	.trace = fake_trace,
+	.text = rpma_rt_err_2str,
+};
+
+void bad_hear(const struct rpma_rt_completion *cmpl, void *arg)
+{
+	(void)cmpl;
+	(void)arg;
+}
+
+void bad_refill(struct rpma_rt_srq *srq, int room, void *arg)
+{
+	(void)srq;
+	(void)room;
+	(void)arg;
+}
+
+struct rpma_rt_queue *foreign_queue(struct rpma_rt **rt)
+{
+	struct rpma_rt_queue *queue = NULL;
+
+	ok(rpma_rt_new(NULL, rt));
+	ok(rpma_rt_queue_new(*rt, NULL, &queue));
+	return queue;
+}
+
+void foreign_end(struct rpma_rt *rt, struct rpma_rt_queue *queue)
+{
+	ok(rpma_rt_queue_delete(&queue));
+	ok(rpma_rt_delete(&rt));
+}
+
+/* ------------------------------------------------------- configurations --- */
+
+static void configurations(void **state)
+{
+	const int cpus[RPMA_RT_MAX_POLLERS + 1] = {0};
+	struct rpma_rt_cfg *cfg = NULL;
+
+	(void)state;
+	ok(rpma_rt_cfg_new(&cfg));
+	NULLS(rpma_rt_cfg_new, &out.cfg);
+	DELETES(rpma_rt_cfg_delete, rpma_rt_cfg);
+#define FIELD(name, member, least, most)                            \
+	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_##name, NULL, least);     \
+	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_##name, cfg, (least)-1);  \
+	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_##name, cfg, (most) + 1); \
+	NULLS(rpma_rt_cfg_get_##name, cfg, &out.member)
+	FIELD(pollers, number, 1, RPMA_RT_MAX_POLLERS);
+	FIELD(mode, mode, (int)RPMA_RT_MODE_ADAPTIVE, (int)RPMA_RT_MODE_MANUAL);
+	FIELD(spin_us, u32, 0, 1000000);
+	FIELD(backstop_ms, u32, 0, 60000);
+	FIELD(cq_size, u32, 1, INT32_MAX + UINT32_C(0));
+	FIELD(drain_ms, u32, 1, 600000);
+#undef FIELD
+	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_pollers, cfg, INT_MIN);
+	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_timing, NULL, 1); /* any number */
+	NULLS(rpma_rt_cfg_get_timing, cfg, &out.u32);
+	NULLS(rpma_rt_cfg_set_cpus, cfg, cpus, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_cpus, cfg, cpus, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_cpus, cfg, cpus, -1);
+	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_cpus, cfg, cpus,
+	    RPMA_RT_MAX_POLLERS + 1);
+	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_async_handler, NULL, NULL, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_async_feed, NULL, true);
+	ok(rpma_rt_cfg_delete(&cfg));
+}
+
+static void configurations_of_queues(void **state)
+{
+	struct rpma_rt_queue_cfg *cfg = NULL;
+
+	(void)state;
+	ok(rpma_rt_queue_cfg_new(&cfg));
+	NULLS(rpma_rt_queue_cfg_new, &out.queue_cfg);
+	DELETES(rpma_rt_queue_cfg_delete, rpma_rt_queue_cfg);
+	NULLS(rpma_rt_queue_cfg_set_lane_size, cfg, 64);
+	NULLS(rpma_rt_queue_cfg_get_lane_size, cfg, &out.u32);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_cfg_set_lane_size, cfg, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_cfg_set_lane_size, cfg, 32);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_cfg_set_lane_size, cfg, 65);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_cfg_set_lane_size, cfg, 1 << 21);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_cfg_set_lane_size, cfg, 1u << 31);
+	NULLS(rpma_rt_queue_cfg_set_backlog_limit, cfg, 1);
+	NULLS(rpma_rt_queue_cfg_get_backlog_limit, cfg, &out.u32);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_cfg_set_backlog_limit, cfg, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_cfg_set_backlog_limit, cfg, 1048577);
+	NULLS(rpma_rt_queue_cfg_set_spin_us, cfg, 1);
+	NULLS(rpma_rt_queue_cfg_get_spin_us, cfg, &out.u32);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_cfg_set_spin_us, cfg, 1000001);
+	NULLS(rpma_rt_queue_cfg_set_shared, cfg, true);
+	NULLS(rpma_rt_queue_cfg_get_shared, cfg, &out.flag);
+	ok(rpma_rt_queue_cfg_delete(&cfg));
+}
+
+/* What is the runtime's to choose: each such pointer. */
+static void configurations_of_connections(void **state)
+{
+	struct rpma_rt_conn_cfg *cfg = NULL;
+	struct rpma_conn_cfg *theirs = NULL;
+	void *any = &cfg;
+
+	(void)state;
+	ok(rpma_rt_conn_cfg_new(&cfg));
+	NULLS(rpma_rt_conn_cfg_new, &out.conn_cfg);
+	DELETES(rpma_rt_conn_cfg_delete, rpma_rt_conn_cfg);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_cfg_set_conn_cfg, NULL, NULL);
+#define OURS(name, value)                                                      \
+	do {                                                                   \
+		ok(rpma_conn_cfg_new(&theirs));                                \
+		ok(rpma_conn_cfg_set_##name(theirs, value));                   \
+		BAD(RPMA_E_INVAL, rpma_rt_conn_cfg_set_conn_cfg, cfg, theirs); \
+		ok(rpma_conn_cfg_delete(&theirs));                             \
+	} while (0)
+	OURS(cq, any);
+	OURS(rcq, any);
+	OURS(channel, any);
+	OURS(cm_channel, any);
+	OURS(srq, any);
+	OURS(compl_channel, true);
+#undef OURS
+	BAD(RPMA_E_INVAL, rpma_rt_conn_cfg_set_single_poster, NULL, true);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_cfg_set_keepalive_ms, NULL, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_cfg_set_keepalive_ms, cfg, 3600001);
+	ok(rpma_rt_conn_cfg_delete(&cfg));
+}
+
+static void configurations_of_srqs(void **state)
+{
+	struct rpma_rt_srq_cfg *cfg = NULL;
+
+	(void)state;
+	ok(rpma_rt_srq_cfg_new(&cfg));
+	NULLS(rpma_rt_srq_cfg_new, &out.srq_cfg);
+	DELETES(rpma_rt_srq_cfg_delete, rpma_rt_srq_cfg);
+	NULLS(rpma_rt_srq_cfg_set_size, cfg, 1);
+	NULLS(rpma_rt_srq_cfg_get_size, cfg, &out.u32);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_cfg_set_size, cfg, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_cfg_set_size, cfg, 1048577);
+	NULLS(rpma_rt_srq_cfg_set_limit, cfg, 1);
+	NULLS(rpma_rt_srq_cfg_get_limit, cfg, &out.u32);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_cfg_set_limit, cfg, 1048577);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_cfg_set_refill, NULL, bad_refill, NULL);
+	ok(rpma_rt_srq_cfg_delete(&cfg));
+}
+
+/* -------------------------------------------------------------- runtime --- */
+
+/* CPUs that do not exist, and fewer or more than pollers. */
+static void cpus(void **state)
+{
+	const int none_such[1] = {1 << 20};
+	const int negative[1] = {-2};
+	const int two[2] = {RPMA_RT_CPU_ANY, RPMA_RT_CPU_ANY};
+	struct rpma_rt_cfg *cfg = NULL;
+
+	(void)state;
+	ok(rpma_rt_cfg_new(&cfg));
+	NULLS(rpma_rt_new, 0, &out.rt);
+	ok(rpma_rt_cfg_set_cpus(cfg, none_such, 1));
+	BAD(RPMA_E_INVAL, rpma_rt_new, cfg, &out.rt);
+	ok(rpma_rt_cfg_set_cpus(cfg, negative, 1));
+	BAD(RPMA_E_INVAL, rpma_rt_new, cfg, &out.rt);
+	ok(rpma_rt_cfg_set_cpus(cfg, two, 2));
+	BAD(RPMA_E_INVAL, rpma_rt_new, cfg, &out.rt);
+	ok(rpma_rt_cfg_set_pollers(cfg, 3));
+	BAD(RPMA_E_INVAL, rpma_rt_new, cfg, &out.rt);
+	ok(rpma_rt_cfg_delete(&cfg));
+}
+
+static void runtimes(void **state)
+{
+	const struct ibv_async_event event = {.event_type = 1};
+	struct fake *f = *state;
+
+	BAD(RPMA_E_INVAL, rpma_rt_stop, NULL);
+	DELETES(rpma_rt_delete, rpma_rt);
+	BAD(RPMA_E_INVAL, rpma_rt_dump, NULL, 1, RPMA_RT_DUMP_HUMAN);
+	BAD(RPMA_E_INVAL, rpma_rt_dump, f->rt, -1, RPMA_RT_DUMP_HUMAN);
+	BAD(RPMA_E_INVAL, rpma_rt_dump, f->rt, 1, (enum rpma_rt_dump_format)3);
+	NULLS(rpma_rt_run_once, f->rt, 0, 1, &out.number);
+	BAD(RPMA_E_INVAL, rpma_rt_run_once, f->rt, 0, 0, &out.number);
+	BAD(RPMA_E_INVAL, rpma_rt_run_once, f->rt, 0, -1, &out.number);
+	BAD(RPMA_E_INVAL, rpma_rt_run_once, f->rt, 1, 1, &out.number);
+	BAD(RPMA_E_INVAL, rpma_rt_run_once, f->rt, -1, 1, &out.number);
+	NULLS(rpma_rt_arm, f->rt, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_arm, f->rt, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_arm, f->rt, -1);
+	NULLS(rpma_rt_get_fd, f->rt, 0, &out.number);
+	BAD(RPMA_E_INVAL, rpma_rt_get_fd, f->rt, 1, &out.number);
+	BAD(RPMA_E_INVAL, rpma_rt_get_fd, f->rt, -1, &out.number);
+	NULLS(rpma_rt_get_poller_stats, f->rt, 0, &out.poller_stats);
+	BAD(RPMA_E_INVAL, rpma_rt_get_poller_stats, f->rt, 1,
+	    &out.poller_stats);
+	BAD(RPMA_E_INVAL, rpma_rt_get_poller_stats, f->rt, -1,
+	    &out.poller_stats);
+	NULLS(rpma_rt_dump, f->rt, 2, RPMA_RT_DUMP_HUMAN);
+	BAD(RPMA_E_INVAL, rpma_rt_dump, f->rt, -1, RPMA_RT_DUMP_HUMAN);
+	BAD(RPMA_E_INVAL, rpma_rt_dump, f->rt, 2, 3);
+	BAD(RPMA_E_INVAL, rpma_rt_dump, f->rt, 2, -1);
+	BAD(RPMA_E_PROVIDER, rpma_rt_dump, f->rt, INT_MAX, RPMA_RT_DUMP_JSON);
+	NULLS(rpma_rt_feed_async_event, f->rt, &fake_ctx, &event);
+	BAD(RPMA_E_NOSUPP, rpma_rt_feed_async_event, f->rt, &fake_ctx, &event);
+}
+
+/* With threads there is nothing to run by hand. */
+static void manual_mode(void **state)
+{
+	struct rpma_rt *rt = NULL;
+
+	(void)state;
+	ok(rpma_rt_new(NULL, &rt));
+	BAD(RPMA_E_NOSUPP, rpma_rt_run_once, rt, 0, 1, &out.number);
+	BAD(RPMA_E_NOSUPP, rpma_rt_arm, rt, 0);
+	BAD(RPMA_E_NOSUPP, rpma_rt_get_fd, rt, 0, &out.number);
+	ok(rpma_rt_delete(&rt));
+}
+
+static void texts(void **state)
+{
+	(void)state;
+	sweep_begin("rpma_rt_err_2str");
+	assert_string_equal(rpma_rt_err_2str(1), "Unknown error");
+	assert_string_equal(rpma_rt_err_2str(INT_MIN), "Unknown error");
+	assert_string_equal(rpma_rt_err_2str(RPMA_RT_E_FORKED - 1),
+			    "Unknown error");
+}
+
+/* The last one: it knows what the others did. */
+static void every_function_WAS_SWEPT(void **state)
+{
+	(void)state;
+	sweep_expect_all();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(configurations),
+		cmocka_unit_test(configurations_of_queues),
+		cmocka_unit_test(configurations_of_connections),
+		cmocka_unit_test(configurations_of_srqs),
+		cmocka_unit_test(cpus),
+		fake_test(runtimes),
+		cmocka_unit_test(manual_mode),
+		fake_test(queues),
+		fake_test(a_closed_queue),
+		fake_test(a_queue_in_use),
+		fake_test(making_connections),
+		fake_test(adoption),
+		fake_test(connections),
+		fake_test(connections_too_early_or_late),
+		fake_test(a_closed_connection),
+		fake_test(routes),
+		fake_test(posts),
+		fake_test(posts_beyond_credit),
+		fake_test(making_srqs),
+		fake_test(srqs),
+		fake_test(waiting_on_a_poller),
+		fake_test(waiting_on_the_event_thread),
+		fake_test(of_before_a_fork),
+		fake_test(mistakes),
+		cmocka_unit_test(texts),
+		cmocka_unit_test(every_function_WAS_SWEPT),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

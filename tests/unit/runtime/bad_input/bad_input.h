@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * What the files of these tests share; see bad_input.c. Each test is listed
+ * here and in the table there.
+ */
+
+#ifndef RT_BAD_INPUT_H
+#define RT_BAD_INPUT_H
+
+#include "sweep.h"
+
+#include <limits.h>
+
+#include "rt_fake.h"
+
+#define ALWAYS RPMA_F_COMPLETION_ALWAYS
+
+/* Where out-parameters point. */
+union bad_out {
+	struct rpma_rt *rt;
+	struct rpma_rt_cfg *cfg;
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_queue_cfg *queue_cfg;
+	struct rpma_rt_listener *listener;
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_conn_cfg *conn_cfg;
+	struct rpma_rt_route *route;
+	struct rpma_rt_adopted *adopted;
+	struct rpma_rt_srq *srq;
+	struct rpma_rt_srq_cfg *srq_cfg;
+	struct rpma_rt_poller_stats poller_stats;
+	struct rpma_rt_queue_stats queue_stats;
+	struct rpma_conn_private_data pdata;
+	struct rpma_rt_completion items[4];
+	enum rpma_rt_mode mode;
+	void *pointer;
+	uint32_t u32;
+	uint16_t u16;
+	bool flag;
+	int number;
+};
+extern union bad_out out;
+
+/* Functions for routes and refills; they do nothing. */
+void bad_hear(const struct rpma_rt_completion *cmpl, void *arg);
+void bad_refill(struct rpma_rt_srq *srq, int room, void *arg);
+
+/* Another runtime's queue, and that runtime; it has threads. */
+struct rpma_rt_queue *foreign_queue(struct rpma_rt **rt);
+void foreign_end(struct rpma_rt *rt, struct rpma_rt_queue *queue);
+
+/* An SRQ of the runtime without threads; fake_take() has its last item. */
+struct rpma_rt_srq *bad_srq_open(struct fake *f);
+void bad_srq_end(struct fake *f, struct rpma_rt_srq *srq);
+
+/* bad_objects.c */
+void queues(void **state);
+void a_closed_queue(void **state);
+void a_queue_in_use(void **state);
+void making_connections(void **state);
+void adoption(void **state);
+void connections(void **state);
+void connections_too_early_or_late(void **state);
+void a_closed_connection(void **state);
+void routes(void **state);
+void posts(void **state);
+void posts_beyond_credit(void **state);
+void making_srqs(void **state);
+void srqs(void **state);
+
+/* bad_place.c */
+void waiting_on_a_poller(void **state);
+void waiting_on_the_event_thread(void **state);
+void of_before_a_fork(void **state);
+void mistakes(void **state);
+
+#endif /* RT_BAD_INPUT_H */

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Queues, connections, routes, posts and SRQs; see bad_input.c. Each in each
+ * state that it can be in.
+ */
+
+#include "bad_input.h"
+
+#include "queue_impl.h"
+
+static struct rpma_conn_private_data words = {"hello", 6};
+static int got;
+
+/* --------------------------------------------------------------- queues --- */
+
+void queues(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_queue *queue = f->queue;
+
+	NULLS(rpma_rt_queue_new, f->rt, 0, &out.queue);
+	DELETES(rpma_rt_queue_delete, rpma_rt_queue);
+	NULLS(rpma_rt_queue_poll, queue, 1, out.items, &got);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_poll, queue, 0, out.items, &got);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_poll, queue, -1, out.items, &got);
+	NULLS(rpma_rt_queue_wait, queue, 0, 1, out.items, &got);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_wait, queue, 0, 0, out.items, &got);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_wait, queue, 0, INT_MIN, out.items,
+	    &got);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_wait, queue, -2, 1, out.items, &got);
+	BAD(RPMA_E_NO_COMPLETION, rpma_rt_queue_poll, queue, 1, out.items,
+	    &out.number);
+	BAD(RPMA_E_NO_COMPLETION, rpma_rt_queue_wait, queue, 0, 1, out.items,
+	    &out.number);
+	NULLS(rpma_rt_queue_get_fd, queue, &out.number);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_push, NULL, 0, NULL, 0, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_close, NULL);
+	NULLS(rpma_rt_get_queue_stats, queue, &out.queue_stats);
+}
+
+/* The same calls, and all that would lead somewhere new into it. */
+void a_closed_queue(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+	struct rpma_rt_queue *queue = NULL;
+
+	ok(rpma_rt_queue_new(f->rt, NULL, &queue));
+	ok(rpma_rt_queue_close(queue));
+	BAD(0, rpma_rt_queue_close, queue);
+	BAD(RPMA_RT_E_CLOSED, rpma_rt_queue_push, queue, 0, NULL, 0, 0);
+	BAD(RPMA_RT_E_CLOSED, rpma_rt_queue_poll, queue, 1, out.items,
+	    &out.number);
+	BAD(RPMA_RT_E_CLOSED, rpma_rt_queue_wait, queue, -1, 1, out.items,
+	    &out.number);
+	BAD(RPMA_RT_E_CLOSED, rpma_rt_conn_new, f->rt, &fake_peer, "::1", "1",
+	    NULL, 0, queue, NULL, &out.conn);
+	BAD(RPMA_RT_E_CLOSED, rpma_rt_listen, f->rt, &fake_peer, "::1", "1", 0,
+	    NULL, 0, queue, NULL, &out.listener);
+	assert_int_equal(rpma_rt_srq_new(f->rt, &fake_peer, 0, NULL, queue,
+					 NULL, &out.srq),
+			 RPMA_RT_E_CLOSED);
+	BAD(RPMA_RT_E_CLOSED, rpma_rt_conn_set_queue, conn, queue);
+	BAD(RPMA_RT_E_CLOSED, rpma_rt_route_open, conn, RPMA_RT_SEND_SIDE,
+	    queue, &out.route);
+	ok(rpma_rt_queue_delete(&queue));
+	fake_bury(f, &conn);
+}
+
+/* Who names it, or takes from it, keeps it from being deleted. */
+void a_queue_in_use(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+	struct rpma_rt_queue *queue = f->queue;
+
+	BAD(RPMA_E_AGAIN, rpma_rt_queue_delete, &queue);
+	fake_bury(f, &conn);
+	/* relaxed: another thread would do it; there is none here */
+	atomic_store_explicit(&queue->crew, RT_CREW_INSIDE,
+			      memory_order_relaxed);
+	BAD(RPMA_E_AGAIN, rpma_rt_queue_delete, &queue);
+	atomic_store_explicit(&queue->crew, 0, memory_order_relaxed);
+	assert_ptr_equal(queue, f->queue);
+}
+
+/* ---------------------------------------------------------- connections --- */
+
+void making_connections(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt *rt = NULL;
+	struct rpma_rt_queue *foreign = foreign_queue(&rt);
+
+	NULLS(rpma_rt_listen, f->rt, &fake_peer, "::1", "1", 0, 0, 0, f->queue,
+	      0, &out.listener);
+	BAD(RPMA_E_INVAL, rpma_rt_listen, f->rt, &fake_peer, "::1", "1", -1,
+	    NULL, 0, f->queue, NULL, &out.listener);
+	BAD(RPMA_E_INVAL, rpma_rt_listen, f->rt, &fake_peer, "::1", "1", 0,
+	    NULL, 1, f->queue, NULL, &out.listener);
+	BAD(RPMA_E_INVAL, rpma_rt_listen, f->rt, &fake_peer, "::1", "1", 0,
+	    NULL, -3, f->queue, NULL, &out.listener);
+	BAD(RPMA_E_INVAL, rpma_rt_listen, f->rt, &fake_peer, "::1", "1", 0,
+	    NULL, 0, foreign, NULL, &out.listener);
+	DELETES(rpma_rt_listener_delete, rpma_rt_listener);
+	NULLS(rpma_rt_listener_get_port, &f->listener, &out.u16);
+	NULLS(rpma_rt_conn_new, f->rt, &fake_peer, "::1", "1", 0, 0, f->queue,
+	      0, &out.conn);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, &fake_peer, "::1", "1", NULL,
+	    1, f->queue, NULL, &out.conn);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, &fake_peer, "::1", "1", NULL,
+	    INT_MIN, f->queue, NULL, &out.conn);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, &fake_peer, "::1", "1", NULL,
+	    0, foreign, NULL, &out.conn);
+	/* longer than the device has, and than a number of it can say */
+	ok(rpma_conn_cfg_set_sq_size(f->cfg, UINT32_MAX));
+	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, &fake_peer, "::1", "1",
+	    &f->rt_cfg, 0, f->queue, NULL, &out.conn);
+	/* a marker and a keep-alive take a place each */
+	ok(rpma_conn_cfg_set_sq_size(f->cfg,
+				     (uint32_t)fake_attr.max_qp_wr - 1));
+	f->rt_cfg.keepalive_ms = 1;
+	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, &fake_peer, "::1", "1",
+	    &f->rt_cfg, 0, f->queue, NULL, &out.conn);
+	f->rt_cfg.keepalive_ms = 0;
+	ok(rpma_conn_cfg_set_sq_size(f->cfg, FAKE_SQ));
+	ok(rpma_conn_cfg_set_rq_size(f->cfg, (uint32_t)fake_attr.max_qp_wr));
+	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, &fake_peer, "::1", "1",
+	    &f->rt_cfg, 0, f->queue, NULL, &out.conn);
+	foreign_end(rt, foreign);
+}
+
+void adoption(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt *rt = NULL;
+	struct rpma_rt_queue *foreign = foreign_queue(&rt);
+	struct rpma_conn conn = {0};
+	struct rpma_srq srq = {0}; /* has no RCQ of its own */
+
+	NULLS(rpma_rt_adopt, f->rt, &conn, 0, f->queue, 0, &out.adopted);
+	NULLS(rpma_rt_adopt_srq, f->rt, &srq, 0, f->queue, 0, &out.adopted);
+	BAD(RPMA_E_INVAL, rpma_rt_adopt, f->rt, &conn, 1, f->queue, NULL,
+	    &out.adopted);
+	BAD(RPMA_E_INVAL, rpma_rt_adopt, f->rt, &conn, -3, f->queue, NULL,
+	    &out.adopted);
+	BAD(RPMA_E_INVAL, rpma_rt_adopt, f->rt, &conn, 0, foreign, NULL,
+	    &out.adopted);
+	BAD(RPMA_E_INVAL, rpma_rt_adopt_srq, f->rt, &srq, 0, f->queue, NULL,
+	    &out.adopted);
+	DELETES(rpma_rt_adopted_release, rpma_rt_adopted);
+	foreign_end(rt, foreign);
+}
+
+void connections(void **state)
+{
+	struct rpma_conn_private_data nothing = {NULL, 6};
+	struct rpma_conn_private_data empty = {"hello", 0};
+	struct fake *f = *state;
+	struct rpma_rt *rt = NULL;
+	struct rpma_rt_queue *foreign = foreign_queue(&rt);
+	struct rpma_rt_conn *conn = fake_request(f);
+
+	NULLS(rpma_rt_conn_set_queue, conn, f->queue);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_set_queue, conn, foreign);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_set_user, NULL, NULL);
+	NULLS(rpma_rt_conn_get_user, conn, &out.pointer);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_connect, NULL, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_connect, conn, &nothing);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_connect, conn, &empty);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_reject, NULL, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_reject, conn, &nothing);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_close, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_get, NULL);
+	DELETES(rpma_rt_conn_put, rpma_rt_conn);
+	NULLS(rpma_rt_conn_get_private_data, conn, &out.pdata);
+	NULLS(rpma_rt_conn_get_qp_num, conn, &out.u32);
+	NULLS(rpma_rt_conn_get_poller, conn, &out.number);
+	fake_bury(f, &conn);
+	foreign_end(rt, foreign);
+}
+
+/* Before its address is known, and once that is decided. */
+void connections_too_early_or_late(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = NULL;
+	struct rpma_rt_queue *other = NULL;
+
+	ok(rpma_rt_queue_new(f->rt, NULL, &other));
+	ok(rpma_rt_conn_new(f->rt, &fake_peer, "::1", "1", &f->rt_cfg, 0,
+			    f->queue, NULL, &conn));
+	fake_settle_down(f);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_connect, conn, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_reject, conn, NULL); /* its own */
+	BAD(RPMA_E_AGAIN, rpma_rt_conn_get_qp_num, conn, &out.u32);
+	BAD(RPMA_E_AGAIN, rpma_rt_recv, conn, NULL, 0, 0, 1);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NOT_YET);
+	fake_bury(f, &conn);
+
+	conn = fake_established(f);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_connect, conn, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_reject, conn, &words);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_set_queue, conn, other);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_set_user, conn, NULL);
+	fake_bury(f, &conn);
+	ok(rpma_rt_queue_delete(&other));
+}
+
+/* Closed, and nobody but the holder knows of it. */
+void a_closed_connection(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+	struct rpma_rt_conn *held = conn;
+	void *user = NULL;
+
+	ok(rpma_rt_conn_get(conn));
+	fake_bury(f, &conn);
+	BAD(0, rpma_rt_conn_close, held); /* twice */
+	BAD(RPMA_RT_E_CLOSED, rpma_rt_conn_connect, held, NULL);
+	BAD(RPMA_RT_E_CLOSED, rpma_rt_conn_reject, held, NULL);
+	BAD(RPMA_RT_E_CLOSED, rpma_rt_conn_set_queue, held, f->queue);
+	BAD(RPMA_RT_E_CLOSED, rpma_rt_conn_set_user, held, NULL);
+	BAD(RPMA_RT_E_CLOSED, rpma_rt_route_open, held, RPMA_RT_SEND_SIDE,
+	    f->queue, &out.route);
+	BAD(RPMA_RT_E_CLOSED, rpma_rt_route_open_callback, held,
+	    RPMA_RT_SEND_SIDE, bad_hear, NULL, &out.route);
+	BAD(RPMA_RT_E_CLOSED, rpma_rt_send, held, NULL, 0, 0, ALWAYS, 1);
+	BAD(RPMA_RT_E_CLOSED, rpma_rt_recv, held, NULL, 0, 0, 1);
+	ok(rpma_rt_conn_get_user(held, &user));
+	assert_ptr_equal(user, f); /* as it was */
+	ok(rpma_rt_conn_put(&held));
+}
+
+/* ----------------------------------------------------- routes and posts --- */
+
+void routes(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt *rt = NULL;
+	struct rpma_rt_queue *foreign = foreign_queue(&rt);
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	NULLS(rpma_rt_route_open, conn, RPMA_RT_SEND_SIDE, f->queue,
+	      &out.route);
+	BAD(RPMA_E_INVAL, rpma_rt_route_open, conn, 2, f->queue, &out.route);
+	BAD(RPMA_E_INVAL, rpma_rt_route_open, conn, -1, f->queue, &out.route);
+	BAD(RPMA_E_INVAL, rpma_rt_route_open, conn, 0, foreign, &out.route);
+	NULLS(rpma_rt_route_open_callback, conn, RPMA_RT_SEND_SIDE, bad_hear, 0,
+	      &out.route);
+	BAD(RPMA_E_INVAL, rpma_rt_route_open_callback, conn, 2, bad_hear, NULL,
+	    &out.route);
+	BAD(RPMA_E_INVAL, rpma_rt_route_open_callback, conn, INT_MIN, bad_hear,
+	    NULL, &out.route);
+	fake_bury(f, &conn);
+	foreign_end(rt, foreign);
+}
+
+/* One field each that cannot be; nothing of it is posted. */
+void posts(void **state)
+{
+	const uint64_t wide = UINT64_C(1) << RPMA_RT_CONTEXT_BITS;
+	const struct rpma_rt_recv_wr recv_wr = {0};
+	const struct rpma_rt_wr wr = {.flags = ALWAYS};
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_conn *other = fake_established(f);
+
+	NULLS(rpma_rt_post_send, conn, &wr, 1, 0);
+	NULLS(rpma_rt_post_recv, conn, &recv_wr, 1, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_post_send, conn, &wr, 0, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_post_send, conn, &wr, -1, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_post_send, conn, &wr, 2, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_post_recv, conn, &recv_wr, 0, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_post_recv, conn, &recv_wr, INT_MIN, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_post_recv, conn, &recv_wr, 2, NULL);
+#define WRONG(kind, ...)                             \
+	BAD(RPMA_E_INVAL, rpma_rt_post_##kind, conn, \
+	    &(WR_##kind){__VA_ARGS__}, 1, NULL)
+#define WR_send struct rpma_rt_wr
+#define WR_recv struct rpma_rt_recv_wr
+	WRONG(send, .flags = 0);
+	WRONG(send, .flags = ALWAYS & ~RPMA_F_COMPLETION_ON_ERROR);
+	WRONG(send, .flags = ALWAYS | 1 << 2);
+	WRONG(send, .flags = -1);
+	WRONG(send, .flags = ALWAYS, .op = (enum rpma_rt_op)7);
+	WRONG(send, .flags = ALWAYS, .op = (enum rpma_rt_op) - 1);
+	WRONG(send, .flags = ALWAYS, .context = wide);
+	WRONG(send, .flags = ALWAYS, .op = RPMA_RT_OP_FLUSH,
+	      .flush_type = (enum rpma_flush_type)2);
+	WRONG(send, .flags = ALWAYS, .route = other->own[RPMA_RT_SEND_SIDE]);
+	WRONG(send, .flags = ALWAYS, .route = conn->own[RPMA_RT_RECV_SIDE]);
+	WRONG(recv, .context = wide);
+	WRONG(recv, .route = other->own[RPMA_RT_RECV_SIDE]);
+	WRONG(recv, .route = conn->own[RPMA_RT_SEND_SIDE]);
+#undef WRONG
+	BAD(RPMA_E_INVAL, rpma_rt_send, NULL, NULL, 0, 0, ALWAYS, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_send, conn, NULL, 0, 0, 0, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_send, conn, NULL, 0, 0, ALWAYS, wide);
+	BAD(RPMA_E_INVAL, rpma_rt_recv, NULL, NULL, 0, 0, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_recv, conn, NULL, 0, 0, wide);
+	BAD(RPMA_E_INVAL, rpma_rt_read, NULL, NULL, 0, NULL, 0, 0, ALWAYS, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_read, conn, NULL, 0, NULL, 0, 0, 0, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_write, NULL, NULL, 0, NULL, 0, 0, ALWAYS, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_write, conn, NULL, 0, NULL, 0, 0, 0, 1);
+	assert_int_equal(fake_qp(conn)->sq_count, 0);
+	assert_int_equal(fake_qp(conn)->rq_count, 0);
+	fake_bury(f, &other);
+	fake_bury(f, &conn);
+}
+
+/* As many as there is room for, and one more. */
+void posts_beyond_credit(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	int i;
+
+	sweep_begin("rpma_rt_again_reason");
+	for (i = 0; i < FAKE_SQ; i++)
+		ok(fake_send(conn, 1, ALWAYS));
+	for (i = 0; i < FAKE_RQ; i++)
+		ok(fake_recv(conn, 1));
+	BAD(RPMA_E_AGAIN, rpma_rt_send, conn, NULL, 0, 0, ALWAYS, 1);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
+	BAD(RPMA_E_AGAIN, rpma_rt_recv, conn, NULL, 0, 0, 1);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
+	/* what can never be posted is not told to wait */
+	BAD(RPMA_E_INVAL, rpma_rt_send, conn, NULL, 0, 0, 4, 1);
+	fake_bury(f, &conn);
+}
+
+/* -------------------------------------------------------------- shared --- */
+
+struct rpma_rt_srq *bad_srq_open(struct fake *f)
+{
+	struct rpma_rt_srq_cfg *cfg = NULL;
+	struct rpma_rt_srq *srq = NULL;
+
+	ok(rpma_rt_srq_cfg_new(&cfg));
+	ok(rpma_rt_srq_cfg_set_size(cfg, 4));
+	ok(rpma_rt_srq_new(f->rt, &fake_peer, 0, cfg, f->queue, NULL, &srq));
+	ok(rpma_rt_srq_cfg_delete(&cfg));
+	return srq;
+}
+
+void bad_srq_end(struct fake *f, struct rpma_rt_srq *srq)
+{
+	ok(rpma_rt_srq_delete(&srq));
+	fake_take(f, f->queue); /* SRQ_CLOSED */
+}
+
+void making_srqs(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt *rt = NULL;
+	struct rpma_rt_queue *foreign = foreign_queue(&rt);
+	struct rpma_rt_srq_cfg *cfg = NULL;
+
+	ok(rpma_rt_srq_cfg_new(&cfg));
+	ok(rpma_rt_srq_cfg_set_size(cfg, 4));
+	ok(rpma_rt_srq_cfg_set_limit(cfg, 5));
+	NULLS(rpma_rt_srq_new, f->rt, &fake_peer, 0, 0, f->queue, 0, &out.srq);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_new, f->rt, &fake_peer, -1, NULL,
+	    f->queue, NULL, &out.srq);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_new, f->rt, &fake_peer, 1, NULL, f->queue,
+	    NULL, &out.srq);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_new, f->rt, &fake_peer, 0, cfg, f->queue,
+	    NULL, &out.srq);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_new, f->rt, &fake_peer, 0, NULL, foreign,
+	    NULL, &out.srq);
+	ok(rpma_rt_srq_cfg_delete(&cfg));
+	foreign_end(rt, foreign);
+}
+
+void srqs(void **state)
+{
+	const uint64_t wide = UINT64_C(1) << RPMA_RT_CONTEXT_BITS;
+	const struct rpma_rt_recv_wr wr = {0};
+	const struct rpma_rt_recv_wr routed = {
+		.route = (const struct rpma_rt_route *)&wide};
+	struct fake *f = *state;
+	struct rpma_rt_srq *twice[2];
+	struct rpma_rt_conn *conn = NULL;
+	struct rpma_rt_srq *srq = bad_srq_open(f);
+
+	DELETES(rpma_rt_srq_delete, rpma_rt_srq);
+	NULLS(rpma_rt_srq_post_recv, srq, &wr, 1, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_post_recv, srq, &wr, 0, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_post_recv, srq, &wr, INT_MIN, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_post_recv, srq, &wr, 2, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_post_recv, srq, &routed, 1, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_recv, NULL, NULL, 0, 0, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_recv, srq, NULL, 0, 0, wide);
+	twice[0] = srq;
+	twice[1] = srq;
+	BAD(RPMA_E_INVAL, rpma_rt_conn_cfg_set_srqs, NULL, twice, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_cfg_set_srqs, &f->rt_cfg, NULL, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_cfg_set_srqs, &f->rt_cfg, twice, 2);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_cfg_set_srqs, &f->rt_cfg, twice, -1);
+	/* one that shares has no receives of its own */
+	ok(rpma_rt_conn_cfg_set_srqs(&f->rt_cfg, twice, 1));
+	conn = fake_established(f);
+	BAD(RPMA_E_INVAL, rpma_rt_recv, conn, NULL, 0, 0, 1);
+	BAD(RPMA_E_AGAIN, rpma_rt_srq_delete, &srq);
+	fake_bury(f, &conn);
+	ok(rpma_rt_conn_cfg_set_srqs(&f->rt_cfg, NULL, 0));
+	bad_srq_end(f, srq);
+}

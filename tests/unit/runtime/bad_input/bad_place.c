@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * The right call in the wrong place: on a poller, on the event thread, in a
+ * child of fork(), while another thread does the same; see bad_input.c.
+ */
+
+#include "bad_input.h"
+
+#include "adopt.h"
+#include "events.h"
+#include "queue_impl.h"
+#include "death.h"
+#include "side.h"
+
+/* ------------------------------------------------------- wrong thread --- */
+
+/* Everything that waits, or makes what could be waited for. */
+static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn,
+			   struct rpma_rt_srq *shared)
+{
+	struct rpma_rt_listener *listener = &f->listener;
+	struct rpma_rt_queue *queue = f->queue;
+	struct rpma_rt *rt = f->rt;
+	struct rpma_rt_adopted adopted = {.rt = rt};
+	struct rpma_rt_adopted *handle = &adopted;
+	struct rpma_conn plain = {0};
+	struct rpma_srq srq = {0};
+
+	BAD(RPMA_E_INVAL, rpma_rt_new, NULL, &out.rt);
+	BAD(RPMA_E_INVAL, rpma_rt_stop, rt);
+	BAD(RPMA_E_INVAL, rpma_rt_delete, &rt);
+	BAD(RPMA_E_INVAL, rpma_rt_run_once, rt, 0, 1, &out.number);
+	BAD(RPMA_E_INVAL, rpma_rt_arm, rt, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_new, rt, NULL, &out.queue);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_delete, &queue);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_wait, queue, 0, 1, out.items,
+	    &out.number);
+	BAD(RPMA_E_INVAL, rpma_rt_listen, rt, &fake_peer, "::1", "1", 0, NULL,
+	    0, queue, NULL, &out.listener);
+	BAD(RPMA_E_INVAL, rpma_rt_listener_delete, &listener);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_new, rt, &fake_peer, "::1", "1", NULL, 0,
+	    queue, NULL, &out.conn);
+	BAD(RPMA_E_INVAL, rpma_rt_adopt, rt, &plain, 0, queue, NULL,
+	    &out.adopted);
+	BAD(RPMA_E_INVAL, rpma_rt_adopt_srq, rt, &srq, 0, queue, NULL,
+	    &out.adopted);
+	BAD(RPMA_E_INVAL, rpma_rt_adopted_release, &handle);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_new, rt, &fake_peer, 0, NULL, queue, NULL,
+	    &out.srq);
+	BAD(RPMA_E_INVAL, rpma_rt_srq_delete, &shared);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_set_queue, conn, queue);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_set_user, conn, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_route_open, conn, RPMA_RT_SEND_SIDE, queue,
+	    &out.route);
+	BAD(RPMA_E_INVAL, rpma_rt_route_open_callback, conn, RPMA_RT_SEND_SIDE,
+	    bad_hear, NULL, &out.route);
+}
+
+void waiting_on_a_poller(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+	struct rpma_rt_srq *srq = bad_srq_open(f);
+
+	assert_true(rt_poller_try_enter(f->poller, RT_RUNNER_OWNER));
+	refuse_waiting(f, conn, srq);
+	rt_poller_leave(f->poller);
+	fake_bury(f, &conn);
+	bad_srq_end(f, srq);
+}
+
+struct event_thread {
+	struct fake *f;
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_srq *srq;
+};
+
+static int on_event_thread(void *arg)
+{
+	struct event_thread *event_thread = arg;
+
+	refuse_waiting(event_thread->f, event_thread->conn, event_thread->srq);
+	return 0;
+}
+
+void waiting_on_the_event_thread(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+	struct rpma_rt_srq *srq = bad_srq_open(f);
+	struct event_thread event_thread = {f, conn, srq};
+
+	ok(rt_events_get());
+	ok(rt_events_call(on_event_thread, &event_thread));
+	rt_events_put();
+	fake_bury(f, &conn);
+	bad_srq_end(f, srq);
+}
+
+/* ----------------------------------------------------- before a fork() --- */
+
+static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
+			  struct rpma_rt_srq *shared)
+{
+	const struct ibv_async_event event = {.event_type = 1};
+	struct rpma_rt_listener *listener = &f->listener;
+	struct rpma_rt_queue *queue = f->queue;
+	struct rpma_rt *rt = f->rt;
+	struct rpma_rt_adopted adopted = {.rt = rt};
+	struct rpma_rt_adopted *handle = &adopted;
+	struct rpma_conn plain = {0};
+	struct rpma_srq srq = {0};
+
+#define FORKED(...) BAD(RPMA_RT_E_FORKED, __VA_ARGS__)
+	FORKED(rpma_rt_stop, rt);
+	FORKED(rpma_rt_delete, &rt);
+	FORKED(rpma_rt_dump, rt, 1, RPMA_RT_DUMP_HUMAN);
+	FORKED(rpma_rt_run_once, rt, 0, 1, &out.number);
+	FORKED(rpma_rt_arm, rt, 0);
+	FORKED(rpma_rt_get_fd, rt, 0, &out.number);
+	FORKED(rpma_rt_get_poller_stats, rt, 0, &out.poller_stats);
+	FORKED(rpma_rt_feed_async_event, rt, &fake_ctx, &event);
+	FORKED(rpma_rt_queue_new, rt, NULL, &out.queue);
+	FORKED(rpma_rt_queue_delete, &queue);
+	FORKED(rpma_rt_queue_poll, queue, 1, out.items, &out.number);
+	FORKED(rpma_rt_queue_wait, queue, -1, 1, out.items, &out.number);
+	FORKED(rpma_rt_queue_get_fd, queue, &out.number);
+	FORKED(rpma_rt_queue_push, queue, 0, NULL, 0, 0);
+	FORKED(rpma_rt_queue_close, queue);
+	FORKED(rpma_rt_get_queue_stats, queue, &out.queue_stats);
+	FORKED(rpma_rt_dump, rt, 2, RPMA_RT_DUMP_HUMAN);
+	FORKED(rpma_rt_listen, rt, &fake_peer, "::1", "1", 0, NULL, 0, queue,
+	       NULL, &out.listener);
+	FORKED(rpma_rt_listener_get_port, listener, &out.u16);
+	FORKED(rpma_rt_listener_delete, &listener);
+	FORKED(rpma_rt_conn_new, rt, &fake_peer, "::1", "1", NULL, 0, queue,
+	       NULL, &out.conn);
+	FORKED(rpma_rt_adopt, rt, &plain, 0, queue, NULL, &out.adopted);
+	FORKED(rpma_rt_adopt_srq, rt, &srq, 0, queue, NULL, &out.adopted);
+	FORKED(rpma_rt_adopted_release, &handle);
+	FORKED(rpma_rt_srq_new, rt, &fake_peer, 0, NULL, queue, NULL, &out.srq);
+	FORKED(rpma_rt_srq_delete, &shared);
+	FORKED(rpma_rt_srq_recv, shared, NULL, 0, 0, 1);
+	FORKED(rpma_rt_conn_set_queue, conn, queue);
+	FORKED(rpma_rt_conn_set_user, conn, NULL);
+	FORKED(rpma_rt_conn_get_user, conn, &out.pointer);
+	FORKED(rpma_rt_conn_connect, conn, NULL);
+	FORKED(rpma_rt_conn_reject, conn, NULL);
+	FORKED(rpma_rt_conn_close, conn);
+	FORKED(rpma_rt_conn_get, conn);
+	FORKED(rpma_rt_conn_put, &conn);
+	FORKED(rpma_rt_conn_get_private_data, conn, &out.pdata);
+	FORKED(rpma_rt_conn_get_qp_num, conn, &out.u32);
+	FORKED(rpma_rt_conn_get_poller, conn, &out.number);
+	FORKED(rpma_rt_route_open, conn, 0, queue, &out.route);
+	FORKED(rpma_rt_route_open_callback, conn, 0, bad_hear, NULL,
+	       &out.route);
+	FORKED(rpma_rt_send, conn, NULL, 0, 0, ALWAYS, 1);
+	FORKED(rpma_rt_recv, conn, NULL, 0, 0, 1);
+	FORKED(rpma_rt_read, conn, NULL, 0, NULL, 0, 0, ALWAYS, 1);
+	FORKED(rpma_rt_write, conn, NULL, 0, NULL, 0, 0, ALWAYS, 1);
+#undef FORKED
+}
+
+void of_before_a_fork(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_srq *srq = bad_srq_open(f);
+
+	f->rt->fork_generation++;
+	refuse_forked(f, conn, srq);
+	f->rt->fork_generation--;
+	fake_bury(f, &conn);
+	bad_srq_end(f, srq);
+}
+
+/* ------------------------------------------------------------ mistakes --- */
+
+/* The rest is told by an assertion where those are compiled. */
+
+/* What the parent made is taken for the child's own. */
+static void inherit(struct rpma_rt *rt)
+{
+	/* relaxed: one thread */
+	rt->fork_generation =
+		atomic_load_explicit(&rt_fork_generation, memory_order_relaxed);
+}
+
+static void take_while_another_does(void *arg)
+{
+	struct fake *f = arg;
+	struct rpma_rt_queue *queue = f->queue;
+
+	inherit(f->rt);
+	/* relaxed: another thread would do it; there is none here */
+	atomic_store_explicit(&queue->crew, RT_CREW_INSIDE,
+			      memory_order_relaxed);
+	rpma_rt_queue_poll(queue, 1, f->items, &f->got);
+}
+
+static void post_while_another_does(void *arg)
+{
+	struct rpma_rt_conn *conn = arg;
+
+	inherit(conn->rt);
+	rt_side_enter(&conn->side[RPMA_RT_SEND_SIDE]);
+	fake_send(conn, 1, ALWAYS);
+}
+
+static void put_twice(void *arg)
+{
+	struct rpma_rt_conn *conn = arg;
+	struct rpma_rt_conn *again = arg;
+
+	inherit(conn->rt);
+	rpma_rt_conn_put(&conn);
+	rpma_rt_conn_put(&again);
+}
+
+static void get_after_put(void *arg)
+{
+	struct rpma_rt_conn *conn = arg;
+
+	inherit(conn->rt);
+	rpma_rt_conn_put(&conn);
+	rpma_rt_conn_get(arg);
+}
+
+static void convert_nothing(void *arg)
+{
+	struct ibv_wc wc;
+
+	rpma_rt_completion_to_wc(arg, &wc);
+}
+
+static void convert_into_nothing(void *arg)
+{
+	rpma_rt_completion_to_wc(arg, NULL);
+}
+
+void mistakes(void **state)
+{
+	const struct rpma_rt_completion item = {0};
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn;
+
+	death_expect("queue_take.c", take_while_another_does, f);
+	ok(rpma_rt_conn_cfg_set_single_poster(&f->rt_cfg, true));
+	conn = fake_established(f);
+	death_expect("side.c", post_while_another_does, conn);
+	death_expect("conn_calls.c", put_twice, conn);
+	death_expect("conn_calls.c", get_after_put, conn);
+	fake_bury(f, &conn);
+	sweep_begin("rpma_rt_completion_to_wc");
+	death_expect("completion.c", convert_nothing, NULL);
+	death_expect("completion.c", convert_into_nothing,
+		     (void *)(uintptr_t)&item);
+}
