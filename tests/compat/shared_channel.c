@@ -368,7 +368,7 @@ int main(void)
 	}
 	tests[i] = (struct CMUnitTest)cmocka_unit_test(
 		poller_channel__every_post_SHARED_CHANNEL);
-	status = pair_main("shared_channel", tests, count + 1);
+	status = pair_main("compat_shared_channel", tests, count + 1);
 	free(tests);
 	free(cells);
 	return status;

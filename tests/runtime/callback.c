@@ -8,7 +8,7 @@
  * dies in the middle and every work request is heard of once, ROUTE_CLOSED
  * last. On a poller's thread, on two, and by hand.
  *
- * usage: rt_callback [round trips]
+ * usage: runtime_callback [round trips]
  */
 
 #include <stdatomic.h>

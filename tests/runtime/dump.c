@@ -5,7 +5,7 @@
  * dump.c -- what a dump says about a runtime at work, in its three forms,
  * and that it may be asked for while everything comes and goes.
  *
- * usage: rt_dump [pairs [messages]]
+ * usage: runtime_dump [pairs [messages]]
  */
 
 #define _GNU_SOURCE

@@ -7,7 +7,7 @@
  * and the other client goes on. Each client is a process of its own, so this
  * needs a device that processes share.
  *
- * usage: rt_kill [client PORT]
+ * usage: runtime_kill [client PORT]
  */
 
 #include <signal.h>
@@ -68,7 +68,7 @@ static pid_t start_client(const struct world *w)
 
 	CHECK(pid >= 0);
 	if (pid == 0) {
-		execl("/proc/self/exe", "rt_kill", "client", w->port,
+		execl("/proc/self/exe", "runtime_kill", "client", w->port,
 		      (char *)NULL);
 		_exit(127);
 	}

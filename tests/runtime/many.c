@@ -5,7 +5,7 @@
  * many.c -- many connections over two pollers to four queues: every work
  * request gets exactly one completion, in the queue its route names, in order.
  *
- * usage: rt_many [messages [connections]]
+ * usage: runtime_many [messages [connections]]
  *
  * Each connection sends to its other end; sends complete in queue A, receives
  * in queue B of the connection's own choice, consumed by four threads.

@@ -9,7 +9,7 @@
  * CLOSED; each work request taken has had its one completion; nothing is left;
  * and the next life is a whole one. Loopback device, linked.
  *
- * usage: rt_nth [closed | stopped | manual]
+ * usage: runtime_nth [closed | stopped | manual]
  */
 
 #include <dirent.h>

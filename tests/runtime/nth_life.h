@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * nth_life.h -- lives of a runtime, for rt_nth: everything is made, used and
- * unmade; the first error ends it early, in an orderly way.
+ * nth_life.h -- lives of a runtime, for runtime_nth: everything is made, used
+ * and unmade; the first error ends it early, in an orderly way.
  */
 
 #ifndef NTH_LIFE_H

@@ -6,7 +6,7 @@
  * requests mixed in; credits and WRITABLE; batches taken in part; what a post
  * refuses.
  *
- * usage: rt_post [messages of each thread]
+ * usage: runtime_post [messages of each thread]
  */
 
 #include <pthread.h>

@@ -8,7 +8,7 @@
  * middle of it one end is closed. Who posted what is heard of where it led,
  * once; every buffer comes back.
  *
- * usage: rt_posters [messages before the end [connections]]
+ * usage: runtime_posters [messages before the end [connections]]
  */
 
 #include <pthread.h>

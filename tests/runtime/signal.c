@@ -8,7 +8,7 @@
  * or room; then all of them die at once with all that they can have
  * outstanding, and each work request is heard of once, from the device.
  *
- * usage: rt_signal [rounds]
+ * usage: runtime_signal [rounds]
  */
 
 #include <string.h>

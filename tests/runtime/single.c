@@ -7,7 +7,7 @@
  * work request that was taken is heard of exactly once, CLOSED last; over and
  * over, so that closing meets the poster everywhere.
  *
- * usage: rt_single [connections]
+ * usage: runtime_single [connections]
  */
 
 #include <pthread.h>

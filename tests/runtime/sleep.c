@@ -6,7 +6,7 @@
  * back-stop off, four ends on four CQs of one channel. One wake-up lost, of a
  * poller or a consumer, and nothing comes any more.
  *
- * usage: rt_sleep [rounds]
+ * usage: runtime_sleep [rounds]
  */
 
 #include "stage.h"

@@ -7,7 +7,7 @@
  * misbehaves. Each work request is ticked off in its own record, in the queue
  * its route named, in order; what goes wrong is told with its seed.
  *
- * usage: rt_soak [wrs=N] [seed=N] [epochs=N] [only=TROUBLE] [manual] [two]
+ * usage: runtime_soak [wrs=N] [seed=N] [epochs=N] [only=TROUBLE] [manual] [two]
  *                [calm] [patience=SECONDS]
  * RPMA_SOAK_SEED in the environment is the seed where none is given.
  */
@@ -49,7 +49,7 @@ void soak_alive(void)
 static void tell_again(const struct soak_epoch *epoch)
 {
 	fprintf(stderr,
-		"rt_soak: in epoch %u, trouble \"%s\", %d poller(s), %d "
+		"runtime_soak: in epoch %u, trouble \"%s\", %d poller(s), %d "
 		"runtime(s); again with: wrs=%lu epochs=%u seed=%lu%s%s%s\n",
 		epoch->number, soak_trouble_name(epoch->trouble),
 		epoch->pollers, epoch->sites_count, (unsigned long)cfg.wrs,
@@ -62,12 +62,12 @@ _Noreturn void soak_wrong(const struct soak_end *end, int side, uint32_t seq,
 			  int queue, const char *what)
 {
 	if (side < 0)
-		fprintf(stderr, "rt_soak: end %d.%u: %s\n", end->index,
+		fprintf(stderr, "runtime_soak: end %d.%u: %s\n", end->index,
 			end->gen, what);
 	else
 		fprintf(stderr,
-			"rt_soak: end %d.%u (%s%s), %s %u of %u posted, queue "
-			"%d: %s\n",
+			"runtime_soak: end %d.%u (%s%s), %s %u of %u posted, "
+			"queue %d: %s\n",
 			end->index, end->gen,
 			end->passive ? "passive" : "active",
 			end->ordered ? "" : ", unordered",
@@ -97,7 +97,7 @@ static void *watch(void *arg)
 		seen = now;
 		if ((uint64_t)quiet * WATCH_MS < cfg.patience_s * 1000)
 			continue;
-		fprintf(stderr, "rt_soak: nothing goes on, %d are left\n",
+		fprintf(stderr, "runtime_soak: nothing goes on, %d are left\n",
 			watched->alive);
 		soak_ends_print(watched);
 		tell_again(watched);

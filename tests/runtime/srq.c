@@ -8,7 +8,7 @@
  * connections that die in the middle, after
  * which each buffer is accounted for: delivered, or back at the SRQ's end.
  *
- * usage: rt_srq [messages of each connection]
+ * usage: runtime_srq [messages of each connection]
  */
 
 #include <stdatomic.h>

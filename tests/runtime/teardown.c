@@ -8,7 +8,7 @@
  * two stop the runtime. Each work request that was taken is heard of once,
  * CLOSED comes once and last, and nothing is left.
  *
- * usage: rt_teardown [rounds [seed]]
+ * usage: runtime_teardown [rounds [seed]]
  */
 
 #include <pthread.h>
@@ -366,7 +366,7 @@ int main(int argc, char **argv)
 	int i;
 
 	for (i = 0; i < rounds; i++) {
-		printf("rt_teardown 1 %lu\n",
+		printf("runtime_teardown 1 %lu\n",
 		       (unsigned long)(seed + (unsigned)i));
 		fflush(stdout);
 		one_round(seed + (unsigned)i,

@@ -9,7 +9,7 @@
  * run out, lanes are full, spills reach their limit, over and over, and a
  * WRITABLE that is missing is a poster that stands for ever.
  *
- * usage: rt_writable [messages]
+ * usage: runtime_writable [messages]
  */
 
 #include <pthread.h>
