@@ -6,6 +6,7 @@
 #include "bench.h"
 
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,15 @@ void bench_skip(const char *why)
 {
 	fprintf(stderr, "SKIP: %s\n", why);
 	exit(BENCH_SKIP);
+}
+
+void bench_missing(const char *what, const char *package)
+{
+	const bool set_up = getenv("RPMA_TEST_SETUP") != NULL;
+
+	fprintf(stderr, "%s: there is no %s (package %s)\n",
+		set_up ? "FAILED" : "SKIP", what, package);
+	exit(set_up ? 1 : BENCH_SKIP);
 }
 
 struct bench_args bench_parse(int argc, char **argv)

@@ -32,6 +32,9 @@ void bench_pin(int cpu);
 void bench_report(const char *name, double value, const char *unit);
 /* Says why and ends the program as skipped. */
 void bench_skip(const char *why) __attribute__((noreturn));
+/* Likewise where something is not installed; see tests/missing. */
+void bench_missing(const char *what, const char *package)
+	__attribute__((noreturn));
 void bench_fail(const char *why) __attribute__((noreturn));
 
 #endif /* BENCH_H */

@@ -7,5 +7,5 @@
 
 int main(void)
 {
-	bench_skip("no other librpma is installed (librpma-dev)");
+	bench_missing("librpma of the distribution", "librpma-dev");
 }

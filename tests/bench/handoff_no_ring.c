@@ -10,7 +10,7 @@
 static void init(struct handoff *handoff)
 {
 	(void)handoff;
-	bench_skip("built without DPDK (libdpdk): no rte_ring to compare with");
+	bench_missing("rte_ring to compare with", "libdpdk-dev");
 }
 
 const struct handoff_way handoff_ring = {

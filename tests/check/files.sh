@@ -46,13 +46,10 @@ scripts()
 	done
 }
 
-# need PROGRAM PACKAGE: skips the check if PROGRAM is not installed
+# need PROGRAM PACKAGE: ends the check if PROGRAM is not installed
 need()
 {
-	if ! command -v "$1" >/dev/null; then
-		echo "skipped: $1 is not installed (package $2)"
-		exit 77
-	fi
+	command -v "$1" >/dev/null || exec tests/missing "$1" "$2"
 }
 
 # fail WHAT: reads complaints; if there are any, says what they are and exits
