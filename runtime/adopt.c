@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-#include "control.h"
-#include "poller.h"
-#include "queue.h"
-#include "reserve.h"
+#include "base/thread.h"
+#include "poller/poller.h"
+#include "queue/queue.h"
+#include "conn/route.h"
 #include "runtime.h"
 
 /* ----------------------------------------------------------- the poller --- */

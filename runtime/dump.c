@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "clock.h"
-#include "lane.h"
+#include "base/clock.h"
+#include "queue/lane.h"
 #include "runtime.h"
 
 #define PATIENCE_S 1 /* for who changes a list: it never takes long */

@@ -16,8 +16,8 @@
 #include <stdio.h>
 
 #include "rpma_rt.h"
-#include "conn.h"
-#include "queue.h"
+#include "conn/conn.h"
+#include "queue/queue.h"
 
 #define RT_DUMP_WRS 16 /* outstanding ones shown of each side, the oldest */
 

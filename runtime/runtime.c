@@ -13,11 +13,11 @@
 #include <string.h>
 
 #include "adopt.h"
-#include "cpu.h"
-#include "listener.h"
-#include "queue.h"
-#include "resolve.h"
-#include "srq.h"
+#include "base/cpu.h"
+#include "conn/listener.h"
+#include "queue/queue.h"
+#include "conn/resolve.h"
+#include "srq/srq.h"
 
 _Atomic unsigned rt_fork_generation;
 

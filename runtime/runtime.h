@@ -15,9 +15,9 @@
 
 #include "rpma_rt.h"
 #include "cfg.h"
-#include "control.h"
-#include "events.h"
-#include "poller.h"
+#include "base/thread.h"
+#include "events/events.h"
+#include "poller/poller.h"
 
 struct rpma_rt {
 	/* immutable after new */

@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 #include "bench.h"
-#include "order.h"
+#include "base/order.h"
 
 #define GAP_S  10e-6 /* a longer step of the clock is time not run */
 #define ROUNDS 20000

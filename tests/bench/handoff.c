@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "bench.h"
-#include "order.h"
+#include "base/order.h"
 
 #define WCS	   4096
 #define ROUTES	   64

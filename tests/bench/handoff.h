@@ -14,7 +14,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "lane.h"
+#include "queue/lane.h"
 
 #define BATCH	   32	/* work completions a poll finds */
 #define IN_FLIGHT  1024 /* handed over and not taken, at most */

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #include "bench.h"
-#include "lane.h"
-#include "queue.h"
+#include "queue/lane.h"
+#include "queue/queue.h"
 #include "rt_stub.h"
 
 struct lanes {

@@ -21,11 +21,11 @@
 #include <infiniband/verbs.h>
 
 #include "bench.h"
-#include "cq_pool.h"
-#include "ledger.h"
-#include "poller.h"
-#include "queue.h"
-#include "route.h"
+#include "poller/cq_pool.h"
+#include "conn/ledger.h"
+#include "poller/poller.h"
+#include "queue/queue.h"
+#include "poller/route.h"
 #include "runtime.h"
 
 #define WCS	   4096

@@ -12,8 +12,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "inbox.h"
-#include "queue.h"
+#include "base/inbox.h"
+#include "queue/queue.h"
 #include "rt_stub.h"
 #include "stress.h"
 

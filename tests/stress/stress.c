@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "order.h"
+#include "base/order.h"
 
 #define DEFAULT_SECONDS 4
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "exchange.h"
-#include "queue.h"
+#include "queue/queue.h"
 #include "rt_stub.h"
 #include "stress.h"
 

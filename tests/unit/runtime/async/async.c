@@ -13,7 +13,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "async.h"
+#include "events/async.h"
 #include "rt_fake.h"
 
 #define PATIENCE_MS 30000

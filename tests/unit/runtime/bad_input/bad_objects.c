@@ -8,7 +8,7 @@
 
 #include "bad_input.h"
 
-#include "queue_impl.h"
+#include "queue/impl.h"
 
 static struct rpma_conn_private_data words = {"hello", 6};
 static int got;

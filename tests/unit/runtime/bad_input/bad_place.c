@@ -9,10 +9,10 @@
 #include "bad_input.h"
 
 #include "adopt.h"
-#include "events.h"
-#include "queue_impl.h"
+#include "events/events.h"
+#include "queue/impl.h"
+#include "conn/gate.h"
 #include "death.h"
-#include "side.h"
 
 /* ------------------------------------------------------- wrong thread --- */
 
@@ -247,12 +247,12 @@ void mistakes(void **state)
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 
-	death_expect("queue_take.c", take_while_another_does, f);
+	death_expect("take.c", take_while_another_does, f);
 	ok(rpma_rt_conn_cfg_set_single_poster(&f->rt_cfg, true));
 	conn = fake_established(f);
-	death_expect("side.c", post_while_another_does, conn);
-	death_expect("conn_calls.c", put_twice, conn);
-	death_expect("conn_calls.c", get_after_put, conn);
+	death_expect("gate.c", post_while_another_does, conn);
+	death_expect("calls.c", put_twice, conn);
+	death_expect("calls.c", get_after_put, conn);
 	fake_bury(f, &conn);
 	sweep_begin("rpma_rt_completion_to_wc");
 	death_expect("completion.c", convert_nothing, NULL);

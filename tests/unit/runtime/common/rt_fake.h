@@ -24,16 +24,16 @@
 #include <rdma/rdma_cma.h>
 
 #include "rpma_rt.h"
-#include "conn.h"
-#include "conn_cfg.h"
-#include "cq_pool.h"
-#include "listener.h"
-#include "poller.h"
-#include "queue.h"
-#include "birth.h"
-#include "reserve.h"
+#include "conn/conn.h"
+#include "conn/cfg.h"
+#include "poller/cq_pool.h"
+#include "conn/listener.h"
+#include "poller/poller.h"
+#include "queue/queue.h"
+#include "conn/create.h"
+#include "conn/route.h"
 #include "runtime.h"
-#include "settle.h"
+#include "conn/drain.h"
 
 /* a call that must answer 0 */
 #define ok(call) assert_int_equal(call, 0)

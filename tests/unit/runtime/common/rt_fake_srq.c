@@ -5,7 +5,7 @@
 
 #include "rt_fake.h"
 
-#include "srq.h"
+#include "srq/srq.h"
 
 int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
 		 struct rpma_srq **srq_ptr)

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "queue.h"
+#include "queue/queue.h"
 
 struct rpma_rt {
 	int check; /* what rt_runtime_check() answers */

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "queue_impl.h"
+#include "queue/impl.h"
 #include "rt_fake.h"
 
 #define ALWAYS RPMA_F_COMPLETION_ALWAYS

@@ -5,7 +5,7 @@
  * conn_cfg.c -- what a connection of the runtime is made with.
  */
 
-#include "conn_cfg.h"
+#include "conn/cfg.h"
 
 #include "rt_fake.h"
 

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <sched.h>
 
-#include "cpu.h"
+#include "base/cpu.h"
 #include "rt_fake.h"
 
 static void nth_allowed__round_again(void **state)

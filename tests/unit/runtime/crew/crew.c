@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "queue_impl.h"
+#include "queue/impl.h"
 #include "rt_stub.h"
 
 #define SIZE	64

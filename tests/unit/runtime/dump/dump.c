@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "base/clock.h"
 #include "dump.h"
 
 #define ALWAYS	 RPMA_F_COMPLETION_ALWAYS

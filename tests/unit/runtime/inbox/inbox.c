@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "inbox.h"
+#include "base/inbox.h"
 #include "rt_stub.h"
 
 struct owner {

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "lane.h"
+#include "queue/lane.h"
 #include "rt_stub.h"
 
 #define SIZE  64

@@ -4,8 +4,8 @@
 /* The ledger alone: credits, forced signals, and who is owed a completion. */
 
 #include "rt_fake.h"
-#include "ledger.h"
-#include "route.h"
+#include "conn/ledger.h"
+#include "poller/route.h"
 
 #define DEPTH 6 /* no power of two */
 

@@ -18,7 +18,7 @@
 
 #include <librpma.h>
 
-#include "park.h"
+#include "base/bell.h"
 #include "rt_stub.h"
 
 static int setup(void **state)

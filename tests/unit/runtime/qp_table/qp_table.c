@@ -4,7 +4,7 @@
 /* The table of queue pairs: against a plain array, through random changes. */
 
 #include "rt_fake.h"
-#include "qp_table.h"
+#include "poller/qp_table.h"
 
 #define QPS	40 /* numbers in play: many more than half of the table */
 #define CHANGES 20000

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "queue.h"
+#include "queue/queue.h"
 #include "rt_stub.h"
 
 #define SIZE	64

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "clock.h"
-#include "queue_impl.h"
+#include "base/clock.h"
+#include "queue/impl.h"
 #include "rt_stub.h"
 
 #define SIZE  64

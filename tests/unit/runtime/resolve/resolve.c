@@ -10,7 +10,7 @@
 #include <semaphore.h>
 #include <string.h>
 
-#include "resolve.h"
+#include "conn/resolve.h"
 #include "rt_fake.h"
 
 static struct {

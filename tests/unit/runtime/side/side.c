@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "rt_fake.h"
-#include "side.h"
+#include "conn/gate.h"
 
 static void side_init(struct rt_side *side, bool single)
 {

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "rt_fake.h"
-#include "post.h"
-#include "qp_table.h"
-#include "srq.h"
+#include "conn/post.h"
+#include "poller/qp_table.h"
+#include "srq/srq.h"
 
 #define SIZE 8
 

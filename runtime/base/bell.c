@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * The bell; see park.h and doc/protocols/lane.md. Who may call what is said
+ * there.
+ */
+
+#include "base/bell.h"
+
+#include <assert.h>
+#include <linux/futex.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <librpma.h>
+
+#include "base/clock.h"
+#include "base/order.h"
+
+#define NS_PER_S 1000000000
+
+static void set_fd(struct rt_bell *bell, int fd)
+{
+	/* release: to who finds it in another thread than made it */
+	atomic_store_explicit(&bell->fd, fd, memory_order_release);
+}
+
+int rt_bell_fd(const struct rt_bell *bell)
+{
+	/* acquire: pairs with set_fd() */
+	return atomic_load_explicit(&bell->fd, memory_order_acquire);
+}
+
+/* Reads the writes of those who rang us, as far as they have come. */
+static void settle(struct rt_bell *bell)
+{
+	uint64_t writes;
+
+	if (bell->owed == 0)
+		return;
+	if (read(rt_bell_fd(bell), &writes, sizeof(writes)) == sizeof(writes))
+		bell->owed -= (uint32_t)writes;
+}
+
+void rt_bell_init_futex(struct rt_bell *bell)
+{
+	set_fd(bell, -1);
+	bell->owed = 0;
+	bell->timed = false;
+	/* relaxed: as the word */
+	atomic_store_explicit(&bell->rung_ns, 0, memory_order_relaxed);
+	bell->prepared = RT_BELL_AWAKE;
+	/* relaxed: the bell is handed to others with what contains it */
+	atomic_store_explicit(&bell->word, RT_BELL_AWAKE, memory_order_relaxed);
+}
+
+int rt_bell_add_fd(struct rt_bell *bell)
+{
+	int fd;
+
+	if (rt_bell_fd(bell) >= 0)
+		return 0;
+	fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (fd < 0)
+		return RPMA_E_PROVIDER;
+	set_fd(bell, fd);
+	return 0;
+}
+
+int rt_bell_init(struct rt_bell *bell)
+{
+	rt_bell_init_futex(bell);
+	return rt_bell_add_fd(bell);
+}
+
+void rt_bell_fini(struct rt_bell *bell)
+{
+	if (rt_bell_fd(bell) >= 0)
+		close(rt_bell_fd(bell));
+	set_fd(bell, -1);
+}
+
+static void prepare(struct rt_bell *bell, uint32_t word)
+{
+	assert(bell->prepared == RT_BELL_AWAKE);
+	bell->prepared = word;
+	/* release [BELL-1]: the ringer that takes the word out sees the fd */
+	atomic_store_explicit(&bell->word, word, memory_order_release);
+	/* [LANE-3] [LANE-4]: the word before the second look; without it both
+	 * the ringer and we may read what was before, and we sleep on it */
+	rt_fence_dekker();
+}
+
+void rt_bell_prepare(struct rt_bell *bell)
+{
+	settle(bell);
+	prepare(bell, RT_BELL_ON_FD);
+}
+
+void rt_bell_prepare_futex(struct rt_bell *bell)
+{
+	prepare(bell, RT_BELL_ON_FUTEX);
+}
+
+static void sleep_on(struct rt_bell *bell, uint32_t word, int64_t timeout_ns)
+{
+	struct timespec timeout = {
+		.tv_sec = timeout_ns / NS_PER_S,
+		.tv_nsec = timeout_ns % NS_PER_S,
+	};
+
+	/* the kernel compares again under its lock: a ring since our second
+	 * look makes this return at once */
+	syscall(SYS_futex, &bell->word, FUTEX_WAIT_PRIVATE, word,
+		timeout_ns < 0 ? NULL : &timeout, NULL, 0);
+}
+
+void rt_bell_sleep_futex(struct rt_bell *bell, int64_t timeout_ns)
+{
+	sleep_on(bell, RT_BELL_ON_FUTEX, timeout_ns);
+}
+
+void rt_bell_cancel(struct rt_bell *bell)
+{
+	uint32_t prepared = bell->prepared;
+	uint32_t old;
+
+	bell->prepared = RT_BELL_AWAKE;
+	if (prepared == RT_BELL_AWAKE)
+		return;
+	/* acquire [BELL-1]: we see what the one who rang us published;
+	 * release: a ringer that finds us awake may have this to thank */
+	old = atomic_exchange_explicit(&bell->word, RT_BELL_AWAKE,
+				       memory_order_acq_rel);
+	if (prepared == RT_BELL_ON_FD && old == RT_BELL_AWAKE)
+		bell->owed++;
+	settle(bell);
+}
+
+bool rt_bell_is_asleep(const struct rt_bell *bell)
+{
+	/* relaxed: only a hint, the next cancel decides with its exchange */
+	return bell->prepared != RT_BELL_AWAKE &&
+	       atomic_load_explicit(&bell->word, memory_order_relaxed) !=
+		       RT_BELL_AWAKE;
+}
+
+static void write_one(int fd)
+{
+	const uint64_t one = 1;
+	ssize_t ret;
+
+	/* a full counter (EAGAIN) is readable too, so nothing is lost */
+	ret = write(fd, &one, sizeof(one));
+	(void)ret;
+}
+
+void rt_bell_poke(struct rt_bell *bell)
+{
+	bell->owed++;
+	write_one(rt_bell_fd(bell));
+}
+
+/* ---------------------------------------------------- several sleepers --- */
+
+void rt_bell_arm(struct rt_bell *bell, uint32_t ways)
+{
+	if (ways != 0)
+		/* release [BELL-1]: the ringer that takes them sees the fd */
+		atomic_fetch_or_explicit(&bell->word, ways,
+					 memory_order_release);
+	/* [LANE-3] [LANE-4]: the word before the look that follows */
+	rt_fence_dekker();
+}
+
+uint32_t rt_bell_ways(const struct rt_bell *bell)
+{
+	/* relaxed: who stored them was inside before us, or marks that it was
+	 * not [CREW-1]; a ring that we do not see yet is under way */
+	return atomic_load_explicit(&bell->word, memory_order_relaxed);
+}
+
+uint32_t rt_bell_disarm(struct rt_bell *bell)
+{
+	/* acquire [BELL-1]: the fd; release: what we published, or left, to
+	 * who finds itself rung */
+	return atomic_exchange_explicit(&bell->word, RT_BELL_AWAKE,
+					memory_order_acq_rel);
+}
+
+uint64_t rt_bell_take_rung_ns(struct rt_bell *bell)
+{
+	/* relaxed: a figure */
+	if (!bell->timed ||
+	    atomic_load_explicit(&bell->rung_ns, memory_order_relaxed) == 0)
+		return 0;
+	/* relaxed: only who takes it counts it */
+	return atomic_exchange_explicit(&bell->rung_ns, 0,
+					memory_order_relaxed);
+}
+
+bool rt_bell_wake_one(struct rt_bell *bell, uint32_t ways)
+{
+	if (bell->timed && ways != RT_BELL_AWAKE)
+		/* relaxed: a figure */
+		atomic_store_explicit(&bell->rung_ns, rt_now_ns(),
+				      memory_order_relaxed);
+	/* a futex may be nobody's: its sleeper is on its way in or out, and
+	 * looks by itself; then the others are woken for good measure */
+	if ((ways & RT_BELL_ON_FUTEX) &&
+	    syscall(SYS_futex, &bell->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL,
+		    0) > 0)
+		return true;
+	if (ways & RT_BELL_ON_FD)
+		write_one(rt_bell_fd(bell));
+	return ways != RT_BELL_AWAKE;
+}
+
+void rt_bell_sleep_armed(struct rt_bell *bell, int64_t timeout_ns)
+{
+	uint32_t ways = rt_bell_ways(bell);
+
+	if (ways & RT_BELL_ON_FUTEX)
+		sleep_on(bell, ways, timeout_ns);
+}
+
+void rt_bell_drain(struct rt_bell *bell)
+{
+	int fd = rt_bell_fd(bell);
+	uint64_t writes;
+	ssize_t ret;
+
+	if (fd < 0)
+		return;
+	ret = read(fd, &writes, sizeof(writes));
+	(void)ret; /* nothing to read is quiet too */
+}
+
+/* -------------------------------------------------------------- ringing --- */
+
+bool rt_bell_wake(struct rt_bell *bell)
+{
+	return rt_bell_wake_one(bell, rt_bell_disarm(bell));
+}
+
+void rt_bell_ring(struct rt_bell *bell)
+{
+	/* [LANE-3] [LANE-4]: what the caller published before the word */
+	rt_fence_dekker();
+	rt_bell_ring_fenced(bell);
+}

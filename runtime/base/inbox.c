@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Messages to one thread; see inbox.h. The library's code is not compiled with
+ * ThreadSanitizer, so the hand-over of a node is annotated here and nowhere
+ * else [INBOX-1].
+ */
+
+#include "base/inbox.h"
+
+#include <stddef.h>
+
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#define hand_over(node) __tsan_release(node)
+#define take_over(node) __tsan_acquire(node)
+#else
+#define hand_over(node) ((void)(node))
+#define take_over(node) ((void)(node))
+#endif
+
+void rt_mpsc_init(struct rt_mpsc *mpsc)
+{
+	__cds_wfcq_init(&mpsc->head, &mpsc->tail);
+}
+
+void rt_mpsc_push_mt(struct rt_mpsc *mpsc, struct cds_wfcq_node *node)
+{
+	cds_wfcq_node_init(node);
+	hand_over(node);
+	cds_wfcq_enqueue(&mpsc->head, &mpsc->tail, node);
+}
+
+struct cds_wfcq_node *rt_mpsc_pop_owner(struct rt_mpsc *mpsc)
+{
+	struct cds_wfcq_node *node;
+
+	node = __cds_wfcq_dequeue_nonblocking(&mpsc->head, &mpsc->tail);
+	/* half linked counts as none: its pusher rings when it is through */
+	if (node == NULL || node == CDS_WFCQ_WOULDBLOCK)
+		return NULL;
+	take_over(node);
+	return node;
+}
+
+bool rt_mpsc_is_empty_owner(struct rt_mpsc *mpsc)
+{
+	struct cds_wfcq_node *node;
+
+	node = __cds_wfcq_first_nonblocking(&mpsc->head, &mpsc->tail);
+	return node == NULL || node == CDS_WFCQ_WOULDBLOCK;
+}
+
+bool rt_mpsc_is_empty_mt(struct rt_mpsc *mpsc)
+{
+	return cds_wfcq_empty(&mpsc->head, &mpsc->tail);
+}
+
+int rt_inbox_init(struct rt_inbox *inbox, struct rt_bell *bell)
+{
+	rt_mpsc_init(&inbox->shared);
+	rt_mpsc_init(&inbox->taken);
+	inbox->bell = bell;
+	return 0;
+}
+
+void rt_inbox_fini(struct rt_inbox *inbox)
+{
+	inbox->bell = NULL;
+}
+
+void rt_inbox_push_mt(struct rt_inbox *inbox, struct rt_msg *msg)
+{
+	rt_mpsc_push_mt(&inbox->shared, &msg->node);
+	rt_bell_ring(inbox->bell);
+}
+
+int rt_inbox_run_owner(struct rt_inbox *inbox, void *owner)
+{
+	struct cds_wfcq_node *node;
+	struct rt_msg *msg;
+	int count = 0;
+
+	/* what cannot be spliced now is rung for later */
+	__cds_wfcq_splice_nonblocking(&inbox->taken.head, &inbox->taken.tail,
+				      &inbox->shared.head, &inbox->shared.tail);
+	while ((node = rt_mpsc_pop_owner(&inbox->taken)) != NULL) {
+		msg = caa_container_of(node, struct rt_msg, node);
+		msg->fn(msg, owner);
+		count++;
+	}
+	return count;
+}
+
+bool rt_inbox_is_empty(struct rt_inbox *inbox)
+{
+	return rt_mpsc_is_empty_owner(&inbox->taken) &&
+	       rt_mpsc_is_empty_owner(&inbox->shared);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * stats.h -- counters and histograms that are read while they are written.
+ * Nothing hangs on them, so every access is relaxed.
+ */
+
+#ifndef RT_BASE_STATS_H
+#define RT_BASE_STATS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "rpma_rt.h"
+
+struct rt_histogram {
+	_Atomic uint64_t buckets[RPMA_RT_HISTOGRAM];
+	_Atomic uint64_t sum_ns;
+};
+
+static inline uint64_t rt_stat_read(const _Atomic uint64_t *stat)
+{
+	/* relaxed: see above */
+	return atomic_load_explicit(stat, memory_order_relaxed);
+}
+
+/* One writer at a time. */
+static inline void rt_stat_add(_Atomic uint64_t *stat, uint64_t n)
+{
+	/* relaxed: see above */
+	atomic_store_explicit(stat, rt_stat_read(stat) + n,
+			      memory_order_relaxed);
+}
+
+/* Several writers. */
+static inline void rt_stat_add_mt(_Atomic uint64_t *stat, uint64_t n)
+{
+	/* relaxed: see above */
+	atomic_fetch_add_explicit(stat, n, memory_order_relaxed);
+}
+
+/* Bucket i holds what took 2^i ns and less than 2^(i + 1). */
+static inline void rt_histogram_add_mt(struct rt_histogram *histogram,
+				       uint64_t ns)
+{
+	unsigned bucket = 63 - (unsigned)__builtin_clzll(ns | 1);
+
+	if (bucket >= RPMA_RT_HISTOGRAM)
+		bucket = RPMA_RT_HISTOGRAM - 1;
+	rt_stat_add_mt(&histogram->buckets[bucket], 1);
+	rt_stat_add_mt(&histogram->sum_ns, ns);
+}
+
+static inline void rt_histogram_read(const struct rt_histogram *histogram,
+				     struct rpma_rt_histogram *out)
+{
+	int i;
+
+	for (i = 0; i < RPMA_RT_HISTOGRAM; i++)
+		out->buckets[i] = rt_stat_read(&histogram->buckets[i]);
+	out->sum_ns = rt_stat_read(&histogram->sum_ns);
+}
+
+#endif /* RT_BASE_STATS_H */

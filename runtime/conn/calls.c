@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * calls.c -- what an application asks of a connection, from any thread:
+ * to make it, connect, reject, close, hold it, and what is known of it. Who
+ * does it is the control thread (conn.c).
+ */
+
+#include "conn/conn.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "conn/create.h"
+#include "conn/cfg.h"
+#include "poller/poller.h"
+#include "queue/queue.h"
+#include "runtime.h"
+
+static int check(const struct rpma_rt_conn *conn)
+{
+	return conn == NULL ? RPMA_E_INVAL : rt_runtime_check(conn->rt);
+}
+
+/* What the application asks of the control thread; nothing once all is over. */
+static void ask_control(struct rpma_rt_conn *conn, uint32_t bits)
+{
+	/* a connection that is not DONE keeps the control thread going, and
+	 * it becomes DONE under this lock */
+	pthread_mutex_lock(&conn->rt->ask_lock);
+	if (!conn->is_done)
+		rt_conn_tell_control(conn, bits);
+	pthread_mutex_unlock(&conn->rt->ask_lock);
+}
+
+int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
+		     const char *addr, const char *port,
+		     const struct rpma_rt_conn_cfg *cfg, int poller,
+		     struct rpma_rt_queue *queue, void *user,
+		     struct rpma_rt_conn **conn_ptr)
+{
+	struct rt_birth birth = {.rt = rt,
+				 .peer = peer,
+				 .cfg = cfg,
+				 .poller = poller,
+				 .queue = queue,
+				 .user = user,
+				 .addr = addr,
+				 .port = port,
+				 .begin = rt_conn_begin_control};
+	int ret;
+
+	if (rt == NULL || peer == NULL || addr == NULL || port == NULL ||
+	    queue == NULL || !rt_queue_is_of(queue, rt) || conn_ptr == NULL ||
+	    !rt_runtime_is_place(rt, poller) || !rt_conn_cfg_is_of(cfg, rt))
+		return RPMA_E_INVAL;
+	ret = rt_runtime_check_wait(rt);
+	return ret ? ret : rt_conn_birth(&birth, conn_ptr);
+}
+
+/* connect or reject, once; keeps the private data for it */
+static int decide(struct rpma_rt_conn *conn,
+		  const struct rpma_conn_private_data *pdata, uint32_t bit)
+{
+	int ret = check(conn);
+
+	if (ret)
+		return ret;
+	if (pdata != NULL && (pdata->ptr == NULL || pdata->len == 0))
+		return RPMA_E_INVAL;
+	/* acquire: pairs with the release in qp_is_made() */
+	if (!atomic_load_explicit(&conn->ready, memory_order_acquire))
+		return RPMA_E_INVAL;
+	/* relaxed: a hint; the control thread knows */
+	if (atomic_load_explicit(&conn->side[RPMA_RT_RECV_SIDE].gate,
+				 memory_order_relaxed) == RT_GATE_CLOSED)
+		return RPMA_RT_E_CLOSED;
+	/* relaxed: only who comes first matters */
+	if (atomic_exchange_explicit(&conn->decided, true,
+				     memory_order_relaxed))
+		return RPMA_E_INVAL;
+	if (pdata != NULL) {
+		memcpy(conn->pdata_out, pdata->ptr, pdata->len);
+		conn->pdata_out_len = pdata->len;
+	}
+	ask_control(conn, bit);
+	return 0;
+}
+
+int rpma_rt_conn_connect(struct rpma_rt_conn *conn,
+			 const struct rpma_conn_private_data *pdata)
+{
+	return decide(conn, pdata, RT_CTL_CONNECT);
+}
+
+int rpma_rt_conn_reject(struct rpma_rt_conn *conn,
+			const struct rpma_conn_private_data *pdata)
+{
+	int ret = check(conn);
+
+	if (ret == 0 && !conn->passive)
+		ret = RPMA_E_INVAL;
+	return ret ? ret : decide(conn, pdata, RT_CTL_REJECT);
+}
+
+int rpma_rt_conn_close(struct rpma_rt_conn *conn)
+{
+	int ret = check(conn);
+	int i;
+
+	if (ret)
+		return ret;
+	for (i = 0; i < 2; i++) {
+		/* relaxed: a hint; the control thread makes it firm */
+		atomic_store_explicit(&conn->side[i].gate, RT_GATE_CLOSED,
+				      memory_order_relaxed);
+	}
+	ask_control(conn, RT_CTL_CLOSE);
+	return 0;
+}
+
+/* One holder of the application's more, or less. What nobody holds is used
+ * after the last put: told as long as the runtime still has the record. */
+static int change_held(struct rpma_rt_conn *conn, int by)
+{
+	/* relaxed, also below: target.count has the order */
+	uint32_t held = atomic_load_explicit(&conn->held, memory_order_relaxed);
+
+	while (held > 0) {
+		if (atomic_compare_exchange_weak_explicit(
+			    &conn->held, &held, held + (uint32_t)by,
+			    memory_order_relaxed, memory_order_relaxed))
+			return 0;
+	}
+	assert(!"a connection handle used after its last put");
+	return RPMA_E_INVAL;
+}
+
+int rpma_rt_conn_get(struct rpma_rt_conn *conn)
+{
+	int ret = check(conn);
+
+	if (ret == 0)
+		ret = change_held(conn, 1);
+	if (ret)
+		return ret;
+	/* relaxed: the caller holds the connection */
+	atomic_fetch_add_explicit(&conn->target.count, 1, memory_order_relaxed);
+	return 0;
+}
+
+int rpma_rt_conn_put(struct rpma_rt_conn **conn_ptr)
+{
+	int ret;
+
+	if (conn_ptr == NULL)
+		return RPMA_E_INVAL;
+	if (*conn_ptr == NULL)
+		return 0;
+	ret = check(*conn_ptr);
+	if (ret == 0)
+		ret = change_held(*conn_ptr, -1);
+	if (ret)
+		return ret;
+	rt_conn_rele(*conn_ptr);
+	*conn_ptr = NULL;
+	return 0;
+}
+
+int rpma_rt_conn_get_private_data(const struct rpma_rt_conn *conn,
+				  struct rpma_conn_private_data *pdata)
+{
+	int ret = check(conn);
+
+	if (ret || pdata == NULL)
+		return ret ? ret : RPMA_E_INVAL;
+	pdata->ptr = NULL;
+	pdata->len = 0;
+	/* acquire: pairs with the release in keep_private_data() */
+	if (atomic_load_explicit(&conn->pdata_valid, memory_order_acquire)) {
+		pdata->ptr = (void *)(uintptr_t)conn->pdata_in;
+		pdata->len = conn->pdata_in_len;
+	}
+	return 0;
+}
+
+int rpma_rt_conn_get_qp_num(const struct rpma_rt_conn *conn, uint32_t *qp_num)
+{
+	int ret = check(conn);
+
+	if (ret || qp_num == NULL)
+		return ret ? ret : RPMA_E_INVAL;
+	/* acquire: pairs with the release in qp_is_made() */
+	if (!atomic_load_explicit(&conn->ready, memory_order_acquire))
+		return RPMA_E_AGAIN;
+	*qp_num = conn->qp_num;
+	return 0;
+}
+
+int rpma_rt_conn_get_poller(const struct rpma_rt_conn *conn, int *poller)
+{
+	int ret = check(conn);
+
+	if (ret || poller == NULL)
+		return ret ? ret : RPMA_E_INVAL;
+	*poller = conn->poller->index;
+	return 0;
+}
+
+int rpma_rt_conn_get_user(const struct rpma_rt_conn *conn, void **user)
+{
+	int ret = check(conn);
+
+	if (ret || user == NULL)
+		return ret ? ret : RPMA_E_INVAL;
+	/* relaxed: the application orders its own pointer */
+	*user = atomic_load_explicit(&conn->user, memory_order_relaxed);
+	return 0;
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * conn.c -- a connection's life as the control thread leads it. States and the
+ * order of death: doc/protocols/connection.md. What the application asks of it:
+ * conn_calls.c.
+ */
+
+#include "conn/conn.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include <string.h>
+
+#include "conn/listener.h"
+#include "conn/create.h"
+#include "runtime.h"
+#include "conn/gate.h"
+
+/* -------------------------------------------------------------- holders --- */
+
+void rt_conn_rele(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt *rt = conn->rt;
+
+	/* acq_rel: the last one sees what every other did */
+	if (atomic_fetch_sub_explicit(&conn->target.count, 1,
+				      memory_order_acq_rel) != 1)
+		return;
+	rt_conn_free(conn);
+	/* release: pairs with the acquire in rpma_rt_delete() */
+	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
+}
+
+/* -------------------------------------------------------- the way there --- */
+
+static void qp_event(struct rt_async_object *self, enum ibv_event_type type)
+{
+	if (type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
+	    type == IBV_EVENT_QP_ACCESS_ERR)
+		rt_conn_tell_control(RT_FROM(struct rpma_rt_conn, async, self),
+				     RT_CTL_FATAL);
+}
+
+/* The queue pair exists: the poller learns its number, receives may be posted,
+ * the application is told. */
+static int qp_is_made(struct rpma_rt_conn *conn)
+{
+	int ret;
+
+	ret = rpma_conn_req_claim(conn->req, conn);
+	if (ret == 0)
+		ret = rpma_conn_req_get_qp(conn->req, &conn->qp);
+	if (ret)
+		return ret;
+	conn->qp_num = conn->qp->qp_num;
+	conn->qp_alive = true;
+	conn->async =
+		(struct rt_async_object){.object = conn->qp, .event = qp_event};
+	rt_async_own(&conn->async);
+	rt_conn_tell_poller(conn, RT_POLL_BIND);
+	rt_side_open(&conn->side[RPMA_RT_RECV_SIDE]);
+	/* release: pairs with the acquire of who wants qp_num */
+	atomic_store_explicit(&conn->ready, true, memory_order_release);
+	rt_conn_tell_poller(conn, RT_POLL_READY);
+	return 0;
+}
+
+/* The reason that a CM event gives for closing. */
+static enum rpma_rt_reason reason_of(const struct rpma_cm_event *event)
+{
+	switch (event->type) {
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return RPMA_RT_REASON_DEVICE;
+	case RDMA_CM_EVENT_REJECTED:
+		return RPMA_RT_REASON_REJECTED;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+		return RPMA_RT_REASON_UNREACHABLE;
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+		return RPMA_RT_REASON_DISCONNECTED;
+	default:
+		return RPMA_RT_REASON_FAILED;
+	}
+}
+
+static void resolve_further(struct rpma_rt_conn *conn,
+			    const struct rpma_cm_event *event)
+{
+	int ret;
+
+	ret = rpma_conn_req_advance(conn->req, event);
+	if (ret == RPMA_E_AGAIN)
+		return;
+	if (ret == 0) {
+		rt_conn_set_state(conn, RT_CONN_READY);
+		ret = qp_is_made(conn);
+	}
+	if (ret)
+		rt_conn_die_control(conn, reason_of(event),
+				    (uint32_t)event->status);
+}
+
+void rt_conn_begin_control(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_conn *conn =
+		RT_FROM(struct rpma_rt_conn, birth_msg, msg);
+
+	(void)owner;
+	if (conn->state == RT_CONN_RESOLVING &&
+	    (conn->addr[0] == '\0' ||
+	     rpma_conn_req_new_async(conn->peer, conn->addr, conn->port,
+				     conn->cfg, &conn->target, &conn->req)))
+		rt_conn_die_control(conn, RPMA_RT_REASON_UNREACHABLE, 0);
+	rt_conn_rele(conn);
+}
+
+static void keep_private_data(struct rpma_rt_conn *conn,
+			      const struct rpma_cm_event *event)
+{
+	if (event->private_data_len == 0 || conn->pdata_in_len != 0)
+		return;
+	memcpy(conn->pdata_in, event->private_data, event->private_data_len);
+	conn->pdata_in_len = event->private_data_len;
+	/* release: pairs with the acquire in get_private_data() */
+	atomic_store_explicit(&conn->pdata_valid, true, memory_order_release);
+}
+
+void rt_conn_request_control(struct rpma_rt_listener *listener,
+			     const struct rpma_cm_event *event)
+{
+	struct rt_birth birth = {
+		.rt = listener->rt,
+		.peer = listener->peer,
+		.cfg = listener->cfg,
+		.poller = listener->poller,
+		.queue = listener->queue,
+		.user = listener->user,
+		.passive = true,
+	};
+	struct rpma_rt_conn *conn;
+
+	if (listener->closed || rt_conn_birth(&birth, &conn)) {
+		rdma_reject(event->id, NULL, 0);
+		if (rdma_destroy_id(event->id))
+			rt_cm_keep_control(listener->rt, &listener->target);
+		return;
+	}
+	keep_private_data(conn, event);
+	conn->cm_id = event->id;
+	/* relaxed: the event holds it meanwhile */
+	atomic_fetch_add_explicit(&listener->target.count, 1,
+				  memory_order_relaxed);
+	conn->listener = listener;
+	if (rpma_conn_req_new_from_event(conn->peer, event, conn->cfg,
+					 &conn->target, &conn->req) ||
+	    qp_is_made(conn)) {
+		/* the application never hears of it: its handle is ours */
+		conn->silent = true;
+		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
+		rt_conn_rele(conn);
+	}
+}
+
+void rt_conn_early_event_control(struct rpma_rt *rt,
+				 const struct rpma_cm_event *event)
+{
+	struct rpma_rt_conn *conn;
+
+	pthread_mutex_lock(&rt->lock);
+	for (conn = rt->conns; conn != NULL; conn = conn->next) {
+		if (conn->cm_id == event->id && event->id != NULL)
+			break;
+	}
+	pthread_mutex_unlock(&rt->lock);
+	/* it is unlisted by this thread only */
+	if (conn != NULL)
+		rt_conn_cm_event_control(conn, event);
+}
+
+static void connect_now(struct rpma_rt_conn *conn)
+{
+	struct rpma_conn_private_data pdata = {conn->pdata_out,
+					       conn->pdata_out_len};
+	struct rt_side *rq = &conn->side[RPMA_RT_RECV_SIDE];
+	int ret;
+
+	if (conn->state != RT_CONN_READY)
+		return;
+	rt_conn_set_state(conn, RT_CONN_CONNECTING);
+	/* a failure destroys the queue pair: nobody may be posting to it */
+	rt_side_pause(rq);
+	ret = rpma_conn_req_connect(
+		&conn->req, conn->pdata_out_len ? &pdata : NULL, &conn->conn);
+	if (ret) {
+		conn->qp_alive = false;
+		rt_async_disown(&conn->async);
+	}
+	rt_side_resume(rq, ret != 0);
+	if (ret)
+		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
+}
+
+static void established(struct rpma_rt_conn *conn,
+			const struct rpma_cm_event *event)
+{
+	if (conn->state != RT_CONN_CONNECTING)
+		return;
+	rt_conn_set_state(conn, RT_CONN_ESTABLISHED);
+	conn->was_established = true;
+	if (!conn->passive)
+		keep_private_data(conn, event);
+	rt_side_open(&conn->side[RPMA_RT_SEND_SIDE]);
+	rt_conn_tell_poller(conn, RT_POLL_ESTABLISHED);
+}
+
+/* librdmacm flushes a refused queue pair before it hands the event out, so the
+ * flush may be heard of first: the refusal is the reason all the same. */
+static void refine_reason(struct rpma_rt_conn *conn,
+			  const struct rpma_cm_event *event)
+{
+	enum rpma_rt_reason reason = reason_of(event);
+
+	if (conn->was_established || conn->reason != RPMA_RT_REASON_ERROR)
+		return;
+	if (reason != RPMA_RT_REASON_REJECTED &&
+	    reason != RPMA_RT_REASON_UNREACHABLE &&
+	    reason != RPMA_RT_REASON_DEVICE)
+		return;
+	conn->reason = reason;
+	rt_conn_set_state(conn, conn->state);
+	conn->cm_status = (uint32_t)event->status;
+	if (event->type == RDMA_CM_EVENT_REJECTED)
+		keep_private_data(conn, event);
+}
+
+void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
+			      const struct rpma_cm_event *event)
+{
+	enum rpma_conn_event conn_event = RPMA_CONN_UNDEFINED;
+	int ret = 0;
+
+	if (conn->state >= RT_CONN_DRAINING) {
+		refine_reason(conn, event);
+		return;
+	}
+	if (conn->state == RT_CONN_RESOLVING) {
+		resolve_further(conn, event);
+		return;
+	}
+	/* without a connection: the peer gave up before we answered */
+	if (conn->conn != NULL)
+		ret = rpma_conn_handle_event(conn->conn, event, &conn_event);
+	if (ret == 0 && conn_event == RPMA_CONN_ESTABLISHED) {
+		established(conn, event);
+		return;
+	}
+	if (ret == RPMA_E_UNKNOWN)
+		return; /* an event that means nothing to a connection */
+	if (event->type == RDMA_CM_EVENT_REJECTED)
+		keep_private_data(conn, event);
+	rt_conn_die_control(conn, reason_of(event), (uint32_t)event->status);
+}
+
+/* --------------------------------------------------- the order of death --- */
+
+static void post_rq_marker(struct rpma_rt_conn *conn)
+{
+	struct ibv_recv_wr wr = {
+		.wr_id = rt_wr_id_internal(RT_RQ_MARKER, conn->slot)};
+	struct ibv_recv_wr *bad;
+
+	if (ibv_post_recv(conn->qp, &wr, &bad) == 0)
+		conn->markers_due |= 1u << RPMA_RT_RECV_SIDE;
+}
+
+static void post_sq_marker(struct rpma_rt_conn *conn)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = rt_wr_id_internal(RT_SQ_MARKER, conn->slot),
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	struct ibv_send_wr *bad;
+
+	if (ibv_post_send(conn->qp, &wr, &bad) == 0)
+		conn->markers_due |= 1u << RPMA_RT_SEND_SIDE;
+}
+
+/* Everything outstanding comes back, each queue's marker behind it. */
+static void flush_qp(struct rpma_rt_conn *conn)
+{
+	int ret;
+
+	if (!conn->qp_alive)
+		return;
+	if (conn->srq == NULL) /* what is in that is for others */
+		post_rq_marker(conn);
+	ret = conn->conn ? rpma_conn_qp_to_err(conn->conn)
+			 : rpma_conn_req_qp_to_err(conn->req);
+	if (ret) { /* nothing flushes: destroy it, then synthesize */
+		conn->markers_due = 0;
+		return;
+	}
+	post_sq_marker(conn);
+}
+
+void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
+			 uint32_t cm_status)
+{
+	if (conn->state >= RT_CONN_DRAINING)
+		return;
+	conn->reason = reason;
+	rt_conn_set_state(conn, RT_CONN_DRAINING);
+	conn->cm_status = cm_status;
+	rt_side_close(&conn->side[RPMA_RT_SEND_SIDE]);
+	rt_side_close(&conn->side[RPMA_RT_RECV_SIDE]);
+	flush_qp(conn);
+	if (reason == RPMA_RT_REASON_DEVICE)
+		conn->markers_due = 0; /* they may never come */
+	if (conn->conn != NULL)
+		rpma_conn_disconnect(conn->conn);
+	rt_conn_tell_poller(conn, RT_POLL_HANDOVER);
+}
+
+static void destroy_qp(struct rpma_rt_conn *conn)
+{
+	rt_conn_set_state(conn, RT_CONN_SWEEPING);
+	if (conn->qp_alive) {
+		/* its number and its address may be another's from here on */
+		rt_async_disown(&conn->async);
+		/* librdmacm moves a connecting queue pair while it reads */
+		pthread_mutex_lock(&conn->rt->cm_lock);
+		if (conn->conn != NULL)
+			rpma_conn_destroy_qp(conn->conn);
+		else
+			rpma_conn_req_destroy_qp(conn->req);
+		pthread_mutex_unlock(&conn->rt->cm_lock);
+		conn->qp_alive = false;
+	}
+	rt_conn_tell_poller(conn, RT_POLL_GONE);
+}
+
+static int delete_id(struct rpma_rt_conn *conn)
+{
+	struct rpma_conn_private_data pdata = {conn->pdata_out,
+					       conn->pdata_out_len};
+
+	if (conn->conn != NULL) {
+		rpma_conn_release(conn->conn, conn);
+		return rpma_conn_delete(&conn->conn);
+	}
+	if (conn->req == NULL)
+		return 0;
+	rpma_conn_req_release(conn->req, conn);
+	return conn->rejecting && conn->pdata_out_len
+		       ? rpma_conn_req_reject(&conn->req, &pdata)
+		       : rpma_conn_req_delete(&conn->req);
+}
+
+static void delete_objects(struct rpma_rt_conn *conn)
+{
+	rt_conn_set_state(conn, RT_CONN_DELETING);
+	conn->cm_id = NULL;
+	if (delete_id(conn))
+		rt_cm_keep_control(conn->rt, &conn->target);
+	if (conn->listener != NULL)
+		rt_listener_rele(conn->listener);
+	/* behind the CM events of it that are in the inbox already: with its
+	 * id gone there will be no others */
+	rt_conn_tell_control(conn, RT_CTL_DELETED);
+}
+
+static void done(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt *rt = conn->rt;
+
+	rt_conn_unreserve(conn);
+	rt_conn_rele(conn);
+	rt_runtime_conn_done(rt);
+}
+
+void rt_conn_bits_control(struct rpma_rt_conn *conn, uint32_t bits)
+{
+	if (bits & RT_CTL_REJECT)
+		conn->rejecting = conn->state == RT_CONN_READY;
+	if (bits & (RT_CTL_REJECT | RT_CTL_CLOSE))
+		rt_conn_die_control(conn, RPMA_RT_REASON_LOCAL, 0);
+	if (bits & RT_CTL_CONNECT) /* not if it was closed meanwhile */
+		connect_now(conn);
+	if (bits & (RT_CTL_BROKEN | RT_CTL_FATAL))
+		rt_conn_die_control(conn, RPMA_RT_REASON_ERROR, 0);
+	if (bits & RT_CTL_DRAINED)
+		destroy_qp(conn);
+	if (bits & RT_CTL_SWEPT)
+		delete_objects(conn);
+	if (bits & RT_CTL_DELETED)
+		rt_conn_tell_poller(conn, RT_POLL_LAST);
+	if (bits & RT_CTL_DONE)
+		done(conn);
+}

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * create.c -- the birth of a connection: what it needs is reserved under the
+ * runtime's lock before its queue pair exists, and given back when it is DONE.
+ */
+
+#include "conn/create.h"
+
+#include <stdlib.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "conn/cfg.h"
+#include "poller/cq_pool.h"
+#include "conn/listener.h"
+#include "poller/poller.h"
+#include "queue/queue.h"
+#include "conn/route.h"
+#include "conn/resolve.h"
+#include "runtime.h"
+#include "conn/drain.h"
+#include "poller/qp_table.h"
+#include "srq/srq.h"
+
+/* min_rnr_timer where the caller leaves it: 0.64 ms; rdma_cm's is 655 ms */
+#define DEFAULT_MIN_RNR_TIMER 12
+
+/* ----------------------------------------------------------- the record --- */
+
+static void ctl_message(struct rt_msg *msg, void *owner);
+static void poll_message(struct rt_msg *msg, void *owner);
+
+/* The configuration of its queue pair: the caller's, our CQ to come, a slot
+ * for the marker in each queue and one for a keep-alive. */
+static int copy_cfg(struct rpma_rt_conn *conn,
+		    const struct rpma_rt_conn_cfg *cfg, uint32_t *sq,
+		    uint32_t *rq)
+{
+	uint32_t sends;
+	uint32_t recvs;
+	uint8_t rnr;
+	int ret;
+
+	ret = rt_conn_cfg_verbs(cfg, conn->rt->cm, &conn->cfg);
+	if (ret)
+		return ret;
+	rpma_conn_cfg_get_sq_size(conn->cfg, &sends);
+	rpma_conn_cfg_get_rq_size(conn->cfg, &recvs);
+	if (sends > INT32_MAX / 4 || recvs > INT32_MAX / 4)
+		return RPMA_E_INVAL;
+	*sq = sends;
+	*rq = rt_srq_pollers(cfg) != 0 ? 0 : recvs;
+	if (cfg != NULL && cfg->keepalive_ms > 0)
+		conn->alive.period_ns =
+			(uint64_t)cfg->keepalive_ms * UINT64_C(1000000);
+	rpma_conn_cfg_set_sq_size(conn->cfg,
+				  sends + 1 + (conn->alive.period_ns > 0));
+	rpma_conn_cfg_set_rq_size(conn->cfg, recvs + 1);
+	rpma_conn_cfg_get_min_rnr_timer(conn->cfg, &rnr);
+	if (rnr == RPMA_MIN_RNR_TIMER_UNSET)
+		rpma_conn_cfg_set_min_rnr_timer(conn->cfg,
+						DEFAULT_MIN_RNR_TIMER);
+	return 0;
+}
+
+/* Before anything of these sizes is made for it: has the device as much? */
+static int check_device(const struct rpma_rt_conn *conn, uint32_t sq,
+			uint32_t rq)
+{
+	uint32_t alive = conn->alive.period_ns > 0;
+	struct ibv_context *ibv_ctx;
+	struct ibv_device_attr attr;
+	int ret;
+
+	ret = rpma_peer_get_ibv_context(conn->peer, &ibv_ctx);
+	if (ret)
+		return ret;
+	if (ibv_query_device(ibv_ctx, &attr))
+		return RPMA_E_PROVIDER;
+	/* each with the marker's, and a keep-alive's */
+	if (sq + 1 + alive > (uint32_t)attr.max_qp_wr ||
+	    rq + 1 > (uint32_t)attr.max_qp_wr)
+		return RPMA_E_INVAL;
+	return sq + rq + 2 + alive > (uint32_t)attr.max_cqe ? RPMA_E_NOMEM : 0;
+}
+
+static int init_sides(struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq,
+		      bool single)
+{
+	struct rt_side *side;
+	int ret = 0;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		side = &conn->side[i];
+		side->which = (uint8_t)i;
+		side->conn = conn;
+		side->single = single;
+		/* relaxed: nobody else knows it yet */
+		atomic_store_explicit(&side->owed, RT_OWED_UNKNOWN,
+				      memory_order_relaxed);
+		pthread_mutex_init(&side->lock, NULL);
+		if (ret == 0)
+			ret = rt_ledger_init(&side->ledger, i ? rq : sq);
+	}
+	return ret;
+}
+
+void rt_conn_free(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt_route *route;
+	int i;
+
+	while ((route = conn->routes) != NULL) {
+		conn->routes = route->next;
+		free(route);
+	}
+	for (i = 0; i < 2; i++) {
+		rt_ledger_fini(&conn->side[i].ledger);
+		pthread_mutex_destroy(&conn->side[i].lock);
+	}
+	rpma_conn_cfg_delete(&conn->cfg);
+	free(conn->kept);
+	free(conn->addr);
+	free(conn->port);
+	free(conn);
+}
+
+/* With room for the numbers, should it be a name. */
+static char *copy_text(const char *text, size_t least)
+{
+	size_t len = strlen(text) + 1;
+	char *copy = malloc(len > least ? len : least);
+
+	if (copy != NULL)
+		memcpy(copy, text, len);
+	return copy;
+}
+
+static int copy_where(struct rpma_rt_conn *conn, const struct rt_birth *birth)
+{
+	if (birth->passive)
+		return 0;
+	conn->birth_msg.fn = birth->begin;
+	conn->addr = copy_text(birth->addr, RT_ADDR_SIZE);
+	conn->port = copy_text(birth->port, RT_PORT_SIZE);
+	return conn->addr && conn->port ? 0 : RPMA_E_NOMEM;
+}
+
+static int record_new(const struct rt_birth *birth, uint32_t *sq, uint32_t *rq,
+		      struct rpma_rt_conn **conn_ptr)
+{
+	struct rpma_rt_conn *conn;
+	bool single;
+	int ret;
+
+	conn = aligned_alloc(RT_CACHE_LINE, sizeof(*conn));
+	if (conn == NULL)
+		return RPMA_E_NOMEM;
+	memset(conn, 0, sizeof(*conn));
+	conn->target.kind = RT_CM_CONN;
+	/* relaxed: published by the inbox. The application's and ours */
+	atomic_store_explicit(&conn->target.count, 2, memory_order_relaxed);
+	atomic_store_explicit(&conn->held, 1, memory_order_relaxed);
+	conn->rt = birth->rt;
+	conn->peer = birth->peer;
+	conn->passive = birth->passive;
+	/* relaxed: published by the inbox */
+	atomic_store_explicit(&conn->user, birth->user, memory_order_relaxed);
+	conn->ctl_msg.fn = ctl_message;
+	conn->poll_msg.fn = poll_message;
+	rt_conn_set_state(conn,
+			  birth->passive ? RT_CONN_READY : RT_CONN_RESOLVING);
+	*sq = 0;
+	*rq = 0;
+	ret = copy_where(conn, birth);
+	if (ret == 0)
+		ret = copy_cfg(conn, birth->cfg, sq, rq);
+	if (ret == 0)
+		ret = check_device(conn, *sq, *rq);
+	if (ret) { /* and nothing of that size is made */
+		*sq = 0;
+		*rq = 0;
+	}
+	single = birth->cfg != NULL && birth->cfg->single_poster;
+	if (init_sides(conn, *sq, *rq, single) && ret == 0)
+		ret = RPMA_E_NOMEM;
+	conn->kept_max = *sq + *rq;
+	conn->kept = calloc(conn->kept_max + 1, sizeof(*conn->kept));
+	if (ret == 0 && conn->kept == NULL)
+		ret = RPMA_E_NOMEM;
+	if (ret) {
+		rt_conn_free(conn);
+		return ret;
+	}
+	*conn_ptr = conn;
+	return 0;
+}
+
+/* ------------------------------------------------------------ reserving --- */
+
+static int take_slot(struct rt_poller *poller, uint32_t *slot)
+{
+	if (poller->slots_returned_count > 0) {
+		*slot = poller->slots_returned[--poller->slots_returned_count];
+		return 0;
+	}
+	if (poller->slots_next == RT_MAX_SLOTS)
+		return RPMA_E_NOMEM;
+	*slot = poller->slots_next++;
+	return 0;
+}
+
+static void return_slot(struct rt_poller *poller, uint32_t slot)
+{
+	poller->slots_returned[poller->slots_returned_count++] = slot;
+}
+
+/* A place in the CQ's table of queue pairs; a larger one if it takes one. */
+static int reserve_qp(struct rpma_rt_conn *conn)
+{
+	struct rt_cq *cq = conn->cq;
+
+	if (conn->srq == NULL)
+		return 0;
+	if (cq->qps_reserved == cq->qps_announced) {
+		conn->qps = rt_qp_table_new(2 * cq->qps_announced + 1);
+		if (conn->qps == NULL)
+			return RPMA_E_NOMEM;
+		cq->qps_announced = rt_qp_table_room(conn->qps);
+	}
+	cq->qps_reserved++;
+	return 0;
+}
+
+static void unreserve_qp(struct rpma_rt_conn *conn)
+{
+	if (conn->srq == NULL)
+		return;
+	conn->cq->qps_reserved--;
+	if (conn->qps != NULL) { /* not handed over */
+		conn->cq->qps_announced = conn->cq->qps_reserved;
+		rt_qp_table_delete(conn->qps);
+		conn->qps = NULL;
+	}
+}
+
+/* REQUIRES: the runtime's lock */
+static int reserve(struct rpma_rt_conn *conn, struct rpma_rt_queue *queue,
+		   struct ibv_context *ibv_ctx, uint32_t sq, uint32_t rq)
+{
+	struct rt_poller *poller = conn->poller;
+	int ret;
+
+	ret = take_slot(poller, &conn->slot);
+	if (ret)
+		return ret;
+	conn->room = sq + rq + (conn->srq != NULL ? 1 : 2) + /* markers */
+		     (conn->alive.period_ns > 0);
+	ret = rt_cq_reserve(poller, ibv_ctx, conn->room, conn->srq, &conn->cq);
+	if (ret)
+		goto err_return_slot;
+	ret = reserve_qp(conn);
+	if (ret)
+		goto err_unreserve;
+	ret = rt_route_new(
+		conn, RPMA_RT_SEND_SIDE, queue, sq + rq + RT_CONN_EVENTS,
+		&conn->own[RPMA_RT_SEND_SIDE], &conn->spill[RPMA_RT_SEND_SIDE]);
+	if (ret)
+		goto err_unreserve_qp;
+	ret = rt_route_new(conn, RPMA_RT_RECV_SIDE, queue, 0,
+			   &conn->own[RPMA_RT_RECV_SIDE],
+			   &conn->spill[RPMA_RT_RECV_SIDE]);
+	if (ret)
+		goto err_undo_route;
+	return 0;
+err_undo_route:
+	rt_route_undo(conn, conn->own[RPMA_RT_SEND_SIDE],
+		      conn->spill[RPMA_RT_SEND_SIDE]);
+err_unreserve_qp:
+	unreserve_qp(conn);
+err_unreserve:
+	rt_cq_unreserve(conn->cq, conn->room, conn->srq);
+err_return_slot:
+	return_slot(poller, conn->slot);
+	return ret;
+}
+
+static void list_conn(struct rpma_rt *rt, struct rpma_rt_conn *conn)
+{
+	pthread_mutex_lock(&rt->directory);
+	conn->next = rt->conns;
+	if (rt->conns != NULL)
+		rt->conns->prev = conn;
+	rt->conns = conn;
+	pthread_mutex_unlock(&rt->directory);
+	rt->births++;
+	/* relaxed: a count, read under no order */
+	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
+}
+
+static void unlist_conn(struct rpma_rt *rt, struct rpma_rt_conn *conn)
+{
+	pthread_mutex_lock(&rt->directory);
+	if (conn->prev != NULL)
+		conn->prev->next = conn->next;
+	else
+		rt->conns = conn->next;
+	if (conn->next != NULL)
+		conn->next->prev = conn->prev;
+	pthread_mutex_unlock(&rt->directory);
+}
+
+/* The SRQ of its poller, if any were named. REQUIRES: the runtime's lock */
+static int choose_srq(const struct rt_birth *birth, struct rpma_rt_conn *conn)
+{
+	struct rpma_rt_srq *srq;
+
+	if (rt_srq_pollers(birth->cfg) == 0)
+		return 0;
+	srq = birth->cfg->srqs[conn->poller->index];
+	if (srq == NULL || srq->peer != birth->peer)
+		return RPMA_E_INVAL;
+	if (srq->closing)
+		return RPMA_RT_E_CLOSED;
+	conn->srq = srq;
+	return rpma_conn_cfg_set_srq(conn->cfg, srq->srq);
+}
+
+/* REQUIRES: the runtime's lock */
+static int settle_in(const struct rt_birth *birth, struct rpma_rt_conn *conn,
+		     uint32_t sq, uint32_t rq)
+{
+	struct rpma_rt *rt = birth->rt;
+	bool has_name = !birth->passive &&
+			!rt_resolve_is_numeric(birth->addr, birth->port);
+	struct ibv_context *ibv_ctx;
+	int ret;
+
+	if (rt->stopping || rt_queue_is_closed(birth->queue))
+		return RPMA_RT_E_CLOSED;
+	ret = rpma_peer_get_ibv_context(birth->peer, &ibv_ctx);
+	if (ret == 0 && has_name)
+		ret = rt_resolver_start(rt);
+	if (ret)
+		return ret;
+	conn->poller =
+		rt_runtime_place(rt, birth->poller, rt_srq_pollers(birth->cfg));
+	ret = choose_srq(birth, conn);
+	if (ret)
+		return ret;
+	ret = reserve(conn, birth->queue, ibv_ctx, sq, rq);
+	if (ret)
+		return ret;
+	conn->poller->conns++;
+	if (conn->srq != NULL)
+		conn->srq->users++;
+	rpma_conn_cfg_set_cq(conn->cfg, conn->cq->cq);
+	list_conn(rt, conn);
+	rt_conn_tell_poller(conn, RT_POLL_OPEN);
+	if (!birth->passive) {
+		/* relaxed: we hold the connection. Sent under the lock: before
+		 * a stop can have seen its end */
+		atomic_fetch_add_explicit(&conn->target.count, 1,
+					  memory_order_relaxed);
+		if (has_name)
+			rt_resolver_push(conn);
+		else
+			rt_inbox_push_mt(&rt->control.inbox, &conn->birth_msg);
+	}
+	return 0;
+}
+
+int rt_conn_birth(const struct rt_birth *birth, struct rpma_rt_conn **conn_ptr)
+{
+	struct rpma_rt_conn *conn;
+	uint32_t sq;
+	uint32_t rq;
+	int ret;
+
+	ret = record_new(birth, &sq, &rq, &conn);
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&birth->rt->lock);
+	ret = settle_in(birth, conn, sq, rq);
+	pthread_mutex_unlock(&birth->rt->lock);
+	if (ret) {
+		rt_conn_free(conn);
+		return ret;
+	}
+	*conn_ptr = conn;
+	return 0;
+}
+
+void rt_conn_unreserve(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt *rt = conn->rt;
+	struct rpma_rt_route *route;
+
+	pthread_mutex_lock(&rt->lock);
+	/* first: what it names may go with the puts */
+	unlist_conn(rt, conn);
+	for (route = conn->routes; route != NULL; route = route->next) {
+		rt_route_release(conn, route);
+		if (route->queue != NULL)
+			rt_queue_put_left(route->queue);
+	}
+	unreserve_qp(conn);
+	rt_cq_unreserve(conn->cq, conn->room, conn->srq);
+	if (conn->srq != NULL)
+		rt_srq_put_left(conn->srq);
+	return_slot(conn->poller, conn->slot);
+	conn->poller->conns--;
+	pthread_mutex_lock(&rt->ask_lock);
+	conn->is_done = true;
+	pthread_mutex_unlock(&rt->ask_lock);
+	pthread_mutex_unlock(&rt->lock);
+}
+
+/* ------------------------------------------------------------- messages --- */
+
+static void ctl_message(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_conn *conn = RT_FROM(struct rpma_rt_conn, ctl_msg, msg);
+	uint32_t bits;
+
+	(void)owner;
+	/* acquire: pairs with the release of whoever set them. The message is
+	 * ours no more: the next bit sends it again */
+	bits = atomic_exchange_explicit(&conn->ctl_bits, 0,
+					memory_order_acquire);
+	rt_conn_bits_control(conn, bits);
+	rt_conn_rele(conn);
+}
+
+static void poll_message(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_conn *conn = RT_FROM(struct rpma_rt_conn, poll_msg, msg);
+	uint32_t bits;
+
+	(void)owner;
+	/* acquire: pairs with the release in rt_conn_tell_poller() */
+	bits = atomic_exchange_explicit(&conn->poll_bits, 0,
+					memory_order_acquire);
+	rt_conn_messages_owner(conn, bits);
+}
+
+void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits)
+{
+	/* release: pairs with the exchange in ctl_message() */
+	if (atomic_fetch_or_explicit(&conn->ctl_bits, bits,
+				     memory_order_release) != 0)
+		return;
+	/* relaxed: the caller holds the connection */
+	atomic_fetch_add_explicit(&conn->target.count, 1, memory_order_relaxed);
+	rt_inbox_push_mt(&conn->rt->control.inbox, &conn->ctl_msg);
+}
+
+void rt_conn_tell_poller(struct rpma_rt_conn *conn, uint32_t bits)
+{
+	/* release: pairs with the exchange in poll_message() */
+	if (atomic_fetch_or_explicit(&conn->poll_bits, bits,
+				     memory_order_release) == 0)
+		rt_inbox_push_mt(&conn->poller->inbox, &conn->poll_msg);
+}

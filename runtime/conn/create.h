@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * create.h -- everything a connection needs before its queue pair exists: slot,
+ * route numbers, CQ room, ledgers, lane and spill. All or nothing.
+ */
+
+#ifndef RT_CONN_CREATE_H
+#define RT_CONN_CREATE_H
+
+#include "conn/conn.h"
+
+/* what a connection is made of */
+struct rt_birth {
+	struct rpma_rt *rt;
+	struct rpma_peer *peer;
+	const struct rpma_rt_conn_cfg *cfg; /* the caller's; copied */
+	int poller;			    /* checked index or _ANY */
+	struct rpma_rt_queue *queue;
+	void *user;
+	bool passive;
+	/* active: where to, and what begins on the control thread */
+	const char *addr;
+	const char *port;
+	void (*begin)(struct rt_msg *msg, void *owner);
+};
+
+/*
+ * A connection with all it needs, known to its poller and in the runtime's
+ * list. Any thread. ERRORS: RPMA_E_NOMEM, RPMA_E_INVAL, RPMA_E_PROVIDER,
+ * RPMA_RT_E_CLOSED
+ */
+int rt_conn_birth(const struct rt_birth *birth, struct rpma_rt_conn **conn_ptr);
+
+/* Gives numbers, slot, room, lanes and queues back; it is DONE. */
+void rt_conn_unreserve(struct rpma_rt_conn *conn);
+/* Frees the record; nobody holds it. */
+void rt_conn_free(struct rpma_rt_conn *conn);
+
+#endif /* RT_CONN_CREATE_H */

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* alive.c -- keep-alive; see alive.h. */
+
+#include "conn/keepalive.h"
+
+#include "base/clock.h"
+#include "poller/poller.h"
+#include "conn/drain.h"
+
+/* All are looked at together: this many times in the shortest period at most,
+ * or thousands with deadlines of their own would be looked at all the time. */
+#define LOOKS 8
+
+void rt_alive_begin_owner(struct rpma_rt_conn *conn)
+{
+	struct rt_poller *poller = conn->poller;
+	struct rt_alive *alive = &conn->alive;
+
+	if (alive->period_ns == 0 || conn->ps != RT_PS_HEALTHY)
+		return;
+	alive->seen = conn->side[RPMA_RT_SEND_SIDE].count;
+	alive->due_ns = rt_now_ns() + alive->period_ns;
+	if (poller->alive == NULL || alive->due_ns < poller->alive_next_ns)
+		poller->alive_next_ns = alive->due_ns;
+	alive->listed = true;
+	alive->prev = NULL;
+	alive->next = poller->alive;
+	if (poller->alive != NULL)
+		poller->alive->alive.prev = conn;
+	poller->alive = conn;
+}
+
+void rt_alive_end_owner(struct rpma_rt_conn *conn)
+{
+	struct rt_alive *alive = &conn->alive;
+
+	if (!alive->listed)
+		return;
+	alive->listed = false;
+	if (alive->prev != NULL)
+		alive->prev->alive.next = alive->next;
+	else
+		conn->poller->alive = alive->next;
+	if (alive->next != NULL)
+		alive->next->alive.prev = alive->prev;
+}
+
+void rt_alive_completed_owner(struct rpma_rt_conn *conn,
+			      enum ibv_wc_status status)
+{
+	conn->alive.out = false;
+	conn->alive.answered = true;
+	if (status != IBV_WC_SUCCESS)
+		rt_conn_break_owner(conn, status);
+}
+
+/*
+ * A write of no bytes: no address or key is looked at, the peer's program does
+ * not notice. Without the side's lock: from ESTABLISHED on the queue pair is
+ * destroyed only after this poller has said that it is drained, and a slot of
+ * the send queue and an entry of the CQ are ours alone.
+ */
+static bool post(struct rpma_rt_conn *conn)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = rt_wr_id_internal(RT_KEEPALIVE, conn->slot),
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	struct ibv_send_wr *bad;
+
+	if (ibv_post_send(conn->qp, &wr, &bad))
+		return false; /* again after a period */
+	conn->alive.out = true;
+	RT_STAT_ADD(conn->poller, keepalives, 1);
+	return true;
+}
+
+/* Looks at one; posted? */
+static bool tend(struct rpma_rt_conn *conn, uint64_t now)
+{
+	struct rt_alive *alive = &conn->alive;
+	uint32_t count = conn->side[RPMA_RT_SEND_SIDE].count;
+	bool moved = alive->answered || alive->seen != count;
+	bool is_due = now >= alive->due_ns;
+
+	alive->answered = false;
+	alive->seen = count;
+	if (moved || is_due)
+		alive->due_ns = now + alive->period_ns;
+	return !moved && is_due && !alive->out && conn->ps == RT_PS_HEALTHY &&
+	       post(conn);
+}
+
+int rt_alive_tend_owner(struct rt_poller *poller)
+{
+	struct rpma_rt_conn *conn;
+	uint64_t shortest = UINT64_MAX;
+	uint64_t next = UINT64_MAX;
+	uint64_t now = rt_now_ns();
+	int posted = 0;
+
+	if (now < poller->alive_next_ns)
+		return 0;
+	for (conn = poller->alive; conn != NULL; conn = conn->alive.next) {
+		posted += tend(conn, now);
+		if (conn->alive.period_ns < shortest)
+			shortest = conn->alive.period_ns;
+		if (conn->alive.due_ns < next)
+			next = conn->alive.due_ns;
+	}
+	if (next < now + shortest / LOOKS)
+		next = now + shortest / LOOKS;
+	poller->alive_next_ns = next;
+	return posted;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * ledger.c -- the ring of work requests under way on one queue.
+ */
+
+#include "conn/ledger.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "poller/route.h"
+
+int rt_ledger_init(struct rt_ledger *ledger, uint32_t depth)
+{
+	uint32_t size = 1;
+
+	while (size < depth)
+		size *= 2;
+	*ledger = (struct rt_ledger){.mask = size - 1, .depth = depth};
+	ledger->entries = calloc(size, sizeof(*ledger->entries));
+	return ledger->entries ? 0 : RPMA_E_NOMEM;
+}
+
+void rt_ledger_fini(struct rt_ledger *ledger)
+{
+	free(ledger->entries);
+	ledger->entries = NULL;
+}
+
+static struct rt_ledger_entry *at(struct rt_ledger *ledger, uint32_t i)
+{
+	return &ledger->entries[i & ledger->mask];
+}
+
+void rt_ledger_reap(struct rt_ledger *ledger, uint32_t retired)
+{
+	while (ledger->reaped != retired) {
+		assert(ledger->head != ledger->tail);
+		if (at(ledger, ledger->head)->signaled)
+			ledger->reaped++;
+		ledger->head++;
+	}
+}
+
+void rt_ledger_append(struct rt_ledger *ledger, uint64_t wr_id, uint8_t opcode,
+		      bool signaled)
+{
+	assert(rt_ledger_room(ledger) > 0);
+	*at(ledger, ledger->tail++) =
+		(struct rt_ledger_entry){.wr_id = wr_id,
+					 .opcode = opcode,
+					 .signaled = signaled,
+					 .tick = ledger->tick};
+	ledger->unsignaled = signaled ? 0 : ledger->unsignaled + 1;
+}
+
+void rt_ledger_take_back(struct rt_ledger *ledger, uint32_t count)
+{
+	uint32_t i;
+
+	ledger->tail -= count;
+	ledger->unsignaled = 0;
+	for (i = ledger->tail; i != ledger->head; i--) {
+		if (at(ledger, i - 1)->signaled)
+			break;
+		ledger->unsignaled++;
+	}
+}
+
+/* infers success of the unsignaled entries before end */
+static void infer(struct rt_ledger *ledger, uint32_t end)
+{
+	uint32_t i;
+
+	for (i = ledger->head; i != end; i++) {
+		if (!at(ledger, i)->signaled)
+			at(ledger, i)->settled = true;
+	}
+}
+
+/* moves head over what is settled, so that a search starts at the oldest */
+static void trim(struct rt_ledger *ledger)
+{
+	while (ledger->head != ledger->tail &&
+	       at(ledger, ledger->head)->settled)
+		ledger->head++;
+}
+
+const struct rt_ledger_entry *rt_ledger_settle(struct rt_ledger *ledger,
+					       uint64_t wr_id, bool success)
+{
+	struct rt_ledger_entry *entry = NULL;
+	uint32_t i;
+
+	for (i = ledger->head; i != ledger->tail; i++) {
+		entry = at(ledger, i);
+		if (entry->wr_id == wr_id && !entry->settled &&
+		    (entry->signaled || !success))
+			break;
+	}
+	if (i == ledger->tail)
+		return NULL;
+	if (!ledger->error_seen)
+		infer(ledger, i);
+	if (!success)
+		ledger->error_seen = true;
+	entry->settled = true;
+	trim(ledger);
+	return entry;
+}
+
+void rt_ledger_settle_marker(struct rt_ledger *ledger)
+{
+	uint32_t i;
+
+	for (i = ledger->head; i != ledger->tail; i++) {
+		if (at(ledger, i)->wr_id & RT_ON_ERROR_ONLY)
+			at(ledger, i)->settled = true;
+	}
+	trim(ledger);
+}
+
+const struct rt_ledger_entry *rt_ledger_take_unsettled(struct rt_ledger *l)
+{
+	struct rt_ledger_entry *entry;
+
+	trim(l);
+	if (l->head == l->tail)
+		return NULL;
+	entry = at(l, l->head);
+	entry->settled = true;
+	return entry;
+}
+
+uint32_t rt_ledger_unsettled(const struct rt_ledger *ledger)
+{
+	uint32_t count = 0;
+	uint32_t i;
+
+	for (i = ledger->head; i != ledger->tail; i++)
+		count += !ledger->entries[i & ledger->mask].settled;
+	return count;
+}

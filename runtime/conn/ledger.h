@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * ledger.h -- what was posted to one queue of a queue pair and is not known to
+ * be finished, in posting order. A plain ring: who may touch it when is the
+ * side's business (conn.h, doc/protocols/ledger.md).
+ */
+
+#ifndef RT_CONN_LEDGER_H
+#define RT_CONN_LEDGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rt_ledger_entry {
+	uint64_t wr_id;
+	uint8_t opcode; /* enum ibv_wc_opcode of its completion */
+	bool signaled;	/* success gives a completion */
+	bool settled;	/* its one completion is out, or inferred */
+	uint32_t tick;	/* when, see rt_ledger.tick */
+};
+
+struct rt_ledger {
+	struct rt_ledger_entry *entries; /* a power of two of them */
+	uint32_t mask;
+	uint32_t depth;	     /* work requests at most */
+	uint32_t head;	     /* oldest not reaped */
+	uint32_t tail;	     /* next free */
+	uint32_t reaped;     /* signaled ones retired, as reaped so far */
+	uint32_t tick;	     /* dates what is appended; the caller's unit */
+	uint32_t unsignaled; /* appended since the last signaled one */
+	bool error_seen;     /* settling met an error */
+};
+
+/* depth may be 0. ERRORS: RPMA_E_NOMEM */
+int rt_ledger_init(struct rt_ledger *ledger, uint32_t depth);
+void rt_ledger_fini(struct rt_ledger *ledger);
+
+/* Frees what is finished when retired signaled WRs have retired in all. */
+void rt_ledger_reap(struct rt_ledger *ledger, uint32_t retired);
+
+static inline uint32_t rt_ledger_room(const struct rt_ledger *ledger)
+{
+	return ledger->depth - (ledger->tail - ledger->head);
+}
+
+/*
+ * Must the next WR be signaled although its caller does not want it? Half a
+ * ledger of unsignaled ones at most: a full ledger holds a signaled one.
+ */
+static inline bool rt_ledger_must_signal(const struct rt_ledger *ledger)
+{
+	return 2 * (ledger->unsignaled + 1) >= ledger->depth;
+}
+
+/* REQUIRES: room */
+void rt_ledger_append(struct rt_ledger *ledger, uint64_t wr_id, uint8_t opcode,
+		      bool signaled);
+/* Takes the last count appended ones back: the device refused them. */
+void rt_ledger_take_back(struct rt_ledger *ledger, uint32_t count);
+
+/*
+ * The oldest unsettled entry with that wr_id is settled, for a success the
+ * oldest signaled one, since others give no completion; unsignaled ones before
+ * it succeeded, if no error was seen before. NULL: there is none.
+ */
+const struct rt_ledger_entry *rt_ledger_settle(struct rt_ledger *ledger,
+					       uint64_t wr_id, bool success);
+/* Everything before a marker is out: what wanted a completion on error only
+ * and had none has succeeded (entries with equal wr_id are interchangeable). */
+void rt_ledger_settle_marker(struct rt_ledger *ledger);
+/* How many are not settled; walks over them. */
+uint32_t rt_ledger_unsettled(const struct rt_ledger *ledger);
+/* The oldest unsettled entry, now settled; NULL: none is left. */
+const struct rt_ledger_entry *rt_ledger_take_unsettled(struct rt_ledger *l);
+
+#endif /* RT_CONN_LEDGER_H */

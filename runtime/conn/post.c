@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * post.c -- posting from any thread: credit, signaling, ledger, doorbell,
+ * inside the side. doc/protocols/ledger.md, wr_id.md.
+ */
+
+#include "conn/post.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+
+#include "poller/callback.h"
+#include "conn/conn.h"
+#include "queue/lane.h"
+#include "base/order.h"
+#include "poller/poller.h"
+#include "runtime.h"
+#include "conn/gate.h"
+
+static _Thread_local enum rpma_rt_again last_reason;
+
+enum rpma_rt_again rpma_rt_again_reason(void)
+{
+	return last_reason;
+}
+
+int rt_post_again(enum rpma_rt_again reason)
+{
+	last_reason = reason;
+	return RPMA_E_AGAIN;
+}
+
+bool rt_post_take_back(_Atomic uint32_t *want, uint32_t bit, uint32_t before)
+{
+	/* another poster set it first, and waits */
+	if (before & bit)
+		return true;
+	/* acq_rel: of two takers one gets it */
+	return atomic_fetch_and_explicit(want, ~bit, memory_order_acq_rel) &
+	       bit;
+}
+
+/* --------------------------------------------------------------- credit --- */
+
+static void reap(struct rt_side *side)
+{
+	/* acquire [LEDGER-1]: pairs with publish_retired(); with the credit
+	 * comes the backlog flag set before it was given back */
+	rt_ledger_reap(
+		&side->ledger,
+		atomic_load_explicit(&side->retired, memory_order_acquire));
+}
+
+/* Is its consumer behind? A function never is. */
+static bool is_behind(const struct rpma_rt_route *route)
+{
+	return route->lane != NULL && rt_lane_is_backlogged(route->lane);
+}
+
+static enum rpma_rt_again refusal(struct rt_side *side,
+				  const struct rpma_rt_route *route)
+{
+	reap(side);
+	if (rt_ledger_room(&side->ledger) == 0)
+		return RPMA_RT_AGAIN_CREDIT;
+	if (is_behind(route))
+		return RPMA_RT_AGAIN_BACKLOG;
+	return RPMA_RT_AGAIN_NONE;
+}
+
+/* The route of this connection inside whose function we are, NULL: none. */
+static struct rpma_rt_route *running_route(const struct rpma_rt_conn *conn)
+{
+	const struct rt_poller *self = rt_poller_self();
+	struct rpma_rt_route *running = self ? self->calls.running : NULL;
+
+	return running != NULL && running->conn == conn ? running : NULL;
+}
+
+/*
+ * May one more be posted to that lane? If not, want is set, so that exactly
+ * one WRITABLE follows; the second look catches what came meanwhile.
+ */
+static int take_credit(struct rt_side *side, const struct rpma_rt_route *route)
+{
+	struct rpma_rt_route *running;
+	enum rpma_rt_again reason;
+	uint32_t want;
+	uint32_t before;
+
+	/* what was reaped before serves as long as it lasts, if the lane's
+	 * flag is looked at after */
+	if (rt_ledger_room(&side->ledger) > 0 && !is_behind(route))
+		return 0;
+	/* made without entries: no WRITABLE would ever come */
+	if (side->ledger.depth == 0)
+		return RPMA_E_NOSUPP;
+	running = running_route(side->conn);
+	while ((reason = refusal(side, route)) != RPMA_RT_AGAIN_NONE) {
+		want = reason == RPMA_RT_AGAIN_CREDIT ? RT_WANT_CREDIT
+						      : RT_WANT_BACKLOG;
+		if (running != NULL)
+			want <<= RT_WANT_IN_CALL;
+		/* relaxed: the fence orders it */
+		before = atomic_fetch_or_explicit(&side->want, want,
+						  memory_order_relaxed);
+		/* pairs with flush_once() and the retry of spills [LEDGER-2]:
+		 * either they see want, or the second look sees what they
+		 * published */
+		rt_fence_dekker();
+		if (refusal(side, route) == reason ||
+		    !rt_post_take_back(&side->want, want, before)) {
+			if (running != NULL)
+				running->wants |=
+					(uint8_t)RT_WANTS(side->which);
+			return rt_post_again(reason);
+		}
+	}
+	return 0;
+}
+
+/* The gate is not open yet: as with credit, exactly one WRITABLE follows. */
+static int await_open(struct rt_side *side)
+{
+	struct rpma_rt_route *running = running_route(side->conn);
+	uint32_t want = RT_WANT_CREDIT;
+	int ret;
+
+	if (running != NULL)
+		want <<= RT_WANT_IN_CALL;
+	ret = rt_side_await_open(side, want);
+	if (ret == 0) /* it never goes back: this is the last time */
+		ret = rt_side_enter(side);
+	if (ret != RT_SIDE_NOT_YET)
+		return ret;
+	if (running != NULL)
+		running->wants |= (uint8_t)RT_WANTS(side->which);
+	rt_post_again(RPMA_RT_AGAIN_NOT_YET);
+	return ret;
+}
+
+static int enter(struct rt_side *side)
+{
+	int ret = rt_side_enter(side);
+	struct rpma_rt_route *running;
+
+	if (ret == RT_SIDE_NOT_YET)
+		ret = await_open(side);
+	if (ret == RT_SIDE_NOT_YET)
+		return RPMA_E_AGAIN;
+	if (ret == 0)
+		side->ledger.tick = rt_poller_tick(side->conn->poller);
+	if (ret != RPMA_E_AGAIN)
+		return ret;
+	running = running_route(side->conn);
+	if (running != NULL)
+		rt_call_locked_owner(running, side->which);
+	return rt_post_again(RPMA_RT_AGAIN_LOCK);
+}
+
+/* The route a WR names, its connection's own when it names none. */
+static const struct rpma_rt_route *route_of(const struct rpma_rt_conn *conn,
+					    const struct rpma_rt_route *route,
+					    enum rpma_rt_side side)
+{
+	if (route == NULL)
+		return conn->own[side];
+	if (route->conn != conn || route->side != side)
+		return NULL;
+	return route;
+}
+
+static int check(struct rpma_rt_conn *conn, const void *wr, int count,
+		 int *posted)
+{
+	int ret;
+
+	if (posted != NULL)
+		*posted = 0;
+	if (conn == NULL || wr == NULL || count < 1 ||
+	    (count > 1 && posted == NULL))
+		return RPMA_E_INVAL;
+	ret = rt_runtime_check(conn->rt);
+	if (ret)
+		return ret;
+	/* relaxed: tells set_queue() of the same thread that it is too late */
+	if (!atomic_load_explicit(&conn->posted, memory_order_relaxed))
+		atomic_store_explicit(&conn->posted, true,
+				      memory_order_relaxed);
+	return 0;
+}
+
+/* ------------------------------------------------------------ send side --- */
+
+/* enum ibv_wc_opcode of what the device does itself; headers may lack them */
+#define WC_FLUSH	8
+#define WC_ATOMIC_WRITE 9
+
+/* The opcode that its completion has when it succeeds. */
+static uint8_t opcode_of(enum rpma_rt_op op, const struct rpma_send_wr *wr)
+{
+	switch (op) {
+	case RPMA_RT_OP_WRITE:
+	case RPMA_RT_OP_WRITE_WITH_IMM:
+		return IBV_WC_RDMA_WRITE;
+	case RPMA_RT_OP_ATOMIC_WRITE:
+		return wr->native ? WC_ATOMIC_WRITE : IBV_WC_RDMA_WRITE;
+	case RPMA_RT_OP_READ:
+		return IBV_WC_RDMA_READ;
+	case RPMA_RT_OP_FLUSH:
+		return wr->native ? WC_FLUSH : IBV_WC_RDMA_READ;
+	default:
+		return IBV_WC_SEND;
+	}
+}
+
+static int prepare(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+		   uint64_t wr_id, int flags, struct rpma_send_wr *out)
+{
+	struct rpma_conn *c = conn->conn;
+
+	switch (wr->op) {
+	case RPMA_RT_OP_SEND:
+		return rpma_wr_send(c, wr->local, wr->local_offset, wr->len,
+				    flags, wr_id, out);
+	case RPMA_RT_OP_SEND_WITH_IMM:
+		return rpma_wr_send_with_imm(c, wr->local, wr->local_offset,
+					     wr->len, flags, wr->imm, wr_id,
+					     out);
+	case RPMA_RT_OP_WRITE:
+		return rpma_wr_write(c, wr->remote, wr->remote_offset,
+				     wr->local, wr->local_offset, wr->len,
+				     flags, wr_id, out);
+	case RPMA_RT_OP_WRITE_WITH_IMM:
+		return rpma_wr_write_with_imm(
+			c, wr->remote, wr->remote_offset, wr->local,
+			wr->local_offset, wr->len, flags, wr->imm, wr_id, out);
+	case RPMA_RT_OP_READ:
+		return rpma_wr_read(c, wr->local, wr->local_offset, wr->remote,
+				    wr->remote_offset, wr->len, flags, wr_id,
+				    out);
+	case RPMA_RT_OP_FLUSH:
+		return rpma_wr_flush(c, wr->remote, wr->remote_offset, wr->len,
+				     wr->flush_type, flags, wr_id, out);
+	case RPMA_RT_OP_ATOMIC_WRITE:
+		return rpma_wr_atomic_write(c, wr->remote, wr->remote_offset,
+					    wr->data, flags, wr_id, out);
+	}
+	return RPMA_E_INVAL;
+}
+
+/* Besides its route; before it may be told to wait for credit. */
+static bool is_valid(const struct rpma_rt_wr *wr)
+{
+	if (wr->flags != RPMA_F_COMPLETION_ALWAYS &&
+	    wr->flags != RPMA_F_COMPLETION_ON_ERROR)
+		return false;
+	if (wr->op == RPMA_RT_OP_FLUSH &&
+	    wr->flush_type != RPMA_FLUSH_TYPE_PERSISTENT &&
+	    wr->flush_type != RPMA_FLUSH_TYPE_VISIBILITY)
+		return false;
+	return (unsigned)wr->op <= RPMA_RT_OP_ATOMIC_WRITE &&
+	       wr->context <= RT_COOKIE_MASK;
+}
+
+/* One WR into the chain's next place and into the ledger. */
+static int append_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+		       struct rpma_send_wr *out)
+{
+	struct rt_side *side = &conn->side[RPMA_RT_SEND_SIDE];
+	const struct rpma_rt_route *route =
+		route_of(conn, wr->route, RPMA_RT_SEND_SIDE);
+	bool always = wr->flags == RPMA_F_COMPLETION_ALWAYS;
+	bool signaled = always || rt_ledger_must_signal(&side->ledger);
+	uint64_t wr_id;
+	int ret;
+
+	if (route == NULL || !is_valid(wr))
+		return RPMA_E_INVAL;
+	ret = take_credit(side, route);
+	if (ret)
+		return ret;
+	wr_id = rt_wr_id(route->number, wr->context) |
+		(always ? 0 : RT_ON_ERROR_ONLY);
+	ret = prepare(conn, wr, wr_id,
+		      signaled ? RPMA_F_COMPLETION_ALWAYS
+			       : RPMA_F_COMPLETION_ON_ERROR,
+		      out);
+	if (ret)
+		return ret;
+	rt_ledger_append(&side->ledger, wr_id, opcode_of(wr->op, out),
+			 signaled);
+	return 0;
+}
+
+/* One doorbell; *posted grows by what the device took. */
+static int ring_send(struct rpma_rt_conn *conn, struct rpma_send_wr *chain,
+		     int count, int *posted)
+{
+	struct rpma_send_wr *bad = NULL;
+	int taken = count;
+	int ret;
+	int i;
+
+	for (i = 0; i < count; i++)
+		chain[i].wr.next = i + 1 < count ? &chain[i + 1].wr : NULL;
+	ret = rpma_conn_post_send(conn->conn, conn, chain, &bad);
+	if (ret) {
+		taken = bad ? (int)(bad - chain) : 0;
+		rt_ledger_take_back(&conn->side[RPMA_RT_SEND_SIDE].ledger,
+				    (uint32_t)(count - taken));
+	}
+	*posted += taken;
+	/* the ledger had room: a full queue here is the provider's fault */
+	return ret == RPMA_E_AGAIN ? RPMA_E_PROVIDER : ret;
+}
+
+static int post_sends(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+		      int count, int *posted)
+{
+	struct rpma_send_wr chain[RT_POST_CHUNK];
+	int refused = 0;
+	int ret = 0;
+	int n;
+
+	while (*posted < count && refused == 0 && ret == 0) {
+		for (n = 0; n < RT_POST_CHUNK && *posted + n < count; n++) {
+			refused =
+				append_send(conn, &wr[*posted + n], &chain[n]);
+			if (refused)
+				break;
+		}
+		if (n > 0)
+			ret = ring_send(conn, chain, n, posted);
+	}
+	return ret ? ret : refused;
+}
+
+int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+		      int count, int *posted)
+{
+	int taken = 0;
+	int ret = check(conn, wr, count, posted);
+
+	if (ret)
+		return ret;
+	ret = enter(&conn->side[RPMA_RT_SEND_SIDE]);
+	if (ret == 0) {
+		ret = post_sends(conn, wr, count, &taken);
+		rt_side_leave(&conn->side[RPMA_RT_SEND_SIDE]);
+	}
+	if (posted != NULL)
+		*posted = taken;
+	return ret;
+}
+
+/* --------------------------------------------------------- receive side --- */
+
+static int append_recv(struct rpma_rt_conn *conn,
+		       const struct rpma_rt_recv_wr *wr,
+		       struct rpma_recv_wr *out)
+{
+	struct rt_side *side = &conn->side[RPMA_RT_RECV_SIDE];
+	const struct rpma_rt_route *route =
+		route_of(conn, wr->route, RPMA_RT_RECV_SIDE);
+	uint64_t wr_id;
+	int ret;
+
+	if (route == NULL || wr->context > RT_COOKIE_MASK)
+		return RPMA_E_INVAL;
+	ret = take_credit(side, route);
+	if (ret)
+		return ret;
+	wr_id = rt_wr_id(route->number, wr->context);
+	ret = rpma_wr_recv(wr->dst, wr->offset, wr->len, wr_id, out);
+	if (ret)
+		return ret;
+	rt_ledger_append(&side->ledger, wr_id, IBV_WC_RECV, true);
+	return 0;
+}
+
+static int ring_recv(struct rpma_rt_conn *conn, struct rpma_recv_wr *chain,
+		     int count, int *posted)
+{
+	struct ibv_recv_wr *bad = NULL;
+	int taken = count;
+	int ret;
+	int i;
+
+	for (i = 0; i < count; i++)
+		chain[i].wr.next = i + 1 < count ? &chain[i + 1].wr : NULL;
+	/* by the queue pair: the request becomes a connection meanwhile */
+	ret = ibv_post_recv(conn->qp, &chain[0].wr, &bad);
+	if (ret) {
+		taken = bad ? (int)((struct rpma_recv_wr *)bad - chain) : 0;
+		rt_ledger_take_back(&conn->side[RPMA_RT_RECV_SIDE].ledger,
+				    (uint32_t)(count - taken));
+	}
+	*posted += taken;
+	return ret ? RPMA_E_PROVIDER : 0;
+}
+
+static int post_recvs(struct rpma_rt_conn *conn,
+		      const struct rpma_rt_recv_wr *wr, int count, int *posted)
+{
+	struct rpma_recv_wr chain[RT_POST_CHUNK];
+	int refused = 0;
+	int ret = 0;
+	int n;
+
+	while (*posted < count && refused == 0 && ret == 0) {
+		for (n = 0; n < RT_POST_CHUNK && *posted + n < count; n++) {
+			refused =
+				append_recv(conn, &wr[*posted + n], &chain[n]);
+			if (refused)
+				break;
+		}
+		if (n > 0)
+			ret = ring_recv(conn, chain, n, posted);
+	}
+	return ret ? ret : refused;
+}
+
+int rpma_rt_post_recv(struct rpma_rt_conn *conn,
+		      const struct rpma_rt_recv_wr *wr, int count, int *posted)
+{
+	int taken = 0;
+	int ret = check(conn, wr, count, posted);
+
+	if (ret == 0 && conn->srq != NULL)
+		ret = RPMA_E_INVAL; /* its receives are the SRQ's */
+	if (ret)
+		return ret;
+	ret = enter(&conn->side[RPMA_RT_RECV_SIDE]);
+	if (ret == 0) {
+		ret = post_recvs(conn, wr, count, &taken);
+		rt_side_leave(&conn->side[RPMA_RT_RECV_SIDE]);
+	}
+	if (posted != NULL)
+		*posted = taken;
+	return ret;
+}
+
+/* ------------------------------------------------------------- one each --- */
+
+int rpma_rt_send(struct rpma_rt_conn *conn, struct rpma_mr_local *src,
+		 size_t offset, size_t len, int flags, uint64_t context)
+{
+	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND,
+				.flags = flags,
+				.context = context,
+				.local = src,
+				.local_offset = offset,
+				.len = len};
+
+	return rpma_rt_post_send(conn, &wr, 1, NULL);
+}
+
+int rpma_rt_recv(struct rpma_rt_conn *conn, struct rpma_mr_local *dst,
+		 size_t offset, size_t len, uint64_t context)
+{
+	struct rpma_rt_recv_wr wr = {
+		.context = context, .dst = dst, .offset = offset, .len = len};
+
+	return rpma_rt_post_recv(conn, &wr, 1, NULL);
+}
+
+int rpma_rt_read(struct rpma_rt_conn *conn, struct rpma_mr_local *dst,
+		 size_t dst_offset, struct rpma_mr_remote *src,
+		 size_t src_offset, size_t len, int flags, uint64_t context)
+{
+	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_READ,
+				.flags = flags,
+				.context = context,
+				.local = dst,
+				.local_offset = dst_offset,
+				.remote = src,
+				.remote_offset = src_offset,
+				.len = len};
+
+	return rpma_rt_post_send(conn, &wr, 1, NULL);
+}
+
+int rpma_rt_write(struct rpma_rt_conn *conn, struct rpma_mr_remote *dst,
+		  size_t dst_offset, struct rpma_mr_local *src,
+		  size_t src_offset, size_t len, int flags, uint64_t context)
+{
+	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_WRITE,
+				.flags = flags,
+				.context = context,
+				.local = src,
+				.local_offset = src_offset,
+				.remote = dst,
+				.remote_offset = dst_offset,
+				.len = len};
+
+	return rpma_rt_post_send(conn, &wr, 1, NULL);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * resolve.c -- a runtime's resolver thread: one question after the other. It
+ * has the loop of the control thread and an inbox of its own.
+ */
+
+#define _GNU_SOURCE
+#include "conn/resolve.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <string.h>
+
+#include "conn/conn.h"
+#include "runtime.h"
+
+bool rt_resolve_is_numeric(const char *addr, const char *port)
+{
+	unsigned char bytes[sizeof(struct in6_addr)];
+
+	return port[0] != '\0' && port[strspn(port, "0123456789")] == '\0' &&
+	       (inet_pton(AF_INET, addr, bytes) == 1 ||
+		inet_pton(AF_INET6, addr, bytes) == 1);
+}
+
+static bool resolve(struct rpma_rt_conn *conn)
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	struct addrinfo *info;
+	bool found;
+
+	if (getaddrinfo(conn->addr, conn->port, &hints, &info))
+		return false;
+	found = getnameinfo(info->ai_addr, info->ai_addrlen, conn->addr,
+			    RT_ADDR_SIZE, conn->port, RT_PORT_SIZE,
+			    NI_NUMERICHOST | NI_NUMERICSERV) == 0;
+	freeaddrinfo(info);
+	return found;
+}
+
+/* Resolver thread. */
+static void question(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_conn *conn =
+		RT_FROM(struct rpma_rt_conn, birth_msg, msg);
+	struct rpma_rt *rt = owner;
+	/* relaxed: a hint; closed meanwhile, so nobody wants to know */
+	bool closed =
+		atomic_load_explicit(&conn->side[RPMA_RT_RECV_SIDE].gate,
+				     memory_order_relaxed) == RT_GATE_CLOSED;
+
+	if (closed || !resolve(conn))
+		conn->addr[0] = '\0';
+	msg->fn = conn->begin;
+	rt_inbox_push_mt(&rt->control.inbox, msg);
+}
+
+int rt_resolver_start(struct rpma_rt *rt)
+{
+	int ret;
+
+	if (rt->has_resolver)
+		return 0;
+	ret = rt_control_start(&rt->resolver, rt);
+	rt->has_resolver = ret == 0;
+	return ret;
+}
+
+void rt_resolver_push(struct rpma_rt_conn *conn)
+{
+	conn->begin = conn->birth_msg.fn;
+	conn->birth_msg.fn = question;
+	rt_inbox_push_mt(&conn->rt->resolver.inbox, &conn->birth_msg);
+}
+
+void rt_resolver_stop(struct rpma_rt *rt)
+{
+	if (rt->has_resolver)
+		rt_control_stop(&rt->resolver);
+	rt->has_resolver = false;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * route.c -- places for what a connection or an SRQ may ever deliver: lanes,
+ * their spill, routes and their numbers. Under the runtime's lock; the poller
+ * takes over what comes of it.
+ */
+
+#include "conn/route.h"
+
+#include <stdlib.h>
+
+#include "poller/cq_pool.h"
+#include "queue/lane.h"
+#include "poller/poller.h"
+#include "queue/queue.h"
+#include "runtime.h"
+#include "srq/srq.h"
+
+/* Room for entries more in the lane's spill; a larger one if it takes one. */
+static int reserve_spill(struct rt_lane *lane, uint32_t entries,
+			 struct rt_spill **spill_ptr)
+{
+	struct rt_spill *spill = NULL;
+	uint32_t needed = lane->backlog_limit + lane->reserved + entries;
+	uint32_t have = lane->announced ? lane->announced : lane->backlog_limit;
+
+	if (needed > have) {
+		have = needed > 2 * have ? needed : 2 * have;
+		spill = rt_spill_new(have);
+		if (spill == NULL)
+			return RPMA_E_NOMEM;
+		lane->announced = have;
+	}
+	lane->reserved += entries;
+	*spill_ptr = spill;
+	return 0;
+}
+
+int rt_lane_reserve(struct rt_poller *poller, struct rpma_rt_queue *queue,
+		    uint32_t entries, struct rt_lane **lane_ptr,
+		    struct rt_spill **spill_ptr)
+{
+	struct rt_lane *lane =
+		rt_queue_lane(queue, poller->index, &poller->bell);
+	int ret;
+
+	if (lane == NULL)
+		return RPMA_E_NOMEM;
+	/* items of connections that are gone may fill the spill: nobody new
+	 * while it is over its limit */
+	if (rt_lane_is_backlogged(lane))
+		return RPMA_E_AGAIN;
+	/* held before the look: who is told that a closed queue stays empty
+	 * was told it before we held it, and then we see it closed */
+	rt_queue_get(queue);
+	ret = RPMA_RT_E_CLOSED;
+	if (rt_queue_is_closed(queue))
+		goto err_put_queue;
+	ret = reserve_spill(lane, entries, spill_ptr);
+	if (ret)
+		goto err_put_queue;
+	*lane_ptr = lane;
+	return 0;
+err_put_queue:
+	rt_queue_put(queue);
+	return ret;
+}
+
+/* The same for a route, and what undoing it needs. */
+static int lane_reserve(struct rpma_rt_route *route, uint32_t entries,
+			struct rt_spill **spill_ptr)
+{
+	struct rt_poller *poller = route->conn->poller;
+	const struct rt_lane *lane =
+		rt_queue_lane(route->queue, poller->index, &poller->bell);
+
+	if (lane == NULL)
+		return RPMA_E_NOMEM;
+	route->announced_before = lane->announced;
+	route->reserved = entries;
+	return rt_lane_reserve(poller, route->queue, entries, &route->lane,
+			       spill_ptr);
+}
+
+/* Receives of an SRQ lead there: any of them may, so the lane has room for all,
+ * kept for it by the first connection until the last one goes. */
+static int share(struct rpma_rt_route *route, struct rt_spill **spill_ptr)
+{
+	const struct rpma_rt_srq *srq = route->conn->srq;
+	struct rt_lane *lane = route->lane;
+	struct rt_spill *spill = NULL;
+	int ret = 0;
+
+	if (lane->srq_users[srq->number] == 0)
+		ret = reserve_spill(lane, srq->cfg.size, &spill);
+	if (ret)
+		return ret;
+	lane->srq_users[srq->number]++;
+	route->shares = true;
+	if (spill != NULL) { /* it has room for both */
+		rt_spill_delete(*spill_ptr);
+		*spill_ptr = spill;
+	}
+	return 0;
+}
+
+/* What it has reserved in that lane, which it led or leads to. */
+static void unreserve(const struct rpma_rt_route *route, struct rt_lane *lane)
+{
+	const struct rpma_rt_srq *srq = route->conn->srq;
+
+	if (route->shares && --lane->srq_users[srq->number] == 0)
+		lane->reserved -= srq->cfg.size;
+	lane->reserved -= route->reserved;
+}
+
+static int place_route(struct rpma_rt_route *route, uint32_t entries,
+		       struct rt_spill **spill_ptr)
+{
+	struct rpma_rt_conn *conn = route->conn;
+	int ret;
+
+	ret = lane_reserve(route, entries, spill_ptr);
+	if (ret || conn->srq == NULL || route->side != RPMA_RT_RECV_SIDE)
+		return ret;
+	ret = share(route, spill_ptr);
+	if (ret == 0)
+		return 0;
+	route->lane->reserved -= entries;
+	route->lane->announced = route->announced_before;
+	rt_spill_delete(*spill_ptr);
+	rt_queue_put(route->queue);
+	return ret;
+}
+
+static void route_list(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
+{
+	route->listed_lane = route->lane;
+	if (route->queue != NULL)
+		route->listed_queue = rt_queue_id(route->queue);
+	pthread_mutex_lock(&conn->rt->directory);
+	route->listed_next = conn->listed;
+	conn->listed = route;
+	pthread_mutex_unlock(&conn->rt->directory);
+}
+
+/* The directory says that route leads where to does: it has moved. The caller
+ * holds both the former queue and the one of to. */
+static void route_relist(struct rpma_rt_route *route,
+			 const struct rpma_rt_route *to)
+{
+	pthread_mutex_lock(&route->conn->rt->directory);
+	route->listed_lane = to->listed_lane;
+	route->listed_queue = to->listed_queue;
+	pthread_mutex_unlock(&route->conn->rt->directory);
+}
+
+/* Off the directory, before it is freed. */
+static void route_unlist(struct rpma_rt_conn *conn,
+			 const struct rpma_rt_route *route)
+{
+	struct rpma_rt_route **link = &conn->listed;
+
+	pthread_mutex_lock(&conn->rt->directory);
+	while (*link != route)
+		link = &(*link)->listed_next;
+	*link = route->listed_next;
+	pthread_mutex_unlock(&conn->rt->directory);
+}
+
+int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		 struct rpma_rt_queue *queue, uint32_t entries,
+		 struct rpma_rt_route **route_ptr, struct rt_spill **spill_ptr)
+{
+	struct rpma_rt_route *route;
+	int ret;
+
+	route = calloc(1, sizeof(*route));
+	if (route == NULL)
+		return RPMA_E_NOMEM;
+	route->conn = conn;
+	route->queue = queue;
+	route->side = side;
+	ret = rt_numbers_take(&conn->cq->numbers, &route->number);
+	if (ret)
+		goto err_free;
+	*spill_ptr = NULL;
+	if (queue != NULL)
+		ret = place_route(route, entries, spill_ptr);
+	if (ret)
+		goto err_return_number;
+	route_list(conn, route);
+	*route_ptr = route;
+	return 0;
+err_return_number:
+	rt_numbers_return(&conn->cq->numbers, route->number);
+err_free:
+	free(route);
+	return ret;
+}
+
+void rt_route_release(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
+{
+	if (route->lane != NULL)
+		unreserve(route, route->lane);
+	rt_numbers_return(&conn->cq->numbers, route->number);
+}
+
+void rt_route_swap(struct rpma_rt_route *own, struct rpma_rt_queue *from,
+		   struct rt_lane *from_lane, struct rpma_rt_route *to)
+{
+	unreserve(own, from_lane);
+	own->reserved = to->reserved;
+	own->shares = to->shares;
+	route_relist(own, to); /* before from is let go */
+	route_unlist(own->conn, to);
+	rt_numbers_return(&own->conn->cq->numbers, to->number);
+	free(to);
+	rt_queue_put(from);
+}
+
+void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
+		   struct rt_spill *spill)
+{
+	if (route->lane != NULL)
+		route->lane->announced = route->announced_before;
+	rt_route_release(conn, route);
+	route_unlist(conn, route);
+	if (route->queue != NULL)
+		rt_queue_put(route->queue);
+	rt_spill_delete(spill);
+	free(route);
+}

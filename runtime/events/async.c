@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * async.c -- whose object an asynchronous event is about, and who hears of it.
+ * Lists change under the lock. Devices are listed by any thread, in front, and
+ * taken off by the event thread only: so from a head that it read under the
+ * lock that thread walks without, and handlers may call the runtime.
+ */
+
+#include "events/async.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/thread.h"
+#include "events/events.h"
+#include "runtime.h"
+
+#define BUCKETS 1024
+
+/* the reading of one context */
+struct reader {
+	struct rt_source source; /* first */
+	struct ibv_context *ibv_ctx;
+	unsigned users; /* devices of runtimes that do not feed */
+	struct reader *next;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct rt_async_object *objects[BUCKETS];
+	struct rt_async_device *devices;
+	struct reader *readers;
+} async = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void rt_async_forked(void)
+{
+	struct reader *reader;
+	size_t i;
+
+	pthread_mutex_init(&async.lock, NULL);
+	for (i = 0; i < BUCKETS; i++)
+		async.objects[i] = NULL;
+	async.devices = NULL;
+	/* memory only: the fd is watched by the parent's epoll set, which is
+	 * the parent's also here */
+	while ((reader = async.readers) != NULL) {
+		async.readers = reader->next;
+		free(reader);
+	}
+}
+
+/* -------------------------------------------------------------- objects --- */
+
+static struct rt_async_object **bucket_of(const void *object)
+{
+	uint64_t hash = (uintptr_t)object * UINT64_C(0x9e3779b97f4a7c15);
+
+	return &async.objects[hash >> 54];
+}
+
+void rt_async_own(struct rt_async_object *object)
+{
+	struct rt_async_object **bucket = bucket_of(object->object);
+
+	pthread_mutex_lock(&async.lock);
+	object->owned = true;
+	object->next = *bucket;
+	*bucket = object;
+	pthread_mutex_unlock(&async.lock);
+}
+
+void rt_async_disown(struct rt_async_object *object)
+{
+	struct rt_async_object **link = bucket_of(object->object);
+
+	pthread_mutex_lock(&async.lock);
+	while (object->owned && *link != object)
+		link = &(*link)->next;
+	if (object->owned)
+		*link = object->next;
+	object->owned = false;
+	pthread_mutex_unlock(&async.lock);
+}
+
+/* What the event names; NULL: a port or the device. */
+static const void *object_of(const struct ibv_async_event *event)
+{
+	switch (event->event_type) {
+	case IBV_EVENT_DEVICE_FATAL:
+	case IBV_EVENT_PORT_ACTIVE:
+	case IBV_EVENT_PORT_ERR:
+	case IBV_EVENT_LID_CHANGE:
+	case IBV_EVENT_PKEY_CHANGE:
+	case IBV_EVENT_SM_CHANGE:
+	case IBV_EVENT_CLIENT_REREGISTER:
+	case IBV_EVENT_GID_CHANGE:
+		return NULL;
+	default: /* a union of pointers */
+		return event->element.cq;
+	}
+}
+
+/* Tells the owner of what the event names. False: it is nobody's of ours. */
+static bool tell_owner(const struct ibv_async_event *event)
+{
+	const void *object = object_of(event);
+	struct rt_async_object *owned;
+
+	if (object == NULL)
+		return false;
+	pthread_mutex_lock(&async.lock);
+	owned = *bucket_of(object);
+	while (owned != NULL && owned->object != object)
+		owned = owned->next;
+	if (owned != NULL)
+		owned->event(owned, event->event_type);
+	pthread_mutex_unlock(&async.lock);
+	return owned != NULL;
+}
+
+/* -------------------------------------------------------------- devices --- */
+
+/* Tells those who use the device; rt NULL: every runtime. How many. */
+static int tell_fatal(const struct ibv_context *ibv_ctx,
+		      const struct rpma_rt *rt)
+{
+	struct rt_async_device *device;
+	int told = 0;
+
+	pthread_mutex_lock(&async.lock);
+	for (device = async.devices; device != NULL; device = device->next) {
+		if (device->ibv_ctx != ibv_ctx ||
+		    (rt != NULL && device->rt != rt))
+			continue;
+		device->fatal(device);
+		told++;
+	}
+	pthread_mutex_unlock(&async.lock);
+	return told;
+}
+
+/* Is it the first of its runtime on that device, from that head on? */
+static bool is_first(const struct rt_async_device *head,
+		     const struct rt_async_device *device)
+{
+	const struct rt_async_device *other;
+
+	for (other = head; other != device; other = other->next) {
+		if (other->rt == device->rt &&
+		    other->ibv_ctx == device->ibv_ctx)
+			return false;
+	}
+	return true;
+}
+
+/* Event thread: once to every runtime that wants to hear. */
+static void call_handlers(struct ibv_context *ibv_ctx,
+			  const struct ibv_async_event *event)
+{
+	const struct rt_async_device *device;
+	const struct rt_async_device *head;
+	const struct rpma_rt_cfg *cfg;
+
+	pthread_mutex_lock(&async.lock);
+	head = async.devices;
+	pthread_mutex_unlock(&async.lock);
+	for (device = head; device != NULL; device = device->next) {
+		cfg = &device->rt->cfg;
+		if (device->ibv_ctx == ibv_ctx && cfg->async_fn != NULL &&
+		    is_first(head, device))
+			cfg->async_fn(ibv_ctx, event, cfg->async_arg);
+	}
+}
+
+/* -------------------------------------------------------------- reading --- */
+
+/* One event: its owner told, acknowledged, then shown. Not 0: the errno with
+ * which there is none. */
+static int read_event(struct ibv_context *ibv_ctx)
+{
+	struct ibv_async_event event;
+	struct ibv_async_event copy;
+	bool ours;
+
+	if (ibv_get_async_event(ibv_ctx, &event))
+		return errno ? errno : EIO;
+	ours = tell_owner(&event);
+	if (event.event_type == IBV_EVENT_DEVICE_FATAL)
+		tell_fatal(ibv_ctx, NULL);
+	copy = event;
+	ibv_ack_async_event(&event);
+	if (!ours)
+		call_handlers(ibv_ctx, &copy);
+	return 0;
+}
+
+static void reader_ready(struct rt_source *source)
+{
+	struct reader *reader = (struct reader *)source;
+	int err;
+
+	do
+		err = read_event(reader->ibv_ctx);
+	while (err == 0 || err == EINTR);
+	if (err == EAGAIN)
+		rt_events_read(source);
+	else /* a device that is gone has its fd readable for ever */
+		rt_events_failed(source);
+}
+
+/* REQUIRES of the following: the lock */
+static int reader_new(struct ibv_context *ibv_ctx, struct reader **reader_ptr)
+{
+	int flags = fcntl(ibv_ctx->async_fd, F_GETFL);
+	struct reader *reader;
+
+	if (flags < 0 || fcntl(ibv_ctx->async_fd, F_SETFL, flags | O_NONBLOCK))
+		return RPMA_E_PROVIDER;
+	reader = calloc(1, sizeof(*reader));
+	if (reader == NULL)
+		return RPMA_E_NOMEM;
+	reader->source.fd = ibv_ctx->async_fd;
+	reader->source.ready = reader_ready;
+	reader->ibv_ctx = ibv_ctx;
+	if (rt_events_add(&reader->source)) {
+		free(reader);
+		return RPMA_E_PROVIDER;
+	}
+	*reader_ptr = reader;
+	return 0;
+}
+
+static struct reader **find_reader(const struct ibv_context *ibv_ctx)
+{
+	struct reader **link = &async.readers;
+
+	while (*link != NULL && (*link)->ibv_ctx != ibv_ctx)
+		link = &(*link)->next;
+	return link;
+}
+
+static int get_reader(struct ibv_context *ibv_ctx)
+{
+	struct reader **link = find_reader(ibv_ctx);
+	int ret = 0;
+
+	if (*link == NULL)
+		ret = reader_new(ibv_ctx, link);
+	if (ret == 0)
+		(*link)->users++;
+	return ret;
+}
+
+static void put_reader(const struct ibv_context *ibv_ctx)
+{
+	struct reader **link = find_reader(ibv_ctx);
+	struct reader *reader = *link;
+
+	if (--reader->users > 0)
+		return;
+	*link = reader->next;
+	rt_events_mute(&reader->source);
+	free(reader);
+}
+
+static int unwatch(void *arg)
+{
+	struct rt_async_device *device = arg;
+	struct rt_async_device **link = &async.devices;
+
+	pthread_mutex_lock(&async.lock);
+	while (*link != device)
+		link = &(*link)->next;
+	*link = device->next;
+	if (!device->rt->cfg.async_fed)
+		put_reader(device->ibv_ctx);
+	pthread_mutex_unlock(&async.lock);
+	return 0;
+}
+
+int rt_async_watch(struct rt_async_device *device)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&async.lock);
+	if (!device->rt->cfg.async_fed)
+		ret = get_reader(device->ibv_ctx);
+	if (ret == 0) {
+		device->next = async.devices;
+		async.devices = device;
+	}
+	pthread_mutex_unlock(&async.lock);
+	return ret;
+}
+
+void rt_async_unwatch(struct rt_async_device *device)
+{
+	rt_events_call(unwatch, device);
+}
+
+/* -------------------------------------------------------------- feeding --- */
+
+int rpma_rt_feed_async_event(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
+			     const struct ibv_async_event *event)
+{
+	int ret;
+
+	if (rt == NULL || ibv_ctx == NULL || event == NULL)
+		return RPMA_E_INVAL;
+	ret = rt_runtime_check(rt);
+	if (ret)
+		return ret;
+	if (!rt->cfg.async_fed)
+		return RPMA_E_NOSUPP;
+	if (event->event_type == IBV_EVENT_DEVICE_FATAL)
+		return tell_fatal(ibv_ctx, rt) > 0 ? 0 : RPMA_E_UNKNOWN;
+	return tell_owner(event) ? 0 : RPMA_E_UNKNOWN;
+}

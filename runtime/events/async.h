@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * async.h -- the asynchronous events of devices, for all runtimes of the
+ * process. The event thread is the one reader of every ibv_context in use (or
+ * the application reads, and feeds them in). Which object is whose is looked
+ * up before the event is acknowledged, so while the object cannot be destroyed;
+ * then the owner is told by memory that it has set aside: nothing is
+ * allocated, and no event can be taken for one of a later object at the same
+ * address or with the same number. doc/protocols/connection.md.
+ */
+
+#ifndef RT_EVENTS_ASYNC_H
+#define RT_EVENTS_ASYNC_H
+
+#include <stdbool.h>
+
+#include <infiniband/verbs.h>
+
+#include "rpma_rt.h"
+
+/* something of ours that an event may name; embedded in its owner */
+struct rt_async_object {
+	const void *object; /* ibv_qp, ibv_cq or ibv_srq */
+	/* event thread, or who feeds; locked: sends a message, no more */
+	void (*event)(struct rt_async_object *self, enum ibv_event_type type);
+	bool owned;
+	struct rt_async_object *next;
+};
+
+/* After the object was made; object and event are set. Any thread. */
+void rt_async_own(struct rt_async_object *object);
+/* Before the object is destroyed; a second time does nothing. When it returns,
+ * event() is not running and will not. Any thread. */
+void rt_async_disown(struct rt_async_object *object);
+
+/* a device that a runtime uses; embedded in its owner */
+struct rt_async_device {
+	struct ibv_context *ibv_ctx;
+	struct rpma_rt *rt;
+	/* DEVICE_FATAL; as of an object */
+	void (*fatal)(struct rt_async_device *self);
+	struct rt_async_device *next;
+};
+
+/* Its events are read from here on, unless the runtime is fed with them.
+ * ERRORS: RPMA_E_PROVIDER, RPMA_E_NOMEM */
+int rt_async_watch(struct rt_async_device *device);
+/* When it returns, fatal() and the runtime's handler are not running on behalf
+ * of it and will not. */
+void rt_async_unwatch(struct rt_async_device *device);
+
+/* In the child of a fork: nothing is owned, nothing watched. */
+void rt_async_forked(void);
+
+#endif /* RT_EVENTS_ASYNC_H */

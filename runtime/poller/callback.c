@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * callback.c -- the calls of a poller; see callback.h.
+ */
+
+#include "poller/callback.h"
+
+#include <assert.h>
+
+#include "conn/conn.h"
+#include "poller/poller.h"
+
+void rt_call_later_owner(struct rt_poller *poller, struct rpma_rt_route *route,
+			 const struct rpma_rt_completion *item)
+{
+	struct rt_calls *calls = &poller->calls;
+
+	/* what a function may call brings no items about */
+	assert(calls->running == NULL);
+	if (calls->count == RT_CALLS)
+		rt_poller_flush_owner(poller);
+	calls->due[calls->count].route = route;
+	calls->due[calls->count].item = *item;
+	calls->count++;
+	poller->written++;
+}
+
+/* Whatever waited for a lock may try again. */
+static void lock_message(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_conn *conn = RT_FROM(struct rpma_rt_conn, lock_msg, msg);
+	struct rpma_rt_completion item;
+	struct rpma_rt_route *route;
+	int i;
+
+	conn->lock_sent = false;
+	for (route = conn->routes; route != NULL; route = route->next) {
+		for (i = 0; i < 2; i++) {
+			if (!(route->wants & RT_WANTS_LOCK(i)))
+				continue;
+			route->wants &= (uint8_t)~RT_WANTS_LOCK(i);
+			item = rt_poller_writable_item(&conn->side[i]);
+			if (conn->side[i].healthy) /* else CLOSED answers */
+				rt_call_later_owner(owner, route, &item);
+		}
+	}
+}
+
+void rt_call_locked_owner(struct rpma_rt_route *running, int side)
+{
+	struct rpma_rt_conn *conn = running->conn;
+
+	running->wants |= (uint8_t)RT_WANTS_LOCK(side);
+	if (conn->lock_sent)
+		return;
+	conn->lock_sent = true;
+	conn->lock_msg.fn = lock_message;
+	rt_inbox_push_mt(&conn->poller->inbox, &conn->lock_msg);
+}
+
+void rt_call_all_owner(struct rt_poller *poller)
+{
+	struct rt_calls *calls = &poller->calls;
+	uint32_t i;
+
+	assert(calls->running == NULL);
+	for (i = 0; i < calls->count; i++) {
+		calls->running = calls->due[i].route;
+		calls->running->fn(&calls->due[i].item, calls->running->arg);
+	}
+	calls->running = NULL;
+	calls->count = 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * callback.h -- routes that lead to a function of the application: a poller
+ * collects their items while it routes and calls at the batch's end. Runs on
+ * the poller. doc/protocols/callback.md.
+ */
+
+#ifndef RT_POLLER_CALLBACK_H
+#define RT_POLLER_CALLBACK_H
+
+#include <stdint.h>
+
+#include "rpma_rt.h"
+
+struct rt_poller;
+
+#define RT_CALLS 64 /* collected at most before the batch ends early */
+
+/* a poller's; its own */
+struct rt_calls {
+	uint32_t count;
+	struct rpma_rt_route *running; /* its function runs now */
+	struct {
+		struct rpma_rt_route *route;
+		struct rpma_rt_completion item;
+	} due[RT_CALLS];
+};
+
+/* The route's function gets the item at the batch's end. */
+void rt_call_later_owner(struct rt_poller *poller, struct rpma_rt_route *route,
+			 const struct rpma_rt_completion *item);
+/* Inside running's function: a post to that side of its own connection had to
+ * wait for another thread. The function gets WRITABLE in the next round. */
+void rt_call_locked_owner(struct rpma_rt_route *running, int side);
+/* Calls what is due, in order. */
+void rt_call_all_owner(struct rt_poller *poller);
+
+#endif /* RT_POLLER_CALLBACK_H */

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * channel.c -- a poller's completion channels: arm all CQs, look again, read
+ * events after a sleep, acknowledge them in batches. Runs on the poller.
+ * doc/protocols/channel.md.
+ */
+
+#include "poller/poller.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stddef.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "adopt.h"
+#include "base/clock.h"
+#include "runtime.h"
+
+static bool any_spill_has_room(struct rt_poller *poller)
+{
+	struct rt_lane *lane;
+
+	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next) {
+		if (rt_lane_has_room_owner(lane))
+			return true;
+	}
+	return false;
+}
+
+/* By hand, the deadline and the back-stop make the fd readable. */
+static void set_timer(struct rt_poller *poller)
+{
+	uint64_t backstop_ns =
+		(uint64_t)poller->rt->cfg.backstop_ms * UINT64_C(1000000);
+	uint64_t at = rt_poller_deadline_owner(poller);
+	struct itimerspec when = {0};
+
+	if (backstop_ns != 0 && rt_now_ns() + backstop_ns < at)
+		at = rt_now_ns() + backstop_ns;
+	if (at != UINT64_MAX) {
+		when.it_value.tv_sec = (time_t)(at / 1000000000);
+		/* one more: zero would be never */
+		when.it_value.tv_nsec = (long)(at % 1000000000) + (at == 0);
+	}
+	timerfd_settime(poller->timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static bool has_expired(struct rt_poller *poller)
+{
+	uint64_t times;
+
+	return read(poller->timer, &times, sizeof(times)) == sizeof(times);
+}
+
+bool rt_poller_arm_owner(struct rt_poller *poller)
+{
+	struct rt_lane *lane;
+	int i;
+
+	for (i = 0; i < poller->cqs_count; i++) {
+		if (!poller->cqs[i]->dead &&
+		    ibv_req_notify_cq(poller->cqs[i]->ibv_cq, 0))
+			rt_poller_fail_cq_owner(poller, poller->cqs[i]);
+	}
+	rt_adopted_arm_owner(poller);
+	/* every CQ again, after every arm: what came before its arm raised no
+	 * event */
+	if (rt_poller_round_owner(poller, INT_MAX) > 0)
+		return false;
+	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next)
+		rt_lane_arm_spill_owner(lane);
+	rt_bell_prepare(&poller->bell);
+	/* acquire: pairs with the release in rt_poller_stop() */
+	if (!rt_inbox_is_empty(&poller->inbox) || any_spill_has_room(poller) ||
+	    atomic_load_explicit(&poller->stopping, memory_order_acquire)) {
+		rt_bell_cancel(&poller->bell);
+		return false;
+	}
+	poller->armed = true;
+	if (!poller->threaded)
+		set_timer(poller);
+	RT_STAT_ADD(poller, sleeps, 1);
+	return true;
+}
+
+static void ack(struct rt_poller *poller, struct rt_cq *cq)
+{
+	if (rt_cq_unacked(cq) == 0)
+		return;
+	ibv_ack_cq_events(cq->ibv_cq, rt_cq_unacked(cq));
+	rt_cq_set_unacked(cq, 0);
+	RT_STAT_ADD(poller, acks, 1);
+}
+
+static void tell_channel_failed(struct rt_msg *msg, void *owner)
+{
+	struct rt_channel *channel =
+		(struct rt_channel *)((char *)msg -
+				      offsetof(struct rt_channel, fail_msg));
+	struct rpma_rt *rt = owner;
+
+	pthread_mutex_lock(&rt->lock);
+	pthread_mutex_lock(&rt->directory);
+	channel->failed = true;
+	pthread_mutex_unlock(&rt->directory);
+	pthread_mutex_unlock(&rt->lock);
+}
+
+/* Nothing on it wakes the poller any more: who is on it dies, and newcomers
+ * get another. */
+static void fail_channel(struct rt_poller *poller, struct rt_channel *channel)
+{
+	int i;
+
+	channel->dead = true;
+	epoll_ctl(poller->epfd, EPOLL_CTL_DEL, channel->fd, NULL);
+	/* before its CQs: when a connection has died of it, it is not used */
+	channel->fail_msg.fn = tell_channel_failed;
+	rt_inbox_push_mt(&poller->rt->control.inbox, &channel->fail_msg);
+	for (i = 0; i < poller->cqs_count; i++) {
+		if (poller->cqs[i]->channel == channel)
+			rt_poller_fail_cq_owner(poller, poller->cqs[i]);
+	}
+}
+
+/* Reads until there is none; how many. */
+static int read_channel(struct rt_poller *poller, struct rt_channel *channel)
+{
+	struct ibv_cq *ibv_cq;
+	struct rt_cq *cq;
+	void *rpma_cq;
+	void *context;
+	int count = 0;
+
+	for (;;) {
+		if (ibv_get_cq_event(channel->ibv_channel, &ibv_cq, &rpma_cq)) {
+			if (errno == EINTR)
+				continue;
+			if (errno != EAGAIN)
+				fail_channel(poller, channel);
+			break;
+		}
+		count++;
+		if (rpma_cq_get_context(rpma_cq, &context)) {
+			ibv_ack_cq_events(ibv_cq, 1);
+			continue;
+		}
+		cq = context;
+		rt_cq_set_unacked(cq, rt_cq_unacked(cq) + 1);
+		if (rt_cq_unacked(cq) >= RT_ACK_BATCH)
+			ack(poller, cq);
+	}
+	RT_STAT_ADD(poller, events, count);
+	return count;
+}
+
+int rt_poller_wake_owner(struct rt_poller *poller)
+{
+	struct rt_channel *channel;
+	bool expired = false;
+	int count = 0;
+
+	if (poller->armed) {
+		rt_bell_cancel(&poller->bell);
+		poller->armed = false;
+		rt_poller_tick_owner(poller, rt_now_ns());
+		expired = !poller->threaded && has_expired(poller);
+	}
+	for (channel = poller->reading; channel != NULL;
+	     channel = channel->poller_next) {
+		if (!channel->dead)
+			count += read_channel(poller, channel);
+	}
+	if (poller->adopted != NULL)
+		count += rt_adopted_read_owner(poller);
+	if (expired && count == 0)
+		poller->timed_out = true;
+	return count;
+}

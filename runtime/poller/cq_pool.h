@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * cq_pool.h -- a poller's completion channels and shared CQs, and the room in
+ * them. Room is reserved when a connection request is made, under the
+ * runtime's lock, so an overrun cannot happen by construction.
+ */
+
+#ifndef RT_POLLER_CQ_POOL_H
+#define RT_POLLER_CQ_POOL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "rpma_rt.h"
+#include "events/async.h"
+#include "base/inbox.h"
+#include "poller/route.h"
+#include "srq/srq.h"
+
+struct rt_poller;
+
+#ifndef RT_ACK_BATCH	/* tests/interleave has few events */
+#define RT_ACK_BATCH 64 /* events read of a CQ before they are acknowledged */
+#endif
+
+/* a poller's completion channel on one device */
+struct rt_channel {
+	/* immutable */
+	struct rt_poller *poller;
+	struct ibv_context *ibv_ctx;
+	struct rpma_channel *channel;
+	struct ibv_comp_channel *ibv_channel;
+	int fd;
+	/* under the runtime's lock, and changed under the directory's too */
+	struct rt_channel *next;
+	struct rt_cq *cqs;
+	bool failed; /* no new CQs */
+	/* the poller's */
+	struct rt_channel *poller_next;
+	bool known; /* in the poller's list */
+	bool dead;
+	/* DEVICE_FATAL on its way to the control thread */
+	struct rt_async_device device;
+	struct rt_msg fatal_msg;
+	_Atomic bool fatal_sent;
+	/* on its way to the control thread */
+	struct rt_msg fail_msg;
+};
+
+struct rt_cq {
+	/* immutable */
+	struct rt_channel *channel;
+	struct rpma_cq *cq;
+	struct ibv_cq *ibv_cq;
+	uint32_t cqe;
+	/* under the runtime's lock */
+	struct rt_numbers numbers;
+	/* likewise, and changed under the directory's too */
+	struct rt_cq *next;
+	uint32_t room; /* entries that are nobody's */
+	bool failed;   /* no new connections */
+	/* connections with an SRQ, by its number; all of them; table's size */
+	uint16_t srq_users[RT_SRQ_END];
+	uint32_t qps_reserved;
+	uint32_t qps_announced;
+	/* the poller's */
+	struct rt_route_entry *routes;
+	struct rt_qp_table *qps;  /* of connections with an SRQ; or NULL */
+	_Atomic uint32_t unacked; /* events read and not yet acknowledged */
+	uint64_t taken;		  /* completions polled */
+	uint64_t empties;	  /* polls that found nothing */
+	bool dead;
+	/* on their way to the poller, to the control thread */
+	struct rt_msg add_msg;
+	struct rt_msg fail_msg;
+	_Atomic bool fail_sent;
+	struct rt_async_object async;
+};
+
+static inline uint32_t rt_cq_unacked(const struct rt_cq *cq)
+{
+	/* relaxed: the poller's own; to others a figure */
+	return atomic_load_explicit(&cq->unacked, memory_order_relaxed);
+}
+
+static inline void rt_cq_set_unacked(struct rt_cq *cq, uint32_t unacked)
+{
+	/* relaxed: likewise */
+	atomic_store_explicit(&cq->unacked, unacked, memory_order_relaxed);
+}
+
+/*
+ * A CQ of poller on that device with so much room, and the depth of srq (or
+ * NULL) if it is the first there, which is reserved, and with route numbers;
+ * makes channel and CQ as needed and tells the poller. REQUIRES: the runtime's
+ * lock.
+ * ERRORS: RPMA_E_NOMEM (more than the device has), RPMA_E_PROVIDER
+ */
+int rt_cq_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
+		  uint32_t room, struct rpma_rt_srq *srq,
+		  struct rt_cq **cq_ptr);
+/* REQUIRES: the runtime's lock */
+void rt_cq_unreserve(struct rt_cq *cq, uint32_t room,
+		     const struct rpma_rt_srq *srq);
+
+/* Any thread: it works no more; its connections die, no new ones on it. */
+void rt_cq_fail_mt(struct rt_cq *cq);
+
+/* Asynchronous events are not heard of any more. Before the control thread
+ * ends; nobody makes CQs any more. */
+void rt_cq_pool_unwatch(struct rt_poller *poller);
+/* Destroys all CQs and channels of a poller that does not run any more.
+ * Answers the first error. */
+int rt_cq_pool_fini(struct rt_poller *poller);
+
+#endif /* RT_POLLER_CQ_POOL_H */

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * deliver.c -- what a poller writes: items staged in lanes, published and rung
+ * once a batch, spills retried, refused posters told. Runs on the poller.
+ * doc/protocols/lane.md, ledger.md.
+ */
+
+#include "poller/poller.h"
+
+#include "runtime.h"
+
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+void rt_poller_write_owner(struct rt_poller *poller, struct rt_lane *lane,
+			   const struct rpma_rt_completion *item)
+{
+	*rt_lane_slot_owner(lane) = *item;
+	rt_poller_touch_lane_owner(poller, lane);
+	poller->written++;
+}
+
+void rt_poller_deliver_owner(struct rt_poller *poller,
+			     const struct rt_route_entry *entry,
+			     const struct rpma_rt_completion *item)
+{
+	if (entry->is_callback)
+		rt_call_later_owner(poller, entry->route, item);
+	else
+		rt_poller_write_owner(poller, entry->lane, item);
+}
+
+struct rpma_rt_completion rt_poller_writable_item(const struct rt_side *side)
+{
+	const struct rpma_rt_conn *conn = side->conn;
+
+	return (struct rpma_rt_completion){
+		.context = (uintptr_t)conn,
+		/* relaxed: the application orders its own pointer */
+		.user = atomic_load_explicit(&conn->user, memory_order_relaxed),
+		.qp_num = conn->qp_num,
+		.kind = RPMA_RT_WRITABLE,
+		.opcode = side->which,
+	};
+}
+
+/* To each function that was refused on this side. */
+static void call_writable(struct rt_poller *poller, const struct rt_side *side)
+{
+	const struct rpma_rt_completion item = rt_poller_writable_item(side);
+	struct rpma_rt_route *route;
+
+	for (route = side->conn->routes; route != NULL; route = route->next) {
+		if (!(route->wants & RT_WANTS(side->which)))
+			continue;
+		route->wants &= (uint8_t)~RT_WANTS(side->which);
+		rt_call_later_owner(poller, route, &item);
+	}
+}
+
+/*
+ * Who takes a want away owns it: exactly one WRITABLE. While the connection's
+ * own queue is over its limit it waits for that to ease, or WRITABLEs that
+ * nobody takes would fill the spill.
+ */
+__attribute__((noinline)) static void
+answer(struct rt_poller *poller, struct rt_side *side, uint32_t wants)
+{
+	uint32_t in_call = wants << RT_WANT_IN_CALL;
+	struct rpma_rt_completion item;
+	uint32_t taken;
+
+	if (!side->healthy)
+		return; /* CLOSED answers */
+	if (rt_lane_is_backlogged(side->conn->lane))
+		wants = 0; /* no queue is in the way of a function */
+	/* acq_rel: of two takers one gets it */
+	taken = atomic_fetch_and_explicit(&side->want, ~(wants | in_call),
+					  memory_order_acq_rel);
+	if (taken & wants) {
+		item = rt_poller_writable_item(side);
+		rt_poller_write_owner(poller, side->conn->lane, &item);
+	}
+	if (taken & in_call)
+		call_writable(poller, side);
+}
+
+/* If there is one. The look is inline: every batch has it for each side. */
+static inline void answer_want(struct rt_poller *poller, struct rt_side *side,
+			       uint32_t wants)
+{
+	/* relaxed: ordered by the batch's fence, which pairs with the one
+	 * between the poster's store and its second look */
+	if (unlikely(atomic_load_explicit(&side->want, memory_order_relaxed) &
+		     (wants | wants << RT_WANT_IN_CALL)))
+		answer(poller, side, wants);
+}
+
+/* After a backlog cleared: any connection may have waited for it. */
+static void answer_all_wants(struct rt_poller *poller)
+{
+	struct rpma_rt_conn *conn;
+	uint32_t slot;
+	int i;
+
+	for (slot = 1; slot < RT_MAX_SLOTS && slot <= poller->slots_used;
+	     slot++) {
+		conn = poller->slots[slot];
+		for (i = 0; conn != NULL && i < 2; i++)
+			answer_want(poller, &conn->side[i],
+				    RT_WANT_CREDIT | RT_WANT_BACKLOG);
+	}
+}
+
+static void list_spilling(struct rt_poller *poller, struct rt_lane *lane)
+{
+	if (lane->spill_listed || !rt_lane_is_spilling_owner(lane))
+		return;
+	lane->spill_listed = true;
+	lane->spill_next = poller->spilling;
+	poller->spilling = lane;
+}
+
+/* Also what a full staging area flushed before the batch's end. */
+static void count_spilled(struct rt_poller *poller, struct rt_lane *lane)
+{
+	RT_STAT_ADD(poller, spilled, lane->spilled_new);
+	RT_STAT_ADD(poller, lost, lane->lost_new);
+	lane->spilled_new = 0;
+	lane->lost_new = 0;
+}
+
+/* Into rings, unseen, and spills: backlog flags are raised before the credits
+ * go back. */
+static void fill_lanes(struct rt_poller *poller, struct rt_lane *lanes)
+{
+	struct rt_lane *lane;
+
+	for (lane = lanes; lane != NULL; lane = lane->touched_next) {
+		if (unlikely(poller->polled_ns != 0))
+			rt_lane_stamp_owner(lane, poller->polled_ns);
+		rt_lane_flush_owner(lane);
+		RT_STAT_ADD(poller, batches, 1);
+		if (unlikely(rt_lane_is_spilling_owner(lane))) {
+			count_spilled(poller, lane);
+			list_spilling(poller, lane);
+		}
+	}
+	poller->polled_ns = 0;
+}
+
+/* After the credits: who takes a completion may post in its place at once. */
+static void publish_lanes(struct rt_lane *lanes)
+{
+	struct rt_lane *lane;
+
+	for (lane = lanes; lane != NULL; lane = lane->touched_next)
+		rt_lane_publish_owner(lane);
+}
+
+static void publish_retired(struct rt_side *sides)
+{
+	struct rt_side *side;
+
+	for (side = sides; side != NULL; side = side->touched_next) {
+		side->touched = false;
+		/* release [LEDGER-1]: pairs with the acquire in post.c; what
+		 * was delivered, and the backlog flag, come with the credit */
+		atomic_store_explicit(&side->retired, side->count,
+				      memory_order_release);
+	}
+}
+
+static void ring_lanes(struct rt_poller *poller, struct rt_lane *lanes)
+{
+	struct rt_lane *lane;
+	struct rt_lane *next;
+
+	for (lane = lanes; lane != NULL; lane = next) {
+		next = lane->touched_next;
+		if (rt_lane_bell_owner(lane))
+			RT_STAT_ADD(poller, doorbells, 1);
+	}
+}
+
+static void flush_once(struct rt_poller *poller)
+{
+	struct rt_lane *lanes = poller->touched_lanes;
+	struct rt_side *sides = poller->touched_sides;
+	struct rpma_rt_srq *srqs = poller->touched_srqs;
+	struct rt_side *side;
+
+	poller->touched_lanes = NULL;
+	poller->touched_sides = NULL;
+	poller->touched_srqs = NULL;
+	RT_STAT_ADD(poller, delivered, poller->written);
+	poller->written = 0;
+	fill_lanes(poller, lanes);
+	publish_retired(sides);
+	if (unlikely(srqs != NULL))
+		rt_srq_retire_owner(lanes, srqs);
+	publish_lanes(lanes);
+	/* the batch's only fence: before it what we published, after it what
+	 * sleepers and refused posters wrote [LANE-3] [LEDGER-2] */
+	rt_fence_dekker();
+	ring_lanes(poller, lanes);
+	/* after the lanes' list was walked: this begins a new one */
+	for (side = sides; side != NULL; side = side->touched_next)
+		answer_want(poller, side, RT_WANT_CREDIT);
+	if (unlikely(srqs != NULL))
+		rt_srq_answer_owner(srqs);
+}
+
+void rt_poller_flush_owner(struct rt_poller *poller)
+{
+	/* a function is called when the credits are back; what it posts is
+	 * found by a later poll, so this ends */
+	while (poller->touched_lanes != NULL || poller->touched_sides != NULL ||
+	       poller->touched_srqs != NULL || poller->calls.count > 0) {
+		flush_once(poller);
+		if (poller->calls.count > 0)
+			rt_call_all_owner(poller);
+	}
+}
+
+int rt_poller_retry_spills_owner(struct rt_poller *poller)
+{
+	struct rt_lane **link = &poller->spilling;
+	struct rt_lane *lane;
+	bool eased = false;
+	uint32_t moved;
+	int total = 0;
+
+	while ((lane = *link) != NULL) {
+		moved = rt_lane_retry_owner(lane);
+		total += (int)moved;
+		if (rt_lane_take_eased_owner(lane)) {
+			eased = true;
+			rt_srq_ease_owner(poller, lane);
+		}
+		if (!rt_lane_is_spilling_owner(lane)) {
+			*link = lane->spill_next;
+			lane->spill_listed = false;
+		} else {
+			link = &lane->spill_next;
+		}
+		if (moved > 0) {
+			/* pairs with the consumer's before it sleeps
+			 * [LANE-3]; nothing of the lane is used after */
+			rt_fence_dekker();
+			rt_lane_bell_owner(lane);
+		}
+	}
+	if (eased) {
+		/* pairs with the fence of a poster that found the backlog
+		 * [LEDGER-2] */
+		rt_fence_dekker();
+		answer_all_wants(poller);
+		rt_srq_answer_all_owner(poller);
+	}
+	return total;
+}

@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * poller.c -- the loop: poll, route, flush, inbox, sleep. On the
+ * success path it touches its own memory, lanes, and one retired count per
+ * side; no lock, no allocation, no system call, no clock.
+ * doc/protocols/wr_id.md, channel.md, ledger.md, lane.md.
+ */
+
+#define _GNU_SOURCE
+#include "poller/poller.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "adopt.h"
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "runtime.h"
+#include "conn/drain.h"
+
+#define ROUNDS_PER_TICK	 1024 /* while it is never idle */
+#define ROUNDS_PER_CLOCK 64
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+static _Thread_local struct rt_poller *self;
+
+struct rt_poller *rt_poller_self(void)
+{
+	return self;
+}
+
+void rt_poller_forked(void)
+{
+	self = NULL;
+}
+
+/* -------------------------------------------------------------- routing --- */
+
+/* A marker, or a completion of nothing that is open. */
+static void route_internal(struct rt_poller *poller, const struct rt_cq *cq,
+			   const struct ibv_wc *wc)
+{
+	uint64_t cookie = rt_wr_id_cookie(wc->wr_id);
+	uint32_t kind = (uint32_t)(cookie >> RT_KIND_SHIFT);
+	uint32_t slot = (uint32_t)(cookie & RT_SLOT_MASK);
+	struct rpma_rt_conn *conn;
+
+	if (wc->wr_id != rt_wr_id_internal(kind, slot) || slot == 0 ||
+	    slot >= RT_MAX_SLOTS)
+		goto stale;
+	conn = poller->slots[slot];
+	if (conn == NULL || conn->cq != cq || !conn->bound ||
+	    conn->qp_num != wc->qp_num)
+		goto stale;
+	if (kind == RT_SQ_MARKER)
+		rt_conn_marker_owner(conn, RPMA_RT_SEND_SIDE);
+	else if (kind == RT_RQ_MARKER)
+		rt_conn_marker_owner(conn, RPMA_RT_RECV_SIDE);
+	else if (kind == RT_KEEPALIVE)
+		rt_alive_completed_owner(conn, wc->status);
+	else
+		goto stale;
+	return;
+stale:
+	RT_STAT_ADD(poller, stale, 1);
+}
+
+static inline struct rpma_rt_completion
+item_of(const struct rt_route_entry *entry, const struct ibv_wc *wc)
+{
+	struct rpma_rt_completion item;
+
+	item.context = rt_wr_id_cookie(wc->wr_id);
+	item.user = entry->user;
+	item.byte_len = wc->byte_len;
+	item.imm = wc->imm_data;
+	item.qp_num = wc->qp_num;
+	item.kind = RPMA_RT_COMPLETION;
+	item.status = IBV_WC_SUCCESS;
+	item.opcode = (uint8_t)wc->opcode;
+	item.flags = (uint8_t)wc->wc_flags &
+		     (RPMA_RT_F_WITH_IMM | RPMA_RT_F_WITH_INV);
+	return item;
+}
+
+/* Apart: where the item's address is taken it is put together in memory, from
+ * narrow stores, which costs deliver() 5 ns a completion. */
+__attribute__((noinline)) static void
+deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
+	     const struct ibv_wc *wc)
+{
+	struct rpma_rt_completion item = item_of(entry, wc);
+
+	rt_call_later_owner(poller, entry->route, &item);
+}
+
+static void deliver(struct rt_poller *poller,
+		    const struct rt_route_entry *entry, const struct ibv_wc *wc)
+{
+	struct rpma_rt_completion item;
+
+	if (unlikely(entry->is_callback)) {
+		deliver_call(poller, entry, wc);
+		return;
+	}
+	item = item_of(entry, wc);
+	rt_lane_fill_slot(rt_lane_slot_owner(entry->lane), &item);
+	rt_poller_touch_lane_owner(poller, entry->lane);
+	poller->written++;
+}
+
+/* Those name no queue pair. */
+static bool is_of_srq(uint64_t wr_id)
+{
+	uint32_t number = rt_wr_id_route(wr_id);
+
+	return number >= RT_SRQ_FIRST && number < RT_SRQ_END;
+}
+
+static bool is_route_of(const struct rt_route_entry *entry,
+			const struct ibv_wc *wc)
+{
+	return entry->qp_key == rt_qp_key(wc->qp_num);
+}
+
+/* What is not a route's that is bound: an SRQ's, a marker, late, stale. */
+__attribute__((noinline)) static bool
+route_otherwise(struct rt_poller *poller, struct rt_cq *cq,
+		const struct rt_route_entry *entry, const struct ibv_wc *wc)
+{
+	if (is_of_srq(wc->wr_id)) {
+		rt_srq_route_owner(poller, cq, wc);
+		return true;
+	}
+	/* what binds it was sent before its WR was posted: it may be in the
+	 * inbox still */
+	rt_inbox_run_owner(&poller->inbox, poller);
+	if (is_route_of(entry, wc))
+		return false;
+	route_internal(poller, cq, wc);
+	return true;
+}
+
+static void route(struct rt_poller *poller, struct rt_cq *cq,
+		  const struct ibv_wc *wc)
+{
+	struct rt_route_entry *entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
+	struct rt_side *side;
+
+	if (unlikely(!is_route_of(entry, wc)) &&
+	    route_otherwise(poller, cq, entry, wc))
+		return;
+	side = entry->side;
+	if (unlikely(wc->status != IBV_WC_SUCCESS || !side->healthy)) {
+		rt_conn_unhappy_owner(side, wc);
+		return;
+	}
+	side->count++;
+	rt_poller_touch_side_owner(poller, side);
+	if (!(wc->wr_id & RT_ON_ERROR_ONLY))
+		deliver(poller, entry, wc);
+}
+
+/* -------------------------------------------------------------- polling --- */
+
+void rt_poller_fail_cq_owner(struct rt_poller *poller, struct rt_cq *cq)
+{
+	(void)poller;
+	cq->dead = true;
+	rt_cq_fail_mt(cq);
+}
+
+static void time_batch(struct rt_poller *poller)
+{
+	if (++poller->untimed < poller->rt->cfg.timing)
+		return;
+	poller->untimed = 0;
+	if (poller->polled_ns == 0)
+		poller->polled_ns = rt_now_ns();
+}
+
+static int poll_cq(struct rt_poller *poller, struct rt_cq *cq, int max)
+{
+	int n = ibv_poll_cq(cq->ibv_cq, max, poller->wcs);
+	int i;
+
+	RT_STAT_ADD(poller, polls, 1);
+	if (n <= 0) {
+		if (unlikely(n < 0))
+			rt_poller_fail_cq_owner(poller, cq);
+		cq->empties++;
+		RT_STAT_ADD(poller, empty_polls, 1);
+		return 0;
+	}
+	if (unlikely(poller->rt->cfg.timing != 0))
+		time_batch(poller);
+	/* before they are routed: that may run the inbox, and a GONE in it
+	 * counts from here what the CQ still holds */
+	cq->taken += (uint64_t)n;
+	for (i = 0; i < n; i++)
+		route(poller, cq, &poller->wcs[i]);
+	RT_STAT_ADD(poller, completions, n);
+	return n;
+}
+
+static int poll_all(struct rt_poller *poller, int budget)
+{
+	struct rt_cq *cq;
+	int done = 0;
+	int max;
+	int i;
+
+	if (poller->cqs_count == 0)
+		return 0;
+	if (++poller->cqs_first >= poller->cqs_count)
+		poller->cqs_first = 0;
+	for (i = 0; i < poller->cqs_count && done < budget; i++) {
+		cq = poller->cqs[(poller->cqs_first + i) % poller->cqs_count];
+		max = budget - done < RT_BATCH ? budget - done : RT_BATCH;
+		if (!cq->dead)
+			done += poll_cq(poller, cq, max);
+	}
+	return done;
+}
+
+/* The connections that drain or are swept; how many made a step. */
+static int tend_dying(struct rt_poller *poller)
+{
+	struct rpma_rt_conn **link = &poller->dying;
+	struct rpma_rt_conn *conn;
+	uint64_t now = rt_now_ns();
+	int steps = 0;
+
+	while ((conn = *link) != NULL) {
+		if (conn->ps == RT_PS_SETTLING
+			    ? rt_conn_try_drained_owner(conn, now)
+			    : rt_conn_try_swept_owner(conn)) {
+			*link = conn->dying_next;
+			steps++;
+		} else {
+			link = &conn->dying_next;
+		}
+	}
+	return steps;
+}
+
+/* With what it has adopted, by turns first, that a budget starves neither. */
+static int poll_adopted_too(struct rt_poller *poller, int budget)
+{
+	int done = 0;
+
+	poller->adopted_first = !poller->adopted_first;
+	if (poller->adopted_first)
+		done = rt_adopted_poll_owner(poller, budget);
+	if (done < budget)
+		done += poll_all(poller, budget - done);
+	if (!poller->adopted_first && done < budget)
+		done += rt_adopted_poll_owner(poller, budget - done);
+	return done;
+}
+
+int rt_poller_round_owner(struct rt_poller *poller, int budget)
+{
+	int done = likely(poller->adopted == NULL)
+			   ? poll_all(poller, budget)
+			   : poll_adopted_too(poller, budget);
+
+	if (unlikely(++poller->rounds % ROUNDS_PER_TICK == 0))
+		rt_poller_tick_owner(poller, rt_now_ns());
+	rt_poller_flush_owner(poller);
+	if (unlikely(poller->timed_out)) {
+		poller->timed_out = false;
+		if (done > 0 && rt_poller_wake_owner(poller) == 0)
+			RT_STAT_ADD(poller, lost_events_recovered, 1);
+	}
+	if (poller->spilling != NULL)
+		done += rt_poller_retry_spills_owner(poller);
+	if (unlikely(poller->srqs_again))
+		done += rt_srq_again_owner(poller);
+	if (!rt_inbox_is_empty(&poller->inbox))
+		done += rt_inbox_run_owner(&poller->inbox, poller);
+	if (poller->dying != NULL)
+		done += tend_dying(poller);
+	if (poller->alive != NULL &&
+	    (done == 0 || ++poller->alive_rounds % ROUNDS_PER_CLOCK == 0))
+		done += rt_alive_tend_owner(poller);
+	rt_poller_flush_owner(poller);
+	return done;
+}
+
+/* ------------------------------------------------------------- sleeping --- */
+
+uint64_t rt_poller_deadline_owner(const struct rt_poller *poller)
+{
+	const struct rpma_rt_conn *conn;
+	uint64_t next = UINT64_MAX;
+
+	if (poller->alive != NULL)
+		next = poller->alive_next_ns;
+	for (conn = poller->dying; conn != NULL; conn = conn->dying_next) {
+		if (conn->deadline_ns < next)
+			next = conn->deadline_ns;
+	}
+	return next;
+}
+
+/* How long it may sleep, in milliseconds; -1: until something happens. */
+static int sleep_ms(const struct rt_poller *poller)
+{
+	const struct rpma_rt_cfg *cfg = &poller->rt->cfg;
+	uint64_t deadline = rt_poller_deadline_owner(poller);
+	int ms = cfg->backstop_ms ? (int)cfg->backstop_ms : -1;
+	uint64_t now;
+	uint64_t left;
+
+	if (deadline == UINT64_MAX)
+		return ms;
+	now = rt_now_ns();
+	left = deadline > now ? (deadline - now) / 1000000 + 1 : 0;
+	return ms < 0 || left < (uint64_t)ms ? (int)left : ms;
+}
+
+static void sleep_until_something(struct rt_poller *poller)
+{
+	bool is_timed = poller->rt->cfg.timing != 0;
+	uint64_t asleep_ns = is_timed ? rt_now_ns() : 0;
+	struct epoll_event event;
+	int n;
+
+	n = epoll_wait(poller->epfd, &event, 1, sleep_ms(poller));
+	if (is_timed)
+		RT_STAT_ADD(poller, sleeping_ns, rt_now_ns() - asleep_ns);
+	poller->timed_out = rt_poller_wake_owner(poller) == 0 && n == 0;
+}
+
+/* What it spun since it was last idle without a sleep. */
+static void time_spinning(struct rt_poller *poller)
+{
+	if (poller->spinning_since_ns == 0)
+		return;
+	RT_STAT_ADD(poller, spinning_ns,
+		    rt_now_ns() - poller->spinning_since_ns);
+	poller->spinning_since_ns = 0;
+}
+
+static void end_idling(struct rt_poller *poller)
+{
+	time_spinning(poller);
+	poller->idle_since_ns = 0;
+	poller->idle_rounds = 0;
+}
+
+/* Has it been idle for its budget? */
+static bool is_sleepy(struct rt_poller *poller)
+{
+	const struct rpma_rt_cfg *cfg = &poller->rt->cfg;
+	uint64_t now;
+
+	if (cfg->timing != 0 && poller->spinning_since_ns == 0)
+		poller->spinning_since_ns = rt_now_ns();
+	if (cfg->mode == RPMA_RT_MODE_BUSY)
+		return false;
+	if (cfg->mode == RPMA_RT_MODE_EVENT || cfg->spin_us == 0)
+		return true;
+	if (poller->idle_rounds++ % ROUNDS_PER_CLOCK != 0)
+		return false;
+	now = rt_now_ns();
+	rt_poller_tick_owner(poller, now);
+	if (poller->idle_since_ns == 0)
+		poller->idle_since_ns = now;
+	return now - poller->idle_since_ns >= (uint64_t)cfg->spin_us * 1000;
+}
+
+static void *poller_main(void *arg)
+{
+	struct rt_poller *poller = arg;
+
+	rt_cpu_pin_self(poller->cpu);
+	self = poller;
+	for (;;) {
+		if (rt_poller_round_owner(poller, INT_MAX) > 0) {
+			end_idling(poller);
+			continue;
+		}
+		/* acquire: pairs with the release in rt_poller_stop() */
+		if (atomic_load_explicit(&poller->stopping,
+					 memory_order_acquire))
+			break;
+		if (!is_sleepy(poller)) {
+			rt_cpu_relax();
+		} else if (rt_poller_arm_owner(poller)) {
+			time_spinning(poller);
+			sleep_until_something(poller);
+		}
+	}
+	return NULL;
+}
+
+/* ----------------------------------------------------------- life cycle --- */
+
+void rt_poller_add_cq(struct rt_msg *msg, void *owner)
+{
+	struct rt_cq *cq =
+		(struct rt_cq *)((char *)msg - offsetof(struct rt_cq, add_msg));
+	struct rt_poller *poller = owner;
+	struct rt_cq **cqs;
+
+	if (poller->cqs_count == poller->cqs_max) {
+		cqs = realloc(poller->cqs, (size_t)(poller->cqs_max * 2 + 4) *
+						   sizeof(struct rt_cq *));
+		if (cqs == NULL) {
+			/* not polled, so as good as dead */
+			rt_poller_fail_cq_owner(poller, cq);
+			return;
+		}
+		poller->cqs = cqs;
+		poller->cqs_max = poller->cqs_max * 2 + 4;
+	}
+	poller->cqs[poller->cqs_count++] = cq;
+	if (!cq->channel->known) {
+		cq->channel->known = true;
+		cq->channel->poller_next = poller->reading;
+		poller->reading = cq->channel;
+	}
+	/* made before it was known that nothing on the channel wakes us */
+	if (cq->channel->dead)
+		rt_poller_fail_cq_owner(poller, cq);
+}
+
+bool rt_poller_try_enter(struct rt_poller *poller, enum rt_runner as)
+{
+	uint32_t runner;
+
+	do {
+		runner = RT_RUNNER_NONE;
+		/* acquire: pairs with the release in rt_poller_leave(), so
+		 * that what the last one did is seen; failure: nothing is */
+		if (atomic_compare_exchange_strong_explicit(
+			    &poller->running, &runner, as, memory_order_acquire,
+			    memory_order_relaxed)) {
+			self = poller;
+			return true;
+		}
+		rt_cpu_relax();
+	} while (as == RT_RUNNER_OWNER && runner == RT_RUNNER_ASSIST);
+	return false;
+}
+
+void rt_poller_leave(struct rt_poller *poller)
+{
+	self = NULL;
+	/* release: pairs with the acquire in rt_poller_try_enter() */
+	atomic_store_explicit(&poller->running, RT_RUNNER_NONE,
+			      memory_order_release);
+}
+
+/* Who sleeps on epfd by itself has no timeout of ours: a timer in it. */
+static int add_timer(struct rt_poller *poller)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	poller->timer = -1;
+	if (poller->threaded)
+		return 0;
+	event.data.fd =
+		timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (event.data.fd < 0)
+		return RPMA_E_PROVIDER;
+	if (epoll_ctl(poller->epfd, EPOLL_CTL_ADD, event.data.fd, &event)) {
+		close(event.data.fd);
+		return RPMA_E_PROVIDER;
+	}
+	poller->timer = event.data.fd;
+	return 0;
+}
+
+int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
+		   int cpu)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	int ret;
+
+	memset(poller, 0, sizeof(*poller));
+	poller->rt = rt;
+	poller->index = index;
+	poller->cpu = cpu;
+	rt_poller_tick_owner(poller, rt_now_ns());
+	poller->threaded = rt->cfg.mode != RPMA_RT_MODE_MANUAL;
+	poller->slots_next = 1;
+	poller->slots = calloc(RT_MAX_SLOTS, sizeof(*poller->slots));
+	poller->slots_returned =
+		calloc(RT_MAX_SLOTS, sizeof(*poller->slots_returned));
+	ret = RPMA_E_NOMEM;
+	if (poller->slots == NULL || poller->slots_returned == NULL)
+		goto err_free_slots;
+	poller->epfd = epoll_create1(EPOLL_CLOEXEC);
+	ret = RPMA_E_PROVIDER;
+	if (poller->epfd < 0)
+		goto err_free_slots;
+	ret = rt_bell_init(&poller->bell);
+	if (ret)
+		goto err_close_epfd;
+	event.data.fd = rt_bell_fd(&poller->bell);
+	ret = RPMA_E_PROVIDER;
+	if (epoll_ctl(poller->epfd, EPOLL_CTL_ADD, event.data.fd, &event))
+		goto err_fini_bell;
+	ret = add_timer(poller);
+	if (ret)
+		goto err_fini_bell;
+	ret = rt_inbox_init(&poller->inbox, &poller->bell);
+	if (ret)
+		goto err_close_timer;
+	return 0;
+err_close_timer:
+	if (poller->timer >= 0)
+		close(poller->timer);
+err_fini_bell:
+	rt_bell_fini(&poller->bell);
+err_close_epfd:
+	close(poller->epfd);
+err_free_slots:
+	free(poller->slots_returned);
+	free(poller->slots);
+	return ret;
+}
+
+void rt_poller_fini(struct rt_poller *poller)
+{
+	rt_inbox_fini(&poller->inbox);
+	rt_bell_fini(&poller->bell);
+	if (poller->timer >= 0)
+		close(poller->timer);
+	close(poller->epfd);
+	free(poller->cqs);
+	free(poller->slots_returned);
+	free(poller->slots);
+}
+
+int rt_poller_start(struct rt_poller *poller)
+{
+	/* relaxed: the thread's creation orders it */
+	atomic_store_explicit(&poller->running, RT_RUNNER_OWNER,
+			      memory_order_relaxed);
+	if (pthread_create(&poller->thread, NULL, poller_main, poller))
+		return RPMA_E_PROVIDER;
+	return 0;
+}
+
+void rt_poller_stop(struct rt_poller *poller)
+{
+	/* release: pairs with the acquires in poller_main() and in arm */
+	atomic_store_explicit(&poller->stopping, true, memory_order_release);
+	rt_bell_ring(&poller->bell);
+	if (poller->rt->cfg.mode != RPMA_RT_MODE_MANUAL)
+		pthread_join(poller->thread, NULL);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * poller.h -- one poller: a thread (or, in manual mode, the application's
+ * loop) that polls CQs, routes completions to lanes, rings consumers, and
+ * sleeps on its channels. Only it reads its channels and writes its lanes.
+ */
+
+#ifndef RT_POLLER_POLLER_H
+#define RT_POLLER_POLLER_H
+
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpma_rt.h"
+#include "poller/callback.h"
+#include "conn/conn.h"
+#include "poller/cq_pool.h"
+#include "base/inbox.h"
+#include "queue/lane.h"
+#include "base/order.h"
+#include "base/bell.h"
+#include "srq/srq.h"
+
+#define RT_BATCH     32	   /* completions taken from a CQ at once */
+#define RT_MAX_SLOTS 65536 /* connections of one poller, from 1 */
+
+/* who runs rounds now */
+enum rt_runner {
+	RT_RUNNER_NONE = 0,
+	RT_RUNNER_OWNER = 1, /* its thread, rpma_rt_run_once() */
+	RT_RUNNER_ASSIST = 2 /* manual mode: who waits for it, one round */
+};
+
+struct rt_poller {
+	/* immutable after init */
+	struct rpma_rt *rt;
+	int index;
+	int cpu;
+	bool threaded; /* not in manual mode */
+	int epfd;
+	int timer; /* in manual mode: in epfd, of the next deadline */
+	struct rt_bell bell;
+	struct rt_inbox inbox;
+	pthread_t thread;
+	_Atomic bool stopping;
+	_Atomic uint32_t running; /* enum rt_runner */
+
+	/* under the runtime's lock */
+	struct rt_channel *channels;
+	uint32_t *slots_returned;
+	uint32_t slots_returned_count;
+	uint32_t slots_next;
+	uint32_t conns;
+	bool srq_numbers[RT_SRQ_END]; /* taken */
+
+	/* the poller's own; what each round looks at comes first */
+	alignas(RT_CACHE_LINE) struct rt_cq **cqs;
+	int cqs_count;
+	int cqs_max;
+	int cqs_first;	  /* where the next round begins */
+	uint32_t written; /* items since the last flush */
+	struct rt_lane *touched_lanes;
+	struct rt_side *touched_sides;
+	struct rpma_rt_srq *touched_srqs;
+	struct rpma_rt_adopted *adopted;
+	struct rpma_rt_conn *alive; /* those with keep-alive */
+	struct rt_lane *spilling;
+	struct rpma_rt_conn *dying; /* draining and sweeping */
+	uint64_t polled_ns;	    /* when a timed batch was polled; 0: none */
+	uint32_t untimed;	    /* batches since the last timed one */
+	uint32_t rounds;	    /* for the clock, see tick_ms */
+	uint32_t idle_rounds;
+	bool armed;	    /* the bell is prepared */
+	bool timed_out;	    /* woken by the back-stop alone */
+	bool adopted_first; /* in the next round */
+	bool srqs_again;    /* a refill found the lock taken */
+	uint64_t idle_since_ns;
+	uint64_t spinning_since_ns; /* with timing; 0: it is not idle */
+	uint64_t alive_next_ns;	    /* when one may be due */
+	uint32_t alive_rounds;
+	uint32_t slots_used; /* the highest ever set */
+	struct rpma_rt_conn **slots;
+	struct rt_channel *reading; /* its channels */
+	struct rpma_rt_conn *late;  /* bound late, see conn.h */
+	/* aligned: copied into by the provider, then read, each round */
+	alignas(RT_CACHE_LINE) struct ibv_wc wcs[RT_BATCH];
+	struct rt_calls calls;
+	struct rpma_rt_srq *srqs[RT_SRQ_END];
+
+	/* the poller's last look at the clock, in ms: what posts are dated by.
+	 * Apart from what changes with each round */
+	alignas(RT_CACHE_LINE) _Atomic uint32_t tick_ms;
+
+	/* written by the poller, read by anyone */
+	alignas(RT_CACHE_LINE) struct {
+		_Atomic uint64_t polls, empty_polls, completions, delivered,
+			batches, doorbells, sleeps, events, acks, spilled, lost,
+			stale, lost_events_recovered, keepalives, spinning_ns,
+			sleeping_ns;
+	} stats;
+};
+
+/* one writer: a plain add, published relaxed since nothing hangs on it */
+#define RT_STAT_ADD(poller, name, n)                                       \
+	atomic_store_explicit(&(poller)->stats.name,                       \
+			      atomic_load_explicit(&(poller)->stats.name,  \
+						   memory_order_relaxed) + \
+				      (uint64_t)(n),                       \
+			      memory_order_relaxed)
+
+static inline uint32_t rt_poller_tick(const struct rt_poller *poller)
+{
+	/* relaxed: a date, and a coarse one */
+	return atomic_load_explicit(&poller->tick_ms, memory_order_relaxed);
+}
+
+/* It has read the clock for whatever reason. */
+static inline void rt_poller_tick_owner(struct rt_poller *poller,
+					uint64_t now_ns)
+{
+	uint32_t ms = (uint32_t)(now_ns / 1000000);
+
+	/* the line is posters' as long as nothing changes */
+	if (ms != rt_poller_tick(poller))
+		/* relaxed: as above */
+		atomic_store_explicit(&poller->tick_ms, ms,
+				      memory_order_relaxed);
+}
+
+/* ERRORS: RPMA_E_NOMEM, RPMA_E_PROVIDER */
+int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
+		   int cpu);
+void rt_poller_fini(struct rt_poller *poller);
+/* Starts its thread, pinned. ERRORS: RPMA_E_PROVIDER */
+int rt_poller_start(struct rt_poller *poller);
+/* Asks it to end and joins it; in manual mode only asks. */
+void rt_poller_stop(struct rt_poller *poller);
+
+/* The poller whose thread, or round, the caller is in; NULL: none. */
+struct rt_poller *rt_poller_self(void);
+/* In the child of a fork: its thread is no poller, even if it was. */
+void rt_poller_forked(void);
+
+/* One round; items handled. */
+int rt_poller_round_owner(struct rt_poller *poller, int budget);
+/* Arms; true: nothing to do, sleep on epfd; false: there is work. */
+bool rt_poller_arm_owner(struct rt_poller *poller);
+/* What follows a sleep: bell off, channel events read; how many. */
+int rt_poller_wake_owner(struct rt_poller *poller);
+/* When it wants to look for itself, monotonic; UINT64_MAX: never. */
+uint64_t rt_poller_deadline_owner(const struct rt_poller *poller);
+/* A CQ of it works no more: its connections die. */
+void rt_poller_fail_cq_owner(struct rt_poller *poller, struct rt_cq *cq);
+/* Takes a CQ in; the message is in the rt_cq. */
+void rt_poller_add_cq(struct rt_msg *msg, void *owner);
+
+/* Begins to run rounds on the calling thread, if nobody does; the owner waits
+ * for the end of an assistant's round. */
+bool rt_poller_try_enter(struct rt_poller *poller, enum rt_runner as);
+void rt_poller_leave(struct rt_poller *poller);
+
+/* A post to that side that was refused may succeed again. */
+struct rpma_rt_completion rt_poller_writable_item(const struct rt_side *side);
+
+/* Publishes what was written and retired, rings who sleeps. */
+void rt_poller_flush_owner(struct rt_poller *poller);
+/* Writes an item into a lane of the poller. */
+void rt_poller_write_owner(struct rt_poller *poller, struct rt_lane *lane,
+			   const struct rpma_rt_completion *item);
+/* Where the route leads: into its lane, or to its function. */
+void rt_poller_deliver_owner(struct rt_poller *poller,
+			     const struct rt_route_entry *entry,
+			     const struct rpma_rt_completion *item);
+/* A lane was written to; it is published at the batch's end. */
+static inline void rt_poller_touch_lane_owner(struct rt_poller *poller,
+					      struct rt_lane *lane)
+{
+	if (rt_lane_touch_owner(lane)) {
+		lane->touched_next = poller->touched_lanes;
+		poller->touched_lanes = lane;
+	}
+}
+/* Moves spills into rings that have room again; how many items. */
+int rt_poller_retry_spills_owner(struct rt_poller *poller);
+/* A side has retired work, to be published at the batch's end. */
+static inline void rt_poller_touch_side_owner(struct rt_poller *poller,
+					      struct rt_side *side)
+{
+	if (side->touched)
+		return;
+	side->touched = true;
+	side->touched_next = poller->touched_sides;
+	poller->touched_sides = side;
+}
+
+#endif /* RT_POLLER_POLLER_H */

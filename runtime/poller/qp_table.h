@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * qp_table.h -- from a queue pair's number to the route that its receives from
+ * an SRQ take: one of each CQ, the poller's alone. Never more than half full:
+ * who makes a connection makes room first. doc/protocols/srq.md.
+ */
+
+#ifndef RT_POLLER_QP_TABLE_H
+#define RT_POLLER_QP_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct rt_qp_entry {
+	uint32_t qp_num;
+	uint32_t route; /* 0: free */
+};
+
+struct rt_qp_table {
+	uint32_t mask; /* entries - 1 */
+	uint32_t count;
+	struct rt_qp_entry entries[];
+};
+
+/* For so many queue pairs; all free. NULL: no memory. */
+struct rt_qp_table *rt_qp_table_new(uint32_t count);
+void rt_qp_table_delete(struct rt_qp_table *table);
+/* For how many there is room. */
+uint32_t rt_qp_table_room(const struct rt_qp_table *table);
+/* Puts what is in from into to, which has room for it. */
+void rt_qp_table_move(struct rt_qp_table *to, const struct rt_qp_table *from);
+
+static inline uint32_t rt_qp_table_home(const struct rt_qp_table *table,
+					uint32_t qp_num)
+{
+	/* numbers are handed out in sequence, mostly */
+	return (qp_num ^ qp_num >> 12) & table->mask;
+}
+
+/* The route, 0: none. table may be NULL. */
+static inline uint32_t rt_qp_table_find(const struct rt_qp_table *table,
+					uint32_t qp_num)
+{
+	const struct rt_qp_entry *entry;
+	uint32_t at;
+
+	if (table == NULL)
+		return 0;
+	at = rt_qp_table_home(table, qp_num);
+	for (;;) {
+		entry = &table->entries[at];
+		if (entry->qp_num == qp_num || entry->route == 0)
+			return entry->route;
+		at = (at + 1) & table->mask;
+	}
+}
+
+/* A new number, or another route for one that is there. */
+void rt_qp_table_set(struct rt_qp_table *table, uint32_t qp_num,
+		     uint32_t route);
+void rt_qp_table_remove(struct rt_qp_table *table, uint32_t qp_num);
+
+#endif /* RT_POLLER_QP_TABLE_H */

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * route.h -- the 64 bits of a work request and the table that they index.
+ *
+ * The table belongs to a CQ and is the poller's alone. Numbers are handed out
+ * and taken back under the runtime's lock, never on the data path.
+ * Why a number is never reused too early: doc/protocols/wr_id.md.
+ */
+
+#ifndef RT_POLLER_ROUTE_H
+#define RT_POLLER_ROUTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpma_rt.h"
+
+struct rt_cq;
+struct rt_lane;
+struct rt_side;
+
+#define RT_COOKIE_MASK	  ((UINT64_C(1) << RPMA_RT_CONTEXT_BITS) - 1)
+#define RT_ROUTE_SHIFT	  RPMA_RT_CONTEXT_BITS
+#define RT_ROUTE_MASK	  0x7fffu
+#define RT_ON_ERROR_ONLY  (UINT64_C(1) << 63)
+#define RT_ROUTE_INTERNAL 0u
+#define RT_ROUTE_FIRST	  256u /* below: the poller's own */
+#define RT_ROUTE_COUNT	  (RT_ROUTE_MASK + 1)
+#define RT_QP_KEY_NONE	  0u /* of a free entry; numbers have 24 bits */
+
+#define RT_KIND_SHIFT 44
+#define RT_SLOT_MASK  0xffffffffu
+
+/* kinds of internal work requests; 3 is free */
+enum rt_internal { RT_SQ_MARKER = 1, RT_RQ_MARKER = 2, RT_KEEPALIVE = 4 };
+
+static inline uint64_t rt_wr_id(uint32_t route, uint64_t cookie)
+{
+	return ((uint64_t)route << RT_ROUTE_SHIFT) | cookie;
+}
+
+static inline uint64_t rt_wr_id_internal(enum rt_internal kind, uint32_t slot)
+{
+	return ((uint64_t)kind << RT_KIND_SHIFT) | slot;
+}
+
+static inline uint32_t rt_wr_id_route(uint64_t wr_id)
+{
+	return (uint32_t)(wr_id >> RT_ROUTE_SHIFT) & RT_ROUTE_MASK;
+}
+
+static inline uint64_t rt_wr_id_cookie(uint64_t wr_id)
+{
+	return wr_id & RT_COOKIE_MASK;
+}
+
+/* What an entry holds of a queue pair's number: never RT_QP_KEY_NONE. */
+static inline uint32_t rt_qp_key(uint32_t qp_num)
+{
+	return ~qp_num;
+}
+
+/* one number of a CQ; free while qp_key is RT_QP_KEY_NONE */
+struct rt_route_entry {
+	union {
+		struct rt_lane *lane;
+		struct rpma_rt_route *route; /* its function is called */
+	};
+	void *user;
+	struct rt_side *side;
+	uint32_t qp_key;
+	uint32_t is_callback;
+};
+
+/* of rpma_rt_route.wants: on that side for credit or backlog, for the lock */
+#define RT_WANTS(side)	    (1u << (side))
+#define RT_WANTS_LOCK(side) (4u << (side))
+
+/* a caller's handle: immutable once the opener has returned it, but for what
+ * is the poller's. Leads to a lane of a queue or to a function. */
+struct rpma_rt_route {
+	struct rpma_rt_conn *conn;
+	struct rt_lane *lane;	     /* NULL: a function */
+	struct rpma_rt_queue *queue; /* NULL: a function */
+	rpma_rt_callback *fn;
+	void *arg;
+	struct rpma_rt_route *next; /* the connection's list; poller */
+	/* the directory's, see doc/protocols/directory.md */
+	struct rpma_rt_route *listed_next;
+	struct rt_lane *listed_lane; /* NULL: a function */
+	uint32_t listed_queue;	     /* its id; 0: a function */
+	uint8_t wants; /* its function was refused, see RT_WANTS_; poller */
+	uint32_t number;
+	uint32_t reserved;	   /* entries of the lane's spill held for it */
+	uint32_t announced_before; /* of the lane, should it be undone */
+	bool shares;		   /* counted in the lane's srq_users */
+	enum rpma_rt_side side;
+};
+
+/* free numbers of one CQ; under the runtime's lock */
+struct rt_numbers {
+	uint16_t *returned; /* a stack */
+	uint32_t returned_count;
+	uint32_t next; /* never handed out yet from here on */
+};
+
+/* ERRORS: RPMA_E_NOMEM */
+int rt_numbers_init(struct rt_numbers *numbers);
+void rt_numbers_fini(struct rt_numbers *numbers);
+/* How many can be taken. */
+uint32_t rt_numbers_left(const struct rt_numbers *numbers);
+/* ERRORS: RPMA_E_NOMEM (all 32512 in use) */
+int rt_numbers_take(struct rt_numbers *numbers, uint32_t *number);
+void rt_numbers_return(struct rt_numbers *numbers, uint32_t number);
+
+/* ERRORS: RPMA_E_NOMEM. Every entry free. */
+int rt_route_table_new(struct rt_route_entry **table_ptr);
+
+#endif /* RT_POLLER_ROUTE_H */

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * impl.h -- what a queue consists of, for the files that are one:
+ * queue.c (its life), queue_take.c (the consumer), queue_crew.c (several of
+ * them), queue_push.c (messages and the gate). Who owns which word:
+ * doc/protocols/lane.md, shared-queue.md.
+ */
+
+#ifndef RT_QUEUE_IMPL_H
+#define RT_QUEUE_IMPL_H
+
+#include <pthread.h>
+
+#include "queue/queue.h"
+#include "base/inbox.h"
+#include "base/stats.h"
+
+/* the crew's word: who consumes */
+#define RT_CREW_INSIDE 1 /* somebody is inside: the consumer; */
+#define RT_CREW_AGAIN  2 /* it looks again before it leaves; */
+#define RT_CREW_WAITER 4 /* the rest counts who waits on the futex */
+
+#define RT_QUEUE_CLOSED 1 /* bit of the gate; */
+#define RT_QUEUE_PUSHER 2 /* the rest of it counts who is inside push */
+
+struct rpma_rt_queue {
+	/* immutable after new, but for what only grows */
+	alignas(RT_CACHE_LINE) struct rpma_rt *rt;
+	struct rt_queue_params params;
+	uint32_t id;
+	_Atomic uint32_t lane_count; /* grows under lock */
+	_Atomic bool finished;
+	struct rt_lane *lanes[RPMA_RT_MAX_POLLERS]; /* in order of making */
+
+	/* the consumer's own */
+	alignas(RT_CACHE_LINE) uint32_t next_source;
+
+	/* those who consume, or want to */
+	alignas(RT_CACHE_LINE) _Atomic uint32_t crew; /* RT_CREW_* */
+
+	/* written by the sleeping consumer, read by those who publish */
+	alignas(RT_CACHE_LINE) struct rt_bell bell;
+
+	/* messages and who is inside push */
+	alignas(RT_CACHE_LINE) _Atomic uint32_t gate;
+	struct rt_mpsc messages;
+
+	/* written by the consumer, some by anyone, read by anyone */
+	alignas(RT_CACHE_LINE) struct {
+		_Atomic uint64_t polls, waits, empty, batches, taken,
+			messages_taken, busy, messages, sleeps, wakes;
+	} stats;
+	struct rt_histogram dispatch;
+	struct rt_histogram wakeup;
+
+	/* under lock */
+	alignas(RT_CACHE_LINE) pthread_mutex_t lock;
+	uint32_t users;
+	uint32_t leaving;    /* of them: wrote their last item, will put */
+	pthread_cond_t left; /* users became 0 */
+	struct rpma_rt_queue *next; /* the runtime's list, under its lock */
+	struct rt_lane *of_poller[RPMA_RT_MAX_POLLERS];
+};
+
+/* How a take that found nothing ends. */
+enum rt_nothing {
+	RT_NOTHING_YET,
+	RT_NOTHING_FOR_A_MOMENT, /* a pusher is inside a closed queue */
+	RT_NOTHING_EVER
+};
+
+/* ------------------------------------------------------- for each other --- */
+
+/* Up to max items from all sources, beginning with another one each time.
+ * The consumer, or who deletes. */
+uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
+				struct rpma_rt_completion *cmpl, uint32_t max);
+/* The second look, after a fence of the caller; nothing: why, and pollers that
+ * sleep on a spill are rung. */
+uint32_t rt_queue_take_again_consumer(struct rpma_rt_queue *queue,
+				      struct rpma_rt_completion *cmpl,
+				      uint32_t max, enum rt_nothing *why);
+/* The same without taking: is there anything, or an end, to know of? */
+bool rt_queue_look_consumer(struct rpma_rt_queue *queue);
+/* Likewise from its messages alone. */
+uint32_t rt_queue_take_messages_consumer(struct rpma_rt_queue *queue,
+					 struct rpma_rt_completion *cmpl,
+					 uint32_t max);
+/* Frees the messages that nobody took. */
+void rt_queue_free_messages(struct rpma_rt_queue *queue);
+/* Rings after a fence of its own; counted. */
+void rt_queue_ring(struct rpma_rt_queue *queue);
+/* After a call that may have been woken for: how long that took. */
+void rt_queue_time_wakeup(struct rpma_rt_queue *queue);
+/* No push gets in any more. */
+void rt_queue_close_gate(struct rpma_rt_queue *queue);
+
+/* What the calls do on a shared queue; queue_crew.c. end_ns < 0: never,
+ * otherwise of rt_now_ns(). How many; 0: why. */
+uint32_t rt_crew_poll(struct rpma_rt_queue *queue,
+		      struct rpma_rt_completion *cmpl, uint32_t max,
+		      enum rt_nothing *why);
+uint32_t rt_crew_wait(struct rpma_rt_queue *queue,
+		      struct rpma_rt_completion *cmpl, uint32_t max,
+		      int64_t end_ns, enum rt_nothing *why);
+
+#endif /* RT_QUEUE_IMPL_H */

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * The lane and its spill; see lane.h and doc/protocols/lane.md. Functions named
+ * _owner run on the poller, those named _consumer on the queue's consumer; the
+ * labels in brackets are the guarantees listed on that page.
+ */
+
+#include "queue/lane.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/queue.h"
+
+#define INLINE_ITEMS 8 /* as many are copied without a call */
+
+static_assert(sizeof(struct rpma_rt_completion) == 32,
+	      "two completions a cache line");
+static_assert(offsetof(struct rt_lane, tail) % RT_APART == 0 &&
+		      offsetof(struct rt_lane, head) -
+				      offsetof(struct rt_lane, tail) ==
+			      RT_APART &&
+		      offsetof(struct rt_lane, head_next) -
+				      offsetof(struct rt_lane, head) ==
+			      RT_APART,
+	      "tail, head and the consumer's private words stand apart");
+static_assert(offsetof(struct rt_lane, spilled) < RT_CACHE_LINE,
+	      "flags that are read each time beside what never changes");
+static_assert(offsetof(struct rt_lane, staged) % RT_CACHE_LINE == 0,
+	      "no staged completion straddles a line");
+
+/* A ring that grows only by being replaced; the poller's, later the
+ * consumer's. */
+struct rt_spill {
+	uint32_t entries;
+	uint32_t first;
+	uint32_t count;
+	struct rpma_rt_completion items[];
+};
+
+/* ---------------------------------------------------------------- spill --- */
+
+struct rt_spill *rt_spill_new(uint32_t entries)
+{
+	struct rt_spill *spill;
+
+	assert(entries > 0);
+	spill = malloc(sizeof(*spill) +
+		       entries * sizeof(struct rpma_rt_completion));
+	if (spill == NULL)
+		return NULL;
+	spill->entries = entries;
+	spill->first = 0;
+	spill->count = 0;
+	return spill;
+}
+
+void rt_spill_delete(struct rt_spill *spill)
+{
+	free(spill);
+}
+
+uint32_t rt_spill_entries(const struct rt_spill *spill)
+{
+	return spill->entries;
+}
+
+/* Returns how many there was room for. */
+static uint32_t spill_put(struct rt_spill *spill,
+			  const struct rpma_rt_completion *items,
+			  uint32_t count)
+{
+	uint32_t at = (spill->first + spill->count) % spill->entries;
+	uint32_t i;
+
+	if (count > spill->entries - spill->count)
+		count = spill->entries - spill->count;
+	for (i = 0; i < count; i++) {
+		spill->items[at] = items[i];
+		if (++at == spill->entries)
+			at = 0;
+	}
+	spill->count += count;
+	return count;
+}
+
+/* The longest piece at the front that does not wrap, up to max. */
+static uint32_t spill_front(const struct rt_spill *spill, uint32_t max)
+{
+	uint32_t count = spill->entries - spill->first;
+
+	if (count > spill->count)
+		count = spill->count;
+	return count < max ? count : max;
+}
+
+static void spill_drop(struct rt_spill *spill, uint32_t count)
+{
+	spill->count -= count;
+	spill->first += count;
+	if (spill->first >= spill->entries)
+		spill->first -= spill->entries;
+}
+
+/* -------------------------------------------------------------- copying --- */
+
+/* A batch fanned out to many lanes is a few items for each: a call of memcpy()
+ * would cost as much as the copy. */
+static void copy_items(struct rpma_rt_completion *to,
+		       const struct rpma_rt_completion *from, uint32_t count)
+{
+	uint32_t i;
+
+	if (count > INLINE_ITEMS) {
+		memcpy(to, from, count * sizeof(*to));
+		return;
+	}
+	for (i = 0; i < count; i++) {
+		to[i] = from[i];
+		/* keeps the compiler from making a memcpy() of it again */
+		__asm__ __volatile__("" ::: "memory");
+	}
+}
+
+/* ----------------------------------------------------------------- lane --- */
+
+struct rt_lane *rt_lane_new(struct rpma_rt_queue *queue,
+			    struct rt_bell *poller_bell, uint32_t size,
+			    uint32_t backlog_limit)
+{
+	struct rt_lane *lane;
+
+	assert(size >= 2 && (size & (size - 1)) == 0);
+	lane = aligned_alloc(RT_APART, sizeof(*lane));
+	if (lane == NULL)
+		return NULL;
+	memset(lane, 0, sizeof(*lane));
+	lane->queue = queue;
+	lane->bell = poller_bell;
+	lane->size = size;
+	lane->backlog_limit = backlog_limit;
+	lane->ring = aligned_alloc(RT_APART, size * sizeof(*lane->ring));
+	if (lane->ring == NULL)
+		goto err_free_lane;
+	lane->spill = rt_spill_new(backlog_limit);
+	if (lane->spill == NULL)
+		goto err_free_ring;
+	return lane;
+
+err_free_ring:
+	free(lane->ring);
+err_free_lane:
+	free(lane);
+	return NULL;
+}
+
+void rt_lane_delete(struct rt_lane *lane)
+{
+	if (lane == NULL)
+		return;
+	rt_spill_delete(lane->spill);
+	free(lane->ring);
+	free(lane);
+}
+
+/* ---------------------------------------------------- the owning poller --- */
+
+/* Free entries, at least `wanted` if there are as many. */
+static uint32_t room(struct rt_lane *lane, uint32_t wanted)
+{
+	uint32_t free_count = lane->size - (lane->tail_next - lane->head_seen);
+
+	if (free_count >= wanted)
+		return free_count;
+	/* acquire [LANE-2]: the consumer has read the slots we overwrite */
+	lane->head_seen =
+		atomic_load_explicit(&lane->head, memory_order_acquire);
+	return lane->size - (lane->tail_next - lane->head_seen);
+}
+
+/* Copies to the ring behind tail_next, not published; there is room. */
+static void ring_put(struct rt_lane *lane,
+		     const struct rpma_rt_completion *items, uint32_t count)
+{
+	uint32_t at = lane->tail_next & (lane->size - 1);
+	uint32_t straight = lane->size - at;
+
+	if (straight > count)
+		straight = count;
+	copy_items(&lane->ring[at], items, straight);
+	copy_items(lane->ring, items + straight, count - straight);
+	lane->tail_next += count;
+}
+
+static void release_tail(struct rt_lane *lane)
+{
+	/* release [LANE-1]: publishes the slots to the acquire in take */
+	atomic_store_explicit(&lane->tail, lane->tail_next,
+			      memory_order_release);
+}
+
+static void tell_spill(struct rt_lane *lane)
+{
+	/* relaxed: a figure for who looks on */
+	atomic_store_explicit(&lane->spill_now, lane->spill->count,
+			      memory_order_relaxed);
+}
+
+static void spill_staged(struct rt_lane *lane,
+			 const struct rpma_rt_completion *items, uint32_t count)
+{
+	uint32_t kept;
+
+	if (!lane->holding) {
+		/* the queue must not go while it owes us a drained lane */
+		rt_queue_get(lane->queue);
+		lane->holding = true;
+	}
+	kept = spill_put(lane->spill, items, count);
+	/* reserved by who opened the ways here: limit + credits + events */
+	assert(kept == count);
+	lane->spilled_new += count;
+	lane->lost_new += count - kept;
+	tell_spill(lane);
+	if (lane->spill->count >= lane->backlog_limit)
+		/* relaxed [LANE-5]: the release of the retired count, which
+		 * follows, carries it to the posters it concerns */
+		atomic_store_explicit(&lane->backlogged, true,
+				      memory_order_relaxed);
+}
+
+void rt_lane_flush_owner(struct rt_lane *lane)
+{
+	uint32_t count = lane->staged_count;
+	uint32_t fits = 0;
+
+	lane->staged_count = 0;
+	if (lane->spill->count == 0) {
+		fits = room(lane, count);
+		if (fits > count)
+			fits = count;
+		ring_put(lane, lane->staged, fits);
+	}
+	if (fits < count)
+		spill_staged(lane, &lane->staged[fits], count - fits);
+}
+
+void rt_lane_publish_owner(struct rt_lane *lane)
+{
+	lane->touched = false;
+	if (lane->staged_count > 0)
+		rt_lane_flush_owner(lane);
+	release_tail(lane);
+}
+
+/* What follows from a spill that shrank. */
+static void ease(struct rt_lane *lane)
+{
+	/* relaxed: our own stores */
+	if (lane->spill->count <= lane->backlog_limit / 2 &&
+	    atomic_load_explicit(&lane->backlogged, memory_order_relaxed)) {
+		/* release: a poster that sees it clear sees the room too */
+		atomic_store_explicit(&lane->backlogged, false,
+				      memory_order_release);
+		lane->eased = true;
+	}
+	if (lane->spill->count == 0)
+		/* relaxed: seen late, it costs one ring for nothing */
+		atomic_store_explicit(&lane->spilled, false,
+				      memory_order_relaxed);
+}
+
+uint32_t rt_lane_retry_owner(struct rt_lane *lane)
+{
+	struct rt_spill *spill = lane->spill;
+	uint32_t moved = 0;
+	uint32_t count;
+
+	while (spill->count > 0) {
+		count = spill_front(spill, room(lane, spill->count));
+		if (count == 0)
+			break;
+		ring_put(lane, &spill->items[spill->first], count);
+		spill_drop(spill, count);
+		moved += count;
+	}
+	if (moved == 0)
+		return 0;
+	release_tail(lane);
+	tell_spill(lane);
+	ease(lane);
+	return moved;
+}
+
+void rt_lane_stamp_owner(struct rt_lane *lane, uint64_t ns)
+{
+	/* acquire: pairs with the consumer's taking the last one */
+	if (atomic_load_explicit(&lane->stamp_ns, memory_order_acquire) != 0)
+		return;
+	lane->stamped =
+		lane->tail_next + lane->spill->count + lane->staged_count - 1;
+	/* release: which item, to rt_lane_take_stamp_consumer() */
+	atomic_store_explicit(&lane->stamp_ns, ns, memory_order_release);
+}
+
+bool rt_lane_take_eased_owner(struct rt_lane *lane)
+{
+	bool eased = lane->eased;
+
+	lane->eased = false;
+	return eased;
+}
+
+bool rt_lane_bell_owner(struct rt_lane *lane)
+{
+	bool woke = rt_queue_bell(lane->queue);
+
+	if (lane->holding && lane->spill->count == 0) {
+		lane->holding = false;
+		/* the last word about the spill; the lane may be gone after */
+		rt_queue_put(lane->queue);
+	}
+	return woke;
+}
+
+bool rt_lane_is_spilling_owner(const struct rt_lane *lane)
+{
+	return lane->spill->count > 0;
+}
+
+uint32_t rt_lane_spill_count_owner(const struct rt_lane *lane)
+{
+	return lane->spill->count;
+}
+
+bool rt_lane_arm_spill_owner(struct rt_lane *lane)
+{
+	if (lane->spill->count == 0)
+		return false;
+	/* relaxed [LANE-4]: the caller's fence orders it before the look at
+	 * the room; the consumer fences between head and this flag */
+	atomic_store_explicit(&lane->spilled, true, memory_order_relaxed);
+	return true;
+}
+
+bool rt_lane_has_room_owner(struct rt_lane *lane)
+{
+	/* half: see "a poller sleeps with a spill" on the page */
+	return room(lane, lane->size) >= lane->size / 2;
+}
+
+struct rt_spill *rt_lane_swap_spill_owner(struct rt_lane *lane,
+					  struct rt_spill *bigger)
+{
+	struct rt_spill *old = lane->spill;
+	uint32_t count;
+
+	if (bigger->entries < old->entries)
+		return bigger;
+	assert(bigger->count == 0);
+	while ((count = spill_front(old, old->count)) > 0) {
+		spill_put(bigger, &old->items[old->first], count);
+		spill_drop(old, count);
+	}
+	lane->spill = bigger;
+	return old;
+}
+
+void rt_lane_take_spill_owner(struct rt_lane *lane, struct rt_spill *bigger)
+{
+	if (bigger != NULL)
+		rt_spill_delete(rt_lane_swap_spill_owner(lane, bigger));
+}
+
+/* --------------------------------------------------------- the consumer --- */
+
+static void copy_out(const struct rt_lane *lane,
+		     struct rpma_rt_completion *cmpl, uint32_t count)
+{
+	uint32_t at = lane->head_next & (lane->size - 1);
+	uint32_t straight = lane->size - at;
+
+	if (straight > count)
+		straight = count;
+	memcpy(cmpl, &lane->ring[at], straight * sizeof(*cmpl));
+	memcpy(cmpl + straight, lane->ring, (count - straight) * sizeof(*cmpl));
+}
+
+/* True: the poller asked to be rung and there is room worth it. */
+static bool is_ring_due(const struct rt_lane *lane)
+{
+	/* relaxed [LANE-4]: who stops coming here fences first, and looks
+	 * again; who comes again sees the store in time */
+	return atomic_load_explicit(&lane->spilled, memory_order_relaxed) &&
+	       lane->tail_seen - lane->head_next <= lane->size / 2;
+}
+
+static uint32_t take(struct rt_lane *lane, struct rpma_rt_completion *cmpl,
+		     uint32_t max)
+{
+	uint32_t count = lane->tail_seen - lane->head_next;
+
+	if (count == 0) {
+		/* acquire [LANE-1]: the slots below it are written */
+		lane->tail_seen =
+			atomic_load_explicit(&lane->tail, memory_order_acquire);
+		count = lane->tail_seen - lane->head_next;
+		if (count == 0)
+			return 0;
+	}
+	if (count > max)
+		count = max;
+	copy_out(lane, cmpl, count);
+	lane->head_next += count;
+	/* release [LANE-2]: our reads of the slots come before their reuse */
+	atomic_store_explicit(&lane->head, lane->head_next,
+			      memory_order_release);
+	return count;
+}
+
+uint32_t rt_lane_take_consumer(struct rt_lane *lane,
+			       struct rpma_rt_completion *cmpl, uint32_t max)
+{
+	uint32_t count = take(lane, cmpl, max);
+
+	if (count > 0 && is_ring_due(lane))
+		rt_bell_ring(lane->bell);
+	return count;
+}
+
+uint64_t rt_lane_take_stamp_consumer(struct rt_lane *lane)
+{
+	/* acquire: pairs with rt_lane_stamp_owner() */
+	uint64_t ns =
+		atomic_load_explicit(&lane->stamp_ns, memory_order_acquire);
+
+	if (ns == 0 || (int32_t)(lane->head_next - lane->stamped) <= 0)
+		return 0;
+	/* release: `stamped` was read, and is the poller's again */
+	atomic_store_explicit(&lane->stamp_ns, 0, memory_order_release);
+	return ns;
+}
+
+void rt_lane_ring_poller_consumer(struct rt_lane *lane)
+{
+	if (is_ring_due(lane))
+		rt_bell_ring_fenced(lane->bell);
+}
+
+uint32_t rt_lane_drain_consumer(struct rt_lane *lane,
+				struct rpma_rt_completion *cmpl, uint32_t max)
+{
+	struct rt_spill *spill = lane->spill;
+	uint32_t total = 0;
+	uint32_t count;
+
+	while (total < max) {
+		count = take(lane, cmpl + total, max - total);
+		if (count == 0)
+			break;
+		total += count;
+	}
+	while (total < max && spill->count > 0) {
+		count = spill_front(spill, max - total);
+		memcpy(cmpl + total, &spill->items[spill->first],
+		       count * sizeof(*cmpl));
+		spill_drop(spill, count);
+		total += count;
+	}
+	tell_spill(lane);
+	return total;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * A lane: a bounded ring of completions from one poller to one queue, and the
+ * spill behind it when the ring is full. The poller groups a batch in the
+ * staging area, copies it to the ring in bulk and publishes it with one store;
+ * the consumer copies out in bulk likewise. Protocol, ordering labels, who
+ * may call what at the same time: doc/protocols/lane.md.
+ *
+ * A poller's round:
+ *	stage each completion; on true remember the lane as touched
+ *	flush every touched lane; give credits back; publish every touched
+ *	lane; retry every lane that spills
+ *	rt_fence_dekker(), once
+ *	rt_lane_bell_owner() every lane that was published or retried
+ */
+
+#ifndef RT_QUEUE_LANE_H
+#define RT_QUEUE_LANE_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpma_rt.h"
+#include "base/order.h"
+#include "base/bell.h"
+
+/* completions; as many as a poller takes from a CQ at once */
+#define RT_LANE_STAGE 32
+
+#define RT_LANE_SRQS 256 /* numbers that an SRQ may have */
+
+struct rt_spill;
+
+struct rt_lane {
+	/* immutable after new; the flags are written seldom, by the poller */
+	alignas(RT_APART) struct rpma_rt_completion *ring;
+	struct rpma_rt_queue *queue;
+	struct rt_bell *bell;	    /* the poller's */
+	uint32_t size;		    /* a power of two */
+	uint32_t backlog_limit;	    /* entries of the spill */
+	_Atomic bool backlogged;    /* posters hold back */
+	_Atomic bool spilled;	    /* the consumer rings the bell for room */
+	_Atomic uint32_t spill_now; /* items in the spill, for who counts */
+	/* a timed batch: its last item, and when it was polled; 0: none. The
+	 * poller sets it, the consumer takes it */
+	uint32_t stamped;
+	_Atomic uint64_t stamp_ns;
+
+	/* the poller's own; after the queue's finish the consumer's */
+	alignas(RT_APART) struct rt_spill *spill;
+	uint32_t staged_count;
+	uint32_t tail_next; /* = tail */
+	uint32_t head_seen; /* head, as last read */
+	/* to be counted by the poller */
+	uint32_t spilled_new;
+	uint32_t lost_new; /* 0, unless a spill was reserved too small */
+	bool touched;	   /* staged in since the last publish */
+	bool holding;	   /* one user of the queue: a spill began */
+	bool eased;	   /* backlogged was cleared, not reported yet */
+	bool spill_listed; /* in the poller's list of lanes that spill */
+	struct rt_lane *touched_next; /* the poller's list of touched lanes */
+	struct rt_lane *spill_next;
+	uint64_t from_srqs[RT_LANE_SRQS / 64]; /* SRQs that filled it, */
+	uint64_t held_srqs[RT_LANE_SRQS / 64]; /* that it holds up now */
+
+	/* openers', under the runtime's lock */
+	uint32_t reserved;  /* entries owed to routes, beyond backlog_limit */
+	uint32_t announced; /* entries of the largest spill made so far */
+	/* connections whose receives lead here, by their SRQ's number */
+	uint16_t srq_users[RT_LANE_SRQS];
+
+	/* written by the poller, read by the consumer */
+	alignas(RT_APART) _Atomic uint32_t tail; /* items published */
+
+	/* written by the consumer, read by the poller */
+	alignas(RT_APART) _Atomic uint32_t head; /* items taken */
+
+	/* the consumer's own */
+	alignas(RT_APART) uint32_t head_next; /* = head */
+	uint32_t tail_seen;		      /* tail, as last read */
+
+	/* the poller's own */
+	alignas(RT_APART) struct rpma_rt_completion staged[RT_LANE_STAGE];
+};
+
+/* The queue holds the lane; nobody else makes or deletes one. NULL: no memory.
+ * The first spill has room for backlog_limit entries. */
+struct rt_lane *rt_lane_new(struct rpma_rt_queue *queue,
+			    struct rt_bell *poller_bell, uint32_t size,
+			    uint32_t backlog_limit);
+void rt_lane_delete(struct rt_lane *lane);
+
+/* ---------------------------------------------------- the owning poller --- */
+
+/* Moves the staging area to the ring, unseen, or to the spill, which may raise
+ * the backlog flag. Credits are given back between this and publish: who takes
+ * a completion finds its credit free. touched stays as it is. */
+void rt_lane_flush_owner(struct rt_lane *lane);
+
+typedef uint64_t rt_two_words
+	__attribute__((vector_size(16), may_alias, aligned(8)));
+
+/*
+ * Fills a slot by two wide stores, so that the copy to the ring, which follows
+ * closely, can be fed from them: from nine narrow ones the processor cannot,
+ * and waits until they have left for the cache.
+ */
+static inline void rt_lane_fill_slot(struct rpma_rt_completion *slot,
+				     const struct rpma_rt_completion *cmpl)
+{
+	rt_two_words *to = (rt_two_words *)slot;
+
+	to[0] = (rt_two_words){cmpl->context, (uint64_t)(uintptr_t)cmpl->user};
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	to[1] = (rt_two_words){
+		cmpl->byte_len | (uint64_t)cmpl->imm << 32,
+		cmpl->qp_num | (uint64_t)cmpl->kind << 32 |
+			(uint64_t)cmpl->status << 40 |
+			(uint64_t)cmpl->opcode << 48 |
+			(uint64_t)cmpl->flags << 56,
+	};
+#else
+	to[1] = (rt_two_words){
+		cmpl->imm | (uint64_t)cmpl->byte_len << 32,
+		(uint64_t)cmpl->qp_num << 32 | (uint64_t)cmpl->kind << 24 |
+			(uint64_t)cmpl->status << 16 |
+			(uint64_t)cmpl->opcode << 8 | cmpl->flags,
+	};
+#endif
+}
+
+/*
+ * A place for the next completion, to be written before the next call on this
+ * lane. A full staging area flushes by itself.
+ */
+static inline struct rpma_rt_completion *
+rt_lane_slot_owner(struct rt_lane *lane)
+{
+	if (lane->staged_count == RT_LANE_STAGE)
+		rt_lane_flush_owner(lane);
+	return &lane->staged[lane->staged_count++];
+}
+
+/* True once between two publishes: the caller remembers the lane. */
+static inline bool rt_lane_touch_owner(struct rt_lane *lane)
+{
+	bool first = !lane->touched;
+
+	/* the consumer has it: fetched back while the batch is routed */
+	if (first)
+		__builtin_prefetch((const void *)&lane->tail, 1);
+	lane->touched = true;
+	return first;
+}
+
+/* Copies one completion in; true: the first since the last publish. */
+static inline bool rt_lane_stage_owner(struct rt_lane *lane,
+				       const struct rpma_rt_completion *cmpl)
+{
+	*rt_lane_slot_owner(lane) = *cmpl;
+	return rt_lane_touch_owner(lane);
+}
+
+/* Staged -> ring, tail released once. What does not fit, or all of it when a
+ * spill exists, goes to the spill, in order. */
+void rt_lane_publish_owner(struct rt_lane *lane);
+
+/* Spill -> ring as room allows; returns how many moved. */
+uint32_t rt_lane_retry_owner(struct rt_lane *lane);
+
+/* What is staged was polled at ns; between slot and flush. */
+void rt_lane_stamp_owner(struct rt_lane *lane, uint64_t ns);
+
+/* True once after the backlog flag was cleared: look for waiting posters. */
+bool rt_lane_take_eased_owner(struct rt_lane *lane);
+
+/* After the caller's rt_fence_dekker(): wakes the queue's consumer if it
+ * sleeps (true); the last thing the poller does with the lane in a round. */
+bool rt_lane_bell_owner(struct rt_lane *lane);
+
+bool rt_lane_is_spilling_owner(const struct rt_lane *lane);
+/* Items in the spill. */
+uint32_t rt_lane_spill_count_owner(const struct rt_lane *lane);
+
+/*
+ * Before the poller sleeps, for each lane that spills: asks the consumer to
+ * ring for room. True if it spills. Then once for all rt_bell_prepare(), which
+ * fences, then rt_lane_has_room_owner(): room means do not sleep but retry.
+ */
+bool rt_lane_arm_spill_owner(struct rt_lane *lane);
+bool rt_lane_has_room_owner(struct rt_lane *lane);
+
+/* A spill made elsewhere; entries > 0; NULL: no memory. */
+struct rt_spill *rt_spill_new(uint32_t entries);
+void rt_spill_delete(struct rt_spill *spill);
+uint32_t rt_spill_entries(const struct rt_spill *spill);
+/* Owner: moves the content; the old one is the caller's, to free elsewhere.
+ * bigger is not smaller than the old one; else it comes back itself. */
+struct rt_spill *rt_lane_swap_spill_owner(struct rt_lane *lane,
+					  struct rt_spill *bigger);
+/* Owner: the same, and the old one is freed; bigger may be NULL. */
+void rt_lane_take_spill_owner(struct rt_lane *lane, struct rt_spill *bigger);
+
+/* ----------------------------------------------------------- any poster --- */
+
+/* A poster, after it acquired its credit [LANE-5]. */
+static inline bool rt_lane_is_backlogged(const struct rt_lane *lane)
+{
+	/* acquire: pairs with the clear in rt_lane_retry_owner(), so that who
+	 * posts again does so after the room was made; that a set flag is
+	 * seen comes from the acquire of the retired count before this
+	 * [LANE-5] */
+	return atomic_load_explicit(&lane->backlogged, memory_order_acquire);
+}
+
+/* Nothing published and not taken, as far as the caller sees. */
+static inline bool rt_lane_is_empty_mt(const struct rt_lane *lane)
+{
+	/* acquire [LANE-1]: for the consumer; to others it is a hint */
+	return atomic_load_explicit(&lane->tail, memory_order_acquire) ==
+	       /* relaxed: the consumer's own, or a hint */
+	       atomic_load_explicit(&lane->head, memory_order_relaxed);
+}
+
+/* Items published or spilled and not taken; a figure. */
+static inline uint32_t rt_lane_count_mt(const struct rt_lane *lane)
+{
+	/* relaxed: head first, so that the difference is none too small */
+	uint32_t head = atomic_load_explicit(&lane->head, memory_order_relaxed);
+	/* acquire: after the head */
+	uint32_t tail = atomic_load_explicit(&lane->tail, memory_order_acquire);
+
+	/* relaxed: a figure */
+	return tail - head +
+	       atomic_load_explicit(&lane->spill_now, memory_order_relaxed);
+}
+
+/* --------------------------------------------------------- the consumer --- */
+
+/* Up to max items in order; how many. Rings the poller if that made room it
+ * sleeps for. */
+uint32_t rt_lane_take_consumer(struct rt_lane *lane,
+			       struct rpma_rt_completion *cmpl, uint32_t max);
+/* After finish: likewise from ring, then spill. */
+uint32_t rt_lane_drain_consumer(struct rt_lane *lane,
+				struct rpma_rt_completion *cmpl, uint32_t max);
+/* When the timed batch was polled whose last item has been taken; 0: none. */
+uint64_t rt_lane_take_stamp_consumer(struct rt_lane *lane);
+/* After the consumer's rt_fence_dekker(), having found the lane empty: if the
+ * poller sleeps on its spill, rings it [LANE-4]. */
+void rt_lane_ring_poller_consumer(struct rt_lane *lane);
+
+#endif /* RT_QUEUE_LANE_H */

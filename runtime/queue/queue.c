@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * queue.c -- a queue's life: its lanes, its users, its end; see queue.h and
+ * doc/protocols/lane.md, whose labels stand in brackets.
+ */
+
+#include "queue/impl.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Atomic uint32_t last_id;
+
+static struct rt_lane *new_lane_locked(struct rpma_rt_queue *queue, int poller,
+				       struct rt_bell *poller_bell)
+{
+	/* relaxed: only changes under the lock we hold */
+	uint32_t count =
+		atomic_load_explicit(&queue->lane_count, memory_order_relaxed);
+	struct rt_lane *lane;
+
+	lane = rt_lane_new(queue, poller_bell, queue->params.lane_size,
+			   queue->params.backlog_limit);
+	if (lane == NULL)
+		return NULL;
+	queue->of_poller[poller] = lane;
+	queue->lanes[count] = lane;
+	/* release [LANE-6]: the lane is whole */
+	atomic_store_explicit(&queue->lane_count, count + 1,
+			      memory_order_release);
+	return lane;
+}
+
+struct rt_lane *rt_queue_lane(struct rpma_rt_queue *queue, int poller,
+			      struct rt_bell *poller_bell)
+{
+	struct rt_lane *lane;
+
+	assert(poller >= 0 && poller < RPMA_RT_MAX_POLLERS);
+	pthread_mutex_lock(&queue->lock);
+	lane = queue->of_poller[poller];
+	if (lane == NULL)
+		lane = new_lane_locked(queue, poller, poller_bell);
+	pthread_mutex_unlock(&queue->lock);
+	return lane;
+}
+
+bool rt_queue_bell(struct rpma_rt_queue *queue)
+{
+	if (!rt_bell_ring_fenced(&queue->bell))
+		return false;
+	rt_stat_add_mt(&queue->stats.wakes, 1);
+	return true;
+}
+
+void rt_queue_ring(struct rpma_rt_queue *queue)
+{
+	/* [LANE-3]: what the caller published before the word */
+	rt_fence_dekker();
+	rt_queue_bell(queue);
+}
+
+void rt_queue_get(struct rpma_rt_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	queue->users++;
+	pthread_mutex_unlock(&queue->lock);
+}
+
+static void put_locked(struct rpma_rt_queue *queue)
+{
+	assert(queue->users > 0);
+	/* inside the lock: whoever sees no users may delete the queue, once we
+	 * have let go of it */
+	if (--queue->users == 0) {
+		rt_queue_ring(queue);
+		pthread_cond_broadcast(&queue->left);
+	}
+}
+
+void rt_queue_put(struct rpma_rt_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	put_locked(queue);
+	pthread_mutex_unlock(&queue->lock);
+}
+
+void rt_queue_leave(struct rpma_rt_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	assert(queue->leaving < queue->users);
+	queue->leaving++;
+	pthread_mutex_unlock(&queue->lock);
+}
+
+void rt_queue_put_left(struct rpma_rt_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	assert(queue->leaving > 0);
+	queue->leaving--;
+	put_locked(queue);
+	pthread_mutex_unlock(&queue->lock);
+}
+
+bool rt_queue_is_of(const struct rpma_rt_queue *queue, const struct rpma_rt *rt)
+{
+	return queue->rt == rt;
+}
+
+void rt_queue_finish(struct rpma_rt_queue *queue)
+{
+	uint32_t lanes;
+	uint32_t i;
+
+	/* release [QUEUE-2]: the lanes and spills are the consumer's now */
+	atomic_store_explicit(&queue->finished, true, memory_order_release);
+	rt_queue_close_gate(queue);
+	pthread_mutex_lock(&queue->lock);
+	/* relaxed: only changes under the lock we hold */
+	lanes = atomic_load_explicit(&queue->lane_count, memory_order_relaxed);
+	for (i = 0; i < lanes; i++) {
+		if (!queue->lanes[i]->holding)
+			continue;
+		/* no poller will empty that spill: the consumer may, or not */
+		queue->lanes[i]->holding = false;
+		put_locked(queue);
+	}
+	rt_queue_ring(queue);
+	pthread_mutex_unlock(&queue->lock);
+}
+
+void rt_queue_finish_all(struct rpma_rt_queue *list)
+{
+	struct rpma_rt_queue *next;
+
+	for (; list != NULL; list = next) {
+		/* a finished queue that is empty may be deleted at once, but
+		 * leaves the list only under the lock that the caller holds */
+		next = list->next;
+		rt_queue_finish(list);
+	}
+}
+
+void rt_queue_link(struct rpma_rt_queue *queue, struct rpma_rt_queue **list)
+{
+	queue->next = *list;
+	*list = queue;
+}
+
+void rt_queue_unlink(const struct rpma_rt_queue *queue,
+		     struct rpma_rt_queue **list)
+{
+	while (*list != queue)
+		list = &(*list)->next;
+	*list = queue->next;
+}
+
+struct rpma_rt_queue *rt_queue_next(const struct rpma_rt_queue *queue)
+{
+	return queue->next;
+}
+
+uint32_t rt_queue_id(const struct rpma_rt_queue *queue)
+{
+	return queue->id;
+}
+
+void rt_queue_look(const struct rpma_rt_queue *queue,
+		   struct rt_queue_view *view)
+{
+	/* relaxed: figures */
+	uint32_t crew =
+		atomic_load_explicit(&queue->crew, memory_order_relaxed);
+	const struct rt_lane *lane;
+	uint32_t i;
+
+	*view = (struct rt_queue_view){
+		.id = queue->id,
+		.shared = queue->params.shared,
+		.closed = rt_queue_is_closed(queue),
+		/* relaxed: likewise */
+		.finished = atomic_load_explicit(&queue->finished,
+						 memory_order_relaxed),
+		.inside = (crew & RT_CREW_INSIDE) != 0,
+		.asleep = rt_bell_ways(&queue->bell) != RT_BELL_AWAKE,
+		.waiters = crew / RT_CREW_WAITER,
+		/* acquire [LANE-6] */
+		.lanes = atomic_load_explicit(&queue->lane_count,
+					      memory_order_acquire),
+	};
+	for (i = 0; i < view->lanes; i++) {
+		lane = queue->lanes[i];
+		/* relaxed: figures */
+		view->spilled += atomic_load_explicit(&lane->spill_now,
+						      memory_order_relaxed);
+		view->backlogged += rt_lane_is_backlogged(lane);
+	}
+}
+
+/* --------------------------------------------------------------- public --- */
+
+int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
+		      struct rpma_rt_queue **queue_ptr)
+{
+	struct rpma_rt_queue *queue;
+	int ret;
+
+	if (rt == NULL || queue_ptr == NULL)
+		return RPMA_E_INVAL;
+	ret = rt_runtime_check_wait(rt);
+	if (ret)
+		return ret;
+	if (rt_runtime_is_stopped(rt))
+		return RPMA_RT_E_CLOSED;
+	queue = aligned_alloc(RT_CACHE_LINE, sizeof(*queue));
+	if (queue == NULL)
+		return RPMA_E_NOMEM;
+	memset(queue, 0, sizeof(*queue));
+	queue->rt = rt;
+	rt_queue_cfg_params(cfg, &queue->params);
+	rt_bell_init_futex(&queue->bell);
+	/* relaxed: just a number */
+	queue->id =
+		atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) +
+		1;
+	queue->bell.timed = rt_runtime_is_timed(rt);
+	rt_mpsc_init(&queue->messages);
+	pthread_mutex_init(&queue->lock, NULL);
+	pthread_cond_init(&queue->left, NULL);
+	rt_runtime_queue_added(rt, queue);
+	*queue_ptr = queue;
+	return 0;
+}
+
+/* Somebody takes from it, or waits to. */
+static bool is_consumed(const struct rpma_rt_queue *queue)
+{
+	/* acquire: pairs with the release of the consumer that left last */
+	return atomic_load_explicit(&queue->crew, memory_order_acquire) != 0;
+}
+
+/* True when neither a user nor a pusher is left; waits for users whose last
+ * item is in the queue already: they are about to put it. */
+static bool is_free(struct rpma_rt_queue *queue)
+{
+	/* acquire [QUEUE-1]: a pusher that left touches nothing after */
+	uint32_t gate =
+		atomic_load_explicit(&queue->gate, memory_order_acquire);
+	bool is_unused;
+
+	pthread_mutex_lock(&queue->lock);
+	while (queue->users > 0 && queue->users == queue->leaving)
+		pthread_cond_wait(&queue->left, &queue->lock);
+	is_unused = queue->users == 0;
+	pthread_mutex_unlock(&queue->lock);
+	return is_unused && gate < RT_QUEUE_PUSHER;
+}
+
+/*
+ * Requests that nobody took carry a handle that nobody else will put. When the
+ * runtime has stopped, that is what may be left; a live queue is polled first.
+ */
+static void drop_items(struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_completion item;
+	struct rpma_rt_conn *conn;
+
+	while (rt_queue_take_consumer(queue, &item, 1) > 0) {
+		if (item.kind != RPMA_RT_EVENT ||
+		    item.opcode != RPMA_RT_EVENT_REQUEST)
+			continue;
+		conn = (struct rpma_rt_conn *)(uintptr_t)item.context;
+		rpma_rt_conn_put(&conn);
+	}
+}
+
+int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr)
+{
+	struct rpma_rt_queue *queue;
+	int ret;
+	int i;
+
+	if (queue_ptr == NULL)
+		return RPMA_E_INVAL;
+	queue = *queue_ptr;
+	if (queue == NULL)
+		return 0;
+	ret = rt_runtime_check_wait(queue->rt);
+	if (ret)
+		return ret;
+	if (is_consumed(queue))
+		return RPMA_E_AGAIN;
+	if (rt_runtime_is_stopped(queue->rt))
+		drop_items(queue);
+	if (!is_free(queue))
+		return RPMA_E_AGAIN;
+	drop_items(queue);
+	rt_runtime_queue_gone(queue->rt, queue);
+	rt_queue_free_messages(queue);
+	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++)
+		rt_lane_delete(queue->of_poller[i]);
+	rt_bell_fini(&queue->bell);
+	pthread_cond_destroy(&queue->left);
+	pthread_mutex_destroy(&queue->lock);
+	free(queue);
+	*queue_ptr = NULL;
+	return 0;
+}
+
+/* ----------------------------------------------------------- statistics --- */
+
+/* Items inside, as far as they are seen. */
+static uint64_t backlog(const struct rpma_rt_queue *queue)
+{
+	/* acquire [LANE-6] */
+	uint32_t lanes =
+		atomic_load_explicit(&queue->lane_count, memory_order_acquire);
+	/* taken first: it never counts more than was pushed */
+	uint64_t taken = rt_stat_read(&queue->stats.messages_taken);
+	uint64_t total = rt_stat_read(&queue->stats.messages) - taken;
+	uint32_t i;
+
+	for (i = 0; i < lanes; i++)
+		total += rt_lane_count_mt(queue->lanes[i]);
+	return total;
+}
+
+int rpma_rt_get_queue_stats(const struct rpma_rt_queue *queue,
+			    struct rpma_rt_queue_stats *stats)
+{
+	int ret;
+
+	if (queue == NULL || stats == NULL)
+		return RPMA_E_INVAL;
+	ret = rt_runtime_check(queue->rt);
+	if (ret)
+		return ret;
+#define READ(name) stats->name = rt_stat_read(&queue->stats.name)
+	READ(polls);
+	READ(waits);
+	READ(empty);
+	READ(busy);
+	READ(batches);
+	READ(taken);
+	READ(messages);
+	READ(sleeps);
+	READ(wakes);
+#undef READ
+	stats->backlog = backlog(queue);
+	rt_histogram_read(&queue->dispatch, &stats->dispatch);
+	rt_histogram_read(&queue->wakeup, &stats->wakeup);
+	return 0;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * shared.c -- a queue shared by several workers: one at a time is inside
+ * and is its consumer, a ring wakes one of those who sleep, and who leaves
+ * something behind wakes another. Runs on the workers' threads. The words and
+ * why nothing is missed: doc/protocols/shared-queue.md.
+ */
+
+#include "queue/impl.h"
+
+#include <sched.h>
+
+#include "base/clock.h"
+
+#define NS_PER_US    1000
+#define SPINS_A_LOOK 64 /* looks between two reads of the clock */
+
+/* ------------------------------------------------------------- entering --- */
+
+static uint32_t crew_of(const struct rpma_rt_queue *queue)
+{
+	/* relaxed: the compare-and-swap that follows decides */
+	return atomic_load_explicit(&queue->crew, memory_order_relaxed);
+}
+
+/* Inside, if nobody is. inside: what changes in the word beside. */
+static bool try_enter(struct rpma_rt_queue *queue, uint32_t inside)
+{
+	uint32_t old = crew_of(queue);
+
+	while ((old & RT_CREW_INSIDE) == 0) {
+		/* acquire [CREW-1]: what those who left did and saw */
+		if (atomic_compare_exchange_weak_explicit(
+			    &queue->crew, &old, (old + inside) | RT_CREW_INSIDE,
+			    memory_order_acquire, memory_order_relaxed))
+			return true;
+	}
+	return false;
+}
+
+/* Likewise; if somebody is, it looks again before it leaves. outside: what
+ * changes in the word then. */
+static bool enter_or_mark(struct rpma_rt_queue *queue, uint32_t inside,
+			  uint32_t outside)
+{
+	uint32_t old = crew_of(queue);
+	uint32_t new;
+
+	do {
+		new = (old & RT_CREW_INSIDE) == 0
+			      ? (old + inside) | RT_CREW_INSIDE
+			      : (old + outside) | RT_CREW_AGAIN;
+		/* acquire: as in try_enter(); release [CREW-1]: that we armed,
+		 * to who finds our mark */
+	} while (!atomic_compare_exchange_weak_explicit(&queue->crew, &old, new,
+							memory_order_acq_rel,
+							memory_order_relaxed));
+	if ((old & RT_CREW_INSIDE) == 0)
+		return true;
+	rt_stat_add_mt(&queue->stats.busy, 1);
+	return false;
+}
+
+/* -------------------------------------------------------------- leaving --- */
+
+/* In which ways others may sleep. */
+static uint32_t ways_of(const struct rpma_rt_queue *queue, uint32_t crew)
+{
+	uint32_t ways = 0;
+
+	if (crew >= RT_CREW_WAITER)
+		ways |= RT_BELL_ON_FUTEX;
+	if (rt_bell_fd(&queue->bell) >= 0)
+		ways |= RT_BELL_ON_FD;
+	return ways;
+}
+
+/* Did somebody try to enter since it was asked last? */
+static bool take_mark(struct rpma_rt_queue *queue, uint32_t *crew)
+{
+	if ((*crew & RT_CREW_AGAIN) == 0)
+		return false;
+	/* acquire [CREW-1]: pairs with enter_or_mark() */
+	*crew = atomic_fetch_and_explicit(&queue->crew, ~RT_CREW_AGAIN,
+					  memory_order_acquire) &
+		~RT_CREW_AGAIN;
+	return true;
+}
+
+/* Nobody is inside, delta more wait; unless somebody tried meanwhile. */
+static bool try_leave(struct rpma_rt_queue *queue, uint32_t *crew,
+		      uint32_t delta)
+{
+	/* release [CREW-1]: what we did and saw, to who enters next */
+	return atomic_compare_exchange_weak_explicit(
+		&queue->crew, crew, *crew - RT_CREW_INSIDE + delta,
+		memory_order_release, memory_order_relaxed);
+}
+
+/*
+ * Whoever sleeps is armed for, and woken if there is something to know of. If
+ * the word says already that they sleep, the look after it was armed found
+ * nothing, and what came since rings; unless our own look found something.
+ */
+static void leave(struct rpma_rt_queue *queue, bool found)
+{
+	uint32_t crew = crew_of(queue);
+	uint32_t owed = 0;
+	uint32_t ways;
+
+	if (~rt_bell_ways(&queue->bell) & ways_of(queue, crew))
+		found = true;
+	do {
+		if (take_mark(queue, &crew))
+			found = true;
+		ways = ways_of(queue, crew);
+		if (found && ways != 0) {
+			rt_bell_arm(&queue->bell, ways);
+			if (rt_queue_look_consumer(queue))
+				owed |= rt_bell_disarm(&queue->bell);
+			found = false;
+		}
+	} while (!try_leave(queue, &crew, 0));
+	/* outside: who wakes finds nobody there */
+	if (owed != 0 && rt_bell_wake_one(&queue->bell, owed))
+		rt_stat_add_mt(&queue->stats.wakes, 1);
+}
+
+/* Nothing found: everything again, with us among those who sleep. */
+static uint32_t take_armed(struct rpma_rt_queue *queue,
+			   struct rpma_rt_completion *cmpl, uint32_t max,
+			   uint32_t ways, enum rt_nothing *why)
+{
+	/* before it is armed: what is written after is for what comes after */
+	rt_bell_drain(&queue->bell);
+	rt_bell_arm(&queue->bell, ways | ways_of(queue, crew_of(queue)));
+	return rt_queue_take_again_consumer(queue, cmpl, max, why);
+}
+
+/* Inside: takes and leaves, or leaves as one more that waits (0, and why says
+ * not yet). armed: without a look after it. */
+static uint32_t take_or_leave_to_wait(struct rpma_rt_queue *queue,
+				      struct rpma_rt_completion *cmpl,
+				      uint32_t max, bool armed,
+				      enum rt_nothing *why)
+{
+	uint32_t crew;
+	uint32_t count;
+
+	count = rt_queue_take_consumer(queue, cmpl, max);
+	if (count > 0) {
+		leave(queue, armed);
+		return count;
+	}
+	crew = crew_of(queue);
+	do {
+		take_mark(queue, &crew);
+		count = take_armed(queue, cmpl, max, RT_BELL_ON_FUTEX, why);
+		if (count > 0 || *why != RT_NOTHING_YET) {
+			leave(queue, true);
+			return count;
+		}
+	} while (!try_leave(queue, &crew, RT_CREW_WAITER));
+	return 0;
+}
+
+/* -------------------------------------------------------------- waiting --- */
+
+/* May somebody outside hope to find anything? */
+static bool is_promising(struct rpma_rt_queue *queue)
+{
+	/* acquire [LANE-6]: the lanes below it are initialised */
+	uint32_t lanes =
+		atomic_load_explicit(&queue->lane_count, memory_order_acquire);
+	uint32_t i;
+
+	if (rt_queue_is_closed(queue) || !rt_mpsc_is_empty_mt(&queue->messages))
+		return true;
+	for (i = 0; i < lanes; i++) {
+		if (!rt_lane_is_empty_mt(queue->lanes[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Looks from outside until there is something and nobody else takes it. */
+static uint32_t spin(struct rpma_rt_queue *queue,
+		     struct rpma_rt_completion *cmpl, uint32_t max,
+		     int64_t end_ns)
+{
+	int64_t stop_ns = (int64_t)rt_now_ns() +
+			  (int64_t)queue->params.spin_us * NS_PER_US;
+	uint32_t count;
+	int i;
+
+	if (end_ns >= 0 && end_ns < stop_ns)
+		stop_ns = end_ns;
+	do {
+		for (i = 0; i < SPINS_A_LOOK; i++) {
+			rt_cpu_relax();
+			if (!is_promising(queue) || !try_enter(queue, 0))
+				continue;
+			count = rt_queue_take_consumer(queue, cmpl, max);
+			leave(queue, false);
+			if (count > 0)
+				return count;
+		}
+	} while ((int64_t)rt_now_ns() < stop_ns);
+	return 0;
+}
+
+/*
+ * Inside, or one that waits: armed before the mark, so that who finds the mark
+ * looks for us.
+ */
+static bool enter_or_wait(struct rpma_rt_queue *queue, bool is_waiting,
+			  bool *armed)
+{
+	uint32_t inside = is_waiting ? -(uint32_t)RT_CREW_WAITER : 0;
+	uint32_t outside = is_waiting ? 0 : RT_CREW_WAITER;
+
+	*armed = false;
+	if (try_enter(queue, inside))
+		return true;
+	*armed = true;
+	rt_bell_arm(&queue->bell, RT_BELL_ON_FUTEX);
+	return enter_or_mark(queue, inside, outside);
+}
+
+/* The time is over. Whatever we were woken for is seen by us, or by who is
+ * inside. */
+static uint32_t give_up(struct rpma_rt_queue *queue,
+			struct rpma_rt_completion *cmpl, uint32_t max,
+			bool is_waiting, enum rt_nothing *why)
+{
+	uint32_t one_less = is_waiting ? -(uint32_t)RT_CREW_WAITER : 0;
+	uint32_t count;
+
+	*why = RT_NOTHING_YET;
+	if (!enter_or_mark(queue, one_less, one_less))
+		return 0;
+	count = take_armed(queue, cmpl, max, 0, why);
+	leave(queue, count > 0 || *why != RT_NOTHING_YET);
+	return count;
+}
+
+static void sleep_once(struct rpma_rt_queue *queue, int64_t left_ns)
+{
+	rt_stat_add_mt(&queue->stats.sleeps, 1);
+	rt_bell_sleep_armed(&queue->bell, left_ns);
+	rt_queue_time_wakeup(queue);
+}
+
+static uint32_t sleep_for(struct rpma_rt_queue *queue,
+			  struct rpma_rt_completion *cmpl, uint32_t max,
+			  int64_t end_ns, enum rt_nothing *why)
+{
+	bool is_waiting = false;
+	bool armed;
+	int64_t left = -1;
+	uint32_t count;
+
+	for (;;) {
+		if (end_ns >= 0) {
+			left = end_ns - (int64_t)rt_now_ns();
+			if (left <= 0)
+				return give_up(queue, cmpl, max, is_waiting,
+					       why);
+		}
+		is_waiting = !enter_or_wait(queue, is_waiting, &armed);
+		if (!is_waiting) {
+			count = take_or_leave_to_wait(queue, cmpl, max, armed,
+						      why);
+			if (count > 0 || *why == RT_NOTHING_EVER)
+				return count;
+			is_waiting = *why == RT_NOTHING_YET;
+		}
+		if (is_waiting)
+			sleep_once(queue, left);
+		else
+			sched_yield();
+	}
+}
+
+/* ------------------------------------------------------------ the calls --- */
+
+uint32_t rt_crew_poll(struct rpma_rt_queue *queue,
+		      struct rpma_rt_completion *cmpl, uint32_t max,
+		      enum rt_nothing *why)
+{
+	uint32_t count;
+
+	if (!try_enter(queue, 0)) {
+		if (rt_bell_fd(&queue->bell) < 0) {
+			rt_stat_add_mt(&queue->stats.busy, 1);
+			return 0;
+		}
+		/* who is inside may be off its CPU: an event loop need not
+		 * turn meanwhile, for it makes the fd readable again */
+		rt_bell_drain(&queue->bell);
+		if (!enter_or_mark(queue, 0, 0))
+			return 0;
+	}
+	count = rt_queue_take_consumer(queue, cmpl, max);
+	if (count > 0) {
+		leave(queue, false);
+		return count;
+	}
+	count = take_armed(queue, cmpl, max, 0, why);
+	leave(queue, count > 0 || *why != RT_NOTHING_YET);
+	return count;
+}
+
+uint32_t rt_crew_wait(struct rpma_rt_queue *queue,
+		      struct rpma_rt_completion *cmpl, uint32_t max,
+		      int64_t end_ns, enum rt_nothing *why)
+{
+	uint32_t count = 0;
+
+	if (try_enter(queue, 0)) {
+		count = rt_queue_take_consumer(queue, cmpl, max);
+		leave(queue, false);
+	}
+	if (count == 0 && queue->params.spin_us > 0)
+		count = spin(queue, cmpl, max, end_ns);
+	if (count == 0)
+		count = sleep_for(queue, cmpl, max, end_ns, why);
+	return count;
+}

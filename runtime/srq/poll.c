@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * poll.c -- the poller's side of shared receive queues: whose a completion
+ * is, slots that come back, lanes that hold them up, refills. Runs on the
+ * poller. doc/protocols/srq.md.
+ */
+
+#include "srq/srq.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "queue/lane.h"
+#include "poller/poller.h"
+#include "poller/qp_table.h"
+#include "queue/queue.h"
+#include "runtime.h"
+#include "conn/drain.h"
+
+static bool map_has(const uint64_t *map, uint32_t number)
+{
+	return map[number / 64] >> number % 64 & 1;
+}
+
+static void map_set(uint64_t *map, uint32_t number)
+{
+	map[number / 64] |= UINT64_C(1) << number % 64;
+}
+
+static void map_clear(uint64_t *map, uint32_t number)
+{
+	map[number / 64] &= ~(UINT64_C(1) << number % 64);
+}
+
+static void touch(struct rpma_rt_srq *srq)
+{
+	if (srq->touched)
+		return;
+	srq->touched = true;
+	srq->touched_next = srq->poller->touched_srqs;
+	srq->poller->touched_srqs = srq;
+}
+
+/* ---------------------------------------------------------- completions --- */
+
+/* The route that the receives of that queue pair take, 0: none. */
+static uint32_t find_route(struct rt_poller *poller, const struct rt_cq *cq,
+			   uint32_t qp_num)
+{
+	uint32_t route = rt_qp_table_find(cq->qps, qp_num);
+
+	if (route != 0)
+		return route;
+	/* what binds it may be in the inbox still */
+	rt_inbox_run_owner(&poller->inbox, poller);
+	return rt_qp_table_find(cq->qps, qp_num);
+}
+
+/* A slot that is out comes back, to be given out again after the batch. */
+static bool slot_return(struct rpma_rt_srq *srq, uint64_t cookie,
+			uint64_t *context)
+{
+	uint32_t index = (uint32_t)(cookie >> RT_SRQ_GEN_BITS);
+	struct rt_srq_slot *slot = &srq->slots[index];
+
+	if (index >= srq->cfg.size || !(slot->generation & 1) ||
+	    rt_srq_cookie(index, slot->generation) != cookie)
+		return false;
+	slot->generation++;
+	*context = slot->context;
+	srq->returned[srq->count++ & srq->mask] = index;
+	touch(srq);
+	return true;
+}
+
+/* Of no connection: back to the SRQ's own queue, marked. */
+static void give_back(struct rpma_rt_srq *srq, uint64_t context)
+{
+	const struct rpma_rt_completion item = {
+		.context = context,
+		.user = srq->user,
+		.kind = RPMA_RT_COMPLETION,
+		.status = IBV_WC_GENERAL_ERR,
+		.opcode = IBV_WC_RECV,
+		.flags = RPMA_RT_F_SYNTHESIZED,
+	};
+
+	rt_poller_write_owner(srq->poller, srq->lane, &item);
+}
+
+/* Only what is valid is read: on an error four fields are. */
+static struct rpma_rt_completion item_of(const struct rt_route_entry *entry,
+					 const struct ibv_wc *wc,
+					 uint64_t context)
+{
+	struct rpma_rt_completion item = {
+		.context = context,
+		.user = entry->user,
+		.qp_num = wc->qp_num,
+		.kind = RPMA_RT_COMPLETION,
+		.status = (uint8_t)wc->status,
+		.opcode = IBV_WC_RECV,
+		.imm = wc->vendor_err,
+	};
+
+	if (wc->status != IBV_WC_SUCCESS)
+		return item;
+	item.byte_len = wc->byte_len;
+	item.imm = wc->imm_data;
+	item.opcode = (uint8_t)wc->opcode;
+	item.flags = (uint8_t)wc->wc_flags &
+		     (RPMA_RT_F_WITH_IMM | RPMA_RT_F_WITH_INV);
+	return item;
+}
+
+void rt_srq_route_owner(struct rt_poller *poller, struct rt_cq *cq,
+			const struct ibv_wc *wc)
+{
+	/* first: it may run the inbox, in which an SRQ may end */
+	uint32_t route = find_route(poller, cq, wc->qp_num);
+	struct rpma_rt_srq *srq = poller->srqs[rt_wr_id_route(wc->wr_id)];
+	struct rt_route_entry *entry = &cq->routes[route];
+	struct rpma_rt_completion item;
+	uint64_t context;
+
+	if (srq == NULL || (wc->wr_id & RT_ON_ERROR_ONLY) ||
+	    !slot_return(srq, rt_wr_id_cookie(wc->wr_id), &context)) {
+		RT_STAT_ADD(poller, stale, 1);
+		return;
+	}
+	if (route == 0) {
+		map_set(srq->lane->from_srqs, srq->number);
+		give_back(srq, context);
+		RT_STAT_ADD(poller, stale, 1);
+		return;
+	}
+	if (wc->status != IBV_WC_SUCCESS)
+		rt_conn_break_owner(entry->side->conn, wc->status);
+	if (!entry->is_callback)
+		map_set(entry->lane->from_srqs, srq->number);
+	item = item_of(entry, wc, context);
+	rt_poller_deliver_owner(poller, entry, &item);
+}
+
+/* ------------------------------------------------------ a batch's end --- */
+
+static void hold(struct rt_lane *lane, struct rpma_rt_srq *srqs)
+{
+	struct rpma_rt_srq *srq;
+
+	for (srq = srqs; srq != NULL; srq = srq->touched_next) {
+		if (!map_has(lane->from_srqs, srq->number) ||
+		    map_has(lane->held_srqs, srq->number))
+			continue;
+		map_set(lane->held_srqs, srq->number);
+		/* relaxed [SRQ-2]: the release of retired carries it */
+		if (srq->held++ == 0)
+			atomic_store_explicit(&srq->behind, true,
+					      memory_order_relaxed);
+	}
+}
+
+void rt_srq_retire_owner(struct rt_lane *lanes, struct rpma_rt_srq *srqs)
+{
+	struct rpma_rt_srq *srq;
+	struct rt_lane *lane;
+
+	for (lane = lanes; lane != NULL; lane = lane->touched_next) {
+		if (rt_lane_is_backlogged(lane))
+			hold(lane, srqs);
+		memset(lane->from_srqs, 0, sizeof(lane->from_srqs));
+	}
+	for (srq = srqs; srq != NULL; srq = srq->touched_next) {
+		srq->touched = false;
+		/* release [SRQ-1]: the slots below it, and the flag */
+		atomic_store_explicit(&srq->retired, srq->count,
+				      memory_order_release);
+	}
+}
+
+void rt_srq_ease_owner(struct rt_poller *poller, struct rt_lane *lane)
+{
+	struct rpma_rt_srq *srq;
+	uint32_t number;
+
+	for (number = RT_SRQ_FIRST; number < RT_SRQ_END; number++) {
+		if (!map_has(lane->held_srqs, number))
+			continue;
+		map_clear(lane->held_srqs, number);
+		srq = poller->srqs[number];
+		/* release [SRQ-2]: who sees it clear sees the room too */
+		if (--srq->held == 0)
+			atomic_store_explicit(&srq->behind, false,
+					      memory_order_release);
+	}
+}
+
+/* -------------------------------------------------- refills and posters --- */
+
+/* How many are out, those included that posters are handing over. */
+static uint32_t count_out(const struct rpma_rt_srq *srq)
+{
+	/* relaxed: it was stored before the device had what we count back */
+	uint32_t out = srq->cfg.size - srq->count +
+		       atomic_load_explicit(&srq->posted, memory_order_relaxed);
+
+	assert(out <= srq->cfg.size);
+	return out;
+}
+
+/* Without a function: is SRQ_LIMIT due? */
+static bool pass_limit(struct rpma_rt_srq *srq)
+{
+	/* acquire [SRQ-3]: pairs with watch(), to count what was posted */
+	if (srq->cfg.limit == 0 || srq->cfg.refill != NULL ||
+	    !atomic_load_explicit(&srq->armed, memory_order_acquire) ||
+	    count_out(srq) >= srq->cfg.limit)
+		return false;
+	/* relaxed: the fence orders it */
+	atomic_store_explicit(&srq->armed, false, memory_order_relaxed);
+	/* pairs with the one in watch(): a poster that found the flag set
+	 * still is counted now [SRQ-3] */
+	rt_fence_dekker();
+	if (count_out(srq) < srq->cfg.limit)
+		return true;
+	/* relaxed: what was posted is known to us */
+	atomic_store_explicit(&srq->armed, true, memory_order_relaxed);
+	return false;
+}
+
+static void refill_if_due(struct rpma_rt_srq *srq)
+{
+	uint32_t low = srq->cfg.limit ? srq->cfg.limit : srq->cfg.size;
+	uint32_t out = count_out(srq);
+
+	if (srq->cfg.refill == NULL || (out >= low && !srq->refill_due))
+		return;
+	srq->refill_due = false;
+	/* relaxed: whoever posts after it may arm the device again */
+	atomic_store_explicit(&srq->armed, false, memory_order_relaxed);
+	if (out == srq->cfg.size) /* another poster was faster */
+		return;
+	srq->refilling = true;
+	srq->cfg.refill(srq, (int)(srq->cfg.size - out), srq->cfg.arg);
+	srq->refilling = false;
+	srq->poller->srqs_again |= srq->refill_again;
+}
+
+static void write_own(struct rpma_rt_srq *srq, enum rpma_rt_kind kind,
+		      uint8_t opcode)
+{
+	const struct rpma_rt_completion item = {
+		.context = (uintptr_t)srq,
+		.user = srq->user,
+		.kind = (uint8_t)kind,
+		.opcode = opcode,
+	};
+
+	rt_poller_write_owner(srq->poller, srq->lane, &item);
+}
+
+/* What its queue is owed, unless that is over its limit. */
+static void answer(struct rpma_rt_srq *srq, uint32_t wants)
+{
+	if (rt_lane_is_backlogged(srq->lane))
+		return;
+	if (srq->limit_pending) {
+		srq->limit_pending = false;
+		write_own(srq, RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_LIMIT);
+	}
+	if (count_out(srq) == srq->cfg.size) /* the next one that completes */
+		wants &= ~(uint32_t)RT_WANT_CREDIT;
+	/* relaxed: ordered by the batch's fence, which pairs with the one
+	 * between the poster's store and its second look */
+	if (!(atomic_load_explicit(&srq->want, memory_order_relaxed) & wants))
+		return;
+	/* acq_rel: of two takers one gets it */
+	if (atomic_fetch_and_explicit(&srq->want, ~wants,
+				      memory_order_acq_rel) &
+	    wants)
+		write_own(srq, RPMA_RT_WRITABLE, RPMA_RT_WRITABLE_SRQ);
+}
+
+void rt_srq_answer_owner(struct rpma_rt_srq *srqs)
+{
+	struct rpma_rt_srq *next;
+
+	for (; srqs != NULL; srqs = next) {
+		next = srqs->touched_next;
+		srqs->limit_pending |= pass_limit(srqs);
+		answer(srqs, RT_WANT_CREDIT);
+		refill_if_due(srqs);
+	}
+}
+
+void rt_srq_answer_all_owner(struct rt_poller *poller)
+{
+	struct rpma_rt_srq *srq;
+	uint32_t number;
+
+	for (number = RT_SRQ_FIRST; number < RT_SRQ_END; number++) {
+		srq = poller->srqs[number];
+		if (srq == NULL)
+			continue;
+		answer(srq, RT_WANT_CREDIT | RT_WANT_BACKLOG);
+		if (srq->refill_waits && srq->held == 0) {
+			srq->refill_waits = false;
+			srq->refill_due = true;
+			touch(srq);
+		}
+	}
+}
+
+int rt_srq_again_owner(struct rt_poller *poller)
+{
+	struct rpma_rt_srq *srq;
+	uint32_t number;
+	int count = 0;
+
+	poller->srqs_again = false;
+	for (number = RT_SRQ_FIRST; number < RT_SRQ_END; number++) {
+		srq = poller->srqs[number];
+		if (srq == NULL || !srq->refill_again)
+			continue;
+		srq->refill_again = false;
+		srq->refill_due = true;
+		refill_if_due(srq);
+		count++;
+	}
+	return count;
+}
+
+/* --------------------------------------------------------- its messages --- */
+
+void rt_srq_look_message(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, look_msg, msg);
+
+	(void)owner;
+	/* acq_rel: pairs with the exchange of who sent it: from here on it may
+	 * be sent again */
+	atomic_exchange_explicit(&srq->look_sent, false, memory_order_acq_rel);
+	srq->refill_due = true;
+	touch(srq);
+}
+
+void rt_srq_begin_owner(struct rpma_rt_srq *srq)
+{
+	srq->poller->srqs[srq->number] = srq;
+	srq->refill_due = true;
+	touch(srq);
+}
+
+static void let_go(struct rpma_rt_srq *srq)
+{
+	struct rt_lane *lane;
+
+	for (lane = srq->poller->spilling; lane != NULL;
+	     lane = lane->spill_next)
+		map_clear(lane->held_srqs, srq->number);
+	srq->poller->srqs[srq->number] = NULL;
+}
+
+void rt_srq_end_owner(struct rpma_rt_srq *srq)
+{
+	uint32_t i;
+
+	/* what it was touched for is done, so nothing of it is listed */
+	srq->cfg.refill = NULL;
+	rt_poller_flush_owner(srq->poller);
+	for (i = 0; i < srq->cfg.size; i++) {
+		if (srq->slots[i].generation & 1)
+			give_back(srq, srq->slots[i].context);
+	}
+	let_go(srq);
+	rt_queue_leave(srq->queue);
+	write_own(srq, RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_CLOSED);
+	/* rung before the caller lets the queue go */
+	rt_poller_flush_owner(srq->poller);
+}

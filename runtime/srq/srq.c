@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * srq.c -- the life of a shared receive queue: made and ended by the calling
+ * thread, its limit armed by the control thread. doc/protocols/srq.md.
+ */
+
+#include "srq/srq.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "conn/cfg.h"
+#include "poller/poller.h"
+#include "queue/queue.h"
+#include "conn/route.h"
+#include "runtime.h"
+
+/* ---------------------------------------------------------------- limit --- */
+
+/* Control thread. A device that has no limit leaves it armed for ever: the
+ * poller watches all the same. */
+static void arm_message(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, arm_msg, msg);
+	struct ibv_srq_attr attr = {.srq_limit = srq->cfg.limit};
+
+	(void)owner;
+	/* acq_rel: pairs with the exchange in arm_if_due(): from here on it
+	 * may be sent again */
+	atomic_exchange_explicit(&srq->arm_sent, false, memory_order_acq_rel);
+	ibv_modify_srq(srq->ibv_srq, &attr, IBV_SRQ_LIMIT);
+}
+
+/* Event thread. */
+static void async_event(struct rt_async_object *self, enum ibv_event_type type)
+{
+	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, async, self);
+
+	/* acq_rel: pairs with the exchange in rt_srq_look_message(): the
+	 * message is free again */
+	if (type == IBV_EVENT_SRQ_LIMIT_REACHED &&
+	    !atomic_exchange_explicit(&srq->look_sent, true,
+				      memory_order_acq_rel))
+		rt_inbox_push_mt(&srq->poller->inbox, &srq->look_msg);
+}
+
+/* --------------------------------------------------------------- making --- */
+
+static void srq_free(struct rpma_rt_srq *srq)
+{
+	pthread_cond_destroy(&srq->left);
+	pthread_mutex_destroy(&srq->lock);
+	free(srq->slots);
+	free(srq->returned);
+	free(srq);
+}
+
+static int srq_alloc(const struct rpma_rt_srq_cfg *cfg,
+		     struct rpma_rt_srq **srq_ptr)
+{
+	struct rpma_rt_srq *srq;
+	uint32_t entries = 1;
+	uint32_t i;
+
+	srq = aligned_alloc(RT_CACHE_LINE, sizeof(*srq));
+	if (srq == NULL)
+		return RPMA_E_NOMEM;
+	memset(srq, 0, sizeof(*srq));
+	pthread_mutex_init(&srq->lock, NULL);
+	pthread_cond_init(&srq->left, NULL);
+	srq->cfg = *cfg;
+	while (entries < cfg->size)
+		entries *= 2;
+	srq->mask = entries - 1;
+	srq->slots = calloc(cfg->size, sizeof(*srq->slots));
+	srq->returned = calloc(entries, sizeof(*srq->returned));
+	if (srq->slots == NULL || srq->returned == NULL) {
+		srq_free(srq);
+		return RPMA_E_NOMEM;
+	}
+	for (i = 0; i < cfg->size; i++)
+		srq->returned[i] = i;
+	srq->count = cfg->size;
+	/* relaxed: nobody knows it yet */
+	atomic_store_explicit(&srq->retired, cfg->size, memory_order_relaxed);
+	srq->arm_msg.fn = arm_message;
+	srq->look_msg.fn = rt_srq_look_message;
+	*srq_ptr = srq;
+	return 0;
+}
+
+/* The device's. */
+static int verbs_new(struct rpma_rt_srq *srq)
+{
+	struct rpma_srq_cfg *cfg;
+	int ret;
+
+	ret = rpma_srq_cfg_new(&cfg);
+	if (ret)
+		return ret;
+	rpma_srq_cfg_set_rq_size(cfg, srq->cfg.size);
+	rpma_srq_cfg_set_rcq_size(cfg, 0); /* completes on connections' CQs */
+	ret = rpma_srq_new(srq->peer, cfg, &srq->srq);
+	rpma_srq_cfg_delete(&cfg);
+	if (ret)
+		return ret;
+	rpma_srq_get_ibv_srq(srq->srq, &srq->ibv_srq);
+	srq->async = (struct rt_async_object){.object = srq->ibv_srq,
+					      .event = async_event};
+	rt_async_own(&srq->async);
+	return 0;
+}
+
+static int verbs_delete(struct rpma_rt_srq *srq)
+{
+	rt_async_disown(&srq->async);
+	return rpma_srq_delete(&srq->srq);
+}
+
+static int take_number(struct rt_poller *poller, uint32_t *number_ptr)
+{
+	uint32_t number;
+
+	for (number = RT_SRQ_FIRST; number < RT_SRQ_END; number++) {
+		if (poller->srq_numbers[number])
+			continue;
+		poller->srq_numbers[number] = true;
+		*number_ptr = number;
+		return 0;
+	}
+	return RPMA_E_NOMEM;
+}
+
+struct beginning {
+	struct rpma_rt_srq *srq;
+	struct rt_spill *spill;
+};
+
+static int begin_owner(void *arg)
+{
+	struct beginning *beginning = arg;
+	struct rpma_rt_srq *srq = beginning->srq;
+
+	rt_lane_take_spill_owner(srq->lane, beginning->spill);
+	rt_srq_begin_owner(srq);
+	return 0;
+}
+
+/* Number, place in its queue, the runtime's list; the poller knows it.
+ * REQUIRES: the runtime's lock */
+static int settle_in(struct rpma_rt_srq *srq)
+{
+	struct rpma_rt *rt = srq->rt;
+	struct beginning beginning = {.srq = srq};
+	int ret;
+
+	ret = take_number(srq->poller, &srq->number);
+	if (ret)
+		return ret;
+	srq->reserved = srq->cfg.size + RT_SRQ_EVENTS;
+	ret = rt_lane_reserve(srq->poller, srq->queue, srq->reserved,
+			      &srq->lane, &beginning.spill);
+	if (ret) {
+		srq->poller->srq_numbers[srq->number] = false;
+		return ret;
+	}
+	srq->next = rt->srqs;
+	rt->srqs = srq;
+	/* relaxed: a count, read under no order */
+	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
+	rt_call(rt, &srq->poller->inbox, begin_owner, &beginning);
+	return 0;
+}
+
+static int check_cfg(const struct rpma_rt_srq_cfg *cfg)
+{
+	return cfg->limit > cfg->size ? RPMA_E_INVAL : 0;
+}
+
+static int make(struct rpma_rt_srq *srq)
+{
+	int ret = verbs_new(srq);
+
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&srq->rt->lock);
+	ret = settle_in(srq);
+	pthread_mutex_unlock(&srq->rt->lock);
+	if (ret)
+		verbs_delete(srq);
+	return ret;
+}
+
+int rpma_rt_srq_new(struct rpma_rt *rt, struct rpma_peer *peer, int poller,
+		    const struct rpma_rt_srq_cfg *cfg,
+		    struct rpma_rt_queue *queue, void *user,
+		    struct rpma_rt_srq **srq_ptr)
+{
+	static const struct rpma_rt_srq_cfg defaults = {
+		.size = RPMA_RT_DEFAULT_SRQ_SIZE};
+	struct rpma_rt_srq *srq;
+	int ret;
+
+	if (rt == NULL || peer == NULL || queue == NULL || srq_ptr == NULL ||
+	    !rt_queue_is_of(queue, rt) || poller < 0 ||
+	    poller >= rt->cfg.pollers)
+		return RPMA_E_INVAL;
+	if (cfg == NULL)
+		cfg = &defaults;
+	ret = check_cfg(cfg);
+	if (ret == 0)
+		ret = rt_runtime_check_wait(rt);
+	if (ret == 0)
+		ret = rt_runtime_hold(rt);
+	if (ret)
+		return ret;
+	ret = srq_alloc(cfg, &srq);
+	if (ret)
+		goto release_runtime;
+	srq->rt = rt;
+	srq->peer = peer;
+	srq->poller = &rt->pollers[poller];
+	srq->user = user;
+	srq->queue = queue;
+	ret = make(srq);
+	if (ret)
+		srq_free(srq);
+	else
+		*srq_ptr = srq;
+release_runtime:
+	rt_runtime_conn_done(rt);
+	return ret;
+}
+
+/* --------------------------------------------------------------- ending --- */
+
+static int nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static int end_owner(void *arg)
+{
+	rt_srq_end_owner(arg);
+	return 0;
+}
+
+static void unlist(struct rpma_rt *rt, const struct rpma_rt_srq *srq)
+{
+	struct rpma_rt_srq **link = &rt->srqs;
+
+	while (*link != srq)
+		link = &(*link)->next;
+	*link = srq->next;
+}
+
+/* It has no users. After it only the record is left. */
+static int finish(struct rpma_rt_srq *srq)
+{
+	struct rpma_rt *rt = srq->rt;
+	int ret;
+
+	pthread_mutex_lock(&srq->lock);
+	srq->closed = true;
+	pthread_mutex_unlock(&srq->lock);
+	/* behind an arm message, which names the device's SRQ */
+	rt_call(rt, &rt->control.inbox, nothing, NULL);
+	ret = verbs_delete(srq);
+	/* behind a limit message */
+	rt_call(rt, &srq->poller->inbox, end_owner, srq);
+	pthread_mutex_lock(&rt->lock);
+	unlist(rt, srq);
+	srq->poller->srq_numbers[srq->number] = false;
+	srq->lane->reserved -= srq->reserved;
+	rt_queue_put_left(srq->queue);
+	pthread_mutex_unlock(&rt->lock);
+	return ret;
+}
+
+void rt_srq_finish_all(struct rpma_rt *rt)
+{
+	struct rpma_rt_srq *srq;
+
+	for (;;) {
+		/* nobody makes or deletes one any more: the list is ours */
+		pthread_mutex_lock(&rt->lock);
+		srq = rt->srqs;
+		pthread_mutex_unlock(&rt->lock);
+		if (srq == NULL)
+			return;
+		finish(srq);
+	}
+}
+
+/* No further users, unless it has some; waits for those whose CLOSED is out:
+ * they are about to go. */
+static int close_to_users(struct rpma_rt_srq *srq)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&srq->rt->lock);
+	/* relaxed: who has seen CLOSED sees what was stored before it */
+	while (srq->users > 0 &&
+	       srq->users == atomic_load_explicit(&srq->leaving,
+						  memory_order_relaxed))
+		pthread_cond_wait(&srq->left, &srq->rt->lock);
+	if (srq->users > 0)
+		ret = RPMA_E_AGAIN;
+	else
+		srq->closing = true;
+	pthread_mutex_unlock(&srq->rt->lock);
+	return ret;
+}
+
+int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr)
+{
+	struct rpma_rt_srq *srq;
+	struct rpma_rt *rt;
+	int ret;
+
+	if (srq_ptr == NULL)
+		return RPMA_E_INVAL;
+	srq = *srq_ptr;
+	if (srq == NULL)
+		return 0;
+	rt = srq->rt;
+	ret = rt_runtime_check_wait(rt);
+	if (ret)
+		return ret;
+	if (rt_runtime_hold(rt) == 0) {
+		ret = close_to_users(srq);
+		if (ret == 0)
+			ret = finish(srq);
+		rt_runtime_conn_done(rt);
+	} else { /* the stop ends it */
+		rt_runtime_wait_stopped(rt);
+		ret = close_to_users(srq);
+	}
+	if (ret == RPMA_E_AGAIN)
+		return ret;
+	srq_free(srq);
+	/* release: pairs with the acquire in rpma_rt_delete() */
+	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
+	*srq_ptr = NULL;
+	return ret;
+}
+
+/* ---------------------------------------------------------------- users --- */
+
+void rt_srq_put_left(struct rpma_rt_srq *srq)
+{
+	srq->users--;
+	/* relaxed: under the lock */
+	atomic_fetch_sub_explicit(&srq->leaving, 1, memory_order_relaxed);
+	pthread_cond_broadcast(&srq->left);
+}
+
+uint64_t rt_srq_pollers(const struct rpma_rt_conn_cfg *cfg)
+{
+	uint64_t pollers = 0;
+	int i;
+
+	for (i = 0; cfg != NULL && i < RPMA_RT_MAX_POLLERS; i++) {
+		if (cfg->srqs[i] != NULL)
+			pollers |= UINT64_C(1) << i;
+	}
+	return pollers;
+}
+
+void rt_srq_get_all(const struct rpma_rt_conn_cfg *cfg)
+{
+	int i;
+
+	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++) {
+		if (cfg->srqs[i] != NULL)
+			cfg->srqs[i]->users++;
+	}
+}
+
+void rt_srq_put_all(const struct rpma_rt_conn_cfg *cfg)
+{
+	int i;
+
+	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++) {
+		if (cfg->srqs[i] != NULL)
+			cfg->srqs[i]->users--;
+	}
+}

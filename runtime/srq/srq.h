@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * srq.h -- a shared receive queue of one poller: its life (srq.c), its posters
+ * (srq_post.c), its poller's side (srq_poll.c). States, owners, who gives which
+ * buffer back when: doc/protocols/srq.md.
+ */
+
+#ifndef RT_SRQ_SRQ_H
+#define RT_SRQ_SRQ_H
+
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "rpma_rt.h"
+#include "events/async.h"
+#include "base/inbox.h"
+#include "base/order.h"
+#include "poller/route.h"
+
+struct rt_cq;
+struct rt_lane;
+struct rt_poller;
+
+#define RT_SRQ_MAX_SIZE	 (1u << 20)
+#define RT_SRQ_FIRST	 2u /* route numbers; 1 is not an SRQ's */
+#define RT_SRQ_END	 RT_ROUTE_FIRST
+#define RT_SRQ_EVENTS	 8 /* items besides completions in its queue */
+#define RT_SRQ_GEN_BITS	 24
+#define RT_SRQ_GEN_MASK	 ((1u << RT_SRQ_GEN_BITS) - 1)
+#define RT_SRQ_MAP_WORDS (RT_SRQ_END / 64)
+
+/* what an SRQ is made with; srq_cfg.c */
+struct rpma_rt_srq_cfg {
+	uint32_t size;
+	uint32_t limit;
+	rpma_rt_srq_refill *refill;
+	void *arg;
+};
+
+/* one receive; whoever has the slot */
+struct rt_srq_slot {
+	uint64_t context;
+	uint32_t generation; /* odd: out with the device */
+};
+
+struct rpma_rt_srq {
+	/* immutable after new */
+	struct rpma_rt *rt;
+	struct rpma_peer *peer;
+	struct rt_poller *poller;
+	struct rpma_srq *srq;
+	struct ibv_srq *ibv_srq;
+	struct rpma_rt_srq_cfg cfg;
+	void *user;
+	uint32_t number; /* its route */
+	uint32_t mask;	 /* of returned[] */
+	struct rt_srq_slot *slots;
+	struct rpma_rt_queue *queue; /* its own, its lane there and place */
+	struct rt_lane *lane;
+	uint32_t reserved;
+	struct rt_async_object async;
+
+	/* posters, under the lock */
+	alignas(RT_CACHE_LINE) pthread_mutex_t lock;
+	uint32_t taken; /* slots taken from returned[], in all */
+	uint32_t since; /* posted since SRQ_LIMIT, armed again with limit */
+	bool closed;
+	_Atomic uint32_t posted; /* = taken, for the poller */
+
+	/* shared, written seldom */
+	alignas(RT_CACHE_LINE) _Atomic uint32_t want; /* of enum rt_want */
+	_Atomic bool behind;			      /* a lane holds it */
+	_Atomic bool armed; /* SRQ_LIMIT, or the device's */
+	_Atomic bool arm_sent;
+	_Atomic bool look_sent;
+	struct rt_msg arm_msg;	/* to the control thread */
+	struct rt_msg look_msg; /* to the poller */
+
+	/* the poller's; returned[] and retired are read by posters */
+	alignas(RT_CACHE_LINE) _Atomic uint32_t retired;
+	uint32_t count; /* slots returned: what retired will be */
+	uint32_t *returned;
+	uint32_t held; /* lanes that hold it */
+	bool touched;
+	bool refilling;	    /* its function runs */
+	bool refill_due;    /* whatever is out */
+	bool refill_again;  /* it found the lock taken */
+	bool refill_waits;  /* for a backlog to clear */
+	bool limit_pending; /* SRQ_LIMIT waits for its queue */
+	struct rpma_rt_srq *touched_next;
+
+	/* under the runtime's lock */
+	uint32_t users;		  /* connections, listeners */
+	_Atomic uint32_t leaving; /* of them: CLOSED is out, DONE comes */
+	pthread_cond_t left;	  /* users became fewer */
+	bool closing;		  /* no further ones */
+	struct rpma_rt_srq *next;
+};
+
+static inline uint64_t rt_srq_cookie(uint32_t slot, uint32_t generation)
+{
+	return (uint64_t)slot << RT_SRQ_GEN_BITS |
+	       (generation & RT_SRQ_GEN_MASK);
+}
+
+/* ----------------------------------------------------------- its life --- */
+
+struct rpma_rt_conn_cfg;
+
+/* The runtime stops and has no connections any more: every SRQ gives back what
+ * is out and ends; the handles stay. */
+void rt_srq_finish_all(struct rpma_rt *rt);
+/* Which pollers have an SRQ in cfg: bits; 0: none is named. */
+uint64_t rt_srq_pollers(const struct rpma_rt_conn_cfg *cfg);
+/* A user more or less of each that cfg names. REQUIRES: the runtime's lock. */
+void rt_srq_get_all(const struct rpma_rt_conn_cfg *cfg);
+void rt_srq_put_all(const struct rpma_rt_conn_cfg *cfg);
+/* A connection is DONE; the poller said that it leaves before it wrote CLOSED.
+ * REQUIRES: the runtime's lock. */
+void rt_srq_put_left(struct rpma_rt_srq *srq);
+
+/* ---------------------------------------------------------- the poller --- */
+
+/* A completion with the number of an SRQ. */
+void rt_srq_route_owner(struct rt_poller *poller, struct rt_cq *cq,
+			const struct ibv_wc *wc);
+/* At a batch's end: lanes over their limit hold those that filled them, then
+ * the credits go back. */
+void rt_srq_retire_owner(struct rt_lane *lanes, struct rpma_rt_srq *srqs);
+/* After the fence: posters that may go on, and refills. */
+void rt_srq_answer_owner(struct rpma_rt_srq *srqs);
+/* The lane is under its limit again. */
+void rt_srq_ease_owner(struct rt_poller *poller, struct rt_lane *lane);
+/* After the fence that followed. */
+void rt_srq_answer_all_owner(struct rt_poller *poller);
+/* Refills that found the lock taken; how many. */
+int rt_srq_again_owner(struct rt_poller *poller);
+/* It begins; it ends: what is out goes back to its queue. */
+void rt_srq_begin_owner(struct rpma_rt_srq *srq);
+void rt_srq_end_owner(struct rpma_rt_srq *srq);
+/* The device says that the limit was passed, or refused a post. */
+void rt_srq_look_message(struct rt_msg *msg, void *owner);
+
+#endif /* RT_SRQ_SRQ_H */
