@@ -43,7 +43,7 @@ static void deliver_raw(struct rt_poller *poller,
 		item.flags = (uint8_t)wc->wc_flags &
 			     (RPMA_RT_F_WITH_IMM | RPMA_RT_F_WITH_INV);
 	}
-	rt_poller_write_owner(poller, adopted->lane, &item);
+	rt_deliver_write(poller, adopted->lane, &item);
 }
 
 static int poll_raw(struct rt_poller *poller,
@@ -100,7 +100,7 @@ static void begin_after(struct rt_poller *poller,
 	adopted->poller_next = NULL;
 }
 
-int rt_adopted_poll_owner(struct rt_poller *poller, int budget)
+int rt_adopt_poll(struct rt_poller *poller, int budget)
 {
 	struct rpma_rt_adopted *adopted;
 	int done = 0;
@@ -128,7 +128,7 @@ static void arm(struct rpma_rt_adopted *adopted)
 	}
 }
 
-void rt_adopted_arm_owner(struct rt_poller *poller)
+void rt_adopt_arm(struct rt_poller *poller)
 {
 	struct rpma_rt_adopted *adopted;
 
@@ -191,7 +191,7 @@ static int read_channel(struct rt_poller *poller,
 	}
 }
 
-int rt_adopted_read_owner(struct rt_poller *poller)
+int rt_adopt_read_events(struct rt_poller *poller)
 {
 	struct rpma_rt_adopted *adopted;
 	int count = 0;
@@ -207,21 +207,21 @@ int rt_adopted_read_owner(struct rt_poller *poller)
 	return count;
 }
 
-static int attach_owner(void *arg)
+static int attach_on_poller(void *arg)
 {
 	struct rpma_rt_adopted *adopted = arg;
 	struct rt_poller *poller = adopted->poller;
 
 	if (adopted->spill != NULL)
-		rt_spill_delete(rt_lane_swap_spill_owner(adopted->lane,
-							 adopted->spill));
+		rt_spill_delete(rt_lane_swap_spill_poller(adopted->lane,
+							  adopted->spill));
 	adopted->spill = NULL;
 	adopted->poller_next = poller->adopted;
 	poller->adopted = adopted;
 	return 0;
 }
 
-static int detach_owner(void *arg)
+static int detach_on_poller(void *arg)
 {
 	struct rpma_rt_adopted *adopted = arg;
 	struct rt_poller *poller = adopted->poller;
@@ -235,7 +235,7 @@ static int detach_owner(void *arg)
 		ack(poller, &adopted->cqs[i]);
 	arm(adopted);
 	/* the queue may be deleted after this */
-	rt_poller_flush_owner(poller);
+	rt_deliver_flush(poller);
 	return 0;
 }
 
@@ -344,7 +344,7 @@ static int attach(struct rpma_rt_adopted *adopted, int place)
 
 	if (rt->stopping)
 		return RPMA_RT_E_CLOSED;
-	adopted->poller = rt_runtime_place(rt, place, 0);
+	adopted->poller = rt_place_choose(rt, place, 0);
 	adopted->reserved = (uint32_t)adopted->cqs_count * RT_BATCH;
 	ret = join_set(adopted);
 	if (ret)
@@ -356,7 +356,7 @@ static int attach(struct rpma_rt_adopted *adopted, int place)
 		leave_set(adopted, adopted->channels_count);
 		return ret;
 	}
-	rt_call(rt, &adopted->poller->inbox, attach_owner, adopted);
+	rt_call_sync(rt, &adopted->poller->inbox, attach_on_poller, adopted);
 	adopted->attached = true;
 	adopted->poller->conns++;
 	adopted->next = rt->adopted;
@@ -376,15 +376,15 @@ static void detach(struct rpma_rt_adopted *adopted)
 		link = &(*link)->next;
 	*link = adopted->next;
 	adopted->attached = false;
-	rt_call(rt, &adopted->poller->inbox, detach_owner, adopted);
+	rt_call_sync(rt, &adopted->poller->inbox, detach_on_poller, adopted);
 	adopted->poller->conns--;
 	adopted->lane->reserved -= adopted->reserved;
-	rt_queue_put(adopted->queue);
+	rt_queue_unref(adopted->queue);
 	leave_set(adopted, adopted->channels_count);
 	release_cqs(adopted);
 }
 
-void rt_adopted_detach_all(struct rpma_rt *rt)
+void rt_adopt_detach_all(struct rpma_rt *rt)
 {
 	pthread_mutex_lock(&rt->lock);
 	while (rt->adopted != NULL)
@@ -401,9 +401,9 @@ static int adopt(struct rpma_rt *rt, const struct rpma_conn *conn,
 	int ret;
 
 	if (rt == NULL || queue == NULL || adopted_ptr == NULL ||
-	    !rt_queue_is_of(queue, rt) || !rt_runtime_is_place(rt, poller))
+	    !rt_queue_is_of(queue, rt) || !rt_place_is_valid(rt, poller))
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check_wait(rt);
+	ret = rt_context_check_wait(rt);
 	if (ret)
 		return ret;
 	adopted = calloc(1, sizeof(*adopted));
@@ -458,7 +458,7 @@ int rpma_rt_adopted_release(struct rpma_rt_adopted **adopted_ptr)
 	if (adopted == NULL)
 		return 0;
 	rt = adopted->rt;
-	ret = rt_runtime_check_wait(rt);
+	ret = rt_context_check_wait(rt);
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&rt->lock);

@@ -52,12 +52,12 @@ struct rpma_rt_adopted {
 };
 
 /* Takes what is there, up to budget; how many. */
-int rt_adopted_poll_owner(struct rt_poller *poller, int budget);
-void rt_adopted_arm_owner(struct rt_poller *poller);
+int rt_adopt_poll(struct rt_poller *poller, int budget);
+void rt_adopt_arm(struct rt_poller *poller);
 /* Reads the events that are there; how many. */
-int rt_adopted_read_owner(struct rt_poller *poller);
+int rt_adopt_read_events(struct rt_poller *poller);
 
 /* A stop: gives all back; the handles stay. Pollers still run. */
-void rt_adopted_detach_all(struct rpma_rt *rt);
+void rt_adopt_detach_all(struct rpma_rt *rt);
 
 #endif /* RT_ADOPT_H */

@@ -252,14 +252,14 @@ static int take_locked(struct rpma_rt *rt, struct rt_dump *dump)
 	ret = reserve(dump);
 	if (ret)
 		return ret;
-	dump->stopped = rt_runtime_is_stopped(rt);
+	dump->stopped = rt_context_is_stopped(rt);
 	cqs = dump->cqs;
 	for (i = 0; i < (uint32_t)dump->pollers_count; i++)
 		cqs = take_poller(&rt->pollers[i], now_ms, &dump->pollers[i],
 				  cqs);
 	for (i = 0, queue = rt->queues; queue != NULL;
 	     i++, queue = rt_queue_next(queue)) {
-		rt_queue_look(queue, &dump->queues[i].view);
+		rt_queue_snapshot(queue, &dump->queues[i].view);
 		rpma_rt_get_queue_stats(queue, &dump->queues[i].stats);
 	}
 	for (i = 0, conn = rt->conns; conn != NULL; i++, conn = conn->next)
@@ -319,7 +319,7 @@ int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format)
 	if (rt == NULL || fd < 0 || (int)format < RPMA_RT_DUMP_HUMAN ||
 	    (int)format > RPMA_RT_DUMP_PROMETHEUS)
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check(rt);
+	ret = rt_context_check(rt);
 	if (ret)
 		return ret;
 	clock_gettime(CLOCK_REALTIME, &until);

@@ -55,7 +55,7 @@ struct rt_dump_conn {
 };
 
 struct rt_dump_queue {
-	struct rt_queue_view view;
+	struct rt_queue_state view;
 	struct rpma_rt_queue_stats stats;
 };
 

@@ -77,7 +77,7 @@ static void human_cq(const struct rt_dump_cq *cq, FILE *out)
 
 static void human_queue(const struct rt_dump_queue *queue, FILE *out)
 {
-	const struct rt_queue_view *view = &queue->view;
+	const struct rt_queue_state *view = &queue->view;
 
 	fprintf(out,
 		"queue %" PRIu32 ":%s%s%s%s%s %" PRIu32 " lanes, %" PRIu32

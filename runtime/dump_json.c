@@ -63,7 +63,7 @@ static void json_cq(const struct rt_dump_cq *cq, FILE *out)
 
 static void json_queue(const struct rt_dump_queue *queue, FILE *out)
 {
-	const struct rt_queue_view *view = &queue->view;
+	const struct rt_queue_state *view = &queue->view;
 
 	fprintf(out,
 		"{\"queue\":%" PRIu32 ",\"shared\":%s,\"closed\":%s,"

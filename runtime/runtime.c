@@ -38,7 +38,7 @@ __attribute__((constructor)) static void watch_forks(void)
 
 /* ------------------------------------------------------ small questions --- */
 
-int rt_runtime_check(const struct rpma_rt *rt)
+int rt_context_check(const struct rpma_rt *rt)
 {
 	/* relaxed: it changes in a child only, before anything runs there */
 	return atomic_load_explicit(&rt_fork_generation,
@@ -47,9 +47,9 @@ int rt_runtime_check(const struct rpma_rt *rt)
 		       : RPMA_RT_E_FORKED;
 }
 
-int rt_runtime_check_wait(const struct rpma_rt *rt)
+int rt_context_check_wait(const struct rpma_rt *rt)
 {
-	int ret = rt_runtime_check(rt);
+	int ret = rt_context_check(rt);
 
 	if (ret)
 		return ret;
@@ -57,18 +57,18 @@ int rt_runtime_check_wait(const struct rpma_rt *rt)
 							       : 0;
 }
 
-int rt_runtime_pollers(const struct rpma_rt *rt)
+int rt_context_pollers(const struct rpma_rt *rt)
 {
 	return rt->cfg.pollers;
 }
 
-bool rt_runtime_is_stopped(const struct rpma_rt *rt)
+bool rt_context_is_stopped(const struct rpma_rt *rt)
 {
 	/* acquire: pairs with the release in rpma_rt_stop() */
 	return atomic_load_explicit(&rt->stopped, memory_order_acquire);
 }
 
-bool rt_runtime_is_timed(const struct rpma_rt *rt)
+bool rt_context_is_timed(const struct rpma_rt *rt)
 {
 	return rt->cfg.timing != 0;
 }
@@ -78,7 +78,7 @@ bool rt_runtime_is_poller_thread(void)
 	return rt_poller_self() != NULL;
 }
 
-bool rt_runtime_is_place(const struct rpma_rt *rt, int poller)
+bool rt_place_is_valid(const struct rpma_rt *rt, int poller)
 {
 	return poller >= RPMA_RT_POLLER_LEAST && poller < rt->cfg.pollers;
 }
@@ -113,8 +113,8 @@ static int next_in_turn(struct rpma_rt *rt, uint64_t among)
 	return poller;
 }
 
-struct rt_poller *rt_runtime_place(struct rpma_rt *rt, int poller,
-				   uint64_t among)
+struct rt_poller *rt_place_choose(struct rpma_rt *rt, int poller,
+				  uint64_t among)
 {
 	if (poller == RPMA_RT_POLLER_LEAST)
 		poller = least_loaded(rt, among);
@@ -123,41 +123,41 @@ struct rt_poller *rt_runtime_place(struct rpma_rt *rt, int poller,
 	return &rt->pollers[poller];
 }
 
-void rt_runtime_conn_done(struct rpma_rt *rt)
+void rt_context_unref(struct rpma_rt *rt)
 {
 	pthread_mutex_lock(&rt->lock);
-	if (--rt->births == 0)
+	if (--rt->in_use == 0)
 		pthread_cond_broadcast(&rt->quiet);
 	pthread_mutex_unlock(&rt->lock);
 }
 
-int rt_runtime_hold(struct rpma_rt *rt)
+int rt_context_ref(struct rpma_rt *rt)
 {
 	int ret = RPMA_RT_E_CLOSED;
 
 	pthread_mutex_lock(&rt->lock);
 	if (!rt->stopping) {
-		rt->births++;
+		rt->in_use++;
 		ret = 0;
 	}
 	pthread_mutex_unlock(&rt->lock);
 	return ret;
 }
 
-void rt_runtime_queue_added(struct rpma_rt *rt, struct rpma_rt_queue *queue)
+void rt_queue_list_add(struct rpma_rt *rt, struct rpma_rt_queue *queue)
 {
 	pthread_mutex_lock(&rt->lock);
 	pthread_mutex_lock(&rt->directory);
 	rt_queue_link(queue, &rt->queues);
 	pthread_mutex_unlock(&rt->directory);
-	if (rt_runtime_is_stopped(rt))
+	if (rt_context_is_stopped(rt))
 		rt_queue_finish(queue);
 	pthread_mutex_unlock(&rt->lock);
 	/* relaxed: a count, read under no order */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
 }
 
-void rt_runtime_queue_gone(struct rpma_rt *rt, struct rpma_rt_queue *queue)
+void rt_queue_list_remove(struct rpma_rt *rt, struct rpma_rt_queue *queue)
 {
 	pthread_mutex_lock(&rt->lock);
 	pthread_mutex_lock(&rt->directory);
@@ -269,7 +269,7 @@ static int start(struct rpma_rt *rt)
 {
 	int ret;
 
-	ret = rt_events_get();
+	ret = rt_events_ref();
 	if (ret)
 		return ret;
 	ret = start_cm(rt);
@@ -278,7 +278,7 @@ static int start(struct rpma_rt *rt)
 	ret = init_pollers(rt);
 	if (ret)
 		goto err_stop_cm;
-	ret = rt_control_start(&rt->control, rt);
+	ret = rt_thread_start(&rt->control, rt);
 	if (ret)
 		goto err_fini_pollers;
 	ret = start_pollers(rt);
@@ -286,14 +286,14 @@ static int start(struct rpma_rt *rt)
 		goto err_stop_control;
 	return 0;
 err_stop_control:
-	rt_control_stop(&rt->control);
+	rt_thread_stop(&rt->control);
 err_fini_pollers:
 	fini_pollers(rt, rt->cfg.pollers);
 err_stop_cm:
 	rt_events_remove(&rt->cm_source);
 	stop_cm(rt);
 err_put_events:
-	rt_events_put();
+	rt_events_unref();
 	return ret;
 }
 
@@ -322,7 +322,7 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 		rt->cfg = *cfg;
 	else
 		rt_cfg_init(&rt->cfg);
-	/* relaxed: see rt_runtime_check() */
+	/* relaxed: see rt_context_check() */
 	rt->fork_generation =
 		atomic_load_explicit(&rt_fork_generation, memory_order_relaxed);
 	pthread_mutex_init(&rt->lock, NULL);
@@ -365,15 +365,15 @@ static void wait_until_quiet(struct rpma_rt *rt)
 	bool manual = rt->cfg.mode == RPMA_RT_MODE_MANUAL;
 
 	pthread_mutex_lock(&rt->lock);
-	while (rt->births > 0) {
+	while (rt->in_use > 0) {
 		if (!manual) {
 			pthread_cond_wait(&rt->quiet, &rt->lock);
 			continue;
 		}
 		pthread_mutex_unlock(&rt->lock);
-		rt_runtime_assist(rt);
+		rt_manual_assist(rt);
 		pthread_mutex_lock(&rt->lock);
-		if (rt->births > 0)
+		if (rt->in_use > 0)
 			rt_wait_a_little(&rt->quiet, &rt->lock);
 	}
 	pthread_mutex_unlock(&rt->lock);
@@ -382,7 +382,7 @@ static void wait_until_quiet(struct rpma_rt *rt)
 static void finish_queues(struct rpma_rt *rt)
 {
 	pthread_mutex_lock(&rt->lock);
-	/* release: pairs with the acquire in rt_runtime_is_stopped() */
+	/* release: pairs with the acquire in rt_context_is_stopped() */
 	atomic_store_explicit(&rt->stopped, true, memory_order_release);
 	rt_queue_finish_all(rt->queues);
 	pthread_cond_broadcast(&rt->quiet);
@@ -393,28 +393,28 @@ static void stop_threads(struct rpma_rt *rt)
 {
 	int i;
 
-	rt_adopted_detach_all(rt);
+	rt_adopt_detach_all(rt);
 	/* what it still knows goes to the control thread */
 	rt_resolver_stop(rt);
 	/* requests that were read before their listener closed are refused by
 	 * the control thread, and need the CM channel for it */
 	rt_events_remove(&rt->cm_source);
-	rt_call(rt, &rt->control.inbox, rt_cm_let_go_control, rt);
+	rt_call_sync(rt, &rt->control.inbox, rt_cm_let_go_control, rt);
 	stop_cm(rt);
 	for (i = 0; i < rt->cfg.pollers; i++)
 		rt_cq_pool_unwatch(&rt->pollers[i]);
 	for (i = 0; i < rt->cfg.pollers; i++)
 		rt_poller_stop(&rt->pollers[i]);
-	rt_control_stop(&rt->control);
+	rt_thread_stop(&rt->control);
 	for (i = 0; i < rt->cfg.pollers; i++)
 		rt_cq_pool_fini(&rt->pollers[i]);
-	rt_events_put();
+	rt_events_unref();
 }
 
-void rt_runtime_wait_stopped(struct rpma_rt *rt)
+void rt_context_wait_stopped(struct rpma_rt *rt)
 {
 	pthread_mutex_lock(&rt->lock);
-	while (!rt_runtime_is_stopped(rt))
+	while (!rt_context_is_stopped(rt))
 		pthread_cond_wait(&rt->quiet, &rt->lock);
 	pthread_mutex_unlock(&rt->lock);
 }
@@ -429,7 +429,7 @@ static bool begin_to_stop(struct rpma_rt *rt)
 	rt->stopping = true;
 	pthread_mutex_unlock(&rt->lock);
 	if (!first)
-		rt_runtime_wait_stopped(rt);
+		rt_context_wait_stopped(rt);
 	return first;
 }
 
@@ -439,12 +439,12 @@ int rpma_rt_stop(struct rpma_rt *rt)
 
 	if (rt == NULL)
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check_wait(rt);
+	ret = rt_context_check_wait(rt);
 	if (ret)
 		return ret;
 	if (!begin_to_stop(rt))
 		return 0;
-	rt_call(rt, &rt->control.inbox, close_all, rt);
+	rt_call_sync(rt, &rt->control.inbox, close_all, rt);
 	wait_until_quiet(rt);
 	rt_srq_finish_all(rt);
 	stop_threads(rt);

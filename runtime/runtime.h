@@ -24,8 +24,8 @@ struct rpma_rt {
 	struct rpma_rt_cfg cfg;
 	unsigned fork_generation;
 	struct rt_poller *pollers;
-	struct rt_control control;
-	struct rt_control resolver; /* if has_resolver: see resolve.h */
+	struct rt_thread control;
+	struct rt_thread resolver; /* if has_resolver: see resolve.h */
 	struct rpma_cm_channel *cm;
 	struct rt_source cm_source;
 	/* held by whoever destroys a queue pair whose CM handshake is under
@@ -49,10 +49,10 @@ struct rpma_rt {
 	unsigned next_poller;
 	struct rpma_rt_conn *conns;
 	struct rpma_rt_adopted *adopted;
-	uint32_t births;      /* connections not DONE, calls that hold it */
+	uint32_t in_use;      /* connections not DONE, calls that hold it */
 	bool stopping;	      /* no further ones */
 	bool has_resolver;    /* a name was given */
-	pthread_cond_t quiet; /* births became 0 */
+	pthread_cond_t quiet; /* in_use became 0 */
 
 	/* handles not yet freed: listeners, connections, queues */
 	_Atomic uint32_t handles;
@@ -68,27 +68,27 @@ struct rpma_rt {
 extern _Atomic unsigned rt_fork_generation;
 
 /* 0, RPMA_RT_E_FORKED. The queue's part of the interface is in queue.h. */
-int rt_runtime_check(const struct rpma_rt *rt);
+int rt_context_check(const struct rpma_rt *rt);
 /* Likewise for calls that wait for a poller, or take the lock, which may be
  * held by who waits for one: RPMA_E_INVAL on a poller thread. */
-int rt_runtime_check_wait(const struct rpma_rt *rt);
+int rt_context_check_wait(const struct rpma_rt *rt);
 
 /* An index, or one of RPMA_RT_POLLER_*? */
-bool rt_runtime_is_place(const struct rpma_rt *rt, int poller);
+bool rt_place_is_valid(const struct rpma_rt *rt, int poller);
 /* The poller a new connection gets; among: bits of those that may be, 0: all.
  * REQUIRES: the lock, a checked index. */
-struct rt_poller *rt_runtime_place(struct rpma_rt *rt, int poller,
-				   uint64_t among);
+struct rt_poller *rt_place_choose(struct rpma_rt *rt, int poller,
+				  uint64_t among);
 /* A connection is DONE; after the last one a stop goes on. */
-void rt_runtime_conn_done(struct rpma_rt *rt);
+void rt_context_unref(struct rpma_rt *rt);
 /*
  * Keeps the runtime from ending, as a connection does: a stop waits for
- * rt_runtime_conn_done(). ERRORS: RPMA_RT_E_CLOSED (it has begun to stop)
+ * rt_context_unref(). ERRORS: RPMA_RT_E_CLOSED (it has begun to stop)
  */
-int rt_runtime_hold(struct rpma_rt *rt);
+int rt_context_ref(struct rpma_rt *rt);
 /* Until a stop that has begun is over. */
-void rt_runtime_wait_stopped(struct rpma_rt *rt);
+void rt_context_wait_stopped(struct rpma_rt *rt);
 /* In manual mode runs a round of every poller that nobody runs. */
-void rt_runtime_assist(struct rpma_rt *rt);
+void rt_manual_assist(struct rpma_rt *rt);
 
 #endif /* RT_RUNTIME_H */

@@ -179,7 +179,7 @@ void rt_bell_arm(struct rt_bell *bell, uint32_t ways)
 uint32_t rt_bell_ways(const struct rt_bell *bell)
 {
 	/* relaxed: who stored them was inside before us, or marks that it was
-	 * not [CREW-1]; a ring that we do not see yet is under way */
+	 * not [SHARED-1]; a ring that we do not see yet is under way */
 	return atomic_load_explicit(&bell->word, memory_order_relaxed);
 }
 

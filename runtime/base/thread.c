@@ -18,12 +18,12 @@
 
 /* ----------------------------------------------------------- the thread --- */
 
-static void sleep_on_bell(struct rt_control *control)
+static void sleep_on_bell(struct rt_thread *control)
 {
 	struct pollfd fd = {.fd = rt_bell_fd(&control->bell), .events = POLLIN};
 
 	rt_bell_prepare(&control->bell);
-	/* acquire: pairs with the release in rt_control_stop() */
+	/* acquire: pairs with the release in rt_thread_stop() */
 	if (rt_inbox_is_empty(&control->inbox) &&
 	    !atomic_load_explicit(&control->stopping, memory_order_acquire))
 		poll(&fd, 1, -1);
@@ -32,11 +32,11 @@ static void sleep_on_bell(struct rt_control *control)
 
 static void *control_main(void *arg)
 {
-	struct rt_control *control = arg;
+	struct rt_thread *control = arg;
 	bool stopping;
 
 	for (;;) {
-		/* acquire: pairs with the release in rt_control_stop(). Before
+		/* acquire: pairs with the release in rt_thread_stop(). Before
 		 * the inbox is run: what was sent before the stop is in it */
 		stopping = atomic_load_explicit(&control->stopping,
 						memory_order_acquire);
@@ -49,7 +49,7 @@ static void *control_main(void *arg)
 	return NULL;
 }
 
-int rt_control_start(struct rt_control *control, struct rpma_rt *rt)
+int rt_thread_start(struct rt_thread *control, struct rpma_rt *rt)
 {
 	int ret;
 
@@ -73,7 +73,7 @@ err_fini_bell:
 	return ret;
 }
 
-void rt_control_stop(struct rt_control *control)
+void rt_thread_stop(struct rt_thread *control)
 {
 	/* release: pairs with the acquires above */
 	atomic_store_explicit(&control->stopping, true, memory_order_release);
@@ -132,8 +132,8 @@ void rt_wait_a_little(pthread_cond_t *cond, pthread_mutex_t *lock)
 	pthread_cond_timedwait(cond, lock, &until);
 }
 
-int rt_call(struct rpma_rt *rt, struct rt_inbox *inbox, int (*fn)(void *arg),
-	    void *arg)
+int rt_call_sync(struct rpma_rt *rt, struct rt_inbox *inbox,
+		 int (*fn)(void *arg), void *arg)
 {
 	struct ticket ticket = {.msg.fn = run_ticket, .fn = fn, .arg = arg};
 	bool manual = rt != NULL && rt->cfg.mode == RPMA_RT_MODE_MANUAL;
@@ -150,7 +150,7 @@ int rt_call(struct rpma_rt *rt, struct rt_inbox *inbox, int (*fn)(void *arg),
 			continue;
 		}
 		pthread_mutex_unlock(&ticket.lock);
-		rt_runtime_assist(rt);
+		rt_manual_assist(rt);
 		pthread_mutex_lock(&ticket.lock);
 		if (!ticket.done)
 			rt_wait_a_little(&ticket.changed, &ticket.lock);

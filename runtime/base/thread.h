@@ -18,7 +18,7 @@
 
 struct rpma_rt;
 
-struct rt_control {
+struct rt_thread {
 	struct rpma_rt *rt; /* immutable: what its messages get */
 	struct rt_bell bell;
 	struct rt_inbox inbox;
@@ -27,9 +27,9 @@ struct rt_control {
 };
 
 /* The owner that messages of this inbox get is rt. */
-int rt_control_start(struct rt_control *control, struct rpma_rt *rt);
+int rt_thread_start(struct rt_thread *control, struct rpma_rt *rt);
 /* Runs what is in the inbox, ends the thread. Not from it. */
-void rt_control_stop(struct rt_control *control);
+void rt_thread_stop(struct rt_thread *control);
 
 /* A condition that rt_wait_a_little() can wait for: a date that is set back
  * makes no wait longer. */
@@ -43,7 +43,7 @@ void rt_wait_a_little(pthread_cond_t *cond, pthread_mutex_t *lock);
  * (rt not NULL) the caller runs pollers of rt while it waits, so that it can
  * be called from the loop that runs them. Not from the inbox's own thread.
  */
-int rt_call(struct rpma_rt *rt, struct rt_inbox *inbox, int (*fn)(void *arg),
-	    void *arg);
+int rt_call_sync(struct rpma_rt *rt, struct rt_inbox *inbox,
+		 int (*fn)(void *arg), void *arg);
 
 #endif /* RT_BASE_THREAD_H */

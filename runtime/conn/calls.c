@@ -21,7 +21,7 @@
 
 static int check(const struct rpma_rt_conn *conn)
 {
-	return conn == NULL ? RPMA_E_INVAL : rt_runtime_check(conn->rt);
+	return conn == NULL ? RPMA_E_INVAL : rt_context_check(conn->rt);
 }
 
 /* What the application asks of the control thread; nothing once all is over. */
@@ -41,23 +41,23 @@ int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
 		     struct rpma_rt_queue *queue, void *user,
 		     struct rpma_rt_conn **conn_ptr)
 {
-	struct rt_birth birth = {.rt = rt,
-				 .peer = peer,
-				 .cfg = cfg,
-				 .poller = poller,
-				 .queue = queue,
-				 .user = user,
-				 .addr = addr,
-				 .port = port,
-				 .begin = rt_conn_begin_control};
+	struct rt_conn_spec birth = {.rt = rt,
+				     .peer = peer,
+				     .cfg = cfg,
+				     .poller = poller,
+				     .queue = queue,
+				     .user = user,
+				     .addr = addr,
+				     .port = port,
+				     .begin = rt_conn_begin_control};
 	int ret;
 
 	if (rt == NULL || peer == NULL || addr == NULL || port == NULL ||
 	    queue == NULL || !rt_queue_is_of(queue, rt) || conn_ptr == NULL ||
-	    !rt_runtime_is_place(rt, poller) || !rt_conn_cfg_is_of(cfg, rt))
+	    !rt_place_is_valid(rt, poller) || !rt_conn_cfg_is_of(cfg, rt))
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check_wait(rt);
-	return ret ? ret : rt_conn_birth(&birth, conn_ptr);
+	ret = rt_context_check_wait(rt);
+	return ret ? ret : rt_conn_create(&birth, conn_ptr);
 }
 
 /* connect or reject, once; keeps the private data for it */
@@ -164,7 +164,7 @@ int rpma_rt_conn_put(struct rpma_rt_conn **conn_ptr)
 		ret = change_held(*conn_ptr, -1);
 	if (ret)
 		return ret;
-	rt_conn_rele(*conn_ptr);
+	rt_conn_unref(*conn_ptr);
 	*conn_ptr = NULL;
 	return 0;
 }

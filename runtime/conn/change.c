@@ -20,7 +20,7 @@
 /* Something that waits for the poller is asked of a connection. */
 static int check_wait(const struct rpma_rt_conn *conn)
 {
-	return conn == NULL ? RPMA_E_INVAL : rt_runtime_check_wait(conn->rt);
+	return conn == NULL ? RPMA_E_INVAL : rt_context_check_wait(conn->rt);
 }
 
 struct change {
@@ -39,7 +39,7 @@ static int is_changeable(const struct rpma_rt_conn *conn)
 }
 
 /* Has it begun to die? Then its routes are final. */
-static bool is_dying_owner(const struct rpma_rt_conn *conn)
+static bool is_dying_on_poller(const struct rpma_rt_conn *conn)
 {
 	return conn->ps != RT_PS_HEALTHY;
 }
@@ -55,12 +55,12 @@ static int lock_living(struct rpma_rt_conn *conn)
 	return RPMA_RT_E_CLOSED;
 }
 
-static int set_user_owner(void *arg)
+static int set_user_on_poller(void *arg)
 {
 	struct change *change = arg;
 
-	if (!is_dying_owner(change->conn))
-		rt_conn_set_user_owner(change->conn);
+	if (!is_dying_on_poller(change->conn))
+		rt_conn_set_user_poller(change->conn);
 	return 0;
 }
 
@@ -79,20 +79,21 @@ int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user)
 		return ret;
 	/* relaxed: published by the inbox */
 	atomic_store_explicit(&conn->user, user, memory_order_relaxed);
-	rt_call(conn->rt, &conn->poller->inbox, set_user_owner, &change);
+	rt_call_sync(conn->rt, &conn->poller->inbox, set_user_on_poller,
+		     &change);
 	pthread_mutex_unlock(&conn->rt->lock);
 	return 0;
 }
 
-static int set_queue_owner(void *arg)
+static int set_queue_on_poller(void *arg)
 {
 	struct change *change = arg;
 
-	if (is_dying_owner(change->conn))
+	if (is_dying_on_poller(change->conn))
 		return RPMA_RT_E_CLOSED;
-	rt_conn_set_queue_owner(change->conn, change->to[0], change->spill);
+	rt_conn_set_queue_poller(change->conn, change->to[0], change->spill);
 	/* what was staged for the former queue: it may be deleted after this */
-	rt_poller_flush_owner(change->conn->poller);
+	rt_deliver_flush(change->conn->poller);
 	return 0;
 }
 
@@ -122,7 +123,8 @@ int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
 		if (ret)
 			goto undo;
 	}
-	ret = rt_call(conn->rt, &conn->poller->inbox, set_queue_owner, &change);
+	ret = rt_call_sync(conn->rt, &conn->poller->inbox, set_queue_on_poller,
+			   &change);
 	if (ret)
 		goto undo;
 	while (i-- > 0)
@@ -136,13 +138,13 @@ unlock:
 	return ret;
 }
 
-static int add_route_owner(void *arg)
+static int add_route_on_poller(void *arg)
 {
 	struct change *change = arg;
 
-	if (is_dying_owner(change->conn))
+	if (is_dying_on_poller(change->conn))
 		return RPMA_RT_E_CLOSED;
-	rt_conn_add_route_owner(change->conn, change->route, change->spill[0]);
+	rt_conn_add_route_poller(change->conn, change->route, change->spill[0]);
 	return 0;
 }
 
@@ -164,7 +166,8 @@ static int open_route(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		goto unlock;
 	change.route->fn = fn;
 	change.route->arg = arg;
-	ret = rt_call(conn->rt, &conn->poller->inbox, add_route_owner, &change);
+	ret = rt_call_sync(conn->rt, &conn->poller->inbox, add_route_on_poller,
+			   &change);
 	if (ret)
 		rt_route_undo(conn, change.route, change.spill[0]);
 	else

@@ -21,7 +21,7 @@
 
 /* -------------------------------------------------------------- holders --- */
 
-void rt_conn_rele(struct rpma_rt_conn *conn)
+void rt_conn_unref(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt *rt = conn->rt;
 
@@ -61,7 +61,7 @@ static int qp_is_made(struct rpma_rt_conn *conn)
 		(struct rt_async_object){.object = conn->qp, .event = qp_event};
 	rt_async_own(&conn->async);
 	rt_conn_tell_poller(conn, RT_POLL_BIND);
-	rt_side_open(&conn->side[RPMA_RT_RECV_SIDE]);
+	rt_gate_open(&conn->side[RPMA_RT_RECV_SIDE]);
 	/* release: pairs with the acquire of who wants qp_num */
 	atomic_store_explicit(&conn->ready, true, memory_order_release);
 	rt_conn_tell_poller(conn, RT_POLL_READY);
@@ -108,7 +108,7 @@ static void resolve_further(struct rpma_rt_conn *conn,
 void rt_conn_begin_control(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_conn *conn =
-		RT_FROM(struct rpma_rt_conn, birth_msg, msg);
+		RT_FROM(struct rpma_rt_conn, begin_msg, msg);
 
 	(void)owner;
 	if (conn->state == RT_CONN_RESOLVING &&
@@ -116,7 +116,7 @@ void rt_conn_begin_control(struct rt_msg *msg, void *owner)
 	     rpma_conn_req_new_async(conn->peer, conn->addr, conn->port,
 				     conn->cfg, &conn->target, &conn->req)))
 		rt_conn_die_control(conn, RPMA_RT_REASON_UNREACHABLE, 0);
-	rt_conn_rele(conn);
+	rt_conn_unref(conn);
 }
 
 static void keep_private_data(struct rpma_rt_conn *conn,
@@ -133,7 +133,7 @@ static void keep_private_data(struct rpma_rt_conn *conn,
 void rt_conn_request_control(struct rpma_rt_listener *listener,
 			     const struct rpma_cm_event *event)
 {
-	struct rt_birth birth = {
+	struct rt_conn_spec birth = {
 		.rt = listener->rt,
 		.peer = listener->peer,
 		.cfg = listener->cfg,
@@ -144,7 +144,7 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 	};
 	struct rpma_rt_conn *conn;
 
-	if (listener->closed || rt_conn_birth(&birth, &conn)) {
+	if (listener->closed || rt_conn_create(&birth, &conn)) {
 		rdma_reject(event->id, NULL, 0);
 		if (rdma_destroy_id(event->id))
 			rt_cm_keep_control(listener->rt, &listener->target);
@@ -162,7 +162,7 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 		/* the application never hears of it: its handle is ours */
 		conn->silent = true;
 		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
-		rt_conn_rele(conn);
+		rt_conn_unref(conn);
 	}
 }
 
@@ -193,14 +193,14 @@ static void connect_now(struct rpma_rt_conn *conn)
 		return;
 	rt_conn_set_state(conn, RT_CONN_CONNECTING);
 	/* a failure destroys the queue pair: nobody may be posting to it */
-	rt_side_pause(rq);
+	rt_gate_pause(rq);
 	ret = rpma_conn_req_connect(
 		&conn->req, conn->pdata_out_len ? &pdata : NULL, &conn->conn);
 	if (ret) {
 		conn->qp_alive = false;
 		rt_async_disown(&conn->async);
 	}
-	rt_side_resume(rq, ret != 0);
+	rt_gate_resume(rq, ret != 0);
 	if (ret)
 		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
 }
@@ -214,7 +214,7 @@ static void established(struct rpma_rt_conn *conn,
 	conn->was_established = true;
 	if (!conn->passive)
 		keep_private_data(conn, event);
-	rt_side_open(&conn->side[RPMA_RT_SEND_SIDE]);
+	rt_gate_open(&conn->side[RPMA_RT_SEND_SIDE]);
 	rt_conn_tell_poller(conn, RT_POLL_ESTABLISHED);
 }
 
@@ -317,8 +317,8 @@ void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 	conn->reason = reason;
 	rt_conn_set_state(conn, RT_CONN_DRAINING);
 	conn->cm_status = cm_status;
-	rt_side_close(&conn->side[RPMA_RT_SEND_SIDE]);
-	rt_side_close(&conn->side[RPMA_RT_RECV_SIDE]);
+	rt_gate_close(&conn->side[RPMA_RT_SEND_SIDE]);
+	rt_gate_close(&conn->side[RPMA_RT_RECV_SIDE]);
 	flush_qp(conn);
 	if (reason == RPMA_RT_REASON_DEVICE)
 		conn->markers_due = 0; /* they may never come */
@@ -369,7 +369,7 @@ static void delete_objects(struct rpma_rt_conn *conn)
 	if (delete_id(conn))
 		rt_cm_keep_control(conn->rt, &conn->target);
 	if (conn->listener != NULL)
-		rt_listener_rele(conn->listener);
+		rt_listener_unref(conn->listener);
 	/* behind the CM events of it that are in the inbox already: with its
 	 * id gone there will be no others */
 	rt_conn_tell_control(conn, RT_CTL_DELETED);
@@ -380,8 +380,8 @@ static void done(struct rpma_rt_conn *conn)
 	struct rpma_rt *rt = conn->rt;
 
 	rt_conn_unreserve(conn);
-	rt_conn_rele(conn);
-	rt_runtime_conn_done(rt);
+	rt_conn_unref(conn);
+	rt_context_unref(rt);
 }
 
 void rt_conn_bits_control(struct rpma_rt_conn *conn, uint32_t bits)

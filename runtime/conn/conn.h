@@ -174,7 +174,7 @@ struct rpma_rt_conn {
 	struct rt_msg ctl_msg;
 	_Atomic uint32_t poll_bits;
 	struct rt_msg poll_msg;
-	struct rt_msg birth_msg; /* active: begins resolving */
+	struct rt_msg begin_msg; /* active: begins resolving */
 	struct rt_msg lock_msg;	 /* the poller's to itself; see callback.c */
 	bool lock_sent;
 	void (*begin)(struct rt_msg *msg, void *owner); /* of a name */
@@ -214,7 +214,7 @@ struct rpma_rt_conn {
 	enum rt_poll_state ps;
 	bool bound;
 	bool failed; /* a WR did, not only flushed */
-	struct rt_alive alive;
+	struct rt_keepalive keepalive;
 	struct rt_lane *lane;	      /* of its own queue */
 	struct rpma_rt_route *routes; /* own ones and opened ones */
 	struct rt_kept *kept;
@@ -269,6 +269,6 @@ static inline void rt_conn_set_state(struct rpma_rt_conn *conn,
 
 void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits);
 void rt_conn_tell_poller(struct rpma_rt_conn *conn, uint32_t bits);
-void rt_conn_rele(struct rpma_rt_conn *conn);
+void rt_conn_unref(struct rpma_rt_conn *conn);
 
 #endif /* RT_CONN_CONN_H */

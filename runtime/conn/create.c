@@ -53,10 +53,10 @@ static int copy_cfg(struct rpma_rt_conn *conn,
 	*sq = sends;
 	*rq = rt_srq_pollers(cfg) != 0 ? 0 : recvs;
 	if (cfg != NULL && cfg->keepalive_ms > 0)
-		conn->alive.period_ns =
+		conn->keepalive.period_ns =
 			(uint64_t)cfg->keepalive_ms * UINT64_C(1000000);
 	rpma_conn_cfg_set_sq_size(conn->cfg,
-				  sends + 1 + (conn->alive.period_ns > 0));
+				  sends + 1 + (conn->keepalive.period_ns > 0));
 	rpma_conn_cfg_set_rq_size(conn->cfg, recvs + 1);
 	rpma_conn_cfg_get_min_rnr_timer(conn->cfg, &rnr);
 	if (rnr == RPMA_MIN_RNR_TIMER_UNSET)
@@ -69,7 +69,7 @@ static int copy_cfg(struct rpma_rt_conn *conn,
 static int check_device(const struct rpma_rt_conn *conn, uint32_t sq,
 			uint32_t rq)
 {
-	uint32_t alive = conn->alive.period_ns > 0;
+	uint32_t alive = conn->keepalive.period_ns > 0;
 	struct ibv_context *ibv_ctx;
 	struct ibv_device_attr attr;
 	int ret;
@@ -139,18 +139,19 @@ static char *copy_text(const char *text, size_t least)
 	return copy;
 }
 
-static int copy_where(struct rpma_rt_conn *conn, const struct rt_birth *birth)
+static int copy_where(struct rpma_rt_conn *conn,
+		      const struct rt_conn_spec *birth)
 {
 	if (birth->passive)
 		return 0;
-	conn->birth_msg.fn = birth->begin;
+	conn->begin_msg.fn = birth->begin;
 	conn->addr = copy_text(birth->addr, RT_ADDR_SIZE);
 	conn->port = copy_text(birth->port, RT_PORT_SIZE);
 	return conn->addr && conn->port ? 0 : RPMA_E_NOMEM;
 }
 
-static int record_new(const struct rt_birth *birth, uint32_t *sq, uint32_t *rq,
-		      struct rpma_rt_conn **conn_ptr)
+static int record_new(const struct rt_conn_spec *birth, uint32_t *sq,
+		      uint32_t *rq, struct rpma_rt_conn **conn_ptr)
 {
 	struct rpma_rt_conn *conn;
 	bool single;
@@ -258,8 +259,9 @@ static int reserve(struct rpma_rt_conn *conn, struct rpma_rt_queue *queue,
 	if (ret)
 		return ret;
 	conn->room = sq + rq + (conn->srq != NULL ? 1 : 2) + /* markers */
-		     (conn->alive.period_ns > 0);
-	ret = rt_cq_reserve(poller, ibv_ctx, conn->room, conn->srq, &conn->cq);
+		     (conn->keepalive.period_ns > 0);
+	ret = rt_cq_pool_reserve(poller, ibv_ctx, conn->room, conn->srq,
+				 &conn->cq);
 	if (ret)
 		goto err_return_slot;
 	ret = reserve_qp(conn);
@@ -282,7 +284,7 @@ err_undo_route:
 err_unreserve_qp:
 	unreserve_qp(conn);
 err_unreserve:
-	rt_cq_unreserve(conn->cq, conn->room, conn->srq);
+	rt_cq_pool_unreserve(conn->cq, conn->room, conn->srq);
 err_return_slot:
 	return_slot(poller, conn->slot);
 	return ret;
@@ -296,7 +298,7 @@ static void list_conn(struct rpma_rt *rt, struct rpma_rt_conn *conn)
 		rt->conns->prev = conn;
 	rt->conns = conn;
 	pthread_mutex_unlock(&rt->directory);
-	rt->births++;
+	rt->in_use++;
 	/* relaxed: a count, read under no order */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
 }
@@ -314,7 +316,8 @@ static void unlist_conn(struct rpma_rt *rt, struct rpma_rt_conn *conn)
 }
 
 /* The SRQ of its poller, if any were named. REQUIRES: the runtime's lock */
-static int choose_srq(const struct rt_birth *birth, struct rpma_rt_conn *conn)
+static int choose_srq(const struct rt_conn_spec *birth,
+		      struct rpma_rt_conn *conn)
 {
 	struct rpma_rt_srq *srq;
 
@@ -330,8 +333,8 @@ static int choose_srq(const struct rt_birth *birth, struct rpma_rt_conn *conn)
 }
 
 /* REQUIRES: the runtime's lock */
-static int settle_in(const struct rt_birth *birth, struct rpma_rt_conn *conn,
-		     uint32_t sq, uint32_t rq)
+static int register_locked(const struct rt_conn_spec *birth,
+			   struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq)
 {
 	struct rpma_rt *rt = birth->rt;
 	bool has_name = !birth->passive &&
@@ -347,7 +350,7 @@ static int settle_in(const struct rt_birth *birth, struct rpma_rt_conn *conn,
 	if (ret)
 		return ret;
 	conn->poller =
-		rt_runtime_place(rt, birth->poller, rt_srq_pollers(birth->cfg));
+		rt_place_choose(rt, birth->poller, rt_srq_pollers(birth->cfg));
 	ret = choose_srq(birth, conn);
 	if (ret)
 		return ret;
@@ -368,12 +371,13 @@ static int settle_in(const struct rt_birth *birth, struct rpma_rt_conn *conn,
 		if (has_name)
 			rt_resolver_push(conn);
 		else
-			rt_inbox_push_mt(&rt->control.inbox, &conn->birth_msg);
+			rt_inbox_push_mt(&rt->control.inbox, &conn->begin_msg);
 	}
 	return 0;
 }
 
-int rt_conn_birth(const struct rt_birth *birth, struct rpma_rt_conn **conn_ptr)
+int rt_conn_create(const struct rt_conn_spec *birth,
+		   struct rpma_rt_conn **conn_ptr)
 {
 	struct rpma_rt_conn *conn;
 	uint32_t sq;
@@ -384,7 +388,7 @@ int rt_conn_birth(const struct rt_birth *birth, struct rpma_rt_conn **conn_ptr)
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&birth->rt->lock);
-	ret = settle_in(birth, conn, sq, rq);
+	ret = register_locked(birth, conn, sq, rq);
 	pthread_mutex_unlock(&birth->rt->lock);
 	if (ret) {
 		rt_conn_free(conn);
@@ -405,12 +409,12 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 	for (route = conn->routes; route != NULL; route = route->next) {
 		rt_route_release(conn, route);
 		if (route->queue != NULL)
-			rt_queue_put_left(route->queue);
+			rt_queue_unref_announced(route->queue);
 	}
 	unreserve_qp(conn);
-	rt_cq_unreserve(conn->cq, conn->room, conn->srq);
+	rt_cq_pool_unreserve(conn->cq, conn->room, conn->srq);
 	if (conn->srq != NULL)
-		rt_srq_put_left(conn->srq);
+		rt_srq_unref_announced(conn->srq);
 	return_slot(conn->poller, conn->slot);
 	conn->poller->conns--;
 	pthread_mutex_lock(&rt->ask_lock);
@@ -432,7 +436,7 @@ static void ctl_message(struct rt_msg *msg, void *owner)
 	bits = atomic_exchange_explicit(&conn->ctl_bits, 0,
 					memory_order_acquire);
 	rt_conn_bits_control(conn, bits);
-	rt_conn_rele(conn);
+	rt_conn_unref(conn);
 }
 
 static void poll_message(struct rt_msg *msg, void *owner)
@@ -444,7 +448,7 @@ static void poll_message(struct rt_msg *msg, void *owner)
 	/* acquire: pairs with the release in rt_conn_tell_poller() */
 	bits = atomic_exchange_explicit(&conn->poll_bits, 0,
 					memory_order_acquire);
-	rt_conn_messages_owner(conn, bits);
+	rt_conn_messages_poller(conn, bits);
 }
 
 void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits)

@@ -12,7 +12,7 @@
 #include "conn/conn.h"
 
 /* what a connection is made of */
-struct rt_birth {
+struct rt_conn_spec {
 	struct rpma_rt *rt;
 	struct rpma_peer *peer;
 	const struct rpma_rt_conn_cfg *cfg; /* the caller's; copied */
@@ -31,7 +31,8 @@ struct rt_birth {
  * list. Any thread. ERRORS: RPMA_E_NOMEM, RPMA_E_INVAL, RPMA_E_PROVIDER,
  * RPMA_RT_E_CLOSED
  */
-int rt_conn_birth(const struct rt_birth *birth, struct rpma_rt_conn **conn_ptr);
+int rt_conn_create(const struct rt_conn_spec *birth,
+		   struct rpma_rt_conn **conn_ptr);
 
 /* Gives numbers, slot, room, lanes and queues back; it is DONE. */
 void rt_conn_unreserve(struct rpma_rt_conn *conn);

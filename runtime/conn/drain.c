@@ -59,7 +59,7 @@ static void write_event(struct rpma_rt_conn *conn, enum rpma_rt_event event)
 {
 	struct rpma_rt_completion item = event_item(conn, event);
 
-	rt_poller_write_owner(conn->poller, conn->lane, &item);
+	rt_deliver_write(conn->poller, conn->lane, &item);
 }
 
 /* That side's gate is open: whoever was refused is told behind the event. */
@@ -67,7 +67,7 @@ static void write_open(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 		       enum rpma_rt_side side)
 {
 	write_event(conn, event);
-	rt_poller_touch_side_owner(conn->poller, &conn->side[side]);
+	rt_deliver_touch_side(conn->poller, &conn->side[side]);
 }
 
 static void ready(struct rpma_rt_conn *conn)
@@ -83,7 +83,7 @@ static void ready(struct rpma_rt_conn *conn)
 /* ------------------------------------ its number and its SRQ's receives --- */
 
 /* It waits no more: it may have its number now, or dies. */
-static void be_late_no_more(struct rpma_rt_conn *conn)
+static void end_qp_num_wait(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt_conn **link = &conn->poller->late;
 
@@ -98,19 +98,19 @@ static void be_late_no_more(struct rpma_rt_conn *conn)
 /* It is swept: its number may be another's. */
 static void leave_qp_table(struct rpma_rt_conn *conn)
 {
-	struct rpma_rt_conn *heir = conn->poller->late;
+	struct rpma_rt_conn *waiter = conn->poller->late;
 
 	if (!conn->bound ||
 	    rt_qp_table_find(conn->cq->qps, conn->qp_num) != conn->srq_route)
 		return;
 	rt_qp_table_remove(conn->cq->qps, conn->qp_num);
-	while (heir != NULL &&
-	       (heir->cq != conn->cq || heir->qp_num != conn->qp_num))
-		heir = heir->late_next;
-	if (heir == NULL)
+	while (waiter != NULL &&
+	       (waiter->cq != conn->cq || waiter->qp_num != conn->qp_num))
+		waiter = waiter->late_next;
+	if (waiter == NULL)
 		return;
-	rt_qp_table_set(heir->cq->qps, heir->qp_num, heir->srq_route);
-	be_late_no_more(heir);
+	rt_qp_table_set(waiter->cq->qps, waiter->qp_num, waiter->srq_route);
+	end_qp_num_wait(waiter);
 }
 
 /* ------------------------------------------------------------- settling --- */
@@ -134,7 +134,7 @@ static void write_settled(struct rpma_rt_conn *conn,
 		.flags = kept->flags,
 	};
 
-	rt_poller_deliver_owner(conn->poller, route, &item);
+	rt_deliver_item(conn->poller, route, &item);
 }
 
 static void settle(struct rpma_rt_conn *conn, const struct rt_kept *kept)
@@ -193,14 +193,14 @@ static bool is_failure(enum ibv_wc_status status)
 	return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
 }
 
-void rt_conn_break_owner(struct rpma_rt_conn *conn, enum ibv_wc_status status)
+void rt_conn_break_poller(struct rpma_rt_conn *conn, enum ibv_wc_status status)
 {
 	conn->failed |= is_failure(status);
 	if (conn->ps == RT_PS_HEALTHY)
 		become_broken(conn);
 }
 
-void rt_conn_unhappy_owner(struct rt_side *side, const struct ibv_wc *wc)
+void rt_conn_slow_completion(struct rt_side *side, const struct ibv_wc *wc)
 {
 	struct rpma_rt_conn *conn = side->conn;
 	struct rt_kept kept;
@@ -227,21 +227,21 @@ void rt_conn_unhappy_owner(struct rt_side *side, const struct ibv_wc *wc)
 	}
 }
 
-void rt_conn_marker_owner(struct rpma_rt_conn *conn, enum rpma_rt_side side)
+void rt_conn_marker_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 {
 	conn->markers_seen |= 1u << side;
 }
 
 /* --------------------------------------------------- the order of death --- */
 
-static void mourn(struct rpma_rt_conn *conn)
+static void list_dying(struct rpma_rt_conn *conn)
 {
 	conn->dying_next = conn->poller->dying;
 	conn->poller->dying = conn;
 }
 
 /* For who looks on: nobody else may read a ledger that was handed over. */
-static void tell_owed(struct rpma_rt_conn *conn)
+static void publish_owed(struct rpma_rt_conn *conn)
 {
 	int i;
 
@@ -259,9 +259,9 @@ static void handover(struct rpma_rt_conn *conn)
 	uint32_t n;
 	int i;
 
-	rt_alive_end_owner(conn);
+	rt_keepalive_end(conn);
 	if (conn->late)
-		be_late_no_more(conn);
+		end_qp_num_wait(conn);
 	for (i = 0; i < 2; i++) {
 		side = &conn->side[i];
 		side->healthy = false;
@@ -271,13 +271,13 @@ static void handover(struct rpma_rt_conn *conn)
 	for (n = 0; n < conn->kept_count; n++)
 		settle(conn, &conn->kept[n]);
 	conn->kept_count = 0;
-	tell_owed(conn);
+	publish_owed(conn);
 	conn->deadline_ns = rt_now_ns() +
 			    (uint64_t)conn->poller->rt->cfg.drain_ms * 1000000u;
-	mourn(conn);
+	list_dying(conn);
 }
 
-bool rt_conn_try_drained_owner(struct rpma_rt_conn *conn, uint64_t now_ns)
+bool rt_conn_try_drained_poller(struct rpma_rt_conn *conn, uint64_t now_ns)
 {
 	int i;
 
@@ -288,7 +288,7 @@ bool rt_conn_try_drained_owner(struct rpma_rt_conn *conn, uint64_t now_ns)
 		if (conn->markers_seen & (1u << i))
 			rt_ledger_settle_marker(&conn->side[i].ledger);
 	}
-	tell_owed(conn);
+	publish_owed(conn);
 	rt_conn_tell_control(conn, RT_CTL_DRAINED);
 	return true;
 }
@@ -298,7 +298,7 @@ static void gone(struct rpma_rt_conn *conn)
 	conn->ps = RT_PS_SWEEPING;
 	conn->sweep_taken = conn->cq->taken;
 	conn->sweep_empty = conn->cq->empties;
-	mourn(conn);
+	list_dying(conn);
 }
 
 static void synthesize(struct rpma_rt_conn *conn, struct rt_side *side)
@@ -311,7 +311,7 @@ static void synthesize(struct rpma_rt_conn *conn, struct rt_side *side)
 		write_settled(conn, entry, &unknown);
 }
 
-bool rt_conn_try_swept_owner(struct rpma_rt_conn *conn)
+bool rt_conn_try_swept_poller(struct rpma_rt_conn *conn)
 {
 	const struct rt_cq *cq = conn->cq;
 
@@ -323,7 +323,7 @@ bool rt_conn_try_swept_owner(struct rpma_rt_conn *conn)
 		leave_qp_table(conn);
 	synthesize(conn, &conn->side[RPMA_RT_SEND_SIDE]);
 	synthesize(conn, &conn->side[RPMA_RT_RECV_SIDE]);
-	tell_owed(conn);
+	publish_owed(conn);
 	rt_conn_tell_control(conn, RT_CTL_SWEPT);
 	return true;
 }
@@ -352,12 +352,12 @@ static void last(struct rpma_rt_conn *conn)
 
 	for (route = conn->routes; route != NULL; route = route->next) {
 		if (route->queue != NULL)
-			rt_queue_leave(route->queue);
+			rt_queue_announce_unref(route->queue);
 	}
 	for (route = conn->routes; route != NULL; route = route->next) {
 		entry = &conn->cq->routes[route->number];
 		if (route->lane != conn->lane && !is_repeated(conn, route))
-			rt_poller_deliver_owner(conn->poller, entry, &item);
+			rt_deliver_item(conn->poller, entry, &item);
 		*entry = (struct rt_route_entry){0};
 	}
 	if (conn->srq != NULL)
@@ -365,12 +365,12 @@ static void last(struct rpma_rt_conn *conn)
 		atomic_fetch_add_explicit(&conn->srq->leaving, 1,
 					  memory_order_relaxed);
 	/* functions have returned when CLOSED is seen */
-	rt_poller_flush_owner(conn->poller);
+	rt_deliver_flush(conn->poller);
 	if (!conn->silent)
 		write_event(conn, RPMA_RT_EVENT_CLOSED);
 	conn->poller->slots[conn->slot] = NULL;
 	/* rung before the control thread lets the queues go */
-	rt_poller_flush_owner(conn->poller);
+	rt_deliver_flush(conn->poller);
 	rt_conn_tell_control(conn, RT_CTL_DONE);
 }
 
@@ -405,7 +405,7 @@ static void open_routes(struct rpma_rt_conn *conn)
 	}
 	conn->lane = conn->own[0]->lane;
 	for (i = 0; i < 2; i++) {
-		rt_lane_take_spill_owner(conn->lane, conn->spill[i]);
+		rt_lane_take_spill_poller(conn->lane, conn->spill[i]);
 		conn->spill[i] = NULL;
 	}
 	if (conn->qps != NULL)
@@ -439,7 +439,7 @@ static void bind_routes(struct rpma_rt_conn *conn)
 		enter_qp_table(conn);
 }
 
-void rt_conn_messages_owner(struct rpma_rt_conn *conn, uint32_t bits)
+void rt_conn_messages_poller(struct rpma_rt_conn *conn, uint32_t bits)
 {
 	if (bits & RT_POLL_OPEN)
 		open_routes(conn);
@@ -449,7 +449,7 @@ void rt_conn_messages_owner(struct rpma_rt_conn *conn, uint32_t bits)
 		ready(conn);
 	if (bits & RT_POLL_ESTABLISHED) {
 		write_open(conn, RPMA_RT_EVENT_ESTABLISHED, RPMA_RT_SEND_SIDE);
-		rt_alive_begin_owner(conn);
+		rt_keepalive_begin(conn);
 	}
 	if (bits & RT_POLL_HANDOVER)
 		handover(conn);
@@ -467,9 +467,9 @@ static void redirect(struct rpma_rt_conn *conn, uint32_t route)
 	conn->srq_route = route;
 }
 
-void rt_conn_add_route_owner(struct rpma_rt_conn *conn,
-			     struct rpma_rt_route *route,
-			     struct rt_spill *spill)
+void rt_conn_add_route_poller(struct rpma_rt_conn *conn,
+			      struct rpma_rt_route *route,
+			      struct rt_spill *spill)
 {
 	struct rt_route_entry entry = {
 		.user = user_of(conn),
@@ -488,10 +488,10 @@ void rt_conn_add_route_owner(struct rpma_rt_conn *conn,
 		redirect(conn, route->number);
 	route->next = conn->routes;
 	conn->routes = route;
-	rt_lane_take_spill_owner(route->lane, spill);
+	rt_lane_take_spill_poller(route->lane, spill);
 }
 
-void rt_conn_set_user_owner(struct rpma_rt_conn *conn)
+void rt_conn_set_user_poller(struct rpma_rt_conn *conn)
 {
 	const struct rpma_rt_route *route;
 
@@ -499,15 +499,15 @@ void rt_conn_set_user_owner(struct rpma_rt_conn *conn)
 		conn->cq->routes[route->number].user = user_of(conn);
 }
 
-void rt_conn_set_queue_owner(struct rpma_rt_conn *conn,
-			     const struct rpma_rt_route *to,
-			     struct rt_spill *const spills[2])
+void rt_conn_set_queue_poller(struct rpma_rt_conn *conn,
+			      const struct rpma_rt_route *to,
+			      struct rt_spill *const spills[2])
 {
 	int i;
 
 	conn->lane = to->lane;
 	for (i = 0; i < 2; i++) {
-		rt_lane_take_spill_owner(to->lane, spills[i]);
+		rt_lane_take_spill_poller(to->lane, spills[i]);
 		/* here, not by who asked: it may die before that one goes on */
 		conn->own[i]->queue = to->queue;
 		conn->own[i]->lane = to->lane;

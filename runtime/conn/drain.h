@@ -15,30 +15,30 @@
 #include "conn/conn.h"
 
 /* The bits that the control thread set, in the order of life. */
-void rt_conn_messages_owner(struct rpma_rt_conn *conn, uint32_t bits);
+void rt_conn_messages_poller(struct rpma_rt_conn *conn, uint32_t bits);
 
 /* A completion that is no success, or of a connection that is not healthy. */
-void rt_conn_unhappy_owner(struct rt_side *side, const struct ibv_wc *wc);
+void rt_conn_slow_completion(struct rt_side *side, const struct ibv_wc *wc);
 
 /* It is broken, by a WR that is in no ledger: a keep-alive, an SRQ's. */
-void rt_conn_break_owner(struct rpma_rt_conn *conn, enum ibv_wc_status status);
+void rt_conn_break_poller(struct rpma_rt_conn *conn, enum ibv_wc_status status);
 /* A marker of the side came in. */
-void rt_conn_marker_owner(struct rpma_rt_conn *conn, enum rpma_rt_side side);
+void rt_conn_marker_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side);
 
 /* Is it drained (or its time over)? Then the control thread is told. True:
  * it leaves the poller's list of dying connections. */
-bool rt_conn_try_drained_owner(struct rpma_rt_conn *conn, uint64_t now_ns);
+bool rt_conn_try_drained_poller(struct rpma_rt_conn *conn, uint64_t now_ns);
 /* Is it swept? Then what is left is synthesized, the control thread told. */
-bool rt_conn_try_swept_owner(struct rpma_rt_conn *conn);
+bool rt_conn_try_swept_poller(struct rpma_rt_conn *conn);
 
 /* One more route; spill may be NULL. */
-void rt_conn_add_route_owner(struct rpma_rt_conn *conn,
-			     struct rpma_rt_route *route,
-			     struct rt_spill *spill);
+void rt_conn_add_route_poller(struct rpma_rt_conn *conn,
+			      struct rpma_rt_route *route,
+			      struct rt_spill *spill);
 /* Its user pointer, or its own queue, is another from here on. */
-void rt_conn_set_user_owner(struct rpma_rt_conn *conn);
-void rt_conn_set_queue_owner(struct rpma_rt_conn *conn,
-			     const struct rpma_rt_route *to,
-			     struct rt_spill *const spills[2]);
+void rt_conn_set_user_poller(struct rpma_rt_conn *conn);
+void rt_conn_set_queue_poller(struct rpma_rt_conn *conn,
+			      const struct rpma_rt_route *to,
+			      struct rt_spill *const spills[2]);
 
 #endif /* RT_CONN_DRAIN_H */

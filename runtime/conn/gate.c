@@ -60,7 +60,7 @@ static void marker_leave(struct rt_side *side)
 
 static int refusal(uint32_t gate)
 {
-	return gate == RT_GATE_NOT_YET ? RT_SIDE_NOT_YET : RPMA_RT_E_CLOSED;
+	return gate == RT_GATE_NOT_YET ? RT_GATE_REFUSED_YET : RPMA_RT_E_CLOSED;
 }
 
 static int enter_single(struct rt_side *side)
@@ -69,7 +69,7 @@ static int enter_single(struct rt_side *side)
 
 	for (;;) {
 		marker_enter(side);
-		/* acquire: pairs with the release in rt_side_open() and
+		/* acquire: pairs with the release in rt_gate_open() and
 		 * _resume(): the connection behind the gate */
 		gate = atomic_load_explicit(&side->gate, memory_order_acquire);
 		if (gate == RT_GATE_OPEN)
@@ -121,7 +121,7 @@ static bool is_closed(const struct rt_side *side)
 	       RT_GATE_CLOSED;
 }
 
-int rt_side_enter(struct rt_side *side)
+int rt_gate_enter(struct rt_side *side)
 {
 	uint32_t gate;
 
@@ -139,7 +139,7 @@ int rt_side_enter(struct rt_side *side)
 	return refusal(gate);
 }
 
-int rt_side_await_open(struct rt_side *side, uint32_t want)
+int rt_gate_await_open(struct rt_side *side, uint32_t want)
 {
 	bool is_not_yet;
 
@@ -147,7 +147,7 @@ int rt_side_await_open(struct rt_side *side, uint32_t want)
 		pthread_mutex_lock(&side->lock);
 	else if (pthread_mutex_trylock(&side->lock))
 		return is_closed(side) ? 0 : RPMA_E_AGAIN;
-	/* relaxed, both: rt_side_open() takes the lock before the poller hears
+	/* relaxed, both: rt_gate_open() takes the lock before the poller hears
 	 * of the opening, and it looks at want after that */
 	is_not_yet = atomic_load_explicit(&side->gate, memory_order_relaxed) ==
 		     RT_GATE_NOT_YET;
@@ -155,10 +155,10 @@ int rt_side_await_open(struct rt_side *side, uint32_t want)
 		atomic_fetch_or_explicit(&side->want, want,
 					 memory_order_relaxed);
 	pthread_mutex_unlock(&side->lock);
-	return is_not_yet ? RT_SIDE_NOT_YET : 0;
+	return is_not_yet ? RT_GATE_REFUSED_YET : 0;
 }
 
-void rt_side_leave(struct rt_side *side)
+void rt_gate_leave(struct rt_side *side)
 {
 	if (side->single)
 		marker_leave(side);
@@ -177,14 +177,14 @@ static void gate_change(struct rt_side *side, uint32_t from, uint32_t to)
 						memory_order_relaxed);
 }
 
-void rt_side_open(struct rt_side *side)
+void rt_gate_open(struct rt_side *side)
 {
 	pthread_mutex_lock(&side->lock);
 	gate_change(side, RT_GATE_NOT_YET, RT_GATE_OPEN);
 	pthread_mutex_unlock(&side->lock);
 }
 
-void rt_side_close(struct rt_side *side)
+void rt_gate_close(struct rt_side *side)
 {
 	pthread_mutex_lock(&side->lock);
 	/* relaxed: posters look under the lock, or behind the fence */
@@ -195,7 +195,7 @@ void rt_side_close(struct rt_side *side)
 	pthread_mutex_unlock(&side->lock);
 }
 
-void rt_side_pause(struct rt_side *side)
+void rt_gate_pause(struct rt_side *side)
 {
 	pthread_mutex_lock(&side->lock);
 	if (side->single) {
@@ -204,7 +204,7 @@ void rt_side_pause(struct rt_side *side)
 	}
 }
 
-void rt_side_resume(struct rt_side *side, bool is_over)
+void rt_gate_resume(struct rt_side *side, bool is_over)
 {
 	if (is_over)
 		/* relaxed: nobody is inside, and from PAUSED or under the lock

@@ -13,47 +13,48 @@
  * or thousands with deadlines of their own would be looked at all the time. */
 #define LOOKS 8
 
-void rt_alive_begin_owner(struct rpma_rt_conn *conn)
+void rt_keepalive_begin(struct rpma_rt_conn *conn)
 {
 	struct rt_poller *poller = conn->poller;
-	struct rt_alive *alive = &conn->alive;
+	struct rt_keepalive *alive = &conn->keepalive;
 
 	if (alive->period_ns == 0 || conn->ps != RT_PS_HEALTHY)
 		return;
 	alive->seen = conn->side[RPMA_RT_SEND_SIDE].count;
 	alive->due_ns = rt_now_ns() + alive->period_ns;
-	if (poller->alive == NULL || alive->due_ns < poller->alive_next_ns)
-		poller->alive_next_ns = alive->due_ns;
+	if (poller->keepalive == NULL ||
+	    alive->due_ns < poller->keepalive_next_ns)
+		poller->keepalive_next_ns = alive->due_ns;
 	alive->listed = true;
 	alive->prev = NULL;
-	alive->next = poller->alive;
-	if (poller->alive != NULL)
-		poller->alive->alive.prev = conn;
-	poller->alive = conn;
+	alive->next = poller->keepalive;
+	if (poller->keepalive != NULL)
+		poller->keepalive->keepalive.prev = conn;
+	poller->keepalive = conn;
 }
 
-void rt_alive_end_owner(struct rpma_rt_conn *conn)
+void rt_keepalive_end(struct rpma_rt_conn *conn)
 {
-	struct rt_alive *alive = &conn->alive;
+	struct rt_keepalive *alive = &conn->keepalive;
 
 	if (!alive->listed)
 		return;
 	alive->listed = false;
 	if (alive->prev != NULL)
-		alive->prev->alive.next = alive->next;
+		alive->prev->keepalive.next = alive->next;
 	else
-		conn->poller->alive = alive->next;
+		conn->poller->keepalive = alive->next;
 	if (alive->next != NULL)
-		alive->next->alive.prev = alive->prev;
+		alive->next->keepalive.prev = alive->prev;
 }
 
-void rt_alive_completed_owner(struct rpma_rt_conn *conn,
-			      enum ibv_wc_status status)
+void rt_keepalive_completed(struct rpma_rt_conn *conn,
+			    enum ibv_wc_status status)
 {
-	conn->alive.out = false;
-	conn->alive.answered = true;
+	conn->keepalive.out = false;
+	conn->keepalive.answered = true;
 	if (status != IBV_WC_SUCCESS)
-		rt_conn_break_owner(conn, status);
+		rt_conn_break_poller(conn, status);
 }
 
 /*
@@ -73,7 +74,7 @@ static bool post(struct rpma_rt_conn *conn)
 
 	if (ibv_post_send(conn->qp, &wr, &bad))
 		return false; /* again after a period */
-	conn->alive.out = true;
+	conn->keepalive.out = true;
 	RT_STAT_ADD(conn->poller, keepalives, 1);
 	return true;
 }
@@ -81,7 +82,7 @@ static bool post(struct rpma_rt_conn *conn)
 /* Looks at one; posted? */
 static bool tend(struct rpma_rt_conn *conn, uint64_t now)
 {
-	struct rt_alive *alive = &conn->alive;
+	struct rt_keepalive *alive = &conn->keepalive;
 	uint32_t count = conn->side[RPMA_RT_SEND_SIDE].count;
 	bool moved = alive->answered || alive->seen != count;
 	bool is_due = now >= alive->due_ns;
@@ -94,7 +95,7 @@ static bool tend(struct rpma_rt_conn *conn, uint64_t now)
 	       post(conn);
 }
 
-int rt_alive_tend_owner(struct rt_poller *poller)
+int rt_keepalive_run(struct rt_poller *poller)
 {
 	struct rpma_rt_conn *conn;
 	uint64_t shortest = UINT64_MAX;
@@ -102,17 +103,18 @@ int rt_alive_tend_owner(struct rt_poller *poller)
 	uint64_t now = rt_now_ns();
 	int posted = 0;
 
-	if (now < poller->alive_next_ns)
+	if (now < poller->keepalive_next_ns)
 		return 0;
-	for (conn = poller->alive; conn != NULL; conn = conn->alive.next) {
+	for (conn = poller->keepalive; conn != NULL;
+	     conn = conn->keepalive.next) {
 		posted += tend(conn, now);
-		if (conn->alive.period_ns < shortest)
-			shortest = conn->alive.period_ns;
-		if (conn->alive.due_ns < next)
-			next = conn->alive.due_ns;
+		if (conn->keepalive.period_ns < shortest)
+			shortest = conn->keepalive.period_ns;
+		if (conn->keepalive.due_ns < next)
+			next = conn->keepalive.due_ns;
 	}
 	if (next < now + shortest / LOOKS)
 		next = now + shortest / LOOKS;
-	poller->alive_next_ns = next;
+	poller->keepalive_next_ns = next;
 	return posted;
 }

@@ -20,7 +20,7 @@ struct rpma_rt_conn;
 struct rt_poller;
 
 /* of a connection */
-struct rt_alive {
+struct rt_keepalive {
 	uint64_t period_ns; /* immutable; 0: off */
 	/* the poller's */
 	uint64_t due_ns;
@@ -33,13 +33,13 @@ struct rt_alive {
 };
 
 /* It is established; nothing, if it has no keep-alive. */
-void rt_alive_begin_owner(struct rpma_rt_conn *conn);
+void rt_keepalive_begin(struct rpma_rt_conn *conn);
 /* It dies. */
-void rt_alive_end_owner(struct rpma_rt_conn *conn);
+void rt_keepalive_end(struct rpma_rt_conn *conn);
 /* A keep-alive of it has completed. */
-void rt_alive_completed_owner(struct rpma_rt_conn *conn,
-			      enum ibv_wc_status status);
+void rt_keepalive_completed(struct rpma_rt_conn *conn,
+			    enum ibv_wc_status status);
 /* Posts what is due; how many. */
-int rt_alive_tend_owner(struct rt_poller *poller);
+int rt_keepalive_run(struct rt_poller *poller);
 
 #endif /* RT_CONN_KEEPALIVE_H */

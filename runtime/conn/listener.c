@@ -21,12 +21,12 @@
 
 /* ------------------------------------------------------------ CM events --- */
 
-static void target_rele(struct rt_cm_target *target)
+static void target_unref(struct rt_cm_target *target)
 {
 	if (target->kind == RT_CM_CONN)
-		rt_conn_rele((struct rpma_rt_conn *)target);
+		rt_conn_unref((struct rpma_rt_conn *)target);
 	else
-		rt_listener_rele((struct rpma_rt_listener *)target);
+		rt_listener_unref((struct rpma_rt_listener *)target);
 }
 
 void rt_cm_keep_control(struct rpma_rt *rt, struct rt_cm_target *target)
@@ -47,7 +47,7 @@ int rt_cm_let_go_control(void *arg)
 
 	while ((target = rt->kept_targets) != NULL) {
 		rt->kept_targets = target->next_kept;
-		target_rele(target);
+		target_unref(target);
 	}
 	return 0;
 }
@@ -65,7 +65,7 @@ static void cm_message(struct rt_msg *msg, void *owner)
 					&cm->event);
 	else /* read before the connection of its id was made */
 		rt_conn_early_event_control(owner, &cm->event);
-	target_rele(cm->target);
+	target_unref(cm->target);
 	free(cm);
 }
 
@@ -121,7 +121,7 @@ void rt_cm_ready(struct rt_source *source)
 
 /* ------------------------------------------------------------ listeners --- */
 
-void rt_listener_rele(struct rpma_rt_listener *listener)
+void rt_listener_unref(struct rpma_rt_listener *listener)
 {
 	struct rpma_rt *rt = listener->rt;
 
@@ -130,7 +130,7 @@ void rt_listener_rele(struct rpma_rt_listener *listener)
 				      memory_order_acq_rel) != 1)
 		return;
 	pthread_mutex_lock(&rt->lock);
-	rt_srq_put_all(listener->cfg);
+	rt_srq_unref_all(listener->cfg);
 	pthread_mutex_unlock(&rt->lock);
 	rpma_rt_conn_cfg_delete(&listener->cfg);
 	free(listener);
@@ -145,7 +145,7 @@ void rt_listener_close_control(struct rpma_rt_listener *listener)
 	listener->closed = true;
 	if (rpma_ep_shutdown(&listener->ep))
 		rt_cm_keep_control(listener->rt, &listener->target);
-	rt_queue_put(listener->queue);
+	rt_queue_unref(listener->queue);
 }
 
 static int delete_control(void *arg)
@@ -177,7 +177,7 @@ static int listener_new(struct rpma_rt *rt, struct rpma_peer *peer,
 		return ret;
 	}
 	pthread_mutex_lock(&rt->lock);
-	rt_srq_get_all(listener->cfg);
+	rt_srq_ref_all(listener->cfg);
 	pthread_mutex_unlock(&rt->lock);
 	*listener_ptr = listener;
 	return 0;
@@ -223,12 +223,12 @@ int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
 	if (rt == NULL || peer == NULL || addr == NULL || port == NULL ||
 	    queue == NULL || !rt_queue_is_of(queue, rt) ||
 	    listener_ptr == NULL || backlog < 0 ||
-	    !rt_runtime_is_place(rt, poller) || !rt_conn_cfg_is_of(cfg, rt))
+	    !rt_place_is_valid(rt, poller) || !rt_conn_cfg_is_of(cfg, rt))
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check_wait(rt);
+	ret = rt_context_check_wait(rt);
 	if (ret)
 		return ret;
-	ret = rt_runtime_hold(rt);
+	ret = rt_context_ref(rt);
 	if (ret)
 		return ret;
 	ret = listener_new(rt, peer, cfg, queue, &listener);
@@ -238,7 +238,7 @@ int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
 	listener->user = user;
 	/* relaxed: a count, read under no order */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
-	rt_queue_get(queue);
+	rt_queue_ref(queue);
 	ret = rt_queue_is_closed(queue) ? RPMA_RT_E_CLOSED : 0;
 	if (ret)
 		goto err_put_queue;
@@ -255,10 +255,10 @@ int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
 err_shutdown:
 	rpma_ep_shutdown(&listener->ep);
 err_put_queue:
-	rt_queue_put(queue);
-	rt_listener_rele(listener);
+	rt_queue_unref(queue);
+	rt_listener_unref(listener);
 release_runtime:
-	rt_runtime_conn_done(rt);
+	rt_context_unref(rt);
 	return ret;
 }
 
@@ -269,7 +269,7 @@ int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
 
 	if (listener == NULL || port == NULL)
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check(listener->rt);
+	ret = rt_context_check(listener->rt);
 	if (ret == 0)
 		*port = listener->port;
 	return ret;
@@ -285,19 +285,19 @@ int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr)
 	listener = *listener_ptr;
 	if (listener == NULL)
 		return 0;
-	ret = rt_runtime_check_wait(listener->rt);
+	ret = rt_context_check_wait(listener->rt);
 	if (ret)
 		return ret;
-	if (rt_runtime_hold(listener->rt) == 0) {
+	if (rt_context_ref(listener->rt) == 0) {
 		unlist_listener(listener->rt, listener);
-		rt_call(listener->rt, &listener->rt->control.inbox,
-			delete_control, listener);
-		rt_runtime_conn_done(listener->rt);
+		rt_call_sync(listener->rt, &listener->rt->control.inbox,
+			     delete_control, listener);
+		rt_context_unref(listener->rt);
 	} else { /* the stop closes it */
-		rt_runtime_wait_stopped(listener->rt);
+		rt_context_wait_stopped(listener->rt);
 		unlist_listener(listener->rt, listener);
 	}
 	*listener_ptr = NULL;
-	rt_listener_rele(listener);
+	rt_listener_unref(listener);
 	return 0;
 }

@@ -41,7 +41,7 @@ struct rt_cm_msg {
 void rt_cm_ready(struct rt_source *source);
 /* Control thread: takes it off the network; handles stay. */
 void rt_listener_close_control(struct rpma_rt_listener *listener);
-void rt_listener_rele(struct rpma_rt_listener *listener);
+void rt_listener_unref(struct rpma_rt_listener *listener);
 /* Control thread: an id that names it was not destroyed, so events of it may
  * come: it is held until nobody reads them any more. */
 void rt_cm_keep_control(struct rpma_rt *rt, struct rt_cm_target *target);

@@ -130,10 +130,10 @@ static int await_open(struct rt_side *side)
 
 	if (running != NULL)
 		want <<= RT_WANT_IN_CALL;
-	ret = rt_side_await_open(side, want);
+	ret = rt_gate_await_open(side, want);
 	if (ret == 0) /* it never goes back: this is the last time */
-		ret = rt_side_enter(side);
-	if (ret != RT_SIDE_NOT_YET)
+		ret = rt_gate_enter(side);
+	if (ret != RT_GATE_REFUSED_YET)
 		return ret;
 	if (running != NULL)
 		running->wants |= (uint8_t)RT_WANTS(side->which);
@@ -143,12 +143,12 @@ static int await_open(struct rt_side *side)
 
 static int enter(struct rt_side *side)
 {
-	int ret = rt_side_enter(side);
+	int ret = rt_gate_enter(side);
 	struct rpma_rt_route *running;
 
-	if (ret == RT_SIDE_NOT_YET)
+	if (ret == RT_GATE_REFUSED_YET)
 		ret = await_open(side);
-	if (ret == RT_SIDE_NOT_YET)
+	if (ret == RT_GATE_REFUSED_YET)
 		return RPMA_E_AGAIN;
 	if (ret == 0)
 		side->ledger.tick = rt_poller_tick(side->conn->poller);
@@ -156,7 +156,7 @@ static int enter(struct rt_side *side)
 		return ret;
 	running = running_route(side->conn);
 	if (running != NULL)
-		rt_call_locked_owner(running, side->which);
+		rt_callback_retry_lock(running, side->which);
 	return rt_post_again(RPMA_RT_AGAIN_LOCK);
 }
 
@@ -182,7 +182,7 @@ static int check(struct rpma_rt_conn *conn, const void *wr, int count,
 	if (conn == NULL || wr == NULL || count < 1 ||
 	    (count > 1 && posted == NULL))
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check(conn->rt);
+	ret = rt_context_check(conn->rt);
 	if (ret)
 		return ret;
 	/* relaxed: tells set_queue() of the same thread that it is too late */
@@ -349,7 +349,7 @@ int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 	ret = enter(&conn->side[RPMA_RT_SEND_SIDE]);
 	if (ret == 0) {
 		ret = post_sends(conn, wr, count, &taken);
-		rt_side_leave(&conn->side[RPMA_RT_SEND_SIDE]);
+		rt_gate_leave(&conn->side[RPMA_RT_SEND_SIDE]);
 	}
 	if (posted != NULL)
 		*posted = taken;
@@ -436,7 +436,7 @@ int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 	ret = enter(&conn->side[RPMA_RT_RECV_SIDE]);
 	if (ret == 0) {
 		ret = post_recvs(conn, wr, count, &taken);
-		rt_side_leave(&conn->side[RPMA_RT_RECV_SIDE]);
+		rt_gate_leave(&conn->side[RPMA_RT_RECV_SIDE]);
 	}
 	if (posted != NULL)
 		*posted = taken;

@@ -44,7 +44,7 @@ static bool resolve(struct rpma_rt_conn *conn)
 static void question(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_conn *conn =
-		RT_FROM(struct rpma_rt_conn, birth_msg, msg);
+		RT_FROM(struct rpma_rt_conn, begin_msg, msg);
 	struct rpma_rt *rt = owner;
 	/* relaxed: a hint; closed meanwhile, so nobody wants to know */
 	bool closed =
@@ -63,21 +63,21 @@ int rt_resolver_start(struct rpma_rt *rt)
 
 	if (rt->has_resolver)
 		return 0;
-	ret = rt_control_start(&rt->resolver, rt);
+	ret = rt_thread_start(&rt->resolver, rt);
 	rt->has_resolver = ret == 0;
 	return ret;
 }
 
 void rt_resolver_push(struct rpma_rt_conn *conn)
 {
-	conn->begin = conn->birth_msg.fn;
-	conn->birth_msg.fn = question;
-	rt_inbox_push_mt(&conn->rt->resolver.inbox, &conn->birth_msg);
+	conn->begin = conn->begin_msg.fn;
+	conn->begin_msg.fn = question;
+	rt_inbox_push_mt(&conn->rt->resolver.inbox, &conn->begin_msg);
 }
 
 void rt_resolver_stop(struct rpma_rt *rt)
 {
 	if (rt->has_resolver)
-		rt_control_stop(&rt->resolver);
+		rt_thread_stop(&rt->resolver);
 	rt->has_resolver = false;
 }

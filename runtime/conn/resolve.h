@@ -28,7 +28,7 @@ bool rt_resolve_is_numeric(const char *addr, const char *port);
 int rt_resolver_start(struct rpma_rt *rt);
 /*
  * Has addr and port of an active connection resolved in place, then its
- * birth_msg, which holds the connection, sent to the control thread; addr is
+ * begin_msg, which holds the connection, sent to the control thread; addr is
  * "" if there is no such host. The thread runs.
  */
 void rt_resolver_push(struct rpma_rt_conn *conn);

@@ -54,7 +54,7 @@ int rt_lane_reserve(struct rt_poller *poller, struct rpma_rt_queue *queue,
 		return RPMA_E_AGAIN;
 	/* held before the look: who is told that a closed queue stays empty
 	 * was told it before we held it, and then we see it closed */
-	rt_queue_get(queue);
+	rt_queue_ref(queue);
 	ret = RPMA_RT_E_CLOSED;
 	if (rt_queue_is_closed(queue))
 		goto err_put_queue;
@@ -64,7 +64,7 @@ int rt_lane_reserve(struct rt_poller *poller, struct rpma_rt_queue *queue,
 	*lane_ptr = lane;
 	return 0;
 err_put_queue:
-	rt_queue_put(queue);
+	rt_queue_unref(queue);
 	return ret;
 }
 
@@ -131,7 +131,7 @@ static int place_route(struct rpma_rt_route *route, uint32_t entries,
 	route->lane->reserved -= entries;
 	route->lane->announced = route->announced_before;
 	rt_spill_delete(*spill_ptr);
-	rt_queue_put(route->queue);
+	rt_queue_unref(route->queue);
 	return ret;
 }
 
@@ -218,7 +218,7 @@ void rt_route_swap(struct rpma_rt_route *own, struct rpma_rt_queue *from,
 	route_unlist(own->conn, to);
 	rt_numbers_return(&own->conn->cq->numbers, to->number);
 	free(to);
-	rt_queue_put(from);
+	rt_queue_unref(from);
 }
 
 void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
@@ -229,7 +229,7 @@ void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
 	rt_route_release(conn, route);
 	route_unlist(conn, route);
 	if (route->queue != NULL)
-		rt_queue_put(route->queue);
+		rt_queue_unref(route->queue);
 	rt_spill_delete(spill);
 	free(route);
 }

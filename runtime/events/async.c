@@ -312,7 +312,7 @@ int rpma_rt_feed_async_event(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 
 	if (rt == NULL || ibv_ctx == NULL || event == NULL)
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check(rt);
+	ret = rt_context_check(rt);
 	if (ret)
 		return ret;
 	if (!rt->cfg.async_fed)

@@ -104,7 +104,7 @@ static void wait_for_events(void)
 	int i;
 
 	rt_bell_prepare(&events.bell);
-	/* acquire: pairs with the release in rt_events_put() */
+	/* acquire: pairs with the release in rt_events_unref() */
 	if (rt_inbox_is_empty(&events.inbox) &&
 	    !atomic_load_explicit(&events.stopping, memory_order_acquire))
 		n = epoll_wait(events.epfd, batch, BATCH, timeout);
@@ -123,7 +123,7 @@ static void *events_main(void *arg)
 	for (;;) {
 		wait_for_events();
 		rt_inbox_run_owner(&events.inbox, NULL);
-		/* acquire: pairs with the release in rt_events_put() */
+		/* acquire: pairs with the release in rt_events_unref() */
 		if (atomic_load_explicit(&events.stopping,
 					 memory_order_acquire) &&
 		    rt_inbox_is_empty(&events.inbox))
@@ -164,7 +164,7 @@ err_close_epfd:
 	return ret;
 }
 
-int rt_events_get(void)
+int rt_events_ref(void)
 {
 	int ret = 0;
 
@@ -177,7 +177,7 @@ int rt_events_get(void)
 	return ret;
 }
 
-void rt_events_put(void)
+void rt_events_unref(void)
 {
 	pthread_mutex_lock(&events.lock);
 	if (--events.count == 0) {
@@ -204,7 +204,7 @@ void rt_events_forked(void)
 int rt_events_call(int (*fn)(void *arg), void *arg)
 {
 	/* from a handler: it runs between two events */
-	return is_self ? fn(arg) : rt_call(NULL, &events.inbox, fn, arg);
+	return is_self ? fn(arg) : rt_call_sync(NULL, &events.inbox, fn, arg);
 }
 
 /* -------------------------------------------------------------- sources --- */

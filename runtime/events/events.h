@@ -24,9 +24,9 @@ struct rt_source {
 };
 
 /* Starts the thread if it is the first. ERRORS: RPMA_E_PROVIDER, _NOMEM */
-int rt_events_get(void);
+int rt_events_ref(void);
 /* Stops it after the last; not from the event thread. */
-void rt_events_put(void);
+void rt_events_unref(void);
 
 /* ERRORS: RPMA_E_PROVIDER */
 int rt_events_add(struct rt_source *source);

@@ -12,15 +12,15 @@
 #include "conn/conn.h"
 #include "poller/poller.h"
 
-void rt_call_later_owner(struct rt_poller *poller, struct rpma_rt_route *route,
-			 const struct rpma_rt_completion *item)
+void rt_callback_add(struct rt_poller *poller, struct rpma_rt_route *route,
+		     const struct rpma_rt_completion *item)
 {
-	struct rt_calls *calls = &poller->calls;
+	struct rt_callbacks *calls = &poller->calls;
 
 	/* what a function may call brings no items about */
 	assert(calls->running == NULL);
-	if (calls->count == RT_CALLS)
-		rt_poller_flush_owner(poller);
+	if (calls->count == RT_CALLBACKS)
+		rt_deliver_flush(poller);
 	calls->due[calls->count].route = route;
 	calls->due[calls->count].item = *item;
 	calls->count++;
@@ -41,14 +41,14 @@ static void lock_message(struct rt_msg *msg, void *owner)
 			if (!(route->wants & RT_WANTS_LOCK(i)))
 				continue;
 			route->wants &= (uint8_t)~RT_WANTS_LOCK(i);
-			item = rt_poller_writable_item(&conn->side[i]);
+			item = rt_deliver_writable_item(&conn->side[i]);
 			if (conn->side[i].healthy) /* else CLOSED answers */
-				rt_call_later_owner(owner, route, &item);
+				rt_callback_add(owner, route, &item);
 		}
 	}
 }
 
-void rt_call_locked_owner(struct rpma_rt_route *running, int side)
+void rt_callback_retry_lock(struct rpma_rt_route *running, int side)
 {
 	struct rpma_rt_conn *conn = running->conn;
 
@@ -60,9 +60,9 @@ void rt_call_locked_owner(struct rpma_rt_route *running, int side)
 	rt_inbox_push_mt(&conn->poller->inbox, &conn->lock_msg);
 }
 
-void rt_call_all_owner(struct rt_poller *poller)
+void rt_callback_run(struct rt_poller *poller)
 {
-	struct rt_calls *calls = &poller->calls;
+	struct rt_callbacks *calls = &poller->calls;
 	uint32_t i;
 
 	assert(calls->running == NULL);

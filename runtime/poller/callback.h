@@ -16,25 +16,25 @@
 
 struct rt_poller;
 
-#define RT_CALLS 64 /* collected at most before the batch ends early */
+#define RT_CALLBACKS 64 /* collected at most before the batch ends early */
 
 /* a poller's; its own */
-struct rt_calls {
+struct rt_callbacks {
 	uint32_t count;
 	struct rpma_rt_route *running; /* its function runs now */
 	struct {
 		struct rpma_rt_route *route;
 		struct rpma_rt_completion item;
-	} due[RT_CALLS];
+	} due[RT_CALLBACKS];
 };
 
 /* The route's function gets the item at the batch's end. */
-void rt_call_later_owner(struct rt_poller *poller, struct rpma_rt_route *route,
-			 const struct rpma_rt_completion *item);
+void rt_callback_add(struct rt_poller *poller, struct rpma_rt_route *route,
+		     const struct rpma_rt_completion *item);
 /* Inside running's function: a post to that side of its own connection had to
  * wait for another thread. The function gets WRITABLE in the next round. */
-void rt_call_locked_owner(struct rpma_rt_route *running, int side);
+void rt_callback_retry_lock(struct rpma_rt_route *running, int side);
 /* Calls what is due, in order. */
-void rt_call_all_owner(struct rt_poller *poller);
+void rt_callback_run(struct rt_poller *poller);
 
 #endif /* RT_POLLER_CALLBACK_H */

@@ -25,7 +25,7 @@ static bool any_spill_has_room(struct rt_poller *poller)
 	struct rt_lane *lane;
 
 	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next) {
-		if (rt_lane_has_room_owner(lane))
+		if (rt_lane_has_room_poller(lane))
 			return true;
 	}
 	return false;
@@ -36,7 +36,7 @@ static void set_timer(struct rt_poller *poller)
 {
 	uint64_t backstop_ns =
 		(uint64_t)poller->rt->cfg.backstop_ms * UINT64_C(1000000);
-	uint64_t at = rt_poller_deadline_owner(poller);
+	uint64_t at = rt_poller_deadline(poller);
 	struct itimerspec when = {0};
 
 	if (backstop_ns != 0 && rt_now_ns() + backstop_ns < at)
@@ -56,7 +56,7 @@ static bool has_expired(struct rt_poller *poller)
 	return read(poller->timer, &times, sizeof(times)) == sizeof(times);
 }
 
-bool rt_poller_arm_owner(struct rt_poller *poller)
+bool rt_channel_arm(struct rt_poller *poller)
 {
 	struct rt_lane *lane;
 	int i;
@@ -64,15 +64,15 @@ bool rt_poller_arm_owner(struct rt_poller *poller)
 	for (i = 0; i < poller->cqs_count; i++) {
 		if (!poller->cqs[i]->dead &&
 		    ibv_req_notify_cq(poller->cqs[i]->ibv_cq, 0))
-			rt_poller_fail_cq_owner(poller, poller->cqs[i]);
+			rt_poller_fail_cq(poller, poller->cqs[i]);
 	}
-	rt_adopted_arm_owner(poller);
+	rt_adopt_arm(poller);
 	/* every CQ again, after every arm: what came before its arm raised no
 	 * event */
-	if (rt_poller_round_owner(poller, INT_MAX) > 0)
+	if (rt_round_run(poller, INT_MAX) > 0)
 		return false;
 	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next)
-		rt_lane_arm_spill_owner(lane);
+		rt_lane_arm_spill_poller(lane);
 	rt_bell_prepare(&poller->bell);
 	/* acquire: pairs with the release in rt_poller_stop() */
 	if (!rt_inbox_is_empty(&poller->inbox) || any_spill_has_room(poller) ||
@@ -123,7 +123,7 @@ static void fail_channel(struct rt_poller *poller, struct rt_channel *channel)
 	rt_inbox_push_mt(&poller->rt->control.inbox, &channel->fail_msg);
 	for (i = 0; i < poller->cqs_count; i++) {
 		if (poller->cqs[i]->channel == channel)
-			rt_poller_fail_cq_owner(poller, poller->cqs[i]);
+			rt_poller_fail_cq(poller, poller->cqs[i]);
 	}
 }
 
@@ -158,7 +158,7 @@ static int read_channel(struct rt_poller *poller, struct rt_channel *channel)
 	return count;
 }
 
-int rt_poller_wake_owner(struct rt_poller *poller)
+int rt_channel_wake(struct rt_poller *poller)
 {
 	struct rt_channel *channel;
 	bool expired = false;
@@ -167,7 +167,7 @@ int rt_poller_wake_owner(struct rt_poller *poller)
 	if (poller->armed) {
 		rt_bell_cancel(&poller->bell);
 		poller->armed = false;
-		rt_poller_tick_owner(poller, rt_now_ns());
+		rt_poller_set_tick(poller, rt_now_ns());
 		expired = !poller->threaded && has_expired(poller);
 	}
 	for (channel = poller->reading; channel != NULL;
@@ -176,7 +176,7 @@ int rt_poller_wake_owner(struct rt_poller *poller)
 			count += read_channel(poller, channel);
 	}
 	if (poller->adopted != NULL)
-		count += rt_adopted_read_owner(poller);
+		count += rt_adopt_read_events(poller);
 	if (expired && count == 0)
 		poller->timed_out = true;
 	return count;

@@ -37,7 +37,7 @@ static void fail_message(struct rt_msg *msg, void *owner)
 	pthread_mutex_unlock(&rt->lock);
 }
 
-void rt_cq_fail_mt(struct rt_cq *cq)
+void rt_cq_pool_fail_mt(struct rt_cq *cq)
 {
 	/* relaxed: only who comes first matters; the inbox orders the rest */
 	if (!atomic_exchange_explicit(&cq->fail_sent, true,
@@ -49,7 +49,7 @@ void rt_cq_fail_mt(struct rt_cq *cq)
 static void cq_event(struct rt_async_object *self, enum ibv_event_type type)
 {
 	if (type == IBV_EVENT_CQ_ERR)
-		rt_cq_fail_mt(RT_FROM(struct rt_cq, async, self));
+		rt_cq_pool_fail_mt(RT_FROM(struct rt_cq, async, self));
 }
 
 /* Control thread. */
@@ -249,8 +249,9 @@ static bool has_room(const struct rt_cq *cq, uint32_t room,
 	       rt_numbers_left(&cq->numbers) >= CONN_ROUTES;
 }
 
-int rt_cq_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
-		  uint32_t room, struct rpma_rt_srq *srq, struct rt_cq **cq_ptr)
+int rt_cq_pool_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
+		       uint32_t room, struct rpma_rt_srq *srq,
+		       struct rt_cq **cq_ptr)
 {
 	struct rt_channel *channel;
 	struct rt_cq *cq;
@@ -280,8 +281,8 @@ int rt_cq_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 	return 0;
 }
 
-void rt_cq_unreserve(struct rt_cq *cq, uint32_t room,
-		     const struct rpma_rt_srq *srq)
+void rt_cq_pool_unreserve(struct rt_cq *cq, uint32_t room,
+			  const struct rpma_rt_srq *srq)
 {
 	if (srq != NULL)
 		cq->srq_users[srq->number]--;

@@ -101,15 +101,15 @@ static inline void rt_cq_set_unacked(struct rt_cq *cq, uint32_t unacked)
  * lock.
  * ERRORS: RPMA_E_NOMEM (more than the device has), RPMA_E_PROVIDER
  */
-int rt_cq_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
-		  uint32_t room, struct rpma_rt_srq *srq,
-		  struct rt_cq **cq_ptr);
+int rt_cq_pool_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
+		       uint32_t room, struct rpma_rt_srq *srq,
+		       struct rt_cq **cq_ptr);
 /* REQUIRES: the runtime's lock */
-void rt_cq_unreserve(struct rt_cq *cq, uint32_t room,
-		     const struct rpma_rt_srq *srq);
+void rt_cq_pool_unreserve(struct rt_cq *cq, uint32_t room,
+			  const struct rpma_rt_srq *srq);
 
 /* Any thread: it works no more; its connections die, no new ones on it. */
-void rt_cq_fail_mt(struct rt_cq *cq);
+void rt_cq_pool_fail_mt(struct rt_cq *cq);
 
 /* Asynchronous events are not heard of any more. Before the control thread
  * ends; nobody makes CQs any more. */

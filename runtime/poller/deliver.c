@@ -13,25 +13,25 @@
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-void rt_poller_write_owner(struct rt_poller *poller, struct rt_lane *lane,
-			   const struct rpma_rt_completion *item)
+void rt_deliver_write(struct rt_poller *poller, struct rt_lane *lane,
+		      const struct rpma_rt_completion *item)
 {
-	*rt_lane_slot_owner(lane) = *item;
-	rt_poller_touch_lane_owner(poller, lane);
+	*rt_lane_slot_poller(lane) = *item;
+	rt_deliver_touch_lane(poller, lane);
 	poller->written++;
 }
 
-void rt_poller_deliver_owner(struct rt_poller *poller,
-			     const struct rt_route_entry *entry,
-			     const struct rpma_rt_completion *item)
+void rt_deliver_item(struct rt_poller *poller,
+		     const struct rt_route_entry *entry,
+		     const struct rpma_rt_completion *item)
 {
 	if (entry->is_callback)
-		rt_call_later_owner(poller, entry->route, item);
+		rt_callback_add(poller, entry->route, item);
 	else
-		rt_poller_write_owner(poller, entry->lane, item);
+		rt_deliver_write(poller, entry->lane, item);
 }
 
-struct rpma_rt_completion rt_poller_writable_item(const struct rt_side *side)
+struct rpma_rt_completion rt_deliver_writable_item(const struct rt_side *side)
 {
 	const struct rpma_rt_conn *conn = side->conn;
 
@@ -48,14 +48,14 @@ struct rpma_rt_completion rt_poller_writable_item(const struct rt_side *side)
 /* To each function that was refused on this side. */
 static void call_writable(struct rt_poller *poller, const struct rt_side *side)
 {
-	const struct rpma_rt_completion item = rt_poller_writable_item(side);
+	const struct rpma_rt_completion item = rt_deliver_writable_item(side);
 	struct rpma_rt_route *route;
 
 	for (route = side->conn->routes; route != NULL; route = route->next) {
 		if (!(route->wants & RT_WANTS(side->which)))
 			continue;
 		route->wants &= (uint8_t)~RT_WANTS(side->which);
-		rt_call_later_owner(poller, route, &item);
+		rt_callback_add(poller, route, &item);
 	}
 }
 
@@ -79,8 +79,8 @@ answer(struct rt_poller *poller, struct rt_side *side, uint32_t wants)
 	taken = atomic_fetch_and_explicit(&side->want, ~(wants | in_call),
 					  memory_order_acq_rel);
 	if (taken & wants) {
-		item = rt_poller_writable_item(side);
-		rt_poller_write_owner(poller, side->conn->lane, &item);
+		item = rt_deliver_writable_item(side);
+		rt_deliver_write(poller, side->conn->lane, &item);
 	}
 	if (taken & in_call)
 		call_writable(poller, side);
@@ -115,7 +115,7 @@ static void answer_all_wants(struct rt_poller *poller)
 
 static void list_spilling(struct rt_poller *poller, struct rt_lane *lane)
 {
-	if (lane->spill_listed || !rt_lane_is_spilling_owner(lane))
+	if (lane->spill_listed || !rt_lane_is_spilling_poller(lane))
 		return;
 	lane->spill_listed = true;
 	lane->spill_next = poller->spilling;
@@ -139,10 +139,10 @@ static void fill_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 
 	for (lane = lanes; lane != NULL; lane = lane->touched_next) {
 		if (unlikely(poller->polled_ns != 0))
-			rt_lane_stamp_owner(lane, poller->polled_ns);
-		rt_lane_flush_owner(lane);
+			rt_lane_stamp_poller(lane, poller->polled_ns);
+		rt_lane_flush_poller(lane);
 		RT_STAT_ADD(poller, batches, 1);
-		if (unlikely(rt_lane_is_spilling_owner(lane))) {
+		if (unlikely(rt_lane_is_spilling_poller(lane))) {
 			count_spilled(poller, lane);
 			list_spilling(poller, lane);
 		}
@@ -156,7 +156,7 @@ static void publish_lanes(struct rt_lane *lanes)
 	struct rt_lane *lane;
 
 	for (lane = lanes; lane != NULL; lane = lane->touched_next)
-		rt_lane_publish_owner(lane);
+		rt_lane_publish_poller(lane);
 }
 
 static void publish_retired(struct rt_side *sides)
@@ -179,7 +179,7 @@ static void ring_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 
 	for (lane = lanes; lane != NULL; lane = next) {
 		next = lane->touched_next;
-		if (rt_lane_bell_owner(lane))
+		if (rt_lane_bell_poller(lane))
 			RT_STAT_ADD(poller, doorbells, 1);
 	}
 }
@@ -199,7 +199,7 @@ static void flush_once(struct rt_poller *poller)
 	fill_lanes(poller, lanes);
 	publish_retired(sides);
 	if (unlikely(srqs != NULL))
-		rt_srq_retire_owner(lanes, srqs);
+		rt_srq_retire_poller(lanes, srqs);
 	publish_lanes(lanes);
 	/* the batch's only fence: before it what we published, after it what
 	 * sleepers and refused posters wrote [LANE-3] [LEDGER-2] */
@@ -209,10 +209,10 @@ static void flush_once(struct rt_poller *poller)
 	for (side = sides; side != NULL; side = side->touched_next)
 		answer_want(poller, side, RT_WANT_CREDIT);
 	if (unlikely(srqs != NULL))
-		rt_srq_answer_owner(srqs);
+		rt_srq_answer_poller(srqs);
 }
 
-void rt_poller_flush_owner(struct rt_poller *poller)
+void rt_deliver_flush(struct rt_poller *poller)
 {
 	/* a function is called when the credits are back; what it posts is
 	 * found by a later poll, so this ends */
@@ -220,11 +220,11 @@ void rt_poller_flush_owner(struct rt_poller *poller)
 	       poller->touched_srqs != NULL || poller->calls.count > 0) {
 		flush_once(poller);
 		if (poller->calls.count > 0)
-			rt_call_all_owner(poller);
+			rt_callback_run(poller);
 	}
 }
 
-int rt_poller_retry_spills_owner(struct rt_poller *poller)
+int rt_deliver_retry_spills(struct rt_poller *poller)
 {
 	struct rt_lane **link = &poller->spilling;
 	struct rt_lane *lane;
@@ -233,13 +233,13 @@ int rt_poller_retry_spills_owner(struct rt_poller *poller)
 	int total = 0;
 
 	while ((lane = *link) != NULL) {
-		moved = rt_lane_retry_owner(lane);
+		moved = rt_lane_retry_poller(lane);
 		total += (int)moved;
-		if (rt_lane_take_eased_owner(lane)) {
+		if (rt_lane_take_eased_poller(lane)) {
 			eased = true;
-			rt_srq_ease_owner(poller, lane);
+			rt_srq_ease_poller(poller, lane);
 		}
-		if (!rt_lane_is_spilling_owner(lane)) {
+		if (!rt_lane_is_spilling_poller(lane)) {
 			*link = lane->spill_next;
 			lane->spill_listed = false;
 		} else {
@@ -249,7 +249,7 @@ int rt_poller_retry_spills_owner(struct rt_poller *poller)
 			/* pairs with the consumer's before it sleeps
 			 * [LANE-3]; nothing of the lane is used after */
 			rt_fence_dekker();
-			rt_lane_bell_owner(lane);
+			rt_lane_bell_poller(lane);
 		}
 	}
 	if (eased) {
@@ -257,7 +257,7 @@ int rt_poller_retry_spills_owner(struct rt_poller *poller)
 		 * [LEDGER-2] */
 		rt_fence_dekker();
 		answer_all_wants(poller);
-		rt_srq_answer_all_owner(poller);
+		rt_srq_answer_all_poller(poller);
 	}
 	return total;
 }

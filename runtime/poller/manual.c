@@ -11,14 +11,14 @@
 #include "poller/poller.h"
 #include "queue/queue.h"
 
-void rt_runtime_assist(struct rpma_rt *rt)
+void rt_manual_assist(struct rpma_rt *rt)
 {
 	int i;
 
 	for (i = 0; i < rt->cfg.pollers; i++) {
 		if (!rt_poller_try_enter(&rt->pollers[i], RT_RUNNER_ASSIST))
 			continue;
-		rt_poller_round_owner(&rt->pollers[i], RT_BATCH);
+		rt_round_run(&rt->pollers[i], RT_BATCH);
 		rt_poller_leave(&rt->pollers[i]);
 	}
 }
@@ -30,12 +30,12 @@ static int enter(struct rpma_rt *rt, int poller, struct rt_poller **poller_ptr)
 
 	if (rt == NULL || poller < 0 || poller >= rt->cfg.pollers)
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check_wait(rt);
+	ret = rt_context_check_wait(rt);
 	if (ret)
 		return ret;
 	if (rt->cfg.mode != RPMA_RT_MODE_MANUAL)
 		return RPMA_E_NOSUPP;
-	if (rt_runtime_is_stopped(rt))
+	if (rt_context_is_stopped(rt))
 		return RPMA_RT_E_CLOSED;
 	if (!rt_poller_try_enter(&rt->pollers[poller], RT_RUNNER_OWNER))
 		return RPMA_E_AGAIN;
@@ -55,8 +55,8 @@ int rpma_rt_run_once(struct rpma_rt *rt, int poller, int budget, int *done)
 	if (ret)
 		return ret;
 	if (p->armed)
-		rt_poller_wake_owner(p);
-	handled = rt_poller_round_owner(p, budget);
+		rt_channel_wake(p);
+	handled = rt_round_run(p, budget);
 	rt_poller_leave(p);
 	*done = handled;
 	return 0;
@@ -71,8 +71,8 @@ int rpma_rt_arm(struct rpma_rt *rt, int poller)
 	if (ret)
 		return ret;
 	if (p->armed)
-		rt_poller_wake_owner(p);
-	sleep = rt_poller_arm_owner(p);
+		rt_channel_wake(p);
+	sleep = rt_channel_arm(p);
 	rt_poller_leave(p);
 	return sleep ? 0 : RPMA_E_AGAIN;
 }
@@ -83,7 +83,7 @@ int rpma_rt_get_fd(const struct rpma_rt *rt, int poller, int *fd)
 
 	if (rt == NULL || fd == NULL || poller < 0 || poller >= rt->cfg.pollers)
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check(rt);
+	ret = rt_context_check(rt);
 	if (ret)
 		return ret;
 	if (rt->cfg.mode != RPMA_RT_MODE_MANUAL)
@@ -101,7 +101,7 @@ int rpma_rt_get_poller_stats(const struct rpma_rt *rt, int poller,
 	if (rt == NULL || stats == NULL || poller < 0 ||
 	    poller >= rt->cfg.pollers)
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check(rt);
+	ret = rt_context_check(rt);
 	if (ret)
 		return ret;
 	p = &rt->pollers[poller];

@@ -63,11 +63,11 @@ static void route_internal(struct rt_poller *poller, const struct rt_cq *cq,
 	    conn->qp_num != wc->qp_num)
 		goto stale;
 	if (kind == RT_SQ_MARKER)
-		rt_conn_marker_owner(conn, RPMA_RT_SEND_SIDE);
+		rt_conn_marker_poller(conn, RPMA_RT_SEND_SIDE);
 	else if (kind == RT_RQ_MARKER)
-		rt_conn_marker_owner(conn, RPMA_RT_RECV_SIDE);
+		rt_conn_marker_poller(conn, RPMA_RT_RECV_SIDE);
 	else if (kind == RT_KEEPALIVE)
-		rt_alive_completed_owner(conn, wc->status);
+		rt_keepalive_completed(conn, wc->status);
 	else
 		goto stale;
 	return;
@@ -101,7 +101,7 @@ deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
 {
 	struct rpma_rt_completion item = item_of(entry, wc);
 
-	rt_call_later_owner(poller, entry->route, &item);
+	rt_callback_add(poller, entry->route, &item);
 }
 
 static void deliver(struct rt_poller *poller,
@@ -114,8 +114,8 @@ static void deliver(struct rt_poller *poller,
 		return;
 	}
 	item = item_of(entry, wc);
-	rt_lane_fill_slot(rt_lane_slot_owner(entry->lane), &item);
-	rt_poller_touch_lane_owner(poller, entry->lane);
+	rt_lane_fill_slot(rt_lane_slot_poller(entry->lane), &item);
+	rt_deliver_touch_lane(poller, entry->lane);
 	poller->written++;
 }
 
@@ -139,7 +139,7 @@ route_otherwise(struct rt_poller *poller, struct rt_cq *cq,
 		const struct rt_route_entry *entry, const struct ibv_wc *wc)
 {
 	if (is_of_srq(wc->wr_id)) {
-		rt_srq_route_owner(poller, cq, wc);
+		rt_srq_route_poller(poller, cq, wc);
 		return true;
 	}
 	/* what binds it was sent before its WR was posted: it may be in the
@@ -162,22 +162,22 @@ static void route(struct rt_poller *poller, struct rt_cq *cq,
 		return;
 	side = entry->side;
 	if (unlikely(wc->status != IBV_WC_SUCCESS || !side->healthy)) {
-		rt_conn_unhappy_owner(side, wc);
+		rt_conn_slow_completion(side, wc);
 		return;
 	}
 	side->count++;
-	rt_poller_touch_side_owner(poller, side);
+	rt_deliver_touch_side(poller, side);
 	if (!(wc->wr_id & RT_ON_ERROR_ONLY))
 		deliver(poller, entry, wc);
 }
 
 /* -------------------------------------------------------------- polling --- */
 
-void rt_poller_fail_cq_owner(struct rt_poller *poller, struct rt_cq *cq)
+void rt_poller_fail_cq(struct rt_poller *poller, struct rt_cq *cq)
 {
 	(void)poller;
 	cq->dead = true;
-	rt_cq_fail_mt(cq);
+	rt_cq_pool_fail_mt(cq);
 }
 
 static void time_batch(struct rt_poller *poller)
@@ -197,7 +197,7 @@ static int poll_cq(struct rt_poller *poller, struct rt_cq *cq, int max)
 	RT_STAT_ADD(poller, polls, 1);
 	if (n <= 0) {
 		if (unlikely(n < 0))
-			rt_poller_fail_cq_owner(poller, cq);
+			rt_poller_fail_cq(poller, cq);
 		cq->empties++;
 		RT_STAT_ADD(poller, empty_polls, 1);
 		return 0;
@@ -243,8 +243,8 @@ static int tend_dying(struct rt_poller *poller)
 
 	while ((conn = *link) != NULL) {
 		if (conn->ps == RT_PS_SETTLING
-			    ? rt_conn_try_drained_owner(conn, now)
-			    : rt_conn_try_swept_owner(conn)) {
+			    ? rt_conn_try_drained_poller(conn, now)
+			    : rt_conn_try_swept_poller(conn)) {
 			*link = conn->dying_next;
 			steps++;
 		} else {
@@ -261,52 +261,52 @@ static int poll_adopted_too(struct rt_poller *poller, int budget)
 
 	poller->adopted_first = !poller->adopted_first;
 	if (poller->adopted_first)
-		done = rt_adopted_poll_owner(poller, budget);
+		done = rt_adopt_poll(poller, budget);
 	if (done < budget)
 		done += poll_all(poller, budget - done);
 	if (!poller->adopted_first && done < budget)
-		done += rt_adopted_poll_owner(poller, budget - done);
+		done += rt_adopt_poll(poller, budget - done);
 	return done;
 }
 
-int rt_poller_round_owner(struct rt_poller *poller, int budget)
+int rt_round_run(struct rt_poller *poller, int budget)
 {
 	int done = likely(poller->adopted == NULL)
 			   ? poll_all(poller, budget)
 			   : poll_adopted_too(poller, budget);
 
 	if (unlikely(++poller->rounds % ROUNDS_PER_TICK == 0))
-		rt_poller_tick_owner(poller, rt_now_ns());
-	rt_poller_flush_owner(poller);
+		rt_poller_set_tick(poller, rt_now_ns());
+	rt_deliver_flush(poller);
 	if (unlikely(poller->timed_out)) {
 		poller->timed_out = false;
-		if (done > 0 && rt_poller_wake_owner(poller) == 0)
+		if (done > 0 && rt_channel_wake(poller) == 0)
 			RT_STAT_ADD(poller, lost_events_recovered, 1);
 	}
 	if (poller->spilling != NULL)
-		done += rt_poller_retry_spills_owner(poller);
+		done += rt_deliver_retry_spills(poller);
 	if (unlikely(poller->srqs_again))
-		done += rt_srq_again_owner(poller);
+		done += rt_srq_again_poller(poller);
 	if (!rt_inbox_is_empty(&poller->inbox))
 		done += rt_inbox_run_owner(&poller->inbox, poller);
 	if (poller->dying != NULL)
 		done += tend_dying(poller);
-	if (poller->alive != NULL &&
-	    (done == 0 || ++poller->alive_rounds % ROUNDS_PER_CLOCK == 0))
-		done += rt_alive_tend_owner(poller);
-	rt_poller_flush_owner(poller);
+	if (poller->keepalive != NULL &&
+	    (done == 0 || ++poller->keepalive_rounds % ROUNDS_PER_CLOCK == 0))
+		done += rt_keepalive_run(poller);
+	rt_deliver_flush(poller);
 	return done;
 }
 
 /* ------------------------------------------------------------- sleeping --- */
 
-uint64_t rt_poller_deadline_owner(const struct rt_poller *poller)
+uint64_t rt_poller_deadline(const struct rt_poller *poller)
 {
 	const struct rpma_rt_conn *conn;
 	uint64_t next = UINT64_MAX;
 
-	if (poller->alive != NULL)
-		next = poller->alive_next_ns;
+	if (poller->keepalive != NULL)
+		next = poller->keepalive_next_ns;
 	for (conn = poller->dying; conn != NULL; conn = conn->dying_next) {
 		if (conn->deadline_ns < next)
 			next = conn->deadline_ns;
@@ -318,7 +318,7 @@ uint64_t rt_poller_deadline_owner(const struct rt_poller *poller)
 static int sleep_ms(const struct rt_poller *poller)
 {
 	const struct rpma_rt_cfg *cfg = &poller->rt->cfg;
-	uint64_t deadline = rt_poller_deadline_owner(poller);
+	uint64_t deadline = rt_poller_deadline(poller);
 	int ms = cfg->backstop_ms ? (int)cfg->backstop_ms : -1;
 	uint64_t now;
 	uint64_t left;
@@ -340,7 +340,7 @@ static void sleep_until_something(struct rt_poller *poller)
 	n = epoll_wait(poller->epfd, &event, 1, sleep_ms(poller));
 	if (is_timed)
 		RT_STAT_ADD(poller, sleeping_ns, rt_now_ns() - asleep_ns);
-	poller->timed_out = rt_poller_wake_owner(poller) == 0 && n == 0;
+	poller->timed_out = rt_channel_wake(poller) == 0 && n == 0;
 }
 
 /* What it spun since it was last idle without a sleep. */
@@ -375,7 +375,7 @@ static bool is_sleepy(struct rt_poller *poller)
 	if (poller->idle_rounds++ % ROUNDS_PER_CLOCK != 0)
 		return false;
 	now = rt_now_ns();
-	rt_poller_tick_owner(poller, now);
+	rt_poller_set_tick(poller, now);
 	if (poller->idle_since_ns == 0)
 		poller->idle_since_ns = now;
 	return now - poller->idle_since_ns >= (uint64_t)cfg->spin_us * 1000;
@@ -388,7 +388,7 @@ static void *poller_main(void *arg)
 	rt_cpu_pin_self(poller->cpu);
 	self = poller;
 	for (;;) {
-		if (rt_poller_round_owner(poller, INT_MAX) > 0) {
+		if (rt_round_run(poller, INT_MAX) > 0) {
 			end_idling(poller);
 			continue;
 		}
@@ -398,7 +398,7 @@ static void *poller_main(void *arg)
 			break;
 		if (!is_sleepy(poller)) {
 			rt_cpu_relax();
-		} else if (rt_poller_arm_owner(poller)) {
+		} else if (rt_channel_arm(poller)) {
 			time_spinning(poller);
 			sleep_until_something(poller);
 		}
@@ -420,7 +420,7 @@ void rt_poller_add_cq(struct rt_msg *msg, void *owner)
 						   sizeof(struct rt_cq *));
 		if (cqs == NULL) {
 			/* not polled, so as good as dead */
-			rt_poller_fail_cq_owner(poller, cq);
+			rt_poller_fail_cq(poller, cq);
 			return;
 		}
 		poller->cqs = cqs;
@@ -434,7 +434,7 @@ void rt_poller_add_cq(struct rt_msg *msg, void *owner)
 	}
 	/* made before it was known that nothing on the channel wakes us */
 	if (cq->channel->dead)
-		rt_poller_fail_cq_owner(poller, cq);
+		rt_poller_fail_cq(poller, cq);
 }
 
 bool rt_poller_try_enter(struct rt_poller *poller, enum rt_runner as)
@@ -494,7 +494,7 @@ int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
 	poller->rt = rt;
 	poller->index = index;
 	poller->cpu = cpu;
-	rt_poller_tick_owner(poller, rt_now_ns());
+	rt_poller_set_tick(poller, rt_now_ns());
 	poller->threaded = rt->cfg.mode != RPMA_RT_MODE_MANUAL;
 	poller->slots_next = 1;
 	poller->slots = calloc(RT_MAX_SLOTS, sizeof(*poller->slots));

@@ -68,7 +68,7 @@ struct rt_poller {
 	struct rt_side *touched_sides;
 	struct rpma_rt_srq *touched_srqs;
 	struct rpma_rt_adopted *adopted;
-	struct rpma_rt_conn *alive; /* those with keep-alive */
+	struct rpma_rt_conn *keepalive; /* those with keep-alive */
 	struct rt_lane *spilling;
 	struct rpma_rt_conn *dying; /* draining and sweeping */
 	uint64_t polled_ns;	    /* when a timed batch was polled; 0: none */
@@ -81,15 +81,15 @@ struct rt_poller {
 	bool srqs_again;    /* a refill found the lock taken */
 	uint64_t idle_since_ns;
 	uint64_t spinning_since_ns; /* with timing; 0: it is not idle */
-	uint64_t alive_next_ns;	    /* when one may be due */
-	uint32_t alive_rounds;
+	uint64_t keepalive_next_ns; /* when one may be due */
+	uint32_t keepalive_rounds;
 	uint32_t slots_used; /* the highest ever set */
 	struct rpma_rt_conn **slots;
 	struct rt_channel *reading; /* its channels */
 	struct rpma_rt_conn *late;  /* bound late, see conn.h */
 	/* aligned: copied into by the provider, then read, each round */
 	alignas(RT_CACHE_LINE) struct ibv_wc wcs[RT_BATCH];
-	struct rt_calls calls;
+	struct rt_callbacks calls;
 	struct rpma_rt_srq *srqs[RT_SRQ_END];
 
 	/* the poller's last look at the clock, in ms: what posts are dated by.
@@ -120,8 +120,7 @@ static inline uint32_t rt_poller_tick(const struct rt_poller *poller)
 }
 
 /* It has read the clock for whatever reason. */
-static inline void rt_poller_tick_owner(struct rt_poller *poller,
-					uint64_t now_ns)
+static inline void rt_poller_set_tick(struct rt_poller *poller, uint64_t now_ns)
 {
 	uint32_t ms = (uint32_t)(now_ns / 1000000);
 
@@ -147,15 +146,15 @@ struct rt_poller *rt_poller_self(void);
 void rt_poller_forked(void);
 
 /* One round; items handled. */
-int rt_poller_round_owner(struct rt_poller *poller, int budget);
+int rt_round_run(struct rt_poller *poller, int budget);
 /* Arms; true: nothing to do, sleep on epfd; false: there is work. */
-bool rt_poller_arm_owner(struct rt_poller *poller);
+bool rt_channel_arm(struct rt_poller *poller);
 /* What follows a sleep: bell off, channel events read; how many. */
-int rt_poller_wake_owner(struct rt_poller *poller);
+int rt_channel_wake(struct rt_poller *poller);
 /* When it wants to look for itself, monotonic; UINT64_MAX: never. */
-uint64_t rt_poller_deadline_owner(const struct rt_poller *poller);
+uint64_t rt_poller_deadline(const struct rt_poller *poller);
 /* A CQ of it works no more: its connections die. */
-void rt_poller_fail_cq_owner(struct rt_poller *poller, struct rt_cq *cq);
+void rt_poller_fail_cq(struct rt_poller *poller, struct rt_cq *cq);
 /* Takes a CQ in; the message is in the rt_cq. */
 void rt_poller_add_cq(struct rt_msg *msg, void *owner);
 
@@ -165,31 +164,31 @@ bool rt_poller_try_enter(struct rt_poller *poller, enum rt_runner as);
 void rt_poller_leave(struct rt_poller *poller);
 
 /* A post to that side that was refused may succeed again. */
-struct rpma_rt_completion rt_poller_writable_item(const struct rt_side *side);
+struct rpma_rt_completion rt_deliver_writable_item(const struct rt_side *side);
 
 /* Publishes what was written and retired, rings who sleeps. */
-void rt_poller_flush_owner(struct rt_poller *poller);
+void rt_deliver_flush(struct rt_poller *poller);
 /* Writes an item into a lane of the poller. */
-void rt_poller_write_owner(struct rt_poller *poller, struct rt_lane *lane,
-			   const struct rpma_rt_completion *item);
+void rt_deliver_write(struct rt_poller *poller, struct rt_lane *lane,
+		      const struct rpma_rt_completion *item);
 /* Where the route leads: into its lane, or to its function. */
-void rt_poller_deliver_owner(struct rt_poller *poller,
-			     const struct rt_route_entry *entry,
-			     const struct rpma_rt_completion *item);
+void rt_deliver_item(struct rt_poller *poller,
+		     const struct rt_route_entry *entry,
+		     const struct rpma_rt_completion *item);
 /* A lane was written to; it is published at the batch's end. */
-static inline void rt_poller_touch_lane_owner(struct rt_poller *poller,
-					      struct rt_lane *lane)
+static inline void rt_deliver_touch_lane(struct rt_poller *poller,
+					 struct rt_lane *lane)
 {
-	if (rt_lane_touch_owner(lane)) {
+	if (rt_lane_touch_poller(lane)) {
 		lane->touched_next = poller->touched_lanes;
 		poller->touched_lanes = lane;
 	}
 }
 /* Moves spills into rings that have room again; how many items. */
-int rt_poller_retry_spills_owner(struct rt_poller *poller);
+int rt_deliver_retry_spills(struct rt_poller *poller);
 /* A side has retired work, to be published at the batch's end. */
-static inline void rt_poller_touch_side_owner(struct rt_poller *poller,
-					      struct rt_side *side)
+static inline void rt_deliver_touch_side(struct rt_poller *poller,
+					 struct rt_side *side)
 {
 	if (side->touched)
 		return;

@@ -3,8 +3,8 @@
 
 /*
  * impl.h -- what a queue consists of, for the files that are one:
- * queue.c (its life), queue_take.c (the consumer), queue_crew.c (several of
- * them), queue_push.c (messages and the gate). Who owns which word:
+ * queue.c (its life), take.c (the consumer), shared.c (several of
+ * them), push.c (messages and the gate). Who owns which word:
  * doc/protocols/lane.md, shared-queue.md.
  */
 
@@ -17,10 +17,10 @@
 #include "base/inbox.h"
 #include "base/stats.h"
 
-/* the crew's word: who consumes */
-#define RT_CREW_INSIDE 1 /* somebody is inside: the consumer; */
-#define RT_CREW_AGAIN  2 /* it looks again before it leaves; */
-#define RT_CREW_WAITER 4 /* the rest counts who waits on the futex */
+/* the word of who consumes */
+#define RT_CONSUMER_INSIDE 1 /* somebody is inside: the consumer; */
+#define RT_CONSUMER_AGAIN  2 /* it looks again before it leaves; */
+#define RT_CONSUMER_WAITER 4 /* the rest counts who waits on the futex */
 
 #define RT_QUEUE_CLOSED 1 /* bit of the gate; */
 #define RT_QUEUE_PUSHER 2 /* the rest of it counts who is inside push */
@@ -38,7 +38,7 @@ struct rpma_rt_queue {
 	alignas(RT_CACHE_LINE) uint32_t next_source;
 
 	/* those who consume, or want to */
-	alignas(RT_CACHE_LINE) _Atomic uint32_t crew; /* RT_CREW_* */
+	alignas(RT_CACHE_LINE) _Atomic uint32_t consumers; /* RT_CONSUMER_* */
 
 	/* written by the sleeping consumer, read by those who publish */
 	alignas(RT_CACHE_LINE) struct rt_bell bell;
@@ -65,10 +65,10 @@ struct rpma_rt_queue {
 };
 
 /* How a take that found nothing ends. */
-enum rt_nothing {
-	RT_NOTHING_YET,
-	RT_NOTHING_FOR_A_MOMENT, /* a pusher is inside a closed queue */
-	RT_NOTHING_EVER
+enum rt_take_end {
+	RT_TAKE_EMPTY,
+	RT_TAKE_BUSY, /* a pusher is inside a closed queue */
+	RT_TAKE_CLOSED
 };
 
 /* ------------------------------------------------------- for each other --- */
@@ -81,9 +81,9 @@ uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
  * sleep on a spill are rung. */
 uint32_t rt_queue_take_again_consumer(struct rpma_rt_queue *queue,
 				      struct rpma_rt_completion *cmpl,
-				      uint32_t max, enum rt_nothing *why);
+				      uint32_t max, enum rt_take_end *why);
 /* The same without taking: is there anything, or an end, to know of? */
-bool rt_queue_look_consumer(struct rpma_rt_queue *queue);
+bool rt_queue_has_work_consumer(struct rpma_rt_queue *queue);
 /* Likewise from its messages alone. */
 uint32_t rt_queue_take_messages_consumer(struct rpma_rt_queue *queue,
 					 struct rpma_rt_completion *cmpl,
@@ -97,13 +97,13 @@ void rt_queue_time_wakeup(struct rpma_rt_queue *queue);
 /* No push gets in any more. */
 void rt_queue_close_gate(struct rpma_rt_queue *queue);
 
-/* What the calls do on a shared queue; queue_crew.c. end_ns < 0: never,
+/* What the calls do on a shared queue; shared.c. end_ns < 0: never,
  * otherwise of rt_now_ns(). How many; 0: why. */
-uint32_t rt_crew_poll(struct rpma_rt_queue *queue,
-		      struct rpma_rt_completion *cmpl, uint32_t max,
-		      enum rt_nothing *why);
-uint32_t rt_crew_wait(struct rpma_rt_queue *queue,
-		      struct rpma_rt_completion *cmpl, uint32_t max,
-		      int64_t end_ns, enum rt_nothing *why);
+uint32_t rt_shared_poll(struct rpma_rt_queue *queue,
+			struct rpma_rt_completion *cmpl, uint32_t max,
+			enum rt_take_end *why);
+uint32_t rt_shared_wait(struct rpma_rt_queue *queue,
+			struct rpma_rt_completion *cmpl, uint32_t max,
+			int64_t end_ns, enum rt_take_end *why);
 
 #endif /* RT_QUEUE_IMPL_H */

@@ -217,7 +217,7 @@ static void spill_staged(struct rt_lane *lane,
 
 	if (!lane->holding) {
 		/* the queue must not go while it owes us a drained lane */
-		rt_queue_get(lane->queue);
+		rt_queue_ref(lane->queue);
 		lane->holding = true;
 	}
 	kept = spill_put(lane->spill, items, count);
@@ -233,7 +233,7 @@ static void spill_staged(struct rt_lane *lane,
 				      memory_order_relaxed);
 }
 
-void rt_lane_flush_owner(struct rt_lane *lane)
+void rt_lane_flush_poller(struct rt_lane *lane)
 {
 	uint32_t count = lane->staged_count;
 	uint32_t fits = 0;
@@ -249,11 +249,11 @@ void rt_lane_flush_owner(struct rt_lane *lane)
 		spill_staged(lane, &lane->staged[fits], count - fits);
 }
 
-void rt_lane_publish_owner(struct rt_lane *lane)
+void rt_lane_publish_poller(struct rt_lane *lane)
 {
 	lane->touched = false;
 	if (lane->staged_count > 0)
-		rt_lane_flush_owner(lane);
+		rt_lane_flush_poller(lane);
 	release_tail(lane);
 }
 
@@ -274,7 +274,7 @@ static void ease(struct rt_lane *lane)
 				      memory_order_relaxed);
 }
 
-uint32_t rt_lane_retry_owner(struct rt_lane *lane)
+uint32_t rt_lane_retry_poller(struct rt_lane *lane)
 {
 	struct rt_spill *spill = lane->spill;
 	uint32_t moved = 0;
@@ -296,7 +296,7 @@ uint32_t rt_lane_retry_owner(struct rt_lane *lane)
 	return moved;
 }
 
-void rt_lane_stamp_owner(struct rt_lane *lane, uint64_t ns)
+void rt_lane_stamp_poller(struct rt_lane *lane, uint64_t ns)
 {
 	/* acquire: pairs with the consumer's taking the last one */
 	if (atomic_load_explicit(&lane->stamp_ns, memory_order_acquire) != 0)
@@ -307,7 +307,7 @@ void rt_lane_stamp_owner(struct rt_lane *lane, uint64_t ns)
 	atomic_store_explicit(&lane->stamp_ns, ns, memory_order_release);
 }
 
-bool rt_lane_take_eased_owner(struct rt_lane *lane)
+bool rt_lane_take_eased_poller(struct rt_lane *lane)
 {
 	bool eased = lane->eased;
 
@@ -315,29 +315,29 @@ bool rt_lane_take_eased_owner(struct rt_lane *lane)
 	return eased;
 }
 
-bool rt_lane_bell_owner(struct rt_lane *lane)
+bool rt_lane_bell_poller(struct rt_lane *lane)
 {
 	bool woke = rt_queue_bell(lane->queue);
 
 	if (lane->holding && lane->spill->count == 0) {
 		lane->holding = false;
 		/* the last word about the spill; the lane may be gone after */
-		rt_queue_put(lane->queue);
+		rt_queue_unref(lane->queue);
 	}
 	return woke;
 }
 
-bool rt_lane_is_spilling_owner(const struct rt_lane *lane)
+bool rt_lane_is_spilling_poller(const struct rt_lane *lane)
 {
 	return lane->spill->count > 0;
 }
 
-uint32_t rt_lane_spill_count_owner(const struct rt_lane *lane)
+uint32_t rt_lane_spill_count_poller(const struct rt_lane *lane)
 {
 	return lane->spill->count;
 }
 
-bool rt_lane_arm_spill_owner(struct rt_lane *lane)
+bool rt_lane_arm_spill_poller(struct rt_lane *lane)
 {
 	if (lane->spill->count == 0)
 		return false;
@@ -347,14 +347,14 @@ bool rt_lane_arm_spill_owner(struct rt_lane *lane)
 	return true;
 }
 
-bool rt_lane_has_room_owner(struct rt_lane *lane)
+bool rt_lane_has_room_poller(struct rt_lane *lane)
 {
 	/* half: see "a poller sleeps with a spill" on the page */
 	return room(lane, lane->size) >= lane->size / 2;
 }
 
-struct rt_spill *rt_lane_swap_spill_owner(struct rt_lane *lane,
-					  struct rt_spill *bigger)
+struct rt_spill *rt_lane_swap_spill_poller(struct rt_lane *lane,
+					   struct rt_spill *bigger)
 {
 	struct rt_spill *old = lane->spill;
 	uint32_t count;
@@ -370,10 +370,10 @@ struct rt_spill *rt_lane_swap_spill_owner(struct rt_lane *lane,
 	return old;
 }
 
-void rt_lane_take_spill_owner(struct rt_lane *lane, struct rt_spill *bigger)
+void rt_lane_take_spill_poller(struct rt_lane *lane, struct rt_spill *bigger)
 {
 	if (bigger != NULL)
-		rt_spill_delete(rt_lane_swap_spill_owner(lane, bigger));
+		rt_spill_delete(rt_lane_swap_spill_poller(lane, bigger));
 }
 
 /* --------------------------------------------------------- the consumer --- */
@@ -434,7 +434,7 @@ uint32_t rt_lane_take_consumer(struct rt_lane *lane,
 
 uint64_t rt_lane_take_stamp_consumer(struct rt_lane *lane)
 {
-	/* acquire: pairs with rt_lane_stamp_owner() */
+	/* acquire: pairs with rt_lane_stamp_poller() */
 	uint64_t ns =
 		atomic_load_explicit(&lane->stamp_ns, memory_order_acquire);
 

@@ -13,7 +13,7 @@
  *	flush every touched lane; give credits back; publish every touched
  *	lane; retry every lane that spills
  *	rt_fence_dekker(), once
- *	rt_lane_bell_owner() every lane that was published or retried
+ *	rt_lane_bell_poller() every lane that was published or retried
  */
 
 #ifndef RT_QUEUE_LANE_H
@@ -99,7 +99,7 @@ void rt_lane_delete(struct rt_lane *lane);
 /* Moves the staging area to the ring, unseen, or to the spill, which may raise
  * the backlog flag. Credits are given back between this and publish: who takes
  * a completion finds its credit free. touched stays as it is. */
-void rt_lane_flush_owner(struct rt_lane *lane);
+void rt_lane_flush_poller(struct rt_lane *lane);
 
 typedef uint64_t rt_two_words
 	__attribute__((vector_size(16), may_alias, aligned(8)));
@@ -138,15 +138,15 @@ static inline void rt_lane_fill_slot(struct rpma_rt_completion *slot,
  * lane. A full staging area flushes by itself.
  */
 static inline struct rpma_rt_completion *
-rt_lane_slot_owner(struct rt_lane *lane)
+rt_lane_slot_poller(struct rt_lane *lane)
 {
 	if (lane->staged_count == RT_LANE_STAGE)
-		rt_lane_flush_owner(lane);
+		rt_lane_flush_poller(lane);
 	return &lane->staged[lane->staged_count++];
 }
 
 /* True once between two publishes: the caller remembers the lane. */
-static inline bool rt_lane_touch_owner(struct rt_lane *lane)
+static inline bool rt_lane_touch_poller(struct rt_lane *lane)
 {
 	bool first = !lane->touched;
 
@@ -158,41 +158,41 @@ static inline bool rt_lane_touch_owner(struct rt_lane *lane)
 }
 
 /* Copies one completion in; true: the first since the last publish. */
-static inline bool rt_lane_stage_owner(struct rt_lane *lane,
-				       const struct rpma_rt_completion *cmpl)
+static inline bool rt_lane_stage_poller(struct rt_lane *lane,
+					const struct rpma_rt_completion *cmpl)
 {
-	*rt_lane_slot_owner(lane) = *cmpl;
-	return rt_lane_touch_owner(lane);
+	*rt_lane_slot_poller(lane) = *cmpl;
+	return rt_lane_touch_poller(lane);
 }
 
 /* Staged -> ring, tail released once. What does not fit, or all of it when a
  * spill exists, goes to the spill, in order. */
-void rt_lane_publish_owner(struct rt_lane *lane);
+void rt_lane_publish_poller(struct rt_lane *lane);
 
 /* Spill -> ring as room allows; returns how many moved. */
-uint32_t rt_lane_retry_owner(struct rt_lane *lane);
+uint32_t rt_lane_retry_poller(struct rt_lane *lane);
 
 /* What is staged was polled at ns; between slot and flush. */
-void rt_lane_stamp_owner(struct rt_lane *lane, uint64_t ns);
+void rt_lane_stamp_poller(struct rt_lane *lane, uint64_t ns);
 
 /* True once after the backlog flag was cleared: look for waiting posters. */
-bool rt_lane_take_eased_owner(struct rt_lane *lane);
+bool rt_lane_take_eased_poller(struct rt_lane *lane);
 
 /* After the caller's rt_fence_dekker(): wakes the queue's consumer if it
  * sleeps (true); the last thing the poller does with the lane in a round. */
-bool rt_lane_bell_owner(struct rt_lane *lane);
+bool rt_lane_bell_poller(struct rt_lane *lane);
 
-bool rt_lane_is_spilling_owner(const struct rt_lane *lane);
+bool rt_lane_is_spilling_poller(const struct rt_lane *lane);
 /* Items in the spill. */
-uint32_t rt_lane_spill_count_owner(const struct rt_lane *lane);
+uint32_t rt_lane_spill_count_poller(const struct rt_lane *lane);
 
 /*
  * Before the poller sleeps, for each lane that spills: asks the consumer to
  * ring for room. True if it spills. Then once for all rt_bell_prepare(), which
- * fences, then rt_lane_has_room_owner(): room means do not sleep but retry.
+ * fences, then rt_lane_has_room_poller(): room means do not sleep but retry.
  */
-bool rt_lane_arm_spill_owner(struct rt_lane *lane);
-bool rt_lane_has_room_owner(struct rt_lane *lane);
+bool rt_lane_arm_spill_poller(struct rt_lane *lane);
+bool rt_lane_has_room_poller(struct rt_lane *lane);
 
 /* A spill made elsewhere; entries > 0; NULL: no memory. */
 struct rt_spill *rt_spill_new(uint32_t entries);
@@ -200,17 +200,17 @@ void rt_spill_delete(struct rt_spill *spill);
 uint32_t rt_spill_entries(const struct rt_spill *spill);
 /* Owner: moves the content; the old one is the caller's, to free elsewhere.
  * bigger is not smaller than the old one; else it comes back itself. */
-struct rt_spill *rt_lane_swap_spill_owner(struct rt_lane *lane,
-					  struct rt_spill *bigger);
+struct rt_spill *rt_lane_swap_spill_poller(struct rt_lane *lane,
+					   struct rt_spill *bigger);
 /* Owner: the same, and the old one is freed; bigger may be NULL. */
-void rt_lane_take_spill_owner(struct rt_lane *lane, struct rt_spill *bigger);
+void rt_lane_take_spill_poller(struct rt_lane *lane, struct rt_spill *bigger);
 
 /* ----------------------------------------------------------- any poster --- */
 
 /* A poster, after it acquired its credit [LANE-5]. */
 static inline bool rt_lane_is_backlogged(const struct rt_lane *lane)
 {
-	/* acquire: pairs with the clear in rt_lane_retry_owner(), so that who
+	/* acquire: pairs with the clear in rt_lane_retry_poller(), so that who
 	 * posts again does so after the room was made; that a set flag is
 	 * seen comes from the acquire of the retired count before this
 	 * [LANE-5] */

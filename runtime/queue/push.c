@@ -92,7 +92,7 @@ int rpma_rt_queue_push(struct rpma_rt_queue *queue, uint64_t context,
 
 	if (queue == NULL)
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check(queue->rt);
+	ret = rt_context_check(queue->rt);
 	if (ret)
 		return ret;
 	msg = malloc(sizeof(*msg));
@@ -122,7 +122,7 @@ int rpma_rt_queue_close(struct rpma_rt_queue *queue)
 
 	if (queue == NULL)
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check(queue->rt);
+	ret = rt_context_check(queue->rt);
 	if (ret)
 		return ret;
 	if (!enter_gate(queue))

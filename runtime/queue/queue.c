@@ -63,7 +63,7 @@ void rt_queue_ring(struct rpma_rt_queue *queue)
 	rt_queue_bell(queue);
 }
 
-void rt_queue_get(struct rpma_rt_queue *queue)
+void rt_queue_ref(struct rpma_rt_queue *queue)
 {
 	pthread_mutex_lock(&queue->lock);
 	queue->users++;
@@ -81,14 +81,14 @@ static void put_locked(struct rpma_rt_queue *queue)
 	}
 }
 
-void rt_queue_put(struct rpma_rt_queue *queue)
+void rt_queue_unref(struct rpma_rt_queue *queue)
 {
 	pthread_mutex_lock(&queue->lock);
 	put_locked(queue);
 	pthread_mutex_unlock(&queue->lock);
 }
 
-void rt_queue_leave(struct rpma_rt_queue *queue)
+void rt_queue_announce_unref(struct rpma_rt_queue *queue)
 {
 	pthread_mutex_lock(&queue->lock);
 	assert(queue->leaving < queue->users);
@@ -96,7 +96,7 @@ void rt_queue_leave(struct rpma_rt_queue *queue)
 	pthread_mutex_unlock(&queue->lock);
 }
 
-void rt_queue_put_left(struct rpma_rt_queue *queue)
+void rt_queue_unref_announced(struct rpma_rt_queue *queue)
 {
 	pthread_mutex_lock(&queue->lock);
 	assert(queue->leaving > 0);
@@ -168,25 +168,25 @@ uint32_t rt_queue_id(const struct rpma_rt_queue *queue)
 	return queue->id;
 }
 
-void rt_queue_look(const struct rpma_rt_queue *queue,
-		   struct rt_queue_view *view)
+void rt_queue_snapshot(const struct rpma_rt_queue *queue,
+		       struct rt_queue_state *view)
 {
 	/* relaxed: figures */
-	uint32_t crew =
-		atomic_load_explicit(&queue->crew, memory_order_relaxed);
+	uint32_t consumers =
+		atomic_load_explicit(&queue->consumers, memory_order_relaxed);
 	const struct rt_lane *lane;
 	uint32_t i;
 
-	*view = (struct rt_queue_view){
+	*view = (struct rt_queue_state){
 		.id = queue->id,
 		.shared = queue->params.shared,
 		.closed = rt_queue_is_closed(queue),
 		/* relaxed: likewise */
 		.finished = atomic_load_explicit(&queue->finished,
 						 memory_order_relaxed),
-		.inside = (crew & RT_CREW_INSIDE) != 0,
+		.inside = (consumers & RT_CONSUMER_INSIDE) != 0,
 		.asleep = rt_bell_ways(&queue->bell) != RT_BELL_AWAKE,
-		.waiters = crew / RT_CREW_WAITER,
+		.waiters = consumers / RT_CONSUMER_WAITER,
 		/* acquire [LANE-6] */
 		.lanes = atomic_load_explicit(&queue->lane_count,
 					      memory_order_acquire),
@@ -210,10 +210,10 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 
 	if (rt == NULL || queue_ptr == NULL)
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check_wait(rt);
+	ret = rt_context_check_wait(rt);
 	if (ret)
 		return ret;
-	if (rt_runtime_is_stopped(rt))
+	if (rt_context_is_stopped(rt))
 		return RPMA_RT_E_CLOSED;
 	queue = aligned_alloc(RT_CACHE_LINE, sizeof(*queue));
 	if (queue == NULL)
@@ -226,11 +226,11 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 	queue->id =
 		atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) +
 		1;
-	queue->bell.timed = rt_runtime_is_timed(rt);
+	queue->bell.timed = rt_context_is_timed(rt);
 	rt_mpsc_init(&queue->messages);
 	pthread_mutex_init(&queue->lock, NULL);
 	pthread_cond_init(&queue->left, NULL);
-	rt_runtime_queue_added(rt, queue);
+	rt_queue_list_add(rt, queue);
 	*queue_ptr = queue;
 	return 0;
 }
@@ -239,7 +239,8 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 static bool is_consumed(const struct rpma_rt_queue *queue)
 {
 	/* acquire: pairs with the release of the consumer that left last */
-	return atomic_load_explicit(&queue->crew, memory_order_acquire) != 0;
+	return atomic_load_explicit(&queue->consumers, memory_order_acquire) !=
+	       0;
 }
 
 /* True when neither a user nor a pusher is left; waits for users whose last
@@ -288,17 +289,17 @@ int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr)
 	queue = *queue_ptr;
 	if (queue == NULL)
 		return 0;
-	ret = rt_runtime_check_wait(queue->rt);
+	ret = rt_context_check_wait(queue->rt);
 	if (ret)
 		return ret;
 	if (is_consumed(queue))
 		return RPMA_E_AGAIN;
-	if (rt_runtime_is_stopped(queue->rt))
+	if (rt_context_is_stopped(queue->rt))
 		drop_items(queue);
 	if (!is_free(queue))
 		return RPMA_E_AGAIN;
 	drop_items(queue);
-	rt_runtime_queue_gone(queue->rt, queue);
+	rt_queue_list_remove(queue->rt, queue);
 	rt_queue_free_messages(queue);
 	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++)
 		rt_lane_delete(queue->of_poller[i]);
@@ -335,7 +336,7 @@ int rpma_rt_get_queue_stats(const struct rpma_rt_queue *queue,
 
 	if (queue == NULL || stats == NULL)
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check(queue->rt);
+	ret = rt_context_check(queue->rt);
 	if (ret)
 		return ret;
 #define READ(name) stats->name = rt_stat_read(&queue->stats.name)

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A queue: where one thread at a time, always the same or any of a crew, takes
+ * A queue: where one thread at a time, always the same or any of several, takes
  * completions, events and messages from all its lanes and its own inbox,
  * sleeping on a futex or an eventfd when there is nothing. Protocols:
  * doc/protocols/lane.md, shared-queue.md.
@@ -20,20 +20,20 @@
 #include "queue/lane.h"
 
 /* Provided by runtime.c. */
-int rt_runtime_pollers(const struct rpma_rt *rt);
+int rt_context_pollers(const struct rpma_rt *rt);
 /* 0, or RPMA_RT_E_FORKED. */
-int rt_runtime_check(const struct rpma_rt *rt);
+int rt_context_check(const struct rpma_rt *rt);
 /* Likewise; RPMA_E_INVAL on a poller thread, which may not wait. */
-int rt_runtime_check_wait(const struct rpma_rt *rt);
-bool rt_runtime_is_stopped(const struct rpma_rt *rt);
+int rt_context_check_wait(const struct rpma_rt *rt);
+bool rt_context_is_stopped(const struct rpma_rt *rt);
 /* Are clocks read for statistics? */
-bool rt_runtime_is_timed(const struct rpma_rt *rt);
+bool rt_context_is_timed(const struct rpma_rt *rt);
 /* Is the caller a poller, or called back by one? */
 bool rt_runtime_is_poller_thread(void);
 /* The list of queues, under its lock: rt_queue_finish() is called under the
  * same lock, so a queue is on the list or not being finished. */
-void rt_runtime_queue_added(struct rpma_rt *rt, struct rpma_rt_queue *queue);
-void rt_runtime_queue_gone(struct rpma_rt *rt, struct rpma_rt_queue *queue);
+void rt_queue_list_add(struct rpma_rt *rt, struct rpma_rt_queue *queue);
+void rt_queue_list_remove(struct rpma_rt *rt, struct rpma_rt_queue *queue);
 
 /* The lane between a poller (its index and bell) and this queue, made when
  * they first meet. NULL: no memory. Any thread that holds the queue. */
@@ -41,7 +41,7 @@ struct rt_lane *rt_queue_lane(struct rpma_rt_queue *queue, int poller,
 			      struct rt_bell *poller_bell);
 
 /* After the caller published and fenced: wakes the consumer if it sleeps
- * (true). The caller holds the queue. Pollers use rt_lane_bell_owner(). */
+ * (true). The caller holds the queue. Pollers use rt_lane_bell_poller(). */
 bool rt_queue_bell(struct rpma_rt_queue *queue);
 
 /*
@@ -49,12 +49,12 @@ bool rt_queue_bell(struct rpma_rt_queue *queue);
  * item was published and rung. While there are users,
  * rpma_rt_queue_delete() answers RPMA_E_AGAIN.
  */
-void rt_queue_get(struct rpma_rt_queue *queue);
-void rt_queue_put(struct rpma_rt_queue *queue);
+void rt_queue_ref(struct rpma_rt_queue *queue);
+void rt_queue_unref(struct rpma_rt_queue *queue);
 /* A user is about to write its last item: who has taken that may delete the
- * queue, which then waits for rt_queue_put_left(). */
-void rt_queue_leave(struct rpma_rt_queue *queue);
-void rt_queue_put_left(struct rpma_rt_queue *queue);
+ * queue, which then waits for rt_queue_unref_announced(). */
+void rt_queue_announce_unref(struct rpma_rt_queue *queue);
+void rt_queue_unref_announced(struct rpma_rt_queue *queue);
 
 /* When every poller is gone: closes, wakes; the consumer takes what is left
  * in rings and spills and is then told RPMA_RT_E_CLOSED. */
@@ -72,7 +72,7 @@ bool rt_queue_is_of(const struct rpma_rt_queue *queue,
 bool rt_queue_is_closed(const struct rpma_rt_queue *queue);
 
 /* What it is like, for who looks on; the caller keeps it from being deleted. */
-struct rt_queue_view {
+struct rt_queue_state {
 	uint32_t id; /* of the process */
 	bool shared;
 	bool closed;
@@ -84,8 +84,8 @@ struct rt_queue_view {
 	uint32_t spilled;    /* items behind full lanes */
 	uint32_t backlogged; /* lanes over the limit */
 };
-void rt_queue_look(const struct rpma_rt_queue *queue,
-		   struct rt_queue_view *view);
+void rt_queue_snapshot(const struct rpma_rt_queue *queue,
+		       struct rt_queue_state *view);
 /* The next one of the runtime's list. */
 struct rpma_rt_queue *rt_queue_next(const struct rpma_rt_queue *queue);
 uint32_t rt_queue_id(const struct rpma_rt_queue *queue);

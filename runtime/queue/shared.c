@@ -19,21 +19,22 @@
 
 /* ------------------------------------------------------------- entering --- */
 
-static uint32_t crew_of(const struct rpma_rt_queue *queue)
+static uint32_t consumers_of(const struct rpma_rt_queue *queue)
 {
 	/* relaxed: the compare-and-swap that follows decides */
-	return atomic_load_explicit(&queue->crew, memory_order_relaxed);
+	return atomic_load_explicit(&queue->consumers, memory_order_relaxed);
 }
 
 /* Inside, if nobody is. inside: what changes in the word beside. */
 static bool try_enter(struct rpma_rt_queue *queue, uint32_t inside)
 {
-	uint32_t old = crew_of(queue);
+	uint32_t old = consumers_of(queue);
 
-	while ((old & RT_CREW_INSIDE) == 0) {
-		/* acquire [CREW-1]: what those who left did and saw */
+	while ((old & RT_CONSUMER_INSIDE) == 0) {
+		/* acquire [SHARED-1]: what those who left did and saw */
 		if (atomic_compare_exchange_weak_explicit(
-			    &queue->crew, &old, (old + inside) | RT_CREW_INSIDE,
+			    &queue->consumers, &old,
+			    (old + inside) | RT_CONSUMER_INSIDE,
 			    memory_order_acquire, memory_order_relaxed))
 			return true;
 	}
@@ -45,19 +46,19 @@ static bool try_enter(struct rpma_rt_queue *queue, uint32_t inside)
 static bool enter_or_mark(struct rpma_rt_queue *queue, uint32_t inside,
 			  uint32_t outside)
 {
-	uint32_t old = crew_of(queue);
+	uint32_t old = consumers_of(queue);
 	uint32_t new;
 
 	do {
-		new = (old & RT_CREW_INSIDE) == 0
-			      ? (old + inside) | RT_CREW_INSIDE
-			      : (old + outside) | RT_CREW_AGAIN;
-		/* acquire: as in try_enter(); release [CREW-1]: that we armed,
-		 * to who finds our mark */
-	} while (!atomic_compare_exchange_weak_explicit(&queue->crew, &old, new,
-							memory_order_acq_rel,
-							memory_order_relaxed));
-	if ((old & RT_CREW_INSIDE) == 0)
+		new = (old & RT_CONSUMER_INSIDE) == 0
+			      ? (old + inside) | RT_CONSUMER_INSIDE
+			      : (old + outside) | RT_CONSUMER_AGAIN;
+		/* acquire: as in try_enter(); release [SHARED-1]: that we
+		 * armed, to whoever finds our mark */
+	} while (!atomic_compare_exchange_weak_explicit(
+		&queue->consumers, &old, new, memory_order_acq_rel,
+		memory_order_relaxed));
+	if ((old & RT_CONSUMER_INSIDE) == 0)
 		return true;
 	rt_stat_add_mt(&queue->stats.busy, 1);
 	return false;
@@ -66,11 +67,11 @@ static bool enter_or_mark(struct rpma_rt_queue *queue, uint32_t inside,
 /* -------------------------------------------------------------- leaving --- */
 
 /* In which ways others may sleep. */
-static uint32_t ways_of(const struct rpma_rt_queue *queue, uint32_t crew)
+static uint32_t ways_of(const struct rpma_rt_queue *queue, uint32_t consumers)
 {
 	uint32_t ways = 0;
 
-	if (crew >= RT_CREW_WAITER)
+	if (consumers >= RT_CONSUMER_WAITER)
 		ways |= RT_BELL_ON_FUTEX;
 	if (rt_bell_fd(&queue->bell) >= 0)
 		ways |= RT_BELL_ON_FD;
@@ -78,25 +79,27 @@ static uint32_t ways_of(const struct rpma_rt_queue *queue, uint32_t crew)
 }
 
 /* Did somebody try to enter since it was asked last? */
-static bool take_mark(struct rpma_rt_queue *queue, uint32_t *crew)
+static bool take_mark(struct rpma_rt_queue *queue, uint32_t *consumers)
 {
-	if ((*crew & RT_CREW_AGAIN) == 0)
+	if ((*consumers & RT_CONSUMER_AGAIN) == 0)
 		return false;
-	/* acquire [CREW-1]: pairs with enter_or_mark() */
-	*crew = atomic_fetch_and_explicit(&queue->crew, ~RT_CREW_AGAIN,
+	/* acquire [SHARED-1]: pairs with enter_or_mark() */
+	*consumers =
+		atomic_fetch_and_explicit(&queue->consumers, ~RT_CONSUMER_AGAIN,
 					  memory_order_acquire) &
-		~RT_CREW_AGAIN;
+		~RT_CONSUMER_AGAIN;
 	return true;
 }
 
 /* Nobody is inside, delta more wait; unless somebody tried meanwhile. */
-static bool try_leave(struct rpma_rt_queue *queue, uint32_t *crew,
+static bool try_leave(struct rpma_rt_queue *queue, uint32_t *consumers,
 		      uint32_t delta)
 {
-	/* release [CREW-1]: what we did and saw, to who enters next */
+	/* release [SHARED-1]: what we did and saw, to who enters next */
 	return atomic_compare_exchange_weak_explicit(
-		&queue->crew, crew, *crew - RT_CREW_INSIDE + delta,
-		memory_order_release, memory_order_relaxed);
+		&queue->consumers, consumers,
+		*consumers - RT_CONSUMER_INSIDE + delta, memory_order_release,
+		memory_order_relaxed);
 }
 
 /*
@@ -106,23 +109,23 @@ static bool try_leave(struct rpma_rt_queue *queue, uint32_t *crew,
  */
 static void leave(struct rpma_rt_queue *queue, bool found)
 {
-	uint32_t crew = crew_of(queue);
+	uint32_t consumers = consumers_of(queue);
 	uint32_t owed = 0;
 	uint32_t ways;
 
-	if (~rt_bell_ways(&queue->bell) & ways_of(queue, crew))
+	if (~rt_bell_ways(&queue->bell) & ways_of(queue, consumers))
 		found = true;
 	do {
-		if (take_mark(queue, &crew))
+		if (take_mark(queue, &consumers))
 			found = true;
-		ways = ways_of(queue, crew);
+		ways = ways_of(queue, consumers);
 		if (found && ways != 0) {
 			rt_bell_arm(&queue->bell, ways);
-			if (rt_queue_look_consumer(queue))
+			if (rt_queue_has_work_consumer(queue))
 				owed |= rt_bell_disarm(&queue->bell);
 			found = false;
 		}
-	} while (!try_leave(queue, &crew, 0));
+	} while (!try_leave(queue, &consumers, 0));
 	/* outside: who wakes finds nobody there */
 	if (owed != 0 && rt_bell_wake_one(&queue->bell, owed))
 		rt_stat_add_mt(&queue->stats.wakes, 1);
@@ -131,11 +134,11 @@ static void leave(struct rpma_rt_queue *queue, bool found)
 /* Nothing found: everything again, with us among those who sleep. */
 static uint32_t take_armed(struct rpma_rt_queue *queue,
 			   struct rpma_rt_completion *cmpl, uint32_t max,
-			   uint32_t ways, enum rt_nothing *why)
+			   uint32_t ways, enum rt_take_end *why)
 {
 	/* before it is armed: what is written after is for what comes after */
 	rt_bell_drain(&queue->bell);
-	rt_bell_arm(&queue->bell, ways | ways_of(queue, crew_of(queue)));
+	rt_bell_arm(&queue->bell, ways | ways_of(queue, consumers_of(queue)));
 	return rt_queue_take_again_consumer(queue, cmpl, max, why);
 }
 
@@ -144,9 +147,9 @@ static uint32_t take_armed(struct rpma_rt_queue *queue,
 static uint32_t take_or_leave_to_wait(struct rpma_rt_queue *queue,
 				      struct rpma_rt_completion *cmpl,
 				      uint32_t max, bool armed,
-				      enum rt_nothing *why)
+				      enum rt_take_end *why)
 {
-	uint32_t crew;
+	uint32_t consumers;
 	uint32_t count;
 
 	count = rt_queue_take_consumer(queue, cmpl, max);
@@ -154,15 +157,15 @@ static uint32_t take_or_leave_to_wait(struct rpma_rt_queue *queue,
 		leave(queue, armed);
 		return count;
 	}
-	crew = crew_of(queue);
+	consumers = consumers_of(queue);
 	do {
-		take_mark(queue, &crew);
+		take_mark(queue, &consumers);
 		count = take_armed(queue, cmpl, max, RT_BELL_ON_FUTEX, why);
-		if (count > 0 || *why != RT_NOTHING_YET) {
+		if (count > 0 || *why != RT_TAKE_EMPTY) {
 			leave(queue, true);
 			return count;
 		}
-	} while (!try_leave(queue, &crew, RT_CREW_WAITER));
+	} while (!try_leave(queue, &consumers, RT_CONSUMER_WAITER));
 	return 0;
 }
 
@@ -218,8 +221,8 @@ static uint32_t spin(struct rpma_rt_queue *queue,
 static bool enter_or_wait(struct rpma_rt_queue *queue, bool is_waiting,
 			  bool *armed)
 {
-	uint32_t inside = is_waiting ? -(uint32_t)RT_CREW_WAITER : 0;
-	uint32_t outside = is_waiting ? 0 : RT_CREW_WAITER;
+	uint32_t inside = is_waiting ? -(uint32_t)RT_CONSUMER_WAITER : 0;
+	uint32_t outside = is_waiting ? 0 : RT_CONSUMER_WAITER;
 
 	*armed = false;
 	if (try_enter(queue, inside))
@@ -233,16 +236,16 @@ static bool enter_or_wait(struct rpma_rt_queue *queue, bool is_waiting,
  * inside. */
 static uint32_t give_up(struct rpma_rt_queue *queue,
 			struct rpma_rt_completion *cmpl, uint32_t max,
-			bool is_waiting, enum rt_nothing *why)
+			bool is_waiting, enum rt_take_end *why)
 {
-	uint32_t one_less = is_waiting ? -(uint32_t)RT_CREW_WAITER : 0;
+	uint32_t one_less = is_waiting ? -(uint32_t)RT_CONSUMER_WAITER : 0;
 	uint32_t count;
 
-	*why = RT_NOTHING_YET;
+	*why = RT_TAKE_EMPTY;
 	if (!enter_or_mark(queue, one_less, one_less))
 		return 0;
 	count = take_armed(queue, cmpl, max, 0, why);
-	leave(queue, count > 0 || *why != RT_NOTHING_YET);
+	leave(queue, count > 0 || *why != RT_TAKE_EMPTY);
 	return count;
 }
 
@@ -255,7 +258,7 @@ static void sleep_once(struct rpma_rt_queue *queue, int64_t left_ns)
 
 static uint32_t sleep_for(struct rpma_rt_queue *queue,
 			  struct rpma_rt_completion *cmpl, uint32_t max,
-			  int64_t end_ns, enum rt_nothing *why)
+			  int64_t end_ns, enum rt_take_end *why)
 {
 	bool is_waiting = false;
 	bool armed;
@@ -273,9 +276,9 @@ static uint32_t sleep_for(struct rpma_rt_queue *queue,
 		if (!is_waiting) {
 			count = take_or_leave_to_wait(queue, cmpl, max, armed,
 						      why);
-			if (count > 0 || *why == RT_NOTHING_EVER)
+			if (count > 0 || *why == RT_TAKE_CLOSED)
 				return count;
-			is_waiting = *why == RT_NOTHING_YET;
+			is_waiting = *why == RT_TAKE_EMPTY;
 		}
 		if (is_waiting)
 			sleep_once(queue, left);
@@ -286,9 +289,9 @@ static uint32_t sleep_for(struct rpma_rt_queue *queue,
 
 /* ------------------------------------------------------------ the calls --- */
 
-uint32_t rt_crew_poll(struct rpma_rt_queue *queue,
-		      struct rpma_rt_completion *cmpl, uint32_t max,
-		      enum rt_nothing *why)
+uint32_t rt_shared_poll(struct rpma_rt_queue *queue,
+			struct rpma_rt_completion *cmpl, uint32_t max,
+			enum rt_take_end *why)
 {
 	uint32_t count;
 
@@ -309,13 +312,13 @@ uint32_t rt_crew_poll(struct rpma_rt_queue *queue,
 		return count;
 	}
 	count = take_armed(queue, cmpl, max, 0, why);
-	leave(queue, count > 0 || *why != RT_NOTHING_YET);
+	leave(queue, count > 0 || *why != RT_TAKE_EMPTY);
 	return count;
 }
 
-uint32_t rt_crew_wait(struct rpma_rt_queue *queue,
-		      struct rpma_rt_completion *cmpl, uint32_t max,
-		      int64_t end_ns, enum rt_nothing *why)
+uint32_t rt_shared_wait(struct rpma_rt_queue *queue,
+			struct rpma_rt_completion *cmpl, uint32_t max,
+			int64_t end_ns, enum rt_take_end *why)
 {
 	uint32_t count = 0;
 

@@ -67,7 +67,7 @@ uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
 
 /* Before the take whose nothing it explains: what was published before the
  * state that it finds is found by that take. */
-static enum rt_nothing look_at_end(struct rpma_rt_queue *queue)
+static enum rt_take_end look_at_end(struct rpma_rt_queue *queue)
 {
 	/* acquire [QUEUE-1]: the messages of every pusher that has left */
 	uint32_t gate =
@@ -75,9 +75,9 @@ static enum rt_nothing look_at_end(struct rpma_rt_queue *queue)
 	bool over;
 
 	if ((gate & RT_QUEUE_CLOSED) == 0)
-		return RT_NOTHING_YET;
+		return RT_TAKE_EMPTY;
 	if (gate != RT_QUEUE_CLOSED)
-		return RT_NOTHING_FOR_A_MOMENT;
+		return RT_TAKE_BUSY;
 	/* acquire [QUEUE-2]: what the pollers left behind */
 	over = atomic_load_explicit(&queue->finished, memory_order_acquire);
 	if (!over) {
@@ -85,7 +85,7 @@ static enum rt_nothing look_at_end(struct rpma_rt_queue *queue)
 		over = queue->users == 0;
 		pthread_mutex_unlock(&queue->lock);
 	}
-	return over ? RT_NOTHING_EVER : RT_NOTHING_YET;
+	return over ? RT_TAKE_CLOSED : RT_TAKE_EMPTY;
 }
 
 /* After the consumer's fence, all lanes found empty: pollers that sleep on a
@@ -106,7 +106,7 @@ static void ring_pollers(struct rpma_rt_queue *queue)
 
 uint32_t rt_queue_take_again_consumer(struct rpma_rt_queue *queue,
 				      struct rpma_rt_completion *cmpl,
-				      uint32_t max, enum rt_nothing *why)
+				      uint32_t max, enum rt_take_end *why)
 {
 	uint32_t count;
 
@@ -130,15 +130,15 @@ static bool has_items(struct rpma_rt_queue *queue)
 
 	for (i = 0; i < lanes; i++) {
 		if (!rt_lane_is_empty_mt(queue->lanes[i]) ||
-		    (finished && rt_lane_is_spilling_owner(queue->lanes[i])))
+		    (finished && rt_lane_is_spilling_poller(queue->lanes[i])))
 			return true;
 	}
 	return !rt_mpsc_is_empty_owner(&queue->messages);
 }
 
-bool rt_queue_look_consumer(struct rpma_rt_queue *queue)
+bool rt_queue_has_work_consumer(struct rpma_rt_queue *queue)
 {
-	if (look_at_end(queue) != RT_NOTHING_YET || has_items(queue))
+	if (look_at_end(queue) != RT_TAKE_EMPTY || has_items(queue))
 		return true;
 	ring_pollers(queue);
 	return false;
@@ -174,9 +174,9 @@ static void count_call(struct rpma_rt_queue *queue, _Atomic uint64_t *calls,
 	count_one(queue, &queue->stats.taken, count);
 }
 
-static int answer(enum rt_nothing why)
+static int answer(enum rt_take_end why)
 {
-	return why == RT_NOTHING_EVER ? RPMA_RT_E_CLOSED : RPMA_E_NO_COMPLETION;
+	return why == RT_TAKE_CLOSED ? RPMA_RT_E_CLOSED : RPMA_E_NO_COMPLETION;
 }
 
 /* ----------------------------------------------- one consumer at a time --- */
@@ -190,8 +190,8 @@ static int enter_alone(struct rpma_rt_queue *queue)
 	/* acquire: pairs with leave_alone(); a consumer that took over sees
 	 * what the one before it did. Failure: nothing is read */
 	if (atomic_compare_exchange_strong_explicit(
-		    &queue->crew, &nobody, RT_CREW_INSIDE, memory_order_acquire,
-		    memory_order_relaxed))
+		    &queue->consumers, &nobody, RT_CONSUMER_INSIDE,
+		    memory_order_acquire, memory_order_relaxed))
 		return 0;
 	assert(!"two consumers at once on a queue that is not shared");
 	return RPMA_E_AGAIN;
@@ -200,7 +200,7 @@ static int enter_alone(struct rpma_rt_queue *queue)
 static void leave_alone(struct rpma_rt_queue *queue)
 {
 	/* release: to the next one's enter_alone() */
-	atomic_store_explicit(&queue->crew, 0, memory_order_release);
+	atomic_store_explicit(&queue->consumers, 0, memory_order_release);
 }
 
 /* -------------------------------------------------------------- waiting --- */
@@ -211,7 +211,7 @@ static void leave_alone(struct rpma_rt_queue *queue)
  */
 static uint32_t take_or_arm(struct rpma_rt_queue *queue,
 			    struct rpma_rt_completion *cmpl, uint32_t max,
-			    enum rt_nothing *why)
+			    enum rt_take_end *why)
 {
 	struct rt_bell *bell = &queue->bell;
 	uint32_t count;
@@ -224,9 +224,9 @@ static uint32_t take_or_arm(struct rpma_rt_queue *queue,
 	rt_bell_cancel(bell);
 	rt_bell_prepare(bell);
 	count = rt_queue_take_again_consumer(queue, cmpl, max, why);
-	if (count > 0 || *why != RT_NOTHING_YET)
+	if (count > 0 || *why != RT_TAKE_EMPTY)
 		rt_bell_cancel(bell);
-	if (count == 0 && *why == RT_NOTHING_FOR_A_MOMENT)
+	if (count == 0 && *why == RT_TAKE_BUSY)
 		rt_bell_poke(bell);
 	return count;
 }
@@ -265,14 +265,14 @@ static uint32_t spin(struct rpma_rt_queue *queue,
 /* One sleep; returns what the look before it found, or nothing. */
 static uint32_t park(struct rpma_rt_queue *queue,
 		     struct rpma_rt_completion *cmpl, uint32_t max,
-		     int64_t timeout_ns, enum rt_nothing *why)
+		     int64_t timeout_ns, enum rt_take_end *why)
 {
 	uint32_t count;
 
 	rt_bell_cancel(&queue->bell);
 	rt_bell_prepare_futex(&queue->bell);
 	count = rt_queue_take_again_consumer(queue, cmpl, max, why);
-	if (count == 0 && *why == RT_NOTHING_YET) {
+	if (count == 0 && *why == RT_TAKE_EMPTY) {
 		rt_stat_add_mt(&queue->stats.sleeps, 1);
 		rt_bell_sleep_futex(&queue->bell, timeout_ns);
 		rt_queue_time_wakeup(queue);
@@ -285,7 +285,7 @@ static uint32_t park(struct rpma_rt_queue *queue,
  * never). */
 static uint32_t sleep_for(struct rpma_rt_queue *queue,
 			  struct rpma_rt_completion *cmpl, uint32_t max,
-			  int64_t end_ns, enum rt_nothing *why)
+			  int64_t end_ns, enum rt_take_end *why)
 {
 	int64_t left = -1;
 	uint32_t count;
@@ -297,9 +297,9 @@ static uint32_t sleep_for(struct rpma_rt_queue *queue,
 				return take_or_arm(queue, cmpl, max, why);
 		}
 		count = park(queue, cmpl, max, left, why);
-		if (count > 0 || *why == RT_NOTHING_EVER)
+		if (count > 0 || *why == RT_TAKE_CLOSED)
 			return count;
-		if (*why == RT_NOTHING_FOR_A_MOMENT)
+		if (*why == RT_TAKE_BUSY)
 			sched_yield();
 	}
 }
@@ -311,35 +311,35 @@ static int check_take(const struct rpma_rt_queue *queue, int max,
 {
 	if (queue == NULL || max <= 0 || cmpl == NULL || got == NULL)
 		return RPMA_E_INVAL;
-	return rt_runtime_check(queue->rt);
+	return rt_context_check(queue->rt);
 }
 
 static uint32_t poll_shared(struct rpma_rt_queue *queue,
 			    struct rpma_rt_completion *cmpl, uint32_t max,
-			    enum rt_nothing *why)
+			    enum rt_take_end *why)
 {
 	uint32_t count;
 
 	rt_queue_time_wakeup(queue);
-	count = rt_crew_poll(queue, cmpl, max, why);
+	count = rt_shared_poll(queue, cmpl, max, why);
 	count_call(queue, &queue->stats.polls, count);
 	return count;
 }
 
 static uint32_t wait_shared(struct rpma_rt_queue *queue, int timeout_ms,
 			    struct rpma_rt_completion *cmpl, uint32_t max,
-			    enum rt_nothing *why)
+			    enum rt_take_end *why)
 {
 	uint32_t count;
 
-	count = rt_crew_wait(queue, cmpl, max, end_of(timeout_ms), why);
+	count = rt_shared_wait(queue, cmpl, max, end_of(timeout_ms), why);
 	count_call(queue, &queue->stats.waits, count);
 	return count;
 }
 
 static int poll_alone(struct rpma_rt_queue *queue,
 		      struct rpma_rt_completion *cmpl, uint32_t max,
-		      uint32_t *count, enum rt_nothing *why)
+		      uint32_t *count, enum rt_take_end *why)
 {
 	int ret = enter_alone(queue);
 
@@ -357,7 +357,7 @@ static int poll_alone(struct rpma_rt_queue *queue,
 int rpma_rt_queue_poll(struct rpma_rt_queue *queue, int max,
 		       struct rpma_rt_completion *cmpl, int *got)
 {
-	enum rt_nothing why = RT_NOTHING_YET;
+	enum rt_take_end why = RT_TAKE_EMPTY;
 	uint32_t count = 0;
 	int ret;
 
@@ -378,7 +378,7 @@ int rpma_rt_queue_poll(struct rpma_rt_queue *queue, int max,
 
 static int wait_alone(struct rpma_rt_queue *queue, int timeout_ms,
 		      struct rpma_rt_completion *cmpl, uint32_t max,
-		      uint32_t *count, enum rt_nothing *why)
+		      uint32_t *count, enum rt_take_end *why)
 {
 	int64_t end_ns = -1;
 	int64_t spin_ns;
@@ -406,7 +406,7 @@ static int wait_alone(struct rpma_rt_queue *queue, int timeout_ms,
 int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
 		       struct rpma_rt_completion *cmpl, int *got)
 {
-	enum rt_nothing why = RT_NOTHING_YET;
+	enum rt_take_end why = RT_TAKE_EMPTY;
 	uint32_t count = 0;
 	int ret;
 
@@ -414,7 +414,7 @@ int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
 		return RPMA_E_INVAL;
 	ret = check_take(queue, max, cmpl, got);
 	if (ret == 0)
-		ret = rt_runtime_check_wait(queue->rt);
+		ret = rt_context_check_wait(queue->rt);
 	if (ret)
 		return ret;
 	/* what it would wait for may be this thread's to bring */
@@ -440,7 +440,7 @@ int rpma_rt_queue_get_fd(struct rpma_rt_queue *queue, int *fd)
 
 	if (queue == NULL || fd == NULL)
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check(queue->rt);
+	ret = rt_context_check(queue->rt);
 	if (ret)
 		return ret;
 	/* of a shared queue several may ask at once */

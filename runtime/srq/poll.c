@@ -87,7 +87,7 @@ static void give_back(struct rpma_rt_srq *srq, uint64_t context)
 		.flags = RPMA_RT_F_SYNTHESIZED,
 	};
 
-	rt_poller_write_owner(srq->poller, srq->lane, &item);
+	rt_deliver_write(srq->poller, srq->lane, &item);
 }
 
 /* Only what is valid is read: on an error four fields are. */
@@ -115,8 +115,8 @@ static struct rpma_rt_completion item_of(const struct rt_route_entry *entry,
 	return item;
 }
 
-void rt_srq_route_owner(struct rt_poller *poller, struct rt_cq *cq,
-			const struct ibv_wc *wc)
+void rt_srq_route_poller(struct rt_poller *poller, struct rt_cq *cq,
+			 const struct ibv_wc *wc)
 {
 	/* first: it may run the inbox, in which an SRQ may end */
 	uint32_t route = find_route(poller, cq, wc->qp_num);
@@ -137,11 +137,11 @@ void rt_srq_route_owner(struct rt_poller *poller, struct rt_cq *cq,
 		return;
 	}
 	if (wc->status != IBV_WC_SUCCESS)
-		rt_conn_break_owner(entry->side->conn, wc->status);
+		rt_conn_break_poller(entry->side->conn, wc->status);
 	if (!entry->is_callback)
 		map_set(entry->lane->from_srqs, srq->number);
 	item = item_of(entry, wc, context);
-	rt_poller_deliver_owner(poller, entry, &item);
+	rt_deliver_item(poller, entry, &item);
 }
 
 /* ------------------------------------------------------ a batch's end --- */
@@ -162,7 +162,7 @@ static void hold(struct rt_lane *lane, struct rpma_rt_srq *srqs)
 	}
 }
 
-void rt_srq_retire_owner(struct rt_lane *lanes, struct rpma_rt_srq *srqs)
+void rt_srq_retire_poller(struct rt_lane *lanes, struct rpma_rt_srq *srqs)
 {
 	struct rpma_rt_srq *srq;
 	struct rt_lane *lane;
@@ -180,7 +180,7 @@ void rt_srq_retire_owner(struct rt_lane *lanes, struct rpma_rt_srq *srqs)
 	}
 }
 
-void rt_srq_ease_owner(struct rt_poller *poller, struct rt_lane *lane)
+void rt_srq_ease_poller(struct rt_poller *poller, struct rt_lane *lane)
 {
 	struct rpma_rt_srq *srq;
 	uint32_t number;
@@ -258,7 +258,7 @@ static void write_own(struct rpma_rt_srq *srq, enum rpma_rt_kind kind,
 		.opcode = opcode,
 	};
 
-	rt_poller_write_owner(srq->poller, srq->lane, &item);
+	rt_deliver_write(srq->poller, srq->lane, &item);
 }
 
 /* What its queue is owed, unless that is over its limit. */
@@ -283,7 +283,7 @@ static void answer(struct rpma_rt_srq *srq, uint32_t wants)
 		write_own(srq, RPMA_RT_WRITABLE, RPMA_RT_WRITABLE_SRQ);
 }
 
-void rt_srq_answer_owner(struct rpma_rt_srq *srqs)
+void rt_srq_answer_poller(struct rpma_rt_srq *srqs)
 {
 	struct rpma_rt_srq *next;
 
@@ -295,7 +295,7 @@ void rt_srq_answer_owner(struct rpma_rt_srq *srqs)
 	}
 }
 
-void rt_srq_answer_all_owner(struct rt_poller *poller)
+void rt_srq_answer_all_poller(struct rt_poller *poller)
 {
 	struct rpma_rt_srq *srq;
 	uint32_t number;
@@ -313,7 +313,7 @@ void rt_srq_answer_all_owner(struct rt_poller *poller)
 	}
 }
 
-int rt_srq_again_owner(struct rt_poller *poller)
+int rt_srq_again_poller(struct rt_poller *poller)
 {
 	struct rpma_rt_srq *srq;
 	uint32_t number;
@@ -346,7 +346,7 @@ void rt_srq_look_message(struct rt_msg *msg, void *owner)
 	touch(srq);
 }
 
-void rt_srq_begin_owner(struct rpma_rt_srq *srq)
+void rt_srq_begin_poller(struct rpma_rt_srq *srq)
 {
 	srq->poller->srqs[srq->number] = srq;
 	srq->refill_due = true;
@@ -363,20 +363,20 @@ static void let_go(struct rpma_rt_srq *srq)
 	srq->poller->srqs[srq->number] = NULL;
 }
 
-void rt_srq_end_owner(struct rpma_rt_srq *srq)
+void rt_srq_end_poller(struct rpma_rt_srq *srq)
 {
 	uint32_t i;
 
 	/* what it was touched for is done, so nothing of it is listed */
 	srq->cfg.refill = NULL;
-	rt_poller_flush_owner(srq->poller);
+	rt_deliver_flush(srq->poller);
 	for (i = 0; i < srq->cfg.size; i++) {
 		if (srq->slots[i].generation & 1)
 			give_back(srq, srq->slots[i].context);
 	}
 	let_go(srq);
-	rt_queue_leave(srq->queue);
+	rt_queue_announce_unref(srq->queue);
 	write_own(srq, RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_CLOSED);
 	/* rung before the caller lets the queue go */
-	rt_poller_flush_owner(srq->poller);
+	rt_deliver_flush(srq->poller);
 }

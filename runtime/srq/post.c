@@ -18,7 +18,7 @@
 /* Slots that may be taken. */
 static uint32_t room(const struct rpma_rt_srq *srq)
 {
-	/* acquire [SRQ-1]: pairs with rt_srq_retire_owner(); the slots, and
+	/* acquire [SRQ-1]: pairs with rt_srq_retire_poller(); the slots, and
 	 * with their credit the flag that a lane holds us */
 	return atomic_load_explicit(&srq->retired, memory_order_acquire) -
 	       srq->taken;
@@ -28,7 +28,7 @@ static enum rpma_rt_again refusal(const struct rpma_rt_srq *srq)
 {
 	if (room(srq) == 0)
 		return RPMA_RT_AGAIN_CREDIT;
-	/* acquire [SRQ-2]: pairs with the clear in rt_srq_ease_owner(); that a
+	/* acquire [SRQ-2]: pairs with the clear in rt_srq_ease_poller(); that a
 	 * set flag is seen comes from the acquire before this */
 	if (atomic_load_explicit(&srq->behind, memory_order_acquire))
 		return RPMA_RT_AGAIN_BACKLOG;
@@ -246,7 +246,7 @@ int rpma_rt_srq_post_recv(struct rpma_rt_srq *srq,
 	if (srq == NULL || wr == NULL || count < 1 ||
 	    (count > 1 && posted == NULL))
 		return RPMA_E_INVAL;
-	ret = rt_runtime_check(srq->rt);
+	ret = rt_context_check(srq->rt);
 	if (ret == 0)
 		ret = enter(srq);
 	if (ret)

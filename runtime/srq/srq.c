@@ -138,19 +138,19 @@ struct beginning {
 	struct rt_spill *spill;
 };
 
-static int begin_owner(void *arg)
+static int begin_on_poller(void *arg)
 {
 	struct beginning *beginning = arg;
 	struct rpma_rt_srq *srq = beginning->srq;
 
-	rt_lane_take_spill_owner(srq->lane, beginning->spill);
-	rt_srq_begin_owner(srq);
+	rt_lane_take_spill_poller(srq->lane, beginning->spill);
+	rt_srq_begin_poller(srq);
 	return 0;
 }
 
 /* Number, place in its queue, the runtime's list; the poller knows it.
  * REQUIRES: the runtime's lock */
-static int settle_in(struct rpma_rt_srq *srq)
+static int register_locked(struct rpma_rt_srq *srq)
 {
 	struct rpma_rt *rt = srq->rt;
 	struct beginning beginning = {.srq = srq};
@@ -170,7 +170,7 @@ static int settle_in(struct rpma_rt_srq *srq)
 	rt->srqs = srq;
 	/* relaxed: a count, read under no order */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
-	rt_call(rt, &srq->poller->inbox, begin_owner, &beginning);
+	rt_call_sync(rt, &srq->poller->inbox, begin_on_poller, &beginning);
 	return 0;
 }
 
@@ -186,7 +186,7 @@ static int make(struct rpma_rt_srq *srq)
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&srq->rt->lock);
-	ret = settle_in(srq);
+	ret = register_locked(srq);
 	pthread_mutex_unlock(&srq->rt->lock);
 	if (ret)
 		verbs_delete(srq);
@@ -211,9 +211,9 @@ int rpma_rt_srq_new(struct rpma_rt *rt, struct rpma_peer *peer, int poller,
 		cfg = &defaults;
 	ret = check_cfg(cfg);
 	if (ret == 0)
-		ret = rt_runtime_check_wait(rt);
+		ret = rt_context_check_wait(rt);
 	if (ret == 0)
-		ret = rt_runtime_hold(rt);
+		ret = rt_context_ref(rt);
 	if (ret)
 		return ret;
 	ret = srq_alloc(cfg, &srq);
@@ -230,7 +230,7 @@ int rpma_rt_srq_new(struct rpma_rt *rt, struct rpma_peer *peer, int poller,
 	else
 		*srq_ptr = srq;
 release_runtime:
-	rt_runtime_conn_done(rt);
+	rt_context_unref(rt);
 	return ret;
 }
 
@@ -242,9 +242,9 @@ static int nothing(void *arg)
 	return 0;
 }
 
-static int end_owner(void *arg)
+static int end_on_poller(void *arg)
 {
-	rt_srq_end_owner(arg);
+	rt_srq_end_poller(arg);
 	return 0;
 }
 
@@ -267,15 +267,15 @@ static int finish(struct rpma_rt_srq *srq)
 	srq->closed = true;
 	pthread_mutex_unlock(&srq->lock);
 	/* behind an arm message, which names the device's SRQ */
-	rt_call(rt, &rt->control.inbox, nothing, NULL);
+	rt_call_sync(rt, &rt->control.inbox, nothing, NULL);
 	ret = verbs_delete(srq);
 	/* behind a limit message */
-	rt_call(rt, &srq->poller->inbox, end_owner, srq);
+	rt_call_sync(rt, &srq->poller->inbox, end_on_poller, srq);
 	pthread_mutex_lock(&rt->lock);
 	unlist(rt, srq);
 	srq->poller->srq_numbers[srq->number] = false;
 	srq->lane->reserved -= srq->reserved;
-	rt_queue_put_left(srq->queue);
+	rt_queue_unref_announced(srq->queue);
 	pthread_mutex_unlock(&rt->lock);
 	return ret;
 }
@@ -327,16 +327,16 @@ int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr)
 	if (srq == NULL)
 		return 0;
 	rt = srq->rt;
-	ret = rt_runtime_check_wait(rt);
+	ret = rt_context_check_wait(rt);
 	if (ret)
 		return ret;
-	if (rt_runtime_hold(rt) == 0) {
+	if (rt_context_ref(rt) == 0) {
 		ret = close_to_users(srq);
 		if (ret == 0)
 			ret = finish(srq);
-		rt_runtime_conn_done(rt);
+		rt_context_unref(rt);
 	} else { /* the stop ends it */
-		rt_runtime_wait_stopped(rt);
+		rt_context_wait_stopped(rt);
 		ret = close_to_users(srq);
 	}
 	if (ret == RPMA_E_AGAIN)
@@ -350,7 +350,7 @@ int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr)
 
 /* ---------------------------------------------------------------- users --- */
 
-void rt_srq_put_left(struct rpma_rt_srq *srq)
+void rt_srq_unref_announced(struct rpma_rt_srq *srq)
 {
 	srq->users--;
 	/* relaxed: under the lock */
@@ -370,7 +370,7 @@ uint64_t rt_srq_pollers(const struct rpma_rt_conn_cfg *cfg)
 	return pollers;
 }
 
-void rt_srq_get_all(const struct rpma_rt_conn_cfg *cfg)
+void rt_srq_ref_all(const struct rpma_rt_conn_cfg *cfg)
 {
 	int i;
 
@@ -380,7 +380,7 @@ void rt_srq_get_all(const struct rpma_rt_conn_cfg *cfg)
 	}
 }
 
-void rt_srq_put_all(const struct rpma_rt_conn_cfg *cfg)
+void rt_srq_unref_all(const struct rpma_rt_conn_cfg *cfg)
 {
 	int i;
 

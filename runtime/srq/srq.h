@@ -120,31 +120,31 @@ void rt_srq_finish_all(struct rpma_rt *rt);
 /* Which pollers have an SRQ in cfg: bits; 0: none is named. */
 uint64_t rt_srq_pollers(const struct rpma_rt_conn_cfg *cfg);
 /* A user more or less of each that cfg names. REQUIRES: the runtime's lock. */
-void rt_srq_get_all(const struct rpma_rt_conn_cfg *cfg);
-void rt_srq_put_all(const struct rpma_rt_conn_cfg *cfg);
+void rt_srq_ref_all(const struct rpma_rt_conn_cfg *cfg);
+void rt_srq_unref_all(const struct rpma_rt_conn_cfg *cfg);
 /* A connection is DONE; the poller said that it leaves before it wrote CLOSED.
  * REQUIRES: the runtime's lock. */
-void rt_srq_put_left(struct rpma_rt_srq *srq);
+void rt_srq_unref_announced(struct rpma_rt_srq *srq);
 
 /* ---------------------------------------------------------- the poller --- */
 
 /* A completion with the number of an SRQ. */
-void rt_srq_route_owner(struct rt_poller *poller, struct rt_cq *cq,
-			const struct ibv_wc *wc);
+void rt_srq_route_poller(struct rt_poller *poller, struct rt_cq *cq,
+			 const struct ibv_wc *wc);
 /* At a batch's end: lanes over their limit hold those that filled them, then
  * the credits go back. */
-void rt_srq_retire_owner(struct rt_lane *lanes, struct rpma_rt_srq *srqs);
+void rt_srq_retire_poller(struct rt_lane *lanes, struct rpma_rt_srq *srqs);
 /* After the fence: posters that may go on, and refills. */
-void rt_srq_answer_owner(struct rpma_rt_srq *srqs);
+void rt_srq_answer_poller(struct rpma_rt_srq *srqs);
 /* The lane is under its limit again. */
-void rt_srq_ease_owner(struct rt_poller *poller, struct rt_lane *lane);
+void rt_srq_ease_poller(struct rt_poller *poller, struct rt_lane *lane);
 /* After the fence that followed. */
-void rt_srq_answer_all_owner(struct rt_poller *poller);
+void rt_srq_answer_all_poller(struct rt_poller *poller);
 /* Refills that found the lock taken; how many. */
-int rt_srq_again_owner(struct rt_poller *poller);
+int rt_srq_again_poller(struct rt_poller *poller);
 /* It begins; it ends: what is out goes back to its queue. */
-void rt_srq_begin_owner(struct rpma_rt_srq *srq);
-void rt_srq_end_owner(struct rpma_rt_srq *srq);
+void rt_srq_begin_poller(struct rpma_rt_srq *srq);
+void rt_srq_end_poller(struct rpma_rt_srq *srq);
 /* The device says that the limit was passed, or refused a post. */
 void rt_srq_look_message(struct rt_msg *msg, void *owner);
 

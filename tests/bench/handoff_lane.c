@@ -58,8 +58,8 @@ static inline uint32_t stage(struct handoff *handoff, const struct ibv_wc *wcs,
 		if (route == NULL)
 			continue;
 		lane = lanes->lanes[route->destination];
-		handoff_convert(route, &wcs[i], rt_lane_slot_owner(lane));
-		if (rt_lane_touch_owner(lane))
+		handoff_convert(route, &wcs[i], rt_lane_slot_poller(lane));
+		if (rt_lane_touch_poller(lane))
 			lanes->touched[touched++] = lane;
 	}
 	return touched;
@@ -73,7 +73,7 @@ static void send_lane(struct handoff *handoff, const struct ibv_wc *wcs,
 	uint32_t i;
 
 	for (i = 0; i < touched; i++)
-		rt_lane_publish_owner(lanes->touched[i]);
+		rt_lane_publish_poller(lanes->touched[i]);
 }
 
 static void send_queue(struct handoff *handoff, const struct ibv_wc *wcs,
@@ -84,10 +84,10 @@ static void send_queue(struct handoff *handoff, const struct ibv_wc *wcs,
 	uint32_t i;
 
 	for (i = 0; i < touched; i++)
-		rt_lane_publish_owner(lanes->touched[i]);
+		rt_lane_publish_poller(lanes->touched[i]);
 	rt_fence_dekker();
 	for (i = 0; i < touched; i++)
-		rt_lane_bell_owner(lanes->touched[i]);
+		rt_lane_bell_poller(lanes->touched[i]);
 }
 
 static inline uint64_t handle_all(const struct rpma_rt_completion *cmpl,

@@ -207,7 +207,7 @@ static double run_poller(struct bench *bench)
 	bench_pin(bench->args.cpus[0]);
 	begin = bench_now();
 	do {
-		rt_poller_round_owner(poller, RT_BATCH);
+		rt_round_run(poller, RT_BATCH);
 	} while (++rounds % CLOCK_EACH != 0 ||
 		 bench_now() - begin < bench->args.seconds);
 	seconds = bench_now() - begin;

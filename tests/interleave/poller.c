@@ -67,8 +67,8 @@ static void begin_with_pool(struct scene *scene)
 	completions = count_completions();
 	for (i = 0; i < scene->cqs; i++) {
 		pthread_mutex_lock(&rt->lock);
-		MUST(scene,
-		     rt_cq_reserve(poller, scene->ctx, ENTRIES, NULL, &cq));
+		MUST(scene, rt_cq_pool_reserve(poller, scene->ctx, ENTRIES,
+					       NULL, &cq));
 		pthread_mutex_unlock(&rt->lock);
 		scene->cq[i] = cq->ibv_cq;
 	}

@@ -4,7 +4,7 @@
 /*
  * busy.c -- a connection whose CQ is never empty: a function on the poller
  * answers each completion with another write. The other CQ of that poller, its
- * messages, births and deaths are served all the same.
+ * messages, in_use and deaths are served all the same.
  */
 
 #include <stdatomic.h>

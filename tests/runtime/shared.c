@@ -18,46 +18,47 @@
 #define DEPTH	 32
 #define TAKE	 4
 
-struct crew {
+struct workers {
 	struct rpma_rt_queue *queue;
 	_Atomic uint32_t taken;
 	_Atomic uint32_t events;
 	_Atomic uint8_t seen[MESSAGES];
 };
 
-static void check(struct crew *crew, const struct rpma_rt_completion *item)
+static void check(struct workers *workers,
+		  const struct rpma_rt_completion *item)
 {
 	if (item->kind == RPMA_RT_EVENT) {
 		CHECK(item->opcode == RPMA_RT_EVENT_CLOSED);
 		/* release: to who waits for it */
-		atomic_fetch_add_explicit(&crew->events, 1,
+		atomic_fetch_add_explicit(&workers->events, 1,
 					  memory_order_release);
 		return;
 	}
 	CHECK(item->kind == RPMA_RT_COMPLETION);
 	CHECK(item->status == IBV_WC_SUCCESS && item->context < MESSAGES);
 	/* relaxed: only the count matters */
-	CHECK(atomic_fetch_add_explicit(&crew->seen[item->context], 1,
+	CHECK(atomic_fetch_add_explicit(&workers->seen[item->context], 1,
 					memory_order_relaxed) == 0);
 	/* release: to who waits for it */
-	atomic_fetch_add_explicit(&crew->taken, 1, memory_order_release);
+	atomic_fetch_add_explicit(&workers->taken, 1, memory_order_release);
 }
 
 static void *worker_main(void *arg)
 {
-	struct crew *crew = arg;
+	struct workers *workers = arg;
 	struct rpma_rt_completion items[TAKE];
 	int got;
 	int ret;
 	int i;
 
 	for (;;) {
-		ret = rpma_rt_queue_wait(crew->queue, -1, TAKE, items, &got);
+		ret = rpma_rt_queue_wait(workers->queue, -1, TAKE, items, &got);
 		if (ret == RPMA_RT_E_CLOSED)
 			return NULL;
 		MUST(ret);
 		for (i = 0; i < got; i++)
-			check(crew, &items[i]);
+			check(workers, &items[i]);
 	}
 }
 
@@ -83,31 +84,31 @@ static struct rpma_rt_queue *new_shared(struct rpma_rt *rt)
 static void workers__each_completion_ONCE(struct stage *s)
 {
 	struct rpma_rt_queue_stats stats;
-	static struct crew crew;
+	static struct workers workers;
 	pthread_t threads[WORKERS];
 	struct world_pair pair;
 	uint64_t i;
 
-	crew.queue = new_shared(s->world.rt);
-	world_connect(&s->world, s->cfg, 0, crew.queue, s->pq, &pair);
+	workers.queue = new_shared(s->world.rt);
+	world_connect(&s->world, s->cfg, 0, workers.queue, s->pq, &pair);
 	for (i = 0; i < WORKERS; i++)
-		CHECK(pthread_create(&threads[i], NULL, worker_main, &crew) ==
-		      0);
+		CHECK(pthread_create(&threads[i], NULL, worker_main,
+				     &workers) == 0);
 	for (i = 0; i < MESSAGES; i++) {
 		/* no more than fit, and each is waited for in turn */
 		if (i >= DEPTH)
-			wait_for(&crew.taken, (uint32_t)(i - DEPTH + 1));
+			wait_for(&workers.taken, (uint32_t)(i - DEPTH + 1));
 		MUST(rpma_rt_write(pair.active, s->remote, 0, s->mr, 64, 8,
 				   RPMA_F_COMPLETION_ALWAYS, i));
 	}
-	wait_for(&crew.taken, MESSAGES);
+	wait_for(&workers.taken, MESSAGES);
 	MUST(rpma_rt_conn_close(pair.active));
-	wait_for(&crew.events, 1);
+	wait_for(&workers.events, 1);
 	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_queue_close(crew.queue));
+	MUST(rpma_rt_queue_close(workers.queue));
 	for (i = 0; i < WORKERS; i++)
 		pthread_join(threads[i], NULL);
-	MUST(rpma_rt_get_queue_stats(crew.queue, &stats));
+	MUST(rpma_rt_get_queue_stats(workers.queue, &stats));
 	/* and those that world_connect() took */
 	CHECK(stats.taken >= MESSAGES + 1 && stats.backlog == 0);
 	printf("ok: %lu batches, %lu sleeps, %lu wakes, %lu times busy\n",
@@ -115,7 +116,7 @@ static void workers__each_completion_ONCE(struct stage *s)
 	       (unsigned long)stats.wakes, (unsigned long)stats.busy);
 	MUST(rpma_rt_conn_put(&pair.active));
 	MUST(rpma_rt_conn_put(&pair.passive));
-	MUST(rpma_rt_queue_delete(&crew.queue));
+	MUST(rpma_rt_queue_delete(&workers.queue));
 }
 
 #ifdef NDEBUG
@@ -133,7 +134,7 @@ static void *wait_main(void *arg)
 	return NULL;
 }
 
-/* With assertions it ends the program: tests/unit/runtime/crew. */
+/* With assertions it ends the program: tests/unit/runtime/workers. */
 static void alone__second_consumer_AGAIN(struct stage *s)
 {
 	struct rpma_rt_completion item;

@@ -154,7 +154,7 @@ static void report(struct soak_sum *sum)
 	       get(&sum->messages), get(&sum->called), get(&sum->taken_shared));
 	printf("pairs %lu; closed: local %lu disconnected %lu rejected %lu "
 	       "unreachable %lu error %lu device %lu failed %lu stopped %lu\n",
-	       get(&sum->births), get(&sum->reasons[0]), get(&sum->reasons[1]),
+	       get(&sum->in_use), get(&sum->reasons[0]), get(&sum->reasons[1]),
 	       get(&sum->reasons[2]), get(&sum->reasons[3]),
 	       get(&sum->reasons[4]), get(&sum->reasons[5]),
 	       get(&sum->reasons[6]), get(&sum->reasons[7]));

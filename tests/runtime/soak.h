@@ -154,7 +154,7 @@ struct soak_sum {
 	_Atomic uint64_t synthesized;
 	_Atomic uint64_t refused[4]; /* by enum rpma_rt_again */
 	_Atomic uint64_t writables;
-	_Atomic uint64_t births;
+	_Atomic uint64_t in_use;
 	_Atomic uint64_t reasons[8]; /* by enum rpma_rt_reason */
 	_Atomic uint64_t messages;
 	_Atomic uint64_t called;       /* items that came to functions */

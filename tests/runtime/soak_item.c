@@ -15,7 +15,7 @@ struct note {
 	uint32_t gen;
 };
 
-/* --- births */
+/* --- in_use */
 
 static struct rpma_rt_queue *queue_of(const struct soak_end *end)
 {
@@ -74,7 +74,7 @@ void soak_birth(struct soak_epoch *epoch, uint64_t *random)
 	MUST(ret);
 	soak_learn(end, conn);
 	/* relaxed: a count */
-	atomic_fetch_add_explicit(&epoch->sum->births, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&epoch->sum->in_use, 1, memory_order_relaxed);
 	if (end->cause == SOAK_CLOSE_EARLY && soak_random(random, 2))
 		soak_end_close(end);
 	soak_end_put(end);
@@ -95,7 +95,7 @@ static struct soak_end *passive_new(struct soak_epoch *epoch, int site,
 }
 
 /* What both ends do once their queue pair exists. */
-static void settle_in(struct soak_end *end, uint64_t *random)
+static void register_locked(struct soak_end *end, uint64_t *random)
 {
 	int n = (int)soak_random(random, 5);
 
@@ -130,7 +130,7 @@ static void on_ready(struct soak_queue *queue, struct rpma_rt_conn *conn,
 {
 	/* the caller of conn_new may not have come so far */
 	soak_learn(end, conn);
-	settle_in(end, &queue->random);
+	register_locked(end, &queue->random);
 	connect_or_not(end, conn, &queue->random);
 }
 
@@ -163,7 +163,7 @@ static void on_request(struct soak_queue *queue, struct rpma_rt_conn *conn)
 
 	CHECK(end);
 	if (move_in(queue, end, conn)) {
-		settle_in(end, &queue->random);
+		register_locked(end, &queue->random);
 		connect_or_not(end, conn, &queue->random);
 	} else {
 		soak_end_close(end);

@@ -65,11 +65,11 @@ static void poller_sleep(struct exchange *exchange)
 {
 	struct pollfd pollfd = {.fd = rt_bell_fd(exchange->bell),
 				.events = POLLIN};
-	bool spills = rt_lane_arm_spill_owner(exchange->lane);
+	bool spills = rt_lane_arm_spill_poller(exchange->lane);
 
 	rt_bell_prepare(exchange->bell);
 	if (rt_inbox_is_empty(&exchange->inbox) &&
-	    !(spills && rt_lane_has_room_owner(exchange->lane))) {
+	    !(spills && rt_lane_has_room_poller(exchange->lane))) {
 		exchange->sleeps++;
 		poll(&pollfd, 1, -1);
 	}
@@ -79,7 +79,7 @@ static void poller_sleep(struct exchange *exchange)
 static uint32_t send_some(struct exchange *exchange, struct stress_rng *rng)
 {
 	uint32_t count = exchange->credits;
-	uint32_t before = rt_lane_spill_count_owner(exchange->lane);
+	uint32_t before = rt_lane_spill_count_poller(exchange->lane);
 
 	if (count == 0)
 		return 0;
@@ -89,7 +89,8 @@ static uint32_t send_some(struct exchange *exchange, struct stress_rng *rng)
 	stub_publish(exchange->lane, exchange->sent, count);
 	exchange->sent += count;
 	exchange->credits -= count;
-	exchange->spilled += rt_lane_spill_count_owner(exchange->lane) - before;
+	exchange->spilled +=
+		rt_lane_spill_count_poller(exchange->lane) - before;
 	return count;
 }
 
@@ -98,8 +99,8 @@ static void send_last(struct exchange *exchange)
 	struct rpma_rt_completion last = stub_item(LAST);
 
 	last.user = (void *)(uintptr_t)exchange->sent;
-	rt_lane_stage_owner(exchange->lane, &last);
-	rt_lane_publish_owner(exchange->lane);
+	rt_lane_stage_poller(exchange->lane, &last);
+	rt_lane_publish_poller(exchange->lane);
 }
 
 static void *poller_main(void *arg)
@@ -109,7 +110,7 @@ static void *poller_main(void *arg)
 	bool last_sent = false;
 	uint32_t done;
 
-	while (!last_sent || rt_lane_is_spilling_owner(exchange->lane)) {
+	while (!last_sent || rt_lane_is_spilling_poller(exchange->lane)) {
 		done = 0;
 		if (!exchange->stopping) {
 			done = send_some(exchange, &rng);
@@ -118,17 +119,17 @@ static void *poller_main(void *arg)
 			last_sent = true;
 			done = 1;
 		}
-		done += rt_lane_retry_owner(exchange->lane);
+		done += rt_lane_retry_poller(exchange->lane);
 		if (done > 0) {
 			rt_fence_dekker();
-			rt_lane_bell_owner(exchange->lane);
+			rt_lane_bell_poller(exchange->lane);
 		}
 		done += (uint32_t)rt_inbox_run_owner(&exchange->inbox,
 						     exchange);
 		if (done == 0)
 			poller_sleep(exchange);
 	}
-	rt_queue_put(exchange->queue);
+	rt_queue_unref(exchange->queue);
 	return NULL;
 }
 
@@ -241,7 +242,7 @@ void exchange_run(const struct exchange_cfg *cfg)
 		stub_queue_new(&exchange->rt, cfg->lane_size, cfg->window + 1);
 	STRESS_CHECK(exchange->queue != NULL);
 	STRESS_CHECK(rt_inbox_init(&exchange->inbox, exchange->bell) == 0);
-	rt_queue_get(exchange->queue);
+	rt_queue_ref(exchange->queue);
 	exchange->lane = rt_queue_lane(exchange->queue, 0, exchange->bell);
 	STRESS_CHECK(exchange->lane != NULL);
 	open_epoll(exchange);

@@ -65,20 +65,20 @@ static void *poller_main(void *arg)
 			     &life->rt.bells[actor->index]);
 	STRESS_CHECK(lane != NULL);
 	while (actor->sent < share ||
-	       (rt_lane_is_spilling_owner(lane) && !life->by_finish)) {
+	       (rt_lane_is_spilling_poller(lane) && !life->by_finish)) {
 		count = 1 + stress_below(&actor->rng, RT_LANE_STAGE);
 		if (count > share - actor->sent)
 			count = share - (uint32_t)actor->sent;
 		stub_publish(lane, actor->sent | (uint64_t)actor->index << 32,
 			     count);
 		actor->sent += count;
-		rt_lane_retry_owner(lane);
+		rt_lane_retry_poller(lane);
 		rt_fence_dekker();
-		rt_lane_bell_owner(lane);
+		rt_lane_bell_poller(lane);
 		stress_dawdle(&actor->rng, 60);
 	}
 	if (!life->by_finish)
-		rt_queue_put(life->queue);
+		rt_queue_unref(life->queue);
 	return NULL;
 }
 
@@ -93,7 +93,7 @@ static void *pusher_main(void *arg)
 		actor->sent++;
 		stress_dawdle(&actor->rng, 60);
 	}
-	rt_queue_put(life->queue);
+	rt_queue_unref(life->queue);
 	return NULL;
 }
 
@@ -202,7 +202,7 @@ static void join_all(const pthread_t *threads, int count)
 static void put_all(struct life *life)
 {
 	while (rpma_rt_queue_delete(&life->queue) == RPMA_E_AGAIN)
-		rt_queue_put(life->queue);
+		rt_queue_unref(life->queue);
 }
 
 static void live_once(struct life *life, struct stress_rng *rng)
@@ -215,7 +215,7 @@ static void live_once(struct life *life, struct stress_rng *rng)
 	int i;
 
 	for (i = 0; i < POLLERS + PUSHERS; i++)
-		rt_queue_get(life->queue);
+		rt_queue_ref(life->queue);
 	open_epoll(life);
 	start(&consumer, consumer_main, &taker, life, 0, rng->state);
 	for (i = 0; i < POLLERS; i++)

@@ -185,7 +185,7 @@ static void release__acknowledged_exactly_and_armed(void **state)
 	for (i = 0; i < RT_ACK_BATCH + 3; i++)
 		event_of(&p, p.conn.cq);
 	event_of(&p, p.conn.rcq);
-	assert_int_equal(rt_poller_wake_owner(f->poller), RT_ACK_BATCH + 4);
+	assert_int_equal(rt_channel_wake(f->poller), RT_ACK_BATCH + 4);
 	assert_int_equal(p.conn.cq->acked, RT_ACK_BATCH);
 	assert_int_equal(p.conn.rcq->acked, 0);
 	p.conn.cq->arms = 0;
@@ -212,10 +212,10 @@ static void arm__between_poll_and_arm_found(void **state)
 	fake_settle_down(f);
 	p.conn.rcq->on_arm = true;
 	p.conn.rcq->wc_on_arm = (struct ibv_wc){.wr_id = 3};
-	assert_false(rt_poller_arm_owner(f->poller));
+	assert_false(rt_channel_arm(f->poller));
 	assert_int_equal(fake_take(f, f->queue), 1);
-	assert_true(rt_poller_arm_owner(f->poller));
-	rt_poller_wake_owner(f->poller);
+	assert_true(rt_channel_arm(f->poller));
+	rt_channel_wake(f->poller);
 	ok(rpma_rt_adopted_release(&a));
 	plain_close(&p);
 }
@@ -247,8 +247,8 @@ static void poll__backlogged_left_in_the_cq(void **state)
 	/* most are where they were, and no event is asked for of them */
 	assert_true(p.conn.cq->tail - p.conn.cq->head > 150);
 	p.conn.cq->arms = 0;
-	assert_true(rt_poller_arm_owner(f->poller));
-	rt_poller_wake_owner(f->poller);
+	assert_true(rt_channel_arm(f->poller));
+	rt_channel_wake(f->poller);
 	assert_int_equal(p.conn.cq->arms, 0);
 	while (total < 300) {
 		if (rpma_rt_queue_poll(queue, FAKE_QUEUE, f->items, &got))
@@ -258,8 +258,8 @@ static void poll__backlogged_left_in_the_cq(void **state)
 		total += got;
 		fake_settle_down(f);
 	}
-	assert_true(rt_poller_arm_owner(f->poller));
-	rt_poller_wake_owner(f->poller);
+	assert_true(rt_channel_arm(f->poller));
+	rt_channel_wake(f->poller);
 	assert_int_equal(p.conn.cq->arms, 1);
 	ok(rpma_rt_adopted_release(&a));
 	ok(rpma_rt_queue_delete(&queue));
@@ -304,7 +304,7 @@ static void poll__small_budget_starves_nobody(void **state)
 		complete(p.conn.cq, i, IBV_WC_SUCCESS);
 	}
 	for (i = 0; i < 6; i++)
-		assert_int_equal(rt_poller_round_owner(f->poller, 1), 1);
+		assert_int_equal(rt_round_run(f->poller, 1), 1);
 	assert_int_equal(fake_take(f, f->queue), 6);
 	for (i = 0; i < 6; i++)
 		raw += f->items[i].context < 1000;
@@ -335,7 +335,7 @@ static void poll__small_budget_by_turns(void **state)
 		}
 	}
 	for (i = 0; i < 8; i++)
-		assert_int_equal(rt_poller_round_owner(f->poller, 1), 1);
+		assert_int_equal(rt_round_run(f->poller, 1), 1);
 	n = fake_take(f, f->queue);
 	while (n-- > 0)
 		seen[f->items[n].context >> 1][f->items[n].context & 1] = true;

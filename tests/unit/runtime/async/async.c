@@ -114,14 +114,14 @@ static int setup(void **state)
 	(void)state;
 	fake_ctx.async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	assert_true(fake_ctx.async_fd >= 0);
-	ok(rt_events_get());
+	ok(rt_events_ref());
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	rt_events_put();
+	rt_events_unref();
 	close(fake_ctx.async_fd);
 	fake_ctx.async_fd = -1;
 	assert_int_equal(fake_memory(), 0);

@@ -79,10 +79,10 @@ void a_queue_in_use(void **state)
 	BAD(RPMA_E_AGAIN, rpma_rt_queue_delete, &queue);
 	fake_bury(f, &conn);
 	/* relaxed: another thread would do it; there is none here */
-	atomic_store_explicit(&queue->crew, RT_CREW_INSIDE,
+	atomic_store_explicit(&queue->consumers, RT_CONSUMER_INSIDE,
 			      memory_order_relaxed);
 	BAD(RPMA_E_AGAIN, rpma_rt_queue_delete, &queue);
-	atomic_store_explicit(&queue->crew, 0, memory_order_relaxed);
+	atomic_store_explicit(&queue->consumers, 0, memory_order_relaxed);
 	assert_ptr_equal(queue, f->queue);
 }
 

@@ -92,9 +92,9 @@ void waiting_on_the_event_thread(void **state)
 	struct rpma_rt_srq *srq = bad_srq_open(f);
 	struct event_thread event_thread = {f, conn, srq};
 
-	ok(rt_events_get());
+	ok(rt_events_ref());
 	ok(rt_events_call(on_event_thread, &event_thread));
-	rt_events_put();
+	rt_events_unref();
 	fake_bury(f, &conn);
 	bad_srq_end(f, srq);
 }
@@ -196,7 +196,7 @@ static void take_while_another_does(void *arg)
 
 	inherit(f->rt);
 	/* relaxed: another thread would do it; there is none here */
-	atomic_store_explicit(&queue->crew, RT_CREW_INSIDE,
+	atomic_store_explicit(&queue->consumers, RT_CONSUMER_INSIDE,
 			      memory_order_relaxed);
 	rpma_rt_queue_poll(queue, 1, f->items, &f->got);
 }
@@ -206,7 +206,7 @@ static void post_while_another_does(void *arg)
 	struct rpma_rt_conn *conn = arg;
 
 	inherit(conn->rt);
-	rt_side_enter(&conn->side[RPMA_RT_SEND_SIDE]);
+	rt_gate_enter(&conn->side[RPMA_RT_SEND_SIDE]);
 	fake_send(conn, 1, ALWAYS);
 }
 

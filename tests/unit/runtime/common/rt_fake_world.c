@@ -8,10 +8,10 @@
 #include <limits.h>
 #include <string.h>
 
-int __real_rt_call(struct rpma_rt *rt, struct rt_inbox *inbox,
-		   int (*fn)(void *arg), void *arg);
-int __wrap_rt_call(struct rpma_rt *rt, struct rt_inbox *inbox,
-		   int (*fn)(void *arg), void *arg);
+int __real_rt_call_sync(struct rpma_rt *rt, struct rt_inbox *inbox,
+			int (*fn)(void *arg), void *arg);
+int __wrap_rt_call_sync(struct rpma_rt *rt, struct rt_inbox *inbox,
+			int (*fn)(void *arg), void *arg);
 int __real_rt_async_watch(struct rt_async_device *device);
 int __wrap_rt_async_watch(struct rt_async_device *device);
 
@@ -36,7 +36,7 @@ void fake_when_answered(void (*fn)(void *arg), void *arg)
 static int call_poller(struct rpma_rt *rt, struct rt_inbox *inbox,
 		       int (*fn)(void *arg), void *arg)
 {
-	int ret = __real_rt_call(rt, inbox, fn, arg);
+	int ret = __real_rt_call_sync(rt, inbox, fn, arg);
 	void (*answered)(void *arg) = answered_fn;
 
 	answered_fn = NULL;
@@ -46,8 +46,8 @@ static int call_poller(struct rpma_rt *rt, struct rt_inbox *inbox,
 }
 
 /* Its control thread is the caller. */
-int __wrap_rt_call(struct rpma_rt *rt, struct rt_inbox *inbox,
-		   int (*fn)(void *arg), void *arg)
+int __wrap_rt_call_sync(struct rpma_rt *rt, struct rt_inbox *inbox,
+			int (*fn)(void *arg), void *arg)
 {
 	if (by_hand == NULL || inbox != &by_hand->control.inbox)
 		return call_poller(rt, inbox, fn, arg);
@@ -170,7 +170,7 @@ int fake_teardown(void **state)
 
 	assert_true(fake_failed());
 	assert_null(f->rt->conns);
-	assert_int_equal(f->rt->births, 0);
+	assert_int_equal(f->rt->in_use, 0);
 	ok(rpma_rt_queue_delete(&f->queue));
 	/* relaxed: no other thread */
 	assert_int_equal(
@@ -196,7 +196,7 @@ int fake_round(struct fake *f)
 
 	/* as the poller: what it calls may not wait */
 	assert_true(rt_poller_try_enter(f->poller, RT_RUNNER_OWNER));
-	done = rt_poller_round_owner(f->poller, INT_MAX);
+	done = rt_round_run(f->poller, INT_MAX);
 	rt_poller_leave(f->poller);
 	return done;
 }

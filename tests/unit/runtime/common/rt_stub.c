@@ -12,27 +12,27 @@
 
 _Thread_local bool stub_on_poller;
 
-int rt_runtime_pollers(const struct rpma_rt *rt)
+int rt_context_pollers(const struct rpma_rt *rt)
 {
 	return rt->pollers;
 }
 
-int rt_runtime_check(const struct rpma_rt *rt)
+int rt_context_check(const struct rpma_rt *rt)
 {
 	return rt->check;
 }
 
-int rt_runtime_check_wait(const struct rpma_rt *rt)
+int rt_context_check_wait(const struct rpma_rt *rt)
 {
 	return rt->check;
 }
 
-bool rt_runtime_is_stopped(const struct rpma_rt *rt)
+bool rt_context_is_stopped(const struct rpma_rt *rt)
 {
 	return rt->stopped;
 }
 
-bool rt_runtime_is_timed(const struct rpma_rt *rt)
+bool rt_context_is_timed(const struct rpma_rt *rt)
 {
 	return rt->timed;
 }
@@ -42,13 +42,13 @@ bool rt_runtime_is_poller_thread(void)
 	return stub_on_poller;
 }
 
-void rt_runtime_queue_added(struct rpma_rt *rt, struct rpma_rt_queue *queue)
+void rt_queue_list_add(struct rpma_rt *rt, struct rpma_rt_queue *queue)
 {
 	(void)queue;
 	rt->queues++;
 }
 
-void rt_runtime_queue_gone(struct rpma_rt *rt, struct rpma_rt_queue *queue)
+void rt_queue_list_remove(struct rpma_rt *rt, struct rpma_rt_queue *queue)
 {
 	(void)queue;
 	rt->queues--;
@@ -111,9 +111,9 @@ void stub_publish(struct rt_lane *lane, uint64_t first, uint32_t count)
 
 	for (i = 0; i < count; i++) {
 		item = stub_item(first + i);
-		rt_lane_stage_owner(lane, &item);
+		rt_lane_stage_poller(lane, &item);
 	}
-	rt_lane_publish_owner(lane);
+	rt_lane_publish_poller(lane);
 }
 
 bool stub_is_readable(int fd)

@@ -15,7 +15,7 @@
 #include "queue/queue.h"
 
 struct rpma_rt {
-	int check; /* what rt_runtime_check() answers */
+	int check; /* what rt_context_check() answers */
 	bool stopped;
 	bool timed;
 	int queues;  /* added and not gone */

@@ -12,8 +12,9 @@ static struct rt_cq *reserve(struct fake *f, uint32_t room, int expected)
 	struct rt_cq *cq = NULL;
 
 	pthread_mutex_lock(&f->rt->lock);
-	assert_int_equal(rt_cq_reserve(f->poller, &fake_ctx, room, NULL, &cq),
-			 expected);
+	assert_int_equal(
+		rt_cq_pool_reserve(f->poller, &fake_ctx, room, NULL, &cq),
+		expected);
 	pthread_mutex_unlock(&f->rt->lock);
 	return cq;
 }
@@ -30,15 +31,15 @@ static void reserve__shared_while_there_is_room(void **state)
 	second = reserve(f, 1, 0);
 	assert_ptr_not_equal(second, first);
 	assert_ptr_equal(second->channel, first->channel);
-	rt_cq_unreserve(first, 24, NULL);
+	rt_cq_pool_unreserve(first, 24, NULL);
 	/* the newer one is asked first, the older one has room again */
 	assert_ptr_equal(reserve(f, 63, 0), second);
 	assert_ptr_equal(reserve(f, 24, 0), first);
 	fake_round(f);
 	assert_int_equal(f->poller->cqs_count, 2);
 	assert_int_equal(fake_cq(first)->arms, 0);
-	rt_cq_unreserve(first, 64, NULL);
-	rt_cq_unreserve(second, 64, NULL);
+	rt_cq_pool_unreserve(first, 64, NULL);
+	rt_cq_pool_unreserve(second, 64, NULL);
 }
 
 static void reserve__larger_than_configured_made_to_measure(void **state)
@@ -149,7 +150,7 @@ static void fini__acknowledges_then_destroys_first_error(void **state)
 	fake_round(f);
 	fake_cq_event(cq);
 	fake_cq_event(cq);
-	rt_poller_wake_owner(f->poller);
+	rt_channel_wake(f->poller);
 	assert_int_equal(fake_cq(cq)->acked, 0);
 	fake_forget_trace();
 	fake_fail("cq_delete", 2, RPMA_E_PROVIDER);

@@ -229,7 +229,7 @@ static void dump__age_since_the_pollers_last_look(void **state)
 	struct rpma_rt_conn *conn = fake_established(f);
 	unsigned age;
 
-	rt_poller_tick_owner(f->poller, rt_now_ns() - UINT64_C(5000000000));
+	rt_poller_set_tick(f->poller, rt_now_ns() - UINT64_C(5000000000));
 	ok(fake_recv(conn, 1));
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);
 	assert_int_equal(
@@ -312,14 +312,14 @@ static void dump__cq_room_and_events(void **state)
 	char words[80];
 
 	fake_cq_event(conn->cq);
-	rt_poller_arm_owner(f->poller);
-	assert_int_equal(rt_poller_wake_owner(f->poller), 1);
+	rt_channel_arm(f->poller);
+	assert_int_equal(rt_channel_wake(f->poller), 1);
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);
 	snprintf(words, sizeof(words),
 		 "room %u of %u, 1 events unacknowledged\n",
 		 conn->cq->cqe - FAKE_SQ - FAKE_RQ - 2, conn->cq->cqe);
 	expect(text, words);
-	rt_cq_fail_mt(conn->cq);
+	rt_cq_pool_fail_mt(conn->cq);
 	fake_control(f);
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);
 	expect(text, "events unacknowledged, failed\n");

@@ -16,14 +16,14 @@
 static int setup(void **state)
 {
 	(void)state;
-	ok(rt_events_get());
+	ok(rt_events_ref());
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	rt_events_put();
+	rt_events_unref();
 	assert_int_equal(fake_memory(), 0);
 	return fake_failed() ? 0 : -1;
 }
@@ -31,8 +31,8 @@ static int teardown(void **state)
 static void get__counted(void **state)
 {
 	(void)state;
-	ok(rt_events_get());
-	rt_events_put();
+	ok(rt_events_ref());
+	rt_events_unref();
 }
 
 /* a source that counts, and answers through an eventfd of its own */

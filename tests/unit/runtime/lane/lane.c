@@ -66,7 +66,7 @@ static int setup(void **state)
 	if (world->lane == NULL)
 		return -1;
 	rt_spill_delete(
-		rt_lane_swap_spill_owner(world->lane, rt_spill_new(SPILL)));
+		rt_lane_swap_spill_poller(world->lane, rt_spill_new(SPILL)));
 	*state = world;
 	return 0;
 }
@@ -78,9 +78,9 @@ static int teardown(void **state)
 
 	do {
 		moved = rt_lane_take_consumer(world->lane, world->taken, SIZE);
-		moved += rt_lane_retry_owner(world->lane);
+		moved += rt_lane_retry_poller(world->lane);
 	} while (moved > 0);
-	rt_lane_bell_owner(world->lane);
+	rt_lane_bell_poller(world->lane);
 	if (rpma_rt_queue_delete(&world->queue))
 		return -1;
 	stub_rt_fini(&world->rt);
@@ -118,11 +118,11 @@ static void stage__first_and_second_TRUE_ONCE(void **state)
 	struct world *world = *state;
 	struct rpma_rt_completion item = stub_item(1);
 
-	assert_true(rt_lane_stage_owner(world->lane, &item));
-	assert_false(rt_lane_stage_owner(world->lane, &item));
-	rt_lane_publish_owner(world->lane);
-	assert_true(rt_lane_stage_owner(world->lane, &item));
-	rt_lane_publish_owner(world->lane);
+	assert_true(rt_lane_stage_poller(world->lane, &item));
+	assert_false(rt_lane_stage_poller(world->lane, &item));
+	rt_lane_publish_poller(world->lane);
+	assert_true(rt_lane_stage_poller(world->lane, &item));
+	rt_lane_publish_poller(world->lane);
 }
 
 static void stage__not_published_NOT_SEEN(void **state)
@@ -130,9 +130,9 @@ static void stage__not_published_NOT_SEEN(void **state)
 	struct world *world = *state;
 	struct rpma_rt_completion item = stub_item(1);
 
-	rt_lane_stage_owner(world->lane, &item);
+	rt_lane_stage_poller(world->lane, &item);
 	expect_empty(world);
-	rt_lane_publish_owner(world->lane);
+	rt_lane_publish_poller(world->lane);
 	expect_taken(world, 1, 1);
 }
 
@@ -145,11 +145,11 @@ static void stage__more_than_fit_ALL_AT_PUBLISH(void **state)
 
 	for (i = 0; i < RT_LANE_STAGE + 1; i++) {
 		item = stub_item(i);
-		assert_int_equal(rt_lane_stage_owner(world->lane, &item),
+		assert_int_equal(rt_lane_stage_poller(world->lane, &item),
 				 i == 0);
 	}
 	expect_empty(world);
-	rt_lane_publish_owner(world->lane);
+	rt_lane_publish_poller(world->lane);
 	expect_taken(world, 0, RT_LANE_STAGE + 1);
 }
 
@@ -168,8 +168,8 @@ static void publish__every_field_COPIED(void **state)
 		.flags = 7,
 	};
 
-	rt_lane_stage_owner(world->lane, &item);
-	rt_lane_publish_owner(world->lane);
+	rt_lane_stage_poller(world->lane, &item);
+	rt_lane_publish_poller(world->lane);
 	assert_int_equal(rt_lane_take_consumer(world->lane, world->taken, 1),
 			 1);
 	assert_memory_equal(&world->taken[0], &item, sizeof(item));
@@ -200,9 +200,9 @@ static void publish__index_wraps_IN_ORDER(void **state)
 	atomic_store_explicit(&lane->head, UINT32_MAX - 5,
 			      memory_order_relaxed);
 	stub_publish(lane, 0, SIZE + 3);
-	assert_int_equal(rt_lane_spill_count_owner(lane), 3);
+	assert_int_equal(rt_lane_spill_count_poller(lane), 3);
 	expect_taken(world, 0, SIZE);
-	assert_int_equal(rt_lane_retry_owner(lane), 3);
+	assert_int_equal(rt_lane_retry_poller(lane), 3);
 	expect_taken(world, SIZE, 3);
 }
 
@@ -222,10 +222,10 @@ static void publish__ring_full_SPILLS(void **state)
 	struct world *world = *state;
 
 	stub_publish(world->lane, 0, SIZE);
-	assert_false(rt_lane_is_spilling_owner(world->lane));
+	assert_false(rt_lane_is_spilling_poller(world->lane));
 	stub_publish(world->lane, SIZE, 2);
-	assert_true(rt_lane_is_spilling_owner(world->lane));
-	assert_int_equal(rt_lane_spill_count_owner(world->lane), 2);
+	assert_true(rt_lane_is_spilling_poller(world->lane));
+	assert_int_equal(rt_lane_spill_count_poller(world->lane), 2);
 }
 
 /* what does not fit goes behind, although the first part went direct */
@@ -235,9 +235,9 @@ static void publish__fits_in_part_IN_ORDER(void **state)
 
 	stub_publish(world->lane, 0, SIZE - 3);
 	stub_publish(world->lane, SIZE - 3, 10);
-	assert_int_equal(rt_lane_spill_count_owner(world->lane), 7);
+	assert_int_equal(rt_lane_spill_count_poller(world->lane), 7);
 	expect_taken(world, 0, SIZE);
-	assert_int_equal(rt_lane_retry_owner(world->lane), 7);
+	assert_int_equal(rt_lane_retry_poller(world->lane), 7);
 	expect_taken(world, SIZE, 7);
 }
 
@@ -250,9 +250,9 @@ static void publish__room_but_spilling_BEHIND(void **state)
 	expect_taken(world, 0, SIZE);
 	stub_publish(world->lane, SIZE + 1, 1);
 	expect_empty(world);
-	assert_int_equal(rt_lane_retry_owner(world->lane), 2);
+	assert_int_equal(rt_lane_retry_poller(world->lane), 2);
 	expect_taken(world, SIZE, 2);
-	assert_false(rt_lane_is_spilling_owner(world->lane));
+	assert_false(rt_lane_is_spilling_poller(world->lane));
 }
 
 static void retry__no_room_NONE(void **state)
@@ -260,8 +260,8 @@ static void retry__no_room_NONE(void **state)
 	struct world *world = *state;
 
 	stub_publish(world->lane, 0, SIZE + 1);
-	assert_int_equal(rt_lane_retry_owner(world->lane), 0);
-	assert_true(rt_lane_is_spilling_owner(world->lane));
+	assert_int_equal(rt_lane_retry_poller(world->lane), 0);
+	assert_true(rt_lane_is_spilling_poller(world->lane));
 }
 
 static void retry__room_for_some_IN_ORDER(void **state)
@@ -270,10 +270,10 @@ static void retry__room_for_some_IN_ORDER(void **state)
 
 	stub_publish(world->lane, 0, SIZE + 9);
 	expect_taken(world, 0, 4);
-	assert_int_equal(rt_lane_retry_owner(world->lane), 4);
-	assert_int_equal(rt_lane_spill_count_owner(world->lane), 5);
+	assert_int_equal(rt_lane_retry_poller(world->lane), 4);
+	assert_int_equal(rt_lane_spill_count_poller(world->lane), 5);
 	expect_taken(world, 4, SIZE);
-	assert_int_equal(rt_lane_retry_owner(world->lane), 5);
+	assert_int_equal(rt_lane_retry_poller(world->lane), 5);
 	expect_taken(world, SIZE + 4, 5);
 }
 
@@ -289,7 +289,7 @@ static void retry__spill_goes_round_IN_ORDER(void **state)
 	while (in < 20 * SPILL) {
 		expect_taken(world, out, 13);
 		out += 13;
-		rt_lane_retry_owner(world->lane);
+		rt_lane_retry_poller(world->lane);
 		stub_publish(world->lane, in, 13);
 		in += 13;
 	}
@@ -306,15 +306,15 @@ static void backlogged__at_limit_SET_CLEARED_AT_HALF(void **state)
 	assert_true(rt_lane_is_backlogged(lane));
 
 	expect_taken(world, 0, LIMIT / 2 - 1);
-	rt_lane_retry_owner(lane);
+	rt_lane_retry_poller(lane);
 	assert_true(rt_lane_is_backlogged(lane));
-	assert_false(rt_lane_take_eased_owner(lane));
+	assert_false(rt_lane_take_eased_poller(lane));
 
 	expect_taken(world, LIMIT / 2 - 1, 1);
-	rt_lane_retry_owner(lane);
+	rt_lane_retry_poller(lane);
 	assert_false(rt_lane_is_backlogged(lane));
-	assert_true(rt_lane_take_eased_owner(lane));
-	assert_false(rt_lane_take_eased_owner(lane));
+	assert_true(rt_lane_take_eased_poller(lane));
+	assert_false(rt_lane_take_eased_poller(lane));
 }
 
 /* the credits given back between the two may not be used: flagged before */
@@ -328,13 +328,13 @@ static void flush__spill_reaches_limit_BACKLOGGED_NOT_SEEN(void **state)
 	expect_taken(world, 0, 4);
 	for (i = 0; i < 4 + LIMIT; i++) {
 		item = stub_item(SIZE + i);
-		rt_lane_stage_owner(world->lane, &item);
+		rt_lane_stage_poller(world->lane, &item);
 	}
-	rt_lane_flush_owner(world->lane);
+	rt_lane_flush_poller(world->lane);
 	assert_true(rt_lane_is_backlogged(world->lane));
 	expect_taken(world, 4, SIZE - 4);
 	expect_empty(world);
-	rt_lane_publish_owner(world->lane);
+	rt_lane_publish_poller(world->lane);
 	expect_taken(world, SIZE, 4);
 }
 
@@ -342,7 +342,7 @@ static void arm__not_spilling_FALSE(void **state)
 {
 	struct world *world = *state;
 
-	assert_false(rt_lane_arm_spill_owner(world->lane));
+	assert_false(rt_lane_arm_spill_poller(world->lane));
 }
 
 static void has_room__half_free_TRUE(void **state)
@@ -350,11 +350,11 @@ static void has_room__half_free_TRUE(void **state)
 	struct world *world = *state;
 
 	stub_publish(world->lane, 0, SIZE + 1);
-	assert_false(rt_lane_has_room_owner(world->lane));
+	assert_false(rt_lane_has_room_poller(world->lane));
 	expect_taken(world, 0, SIZE / 2 - 1);
-	assert_false(rt_lane_has_room_owner(world->lane));
+	assert_false(rt_lane_has_room_poller(world->lane));
 	expect_taken(world, SIZE / 2 - 1, 1);
-	assert_true(rt_lane_has_room_owner(world->lane));
+	assert_true(rt_lane_has_room_poller(world->lane));
 }
 
 /* the poller sleeps; the taker that frees half of the ring wakes it */
@@ -363,7 +363,7 @@ static void take__poller_sleeps_on_spill_RINGS_AT_HALF(void **state)
 	struct world *world = *state;
 
 	stub_publish(world->lane, 0, SIZE + 1);
-	assert_true(rt_lane_arm_spill_owner(world->lane));
+	assert_true(rt_lane_arm_spill_poller(world->lane));
 	rt_bell_prepare(world->bell);
 	expect_taken(world, 0, SIZE / 2 - 1);
 	assert_false(stub_is_readable(rt_bell_fd(world->bell)));
@@ -380,9 +380,9 @@ static void ring_poller__armed_after_take_RINGS(void **state)
 
 	stub_publish(world->lane, 0, SIZE + 1);
 	expect_taken(world, 0, SIZE);
-	rt_lane_arm_spill_owner(world->lane);
+	rt_lane_arm_spill_poller(world->lane);
 	rt_bell_prepare(world->bell);
-	assert_true(rt_lane_has_room_owner(world->lane));
+	assert_true(rt_lane_has_room_poller(world->lane));
 	rt_lane_ring_poller_consumer(world->lane);
 	assert_true(stub_is_readable(rt_bell_fd(world->bell)));
 	rt_bell_cancel(world->bell);
@@ -393,9 +393,9 @@ static void ring_poller__spill_emptied_QUIET(void **state)
 	struct world *world = *state;
 
 	stub_publish(world->lane, 0, SIZE + 1);
-	rt_lane_arm_spill_owner(world->lane);
+	rt_lane_arm_spill_poller(world->lane);
 	expect_taken(world, 0, SIZE);
-	rt_lane_retry_owner(world->lane);
+	rt_lane_retry_poller(world->lane);
 	rt_bell_prepare(world->bell);
 	rt_lane_ring_poller_consumer(world->lane);
 	assert_false(stub_is_readable(rt_bell_fd(world->bell)));
@@ -410,13 +410,13 @@ static void swap_spill__content_MOVED(void **state)
 
 	assert_non_null(bigger);
 	stub_publish(world->lane, 0, SIZE + SPILL);
-	old = rt_lane_swap_spill_owner(world->lane, bigger);
+	old = rt_lane_swap_spill_poller(world->lane, bigger);
 	assert_ptr_not_equal(old, bigger);
 	assert_int_equal(rt_spill_entries(old), SPILL);
 	rt_spill_delete(old);
 	stub_publish(world->lane, SIZE + SPILL, SPILL);
 	expect_taken(world, 0, SIZE);
-	rt_lane_retry_owner(world->lane);
+	rt_lane_retry_poller(world->lane);
 	expect_taken(world, SIZE, SIZE);
 }
 
@@ -427,7 +427,7 @@ static void swap_spill__smaller_COMES_BACK(void **state)
 	struct rt_spill *smaller = rt_spill_new(SPILL - 1);
 
 	assert_non_null(smaller);
-	assert_ptr_equal(rt_lane_swap_spill_owner(world->lane, smaller),
+	assert_ptr_equal(rt_lane_swap_spill_poller(world->lane, smaller),
 			 smaller);
 	rt_spill_delete(smaller);
 }
@@ -438,7 +438,7 @@ static void drain__ring_and_spill_IN_ORDER_NO_RING(void **state)
 	uint32_t i;
 
 	stub_publish(world->lane, 0, SIZE + SPILL);
-	rt_lane_arm_spill_owner(world->lane);
+	rt_lane_arm_spill_poller(world->lane);
 	rt_bell_prepare(world->bell);
 	assert_int_equal(
 		rt_lane_drain_consumer(world->lane, world->taken, SIZE + SPILL),
@@ -457,12 +457,12 @@ static void bell__spill_HOLDS_QUEUE(void **state)
 	struct world *world = *state;
 
 	stub_publish(world->lane, 0, SIZE + 1);
-	rt_lane_bell_owner(world->lane);
+	rt_lane_bell_poller(world->lane);
 	assert_int_equal(rpma_rt_queue_delete(&world->queue), RPMA_E_AGAIN);
 	expect_taken(world, 0, SIZE);
-	rt_lane_retry_owner(world->lane);
+	rt_lane_retry_poller(world->lane);
 	assert_int_equal(rpma_rt_queue_delete(&world->queue), RPMA_E_AGAIN);
-	rt_lane_bell_owner(world->lane);
+	rt_lane_bell_poller(world->lane);
 	expect_taken(world, SIZE, 1);
 	/* the teardown deletes it */
 }

@@ -55,11 +55,11 @@ static void round__budget_kept(void **state)
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	send_and_complete(conn, 5);
-	assert_int_equal(rt_poller_round_owner(f->poller, 2), 2);
+	assert_int_equal(rt_round_run(f->poller, 2), 2);
 	assert_int_equal(fake_take(f, f->queue), 2);
-	assert_int_equal(rt_poller_round_owner(f->poller, 2), 2);
-	assert_int_equal(rt_poller_round_owner(f->poller, 2), 1);
-	assert_int_equal(rt_poller_round_owner(f->poller, 2), 0);
+	assert_int_equal(rt_round_run(f->poller, 2), 2);
+	assert_int_equal(rt_round_run(f->poller, 2), 1);
+	assert_int_equal(rt_round_run(f->poller, 2), 0);
 	assert_int_equal(fake_take(f, f->queue), 3);
 	fake_bury(f, &conn);
 }
@@ -73,8 +73,8 @@ static void round__each_cq_in_turn(void **state)
 
 	send_and_complete(first, 4);
 	send_and_complete(second, 4);
-	rt_poller_round_owner(f->poller, 1);
-	rt_poller_round_owner(f->poller, 1);
+	rt_round_run(f->poller, 1);
+	rt_round_run(f->poller, 1);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	assert_int_not_equal(f->items[0].qp_num, f->items[1].qp_num);
 	fake_round(f);
@@ -130,13 +130,13 @@ static void arm__every_cq_then_asleep(void **state)
 	struct rpma_rt_conn *second = established_on_another_cq(f);
 	uint64_t polls = stats_of(f).polls;
 
-	assert_true(rt_poller_arm_owner(f->poller));
+	assert_true(rt_channel_arm(f->poller));
 	assert_int_equal(fake_cq(first->cq)->arms, 1);
 	assert_int_equal(fake_cq(second->cq)->arms, 1);
 	assert_int_equal(stats_of(f).polls, polls + 2);
 	assert_int_equal(stats_of(f).sleeps, 1);
 	assert_true(rt_bell_is_asleep(&f->poller->bell));
-	assert_int_equal(rt_poller_wake_owner(f->poller), 0);
+	assert_int_equal(rt_channel_wake(f->poller), 0);
 	assert_false(rt_bell_is_asleep(&f->poller->bell));
 	fake_bury(f, &second);
 	fake_bury(f, &first);
@@ -160,7 +160,7 @@ static void arm__completion_before_its_arm_found(void **state)
 					.opcode = IBV_WC_SEND,
 					.qp_num = conns[i]->qp_num};
 		cq->on_arm = true;
-		assert_false(rt_poller_arm_owner(f->poller));
+		assert_false(rt_channel_arm(f->poller));
 		assert_int_equal(fake_take(f, f->queue), 1);
 	}
 	assert_int_equal(stats_of(f).sleeps, 0);
@@ -175,10 +175,10 @@ static void arm__message_in_the_inbox_awake(void **state)
 
 	rt_conn_tell_poller(conn,
 			    RT_POLL_ESTABLISHED); /* handled by the poll */
-	assert_false(rt_poller_arm_owner(f->poller));
+	assert_false(rt_channel_arm(f->poller));
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_false(rt_bell_is_asleep(&f->poller->bell));
-	assert_true(rt_poller_arm_owner(f->poller));
+	assert_true(rt_channel_arm(f->poller));
 	/* rung: the fd is readable */
 	rt_conn_tell_poller(conn, RT_POLL_ESTABLISHED);
 	assert_false(rt_bell_is_asleep(&f->poller->bell));
@@ -186,7 +186,7 @@ static void arm__message_in_the_inbox_awake(void **state)
 		struct epoll_event event;
 
 		assert_int_equal(epoll_wait(f->poller->epfd, &event, 1, 0), 1);
-		rt_poller_wake_owner(f->poller);
+		rt_channel_wake(f->poller);
 		assert_int_equal(epoll_wait(f->poller->epfd, &event, 1, 0), 0);
 	}
 	fake_round(f);
@@ -199,7 +199,7 @@ static void arm__stopping_awake(void **state)
 	struct fake *f = *state;
 
 	rt_poller_stop(f->poller);
-	assert_false(rt_poller_arm_owner(f->poller));
+	assert_false(rt_channel_arm(f->poller));
 	assert_int_equal(stats_of(f).sleeps, 0);
 }
 
@@ -209,9 +209,9 @@ static void arm__refused_cq_dead(void **state)
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	fake_cq(conn->cq)->notify_answer = EIO;
-	rt_poller_arm_owner(f->poller);
+	rt_channel_arm(f->poller);
 	assert_true(conn->cq->dead);
-	rt_poller_wake_owner(f->poller);
+	rt_channel_wake(f->poller);
 	fake_settle_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_int_equal(f->items[0].status, RPMA_RT_REASON_DEVICE);
@@ -249,11 +249,11 @@ static void events__acknowledged_at_64(void **state)
 
 	for (i = 0; i < RT_ACK_BATCH - 1; i++)
 		fake_cq_event(conn->cq);
-	assert_int_equal(rt_poller_wake_owner(f->poller), RT_ACK_BATCH - 1);
+	assert_int_equal(rt_channel_wake(f->poller), RT_ACK_BATCH - 1);
 	assert_int_equal(cq->acked, 0);
 	fake_cq_event(conn->cq);
 	fake_cq_event(conn->cq);
-	assert_int_equal(rt_poller_wake_owner(f->poller), 2);
+	assert_int_equal(rt_channel_wake(f->poller), 2);
 	assert_int_equal(cq->acked, RT_ACK_BATCH);
 	assert_int_equal(rt_cq_unacked(conn->cq), 1);
 	assert_int_equal(stats_of(f).acks, 1);
@@ -269,7 +269,7 @@ static void events__EINTR_read_again(void **state)
 
 	fake_channel(conn->cq->channel)->errno_next = EINTR;
 	fake_cq_event(conn->cq);
-	assert_int_equal(rt_poller_wake_owner(f->poller), 1);
+	assert_int_equal(rt_channel_wake(f->poller), 1);
 	assert_false(conn->cq->channel->dead);
 	fake_bury(f, &conn);
 }
@@ -281,7 +281,7 @@ static void events__of_nobody_acknowledged_singly(void **state)
 
 	fake_fail("cq_get_context", 1, RPMA_E_INVAL);
 	fake_cq_event(conn->cq);
-	assert_int_equal(rt_poller_wake_owner(f->poller), 1);
+	assert_int_equal(rt_channel_wake(f->poller), 1);
 	assert_int_equal(fake_cq(conn->cq)->acked, 1);
 	assert_int_equal(rt_cq_unacked(conn->cq), 0);
 	fake_bury(f, &conn);
@@ -296,7 +296,7 @@ static void events__channel_broken_its_cqs_dead(void **state)
 	int i;
 
 	fake_channel(first->cq->channel)->errno_empty = EIO;
-	rt_poller_wake_owner(f->poller);
+	rt_channel_wake(f->poller);
 	assert_true(first->cq->channel->dead);
 	assert_true(first->cq->dead && second->cq->dead);
 	/* and its fd is out of the set: it would be readable for ever */
@@ -412,10 +412,10 @@ static void spill__sleeps_on_it_and_the_consumer_rings(void **state)
 
 	narrow_new(f, &n);
 	narrow_fill(f, &n, 64 + 2);
-	assert_true(rt_poller_arm_owner(f->poller)); /* full: nothing to do */
+	assert_true(rt_channel_arm(f->poller)); /* full: nothing to do */
 	assert_int_equal(fake_take(f, n.queue), 64);
 	assert_false(rt_bell_is_asleep(&f->poller->bell)); /* rung */
-	rt_poller_wake_owner(f->poller);
+	rt_channel_wake(f->poller);
 	fake_round(f);
 	assert_int_equal(fake_take(f, n.queue), 2);
 	narrow_delete(f, &n);

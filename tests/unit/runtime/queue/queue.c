@@ -93,7 +93,7 @@ static int poll_up_to(struct world *world, int max)
 static bool bell(struct rt_lane *lane)
 {
 	rt_fence_dekker();
-	return rt_lane_bell_owner(lane);
+	return rt_lane_bell_poller(lane);
 }
 
 static void new__invalid_INVAL(void **state)
@@ -163,12 +163,12 @@ static void delete__used_AGAIN(void **state)
 {
 	struct world *world = *state;
 
-	rt_queue_get(world->queue);
-	rt_queue_get(world->queue);
-	rt_queue_put(world->queue);
+	rt_queue_ref(world->queue);
+	rt_queue_ref(world->queue);
+	rt_queue_unref(world->queue);
 	assert_int_equal(rpma_rt_queue_delete(&world->queue), RPMA_E_AGAIN);
 	assert_non_null(world->queue);
-	rt_queue_put(world->queue);
+	rt_queue_unref(world->queue);
 }
 
 static void delete__messages_left_FREED(void **state)
@@ -197,9 +197,9 @@ static void delete__requests_left_PUT(void **state)
 		.opcode = RPMA_RT_EVENT_CLOSED,
 	};
 
-	rt_lane_stage_owner(lane, &item);
-	rt_lane_stage_owner(lane, &other);
-	rt_lane_publish_owner(lane);
+	rt_lane_stage_poller(lane, &item);
+	rt_lane_stage_poller(lane, &other);
+	rt_lane_publish_poller(lane);
 	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
 	assert_int_equal(conn.puts, 1);
 }
@@ -411,14 +411,14 @@ static void close__users_left_NO_COMPLETION(void **state)
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
 
-	rt_queue_get(world->queue);
+	rt_queue_ref(world->queue);
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
 	assert_int_equal(poll_up_to(world, MAX), RPMA_E_NO_COMPLETION);
 	stub_publish(lane, 3, 1);
 	assert_int_equal(poll_up_to(world, MAX), 0);
 	assert_int_equal(world->got, 1);
 	stub_publish(lane, 4, 1);
-	rt_queue_put(world->queue);
+	rt_queue_unref(world->queue);
 	assert_int_equal(poll_up_to(world, MAX), 0);
 	assert_int_equal(poll_up_to(world, MAX), RPMA_RT_E_CLOSED);
 }
@@ -435,7 +435,7 @@ static void close__spill_left_NOT_CLOSED(void **state)
 	assert_int_equal(poll_up_to(world, MAX), 0);
 	assert_int_equal(world->got, SIZE);
 	assert_int_equal(poll_up_to(world, MAX), RPMA_E_NO_COMPLETION);
-	assert_int_equal(rt_lane_retry_owner(lane), 1);
+	assert_int_equal(rt_lane_retry_poller(lane), 1);
 	bell(lane);
 	assert_int_equal(poll_up_to(world, MAX), 0);
 	assert_int_equal(poll_up_to(world, MAX), RPMA_RT_E_CLOSED);
@@ -447,7 +447,7 @@ static void finish__ring_and_spill_left_ALL_THEN_CLOSED(void **state)
 	struct world *world = *state;
 	int sum = 0;
 
-	rt_queue_get(world->queue);
+	rt_queue_ref(world->queue);
 	stub_publish(lane_of(world, 0), 0, SIZE + 20);
 	stub_publish(lane_of(world, 1), 0, SIZE + 20);
 	assert_int_equal(rpma_rt_queue_push(world->queue, 1, NULL, 0, 0), 0);
@@ -459,7 +459,7 @@ static void finish__ring_and_spill_left_ALL_THEN_CLOSED(void **state)
 	assert_int_equal(sum, 2 * (SIZE + 20) + 1);
 	assert_int_equal(poll_up_to(world, 16), RPMA_RT_E_CLOSED);
 	/* ours; those of the pollers for their spills are given back */
-	rt_queue_put(world->queue);
+	rt_queue_unref(world->queue);
 }
 
 static void get_fd__null_INVAL(void **state)
@@ -545,12 +545,12 @@ static void fd__last_user_left_READABLE(void **state)
 	struct world *world = *state;
 	int fd;
 
-	rt_queue_get(world->queue);
+	rt_queue_ref(world->queue);
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
 	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
 	assert_false(stub_is_readable(fd));
-	rt_queue_put(world->queue);
+	rt_queue_unref(world->queue);
 	assert_true(stub_is_readable(fd));
 	assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_CLOSED);
 }
@@ -566,12 +566,12 @@ static void poll__empty_with_poller_asleep_on_spill_RINGS(void **state)
 	assert_int_equal(poll_up_to(world, MAX), 0);
 	assert_int_equal(world->got, SIZE);
 	/* it armed after that take, and did not look again */
-	assert_true(rt_lane_arm_spill_owner(lane));
+	assert_true(rt_lane_arm_spill_poller(lane));
 	rt_bell_prepare(poller);
 	assert_int_equal(poll_up_to(world, MAX), RPMA_E_NO_COMPLETION);
 	assert_true(stub_is_readable(rt_bell_fd(poller)));
 	rt_bell_cancel(poller);
-	assert_int_equal(rt_lane_retry_owner(lane), 1);
+	assert_int_equal(rt_lane_retry_poller(lane), 1);
 	bell(lane);
 	assert_int_equal(poll_up_to(world, MAX), 0);
 }

@@ -88,7 +88,7 @@ static uint64_t counted(const struct rpma_rt_histogram *histogram)
 static void ring(struct world *world)
 {
 	rt_fence_dekker();
-	rt_lane_bell_owner(world->lane);
+	rt_lane_bell_poller(world->lane);
 }
 
 static void get__null_INVAL(void **state)
@@ -132,7 +132,7 @@ static void backlog__ring_spill_and_messages(void **state)
 	poll_up_to(world, 2);
 	assert_int_equal(stats(world)->backlog, SIZE + 4);
 	while (poll_up_to(world, MAX) == 0)
-		rt_lane_retry_owner(world->lane);
+		rt_lane_retry_poller(world->lane);
 	ring(world); /* the spill is over */
 	assert_int_equal(stats(world)->backlog, 0);
 }
@@ -175,14 +175,14 @@ static void timing__dispatch_until_the_last_item(void **state)
 	int i;
 
 	for (i = 0; i < 3; i++)
-		rt_lane_stage_owner(world->lane, &item);
-	rt_lane_stamp_owner(world->lane, rt_now_ns() - 5000);
-	rt_lane_publish_owner(world->lane);
+		rt_lane_stage_poller(world->lane, &item);
+	rt_lane_stamp_poller(world->lane, rt_now_ns() - 5000);
+	rt_lane_publish_poller(world->lane);
 	poll_up_to(world, 2);
 	assert_int_equal(counted(&stats(world)->dispatch), 0);
 	/* one at a time: the second is not timed */
 	stub_publish(world->lane, 1, 1);
-	rt_lane_stamp_owner(world->lane, rt_now_ns());
+	rt_lane_stamp_poller(world->lane, rt_now_ns());
 	poll_up_to(world, 1);
 	assert_int_equal(counted(&stats(world)->dispatch), 1);
 	assert_true(world->stats.dispatch.sum_ns >= 5000);
@@ -199,11 +199,11 @@ static void timing__through_the_spill(void **state)
 	struct rpma_rt_completion item = stub_item(1);
 
 	stub_publish(world->lane, 1, SIZE + 3);
-	rt_lane_stage_owner(world->lane, &item);
-	rt_lane_stamp_owner(world->lane, rt_now_ns());
-	rt_lane_publish_owner(world->lane);
+	rt_lane_stage_poller(world->lane, &item);
+	rt_lane_stamp_poller(world->lane, rt_now_ns());
+	rt_lane_publish_poller(world->lane);
 	poll_up_to(world, SIZE);
-	rt_lane_retry_owner(world->lane);
+	rt_lane_retry_poller(world->lane);
 	poll_up_to(world, 3);
 	assert_int_equal(counted(&stats(world)->dispatch), 0);
 	poll_up_to(world, 1);

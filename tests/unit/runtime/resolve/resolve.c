@@ -111,7 +111,7 @@ static void name__nobody_waits_for_it(void **state)
 	expect_closed(f, &first, RPMA_RT_REASON_LOCAL);
 	ok(rpma_rt_conn_close(second));
 	expect_closed(f, &second, RPMA_RT_REASON_LOCAL);
-	assert_int_equal(f->rt->births, 0);
+	assert_int_equal(f->rt->in_use, 0);
 	fake_forget_trace();
 	sem_post(&server.answer);
 	rt_resolver_stop(f->rt);

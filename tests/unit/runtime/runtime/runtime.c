@@ -299,9 +299,9 @@ static void place__round_robin_unless_named(void **state)
 	ok(rpma_rt_new(cfg, &rt));
 	for (i = 0; i < 4; i++)
 		assert_int_equal(
-			rt_runtime_place(rt, RPMA_RT_POLLER_ANY, 0)->index,
+			rt_place_choose(rt, RPMA_RT_POLLER_ANY, 0)->index,
 			i % 2);
-	assert_int_equal(rt_runtime_place(rt, 1, 0)->index, 1);
+	assert_int_equal(rt_place_choose(rt, 1, 0)->index, 1);
 	ok(rpma_rt_delete(&rt));
 	fake_forget_trace();
 }
@@ -313,20 +313,20 @@ static void place__least_loaded(void **state)
 
 	(void)state;
 	ok(rpma_rt_new(cfg, &rt));
-	assert_false(rt_runtime_is_place(rt, RPMA_RT_POLLER_LEAST - 1));
-	assert_true(rt_runtime_is_place(rt, RPMA_RT_POLLER_LEAST));
-	assert_true(rt_runtime_is_place(rt, 1));
-	assert_false(rt_runtime_is_place(rt, 2));
+	assert_false(rt_place_is_valid(rt, RPMA_RT_POLLER_LEAST - 1));
+	assert_true(rt_place_is_valid(rt, RPMA_RT_POLLER_LEAST));
+	assert_true(rt_place_is_valid(rt, 1));
+	assert_false(rt_place_is_valid(rt, 2));
 	rt->pollers[0].conns = 3;
 	for (i = 0; i < 3; i++) {
 		struct rt_poller *poller =
-			rt_runtime_place(rt, RPMA_RT_POLLER_LEAST, 0);
+			rt_place_choose(rt, RPMA_RT_POLLER_LEAST, 0);
 
 		assert_int_equal(poller->index, 1);
 		poller->conns++;
 	}
 	/* of equals the first */
-	assert_int_equal(rt_runtime_place(rt, RPMA_RT_POLLER_LEAST, 0)->index,
+	assert_int_equal(rt_place_choose(rt, RPMA_RT_POLLER_LEAST, 0)->index,
 			 0);
 	rt->pollers[0].conns = 0;
 	rt->pollers[1].conns = 0;

@@ -326,7 +326,7 @@ static void stale__back_in_the_srqs_queue_marked_once(void **state)
 static void number_reused__waits_for_the_sweep(void **state)
 {
 	struct rpma_rt_conn *old;
-	struct rpma_rt_conn *heir;
+	struct rpma_rt_conn *waiter;
 	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST};
 	struct scene s;
 
@@ -342,26 +342,26 @@ static void number_reused__waits_for_the_sweep(void **state)
 	fake_qp_num = old->qp_num;
 	event.id = &s.f->id;
 	rt_conn_request_control(&s.f->listener, &event);
-	heir = s.f->rt->conns;
-	assert_int_equal(heir->qp_num, old->qp_num);
+	waiter = s.f->rt->conns;
+	assert_int_equal(waiter->qp_num, old->qp_num);
 	/* the old one's, in the CQ before it was destroyed */
 	fake_srq_wc(old, s.srq, 0, IBV_WC_WR_FLUSH_ERR);
 	assert_true(rt_inbox_run_owner(&s.f->poller->inbox, s.f->poller) > 0);
-	assert_true(heir->late);
+	assert_true(waiter->late);
 	assert_int_equal(fake_take(s.f, s.f->queue), 0);
 	fake_settle_down(s.f);
-	assert_false(heir->late);
+	assert_false(waiter->late);
 	assert_int_equal(fake_take(s.f, s.f->queue), 3);
 	expect(s.f, 0, 100, IBV_WC_WR_FLUSH_ERR);
-	assert_ptr_equal((void *)(uintptr_t)s.f->items[1].context, heir);
+	assert_ptr_equal((void *)(uintptr_t)s.f->items[1].context, waiter);
 	assert_int_equal(s.f->items[1].opcode, RPMA_RT_EVENT_REQUEST);
 	assert_ptr_equal((void *)(uintptr_t)s.f->items[2].context, old);
-	/* and now it is the heir's */
-	fake_srq_wc(heir, s.srq, 1, IBV_WC_SUCCESS);
+	/* and now it is the waiter's */
+	fake_srq_wc(waiter, s.srq, 1, IBV_WC_SUCCESS);
 	fake_round(s.f);
 	assert_int_equal(fake_take(s.f, s.f->queue), 1);
 	ok(rpma_rt_conn_put(&old));
-	bury(s.f, &heir);
+	bury(s.f, &waiter);
 	scene_delete(&s, 0);
 	scene_close(&s);
 }
@@ -370,7 +370,7 @@ static void number_reused__waits_for_the_sweep(void **state)
 static void number_reused__closed_while_it_waits(void **state)
 {
 	struct rpma_rt_conn *old;
-	struct rpma_rt_conn *heir;
+	struct rpma_rt_conn *waiter;
 	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST};
 	struct scene s;
 
@@ -385,10 +385,10 @@ static void number_reused__closed_while_it_waits(void **state)
 	fake_qp_num = old->qp_num;
 	event.id = &s.f->id;
 	rt_conn_request_control(&s.f->listener, &event);
-	heir = s.f->rt->conns;
-	rt_conn_die_control(heir, RPMA_RT_REASON_STOPPED, 0);
+	waiter = s.f->rt->conns;
+	rt_conn_die_control(waiter, RPMA_RT_REASON_STOPPED, 0);
 	fake_settle_down(s.f);
-	sq_marker(heir);
+	sq_marker(waiter);
 	fake_settle_down(s.f);
 	assert_int_equal(fake_take(s.f, s.f->queue), 3);
 	assert_int_equal(s.f->items[0].opcode, RPMA_RT_EVENT_REQUEST);
@@ -396,7 +396,7 @@ static void number_reused__closed_while_it_waits(void **state)
 	assert_null(s.f->poller->late);
 	assert_int_equal(old->cq->qps->count, 0);
 	ok(rpma_rt_conn_put(&old));
-	ok(rpma_rt_conn_put(&heir));
+	ok(rpma_rt_conn_put(&waiter));
 	scene_delete(&s, 0);
 	scene_close(&s);
 }
@@ -994,10 +994,10 @@ static void delete__refused_while_used(void **state)
 	assert_non_null(s.srq);
 	bury(s.f, &conn);
 	pthread_mutex_lock(&s.f->rt->lock);
-	rt_srq_get_all(&s.f->rt_cfg); /* a listener */
+	rt_srq_ref_all(&s.f->rt_cfg); /* a listener */
 	pthread_mutex_unlock(&s.f->rt->lock);
 	assert_int_equal(rpma_rt_srq_delete(&s.srq), RPMA_E_AGAIN);
-	rt_srq_put_all(&s.f->rt_cfg);
+	rt_srq_unref_all(&s.f->rt_cfg);
 	assert_int_equal(rpma_rt_srq_delete(NULL), RPMA_E_INVAL);
 	scene_delete(&s, 0);
 	ok(rpma_rt_srq_delete(&s.srq));

@@ -36,23 +36,24 @@ static void enter__as_the_gate_says(void **state)
 	(void)state;
 	for (single = 0; single < 2; single++) {
 		side_init(&side, single);
-		assert_int_equal(rt_side_enter(&side), RT_SIDE_NOT_YET);
-		assert_int_equal(rt_side_await_open(&side, 1), RT_SIDE_NOT_YET);
+		assert_int_equal(rt_gate_enter(&side), RT_GATE_REFUSED_YET);
+		assert_int_equal(rt_gate_await_open(&side, 1),
+				 RT_GATE_REFUSED_YET);
 		assert_int_equal(wanted(&side), 1);
-		rt_side_open(&side);
-		ok(rt_side_await_open(&side, 2));
+		rt_gate_open(&side);
+		ok(rt_gate_await_open(&side, 2));
 		assert_int_equal(wanted(&side), 1);
-		ok(rt_side_enter(&side));
-		rt_side_leave(&side);
-		rt_side_pause(&side);
-		rt_side_resume(&side, false);
-		ok(rt_side_enter(&side));
-		rt_side_leave(&side);
-		rt_side_close(&side);
-		assert_int_equal(rt_side_enter(&side), RPMA_RT_E_CLOSED);
-		rt_side_open(&side); /* never again */
-		assert_int_equal(rt_side_enter(&side), RPMA_RT_E_CLOSED);
-		ok(rt_side_await_open(&side, 2));
+		ok(rt_gate_enter(&side));
+		rt_gate_leave(&side);
+		rt_gate_pause(&side);
+		rt_gate_resume(&side, false);
+		ok(rt_gate_enter(&side));
+		rt_gate_leave(&side);
+		rt_gate_close(&side);
+		assert_int_equal(rt_gate_enter(&side), RPMA_RT_E_CLOSED);
+		rt_gate_open(&side); /* never again */
+		assert_int_equal(rt_gate_enter(&side), RPMA_RT_E_CLOSED);
+		ok(rt_gate_await_open(&side, 2));
 		assert_int_equal(wanted(&side), 1);
 		pthread_mutex_destroy(&side.lock);
 	}
@@ -66,10 +67,10 @@ static void resume__over_CLOSED(void **state)
 	(void)state;
 	for (single = 0; single < 2; single++) {
 		side_init(&side, single);
-		rt_side_open(&side);
-		rt_side_pause(&side);
-		rt_side_resume(&side, true);
-		assert_int_equal(rt_side_enter(&side), RPMA_RT_E_CLOSED);
+		rt_gate_open(&side);
+		rt_gate_pause(&side);
+		rt_gate_resume(&side, true);
+		assert_int_equal(rt_gate_enter(&side), RPMA_RT_E_CLOSED);
 		pthread_mutex_destroy(&side.lock);
 	}
 }
@@ -81,12 +82,12 @@ static void resume__closed_meanwhile_stays_CLOSED(void **state)
 
 	(void)state;
 	side_init(&side, true);
-	rt_side_open(&side);
-	rt_side_pause(&side);
+	rt_gate_open(&side);
+	rt_gate_pause(&side);
 	/* relaxed: as rpma_rt_conn_close() does, without the lock */
 	atomic_store_explicit(&side.gate, RT_GATE_CLOSED, memory_order_relaxed);
-	rt_side_resume(&side, false);
-	assert_int_equal(rt_side_enter(&side), RPMA_RT_E_CLOSED);
+	rt_gate_resume(&side, false);
+	assert_int_equal(rt_gate_enter(&side), RPMA_RT_E_CLOSED);
 	pthread_mutex_destroy(&side.lock);
 }
 
@@ -104,12 +105,12 @@ static void *close_it(void *arg)
 	/* relaxed: only that it runs */
 	atomic_store_explicit(&closing->begun, true, memory_order_relaxed);
 	if (closing->pauses)
-		rt_side_pause(&closing->side);
+		rt_gate_pause(&closing->side);
 	else
-		rt_side_close(&closing->side);
+		rt_gate_close(&closing->side);
 	assert_int_equal(closing->written, 1);
 	if (closing->pauses)
-		rt_side_resume(&closing->side, false);
+		rt_gate_resume(&closing->side, false);
 	return NULL;
 }
 
@@ -120,8 +121,8 @@ static void close__waits_for_who_is_inside(bool single, bool pauses)
 	int i;
 
 	side_init(&closing.side, single);
-	rt_side_open(&closing.side);
-	ok(rt_side_enter(&closing.side));
+	rt_gate_open(&closing.side);
+	ok(rt_gate_enter(&closing.side));
 	ok(pthread_create(&thread, NULL, close_it, &closing));
 	/* relaxed: only that it runs */
 	while (!atomic_load_explicit(&closing.begun, memory_order_relaxed))
@@ -129,12 +130,12 @@ static void close__waits_for_who_is_inside(bool single, bool pauses)
 	for (i = 0; i < 1000; i++)
 		sched_yield(); /* a closer that does not wait has time */
 	closing.written = 1;
-	rt_side_leave(&closing.side);
+	rt_gate_leave(&closing.side);
 	ok(pthread_join(thread, NULL));
-	assert_int_equal(rt_side_enter(&closing.side),
+	assert_int_equal(rt_gate_enter(&closing.side),
 			 pauses ? 0 : RPMA_RT_E_CLOSED);
 	if (pauses)
-		rt_side_leave(&closing.side);
+		rt_gate_leave(&closing.side);
 	pthread_mutex_destroy(&closing.side.lock);
 }
 
@@ -151,9 +152,9 @@ static void *enter_and_leave(void *arg)
 {
 	struct closing *closing = arg;
 
-	ok(rt_side_enter(&closing->side));
+	ok(rt_gate_enter(&closing->side));
 	assert_int_equal(closing->written, 1);
-	rt_side_leave(&closing->side);
+	rt_gate_leave(&closing->side);
 	return NULL;
 }
 
@@ -167,17 +168,17 @@ static void enter__paused_waits_or_AGAIN_on_a_poller(void **state)
 
 	for (single = 0; single < 2; single++) {
 		side_init(&closing.side, single);
-		rt_side_open(&closing.side);
-		rt_side_pause(&closing.side);
+		rt_gate_open(&closing.side);
+		rt_gate_pause(&closing.side);
 		closing.written = 0;
 		f->poller->threaded = true;
 		assert_true(rt_poller_try_enter(f->poller, RT_RUNNER_OWNER));
-		assert_int_equal(rt_side_enter(&closing.side), RPMA_E_AGAIN);
+		assert_int_equal(rt_gate_enter(&closing.side), RPMA_E_AGAIN);
 		rt_poller_leave(f->poller);
 		f->poller->threaded = false;
 		ok(pthread_create(&thread, NULL, enter_and_leave, &closing));
 		closing.written = 1;
-		rt_side_resume(&closing.side, false);
+		rt_gate_resume(&closing.side, false);
 		ok(pthread_join(thread, NULL));
 		pthread_mutex_destroy(&closing.side.lock);
 	}
@@ -191,20 +192,20 @@ static void enter__two_single_posters_assertion(void **state)
 
 	(void)state;
 	side_init(&side, true);
-	rt_side_open(&side);
-	ok(rt_side_enter(&side));
+	rt_gate_open(&side);
+	ok(rt_gate_enter(&side));
 	pid = fork();
 	if (pid == 0) {
 		/* quiet: the message and the report of it are meant */
 		close(STDERR_FILENO);
 		signal(SIGABRT, SIG_DFL);
-		rt_side_enter(&side);
+		rt_gate_enter(&side);
 		_exit(0);
 	}
 	assert_true(pid > 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_false(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	rt_side_leave(&side);
+	rt_gate_leave(&side);
 	pthread_mutex_destroy(&side.lock);
 }
 

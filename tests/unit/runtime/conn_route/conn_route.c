@@ -13,7 +13,7 @@ struct count {
 	uint32_t slots;
 	uint32_t reserved;
 	uint32_t conns;
-	uint32_t births;
+	uint32_t in_use;
 };
 
 /* What a poller has left of its first CQ and of the queue's lane; memory may
@@ -32,7 +32,7 @@ static struct count count(const struct fake *f)
 			f->poller->slots_returned_count - f->poller->slots_next,
 		.reserved = lane->reserved,
 		.conns = f->poller->conns,
-		.births = f->rt->births,
+		.in_use = f->rt->in_use,
 	};
 }
 
@@ -41,9 +41,9 @@ static void expect_same(const struct count *a, const struct count *b)
 	assert_memory_equal(a, b, sizeof(*a));
 }
 
-static struct rt_birth birth_of(struct fake *f)
+static struct rt_conn_spec birth_of(struct fake *f)
 {
-	return (struct rt_birth){
+	return (struct rt_conn_spec){
 		.rt = f->rt,
 		.peer = &fake_peer,
 		.cfg = &f->rt_cfg,
@@ -70,7 +70,7 @@ static void birth__what_it_holds_and_gives_back(void **state)
 	assert_int_equal(before.slots - with.slots, 1);
 	assert_int_equal(with.reserved - before.reserved,
 			 FAKE_SQ + FAKE_RQ + RT_CONN_EVENTS);
-	assert_int_equal(with.births, 1);
+	assert_int_equal(with.in_use, 1);
 	assert_int_equal(rpma_rt_queue_delete(&f->queue), RPMA_E_AGAIN);
 	fake_bury(f, &conn);
 	after = count(f);
@@ -81,7 +81,7 @@ static void birth__what_it_holds_and_gives_back(void **state)
 static void birth__each_failure_as_before(void **state)
 {
 	struct fake *f = *state;
-	struct rt_birth birth = birth_of(f);
+	struct rt_conn_spec birth = birth_of(f);
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct count before;
 	struct count after;
@@ -93,7 +93,7 @@ static void birth__each_failure_as_before(void **state)
 	for (nth = 1;; nth++) {
 		conn = NULL;
 		fake_fail("malloc", nth, 1);
-		ret = rt_conn_birth(&birth, &conn);
+		ret = rt_conn_create(&birth, &conn);
 		if (!fake_failed())
 			break;
 		assert_int_equal(ret, RPMA_E_NOMEM);
@@ -107,7 +107,7 @@ static void birth__each_failure_as_before(void **state)
 	rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
 	fake_settle_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
-	rt_conn_rele(conn);
+	rt_conn_unref(conn);
 }
 
 /* The first on a device: channel and CQ have to be made as well. */
@@ -125,7 +125,7 @@ static void birth__first_each_failure_nothing_left(void **state)
 		{"epoll_ctl", 1, RPMA_E_PROVIDER},
 	};
 	struct fake *f = *state;
-	struct rt_birth birth = birth_of(f);
+	struct rt_conn_spec birth = birth_of(f);
 	struct rpma_rt_conn *conn = NULL;
 	int objects = fake_objects();
 	int memory = fake_memory();
@@ -133,7 +133,7 @@ static void birth__first_each_failure_nothing_left(void **state)
 
 	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		fake_fail(calls[i].call, 1, calls[i].value);
-		assert_int_equal(rt_conn_birth(&birth, &conn), calls[i].ret);
+		assert_int_equal(rt_conn_create(&birth, &conn), calls[i].ret);
 		assert_true(fake_failed());
 		assert_null(conn);
 		assert_int_equal(fake_objects(), objects);
@@ -146,15 +146,15 @@ static void birth__first_each_failure_nothing_left(void **state)
 static void birth__no_cq_the_channel_stays(void **state)
 {
 	struct fake *f = *state;
-	struct rt_birth birth = birth_of(f);
+	struct rt_conn_spec birth = birth_of(f);
 	struct rpma_rt_conn *conn = NULL;
 
 	fake_fail("cq_new", 1, RPMA_E_PROVIDER);
-	assert_int_equal(rt_conn_birth(&birth, &conn), RPMA_E_PROVIDER);
+	assert_int_equal(rt_conn_create(&birth, &conn), RPMA_E_PROVIDER);
 	assert_non_null(f->poller->channels);
 	assert_null(f->poller->channels->cqs);
 	fake_fail("ibv_query_device", 1, 5);
-	assert_int_equal(rt_conn_birth(&birth, &conn), RPMA_E_PROVIDER);
+	assert_int_equal(rt_conn_create(&birth, &conn), RPMA_E_PROVIDER);
 	conn = fake_established(f);
 	assert_null(f->poller->channels->next);
 	fake_bury(f, &conn);
@@ -163,17 +163,17 @@ static void birth__no_cq_the_channel_stays(void **state)
 static void birth__closed_queue_or_stopping_CLOSED(void **state)
 {
 	struct fake *f = *state;
-	struct rt_birth birth = birth_of(f);
+	struct rt_conn_spec birth = birth_of(f);
 	struct rpma_rt_conn *conn = NULL;
 	struct rpma_rt_queue *closed;
 
 	f->rt->stopping = true;
-	assert_int_equal(rt_conn_birth(&birth, &conn), RPMA_RT_E_CLOSED);
+	assert_int_equal(rt_conn_create(&birth, &conn), RPMA_RT_E_CLOSED);
 	f->rt->stopping = false;
 	ok(rpma_rt_queue_new(f->rt, NULL, &closed));
 	ok(rpma_rt_queue_close(closed));
 	birth.queue = closed;
-	assert_int_equal(rt_conn_birth(&birth, &conn), RPMA_RT_E_CLOSED);
+	assert_int_equal(rt_conn_create(&birth, &conn), RPMA_RT_E_CLOSED);
 	ok(rpma_rt_queue_delete(&closed));
 	assert_null(conn);
 }
@@ -181,23 +181,23 @@ static void birth__closed_queue_or_stopping_CLOSED(void **state)
 static void birth__absurd_sizes_INVAL(void **state)
 {
 	struct fake *f = *state;
-	struct rt_birth birth = birth_of(f);
+	struct rt_conn_spec birth = birth_of(f);
 	struct rpma_rt_conn *conn = NULL;
 
 	ok(rpma_conn_cfg_set_sq_size(f->cfg, INT32_MAX));
-	assert_int_equal(rt_conn_birth(&birth, &conn), RPMA_E_INVAL);
+	assert_int_equal(rt_conn_create(&birth, &conn), RPMA_E_INVAL);
 	assert_null(conn);
 }
 
 static void birth__more_than_the_device_has_NOMEM(void **state)
 {
 	struct fake *f = *state;
-	struct rt_birth birth = birth_of(f);
+	struct rt_conn_spec birth = birth_of(f);
 	struct rpma_rt_conn *conn = NULL;
 	int max = fake_attr.max_cqe;
 
 	fake_attr.max_cqe = FAKE_SQ + FAKE_RQ + 1; /* one too few */
-	assert_int_equal(rt_conn_birth(&birth, &conn), RPMA_E_NOMEM);
+	assert_int_equal(rt_conn_create(&birth, &conn), RPMA_E_NOMEM);
 	fake_attr.max_cqe = FAKE_SQ + FAKE_RQ + 2;
 	conn = fake_established(f);
 	assert_int_equal(conn->cq->room, 0);
@@ -208,13 +208,13 @@ static void birth__more_than_the_device_has_NOMEM(void **state)
 static void birth__longer_than_the_device_has_INVAL(void **state)
 {
 	struct fake *f = *state;
-	struct rt_birth birth = birth_of(f);
+	struct rt_conn_spec birth = birth_of(f);
 	struct rpma_rt_conn *conn = NULL;
 	int max = fake_attr.max_qp_wr;
 
 	/* room for the marker, too */
 	fake_attr.max_qp_wr = FAKE_SQ > FAKE_RQ ? FAKE_SQ : FAKE_RQ;
-	assert_int_equal(rt_conn_birth(&birth, &conn), RPMA_E_INVAL);
+	assert_int_equal(rt_conn_create(&birth, &conn), RPMA_E_INVAL);
 	fake_attr.max_qp_wr++;
 	conn = fake_established(f);
 	fake_attr.max_qp_wr = max;
@@ -224,11 +224,11 @@ static void birth__longer_than_the_device_has_INVAL(void **state)
 static void birth__no_slot_NOMEM(void **state)
 {
 	struct fake *f = *state;
-	struct rt_birth birth = birth_of(f);
+	struct rt_conn_spec birth = birth_of(f);
 	struct rpma_rt_conn *conn = NULL;
 
 	f->poller->slots_next = RT_MAX_SLOTS;
-	assert_int_equal(rt_conn_birth(&birth, &conn), RPMA_E_NOMEM);
+	assert_int_equal(rt_conn_create(&birth, &conn), RPMA_E_NOMEM);
 	f->poller->slots_next = 1;
 }
 

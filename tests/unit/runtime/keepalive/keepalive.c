@@ -20,8 +20,8 @@ static struct rpma_rt_conn *watched(struct fake *f)
 /* Its time has come. */
 static void let_time_pass(struct fake *f, struct rpma_rt_conn *conn)
 {
-	conn->alive.due_ns = 0;
-	f->poller->alive_next_ns = 0;
+	conn->keepalive.due_ns = 0;
+	f->poller->keepalive_next_ns = 0;
 	fake_round(f);
 }
 
@@ -52,9 +52,9 @@ static void off__nothing(void **state)
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
-	assert_null(f->poller->alive);
+	assert_null(f->poller->keepalive);
 	assert_int_equal(conn->room, FAKE_SQ + FAKE_RQ + 2);
-	assert_true(rt_poller_deadline_owner(f->poller) == UINT64_MAX);
+	assert_true(rt_poller_deadline(f->poller) == UINT64_MAX);
 	fake_bury(f, &conn);
 }
 
@@ -122,7 +122,7 @@ static void failed__ERROR(void **state)
 	let_time_pass(f, conn);
 	complete(conn, IBV_WC_RETRY_EXC_ERR);
 	expect_death(f, &conn);
-	assert_null(f->poller->alive);
+	assert_null(f->poller->keepalive);
 }
 
 /* Closed while one is under way: it is flushed, behind the marker. */
@@ -176,14 +176,14 @@ static void several__each_its_own(void **state)
 	for (i = 0; i < 3; i++)
 		assert_int_equal(posted(conns[i]), i == 1);
 	/* not all the time, though one may be due soon again */
-	conns[0]->alive.due_ns = 0;
+	conns[0]->keepalive.due_ns = 0;
 	fake_round(f);
 	assert_int_equal(posted(conns[0]), 0);
 	fake_bury(f, &conns[1]);
 	fake_bury(f, &conns[0]);
-	assert_ptr_equal(f->poller->alive, conns[2]);
+	assert_ptr_equal(f->poller->keepalive, conns[2]);
 	fake_bury(f, &conns[2]);
-	assert_null(f->poller->alive);
+	assert_null(f->poller->keepalive);
 }
 
 /* By hand the fd becomes readable when it is due. */
@@ -197,10 +197,10 @@ static void manual__the_fd_wakes(void **state)
 	f->rt_cfg.keepalive_ms = 1;
 	conn = fake_established(f);
 	while (posted(conn) == 0) {
-		if (!rt_poller_arm_owner(f->poller))
+		if (!rt_channel_arm(f->poller))
 			continue;
 		assert_int_equal(poll(&fd, 1, 30000), 1);
-		rt_poller_wake_owner(f->poller);
+		rt_channel_wake(f->poller);
 		fake_round(f);
 	}
 	fake_bury(f, &conn);
@@ -215,10 +215,10 @@ static void manual__the_backstop_too(void **state)
 
 	f->rt->cfg.backstop_ms = 1;
 	ok(fake_recv(conn, 1));
-	assert_true(rt_poller_arm_owner(f->poller));
+	assert_true(rt_channel_arm(f->poller));
 	fake_received(conn, 0, IBV_WC_SUCCESS); /* and its event is lost */
 	assert_int_equal(poll(&fd, 1, 30000), 1);
-	rt_poller_wake_owner(f->poller);
+	rt_channel_wake(f->poller);
 	fake_round(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	/* relaxed: no other thread */

@@ -89,13 +89,15 @@ static int teardown(void **state)
 static uint32_t crew(struct world *world)
 {
 	/* acquire: what the workers did before */
-	return atomic_load_explicit(&world->queue->crew, memory_order_acquire);
+	return atomic_load_explicit(&world->queue->consumers,
+				    memory_order_acquire);
 }
 
-static void set_crew(struct world *world, uint32_t word)
+static void set_shared(struct world *world, uint32_t word)
 {
 	/* release: as one who leaves */
-	atomic_store_explicit(&world->queue->crew, word, memory_order_release);
+	atomic_store_explicit(&world->queue->consumers, word,
+			      memory_order_release);
 }
 
 static void *worker_main(void *arg)
@@ -132,7 +134,7 @@ static void send_to_sleep(struct world *world, int count, int max)
 						&world->workers[i]),
 				 0);
 	}
-	while (crew(world) != (uint32_t)count * RT_CREW_WAITER)
+	while (crew(world) != (uint32_t)count * RT_CONSUMER_WAITER)
 		sched_yield();
 }
 
@@ -160,7 +162,7 @@ static void publish_and_ring(struct world *world, uint32_t count)
 {
 	stub_publish(world->lane, 1, count);
 	rt_fence_dekker();
-	rt_lane_bell_owner(world->lane);
+	rt_lane_bell_poller(world->lane);
 }
 
 static int poll_up_to(struct world *world, int max)
@@ -212,7 +214,7 @@ static void wait__one_published_ONE_WAKES(void **state)
 	publish_and_ring(world, 1);
 	assert_int_equal(wait_until_back(world, 1, WORKERS), 1);
 	/* the others are waited for again, and not woken */
-	while (crew(world) != (WORKERS - 1) * RT_CREW_WAITER)
+	while (crew(world) != (WORKERS - 1) * RT_CONSUMER_WAITER)
 		sched_yield();
 	assert_int_equal(rt_bell_ways(&world->queue->bell), RT_BELL_ON_FUTEX);
 	rpma_rt_queue_close(world->queue);
@@ -243,7 +245,7 @@ static void poll__leaves_some_while_one_waits_IT_WAKES(void **state)
 	stub_publish(world->lane, 1, 3);
 	assert_int_equal(poll_up_to(world, 1), 0);
 	rt_fence_dekker();
-	rt_lane_bell_owner(world->lane);
+	rt_lane_bell_poller(world->lane);
 	wait_until_back(world, 1, 1);
 	join_all(world, 1);
 	assert_int_equal(world->workers[0].got, 2);
@@ -279,11 +281,11 @@ static void poll__another_inside_NO_COMPLETION(void **state)
 	struct world *world = *state;
 
 	stub_publish(world->lane, 1, 1);
-	set_crew(world, RT_CREW_INSIDE);
+	set_shared(world, RT_CONSUMER_INSIDE);
 	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
 	/* nothing wakes it, so there is nothing to mark */
-	assert_int_equal(crew(world), RT_CREW_INSIDE);
-	set_crew(world, 0);
+	assert_int_equal(crew(world), RT_CONSUMER_INSIDE);
+	set_shared(world, 0);
 	assert_int_equal(poll_up_to(world, 1), 0);
 }
 
@@ -296,12 +298,12 @@ static void poll__another_inside_with_fd_MARKED(void **state)
 	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
 	publish_and_ring(world, 1);
 	assert_true(stub_is_readable(fd));
-	set_crew(world, RT_CREW_INSIDE);
+	set_shared(world, RT_CONSUMER_INSIDE);
 	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
 	/* who is inside may be off its CPU: the loop does not turn */
 	assert_false(stub_is_readable(fd));
-	assert_int_equal(crew(world), RT_CREW_INSIDE | RT_CREW_AGAIN);
-	set_crew(world, 0);
+	assert_int_equal(crew(world), RT_CONSUMER_INSIDE | RT_CONSUMER_AGAIN);
+	set_shared(world, 0);
 	assert_int_equal(poll_up_to(world, 1), 0);
 }
 
@@ -309,13 +311,13 @@ static void wait__another_inside_KEEPS_ITS_TIME(void **state)
 {
 	struct world *world = *state;
 
-	set_crew(world, RT_CREW_INSIDE);
+	set_shared(world, RT_CONSUMER_INSIDE);
 	assert_int_equal(rpma_rt_queue_wait(world->queue, 2, MAX, world->taken,
 					    &world->got),
 			 RPMA_E_NO_COMPLETION);
 	/* no longer registered, and who is inside looks again */
-	assert_int_equal(crew(world), RT_CREW_INSIDE | RT_CREW_AGAIN);
-	set_crew(world, 0);
+	assert_int_equal(crew(world), RT_CONSUMER_INSIDE | RT_CONSUMER_AGAIN);
+	set_shared(world, 0);
 }
 
 static void fd__items_left_READABLE_UNTIL_EMPTY(void **state)
@@ -388,7 +390,7 @@ static void new__not_shared_SECOND_CONSUMER_ASSERTS(void **state)
 		/* its message is expected: not among the test's */
 		close(STDERR_FILENO);
 		/* relaxed: one thread */
-		atomic_store_explicit(&alone->crew, RT_CREW_INSIDE,
+		atomic_store_explicit(&alone->consumers, RT_CONSUMER_INSIDE,
 				      memory_order_relaxed);
 		rpma_rt_queue_poll(alone, 1, world->taken, &world->got);
 		_exit(0);

@@ -3,7 +3,7 @@
 
 /*
  * A queue shared by several workers, as in doc/protocols/shared-queue.md and
- * in queue_crew.c and park.c, for every interleaving of a publisher that closes
+ * in queue/shared.c and base/bell.c, for every interleaving of a publisher that closes
  * in the end and of workers that wait, one of them with a time that may be over
  * at any moment, after which it never comes back.
  *
@@ -26,7 +26,7 @@
 #define PUBLISHER WORKERS
 #define THREADS 4
 
-/* the crew's word, in parts that change in one step */
+/* the word of who consumes, in parts that change in one step */
 bool inside;
 bool again;
 byte waiters;
@@ -226,7 +226,7 @@ inline leave(t)
 	fi
 }
 
-/* One step of the crew's word; entered or not. */
+/* One step of the word of who consumes; entered or not. */
 inline enter_or_mark(t, in_more, out_more)
 {
 	atomic {

@@ -345,9 +345,9 @@ static void death__objects_in_order_CLOSED_last(void **state)
 	assert_int_equal(fake_take(f, f->queue), 1);
 	expect_closed(f, 0, RPMA_RT_REASON_LOCAL);
 	assert_null(f->poller->slots[conn->slot]);
-	assert_int_equal(f->rt->births, 1); /* until the control thread knows */
+	assert_int_equal(f->rt->in_use, 1); /* until the control thread knows */
 	fake_control(f);
-	assert_int_equal(f->rt->births, 0);
+	assert_int_equal(f->rt->in_use, 0);
 	ok(rpma_rt_conn_put(&conn));
 }
 

@@ -70,26 +70,26 @@ static void *poller_main(void *arg)
 		     0);
 	lane = rt_queue_lane(life->queue, actor->index, bell);
 	STRESS_CHECK(lane != NULL);
-	while (actor->sent < share || rt_lane_is_spilling_owner(lane)) {
+	while (actor->sent < share || rt_lane_is_spilling_poller(lane)) {
 		count = 1 + stress_below(&actor->rng, RT_LANE_STAGE);
 		if (count > share - actor->sent)
 			count = share - (uint32_t)actor->sent;
 		stub_publish(lane, actor->sent | (uint64_t)actor->index << 32,
 			     count);
 		actor->sent += count;
-		rt_lane_retry_owner(lane);
+		rt_lane_retry_poller(lane);
 		rt_fence_dekker();
-		rt_lane_bell_owner(lane);
+		rt_lane_bell_poller(lane);
 		stress_dawdle(&actor->rng, 100);
-		if (actor->sent < share || !rt_lane_arm_spill_owner(lane))
+		if (actor->sent < share || !rt_lane_arm_spill_poller(lane))
 			continue;
 		rt_bell_prepare(bell);
-		if (!rt_lane_has_room_owner(lane))
+		if (!rt_lane_has_room_poller(lane))
 			epoll_wait(epfd, &event, 1, -1);
 		rt_bell_cancel(bell);
 	}
 	close(epfd);
-	rt_queue_put(life->queue);
+	rt_queue_unref(life->queue);
 	return NULL;
 }
 
@@ -240,7 +240,7 @@ static uint64_t live_once(struct life *life, struct stress_rng *rng)
 		      rng);
 	}
 	for (i = 0; i < POLLERS; i++) {
-		rt_queue_get(life->queue);
+		rt_queue_ref(life->queue);
 		start(&pollers[i], poller_main, &life->pollers[i], life, i,
 		      rng);
 	}

@@ -14,9 +14,9 @@ static void start__each_failure_nothing_left(void **state)
 {
 	(void)state;
 	fake_fail("eventfd", 1, EMFILE);
-	assert_int_equal(rt_control_start(&rt.control, &rt), RPMA_E_PROVIDER);
+	assert_int_equal(rt_thread_start(&rt.control, &rt), RPMA_E_PROVIDER);
 	fake_fail("pthread_create", 1, EAGAIN);
-	assert_int_equal(rt_control_start(&rt.control, &rt), RPMA_E_PROVIDER);
+	assert_int_equal(rt_thread_start(&rt.control, &rt), RPMA_E_PROVIDER);
 	assert_true(fake_failed());
 	assert_int_equal(fake_memory(), 0);
 }
@@ -39,10 +39,11 @@ static void call__runs_on_the_owner_and_answers(void **state)
 	struct asked asked = {.answer = -7};
 
 	(void)state;
-	ok(rt_control_start(&rt.control, &rt));
-	assert_int_equal(rt_call(&rt, &rt.control.inbox, answer, &asked), -7);
+	ok(rt_thread_start(&rt.control, &rt));
+	assert_int_equal(rt_call_sync(&rt, &rt.control.inbox, answer, &asked),
+			 -7);
 	assert_true(pthread_equal(asked.thread, rt.control.thread));
-	rt_control_stop(&rt.control);
+	rt_thread_stop(&rt.control);
 }
 
 struct counted {
@@ -64,12 +65,12 @@ static void stop__the_inbox_is_run_first(void **state)
 	int i;
 
 	(void)state;
-	ok(rt_control_start(&rt.control, &rt));
+	ok(rt_thread_start(&rt.control, &rt));
 	for (i = 0; i < 100; i++) {
 		msgs[i] = (struct counted){.msg.fn = count, .count = &done};
 		rt_inbox_push_mt(&rt.control.inbox, &msgs[i].msg);
 	}
-	rt_control_stop(&rt.control);
+	rt_thread_stop(&rt.control);
 	assert_int_equal(done, 100);
 }
 
@@ -84,7 +85,7 @@ static void send_and_stop(void *arg)
 	struct last *last = arg;
 
 	rt_inbox_push_mt(&rt.control.inbox, &last->msg.msg);
-	/* release: as rt_control_stop() does it */
+	/* release: as rt_thread_stop() does it */
 	atomic_store_explicit(&rt.control.stopping, true, memory_order_release);
 	sem_post(&last->sent);
 }
@@ -97,9 +98,9 @@ static void stop__right_after_a_message(void **state)
 	(void)state;
 	sem_init(&last.sent, 0, 0);
 	fake_when_empty(send_and_stop, &last);
-	ok(rt_control_start(&rt.control, &rt));
+	ok(rt_thread_start(&rt.control, &rt));
 	sem_wait(&last.sent);
-	rt_control_stop(&rt.control);
+	rt_thread_stop(&rt.control);
 	assert_int_equal(done, 1);
 }
 
@@ -110,7 +111,8 @@ static void call__from_the_poller_itself_at_once(void **state)
 	struct asked asked = {.answer = 3};
 
 	assert_true(rt_poller_try_enter(f->poller, RT_RUNNER_OWNER));
-	assert_int_equal(rt_call(f->rt, &f->poller->inbox, answer, &asked), 3);
+	assert_int_equal(rt_call_sync(f->rt, &f->poller->inbox, answer, &asked),
+			 3);
 	assert_true(pthread_equal(asked.thread, pthread_self()));
 	assert_true(rt_inbox_is_empty(&f->poller->inbox));
 	rt_poller_leave(f->poller);
@@ -122,7 +124,8 @@ static void call__manual_mode_runs_the_poller(void **state)
 	struct fake *f = *state;
 	struct asked asked = {.answer = 4};
 
-	assert_int_equal(rt_call(f->rt, &f->poller->inbox, answer, &asked), 4);
+	assert_int_equal(rt_call_sync(f->rt, &f->poller->inbox, answer, &asked),
+			 4);
 	assert_true(pthread_equal(asked.thread, pthread_self()));
 	assert_null(rt_poller_self());
 }
