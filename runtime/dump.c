@@ -16,8 +16,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/context.h"
+#include "base/runtime.h"
 #include "queue/lane.h"
-#include "runtime.h"
+#include "poller/poller.h"
+#include "poller/cq_pool.h"
 
 #define PATIENCE_S 1 /* for who changes a list: it never takes long */
 

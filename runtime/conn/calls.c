@@ -13,11 +13,13 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "conn/create.h"
+#include "base/context.h"
+#include "base/runtime.h"
 #include "conn/cfg.h"
+#include "conn/create.h"
+#include "poller/place.h"
 #include "poller/poller.h"
 #include "queue/queue.h"
-#include "runtime.h"
 
 static int check(const struct rpma_rt_conn *conn)
 {

@@ -11,11 +11,12 @@
 
 #include <pthread.h>
 
+#include "base/context.h"
+#include "base/runtime.h"
+#include "conn/drain.h"
+#include "conn/route.h"
 #include "poller/poller.h"
 #include "queue/queue.h"
-#include "conn/route.h"
-#include "runtime.h"
-#include "conn/drain.h"
 
 /* Something that waits for the poller is asked of a connection. */
 static int check_wait(const struct rpma_rt_conn *conn)

@@ -14,10 +14,11 @@
 #include <rdma/rdma_cma.h>
 #include <string.h>
 
-#include "conn/listener.h"
+#include "base/context.h"
+#include "base/runtime.h"
 #include "conn/create.h"
-#include "runtime.h"
 #include "conn/gate.h"
+#include "conn/listener.h"
 
 /* -------------------------------------------------------------- holders --- */
 

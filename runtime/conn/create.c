@@ -12,16 +12,17 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/runtime.h"
 #include "conn/cfg.h"
-#include "poller/cq_pool.h"
-#include "conn/listener.h"
-#include "poller/poller.h"
-#include "queue/queue.h"
-#include "conn/route.h"
-#include "conn/resolve.h"
-#include "runtime.h"
 #include "conn/drain.h"
+#include "conn/listener.h"
+#include "conn/resolve.h"
+#include "conn/route.h"
+#include "poller/cq_pool.h"
+#include "poller/place.h"
+#include "poller/poller.h"
 #include "poller/qp_table.h"
+#include "queue/queue.h"
 #include "srq/srq.h"
 
 /* min_rnr_timer where the caller leaves it: 0.64 ms; rdma_cm's is 655 ms */

@@ -13,11 +13,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/runtime.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 #include "poller/qp_table.h"
 #include "queue/queue.h"
-#include "runtime.h"
 
 static void *user_of(const struct rpma_rt_conn *conn)
 {

@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "base/self.h"
 #include "poller/poller.h"
 
 /* how the control thread waits for a poster: it looks, then yields, then
@@ -24,7 +25,7 @@
 /* A poller thread never waits for another thread's post. */
 static bool may_wait(void)
 {
-	return rt_poller_self() == NULL || !rt_poller_self()->threaded;
+	return rt_self_poller() == NULL || !rt_self_poller()->threaded;
 }
 
 /* ----------------------------------------------------------- one poster --- */

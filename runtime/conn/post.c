@@ -11,13 +11,15 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 
-#include "poller/callback.h"
-#include "conn/conn.h"
-#include "queue/lane.h"
+#include "base/context.h"
 #include "base/order.h"
-#include "poller/poller.h"
-#include "runtime.h"
+#include "base/runtime.h"
+#include "base/self.h"
+#include "conn/conn.h"
 #include "conn/gate.h"
+#include "poller/callback.h"
+#include "poller/poller.h"
+#include "queue/lane.h"
 
 static _Thread_local enum rpma_rt_again last_reason;
 
@@ -73,7 +75,7 @@ static enum rpma_rt_again refusal(struct rt_side *side,
 /* The route of this connection inside whose function we are, NULL: none. */
 static struct rpma_rt_route *running_route(const struct rpma_rt_conn *conn)
 {
-	const struct rt_poller *self = rt_poller_self();
+	const struct rt_poller *self = rt_self_poller();
 	struct rpma_rt_route *running = self ? self->calls.running : NULL;
 
 	return running != NULL && running->conn == conn ? running : NULL;

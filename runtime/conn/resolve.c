@@ -13,8 +13,8 @@
 #include <netdb.h>
 #include <string.h>
 
+#include "base/runtime.h"
 #include "conn/conn.h"
-#include "runtime.h"
 
 bool rt_resolve_is_numeric(const char *addr, const char *port)
 {

@@ -9,7 +9,7 @@
 
 #include "poller/poller.h"
 
-#include "runtime.h"
+#include "base/runtime.h"
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
