@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "dump.h"
+#include "dump_names.h"
+#include "dump_printers.h"
 
 #define ALWAYS	 RPMA_F_COMPLETION_ALWAYS
 #define ON_ERROR RPMA_F_COMPLETION_ON_ERROR
