@@ -12,11 +12,8 @@
 
 #include <infiniband/verbs.h>
 
-#define P(name, help)                                                      \
-	{                                                                  \
-#name, offsetof(struct rpma_rt_poller_stats, name), false, \
-			help                                               \
-	}
+#define P(name, help) \
+	{#name, offsetof(struct rpma_rt_poller_stats, name), false, help}
 const struct rt_dump_field rt_dump_poller_fields[RT_DUMP_POLLER_FIELDS] = {
 	P(polls, "Calls of ibv_poll_cq."),
 	P(empty_polls, "Those that found nothing."),
@@ -37,10 +34,8 @@ const struct rt_dump_field rt_dump_poller_fields[RT_DUMP_POLLER_FIELDS] = {
 };
 #undef P
 
-#define Q(name, help)                                                          \
-	{                                                                      \
-#name, offsetof(struct rpma_rt_queue_stats, name), false, help \
-	}
+#define Q(name, help) \
+	{#name, offsetof(struct rpma_rt_queue_stats, name), false, help}
 const struct rt_dump_field rt_dump_queue_fields[RT_DUMP_QUEUE_FIELDS] = {
 	Q(polls, "Calls of rpma_rt_queue_poll."),
 	Q(waits, "Calls of rpma_rt_queue_wait."),

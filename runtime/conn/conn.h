@@ -32,7 +32,7 @@ struct rt_poller;
 
 /* What contains that member. */
 #define RT_FROM(type, member, ptr) \
-	((type *)((char *)(ptr)-offsetof(type, member)))
+	((type *)((char *)(ptr) - offsetof(type, member)))
 
 #define RT_CONN_EVENTS	8 /* items besides completions that it may write */
 #define RT_ROUTE_EVENTS 2

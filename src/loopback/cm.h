@@ -60,7 +60,7 @@ struct lb_cm_list {
 };
 
 #define lb_cm_entry(node, type, member) \
-	((type *)(void *)((char *)(node)-offsetof(type, member)))
+	((type *)(void *)((char *)(node) - offsetof(type, member)))
 
 static inline void lb_cm_list_init(struct lb_cm_list *list)
 {

@@ -397,15 +397,18 @@ const struct row scene_rows[] = {
 		.cq_get_fd = RPMA_E_SHARED_CHANNEL,
 		.conn_get_compl_fd = RPMA_E_SHARED_CHANNEL,
 	},
-#define ADOPTED(what, open_it, close_it, take_it)                 \
-	{                                                         \
-		.name = what, .open = open_it, .close = close_it, \
-		.fire = fire_plain, .take = take_it,              \
-		.cq_wait = RPMA_E_SHARED_CHANNEL,                 \
-		.conn_wait = RPMA_E_SHARED_CHANNEL,               \
-		.cq_get_fd = RPMA_E_SHARED_CHANNEL,               \
-		.conn_get_compl_fd = RPMA_E_SHARED_CHANNEL,       \
-		.cq_get_wc = RPMA_E_SHARED_CHANNEL,               \
+#define ADOPTED(what, open_it, close_it, take_it)           \
+	{                                                   \
+		.name = what,                               \
+		.open = open_it,                            \
+		.close = close_it,                          \
+		.fire = fire_plain,                         \
+		.take = take_it,                            \
+		.cq_wait = RPMA_E_SHARED_CHANNEL,           \
+		.conn_wait = RPMA_E_SHARED_CHANNEL,         \
+		.cq_get_fd = RPMA_E_SHARED_CHANNEL,         \
+		.conn_get_compl_fd = RPMA_E_SHARED_CHANNEL, \
+		.cq_get_wc = RPMA_E_SHARED_CHANNEL,         \
 	}
 #define CLAIMED(what, open_it) ADOPTED(what, open_it, close_claimed, take_raw)
 #define BY_RUNTIME(what, open_it) \

@@ -273,8 +273,8 @@ static void inline__gathers(void **state)
 	opts.inline_size = 32;
 	opts.sge = 2;
 	w = wire_new(&opts);
-	sge[0] = (struct ibv_sge){(uintptr_t) "hello, ", 7, 0};
-	sge[1] = (struct ibv_sge){(uintptr_t) "world", 6, 0};
+	sge[0] = (struct ibv_sge){(uintptr_t)"hello, ", 7, 0};
+	sge[1] = (struct ibv_sge){(uintptr_t)"world", 6, 0};
 	assert_int_equal(wire_recv(&w->b, 1, 0, 64), 0);
 	assert_int_equal(ibv_post_send(w->a.qp, &wr, &bad), 0);
 	fx_expect(w->b.rcq, 1, IBV_WC_SUCCESS);

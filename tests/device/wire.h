@@ -32,11 +32,16 @@ struct wire_opts {
 	struct ibv_pd *srq_pd;
 };
 
-#define WIRE_DEFAULTS                                                      \
-	{                                                                  \
-		.depth = 16, .sge = 1, .rnr_retry = 7, .retry_cnt = 7,     \
-		.timeout = 14, .min_rnr_timer = 1,                         \
-		.qp_access = FX_REMOTE_ACCESS, .mr_access = FX_ALL_ACCESS, \
+#define WIRE_DEFAULTS                          \
+	{                                      \
+		.depth = 16,                   \
+		.sge = 1,                      \
+		.rnr_retry = 7,                \
+		.retry_cnt = 7,                \
+		.timeout = 14,                 \
+		.min_rnr_timer = 1,            \
+		.qp_access = FX_REMOTE_ACCESS, \
+		.mr_access = FX_ALL_ACCESS,    \
 	}
 
 struct end {

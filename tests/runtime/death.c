@@ -765,10 +765,7 @@ static const struct {
 	const char *name;
 	void (*run)(struct scene *s);
 } causes[] = {
-#define CAUSE(name)         \
-	{                   \
-#name, name \
-	}
+#define CAUSE(name) {#name, name}
 	CAUSE(error_completion),
 	CAUSE(peer_gone__traffic_goes_on),
 	CAUSE(cq_err),

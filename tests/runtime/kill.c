@@ -17,15 +17,12 @@
 
 #include "stage.h"
 
-#define DEPTH  32
-#define SENDS  20   /* outstanding when it is killed, */
-#define RECVS  30   /* both kinds */
-#define AFTER  200  /* messages of the other client after the kill */
-#define VICTIM 1000 /* contexts of its work requests begin here */
-#define ADAPTIVE                                                            \
-	{                                                                   \
-		.pollers = 1, .mode = RPMA_RT_MODE_ADAPTIVE, .depth = DEPTH \
-	}
+#define DEPTH	 32
+#define SENDS	 20   /* outstanding when it is killed, */
+#define RECVS	 30   /* both kinds */
+#define AFTER	 200  /* messages of the other client after the kill */
+#define VICTIM	 1000 /* contexts of its work requests begin here */
+#define ADAPTIVE {.pollers = 1, .mode = RPMA_RT_MODE_ADAPTIVE, .depth = DEPTH}
 
 /* Sends back whatever comes, until the server closes or a signal ends it. */
 static int client(const char *port)

@@ -18,10 +18,7 @@
 #include "loop.h"
 #include "stage.h"
 
-#define EVENT                                                        \
-	{                                                            \
-		.pollers = 3, .mode = RPMA_RT_MODE_EVENT, .depth = 8 \
-	}
+#define EVENT {.pollers = 3, .mode = RPMA_RT_MODE_EVENT, .depth = 8}
 
 /* ------------------------------------------------------------ placement --- */
 

@@ -102,13 +102,18 @@ download() (
 	cd "$work/packages" && apt-get -q download "$@"
 )
 
+# Debian 12 has files in /bin and /lib that Debian 13 has in /usr: with links
+# from one to the other, as on a machine, both are found at either place.
 unpack() {
 	local deb
 
-	mkdir -p "$work/packages" "$work/tree"
+	mkdir -p "$work/packages" "$work"/tree/usr/{bin,lib}
+	ln -s usr/bin usr/lib "$work/tree" || return
 	or_update download "$@" || return
 	for deb in "$work"/packages/*.deb; do
-		dpkg -x "$deb" "$work/tree" || return
+		dpkg-deb --fsys-tarfile "$deb" |
+			tar -x --keep-directory-symlink -C "$work/tree" ||
+			return
 	done
 }
 

@@ -62,10 +62,10 @@ static void configurations(void **state)
 	ok(rpma_rt_cfg_new(&cfg));
 	NULLS(rpma_rt_cfg_new, &out.cfg);
 	DELETES(rpma_rt_cfg_delete, rpma_rt_cfg);
-#define FIELD(name, member, least, most)                            \
-	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_##name, NULL, least);     \
-	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_##name, cfg, (least)-1);  \
-	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_##name, cfg, (most) + 1); \
+#define FIELD(name, member, least, most)                             \
+	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_##name, NULL, least);      \
+	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_##name, cfg, (least) - 1); \
+	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_##name, cfg, (most) + 1);  \
 	NULLS(rpma_rt_cfg_get_##name, cfg, &out.member)
 	FIELD(pollers, number, 1, RPMA_RT_MAX_POLLERS);
 	FIELD(mode, mode, (int)RPMA_RT_MODE_ADAPTIVE, (int)RPMA_RT_MODE_MANUAL);
