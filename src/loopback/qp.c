@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOT_BITS 12
-#define GEN_MASK  0xfffu /* numbers have 24 bits */
+#define SLOT_BITS   12
+#define GENERATIONS 4095u /* numbers have 24 bits */
 
 static uint32_t next_slot; /* under lb.big */
 static uint32_t last_freed = LB_MAX_QP;
@@ -110,10 +110,10 @@ static struct lb_qp *slot_find(void)
 
 static uint32_t number_of(const struct lb_qp *qp)
 {
-	/* never 0 or 1, which are not for users */
-	uint32_t generation = qp->generation & GEN_MASK;
+	/* from 1: QP numbers 0 and 1 are not for users */
+	uint32_t generation = 1 + qp->generation % GENERATIONS;
 
-	return (generation ? generation : 1) << SLOT_BITS | qp->slot;
+	return generation << SLOT_BITS | qp->slot;
 }
 
 /* --- creation */
