@@ -2,18 +2,21 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * limits.c -- queue pairs up to the most that the device has, and the numbers
- * that they get.
+ * limits.c -- queue pairs up to the most that the device has, the numbers
+ * that they get, and the memory that they leave behind.
  */
 
 #include "fixture.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #define NUMBERS (1u << 24)
-#define REUSES	5000 /* more than the numbers that one slot can have */
+#define REUSES	600 /* more than the numbers that one slot can have */
+#define TURNS	20000
+#define KEPT	(12u << 20) /* bytes */
 
 /* As many queue pairs as the device has, and what they are made of. */
 struct qps {
@@ -143,9 +146,41 @@ static void create_qp__one_slot_free_NEW_NUMBER(void **state)
 	qps_close(&all);
 }
 
+/* Bytes that malloc has given out; 0 if a sanitizer's malloc is in place. */
+static size_t allocated(void)
+{
+	size_t before = mallinfo2().uordblks;
+	void *probe = malloc(1 << 16);
+	size_t after = mallinfo2().uordblks;
+
+	assert_non_null(probe);
+	free(probe);
+	return after > before ? before : 0;
+}
+
+/* Few at a time need little memory, however many there have been. */
+static void destroy_qp__one_after_another_LITTLE_IS_KEPT(void **state)
+{
+	size_t before = allocated();
+	struct qps all;
+
+	(void)state;
+	if (!before) {
+		print_message("malloc does not count: not tested\n");
+		skip();
+	}
+	qps_open(&all);
+	for (int i = 0; i < TURNS; i++)
+		assert_int_equal(ibv_destroy_qp(make_qp(&all)), 0);
+	qps_close(&all);
+	assert_in_range(allocated(), 0, before + KEPT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		/* the first: slots are kept, and the others use all of them */
+		FRESH(destroy_qp__one_after_another_LITTLE_IS_KEPT),
 		FRESH(create_qp__one_too_many_ENOMEM),
 		FRESH(create_qp__one_slot_free_NEW_NUMBER),
 	};
