@@ -334,9 +334,9 @@ static void post_adopted(struct bench *bench, uint64_t context)
 	int i;
 
 	for (i = 0; i < POST_EACH; i++)
-		MUST(rpma_recv(bench->plain[0], bench->stage.mr, 0, 64,
-			       (const void *)(uintptr_t)(context +
-							 (uint64_t)i)));
+		MUST(rpma_recv(
+			bench->plain[0], bench->stage.mr, 0, 64,
+			(const void *)(uintptr_t)(context + (uint64_t)i)));
 }
 
 static void post_bare(struct bench *bench, uint64_t context)
