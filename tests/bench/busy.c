@@ -13,12 +13,33 @@
 #define BURST	    8
 #define MAX_SAMPLES 4000000 /* 100 s of them */
 
-void busy_open(struct busy *busy, struct stage *stage)
+/* The consumer has it. */
+static void complete(struct busy *busy, const struct rpma_rt_completion *item,
+		     uint64_t now)
+{
+	if (item->kind != RPMA_RT_COMPLETION)
+		return;
+	CHECK(item->status == IBV_WC_SUCCESS);
+	busy->ns[item->context] = now - busy->ns[item->context];
+	/* release: pairs with the acquire in busy_stop() */
+	atomic_fetch_add_explicit(&busy->completed, 1, memory_order_release);
+}
+
+static void on_completion(const struct rpma_rt_completion *item, void *arg)
+{
+	complete(arg, item, bench_now_ns());
+}
+
+void busy_open(struct busy *busy, struct stage *stage, bool to_function)
 {
 	*busy = (struct busy){.stage = stage};
 	busy->ns = calloc(MAX_SAMPLES, sizeof(*busy->ns));
 	CHECK(busy->ns != NULL);
 	stage_connect(stage, &busy->pair);
+	if (to_function)
+		MUST(rpma_rt_route_open_callback(
+			busy->pair.active, RPMA_RT_SEND_SIDE, on_completion,
+			busy, &busy->route));
 }
 
 static void *consumer_main(void *arg)
@@ -36,12 +57,7 @@ static void *consumer_main(void *arg)
 		for (i = 0; i < got; i++) {
 			if (items[i].kind == RPMA_RT_MESSAGE)
 				return NULL;
-			if (items[i].kind == RPMA_RT_WRITABLE)
-				continue;
-			CHECK(items[i].kind == RPMA_RT_COMPLETION);
-			CHECK(items[i].status == IBV_WC_SUCCESS);
-			busy->ns[items[i].context] =
-				now - busy->ns[items[i].context];
+			complete(busy, &items[i], now);
 		}
 	}
 }
@@ -54,13 +70,21 @@ void busy_start(struct busy *busy)
 /* Without credits it waits, and the time counts. */
 static void post(struct busy *busy, uint64_t context)
 {
+	const struct rpma_rt_wr wr = {
+		.op = RPMA_RT_OP_WRITE,
+		.flags = RPMA_F_COMPLETION_ALWAYS,
+		.context = context,
+		.route = busy->route,
+		.local = busy->stage->mr,
+		.local_offset = 64,
+		.remote = busy->stage->remote,
+		.len = 8,
+	};
 	int ret;
 
 	busy->ns[context] = bench_now_ns();
 	do {
-		ret = rpma_rt_write(busy->pair.active, busy->stage->remote, 0,
-				    busy->stage->mr, 64, 8,
-				    RPMA_F_COMPLETION_ALWAYS, context);
+		ret = rpma_rt_post_send(busy->pair.active, &wr, 1, NULL);
 		if (ret == RPMA_E_AGAIN)
 			bench_sleep_until(bench_now_ns() + PERIOD_NS);
 	} while (ret == RPMA_E_AGAIN);
@@ -87,13 +111,11 @@ void busy_write(struct busy *busy, double seconds, bool (*is_over)(void *arg),
 
 void busy_stop(struct busy *busy)
 {
-	struct rpma_rt_queue_stats stats;
-
-	/* a message overtakes completions */
-	do {
+	/* a message overtakes completions. acquire: pairs with the release in
+	 * complete(), with the times */
+	while (atomic_load_explicit(&busy->completed, memory_order_acquire) <
+	       busy->posted)
 		bench_sleep_until(bench_now_ns() + 1000000);
-		MUST(rpma_rt_get_queue_stats(busy->stage->aq, &stats));
-	} while (stats.taken < busy->posted);
 	MUST(rpma_rt_queue_push(busy->stage->aq, 0, NULL, 0, 0));
 	pthread_join(busy->consumer, NULL);
 }

@@ -4,7 +4,8 @@
 /*
  * busy.h -- one busy connection of a stage, to see how what happens beside it
  * delays it: of each of its writes, the time from the call that posts to the
- * completion in its consumer's hands. Writes are posted by the clock, not when
+ * completion in the hands of its consumer, a thread that sleeps in between or
+ * a function that the poller calls. Writes are posted by the clock, not when
  * the one before has completed: else a poller that stands still would be seen
  * by one write, and the rest would wait unmeasured.
  */
@@ -13,6 +14,7 @@
 #define BUSY_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,14 +25,16 @@
 struct busy {
 	struct stage *stage; /* its queue aq is the connection's alone */
 	struct world_pair pair;
+	struct rpma_rt_route *route; /* to the function; NULL: a thread */
 	pthread_t consumer;
 	/* of each write: when it was posted, then what it took */
 	uint64_t *ns;
 	uint64_t posted;
+	_Atomic uint64_t completed; /* by the consumer */
 };
 
 /* Connects, on poller 0. */
-void busy_open(struct busy *busy, struct stage *stage);
+void busy_open(struct busy *busy, struct stage *stage, bool to_function);
 /* Starts the consumer. */
 void busy_start(struct busy *busy);
 /* Writes until the seconds have passed and, if there is one, is_over(arg). */

@@ -5,6 +5,7 @@
 
 #include "crowd.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #include <infiniband/verbs.h>
@@ -14,7 +15,7 @@
 #define AT_ONCE 64 /* connections being made */
 #define OTHERS	64 /* queue pairs that the rest of the program needs */
 
-/* ------------------------------------------------------------ connecting --- */
+/* ----------------------------------------------------------- connecting --- */
 
 struct connecting {
 	struct crowd *crowd;
@@ -103,7 +104,7 @@ void crowd_open(struct crowd *crowd, struct world *world, int poller,
 	connect_all(crowd, poller);
 }
 
-/* --------------------------------------------------------------- closing --- */
+/* -------------------------------------------------------------- closing --- */
 
 /* The peers of those that we close follow by themselves. */
 static void *close_main(void *arg)
@@ -138,9 +139,18 @@ bool crowd_is_closed(const struct crowd *crowd)
 	       crowd->ends;
 }
 
+void crowd_delete_queue(struct rpma_rt_queue **queue)
+{
+	int ret;
+
+	while ((ret = rpma_rt_queue_delete(queue)) == RPMA_E_AGAIN)
+		sched_yield();
+	MUST(ret);
+}
+
 void crowd_end(struct crowd *crowd)
 {
 	pthread_join(crowd->thread, NULL);
-	MUST(rpma_rt_queue_delete(&crowd->queue));
+	crowd_delete_queue(&crowd->queue);
 	free(crowd->conns);
 }

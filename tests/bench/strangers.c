@@ -30,7 +30,7 @@
 #include "stage.h"
 
 #define PERIOD_NS   1000000 /* between two calls of a thread */
-#define MAX_SAMPLES 2000 /* of a thread; each connects once */
+#define MAX_SAMPLES 2000    /* of a thread; each connects once */
 #define DEPTH	    16
 #define NAP_NS	    100000
 
@@ -65,7 +65,7 @@ struct bench {
 	uint64_t end_ns;
 };
 
-/* -------------------------------------------------------- the slow device --- */
+/* ------------------------------------------------------ the slow device --- */
 
 static uint64_t destroy_ns;
 static _Atomic bool has_begun; /* a queue pair is being destroyed */
@@ -89,7 +89,7 @@ static void be_slow(enum rpma_loopback_point point, const void *object,
 		bench_sleep_until(end - now < 10000000 ? end : now + 10000000);
 }
 
-/* --------------------------------------------------------- the four calls --- */
+/* ------------------------------------------------------- the four calls --- */
 
 static void run_connect(struct bench *bench)
 {
@@ -170,7 +170,7 @@ static void run_ops(struct bench *bench, double seconds)
 		pthread_join(ops[i].thread, NULL);
 }
 
-/* ---------------------------------------------------------------- places --- */
+/* --------------------------------------------------------------- places --- */
 
 static void other_device(struct world *place)
 {

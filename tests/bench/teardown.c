@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 		bench_fail("usage: bench_teardown [--seconds S] [--cpus A,B] "
 			   "quiet|disturbed COUNT");
 	stage_open(&bench.stage, &cfg);
-	busy_open(&bench.busy, &bench.stage);
+	busy_open(&bench.busy, &bench.stage, false);
 	crowd_open(&bench.others, &bench.stage.world, 0,
 		   (uint32_t)atoi(args.words[1]), NULL);
 	measure(&bench, args.seconds, strcmp(args.words[0], "disturbed") == 0);
