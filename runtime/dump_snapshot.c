@@ -52,14 +52,14 @@ static void take_wr(const struct rpma_rt_conn *conn,
 }
 
 /* Under the side's lock, the gate not closed: the ledger is the holder's. */
-static void take_ledger(const struct rpma_rt_conn *conn, struct rt_side *side,
+static void take_ledger(const struct rpma_rt_conn *conn, struct rt_gate *gate,
 			uint32_t now_ms, struct rt_dump_side *out)
 {
-	struct rt_ledger *ledger = &side->ledger;
+	struct rt_ledger *ledger = &gate->ledger;
 	uint32_t i;
 
 	/* acquire [LEDGER-1]: as a poster */
-	rt_ledger_reap(ledger, atomic_load_explicit(&side->retired,
+	rt_ledger_reap(ledger, atomic_load_explicit(&gate->side->retired,
 						    memory_order_acquire));
 	out->outstanding = ledger->tail - ledger->head;
 	for (i = 0; i < out->outstanding && i < RT_DUMP_WRS; i++)
@@ -71,34 +71,36 @@ static void take_ledger(const struct rpma_rt_conn *conn, struct rt_side *side,
 
 /* NULL: the ledger was read. */
 static const char *try_ledger(const struct rpma_rt_conn *conn,
-			      struct rt_side *side, uint32_t now_ms,
+			      struct rt_gate *gate, uint32_t now_ms,
 			      struct rt_dump_side *out)
 {
-	if (side->single)
+	if (gate->single)
 		return "single poster";
-	if (pthread_mutex_trylock(&side->lock))
+	if (pthread_mutex_trylock(&gate->lock))
 		return "busy";
 	/* relaxed: the lock orders it. Who closes it firmly needs the lock, and
 	 * hands the ledger over after */
-	out->gate = atomic_load_explicit(&side->gate, memory_order_relaxed);
+	out->gate = atomic_load_explicit(&gate->state, memory_order_relaxed);
 	if (out->gate != RT_GATE_CLOSED)
-		take_ledger(conn, side, now_ms, out);
-	pthread_mutex_unlock(&side->lock);
+		take_ledger(conn, gate, now_ms, out);
+	pthread_mutex_unlock(&gate->lock);
 	return out->gate == RT_GATE_CLOSED ? "closed" : NULL;
 }
 
-static void take_side(const struct rpma_rt_conn *conn, struct rt_side *side,
+static void take_side(const struct rpma_rt_conn *conn, struct rt_gate *gate,
 		      uint32_t now_ms, struct rt_dump_side *out)
 {
 	/* relaxed: figures, all of these */
-	uint32_t owed = atomic_load_explicit(&side->owed, memory_order_relaxed);
+	uint32_t owed = atomic_load_explicit(&gate->owed, memory_order_relaxed);
 
 	*out = (struct rt_dump_side){
-		.depth = side->ledger.depth,
-		.want = atomic_load_explicit(&side->want, memory_order_relaxed),
-		.gate = atomic_load_explicit(&side->gate, memory_order_relaxed),
+		.depth = gate->ledger.depth,
+		.want = atomic_load_explicit(&gate->side->want,
+					     memory_order_relaxed),
+		.gate = atomic_load_explicit(&gate->state,
+					     memory_order_relaxed),
 	};
-	out->unread = try_ledger(conn, side, now_ms, out);
+	out->unread = try_ledger(conn, gate, now_ms, out);
 	out->counted = out->unread == NULL || owed != RT_OWED_UNKNOWN;
 	if (out->unread != NULL && out->counted)
 		out->outstanding = owed;
@@ -121,7 +123,7 @@ static void take_conn(struct rpma_rt_conn *conn, uint32_t now_ms,
 {
 	/* relaxed: a figure */
 	uint32_t shown =
-		atomic_load_explicit(&conn->shown, memory_order_relaxed);
+		atomic_load_explicit(&conn->ctl.shown, memory_order_relaxed);
 	int i;
 
 	*out = (struct rt_dump_conn){
@@ -141,7 +143,7 @@ static void take_conn(struct rpma_rt_conn *conn, uint32_t now_ms,
 	if (atomic_load_explicit(&conn->ready, memory_order_acquire))
 		out->qp_num = conn->qp_num;
 	for (i = 0; i < 2; i++)
-		take_side(conn, &conn->side[i], now_ms, &out->side[i]);
+		take_side(conn, &conn->gate[i], now_ms, &out->side[i]);
 }
 
 /* ---------------------------------------------------- pollers, queues --- */

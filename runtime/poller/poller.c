@@ -48,7 +48,7 @@ static void route_internal(struct rt_poller *poller, const struct rt_cq *cq,
 	    slot >= RT_MAX_SLOTS)
 		goto stale;
 	conn = poller->slots[slot];
-	if (conn == NULL || conn->cq != cq || !conn->bound ||
+	if (conn == NULL || conn->cq != cq || !conn->poll.bound ||
 	    conn->qp_num != wc->qp_num)
 		goto stale;
 	if (kind == RT_SQ_MARKER)
@@ -231,13 +231,13 @@ static int tend_dying(struct rt_poller *poller)
 	int steps = 0;
 
 	while ((conn = *link) != NULL) {
-		if (conn->ps == RT_PS_SETTLING
+		if (conn->poll.state == RT_PS_SETTLING
 			    ? rt_conn_try_drained_poller(conn, now)
 			    : rt_conn_try_swept_poller(conn)) {
-			*link = conn->dying_next;
+			*link = conn->poll.dying_next;
 			steps++;
 		} else {
-			link = &conn->dying_next;
+			link = &conn->poll.dying_next;
 		}
 	}
 	return steps;
@@ -296,9 +296,9 @@ uint64_t rt_poller_deadline(const struct rt_poller *poller)
 
 	if (poller->keepalive != NULL)
 		next = poller->keepalive_next_ns;
-	for (conn = poller->dying; conn != NULL; conn = conn->dying_next) {
-		if (conn->deadline_ns < next)
-			next = conn->deadline_ns;
+	for (conn = poller->dying; conn != NULL; conn = conn->poll.dying_next) {
+		if (conn->poll.deadline_ns < next)
+			next = conn->poll.deadline_ns;
 	}
 	return next;
 }

@@ -205,7 +205,7 @@ static void post_while_another_does(void *arg)
 	struct rpma_rt_conn *conn = arg;
 
 	inherit(conn->rt);
-	rt_gate_enter(&conn->side[RPMA_RT_SEND_SIDE]);
+	rt_gate_enter(&conn->gate[RPMA_RT_SEND_SIDE]);
 	fake_send(conn, 1, ALWAYS);
 }
 
