@@ -13,11 +13,13 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
+#include "base/context.h"
+#include "base/runtime.h"
 #include "base/thread.h"
+#include "conn/route.h"
+#include "poller/place.h"
 #include "poller/poller.h"
 #include "queue/queue.h"
-#include "conn/route.h"
-#include "runtime.h"
 
 /* ----------------------------------------------------------- the poller --- */
 

@@ -2,272 +2,19 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump.c -- the directory: what there is in a runtime, for who looks on. Its
- * lock keeps what is listed alive and is held by nobody who waits; a ledger is
- * read under its side's lock, if that is free. Any thread; no poller waits.
- * doc/protocols/directory.md.
+ * dump.c -- rpma_rt_dump(): a picture is taken, printed into memory, and
+ * written when no lock is held. Any thread. doc/protocols/directory.md.
  */
 
-#include "dump.h"
+#include "rpma_rt.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "queue/lane.h"
-#include "runtime.h"
-
-#define PATIENCE_S 1 /* for who changes a list: it never takes long */
-
-/* ---------------------------------------------------------- connections --- */
-
-static const struct rpma_rt_route *find_route(const struct rpma_rt_conn *conn,
-					      uint32_t number)
-{
-	const struct rpma_rt_route *route = conn->listed;
-
-	while (route != NULL && route->number != number)
-		route = route->listed_next;
-	return route;
-}
-
-static void take_wr(const struct rpma_rt_conn *conn,
-		    const struct rt_ledger_entry *entry, uint32_t now_ms,
-		    struct rt_dump_wr *wr)
-{
-	const struct rpma_rt_route *route =
-		find_route(conn, rt_wr_id_route(entry->wr_id));
-
-	*wr = (struct rt_dump_wr){
-		.context = rt_wr_id_cookie(entry->wr_id),
-		.age_ms = now_ms - entry->tick,
-		.opcode = entry->opcode,
-		.on_error_only = (entry->wr_id & RT_ON_ERROR_ONLY) != 0,
-	};
-	if (route != NULL)
-		wr->queue = route->listed_queue;
-}
-
-/* Under the side's lock, the gate not closed: the ledger is the holder's. */
-static void take_ledger(const struct rpma_rt_conn *conn, struct rt_side *side,
-			uint32_t now_ms, struct rt_dump_side *out)
-{
-	struct rt_ledger *ledger = &side->ledger;
-	uint32_t i;
-
-	/* acquire [LEDGER-1]: as a poster */
-	rt_ledger_reap(ledger, atomic_load_explicit(&side->retired,
-						    memory_order_acquire));
-	out->outstanding = ledger->tail - ledger->head;
-	for (i = 0; i < out->outstanding && i < RT_DUMP_WRS; i++)
-		take_wr(conn,
-			&ledger->entries[(ledger->head + i) & ledger->mask],
-			now_ms, &out->wrs[i]);
-	out->shown = i;
-}
-
-/* NULL: the ledger was read. */
-static const char *try_ledger(const struct rpma_rt_conn *conn,
-			      struct rt_side *side, uint32_t now_ms,
-			      struct rt_dump_side *out)
-{
-	if (side->single)
-		return "single poster";
-	if (pthread_mutex_trylock(&side->lock))
-		return "busy";
-	/* relaxed: the lock orders it. Who closes it firmly needs the lock, and
-	 * hands the ledger over after */
-	out->gate = atomic_load_explicit(&side->gate, memory_order_relaxed);
-	if (out->gate != RT_GATE_CLOSED)
-		take_ledger(conn, side, now_ms, out);
-	pthread_mutex_unlock(&side->lock);
-	return out->gate == RT_GATE_CLOSED ? "closed" : NULL;
-}
-
-static void take_side(const struct rpma_rt_conn *conn, struct rt_side *side,
-		      uint32_t now_ms, struct rt_dump_side *out)
-{
-	/* relaxed: figures, all of these */
-	uint32_t owed = atomic_load_explicit(&side->owed, memory_order_relaxed);
-
-	*out = (struct rt_dump_side){
-		.depth = side->ledger.depth,
-		.want = atomic_load_explicit(&side->want, memory_order_relaxed),
-		.gate = atomic_load_explicit(&side->gate, memory_order_relaxed),
-	};
-	out->unread = try_ledger(conn, side, now_ms, out);
-	out->counted = out->unread == NULL || owed != RT_OWED_UNKNOWN;
-	if (out->unread != NULL && out->counted)
-		out->outstanding = owed;
-}
-
-static bool is_backlogged(const struct rpma_rt_conn *conn)
-{
-	const struct rpma_rt_route *route;
-
-	for (route = conn->listed; route != NULL; route = route->listed_next) {
-		if (route->listed_lane != NULL &&
-		    rt_lane_is_backlogged(route->listed_lane))
-			return true;
-	}
-	return false;
-}
-
-static void take_conn(struct rpma_rt_conn *conn, uint32_t now_ms,
-		      struct rt_dump_conn *out)
-{
-	/* relaxed: a figure */
-	uint32_t shown =
-		atomic_load_explicit(&conn->shown, memory_order_relaxed);
-	int i;
-
-	*out = (struct rt_dump_conn){
-		.handle = conn,
-		.slot = conn->slot,
-		.state = shown & 0xff,
-		.reason = shown >> 8,
-		.poller = conn->poller->index,
-		.queue = conn->own[RPMA_RT_SEND_SIDE]->listed_queue,
-		/* relaxed: a figure */
-		.holders = atomic_load_explicit(&conn->target.count,
-						memory_order_relaxed),
-		.passive = conn->passive,
-		.is_backlogged = is_backlogged(conn),
-	};
-	/* acquire: pairs with the release in qp_is_made() */
-	if (atomic_load_explicit(&conn->ready, memory_order_acquire))
-		out->qp_num = conn->qp_num;
-	for (i = 0; i < 2; i++)
-		take_side(conn, &conn->side[i], now_ms, &out->side[i]);
-}
-
-/* ---------------------------------------------------- pollers, queues --- */
-
-static void take_cq(const struct rt_cq *cq, const struct rt_dump_poller *poller,
-		    struct rt_dump_cq *out)
-{
-	*out = (struct rt_dump_cq){
-		.poller = poller->index,
-		.channel = poller->channels - 1,
-		.size = cq->cqe,
-		.room = cq->room,
-		.unacked = rt_cq_unacked(cq),
-		.failed = cq->failed || cq->channel->failed,
-	};
-}
-
-/* Its CQs are written from cqs on; where the next one goes. */
-static struct rt_dump_cq *take_poller(struct rt_poller *poller, uint32_t now_ms,
-				      struct rt_dump_poller *out,
-				      struct rt_dump_cq *cqs)
-{
-	const struct rt_channel *channel;
-	const struct rt_cq *cq;
-
-	*out = (struct rt_dump_poller){
-		.index = poller->index,
-		.cpu = poller->cpu,
-		.asleep = rt_bell_ways(&poller->bell) != RT_BELL_AWAKE,
-		/* relaxed: a figure */
-		.stopping = atomic_load_explicit(&poller->stopping,
-						 memory_order_relaxed),
-		.clock_age_ms = now_ms - rt_poller_tick(poller),
-	};
-	for (channel = poller->channels; channel != NULL;
-	     channel = channel->next) {
-		out->channels++;
-		for (cq = channel->cqs; cq != NULL; cq = cq->next) {
-			take_cq(cq, out, cqs);
-			out->unacked += cqs->unacked;
-			cqs++;
-		}
-	}
-	rpma_rt_get_poller_stats(poller->rt, poller->index, &out->stats);
-	return cqs;
-}
-
-static uint32_t count_cqs(const struct rt_poller *poller)
-{
-	const struct rt_channel *channel;
-	const struct rt_cq *cq;
-	uint32_t count = 0;
-
-	for (channel = poller->channels; channel != NULL;
-	     channel = channel->next) {
-		for (cq = channel->cqs; cq != NULL; cq = cq->next)
-			count++;
-	}
-	return count;
-}
-
-static void count_all(const struct rpma_rt *rt, struct rt_dump *dump)
-{
-	const struct rpma_rt_queue *queue;
-	const struct rpma_rt_conn *conn;
-	int i;
-
-	dump->pollers_count = rt->cfg.pollers;
-	for (i = 0; i < dump->pollers_count; i++)
-		dump->cqs_count += count_cqs(&rt->pollers[i]);
-	for (queue = rt->queues; queue != NULL; queue = rt_queue_next(queue))
-		dump->queues_count++;
-	for (conn = rt->conns; conn != NULL; conn = conn->next)
-		dump->conns_count++;
-}
-
-static void release(struct rt_dump *dump)
-{
-	free(dump->pollers);
-	free(dump->cqs);
-	free(dump->queues);
-	free(dump->conns);
-}
-
-/* One more of each: there may be none, and calloc(0) may be NULL. */
-static int reserve(struct rt_dump *dump)
-{
-	dump->pollers =
-		calloc((size_t)dump->pollers_count, sizeof(*dump->pollers));
-	dump->cqs = calloc(dump->cqs_count + 1, sizeof(*dump->cqs));
-	dump->queues = calloc(dump->queues_count + 1, sizeof(*dump->queues));
-	dump->conns = calloc(dump->conns_count + 1, sizeof(*dump->conns));
-	if (dump->pollers && dump->cqs && dump->queues && dump->conns)
-		return 0;
-	release(dump);
-	return RPMA_E_NOMEM;
-}
-
-static int take_locked(struct rpma_rt *rt, struct rt_dump *dump)
-{
-	uint32_t now_ms = (uint32_t)(rt_now_ns() / 1000000);
-	struct rpma_rt_queue *queue;
-	struct rpma_rt_conn *conn;
-	struct rt_dump_cq *cqs;
-	uint32_t i;
-	int ret;
-
-	count_all(rt, dump);
-	ret = reserve(dump);
-	if (ret)
-		return ret;
-	dump->stopped = rt_context_is_stopped(rt);
-	cqs = dump->cqs;
-	for (i = 0; i < (uint32_t)dump->pollers_count; i++)
-		cqs = take_poller(&rt->pollers[i], now_ms, &dump->pollers[i],
-				  cqs);
-	for (i = 0, queue = rt->queues; queue != NULL;
-	     i++, queue = rt_queue_next(queue)) {
-		rt_queue_snapshot(queue, &dump->queues[i].view);
-		rpma_rt_get_queue_stats(queue, &dump->queues[i].stats);
-	}
-	for (i = 0, conn = rt->conns; conn != NULL; i++, conn = conn->next)
-		take_conn(conn, now_ms, &dump->conns[i]);
-	return 0;
-}
-
-/* -------------------------------------------------------------- writing --- */
+#include "base/context.h"
+#include "dump_printers.h"
+#include "dump_snapshot.h"
 
 static int print(const struct rt_dump *dump, enum rpma_rt_dump_format format,
 		 char **text, size_t *len)
@@ -311,7 +58,6 @@ static int write_all(int fd, const char *text, size_t len)
 int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format)
 {
 	struct rt_dump dump = {0};
-	struct timespec until;
 	char *text = NULL;
 	size_t len = 0;
 	int ret;
@@ -322,16 +68,11 @@ int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format)
 	ret = rt_context_check(rt);
 	if (ret)
 		return ret;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += PATIENCE_S;
-	if (pthread_mutex_timedlock(&rt->directory, &until))
-		return RPMA_E_AGAIN;
-	ret = take_locked(rt, &dump);
-	pthread_mutex_unlock(&rt->directory);
+	ret = rt_dump_snapshot_take(rt, &dump);
 	if (ret)
 		return ret;
 	ret = print(&dump, format, &text, &len);
-	release(&dump);
+	rt_dump_snapshot_free(&dump);
 	if (ret)
 		return ret;
 	ret = write_all(fd, text, len);

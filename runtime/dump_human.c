@@ -6,9 +6,11 @@
  * work requests below it. Pure functions.
  */
 
-#include "dump.h"
+#include "dump_printers.h"
 
 #include <inttypes.h>
+
+#include "dump_names.h"
 
 /* The upper bound of the bucket in which the quantile lies; 0: none counted. */
 static uint64_t quantile(const struct rpma_rt_histogram *histogram,

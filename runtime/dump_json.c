@@ -6,9 +6,11 @@
  * Pure functions.
  */
 
-#include "dump.h"
+#include "dump_printers.h"
 
 #include <inttypes.h>
+
+#include "dump_names.h"
 
 static const char *yes(bool is)
 {

@@ -6,7 +6,7 @@
  * In tables, so that all forms have all of them. Pure functions.
  */
 
-#include "dump.h"
+#include "dump_names.h"
 
 #include <stddef.h>
 

@@ -6,9 +6,11 @@
  * samples of one metric stand together. Pure functions.
  */
 
-#include "dump.h"
+#include "dump_printers.h"
 
 #include <inttypes.h>
+
+#include "dump_names.h"
 
 static void prom_head(const char *object, const struct rt_dump_field *field,
 		      FILE *out)

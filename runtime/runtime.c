@@ -6,166 +6,36 @@
  * The only file that decides which threads run.
  */
 
-#include "runtime.h"
+#include "base/runtime.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "adopt.h"
+#include "base/context.h"
 #include "base/cpu.h"
+#include "base/self.h"
 #include "conn/listener.h"
-#include "queue/queue.h"
 #include "conn/resolve.h"
+#include "queue/queue.h"
 #include "srq/srq.h"
-
-_Atomic unsigned rt_fork_generation;
+#include "poller/poller.h"
+#include "poller/cq_pool.h"
+#include "poller/manual.h"
 
 /* In the child: what the parent made has no threads here. The one that forked
  * is nobody's, also if it did so inside a function that it called for us. */
 static void forked(void)
 {
-	/* relaxed: the child has one thread */
-	atomic_fetch_add_explicit(&rt_fork_generation, 1, memory_order_relaxed);
-	rt_poller_forked();
+	rt_context_forked();
+	rt_self_forked();
 	rt_events_forked();
 }
 
 __attribute__((constructor)) static void watch_forks(void)
 {
 	pthread_atfork(NULL, NULL, forked);
-}
-
-/* ------------------------------------------------------ small questions --- */
-
-int rt_context_check(const struct rpma_rt *rt)
-{
-	/* relaxed: it changes in a child only, before anything runs there */
-	return atomic_load_explicit(&rt_fork_generation,
-				    memory_order_relaxed) == rt->fork_generation
-		       ? 0
-		       : RPMA_RT_E_FORKED;
-}
-
-int rt_context_check_wait(const struct rpma_rt *rt)
-{
-	int ret = rt_context_check(rt);
-
-	if (ret)
-		return ret;
-	return rt_poller_self() != NULL || rt_events_is_self() ? RPMA_E_INVAL
-							       : 0;
-}
-
-int rt_context_pollers(const struct rpma_rt *rt)
-{
-	return rt->cfg.pollers;
-}
-
-bool rt_context_is_stopped(const struct rpma_rt *rt)
-{
-	/* acquire: pairs with the release in rpma_rt_stop() */
-	return atomic_load_explicit(&rt->stopped, memory_order_acquire);
-}
-
-bool rt_context_is_timed(const struct rpma_rt *rt)
-{
-	return rt->cfg.timing != 0;
-}
-
-bool rt_runtime_is_poller_thread(void)
-{
-	return rt_poller_self() != NULL;
-}
-
-bool rt_place_is_valid(const struct rpma_rt *rt, int poller)
-{
-	return poller >= RPMA_RT_POLLER_LEAST && poller < rt->cfg.pollers;
-}
-
-static bool is_among(uint64_t among, int poller)
-{
-	return among == 0 || (among >> poller & 1);
-}
-
-/* Of equals the first: they fill in order. */
-static int least_loaded(const struct rpma_rt *rt, uint64_t among)
-{
-	int least = -1;
-	int i;
-
-	for (i = 0; i < rt->cfg.pollers; i++) {
-		if (is_among(among, i) &&
-		    (least < 0 ||
-		     rt->pollers[i].conns < rt->pollers[least].conns))
-			least = i;
-	}
-	return least;
-}
-
-static int next_in_turn(struct rpma_rt *rt, uint64_t among)
-{
-	int poller;
-
-	do
-		poller = (int)(rt->next_poller++ % (unsigned)rt->cfg.pollers);
-	while (!is_among(among, poller));
-	return poller;
-}
-
-struct rt_poller *rt_place_choose(struct rpma_rt *rt, int poller,
-				  uint64_t among)
-{
-	if (poller == RPMA_RT_POLLER_LEAST)
-		poller = least_loaded(rt, among);
-	else if (poller == RPMA_RT_POLLER_ANY)
-		poller = next_in_turn(rt, among);
-	return &rt->pollers[poller];
-}
-
-void rt_context_unref(struct rpma_rt *rt)
-{
-	pthread_mutex_lock(&rt->lock);
-	if (--rt->in_use == 0)
-		pthread_cond_broadcast(&rt->quiet);
-	pthread_mutex_unlock(&rt->lock);
-}
-
-int rt_context_ref(struct rpma_rt *rt)
-{
-	int ret = RPMA_RT_E_CLOSED;
-
-	pthread_mutex_lock(&rt->lock);
-	if (!rt->stopping) {
-		rt->in_use++;
-		ret = 0;
-	}
-	pthread_mutex_unlock(&rt->lock);
-	return ret;
-}
-
-void rt_queue_list_add(struct rpma_rt *rt, struct rpma_rt_queue *queue)
-{
-	pthread_mutex_lock(&rt->lock);
-	pthread_mutex_lock(&rt->directory);
-	rt_queue_link(queue, &rt->queues);
-	pthread_mutex_unlock(&rt->directory);
-	if (rt_context_is_stopped(rt))
-		rt_queue_finish(queue);
-	pthread_mutex_unlock(&rt->lock);
-	/* relaxed: a count, read under no order */
-	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
-}
-
-void rt_queue_list_remove(struct rpma_rt *rt, struct rpma_rt_queue *queue)
-{
-	pthread_mutex_lock(&rt->lock);
-	pthread_mutex_lock(&rt->directory);
-	rt_queue_unlink(queue, &rt->queues);
-	pthread_mutex_unlock(&rt->directory);
-	pthread_mutex_unlock(&rt->lock);
-	/* release: pairs with the acquire in rpma_rt_delete() */
-	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
 }
 
 /* ------------------------------------------------------------- starting --- */
@@ -313,7 +183,7 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 	int ret;
 
 	/* what is made where calls may not wait could not be used there */
-	if (rt_ptr == NULL || rt_poller_self() != NULL || rt_events_is_self())
+	if (rt_ptr == NULL || rt_self_is_poller() || rt_self_is_events())
 		return RPMA_E_INVAL;
 	rt = calloc(1, sizeof(*rt));
 	if (rt == NULL)
@@ -322,9 +192,7 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 		rt->cfg = *cfg;
 	else
 		rt_cfg_init(&rt->cfg);
-	/* relaxed: see rt_context_check() */
-	rt->fork_generation =
-		atomic_load_explicit(&rt_fork_generation, memory_order_relaxed);
+	rt->fork_generation = rt_context_generation();
 	pthread_mutex_init(&rt->lock, NULL);
 	pthread_mutex_init(&rt->cm_lock, NULL);
 	pthread_mutex_init(&rt->directory, NULL);
@@ -409,14 +277,6 @@ static void stop_threads(struct rpma_rt *rt)
 	for (i = 0; i < rt->cfg.pollers; i++)
 		rt_cq_pool_fini(&rt->pollers[i]);
 	rt_events_unref();
-}
-
-void rt_context_wait_stopped(struct rpma_rt *rt)
-{
-	pthread_mutex_lock(&rt->lock);
-	while (!rt_context_is_stopped(rt))
-		pthread_cond_wait(&rt->quiet, &rt->lock);
-	pthread_mutex_unlock(&rt->lock);
 }
 
 /* The first to stop does it, others wait until it is done. */

@@ -16,6 +16,7 @@
 #include "cq.h"
 #include "err.h"
 #include "log.h"
+#include "mr.h"
 #include "peer.h"
 #include "private_data.h"
 #include "srq.h"
@@ -375,6 +376,30 @@ bool rpma__conn_is_direct_write(const struct rpma_conn *conn)
 	/* relaxed: a flag by itself */
 	return atomic_load_explicit(&conn->direct_write_to_pmem,
 				    memory_order_relaxed);
+}
+
+/* A type that is neither is executed: 1.3 does so. */
+int rpma__conn_check_flush(const struct rpma_conn *conn,
+			   const struct rpma_mr_remote *dst,
+			   enum rpma_flush_type type)
+{
+	if (type == RPMA_FLUSH_TYPE_PERSISTENT &&
+	    !rpma__conn_is_direct_write(conn)) {
+		RPMA_LOG_ERROR("the other side does not write directly to "
+			       "persistent memory");
+		return RPMA_E_NOSUPP;
+	}
+	if (type == RPMA_FLUSH_TYPE_PERSISTENT &&
+	    !(dst->usage & RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)) {
+		RPMA_LOG_ERROR("the region is not for persistent flushes");
+		return RPMA_E_NOSUPP;
+	}
+	if (type == RPMA_FLUSH_TYPE_VISIBILITY &&
+	    !(dst->usage & RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY)) {
+		RPMA_LOG_ERROR("the region is not for visibility flushes");
+		return RPMA_E_NOSUPP;
+	}
+	return 0;
 }
 
 /* It, or a CQ that goes with it: somebody polls that. */

@@ -98,5 +98,9 @@ int rpma__conn_recv(struct rpma_conn *conn, struct rpma_mr_local *dst,
 		    size_t offset, size_t len, const void *op_context);
 
 bool rpma__conn_is_direct_write(const struct rpma_conn *conn);
+/* Whether the region, and the connection, allow it; logged if not. */
+int rpma__conn_check_flush(const struct rpma_conn *conn,
+			   const struct rpma_mr_remote *dst,
+			   enum rpma_flush_type type);
 
 #endif /* RPMA_CONN_H */

@@ -61,7 +61,8 @@ static inline int post_recv(struct rpma_conn *conn, struct rpma_mr_local *dst,
 {
 	struct rpma_recv_wr wr;
 	struct ibv_recv_wr *bad;
-	int ret = rpma__wr_recv(dst, offset, len, (uintptr_t)op_context, &wr);
+	int ret =
+		rpma__mr_recv_wr(dst, offset, len, (uintptr_t)op_context, &wr);
 
 	if (ret == 0)
 		ret = check(conn);

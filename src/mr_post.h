@@ -99,4 +99,23 @@ static inline void rpma__mr_fill_recv(struct rpma_recv_wr *wr,
 	wr->wr.num_sge = 1;
 }
 
+/* A region, or no bytes. */
+static inline bool rpma__is_valid_part(const struct rpma__mr_part *part)
+{
+	return part->mr || (part->offset == 0 && part->len == 0);
+}
+
+static inline int rpma__mr_recv_wr(struct rpma_mr_local *dst, size_t offset,
+				   size_t len, uint64_t wr_id,
+				   struct rpma_recv_wr *wr)
+{
+	const struct rpma__mr_part part = {dst, offset, len};
+
+	if (wr == NULL || !rpma__is_valid_part(&part))
+		return RPMA_E_INVAL;
+
+	rpma__mr_fill_recv(wr, &part, wr_id);
+	return 0;
+}
+
 #endif /* RPMA_MR_POST_H */

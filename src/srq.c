@@ -12,10 +12,10 @@
 #include "cq.h"
 #include "err.h"
 #include "log.h"
+#include "mr_post.h"
 #include "peer.h"
+#include "post_error.h"
 #include "srq_cfg.h"
-#include "wr.h"
-#include "wr_fill.h"
 
 static int create_srq(const struct rpma_peer *peer, uint32_t rq_size,
 		      struct ibv_srq **ibv_srq_ptr)
@@ -145,7 +145,7 @@ int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst,
 
 	if (!rpma__srq_is_valid(srq))
 		return RPMA_E_INVAL;
-	ret = rpma__wr_recv(dst, offset, len, (uintptr_t)op_context, &wr);
+	ret = rpma__mr_recv_wr(dst, offset, len, (uintptr_t)op_context, &wr);
 	if (ret)
 		return ret;
 

@@ -5,21 +5,10 @@
 
 #include "wr.h"
 
-#include <errno.h>
-
 #include "conn.h"
-#include "err.h"
-#include "log.h"
+#include "post_error.h"
 #include "verbs_compat.h"
 #include "wr_fill.h"
-
-int rpma__post_error(const char *name, int ret)
-{
-	if (ret == ENOMEM)
-		return RPMA_E_AGAIN;
-	RPMA_LOG_CALL(name, ret);
-	return RPMA_E_PROVIDER;
-}
 
 static struct rpma_send_wr *next_of(const struct rpma_send_wr *wr)
 {
@@ -93,30 +82,6 @@ int rpma__post_recv(struct ibv_qp *qp, struct rpma_recv_wr *wr,
 	return ret;
 }
 
-/* A type that is neither is executed: 1.3 does so. */
-int rpma__wr_check_flush(const struct rpma_conn *conn,
-			 const struct rpma_mr_remote *dst,
-			 enum rpma_flush_type type)
-{
-	if (type == RPMA_FLUSH_TYPE_PERSISTENT &&
-	    !rpma__conn_is_direct_write(conn)) {
-		RPMA_LOG_ERROR("the other side does not write directly to "
-			       "persistent memory");
-		return RPMA_E_NOSUPP;
-	}
-	if (type == RPMA_FLUSH_TYPE_PERSISTENT &&
-	    !(dst->usage & RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)) {
-		RPMA_LOG_ERROR("the region is not for persistent flushes");
-		return RPMA_E_NOSUPP;
-	}
-	if (type == RPMA_FLUSH_TYPE_VISIBILITY &&
-	    !(dst->usage & RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY)) {
-		RPMA_LOG_ERROR("the region is not for visibility flushes");
-		return RPMA_E_NOSUPP;
-	}
-	return 0;
-}
-
 int rpma_wr_read(struct rpma_conn *conn, struct rpma_mr_local *dst,
 		 size_t dst_offset, const struct rpma_mr_remote *src,
 		 size_t src_offset, size_t len, int flags, uint64_t wr_id,
@@ -181,7 +146,7 @@ int rpma_wr_send_with_imm(struct rpma_conn *conn,
 int rpma_wr_recv(struct rpma_mr_local *dst, size_t offset, size_t len,
 		 uint64_t wr_id, struct rpma_recv_wr *wr)
 {
-	return rpma__wr_recv(dst, offset, len, wr_id, wr);
+	return rpma__mr_recv_wr(dst, offset, len, wr_id, wr);
 }
 
 static int check_post(const struct rpma_conn *conn, const void *owner,

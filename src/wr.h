@@ -8,12 +8,6 @@
 
 #include "librpma.h"
 
-/*
- * What a refused post means: E_AGAIN, the queue is full; else E_PROVIDER,
- * logged.
- */
-int rpma__post_error(const char *name, int ret);
-
 /* 0 or an errno; *bad_wr is then the first that was not posted. */
 int rpma__post_send(struct ibv_qp *qp, struct rpma_send_wr *wr,
 		    struct rpma_send_wr **bad_wr);

@@ -16,11 +16,6 @@
 #include "conn.h"
 #include "mr_post.h"
 
-/* Whether the region, and the connection, allow it; logged if not. */
-int rpma__wr_check_flush(const struct rpma_conn *conn,
-			 const struct rpma_mr_remote *dst,
-			 enum rpma_flush_type type);
-
 /* Both regions, or neither and no bytes. */
 static inline bool rpma__is_valid_rdma(const struct rpma__mr_part *part,
 				       const struct rpma_mr_remote *remote,
@@ -30,12 +25,6 @@ static inline bool rpma__is_valid_rdma(const struct rpma__mr_part *part,
 		return true;
 	return part->mr == NULL && remote == NULL && part->offset == 0 &&
 	       remote_offset == 0 && part->len == 0;
-}
-
-/* A region, or no bytes. */
-static inline bool rpma__is_valid_part(const struct rpma__mr_part *part)
-{
-	return part->mr || (part->offset == 0 && part->len == 0);
 }
 
 static inline int rpma__wr_read(struct rpma_conn *conn,
@@ -133,7 +122,7 @@ static inline int rpma__wr_flush(struct rpma_conn *conn,
 	if (!rpma__conn_is_valid(conn) || dst == NULL || flags == 0 ||
 	    wr == NULL)
 		return RPMA_E_INVAL;
-	ret = rpma__wr_check_flush(conn, dst, type);
+	ret = rpma__conn_check_flush(conn, dst, type);
 	if (ret)
 		return ret;
 
@@ -169,19 +158,6 @@ static inline int rpma__wr_send_with_imm(struct rpma_conn *conn,
 		return ret;
 	wr->wr.opcode = IBV_WR_SEND_WITH_IMM;
 	wr->wr.imm_data = htonl(imm);
-	return 0;
-}
-
-static inline int rpma__wr_recv(struct rpma_mr_local *dst, size_t offset,
-				size_t len, uint64_t wr_id,
-				struct rpma_recv_wr *wr)
-{
-	const struct rpma__mr_part part = {dst, offset, len};
-
-	if (wr == NULL || !rpma__is_valid_part(&part))
-		return RPMA_E_INVAL;
-
-	rpma__mr_fill_recv(wr, &part, wr_id);
 	return 0;
 }
 

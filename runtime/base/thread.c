@@ -11,8 +11,10 @@
 #include <poll.h>
 #include <time.h>
 
+#include "base/runtime.h"
+#include "base/self.h"
 #include "poller/poller.h"
-#include "runtime.h"
+#include "poller/manual.h"
 
 #define ASSIST_NS 100000 /* between two looks of who waits in manual mode */
 
@@ -138,7 +140,7 @@ int rt_call_sync(struct rpma_rt *rt, struct rt_inbox *inbox,
 	struct ticket ticket = {.msg.fn = run_ticket, .fn = fn, .arg = arg};
 	bool manual = rt != NULL && rt->cfg.mode == RPMA_RT_MODE_MANUAL;
 
-	if (rt_poller_self() != NULL && &rt_poller_self()->inbox == inbox)
+	if (rt_self_poller() != NULL && &rt_self_poller()->inbox == inbox)
 		return fn(arg);
 	pthread_mutex_init(&ticket.lock, NULL);
 	rt_cond_init(&ticket.changed);

@@ -13,11 +13,13 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "conn/create.h"
+#include "base/context.h"
+#include "base/runtime.h"
 #include "conn/cfg.h"
+#include "conn/create.h"
+#include "poller/place.h"
 #include "poller/poller.h"
 #include "queue/queue.h"
-#include "runtime.h"
 
 static int check(const struct rpma_rt_conn *conn)
 {
@@ -74,7 +76,7 @@ static int decide(struct rpma_rt_conn *conn,
 	if (!atomic_load_explicit(&conn->ready, memory_order_acquire))
 		return RPMA_E_INVAL;
 	/* relaxed: a hint; the control thread knows */
-	if (atomic_load_explicit(&conn->side[RPMA_RT_RECV_SIDE].gate,
+	if (atomic_load_explicit(&conn->gate[RPMA_RT_RECV_SIDE].state,
 				 memory_order_relaxed) == RT_GATE_CLOSED)
 		return RPMA_RT_E_CLOSED;
 	/* relaxed: only who comes first matters */
@@ -114,7 +116,7 @@ int rpma_rt_conn_close(struct rpma_rt_conn *conn)
 		return ret;
 	for (i = 0; i < 2; i++) {
 		/* relaxed: a hint; the control thread makes it firm */
-		atomic_store_explicit(&conn->side[i].gate, RT_GATE_CLOSED,
+		atomic_store_explicit(&conn->gate[i].state, RT_GATE_CLOSED,
 				      memory_order_relaxed);
 	}
 	ask_control(conn, RT_CTL_CLOSE);

@@ -11,11 +11,12 @@
 
 #include <pthread.h>
 
+#include "base/context.h"
+#include "base/runtime.h"
+#include "conn/drain.h"
+#include "conn/route.h"
 #include "poller/poller.h"
 #include "queue/queue.h"
-#include "conn/route.h"
-#include "runtime.h"
-#include "conn/drain.h"
 
 /* Something that waits for the poller is asked of a connection. */
 static int check_wait(const struct rpma_rt_conn *conn)
@@ -41,7 +42,7 @@ static int is_changeable(const struct rpma_rt_conn *conn)
 /* Has it begun to die? Then its routes are final. */
 static bool is_dying_on_poller(const struct rpma_rt_conn *conn)
 {
-	return conn->ps != RT_PS_HEALTHY;
+	return conn->poll.state != RT_PS_HEALTHY;
 }
 
 /* Locks the runtime. While it is held a connection that is not DONE keeps the
@@ -154,7 +155,7 @@ static int open_route(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		      void *arg, struct rpma_rt_route **route_ptr)
 {
 	struct change change = {.conn = conn};
-	uint32_t entries = conn->side[side].ledger.depth + RT_ROUTE_EVENTS;
+	uint32_t entries = conn->gate[side].ledger.depth + RT_ROUTE_EVENTS;
 	int ret;
 
 	ret = lock_living(conn);

@@ -14,10 +14,11 @@
 #include <rdma/rdma_cma.h>
 #include <string.h>
 
-#include "conn/listener.h"
+#include "base/context.h"
+#include "base/runtime.h"
 #include "conn/create.h"
-#include "runtime.h"
 #include "conn/gate.h"
+#include "conn/listener.h"
 
 /* -------------------------------------------------------------- holders --- */
 
@@ -40,8 +41,9 @@ static void qp_event(struct rt_async_object *self, enum ibv_event_type type)
 {
 	if (type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
 	    type == IBV_EVENT_QP_ACCESS_ERR)
-		rt_conn_tell_control(RT_FROM(struct rpma_rt_conn, async, self),
-				     RT_CTL_FATAL);
+		rt_conn_tell_control(
+			RT_FROM(struct rpma_rt_conn, ctl.async, self),
+			RT_CTL_FATAL);
 }
 
 /* The queue pair exists: the poller learns its number, receives may be posted,
@@ -50,18 +52,18 @@ static int qp_is_made(struct rpma_rt_conn *conn)
 {
 	int ret;
 
-	ret = rpma_conn_req_claim(conn->req, conn);
+	ret = rpma_conn_req_claim(conn->ctl.req, conn);
 	if (ret == 0)
-		ret = rpma_conn_req_get_qp(conn->req, &conn->qp);
+		ret = rpma_conn_req_get_qp(conn->ctl.req, &conn->qp);
 	if (ret)
 		return ret;
 	conn->qp_num = conn->qp->qp_num;
-	conn->qp_alive = true;
-	conn->async =
+	conn->ctl.qp_alive = true;
+	conn->ctl.async =
 		(struct rt_async_object){.object = conn->qp, .event = qp_event};
-	rt_async_own(&conn->async);
+	rt_async_own(&conn->ctl.async);
 	rt_conn_tell_poller(conn, RT_POLL_BIND);
-	rt_gate_open(&conn->side[RPMA_RT_RECV_SIDE]);
+	rt_gate_open(&conn->gate[RPMA_RT_RECV_SIDE]);
 	/* release: pairs with the acquire of who wants qp_num */
 	atomic_store_explicit(&conn->ready, true, memory_order_release);
 	rt_conn_tell_poller(conn, RT_POLL_READY);
@@ -93,7 +95,7 @@ static void resolve_further(struct rpma_rt_conn *conn,
 {
 	int ret;
 
-	ret = rpma_conn_req_advance(conn->req, event);
+	ret = rpma_conn_req_advance(conn->ctl.req, event);
 	if (ret == RPMA_E_AGAIN)
 		return;
 	if (ret == 0) {
@@ -111,10 +113,10 @@ void rt_conn_begin_control(struct rt_msg *msg, void *owner)
 		RT_FROM(struct rpma_rt_conn, begin_msg, msg);
 
 	(void)owner;
-	if (conn->state == RT_CONN_RESOLVING &&
+	if (conn->ctl.state == RT_CONN_RESOLVING &&
 	    (conn->addr[0] == '\0' ||
 	     rpma_conn_req_new_async(conn->peer, conn->addr, conn->port,
-				     conn->cfg, &conn->target, &conn->req)))
+				     conn->cfg, &conn->target, &conn->ctl.req)))
 		rt_conn_die_control(conn, RPMA_RT_REASON_UNREACHABLE, 0);
 	rt_conn_unref(conn);
 }
@@ -151,16 +153,16 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 		return;
 	}
 	keep_private_data(conn, event);
-	conn->cm_id = event->id;
+	conn->ctl.cm_id = event->id;
 	/* relaxed: the event holds it meanwhile */
 	atomic_fetch_add_explicit(&listener->target.count, 1,
 				  memory_order_relaxed);
-	conn->listener = listener;
+	conn->ctl.listener = listener;
 	if (rpma_conn_req_new_from_event(conn->peer, event, conn->cfg,
-					 &conn->target, &conn->req) ||
+					 &conn->target, &conn->ctl.req) ||
 	    qp_is_made(conn)) {
 		/* the application never hears of it: its handle is ours */
-		conn->silent = true;
+		conn->ctl.silent = true;
 		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
 		rt_conn_unref(conn);
 	}
@@ -173,7 +175,7 @@ void rt_conn_early_event_control(struct rpma_rt *rt,
 
 	pthread_mutex_lock(&rt->lock);
 	for (conn = rt->conns; conn != NULL; conn = conn->next) {
-		if (conn->cm_id == event->id && event->id != NULL)
+		if (conn->ctl.cm_id == event->id && event->id != NULL)
 			break;
 	}
 	pthread_mutex_unlock(&rt->lock);
@@ -186,19 +188,20 @@ static void connect_now(struct rpma_rt_conn *conn)
 {
 	struct rpma_conn_private_data pdata = {conn->pdata_out,
 					       conn->pdata_out_len};
-	struct rt_side *rq = &conn->side[RPMA_RT_RECV_SIDE];
+	struct rt_gate *rq = &conn->gate[RPMA_RT_RECV_SIDE];
 	int ret;
 
-	if (conn->state != RT_CONN_READY)
+	if (conn->ctl.state != RT_CONN_READY)
 		return;
 	rt_conn_set_state(conn, RT_CONN_CONNECTING);
 	/* a failure destroys the queue pair: nobody may be posting to it */
 	rt_gate_pause(rq);
-	ret = rpma_conn_req_connect(
-		&conn->req, conn->pdata_out_len ? &pdata : NULL, &conn->conn);
+	ret = rpma_conn_req_connect(&conn->ctl.req,
+				    conn->pdata_out_len ? &pdata : NULL,
+				    &conn->conn);
 	if (ret) {
-		conn->qp_alive = false;
-		rt_async_disown(&conn->async);
+		conn->ctl.qp_alive = false;
+		rt_async_disown(&conn->ctl.async);
 	}
 	rt_gate_resume(rq, ret != 0);
 	if (ret)
@@ -208,13 +211,13 @@ static void connect_now(struct rpma_rt_conn *conn)
 static void established(struct rpma_rt_conn *conn,
 			const struct rpma_cm_event *event)
 {
-	if (conn->state != RT_CONN_CONNECTING)
+	if (conn->ctl.state != RT_CONN_CONNECTING)
 		return;
 	rt_conn_set_state(conn, RT_CONN_ESTABLISHED);
-	conn->was_established = true;
+	conn->ctl.was_established = true;
 	if (!conn->passive)
 		keep_private_data(conn, event);
-	rt_gate_open(&conn->side[RPMA_RT_SEND_SIDE]);
+	rt_gate_open(&conn->gate[RPMA_RT_SEND_SIDE]);
 	rt_conn_tell_poller(conn, RT_POLL_ESTABLISHED);
 }
 
@@ -225,15 +228,16 @@ static void refine_reason(struct rpma_rt_conn *conn,
 {
 	enum rpma_rt_reason reason = reason_of(event);
 
-	if (conn->was_established || conn->reason != RPMA_RT_REASON_ERROR)
+	if (conn->ctl.was_established ||
+	    conn->ctl.reason != RPMA_RT_REASON_ERROR)
 		return;
 	if (reason != RPMA_RT_REASON_REJECTED &&
 	    reason != RPMA_RT_REASON_UNREACHABLE &&
 	    reason != RPMA_RT_REASON_DEVICE)
 		return;
-	conn->reason = reason;
-	rt_conn_set_state(conn, conn->state);
-	conn->cm_status = (uint32_t)event->status;
+	conn->ctl.reason = reason;
+	rt_conn_set_state(conn, conn->ctl.state);
+	conn->ctl.cm_status = (uint32_t)event->status;
 	if (event->type == RDMA_CM_EVENT_REJECTED)
 		keep_private_data(conn, event);
 }
@@ -244,11 +248,11 @@ void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 	enum rpma_conn_event conn_event = RPMA_CONN_UNDEFINED;
 	int ret = 0;
 
-	if (conn->state >= RT_CONN_DRAINING) {
+	if (conn->ctl.state >= RT_CONN_DRAINING) {
 		refine_reason(conn, event);
 		return;
 	}
-	if (conn->state == RT_CONN_RESOLVING) {
+	if (conn->ctl.state == RT_CONN_RESOLVING) {
 		resolve_further(conn, event);
 		return;
 	}
@@ -275,7 +279,7 @@ static void post_rq_marker(struct rpma_rt_conn *conn)
 	struct ibv_recv_wr *bad;
 
 	if (ibv_post_recv(conn->qp, &wr, &bad) == 0)
-		conn->markers_due |= 1u << RPMA_RT_RECV_SIDE;
+		conn->ctl.markers_due |= 1u << RPMA_RT_RECV_SIDE;
 }
 
 static void post_sq_marker(struct rpma_rt_conn *conn)
@@ -288,7 +292,7 @@ static void post_sq_marker(struct rpma_rt_conn *conn)
 	struct ibv_send_wr *bad;
 
 	if (ibv_post_send(conn->qp, &wr, &bad) == 0)
-		conn->markers_due |= 1u << RPMA_RT_SEND_SIDE;
+		conn->ctl.markers_due |= 1u << RPMA_RT_SEND_SIDE;
 }
 
 /* Everything outstanding comes back, each queue's marker behind it. */
@@ -296,14 +300,14 @@ static void flush_qp(struct rpma_rt_conn *conn)
 {
 	int ret;
 
-	if (!conn->qp_alive)
+	if (!conn->ctl.qp_alive)
 		return;
 	if (conn->srq == NULL) /* what is in that is for others */
 		post_rq_marker(conn);
 	ret = conn->conn ? rpma_conn_qp_to_err(conn->conn)
-			 : rpma_conn_req_qp_to_err(conn->req);
+			 : rpma_conn_req_qp_to_err(conn->ctl.req);
 	if (ret) { /* nothing flushes: destroy it, then synthesize */
-		conn->markers_due = 0;
+		conn->ctl.markers_due = 0;
 		return;
 	}
 	post_sq_marker(conn);
@@ -312,16 +316,16 @@ static void flush_qp(struct rpma_rt_conn *conn)
 void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 			 uint32_t cm_status)
 {
-	if (conn->state >= RT_CONN_DRAINING)
+	if (conn->ctl.state >= RT_CONN_DRAINING)
 		return;
-	conn->reason = reason;
+	conn->ctl.reason = reason;
 	rt_conn_set_state(conn, RT_CONN_DRAINING);
-	conn->cm_status = cm_status;
-	rt_gate_close(&conn->side[RPMA_RT_SEND_SIDE]);
-	rt_gate_close(&conn->side[RPMA_RT_RECV_SIDE]);
+	conn->ctl.cm_status = cm_status;
+	rt_gate_close(&conn->gate[RPMA_RT_SEND_SIDE]);
+	rt_gate_close(&conn->gate[RPMA_RT_RECV_SIDE]);
 	flush_qp(conn);
 	if (reason == RPMA_RT_REASON_DEVICE)
-		conn->markers_due = 0; /* they may never come */
+		conn->ctl.markers_due = 0; /* they may never come */
 	if (conn->conn != NULL)
 		rpma_conn_disconnect(conn->conn);
 	rt_conn_tell_poller(conn, RT_POLL_HANDOVER);
@@ -330,17 +334,17 @@ void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 static void destroy_qp(struct rpma_rt_conn *conn)
 {
 	rt_conn_set_state(conn, RT_CONN_SWEEPING);
-	if (conn->qp_alive) {
+	if (conn->ctl.qp_alive) {
 		/* its number and its address may be another's from here on */
-		rt_async_disown(&conn->async);
+		rt_async_disown(&conn->ctl.async);
 		/* librdmacm moves a connecting queue pair while it reads */
 		pthread_mutex_lock(&conn->rt->cm_lock);
 		if (conn->conn != NULL)
 			rpma_conn_destroy_qp(conn->conn);
 		else
-			rpma_conn_req_destroy_qp(conn->req);
+			rpma_conn_req_destroy_qp(conn->ctl.req);
 		pthread_mutex_unlock(&conn->rt->cm_lock);
-		conn->qp_alive = false;
+		conn->ctl.qp_alive = false;
 	}
 	rt_conn_tell_poller(conn, RT_POLL_GONE);
 }
@@ -354,22 +358,22 @@ static int delete_id(struct rpma_rt_conn *conn)
 		rpma_conn_release(conn->conn, conn);
 		return rpma_conn_delete(&conn->conn);
 	}
-	if (conn->req == NULL)
+	if (conn->ctl.req == NULL)
 		return 0;
-	rpma_conn_req_release(conn->req, conn);
-	return conn->rejecting && conn->pdata_out_len
-		       ? rpma_conn_req_reject(&conn->req, &pdata)
-		       : rpma_conn_req_delete(&conn->req);
+	rpma_conn_req_release(conn->ctl.req, conn);
+	return conn->ctl.rejecting && conn->pdata_out_len
+		       ? rpma_conn_req_reject(&conn->ctl.req, &pdata)
+		       : rpma_conn_req_delete(&conn->ctl.req);
 }
 
 static void delete_objects(struct rpma_rt_conn *conn)
 {
 	rt_conn_set_state(conn, RT_CONN_DELETING);
-	conn->cm_id = NULL;
+	conn->ctl.cm_id = NULL;
 	if (delete_id(conn))
 		rt_cm_keep_control(conn->rt, &conn->target);
-	if (conn->listener != NULL)
-		rt_listener_unref(conn->listener);
+	if (conn->ctl.listener != NULL)
+		rt_listener_unref(conn->ctl.listener);
 	/* behind the CM events of it that are in the inbox already: with its
 	 * id gone there will be no others */
 	rt_conn_tell_control(conn, RT_CTL_DELETED);
@@ -387,7 +391,7 @@ static void done(struct rpma_rt_conn *conn)
 void rt_conn_bits_control(struct rpma_rt_conn *conn, uint32_t bits)
 {
 	if (bits & RT_CTL_REJECT)
-		conn->rejecting = conn->state == RT_CONN_READY;
+		conn->ctl.rejecting = conn->ctl.state == RT_CONN_READY;
 	if (bits & (RT_CTL_REJECT | RT_CTL_CLOSE))
 		rt_conn_die_control(conn, RPMA_RT_REASON_LOCAL, 0);
 	if (bits & RT_CTL_CONNECT) /* not if it was closed meanwhile */

@@ -4,9 +4,9 @@
 /*
  * conn.h -- a runtime connection, from request to deletion.
  *
- * Three threads have their part of it: posters (rt_side, under its lock), the
- * poller (settle.c), the control thread (conn.c). They talk by two bit masks.
- * States, owners, order of death: doc/protocols/connection.md.
+ * Three threads have a part of it each: posters (gate.h), the poller
+ * (conn_poller.h), the control thread (conn_control.h). They talk by two bit
+ * masks. States, owners, order of death: doc/protocols/connection.md.
  */
 
 #ifndef RT_CONN_CONN_H
@@ -20,12 +20,13 @@
 #include <stdint.h>
 
 #include "rpma_rt.h"
-#include "conn/keepalive.h"
-#include "events/async.h"
 #include "base/inbox.h"
-#include "conn/ledger.h"
 #include "base/order.h"
+#include "conn/conn_control.h"
+#include "conn/conn_poller.h"
+#include "conn/gate.h"
 #include "poller/route.h"
+#include "poller/side.h"
 
 struct rt_cq;
 struct rt_poller;
@@ -36,57 +37,6 @@ struct rt_poller;
 
 #define RT_CONN_EVENTS	8 /* items besides completions that it may write */
 #define RT_ROUTE_EVENTS 2
-
-enum rt_gate {
-	RT_GATE_NOT_YET = 0,
-	RT_GATE_OPEN = 1,
-	RT_GATE_CLOSED = 2,
-	RT_GATE_PAUSED = 3 /* single poster: the control thread is inside */
-};
-
-/* what refused posters wait for: bits of rt_side.want; answered in a queue, or,
- * shifted by RT_WANT_IN_CALL, to the function inside which it was */
-enum rt_want { RT_WANT_CREDIT = 1 << 0, RT_WANT_BACKLOG = 1 << 1 };
-#define RT_WANT_IN_CALL 2
-
-/* one of a connection's two queues */
-struct rt_side {
-	/* posters, under the lock or as the single one declared, between two
-	 * steps of the marker; the poller after HANDOVER */
-	alignas(RT_CACHE_LINE) pthread_mutex_t lock;
-	_Atomic uint32_t marker; /* odd: the single poster is inside */
-	bool single;		 /* immutable */
-	struct rt_ledger ledger;
-
-	/* shared, written seldom */
-	alignas(RT_CACHE_LINE) _Atomic uint32_t gate; /* enum rt_gate */
-	_Atomic uint32_t want;			      /* of enum rt_want */
-
-	/* the poller's; retired is read by posters */
-	alignas(RT_CACHE_LINE) _Atomic uint32_t retired;
-	uint32_t count;	       /* signaled WRs retired: what retired will be */
-	_Atomic uint32_t owed; /* for the directory: see RT_OWED_UNKNOWN */
-	bool healthy;
-	bool touched;
-	uint8_t which; /* enum rpma_rt_side; immutable */
-	struct rt_side *touched_next;
-	struct rpma_rt_conn *conn; /* immutable */
-};
-
-/* of rt_side.owed: not handed over yet; else how many were unsettled when the
- * connection made its last step */
-#define RT_OWED_UNKNOWN UINT32_MAX
-
-/* a completion that waits for the ledger */
-struct rt_kept {
-	uint64_t wr_id;
-	uint32_t byte_len;
-	uint32_t imm; /* or vendor_err */
-	uint8_t status;
-	uint8_t opcode;
-	uint8_t flags;
-	uint8_t side;
-};
 
 /* bits for the control thread */
 enum rt_ctl_bit {
@@ -110,25 +60,6 @@ enum rt_poll_bit {
 	RT_POLL_HANDOVER = 1 << 4,
 	RT_POLL_GONE = 1 << 5,
 	RT_POLL_LAST = 1 << 6
-};
-
-enum rt_conn_state {
-	RT_CONN_RESOLVING,
-	RT_CONN_READY,
-	RT_CONN_CONNECTING,
-	RT_CONN_ESTABLISHED,
-	RT_CONN_DRAINING,
-	RT_CONN_SWEEPING,
-	RT_CONN_DELETING
-};
-
-/* the poller's view of it */
-enum rt_poll_state {
-	RT_PS_HEALTHY,
-	RT_PS_BROKEN,	/* keeps completions until HANDOVER */
-	RT_PS_SETTLING, /* owns the ledgers */
-	RT_PS_SWEEPING, /* queue pair gone */
-	RT_PS_SWEPT
 };
 
 /* what the context of a CM id points at */
@@ -157,7 +88,18 @@ struct rpma_rt_conn {
 	char *addr; /* active: where to */
 	char *port;
 
-	struct rt_side side[2]; /* by enum rpma_rt_side */
+	/* posters', by enum rpma_rt_side; and the poller's part of each */
+	struct rt_gate gate[2];
+	struct rt_side side[2];
+
+	/* written by the control thread: qp and qp_num before BIND, conn before
+	 * the send gate opens, pdata_in before pdata_valid */
+	struct ibv_qp *qp; /* posters: under a gate's lock, while it is open */
+	uint32_t qp_num;
+	struct rpma_conn *conn;
+	uint8_t pdata_in[256];
+	uint8_t pdata_in_len;
+	_Atomic bool pdata_valid;
 
 	/* the application's */
 	struct rpma_rt_route *own[2];
@@ -182,55 +124,14 @@ struct rpma_rt_conn {
 	struct rt_spill *spill[2];
 	struct rt_qp_table *qps;
 
-	/* the control thread's; qp and qp_num are read-only after BIND */
-	enum rt_conn_state state;
-	enum rpma_rt_reason reason;
-	_Atomic uint32_t shown; /* state | reason << 8, for the directory */
-	uint32_t cm_status;
-	struct rpma_conn_req *req;
-	struct rpma_conn *conn;
-	struct ibv_qp *qp; /* posters: under a side's lock with an open gate */
-	uint32_t qp_num;
-	bool qp_alive;
-	struct rt_async_object async; /* qp */
-	const void *cm_id;	      /* passive: whose events are ours */
-	/* passive: held, as events of our id may have named it */
-	struct rpma_rt_listener *listener;
-	bool was_established;
-	bool silent;	      /* the application never heard of it: no CLOSED */
-	bool rejecting;	      /* pdata_out is for a refusal */
-	uint32_t markers_due; /* bits: 1 << enum rpma_rt_side */
-	uint8_t pdata_in[256];
-	uint8_t pdata_in_len;
-	_Atomic bool pdata_valid;
+	struct rt_conn_control ctl;
+	struct rt_conn_poller poll;
 
 	/* under the runtime's lock; is_done written under its ask_lock too */
 	bool is_done;		      /* the control thread may be gone */
 	struct rpma_rt_route *listed; /* every route of it; directory's lock */
 	struct rpma_rt_conn *prev;
 	struct rpma_rt_conn *next;
-
-	/* the poller's */
-	enum rt_poll_state ps;
-	bool bound;
-	bool failed; /* a WR did, not only flushed */
-	struct rt_keepalive keepalive;
-	struct rt_lane *lane;	      /* of its own queue */
-	struct rpma_rt_route *routes; /* own ones and opened ones */
-	struct rt_kept *kept;
-	uint32_t kept_count;
-	uint32_t kept_max;
-	uint32_t markers_seen;
-	uint64_t deadline_ns;
-	uint64_t sweep_taken;
-	uint64_t sweep_empty;
-	struct rpma_rt_conn *dying_next;
-	uint32_t srq_route; /* which its SRQ's receives take */
-	/* its queue pair's number is another's still, which is not swept:
-	 * it waits for that, and READY with it */
-	bool late;
-	bool late_ready;
-	struct rpma_rt_conn *late_next;
 };
 
 /* --------------------------------------------------- the control thread --- */
@@ -259,9 +160,9 @@ void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 static inline void rt_conn_set_state(struct rpma_rt_conn *conn,
 				     enum rt_conn_state state)
 {
-	conn->state = state;
+	conn->ctl.state = state;
 	/* relaxed: a figure */
-	atomic_store_explicit(&conn->shown, state | conn->reason << 8,
+	atomic_store_explicit(&conn->ctl.shown, state | conn->ctl.reason << 8,
 			      memory_order_relaxed);
 }
 

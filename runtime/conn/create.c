@@ -12,16 +12,17 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/runtime.h"
 #include "conn/cfg.h"
-#include "poller/cq_pool.h"
-#include "conn/listener.h"
-#include "poller/poller.h"
-#include "queue/queue.h"
-#include "conn/route.h"
-#include "conn/resolve.h"
-#include "runtime.h"
 #include "conn/drain.h"
+#include "conn/listener.h"
+#include "conn/resolve.h"
+#include "conn/route.h"
+#include "poller/cq_pool.h"
+#include "poller/place.h"
+#include "poller/poller.h"
 #include "poller/qp_table.h"
+#include "queue/queue.h"
 #include "srq/srq.h"
 
 /* min_rnr_timer where the caller leaves it: 0.64 ms; rdma_cm's is 655 ms */
@@ -53,10 +54,10 @@ static int copy_cfg(struct rpma_rt_conn *conn,
 	*sq = sends;
 	*rq = rt_srq_pollers(cfg) != 0 ? 0 : recvs;
 	if (cfg != NULL && cfg->keepalive_ms > 0)
-		conn->keepalive.period_ns =
+		conn->poll.keepalive.period_ns =
 			(uint64_t)cfg->keepalive_ms * UINT64_C(1000000);
-	rpma_conn_cfg_set_sq_size(conn->cfg,
-				  sends + 1 + (conn->keepalive.period_ns > 0));
+	rpma_conn_cfg_set_sq_size(
+		conn->cfg, sends + 1 + (conn->poll.keepalive.period_ns > 0));
 	rpma_conn_cfg_set_rq_size(conn->cfg, recvs + 1);
 	rpma_conn_cfg_get_min_rnr_timer(conn->cfg, &rnr);
 	if (rnr == RPMA_MIN_RNR_TIMER_UNSET)
@@ -69,7 +70,7 @@ static int copy_cfg(struct rpma_rt_conn *conn,
 static int check_device(const struct rpma_rt_conn *conn, uint32_t sq,
 			uint32_t rq)
 {
-	uint32_t alive = conn->keepalive.period_ns > 0;
+	uint32_t alive = conn->poll.keepalive.period_ns > 0;
 	struct ibv_context *ibv_ctx;
 	struct ibv_device_attr attr;
 	int ret;
@@ -89,21 +90,22 @@ static int check_device(const struct rpma_rt_conn *conn, uint32_t sq,
 static int init_sides(struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq,
 		      bool single)
 {
-	struct rt_side *side;
+	struct rt_gate *gate;
 	int ret = 0;
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		side = &conn->side[i];
-		side->which = (uint8_t)i;
-		side->conn = conn;
-		side->single = single;
+		conn->side[i].which = (uint8_t)i;
+		conn->side[i].conn = conn;
+		gate = &conn->gate[i];
+		gate->side = &conn->side[i];
+		gate->single = single;
 		/* relaxed: nobody else knows it yet */
-		atomic_store_explicit(&side->owed, RT_OWED_UNKNOWN,
+		atomic_store_explicit(&gate->owed, RT_OWED_UNKNOWN,
 				      memory_order_relaxed);
-		pthread_mutex_init(&side->lock, NULL);
+		pthread_mutex_init(&gate->lock, NULL);
 		if (ret == 0)
-			ret = rt_ledger_init(&side->ledger, i ? rq : sq);
+			ret = rt_ledger_init(&gate->ledger, i ? rq : sq);
 	}
 	return ret;
 }
@@ -113,16 +115,16 @@ void rt_conn_free(struct rpma_rt_conn *conn)
 	struct rpma_rt_route *route;
 	int i;
 
-	while ((route = conn->routes) != NULL) {
-		conn->routes = route->next;
+	while ((route = conn->poll.routes) != NULL) {
+		conn->poll.routes = route->next;
 		free(route);
 	}
 	for (i = 0; i < 2; i++) {
-		rt_ledger_fini(&conn->side[i].ledger);
-		pthread_mutex_destroy(&conn->side[i].lock);
+		rt_ledger_fini(&conn->gate[i].ledger);
+		pthread_mutex_destroy(&conn->gate[i].lock);
 	}
 	rpma_conn_cfg_delete(&conn->cfg);
-	free(conn->kept);
+	free(conn->poll.kept);
 	free(conn->addr);
 	free(conn->port);
 	free(conn);
@@ -188,9 +190,10 @@ static int record_new(const struct rt_conn_spec *birth, uint32_t *sq,
 	single = birth->cfg != NULL && birth->cfg->single_poster;
 	if (init_sides(conn, *sq, *rq, single) && ret == 0)
 		ret = RPMA_E_NOMEM;
-	conn->kept_max = *sq + *rq;
-	conn->kept = calloc(conn->kept_max + 1, sizeof(*conn->kept));
-	if (ret == 0 && conn->kept == NULL)
+	conn->poll.kept_max = *sq + *rq;
+	conn->poll.kept =
+		calloc(conn->poll.kept_max + 1, sizeof(*conn->poll.kept));
+	if (ret == 0 && conn->poll.kept == NULL)
 		ret = RPMA_E_NOMEM;
 	if (ret) {
 		rt_conn_free(conn);
@@ -259,7 +262,7 @@ static int reserve(struct rpma_rt_conn *conn, struct rpma_rt_queue *queue,
 	if (ret)
 		return ret;
 	conn->room = sq + rq + (conn->srq != NULL ? 1 : 2) + /* markers */
-		     (conn->keepalive.period_ns > 0);
+		     (conn->poll.keepalive.period_ns > 0);
 	ret = rt_cq_pool_reserve(poller, ibv_ctx, conn->room, conn->srq,
 				 &conn->cq);
 	if (ret)
@@ -406,7 +409,7 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 	pthread_mutex_lock(&rt->lock);
 	/* first: what it names may go with the puts */
 	unlist_conn(rt, conn);
-	for (route = conn->routes; route != NULL; route = route->next) {
+	for (route = conn->poll.routes; route != NULL; route = route->next) {
 		rt_route_release(conn, route);
 		if (route->queue != NULL)
 			rt_queue_unref_announced(route->queue);

@@ -13,11 +13,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/runtime.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 #include "poller/qp_table.h"
 #include "queue/queue.h"
-#include "runtime.h"
 
 static void *user_of(const struct rpma_rt_conn *conn)
 {
@@ -29,9 +29,10 @@ static void *user_of(const struct rpma_rt_conn *conn)
  * caused, was heard of first. */
 static enum rpma_rt_reason reason_of(const struct rpma_rt_conn *conn)
 {
-	return conn->failed && conn->reason == RPMA_RT_REASON_DISCONNECTED
+	return conn->poll.failed &&
+			       conn->ctl.reason == RPMA_RT_REASON_DISCONNECTED
 		       ? RPMA_RT_REASON_ERROR
-		       : conn->reason;
+		       : conn->ctl.reason;
 }
 
 /* An item that is about the connection itself. */
@@ -41,7 +42,7 @@ static struct rpma_rt_completion event_item(const struct rpma_rt_conn *conn,
 	struct rpma_rt_completion item = {
 		.context = (uintptr_t)conn,
 		.user = user_of(conn),
-		.qp_num = conn->bound ? conn->qp_num : 0,
+		.qp_num = conn->poll.bound ? conn->qp_num : 0,
 		.kind = RPMA_RT_EVENT,
 		.opcode = (uint8_t)event,
 	};
@@ -49,7 +50,7 @@ static struct rpma_rt_completion event_item(const struct rpma_rt_conn *conn,
 	if (event == RPMA_RT_EVENT_CLOSED ||
 	    event == RPMA_RT_EVENT_ROUTE_CLOSED) {
 		item.status = (uint8_t)reason_of(conn);
-		item.imm = conn->cm_status;
+		item.imm = conn->ctl.cm_status;
 	}
 	return item;
 }
@@ -59,7 +60,7 @@ static void write_event(struct rpma_rt_conn *conn, enum rpma_rt_event event)
 {
 	struct rpma_rt_completion item = event_item(conn, event);
 
-	rt_deliver_write(conn->poller, conn->lane, &item);
+	rt_deliver_write(conn->poller, conn->poll.lane, &item);
 }
 
 /* That side's gate is open: whoever was refused is told behind the event. */
@@ -72,8 +73,8 @@ static void write_open(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 
 static void ready(struct rpma_rt_conn *conn)
 {
-	conn->late_ready = conn->late;
-	if (!conn->late)
+	conn->poll.late_ready = conn->poll.late;
+	if (!conn->poll.late)
 		write_open(conn,
 			   conn->passive ? RPMA_RT_EVENT_REQUEST
 					 : RPMA_RT_EVENT_READY,
@@ -88,10 +89,10 @@ static void end_qp_num_wait(struct rpma_rt_conn *conn)
 	struct rpma_rt_conn **link = &conn->poller->late;
 
 	while (*link != conn)
-		link = &(*link)->late_next;
-	*link = conn->late_next;
-	conn->late = false;
-	if (conn->late_ready)
+		link = &(*link)->poll.late_next;
+	*link = conn->poll.late_next;
+	conn->poll.late = false;
+	if (conn->poll.late_ready)
 		ready(conn);
 }
 
@@ -100,16 +101,18 @@ static void leave_qp_table(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt_conn *waiter = conn->poller->late;
 
-	if (!conn->bound ||
-	    rt_qp_table_find(conn->cq->qps, conn->qp_num) != conn->srq_route)
+	if (!conn->poll.bound ||
+	    rt_qp_table_find(conn->cq->qps, conn->qp_num) !=
+		    conn->poll.srq_route)
 		return;
 	rt_qp_table_remove(conn->cq->qps, conn->qp_num);
 	while (waiter != NULL &&
 	       (waiter->cq != conn->cq || waiter->qp_num != conn->qp_num))
-		waiter = waiter->late_next;
+		waiter = waiter->poll.late_next;
 	if (waiter == NULL)
 		return;
-	rt_qp_table_set(waiter->cq->qps, waiter->qp_num, waiter->srq_route);
+	rt_qp_table_set(waiter->cq->qps, waiter->qp_num,
+			waiter->poll.srq_route);
 	end_qp_num_wait(waiter);
 }
 
@@ -142,7 +145,7 @@ static void settle(struct rpma_rt_conn *conn, const struct rt_kept *kept)
 	const struct rt_ledger_entry *entry;
 	bool success = kept->status == IBV_WC_SUCCESS;
 
-	entry = rt_ledger_settle(&conn->side[kept->side].ledger, kept->wr_id,
+	entry = rt_ledger_settle(&conn->gate[kept->side].ledger, kept->wr_id,
 				 success);
 	if (entry == NULL) {
 		RT_STAT_ADD(conn->poller, stale, 1);
@@ -177,12 +180,12 @@ static void become_broken(struct rpma_rt_conn *conn)
 {
 	int i;
 
-	conn->ps = RT_PS_BROKEN;
+	conn->poll.state = RT_PS_BROKEN;
 	for (i = 0; i < 2; i++) {
 		conn->side[i].healthy = false;
 		/* relaxed: a hint to posters; the control thread makes it firm
 		 * under the lock */
-		atomic_store_explicit(&conn->side[i].gate, RT_GATE_CLOSED,
+		atomic_store_explicit(&conn->gate[i].state, RT_GATE_CLOSED,
 				      memory_order_relaxed);
 	}
 	rt_conn_tell_control(conn, RT_CTL_BROKEN);
@@ -195,8 +198,8 @@ static bool is_failure(enum ibv_wc_status status)
 
 void rt_conn_break_poller(struct rpma_rt_conn *conn, enum ibv_wc_status status)
 {
-	conn->failed |= is_failure(status);
-	if (conn->ps == RT_PS_HEALTHY)
+	conn->poll.failed |= is_failure(status);
+	if (conn->poll.state == RT_PS_HEALTHY)
 		become_broken(conn);
 }
 
@@ -206,14 +209,14 @@ void rt_conn_slow_completion(struct rt_side *side, const struct ibv_wc *wc)
 	struct rt_kept kept;
 
 	to_kept(side, wc, &kept);
-	conn->failed |= is_failure(wc->status);
-	switch (conn->ps) {
+	conn->poll.failed |= is_failure(wc->status);
+	switch (conn->poll.state) {
 	case RT_PS_HEALTHY:
 		become_broken(conn);
 		/* fall through */
 	case RT_PS_BROKEN:
-		if (conn->kept_count < conn->kept_max)
-			conn->kept[conn->kept_count++] = kept;
+		if (conn->poll.kept_count < conn->poll.kept_max)
+			conn->poll.kept[conn->poll.kept_count++] = kept;
 		else /* more than was posted: the device repeats itself */
 			RT_STAT_ADD(conn->poller, stale, 1);
 		break;
@@ -229,14 +232,14 @@ void rt_conn_slow_completion(struct rt_side *side, const struct ibv_wc *wc)
 
 void rt_conn_marker_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 {
-	conn->markers_seen |= 1u << side;
+	conn->poll.markers_seen |= 1u << side;
 }
 
 /* --------------------------------------------------- the order of death --- */
 
 static void list_dying(struct rpma_rt_conn *conn)
 {
-	conn->dying_next = conn->poller->dying;
+	conn->poll.dying_next = conn->poller->dying;
 	conn->poller->dying = conn;
 }
 
@@ -248,8 +251,8 @@ static void publish_owed(struct rpma_rt_conn *conn)
 	for (i = 0; i < 2; i++)
 		/* relaxed: a figure */
 		atomic_store_explicit(
-			&conn->side[i].owed,
-			rt_ledger_unsettled(&conn->side[i].ledger),
+			&conn->gate[i].owed,
+			rt_ledger_unsettled(&conn->gate[i].ledger),
 			memory_order_relaxed);
 }
 
@@ -260,20 +263,21 @@ static void handover(struct rpma_rt_conn *conn)
 	int i;
 
 	rt_keepalive_end(conn);
-	if (conn->late)
+	if (conn->poll.late)
 		end_qp_num_wait(conn);
 	for (i = 0; i < 2; i++) {
 		side = &conn->side[i];
 		side->healthy = false;
-		rt_ledger_reap(&side->ledger, side->count);
+		rt_ledger_reap(&conn->gate[i].ledger, side->count);
 	}
-	conn->ps = RT_PS_SETTLING;
-	for (n = 0; n < conn->kept_count; n++)
-		settle(conn, &conn->kept[n]);
-	conn->kept_count = 0;
+	conn->poll.state = RT_PS_SETTLING;
+	for (n = 0; n < conn->poll.kept_count; n++)
+		settle(conn, &conn->poll.kept[n]);
+	conn->poll.kept_count = 0;
 	publish_owed(conn);
-	conn->deadline_ns = rt_now_ns() +
-			    (uint64_t)conn->poller->rt->cfg.drain_ms * 1000000u;
+	conn->poll.deadline_ns =
+		rt_now_ns() +
+		(uint64_t)conn->poller->rt->cfg.drain_ms * 1000000u;
 	list_dying(conn);
 }
 
@@ -281,12 +285,13 @@ bool rt_conn_try_drained_poller(struct rpma_rt_conn *conn, uint64_t now_ns)
 {
 	int i;
 
-	if ((conn->markers_seen & conn->markers_due) != conn->markers_due &&
-	    !conn->cq->dead && now_ns < conn->deadline_ns)
+	if ((conn->poll.markers_seen & conn->ctl.markers_due) !=
+		    conn->ctl.markers_due &&
+	    !conn->cq->dead && now_ns < conn->poll.deadline_ns)
 		return false;
 	for (i = 0; i < 2; i++) {
-		if (conn->markers_seen & (1u << i))
-			rt_ledger_settle_marker(&conn->side[i].ledger);
+		if (conn->poll.markers_seen & (1u << i))
+			rt_ledger_settle_marker(&conn->gate[i].ledger);
 	}
 	publish_owed(conn);
 	rt_conn_tell_control(conn, RT_CTL_DRAINED);
@@ -295,19 +300,19 @@ bool rt_conn_try_drained_poller(struct rpma_rt_conn *conn, uint64_t now_ns)
 
 static void gone(struct rpma_rt_conn *conn)
 {
-	conn->ps = RT_PS_SWEEPING;
-	conn->sweep_taken = conn->cq->taken;
-	conn->sweep_empty = conn->cq->empties;
+	conn->poll.state = RT_PS_SWEEPING;
+	conn->poll.sweep_taken = conn->cq->taken;
+	conn->poll.sweep_empty = conn->cq->empties;
 	list_dying(conn);
 }
 
-static void synthesize(struct rpma_rt_conn *conn, struct rt_side *side)
+static void synthesize(struct rpma_rt_conn *conn, struct rt_gate *gate)
 {
 	static const struct rt_kept unknown = {.status = IBV_WC_GENERAL_ERR,
 					       .flags = RPMA_RT_F_SYNTHESIZED};
 	const struct rt_ledger_entry *entry;
 
-	while ((entry = rt_ledger_take_unsettled(&side->ledger)) != NULL)
+	while ((entry = rt_ledger_take_unsettled(&gate->ledger)) != NULL)
 		write_settled(conn, entry, &unknown);
 }
 
@@ -315,14 +320,14 @@ bool rt_conn_try_swept_poller(struct rpma_rt_conn *conn)
 {
 	const struct rt_cq *cq = conn->cq;
 
-	if (cq->empties == conn->sweep_empty &&
-	    cq->taken - conn->sweep_taken < cq->cqe && !cq->dead)
+	if (cq->empties == conn->poll.sweep_empty &&
+	    cq->taken - conn->poll.sweep_taken < cq->cqe && !cq->dead)
 		return false;
-	conn->ps = RT_PS_SWEPT;
+	conn->poll.state = RT_PS_SWEPT;
 	if (conn->srq != NULL)
 		leave_qp_table(conn);
-	synthesize(conn, &conn->side[RPMA_RT_SEND_SIDE]);
-	synthesize(conn, &conn->side[RPMA_RT_RECV_SIDE]);
+	synthesize(conn, &conn->gate[RPMA_RT_SEND_SIDE]);
+	synthesize(conn, &conn->gate[RPMA_RT_RECV_SIDE]);
 	publish_owed(conn);
 	rt_conn_tell_control(conn, RT_CTL_SWEPT);
 	return true;
@@ -336,7 +341,7 @@ static bool is_repeated(const struct rpma_rt_conn *conn,
 
 	if (route->fn != NULL)
 		return false; /* each function hears of it */
-	for (other = conn->routes; other != route; other = other->next) {
+	for (other = conn->poll.routes; other != route; other = other->next) {
 		if (other->lane == route->lane)
 			return true;
 	}
@@ -350,13 +355,13 @@ static void last(struct rpma_rt_conn *conn)
 	const struct rpma_rt_route *route;
 	struct rt_route_entry *entry;
 
-	for (route = conn->routes; route != NULL; route = route->next) {
+	for (route = conn->poll.routes; route != NULL; route = route->next) {
 		if (route->queue != NULL)
 			rt_queue_announce_unref(route->queue);
 	}
-	for (route = conn->routes; route != NULL; route = route->next) {
+	for (route = conn->poll.routes; route != NULL; route = route->next) {
 		entry = &conn->cq->routes[route->number];
-		if (route->lane != conn->lane && !is_repeated(conn, route))
+		if (route->lane != conn->poll.lane && !is_repeated(conn, route))
 			rt_deliver_item(conn->poller, entry, &item);
 		*entry = (struct rt_route_entry){0};
 	}
@@ -366,7 +371,7 @@ static void last(struct rpma_rt_conn *conn)
 					  memory_order_relaxed);
 	/* functions have returned when CLOSED is seen */
 	rt_deliver_flush(conn->poller);
-	if (!conn->silent)
+	if (!conn->ctl.silent)
 		write_event(conn, RPMA_RT_EVENT_CLOSED);
 	conn->poller->slots[conn->slot] = NULL;
 	/* rung before the control thread lets the queues go */
@@ -395,33 +400,34 @@ static void open_routes(struct rpma_rt_conn *conn)
 		conn->poller->slots_used = conn->slot;
 	for (i = 0; i < 2; i++) {
 		route = conn->own[i];
-		route->next = conn->routes;
-		conn->routes = route;
+		route->next = conn->poll.routes;
+		conn->poll.routes = route;
 		conn->cq->routes[route->number] = (struct rt_route_entry){
 			.lane = route->lane,
 			.user = user_of(conn),
 			.side = &conn->side[route->side],
 		};
 	}
-	conn->lane = conn->own[0]->lane;
+	conn->poll.lane = conn->own[0]->lane;
 	for (i = 0; i < 2; i++) {
-		rt_lane_take_spill_poller(conn->lane, conn->spill[i]);
+		rt_lane_take_spill_poller(conn->poll.lane, conn->spill[i]);
 		conn->spill[i] = NULL;
 	}
 	if (conn->qps != NULL)
 		take_qp_table(conn);
-	conn->srq_route = conn->own[RPMA_RT_RECV_SIDE]->number;
+	conn->poll.srq_route = conn->own[RPMA_RT_RECV_SIDE]->number;
 }
 
 /* Completions of its SRQ find it, unless they may be another's still. */
 static void enter_qp_table(struct rpma_rt_conn *conn)
 {
 	if (rt_qp_table_find(conn->cq->qps, conn->qp_num) == 0) {
-		rt_qp_table_set(conn->cq->qps, conn->qp_num, conn->srq_route);
+		rt_qp_table_set(conn->cq->qps, conn->qp_num,
+				conn->poll.srq_route);
 		return;
 	}
-	conn->late = true;
-	conn->late_next = conn->poller->late;
+	conn->poll.late = true;
+	conn->poll.late_next = conn->poller->late;
 	conn->poller->late = conn;
 }
 
@@ -429,10 +435,10 @@ static void bind_routes(struct rpma_rt_conn *conn)
 {
 	const struct rpma_rt_route *route;
 
-	conn->bound = true;
+	conn->poll.bound = true;
 	conn->side[RPMA_RT_SEND_SIDE].healthy = true;
 	conn->side[RPMA_RT_RECV_SIDE].healthy = true;
-	for (route = conn->routes; route != NULL; route = route->next)
+	for (route = conn->poll.routes; route != NULL; route = route->next)
 		conn->cq->routes[route->number].qp_key =
 			rt_qp_key(conn->qp_num);
 	if (conn->srq != NULL)
@@ -462,9 +468,9 @@ void rt_conn_messages_poller(struct rpma_rt_conn *conn, uint32_t bits)
 /* Its SRQ's receives take that route from here on. */
 static void redirect(struct rpma_rt_conn *conn, uint32_t route)
 {
-	if (conn->bound && !conn->late)
+	if (conn->poll.bound && !conn->poll.late)
 		rt_qp_table_set(conn->cq->qps, conn->qp_num, route);
-	conn->srq_route = route;
+	conn->poll.srq_route = route;
 }
 
 void rt_conn_add_route_poller(struct rpma_rt_conn *conn,
@@ -474,8 +480,8 @@ void rt_conn_add_route_poller(struct rpma_rt_conn *conn,
 	struct rt_route_entry entry = {
 		.user = user_of(conn),
 		.side = &conn->side[route->side],
-		.qp_key =
-			conn->bound ? rt_qp_key(conn->qp_num) : RT_QP_KEY_NONE,
+		.qp_key = conn->poll.bound ? rt_qp_key(conn->qp_num)
+					   : RT_QP_KEY_NONE,
 		.is_callback = route->fn != NULL,
 	};
 
@@ -486,8 +492,8 @@ void rt_conn_add_route_poller(struct rpma_rt_conn *conn,
 	conn->cq->routes[route->number] = entry;
 	if (conn->srq != NULL && route->side == RPMA_RT_RECV_SIDE)
 		redirect(conn, route->number);
-	route->next = conn->routes;
-	conn->routes = route;
+	route->next = conn->poll.routes;
+	conn->poll.routes = route;
 	rt_lane_take_spill_poller(route->lane, spill);
 }
 
@@ -495,7 +501,7 @@ void rt_conn_set_user_poller(struct rpma_rt_conn *conn)
 {
 	const struct rpma_rt_route *route;
 
-	for (route = conn->routes; route != NULL; route = route->next)
+	for (route = conn->poll.routes; route != NULL; route = route->next)
 		conn->cq->routes[route->number].user = user_of(conn);
 }
 
@@ -505,7 +511,7 @@ void rt_conn_set_queue_poller(struct rpma_rt_conn *conn,
 {
 	int i;
 
-	conn->lane = to->lane;
+	conn->poll.lane = to->lane;
 	for (i = 0; i < 2; i++) {
 		rt_lane_take_spill_poller(to->lane, spills[i]);
 		/* here, not by who asked: it may die before that one goes on */

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * gate.c -- entering and leaving a post; see side.h. A lock, or a marker that
+ * gate.c -- entering and leaving a post; see gate.h. A lock, or a marker that
  * is odd while the one poster is inside: then the gate and the marker are the
  * two words of a store-fence-load handshake [GATE-1].
  */
@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "base/self.h"
 #include "poller/poller.h"
 
 /* how the control thread waits for a poster: it looks, then yields, then
@@ -24,70 +25,72 @@
 /* A poller thread never waits for another thread's post. */
 static bool may_wait(void)
 {
-	return rt_poller_self() == NULL || !rt_poller_self()->threaded;
+	return rt_self_poller() == NULL || !rt_self_poller()->threaded;
 }
 
 /* ----------------------------------------------------------- one poster --- */
 
-static void marker_enter(struct rt_side *side)
+static void marker_enter(struct rt_gate *gate)
 {
 	uint32_t before;
 
 #ifndef NDEBUG
 	/* relaxed: ordered by the fence; tells two posters at once */
-	before = atomic_fetch_add_explicit(&side->marker, 1,
+	before = atomic_fetch_add_explicit(&gate->marker, 1,
 					   memory_order_relaxed);
 	assert(!(before & 1)); /* one poster was declared */
 #else
 	/* relaxed: its own word; the fence orders the store */
-	before = atomic_load_explicit(&side->marker, memory_order_relaxed);
-	atomic_store_explicit(&side->marker, before + 1, memory_order_relaxed);
+	before = atomic_load_explicit(&gate->marker, memory_order_relaxed);
+	atomic_store_explicit(&gate->marker, before + 1, memory_order_relaxed);
 #endif
 	/* pairs with marker_wait(): either the control thread sees the marker
 	 * odd, or we see the gate it stored before [GATE-1] */
 	rt_fence_dekker();
 }
 
-static void marker_leave(struct rt_side *side)
+static void marker_leave(struct rt_gate *gate)
 {
 	/* relaxed: its own word. Release: the ledger and the queue pair are
 	 * the control thread's once it sees this [GATE-2] */
 	atomic_store_explicit(
-		&side->marker,
-		atomic_load_explicit(&side->marker, memory_order_relaxed) + 1,
+		&gate->marker,
+		atomic_load_explicit(&gate->marker, memory_order_relaxed) + 1,
 		memory_order_release);
 }
 
-static int refusal(uint32_t gate)
+static int refusal(uint32_t state)
 {
-	return gate == RT_GATE_NOT_YET ? RT_GATE_REFUSED_YET : RPMA_RT_E_CLOSED;
+	return state == RT_GATE_NOT_YET ? RT_GATE_REFUSED_YET
+					: RPMA_RT_E_CLOSED;
 }
 
-static int enter_single(struct rt_side *side)
+static int enter_single(struct rt_gate *gate)
 {
-	uint32_t gate;
+	uint32_t state;
 
 	for (;;) {
-		marker_enter(side);
+		marker_enter(gate);
 		/* acquire: pairs with the release in rt_gate_open() and
 		 * _resume(): the connection behind the gate */
-		gate = atomic_load_explicit(&side->gate, memory_order_acquire);
-		if (gate == RT_GATE_OPEN)
+		state = atomic_load_explicit(&gate->state,
+					     memory_order_acquire);
+		if (state == RT_GATE_OPEN)
 			return 0;
-		marker_leave(side);
-		if (gate != RT_GATE_PAUSED)
-			return refusal(gate);
+		marker_leave(gate);
+		if (state != RT_GATE_PAUSED)
+			return refusal(state);
 		if (!may_wait())
 			return RPMA_E_AGAIN;
 		/* held by who paused it */
-		pthread_mutex_lock(&side->lock);
-		pthread_mutex_unlock(&side->lock);
+		pthread_mutex_lock(&gate->lock);
+		pthread_mutex_unlock(&gate->lock);
 	}
 }
 
 /* Until the poster that was inside when the gate changed has left. Without a
  * bound: one that is stopped inside a post would hold a lock as long. */
-static void marker_wait(struct rt_side *side)
+static void marker_wait(struct rt_gate *gate)
 {
 	const struct timespec nap = {.tv_nsec = SLEEP_NS};
 	uint32_t looks = 0;
@@ -96,11 +99,11 @@ static void marker_wait(struct rt_side *side)
 	/* pairs with marker_enter() [GATE-1] */
 	rt_fence_dekker();
 	/* acquire: pairs with marker_leave() [GATE-2] */
-	first = atomic_load_explicit(&side->marker, memory_order_acquire);
+	first = atomic_load_explicit(&gate->marker, memory_order_acquire);
 	/* acquire: likewise. Another odd value: it left, and came again to
 	 * find the gate */
 	while ((first & 1) &&
-	       atomic_load_explicit(&side->marker, memory_order_acquire) ==
+	       atomic_load_explicit(&gate->marker, memory_order_acquire) ==
 		       first) {
 		if (++looks < LOOKS)
 			rt_cpu_relax();
@@ -113,105 +116,105 @@ static void marker_wait(struct rt_side *side)
 
 /* -------------------------------------------------------------- posters --- */
 
-static bool is_closed(const struct rt_side *side)
+static bool is_closed(const struct rt_gate *gate)
 {
 	/* relaxed: if HANDOVER was heard of, this is seen too, and then nobody
 	 * may be told to try again: the poller's last steps do not wait */
-	return atomic_load_explicit(&side->gate, memory_order_relaxed) ==
+	return atomic_load_explicit(&gate->state, memory_order_relaxed) ==
 	       RT_GATE_CLOSED;
 }
 
-int rt_gate_enter(struct rt_side *side)
+int rt_gate_enter(struct rt_gate *gate)
 {
-	uint32_t gate;
+	uint32_t state;
 
-	if (side->single)
-		return enter_single(side);
+	if (gate->single)
+		return enter_single(gate);
 	if (may_wait())
-		pthread_mutex_lock(&side->lock);
-	else if (pthread_mutex_trylock(&side->lock))
-		return is_closed(side) ? RPMA_RT_E_CLOSED : RPMA_E_AGAIN;
+		pthread_mutex_lock(&gate->lock);
+	else if (pthread_mutex_trylock(&gate->lock))
+		return is_closed(gate) ? RPMA_RT_E_CLOSED : RPMA_E_AGAIN;
 	/* relaxed: the lock orders it; the poller's early CLOSED is a hint */
-	gate = atomic_load_explicit(&side->gate, memory_order_relaxed);
-	if (gate == RT_GATE_OPEN)
+	state = atomic_load_explicit(&gate->state, memory_order_relaxed);
+	if (state == RT_GATE_OPEN)
 		return 0;
-	pthread_mutex_unlock(&side->lock);
-	return refusal(gate);
+	pthread_mutex_unlock(&gate->lock);
+	return refusal(state);
 }
 
-int rt_gate_await_open(struct rt_side *side, uint32_t want)
+int rt_gate_await_open(struct rt_gate *gate, uint32_t want)
 {
 	bool is_not_yet;
 
 	if (may_wait())
-		pthread_mutex_lock(&side->lock);
-	else if (pthread_mutex_trylock(&side->lock))
-		return is_closed(side) ? 0 : RPMA_E_AGAIN;
+		pthread_mutex_lock(&gate->lock);
+	else if (pthread_mutex_trylock(&gate->lock))
+		return is_closed(gate) ? 0 : RPMA_E_AGAIN;
 	/* relaxed, both: rt_gate_open() takes the lock before the poller hears
 	 * of the opening, and it looks at want after that */
-	is_not_yet = atomic_load_explicit(&side->gate, memory_order_relaxed) ==
+	is_not_yet = atomic_load_explicit(&gate->state, memory_order_relaxed) ==
 		     RT_GATE_NOT_YET;
 	if (is_not_yet)
-		atomic_fetch_or_explicit(&side->want, want,
+		atomic_fetch_or_explicit(&gate->side->want, want,
 					 memory_order_relaxed);
-	pthread_mutex_unlock(&side->lock);
+	pthread_mutex_unlock(&gate->lock);
 	return is_not_yet ? RT_GATE_REFUSED_YET : 0;
 }
 
-void rt_gate_leave(struct rt_side *side)
+void rt_gate_leave(struct rt_gate *gate)
 {
-	if (side->single)
-		marker_leave(side);
+	if (gate->single)
+		marker_leave(gate);
 	else
-		pthread_mutex_unlock(&side->lock);
+		pthread_mutex_unlock(&gate->lock);
 }
 
 /* --------------------------------------------------- the control thread --- */
 
-static void gate_change(struct rt_side *side, uint32_t from, uint32_t to)
+static void gate_change(struct rt_gate *gate, uint32_t from, uint32_t to)
 {
 	/* release: pairs with the acquire in enter_single(); posters that lock
 	 * see it by the lock. Never back from CLOSED */
-	atomic_compare_exchange_strong_explicit(&side->gate, &from, to,
+	atomic_compare_exchange_strong_explicit(&gate->state, &from, to,
 						memory_order_release,
 						memory_order_relaxed);
 }
 
-void rt_gate_open(struct rt_side *side)
+void rt_gate_open(struct rt_gate *gate)
 {
-	pthread_mutex_lock(&side->lock);
-	gate_change(side, RT_GATE_NOT_YET, RT_GATE_OPEN);
-	pthread_mutex_unlock(&side->lock);
+	pthread_mutex_lock(&gate->lock);
+	gate_change(gate, RT_GATE_NOT_YET, RT_GATE_OPEN);
+	pthread_mutex_unlock(&gate->lock);
 }
 
-void rt_gate_close(struct rt_side *side)
+void rt_gate_close(struct rt_gate *gate)
 {
-	pthread_mutex_lock(&side->lock);
+	pthread_mutex_lock(&gate->lock);
 	/* relaxed: posters look under the lock, or behind the fence */
-	atomic_store_explicit(&side->gate, RT_GATE_CLOSED,
+	atomic_store_explicit(&gate->state, RT_GATE_CLOSED,
 			      memory_order_relaxed);
-	if (side->single)
-		marker_wait(side);
-	pthread_mutex_unlock(&side->lock);
+	if (gate->single)
+		marker_wait(gate);
+	pthread_mutex_unlock(&gate->lock);
 }
 
-void rt_gate_pause(struct rt_side *side)
+void rt_gate_pause(struct rt_gate *gate)
 {
-	pthread_mutex_lock(&side->lock);
-	if (side->single) {
-		gate_change(side, RT_GATE_OPEN, RT_GATE_PAUSED);
-		marker_wait(side);
+	pthread_mutex_lock(&gate->lock);
+	if (gate->single) {
+		gate_change(gate, RT_GATE_OPEN, RT_GATE_PAUSED);
+		marker_wait(gate);
 	}
 }
 
-void rt_gate_resume(struct rt_side *side, bool is_over)
+void rt_gate_resume(struct rt_gate *gate, bool is_over)
 {
 	if (is_over)
 		/* relaxed: nobody is inside, and from PAUSED or under the lock
 		 * nobody sees it open in between */
-		atomic_store_explicit(&side->gate, RT_GATE_CLOSED,
+		atomic_store_explicit(&gate->state, RT_GATE_CLOSED,
 				      memory_order_relaxed);
 	else
-		gate_change(side, RT_GATE_PAUSED, RT_GATE_OPEN);
-	pthread_mutex_unlock(&side->lock);
+		gate_change(gate, RT_GATE_PAUSED, RT_GATE_OPEN);
+	pthread_mutex_unlock(&gate->lock);
 }

@@ -16,9 +16,9 @@
 void rt_keepalive_begin(struct rpma_rt_conn *conn)
 {
 	struct rt_poller *poller = conn->poller;
-	struct rt_keepalive *alive = &conn->keepalive;
+	struct rt_keepalive *alive = &conn->poll.keepalive;
 
-	if (alive->period_ns == 0 || conn->ps != RT_PS_HEALTHY)
+	if (alive->period_ns == 0 || conn->poll.state != RT_PS_HEALTHY)
 		return;
 	alive->seen = conn->side[RPMA_RT_SEND_SIDE].count;
 	alive->due_ns = rt_now_ns() + alive->period_ns;
@@ -29,30 +29,30 @@ void rt_keepalive_begin(struct rpma_rt_conn *conn)
 	alive->prev = NULL;
 	alive->next = poller->keepalive;
 	if (poller->keepalive != NULL)
-		poller->keepalive->keepalive.prev = conn;
+		poller->keepalive->poll.keepalive.prev = conn;
 	poller->keepalive = conn;
 }
 
 void rt_keepalive_end(struct rpma_rt_conn *conn)
 {
-	struct rt_keepalive *alive = &conn->keepalive;
+	struct rt_keepalive *alive = &conn->poll.keepalive;
 
 	if (!alive->listed)
 		return;
 	alive->listed = false;
 	if (alive->prev != NULL)
-		alive->prev->keepalive.next = alive->next;
+		alive->prev->poll.keepalive.next = alive->next;
 	else
 		conn->poller->keepalive = alive->next;
 	if (alive->next != NULL)
-		alive->next->keepalive.prev = alive->prev;
+		alive->next->poll.keepalive.prev = alive->prev;
 }
 
 void rt_keepalive_completed(struct rpma_rt_conn *conn,
 			    enum ibv_wc_status status)
 {
-	conn->keepalive.out = false;
-	conn->keepalive.answered = true;
+	conn->poll.keepalive.out = false;
+	conn->poll.keepalive.answered = true;
 	if (status != IBV_WC_SUCCESS)
 		rt_conn_break_poller(conn, status);
 }
@@ -74,7 +74,7 @@ static bool post(struct rpma_rt_conn *conn)
 
 	if (ibv_post_send(conn->qp, &wr, &bad))
 		return false; /* again after a period */
-	conn->keepalive.out = true;
+	conn->poll.keepalive.out = true;
 	RT_STAT_ADD(conn->poller, keepalives, 1);
 	return true;
 }
@@ -82,7 +82,7 @@ static bool post(struct rpma_rt_conn *conn)
 /* Looks at one; posted? */
 static bool tend(struct rpma_rt_conn *conn, uint64_t now)
 {
-	struct rt_keepalive *alive = &conn->keepalive;
+	struct rt_keepalive *alive = &conn->poll.keepalive;
 	uint32_t count = conn->side[RPMA_RT_SEND_SIDE].count;
 	bool moved = alive->answered || alive->seen != count;
 	bool is_due = now >= alive->due_ns;
@@ -91,8 +91,8 @@ static bool tend(struct rpma_rt_conn *conn, uint64_t now)
 	alive->seen = count;
 	if (moved || is_due)
 		alive->due_ns = now + alive->period_ns;
-	return !moved && is_due && !alive->out && conn->ps == RT_PS_HEALTHY &&
-	       post(conn);
+	return !moved && is_due && !alive->out &&
+	       conn->poll.state == RT_PS_HEALTHY && post(conn);
 }
 
 int rt_keepalive_run(struct rt_poller *poller)
@@ -106,12 +106,12 @@ int rt_keepalive_run(struct rt_poller *poller)
 	if (now < poller->keepalive_next_ns)
 		return 0;
 	for (conn = poller->keepalive; conn != NULL;
-	     conn = conn->keepalive.next) {
+	     conn = conn->poll.keepalive.next) {
 		posted += tend(conn, now);
-		if (conn->keepalive.period_ns < shortest)
-			shortest = conn->keepalive.period_ns;
-		if (conn->keepalive.due_ns < next)
-			next = conn->keepalive.due_ns;
+		if (conn->poll.keepalive.period_ns < shortest)
+			shortest = conn->poll.keepalive.period_ns;
+		if (conn->poll.keepalive.due_ns < next)
+			next = conn->poll.keepalive.due_ns;
 	}
 	if (next < now + shortest / LOOKS)
 		next = now + shortest / LOOKS;

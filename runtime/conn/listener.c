@@ -13,11 +13,13 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "conn/cfg.h"
+#include "base/context.h"
+#include "base/runtime.h"
 #include "base/thread.h"
+#include "conn/cfg.h"
 #include "queue/queue.h"
-#include "runtime.h"
 #include "srq/srq.h"
+#include "poller/place.h"
 
 /* ------------------------------------------------------------ CM events --- */
 

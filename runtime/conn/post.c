@@ -11,13 +11,15 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 
-#include "poller/callback.h"
-#include "conn/conn.h"
-#include "queue/lane.h"
+#include "base/context.h"
 #include "base/order.h"
-#include "poller/poller.h"
-#include "runtime.h"
+#include "base/runtime.h"
+#include "base/self.h"
+#include "conn/conn.h"
 #include "conn/gate.h"
+#include "poller/callback.h"
+#include "poller/poller.h"
+#include "queue/lane.h"
 
 static _Thread_local enum rpma_rt_again last_reason;
 
@@ -44,13 +46,13 @@ bool rt_post_take_back(_Atomic uint32_t *want, uint32_t bit, uint32_t before)
 
 /* --------------------------------------------------------------- credit --- */
 
-static void reap(struct rt_side *side)
+static void reap(struct rt_gate *gate)
 {
 	/* acquire [LEDGER-1]: pairs with publish_retired(); with the credit
 	 * comes the backlog flag set before it was given back */
-	rt_ledger_reap(
-		&side->ledger,
-		atomic_load_explicit(&side->retired, memory_order_acquire));
+	rt_ledger_reap(&gate->ledger,
+		       atomic_load_explicit(&gate->side->retired,
+					    memory_order_acquire));
 }
 
 /* Is its consumer behind? A function never is. */
@@ -59,11 +61,11 @@ static bool is_behind(const struct rpma_rt_route *route)
 	return route->lane != NULL && rt_lane_is_backlogged(route->lane);
 }
 
-static enum rpma_rt_again refusal(struct rt_side *side,
+static enum rpma_rt_again refusal(struct rt_gate *gate,
 				  const struct rpma_rt_route *route)
 {
-	reap(side);
-	if (rt_ledger_room(&side->ledger) == 0)
+	reap(gate);
+	if (rt_ledger_room(&gate->ledger) == 0)
 		return RPMA_RT_AGAIN_CREDIT;
 	if (is_behind(route))
 		return RPMA_RT_AGAIN_BACKLOG;
@@ -73,7 +75,7 @@ static enum rpma_rt_again refusal(struct rt_side *side,
 /* The route of this connection inside whose function we are, NULL: none. */
 static struct rpma_rt_route *running_route(const struct rpma_rt_conn *conn)
 {
-	const struct rt_poller *self = rt_poller_self();
+	const struct rt_poller *self = rt_self_poller();
 	struct rpma_rt_route *running = self ? self->calls.running : NULL;
 
 	return running != NULL && running->conn == conn ? running : NULL;
@@ -83,8 +85,9 @@ static struct rpma_rt_route *running_route(const struct rpma_rt_conn *conn)
  * May one more be posted to that lane? If not, want is set, so that exactly
  * one WRITABLE follows; the second look catches what came meanwhile.
  */
-static int take_credit(struct rt_side *side, const struct rpma_rt_route *route)
+static int take_credit(struct rt_gate *gate, const struct rpma_rt_route *route)
 {
+	struct rt_side *side = gate->side;
 	struct rpma_rt_route *running;
 	enum rpma_rt_again reason;
 	uint32_t want;
@@ -92,13 +95,13 @@ static int take_credit(struct rt_side *side, const struct rpma_rt_route *route)
 
 	/* what was reaped before serves as long as it lasts, if the lane's
 	 * flag is looked at after */
-	if (rt_ledger_room(&side->ledger) > 0 && !is_behind(route))
+	if (rt_ledger_room(&gate->ledger) > 0 && !is_behind(route))
 		return 0;
 	/* made without entries: no WRITABLE would ever come */
-	if (side->ledger.depth == 0)
+	if (gate->ledger.depth == 0)
 		return RPMA_E_NOSUPP;
-	running = running_route(side->conn);
-	while ((reason = refusal(side, route)) != RPMA_RT_AGAIN_NONE) {
+	running = running_route(route->conn);
+	while ((reason = refusal(gate, route)) != RPMA_RT_AGAIN_NONE) {
 		want = reason == RPMA_RT_AGAIN_CREDIT ? RT_WANT_CREDIT
 						      : RT_WANT_BACKLOG;
 		if (running != NULL)
@@ -110,7 +113,7 @@ static int take_credit(struct rt_side *side, const struct rpma_rt_route *route)
 		 * either they see want, or the second look sees what they
 		 * published */
 		rt_fence_dekker();
-		if (refusal(side, route) == reason ||
+		if (refusal(gate, route) == reason ||
 		    !rt_post_take_back(&side->want, want, before)) {
 			if (running != NULL)
 				running->wants |=
@@ -122,41 +125,43 @@ static int take_credit(struct rt_side *side, const struct rpma_rt_route *route)
 }
 
 /* The gate is not open yet: as with credit, exactly one WRITABLE follows. */
-static int await_open(struct rt_side *side)
+static int await_open(struct rpma_rt_conn *conn, enum rpma_rt_side which)
 {
-	struct rpma_rt_route *running = running_route(side->conn);
+	struct rpma_rt_route *running = running_route(conn);
+	struct rt_gate *gate = &conn->gate[which];
 	uint32_t want = RT_WANT_CREDIT;
 	int ret;
 
 	if (running != NULL)
 		want <<= RT_WANT_IN_CALL;
-	ret = rt_gate_await_open(side, want);
+	ret = rt_gate_await_open(gate, want);
 	if (ret == 0) /* it never goes back: this is the last time */
-		ret = rt_gate_enter(side);
+		ret = rt_gate_enter(gate);
 	if (ret != RT_GATE_REFUSED_YET)
 		return ret;
 	if (running != NULL)
-		running->wants |= (uint8_t)RT_WANTS(side->which);
+		running->wants |= (uint8_t)RT_WANTS(which);
 	rt_post_again(RPMA_RT_AGAIN_NOT_YET);
 	return ret;
 }
 
-static int enter(struct rt_side *side)
+static int enter(struct rpma_rt_conn *conn, enum rpma_rt_side which)
 {
-	int ret = rt_gate_enter(side);
+	struct rt_gate *gate = &conn->gate[which];
+	int ret = rt_gate_enter(gate);
 	struct rpma_rt_route *running;
 
 	if (ret == RT_GATE_REFUSED_YET)
-		ret = await_open(side);
+		ret = await_open(conn, which);
 	if (ret == RT_GATE_REFUSED_YET)
 		return RPMA_E_AGAIN;
 	if (ret == 0)
-		side->ledger.tick = rt_poller_tick(side->conn->poller);
+		gate->ledger.tick = rt_poller_tick(conn->poller);
 	if (ret != RPMA_E_AGAIN)
 		return ret;
-	running = running_route(side->conn);
+	running = running_route(conn);
 	if (running != NULL)
-		rt_callback_retry_lock(running, side->which);
+		rt_callback_retry_lock(running, which);
 	return rt_post_again(RPMA_RT_AGAIN_LOCK);
 }
 
@@ -269,17 +274,17 @@ static bool is_valid(const struct rpma_rt_wr *wr)
 static int append_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		       struct rpma_send_wr *out)
 {
-	struct rt_side *side = &conn->side[RPMA_RT_SEND_SIDE];
+	struct rt_gate *gate = &conn->gate[RPMA_RT_SEND_SIDE];
 	const struct rpma_rt_route *route =
 		route_of(conn, wr->route, RPMA_RT_SEND_SIDE);
 	bool always = wr->flags == RPMA_F_COMPLETION_ALWAYS;
-	bool signaled = always || rt_ledger_must_signal(&side->ledger);
+	bool signaled = always || rt_ledger_must_signal(&gate->ledger);
 	uint64_t wr_id;
 	int ret;
 
 	if (route == NULL || !is_valid(wr))
 		return RPMA_E_INVAL;
-	ret = take_credit(side, route);
+	ret = take_credit(gate, route);
 	if (ret)
 		return ret;
 	wr_id = rt_wr_id(route->number, wr->context) |
@@ -290,7 +295,7 @@ static int append_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		      out);
 	if (ret)
 		return ret;
-	rt_ledger_append(&side->ledger, wr_id, opcode_of(wr->op, out),
+	rt_ledger_append(&gate->ledger, wr_id, opcode_of(wr->op, out),
 			 signaled);
 	return 0;
 }
@@ -309,7 +314,7 @@ static int ring_send(struct rpma_rt_conn *conn, struct rpma_send_wr *chain,
 	ret = rpma_conn_post_send(conn->conn, conn, chain, &bad);
 	if (ret) {
 		taken = bad ? (int)(bad - chain) : 0;
-		rt_ledger_take_back(&conn->side[RPMA_RT_SEND_SIDE].ledger,
+		rt_ledger_take_back(&conn->gate[RPMA_RT_SEND_SIDE].ledger,
 				    (uint32_t)(count - taken));
 	}
 	*posted += taken;
@@ -346,10 +351,10 @@ int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 
 	if (ret)
 		return ret;
-	ret = enter(&conn->side[RPMA_RT_SEND_SIDE]);
+	ret = enter(conn, RPMA_RT_SEND_SIDE);
 	if (ret == 0) {
 		ret = post_sends(conn, wr, count, &taken);
-		rt_gate_leave(&conn->side[RPMA_RT_SEND_SIDE]);
+		rt_gate_leave(&conn->gate[RPMA_RT_SEND_SIDE]);
 	}
 	if (posted != NULL)
 		*posted = taken;
@@ -362,7 +367,7 @@ static int append_recv(struct rpma_rt_conn *conn,
 		       const struct rpma_rt_recv_wr *wr,
 		       struct rpma_recv_wr *out)
 {
-	struct rt_side *side = &conn->side[RPMA_RT_RECV_SIDE];
+	struct rt_gate *gate = &conn->gate[RPMA_RT_RECV_SIDE];
 	const struct rpma_rt_route *route =
 		route_of(conn, wr->route, RPMA_RT_RECV_SIDE);
 	uint64_t wr_id;
@@ -370,14 +375,14 @@ static int append_recv(struct rpma_rt_conn *conn,
 
 	if (route == NULL || wr->context > RT_COOKIE_MASK)
 		return RPMA_E_INVAL;
-	ret = take_credit(side, route);
+	ret = take_credit(gate, route);
 	if (ret)
 		return ret;
 	wr_id = rt_wr_id(route->number, wr->context);
 	ret = rpma_wr_recv(wr->dst, wr->offset, wr->len, wr_id, out);
 	if (ret)
 		return ret;
-	rt_ledger_append(&side->ledger, wr_id, IBV_WC_RECV, true);
+	rt_ledger_append(&gate->ledger, wr_id, IBV_WC_RECV, true);
 	return 0;
 }
 
@@ -395,7 +400,7 @@ static int ring_recv(struct rpma_rt_conn *conn, struct rpma_recv_wr *chain,
 	ret = ibv_post_recv(conn->qp, &chain[0].wr, &bad);
 	if (ret) {
 		taken = bad ? (int)((struct rpma_recv_wr *)bad - chain) : 0;
-		rt_ledger_take_back(&conn->side[RPMA_RT_RECV_SIDE].ledger,
+		rt_ledger_take_back(&conn->gate[RPMA_RT_RECV_SIDE].ledger,
 				    (uint32_t)(count - taken));
 	}
 	*posted += taken;
@@ -433,10 +438,10 @@ int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 		ret = RPMA_E_INVAL; /* its receives are the SRQ's */
 	if (ret)
 		return ret;
-	ret = enter(&conn->side[RPMA_RT_RECV_SIDE]);
+	ret = enter(conn, RPMA_RT_RECV_SIDE);
 	if (ret == 0) {
 		ret = post_recvs(conn, wr, count, &taken);
-		rt_gate_leave(&conn->side[RPMA_RT_RECV_SIDE]);
+		rt_gate_leave(&conn->gate[RPMA_RT_RECV_SIDE]);
 	}
 	if (posted != NULL)
 		*posted = taken;

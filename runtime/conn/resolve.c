@@ -13,8 +13,8 @@
 #include <netdb.h>
 #include <string.h>
 
+#include "base/runtime.h"
 #include "conn/conn.h"
-#include "runtime.h"
 
 bool rt_resolve_is_numeric(const char *addr, const char *port)
 {
@@ -48,7 +48,7 @@ static void question(struct rt_msg *msg, void *owner)
 	struct rpma_rt *rt = owner;
 	/* relaxed: a hint; closed meanwhile, so nobody wants to know */
 	bool closed =
-		atomic_load_explicit(&conn->side[RPMA_RT_RECV_SIDE].gate,
+		atomic_load_explicit(&conn->gate[RPMA_RT_RECV_SIDE].state,
 				     memory_order_relaxed) == RT_GATE_CLOSED;
 
 	if (closed || !resolve(conn))

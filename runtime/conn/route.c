@@ -11,11 +11,11 @@
 
 #include <stdlib.h>
 
+#include "base/runtime.h"
 #include "poller/cq_pool.h"
-#include "queue/lane.h"
 #include "poller/poller.h"
+#include "queue/lane.h"
 #include "queue/queue.h"
-#include "runtime.h"
 #include "srq/srq.h"
 
 /* Room for entries more in the lane's spill; a larger one if it takes one. */

@@ -16,9 +16,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "base/context.h"
+#include "base/runtime.h"
 #include "base/thread.h"
 #include "events/events.h"
-#include "runtime.h"
 
 #define BUCKETS 1024
 

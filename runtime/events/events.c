@@ -17,10 +17,11 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "events/async.h"
-#include "base/clock.h"
-#include "base/thread.h"
 #include "base/bell.h"
+#include "base/clock.h"
+#include "base/self.h"
+#include "base/thread.h"
+#include "events/async.h"
 
 #define BATCH	16
 #define REST_NS 20000000 /* of a source that lacks memory */
@@ -41,13 +42,6 @@ static struct {
 } events = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ----------------------------------------------------------- the thread --- */
-
-static _Thread_local bool is_self;
-
-bool rt_events_is_self(void)
-{
-	return is_self;
-}
 
 static void set_events(struct rt_source *source, uint32_t wanted)
 {
@@ -119,7 +113,7 @@ static void wait_for_events(void)
 static void *events_main(void *arg)
 {
 	(void)arg;
-	is_self = true;
+	rt_self_set_events();
 	for (;;) {
 		wait_for_events();
 		rt_inbox_run_owner(&events.inbox, NULL);
@@ -195,7 +189,6 @@ void rt_events_unref(void)
 
 void rt_events_forked(void)
 {
-	is_self = false;
 	pthread_mutex_init(&events.lock, NULL);
 	events.count = 0;
 	rt_async_forked();
@@ -204,7 +197,8 @@ void rt_events_forked(void)
 int rt_events_call(int (*fn)(void *arg), void *arg)
 {
 	/* from a handler: it runs between two events */
-	return is_self ? fn(arg) : rt_call_sync(NULL, &events.inbox, fn, arg);
+	return rt_self_is_events() ? fn(arg)
+				   : rt_call_sync(NULL, &events.inbox, fn, arg);
 }
 
 /* -------------------------------------------------------------- sources --- */

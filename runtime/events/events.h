@@ -33,7 +33,7 @@ int rt_events_add(struct rt_source *source);
 /* When it returns, ready() does not run and will not. */
 void rt_events_remove(struct rt_source *source);
 
-/* In the child of a fork: there is no thread, and the caller is not it. */
+/* In the child of a fork: there is no thread. */
 void rt_events_forked(void);
 
 /* Event thread: it is not waited for any more; still to be removed. */
@@ -54,7 +54,5 @@ static inline void rt_events_read(struct rt_source *source)
 
 /* Runs fn(arg) on the event thread and answers its result. */
 int rt_events_call(int (*fn)(void *arg), void *arg);
-/* Is the caller the event thread? */
-bool rt_events_is_self(void);
 
 #endif /* RT_EVENTS_EVENTS_H */

@@ -36,7 +36,7 @@ static void lock_message(struct rt_msg *msg, void *owner)
 	int i;
 
 	conn->lock_sent = false;
-	for (route = conn->routes; route != NULL; route = route->next) {
+	for (route = conn->poll.routes; route != NULL; route = route->next) {
 		for (i = 0; i < 2; i++) {
 			if (!(route->wants & RT_WANTS_LOCK(i)))
 				continue;

@@ -18,7 +18,7 @@
 
 #include "adopt.h"
 #include "base/clock.h"
-#include "runtime.h"
+#include "base/runtime.h"
 
 static bool any_spill_has_room(struct rt_poller *poller)
 {

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
+#include "base/runtime.h"
 #include "poller/poller.h"
 #include "poller/qp_table.h"
-#include "runtime.h"
 
 /* ------------------------------------------------------------- failures --- */
 

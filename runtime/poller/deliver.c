@@ -9,7 +9,7 @@
 
 #include "poller/poller.h"
 
-#include "runtime.h"
+#include "base/runtime.h"
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
@@ -51,7 +51,8 @@ static void call_writable(struct rt_poller *poller, const struct rt_side *side)
 	const struct rpma_rt_completion item = rt_deliver_writable_item(side);
 	struct rpma_rt_route *route;
 
-	for (route = side->conn->routes; route != NULL; route = route->next) {
+	for (route = side->conn->poll.routes; route != NULL;
+	     route = route->next) {
 		if (!(route->wants & RT_WANTS(side->which)))
 			continue;
 		route->wants &= (uint8_t)~RT_WANTS(side->which);
@@ -73,14 +74,14 @@ answer(struct rt_poller *poller, struct rt_side *side, uint32_t wants)
 
 	if (!side->healthy)
 		return; /* CLOSED answers */
-	if (rt_lane_is_backlogged(side->conn->lane))
+	if (rt_lane_is_backlogged(side->conn->poll.lane))
 		wants = 0; /* no queue is in the way of a function */
 	/* acq_rel: of two takers one gets it */
 	taken = atomic_fetch_and_explicit(&side->want, ~(wants | in_call),
 					  memory_order_acq_rel);
 	if (taken & wants) {
 		item = rt_deliver_writable_item(side);
-		rt_deliver_write(poller, side->conn->lane, &item);
+		rt_deliver_write(poller, side->conn->poll.lane, &item);
 	}
 	if (taken & in_call)
 		call_writable(poller, side);

@@ -6,8 +6,10 @@
  * length of a call; and what can be read of a poller in any mode.
  */
 
-#include "runtime.h"
+#include "poller/manual.h"
 
+#include "base/context.h"
+#include "base/runtime.h"
 #include "poller/poller.h"
 #include "queue/queue.h"
 

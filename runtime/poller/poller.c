@@ -23,7 +23,8 @@
 #include "adopt.h"
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "runtime.h"
+#include "base/runtime.h"
+#include "base/self.h"
 #include "conn/drain.h"
 
 #define ROUNDS_PER_TICK	 1024 /* while it is never idle */
@@ -31,18 +32,6 @@
 
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
-
-static _Thread_local struct rt_poller *self;
-
-struct rt_poller *rt_poller_self(void)
-{
-	return self;
-}
-
-void rt_poller_forked(void)
-{
-	self = NULL;
-}
 
 /* -------------------------------------------------------------- routing --- */
 
@@ -59,7 +48,7 @@ static void route_internal(struct rt_poller *poller, const struct rt_cq *cq,
 	    slot >= RT_MAX_SLOTS)
 		goto stale;
 	conn = poller->slots[slot];
-	if (conn == NULL || conn->cq != cq || !conn->bound ||
+	if (conn == NULL || conn->cq != cq || !conn->poll.bound ||
 	    conn->qp_num != wc->qp_num)
 		goto stale;
 	if (kind == RT_SQ_MARKER)
@@ -242,13 +231,13 @@ static int tend_dying(struct rt_poller *poller)
 	int steps = 0;
 
 	while ((conn = *link) != NULL) {
-		if (conn->ps == RT_PS_SETTLING
+		if (conn->poll.state == RT_PS_SETTLING
 			    ? rt_conn_try_drained_poller(conn, now)
 			    : rt_conn_try_swept_poller(conn)) {
-			*link = conn->dying_next;
+			*link = conn->poll.dying_next;
 			steps++;
 		} else {
-			link = &conn->dying_next;
+			link = &conn->poll.dying_next;
 		}
 	}
 	return steps;
@@ -307,9 +296,9 @@ uint64_t rt_poller_deadline(const struct rt_poller *poller)
 
 	if (poller->keepalive != NULL)
 		next = poller->keepalive_next_ns;
-	for (conn = poller->dying; conn != NULL; conn = conn->dying_next) {
-		if (conn->deadline_ns < next)
-			next = conn->deadline_ns;
+	for (conn = poller->dying; conn != NULL; conn = conn->poll.dying_next) {
+		if (conn->poll.deadline_ns < next)
+			next = conn->poll.deadline_ns;
 	}
 	return next;
 }
@@ -386,7 +375,7 @@ static void *poller_main(void *arg)
 	struct rt_poller *poller = arg;
 
 	rt_cpu_pin_self(poller->cpu);
-	self = poller;
+	rt_self_set_poller(poller);
 	for (;;) {
 		if (rt_round_run(poller, INT_MAX) > 0) {
 			end_idling(poller);
@@ -448,7 +437,7 @@ bool rt_poller_try_enter(struct rt_poller *poller, enum rt_runner as)
 		if (atomic_compare_exchange_strong_explicit(
 			    &poller->running, &runner, as, memory_order_acquire,
 			    memory_order_relaxed)) {
-			self = poller;
+			rt_self_set_poller(poller);
 			return true;
 		}
 		rt_cpu_relax();
@@ -458,7 +447,7 @@ bool rt_poller_try_enter(struct rt_poller *poller, enum rt_runner as)
 
 void rt_poller_leave(struct rt_poller *poller)
 {
-	self = NULL;
+	rt_self_set_poller(NULL);
 	/* release: pairs with the acquire in rt_poller_try_enter() */
 	atomic_store_explicit(&poller->running, RT_RUNNER_NONE,
 			      memory_order_release);

@@ -140,11 +140,6 @@ int rt_poller_start(struct rt_poller *poller);
 /* Asks it to end and joins it; in manual mode only asks. */
 void rt_poller_stop(struct rt_poller *poller);
 
-/* The poller whose thread, or round, the caller is in; NULL: none. */
-struct rt_poller *rt_poller_self(void);
-/* In the child of a fork: its thread is no poller, even if it was. */
-void rt_poller_forked(void);
-
 /* One round; items handled. */
 int rt_round_run(struct rt_poller *poller, int budget);
 /* Arms; true: nothing to do, sleep on epfd; false: there is work. */

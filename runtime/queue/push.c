@@ -9,6 +9,8 @@
 
 #include "queue/impl.h"
 
+#include "base/context.h"
+
 #include <stdlib.h>
 
 struct message {

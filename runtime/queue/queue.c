@@ -8,6 +8,9 @@
 
 #include "queue/impl.h"
 
+#include "base/context.h"
+#include "queue/list.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

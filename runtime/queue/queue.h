@@ -19,22 +19,6 @@
 #include "rpma_rt.h"
 #include "queue/lane.h"
 
-/* Provided by runtime.c. */
-int rt_context_pollers(const struct rpma_rt *rt);
-/* 0, or RPMA_RT_E_FORKED. */
-int rt_context_check(const struct rpma_rt *rt);
-/* Likewise; RPMA_E_INVAL on a poller thread, which may not wait. */
-int rt_context_check_wait(const struct rpma_rt *rt);
-bool rt_context_is_stopped(const struct rpma_rt *rt);
-/* Are clocks read for statistics? */
-bool rt_context_is_timed(const struct rpma_rt *rt);
-/* Is the caller a poller, or called back by one? */
-bool rt_runtime_is_poller_thread(void);
-/* The list of queues, under its lock: rt_queue_finish() is called under the
- * same lock, so a queue is on the list or not being finished. */
-void rt_queue_list_add(struct rpma_rt *rt, struct rpma_rt_queue *queue);
-void rt_queue_list_remove(struct rpma_rt *rt, struct rpma_rt_queue *queue);
-
 /* The lane between a poller (its index and bell) and this queue, made when
  * they first meet. NULL: no memory. Any thread that holds the queue. */
 struct rt_lane *rt_queue_lane(struct rpma_rt_queue *queue, int poller,

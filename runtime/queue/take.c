@@ -13,6 +13,8 @@
 #include <sched.h>
 
 #include "base/clock.h"
+#include "base/context.h"
+#include "base/self.h"
 
 #define NS_PER_MS    1000000
 #define NS_PER_US    1000
@@ -418,7 +420,7 @@ int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
 	if (ret)
 		return ret;
 	/* what it would wait for may be this thread's to bring */
-	if (rt_runtime_is_poller_thread())
+	if (rt_self_is_poller())
 		return RPMA_E_INVAL;
 	if (queue->params.shared)
 		count = wait_shared(queue, timeout_ms, cmpl, (uint32_t)max,

@@ -12,12 +12,12 @@
 #include <assert.h>
 #include <string.h>
 
-#include "queue/lane.h"
+#include "base/runtime.h"
+#include "conn/drain.h"
 #include "poller/poller.h"
 #include "poller/qp_table.h"
+#include "queue/lane.h"
 #include "queue/queue.h"
-#include "runtime.h"
-#include "conn/drain.h"
 
 static bool map_has(const uint64_t *map, uint32_t number)
 {

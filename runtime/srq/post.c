@@ -8,10 +8,12 @@
 
 #include "srq/srq.h"
 
+#include "base/context.h"
+#include "base/runtime.h"
+#include "base/self.h"
 #include "conn/conn.h"
-#include "poller/poller.h"
 #include "conn/post.h"
-#include "runtime.h"
+#include "poller/poller.h"
 
 /* --------------------------------------------------------------- credit --- */
 
@@ -38,7 +40,7 @@ static enum rpma_rt_again refusal(const struct rpma_rt_srq *srq)
 /* Are we inside its refill function? */
 static bool is_refilling(const struct rpma_rt_srq *srq)
 {
-	return rt_poller_self() == srq->poller && srq->refilling;
+	return rt_self_poller() == srq->poller && srq->refilling;
 }
 
 /* As take_credit() of a connection's side; a refill function is called again
@@ -70,7 +72,7 @@ static int take_credit(struct rpma_rt_srq *srq)
 
 static int enter(struct rpma_rt_srq *srq)
 {
-	const struct rt_poller *self = rt_poller_self();
+	const struct rt_poller *self = rt_self_poller();
 
 	if (self == NULL || !self->threaded) {
 		pthread_mutex_lock(&srq->lock);

@@ -11,11 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/context.h"
+#include "base/runtime.h"
 #include "conn/cfg.h"
+#include "conn/route.h"
 #include "poller/poller.h"
 #include "queue/queue.h"
-#include "conn/route.h"
-#include "runtime.h"
 
 /* ---------------------------------------------------------------- limit --- */
 

@@ -266,14 +266,8 @@ static void break_qps(struct lb_device *dev)
 
 	lb_run_begin(&run);
 	pthread_mutex_lock(&lb.big);
-	for (i = 0; i < LB_MAX_QP; i++) {
-		/* acquire: pairs with the release of the slot in qp.c */
-		struct lb_qp *qp =
-			atomic_load_explicit(&lb.qps[i], memory_order_acquire);
-
-		if (qp)
-			lb_qp_break(&run, qp, dev);
-	}
+	for (i = 0; i < lb_qp_slots(); i++)
+		lb_qp_break(&run, lb_qp_at(i), dev);
 	for (ctx = dev->contexts; ctx; ctx = ctx->next)
 		lb_async_context(ctx, IBV_EVENT_DEVICE_FATAL);
 	pthread_mutex_unlock(&lb.big);

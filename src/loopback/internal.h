@@ -88,6 +88,8 @@ static inline void lb_resp_set(struct lb_resp *resp, const struct lb_rqe *rqe,
 void lb_deliver_event(struct lb_cq *cq);
 /* The slot that number qpn may be of, NULL if never used. */
 struct lb_qp *lb_qp_at(uint32_t qpn);
+/* How many slots there are, numbered from 0; lb.big held. */
+uint32_t lb_qp_slots(void);
 /* Both with all locks of the QP held. */
 void lb_qp_reset(struct lb_qp *qp);
 void lb_qp_set_error(struct lb_run *run, struct lb_qp *qp);

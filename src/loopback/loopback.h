@@ -54,7 +54,7 @@
 enum {
 	LB_MAX_DEVICES = 8,
 	LB_MAX_GIDS = 16,
-	LB_MAX_QP = 4096, /* of the process, a power of 2 */
+	LB_MAX_QP = 32768, /* of the process, a power of 2 */
 	LB_MAX_QP_WR = 16384,
 	LB_MAX_SGE = 16,
 	LB_MAX_INLINE = 256,
@@ -352,7 +352,8 @@ struct lb_qp {
 	struct ibv_qp_cap cap;
 	uint32_t max_sge;
 	uint32_t slot;
-	uint32_t generation; /* under lb.big */
+	uint32_t generation;	 /* under lb.big */
+	struct lb_qp *free_next; /* under lb.big */
 	bool sig_all;
 
 	/* under sq.lock: by who posts and executes */

@@ -5,7 +5,8 @@
  * qp.c -- queue pairs as objects: the table of slots, creation, destruction.
  * A slot (struct lb_qp) is used again and again and never freed; it is
  * somebody's while its qpn is not 0. See doc/protocols/loopback.md for why
- * this makes destroying one safe while others execute towards it.
+ * this makes destroying one safe while others execute towards it. The table
+ * has room for LB_MAX_QP slots; they are made as they are needed.
  */
 
 #include "loopback.h"
@@ -15,11 +16,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOT_BITS 12
-#define GEN_MASK  0xfffu /* numbers have 24 bits */
+#define SLOT_BITS   15
+#define GENERATIONS 511u  /* numbers have 24 bits */
+#define MIN_FREE    2048u /* a slot is used again when so many are free */
 
-static uint32_t next_slot; /* under lb.big */
-static uint32_t last_freed = LB_MAX_QP;
+_Static_assert(LB_MAX_QP == 1 << SLOT_BITS, "a number names any slot");
+
+/* under lb.big */
+static uint32_t nslots; /* slots made; they are the first of the table */
+static uint32_t nfree;	/* of them, those without a QP, in the list */
+static struct lb_qp *free_first;
+static struct lb_qp **free_last = &free_first;
 static struct rpma_loopback_stats past; /* of destroyed QPs; under lb.big */
 
 /* --- locks */
@@ -49,15 +56,18 @@ struct lb_qp *lb_qp_at(uint32_t qpn)
 	return slot_get(qpn & (LB_MAX_QP - 1));
 }
 
+uint32_t lb_qp_slots(void)
+{
+	return nslots;
+}
+
 void lb_qp_barrier(void)
 {
 	uint32_t i;
 
-	for (i = 0; i < LB_MAX_QP; i++) {
+	for (i = 0; i < nslots; i++) {
 		struct lb_qp *qp = slot_get(i);
 
-		if (!qp)
-			continue;
 		lb_lock_get(&qp->sq_lock);
 		lb_lock_put(&qp->sq_lock);
 	}
@@ -65,55 +75,64 @@ void lb_qp_barrier(void)
 
 /* --- slots; all under lb.big */
 
-static struct lb_qp *slot_new(uint32_t i)
+static struct lb_qp *slot_new(void)
 {
-	struct lb_qp *qp = slot_get(i);
+	struct lb_qp *qp = lb_zalloc(sizeof(*qp));
 
-	if (qp)
-		return qp;
-	qp = lb_zalloc(sizeof(*qp));
 	if (!qp)
 		return NULL;
-	qp->slot = i;
+	qp->slot = nslots++;
 	/* release: pairs with the acquire in slot_get() */
-	atomic_store_explicit(&lb.qps[i], qp, memory_order_release);
+	atomic_store_explicit(&lb.qps[qp->slot], qp, memory_order_release);
 	return qp;
 }
 
-static bool slot_is_free(uint32_t i)
+static bool slot_is_free(const struct lb_qp *qp)
 {
-	struct lb_qp *qp = slot_get(i);
-
 	/* relaxed: numbers are given and taken under lb.big */
-	return !qp || !atomic_load_explicit(&qp->qpn, memory_order_relaxed);
+	return !atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 }
 
-static struct lb_qp *slot_find(void)
+/*
+ * The slot that is free for longest, so that its number comes back late; a
+ * new one while few are free. NULL: no memory, or all slots are in use.
+ */
+static struct lb_qp *slot_take(void)
 {
 	bool reuse = lb_knob(LB_KNOB_QPN_REUSE);
-	struct lb_qp *qp;
-	uint32_t n, i;
+	struct lb_qp *qp = free_first;
 
-	if (reuse && last_freed < LB_MAX_QP && slot_is_free(last_freed))
-		return slot_new(last_freed);
-	for (n = 0; n < LB_MAX_QP; n++) {
-		i = next_slot++ % LB_MAX_QP;
-		if (!slot_is_free(i))
-			continue;
-		qp = slot_new(i);
-		if (qp)
-			qp->generation++;
-		return qp;
-	}
-	return NULL;
+	if (nfree < (reuse ? 1 : MIN_FREE) && nslots < LB_MAX_QP)
+		return slot_new();
+	if (!qp)
+		return NULL;
+	free_first = qp->free_next;
+	if (!free_first)
+		free_last = &free_first;
+	nfree--;
+	if (!reuse)
+		qp->generation++;
+	return qp;
+}
+
+static void slot_give(struct lb_qp *qp)
+{
+	bool reuse = lb_knob(LB_KNOB_QPN_REUSE);
+	struct lb_qp **at = reuse ? &free_first : free_last;
+
+	qp->free_next = *at;
+	*at = qp;
+	if (!qp->free_next)
+		free_last = &qp->free_next;
+	nfree++;
 }
 
 static uint32_t number_of(const struct lb_qp *qp)
 {
-	/* never 0 or 1, which are not for users */
-	uint32_t generation = qp->generation & GEN_MASK;
+	/* from 1: QP numbers 0 and 1 are not for users */
+	uint32_t generation = 1 + qp->generation % GENERATIONS;
 
-	return (generation ? generation : 1) << SLOT_BITS | qp->slot;
+	return generation << SLOT_BITS | qp->slot;
 }
 
 /* --- creation */
@@ -256,7 +275,7 @@ static int attach(struct lb_qp_handle *handle, struct ibv_pd *pd)
 	dev = lb_device_of(pd->context);
 	if (!lb_device_at(dev->index))
 		return EIO;
-	qp = slot_find();
+	qp = slot_take();
 	if (!qp)
 		return ENOMEM;
 	handle_fill(handle, pd);
@@ -266,8 +285,10 @@ static int attach(struct lb_qp_handle *handle, struct ibv_pd *pd)
 	if (!err)
 		err = lb_obj_add(&handle->obj, &handle->ibv, LB_QP, dev,
 				 &handle->ibv.handle);
-	if (err)
-		return err; /* only ENOMEM of slot_fill(): QPs have one table */
+	if (err) { /* only ENOMEM of slot_fill(): QPs have one table */
+		slot_give(qp);
+		return err;
+	}
 	count_refs(handle, 1);
 	handle->qp = qp;
 	handle->qpn = number_of(qp);
@@ -390,7 +411,7 @@ static void detach(struct lb_qp_handle *handle)
 	lb_qp_reset(qp);
 	queues_fini(qp);
 	lb_qp_unlock(qp);
-	last_freed = qp->slot;
+	slot_give(qp);
 	count_refs(handle, -1);
 	if (lb_knob(LB_KNOB_DESTROY_CLEANS)) {
 		lb_cq_clean((struct lb_cq *)handle->ibv.send_cq, handle->qpn);
@@ -450,10 +471,10 @@ LB_EXPORT void rpma_loopback_get_stats(struct rpma_loopback_stats *stats)
 	lb_start();
 	pthread_mutex_lock(&lb.big);
 	*stats = past;
-	for (i = 0; i < LB_MAX_QP; i++) {
+	for (i = 0; i < nslots; i++) {
 		struct lb_qp *qp = slot_get(i);
 
-		if (!qp || slot_is_free(i))
+		if (slot_is_free(qp))
 			continue;
 		lb_qp_lock(qp);
 		stats_add(stats, qp);

@@ -22,6 +22,23 @@ double bench_now(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+uint64_t bench_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+void bench_sleep_until(uint64_t ns)
+{
+	const struct timespec at = {.tv_sec = (time_t)(ns / 1000000000),
+				    .tv_nsec = (long)(ns % 1000000000)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL))
+		;
+}
+
 void bench_fail(const char *why)
 {
 	fprintf(stderr, "%s\n", why);
@@ -74,4 +91,20 @@ void bench_pin(int cpu)
 void bench_report(const char *name, double value, const char *unit)
 {
 	printf("%s %.3f %s\n", name, value, unit);
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a;
+	uint64_t y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+double bench_percentile(uint64_t *ns, uint64_t count, double share)
+{
+	if (count == 0)
+		bench_fail("nothing was measured");
+	qsort(ns, count, sizeof(*ns), compare);
+	return (double)ns[(uint64_t)((double)count * share)] / 1e3;
 }

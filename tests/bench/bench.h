@@ -25,11 +25,17 @@ struct bench_args {
 struct bench_args bench_parse(int argc, char **argv);
 
 double bench_now(void);
+/* The same clock in nanoseconds. */
+uint64_t bench_now_ns(void);
+void bench_sleep_until(uint64_t ns);
 /* Pins the calling thread; says so and goes on when that CPU is not there. */
 void bench_pin(int cpu);
 
 /* "name value unit" on standard output. */
 void bench_report(const char *name, double value, const char *unit);
+/* What that share of the samples does not exceed, in microseconds, of
+ * nanoseconds; sorts them. */
+double bench_percentile(uint64_t *ns, uint64_t count, double share);
 /* Says why and ends the program as skipped. */
 void bench_skip(const char *why) __attribute__((noreturn));
 /* Likewise where something is not installed; see tests/missing. */

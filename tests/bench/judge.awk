@@ -86,7 +86,7 @@ END {
 	sort(a, NR)
 	sort(b, NR)
 	sort(ratio, NR)
-	printf "%-23s %8.2f %-6s ", name, at(a, NR, 0.5), a_unit
+	printf "%-33s %8.2f %-6s ", name, at(a, NR, 0.5), a_unit
 	if (has_b)
 		printf "%8.2f %-6s %5.2f ", at(b, NR, 0.5), b_unit,
 			at(ratio, NR, 0.5)

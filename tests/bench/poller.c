@@ -26,7 +26,7 @@
 #include "poller/poller.h"
 #include "queue/queue.h"
 #include "poller/route.h"
-#include "runtime.h"
+#include "base/runtime.h"
 
 #define WCS	   4096
 #define IN_FLIGHT  1024

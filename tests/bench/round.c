@@ -62,7 +62,7 @@ struct way {
 	bool calls; /* a function: nothing is in a queue */
 };
 
-/* ---------------------------------------- the device that only copies --- */
+/* ------------------------------------------ the device that only copies --- */
 
 static struct {
 	struct ibv_context_ops real;
@@ -137,7 +137,7 @@ static void replace_device(struct ibv_context *ctx)
 	ctx->ops.poll_cq = poll_cq;
 }
 
-/* ----------------------------------------------------------- the pollers --- */
+/* ---------------------------------------------------------- the pollers --- */
 
 static _Atomic bool pumping;
 
@@ -166,7 +166,7 @@ static void pump(struct bench *bench, void (*fn)(struct bench *bench))
 	pthread_join(thread, NULL);
 }
 
-/* -------------------------------------------------------------- the ways --- */
+/* ------------------------------------------------------------- the ways --- */
 
 static void open_pair(struct bench *bench)
 {
@@ -369,7 +369,7 @@ static const struct way *find_way(const char *name)
 	bench_fail("WAY is bare, queue, shared, callback, srq, adopted, write");
 }
 
-/* ------------------------------------------------------------- measuring --- */
+/* ------------------------------------------------------------ measuring --- */
 
 static void run_bare(struct ibv_cq *cq)
 {

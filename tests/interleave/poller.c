@@ -18,7 +18,10 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "runtime.h"
+#include "base/runtime.h"
+#include "poller/poller.h"
+#include "events/async.h"
+#include "poller/cq_pool.h"
 
 #define ENTRIES 16
 

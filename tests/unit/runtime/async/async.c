@@ -15,6 +15,7 @@
 
 #include "events/async.h"
 #include "rt_fake.h"
+#include "base/self.h"
 
 #define PATIENCE_MS 30000
 
@@ -60,7 +61,7 @@ static void handler(struct ibv_context *ibv_ctx,
 	struct owner *owner = arg;
 
 	assert_ptr_equal(ibv_ctx, &fake_ctx);
-	assert_true(rt_events_is_self());
+	assert_true(rt_self_is_events());
 	owner->type = event->event_type;
 	owner->element = event->element.qp;
 	owner->last = handler;

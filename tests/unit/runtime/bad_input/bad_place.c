@@ -9,6 +9,7 @@
 #include "bad_input.h"
 
 #include "adopt.h"
+#include "base/context.h"
 #include "events/events.h"
 #include "queue/impl.h"
 #include "conn/gate.h"
@@ -184,9 +185,7 @@ void of_before_a_fork(void **state)
 /* What the parent made is taken for the child's own. */
 static void inherit(struct rpma_rt *rt)
 {
-	/* relaxed: one thread */
-	rt->fork_generation =
-		atomic_load_explicit(&rt_fork_generation, memory_order_relaxed);
+	rt->fork_generation = rt_context_generation();
 }
 
 static void take_while_another_does(void *arg)
@@ -206,7 +205,7 @@ static void post_while_another_does(void *arg)
 	struct rpma_rt_conn *conn = arg;
 
 	inherit(conn->rt);
-	rt_gate_enter(&conn->side[RPMA_RT_SEND_SIDE]);
+	rt_gate_enter(&conn->gate[RPMA_RT_SEND_SIDE]);
 	fake_send(conn, 1, ALWAYS);
 }
 

@@ -353,12 +353,12 @@ static void open__bad_input_and_no_memory(void **state)
 }
 
 /* As a thread, while another has the lock of that side. */
-static void round_locked(struct fake *f, struct rt_side *side)
+static void round_locked(struct fake *f, struct rt_gate *gate)
 {
 	f->poller->threaded = true;
-	pthread_mutex_lock(&side->lock);
+	pthread_mutex_lock(&gate->lock);
 	fake_round(f);
-	pthread_mutex_unlock(&side->lock);
+	pthread_mutex_unlock(&gate->lock);
 	f->poller->threaded = false;
 }
 
@@ -388,7 +388,7 @@ static void call__locked_out_WRITABLE_next_round(void **state)
 	fake_sent(conn, 0, IBV_WC_SUCCESS);
 	ear->act = act_post_locked;
 	/* first the completion, then, at the end of the round, WRITABLE */
-	round_locked(f, &conn->side[0]);
+	round_locked(f, &conn->gate[0]);
 	assert_int_equal(ear->got, 2);
 	assert_int_equal(ear->items[1].kind, RPMA_RT_WRITABLE);
 	assert_int_equal(ear->items[1].opcode, RPMA_RT_SEND_SIDE);
@@ -457,7 +457,7 @@ static void call__locked_out_then_closed_NO_WRITABLE(void **state)
 	ok(ear_post(ear, 1));
 	fake_sent(conn, 0, IBV_WC_SUCCESS);
 	ear->act = act_post_locked;
-	round_locked(f, &conn->side[0]);
+	round_locked(f, &conn->gate[0]);
 	assert_int_equal(ear->got, 2);
 	ear->act = NULL;
 	fake_wc(conn->cq, fake_sq_id(conn, 0), IBV_WC_RETRY_EXC_ERR,
@@ -485,7 +485,7 @@ static void call__locked_out_of_what_is_closed_CLOSED(void **state)
 	fake_sent(conn, 0, IBV_WC_SUCCESS);
 	ear->act = act_post_closed;
 	ok(rpma_rt_conn_close(conn));
-	round_locked(f, &conn->side[0]);
+	round_locked(f, &conn->gate[0]);
 	assert_int_equal(ear->got, 1);
 	assert_true(rt_inbox_is_empty(&f->poller->inbox));
 	ear_close(f, ear);

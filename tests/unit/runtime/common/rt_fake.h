@@ -32,7 +32,7 @@
 #include "queue/queue.h"
 #include "conn/create.h"
 #include "conn/route.h"
-#include "runtime.h"
+#include "base/runtime.h"
 #include "conn/drain.h"
 
 /* a call that must answer 0 */

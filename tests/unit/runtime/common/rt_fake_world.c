@@ -268,7 +268,7 @@ void fake_bury(struct fake *f, struct rpma_rt_conn **conn)
 	if (*conn != NULL)
 		ok(rpma_rt_conn_close(*conn));
 	fake_settle_down(f);
-	if ((*conn)->ps == RT_PS_SETTLING)
+	if ((*conn)->poll.state == RT_PS_SETTLING)
 		fake_markers(*conn);
 	fake_settle_down(f);
 	assert_true(fake_take(f, f->queue) > 0);

@@ -4,6 +4,9 @@
 /* A runtime without threads; see rt_stub.h. */
 
 #include "rt_stub.h"
+#include "base/context.h"
+#include "base/self.h"
+#include "queue/list.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -37,7 +40,7 @@ bool rt_context_is_timed(const struct rpma_rt *rt)
 	return rt->timed;
 }
 
-bool rt_runtime_is_poller_thread(void)
+bool rt_self_is_poller(void)
 {
 	return stub_on_poller;
 }

@@ -44,7 +44,7 @@ static void expect_death(struct fake *f, struct rpma_rt_conn **conn,
 			 enum rpma_rt_reason reason, int status)
 {
 	fake_settle_down(f);
-	if ((*conn)->ps == RT_PS_SETTLING && (*conn)->markers_due)
+	if ((*conn)->poll.state == RT_PS_SETTLING && (*conn)->ctl.markers_due)
 		fake_markers(*conn);
 	fake_settle_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
@@ -169,7 +169,7 @@ static void connect__refused_flush_first_still_REJECTED(void **state)
 	fake_settle_down(f);
 	fake_received(conn, 0, IBV_WC_WR_FLUSH_ERR);
 	fake_settle_down(f);
-	assert_int_equal(conn->reason, RPMA_RT_REASON_ERROR);
+	assert_int_equal(conn->ctl.reason, RPMA_RT_REASON_ERROR);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	fake_conn_event(conn, RDMA_CM_EVENT_REJECTED, 28);
 	expect_death(f, &conn, RPMA_RT_REASON_REJECTED, 28);
@@ -201,7 +201,7 @@ static void connect__verb_fails_FAILED(void **state)
 	fake_control(f);
 	/* the queue pair went with it: nobody posts to it any more */
 	assert_int_equal(fake_recv(conn, 2), RPMA_RT_E_CLOSED);
-	conn->deadline_ns = 0;
+	conn->poll.deadline_ns = 0;
 	fake_settle_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	assert_int_equal(f->items[0].flags, RPMA_RT_F_SYNTHESIZED);
@@ -259,7 +259,7 @@ static void event__without_meaning_ignored(void **state)
 	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
 	fake_settle_down(f);
 	assert_int_equal(fake_take(f, f->queue), 0);
-	assert_int_equal(conn->state, RT_CONN_ESTABLISHED);
+	assert_int_equal(conn->ctl.state, RT_CONN_ESTABLISHED);
 	fake_bury(f, &conn);
 }
 
@@ -396,7 +396,7 @@ static void die_up_to_the_last_item(void *arg)
 	while (f->poller->slots[conn->slot] != NULL) {
 		rt_inbox_run_owner(&f->rt->control.inbox, f->rt);
 		fake_round(f);
-		if (conn->ps == RT_PS_SETTLING)
+		if (conn->poll.state == RT_PS_SETTLING)
 			fake_markers(conn);
 	}
 }

@@ -185,7 +185,7 @@ static void expect_dead(struct fake *f, struct rpma_rt_conn **conn,
 			enum rpma_rt_reason reason)
 {
 	fake_settle_down(f);
-	if ((*conn)->ps == RT_PS_SETTLING)
+	if ((*conn)->poll.state == RT_PS_SETTLING)
 		fake_markers(*conn);
 	fake_settle_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
@@ -201,13 +201,13 @@ static void async__of_a_queue_pair_only_that(void **state)
 	struct rpma_rt_conn *conns[2];
 
 	two(f, conns);
-	assert_ptr_equal(conns[1]->async.object, conns[1]->qp);
-	object_event(&conns[1]->async, IBV_EVENT_COMM_EST);
+	assert_ptr_equal(conns[1]->ctl.async.object, conns[1]->qp);
+	object_event(&conns[1]->ctl.async, IBV_EVENT_COMM_EST);
 	fake_settle_down(f);
-	assert_int_equal(conns[1]->state, RT_CONN_ESTABLISHED);
-	object_event(&conns[1]->async, IBV_EVENT_QP_FATAL);
+	assert_int_equal(conns[1]->ctl.state, RT_CONN_ESTABLISHED);
+	object_event(&conns[1]->ctl.async, IBV_EVENT_QP_FATAL);
 	expect_dead(f, &conns[1], RPMA_RT_REASON_ERROR);
-	assert_int_equal(conns[0]->state, RT_CONN_ESTABLISHED);
+	assert_int_equal(conns[0]->ctl.state, RT_CONN_ESTABLISHED);
 	fake_bury(f, &conns[0]);
 }
 
@@ -221,7 +221,7 @@ static void async__queue_pair_given_up_before_it_goes(void **state)
 
 	ok(rpma_rt_conn_get(hold));
 	fake_bury(f, &conn);
-	assert_false(hold->async.owned);
+	assert_false(hold->ctl.async.owned);
 	ok(rpma_rt_conn_put(&hold));
 }
 
@@ -236,7 +236,7 @@ static void async__of_a_cq_its_connections_no_new_ones(void **state)
 	expect_dead(f, &conns[0], RPMA_RT_REASON_DEVICE);
 	assert_true(f->poller->channels->cqs->next->failed);
 	assert_false(conns[1]->cq->failed);
-	assert_int_equal(conns[1]->state, RT_CONN_ESTABLISHED);
+	assert_int_equal(conns[1]->ctl.state, RT_CONN_ESTABLISHED);
 	fake_bury(f, &conns[1]);
 }
 

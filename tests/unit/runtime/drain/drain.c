@@ -122,7 +122,7 @@ static void error__kept_until_handover_then_in_order(void **state)
 	/* what came before the error is out, the rest waits for the ledger */
 	assert_int_equal(fake_take(f, f->queue), 1);
 	expect(f, 0, 0, IBV_WC_SUCCESS);
-	assert_int_equal(conn->kept_count, 2);
+	assert_int_equal(conn->poll.kept_count, 2);
 	/* the poller's word is enough to refuse */
 	assert_int_equal(fake_send(conn, 9, ALWAYS), RPMA_RT_E_CLOSED);
 	assert_int_equal(fake_recv(conn, 9), RPMA_RT_E_CLOSED);
@@ -131,7 +131,7 @@ static void error__kept_until_handover_then_in_order(void **state)
 					  "qp_to_err disconnect");
 	fake_sent(conn, 3, IBV_WC_WR_FLUSH_ERR);
 	fake_round(f);
-	assert_int_equal(conn->ps, RT_PS_SETTLING);
+	assert_int_equal(conn->poll.state, RT_PS_SETTLING);
 	assert_int_equal(fake_take(f, f->queue), 3);
 	expect(f, 0, 1, IBV_WC_REM_ACCESS_ERR);
 	expect(f, 1, 2, IBV_WC_WR_FLUSH_ERR);
@@ -157,7 +157,7 @@ static void error__markers_posted_around_the_flush(void **state)
 	assert_int_equal(fake_sq_id(conn, 0),
 			 rt_wr_id_internal(RT_SQ_MARKER, conn->slot));
 	assert_true(fake_qp(conn)->signaled[0]);
-	assert_int_equal(conn->markers_due, 3);
+	assert_int_equal(conn->ctl.markers_due, 3);
 	fake_bury(f, &conn);
 }
 
@@ -194,7 +194,7 @@ static void kept__more_than_was_posted_stale(void **state)
 	for (i = 0; i < FAKE_SQ + FAKE_RQ + 3; i++)
 		fake_sent(conn, 0, IBV_WC_WR_FLUSH_ERR);
 	fake_round(f);
-	assert_int_equal(conn->kept_count, FAKE_SQ + FAKE_RQ);
+	assert_int_equal(conn->poll.kept_count, FAKE_SQ + FAKE_RQ);
 	assert_int_equal(stale(f), 3);
 	fake_settle_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1); /* exactly one */
@@ -272,10 +272,10 @@ static void drained__a_marker_missing_deadline(void **state)
 	fake_wc(conn->cq, rt_wr_id_internal(RT_RQ_MARKER, conn->slot),
 		IBV_WC_WR_FLUSH_ERR, IBV_WC_DRIVER1, conn->qp_num);
 	fake_settle_down(f);
-	assert_int_equal(conn->ps, RT_PS_SETTLING); /* still waits */
+	assert_int_equal(conn->poll.state, RT_PS_SETTLING); /* still waits */
 	assert_int_equal(fake_take(f, f->queue), 0);
-	assert_true(conn->qp_alive);
-	conn->deadline_ns = 0; /* its time is over */
+	assert_true(conn->ctl.qp_alive);
+	conn->poll.deadline_ns = 0; /* its time is over */
 	fake_settle_down(f);
 	/* nobody knows: sends in order, then receives */
 	assert_int_equal(fake_take(f, f->queue), 5);
@@ -310,7 +310,7 @@ static void drained__no_error_state_no_markers(void **state)
 	fake_fail("qp_to_err", 1, RPMA_E_PROVIDER);
 	ok(rpma_rt_conn_close(conn));
 	fake_control(f);
-	assert_int_equal(conn->markers_due, 0);
+	assert_int_equal(conn->ctl.markers_due, 0);
 	fake_settle_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	expect_synthesized(f, 0, 0, IBV_WC_SEND);
@@ -336,7 +336,7 @@ static void death__objects_in_order_CLOSED_last(void **state)
 	assert_string_equal(fake_trace(), "destroy_qp");
 	fake_round(f); /* GONE */
 	fake_round(f); /* an empty poll */
-	assert_int_equal(conn->ps, RT_PS_SWEPT);
+	assert_int_equal(conn->poll.state, RT_PS_SWEPT);
 	assert_int_equal(fake_take(f, f->queue), 1); /* not CLOSED yet */
 	fake_control(f);
 	assert_string_equal(fake_trace(),
@@ -362,7 +362,7 @@ static void sweep__what_comes_after_the_queue_pair_is_settled(void **state)
 	wr_id = fake_sq_id(conn, 0);
 	ok(rpma_rt_conn_close(conn));
 	fake_settle_down(f);
-	conn->deadline_ns = 0;
+	conn->poll.deadline_ns = 0;
 	fake_round(f);
 	fake_control(f); /* the queue pair is gone */
 	/* it lay in the CQ all the time */
@@ -386,7 +386,7 @@ static void sweep__cq_never_empty_as_many_as_it_holds(void **state)
 
 	ok(rpma_rt_conn_close(conn));
 	fake_settle_down(f);
-	conn->deadline_ns = 0;
+	conn->poll.deadline_ns = 0;
 	fake_round(f);
 	fake_control(f);
 	/* the batch in which it hears of GONE: only what follows counts */
@@ -394,14 +394,14 @@ static void sweep__cq_never_empty_as_many_as_it_holds(void **state)
 		fake_wc(conn->cq, rt_wr_id(RT_ROUTE_FIRST + 99, 0),
 			IBV_WC_SUCCESS, IBV_WC_SEND, 1);
 	fake_round(f);
-	assert_int_equal(conn->ps, RT_PS_SWEEPING);
-	assert_int_equal(conn->sweep_taken, conn->cq->taken);
+	assert_int_equal(conn->poll.state, RT_PS_SWEEPING);
+	assert_int_equal(conn->poll.sweep_taken, conn->cq->taken);
 	for (i = RT_BATCH; i < cqe; i += RT_BATCH) {
 		fake_round(f);
-		assert_int_equal(conn->ps, RT_PS_SWEEPING);
+		assert_int_equal(conn->poll.state, RT_PS_SWEEPING);
 	}
 	fake_round(f);
-	assert_int_equal(conn->ps, RT_PS_SWEPT);
+	assert_int_equal(conn->poll.state, RT_PS_SWEPT);
 	fake_bury(f, &conn);
 }
 
@@ -417,8 +417,8 @@ static void swept__completion_after_it_stale(void **state)
 	wr_id = fake_sq_id(conn, 0);
 	ok(rpma_rt_conn_close(conn));
 	fake_settle_down(f);
-	conn->deadline_ns = 0;
-	while (conn->ps != RT_PS_SWEPT) {
+	conn->poll.deadline_ns = 0;
+	while (conn->poll.state != RT_PS_SWEPT) {
 		fake_control(f);
 		fake_round(f);
 	}
@@ -476,7 +476,7 @@ static void error__before_BIND_is_not_stale(void **state)
 	fake_received(conn, 0, IBV_WC_LOC_PROT_ERR);
 	fake_round(f);
 	assert_int_equal(stale(f), 0);
-	assert_int_equal(conn->ps, RT_PS_BROKEN);
+	assert_int_equal(conn->poll.state, RT_PS_BROKEN);
 	fake_settle_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_REQUEST);
@@ -510,8 +510,8 @@ static void stale__counted_never_delivered(void **state)
 	fake_round(f);
 	assert_int_equal(stale(f), 7);
 	assert_int_equal(fake_take(f, f->queue), 0);
-	assert_int_equal(conn->markers_seen, 0);
-	assert_int_equal(conn->ps, RT_PS_HEALTHY);
+	assert_int_equal(conn->poll.markers_seen, 0);
+	assert_int_equal(conn->poll.state, RT_PS_HEALTHY);
 	fake_sent(conn, 0, IBV_WC_SUCCESS);
 	fake_round(f);
 	assert_int_equal(fake_take(f, f->queue), 1);

@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "dump.h"
+#include "dump_names.h"
+#include "dump_printers.h"
 
 #define ALWAYS	 RPMA_F_COMPLETION_ALWAYS
 #define ON_ERROR RPMA_F_COMPLETION_ON_ERROR
@@ -250,9 +251,9 @@ static void dump__ledger_not_read_WHY(void **state)
 
 	f->rt_cfg.single_poster = true;
 	single = fake_established(f);
-	pthread_mutex_lock(&conn->side[RPMA_RT_SEND_SIDE].lock);
+	pthread_mutex_lock(&conn->gate[RPMA_RT_SEND_SIDE].lock);
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);
-	pthread_mutex_unlock(&conn->side[RPMA_RT_SEND_SIDE].lock);
+	pthread_mutex_unlock(&conn->gate[RPMA_RT_SEND_SIDE].lock);
 	expect(text, "send: gate open, depth 8, ledger not read: busy\n");
 	expect(text, "recv: gate open, 0 of 8 outstanding\n");
 	expect(text, "recv: gate open, depth 8, ledger not read: "

@@ -15,84 +15,90 @@
 #include "rt_fake.h"
 #include "conn/gate.h"
 
-static void side_init(struct rt_side *side, bool single)
+/* what refused posters wait for */
+static struct rt_side side;
+
+static void gate_init(struct rt_gate *gate, bool single)
 {
-	memset(side, 0, sizeof(*side));
-	pthread_mutex_init(&side->lock, NULL);
-	side->single = single;
+	memset(gate, 0, sizeof(*gate));
+	memset(&side, 0, sizeof(side));
+	pthread_mutex_init(&gate->lock, NULL);
+	gate->single = single;
+	gate->side = &side;
 }
 
-static uint32_t wanted(const struct rt_side *side)
+static uint32_t wanted(const struct rt_gate *gate)
 {
 	/* relaxed: one thread */
-	return atomic_load_explicit(&side->want, memory_order_relaxed);
+	return atomic_load_explicit(&gate->side->want, memory_order_relaxed);
 }
 
 static void enter__as_the_gate_says(void **state)
 {
-	struct rt_side side;
+	struct rt_gate gate;
 	int single;
 
 	(void)state;
 	for (single = 0; single < 2; single++) {
-		side_init(&side, single);
-		assert_int_equal(rt_gate_enter(&side), RT_GATE_REFUSED_YET);
-		assert_int_equal(rt_gate_await_open(&side, 1),
+		gate_init(&gate, single);
+		assert_int_equal(rt_gate_enter(&gate), RT_GATE_REFUSED_YET);
+		assert_int_equal(rt_gate_await_open(&gate, 1),
 				 RT_GATE_REFUSED_YET);
-		assert_int_equal(wanted(&side), 1);
-		rt_gate_open(&side);
-		ok(rt_gate_await_open(&side, 2));
-		assert_int_equal(wanted(&side), 1);
-		ok(rt_gate_enter(&side));
-		rt_gate_leave(&side);
-		rt_gate_pause(&side);
-		rt_gate_resume(&side, false);
-		ok(rt_gate_enter(&side));
-		rt_gate_leave(&side);
-		rt_gate_close(&side);
-		assert_int_equal(rt_gate_enter(&side), RPMA_RT_E_CLOSED);
-		rt_gate_open(&side); /* never again */
-		assert_int_equal(rt_gate_enter(&side), RPMA_RT_E_CLOSED);
-		ok(rt_gate_await_open(&side, 2));
-		assert_int_equal(wanted(&side), 1);
-		pthread_mutex_destroy(&side.lock);
+		assert_int_equal(wanted(&gate), 1);
+		rt_gate_open(&gate);
+		ok(rt_gate_await_open(&gate, 2));
+		assert_int_equal(wanted(&gate), 1);
+		ok(rt_gate_enter(&gate));
+		rt_gate_leave(&gate);
+		rt_gate_pause(&gate);
+		rt_gate_resume(&gate, false);
+		ok(rt_gate_enter(&gate));
+		rt_gate_leave(&gate);
+		rt_gate_close(&gate);
+		assert_int_equal(rt_gate_enter(&gate), RPMA_RT_E_CLOSED);
+		rt_gate_open(&gate); /* never again */
+		assert_int_equal(rt_gate_enter(&gate), RPMA_RT_E_CLOSED);
+		ok(rt_gate_await_open(&gate, 2));
+		assert_int_equal(wanted(&gate), 1);
+		pthread_mutex_destroy(&gate.lock);
 	}
 }
 
 static void resume__over_CLOSED(void **state)
 {
-	struct rt_side side;
+	struct rt_gate gate;
 	int single;
 
 	(void)state;
 	for (single = 0; single < 2; single++) {
-		side_init(&side, single);
-		rt_gate_open(&side);
-		rt_gate_pause(&side);
-		rt_gate_resume(&side, true);
-		assert_int_equal(rt_gate_enter(&side), RPMA_RT_E_CLOSED);
-		pthread_mutex_destroy(&side.lock);
+		gate_init(&gate, single);
+		rt_gate_open(&gate);
+		rt_gate_pause(&gate);
+		rt_gate_resume(&gate, true);
+		assert_int_equal(rt_gate_enter(&gate), RPMA_RT_E_CLOSED);
+		pthread_mutex_destroy(&gate.lock);
 	}
 }
 
 /* Closed while the control thread was inside: stays so. */
 static void resume__closed_meanwhile_stays_CLOSED(void **state)
 {
-	struct rt_side side;
+	struct rt_gate gate;
 
 	(void)state;
-	side_init(&side, true);
-	rt_gate_open(&side);
-	rt_gate_pause(&side);
+	gate_init(&gate, true);
+	rt_gate_open(&gate);
+	rt_gate_pause(&gate);
 	/* relaxed: as rpma_rt_conn_close() does, without the lock */
-	atomic_store_explicit(&side.gate, RT_GATE_CLOSED, memory_order_relaxed);
-	rt_gate_resume(&side, false);
-	assert_int_equal(rt_gate_enter(&side), RPMA_RT_E_CLOSED);
-	pthread_mutex_destroy(&side.lock);
+	atomic_store_explicit(&gate.state, RT_GATE_CLOSED,
+			      memory_order_relaxed);
+	rt_gate_resume(&gate, false);
+	assert_int_equal(rt_gate_enter(&gate), RPMA_RT_E_CLOSED);
+	pthread_mutex_destroy(&gate.lock);
 }
 
 struct closing {
-	struct rt_side side;
+	struct rt_gate gate;
 	_Atomic bool begun;
 	int written; /* by the poster inside; read by who closed */
 	bool pauses;
@@ -105,12 +111,12 @@ static void *close_it(void *arg)
 	/* relaxed: only that it runs */
 	atomic_store_explicit(&closing->begun, true, memory_order_relaxed);
 	if (closing->pauses)
-		rt_gate_pause(&closing->side);
+		rt_gate_pause(&closing->gate);
 	else
-		rt_gate_close(&closing->side);
+		rt_gate_close(&closing->gate);
 	assert_int_equal(closing->written, 1);
 	if (closing->pauses)
-		rt_gate_resume(&closing->side, false);
+		rt_gate_resume(&closing->gate, false);
 	return NULL;
 }
 
@@ -120,9 +126,9 @@ static void close__waits_for_who_is_inside(bool single, bool pauses)
 	pthread_t thread;
 	int i;
 
-	side_init(&closing.side, single);
-	rt_gate_open(&closing.side);
-	ok(rt_gate_enter(&closing.side));
+	gate_init(&closing.gate, single);
+	rt_gate_open(&closing.gate);
+	ok(rt_gate_enter(&closing.gate));
 	ok(pthread_create(&thread, NULL, close_it, &closing));
 	/* relaxed: only that it runs */
 	while (!atomic_load_explicit(&closing.begun, memory_order_relaxed))
@@ -130,13 +136,13 @@ static void close__waits_for_who_is_inside(bool single, bool pauses)
 	for (i = 0; i < 1000; i++)
 		sched_yield(); /* a closer that does not wait has time */
 	closing.written = 1;
-	rt_gate_leave(&closing.side);
+	rt_gate_leave(&closing.gate);
 	ok(pthread_join(thread, NULL));
-	assert_int_equal(rt_gate_enter(&closing.side),
+	assert_int_equal(rt_gate_enter(&closing.gate),
 			 pauses ? 0 : RPMA_RT_E_CLOSED);
 	if (pauses)
-		rt_gate_leave(&closing.side);
-	pthread_mutex_destroy(&closing.side.lock);
+		rt_gate_leave(&closing.gate);
+	pthread_mutex_destroy(&closing.gate.lock);
 }
 
 static void close__and_pause_wait_for_who_is_inside(void **state)
@@ -152,9 +158,9 @@ static void *enter_and_leave(void *arg)
 {
 	struct closing *closing = arg;
 
-	ok(rt_gate_enter(&closing->side));
+	ok(rt_gate_enter(&closing->gate));
 	assert_int_equal(closing->written, 1);
-	rt_gate_leave(&closing->side);
+	rt_gate_leave(&closing->gate);
 	return NULL;
 }
 
@@ -167,46 +173,46 @@ static void enter__paused_waits_or_AGAIN_on_a_poller(void **state)
 	int single;
 
 	for (single = 0; single < 2; single++) {
-		side_init(&closing.side, single);
-		rt_gate_open(&closing.side);
-		rt_gate_pause(&closing.side);
+		gate_init(&closing.gate, single);
+		rt_gate_open(&closing.gate);
+		rt_gate_pause(&closing.gate);
 		closing.written = 0;
 		f->poller->threaded = true;
 		assert_true(rt_poller_try_enter(f->poller, RT_RUNNER_OWNER));
-		assert_int_equal(rt_gate_enter(&closing.side), RPMA_E_AGAIN);
+		assert_int_equal(rt_gate_enter(&closing.gate), RPMA_E_AGAIN);
 		rt_poller_leave(f->poller);
 		f->poller->threaded = false;
 		ok(pthread_create(&thread, NULL, enter_and_leave, &closing));
 		closing.written = 1;
-		rt_gate_resume(&closing.side, false);
+		rt_gate_resume(&closing.gate, false);
 		ok(pthread_join(thread, NULL));
-		pthread_mutex_destroy(&closing.side.lock);
+		pthread_mutex_destroy(&closing.gate.lock);
 	}
 }
 
 static void enter__two_single_posters_assertion(void **state)
 {
-	struct rt_side side;
+	struct rt_gate gate;
 	int status;
 	pid_t pid;
 
 	(void)state;
-	side_init(&side, true);
-	rt_gate_open(&side);
-	ok(rt_gate_enter(&side));
+	gate_init(&gate, true);
+	rt_gate_open(&gate);
+	ok(rt_gate_enter(&gate));
 	pid = fork();
 	if (pid == 0) {
 		/* quiet: the message and the report of it are meant */
 		close(STDERR_FILENO);
 		signal(SIGABRT, SIG_DFL);
-		rt_gate_enter(&side);
+		rt_gate_enter(&gate);
 		_exit(0);
 	}
 	assert_true(pid > 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_false(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	rt_gate_leave(&side);
-	pthread_mutex_destroy(&side.lock);
+	rt_gate_leave(&gate);
+	pthread_mutex_destroy(&gate.lock);
 }
 
 /* The whole connection: posts, dies with posts outstanding. */
@@ -219,7 +225,7 @@ static void conn__single_posts_and_dies(void **state)
 	assert_int_equal(rpma_rt_conn_cfg_set_single_poster(NULL, true),
 			 RPMA_E_INVAL);
 	conn = fake_established(f);
-	assert_true(conn->side[0].single && conn->side[1].single);
+	assert_true(conn->gate[0].single && conn->gate[1].single);
 	ok(fake_send(conn, 1, RPMA_F_COMPLETION_ALWAYS));
 	ok(fake_recv(conn, 2));
 	fake_sent(conn, 0, IBV_WC_SUCCESS);

@@ -20,7 +20,7 @@ static struct rpma_rt_conn *watched(struct fake *f)
 /* Its time has come. */
 static void let_time_pass(struct fake *f, struct rpma_rt_conn *conn)
 {
-	conn->keepalive.due_ns = 0;
+	conn->poll.keepalive.due_ns = 0;
 	f->poller->keepalive_next_ns = 0;
 	fake_round(f);
 }
@@ -176,7 +176,7 @@ static void several__each_its_own(void **state)
 	for (i = 0; i < 3; i++)
 		assert_int_equal(posted(conns[i]), i == 1);
 	/* not all the time, though one may be due soon again */
-	conns[0]->keepalive.due_ns = 0;
+	conns[0]->poll.keepalive.due_ns = 0;
 	fake_round(f);
 	assert_int_equal(posted(conns[0]), 0);
 	fake_bury(f, &conns[1]);

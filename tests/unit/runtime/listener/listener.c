@@ -176,8 +176,8 @@ static void cm_ready__event_before_the_record_exists(void **state)
 	for (i = 0; i < 2; i++)
 		conns[i] =
 			(struct rpma_rt_conn *)(uintptr_t)f->items[i].context;
-	assert_int_equal(conns[0]->state, RT_CONN_READY);
-	assert_int_equal(conns[1]->state, RT_CONN_DRAINING);
+	assert_int_equal(conns[0]->ctl.state, RT_CONN_READY);
+	assert_int_equal(conns[1]->ctl.state, RT_CONN_DRAINING);
 	fake_settle_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);

@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 
 #include "rt_fake.h"
+#include "base/self.h"
 
 #define ALWAYS RPMA_F_COMPLETION_ALWAYS
 
@@ -467,13 +468,13 @@ static void enter__one_at_a_time(void **state)
 {
 	struct fake *f = *state;
 
-	assert_null(rt_poller_self());
+	assert_null(rt_self_poller());
 	assert_true(rt_poller_try_enter(f->poller, RT_RUNNER_OWNER));
-	assert_ptr_equal(rt_poller_self(), f->poller);
+	assert_ptr_equal(rt_self_poller(), f->poller);
 	assert_false(rt_poller_try_enter(f->poller, RT_RUNNER_ASSIST));
 	assert_false(rt_poller_try_enter(f->poller, RT_RUNNER_OWNER));
 	rt_poller_leave(f->poller);
-	assert_null(rt_poller_self());
+	assert_null(rt_self_poller());
 	assert_true(rt_poller_try_enter(f->poller, RT_RUNNER_ASSIST));
 	assert_false(rt_poller_try_enter(f->poller, RT_RUNNER_ASSIST));
 	rt_poller_leave(f->poller);

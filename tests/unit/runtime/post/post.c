@@ -60,7 +60,7 @@ static void post_send__invalid_INVAL(void **state)
 	wr.op = (enum rpma_rt_op)99;
 	assert_int_equal(rpma_rt_post_send(conn, &wr, 1, NULL), RPMA_E_INVAL);
 	assert_string_equal(fake_trace(), "");
-	assert_int_equal(rt_ledger_room(&conn->side[0].ledger), FAKE_SQ);
+	assert_int_equal(rt_ledger_room(&conn->gate[0].ledger), FAKE_SQ);
 	fake_bury(f, &conn);
 }
 
@@ -77,7 +77,7 @@ static void post_recv__invalid_INVAL(void **state)
 	assert_int_equal(rpma_rt_post_recv(conn, &wr, 1, &posted),
 			 RPMA_E_INVAL);
 	assert_int_equal(posted, 0);
-	assert_int_equal(rt_ledger_room(&conn->side[1].ledger), FAKE_RQ);
+	assert_int_equal(rt_ledger_room(&conn->gate[1].ledger), FAKE_RQ);
 	fake_bury(f, &conn);
 }
 
@@ -191,7 +191,7 @@ static void post_send__first_not_prepared_earlier_ones_posted(void **state)
 			 RPMA_E_INVAL);
 	assert_int_equal(posted, 2);
 	assert_int_equal(fake_qp(conn)->sq_count, 2);
-	assert_int_equal(rt_ledger_room(&conn->side[0].ledger), FAKE_SQ - 2);
+	assert_int_equal(rt_ledger_room(&conn->gate[0].ledger), FAKE_SQ - 2);
 	fake_bury(f, &conn);
 }
 
@@ -207,14 +207,14 @@ static void post_send__device_takes_a_part_PROVIDER(void **state)
 	assert_int_equal(rpma_rt_post_send(conn, wrs, 5, &posted),
 			 RPMA_E_PROVIDER);
 	assert_int_equal(posted, 3);
-	assert_int_equal(rt_ledger_room(&conn->side[0].ledger), FAKE_SQ - 3);
+	assert_int_equal(rt_ledger_room(&conn->gate[0].ledger), FAKE_SQ - 3);
 	/* a full queue where the ledger had room is no AGAIN: no WRITABLE
 	 * would follow */
 	fake_fail("post_send", 1, RPMA_E_AGAIN);
 	assert_int_equal(rpma_rt_post_send(conn, wrs, 1, &posted),
 			 RPMA_E_PROVIDER);
 	assert_int_equal(posted, 0);
-	assert_int_equal(rt_ledger_room(&conn->side[0].ledger), FAKE_SQ - 3);
+	assert_int_equal(rt_ledger_room(&conn->gate[0].ledger), FAKE_SQ - 3);
 	fake_bury(f, &conn);
 }
 
@@ -230,12 +230,12 @@ static void post_recv__device_takes_a_part_PROVIDER(void **state)
 	assert_int_equal(rpma_rt_post_recv(conn, wrs, 5, &posted),
 			 RPMA_E_PROVIDER);
 	assert_int_equal(posted, 4);
-	assert_int_equal(rt_ledger_room(&conn->side[1].ledger), FAKE_RQ - 4);
+	assert_int_equal(rt_ledger_room(&conn->gate[1].ledger), FAKE_RQ - 4);
 	fake_fail("wr_recv", 2, RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_post_recv(conn, wrs, 3, &posted),
 			 RPMA_E_INVAL);
 	assert_int_equal(posted, 1);
-	assert_int_equal(rt_ledger_room(&conn->side[1].ledger), FAKE_RQ - 5);
+	assert_int_equal(rt_ledger_room(&conn->gate[1].ledger), FAKE_RQ - 5);
 	fake_bury(f, &conn);
 }
 
@@ -298,7 +298,7 @@ static void post__on_a_poller_thread_never_waits_AGAIN(void **state)
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
-	pthread_mutex_lock(&conn->side[0].lock); /* another thread posts */
+	pthread_mutex_lock(&conn->gate[0].lock); /* another thread posts */
 	f->poller->threaded = true;
 	assert_true(rt_poller_try_enter(f->poller, RT_RUNNER_OWNER));
 	assert_int_equal(fake_send(conn, 0, ALWAYS), RPMA_E_AGAIN);
@@ -306,7 +306,7 @@ static void post__on_a_poller_thread_never_waits_AGAIN(void **state)
 	ok(fake_recv(conn, 0)); /* the sides do not hinder each other */
 	rt_poller_leave(f->poller);
 	f->poller->threaded = false;
-	pthread_mutex_unlock(&conn->side[0].lock);
+	pthread_mutex_unlock(&conn->gate[0].lock);
 	fake_round(f);
 	assert_int_equal(fake_take(f, f->queue), 0); /* no WRITABLE for that */
 	fake_bury(f, &conn);

@@ -11,6 +11,7 @@
 #include <sched.h>
 
 #include "rt_fake.h"
+#include "poller/place.h"
 
 static struct rpma_rt_cfg *cfg;
 

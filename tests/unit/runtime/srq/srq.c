@@ -128,7 +128,7 @@ static void bury_in(struct fake *f, struct rpma_rt_conn **conn,
 	ok(rpma_rt_conn_close(*conn));
 	fake_settle_down(f);
 	assert_int_equal(fake_qp(*conn)->rq_count, 0);
-	assert_int_equal((*conn)->markers_due, 1u << RPMA_RT_SEND_SIDE);
+	assert_int_equal((*conn)->ctl.markers_due, 1u << RPMA_RT_SEND_SIDE);
 	sq_marker(*conn);
 	fake_settle_down(f);
 	assert_true(fake_take(f, queue) > 0);
@@ -347,10 +347,10 @@ static void number_reused__waits_for_the_sweep(void **state)
 	/* the old one's, in the CQ before it was destroyed */
 	fake_srq_wc(old, s.srq, 0, IBV_WC_WR_FLUSH_ERR);
 	assert_true(rt_inbox_run_owner(&s.f->poller->inbox, s.f->poller) > 0);
-	assert_true(waiter->late);
+	assert_true(waiter->poll.late);
 	assert_int_equal(fake_take(s.f, s.f->queue), 0);
 	fake_settle_down(s.f);
-	assert_false(waiter->late);
+	assert_false(waiter->poll.late);
 	assert_int_equal(fake_take(s.f, s.f->queue), 3);
 	expect(s.f, 0, 100, IBV_WC_WR_FLUSH_ERR);
 	assert_ptr_equal((void *)(uintptr_t)s.f->items[1].context, waiter);
@@ -573,7 +573,7 @@ static void backlog__not_of_a_lane_that_it_never_filled(void **state)
 	ok(rpma_rt_conn_cfg_set_srqs(&s.f->rt_cfg, &s.srq, 1));
 	/* a stranger's receives bring it over its limit, in one batch with one
 	 * of ours */
-	for (i = 0; !rt_lane_is_backlogged(conn->lane); i++) {
+	for (i = 0; !rt_lane_is_backlogged(conn->poll.lane); i++) {
 		ok(fake_recv(conn, i));
 		fake_received(conn, i, IBV_WC_SUCCESS);
 		ok(post(&s, i));

@@ -7,6 +7,7 @@
 #include <semaphore.h>
 
 #include "rt_fake.h"
+#include "base/self.h"
 
 static struct rpma_rt rt; /* not more of one than control.c knows */
 
@@ -127,7 +128,7 @@ static void call__manual_mode_runs_the_poller(void **state)
 	assert_int_equal(rt_call_sync(f->rt, &f->poller->inbox, answer, &asked),
 			 4);
 	assert_true(pthread_equal(asked.thread, pthread_self()));
-	assert_null(rt_poller_self());
+	assert_null(rt_self_poller());
 }
 
 int main(void)

@@ -6,8 +6,8 @@
  * rpma_rt_new().
  */
 
-#ifndef RT_CFG_H
-#define RT_CFG_H
+#ifndef RT_BASE_CFG_H
+#define RT_BASE_CFG_H
 
 #include "rpma_rt.h"
 
@@ -29,4 +29,4 @@ struct rpma_rt_cfg {
 /* Fills cfg with the defaults. */
 void rt_cfg_init(struct rpma_rt_cfg *cfg);
 
-#endif /* RT_CFG_H */
+#endif /* RT_BASE_CFG_H */

@@ -2,18 +2,16 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump.h -- a picture of a runtime: taken under the directory's lock (dump.c),
- * printed when nothing is held any more by dump_human.c, dump_json.c or
- * dump_prometheus.c.
+ * dump_snapshot.h -- a picture of a runtime, taken under the directory's lock
+ * (dump_snapshot.c) and printed when nothing is held any more (dump.c).
  */
 
-#ifndef RT_DUMP_H
-#define RT_DUMP_H
+#ifndef RT_DUMP_SNAPSHOT_H
+#define RT_DUMP_SNAPSHOT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "rpma_rt.h"
 #include "conn/conn.h"
@@ -91,33 +89,11 @@ struct rt_dump {
 	struct rt_dump_conn *conns;
 };
 
-/* a counter in one of the two structs of statistics */
-struct rt_dump_field {
-	const char *name;
-	size_t offset;
-	bool is_gauge;
-	const char *help;
-};
+/*
+ * Fills dump, which is zeroed; the caller frees it. ERRORS: RPMA_E_AGAIN (the
+ * directory's lock was not free in a second), RPMA_E_NOMEM
+ */
+int rt_dump_snapshot_take(struct rpma_rt *rt, struct rt_dump *dump);
+void rt_dump_snapshot_free(struct rt_dump *dump);
 
-#define RT_DUMP_POLLER_FIELDS 16
-#define RT_DUMP_QUEUE_FIELDS  10
-#define RT_DUMP_STATES	      (RT_CONN_DELETING + 1)
-extern const struct rt_dump_field rt_dump_poller_fields[RT_DUMP_POLLER_FIELDS];
-extern const struct rt_dump_field rt_dump_queue_fields[RT_DUMP_QUEUE_FIELDS];
-
-const char *rt_dump_state(uint32_t state);
-const char *rt_dump_gate(uint32_t gate);
-const char *rt_dump_reason(uint32_t reason);
-const char *rt_dump_opcode(uint8_t opcode);
-
-static inline uint64_t rt_dump_value(const void *stats,
-				     const struct rt_dump_field *field)
-{
-	return *(const uint64_t *)((const char *)stats + field->offset);
-}
-
-void rt_dump_human(const struct rt_dump *dump, FILE *out);
-void rt_dump_json(const struct rt_dump *dump, FILE *out);
-void rt_dump_prometheus(const struct rt_dump *dump, FILE *out);
-
-#endif /* RT_DUMP_H */
+#endif /* RT_DUMP_SNAPSHOT_H */

@@ -2,22 +2,22 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * runtime.h -- what a runtime consists of. Only runtime.c and listener.c
- * change the lists, under the lock.
+ * runtime.h -- struct rpma_rt: configuration, locks and life of a runtime, and
+ * for each room one pointer to what it keeps there. runtime.c at the top makes
+ * it; base/context.h has what is asked of it without looking inside.
  */
 
-#ifndef RT_RUNTIME_H
-#define RT_RUNTIME_H
+#ifndef RT_BASE_RUNTIME_H
+#define RT_BASE_RUNTIME_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "rpma_rt.h"
-#include "cfg.h"
+#include "base/cfg.h"
 #include "base/thread.h"
 #include "events/events.h"
-#include "poller/poller.h"
 
 struct rpma_rt {
 	/* immutable after new */
@@ -64,31 +64,4 @@ struct rpma_rt {
 	struct rt_cm_target *kept_targets;
 };
 
-/* Set by a fork in the child: objects of another generation are refused. */
-extern _Atomic unsigned rt_fork_generation;
-
-/* 0, RPMA_RT_E_FORKED. The queue's part of the interface is in queue.h. */
-int rt_context_check(const struct rpma_rt *rt);
-/* Likewise for calls that wait for a poller, or take the lock, which may be
- * held by who waits for one: RPMA_E_INVAL on a poller thread. */
-int rt_context_check_wait(const struct rpma_rt *rt);
-
-/* An index, or one of RPMA_RT_POLLER_*? */
-bool rt_place_is_valid(const struct rpma_rt *rt, int poller);
-/* The poller a new connection gets; among: bits of those that may be, 0: all.
- * REQUIRES: the lock, a checked index. */
-struct rt_poller *rt_place_choose(struct rpma_rt *rt, int poller,
-				  uint64_t among);
-/* A connection is DONE; after the last one a stop goes on. */
-void rt_context_unref(struct rpma_rt *rt);
-/*
- * Keeps the runtime from ending, as a connection does: a stop waits for
- * rt_context_unref(). ERRORS: RPMA_RT_E_CLOSED (it has begun to stop)
- */
-int rt_context_ref(struct rpma_rt *rt);
-/* Until a stop that has begun is over. */
-void rt_context_wait_stopped(struct rpma_rt *rt);
-/* In manual mode runs a round of every poller that nobody runs. */
-void rt_manual_assist(struct rpma_rt *rt);
-
-#endif /* RT_RUNTIME_H */
+#endif /* RT_BASE_RUNTIME_H */

@@ -6,7 +6,7 @@
  * is applied before rpma_rt_new() reads it. One thread at a time.
  */
 
-#include "cfg.h"
+#include "base/cfg.h"
 
 #include <stdlib.h>
 #include <string.h>

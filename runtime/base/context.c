@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * context.c -- see context.h. Any thread; the lock is the runtime's.
+ */
+
+#include "base/context.h"
+
+#include "base/runtime.h"
+#include "base/self.h"
+
+/* of the process: a fork counts it up in the child */
+static _Atomic unsigned generation;
+
+unsigned rt_context_generation(void)
+{
+	/* relaxed: it changes in a child only, before anything runs there */
+	return atomic_load_explicit(&generation, memory_order_relaxed);
+}
+
+void rt_context_forked(void)
+{
+	/* relaxed: the child has one thread */
+	atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
+}
+
+int rt_context_check(const struct rpma_rt *rt)
+{
+	/* relaxed: it changes in a child only, before anything runs there */
+	return atomic_load_explicit(&generation, memory_order_relaxed) ==
+			       rt->fork_generation
+		       ? 0
+		       : RPMA_RT_E_FORKED;
+}
+
+int rt_context_check_wait(const struct rpma_rt *rt)
+{
+	int ret = rt_context_check(rt);
+
+	if (ret)
+		return ret;
+	return rt_self_is_poller() || rt_self_is_events() ? RPMA_E_INVAL : 0;
+}
+
+int rt_context_pollers(const struct rpma_rt *rt)
+{
+	return rt->cfg.pollers;
+}
+
+bool rt_context_is_stopped(const struct rpma_rt *rt)
+{
+	/* acquire: pairs with the release in rpma_rt_stop() */
+	return atomic_load_explicit(&rt->stopped, memory_order_acquire);
+}
+
+bool rt_context_is_timed(const struct rpma_rt *rt)
+{
+	return rt->cfg.timing != 0;
+}
+
+int rt_context_ref(struct rpma_rt *rt)
+{
+	int ret = RPMA_RT_E_CLOSED;
+
+	pthread_mutex_lock(&rt->lock);
+	if (!rt->stopping) {
+		rt->in_use++;
+		ret = 0;
+	}
+	pthread_mutex_unlock(&rt->lock);
+	return ret;
+}
+
+void rt_context_unref(struct rpma_rt *rt)
+{
+	pthread_mutex_lock(&rt->lock);
+	if (--rt->in_use == 0)
+		pthread_cond_broadcast(&rt->quiet);
+	pthread_mutex_unlock(&rt->lock);
+}
+
+void rt_context_wait_stopped(struct rpma_rt *rt)
+{
+	pthread_mutex_lock(&rt->lock);
+	while (!rt_context_is_stopped(rt))
+		pthread_cond_wait(&rt->quiet, &rt->lock);
+	pthread_mutex_unlock(&rt->lock);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * context.h -- what every room asks of a runtime without looking inside: is it
+ * this process's, may the caller wait, does it stop; and the count that a stop
+ * waits for.
+ */
+
+#ifndef RT_BASE_CONTEXT_H
+#define RT_BASE_CONTEXT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "rpma_rt.h"
+
+/* 0, RPMA_RT_E_FORKED. */
+int rt_context_check(const struct rpma_rt *rt);
+/* Likewise for calls that wait: RPMA_E_INVAL on a poller thread and on the
+ * event thread. */
+int rt_context_check_wait(const struct rpma_rt *rt);
+
+int rt_context_pollers(const struct rpma_rt *rt);
+bool rt_context_is_stopped(const struct rpma_rt *rt);
+/* Are clocks read for statistics? */
+bool rt_context_is_timed(const struct rpma_rt *rt);
+
+/*
+ * Keeps the runtime from ending, as a connection does: a stop waits for
+ * rt_context_unref(). ERRORS: RPMA_RT_E_CLOSED (it has begun to stop)
+ */
+int rt_context_ref(struct rpma_rt *rt);
+/* The last one lets a stop go on. */
+void rt_context_unref(struct rpma_rt *rt);
+/* Until a stop that has begun is over. */
+void rt_context_wait_stopped(struct rpma_rt *rt);
+
+/* The generation of this process, for a runtime that is made now. */
+unsigned rt_context_generation(void);
+/* In the child of a fork: objects of another generation are refused. */
+void rt_context_forked(void);
+
+#endif /* RT_BASE_CONTEXT_H */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * conn_control.h -- the part of a connection that belongs to the control
+ * thread (conn.c). doc/protocols/connection.md.
+ */
+
+#ifndef RT_CONN_CONN_CONTROL_H
+#define RT_CONN_CONN_CONTROL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpma_rt.h"
+#include "events/async.h"
+
+enum rt_conn_state {
+	RT_CONN_RESOLVING,
+	RT_CONN_READY,
+	RT_CONN_CONNECTING,
+	RT_CONN_ESTABLISHED,
+	RT_CONN_DRAINING,
+	RT_CONN_SWEEPING,
+	RT_CONN_DELETING
+};
+
+struct rt_conn_control {
+	enum rt_conn_state state;
+	/* why it dies; the poller reads both from HANDOVER on */
+	enum rpma_rt_reason reason;
+	uint32_t cm_status;
+	uint32_t markers_due;	/* bits: 1 << enum rpma_rt_side; likewise */
+	_Atomic uint32_t shown; /* state | reason << 8, for the directory */
+	struct rpma_conn_req *req;
+	bool qp_alive;
+	struct rt_async_object async; /* of the queue pair */
+	const void *cm_id;	      /* passive: whose events are ours */
+	/* passive: held, as events of our id may have named it */
+	struct rpma_rt_listener *listener;
+	bool was_established;
+	bool silent;	/* the application never heard of it: no CLOSED */
+	bool rejecting; /* pdata_out is for a refusal */
+};
+
+#endif /* RT_CONN_CONN_CONTROL_H */

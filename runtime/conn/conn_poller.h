@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * conn_poller.h -- the part of a connection that belongs to its poller
+ * (drain.c). doc/protocols/connection.md.
+ */
+
+#ifndef RT_CONN_CONN_POLLER_H
+#define RT_CONN_CONN_POLLER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "conn/keepalive.h"
+
+/* the poller's view of it */
+enum rt_poll_state {
+	RT_PS_HEALTHY,
+	RT_PS_BROKEN,	/* keeps completions until HANDOVER */
+	RT_PS_SETTLING, /* owns the ledgers */
+	RT_PS_SWEEPING, /* queue pair gone */
+	RT_PS_SWEPT
+};
+
+/* a completion that waits for the ledger */
+struct rt_kept {
+	uint64_t wr_id;
+	uint32_t byte_len;
+	uint32_t imm; /* or vendor_err */
+	uint8_t status;
+	uint8_t opcode;
+	uint8_t flags;
+	uint8_t side;
+};
+
+struct rt_conn_poller {
+	enum rt_poll_state state;
+	bool bound;
+	bool failed; /* a WR did, not only flushed */
+	struct rt_keepalive keepalive;
+	struct rt_lane *lane;	      /* of its own queue */
+	struct rpma_rt_route *routes; /* own ones and opened ones */
+	struct rt_kept *kept;
+	uint32_t kept_count;
+	uint32_t kept_max;
+	uint32_t markers_seen;
+	uint64_t deadline_ns;
+	uint64_t sweep_taken;
+	uint64_t sweep_empty;
+	struct rpma_rt_conn *dying_next;
+	uint32_t srq_route; /* which its SRQ's receives take */
+	/* its queue pair's number is another's still, which is not swept:
+	 * it waits for that, and READY with it */
+	bool late;
+	bool late_ready;
+	struct rpma_rt_conn *late_next;
+};
+
+#endif /* RT_CONN_CONN_POLLER_H */
