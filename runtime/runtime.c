@@ -263,7 +263,7 @@ static void stop_threads(struct rpma_rt *rt)
 
 	rt_adopt_detach_all(rt);
 	/* what it still knows goes to the control thread */
-	rt_resolver_stop(rt);
+	rt_resolve_stop(rt);
 	/* requests that were read before their listener closed are refused by
 	 * the control thread, and need the CM channel for it */
 	rt_events_remove(&rt->cm_source);
