@@ -263,22 +263,14 @@ static bool is_free(struct rpma_rt_queue *queue)
 	return is_unused && gate < RT_QUEUE_PUSHER;
 }
 
-/*
- * Requests that nobody took carry a handle that nobody else will put. When the
- * runtime has stopped, that is what may be left; a live queue is polled first.
- */
+/* Items that nobody took may carry a handle that nobody else will put. When the
+ * runtime has stopped there may be some; a live queue is polled first. */
 static void drop_items(struct rpma_rt_queue *queue)
 {
 	struct rpma_rt_completion item;
-	struct rpma_rt_conn *conn;
 
-	while (rt_queue_take_consumer(queue, &item, 1) > 0) {
-		if (item.kind != RPMA_RT_EVENT ||
-		    item.opcode != RPMA_RT_EVENT_REQUEST)
-			continue;
-		conn = (struct rpma_rt_conn *)(uintptr_t)item.context;
-		rpma_rt_conn_put(&conn);
-	}
+	while (rt_queue_take_consumer(queue, &item, 1) > 0)
+		rt_context_drop_item(queue->rt, &item);
 }
 
 int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr)
