@@ -194,6 +194,28 @@ static void delete__items_left_DROPPED(void **state)
 	assert_int_equal(world->rt.drops, 2);
 }
 
+/* a spill holds the queue until its last item was rung for */
+static void delete__a_spill_holds_it_AGAIN(void **state)
+{
+	struct world *world = *state;
+	struct rt_lane *lane = lane_of(world, 0);
+
+	rt_queue_ref_spill_poller(lane);
+	assert_int_equal(rpma_rt_queue_delete(&world->queue), RPMA_E_AGAIN);
+	rt_queue_unref_spill_poller(lane);
+	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
+}
+
+/* pollers that have ended put nothing any more */
+static void finish__a_spill_holds_it_PUT(void **state)
+{
+	struct world *world = *state;
+
+	rt_queue_ref_spill_poller(lane_of(world, 0));
+	rt_queue_finish(world->queue);
+	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
+}
+
 static void lane__same_poller_SAME_LANE(void **state)
 {
 	struct world *world = *state;
@@ -420,6 +442,7 @@ static void close__spill_left_NOT_CLOSED(void **state)
 	struct rt_lane *lane = lane_of(world, 0);
 
 	stub_publish(lane, 0, SIZE + 1);
+	rt_queue_ref_spill_poller(lane);
 	bell(lane);
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
 	assert_int_equal(poll_up_to(world, MAX), 0);
@@ -427,6 +450,7 @@ static void close__spill_left_NOT_CLOSED(void **state)
 	assert_int_equal(poll_up_to(world, MAX), RPMA_E_NO_COMPLETION);
 	assert_int_equal(rt_lane_retry_poller(lane), 1);
 	bell(lane);
+	rt_queue_unref_spill_poller(lane);
 	assert_int_equal(poll_up_to(world, MAX), 0);
 	assert_int_equal(poll_up_to(world, MAX), RPMA_RT_E_CLOSED);
 }
@@ -638,6 +662,8 @@ int main(void)
 		ON_QUEUE(delete__used_AGAIN),
 		ON_QUEUE(delete__messages_left_FREED),
 		ON_QUEUE(delete__items_left_DROPPED),
+		ON_QUEUE(delete__a_spill_holds_it_AGAIN),
+		ON_QUEUE(finish__a_spill_holds_it_PUT),
 		ON_QUEUE(lane__same_poller_SAME_LANE),
 		ON_QUEUE(lane__no_memory_NULL),
 		ON_QUEUE(poll__invalid_INVAL),
