@@ -193,6 +193,7 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 	else
 		rt_cfg_init(&rt->cfg);
 	rt->fork_generation = rt_context_generation();
+	rt->drop_item = rt_conn_drop_item;
 	pthread_mutex_init(&rt->lock, NULL);
 	pthread_mutex_init(&rt->cm_lock, NULL);
 	pthread_mutex_init(&rt->directory, NULL);

@@ -95,6 +95,7 @@ static struct rpma_rt *rt_new(void)
 	rt_cfg_init(&rt->cfg);
 	rt->cfg.mode = RPMA_RT_MODE_MANUAL;
 	rt->cfg.cq_size = 64;
+	rt->drop_item = rt_conn_drop_item;
 	pthread_mutex_init(&rt->lock, NULL);
 	pthread_mutex_init(&rt->cm_lock, NULL);
 	pthread_mutex_init(&rt->ask_lock, NULL);
