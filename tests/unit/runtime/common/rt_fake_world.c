@@ -103,6 +103,8 @@ static struct rpma_rt *rt_new(void)
 	rt_cond_init(&rt->quiet);
 	ok(rt_bell_init(&rt->control.bell));
 	ok(rt_inbox_init(&rt->control.inbox, &rt->control.bell));
+	rt->control.epfd = -1; /* nobody waits for sources */
+	rt->cm_source.thread = &rt->control;
 	ok(rpma_cm_channel_new(&rt->cm));
 	rt->pollers = aligned_alloc(RT_CACHE_LINE, sizeof(*rt->pollers));
 	assert_non_null(rt->pollers);
@@ -123,7 +125,7 @@ static void rt_free(struct rpma_rt *rt)
 	ok(rt_cq_pool_fini(&rt->pollers[0]));
 	rt_poller_fini(&rt->pollers[0]);
 	free(rt->pollers);
-	rt_events_mute(&rt->cm_source); /* it may be resting */
+	rt_thread_mute(&rt->cm_source); /* it may be resting */
 	ok(rpma_cm_channel_delete(&rt->cm));
 	rt_inbox_fini(&rt->control.inbox);
 	rt_bell_fini(&rt->control.bell);
