@@ -22,6 +22,8 @@
 #include "srq/srq.h"
 #include "poller/poller.h"
 #include "poller/cq_pool.h"
+#include "events/async.h"
+#include "events/events.h"
 #include "poller/manual.h"
 
 /* In the child: what the parent made has no threads here. The one that forked
@@ -31,6 +33,7 @@ static void forked(void)
 	rt_context_forked();
 	rt_self_forked();
 	rt_events_forked();
+	rt_async_forked();
 }
 
 __attribute__((constructor)) static void watch_forks(void)
