@@ -193,6 +193,7 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 	else
 		rt_cfg_init(&rt->cfg);
 	rt->fork_generation = rt_context_generation();
+	rt->drop_item = rt_conn_drop_item;
 	pthread_mutex_init(&rt->lock, NULL);
 	pthread_mutex_init(&rt->cm_lock, NULL);
 	pthread_mutex_init(&rt->directory, NULL);
@@ -263,7 +264,7 @@ static void stop_threads(struct rpma_rt *rt)
 
 	rt_adopt_detach_all(rt);
 	/* what it still knows goes to the control thread */
-	rt_resolver_stop(rt);
+	rt_resolve_stop(rt);
 	/* requests that were read before their listener closed are refused by
 	 * the control thread, and need the CM channel for it */
 	rt_events_remove(&rt->cm_source);

@@ -23,6 +23,7 @@ struct rpma_rt {
 	/* immutable after new */
 	struct rpma_rt_cfg cfg;
 	unsigned fork_generation;
+	void (*drop_item)(const struct rpma_rt_completion *item);
 	struct rt_poller *pollers;
 	struct rt_thread control;
 	struct rt_thread resolver; /* if has_resolver: see resolve.h */

@@ -171,6 +171,17 @@ int rpma_rt_conn_put(struct rpma_rt_conn **conn_ptr)
 	return 0;
 }
 
+void rt_conn_drop_item(const struct rpma_rt_completion *item)
+{
+	struct rpma_rt_conn *conn;
+
+	if (item->kind != RPMA_RT_EVENT ||
+	    item->opcode != RPMA_RT_EVENT_REQUEST)
+		return;
+	conn = (struct rpma_rt_conn *)(uintptr_t)item->context;
+	rpma_rt_conn_put(&conn);
+}
+
 int rpma_rt_conn_get_private_data(const struct rpma_rt_conn *conn,
 				  struct rpma_conn_private_data *pdata)
 {

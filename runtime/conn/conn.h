@@ -171,5 +171,7 @@ static inline void rt_conn_set_state(struct rpma_rt_conn *conn,
 void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits);
 void rt_conn_tell_poller(struct rpma_rt_conn *conn, uint32_t bits);
 void rt_conn_unref(struct rpma_rt_conn *conn);
+/* Nobody will take it: a REQUEST's handle is put. */
+void rt_conn_drop_item(const struct rpma_rt_completion *item);
 
 #endif /* RT_CONN_CONN_H */

@@ -349,7 +349,7 @@ static int register_locked(const struct rt_conn_spec *birth,
 		return RPMA_RT_E_CLOSED;
 	ret = rpma_peer_get_ibv_context(birth->peer, &ibv_ctx);
 	if (ret == 0 && has_name)
-		ret = rt_resolver_start(rt);
+		ret = rt_resolve_start(rt);
 	if (ret)
 		return ret;
 	conn->poller =
@@ -372,7 +372,7 @@ static int register_locked(const struct rt_conn_spec *birth,
 		atomic_fetch_add_explicit(&conn->target.count, 1,
 					  memory_order_relaxed);
 		if (has_name)
-			rt_resolver_push(conn);
+			rt_resolve_push(conn);
 		else
 			rt_inbox_push_mt(&rt->control.inbox, &conn->begin_msg);
 	}

@@ -113,12 +113,12 @@ void rt_cm_ready(struct rt_source *source)
 		ret = read_cm_event(rt);
 	while (ret == RPMA_E_AGAIN);
 	if (ret == RPMA_E_PROVIDER) { /* also librdmacm's want of memory */
-		rt_events_failed(source);
+		rt_thread_failed(source);
 		return;
 	}
-	rt_events_read(source);
+	rt_thread_succeeded(source);
 	if (ret == RPMA_E_NOMEM)
-		rt_events_rest(source);
+		rt_thread_rest(source);
 }
 
 /* ------------------------------------------------------------ listeners --- */

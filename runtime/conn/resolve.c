@@ -57,7 +57,7 @@ static void question(struct rt_msg *msg, void *owner)
 	rt_inbox_push_mt(&rt->control.inbox, msg);
 }
 
-int rt_resolver_start(struct rpma_rt *rt)
+int rt_resolve_start(struct rpma_rt *rt)
 {
 	int ret;
 
@@ -68,14 +68,14 @@ int rt_resolver_start(struct rpma_rt *rt)
 	return ret;
 }
 
-void rt_resolver_push(struct rpma_rt_conn *conn)
+void rt_resolve_push(struct rpma_rt_conn *conn)
 {
 	conn->begin = conn->begin_msg.fn;
 	conn->begin_msg.fn = question;
 	rt_inbox_push_mt(&conn->rt->resolver.inbox, &conn->begin_msg);
 }
 
-void rt_resolver_stop(struct rpma_rt *rt)
+void rt_resolve_stop(struct rpma_rt *rt)
 {
 	if (rt->has_resolver)
 		rt_thread_stop(&rt->resolver);

@@ -21,6 +21,7 @@
 #include "base/inbox.h"
 #include "poller/route.h"
 #include "srq/srq.h"
+#include "poller/numbers.h"
 
 struct rt_poller;
 

@@ -25,6 +25,13 @@
 #define RT_QUEUE_CLOSED 1 /* bit of the gate; */
 #define RT_QUEUE_PUSHER 2 /* the rest of it counts who is inside push */
 
+/* A lane, and what the queue knows of it. */
+struct rt_queue_lane {
+	struct rt_lane lane; /* first */
+	struct rpma_rt_queue *queue;
+	bool is_user; /* its spill is; the poller's, after finish under lock */
+};
+
 struct rpma_rt_queue {
 	/* immutable after new, but for what only grows */
 	alignas(RT_CACHE_LINE) struct rpma_rt *rt;
@@ -61,7 +68,7 @@ struct rpma_rt_queue {
 	uint32_t leaving;    /* of them: wrote their last item, will put */
 	pthread_cond_t left; /* users became 0 */
 	struct rpma_rt_queue *next; /* the runtime's list, under its lock */
-	struct rt_lane *of_poller[RPMA_RT_MAX_POLLERS];
+	struct rt_queue_lane *of_poller[RPMA_RT_MAX_POLLERS];
 };
 
 /* How a take that found nothing ends. */

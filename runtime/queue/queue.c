@@ -17,20 +17,28 @@
 
 static _Atomic uint32_t last_id;
 
-static struct rt_lane *new_lane_locked(struct rpma_rt_queue *queue, int poller,
-				       struct rt_bell *poller_bell)
+static struct rt_queue_lane *new_lane_locked(struct rpma_rt_queue *queue,
+					     int poller,
+					     struct rt_bell *poller_bell)
 {
 	/* relaxed: only changes under the lock we hold */
 	uint32_t count =
 		atomic_load_explicit(&queue->lane_count, memory_order_relaxed);
-	struct rt_lane *lane;
+	struct rt_queue_lane *lane;
 
-	lane = rt_lane_new(queue, poller_bell, queue->params.lane_size,
-			   queue->params.backlog_limit);
+	lane = aligned_alloc(RT_APART, sizeof(*lane));
 	if (lane == NULL)
 		return NULL;
+	if (rt_lane_init(&lane->lane, poller_bell, &queue->bell,
+			 queue->params.lane_size,
+			 queue->params.backlog_limit)) {
+		free(lane);
+		return NULL;
+	}
+	lane->queue = queue;
+	lane->is_user = false;
 	queue->of_poller[poller] = lane;
-	queue->lanes[count] = lane;
+	queue->lanes[count] = &lane->lane;
 	/* release [LANE-6]: the lane is whole */
 	atomic_store_explicit(&queue->lane_count, count + 1,
 			      memory_order_release);
@@ -40,7 +48,7 @@ static struct rt_lane *new_lane_locked(struct rpma_rt_queue *queue, int poller,
 struct rt_lane *rt_queue_lane(struct rpma_rt_queue *queue, int poller,
 			      struct rt_bell *poller_bell)
 {
-	struct rt_lane *lane;
+	struct rt_queue_lane *lane;
 
 	assert(poller >= 0 && poller < RPMA_RT_MAX_POLLERS);
 	pthread_mutex_lock(&queue->lock);
@@ -48,7 +56,7 @@ struct rt_lane *rt_queue_lane(struct rpma_rt_queue *queue, int poller,
 	if (lane == NULL)
 		lane = new_lane_locked(queue, poller, poller_bell);
 	pthread_mutex_unlock(&queue->lock);
-	return lane;
+	return lane ? &lane->lane : NULL;
 }
 
 bool rt_queue_bell(struct rpma_rt_queue *queue)
@@ -91,6 +99,25 @@ void rt_queue_unref(struct rpma_rt_queue *queue)
 	pthread_mutex_unlock(&queue->lock);
 }
 
+static struct rt_queue_lane *lane_of(struct rt_lane *lane)
+{
+	return (struct rt_queue_lane *)lane;
+}
+
+void rt_queue_ref_spill_poller(struct rt_lane *lane)
+{
+	assert(!lane_of(lane)->is_user);
+	lane_of(lane)->is_user = true;
+	rt_queue_ref(lane_of(lane)->queue);
+}
+
+void rt_queue_unref_spill_poller(struct rt_lane *lane)
+{
+	assert(lane_of(lane)->is_user);
+	lane_of(lane)->is_user = false;
+	rt_queue_unref(lane_of(lane)->queue);
+}
+
 void rt_queue_announce_unref(struct rpma_rt_queue *queue)
 {
 	pthread_mutex_lock(&queue->lock);
@@ -115,20 +142,19 @@ bool rt_queue_is_of(const struct rpma_rt_queue *queue, const struct rpma_rt *rt)
 
 void rt_queue_finish(struct rpma_rt_queue *queue)
 {
-	uint32_t lanes;
-	uint32_t i;
+	struct rt_queue_lane *lane;
+	int i;
 
 	/* release [QUEUE-2]: the lanes and spills are the consumer's now */
 	atomic_store_explicit(&queue->finished, true, memory_order_release);
 	rt_queue_close_gate(queue);
 	pthread_mutex_lock(&queue->lock);
-	/* relaxed: only changes under the lock we hold */
-	lanes = atomic_load_explicit(&queue->lane_count, memory_order_relaxed);
-	for (i = 0; i < lanes; i++) {
-		if (!queue->lanes[i]->holding)
+	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++) {
+		lane = queue->of_poller[i];
+		if (lane == NULL || !lane->is_user)
 			continue;
 		/* no poller will empty that spill: the consumer may, or not */
-		queue->lanes[i]->holding = false;
+		lane->is_user = false;
 		put_locked(queue);
 	}
 	rt_queue_ring(queue);
@@ -263,21 +289,25 @@ static bool is_free(struct rpma_rt_queue *queue)
 	return is_unused && gate < RT_QUEUE_PUSHER;
 }
 
-/*
- * Requests that nobody took carry a handle that nobody else will put. When the
- * runtime has stopped, that is what may be left; a live queue is polled first.
- */
+/* Items that nobody took may carry a handle that nobody else will put. When the
+ * runtime has stopped there may be some; a live queue is polled first. */
 static void drop_items(struct rpma_rt_queue *queue)
 {
 	struct rpma_rt_completion item;
-	struct rpma_rt_conn *conn;
 
-	while (rt_queue_take_consumer(queue, &item, 1) > 0) {
-		if (item.kind != RPMA_RT_EVENT ||
-		    item.opcode != RPMA_RT_EVENT_REQUEST)
+	while (rt_queue_take_consumer(queue, &item, 1) > 0)
+		rt_context_drop_item(queue->rt, &item);
+}
+
+static void delete_lanes(struct rpma_rt_queue *queue)
+{
+	int i;
+
+	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++) {
+		if (queue->of_poller[i] == NULL)
 			continue;
-		conn = (struct rpma_rt_conn *)(uintptr_t)item.context;
-		rpma_rt_conn_put(&conn);
+		rt_lane_fini(&queue->of_poller[i]->lane);
+		free(queue->of_poller[i]);
 	}
 }
 
@@ -285,7 +315,6 @@ int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr)
 {
 	struct rpma_rt_queue *queue;
 	int ret;
-	int i;
 
 	if (queue_ptr == NULL)
 		return RPMA_E_INVAL;
@@ -304,8 +333,7 @@ int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr)
 	drop_items(queue);
 	rt_queue_list_remove(queue->rt, queue);
 	rt_queue_free_messages(queue);
-	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++)
-		rt_lane_delete(queue->of_poller[i]);
+	delete_lanes(queue);
 	rt_bell_fini(&queue->bell);
 	pthread_cond_destroy(&queue->left);
 	pthread_mutex_destroy(&queue->lock);
@@ -332,6 +360,20 @@ static uint64_t backlog(const struct rpma_rt_queue *queue)
 	return total;
 }
 
+/* By pushes and closes, and by pollers. */
+static uint64_t count_wakes(const struct rpma_rt_queue *queue)
+{
+	/* acquire [LANE-6] */
+	uint32_t lanes =
+		atomic_load_explicit(&queue->lane_count, memory_order_acquire);
+	uint64_t total = rt_stat_read(&queue->stats.wakes);
+	uint32_t i;
+
+	for (i = 0; i < lanes; i++)
+		total += rt_stat_read(&queue->lanes[i]->wakes);
+	return total;
+}
+
 int rpma_rt_get_queue_stats(const struct rpma_rt_queue *queue,
 			    struct rpma_rt_queue_stats *stats)
 {
@@ -351,8 +393,8 @@ int rpma_rt_get_queue_stats(const struct rpma_rt_queue *queue,
 	READ(taken);
 	READ(messages);
 	READ(sleeps);
-	READ(wakes);
 #undef READ
+	stats->wakes = count_wakes(queue);
 	stats->backlog = backlog(queue);
 	rt_histogram_read(&queue->dispatch, &stats->dispatch);
 	rt_histogram_read(&queue->wakeup, &stats->wakeup);

@@ -40,6 +40,12 @@ void rt_queue_unref(struct rpma_rt_queue *queue);
 void rt_queue_announce_unref(struct rpma_rt_queue *queue);
 void rt_queue_unref_announced(struct rpma_rt_queue *queue);
 
+/* Poller: a spill is a user of its queue as well, from before the batch that
+ * began it is published until its last item was published and rung. */
+void rt_queue_ref_spill_poller(struct rt_lane *lane);
+/* The lane may be gone after it. */
+void rt_queue_unref_spill_poller(struct rt_lane *lane);
+
 /* When every poller is gone: closes, wakes; the consumer takes what is left
  * in rings and spills and is then told RPMA_RT_E_CLOSED. */
 void rt_queue_finish(struct rpma_rt_queue *queue);

@@ -14,8 +14,8 @@
 #include "base/context.h"
 #include "base/runtime.h"
 #include "conn/cfg.h"
-#include "conn/route.h"
 #include "poller/poller.h"
+#include "poller/reserve.h"
 #include "queue/queue.h"
 
 /* ---------------------------------------------------------------- limit --- */
@@ -161,7 +161,7 @@ static int register_locked(struct rpma_rt_srq *srq)
 	if (ret)
 		return ret;
 	srq->reserved = srq->cfg.size + RT_SRQ_EVENTS;
-	ret = rt_lane_reserve(srq->poller, srq->queue, srq->reserved,
+	ret = rt_reserve_lane(srq->poller, srq->queue, srq->reserved,
 			      &srq->lane, &beginning.spill);
 	if (ret) {
 		srq->poller->srq_numbers[srq->number] = false;

@@ -95,6 +95,7 @@ static struct rpma_rt *rt_new(void)
 	rt_cfg_init(&rt->cfg);
 	rt->cfg.mode = RPMA_RT_MODE_MANUAL;
 	rt->cfg.cq_size = 64;
+	rt->drop_item = rt_conn_drop_item;
 	pthread_mutex_init(&rt->lock, NULL);
 	pthread_mutex_init(&rt->cm_lock, NULL);
 	pthread_mutex_init(&rt->ask_lock, NULL);
@@ -102,6 +103,8 @@ static struct rpma_rt *rt_new(void)
 	rt_cond_init(&rt->quiet);
 	ok(rt_bell_init(&rt->control.bell));
 	ok(rt_inbox_init(&rt->control.inbox, &rt->control.bell));
+	rt->control.epfd = -1; /* nobody waits for sources */
+	rt->cm_source.thread = &rt->control;
 	ok(rpma_cm_channel_new(&rt->cm));
 	rt->pollers = aligned_alloc(RT_CACHE_LINE, sizeof(*rt->pollers));
 	assert_non_null(rt->pollers);
@@ -122,7 +125,7 @@ static void rt_free(struct rpma_rt *rt)
 	ok(rt_cq_pool_fini(&rt->pollers[0]));
 	rt_poller_fini(&rt->pollers[0]);
 	free(rt->pollers);
-	rt_events_mute(&rt->cm_source); /* it may be resting */
+	rt_thread_mute(&rt->cm_source); /* it may be resting */
 	ok(rpma_cm_channel_delete(&rt->cm));
 	rt_inbox_fini(&rt->control.inbox);
 	rt_bell_fini(&rt->control.bell);

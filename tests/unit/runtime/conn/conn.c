@@ -502,6 +502,24 @@ static void user__of_the_items_from_then_on(void **state)
 	assert_ptr_equal(f->items[0].user, &here);
 }
 
+/* a REQUEST that nobody took carries a handle that nobody else would put */
+static void drop_item__a_request_put(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+	struct rpma_rt_completion item = {
+		.context = (uintptr_t)conn,
+		.kind = RPMA_RT_EVENT,
+		.opcode = RPMA_RT_EVENT_CLOSED,
+	};
+
+	ok(rpma_rt_conn_get(conn));
+	rt_conn_drop_item(&item);
+	item.opcode = RPMA_RT_EVENT_REQUEST;
+	rt_conn_drop_item(&item);
+	fake_bury(f, &conn);
+}
+
 static void getters__invalid_INVAL(void **state)
 {
 	struct fake *f = *state;
@@ -636,6 +654,7 @@ int main(void)
 		fake_test(set_queue__invalid_or_late),
 		fake_test(route_open__refused),
 		fake_test(user__of_the_items_from_then_on),
+		fake_test(drop_item__a_request_put),
 		fake_test(getters__invalid_INVAL),
 		fake_test(handle__after_CLOSED),
 		fake_test(die__a_failed_wr_outweighs_DISCONNECTED),

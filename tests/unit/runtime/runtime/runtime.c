@@ -65,9 +65,9 @@ static void new__each_failure_nothing_left(void **state)
 		fail_each("cm_channel_new", RPMA_E_PROVIDER, RPMA_E_PROVIDER),
 		1);
 	assert_int_equal(fail_each("fcntl", EIO, RPMA_E_PROVIDER), 2);
-	/* event thread, CM channel, two pollers */
+	/* event thread, control thread, two pollers */
 	assert_int_equal(fail_each("epoll_create1", EMFILE, RPMA_E_PROVIDER),
-			 3);
+			 4);
 	assert_int_equal(fail_each("eventfd", EMFILE, RPMA_E_PROVIDER), 4);
 	/* events, control, two pollers */
 	assert_int_equal(fail_each("pthread_create", EAGAIN, RPMA_E_PROVIDER),
@@ -82,9 +82,9 @@ static void new__epoll_refuses_PROVIDER(void **state)
 	int nth;
 
 	(void)state;
-	/* the bell of the event thread, the CM channel, two pollers' bells;
-	 * what is removed later may fail unheard */
-	for (nth = 1; nth <= 4; nth++) {
+	/* the bells of the event thread, of two pollers and of the control
+	 * thread, the CM channel; what is removed later may fail unheard */
+	for (nth = 1; nth <= 5; nth++) {
 		fake_fail("epoll_ctl", nth, ENOSPC);
 		assert_int_equal(rpma_rt_new(cfg, &rt), RPMA_E_PROVIDER);
 		assert_true(fake_failed());

@@ -14,6 +14,10 @@ static struct rpma_rt rt; /* not more of one than control.c knows */
 static void start__each_failure_nothing_left(void **state)
 {
 	(void)state;
+	fake_fail("epoll_create1", 1, EMFILE);
+	assert_int_equal(rt_thread_start(&rt.control, &rt), RPMA_E_PROVIDER);
+	fake_fail("epoll_ctl", 1, ENOSPC);
+	assert_int_equal(rt_thread_start(&rt.control, &rt), RPMA_E_PROVIDER);
 	fake_fail("eventfd", 1, EMFILE);
 	assert_int_equal(rt_thread_start(&rt.control, &rt), RPMA_E_PROVIDER);
 	fake_fail("pthread_create", 1, EAGAIN);
