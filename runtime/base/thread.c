@@ -3,7 +3,8 @@
 
 /*
  * thread.c -- the loop of the threads that may block, and tickets. A source
- * that cannot go on rests: its fd stays readable, and must not keep the thread busy.
+ * that cannot go on rests: its fd stays readable, and must not keep the thread
+ * busy.
  */
 
 #define _GNU_SOURCE
