@@ -31,8 +31,8 @@ struct rt_device {
 
 /* The runtime's device of that context; NULL: it has not been used. Any thread
  * that keeps the runtime from stopping. */
-static inline struct rt_device *rt_device_find(const struct rpma_rt *rt,
-					       const struct ibv_context *ibv_ctx)
+static inline struct rt_device *
+rt_device_find(const struct rpma_rt *rt, const struct ibv_context *ibv_ctx)
 {
 	/* acquire: pairs with the release in cm/device.c */
 	struct rt_device *device =

@@ -60,8 +60,7 @@ static void device_delete(struct rt_device *device)
 
 /* The device of its context that is in the list: this one, unless another
  * thread was faster. */
-static struct rt_device *list_device(struct rpma_rt *rt,
-				     struct rt_device *made)
+static struct rt_device *list_device(struct rpma_rt *rt, struct rt_device *made)
 {
 	struct rt_device *device;
 

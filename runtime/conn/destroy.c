@@ -66,9 +66,8 @@ static int silence(const struct rpma_rt_conn *conn)
 	struct rdma_cm_id *id;
 	int ret;
 
-	ret = conn->conn != NULL
-		      ? rpma_conn_get_cm_id(conn->conn, &id)
-		      : rpma_conn_req_get_cm_id(conn->ctl.req, &id);
+	ret = conn->conn != NULL ? rpma_conn_get_cm_id(conn->conn, &id)
+				 : rpma_conn_req_get_cm_id(conn->ctl.req, &id);
 	return ret ? ret : rt_cm_silence_control(conn->device->cm, id);
 }
 

@@ -3,7 +3,8 @@
 
 /*
  * listener.c -- listening on a device's CM channel, and the end of that: the
- * control thread refuses from then on, the destroyer takes it off the network.
+ * control thread refuses from then on, the caller takes it off the network. It
+ * is closed by whoever took it off the runtime's list.
  */
 
 #include "conn/listener.h"
@@ -62,18 +63,6 @@ static int refuse_on_control(void *arg)
 	return 0;
 }
 
-static int shut_down_on_destroyer(void *arg)
-{
-	struct rpma_rt_listener *listener = arg;
-	int ret;
-
-	if (listener->ep == NULL)
-		return 0;
-	ret = rpma_ep_shutdown(&listener->ep);
-	rt_queue_unref(listener->queue);
-	return ret;
-}
-
 static int keep_on_control(void *arg)
 {
 	struct rpma_rt_listener *listener = arg;
@@ -84,16 +73,14 @@ static int keep_on_control(void *arg)
 
 void rt_listener_close(struct rpma_rt_listener *listener)
 {
-	struct rt_device *device = listener->device;
+	struct rt_inbox *control = &listener->device->control.inbox;
 
 	/* first: a request that is being handled has become a connection, or
 	 * was refused, before the caller may delete the queue */
-	rt_call_sync(listener->rt, &device->control.inbox, refuse_on_control,
-		     listener);
-	if (rt_call_sync(listener->rt, &device->destroyer.inbox,
-			 shut_down_on_destroyer, listener))
-		rt_call_sync(listener->rt, &device->control.inbox,
-			     keep_on_control, listener);
+	rt_call_sync(listener->rt, control, refuse_on_control, listener);
+	if (rpma_ep_shutdown(&listener->ep))
+		rt_call_sync(listener->rt, control, keep_on_control, listener);
+	rt_queue_unref(listener->queue);
 }
 
 static int listener_new(struct rpma_rt *rt, struct rpma_peer *peer,
@@ -140,17 +127,21 @@ static int list_listener(struct rpma_rt *rt, struct rpma_rt_listener *listener)
 	return ret;
 }
 
-static void unlist_listener(struct rpma_rt *rt,
+/* Was it listed? Then the caller has to close it. */
+static bool unlist_listener(struct rpma_rt *rt,
 			    const struct rpma_rt_listener *listener)
 {
 	struct rpma_rt_listener **link = &rt->listeners;
+	bool is_listed;
 
 	pthread_mutex_lock(&rt->lock);
 	while (*link != NULL && *link != listener)
 		link = &(*link)->next;
-	if (*link != NULL)
+	is_listed = *link != NULL;
+	if (is_listed)
 		*link = listener->next;
 	pthread_mutex_unlock(&rt->lock);
+	return is_listed;
 }
 
 int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
@@ -227,6 +218,8 @@ int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
 int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr)
 {
 	struct rpma_rt_listener *listener;
+	bool is_ours = false;
+	struct rpma_rt *rt;
 	int ret;
 
 	if (listener_ptr == NULL)
@@ -234,17 +227,18 @@ int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr)
 	listener = *listener_ptr;
 	if (listener == NULL)
 		return 0;
-	ret = rt_context_check_wait(listener->rt);
+	rt = listener->rt;
+	ret = rt_context_check_wait(rt);
 	if (ret)
 		return ret;
-	if (rt_context_ref(listener->rt) == 0) {
-		unlist_listener(listener->rt, listener);
-		rt_listener_close(listener);
-		rt_context_unref(listener->rt);
-	} else { /* the stop closes it */
-		rt_context_wait_stopped(listener->rt);
-		unlist_listener(listener->rt, listener);
+	if (rt_context_ref(rt) == 0) {
+		is_ours = unlist_listener(rt, listener);
+		if (is_ours)
+			rt_listener_close(listener);
+		rt_context_unref(rt);
 	}
+	if (!is_ours) /* the stop closes it */
+		rt_context_wait_stopped(rt);
 	*listener_ptr = NULL;
 	rt_listener_unref(listener);
 	return 0;

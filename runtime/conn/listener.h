@@ -23,14 +23,14 @@ struct rpma_rt_listener {
 	void *user;
 	int poller;
 	uint16_t port;
+	struct rpma_ep *ep; /* of whoever takes it off the list */
 	bool closed;	    /* the control thread's: requests are refused */
-	struct rpma_ep *ep; /* the destroyer's once it is listed */
 	/* under the runtime's lock */
 	struct rpma_rt_listener *next;
 };
 
-/* Takes it off the network, and waits until no further request can come of it;
- * a second time does nothing. Any thread that holds it; handles stay. */
+/* Takes it off the network, and waits until no further request can come of it.
+ * The caller took it off the runtime's list; handles stay. */
 void rt_listener_close(struct rpma_rt_listener *listener);
 void rt_listener_unref(struct rpma_rt_listener *listener);
 

@@ -94,8 +94,7 @@ static void listener__holds_its_queue_until_deleted(void **state)
 	assert_string_equal(fake_trace(), "ep_listen ep_shutdown");
 }
 
-/* The control thread knows that the listener goes; the destroyer has not taken
- * it off the network yet. */
+/* The control thread knows that the listener goes; it is on the network yet. */
 static void listener__request_while_it_is_deleted_refused(void **state)
 {
 	struct rpma_rt_listener *listener;
