@@ -18,8 +18,9 @@
 
 #include <urcu/wfcqueue.h>
 
-#include "base/order.h"
 #include "base/bell.h"
+#include "base/from.h"
+#include "base/order.h"
 
 struct rt_mpsc {
 	/* the owner's */

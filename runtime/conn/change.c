@@ -165,8 +165,8 @@ static int open_route(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 			   &change.spill[0]);
 	if (ret)
 		goto unlock;
-	change.route->fn = fn;
-	change.route->arg = arg;
+	change.route->callback.fn = fn;
+	change.route->callback.arg = arg;
 	ret = rt_call_sync(conn->rt, &conn->poller->inbox, add_route_on_poller,
 			   &change);
 	if (ret)

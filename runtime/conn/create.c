@@ -18,6 +18,7 @@
 #include "conn/listener.h"
 #include "conn/resolve.h"
 #include "conn/route.h"
+#include "conn/slots.h"
 #include "poller/cq_pool.h"
 #include "poller/place.h"
 #include "poller/poller.h"
@@ -96,7 +97,7 @@ static int init_sides(struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq,
 
 	for (i = 0; i < 2; i++) {
 		conn->side[i].which = (uint8_t)i;
-		conn->side[i].conn = conn;
+		conn->side[i].ops = &rt_conn_side_ops;
 		gate = &conn->gate[i];
 		gate->side = &conn->side[i];
 		gate->single = single;
@@ -205,23 +206,6 @@ static int record_new(const struct rt_conn_spec *birth, uint32_t *sq,
 
 /* ------------------------------------------------------------ reserving --- */
 
-static int take_slot(struct rt_poller *poller, uint32_t *slot)
-{
-	if (poller->slots_returned_count > 0) {
-		*slot = poller->slots_returned[--poller->slots_returned_count];
-		return 0;
-	}
-	if (poller->slots_next == RT_MAX_SLOTS)
-		return RPMA_E_NOMEM;
-	*slot = poller->slots_next++;
-	return 0;
-}
-
-static void return_slot(struct rt_poller *poller, uint32_t slot)
-{
-	poller->slots_returned[poller->slots_returned_count++] = slot;
-}
-
 /* A place in the CQ's table of queue pairs; a larger one if it takes one. */
 static int reserve_qp(struct rpma_rt_conn *conn)
 {
@@ -258,7 +242,7 @@ static int reserve(struct rpma_rt_conn *conn, struct rpma_rt_queue *queue,
 	struct rt_poller *poller = conn->poller;
 	int ret;
 
-	ret = take_slot(poller, &conn->slot);
+	ret = rt_slots_take(poller, &conn->slot);
 	if (ret)
 		return ret;
 	conn->room = sq + rq + (conn->srq != NULL ? 1 : 2) + /* markers */
@@ -289,7 +273,7 @@ err_unreserve_qp:
 err_unreserve:
 	rt_cq_pool_unreserve(conn->cq, conn->room, conn->srq);
 err_return_slot:
-	return_slot(poller, conn->slot);
+	rt_slots_return(poller, conn->slot);
 	return ret;
 }
 
@@ -418,7 +402,7 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 	rt_cq_pool_unreserve(conn->cq, conn->room, conn->srq);
 	if (conn->srq != NULL)
 		rt_srq_unref_announced(conn->srq);
-	return_slot(conn->poller, conn->slot);
+	rt_slots_return(conn->poller, conn->slot);
 	conn->poller->conns--;
 	pthread_mutex_lock(&rt->ask_lock);
 	conn->is_done = true;

@@ -14,6 +14,9 @@
 
 #include "base/clock.h"
 #include "base/runtime.h"
+#include "conn/answer.h"
+#include "conn/route.h"
+#include "conn/slots.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 #include "poller/qp_table.h"
@@ -86,7 +89,7 @@ static void ready(struct rpma_rt_conn *conn)
 /* It waits no more: it may have its number now, or dies. */
 static void end_qp_num_wait(struct rpma_rt_conn *conn)
 {
-	struct rpma_rt_conn **link = &conn->poller->late;
+	struct rpma_rt_conn **link = &rt_slots_of(conn->poller)->late;
 
 	while (*link != conn)
 		link = &(*link)->poll.late_next;
@@ -99,7 +102,7 @@ static void end_qp_num_wait(struct rpma_rt_conn *conn)
 /* It is swept: its number may be another's. */
 static void leave_qp_table(struct rpma_rt_conn *conn)
 {
-	struct rpma_rt_conn *waiter = conn->poller->late;
+	struct rpma_rt_conn *waiter = rt_slots_of(conn->poller)->late;
 
 	if (!conn->poll.bound ||
 	    rt_qp_table_find(conn->cq->qps, conn->qp_num) !=
@@ -203,9 +206,9 @@ void rt_conn_break_poller(struct rpma_rt_conn *conn, enum ibv_wc_status status)
 		become_broken(conn);
 }
 
-void rt_conn_slow_completion(struct rt_side *side, const struct ibv_wc *wc)
+static void failed(struct rt_side *side, const struct ibv_wc *wc)
 {
-	struct rpma_rt_conn *conn = side->conn;
+	struct rpma_rt_conn *conn = rt_conn_of_side(side);
 	struct rt_kept kept;
 
 	to_kept(side, wc, &kept);
@@ -229,6 +232,17 @@ void rt_conn_slow_completion(struct rt_side *side, const struct ibv_wc *wc)
 		break;
 	}
 }
+
+static void broken(struct rt_side *side, enum ibv_wc_status status)
+{
+	rt_conn_break_poller(rt_conn_of_side(side), status);
+}
+
+const struct rt_side_ops rt_conn_side_ops = {
+	.failed = failed,
+	.broken = broken,
+	.answer = rt_answer_poller,
+};
 
 void rt_conn_marker_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 {
@@ -339,7 +353,7 @@ static bool is_repeated(const struct rpma_rt_conn *conn,
 {
 	const struct rpma_rt_route *other;
 
-	if (route->fn != NULL)
+	if (route->callback.fn != NULL)
 		return false; /* each function hears of it */
 	for (other = conn->poll.routes; other != route; other = other->next) {
 		if (other->lane == route->lane)
@@ -373,7 +387,7 @@ static void last(struct rpma_rt_conn *conn)
 	rt_deliver_flush(conn->poller);
 	if (!conn->ctl.silent)
 		write_event(conn, RPMA_RT_EVENT_CLOSED);
-	conn->poller->slots[conn->slot] = NULL;
+	rt_slots_set_poller(conn->poller, conn->slot, NULL);
 	/* rung before the control thread lets the queues go */
 	rt_deliver_flush(conn->poller);
 	rt_conn_tell_control(conn, RT_CTL_DONE);
@@ -395,9 +409,7 @@ static void open_routes(struct rpma_rt_conn *conn)
 	struct rpma_rt_route *route;
 	int i;
 
-	conn->poller->slots[conn->slot] = conn;
-	if (conn->slot > conn->poller->slots_used)
-		conn->poller->slots_used = conn->slot;
+	rt_slots_set_poller(conn->poller, conn->slot, conn);
 	for (i = 0; i < 2; i++) {
 		route = conn->own[i];
 		route->next = conn->poll.routes;
@@ -421,14 +433,16 @@ static void open_routes(struct rpma_rt_conn *conn)
 /* Completions of its SRQ find it, unless they may be another's still. */
 static void enter_qp_table(struct rpma_rt_conn *conn)
 {
+	struct rt_slots *slots = rt_slots_of(conn->poller);
+
 	if (rt_qp_table_find(conn->cq->qps, conn->qp_num) == 0) {
 		rt_qp_table_set(conn->cq->qps, conn->qp_num,
 				conn->poll.srq_route);
 		return;
 	}
 	conn->poll.late = true;
-	conn->poll.late_next = conn->poller->late;
-	conn->poller->late = conn;
+	conn->poll.late_next = slots->late;
+	slots->late = conn;
 }
 
 static void bind_routes(struct rpma_rt_conn *conn)
@@ -482,11 +496,11 @@ void rt_conn_add_route_poller(struct rpma_rt_conn *conn,
 		.side = &conn->side[route->side],
 		.qp_key = conn->poll.bound ? rt_qp_key(conn->qp_num)
 					   : RT_QP_KEY_NONE,
-		.is_callback = route->fn != NULL,
+		.is_callback = route->callback.fn != NULL,
 	};
 
 	if (entry.is_callback)
-		entry.route = route;
+		entry.callback = &route->callback;
 	else
 		entry.lane = route->lane;
 	conn->cq->routes[route->number] = entry;

@@ -17,8 +17,8 @@
 /* The bits that the control thread set, in the order of life. */
 void rt_conn_messages_poller(struct rpma_rt_conn *conn, uint32_t bits);
 
-/* A completion that is no success, or of a connection that is not healthy. */
-void rt_conn_slow_completion(struct rt_side *side, const struct ibv_wc *wc);
+/* What leaves the success path of its sides. */
+extern const struct rt_side_ops rt_conn_side_ops;
 
 /* It is broken, by a WR that is in no ledger: a keep-alive, an SRQ's. */
 void rt_conn_break_poller(struct rpma_rt_conn *conn, enum ibv_wc_status status);

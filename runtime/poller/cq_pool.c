@@ -14,6 +14,7 @@
 #include <sys/epoll.h>
 
 #include "base/runtime.h"
+#include "conn/conn.h"
 #include "poller/poller.h"
 #include "poller/qp_table.h"
 

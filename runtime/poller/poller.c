@@ -35,35 +35,6 @@
 
 /* -------------------------------------------------------------- routing --- */
 
-/* A marker, or a completion of nothing that is open. */
-static void route_internal(struct rt_poller *poller, const struct rt_cq *cq,
-			   const struct ibv_wc *wc)
-{
-	uint64_t cookie = rt_wr_id_cookie(wc->wr_id);
-	uint32_t kind = (uint32_t)(cookie >> RT_KIND_SHIFT);
-	uint32_t slot = (uint32_t)(cookie & RT_SLOT_MASK);
-	struct rpma_rt_conn *conn;
-
-	if (wc->wr_id != rt_wr_id_internal(kind, slot) || slot == 0 ||
-	    slot >= RT_MAX_SLOTS)
-		goto stale;
-	conn = poller->slots[slot];
-	if (conn == NULL || conn->cq != cq || !conn->poll.bound ||
-	    conn->qp_num != wc->qp_num)
-		goto stale;
-	if (kind == RT_SQ_MARKER)
-		rt_conn_marker_poller(conn, RPMA_RT_SEND_SIDE);
-	else if (kind == RT_RQ_MARKER)
-		rt_conn_marker_poller(conn, RPMA_RT_RECV_SIDE);
-	else if (kind == RT_KEEPALIVE)
-		rt_keepalive_completed(conn, wc->status);
-	else
-		goto stale;
-	return;
-stale:
-	RT_STAT_ADD(poller, stale, 1);
-}
-
 static inline struct rpma_rt_completion
 item_of(const struct rt_route_entry *entry, const struct ibv_wc *wc)
 {
@@ -90,7 +61,7 @@ deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
 {
 	struct rpma_rt_completion item = item_of(entry, wc);
 
-	rt_callback_add(poller, entry->route, &item);
+	rt_callback_add(poller, entry->callback, &item);
 }
 
 static void deliver(struct rt_poller *poller,
@@ -108,27 +79,21 @@ static void deliver(struct rt_poller *poller,
 	poller->written++;
 }
 
-/* Those name no queue pair. */
-static bool is_of_srq(uint64_t wr_id)
-{
-	uint32_t number = rt_wr_id_route(wr_id);
-
-	return number >= RT_SRQ_FIRST && number < RT_SRQ_END;
-}
-
 static bool is_route_of(const struct rt_route_entry *entry,
 			const struct ibv_wc *wc)
 {
 	return entry->qp_key == rt_qp_key(wc->qp_num);
 }
 
-/* What is not a route's that is bound: an SRQ's, a marker, late, stale. */
+/* What is not a route's that is bound: a reserved number's, late, stale. */
 __attribute__((noinline)) static bool
 route_otherwise(struct rt_poller *poller, struct rt_cq *cq,
 		const struct rt_route_entry *entry, const struct ibv_wc *wc)
 {
-	if (is_of_srq(wc->wr_id)) {
-		rt_srq_route_poller(poller, cq, wc);
+	uint32_t number = rt_wr_id_route(wc->wr_id);
+
+	if (number < RT_ROUTE_FIRST && poller->reserved[number].ops != NULL) {
+		poller->reserved[number].ops->completion(poller, cq, wc);
 		return true;
 	}
 	/* what binds it was sent before its WR was posted: it may be in the
@@ -136,7 +101,7 @@ route_otherwise(struct rt_poller *poller, struct rt_cq *cq,
 	rt_inbox_run_owner(&poller->inbox, poller);
 	if (is_route_of(entry, wc))
 		return false;
-	route_internal(poller, cq, wc);
+	RT_STAT_ADD(poller, stale, 1);
 	return true;
 }
 
@@ -151,7 +116,7 @@ static void route(struct rt_poller *poller, struct rt_cq *cq,
 		return;
 	side = entry->side;
 	if (unlikely(wc->status != IBV_WC_SUCCESS || !side->healthy)) {
-		rt_conn_slow_completion(side, wc);
+		side->ops->failed(side, wc);
 		return;
 	}
 	side->count++;
@@ -485,17 +450,9 @@ int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
 	poller->cpu = cpu;
 	rt_poller_set_tick(poller, rt_now_ns());
 	poller->threaded = rt->cfg.mode != RPMA_RT_MODE_MANUAL;
-	poller->slots_next = 1;
-	poller->slots = calloc(RT_MAX_SLOTS, sizeof(*poller->slots));
-	poller->slots_returned =
-		calloc(RT_MAX_SLOTS, sizeof(*poller->slots_returned));
-	ret = RPMA_E_NOMEM;
-	if (poller->slots == NULL || poller->slots_returned == NULL)
-		goto err_free_slots;
 	poller->epfd = epoll_create1(EPOLL_CLOEXEC);
-	ret = RPMA_E_PROVIDER;
 	if (poller->epfd < 0)
-		goto err_free_slots;
+		return RPMA_E_PROVIDER;
 	ret = rt_bell_init(&poller->bell);
 	if (ret)
 		goto err_close_epfd;
@@ -517,9 +474,6 @@ err_fini_bell:
 	rt_bell_fini(&poller->bell);
 err_close_epfd:
 	close(poller->epfd);
-err_free_slots:
-	free(poller->slots_returned);
-	free(poller->slots);
 	return ret;
 }
 
@@ -531,8 +485,6 @@ void rt_poller_fini(struct rt_poller *poller)
 		close(poller->timer);
 	close(poller->epfd);
 	free(poller->cqs);
-	free(poller->slots_returned);
-	free(poller->slots);
 }
 
 int rt_poller_start(struct rt_poller *poller)

@@ -32,6 +32,7 @@
 #include "queue/queue.h"
 #include "conn/create.h"
 #include "conn/route.h"
+#include "conn/slots.h"
 #include "base/runtime.h"
 #include "conn/drain.h"
 

@@ -106,6 +106,7 @@ static struct rpma_rt *rt_new(void)
 	rt->pollers = aligned_alloc(RT_CACHE_LINE, sizeof(*rt->pollers));
 	assert_non_null(rt->pollers);
 	ok(rt_poller_init(&rt->pollers[0], rt, 0, RPMA_RT_CPU_ANY));
+	ok(rt_slots_new(&rt->pollers[0]));
 	return rt;
 }
 
@@ -120,6 +121,7 @@ static void rt_free(struct rpma_rt *rt)
 			rt_async_disown(&cq->async);
 	}
 	ok(rt_cq_pool_fini(&rt->pollers[0]));
+	rt_slots_delete(&rt->pollers[0]);
 	rt_poller_fini(&rt->pollers[0]);
 	free(rt->pollers);
 	rt_events_mute(&rt->cm_source); /* it may be resting */

@@ -393,7 +393,7 @@ static void die_up_to_the_last_item(void *arg)
 	struct rpma_rt_conn *conn = f->rt->conns;
 
 	ok(rpma_rt_conn_close(conn));
-	while (f->poller->slots[conn->slot] != NULL) {
+	while (rt_slots_of(f->poller)->conns[conn->slot] != NULL) {
 		rt_inbox_run_owner(&f->rt->control.inbox, f->rt);
 		fake_round(f);
 		if (conn->poll.state == RT_PS_SETTLING)

@@ -344,7 +344,7 @@ static void death__objects_in_order_CLOSED_last(void **state)
 	fake_round(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	expect_closed(f, 0, RPMA_RT_REASON_LOCAL);
-	assert_null(f->poller->slots[conn->slot]);
+	assert_null(rt_slots_of(f->poller)->conns[conn->slot]);
 	assert_int_equal(f->rt->in_use, 1); /* until the control thread knows */
 	fake_control(f);
 	assert_int_equal(f->rt->in_use, 0);

@@ -59,8 +59,8 @@ static int fail_each(const char *call, int value, int expected)
 static void new__each_failure_nothing_left(void **state)
 {
 	(void)state;
-	/* runtime, pollers, of each slots and returned ones */
-	assert_int_equal(fail_each("malloc", 1, RPMA_E_NOMEM), 6);
+	/* runtime, pollers, of each slots, their connections, returned ones */
+	assert_int_equal(fail_each("malloc", 1, RPMA_E_NOMEM), 8);
 	assert_int_equal(
 		fail_each("cm_channel_new", RPMA_E_PROVIDER, RPMA_E_PROVIDER),
 		1);
