@@ -16,9 +16,9 @@
 #include "base/context.h"
 #include "base/cpu.h"
 #include "base/self.h"
+#include "conn/internal.h"
 #include "conn/listener.h"
 #include "conn/resolve.h"
-#include "conn/slots.h"
 #include "queue/queue.h"
 #include "srq/srq.h"
 #include "poller/poller.h"
@@ -68,7 +68,7 @@ static int cpu_of(const struct rpma_rt_cfg *cfg, int poller, int *cpu)
 static void fini_pollers(struct rpma_rt *rt, int count)
 {
 	while (count-- > 0) {
-		rt_slots_delete(&rt->pollers[count]);
+		rt_internal_delete(&rt->pollers[count]);
 		rt_poller_fini(&rt->pollers[count]);
 	}
 	free(rt->pollers);
@@ -81,7 +81,7 @@ static int init_poller(struct rt_poller *poller, struct rpma_rt *rt, int index,
 
 	if (ret)
 		return ret;
-	ret = rt_slots_new(poller);
+	ret = rt_internal_new(poller);
 	if (ret)
 		rt_poller_fini(poller);
 	return ret;

@@ -9,6 +9,6 @@
 #include <stddef.h>
 
 #define RT_FROM(type, member, ptr) \
-	((type *)((char *)(ptr)-offsetof(type, member)))
+	((type *)((char *)(ptr) - offsetof(type, member)))
 
 #endif /* RT_BASE_FROM_H */

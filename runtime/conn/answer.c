@@ -8,29 +8,17 @@
 
 #include "conn/answer.h"
 
+#include "conn/item.h"
 #include "conn/route.h"
 #include "poller/callback.h"
 #include "poller/poller.h"
 #include "queue/lane.h"
 
-static struct rpma_rt_completion writable_item(const struct rpma_rt_conn *conn,
-					       int side)
-{
-	return (struct rpma_rt_completion){
-		.context = (uintptr_t)conn,
-		/* relaxed: the application orders its own pointer */
-		.user = atomic_load_explicit(&conn->user, memory_order_relaxed),
-		.qp_num = conn->qp_num,
-		.kind = RPMA_RT_WRITABLE,
-		.opcode = (uint8_t)side,
-	};
-}
-
 /* To each function of the connection that has one of these wants. */
 static void call_writable(struct rt_poller *poller, struct rpma_rt_conn *conn,
 			  int side, uint32_t wants)
 {
-	const struct rpma_rt_completion item = writable_item(conn, side);
+	const struct rpma_rt_completion item = rt_item_writable(conn, side);
 	struct rpma_rt_route *route;
 
 	for (route = conn->poll.routes; route != NULL; route = route->next) {
@@ -61,12 +49,11 @@ void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
 	taken = atomic_fetch_and_explicit(&side->want, ~(wants | in_call),
 					  memory_order_acq_rel);
 	if (taken & wants) {
-		item = writable_item(conn, side->which);
+		item = rt_item_writable(conn, side->which);
 		rt_deliver_write(poller, conn->poll.lane, &item);
 	}
 	if (taken & in_call)
-		call_writable(poller, conn, side->which,
-			      RT_WANTS(side->which));
+		call_writable(poller, conn, side->which, RT_WANTS(side->which));
 }
 
 void rt_answer_all_poller(struct rpma_rt_conn *conn, struct rt_poller *poller)

@@ -16,6 +16,7 @@
 #include "conn/cfg.h"
 #include "conn/drain.h"
 #include "conn/listener.h"
+#include "conn/messages.h"
 #include "conn/resolve.h"
 #include "conn/route.h"
 #include "conn/slots.h"
@@ -32,7 +33,6 @@
 /* ----------------------------------------------------------- the record --- */
 
 static void ctl_message(struct rt_msg *msg, void *owner);
-static void poll_message(struct rt_msg *msg, void *owner);
 
 /* The configuration of its queue pair: the caller's, our CQ to come, a slot
  * for the marker in each queue and one for a keep-alive. */
@@ -97,7 +97,7 @@ static int init_sides(struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq,
 
 	for (i = 0; i < 2; i++) {
 		conn->side[i].which = (uint8_t)i;
-		conn->side[i].ops = &rt_conn_side_ops;
+		conn->side[i].ops = &rt_drain_side_ops;
 		gate = &conn->gate[i];
 		gate->side = &conn->side[i];
 		gate->single = single;
@@ -173,8 +173,9 @@ static int record_new(const struct rt_conn_spec *birth, uint32_t *sq,
 	conn->passive = birth->passive;
 	/* relaxed: published by the inbox */
 	atomic_store_explicit(&conn->user, birth->user, memory_order_relaxed);
+	rt_keepalive_init(conn);
 	conn->ctl_msg.fn = ctl_message;
-	conn->poll_msg.fn = poll_message;
+	conn->poll_msg.fn = rt_messages_poll;
 	rt_conn_set_state(conn,
 			  birth->passive ? RT_CONN_READY : RT_CONN_RESOLVING);
 	*sq = 0;
@@ -424,35 +425,4 @@ static void ctl_message(struct rt_msg *msg, void *owner)
 					memory_order_acquire);
 	rt_conn_bits_control(conn, bits);
 	rt_conn_unref(conn);
-}
-
-static void poll_message(struct rt_msg *msg, void *owner)
-{
-	struct rpma_rt_conn *conn = RT_FROM(struct rpma_rt_conn, poll_msg, msg);
-	uint32_t bits;
-
-	(void)owner;
-	/* acquire: pairs with the release in rt_conn_tell_poller() */
-	bits = atomic_exchange_explicit(&conn->poll_bits, 0,
-					memory_order_acquire);
-	rt_conn_messages_poller(conn, bits);
-}
-
-void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits)
-{
-	/* release: pairs with the exchange in ctl_message() */
-	if (atomic_fetch_or_explicit(&conn->ctl_bits, bits,
-				     memory_order_release) != 0)
-		return;
-	/* relaxed: the caller holds the connection */
-	atomic_fetch_add_explicit(&conn->target.count, 1, memory_order_relaxed);
-	rt_inbox_push_mt(&conn->rt->control.inbox, &conn->ctl_msg);
-}
-
-void rt_conn_tell_poller(struct rpma_rt_conn *conn, uint32_t bits)
-{
-	/* release: pairs with the exchange in poll_message() */
-	if (atomic_fetch_or_explicit(&conn->poll_bits, bits,
-				     memory_order_release) == 0)
-		rt_inbox_push_mt(&conn->poller->inbox, &conn->poll_msg);
 }

@@ -3,13 +3,13 @@
 
 /*
  * slots.h -- the connections of one poller by number: how a completion of a
- * work request of our own (marker, keep-alive) names its connection. It is
- * what the poller's reserved route 0 means. doc/protocols/wr_id.md.
+ * work request of our own (marker, keep-alive) names its connection. doc/protocols/wr_id.md.
  */
 
 #ifndef RT_CONN_SLOTS_H
 #define RT_CONN_SLOTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "poller/poller.h"
@@ -28,6 +28,11 @@ struct rt_slots {
 	struct rpma_rt_conn **conns;
 	uint32_t used;		   /* the highest ever set */
 	struct rpma_rt_conn *late; /* bound late, see conn_poller.h */
+	/* end.c: connections whose end takes several rounds, behind the one
+	 * whose turn it is */
+	struct cds_list_head ending;
+	bool is_ending;
+	uint64_t marks; /* left in lanes so far */
 };
 
 static inline struct rt_slots *rt_slots_of(const struct rt_poller *poller)

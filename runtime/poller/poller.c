@@ -25,7 +25,6 @@
 #include "base/cpu.h"
 #include "base/runtime.h"
 #include "base/self.h"
-#include "conn/drain.h"
 
 #define ROUNDS_PER_TICK	 1024 /* while it is never idle */
 #define ROUNDS_PER_CLOCK 64
@@ -129,9 +128,39 @@ static void route(struct rt_poller *poller, struct rt_cq *cq,
 
 void rt_poller_fail_cq(struct rt_poller *poller, struct rt_cq *cq)
 {
-	(void)poller;
 	cq->dead = true;
+	rt_schedule_ready_all(poller, &cq->draining);
+	rt_schedule_ready_all(poller, &cq->sweeping);
 	rt_cq_pool_fail_mt(cq);
+}
+
+void rt_poller_await_sweep(struct rt_poller *poller, struct rt_cq *cq,
+			   struct rt_task *task)
+{
+	task->until_taken = cq->taken + cq->cqe;
+	if (cq->dead)
+		rt_schedule_ready(poller, task);
+	else
+		rt_schedule_wait(task, &cq->sweeping);
+}
+
+/* It was polled: of those that wait for that some may have waited enough. */
+__attribute__((noinline)) static void end_waits(struct rt_poller *poller,
+						struct rt_cq *cq, bool is_empty)
+{
+	struct rt_task *task;
+
+	if (is_empty) {
+		rt_schedule_ready_all(poller, &cq->sweeping);
+		return;
+	}
+	while (!cds_list_empty(&cq->sweeping)) {
+		task = cds_list_first_entry(&cq->sweeping, struct rt_task,
+					    link);
+		if (cq->taken < task->until_taken)
+			break;
+		rt_schedule_ready(poller, task);
+	}
 }
 
 static void time_batch(struct rt_poller *poller)
@@ -152,7 +181,8 @@ static int poll_cq(struct rt_poller *poller, struct rt_cq *cq, int max)
 	if (n <= 0) {
 		if (unlikely(n < 0))
 			rt_poller_fail_cq(poller, cq);
-		cq->empties++;
+		if (unlikely(!cds_list_empty(&cq->sweeping)))
+			end_waits(poller, cq, true);
 		RT_STAT_ADD(poller, empty_polls, 1);
 		return 0;
 	}
@@ -163,6 +193,8 @@ static int poll_cq(struct rt_poller *poller, struct rt_cq *cq, int max)
 	cq->taken += (uint64_t)n;
 	for (i = 0; i < n; i++)
 		route(poller, cq, &poller->wcs[i]);
+	if (unlikely(!cds_list_empty(&cq->sweeping)))
+		end_waits(poller, cq, false);
 	RT_STAT_ADD(poller, completions, n);
 	return n;
 }
@@ -185,27 +217,6 @@ static int poll_all(struct rt_poller *poller, int budget)
 			done += poll_cq(poller, cq, max);
 	}
 	return done;
-}
-
-/* The connections that drain or are swept; how many made a step. */
-static int tend_dying(struct rt_poller *poller)
-{
-	struct rpma_rt_conn **link = &poller->dying;
-	struct rpma_rt_conn *conn;
-	uint64_t now = rt_now_ns();
-	int steps = 0;
-
-	while ((conn = *link) != NULL) {
-		if (conn->poll.state == RT_PS_SETTLING
-			    ? rt_conn_try_drained_poller(conn, now)
-			    : rt_conn_try_swept_poller(conn)) {
-			*link = conn->poll.dying_next;
-			steps++;
-		} else {
-			link = &conn->poll.dying_next;
-		}
-	}
-	return steps;
 }
 
 /* With what it has adopted, by turns first, that a budget starves neither. */
@@ -242,37 +253,21 @@ int rt_round_run(struct rt_poller *poller, int budget)
 	if (unlikely(poller->srqs_again))
 		done += rt_srq_again_poller(poller);
 	if (!rt_inbox_is_empty(&poller->inbox))
-		done += rt_inbox_run_owner(&poller->inbox, poller);
-	if (poller->dying != NULL)
-		done += tend_dying(poller);
-	if (poller->keepalive != NULL &&
-	    (done == 0 || ++poller->keepalive_rounds % ROUNDS_PER_CLOCK == 0))
-		done += rt_keepalive_run(poller);
+		done += rt_inbox_run_some_owner(&poller->inbox, poller,
+						RT_SCHEDULE_UNITS);
+	if (rt_schedule_next_ns(poller) != UINT64_MAX)
+		done += rt_schedule_run(poller, done == 0);
 	rt_deliver_flush(poller);
 	return done;
 }
 
 /* ------------------------------------------------------------- sleeping --- */
 
-uint64_t rt_poller_deadline(const struct rt_poller *poller)
-{
-	const struct rpma_rt_conn *conn;
-	uint64_t next = UINT64_MAX;
-
-	if (poller->keepalive != NULL)
-		next = poller->keepalive_next_ns;
-	for (conn = poller->dying; conn != NULL; conn = conn->poll.dying_next) {
-		if (conn->poll.deadline_ns < next)
-			next = conn->poll.deadline_ns;
-	}
-	return next;
-}
-
 /* How long it may sleep, in milliseconds; -1: until something happens. */
 static int sleep_ms(const struct rt_poller *poller)
 {
 	const struct rpma_rt_cfg *cfg = &poller->rt->cfg;
-	uint64_t deadline = rt_poller_deadline(poller);
+	uint64_t deadline = rt_schedule_next_ns(poller);
 	int ms = cfg->backstop_ms ? (int)cfg->backstop_ms : -1;
 	uint64_t now;
 	uint64_t left;
@@ -369,6 +364,8 @@ void rt_poller_add_cq(struct rt_msg *msg, void *owner)
 	struct rt_poller *poller = owner;
 	struct rt_cq **cqs;
 
+	CDS_INIT_LIST_HEAD(&cq->sweeping);
+	CDS_INIT_LIST_HEAD(&cq->draining);
 	if (poller->cqs_count == poller->cqs_max) {
 		cqs = realloc(poller->cqs, (size_t)(poller->cqs_max * 2 + 4) *
 						   sizeof(struct rt_cq *));
@@ -449,6 +446,7 @@ int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
 	poller->index = index;
 	poller->cpu = cpu;
 	rt_poller_set_tick(poller, rt_now_ns());
+	rt_schedule_init(poller);
 	poller->threaded = rt->cfg.mode != RPMA_RT_MODE_MANUAL;
 	poller->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (poller->epfd < 0)

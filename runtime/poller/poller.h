@@ -20,6 +20,7 @@
 #include "poller/callback.h"
 #include "poller/cq_pool.h"
 #include "poller/reserved.h"
+#include "poller/schedule.h"
 #include "poller/side.h"
 #include "base/inbox.h"
 #include "queue/lane.h"
@@ -65,12 +66,11 @@ struct rt_poller {
 	struct rt_side *touched_sides;
 	struct rpma_rt_srq *touched_srqs;
 	struct rpma_rt_adopted *adopted;
-	struct rpma_rt_conn *keepalive; /* those with keep-alive */
 	struct rt_lane *spilling;
-	struct rpma_rt_conn *dying; /* draining and sweeping */
-	uint64_t polled_ns;	    /* when a timed batch was polled; 0: none */
-	uint32_t untimed;	    /* batches since the last timed one */
-	uint32_t rounds;	    /* for the clock, see tick_ms */
+	struct rt_schedule schedule;
+	uint64_t polled_ns; /* when a timed batch was polled; 0: none */
+	uint32_t untimed;   /* batches since the last timed one */
+	uint32_t rounds;    /* for the clock, see tick_ms */
 	uint32_t idle_rounds;
 	bool armed;	    /* the bell is prepared */
 	bool timed_out;	    /* woken by the back-stop alone */
@@ -78,8 +78,6 @@ struct rt_poller {
 	bool srqs_again;    /* a refill found the lock taken */
 	uint64_t idle_since_ns;
 	uint64_t spinning_since_ns; /* with timing; 0: it is not idle */
-	uint64_t keepalive_next_ns; /* when one may be due */
-	uint32_t keepalive_rounds;
 	struct rt_channel *reading; /* its channels */
 	/* aligned: copied into by the provider, then read, each round */
 	alignas(RT_CACHE_LINE) struct ibv_wc wcs[RT_BATCH];
@@ -141,8 +139,10 @@ int rt_round_run(struct rt_poller *poller, int budget);
 bool rt_channel_arm(struct rt_poller *poller);
 /* What follows a sleep: bell off, channel events read; how many. */
 int rt_channel_wake(struct rt_poller *poller);
-/* When it wants to look for itself, monotonic; UINT64_MAX: never. */
-uint64_t rt_poller_deadline(const struct rt_poller *poller);
+/* The task becomes ready when what the CQ holds now was taken: a poll of it
+ * finds nothing, or as many as it can hold are taken; or when it dies. */
+void rt_poller_await_sweep(struct rt_poller *poller, struct rt_cq *cq,
+			   struct rt_task *task);
 /* A CQ of it works no more: its connections die. */
 void rt_poller_fail_cq(struct rt_poller *poller, struct rt_cq *cq);
 /* Takes a CQ in; the message is in the rt_cq. */

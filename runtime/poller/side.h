@@ -31,7 +31,7 @@ enum rt_want { RT_WANT_CREDIT = 1 << 0, RT_WANT_BACKLOG = 1 << 1 };
 struct rt_side_ops {
 	/* a completion of it that is no success, or while it is not healthy */
 	void (*failed)(struct rt_side *side, const struct ibv_wc *wc);
-	/* a work request failed that is in no ledger of it: an SRQ's */
+	/* a work request failed that is in no ledger: an SRQ's, a keep-alive */
 	void (*broken)(struct rt_side *side, enum ibv_wc_status status);
 	/* want has one of these bits, or the same inside a function */
 	void (*answer)(struct rt_side *side, struct rt_poller *poller,

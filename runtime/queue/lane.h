@@ -64,6 +64,9 @@ struct rt_lane {
 	bool spill_listed; /* in the poller's list of lanes that spill */
 	struct rt_lane *touched_next; /* the poller's list of touched lanes */
 	struct rt_lane *spill_next;
+	/* left by whoever writes something once a lane, of one kind and of
+	 * another */
+	uint64_t marks[2];
 	uint64_t from_srqs[RT_LANE_SRQS / 64]; /* SRQs that filled it, */
 	uint64_t held_srqs[RT_LANE_SRQS / 64]; /* that it holds up now */
 
