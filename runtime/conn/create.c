@@ -17,8 +17,10 @@
 #include "conn/cfg.h"
 #include "conn/drain.h"
 #include "conn/listener.h"
+#include "conn/messages.h"
 #include "conn/resolve.h"
 #include "conn/route.h"
+#include "conn/slots.h"
 #include "poller/cq_pool.h"
 #include "poller/place.h"
 #include "poller/poller.h"
@@ -32,7 +34,6 @@
 /* ----------------------------------------------------------- the record --- */
 
 static void ctl_message(struct rt_msg *msg, void *owner);
-static void poll_message(struct rt_msg *msg, void *owner);
 
 /* The configuration of its queue pair: the caller's, our CQ to come, a slot
  * for the marker in each queue and one for a keep-alive. */
@@ -97,7 +98,7 @@ static int init_sides(struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq,
 
 	for (i = 0; i < 2; i++) {
 		conn->side[i].which = (uint8_t)i;
-		conn->side[i].conn = conn;
+		conn->side[i].ops = &rt_drain_side_ops;
 		gate = &conn->gate[i];
 		gate->side = &conn->side[i];
 		gate->single = single;
@@ -174,8 +175,9 @@ static int record_new(const struct rt_conn_spec *birth, uint32_t *sq,
 	conn->passive = birth->passive;
 	/* relaxed: published by the inbox */
 	atomic_store_explicit(&conn->user, birth->user, memory_order_relaxed);
+	rt_keepalive_init(conn);
 	conn->ctl_msg.fn = ctl_message;
-	conn->poll_msg.fn = poll_message;
+	conn->poll_msg.fn = rt_messages_poll;
 	rt_conn_set_state(conn,
 			  birth->passive ? RT_CONN_READY : RT_CONN_RESOLVING);
 	*sq = 0;
@@ -206,23 +208,6 @@ static int record_new(const struct rt_conn_spec *birth, uint32_t *sq,
 }
 
 /* ------------------------------------------------------------ reserving --- */
-
-static int take_slot(struct rt_poller *poller, uint32_t *slot)
-{
-	if (poller->slots_returned_count > 0) {
-		*slot = poller->slots_returned[--poller->slots_returned_count];
-		return 0;
-	}
-	if (poller->slots_next == RT_MAX_SLOTS)
-		return RPMA_E_NOMEM;
-	*slot = poller->slots_next++;
-	return 0;
-}
-
-static void return_slot(struct rt_poller *poller, uint32_t slot)
-{
-	poller->slots_returned[poller->slots_returned_count++] = slot;
-}
 
 /* A place in the CQ's table of queue pairs; a larger one if it takes one. */
 static int reserve_qp(struct rpma_rt_conn *conn)
@@ -260,7 +245,7 @@ static int reserve(struct rpma_rt_conn *conn, struct rpma_rt_queue *queue,
 	struct rt_poller *poller = conn->poller;
 	int ret;
 
-	ret = take_slot(poller, &conn->slot);
+	ret = rt_slots_take(poller, &conn->slot);
 	if (ret)
 		return ret;
 	conn->room = sq + rq + (conn->srq != NULL ? 1 : 2) + /* markers */
@@ -291,7 +276,7 @@ err_unreserve_qp:
 err_unreserve:
 	rt_cq_pool_unreserve(conn->cq, conn->room, conn->srq);
 err_return_slot:
-	return_slot(poller, conn->slot);
+	rt_slots_return(poller, conn->slot);
 	return ret;
 }
 
@@ -421,7 +406,7 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 	rt_cq_pool_unreserve(conn->cq, conn->room, conn->srq);
 	if (conn->srq != NULL)
 		rt_srq_unref_announced(conn->srq);
-	return_slot(conn->poller, conn->slot);
+	rt_slots_return(conn->poller, conn->slot);
 	conn->poller->conns--;
 	pthread_mutex_lock(&rt->ask_lock);
 	conn->is_done = true;
@@ -443,35 +428,4 @@ static void ctl_message(struct rt_msg *msg, void *owner)
 					memory_order_acquire);
 	rt_conn_bits_control(conn, bits);
 	rt_conn_unref(conn);
-}
-
-static void poll_message(struct rt_msg *msg, void *owner)
-{
-	struct rpma_rt_conn *conn = RT_FROM(struct rpma_rt_conn, poll_msg, msg);
-	uint32_t bits;
-
-	(void)owner;
-	/* acquire: pairs with the release in rt_conn_tell_poller() */
-	bits = atomic_exchange_explicit(&conn->poll_bits, 0,
-					memory_order_acquire);
-	rt_conn_messages_poller(conn, bits);
-}
-
-void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits)
-{
-	/* release: pairs with the exchange in ctl_message() */
-	if (atomic_fetch_or_explicit(&conn->ctl_bits, bits,
-				     memory_order_release) != 0)
-		return;
-	/* relaxed: the caller holds the connection */
-	atomic_fetch_add_explicit(&conn->target.count, 1, memory_order_relaxed);
-	rt_inbox_push_mt(&conn->device->control.inbox, &conn->ctl_msg);
-}
-
-void rt_conn_tell_poller(struct rpma_rt_conn *conn, uint32_t bits)
-{
-	/* release: pairs with the exchange in poll_message() */
-	if (atomic_fetch_or_explicit(&conn->poll_bits, bits,
-				     memory_order_release) == 0)
-		rt_inbox_push_mt(&conn->poller->inbox, &conn->poll_msg);
 }

@@ -37,7 +37,7 @@ static void set_timer(struct rt_poller *poller)
 {
 	uint64_t backstop_ns =
 		(uint64_t)poller->rt->cfg.backstop_ms * UINT64_C(1000000);
-	uint64_t at = rt_poller_deadline(poller);
+	uint64_t at = rt_schedule_next_ns(poller);
 	struct itimerspec when = {0};
 
 	if (backstop_ns != 0 && rt_now_ns() + backstop_ns < at)

@@ -15,6 +15,7 @@
 
 #include "base/device.h"
 #include "base/runtime.h"
+#include "conn/conn.h"
 #include "poller/poller.h"
 #include "poller/qp_table.h"
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include <infiniband/verbs.h>
+#include <urcu/list.h>
 
 #include "rpma_rt.h"
 #include "events/async.h"
@@ -75,7 +76,10 @@ struct rt_cq {
 	struct rt_qp_table *qps;  /* of connections with an SRQ; or NULL */
 	_Atomic uint32_t unacked; /* events read and not yet acknowledged */
 	uint64_t taken;		  /* completions polled */
-	uint64_t empties;	  /* polls that found nothing */
+	/* tasks that wait until what it held was taken, in the order in which
+	 * they came; and others that wait only for its death */
+	struct cds_list_head sweeping;
+	struct cds_list_head draining;
 	bool dead;
 	/* on their way to the poller, to the control thread */
 	struct rt_msg add_msg;

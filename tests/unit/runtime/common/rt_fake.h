@@ -33,6 +33,8 @@
 #include "conn/create.h"
 #include "conn/route.h"
 #include "base/device.h"
+#include "conn/slots.h"
+#include "conn/internal.h"
 #include "base/runtime.h"
 #include "events/events.h"
 #include "conn/drain.h"
@@ -214,6 +216,8 @@ void fake_srq_wc(const struct rpma_rt_conn *conn, const struct rpma_rt_srq *srq,
 extern void (*fake_srq_posted)(void);
 /* The device says that the limit was passed. */
 void fake_srq_limit(struct rpma_rt_srq *srq);
+/* What it waits for to drain has not come in time. */
+void fake_drain_time_over(struct fake *f, struct rpma_rt_conn *conn);
 /* Both markers come in, as flushed. */
 void fake_markers(struct rpma_rt_conn *conn);
 
