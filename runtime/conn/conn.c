@@ -394,6 +394,8 @@ void rt_conn_bits_control(struct rpma_rt_conn *conn, uint32_t bits)
 		conn->ctl.rejecting = conn->ctl.state == RT_CONN_READY;
 	if (bits & (RT_CTL_REJECT | RT_CTL_CLOSE))
 		rt_conn_die_control(conn, RPMA_RT_REASON_LOCAL, 0);
+	if (bits & RT_CTL_DEVICE)
+		rt_conn_die_control(conn, RPMA_RT_REASON_DEVICE, 0);
 	if (bits & RT_CTL_CONNECT) /* not if it was closed meanwhile */
 		connect_now(conn);
 	if (bits & (RT_CTL_BROKEN | RT_CTL_FATAL))

@@ -25,6 +25,7 @@
 #include "conn/conn_control.h"
 #include "conn/conn_poller.h"
 #include "conn/gate.h"
+#include "poller/cq_pool.h"
 #include "poller/route.h"
 #include "poller/side.h"
 
@@ -48,7 +49,8 @@ enum rt_ctl_bit {
 	RT_CTL_SWEPT = 1 << 5,
 	RT_CTL_DELETED = 1 << 6,
 	RT_CTL_DONE = 1 << 7,
-	RT_CTL_FATAL = 1 << 8 /* its queue pair, says the device */
+	RT_CTL_FATAL = 1 << 8, /* its queue pair, says the device */
+	RT_CTL_DEVICE = 1 << 9 /* its CQ, or the device, works no more */
 };
 
 /* bits for the poller, in the order of life */
@@ -82,8 +84,8 @@ struct rpma_rt_conn {
 	struct rt_cq *cq;
 	struct rpma_conn_cfg *cfg;
 	uint32_t slot;
-	uint32_t room;		 /* entries of the CQ held for it */
-	struct rpma_rt_srq *srq; /* NULL: it has receives of its own */
+	struct rt_cq_user cq_user; /* its room in cq */
+	struct rpma_rt_srq *srq;   /* NULL: it has receives of its own */
 	bool passive;
 	char *addr; /* active: where to */
 	char *port;

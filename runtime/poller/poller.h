@@ -52,6 +52,8 @@ struct rt_poller {
 
 	/* under the runtime's lock */
 	struct rt_channel *channels;
+	struct rt_cq_making *making; /* CQs that are being made */
+	pthread_cond_t made;	     /* one was made, or not */
 	uint32_t *slots_returned;
 	uint32_t slots_returned_count;
 	uint32_t slots_next;
@@ -71,6 +73,7 @@ struct rt_poller {
 	struct rpma_rt_conn *keepalive; /* those with keep-alive */
 	struct rt_lane *spilling;
 	struct rpma_rt_conn *dying; /* draining and sweeping */
+	struct rt_cq *leaving;	    /* CQs to let go */
 	uint64_t polled_ns;	    /* when a timed batch was polled; 0: none */
 	uint32_t untimed;	    /* batches since the last timed one */
 	uint32_t rounds;	    /* for the clock, see tick_ms */
@@ -146,6 +149,10 @@ int rt_round_run(struct rt_poller *poller, int budget);
 bool rt_channel_arm(struct rt_poller *poller);
 /* What follows a sleep: bell off, channel events read; how many. */
 int rt_channel_wake(struct rt_poller *poller);
+/* A CQ is to be let go; the message is in the rt_cq. */
+void rt_channel_leave_message(struct rt_msg *msg, void *owner);
+/* Lets go of those, not while a batch is routed; how many. */
+int rt_channel_let_go(struct rt_poller *poller);
 /* When it wants to look for itself, monotonic; UINT64_MAX: never. */
 uint64_t rt_poller_deadline(const struct rt_poller *poller);
 /* A CQ of it works no more: its connections die. */
