@@ -474,8 +474,7 @@ static void redirect(struct rpma_rt_conn *conn, uint32_t route)
 }
 
 void rt_conn_add_route_poller(struct rpma_rt_conn *conn,
-			      struct rpma_rt_route *route,
-			      struct rt_spill *spill)
+			      struct rpma_rt_route *route)
 {
 	struct rt_route_entry entry = {
 		.user = user_of(conn),
@@ -494,7 +493,6 @@ void rt_conn_add_route_poller(struct rpma_rt_conn *conn,
 		redirect(conn, route->number);
 	route->next = conn->poll.routes;
 	conn->poll.routes = route;
-	rt_lane_take_spill_poller(route->lane, spill);
 }
 
 void rt_conn_set_user_poller(struct rpma_rt_conn *conn)
@@ -506,14 +504,12 @@ void rt_conn_set_user_poller(struct rpma_rt_conn *conn)
 }
 
 void rt_conn_set_queue_poller(struct rpma_rt_conn *conn,
-			      const struct rpma_rt_route *to,
-			      struct rt_spill *const spills[2])
+			      const struct rpma_rt_route *to)
 {
 	int i;
 
 	conn->poll.lane = to->lane;
 	for (i = 0; i < 2; i++) {
-		rt_lane_take_spill_poller(to->lane, spills[i]);
 		/* here, not by who asked: it may die before that one goes on */
 		conn->own[i]->queue = to->queue;
 		conn->own[i]->lane = to->lane;

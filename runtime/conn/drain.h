@@ -31,14 +31,12 @@ bool rt_conn_try_drained_poller(struct rpma_rt_conn *conn, uint64_t now_ns);
 /* Is it swept? Then what is left is synthesized, the control thread told. */
 bool rt_conn_try_swept_poller(struct rpma_rt_conn *conn);
 
-/* One more route; spill may be NULL. */
+/* One more route; its lane has got its spill. */
 void rt_conn_add_route_poller(struct rpma_rt_conn *conn,
-			      struct rpma_rt_route *route,
-			      struct rt_spill *spill);
+			      struct rpma_rt_route *route);
 /* Its user pointer, or its own queue, is another from here on. */
 void rt_conn_set_user_poller(struct rpma_rt_conn *conn);
 void rt_conn_set_queue_poller(struct rpma_rt_conn *conn,
-			      const struct rpma_rt_route *to,
-			      struct rt_spill *const spills[2]);
+			      const struct rpma_rt_route *to);
 
 #endif /* RT_CONN_DRAIN_H */

@@ -9,6 +9,7 @@
 #include "queue/impl.h"
 
 #include "base/context.h"
+#include "base/wait.h"
 #include "queue/list.h"
 
 #include <assert.h>
@@ -258,7 +259,7 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 	queue->bell.timed = rt_context_is_timed(rt);
 	rt_mpsc_init(&queue->messages);
 	pthread_mutex_init(&queue->lock, NULL);
-	pthread_cond_init(&queue->left, NULL);
+	rt_wait_cond_init(&queue->left);
 	rt_queue_list_add(rt, queue);
 	*queue_ptr = queue;
 	return 0;
@@ -279,11 +280,12 @@ static bool is_free(struct rpma_rt_queue *queue)
 	/* acquire [QUEUE-1]: a pusher that left touches nothing after */
 	uint32_t gate =
 		atomic_load_explicit(&queue->gate, memory_order_acquire);
+	struct rt_wait wait = {0};
 	bool is_unused;
 
 	pthread_mutex_lock(&queue->lock);
 	while (queue->users > 0 && queue->users == queue->leaving)
-		pthread_cond_wait(&queue->left, &queue->lock);
+		rt_wait_step(&wait, &queue->left, &queue->lock);
 	is_unused = queue->users == 0;
 	pthread_mutex_unlock(&queue->lock);
 	return is_unused && gate < RT_QUEUE_PUSHER;

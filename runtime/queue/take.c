@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/context.h"
-#include "base/self.h"
+#include "base/wait.h"
 
 #define NS_PER_MS    1000000
 #define NS_PER_US    1000
@@ -234,11 +234,9 @@ static uint32_t take_or_arm(struct rpma_rt_queue *queue,
 }
 
 /* -1: never */
-static int64_t end_of(int timeout_ms)
+static int64_t end_of(int64_t timeout_ns)
 {
-	if (timeout_ms < 0)
-		return -1;
-	return (int64_t)rt_now_ns() + (int64_t)timeout_ms * NS_PER_MS;
+	return timeout_ns < 0 ? -1 : (int64_t)rt_now_ns() + timeout_ns;
 }
 
 /* Takes until something comes or the budget is over. */
@@ -328,13 +326,13 @@ static uint32_t poll_shared(struct rpma_rt_queue *queue,
 	return count;
 }
 
-static uint32_t wait_shared(struct rpma_rt_queue *queue, int timeout_ms,
+static uint32_t wait_shared(struct rpma_rt_queue *queue, int64_t timeout_ns,
 			    struct rpma_rt_completion *cmpl, uint32_t max,
 			    enum rt_take_end *why)
 {
 	uint32_t count;
 
-	count = rt_shared_wait(queue, cmpl, max, end_of(timeout_ms), why);
+	count = rt_shared_wait(queue, cmpl, max, end_of(timeout_ns), why);
 	count_call(queue, &queue->stats.waits, count);
 	return count;
 }
@@ -378,7 +376,7 @@ int rpma_rt_queue_poll(struct rpma_rt_queue *queue, int max,
 	return 0;
 }
 
-static int wait_alone(struct rpma_rt_queue *queue, int timeout_ms,
+static int wait_alone(struct rpma_rt_queue *queue, int64_t timeout_ns,
 		      struct rpma_rt_completion *cmpl, uint32_t max,
 		      uint32_t *count, enum rt_take_end *why)
 {
@@ -391,10 +389,10 @@ static int wait_alone(struct rpma_rt_queue *queue, int timeout_ms,
 	*count = rt_queue_take_consumer(queue, cmpl, max);
 	if (*count == 0) {
 		spin_ns = (int64_t)queue->params.spin_us * NS_PER_US;
-		if (timeout_ms >= 0) {
-			end_ns = end_of(timeout_ms);
-			if (spin_ns > (int64_t)timeout_ms * NS_PER_MS)
-				spin_ns = (int64_t)timeout_ms * NS_PER_MS;
+		if (timeout_ns >= 0) {
+			end_ns = end_of(timeout_ns);
+			if (spin_ns > timeout_ns)
+				spin_ns = timeout_ns;
 		}
 		*count = spin(queue, cmpl, max, spin_ns);
 	}
@@ -405,11 +403,48 @@ static int wait_alone(struct rpma_rt_queue *queue, int timeout_ms,
 	return 0;
 }
 
+static int wait_once(struct rpma_rt_queue *queue, int64_t timeout_ns,
+		     struct rpma_rt_completion *cmpl, uint32_t max,
+		     uint32_t *count, enum rt_take_end *why)
+{
+	if (!queue->params.shared)
+		return wait_alone(queue, timeout_ns, cmpl, max, count, why);
+	*count = wait_shared(queue, timeout_ns, cmpl, max, why);
+	return 0;
+}
+
+/* The caller has pollers of manual mode: rounds of them, outside of the queue
+ * since their functions may take from it, and short waits by turns. */
+static int wait_and_run(struct rpma_rt_queue *queue, int64_t timeout_ns,
+			struct rpma_rt_completion *cmpl, uint32_t max,
+			uint32_t *count, enum rt_take_end *why)
+{
+	int64_t end_ns = end_of(timeout_ns);
+	int64_t left = RT_WAIT_NS;
+	bool is_last = false;
+	int ret;
+
+	do {
+		rt_wait_run();
+		if (end_ns >= 0)
+			left = end_ns - (int64_t)rt_now_ns();
+		if (left > RT_WAIT_NS)
+			left = RT_WAIT_NS;
+		if (left <= 0) {
+			left = 0;
+			is_last = true;
+		}
+		ret = wait_once(queue, left, cmpl, max, count, why);
+	} while (ret == 0 && *count == 0 && *why != RT_TAKE_CLOSED && !is_last);
+	return ret;
+}
+
 int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
 		       struct rpma_rt_completion *cmpl, int *got)
 {
 	enum rt_take_end why = RT_TAKE_EMPTY;
 	uint32_t count = 0;
+	int64_t timeout_ns;
 	int ret;
 
 	if (timeout_ms < -1)
@@ -419,15 +454,13 @@ int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
 		ret = rt_context_check_wait(queue->rt);
 	if (ret)
 		return ret;
-	/* what it would wait for may be this thread's to bring */
-	if (rt_self_is_poller())
-		return RPMA_E_INVAL;
-	if (queue->params.shared)
-		count = wait_shared(queue, timeout_ms, cmpl, (uint32_t)max,
-				    &why);
+	timeout_ns = timeout_ms < 0 ? -1 : (int64_t)timeout_ms * NS_PER_MS;
+	if (rt_wait_has_pollers())
+		ret = wait_and_run(queue, timeout_ns, cmpl, (uint32_t)max,
+				   &count, &why);
 	else
-		ret = wait_alone(queue, timeout_ms, cmpl, (uint32_t)max, &count,
-				 &why);
+		ret = wait_once(queue, timeout_ns, cmpl, (uint32_t)max, &count,
+				&why);
 	if (ret)
 		return ret;
 	if (count == 0)
