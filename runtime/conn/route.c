@@ -175,7 +175,8 @@ void rt_route_swap(struct rpma_rt_route *own, struct rpma_rt_queue *from,
 void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
 		   struct rt_spill *spill)
 {
-	if (route->lane != NULL)
+	/* one that the poller has got is announced rightly */
+	if (spill != NULL)
 		route->lane->announced = route->announced_before;
 	rt_route_release(conn, route);
 	route_unlist(conn, route);

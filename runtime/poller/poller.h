@@ -23,19 +23,14 @@
 #include "poller/schedule.h"
 #include "poller/side.h"
 #include "base/inbox.h"
+#include "base/owner.h"
 #include "queue/lane.h"
 #include "base/order.h"
 #include "base/bell.h"
+#include "base/call.h"
 #include "srq/srq.h"
 
 #define RT_BATCH 32 /* completions taken from a CQ at once */
-
-/* who runs rounds now */
-enum rt_runner {
-	RT_RUNNER_NONE = 0,
-	RT_RUNNER_OWNER = 1, /* its thread, rpma_rt_run_once() */
-	RT_RUNNER_ASSIST = 2 /* manual mode: who waits for it, one round */
-};
 
 struct rt_poller {
 	/* immutable after init */
@@ -49,7 +44,7 @@ struct rt_poller {
 	struct rt_inbox inbox;
 	pthread_t thread;
 	_Atomic bool stopping;
-	_Atomic uint32_t running; /* enum rt_runner */
+	struct rt_owned owned; /* in manual mode: by which thread */
 
 	/* under the runtime's lock */
 	struct rt_channel *channels;
@@ -135,6 +130,8 @@ void rt_poller_fini(struct rt_poller *poller);
 int rt_poller_start(struct rt_poller *poller);
 /* Asks it to end and joins it; in manual mode only asks. */
 void rt_poller_stop(struct rt_poller *poller);
+/* After that: in manual mode nobody runs it any more. */
+void rt_poller_close(struct rt_poller *poller);
 
 /* One round; items handled. */
 int rt_round_run(struct rt_poller *poller, int budget);
@@ -155,10 +152,18 @@ void rt_poller_fail_cq(struct rt_poller *poller, struct rt_cq *cq);
 /* Takes a CQ in; the message is in the rt_cq. */
 void rt_poller_add_cq(struct rt_msg *msg, void *owner);
 
-/* Begins to run rounds on the calling thread, if nobody does; the owner waits
- * for the end of an assistant's round. */
-bool rt_poller_try_enter(struct rt_poller *poller, enum rt_runner as);
+/* Manual mode: the calling thread, which owns it from here on, is the poller
+ * until it leaves. ERRORS: as rt_owner_enter() */
+int rt_poller_enter(struct rt_poller *poller);
 void rt_poller_leave(struct rt_poller *poller);
+
+/* Runs fn(arg) on the poller and waits for its answer. Not on a poller.
+ * REQUIRES: no lock */
+int rt_poller_call(struct rt_poller *poller, int (*fn)(void *arg), void *arg);
+/* In two steps: sent under a lock, awaited without it. */
+void rt_poller_call_send(struct rt_poller *poller, struct rt_call *call,
+			 int (*fn)(void *arg), void *arg);
+int rt_poller_call_wait(struct rt_poller *poller, struct rt_call *call);
 
 /* Publishes what was written and retired, rings who sleeps. */
 void rt_deliver_flush(struct rt_poller *poller);

@@ -73,9 +73,7 @@ static int take_credit(struct rpma_rt_srq *srq)
 
 static int enter(struct rpma_rt_srq *srq)
 {
-	const struct rt_poller *self = rt_self_poller();
-
-	if (self == NULL || !self->threaded) {
+	if (!rt_self_is_poller()) {
 		pthread_mutex_lock(&srq->lock);
 	} else if (pthread_mutex_trylock(&srq->lock)) {
 		if (is_refilling(srq))

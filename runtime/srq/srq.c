@@ -13,6 +13,7 @@
 
 #include "base/context.h"
 #include "base/runtime.h"
+#include "base/wait.h"
 #include "cm/device.h"
 #include "conn/cfg.h"
 #include "poller/poller.h"
@@ -71,7 +72,7 @@ static int srq_alloc(const struct rpma_rt_srq_cfg *cfg,
 		return RPMA_E_NOMEM;
 	memset(srq, 0, sizeof(*srq));
 	pthread_mutex_init(&srq->lock, NULL);
-	pthread_cond_init(&srq->left, NULL);
+	rt_wait_cond_init(&srq->left);
 	srq->cfg = *cfg;
 	while (entries < cfg->size)
 		entries *= 2;
@@ -136,6 +137,7 @@ static int take_number(struct rt_poller *poller, uint32_t *number_ptr)
 }
 
 struct beginning {
+	struct rt_call call;
 	struct rpma_rt_srq *srq;
 	struct rt_spill *spill;
 };
@@ -150,12 +152,13 @@ static int begin_on_poller(void *arg)
 	return 0;
 }
 
-/* Number, place in its queue, the runtime's list; the poller knows it.
+/* Number, place in its queue, the runtime's list; the poller is told of it, in
+ * the order of reservations in its lanes.
  * REQUIRES: the runtime's lock */
-static int register_locked(struct rpma_rt_srq *srq)
+static int register_locked(struct beginning *beginning)
 {
+	struct rpma_rt_srq *srq = beginning->srq;
 	struct rpma_rt *rt = srq->rt;
-	struct beginning beginning = {.srq = srq};
 	int ret;
 
 	ret = take_number(srq->poller, &srq->number);
@@ -163,7 +166,7 @@ static int register_locked(struct rpma_rt_srq *srq)
 		return ret;
 	srq->reserved = srq->cfg.size + RT_SRQ_EVENTS;
 	ret = rt_reserve_lane(srq->poller, srq->queue, srq->reserved,
-			      &srq->lane, &beginning.spill);
+			      &srq->lane, &beginning->spill);
 	if (ret) {
 		srq->poller->srq_numbers[srq->number] = false;
 		return ret;
@@ -172,7 +175,8 @@ static int register_locked(struct rpma_rt_srq *srq)
 	rt->srqs = srq;
 	/* relaxed: a count, read under no order */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
-	rt_call_sync(rt, &srq->poller->inbox, begin_on_poller, &beginning);
+	rt_poller_call_send(srq->poller, &beginning->call, begin_on_poller,
+			    beginning);
 	return 0;
 }
 
@@ -183,15 +187,18 @@ static int check_cfg(const struct rpma_rt_srq_cfg *cfg)
 
 static int make(struct rpma_rt_srq *srq)
 {
+	struct beginning beginning = {.srq = srq};
 	int ret = verbs_new(srq);
 
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&srq->rt->lock);
-	ret = register_locked(srq);
+	ret = register_locked(&beginning);
 	pthread_mutex_unlock(&srq->rt->lock);
 	if (ret)
 		verbs_delete(srq);
+	else
+		rt_poller_call_wait(srq->poller, &beginning.call);
 	return ret;
 }
 
@@ -279,7 +286,7 @@ static int finish(struct rpma_rt_srq *srq)
 	rt_call_sync(rt, &srq->device->control.inbox, nothing, NULL);
 	ret = verbs_delete(srq);
 	/* behind a limit message */
-	rt_call_sync(rt, &srq->poller->inbox, end_on_poller, srq);
+	rt_poller_call(srq->poller, end_on_poller, srq);
 	pthread_mutex_lock(&rt->lock);
 	unlist(rt, srq);
 	srq->poller->srq_numbers[srq->number] = false;
@@ -308,6 +315,7 @@ void rt_srq_finish_all(struct rpma_rt *rt)
  * they are about to go. */
 static int close_to_users(struct rpma_rt_srq *srq)
 {
+	struct rt_wait wait = {0};
 	int ret = 0;
 
 	pthread_mutex_lock(&srq->rt->lock);
@@ -315,7 +323,7 @@ static int close_to_users(struct rpma_rt_srq *srq)
 	while (srq->users > 0 &&
 	       srq->users == atomic_load_explicit(&srq->leaving,
 						  memory_order_relaxed))
-		pthread_cond_wait(&srq->left, &srq->rt->lock);
+		rt_wait_step(&wait, &srq->left, &srq->rt->lock);
 	if (srq->users > 0)
 		ret = RPMA_E_AGAIN;
 	else

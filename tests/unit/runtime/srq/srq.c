@@ -668,7 +668,6 @@ static void refill__lock_taken_again_in_the_next_round(void **state)
 
 	scene_open(&s, state);
 	scene_refill(&s, 0, 1);
-	s.f->poller->threaded = true;
 	pthread_mutex_lock(&s.srq->lock); /* another thread posts */
 	fake_srq_limit(s.srq);
 	fake_round(s.f);
@@ -683,7 +682,6 @@ static void refill__lock_taken_again_in_the_next_round(void **state)
 	assert_int_equal(refills, 2);
 	assert_int_equal(refill_ret, 0);
 	assert_int_equal(fake_round(s.f), 0);
-	s.f->poller->threaded = false;
 	scene_delete(&s, 2);
 	scene_close(&s);
 }
@@ -837,7 +835,6 @@ static void refill__all_taken_before_the_post_returns(void **state)
 	scene_open(&s, state);
 	scene_refill(&s, 0, 0); /* and it has nothing to post at first */
 	conn = fake_established(s.f);
-	s.f->poller->threaded = true;
 	refill_posts = 3;
 	at_post(&s, conn, 1, 0, SIZE);
 	ok(rpma_rt_srq_post_recv(s.srq, wrs, SIZE, &posted));
@@ -848,7 +845,6 @@ static void refill__all_taken_before_the_post_returns(void **state)
 	assert_true(fake_round(s.f) > 0);
 	assert_int_equal(refills, 1);
 	assert_int_equal(refill_ret, 0);
-	s.f->poller->threaded = false;
 	drop_taken(&s);
 	bury(s.f, &conn);
 	scene_delete(&s, 3);
