@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * thread.c -- the loop of the threads that may block, and tickets. A source that
- * cannot go on rests: its fd stays readable, and must not keep the thread busy.
+ * thread.c -- the loop of the threads that may block, and tickets. A source
+ * that cannot go on rests: its fd stays readable, and must not keep the thread
+ * busy.
  */
 
 #define _GNU_SOURCE

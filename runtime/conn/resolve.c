@@ -13,6 +13,7 @@
 #include <netdb.h>
 #include <string.h>
 
+#include "base/device.h"
 #include "base/runtime.h"
 #include "conn/conn.h"
 
@@ -45,16 +46,16 @@ static void question(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_conn *conn =
 		RT_FROM(struct rpma_rt_conn, begin_msg, msg);
-	struct rpma_rt *rt = owner;
 	/* relaxed: a hint; closed meanwhile, so nobody wants to know */
 	bool closed =
 		atomic_load_explicit(&conn->gate[RPMA_RT_RECV_SIDE].state,
 				     memory_order_relaxed) == RT_GATE_CLOSED;
 
+	(void)owner;
 	if (closed || !resolve(conn))
 		conn->addr[0] = '\0';
 	msg->fn = conn->begin;
-	rt_inbox_push_mt(&rt->control.inbox, msg);
+	rt_inbox_push_mt(&conn->device->control.inbox, msg);
 }
 
 int rt_resolve_start(struct rpma_rt *rt)

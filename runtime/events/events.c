@@ -13,7 +13,6 @@
 
 #include "rpma_rt.h"
 #include "base/self.h"
-#include "events/async.h"
 
 static struct {
 	pthread_mutex_t lock; /* of count: start and stop */
@@ -63,7 +62,6 @@ void rt_events_forked(void)
 {
 	pthread_mutex_init(&events.lock, NULL);
 	events.count = 0;
-	rt_async_forked();
 }
 
 int rt_events_call(int (*fn)(void *arg), void *arg)

@@ -34,6 +34,7 @@ struct rt_channel {
 	/* immutable */
 	struct rt_poller *poller;
 	struct ibv_context *ibv_ctx;
+	struct rt_device *dev; /* whose control thread hears of failures */
 	struct rpma_channel *channel;
 	struct ibv_comp_channel *ibv_channel;
 	int fd;

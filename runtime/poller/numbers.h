@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* numbers.h -- the free numbers of one CQ's routes. Under the runtime's lock. */
+/* numbers.h -- free numbers of one CQ's routes. Under the runtime's lock. */
 
 #ifndef RT_POLLER_NUMBERS_H
 #define RT_POLLER_NUMBERS_H

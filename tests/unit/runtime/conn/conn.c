@@ -344,8 +344,9 @@ static void reject__private_data_goes_with_the_request(void **state)
 	fake_forget_trace();
 	ok(rpma_rt_conn_reject(conn, &pdata));
 	fake_bury(f, &conn);
-	assert_string_equal(fake_trace(), "req_qp_to_err req_destroy_qp "
-					  "req_release req_reject");
+	assert_string_equal(fake_trace(), "req_qp_to_err rdma_migrate_id "
+					  "req_destroy_qp req_release "
+					  "req_reject");
 }
 
 static void request__peer_gives_up_before_the_answer(void **state)
@@ -394,7 +395,7 @@ static void die_up_to_the_last_item(void *arg)
 
 	ok(rpma_rt_conn_close(conn));
 	while (f->poller->slots[conn->slot] != NULL) {
-		rt_inbox_run_owner(&f->rt->control.inbox, f->rt);
+		fake_control(f);
 		fake_round(f);
 		if (conn->poll.state == RT_PS_SETTLING)
 			fake_markers(conn);
@@ -559,7 +560,7 @@ static void handle__after_CLOSED(void **state)
 	fake_settle_down(f);
 	ok(rpma_rt_conn_close(held));
 	assert_int_equal(fake_send(held, 0, ALWAYS), RPMA_RT_E_CLOSED);
-	assert_true(rt_inbox_is_empty(&f->rt->control.inbox));
+	assert_true(rt_inbox_is_empty(&f->device->control.inbox));
 	ok(rpma_rt_conn_put(&held));
 	assert_null(held);
 }
