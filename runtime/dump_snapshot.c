@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/runtime.h"
+#include "conn/route.h"
 #include "queue/lane.h"
 #include "poller/poller.h"
 #include "poller/cq_pool.h"

@@ -16,6 +16,7 @@
 #include "base/cpu.h"
 #include "base/self.h"
 #include "cm/device.h"
+#include "conn/internal.h"
 #include "conn/listener.h"
 #include "conn/resolve.h"
 #include "events/events.h"
@@ -70,9 +71,24 @@ static int cpu_of(const struct rpma_rt_cfg *cfg, int poller, int *cpu)
 
 static void fini_pollers(struct rpma_rt *rt, int count)
 {
-	while (count-- > 0)
+	while (count-- > 0) {
+		rt_internal_delete(&rt->pollers[count]);
 		rt_poller_fini(&rt->pollers[count]);
+	}
 	free(rt->pollers);
+}
+
+static int init_poller(struct rt_poller *poller, struct rpma_rt *rt, int index,
+		       int cpu)
+{
+	int ret = rt_poller_init(poller, rt, index, cpu);
+
+	if (ret)
+		return ret;
+	ret = rt_internal_new(poller);
+	if (ret)
+		rt_poller_fini(poller);
+	return ret;
 }
 
 static int init_pollers(struct rpma_rt *rt)
@@ -88,7 +104,7 @@ static int init_pollers(struct rpma_rt *rt)
 	for (i = 0; i < rt->cfg.pollers; i++) {
 		ret = cpu_of(&rt->cfg, i, &cpu);
 		if (ret == 0)
-			ret = rt_poller_init(&rt->pollers[i], rt, i, cpu);
+			ret = init_poller(&rt->pollers[i], rt, i, cpu);
 		if (ret)
 			break;
 	}

@@ -5,6 +5,7 @@
 
 #include "base/inbox.h"
 
+#include <limits.h>
 #include <stddef.h>
 
 int rt_inbox_init(struct rt_inbox *inbox, struct rt_bell *bell)
@@ -26,7 +27,7 @@ void rt_inbox_push_mt(struct rt_inbox *inbox, struct rt_msg *msg)
 	rt_bell_ring(inbox->bell);
 }
 
-int rt_inbox_run_owner(struct rt_inbox *inbox, void *owner)
+int rt_inbox_run_some_owner(struct rt_inbox *inbox, void *owner, int max)
 {
 	struct cds_wfcq_node *node;
 	struct rt_msg *msg;
@@ -35,12 +36,18 @@ int rt_inbox_run_owner(struct rt_inbox *inbox, void *owner)
 	/* what cannot be spliced now is rung for later */
 	__cds_wfcq_splice_nonblocking(&inbox->taken.head, &inbox->taken.tail,
 				      &inbox->shared.head, &inbox->shared.tail);
-	while ((node = rt_mpsc_pop_owner(&inbox->taken)) != NULL) {
+	while (count < max &&
+	       (node = rt_mpsc_pop_owner(&inbox->taken)) != NULL) {
 		msg = caa_container_of(node, struct rt_msg, node);
 		msg->fn(msg, owner);
 		count++;
 	}
 	return count;
+}
+
+int rt_inbox_run_owner(struct rt_inbox *inbox, void *owner)
+{
+	return rt_inbox_run_some_owner(inbox, owner, INT_MAX);
 }
 
 bool rt_inbox_is_empty(struct rt_inbox *inbox)

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "base/bell.h"
+#include "base/from.h"
 #include "base/mpsc.h"
 
 struct rt_msg {
@@ -37,6 +38,8 @@ void rt_inbox_push_mt(struct rt_inbox *inbox, struct rt_msg *msg);
  * again.
  */
 int rt_inbox_run_owner(struct rt_inbox *inbox, void *owner);
+/* Owner: the same, up to max of them; the others are run later. */
+int rt_inbox_run_some_owner(struct rt_inbox *inbox, void *owner, int max);
 /* Owner: true when rt_inbox_run_owner() would run none, and a ring comes for
  * the next; false: do not sleep. */
 bool rt_inbox_is_empty(struct rt_inbox *inbox);

@@ -13,7 +13,7 @@
 
 #include "base/context.h"
 #include "base/runtime.h"
-#include "conn/drain.h"
+#include "conn/bind.h"
 #include "conn/route.h"
 #include "poller/poller.h"
 #include "queue/queue.h"
@@ -61,7 +61,7 @@ static int set_user_on_poller(void *arg)
 	struct change *change = arg;
 
 	if (!is_dying_on_poller(change->conn))
-		rt_conn_set_user_poller(change->conn);
+		rt_bind_set_user_poller(change->conn);
 	return 0;
 }
 
@@ -92,7 +92,7 @@ static int set_queue_on_poller(void *arg)
 
 	if (is_dying_on_poller(change->conn))
 		return RPMA_RT_E_CLOSED;
-	rt_conn_set_queue_poller(change->conn, change->to[0], change->spill);
+	rt_bind_set_queue_poller(change->conn, change->to[0], change->spill);
 	/* what was staged for the former queue: it may be deleted after this */
 	rt_deliver_flush(change->conn->poller);
 	return 0;
@@ -145,7 +145,7 @@ static int add_route_on_poller(void *arg)
 
 	if (is_dying_on_poller(change->conn))
 		return RPMA_RT_E_CLOSED;
-	rt_conn_add_route_poller(change->conn, change->route, change->spill[0]);
+	rt_bind_add_route_poller(change->conn, change->route, change->spill[0]);
 	return 0;
 }
 
@@ -165,8 +165,8 @@ static int open_route(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 			   &change.spill[0]);
 	if (ret)
 		goto unlock;
-	change.route->fn = fn;
-	change.route->arg = arg;
+	change.route->callback.fn = fn;
+	change.route->callback.arg = arg;
 	ret = rt_call_sync(conn->rt, &conn->poller->inbox, add_route_on_poller,
 			   &change);
 	if (ret)

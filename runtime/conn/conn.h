@@ -20,22 +20,20 @@
 #include <stdint.h>
 
 #include "rpma_rt.h"
+#include "base/from.h"
 #include "base/inbox.h"
 #include "base/order.h"
 #include "cm/cm.h"
 #include "conn/conn_control.h"
 #include "conn/conn_poller.h"
 #include "conn/gate.h"
+#include "poller/cq_pool.h"
 #include "poller/route.h"
 #include "poller/side.h"
 
 struct rt_cq;
 struct rt_device;
 struct rt_poller;
-
-/* What contains that member. */
-#define RT_FROM(type, member, ptr) \
-	((type *)((char *)(ptr) - offsetof(type, member)))
 
 #define RT_CONN_EVENTS	8 /* items besides completions that it may write */
 #define RT_ROUTE_EVENTS 2
@@ -77,8 +75,8 @@ struct rpma_rt_conn {
 	struct rt_cq *cq;
 	struct rpma_conn_cfg *cfg;
 	uint32_t slot;
-	uint32_t room;		 /* entries of the CQ held for it */
-	struct rpma_rt_srq *srq; /* NULL: it has receives of its own */
+	struct rt_cq_user cq_user; /* its room in cq */
+	struct rpma_rt_srq *srq;   /* NULL: it has receives of its own */
 	bool passive;
 	char *addr; /* active: where to */
 	char *port;
@@ -112,7 +110,7 @@ struct rpma_rt_conn {
 	_Atomic uint32_t poll_bits;
 	struct rt_msg poll_msg;
 	struct rt_msg begin_msg; /* active: begins resolving */
-	struct rt_msg lock_msg;	 /* the poller's to itself; see callback.c */
+	struct rt_msg lock_msg;	 /* the poller's to itself; see answer.c */
 	bool lock_sent;
 	void (*begin)(struct rt_msg *msg, void *owner); /* of a name */
 	/* handed over with OPEN; NULL: what there is, is large enough */
@@ -148,6 +146,12 @@ extern const struct rt_cm_ops rt_conn_cm_ops;
  * device likes: not under a lock. */
 void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 			 uint32_t cm_status);
+
+/* Whose side that is. */
+static inline struct rpma_rt_conn *rt_conn_of_side(struct rt_side *side)
+{
+	return RT_FROM(struct rpma_rt_conn, side, side - side->which);
+}
 
 /* For itself, and for who looks on. */
 static inline void rt_conn_set_state(struct rpma_rt_conn *conn,

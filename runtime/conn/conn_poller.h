@@ -13,13 +13,15 @@
 #include <stdint.h>
 
 #include "conn/keepalive.h"
+#include "poller/schedule.h"
 
 /* the poller's view of it */
 enum rt_poll_state {
 	RT_PS_HEALTHY,
 	RT_PS_BROKEN,	/* keeps completions until HANDOVER */
-	RT_PS_SETTLING, /* owns the ledgers */
-	RT_PS_SWEEPING, /* queue pair gone */
+	RT_PS_SETTLING, /* owns the ledgers, waits for the markers */
+	RT_PS_DRAINED,	/* waits until its queue pair is gone */
+	RT_PS_SWEEPING, /* that is gone; waits for what its CQ still holds */
 	RT_PS_SWEPT
 };
 
@@ -41,14 +43,19 @@ struct rt_conn_poller {
 	struct rt_keepalive keepalive;
 	struct rt_lane *lane;	      /* of its own queue */
 	struct rpma_rt_route *routes; /* own ones and opened ones */
+	uint32_t routes_count;
 	struct rt_kept *kept;
 	uint32_t kept_count;
 	uint32_t kept_max;
+	uint32_t kept_settled; /* of them, from HANDOVER on */
 	uint32_t markers_seen;
-	uint64_t deadline_ns;
-	uint64_t sweep_taken;
-	uint64_t sweep_empty;
-	struct rpma_rt_conn *dying_next;
+	uint64_t deadline_ns; /* of draining */
+	struct rt_task dying; /* the next step of its death */
+	/* after LAST: routes whose queues are not told, that are not closed */
+	struct rpma_rt_route *to_announce;
+	struct rpma_rt_route *to_close;
+	uint64_t mark;	    /* what it leaves in lanes */
+	bool is_long;	    /* it takes more than one round */
 	uint32_t srq_route; /* which its SRQ's receives take */
 	/* its queue pair's number is another's still, which is not swept:
 	 * it waits for that, and READY with it */

@@ -17,8 +17,10 @@
 #include "conn/cfg.h"
 #include "conn/drain.h"
 #include "conn/listener.h"
+#include "conn/messages.h"
 #include "conn/resolve.h"
 #include "conn/route.h"
+#include "conn/slots.h"
 #include "poller/cq_pool.h"
 #include "poller/place.h"
 #include "poller/poller.h"
@@ -32,7 +34,7 @@
 /* ----------------------------------------------------------- the record --- */
 
 static void ctl_message(struct rt_msg *msg, void *owner);
-static void poll_message(struct rt_msg *msg, void *owner);
+static void cq_failed(struct rt_cq_user *user);
 
 /* The configuration of its queue pair: the caller's, our CQ to come, a slot
  * for the marker in each queue and one for a keep-alive. */
@@ -97,7 +99,7 @@ static int init_sides(struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq,
 
 	for (i = 0; i < 2; i++) {
 		conn->side[i].which = (uint8_t)i;
-		conn->side[i].conn = conn;
+		conn->side[i].ops = &rt_drain_side_ops;
 		gate = &conn->gate[i];
 		gate->side = &conn->side[i];
 		gate->single = single;
@@ -174,8 +176,10 @@ static int record_new(const struct rt_conn_spec *birth, uint32_t *sq,
 	conn->passive = birth->passive;
 	/* relaxed: published by the inbox */
 	atomic_store_explicit(&conn->user, birth->user, memory_order_relaxed);
+	rt_keepalive_init(conn);
+	conn->cq_user.failed = cq_failed;
 	conn->ctl_msg.fn = ctl_message;
-	conn->poll_msg.fn = poll_message;
+	conn->poll_msg.fn = rt_messages_poll;
 	rt_conn_set_state(conn,
 			  birth->passive ? RT_CONN_READY : RT_CONN_RESOLVING);
 	*sq = 0;
@@ -207,23 +211,6 @@ static int record_new(const struct rt_conn_spec *birth, uint32_t *sq,
 
 /* ------------------------------------------------------------ reserving --- */
 
-static int take_slot(struct rt_poller *poller, uint32_t *slot)
-{
-	if (poller->slots_returned_count > 0) {
-		*slot = poller->slots_returned[--poller->slots_returned_count];
-		return 0;
-	}
-	if (poller->slots_next == RT_MAX_SLOTS)
-		return RPMA_E_NOMEM;
-	*slot = poller->slots_next++;
-	return 0;
-}
-
-static void return_slot(struct rt_poller *poller, uint32_t slot)
-{
-	poller->slots_returned[poller->slots_returned_count++] = slot;
-}
-
 /* A place in the CQ's table of queue pairs; a larger one if it takes one. */
 static int reserve_qp(struct rpma_rt_conn *conn)
 {
@@ -253,23 +240,42 @@ static void unreserve_qp(struct rpma_rt_conn *conn)
 	}
 }
 
+static bool is_open(const struct rt_conn_spec *birth)
+{
+	return !birth->rt->stopping && !rt_queue_is_closed(birth->queue);
+}
+
+/* Room in a CQ of its poller. The lock may have been released meanwhile.
+ * REQUIRES: the runtime's lock */
+static int reserve_room(struct rpma_rt_conn *conn, struct ibv_context *ibv_ctx,
+			uint32_t sq, uint32_t rq)
+{
+	struct rt_cq_user *user = &conn->cq_user;
+
+	user->room = sq + rq + (conn->srq != NULL ? 1 : 2) + /* markers */
+		     (conn->poll.keepalive.period_ns > 0);
+	if (conn->srq != NULL) {
+		user->srq = conn->srq->number;
+		user->srq_room = conn->srq->cfg.size;
+	}
+	return rt_cq_pool_reserve(conn->poller, ibv_ctx, user, &conn->cq);
+}
+
 /* REQUIRES: the runtime's lock */
-static int reserve(struct rpma_rt_conn *conn, struct rpma_rt_queue *queue,
+static int reserve(struct rpma_rt_conn *conn, const struct rt_conn_spec *birth,
 		   struct ibv_context *ibv_ctx, uint32_t sq, uint32_t rq)
 {
+	struct rpma_rt_queue *queue = birth->queue;
 	struct rt_poller *poller = conn->poller;
 	int ret;
 
-	ret = take_slot(poller, &conn->slot);
+	ret = rt_slots_take(poller, &conn->slot);
 	if (ret)
 		return ret;
-	conn->room = sq + rq + (conn->srq != NULL ? 1 : 2) + /* markers */
-		     (conn->poll.keepalive.period_ns > 0);
-	ret = rt_cq_pool_reserve(poller, ibv_ctx, conn->room, conn->srq,
-				 &conn->cq);
+	ret = reserve_room(conn, ibv_ctx, sq, rq);
 	if (ret)
 		goto err_return_slot;
-	ret = reserve_qp(conn);
+	ret = is_open(birth) ? reserve_qp(conn) : RPMA_RT_E_CLOSED;
 	if (ret)
 		goto err_unreserve;
 	ret = rt_route_new(
@@ -289,9 +295,9 @@ err_undo_route:
 err_unreserve_qp:
 	unreserve_qp(conn);
 err_unreserve:
-	rt_cq_pool_unreserve(conn->cq, conn->room, conn->srq);
+	rt_cq_pool_unreserve(conn->cq, &conn->cq_user);
 err_return_slot:
-	return_slot(poller, conn->slot);
+	rt_slots_return(poller, conn->slot);
 	return ret;
 }
 
@@ -303,7 +309,6 @@ static void list_conn(struct rpma_rt *rt, struct rpma_rt_conn *conn)
 		rt->conns->prev = conn;
 	rt->conns = conn;
 	pthread_mutex_unlock(&rt->directory);
-	rt->in_use++;
 	/* relaxed: a count, read under no order */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
 }
@@ -337,6 +342,26 @@ static int choose_srq(const struct rt_conn_spec *birth,
 	return rpma_conn_cfg_set_srq(conn->cfg, srq->srq);
 }
 
+/* What is used while the lock is released stays: a stop waits, the SRQ is not
+ * deleted. Held until the connection is DONE. REQUIRES: the runtime's lock */
+static void hold(struct rpma_rt_conn *conn)
+{
+	conn->rt->in_use++;
+	conn->poller->conns++;
+	if (conn->srq != NULL)
+		conn->srq->users++;
+}
+
+/* It is not made. REQUIRES: the runtime's lock */
+static void release_hold(struct rpma_rt_conn *conn)
+{
+	if (conn->srq != NULL)
+		conn->srq->users--;
+	conn->poller->conns--;
+	if (--conn->rt->in_use == 0)
+		pthread_cond_broadcast(&conn->rt->quiet);
+}
+
 /* REQUIRES: the runtime's lock */
 static int register_locked(const struct rt_conn_spec *birth,
 			   struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq)
@@ -347,7 +372,7 @@ static int register_locked(const struct rt_conn_spec *birth,
 	struct ibv_context *ibv_ctx;
 	int ret;
 
-	if (rt->stopping || rt_queue_is_closed(birth->queue))
+	if (!is_open(birth))
 		return RPMA_RT_E_CLOSED;
 	ret = rpma_peer_get_ibv_context(birth->peer, &ibv_ctx);
 	if (ret == 0 && has_name)
@@ -359,12 +384,12 @@ static int register_locked(const struct rt_conn_spec *birth,
 	ret = choose_srq(birth, conn);
 	if (ret)
 		return ret;
-	ret = reserve(conn, birth->queue, ibv_ctx, sq, rq);
-	if (ret)
+	hold(conn);
+	ret = reserve(conn, birth, ibv_ctx, sq, rq);
+	if (ret) {
+		release_hold(conn);
 		return ret;
-	conn->poller->conns++;
-	if (conn->srq != NULL)
-		conn->srq->users++;
+	}
 	rpma_conn_cfg_set_cq(conn->cfg, conn->cq->cq);
 	list_conn(rt, conn);
 	rt_conn_tell_poller(conn, RT_POLL_OPEN);
@@ -418,10 +443,10 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 			rt_queue_unref_announced(route->queue);
 	}
 	unreserve_qp(conn);
-	rt_cq_pool_unreserve(conn->cq, conn->room, conn->srq);
+	rt_cq_pool_unreserve(conn->cq, &conn->cq_user);
 	if (conn->srq != NULL)
 		rt_srq_unref_announced(conn->srq);
-	return_slot(conn->poller, conn->slot);
+	rt_slots_return(conn->poller, conn->slot);
 	conn->poller->conns--;
 	pthread_mutex_lock(&rt->ask_lock);
 	conn->is_done = true;
@@ -430,6 +455,13 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 }
 
 /* ------------------------------------------------------------- messages --- */
+
+/* Under the runtime's lock. */
+static void cq_failed(struct rt_cq_user *user)
+{
+	rt_conn_tell_control(RT_FROM(struct rpma_rt_conn, cq_user, user),
+			     RT_CTL_DEVICE);
+}
 
 static void ctl_message(struct rt_msg *msg, void *owner)
 {
@@ -443,35 +475,4 @@ static void ctl_message(struct rt_msg *msg, void *owner)
 					memory_order_acquire);
 	rt_conn_bits_control(conn, bits);
 	rt_conn_unref(conn);
-}
-
-static void poll_message(struct rt_msg *msg, void *owner)
-{
-	struct rpma_rt_conn *conn = RT_FROM(struct rpma_rt_conn, poll_msg, msg);
-	uint32_t bits;
-
-	(void)owner;
-	/* acquire: pairs with the release in rt_conn_tell_poller() */
-	bits = atomic_exchange_explicit(&conn->poll_bits, 0,
-					memory_order_acquire);
-	rt_conn_messages_poller(conn, bits);
-}
-
-void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits)
-{
-	/* release: pairs with the exchange in ctl_message() */
-	if (atomic_fetch_or_explicit(&conn->ctl_bits, bits,
-				     memory_order_release) != 0)
-		return;
-	/* relaxed: the caller holds the connection */
-	atomic_fetch_add_explicit(&conn->target.count, 1, memory_order_relaxed);
-	rt_inbox_push_mt(&conn->device->control.inbox, &conn->ctl_msg);
-}
-
-void rt_conn_tell_poller(struct rpma_rt_conn *conn, uint32_t bits)
-{
-	/* release: pairs with the exchange in poll_message() */
-	if (atomic_fetch_or_explicit(&conn->poll_bits, bits,
-				     memory_order_release) == 0)
-		rt_inbox_push_mt(&conn->poller->inbox, &conn->poll_msg);
 }

@@ -2,119 +2,22 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * drain.c -- the poller's side of a connection's life: messages from the
- * control thread, completions that are no success, and the last items.
- * Runs on the connection's poller only. doc/protocols/connection.md.
+ * drain.c -- a connection's completions that are no success, until all of them
+ * are known: kept until the ledgers are handed over, settled one by one, and
+ * synthesized where none can come any more. Steps that wait, or that are long,
+ * are tasks. Runs on the connection's poller only. doc/protocols/connection.md,
+ * ledger.md.
  */
 
 #include "conn/drain.h"
 
-#include <assert.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/runtime.h"
+#include "conn/answer.h"
+#include "conn/bind.h"
+#include "conn/keepalive.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
-#include "poller/qp_table.h"
-#include "queue/queue.h"
-
-static void *user_of(const struct rpma_rt_conn *conn)
-{
-	/* relaxed: the application orders its own pointer */
-	return atomic_load_explicit(&conn->user, memory_order_relaxed);
-}
-
-/* A WR that failed is told of also where the peer's leaving, which it may have
- * caused, was heard of first. */
-static enum rpma_rt_reason reason_of(const struct rpma_rt_conn *conn)
-{
-	return conn->poll.failed &&
-			       conn->ctl.reason == RPMA_RT_REASON_DISCONNECTED
-		       ? RPMA_RT_REASON_ERROR
-		       : conn->ctl.reason;
-}
-
-/* An item that is about the connection itself. */
-static struct rpma_rt_completion event_item(const struct rpma_rt_conn *conn,
-					    enum rpma_rt_event event)
-{
-	struct rpma_rt_completion item = {
-		.context = (uintptr_t)conn,
-		.user = user_of(conn),
-		.qp_num = conn->poll.bound ? conn->qp_num : 0,
-		.kind = RPMA_RT_EVENT,
-		.opcode = (uint8_t)event,
-	};
-
-	if (event == RPMA_RT_EVENT_CLOSED ||
-	    event == RPMA_RT_EVENT_ROUTE_CLOSED) {
-		item.status = (uint8_t)reason_of(conn);
-		item.imm = conn->ctl.cm_status;
-	}
-	return item;
-}
-
-/* Into its own queue. */
-static void write_event(struct rpma_rt_conn *conn, enum rpma_rt_event event)
-{
-	struct rpma_rt_completion item = event_item(conn, event);
-
-	rt_deliver_write(conn->poller, conn->poll.lane, &item);
-}
-
-/* That side's gate is open: whoever was refused is told behind the event. */
-static void write_open(struct rpma_rt_conn *conn, enum rpma_rt_event event,
-		       enum rpma_rt_side side)
-{
-	write_event(conn, event);
-	rt_deliver_touch_side(conn->poller, &conn->side[side]);
-}
-
-static void ready(struct rpma_rt_conn *conn)
-{
-	conn->poll.late_ready = conn->poll.late;
-	if (!conn->poll.late)
-		write_open(conn,
-			   conn->passive ? RPMA_RT_EVENT_REQUEST
-					 : RPMA_RT_EVENT_READY,
-			   RPMA_RT_RECV_SIDE);
-}
-
-/* ------------------------------------ its number and its SRQ's receives --- */
-
-/* It waits no more: it may have its number now, or dies. */
-static void end_qp_num_wait(struct rpma_rt_conn *conn)
-{
-	struct rpma_rt_conn **link = &conn->poller->late;
-
-	while (*link != conn)
-		link = &(*link)->poll.late_next;
-	*link = conn->poll.late_next;
-	conn->poll.late = false;
-	if (conn->poll.late_ready)
-		ready(conn);
-}
-
-/* It is swept: its number may be another's. */
-static void leave_qp_table(struct rpma_rt_conn *conn)
-{
-	struct rpma_rt_conn *waiter = conn->poller->late;
-
-	if (!conn->poll.bound ||
-	    rt_qp_table_find(conn->cq->qps, conn->qp_num) !=
-		    conn->poll.srq_route)
-		return;
-	rt_qp_table_remove(conn->cq->qps, conn->qp_num);
-	while (waiter != NULL &&
-	       (waiter->cq != conn->cq || waiter->qp_num != conn->qp_num))
-		waiter = waiter->poll.late_next;
-	if (waiter == NULL)
-		return;
-	rt_qp_table_set(waiter->cq->qps, waiter->qp_num,
-			waiter->poll.srq_route);
-	end_qp_num_wait(waiter);
-}
 
 /* ------------------------------------------------------------- settling --- */
 
@@ -196,16 +99,9 @@ static bool is_failure(enum ibv_wc_status status)
 	return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
 }
 
-void rt_conn_break_poller(struct rpma_rt_conn *conn, enum ibv_wc_status status)
+static void failed(struct rt_side *side, const struct ibv_wc *wc)
 {
-	conn->poll.failed |= is_failure(status);
-	if (conn->poll.state == RT_PS_HEALTHY)
-		become_broken(conn);
-}
-
-void rt_conn_slow_completion(struct rt_side *side, const struct ibv_wc *wc)
-{
-	struct rpma_rt_conn *conn = side->conn;
+	struct rpma_rt_conn *conn = rt_conn_of_side(side);
 	struct rt_kept kept;
 
 	to_kept(side, wc, &kept);
@@ -221,6 +117,7 @@ void rt_conn_slow_completion(struct rt_side *side, const struct ibv_wc *wc)
 			RT_STAT_ADD(conn->poller, stale, 1);
 		break;
 	case RT_PS_SETTLING:
+	case RT_PS_DRAINED:
 	case RT_PS_SWEEPING:
 		settle(conn, &kept);
 		break;
@@ -230,20 +127,22 @@ void rt_conn_slow_completion(struct rt_side *side, const struct ibv_wc *wc)
 	}
 }
 
-void rt_conn_marker_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side)
+static void broken(struct rt_side *side, enum ibv_wc_status status)
 {
-	conn->poll.markers_seen |= 1u << side;
+	struct rpma_rt_conn *conn = rt_conn_of_side(side);
+
+	conn->poll.failed |= is_failure(status);
+	if (conn->poll.state == RT_PS_HEALTHY)
+		become_broken(conn);
 }
 
-/* --------------------------------------------------- the order of death --- */
+const struct rt_side_ops rt_drain_side_ops = {
+	.failed = failed,
+	.broken = broken,
+	.answer = rt_answer_poller,
+};
 
-static void list_dying(struct rpma_rt_conn *conn)
-{
-	conn->poll.dying_next = conn->poller->dying;
-	conn->poller->dying = conn;
-}
-
-/* For who looks on: nobody else may read a ledger that was handed over. */
+/* For the directory: nobody else may read a ledger that was handed over. */
 static void publish_owed(struct rpma_rt_conn *conn)
 {
 	int i;
@@ -256,267 +155,136 @@ static void publish_owed(struct rpma_rt_conn *conn)
 			memory_order_relaxed);
 }
 
-static void handover(struct rpma_rt_conn *conn)
-{
-	struct rt_side *side;
-	uint32_t n;
-	int i;
+/* ------------------------------------------------------------- draining --- */
 
-	rt_keepalive_end(conn);
-	if (conn->poll.late)
-		end_qp_num_wait(conn);
-	for (i = 0; i < 2; i++) {
-		side = &conn->side[i];
-		side->healthy = false;
-		rt_ledger_reap(&conn->gate[i].ledger, side->count);
-	}
-	conn->poll.state = RT_PS_SETTLING;
-	for (n = 0; n < conn->poll.kept_count; n++)
-		settle(conn, &conn->poll.kept[n]);
-	conn->poll.kept_count = 0;
-	publish_owed(conn);
-	conn->poll.deadline_ns =
-		rt_now_ns() +
-		(uint64_t)conn->poller->rt->cfg.drain_ms * 1000000u;
-	list_dying(conn);
+static bool is_drained(const struct rpma_rt_conn *conn)
+{
+	uint32_t due = conn->ctl.markers_due;
+
+	return (conn->poll.markers_seen & due) == due || conn->cq->dead ||
+	       rt_now_ns() >= conn->poll.deadline_ns;
 }
 
-bool rt_conn_try_drained_poller(struct rpma_rt_conn *conn, uint64_t now_ns)
+/* Until it is drained: a marker, its CQ's death, or the deadline. */
+static int drain(struct rt_task *task, struct rt_poller *poller)
 {
+	struct rpma_rt_conn *conn =
+		RT_FROM(struct rpma_rt_conn, poll.dying, task);
 	int i;
 
-	if ((conn->poll.markers_seen & conn->ctl.markers_due) !=
-		    conn->ctl.markers_due &&
-	    !conn->cq->dead && now_ns < conn->poll.deadline_ns)
-		return false;
+	if (!is_drained(conn)) {
+		rt_schedule_at(poller, task, conn->poll.deadline_ns);
+		rt_schedule_wait(task, &conn->cq->draining);
+		return 0;
+	}
+	conn->poll.state = RT_PS_DRAINED;
 	for (i = 0; i < 2; i++) {
 		if (conn->poll.markers_seen & (1u << i))
 			rt_ledger_settle_marker(&conn->gate[i].ledger);
 	}
 	publish_owed(conn);
 	rt_conn_tell_control(conn, RT_CTL_DRAINED);
-	return true;
+	return 0;
 }
 
-static void gone(struct rpma_rt_conn *conn)
+/* What was kept, oldest first; what comes meanwhile is kept behind it. */
+static int settle_kept(struct rt_task *task, struct rt_poller *poller)
 {
-	conn->poll.state = RT_PS_SWEEPING;
-	conn->poll.sweep_taken = conn->cq->taken;
-	conn->poll.sweep_empty = conn->cq->empties;
-	list_dying(conn);
+	struct rpma_rt_conn *conn =
+		RT_FROM(struct rpma_rt_conn, poll.dying, task);
+	int n;
+
+	for (n = 0; n < RT_SCHEDULE_UNITS &&
+		    conn->poll.kept_settled < conn->poll.kept_count;
+	     n++)
+		settle(conn, &conn->poll.kept[conn->poll.kept_settled++]);
+	if (conn->poll.kept_settled == conn->poll.kept_count) {
+		conn->poll.state = RT_PS_SETTLING;
+		publish_owed(conn);
+		rt_task_init(task, drain);
+	}
+	rt_schedule_ready(poller, task);
+	return n;
 }
 
-static void synthesize(struct rpma_rt_conn *conn, struct rt_gate *gate)
+void rt_drain_begin_poller(struct rpma_rt_conn *conn)
+{
+	int i;
+
+	rt_keepalive_end(conn);
+	rt_bind_give_up_poller(conn);
+	for (i = 0; i < 2; i++) {
+		conn->side[i].healthy = false;
+		rt_ledger_reap(&conn->gate[i].ledger, conn->side[i].count);
+	}
+	conn->poll.state = RT_PS_BROKEN;
+	conn->poll.deadline_ns =
+		rt_now_ns() +
+		(uint64_t)conn->poller->rt->cfg.drain_ms * 1000000u;
+	rt_task_init(&conn->poll.dying, settle_kept);
+	settle_kept(&conn->poll.dying, conn->poller);
+}
+
+void rt_drain_marker_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side)
+{
+	conn->poll.markers_seen |= 1u << side;
+	if (conn->poll.state == RT_PS_SETTLING)
+		rt_schedule_ready(conn->poller, &conn->poll.dying);
+}
+
+/* ------------------------------------------------------------- sweeping --- */
+
+/* What the ledgers still hold, in order, up to max items; how many. */
+static int synthesize(struct rpma_rt_conn *conn, int max)
 {
 	static const struct rt_kept unknown = {.status = IBV_WC_GENERAL_ERR,
 					       .flags = RPMA_RT_F_SYNTHESIZED};
 	const struct rt_ledger_entry *entry;
+	int side = RPMA_RT_SEND_SIDE;
+	int n = 0;
 
-	while ((entry = rt_ledger_take_unsettled(&gate->ledger)) != NULL)
-		write_settled(conn, entry, &unknown);
+	while (n < max) {
+		entry = rt_ledger_take_unsettled(&conn->gate[side].ledger);
+		if (entry != NULL) {
+			write_settled(conn, entry, &unknown);
+			n++;
+		} else if (side++ == RPMA_RT_RECV_SIDE) {
+			break;
+		}
+	}
+	return n;
 }
 
-bool rt_conn_try_swept_poller(struct rpma_rt_conn *conn)
+static int finish(struct rt_task *task, struct rt_poller *poller)
 {
-	const struct rt_cq *cq = conn->cq;
+	struct rpma_rt_conn *conn =
+		RT_FROM(struct rpma_rt_conn, poll.dying, task);
+	int n = synthesize(conn, RT_SCHEDULE_UNITS);
 
-	if (cq->empties == conn->poll.sweep_empty &&
-	    cq->taken - conn->poll.sweep_taken < cq->cqe && !cq->dead)
-		return false;
-	conn->poll.state = RT_PS_SWEPT;
-	if (conn->srq != NULL)
-		leave_qp_table(conn);
-	synthesize(conn, &conn->gate[RPMA_RT_SEND_SIDE]);
-	synthesize(conn, &conn->gate[RPMA_RT_RECV_SIDE]);
+	if (n == RT_SCHEDULE_UNITS) {
+		rt_schedule_ready(poller, task);
+		return n;
+	}
 	publish_owed(conn);
 	rt_conn_tell_control(conn, RT_CTL_SWEPT);
-	return true;
+	return n;
 }
 
-/* Has an earlier route of the list the same lane? */
-static bool is_repeated(const struct rpma_rt_conn *conn,
-			const struct rpma_rt_route *route)
+/* Nothing of it is in its CQ any more. */
+static int swept(struct rt_task *task, struct rt_poller *poller)
 {
-	const struct rpma_rt_route *other;
+	struct rpma_rt_conn *conn =
+		RT_FROM(struct rpma_rt_conn, poll.dying, task);
 
-	if (route->fn != NULL)
-		return false; /* each function hears of it */
-	for (other = conn->poll.routes; other != route; other = other->next) {
-		if (other->lane == route->lane)
-			return true;
-	}
-	return false;
+	conn->poll.state = RT_PS_SWEPT;
+	rt_bind_leave_poller(conn);
+	rt_task_init(task, finish);
+	return finish(task, poller);
 }
 
-static void last(struct rpma_rt_conn *conn)
+void rt_drain_sweep_poller(struct rpma_rt_conn *conn)
 {
-	struct rpma_rt_completion item =
-		event_item(conn, RPMA_RT_EVENT_ROUTE_CLOSED);
-	const struct rpma_rt_route *route;
-	struct rt_route_entry *entry;
-
-	for (route = conn->poll.routes; route != NULL; route = route->next) {
-		if (route->queue != NULL)
-			rt_queue_announce_unref(route->queue);
-	}
-	for (route = conn->poll.routes; route != NULL; route = route->next) {
-		entry = &conn->cq->routes[route->number];
-		if (route->lane != conn->poll.lane && !is_repeated(conn, route))
-			rt_deliver_item(conn->poller, entry, &item);
-		*entry = (struct rt_route_entry){0};
-	}
-	if (conn->srq != NULL)
-		/* relaxed: CLOSED, which is published after it, carries it */
-		atomic_fetch_add_explicit(&conn->srq->leaving, 1,
-					  memory_order_relaxed);
-	/* functions have returned when CLOSED is seen */
-	rt_deliver_flush(conn->poller);
-	if (!conn->ctl.silent)
-		write_event(conn, RPMA_RT_EVENT_CLOSED);
-	conn->poller->slots[conn->slot] = NULL;
-	/* rung before the control thread lets the queues go */
-	rt_deliver_flush(conn->poller);
-	rt_conn_tell_control(conn, RT_CTL_DONE);
-}
-
-/* -------------------------------------------------------- the way there --- */
-
-/* A larger one for its CQ. */
-static void take_qp_table(struct rpma_rt_conn *conn)
-{
-	rt_qp_table_move(conn->qps, conn->cq->qps);
-	rt_qp_table_delete(conn->cq->qps);
-	conn->cq->qps = conn->qps;
-	conn->qps = NULL;
-}
-
-static void open_routes(struct rpma_rt_conn *conn)
-{
-	struct rpma_rt_route *route;
-	int i;
-
-	conn->poller->slots[conn->slot] = conn;
-	if (conn->slot > conn->poller->slots_used)
-		conn->poller->slots_used = conn->slot;
-	for (i = 0; i < 2; i++) {
-		route = conn->own[i];
-		route->next = conn->poll.routes;
-		conn->poll.routes = route;
-		conn->cq->routes[route->number] = (struct rt_route_entry){
-			.lane = route->lane,
-			.user = user_of(conn),
-			.side = &conn->side[route->side],
-		};
-	}
-	conn->poll.lane = conn->own[0]->lane;
-	for (i = 0; i < 2; i++) {
-		rt_lane_take_spill_poller(conn->poll.lane, conn->spill[i]);
-		conn->spill[i] = NULL;
-	}
-	if (conn->qps != NULL)
-		take_qp_table(conn);
-	conn->poll.srq_route = conn->own[RPMA_RT_RECV_SIDE]->number;
-}
-
-/* Completions of its SRQ find it, unless they may be another's still. */
-static void enter_qp_table(struct rpma_rt_conn *conn)
-{
-	if (rt_qp_table_find(conn->cq->qps, conn->qp_num) == 0) {
-		rt_qp_table_set(conn->cq->qps, conn->qp_num,
-				conn->poll.srq_route);
-		return;
-	}
-	conn->poll.late = true;
-	conn->poll.late_next = conn->poller->late;
-	conn->poller->late = conn;
-}
-
-static void bind_routes(struct rpma_rt_conn *conn)
-{
-	const struct rpma_rt_route *route;
-
-	conn->poll.bound = true;
-	conn->side[RPMA_RT_SEND_SIDE].healthy = true;
-	conn->side[RPMA_RT_RECV_SIDE].healthy = true;
-	for (route = conn->poll.routes; route != NULL; route = route->next)
-		conn->cq->routes[route->number].qp_key =
-			rt_qp_key(conn->qp_num);
-	if (conn->srq != NULL)
-		enter_qp_table(conn);
-}
-
-void rt_conn_messages_poller(struct rpma_rt_conn *conn, uint32_t bits)
-{
-	if (bits & RT_POLL_OPEN)
-		open_routes(conn);
-	if (bits & RT_POLL_BIND)
-		bind_routes(conn);
-	if (bits & RT_POLL_READY)
-		ready(conn);
-	if (bits & RT_POLL_ESTABLISHED) {
-		write_open(conn, RPMA_RT_EVENT_ESTABLISHED, RPMA_RT_SEND_SIDE);
-		rt_keepalive_begin(conn);
-	}
-	if (bits & RT_POLL_HANDOVER)
-		handover(conn);
-	if (bits & RT_POLL_GONE)
-		gone(conn);
-	if (bits & RT_POLL_LAST)
-		last(conn);
-}
-
-/* Its SRQ's receives take that route from here on. */
-static void redirect(struct rpma_rt_conn *conn, uint32_t route)
-{
-	if (conn->poll.bound && !conn->poll.late)
-		rt_qp_table_set(conn->cq->qps, conn->qp_num, route);
-	conn->poll.srq_route = route;
-}
-
-void rt_conn_add_route_poller(struct rpma_rt_conn *conn,
-			      struct rpma_rt_route *route,
-			      struct rt_spill *spill)
-{
-	struct rt_route_entry entry = {
-		.user = user_of(conn),
-		.side = &conn->side[route->side],
-		.qp_key = conn->poll.bound ? rt_qp_key(conn->qp_num)
-					   : RT_QP_KEY_NONE,
-		.is_callback = route->fn != NULL,
-	};
-
-	if (entry.is_callback)
-		entry.route = route;
-	else
-		entry.lane = route->lane;
-	conn->cq->routes[route->number] = entry;
-	if (conn->srq != NULL && route->side == RPMA_RT_RECV_SIDE)
-		redirect(conn, route->number);
-	route->next = conn->poll.routes;
-	conn->poll.routes = route;
-	rt_lane_take_spill_poller(route->lane, spill);
-}
-
-void rt_conn_set_user_poller(struct rpma_rt_conn *conn)
-{
-	const struct rpma_rt_route *route;
-
-	for (route = conn->poll.routes; route != NULL; route = route->next)
-		conn->cq->routes[route->number].user = user_of(conn);
-}
-
-void rt_conn_set_queue_poller(struct rpma_rt_conn *conn,
-			      const struct rpma_rt_route *to,
-			      struct rt_spill *const spills[2])
-{
-	int i;
-
-	conn->poll.lane = to->lane;
-	for (i = 0; i < 2; i++) {
-		rt_lane_take_spill_poller(to->lane, spills[i]);
-		/* here, not by who asked: it may die before that one goes on */
-		conn->own[i]->queue = to->queue;
-		conn->own[i]->lane = to->lane;
-		conn->cq->routes[conn->own[i]->number].lane = to->lane;
-	}
+	conn->poll.state = RT_PS_SWEEPING;
+	rt_task_init(&conn->poll.dying, swept);
+	rt_poller_await_sweep(conn->poller, conn->cq, &conn->poll.dying);
 }

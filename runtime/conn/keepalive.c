@@ -1,51 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* alive.c -- keep-alive; see alive.h. */
+/* keepalive.c -- see keepalive.h. */
 
 #include "conn/keepalive.h"
 
 #include "base/clock.h"
+#include "conn/conn.h"
 #include "poller/poller.h"
-#include "conn/drain.h"
 
-/* All are looked at together: this many times in the shortest period at most,
- * or thousands with deadlines of their own would be looked at all the time. */
-#define LOOKS 8
+/* Looks are at multiples of this part of the period, so that thousands of
+ * connections share a few wake-ups of their poller. */
+#define PARTS 8
 
-void rt_keepalive_begin(struct rpma_rt_conn *conn)
+/* The last multiple up to ns. */
+static uint64_t round_down(uint64_t ns, uint64_t period_ns)
 {
-	struct rt_poller *poller = conn->poller;
-	struct rt_keepalive *alive = &conn->poll.keepalive;
-
-	if (alive->period_ns == 0 || conn->poll.state != RT_PS_HEALTHY)
-		return;
-	alive->seen = conn->side[RPMA_RT_SEND_SIDE].count;
-	alive->due_ns = rt_now_ns() + alive->period_ns;
-	if (poller->keepalive == NULL ||
-	    alive->due_ns < poller->keepalive_next_ns)
-		poller->keepalive_next_ns = alive->due_ns;
-	alive->listed = true;
-	alive->prev = NULL;
-	alive->next = poller->keepalive;
-	if (poller->keepalive != NULL)
-		poller->keepalive->poll.keepalive.prev = conn;
-	poller->keepalive = conn;
-}
-
-void rt_keepalive_end(struct rpma_rt_conn *conn)
-{
-	struct rt_keepalive *alive = &conn->poll.keepalive;
-
-	if (!alive->listed)
-		return;
-	alive->listed = false;
-	if (alive->prev != NULL)
-		alive->prev->poll.keepalive.next = alive->next;
-	else
-		conn->poller->keepalive = alive->next;
-	if (alive->next != NULL)
-		alive->next->poll.keepalive.prev = alive->prev;
+	return ns - ns % (period_ns / PARTS);
 }
 
 void rt_keepalive_completed(struct rpma_rt_conn *conn,
@@ -54,7 +25,8 @@ void rt_keepalive_completed(struct rpma_rt_conn *conn,
 	conn->poll.keepalive.out = false;
 	conn->poll.keepalive.answered = true;
 	if (status != IBV_WC_SUCCESS)
-		rt_conn_break_poller(conn, status);
+		conn->side[RPMA_RT_SEND_SIDE].ops->broken(
+			&conn->side[RPMA_RT_SEND_SIDE], status);
 }
 
 /*
@@ -63,7 +35,7 @@ void rt_keepalive_completed(struct rpma_rt_conn *conn,
  * destroyed only after this poller has said that it is drained, and a slot of
  * the send queue and an entry of the CQ are ours alone.
  */
-static bool post(struct rpma_rt_conn *conn)
+static void post(struct rpma_rt_conn *conn)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = rt_wr_id_internal(RT_KEEPALIVE, conn->slot),
@@ -73,48 +45,49 @@ static bool post(struct rpma_rt_conn *conn)
 	struct ibv_send_wr *bad;
 
 	if (ibv_post_send(conn->qp, &wr, &bad))
-		return false; /* again after a period */
+		return; /* again after a period */
 	conn->poll.keepalive.out = true;
 	RT_STAT_ADD(conn->poller, keepalives, 1);
-	return true;
 }
 
-/* Looks at one; posted? */
-static bool tend(struct rpma_rt_conn *conn, uint64_t now)
+/* A look: has anything of it completed since the last one? */
+static int look(struct rt_task *task, struct rt_poller *poller)
 {
+	struct rpma_rt_conn *conn =
+		RT_FROM(struct rpma_rt_conn, poll.keepalive.task, task);
 	struct rt_keepalive *alive = &conn->poll.keepalive;
 	uint32_t count = conn->side[RPMA_RT_SEND_SIDE].count;
 	bool moved = alive->answered || alive->seen != count;
-	bool is_due = now >= alive->due_ns;
 
 	alive->answered = false;
 	alive->seen = count;
-	if (moved || is_due)
-		alive->due_ns = now + alive->period_ns;
-	return !moved && is_due && !alive->out &&
-	       conn->poll.state == RT_PS_HEALTHY && post(conn);
+	/* a period after this look was due */
+	rt_schedule_at(
+		poller, task,
+		round_down(rt_now_ns() + alive->period_ns, alive->period_ns));
+	if (!moved && !alive->out && conn->poll.state == RT_PS_HEALTHY)
+		post(conn);
+	return 1;
 }
 
-int rt_keepalive_run(struct rt_poller *poller)
+void rt_keepalive_init(struct rpma_rt_conn *conn)
 {
-	struct rpma_rt_conn *conn;
-	uint64_t shortest = UINT64_MAX;
-	uint64_t next = UINT64_MAX;
-	uint64_t now = rt_now_ns();
-	int posted = 0;
+	rt_task_init(&conn->poll.keepalive.task, look);
+}
 
-	if (now < poller->keepalive_next_ns)
-		return 0;
-	for (conn = poller->keepalive; conn != NULL;
-	     conn = conn->poll.keepalive.next) {
-		posted += tend(conn, now);
-		if (conn->poll.keepalive.period_ns < shortest)
-			shortest = conn->poll.keepalive.period_ns;
-		if (conn->poll.keepalive.due_ns < next)
-			next = conn->poll.keepalive.due_ns;
-	}
-	if (next < now + shortest / LOOKS)
-		next = now + shortest / LOOKS;
-	poller->keepalive_next_ns = next;
-	return posted;
+void rt_keepalive_begin(struct rpma_rt_conn *conn)
+{
+	struct rt_keepalive *alive = &conn->poll.keepalive;
+
+	if (alive->period_ns == 0 || conn->poll.state != RT_PS_HEALTHY)
+		return;
+	alive->answered = true; /* the first look only counts */
+	rt_schedule_at(conn->poller, &alive->task,
+		       round_down(rt_now_ns(), alive->period_ns) +
+			       alive->period_ns / PARTS);
+}
+
+void rt_keepalive_end(struct rpma_rt_conn *conn)
+{
+	rt_schedule_cancel(conn->poller, &conn->poll.keepalive.task);
 }

@@ -15,8 +15,10 @@
 #include "base/order.h"
 #include "base/runtime.h"
 #include "base/self.h"
+#include "conn/answer.h"
 #include "conn/conn.h"
 #include "conn/gate.h"
+#include "conn/route.h"
 #include "poller/callback.h"
 #include "poller/poller.h"
 #include "queue/lane.h"
@@ -76,9 +78,13 @@ static enum rpma_rt_again refusal(struct rt_gate *gate,
 static struct rpma_rt_route *running_route(const struct rpma_rt_conn *conn)
 {
 	const struct rt_poller *self = rt_self_poller();
-	struct rpma_rt_route *running = self ? self->calls.running : NULL;
+	struct rt_callback *callback = self ? self->calls.running : NULL;
+	struct rpma_rt_route *running;
 
-	return running != NULL && running->conn == conn ? running : NULL;
+	if (callback == NULL)
+		return NULL;
+	running = RT_FROM(struct rpma_rt_route, callback, callback);
+	return running->conn == conn ? running : NULL;
 }
 
 /*
@@ -161,7 +167,7 @@ static int enter(struct rpma_rt_conn *conn, enum rpma_rt_side which)
 		return ret;
 	running = running_route(conn);
 	if (running != NULL)
-		rt_callback_retry_lock(running, which);
+		rt_answer_retry_lock(running, which);
 	return rt_post_again(RPMA_RT_AGAIN_LOCK);
 }
 

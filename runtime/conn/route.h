@@ -10,6 +10,31 @@
 #define RT_CONN_ROUTE_H
 
 #include "conn/conn.h"
+#include "poller/callback.h"
+
+/* of rpma_rt_route.wants: on that side for credit or backlog, for the lock */
+#define RT_WANTS(side)	    (1u << (side))
+#define RT_WANTS_LOCK(side) (4u << (side))
+
+/* a caller's handle: immutable once the opener has returned it, but for what
+ * is the poller's. Leads to a lane of a queue or to a function. */
+struct rpma_rt_route {
+	struct rpma_rt_conn *conn;
+	struct rt_lane *lane;	     /* NULL: a function */
+	struct rpma_rt_queue *queue; /* NULL: a function */
+	struct rt_callback callback; /* fn NULL: a lane */
+	struct rpma_rt_route *next;  /* the connection's list; poller */
+	/* the directory's, see doc/protocols/directory.md */
+	struct rpma_rt_route *listed_next;
+	struct rt_lane *listed_lane; /* NULL: a function */
+	uint32_t listed_queue;	     /* its id; 0: a function */
+	uint8_t wants; /* its function was refused, see RT_WANTS_; poller */
+	uint32_t number;
+	uint32_t reserved;	   /* entries of the lane's spill held for it */
+	uint32_t announced_before; /* of the lane, should it be undone */
+	bool shares;		   /* counted in the lane's srq_users */
+	enum rpma_rt_side side;
+};
 
 /*
  * A route and its number, with a place in the queue's lane; *spill_ptr is a

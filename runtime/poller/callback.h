@@ -18,22 +18,25 @@ struct rt_poller;
 
 #define RT_CALLBACKS 64 /* collected at most before the batch ends early */
 
+/* a function of the application; immutable */
+struct rt_callback {
+	rpma_rt_callback *fn;
+	void *arg;
+};
+
 /* a poller's; its own */
 struct rt_callbacks {
 	uint32_t count;
-	struct rpma_rt_route *running; /* its function runs now */
+	struct rt_callback *running; /* its function runs now */
 	struct {
-		struct rpma_rt_route *route;
+		struct rt_callback *callback;
 		struct rpma_rt_completion item;
 	} due[RT_CALLBACKS];
 };
 
-/* The route's function gets the item at the batch's end. */
-void rt_callback_add(struct rt_poller *poller, struct rpma_rt_route *route,
+/* The function gets the item at the batch's end. */
+void rt_callback_add(struct rt_poller *poller, struct rt_callback *callback,
 		     const struct rpma_rt_completion *item);
-/* Inside running's function: a post to that side of its own connection had to
- * wait for another thread. The function gets WRITABLE in the next round. */
-void rt_callback_retry_lock(struct rpma_rt_route *running, int side);
 /* Calls what is due, in order. */
 void rt_callback_run(struct rt_poller *poller);
 

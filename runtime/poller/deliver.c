@@ -27,92 +27,23 @@ void rt_deliver_item(struct rt_poller *poller,
 		     const struct rpma_rt_completion *item)
 {
 	if (entry->is_callback)
-		rt_callback_add(poller, entry->route, item);
+		rt_callback_add(poller, entry->callback, item);
 	else
 		rt_deliver_write(poller, entry->lane, item);
 }
 
-struct rpma_rt_completion rt_deliver_writable_item(const struct rt_side *side)
+/* After a backlog cleared. */
+static void answer_eased(struct rt_poller *poller)
 {
-	const struct rpma_rt_conn *conn = side->conn;
+	const struct rt_reserved *reserved;
+	uint32_t number;
 
-	return (struct rpma_rt_completion){
-		.context = (uintptr_t)conn,
-		/* relaxed: the application orders its own pointer */
-		.user = atomic_load_explicit(&conn->user, memory_order_relaxed),
-		.qp_num = conn->qp_num,
-		.kind = RPMA_RT_WRITABLE,
-		.opcode = side->which,
-	};
-}
-
-/* To each function that was refused on this side. */
-static void call_writable(struct rt_poller *poller, const struct rt_side *side)
-{
-	const struct rpma_rt_completion item = rt_deliver_writable_item(side);
-	struct rpma_rt_route *route;
-
-	for (route = side->conn->poll.routes; route != NULL;
-	     route = route->next) {
-		if (!(route->wants & RT_WANTS(side->which)))
-			continue;
-		route->wants &= (uint8_t)~RT_WANTS(side->which);
-		rt_callback_add(poller, route, &item);
+	for (number = 0; number < RT_ROUTE_FIRST; number++) {
+		reserved = &poller->reserved[number];
+		if (reserved->ops != NULL && reserved->ops->eased != NULL)
+			reserved->ops->eased(poller, reserved->arg);
 	}
-}
-
-/*
- * Who takes a want away owns it: exactly one WRITABLE. While the connection's
- * own queue is over its limit it waits for that to ease, or WRITABLEs that
- * nobody takes would fill the spill.
- */
-__attribute__((noinline)) static void
-answer(struct rt_poller *poller, struct rt_side *side, uint32_t wants)
-{
-	uint32_t in_call = wants << RT_WANT_IN_CALL;
-	struct rpma_rt_completion item;
-	uint32_t taken;
-
-	if (!side->healthy)
-		return; /* CLOSED answers */
-	if (rt_lane_is_backlogged(side->conn->poll.lane))
-		wants = 0; /* no queue is in the way of a function */
-	/* acq_rel: of two takers one gets it */
-	taken = atomic_fetch_and_explicit(&side->want, ~(wants | in_call),
-					  memory_order_acq_rel);
-	if (taken & wants) {
-		item = rt_deliver_writable_item(side);
-		rt_deliver_write(poller, side->conn->poll.lane, &item);
-	}
-	if (taken & in_call)
-		call_writable(poller, side);
-}
-
-/* If there is one. The look is inline: every batch has it for each side. */
-static inline void answer_want(struct rt_poller *poller, struct rt_side *side,
-			       uint32_t wants)
-{
-	/* relaxed: ordered by the batch's fence, which pairs with the one
-	 * between the poster's store and its second look */
-	if (unlikely(atomic_load_explicit(&side->want, memory_order_relaxed) &
-		     (wants | wants << RT_WANT_IN_CALL)))
-		answer(poller, side, wants);
-}
-
-/* After a backlog cleared: any connection may have waited for it. */
-static void answer_all_wants(struct rt_poller *poller)
-{
-	struct rpma_rt_conn *conn;
-	uint32_t slot;
-	int i;
-
-	for (slot = 1; slot < RT_MAX_SLOTS && slot <= poller->slots_used;
-	     slot++) {
-		conn = poller->slots[slot];
-		for (i = 0; conn != NULL && i < 2; i++)
-			answer_want(poller, &conn->side[i],
-				    RT_WANT_CREDIT | RT_WANT_BACKLOG);
-	}
+	rt_srq_answer_all_poller(poller);
 }
 
 /* The lane's queue stays until its spill was emptied and rung for. */
@@ -210,8 +141,10 @@ static void flush_once(struct rt_poller *poller)
 	rt_fence_dekker();
 	ring_lanes(poller, lanes);
 	/* after the lanes' list was walked: this begins a new one */
-	for (side = sides; side != NULL; side = side->touched_next)
-		answer_want(poller, side, RT_WANT_CREDIT);
+	for (side = sides; side != NULL; side = side->touched_next) {
+		if (unlikely(rt_side_wants(side, RT_WANT_CREDIT)))
+			side->ops->answer(side, poller, RT_WANT_CREDIT);
+	}
 	if (unlikely(srqs != NULL))
 		rt_srq_answer_poller(srqs);
 }
@@ -264,8 +197,7 @@ int rt_deliver_retry_spills(struct rt_poller *poller)
 		/* pairs with the fence of a poster that found the backlog
 		 * [LEDGER-2] */
 		rt_fence_dekker();
-		answer_all_wants(poller);
-		rt_srq_answer_all_poller(poller);
+		answer_eased(poller);
 	}
 	return total;
 }

@@ -25,7 +25,6 @@
 #include "base/cpu.h"
 #include "base/runtime.h"
 #include "base/self.h"
-#include "conn/drain.h"
 
 #define ROUNDS_PER_TICK	 1024 /* while it is never idle */
 #define ROUNDS_PER_CLOCK 64
@@ -34,35 +33,6 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 /* -------------------------------------------------------------- routing --- */
-
-/* A marker, or a completion of nothing that is open. */
-static void route_internal(struct rt_poller *poller, const struct rt_cq *cq,
-			   const struct ibv_wc *wc)
-{
-	uint64_t cookie = rt_wr_id_cookie(wc->wr_id);
-	uint32_t kind = (uint32_t)(cookie >> RT_KIND_SHIFT);
-	uint32_t slot = (uint32_t)(cookie & RT_SLOT_MASK);
-	struct rpma_rt_conn *conn;
-
-	if (wc->wr_id != rt_wr_id_internal(kind, slot) || slot == 0 ||
-	    slot >= RT_MAX_SLOTS)
-		goto stale;
-	conn = poller->slots[slot];
-	if (conn == NULL || conn->cq != cq || !conn->poll.bound ||
-	    conn->qp_num != wc->qp_num)
-		goto stale;
-	if (kind == RT_SQ_MARKER)
-		rt_conn_marker_poller(conn, RPMA_RT_SEND_SIDE);
-	else if (kind == RT_RQ_MARKER)
-		rt_conn_marker_poller(conn, RPMA_RT_RECV_SIDE);
-	else if (kind == RT_KEEPALIVE)
-		rt_keepalive_completed(conn, wc->status);
-	else
-		goto stale;
-	return;
-stale:
-	RT_STAT_ADD(poller, stale, 1);
-}
 
 static inline struct rpma_rt_completion
 item_of(const struct rt_route_entry *entry, const struct ibv_wc *wc)
@@ -90,7 +60,7 @@ deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
 {
 	struct rpma_rt_completion item = item_of(entry, wc);
 
-	rt_callback_add(poller, entry->route, &item);
+	rt_callback_add(poller, entry->callback, &item);
 }
 
 static void deliver(struct rt_poller *poller,
@@ -108,27 +78,21 @@ static void deliver(struct rt_poller *poller,
 	poller->written++;
 }
 
-/* Those name no queue pair. */
-static bool is_of_srq(uint64_t wr_id)
-{
-	uint32_t number = rt_wr_id_route(wr_id);
-
-	return number >= RT_SRQ_FIRST && number < RT_SRQ_END;
-}
-
 static bool is_route_of(const struct rt_route_entry *entry,
 			const struct ibv_wc *wc)
 {
 	return entry->qp_key == rt_qp_key(wc->qp_num);
 }
 
-/* What is not a route's that is bound: an SRQ's, a marker, late, stale. */
+/* What is not a route's that is bound: a reserved number's, late, stale. */
 __attribute__((noinline)) static bool
 route_otherwise(struct rt_poller *poller, struct rt_cq *cq,
 		const struct rt_route_entry *entry, const struct ibv_wc *wc)
 {
-	if (is_of_srq(wc->wr_id)) {
-		rt_srq_route_poller(poller, cq, wc);
+	uint32_t number = rt_wr_id_route(wc->wr_id);
+
+	if (number < RT_ROUTE_FIRST && poller->reserved[number].ops != NULL) {
+		poller->reserved[number].ops->completion(poller, cq, wc);
 		return true;
 	}
 	/* what binds it was sent before its WR was posted: it may be in the
@@ -136,7 +100,7 @@ route_otherwise(struct rt_poller *poller, struct rt_cq *cq,
 	rt_inbox_run_owner(&poller->inbox, poller);
 	if (is_route_of(entry, wc))
 		return false;
-	route_internal(poller, cq, wc);
+	RT_STAT_ADD(poller, stale, 1);
 	return true;
 }
 
@@ -151,7 +115,7 @@ static void route(struct rt_poller *poller, struct rt_cq *cq,
 		return;
 	side = entry->side;
 	if (unlikely(wc->status != IBV_WC_SUCCESS || !side->healthy)) {
-		rt_conn_slow_completion(side, wc);
+		side->ops->failed(side, wc);
 		return;
 	}
 	side->count++;
@@ -164,9 +128,39 @@ static void route(struct rt_poller *poller, struct rt_cq *cq,
 
 void rt_poller_fail_cq(struct rt_poller *poller, struct rt_cq *cq)
 {
-	(void)poller;
 	cq->dead = true;
+	rt_schedule_ready_all(poller, &cq->draining);
+	rt_schedule_ready_all(poller, &cq->sweeping);
 	rt_cq_pool_fail_mt(cq);
+}
+
+void rt_poller_await_sweep(struct rt_poller *poller, struct rt_cq *cq,
+			   struct rt_task *task)
+{
+	task->until_taken = cq->taken + cq->cqe;
+	if (cq->dead)
+		rt_schedule_ready(poller, task);
+	else
+		rt_schedule_wait(task, &cq->sweeping);
+}
+
+/* It was polled: of those that wait for that some may have waited enough. */
+__attribute__((noinline)) static void end_waits(struct rt_poller *poller,
+						struct rt_cq *cq, bool is_empty)
+{
+	struct rt_task *task;
+
+	if (is_empty) {
+		rt_schedule_ready_all(poller, &cq->sweeping);
+		return;
+	}
+	while (!cds_list_empty(&cq->sweeping)) {
+		task = cds_list_first_entry(&cq->sweeping, struct rt_task,
+					    link);
+		if (cq->taken < task->until_taken)
+			break;
+		rt_schedule_ready(poller, task);
+	}
 }
 
 static void time_batch(struct rt_poller *poller)
@@ -187,7 +181,8 @@ static int poll_cq(struct rt_poller *poller, struct rt_cq *cq, int max)
 	if (n <= 0) {
 		if (unlikely(n < 0))
 			rt_poller_fail_cq(poller, cq);
-		cq->empties++;
+		if (unlikely(!cds_list_empty(&cq->sweeping)))
+			end_waits(poller, cq, true);
 		RT_STAT_ADD(poller, empty_polls, 1);
 		return 0;
 	}
@@ -198,6 +193,8 @@ static int poll_cq(struct rt_poller *poller, struct rt_cq *cq, int max)
 	cq->taken += (uint64_t)n;
 	for (i = 0; i < n; i++)
 		route(poller, cq, &poller->wcs[i]);
+	if (unlikely(!cds_list_empty(&cq->sweeping)))
+		end_waits(poller, cq, false);
 	RT_STAT_ADD(poller, completions, n);
 	return n;
 }
@@ -220,27 +217,6 @@ static int poll_all(struct rt_poller *poller, int budget)
 			done += poll_cq(poller, cq, max);
 	}
 	return done;
-}
-
-/* The connections that drain or are swept; how many made a step. */
-static int tend_dying(struct rt_poller *poller)
-{
-	struct rpma_rt_conn **link = &poller->dying;
-	struct rpma_rt_conn *conn;
-	uint64_t now = rt_now_ns();
-	int steps = 0;
-
-	while ((conn = *link) != NULL) {
-		if (conn->poll.state == RT_PS_SETTLING
-			    ? rt_conn_try_drained_poller(conn, now)
-			    : rt_conn_try_swept_poller(conn)) {
-			*link = conn->poll.dying_next;
-			steps++;
-		} else {
-			link = &conn->poll.dying_next;
-		}
-	}
-	return steps;
 }
 
 /* With what it has adopted, by turns first, that a budget starves neither. */
@@ -277,37 +253,23 @@ int rt_round_run(struct rt_poller *poller, int budget)
 	if (unlikely(poller->srqs_again))
 		done += rt_srq_again_poller(poller);
 	if (!rt_inbox_is_empty(&poller->inbox))
-		done += rt_inbox_run_owner(&poller->inbox, poller);
-	if (poller->dying != NULL)
-		done += tend_dying(poller);
-	if (poller->keepalive != NULL &&
-	    (done == 0 || ++poller->keepalive_rounds % ROUNDS_PER_CLOCK == 0))
-		done += rt_keepalive_run(poller);
+		done += rt_inbox_run_some_owner(&poller->inbox, poller,
+						RT_SCHEDULE_UNITS);
+	if (unlikely(poller->leaving != NULL))
+		done += rt_channel_let_go(poller);
+	if (rt_schedule_next_ns(poller) != UINT64_MAX)
+		done += rt_schedule_run(poller, done == 0);
 	rt_deliver_flush(poller);
 	return done;
 }
 
 /* ------------------------------------------------------------- sleeping --- */
 
-uint64_t rt_poller_deadline(const struct rt_poller *poller)
-{
-	const struct rpma_rt_conn *conn;
-	uint64_t next = UINT64_MAX;
-
-	if (poller->keepalive != NULL)
-		next = poller->keepalive_next_ns;
-	for (conn = poller->dying; conn != NULL; conn = conn->poll.dying_next) {
-		if (conn->poll.deadline_ns < next)
-			next = conn->poll.deadline_ns;
-	}
-	return next;
-}
-
 /* How long it may sleep, in milliseconds; -1: until something happens. */
 static int sleep_ms(const struct rt_poller *poller)
 {
 	const struct rpma_rt_cfg *cfg = &poller->rt->cfg;
-	uint64_t deadline = rt_poller_deadline(poller);
+	uint64_t deadline = rt_schedule_next_ns(poller);
 	int ms = cfg->backstop_ms ? (int)cfg->backstop_ms : -1;
 	uint64_t now;
 	uint64_t left;
@@ -404,6 +366,8 @@ void rt_poller_add_cq(struct rt_msg *msg, void *owner)
 	struct rt_poller *poller = owner;
 	struct rt_cq **cqs;
 
+	CDS_INIT_LIST_HEAD(&cq->sweeping);
+	CDS_INIT_LIST_HEAD(&cq->draining);
 	if (poller->cqs_count == poller->cqs_max) {
 		cqs = realloc(poller->cqs, (size_t)(poller->cqs_max * 2 + 4) *
 						   sizeof(struct rt_cq *));
@@ -415,6 +379,7 @@ void rt_poller_add_cq(struct rt_msg *msg, void *owner)
 		poller->cqs = cqs;
 		poller->cqs_max = poller->cqs_max * 2 + 4;
 	}
+	cq->place = poller->cqs_count;
 	poller->cqs[poller->cqs_count++] = cq;
 	if (!cq->channel->known) {
 		cq->channel->known = true;
@@ -484,18 +449,11 @@ int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
 	poller->index = index;
 	poller->cpu = cpu;
 	rt_poller_set_tick(poller, rt_now_ns());
+	rt_schedule_init(poller);
 	poller->threaded = rt->cfg.mode != RPMA_RT_MODE_MANUAL;
-	poller->slots_next = 1;
-	poller->slots = calloc(RT_MAX_SLOTS, sizeof(*poller->slots));
-	poller->slots_returned =
-		calloc(RT_MAX_SLOTS, sizeof(*poller->slots_returned));
-	ret = RPMA_E_NOMEM;
-	if (poller->slots == NULL || poller->slots_returned == NULL)
-		goto err_free_slots;
 	poller->epfd = epoll_create1(EPOLL_CLOEXEC);
-	ret = RPMA_E_PROVIDER;
 	if (poller->epfd < 0)
-		goto err_free_slots;
+		return RPMA_E_PROVIDER;
 	ret = rt_bell_init(&poller->bell);
 	if (ret)
 		goto err_close_epfd;
@@ -509,6 +467,7 @@ int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
 	ret = rt_inbox_init(&poller->inbox, &poller->bell);
 	if (ret)
 		goto err_close_timer;
+	pthread_cond_init(&poller->made, NULL);
 	return 0;
 err_close_timer:
 	if (poller->timer >= 0)
@@ -517,22 +476,18 @@ err_fini_bell:
 	rt_bell_fini(&poller->bell);
 err_close_epfd:
 	close(poller->epfd);
-err_free_slots:
-	free(poller->slots_returned);
-	free(poller->slots);
 	return ret;
 }
 
 void rt_poller_fini(struct rt_poller *poller)
 {
+	pthread_cond_destroy(&poller->made);
 	rt_inbox_fini(&poller->inbox);
 	rt_bell_fini(&poller->bell);
 	if (poller->timer >= 0)
 		close(poller->timer);
 	close(poller->epfd);
 	free(poller->cqs);
-	free(poller->slots_returned);
-	free(poller->slots);
 }
 
 int rt_poller_start(struct rt_poller *poller)

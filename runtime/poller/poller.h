@@ -18,16 +18,17 @@
 
 #include "rpma_rt.h"
 #include "poller/callback.h"
-#include "conn/conn.h"
 #include "poller/cq_pool.h"
+#include "poller/reserved.h"
+#include "poller/schedule.h"
+#include "poller/side.h"
 #include "base/inbox.h"
 #include "queue/lane.h"
 #include "base/order.h"
 #include "base/bell.h"
 #include "srq/srq.h"
 
-#define RT_BATCH     32	   /* completions taken from a CQ at once */
-#define RT_MAX_SLOTS 65536 /* connections of one poller, from 1 */
+#define RT_BATCH 32 /* completions taken from a CQ at once */
 
 /* who runs rounds now */
 enum rt_runner {
@@ -52,9 +53,8 @@ struct rt_poller {
 
 	/* under the runtime's lock */
 	struct rt_channel *channels;
-	uint32_t *slots_returned;
-	uint32_t slots_returned_count;
-	uint32_t slots_next;
+	struct rt_cq_making *making; /* CQs that are being made */
+	pthread_cond_t made;	     /* one was made, or not */
 	uint32_t conns;
 	bool srq_numbers[RT_SRQ_END]; /* taken */
 
@@ -68,12 +68,12 @@ struct rt_poller {
 	struct rt_side *touched_sides;
 	struct rpma_rt_srq *touched_srqs;
 	struct rpma_rt_adopted *adopted;
-	struct rpma_rt_conn *keepalive; /* those with keep-alive */
 	struct rt_lane *spilling;
-	struct rpma_rt_conn *dying; /* draining and sweeping */
-	uint64_t polled_ns;	    /* when a timed batch was polled; 0: none */
-	uint32_t untimed;	    /* batches since the last timed one */
-	uint32_t rounds;	    /* for the clock, see tick_ms */
+	struct rt_schedule schedule;
+	struct rt_cq *leaving; /* CQs to let go */
+	uint64_t polled_ns;    /* when a timed batch was polled; 0: none */
+	uint32_t untimed;      /* batches since the last timed one */
+	uint32_t rounds;       /* for the clock, see tick_ms */
 	uint32_t idle_rounds;
 	bool armed;	    /* the bell is prepared */
 	bool timed_out;	    /* woken by the back-stop alone */
@@ -81,15 +81,11 @@ struct rt_poller {
 	bool srqs_again;    /* a refill found the lock taken */
 	uint64_t idle_since_ns;
 	uint64_t spinning_since_ns; /* with timing; 0: it is not idle */
-	uint64_t keepalive_next_ns; /* when one may be due */
-	uint32_t keepalive_rounds;
-	uint32_t slots_used; /* the highest ever set */
-	struct rpma_rt_conn **slots;
 	struct rt_channel *reading; /* its channels */
-	struct rpma_rt_conn *late;  /* bound late, see conn.h */
 	/* aligned: copied into by the provider, then read, each round */
 	alignas(RT_CACHE_LINE) struct ibv_wc wcs[RT_BATCH];
 	struct rt_callbacks calls;
+	struct rt_reserved reserved[RT_ROUTE_FIRST];
 	struct rpma_rt_srq *srqs[RT_SRQ_END];
 
 	/* the poller's last look at the clock, in ms: what posts are dated by.
@@ -146,8 +142,14 @@ int rt_round_run(struct rt_poller *poller, int budget);
 bool rt_channel_arm(struct rt_poller *poller);
 /* What follows a sleep: bell off, channel events read; how many. */
 int rt_channel_wake(struct rt_poller *poller);
-/* When it wants to look for itself, monotonic; UINT64_MAX: never. */
-uint64_t rt_poller_deadline(const struct rt_poller *poller);
+/* The task becomes ready when what the CQ holds now was taken: a poll of it
+ * finds nothing, or as many as it can hold are taken; or when it dies. */
+void rt_poller_await_sweep(struct rt_poller *poller, struct rt_cq *cq,
+			   struct rt_task *task);
+/* A CQ is to be let go; the message is in the rt_cq. */
+void rt_channel_leave_message(struct rt_msg *msg, void *owner);
+/* Lets go of those, not while a batch is routed; how many. */
+int rt_channel_let_go(struct rt_poller *poller);
 /* A CQ of it works no more: its connections die. */
 void rt_poller_fail_cq(struct rt_poller *poller, struct rt_cq *cq);
 /* Takes a CQ in; the message is in the rt_cq. */
@@ -157,9 +159,6 @@ void rt_poller_add_cq(struct rt_msg *msg, void *owner);
  * for the end of an assistant's round. */
 bool rt_poller_try_enter(struct rt_poller *poller, enum rt_runner as);
 void rt_poller_leave(struct rt_poller *poller);
-
-/* A post to that side that was refused may succeed again. */
-struct rpma_rt_completion rt_deliver_writable_item(const struct rt_side *side);
 
 /* Publishes what was written and retired, rings who sleeps. */
 void rt_deliver_flush(struct rt_poller *poller);

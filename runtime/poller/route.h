@@ -17,7 +17,7 @@
 
 #include "rpma_rt.h"
 
-struct rt_cq;
+struct rt_callback;
 struct rt_lane;
 struct rt_side;
 
@@ -66,37 +66,12 @@ static inline uint32_t rt_qp_key(uint32_t qp_num)
 struct rt_route_entry {
 	union {
 		struct rt_lane *lane;
-		struct rpma_rt_route *route; /* its function is called */
+		struct rt_callback *callback;
 	};
 	void *user;
 	struct rt_side *side;
 	uint32_t qp_key;
 	uint32_t is_callback;
-};
-
-/* of rpma_rt_route.wants: on that side for credit or backlog, for the lock */
-#define RT_WANTS(side)	    (1u << (side))
-#define RT_WANTS_LOCK(side) (4u << (side))
-
-/* a caller's handle: immutable once the opener has returned it, but for what
- * is the poller's. Leads to a lane of a queue or to a function. */
-struct rpma_rt_route {
-	struct rpma_rt_conn *conn;
-	struct rt_lane *lane;	     /* NULL: a function */
-	struct rpma_rt_queue *queue; /* NULL: a function */
-	rpma_rt_callback *fn;
-	void *arg;
-	struct rpma_rt_route *next; /* the connection's list; poller */
-	/* the directory's, see doc/protocols/directory.md */
-	struct rpma_rt_route *listed_next;
-	struct rt_lane *listed_lane; /* NULL: a function */
-	uint32_t listed_queue;	     /* its id; 0: a function */
-	uint8_t wants; /* its function was refused, see RT_WANTS_; poller */
-	uint32_t number;
-	uint32_t reserved;	   /* entries of the lane's spill held for it */
-	uint32_t announced_before; /* of the lane, should it be undone */
-	bool shares;		   /* counted in the lane's srq_users */
-	enum rpma_rt_side side;
 };
 
 /* ERRORS: RPMA_E_NOMEM. Every entry free. */

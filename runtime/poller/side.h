@@ -3,8 +3,8 @@
 
 /*
  * side.h -- one of a queue pair's two queues as its poller sees it: what has
- * retired, whether it is healthy, and what refused posters wait for.
- * doc/protocols/ledger.md.
+ * retired, whether it is healthy, what refused posters wait for, and who hears
+ * of what leaves the success path. doc/protocols/ledger.md.
  */
 
 #ifndef RT_POLLER_SIDE_H
@@ -15,12 +15,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <infiniband/verbs.h>
+
 #include "base/order.h"
+
+struct rt_poller;
+struct rt_side;
 
 /* what refused posters wait for: bits of rt_side.want; answered in a queue, or,
  * shifted by RT_WANT_IN_CALL, to the function inside which it was */
 enum rt_want { RT_WANT_CREDIT = 1 << 0, RT_WANT_BACKLOG = 1 << 1 };
 #define RT_WANT_IN_CALL 2
+
+/* of a kind of side; all on its poller */
+struct rt_side_ops {
+	/* a completion of it that is no success, or while it is not healthy */
+	void (*failed)(struct rt_side *side, const struct ibv_wc *wc);
+	/* a work request failed that is in no ledger: an SRQ's, a keep-alive */
+	void (*broken)(struct rt_side *side, enum ibv_wc_status status);
+	/* want has one of these bits, or the same inside a function */
+	void (*answer)(struct rt_side *side, struct rt_poller *poller,
+		       uint32_t wants);
+};
 
 struct rt_side {
 	/* read by posters; want is written by them, when they are refused */
@@ -32,7 +48,16 @@ struct rt_side {
 	bool touched;
 	uint8_t which; /* enum rpma_rt_side; immutable */
 	struct rt_side *touched_next;
-	struct rpma_rt_conn *conn; /* immutable */
+	const struct rt_side_ops *ops; /* immutable */
 };
+
+/* Is one of these wanted? In the rounds of its poller only. */
+static inline bool rt_side_wants(const struct rt_side *side, uint32_t wants)
+{
+	/* relaxed: ordered by the batch's fence, which pairs with the one
+	 * between the poster's store and its second look [LEDGER-2] */
+	return atomic_load_explicit(&side->want, memory_order_relaxed) &
+	       (wants | wants << RT_WANT_IN_CALL);
+}
 
 #endif /* RT_POLLER_SIDE_H */

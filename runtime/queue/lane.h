@@ -64,6 +64,9 @@ struct rt_lane {
 	struct rt_lane *touched_next; /* the poller's list of touched lanes */
 	struct rt_lane *spill_next;
 	_Atomic uint64_t wakes; /* of the consumer, for statistics */
+	/* left by whoever writes something once a lane, of one kind and of
+	 * another */
+	uint64_t marks[2];
 	uint64_t from_srqs[RT_LANE_SRQS / 64]; /* SRQs that filled it, */
 	uint64_t held_srqs[RT_LANE_SRQS / 64]; /* that it holds up now */
 

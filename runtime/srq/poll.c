@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/runtime.h"
-#include "conn/drain.h"
 #include "poller/poller.h"
 #include "poller/qp_table.h"
 #include "queue/lane.h"
@@ -115,8 +114,8 @@ static struct rpma_rt_completion item_of(const struct rt_route_entry *entry,
 	return item;
 }
 
-void rt_srq_route_poller(struct rt_poller *poller, struct rt_cq *cq,
-			 const struct ibv_wc *wc)
+static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
+			   const struct ibv_wc *wc)
 {
 	/* first: it may run the inbox, in which an SRQ may end */
 	uint32_t route = find_route(poller, cq, wc->qp_num);
@@ -137,7 +136,7 @@ void rt_srq_route_poller(struct rt_poller *poller, struct rt_cq *cq,
 		return;
 	}
 	if (wc->status != IBV_WC_SUCCESS)
-		rt_conn_break_poller(entry->side->conn, wc->status);
+		entry->side->ops->broken(entry->side, wc->status);
 	if (!entry->is_callback)
 		map_set(entry->lane->from_srqs, srq->number);
 	item = item_of(entry, wc, context);
@@ -346,9 +345,13 @@ void rt_srq_look_message(struct rt_msg *msg, void *owner)
 	touch(srq);
 }
 
+static const struct rt_reserved_ops srq_ops = {.completion = srq_completion};
+
 void rt_srq_begin_poller(struct rpma_rt_srq *srq)
 {
 	srq->poller->srqs[srq->number] = srq;
+	srq->poller->reserved[srq->number] =
+		(struct rt_reserved){.ops = &srq_ops, .arg = srq};
 	srq->refill_due = true;
 	touch(srq);
 }
@@ -361,6 +364,7 @@ static void let_go(struct rpma_rt_srq *srq)
 	     lane = lane->spill_next)
 		map_clear(lane->held_srqs, srq->number);
 	srq->poller->srqs[srq->number] = NULL;
+	srq->poller->reserved[srq->number] = (struct rt_reserved){0};
 }
 
 void rt_srq_end_poller(struct rpma_rt_srq *srq)

@@ -130,9 +130,6 @@ void rt_srq_unref_announced(struct rpma_rt_srq *srq);
 
 /* ---------------------------------------------------------- the poller --- */
 
-/* A completion with the number of an SRQ. */
-void rt_srq_route_poller(struct rt_poller *poller, struct rt_cq *cq,
-			 const struct ibv_wc *wc);
 /* At a batch's end: lanes over their limit hold those that filled them, then
  * the credits go back. */
 void rt_srq_retire_poller(struct rt_lane *lanes, struct rpma_rt_srq *srqs);

@@ -33,6 +33,8 @@
 #include "conn/create.h"
 #include "conn/route.h"
 #include "base/device.h"
+#include "conn/slots.h"
+#include "conn/internal.h"
 #include "base/runtime.h"
 #include "events/events.h"
 #include "conn/drain.h"
@@ -128,6 +130,8 @@ int fake_objects(void);
 
 void fake_wc(struct rt_cq *cq, uint64_t wr_id, enum ibv_wc_status status,
 	     enum ibv_wc_opcode opcode, uint32_t qp_num);
+/* While a CQ is made next: fn is called, once, by its maker. */
+void fake_when_made(void (*fn)(void *arg), void *arg);
 /* A completion event of the CQ, to be read from its channel. */
 void fake_cq_event(struct rt_cq *cq);
 struct rpma_cq *fake_cq(struct rt_cq *cq);
@@ -214,6 +218,8 @@ void fake_srq_wc(const struct rpma_rt_conn *conn, const struct rpma_rt_srq *srq,
 extern void (*fake_srq_posted)(void);
 /* The device says that the limit was passed. */
 void fake_srq_limit(struct rpma_rt_srq *srq);
+/* What it waits for to drain has not come in time. */
+void fake_drain_time_over(struct fake *f, struct rpma_rt_conn *conn);
 /* Both markers come in, as flushed. */
 void fake_markers(struct rpma_rt_conn *conn);
 

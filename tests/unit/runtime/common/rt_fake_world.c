@@ -149,6 +149,7 @@ static struct rpma_rt *rt_new(void)
 	rt->pollers = aligned_alloc(RT_CACHE_LINE, sizeof(*rt->pollers));
 	assert_non_null(rt->pollers);
 	ok(rt_poller_init(&rt->pollers[0], rt, 0, RPMA_RT_CPU_ANY));
+	ok(rt_internal_new(&rt->pollers[0]));
 	return rt;
 }
 
@@ -163,6 +164,7 @@ static void rt_free(struct rpma_rt *rt)
 			rt_async_disown(&cq->async);
 	}
 	ok(rt_cq_pool_fini(&rt->pollers[0]));
+	rt_internal_delete(&rt->pollers[0]);
 	rt_poller_fini(&rt->pollers[0]);
 	free(rt->pollers);
 	device_free(rt->devices);
@@ -311,6 +313,13 @@ struct rpma_rt_conn *fake_established(struct fake *f)
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_ESTABLISHED);
 	fake_forget_trace();
 	return conn;
+}
+
+void fake_drain_time_over(struct fake *f, struct rpma_rt_conn *conn)
+{
+	assert_int_equal(conn->poll.state, RT_PS_SETTLING);
+	conn->poll.deadline_ns = 0;
+	rt_schedule_ready(f->poller, &conn->poll.dying);
 }
 
 void fake_bury(struct fake *f, struct rpma_rt_conn **conn)

@@ -201,7 +201,6 @@ static void connect__verb_fails_FAILED(void **state)
 	fake_control(f);
 	/* the queue pair went with it: nobody posts to it any more */
 	assert_int_equal(fake_recv(conn, 2), RPMA_RT_E_CLOSED);
-	conn->poll.deadline_ns = 0;
 	fake_settle_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	assert_int_equal(f->items[0].flags, RPMA_RT_F_SYNTHESIZED);
@@ -394,7 +393,7 @@ static void die_up_to_the_last_item(void *arg)
 	struct rpma_rt_conn *conn = f->rt->conns;
 
 	ok(rpma_rt_conn_close(conn));
-	while (f->poller->slots[conn->slot] != NULL) {
+	while (rt_slots_of(f->poller)->conns[conn->slot] != NULL) {
 		fake_control(f);
 		fake_round(f);
 		if (conn->poll.state == RT_PS_SETTLING)

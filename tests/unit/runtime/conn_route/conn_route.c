@@ -28,8 +28,8 @@ static struct count count(const struct fake *f)
 		.memory = fake_memory(),
 		.room = cq->room,
 		.numbers = cq->numbers.returned_count - cq->numbers.next,
-		.slots =
-			f->poller->slots_returned_count - f->poller->slots_next,
+		.slots = rt_slots_of(f->poller)->returned_count -
+			 rt_slots_of(f->poller)->next,
 		.reserved = lane->reserved,
 		.conns = f->poller->conns,
 		.in_use = f->rt->in_use,
@@ -228,9 +228,9 @@ static void birth__no_slot_NOMEM(void **state)
 	struct rt_conn_spec birth = birth_of(f);
 	struct rpma_rt_conn *conn = NULL;
 
-	f->poller->slots_next = RT_MAX_SLOTS;
+	rt_slots_of(f->poller)->next = RT_MAX_SLOTS;
 	assert_int_equal(rt_conn_create(&birth, &conn), RPMA_E_NOMEM);
-	f->poller->slots_next = 1;
+	rt_slots_of(f->poller)->next = 1;
 }
 
 /* The configuration of the queue pair: the caller's, plus a marker each. */

@@ -275,7 +275,7 @@ static void drained__a_marker_missing_deadline(void **state)
 	assert_int_equal(conn->poll.state, RT_PS_SETTLING); /* still waits */
 	assert_int_equal(fake_take(f, f->queue), 0);
 	assert_true(conn->ctl.qp_alive);
-	conn->poll.deadline_ns = 0; /* its time is over */
+	fake_drain_time_over(f, conn);
 	fake_settle_down(f);
 	/* nobody knows: sends in order, then receives */
 	assert_int_equal(fake_take(f, f->queue), 5);
@@ -344,7 +344,7 @@ static void death__objects_in_order_CLOSED_last(void **state)
 	fake_round(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	expect_closed(f, 0, RPMA_RT_REASON_LOCAL);
-	assert_null(f->poller->slots[conn->slot]);
+	assert_null(rt_slots_of(f->poller)->conns[conn->slot]);
 	assert_int_equal(f->rt->in_use, 1); /* until the control thread knows */
 	fake_control(f);
 	assert_int_equal(f->rt->in_use, 0);
@@ -362,7 +362,7 @@ static void sweep__what_comes_after_the_queue_pair_is_settled(void **state)
 	wr_id = fake_sq_id(conn, 0);
 	ok(rpma_rt_conn_close(conn));
 	fake_settle_down(f);
-	conn->poll.deadline_ns = 0;
+	fake_drain_time_over(f, conn);
 	fake_round(f);
 	fake_control(f); /* the queue pair is gone */
 	/* it lay in the CQ all the time */
@@ -386,7 +386,7 @@ static void sweep__cq_never_empty_as_many_as_it_holds(void **state)
 
 	ok(rpma_rt_conn_close(conn));
 	fake_settle_down(f);
-	conn->poll.deadline_ns = 0;
+	fake_drain_time_over(f, conn);
 	fake_round(f);
 	fake_control(f);
 	/* the batch in which it hears of GONE: only what follows counts */
@@ -395,7 +395,7 @@ static void sweep__cq_never_empty_as_many_as_it_holds(void **state)
 			IBV_WC_SUCCESS, IBV_WC_SEND, 1);
 	fake_round(f);
 	assert_int_equal(conn->poll.state, RT_PS_SWEEPING);
-	assert_int_equal(conn->poll.sweep_taken, conn->cq->taken);
+	assert_int_equal(conn->poll.dying.until_taken, conn->cq->taken + cqe);
 	for (i = RT_BATCH; i < cqe; i += RT_BATCH) {
 		fake_round(f);
 		assert_int_equal(conn->poll.state, RT_PS_SWEEPING);
@@ -417,7 +417,7 @@ static void swept__completion_after_it_stale(void **state)
 	wr_id = fake_sq_id(conn, 0);
 	ok(rpma_rt_conn_close(conn));
 	fake_settle_down(f);
-	conn->poll.deadline_ns = 0;
+	fake_drain_time_over(f, conn);
 	while (conn->poll.state != RT_PS_SWEPT) {
 		fake_control(f);
 		fake_round(f);

@@ -431,8 +431,6 @@ static void init__each_failure_nothing_left(void **state)
 		int nth;
 		int ret;
 	} failures[] = {
-		{"malloc", 1, RPMA_E_NOMEM},
-		{"malloc", 2, RPMA_E_NOMEM},
 		{"epoll_create1", 1, RPMA_E_PROVIDER},
 		{"eventfd", 1, RPMA_E_PROVIDER},
 		{"epoll_ctl", 1, RPMA_E_PROVIDER},

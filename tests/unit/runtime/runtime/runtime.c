@@ -60,8 +60,8 @@ static int fail_each(const char *call, int value, int expected)
 static void new__each_failure_nothing_left(void **state)
 {
 	(void)state;
-	/* runtime, pollers, of each slots and returned ones */
-	assert_int_equal(fail_each("malloc", 1, RPMA_E_NOMEM), 6);
+	/* runtime, pollers, of each slots, their connections, returned ones */
+	assert_int_equal(fail_each("malloc", 1, RPMA_E_NOMEM), 8);
 	/* event thread, two pollers */
 	assert_int_equal(fail_each("epoll_create1", EMFILE, RPMA_E_PROVIDER),
 			 3);

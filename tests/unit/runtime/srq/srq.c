@@ -394,7 +394,7 @@ static void number_reused__closed_while_it_waits(void **state)
 	assert_int_equal(fake_take(s.f, s.f->queue), 3);
 	assert_int_equal(s.f->items[0].opcode, RPMA_RT_EVENT_REQUEST);
 	assert_int_equal(s.f->items[2].opcode, RPMA_RT_EVENT_CLOSED);
-	assert_null(s.f->poller->late);
+	assert_null(rt_slots_of(s.f->poller)->late);
 	assert_int_equal(old->cq->qps->count, 0);
 	ok(rpma_rt_conn_put(&old));
 	ok(rpma_rt_conn_put(&waiter));

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * heap.c -- see heap.h. A node's rank is the length of its right-most way
+ * down, which is at most the logarithm of the number of nodes below it: the
+ * right subtree is the one with the smaller rank. Melding walks down such ways
+ * only, and mending ranks walks up while they change.
+ */
+
+#include "base/heap.h"
+
+#include <assert.h>
+
+static uint32_t rank_of(const struct rt_heap_node *node)
+{
+	return node == NULL ? 0 : node->rank;
+}
+
+/* Puts its subtrees in order; has its rank changed? */
+static bool mend(struct rt_heap_node *node)
+{
+	struct rt_heap_node *left = node->left;
+	uint32_t before = node->rank;
+
+	if (rank_of(left) < rank_of(node->right)) {
+		node->left = node->right;
+		node->right = left;
+	}
+	node->rank = rank_of(node->right) + 1;
+	return node->rank != before;
+}
+
+/* One of two, either of which may be NULL; the caller sets its up. */
+static struct rt_heap_node *meld(struct rt_heap_node *a, struct rt_heap_node *b)
+{
+	struct rt_heap_node *first = a;
+
+	if (a == NULL || b == NULL)
+		return a == NULL ? b : a;
+	if (b->key < a->key) {
+		first = b;
+		b = a;
+	}
+	first->right = meld(first->right, b);
+	first->right->up = first;
+	mend(first);
+	return first;
+}
+
+void rt_heap_insert(struct rt_heap *heap, struct rt_heap_node *node,
+		    uint64_t key)
+{
+	assert(!rt_heap_has(heap, node));
+	*node = (struct rt_heap_node){.key = key, .rank = 1};
+	heap->first = meld(heap->first, node);
+	heap->first->up = NULL;
+}
+
+void rt_heap_remove(struct rt_heap *heap, struct rt_heap_node *node)
+{
+	struct rt_heap_node *below = meld(node->left, node->right);
+	struct rt_heap_node *up = node->up;
+
+	assert(rt_heap_has(heap, node));
+	if (below != NULL)
+		below->up = up;
+	if (up == NULL)
+		heap->first = below;
+	else if (up->left == node)
+		up->left = below;
+	else
+		up->right = below;
+	while (up != NULL && mend(up))
+		up = up->up;
+	*node = (struct rt_heap_node){0};
+}

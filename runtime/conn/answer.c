@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * answer.c -- see answer.h. Whoever takes a bit of want away owns it: exactly
+ * one WRITABLE for it.
+ */
+
+#include "conn/answer.h"
+
+#include "conn/item.h"
+#include "conn/route.h"
+#include "poller/callback.h"
+#include "poller/poller.h"
+#include "queue/lane.h"
+
+/* To each function of the connection that has one of these wants. */
+static void call_writable(struct rt_poller *poller, struct rpma_rt_conn *conn,
+			  int side, uint32_t wants)
+{
+	const struct rpma_rt_completion item = rt_item_writable(conn, side);
+	struct rpma_rt_route *route;
+
+	for (route = conn->poll.routes; route != NULL; route = route->next) {
+		if (!(route->wants & wants))
+			continue;
+		route->wants &= (uint8_t)~wants;
+		if (conn->side[side].healthy) /* else CLOSED answers */
+			rt_callback_add(poller, &route->callback, &item);
+	}
+}
+
+void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
+		      uint32_t wants)
+{
+	struct rpma_rt_conn *conn = rt_conn_of_side(side);
+	uint32_t in_call = wants << RT_WANT_IN_CALL;
+	struct rpma_rt_completion item;
+	uint32_t taken;
+
+	if (!side->healthy)
+		return; /* CLOSED answers */
+	/* While its own queue is over its limit WRITABLE waits for that to
+	 * ease, or WRITABLEs that nobody takes would fill the spill. No queue
+	 * is in the way of a function. */
+	if (rt_lane_is_backlogged(conn->poll.lane))
+		wants = 0;
+	/* acq_rel: of two takers one gets it */
+	taken = atomic_fetch_and_explicit(&side->want, ~(wants | in_call),
+					  memory_order_acq_rel);
+	if (taken & wants) {
+		item = rt_item_writable(conn, side->which);
+		rt_deliver_write(poller, conn->poll.lane, &item);
+	}
+	if (taken & in_call)
+		call_writable(poller, conn, side->which, RT_WANTS(side->which));
+}
+
+void rt_answer_all_poller(struct rpma_rt_conn *conn, struct rt_poller *poller)
+{
+	const uint32_t wants = RT_WANT_CREDIT | RT_WANT_BACKLOG;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (rt_side_wants(&conn->side[i], wants))
+			rt_answer_poller(&conn->side[i], poller, wants);
+	}
+}
+
+/* Whatever waited for a lock may try again. */
+static void lock_message(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_conn *conn = RT_FROM(struct rpma_rt_conn, lock_msg, msg);
+	int i;
+
+	conn->lock_sent = false;
+	for (i = 0; i < 2; i++)
+		call_writable(owner, conn, i, RT_WANTS_LOCK(i));
+}
+
+void rt_answer_retry_lock(struct rpma_rt_route *running, int side)
+{
+	struct rpma_rt_conn *conn = running->conn;
+
+	running->wants |= (uint8_t)RT_WANTS_LOCK(side);
+	if (conn->lock_sent)
+		return;
+	conn->lock_sent = true;
+	conn->lock_msg.fn = lock_message;
+	rt_inbox_push_mt(&conn->poller->inbox, &conn->lock_msg);
+}

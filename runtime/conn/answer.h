@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * answer.h -- a refused post of a connection may be tried again: WRITABLE, in
+ * its queue or to the function inside which it was refused. Runs on its
+ * poller. doc/protocols/ledger.md, callback.md.
+ */
+
+#ifndef RT_CONN_ANSWER_H
+#define RT_CONN_ANSWER_H
+
+#include "conn/conn.h"
+
+/* Credit, or room in a lane: of its two sides, what is wanted there. */
+void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
+		      uint32_t wants);
+/* After a backlog cleared. */
+void rt_answer_all_poller(struct rpma_rt_conn *conn, struct rt_poller *poller);
+
+struct rpma_rt_route;
+/* Inside running's function: a post to that side of its own connection had to
+ * wait for another thread. The function gets WRITABLE in the next round. */
+void rt_answer_retry_lock(struct rpma_rt_route *running, int side);
+
+#endif /* RT_CONN_ANSWER_H */

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * bind.c -- the poller's side of a connection's way to established: its routes
+ * in the CQ's table, its queue pair's number, the items that open its sides;
+ * and what is changed of it later. Runs on the connection's poller only.
+ * doc/protocols/connection.md, srq.md.
+ */
+
+#include "conn/bind.h"
+
+#include "conn/item.h"
+#include "conn/route.h"
+#include "conn/slots.h"
+#include "poller/cq_pool.h"
+#include "poller/poller.h"
+#include "poller/qp_table.h"
+#include "queue/lane.h"
+
+/* That side's gate is open: whoever was refused is told behind the event. */
+static void write_open(struct rpma_rt_conn *conn, enum rpma_rt_event event,
+		       enum rpma_rt_side side)
+{
+	rt_item_write_event(conn, event);
+	rt_deliver_touch_side(conn->poller, &conn->side[side]);
+}
+
+void rt_bind_ready_poller(struct rpma_rt_conn *conn)
+{
+	conn->poll.late_ready = conn->poll.late;
+	if (!conn->poll.late)
+		write_open(conn,
+			   conn->passive ? RPMA_RT_EVENT_REQUEST
+					 : RPMA_RT_EVENT_READY,
+			   RPMA_RT_RECV_SIDE);
+}
+
+/* ------------------------------------ its number and its SRQ's receives --- */
+
+/* Stops waiting for its number: that is free now, or it dies. */
+static void end_qp_num_wait(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt_conn **link = &rt_slots_of(conn->poller)->late;
+
+	while (*link != conn)
+		link = &(*link)->poll.late_next;
+	*link = conn->poll.late_next;
+	conn->poll.late = false;
+	if (conn->poll.late_ready)
+		rt_bind_ready_poller(conn);
+}
+
+void rt_bind_give_up_poller(struct rpma_rt_conn *conn)
+{
+	if (conn->poll.late)
+		end_qp_num_wait(conn);
+}
+
+void rt_bind_leave_poller(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt_conn *waiter = rt_slots_of(conn->poller)->late;
+
+	if (conn->srq == NULL || !conn->poll.bound ||
+	    rt_qp_table_find(conn->cq->qps, conn->qp_num) !=
+		    conn->poll.srq_route)
+		return;
+	rt_qp_table_remove(conn->cq->qps, conn->qp_num);
+	while (waiter != NULL &&
+	       (waiter->cq != conn->cq || waiter->qp_num != conn->qp_num))
+		waiter = waiter->poll.late_next;
+	if (waiter == NULL)
+		return;
+	rt_qp_table_set(waiter->cq->qps, waiter->qp_num,
+			waiter->poll.srq_route);
+	end_qp_num_wait(waiter);
+}
+
+/* -------------------------------------------------------- its routes --- */
+
+/* A larger one for its CQ. */
+static void take_qp_table(struct rpma_rt_conn *conn)
+{
+	rt_qp_table_move(conn->qps, conn->cq->qps);
+	rt_qp_table_delete(conn->cq->qps);
+	conn->cq->qps = conn->qps;
+	conn->qps = NULL;
+}
+
+static void list_route(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
+{
+	route->next = conn->poll.routes;
+	conn->poll.routes = route;
+	conn->poll.routes_count++;
+}
+
+void rt_bind_open_poller(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt_route *route;
+	int i;
+
+	rt_slots_set_poller(conn->poller, conn->slot, conn);
+	for (i = 0; i < 2; i++) {
+		route = conn->own[i];
+		list_route(conn, route);
+		conn->cq->routes[route->number] = (struct rt_route_entry){
+			.lane = route->lane,
+			.user = rt_item_user(conn),
+			.side = &conn->side[route->side],
+		};
+	}
+	conn->poll.lane = conn->own[0]->lane;
+	for (i = 0; i < 2; i++) {
+		rt_lane_take_spill_poller(conn->poll.lane, conn->spill[i]);
+		conn->spill[i] = NULL;
+	}
+	if (conn->qps != NULL)
+		take_qp_table(conn);
+	conn->poll.srq_route = conn->own[RPMA_RT_RECV_SIDE]->number;
+}
+
+/* Completions of its SRQ find it, unless they may be another's still. */
+static void enter_qp_table(struct rpma_rt_conn *conn)
+{
+	struct rt_slots *slots = rt_slots_of(conn->poller);
+
+	if (rt_qp_table_find(conn->cq->qps, conn->qp_num) == 0) {
+		rt_qp_table_set(conn->cq->qps, conn->qp_num,
+				conn->poll.srq_route);
+		return;
+	}
+	conn->poll.late = true;
+	conn->poll.late_next = slots->late;
+	slots->late = conn;
+}
+
+void rt_bind_qp_poller(struct rpma_rt_conn *conn)
+{
+	const struct rpma_rt_route *route;
+
+	conn->poll.bound = true;
+	conn->side[RPMA_RT_SEND_SIDE].healthy = true;
+	conn->side[RPMA_RT_RECV_SIDE].healthy = true;
+	for (route = conn->poll.routes; route != NULL; route = route->next)
+		conn->cq->routes[route->number].qp_key =
+			rt_qp_key(conn->qp_num);
+	if (conn->srq != NULL)
+		enter_qp_table(conn);
+}
+
+void rt_bind_established_poller(struct rpma_rt_conn *conn)
+{
+	write_open(conn, RPMA_RT_EVENT_ESTABLISHED, RPMA_RT_SEND_SIDE);
+}
+
+/* ------------------------------------------------------------ changes --- */
+
+/* Its SRQ's receives take that route from here on. */
+static void redirect(struct rpma_rt_conn *conn, uint32_t route)
+{
+	if (conn->poll.bound && !conn->poll.late)
+		rt_qp_table_set(conn->cq->qps, conn->qp_num, route);
+	conn->poll.srq_route = route;
+}
+
+void rt_bind_add_route_poller(struct rpma_rt_conn *conn,
+			      struct rpma_rt_route *route,
+			      struct rt_spill *spill)
+{
+	struct rt_route_entry entry = {
+		.user = rt_item_user(conn),
+		.side = &conn->side[route->side],
+		.qp_key = conn->poll.bound ? rt_qp_key(conn->qp_num)
+					   : RT_QP_KEY_NONE,
+		.is_callback = route->callback.fn != NULL,
+	};
+
+	if (entry.is_callback)
+		entry.callback = &route->callback;
+	else
+		entry.lane = route->lane;
+	conn->cq->routes[route->number] = entry;
+	if (conn->srq != NULL && route->side == RPMA_RT_RECV_SIDE)
+		redirect(conn, route->number);
+	list_route(conn, route);
+	rt_lane_take_spill_poller(route->lane, spill);
+}
+
+void rt_bind_set_user_poller(struct rpma_rt_conn *conn)
+{
+	const struct rpma_rt_route *route;
+
+	for (route = conn->poll.routes; route != NULL; route = route->next)
+		conn->cq->routes[route->number].user = rt_item_user(conn);
+}
+
+void rt_bind_set_queue_poller(struct rpma_rt_conn *conn,
+			      const struct rpma_rt_route *to,
+			      struct rt_spill *const spills[2])
+{
+	int i;
+
+	conn->poll.lane = to->lane;
+	for (i = 0; i < 2; i++) {
+		rt_lane_take_spill_poller(to->lane, spills[i]);
+		/* here, not by who asked: it may die before that one goes on */
+		conn->own[i]->queue = to->queue;
+		conn->own[i]->lane = to->lane;
+		conn->cq->routes[conn->own[i]->number].lane = to->lane;
+	}
+}

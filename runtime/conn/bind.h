@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * bind.h -- a connection on its poller, from its first routes to established,
+ * and what is changed of it later. doc/protocols/connection.md.
+ */
+
+#ifndef RT_CONN_BIND_H
+#define RT_CONN_BIND_H
+
+#include "conn/conn.h"
+
+struct rt_spill;
+struct rpma_rt_route;
+
+/* OPEN: slot, its own routes, their spill. */
+void rt_bind_open_poller(struct rpma_rt_conn *conn);
+/* BIND: its queue pair has a number. */
+void rt_bind_qp_poller(struct rpma_rt_conn *conn);
+/* READY, ESTABLISHED: a side is open, the application hears of it. */
+void rt_bind_ready_poller(struct rpma_rt_conn *conn);
+void rt_bind_established_poller(struct rpma_rt_conn *conn);
+
+/* It dies: it does not wait for its queue pair's number any more. */
+void rt_bind_give_up_poller(struct rpma_rt_conn *conn);
+/* It is swept: the number may be another's. */
+void rt_bind_leave_poller(struct rpma_rt_conn *conn);
+
+/* One more route; spill may be NULL. */
+void rt_bind_add_route_poller(struct rpma_rt_conn *conn,
+			      struct rpma_rt_route *route,
+			      struct rt_spill *spill);
+/* Its user pointer, or its own queue, is another from here on. */
+void rt_bind_set_user_poller(struct rpma_rt_conn *conn);
+void rt_bind_set_queue_poller(struct rpma_rt_conn *conn,
+			      const struct rpma_rt_route *to,
+			      struct rt_spill *const spills[2]);
+
+#endif /* RT_CONN_BIND_H */

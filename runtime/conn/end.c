@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * end.c -- see end.h. A connection may have tens of thousands of routes: they
+ * are closed a few in each round. A mark in the lane says that the connection
+ * has written there already. Those that need several rounds do so one after
+ * the other, each with a mark of its own, or they would take each other's away.
+ */
+
+#include "conn/end.h"
+
+#include "conn/item.h"
+#include "conn/route.h"
+#include "conn/slots.h"
+#include "poller/cq_pool.h"
+#include "poller/poller.h"
+#include "queue/lane.h"
+#include "queue/queue.h"
+#include "srq/srq.h"
+
+static int end(struct rt_task *task, struct rt_poller *poller);
+
+/* Is it the first route of the connection to that lane? */
+static bool mark(const struct rpma_rt_conn *conn, struct rt_lane *lane)
+{
+	uint64_t *marked = &lane->marks[conn->poll.is_long];
+
+	if (*marked == conn->poll.mark)
+		return false;
+	*marked = conn->poll.mark;
+	return true;
+}
+
+static void close_route(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
+{
+	struct rpma_rt_completion item =
+		rt_item_event(conn, RPMA_RT_EVENT_ROUTE_CLOSED);
+	struct rt_route_entry *entry = &conn->cq->routes[route->number];
+
+	/* each function hears of it, each lane once; CLOSED comes to its own */
+	if (route->lane == NULL ||
+	    (route->lane != conn->poll.lane && mark(conn, route->lane)))
+		rt_deliver_item(conn->poller, entry, &item);
+	*entry = (struct rt_route_entry){0};
+}
+
+/* The next routes, up to max; how many. Whoever reads ROUTE_CLOSED may delete
+ * the queue: every route has announced its leave by then. */
+static int close_routes(struct rpma_rt_conn *conn, int max)
+{
+	struct rpma_rt_route *route;
+	int n = 0;
+
+	while ((route = conn->poll.to_announce) != NULL && n < max) {
+		if (route->queue != NULL)
+			rt_queue_announce_unref(route->queue);
+		conn->poll.to_announce = route->next;
+		n++;
+	}
+	while ((route = conn->poll.to_close) != NULL && n < max) {
+		close_route(conn, route);
+		conn->poll.to_close = route->next;
+		n++;
+	}
+	return n;
+}
+
+static void finish(struct rpma_rt_conn *conn, struct rt_poller *poller)
+{
+	if (conn->srq != NULL)
+		/* relaxed: CLOSED, which is published after it, carries it */
+		atomic_fetch_add_explicit(&conn->srq->leaving, 1,
+					  memory_order_relaxed);
+	/* functions have returned when CLOSED is seen */
+	rt_deliver_flush(poller);
+	if (!conn->ctl.silent)
+		rt_item_write_event(conn, RPMA_RT_EVENT_CLOSED);
+	rt_slots_set_poller(poller, conn->slot, NULL);
+	/* rung before the control thread lets the queues go */
+	rt_deliver_flush(poller);
+	rt_conn_tell_control(conn, RT_CTL_DONE);
+}
+
+/* The one that is next of those that take several rounds. */
+static void end_next(struct rt_poller *poller)
+{
+	struct rt_slots *slots = rt_slots_of(poller);
+	struct rt_task *task;
+
+	if (cds_list_empty(&slots->ending)) {
+		slots->is_ending = false;
+		return;
+	}
+	task = cds_list_first_entry(&slots->ending, struct rt_task, link);
+	rt_schedule_ready(poller, task);
+}
+
+static int end(struct rt_task *task, struct rt_poller *poller)
+{
+	struct rpma_rt_conn *conn =
+		RT_FROM(struct rpma_rt_conn, poll.dying, task);
+	int n = close_routes(conn, RT_SCHEDULE_UNITS);
+	bool is_long = conn->poll.is_long;
+
+	if (conn->poll.to_announce != NULL || conn->poll.to_close != NULL) {
+		rt_schedule_ready(poller, task);
+		return n;
+	}
+	finish(conn, poller); /* it may be gone */
+	if (is_long)
+		end_next(poller);
+	return n;
+}
+
+void rt_end_begin_poller(struct rpma_rt_conn *conn)
+{
+	struct rt_poller *poller = conn->poller;
+	struct rt_slots *slots = rt_slots_of(poller);
+
+	conn->poll.to_announce = conn->poll.routes;
+	conn->poll.to_close = conn->poll.routes;
+	conn->poll.mark = ++slots->marks;
+	/* each route is gone through twice */
+	conn->poll.is_long = 2 * conn->poll.routes_count > RT_SCHEDULE_UNITS;
+	rt_task_init(&conn->poll.dying, end);
+	if (conn->poll.is_long && slots->is_ending) {
+		rt_schedule_wait(&conn->poll.dying, &slots->ending);
+		return;
+	}
+	slots->is_ending |= conn->poll.is_long;
+	rt_schedule_ready(poller, &conn->poll.dying);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * mail.c -- how the threads of a connection tell each other: bits in a word of
+ * the receiver's; whoever makes it non-zero sends the one message. Any thread.
+ * doc/protocols/connection.md.
+ */
+
+#include "conn/conn.h"
+
+#include "base/device.h"
+#include "poller/poller.h"
+
+void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits)
+{
+	/* release: pairs with the exchange in ctl_message() */
+	if (atomic_fetch_or_explicit(&conn->ctl_bits, bits,
+				     memory_order_release) != 0)
+		return;
+	/* relaxed: the caller holds the connection */
+	atomic_fetch_add_explicit(&conn->target.count, 1, memory_order_relaxed);
+	rt_inbox_push_mt(&conn->device->control.inbox, &conn->ctl_msg);
+}
+
+void rt_conn_tell_poller(struct rpma_rt_conn *conn, uint32_t bits)
+{
+	/* release: pairs with the exchange in rt_messages_poll() */
+	if (atomic_fetch_or_explicit(&conn->poll_bits, bits,
+				     memory_order_release) == 0)
+		rt_inbox_push_mt(&conn->poller->inbox, &conn->poll_msg);
+}

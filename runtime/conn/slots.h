@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * slots.h -- the connections of one poller by number: how a completion of a
+ * work request of our own (marker, keep-alive) names its connection. doc/protocols/wr_id.md.
+ */
+
+#ifndef RT_CONN_SLOTS_H
+#define RT_CONN_SLOTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "poller/poller.h"
+
+#define RT_MAX_SLOTS 65536 /* connections of one poller, from 1 */
+
+struct rpma_rt_conn;
+
+struct rt_slots {
+	/* under the runtime's lock; a number that came back is taken before a
+	 * new one, so no more is touched than was ever used at once */
+	uint32_t *returned;
+	uint32_t returned_count;
+	uint32_t next;
+	/* the poller's */
+	struct rpma_rt_conn **conns;
+	uint32_t used;		   /* the highest ever set */
+	struct rpma_rt_conn *late; /* bound late, see conn_poller.h */
+	/* end.c: connections whose end takes several rounds, behind the one
+	 * whose turn it is */
+	struct cds_list_head ending;
+	bool is_ending;
+	uint64_t marks; /* left in lanes so far */
+};
+
+static inline struct rt_slots *rt_slots_of(const struct rt_poller *poller)
+{
+	return poller->reserved[RT_ROUTE_INTERNAL].arg;
+}
+
+/* Before the poller runs; after it has ended. ERRORS: RPMA_E_NOMEM */
+int rt_slots_new(struct rt_poller *poller);
+void rt_slots_delete(struct rt_poller *poller);
+
+/* REQUIRES: the runtime's lock. ERRORS: RPMA_E_NOMEM (all are in use) */
+int rt_slots_take(struct rt_poller *poller, uint32_t *slot);
+void rt_slots_return(struct rt_poller *poller, uint32_t slot);
+
+/* The poller: that connection has the slot; NULL: none. */
+void rt_slots_set_poller(struct rt_poller *poller, uint32_t slot,
+			 struct rpma_rt_conn *conn);
+
+#endif /* RT_CONN_SLOTS_H */

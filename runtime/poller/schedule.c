@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * schedule.c -- see schedule.h.
+ */
+
+#include "poller/schedule.h"
+
+#include "base/clock.h"
+#include "base/from.h"
+#include "poller/poller.h"
+
+#define ROUNDS_PER_CLOCK 64
+
+void rt_schedule_init(struct rt_poller *poller)
+{
+	poller->schedule = (struct rt_schedule){0};
+	CDS_INIT_LIST_HEAD(&poller->schedule.ready);
+}
+
+void rt_schedule_cancel(struct rt_poller *poller, struct rt_task *task)
+{
+	if (rt_heap_has(&poller->schedule.timed, &task->timer))
+		rt_heap_remove(&poller->schedule.timed, &task->timer);
+	cds_list_del_init(&task->link);
+}
+
+void rt_schedule_ready(struct rt_poller *poller, struct rt_task *task)
+{
+	rt_schedule_cancel(poller, task);
+	cds_list_add_tail(&task->link, &poller->schedule.ready);
+}
+
+void rt_schedule_ready_all(struct rt_poller *poller, struct cds_list_head *list)
+{
+	struct cds_list_head *ready = &poller->schedule.ready;
+
+	/* behind the last one that is ready; deadlines of theirs stay where they
+	 * are until they run */
+	cds_list_splice(list, ready->prev);
+	CDS_INIT_LIST_HEAD(list);
+}
+
+void rt_schedule_at(struct rt_poller *poller, struct rt_task *task,
+		    uint64_t deadline_ns)
+{
+	struct rt_heap *timed = &poller->schedule.timed;
+
+	if (rt_heap_has(timed, &task->timer))
+		rt_heap_remove(timed, &task->timer);
+	rt_heap_insert(timed, &task->timer, deadline_ns);
+}
+
+void rt_schedule_wait(struct rt_task *task, struct cds_list_head *list)
+{
+	cds_list_del(&task->link);
+	cds_list_add_tail(&task->link, list);
+}
+
+/* Those whose deadline has passed, as many as a round can run. */
+static void take_due(struct rt_poller *poller)
+{
+	struct rt_heap *timed = &poller->schedule.timed;
+	uint64_t now = rt_now_ns();
+	int i;
+
+	for (i = 0; i < RT_SCHEDULE_UNITS && timed->first != NULL &&
+		    timed->first->key <= now;
+	     i++)
+		rt_schedule_ready(poller, RT_FROM(struct rt_task, timer,
+						  timed->first));
+}
+
+int rt_schedule_run(struct rt_poller *poller, bool is_idle)
+{
+	struct rt_schedule *schedule = &poller->schedule;
+	CDS_LIST_HEAD(batch);
+	struct rt_task *task;
+	int units = 0;
+	int ran;
+
+	if (schedule->timed.first != NULL &&
+	    (is_idle || ++schedule->rounds % ROUNDS_PER_CLOCK == 0))
+		take_due(poller);
+	if (cds_list_empty(&schedule->ready))
+		return 0;
+	/* each at most once: one that is ready again joins the next round */
+	cds_list_splice(&schedule->ready, &batch);
+	CDS_INIT_LIST_HEAD(&schedule->ready);
+	while (!cds_list_empty(&batch) && units < RT_SCHEDULE_UNITS) {
+		task = cds_list_first_entry(&batch, struct rt_task, link);
+		rt_schedule_cancel(poller, task);
+		ran = task->run(task, poller); /* may free it */
+		units += ran > 0 ? ran : 1;
+	}
+	/* before those that became ready meanwhile */
+	cds_list_splice(&batch, &schedule->ready);
+	return units;
+}
+
+uint64_t rt_schedule_next_ns(const struct rt_poller *poller)
+{
+	const struct rt_schedule *schedule = &poller->schedule;
+
+	if (schedule->ready.next != &schedule->ready)
+		return 0;
+	return schedule->timed.first ? schedule->timed.first->key : UINT64_MAX;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * schedule.h -- what a poller does besides completions: tasks that are ready,
+ * in the order in which they became so, and tasks that have a deadline. A
+ * round runs RT_SCHEDULE_UNITS of work and leaves the rest to the next ones,
+ * so that thousands of dying connections make no round long. Runs on the
+ * poller. doc/protocols/connection.md.
+ */
+
+#ifndef RT_POLLER_SCHEDULE_H
+#define RT_POLLER_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <urcu/list.h>
+
+#include "base/heap.h"
+
+struct rt_poller;
+
+/* of work in a round, and in one run of a task at most: an item written, a
+ * route closed; at least one for each run */
+#define RT_SCHEDULE_UNITS 64
+
+/* a member of what it is a task of; it waits in a list, in the heap of
+ * deadlines, in both (what comes first runs it), or is idle */
+struct rt_task {
+	/* how many units it was; it may ask to be run again */
+	int (*run)(struct rt_task *task, struct rt_poller *poller);
+	struct cds_list_head link; /* among the ready, or in a list to wait in */
+	struct rt_heap_node timer; /* its key: the deadline */
+	uint64_t until_taken;	   /* in a CQ's list: see rt_cq.sweeping */
+};
+
+/* a poller's */
+struct rt_schedule {
+	struct cds_list_head ready;
+	struct rt_heap timed;
+	uint32_t rounds; /* for the clock */
+};
+
+static inline void rt_task_init(struct rt_task *task,
+				int (*run)(struct rt_task *task,
+					   struct rt_poller *poller))
+{
+	*task = (struct rt_task){.run = run};
+	CDS_INIT_LIST_HEAD(&task->link);
+}
+
+void rt_schedule_init(struct rt_poller *poller);
+
+/* It runs in this round or one of the next, wherever it waited before. */
+void rt_schedule_ready(struct rt_poller *poller, struct rt_task *task);
+/* So do all that wait in that list, which is empty then. Their number does not
+ * matter: the list is spliced. */
+void rt_schedule_ready_all(struct rt_poller *poller,
+			   struct cds_list_head *list);
+/* It runs when the monotonic clock says so, instead of a deadline before. */
+void rt_schedule_at(struct rt_poller *poller, struct rt_task *task,
+		    uint64_t deadline_ns);
+/* It waits in that list as well: until rt_schedule_ready() or _ready_all(). */
+void rt_schedule_wait(struct rt_task *task, struct cds_list_head *list);
+/* It does not run. */
+void rt_schedule_cancel(struct rt_poller *poller, struct rt_task *task);
+
+/* Runs what is ready or due; units. The clock is read if there are deadlines,
+ * in idle rounds and in one of many others. */
+int rt_schedule_run(struct rt_poller *poller, bool is_idle);
+/* The next deadline; 0: some are ready, UINT64_MAX: none at all. */
+uint64_t rt_schedule_next_ns(const struct rt_poller *poller);
+
+#endif /* RT_POLLER_SCHEDULE_H */
