@@ -47,8 +47,8 @@ enum {
 
 enum {
 	LB_CM_BACKLOG = 1024, /* as the kernel: the default, and the most */
-	LB_CM_WAITING = 4096, /* requests that wait for room in a backlog */
 	LB_CM_MAX_IDS = 65536,
+	LB_CM_WAITING = LB_CM_MAX_IDS, /* that wait for room in a backlog */
 	LB_CM_PORT_NUM = 1,
 };
 

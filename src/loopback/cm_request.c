@@ -77,11 +77,11 @@ static void keep_waiting(struct lb_cm_id *listener, const struct lb_cm_msg *req)
 {
 	struct waiting *w;
 
-	if (listener->nwaiting >= LB_CM_WAITING)
+	w = listener->nwaiting < LB_CM_WAITING ? malloc(sizeof(*w)) : NULL;
+	if (!w) {
+		lb_log(1, "rdma_cm: no room for a request: it is lost");
 		return;
-	w = malloc(sizeof(*w));
-	if (!w)
-		return;
+	}
 	w->req = *req;
 	listener->nwaiting++;
 	lb_cm_list_push(&listener->waiting, &w->node);
