@@ -183,7 +183,8 @@ struct lb_cm_channel {
 struct lb_cm_event {
 	struct rdma_cm_event ev; /* first: the application's */
 	uint64_t magic;
-	struct lb_cm_list node; /* [lock] made, unread or unacked */
+	struct lb_cm_list node; /* [lock] pending, of a channel, or unacked */
+	struct lb_cm_list unread_node; /* [lock] of its owner, until read */
 	struct lb_cm_id
 		*owner; /* [lock] until read, then fixed; NULL: dropped */
 	struct lb_cm_id *child;	    /* of CONNECT_REQUEST, else NULL */
@@ -191,6 +192,7 @@ struct lb_cm_event {
 	pthread_t reader;	    /* [lock] who read it */
 	uint64_t not_before;	    /* [lock] held back until then */
 	bool delivering; /* [lock] somebody runs the hook before delivery */
+	bool delivered;	 /* [lock] it was put on the channel of its owner */
 	bool twice;	 /* a fault doubles it */
 	bool twin;	 /* and this is the second */
 	uint8_t priv[LB_CM_PRIV_MAX];
@@ -217,6 +219,7 @@ struct lb_cm_id {
 	struct lb_cm_channel *channel; /* NULL: destroyed under it */
 
 	/* events */
+	struct lb_cm_list unread;  /* made, not read, in the order of making */
 	struct lb_cm_list unacked; /* read, not acknowledged */
 	pthread_cond_t acked;
 	unsigned unread_requests;

@@ -78,6 +78,7 @@ void lb_cm_channel_push(struct lb_cm_channel *ch, struct lb_cm_event *event)
 	uint64_t one = 1;
 
 	lb_cm_list_push(&ch->events, &event->node);
+	event->delivered = true;
 	/* fails only when the application closed the descriptor itself */
 	if (write(ch->ch.fd, &one, sizeof(one)) < 0)
 		lb_log(1, "rdma_cm: event channel: its descriptor is gone");
@@ -89,6 +90,7 @@ void lb_cm_channel_withdraw(struct lb_cm_channel *ch, struct lb_cm_event *event)
 	struct iovec iov = {.iov_base = &unit, .iov_len = sizeof(unit)};
 
 	lb_cm_list_del(&event->node);
+	event->delivered = false;
 	/*
 	 * Take its unit too, without ever waiting, whatever O_NONBLOCK is. If
 	 * there is none, a reader has it, and will find out.
@@ -124,6 +126,7 @@ static struct lb_cm_event *take_event(struct lb_cm_channel *ch)
 	event = first_event(ch);
 	if (event) {
 		lb_cm_list_del(&event->node);
+		lb_cm_list_del(&event->unread_node);
 		lb_cm_list_push(&event->owner->unacked, &event->node);
 		event->from = ch;
 		event->reader = pthread_self();

@@ -71,6 +71,7 @@ static struct lb_cm_event *event_alloc(struct lb_cm_id *owner,
 	event->ev.event = type;
 	event->ev.status = status;
 	lb_cm_list_push(&pending, &event->node);
+	lb_cm_list_push(&owner->unread, &event->unread_node);
 	return event;
 }
 
@@ -162,7 +163,7 @@ static struct lb_cm_event *next_pending(void)
 }
 
 /* [lock] The second of an event that a fault doubles. */
-static void deliver_twin(const struct lb_cm_event *event)
+static void deliver_twin(struct lb_cm_event *event)
 {
 	struct lb_cm_event *twin = malloc(sizeof(*twin));
 
@@ -172,6 +173,8 @@ static void deliver_twin(const struct lb_cm_event *event)
 	twin->twin = true;
 	if (twin->ev.param.conn.private_data)
 		twin->ev.param.conn.private_data = twin->priv;
+	/* right behind the first: those that follow are not delivered yet */
+	lb_cm_list_push(event->unread_node.next, &twin->unread_node);
 	lb_cm_channel_push(twin->owner->channel, twin);
 }
 
@@ -183,6 +186,7 @@ static void deliver(struct lb_cm_event *event)
 	lb_cm_list_del(&event->node);
 	event->delivering = false;
 	if (!owner || !owner->channel) {
+		lb_cm_list_del(&event->unread_node);
 		event_free(event);
 		return;
 	}
@@ -216,6 +220,11 @@ void lb_cm_flush(void)
 
 /* ---- what happens to unread events of an identifier --------------------- */
 
+static struct lb_cm_event *unread_entry(struct lb_cm_list *node)
+{
+	return lb_cm_entry(node, struct lb_cm_event, unread_node);
+}
+
 /* [lock] A request that will not be read: refuse it. */
 static void drop_child(struct lb_cm_event *event)
 {
@@ -228,46 +237,36 @@ static void drop_child(struct lb_cm_event *event)
 	lb_cm_id_delete(child);
 }
 
-/* [lock] */
-static struct lb_cm_event *find_of(const struct lb_cm_list *list,
-				   const struct lb_cm_id *id)
+/* [lock] An event that nobody will read. */
+static void drop(struct lb_cm_event *event)
 {
-	for (struct lb_cm_list *n = list->next; n != list; n = n->next) {
-		struct lb_cm_event *event =
-			lb_cm_entry(n, struct lb_cm_event, node);
-
-		if (event->owner == id)
-			return event;
-	}
-	return NULL;
+	lb_cm_list_del(&event->unread_node);
+	drop_child(event);
+	if (event->delivered)
+		lb_cm_channel_withdraw(event->owner->channel, event);
+	event->owner = NULL;
+	if (event->delivering)
+		return; /* deliver() frees it */
+	lb_cm_list_del(&event->node);
+	event_free(event);
 }
 
 void lb_cm_event_drop_all(struct lb_cm_id *id)
 {
-	struct lb_cm_event *event;
-
-	while ((event = find_of(&pending, id))) {
-		drop_child(event);
-		event->owner = NULL;
-		if (event->delivering)
-			continue; /* deliver() frees it */
-		lb_cm_list_del(&event->node);
-		event_free(event);
-	}
-	while (id->channel && (event = find_of(&id->channel->events, id))) {
-		lb_cm_channel_withdraw(id->channel, event);
-		drop_child(event);
-		event_free(event);
-	}
+	while (!lb_cm_list_is_empty(&id->unread))
+		drop(unread_entry(id->unread.next));
 }
 
 void lb_cm_event_move_all(struct lb_cm_id *id, struct lb_cm_channel *to)
 {
-	struct lb_cm_event *event;
-
 	if (id->channel == to)
 		return;
-	while ((event = find_of(&id->channel->events, id))) {
+	for (struct lb_cm_list *n = id->unread.next; n != &id->unread;
+	     n = n->next) {
+		struct lb_cm_event *event = unread_entry(n);
+
+		if (!event->delivered)
+			continue;
 		lb_cm_channel_withdraw(id->channel, event);
 		lb_cm_channel_push(to, event);
 	}

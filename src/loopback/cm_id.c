@@ -82,6 +82,7 @@ struct lb_cm_id *lb_cm_id_new(enum rdma_port_space ps, enum ibv_qp_type type)
 	id->id.qp_type = type;
 	id->ps = ps;
 	id->dev = -1;
+	lb_cm_list_init(&id->unread);
 	lb_cm_list_init(&id->unacked);
 	lb_cm_list_init(&id->bind_node);
 	lb_cm_list_init(&id->waiting);
