@@ -37,6 +37,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "list.h"
 #include "lock.h"
 #include "rpma_loopback.h"
 
