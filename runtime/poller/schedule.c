@@ -68,8 +68,8 @@ static void take_due(struct rt_poller *poller)
 	for (i = 0; i < RT_SCHEDULE_UNITS && timed->first != NULL &&
 		    timed->first->key <= now;
 	     i++)
-		rt_schedule_ready(poller, RT_FROM(struct rt_task, timer,
-						  timed->first));
+		rt_schedule_ready(poller,
+				  RT_FROM(struct rt_task, timer, timed->first));
 }
 
 int rt_schedule_run(struct rt_poller *poller, bool is_idle)

@@ -30,7 +30,8 @@ struct rt_poller;
 struct rt_task {
 	/* how many units it was; it may ask to be run again */
 	int (*run)(struct rt_task *task, struct rt_poller *poller);
-	struct cds_list_head link; /* among the ready, or in a list to wait in */
+	struct cds_list_head
+		link; /* among the ready, or in a list to wait in */
 	struct rt_heap_node timer; /* its key: the deadline */
 	uint64_t until_taken;	   /* in a CQ's list: see rt_cq.sweeping */
 };
