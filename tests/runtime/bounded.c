@@ -102,19 +102,18 @@ static void put_pair(struct world_pair *pair)
 struct routes {
 	struct rpma_rt_queue *main; /* events of all connections */
 	struct rpma_rt_queue *queues[QUEUES];
-	int closed[QUEUES]; /* ROUTE_CLOSED seen */
+	int closed[QUEUES]; /* ROUTE_CLOSED of the ending one seen */
+	int others[QUEUES]; /* of the other */
 	struct world_pair ending;
 	struct world_pair other;
 	struct rpma_mr_local *mr;
 	char *memory;
 };
 
-static void open_routes(struct routes *r)
+static void make_queues(struct routes *r)
 {
 	struct rpma_rt_queue_cfg *cfg;
-	struct rpma_rt_route *route;
 	int i;
-	int side;
 
 	MUST(rpma_rt_queue_cfg_new(&cfg));
 	MUST(rpma_rt_queue_cfg_set_lane_size(cfg, 64));
@@ -122,10 +121,17 @@ static void open_routes(struct routes *r)
 	for (i = 0; i < QUEUES; i++)
 		MUST(rpma_rt_queue_new(world.rt, cfg, &r->queues[i]));
 	MUST(rpma_rt_queue_cfg_delete(&cfg));
+}
+
+static void open_routes(struct routes *r, struct rpma_rt_conn *conn)
+{
+	struct rpma_rt_route *route;
+	int side;
+	int i;
+
 	for (side = 0; side < 2; side++) {
 		for (i = 0; i < QUEUES; i++)
-			MUST(rpma_rt_route_open(r->ending.active,
-						(enum rpma_rt_side)side,
+			MUST(rpma_rt_route_open(conn, (enum rpma_rt_side)side,
 						r->queues[i], &route));
 	}
 }
@@ -141,8 +147,10 @@ static int count_closed(struct routes *r)
 		while (try_next(r->queues[i], &item)) {
 			CHECK(item.kind == RPMA_RT_EVENT &&
 			      item.opcode == RPMA_RT_EVENT_ROUTE_CLOSED);
-			CHECK(item.context == (uintptr_t)r->ending.active);
-			r->closed[i]++;
+			if (item.context == (uintptr_t)r->ending.active)
+				r->closed[i]++;
+			else
+				r->others[i]++;
 		}
 		told += r->closed[i];
 	}
@@ -211,28 +219,61 @@ static void routes_set_up(struct routes *r)
 	MUST(rpma_rt_recv(r->other.passive, r->mr, 0, MSG_SIZE, 8));
 }
 
+static void routes_tear_down(struct routes *r)
+{
+	int i;
+
+	put_pair(&r->ending);
+	put_pair(&r->other);
+	MUST(rpma_rt_stop(world.rt));
+	for (i = 0; i < QUEUES; i++)
+		MUST(rpma_rt_queue_delete(&r->queues[i]));
+	MUST(rpma_rt_queue_delete(&r->main));
+	MUST(rpma_mr_dereg(&r->mr));
+	free(r->memory);
+	world_close(&world);
+}
+
 static void end__many_routes_a_few_each_round(void)
 {
 	struct routes r;
 	int i;
 
 	routes_set_up(&r);
-	open_routes(&r);
+	make_queues(&r);
+	open_routes(&r, r.ending.active);
 	most = 0;
 	MUST(rpma_rt_conn_close(r.ending.active));
 	follow_end(&r);
 	CHECK(most <= AT_MOST);
 	for (i = 0; i < QUEUES; i++)
 		CHECK(r.closed[i] == 1);
-	put_pair(&r.ending);
-	put_pair(&r.other);
-	MUST(rpma_rt_stop(world.rt));
+	routes_tear_down(&r);
+}
+
+/* Two that lead to the same queues end in the same rounds. */
+static void end__two_of_many_routes_once_each(void)
+{
+	struct rpma_rt_completion item;
+	struct routes r;
+	int left = 4; /* CLOSED of both pairs */
+	int i;
+
+	routes_set_up(&r);
+	make_queues(&r);
+	open_routes(&r, r.ending.active);
+	open_routes(&r, r.other.active);
+	MUST(rpma_rt_conn_close(r.ending.active));
+	MUST(rpma_rt_conn_close(r.other.active));
+	while (left > 0) {
+		item = next(r.main);
+		left -= item.kind == RPMA_RT_EVENT &&
+			item.opcode == RPMA_RT_EVENT_CLOSED;
+	}
+	CHECK(count_closed(&r) == QUEUES);
 	for (i = 0; i < QUEUES; i++)
-		MUST(rpma_rt_queue_delete(&r.queues[i]));
-	MUST(rpma_rt_queue_delete(&r.main));
-	MUST(rpma_mr_dereg(&r.mr));
-	free(r.memory);
-	world_close(&world);
+		CHECK(r.closed[i] == 1 && r.others[i] == 1);
+	routes_tear_down(&r);
 }
 
 /* ---------------------------------------------------- many connections --- */
@@ -312,6 +353,8 @@ int main(int argc, char *argv[])
 
 	if (strstr("end__many_routes_a_few_each_round", only))
 		end__many_routes_a_few_each_round();
+	if (strstr("end__two_of_many_routes_once_each", only))
+		end__two_of_many_routes_once_each();
 	if (strstr("deaths__many_a_few_each_round", only))
 		deaths__many_a_few_each_round();
 	return 0;
