@@ -371,6 +371,16 @@ int rpma_log_set_function(rpma_log_function *log_function);
 /* Additions of 1.4                                                          */
 /* ======================================================================== */
 
+/*
+ * A message of the caller's, filtered by RPMA_LOG_THRESHOLD and handed to the
+ * log function as the library's own are; a newline is added. file_name may be
+ * NULL: no place is named. For libraries that stand on this one.
+ */
+void rpma_log_message(enum rpma_log_level level, const char *file_name,
+		      int line_no, const char *function_name,
+		      const char *message_format, ...)
+	__attribute__((format(printf, 5, 6)));
+
 struct rdma_cm_id;
 struct rdma_event_channel;
 

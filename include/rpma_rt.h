@@ -208,8 +208,9 @@ int rpma_rt_cfg_set_async_handler(struct rpma_rt_cfg *cfg, rpma_rt_async_fn fn,
  * runtime uses, and hands each to rpma_rt_feed_async_event(). Default false. */
 int rpma_rt_cfg_set_async_feed(struct rpma_rt_cfg *cfg, bool fed);
 
-/* Starts the pollers, the control thread and the event thread. cfg may be
- * NULL (defaults). Thread: any, but RPMA_E_INVAL from a poller thread. */
+/* Starts the pollers and the event thread; each device gets two threads more
+ * when it is first used. cfg may be NULL (defaults). Thread: any, but
+ * RPMA_E_INVAL from a poller thread. */
 int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr);
 
 /*

@@ -16,9 +16,9 @@
 #include "base/context.h"
 #include "base/runtime.h"
 #include "base/thread.h"
-#include "conn/route.h"
 #include "poller/place.h"
 #include "poller/poller.h"
+#include "poller/reserve.h"
 #include "queue/queue.h"
 
 /* ----------------------------------------------------------- the poller --- */
@@ -351,7 +351,7 @@ static int attach(struct rpma_rt_adopted *adopted, int place)
 	ret = join_set(adopted);
 	if (ret)
 		return ret;
-	ret = rt_lane_reserve(adopted->poller, adopted->queue,
+	ret = rt_reserve_lane(adopted->poller, adopted->queue,
 			      adopted->reserved, &adopted->lane,
 			      &adopted->spill);
 	if (ret) {

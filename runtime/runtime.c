@@ -8,7 +8,6 @@
 
 #include "base/runtime.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,13 +15,17 @@
 #include "base/context.h"
 #include "base/cpu.h"
 #include "base/self.h"
+#include "cm/device.h"
 #include "conn/internal.h"
 #include "conn/listener.h"
 #include "conn/resolve.h"
+#include "events/events.h"
 #include "queue/queue.h"
 #include "srq/srq.h"
 #include "poller/poller.h"
 #include "poller/cq_pool.h"
+#include "events/async.h"
+#include "events/events.h"
 #include "poller/manual.h"
 
 /* In the child: what the parent made has no threads here. The one that forked
@@ -32,6 +35,7 @@ static void forked(void)
 	rt_context_forked();
 	rt_self_forked();
 	rt_events_forked();
+	rt_async_forked();
 }
 
 __attribute__((constructor)) static void watch_forks(void)
@@ -126,31 +130,6 @@ static int start_pollers(struct rpma_rt *rt)
 	return ret;
 }
 
-static int start_cm(struct rpma_rt *rt)
-{
-	int flags;
-	int ret;
-
-	ret = rpma_cm_channel_new(&rt->cm);
-	if (ret)
-		return ret;
-	rpma_cm_channel_get_fd(rt->cm, &rt->cm_source.fd);
-	rt->cm_source.ready = rt_cm_ready;
-	flags = fcntl(rt->cm_source.fd, F_GETFL);
-	ret = RPMA_E_PROVIDER;
-	if (flags >= 0 && !fcntl(rt->cm_source.fd, F_SETFL, flags | O_NONBLOCK))
-		ret = rt_events_add(&rt->cm_source);
-	if (ret)
-		rpma_cm_channel_delete(&rt->cm);
-	return ret;
-}
-
-static void stop_cm(struct rpma_rt *rt)
-{
-	free(rt->spare);
-	rpma_cm_channel_delete(&rt->cm);
-}
-
 static int start(struct rpma_rt *rt)
 {
 	int ret;
@@ -158,26 +137,15 @@ static int start(struct rpma_rt *rt)
 	ret = rt_events_ref();
 	if (ret)
 		return ret;
-	ret = start_cm(rt);
-	if (ret)
-		goto err_put_events;
 	ret = init_pollers(rt);
 	if (ret)
-		goto err_stop_cm;
-	ret = rt_thread_start(&rt->control, rt);
-	if (ret)
-		goto err_fini_pollers;
+		goto err_put_events;
 	ret = start_pollers(rt);
 	if (ret)
-		goto err_stop_control;
+		goto err_fini_pollers;
 	return 0;
-err_stop_control:
-	rt_thread_stop(&rt->control);
 err_fini_pollers:
 	fini_pollers(rt, rt->cfg.pollers);
-err_stop_cm:
-	rt_events_remove(&rt->cm_source);
-	stop_cm(rt);
 err_put_events:
 	rt_events_unref();
 	return ret;
@@ -187,7 +155,6 @@ static void free_runtime(struct rpma_rt *rt)
 {
 	pthread_cond_destroy(&rt->quiet);
 	pthread_mutex_destroy(&rt->directory);
-	pthread_mutex_destroy(&rt->cm_lock);
 	pthread_mutex_destroy(&rt->ask_lock);
 	pthread_mutex_destroy(&rt->lock);
 	free(rt);
@@ -209,8 +176,8 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 	else
 		rt_cfg_init(&rt->cfg);
 	rt->fork_generation = rt_context_generation();
+	rt->drop_item = rt_conn_drop_item;
 	pthread_mutex_init(&rt->lock, NULL);
-	pthread_mutex_init(&rt->cm_lock, NULL);
 	pthread_mutex_init(&rt->directory, NULL);
 	pthread_mutex_init(&rt->ask_lock, NULL);
 	rt_cond_init(&rt->quiet);
@@ -227,21 +194,54 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 
 /* ------------------------------------------------------------- stopping --- */
 
-/* Control thread: no further requests, and everything that lives dies. */
-static int close_all(void *arg)
+/* Control thread of that device: its connections die, each in a message of its
+ * own, for that blocks. */
+static int close_conns(void *arg)
 {
-	struct rpma_rt *rt = arg;
-	struct rpma_rt_listener *listener;
+	struct rt_device *device = arg;
+	struct rpma_rt *rt = device->rt;
 	struct rpma_rt_conn *conn;
 
 	pthread_mutex_lock(&rt->lock);
-	for (listener = rt->listeners; listener != NULL;
-	     listener = listener->next)
-		rt_listener_close_control(listener);
-	for (conn = rt->conns; conn != NULL; conn = conn->next)
-		rt_conn_die_control(conn, RPMA_RT_REASON_STOPPED, 0);
+	for (conn = rt->conns; conn != NULL; conn = conn->next) {
+		if (conn->device == device)
+			rt_conn_tell_control(conn, RT_CTL_STOP);
+	}
 	pthread_mutex_unlock(&rt->lock);
 	return 0;
+}
+
+/* One that is listed, held; or NULL. */
+static struct rpma_rt_listener *take_listener(struct rpma_rt *rt)
+{
+	struct rpma_rt_listener *listener;
+
+	pthread_mutex_lock(&rt->lock);
+	listener = rt->listeners;
+	if (listener != NULL) {
+		rt->listeners = listener->next;
+		/* relaxed: it is listed, so its owner holds it */
+		atomic_fetch_add_explicit(&listener->target.count, 1,
+					  memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&rt->lock);
+	return listener;
+}
+
+/* Everything that lives dies, and there are no further ones, as it stops. */
+static void close_all(struct rpma_rt *rt)
+{
+	struct rpma_rt_listener *listener;
+	struct rt_device *device;
+
+	/* acquire: pairs with the release in cm/device.c */
+	device = atomic_load_explicit(&rt->devices, memory_order_acquire);
+	for (; device != NULL; device = device->next)
+		rt_call_sync(rt, &device->control.inbox, close_conns, device);
+	while ((listener = take_listener(rt)) != NULL) {
+		rt_listener_close(listener);
+		rt_listener_unref(listener);
+	}
 }
 
 static void wait_until_quiet(struct rpma_rt *rt)
@@ -278,18 +278,14 @@ static void stop_threads(struct rpma_rt *rt)
 	int i;
 
 	rt_adopt_detach_all(rt);
-	/* what it still knows goes to the control thread */
-	rt_resolver_stop(rt);
-	/* requests that were read before their listener closed are refused by
-	 * the control thread, and need the CM channel for it */
-	rt_events_remove(&rt->cm_source);
-	rt_call_sync(rt, &rt->control.inbox, rt_cm_let_go_control, rt);
-	stop_cm(rt);
+	/* what it still knows goes to the control threads */
+	rt_resolve_stop(rt);
+	rt_device_end_reading(rt);
 	for (i = 0; i < rt->cfg.pollers; i++)
 		rt_cq_pool_unwatch(&rt->pollers[i]);
 	for (i = 0; i < rt->cfg.pollers; i++)
 		rt_poller_stop(&rt->pollers[i]);
-	rt_thread_stop(&rt->control);
+	rt_device_delete_all(rt);
 	for (i = 0; i < rt->cfg.pollers; i++)
 		rt_cq_pool_fini(&rt->pollers[i]);
 	rt_events_unref();
@@ -320,7 +316,7 @@ int rpma_rt_stop(struct rpma_rt *rt)
 		return ret;
 	if (!begin_to_stop(rt))
 		return 0;
-	rt_call_sync(rt, &rt->control.inbox, close_all, rt);
+	close_all(rt);
 	wait_until_quiet(rt);
 	rt_srq_finish_all(rt);
 	stop_threads(rt);

@@ -8,7 +8,11 @@
 
 #include "log.h"
 
+#include <stdarg.h>
+
 #include "log_default.h"
+
+#define MESSAGE_MAX 1024
 
 #ifdef DEBUG
 #define DEFAULT_THRESHOLD     RPMA_LOG_LEVEL_DEBUG
@@ -70,4 +74,28 @@ int rpma_log_set_function(rpma_log_function *log_function)
 	/* release: pairs with the acquire in rpma__log_get_function */
 	atomic_store_explicit(&function, log_function, memory_order_release);
 	return 0;
+}
+
+void rpma_log_message(enum rpma_log_level level, const char *file_name,
+		      int line_no, const char *function_name,
+		      const char *message_format, ...)
+{
+	rpma__log_function *log_function;
+	char message[MESSAGE_MAX];
+	va_list args;
+	int len;
+
+	if ((int)level < RPMA_LOG_LEVEL_FATAL ||
+	    (int)level > RPMA_LOG_LEVEL_DEBUG || message_format == NULL)
+		return;
+	log_function = rpma__log_function_for(level);
+	if (log_function == NULL)
+		return;
+
+	va_start(args, message_format);
+	len = vsnprintf(message, sizeof(message), message_format, args);
+	va_end(args);
+	if (len >= 0)
+		log_function(level, file_name, line_no, function_name, "%s\n",
+			     message);
 }

@@ -59,6 +59,12 @@ bool rt_context_is_timed(const struct rpma_rt *rt)
 	return rt->cfg.timing != 0;
 }
 
+void rt_context_drop_item(struct rpma_rt *rt,
+			  const struct rpma_rt_completion *item)
+{
+	rt->drop_item(item);
+}
+
 int rt_context_ref(struct rpma_rt *rt)
 {
 	int ret = RPMA_RT_E_CLOSED;

@@ -25,6 +25,9 @@ int rt_context_pollers(const struct rpma_rt *rt);
 bool rt_context_is_stopped(const struct rpma_rt *rt);
 /* Are clocks read for statistics? */
 bool rt_context_is_timed(const struct rpma_rt *rt);
+/* Gives back what an item carries that nobody will take. */
+void rt_context_drop_item(struct rpma_rt *rt,
+			  const struct rpma_rt_completion *item);
 
 /*
  * Keeps the runtime from ending, as a connection does: a stop waits for

@@ -17,21 +17,17 @@
 #include "rpma_rt.h"
 #include "base/cfg.h"
 #include "base/thread.h"
-#include "events/events.h"
 
 struct rpma_rt {
 	/* immutable after new */
 	struct rpma_rt_cfg cfg;
 	unsigned fork_generation;
+	void (*drop_item)(const struct rpma_rt_completion *item);
 	struct rt_poller *pollers;
-	struct rt_thread control;
 	struct rt_thread resolver; /* if has_resolver: see resolve.h */
-	struct rpma_cm_channel *cm;
-	struct rt_source cm_source;
-	/* held by whoever destroys a queue pair whose CM handshake is under
-	 * way, and by the event thread while it reads: librdmacm moves the
-	 * queue pair's state inside rdma_get_cm_event() */
-	pthread_mutex_t cm_lock;
+
+	/* grows under the lock, shrinks in a stop: see base/device.h */
+	_Atomic(struct rt_device *) devices;
 
 	/* a leaf, nobody waits with it: a connection is asked for something
 	 * while it is not DONE, also by callbacks, which never take the lock */
@@ -57,11 +53,6 @@ struct rpma_rt {
 	/* handles not yet freed: listeners, connections, queues */
 	_Atomic uint32_t handles;
 	_Atomic bool stopped;
-
-	/* event thread's: the message the next CM event goes into */
-	struct rt_cm_msg *spare;
-	/* control thread's: what ids that would not go still name */
-	struct rt_cm_target *kept_targets;
 };
 
 #endif /* RT_BASE_RUNTIME_H */

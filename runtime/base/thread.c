@@ -2,87 +2,193 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * thread.c -- the loop of the control thread (and the resolver's), tickets.
+ * thread.c -- the loop of the threads that may block, and tickets. A source
+ * that cannot go on rests: its fd stays readable, and must not keep the thread
+ * busy.
  */
 
+#define _GNU_SOURCE
 #include "base/thread.h"
 
-#include <errno.h>
-#include <poll.h>
+#include <sys/epoll.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/runtime.h"
 #include "base/self.h"
 #include "poller/poller.h"
 #include "poller/manual.h"
 
-#define ASSIST_NS 100000 /* between two looks of who waits in manual mode */
+#define BATCH	      16       /* sources that are ready */
+#define REST_NS	      20000000 /* of a source that cannot go on */
+#define MOST_FAILURES 50       /* readings of a source in a row */
+#define ASSIST_NS     100000 /* between two looks of who waits in manual mode */
+
+/* -------------------------------------------------------------- sources --- */
+
+static void set_events(struct rt_source *source, uint32_t wanted)
+{
+	struct epoll_event event = {.events = wanted, .data.ptr = source};
+
+	epoll_ctl(source->thread->epfd, EPOLL_CTL_MOD, source->fd, &event);
+}
+
+int rt_thread_add(struct rt_thread *thread, struct rt_source *source)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = source};
+
+	source->thread = thread;
+	return epoll_ctl(thread->epfd, EPOLL_CTL_ADD, source->fd, &event)
+		       ? RPMA_E_PROVIDER
+		       : 0;
+}
+
+static struct rt_source **find_resting(const struct rt_source *source)
+{
+	struct rt_source **link = &source->thread->resting;
+
+	while (*link != NULL && *link != source)
+		link = &(*link)->resting_next;
+	return link;
+}
+
+void rt_thread_mute(struct rt_source *source)
+{
+	struct rt_source **link = find_resting(source);
+
+	if (*link != NULL)
+		*link = source->resting_next;
+	epoll_ctl(source->thread->epfd, EPOLL_CTL_DEL, source->fd, NULL);
+}
+
+void rt_thread_rest(struct rt_source *source)
+{
+	struct rt_thread *thread = source->thread;
+
+	/* an fd that is broken is reported even while it rests */
+	if (*find_resting(source) != NULL)
+		return;
+	if (thread->resting == NULL)
+		thread->rest_until_ns = rt_now_ns() + REST_NS;
+	source->resting_next = thread->resting;
+	thread->resting = source;
+	set_events(source, 0);
+}
+
+void rt_thread_failed(struct rt_source *source)
+{
+	if (++source->failures < MOST_FAILURES)
+		rt_thread_rest(source);
+	else
+		rt_thread_mute(source);
+}
+
+/* Sources whose rest is over are waited for again. How long to sleep at most,
+ * in ms. */
+static int end_rest(struct rt_thread *thread)
+{
+	struct rt_source *source;
+	uint64_t now;
+
+	if (thread->resting == NULL)
+		return -1;
+	now = rt_now_ns();
+	if (now < thread->rest_until_ns)
+		return (int)((thread->rest_until_ns - now) / 1000000) + 1;
+	while ((source = thread->resting) != NULL) {
+		thread->resting = source->resting_next;
+		set_events(source, EPOLLIN);
+	}
+	return -1;
+}
 
 /* ----------------------------------------------------------- the thread --- */
 
-static void sleep_on_bell(struct rt_thread *control)
+/* Runs the sources that are ready. Sleeps until there is one, or a message, but
+ * not when there is a message already: so neither keeps the other waiting. */
+static void serve_sources(struct rt_thread *thread)
 {
-	struct pollfd fd = {.fd = rt_bell_fd(&control->bell), .events = POLLIN};
+	struct epoll_event batch[BATCH];
+	struct rt_source *source;
+	int timeout = end_rest(thread);
+	int n;
+	int i;
 
-	rt_bell_prepare(&control->bell);
+	rt_bell_prepare(&thread->bell);
 	/* acquire: pairs with the release in rt_thread_stop() */
-	if (rt_inbox_is_empty(&control->inbox) &&
-	    !atomic_load_explicit(&control->stopping, memory_order_acquire))
-		poll(&fd, 1, -1);
-	rt_bell_cancel(&control->bell);
+	if (!rt_inbox_is_empty(&thread->inbox) ||
+	    atomic_load_explicit(&thread->stopping, memory_order_acquire))
+		timeout = 0;
+	n = epoll_wait(thread->epfd, batch, BATCH, timeout);
+	rt_bell_cancel(&thread->bell);
+	for (i = 0; i < n; i++) {
+		source = batch[i].data.ptr;
+		if (source != NULL) /* NULL: the bell */
+			source->ready(source);
+	}
 }
 
-static void *control_main(void *arg)
+static void *thread_main(void *arg)
 {
-	struct rt_thread *control = arg;
+	struct rt_thread *thread = arg;
 	bool stopping;
 
 	for (;;) {
 		/* acquire: pairs with the release in rt_thread_stop(). Before
 		 * the inbox is run: what was sent before the stop is in it */
-		stopping = atomic_load_explicit(&control->stopping,
+		stopping = atomic_load_explicit(&thread->stopping,
 						memory_order_acquire);
-		if (rt_inbox_run_owner(&control->inbox, control->rt) > 0)
-			continue;
-		if (stopping)
+		if (rt_inbox_run_owner(&thread->inbox, thread->rt) == 0 &&
+		    stopping)
 			break;
-		sleep_on_bell(control);
+		serve_sources(thread);
 	}
 	return NULL;
 }
 
-int rt_thread_start(struct rt_thread *control, struct rpma_rt *rt)
+int rt_thread_start(struct rt_thread *thread, struct rpma_rt *rt)
 {
+	struct epoll_event event = {.events = EPOLLIN};
 	int ret;
 
-	control->rt = rt;
+	thread->rt = rt;
+	thread->resting = NULL;
 	/* relaxed: the thread's creation orders it */
-	atomic_store_explicit(&control->stopping, false, memory_order_relaxed);
-	ret = rt_bell_init(&control->bell);
+	atomic_store_explicit(&thread->stopping, false, memory_order_relaxed);
+	thread->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (thread->epfd < 0)
+		return RPMA_E_PROVIDER;
+	ret = rt_bell_init(&thread->bell);
 	if (ret)
-		return ret;
-	ret = rt_inbox_init(&control->inbox, &control->bell);
+		goto err_close_epfd;
+	ret = rt_inbox_init(&thread->inbox, &thread->bell);
 	if (ret)
 		goto err_fini_bell;
 	ret = RPMA_E_PROVIDER;
-	if (pthread_create(&control->thread, NULL, control_main, control))
+	if (epoll_ctl(thread->epfd, EPOLL_CTL_ADD, rt_bell_fd(&thread->bell),
+		      &event) ||
+	    pthread_create(&thread->thread, NULL, thread_main, thread))
 		goto err_fini_inbox;
 	return 0;
 err_fini_inbox:
-	rt_inbox_fini(&control->inbox);
+	rt_inbox_fini(&thread->inbox);
 err_fini_bell:
-	rt_bell_fini(&control->bell);
+	rt_bell_fini(&thread->bell);
+err_close_epfd:
+	close(thread->epfd);
 	return ret;
 }
 
-void rt_thread_stop(struct rt_thread *control)
+void rt_thread_stop(struct rt_thread *thread)
 {
 	/* release: pairs with the acquires above */
-	atomic_store_explicit(&control->stopping, true, memory_order_release);
-	rt_bell_ring(&control->bell);
-	pthread_join(control->thread, NULL);
-	rt_inbox_fini(&control->inbox);
-	rt_bell_fini(&control->bell);
+	atomic_store_explicit(&thread->stopping, true, memory_order_release);
+	rt_bell_ring(&thread->bell);
+	pthread_join(thread->thread, NULL);
+	rt_inbox_fini(&thread->inbox);
+	rt_bell_fini(&thread->bell);
+	close(thread->epfd);
 }
 
 /* -------------------------------------------------------------- tickets --- */

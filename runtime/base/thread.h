@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * thread.h -- the control thread: one per runtime, does what may block. And
- * tickets: how another thread has something done on an inbox and waits.
+ * thread.h -- a thread with an inbox and sources: the loop of the event thread,
+ * and of a runtime's control, destroyer and resolver threads. And tickets: how
+ * another thread has something done on an inbox and waits.
  */
 
 #ifndef RT_BASE_THREAD_H
@@ -12,24 +13,62 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/inbox.h"
 #include "base/bell.h"
 
 struct rpma_rt;
+struct rt_thread;
+
+/* an fd that a thread waits for; embedded in its owner */
+struct rt_source {
+	int fd;
+	/* runs on the thread when the fd is readable, between two messages */
+	void (*ready)(struct rt_source *source);
+	struct rt_thread *thread; /* immutable once added */
+	/* the thread's */
+	struct rt_source *resting_next;
+	unsigned failures; /* readings in a row */
+};
 
 struct rt_thread {
 	struct rpma_rt *rt; /* immutable: what its messages get */
 	struct rt_bell bell;
 	struct rt_inbox inbox;
+	int epfd; /* immutable: the bell and the sources */
 	pthread_t thread;
 	_Atomic bool stopping;
+	/* the thread's */
+	struct rt_source *resting;
+	uint64_t rest_until_ns;
 };
 
-/* The owner that messages of this inbox get is rt. */
-int rt_thread_start(struct rt_thread *control, struct rpma_rt *rt);
+/* The owner that messages of this inbox get is rt.
+ * ERRORS: RPMA_E_PROVIDER */
+int rt_thread_start(struct rt_thread *thread, struct rpma_rt *rt);
 /* Runs what is in the inbox, ends the thread. Not from it. */
-void rt_thread_stop(struct rt_thread *control);
+void rt_thread_stop(struct rt_thread *thread);
+
+/* Any thread; fd and ready are set. ERRORS: RPMA_E_PROVIDER */
+int rt_thread_add(struct rt_thread *thread, struct rt_source *source);
+
+/* Of the following the source's thread is the caller, or it has ended. */
+
+/* The source is waited for no more; when a message or ready() that called this
+ * returns, ready() is not called again. */
+void rt_thread_mute(struct rt_source *source);
+/* The source cannot go on for want of memory: ready() is called again a little
+ * later, and not before. */
+void rt_thread_rest(struct rt_source *source);
+/* Reading failed, which may pass: the source rests; after fifty times in a row
+ * it is muted, as it may be readable for ever. */
+void rt_thread_failed(struct rt_source *source);
+/* Reading did not fail. */
+static inline void rt_thread_succeeded(struct rt_source *source)
+{
+	source->failures = 0;
+}
 
 /* A condition that rt_wait_a_little() can wait for: a date that is set back
  * makes no wait longer. */

@@ -15,6 +15,7 @@
 
 #include "base/context.h"
 #include "base/runtime.h"
+#include "cm/device.h"
 #include "conn/cfg.h"
 #include "conn/create.h"
 #include "poller/place.h"
@@ -52,6 +53,7 @@ int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
 				     .addr = addr,
 				     .port = port,
 				     .begin = rt_conn_begin_control};
+	struct ibv_context *ibv_ctx;
 	int ret;
 
 	if (rt == NULL || peer == NULL || addr == NULL || port == NULL ||
@@ -59,7 +61,17 @@ int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
 	    !rt_place_is_valid(rt, poller) || !rt_conn_cfg_is_of(cfg, rt))
 		return RPMA_E_INVAL;
 	ret = rt_context_check_wait(rt);
-	return ret ? ret : rt_conn_create(&birth, conn_ptr);
+	if (ret == 0)
+		ret = rt_context_ref(rt);
+	if (ret)
+		return ret;
+	ret = rpma_peer_get_ibv_context(peer, &ibv_ctx);
+	if (ret == 0)
+		ret = rt_device_get(rt, ibv_ctx, &birth.device);
+	if (ret == 0)
+		ret = rt_conn_create(&birth, conn_ptr);
+	rt_context_unref(rt);
+	return ret;
 }
 
 /* connect or reject, once; keeps the private data for it */
@@ -169,6 +181,17 @@ int rpma_rt_conn_put(struct rpma_rt_conn **conn_ptr)
 	rt_conn_unref(*conn_ptr);
 	*conn_ptr = NULL;
 	return 0;
+}
+
+void rt_conn_drop_item(const struct rpma_rt_completion *item)
+{
+	struct rpma_rt_conn *conn;
+
+	if (item->kind != RPMA_RT_EVENT ||
+	    item->opcode != RPMA_RT_EVENT_REQUEST)
+		return;
+	conn = (struct rpma_rt_conn *)(uintptr_t)item->context;
+	rpma_rt_conn_put(&conn);
 }
 
 int rpma_rt_conn_get_private_data(const struct rpma_rt_conn *conn,

@@ -15,8 +15,10 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "base/device.h"
 #include "base/runtime.h"
 #include "conn/create.h"
+#include "conn/destroy.h"
 #include "conn/gate.h"
 #include "conn/listener.h"
 
@@ -137,6 +139,7 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 {
 	struct rt_conn_spec birth = {
 		.rt = listener->rt,
+		.device = listener->device,
 		.peer = listener->peer,
 		.cfg = listener->cfg,
 		.poller = listener->poller,
@@ -149,15 +152,11 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 	if (listener->closed || rt_conn_create(&birth, &conn)) {
 		rdma_reject(event->id, NULL, 0);
 		if (rdma_destroy_id(event->id))
-			rt_cm_keep_control(listener->rt, &listener->target);
+			rt_cm_keep_control(listener->device->cm,
+					   &listener->target);
 		return;
 	}
 	keep_private_data(conn, event);
-	conn->ctl.cm_id = event->id;
-	/* relaxed: the event holds it meanwhile */
-	atomic_fetch_add_explicit(&listener->target.count, 1,
-				  memory_order_relaxed);
-	conn->ctl.listener = listener;
 	if (rpma_conn_req_new_from_event(conn->peer, event, conn->cfg,
 					 &conn->target, &conn->ctl.req) ||
 	    qp_is_made(conn)) {
@@ -166,22 +165,6 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
 		rt_conn_unref(conn);
 	}
-}
-
-void rt_conn_early_event_control(struct rpma_rt *rt,
-				 const struct rpma_cm_event *event)
-{
-	struct rpma_rt_conn *conn;
-
-	pthread_mutex_lock(&rt->lock);
-	for (conn = rt->conns; conn != NULL; conn = conn->next) {
-		if (conn->ctl.cm_id == event->id && event->id != NULL)
-			break;
-	}
-	pthread_mutex_unlock(&rt->lock);
-	/* it is unlisted by this thread only */
-	if (conn != NULL)
-		rt_conn_cm_event_control(conn, event);
 }
 
 static void connect_now(struct rpma_rt_conn *conn)
@@ -270,6 +253,19 @@ void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 	rt_conn_die_control(conn, reason_of(event), (uint32_t)event->status);
 }
 
+static void cm_event(struct rt_cm_target *target,
+		     const struct rpma_cm_event *event)
+{
+	rt_conn_cm_event_control((struct rpma_rt_conn *)target, event);
+}
+
+static void cm_unref(struct rt_cm_target *target)
+{
+	rt_conn_unref((struct rpma_rt_conn *)target);
+}
+
+const struct rt_cm_ops rt_conn_cm_ops = {.event = cm_event, .unref = cm_unref};
+
 /* --------------------------------------------------- the order of death --- */
 
 static void post_rq_marker(struct rpma_rt_conn *conn)
@@ -331,52 +327,32 @@ void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 	rt_conn_tell_poller(conn, RT_POLL_HANDOVER);
 }
 
-static void destroy_qp(struct rpma_rt_conn *conn)
+static void end_qp(struct rpma_rt_conn *conn)
 {
 	rt_conn_set_state(conn, RT_CONN_SWEEPING);
-	if (conn->ctl.qp_alive) {
-		/* its number and its address may be another's from here on */
-		rt_async_disown(&conn->ctl.async);
-		/* librdmacm moves a connecting queue pair while it reads */
-		pthread_mutex_lock(&conn->rt->cm_lock);
-		if (conn->conn != NULL)
-			rpma_conn_destroy_qp(conn->conn);
-		else
-			rpma_conn_req_destroy_qp(conn->ctl.req);
-		pthread_mutex_unlock(&conn->rt->cm_lock);
-		conn->ctl.qp_alive = false;
+	if (!conn->ctl.qp_alive) {
+		rt_conn_tell_poller(conn, RT_POLL_GONE);
+		return;
 	}
-	rt_conn_tell_poller(conn, RT_POLL_GONE);
+	/* its number and its address may be another's from here on */
+	rt_async_disown(&conn->ctl.async);
+	conn->ctl.qp_alive = false;
+	rt_destroy_qp_control(conn);
 }
 
-static int delete_id(struct rpma_rt_conn *conn)
-{
-	struct rpma_conn_private_data pdata = {conn->pdata_out,
-					       conn->pdata_out_len};
-
-	if (conn->conn != NULL) {
-		rpma_conn_release(conn->conn, conn);
-		return rpma_conn_delete(&conn->conn);
-	}
-	if (conn->ctl.req == NULL)
-		return 0;
-	rpma_conn_req_release(conn->ctl.req, conn);
-	return conn->ctl.rejecting && conn->pdata_out_len
-		       ? rpma_conn_req_reject(&conn->ctl.req, &pdata)
-		       : rpma_conn_req_delete(&conn->ctl.req);
-}
-
-static void delete_objects(struct rpma_rt_conn *conn)
+static void end_id(struct rpma_rt_conn *conn)
 {
 	rt_conn_set_state(conn, RT_CONN_DELETING);
-	conn->ctl.cm_id = NULL;
-	if (delete_id(conn))
-		rt_cm_keep_control(conn->rt, &conn->target);
-	if (conn->ctl.listener != NULL)
-		rt_listener_unref(conn->ctl.listener);
-	/* behind the CM events of it that are in the inbox already: with its
-	 * id gone there will be no others */
-	rt_conn_tell_control(conn, RT_CTL_DELETED);
+	rt_destroy_id_control(conn);
+}
+
+/* The id is gone, and this thread, which reads and handles its events, is here:
+ * so there will be no others. */
+static void end_last(struct rpma_rt_conn *conn)
+{
+	if (conn->ctl.id_stays)
+		rt_cm_keep_control(conn->device->cm, &conn->target);
+	rt_conn_tell_poller(conn, RT_POLL_LAST);
 }
 
 static void done(struct rpma_rt_conn *conn)
@@ -394,16 +370,22 @@ void rt_conn_bits_control(struct rpma_rt_conn *conn, uint32_t bits)
 		conn->ctl.rejecting = conn->ctl.state == RT_CONN_READY;
 	if (bits & (RT_CTL_REJECT | RT_CTL_CLOSE))
 		rt_conn_die_control(conn, RPMA_RT_REASON_LOCAL, 0);
+	if (bits & RT_CTL_DEVICE)
+		rt_conn_die_control(conn, RPMA_RT_REASON_DEVICE, 0);
+	if (bits & RT_CTL_STOP)
+		rt_conn_die_control(conn, RPMA_RT_REASON_STOPPED, 0);
 	if (bits & RT_CTL_CONNECT) /* not if it was closed meanwhile */
 		connect_now(conn);
 	if (bits & (RT_CTL_BROKEN | RT_CTL_FATAL))
 		rt_conn_die_control(conn, RPMA_RT_REASON_ERROR, 0);
 	if (bits & RT_CTL_DRAINED)
-		destroy_qp(conn);
+		end_qp(conn);
+	if (bits & RT_CTL_DESTROYED)
+		rt_conn_tell_poller(conn, RT_POLL_GONE);
 	if (bits & RT_CTL_SWEPT)
-		delete_objects(conn);
+		end_id(conn);
 	if (bits & RT_CTL_DELETED)
-		rt_conn_tell_poller(conn, RT_POLL_LAST);
+		end_last(conn);
 	if (bits & RT_CTL_DONE)
 		done(conn);
 }

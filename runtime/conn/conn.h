@@ -23,6 +23,7 @@
 #include "base/from.h"
 #include "base/inbox.h"
 #include "base/order.h"
+#include "cm/cm.h"
 #include "conn/conn_control.h"
 #include "conn/conn_poller.h"
 #include "conn/gate.h"
@@ -30,6 +31,7 @@
 #include "poller/side.h"
 
 struct rt_cq;
+struct rt_device;
 struct rt_poller;
 
 #define RT_CONN_EVENTS	8 /* items besides completions that it may write */
@@ -45,7 +47,10 @@ enum rt_ctl_bit {
 	RT_CTL_SWEPT = 1 << 5,
 	RT_CTL_DELETED = 1 << 6,
 	RT_CTL_DONE = 1 << 7,
-	RT_CTL_FATAL = 1 << 8 /* its queue pair, says the device */
+	RT_CTL_FATAL = 1 << 8,	   /* its queue pair, says the device */
+	RT_CTL_DEVICE = 1 << 9,	   /* its CQ, or the device, works no more */
+	RT_CTL_STOP = 1 << 10,	   /* the runtime stops */
+	RT_CTL_DESTROYED = 1 << 11 /* its queue pair is gone */
 };
 
 /* bits for the poller, in the order of life */
@@ -59,22 +64,12 @@ enum rt_poll_bit {
 	RT_POLL_LAST = 1 << 6
 };
 
-/* what the context of a CM id points at */
-enum rt_cm_kind { RT_CM_LISTENER, RT_CM_CONN };
-
-struct rt_cm_target {
-	enum rt_cm_kind kind;
-	_Atomic uint32_t count; /* holders; the last one frees */
-	/* control: an id that points here could not be destroyed */
-	bool is_kept;
-	struct rt_cm_target *next_kept;
-};
-
 struct rpma_rt_conn {
 	/* immutable from birth; target first: a CM id's context points here */
 	struct rt_cm_target target;
 	struct rpma_rt *rt;
 	struct rpma_peer *peer;
+	struct rt_device *device; /* whose control thread leads it */
 	struct rt_poller *poller;
 	struct rt_cq *cq;
 	struct rpma_conn_cfg *cfg;
@@ -144,12 +139,10 @@ void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 struct rpma_rt_listener;
 void rt_conn_request_control(struct rpma_rt_listener *listener,
 			     const struct rpma_cm_event *event);
-/* An event of an id that named its listener still when it was read: the
- * passive connection's that was made of it, if there is one. */
-void rt_conn_early_event_control(struct rpma_rt *rt,
-				 const struct rpma_cm_event *event);
-/* Begins its death, for that reason if it is the first. Does not lock the
- * runtime, so it can be called for every connection of its list. */
+/* The operations of a CM target that is a connection. */
+extern const struct rt_cm_ops rt_conn_cm_ops;
+/* Begins its death, for that reason if it is the first. Blocks as long as the
+ * device likes: not under a lock. */
 void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 			 uint32_t cm_status);
 
@@ -174,5 +167,7 @@ static inline void rt_conn_set_state(struct rpma_rt_conn *conn,
 void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits);
 void rt_conn_tell_poller(struct rpma_rt_conn *conn, uint32_t bits);
 void rt_conn_unref(struct rpma_rt_conn *conn);
+/* Nobody will take it: a REQUEST's handle is put. */
+void rt_conn_drop_item(const struct rpma_rt_completion *item);
 
 #endif /* RT_CONN_CONN_H */

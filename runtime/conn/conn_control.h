@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "rpma_rt.h"
+#include "base/inbox.h"
 #include "events/async.h"
 
 enum rt_conn_state {
@@ -36,12 +37,13 @@ struct rt_conn_control {
 	struct rpma_conn_req *req;
 	bool qp_alive;
 	struct rt_async_object async; /* of the queue pair */
-	const void *cm_id;	      /* passive: whose events are ours */
-	/* passive: held, as events of our id may have named it */
-	struct rpma_rt_listener *listener;
 	bool was_established;
 	bool silent;	/* the application never heard of it: no CLOSED */
 	bool rejecting; /* pdata_out is for a refusal */
+	/* to the destroyer, which has rpma_rt_conn.conn and req from then until
+	 * it answers with a bit */
+	struct rt_msg destroy_msg;
+	bool id_stays; /* the destroyer's answer: the device kept the id */
 };
 
 #endif /* RT_CONN_CONN_CONTROL_H */

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/device.h"
 #include "base/runtime.h"
 #include "conn/cfg.h"
 #include "conn/drain.h"
@@ -45,7 +46,7 @@ static int copy_cfg(struct rpma_rt_conn *conn,
 	uint8_t rnr;
 	int ret;
 
-	ret = rt_conn_cfg_verbs(cfg, conn->rt->cm, &conn->cfg);
+	ret = rt_conn_cfg_verbs(cfg, conn->device->cm->channel, &conn->cfg);
 	if (ret)
 		return ret;
 	rpma_conn_cfg_get_sq_size(conn->cfg, &sends);
@@ -164,11 +165,12 @@ static int record_new(const struct rt_conn_spec *birth, uint32_t *sq,
 	if (conn == NULL)
 		return RPMA_E_NOMEM;
 	memset(conn, 0, sizeof(*conn));
-	conn->target.kind = RT_CM_CONN;
+	conn->target.ops = &rt_conn_cm_ops;
 	/* relaxed: published by the inbox. The application's and ours */
 	atomic_store_explicit(&conn->target.count, 2, memory_order_relaxed);
 	atomic_store_explicit(&conn->held, 1, memory_order_relaxed);
 	conn->rt = birth->rt;
+	conn->device = birth->device;
 	conn->peer = birth->peer;
 	conn->passive = birth->passive;
 	/* relaxed: published by the inbox */
@@ -334,7 +336,7 @@ static int register_locked(const struct rt_conn_spec *birth,
 		return RPMA_RT_E_CLOSED;
 	ret = rpma_peer_get_ibv_context(birth->peer, &ibv_ctx);
 	if (ret == 0 && has_name)
-		ret = rt_resolver_start(rt);
+		ret = rt_resolve_start(rt);
 	if (ret)
 		return ret;
 	conn->poller =
@@ -357,9 +359,10 @@ static int register_locked(const struct rt_conn_spec *birth,
 		atomic_fetch_add_explicit(&conn->target.count, 1,
 					  memory_order_relaxed);
 		if (has_name)
-			rt_resolver_push(conn);
+			rt_resolve_push(conn);
 		else
-			rt_inbox_push_mt(&rt->control.inbox, &conn->begin_msg);
+			rt_inbox_push_mt(&conn->device->control.inbox,
+					 &conn->begin_msg);
 	}
 	return 0;
 }

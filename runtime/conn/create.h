@@ -14,7 +14,8 @@
 /* what a connection is made of */
 struct rt_conn_spec {
 	struct rpma_rt *rt;
-	struct rpma_peer *peer;
+	struct rt_device *device;
+	struct rpma_peer *peer;		    /* of that device */
 	const struct rpma_rt_conn_cfg *cfg; /* the caller's; copied */
 	int poller;			    /* checked index or _ANY */
 	struct rpma_rt_queue *queue;

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * listener.c -- listening on the runtime's CM channel, and the way of a CM
- * event: the event thread copies, holds what it names, acknowledges, forwards;
- * the control thread acts. doc/protocols/connection.md.
+ * listener.c -- listening on a device's CM channel, and the end of that: the
+ * control thread refuses from then on, the caller takes it off the network. It
+ * is closed by whoever took it off the runtime's list.
  */
 
 #include "conn/listener.h"
@@ -16,112 +16,11 @@
 #include "base/context.h"
 #include "base/runtime.h"
 #include "base/thread.h"
+#include "cm/device.h"
 #include "conn/cfg.h"
 #include "queue/queue.h"
 #include "srq/srq.h"
 #include "poller/place.h"
-
-/* ------------------------------------------------------------ CM events --- */
-
-static void target_unref(struct rt_cm_target *target)
-{
-	if (target->kind == RT_CM_CONN)
-		rt_conn_unref((struct rpma_rt_conn *)target);
-	else
-		rt_listener_unref((struct rpma_rt_listener *)target);
-}
-
-void rt_cm_keep_control(struct rpma_rt *rt, struct rt_cm_target *target)
-{
-	if (target->is_kept)
-		return;
-	target->is_kept = true;
-	/* relaxed: the caller holds it */
-	atomic_fetch_add_explicit(&target->count, 1, memory_order_relaxed);
-	target->next_kept = rt->kept_targets;
-	rt->kept_targets = target;
-}
-
-int rt_cm_let_go_control(void *arg)
-{
-	struct rpma_rt *rt = arg;
-	struct rt_cm_target *target;
-
-	while ((target = rt->kept_targets) != NULL) {
-		rt->kept_targets = target->next_kept;
-		target_unref(target);
-	}
-	return 0;
-}
-
-/* Control thread. */
-static void cm_message(struct rt_msg *msg, void *owner)
-{
-	struct rt_cm_msg *cm = (struct rt_cm_msg *)msg;
-
-	if (cm->target->kind == RT_CM_CONN)
-		rt_conn_cm_event_control((struct rpma_rt_conn *)cm->target,
-					 &cm->event);
-	else if (cm->event.type == RDMA_CM_EVENT_CONNECT_REQUEST)
-		rt_conn_request_control((struct rpma_rt_listener *)cm->target,
-					&cm->event);
-	else /* read before the connection of its id was made */
-		rt_conn_early_event_control(owner, &cm->event);
-	target_unref(cm->target);
-	free(cm);
-}
-
-/* One event; RPMA_E_AGAIN: look again. */
-static int read_cm_event(struct rpma_rt *rt)
-{
-	struct rpma_cm_event read;
-	struct rt_cm_msg *cm;
-	int ret;
-
-	/* memory first: an event that was read must not be lost */
-	if (rt->spare == NULL)
-		rt->spare = malloc(sizeof(*rt->spare));
-	cm = rt->spare;
-	if (cm == NULL)
-		return RPMA_E_NOMEM;
-	pthread_mutex_lock(&rt->cm_lock);
-	ret = rpma_cm_channel_get_event(rt->cm, &read);
-	pthread_mutex_unlock(&rt->cm_lock);
-	if (ret)
-		return ret;
-	rt->spare = NULL;
-	cm->msg.fn = cm_message;
-	cm->event = read;
-	cm->target = read.context;
-	/* relaxed: the unacknowledged event keeps it alive until here */
-	atomic_fetch_add_explicit(&cm->target->count, 1, memory_order_relaxed);
-	rt_inbox_push_mt(&rt->control.inbox, &cm->msg);
-	/* whoever destroys the id returns from that after this, and finds the
-	 * message in the inbox; nothing waits in between */
-	rpma_cm_event_ack(&read);
-	return RPMA_E_AGAIN;
-}
-
-void rt_cm_ready(struct rt_source *source)
-{
-	struct rpma_rt *rt =
-		(struct rpma_rt *)((char *)source -
-				   offsetof(struct rpma_rt, cm_source));
-	int ret;
-
-	do
-		ret = read_cm_event(rt);
-	while (ret == RPMA_E_AGAIN);
-	if (ret == RPMA_E_PROVIDER) { /* also librdmacm's want of memory */
-		rt_events_failed(source);
-		return;
-	}
-	rt_events_read(source);
-	if (ret == RPMA_E_NOMEM)
-		rt_events_rest(source);
-}
-
-/* ------------------------------------------------------------ listeners --- */
 
 void rt_listener_unref(struct rpma_rt_listener *listener)
 {
@@ -140,20 +39,48 @@ void rt_listener_unref(struct rpma_rt_listener *listener)
 	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
 }
 
-void rt_listener_close_control(struct rpma_rt_listener *listener)
+/* Control thread. */
+static void cm_event(struct rt_cm_target *target,
+		     const struct rpma_cm_event *event)
 {
-	if (listener->closed)
-		return;
-	listener->closed = true;
-	if (rpma_ep_shutdown(&listener->ep))
-		rt_cm_keep_control(listener->rt, &listener->target);
-	rt_queue_unref(listener->queue);
+	if (event->type == RDMA_CM_EVENT_CONNECT_REQUEST)
+		rt_conn_request_control((struct rpma_rt_listener *)target,
+					event);
 }
 
-static int delete_control(void *arg)
+static void cm_unref(struct rt_cm_target *target)
 {
-	rt_listener_close_control(arg);
+	rt_listener_unref((struct rpma_rt_listener *)target);
+}
+
+static const struct rt_cm_ops cm_ops = {.event = cm_event, .unref = cm_unref};
+
+static int refuse_on_control(void *arg)
+{
+	struct rpma_rt_listener *listener = arg;
+
+	listener->closed = true;
 	return 0;
+}
+
+static int keep_on_control(void *arg)
+{
+	struct rpma_rt_listener *listener = arg;
+
+	rt_cm_keep_control(listener->device->cm, &listener->target);
+	return 0;
+}
+
+void rt_listener_close(struct rpma_rt_listener *listener)
+{
+	struct rt_inbox *control = &listener->device->control.inbox;
+
+	/* first: a request that is being handled has become a connection, or
+	 * was refused, before the caller may delete the queue */
+	rt_call_sync(listener->rt, control, refuse_on_control, listener);
+	if (rpma_ep_shutdown(&listener->ep))
+		rt_call_sync(listener->rt, control, keep_on_control, listener);
+	rt_queue_unref(listener->queue);
 }
 
 static int listener_new(struct rpma_rt *rt, struct rpma_peer *peer,
@@ -167,7 +94,7 @@ static int listener_new(struct rpma_rt *rt, struct rpma_peer *peer,
 	listener = calloc(1, sizeof(*listener));
 	if (listener == NULL)
 		return RPMA_E_NOMEM;
-	listener->target.kind = RT_CM_LISTENER;
+	listener->target.ops = &cm_ops;
 	/* relaxed: nobody else knows it. The application's handle */
 	atomic_store_explicit(&listener->target.count, 1, memory_order_relaxed);
 	listener->rt = rt;
@@ -200,17 +127,21 @@ static int list_listener(struct rpma_rt *rt, struct rpma_rt_listener *listener)
 	return ret;
 }
 
-static void unlist_listener(struct rpma_rt *rt,
+/* Was it listed? Then the caller has to close it. */
+static bool unlist_listener(struct rpma_rt *rt,
 			    const struct rpma_rt_listener *listener)
 {
 	struct rpma_rt_listener **link = &rt->listeners;
+	bool is_listed;
 
 	pthread_mutex_lock(&rt->lock);
 	while (*link != NULL && *link != listener)
 		link = &(*link)->next;
-	if (*link != NULL)
+	is_listed = *link != NULL;
+	if (is_listed)
 		*link = listener->next;
 	pthread_mutex_unlock(&rt->lock);
+	return is_listed;
 }
 
 int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
@@ -220,6 +151,8 @@ int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
 		   struct rpma_rt_listener **listener_ptr)
 {
 	struct rpma_rt_listener *listener;
+	struct ibv_context *ibv_ctx;
+	struct rt_device *device;
 	int ret;
 
 	if (rt == NULL || peer == NULL || addr == NULL || port == NULL ||
@@ -233,9 +166,14 @@ int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
 	ret = rt_context_ref(rt);
 	if (ret)
 		return ret;
-	ret = listener_new(rt, peer, cfg, queue, &listener);
+	ret = rpma_peer_get_ibv_context(peer, &ibv_ctx);
+	if (ret == 0)
+		ret = rt_device_get(rt, ibv_ctx, &device);
+	if (ret == 0)
+		ret = listener_new(rt, peer, cfg, queue, &listener);
 	if (ret)
 		goto release_runtime;
+	listener->device = device;
 	listener->poller = poller;
 	listener->user = user;
 	/* relaxed: a count, read under no order */
@@ -244,7 +182,7 @@ int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
 	ret = rt_queue_is_closed(queue) ? RPMA_RT_E_CLOSED : 0;
 	if (ret)
 		goto err_put_queue;
-	ret = rpma_ep_listen_ex(peer, addr, port, backlog, rt->cm,
+	ret = rpma_ep_listen_ex(peer, addr, port, backlog, device->cm->channel,
 				&listener->target, &listener->ep);
 	if (ret)
 		goto err_put_queue;
@@ -280,6 +218,8 @@ int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
 int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr)
 {
 	struct rpma_rt_listener *listener;
+	bool is_ours = false;
+	struct rpma_rt *rt;
 	int ret;
 
 	if (listener_ptr == NULL)
@@ -287,18 +227,18 @@ int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr)
 	listener = *listener_ptr;
 	if (listener == NULL)
 		return 0;
-	ret = rt_context_check_wait(listener->rt);
+	rt = listener->rt;
+	ret = rt_context_check_wait(rt);
 	if (ret)
 		return ret;
-	if (rt_context_ref(listener->rt) == 0) {
-		unlist_listener(listener->rt, listener);
-		rt_call_sync(listener->rt, &listener->rt->control.inbox,
-			     delete_control, listener);
-		rt_context_unref(listener->rt);
-	} else { /* the stop closes it */
-		rt_context_wait_stopped(listener->rt);
-		unlist_listener(listener->rt, listener);
+	if (rt_context_ref(rt) == 0) {
+		is_ours = unlist_listener(rt, listener);
+		if (is_ours)
+			rt_listener_close(listener);
+		rt_context_unref(rt);
 	}
+	if (!is_ours) /* the stop closes it */
+		rt_context_wait_stopped(rt);
 	*listener_ptr = NULL;
 	rt_listener_unref(listener);
 	return 0;

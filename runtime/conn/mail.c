@@ -9,7 +9,7 @@
 
 #include "conn/conn.h"
 
-#include "base/runtime.h"
+#include "base/device.h"
 #include "poller/poller.h"
 
 void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits)
@@ -20,7 +20,7 @@ void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits)
 		return;
 	/* relaxed: the caller holds the connection */
 	atomic_fetch_add_explicit(&conn->target.count, 1, memory_order_relaxed);
-	rt_inbox_push_mt(&conn->rt->control.inbox, &conn->ctl_msg);
+	rt_inbox_push_mt(&conn->device->control.inbox, &conn->ctl_msg);
 }
 
 void rt_conn_tell_poller(struct rpma_rt_conn *conn, uint32_t bits)

@@ -13,6 +13,7 @@
 #include <netdb.h>
 #include <string.h>
 
+#include "base/device.h"
 #include "base/runtime.h"
 #include "conn/conn.h"
 
@@ -45,19 +46,19 @@ static void question(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_conn *conn =
 		RT_FROM(struct rpma_rt_conn, begin_msg, msg);
-	struct rpma_rt *rt = owner;
 	/* relaxed: a hint; closed meanwhile, so nobody wants to know */
 	bool closed =
 		atomic_load_explicit(&conn->gate[RPMA_RT_RECV_SIDE].state,
 				     memory_order_relaxed) == RT_GATE_CLOSED;
 
+	(void)owner;
 	if (closed || !resolve(conn))
 		conn->addr[0] = '\0';
 	msg->fn = conn->begin;
-	rt_inbox_push_mt(&rt->control.inbox, msg);
+	rt_inbox_push_mt(&conn->device->control.inbox, msg);
 }
 
-int rt_resolver_start(struct rpma_rt *rt)
+int rt_resolve_start(struct rpma_rt *rt)
 {
 	int ret;
 
@@ -68,14 +69,14 @@ int rt_resolver_start(struct rpma_rt *rt)
 	return ret;
 }
 
-void rt_resolver_push(struct rpma_rt_conn *conn)
+void rt_resolve_push(struct rpma_rt_conn *conn)
 {
 	conn->begin = conn->begin_msg.fn;
 	conn->begin_msg.fn = question;
 	rt_inbox_push_mt(&conn->rt->resolver.inbox, &conn->begin_msg);
 }
 
-void rt_resolver_stop(struct rpma_rt *rt)
+void rt_resolve_stop(struct rpma_rt *rt)
 {
 	if (rt->has_resolver)
 		rt_thread_stop(&rt->resolver);

@@ -25,14 +25,14 @@ bool rt_resolve_is_numeric(const char *addr, const char *port);
  * Starts the thread, if it is the first name. REQUIRES: the runtime's lock.
  * ERRORS: RPMA_E_PROVIDER, RPMA_E_NOMEM
  */
-int rt_resolver_start(struct rpma_rt *rt);
+int rt_resolve_start(struct rpma_rt *rt);
 /*
  * Has addr and port of an active connection resolved in place, then its
  * begin_msg, which holds the connection, sent to the control thread; addr is
  * "" if there is no such host. The thread runs.
  */
-void rt_resolver_push(struct rpma_rt_conn *conn);
+void rt_resolve_push(struct rpma_rt_conn *conn);
 /* Ends the thread, if there is one; a question under way is waited for. */
-void rt_resolver_stop(struct rpma_rt *rt);
+void rt_resolve_stop(struct rpma_rt *rt);
 
 #endif /* RT_CONN_RESOLVE_H */

@@ -14,59 +14,10 @@
 #include "base/runtime.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
+#include "poller/reserve.h"
 #include "queue/lane.h"
 #include "queue/queue.h"
 #include "srq/srq.h"
-
-/* Room for entries more in the lane's spill; a larger one if it takes one. */
-static int reserve_spill(struct rt_lane *lane, uint32_t entries,
-			 struct rt_spill **spill_ptr)
-{
-	struct rt_spill *spill = NULL;
-	uint32_t needed = lane->backlog_limit + lane->reserved + entries;
-	uint32_t have = lane->announced ? lane->announced : lane->backlog_limit;
-
-	if (needed > have) {
-		have = needed > 2 * have ? needed : 2 * have;
-		spill = rt_spill_new(have);
-		if (spill == NULL)
-			return RPMA_E_NOMEM;
-		lane->announced = have;
-	}
-	lane->reserved += entries;
-	*spill_ptr = spill;
-	return 0;
-}
-
-int rt_lane_reserve(struct rt_poller *poller, struct rpma_rt_queue *queue,
-		    uint32_t entries, struct rt_lane **lane_ptr,
-		    struct rt_spill **spill_ptr)
-{
-	struct rt_lane *lane =
-		rt_queue_lane(queue, poller->index, &poller->bell);
-	int ret;
-
-	if (lane == NULL)
-		return RPMA_E_NOMEM;
-	/* items of connections that are gone may fill the spill: nobody new
-	 * while it is over its limit */
-	if (rt_lane_is_backlogged(lane))
-		return RPMA_E_AGAIN;
-	/* held before the look: who is told that a closed queue stays empty
-	 * was told it before we held it, and then we see it closed */
-	rt_queue_ref(queue);
-	ret = RPMA_RT_E_CLOSED;
-	if (rt_queue_is_closed(queue))
-		goto err_put_queue;
-	ret = reserve_spill(lane, entries, spill_ptr);
-	if (ret)
-		goto err_put_queue;
-	*lane_ptr = lane;
-	return 0;
-err_put_queue:
-	rt_queue_unref(queue);
-	return ret;
-}
 
 /* The same for a route, and what undoing it needs. */
 static int lane_reserve(struct rpma_rt_route *route, uint32_t entries,
@@ -80,7 +31,7 @@ static int lane_reserve(struct rpma_rt_route *route, uint32_t entries,
 		return RPMA_E_NOMEM;
 	route->announced_before = lane->announced;
 	route->reserved = entries;
-	return rt_lane_reserve(poller, route->queue, entries, &route->lane,
+	return rt_reserve_lane(poller, route->queue, entries, &route->lane,
 			       spill_ptr);
 }
 
@@ -94,7 +45,7 @@ static int share(struct rpma_rt_route *route, struct rt_spill **spill_ptr)
 	int ret = 0;
 
 	if (lane->srq_users[srq->number] == 0)
-		ret = reserve_spill(lane, srq->cfg.size, &spill);
+		ret = rt_reserve_spill(lane, srq->cfg.size, &spill);
 	if (ret)
 		return ret;
 	lane->srq_users[srq->number]++;

@@ -37,15 +37,6 @@ struct rpma_rt_route {
 };
 
 /*
- * A place for entries more in what the poller has between it and the queue, and
- * a hold of the queue; *spill_ptr as of rt_route_new(). Given back by the
- * caller. REQUIRES: the runtime's lock. ERRORS: as of rt_route_new()
- */
-int rt_lane_reserve(struct rt_poller *poller, struct rpma_rt_queue *queue,
-		    uint32_t entries, struct rt_lane **lane_ptr,
-		    struct rt_spill **spill_ptr);
-
-/*
  * A route and its number, with a place in the queue's lane; *spill_ptr is a
  * larger spill for the poller to take, or NULL. Holds the queue. queue NULL:
  * a route to a function, which the caller fills in.

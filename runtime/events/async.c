@@ -209,9 +209,9 @@ static void reader_ready(struct rt_source *source)
 		err = read_event(reader->ibv_ctx);
 	while (err == 0 || err == EINTR);
 	if (err == EAGAIN)
-		rt_events_read(source);
+		rt_thread_succeeded(source);
 	else /* a device that is gone has its fd readable for ever */
-		rt_events_failed(source);
+		rt_thread_failed(source);
 }
 
 /* REQUIRES of the following: the lock */
@@ -265,7 +265,7 @@ static void put_reader(const struct ibv_context *ibv_ctx)
 	if (--reader->users > 0)
 		return;
 	*link = reader->next;
-	rt_events_mute(&reader->source);
+	rt_thread_mute(&reader->source);
 	free(reader);
 }
 

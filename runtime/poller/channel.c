@@ -18,6 +18,7 @@
 
 #include "adopt.h"
 #include "base/clock.h"
+#include "base/device.h"
 #include "base/runtime.h"
 
 static bool any_spill_has_room(struct rt_poller *poller)
@@ -120,7 +121,7 @@ static void fail_channel(struct rt_poller *poller, struct rt_channel *channel)
 	epoll_ctl(poller->epfd, EPOLL_CTL_DEL, channel->fd, NULL);
 	/* before its CQs: when a connection has died of it, it is not used */
 	channel->fail_msg.fn = tell_channel_failed;
-	rt_inbox_push_mt(&poller->rt->control.inbox, &channel->fail_msg);
+	rt_inbox_push_mt(&channel->dev->control.inbox, &channel->fail_msg);
 	for (i = 0; i < poller->cqs_count; i++) {
 		if (poller->cqs[i]->channel == channel)
 			rt_poller_fail_cq(poller, poller->cqs[i]);

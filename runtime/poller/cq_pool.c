@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
+#include "base/device.h"
 #include "base/runtime.h"
 #include "conn/conn.h"
 #include "poller/poller.h"
@@ -33,7 +34,7 @@ static void fail_message(struct rt_msg *msg, void *owner)
 	pthread_mutex_unlock(&rt->directory);
 	for (conn = rt->conns; conn != NULL; conn = conn->next) {
 		if (conn->cq == cq)
-			rt_conn_die_control(conn, RPMA_RT_REASON_DEVICE, 0);
+			rt_conn_tell_control(conn, RT_CTL_DEVICE);
 	}
 	pthread_mutex_unlock(&rt->lock);
 }
@@ -43,7 +44,7 @@ void rt_cq_pool_fail_mt(struct rt_cq *cq)
 	/* relaxed: only who comes first matters; the inbox orders the rest */
 	if (!atomic_exchange_explicit(&cq->fail_sent, true,
 				      memory_order_relaxed))
-		rt_inbox_push_mt(&cq->channel->poller->rt->control.inbox,
+		rt_inbox_push_mt(&cq->channel->dev->control.inbox,
 				 &cq->fail_msg);
 }
 
@@ -67,7 +68,7 @@ static void fatal_message(struct rt_msg *msg, void *owner)
 	pthread_mutex_lock(&rt->lock);
 	for (conn = rt->conns; conn != NULL; conn = conn->next) {
 		if (conn->cq->channel == channel)
-			rt_conn_die_control(conn, RPMA_RT_REASON_DEVICE, 0);
+			rt_conn_tell_control(conn, RT_CTL_DEVICE);
 	}
 	pthread_mutex_unlock(&rt->lock);
 }
@@ -79,7 +80,7 @@ static void device_fatal(struct rt_async_device *self)
 	/* acq_rel: pairs with fatal_message(): the message is free again */
 	if (!atomic_exchange_explicit(&channel->fatal_sent, true,
 				      memory_order_acq_rel))
-		rt_inbox_push_mt(&channel->poller->rt->control.inbox,
+		rt_inbox_push_mt(&channel->dev->control.inbox,
 				 &channel->fatal_msg);
 }
 
@@ -110,6 +111,7 @@ static int channel_new(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 		return RPMA_E_NOMEM;
 	channel->poller = poller;
 	channel->ibv_ctx = ibv_ctx;
+	channel->dev = rt_device_find(poller->rt, ibv_ctx);
 	ret = rpma_channel_new(ibv_ctx, &channel->channel);
 	if (ret)
 		goto err_free;

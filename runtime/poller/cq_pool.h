@@ -22,6 +22,7 @@
 #include "base/inbox.h"
 #include "poller/route.h"
 #include "srq/srq.h"
+#include "poller/numbers.h"
 
 struct rt_poller;
 
@@ -34,6 +35,7 @@ struct rt_channel {
 	/* immutable */
 	struct rt_poller *poller;
 	struct ibv_context *ibv_ctx;
+	struct rt_device *dev; /* whose control thread hears of failures */
 	struct rpma_channel *channel;
 	struct ibv_comp_channel *ibv_channel;
 	int fd;

@@ -10,6 +10,7 @@
 #include "poller/poller.h"
 
 #include "base/runtime.h"
+#include "queue/queue.h"
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
@@ -45,11 +46,13 @@ static void answer_eased(struct rt_poller *poller)
 	rt_srq_answer_all_poller(poller);
 }
 
+/* The lane's queue stays until its spill was emptied and rung for. */
 static void list_spilling(struct rt_poller *poller, struct rt_lane *lane)
 {
 	if (lane->spill_listed || !rt_lane_is_spilling_poller(lane))
 		return;
 	lane->spill_listed = true;
+	rt_queue_ref_spill_poller(lane);
 	lane->spill_next = poller->spilling;
 	poller->spilling = lane;
 }
@@ -163,6 +166,7 @@ int rt_deliver_retry_spills(struct rt_poller *poller)
 	struct rt_lane **link = &poller->spilling;
 	struct rt_lane *lane;
 	bool eased = false;
+	bool is_empty;
 	uint32_t moved;
 	int total = 0;
 
@@ -173,7 +177,8 @@ int rt_deliver_retry_spills(struct rt_poller *poller)
 			eased = true;
 			rt_srq_ease_poller(poller, lane);
 		}
-		if (!rt_lane_is_spilling_poller(lane)) {
+		is_empty = !rt_lane_is_spilling_poller(lane);
+		if (is_empty) {
 			*link = lane->spill_next;
 			lane->spill_listed = false;
 		} else {
@@ -181,10 +186,12 @@ int rt_deliver_retry_spills(struct rt_poller *poller)
 		}
 		if (moved > 0) {
 			/* pairs with the consumer's before it sleeps
-			 * [LANE-3]; nothing of the lane is used after */
+			 * [LANE-3] */
 			rt_fence_dekker();
 			rt_lane_bell_poller(lane);
 		}
+		if (is_empty) /* nothing of the lane is used after */
+			rt_queue_unref_spill_poller(lane);
 	}
 	if (eased) {
 		/* pairs with the fence of a poster that found the backlog

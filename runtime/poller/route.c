@@ -2,52 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * route.c -- the numbers of a CQ's routes and the table they index.
+ * route.c -- the table of a CQ's routes.
  */
 
 #include "poller/route.h"
 
-#include <assert.h>
 #include <stdlib.h>
-
-int rt_numbers_init(struct rt_numbers *numbers)
-{
-	numbers->returned = malloc(RT_ROUTE_COUNT * sizeof(uint16_t));
-	if (numbers->returned == NULL)
-		return RPMA_E_NOMEM;
-	numbers->returned_count = 0;
-	numbers->next = RT_ROUTE_FIRST;
-	return 0;
-}
-
-void rt_numbers_fini(struct rt_numbers *numbers)
-{
-	free(numbers->returned);
-	numbers->returned = NULL;
-}
-
-uint32_t rt_numbers_left(const struct rt_numbers *numbers)
-{
-	return numbers->returned_count + RT_ROUTE_COUNT - numbers->next;
-}
-
-int rt_numbers_take(struct rt_numbers *numbers, uint32_t *number)
-{
-	if (numbers->returned_count > 0) {
-		*number = numbers->returned[--numbers->returned_count];
-		return 0;
-	}
-	if (numbers->next == RT_ROUTE_COUNT)
-		return RPMA_E_NOMEM;
-	*number = numbers->next++;
-	return 0;
-}
-
-void rt_numbers_return(struct rt_numbers *numbers, uint32_t number)
-{
-	assert(number >= RT_ROUTE_FIRST && number < numbers->next);
-	numbers->returned[numbers->returned_count++] = (uint16_t)number;
-}
 
 int rt_route_table_new(struct rt_route_entry **table_ptr)
 {

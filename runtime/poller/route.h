@@ -74,22 +74,6 @@ struct rt_route_entry {
 	uint32_t is_callback;
 };
 
-/* free numbers of one CQ; under the runtime's lock */
-struct rt_numbers {
-	uint16_t *returned; /* a stack */
-	uint32_t returned_count;
-	uint32_t next; /* never handed out yet from here on */
-};
-
-/* ERRORS: RPMA_E_NOMEM */
-int rt_numbers_init(struct rt_numbers *numbers);
-void rt_numbers_fini(struct rt_numbers *numbers);
-/* How many can be taken. */
-uint32_t rt_numbers_left(const struct rt_numbers *numbers);
-/* ERRORS: RPMA_E_NOMEM (all 32512 in use) */
-int rt_numbers_take(struct rt_numbers *numbers, uint32_t *number);
-void rt_numbers_return(struct rt_numbers *numbers, uint32_t number);
-
 /* ERRORS: RPMA_E_NOMEM. Every entry free. */
 int rt_route_table_new(struct rt_route_entry **table_ptr);
 

@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * What a queue is made with. Plain data of its owner until
+ * cfg.c -- what a queue is made with. Plain data of its owner until
  * rpma_rt_queue_new() copies it.
  */
 
-#include "queue/queue.h"
+#include "queue/cfg.h"
 
 #include <stdlib.h>
 

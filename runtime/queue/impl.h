@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * impl.h -- what a queue consists of, for the files that are one:
- * queue.c (its life), take.c (the consumer), shared.c (several of
- * them), push.c (messages and the gate). Who owns which word:
+ * impl.h -- what a queue consists of, for the files of this folder: queue.c
+ * (lanes, users, end), push.c (messages), take.c (taking), alone.c and shared.c
+ * (one consumer, several), calls.c (the public calls). Who owns which word:
  * doc/protocols/lane.md, shared-queue.md.
  */
 
@@ -13,9 +13,12 @@
 
 #include <pthread.h>
 
-#include "queue/queue.h"
-#include "base/inbox.h"
+#include "rpma_rt.h"
+#include "base/bell.h"
+#include "base/mpsc.h"
 #include "base/stats.h"
+#include "queue/cfg.h"
+#include "queue/lane.h"
 
 /* the word of who consumes */
 #define RT_CONSUMER_INSIDE 1 /* somebody is inside: the consumer; */
@@ -24,6 +27,13 @@
 
 #define RT_QUEUE_CLOSED 1 /* bit of the gate; */
 #define RT_QUEUE_PUSHER 2 /* the rest of it counts who is inside push */
+
+/* A lane, and what the queue knows of it. */
+struct rt_queue_lane {
+	struct rt_lane lane; /* first */
+	struct rpma_rt_queue *queue;
+	bool is_user; /* its spill is; the poller's, after finish under lock */
+};
 
 struct rpma_rt_queue {
 	/* immutable after new, but for what only grows */
@@ -61,49 +71,7 @@ struct rpma_rt_queue {
 	uint32_t leaving;    /* of them: wrote their last item, will put */
 	pthread_cond_t left; /* users became 0 */
 	struct rpma_rt_queue *next; /* the runtime's list, under its lock */
-	struct rt_lane *of_poller[RPMA_RT_MAX_POLLERS];
+	struct rt_queue_lane *of_poller[RPMA_RT_MAX_POLLERS];
 };
-
-/* How a take that found nothing ends. */
-enum rt_take_end {
-	RT_TAKE_EMPTY,
-	RT_TAKE_BUSY, /* a pusher is inside a closed queue */
-	RT_TAKE_CLOSED
-};
-
-/* ------------------------------------------------------- for each other --- */
-
-/* Up to max items from all sources, beginning with another one each time.
- * The consumer, or who deletes. */
-uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
-				struct rpma_rt_completion *cmpl, uint32_t max);
-/* The second look, after a fence of the caller; nothing: why, and pollers that
- * sleep on a spill are rung. */
-uint32_t rt_queue_take_again_consumer(struct rpma_rt_queue *queue,
-				      struct rpma_rt_completion *cmpl,
-				      uint32_t max, enum rt_take_end *why);
-/* The same without taking: is there anything, or an end, to know of? */
-bool rt_queue_has_work_consumer(struct rpma_rt_queue *queue);
-/* Likewise from its messages alone. */
-uint32_t rt_queue_take_messages_consumer(struct rpma_rt_queue *queue,
-					 struct rpma_rt_completion *cmpl,
-					 uint32_t max);
-/* Frees the messages that nobody took. */
-void rt_queue_free_messages(struct rpma_rt_queue *queue);
-/* Rings after a fence of its own; counted. */
-void rt_queue_ring(struct rpma_rt_queue *queue);
-/* After a call that may have been woken for: how long that took. */
-void rt_queue_time_wakeup(struct rpma_rt_queue *queue);
-/* No push gets in any more. */
-void rt_queue_close_gate(struct rpma_rt_queue *queue);
-
-/* What the calls do on a shared queue; shared.c. end_ns < 0: never,
- * otherwise of rt_now_ns(). How many; 0: why. */
-uint32_t rt_shared_poll(struct rpma_rt_queue *queue,
-			struct rpma_rt_completion *cmpl, uint32_t max,
-			enum rt_take_end *why);
-uint32_t rt_shared_wait(struct rpma_rt_queue *queue,
-			struct rpma_rt_completion *cmpl, uint32_t max,
-			int64_t end_ns, enum rt_take_end *why);
 
 #endif /* RT_QUEUE_IMPL_H */

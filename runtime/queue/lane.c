@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The lane and its spill; see lane.h and doc/protocols/lane.md. Functions named
- * _owner run on the poller, those named _consumer on the queue's consumer; the
- * labels in brackets are the guarantees listed on that page.
+ * lane.c -- the ring between a poller and a consumer, see lane.h. Functions
+ * named _poller run on the poller, those named _consumer on the consumer;
+ * labels in brackets: doc/protocols/lane.md.
  */
 
 #include "queue/lane.h"
@@ -13,8 +13,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "queue/queue.h"
 
 #define INLINE_ITEMS 8 /* as many are copied without a call */
 
@@ -32,79 +30,6 @@ static_assert(offsetof(struct rt_lane, spilled) < RT_CACHE_LINE,
 	      "flags that are read each time beside what never changes");
 static_assert(offsetof(struct rt_lane, staged) % RT_CACHE_LINE == 0,
 	      "no staged completion straddles a line");
-
-/* A ring that grows only by being replaced; the poller's, later the
- * consumer's. */
-struct rt_spill {
-	uint32_t entries;
-	uint32_t first;
-	uint32_t count;
-	struct rpma_rt_completion items[];
-};
-
-/* ---------------------------------------------------------------- spill --- */
-
-struct rt_spill *rt_spill_new(uint32_t entries)
-{
-	struct rt_spill *spill;
-
-	assert(entries > 0);
-	spill = malloc(sizeof(*spill) +
-		       entries * sizeof(struct rpma_rt_completion));
-	if (spill == NULL)
-		return NULL;
-	spill->entries = entries;
-	spill->first = 0;
-	spill->count = 0;
-	return spill;
-}
-
-void rt_spill_delete(struct rt_spill *spill)
-{
-	free(spill);
-}
-
-uint32_t rt_spill_entries(const struct rt_spill *spill)
-{
-	return spill->entries;
-}
-
-/* Returns how many there was room for. */
-static uint32_t spill_put(struct rt_spill *spill,
-			  const struct rpma_rt_completion *items,
-			  uint32_t count)
-{
-	uint32_t at = (spill->first + spill->count) % spill->entries;
-	uint32_t i;
-
-	if (count > spill->entries - spill->count)
-		count = spill->entries - spill->count;
-	for (i = 0; i < count; i++) {
-		spill->items[at] = items[i];
-		if (++at == spill->entries)
-			at = 0;
-	}
-	spill->count += count;
-	return count;
-}
-
-/* The longest piece at the front that does not wrap, up to max. */
-static uint32_t spill_front(const struct rt_spill *spill, uint32_t max)
-{
-	uint32_t count = spill->entries - spill->first;
-
-	if (count > spill->count)
-		count = spill->count;
-	return count < max ? count : max;
-}
-
-static void spill_drop(struct rt_spill *spill, uint32_t count)
-{
-	spill->count -= count;
-	spill->first += count;
-	if (spill->first >= spill->entries)
-		spill->first -= spill->entries;
-}
 
 /* -------------------------------------------------------------- copying --- */
 
@@ -128,43 +53,28 @@ static void copy_items(struct rpma_rt_completion *to,
 
 /* ----------------------------------------------------------------- lane --- */
 
-struct rt_lane *rt_lane_new(struct rpma_rt_queue *queue,
-			    struct rt_bell *poller_bell, uint32_t size,
-			    uint32_t backlog_limit)
+int rt_lane_init(struct rt_lane *lane, struct rt_bell *poller,
+		 struct rt_bell *consumer, uint32_t size,
+		 uint32_t backlog_limit)
 {
-	struct rt_lane *lane;
-
 	assert(size >= 2 && (size & (size - 1)) == 0);
-	lane = aligned_alloc(RT_APART, sizeof(*lane));
-	if (lane == NULL)
-		return NULL;
 	memset(lane, 0, sizeof(*lane));
-	lane->queue = queue;
-	lane->bell = poller_bell;
+	lane->poller = poller;
+	lane->consumer = consumer;
 	lane->size = size;
 	lane->backlog_limit = backlog_limit;
 	lane->ring = aligned_alloc(RT_APART, size * sizeof(*lane->ring));
-	if (lane->ring == NULL)
-		goto err_free_lane;
 	lane->spill = rt_spill_new(backlog_limit);
-	if (lane->spill == NULL)
-		goto err_free_ring;
-	return lane;
-
-err_free_ring:
-	free(lane->ring);
-err_free_lane:
-	free(lane);
-	return NULL;
+	if (lane->ring != NULL && lane->spill != NULL)
+		return 0;
+	rt_lane_fini(lane);
+	return RPMA_E_NOMEM;
 }
 
-void rt_lane_delete(struct rt_lane *lane)
+void rt_lane_fini(struct rt_lane *lane)
 {
-	if (lane == NULL)
-		return;
 	rt_spill_delete(lane->spill);
 	free(lane->ring);
-	free(lane);
 }
 
 /* ---------------------------------------------------- the owning poller --- */
@@ -213,14 +123,8 @@ static void tell_spill(struct rt_lane *lane)
 static void spill_staged(struct rt_lane *lane,
 			 const struct rpma_rt_completion *items, uint32_t count)
 {
-	uint32_t kept;
+	uint32_t kept = rt_spill_put(lane->spill, items, count);
 
-	if (!lane->holding) {
-		/* the queue must not go while it owes us a drained lane */
-		rt_queue_ref(lane->queue);
-		lane->holding = true;
-	}
-	kept = spill_put(lane->spill, items, count);
 	/* reserved by who opened the ways here: limit + credits + events */
 	assert(kept == count);
 	lane->spilled_new += count;
@@ -281,11 +185,11 @@ uint32_t rt_lane_retry_poller(struct rt_lane *lane)
 	uint32_t count;
 
 	while (spill->count > 0) {
-		count = spill_front(spill, room(lane, spill->count));
+		count = rt_spill_front(spill, room(lane, spill->count));
 		if (count == 0)
 			break;
 		ring_put(lane, &spill->items[spill->first], count);
-		spill_drop(spill, count);
+		rt_spill_drop(spill, count);
 		moved += count;
 	}
 	if (moved == 0)
@@ -317,14 +221,10 @@ bool rt_lane_take_eased_poller(struct rt_lane *lane)
 
 bool rt_lane_bell_poller(struct rt_lane *lane)
 {
-	bool woke = rt_queue_bell(lane->queue);
-
-	if (lane->holding && lane->spill->count == 0) {
-		lane->holding = false;
-		/* the last word about the spill; the lane may be gone after */
-		rt_queue_unref(lane->queue);
-	}
-	return woke;
+	if (!rt_bell_ring_fenced(lane->consumer))
+		return false;
+	rt_stat_add(&lane->wakes, 1);
+	return true;
 }
 
 bool rt_lane_is_spilling_poller(const struct rt_lane *lane)
@@ -362,9 +262,9 @@ struct rt_spill *rt_lane_swap_spill_poller(struct rt_lane *lane,
 	if (bigger->entries < old->entries)
 		return bigger;
 	assert(bigger->count == 0);
-	while ((count = spill_front(old, old->count)) > 0) {
-		spill_put(bigger, &old->items[old->first], count);
-		spill_drop(old, count);
+	while ((count = rt_spill_front(old, old->count)) > 0) {
+		rt_spill_put(bigger, &old->items[old->first], count);
+		rt_spill_drop(old, count);
 	}
 	lane->spill = bigger;
 	return old;
@@ -428,7 +328,7 @@ uint32_t rt_lane_take_consumer(struct rt_lane *lane,
 	uint32_t count = take(lane, cmpl, max);
 
 	if (count > 0 && is_ring_due(lane))
-		rt_bell_ring(lane->bell);
+		rt_bell_ring(lane->poller);
 	return count;
 }
 
@@ -448,7 +348,7 @@ uint64_t rt_lane_take_stamp_consumer(struct rt_lane *lane)
 void rt_lane_ring_poller_consumer(struct rt_lane *lane)
 {
 	if (is_ring_due(lane))
-		rt_bell_ring_fenced(lane->bell);
+		rt_bell_ring_fenced(lane->poller);
 }
 
 uint32_t rt_lane_drain_consumer(struct rt_lane *lane,
@@ -465,10 +365,10 @@ uint32_t rt_lane_drain_consumer(struct rt_lane *lane,
 		total += count;
 	}
 	while (total < max && spill->count > 0) {
-		count = spill_front(spill, max - total);
+		count = rt_spill_front(spill, max - total);
 		memcpy(cmpl + total, &spill->items[spill->first],
 		       count * sizeof(*cmpl));
-		spill_drop(spill, count);
+		rt_spill_drop(spill, count);
 		total += count;
 	}
 	tell_spill(lane);

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A lane: a bounded ring of completions from one poller to one queue, and the
- * spill behind it when the ring is full. The poller groups a batch in the
+ * lane.h -- a bounded ring of completions from one poller to one consumer, and
+ * the spill behind it when the ring is full. The poller groups a batch in the
  * staging area, copies it to the ring in bulk and publishes it with one store;
  * the consumer copies out in bulk likewise. Protocol, ordering labels, who
  * may call what at the same time: doc/protocols/lane.md.
@@ -25,21 +25,21 @@
 #include <stdint.h>
 
 #include "rpma_rt.h"
-#include "base/order.h"
 #include "base/bell.h"
+#include "base/order.h"
+#include "base/stats.h"
+#include "queue/spill.h"
 
 /* completions; as many as a poller takes from a CQ at once */
 #define RT_LANE_STAGE 32
 
 #define RT_LANE_SRQS 256 /* numbers that an SRQ may have */
 
-struct rt_spill;
-
 struct rt_lane {
-	/* immutable after new; the flags are written seldom, by the poller */
+	/* immutable after init; the flags are written seldom, by the poller */
 	alignas(RT_APART) struct rpma_rt_completion *ring;
-	struct rpma_rt_queue *queue;
-	struct rt_bell *bell;	    /* the poller's */
+	struct rt_bell *poller; /* the bells that wake the two */
+	struct rt_bell *consumer;
 	uint32_t size;		    /* a power of two */
 	uint32_t backlog_limit;	    /* entries of the spill */
 	_Atomic bool backlogged;    /* posters hold back */
@@ -59,11 +59,11 @@ struct rt_lane {
 	uint32_t spilled_new;
 	uint32_t lost_new; /* 0, unless a spill was reserved too small */
 	bool touched;	   /* staged in since the last publish */
-	bool holding;	   /* one user of the queue: a spill began */
 	bool eased;	   /* backlogged was cleared, not reported yet */
 	bool spill_listed; /* in the poller's list of lanes that spill */
 	struct rt_lane *touched_next; /* the poller's list of touched lanes */
 	struct rt_lane *spill_next;
+	_Atomic uint64_t wakes; /* of the consumer, for statistics */
 	/* left by whoever writes something once a lane, of one kind and of
 	 * another */
 	uint64_t marks[2];
@@ -90,12 +90,11 @@ struct rt_lane {
 	alignas(RT_APART) struct rpma_rt_completion staged[RT_LANE_STAGE];
 };
 
-/* The queue holds the lane; nobody else makes or deletes one. NULL: no memory.
- * The first spill has room for backlog_limit entries. */
-struct rt_lane *rt_lane_new(struct rpma_rt_queue *queue,
-			    struct rt_bell *poller_bell, uint32_t size,
-			    uint32_t backlog_limit);
-void rt_lane_delete(struct rt_lane *lane);
+/* The first spill has room for backlog_limit entries. ERRORS: RPMA_E_NOMEM */
+int rt_lane_init(struct rt_lane *lane, struct rt_bell *poller,
+		 struct rt_bell *consumer, uint32_t size,
+		 uint32_t backlog_limit);
+void rt_lane_fini(struct rt_lane *lane);
 
 /* ---------------------------------------------------- the owning poller --- */
 
@@ -181,8 +180,8 @@ void rt_lane_stamp_poller(struct rt_lane *lane, uint64_t ns);
 /* True once after the backlog flag was cleared: look for waiting posters. */
 bool rt_lane_take_eased_poller(struct rt_lane *lane);
 
-/* After the caller's rt_fence_dekker(): wakes the queue's consumer if it
- * sleeps (true); the last thing the poller does with the lane in a round. */
+/* After the caller's rt_fence_dekker(): wakes the consumer if it sleeps
+ * (true); the last thing the poller does with the lane in a round. */
 bool rt_lane_bell_poller(struct rt_lane *lane);
 
 bool rt_lane_is_spilling_poller(const struct rt_lane *lane);
@@ -197,15 +196,11 @@ uint32_t rt_lane_spill_count_poller(const struct rt_lane *lane);
 bool rt_lane_arm_spill_poller(struct rt_lane *lane);
 bool rt_lane_has_room_poller(struct rt_lane *lane);
 
-/* A spill made elsewhere; entries > 0; NULL: no memory. */
-struct rt_spill *rt_spill_new(uint32_t entries);
-void rt_spill_delete(struct rt_spill *spill);
-uint32_t rt_spill_entries(const struct rt_spill *spill);
-/* Owner: moves the content; the old one is the caller's, to free elsewhere.
- * bigger is not smaller than the old one; else it comes back itself. */
+/* Moves the spill's content into bigger; the old one is the caller's, to free
+ * elsewhere. A spill that is smaller than the old one comes back itself. */
 struct rt_spill *rt_lane_swap_spill_poller(struct rt_lane *lane,
 					   struct rt_spill *bigger);
-/* Owner: the same, and the old one is freed; bigger may be NULL. */
+/* The same, and the old one is freed; bigger may be NULL. */
 void rt_lane_take_spill_poller(struct rt_lane *lane, struct rt_spill *bigger);
 
 /* ----------------------------------------------------------- any poster --- */

@@ -7,9 +7,11 @@
  * knows of them. Labels in brackets: doc/protocols/lane.md.
  */
 
-#include "queue/impl.h"
+#include "queue/push.h"
 
 #include "base/context.h"
+#include "queue/impl.h"
+#include "queue/queue.h"
 
 #include <stdlib.h>
 
@@ -17,13 +19,6 @@ struct message {
 	struct cds_wfcq_node node;
 	struct rpma_rt_completion item;
 };
-
-bool rt_queue_is_closed(const struct rpma_rt_queue *queue)
-{
-	/* relaxed: whoever needs the order has it from elsewhere */
-	return (atomic_load_explicit(&queue->gate, memory_order_relaxed) &
-		RT_QUEUE_CLOSED) != 0;
-}
 
 static void leave_gate(struct rpma_rt_queue *queue)
 {
@@ -46,13 +41,6 @@ static bool enter_gate(struct rpma_rt_queue *queue)
 		return true;
 	leave_gate(queue);
 	return false;
-}
-
-void rt_queue_close_gate(struct rpma_rt_queue *queue)
-{
-	/* release: a consumer that sees it closed sees what came before */
-	atomic_fetch_or_explicit(&queue->gate, RT_QUEUE_CLOSED,
-				 memory_order_release);
 }
 
 uint32_t rt_queue_take_messages_consumer(struct rpma_rt_queue *queue,

@@ -40,6 +40,12 @@ void rt_queue_unref(struct rpma_rt_queue *queue);
 void rt_queue_announce_unref(struct rpma_rt_queue *queue);
 void rt_queue_unref_announced(struct rpma_rt_queue *queue);
 
+/* Poller: a spill is a user of its queue as well, from before the batch that
+ * began it is published until its last item was published and rung. */
+void rt_queue_ref_spill_poller(struct rt_lane *lane);
+/* The lane may be gone after it. */
+void rt_queue_unref_spill_poller(struct rt_lane *lane);
+
 /* When every poller is gone: closes, wakes; the consumer takes what is left
  * in rings and spills and is then told RPMA_RT_E_CLOSED. */
 void rt_queue_finish(struct rpma_rt_queue *queue);
@@ -54,6 +60,10 @@ void rt_queue_finish_all(struct rpma_rt_queue *list);
 bool rt_queue_is_of(const struct rpma_rt_queue *queue,
 		    const struct rpma_rt *rt);
 bool rt_queue_is_closed(const struct rpma_rt_queue *queue);
+/* No push gets in any more. */
+void rt_queue_close_gate(struct rpma_rt_queue *queue);
+/* Rings after a fence of its own; counted. */
+void rt_queue_ring(struct rpma_rt_queue *queue);
 
 /* What it is like, for who looks on; the caller keeps it from being deleted. */
 struct rt_queue_state {
@@ -73,15 +83,5 @@ void rt_queue_snapshot(const struct rpma_rt_queue *queue,
 /* The next one of the runtime's list. */
 struct rpma_rt_queue *rt_queue_next(const struct rpma_rt_queue *queue);
 uint32_t rt_queue_id(const struct rpma_rt_queue *queue);
-
-/* What a queue is made with; queue_cfg.c. NULL: the defaults. */
-struct rt_queue_params {
-	uint32_t lane_size;
-	uint32_t backlog_limit;
-	uint32_t spin_us;
-	bool shared;
-};
-void rt_queue_cfg_params(const struct rpma_rt_queue_cfg *cfg,
-			 struct rt_queue_params *params);
 
 #endif /* RT_QUEUE_QUEUE_H */

@@ -8,11 +8,13 @@
  * why nothing is missed: doc/protocols/shared-queue.md.
  */
 
-#include "queue/impl.h"
+#include "queue/shared.h"
 
 #include <sched.h>
 
 #include "base/clock.h"
+#include "queue/impl.h"
+#include "queue/queue.h"
 
 #define NS_PER_US    1000
 #define SPINS_A_LOOK 64 /* looks between two reads of the clock */

@@ -9,6 +9,7 @@
 #include "srq/srq.h"
 
 #include "base/context.h"
+#include "base/device.h"
 #include "base/runtime.h"
 #include "base/self.h"
 #include "conn/conn.h"
@@ -233,7 +234,7 @@ static void arm_if_due(struct rpma_rt_srq *srq)
 	 * free again */
 	if (!atomic_exchange_explicit(&srq->arm_sent, true,
 				      memory_order_acq_rel))
-		rt_inbox_push_mt(&srq->rt->control.inbox, &srq->arm_msg);
+		rt_inbox_push_mt(&srq->device->control.inbox, &srq->arm_msg);
 }
 
 int rpma_rt_srq_post_recv(struct rpma_rt_srq *srq,

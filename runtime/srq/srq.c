@@ -13,9 +13,10 @@
 
 #include "base/context.h"
 #include "base/runtime.h"
+#include "cm/device.h"
 #include "conn/cfg.h"
-#include "conn/route.h"
 #include "poller/poller.h"
+#include "poller/reserve.h"
 #include "queue/queue.h"
 
 /* ---------------------------------------------------------------- limit --- */
@@ -161,7 +162,7 @@ static int register_locked(struct rpma_rt_srq *srq)
 	if (ret)
 		return ret;
 	srq->reserved = srq->cfg.size + RT_SRQ_EVENTS;
-	ret = rt_lane_reserve(srq->poller, srq->queue, srq->reserved,
+	ret = rt_reserve_lane(srq->poller, srq->queue, srq->reserved,
 			      &srq->lane, &beginning.spill);
 	if (ret) {
 		srq->poller->srq_numbers[srq->number] = false;
@@ -201,6 +202,8 @@ int rpma_rt_srq_new(struct rpma_rt *rt, struct rpma_peer *peer, int poller,
 {
 	static const struct rpma_rt_srq_cfg defaults = {
 		.size = RPMA_RT_DEFAULT_SRQ_SIZE};
+	struct ibv_context *ibv_ctx;
+	struct rt_device *device;
 	struct rpma_rt_srq *srq;
 	int ret;
 
@@ -217,11 +220,16 @@ int rpma_rt_srq_new(struct rpma_rt *rt, struct rpma_peer *peer, int poller,
 		ret = rt_context_ref(rt);
 	if (ret)
 		return ret;
-	ret = srq_alloc(cfg, &srq);
+	ret = rpma_peer_get_ibv_context(peer, &ibv_ctx);
+	if (ret == 0)
+		ret = rt_device_get(rt, ibv_ctx, &device);
+	if (ret == 0)
+		ret = srq_alloc(cfg, &srq);
 	if (ret)
 		goto release_runtime;
 	srq->rt = rt;
 	srq->peer = peer;
+	srq->device = device;
 	srq->poller = &rt->pollers[poller];
 	srq->user = user;
 	srq->queue = queue;
@@ -268,7 +276,7 @@ static int finish(struct rpma_rt_srq *srq)
 	srq->closed = true;
 	pthread_mutex_unlock(&srq->lock);
 	/* behind an arm message, which names the device's SRQ */
-	rt_call_sync(rt, &rt->control.inbox, nothing, NULL);
+	rt_call_sync(rt, &srq->device->control.inbox, nothing, NULL);
 	ret = verbs_delete(srq);
 	/* behind a limit message */
 	rt_call_sync(rt, &srq->poller->inbox, end_on_poller, srq);

@@ -25,6 +25,7 @@
 #include "poller/route.h"
 
 struct rt_cq;
+struct rt_device;
 struct rt_lane;
 struct rt_poller;
 
@@ -54,6 +55,7 @@ struct rpma_rt_srq {
 	/* immutable after new */
 	struct rpma_rt *rt;
 	struct rpma_peer *peer;
+	struct rt_device *device;
 	struct rt_poller *poller;
 	struct rpma_srq *srq;
 	struct ibv_srq *ibv_srq;

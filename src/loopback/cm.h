@@ -47,48 +47,10 @@ enum {
 
 enum {
 	LB_CM_BACKLOG = 1024, /* as the kernel: the default, and the most */
-	LB_CM_WAITING = 4096, /* requests that wait for room in a backlog */
 	LB_CM_MAX_IDS = 65536,
+	LB_CM_WAITING = LB_CM_MAX_IDS, /* that wait for room in a backlog */
 	LB_CM_PORT_NUM = 1,
 };
-
-/* ---- lists -------------------------------------------------------------- */
-
-struct lb_cm_list {
-	struct lb_cm_list *prev;
-	struct lb_cm_list *next;
-};
-
-#define lb_cm_entry(node, type, member) \
-	((type *)(void *)((char *)(node) - offsetof(type, member)))
-
-static inline void lb_cm_list_init(struct lb_cm_list *list)
-{
-	list->prev = list;
-	list->next = list;
-}
-
-static inline bool lb_cm_list_is_empty(const struct lb_cm_list *list)
-{
-	return list->next == list;
-}
-
-static inline void lb_cm_list_push(struct lb_cm_list *list,
-				   struct lb_cm_list *node)
-{
-	node->prev = list->prev;
-	node->next = list;
-	list->prev->next = node;
-	list->prev = node;
-}
-
-/* Take node off its list; harmless if it is on none. */
-static inline void lb_cm_list_del(struct lb_cm_list *node)
-{
-	node->prev->next = node->next;
-	node->next->prev = node->prev;
-	lb_cm_list_init(node);
-}
 
 /* ---- objects ------------------------------------------------------------ */
 
@@ -176,14 +138,15 @@ struct lb_cm_msg {
 struct lb_cm_channel {
 	struct rdma_event_channel ch; /* first: the application's */
 	uint64_t magic;
-	struct lb_cm_list events; /* [lock] unread, of struct lb_cm_event */
-	unsigned nids;		  /* [lock] identifiers that use it */
+	struct lb_list events; /* [lock] unread, of struct lb_cm_event */
+	unsigned nids;	       /* [lock] identifiers that use it */
 };
 
 struct lb_cm_event {
 	struct rdma_cm_event ev; /* first: the application's */
 	uint64_t magic;
-	struct lb_cm_list node; /* [lock] made, unread or unacked */
+	struct lb_list node; /* [lock] pending, of a channel, or unacked */
+	struct lb_list unread_node; /* [lock] of its owner, until read */
 	struct lb_cm_id
 		*owner; /* [lock] until read, then fixed; NULL: dropped */
 	struct lb_cm_id *child;	    /* of CONNECT_REQUEST, else NULL */
@@ -191,6 +154,7 @@ struct lb_cm_event {
 	pthread_t reader;	    /* [lock] who read it */
 	uint64_t not_before;	    /* [lock] held back until then */
 	bool delivering; /* [lock] somebody runs the hook before delivery */
+	bool delivered;	 /* [lock] it was put on the channel of its owner */
 	bool twice;	 /* a fault doubles it */
 	bool twin;	 /* and this is the second */
 	uint8_t priv[LB_CM_PRIV_MAX];
@@ -217,7 +181,8 @@ struct lb_cm_id {
 	struct lb_cm_channel *channel; /* NULL: destroyed under it */
 
 	/* events */
-	struct lb_cm_list unacked; /* read, not acknowledged */
+	struct lb_list unread;	/* made, not read, in the order of making */
+	struct lb_list unacked; /* read, not acknowledged */
 	pthread_cond_t acked;
 	unsigned unread_requests;
 	uint64_t held; /* the last scan that found an event held back */
@@ -229,8 +194,8 @@ struct lb_cm_id {
 	int gid_index;
 	int dst_dev; /* of who is connected to, once resolved */
 	int dst_gid_index;
-	union ibv_gid dgid;	     /* the peer's */
-	struct lb_cm_list bind_node; /* on a port */
+	union ibv_gid dgid;	  /* the peer's */
+	struct lb_list bind_node; /* on a port */
 	bool reuseaddr;
 	bool afonly;
 	bool afonly_set;
@@ -240,7 +205,7 @@ struct lb_cm_id {
 	/* listening */
 	unsigned backlog;
 	unsigned nwaiting;
-	struct lb_cm_list waiting; /* requests that found no room */
+	struct lb_list waiting; /* requests that found no room */
 
 	/* connection */
 	uint32_t peer; /* handle, 0: not known */
@@ -250,7 +215,7 @@ struct lb_cm_id {
 	uint8_t initiator_depth;
 	uint8_t retry_count;
 	uint8_t rnr_retry_count;
-	struct lb_cm_list timer_node;
+	struct lb_list timer_node;
 	enum lb_cm_timer timer;
 	uint64_t deadline;
 };

@@ -45,7 +45,7 @@ struct lb_cm_channel *lb_cm_channel_new(void)
 		return NULL;
 	}
 	ch->magic = CHANNEL_MAGIC;
-	lb_cm_list_init(&ch->events);
+	lb_list_init(&ch->events);
 	return ch;
 }
 
@@ -77,7 +77,8 @@ void lb_cm_channel_push(struct lb_cm_channel *ch, struct lb_cm_event *event)
 {
 	uint64_t one = 1;
 
-	lb_cm_list_push(&ch->events, &event->node);
+	lb_list_push(&ch->events, &event->node);
+	event->delivered = true;
 	/* fails only when the application closed the descriptor itself */
 	if (write(ch->ch.fd, &one, sizeof(one)) < 0)
 		lb_log(1, "rdma_cm: event channel: its descriptor is gone");
@@ -88,7 +89,8 @@ void lb_cm_channel_withdraw(struct lb_cm_channel *ch, struct lb_cm_event *event)
 	uint64_t unit;
 	struct iovec iov = {.iov_base = &unit, .iov_len = sizeof(unit)};
 
-	lb_cm_list_del(&event->node);
+	lb_list_del(&event->node);
+	event->delivered = false;
 	/*
 	 * Take its unit too, without ever waiting, whatever O_NONBLOCK is. If
 	 * there is none, a reader has it, and will find out.
@@ -99,9 +101,9 @@ void lb_cm_channel_withdraw(struct lb_cm_channel *ch, struct lb_cm_event *event)
 /* [lock] */
 static struct lb_cm_event *first_event(const struct lb_cm_channel *ch)
 {
-	if (lb_cm_list_is_empty(&ch->events))
+	if (lb_list_is_empty(&ch->events))
 		return NULL;
-	return lb_cm_entry(ch->events.next, struct lb_cm_event, node);
+	return lb_entry(ch->events.next, struct lb_cm_event, node);
 }
 
 static bool has_event(void *arg)
@@ -110,7 +112,7 @@ static bool has_event(void *arg)
 	bool has;
 
 	lb_cm_lock();
-	has = !lb_cm_list_is_empty(&ch->events);
+	has = !lb_list_is_empty(&ch->events);
 	lb_cm_unlock();
 	return has;
 }
@@ -123,8 +125,9 @@ static struct lb_cm_event *take_event(struct lb_cm_channel *ch)
 	lb_cm_lock();
 	event = first_event(ch);
 	if (event) {
-		lb_cm_list_del(&event->node);
-		lb_cm_list_push(&event->owner->unacked, &event->node);
+		lb_list_del(&event->node);
+		lb_list_del(&event->unread_node);
+		lb_list_push(&event->owner->unacked, &event->node);
 		event->from = ch;
 		event->reader = pthread_self();
 		if (event->child) {

@@ -76,7 +76,7 @@ static void break_links(int dev)
 	while ((id = lb_cm_id_walk(&cursor))) {
 		if (id->dev != dev)
 			continue;
-		lb_cm_list_del(&id->bind_node);
+		lb_list_del(&id->bind_node);
 		lb_cm_link_break(id);
 	}
 }

@@ -17,8 +17,8 @@
 
 #define EVENT_MAGIC 0x6c625f636d5f6576ull /* "lb_cm_ev" */
 
-static struct lb_cm_list pending = {&pending, &pending}; /* [lock] */
-static uint64_t scans;					 /* [lock] */
+static struct lb_list pending = {&pending, &pending}; /* [lock] */
+static uint64_t scans;				      /* [lock] */
 
 static const char *const fault_names[] = {
 	[RDMA_CM_EVENT_ADDR_RESOLVED] = "cm.addr_resolved",
@@ -70,7 +70,8 @@ static struct lb_cm_event *event_alloc(struct lb_cm_id *owner,
 	event->ev.id = &owner->id;
 	event->ev.event = type;
 	event->ev.status = status;
-	lb_cm_list_push(&pending, &event->node);
+	lb_list_push(&pending, &event->node);
+	lb_list_push(&owner->unread, &event->unread_node);
 	return event;
 }
 
@@ -147,9 +148,9 @@ static struct lb_cm_event *next_pending(void)
 	uint64_t now = lb_now();
 
 	scans++;
-	for (struct lb_cm_list *n = pending.next; n != &pending; n = n->next) {
+	for (struct lb_list *n = pending.next; n != &pending; n = n->next) {
 		struct lb_cm_event *event =
-			lb_cm_entry(n, struct lb_cm_event, node);
+			lb_entry(n, struct lb_cm_event, node);
 		struct lb_cm_id *owner = event->owner;
 
 		if (!owner || owner->held == scans)
@@ -162,7 +163,7 @@ static struct lb_cm_event *next_pending(void)
 }
 
 /* [lock] The second of an event that a fault doubles. */
-static void deliver_twin(const struct lb_cm_event *event)
+static void deliver_twin(struct lb_cm_event *event)
 {
 	struct lb_cm_event *twin = malloc(sizeof(*twin));
 
@@ -172,6 +173,8 @@ static void deliver_twin(const struct lb_cm_event *event)
 	twin->twin = true;
 	if (twin->ev.param.conn.private_data)
 		twin->ev.param.conn.private_data = twin->priv;
+	/* right behind the first: those that follow are not delivered yet */
+	lb_list_push(event->unread_node.next, &twin->unread_node);
 	lb_cm_channel_push(twin->owner->channel, twin);
 }
 
@@ -180,9 +183,10 @@ static void deliver(struct lb_cm_event *event)
 {
 	struct lb_cm_id *owner = event->owner;
 
-	lb_cm_list_del(&event->node);
+	lb_list_del(&event->node);
 	event->delivering = false;
 	if (!owner || !owner->channel) {
+		lb_list_del(&event->unread_node);
 		event_free(event);
 		return;
 	}
@@ -216,6 +220,11 @@ void lb_cm_flush(void)
 
 /* ---- what happens to unread events of an identifier --------------------- */
 
+static struct lb_cm_event *unread_entry(struct lb_list *node)
+{
+	return lb_entry(node, struct lb_cm_event, unread_node);
+}
+
 /* [lock] A request that will not be read: refuse it. */
 static void drop_child(struct lb_cm_event *event)
 {
@@ -228,46 +237,36 @@ static void drop_child(struct lb_cm_event *event)
 	lb_cm_id_delete(child);
 }
 
-/* [lock] */
-static struct lb_cm_event *find_of(const struct lb_cm_list *list,
-				   const struct lb_cm_id *id)
+/* [lock] An event that nobody will read. */
+static void drop(struct lb_cm_event *event)
 {
-	for (struct lb_cm_list *n = list->next; n != list; n = n->next) {
-		struct lb_cm_event *event =
-			lb_cm_entry(n, struct lb_cm_event, node);
-
-		if (event->owner == id)
-			return event;
-	}
-	return NULL;
+	lb_list_del(&event->unread_node);
+	drop_child(event);
+	if (event->delivered)
+		lb_cm_channel_withdraw(event->owner->channel, event);
+	event->owner = NULL;
+	if (event->delivering)
+		return; /* deliver() frees it */
+	lb_list_del(&event->node);
+	event_free(event);
 }
 
 void lb_cm_event_drop_all(struct lb_cm_id *id)
 {
-	struct lb_cm_event *event;
-
-	while ((event = find_of(&pending, id))) {
-		drop_child(event);
-		event->owner = NULL;
-		if (event->delivering)
-			continue; /* deliver() frees it */
-		lb_cm_list_del(&event->node);
-		event_free(event);
-	}
-	while (id->channel && (event = find_of(&id->channel->events, id))) {
-		lb_cm_channel_withdraw(id->channel, event);
-		drop_child(event);
-		event_free(event);
-	}
+	while (!lb_list_is_empty(&id->unread))
+		drop(unread_entry(id->unread.next));
 }
 
 void lb_cm_event_move_all(struct lb_cm_id *id, struct lb_cm_channel *to)
 {
-	struct lb_cm_event *event;
-
 	if (id->channel == to)
 		return;
-	while ((event = find_of(&id->channel->events, id))) {
+	for (struct lb_list *n = id->unread.next; n != &id->unread;
+	     n = n->next) {
+		struct lb_cm_event *event = unread_entry(n);
+
+		if (!event->delivered)
+			continue;
 		lb_cm_channel_withdraw(id->channel, event);
 		lb_cm_channel_push(to, event);
 	}
@@ -280,7 +279,7 @@ void lb_cm_event_ack(struct rdma_cm_event *ev)
 	struct lb_cm_event *event = (struct lb_cm_event *)(void *)ev;
 
 	lb_cm_lock();
-	lb_cm_list_del(&event->node);
+	lb_list_del(&event->node);
 	pthread_cond_broadcast(&event->owner->acked);
 	lb_cm_unlock();
 	event_free(event);
@@ -294,11 +293,11 @@ struct acks {
 /* [lock] An event that is waited for, NULL: all are acknowledged. */
 static struct lb_cm_event *first_unacked(const struct acks *acks)
 {
-	const struct lb_cm_list *list = &acks->id->unacked;
+	const struct lb_list *list = &acks->id->unacked;
 
-	for (struct lb_cm_list *n = list->next; n != list; n = n->next) {
+	for (struct lb_list *n = list->next; n != list; n = n->next) {
 		struct lb_cm_event *event =
-			lb_cm_entry(n, struct lb_cm_event, node);
+			lb_entry(n, struct lb_cm_event, node);
 
 		if (!acks->from || event->from == acks->from)
 			return event;

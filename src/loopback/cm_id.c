@@ -82,10 +82,11 @@ struct lb_cm_id *lb_cm_id_new(enum rdma_port_space ps, enum ibv_qp_type type)
 	id->id.qp_type = type;
 	id->ps = ps;
 	id->dev = -1;
-	lb_cm_list_init(&id->unacked);
-	lb_cm_list_init(&id->bind_node);
-	lb_cm_list_init(&id->waiting);
-	lb_cm_list_init(&id->timer_node);
+	lb_list_init(&id->unread);
+	lb_list_init(&id->unacked);
+	lb_list_init(&id->bind_node);
+	lb_list_init(&id->waiting);
+	lb_list_init(&id->timer_node);
 	pthread_cond_init(&id->acked, NULL);
 	return id;
 }
@@ -119,7 +120,7 @@ void lb_cm_id_set_channel(struct lb_cm_id *id, struct lb_cm_channel *ch)
 void lb_cm_id_retire(struct lb_cm_id *id)
 {
 	lb_cm_link_break(id);
-	lb_cm_list_del(&id->bind_node);
+	lb_list_del(&id->bind_node);
 	lb_cm_event_drop_all(id);
 	if (id->handle) {
 		table[id->handle & INDEX_MASK] = NULL;

@@ -15,15 +15,15 @@
 #define EPHEMERAL_FIRST 32768
 #define EPHEMERAL_LAST	60999
 
-static struct lb_cm_list buckets[PORT_BUCKETS];
+static struct lb_list buckets[PORT_BUCKETS];
 static unsigned next_ephemeral = EPHEMERAL_FIRST;
 
-static struct lb_cm_list *bucket_of(in_port_t port)
+static struct lb_list *bucket_of(in_port_t port)
 {
-	struct lb_cm_list *b = &buckets[ntohs(port) % PORT_BUCKETS];
+	struct lb_list *b = &buckets[ntohs(port) % PORT_BUCKETS];
 
 	if (!b->next)
-		lb_cm_list_init(b);
+		lb_list_init(b);
 	return b;
 }
 
@@ -39,10 +39,10 @@ static struct lb_cm_addr src_of(const struct lb_cm_id *id)
 static int port_check(const struct lb_cm_id *id, const struct lb_cm_addr *addr,
 		      bool reuse)
 {
-	struct lb_cm_list *b = bucket_of(addr->port);
+	struct lb_list *b = bucket_of(addr->port);
 
-	for (struct lb_cm_list *n = b->next; n != b; n = n->next) {
-		struct lb_cm_id *o = lb_cm_entry(n, struct lb_cm_id, bind_node);
+	for (struct lb_list *n = b->next; n != b; n = n->next) {
+		struct lb_cm_id *o = lb_entry(n, struct lb_cm_id, bind_node);
 		struct lb_cm_addr other = src_of(o);
 
 		if (o == id || o->ps != id->ps || other.port != addr->port)
@@ -61,10 +61,10 @@ static int port_check(const struct lb_cm_id *id, const struct lb_cm_addr *addr,
 
 static bool port_is_free(const struct lb_cm_id *id, in_port_t port)
 {
-	struct lb_cm_list *b = bucket_of(port);
+	struct lb_list *b = bucket_of(port);
 
-	for (struct lb_cm_list *n = b->next; n != b; n = n->next) {
-		struct lb_cm_id *o = lb_cm_entry(n, struct lb_cm_id, bind_node);
+	for (struct lb_list *n = b->next; n != b; n = n->next) {
+		struct lb_cm_id *o = lb_entry(n, struct lb_cm_id, bind_node);
 
 		if (o->ps == id->ps && src_of(o).port == port)
 			return false;
@@ -98,7 +98,7 @@ int lb_cm_port_bind(struct lb_cm_id *id)
 	if (err || !addr.port)
 		return err ? err : EADDRNOTAVAIL;
 	lb_cm_addr_set_port(&id->src, addr.port);
-	lb_cm_list_push(bucket_of(addr.port), &id->bind_node);
+	lb_list_push(bucket_of(addr.port), &id->bind_node);
 	return 0;
 }
 
@@ -130,15 +130,14 @@ static bool listens_at(const struct lb_cm_id *id, const struct lb_cm_addr *to)
 struct lb_cm_id *lb_cm_port_listener(enum rdma_port_space ps,
 				     const struct sockaddr_storage *dst)
 {
-	struct lb_cm_list *b;
+	struct lb_list *b;
 	struct lb_cm_addr to;
 
 	if (!lb_cm_addr_from(&to, (const struct sockaddr *)dst))
 		return NULL;
 	b = bucket_of(to.port);
-	for (struct lb_cm_list *n = b->next; n != b; n = n->next) {
-		struct lb_cm_id *id =
-			lb_cm_entry(n, struct lb_cm_id, bind_node);
+	for (struct lb_list *n = b->next; n != b; n = n->next) {
+		struct lb_cm_id *id = lb_entry(n, struct lb_cm_id, bind_node);
 
 		if (id->ps == ps && listens_at(id, &to))
 			return id;

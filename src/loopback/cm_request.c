@@ -13,7 +13,7 @@
 
 /* A request that found the backlog of its listener full. */
 struct waiting {
-	struct lb_cm_list node;
+	struct lb_list node;
 	struct lb_cm_msg req;
 };
 
@@ -77,21 +77,21 @@ static void keep_waiting(struct lb_cm_id *listener, const struct lb_cm_msg *req)
 {
 	struct waiting *w;
 
-	if (listener->nwaiting >= LB_CM_WAITING)
+	w = listener->nwaiting < LB_CM_WAITING ? malloc(sizeof(*w)) : NULL;
+	if (!w) {
+		lb_log(1, "rdma_cm: no room for a request: it is lost");
 		return;
-	w = malloc(sizeof(*w));
-	if (!w)
-		return;
+	}
 	w->req = *req;
 	listener->nwaiting++;
-	lb_cm_list_push(&listener->waiting, &w->node);
+	lb_list_push(&listener->waiting, &w->node);
 }
 
 static struct waiting *first_waiting(const struct lb_cm_id *listener)
 {
-	if (lb_cm_list_is_empty(&listener->waiting))
+	if (lb_list_is_empty(&listener->waiting))
 		return NULL;
-	return lb_cm_entry(listener->waiting.next, struct waiting, node);
+	return lb_entry(listener->waiting.next, struct waiting, node);
 }
 
 /*
@@ -111,7 +111,7 @@ void lb_cm_request_readmit(struct lb_cm_id *listener)
 
 	while (listener->unread_requests < listener->backlog &&
 	       (w = first_waiting(listener))) {
-		lb_cm_list_del(&w->node);
+		lb_list_del(&w->node);
 		listener->nwaiting--;
 		if (is_wanted(&w->req))
 			admit(listener, &w->req);
@@ -124,7 +124,7 @@ void lb_cm_request_refuse_waiting(struct lb_cm_id *listener)
 	struct waiting *w;
 
 	while ((w = first_waiting(listener))) {
-		lb_cm_list_del(&w->node);
+		lb_list_del(&w->node);
 		lb_cm_link_refuse(&w->req, LB_CM_REJ_NO_LISTENER);
 		free(w);
 	}

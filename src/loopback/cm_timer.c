@@ -23,7 +23,7 @@ static const uint64_t duration[LB_CM_TIMERS] = {
 	[LB_CM_TIMER_TIMEWAIT] = 20 * MS,
 };
 
-static struct lb_cm_list lists[LB_CM_TIMERS] = {
+static struct lb_list lists[LB_CM_TIMERS] = {
 	{&lists[0], &lists[0]},
 	{&lists[1], &lists[1]},
 	{&lists[2], &lists[2]},
@@ -32,9 +32,9 @@ static bool armed[LB_CM_TIMERS]; /* a job is posted */
 
 static struct lb_cm_id *first_of(enum lb_cm_timer kind)
 {
-	if (lb_cm_list_is_empty(&lists[kind]))
+	if (lb_list_is_empty(&lists[kind]))
 		return NULL;
-	return lb_cm_entry(lists[kind].next, struct lb_cm_id, timer_node);
+	return lb_entry(lists[kind].next, struct lb_cm_id, timer_node);
 }
 
 static void job(void *arg);
@@ -54,14 +54,14 @@ static void arm(enum lb_cm_timer kind, uint64_t now)
 static void job(void *arg)
 {
 	enum lb_cm_timer kind =
-		(enum lb_cm_timer)((struct lb_cm_list *)arg - lists);
+		(enum lb_cm_timer)((struct lb_list *)arg - lists);
 	uint64_t now = lb_now();
 	struct lb_cm_id *id;
 
 	lb_cm_lock();
 	armed[kind] = false;
 	while ((id = first_of(kind)) && id->deadline <= now) {
-		lb_cm_list_del(&id->timer_node);
+		lb_list_del(&id->timer_node);
 		lb_cm_link_timeout(id);
 	}
 	arm(kind, now);
@@ -71,7 +71,7 @@ static void job(void *arg)
 
 void lb_cm_timer_stop(struct lb_cm_id *id)
 {
-	lb_cm_list_del(&id->timer_node);
+	lb_list_del(&id->timer_node);
 }
 
 /*
@@ -96,6 +96,6 @@ void lb_cm_timer_start(struct lb_cm_id *id, enum lb_cm_timer kind)
 		return;
 	}
 	id->deadline = now + duration[kind];
-	lb_cm_list_push(&lists[kind], &id->timer_node);
+	lb_list_push(&lists[kind], &id->timer_node);
 	arm(kind, now);
 }

@@ -37,6 +37,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "list.h"
 #include "lock.h"
 #include "rpma_loopback.h"
 
@@ -376,9 +377,7 @@ struct lb_qp {
 	struct lb_rq rq;
 	LB_ALIGNED struct lb_resp resp;
 
-	/* thread.c: the queue of QPs with work */
-	struct lb_qp *run_next;
-	bool run_queued;
+	bool run_queued; /* thread.c: has work */
 };
 
 /* What the application's struct ibv_qp * points to. */

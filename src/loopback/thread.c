@@ -20,8 +20,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t rested = PTHREAD_COND_INITIALIZER;
 static bool is_started;
-static bool is_running;	    /* a slice */
-static struct lb_qp *queue; /* QPs with work, linked by run_next */
+static bool is_running;		       /* a slice */
+static struct lb_qp *queue[LB_MAX_QP]; /* QPs with work, in no order */
 static unsigned queued;
 
 /* --- the queue; lock held */
@@ -31,22 +31,16 @@ static void push(struct lb_qp *qp)
 	if (qp->run_queued)
 		return;
 	qp->run_queued = true;
-	qp->run_next = queue;
-	queue = qp;
-	queued++;
+	queue[queued++] = qp;
 }
 
 static struct lb_qp *pick(void)
 {
-	struct lb_qp **at = &queue, *qp;
-	uint64_t n = lb_random() % queued;
+	struct lb_qp **at = &queue[lb_random() % queued];
+	struct lb_qp *qp = *at;
 
-	while (n--)
-		at = &(*at)->run_next;
-	qp = *at;
-	*at = qp->run_next;
+	*at = queue[--queued];
 	qp->run_queued = false;
-	queued--;
 	return qp;
 }
 
@@ -98,7 +92,7 @@ bool lb_thread_step(void)
 	struct lb_qp *qp = NULL;
 
 	pthread_mutex_lock(&lock);
-	if (queue)
+	if (queued)
 		qp = pick();
 	pthread_mutex_unlock(&lock);
 	if (qp)
@@ -111,7 +105,7 @@ bool lb_thread_has_work(void)
 	bool has;
 
 	pthread_mutex_lock(&lock);
-	has = queue;
+	has = queued;
 	pthread_mutex_unlock(&lock);
 	return has;
 }
@@ -123,7 +117,7 @@ static void *progress(void *arg)
 	(void)arg;
 	for (;;) {
 		pthread_mutex_lock(&lock);
-		while (!queue || lb_sched_clock(&now))
+		while (!queued || lb_sched_clock(&now))
 			pthread_cond_wait(&wake, &lock);
 		is_running = true;
 		pthread_mutex_unlock(&lock);
@@ -176,8 +170,8 @@ void lb_thread_fork(enum lb_fork_step step)
 		is_running = false; /* and so is who waits for these: */
 		wake = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 		rested = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-		queue = NULL;
-		queued = 0;
+		while (queued)
+			queue[--queued]->run_queued = false;
 	}
 	pthread_mutex_unlock(&lock);
 }

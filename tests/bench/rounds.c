@@ -227,7 +227,7 @@ static void prepare_backlog(struct bench *bench)
 		.remote = bench->stage.remote,
 		.len = 8,
 	};
-	uint64_t completed;
+	uint64_t before = count_completions(bench);
 	uint32_t i;
 	int ret;
 
@@ -235,13 +235,13 @@ static void prepare_backlog(struct bench *bench)
 	bench->refused = 0;
 	for (i = 0; i < bench->crowd.ends; i++) {
 		wr.route = bench->routes[i];
-		completed = count_completions(bench);
 		ret = rpma_rt_post_send(bench->crowd.conns[i], &wr, 1, NULL);
 		if (ret == 0) {
 			bench->accepted++;
-			/* the poller has come so far; it flushes it before
-			 * what it polls next */
-			while (count_completions(bench) == completed)
+			/* the poller comes so far, and fills the queue */
+			while (bench->accepted % LANE == 0 &&
+			       count_completions(bench) - before <
+				       bench->accepted)
 				sched_yield();
 			continue;
 		}
@@ -291,7 +291,7 @@ static void close_the_crowd(struct bench *bench)
 
 /* ------------------------------------------------------------------------- */
 
-static const struct what whats[] = {
+static const struct what known[] = {
 	{"routes", 5, open_routes, prepare_routes, close_the_connection,
 	 clean_routes, close_routes},
 	{"backlog", 5, open_backlog, prepare_backlog, empty_the_queue, NULL,
@@ -303,9 +303,9 @@ static const struct what *find_what(const char *name)
 {
 	size_t i;
 
-	for (i = 0; i < sizeof(whats) / sizeof(whats[0]); i++) {
-		if (strcmp(whats[i].name, name) == 0)
-			return &whats[i];
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (strcmp(known[i].name, name) == 0)
+			return &known[i];
 	}
 	bench_fail("WHAT is routes, backlog, dying");
 }

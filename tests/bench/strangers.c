@@ -136,7 +136,8 @@ static void *op_main(void *arg)
 {
 	struct op *op = arg;
 	uint64_t end = op->bench->end_ns;
-	uint64_t due = bench_now_ns();
+	/* not all at the same moment */
+	uint64_t due = bench_now_ns() + (uint64_t)(op - ops) * PERIOD_NS / OPS;
 	uint64_t begin;
 	uint64_t now;
 

@@ -527,6 +527,9 @@ static void logs_and_texts(void **state)
 	BAD(RPMA_E_INVAL, rpma_log_get_threshold, -1, &out.level);
 	NULLS(rpma_log_get_threshold, RPMA_LOG_THRESHOLD, &out.level);
 	BAD(0, rpma_log_set_function, NULL);
+	sweep_begin("rpma_log_message");
+	rpma_log_message(RPMA_LOG_DISABLED, NULL, 0, NULL, "nobody hears");
+	rpma_log_message(RPMA_LOG_LEVEL_DEBUG + 1, NULL, 0, NULL, "this");
 	sweep_begin("rpma_err_2str");
 	assert_string_equal(rpma_err_2str(1), "Unknown error");
 	assert_string_equal(rpma_err_2str(INT_MIN), "Unknown error");

@@ -11,7 +11,7 @@
 #include "log.h"
 
 /* what the log function of the tests got last */
-static char last[256];
+static char last[2048];
 static enum rpma_log_level last_level;
 static const char *last_file;
 static const char *last_function;
@@ -115,6 +115,55 @@ static void function__own_IGNORES_AUX(void **state)
 	assert_int_equal(calls, 3);
 }
 
+static void message__of_another_library_LIKE_OURS(void **state)
+{
+	(void)state;
+	calls = 0;
+	ok(rpma_log_set_function(log_it));
+	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_WARNING));
+	rpma_log_message(RPMA_LOG_LEVEL_NOTICE, "f.c", 1, "f", "not this");
+	assert_int_equal(calls, 0);
+	rpma_log_message(RPMA_LOG_LEVEL_WARNING, "f.c", 1, "f", "this %d%%", 7);
+	assert_int_equal(calls, 1);
+	assert_string_equal(last, "this 7%\n");
+	assert_int_equal(last_level, RPMA_LOG_LEVEL_WARNING);
+	assert_string_equal(last_file, "f.c");
+	assert_string_equal(last_function, "f");
+	ok(rpma_log_set_function(NULL));
+}
+
+static void message__no_level_or_format_NOTHING(void **state)
+{
+	const char *none = NULL;
+
+	(void)state;
+	calls = 0;
+	ok(rpma_log_set_function(log_it));
+	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_DEBUG));
+	rpma_log_message(RPMA_LOG_DISABLED, "f.c", 1, "f", "text");
+	rpma_log_message(RPMA_LOG_LEVEL_DEBUG + 1, "f.c", 1, "f", "text");
+	rpma_log_message(RPMA_LOG_LEVEL_ERROR, "f.c", 1, "f", none, 1);
+	assert_int_equal(calls, 0);
+	ok(rpma_log_set_function(NULL));
+}
+
+/* It ends in its newline all the same. */
+static void message__long_IS_CUT(void **state)
+{
+	char text[3000];
+
+	(void)state;
+	calls = 0;
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	ok(rpma_log_set_function(log_it));
+	rpma_log_message(RPMA_LOG_LEVEL_ERROR, "f.c", 1, "f", "%s", text);
+	assert_int_equal(calls, 1);
+	assert_int_equal(strlen(last), 1024);
+	assert_int_equal(last[1023], '\n');
+	ok(rpma_log_set_function(NULL));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -123,6 +172,9 @@ int main(void)
 		cmocka_unit_test(threshold__out_of_range_INVAL),
 		cmocka_unit_test(function__own_GETS_WHAT_PASSES),
 		cmocka_unit_test(function__own_IGNORES_AUX),
+		cmocka_unit_test(message__of_another_library_LIKE_OURS),
+		cmocka_unit_test(message__no_level_or_format_NOTHING),
+		cmocka_unit_test(message__long_IS_CUT),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -246,7 +246,7 @@ void mistakes(void **state)
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 
-	death_expect("take.c", take_while_another_does, f);
+	death_expect("alone.c", take_while_another_does, f);
 	ok(rpma_rt_conn_cfg_set_single_poster(&f->rt_cfg, true));
 	conn = fake_established(f);
 	death_expect("gate.c", post_while_another_does, conn);

@@ -5,8 +5,8 @@
  * What the runtime stands on, made up: a device whose completion queues hold
  * what the test puts there, librpma's objects as counters, an allocator and
  * system calls that can be told to fail. And a runtime without threads: the
- * test runs the control thread's inbox and the poller's rounds by hand, so
- * that every interleaving of the two is a plain sequence of calls.
+ * test runs the inboxes of the device's threads and the poller's rounds by
+ * hand, so that every interleaving of them is a plain sequence of calls.
  */
 
 #ifndef RT_FAKE_H
@@ -32,9 +32,11 @@
 #include "queue/queue.h"
 #include "conn/create.h"
 #include "conn/route.h"
+#include "base/device.h"
 #include "conn/slots.h"
 #include "conn/internal.h"
 #include "base/runtime.h"
+#include "events/events.h"
 #include "conn/drain.h"
 
 /* a call that must answer 0 */
@@ -149,6 +151,7 @@ uint32_t fake_cm_acked(void);
 
 struct fake {
 	struct rpma_rt *rt;
+	struct rt_device *device; /* of fake_ctx */
 	struct rt_poller *poller; /* the first */
 	struct rpma_rt_queue *queue;
 	struct rpma_rt_listener listener; /* closed when set */
@@ -169,13 +172,14 @@ int fake_teardown(void **state);
 #define fake_test(test) \
 	cmocka_unit_test_setup_teardown(test, fake_setup, fake_teardown)
 
-/* Runs the control thread's inbox until it is empty. */
+/* Runs the inboxes of the device's threads, control and destroyer, until both
+ * are empty. */
 void fake_control(struct fake *f);
+/* The control thread: reads the CM events that are there. */
+void fake_cm_ready(struct fake *f);
 /* When a poller has answered next: fn is called, once, before who asked it goes
  * on. That one may hold the runtime's lock. */
 void fake_when_answered(void (*fn)(void *arg), void *arg);
-/* When a CM event is read next, before its reader goes on: likewise. */
-void fake_when_read(void (*fn)(void *arg), void *arg);
 /* When an inbox is found empty next, before its owner goes on: likewise. Set
  * before the owner's thread begins. */
 void fake_when_empty(void (*fn)(void *arg), void *arg);

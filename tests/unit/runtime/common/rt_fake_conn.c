@@ -53,9 +53,10 @@ int rpma_conn_req_new_from_event(struct rpma_peer *peer,
 	int ret = fake_enter("req_new");
 
 	(void)peer;
-	(void)event;
 	(void)cfg;
 	assert_non_null(context);
+	if (event->id != NULL)
+		event->id->context = context;
 	if (ret)
 		return ret;
 	*req_ptr = fake_object_new(sizeof(**req_ptr));
@@ -85,6 +86,13 @@ int rpma_conn_req_get_qp(const struct rpma_conn_req *req, struct ibv_qp **qp)
 	if (ret == 0)
 		*qp = &req->qp->ibv;
 	return ret;
+}
+
+int rpma_conn_req_get_cm_id(const struct rpma_conn_req *req,
+			    struct rdma_cm_id **id)
+{
+	*id = req->id;
+	return 0;
 }
 
 int rpma_conn_req_claim(struct rpma_conn_req *req, const void *owner)
@@ -194,6 +202,13 @@ int rpma_conn_handle_event(struct rpma_conn *conn,
 int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq)
 {
 	*cq = conn->cq;
+	return 0;
+}
+
+int rpma_conn_get_cm_id(const struct rpma_conn *conn, struct rdma_cm_id **id)
+{
+	(void)conn;
+	*id = NULL;
 	return 0;
 }
 

@@ -171,6 +171,26 @@ int rdma_destroy_id(struct rdma_cm_id *id)
 	return fake_enter("rdma_destroy_id");
 }
 
+struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	if (fake_enter("rdma_create_event_channel"))
+		return NULL;
+	return fake_object_new(sizeof(struct rdma_event_channel));
+}
+
+void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	fake_enter("rdma_destroy_event_channel");
+	fake_object_free(channel);
+}
+
+int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
+{
+	(void)id;
+	assert_non_null(channel);
+	return fake_enter("rdma_migrate_id");
+}
+
 /* what the device brings */
 
 void fake_wc(struct rt_cq *cq, uint64_t wr_id, enum ibv_wc_status status,
@@ -409,9 +429,6 @@ int rpma_cm_channel_get_fd(const struct rpma_cm_channel *channel, int *fd)
 	return 0;
 }
 
-static void (*read_fn)(void *arg); /* NULL: nothing happens then */
-static void *read_arg;
-
 int rpma_cm_channel_get_event(struct rpma_cm_channel *channel,
 			      struct rpma_cm_event *event)
 {
@@ -425,17 +442,11 @@ int rpma_cm_channel_get_event(struct rpma_cm_channel *channel,
 	pthread_mutex_lock(&fake.lock);
 	*event = channel->events[channel->head++ % FAKE_QUEUE];
 	pthread_mutex_unlock(&fake.lock);
-	if (read_fn != NULL) {
-		read_fn(read_arg);
-		read_fn = NULL;
-	}
+	if (event->id != NULL && event->type == RDMA_CM_EVENT_CONNECT_REQUEST)
+		event->id->context = event->context; /* as librdmacm */
+	else if (event->id != NULL)
+		event->context = event->id->context;
 	return 0;
-}
-
-void fake_when_read(void (*fn)(void *arg), void *arg)
-{
-	read_fn = fn;
-	read_arg = arg;
 }
 
 int rpma_cm_event_ack(struct rpma_cm_event *event)
@@ -455,7 +466,7 @@ void fake_cm_event(struct rpma_rt *rt, int type, void *context)
 void fake_cm_event_of(struct rpma_rt *rt, int type, void *context,
 		      struct rdma_cm_id *id)
 {
-	struct rpma_cm_channel *channel = rt->cm;
+	struct rpma_cm_channel *channel = rt->devices->cm->channel;
 	uint64_t one = 1;
 
 	pthread_mutex_lock(&fake.lock);

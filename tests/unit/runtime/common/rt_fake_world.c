@@ -7,6 +7,8 @@
 
 #include <limits.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 int __real_rt_call_sync(struct rpma_rt *rt, struct rt_inbox *inbox,
 			int (*fn)(void *arg), void *arg);
@@ -45,11 +47,18 @@ static int call_poller(struct rpma_rt *rt, struct rt_inbox *inbox,
 	return ret;
 }
 
-/* Its control thread is the caller. */
+static bool is_of_device(const struct rt_device *device,
+			 const struct rt_inbox *inbox)
+{
+	return inbox == &device->control.inbox ||
+	       inbox == &device->destroyer.inbox;
+}
+
+/* Its control thread and its destroyer are the caller. */
 int __wrap_rt_call_sync(struct rpma_rt *rt, struct rt_inbox *inbox,
 			int (*fn)(void *arg), void *arg)
 {
-	if (by_hand == NULL || inbox != &by_hand->control.inbox)
+	if (by_hand == NULL || !is_of_device(by_hand->devices, inbox))
 		return call_poller(rt, inbox, fn, arg);
 	while (rt_inbox_run_owner(inbox, by_hand) > 0)
 		;
@@ -87,6 +96,42 @@ int __wrap_rt_async_watch(struct rt_async_device *device)
 
 /* ---------------------------------------------------- a runtime by hand --- */
 
+static void thread_init(struct rt_thread *thread)
+{
+	ok(rt_bell_init(&thread->bell));
+	ok(rt_inbox_init(&thread->inbox, &thread->bell));
+	thread->epfd = epoll_create1(EPOLL_CLOEXEC);
+}
+
+static void thread_fini(struct rt_thread *thread)
+{
+	rt_inbox_fini(&thread->inbox);
+	rt_bell_fini(&thread->bell);
+	close(thread->epfd);
+}
+
+static struct rt_device *device_new(struct rpma_rt *rt)
+{
+	struct rt_device *device = calloc(1, sizeof(*device));
+
+	assert_non_null(device);
+	device->rt = rt;
+	device->ibv_ctx = &fake_ctx;
+	thread_init(&device->control);
+	thread_init(&device->destroyer);
+	ok(rt_cm_new(device, &device->cm));
+	return device;
+}
+
+static void device_free(struct rt_device *device)
+{
+	rt_cm_end_control(device->cm); /* it may be resting */
+	rt_cm_delete(device->cm);
+	thread_fini(&device->destroyer);
+	thread_fini(&device->control);
+	free(device);
+}
+
 static struct rpma_rt *rt_new(void)
 {
 	struct rpma_rt *rt = calloc(1, sizeof(*rt));
@@ -95,14 +140,12 @@ static struct rpma_rt *rt_new(void)
 	rt_cfg_init(&rt->cfg);
 	rt->cfg.mode = RPMA_RT_MODE_MANUAL;
 	rt->cfg.cq_size = 64;
+	rt->drop_item = rt_conn_drop_item;
 	pthread_mutex_init(&rt->lock, NULL);
-	pthread_mutex_init(&rt->cm_lock, NULL);
 	pthread_mutex_init(&rt->ask_lock, NULL);
 	pthread_mutex_init(&rt->directory, NULL);
 	rt_cond_init(&rt->quiet);
-	ok(rt_bell_init(&rt->control.bell));
-	ok(rt_inbox_init(&rt->control.inbox, &rt->control.bell));
-	ok(rpma_cm_channel_new(&rt->cm));
+	rt->devices = device_new(rt);
 	rt->pollers = aligned_alloc(RT_CACHE_LINE, sizeof(*rt->pollers));
 	assert_non_null(rt->pollers);
 	ok(rt_poller_init(&rt->pollers[0], rt, 0, RPMA_RT_CPU_ANY));
@@ -124,16 +167,11 @@ static void rt_free(struct rpma_rt *rt)
 	rt_internal_delete(&rt->pollers[0]);
 	rt_poller_fini(&rt->pollers[0]);
 	free(rt->pollers);
-	rt_events_mute(&rt->cm_source); /* it may be resting */
-	ok(rpma_cm_channel_delete(&rt->cm));
-	rt_inbox_fini(&rt->control.inbox);
-	rt_bell_fini(&rt->control.bell);
+	device_free(rt->devices);
 	pthread_cond_destroy(&rt->quiet);
-	pthread_mutex_destroy(&rt->cm_lock);
 	pthread_mutex_destroy(&rt->directory);
 	pthread_mutex_destroy(&rt->ask_lock);
 	pthread_mutex_destroy(&rt->lock);
-	free(rt->spare);
 	free(rt);
 }
 
@@ -147,6 +185,7 @@ int fake_setup(void **state)
 	assert_non_null(f);
 	f->rt = rt_new();
 	by_hand = f->rt;
+	f->device = f->rt->devices;
 	f->poller = &f->rt->pollers[0];
 	ok(rpma_rt_queue_new(f->rt, NULL, &f->queue));
 	ok(rpma_conn_cfg_new(&f->cfg));
@@ -156,6 +195,7 @@ int fake_setup(void **state)
 	atomic_store_explicit(&f->listener.target.count, 1,
 			      memory_order_relaxed);
 	f->listener.rt = f->rt;
+	f->listener.device = f->device;
 	f->listener.peer = &fake_peer;
 	f->rt_cfg.conn_cfg = f->cfg;
 	f->listener.cfg = &f->rt_cfg;
@@ -186,10 +226,21 @@ int fake_teardown(void **state)
 	return 0;
 }
 
+static int run_device(struct fake *f)
+{
+	return rt_inbox_run_owner(&f->device->control.inbox, f->rt) +
+	       rt_inbox_run_owner(&f->device->destroyer.inbox, f->rt);
+}
+
 void fake_control(struct fake *f)
 {
-	while (rt_inbox_run_owner(&f->rt->control.inbox, f->rt) > 0)
+	while (run_device(f) > 0)
 		;
+}
+
+void fake_cm_ready(struct fake *f)
+{
+	f->device->cm->source.ready(&f->device->cm->source);
 }
 
 int fake_round(struct fake *f)
@@ -208,9 +259,10 @@ void fake_settle_down(struct fake *f)
 	int done;
 
 	do {
-		done = rt_inbox_run_owner(&f->rt->control.inbox, f->rt);
+		done = run_device(f);
 		done += fake_round(f);
-	} while (done > 0 || !rt_inbox_is_empty(&f->rt->control.inbox));
+	} while (done > 0 || !rt_inbox_is_empty(&f->device->control.inbox) ||
+		 !rt_inbox_is_empty(&f->device->destroyer.inbox));
 }
 
 int fake_take(struct fake *f, struct rpma_rt_queue *queue)

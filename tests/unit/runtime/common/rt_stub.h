@@ -19,13 +19,9 @@ struct rpma_rt {
 	bool stopped;
 	bool timed;
 	int queues;  /* added and not gone */
+	int drops;   /* items that a queue dropped */
 	int pollers; /* of which each has a bell */
 	struct rt_bell bells[RPMA_RT_MAX_POLLERS];
-};
-
-/* A connection handle: how often it was put. */
-struct rpma_rt_conn {
-	int puts;
 };
 
 /* The calling thread passes for a poller. */

@@ -343,8 +343,9 @@ static void reject__private_data_goes_with_the_request(void **state)
 	fake_forget_trace();
 	ok(rpma_rt_conn_reject(conn, &pdata));
 	fake_bury(f, &conn);
-	assert_string_equal(fake_trace(), "req_qp_to_err req_destroy_qp "
-					  "req_release req_reject");
+	assert_string_equal(fake_trace(), "req_qp_to_err rdma_migrate_id "
+					  "req_destroy_qp req_release "
+					  "req_reject");
 }
 
 static void request__peer_gives_up_before_the_answer(void **state)
@@ -393,7 +394,7 @@ static void die_up_to_the_last_item(void *arg)
 
 	ok(rpma_rt_conn_close(conn));
 	while (rt_slots_of(f->poller)->conns[conn->slot] != NULL) {
-		rt_inbox_run_owner(&f->rt->control.inbox, f->rt);
+		fake_control(f);
 		fake_round(f);
 		if (conn->poll.state == RT_PS_SETTLING)
 			fake_markers(conn);
@@ -501,6 +502,24 @@ static void user__of_the_items_from_then_on(void **state)
 	assert_ptr_equal(f->items[0].user, &here);
 }
 
+/* a REQUEST that nobody took carries a handle that nobody else would put */
+static void drop_item__a_request_put(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+	struct rpma_rt_completion item = {
+		.context = (uintptr_t)conn,
+		.kind = RPMA_RT_EVENT,
+		.opcode = RPMA_RT_EVENT_CLOSED,
+	};
+
+	ok(rpma_rt_conn_get(conn));
+	rt_conn_drop_item(&item);
+	item.opcode = RPMA_RT_EVENT_REQUEST;
+	rt_conn_drop_item(&item);
+	fake_bury(f, &conn);
+}
+
 static void getters__invalid_INVAL(void **state)
 {
 	struct fake *f = *state;
@@ -540,7 +559,7 @@ static void handle__after_CLOSED(void **state)
 	fake_settle_down(f);
 	ok(rpma_rt_conn_close(held));
 	assert_int_equal(fake_send(held, 0, ALWAYS), RPMA_RT_E_CLOSED);
-	assert_true(rt_inbox_is_empty(&f->rt->control.inbox));
+	assert_true(rt_inbox_is_empty(&f->device->control.inbox));
 	ok(rpma_rt_conn_put(&held));
 	assert_null(held);
 }
@@ -635,6 +654,7 @@ int main(void)
 		fake_test(set_queue__invalid_or_late),
 		fake_test(route_open__refused),
 		fake_test(user__of_the_items_from_then_on),
+		fake_test(drop_item__a_request_put),
 		fake_test(getters__invalid_INVAL),
 		fake_test(handle__after_CLOSED),
 		fake_test(die__a_failed_wr_outweighs_DISCONNECTED),

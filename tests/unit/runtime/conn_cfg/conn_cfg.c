@@ -44,7 +44,7 @@ static void set_conn_cfg__what_is_the_runtime_s_INVAL(void **state)
 	assert_int_equal(rpma_rt_conn_cfg_set_conn_cfg(cfg, f->cfg),
 			 RPMA_E_INVAL);
 	ok(rpma_conn_cfg_set_cq(f->cfg, NULL));
-	ok(rpma_conn_cfg_set_cm_channel(f->cfg, f->rt->cm));
+	ok(rpma_conn_cfg_set_cm_channel(f->cfg, f->device->cm->channel));
 	assert_int_equal(rpma_rt_conn_cfg_set_conn_cfg(cfg, f->cfg),
 			 RPMA_E_INVAL);
 	ok(rpma_conn_cfg_set_cm_channel(f->cfg, NULL));
@@ -113,7 +113,7 @@ static void verbs__every_value(void **state)
 	ok(rpma_conn_cfg_set_rnr_retry_count(f->cfg, 5));
 	ok(rpma_conn_cfg_set_ack_timeout(f->cfg, 9));
 	ok(rpma_conn_cfg_set_tos(f->cfg, 32));
-	ok(rt_conn_cfg_verbs(&f->rt_cfg, f->rt->cm, &copy));
+	ok(rt_conn_cfg_verbs(&f->rt_cfg, f->device->cm->channel, &copy));
 	ok(rpma_conn_cfg_get_timeout(copy, &i));
 	assert_int_equal(i, 123);
 	ok(rpma_conn_cfg_get_sq_size(copy, &u32));
@@ -131,7 +131,7 @@ static void verbs__every_value(void **state)
 	ok(rpma_conn_cfg_get_tos(copy, &i));
 	assert_int_equal(i, 32);
 	ok(rpma_conn_cfg_get_cm_channel(copy, &cm));
-	assert_ptr_equal(cm, f->rt->cm);
+	assert_ptr_equal(cm, f->device->cm->channel);
 	ok(rpma_conn_cfg_delete(&copy));
 }
 
@@ -145,13 +145,13 @@ static void verbs__none_the_defaults(void **state)
 
 	ok(rpma_conn_cfg_new(&defaults));
 	ok(rpma_conn_cfg_get_sq_size(defaults, &want));
-	ok(rt_conn_cfg_verbs(NULL, f->rt->cm, &copy));
+	ok(rt_conn_cfg_verbs(NULL, f->device->cm->channel, &copy));
 	ok(rpma_conn_cfg_get_sq_size(copy, &size));
 	assert_int_equal(size, want);
 	ok(rpma_conn_cfg_delete(&copy));
 	ok(rpma_conn_cfg_delete(&defaults));
 	fake_fail("malloc", 1, 1);
-	assert_int_equal(rt_conn_cfg_verbs(NULL, f->rt->cm, &copy),
+	assert_int_equal(rt_conn_cfg_verbs(NULL, f->device->cm->channel, &copy),
 			 RPMA_E_NOMEM);
 }
 

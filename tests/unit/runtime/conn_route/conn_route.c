@@ -45,6 +45,7 @@ static struct rt_conn_spec birth_of(struct fake *f)
 {
 	return (struct rt_conn_spec){
 		.rt = f->rt,
+		.device = f->device,
 		.peer = &fake_peer,
 		.cfg = &f->rt_cfg,
 		.poller = 0,

@@ -91,7 +91,7 @@ static void poor_ready(struct rt_source *source)
 	uint64_t value;
 
 	if (poor->calls++ < poor->refusals) {
-		rt_events_rest(source);
+		rt_thread_rest(source);
 		return;
 	}
 	assert_int_equal(read(source->fd, &value, sizeof(value)),
@@ -161,7 +161,7 @@ static void broken_ready(struct rt_source *source)
 
 	/* relaxed: a count */
 	atomic_fetch_add_explicit(&broken->calls, 1, memory_order_relaxed);
-	rt_events_failed(source);
+	rt_thread_failed(source);
 	assert_int_equal(sem_post(&broken->called), 0);
 }
 

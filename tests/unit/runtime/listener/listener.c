@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Listening, the copy of a configuration, and how CM events are forwarded. */
+/* Listening, the copy of a configuration, and how CM events are read. */
 
 #include "rt_fake.h"
 
@@ -94,9 +94,8 @@ static void listener__holds_its_queue_until_deleted(void **state)
 	assert_string_equal(fake_trace(), "ep_listen ep_shutdown");
 }
 
-/* The event thread has read a request, the listener goes, then the control
- * thread sees it: the peer is refused, and the record outlives the message. */
-static void listener__deleted_with_a_request_under_way(void **state)
+/* The control thread knows that the listener goes; it is on the network yet. */
+static void listener__request_while_it_is_deleted_refused(void **state)
 {
 	struct rpma_rt_listener *listener;
 	struct fake *f = *state;
@@ -104,14 +103,14 @@ static void listener__deleted_with_a_request_under_way(void **state)
 
 	ok(listen_at(f, f->queue, &listener));
 	fake_forget_trace();
+	listener->closed = true;
 	fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener);
-	rt_cm_ready(&f->rt->cm_source);
+	fake_cm_ready(f);
 	assert_int_equal(fake_cm_acked(), acked + 1);
-	rt_listener_close_control(listener); /* as a stop does first */
 	ok(rpma_rt_listener_delete(&listener));
 	fake_settle_down(f);
 	assert_string_equal(fake_trace(),
-			    "ep_shutdown rdma_reject rdma_destroy_id");
+			    "rdma_reject rdma_destroy_id ep_shutdown");
 	assert_int_equal(fake_take(f, f->queue), 0);
 }
 
@@ -127,7 +126,7 @@ static void cm_ready__requests_become_connections(void **state)
 	/* of a listener, without meaning */
 	fake_cm_event(f->rt, RDMA_CM_EVENT_DEVICE_REMOVAL, listener);
 	fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener);
-	rt_cm_ready(&f->rt->cm_source);
+	fake_cm_ready(f);
 	ok(rpma_rt_listener_delete(&listener)); /* those two live on */
 	fake_settle_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
@@ -148,17 +147,16 @@ static void cm_ready__late_event_of_a_dead_connection(void **state)
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	fake_cm_event(f->rt, RDMA_CM_EVENT_TIMEWAIT_EXIT, &conn->target);
-	rt_cm_ready(&f->rt->cm_source);
+	fake_cm_ready(f);
 	ok(rpma_rt_conn_close(conn));
 	fake_bury(f, &conn);
 }
 
-/* The peer gives up before the connection of its request is made: the event
- * names the listener still, and is not lost. */
-static void cm_ready__event_before_the_record_exists(void **state)
+/* The peer gives up before its request was read. */
+static void cm_ready__event_right_behind_its_request(void **state)
 {
 	struct rpma_rt_listener *listener;
-	struct rdma_cm_id ids[2];
+	struct rdma_cm_id ids[2] = {0};
 	struct rpma_rt_conn *conns[2];
 	struct fake *f = *state;
 	int i;
@@ -169,7 +167,7 @@ static void cm_ready__event_before_the_record_exists(void **state)
 				 &ids[i]);
 	fake_cm_event_of(f->rt, RDMA_CM_EVENT_DEVICE_REMOVAL, listener,
 			 &ids[1]);
-	rt_cm_ready(&f->rt->cm_source); /* all three before control runs */
+	fake_cm_ready(f);
 	fake_control(f);
 	fake_round(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
@@ -188,49 +186,11 @@ static void cm_ready__event_before_the_record_exists(void **state)
 	fake_bury(f, &conns[0]);
 }
 
-static void delete_it(void *arg)
-{
-	struct rpma_rt_listener **listener = arg;
-
-	ok(rpma_rt_listener_delete(listener));
-}
-
-/* Of a connection that exists by now; the listener that it names goes before
- * the reader can hold it. */
-static void cm_ready__early_event_holds_the_listener(void **state)
-{
-	struct rpma_rt_listener *listener;
-	struct fake *f = *state;
-	struct rdma_cm_id id = {0};
-	struct rpma_rt_conn *conn;
-	uint32_t handles;
-
-	ok(listen_at(f, f->queue, &listener));
-	handles = f->rt->handles;
-	fake_cm_event_of(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener, &id);
-	rt_cm_ready(&f->rt->cm_source);
-	fake_settle_down(f);
-	assert_int_equal(fake_take(f, f->queue), 1);
-	conn = (struct rpma_rt_conn *)(uintptr_t)f->items[0].context;
-	assert_int_equal(f->rt->handles, handles + 1);
-	fake_cm_event_of(f->rt, RDMA_CM_EVENT_DISCONNECTED, listener, &id);
-	fake_when_read(delete_it, &listener);
-	rt_cm_ready(&f->rt->cm_source);
-	assert_null(listener);
-	/* its record is there, and so the count that was taken */
-	assert_int_equal(f->rt->handles, handles + 1);
-	fake_bury(f, &conn);
-	assert_int_equal(f->items[f->got - 1].status,
-			 RPMA_RT_REASON_DISCONNECTED);
-	assert_int_equal(f->rt->handles, handles - 1);
-}
-
 /* The id lives on, and so does what its events name, until none is read. */
 static void delete__id_stays_record_stays(void **state)
 {
 	struct rpma_rt_listener *listener;
 	struct fake *f = *state;
-	struct rdma_cm_id id = {0};
 	struct rpma_rt_conn *conn;
 	struct rt_cm_target *of_conn;
 	struct rt_cm_target *of_listener;
@@ -246,35 +206,14 @@ static void delete__id_stays_record_stays(void **state)
 	fake_bury(f, &conn);
 	assert_int_equal(f->rt->handles, handles + 2);
 	fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, of_listener);
-	fake_cm_event_of(f->rt, RDMA_CM_EVENT_DISCONNECTED, of_listener, &id);
+	fake_cm_event(f->rt, RDMA_CM_EVENT_DISCONNECTED, of_listener);
 	fake_cm_event(f->rt, RDMA_CM_EVENT_DISCONNECTED, of_conn);
-	rt_cm_ready(&f->rt->cm_source);
+	fake_cm_ready(f);
 	fake_settle_down(f);
 	assert_int_equal(fake_take(f, f->queue), 0);
 	assert_int_equal(f->rt->handles, handles + 2);
-	ok(rt_cm_let_go_control(f->rt));
+	rt_cm_end_control(f->device->cm);
 	assert_int_equal(f->rt->handles, handles);
-}
-
-static void cm_ready__no_memory_no_event_is_read(void **state)
-{
-	struct rpma_rt_listener *listener;
-	struct fake *f = *state;
-	struct rpma_rt_conn *conn;
-	uint32_t acked = fake_cm_acked();
-
-	ok(listen_at(f, f->queue, &listener));
-	fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener);
-	fake_fail("malloc", 1, 1);
-	rt_cm_ready(&f->rt->cm_source);
-	assert_int_equal(fake_cm_acked(), acked);
-	rt_cm_ready(&f->rt->cm_source);
-	assert_int_equal(fake_cm_acked(), acked + 1);
-	fake_settle_down(f);
-	assert_int_equal(fake_take(f, f->queue), 1);
-	conn = (struct rpma_rt_conn *)(uintptr_t)f->items[0].context;
-	fake_bury(f, &conn);
-	ok(rpma_rt_listener_delete(&listener));
 }
 
 /* It comes back: there is no endless loop. The event is there after a rest. */
@@ -287,11 +226,11 @@ static void cm_ready__reading_fails_once_nothing_lost(void **state)
 	ok(listen_at(f, f->queue, &listener));
 	fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener);
 	fake_fail("cm_channel_get_event", 1, RPMA_E_PROVIDER);
-	rt_cm_ready(&f->rt->cm_source);
+	fake_cm_ready(f);
 	assert_true(fake_failed());
-	assert_int_equal(f->rt->cm_source.failures, 1);
-	rt_cm_ready(&f->rt->cm_source);
-	assert_int_equal(f->rt->cm_source.failures, 0);
+	assert_int_equal(f->device->cm->source.failures, 1);
+	fake_cm_ready(f);
+	assert_int_equal(f->device->cm->source.failures, 0);
 	fake_settle_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	conn = (struct rpma_rt_conn *)(uintptr_t)f->items[0].context;
@@ -305,13 +244,13 @@ static void cm_ready__channel_broken_given_up(void **state)
 	int i;
 
 	for (i = 0; i < 50; i++) {
-		assert_int_equal(f->rt->cm_source.failures, i);
+		assert_int_equal(f->device->cm->source.failures, i);
 		fake_fail("cm_channel_get_event", 1, RPMA_E_PROVIDER);
-		rt_cm_ready(&f->rt->cm_source);
+		fake_cm_ready(f);
 		assert_true(fake_failed());
 	}
 	/* it rests no more */
-	assert_null(f->rt->cm_source.resting_next);
+	assert_null(f->device->cm->source.resting_next);
 }
 
 int main(void)
@@ -321,13 +260,11 @@ int main(void)
 		fake_test(listen__each_failure_nothing_left),
 		fake_test(listen__closed_queue_or_stopping_CLOSED),
 		fake_test(listener__holds_its_queue_until_deleted),
-		fake_test(listener__deleted_with_a_request_under_way),
+		fake_test(listener__request_while_it_is_deleted_refused),
 		fake_test(cm_ready__requests_become_connections),
 		fake_test(cm_ready__late_event_of_a_dead_connection),
-		fake_test(cm_ready__event_before_the_record_exists),
-		fake_test(cm_ready__early_event_holds_the_listener),
+		fake_test(cm_ready__event_right_behind_its_request),
 		fake_test(delete__id_stays_record_stays),
-		fake_test(cm_ready__no_memory_no_event_is_read),
 		fake_test(cm_ready__reading_fails_once_nothing_lost),
 		fake_test(cm_ready__channel_broken_given_up),
 	};

@@ -180,28 +180,40 @@ static void delete__messages_left_FREED(void **state)
 	assert_int_equal(rpma_rt_queue_push(world->queue, 2, NULL, 0, 0), 0);
 }
 
-/* a request that nobody took carries a handle that nobody else would put */
-static void delete__requests_left_PUT(void **state)
+/* an item that nobody took may carry what nobody else would give back */
+static void delete__items_left_DROPPED(void **state)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
-	struct rpma_rt_conn conn = {.puts = 0};
-	struct rpma_rt_completion item = {
-		.context = (uint64_t)(uintptr_t)&conn,
-		.kind = RPMA_RT_EVENT,
-		.opcode = RPMA_RT_EVENT_REQUEST,
-	};
-	struct rpma_rt_completion other = {
-		.context = (uint64_t)(uintptr_t)&conn,
-		.kind = RPMA_RT_EVENT,
-		.opcode = RPMA_RT_EVENT_CLOSED,
-	};
+	const struct rpma_rt_completion item = stub_item(1);
 
 	rt_lane_stage_poller(lane, &item);
-	rt_lane_stage_poller(lane, &other);
+	rt_lane_stage_poller(lane, &item);
 	rt_lane_publish_poller(lane);
 	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
-	assert_int_equal(conn.puts, 1);
+	assert_int_equal(world->rt.drops, 2);
+}
+
+/* a spill holds the queue until its last item was rung for */
+static void delete__a_spill_holds_it_AGAIN(void **state)
+{
+	struct world *world = *state;
+	struct rt_lane *lane = lane_of(world, 0);
+
+	rt_queue_ref_spill_poller(lane);
+	assert_int_equal(rpma_rt_queue_delete(&world->queue), RPMA_E_AGAIN);
+	rt_queue_unref_spill_poller(lane);
+	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
+}
+
+/* pollers that have ended put nothing any more */
+static void finish__a_spill_holds_it_PUT(void **state)
+{
+	struct world *world = *state;
+
+	rt_queue_ref_spill_poller(lane_of(world, 0));
+	rt_queue_finish(world->queue);
+	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
 }
 
 static void lane__same_poller_SAME_LANE(void **state)
@@ -430,6 +442,7 @@ static void close__spill_left_NOT_CLOSED(void **state)
 	struct rt_lane *lane = lane_of(world, 0);
 
 	stub_publish(lane, 0, SIZE + 1);
+	rt_queue_ref_spill_poller(lane);
 	bell(lane);
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
 	assert_int_equal(poll_up_to(world, MAX), 0);
@@ -437,6 +450,7 @@ static void close__spill_left_NOT_CLOSED(void **state)
 	assert_int_equal(poll_up_to(world, MAX), RPMA_E_NO_COMPLETION);
 	assert_int_equal(rt_lane_retry_poller(lane), 1);
 	bell(lane);
+	rt_queue_unref_spill_poller(lane);
 	assert_int_equal(poll_up_to(world, MAX), 0);
 	assert_int_equal(poll_up_to(world, MAX), RPMA_RT_E_CLOSED);
 }
@@ -647,7 +661,9 @@ int main(void)
 		ON_QUEUE(delete__null_INVAL_or_NOTHING),
 		ON_QUEUE(delete__used_AGAIN),
 		ON_QUEUE(delete__messages_left_FREED),
-		ON_QUEUE(delete__requests_left_PUT),
+		ON_QUEUE(delete__items_left_DROPPED),
+		ON_QUEUE(delete__a_spill_holds_it_AGAIN),
+		ON_QUEUE(finish__a_spill_holds_it_PUT),
 		ON_QUEUE(lane__same_poller_SAME_LANE),
 		ON_QUEUE(lane__no_memory_NULL),
 		ON_QUEUE(poll__invalid_INVAL),

@@ -88,7 +88,7 @@ static void name__becomes_a_number(void **state)
 	fake_settle_down(f);
 	fake_forget_trace();
 	sem_post(&server.answer);
-	rt_resolver_stop(f->rt); /* waits for the answer */
+	rt_resolve_stop(f->rt); /* waits for the answer */
 	fake_settle_down(f);
 	assert_string_equal(conn->addr, "192.0.2.1");
 	assert_string_equal(conn->port, "4711");
@@ -114,7 +114,7 @@ static void name__nobody_waits_for_it(void **state)
 	assert_int_equal(f->rt->in_use, 0);
 	fake_forget_trace();
 	sem_post(&server.answer);
-	rt_resolver_stop(f->rt);
+	rt_resolve_stop(f->rt);
 	fake_settle_down(f); /* the answers come to nothing */
 	assert_string_equal(fake_trace(), "");
 	assert_int_equal(server.questions, 1);
@@ -127,7 +127,7 @@ static void name__unknown_UNREACHABLE(void **state)
 
 	server.result = EAI_NONAME;
 	sem_post(&server.answer);
-	rt_resolver_stop(f->rt);
+	rt_resolve_stop(f->rt);
 	expect_closed(f, &conn, RPMA_RT_REASON_UNREACHABLE);
 }
 

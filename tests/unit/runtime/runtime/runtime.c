@@ -11,6 +11,7 @@
 #include <sched.h>
 
 #include "rt_fake.h"
+#include "cm/device.h"
 #include "poller/place.h"
 
 static struct rpma_rt_cfg *cfg;
@@ -61,17 +62,12 @@ static void new__each_failure_nothing_left(void **state)
 	(void)state;
 	/* runtime, pollers, of each slots, their connections, returned ones */
 	assert_int_equal(fail_each("malloc", 1, RPMA_E_NOMEM), 8);
-	assert_int_equal(
-		fail_each("cm_channel_new", RPMA_E_PROVIDER, RPMA_E_PROVIDER),
-		1);
-	assert_int_equal(fail_each("fcntl", EIO, RPMA_E_PROVIDER), 2);
-	/* event thread, CM channel, two pollers */
+	/* event thread, two pollers */
 	assert_int_equal(fail_each("epoll_create1", EMFILE, RPMA_E_PROVIDER),
 			 3);
-	assert_int_equal(fail_each("eventfd", EMFILE, RPMA_E_PROVIDER), 4);
-	/* events, control, two pollers */
+	assert_int_equal(fail_each("eventfd", EMFILE, RPMA_E_PROVIDER), 3);
 	assert_int_equal(fail_each("pthread_create", EAGAIN, RPMA_E_PROVIDER),
-			 4);
+			 3);
 	assert_int_equal(fail_each("sched_getaffinity", EPERM, RPMA_E_PROVIDER),
 			 2);
 }
@@ -82,9 +78,9 @@ static void new__epoll_refuses_PROVIDER(void **state)
 	int nth;
 
 	(void)state;
-	/* the bell of the event thread, the CM channel, two pollers' bells;
-	 * what is removed later may fail unheard */
-	for (nth = 1; nth <= 4; nth++) {
+	/* the bells of the event thread and of two pollers; what is removed
+	 * later may fail unheard */
+	for (nth = 1; nth <= 3; nth++) {
 		fake_fail("epoll_ctl", nth, ENOSPC);
 		assert_int_equal(rpma_rt_new(cfg, &rt), RPMA_E_PROVIDER);
 		assert_true(fake_failed());
@@ -92,6 +88,71 @@ static void new__epoll_refuses_PROVIDER(void **state)
 		assert_int_equal(fake_objects(), 0);
 		assert_int_equal(fake_memory(), 1);
 	}
+}
+
+/* The first use of a device makes what it needs, or nothing. */
+static void device__each_failure_nothing_left(void **state)
+{
+	static const struct {
+		const char *call;
+		int value;
+		int times;
+		int error;
+	} failures[] = {
+		/* device, its CM channel */
+		{"malloc", 1, 2, RPMA_E_NOMEM},
+		{"cm_channel_new", RPMA_E_PROVIDER, 1, RPMA_E_PROVIDER},
+		{"rdma_create_event_channel", 1, 1, RPMA_E_PROVIDER},
+		{"fcntl", EIO, 2, RPMA_E_PROVIDER},
+		/* control thread, destroyer */
+		{"epoll_create1", EMFILE, 2, RPMA_E_PROVIDER},
+		{"eventfd", EMFILE, 2, RPMA_E_PROVIDER},
+		{"pthread_create", EAGAIN, 2, RPMA_E_PROVIDER},
+		/* their bells, the CM channel */
+		{"epoll_ctl", ENOSPC, 3, RPMA_E_PROVIDER},
+	};
+	struct rt_device *device = NULL;
+	struct rpma_rt *rt;
+	int objects;
+	int memory;
+	size_t i;
+	int nth;
+
+	(void)state;
+	ok(rpma_rt_new(cfg, &rt));
+	objects = fake_objects();
+	memory = fake_memory();
+	for (i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
+		for (nth = 1; nth <= failures[i].times; nth++) {
+			fake_fail(failures[i].call, nth, failures[i].value);
+			assert_int_equal(rt_device_get(rt, &fake_ctx, &device),
+					 failures[i].error);
+			assert_true(fake_failed());
+			assert_null(device);
+			assert_int_equal(fake_objects(), objects);
+			assert_int_equal(fake_memory(), memory);
+		}
+	}
+	ok(rpma_rt_delete(&rt));
+	fake_forget_trace();
+}
+
+static void device__made_once(void **state)
+{
+	struct ibv_context other = fake_ctx;
+	struct rt_device *devices[3];
+	struct rpma_rt *rt;
+
+	(void)state;
+	ok(rpma_rt_new(cfg, &rt));
+	ok(rt_device_get(rt, &fake_ctx, &devices[0]));
+	ok(rt_device_get(rt, &other, &devices[1]));
+	ok(rt_device_get(rt, &fake_ctx, &devices[2]));
+	assert_ptr_equal(devices[2], devices[0]);
+	assert_ptr_not_equal(devices[1], devices[0]);
+	assert_ptr_equal(rt_device_find(rt, &other), devices[1]);
+	ok(rpma_rt_delete(&rt));
+	fake_forget_trace();
 }
 
 static void new__invalid_INVAL(void **state)
@@ -342,6 +403,8 @@ int main(void)
 		TEST(new__invalid_INVAL),
 		TEST(new__each_failure_nothing_left),
 		TEST(new__epoll_refuses_PROVIDER),
+		TEST(device__each_failure_nothing_left),
+		TEST(device__made_once),
 		TEST(new__defaults_and_the_event_thread_shared),
 		TEST(delete__queues_held_AGAIN),
 		TEST(stop__again_and_invalid),

@@ -13,6 +13,7 @@
 #include "conn/post.h"
 #include "poller/qp_table.h"
 #include "srq/srq.h"
+#include "poller/numbers.h"
 
 #define SIZE 8
 

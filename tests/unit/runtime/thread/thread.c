@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* The control thread's start and end, and tickets. */
+/* A thread's start and end, and tickets. */
 
 #include <errno.h>
 #include <semaphore.h>
@@ -9,15 +9,20 @@
 #include "rt_fake.h"
 #include "base/self.h"
 
-static struct rpma_rt rt; /* not more of one than control.c knows */
+static struct rpma_rt rt; /* not more of one than thread.c knows */
+static struct rt_thread thread;
 
 static void start__each_failure_nothing_left(void **state)
 {
 	(void)state;
+	fake_fail("epoll_create1", 1, EMFILE);
+	assert_int_equal(rt_thread_start(&thread, &rt), RPMA_E_PROVIDER);
+	fake_fail("epoll_ctl", 1, ENOSPC);
+	assert_int_equal(rt_thread_start(&thread, &rt), RPMA_E_PROVIDER);
 	fake_fail("eventfd", 1, EMFILE);
-	assert_int_equal(rt_thread_start(&rt.control, &rt), RPMA_E_PROVIDER);
+	assert_int_equal(rt_thread_start(&thread, &rt), RPMA_E_PROVIDER);
 	fake_fail("pthread_create", 1, EAGAIN);
-	assert_int_equal(rt_thread_start(&rt.control, &rt), RPMA_E_PROVIDER);
+	assert_int_equal(rt_thread_start(&thread, &rt), RPMA_E_PROVIDER);
 	assert_true(fake_failed());
 	assert_int_equal(fake_memory(), 0);
 }
@@ -40,11 +45,10 @@ static void call__runs_on_the_owner_and_answers(void **state)
 	struct asked asked = {.answer = -7};
 
 	(void)state;
-	ok(rt_thread_start(&rt.control, &rt));
-	assert_int_equal(rt_call_sync(&rt, &rt.control.inbox, answer, &asked),
-			 -7);
-	assert_true(pthread_equal(asked.thread, rt.control.thread));
-	rt_thread_stop(&rt.control);
+	ok(rt_thread_start(&thread, &rt));
+	assert_int_equal(rt_call_sync(&rt, &thread.inbox, answer, &asked), -7);
+	assert_true(pthread_equal(asked.thread, thread.thread));
+	rt_thread_stop(&thread);
 }
 
 struct counted {
@@ -66,12 +70,12 @@ static void stop__the_inbox_is_run_first(void **state)
 	int i;
 
 	(void)state;
-	ok(rt_thread_start(&rt.control, &rt));
+	ok(rt_thread_start(&thread, &rt));
 	for (i = 0; i < 100; i++) {
 		msgs[i] = (struct counted){.msg.fn = count, .count = &done};
-		rt_inbox_push_mt(&rt.control.inbox, &msgs[i].msg);
+		rt_inbox_push_mt(&thread.inbox, &msgs[i].msg);
 	}
-	rt_thread_stop(&rt.control);
+	rt_thread_stop(&thread);
 	assert_int_equal(done, 100);
 }
 
@@ -85,9 +89,9 @@ static void send_and_stop(void *arg)
 {
 	struct last *last = arg;
 
-	rt_inbox_push_mt(&rt.control.inbox, &last->msg.msg);
+	rt_inbox_push_mt(&thread.inbox, &last->msg.msg);
 	/* release: as rt_thread_stop() does it */
-	atomic_store_explicit(&rt.control.stopping, true, memory_order_release);
+	atomic_store_explicit(&thread.stopping, true, memory_order_release);
 	sem_post(&last->sent);
 }
 
@@ -99,9 +103,9 @@ static void stop__right_after_a_message(void **state)
 	(void)state;
 	sem_init(&last.sent, 0, 0);
 	fake_when_empty(send_and_stop, &last);
-	ok(rt_thread_start(&rt.control, &rt));
+	ok(rt_thread_start(&thread, &rt));
 	sem_wait(&last.sent);
-	rt_thread_stop(&rt.control);
+	rt_thread_stop(&thread);
 	assert_int_equal(done, 1);
 }
 

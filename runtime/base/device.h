@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * device.h -- what a runtime uses of one ibv_context: a thread for calls that
+ * may block, and another one for what destroys, which may block for seconds. So
+ * a slow device holds up nobody on another, and a slow destroy no other
+ * connection. Made by cm/device.c at first use, until stop.
+ * doc/protocols/threads.md.
+ */
+
+#ifndef RT_BASE_DEVICE_H
+#define RT_BASE_DEVICE_H
+
+#include <stddef.h>
+
+#include "base/runtime.h"
+#include "base/thread.h"
+
+struct ibv_context;
+
+struct rt_device {
+	/* immutable */
+	struct rpma_rt *rt;
+	struct ibv_context *ibv_ctx;
+	struct rt_thread control;   /* messages get rt */
+	struct rt_thread destroyer; /* likewise */
+	struct rt_cm *cm;	    /* its CM channel: cm/cm.h */
+	struct rt_device *next;
+};
+
+/* The runtime's device of that context; NULL: it has not been used. Any thread
+ * that keeps the runtime from stopping. */
+static inline struct rt_device *
+rt_device_find(const struct rpma_rt *rt, const struct ibv_context *ibv_ctx)
+{
+	/* acquire: pairs with the release in cm/device.c */
+	struct rt_device *device =
+		atomic_load_explicit(&rt->devices, memory_order_acquire);
+
+	while (device != NULL && device->ibv_ctx != ibv_ctx)
+		device = device->next;
+	return device;
+}
+
+#endif /* RT_BASE_DEVICE_H */

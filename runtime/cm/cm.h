@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * cm.h -- the CM channel of a runtime on one device, read by that device's
+ * control thread: an event is copied, acknowledged, and handled at once by what
+ * its id's context names. doc/protocols/connection.md, threads.md.
+ */
+
+#ifndef RT_CM_CM_H
+#define RT_CM_CM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpma_rt.h"
+#include "base/thread.h"
+
+struct rdma_cm_id;
+struct rdma_event_channel;
+struct rt_cm_target;
+struct rt_device;
+
+/* connections and listeners; both functions run on the control thread */
+struct rt_cm_ops {
+	void (*event)(struct rt_cm_target *target,
+		      const struct rpma_cm_event *event);
+	/* one holder less */
+	void (*unref)(struct rt_cm_target *target);
+};
+
+/* what the context of a CM id points at; embedded as its first member */
+struct rt_cm_target {
+	const struct rt_cm_ops *ops; /* immutable */
+	_Atomic uint32_t count;	     /* holders; the last one frees */
+	/* the control thread's: an id that points here was not destroyed */
+	bool is_kept;
+	struct rt_cm_target *next_kept;
+};
+
+struct rt_cm {
+	struct rt_source source;	 /* first; of the control thread */
+	struct rpma_cm_channel *channel; /* immutable */
+	/* immutable; where ids are taken whose events nobody is to read */
+	struct rdma_event_channel *quiet;
+	/* the control thread's: what ids that were not destroyed still name */
+	struct rt_cm_target *kept;
+};
+
+/* The channel of a device whose control thread runs.
+ * ERRORS: RPMA_E_NOMEM, RPMA_E_PROVIDER */
+int rt_cm_new(struct rt_device *device, struct rt_cm **cm_ptr);
+/* No ids are on it, or they are of those that could not be destroyed. */
+void rt_cm_delete(struct rt_cm *cm);
+
+/* An id that names the target was not destroyed, so events of it may come: the
+ * target is held until nobody reads them any more. */
+void rt_cm_keep_control(struct rt_cm *cm, struct rt_cm_target *target);
+/*
+ * Takes the id off the channel: no event of it is read any more, so librdmacm
+ * does not touch its queue pair from here on. Waits for nothing, as each event
+ * that was read was acknowledged by the caller before.
+ * ERRORS: RPMA_E_PROVIDER (it is still on the channel)
+ */
+int rt_cm_silence_control(struct rt_cm *cm, struct rdma_cm_id *id);
+/* Events are read no more; what was kept is let go. */
+void rt_cm_end_control(struct rt_cm *cm);
+
+#endif /* RT_CM_CM_H */

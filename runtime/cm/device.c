@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * device.c -- see device.h. The list grows in front, under the runtime's lock,
+ * and shrinks in a stop only, so it is walked without.
+ */
+
+#include "cm/device.h"
+
+#include <stdlib.h>
+
+#include "cm/cm.h"
+
+static int device_new(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
+		      struct rt_device **device_ptr)
+{
+	struct rt_device *device;
+	int ret;
+
+	device = calloc(1, sizeof(*device));
+	if (device == NULL)
+		return RPMA_E_NOMEM;
+	device->rt = rt;
+	device->ibv_ctx = ibv_ctx;
+	ret = rt_thread_start(&device->control, rt);
+	if (ret)
+		goto err_free;
+	ret = rt_thread_start(&device->destroyer, rt);
+	if (ret)
+		goto err_stop_control;
+	ret = rt_cm_new(device, &device->cm);
+	if (ret)
+		goto err_stop_destroyer;
+	*device_ptr = device;
+	return 0;
+err_stop_destroyer:
+	rt_thread_stop(&device->destroyer);
+err_stop_control:
+	rt_thread_stop(&device->control);
+err_free:
+	free(device);
+	return ret;
+}
+
+static int end_reading(void *arg)
+{
+	rt_cm_end_control(arg);
+	return 0;
+}
+
+/* Nobody else knows it. */
+static void device_delete(struct rt_device *device)
+{
+	rt_thread_stop(&device->destroyer);
+	rt_thread_stop(&device->control);
+	rt_cm_delete(device->cm);
+	free(device);
+}
+
+/* The device of its context that is in the list: this one, unless another
+ * thread was faster. */
+static struct rt_device *list_device(struct rpma_rt *rt, struct rt_device *made)
+{
+	struct rt_device *device;
+
+	pthread_mutex_lock(&rt->lock);
+	device = rt_device_find(rt, made->ibv_ctx);
+	if (device == NULL) {
+		device = made;
+		/* relaxed: changed under the lock */
+		made->next = atomic_load_explicit(&rt->devices,
+						  memory_order_relaxed);
+		/* release: pairs with the acquire in rt_device_find() */
+		atomic_store_explicit(&rt->devices, made, memory_order_release);
+	}
+	pthread_mutex_unlock(&rt->lock);
+	return device;
+}
+
+int rt_device_get(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
+		  struct rt_device **device_ptr)
+{
+	struct rt_device *device = rt_device_find(rt, ibv_ctx);
+	struct rt_device *made;
+	int ret;
+
+	if (device == NULL) {
+		ret = device_new(rt, ibv_ctx, &made);
+		if (ret)
+			return ret;
+		device = list_device(rt, made);
+		if (device != made) {
+			rt_call_sync(rt, &made->control.inbox, end_reading,
+				     made->cm);
+			device_delete(made);
+		}
+	}
+	*device_ptr = device;
+	return 0;
+}
+
+void rt_device_end_reading(struct rpma_rt *rt)
+{
+	struct rt_device *device;
+
+	/* acquire: pairs with the release in list_device() */
+	device = atomic_load_explicit(&rt->devices, memory_order_acquire);
+	for (; device != NULL; device = device->next)
+		rt_call_sync(rt, &device->control.inbox, end_reading,
+			     device->cm);
+}
+
+void rt_device_delete_all(struct rpma_rt *rt)
+{
+	struct rt_device *device;
+	struct rt_device *next;
+
+	/* relaxed: nobody else uses them */
+	device = atomic_exchange_explicit(&rt->devices, NULL,
+					  memory_order_relaxed);
+	for (; device != NULL; device = next) {
+		next = device->next;
+		device_delete(device);
+	}
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* numbers.h -- free numbers of one CQ's routes. Under the runtime's lock. */
+
+#ifndef RT_POLLER_NUMBERS_H
+#define RT_POLLER_NUMBERS_H
+
+#include <stdint.h>
+
+struct rt_numbers {
+	uint16_t *returned; /* a stack */
+	uint32_t returned_count;
+	uint32_t next; /* never handed out yet from here on */
+};
+
+/* ERRORS: RPMA_E_NOMEM */
+int rt_numbers_init(struct rt_numbers *numbers);
+void rt_numbers_fini(struct rt_numbers *numbers);
+/* How many can be taken. */
+uint32_t rt_numbers_left(const struct rt_numbers *numbers);
+/* ERRORS: RPMA_E_NOMEM (all 32512 in use) */
+int rt_numbers_take(struct rt_numbers *numbers, uint32_t *number);
+void rt_numbers_return(struct rt_numbers *numbers, uint32_t number);
+
+#endif /* RT_POLLER_NUMBERS_H */

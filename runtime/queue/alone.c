@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * alone.c -- a queue of one consumer at a time: taking, spinning, sleeping on a
+ * futex or arming the eventfd. Runs on the consumer's thread. Labels in
+ * brackets: doc/protocols/lane.md.
+ */
+
+#include "queue/alone.h"
+
+#include <assert.h>
+#include <sched.h>
+
+#include "base/clock.h"
+#include "queue/impl.h"
+#include "queue/take.h"
+#include "queue/queue.h"
+
+#define NS_PER_US    1000
+#define SPINS_A_LOOK 64 /* takes between two reads of the clock */
+
+/* On a queue that is not shared a second one is a mistake of the application,
+ * told where assertions are compiled and refused where not. */
+static int enter_alone(struct rpma_rt_queue *queue)
+{
+	uint32_t nobody = 0;
+
+	/* acquire: pairs with leave_alone(); a consumer that took over sees
+	 * what the one before it did. Failure: nothing is read */
+	if (atomic_compare_exchange_strong_explicit(
+		    &queue->consumers, &nobody, RT_CONSUMER_INSIDE,
+		    memory_order_acquire, memory_order_relaxed))
+		return 0;
+	assert(!"two consumers at once on a queue that is not shared");
+	return RPMA_E_AGAIN;
+}
+
+static void leave_alone(struct rpma_rt_queue *queue)
+{
+	/* release: to the next one's enter_alone() */
+	atomic_store_explicit(&queue->consumers, 0, memory_order_release);
+}
+
+/*
+ * An empty poll: a consumer with an eventfd may go to sleep on it now, so it
+ * is made quiet and armed, and everything is looked at once more.
+ */
+static uint32_t take_or_arm(struct rpma_rt_queue *queue,
+			    struct rpma_rt_completion *cmpl, uint32_t max,
+			    enum rt_take_end *why)
+{
+	struct rt_bell *bell = &queue->bell;
+	uint32_t count;
+
+	if (rt_bell_fd(bell) < 0) {
+		/* [LANE-4]: our last head before the look at `spilled` */
+		rt_fence_dekker();
+		return rt_queue_take_again_consumer(queue, cmpl, max, why);
+	}
+	rt_bell_cancel(bell);
+	rt_bell_prepare(bell);
+	count = rt_queue_take_again_consumer(queue, cmpl, max, why);
+	if (count > 0 || *why != RT_TAKE_EMPTY)
+		rt_bell_cancel(bell);
+	if (count == 0 && *why == RT_TAKE_BUSY)
+		rt_bell_poke(bell);
+	return count;
+}
+
+/* Takes until something comes or the queue's budget, or the time, is over. */
+static uint32_t spin(struct rpma_rt_queue *queue,
+		     struct rpma_rt_completion *cmpl, uint32_t max,
+		     int64_t end_ns)
+{
+	int64_t end;
+	uint32_t count;
+	int i;
+
+	if (queue->params.spin_us == 0)
+		return 0;
+	end = (int64_t)rt_now_ns() + (int64_t)queue->params.spin_us * NS_PER_US;
+	if (end_ns >= 0 && end_ns < end)
+		end = end_ns;
+	while ((int64_t)rt_now_ns() < end) {
+		for (i = 0; i < SPINS_A_LOOK; i++) {
+			count = rt_queue_take_consumer(queue, cmpl, max);
+			if (count > 0)
+				return count;
+			rt_cpu_relax();
+		}
+	}
+	return 0;
+}
+
+/* One sleep; returns what the look before it found, or nothing. */
+static uint32_t sleep_once(struct rpma_rt_queue *queue,
+			   struct rpma_rt_completion *cmpl, uint32_t max,
+			   int64_t timeout_ns, enum rt_take_end *why)
+{
+	uint32_t count;
+
+	rt_bell_cancel(&queue->bell);
+	rt_bell_prepare_futex(&queue->bell);
+	count = rt_queue_take_again_consumer(queue, cmpl, max, why);
+	if (count == 0 && *why == RT_TAKE_EMPTY) {
+		rt_stat_add_mt(&queue->stats.sleeps, 1);
+		rt_bell_sleep_futex(&queue->bell, timeout_ns);
+		rt_queue_time_wakeup(queue);
+	}
+	rt_bell_cancel(&queue->bell);
+	return count;
+}
+
+/* Sleeps until something comes, the end, or the time passed (end_ns < 0:
+ * never). */
+static uint32_t sleep_for(struct rpma_rt_queue *queue,
+			  struct rpma_rt_completion *cmpl, uint32_t max,
+			  int64_t end_ns, enum rt_take_end *why)
+{
+	int64_t left = -1;
+	uint32_t count;
+
+	for (;;) {
+		if (end_ns >= 0) {
+			left = end_ns - (int64_t)rt_now_ns();
+			if (left <= 0)
+				return take_or_arm(queue, cmpl, max, why);
+		}
+		count = sleep_once(queue, cmpl, max, left, why);
+		if (count > 0 || *why == RT_TAKE_CLOSED)
+			return count;
+		if (*why == RT_TAKE_BUSY)
+			sched_yield();
+	}
+}
+
+int rt_alone_poll(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
+		  uint32_t max, uint32_t *count, enum rt_take_end *why)
+{
+	int ret = enter_alone(queue);
+
+	if (ret)
+		return ret;
+	rt_queue_time_wakeup(queue);
+	*count = rt_queue_take_consumer(queue, cmpl, max);
+	if (*count == 0)
+		*count = take_or_arm(queue, cmpl, max, why);
+	rt_queue_count_take(queue, &queue->stats.polls, *count);
+	leave_alone(queue);
+	return 0;
+}
+
+int rt_alone_wait(struct rpma_rt_queue *queue, int timeout_ms,
+		  struct rpma_rt_completion *cmpl, uint32_t max,
+		  uint32_t *count, enum rt_take_end *why)
+{
+	int64_t end_ns;
+	int ret = enter_alone(queue);
+
+	if (ret)
+		return ret;
+	*count = rt_queue_take_consumer(queue, cmpl, max);
+	if (*count == 0) {
+		end_ns = rt_queue_end_ns(timeout_ms);
+		*count = spin(queue, cmpl, max, end_ns);
+		if (*count == 0)
+			*count = sleep_for(queue, cmpl, max, end_ns, why);
+	}
+	rt_queue_count_take(queue, &queue->stats.waits, *count);
+	leave_alone(queue);
+	return 0;
+}

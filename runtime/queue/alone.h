@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* alone.h -- the calls of a queue's one consumer. */
+
+#ifndef RT_QUEUE_ALONE_H
+#define RT_QUEUE_ALONE_H
+
+#include <stdint.h>
+
+#include "rpma_rt.h"
+#include "queue/take.h"
+
+/* How many were taken; none: why. ERRORS: RPMA_E_AGAIN (another is inside) */
+int rt_alone_poll(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
+		  uint32_t max, uint32_t *count, enum rt_take_end *why);
+/* Likewise, and waits so many ms; < 0: without end. */
+int rt_alone_wait(struct rpma_rt_queue *queue, int timeout_ms,
+		  struct rpma_rt_completion *cmpl, uint32_t max,
+		  uint32_t *count, enum rt_take_end *why);
+
+#endif /* RT_QUEUE_ALONE_H */

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * calls.c -- what an application asks of a queue: to make and delete it, to
+ * take from it, its fd, its statistics.
+ */
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "base/self.h"
+#include "queue/alone.h"
+#include "queue/impl.h"
+#include "queue/list.h"
+#include "queue/push.h"
+#include "queue/queue.h"
+#include "queue/shared.h"
+#include "queue/take.h"
+
+/* -------------------------------------------------------- new and delete --- */
+
+static _Atomic uint32_t last_id;
+
+int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
+		      struct rpma_rt_queue **queue_ptr)
+{
+	struct rpma_rt_queue *queue;
+	int ret;
+
+	if (rt == NULL || queue_ptr == NULL)
+		return RPMA_E_INVAL;
+	ret = rt_context_check_wait(rt);
+	if (ret)
+		return ret;
+	if (rt_context_is_stopped(rt))
+		return RPMA_RT_E_CLOSED;
+	queue = aligned_alloc(RT_CACHE_LINE, sizeof(*queue));
+	if (queue == NULL)
+		return RPMA_E_NOMEM;
+	memset(queue, 0, sizeof(*queue));
+	queue->rt = rt;
+	rt_queue_cfg_params(cfg, &queue->params);
+	rt_bell_init_futex(&queue->bell);
+	/* relaxed: just a number */
+	queue->id =
+		atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) +
+		1;
+	queue->bell.timed = rt_context_is_timed(rt);
+	rt_mpsc_init(&queue->messages);
+	pthread_mutex_init(&queue->lock, NULL);
+	pthread_cond_init(&queue->left, NULL);
+	rt_queue_list_add(rt, queue);
+	*queue_ptr = queue;
+	return 0;
+}
+
+/* Somebody takes from it, or waits to. */
+static bool is_consumed(const struct rpma_rt_queue *queue)
+{
+	/* acquire: pairs with the release of the consumer that left last */
+	return atomic_load_explicit(&queue->consumers, memory_order_acquire) !=
+	       0;
+}
+
+/* True when neither a user nor a pusher is left; waits for users whose last
+ * item is in the queue already: they are about to put it. */
+static bool is_free(struct rpma_rt_queue *queue)
+{
+	/* acquire [QUEUE-1]: a pusher that left touches nothing after */
+	uint32_t gate =
+		atomic_load_explicit(&queue->gate, memory_order_acquire);
+	bool is_unused;
+
+	pthread_mutex_lock(&queue->lock);
+	while (queue->users > 0 && queue->users == queue->leaving)
+		pthread_cond_wait(&queue->left, &queue->lock);
+	is_unused = queue->users == 0;
+	pthread_mutex_unlock(&queue->lock);
+	return is_unused && gate < RT_QUEUE_PUSHER;
+}
+
+/* Items that nobody took may carry a handle that nobody else will put. When the
+ * runtime has stopped there may be some; a live queue is polled first. */
+static void drop_items(struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_completion item;
+
+	while (rt_queue_take_consumer(queue, &item, 1) > 0)
+		rt_context_drop_item(queue->rt, &item);
+}
+
+static void delete_lanes(struct rpma_rt_queue *queue)
+{
+	int i;
+
+	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++) {
+		if (queue->of_poller[i] == NULL)
+			continue;
+		rt_lane_fini(&queue->of_poller[i]->lane);
+		free(queue->of_poller[i]);
+	}
+}
+
+int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr)
+{
+	struct rpma_rt_queue *queue;
+	int ret;
+
+	if (queue_ptr == NULL)
+		return RPMA_E_INVAL;
+	queue = *queue_ptr;
+	if (queue == NULL)
+		return 0;
+	ret = rt_context_check_wait(queue->rt);
+	if (ret)
+		return ret;
+	if (is_consumed(queue))
+		return RPMA_E_AGAIN;
+	if (rt_context_is_stopped(queue->rt))
+		drop_items(queue);
+	if (!is_free(queue))
+		return RPMA_E_AGAIN;
+	drop_items(queue);
+	rt_queue_list_remove(queue->rt, queue);
+	rt_queue_free_messages(queue);
+	delete_lanes(queue);
+	rt_bell_fini(&queue->bell);
+	pthread_cond_destroy(&queue->left);
+	pthread_mutex_destroy(&queue->lock);
+	free(queue);
+	*queue_ptr = NULL;
+	return 0;
+}
+
+/* Items inside, as far as they are seen. */
+static uint64_t backlog(const struct rpma_rt_queue *queue)
+{
+	/* acquire [LANE-6] */
+	uint32_t lanes =
+		atomic_load_explicit(&queue->lane_count, memory_order_acquire);
+	/* taken first: it never counts more than was pushed */
+	uint64_t taken = rt_stat_read(&queue->stats.messages_taken);
+	uint64_t total = rt_stat_read(&queue->stats.messages) - taken;
+	uint32_t i;
+
+	for (i = 0; i < lanes; i++)
+		total += rt_lane_count_mt(queue->lanes[i]);
+	return total;
+}
+
+/* By pushes and closes, and by pollers. */
+static uint64_t count_wakes(const struct rpma_rt_queue *queue)
+{
+	/* acquire [LANE-6] */
+	uint32_t lanes =
+		atomic_load_explicit(&queue->lane_count, memory_order_acquire);
+	uint64_t total = rt_stat_read(&queue->stats.wakes);
+	uint32_t i;
+
+	for (i = 0; i < lanes; i++)
+		total += rt_stat_read(&queue->lanes[i]->wakes);
+	return total;
+}
+
+int rpma_rt_get_queue_stats(const struct rpma_rt_queue *queue,
+			    struct rpma_rt_queue_stats *stats)
+{
+	int ret;
+
+	if (queue == NULL || stats == NULL)
+		return RPMA_E_INVAL;
+	ret = rt_context_check(queue->rt);
+	if (ret)
+		return ret;
+#define READ(name) stats->name = rt_stat_read(&queue->stats.name)
+	READ(polls);
+	READ(waits);
+	READ(empty);
+	READ(busy);
+	READ(batches);
+	READ(taken);
+	READ(messages);
+	READ(sleeps);
+#undef READ
+	stats->wakes = count_wakes(queue);
+	stats->backlog = backlog(queue);
+	rt_histogram_read(&queue->dispatch, &stats->dispatch);
+	rt_histogram_read(&queue->wakeup, &stats->wakeup);
+	return 0;
+}
+
+/* --------------------------------------------------------------- taking --- */
+
+static int answer(enum rt_take_end why)
+{
+	return why == RT_TAKE_CLOSED ? RPMA_RT_E_CLOSED : RPMA_E_NO_COMPLETION;
+}
+
+static int check_take(const struct rpma_rt_queue *queue, int max,
+		      const struct rpma_rt_completion *cmpl, const int *got)
+{
+	if (queue == NULL || max <= 0 || cmpl == NULL || got == NULL)
+		return RPMA_E_INVAL;
+	return rt_context_check(queue->rt);
+}
+
+static uint32_t poll_shared(struct rpma_rt_queue *queue,
+			    struct rpma_rt_completion *cmpl, uint32_t max,
+			    enum rt_take_end *why)
+{
+	uint32_t count;
+
+	rt_queue_time_wakeup(queue);
+	count = rt_shared_poll(queue, cmpl, max, why);
+	rt_queue_count_take(queue, &queue->stats.polls, count);
+	return count;
+}
+
+static uint32_t wait_shared(struct rpma_rt_queue *queue, int timeout_ms,
+			    struct rpma_rt_completion *cmpl, uint32_t max,
+			    enum rt_take_end *why)
+{
+	uint32_t count;
+
+	count = rt_shared_wait(queue, cmpl, max, rt_queue_end_ns(timeout_ms),
+			       why);
+	rt_queue_count_take(queue, &queue->stats.waits, count);
+	return count;
+}
+
+int rpma_rt_queue_poll(struct rpma_rt_queue *queue, int max,
+		       struct rpma_rt_completion *cmpl, int *got)
+{
+	enum rt_take_end why = RT_TAKE_EMPTY;
+	uint32_t count = 0;
+	int ret;
+
+	ret = check_take(queue, max, cmpl, got);
+	if (ret)
+		return ret;
+	if (queue->params.shared)
+		count = poll_shared(queue, cmpl, (uint32_t)max, &why);
+	else
+		ret = rt_alone_poll(queue, cmpl, (uint32_t)max, &count, &why);
+	if (ret)
+		return ret;
+	if (count == 0)
+		return answer(why);
+	*got = (int)count;
+	return 0;
+}
+
+int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
+		       struct rpma_rt_completion *cmpl, int *got)
+{
+	enum rt_take_end why = RT_TAKE_EMPTY;
+	uint32_t count = 0;
+	int ret;
+
+	if (timeout_ms < -1)
+		return RPMA_E_INVAL;
+	ret = check_take(queue, max, cmpl, got);
+	if (ret == 0)
+		ret = rt_context_check_wait(queue->rt);
+	if (ret)
+		return ret;
+	/* what it would wait for may be this thread's to bring */
+	if (rt_self_is_poller())
+		return RPMA_E_INVAL;
+	if (queue->params.shared)
+		count = wait_shared(queue, timeout_ms, cmpl, (uint32_t)max,
+				    &why);
+	else
+		ret = rt_alone_wait(queue, timeout_ms, cmpl, (uint32_t)max,
+				    &count, &why);
+	if (ret)
+		return ret;
+	if (count == 0)
+		return answer(why);
+	*got = (int)count;
+	return 0;
+}
+
+int rpma_rt_queue_get_fd(struct rpma_rt_queue *queue, int *fd)
+{
+	int ret;
+
+	if (queue == NULL || fd == NULL)
+		return RPMA_E_INVAL;
+	ret = rt_context_check(queue->rt);
+	if (ret)
+		return ret;
+	/* of a shared queue several may ask at once */
+	pthread_mutex_lock(&queue->lock);
+	ret = rt_bell_add_fd(&queue->bell);
+	pthread_mutex_unlock(&queue->lock);
+	if (ret)
+		return ret;
+	*fd = rt_bell_fd(&queue->bell);
+	return 0;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* take.h -- taking from a queue; who is its consumer is others' business. */
+
+#ifndef RT_QUEUE_TAKE_H
+#define RT_QUEUE_TAKE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpma_rt.h"
+#include "base/clock.h"
+
+/* How a take that found nothing ends. */
+enum rt_take_end {
+	RT_TAKE_EMPTY,
+	RT_TAKE_BUSY, /* a pusher is inside a closed queue */
+	RT_TAKE_CLOSED
+};
+
+/* Up to max items from all sources, beginning with another one each time.
+ * The consumer, or who deletes. */
+uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
+				struct rpma_rt_completion *cmpl, uint32_t max);
+/* The second look, after a fence of the caller; nothing: why, and pollers that
+ * sleep on a spill are rung. */
+uint32_t rt_queue_take_again_consumer(struct rpma_rt_queue *queue,
+				      struct rpma_rt_completion *cmpl,
+				      uint32_t max, enum rt_take_end *why);
+/* The same without taking: is there anything, or an end, to know of? */
+bool rt_queue_has_work_consumer(struct rpma_rt_queue *queue);
+
+/* After a call that may have been woken for: how long that took. */
+void rt_queue_time_wakeup(struct rpma_rt_queue *queue);
+/* A call, and what it found; a consumer, of a shared queue any. */
+void rt_queue_count_take(struct rpma_rt_queue *queue, _Atomic uint64_t *calls,
+			 uint32_t count);
+
+/* When a wait of so many ms ends, of rt_now_ns(); -1: never */
+static inline int64_t rt_queue_end_ns(int timeout_ms)
+{
+	if (timeout_ms < 0)
+		return -1;
+	return (int64_t)rt_now_ns() + (int64_t)timeout_ms * 1000000;
+}
+
+#endif /* RT_QUEUE_TAKE_H */
