@@ -255,7 +255,7 @@ int rt_round_run(struct rt_poller *poller, int budget)
 	if (!rt_inbox_is_empty(&poller->inbox))
 		done += rt_inbox_run_some_owner(&poller->inbox, poller,
 						RT_SCHEDULE_UNITS);
-	if (rt_schedule_next_ns(poller) != UINT64_MAX)
+	if (unlikely(!rt_schedule_is_empty(&poller->schedule)))
 		done += rt_schedule_run(poller, done == 0);
 	rt_deliver_flush(poller);
 	return done;
