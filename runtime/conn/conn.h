@@ -27,6 +27,7 @@
 #include "conn/conn_control.h"
 #include "conn/conn_poller.h"
 #include "conn/gate.h"
+#include "poller/cq_pool.h"
 #include "poller/route.h"
 #include "poller/side.h"
 
@@ -74,8 +75,8 @@ struct rpma_rt_conn {
 	struct rt_cq *cq;
 	struct rpma_conn_cfg *cfg;
 	uint32_t slot;
-	uint32_t room;		 /* entries of the CQ held for it */
-	struct rpma_rt_srq *srq; /* NULL: it has receives of its own */
+	struct rt_cq_user cq_user; /* its room in cq */
+	struct rpma_rt_srq *srq;   /* NULL: it has receives of its own */
 	bool passive;
 	char *addr; /* active: where to */
 	char *port;

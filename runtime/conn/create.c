@@ -34,6 +34,7 @@
 /* ----------------------------------------------------------- the record --- */
 
 static void ctl_message(struct rt_msg *msg, void *owner);
+static void cq_failed(struct rt_cq_user *user);
 
 /* The configuration of its queue pair: the caller's, our CQ to come, a slot
  * for the marker in each queue and one for a keep-alive. */
@@ -176,6 +177,7 @@ static int record_new(const struct rt_conn_spec *birth, uint32_t *sq,
 	/* relaxed: published by the inbox */
 	atomic_store_explicit(&conn->user, birth->user, memory_order_relaxed);
 	rt_keepalive_init(conn);
+	conn->cq_user.failed = cq_failed;
 	conn->ctl_msg.fn = ctl_message;
 	conn->poll_msg.fn = rt_messages_poll;
 	rt_conn_set_state(conn,
@@ -238,23 +240,42 @@ static void unreserve_qp(struct rpma_rt_conn *conn)
 	}
 }
 
+static bool is_open(const struct rt_conn_spec *birth)
+{
+	return !birth->rt->stopping && !rt_queue_is_closed(birth->queue);
+}
+
+/* Room in a CQ of its poller. The lock may have been released meanwhile.
+ * REQUIRES: the runtime's lock */
+static int reserve_room(struct rpma_rt_conn *conn, struct ibv_context *ibv_ctx,
+			uint32_t sq, uint32_t rq)
+{
+	struct rt_cq_user *user = &conn->cq_user;
+
+	user->room = sq + rq + (conn->srq != NULL ? 1 : 2) + /* markers */
+		     (conn->poll.keepalive.period_ns > 0);
+	if (conn->srq != NULL) {
+		user->srq = conn->srq->number;
+		user->srq_room = conn->srq->cfg.size;
+	}
+	return rt_cq_pool_reserve(conn->poller, ibv_ctx, user, &conn->cq);
+}
+
 /* REQUIRES: the runtime's lock */
-static int reserve(struct rpma_rt_conn *conn, struct rpma_rt_queue *queue,
+static int reserve(struct rpma_rt_conn *conn, const struct rt_conn_spec *birth,
 		   struct ibv_context *ibv_ctx, uint32_t sq, uint32_t rq)
 {
+	struct rpma_rt_queue *queue = birth->queue;
 	struct rt_poller *poller = conn->poller;
 	int ret;
 
 	ret = rt_slots_take(poller, &conn->slot);
 	if (ret)
 		return ret;
-	conn->room = sq + rq + (conn->srq != NULL ? 1 : 2) + /* markers */
-		     (conn->poll.keepalive.period_ns > 0);
-	ret = rt_cq_pool_reserve(poller, ibv_ctx, conn->room, conn->srq,
-				 &conn->cq);
+	ret = reserve_room(conn, ibv_ctx, sq, rq);
 	if (ret)
 		goto err_return_slot;
-	ret = reserve_qp(conn);
+	ret = is_open(birth) ? reserve_qp(conn) : RPMA_RT_E_CLOSED;
 	if (ret)
 		goto err_unreserve;
 	ret = rt_route_new(
@@ -274,7 +295,7 @@ err_undo_route:
 err_unreserve_qp:
 	unreserve_qp(conn);
 err_unreserve:
-	rt_cq_pool_unreserve(conn->cq, conn->room, conn->srq);
+	rt_cq_pool_unreserve(conn->cq, &conn->cq_user);
 err_return_slot:
 	rt_slots_return(poller, conn->slot);
 	return ret;
@@ -288,7 +309,6 @@ static void list_conn(struct rpma_rt *rt, struct rpma_rt_conn *conn)
 		rt->conns->prev = conn;
 	rt->conns = conn;
 	pthread_mutex_unlock(&rt->directory);
-	rt->in_use++;
 	/* relaxed: a count, read under no order */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
 }
@@ -322,6 +342,26 @@ static int choose_srq(const struct rt_conn_spec *birth,
 	return rpma_conn_cfg_set_srq(conn->cfg, srq->srq);
 }
 
+/* What is used while the lock is released stays: a stop waits, the SRQ is not
+ * deleted. Held until the connection is DONE. REQUIRES: the runtime's lock */
+static void hold(struct rpma_rt_conn *conn)
+{
+	conn->rt->in_use++;
+	conn->poller->conns++;
+	if (conn->srq != NULL)
+		conn->srq->users++;
+}
+
+/* It is not made. REQUIRES: the runtime's lock */
+static void release_hold(struct rpma_rt_conn *conn)
+{
+	if (conn->srq != NULL)
+		conn->srq->users--;
+	conn->poller->conns--;
+	if (--conn->rt->in_use == 0)
+		pthread_cond_broadcast(&conn->rt->quiet);
+}
+
 /* REQUIRES: the runtime's lock */
 static int register_locked(const struct rt_conn_spec *birth,
 			   struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq)
@@ -332,7 +372,7 @@ static int register_locked(const struct rt_conn_spec *birth,
 	struct ibv_context *ibv_ctx;
 	int ret;
 
-	if (rt->stopping || rt_queue_is_closed(birth->queue))
+	if (!is_open(birth))
 		return RPMA_RT_E_CLOSED;
 	ret = rpma_peer_get_ibv_context(birth->peer, &ibv_ctx);
 	if (ret == 0 && has_name)
@@ -344,12 +384,12 @@ static int register_locked(const struct rt_conn_spec *birth,
 	ret = choose_srq(birth, conn);
 	if (ret)
 		return ret;
-	ret = reserve(conn, birth->queue, ibv_ctx, sq, rq);
-	if (ret)
+	hold(conn);
+	ret = reserve(conn, birth, ibv_ctx, sq, rq);
+	if (ret) {
+		release_hold(conn);
 		return ret;
-	conn->poller->conns++;
-	if (conn->srq != NULL)
-		conn->srq->users++;
+	}
 	rpma_conn_cfg_set_cq(conn->cfg, conn->cq->cq);
 	list_conn(rt, conn);
 	rt_conn_tell_poller(conn, RT_POLL_OPEN);
@@ -403,7 +443,7 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 			rt_queue_unref_announced(route->queue);
 	}
 	unreserve_qp(conn);
-	rt_cq_pool_unreserve(conn->cq, conn->room, conn->srq);
+	rt_cq_pool_unreserve(conn->cq, &conn->cq_user);
 	if (conn->srq != NULL)
 		rt_srq_unref_announced(conn->srq);
 	rt_slots_return(conn->poller, conn->slot);
@@ -415,6 +455,13 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 }
 
 /* ------------------------------------------------------------- messages --- */
+
+/* Under the runtime's lock. */
+static void cq_failed(struct rt_cq_user *user)
+{
+	rt_conn_tell_control(RT_FROM(struct rpma_rt_conn, cq_user, user),
+			     RT_CTL_DEVICE);
+}
 
 static void ctl_message(struct rt_msg *msg, void *owner)
 {

@@ -11,7 +11,7 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stddef.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -20,6 +20,9 @@
 #include "base/clock.h"
 #include "base/device.h"
 #include "base/runtime.h"
+
+#define CQS_LEAST    16 /* places for CQs that a poller keeps */
+#define LET_GO_BATCH 64 /* CQs that a round lets go */
 
 static bool any_spill_has_room(struct rt_poller *poller)
 {
@@ -97,20 +100,6 @@ static void ack(struct rt_poller *poller, struct rt_cq *cq)
 	RT_STAT_ADD(poller, acks, 1);
 }
 
-static void tell_channel_failed(struct rt_msg *msg, void *owner)
-{
-	struct rt_channel *channel =
-		(struct rt_channel *)((char *)msg -
-				      offsetof(struct rt_channel, fail_msg));
-	struct rpma_rt *rt = owner;
-
-	pthread_mutex_lock(&rt->lock);
-	pthread_mutex_lock(&rt->directory);
-	channel->failed = true;
-	pthread_mutex_unlock(&rt->directory);
-	pthread_mutex_unlock(&rt->lock);
-}
-
 /* Nothing on it wakes the poller any more: who is on it dies, and newcomers
  * get another. */
 static void fail_channel(struct rt_poller *poller, struct rt_channel *channel)
@@ -120,8 +109,7 @@ static void fail_channel(struct rt_poller *poller, struct rt_channel *channel)
 	channel->dead = true;
 	epoll_ctl(poller->epfd, EPOLL_CTL_DEL, channel->fd, NULL);
 	/* before its CQs: when a connection has died of it, it is not used */
-	channel->fail_msg.fn = tell_channel_failed;
-	rt_inbox_push_mt(&channel->dev->control.inbox, &channel->fail_msg);
+	rt_cq_pool_fail_channel_poller(channel);
 	for (i = 0; i < poller->cqs_count; i++) {
 		if (poller->cqs[i]->channel == channel)
 			rt_poller_fail_cq(poller, poller->cqs[i]);
@@ -151,6 +139,10 @@ static int read_channel(struct rt_poller *poller, struct rt_channel *channel)
 			continue;
 		}
 		cq = context;
+		if (cq->let_go) { /* with this one it may be gone */
+			ibv_ack_cq_events(ibv_cq, 1);
+			continue;
+		}
 		rt_cq_set_unacked(cq, rt_cq_unacked(cq) + 1);
 		if (rt_cq_unacked(cq) >= RT_ACK_BATCH)
 			ack(poller, cq);
@@ -158,6 +150,63 @@ static int read_channel(struct rt_poller *poller, struct rt_channel *channel)
 	RT_STAT_ADD(poller, events, count);
 	return count;
 }
+
+/* ------------------------------------------------------- letting CQs go --- */
+
+void rt_channel_leave_message(struct rt_msg *msg, void *owner)
+{
+	struct rt_cq *cq = caa_container_of(msg, struct rt_cq, leave_msg);
+	struct rt_poller *poller = owner;
+
+	cq->leaving_next = poller->leaving;
+	poller->leaving = cq;
+}
+
+/* Out of the array, whose order means nothing; which shrinks with it. */
+static void take_out(struct rt_poller *poller, struct rt_cq *cq)
+{
+	struct rt_cq *last;
+	struct rt_cq **cqs;
+
+	if (cq->place < 0) /* there was no memory for it */
+		return;
+	last = poller->cqs[--poller->cqs_count];
+	last->place = cq->place;
+	poller->cqs[cq->place] = last;
+	cq->place = -1;
+	if (poller->cqs_max < CQS_LEAST ||
+	    poller->cqs_count > poller->cqs_max / 4)
+		return;
+	cqs = realloc(poller->cqs,
+		      (size_t)(poller->cqs_max / 2) * sizeof(struct rt_cq *));
+	if (cqs == NULL)
+		return;
+	poller->cqs = cqs;
+	poller->cqs_max /= 2;
+}
+
+static void let_go(struct rt_poller *poller, struct rt_cq *cq)
+{
+	take_out(poller, cq);
+	ack(poller, cq);
+	cq->let_go = true;
+	rt_cq_pool_gone_poller(cq);
+}
+
+int rt_channel_let_go(struct rt_poller *poller)
+{
+	struct rt_cq *cq;
+	int count = 0;
+
+	while ((cq = poller->leaving) != NULL && count < LET_GO_BATCH) {
+		poller->leaving = cq->leaving_next;
+		let_go(poller, cq);
+		count++;
+	}
+	return count;
+}
+
+/* --------------------------------------------------------------- waking --- */
 
 int rt_channel_wake(struct rt_poller *poller)
 {

@@ -2,40 +2,133 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cq_pool.c -- completion channels and shared CQs of a poller: made when a
- * connection needs room, destroyed when the poller does not run any more.
+ * cq_pool.c -- which CQ of a poller has room, who holds it, when one is made,
+ * fails or goes. Lists are the runtime's lock's; what may block (cq.c) is done
+ * without it. doc/protocols/channel.md.
  */
 
 #include "poller/cq_pool.h"
 
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 
 #include "base/device.h"
 #include "base/runtime.h"
-#include "conn/conn.h"
+#include "poller/cq.h"
 #include "poller/poller.h"
-#include "poller/qp_table.h"
+
+/* which a connection begins with */
+#define CONN_ROUTES 2
+
+static struct rpma_rt *runtime_of(const struct rt_channel *channel)
+{
+	return channel->poller->rt;
+}
+
+/* Of the thread that handles failures. */
+static struct rt_inbox *control_of(const struct rt_channel *channel)
+{
+	return &channel->dev->control.inbox;
+}
+
+/* -------------------------------------------------------------- leaving --- */
+
+static bool has_users(const struct rt_cq *cq)
+{
+	return cq->users.next != &cq->users;
+}
+
+/* May this one, unused, stay? One on each channel may. */
+static bool may_be_spare(const struct rt_cq *cq)
+{
+	const struct rt_channel *channel = cq->channel;
+
+	return !cq->failed && !channel->failed &&
+	       (channel->spare == NULL || channel->spare == cq);
+}
+
+/* It lost a user, or failed: unused, it is the spare one or leaves. REQUIRES:
+ * the runtime's lock */
+static void retire_unused(struct rt_cq *cq)
+{
+	struct rt_channel *channel = cq->channel;
+
+	if (has_users(cq) || cq->leaving)
+		return;
+	if (may_be_spare(cq)) {
+		channel->spare = cq;
+		return;
+	}
+	if (channel->spare == cq)
+		channel->spare = NULL;
+	cq->leaving = true;
+	/* here: no message of the event thread's may come behind GONE */
+	rt_async_disown(&cq->async);
+	rt_inbox_push_mt(&channel->poller->inbox, &cq->leave_msg);
+}
+
+static void unlist(struct rt_cq *cq)
+{
+	struct rt_cq **link = &cq->channel->cqs;
+	struct rpma_rt *rt = runtime_of(cq->channel);
+
+	pthread_mutex_lock(&rt->lock);
+	pthread_mutex_lock(&rt->directory);
+	while (*link != cq)
+		link = &(*link)->next;
+	*link = cq->next;
+	pthread_mutex_unlock(&rt->directory);
+	pthread_mutex_unlock(&rt->lock);
+}
+
+/* Destroyer; the last message that names the CQ. */
+static void gone_message(struct rt_msg *msg, void *owner)
+{
+	struct rt_cq *cq = caa_container_of(msg, struct rt_cq, gone_msg);
+
+	(void)owner;
+	/* a device that has a queue pair on it still, which it would not
+	 * destroy: once more at the stop */
+	if (rt_cq_destroy(cq) == RPMA_E_AGAIN)
+		return;
+	unlist(cq);
+	rt_cq_free(cq);
+}
+
+void rt_cq_pool_gone_poller(struct rt_cq *cq)
+{
+	rt_inbox_push_mt(&cq->channel->dev->destroyer.inbox, &cq->gone_msg);
+}
 
 /* ------------------------------------------------------------- failures --- */
+
+/* REQUIRES: the runtime's lock */
+static void tell_users(const struct rt_cq *cq)
+{
+	struct rt_cq_user *user;
+
+	cds_list_for_each_entry(user, &cq->users, in_cq) user->failed(user);
+}
+
+/* REQUIRES: the runtime's lock */
+static void set_failed(bool *failed, struct rpma_rt *rt)
+{
+	pthread_mutex_lock(&rt->directory);
+	*failed = true;
+	pthread_mutex_unlock(&rt->directory);
+}
 
 /* Control thread. */
 static void fail_message(struct rt_msg *msg, void *owner)
 {
-	struct rt_cq *cq = RT_FROM(struct rt_cq, fail_msg, msg);
-	struct rpma_rt *rt = owner;
-	struct rpma_rt_conn *conn;
+	struct rt_cq *cq = caa_container_of(msg, struct rt_cq, fail_msg);
+	struct rpma_rt *rt = runtime_of(cq->channel);
 
+	(void)owner;
 	pthread_mutex_lock(&rt->lock);
-	pthread_mutex_lock(&rt->directory);
-	cq->failed = true;
-	pthread_mutex_unlock(&rt->directory);
-	for (conn = rt->conns; conn != NULL; conn = conn->next) {
-		if (conn->cq == cq)
-			rt_conn_tell_control(conn, RT_CTL_DEVICE);
-	}
+	set_failed(&cq->failed, rt);
+	tell_users(cq);
+	retire_unused(cq);
 	pthread_mutex_unlock(&rt->lock);
 }
 
@@ -44,265 +137,292 @@ void rt_cq_pool_fail_mt(struct rt_cq *cq)
 	/* relaxed: only who comes first matters; the inbox orders the rest */
 	if (!atomic_exchange_explicit(&cq->fail_sent, true,
 				      memory_order_relaxed))
-		rt_inbox_push_mt(&cq->channel->dev->control.inbox,
-				 &cq->fail_msg);
+		rt_inbox_push_mt(control_of(cq->channel), &cq->fail_msg);
 }
 
 static void cq_event(struct rt_async_object *self, enum ibv_event_type type)
 {
 	if (type == IBV_EVENT_CQ_ERR)
-		rt_cq_pool_fail_mt(RT_FROM(struct rt_cq, async, self));
+		rt_cq_pool_fail_mt(caa_container_of(self, struct rt_cq, async));
+}
+
+/* Control thread. */
+static void fail_channel_message(struct rt_msg *msg, void *owner)
+{
+	struct rt_channel *channel =
+		caa_container_of(msg, struct rt_channel, fail_msg);
+	struct rpma_rt *rt = runtime_of(channel);
+
+	(void)owner;
+	pthread_mutex_lock(&rt->lock);
+	set_failed(&channel->failed, rt);
+	if (channel->spare != NULL)
+		retire_unused(channel->spare);
+	pthread_mutex_unlock(&rt->lock);
+}
+
+void rt_cq_pool_fail_channel_poller(struct rt_channel *channel)
+{
+	rt_inbox_push_mt(control_of(channel), &channel->fail_msg);
 }
 
 /* Control thread. */
 static void fatal_message(struct rt_msg *msg, void *owner)
 {
-	struct rt_channel *channel = RT_FROM(struct rt_channel, fatal_msg, msg);
-	struct rpma_rt *rt = owner;
-	struct rpma_rt_conn *conn;
+	struct rt_channel *channel =
+		caa_container_of(msg, struct rt_channel, fatal_msg);
+	struct rpma_rt *rt = runtime_of(channel);
+	const struct rt_cq *cq;
 
+	(void)owner;
 	/* acquire: pairs with the exchange in device_fatal(); it may be sent
 	 * again from here on */
 	atomic_exchange_explicit(&channel->fatal_sent, false,
 				 memory_order_acquire);
 	pthread_mutex_lock(&rt->lock);
-	for (conn = rt->conns; conn != NULL; conn = conn->next) {
-		if (conn->cq->channel == channel)
-			rt_conn_tell_control(conn, RT_CTL_DEVICE);
-	}
+	for (cq = channel->cqs; cq != NULL; cq = cq->next)
+		tell_users(cq);
 	pthread_mutex_unlock(&rt->lock);
 }
 
 static void device_fatal(struct rt_async_device *self)
 {
-	struct rt_channel *channel = RT_FROM(struct rt_channel, device, self);
+	struct rt_channel *channel =
+		caa_container_of(self, struct rt_channel, device);
 
 	/* acq_rel: pairs with fatal_message(): the message is free again */
 	if (!atomic_exchange_explicit(&channel->fatal_sent, true,
 				      memory_order_acq_rel))
-		rt_inbox_push_mt(&channel->dev->control.inbox,
-				 &channel->fatal_msg);
+		rt_inbox_push_mt(control_of(channel), &channel->fatal_msg);
 }
 
-/* ----------------------------------------------------- channels and CQs --- */
+/* --------------------------------------------------------------- making --- */
 
-/* which a connection begins with */
-#define CONN_ROUTES 2
-
-static int set_nonblocking(int fd)
+/* Its device is watched; not listed yet. No lock. */
+static int make_channel(struct rt_poller *poller, struct ibv_context *ibv_ctx,
+			struct rt_channel **channel_ptr)
 {
-	int flags = fcntl(fd, F_GETFL);
+	struct rt_channel *channel;
+	int ret;
 
-	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK))
-		return RPMA_E_PROVIDER;
+	ret = rt_cq_channel_new(poller, ibv_ctx, &channel);
+	if (ret)
+		return ret;
+	channel->fatal_msg.fn = fatal_message;
+	channel->fail_msg.fn = fail_channel_message;
+	channel->device = (struct rt_async_device){
+		.ibv_ctx = ibv_ctx, .rt = poller->rt, .fatal = device_fatal};
+	ret = rt_async_watch(&channel->device);
+	if (ret) {
+		rt_cq_channel_delete(channel);
+		return ret;
+	}
+	*channel_ptr = channel;
 	return 0;
 }
 
 /* REQUIRES: the runtime's lock */
-static int channel_new(struct rt_poller *poller, struct ibv_context *ibv_ctx,
-		       struct rt_channel **channel_ptr)
+static void list_channel(struct rt_channel *channel)
 {
-	struct epoll_event event = {.events = EPOLLIN};
-	struct rt_channel *channel;
-	int ret;
+	struct rt_poller *poller = channel->poller;
 
-	channel = calloc(1, sizeof(*channel));
-	if (channel == NULL)
-		return RPMA_E_NOMEM;
-	channel->poller = poller;
-	channel->ibv_ctx = ibv_ctx;
-	channel->dev = rt_device_find(poller->rt, ibv_ctx);
-	ret = rpma_channel_new(ibv_ctx, &channel->channel);
-	if (ret)
-		goto err_free;
-	rpma_channel_get_fd(channel->channel, &channel->fd);
-	rpma_channel_get_ibv_channel(channel->channel, &channel->ibv_channel);
-	ret = set_nonblocking(channel->fd);
-	if (ret)
-		goto err_channel_delete;
-	event.data.fd = channel->fd;
-	ret = RPMA_E_PROVIDER;
-	if (epoll_ctl(poller->epfd, EPOLL_CTL_ADD, channel->fd, &event))
-		goto err_channel_delete;
-	channel->fatal_msg.fn = fatal_message;
-	channel->device = (struct rt_async_device){
-		.ibv_ctx = ibv_ctx, .rt = poller->rt, .fatal = device_fatal};
-	ret = rt_async_watch(&channel->device);
-	if (ret)
-		goto err_channel_delete; /* closing the fd ends its polling */
 	pthread_mutex_lock(&poller->rt->directory);
 	channel->next = poller->channels;
 	poller->channels = channel;
 	pthread_mutex_unlock(&poller->rt->directory);
-	*channel_ptr = channel;
-	return 0;
-err_channel_delete:
-	rpma_channel_delete(&channel->channel);
-err_free:
-	free(channel);
-	return ret;
 }
 
-static void cq_free(struct rt_cq *cq)
+/* And the poller is told of it. REQUIRES: the runtime's lock */
+static void list_cq(struct rt_cq *cq)
 {
-	rt_numbers_fini(&cq->numbers);
-	rt_qp_table_delete(cq->qps);
-	free(cq->routes);
-	free(cq);
-}
+	struct rt_channel *channel = cq->channel;
+	struct rpma_rt *rt = runtime_of(channel);
 
-/* The vector that spreads pollers over the device's. */
-static int comp_vector(const struct rt_poller *poller,
-		       const struct ibv_context *ibv_ctx)
-{
-	int vectors = ibv_ctx->num_comp_vectors;
-
-	return vectors > 1 ? poller->index % vectors : 0;
-}
-
-/* How many entries: as configured, at least what is needed, at most what the
- * device has. */
-static int cq_entries(const struct rt_channel *channel, uint32_t room, int *cqe)
-{
-	struct ibv_device_attr attr;
-	uint32_t entries = channel->poller->rt->cfg.cq_size;
-
-	if (ibv_query_device(channel->ibv_ctx, &attr))
-		return RPMA_E_PROVIDER;
-	if (entries < room)
-		entries = room;
-	if (entries > (uint32_t)attr.max_cqe)
-		entries = (uint32_t)attr.max_cqe;
-	if (entries < room)
-		return RPMA_E_NOMEM;
-	*cqe = (int)entries;
-	return 0;
-}
-
-/* REQUIRES: the runtime's lock */
-static int cq_new(struct rt_channel *channel, uint32_t room,
-		  struct rt_cq **cq_ptr)
-{
-	struct rt_cq *cq;
-	int cqe;
-	int ret;
-
-	ret = cq_entries(channel, room, &cqe);
-	if (ret)
-		return ret;
-	cq = calloc(1, sizeof(*cq));
-	if (cq == NULL)
-		return RPMA_E_NOMEM;
-	cq->channel = channel;
-	ret = rt_numbers_init(&cq->numbers);
-	if (ret == 0)
-		ret = rt_route_table_new(&cq->routes);
-	if (ret)
-		goto err_free;
-	ret = rpma_cq_new(channel->ibv_ctx, cqe, channel->channel,
-			  comp_vector(channel->poller, channel->ibv_ctx), cq,
-			  &cq->cq);
-	if (ret)
-		goto err_free;
-	rpma_cq_claim(cq->cq, channel->poller);
-	rpma_cq_get_ibv_cq(cq->cq, &cq->ibv_cq);
-	/* what was asked for, not what the device rounded it up to: some
-	 * providers do not keep their word */
-	cq->cqe = (uint32_t)cqe;
-	cq->room = (uint32_t)cqe;
-	pthread_mutex_lock(&channel->poller->rt->directory);
+	pthread_mutex_lock(&rt->directory);
 	cq->next = channel->cqs;
 	channel->cqs = cq;
-	pthread_mutex_unlock(&channel->poller->rt->directory);
+	pthread_mutex_unlock(&rt->directory);
 	cq->fail_msg.fn = fail_message;
+	cq->gone_msg.fn = gone_message;
+	cq->leave_msg.fn = rt_channel_leave_message;
 	cq->async = (struct rt_async_object){.object = cq->ibv_cq,
 					     .event = cq_event};
 	rt_async_own(&cq->async);
 	cq->add_msg.fn = rt_poller_add_cq;
 	rt_inbox_push_mt(&channel->poller->inbox, &cq->add_msg);
-	*cq_ptr = cq;
-	return 0;
-err_free:
-	cq_free(cq);
-	return ret;
 }
 
+static struct rt_channel *find_channel(const struct rt_poller *poller,
+				       const struct ibv_context *ibv_ctx)
+{
+	struct rt_channel *channel = poller->channels;
+
+	while (channel != NULL &&
+	       (channel->ibv_ctx != ibv_ctx || channel->failed))
+		channel = channel->next;
+	return channel;
+}
+
+static bool is_making(const struct rt_poller *poller,
+		      const struct ibv_context *ibv_ctx)
+{
+	const struct rt_cq_making *making = poller->making;
+
+	while (making != NULL && making->ibv_ctx != ibv_ctx)
+		making = making->next;
+	return making != NULL;
+}
+
+static void end_making(struct rt_poller *poller, struct rt_cq_making *making)
+{
+	struct rt_cq_making **link = &poller->making;
+
+	while (*link != making)
+		link = &(*link)->next;
+	*link = making->next;
+	pthread_cond_broadcast(&poller->made);
+}
+
+/* A CQ with that room, listed. REQUIRES: the runtime's lock, which it releases
+ * while it waits for the device */
+static int make(struct rt_poller *poller, struct ibv_context *ibv_ctx,
+		uint32_t room, struct rt_cq **cq_ptr)
+{
+	struct rt_cq_making making = {ibv_ctx, poller->making};
+	struct rt_channel *channel = find_channel(poller, ibv_ctx);
+	bool is_new = channel == NULL;
+	struct rt_cq *cq;
+	int ret = 0;
+
+	poller->making = &making;
+	pthread_mutex_unlock(&poller->rt->lock);
+	if (is_new)
+		ret = make_channel(poller, ibv_ctx, &channel);
+	if (ret == 0)
+		ret = rt_cq_new(channel, room, &cq);
+	pthread_mutex_lock(&poller->rt->lock);
+	end_making(poller, &making);
+	if (is_new && channel != NULL)
+		list_channel(channel);
+	if (ret)
+		return ret;
+	list_cq(cq);
+	*cq_ptr = cq;
+	return 0;
+}
+
+/* ----------------------------------------------------------------- room --- */
+
+/* REQUIRES of these: the runtime's lock */
 static void change_room(struct rt_cq *cq, uint32_t by)
 {
-	pthread_mutex_t *directory = &cq->channel->poller->rt->directory;
+	pthread_mutex_t *directory = &runtime_of(cq->channel)->directory;
 
 	pthread_mutex_lock(directory);
 	cq->room += by;
 	pthread_mutex_unlock(directory);
 }
 
-/* What the first connection with that SRQ takes besides its own room: any of
- * the SRQ's receives may complete there. */
-static uint32_t srq_room(const struct rt_cq *cq, const struct rpma_rt_srq *srq)
+/* What user takes there: its own room, and the first one with an SRQ also that
+ * of the SRQ, as any of its receives may complete there. */
+static uint32_t room_of(const struct rt_cq_user *user, const struct rt_cq *cq)
 {
-	if (srq == NULL || (cq != NULL && cq->srq_users[srq->number] > 0))
-		return 0;
-	return srq->cfg.size;
+	bool first =
+		user->srq != 0 && (cq == NULL || cq->srq_users[user->srq] == 0);
+
+	return user->room + (first ? user->srq_room : 0);
 }
 
-static bool has_room(const struct rt_cq *cq, uint32_t room,
-		     const struct rpma_rt_srq *srq)
+static bool has_room(const struct rt_cq *cq, const struct rt_cq_user *user)
 {
-	return !cq->failed && cq->room >= room + srq_room(cq, srq) &&
+	return !cq->failed && !cq->leaving && cq->room >= room_of(user, cq) &&
 	       rt_numbers_left(&cq->numbers) >= CONN_ROUTES;
 }
 
-int rt_cq_pool_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
-		       uint32_t room, struct rpma_rt_srq *srq,
-		       struct rt_cq **cq_ptr)
+/* One in use rather than the spare one: that may be needed no more. */
+static struct rt_cq *find_cq(const struct rt_poller *poller,
+			     const struct ibv_context *ibv_ctx,
+			     const struct rt_cq_user *user)
 {
-	struct rt_channel *channel;
+	const struct rt_channel *channel = find_channel(poller, ibv_ctx);
 	struct rt_cq *cq;
-	int ret = 0;
 
-	for (channel = poller->channels; channel != NULL;
-	     channel = channel->next) {
-		if (channel->ibv_ctx == ibv_ctx && !channel->failed)
-			break;
-	}
 	if (channel == NULL)
-		ret = channel_new(poller, ibv_ctx, &channel);
-	if (ret)
-		return ret;
+		return NULL;
 	for (cq = channel->cqs; cq != NULL; cq = cq->next) {
-		if (has_room(cq, room, srq))
-			break;
+		if (cq != channel->spare && has_room(cq, user))
+			return cq;
 	}
-	if (cq == NULL)
-		ret = cq_new(channel, room + srq_room(NULL, srq), &cq);
-	if (ret)
-		return ret;
-	change_room(cq, -(room + srq_room(cq, srq)));
-	if (srq != NULL)
-		cq->srq_users[srq->number]++;
+	cq = channel->spare;
+	return cq != NULL && has_room(cq, user) ? cq : NULL;
+}
+
+static void take_room(struct rt_cq *cq, struct rt_cq_user *user)
+{
+	if (cq->channel->spare == cq)
+		cq->channel->spare = NULL;
+	cds_list_add_tail(&user->in_cq, &cq->users);
+	change_room(cq, -room_of(user, cq));
+	if (user->srq != 0)
+		cq->srq_users[user->srq]++;
+}
+
+int rt_cq_pool_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
+		       struct rt_cq_user *user, struct rt_cq **cq_ptr)
+{
+	struct rt_cq *cq;
+	int ret;
+
+	while ((cq = find_cq(poller, ibv_ctx, user)) == NULL &&
+	       is_making(poller, ibv_ctx))
+		pthread_cond_wait(&poller->made, &poller->rt->lock);
+	if (cq == NULL) {
+		ret = make(poller, ibv_ctx, room_of(user, NULL), &cq);
+		if (ret)
+			return ret;
+	}
+	take_room(cq, user);
 	*cq_ptr = cq;
 	return 0;
 }
 
-void rt_cq_pool_unreserve(struct rt_cq *cq, uint32_t room,
-			  const struct rpma_rt_srq *srq)
+void rt_cq_pool_unreserve(struct rt_cq *cq, struct rt_cq_user *user)
 {
-	if (srq != NULL)
-		cq->srq_users[srq->number]--;
-	change_room(cq, room + srq_room(cq, srq));
+	if (user->srq != 0)
+		cq->srq_users[user->srq]--;
+	change_room(cq, room_of(user, cq));
+	cds_list_del(&user->in_cq);
+	retire_unused(cq);
 }
+
+/* -------------------------------------------------------------- the end --- */
 
 void rt_cq_pool_unwatch(struct rt_poller *poller)
 {
 	struct rt_channel *channel;
 	struct rt_cq *cq;
 
+	/* nobody makes channels any more; CQs may still go */
 	for (channel = poller->channels; channel != NULL;
 	     channel = channel->next) {
 		rt_async_unwatch(&channel->device);
+		pthread_mutex_lock(&poller->rt->lock);
 		for (cq = channel->cqs; cq != NULL; cq = cq->next)
 			rt_async_disown(&cq->async);
+		pthread_mutex_unlock(&poller->rt->lock);
 	}
+}
+
+/* What was read of it, acknowledged; then destroyed. */
+static int finish_cq(struct rt_cq *cq)
+{
+	int ret;
+
+	if (rt_cq_unacked(cq) > 0)
+		ibv_ack_cq_events(cq->ibv_cq, rt_cq_unacked(cq));
+	ret = rt_cq_destroy(cq);
+	rt_cq_free(cq);
+	return ret;
 }
 
 int rt_cq_pool_fini(struct rt_poller *poller)
@@ -315,6 +435,7 @@ int rt_cq_pool_fini(struct rt_poller *poller)
 
 	poller->cqs_count = 0;
 	poller->reading = NULL;
+	poller->leaving = NULL;
 
 	/* off the directory at once: what it lists lives */
 	pthread_mutex_lock(&poller->rt->directory);
@@ -325,17 +446,11 @@ int rt_cq_pool_fini(struct rt_poller *poller)
 		channels = channel->next;
 		while ((cq = channel->cqs) != NULL) {
 			channel->cqs = cq->next;
-			if (rt_cq_unacked(cq) > 0)
-				ibv_ack_cq_events(cq->ibv_cq,
-						  rt_cq_unacked(cq));
-			rpma_cq_release(cq->cq, poller);
-			ret = rpma_cq_delete(&cq->cq);
+			ret = finish_cq(cq);
 			first = first ? first : ret;
-			cq_free(cq);
 		}
-		ret = rpma_channel_delete(&channel->channel);
+		ret = rt_cq_channel_delete(channel);
 		first = first ? first : ret;
-		free(channel);
 	}
 	return first;
 }

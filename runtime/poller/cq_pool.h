@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cq_pool.h -- a poller's completion channels and shared CQs, and the room in
- * them. Room is reserved when a connection request is made, under the
- * runtime's lock, so an overrun cannot happen by construction.
+ * cq_pool.h -- a poller's completion channels and shared CQs, the room in them
+ * and who holds it. Room is reserved when a connection request is made, under
+ * the runtime's lock, so an overrun cannot happen by construction. A CQ is made
+ * without the lock, and goes when nobody uses it: doc/protocols/channel.md.
  */
 
 #ifndef RT_POLLER_CQ_POOL_H
@@ -21,7 +22,6 @@
 #include "events/async.h"
 #include "base/inbox.h"
 #include "poller/route.h"
-#include "srq/srq.h"
 #include "poller/numbers.h"
 
 struct rt_poller;
@@ -38,11 +38,14 @@ struct rt_channel {
 	struct rt_device *dev; /* whose control thread hears of failures */
 	struct rpma_channel *channel;
 	struct ibv_comp_channel *ibv_channel;
+	uint32_t max_cqe; /* the device's */
 	int fd;
 	/* under the runtime's lock, and changed under the directory's too */
 	struct rt_channel *next;
 	struct rt_cq *cqs;
 	bool failed; /* no new CQs */
+	/* under the runtime's lock */
+	struct rt_cq *spare; /* without users, kept for the next one; or NULL */
 	/* the poller's */
 	struct rt_channel *poller_next;
 	bool known; /* in the poller's list */
@@ -63,12 +66,14 @@ struct rt_cq {
 	uint32_t cqe;
 	/* under the runtime's lock */
 	struct rt_numbers numbers;
+	struct cds_list_head users; /* rt_cq_user.in_cq */
+	bool leaving;		    /* no new users, it is about to go */
 	/* likewise, and changed under the directory's too */
 	struct rt_cq *next;
 	uint32_t room; /* entries that are nobody's */
-	bool failed;   /* no new connections */
+	bool failed;   /* no new users */
 	/* connections with an SRQ, by its number; all of them; table's size */
-	uint16_t srq_users[RT_SRQ_END];
+	uint16_t srq_users[RT_ROUTE_FIRST];
 	uint32_t qps_reserved;
 	uint32_t qps_announced;
 	/* the poller's */
@@ -80,12 +85,34 @@ struct rt_cq {
 	 * they came; and others that wait only for its death */
 	struct cds_list_head sweeping;
 	struct cds_list_head draining;
+	int place; /* in the poller's cqs[]; -1: not there */
 	bool dead;
+	bool let_go; /* polled and armed no more */
+	struct rt_cq *leaving_next;
 	/* on their way to the poller, to the control thread */
 	struct rt_msg add_msg;
+	struct rt_msg leave_msg;
+	struct rt_msg gone_msg;
 	struct rt_msg fail_msg;
 	_Atomic bool fail_sent;
 	struct rt_async_object async;
+};
+
+/* whoever holds room in a CQ: embedded in it, filled in by it */
+struct rt_cq_user {
+	/* The CQ, or its device, works no more: it sends a message, no more.
+	 * REQUIRES: the runtime's lock */
+	void (*failed)(struct rt_cq_user *self);
+	uint32_t room;	   /* entries */
+	uint32_t srq;	   /* its SRQ's number; 0: none */
+	uint32_t srq_room; /* entries for all users of that SRQ together */
+	struct cds_list_head in_cq; /* the pool's, under the runtime's lock */
+};
+
+/* a CQ that is being made; on the stack of its maker */
+struct rt_cq_making {
+	const struct ibv_context *ibv_ctx;
+	struct rt_cq_making *next;
 };
 
 static inline uint32_t rt_cq_unacked(const struct rt_cq *cq)
@@ -101,27 +128,32 @@ static inline void rt_cq_set_unacked(struct rt_cq *cq, uint32_t unacked)
 }
 
 /*
- * A CQ of poller on that device with so much room, and the depth of srq (or
- * NULL) if it is the first there, which is reserved, and with route numbers;
- * makes channel and CQ as needed and tells the poller. REQUIRES: the runtime's
- * lock.
+ * Room for user in a CQ of poller on that device, in which route numbers are
+ * left. Makes channel and CQ as needed; the lock is released meanwhile, and
+ * while another thread makes one there. When it returns the lock has been held
+ * since the room was taken.
+ * REQUIRES: the runtime's lock.
  * ERRORS: RPMA_E_NOMEM (more than the device has), RPMA_E_PROVIDER
  */
 int rt_cq_pool_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
-		       uint32_t room, struct rpma_rt_srq *srq,
-		       struct rt_cq **cq_ptr);
-/* REQUIRES: the runtime's lock */
-void rt_cq_pool_unreserve(struct rt_cq *cq, uint32_t room,
-			  const struct rpma_rt_srq *srq);
+		       struct rt_cq_user *user, struct rt_cq **cq_ptr);
+/* The CQ may go with its last user. REQUIRES: the runtime's lock */
+void rt_cq_pool_unreserve(struct rt_cq *cq, struct rt_cq_user *user);
 
-/* Any thread: it works no more; its connections die, no new ones on it. */
+/* Any thread: the CQ works no more. Its users are told; it gets no new ones. */
 void rt_cq_pool_fail_mt(struct rt_cq *cq);
+/* Its poller: nothing on it wakes the poller any more; newcomers get another.
+ * Its CQs are failed one by one, after this. */
+void rt_cq_pool_fail_channel_poller(struct rt_channel *channel);
+/* Its poller: has let go of a CQ that left; it is destroyed. The record may be
+ * gone when this returns. */
+void rt_cq_pool_gone_poller(struct rt_cq *cq);
 
 /* Asynchronous events are not heard of any more. Before the control thread
  * ends; nobody makes CQs any more. */
 void rt_cq_pool_unwatch(struct rt_poller *poller);
-/* Destroys all CQs and channels of a poller that does not run any more.
- * Answers the first error. */
+/* Destroys all CQs and channels of a poller that does not run any more, after
+ * the control thread's end. Answers the first error. */
 int rt_cq_pool_fini(struct rt_poller *poller);
 
 #endif /* RT_POLLER_CQ_POOL_H */

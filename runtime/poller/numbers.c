@@ -10,14 +10,11 @@
 
 #include "poller/route.h"
 
-int rt_numbers_init(struct rt_numbers *numbers)
+#define LEAST_RETURNED 16
+
+void rt_numbers_init(struct rt_numbers *numbers)
 {
-	numbers->returned = malloc(RT_ROUTE_COUNT * sizeof(uint16_t));
-	if (numbers->returned == NULL)
-		return RPMA_E_NOMEM;
-	numbers->returned_count = 0;
-	numbers->next = RT_ROUTE_FIRST;
-	return 0;
+	*numbers = (struct rt_numbers){.next = RT_ROUTE_FIRST};
 }
 
 void rt_numbers_fini(struct rt_numbers *numbers)
@@ -31,6 +28,20 @@ uint32_t rt_numbers_left(const struct rt_numbers *numbers)
 	return numbers->returned_count + RT_ROUTE_COUNT - numbers->next;
 }
 
+/* Each number that is out has its place when it comes back. */
+static int grow(struct rt_numbers *numbers)
+{
+	uint32_t max = numbers->returned_max * 2 + LEAST_RETURNED;
+	uint16_t *returned;
+
+	returned = realloc(numbers->returned, max * sizeof(*returned));
+	if (returned == NULL)
+		return RPMA_E_NOMEM;
+	numbers->returned = returned;
+	numbers->returned_max = max;
+	return 0;
+}
+
 int rt_numbers_take(struct rt_numbers *numbers, uint32_t *number)
 {
 	if (numbers->returned_count > 0) {
@@ -38,6 +49,9 @@ int rt_numbers_take(struct rt_numbers *numbers, uint32_t *number)
 		return 0;
 	}
 	if (numbers->next == RT_ROUTE_COUNT)
+		return RPMA_E_NOMEM;
+	if (numbers->next - RT_ROUTE_FIRST == numbers->returned_max &&
+	    grow(numbers))
 		return RPMA_E_NOMEM;
 	*number = numbers->next++;
 	return 0;

@@ -9,17 +9,17 @@
 #include <stdint.h>
 
 struct rt_numbers {
-	uint16_t *returned; /* a stack */
+	uint16_t *returned; /* a stack, with room for all handed out */
 	uint32_t returned_count;
+	uint32_t returned_max;
 	uint32_t next; /* never handed out yet from here on */
 };
 
-/* ERRORS: RPMA_E_NOMEM */
-int rt_numbers_init(struct rt_numbers *numbers);
+void rt_numbers_init(struct rt_numbers *numbers);
 void rt_numbers_fini(struct rt_numbers *numbers);
 /* How many can be taken. */
 uint32_t rt_numbers_left(const struct rt_numbers *numbers);
-/* ERRORS: RPMA_E_NOMEM (all 32512 in use) */
+/* ERRORS: RPMA_E_NOMEM (also: all 32512 in use) */
 int rt_numbers_take(struct rt_numbers *numbers, uint32_t *number);
 void rt_numbers_return(struct rt_numbers *numbers, uint32_t number);
 

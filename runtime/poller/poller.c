@@ -255,6 +255,8 @@ int rt_round_run(struct rt_poller *poller, int budget)
 	if (!rt_inbox_is_empty(&poller->inbox))
 		done += rt_inbox_run_some_owner(&poller->inbox, poller,
 						RT_SCHEDULE_UNITS);
+	if (unlikely(poller->leaving != NULL))
+		done += rt_channel_let_go(poller);
 	if (unlikely(!rt_schedule_is_empty(&poller->schedule)))
 		done += rt_schedule_run(poller, done == 0);
 	rt_deliver_flush(poller);
@@ -364,8 +366,6 @@ void rt_poller_add_cq(struct rt_msg *msg, void *owner)
 	struct rt_poller *poller = owner;
 	struct rt_cq **cqs;
 
-	CDS_INIT_LIST_HEAD(&cq->sweeping);
-	CDS_INIT_LIST_HEAD(&cq->draining);
 	if (poller->cqs_count == poller->cqs_max) {
 		cqs = realloc(poller->cqs, (size_t)(poller->cqs_max * 2 + 4) *
 						   sizeof(struct rt_cq *));
@@ -377,6 +377,7 @@ void rt_poller_add_cq(struct rt_msg *msg, void *owner)
 		poller->cqs = cqs;
 		poller->cqs_max = poller->cqs_max * 2 + 4;
 	}
+	cq->place = poller->cqs_count;
 	poller->cqs[poller->cqs_count++] = cq;
 	if (!cq->channel->known) {
 		cq->channel->known = true;
@@ -464,6 +465,7 @@ int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
 	ret = rt_inbox_init(&poller->inbox, &poller->bell);
 	if (ret)
 		goto err_close_timer;
+	pthread_cond_init(&poller->made, NULL);
 	return 0;
 err_close_timer:
 	if (poller->timer >= 0)
@@ -477,6 +479,7 @@ err_close_epfd:
 
 void rt_poller_fini(struct rt_poller *poller)
 {
+	pthread_cond_destroy(&poller->made);
 	rt_inbox_fini(&poller->inbox);
 	rt_bell_fini(&poller->bell);
 	if (poller->timer >= 0)

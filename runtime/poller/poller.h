@@ -53,6 +53,8 @@ struct rt_poller {
 
 	/* under the runtime's lock */
 	struct rt_channel *channels;
+	struct rt_cq_making *making; /* CQs that are being made */
+	pthread_cond_t made;	     /* one was made, or not */
 	uint32_t conns;
 	bool srq_numbers[RT_SRQ_END]; /* taken */
 
@@ -68,9 +70,10 @@ struct rt_poller {
 	struct rpma_rt_adopted *adopted;
 	struct rt_lane *spilling;
 	struct rt_schedule schedule;
-	uint64_t polled_ns; /* when a timed batch was polled; 0: none */
-	uint32_t untimed;   /* batches since the last timed one */
-	uint32_t rounds;    /* for the clock, see tick_ms */
+	struct rt_cq *leaving; /* CQs to let go */
+	uint64_t polled_ns;    /* when a timed batch was polled; 0: none */
+	uint32_t untimed;      /* batches since the last timed one */
+	uint32_t rounds;       /* for the clock, see tick_ms */
 	uint32_t idle_rounds;
 	bool armed;	    /* the bell is prepared */
 	bool timed_out;	    /* woken by the back-stop alone */
@@ -143,6 +146,10 @@ int rt_channel_wake(struct rt_poller *poller);
  * finds nothing, or as many as it can hold are taken; or when it dies. */
 void rt_poller_await_sweep(struct rt_poller *poller, struct rt_cq *cq,
 			   struct rt_task *task);
+/* A CQ is to be let go; the message is in the rt_cq. */
+void rt_channel_leave_message(struct rt_msg *msg, void *owner);
+/* Lets go of those, not while a batch is routed; how many. */
+int rt_channel_let_go(struct rt_poller *poller);
 /* A CQ of it works no more: its connections die. */
 void rt_poller_fail_cq(struct rt_poller *poller, struct rt_cq *cq);
 /* Takes a CQ in; the message is in the rt_cq. */

@@ -210,17 +210,17 @@ static struct ibv_context *open_device(void)
 int main(int argc, char **argv)
 {
 	static const struct play plays[] = {
-		{"wait_on_channel", begin, wait_on_channel, NULL, RIGHT},
-		{"wait_on_channel_late", begin, wait_on_channel, NULL, LATE},
+		{"wait_on_channel", begin, wait_on_channel, NULL, RIGHT, 0},
+		{"wait_on_channel_late", begin, wait_on_channel, NULL, LATE, 0},
 		{"acknowledge_at_the_end", begin, acknowledge_at_the_end, NULL,
-		 RIGHT},
-		{"brpc_two_cqs", begin, poll_the_fired_again, NULL, WRONG},
-		{"arm_the_fired", begin, arm_the_fired, NULL, WRONG},
-		{"arm_then_sleep", begin, arm_then_sleep, NULL, WRONG},
-		{"poll_then_arm", begin, poll_then_arm, NULL, WRONG},
-		{"one_an_event", begin, one_an_event, NULL, WRONG},
-		{"never_acknowledge", begin, never_acknowledge, NULL, WRONG},
-		{NULL, NULL, NULL, NULL, RIGHT},
+		 RIGHT, 0},
+		{"brpc_two_cqs", begin, poll_the_fired_again, NULL, WRONG, 0},
+		{"arm_the_fired", begin, arm_the_fired, NULL, WRONG, 0},
+		{"arm_then_sleep", begin, arm_then_sleep, NULL, WRONG, 0},
+		{"poll_then_arm", begin, poll_then_arm, NULL, WRONG, 0},
+		{"one_an_event", begin, one_an_event, NULL, WRONG, 0},
+		{"never_acknowledge", begin, never_acknowledge, NULL, WRONG, 0},
+		{NULL, NULL, NULL, NULL, RIGHT, 0},
 	};
 	struct ibv_context *ctx = open_device();
 

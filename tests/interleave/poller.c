@@ -19,6 +19,7 @@
 #include <stdio.h>
 
 #include "base/runtime.h"
+#include "cm/device.h"
 #include "poller/poller.h"
 #include "events/async.h"
 #include "poller/cq_pool.h"
@@ -27,20 +28,42 @@
 
 static struct rpma_rt *rt;
 static struct rt_poller *poller;
+static struct rt_device *device;
 static uint64_t completions; /* of the schedules before */
 
-/* No asynchronous events: the thread that reads them is not the scheduler's. */
-int __wrap_rt_async_watch(struct rt_async_device *device);
-int __wrap_rt_async_watch(struct rt_async_device *device)
+/* of a schedule: who holds the CQs, and how many are destroyed */
+static struct rt_cq *cqs[MAX_CQS];
+static struct rt_cq_user users[MAX_CQS];
+static int destroyed;
+
+/* what the poller sent to the device's threads, whom the other thread stands
+ * in for: it is the scheduler's */
+static struct rt_msg *to_control[MAX_CQS];
+static int to_control_count;
+
+void __real_rt_inbox_push_mt(struct rt_inbox *inbox, struct rt_msg *msg);
+void __wrap_rt_inbox_push_mt(struct rt_inbox *inbox, struct rt_msg *msg);
+void __wrap_rt_inbox_push_mt(struct rt_inbox *inbox, struct rt_msg *msg)
 {
-	(void)device;
+	if (device != NULL && (inbox == &device->control.inbox ||
+			       inbox == &device->destroyer.inbox))
+		to_control[to_control_count++] = msg;
+	else
+		__real_rt_inbox_push_mt(inbox, msg);
+}
+
+/* No asynchronous events: the thread that reads them is not the scheduler's. */
+int __wrap_rt_async_watch(struct rt_async_device *watched);
+int __wrap_rt_async_watch(struct rt_async_device *watched)
+{
+	(void)watched;
 	return 0;
 }
 
-void __wrap_rt_async_unwatch(struct rt_async_device *device);
-void __wrap_rt_async_unwatch(struct rt_async_device *device)
+void __wrap_rt_async_unwatch(struct rt_async_device *watched);
+void __wrap_rt_async_unwatch(struct rt_async_device *watched)
 {
-	(void)device;
+	(void)watched;
 }
 
 static uint64_t count_completions(void)
@@ -59,21 +82,24 @@ static void set_stopping(bool stopping)
 
 static void begin_with_pool(struct scene *scene)
 {
-	struct rt_cq *cq;
 	int done;
 	int i;
 
 	/* as the first time: no bell of an earlier run, rounds from CQ 0 */
 	set_stopping(false);
+	MUST(scene, rt_device_get(rt, scene->ctx, &device));
 	MUST(scene, rpma_rt_run_once(rt, 0, ENTRIES, &done));
 	poller->cqs_first = 0;
 	completions = count_completions();
+	destroyed = 0;
+	to_control_count = 0;
 	for (i = 0; i < scene->cqs; i++) {
+		users[i] = (struct rt_cq_user){.room = ENTRIES};
 		pthread_mutex_lock(&rt->lock);
-		MUST(scene, rt_cq_pool_reserve(poller, scene->ctx, ENTRIES,
-					       NULL, &cq));
+		MUST(scene, rt_cq_pool_reserve(poller, scene->ctx, &users[i],
+					       &cqs[i]));
 		pthread_mutex_unlock(&rt->lock);
-		scene->cq[i] = cq->ibv_cq;
+		scene->cq[i] = cqs[i]->ibv_cq;
 	}
 	rt_cq_pool_unwatch(poller);
 }
@@ -147,6 +173,83 @@ static void stop(struct scene *scene)
 	rt_poller_stop(poller);
 }
 
+/* ------------------------------------------------- CQs that leave --- */
+
+/* Its last user goes; so that no spare one is kept it has failed. */
+static void leave(struct scene *scene, int i)
+{
+	scene_destroy_qp(scene, i);
+	pthread_mutex_lock(&rt->lock);
+	cqs[i]->failed = true;
+	rt_cq_pool_unreserve(cqs[i], &users[i]);
+	pthread_mutex_unlock(&rt->lock);
+}
+
+static bool completes(const struct scene *scene, int cq)
+{
+	int i;
+
+	for (i = 0; i < scene->compls; i++) {
+		if (scene->where[i] == cq)
+			return true;
+	}
+	return false;
+}
+
+static int is_all_destroyed(void *arg)
+{
+	const struct scene *scene = arg;
+
+	return destroyed == scene->cqs;
+}
+
+/* CQs in which nothing completes leave while others do complete; those when all
+ * has come. The poller goes on while they are destroyed: it reads the channel
+ * once more. */
+static void wait_and_leave(struct scene *scene)
+{
+	int done;
+	int i;
+
+	for (i = 0; i < scene->cqs; i++) {
+		if (!completes(scene, i))
+			leave(scene, i);
+	}
+	do {
+		if (!turn(scene) && scene->taken < scene->compls)
+			sleep_on_fd(scene);
+	} while (scene->taken < scene->compls);
+	for (i = 0; i < scene->cqs; i++) {
+		if (completes(scene, i))
+			leave(scene, i);
+	}
+	while (poller->cqs_count > 0 || poller->leaving != NULL)
+		turn(scene);
+	MUST(scene, rpma_rt_arm(rt, 0));
+	MUST(scene, rpma_rt_run_once(rt, 0, RT_BATCH, &done));
+	rpma_loopback_sched_wait(is_all_destroyed, scene);
+	MUST(scene, rt_cq_pool_fini(poller));
+}
+
+static int is_any_gone(void *arg)
+{
+	(void)arg;
+	return to_control_count > destroyed;
+}
+
+/* As the control thread: destroys each when the poller has let go of it. */
+static void destroy_gone(struct scene *scene)
+{
+	struct rt_msg *msg;
+
+	while (destroyed < scene->cqs) {
+		rpma_loopback_sched_wait(is_any_gone, NULL);
+		msg = to_control[destroyed];
+		msg->fn(msg, rt);
+		destroyed++;
+	}
+}
+
 static int open_runtime(struct ibv_context **ctx_ptr)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -174,10 +277,14 @@ static int open_runtime(struct ibv_context **ctx_ptr)
 int main(int argc, char **argv)
 {
 	static const struct play plays[] = {
-		{"patient", begin_with_pool, wait_for_all, NULL, RIGHT},
-		{"late", begin_with_pool, wait_for_all, NULL, LATE},
-		{"stopped", begin_with_pool, wait_for_stop, stop, RIGHT},
-		{NULL, NULL, NULL, NULL, RIGHT},
+		{"patient", begin_with_pool, wait_for_all, NULL, RIGHT, 0},
+		{"late", begin_with_pool, wait_for_all, NULL, LATE, 0},
+		{"stopped", begin_with_pool, wait_for_stop, stop, RIGHT, 2},
+		{"leaving", begin_with_pool, wait_and_leave, destroy_gone,
+		 RIGHT, 3},
+		{"leaving_late", begin_with_pool, wait_and_leave, destroy_gone,
+		 LATE, 3},
+		{NULL, NULL, NULL, NULL, RIGHT, 0},
 	};
 	struct ibv_context *ctx;
 

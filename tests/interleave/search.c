@@ -52,12 +52,19 @@ static struct ibv_qp *broken_qp(struct scene *scene, struct ibv_cq *cq)
 	return qp;
 }
 
+void scene_destroy_qp(struct scene *scene, int cq)
+{
+	if (scene->qp[cq] != NULL)
+		MUST(scene, ibv_destroy_qp(scene->qp[cq]));
+	scene->qp[cq] = NULL;
+}
+
 void scene_destroy_qps(struct scene *scene)
 {
 	int i;
 
 	for (i = 0; i < scene->cqs; i++)
-		MUST(scene, ibv_destroy_qp(scene->qp[i]));
+		scene_destroy_qp(scene, i);
 }
 
 static void begin(void *arg)
@@ -176,11 +183,11 @@ static int search_ways(struct scene *scene, unsigned *runs)
 	return 0;
 }
 
-/* What the number of schedules grows with: an end goes to more places. */
+/* What the number of schedules grows with. */
 static int count_steps(const struct scene *scene)
 {
 	return scene->compls * (scene->play->kind == LATE ? 2 : 1) +
-	       (scene->play->end ? 2 : 0);
+	       scene->play->end_steps;
 }
 
 static int search_play(struct scene *scene, int most)

@@ -39,6 +39,7 @@ struct play {
 	/* what the other thread does after its last post, or NULL */
 	void (*end)(struct scene *scene);
 	enum play_kind kind;
+	int end_steps; /* for how many steps the end counts */
 };
 
 struct scene {
@@ -62,13 +63,14 @@ struct scene {
 			(scene)->failed = #call " fails"; \
 	} while (0)
 
-/* Before the CQs are let go. */
+/* Before the CQs are let go: of one, of all that are left. */
+void scene_destroy_qp(struct scene *scene, int cq);
 void scene_destroy_qps(struct scene *scene);
 
 /*
  * The program: every schedule of each play that is right, with up to 3 CQs and
  * completions, but CQs and steps of the other thread (a completion, its event
- * if that comes late, two for an end) together at most STEPS, which is 6 if
+ * if that comes late, those of an end) together at most STEPS, which is 6 if
  * not given. With "found": the search finds something in that play, or in any
  * that is right, and finds it again from its schedule alone; with "wrong": in
  * each of those that are wrong. Prints how many schedules there were; a

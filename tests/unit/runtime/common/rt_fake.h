@@ -130,6 +130,8 @@ int fake_objects(void);
 
 void fake_wc(struct rt_cq *cq, uint64_t wr_id, enum ibv_wc_status status,
 	     enum ibv_wc_opcode opcode, uint32_t qp_num);
+/* While a CQ is made next: fn is called, once, by its maker. */
+void fake_when_made(void (*fn)(void *arg), void *arg);
 /* A completion event of the CQ, to be read from its channel. */
 void fake_cq_event(struct rt_cq *cq);
 struct rpma_cq *fake_cq(struct rt_cq *cq);

@@ -35,11 +35,13 @@ static void set_conn_cfg__what_is_the_runtime_s_INVAL(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn_cfg *cfg;
+	struct rt_cq_user user = {.room = 1};
 	struct rt_cq *cq = NULL;
 
 	ok(rpma_rt_conn_cfg_new(&cfg));
-	assert_int_equal(rt_cq_pool_reserve(f->poller, &fake_ctx, 1, NULL, &cq),
-			 0);
+	pthread_mutex_lock(&f->rt->lock);
+	ok(rt_cq_pool_reserve(f->poller, &fake_ctx, &user, &cq));
+	pthread_mutex_unlock(&f->rt->lock);
 	ok(rpma_conn_cfg_set_cq(f->cfg, cq->cq));
 	assert_int_equal(rpma_rt_conn_cfg_set_conn_cfg(cfg, f->cfg),
 			 RPMA_E_INVAL);

@@ -3,21 +3,78 @@
 
 /* Channels and shared CQs: room, sizes, the end, and what async events do. */
 
+#include <pthread.h>
 #include <string.h>
 
 #include "rt_fake.h"
 
-static struct rt_cq *reserve(struct fake *f, uint32_t room, int expected)
+/* who holds room in these tests */
+#define USERS 16
+static struct rt_cq_user users[USERS];
+static int users_count;
+static struct rt_cq_user *told[USERS]; /* that their CQ has failed */
+static int told_count;
+
+static void failed(struct rt_cq_user *user)
+{
+	told[told_count++] = user;
+}
+
+static struct rt_cq_user *new_user(uint32_t room)
+{
+	users[users_count] =
+		(struct rt_cq_user){.failed = failed, .room = room};
+	return &users[users_count++];
+}
+
+static int forget_users(void **state)
+{
+	users_count = 0;
+	told_count = 0;
+	return fake_setup(state);
+}
+
+#define pool_test(test) \
+	cmocka_unit_test_setup_teardown(test, forget_users, fake_teardown)
+
+/* The user is users[users_count - 1]. */
+static struct rt_cq *reserve_on(struct fake *f, struct ibv_context *ctx,
+				uint32_t room, int expected)
 {
 	struct rt_cq *cq = NULL;
 
+	users_count = users_count == USERS ? 0 : users_count;
 	pthread_mutex_lock(&f->rt->lock);
 	assert_int_equal(
-		rt_cq_pool_reserve(f->poller, &fake_ctx, room, NULL, &cq),
+		rt_cq_pool_reserve(f->poller, ctx, new_user(room), &cq),
 		expected);
 	pthread_mutex_unlock(&f->rt->lock);
 	return cq;
 }
+
+static struct rt_cq *reserve(struct fake *f, uint32_t room, int expected)
+{
+	return reserve_on(f, &fake_ctx, room, expected);
+}
+
+static void unreserve(struct fake *f, struct rt_cq *cq, int user)
+{
+	pthread_mutex_lock(&f->rt->lock);
+	rt_cq_pool_unreserve(cq, &users[user]);
+	pthread_mutex_unlock(&f->rt->lock);
+}
+
+static int count_listed(const struct fake *f)
+{
+	const struct rt_cq *cq;
+	int count = 0;
+
+	for (cq = f->poller->channels->cqs; cq != NULL; cq = cq->next)
+		count++;
+	return count;
+}
+
+/* ----------------------------------------------------------------- room --- */
 
 static void reserve__shared_while_there_is_room(void **state)
 {
@@ -31,15 +88,13 @@ static void reserve__shared_while_there_is_room(void **state)
 	second = reserve(f, 1, 0);
 	assert_ptr_not_equal(second, first);
 	assert_ptr_equal(second->channel, first->channel);
-	rt_cq_pool_unreserve(first, 24, NULL);
+	unreserve(f, first, 1);
 	/* the newer one is asked first, the older one has room again */
 	assert_ptr_equal(reserve(f, 63, 0), second);
 	assert_ptr_equal(reserve(f, 24, 0), first);
 	fake_round(f);
 	assert_int_equal(f->poller->cqs_count, 2);
 	assert_int_equal(fake_cq(first)->arms, 0);
-	rt_cq_pool_unreserve(first, 64, NULL);
-	rt_cq_pool_unreserve(second, 64, NULL);
 }
 
 static void reserve__larger_than_configured_made_to_measure(void **state)
@@ -71,8 +126,18 @@ static void reserve__each_failure_out_parameter_untouched(void **state)
 
 	fake_fail("ibv_query_device", 1, 5);
 	assert_null(reserve(f, 1, RPMA_E_PROVIDER));
-	/* record, stack of numbers, table */
-	for (nth = 1; nth <= 3; nth++) {
+	fake_fail("channel_new", 1, RPMA_E_PROVIDER);
+	assert_null(reserve(f, 1, RPMA_E_PROVIDER));
+	fake_fail("async_watch", 1, RPMA_E_PROVIDER);
+	assert_null(reserve(f, 1, RPMA_E_PROVIDER));
+	assert_null(f->poller->channels);
+	fake_fail("malloc", 1, 1);
+	assert_null(reserve(f, 1, RPMA_E_NOMEM));
+	fake_fail("cq_new", 1, RPMA_E_PROVIDER);
+	assert_null(reserve(f, 1, RPMA_E_PROVIDER));
+	assert_non_null(f->poller->channels); /* it stays */
+	/* record, table */
+	for (nth = 1; nth <= 2; nth++) {
 		int memory = fake_memory();
 
 		fake_fail("malloc", nth, 1);
@@ -82,6 +147,7 @@ static void reserve__each_failure_out_parameter_untouched(void **state)
 	}
 	fake_fail("cq_new", 1, RPMA_E_PROVIDER);
 	assert_null(reserve(f, 1, RPMA_E_PROVIDER));
+	assert_null(f->poller->making);
 	assert_non_null(reserve(f, 1, 0));
 	fake_round(f);
 }
@@ -141,6 +207,321 @@ static void reserve__failed_channel_not_used(void **state)
 	fake_round(f);
 }
 
+/* ------------------------------------------------ made without the lock --- */
+
+static struct ibv_context another_ctx;
+
+/* What others do while a CQ is made. */
+static void meanwhile(void *arg)
+{
+	struct fake *f = arg;
+
+	/* room there is, a CQ on another device, and the lock */
+	assert_ptr_equal(reserve(f, 4, 0), f->poller->channels->cqs);
+	assert_non_null(reserve_on(f, &another_ctx, 4, 0));
+	assert_null(f->poller->making->next); /* the maker's own */
+}
+
+static void make__others_go_on(void **state)
+{
+	struct fake *f = *state;
+	struct rt_cq *first = reserve(f, 60, 0);
+
+	another_ctx = fake_ctx;
+	fake_when_made(meanwhile, f);
+	assert_ptr_not_equal(reserve(f, 60, 0), first);
+	assert_int_equal(first->room, 0);
+	assert_int_equal(f->poller->channels->ibv_ctx == &another_ctx, 1);
+	fake_round(f);
+	assert_int_equal(f->poller->cqs_count, 3);
+}
+
+struct waiter {
+	struct fake *f;
+	pthread_t thread;
+	struct rt_cq_user user;
+	struct rt_cq *cq;
+	bool has_begun; /* under the runtime's lock */
+};
+
+static void *wait_for_room(void *arg)
+{
+	struct waiter *waiter = arg;
+	struct rpma_rt *rt = waiter->f->rt;
+
+	pthread_mutex_lock(&rt->lock);
+	waiter->has_begun = true;
+	ok(rt_cq_pool_reserve(waiter->f->poller, &fake_ctx, &waiter->user,
+			      &waiter->cq));
+	pthread_mutex_unlock(&rt->lock);
+	return NULL;
+}
+
+/* Returns when the waiter has released the lock: it waits, or makes one. */
+static void begin_to_wait(void *arg)
+{
+	struct waiter *waiter = arg;
+	bool has_begun = false;
+
+	ok(pthread_create(&waiter->thread, NULL, wait_for_room, waiter));
+	while (!has_begun) {
+		pthread_mutex_lock(&waiter->f->rt->lock);
+		has_begun = waiter->has_begun;
+		pthread_mutex_unlock(&waiter->f->rt->lock);
+	}
+}
+
+static void make__who_would_make_one_too_waits_for_it(void **state)
+{
+	struct fake *f = *state;
+	struct waiter waiter = {.f = f, .user = {.room = 24}};
+	struct rt_cq *cq;
+
+	fake_when_made(begin_to_wait, &waiter);
+	cq = reserve(f, 40, 0);
+	ok(pthread_join(waiter.thread, NULL));
+	assert_ptr_equal(waiter.cq, cq);
+	assert_int_equal(cq->room, 0);
+	fake_round(f);
+	assert_int_equal(f->poller->cqs_count, 1);
+}
+
+static void make__it_fails_who_waits_makes_one(void **state)
+{
+	struct fake *f = *state;
+	struct waiter waiter = {.f = f, .user = {.room = 24}};
+
+	fake_when_made(begin_to_wait, &waiter);
+	fake_fail("cq_new", 1, RPMA_E_PROVIDER);
+	assert_null(reserve(f, 40, RPMA_E_PROVIDER));
+	ok(pthread_join(waiter.thread, NULL));
+	assert_non_null(waiter.cq);
+	fake_round(f);
+}
+
+/* The runtime begins to stop while the CQ of a connection is made: it is not
+ * made, and the stop has waited. */
+static void begin_to_stop(void *arg)
+{
+	struct fake *f = arg;
+
+	pthread_mutex_lock(&f->rt->lock);
+	assert_int_equal(f->rt->in_use, 1);
+	f->rt->stopping = true;
+	pthread_mutex_unlock(&f->rt->lock);
+}
+
+static void make__the_runtime_stops_meanwhile_CLOSED(void **state)
+{
+	struct fake *f = *state;
+	struct rt_conn_spec spec = {
+		.rt = f->rt,
+		.peer = &fake_peer,
+		.cfg = &f->rt_cfg,
+		.queue = f->queue,
+		.passive = true,
+	};
+	struct rpma_rt_conn *conn;
+
+	fake_when_made(begin_to_stop, f);
+	assert_int_equal(rt_conn_create(&spec, &conn), RPMA_RT_E_CLOSED);
+	assert_int_equal(f->rt->in_use, 0);
+	assert_int_equal(f->poller->conns, 0);
+	assert_ptr_equal(f->poller->channels->spare, f->poller->channels->cqs);
+	fake_round(f);
+}
+
+/* -------------------------------------------------------------- leaving --- */
+
+static void unused__one_stays_as_a_spare(void **state)
+{
+	struct fake *f = *state;
+	struct rt_cq *cqs[3];
+	int i;
+
+	for (i = 0; i < 3; i++)
+		cqs[i] = reserve(f, 64, 0);
+	fake_settle_down(f);
+	assert_int_equal(f->poller->cqs_count, 3);
+	for (i = 0; i < 3; i++)
+		unreserve(f, cqs[i], i);
+	fake_forget_trace();
+	fake_settle_down(f);
+	assert_string_equal(fake_trace(), "cq_delete cq_delete");
+	assert_int_equal(f->poller->cqs_count, 1);
+	assert_int_equal(count_listed(f), 1);
+	/* taken again, and not destroyed while in use */
+	assert_ptr_equal(reserve(f, 64, 0), cqs[0]);
+	assert_null(f->poller->channels->spare);
+	assert_ptr_not_equal(reserve(f, 64, 0), cqs[0]);
+	fake_settle_down(f);
+	assert_int_equal(count_listed(f), 2);
+}
+
+static void unused__spare_taken_last(void **state)
+{
+	struct fake *f = *state;
+	struct rt_cq *first = reserve(f, 40, 0);
+	struct rt_cq *second = reserve(f, 40, 0);
+
+	unreserve(f, second, 1);
+	assert_ptr_equal(f->poller->channels->spare, second);
+	assert_ptr_equal(reserve(f, 20, 0), first);
+	assert_ptr_equal(reserve(f, 20, 0), second);
+	assert_null(f->poller->channels->spare);
+	fake_round(f);
+}
+
+static void unused__none_of_a_failed_one_or_channel_stays(void **state)
+{
+	struct fake *f = *state;
+	struct rt_cq *cq = reserve(f, 64, 0);
+
+	unreserve(f, cq, 0);
+	rt_cq_pool_fail_mt(cq);
+	fake_settle_down(f);
+	assert_int_equal(count_listed(f), 0);
+	cq = reserve(f, 64, 0);
+	rt_cq_pool_fail_mt(cq);
+	fake_settle_down(f);
+	assert_int_equal(count_listed(f), 1);
+	assert_int_equal(told_count, 1);
+	assert_ptr_equal(told[0], &users[1]);
+	unreserve(f, cq, 1);
+	fake_settle_down(f);
+	assert_int_equal(count_listed(f), 0);
+	/* the channel, with a spare one */
+	cq = reserve(f, 64, 0);
+	unreserve(f, cq, 2);
+	fake_settle_down(f);
+	rt_cq_pool_fail_channel_poller(cq->channel);
+	fake_settle_down(f);
+	assert_int_equal(count_listed(f), 0);
+	assert_int_equal(f->poller->cqs_count, 0);
+}
+
+/* Two CQs without users; the second is the one that leaves. */
+static struct rt_cq *one_leaves(struct fake *f)
+{
+	struct rt_cq *first = reserve(f, 64, 0);
+	struct rt_cq *second = reserve(f, 64, 0);
+
+	fake_round(f);
+	unreserve(f, first, 0);
+	fake_cq_event(second);
+	rt_channel_wake(f->poller);
+	assert_int_equal(fake_cq(second)->acked, 0);
+	unreserve(f, second, 1);
+	assert_true(second->leaving);
+	assert_false(second->let_go);
+	return second;
+}
+
+static void leave__events_read_acknowledged_later_ones_singly(void **state)
+{
+	struct fake *f = *state;
+	struct rt_cq *cq = one_leaves(f);
+
+	assert_ptr_not_equal(reserve(f, 64, 0), cq); /* the spare one */
+	fake_round(f);
+	assert_true(cq->let_go);
+	assert_int_equal(fake_cq(cq)->acked, 1);
+	assert_int_equal(f->poller->cqs_count, 1);
+	fake_cq_event(cq);
+	fake_cq_event(cq);
+	rt_channel_wake(f->poller);
+	assert_int_equal(fake_cq(cq)->events, 3);
+	assert_int_equal(fake_cq(cq)->acked, 3);
+	assert_int_equal(cq->unacked, 0);
+	/* the fake refuses a CQ with events that are not acknowledged */
+	fake_settle_down(f);
+	assert_int_equal(count_listed(f), 1);
+}
+
+/* The inbox may be run while a batch of the CQ is routed. */
+static void leave__not_inside_a_batch(void **state)
+{
+	struct fake *f = *state;
+	struct rt_cq *cq = one_leaves(f);
+
+	rt_inbox_run_owner(&f->poller->inbox, f->poller);
+	assert_false(cq->let_go);
+	assert_int_equal(f->poller->cqs_count, 2);
+	assert_true(fake_round(f) > 0);
+	assert_true(cq->let_go);
+	fake_settle_down(f);
+}
+
+/* FAIL is on its way when the CQ leaves: the record lives until then. */
+static void leave__failed_meanwhile(void **state)
+{
+	struct fake *f = *state;
+	struct rt_cq *cq = one_leaves(f);
+
+	assert_false(cq->async.owned);
+	rt_poller_fail_cq(f->poller, cq);
+	fake_settle_down(f);
+	assert_int_equal(count_listed(f), 1);
+	assert_int_equal(told_count, 0);
+}
+
+static void leave__device_would_not_destroy_it_again_at_the_end(void **state)
+{
+	struct fake *f = *state;
+	struct rt_cq *cq = one_leaves(f);
+
+	fake_fail("cq_delete", 1, RPMA_E_AGAIN);
+	fake_settle_down(f);
+	assert_true(fake_failed());
+	assert_int_equal(count_listed(f), 2);
+	assert_true(cq->leaving);
+	/* the fake's teardown wants everything to be gone */
+}
+
+/* The poller ended before it let the CQ go. */
+static void leave__stop_meanwhile_destroyed_all_the_same(void **state)
+{
+	struct fake *f = *state;
+
+	one_leaves(f);
+	fake_forget_trace();
+	ok(rt_cq_pool_fini(f->poller));
+	assert_string_equal(fake_trace(), "cq_delete cq_delete channel_delete");
+}
+
+/* Also the poller's array. */
+static void leave__many_nothing_grows(void **state)
+{
+	struct fake *f = *state;
+	struct rt_cq_user many[200];
+	struct rt_cq *cqs[200];
+	int i;
+
+	pthread_mutex_lock(&f->rt->lock);
+	for (i = 0; i < 200; i++) {
+		many[i] = (struct rt_cq_user){.failed = failed, .room = 1000};
+		ok(rt_cq_pool_reserve(f->poller, &fake_ctx, &many[i], &cqs[i]));
+	}
+	pthread_mutex_unlock(&f->rt->lock);
+	fake_settle_down(f);
+	assert_int_equal(f->poller->cqs_count, 200);
+	pthread_mutex_lock(&f->rt->lock);
+	for (i = 0; i < 200; i++)
+		rt_cq_pool_unreserve(cqs[i], &many[i]);
+	pthread_mutex_unlock(&f->rt->lock);
+	/* a round has a bound */
+	fake_round(f);
+	assert_in_range(f->poller->cqs_count, 100, 199);
+	fake_settle_down(f);
+	assert_int_equal(f->poller->cqs_count, 1);
+	assert_in_range(f->poller->cqs_max, 1, 16);
+	assert_ptr_equal(f->poller->cqs[0], cqs[0]);
+	assert_int_equal(cqs[0]->place, 0);
+	assert_int_equal(count_listed(f), 1);
+}
+
+/* -------------------------------------------------------------- the end --- */
+
 static void fini__acknowledges_then_destroys_first_error(void **state)
 {
 	struct fake *f = *state;
@@ -170,7 +551,7 @@ static void two(struct fake *f, struct rpma_rt_conn *conns[2])
 	conns[0] = fake_established(f);
 	conns[0]->cq->room = 0;
 	conns[1] = fake_established(f);
-	conns[0]->cq->room = conns[0]->cq->cqe - conns[0]->room;
+	conns[0]->cq->room = conns[0]->cq->cqe - conns[0]->cq_user.room;
 }
 
 /* The device says so, as the event thread tells it. */
@@ -234,7 +615,8 @@ static void async__of_a_cq_its_connections_no_new_ones(void **state)
 	object_event(&conns[0]->cq->async, IBV_EVENT_CQ_ERR);
 	object_event(&conns[0]->cq->async, IBV_EVENT_CQ_ERR);
 	expect_dead(f, &conns[0], RPMA_RT_REASON_DEVICE);
-	assert_true(f->poller->channels->cqs->next->failed);
+	/* with its last user it went */
+	assert_int_equal(count_listed(f), 1);
 	assert_false(conns[1]->cq->failed);
 	assert_int_equal(conns[1]->ctl.state, RT_CONN_ESTABLISHED);
 	fake_bury(f, &conns[1]);
@@ -266,18 +648,31 @@ static void async__device_fatal_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fake_test(reserve__shared_while_there_is_room),
-		fake_test(reserve__larger_than_configured_made_to_measure),
-		fake_test(reserve__device_has_less_clipped_or_NOMEM),
-		fake_test(reserve__each_failure_out_parameter_untouched),
-		fake_test(reserve__failed_cq_not_used),
-		fake_test(reserve__vectors_spread),
-		fake_test(reserve__failed_channel_not_used),
-		fake_test(fini__acknowledges_then_destroys_first_error),
-		fake_test(async__of_a_queue_pair_only_that),
-		fake_test(async__queue_pair_given_up_before_it_goes),
-		fake_test(async__of_a_cq_its_connections_no_new_ones),
-		fake_test(async__device_fatal_all),
+		pool_test(reserve__shared_while_there_is_room),
+		pool_test(reserve__larger_than_configured_made_to_measure),
+		pool_test(reserve__device_has_less_clipped_or_NOMEM),
+		pool_test(reserve__each_failure_out_parameter_untouched),
+		pool_test(reserve__failed_cq_not_used),
+		pool_test(reserve__vectors_spread),
+		pool_test(reserve__failed_channel_not_used),
+		pool_test(make__others_go_on),
+		pool_test(make__who_would_make_one_too_waits_for_it),
+		pool_test(make__it_fails_who_waits_makes_one),
+		pool_test(make__the_runtime_stops_meanwhile_CLOSED),
+		pool_test(unused__one_stays_as_a_spare),
+		pool_test(unused__spare_taken_last),
+		pool_test(unused__none_of_a_failed_one_or_channel_stays),
+		pool_test(leave__events_read_acknowledged_later_ones_singly),
+		pool_test(leave__not_inside_a_batch),
+		pool_test(leave__failed_meanwhile),
+		pool_test(leave__device_would_not_destroy_it_again_at_the_end),
+		pool_test(leave__stop_meanwhile_destroyed_all_the_same),
+		pool_test(leave__many_nothing_grows),
+		pool_test(fini__acknowledges_then_destroys_first_error),
+		pool_test(async__of_a_queue_pair_only_that),
+		pool_test(async__queue_pair_given_up_before_it_goes),
+		pool_test(async__of_a_cq_its_connections_no_new_ones),
+		pool_test(async__device_fatal_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,7 +56,7 @@ static void off__nothing(void **state)
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
-	assert_int_equal(conn->room, FAKE_SQ + FAKE_RQ + 2);
+	assert_int_equal(conn->cq_user.room, FAKE_SQ + FAKE_RQ + 2);
 	assert_true(rt_schedule_next_ns(f->poller) == UINT64_MAX);
 	fake_bury(f, &conn);
 }
@@ -67,7 +67,7 @@ static void room__one_more(void **state)
 	struct rpma_rt_conn *conn = watched(f);
 	uint32_t sq;
 
-	assert_int_equal(conn->room, FAKE_SQ + FAKE_RQ + 3);
+	assert_int_equal(conn->cq_user.room, FAKE_SQ + FAKE_RQ + 3);
 	ok(rpma_conn_cfg_get_sq_size(conn->cfg, &sq));
 	assert_int_equal(sq, FAKE_SQ + 2);
 	fake_bury(f, &conn);

@@ -46,7 +46,7 @@ static void numbers__every_one_once_then_NOMEM(void **state)
 	uint32_t i;
 
 	(void)state;
-	ok(rt_numbers_init(&numbers));
+	rt_numbers_init(&numbers);
 	for (i = RT_ROUTE_FIRST; i < RT_ROUTE_COUNT; i++) {
 		ok(rt_numbers_take(&numbers, &number));
 		assert_in_range(number, RT_ROUTE_FIRST, RT_ROUTE_COUNT - 1);
@@ -68,15 +68,42 @@ static void numbers__every_one_once_then_NOMEM(void **state)
 	assert_int_equal(fake_memory(), 0);
 }
 
-static void numbers_init__no_memory_NOMEM(void **state)
+/* Also later: those that are out can still be given back. */
+static void numbers_take__no_memory_NOMEM(void **state)
 {
-	struct rt_numbers numbers = {0};
+	struct rt_numbers numbers;
+	uint32_t number;
+	uint32_t taken;
+	uint32_t i;
 
 	(void)state;
+	rt_numbers_init(&numbers);
 	fake_fail("malloc", 1, 1);
-	assert_int_equal(rt_numbers_init(&numbers), RPMA_E_NOMEM);
-	rt_numbers_fini(&numbers); /* as its caller does */
+	assert_int_equal(rt_numbers_take(&numbers, &number), RPMA_E_NOMEM);
+	ok(rt_numbers_take(&numbers, &number));
+	fake_fail("malloc", 1, 1);
+	for (taken = 1; rt_numbers_take(&numbers, &number) == 0; taken++)
+		;
+	for (i = 0; i < taken; i++)
+		rt_numbers_return(&numbers, RT_ROUTE_FIRST + i);
+	assert_int_equal(rt_numbers_left(&numbers),
+			 RT_ROUTE_COUNT - RT_ROUTE_FIRST);
+	rt_numbers_fini(&numbers);
 	assert_int_equal(fake_memory(), 0);
+}
+
+/* A CQ with few routes has a small stack. */
+static void numbers__as_much_memory_as_were_out(void **state)
+{
+	struct rt_numbers numbers;
+	uint32_t number;
+
+	(void)state;
+	rt_numbers_init(&numbers);
+	assert_null(numbers.returned);
+	ok(rt_numbers_take(&numbers, &number));
+	assert_in_range(numbers.returned_max, 1, 64);
+	rt_numbers_fini(&numbers);
 }
 
 static void table_new__every_entry_free(void **state)
@@ -111,7 +138,8 @@ int main(void)
 		cmocka_unit_test(wr_id__internal),
 		cmocka_unit_test(qp_key__never_that_of_a_free_entry),
 		cmocka_unit_test(numbers__every_one_once_then_NOMEM),
-		cmocka_unit_test(numbers_init__no_memory_NOMEM),
+		cmocka_unit_test(numbers_take__no_memory_NOMEM),
+		cmocka_unit_test(numbers__as_much_memory_as_were_out),
 		cmocka_unit_test(table_new__every_entry_free),
 		cmocka_unit_test(table_new__no_memory_NOMEM),
 	};
