@@ -258,7 +258,7 @@ int rt_round_run(struct rt_poller *poller, int budget)
 						RT_SCHEDULE_UNITS);
 	if (unlikely(poller->leaving != NULL))
 		done += rt_channel_let_go(poller);
-	if (rt_schedule_next_ns(poller) != UINT64_MAX)
+	if (unlikely(!rt_schedule_is_empty(&poller->schedule)))
 		done += rt_schedule_run(poller, done == 0);
 	rt_deliver_flush(poller);
 	return done;
@@ -367,8 +367,6 @@ void rt_poller_add_cq(struct rt_msg *msg, void *owner)
 	struct rt_poller *poller = owner;
 	struct rt_cq **cqs;
 
-	CDS_INIT_LIST_HEAD(&cq->sweeping);
-	CDS_INIT_LIST_HEAD(&cq->draining);
 	if (poller->cqs_count == poller->cqs_max) {
 		cqs = realloc(poller->cqs, (size_t)(poller->cqs_max * 2 + 4) *
 						   sizeof(struct rt_cq *));

@@ -51,6 +51,13 @@ static inline void rt_task_init(struct rt_task *task,
 	CDS_INIT_LIST_HEAD(&task->link);
 }
 
+/* Is nothing ready and nothing waits for the clock? */
+static inline bool rt_schedule_is_empty(const struct rt_schedule *schedule)
+{
+	return schedule->ready.next == &schedule->ready &&
+	       schedule->timed.first == NULL;
+}
+
 void rt_schedule_init(struct rt_poller *poller);
 
 /* It runs in this round or one of the next, wherever it waited before. */

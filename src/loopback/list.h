@@ -18,7 +18,7 @@ struct lb_list {
 };
 
 #define lb_entry(node, type, member) \
-	((type *)(void *)((char *)(node)-offsetof(type, member)))
+	((type *)(void *)((char *)(node) - offsetof(type, member)))
 
 static inline void lb_list_init(struct lb_list *list)
 {

@@ -141,6 +141,8 @@ static void open_routes(struct bench *bench, struct rt_poller *poller)
 	uint32_t i;
 
 	bench->rt_cq.ibv_cq = &canned.cq;
+	CDS_INIT_LIST_HEAD(&bench->rt_cq.sweeping);
+	CDS_INIT_LIST_HEAD(&bench->rt_cq.draining);
 	bench->rt_cq.routes =
 		calloc(RT_ROUTE_COUNT, sizeof(*bench->rt_cq.routes));
 	if (bench->rt_cq.routes == NULL)

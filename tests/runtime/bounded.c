@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * bounded.c -- no round of a poller is long: not when a connection with many
+ * routes ends, not when many connections die at once. In manual mode, where
+ * rounds can be counted and what each of them did.
+ */
+
+#define _GNU_SOURCE
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+
+#include "loop.h"
+#include "world.h"
+
+#define QUEUES	 300 /* each with a route of either side */
+#define PAIRS	 150
+#define BUDGET	 32
+#define MSG_SIZE 8
+
+/* What a round may do at most: completions up to its budget, 64 messages, and
+ * tasks until they were 64 units, the last of which may be one of 64. */
+#define AT_MOST (BUDGET + 64 + 64 + 63)
+
+static struct world world;
+static int most; /* of all rounds */
+
+static uint64_t delivered(void)
+{
+	struct rpma_rt_poller_stats stats;
+
+	MUST(rpma_rt_get_poller_stats(world.rt, 0, &stats));
+	return stats.delivered;
+}
+
+/* One round; how many items it delivered. */
+static uint64_t run(void)
+{
+	uint64_t before = delivered();
+	int done;
+
+	MUST(rpma_rt_run_once(world.rt, 0, BUDGET, &done));
+	if (done > most)
+		most = done;
+	return delivered() - before;
+}
+
+static bool try_next(struct rpma_rt_queue *queue,
+		     struct rpma_rt_completion *item)
+{
+	int got;
+	int ret = rpma_rt_queue_poll(queue, 1, item, &got);
+
+	CHECK(ret == 0 || ret == RPMA_E_NO_COMPLETION);
+	return ret == 0;
+}
+
+static struct rpma_rt_completion next(struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_completion item;
+	uint64_t begin = world_now_ms();
+
+	while (!try_next(queue, &item)) {
+		CHECK(world_now_ms() - begin < WORLD_PATIENCE_MS);
+		run();
+	}
+	return item;
+}
+
+static struct rpma_rt_conn *next_event(struct rpma_rt_queue *queue,
+				       enum rpma_rt_event event)
+{
+	struct rpma_rt_completion item = next(queue);
+
+	CHECK(item.kind == RPMA_RT_EVENT && item.opcode == event);
+	return (struct rpma_rt_conn *)(uintptr_t)item.context;
+}
+
+static void connect_pair(const struct rpma_rt_conn_cfg *cfg,
+			 struct rpma_rt_queue *queue, struct world_pair *pair)
+{
+	MUST(rpma_rt_conn_new(world.rt, world.peer, world.addr, world.port, cfg,
+			      0, queue, NULL, &pair->active));
+	next_event(queue, RPMA_RT_EVENT_READY);
+	MUST(rpma_rt_conn_connect(pair->active, NULL));
+	pair->passive = next_event(queue, RPMA_RT_EVENT_REQUEST);
+	MUST(rpma_rt_conn_connect(pair->passive, NULL));
+	next_event(queue, RPMA_RT_EVENT_ESTABLISHED);
+	next_event(queue, RPMA_RT_EVENT_ESTABLISHED);
+}
+
+static void put_pair(struct world_pair *pair)
+{
+	MUST(rpma_rt_conn_put(&pair->active));
+	MUST(rpma_rt_conn_put(&pair->passive));
+}
+
+/* -------------------------------------------------------- many routes --- */
+
+struct routes {
+	struct rpma_rt_queue *main; /* events of all connections */
+	struct rpma_rt_queue *queues[QUEUES];
+	int closed[QUEUES]; /* ROUTE_CLOSED of the ending one seen */
+	int others[QUEUES]; /* of the other */
+	struct world_pair ending;
+	struct world_pair other;
+	struct rpma_mr_local *mr;
+	char *memory;
+};
+
+static void make_queues(struct routes *r)
+{
+	struct rpma_rt_queue_cfg *cfg;
+	int i;
+
+	MUST(rpma_rt_queue_cfg_new(&cfg));
+	MUST(rpma_rt_queue_cfg_set_lane_size(cfg, 64));
+	MUST(rpma_rt_queue_cfg_set_backlog_limit(cfg, 64));
+	for (i = 0; i < QUEUES; i++)
+		MUST(rpma_rt_queue_new(world.rt, cfg, &r->queues[i]));
+	MUST(rpma_rt_queue_cfg_delete(&cfg));
+}
+
+static void open_routes(struct routes *r, struct rpma_rt_conn *conn)
+{
+	struct rpma_rt_route *route;
+	int side;
+	int i;
+
+	for (side = 0; side < 2; side++) {
+		for (i = 0; i < QUEUES; i++)
+			MUST(rpma_rt_route_open(conn, (enum rpma_rt_side)side,
+						r->queues[i], &route));
+	}
+}
+
+/* How many queues have been told by now. */
+static int count_closed(struct routes *r)
+{
+	struct rpma_rt_completion item;
+	int told = 0;
+	int i;
+
+	for (i = 0; i < QUEUES; i++) {
+		while (try_next(r->queues[i], &item)) {
+			CHECK(item.kind == RPMA_RT_EVENT &&
+			      item.opcode == RPMA_RT_EVENT_ROUTE_CLOSED);
+			if (item.context == (uintptr_t)r->ending.active)
+				r->closed[i]++;
+			else
+				r->others[i]++;
+		}
+		told += r->closed[i];
+	}
+	return told;
+}
+
+/* Does a send complete before its post returns? */
+static bool is_at_once(void)
+{
+	const struct loop *loop = loop_get();
+
+	return loop != NULL && loop->get_mode() == RPMA_LOOPBACK_INLINE;
+}
+
+/* Of those that come to the main queue until the active end's CLOSED: a send
+ * of the other connection, posted when the first queue had been told. */
+static void follow_end(struct routes *r)
+{
+	uint64_t begin = world_now_ms();
+	struct rpma_rt_completion item;
+	bool posted = false;
+	bool sent = false;
+	int told = 0;
+
+	for (;;) {
+		CHECK(world_now_ms() - begin < WORLD_PATIENCE_MS);
+		CHECK(run() <= AT_MOST);
+		while (try_next(r->main, &item)) {
+			sent |= item.kind == RPMA_RT_COMPLETION;
+			if (item.kind == RPMA_RT_EVENT &&
+			    item.context == (uintptr_t)r->ending.active) {
+				CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
+				/* all of them before it, once, and in between
+				 * another connection was served */
+				CHECK(count_closed(r) == QUEUES);
+				CHECK(sent || !is_at_once());
+				return;
+			}
+		}
+		if (told == 0)
+			told = count_closed(r);
+		if (told == 0 || posted)
+			continue;
+		MUST(rpma_rt_send(r->other.active, r->mr, 0, MSG_SIZE,
+				  RPMA_F_COMPLETION_ALWAYS, 7));
+		posted = true;
+	}
+}
+
+static void routes_set_up(struct routes *r)
+{
+	struct rpma_rt_listener *listener;
+
+	memset(r, 0, sizeof(*r));
+	world_open(&world);
+	world_start(&world, 1, RPMA_RT_MODE_MANUAL);
+	MUST(rpma_rt_queue_new(world.rt, NULL, &r->main));
+	r->memory = aligned_alloc(4096, 4096);
+	CHECK(r->memory);
+	MUST(rpma_mr_reg(world.peer, r->memory, 4096,
+			 RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV, &r->mr));
+	listener = world_listen(&world, NULL, r->main);
+	connect_pair(NULL, r->main, &r->ending);
+	connect_pair(NULL, r->main, &r->other);
+	MUST(rpma_rt_listener_delete(&listener));
+	MUST(rpma_rt_recv(r->other.passive, r->mr, 0, MSG_SIZE, 8));
+}
+
+static void routes_tear_down(struct routes *r)
+{
+	int i;
+
+	put_pair(&r->ending);
+	put_pair(&r->other);
+	MUST(rpma_rt_stop(world.rt));
+	for (i = 0; i < QUEUES; i++)
+		MUST(rpma_rt_queue_delete(&r->queues[i]));
+	MUST(rpma_rt_queue_delete(&r->main));
+	MUST(rpma_mr_dereg(&r->mr));
+	free(r->memory);
+	world_close(&world);
+}
+
+static void end__many_routes_a_few_each_round(void)
+{
+	struct routes r;
+	int i;
+
+	routes_set_up(&r);
+	make_queues(&r);
+	open_routes(&r, r.ending.active);
+	most = 0;
+	MUST(rpma_rt_conn_close(r.ending.active));
+	follow_end(&r);
+	CHECK(most <= AT_MOST);
+	for (i = 0; i < QUEUES; i++)
+		CHECK(r.closed[i] == 1);
+	routes_tear_down(&r);
+}
+
+/* Two that lead to the same queues end in the same rounds. */
+static void end__two_of_many_routes_once_each(void)
+{
+	struct rpma_rt_completion item;
+	struct routes r;
+	int left = 4; /* CLOSED of both pairs */
+	int i;
+
+	routes_set_up(&r);
+	make_queues(&r);
+	open_routes(&r, r.ending.active);
+	open_routes(&r, r.other.active);
+	MUST(rpma_rt_conn_close(r.ending.active));
+	MUST(rpma_rt_conn_close(r.other.active));
+	while (left > 0) {
+		item = next(r.main);
+		left -= item.kind == RPMA_RT_EVENT &&
+			item.opcode == RPMA_RT_EVENT_CLOSED;
+	}
+	CHECK(count_closed(&r) == QUEUES);
+	for (i = 0; i < QUEUES; i++)
+		CHECK(r.closed[i] == 1 && r.others[i] == 1);
+	routes_tear_down(&r);
+}
+
+/* ---------------------------------------------------- many connections --- */
+
+/* Does the dump say that of any connection? */
+static bool is_any(const char *word)
+{
+	FILE *file = tmpfile();
+	char *text;
+	size_t size;
+	bool found;
+
+	CHECK(file);
+	MUST(rpma_rt_dump(world.rt, fileno(file), RPMA_RT_DUMP_JSON));
+	CHECK(fseek(file, 0, SEEK_END) == 0);
+	size = (size_t)ftell(file);
+	rewind(file);
+	text = calloc(1, size + 1);
+	CHECK(text && fread(text, 1, size, file) == size);
+	found = strstr(text, word) != NULL;
+	free(text);
+	fclose(file);
+	return found;
+}
+
+/* Waits until the control thread has seen that they are closed, so that what
+ * follows from it lies before the poller. */
+static void await_draining(void)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+	uint64_t begin = world_now_ms();
+
+	while (is_any("\"established\"")) {
+		CHECK(world_now_ms() - begin < WORLD_PATIENCE_MS);
+		nanosleep(&nap, NULL);
+	}
+}
+
+static void deaths__many_a_few_each_round(void)
+{
+	static struct world_pair pairs[PAIRS];
+	struct rpma_rt_listener *listener;
+	struct rpma_rt_conn_cfg *cfg;
+	struct rpma_rt_queue *queue;
+	int i;
+
+	world_open(&world);
+	world_start(&world, 1, RPMA_RT_MODE_MANUAL);
+	MUST(rpma_rt_queue_new(world.rt, NULL, &queue));
+	cfg = world_cfg(2, 2);
+	listener = world_listen(&world, cfg, queue);
+	for (i = 0; i < PAIRS; i++)
+		connect_pair(cfg, queue, &pairs[i]);
+	MUST(rpma_rt_listener_delete(&listener));
+	for (i = 0; i < PAIRS; i++) {
+		MUST(rpma_rt_conn_close(pairs[i].active));
+		MUST(rpma_rt_conn_close(pairs[i].passive));
+	}
+	await_draining();
+	most = 0;
+	for (i = 0; i < 2 * PAIRS; i++)
+		next_event(queue, RPMA_RT_EVENT_CLOSED);
+	printf("%d connections, at most %d a round\n", 2 * PAIRS, most);
+	CHECK(most <= AT_MOST);
+	for (i = 0; i < PAIRS; i++)
+		put_pair(&pairs[i]);
+	MUST(rpma_rt_stop(world.rt));
+	MUST(rpma_rt_queue_delete(&queue));
+	MUST(rpma_rt_conn_cfg_delete(&cfg));
+	world_close(&world);
+}
+
+/* usage: runtime_bounded [case] */
+int main(int argc, char *argv[])
+{
+	const char *only = argc > 1 ? argv[1] : "";
+
+	if (strstr("end__many_routes_a_few_each_round", only))
+		end__many_routes_a_few_each_round();
+	if (strstr("end__two_of_many_routes_once_each", only))
+		end__two_of_many_routes_once_each();
+	if (strstr("deaths__many_a_few_each_round", only))
+		deaths__many_a_few_each_round();
+	return 0;
+}

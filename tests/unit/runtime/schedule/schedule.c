@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* Tasks of a poller: in which order, how many a round, by what they wake. */
+
+#include <string.h>
+
+#include "rt_fake.h"
+#include "base/clock.h"
+#include "poller/schedule.h"
+
+#define TASKS (3 * RT_SCHEDULE_UNITS)
+
+struct job {
+	struct rt_task task;
+	int runs;
+	int units;    /* of a run */
+	bool repeats; /* is ready again at once */
+	int place;    /* of its last run among all */
+};
+
+static struct job jobs[TASKS];
+static int ran; /* of all jobs */
+
+static int job_run(struct rt_task *task, struct rt_poller *poller)
+{
+	struct job *job = (struct job *)task;
+
+	job->runs++;
+	job->place = ran++;
+	if (job->repeats)
+		rt_schedule_ready(poller, task);
+	return job->units;
+}
+
+static struct rt_poller *begin(void **state)
+{
+	struct fake *f = *state;
+	int i;
+
+	memset(jobs, 0, sizeof(jobs));
+	ran = 0;
+	for (i = 0; i < TASKS; i++)
+		rt_task_init(&jobs[i].task, job_run);
+	return f->poller;
+}
+
+static void ready__oldest_first_so_many_a_round(void **state)
+{
+	struct rt_poller *poller = begin(state);
+	int i;
+
+	for (i = 0; i < TASKS; i++)
+		rt_schedule_ready(poller, &jobs[i].task);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(rt_schedule_run(poller, true),
+				 RT_SCHEDULE_UNITS);
+	assert_int_equal(rt_schedule_run(poller, true), 0);
+	for (i = 0; i < TASKS; i++)
+		assert_int_equal(jobs[i].place, i);
+}
+
+static void ready__long_runs_end_the_round(void **state)
+{
+	struct rt_poller *poller = begin(state);
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		jobs[i].units = RT_SCHEDULE_UNITS - 1;
+		rt_schedule_ready(poller, &jobs[i].task);
+	}
+	assert_int_equal(rt_schedule_run(poller, true),
+			 2 * (RT_SCHEDULE_UNITS - 1));
+	assert_int_equal(jobs[2].runs, 0);
+	rt_schedule_run(poller, true);
+	assert_int_equal(jobs[2].runs, 1);
+}
+
+static void ready__again_in_the_next_round_behind_the_others(void **state)
+{
+	struct rt_poller *poller = begin(state);
+
+	jobs[0].repeats = true;
+	rt_schedule_ready(poller, &jobs[0].task);
+	rt_schedule_ready(poller, &jobs[1].task);
+	rt_schedule_ready(poller, &jobs[1].task); /* twice is once */
+	assert_int_equal(rt_schedule_run(poller, true), 2);
+	assert_true(rt_schedule_next_ns(poller) == 0);
+	jobs[0].repeats = false;
+	rt_schedule_ready(poller, &jobs[2].task);
+	assert_int_equal(rt_schedule_run(poller, true), 2);
+	assert_int_equal(jobs[0].runs, 2);
+	assert_int_equal(jobs[1].runs, 1);
+	assert_true(jobs[0].place < jobs[2].place);
+	assert_true(rt_schedule_next_ns(poller) == UINT64_MAX);
+}
+
+static void timed__runs_when_due_or_made_ready(void **state)
+{
+	const uint64_t hour_ns = UINT64_C(3600000000000);
+	struct rt_poller *poller = begin(state);
+	uint64_t now = rt_now_ns();
+
+	rt_schedule_at(poller, &jobs[0].task, now + hour_ns);
+	rt_schedule_at(poller, &jobs[1].task, now - 1);
+	rt_schedule_at(poller, &jobs[2].task, now - 2);
+	rt_schedule_at(poller, &jobs[3].task, now - 3);
+	rt_schedule_at(poller, &jobs[3].task, now + 2 * hour_ns); /* later */
+	rt_schedule_cancel(poller, &jobs[1].task);
+	assert_int_equal(rt_schedule_run(poller, true), 1);
+	assert_int_equal(jobs[2].runs, 1);
+	assert_true(rt_schedule_next_ns(poller) == now + hour_ns);
+	rt_schedule_ready(poller, &jobs[0].task);
+	assert_int_equal(rt_schedule_run(poller, true), 1);
+	assert_int_equal(jobs[0].runs, 1);
+	assert_true(rt_schedule_next_ns(poller) == now + 2 * hour_ns);
+	rt_schedule_cancel(poller, &jobs[3].task);
+	assert_true(rt_schedule_next_ns(poller) == UINT64_MAX);
+}
+
+/* A busy poller reads the clock now and then, an idle one in each round. */
+static void timed__in_busy_rounds_too(void **state)
+{
+	struct rt_poller *poller = begin(state);
+	int rounds = 0;
+
+	rt_schedule_at(poller, &jobs[0].task, 1);
+	while (rt_schedule_run(poller, false) == 0)
+		rounds++;
+	assert_in_range(rounds, 1, 1000);
+	rt_schedule_at(poller, &jobs[0].task, 1);
+	assert_int_equal(rt_schedule_run(poller, true), 1);
+}
+
+static void wait__list_at_once_with_or_without_deadline(void **state)
+{
+	struct rt_poller *poller = begin(state);
+	struct cds_list_head list;
+
+	CDS_INIT_LIST_HEAD(&list);
+	rt_schedule_ready(poller, &jobs[3].task);
+	rt_schedule_wait(&jobs[0].task, &list);
+	rt_schedule_wait(&jobs[1].task, &list);
+	rt_schedule_at(poller, &jobs[1].task, UINT64_MAX - 1);
+	rt_schedule_wait(&jobs[2].task, &list);
+	rt_schedule_cancel(poller, &jobs[2].task);
+	rt_schedule_ready_all(poller, &list);
+	assert_true(cds_list_empty(&list));
+	rt_schedule_ready_all(poller, &list); /* nothing */
+	assert_int_equal(rt_schedule_run(poller, true), 3);
+	assert_true(jobs[3].place < jobs[0].place);
+	assert_true(jobs[0].place < jobs[1].place);
+	assert_int_equal(jobs[2].runs, 0);
+	/* its deadline went with it */
+	assert_true(rt_schedule_next_ns(poller) == UINT64_MAX);
+	/* the one that is due first leaves the list */
+	rt_schedule_at(poller, &jobs[0].task, 1);
+	rt_schedule_wait(&jobs[0].task, &list);
+	assert_int_equal(rt_schedule_run(poller, true), 1);
+	assert_true(cds_list_empty(&list));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(ready__oldest_first_so_many_a_round),
+		fake_test(ready__long_runs_end_the_round),
+		fake_test(ready__again_in_the_next_round_behind_the_others),
+		fake_test(timed__runs_when_due_or_made_ready),
+		fake_test(timed__in_busy_rounds_too),
+		fake_test(wait__list_at_once_with_or_without_deadline),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
