@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/runtime.h"
+#include "conn/answer.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 #include "poller/reserve.h"
@@ -121,6 +122,12 @@ static void route_unlist(struct rpma_rt_conn *conn,
 	pthread_mutex_unlock(&conn->rt->directory);
 }
 
+void rt_route_free(struct rpma_rt_route *route)
+{
+	rt_waiter_delete(route->waiter);
+	free(route);
+}
+
 int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		 struct rpma_rt_queue *queue, uint32_t entries,
 		 struct rpma_rt_route **route_ptr, struct rt_spill **spill_ptr)
@@ -134,6 +141,13 @@ int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	route->conn = conn;
 	route->queue = queue;
 	route->side = side;
+	ret = RPMA_E_NOMEM;
+	if (queue != NULL) {
+		route->waiter = rt_waiter_new(rt_answer_eased_poller,
+					      &conn->side[side]);
+		if (route->waiter == NULL)
+			goto err_free;
+	}
 	ret = rt_numbers_take(&conn->cq->numbers, &route->number);
 	if (ret)
 		goto err_free;
@@ -148,7 +162,7 @@ int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 err_return_number:
 	rt_numbers_return(&conn->cq->numbers, route->number);
 err_free:
-	free(route);
+	rt_route_free(route);
 	return ret;
 }
 
@@ -168,7 +182,7 @@ void rt_route_swap(struct rpma_rt_route *own, struct rpma_rt_queue *from,
 	route_relist(own, to); /* before from is let go */
 	route_unlist(own->conn, to);
 	rt_numbers_return(&own->conn->cq->numbers, to->number);
-	free(to);
+	rt_route_free(to);
 	rt_queue_unref(from);
 }
 
@@ -183,5 +197,5 @@ void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
 	if (route->queue != NULL)
 		rt_queue_unref(route->queue);
 	rt_spill_delete(spill);
-	free(route);
+	rt_route_free(route);
 }

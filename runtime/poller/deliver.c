@@ -9,8 +9,14 @@
 
 #include "poller/poller.h"
 
+#include <assert.h>
+
 #include "base/runtime.h"
 #include "queue/queue.h"
+
+#define ANSWERS 64 /* to those that wait for lanes, in a round */
+
+static_assert(RT_LANE_NUMBERS == RT_ROUTE_FIRST, "a bit for each number");
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
@@ -30,20 +36,6 @@ void rt_deliver_item(struct rt_poller *poller,
 		rt_callback_add(poller, entry->callback, item);
 	else
 		rt_deliver_write(poller, entry->lane, item);
-}
-
-/* After a backlog cleared. */
-static void answer_eased(struct rt_poller *poller)
-{
-	const struct rt_reserved *reserved;
-	uint32_t number;
-
-	for (number = 0; number < RT_ROUTE_FIRST; number++) {
-		reserved = &poller->reserved[number];
-		if (reserved->ops != NULL && reserved->ops->eased != NULL)
-			reserved->ops->eased(poller, reserved->arg);
-	}
-	rt_srq_answer_all_poller(poller);
 }
 
 /* The lane's queue stays until its spill was emptied and rung for. */
@@ -161,43 +153,71 @@ void rt_deliver_flush(struct rt_poller *poller)
 	}
 }
 
-int rt_deliver_retry_spills(struct rt_poller *poller)
+/* The lane has held up route numbers: not any more. */
+static void ease_numbers(struct rt_poller *poller, struct rt_lane *lane)
+{
+	uint32_t number;
+	int word;
+
+	for (word = 0; word < RT_LANE_NUMBERS / 64; word++) {
+		while (lane->held_numbers[word] != 0) {
+			number = (uint32_t)word * 64 +
+				 (uint32_t)__builtin_ctzll(
+					 lane->held_numbers[word]);
+			rt_lane_clear_number(lane->held_numbers, number);
+			poller->reserved[number].ops->eased(
+				poller, poller->reserved[number].arg);
+		}
+	}
+}
+
+/* One lane, as far as its ring has room; how many items moved. */
+static uint32_t retry_spill(struct rt_poller *poller, struct rt_lane *lane)
+{
+	uint32_t moved = rt_lane_retry_poller(lane);
+
+	if (rt_lane_take_eased_poller(lane))
+		ease_numbers(poller, lane);
+	if (moved == 0)
+		return 0;
+	/* pairs with the consumer's before it sleeps [LANE-3], and with the one
+	 * of a poster that found the backlog [LEDGER-2] */
+	rt_fence_dekker();
+	rt_lane_bell_poller(lane);
+	return moved;
+}
+
+/* Lanes that neither spill nor owe an answer any more. */
+static void unlist_spilling(struct rt_poller *poller)
 {
 	struct rt_lane **link = &poller->spilling;
 	struct rt_lane *lane;
-	bool eased = false;
-	bool is_empty;
-	uint32_t moved;
-	int total = 0;
 
 	while ((lane = *link) != NULL) {
-		moved = rt_lane_retry_poller(lane);
-		total += (int)moved;
-		if (rt_lane_take_eased_poller(lane)) {
-			eased = true;
-			rt_srq_ease_poller(poller, lane);
-		}
-		is_empty = !rt_lane_is_spilling_poller(lane);
-		if (is_empty) {
-			*link = lane->spill_next;
-			lane->spill_listed = false;
-		} else {
+		if (rt_lane_is_spilling_poller(lane) ||
+		    rt_lane_is_answering_poller(lane)) {
 			link = &lane->spill_next;
+			continue;
 		}
-		if (moved > 0) {
-			/* pairs with the consumer's before it sleeps
-			 * [LANE-3] */
-			rt_fence_dekker();
-			rt_lane_bell_poller(lane);
-		}
-		if (is_empty) /* nothing of the lane is used after */
-			rt_queue_unref_spill_poller(lane);
+		*link = lane->spill_next;
+		lane->spill_listed = false;
+		/* the lane may be gone after it */
+		rt_queue_unref_spill_poller(lane);
 	}
-	if (eased) {
-		/* pairs with the fence of a poster that found the backlog
-		 * [LEDGER-2] */
-		rt_fence_dekker();
-		answer_eased(poller);
-	}
-	return total;
+}
+
+int rt_deliver_retry_spills(struct rt_poller *poller)
+{
+	struct rt_lane *lane;
+	uint32_t moved = 0;
+	uint32_t answered = 0;
+
+	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next)
+		moved += retry_spill(poller, lane);
+	/* an answer may call functions, whose items may fill a lane, which is
+	 * listed at the front then */
+	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next)
+		answered += rt_lane_answer_poller(lane, ANSWERS - answered);
+	unlist_spilling(poller);
+	return (int)(moved + answered);
 }

@@ -20,7 +20,8 @@ struct rt_reserved_ops {
 	/* a completion with that number; may run the poller's inbox */
 	void (*completion)(struct rt_poller *poller, struct rt_cq *cq,
 			   const struct ibv_wc *wc);
-	/* a lane's backlog has cleared: posters may wait for that; or NULL */
+	/* a lane that held the number up is under its limit again; NULL where
+	 * no lane does */
 	void (*eased)(struct rt_poller *poller, void *arg);
 };
 

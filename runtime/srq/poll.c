@@ -18,21 +18,6 @@
 #include "queue/lane.h"
 #include "queue/queue.h"
 
-static bool map_has(const uint64_t *map, uint32_t number)
-{
-	return map[number / 64] >> number % 64 & 1;
-}
-
-static void map_set(uint64_t *map, uint32_t number)
-{
-	map[number / 64] |= UINT64_C(1) << number % 64;
-}
-
-static void map_clear(uint64_t *map, uint32_t number)
-{
-	map[number / 64] &= ~(UINT64_C(1) << number % 64);
-}
-
 static void touch(struct rpma_rt_srq *srq)
 {
 	if (srq->touched)
@@ -130,7 +115,7 @@ static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 		return;
 	}
 	if (route == 0) {
-		map_set(srq->lane->from_srqs, srq->number);
+		rt_lane_set_number(srq->lane->from_numbers, srq->number);
 		give_back(srq, context);
 		RT_STAT_ADD(poller, stale, 1);
 		return;
@@ -138,7 +123,7 @@ static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 	if (wc->status != IBV_WC_SUCCESS)
 		entry->side->ops->broken(entry->side, wc->status);
 	if (!entry->is_callback)
-		map_set(entry->lane->from_srqs, srq->number);
+		rt_lane_set_number(entry->lane->from_numbers, srq->number);
 	item = item_of(entry, wc, context);
 	rt_deliver_item(poller, entry, &item);
 }
@@ -150,10 +135,10 @@ static void hold(struct rt_lane *lane, struct rpma_rt_srq *srqs)
 	struct rpma_rt_srq *srq;
 
 	for (srq = srqs; srq != NULL; srq = srq->touched_next) {
-		if (!map_has(lane->from_srqs, srq->number) ||
-		    map_has(lane->held_srqs, srq->number))
+		if (!rt_lane_has_number(lane->from_numbers, srq->number) ||
+		    rt_lane_has_number(lane->held_numbers, srq->number))
 			continue;
-		map_set(lane->held_srqs, srq->number);
+		rt_lane_set_number(lane->held_numbers, srq->number);
 		/* relaxed [SRQ-2]: the release of retired carries it */
 		if (srq->held++ == 0)
 			atomic_store_explicit(&srq->behind, true,
@@ -169,7 +154,7 @@ void rt_srq_retire_poller(struct rt_lane *lanes, struct rpma_rt_srq *srqs)
 	for (lane = lanes; lane != NULL; lane = lane->touched_next) {
 		if (rt_lane_is_backlogged(lane))
 			hold(lane, srqs);
-		memset(lane->from_srqs, 0, sizeof(lane->from_srqs));
+		memset(lane->from_numbers, 0, sizeof(lane->from_numbers));
 	}
 	for (srq = srqs; srq != NULL; srq = srq->touched_next) {
 		srq->touched = false;
@@ -179,21 +164,24 @@ void rt_srq_retire_poller(struct rt_lane *lanes, struct rpma_rt_srq *srqs)
 	}
 }
 
-void rt_srq_ease_poller(struct rt_poller *poller, struct rt_lane *lane)
+/* No lane holds it any more; the batch's end answers. */
+static void let_go_on(struct rpma_rt_srq *srq)
 {
-	struct rpma_rt_srq *srq;
-	uint32_t number;
+	/* release [SRQ-2]: who sees it clear sees the room too */
+	atomic_store_explicit(&srq->behind, false, memory_order_release);
+	srq->refill_due |= srq->refill_waits;
+	srq->refill_waits = false;
+	touch(srq);
+}
 
-	for (number = RT_SRQ_FIRST; number < RT_SRQ_END; number++) {
-		if (!map_has(lane->held_srqs, number))
-			continue;
-		map_clear(lane->held_srqs, number);
-		srq = poller->srqs[number];
-		/* release [SRQ-2]: who sees it clear sees the room too */
-		if (--srq->held == 0)
-			atomic_store_explicit(&srq->behind, false,
-					      memory_order_release);
-	}
+/* A lane that held it is under its limit again. */
+static void eased(struct rt_poller *poller, void *arg)
+{
+	struct rpma_rt_srq *srq = arg;
+
+	(void)poller;
+	if (--srq->held == 0)
+		let_go_on(srq);
 }
 
 /* -------------------------------------------------- refills and posters --- */
@@ -260,11 +248,16 @@ static void write_own(struct rpma_rt_srq *srq, enum rpma_rt_kind kind,
 	rt_deliver_write(srq->poller, srq->lane, &item);
 }
 
-/* What its queue is owed, unless that is over its limit. */
-static void answer(struct rpma_rt_srq *srq, uint32_t wants)
+/* What its queue is owed; while that is over its limit it waits. Nothing is in
+ * the way of posts while no lane holds it. */
+static void answer(struct rpma_rt_srq *srq)
 {
-	if (rt_lane_is_backlogged(srq->lane))
+	uint32_t wants = RT_WANT_CREDIT | (srq->held ? 0 : RT_WANT_BACKLOG);
+
+	if (rt_lane_is_backlogged(srq->lane)) {
+		rt_lane_wait_mt(srq->lane, srq->waiter);
 		return;
+	}
 	if (srq->limit_pending) {
 		srq->limit_pending = false;
 		write_own(srq, RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_LIMIT);
@@ -289,27 +282,14 @@ void rt_srq_answer_poller(struct rpma_rt_srq *srqs)
 	for (; srqs != NULL; srqs = next) {
 		next = srqs->touched_next;
 		srqs->limit_pending |= pass_limit(srqs);
-		answer(srqs, RT_WANT_CREDIT);
+		answer(srqs);
 		refill_if_due(srqs);
 	}
 }
 
-void rt_srq_answer_all_poller(struct rt_poller *poller)
+void rt_srq_eased_poller(void *arg)
 {
-	struct rpma_rt_srq *srq;
-	uint32_t number;
-
-	for (number = RT_SRQ_FIRST; number < RT_SRQ_END; number++) {
-		srq = poller->srqs[number];
-		if (srq == NULL)
-			continue;
-		answer(srq, RT_WANT_CREDIT | RT_WANT_BACKLOG);
-		if (srq->refill_waits && srq->held == 0) {
-			srq->refill_waits = false;
-			srq->refill_due = true;
-			touch(srq);
-		}
-	}
+	touch(arg);
 }
 
 int rt_srq_again_poller(struct rt_poller *poller)
@@ -345,7 +325,8 @@ void rt_srq_look_message(struct rt_msg *msg, void *owner)
 	touch(srq);
 }
 
-static const struct rt_reserved_ops srq_ops = {.completion = srq_completion};
+static const struct rt_reserved_ops srq_ops = {.completion = srq_completion,
+					       .eased = eased};
 
 void rt_srq_begin_poller(struct rpma_rt_srq *srq)
 {
@@ -362,9 +343,11 @@ static void let_go(struct rpma_rt_srq *srq)
 
 	for (lane = srq->poller->spilling; lane != NULL;
 	     lane = lane->spill_next)
-		map_clear(lane->held_srqs, srq->number);
+		rt_lane_clear_number(lane->held_numbers, srq->number);
 	srq->poller->srqs[srq->number] = NULL;
 	srq->poller->reserved[srq->number] = (struct rt_reserved){0};
+	rt_waiter_leave_poller(srq->waiter);
+	srq->waiter = NULL;
 }
 
 void rt_srq_end_poller(struct rpma_rt_srq *srq)

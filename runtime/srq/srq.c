@@ -55,6 +55,7 @@ static void srq_free(struct rpma_rt_srq *srq)
 {
 	pthread_cond_destroy(&srq->left);
 	pthread_mutex_destroy(&srq->lock);
+	rt_waiter_delete(srq->waiter);
 	free(srq->slots);
 	free(srq->returned);
 	free(srq);
@@ -79,7 +80,9 @@ static int srq_alloc(const struct rpma_rt_srq_cfg *cfg,
 	srq->mask = entries - 1;
 	srq->slots = calloc(cfg->size, sizeof(*srq->slots));
 	srq->returned = calloc(entries, sizeof(*srq->returned));
-	if (srq->slots == NULL || srq->returned == NULL) {
+	srq->waiter = rt_waiter_new(rt_srq_eased_poller, srq);
+	if (srq->slots == NULL || srq->returned == NULL ||
+	    srq->waiter == NULL) {
 		srq_free(srq);
 		return RPMA_E_NOMEM;
 	}

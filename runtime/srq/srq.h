@@ -66,6 +66,7 @@ struct rpma_rt_srq {
 	struct rt_srq_slot *slots;
 	struct rpma_rt_queue *queue; /* its own, its lane there and place */
 	struct rt_lane *lane;
+	struct rt_waiter *waiter; /* for that lane; the poller's */
 	uint32_t reserved;
 	struct rt_async_object async;
 
@@ -135,10 +136,9 @@ void rt_srq_unref_announced(struct rpma_rt_srq *srq);
 void rt_srq_retire_poller(struct rt_lane *lanes, struct rpma_rt_srq *srqs);
 /* After the fence: posters that may go on, and refills. */
 void rt_srq_answer_poller(struct rpma_rt_srq *srqs);
-/* The lane is under its limit again. */
-void rt_srq_ease_poller(struct rt_poller *poller, struct rt_lane *lane);
-/* After the fence that followed. */
-void rt_srq_answer_all_poller(struct rt_poller *poller);
+/* The lane of an SRQ's own queue, which it waited for, is under its limit
+ * again. */
+void rt_srq_eased_poller(void *arg);
 /* Refills that found the lock taken; how many. */
 int rt_srq_again_poller(struct rt_poller *poller);
 /* It begins; it ends: what is out goes back to its queue. */
