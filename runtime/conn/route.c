@@ -45,11 +45,11 @@ static int share(struct rpma_rt_route *route, struct rt_spill **spill_ptr)
 	struct rt_spill *spill = NULL;
 	int ret = 0;
 
-	if (lane->srq_users[srq->number] == 0)
+	if (lane->number_users[srq->number] == 0)
 		ret = rt_reserve_spill(lane, srq->cfg.size, &spill);
 	if (ret)
 		return ret;
-	lane->srq_users[srq->number]++;
+	lane->number_users[srq->number]++;
 	route->shares = true;
 	if (spill != NULL) { /* it has room for both */
 		rt_spill_delete(*spill_ptr);
@@ -63,7 +63,7 @@ static void unreserve(const struct rpma_rt_route *route, struct rt_lane *lane)
 {
 	const struct rpma_rt_srq *srq = route->conn->srq;
 
-	if (route->shares && --lane->srq_users[srq->number] == 0)
+	if (route->shares && --lane->number_users[srq->number] == 0)
 		lane->reserved -= srq->cfg.size;
 	lane->reserved -= route->reserved;
 }

@@ -33,7 +33,7 @@ struct rpma_rt_route {
 	uint32_t number;
 	uint32_t reserved;	   /* entries of the lane's spill held for it */
 	uint32_t announced_before; /* of the lane, should it be undone */
-	bool shares;		   /* counted in the lane's srq_users */
+	bool shares;		   /* counted in the lane's number_users */
 	enum rpma_rt_side side;
 };
 

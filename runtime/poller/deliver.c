@@ -10,6 +10,7 @@
 #include "poller/poller.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/runtime.h"
 #include "queue/queue.h"
@@ -99,6 +100,62 @@ static void publish_retired(struct rt_side *sides)
 	}
 }
 
+/* The first of the numbers whose bits are in word; it loses its bit. */
+static const struct rt_reserved *take_number(struct rt_poller *poller, int word,
+					     uint64_t *bits)
+{
+	int bit = __builtin_ctzll(*bits);
+
+	*bits &= *bits - 1;
+	return &poller->reserved[word * 64 + bit];
+}
+
+/* The numbers whose items are in a lane over its limit get no more credit. */
+static void hold_numbers(struct rt_poller *poller, struct rt_lane *lane)
+{
+	const struct rt_reserved *reserved;
+	uint64_t bits;
+	int word;
+
+	for (word = 0; word < RT_LANE_NUMBERS / 64; word++) {
+		bits = lane->from_numbers[word] & ~lane->held_numbers[word];
+		lane->held_numbers[word] |= bits;
+		while (bits != 0) {
+			reserved = take_number(poller, word, &bits);
+			reserved->ops->held(reserved->arg);
+		}
+	}
+}
+
+static void publish_numbers(struct rt_poller *poller, struct rt_lane *lanes,
+			    struct rt_reserved *numbers)
+{
+	struct rt_reserved *reserved;
+	struct rt_lane *lane;
+
+	for (lane = lanes; lane != NULL; lane = lane->touched_next) {
+		if (rt_lane_is_backlogged(lane))
+			hold_numbers(poller, lane);
+		memset(lane->from_numbers, 0, sizeof(lane->from_numbers));
+	}
+	for (reserved = numbers; reserved != NULL;
+	     reserved = reserved->touched_next) {
+		reserved->touched = false;
+		reserved->ops->publish(reserved->arg);
+	}
+}
+
+/* An answer may touch the number again: for the next batch. */
+static void answer_numbers(struct rt_reserved *numbers)
+{
+	struct rt_reserved *next;
+
+	for (; numbers != NULL; numbers = next) {
+		next = numbers->touched_next;
+		numbers->ops->answer(numbers->arg);
+	}
+}
+
 static void ring_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 {
 	struct rt_lane *lane;
@@ -115,18 +172,18 @@ static void flush_once(struct rt_poller *poller)
 {
 	struct rt_lane *lanes = poller->touched_lanes;
 	struct rt_side *sides = poller->touched_sides;
-	struct rpma_rt_srq *srqs = poller->touched_srqs;
+	struct rt_reserved *numbers = poller->touched_numbers;
 	struct rt_side *side;
 
 	poller->touched_lanes = NULL;
 	poller->touched_sides = NULL;
-	poller->touched_srqs = NULL;
+	poller->touched_numbers = NULL;
 	RT_STAT_ADD(poller, delivered, poller->written);
 	poller->written = 0;
 	fill_lanes(poller, lanes);
 	publish_retired(sides);
-	if (unlikely(srqs != NULL))
-		rt_srq_retire_poller(lanes, srqs);
+	if (unlikely(numbers != NULL))
+		publish_numbers(poller, lanes, numbers);
 	publish_lanes(lanes);
 	/* the batch's only fence: before it what we published, after it what
 	 * sleepers and refused posters wrote [LANE-3] [LEDGER-2] */
@@ -137,8 +194,8 @@ static void flush_once(struct rt_poller *poller)
 		if (unlikely(rt_side_wants(side, RT_WANT_CREDIT)))
 			side->ops->answer(side, poller, RT_WANT_CREDIT);
 	}
-	if (unlikely(srqs != NULL))
-		rt_srq_answer_poller(srqs);
+	if (unlikely(numbers != NULL))
+		answer_numbers(numbers);
 }
 
 void rt_deliver_flush(struct rt_poller *poller)
@@ -146,27 +203,24 @@ void rt_deliver_flush(struct rt_poller *poller)
 	/* a function is called when the credits are back; what it posts is
 	 * found by a later poll, so this ends */
 	while (poller->touched_lanes != NULL || poller->touched_sides != NULL ||
-	       poller->touched_srqs != NULL || poller->calls.count > 0) {
+	       poller->touched_numbers != NULL || poller->calls.count > 0) {
 		flush_once(poller);
 		if (poller->calls.count > 0)
 			rt_callback_run(poller);
 	}
 }
 
-/* The lane has held up route numbers: not any more. */
+/* Numbers that the lane held up go on. */
 static void ease_numbers(struct rt_poller *poller, struct rt_lane *lane)
 {
-	uint32_t number;
+	const struct rt_reserved *reserved;
 	int word;
 
 	for (word = 0; word < RT_LANE_NUMBERS / 64; word++) {
 		while (lane->held_numbers[word] != 0) {
-			number = (uint32_t)word * 64 +
-				 (uint32_t)__builtin_ctzll(
-					 lane->held_numbers[word]);
-			rt_lane_clear_number(lane->held_numbers, number);
-			poller->reserved[number].ops->eased(
-				poller, poller->reserved[number].arg);
+			reserved = take_number(poller, word,
+					       &lane->held_numbers[word]);
+			reserved->ops->eased(reserved->arg);
 		}
 	}
 }

@@ -251,8 +251,6 @@ int rt_round_run(struct rt_poller *poller, int budget)
 	}
 	if (poller->spilling != NULL)
 		done += rt_deliver_retry_spills(poller);
-	if (unlikely(poller->srqs_again))
-		done += rt_srq_again_poller(poller);
 	if (!rt_inbox_is_empty(&poller->inbox))
 		done += rt_inbox_run_some_owner(&poller->inbox, poller,
 						RT_SCHEDULE_UNITS);

@@ -28,7 +28,6 @@
 #include "base/order.h"
 #include "base/bell.h"
 #include "base/call.h"
-#include "srq/srq.h"
 
 #define RT_BATCH 32 /* completions taken from a CQ at once */
 
@@ -51,7 +50,7 @@ struct rt_poller {
 	struct rt_cq_making *making; /* CQs that are being made */
 	pthread_cond_t made;	     /* one was made, or not */
 	uint32_t conns;
-	bool srq_numbers[RT_SRQ_END]; /* taken */
+	bool numbers_taken[RT_ROUTE_FIRST]; /* of reserved */
 
 	/* the poller's own; what each round looks at comes first */
 	alignas(RT_CACHE_LINE) struct rt_cq **cqs;
@@ -61,7 +60,7 @@ struct rt_poller {
 	uint32_t written; /* items since the last flush */
 	struct rt_lane *touched_lanes;
 	struct rt_side *touched_sides;
-	struct rpma_rt_srq *touched_srqs;
+	struct rt_reserved *touched_numbers;
 	struct rpma_rt_adopted *adopted;
 	struct rt_lane *spilling;
 	struct rt_schedule schedule;
@@ -73,7 +72,6 @@ struct rt_poller {
 	bool armed;	    /* the bell is prepared */
 	bool timed_out;	    /* woken by the back-stop alone */
 	bool adopted_first; /* in the next round */
-	bool srqs_again;    /* a refill found the lock taken */
 	uint64_t idle_since_ns;
 	uint64_t spinning_since_ns; /* with timing; 0: it is not idle */
 	struct rt_channel *reading; /* its channels */
@@ -81,7 +79,6 @@ struct rt_poller {
 	alignas(RT_CACHE_LINE) struct ibv_wc wcs[RT_BATCH];
 	struct rt_callbacks calls;
 	struct rt_reserved reserved[RT_ROUTE_FIRST];
-	struct rpma_rt_srq *srqs[RT_SRQ_END];
 
 	/* the poller's last look at the clock, in ms: what posts are dated by.
 	 * Apart from what changes with each round */
@@ -194,6 +191,24 @@ static inline void rt_deliver_touch_side(struct rt_poller *poller,
 	side->touched = true;
 	side->touched_next = poller->touched_sides;
 	poller->touched_sides = side;
+}
+
+/* A reserved number takes part in the end of this batch. */
+static inline void rt_deliver_touch_number(struct rt_poller *poller,
+					   uint32_t number)
+{
+	struct rt_reserved *reserved = &poller->reserved[number];
+
+	if (reserved->touched)
+		return;
+	reserved->touched = true;
+	reserved->touched_next = poller->touched_numbers;
+	poller->touched_numbers = reserved;
+}
+/* Its item goes to that lane, which holds it up when it is over its limit. */
+static inline void rt_deliver_mark_lane(struct rt_lane *lane, uint32_t number)
+{
+	lane->from_numbers[number / 64] |= UINT64_C(1) << number % 64;
 }
 
 #endif /* RT_POLLER_POLLER_H */

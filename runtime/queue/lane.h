@@ -81,7 +81,7 @@ struct rt_lane {
 	uint32_t reserved;  /* entries owed to routes, beyond backlog_limit */
 	uint32_t announced; /* entries of the largest spill made so far */
 	/* connections whose receives lead here, by their SRQ's number */
-	uint16_t srq_users[RT_LANE_NUMBERS];
+	uint16_t number_users[RT_LANE_NUMBERS];
 
 	/* written by the poller, read by the consumer */
 	alignas(RT_APART) _Atomic uint32_t tail; /* items published */
@@ -196,22 +196,6 @@ bool rt_lane_is_answering_poller(const struct rt_lane *lane);
 bool rt_lane_bell_poller(struct rt_lane *lane);
 
 bool rt_lane_is_spilling_poller(const struct rt_lane *lane);
-/* Of from_numbers or held_numbers. */
-static inline bool rt_lane_has_number(const uint64_t *numbers, uint32_t number)
-{
-	return numbers[number / 64] >> number % 64 & 1;
-}
-
-static inline void rt_lane_set_number(uint64_t *numbers, uint32_t number)
-{
-	numbers[number / 64] |= UINT64_C(1) << number % 64;
-}
-
-static inline void rt_lane_clear_number(uint64_t *numbers, uint32_t number)
-{
-	numbers[number / 64] &= ~(UINT64_C(1) << number % 64);
-}
-
 /* Items in the spill. */
 uint32_t rt_lane_spill_count_poller(const struct rt_lane *lane);
 

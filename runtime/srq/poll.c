@@ -18,13 +18,13 @@
 #include "queue/lane.h"
 #include "queue/queue.h"
 
+/* of an SRQ's end, in a round: slots looked at, items given back */
+#define END_SLOTS 4096
+#define END_ITEMS 64
+
 static void touch(struct rpma_rt_srq *srq)
 {
-	if (srq->touched)
-		return;
-	srq->touched = true;
-	srq->touched_next = srq->poller->touched_srqs;
-	srq->poller->touched_srqs = srq;
+	rt_deliver_touch_number(srq->poller, srq->number);
 }
 
 /* ---------------------------------------------------------- completions --- */
@@ -104,7 +104,8 @@ static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 {
 	/* first: it may run the inbox, in which an SRQ may end */
 	uint32_t route = find_route(poller, cq, wc->qp_num);
-	struct rpma_rt_srq *srq = poller->srqs[rt_wr_id_route(wc->wr_id)];
+	struct rpma_rt_srq *srq =
+		poller->reserved[rt_wr_id_route(wc->wr_id)].arg;
 	struct rt_route_entry *entry = &cq->routes[route];
 	struct rpma_rt_completion item;
 	uint64_t context;
@@ -115,7 +116,7 @@ static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 		return;
 	}
 	if (route == 0) {
-		rt_lane_set_number(srq->lane->from_numbers, srq->number);
+		rt_deliver_mark_lane(srq->lane, srq->number);
 		give_back(srq, context);
 		RT_STAT_ADD(poller, stale, 1);
 		return;
@@ -123,45 +124,29 @@ static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 	if (wc->status != IBV_WC_SUCCESS)
 		entry->side->ops->broken(entry->side, wc->status);
 	if (!entry->is_callback)
-		rt_lane_set_number(entry->lane->from_numbers, srq->number);
+		rt_deliver_mark_lane(entry->lane, srq->number);
 	item = item_of(entry, wc, context);
 	rt_deliver_item(poller, entry, &item);
 }
 
 /* ------------------------------------------------------ a batch's end --- */
 
-static void hold(struct rt_lane *lane, struct rpma_rt_srq *srqs)
+/* A lane over its limit holds it up. */
+static void held(void *arg)
 {
-	struct rpma_rt_srq *srq;
+	struct rpma_rt_srq *srq = arg;
 
-	for (srq = srqs; srq != NULL; srq = srq->touched_next) {
-		if (!rt_lane_has_number(lane->from_numbers, srq->number) ||
-		    rt_lane_has_number(lane->held_numbers, srq->number))
-			continue;
-		rt_lane_set_number(lane->held_numbers, srq->number);
-		/* relaxed [SRQ-2]: the release of retired carries it */
-		if (srq->held++ == 0)
-			atomic_store_explicit(&srq->behind, true,
-					      memory_order_relaxed);
-	}
+	/* relaxed [SRQ-2]: the release of retired carries it */
+	if (srq->held++ == 0)
+		atomic_store_explicit(&srq->behind, true, memory_order_relaxed);
 }
 
-void rt_srq_retire_poller(struct rt_lane *lanes, struct rpma_rt_srq *srqs)
+static void publish(void *arg)
 {
-	struct rpma_rt_srq *srq;
-	struct rt_lane *lane;
+	struct rpma_rt_srq *srq = arg;
 
-	for (lane = lanes; lane != NULL; lane = lane->touched_next) {
-		if (rt_lane_is_backlogged(lane))
-			hold(lane, srqs);
-		memset(lane->from_numbers, 0, sizeof(lane->from_numbers));
-	}
-	for (srq = srqs; srq != NULL; srq = srq->touched_next) {
-		srq->touched = false;
-		/* release [SRQ-1]: the slots below it, and the flag */
-		atomic_store_explicit(&srq->retired, srq->count,
-				      memory_order_release);
-	}
+	/* release [SRQ-1]: the slots below it, and the flag */
+	atomic_store_explicit(&srq->retired, srq->count, memory_order_release);
 }
 
 /* No lane holds it any more; the batch's end answers. */
@@ -175,11 +160,10 @@ static void let_go_on(struct rpma_rt_srq *srq)
 }
 
 /* A lane that held it is under its limit again. */
-static void eased(struct rt_poller *poller, void *arg)
+static void eased(void *arg)
 {
 	struct rpma_rt_srq *srq = arg;
 
-	(void)poller;
 	if (--srq->held == 0)
 		let_go_on(srq);
 }
@@ -232,7 +216,9 @@ static void refill_if_due(struct rpma_rt_srq *srq)
 	srq->refilling = true;
 	srq->cfg.refill(srq, (int)(srq->cfg.size - out), srq->cfg.arg);
 	srq->refilling = false;
-	srq->poller->srqs_again |= srq->refill_again;
+	if (srq->refill_again)
+		rt_schedule_ready(srq->poller, &srq->again);
+	srq->refill_again = false;
 }
 
 static void write_own(struct rpma_rt_srq *srq, enum rpma_rt_kind kind,
@@ -250,7 +236,7 @@ static void write_own(struct rpma_rt_srq *srq, enum rpma_rt_kind kind,
 
 /* What its queue is owed; while that is over its limit it waits. Nothing is in
  * the way of posts while no lane holds it. */
-static void answer(struct rpma_rt_srq *srq)
+static void answer_wants(struct rpma_rt_srq *srq)
 {
 	uint32_t wants = RT_WANT_CREDIT | (srq->held ? 0 : RT_WANT_BACKLOG);
 
@@ -275,16 +261,14 @@ static void answer(struct rpma_rt_srq *srq)
 		write_own(srq, RPMA_RT_WRITABLE, RPMA_RT_WRITABLE_SRQ);
 }
 
-void rt_srq_answer_poller(struct rpma_rt_srq *srqs)
+/* After the fence: posters that may go on, and refills. */
+static void answer(void *arg)
 {
-	struct rpma_rt_srq *next;
+	struct rpma_rt_srq *srq = arg;
 
-	for (; srqs != NULL; srqs = next) {
-		next = srqs->touched_next;
-		srqs->limit_pending |= pass_limit(srqs);
-		answer(srqs);
-		refill_if_due(srqs);
-	}
+	srq->limit_pending |= pass_limit(srq);
+	answer_wants(srq);
+	refill_if_due(srq);
 }
 
 void rt_srq_eased_poller(void *arg)
@@ -292,23 +276,15 @@ void rt_srq_eased_poller(void *arg)
 	touch(arg);
 }
 
-int rt_srq_again_poller(struct rt_poller *poller)
+/* In the round after the one in which a refill found the lock taken. */
+static int refill_again(struct rt_task *task, struct rt_poller *poller)
 {
-	struct rpma_rt_srq *srq;
-	uint32_t number;
-	int count = 0;
+	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, again, task);
 
-	poller->srqs_again = false;
-	for (number = RT_SRQ_FIRST; number < RT_SRQ_END; number++) {
-		srq = poller->srqs[number];
-		if (srq == NULL || !srq->refill_again)
-			continue;
-		srq->refill_again = false;
-		srq->refill_due = true;
-		refill_if_due(srq);
-		count++;
-	}
-	return count;
+	(void)poller;
+	srq->refill_due = true;
+	refill_if_due(srq);
+	return 1;
 }
 
 /* --------------------------------------------------------- its messages --- */
@@ -325,14 +301,19 @@ void rt_srq_look_message(struct rt_msg *msg, void *owner)
 	touch(srq);
 }
 
-static const struct rt_reserved_ops srq_ops = {.completion = srq_completion,
-					       .eased = eased};
+static const struct rt_reserved_ops srq_ops = {
+	.completion = srq_completion,
+	.publish = publish,
+	.answer = answer,
+	.held = held,
+	.eased = eased,
+};
 
 void rt_srq_begin_poller(struct rpma_rt_srq *srq)
 {
-	srq->poller->srqs[srq->number] = srq;
 	srq->poller->reserved[srq->number] =
 		(struct rt_reserved){.ops = &srq_ops, .arg = srq};
+	rt_task_init(&srq->again, refill_again);
 	srq->refill_due = true;
 	touch(srq);
 }
@@ -343,27 +324,46 @@ static void let_go(struct rpma_rt_srq *srq)
 
 	for (lane = srq->poller->spilling; lane != NULL;
 	     lane = lane->spill_next)
-		rt_lane_clear_number(lane->held_numbers, srq->number);
-	srq->poller->srqs[srq->number] = NULL;
+		lane->held_numbers[srq->number / 64] &=
+			~(UINT64_C(1) << srq->number % 64);
 	srq->poller->reserved[srq->number] = (struct rt_reserved){0};
 	rt_waiter_leave_poller(srq->waiter);
 	srq->waiter = NULL;
 }
 
-void rt_srq_end_poller(struct rpma_rt_srq *srq)
+/* What is out of the next slots; how many are left to be looked at. */
+static uint32_t give_back_some(struct rpma_rt_srq *srq)
 {
-	uint32_t i;
+	uint32_t looked = 0;
+	uint32_t given = 0;
+	struct rt_srq_slot *slot;
 
+	while (srq->ended < srq->cfg.size && given < END_ITEMS &&
+	       looked++ < END_SLOTS) {
+		slot = &srq->slots[srq->ended++];
+		if (!(slot->generation & 1))
+			continue;
+		slot->generation++;
+		give_back(srq, slot->context);
+		given++;
+	}
+	return srq->cfg.size - srq->ended;
+}
+
+bool rt_srq_end_poller(struct rpma_rt_srq *srq)
+{
 	/* what it was touched for is done, so nothing of it is listed */
 	srq->cfg.refill = NULL;
+	rt_schedule_cancel(srq->poller, &srq->again);
 	rt_deliver_flush(srq->poller);
-	for (i = 0; i < srq->cfg.size; i++) {
-		if (srq->slots[i].generation & 1)
-			give_back(srq, srq->slots[i].context);
+	if (give_back_some(srq) > 0) {
+		rt_deliver_flush(srq->poller);
+		return true;
 	}
 	let_go(srq);
 	rt_queue_announce_unref(srq->queue);
 	write_own(srq, RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_CLOSED);
 	/* rung before the caller lets the queue go */
 	rt_deliver_flush(srq->poller);
+	return false;
 }

@@ -130,9 +130,9 @@ static int take_number(struct rt_poller *poller, uint32_t *number_ptr)
 	uint32_t number;
 
 	for (number = RT_SRQ_FIRST; number < RT_SRQ_END; number++) {
-		if (poller->srq_numbers[number])
+		if (poller->numbers_taken[number])
 			continue;
-		poller->srq_numbers[number] = true;
+		poller->numbers_taken[number] = true;
 		*number_ptr = number;
 		return 0;
 	}
@@ -171,7 +171,7 @@ static int register_locked(struct beginning *beginning)
 	ret = rt_reserve_lane(srq->poller, srq->queue, srq->reserved,
 			      &srq->lane, &beginning->spill);
 	if (ret) {
-		srq->poller->srq_numbers[srq->number] = false;
+		srq->poller->numbers_taken[srq->number] = false;
 		return ret;
 	}
 	srq->next = rt->srqs;
@@ -263,8 +263,7 @@ static int nothing(void *arg)
 
 static int end_on_poller(void *arg)
 {
-	rt_srq_end_poller(arg);
-	return 0;
+	return rt_srq_end_poller(arg);
 }
 
 static void unlist(struct rpma_rt *rt, const struct rpma_rt_srq *srq)
@@ -289,10 +288,11 @@ static int finish(struct rpma_rt_srq *srq)
 	rt_call_sync(rt, &srq->device->control.inbox, nothing, NULL);
 	ret = verbs_delete(srq);
 	/* behind a limit message */
-	rt_poller_call(srq->poller, end_on_poller, srq);
+	while (rt_poller_call(srq->poller, end_on_poller, srq))
+		; /* the poller does other things between two parts */
 	pthread_mutex_lock(&rt->lock);
 	unlist(rt, srq);
-	srq->poller->srq_numbers[srq->number] = false;
+	srq->poller->numbers_taken[srq->number] = false;
 	srq->lane->reserved -= srq->reserved;
 	rt_queue_unref_announced(srq->queue);
 	pthread_mutex_unlock(&rt->lock);
