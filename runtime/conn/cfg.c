@@ -199,3 +199,37 @@ int rpma_rt_conn_cfg_set_srqs(struct rpma_rt_conn_cfg *cfg,
 	memcpy(cfg->srqs, of_poller, sizeof(of_poller));
 	return 0;
 }
+
+/* ------------------------------------------------------------------ SRQs --- */
+
+uint64_t rt_conn_cfg_srq_pollers(const struct rpma_rt_conn_cfg *cfg)
+{
+	uint64_t pollers = 0;
+	int i;
+
+	for (i = 0; cfg != NULL && i < RPMA_RT_MAX_POLLERS; i++) {
+		if (cfg->srqs[i] != NULL)
+			pollers |= UINT64_C(1) << i;
+	}
+	return pollers;
+}
+
+void rt_conn_cfg_ref_srqs(const struct rpma_rt_conn_cfg *cfg)
+{
+	int i;
+
+	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++) {
+		if (cfg->srqs[i] != NULL)
+			cfg->srqs[i]->users++;
+	}
+}
+
+void rt_conn_cfg_unref_srqs(const struct rpma_rt_conn_cfg *cfg)
+{
+	int i;
+
+	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++) {
+		if (cfg->srqs[i] != NULL)
+			cfg->srqs[i]->users--;
+	}
+}

@@ -36,4 +36,10 @@ int rt_conn_cfg_verbs(const struct rpma_rt_conn_cfg *cfg,
 		      struct rpma_cm_channel *cm,
 		      struct rpma_conn_cfg **verbs_ptr);
 
+/* Which pollers have an SRQ in cfg: bits; 0: none is named. */
+uint64_t rt_conn_cfg_srq_pollers(const struct rpma_rt_conn_cfg *cfg);
+/* A user more or less of each that cfg names. REQUIRES: the runtime's lock. */
+void rt_conn_cfg_ref_srqs(const struct rpma_rt_conn_cfg *cfg);
+void rt_conn_cfg_unref_srqs(const struct rpma_rt_conn_cfg *cfg);
+
 #endif /* RT_CONN_CFG_H */

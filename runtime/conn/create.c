@@ -55,7 +55,7 @@ static int copy_cfg(struct rpma_rt_conn *conn,
 	if (sends > INT32_MAX / 4 || recvs > INT32_MAX / 4)
 		return RPMA_E_INVAL;
 	*sq = sends;
-	*rq = rt_srq_pollers(cfg) != 0 ? 0 : recvs;
+	*rq = rt_conn_cfg_srq_pollers(cfg) != 0 ? 0 : recvs;
 	if (cfg != NULL && cfg->keepalive_ms > 0)
 		conn->poll.keepalive.period_ns =
 			(uint64_t)cfg->keepalive_ms * UINT64_C(1000000);
@@ -331,7 +331,7 @@ static int choose_srq(const struct rt_conn_spec *birth,
 {
 	struct rpma_rt_srq *srq;
 
-	if (rt_srq_pollers(birth->cfg) == 0)
+	if (rt_conn_cfg_srq_pollers(birth->cfg) == 0)
 		return 0;
 	srq = birth->cfg->srqs[conn->poller->index];
 	if (srq == NULL || srq->peer != birth->peer)
@@ -379,8 +379,8 @@ static int register_locked(const struct rt_conn_spec *birth,
 		ret = rt_resolve_start(rt);
 	if (ret)
 		return ret;
-	conn->poller =
-		rt_place_choose(rt, birth->poller, rt_srq_pollers(birth->cfg));
+	conn->poller = rt_place_choose(rt, birth->poller,
+				       rt_conn_cfg_srq_pollers(birth->cfg));
 	ret = choose_srq(birth, conn);
 	if (ret)
 		return ret;

@@ -31,7 +31,7 @@ void rt_listener_unref(struct rpma_rt_listener *listener)
 				      memory_order_acq_rel) != 1)
 		return;
 	pthread_mutex_lock(&rt->lock);
-	rt_srq_unref_all(listener->cfg);
+	rt_conn_cfg_unref_srqs(listener->cfg);
 	pthread_mutex_unlock(&rt->lock);
 	rpma_rt_conn_cfg_delete(&listener->cfg);
 	free(listener);
@@ -106,7 +106,7 @@ static int listener_new(struct rpma_rt *rt, struct rpma_peer *peer,
 		return ret;
 	}
 	pthread_mutex_lock(&rt->lock);
-	rt_srq_ref_all(listener->cfg);
+	rt_conn_cfg_ref_srqs(listener->cfg);
 	pthread_mutex_unlock(&rt->lock);
 	*listener_ptr = listener;
 	return 0;

@@ -6,8 +6,6 @@
  * inside the side. doc/protocols/ledger.md, wr_id.md.
  */
 
-#include "conn/post.h"
-
 #include <errno.h>
 #include <infiniband/verbs.h>
 
@@ -21,30 +19,8 @@
 #include "conn/route.h"
 #include "poller/callback.h"
 #include "poller/poller.h"
+#include "poller/want.h"
 #include "queue/lane.h"
-
-static _Thread_local enum rpma_rt_again last_reason;
-
-enum rpma_rt_again rpma_rt_again_reason(void)
-{
-	return last_reason;
-}
-
-int rt_post_again(enum rpma_rt_again reason)
-{
-	last_reason = reason;
-	return RPMA_E_AGAIN;
-}
-
-bool rt_post_take_back(_Atomic uint32_t *want, uint32_t bit, uint32_t before)
-{
-	/* another poster set it first, and waits */
-	if (before & bit)
-		return true;
-	/* acq_rel: of two takers one gets it */
-	return atomic_fetch_and_explicit(want, ~bit, memory_order_acq_rel) &
-	       bit;
-}
 
 /* --------------------------------------------------------------- credit --- */
 
@@ -122,11 +98,11 @@ static int take_credit(struct rt_gate *gate, const struct rpma_rt_route *route)
 		 * sees what they published */
 		rt_fence_dekker();
 		if (refusal(gate, route) == reason ||
-		    !rt_post_take_back(&side->want, want, before)) {
+		    !rt_want_take_back(&side->want, want, before)) {
 			if (running != NULL)
 				running->wants |=
 					(uint8_t)RT_WANTS(side->which);
-			return rt_post_again(reason);
+			return rt_want_again(reason);
 		}
 	}
 	return 0;
@@ -149,7 +125,7 @@ static int await_open(struct rpma_rt_conn *conn, enum rpma_rt_side which)
 		return ret;
 	if (running != NULL)
 		running->wants |= (uint8_t)RT_WANTS(which);
-	rt_post_again(RPMA_RT_AGAIN_NOT_YET);
+	rt_want_again(RPMA_RT_AGAIN_NOT_YET);
 	return ret;
 }
 
@@ -170,7 +146,7 @@ static int enter(struct rpma_rt_conn *conn, enum rpma_rt_side which)
 	running = running_route(conn);
 	if (running != NULL)
 		rt_answer_retry_lock(running, which);
-	return rt_post_again(RPMA_RT_AGAIN_LOCK);
+	return rt_want_again(RPMA_RT_AGAIN_LOCK);
 }
 
 /* The route a WR names, its connection's own when it names none. */

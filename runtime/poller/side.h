@@ -18,14 +18,10 @@
 #include <infiniband/verbs.h>
 
 #include "base/order.h"
+#include "poller/want.h"
 
 struct rt_poller;
 struct rt_side;
-
-/* what refused posters wait for: bits of rt_side.want; answered in a queue, or,
- * shifted by RT_WANT_IN_CALL, to the function inside which it was */
-enum rt_want { RT_WANT_CREDIT = 1 << 0, RT_WANT_BACKLOG = 1 << 1 };
-#define RT_WANT_IN_CALL 2
 
 /* of a kind of side; all on its poller */
 struct rt_side_ops {

@@ -73,7 +73,7 @@ int rt_lane_init(struct rt_lane *lane, struct rt_bell *poller,
 
 void rt_lane_fini(struct rt_lane *lane)
 {
-	rt_waiters_fini(&lane->waiters);
+	rt_waiter_list_fini(&lane->waiters);
 	rt_spill_delete(lane->spill);
 	free(lane->ring);
 }
@@ -228,7 +228,7 @@ uint32_t rt_lane_answer_poller(struct rt_lane *lane, uint32_t max)
 	/* an answer may bring the backlog back: then the rest waits on */
 	while (lane->answering && count < max) {
 		lane->answering = !rt_lane_is_backlogged(lane) &&
-				  rt_waiters_answer_poller(&lane->waiters);
+				  rt_waiter_answer_poller(&lane->waiters);
 		count += lane->answering;
 	}
 	return count;

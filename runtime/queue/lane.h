@@ -232,7 +232,7 @@ static inline bool rt_lane_is_backlogged(const struct rt_lane *lane)
 static inline void rt_lane_wait_mt(struct rt_lane *lane,
 				   struct rt_waiter *waiter)
 {
-	rt_waiters_add_mt(&lane->waiters, waiter);
+	rt_waiter_add_mt(&lane->waiters, waiter);
 }
 
 /* Nothing published and not taken, as far as the caller sees. */

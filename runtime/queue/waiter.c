@@ -34,7 +34,7 @@ void rt_waiter_leave_poller(struct rt_waiter *waiter)
 		free(waiter);
 }
 
-void rt_waiters_add_mt(struct rt_waiters *waiters, struct rt_waiter *waiter)
+void rt_waiter_add_mt(struct rt_waiters *waiters, struct rt_waiter *waiter)
 {
 	struct rt_waiter *head;
 
@@ -71,13 +71,13 @@ static struct rt_waiter *take_first(struct rt_waiters *waiters)
 	if (waiter == NULL)
 		return NULL;
 	waiters->due = waiter->next;
-	/* acq_rel [WAIT-1]: pairs with rt_waiters_add_mt(): what those want
+	/* acq_rel [WAIT-1]: pairs with rt_waiter_add_mt(): what those want
 	 * that found it listed is seen after this, and next is theirs */
 	atomic_exchange_explicit(&waiter->listed, false, memory_order_acq_rel);
 	return waiter;
 }
 
-bool rt_waiters_answer_poller(struct rt_waiters *waiters)
+bool rt_waiter_answer_poller(struct rt_waiters *waiters)
 {
 	struct rt_waiter *waiter = take_first(waiters);
 
@@ -90,7 +90,7 @@ bool rt_waiters_answer_poller(struct rt_waiters *waiters)
 	return true;
 }
 
-void rt_waiters_fini(struct rt_waiters *waiters)
+void rt_waiter_list_fini(struct rt_waiters *waiters)
 {
 	struct rt_waiter *waiter;
 

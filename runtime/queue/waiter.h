@@ -36,11 +36,11 @@ void rt_waiter_leave_poller(struct rt_waiter *waiter);
 
 /* Any thread, before its fence and its second look: is answered when the
  * backlog has cleared. A waiter waits in one place at a time. */
-void rt_waiters_add_mt(struct rt_waiters *waiters, struct rt_waiter *waiter);
+void rt_waiter_add_mt(struct rt_waiters *waiters, struct rt_waiter *waiter);
 /* Poller, after it cleared the backlog and fenced: answers one; false: there is
  * none. */
-bool rt_waiters_answer_poller(struct rt_waiters *waiters);
+bool rt_waiter_answer_poller(struct rt_waiters *waiters);
 /* Only waiters that have left are in it. */
-void rt_waiters_fini(struct rt_waiters *waiters);
+void rt_waiter_list_fini(struct rt_waiters *waiters);
 
 #endif /* RT_QUEUE_WAITER_H */

@@ -12,8 +12,7 @@
 #include "base/device.h"
 #include "base/runtime.h"
 #include "base/self.h"
-#include "conn/conn.h"
-#include "conn/post.h"
+#include "poller/want.h"
 #include "poller/poller.h"
 
 /* --------------------------------------------------------------- credit --- */
@@ -55,7 +54,7 @@ static int take_credit(struct rpma_rt_srq *srq)
 	while ((reason = refusal(srq)) != RPMA_RT_AGAIN_NONE) {
 		if (is_refilling(srq)) {
 			srq->refill_waits |= reason == RPMA_RT_AGAIN_BACKLOG;
-			return rt_post_again(reason);
+			return rt_want_again(reason);
 		}
 		want = reason == RPMA_RT_AGAIN_CREDIT ? RT_WANT_CREDIT
 						      : RT_WANT_BACKLOG;
@@ -65,8 +64,8 @@ static int take_credit(struct rpma_rt_srq *srq)
 		/* pairs with flush_once() and the retry of spills [LEDGER-2] */
 		rt_fence_dekker();
 		if (refusal(srq) == reason ||
-		    !rt_post_take_back(&srq->want, want, before))
-			return rt_post_again(reason);
+		    !rt_want_take_back(&srq->want, want, before))
+			return rt_want_again(reason);
 	}
 	return 0;
 }
@@ -78,7 +77,7 @@ static int enter(struct rpma_rt_srq *srq)
 	} else if (pthread_mutex_trylock(&srq->lock)) {
 		if (is_refilling(srq))
 			srq->refill_again = true;
-		return rt_post_again(RPMA_RT_AGAIN_LOCK);
+		return rt_want_again(RPMA_RT_AGAIN_LOCK);
 	}
 	if (!srq->closed)
 		return 0;

@@ -15,7 +15,6 @@
 #include "base/runtime.h"
 #include "base/wait.h"
 #include "cm/device.h"
-#include "conn/cfg.h"
 #include "poller/poller.h"
 #include "poller/reserve.h"
 #include "queue/queue.h"
@@ -376,36 +375,4 @@ void rt_srq_unref_announced(struct rpma_rt_srq *srq)
 	/* relaxed: under the lock */
 	atomic_fetch_sub_explicit(&srq->leaving, 1, memory_order_relaxed);
 	pthread_cond_broadcast(&srq->left);
-}
-
-uint64_t rt_srq_pollers(const struct rpma_rt_conn_cfg *cfg)
-{
-	uint64_t pollers = 0;
-	int i;
-
-	for (i = 0; cfg != NULL && i < RPMA_RT_MAX_POLLERS; i++) {
-		if (cfg->srqs[i] != NULL)
-			pollers |= UINT64_C(1) << i;
-	}
-	return pollers;
-}
-
-void rt_srq_ref_all(const struct rpma_rt_conn_cfg *cfg)
-{
-	int i;
-
-	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++) {
-		if (cfg->srqs[i] != NULL)
-			cfg->srqs[i]->users++;
-	}
-}
-
-void rt_srq_unref_all(const struct rpma_rt_conn_cfg *cfg)
-{
-	int i;
-
-	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++) {
-		if (cfg->srqs[i] != NULL)
-			cfg->srqs[i]->users--;
-	}
 }

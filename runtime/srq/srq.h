@@ -116,16 +116,9 @@ static inline uint64_t rt_srq_cookie(uint32_t slot, uint32_t generation)
 
 /* ----------------------------------------------------------- its life --- */
 
-struct rpma_rt_conn_cfg;
-
 /* The runtime stops and has no connections any more: every SRQ gives back what
  * is out and ends; the handles stay. */
 void rt_srq_finish_all(struct rpma_rt *rt);
-/* Which pollers have an SRQ in cfg: bits; 0: none is named. */
-uint64_t rt_srq_pollers(const struct rpma_rt_conn_cfg *cfg);
-/* A user more or less of each that cfg names. REQUIRES: the runtime's lock. */
-void rt_srq_ref_all(const struct rpma_rt_conn_cfg *cfg);
-void rt_srq_unref_all(const struct rpma_rt_conn_cfg *cfg);
 /* A connection is DONE; the poller said that it leaves before it wrote CLOSED.
  * REQUIRES: the runtime's lock. */
 void rt_srq_unref_announced(struct rpma_rt_srq *srq);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "rt_fake.h"
-#include "conn/post.h"
+#include "poller/want.h"
 #include "poller/qp_table.h"
 #include "srq/srq.h"
 #include "poller/numbers.h"
@@ -992,10 +992,10 @@ static void delete__refused_while_used(void **state)
 	assert_non_null(s.srq);
 	bury(s.f, &conn);
 	pthread_mutex_lock(&s.f->rt->lock);
-	rt_srq_ref_all(&s.f->rt_cfg); /* a listener */
+	rt_conn_cfg_ref_srqs(&s.f->rt_cfg); /* a listener */
 	pthread_mutex_unlock(&s.f->rt->lock);
 	assert_int_equal(rpma_rt_srq_delete(&s.srq), RPMA_E_AGAIN);
-	rt_srq_unref_all(&s.f->rt_cfg);
+	rt_conn_cfg_unref_srqs(&s.f->rt_cfg);
 	assert_int_equal(rpma_rt_srq_delete(NULL), RPMA_E_INVAL);
 	scene_delete(&s, 0);
 	ok(rpma_rt_srq_delete(&s.srq));

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * want.c -- what refused posters of connections and of SRQs share: the reason
+ * and the word by which the poller knows that somebody waits; see want.h.
+ */
+
+#include "poller/want.h"
+
+static _Thread_local enum rpma_rt_again last_reason;
+
+enum rpma_rt_again rpma_rt_again_reason(void)
+{
+	return last_reason;
+}
+
+int rt_want_again(enum rpma_rt_again reason)
+{
+	last_reason = reason;
+	return RPMA_E_AGAIN;
+}
+
+bool rt_want_take_back(_Atomic uint32_t *want, uint32_t bit, uint32_t before)
+{
+	/* another poster set it first, and waits */
+	if (before & bit)
+		return true;
+	/* acq_rel: of two takers one gets it */
+	return atomic_fetch_and_explicit(want, ~bit, memory_order_acq_rel) &
+	       bit;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * want.h -- what posters of connections and of SRQs share: why they are refused,
+ * and the bits by which the poller knows that somebody waits.
+ */
+
+#ifndef RT_POLLER_WANT_H
+#define RT_POLLER_WANT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpma_rt.h"
+
+/* what refused posters wait for: bits of rt_side.want; answered in a queue, or,
+ * shifted by RT_WANT_IN_CALL, to the function inside which it was */
+enum rt_want { RT_WANT_CREDIT = 1 << 0, RT_WANT_BACKLOG = 1 << 1 };
+#define RT_WANT_IN_CALL 2
+
+#define RT_POST_CHUNK 32 /* work requests a doorbell, at most */
+
+/* RPMA_E_AGAIN, for that reason; the calling thread's rpma_rt_again_reason() */
+int rt_want_again(enum rpma_rt_again reason);
+
+/*
+ * A refusal's bit of want, with what was in it before, is not needed after all.
+ * False: the poller has taken it, so somebody will be told, and has to have
+ * been refused.
+ */
+bool rt_want_take_back(_Atomic uint32_t *want, uint32_t bit, uint32_t before);
+
+#endif /* RT_POLLER_WANT_H */
