@@ -52,8 +52,9 @@ static int end_reading(void *arg)
 /* Nobody else knows it. */
 static void device_delete(struct rt_device *device)
 {
-	rt_thread_stop(&device->destroyer);
+	/* first: it still hands over what is to be destroyed */
 	rt_thread_stop(&device->control);
+	rt_thread_stop(&device->destroyer);
 	rt_cm_delete(device->cm);
 	free(device);
 }
