@@ -174,13 +174,23 @@ err_close_epfd:
 	return ret;
 }
 
-void rt_thread_stop(struct rt_thread *thread)
+void rt_thread_join(struct rt_thread *thread)
 {
 	/* release: pairs with the acquires above */
 	atomic_store_explicit(&thread->stopping, true, memory_order_release);
 	rt_bell_ring(&thread->bell);
 	pthread_join(thread->thread, NULL);
+}
+
+void rt_thread_fini(struct rt_thread *thread)
+{
 	rt_inbox_fini(&thread->inbox);
 	rt_bell_fini(&thread->bell);
 	close(thread->epfd);
+}
+
+void rt_thread_stop(struct rt_thread *thread)
+{
+	rt_thread_join(thread);
+	rt_thread_fini(thread);
 }

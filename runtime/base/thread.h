@@ -50,6 +50,11 @@ struct rt_thread {
 int rt_thread_start(struct rt_thread *thread, struct rpma_rt *rt);
 /* Runs what is in the inbox, ends the thread. Not from it. */
 void rt_thread_stop(struct rt_thread *thread);
+/* The same in two steps, for two threads that send each other messages: whoever
+ * sent one may still ring when it has been handled, so both end before either
+ * inbox goes. */
+void rt_thread_join(struct rt_thread *thread);
+void rt_thread_fini(struct rt_thread *thread);
 
 /* Any thread; fd and ready are set. ERRORS: RPMA_E_PROVIDER */
 int rt_thread_add(struct rt_thread *thread, struct rt_source *source);

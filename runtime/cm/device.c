@@ -52,8 +52,11 @@ static int end_reading(void *arg)
 /* Nobody else knows it. */
 static void device_delete(struct rt_device *device)
 {
-	rt_thread_stop(&device->destroyer);
-	rt_thread_stop(&device->control);
+	/* first: it still hands over what is to be destroyed */
+	rt_thread_join(&device->control);
+	rt_thread_join(&device->destroyer);
+	rt_thread_fini(&device->control);
+	rt_thread_fini(&device->destroyer);
 	rt_cm_delete(device->cm);
 	free(device);
 }

@@ -285,6 +285,68 @@ static void event__each_cause_its_reason(void **state)
 	}
 }
 
+/* --------------------------------------------------------- the destroyer --- */
+
+/* Everything but the destroyer, until the connection waits for that. */
+static void run_without_destroyer(struct fake *f)
+{
+	int done;
+
+	do {
+		done = rt_inbox_run_owner(&f->device->control.inbox, f->rt);
+		done += fake_round(f);
+	} while (done > 0 || !rt_inbox_is_empty(&f->device->control.inbox));
+}
+
+static void close_and_drain(struct fake *f, struct rpma_rt_conn *conn)
+{
+	ok(rpma_rt_conn_close(conn));
+	run_without_destroyer(f);
+	fake_markers(conn);
+	run_without_destroyer(f);
+}
+
+/* Reading an event might move its queue pair: the id leaves the channel first,
+ * and the control thread destroys nothing. */
+static void destroy__handshake_under_way_id_silenced(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = ready(f);
+
+	ok(rpma_rt_conn_connect(conn, NULL));
+	close_and_drain(f, conn);
+	assert_non_null(strstr(fake_trace(), "rdma_migrate_id"));
+	assert_null(strstr(fake_trace(), "destroy_qp"));
+	fake_control(f);
+	assert_non_null(strstr(fake_trace(), "destroy_qp"));
+	fake_bury(f, &conn);
+}
+
+static void destroy__established_id_left_alone(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	close_and_drain(f, conn);
+	assert_null(strstr(fake_trace(), "destroy_qp"));
+	fake_bury(f, &conn);
+	assert_non_null(strstr(fake_trace(), "destroy_qp"));
+	assert_null(strstr(fake_trace(), "rdma_migrate_id"));
+}
+
+/* It stays on the channel: who reads that destroys the queue pair. */
+static void destroy__id_not_silenced_by_the_control_thread(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = ready(f);
+
+	ok(rpma_rt_conn_connect(conn, NULL));
+	fake_fail("rdma_migrate_id", 1, 1);
+	close_and_drain(f, conn);
+	assert_non_null(strstr(fake_trace(), "destroy_qp"));
+	fake_bury(f, &conn);
+}
+
 /* ------------------------------------------------------ the passive end --- */
 
 static void request(struct fake *f)
@@ -644,6 +706,9 @@ int main(void)
 		fake_test(connect__and_close_together_never_connects),
 		fake_test(event__without_meaning_ignored),
 		fake_test(event__each_cause_its_reason),
+		fake_test(destroy__handshake_under_way_id_silenced),
+		fake_test(destroy__established_id_left_alone),
+		fake_test(destroy__id_not_silenced_by_the_control_thread),
 		fake_test(request__listener_closed_refused),
 		fake_test(request__no_resources_refused),
 		fake_test(request__objects_fail_dies_silently),
