@@ -49,11 +49,12 @@ static int end_reading(void *arg)
 	return 0;
 }
 
-/* Nobody else knows it. */
+/* Nobody else knows it. The control thread first: the last CQs that it hears of
+ * go to the destroyer, which has nothing for it any more. */
 static void device_delete(struct rt_device *device)
 {
-	rt_thread_stop(&device->destroyer);
 	rt_thread_stop(&device->control);
+	rt_thread_stop(&device->destroyer);
 	rt_cm_delete(device->cm);
 	free(device);
 }

@@ -82,7 +82,7 @@ static void unlist(struct rt_cq *cq)
 }
 
 /* Destroyer; the last message that names the CQ. */
-static void gone_message(struct rt_msg *msg, void *owner)
+static void destroy_message(struct rt_msg *msg, void *owner)
 {
 	struct rt_cq *cq = caa_container_of(msg, struct rt_cq, gone_msg);
 
@@ -95,9 +95,19 @@ static void gone_message(struct rt_msg *msg, void *owner)
 	rt_cq_free(cq);
 }
 
+/* Control thread: the CQ's FAIL, if there was one, came before. */
+static void gone_message(struct rt_msg *msg, void *owner)
+{
+	struct rt_cq *cq = caa_container_of(msg, struct rt_cq, gone_msg);
+
+	(void)owner;
+	msg->fn = destroy_message;
+	rt_inbox_push_mt(&cq->channel->dev->destroyer.inbox, msg);
+}
+
 void rt_cq_pool_gone_poller(struct rt_cq *cq)
 {
-	rt_inbox_push_mt(&cq->channel->dev->destroyer.inbox, &cq->gone_msg);
+	rt_inbox_push_mt(control_of(cq->channel), &cq->gone_msg);
 }
 
 /* ------------------------------------------------------------- failures --- */

@@ -85,10 +85,10 @@ struct scene {
 	struct stage stage;
 	struct world_pair victim;
 	struct rpma_rt_queue *queue; /* of both its ends */
-	struct world_pair other; /* of the same device and CQ */
-	struct rpma_rt_conn *idle; /* of the other poller; READY */
-	struct world far;	 /* the same runtime, another device */
-	struct world foreign;	 /* another runtime, the same device */
+	struct world_pair other;     /* of the same device and CQ */
+	struct rpma_rt_conn *idle;   /* of the other poller; READY */
+	struct world far;	     /* the same runtime, another device */
+	struct world foreign;	     /* another runtime, the same device */
 };
 
 static struct rpma_rt_conn *begin(struct scene *s, int poller)
