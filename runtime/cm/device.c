@@ -49,7 +49,8 @@ static int end_reading(void *arg)
 	return 0;
 }
 
-/* Nobody else knows it. */
+/* Nobody else knows it. The control thread first: the last CQs that it hears of
+ * go to the destroyer, which has nothing for it any more. */
 static void device_delete(struct rt_device *device)
 {
 	/* first: it still hands over what is to be destroyed */

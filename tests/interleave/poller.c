@@ -31,15 +31,16 @@ static struct rt_poller *poller;
 static struct rt_device *device;
 static uint64_t completions; /* of the schedules before */
 
-/* of a schedule: who holds the CQs, and how many are destroyed */
+/* of a schedule: who holds the CQs */
 static struct rt_cq *cqs[MAX_CQS];
 static struct rt_cq_user users[MAX_CQS];
-static int destroyed;
 
-/* what the poller sent to the device's threads, whom the other thread stands
- * in for: it is the scheduler's */
-static struct rt_msg *to_control[MAX_CQS];
-static int to_control_count;
+/* what was sent to the device's threads, whom the other thread stands in for:
+ * it is the scheduler's. Two messages destroy a CQ */
+#define MESSAGES(cqs) (2 * (cqs))
+static struct rt_msg *to_device[MESSAGES(MAX_CQS)];
+static int to_device_count;
+static int handled; /* of them */
 
 void __real_rt_inbox_push_mt(struct rt_inbox *inbox, struct rt_msg *msg);
 void __wrap_rt_inbox_push_mt(struct rt_inbox *inbox, struct rt_msg *msg);
@@ -47,7 +48,7 @@ void __wrap_rt_inbox_push_mt(struct rt_inbox *inbox, struct rt_msg *msg)
 {
 	if (device != NULL && (inbox == &device->control.inbox ||
 			       inbox == &device->destroyer.inbox))
-		to_control[to_control_count++] = msg;
+		to_device[to_device_count++] = msg;
 	else
 		__real_rt_inbox_push_mt(inbox, msg);
 }
@@ -91,8 +92,8 @@ static void begin_with_pool(struct scene *scene)
 	MUST(scene, rpma_rt_run_once(rt, 0, ENTRIES, &done));
 	poller->cqs_first = 0;
 	completions = count_completions();
-	destroyed = 0;
-	to_control_count = 0;
+	to_device_count = 0;
+	handled = 0;
 	for (i = 0; i < scene->cqs; i++) {
 		users[i] = (struct rt_cq_user){.room = ENTRIES};
 		pthread_mutex_lock(&rt->lock);
@@ -200,7 +201,7 @@ static int is_all_destroyed(void *arg)
 {
 	const struct scene *scene = arg;
 
-	return destroyed == scene->cqs;
+	return handled == MESSAGES(scene->cqs);
 }
 
 /* CQs in which nothing completes leave while others do complete; those when all
@@ -231,22 +232,22 @@ static void wait_and_leave(struct scene *scene)
 	MUST(scene, rt_cq_pool_fini(poller));
 }
 
-static int is_any_gone(void *arg)
+static int is_any_sent(void *arg)
 {
 	(void)arg;
-	return to_control_count > destroyed;
+	return to_device_count > handled;
 }
 
-/* As the control thread: destroys each when the poller has let go of it. */
+/* As the device's threads: destroys each when the poller has let go of it. */
 static void destroy_gone(struct scene *scene)
 {
 	struct rt_msg *msg;
 
-	while (destroyed < scene->cqs) {
-		rpma_loopback_sched_wait(is_any_gone, NULL);
-		msg = to_control[destroyed];
+	while (handled < MESSAGES(scene->cqs)) {
+		rpma_loopback_sched_wait(is_any_sent, NULL);
+		msg = to_device[handled];
 		msg->fn(msg, rt);
-		destroyed++;
+		handled++;
 	}
 }
 

@@ -461,6 +461,9 @@ static void leave__failed_meanwhile(void **state)
 
 	assert_false(cq->async.owned);
 	rt_poller_fail_cq(f->poller, cq);
+	fake_round(f);
+	/* the destroyer is faster than the control thread */
+	rt_inbox_run_owner(&f->device->destroyer.inbox, f->rt);
 	fake_settle_down(f);
 	assert_int_equal(count_listed(f), 1);
 	assert_int_equal(told_count, 0);
