@@ -14,6 +14,7 @@
 
 #include "base/device.h"
 #include "base/runtime.h"
+#include "base/wait.h"
 #include "poller/cq.h"
 #include "poller/poller.h"
 
@@ -380,12 +381,13 @@ static void take_room(struct rt_cq *cq, struct rt_cq_user *user)
 int rt_cq_pool_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 		       struct rt_cq_user *user, struct rt_cq **cq_ptr)
 {
+	struct rt_wait wait = {0};
 	struct rt_cq *cq;
 	int ret;
 
 	while ((cq = find_cq(poller, ibv_ctx, user)) == NULL &&
 	       is_making(poller, ibv_ctx))
-		pthread_cond_wait(&poller->made, &poller->rt->lock);
+		rt_wait_step(&wait, &poller->made, &poller->rt->lock);
 	if (cq == NULL) {
 		ret = make(poller, ibv_ctx, room_of(user, NULL), &cq);
 		if (ret)

@@ -500,7 +500,7 @@ int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
 	ret = rt_inbox_init(&poller->inbox, &poller->bell);
 	if (ret)
 		goto err_close_timer;
-	pthread_cond_init(&poller->made, NULL);
+	rt_wait_cond_init(&poller->made);
 	return 0;
 err_close_timer:
 	if (poller->timer >= 0)

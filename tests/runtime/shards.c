@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * shards.c -- pollers of several threads. In manual mode: what a poller calls
+ * runs on the thread that it belongs to, also while another thread waits, and
+ * threads that wait for each other's pollers serve each other. In every mode:
+ * a poller that does not answer holds up only those that wait for it.
+ *
+ * usage: runtime_shards [calls]
+ */
+
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "stage.h"
+
+#define DEPTH  32
+#define ROUTES 40
+
+/* a thread, the poller that it runs, and a connection there */
+struct shard {
+	struct stage *stage;
+	int poller;
+	struct world_pair pair;
+	struct rpma_rt_route *route; /* to hear() */
+	pthread_t thread;
+	sem_t started;
+	_Atomic bool is_over;
+	_Atomic uint64_t calls; /* of hear() */
+};
+
+static bool is_over(struct shard *shard)
+{
+	/* relaxed: a wish */
+	return atomic_load_explicit(&shard->is_over, memory_order_relaxed);
+}
+
+static void end(struct shard *shard)
+{
+	/* relaxed: as above */
+	atomic_store_explicit(&shard->is_over, true, memory_order_relaxed);
+}
+
+/* ------------------------------------------------- a thread's own loop --- */
+
+static void turn(struct stage *s, int poller)
+{
+	int done;
+
+	MUST(rpma_rt_run_once(s->world.rt, poller, DEPTH, &done));
+}
+
+static struct rpma_rt_conn *turn_until(struct stage *s, int poller,
+				       struct rpma_rt_queue *queue,
+				       enum rpma_rt_event event)
+{
+	struct rpma_rt_completion item;
+	int got;
+
+	do
+		turn(s, poller);
+	while (rpma_rt_queue_poll(queue, 1, &item, &got));
+	CHECK(item.kind == RPMA_RT_EVENT && item.opcode == event);
+	return (struct rpma_rt_conn *)(uintptr_t)item.context;
+}
+
+/* Both ends on that poller, which the caller runs. */
+static void connect_on(struct stage *s, int poller, struct world_pair *pair)
+{
+	struct rpma_rt_listener *listener;
+	uint16_t port;
+	char text[8];
+
+	MUST(rpma_rt_listen(s->world.rt, s->world.peer, s->world.addr, "0", 4,
+			    s->cfg, poller, s->pq, NULL, &listener));
+	MUST(rpma_rt_listener_get_port(listener, &port));
+	snprintf(text, sizeof(text), "%u", port);
+	MUST(rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr, text,
+			      s->cfg, poller, s->aq, NULL, &pair->active));
+	turn_until(s, poller, s->aq, RPMA_RT_EVENT_READY);
+	MUST(rpma_rt_conn_connect(pair->active, NULL));
+	pair->passive = turn_until(s, poller, s->pq, RPMA_RT_EVENT_REQUEST);
+	MUST(rpma_rt_conn_connect(pair->passive, NULL));
+	turn_until(s, poller, s->aq, RPMA_RT_EVENT_ESTABLISHED);
+	turn_until(s, poller, s->pq, RPMA_RT_EVENT_ESTABLISHED);
+	MUST(rpma_rt_listener_delete(&listener));
+}
+
+/* Not connected, as a change of user needs it. */
+static struct rpma_rt_conn *conn_on(struct stage *s, int poller)
+{
+	struct rpma_rt_conn *conn;
+
+	MUST(rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr, "1",
+			      s->cfg, poller, s->aq, NULL, &conn));
+	return conn;
+}
+
+static void write_one(struct shard *shard)
+{
+	struct rpma_rt_wr wr = {
+		.op = RPMA_RT_OP_WRITE,
+		.flags = RPMA_F_COMPLETION_ALWAYS,
+		.route = shard->route,
+		.local = shard->stage->mr,
+		.remote = shard->stage->remote,
+		.remote_offset = STAGE_SIZE / 2,
+		.len = 8,
+	};
+	int ret = rpma_rt_post_send(shard->pair.active, &wr, 1, NULL);
+
+	/* a single poster never finds the lock taken */
+	CHECK(ret == 0 || ret == RPMA_RT_E_CLOSED);
+}
+
+/* ------------------------------------------------ functions of a shard --- */
+
+/* Each write is followed by the next, on the shard's thread and no other. */
+static void hear(const struct rpma_rt_completion *cmpl, void *arg)
+{
+	struct shard *shard = arg;
+
+	if (cmpl->kind == RPMA_RT_EVENT) /* ROUTE_CLOSED, in the stop */
+		return;
+	CHECK(pthread_equal(pthread_self(), shard->thread));
+	/* relaxed: a count */
+	atomic_fetch_add_explicit(&shard->calls, 1, memory_order_relaxed);
+	if (!is_over(shard))
+		write_one(shard);
+}
+
+static void *run_shard(void *arg)
+{
+	struct shard *shard = arg;
+	int i;
+
+	shard->thread = pthread_self();
+	turn(shard->stage, shard->poller); /* it belongs to this thread now */
+	MUST(rpma_rt_route_open_callback(shard->pair.active, RPMA_RT_SEND_SIDE,
+					 hear, shard, &shard->route));
+	for (i = 0; i < DEPTH / 2; i++)
+		write_one(shard);
+	sem_post(&shard->started);
+	while (!is_over(shard))
+		turn(shard->stage, shard->poller);
+	return NULL;
+}
+
+/* A thread that only waits, for its own poller: it runs no other. */
+static void functions__on_their_own_thread(uint32_t calls)
+{
+	struct stage_cfg cfg = {
+		.pollers = 2, .mode = RPMA_RT_MODE_MANUAL, .depth = DEPTH};
+	struct rpma_rt_conn *conn;
+	struct shard shard;
+	struct stage s;
+	pthread_t thread;
+	uint32_t i;
+
+	memset(&shard, 0, sizeof(shard));
+	stage_open(&s, &cfg);
+	MUST(rpma_rt_conn_cfg_set_single_poster(s.cfg, true));
+	shard.stage = &s;
+	shard.poller = 1;
+	sem_init(&shard.started, 0, 0);
+	connect_on(&s, 1, &shard.pair);
+	conn = conn_on(&s, 0);
+	turn_until(&s, 0, s.aq, RPMA_RT_EVENT_READY);
+	CHECK(!pthread_create(&thread, NULL, run_shard, &shard));
+	sem_wait(&shard.started);
+	/* relaxed: a count. At least as many of its functions run meanwhile */
+	for (i = 0; i < calls || atomic_load_explicit(&shard.calls,
+						      memory_order_relaxed) <
+					 calls;
+	     i++)
+		MUST(rpma_rt_conn_set_user(conn, &s));
+	end(&shard);
+	pthread_join(thread, NULL);
+	/* its poller is nobody's with the end of its thread: run by whoever
+	 * takes it, as here */
+	shard.thread = pthread_self();
+	MUST(rpma_rt_conn_close(shard.pair.active));
+	turn_until(&s, 1, s.aq, RPMA_RT_EVENT_CLOSED);
+	turn_until(&s, 1, s.pq, RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_close(conn));
+	turn_until(&s, 0, s.aq, RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_put(&conn));
+	MUST(rpma_rt_conn_put(&shard.pair.active));
+	MUST(rpma_rt_conn_put(&shard.pair.passive));
+	sem_destroy(&shard.started);
+	stage_close(&s);
+}
+
+/* ------------------------------------------- waiting for each other --- */
+
+struct opener {
+	struct stage *stage;
+	int poller;
+	struct rpma_rt_conn *own;
+	struct rpma_rt_conn *other;
+	pthread_barrier_t *begin;
+	_Atomic int *working;
+};
+
+static void open_one(const struct opener *opener, struct rpma_rt_conn *conn)
+{
+	struct rpma_rt_route *route;
+
+	MUST(rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, opener->stage->aq,
+				&route));
+}
+
+static void *open_routes(void *arg)
+{
+	struct opener *opener = arg;
+	int i;
+
+	turn(opener->stage, opener->poller);
+	pthread_barrier_wait(opener->begin);
+	for (i = 0; i < ROUTES; i++) {
+		open_one(opener, opener->other);
+		open_one(opener, opener->own);
+	}
+	/* relaxed: a count */
+	atomic_fetch_sub_explicit(opener->working, 1, memory_order_relaxed);
+	/* the other one may wait for this poller still */
+	while (atomic_load_explicit(opener->working, memory_order_relaxed) > 0)
+		turn(opener->stage, opener->poller);
+	return NULL;
+}
+
+/* Nothing but the waits themselves runs a poller while both open routes: each on
+ * the other's connection, and both on the same one at once. */
+static void shards__wait_for_each_other(void)
+{
+	struct stage_cfg cfg = {
+		.pollers = 2, .mode = RPMA_RT_MODE_MANUAL, .depth = DEPTH};
+	struct opener openers[2];
+	pthread_barrier_t begin;
+	struct world_pair pairs[2];
+	pthread_t threads[2];
+	_Atomic int working = 2;
+	struct stage s;
+	int i;
+
+	stage_open(&s, &cfg);
+	pthread_barrier_init(&begin, NULL, 2);
+	for (i = 0; i < 2; i++)
+		connect_on(&s, i, &pairs[i]);
+	for (i = 0; i < 2; i++) {
+		openers[i] = (struct opener){&s, i, pairs[i].active,
+					     pairs[!i].active, &begin,
+					     &working};
+		CHECK(!pthread_create(&threads[i], NULL, open_routes,
+				      &openers[i]));
+	}
+	for (i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	for (i = 0; i < 2; i++) {
+		MUST(rpma_rt_conn_close(pairs[i].active));
+		turn_until(&s, i, s.aq, RPMA_RT_EVENT_CLOSED);
+		turn_until(&s, i, s.pq, RPMA_RT_EVENT_CLOSED);
+		MUST(rpma_rt_conn_put(&pairs[i].active));
+		MUST(rpma_rt_conn_put(&pairs[i].passive));
+	}
+	pthread_barrier_destroy(&begin);
+	stage_close(&s);
+}
+
+/* ------------------------------------------ a poller that is busy --- */
+
+struct gate {
+	struct shard shard;
+	struct rpma_rt_conn *conn; /* of the poller that is inside */
+	sem_t inside;
+	sem_t open;
+	sem_t calling;
+	_Atomic pid_t caller;
+};
+
+/* A function that takes as long as the test wants. */
+static void stay_inside(const struct rpma_rt_completion *cmpl, void *arg)
+{
+	struct gate *gate = arg;
+
+	if (cmpl->kind != RPMA_RT_COMPLETION)
+		return;
+	sem_post(&gate->inside);
+	sem_wait(&gate->open);
+}
+
+static void *wait_for_it(void *arg)
+{
+	struct gate *gate = arg;
+
+	/* relaxed: the semaphore orders it */
+	atomic_store_explicit(&gate->caller, gettid(), memory_order_relaxed);
+	sem_post(&gate->calling);
+	MUST(rpma_rt_conn_set_user(gate->conn, gate));
+	return NULL;
+}
+
+static char state_of(pid_t tid)
+{
+	char text[64];
+	char state = '?';
+	FILE *file;
+
+	snprintf(text, sizeof(text), "/proc/self/task/%d/stat", (int)tid);
+	file = fopen(text, "r");
+	CHECK(file);
+	CHECK(fscanf(file, "%*d %*s %c", &state) == 1);
+	fclose(file);
+	return state;
+}
+
+/* The caller sleeps in its call: for the poller, or with a lock held. */
+static void wait_until_it_waits(struct gate *gate)
+{
+	sem_wait(&gate->calling);
+	/* relaxed: the semaphore orders it */
+	while (state_of(atomic_load_explicit(&gate->caller,
+					     memory_order_relaxed)) != 'S')
+		sched_yield();
+}
+
+static void busy_poller__others_go_on(void)
+{
+	struct stage_cfg cfg = {.pollers = 2, .depth = DEPTH};
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_route *route;
+	struct rpma_rt_conn *conn;
+	struct gate gate;
+	struct stage s;
+	pthread_t thread;
+
+	memset(&gate, 0, sizeof(gate));
+	stage_open(&s, &cfg);
+	sem_init(&gate.inside, 0, 0);
+	sem_init(&gate.open, 0, 0);
+	sem_init(&gate.calling, 0, 0);
+	world_connect(&s.world, s.cfg, 1, s.aq, s.pq, &gate.shard.pair);
+	gate.conn = conn_on(&s, 1);
+	world_event(s.aq, RPMA_RT_EVENT_READY);
+	conn = conn_on(&s, 0);
+	world_event(s.aq, RPMA_RT_EVENT_READY);
+	gate.shard.stage = &s;
+	MUST(rpma_rt_route_open_callback(gate.shard.pair.active,
+					 RPMA_RT_SEND_SIDE, stay_inside, &gate,
+					 &gate.shard.route));
+	write_one(&gate.shard);
+	sem_wait(&gate.inside);
+	CHECK(!pthread_create(&thread, NULL, wait_for_it, &gate));
+	wait_until_it_waits(&gate);
+	/* a call that hangs here never returns */
+	alarm(WORLD_PATIENCE_MS / 1000);
+	MUST(rpma_rt_queue_new(s.world.rt, NULL, &queue));
+	MUST(rpma_rt_conn_set_user(conn, &gate));
+	MUST(rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, queue, &route));
+	alarm(0);
+	sem_post(&gate.open);
+	pthread_join(thread, NULL);
+	MUST(rpma_rt_conn_close(conn));
+	world_event(s.aq, RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_close(gate.conn));
+	world_event(s.aq, RPMA_RT_EVENT_CLOSED);
+	world_event(queue, RPMA_RT_EVENT_ROUTE_CLOSED);
+	MUST(rpma_rt_queue_delete(&queue));
+	MUST(rpma_rt_conn_put(&conn));
+	MUST(rpma_rt_conn_put(&gate.conn));
+	stage_disconnect(&s, &gate.shard.pair);
+	stage_close(&s);
+	sem_destroy(&gate.inside);
+	sem_destroy(&gate.open);
+	sem_destroy(&gate.calling);
+}
+
+int main(int argc, char **argv)
+{
+	uint32_t calls = argc > 1 ? (uint32_t)atoi(argv[1]) : 2000;
+
+	functions__on_their_own_thread(calls);
+	shards__wait_for_each_other();
+	busy_poller__others_go_on();
+	printf("ok\n");
+	return 0;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* How a call waits: which pollers it runs meanwhile, and what it says of one
+ * that another thread does not run. */
+
+#include <semaphore.h>
+#include <string.h>
+
+#include "rt_fake.h"
+#include "base/clock.h"
+#include "base/wait.h"
+
+/* A poller that ends a wait after some rounds. */
+struct turns {
+	struct rt_owned owned; /* first */
+	struct rt_bell bell;
+	struct rt_inbox inbox;
+	int rounds;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed;
+
+static void run(struct rt_owned *owned)
+{
+	struct turns *turns = (struct turns *)owned;
+
+	/* no lock is held meanwhile */
+	ok(pthread_mutex_trylock(&lock));
+	turns->rounds++;
+	pthread_mutex_unlock(&lock);
+}
+
+static void turns_open(struct turns *turns)
+{
+	memset(turns, 0, sizeof(*turns));
+	ok(rt_bell_init(&turns->bell));
+	ok(rt_inbox_init(&turns->inbox, &turns->bell));
+	ok(rt_owner_start());
+	rt_owner_init(&turns->owned, 1, &turns->inbox, run);
+}
+
+static void turns_close(struct turns *turns)
+{
+	assert_true(rt_owner_close(&turns->owned));
+	rt_inbox_fini(&turns->inbox);
+	rt_bell_fini(&turns->bell);
+}
+
+static void own(struct turns *turns)
+{
+	ok(rt_owner_enter(&turns->owned));
+	rt_owner_leave(&turns->owned);
+}
+
+static void wait_for_rounds(struct rt_wait *wait, const struct turns *turns,
+			    int rounds)
+{
+	pthread_mutex_lock(&lock);
+	while (turns->rounds < rounds)
+		rt_wait_step(wait, &changed, &lock);
+	pthread_mutex_unlock(&lock);
+}
+
+/* Whatever it waits for. */
+static void step__runs_all_of_the_calling_thread(void **state)
+{
+	struct rt_wait wait = {0};
+	struct turns turns[3];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		turns_open(&turns[i]);
+	own(&turns[0]);
+	own(&turns[1]);
+	wait_for_rounds(&wait, &turns[1], 5);
+	assert_true(turns[0].rounds >= 4);
+	assert_int_equal(turns[2].rounds, 0);
+	for (i = 0; i < 3; i++)
+		turns_close(&turns[i]);
+}
+
+/* Of those that are nobody's, the awaited one; of a stop, each. */
+static void step__visits_what_it_waits_for(void **state)
+{
+	struct turns turns[2];
+	struct rt_wait wait = {.pollers = &turns[0].owned};
+	struct rt_wait all = {.pollers = &turns[0].owned, .is_for_all = true};
+
+	(void)state;
+	turns_open(&turns[0]);
+	turns_open(&turns[1]);
+	turns[0].owned.next = &turns[1].owned;
+	wait_for_rounds(&wait, &turns[0], 3);
+	assert_int_equal(turns[1].rounds, 0);
+	assert_false(rt_owner_is_self(&turns[0].owned));
+	wait_for_rounds(&all, &turns[1], 3);
+	turns_close(&turns[0]);
+	turns_close(&turns[1]);
+}
+
+struct other {
+	struct turns *turns;
+	pthread_t thread;
+	sem_t owns;
+	sem_t ends;
+};
+
+static void *own_it(void *arg)
+{
+	struct other *other = arg;
+
+	own(other->turns);
+	sem_post(&other->owns);
+	sem_wait(&other->ends);
+	return NULL;
+}
+
+static void other_begin(struct other *other, struct turns *turns)
+{
+	other->turns = turns;
+	sem_init(&other->owns, 0, 0);
+	sem_init(&other->ends, 0, 0);
+	ok(pthread_create(&other->thread, NULL, own_it, other));
+	sem_wait(&other->owns);
+}
+
+static void other_end(struct other *other)
+{
+	sem_post(&other->ends);
+	pthread_join(other->thread, NULL);
+	sem_destroy(&other->owns);
+	sem_destroy(&other->ends);
+}
+
+static void nothing(struct rt_msg *msg, void *owner)
+{
+	(void)msg;
+	(void)owner;
+}
+
+/* Steps for somewhat more than a second; how much was logged. */
+static int wait_a_second(struct rt_wait *wait)
+{
+	uint64_t end = rt_now_ns() + UINT64_C(1300000000);
+
+	fake_logged();
+	pthread_mutex_lock(&lock);
+	while (rt_now_ns() < end)
+		rt_wait_step(wait, &changed, &lock);
+	pthread_mutex_unlock(&lock);
+	return fake_logged();
+}
+
+/* It has something to do, and its thread does not run it: said once. */
+static void step__owner_does_not_run_it_LOGGED_ONCE(void **state)
+{
+	struct turns turns;
+	struct rt_wait wait = {.pollers = &turns.owned};
+	struct rt_msg msg = {.fn = nothing};
+	struct other other;
+
+	(void)state;
+	turns_open(&turns);
+	other_begin(&other, &turns);
+	rt_inbox_push_mt(&turns.inbox, &msg);
+	assert_int_equal(wait_a_second(&wait), 1);
+	assert_int_equal(wait_a_second(&wait), 0);
+	assert_int_equal(turns.rounds, 0);
+	other_end(&other);
+	turns_close(&turns);
+}
+
+/* Nothing to do: its thread may sleep as long as it wants. */
+static void step__owner_asleep_NOTHING_SAID(void **state)
+{
+	struct turns turns;
+	struct rt_wait wait = {.pollers = &turns.owned, .is_for_all = true};
+	struct other other;
+
+	(void)state;
+	turns_open(&turns);
+	other_begin(&other, &turns);
+	assert_int_equal(wait_a_second(&wait), 0);
+	other_end(&other);
+	turns_close(&turns);
+}
+
+/* The thread ends while another one waits for its poller: that one runs it. */
+static void step__owner_ends_RUN_BY_WHO_WAITS(void **state)
+{
+	struct turns turns;
+	struct rt_wait wait = {.pollers = &turns.owned};
+	struct other other;
+
+	(void)state;
+	turns_open(&turns);
+	other_begin(&other, &turns);
+	pthread_mutex_lock(&lock);
+	rt_wait_step(&wait, &changed, &lock);
+	pthread_mutex_unlock(&lock);
+	assert_int_equal(turns.rounds, 0);
+	other_end(&other);
+	wait_for_rounds(&wait, &turns, 1);
+	turns_close(&turns);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	rt_wait_cond_init(&changed);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	return pthread_cond_destroy(&changed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(step__runs_all_of_the_calling_thread),
+		cmocka_unit_test(step__visits_what_it_waits_for),
+		cmocka_unit_test(step__owner_does_not_run_it_LOGGED_ONCE),
+		cmocka_unit_test(step__owner_asleep_NOTHING_SAID),
+		cmocka_unit_test(step__owner_ends_RUN_BY_WHO_WAITS),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
