@@ -148,9 +148,8 @@ struct maker {
 	struct rpma_rt_conn *conn;
 };
 
-static struct rpma_rt_conn *conn_new(const struct stage *s,
-				     const struct rpma_rt_conn_cfg *cfg,
-				     int poller)
+static struct rpma_rt_conn *
+conn_new(const struct stage *s, const struct rpma_rt_conn_cfg *cfg, int poller)
 {
 	struct rpma_rt_conn *conn;
 
