@@ -141,7 +141,8 @@ static void take_conn(struct rpma_rt_conn *conn, uint32_t now_ms,
 		.is_backlogged = is_backlogged(conn),
 	};
 	/* acquire: pairs with the release in qp_is_made() */
-	if (atomic_load_explicit(&conn->ready, memory_order_acquire))
+	if (atomic_load_explicit(&conn->reached, memory_order_acquire) &
+	    RT_REACHED_READY)
 		out->qp_num = conn->qp_num;
 	for (i = 0; i < 2; i++)
 		take_side(conn, &conn->gate[i], now_ms, &out->side[i]);

@@ -26,10 +26,17 @@ static void write_open(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 	rt_deliver_touch_side(conn->poller, &conn->side[side]);
 }
 
+static bool is_late(const struct rpma_rt_conn *conn)
+{
+	return conn->poll.bind == RT_BIND_LATE ||
+	       conn->poll.bind == RT_BIND_LATE_READY;
+}
+
 void rt_bind_ready_poller(struct rpma_rt_conn *conn)
 {
-	conn->poll.late_ready = conn->poll.late;
-	if (!conn->poll.late)
+	if (is_late(conn))
+		conn->poll.bind = RT_BIND_LATE_READY;
+	else
 		write_open(conn,
 			   conn->passive ? RPMA_RT_EVENT_REQUEST
 					 : RPMA_RT_EVENT_READY,
@@ -42,18 +49,19 @@ void rt_bind_ready_poller(struct rpma_rt_conn *conn)
 static void end_qp_num_wait(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt_conn **link = &rt_slots_of(conn->poller)->late;
+	bool is_ready = conn->poll.bind == RT_BIND_LATE_READY;
 
 	while (*link != conn)
 		link = &(*link)->poll.late_next;
 	*link = conn->poll.late_next;
-	conn->poll.late = false;
-	if (conn->poll.late_ready)
+	conn->poll.bind = RT_BIND_DONE;
+	if (is_ready)
 		rt_bind_ready_poller(conn);
 }
 
 void rt_bind_give_up_poller(struct rpma_rt_conn *conn)
 {
-	if (conn->poll.late)
+	if (is_late(conn))
 		end_qp_num_wait(conn);
 }
 
@@ -61,7 +69,7 @@ void rt_bind_leave_poller(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt_conn *waiter = rt_slots_of(conn->poller)->late;
 
-	if (conn->srq == NULL || !conn->poll.bound ||
+	if (conn->srq == NULL || conn->poll.bind == RT_BIND_NONE ||
 	    rt_qp_table_find(conn->cq->qps, conn->qp_num) !=
 		    conn->poll.srq_route)
 		return;
@@ -129,7 +137,7 @@ static void enter_qp_table(struct rpma_rt_conn *conn)
 				conn->poll.srq_route);
 		return;
 	}
-	conn->poll.late = true;
+	conn->poll.bind = RT_BIND_LATE;
 	conn->poll.late_next = slots->late;
 	slots->late = conn;
 }
@@ -138,7 +146,7 @@ void rt_bind_qp_poller(struct rpma_rt_conn *conn)
 {
 	const struct rpma_rt_route *route;
 
-	conn->poll.bound = true;
+	conn->poll.bind = RT_BIND_DONE;
 	conn->side[RPMA_RT_SEND_SIDE].healthy = true;
 	conn->side[RPMA_RT_RECV_SIDE].healthy = true;
 	for (route = conn->poll.routes; route != NULL; route = route->next)
@@ -158,7 +166,7 @@ void rt_bind_established_poller(struct rpma_rt_conn *conn)
 /* Its SRQ's receives take that route from here on. */
 static void redirect(struct rpma_rt_conn *conn, uint32_t route)
 {
-	if (conn->poll.bound && !conn->poll.late)
+	if (conn->poll.bind == RT_BIND_DONE)
 		rt_qp_table_set(conn->cq->qps, conn->qp_num, route);
 	conn->poll.srq_route = route;
 }
@@ -169,8 +177,9 @@ void rt_bind_add_route_poller(struct rpma_rt_conn *conn,
 	struct rt_route_entry entry = {
 		.user = rt_item_user(conn),
 		.side = &conn->side[route->side],
-		.qp_key = conn->poll.bound ? rt_qp_key(conn->qp_num)
-					   : RT_QP_KEY_NONE,
+		.qp_key = conn->poll.bind != RT_BIND_NONE
+				  ? rt_qp_key(conn->qp_num)
+				  : RT_QP_KEY_NONE,
 		.is_callback = route->callback.fn != NULL,
 	};
 

@@ -85,15 +85,17 @@ static int decide(struct rpma_rt_conn *conn,
 	if (pdata != NULL && (pdata->ptr == NULL || pdata->len == 0))
 		return RPMA_E_INVAL;
 	/* acquire: pairs with the release in qp_is_made() */
-	if (!atomic_load_explicit(&conn->ready, memory_order_acquire))
+	if (!(atomic_load_explicit(&conn->reached, memory_order_acquire) &
+	      RT_REACHED_READY))
 		return RPMA_E_INVAL;
 	/* relaxed: a hint; the control thread knows */
 	if (atomic_load_explicit(&conn->gate[RPMA_RT_RECV_SIDE].state,
 				 memory_order_relaxed) == RT_GATE_CLOSED)
 		return RPMA_RT_E_CLOSED;
 	/* relaxed: only who comes first matters */
-	if (atomic_exchange_explicit(&conn->decided, true,
-				     memory_order_relaxed))
+	if (atomic_fetch_or_explicit(&conn->reached, RT_REACHED_DECISION,
+				     memory_order_relaxed) &
+	    RT_REACHED_DECISION)
 		return RPMA_E_INVAL;
 	if (pdata != NULL) {
 		memcpy(conn->pdata_out, pdata->ptr, pdata->len);
@@ -218,7 +220,8 @@ int rpma_rt_conn_get_qp_num(const struct rpma_rt_conn *conn, uint32_t *qp_num)
 	if (ret || qp_num == NULL)
 		return ret ? ret : RPMA_E_INVAL;
 	/* acquire: pairs with the release in qp_is_made() */
-	if (!atomic_load_explicit(&conn->ready, memory_order_acquire))
+	if (!(atomic_load_explicit(&conn->reached, memory_order_acquire) &
+	      RT_REACHED_READY))
 		return RPMA_E_AGAIN;
 	*qp_num = conn->qp_num;
 	return 0;

@@ -39,8 +39,8 @@ static int is_changeable(const struct rpma_rt_conn *conn)
 {
 	/* relaxed: both are the calling thread's own doing, or it is a race
 	 * of the application's */
-	return !atomic_load_explicit(&conn->decided, memory_order_relaxed) &&
-	       !atomic_load_explicit(&conn->posted, memory_order_relaxed);
+	return !(atomic_load_explicit(&conn->reached, memory_order_relaxed) &
+		 (RT_REACHED_DECISION | RT_REACHED_POST));
 }
 
 /* Has it begun to die? Then its routes are final. */
@@ -130,7 +130,8 @@ int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user)
 	if (ret)
 		return ret;
 	/* relaxed: the calling thread's own doing */
-	if (atomic_load_explicit(&conn->decided, memory_order_relaxed))
+	if (atomic_load_explicit(&conn->reached, memory_order_relaxed) &
+	    RT_REACHED_DECISION)
 		return RPMA_E_INVAL;
 	ret = begin_change(conn);
 	if (ret)

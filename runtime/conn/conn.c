@@ -61,14 +61,15 @@ static int qp_is_made(struct rpma_rt_conn *conn)
 	if (ret)
 		return ret;
 	conn->qp_num = conn->qp->qp_num;
-	conn->ctl.qp_alive = true;
+	conn->ctl.qp_state = RT_QP_ALIVE;
 	conn->ctl.async =
 		(struct rt_async_object){.object = conn->qp, .event = qp_event};
 	rt_async_own(&conn->ctl.async);
 	rt_conn_tell_poller(conn, RT_POLL_BIND);
 	rt_gate_open(&conn->gate[RPMA_RT_RECV_SIDE]);
 	/* release: pairs with the acquire of who wants qp_num */
-	atomic_store_explicit(&conn->ready, true, memory_order_release);
+	atomic_fetch_or_explicit(&conn->reached, RT_REACHED_READY,
+				 memory_order_release);
 	rt_conn_tell_poller(conn, RT_POLL_READY);
 	return 0;
 }
@@ -162,7 +163,7 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 					 &conn->target, &conn->ctl.req) ||
 	    qp_is_made(conn)) {
 		/* the application never hears of it: its handle is ours */
-		conn->ctl.silent = true;
+		conn->ctl.handshake = RT_HANDSHAKE_UNHEARD;
 		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
 		rt_conn_unref(conn);
 	}
@@ -184,7 +185,7 @@ static void connect_now(struct rpma_rt_conn *conn)
 				    conn->pdata_out_len ? &pdata : NULL,
 				    &conn->conn);
 	if (ret) {
-		conn->ctl.qp_alive = false;
+		conn->ctl.qp_state = RT_QP_DESTROYED;
 		rt_async_disown(&conn->ctl.async);
 	}
 	rt_gate_resume(rq, ret != 0);
@@ -198,7 +199,7 @@ static void established(struct rpma_rt_conn *conn,
 	if (conn->ctl.state != RT_CONN_CONNECTING)
 		return;
 	rt_conn_set_state(conn, RT_CONN_ESTABLISHED);
-	conn->ctl.was_established = true;
+	conn->ctl.handshake = RT_HANDSHAKE_ESTABLISHED;
 	if (!conn->passive)
 		keep_private_data(conn, event);
 	rt_gate_open(&conn->gate[RPMA_RT_SEND_SIDE]);
@@ -212,7 +213,7 @@ static void refine_reason(struct rpma_rt_conn *conn,
 {
 	enum rpma_rt_reason reason = reason_of(event);
 
-	if (conn->ctl.was_established ||
+	if (conn->ctl.handshake == RT_HANDSHAKE_ESTABLISHED ||
 	    conn->ctl.reason != RPMA_RT_REASON_ERROR)
 		return;
 	if (reason != RPMA_RT_REASON_REJECTED &&
@@ -297,7 +298,7 @@ static void flush_qp(struct rpma_rt_conn *conn)
 {
 	int ret;
 
-	if (!conn->ctl.qp_alive)
+	if (conn->ctl.qp_state != RT_QP_ALIVE)
 		return;
 	if (conn->srq == NULL) /* what is in that is for others */
 		post_rq_marker(conn);
@@ -331,13 +332,13 @@ void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 static void end_qp(struct rpma_rt_conn *conn)
 {
 	rt_conn_set_state(conn, RT_CONN_SWEEPING);
-	if (!conn->ctl.qp_alive) {
+	if (conn->ctl.qp_state != RT_QP_ALIVE) {
 		rt_conn_tell_poller(conn, RT_POLL_GONE);
 		return;
 	}
 	/* its number and its address may be another's from here on */
 	rt_async_disown(&conn->ctl.async);
-	conn->ctl.qp_alive = false;
+	conn->ctl.qp_state = RT_QP_DESTROYED;
 	rt_destroy_qp_control(conn);
 }
 
@@ -369,8 +370,8 @@ static void done(struct rpma_rt_conn *conn)
 
 void rt_conn_bits_control(struct rpma_rt_conn *conn, uint32_t bits)
 {
-	if (bits & RT_CTL_REJECT)
-		conn->ctl.rejecting = conn->ctl.state == RT_CONN_READY;
+	if (bits & RT_CTL_REJECT && conn->ctl.state == RT_CONN_READY)
+		conn->ctl.handshake = RT_HANDSHAKE_REJECTED;
 	if (bits & (RT_CTL_REJECT | RT_CTL_CLOSE))
 		rt_conn_die_control(conn, RPMA_RT_REASON_LOCAL, 0);
 	if (bits & RT_CTL_DEVICE)

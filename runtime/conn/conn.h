@@ -73,6 +73,13 @@ enum rt_change {
 	RT_CHANGE_CLOSED     /* no further one */
 };
 
+/* what it has come to, as far as calls on it ask: bits of conn.reached */
+enum rt_reached {
+	RT_REACHED_READY = 1 << 0,   /* READY / REQUEST is on its way */
+	RT_REACHED_POST = 1 << 1,    /* one was tried: its queue is settled */
+	RT_REACHED_DECISION = 1 << 2 /* connect or reject was called */
+};
+
 struct rpma_rt_conn {
 	/* immutable from birth; target first: a CM id's context points here */
 	struct rt_cm_target target;
@@ -105,10 +112,8 @@ struct rpma_rt_conn {
 	/* the application's */
 	struct rpma_rt_route *own[2];
 	_Atomic(void *) user;
-	_Atomic bool ready;    /* READY / REQUEST is on its way */
-	_Atomic bool posted;   /* a post was tried: its queue is settled */
-	_Atomic bool decided;  /* connect or reject was called */
-	_Atomic uint32_t held; /* of target.count: by the application */
+	_Atomic uint32_t reached; /* bits of enum rt_reached */
+	_Atomic uint32_t held;	  /* of target.count: by the application */
 	uint8_t pdata_out[256];
 	uint8_t pdata_out_len;
 

@@ -27,6 +27,16 @@ enum rt_conn_state {
 	RT_CONN_DELETING
 };
 
+enum rt_qp_state { RT_QP_NONE, RT_QP_ALIVE, RT_QP_DESTROYED };
+
+/* how the way to established ended */
+enum rt_handshake {
+	RT_HANDSHAKE_NONE, /* it has not, or failed */
+	RT_HANDSHAKE_ESTABLISHED,
+	RT_HANDSHAKE_REJECTED, /* by the application: pdata_out is for that */
+	RT_HANDSHAKE_UNHEARD   /* the application never knew: no CLOSED */
+};
+
 struct rt_conn_control {
 	enum rt_conn_state state;
 	/* why it dies; the poller reads both from HANDOVER on */
@@ -35,11 +45,9 @@ struct rt_conn_control {
 	uint32_t markers_due;	/* bits: 1 << enum rpma_rt_side; likewise */
 	_Atomic uint32_t shown; /* state | reason << 8, for the directory */
 	struct rpma_conn_req *req;
-	bool qp_alive;
+	enum rt_qp_state qp_state;
 	struct rt_async_object async; /* of the queue pair */
-	bool was_established;
-	bool silent;	/* the application never heard of it: no CLOSED */
-	bool rejecting; /* pdata_out is for a refusal */
+	enum rt_handshake handshake;
 	/* to the destroyer, which has rpma_rt_conn.conn and req from then until
 	 * it answers with a bit */
 	struct rt_msg destroy_msg;

@@ -25,6 +25,15 @@ enum rt_poll_state {
 	RT_PS_SWEPT
 };
 
+/* its queue pair's number */
+enum rt_bind_state {
+	RT_BIND_NONE, /* it has no queue pair yet */
+	/* another had it, which is not swept yet: it waits for that */
+	RT_BIND_LATE,
+	RT_BIND_LATE_READY, /* and READY, which has come, with it */
+	RT_BIND_DONE
+};
+
 /* a completion that waits for the ledger */
 struct rt_kept {
 	uint64_t wr_id;
@@ -38,7 +47,7 @@ struct rt_kept {
 
 struct rt_conn_poller {
 	enum rt_poll_state state;
-	bool bound;
+	enum rt_bind_state bind;
 	bool failed; /* a WR did, not only flushed */
 	struct rt_keepalive keepalive;
 	struct rt_lane *lane;	      /* of its own queue */
@@ -54,14 +63,10 @@ struct rt_conn_poller {
 	/* after LAST: routes whose queues are not told, that are not closed */
 	struct rpma_rt_route *to_announce;
 	struct rpma_rt_route *to_close;
-	uint64_t mark;	    /* what it leaves in lanes */
-	bool is_long;	    /* it takes more than one round */
-	uint32_t srq_route; /* which its SRQ's receives take */
-	/* its queue pair's number is another's still, which is not swept:
-	 * it waits for that, and READY with it */
-	bool late;
-	bool late_ready;
-	struct rpma_rt_conn *late_next;
+	uint64_t mark;			/* what it leaves in lanes */
+	bool is_long;			/* it takes more than one round */
+	uint32_t srq_route;		/* which its SRQ's receives take */
+	struct rpma_rt_conn *late_next; /* while its number is another's */
 };
 
 #endif /* RT_CONN_CONN_POLLER_H */

@@ -37,7 +37,8 @@ static int delete_id(struct rpma_rt_conn *conn)
 	if (conn->ctl.req == NULL)
 		return 0;
 	rpma_conn_req_release(conn->ctl.req, conn);
-	return conn->ctl.rejecting && conn->pdata_out_len
+	return conn->ctl.handshake == RT_HANDSHAKE_REJECTED &&
+			       conn->pdata_out_len
 		       ? rpma_conn_req_reject(&conn->ctl.req, &pdata)
 		       : rpma_conn_req_delete(&conn->ctl.req);
 }
@@ -77,7 +78,7 @@ void rt_destroy_qp_control(struct rpma_rt_conn *conn)
 	 * when it reads an event of it, which it does on this thread. So the id
 	 * leaves the channel first; if it cannot, this thread destroys the
 	 * queue pair, as it does not read meanwhile */
-	if (!conn->ctl.was_established && silence(conn))
+	if (conn->ctl.handshake != RT_HANDSHAKE_ESTABLISHED && silence(conn))
 		destroy_qp(&conn->ctl.destroy_msg, NULL);
 	else
 		send(conn, destroy_qp);

@@ -78,7 +78,7 @@ static void finish(struct rpma_rt_conn *conn, struct rt_poller *poller)
 					  memory_order_relaxed);
 	/* functions have returned when CLOSED is seen */
 	rt_deliver_flush(poller);
-	if (!conn->ctl.silent)
+	if (conn->ctl.handshake != RT_HANDSHAKE_UNHEARD)
 		rt_item_write_event(conn, RPMA_RT_EVENT_CLOSED);
 	rt_slots_set_poller(poller, conn->slot, NULL);
 	/* rung before the control thread lets the queues go */

@@ -27,7 +27,7 @@ static struct rpma_rt_conn *find(const struct rt_slots *slots,
 	if (slot == 0 || slot >= RT_MAX_SLOTS)
 		return NULL;
 	conn = slots->conns[slot];
-	if (conn == NULL || conn->cq != cq || !conn->poll.bound ||
+	if (conn == NULL || conn->cq != cq || conn->poll.bind == RT_BIND_NONE ||
 	    conn->qp_num != wc->qp_num)
 		return NULL;
 	return conn;

@@ -31,7 +31,7 @@ struct rpma_rt_completion rt_item_event(const struct rpma_rt_conn *conn,
 	struct rpma_rt_completion item = {
 		.context = (uintptr_t)conn,
 		.user = rt_item_user(conn),
-		.qp_num = conn->poll.bound ? conn->qp_num : 0,
+		.qp_num = conn->poll.bind != RT_BIND_NONE ? conn->qp_num : 0,
 		.kind = RPMA_RT_EVENT,
 		.opcode = (uint8_t)event,
 	};

@@ -175,9 +175,10 @@ static int check(struct rpma_rt_conn *conn, const void *wr, int count,
 	if (ret)
 		return ret;
 	/* relaxed: tells set_queue() of the same thread that it is too late */
-	if (!atomic_load_explicit(&conn->posted, memory_order_relaxed))
-		atomic_store_explicit(&conn->posted, true,
-				      memory_order_relaxed);
+	if (!(atomic_load_explicit(&conn->reached, memory_order_relaxed) &
+	      RT_REACHED_POST))
+		atomic_fetch_or_explicit(&conn->reached, RT_REACHED_POST,
+					 memory_order_relaxed);
 	return 0;
 }
 

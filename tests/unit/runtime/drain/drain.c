@@ -274,7 +274,7 @@ static void drained__a_marker_missing_deadline(void **state)
 	fake_settle_down(f);
 	assert_int_equal(conn->poll.state, RT_PS_SETTLING); /* still waits */
 	assert_int_equal(fake_take(f, f->queue), 0);
-	assert_true(conn->ctl.qp_alive);
+	assert_int_equal(conn->ctl.qp_state, RT_QP_ALIVE);
 	fake_drain_time_over(f, conn);
 	fake_settle_down(f);
 	/* nobody knows: sends in order, then receives */

@@ -349,10 +349,10 @@ static void number_reused__waits_for_the_sweep(void **state)
 	/* the old one's, in the CQ before it was destroyed */
 	fake_srq_wc(old, s.srq, 0, IBV_WC_WR_FLUSH_ERR);
 	assert_true(rt_inbox_run_owner(&s.f->poller->inbox, s.f->poller) > 0);
-	assert_true(waiter->poll.late);
+	assert_int_equal(waiter->poll.bind, RT_BIND_LATE_READY);
 	assert_int_equal(fake_take(s.f, s.f->queue), 0);
 	fake_settle_down(s.f);
-	assert_false(waiter->poll.late);
+	assert_int_equal(waiter->poll.bind, RT_BIND_DONE);
 	assert_int_equal(fake_take(s.f, s.f->queue), 3);
 	expect(s.f, 0, 100, IBV_WC_WR_FLUSH_ERR);
 	assert_ptr_equal((void *)(uintptr_t)s.f->items[1].context, waiter);
