@@ -16,7 +16,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "adopt.h"
 #include "base/clock.h"
 #include "base/device.h"
 #include "base/runtime.h"
@@ -67,10 +66,10 @@ bool rt_channel_arm(struct rt_poller *poller)
 
 	for (i = 0; i < poller->cqs_count; i++) {
 		if (!poller->cqs[i]->dead &&
+		    !rt_cq_is_held_up(poller->cqs[i]) &&
 		    ibv_req_notify_cq(poller->cqs[i]->ibv_cq, 0))
 			rt_poller_fail_cq(poller, poller->cqs[i]);
 	}
-	rt_adopt_arm(poller);
 	/* every CQ again, after every arm: what came before its arm raised no
 	 * event */
 	if (rt_round_run(poller, INT_MAX) > 0)
@@ -108,6 +107,8 @@ static void fail_channel(struct rt_poller *poller, struct rt_channel *channel)
 
 	channel->dead = true;
 	epoll_ctl(poller->epfd, EPOLL_CTL_DEL, channel->fd, NULL);
+	if (channel->is_adopted) /* its CQs are polled in each round still */
+		return;
 	/* before its CQs: when a connection has died of it, it is not used */
 	rt_cq_pool_fail_channel_poller(channel);
 	for (i = 0; i < poller->cqs_count; i++) {
@@ -116,13 +117,33 @@ static void fail_channel(struct rt_poller *poller, struct rt_channel *channel)
 	}
 }
 
+/* The CQ that an event names, NULL: none of the poller's. What an adopted one
+ * has for a context is its owner's. */
+static struct rt_cq *cq_of(const struct rt_channel *channel,
+			   const struct ibv_cq *ibv_cq,
+			   const struct rpma_cq *rpma_cq)
+{
+	struct rt_cq *cq = NULL;
+	void *context;
+
+	if (channel->is_adopted) {
+		for (cq = channel->cqs; cq != NULL; cq = cq->next) {
+			if (cq->ibv_cq == ibv_cq)
+				break;
+		}
+	} else if (rpma_cq_get_context(rpma_cq, &context) == 0) {
+		cq = context;
+	}
+	/* once let go it may be gone with this event */
+	return cq != NULL && cq->let_go ? NULL : cq;
+}
+
 /* Reads until there is none; how many. */
 static int read_channel(struct rt_poller *poller, struct rt_channel *channel)
 {
 	struct ibv_cq *ibv_cq;
 	struct rt_cq *cq;
 	void *rpma_cq;
-	void *context;
 	int count = 0;
 
 	for (;;) {
@@ -134,12 +155,8 @@ static int read_channel(struct rt_poller *poller, struct rt_channel *channel)
 			break;
 		}
 		count++;
-		if (rpma_cq_get_context(rpma_cq, &context)) {
-			ibv_ack_cq_events(ibv_cq, 1);
-			continue;
-		}
-		cq = context;
-		if (cq->let_go) { /* with this one it may be gone */
+		cq = cq_of(channel, ibv_cq, rpma_cq);
+		if (cq == NULL) {
 			ibv_ack_cq_events(ibv_cq, 1);
 			continue;
 		}
@@ -193,6 +210,26 @@ static void let_go(struct rt_poller *poller, struct rt_cq *cq)
 	rt_cq_pool_gone_poller(cq);
 }
 
+static void leave_list(struct rt_poller *poller, struct rt_channel *channel)
+{
+	struct rt_channel **link = &poller->reading;
+
+	while (*link != channel)
+		link = &(*link)->poller_next;
+	*link = channel->poller_next;
+	channel->known = false;
+}
+
+void rt_channel_give_back_poller(struct rt_poller *poller, struct rt_cq *cq)
+{
+	take_out(poller, cq);
+	ack(poller, cq);
+	if (cq->channel->known)
+		leave_list(poller, cq->channel);
+	if (!cq->dead)
+		ibv_req_notify_cq(cq->ibv_cq, 0);
+}
+
 int rt_channel_let_go(struct rt_poller *poller)
 {
 	struct rt_cq *cq;
@@ -225,8 +262,6 @@ int rt_channel_wake(struct rt_poller *poller)
 		if (!channel->dead)
 			count += read_channel(poller, channel);
 	}
-	if (poller->adopted != NULL)
-		count += rt_adopt_read_events(poller);
 	if (expired && count == 0)
 		poller->timed_out = true;
 	return count;

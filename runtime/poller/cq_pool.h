@@ -22,6 +22,7 @@
 #include "events/async.h"
 #include "base/inbox.h"
 #include "poller/route.h"
+#include "queue/lane.h"
 #include "poller/numbers.h"
 
 struct rt_poller;
@@ -50,6 +51,7 @@ struct rt_channel {
 	struct rt_channel *poller_next;
 	bool known; /* in the poller's list */
 	bool dead;
+	bool is_adopted; /* immutable: its CQs are adopted ones */
 	/* DEVICE_FATAL on its way to the control thread */
 	struct rt_async_device device;
 	struct rt_msg fatal_msg;
@@ -58,8 +60,16 @@ struct rt_channel {
 	struct rt_msg fail_msg;
 };
 
+/* where everything leads that completes on an adopted CQ */
+struct rt_cq_raw {
+	struct rt_lane *lane;
+	void *user;
+};
+
+/* a shared one, or an adopted one, which has no routes and no room */
 struct rt_cq {
 	/* immutable */
+	const struct rt_cq_raw *raw; /* NULL: not adopted */
 	struct rt_channel *channel;
 	struct rpma_cq *cq;
 	struct ibv_cq *ibv_cq;
@@ -114,6 +124,14 @@ struct rt_cq_making {
 	const struct ibv_context *ibv_ctx;
 	struct rt_cq_making *next;
 };
+
+/* An adopted one is not polled while its consumer is behind: there are no
+ * credits, so what completes waits in the CQ. Nor is it armed: there are devices
+ * that answer the arming of a CQ that is not empty with an event at once. */
+static inline bool rt_cq_is_held_up(const struct rt_cq *cq)
+{
+	return cq->raw != NULL && rt_lane_is_backlogged(cq->raw->lane);
+}
 
 static inline uint32_t rt_cq_unacked(const struct rt_cq *cq)
 {

@@ -20,7 +20,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "adopt.h"
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/runtime.h"
@@ -130,6 +129,8 @@ static void route(struct rt_poller *poller, struct rt_cq *cq,
 void rt_poller_fail_cq(struct rt_poller *poller, struct rt_cq *cq)
 {
 	cq->dead = true;
+	if (cq->raw != NULL) /* its owner hears of that from the device */
+		return;
 	rt_schedule_ready_all(poller, &cq->draining);
 	rt_schedule_ready_all(poller, &cq->sweeping);
 	rt_cq_pool_fail_mt(cq);
@@ -173,10 +174,55 @@ static void time_batch(struct rt_poller *poller)
 		poller->polled_ns = rt_now_ns();
 }
 
+static struct rpma_rt_completion raw_item(const struct rt_cq_raw *raw,
+					  const struct ibv_wc *wc)
+{
+	struct rpma_rt_completion item = {
+		.context = wc->wr_id,
+		.user = raw->user,
+		.qp_num = wc->qp_num,
+		.kind = RPMA_RT_COMPLETION,
+		.status = (uint8_t)wc->status,
+		.opcode = RPMA_RT_OPCODE_UNKNOWN,
+		.imm = wc->vendor_err,
+	};
+
+	if (wc->status != IBV_WC_SUCCESS)
+		return item;
+	item.byte_len = wc->byte_len;
+	item.imm = wc->imm_data;
+	item.opcode = (uint8_t)wc->opcode;
+	item.flags = (uint8_t)wc->wc_flags &
+		     (RPMA_RT_F_WITH_IMM | RPMA_RT_F_WITH_INV);
+	return item;
+}
+
+/* A batch of an adopted CQ: nothing of its wr_id is ours. */
+static void deliver_raw(struct rt_poller *poller, const struct rt_cq_raw *raw,
+			int n)
+{
+	struct rpma_rt_completion item;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		item = raw_item(raw, &poller->wcs[i]);
+		rt_deliver_write(poller, raw->lane, &item);
+	}
+}
+
+static void deliver_routes(struct rt_poller *poller, struct rt_cq *cq, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		route(poller, cq, &poller->wcs[i]);
+	if (unlikely(!cds_list_empty(&cq->sweeping)))
+		end_waits(poller, cq, false);
+}
+
 static int poll_cq(struct rt_poller *poller, struct rt_cq *cq, int max)
 {
 	int n = ibv_poll_cq(cq->ibv_cq, max, poller->wcs);
-	int i;
 
 	RT_STAT_ADD(poller, polls, 1);
 	if (n <= 0) {
@@ -192,10 +238,10 @@ static int poll_cq(struct rt_poller *poller, struct rt_cq *cq, int max)
 	/* before they are routed: that may run the inbox, and a GONE in it
 	 * counts from here what the CQ still holds */
 	cq->taken += (uint64_t)n;
-	for (i = 0; i < n; i++)
-		route(poller, cq, &poller->wcs[i]);
-	if (unlikely(!cds_list_empty(&cq->sweeping)))
-		end_waits(poller, cq, false);
+	if (unlikely(cq->raw != NULL))
+		deliver_raw(poller, cq->raw, n);
+	else
+		deliver_routes(poller, cq, n);
 	RT_STAT_ADD(poller, completions, n);
 	return n;
 }
@@ -214,32 +260,15 @@ static int poll_all(struct rt_poller *poller, int budget)
 	for (i = 0; i < poller->cqs_count && done < budget; i++) {
 		cq = poller->cqs[(poller->cqs_first + i) % poller->cqs_count];
 		max = budget - done < RT_BATCH ? budget - done : RT_BATCH;
-		if (!cq->dead)
+		if (likely(!cq->dead && !rt_cq_is_held_up(cq)))
 			done += poll_cq(poller, cq, max);
 	}
 	return done;
 }
 
-/* With what it has adopted, by turns first, that a budget starves neither. */
-static int poll_adopted_too(struct rt_poller *poller, int budget)
-{
-	int done = 0;
-
-	poller->adopted_first = !poller->adopted_first;
-	if (poller->adopted_first)
-		done = rt_adopt_poll(poller, budget);
-	if (done < budget)
-		done += poll_all(poller, budget - done);
-	if (!poller->adopted_first && done < budget)
-		done += rt_adopt_poll(poller, budget - done);
-	return done;
-}
-
 int rt_round_run(struct rt_poller *poller, int budget)
 {
-	int done = likely(poller->adopted == NULL)
-			   ? poll_all(poller, budget)
-			   : poll_adopted_too(poller, budget);
+	int done = poll_all(poller, budget);
 
 	if (unlikely(++poller->rounds % ROUNDS_PER_TICK == 0))
 		rt_poller_set_tick(poller, rt_now_ns());

@@ -61,7 +61,6 @@ struct rt_poller {
 	struct rt_lane *touched_lanes;
 	struct rt_side *touched_sides;
 	struct rt_reserved *touched_numbers;
-	struct rpma_rt_adopted *adopted;
 	struct rt_lane *spilling;
 	struct rt_schedule schedule;
 	struct rt_cq *leaving; /* CQs to let go */
@@ -69,9 +68,8 @@ struct rt_poller {
 	uint32_t untimed;      /* batches since the last timed one */
 	uint32_t rounds;       /* for the clock, see tick_ms */
 	uint32_t idle_rounds;
-	bool armed;	    /* the bell is prepared */
-	bool timed_out;	    /* woken by the back-stop alone */
-	bool adopted_first; /* in the next round */
+	bool armed;	/* the bell is prepared */
+	bool timed_out; /* woken by the back-stop alone */
 	uint64_t idle_since_ns;
 	uint64_t spinning_since_ns; /* with timing; 0: it is not idle */
 	struct rt_channel *reading; /* its channels */
@@ -144,6 +142,8 @@ void rt_poller_await_sweep(struct rt_poller *poller, struct rt_cq *cq,
 void rt_channel_leave_message(struct rt_msg *msg, void *owner);
 /* Lets go of those, not while a batch is routed; how many. */
 int rt_channel_let_go(struct rt_poller *poller);
+/* An adopted CQ is its owner's again, armed, its events acknowledged. */
+void rt_channel_give_back_poller(struct rt_poller *poller, struct rt_cq *cq);
 /* A CQ of it works no more: its connections die. */
 void rt_poller_fail_cq(struct rt_poller *poller, struct rt_cq *cq);
 /* Takes a CQ in; the message is in the rt_cq. */
