@@ -19,6 +19,8 @@
 #include "poller/poller.h"
 #include "poller/reserve.h"
 #include "queue/queue.h"
+#include "poller/channel.h"
+#include "poller/cqs.h"
 
 /* ----------------------------------------------------------- the poller --- */
 
@@ -33,7 +35,7 @@ static int attach_on_poller(void *arg)
 	rt_lane_take_spill_poller(adopted->raw.lane, adopted->spill);
 	adopted->spill = NULL;
 	for (i = 0; i < adopted->cqs_count; i++) {
-		rt_poller_add_cq(&adopted->cqs[i].add_msg, poller);
+		rt_cqs_add_message(&adopted->cqs[i].add_msg, poller);
 		if (adopted->cqs[i].place < 0)
 			ret = RPMA_E_NOMEM;
 	}

@@ -26,7 +26,7 @@ static void call_writable(struct rt_poller *poller, struct rpma_rt_conn *conn,
 			continue;
 		route->wants &= (uint8_t)~wants;
 		if (conn->side[side].healthy) /* else CLOSED answers */
-			rt_callback_add(poller, &route->callback, &item);
+			rt_deliver_call(poller, &route->callback, &item);
 	}
 }
 

@@ -4,7 +4,7 @@
 /*
  * calls.c -- what an application asks of a connection, from any thread:
  * to make it, connect, reject, close, hold it, and what is known of it. Who
- * does it is the control thread (conn.c).
+ * does it is the control thread (control.c).
  */
 
 #include "conn/conn.h"
@@ -52,7 +52,9 @@ int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
 				     .user = user,
 				     .addr = addr,
 				     .port = port,
-				     .begin = rt_conn_begin_control};
+				     .begin = rt_conn_begin_control,
+				     .control = rt_conn_control_message,
+				     .cm_ops = &rt_conn_cm_ops};
 	struct ibv_context *ibv_ctx;
 	int ret;
 

@@ -146,7 +146,7 @@ struct rpma_rt_conn {
 /* The first message of an active one: resolves, and goes on from there. */
 void rt_conn_begin_control(struct rt_msg *msg, void *owner);
 /* What was asked of it: bits of enum rt_ctl_bit. */
-void rt_conn_bits_control(struct rpma_rt_conn *conn, uint32_t bits);
+void rt_conn_control_message(struct rt_msg *msg, void *owner);
 /* A CM event of conn; event is the caller's. */
 void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 			      const struct rpma_cm_event *event);

@@ -3,7 +3,7 @@
 
 /*
  * conn_control.h -- the part of a connection that belongs to the control
- * thread (conn.c). doc/protocols/connection.md.
+ * thread (control.c). doc/protocols/connection.md.
  */
 
 #ifndef RT_CONN_CONN_CONTROL_H

@@ -33,7 +33,6 @@
 
 /* ----------------------------------------------------------- the record --- */
 
-static void ctl_message(struct rt_msg *msg, void *owner);
 static void cq_failed(struct rt_cq_user *user);
 
 /* The configuration of its queue pair: the caller's, our CQ to come, a slot
@@ -166,7 +165,7 @@ static int record_new(const struct rt_conn_spec *birth, uint32_t *sq,
 	if (conn == NULL)
 		return RPMA_E_NOMEM;
 	memset(conn, 0, sizeof(*conn));
-	conn->target.ops = &rt_conn_cm_ops;
+	conn->target.ops = birth->cm_ops;
 	/* relaxed: published by the inbox. The application's and ours */
 	atomic_store_explicit(&conn->target.count, 2, memory_order_relaxed);
 	atomic_store_explicit(&conn->held, 1, memory_order_relaxed);
@@ -178,7 +177,7 @@ static int record_new(const struct rt_conn_spec *birth, uint32_t *sq,
 	atomic_store_explicit(&conn->user, birth->user, memory_order_relaxed);
 	rt_keepalive_init(conn);
 	conn->cq_user.failed = cq_failed;
-	conn->ctl_msg.fn = ctl_message;
+	conn->ctl_msg.fn = birth->control;
 	conn->poll_msg.fn = rt_messages_poll;
 	rt_conn_set_state(conn,
 			  birth->passive ? RT_CONN_READY : RT_CONN_RESOLVING);
@@ -454,25 +453,9 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 	pthread_mutex_unlock(&rt->lock);
 }
 
-/* ------------------------------------------------------------- messages --- */
-
 /* Under the runtime's lock. */
 static void cq_failed(struct rt_cq_user *user)
 {
 	rt_conn_tell_control(RT_FROM(struct rpma_rt_conn, cq_user, user),
 			     RT_CTL_DEVICE);
-}
-
-static void ctl_message(struct rt_msg *msg, void *owner)
-{
-	struct rpma_rt_conn *conn = RT_FROM(struct rpma_rt_conn, ctl_msg, msg);
-	uint32_t bits;
-
-	(void)owner;
-	/* acquire: pairs with the release of whoever set them. The message is
-	 * ours no more: the next bit sends it again */
-	bits = atomic_exchange_explicit(&conn->ctl_bits, 0,
-					memory_order_acquire);
-	rt_conn_bits_control(conn, bits);
-	rt_conn_unref(conn);
 }

@@ -25,6 +25,9 @@ struct rt_conn_spec {
 	const char *addr;
 	const char *port;
 	void (*begin)(struct rt_msg *msg, void *owner);
+	/* what its bits for the control thread, its CM events bring about */
+	void (*control)(struct rt_msg *msg, void *owner);
+	const struct rt_cm_ops *cm_ops;
 };
 
 /*

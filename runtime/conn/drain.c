@@ -18,6 +18,7 @@
 #include "conn/keepalive.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
+#include "poller/cqs.h"
 
 /* ------------------------------------------------------------- settling --- */
 
@@ -286,5 +287,5 @@ void rt_drain_sweep_poller(struct rpma_rt_conn *conn)
 {
 	conn->poll.state = RT_PS_SWEEPING;
 	rt_task_init(&conn->poll.dying, swept);
-	rt_poller_await_sweep(conn->poller, conn->cq, &conn->poll.dying);
+	rt_cqs_await_sweep_poller(conn->poller, conn->cq, &conn->poll.dying);
 }

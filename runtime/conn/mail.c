@@ -14,7 +14,7 @@
 
 void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits)
 {
-	/* release: pairs with the exchange in ctl_message() */
+	/* release: pairs with the exchange in rt_conn_control_message() */
 	if (atomic_fetch_or_explicit(&conn->ctl_bits, bits,
 				     memory_order_release) != 0)
 		return;

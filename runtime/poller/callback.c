@@ -18,8 +18,7 @@ void rt_callback_add(struct rt_poller *poller, struct rt_callback *callback,
 
 	/* what a function may call brings no items about */
 	assert(calls->running == NULL);
-	if (calls->count == RT_CALLBACKS)
-		rt_deliver_flush(poller);
+	assert(calls->count < RT_CALLBACKS);
 	calls->due[calls->count].callback = callback;
 	calls->due[calls->count].item = *item;
 	calls->count++;

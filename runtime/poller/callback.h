@@ -34,7 +34,8 @@ struct rt_callbacks {
 	} due[RT_CALLBACKS];
 };
 
-/* The function gets the item at the batch's end. */
+/* The function gets the item at the batch's end. REQUIRES: room; callers are
+ * rt_deliver_call() alone */
 void rt_callback_add(struct rt_poller *poller, struct rt_callback *callback,
 		     const struct rpma_rt_completion *item);
 /* Calls what is due, in order. */

@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * channel.c -- a poller's completion channels: arm all CQs, look again, read
- * events after a sleep, acknowledge them in batches. Runs on the poller.
+ * channel.c -- a poller's completion channels: events are read after a sleep
+ * and acknowledged in batches; CQs that leave are let go. Runs on the poller.
  * doc/protocols/channel.md.
  */
 
-#include "poller/poller.h"
+#include "poller/channel.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -19,75 +19,18 @@
 #include "base/clock.h"
 #include "base/device.h"
 #include "base/runtime.h"
+#include "poller/cq.h"
+#include "poller/cqs.h"
+#include "poller/poller.h"
 
 #define CQS_LEAST    16 /* places for CQs that a poller keeps */
 #define LET_GO_BATCH 64 /* CQs that a round lets go */
-
-static bool any_spill_has_room(struct rt_poller *poller)
-{
-	struct rt_lane *lane;
-
-	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next) {
-		if (rt_lane_has_room_poller(lane))
-			return true;
-	}
-	return false;
-}
-
-/* By hand, the deadline and the back-stop make the fd readable. */
-static void set_timer(struct rt_poller *poller)
-{
-	uint64_t backstop_ns =
-		(uint64_t)poller->rt->cfg.backstop_ms * UINT64_C(1000000);
-	uint64_t at = rt_schedule_next_ns(poller);
-	struct itimerspec when = {0};
-
-	if (backstop_ns != 0 && rt_now_ns() + backstop_ns < at)
-		at = rt_now_ns() + backstop_ns;
-	if (at != UINT64_MAX) {
-		when.it_value.tv_sec = (time_t)(at / 1000000000);
-		/* one more: zero would be never */
-		when.it_value.tv_nsec = (long)(at % 1000000000) + (at == 0);
-	}
-	timerfd_settime(poller->timer, TFD_TIMER_ABSTIME, &when, NULL);
-}
 
 static bool has_expired(struct rt_poller *poller)
 {
 	uint64_t times;
 
 	return read(poller->timer, &times, sizeof(times)) == sizeof(times);
-}
-
-bool rt_channel_arm(struct rt_poller *poller)
-{
-	struct rt_lane *lane;
-	int i;
-
-	for (i = 0; i < poller->cqs_count; i++) {
-		if (!poller->cqs[i]->dead &&
-		    !rt_cq_is_held_up(poller->cqs[i]) &&
-		    ibv_req_notify_cq(poller->cqs[i]->ibv_cq, 0))
-			rt_poller_fail_cq(poller, poller->cqs[i]);
-	}
-	/* every CQ again, after every arm: what came before its arm raised no
-	 * event */
-	if (rt_round_run(poller, INT_MAX) > 0)
-		return false;
-	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next)
-		rt_lane_arm_spill_poller(lane);
-	rt_bell_prepare(&poller->bell);
-	/* acquire: pairs with the release in rt_poller_stop() */
-	if (!rt_inbox_is_empty(&poller->inbox) || any_spill_has_room(poller) ||
-	    atomic_load_explicit(&poller->stopping, memory_order_acquire)) {
-		rt_bell_cancel(&poller->bell);
-		return false;
-	}
-	poller->armed = true;
-	if (!poller->threaded)
-		set_timer(poller);
-	RT_STAT_ADD(poller, sleeps, 1);
-	return true;
 }
 
 static void ack(struct rt_poller *poller, struct rt_cq *cq)
@@ -110,10 +53,10 @@ static void fail_channel(struct rt_poller *poller, struct rt_channel *channel)
 	if (channel->is_adopted) /* its CQs are polled in each round still */
 		return;
 	/* before its CQs: when a connection has died of it, it is not used */
-	rt_cq_pool_fail_channel_poller(channel);
+	rt_cq_fail_channel_poller(channel);
 	for (i = 0; i < poller->cqs_count; i++) {
 		if (poller->cqs[i]->channel == channel)
-			rt_poller_fail_cq(poller, poller->cqs[i]);
+			rt_cqs_fail_poller(poller, poller->cqs[i]);
 	}
 }
 
@@ -207,7 +150,7 @@ static void let_go(struct rt_poller *poller, struct rt_cq *cq)
 	take_out(poller, cq);
 	ack(poller, cq);
 	cq->let_go = true;
-	rt_cq_pool_gone_poller(cq);
+	rt_cq_gone_poller(cq);
 }
 
 static void leave_list(struct rt_poller *poller, struct rt_channel *channel)

@@ -169,3 +169,28 @@ void rt_cq_free(struct rt_cq *cq)
 	free(cq->routes);
 	free(cq);
 }
+
+/* ------------------------------------------- to the device's control thread --- */
+
+static struct rt_inbox *control_of(const struct rt_channel *channel)
+{
+	return &channel->dev->control.inbox;
+}
+
+void rt_cq_gone_poller(struct rt_cq *cq)
+{
+	rt_inbox_push_mt(control_of(cq->channel), &cq->gone_msg);
+}
+
+void rt_cq_fail_mt(struct rt_cq *cq)
+{
+	/* relaxed: only who comes first matters; the inbox orders the rest */
+	if (!atomic_exchange_explicit(&cq->fail_sent, true,
+				      memory_order_relaxed))
+		rt_inbox_push_mt(control_of(cq->channel), &cq->fail_msg);
+}
+
+void rt_cq_fail_channel_poller(struct rt_channel *channel)
+{
+	rt_inbox_push_mt(control_of(channel), &channel->fail_msg);
+}

@@ -34,4 +34,13 @@ int rt_cq_destroy(struct rt_cq *cq);
 /* The record, destroyed or given up. */
 void rt_cq_free(struct rt_cq *cq);
 
+/* Any thread: the CQ works no more. Its users are told; it gets no new ones. */
+void rt_cq_fail_mt(struct rt_cq *cq);
+/* Its poller: nothing on it wakes the poller any more; newcomers get another.
+ * Its CQs are failed one by one, after this. */
+void rt_cq_fail_channel_poller(struct rt_channel *channel);
+/* Its poller: has let go of a CQ that left; it is destroyed. The record may be
+ * gone when this returns. */
+void rt_cq_gone_poller(struct rt_cq *cq);
+
 #endif /* RT_POLLER_CQ_H */

@@ -15,7 +15,9 @@
 #include "base/device.h"
 #include "base/runtime.h"
 #include "base/wait.h"
+#include "poller/channel.h"
 #include "poller/cq.h"
+#include "poller/cqs.h"
 #include "poller/poller.h"
 
 /* which a connection begins with */
@@ -106,11 +108,6 @@ static void gone_message(struct rt_msg *msg, void *owner)
 	rt_inbox_push_mt(&cq->channel->dev->destroyer.inbox, msg);
 }
 
-void rt_cq_pool_gone_poller(struct rt_cq *cq)
-{
-	rt_inbox_push_mt(control_of(cq->channel), &cq->gone_msg);
-}
-
 /* ------------------------------------------------------------- failures --- */
 
 /* REQUIRES: the runtime's lock */
@@ -143,18 +140,10 @@ static void fail_message(struct rt_msg *msg, void *owner)
 	pthread_mutex_unlock(&rt->lock);
 }
 
-void rt_cq_pool_fail_mt(struct rt_cq *cq)
-{
-	/* relaxed: only who comes first matters; the inbox orders the rest */
-	if (!atomic_exchange_explicit(&cq->fail_sent, true,
-				      memory_order_relaxed))
-		rt_inbox_push_mt(control_of(cq->channel), &cq->fail_msg);
-}
-
 static void cq_event(struct rt_async_object *self, enum ibv_event_type type)
 {
 	if (type == IBV_EVENT_CQ_ERR)
-		rt_cq_pool_fail_mt(caa_container_of(self, struct rt_cq, async));
+		rt_cq_fail_mt(caa_container_of(self, struct rt_cq, async));
 }
 
 /* Control thread. */
@@ -170,11 +159,6 @@ static void fail_channel_message(struct rt_msg *msg, void *owner)
 	if (channel->spare != NULL)
 		retire_unused(channel->spare);
 	pthread_mutex_unlock(&rt->lock);
-}
-
-void rt_cq_pool_fail_channel_poller(struct rt_channel *channel)
-{
-	rt_inbox_push_mt(control_of(channel), &channel->fail_msg);
 }
 
 /* Control thread. */
@@ -259,7 +243,7 @@ static void list_cq(struct rt_cq *cq)
 	cq->async = (struct rt_async_object){.object = cq->ibv_cq,
 					     .event = cq_event};
 	rt_async_own(&cq->async);
-	cq->add_msg.fn = rt_poller_add_cq;
+	cq->add_msg.fn = rt_cqs_add_message;
 	rt_inbox_push_mt(&channel->poller->inbox, &cq->add_msg);
 }
 

@@ -158,15 +158,6 @@ int rt_cq_pool_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 /* The CQ may go with its last user. REQUIRES: the runtime's lock */
 void rt_cq_pool_unreserve(struct rt_cq *cq, struct rt_cq_user *user);
 
-/* Any thread: the CQ works no more. Its users are told; it gets no new ones. */
-void rt_cq_pool_fail_mt(struct rt_cq *cq);
-/* Its poller: nothing on it wakes the poller any more; newcomers get another.
- * Its CQs are failed one by one, after this. */
-void rt_cq_pool_fail_channel_poller(struct rt_channel *channel);
-/* Its poller: has let go of a CQ that left; it is destroyed. The record may be
- * gone when this returns. */
-void rt_cq_pool_gone_poller(struct rt_cq *cq);
-
 /* Asynchronous events are not heard of any more. Before the control thread
  * ends; nobody makes CQs any more. */
 void rt_cq_pool_unwatch(struct rt_poller *poller);

@@ -29,12 +29,20 @@ void rt_deliver_write(struct rt_poller *poller, struct rt_lane *lane,
 	poller->written++;
 }
 
+void rt_deliver_call(struct rt_poller *poller, struct rt_callback *callback,
+		     const struct rpma_rt_completion *item)
+{
+	if (poller->calls.count == RT_CALLBACKS)
+		rt_deliver_flush(poller);
+	rt_callback_add(poller, callback, item);
+}
+
 void rt_deliver_item(struct rt_poller *poller,
 		     const struct rt_route_entry *entry,
 		     const struct rpma_rt_completion *item)
 {
 	if (entry->is_callback)
-		rt_callback_add(poller, entry->callback, item);
+		rt_deliver_call(poller, entry->callback, item);
 	else
 		rt_deliver_write(poller, entry->lane, item);
 }

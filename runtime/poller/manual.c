@@ -12,6 +12,9 @@
 #include "base/runtime.h"
 #include "base/wait.h"
 #include "poller/poller.h"
+#include "poller/arm.h"
+#include "poller/channel.h"
+#include "poller/round.h"
 
 /* The poller that a call names, to be run by hand. */
 static int find(struct rpma_rt *rt, int poller, struct rt_poller **poller_ptr)
@@ -73,7 +76,7 @@ int rpma_rt_arm(struct rpma_rt *rt, int poller)
 		return ret;
 	if (p->armed)
 		rt_channel_wake(p);
-	sleep = rt_channel_arm(p);
+	sleep = rt_arm_poller(p);
 	rt_poller_leave(p);
 	return sleep ? 0 : RPMA_E_AGAIN;
 }

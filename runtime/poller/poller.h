@@ -128,27 +128,6 @@ void rt_poller_stop(struct rt_poller *poller);
 /* After that: in manual mode nobody runs it any more. */
 void rt_poller_close(struct rt_poller *poller);
 
-/* One round; items handled. */
-int rt_round_run(struct rt_poller *poller, int budget);
-/* Arms; true: nothing to do, sleep on epfd; false: there is work. */
-bool rt_channel_arm(struct rt_poller *poller);
-/* What follows a sleep: bell off, channel events read; how many. */
-int rt_channel_wake(struct rt_poller *poller);
-/* The task becomes ready when what the CQ holds now was taken: a poll of it
- * finds nothing, or as many as it can hold are taken; or when it dies. */
-void rt_poller_await_sweep(struct rt_poller *poller, struct rt_cq *cq,
-			   struct rt_task *task);
-/* A CQ is to be let go; the message is in the rt_cq. */
-void rt_channel_leave_message(struct rt_msg *msg, void *owner);
-/* Lets go of those, not while a batch is routed; how many. */
-int rt_channel_let_go(struct rt_poller *poller);
-/* An adopted CQ is its owner's again, armed, its events acknowledged. */
-void rt_channel_give_back_poller(struct rt_poller *poller, struct rt_cq *cq);
-/* A CQ of it works no more: its connections die. */
-void rt_poller_fail_cq(struct rt_poller *poller, struct rt_cq *cq);
-/* Takes a CQ in; the message is in the rt_cq. */
-void rt_poller_add_cq(struct rt_msg *msg, void *owner);
-
 /* Manual mode: the calling thread, which owns it from here on, is the poller
  * until it leaves. ERRORS: as rt_owner_enter() */
 int rt_poller_enter(struct rt_poller *poller);
@@ -167,6 +146,9 @@ void rt_deliver_flush(struct rt_poller *poller);
 /* Writes an item into a lane of the poller. */
 void rt_deliver_write(struct rt_poller *poller, struct rt_lane *lane,
 		      const struct rpma_rt_completion *item);
+/* The function is called with the item at the batch's end. */
+void rt_deliver_call(struct rt_poller *poller, struct rt_callback *callback,
+		     const struct rpma_rt_completion *item);
 /* Where the route leads: into its lane, or to its function. */
 void rt_deliver_item(struct rt_poller *poller,
 		     const struct rt_route_entry *entry,

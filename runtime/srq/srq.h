@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * srq.h -- a shared receive queue of one poller: its life (srq.c), its posters
+ * srq.h -- a shared receive queue of one poller: its life (life.c), its posters
  * (srq_post.c), its poller's side (srq_poll.c). States, owners, who gives which
  * buffer back when: doc/protocols/srq.md.
  */

@@ -27,6 +27,11 @@
 #include "queue/queue.h"
 #include "poller/route.h"
 #include "base/runtime.h"
+#include "poller/round.h"
+#include "poller/arm.h"
+#include "poller/channel.h"
+#include "poller/cqs.h"
+#include "poller/cq.h"
 
 #define WCS	   4096
 #define IN_FLIGHT  1024

@@ -7,6 +7,11 @@
 
 #include "adopt.h"
 #include "rt_fake.h"
+#include "poller/round.h"
+#include "poller/arm.h"
+#include "poller/channel.h"
+#include "poller/cqs.h"
+#include "poller/cq.h"
 
 /* a connection made elsewhere: a CQ, an RCQ, one channel */
 struct plain {
@@ -247,9 +252,9 @@ static void arm__between_poll_and_arm_found(void **state)
 	fake_settle_down(f);
 	p.conn.rcq->on_arm = true;
 	p.conn.rcq->wc_on_arm = (struct ibv_wc){.wr_id = 3};
-	assert_false(rt_channel_arm(f->poller));
+	assert_false(rt_arm_poller(f->poller));
 	assert_int_equal(fake_take(f, f->queue), 1);
-	assert_true(rt_channel_arm(f->poller));
+	assert_true(rt_arm_poller(f->poller));
 	rt_channel_wake(f->poller);
 	ok(rpma_rt_adopted_release(&a));
 	plain_close(&p);
@@ -282,7 +287,7 @@ static void poll__backlogged_left_in_the_cq(void **state)
 	/* most are where they were, and no event is asked for of them */
 	assert_true(p.conn.cq->tail - p.conn.cq->head > 150);
 	p.conn.cq->arms = 0;
-	assert_true(rt_channel_arm(f->poller));
+	assert_true(rt_arm_poller(f->poller));
 	rt_channel_wake(f->poller);
 	assert_int_equal(p.conn.cq->arms, 0);
 	while (total < 300) {
@@ -293,7 +298,7 @@ static void poll__backlogged_left_in_the_cq(void **state)
 		total += got;
 		fake_settle_down(f);
 	}
-	assert_true(rt_channel_arm(f->poller));
+	assert_true(rt_arm_poller(f->poller));
 	rt_channel_wake(f->poller);
 	assert_int_equal(p.conn.cq->arms, 1);
 	ok(rpma_rt_adopted_release(&a));

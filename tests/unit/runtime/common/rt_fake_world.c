@@ -11,6 +11,11 @@
 #include <unistd.h>
 
 #include "base/wait.h"
+#include "poller/round.h"
+#include "poller/arm.h"
+#include "poller/channel.h"
+#include "poller/cqs.h"
+#include "poller/cq.h"
 
 int __real_rt_call_sync(struct rpma_rt *rt, struct rt_inbox *inbox,
 			int (*fn)(void *arg), void *arg);

@@ -7,6 +7,11 @@
 #include <string.h>
 
 #include "rt_fake.h"
+#include "poller/round.h"
+#include "poller/arm.h"
+#include "poller/channel.h"
+#include "poller/cqs.h"
+#include "poller/cq.h"
 
 /* who holds room in these tests */
 #define USERS 16
@@ -379,11 +384,11 @@ static void unused__none_of_a_failed_one_or_channel_stays(void **state)
 	struct rt_cq *cq = reserve(f, 64, 0);
 
 	unreserve(f, cq, 0);
-	rt_cq_pool_fail_mt(cq);
+	rt_cq_fail_mt(cq);
 	fake_settle_down(f);
 	assert_int_equal(count_listed(f), 0);
 	cq = reserve(f, 64, 0);
-	rt_cq_pool_fail_mt(cq);
+	rt_cq_fail_mt(cq);
 	fake_settle_down(f);
 	assert_int_equal(count_listed(f), 1);
 	assert_int_equal(told_count, 1);
@@ -395,7 +400,7 @@ static void unused__none_of_a_failed_one_or_channel_stays(void **state)
 	cq = reserve(f, 64, 0);
 	unreserve(f, cq, 2);
 	fake_settle_down(f);
-	rt_cq_pool_fail_channel_poller(cq->channel);
+	rt_cq_fail_channel_poller(cq->channel);
 	fake_settle_down(f);
 	assert_int_equal(count_listed(f), 0);
 	assert_int_equal(f->poller->cqs_count, 0);
@@ -460,7 +465,7 @@ static void leave__failed_meanwhile(void **state)
 	struct rt_cq *cq = one_leaves(f);
 
 	assert_false(cq->async.owned);
-	rt_poller_fail_cq(f->poller, cq);
+	rt_cqs_fail_poller(f->poller, cq);
 	fake_round(f);
 	/* the destroyer is faster than the control thread */
 	rt_inbox_run_owner(&f->device->destroyer.inbox, f->rt);

@@ -19,6 +19,11 @@
 #include "base/clock.h"
 #include "dump_names.h"
 #include "dump_printers.h"
+#include "poller/round.h"
+#include "poller/arm.h"
+#include "poller/channel.h"
+#include "poller/cqs.h"
+#include "poller/cq.h"
 
 #define ALWAYS	 RPMA_F_COMPLETION_ALWAYS
 #define ON_ERROR RPMA_F_COMPLETION_ON_ERROR
@@ -313,14 +318,14 @@ static void dump__cq_room_and_events(void **state)
 	char words[80];
 
 	fake_cq_event(conn->cq);
-	rt_channel_arm(f->poller);
+	rt_arm_poller(f->poller);
 	assert_int_equal(rt_channel_wake(f->poller), 1);
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);
 	snprintf(words, sizeof(words),
 		 "room %u of %u, 1 events unacknowledged\n",
 		 conn->cq->cqe - FAKE_SQ - FAKE_RQ - 2, conn->cq->cqe);
 	expect(text, words);
-	rt_cq_pool_fail_mt(conn->cq);
+	rt_cq_fail_mt(conn->cq);
 	fake_control(f);
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);
 	expect(text, "events unacknowledged, failed\n");

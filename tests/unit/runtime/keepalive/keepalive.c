@@ -7,6 +7,11 @@
 #include <string.h>
 
 #include "rt_fake.h"
+#include "poller/round.h"
+#include "poller/arm.h"
+#include "poller/channel.h"
+#include "poller/cqs.h"
+#include "poller/cq.h"
 
 #define ALWAYS	RPMA_F_COMPLETION_ALWAYS
 #define HOUR_MS 3600000
@@ -196,7 +201,7 @@ static void manual__the_fd_wakes(void **state)
 	f->rt_cfg.keepalive_ms = 1;
 	conn = fake_established(f);
 	while (posted(conn) == 0) {
-		if (!rt_channel_arm(f->poller))
+		if (!rt_arm_poller(f->poller))
 			continue;
 		assert_int_equal(poll(&fd, 1, 30000), 1);
 		rt_channel_wake(f->poller);
@@ -214,7 +219,7 @@ static void manual__the_backstop_too(void **state)
 
 	f->rt->cfg.backstop_ms = 1;
 	ok(fake_recv(conn, 1));
-	assert_true(rt_channel_arm(f->poller));
+	assert_true(rt_arm_poller(f->poller));
 	fake_received(conn, 0, IBV_WC_SUCCESS); /* and its event is lost */
 	assert_int_equal(poll(&fd, 1, 30000), 1);
 	rt_channel_wake(f->poller);

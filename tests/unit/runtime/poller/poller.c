@@ -12,6 +12,11 @@
 
 #include "rt_fake.h"
 #include "base/self.h"
+#include "poller/round.h"
+#include "poller/arm.h"
+#include "poller/channel.h"
+#include "poller/cqs.h"
+#include "poller/cq.h"
 
 #define ALWAYS RPMA_F_COMPLETION_ALWAYS
 
@@ -131,7 +136,7 @@ static void arm__every_cq_then_asleep(void **state)
 	struct rpma_rt_conn *second = established_on_another_cq(f);
 	uint64_t polls = stats_of(f).polls;
 
-	assert_true(rt_channel_arm(f->poller));
+	assert_true(rt_arm_poller(f->poller));
 	assert_int_equal(fake_cq(first->cq)->arms, 1);
 	assert_int_equal(fake_cq(second->cq)->arms, 1);
 	assert_int_equal(stats_of(f).polls, polls + 2);
@@ -161,7 +166,7 @@ static void arm__completion_before_its_arm_found(void **state)
 					.opcode = IBV_WC_SEND,
 					.qp_num = conns[i]->qp_num};
 		cq->on_arm = true;
-		assert_false(rt_channel_arm(f->poller));
+		assert_false(rt_arm_poller(f->poller));
 		assert_int_equal(fake_take(f, f->queue), 1);
 	}
 	assert_int_equal(stats_of(f).sleeps, 0);
@@ -176,10 +181,10 @@ static void arm__message_in_the_inbox_awake(void **state)
 
 	rt_conn_tell_poller(conn,
 			    RT_POLL_ESTABLISHED); /* handled by the poll */
-	assert_false(rt_channel_arm(f->poller));
+	assert_false(rt_arm_poller(f->poller));
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_false(rt_bell_is_asleep(&f->poller->bell));
-	assert_true(rt_channel_arm(f->poller));
+	assert_true(rt_arm_poller(f->poller));
 	/* rung: the fd is readable */
 	rt_conn_tell_poller(conn, RT_POLL_ESTABLISHED);
 	assert_false(rt_bell_is_asleep(&f->poller->bell));
@@ -200,7 +205,7 @@ static void arm__stopping_awake(void **state)
 	struct fake *f = *state;
 
 	rt_poller_stop(f->poller);
-	assert_false(rt_channel_arm(f->poller));
+	assert_false(rt_arm_poller(f->poller));
 	assert_int_equal(stats_of(f).sleeps, 0);
 }
 
@@ -210,7 +215,7 @@ static void arm__refused_cq_dead(void **state)
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	fake_cq(conn->cq)->notify_answer = EIO;
-	rt_channel_arm(f->poller);
+	rt_arm_poller(f->poller);
 	assert_true(conn->cq->dead);
 	rt_channel_wake(f->poller);
 	fake_settle_down(f);
@@ -413,7 +418,7 @@ static void spill__sleeps_on_it_and_the_consumer_rings(void **state)
 
 	narrow_new(f, &n);
 	narrow_fill(f, &n, 64 + 2);
-	assert_true(rt_channel_arm(f->poller)); /* full: nothing to do */
+	assert_true(rt_arm_poller(f->poller)); /* full: nothing to do */
 	assert_int_equal(fake_take(f, n.queue), 64);
 	assert_false(rt_bell_is_asleep(&f->poller->bell)); /* rung */
 	rt_channel_wake(f->poller);

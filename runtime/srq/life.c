@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * srq.c -- the life of a shared receive queue: made and ended by the calling
+ * life.c -- the life of a shared receive queue: made and ended by the calling
  * thread, its limit armed by the control thread. doc/protocols/srq.md.
  */
 

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * conn.c -- a connection's life as the control thread leads it. States and the
+ * control.c -- a connection's life as the control thread leads it. States and the
  * order of death: doc/protocols/connection.md. What the application asks of it:
  * conn_calls.c.
  */
@@ -148,6 +148,8 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 		.queue = listener->queue,
 		.user = listener->user,
 		.passive = true,
+		.control = rt_conn_control_message,
+		.cm_ops = &rt_conn_cm_ops,
 	};
 	struct rpma_rt_conn *conn;
 
@@ -368,7 +370,7 @@ static void done(struct rpma_rt_conn *conn)
 	rt_context_unref(rt);
 }
 
-void rt_conn_bits_control(struct rpma_rt_conn *conn, uint32_t bits)
+static void run_bits(struct rpma_rt_conn *conn, uint32_t bits)
 {
 	if (bits & RT_CTL_REJECT && conn->ctl.state == RT_CONN_READY)
 		conn->ctl.handshake = RT_HANDSHAKE_REJECTED;
@@ -392,4 +394,18 @@ void rt_conn_bits_control(struct rpma_rt_conn *conn, uint32_t bits)
 		end_last(conn);
 	if (bits & RT_CTL_DONE)
 		done(conn);
+}
+
+void rt_conn_control_message(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_conn *conn = RT_FROM(struct rpma_rt_conn, ctl_msg, msg);
+	uint32_t bits;
+
+	(void)owner;
+	/* acquire: pairs with the release of whoever set them. The message is
+	 * ours no more: the next bit sends it again */
+	bits = atomic_exchange_explicit(&conn->ctl_bits, 0,
+					memory_order_acquire);
+	run_bits(conn, bits);
+	rt_conn_unref(conn);
 }

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * loop.c -- a poller's thread: rounds, spinning, sleeping; its start and end;
+ * calls that it answers. A round is in round.c.
+ */
+
+#define _GNU_SOURCE
+#include "poller/poller.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/runtime.h"
+#include "base/self.h"
+#include "base/wait.h"
+#include "poller/arm.h"
+#include "poller/channel.h"
+#include "poller/round.h"
+
+#define ROUNDS_PER_CLOCK 64
+
+/* ------------------------------------------------------------- sleeping --- */
+
+/* How long it may sleep, in milliseconds; -1: until something happens. */
+static int sleep_ms(const struct rt_poller *poller)
+{
+	const struct rpma_rt_cfg *cfg = &poller->rt->cfg;
+	uint64_t deadline = rt_schedule_next_ns(poller);
+	int ms = cfg->backstop_ms ? (int)cfg->backstop_ms : -1;
+	uint64_t now;
+	uint64_t left;
+
+	if (deadline == UINT64_MAX)
+		return ms;
+	now = rt_now_ns();
+	left = deadline > now ? (deadline - now) / 1000000 + 1 : 0;
+	return ms < 0 || left < (uint64_t)ms ? (int)left : ms;
+}
+
+static void sleep_until_something(struct rt_poller *poller)
+{
+	bool is_timed = poller->rt->cfg.timing != 0;
+	uint64_t asleep_ns = is_timed ? rt_now_ns() : 0;
+	struct epoll_event event;
+	int n;
+
+	n = epoll_wait(poller->epfd, &event, 1, sleep_ms(poller));
+	if (is_timed)
+		RT_STAT_ADD(poller, sleeping_ns, rt_now_ns() - asleep_ns);
+	poller->timed_out = rt_channel_wake(poller) == 0 && n == 0;
+}
+
+/* What it spun since it was last idle without a sleep. */
+static void time_spinning(struct rt_poller *poller)
+{
+	if (poller->spinning_since_ns == 0)
+		return;
+	RT_STAT_ADD(poller, spinning_ns,
+		    rt_now_ns() - poller->spinning_since_ns);
+	poller->spinning_since_ns = 0;
+}
+
+static void end_idling(struct rt_poller *poller)
+{
+	time_spinning(poller);
+	poller->idle_since_ns = 0;
+	poller->idle_rounds = 0;
+}
+
+/* Has it been idle for its budget? */
+static bool is_sleepy(struct rt_poller *poller)
+{
+	const struct rpma_rt_cfg *cfg = &poller->rt->cfg;
+	uint64_t now;
+
+	if (cfg->timing != 0 && poller->spinning_since_ns == 0)
+		poller->spinning_since_ns = rt_now_ns();
+	if (cfg->mode == RPMA_RT_MODE_BUSY)
+		return false;
+	if (cfg->mode == RPMA_RT_MODE_EVENT || cfg->spin_us == 0)
+		return true;
+	if (poller->idle_rounds++ % ROUNDS_PER_CLOCK != 0)
+		return false;
+	now = rt_now_ns();
+	rt_poller_set_tick(poller, now);
+	if (poller->idle_since_ns == 0)
+		poller->idle_since_ns = now;
+	return now - poller->idle_since_ns >= (uint64_t)cfg->spin_us * 1000;
+}
+
+static void *poller_main(void *arg)
+{
+	struct rt_poller *poller = arg;
+
+	rt_cpu_pin_self(poller->cpu);
+	rt_self_set_poller(poller);
+	for (;;) {
+		if (rt_round_run(poller, INT_MAX) > 0) {
+			end_idling(poller);
+			continue;
+		}
+		/* acquire: pairs with the release in rt_poller_stop() */
+		if (atomic_load_explicit(&poller->stopping,
+					 memory_order_acquire))
+			break;
+		if (!is_sleepy(poller)) {
+			rt_cpu_relax();
+		} else if (rt_arm_poller(poller)) {
+			time_spinning(poller);
+			sleep_until_something(poller);
+		}
+	}
+	return NULL;
+}
+
+/* ----------------------------------------------------------- life cycle --- */
+
+int rt_poller_enter(struct rt_poller *poller)
+{
+	int ret = rt_owner_enter(&poller->owned);
+
+	if (ret == 0)
+		rt_self_set_poller(poller);
+	return ret;
+}
+
+void rt_poller_leave(struct rt_poller *poller)
+{
+	rt_self_set_poller(NULL);
+	rt_owner_leave(&poller->owned);
+}
+
+/* A round by a thread that waits for something, and is inside already. */
+static void run_owned(struct rt_owned *owned)
+{
+	struct rt_poller *poller =
+		(struct rt_poller *)((char *)owned -
+				     offsetof(struct rt_poller, owned));
+
+	rt_self_set_poller(poller);
+	/* armed: its owner may be about to sleep on the fd without another
+	 * look at what this round delivered */
+	if (rt_round_run(poller, RT_BATCH) > 0 && poller->armed)
+		rt_bell_ring(&poller->bell);
+	rt_self_set_poller(NULL);
+}
+
+static int init_owned(struct rt_poller *poller)
+{
+	bool is_last = poller->index + 1 == poller->rt->cfg.pollers;
+
+	if (poller->threaded)
+		return 0;
+	rt_owner_init(&poller->owned, poller->index, &poller->inbox, run_owned);
+	poller->owned.next = is_last ? NULL : &poller[1].owned;
+	return rt_owner_start();
+}
+
+void rt_poller_call_send(struct rt_poller *poller, struct rt_call *call,
+			 int (*fn)(void *arg), void *arg)
+{
+	rt_call_send(call, &poller->inbox, fn, arg);
+}
+
+int rt_poller_call_wait(struct rt_poller *poller, struct rt_call *call)
+{
+	return rt_call_wait(call, poller->threaded ? NULL : &poller->owned);
+}
+
+int rt_poller_call(struct rt_poller *poller, int (*fn)(void *arg), void *arg)
+{
+	struct rt_call call;
+
+	rt_poller_call_send(poller, &call, fn, arg);
+	return rt_poller_call_wait(poller, &call);
+}
+
+/* Who sleeps on epfd by itself has no timeout of ours: a timer in it. */
+static int add_timer(struct rt_poller *poller)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	poller->timer = -1;
+	if (poller->threaded)
+		return 0;
+	event.data.fd =
+		timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (event.data.fd < 0)
+		return RPMA_E_PROVIDER;
+	if (epoll_ctl(poller->epfd, EPOLL_CTL_ADD, event.data.fd, &event)) {
+		close(event.data.fd);
+		return RPMA_E_PROVIDER;
+	}
+	poller->timer = event.data.fd;
+	return 0;
+}
+
+int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
+		   int cpu)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	int ret;
+
+	memset(poller, 0, sizeof(*poller));
+	poller->rt = rt;
+	poller->index = index;
+	poller->cpu = cpu;
+	rt_poller_set_tick(poller, rt_now_ns());
+	rt_schedule_init(poller);
+	poller->threaded = rt->cfg.mode != RPMA_RT_MODE_MANUAL;
+	ret = init_owned(poller);
+	if (ret)
+		return ret;
+	poller->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (poller->epfd < 0)
+		return RPMA_E_PROVIDER;
+	ret = rt_bell_init(&poller->bell);
+	if (ret)
+		goto err_close_epfd;
+	event.data.fd = rt_bell_fd(&poller->bell);
+	ret = RPMA_E_PROVIDER;
+	if (epoll_ctl(poller->epfd, EPOLL_CTL_ADD, event.data.fd, &event))
+		goto err_fini_bell;
+	ret = add_timer(poller);
+	if (ret)
+		goto err_fini_bell;
+	ret = rt_inbox_init(&poller->inbox, &poller->bell);
+	if (ret)
+		goto err_close_timer;
+	rt_wait_cond_init(&poller->made);
+	return 0;
+err_close_timer:
+	if (poller->timer >= 0)
+		close(poller->timer);
+err_fini_bell:
+	rt_bell_fini(&poller->bell);
+err_close_epfd:
+	close(poller->epfd);
+	return ret;
+}
+
+void rt_poller_fini(struct rt_poller *poller)
+{
+	pthread_cond_destroy(&poller->made);
+	rt_inbox_fini(&poller->inbox);
+	rt_bell_fini(&poller->bell);
+	if (poller->timer >= 0)
+		close(poller->timer);
+	close(poller->epfd);
+	free(poller->cqs);
+}
+
+int rt_poller_start(struct rt_poller *poller)
+{
+	if (pthread_create(&poller->thread, NULL, poller_main, poller))
+		return RPMA_E_PROVIDER;
+	return 0;
+}
+
+void rt_poller_stop(struct rt_poller *poller)
+{
+	/* release: pairs with the acquires in poller_main() and in arm */
+	atomic_store_explicit(&poller->stopping, true, memory_order_release);
+	rt_bell_ring(&poller->bell);
+	if (poller->threaded)
+		pthread_join(poller->thread, NULL);
+}
+
+void rt_poller_close(struct rt_poller *poller)
+{
+	while (!poller->threaded && !rt_owner_close(&poller->owned))
+		rt_wait_nap(); /* somebody is inside, for a round */
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * round.c -- a round of a poller, the hot path: poll, route, deliver, flush,
+ * then spills, messages, tasks. On the success path it touches its own memory,
+ * lanes, and one retired count per side; no lock, no allocation, no system
+ * call, no clock. doc/protocols/wr_id.md, ledger.md, lane.md.
+ */
+
+#include "poller/round.h"
+
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "base/runtime.h"
+#include "poller/channel.h"
+#include "poller/cqs.h"
+#include "poller/poller.h"
+
+#define ROUNDS_PER_TICK 1024 /* while it is never idle */
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* -------------------------------------------------------------- routing --- */
+
+static inline struct rpma_rt_completion
+item_of(const struct rt_route_entry *entry, const struct ibv_wc *wc)
+{
+	struct rpma_rt_completion item;
+
+	item.context = rt_wr_id_cookie(wc->wr_id);
+	item.user = entry->user;
+	item.byte_len = wc->byte_len;
+	item.imm = wc->imm_data;
+	item.qp_num = wc->qp_num;
+	item.kind = RPMA_RT_COMPLETION;
+	item.status = IBV_WC_SUCCESS;
+	item.opcode = (uint8_t)wc->opcode;
+	item.flags = (uint8_t)wc->wc_flags &
+		     (RPMA_RT_F_WITH_IMM | RPMA_RT_F_WITH_INV);
+	return item;
+}
+
+/* Apart: where the item's address is taken it is put together in memory, from
+ * narrow stores, which costs deliver() 5 ns a completion. */
+__attribute__((noinline)) static void
+deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
+	     const struct ibv_wc *wc)
+{
+	struct rpma_rt_completion item = item_of(entry, wc);
+
+	rt_deliver_call(poller, entry->callback, &item);
+}
+
+static void deliver(struct rt_poller *poller,
+		    const struct rt_route_entry *entry, const struct ibv_wc *wc)
+{
+	struct rpma_rt_completion item;
+
+	if (unlikely(entry->is_callback)) {
+		deliver_call(poller, entry, wc);
+		return;
+	}
+	item = item_of(entry, wc);
+	rt_lane_fill_slot(rt_lane_slot_poller(entry->lane), &item);
+	rt_deliver_touch_lane(poller, entry->lane);
+	poller->written++;
+}
+
+static bool is_route_of(const struct rt_route_entry *entry,
+			const struct ibv_wc *wc)
+{
+	return entry->qp_key == rt_qp_key(wc->qp_num);
+}
+
+/* What is not a route's that is bound: a reserved number's, late, stale. */
+__attribute__((noinline)) static bool
+route_otherwise(struct rt_poller *poller, struct rt_cq *cq,
+		const struct rt_route_entry *entry, const struct ibv_wc *wc)
+{
+	uint32_t number = rt_wr_id_route(wc->wr_id);
+
+	if (number < RT_ROUTE_FIRST && poller->reserved[number].ops != NULL) {
+		poller->reserved[number].ops->completion(poller, cq, wc);
+		return true;
+	}
+	/* what binds it was sent before its WR was posted: it may be in the
+	 * inbox still */
+	rt_inbox_run_owner(&poller->inbox, poller);
+	if (is_route_of(entry, wc))
+		return false;
+	RT_STAT_ADD(poller, stale, 1);
+	return true;
+}
+
+static void route(struct rt_poller *poller, struct rt_cq *cq,
+		  const struct ibv_wc *wc)
+{
+	struct rt_route_entry *entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
+	struct rt_side *side;
+
+	if (unlikely(!is_route_of(entry, wc)) &&
+	    route_otherwise(poller, cq, entry, wc))
+		return;
+	side = entry->side;
+	if (unlikely(wc->status != IBV_WC_SUCCESS || !side->healthy)) {
+		side->ops->failed(side, wc);
+		return;
+	}
+	side->count++;
+	rt_deliver_touch_side(poller, side);
+	if (!(wc->wr_id & RT_ON_ERROR_ONLY))
+		deliver(poller, entry, wc);
+}
+
+/* -------------------------------------------------------------- polling --- */
+
+/* It was polled: of those that wait for that some may have waited enough. */
+__attribute__((noinline)) static void end_waits(struct rt_poller *poller,
+						struct rt_cq *cq, bool is_empty)
+{
+	struct rt_task *task;
+
+	if (is_empty) {
+		rt_schedule_ready_all(poller, &cq->sweeping);
+		return;
+	}
+	while (!cds_list_empty(&cq->sweeping)) {
+		task = cds_list_first_entry(&cq->sweeping, struct rt_task,
+					    link);
+		if (cq->taken < task->until_taken)
+			break;
+		rt_schedule_ready(poller, task);
+	}
+}
+
+static void time_batch(struct rt_poller *poller)
+{
+	if (++poller->untimed < poller->rt->cfg.timing)
+		return;
+	poller->untimed = 0;
+	if (poller->polled_ns == 0)
+		poller->polled_ns = rt_now_ns();
+}
+
+static struct rpma_rt_completion raw_item(const struct rt_cq_raw *raw,
+					  const struct ibv_wc *wc)
+{
+	struct rpma_rt_completion item = {
+		.context = wc->wr_id,
+		.user = raw->user,
+		.qp_num = wc->qp_num,
+		.kind = RPMA_RT_COMPLETION,
+		.status = (uint8_t)wc->status,
+		.opcode = RPMA_RT_OPCODE_UNKNOWN,
+		.imm = wc->vendor_err,
+	};
+
+	if (wc->status != IBV_WC_SUCCESS)
+		return item;
+	item.byte_len = wc->byte_len;
+	item.imm = wc->imm_data;
+	item.opcode = (uint8_t)wc->opcode;
+	item.flags = (uint8_t)wc->wc_flags &
+		     (RPMA_RT_F_WITH_IMM | RPMA_RT_F_WITH_INV);
+	return item;
+}
+
+/* A batch of an adopted CQ: nothing of its wr_id is ours. */
+static void deliver_raw(struct rt_poller *poller, const struct rt_cq_raw *raw,
+			int n)
+{
+	struct rpma_rt_completion item;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		item = raw_item(raw, &poller->wcs[i]);
+		rt_deliver_write(poller, raw->lane, &item);
+	}
+}
+
+static void deliver_routes(struct rt_poller *poller, struct rt_cq *cq, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		route(poller, cq, &poller->wcs[i]);
+	if (unlikely(!cds_list_empty(&cq->sweeping)))
+		end_waits(poller, cq, false);
+}
+
+static int poll_cq(struct rt_poller *poller, struct rt_cq *cq, int max)
+{
+	int n = ibv_poll_cq(cq->ibv_cq, max, poller->wcs);
+
+	RT_STAT_ADD(poller, polls, 1);
+	if (n <= 0) {
+		if (unlikely(n < 0))
+			rt_cqs_fail_poller(poller, cq);
+		if (unlikely(!cds_list_empty(&cq->sweeping)))
+			end_waits(poller, cq, true);
+		RT_STAT_ADD(poller, empty_polls, 1);
+		return 0;
+	}
+	if (unlikely(poller->rt->cfg.timing != 0))
+		time_batch(poller);
+	/* before they are routed: that may run the inbox, and a GONE in it
+	 * counts from here what the CQ still holds */
+	cq->taken += (uint64_t)n;
+	if (unlikely(cq->raw != NULL))
+		deliver_raw(poller, cq->raw, n);
+	else
+		deliver_routes(poller, cq, n);
+	RT_STAT_ADD(poller, completions, n);
+	return n;
+}
+
+static int poll_all(struct rt_poller *poller, int budget)
+{
+	struct rt_cq *cq;
+	int done = 0;
+	int max;
+	int i;
+
+	if (poller->cqs_count == 0)
+		return 0;
+	if (++poller->cqs_first >= poller->cqs_count)
+		poller->cqs_first = 0;
+	for (i = 0; i < poller->cqs_count && done < budget; i++) {
+		cq = poller->cqs[(poller->cqs_first + i) % poller->cqs_count];
+		max = budget - done < RT_BATCH ? budget - done : RT_BATCH;
+		if (likely(!cq->dead && !rt_cq_is_held_up(cq)))
+			done += poll_cq(poller, cq, max);
+	}
+	return done;
+}
+
+int rt_round_run(struct rt_poller *poller, int budget)
+{
+	int done = poll_all(poller, budget);
+
+	if (unlikely(++poller->rounds % ROUNDS_PER_TICK == 0))
+		rt_poller_set_tick(poller, rt_now_ns());
+	rt_deliver_flush(poller);
+	if (unlikely(poller->timed_out)) {
+		poller->timed_out = false;
+		if (done > 0 && rt_channel_wake(poller) == 0)
+			RT_STAT_ADD(poller, lost_events_recovered, 1);
+	}
+	if (poller->spilling != NULL)
+		done += rt_deliver_retry_spills(poller);
+	if (!rt_inbox_is_empty(&poller->inbox))
+		done += rt_inbox_run_some_owner(&poller->inbox, poller,
+						RT_SCHEDULE_UNITS);
+	if (unlikely(poller->leaving != NULL))
+		done += rt_channel_let_go(poller);
+	if (unlikely(!rt_schedule_is_empty(&poller->schedule)))
+		done += rt_schedule_run(poller, done == 0);
+	rt_deliver_flush(poller);
+	return done;
+}
