@@ -37,6 +37,10 @@ extern "C" {
 #define RPMA_RT_E_CLOSED (-100100)
 /* the object is from before fork(): a child cannot use it */
 #define RPMA_RT_E_FORKED (-100101)
+/* the call may wait: not in a function that the runtime called */
+#define RPMA_RT_E_THREAD (-100102)
+/* another thread is inside */
+#define RPMA_RT_E_BUSY (-100103)
 
 /* Text of an error of either library. Thread: any. */
 const char *rpma_rt_err_2str(int ret);
@@ -197,7 +201,7 @@ int rpma_rt_cfg_get_timing(const struct rpma_rt_cfg *cfg, uint32_t *every);
  * in its connections; what is left (objects of yours, ports, the device) goes
  * to fn of each runtime that uses the device: on the event thread, already
  * acknowledged, so an object in it may be gone: compare, do not look. fn may
- * not block, nor stop or delete a runtime (RPMA_E_INVAL). NULL = none.
+ * not block, nor stop or delete a runtime (RPMA_RT_E_THREAD). NULL = none.
  */
 typedef void (*rpma_rt_async_fn)(struct ibv_context *ibv_ctx,
 				 const struct ibv_async_event *event,
@@ -210,14 +214,15 @@ int rpma_rt_cfg_set_async_feed(struct rpma_rt_cfg *cfg, bool fed);
 
 /* Starts the pollers and the event thread; each device gets two threads more
  * when it is first used. cfg may be NULL (defaults). Thread: any, but
- * RPMA_E_INVAL from a poller thread. */
+ * RPMA_RT_E_THREAD from a poller. */
 int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr);
 
 /*
  * Closes every listener and connection, delivers what is outstanding, stops
  * the threads. Queues stay, can be polled until empty and then answer
- * RPMA_RT_E_CLOSED. Blocks; RPMA_E_INVAL from a poller thread. In manual mode
- * the caller runs the pollers, so nobody may be inside rpma_rt_run_once().
+ * RPMA_RT_E_CLOSED. Blocks; RPMA_RT_E_THREAD from a poller. In manual mode the
+ * caller runs its own pollers and those that are nobody's; another thread's
+ * have to be run there until rpma_rt_run_once() answers RPMA_RT_E_CLOSED.
  */
 int rpma_rt_stop(struct rpma_rt *rt);
 
@@ -236,11 +241,17 @@ int rpma_rt_feed_async_event(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 /*
  * Manual mode only (else RPMA_E_NOSUPP): one round of a poller. budget = how
  * many completions at most, > 0; *done = how many items of any kind were
- * handled. One thread at a time per poller (else RPMA_E_AGAIN).
+ * handled. The poller belongs to the calling thread from here on, as with
+ * rpma_rt_arm(); RPMA_RT_E_BUSY while another thread is inside. Its functions
+ * run on the thread that it belongs to, here and in every call of that thread
+ * that waits.
  */
 int rpma_rt_run_once(struct rpma_rt *rt, int poller, int budget, int *done);
 /* Before sleeping on the fd: 0 = armed, sleep; RPMA_E_AGAIN = there is work. */
 int rpma_rt_arm(struct rpma_rt *rt, int poller);
+/* It belongs to nobody, as at the beginning and from its thread's end on: what
+ * waits for it runs it meanwhile. RPMA_E_INVAL if it is another thread's. */
+int rpma_rt_poller_release(struct rpma_rt *rt, int poller);
 /* Readable when an armed poller has work. The runtime owns it. */
 int rpma_rt_get_fd(const struct rpma_rt *rt, int poller, int *fd);
 
@@ -316,7 +327,7 @@ int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr);
 int rpma_rt_queue_poll(struct rpma_rt_queue *queue, int max,
 		       struct rpma_rt_completion *cmpl, int *got);
 /* The same, but waits up to timeout_ms (-1 = without end) for the first;
- * RPMA_E_NO_COMPLETION: the time passed. RPMA_E_INVAL on a poller's thread, in
+ * RPMA_E_NO_COMPLETION: the time passed. RPMA_RT_E_THREAD on a poller, in
  * its callbacks and in handlers of async events. Thread: consumer. */
 int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
 		       struct rpma_rt_completion *cmpl, int *got);
@@ -539,7 +550,7 @@ typedef void rpma_rt_callback(const struct rpma_rt_completion *cmpl, void *arg);
  * A route to a function: the connection's poller calls fn(cmpl, arg) once for
  * each work request that names the route, and last with EVENT_ROUTE_CLOSED; in
  * manual mode inside rpma_rt_run_once() and calls that wait. fn may post,
- * close, put, push; calls that wait are RPMA_E_INVAL in it. A post that is
+ * close, put, push; calls that wait are RPMA_RT_E_THREAD in it. A post that is
  * refused in it for its own connection is followed by one RPMA_RT_WRITABLE to
  * fn. The rest as rpma_rt_route_open().
  */

@@ -15,7 +15,6 @@
 
 #include "base/context.h"
 #include "base/runtime.h"
-#include "base/thread.h"
 #include "poller/place.h"
 #include "poller/poller.h"
 #include "poller/reserve.h"
@@ -338,14 +337,14 @@ static int join_set(struct rpma_rt_adopted *adopted)
 
 /* ------------------------------------------------------------ the calls --- */
 
-/* REQUIRES: the runtime's lock */
-static int attach(struct rpma_rt_adopted *adopted, int place)
+/* A place on a poller, which is told of it, in the order of reservations in its
+ * lanes. REQUIRES: the runtime's lock */
+static int attach_locked(struct rpma_rt_adopted *adopted, int place,
+			 struct rt_call *call)
 {
 	struct rpma_rt *rt = adopted->rt;
 	int ret;
 
-	if (rt->stopping)
-		return RPMA_RT_E_CLOSED;
 	adopted->poller = rt_place_choose(rt, place, 0);
 	adopted->reserved = (uint32_t)adopted->cqs_count * RT_BATCH;
 	ret = join_set(adopted);
@@ -358,8 +357,7 @@ static int attach(struct rpma_rt_adopted *adopted, int place)
 		leave_set(adopted, adopted->channels_count);
 		return ret;
 	}
-	rt_call_sync(rt, &adopted->poller->inbox, attach_on_poller, adopted);
-	adopted->attached = true;
+	rt_poller_call_send(adopted->poller, call, attach_on_poller, adopted);
 	adopted->poller->conns++;
 	adopted->next = rt->adopted;
 	rt->adopted = adopted;
@@ -368,30 +366,64 @@ static int attach(struct rpma_rt_adopted *adopted, int place)
 	return 0;
 }
 
-/* REQUIRES: the runtime's lock */
+/* The runtime does not stop meanwhile. */
+static int attach(struct rpma_rt_adopted *adopted, int place)
+{
+	struct rpma_rt *rt = adopted->rt;
+	struct rt_call call;
+	int ret = rt_context_ref(rt);
+
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&rt->lock);
+	ret = attach_locked(adopted, place, &call);
+	pthread_mutex_unlock(&rt->lock);
+	if (ret == 0)
+		rt_poller_call_wait(adopted->poller, &call);
+	rt_context_unref(rt);
+	return ret;
+}
+
+/* It is on no list of the runtime any more, and its poller still runs. */
 static void detach(struct rpma_rt_adopted *adopted)
 {
 	struct rpma_rt *rt = adopted->rt;
-	struct rpma_rt_adopted **link = &rt->adopted;
 
-	while (*link != adopted)
-		link = &(*link)->next;
-	*link = adopted->next;
-	adopted->attached = false;
-	rt_call_sync(rt, &adopted->poller->inbox, detach_on_poller, adopted);
+	rt_poller_call(adopted->poller, detach_on_poller, adopted);
+	pthread_mutex_lock(&rt->lock);
 	adopted->poller->conns--;
 	adopted->lane->reserved -= adopted->reserved;
+	pthread_mutex_unlock(&rt->lock);
 	rt_queue_unref(adopted->queue);
 	leave_set(adopted, adopted->channels_count);
 	release_cqs(adopted);
 }
 
+static void unlist(struct rpma_rt *rt, const struct rpma_rt_adopted *adopted)
+{
+	struct rpma_rt_adopted **link = &rt->adopted;
+
+	pthread_mutex_lock(&rt->lock);
+	while (*link != adopted)
+		link = &(*link)->next;
+	*link = adopted->next;
+	pthread_mutex_unlock(&rt->lock);
+}
+
 void rt_adopt_detach_all(struct rpma_rt *rt)
 {
-	pthread_mutex_lock(&rt->lock);
-	while (rt->adopted != NULL)
-		detach(rt->adopted);
-	pthread_mutex_unlock(&rt->lock);
+	struct rpma_rt_adopted *adopted;
+
+	for (;;) {
+		/* no call adopts or releases any more: the list is ours */
+		pthread_mutex_lock(&rt->lock);
+		adopted = rt->adopted;
+		pthread_mutex_unlock(&rt->lock);
+		if (adopted == NULL)
+			return;
+		unlist(rt, adopted);
+		detach(adopted);
+	}
 }
 
 static int adopt(struct rpma_rt *rt, const struct rpma_conn *conn,
@@ -417,9 +449,7 @@ static int adopt(struct rpma_rt *rt, const struct rpma_conn *conn,
 	ret = conn != NULL ? take_conn(adopted, conn) : take_srq(adopted, srq);
 	if (ret)
 		goto err_release;
-	pthread_mutex_lock(&rt->lock);
 	ret = attach(adopted, poller);
-	pthread_mutex_unlock(&rt->lock);
 	if (ret)
 		goto err_release;
 	*adopted_ptr = adopted;
@@ -463,10 +493,13 @@ int rpma_rt_adopted_release(struct rpma_rt_adopted **adopted_ptr)
 	ret = rt_context_check_wait(rt);
 	if (ret)
 		return ret;
-	pthread_mutex_lock(&rt->lock);
-	if (adopted->attached)
+	if (rt_context_ref(rt) == 0) {
+		unlist(rt, adopted);
 		detach(adopted);
-	pthread_mutex_unlock(&rt->lock);
+		rt_context_unref(rt);
+	} else { /* the stop gives it back */
+		rt_context_wait_stopped(rt);
+	}
 	*adopted_ptr = NULL;
 	free(adopted);
 	/* release: pairs with the acquire in rpma_rt_delete() */

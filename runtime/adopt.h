@@ -44,7 +44,6 @@ struct rpma_rt_adopted {
 	struct rt_raw_cq cqs[2];
 	int cqs_count;
 	/* under the runtime's lock */
-	bool attached;
 	struct rpma_rt_adopted *next;
 	/* the poller's */
 	int first; /* of its CQs in the next round */

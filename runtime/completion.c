@@ -38,6 +38,10 @@ const char *rpma_rt_err_2str(int ret)
 		return "Closed or closing";
 	case RPMA_RT_E_FORKED:
 		return "Made before fork()";
+	case RPMA_RT_E_THREAD:
+		return "A call that may wait, on a thread that may not";
+	case RPMA_RT_E_BUSY:
+		return "Another thread is inside";
 	default:
 		return rpma_err_2str(ret);
 	}

@@ -14,9 +14,11 @@
 #include "adopt.h"
 #include "base/context.h"
 #include "base/cpu.h"
+#include "base/owner.h"
 #include "base/self.h"
 #include "cm/device.h"
 #include "conn/internal.h"
+#include "base/wait.h"
 #include "conn/listener.h"
 #include "conn/resolve.h"
 #include "events/events.h"
@@ -25,8 +27,6 @@
 #include "poller/poller.h"
 #include "poller/cq_pool.h"
 #include "events/async.h"
-#include "events/events.h"
-#include "poller/manual.h"
 
 /* In the child: what the parent made has no threads here. The one that forked
  * is nobody's, also if it did so inside a function that it called for us. */
@@ -34,6 +34,7 @@ static void forked(void)
 {
 	rt_context_forked();
 	rt_self_forked();
+	rt_owner_forked();
 	rt_events_forked();
 	rt_async_forked();
 }
@@ -153,6 +154,7 @@ err_put_events:
 
 static void free_runtime(struct rpma_rt *rt)
 {
+	pthread_cond_destroy(&rt->changed);
 	pthread_cond_destroy(&rt->quiet);
 	pthread_mutex_destroy(&rt->directory);
 	pthread_mutex_destroy(&rt->ask_lock);
@@ -166,8 +168,9 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 	int ret;
 
 	/* what is made where calls may not wait could not be used there */
-	if (rt_ptr == NULL || rt_self_is_poller() || rt_self_is_events())
-		return RPMA_E_INVAL;
+	ret = rt_ptr == NULL ? RPMA_E_INVAL : rt_context_check_thread();
+	if (ret)
+		return ret;
 	rt = calloc(1, sizeof(*rt));
 	if (rt == NULL)
 		return RPMA_E_NOMEM;
@@ -180,7 +183,8 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 	pthread_mutex_init(&rt->lock, NULL);
 	pthread_mutex_init(&rt->directory, NULL);
 	pthread_mutex_init(&rt->ask_lock, NULL);
-	rt_cond_init(&rt->quiet);
+	rt_wait_cond_init(&rt->quiet);
+	rt_wait_cond_init(&rt->changed);
 	ret = check_cfg(&rt->cfg);
 	if (ret == 0)
 		ret = start(rt);
@@ -246,20 +250,15 @@ static void close_all(struct rpma_rt *rt)
 
 static void wait_until_quiet(struct rpma_rt *rt)
 {
-	bool manual = rt->cfg.mode == RPMA_RT_MODE_MANUAL;
+	bool is_manual = rt->cfg.mode == RPMA_RT_MODE_MANUAL;
+	struct rt_wait wait = {
+		.pollers = is_manual ? &rt->pollers[0].owned : NULL,
+		.is_for_all = true,
+	};
 
 	pthread_mutex_lock(&rt->lock);
-	while (rt->in_use > 0) {
-		if (!manual) {
-			pthread_cond_wait(&rt->quiet, &rt->lock);
-			continue;
-		}
-		pthread_mutex_unlock(&rt->lock);
-		rt_manual_assist(rt);
-		pthread_mutex_lock(&rt->lock);
-		if (rt->in_use > 0)
-			rt_wait_a_little(&rt->quiet, &rt->lock);
-	}
+	while (rt->in_use > 0)
+		rt_wait_step(&wait, &rt->quiet, &rt->lock);
 	pthread_mutex_unlock(&rt->lock);
 }
 
@@ -285,6 +284,8 @@ static void stop_threads(struct rpma_rt *rt)
 		rt_cq_pool_unwatch(&rt->pollers[i]);
 	for (i = 0; i < rt->cfg.pollers; i++)
 		rt_poller_stop(&rt->pollers[i]);
+	for (i = 0; i < rt->cfg.pollers; i++)
+		rt_poller_close(&rt->pollers[i]);
 	rt_device_delete_all(rt);
 	for (i = 0; i < rt->cfg.pollers; i++)
 		rt_cq_pool_fini(&rt->pollers[i]);

@@ -7,8 +7,10 @@
 
 #include "base/context.h"
 
+#include "base/log.h"
 #include "base/runtime.h"
 #include "base/self.h"
+#include "base/wait.h"
 
 /* of the process: a fork counts it up in the child */
 static _Atomic unsigned generation;
@@ -34,13 +36,22 @@ int rt_context_check(const struct rpma_rt *rt)
 		       : RPMA_RT_E_FORKED;
 }
 
+int rt_context_check_thread(void)
+{
+	if (!rt_self_is_poller() && !rt_self_is_events())
+		return 0;
+	RT_LOG_ERROR("a call that may wait was made inside a function that the "
+		     "runtime called: make it on another thread");
+	return RPMA_RT_E_THREAD;
+}
+
 int rt_context_check_wait(const struct rpma_rt *rt)
 {
 	int ret = rt_context_check(rt);
 
 	if (ret)
 		return ret;
-	return rt_self_is_poller() || rt_self_is_events() ? RPMA_E_INVAL : 0;
+	return rt_context_check_thread();
 }
 
 int rt_context_pollers(const struct rpma_rt *rt)
@@ -88,8 +99,10 @@ void rt_context_unref(struct rpma_rt *rt)
 
 void rt_context_wait_stopped(struct rpma_rt *rt)
 {
+	struct rt_wait wait = {0};
+
 	pthread_mutex_lock(&rt->lock);
 	while (!rt_context_is_stopped(rt))
-		pthread_cond_wait(&rt->quiet, &rt->lock);
+		rt_wait_step(&wait, &rt->quiet, &rt->lock);
 	pthread_mutex_unlock(&rt->lock);
 }

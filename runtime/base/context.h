@@ -17,8 +17,10 @@
 
 /* 0, RPMA_RT_E_FORKED. */
 int rt_context_check(const struct rpma_rt *rt);
-/* Likewise for calls that wait: RPMA_E_INVAL on a poller thread and on the
- * event thread. */
+/* 0, RPMA_RT_E_THREAD: in a function that a poller or the event thread runs no
+ * call may wait. */
+int rt_context_check_thread(void);
+/* Both, for calls that wait. */
 int rt_context_check_wait(const struct rpma_rt *rt);
 
 int rt_context_pollers(const struct rpma_rt *rt);

@@ -45,10 +45,11 @@ struct rpma_rt {
 	unsigned next_poller;
 	struct rpma_rt_conn *conns;
 	struct rpma_rt_adopted *adopted;
-	uint32_t in_use;      /* connections not DONE, calls that hold it */
-	bool stopping;	      /* no further ones */
-	bool has_resolver;    /* a name was given */
-	pthread_cond_t quiet; /* in_use became 0 */
+	uint32_t in_use;	/* connections not DONE, calls that hold it */
+	bool stopping;		/* no further ones */
+	bool has_resolver;	/* a name was given */
+	pthread_cond_t quiet;	/* in_use became 0 */
+	pthread_cond_t changed; /* a connection may be changed again */
 
 	/* handles not yet freed: listeners, connections, queues */
 	_Atomic uint32_t handles;

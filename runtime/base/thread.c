@@ -2,28 +2,22 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * thread.c -- the loop of the threads that may block, and tickets. A source
- * that cannot go on rests: its fd stays readable, and must not keep the thread
- * busy.
+ * thread.c -- the loop of the threads that may block. A source that cannot go
+ * on rests: its fd stays readable, and must not keep the thread busy.
  */
 
 #define _GNU_SOURCE
 #include "base/thread.h"
 
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/runtime.h"
-#include "base/self.h"
-#include "poller/poller.h"
-#include "poller/manual.h"
+#include "rpma_rt.h"
 
 #define BATCH	      16       /* sources that are ready */
 #define REST_NS	      20000000 /* of a source that cannot go on */
 #define MOST_FAILURES 50       /* readings of a source in a row */
-#define ASSIST_NS     100000 /* between two looks of who waits in manual mode */
 
 /* -------------------------------------------------------------- sources --- */
 
@@ -189,82 +183,4 @@ void rt_thread_stop(struct rt_thread *thread)
 	rt_inbox_fini(&thread->inbox);
 	rt_bell_fini(&thread->bell);
 	close(thread->epfd);
-}
-
-/* -------------------------------------------------------------- tickets --- */
-
-struct ticket {
-	struct rt_msg msg;
-	int (*fn)(void *arg);
-	void *arg;
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	bool done;
-	int result;
-};
-
-static void run_ticket(struct rt_msg *msg, void *owner)
-{
-	struct ticket *ticket = (struct ticket *)msg;
-	int result = ticket->fn(ticket->arg);
-
-	(void)owner;
-	/* signalled under the lock: the waiter may free it once it has it */
-	pthread_mutex_lock(&ticket->lock);
-	ticket->result = result;
-	ticket->done = true;
-	pthread_cond_signal(&ticket->changed);
-	pthread_mutex_unlock(&ticket->lock);
-}
-
-void rt_cond_init(pthread_cond_t *cond)
-{
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(cond, &attr);
-	pthread_condattr_destroy(&attr);
-}
-
-void rt_wait_a_little(pthread_cond_t *cond, pthread_mutex_t *lock)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += ASSIST_NS;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
-	pthread_cond_timedwait(cond, lock, &until);
-}
-
-int rt_call_sync(struct rpma_rt *rt, struct rt_inbox *inbox,
-		 int (*fn)(void *arg), void *arg)
-{
-	struct ticket ticket = {.msg.fn = run_ticket, .fn = fn, .arg = arg};
-	bool manual = rt != NULL && rt->cfg.mode == RPMA_RT_MODE_MANUAL;
-
-	if (rt_self_poller() != NULL && &rt_self_poller()->inbox == inbox)
-		return fn(arg);
-	pthread_mutex_init(&ticket.lock, NULL);
-	rt_cond_init(&ticket.changed);
-	rt_inbox_push_mt(inbox, &ticket.msg);
-	pthread_mutex_lock(&ticket.lock);
-	while (!ticket.done) {
-		if (!manual) {
-			pthread_cond_wait(&ticket.changed, &ticket.lock);
-			continue;
-		}
-		pthread_mutex_unlock(&ticket.lock);
-		rt_manual_assist(rt);
-		pthread_mutex_lock(&ticket.lock);
-		if (!ticket.done)
-			rt_wait_a_little(&ticket.changed, &ticket.lock);
-	}
-	pthread_mutex_unlock(&ticket.lock);
-	pthread_cond_destroy(&ticket.changed);
-	pthread_mutex_destroy(&ticket.lock);
-	return ticket.result;
 }

@@ -3,8 +3,8 @@
 
 /*
  * thread.h -- a thread with an inbox and sources: the loop of the event thread,
- * and of a runtime's control, destroyer and resolver threads. And tickets: how
- * another thread has something done on an inbox and waits.
+ * and of a runtime's control, destroyer and resolver threads. What another
+ * thread asks of it: base/call.h.
  */
 
 #ifndef RT_BASE_THREAD_H
@@ -15,8 +15,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/inbox.h"
 #include "base/bell.h"
+#include "base/call.h"
+#include "base/inbox.h"
 
 struct rpma_rt;
 struct rt_thread;
@@ -69,20 +70,5 @@ static inline void rt_thread_succeeded(struct rt_source *source)
 {
 	source->failures = 0;
 }
-
-/* A condition that rt_wait_a_little() can wait for: a date that is set back
- * makes no wait longer. */
-void rt_cond_init(pthread_cond_t *cond);
-/* Between two looks of who runs pollers while it waits: for the condition, or
- * until it is time. */
-void rt_wait_a_little(pthread_cond_t *cond, pthread_mutex_t *lock);
-
-/*
- * Runs fn(arg) on the owner of inbox and answers its result. In manual mode
- * (rt not NULL) the caller runs pollers of rt while it waits, so that it can
- * be called from the loop that runs them. Not from the inbox's own thread.
- */
-int rt_call_sync(struct rpma_rt *rt, struct rt_inbox *inbox,
-		 int (*fn)(void *arg), void *arg);
 
 #endif /* RT_BASE_THREAD_H */

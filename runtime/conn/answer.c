@@ -30,6 +30,21 @@ static void call_writable(struct rt_poller *poller, struct rpma_rt_conn *conn,
 	}
 }
 
+/*
+ * While the connection's own queue is over its limit WRITABLE waits for that to
+ * ease, or WRITABLEs that nobody takes would fill the spill. False: it is not.
+ */
+static bool wait_for_own_lane(const struct rpma_rt_conn *conn,
+			      const struct rt_side *side)
+{
+	const struct rpma_rt_route *own = conn->own[side->which];
+
+	if (!rt_lane_is_backlogged(own->lane))
+		return false;
+	rt_lane_wait_mt(own->lane, own->waiter);
+	return true;
+}
+
 void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
 		      uint32_t wants)
 {
@@ -40,11 +55,10 @@ void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
 
 	if (!side->healthy)
 		return; /* CLOSED answers */
-	/* While its own queue is over its limit WRITABLE waits for that to
-	 * ease, or WRITABLEs that nobody takes would fill the spill. No queue
-	 * is in the way of a function. */
-	if (rt_lane_is_backlogged(conn->poll.lane))
-		wants = 0;
+	/* relaxed: the caller's look [LEDGER-2] */
+	if ((atomic_load_explicit(&side->want, memory_order_relaxed) & wants) &&
+	    wait_for_own_lane(conn, side))
+		wants = 0; /* no queue is in the way of a function */
 	/* acq_rel: of two takers one gets it */
 	taken = atomic_fetch_and_explicit(&side->want, ~(wants | in_call),
 					  memory_order_acq_rel);
@@ -56,15 +70,13 @@ void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
 		call_writable(poller, conn, side->which, RT_WANTS(side->which));
 }
 
-void rt_answer_all_poller(struct rpma_rt_conn *conn, struct rt_poller *poller)
+void rt_answer_eased_poller(void *arg)
 {
 	const uint32_t wants = RT_WANT_CREDIT | RT_WANT_BACKLOG;
-	int i;
+	struct rt_side *side = arg;
 
-	for (i = 0; i < 2; i++) {
-		if (rt_side_wants(&conn->side[i], wants))
-			rt_answer_poller(&conn->side[i], poller, wants);
-	}
+	if (rt_side_wants(side, wants))
+		rt_answer_poller(side, rt_conn_of_side(side)->poller, wants);
 }
 
 /* Whatever waited for a lock may try again. */

@@ -15,8 +15,8 @@
 /* Credit, or room in a lane: of its two sides, what is wanted there. */
 void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
 		      uint32_t wants);
-/* After a backlog cleared. */
-void rt_answer_all_poller(struct rpma_rt_conn *conn, struct rt_poller *poller);
+/* The same of the rt_side that waited for a lane, whose backlog has cleared. */
+void rt_answer_eased_poller(void *arg);
 
 struct rpma_rt_route;
 /* Inside running's function: a post to that side of its own connection had to

@@ -172,8 +172,7 @@ static void redirect(struct rpma_rt_conn *conn, uint32_t route)
 }
 
 void rt_bind_add_route_poller(struct rpma_rt_conn *conn,
-			      struct rpma_rt_route *route,
-			      struct rt_spill *spill)
+			      struct rpma_rt_route *route)
 {
 	struct rt_route_entry entry = {
 		.user = rt_item_user(conn),
@@ -192,7 +191,6 @@ void rt_bind_add_route_poller(struct rpma_rt_conn *conn,
 	if (conn->srq != NULL && route->side == RPMA_RT_RECV_SIDE)
 		redirect(conn, route->number);
 	list_route(conn, route);
-	rt_lane_take_spill_poller(route->lane, spill);
 }
 
 void rt_bind_set_user_poller(struct rpma_rt_conn *conn)
@@ -204,14 +202,12 @@ void rt_bind_set_user_poller(struct rpma_rt_conn *conn)
 }
 
 void rt_bind_set_queue_poller(struct rpma_rt_conn *conn,
-			      const struct rpma_rt_route *to,
-			      struct rt_spill *const spills[2])
+			      const struct rpma_rt_route *to)
 {
 	int i;
 
 	conn->poll.lane = to->lane;
 	for (i = 0; i < 2; i++) {
-		rt_lane_take_spill_poller(to->lane, spills[i]);
 		/* here, not by who asked: it may die before that one goes on */
 		conn->own[i]->queue = to->queue;
 		conn->own[i]->lane = to->lane;

@@ -11,7 +11,6 @@
 
 #include "conn/conn.h"
 
-struct rt_spill;
 struct rpma_rt_route;
 
 /* OPEN: slot, its own routes, their spill. */
@@ -27,14 +26,12 @@ void rt_bind_give_up_poller(struct rpma_rt_conn *conn);
 /* It is swept: the number may be another's. */
 void rt_bind_leave_poller(struct rpma_rt_conn *conn);
 
-/* One more route; spill may be NULL. */
+/* One more route; its lane has got its spill. */
 void rt_bind_add_route_poller(struct rpma_rt_conn *conn,
-			      struct rpma_rt_route *route,
-			      struct rt_spill *spill);
+			      struct rpma_rt_route *route);
 /* Its user pointer, or its own queue, is another from here on. */
 void rt_bind_set_user_poller(struct rpma_rt_conn *conn);
 void rt_bind_set_queue_poller(struct rpma_rt_conn *conn,
-			      const struct rpma_rt_route *to,
-			      struct rt_spill *const spills[2]);
+			      const struct rpma_rt_route *to);
 
 #endif /* RT_CONN_BIND_H */

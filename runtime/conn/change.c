@@ -4,32 +4,36 @@
 /*
  * change.c -- what an application may still change of a connection: its
  * user pointer, its own queue, routes more. The calling thread reserves under
- * the runtime's lock, the poller takes it over while the caller waits.
+ * the runtime's lock, the poller takes it over while the caller waits without
+ * it. doc/protocols/connection.md, "Changes".
  */
 
-#include "conn/conn.h"
+#include "conn/change.h"
 
 #include <pthread.h>
 
 #include "base/context.h"
 #include "base/runtime.h"
+#include "base/wait.h"
 #include "conn/bind.h"
+#include "conn/conn.h"
 #include "conn/route.h"
 #include "poller/poller.h"
 #include "queue/queue.h"
-
-/* Something that waits for the poller is asked of a connection. */
-static int check_wait(const struct rpma_rt_conn *conn)
-{
-	return conn == NULL ? RPMA_E_INVAL : rt_context_check_wait(conn->rt);
-}
 
 struct change {
 	struct rpma_rt_conn *conn;
 	struct rpma_rt_route *route; /* to come */
 	struct rpma_rt_route *to[2]; /* only where the own ones shall lead */
 	struct rt_spill *spill[2];
+	struct rt_call call;
 };
+
+/* Something that waits for the poller is asked of a connection. */
+static int check_wait(const struct rpma_rt_conn *conn)
+{
+	return conn == NULL ? RPMA_E_INVAL : rt_context_check_wait(conn->rt);
+}
 
 static int is_changeable(const struct rpma_rt_conn *conn)
 {
@@ -45,15 +49,68 @@ static bool is_dying_on_poller(const struct rpma_rt_conn *conn)
 	return conn->poll.state != RT_PS_HEALTHY;
 }
 
-/* Locks the runtime. While it is held a connection that is not DONE keeps the
- * pollers going; they never take it, so it may be held while one answers. */
-static int lock_living(struct rpma_rt_conn *conn)
+static bool is_busy(const struct rpma_rt_conn *conn)
 {
+	return conn->change == RT_CHANGE_BUSY ||
+	       conn->change == RT_CHANGE_BUSY_DONE;
+}
+
+/*
+ * Locks the runtime for a change of a connection: one at a time, and none of
+ * one that is DONE. Until end_change() the connection is not DONE, so its
+ * control thread and its poller go on; the lock may be let go of meanwhile.
+ */
+static int begin_change(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt *rt = conn->rt;
+	struct rt_wait wait = {0};
+
+	pthread_mutex_lock(&rt->lock);
+	while (is_busy(conn))
+		rt_wait_step(&wait, &rt->changed, &rt->lock);
+	if (conn->change == RT_CHANGE_CLOSED) {
+		pthread_mutex_unlock(&rt->lock);
+		return RPMA_RT_E_CLOSED;
+	}
+	conn->change = RT_CHANGE_BUSY;
+	return 0;
+}
+
+/* REQUIRES: the runtime's lock, which it unlocks */
+static void end_change(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt *rt = conn->rt;
+
+	if (conn->change == RT_CHANGE_BUSY_DONE)
+		rt_conn_tell_control(conn, RT_CTL_DONE);
+	conn->change = RT_CHANGE_NONE;
+	pthread_cond_broadcast(&rt->changed);
+	pthread_mutex_unlock(&rt->lock);
+}
+
+bool rt_change_close_control(struct rpma_rt_conn *conn)
+{
+	bool busy;
+
 	pthread_mutex_lock(&conn->rt->lock);
-	if (!conn->is_done)
-		return 0;
+	busy = is_busy(conn);
+	conn->change = busy ? RT_CHANGE_BUSY_DONE : RT_CHANGE_CLOSED;
 	pthread_mutex_unlock(&conn->rt->lock);
-	return RPMA_RT_E_CLOSED;
+	return !busy;
+}
+
+/* The poller's answer. It is asked under the runtime's lock, in the order of
+ * reservations, and awaited without it. */
+static int ask_poller(struct change *change, int (*fn)(void *arg))
+{
+	struct rpma_rt_conn *conn = change->conn;
+	int ret;
+
+	rt_poller_call_send(conn->poller, &change->call, fn, change);
+	pthread_mutex_unlock(&conn->rt->lock);
+	ret = rt_poller_call_wait(conn->poller, &change->call);
+	pthread_mutex_lock(&conn->rt->lock);
+	return ret;
 }
 
 static int set_user_on_poller(void *arg)
@@ -76,24 +133,40 @@ int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user)
 	if (atomic_load_explicit(&conn->reached, memory_order_relaxed) &
 	    RT_REACHED_DECISION)
 		return RPMA_E_INVAL;
-	ret = lock_living(conn);
+	ret = begin_change(conn);
 	if (ret)
 		return ret;
 	/* relaxed: published by the inbox */
 	atomic_store_explicit(&conn->user, user, memory_order_relaxed);
-	rt_call_sync(conn->rt, &conn->poller->inbox, set_user_on_poller,
-		     &change);
-	pthread_mutex_unlock(&conn->rt->lock);
+	ask_poller(&change, set_user_on_poller);
+	end_change(conn);
 	return 0;
+}
+
+/* What a change has reserved is its lanes', whether or not it comes about:
+ * others may rely on the larger spill already. */
+static void take_spills_on_poller(struct change *change)
+{
+	struct rpma_rt_route *const routes[] = {
+		change->route ? change->route : change->to[0], change->to[1]};
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (change->spill[i] != NULL)
+			rt_lane_take_spill_poller(routes[i]->lane,
+						  change->spill[i]);
+		change->spill[i] = NULL;
+	}
 }
 
 static int set_queue_on_poller(void *arg)
 {
 	struct change *change = arg;
 
+	take_spills_on_poller(change);
 	if (is_dying_on_poller(change->conn))
 		return RPMA_RT_E_CLOSED;
-	rt_bind_set_queue_poller(change->conn, change->to[0], change->spill);
+	rt_bind_set_queue_poller(change->conn, change->to[0]);
 	/* what was staged for the former queue: it may be deleted after this */
 	rt_deliver_flush(change->conn->poller);
 	return 0;
@@ -113,7 +186,7 @@ int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
 	if (queue == NULL || !rt_queue_is_of(queue, conn->rt) ||
 	    !is_changeable(conn))
 		return RPMA_E_INVAL;
-	ret = lock_living(conn);
+	ret = begin_change(conn);
 	if (ret)
 		return ret;
 	from = conn->own[RPMA_RT_SEND_SIDE]->queue;
@@ -125,18 +198,17 @@ int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
 		if (ret)
 			goto undo;
 	}
-	ret = rt_call_sync(conn->rt, &conn->poller->inbox, set_queue_on_poller,
-			   &change);
+	ret = ask_poller(&change, set_queue_on_poller);
 	if (ret)
 		goto undo;
 	while (i-- > 0)
 		rt_route_swap(conn->own[i], from, from_lane, change.to[i]);
-	goto unlock;
+	goto end;
 undo:
 	while (i-- > 0)
 		rt_route_undo(conn, change.to[i], change.spill[i]);
-unlock:
-	pthread_mutex_unlock(&conn->rt->lock);
+end:
+	end_change(conn);
 	return ret;
 }
 
@@ -144,9 +216,10 @@ static int add_route_on_poller(void *arg)
 {
 	struct change *change = arg;
 
+	take_spills_on_poller(change);
 	if (is_dying_on_poller(change->conn))
 		return RPMA_RT_E_CLOSED;
-	rt_bind_add_route_poller(change->conn, change->route, change->spill[0]);
+	rt_bind_add_route_poller(change->conn, change->route);
 	return 0;
 }
 
@@ -159,23 +232,22 @@ static int open_route(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	uint32_t entries = conn->gate[side].ledger.depth + RT_ROUTE_EVENTS;
 	int ret;
 
-	ret = lock_living(conn);
+	ret = begin_change(conn);
 	if (ret)
 		return ret;
 	ret = rt_route_new(conn, side, queue, entries, &change.route,
 			   &change.spill[0]);
 	if (ret)
-		goto unlock;
+		goto end;
 	change.route->callback.fn = fn;
 	change.route->callback.arg = arg;
-	ret = rt_call_sync(conn->rt, &conn->poller->inbox, add_route_on_poller,
-			   &change);
+	ret = ask_poller(&change, add_route_on_poller);
 	if (ret)
 		rt_route_undo(conn, change.route, change.spill[0]);
 	else
 		*route_ptr = change.route;
-unlock:
-	pthread_mutex_unlock(&conn->rt->lock);
+end:
+	end_change(conn);
 	return ret;
 }
 

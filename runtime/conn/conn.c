@@ -17,6 +17,7 @@
 #include "base/context.h"
 #include "base/device.h"
 #include "base/runtime.h"
+#include "conn/change.h"
 #include "conn/create.h"
 #include "conn/destroy.h"
 #include "conn/gate.h"
@@ -360,6 +361,8 @@ static void done(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt *rt = conn->rt;
 
+	if (!rt_change_close_control(conn))
+		return;
 	rt_conn_unreserve(conn);
 	rt_conn_unref(conn);
 	rt_context_unref(rt);

@@ -72,6 +72,14 @@ enum rt_reached {
 	RT_REACHED_DECISION = 1 << 2 /* connect or reject was called */
 };
 
+/* a call that changes it; see change.c */
+enum rt_change {
+	RT_CHANGE_NONE,
+	RT_CHANGE_BUSY,	     /* one is under way, and keeps it from DONE */
+	RT_CHANGE_BUSY_DONE, /* likewise, and DONE has come */
+	RT_CHANGE_CLOSED     /* no further one */
+};
+
 struct rpma_rt_conn {
 	/* immutable from birth; target first: a CM id's context points here */
 	struct rt_cm_target target;
@@ -126,7 +134,8 @@ struct rpma_rt_conn {
 	struct rt_conn_poller poll;
 
 	/* under the runtime's lock; is_done written under its ask_lock too */
-	bool is_done;		      /* the control thread may be gone */
+	bool is_done; /* the control thread may be gone */
+	enum rt_change change;
 	struct rpma_rt_route *listed; /* every route of it; directory's lock */
 	struct rpma_rt_conn *prev;
 	struct rpma_rt_conn *next;

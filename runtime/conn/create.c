@@ -120,7 +120,7 @@ void rt_conn_free(struct rpma_rt_conn *conn)
 
 	while ((route = conn->poll.routes) != NULL) {
 		conn->poll.routes = route->next;
-		free(route);
+		rt_route_free(route);
 	}
 	for (i = 0; i < 2; i++) {
 		rt_ledger_fini(&conn->gate[i].ledger);

@@ -22,10 +22,10 @@
 #define YIELDS	 100
 #define SLEEP_NS 50000
 
-/* A poller thread never waits for another thread's post. */
+/* A poller never waits for another thread's post, whoever runs its round. */
 static bool may_wait(void)
 {
-	return rt_self_poller() == NULL || !rt_self_poller()->threaded;
+	return !rt_self_is_poller();
 }
 
 /* ----------------------------------------------------------- one poster --- */

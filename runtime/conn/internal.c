@@ -58,23 +58,8 @@ static void internal_completion(struct rt_poller *poller, struct rt_cq *cq,
 		RT_STAT_ADD(poller, stale, 1);
 }
 
-/* Any connection may have waited for it. */
-static void eased(struct rt_poller *poller, void *arg)
-{
-	const struct rt_slots *slots = arg;
-	struct rpma_rt_conn *conn;
-	uint32_t slot;
-
-	for (slot = 1; slot < RT_MAX_SLOTS && slot <= slots->used; slot++) {
-		conn = slots->conns[slot];
-		if (conn != NULL)
-			rt_answer_all_poller(conn, poller);
-	}
-}
-
 static const struct rt_reserved_ops internal_ops = {
 	.completion = internal_completion,
-	.eased = eased,
 };
 
 int rt_internal_new(struct rt_poller *poller)

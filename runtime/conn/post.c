@@ -115,9 +115,11 @@ static int take_credit(struct rt_gate *gate, const struct rpma_rt_route *route)
 		/* relaxed: the fence orders it */
 		before = atomic_fetch_or_explicit(&side->want, want,
 						  memory_order_relaxed);
+		if (reason == RPMA_RT_AGAIN_BACKLOG)
+			rt_lane_wait_mt(route->lane, route->waiter);
 		/* pairs with flush_once() and the retry of spills [LEDGER-2]:
-		 * either they see want, or the second look sees what they
-		 * published */
+		 * either they see want, and the waiter, or the second look
+		 * sees what they published */
 		rt_fence_dekker();
 		if (refusal(gate, route) == reason ||
 		    !rt_post_take_back(&side->want, want, before)) {

@@ -76,9 +76,19 @@ void rt_resolve_push(struct rpma_rt_conn *conn)
 	rt_inbox_push_mt(&conn->rt->resolver.inbox, &conn->begin_msg);
 }
 
+static int nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
 void rt_resolve_stop(struct rpma_rt *rt)
 {
-	if (rt->has_resolver)
+	if (rt->has_resolver) {
+		/* its last question may take long, and a join waits without
+		 * running pollers */
+		rt_call_sync(rt, &rt->resolver.inbox, nothing, NULL);
 		rt_thread_stop(&rt->resolver);
+	}
 	rt->has_resolver = false;
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/runtime.h"
+#include "conn/answer.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 #include "poller/reserve.h"
@@ -44,11 +45,11 @@ static int share(struct rpma_rt_route *route, struct rt_spill **spill_ptr)
 	struct rt_spill *spill = NULL;
 	int ret = 0;
 
-	if (lane->srq_users[srq->number] == 0)
+	if (lane->number_users[srq->number] == 0)
 		ret = rt_reserve_spill(lane, srq->cfg.size, &spill);
 	if (ret)
 		return ret;
-	lane->srq_users[srq->number]++;
+	lane->number_users[srq->number]++;
 	route->shares = true;
 	if (spill != NULL) { /* it has room for both */
 		rt_spill_delete(*spill_ptr);
@@ -62,7 +63,7 @@ static void unreserve(const struct rpma_rt_route *route, struct rt_lane *lane)
 {
 	const struct rpma_rt_srq *srq = route->conn->srq;
 
-	if (route->shares && --lane->srq_users[srq->number] == 0)
+	if (route->shares && --lane->number_users[srq->number] == 0)
 		lane->reserved -= srq->cfg.size;
 	lane->reserved -= route->reserved;
 }
@@ -121,6 +122,12 @@ static void route_unlist(struct rpma_rt_conn *conn,
 	pthread_mutex_unlock(&conn->rt->directory);
 }
 
+void rt_route_free(struct rpma_rt_route *route)
+{
+	rt_waiter_delete(route->waiter);
+	free(route);
+}
+
 int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		 struct rpma_rt_queue *queue, uint32_t entries,
 		 struct rpma_rt_route **route_ptr, struct rt_spill **spill_ptr)
@@ -134,6 +141,13 @@ int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	route->conn = conn;
 	route->queue = queue;
 	route->side = side;
+	ret = RPMA_E_NOMEM;
+	if (queue != NULL) {
+		route->waiter = rt_waiter_new(rt_answer_eased_poller,
+					      &conn->side[side]);
+		if (route->waiter == NULL)
+			goto err_free;
+	}
 	ret = rt_numbers_take(&conn->cq->numbers, &route->number);
 	if (ret)
 		goto err_free;
@@ -148,7 +162,7 @@ int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 err_return_number:
 	rt_numbers_return(&conn->cq->numbers, route->number);
 err_free:
-	free(route);
+	rt_route_free(route);
 	return ret;
 }
 
@@ -168,19 +182,20 @@ void rt_route_swap(struct rpma_rt_route *own, struct rpma_rt_queue *from,
 	route_relist(own, to); /* before from is let go */
 	route_unlist(own->conn, to);
 	rt_numbers_return(&own->conn->cq->numbers, to->number);
-	free(to);
+	rt_route_free(to);
 	rt_queue_unref(from);
 }
 
 void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
 		   struct rt_spill *spill)
 {
-	if (route->lane != NULL)
+	/* one that the poller has got is announced rightly */
+	if (spill != NULL)
 		route->lane->announced = route->announced_before;
 	rt_route_release(conn, route);
 	route_unlist(conn, route);
 	if (route->queue != NULL)
 		rt_queue_unref(route->queue);
 	rt_spill_delete(spill);
-	free(route);
+	rt_route_free(route);
 }

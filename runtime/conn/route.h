@@ -22,6 +22,7 @@ struct rpma_rt_route {
 	struct rpma_rt_conn *conn;
 	struct rt_lane *lane;	     /* NULL: a function */
 	struct rpma_rt_queue *queue; /* NULL: a function */
+	struct rt_waiter *waiter;    /* for its lane; NULL: a function */
 	struct rt_callback callback; /* fn NULL: a lane */
 	struct rpma_rt_route *next;  /* the connection's list; poller */
 	/* the directory's, see doc/protocols/directory.md */
@@ -32,7 +33,7 @@ struct rpma_rt_route {
 	uint32_t number;
 	uint32_t reserved;	   /* entries of the lane's spill held for it */
 	uint32_t announced_before; /* of the lane, should it be undone */
-	bool shares;		   /* counted in the lane's srq_users */
+	bool shares;		   /* counted in the lane's number_users */
 	enum rpma_rt_side side;
 };
 
@@ -55,6 +56,8 @@ void rt_route_swap(struct rpma_rt_route *own, struct rpma_rt_queue *from,
  * runtime's lock, held since rt_route_new() */
 void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
 		   struct rt_spill *spill);
+/* What rt_route_new() made, when neither posters nor the poller use it. */
+void rt_route_free(struct rpma_rt_route *route);
 /* Gives place and number back. The queue's lane may be gone once the queue was
  * put: that comes after it. REQUIRES: the runtime's lock */
 void rt_route_release(struct rpma_rt_conn *conn, struct rpma_rt_route *route);

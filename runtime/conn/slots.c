@@ -43,8 +43,6 @@ void rt_slots_set_poller(struct rt_poller *poller, uint32_t slot,
 	struct rt_slots *slots = rt_slots_of(poller);
 
 	slots->conns[slot] = conn;
-	if (slot > slots->used)
-		slots->used = slot;
 }
 
 /* --------------------------------------------------------------- its life --- */

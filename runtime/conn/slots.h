@@ -26,7 +26,6 @@ struct rt_slots {
 	uint32_t next;
 	/* the poller's */
 	struct rpma_rt_conn **conns;
-	uint32_t used;		   /* the highest ever set */
 	struct rpma_rt_conn *late; /* bound late, see conn_poller.h */
 	/* end.c: connections whose end takes several rounds, behind the one
 	 * whose turn it is */

@@ -9,8 +9,15 @@
 
 #include "poller/poller.h"
 
+#include <assert.h>
+#include <string.h>
+
 #include "base/runtime.h"
 #include "queue/queue.h"
+
+#define ANSWERS 64 /* to those that wait for lanes, in a round */
+
+static_assert(RT_LANE_NUMBERS == RT_ROUTE_FIRST, "a bit for each number");
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
@@ -30,20 +37,6 @@ void rt_deliver_item(struct rt_poller *poller,
 		rt_callback_add(poller, entry->callback, item);
 	else
 		rt_deliver_write(poller, entry->lane, item);
-}
-
-/* After a backlog cleared. */
-static void answer_eased(struct rt_poller *poller)
-{
-	const struct rt_reserved *reserved;
-	uint32_t number;
-
-	for (number = 0; number < RT_ROUTE_FIRST; number++) {
-		reserved = &poller->reserved[number];
-		if (reserved->ops != NULL && reserved->ops->eased != NULL)
-			reserved->ops->eased(poller, reserved->arg);
-	}
-	rt_srq_answer_all_poller(poller);
 }
 
 /* The lane's queue stays until its spill was emptied and rung for. */
@@ -107,6 +100,62 @@ static void publish_retired(struct rt_side *sides)
 	}
 }
 
+/* The first of the numbers whose bits are in word; it loses its bit. */
+static const struct rt_reserved *take_number(struct rt_poller *poller, int word,
+					     uint64_t *bits)
+{
+	int bit = __builtin_ctzll(*bits);
+
+	*bits &= *bits - 1;
+	return &poller->reserved[word * 64 + bit];
+}
+
+/* The numbers whose items are in a lane over its limit get no more credit. */
+static void hold_numbers(struct rt_poller *poller, struct rt_lane *lane)
+{
+	const struct rt_reserved *reserved;
+	uint64_t bits;
+	int word;
+
+	for (word = 0; word < RT_LANE_NUMBERS / 64; word++) {
+		bits = lane->from_numbers[word] & ~lane->held_numbers[word];
+		lane->held_numbers[word] |= bits;
+		while (bits != 0) {
+			reserved = take_number(poller, word, &bits);
+			reserved->ops->held(reserved->arg);
+		}
+	}
+}
+
+static void publish_numbers(struct rt_poller *poller, struct rt_lane *lanes,
+			    struct rt_reserved *numbers)
+{
+	struct rt_reserved *reserved;
+	struct rt_lane *lane;
+
+	for (lane = lanes; lane != NULL; lane = lane->touched_next) {
+		if (rt_lane_is_backlogged(lane))
+			hold_numbers(poller, lane);
+		memset(lane->from_numbers, 0, sizeof(lane->from_numbers));
+	}
+	for (reserved = numbers; reserved != NULL;
+	     reserved = reserved->touched_next) {
+		reserved->touched = false;
+		reserved->ops->publish(reserved->arg);
+	}
+}
+
+/* An answer may touch the number again: for the next batch. */
+static void answer_numbers(struct rt_reserved *numbers)
+{
+	struct rt_reserved *next;
+
+	for (; numbers != NULL; numbers = next) {
+		next = numbers->touched_next;
+		numbers->ops->answer(numbers->arg);
+	}
+}
+
 static void ring_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 {
 	struct rt_lane *lane;
@@ -123,18 +172,18 @@ static void flush_once(struct rt_poller *poller)
 {
 	struct rt_lane *lanes = poller->touched_lanes;
 	struct rt_side *sides = poller->touched_sides;
-	struct rpma_rt_srq *srqs = poller->touched_srqs;
+	struct rt_reserved *numbers = poller->touched_numbers;
 	struct rt_side *side;
 
 	poller->touched_lanes = NULL;
 	poller->touched_sides = NULL;
-	poller->touched_srqs = NULL;
+	poller->touched_numbers = NULL;
 	RT_STAT_ADD(poller, delivered, poller->written);
 	poller->written = 0;
 	fill_lanes(poller, lanes);
 	publish_retired(sides);
-	if (unlikely(srqs != NULL))
-		rt_srq_retire_poller(lanes, srqs);
+	if (unlikely(numbers != NULL))
+		publish_numbers(poller, lanes, numbers);
 	publish_lanes(lanes);
 	/* the batch's only fence: before it what we published, after it what
 	 * sleepers and refused posters wrote [LANE-3] [LEDGER-2] */
@@ -145,8 +194,8 @@ static void flush_once(struct rt_poller *poller)
 		if (unlikely(rt_side_wants(side, RT_WANT_CREDIT)))
 			side->ops->answer(side, poller, RT_WANT_CREDIT);
 	}
-	if (unlikely(srqs != NULL))
-		rt_srq_answer_poller(srqs);
+	if (unlikely(numbers != NULL))
+		answer_numbers(numbers);
 }
 
 void rt_deliver_flush(struct rt_poller *poller)
@@ -154,50 +203,75 @@ void rt_deliver_flush(struct rt_poller *poller)
 	/* a function is called when the credits are back; what it posts is
 	 * found by a later poll, so this ends */
 	while (poller->touched_lanes != NULL || poller->touched_sides != NULL ||
-	       poller->touched_srqs != NULL || poller->calls.count > 0) {
+	       poller->touched_numbers != NULL || poller->calls.count > 0) {
 		flush_once(poller);
 		if (poller->calls.count > 0)
 			rt_callback_run(poller);
 	}
 }
 
-int rt_deliver_retry_spills(struct rt_poller *poller)
+/* Numbers that the lane held up go on. */
+static void ease_numbers(struct rt_poller *poller, struct rt_lane *lane)
+{
+	const struct rt_reserved *reserved;
+	int word;
+
+	for (word = 0; word < RT_LANE_NUMBERS / 64; word++) {
+		while (lane->held_numbers[word] != 0) {
+			reserved = take_number(poller, word,
+					       &lane->held_numbers[word]);
+			reserved->ops->eased(reserved->arg);
+		}
+	}
+}
+
+/* One lane, as far as its ring has room; how many items moved. */
+static uint32_t retry_spill(struct rt_poller *poller, struct rt_lane *lane)
+{
+	uint32_t moved = rt_lane_retry_poller(lane);
+
+	if (rt_lane_take_eased_poller(lane))
+		ease_numbers(poller, lane);
+	if (moved == 0)
+		return 0;
+	/* pairs with the consumer's before it sleeps [LANE-3], and with the one
+	 * of a poster that found the backlog [LEDGER-2] */
+	rt_fence_dekker();
+	rt_lane_bell_poller(lane);
+	return moved;
+}
+
+/* Lanes that neither spill nor owe an answer any more. */
+static void unlist_spilling(struct rt_poller *poller)
 {
 	struct rt_lane **link = &poller->spilling;
 	struct rt_lane *lane;
-	bool eased = false;
-	bool is_empty;
-	uint32_t moved;
-	int total = 0;
 
 	while ((lane = *link) != NULL) {
-		moved = rt_lane_retry_poller(lane);
-		total += (int)moved;
-		if (rt_lane_take_eased_poller(lane)) {
-			eased = true;
-			rt_srq_ease_poller(poller, lane);
-		}
-		is_empty = !rt_lane_is_spilling_poller(lane);
-		if (is_empty) {
-			*link = lane->spill_next;
-			lane->spill_listed = false;
-		} else {
+		if (rt_lane_is_spilling_poller(lane) ||
+		    rt_lane_is_answering_poller(lane)) {
 			link = &lane->spill_next;
+			continue;
 		}
-		if (moved > 0) {
-			/* pairs with the consumer's before it sleeps
-			 * [LANE-3] */
-			rt_fence_dekker();
-			rt_lane_bell_poller(lane);
-		}
-		if (is_empty) /* nothing of the lane is used after */
-			rt_queue_unref_spill_poller(lane);
+		*link = lane->spill_next;
+		lane->spill_listed = false;
+		/* the lane may be gone after it */
+		rt_queue_unref_spill_poller(lane);
 	}
-	if (eased) {
-		/* pairs with the fence of a poster that found the backlog
-		 * [LEDGER-2] */
-		rt_fence_dekker();
-		answer_eased(poller);
-	}
-	return total;
+}
+
+int rt_deliver_retry_spills(struct rt_poller *poller)
+{
+	struct rt_lane *lane;
+	uint32_t moved = 0;
+	uint32_t answered = 0;
+
+	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next)
+		moved += retry_spill(poller, lane);
+	/* an answer may call functions, whose items may fill a lane, which is
+	 * listed at the front then */
+	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next)
+		answered += rt_lane_answer_poller(lane, ANSWERS - answered);
+	unlist_spilling(poller);
+	return (int)(moved + answered);
 }

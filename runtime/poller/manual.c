@@ -6,27 +6,15 @@
  * length of a call; and what can be read of a poller in any mode.
  */
 
-#include "poller/manual.h"
-
 #include "base/context.h"
+#include "base/log.h"
+#include "base/owner.h"
 #include "base/runtime.h"
+#include "base/wait.h"
 #include "poller/poller.h"
-#include "queue/queue.h"
 
-void rt_manual_assist(struct rpma_rt *rt)
-{
-	int i;
-
-	for (i = 0; i < rt->cfg.pollers; i++) {
-		if (!rt_poller_try_enter(&rt->pollers[i], RT_RUNNER_ASSIST))
-			continue;
-		rt_round_run(&rt->pollers[i], RT_BATCH);
-		rt_poller_leave(&rt->pollers[i]);
-	}
-}
-
-/* The poller to run by hand, entered. */
-static int enter(struct rpma_rt *rt, int poller, struct rt_poller **poller_ptr)
+/* The poller that a call names, to be run by hand. */
+static int find(struct rpma_rt *rt, int poller, struct rt_poller **poller_ptr)
 {
 	int ret;
 
@@ -39,10 +27,21 @@ static int enter(struct rpma_rt *rt, int poller, struct rt_poller **poller_ptr)
 		return RPMA_E_NOSUPP;
 	if (rt_context_is_stopped(rt))
 		return RPMA_RT_E_CLOSED;
-	if (!rt_poller_try_enter(&rt->pollers[poller], RT_RUNNER_OWNER))
-		return RPMA_E_AGAIN;
 	*poller_ptr = &rt->pollers[poller];
 	return 0;
+}
+
+/* Likewise, entered: it is the caller's. */
+static int enter(struct rpma_rt *rt, int poller, struct rt_poller **poller_ptr)
+{
+	int ret = find(rt, poller, poller_ptr);
+
+	if (ret)
+		return ret;
+	/* a thread that waits for it runs a round of it, as it was nobody's */
+	while ((ret = rt_poller_enter(*poller_ptr)) == RPMA_E_AGAIN)
+		rt_wait_nap();
+	return ret;
 }
 
 int rpma_rt_run_once(struct rpma_rt *rt, int poller, int budget, int *done)
@@ -77,6 +76,31 @@ int rpma_rt_arm(struct rpma_rt *rt, int poller)
 	sleep = rt_channel_arm(p);
 	rt_poller_leave(p);
 	return sleep ? 0 : RPMA_E_AGAIN;
+}
+
+int rpma_rt_poller_release(struct rpma_rt *rt, int poller)
+{
+	char name[RT_THREAD_NAME];
+	struct rt_poller *p;
+	pid_t tid;
+	int ret = find(rt, poller, &p);
+
+	if (ret)
+		return ret;
+	if (rt_owner_is_other(&p->owned, name, &tid)) {
+		RT_LOG_ERROR("poller %d belongs to thread %s (%d): only that "
+			     "one releases it",
+			     poller, name, (int)tid);
+		return RPMA_E_INVAL;
+	}
+	if (!rt_owner_is_self(&p->owned))
+		return 0;
+	ret = rt_poller_enter(p);
+	if (ret)
+		return ret;
+	rt_owner_release(&p->owned);
+	rt_poller_leave(p);
+	return 0;
 }
 
 int rpma_rt_get_fd(const struct rpma_rt *rt, int poller, int *fd)

@@ -25,6 +25,7 @@
 #include "base/cpu.h"
 #include "base/runtime.h"
 #include "base/self.h"
+#include "base/wait.h"
 
 #define ROUNDS_PER_TICK	 1024 /* while it is never idle */
 #define ROUNDS_PER_CLOCK 64
@@ -250,8 +251,6 @@ int rt_round_run(struct rt_poller *poller, int budget)
 	}
 	if (poller->spilling != NULL)
 		done += rt_deliver_retry_spills(poller);
-	if (unlikely(poller->srqs_again))
-		done += rt_srq_again_poller(poller);
 	if (!rt_inbox_is_empty(&poller->inbox))
 		done += rt_inbox_run_some_owner(&poller->inbox, poller,
 						RT_SCHEDULE_UNITS);
@@ -389,31 +388,64 @@ void rt_poller_add_cq(struct rt_msg *msg, void *owner)
 		rt_poller_fail_cq(poller, cq);
 }
 
-bool rt_poller_try_enter(struct rt_poller *poller, enum rt_runner as)
+int rt_poller_enter(struct rt_poller *poller)
 {
-	uint32_t runner;
+	int ret = rt_owner_enter(&poller->owned);
 
-	do {
-		runner = RT_RUNNER_NONE;
-		/* acquire: pairs with the release in rt_poller_leave(), so
-		 * that what the last one did is seen; failure: nothing is */
-		if (atomic_compare_exchange_strong_explicit(
-			    &poller->running, &runner, as, memory_order_acquire,
-			    memory_order_relaxed)) {
-			rt_self_set_poller(poller);
-			return true;
-		}
-		rt_cpu_relax();
-	} while (as == RT_RUNNER_OWNER && runner == RT_RUNNER_ASSIST);
-	return false;
+	if (ret == 0)
+		rt_self_set_poller(poller);
+	return ret;
 }
 
 void rt_poller_leave(struct rt_poller *poller)
 {
 	rt_self_set_poller(NULL);
-	/* release: pairs with the acquire in rt_poller_try_enter() */
-	atomic_store_explicit(&poller->running, RT_RUNNER_NONE,
-			      memory_order_release);
+	rt_owner_leave(&poller->owned);
+}
+
+/* A round by a thread that waits for something, and is inside already. */
+static void run_owned(struct rt_owned *owned)
+{
+	struct rt_poller *poller =
+		(struct rt_poller *)((char *)owned -
+				     offsetof(struct rt_poller, owned));
+
+	rt_self_set_poller(poller);
+	/* armed: its owner may be about to sleep on the fd without another
+	 * look at what this round delivered */
+	if (rt_round_run(poller, RT_BATCH) > 0 && poller->armed)
+		rt_bell_ring(&poller->bell);
+	rt_self_set_poller(NULL);
+}
+
+static int init_owned(struct rt_poller *poller)
+{
+	bool is_last = poller->index + 1 == poller->rt->cfg.pollers;
+
+	if (poller->threaded)
+		return 0;
+	rt_owner_init(&poller->owned, poller->index, &poller->inbox, run_owned);
+	poller->owned.next = is_last ? NULL : &poller[1].owned;
+	return rt_owner_start();
+}
+
+void rt_poller_call_send(struct rt_poller *poller, struct rt_call *call,
+			 int (*fn)(void *arg), void *arg)
+{
+	rt_call_send(call, &poller->inbox, fn, arg);
+}
+
+int rt_poller_call_wait(struct rt_poller *poller, struct rt_call *call)
+{
+	return rt_call_wait(call, poller->threaded ? NULL : &poller->owned);
+}
+
+int rt_poller_call(struct rt_poller *poller, int (*fn)(void *arg), void *arg)
+{
+	struct rt_call call;
+
+	rt_poller_call_send(poller, &call, fn, arg);
+	return rt_poller_call_wait(poller, &call);
 }
 
 /* Who sleeps on epfd by itself has no timeout of ours: a timer in it. */
@@ -449,6 +481,9 @@ int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
 	rt_poller_set_tick(poller, rt_now_ns());
 	rt_schedule_init(poller);
 	poller->threaded = rt->cfg.mode != RPMA_RT_MODE_MANUAL;
+	ret = init_owned(poller);
+	if (ret)
+		return ret;
 	poller->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (poller->epfd < 0)
 		return RPMA_E_PROVIDER;
@@ -490,9 +525,6 @@ void rt_poller_fini(struct rt_poller *poller)
 
 int rt_poller_start(struct rt_poller *poller)
 {
-	/* relaxed: the thread's creation orders it */
-	atomic_store_explicit(&poller->running, RT_RUNNER_OWNER,
-			      memory_order_relaxed);
 	if (pthread_create(&poller->thread, NULL, poller_main, poller))
 		return RPMA_E_PROVIDER;
 	return 0;
@@ -503,6 +535,12 @@ void rt_poller_stop(struct rt_poller *poller)
 	/* release: pairs with the acquires in poller_main() and in arm */
 	atomic_store_explicit(&poller->stopping, true, memory_order_release);
 	rt_bell_ring(&poller->bell);
-	if (poller->rt->cfg.mode != RPMA_RT_MODE_MANUAL)
+	if (poller->threaded)
 		pthread_join(poller->thread, NULL);
+}
+
+void rt_poller_close(struct rt_poller *poller)
+{
+	while (!poller->threaded && !rt_owner_close(&poller->owned))
+		rt_wait_nap(); /* somebody is inside, for a round */
 }

@@ -23,19 +23,13 @@
 #include "poller/schedule.h"
 #include "poller/side.h"
 #include "base/inbox.h"
+#include "base/owner.h"
 #include "queue/lane.h"
 #include "base/order.h"
 #include "base/bell.h"
-#include "srq/srq.h"
+#include "base/call.h"
 
 #define RT_BATCH 32 /* completions taken from a CQ at once */
-
-/* who runs rounds now */
-enum rt_runner {
-	RT_RUNNER_NONE = 0,
-	RT_RUNNER_OWNER = 1, /* its thread, rpma_rt_run_once() */
-	RT_RUNNER_ASSIST = 2 /* manual mode: who waits for it, one round */
-};
 
 struct rt_poller {
 	/* immutable after init */
@@ -49,14 +43,14 @@ struct rt_poller {
 	struct rt_inbox inbox;
 	pthread_t thread;
 	_Atomic bool stopping;
-	_Atomic uint32_t running; /* enum rt_runner */
+	struct rt_owned owned; /* in manual mode: by which thread */
 
 	/* under the runtime's lock */
 	struct rt_channel *channels;
 	struct rt_cq_making *making; /* CQs that are being made */
 	pthread_cond_t made;	     /* one was made, or not */
 	uint32_t conns;
-	bool srq_numbers[RT_SRQ_END]; /* taken */
+	bool numbers_taken[RT_ROUTE_FIRST]; /* of reserved */
 
 	/* the poller's own; what each round looks at comes first */
 	alignas(RT_CACHE_LINE) struct rt_cq **cqs;
@@ -66,7 +60,7 @@ struct rt_poller {
 	uint32_t written; /* items since the last flush */
 	struct rt_lane *touched_lanes;
 	struct rt_side *touched_sides;
-	struct rpma_rt_srq *touched_srqs;
+	struct rt_reserved *touched_numbers;
 	struct rpma_rt_adopted *adopted;
 	struct rt_lane *spilling;
 	struct rt_schedule schedule;
@@ -78,7 +72,6 @@ struct rt_poller {
 	bool armed;	    /* the bell is prepared */
 	bool timed_out;	    /* woken by the back-stop alone */
 	bool adopted_first; /* in the next round */
-	bool srqs_again;    /* a refill found the lock taken */
 	uint64_t idle_since_ns;
 	uint64_t spinning_since_ns; /* with timing; 0: it is not idle */
 	struct rt_channel *reading; /* its channels */
@@ -86,7 +79,6 @@ struct rt_poller {
 	alignas(RT_CACHE_LINE) struct ibv_wc wcs[RT_BATCH];
 	struct rt_callbacks calls;
 	struct rt_reserved reserved[RT_ROUTE_FIRST];
-	struct rpma_rt_srq *srqs[RT_SRQ_END];
 
 	/* the poller's last look at the clock, in ms: what posts are dated by.
 	 * Apart from what changes with each round */
@@ -135,6 +127,8 @@ void rt_poller_fini(struct rt_poller *poller);
 int rt_poller_start(struct rt_poller *poller);
 /* Asks it to end and joins it; in manual mode only asks. */
 void rt_poller_stop(struct rt_poller *poller);
+/* After that: in manual mode nobody runs it any more. */
+void rt_poller_close(struct rt_poller *poller);
 
 /* One round; items handled. */
 int rt_round_run(struct rt_poller *poller, int budget);
@@ -155,10 +149,18 @@ void rt_poller_fail_cq(struct rt_poller *poller, struct rt_cq *cq);
 /* Takes a CQ in; the message is in the rt_cq. */
 void rt_poller_add_cq(struct rt_msg *msg, void *owner);
 
-/* Begins to run rounds on the calling thread, if nobody does; the owner waits
- * for the end of an assistant's round. */
-bool rt_poller_try_enter(struct rt_poller *poller, enum rt_runner as);
+/* Manual mode: the calling thread, which owns it from here on, is the poller
+ * until it leaves. ERRORS: as rt_owner_enter() */
+int rt_poller_enter(struct rt_poller *poller);
 void rt_poller_leave(struct rt_poller *poller);
+
+/* Runs fn(arg) on the poller and waits for its answer. Not on a poller.
+ * REQUIRES: no lock */
+int rt_poller_call(struct rt_poller *poller, int (*fn)(void *arg), void *arg);
+/* In two steps: sent under a lock, awaited without it. */
+void rt_poller_call_send(struct rt_poller *poller, struct rt_call *call,
+			 int (*fn)(void *arg), void *arg);
+int rt_poller_call_wait(struct rt_poller *poller, struct rt_call *call);
 
 /* Publishes what was written and retired, rings who sleeps. */
 void rt_deliver_flush(struct rt_poller *poller);
@@ -189,6 +191,24 @@ static inline void rt_deliver_touch_side(struct rt_poller *poller,
 	side->touched = true;
 	side->touched_next = poller->touched_sides;
 	poller->touched_sides = side;
+}
+
+/* A reserved number takes part in the end of this batch. */
+static inline void rt_deliver_touch_number(struct rt_poller *poller,
+					   uint32_t number)
+{
+	struct rt_reserved *reserved = &poller->reserved[number];
+
+	if (reserved->touched)
+		return;
+	reserved->touched = true;
+	reserved->touched_next = poller->touched_numbers;
+	poller->touched_numbers = reserved;
+}
+/* Its item goes to that lane, which holds it up when it is over its limit. */
+static inline void rt_deliver_mark_lane(struct rt_lane *lane, uint32_t number)
+{
+	lane->from_numbers[number / 64] |= UINT64_C(1) << number % 64;
 }
 
 #endif /* RT_POLLER_POLLER_H */

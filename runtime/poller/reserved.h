@@ -3,12 +3,14 @@
 
 /*
  * reserved.h -- what the route numbers below RT_ROUTE_FIRST mean to a poller,
- * in all its CQs: 0 are the connections' own work requests, from 2 on SRQs.
- * doc/protocols/wr_id.md.
+ * in all its CQs: 0 are the connections' own work requests, from 2 on SRQs,
+ * which take part in a batch as sides do. doc/protocols/wr_id.md, srq.md.
  */
 
 #ifndef RT_POLLER_RESERVED_H
 #define RT_POLLER_RESERVED_H
+
+#include <stdbool.h>
 
 #include <infiniband/verbs.h>
 
@@ -20,14 +22,23 @@ struct rt_reserved_ops {
 	/* a completion with that number; may run the poller's inbox */
 	void (*completion)(struct rt_poller *poller, struct rt_cq *cq,
 			   const struct ibv_wc *wc);
-	/* a lane's backlog has cleared: posters may wait for that; or NULL */
-	void (*eased)(struct rt_poller *poller, void *arg);
+	/* the rest is NULL for numbers that are never touched. At the end of a
+	 * batch in which it was: its credits go back, before the lanes are
+	 * published; refused posters are answered, after the fence */
+	void (*publish)(void *arg);
+	void (*answer)(void *arg);
+	/* a lane into which its items went in this batch is over its limit,
+	 * before publish; that lane is under its limit again */
+	void (*held)(void *arg);
+	void (*eased)(void *arg);
 };
 
 /* one number; free while ops is NULL */
 struct rt_reserved {
 	const struct rt_reserved_ops *ops;
 	void *arg;
+	bool touched; /* in this batch */
+	struct rt_reserved *touched_next;
 };
 
 #endif /* RT_POLLER_RESERVED_H */

@@ -14,8 +14,8 @@
 /* How many were taken; none: why. ERRORS: RPMA_E_AGAIN (another is inside) */
 int rt_alone_poll(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
 		  uint32_t max, uint32_t *count, enum rt_take_end *why);
-/* Likewise, and waits so many ms; < 0: without end. */
-int rt_alone_wait(struct rpma_rt_queue *queue, int timeout_ms,
+/* Likewise, and waits so long; < 0: without end. */
+int rt_alone_wait(struct rpma_rt_queue *queue, int64_t timeout_ns,
 		  struct rpma_rt_completion *cmpl, uint32_t max,
 		  uint32_t *count, enum rt_take_end *why);
 

@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/context.h"
-#include "base/self.h"
+#include "base/wait.h"
 #include "queue/alone.h"
 #include "queue/impl.h"
 #include "queue/list.h"
@@ -19,6 +20,8 @@
 #include "queue/queue.h"
 #include "queue/shared.h"
 #include "queue/take.h"
+
+#define NS_PER_MS 1000000
 
 /* -------------------------------------------------------- new and delete --- */
 
@@ -51,7 +54,7 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 	queue->bell.timed = rt_context_is_timed(rt);
 	rt_mpsc_init(&queue->messages);
 	pthread_mutex_init(&queue->lock, NULL);
-	pthread_cond_init(&queue->left, NULL);
+	rt_wait_cond_init(&queue->left);
 	rt_queue_list_add(rt, queue);
 	*queue_ptr = queue;
 	return 0;
@@ -72,11 +75,12 @@ static bool is_free(struct rpma_rt_queue *queue)
 	/* acquire [QUEUE-1]: a pusher that left touches nothing after */
 	uint32_t gate =
 		atomic_load_explicit(&queue->gate, memory_order_acquire);
+	struct rt_wait wait = {0};
 	bool is_unused;
 
 	pthread_mutex_lock(&queue->lock);
 	while (queue->users > 0 && queue->users == queue->leaving)
-		pthread_cond_wait(&queue->left, &queue->lock);
+		rt_wait_step(&wait, &queue->left, &queue->lock);
 	is_unused = queue->users == 0;
 	pthread_mutex_unlock(&queue->lock);
 	return is_unused && gate < RT_QUEUE_PUSHER;
@@ -219,18 +223,6 @@ static uint32_t poll_shared(struct rpma_rt_queue *queue,
 	return count;
 }
 
-static uint32_t wait_shared(struct rpma_rt_queue *queue, int timeout_ms,
-			    struct rpma_rt_completion *cmpl, uint32_t max,
-			    enum rt_take_end *why)
-{
-	uint32_t count;
-
-	count = rt_shared_wait(queue, cmpl, max, rt_queue_end_ns(timeout_ms),
-			       why);
-	rt_queue_count_take(queue, &queue->stats.waits, count);
-	return count;
-}
-
 int rpma_rt_queue_poll(struct rpma_rt_queue *queue, int max,
 		       struct rpma_rt_completion *cmpl, int *got)
 {
@@ -253,11 +245,60 @@ int rpma_rt_queue_poll(struct rpma_rt_queue *queue, int max,
 	return 0;
 }
 
+static uint32_t wait_shared(struct rpma_rt_queue *queue, int64_t timeout_ns,
+			    struct rpma_rt_completion *cmpl, uint32_t max,
+			    enum rt_take_end *why)
+{
+	uint32_t count;
+
+	count = rt_shared_wait(queue, cmpl, max, rt_queue_end_ns(timeout_ns),
+			       why);
+	rt_queue_count_take(queue, &queue->stats.waits, count);
+	return count;
+}
+
+static int wait_once(struct rpma_rt_queue *queue, int64_t timeout_ns,
+		     struct rpma_rt_completion *cmpl, uint32_t max,
+		     uint32_t *count, enum rt_take_end *why)
+{
+	if (!queue->params.shared)
+		return rt_alone_wait(queue, timeout_ns, cmpl, max, count, why);
+	*count = wait_shared(queue, timeout_ns, cmpl, max, why);
+	return 0;
+}
+
+/* The caller has pollers of manual mode: rounds of them, outside of the queue
+ * since their functions may take from it, and short waits by turns. */
+static int wait_and_run(struct rpma_rt_queue *queue, int64_t timeout_ns,
+			struct rpma_rt_completion *cmpl, uint32_t max,
+			uint32_t *count, enum rt_take_end *why)
+{
+	int64_t end_ns = rt_queue_end_ns(timeout_ns);
+	int64_t left = RT_WAIT_NS;
+	bool is_last = false;
+	int ret;
+
+	do {
+		rt_wait_run();
+		if (end_ns >= 0)
+			left = end_ns - (int64_t)rt_now_ns();
+		if (left > RT_WAIT_NS)
+			left = RT_WAIT_NS;
+		if (left <= 0) {
+			left = 0;
+			is_last = true;
+		}
+		ret = wait_once(queue, left, cmpl, max, count, why);
+	} while (ret == 0 && *count == 0 && *why != RT_TAKE_CLOSED && !is_last);
+	return ret;
+}
+
 int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
 		       struct rpma_rt_completion *cmpl, int *got)
 {
 	enum rt_take_end why = RT_TAKE_EMPTY;
 	uint32_t count = 0;
+	int64_t timeout_ns;
 	int ret;
 
 	if (timeout_ms < -1)
@@ -267,15 +308,13 @@ int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
 		ret = rt_context_check_wait(queue->rt);
 	if (ret)
 		return ret;
-	/* what it would wait for may be this thread's to bring */
-	if (rt_self_is_poller())
-		return RPMA_E_INVAL;
-	if (queue->params.shared)
-		count = wait_shared(queue, timeout_ms, cmpl, (uint32_t)max,
-				    &why);
+	timeout_ns = timeout_ms < 0 ? -1 : (int64_t)timeout_ms * NS_PER_MS;
+	if (rt_wait_has_pollers())
+		ret = wait_and_run(queue, timeout_ns, cmpl, (uint32_t)max,
+				   &count, &why);
 	else
-		ret = rt_alone_wait(queue, timeout_ms, cmpl, (uint32_t)max,
-				    &count, &why);
+		ret = wait_once(queue, timeout_ns, cmpl, (uint32_t)max, &count,
+				&why);
 	if (ret)
 		return ret;
 	if (count == 0)

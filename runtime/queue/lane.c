@@ -73,6 +73,7 @@ int rt_lane_init(struct rt_lane *lane, struct rt_bell *poller,
 
 void rt_lane_fini(struct rt_lane *lane)
 {
+	rt_waiters_fini(&lane->waiters);
 	rt_spill_delete(lane->spill);
 	free(lane->ring);
 }
@@ -171,6 +172,7 @@ static void ease(struct rt_lane *lane)
 		atomic_store_explicit(&lane->backlogged, false,
 				      memory_order_release);
 		lane->eased = true;
+		lane->answering = true;
 	}
 	if (lane->spill->count == 0)
 		/* relaxed: seen late, it costs one ring for nothing */
@@ -217,6 +219,24 @@ bool rt_lane_take_eased_poller(struct rt_lane *lane)
 
 	lane->eased = false;
 	return eased;
+}
+
+uint32_t rt_lane_answer_poller(struct rt_lane *lane, uint32_t max)
+{
+	uint32_t count = 0;
+
+	/* an answer may bring the backlog back: then the rest waits on */
+	while (lane->answering && count < max) {
+		lane->answering = !rt_lane_is_backlogged(lane) &&
+				  rt_waiters_answer_poller(&lane->waiters);
+		count += lane->answering;
+	}
+	return count;
+}
+
+bool rt_lane_is_answering_poller(const struct rt_lane *lane)
+{
+	return lane->answering;
 }
 
 bool rt_lane_bell_poller(struct rt_lane *lane)

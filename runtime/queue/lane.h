@@ -29,11 +29,12 @@
 #include "base/order.h"
 #include "base/stats.h"
 #include "queue/spill.h"
+#include "queue/waiter.h"
 
 /* completions; as many as a poller takes from a CQ at once */
 #define RT_LANE_STAGE 32
 
-#define RT_LANE_SRQS 256 /* numbers that an SRQ may have */
+#define RT_LANE_NUMBERS 256 /* reserved route numbers: those of SRQs */
 
 struct rt_lane {
 	/* immutable after init; the flags are written seldom, by the poller */
@@ -60,6 +61,7 @@ struct rt_lane {
 	uint32_t lost_new; /* 0, unless a spill was reserved too small */
 	bool touched;	   /* staged in since the last publish */
 	bool eased;	   /* backlogged was cleared, not reported yet */
+	bool answering;	   /* and waiters may not have been answered yet */
 	bool spill_listed; /* in the poller's list of lanes that spill */
 	struct rt_lane *touched_next; /* the poller's list of touched lanes */
 	struct rt_lane *spill_next;
@@ -67,14 +69,19 @@ struct rt_lane {
 	/* left by whoever writes something once a lane, of one kind and of
 	 * another */
 	uint64_t marks[2];
-	uint64_t from_srqs[RT_LANE_SRQS / 64]; /* SRQs that filled it, */
-	uint64_t held_srqs[RT_LANE_SRQS / 64]; /* that it holds up now */
+	/* reserved route numbers, as bits: those whose items came in this
+	 * batch; those that it holds up while it is over its limit */
+	uint64_t from_numbers[RT_LANE_NUMBERS / 64];
+	uint64_t held_numbers[RT_LANE_NUMBERS / 64];
+
+	/* refused posters', and the poller's, which answers them */
+	struct rt_waiters waiters;
 
 	/* openers', under the runtime's lock */
 	uint32_t reserved;  /* entries owed to routes, beyond backlog_limit */
 	uint32_t announced; /* entries of the largest spill made so far */
 	/* connections whose receives lead here, by their SRQ's number */
-	uint16_t srq_users[RT_LANE_SRQS];
+	uint16_t number_users[RT_LANE_NUMBERS];
 
 	/* written by the poller, read by the consumer */
 	alignas(RT_APART) _Atomic uint32_t tail; /* items published */
@@ -177,8 +184,12 @@ uint32_t rt_lane_retry_poller(struct rt_lane *lane);
 /* What is staged was polled at ns; between slot and flush. */
 void rt_lane_stamp_poller(struct rt_lane *lane, uint64_t ns);
 
-/* True once after the backlog flag was cleared: look for waiting posters. */
+/* True once after the backlog flag was cleared. */
 bool rt_lane_take_eased_poller(struct rt_lane *lane);
+/* After the fence that followed: answers waiters, up to max; how many. */
+uint32_t rt_lane_answer_poller(struct rt_lane *lane, uint32_t max);
+/* There may be waiters still, and no new backlog to wait for. */
+bool rt_lane_is_answering_poller(const struct rt_lane *lane);
 
 /* After the caller's rt_fence_dekker(): wakes the consumer if it sleeps
  * (true); the last thing the poller does with the lane in a round. */
@@ -213,6 +224,15 @@ static inline bool rt_lane_is_backlogged(const struct rt_lane *lane)
 	 * seen comes from the acquire of the retired count before this
 	 * [LANE-5] */
 	return atomic_load_explicit(&lane->backlogged, memory_order_acquire);
+}
+
+/* A poster that found the backlog, and left what it wants with the waiter: it
+ * is answered after the backlog cleared, if the poster looks again, after a
+ * fence, and finds it still [LEDGER-2]. Also the poller. */
+static inline void rt_lane_wait_mt(struct rt_lane *lane,
+				   struct rt_waiter *waiter)
+{
+	rt_waiters_add_mt(&lane->waiters, waiter);
 }
 
 /* Nothing published and not taken, as far as the caller sees. */

@@ -38,12 +38,10 @@ void rt_queue_time_wakeup(struct rpma_rt_queue *queue);
 void rt_queue_count_take(struct rpma_rt_queue *queue, _Atomic uint64_t *calls,
 			 uint32_t count);
 
-/* When a wait of so many ms ends, of rt_now_ns(); -1: never */
-static inline int64_t rt_queue_end_ns(int timeout_ms)
+/* When a wait of that length ends, of rt_now_ns(); -1: never */
+static inline int64_t rt_queue_end_ns(int64_t timeout_ns)
 {
-	if (timeout_ms < 0)
-		return -1;
-	return (int64_t)rt_now_ns() + (int64_t)timeout_ms * 1000000;
+	return timeout_ns < 0 ? -1 : (int64_t)rt_now_ns() + timeout_ns;
 }
 
 #endif /* RT_QUEUE_TAKE_H */

@@ -18,28 +18,13 @@
 #include "queue/lane.h"
 #include "queue/queue.h"
 
-static bool map_has(const uint64_t *map, uint32_t number)
-{
-	return map[number / 64] >> number % 64 & 1;
-}
-
-static void map_set(uint64_t *map, uint32_t number)
-{
-	map[number / 64] |= UINT64_C(1) << number % 64;
-}
-
-static void map_clear(uint64_t *map, uint32_t number)
-{
-	map[number / 64] &= ~(UINT64_C(1) << number % 64);
-}
+/* of an SRQ's end, in a round: slots looked at, items given back */
+#define END_SLOTS 4096
+#define END_ITEMS 64
 
 static void touch(struct rpma_rt_srq *srq)
 {
-	if (srq->touched)
-		return;
-	srq->touched = true;
-	srq->touched_next = srq->poller->touched_srqs;
-	srq->poller->touched_srqs = srq;
+	rt_deliver_touch_number(srq->poller, srq->number);
 }
 
 /* ---------------------------------------------------------- completions --- */
@@ -119,7 +104,8 @@ static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 {
 	/* first: it may run the inbox, in which an SRQ may end */
 	uint32_t route = find_route(poller, cq, wc->qp_num);
-	struct rpma_rt_srq *srq = poller->srqs[rt_wr_id_route(wc->wr_id)];
+	struct rpma_rt_srq *srq =
+		poller->reserved[rt_wr_id_route(wc->wr_id)].arg;
 	struct rt_route_entry *entry = &cq->routes[route];
 	struct rpma_rt_completion item;
 	uint64_t context;
@@ -130,7 +116,7 @@ static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 		return;
 	}
 	if (route == 0) {
-		map_set(srq->lane->from_srqs, srq->number);
+		rt_deliver_mark_lane(srq->lane, srq->number);
 		give_back(srq, context);
 		RT_STAT_ADD(poller, stale, 1);
 		return;
@@ -138,62 +124,48 @@ static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 	if (wc->status != IBV_WC_SUCCESS)
 		entry->side->ops->broken(entry->side, wc->status);
 	if (!entry->is_callback)
-		map_set(entry->lane->from_srqs, srq->number);
+		rt_deliver_mark_lane(entry->lane, srq->number);
 	item = item_of(entry, wc, context);
 	rt_deliver_item(poller, entry, &item);
 }
 
 /* ------------------------------------------------------ a batch's end --- */
 
-static void hold(struct rt_lane *lane, struct rpma_rt_srq *srqs)
+/* A lane over its limit holds it up. */
+static void held(void *arg)
 {
-	struct rpma_rt_srq *srq;
+	struct rpma_rt_srq *srq = arg;
 
-	for (srq = srqs; srq != NULL; srq = srq->touched_next) {
-		if (!map_has(lane->from_srqs, srq->number) ||
-		    map_has(lane->held_srqs, srq->number))
-			continue;
-		map_set(lane->held_srqs, srq->number);
-		/* relaxed [SRQ-2]: the release of retired carries it */
-		if (srq->held++ == 0)
-			atomic_store_explicit(&srq->behind, true,
-					      memory_order_relaxed);
-	}
+	/* relaxed [SRQ-2]: the release of retired carries it */
+	if (srq->held++ == 0)
+		atomic_store_explicit(&srq->behind, true, memory_order_relaxed);
 }
 
-void rt_srq_retire_poller(struct rt_lane *lanes, struct rpma_rt_srq *srqs)
+static void publish(void *arg)
 {
-	struct rpma_rt_srq *srq;
-	struct rt_lane *lane;
+	struct rpma_rt_srq *srq = arg;
 
-	for (lane = lanes; lane != NULL; lane = lane->touched_next) {
-		if (rt_lane_is_backlogged(lane))
-			hold(lane, srqs);
-		memset(lane->from_srqs, 0, sizeof(lane->from_srqs));
-	}
-	for (srq = srqs; srq != NULL; srq = srq->touched_next) {
-		srq->touched = false;
-		/* release [SRQ-1]: the slots below it, and the flag */
-		atomic_store_explicit(&srq->retired, srq->count,
-				      memory_order_release);
-	}
+	/* release [SRQ-1]: the slots below it, and the flag */
+	atomic_store_explicit(&srq->retired, srq->count, memory_order_release);
 }
 
-void rt_srq_ease_poller(struct rt_poller *poller, struct rt_lane *lane)
+/* No lane holds it any more; the batch's end answers. */
+static void let_go_on(struct rpma_rt_srq *srq)
 {
-	struct rpma_rt_srq *srq;
-	uint32_t number;
+	/* release [SRQ-2]: who sees it clear sees the room too */
+	atomic_store_explicit(&srq->behind, false, memory_order_release);
+	srq->refill_due |= srq->refill_waits;
+	srq->refill_waits = false;
+	touch(srq);
+}
 
-	for (number = RT_SRQ_FIRST; number < RT_SRQ_END; number++) {
-		if (!map_has(lane->held_srqs, number))
-			continue;
-		map_clear(lane->held_srqs, number);
-		srq = poller->srqs[number];
-		/* release [SRQ-2]: who sees it clear sees the room too */
-		if (--srq->held == 0)
-			atomic_store_explicit(&srq->behind, false,
-					      memory_order_release);
-	}
+/* A lane that held it is under its limit again. */
+static void eased(void *arg)
+{
+	struct rpma_rt_srq *srq = arg;
+
+	if (--srq->held == 0)
+		let_go_on(srq);
 }
 
 /* -------------------------------------------------- refills and posters --- */
@@ -244,7 +216,9 @@ static void refill_if_due(struct rpma_rt_srq *srq)
 	srq->refilling = true;
 	srq->cfg.refill(srq, (int)(srq->cfg.size - out), srq->cfg.arg);
 	srq->refilling = false;
-	srq->poller->srqs_again |= srq->refill_again;
+	if (srq->refill_again)
+		rt_schedule_ready(srq->poller, &srq->again);
+	srq->refill_again = false;
 }
 
 static void write_own(struct rpma_rt_srq *srq, enum rpma_rt_kind kind,
@@ -260,11 +234,16 @@ static void write_own(struct rpma_rt_srq *srq, enum rpma_rt_kind kind,
 	rt_deliver_write(srq->poller, srq->lane, &item);
 }
 
-/* What its queue is owed, unless that is over its limit. */
-static void answer(struct rpma_rt_srq *srq, uint32_t wants)
+/* What its queue is owed; while that is over its limit it waits. Nothing is in
+ * the way of posts while no lane holds it. */
+static void answer_wants(struct rpma_rt_srq *srq)
 {
-	if (rt_lane_is_backlogged(srq->lane))
+	uint32_t wants = RT_WANT_CREDIT | (srq->held ? 0 : RT_WANT_BACKLOG);
+
+	if (rt_lane_is_backlogged(srq->lane)) {
+		rt_lane_wait_mt(srq->lane, srq->waiter);
 		return;
+	}
 	if (srq->limit_pending) {
 		srq->limit_pending = false;
 		write_own(srq, RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_LIMIT);
@@ -282,53 +261,30 @@ static void answer(struct rpma_rt_srq *srq, uint32_t wants)
 		write_own(srq, RPMA_RT_WRITABLE, RPMA_RT_WRITABLE_SRQ);
 }
 
-void rt_srq_answer_poller(struct rpma_rt_srq *srqs)
+/* After the fence: posters that may go on, and refills. */
+static void answer(void *arg)
 {
-	struct rpma_rt_srq *next;
+	struct rpma_rt_srq *srq = arg;
 
-	for (; srqs != NULL; srqs = next) {
-		next = srqs->touched_next;
-		srqs->limit_pending |= pass_limit(srqs);
-		answer(srqs, RT_WANT_CREDIT);
-		refill_if_due(srqs);
-	}
+	srq->limit_pending |= pass_limit(srq);
+	answer_wants(srq);
+	refill_if_due(srq);
 }
 
-void rt_srq_answer_all_poller(struct rt_poller *poller)
+void rt_srq_eased_poller(void *arg)
 {
-	struct rpma_rt_srq *srq;
-	uint32_t number;
-
-	for (number = RT_SRQ_FIRST; number < RT_SRQ_END; number++) {
-		srq = poller->srqs[number];
-		if (srq == NULL)
-			continue;
-		answer(srq, RT_WANT_CREDIT | RT_WANT_BACKLOG);
-		if (srq->refill_waits && srq->held == 0) {
-			srq->refill_waits = false;
-			srq->refill_due = true;
-			touch(srq);
-		}
-	}
+	touch(arg);
 }
 
-int rt_srq_again_poller(struct rt_poller *poller)
+/* In the round after the one in which a refill found the lock taken. */
+static int refill_again(struct rt_task *task, struct rt_poller *poller)
 {
-	struct rpma_rt_srq *srq;
-	uint32_t number;
-	int count = 0;
+	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, again, task);
 
-	poller->srqs_again = false;
-	for (number = RT_SRQ_FIRST; number < RT_SRQ_END; number++) {
-		srq = poller->srqs[number];
-		if (srq == NULL || !srq->refill_again)
-			continue;
-		srq->refill_again = false;
-		srq->refill_due = true;
-		refill_if_due(srq);
-		count++;
-	}
-	return count;
+	(void)poller;
+	srq->refill_due = true;
+	refill_if_due(srq);
+	return 1;
 }
 
 /* --------------------------------------------------------- its messages --- */
@@ -345,13 +301,19 @@ void rt_srq_look_message(struct rt_msg *msg, void *owner)
 	touch(srq);
 }
 
-static const struct rt_reserved_ops srq_ops = {.completion = srq_completion};
+static const struct rt_reserved_ops srq_ops = {
+	.completion = srq_completion,
+	.publish = publish,
+	.answer = answer,
+	.held = held,
+	.eased = eased,
+};
 
 void rt_srq_begin_poller(struct rpma_rt_srq *srq)
 {
-	srq->poller->srqs[srq->number] = srq;
 	srq->poller->reserved[srq->number] =
 		(struct rt_reserved){.ops = &srq_ops, .arg = srq};
+	rt_task_init(&srq->again, refill_again);
 	srq->refill_due = true;
 	touch(srq);
 }
@@ -362,25 +324,46 @@ static void let_go(struct rpma_rt_srq *srq)
 
 	for (lane = srq->poller->spilling; lane != NULL;
 	     lane = lane->spill_next)
-		map_clear(lane->held_srqs, srq->number);
-	srq->poller->srqs[srq->number] = NULL;
+		lane->held_numbers[srq->number / 64] &=
+			~(UINT64_C(1) << srq->number % 64);
 	srq->poller->reserved[srq->number] = (struct rt_reserved){0};
+	rt_waiter_leave_poller(srq->waiter);
+	srq->waiter = NULL;
 }
 
-void rt_srq_end_poller(struct rpma_rt_srq *srq)
+/* What is out of the next slots; how many are left to be looked at. */
+static uint32_t give_back_some(struct rpma_rt_srq *srq)
 {
-	uint32_t i;
+	uint32_t looked = 0;
+	uint32_t given = 0;
+	struct rt_srq_slot *slot;
 
+	while (srq->ended < srq->cfg.size && given < END_ITEMS &&
+	       looked++ < END_SLOTS) {
+		slot = &srq->slots[srq->ended++];
+		if (!(slot->generation & 1))
+			continue;
+		slot->generation++;
+		give_back(srq, slot->context);
+		given++;
+	}
+	return srq->cfg.size - srq->ended;
+}
+
+bool rt_srq_end_poller(struct rpma_rt_srq *srq)
+{
 	/* what it was touched for is done, so nothing of it is listed */
 	srq->cfg.refill = NULL;
+	rt_schedule_cancel(srq->poller, &srq->again);
 	rt_deliver_flush(srq->poller);
-	for (i = 0; i < srq->cfg.size; i++) {
-		if (srq->slots[i].generation & 1)
-			give_back(srq, srq->slots[i].context);
+	if (give_back_some(srq) > 0) {
+		rt_deliver_flush(srq->poller);
+		return true;
 	}
 	let_go(srq);
 	rt_queue_announce_unref(srq->queue);
 	write_own(srq, RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_CLOSED);
 	/* rung before the caller lets the queue go */
 	rt_deliver_flush(srq->poller);
+	return false;
 }

@@ -31,7 +31,7 @@ static enum rpma_rt_again refusal(const struct rpma_rt_srq *srq)
 {
 	if (room(srq) == 0)
 		return RPMA_RT_AGAIN_CREDIT;
-	/* acquire [SRQ-2]: pairs with the clear in rt_srq_ease_poller(); that a
+	/* acquire [SRQ-2]: pairs with the clear in let_go_on(); that a
 	 * set flag is seen comes from the acquire before this */
 	if (atomic_load_explicit(&srq->behind, memory_order_acquire))
 		return RPMA_RT_AGAIN_BACKLOG;
@@ -73,9 +73,7 @@ static int take_credit(struct rpma_rt_srq *srq)
 
 static int enter(struct rpma_rt_srq *srq)
 {
-	const struct rt_poller *self = rt_self_poller();
-
-	if (self == NULL || !self->threaded) {
+	if (!rt_self_is_poller()) {
 		pthread_mutex_lock(&srq->lock);
 	} else if (pthread_mutex_trylock(&srq->lock)) {
 		if (is_refilling(srq))

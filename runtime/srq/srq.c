@@ -13,6 +13,7 @@
 
 #include "base/context.h"
 #include "base/runtime.h"
+#include "base/wait.h"
 #include "cm/device.h"
 #include "conn/cfg.h"
 #include "poller/poller.h"
@@ -54,6 +55,7 @@ static void srq_free(struct rpma_rt_srq *srq)
 {
 	pthread_cond_destroy(&srq->left);
 	pthread_mutex_destroy(&srq->lock);
+	rt_waiter_delete(srq->waiter);
 	free(srq->slots);
 	free(srq->returned);
 	free(srq);
@@ -71,14 +73,16 @@ static int srq_alloc(const struct rpma_rt_srq_cfg *cfg,
 		return RPMA_E_NOMEM;
 	memset(srq, 0, sizeof(*srq));
 	pthread_mutex_init(&srq->lock, NULL);
-	pthread_cond_init(&srq->left, NULL);
+	rt_wait_cond_init(&srq->left);
 	srq->cfg = *cfg;
 	while (entries < cfg->size)
 		entries *= 2;
 	srq->mask = entries - 1;
 	srq->slots = calloc(cfg->size, sizeof(*srq->slots));
 	srq->returned = calloc(entries, sizeof(*srq->returned));
-	if (srq->slots == NULL || srq->returned == NULL) {
+	srq->waiter = rt_waiter_new(rt_srq_eased_poller, srq);
+	if (srq->slots == NULL || srq->returned == NULL ||
+	    srq->waiter == NULL) {
 		srq_free(srq);
 		return RPMA_E_NOMEM;
 	}
@@ -126,9 +130,9 @@ static int take_number(struct rt_poller *poller, uint32_t *number_ptr)
 	uint32_t number;
 
 	for (number = RT_SRQ_FIRST; number < RT_SRQ_END; number++) {
-		if (poller->srq_numbers[number])
+		if (poller->numbers_taken[number])
 			continue;
-		poller->srq_numbers[number] = true;
+		poller->numbers_taken[number] = true;
 		*number_ptr = number;
 		return 0;
 	}
@@ -136,6 +140,7 @@ static int take_number(struct rt_poller *poller, uint32_t *number_ptr)
 }
 
 struct beginning {
+	struct rt_call call;
 	struct rpma_rt_srq *srq;
 	struct rt_spill *spill;
 };
@@ -150,12 +155,13 @@ static int begin_on_poller(void *arg)
 	return 0;
 }
 
-/* Number, place in its queue, the runtime's list; the poller knows it.
+/* Number, place in its queue, the runtime's list; the poller is told of it, in
+ * the order of reservations in its lanes.
  * REQUIRES: the runtime's lock */
-static int register_locked(struct rpma_rt_srq *srq)
+static int register_locked(struct beginning *beginning)
 {
+	struct rpma_rt_srq *srq = beginning->srq;
 	struct rpma_rt *rt = srq->rt;
-	struct beginning beginning = {.srq = srq};
 	int ret;
 
 	ret = take_number(srq->poller, &srq->number);
@@ -163,16 +169,17 @@ static int register_locked(struct rpma_rt_srq *srq)
 		return ret;
 	srq->reserved = srq->cfg.size + RT_SRQ_EVENTS;
 	ret = rt_reserve_lane(srq->poller, srq->queue, srq->reserved,
-			      &srq->lane, &beginning.spill);
+			      &srq->lane, &beginning->spill);
 	if (ret) {
-		srq->poller->srq_numbers[srq->number] = false;
+		srq->poller->numbers_taken[srq->number] = false;
 		return ret;
 	}
 	srq->next = rt->srqs;
 	rt->srqs = srq;
 	/* relaxed: a count, read under no order */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
-	rt_call_sync(rt, &srq->poller->inbox, begin_on_poller, &beginning);
+	rt_poller_call_send(srq->poller, &beginning->call, begin_on_poller,
+			    beginning);
 	return 0;
 }
 
@@ -183,15 +190,18 @@ static int check_cfg(const struct rpma_rt_srq_cfg *cfg)
 
 static int make(struct rpma_rt_srq *srq)
 {
+	struct beginning beginning = {.srq = srq};
 	int ret = verbs_new(srq);
 
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&srq->rt->lock);
-	ret = register_locked(srq);
+	ret = register_locked(&beginning);
 	pthread_mutex_unlock(&srq->rt->lock);
 	if (ret)
 		verbs_delete(srq);
+	else
+		rt_poller_call_wait(srq->poller, &beginning.call);
 	return ret;
 }
 
@@ -253,8 +263,7 @@ static int nothing(void *arg)
 
 static int end_on_poller(void *arg)
 {
-	rt_srq_end_poller(arg);
-	return 0;
+	return rt_srq_end_poller(arg);
 }
 
 static void unlist(struct rpma_rt *rt, const struct rpma_rt_srq *srq)
@@ -279,10 +288,11 @@ static int finish(struct rpma_rt_srq *srq)
 	rt_call_sync(rt, &srq->device->control.inbox, nothing, NULL);
 	ret = verbs_delete(srq);
 	/* behind a limit message */
-	rt_call_sync(rt, &srq->poller->inbox, end_on_poller, srq);
+	while (rt_poller_call(srq->poller, end_on_poller, srq))
+		; /* the poller does other things between two parts */
 	pthread_mutex_lock(&rt->lock);
 	unlist(rt, srq);
-	srq->poller->srq_numbers[srq->number] = false;
+	srq->poller->numbers_taken[srq->number] = false;
 	srq->lane->reserved -= srq->reserved;
 	rt_queue_unref_announced(srq->queue);
 	pthread_mutex_unlock(&rt->lock);
@@ -308,6 +318,7 @@ void rt_srq_finish_all(struct rpma_rt *rt)
  * they are about to go. */
 static int close_to_users(struct rpma_rt_srq *srq)
 {
+	struct rt_wait wait = {0};
 	int ret = 0;
 
 	pthread_mutex_lock(&srq->rt->lock);
@@ -315,7 +326,7 @@ static int close_to_users(struct rpma_rt_srq *srq)
 	while (srq->users > 0 &&
 	       srq->users == atomic_load_explicit(&srq->leaving,
 						  memory_order_relaxed))
-		pthread_cond_wait(&srq->left, &srq->rt->lock);
+		rt_wait_step(&wait, &srq->left, &srq->rt->lock);
 	if (srq->users > 0)
 		ret = RPMA_E_AGAIN;
 	else

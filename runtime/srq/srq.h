@@ -23,6 +23,7 @@
 #include "base/inbox.h"
 #include "base/order.h"
 #include "poller/route.h"
+#include "poller/schedule.h"
 
 struct rt_cq;
 struct rt_device;
@@ -66,6 +67,7 @@ struct rpma_rt_srq {
 	struct rt_srq_slot *slots;
 	struct rpma_rt_queue *queue; /* its own, its lane there and place */
 	struct rt_lane *lane;
+	struct rt_waiter *waiter; /* for that lane; the poller's */
 	uint32_t reserved;
 	struct rt_async_object async;
 
@@ -89,14 +91,14 @@ struct rpma_rt_srq {
 	alignas(RT_CACHE_LINE) _Atomic uint32_t retired;
 	uint32_t count; /* slots returned: what retired will be */
 	uint32_t *returned;
-	uint32_t held; /* lanes that hold it */
-	bool touched;
-	bool refilling;	    /* its function runs */
-	bool refill_due;    /* whatever is out */
-	bool refill_again;  /* it found the lock taken */
-	bool refill_waits;  /* for a backlog to clear */
-	bool limit_pending; /* SRQ_LIMIT waits for its queue */
-	struct rpma_rt_srq *touched_next;
+	uint32_t held;	      /* lanes that hold it */
+	uint32_t ended;	      /* slots that its end has looked at */
+	struct rt_task again; /* the refill found the lock taken */
+	bool refilling;	      /* its function runs */
+	bool refill_due;      /* whatever is out */
+	bool refill_again;    /* it found the lock taken */
+	bool refill_waits;    /* for a backlog to clear */
+	bool limit_pending;   /* SRQ_LIMIT waits for its queue */
 
 	/* under the runtime's lock */
 	uint32_t users;		  /* connections, listeners */
@@ -130,20 +132,13 @@ void rt_srq_unref_announced(struct rpma_rt_srq *srq);
 
 /* ---------------------------------------------------------- the poller --- */
 
-/* At a batch's end: lanes over their limit hold those that filled them, then
- * the credits go back. */
-void rt_srq_retire_poller(struct rt_lane *lanes, struct rpma_rt_srq *srqs);
-/* After the fence: posters that may go on, and refills. */
-void rt_srq_answer_poller(struct rpma_rt_srq *srqs);
-/* The lane is under its limit again. */
-void rt_srq_ease_poller(struct rt_poller *poller, struct rt_lane *lane);
-/* After the fence that followed. */
-void rt_srq_answer_all_poller(struct rt_poller *poller);
-/* Refills that found the lock taken; how many. */
-int rt_srq_again_poller(struct rt_poller *poller);
-/* It begins; it ends: what is out goes back to its queue. */
+/* The lane of an SRQ's own queue, which it waited for, is under its limit
+ * again. */
+void rt_srq_eased_poller(void *arg);
+/* It begins; it ends: what is out goes back to its queue, a part with each call.
+ * False: that was the last. */
 void rt_srq_begin_poller(struct rpma_rt_srq *srq);
-void rt_srq_end_poller(struct rpma_rt_srq *srq);
+bool rt_srq_end_poller(struct rpma_rt_srq *srq);
 /* The device says that the limit was passed, or refused a post. */
 void rt_srq_look_message(struct rt_msg *msg, void *owner);
 

@@ -4,7 +4,8 @@
 /*
  * async.c -- asynchronous events: a list of the context under context.lock,
  * and an eventfd that counts them. An object's events are withdrawn when it
- * is destroyed, except those already given out, which must be acknowledged.
+ * is destroyed, except those already given out, which must be acknowledged;
+ * it has a list of them, so that this takes no search.
  */
 
 #include "loopback.h"
@@ -50,11 +51,33 @@ static enum target target_of(enum ibv_event_type type)
 	}
 }
 
+/* Of the object that the event is of; NULL if that is the context. */
+static struct lb_asyncs *asyncs_of(const struct ibv_async_event *event)
+{
+	switch (target_of(event->event_type)) {
+	case TO_QP:
+		return &((struct lb_qp_handle *)event->element.qp)->asyncs;
+	case TO_CQ:
+		return &((struct lb_cq *)event->element.cq)->asyncs;
+	case TO_SRQ:
+		return &((struct lb_srq *)event->element.srq)->asyncs;
+	default:
+		return NULL;
+	}
+}
+
+void lb_async_init(struct lb_asyncs *asyncs)
+{
+	lb_list_init(&asyncs->queued);
+}
+
 /* --- making them; any lock but context.lock may be held */
 
+/* The caller keeps the element from being destroyed: a QP by a lock of it. */
 static void add(struct lb_context *ctx, enum ibv_event_type type, void *element)
 {
 	struct lb_async *async = calloc(1, sizeof(*async));
+	struct lb_asyncs *of;
 
 	if (!async) {
 		lb_log(0, "no memory: asynchronous event %d is lost", type);
@@ -65,11 +88,14 @@ static void add(struct lb_context *ctx, enum ibv_event_type type, void *element)
 		async->event.element.port_num = 1;
 	else
 		async->event.element.qp = element; /* a union of pointers */
+	lb_list_init(&async->of_object);
+	of = asyncs_of(&async->event);
 	/* relaxed: a counter */
 	atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
 	pthread_mutex_lock(&ctx->lock);
-	*ctx->last = async;
-	ctx->last = &async->next;
+	lb_list_push(&ctx->asyncs, &async->node);
+	if (of)
+		lb_list_push(&of->queued, &async->of_object);
 	pthread_mutex_unlock(&ctx->lock);
 	lb_ring_fd(ctx->vctx.context.async_fd, 1);
 }
@@ -94,62 +120,52 @@ void lb_async_context(struct lb_context *ctx, enum ibv_event_type type)
 	add(ctx, type, NULL);
 }
 
-void lb_async_forget(struct lb_context *ctx, const void *object)
+static void async_delete(struct lb_async *async)
 {
-	struct lb_async **at, *async;
+	lb_list_del(&async->node);
+	lb_list_del(&async->of_object);
+	free(async);
+}
+
+void lb_async_forget(struct lb_context *ctx, struct lb_asyncs *asyncs)
+{
+	const struct lb_list *queued = &asyncs->queued;
 	uint32_t n = 0;
 
 	pthread_mutex_lock(&ctx->lock);
-	for (at = &ctx->first; (async = *at);) {
-		if (target_of(async->event.event_type) == TO_CONTEXT ||
-		    async->event.element.qp != object) {
-			at = &async->next;
-			continue;
-		}
-		*at = async->next;
-		free(async);
-		n++;
-	}
-	ctx->last = at;
+	for (; !lb_list_is_empty(queued); n++)
+		async_delete(
+			lb_entry(queued->next, struct lb_async, of_object));
 	pthread_mutex_unlock(&ctx->lock);
 	lb_unring_fd(ctx->vctx.context.async_fd, n);
 }
 
 /* --- giving them out */
 
-static void count_reported(const struct ibv_async_event *event)
-{
-	switch (target_of(event->event_type)) {
-	case TO_QP:
-		((struct lb_qp_handle *)event->element.qp)->async_reported++;
-		break;
-	case TO_CQ:
-		((struct lb_cq *)event->element.cq)->async_reported++;
-		break;
-	case TO_SRQ:
-		((struct lb_srq *)event->element.srq)->async_reported++;
-		break;
-	case TO_CONTEXT:
-		break;
-	}
-}
-
 static bool next_event(struct lb_context *ctx, struct ibv_async_event *event)
 {
+	struct lb_asyncs *of;
 	struct lb_async *async;
+	bool found;
 
 	pthread_mutex_lock(&ctx->lock);
-	async = ctx->first;
-	if (async) {
-		ctx->first = async->next;
-		if (!ctx->first)
-			ctx->last = &ctx->first;
+	found = !lb_list_is_empty(&ctx->asyncs);
+	if (found) {
+		async = lb_entry(ctx->asyncs.next, struct lb_async, node);
 		*event = async->event;
-		count_reported(event);
+		of = asyncs_of(event);
+		if (of)
+			of->reported++;
+		async_delete(async);
 	}
 	pthread_mutex_unlock(&ctx->lock);
-	free(async);
-	return async;
+	return found;
+}
+
+void lb_async_fini(struct lb_context *ctx)
+{
+	while (!lb_list_is_empty(&ctx->asyncs))
+		async_delete(lb_entry(ctx->asyncs.next, struct lb_async, node));
 }
 
 LB_EXPORT int ibv_get_async_event(struct ibv_context *context,

@@ -302,6 +302,7 @@ struct lb_cq *lb_cq_new(struct ibv_context *context, int cqe, void *cq_context,
 	if (!err && !(cq->ring = ring_new((uint32_t)cqe, 0)))
 		err = ENOMEM;
 	if (!err) {
+		lb_async_init(&cq->asyncs);
 		cq->magic = LB_CQ;
 		cq->cap = (uint32_t)cqe;
 		cq->mask = lb_pow2(cq->cap) - 1;
@@ -391,7 +392,7 @@ static bool is_acked(void *arg)
 
 	pthread_mutex_lock(&cq->ibv.mutex);
 	acked = cq->ibv.comp_events_completed == cq->reported &&
-		cq->ibv.async_events_completed == cq->async_reported;
+		cq->ibv.async_events_completed == cq->asyncs.reported;
 	pthread_mutex_unlock(&cq->ibv.mutex);
 	return acked;
 }
@@ -409,7 +410,7 @@ static void wait_acks(struct lb_cq *cq)
 		return;
 	pthread_mutex_lock(&cq->ibv.mutex);
 	while (cq->ibv.comp_events_completed != cq->reported ||
-	       cq->ibv.async_events_completed != cq->async_reported)
+	       cq->ibv.async_events_completed != cq->asyncs.reported)
 		pthread_cond_wait(&cq->ibv.cond, &cq->ibv.mutex);
 	pthread_mutex_unlock(&cq->ibv.mutex);
 }
@@ -443,7 +444,7 @@ LB_EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
 	}
 	if (cq->channel)
 		lb_channel_forget(cq);
-	lb_async_forget(lb_context_of(ibv->context), ibv);
+	lb_async_forget(lb_context_of(ibv->context), &cq->asyncs);
 	wait_acks(cq);
 	detach(cq);
 	lb_hook(RPMA_LOOPBACK_DESTROY_DONE, ibv);

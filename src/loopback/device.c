@@ -146,7 +146,7 @@ static struct lb_context *context_new(struct lb_device *dev)
 	if (!ctx)
 		return NULL;
 	ibv = &ctx->vctx.context;
-	ctx->last = &ctx->first;
+	lb_list_init(&ctx->asyncs);
 	pthread_mutex_init(&ctx->lock, NULL);
 	ctx->vctx.sz = sizeof(ctx->vctx);
 	lb_fill_ops(&ctx->vctx);
@@ -164,12 +164,7 @@ static struct lb_context *context_new(struct lb_device *dev)
 
 static void context_delete(struct lb_context *ctx)
 {
-	struct lb_async *event;
-
-	while ((event = ctx->first)) {
-		ctx->first = event->next;
-		free(event);
-	}
+	lb_async_fini(ctx);
 	close(ctx->vctx.context.async_fd);
 	pthread_mutex_destroy(&ctx->vctx.context.mutex);
 	pthread_mutex_destroy(&ctx->lock);

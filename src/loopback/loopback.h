@@ -115,16 +115,22 @@ struct lb_device {
 
 /* An asynchronous event on its way to ibv_get_async_event(). */
 struct lb_async {
-	struct lb_async *next;
+	struct lb_list node;	  /* of the context */
+	struct lb_list of_object; /* of its QP, CQ or SRQ */
 	struct ibv_async_event event;
+};
+
+/* Asynchronous events of a QP, CQ or SRQ. Under context.lock. */
+struct lb_asyncs {
+	struct lb_list queued;
+	uint32_t reported; /* given out by ibv_get_async_event() */
 };
 
 struct lb_context {
 	struct lb_obj obj;
 	struct lb_context *next; /* of the device; under lb.big */
-	pthread_mutex_t lock;	 /* the two below */
-	struct lb_async *first;
-	struct lb_async **last;
+	pthread_mutex_t lock;	 /* the list, and the events of its objects */
+	struct lb_list asyncs;	 /* queued, of struct lb_async */
 	/* its end is struct ibv_context, as verbs_get_ctx() expects */
 	struct verbs_context vctx;
 };
@@ -234,7 +240,7 @@ struct lb_cq {
 	uint32_t reported; /* events given out by ibv_get_cq_event() */
 	pthread_t reader;  /* who got the last one */
 
-	uint32_t async_reported; /* under context.lock */
+	struct lb_asyncs asyncs;
 };
 
 /* ---- receive queues ---------------------------------------------------- */
@@ -272,8 +278,8 @@ struct lb_srq {
 	uint32_t magic;
 	struct lb_pd *pd;
 	struct lb_rq rq;
-	uint32_t limit;		 /* under rq.pop; 0: not armed */
-	uint32_t async_reported; /* under context.lock */
+	uint32_t limit; /* under rq.pop; 0: not armed */
+	struct lb_asyncs asyncs;
 };
 
 /* ---- queue pairs ------------------------------------------------------- */
@@ -347,7 +353,7 @@ struct lb_qp {
 	struct ibv_pd *pd;
 	struct lb_device *dev;
 	struct lb_device *peer_dev;
-	struct lb_qp_handle *handle; /* for events only: not followed */
+	struct lb_qp_handle *handle; /* for events only */
 	struct lb_context *ctx;
 	struct ibv_qp_attr attr; /* what ibv_query_qp() tells */
 	struct ibv_qp_cap cap;
@@ -392,8 +398,8 @@ struct lb_qp_handle {
 	struct lb_qp *qp;
 	uint32_t qpn;
 	struct ibv_qp_init_attr init;
-	uint64_t send_ops;	 /* 0: no ibv_wr_ interface */
-	uint32_t async_reported; /* under context.lock */
+	uint64_t send_ops; /* 0: no ibv_wr_ interface */
+	struct lb_asyncs asyncs;
 	/* between wr_start and wr_complete, under sq.lock */
 	uint32_t wr_tail;
 	int wr_error;
@@ -496,7 +502,10 @@ void lb_async_qp(struct lb_qp *qp, enum ibv_event_type type);
 void lb_async_cq(struct lb_cq *cq, enum ibv_event_type type);
 void lb_async_srq(struct lb_srq *srq, enum ibv_event_type type);
 void lb_async_context(struct lb_context *ctx, enum ibv_event_type type);
-void lb_async_forget(struct lb_context *ctx, const void *object);
+void lb_async_init(struct lb_asyncs *asyncs);
+/* Withdraw the events that are queued. */
+void lb_async_forget(struct lb_context *ctx, struct lb_asyncs *asyncs);
+void lb_async_fini(struct lb_context *ctx);
 
 /* rq.c: the ring of receives */
 int lb_rq_init(struct lb_rq *rq, uint32_t cap, uint32_t max_sge);

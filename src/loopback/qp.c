@@ -242,6 +242,7 @@ static void handle_fill(struct lb_qp_handle *handle, struct ibv_pd *pd)
 	const struct ibv_qp_init_attr *init = &handle->init;
 
 	handle->magic = LB_QP;
+	lb_async_init(&handle->asyncs);
 	handle->ibv.context = pd->context;
 	handle->ibv.qp_context = init->qp_context;
 	handle->ibv.pd = pd;
@@ -425,7 +426,7 @@ static bool is_acked(void *arg)
 	bool acked;
 
 	pthread_mutex_lock(&handle->ibv.mutex);
-	acked = handle->ibv.events_completed == handle->async_reported;
+	acked = handle->ibv.events_completed == handle->asyncs.reported;
 	pthread_mutex_unlock(&handle->ibv.mutex);
 	return acked;
 }
@@ -435,7 +436,7 @@ static void wait_acks(struct lb_qp_handle *handle)
 	if (lb_block(is_acked, handle))
 		return;
 	pthread_mutex_lock(&handle->ibv.mutex);
-	while (handle->ibv.events_completed != handle->async_reported)
+	while (handle->ibv.events_completed != handle->asyncs.reported)
 		pthread_cond_wait(&handle->ibv.cond, &handle->ibv.mutex);
 	pthread_mutex_unlock(&handle->ibv.mutex);
 }
@@ -452,7 +453,7 @@ LB_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 		return err;
 	detach(handle);
 	pthread_mutex_unlock(&lb.big);
-	lb_async_forget(lb_context_of(ibv->context), ibv);
+	lb_async_forget(lb_context_of(ibv->context), &handle->asyncs);
 	wait_acks(handle);
 	lb_hook(RPMA_LOOPBACK_DESTROY_DONE, ibv);
 	handle->magic = 0;

@@ -106,6 +106,7 @@ LB_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 	if (!err)
 		err = lb_rq_init(&srq->rq, attr->max_wr, attr->max_sge);
 	if (!err) {
+		lb_async_init(&srq->asyncs);
 		srq->magic = LB_SRQ;
 		srq->ibv.srq_context = init->srq_context;
 		pthread_mutex_init(&srq->ibv.mutex, NULL);
@@ -198,7 +199,7 @@ static bool is_acked(void *arg)
 	bool acked;
 
 	pthread_mutex_lock(&srq->ibv.mutex);
-	acked = srq->ibv.events_completed == srq->async_reported;
+	acked = srq->ibv.events_completed == srq->asyncs.reported;
 	pthread_mutex_unlock(&srq->ibv.mutex);
 	return acked;
 }
@@ -208,7 +209,7 @@ static void wait_acks(struct lb_srq *srq)
 	if (lb_block(is_acked, srq))
 		return;
 	pthread_mutex_lock(&srq->ibv.mutex);
-	while (srq->ibv.events_completed != srq->async_reported)
+	while (srq->ibv.events_completed != srq->asyncs.reported)
 		pthread_cond_wait(&srq->ibv.cond, &srq->ibv.mutex);
 	pthread_mutex_unlock(&srq->ibv.mutex);
 }
@@ -224,7 +225,7 @@ LB_EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
 	if (err)
 		return err;
 	pthread_mutex_unlock(&lb.big);
-	lb_async_forget(lb_context_of(ibv->context), ibv);
+	lb_async_forget(lb_context_of(ibv->context), &srq->asyncs);
 	wait_acks(srq);
 	pthread_mutex_lock(&lb.big);
 	((struct lb_pd *)ibv->pd)->obj.refs--;

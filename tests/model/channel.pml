@@ -6,6 +6,8 @@
  * park.c, inbox.c and cq_pool.c, for every interleaving of one poller with its
  * CQs, a device that completes and raises events, and another thread: it sends
  * a message, stops the poller, and destroys the CQs when the poller has ended.
+ * With LEAVES, CQ 0 may leave before: nothing completes in it any more, the
+ * poller is told, lets go of it and goes on, and the other destroys it meanwhile.
  *
  * Poller and the other thread store through buffers, see buffers.pml; the device
  * is behind calls with locks of their own. A completion and its event are two
@@ -22,6 +24,14 @@
 
 #ifdef M_NO_BACKSTOP
 #define DROPS 1
+#endif
+
+#if defined(M_LET_GO_UNACKED) || defined(M_LATE_KEPT) || \
+	defined(M_LATE_AGAIN) || defined(M_DESTROY_KEPT)
+#define LEAVES 1
+#endif
+#ifndef LEAVES
+#define LEAVES 0
 #endif
 
 #ifndef CQS
@@ -49,7 +59,8 @@
 #define BELL  0 /* the poller's bell */
 #define INBOX 1
 #define STOP  2
-#define WORDS 3
+#define LEAVE 3 /* a message, too */
+#define WORDS 4
 
 #define AWAKE  0
 #define ASLEEP 1
@@ -72,6 +83,8 @@ bool handled; /* the message */
 bool rung;    /* the eventfd of the bell */
 byte unacked[CQS];
 bool poller_gone;
+bool left;   /* nothing completes in CQ 0 any more */
+bool let_go; /* CQ 0, by the poller */
 
 #if CQS == 1
 #define FOR_EACH(what) what(0)
@@ -88,7 +101,7 @@ bool poller_gone;
 
 #define COMPLETE(i)                                            \
 	:: d_step {                                            \
-		done < N ->                                    \
+		done < N && !(left && i == 0) ->               \
 		done++;                                        \
 		cq[i]++;                                       \
 		born[i] = born[i] + armed[i];                  \
@@ -135,16 +148,24 @@ end:	do
 
 /* --------------------------------------------------------- the poller --- */
 
+/* Out of the array: neither polled nor armed. */
+#ifdef M_DESTROY_KEPT
+#define IS_LET_GO(i) false
+#else
+#define IS_LET_GO(i) (let_go && i == 0)
+#endif
+
 /* ibv_poll_cq(): up to a batch. */
 #define POLL(i)                                                            \
 	d_step {                                                           \
-		assert(!destroyed[i]);                                     \
+		assert(IS_LET_GO(i) || !destroyed[i]);                     \
 		if                                                         \
-		:: cq[i] > BATCH ->                                        \
+		:: IS_LET_GO(i)                                            \
+		:: !IS_LET_GO(i) && cq[i] > BATCH ->                       \
 			cq[i] = cq[i] - BATCH;                             \
 			polled = polled + BATCH;                           \
 			busy = true                                        \
-		:: cq[i] > 0 && cq[i] <= BATCH ->                          \
+		:: !IS_LET_GO(i) && cq[i] > 0 && cq[i] <= BATCH ->         \
 			polled = polled + cq[i];                           \
 			cq[i] = 0;                                         \
 			busy = true                                        \
@@ -153,7 +174,11 @@ end:	do
 	}
 
 /* ibv_req_notify_cq() */
-#define ARM(i) d_step { assert(!destroyed[i]); armed[i] = true }
+#define ARM(i)                                          \
+	d_step {                                        \
+		assert(IS_LET_GO(i) || !destroyed[i]);  \
+		armed[i] = armed[i] || !IS_LET_GO(i)    \
+	}
 
 inline run_inbox()
 {
@@ -163,10 +188,34 @@ inline run_inbox()
 	fi
 }
 
+#ifdef M_LET_GO_UNACKED
+#define LET_GO_ACK 0
+#else
+#define LET_GO_ACK unacked[0]
+#endif
+inline leave_if_told()
+{
+	if
+	:: !let_go && LOAD(POLLER, LEAVE) ->
+		d_step {
+			owed[0] = owed[0] - LET_GO_ACK;
+			unacked[0] = 0;
+			let_go = true;
+			busy = true
+		}
+	:: else
+	fi
+}
+
 inline round()
 {
 	FOR_EACH(POLL);
+#if LEAVES > 0
+	run_inbox();
+	leave_if_told()
+#else
 	run_inbox()
+#endif
 }
 
 #ifdef M_ARM_FIRED
@@ -209,6 +258,18 @@ byte fired; /* the CQ of the last event */
 #define CLEAR(i) unacked[i] = 0
 #endif
 
+/* An event behind the let-go is acknowledged at once, singly. */
+#ifdef M_LATE_KEPT
+#define IS_LATE(i) false
+#else
+#define IS_LATE(i) (let_go && i == 0)
+#endif
+#ifdef M_LATE_AGAIN
+#define LATE_AGAIN 1
+#else
+#define LATE_AGAIN 0
+#endif
+
 /* The pointer that is read leads to the CQ; so does the acknowledgement. */
 #define READ_EVENT(i)                                                     \
 	:: d_step {                                                       \
@@ -216,11 +277,12 @@ byte fired; /* the CQ of the last event */
 		assert(!destroyed[i]);                                    \
 		events[i]--;                                              \
 		owed[i]++;                                                \
-		unacked[i]++;                                             \
+		unacked[i] = unacked[i] + !IS_LATE(i);                    \
 		FIRED(i)                                                  \
 	};                                                                \
 	if                                                                \
-	:: unacked[i] >= ACKS ->                                          \
+	:: IS_LATE(i) -> owed[i] = owed[i] - 1 - LATE_AGAIN               \
+	:: !IS_LATE(i) && unacked[i] >= ACKS ->                                          \
 		d_step {                                                  \
 			assert(!destroyed[i]);                            \
 			owed[ACKED_CQ(i)] = owed[ACKED_CQ(i)] - unacked[i]; \
@@ -257,7 +319,9 @@ inline epoll_wait()
 #ifdef M_NO_INBOX_CHECK
 #define IS_INBOX_EMPTY true
 #else
-#define IS_INBOX_EMPTY (handled || !LOAD(POLLER, INBOX))
+#define IS_INBOX_EMPTY                            \
+	((handled || !LOAD(POLLER, INBOX)) &&     \
+	 (let_go || !LOAD(POLLER, LEAVE)))
 #endif
 #ifdef M_NO_STOP_CHECK
 #define IS_GOING_ON true
@@ -361,10 +425,32 @@ inline ring_poller()
 	};                                                  \
 	owed[i] == 0
 
+/* Its last user is gone: it is empty, though events may be on their way. */
+inline destroy_when_let_go()
+{
+	d_step { cq[0] == 0 -> left = true };
+	put(OTHER, LEAVE, true, true);
+	ring_poller();
+	let_go;
+	d_step {
+		events[0] = 0;
+		born[0] = 0;
+		armed[0] = false;
+		destroyed[0] = true
+	};
+	owed[0] == 0
+}
+
 proctype other()
 {
 	put(OTHER, INBOX, true, true);
 	ring_poller();
+#if LEAVES > 0
+	if
+	:: true
+	:: true -> destroy_when_let_go()
+	fi;
+#endif
 	/* at any time; or it waits, and then nobody is woken for this reason
 	 * before all was handled */
 	if

@@ -9,8 +9,12 @@
  *
  * The poller stores through a buffer, see buffers.pml. A poster's relaxed
  * read-modify-write of `want` is executed some time before its next fence, or
- * before its result is needed. A lock, and a message to the poller or to the
- * control thread, order all.
+ * before its result is needed; so is what puts its waiter on the lane's stack.
+ * A lock, and a message to the poller or to the control thread, order all.
+ *
+ * The lane is the connection's own queue's, too. Each poster has a route of its
+ * own to it, and the route a waiter; the first one's is also the connection's
+ * own, with which the poller waits when it puts an answer off.
  *
  * Work requests are numbered as posted. Each wants a completion always, or on
  * error only; the device executes them in order, may fail one, and from then
@@ -30,11 +34,18 @@
 	defined(M_NO_FENCE_CREDIT) || defined(M_NO_FENCE_FLUSH) ||    \
 	defined(M_NO_FENCE_EASED) || defined(M_NO_SECOND_LOOK) ||     \
 	defined(M_TAKE_ANOTHERS_BACK) || defined(M_WANT_NOT_TAKEN) || \
-	defined(M_WANT_READ_THEN_CLEARED) || defined(M_NEVER_SIGNALED)
+	defined(M_WANT_READ_THEN_CLEARED) || defined(M_NEVER_SIGNALED) || \
+	defined(M_NOT_LISTED) || defined(M_LISTED_BEFORE_WANT) ||         \
+	defined(M_UNLISTED_AFTER_ANSWER) || defined(M_PUT_OFF_FORGOTTEN)
 #define LIVES
 #endif
 #ifdef M_NEVER_SIGNALED
 #define SQ 2
+#endif
+/* a backlog that comes back while a poster is refused */
+#if defined(M_LISTED_BEFORE_WANT) || defined(M_UNLISTED_AFTER_ANSWER)
+#define SQ 2
+#define N  4
 #endif
 
 #ifndef SQ
@@ -86,6 +97,11 @@ byte pending[2];
 byte before[2];
 short unanswered; /* bits that became set, less those answered */
 bool told[2];	  /* WRITABLE, since the poster's call began */
+
+/* the waiters, one of each poster's route */
+bool listed[2];
+bool pushing[2]; /* about to be on the stack */
+bool on_stack[2];
 
 /* the device */
 mtype qp = RTS;
@@ -154,12 +170,40 @@ inline refusal(reason)
 		pending[p] = 0                                             \
 	}
 
+#define PUSH_NOW(p)                                                        \
+	d_step {                                                           \
+		pushing[p] -> pushing[p] = false;                          \
+		on_stack[p] = true                                         \
+	}
+
 proctype late()
 {
 end:	do
 	:: OR_NOW(0)
 	:: OR_NOW(1)
+	:: PUSH_NOW(0)
+	:: PUSH_NOW(1)
 	od
+}
+
+#ifdef M_LISTED_BEFORE_WANT
+#define WANT_IS_OUT(p) true
+#else
+#define WANT_IS_OUT(p) (pending[p] == 0)
+#endif
+
+/* The exchange of `listed` releases what the poster wants. */
+inline wait_in_lane(p)
+{
+#ifndef M_NOT_LISTED
+	d_step {
+		WANT_IS_OUT(p) ->
+		pushing[p] = pushing[p] || !listed[p];
+		listed[p] = true
+	}
+#else
+	skip
+#endif
 }
 
 #ifdef M_TAKE_ANOTHERS_BACK
@@ -179,8 +223,12 @@ inline take_credit(p)
 	:: why == 0 -> break
 	:: why != 0 ->
 		pending[p] = why;
+		if
+		:: why == ROOM -> wait_in_lane(p)
+		:: why != ROOM
+		fi;
 #ifndef M_NO_FENCE_CREDIT
-		pending[p] == 0;
+		pending[p] == 0 && !pushing[p];
 #endif
 #ifdef M_NO_SECOND_LOOK
 		break
@@ -346,6 +394,15 @@ inline answer_want(bits)
 			told[1] = told[1] || taken != 0;
 			taken = 0
 		}
+	:: (want & (bits)) != 0 && ps == HEALTHY && LOAD(POLLER, BACKLOG) ->
+#ifndef M_PUT_OFF_FORGOTTEN
+		d_step {
+			on_stack[0] = on_stack[0] || !listed[0];
+			listed[0] = true
+		}
+#else
+		skip
+#endif
 	:: else
 	fi
 }
@@ -392,10 +449,22 @@ inline retry()
 #ifndef M_NO_FENCE_EASED
 		FENCE(POLLER);
 #endif
-		answer_want(CREDIT + ROOM);
-		raise_backlog()
+		answering = true
 	:: else
 	fi
+}
+
+/* As many in a round as it likes; a new backlog ends it. */
+inline answer_waiter(p)
+{
+	on_stack[p] = false;
+#ifndef M_UNLISTED_AFTER_ANSWER
+	listed[p] = false;
+#endif
+	answer_want(CREDIT + ROOM);
+#ifdef M_UNLISTED_AFTER_ANSWER
+	listed[p] = false
+#endif
 }
 
 /* Unsignaled ones before it succeeded, up to the first error. */
@@ -546,10 +615,19 @@ proctype poller()
 	bool good;
 	bool marker_seen;
 	bool is_drained;
+	bool answering;
 
 	do
 	:: nempty(cq) -> poll_one()
 	:: spill > 0 && ring < RING -> retry()
+	:: answering ->
+		if
+		:: LOAD(POLLER, BACKLOG) -> answering = false
+		:: !LOAD(POLLER, BACKLOG) && on_stack[0] -> answer_waiter(0)
+		:: !LOAD(POLLER, BACKLOG) && on_stack[1] -> answer_waiter(1)
+		:: !LOAD(POLLER, BACKLOG) && !on_stack[0] && !on_stack[1] ->
+			answering = false
+		fi
 	:: told_handover -> take_over()
 	/* the marker came; or a time passed */
 	:: ps == SETTLING && !is_drained -> drained()

@@ -22,6 +22,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "loop.h"
 #include "stage.h"
 
 #define DEPTH	 32
@@ -36,6 +37,8 @@ static _Atomic int cqs;			/* that there are */
 static _Atomic(struct ibv_cq *) newest; /* of them */
 static _Thread_local bool is_held;	/* when it makes one */
 static _Atomic bool modify_is_held;	/* the next one, of any thread */
+static _Atomic bool destroy_raises;	/* the next one an event of its CQ */
+static const struct world *world;	/* for that */
 static sem_t making;			/* a thread that is held is there */
 static sem_t let_pass;			/* it may go on */
 
@@ -87,14 +90,42 @@ ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return real(qp, attr, mask);
 }
 
+static uint64_t count_events(void)
+{
+	struct rpma_rt_poller_stats stats;
+
+	MUST(rpma_rt_get_poller_stats(world->rt, 0, &stats));
+	return stats.events;
+}
+
+/* Which its poller has read when this returns. */
+static void raise_event(struct ibv_cq *cq)
+{
+	uint64_t begin = world_now_ms();
+	uint64_t before = count_events();
+
+	CHECK(loop_get()->spurious_event(cq) == 0);
+	while (count_events() == before) {
+		CHECK(world_now_ms() - begin < WORLD_PATIENCE_MS);
+		sched_yield();
+	}
+}
+
 __attribute__((visibility("default"))) int ibv_destroy_cq(struct ibv_cq *cq)
 {
 	int (*real)(struct ibv_cq *);
+	int ret;
 
+	/* relaxed: set before whatever leads here */
+	if (atomic_exchange_explicit(&destroy_raises, false,
+				     memory_order_relaxed))
+		raise_event(cq);
 	*(void **)&real = dlsym(RTLD_NEXT, "ibv_destroy_cq");
+	ret = real(cq);
 	/* relaxed: a count */
-	atomic_fetch_sub_explicit(&cqs, 1, memory_order_relaxed);
-	return real(cq);
+	if (ret == 0)
+		atomic_fetch_sub_explicit(&cqs, 1, memory_order_relaxed);
+	return ret;
 }
 
 static int count_cqs(void)
@@ -139,6 +170,27 @@ static void large__come_and_go(struct stage *s)
 	stage_ping(s, &pairs[0], 2);
 	stage_disconnect(s, &pairs[0]);
 	wait_until_at_most(FEW_LEFT);
+}
+
+/* The poller has let go of the CQ and reads one more event of it, while another
+ * thread destroys it, which waits for that event's acknowledgement. */
+static void event__behind_the_let_go(struct stage *s)
+{
+	struct world_pair pairs[2];
+
+	if (loop_get() == NULL) {
+		printf("not tested, needs the loopback device: ");
+		return;
+	}
+	stage_connect(s, &pairs[0]);
+	stage_connect(s, &pairs[1]);
+	/* relaxed: the closing orders it */
+	atomic_store_explicit(&destroy_raises, true, memory_order_relaxed);
+	stage_disconnect(s, &pairs[0]);
+	stage_disconnect(s, &pairs[1]);
+	wait_until_at_most(1);
+	/* relaxed: as above */
+	CHECK(!atomic_load_explicit(&destroy_raises, memory_order_relaxed));
 }
 
 /* -------------------------------------------------------- one is made --- */
@@ -323,6 +375,7 @@ static void run(void (*play)(struct stage *s), int pollers,
 	struct stage s;
 
 	stage_open(&s, &cfg);
+	world = &s.world;
 	play(&s);
 	stage_close(&s);
 	CHECK(count_cqs() == 0);
@@ -336,6 +389,7 @@ int main(int argc, char **argv)
 		int pollers;
 	} cases[] = {
 		{"large__come_and_go", large__come_and_go, 2},
+		{"event__behind_the_let_go", event__behind_the_let_go, 1},
 		{"made__others_go_on", made__others_go_on, 2},
 		{"broken__others_go_on", broken__others_go_on, 1},
 		{"made__stop_meanwhile", made__stop_meanwhile, 2},

@@ -35,6 +35,7 @@ static void find(void)
 	FIND(restore_device, "rpma_loopback_restore_device");
 	FIND(raise, "rpma_loopback_raise");
 	FIND(break_cq, "rpma_loopback_break_cq");
+	FIND(spurious_event, "rpma_loopback_spurious_event");
 	FIND(get_mode, "rpma_loopback_get_mode");
 	found = true;
 }

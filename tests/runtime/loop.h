@@ -23,6 +23,7 @@ struct loop {
 	int (*restore_device)(int index);
 	int (*raise)(int event_type, void *object);
 	int (*break_cq)(struct ibv_cq *cq);
+	int (*spurious_event)(struct ibv_cq *cq);
 	enum rpma_loopback_mode (*get_mode)(void);
 };
 

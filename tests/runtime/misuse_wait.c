@@ -33,25 +33,25 @@ static void call_what_waits(struct caller *c)
 	struct rpma_rt_srq *srq;
 	int n;
 
-	REFUSED(RPMA_E_INVAL, rpma_rt_new(NULL, &rt));
-	REFUSED(RPMA_E_INVAL, rpma_rt_stop(rt));
-	REFUSED(RPMA_E_INVAL, rpma_rt_delete(&rt));
-	REFUSED(RPMA_E_INVAL, rpma_rt_run_once(rt, 0, 1, &n));
-	REFUSED(RPMA_E_INVAL, rpma_rt_arm(rt, 0));
-	REFUSED(RPMA_E_INVAL, rpma_rt_queue_wait(queue, -1, 1, &item, &n));
-	REFUSED(RPMA_E_INVAL, rpma_rt_queue_new(rt, NULL, &queue));
-	REFUSED(RPMA_E_INVAL, rpma_rt_queue_delete(&queue));
-	REFUSED(RPMA_E_INVAL,
+	REFUSED(RPMA_RT_E_THREAD, rpma_rt_new(NULL, &rt));
+	REFUSED(RPMA_RT_E_THREAD, rpma_rt_stop(rt));
+	REFUSED(RPMA_RT_E_THREAD, rpma_rt_delete(&rt));
+	REFUSED(RPMA_RT_E_THREAD, rpma_rt_run_once(rt, 0, 1, &n));
+	REFUSED(RPMA_RT_E_THREAD, rpma_rt_arm(rt, 0));
+	REFUSED(RPMA_RT_E_THREAD, rpma_rt_queue_wait(queue, -1, 1, &item, &n));
+	REFUSED(RPMA_RT_E_THREAD, rpma_rt_queue_new(rt, NULL, &queue));
+	REFUSED(RPMA_RT_E_THREAD, rpma_rt_queue_delete(&queue));
+	REFUSED(RPMA_RT_E_THREAD,
 		rpma_rt_listen(rt, s->world.peer, s->world.addr, "0", 0, NULL,
 			       0, queue, NULL, &listener));
-	REFUSED(RPMA_E_INVAL,
+	REFUSED(RPMA_RT_E_THREAD,
 		rpma_rt_conn_new(rt, s->world.peer, s->world.addr, "1", NULL, 0,
 				 queue, NULL, &conn));
-	REFUSED(RPMA_E_INVAL,
+	REFUSED(RPMA_RT_E_THREAD,
 		rpma_rt_srq_new(rt, s->world.peer, 0, NULL, queue, NULL, &srq));
-	REFUSED(RPMA_E_INVAL, rpma_rt_conn_set_user(c->conn, NULL));
-	REFUSED(RPMA_E_INVAL, rpma_rt_conn_set_queue(c->conn, queue));
-	REFUSED(RPMA_E_INVAL,
+	REFUSED(RPMA_RT_E_THREAD, rpma_rt_conn_set_user(c->conn, NULL));
+	REFUSED(RPMA_RT_E_THREAD, rpma_rt_conn_set_queue(c->conn, queue));
+	REFUSED(RPMA_RT_E_THREAD,
 		rpma_rt_route_open(c->conn, RPMA_RT_SEND_SIDE, queue, &route));
 	CHECK(rt == s->world.rt && queue == s->aq);
 	/* release: pairs with the acquire of who waits for it */
@@ -100,7 +100,7 @@ static void on_refill(struct rpma_rt_srq *srq, int room, void *arg)
 	(void)room;
 	if (is_done(c))
 		return;
-	REFUSED(RPMA_E_INVAL, rpma_rt_srq_delete(&mine));
+	REFUSED(RPMA_RT_E_THREAD, rpma_rt_srq_delete(&mine));
 	CHECK(mine == srq);
 	call_what_waits(c);
 }

@@ -139,7 +139,7 @@ static void hear_inside(const struct rpma_rt_completion *item, void *arg)
 		MUST(rpma_rt_conn_close(
 			s->ends[random_below(s, (uint32_t)s->count)].conn));
 	/* the form that waits is refused */
-	CHECK(rpma_rt_stop(s->stage.world.rt) == RPMA_E_INVAL);
+	CHECK(rpma_rt_stop(s->stage.world.rt) == RPMA_RT_E_THREAD);
 }
 
 /* -------------------------------------------------------------- threads --- */

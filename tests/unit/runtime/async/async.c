@@ -297,8 +297,8 @@ static void stopping_handler(struct ibv_context *ibv_ctx,
 
 	(void)ibv_ctx;
 	(void)event;
-	assert_int_equal(rpma_rt_stop(rt), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_delete(&rt), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_stop(rt), RPMA_RT_E_THREAD);
+	assert_int_equal(rpma_rt_delete(&rt), RPMA_RT_E_THREAD);
 	ring(owner);
 }
 

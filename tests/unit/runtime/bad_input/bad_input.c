@@ -207,6 +207,9 @@ static void runtimes(void **state)
 	NULLS(rpma_rt_arm, f->rt, 0);
 	BAD(RPMA_E_INVAL, rpma_rt_arm, f->rt, 1);
 	BAD(RPMA_E_INVAL, rpma_rt_arm, f->rt, -1);
+	NULLS(rpma_rt_poller_release, f->rt, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_poller_release, f->rt, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_poller_release, f->rt, -1);
 	NULLS(rpma_rt_get_fd, f->rt, 0, &out.number);
 	BAD(RPMA_E_INVAL, rpma_rt_get_fd, f->rt, 1, &out.number);
 	BAD(RPMA_E_INVAL, rpma_rt_get_fd, f->rt, -1, &out.number);
@@ -233,6 +236,7 @@ static void manual_mode(void **state)
 	ok(rpma_rt_new(NULL, &rt));
 	BAD(RPMA_E_NOSUPP, rpma_rt_run_once, rt, 0, 1, &out.number);
 	BAD(RPMA_E_NOSUPP, rpma_rt_arm, rt, 0);
+	BAD(RPMA_E_NOSUPP, rpma_rt_poller_release, rt, 0);
 	BAD(RPMA_E_NOSUPP, rpma_rt_get_fd, rt, 0, &out.number);
 	ok(rpma_rt_delete(&rt));
 }
@@ -243,7 +247,7 @@ static void texts(void **state)
 	sweep_begin("rpma_rt_err_2str");
 	assert_string_equal(rpma_rt_err_2str(1), "Unknown error");
 	assert_string_equal(rpma_rt_err_2str(INT_MIN), "Unknown error");
-	assert_string_equal(rpma_rt_err_2str(RPMA_RT_E_FORKED - 1),
+	assert_string_equal(rpma_rt_err_2str(RPMA_RT_E_BUSY - 1),
 			    "Unknown error");
 }
 

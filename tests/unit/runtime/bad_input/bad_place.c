@@ -29,34 +29,31 @@ static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn,
 	struct rpma_conn plain = {0};
 	struct rpma_srq srq = {0};
 
-	BAD(RPMA_E_INVAL, rpma_rt_new, NULL, &out.rt);
-	BAD(RPMA_E_INVAL, rpma_rt_stop, rt);
-	BAD(RPMA_E_INVAL, rpma_rt_delete, &rt);
-	BAD(RPMA_E_INVAL, rpma_rt_run_once, rt, 0, 1, &out.number);
-	BAD(RPMA_E_INVAL, rpma_rt_arm, rt, 0);
-	BAD(RPMA_E_INVAL, rpma_rt_queue_new, rt, NULL, &out.queue);
-	BAD(RPMA_E_INVAL, rpma_rt_queue_delete, &queue);
-	BAD(RPMA_E_INVAL, rpma_rt_queue_wait, queue, 0, 1, out.items,
-	    &out.number);
-	BAD(RPMA_E_INVAL, rpma_rt_listen, rt, &fake_peer, "::1", "1", 0, NULL,
-	    0, queue, NULL, &out.listener);
-	BAD(RPMA_E_INVAL, rpma_rt_listener_delete, &listener);
-	BAD(RPMA_E_INVAL, rpma_rt_conn_new, rt, &fake_peer, "::1", "1", NULL, 0,
-	    queue, NULL, &out.conn);
-	BAD(RPMA_E_INVAL, rpma_rt_adopt, rt, &plain, 0, queue, NULL,
-	    &out.adopted);
-	BAD(RPMA_E_INVAL, rpma_rt_adopt_srq, rt, &srq, 0, queue, NULL,
-	    &out.adopted);
-	BAD(RPMA_E_INVAL, rpma_rt_adopted_release, &handle);
-	BAD(RPMA_E_INVAL, rpma_rt_srq_new, rt, &fake_peer, 0, NULL, queue, NULL,
-	    &out.srq);
-	BAD(RPMA_E_INVAL, rpma_rt_srq_delete, &shared);
-	BAD(RPMA_E_INVAL, rpma_rt_conn_set_queue, conn, queue);
-	BAD(RPMA_E_INVAL, rpma_rt_conn_set_user, conn, NULL);
-	BAD(RPMA_E_INVAL, rpma_rt_route_open, conn, RPMA_RT_SEND_SIDE, queue,
-	    &out.route);
-	BAD(RPMA_E_INVAL, rpma_rt_route_open_callback, conn, RPMA_RT_SEND_SIDE,
-	    bad_hear, NULL, &out.route);
+#define THREAD(...) BAD(RPMA_RT_E_THREAD, __VA_ARGS__)
+	THREAD(rpma_rt_new, NULL, &out.rt);
+	THREAD(rpma_rt_stop, rt);
+	THREAD(rpma_rt_delete, &rt);
+	THREAD(rpma_rt_run_once, rt, 0, 1, &out.number);
+	THREAD(rpma_rt_arm, rt, 0);
+	THREAD(rpma_rt_poller_release, rt, 0);
+	THREAD(rpma_rt_queue_new, rt, NULL, &out.queue);
+	THREAD(rpma_rt_queue_delete, &queue);
+	THREAD(rpma_rt_queue_wait, queue, 0, 1, out.items, &out.number);
+	THREAD(rpma_rt_listen, rt, &fake_peer, "::1", "1", 0, NULL, 0, queue,
+	       NULL, &out.listener);
+	THREAD(rpma_rt_listener_delete, &listener);
+	THREAD(rpma_rt_conn_new, rt, &fake_peer, "::1", "1", NULL, 0, queue,
+	       NULL, &out.conn);
+	THREAD(rpma_rt_adopt, rt, &plain, 0, queue, NULL, &out.adopted);
+	THREAD(rpma_rt_adopt_srq, rt, &srq, 0, queue, NULL, &out.adopted);
+	THREAD(rpma_rt_adopted_release, &handle);
+	THREAD(rpma_rt_srq_new, rt, &fake_peer, 0, NULL, queue, NULL, &out.srq);
+	THREAD(rpma_rt_srq_delete, &shared);
+	THREAD(rpma_rt_conn_set_queue, conn, queue);
+	THREAD(rpma_rt_conn_set_user, conn, NULL);
+	THREAD(rpma_rt_route_open, conn, RPMA_RT_SEND_SIDE, queue, &out.route);
+	THREAD(rpma_rt_route_open_callback, conn, RPMA_RT_SEND_SIDE, bad_hear,
+	       NULL, &out.route);
 }
 
 void waiting_on_a_poller(void **state)
@@ -65,7 +62,7 @@ void waiting_on_a_poller(void **state)
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct rpma_rt_srq *srq = bad_srq_open(f);
 
-	assert_true(rt_poller_try_enter(f->poller, RT_RUNNER_OWNER));
+	ok(rt_poller_enter(f->poller));
 	refuse_waiting(f, conn, srq);
 	rt_poller_leave(f->poller);
 	fake_bury(f, &conn);
@@ -120,6 +117,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_dump, rt, 1, RPMA_RT_DUMP_HUMAN);
 	FORKED(rpma_rt_run_once, rt, 0, 1, &out.number);
 	FORKED(rpma_rt_arm, rt, 0);
+	FORKED(rpma_rt_poller_release, rt, 0);
 	FORKED(rpma_rt_get_fd, rt, 0, &out.number);
 	FORKED(rpma_rt_get_poller_stats, rt, 0, &out.poller_stats);
 	FORKED(rpma_rt_feed_async_event, rt, &fake_ctx, &event);

@@ -211,7 +211,7 @@ static void act_forbidden(struct ear *ear,
 
 	if (cmpl->kind != RPMA_RT_COMPLETION)
 		return;
-#define REFUSED(call) assert_int_equal(call, RPMA_E_INVAL)
+#define REFUSED(call) assert_int_equal(call, RPMA_RT_E_THREAD)
 	REFUSED(rpma_rt_queue_wait(queue, 0, 1, &item, &n));
 	REFUSED(rpma_rt_queue_delete(&queue));
 	REFUSED(rpma_rt_queue_new(rt, NULL, &queue));
@@ -266,7 +266,7 @@ static void inside(void **state,
 	ear_close(f, ear);
 }
 
-static void inside__what_waits_INVAL(void **state)
+static void inside__what_waits_THREAD(void **state)
 {
 	inside(state, act_forbidden);
 }
@@ -352,14 +352,12 @@ static void open__bad_input_and_no_memory(void **state)
 	fake_bury(f, &conn);
 }
 
-/* As a thread, while another has the lock of that side. */
+/* While another thread has the lock of that side. */
 static void round_locked(struct fake *f, struct rt_gate *gate)
 {
-	f->poller->threaded = true;
 	pthread_mutex_lock(&gate->lock);
 	fake_round(f);
 	pthread_mutex_unlock(&gate->lock);
-	f->poller->threaded = false;
 }
 
 static void act_post_locked(struct ear *ear,
@@ -498,7 +496,7 @@ int main(void)
 		fake_test(round__more_than_are_collected_all_called_in_order),
 		fake_test(call__finds_the_credit_of_what_completed),
 		fake_test(refused__inside_WRITABLE_to_the_function_once),
-		fake_test(inside__what_waits_INVAL),
+		fake_test(inside__what_waits_THREAD),
 		fake_test(inside__post_close_push_get_put_ok),
 		fake_test(death__outstanding_synthesized_to_the_function),
 		fake_test(death__last_handle_put_inside_the_last_call),

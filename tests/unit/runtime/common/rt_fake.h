@@ -119,6 +119,8 @@ extern struct ibv_device_attr fake_attr;
 void fake_fail(const char *call, int nth, int value);
 /* Has every failure that was asked for happened? */
 bool fake_failed(void);
+/* Messages of the runtime since the last look. */
+int fake_logged(void);
 /* Calls that make, move or unmake something, in order, a space between. */
 const char *fake_trace(void);
 void fake_forget_trace(void);

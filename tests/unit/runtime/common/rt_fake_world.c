@@ -10,10 +10,14 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/wait.h"
+
 int __real_rt_call_sync(struct rpma_rt *rt, struct rt_inbox *inbox,
 			int (*fn)(void *arg), void *arg);
 int __wrap_rt_call_sync(struct rpma_rt *rt, struct rt_inbox *inbox,
 			int (*fn)(void *arg), void *arg);
+int __real_rt_call_wait(struct rt_call *call, struct rt_owned *poller);
+int __wrap_rt_call_wait(struct rt_call *call, struct rt_owned *poller);
 int __real_rt_async_watch(struct rt_async_device *device);
 int __wrap_rt_async_watch(struct rt_async_device *device);
 
@@ -35,10 +39,9 @@ void fake_when_answered(void (*fn)(void *arg), void *arg)
 }
 
 /* A poller has answered: what was asked for happens before the caller knows. */
-static int call_poller(struct rpma_rt *rt, struct rt_inbox *inbox,
-		       int (*fn)(void *arg), void *arg)
+int __wrap_rt_call_wait(struct rt_call *call, struct rt_owned *poller)
 {
-	int ret = __real_rt_call_sync(rt, inbox, fn, arg);
+	int ret = __real_rt_call_wait(call, poller);
 	void (*answered)(void *arg) = answered_fn;
 
 	answered_fn = NULL;
@@ -59,7 +62,7 @@ int __wrap_rt_call_sync(struct rpma_rt *rt, struct rt_inbox *inbox,
 			int (*fn)(void *arg), void *arg)
 {
 	if (by_hand == NULL || !is_of_device(by_hand->devices, inbox))
-		return call_poller(rt, inbox, fn, arg);
+		return __real_rt_call_sync(rt, inbox, fn, arg);
 	while (rt_inbox_run_owner(inbox, by_hand) > 0)
 		;
 	return fn(arg);
@@ -144,7 +147,8 @@ static struct rpma_rt *rt_new(void)
 	pthread_mutex_init(&rt->lock, NULL);
 	pthread_mutex_init(&rt->ask_lock, NULL);
 	pthread_mutex_init(&rt->directory, NULL);
-	rt_cond_init(&rt->quiet);
+	rt_wait_cond_init(&rt->quiet);
+	rt_wait_cond_init(&rt->changed);
 	rt->devices = device_new(rt);
 	rt->pollers = aligned_alloc(RT_CACHE_LINE, sizeof(*rt->pollers));
 	assert_non_null(rt->pollers);
@@ -163,11 +167,13 @@ static void rt_free(struct rpma_rt *rt)
 		for (cq = channel->cqs; cq != NULL; cq = cq->next)
 			rt_async_disown(&cq->async);
 	}
+	assert_true(rt_owner_close(&rt->pollers[0].owned));
 	ok(rt_cq_pool_fini(&rt->pollers[0]));
 	rt_internal_delete(&rt->pollers[0]);
 	rt_poller_fini(&rt->pollers[0]);
 	free(rt->pollers);
 	device_free(rt->devices);
+	pthread_cond_destroy(&rt->changed);
 	pthread_cond_destroy(&rt->quiet);
 	pthread_mutex_destroy(&rt->directory);
 	pthread_mutex_destroy(&rt->ask_lock);
@@ -248,7 +254,7 @@ int fake_round(struct fake *f)
 	int done;
 
 	/* as the poller: what it calls may not wait */
-	assert_true(rt_poller_try_enter(f->poller, RT_RUNNER_OWNER));
+	ok(rt_poller_enter(f->poller));
 	done = rt_round_run(f->poller, INT_MAX);
 	rt_poller_leave(f->poller);
 	return done;

@@ -5,7 +5,7 @@
 
 #include "rt_stub.h"
 #include "base/context.h"
-#include "base/self.h"
+#include "base/wait.h"
 #include "queue/list.h"
 
 #include <poll.h>
@@ -27,7 +27,7 @@ int rt_context_check(const struct rpma_rt *rt)
 
 int rt_context_check_wait(const struct rpma_rt *rt)
 {
-	return rt->check;
+	return stub_on_poller ? RPMA_RT_E_THREAD : rt->check;
 }
 
 bool rt_context_is_stopped(const struct rpma_rt *rt)
@@ -40,9 +40,26 @@ bool rt_context_is_timed(const struct rpma_rt *rt)
 	return rt->timed;
 }
 
-bool rt_self_is_poller(void)
+/* Nobody owns pollers here: a wait sleeps. */
+bool rt_wait_has_pollers(void)
 {
-	return stub_on_poller;
+	return false;
+}
+
+void rt_wait_run(void)
+{
+}
+
+void rt_wait_cond_init(pthread_cond_t *cond)
+{
+	pthread_cond_init(cond, NULL);
+}
+
+void rt_wait_step(struct rt_wait *wait, pthread_cond_t *cond,
+		  pthread_mutex_t *lock)
+{
+	(void)wait;
+	pthread_cond_wait(cond, lock);
 }
 
 void rt_queue_list_add(struct rpma_rt *rt, struct rpma_rt_queue *queue)

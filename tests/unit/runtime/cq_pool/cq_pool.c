@@ -316,6 +316,7 @@ static void make__the_runtime_stops_meanwhile_CLOSED(void **state)
 	struct fake *f = *state;
 	struct rt_conn_spec spec = {
 		.rt = f->rt,
+		.device = f->device,
 		.peer = &fake_peer,
 		.cfg = &f->rt_cfg,
 		.queue = f->queue,

@@ -177,11 +177,9 @@ static void enter__paused_waits_or_AGAIN_on_a_poller(void **state)
 		rt_gate_open(&closing.gate);
 		rt_gate_pause(&closing.gate);
 		closing.written = 0;
-		f->poller->threaded = true;
-		assert_true(rt_poller_try_enter(f->poller, RT_RUNNER_OWNER));
+		ok(rt_poller_enter(f->poller));
 		assert_int_equal(rt_gate_enter(&closing.gate), RPMA_E_AGAIN);
 		rt_poller_leave(f->poller);
-		f->poller->threaded = false;
 		ok(pthread_create(&thread, NULL, enter_and_leave, &closing));
 		closing.written = 1;
 		rt_gate_resume(&closing.gate, false);

@@ -459,23 +459,19 @@ static void start__no_thread_PROVIDER(void **state)
 
 	fake_fail("pthread_create", 1, EAGAIN);
 	assert_int_equal(rt_poller_start(f->poller), RPMA_E_PROVIDER);
-	rt_poller_leave(f->poller);
 }
 
-static void enter__one_at_a_time(void **state)
+static void enter__the_caller_is_the_poller(void **state)
 {
 	struct fake *f = *state;
 
 	assert_null(rt_self_poller());
-	assert_true(rt_poller_try_enter(f->poller, RT_RUNNER_OWNER));
+	ok(rt_poller_enter(f->poller));
 	assert_ptr_equal(rt_self_poller(), f->poller);
-	assert_false(rt_poller_try_enter(f->poller, RT_RUNNER_ASSIST));
-	assert_false(rt_poller_try_enter(f->poller, RT_RUNNER_OWNER));
+	assert_int_equal(rt_poller_enter(f->poller), RPMA_RT_E_BUSY);
+	assert_ptr_equal(rt_self_poller(), f->poller);
 	rt_poller_leave(f->poller);
 	assert_null(rt_self_poller());
-	assert_true(rt_poller_try_enter(f->poller, RT_RUNNER_ASSIST));
-	assert_false(rt_poller_try_enter(f->poller, RT_RUNNER_ASSIST));
-	rt_poller_leave(f->poller);
 }
 
 int main(void)
@@ -499,7 +495,7 @@ int main(void)
 		fake_test(spill__sleeps_on_it_and_the_consumer_rings),
 		fake_test(init__each_failure_nothing_left),
 		fake_test(start__no_thread_PROVIDER),
-		fake_test(enter__one_at_a_time),
+		fake_test(enter__the_caller_is_the_poller),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -308,10 +308,11 @@ static void manual__one_thread_at_a_time(void **state)
 	ok(rpma_rt_arm(rt, 1)); /* armed already: anew */
 	ok(rpma_rt_get_fd(rt, 1, &fd));
 	/* relaxed: another thread would do it; there is none here */
-	atomic_store_explicit(&rt->pollers[0].running, RT_RUNNER_OWNER,
+	atomic_store_explicit(&rt->pollers[0].owned.inside, RT_INSIDE_OWNER,
 			      memory_order_relaxed);
-	assert_int_equal(rpma_rt_run_once(rt, 0, 1, &done), RPMA_E_AGAIN);
-	atomic_store_explicit(&rt->pollers[0].running, RT_RUNNER_NONE,
+	assert_int_equal(rpma_rt_run_once(rt, 0, 1, &done), RPMA_RT_E_BUSY);
+	assert_int_equal(rpma_rt_arm(rt, 0), RPMA_RT_E_BUSY);
+	atomic_store_explicit(&rt->pollers[0].owned.inside, RT_INSIDE_NOBODY,
 			      memory_order_relaxed);
 	ok(rpma_rt_stop(rt));
 	assert_int_equal(rpma_rt_run_once(rt, 0, 1, &done), RPMA_RT_E_CLOSED);
@@ -320,16 +321,16 @@ static void manual__one_thread_at_a_time(void **state)
 }
 
 /* From a round: it would wait for itself. */
-static void stop__from_a_poller_INVAL(void **state)
+static void stop__from_a_poller_THREAD(void **state)
 {
 	struct rpma_rt *rt;
 
 	(void)state;
 	ok(rpma_rt_cfg_set_mode(cfg, RPMA_RT_MODE_MANUAL));
 	ok(rpma_rt_new(cfg, &rt));
-	assert_true(rt_poller_try_enter(&rt->pollers[0], RT_RUNNER_OWNER));
-	assert_int_equal(rpma_rt_stop(rt), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_delete(&rt), RPMA_E_INVAL);
+	ok(rt_poller_enter(&rt->pollers[0]));
+	assert_int_equal(rpma_rt_stop(rt), RPMA_RT_E_THREAD);
+	assert_int_equal(rpma_rt_delete(&rt), RPMA_RT_E_THREAD);
 	rt_poller_leave(&rt->pollers[0]);
 	ok(rpma_rt_delete(&rt));
 	fake_forget_trace();
@@ -412,7 +413,7 @@ int main(void)
 		TEST(any__of_before_a_fork_FORKED),
 		TEST(manual__only_in_that_mode_NOSUPP),
 		TEST(manual__one_thread_at_a_time),
-		TEST(stop__from_a_poller_INVAL),
+		TEST(stop__from_a_poller_THREAD),
 		TEST(stats__invalid_INVAL),
 		TEST(place__round_robin_unless_named),
 		TEST(place__least_loaded),

@@ -357,7 +357,7 @@ static void fd__closed_READABLE_FOR_THE_NEXT(void **state)
 	}
 }
 
-static void wait__on_a_poller_INVAL(void **state)
+static void wait__on_a_poller_THREAD(void **state)
 {
 	struct world *world = *state;
 	int ret;
@@ -366,7 +366,7 @@ static void wait__on_a_poller_INVAL(void **state)
 	stub_on_poller = true;
 	ret = rpma_rt_queue_wait(world->queue, 0, 1, world->taken, &world->got);
 	stub_on_poller = false;
-	assert_int_equal(ret, RPMA_E_INVAL);
+	assert_int_equal(ret, RPMA_RT_E_THREAD);
 	/* to poll is no waiting */
 	stub_on_poller = true;
 	ret = poll_up_to(world, 1);
@@ -438,7 +438,7 @@ int main(void)
 		ON_QUEUE(wait__another_inside_KEEPS_ITS_TIME),
 		ON_QUEUE(fd__items_left_READABLE_UNTIL_EMPTY),
 		ON_QUEUE(fd__closed_READABLE_FOR_THE_NEXT),
-		ON_QUEUE(wait__on_a_poller_INVAL),
+		ON_QUEUE(wait__on_a_poller_THREAD),
 		ON_QUEUE(new__not_shared_SECOND_CONSUMER_ASSERTS),
 		cmocka_unit_test(cfg__shared_SET_AND_GOT),
 	};

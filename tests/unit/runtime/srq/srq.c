@@ -15,7 +15,8 @@
 #include "srq/srq.h"
 #include "poller/numbers.h"
 
-#define SIZE 8
+#define SIZE	  8
+#define END_ITEMS 64 /* given back at once when an SRQ ends */
 
 /* a runtime with an SRQ that every connection uses */
 struct scene {
@@ -668,7 +669,6 @@ static void refill__lock_taken_again_in_the_next_round(void **state)
 
 	scene_open(&s, state);
 	scene_refill(&s, 0, 1);
-	s.f->poller->threaded = true;
 	pthread_mutex_lock(&s.srq->lock); /* another thread posts */
 	fake_srq_limit(s.srq);
 	fake_round(s.f);
@@ -683,7 +683,6 @@ static void refill__lock_taken_again_in_the_next_round(void **state)
 	assert_int_equal(refills, 2);
 	assert_int_equal(refill_ret, 0);
 	assert_int_equal(fake_round(s.f), 0);
-	s.f->poller->threaded = false;
 	scene_delete(&s, 2);
 	scene_close(&s);
 }
@@ -837,7 +836,6 @@ static void refill__all_taken_before_the_post_returns(void **state)
 	scene_open(&s, state);
 	scene_refill(&s, 0, 0); /* and it has nothing to post at first */
 	conn = fake_established(s.f);
-	s.f->poller->threaded = true;
 	refill_posts = 3;
 	at_post(&s, conn, 1, 0, SIZE);
 	ok(rpma_rt_srq_post_recv(s.srq, wrs, SIZE, &posted));
@@ -848,7 +846,6 @@ static void refill__all_taken_before_the_post_returns(void **state)
 	assert_true(fake_round(s.f) > 0);
 	assert_int_equal(refills, 1);
 	assert_int_equal(refill_ret, 0);
-	s.f->poller->threaded = false;
 	drop_taken(&s);
 	bury(s.f, &conn);
 	scene_delete(&s, 3);
@@ -1005,6 +1002,27 @@ static void delete__refused_while_used(void **state)
 	scene_close(&s);
 }
 
+/* its poller does other things between two parts: another thread can tell */
+static void take_first_part(void *arg)
+{
+	struct scene *s = arg;
+
+	assert_int_equal(fake_take(s->f, s->queue), END_ITEMS);
+}
+
+static void delete__much_is_out_in_parts(void **state)
+{
+	struct scene s;
+
+	scene_open(&s, state);
+	ok(rpma_rt_srq_cfg_set_size(s.cfg, 3 * END_ITEMS));
+	scene_srq(&s);
+	post_many(&s, 2 * END_ITEMS + 1);
+	fake_when_answered(take_first_part, &s);
+	scene_delete(&s, END_ITEMS + 1);
+	scene_close(&s);
+}
+
 /* What a stop does with those that nobody deleted. */
 static void finish_all__given_back_and_posts_CLOSED(void **state)
 {
@@ -1155,6 +1173,7 @@ int main(void)
 		fake_test(cq_full__another_one_with_the_depth_again),
 		fake_test(numbers_exhausted__another_cq),
 		fake_test(delete__refused_while_used),
+		fake_test(delete__much_is_out_in_parts),
 		fake_test(finish_all__given_back_and_posts_CLOSED),
 		fake_test(new__each_failure_nothing_is_left),
 		fake_test(new__bad_input),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* A thread's start and end, and tickets. */
+/* A thread's start and end, and calls. */
 
 #include <errno.h>
 #include <semaphore.h>
@@ -109,28 +109,13 @@ static void stop__right_after_a_message(void **state)
 	assert_int_equal(done, 1);
 }
 
-/* The poller that is asked is the one who asks. */
-static void call__from_the_poller_itself_at_once(void **state)
-{
-	struct fake *f = *state;
-	struct asked asked = {.answer = 3};
-
-	assert_true(rt_poller_try_enter(f->poller, RT_RUNNER_OWNER));
-	assert_int_equal(rt_call_sync(f->rt, &f->poller->inbox, answer, &asked),
-			 3);
-	assert_true(pthread_equal(asked.thread, pthread_self()));
-	assert_true(rt_inbox_is_empty(&f->poller->inbox));
-	rt_poller_leave(f->poller);
-}
-
-/* Nobody runs the poller: who waits for it does. */
-static void call__manual_mode_runs_the_poller(void **state)
+/* The poller is nobody's: whoever waits for it runs it. */
+static void call__of_nobodys_poller_runs_it(void **state)
 {
 	struct fake *f = *state;
 	struct asked asked = {.answer = 4};
 
-	assert_int_equal(rt_call_sync(f->rt, &f->poller->inbox, answer, &asked),
-			 4);
+	assert_int_equal(rt_poller_call(f->poller, answer, &asked), 4);
 	assert_true(pthread_equal(asked.thread, pthread_self()));
 	assert_null(rt_self_poller());
 }
@@ -142,8 +127,7 @@ int main(void)
 		cmocka_unit_test(call__runs_on_the_owner_and_answers),
 		cmocka_unit_test(stop__the_inbox_is_run_first),
 		cmocka_unit_test(stop__right_after_a_message),
-		fake_test(call__from_the_poller_itself_at_once),
-		fake_test(call__manual_mode_runs_the_poller),
+		fake_test(call__of_nobodys_poller_runs_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * owner.c -- whose a poller of manual mode is; see owner.h. The lock is a leaf
+ * that is held for a few words; no round runs under it.
+ */
+
+#define _GNU_SOURCE
+#include "base/owner.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rpma_rt.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool has_key;
+
+/* the calling thread; its list is valid once it has owned a poller */
+static _Thread_local struct rt_owner self;
+static _Thread_local bool is_owner;
+
+/* ----------------------------------------------------- a thread's end --- */
+
+/* REQUIRES: the lock */
+static void give_up(struct rt_owned *owned)
+{
+	cds_list_del(&owned->link);
+	/* relaxed: under the lock; a reader without it compares only */
+	atomic_store_explicit(&owned->owner, NULL, memory_order_relaxed);
+}
+
+/* A thread that owned pollers ends. */
+static void thread_ends(void *arg)
+{
+	struct rt_owner *owner = arg;
+
+	/* what ends after this may own pollers, and comes here again */
+	is_owner = false;
+	pthread_mutex_lock(&lock);
+	while (!cds_list_empty(&owner->pollers))
+		give_up(cds_list_first_entry(&owner->pollers, struct rt_owned,
+					     link));
+	pthread_mutex_unlock(&lock);
+}
+
+static void make_key(void)
+{
+	has_key = pthread_key_create(&key, thread_ends) == 0;
+}
+
+/* The library may be unloaded before its threads end. */
+__attribute__((destructor)) static void drop_key(void)
+{
+	if (has_key)
+		pthread_key_delete(key);
+}
+
+int rt_owner_start(void)
+{
+	pthread_once(&key_once, make_key);
+	return has_key ? 0 : RPMA_E_NOMEM;
+}
+
+void rt_owner_forked(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	CDS_INIT_LIST_HEAD(&self.pollers);
+	is_owner = false;
+}
+
+/* The calling thread may own pollers from here on. */
+static int become_owner(void)
+{
+	if (is_owner)
+		return 0;
+	if (pthread_setspecific(key, &self))
+		return RPMA_E_NOMEM;
+	CDS_INIT_LIST_HEAD(&self.pollers);
+	self.tid = gettid();
+	is_owner = true;
+	return 0;
+}
+
+/* ------------------------------------------------------ whose it is --- */
+
+void rt_owner_init(struct rt_owned *owned, int index, struct rt_inbox *inbox,
+		   void (*run)(struct rt_owned *owned))
+{
+	memset(owned, 0, sizeof(*owned));
+	owned->index = index;
+	owned->inbox = inbox;
+	owned->run = run;
+}
+
+bool rt_owner_is_self(const struct rt_owned *owned)
+{
+	/* relaxed: only the calling thread makes itself the owner */
+	return atomic_load_explicit(&owned->owner, memory_order_relaxed) ==
+	       &self;
+}
+
+bool rt_owner_is_other(struct rt_owned *owned, char name[RT_THREAD_NAME],
+		       pid_t *tid)
+{
+	const struct rt_owner *owner;
+	bool is_other;
+
+	pthread_mutex_lock(&lock);
+	/* relaxed: under the lock. The owner lives: its end takes the lock */
+	owner = atomic_load_explicit(&owned->owner, memory_order_relaxed);
+	is_other = owner != NULL && owner != &self;
+	if (is_other) {
+		memcpy(name, owner->name, RT_THREAD_NAME);
+		*tid = owner->tid;
+	}
+	pthread_mutex_unlock(&lock);
+	return is_other;
+}
+
+/* Inside: from whoever has it to the calling thread. */
+static int take_over(struct rt_owned *owned)
+{
+	char name[RT_THREAD_NAME] = "?";
+	int ret = become_owner();
+
+	if (ret)
+		return ret;
+	pthread_getname_np(pthread_self(), name, sizeof(name));
+	pthread_mutex_lock(&lock);
+	memcpy(self.name, name, sizeof(name));
+	/* relaxed, both: under the lock */
+	if (atomic_load_explicit(&owned->owner, memory_order_relaxed) != NULL)
+		give_up(owned);
+	cds_list_add_tail(&owned->link, &self.pollers);
+	atomic_store_explicit(&owned->owner, &self, memory_order_relaxed);
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+void rt_owner_release(struct rt_owned *owned)
+{
+	pthread_mutex_lock(&lock);
+	/* relaxed: under the lock */
+	if (atomic_load_explicit(&owned->owner, memory_order_relaxed) != NULL)
+		give_up(owned);
+	pthread_mutex_unlock(&lock);
+}
+
+/* ------------------------------------------------------ who is inside --- */
+
+/* Who was inside; RT_INSIDE_NOBODY: now it is the caller. */
+static uint32_t go_in(struct rt_owned *owned, uint32_t as)
+{
+	uint32_t inside = RT_INSIDE_NOBODY;
+
+	/* acquire: pairs with the release in rt_owner_leave(), so that all of
+	 * the last one's round is seen; failure: nothing is looked at */
+	atomic_compare_exchange_strong_explicit(&owned->inside, &inside, as,
+						memory_order_acquire,
+						memory_order_relaxed);
+	return inside;
+}
+
+void rt_owner_leave(struct rt_owned *owned)
+{
+	/* release: pairs with the acquire in go_in() */
+	atomic_store_explicit(&owned->inside, RT_INSIDE_NOBODY,
+			      memory_order_release);
+}
+
+static int refusal(uint32_t inside)
+{
+	if (inside == RT_INSIDE_CLOSED)
+		return RPMA_RT_E_CLOSED;
+	return inside == RT_INSIDE_VISITOR ? RPMA_E_AGAIN : RPMA_RT_E_BUSY;
+}
+
+/* Threads that wait for it see that it is run. */
+static void count_turn(struct rt_owned *owned)
+{
+	/* relaxed, both: written inside only, nothing is read behind it */
+	atomic_store_explicit(
+		&owned->turns,
+		atomic_load_explicit(&owned->turns, memory_order_relaxed) + 1,
+		memory_order_relaxed);
+}
+
+int rt_owner_enter(struct rt_owned *owned)
+{
+	uint32_t inside = go_in(owned, RT_INSIDE_OWNER);
+	int ret;
+
+	if (inside != RT_INSIDE_NOBODY)
+		return refusal(inside);
+	if (!rt_owner_is_self(owned)) {
+		ret = take_over(owned);
+		if (ret) {
+			rt_owner_leave(owned);
+			return ret;
+		}
+	}
+	count_turn(owned);
+	return 0;
+}
+
+bool rt_owner_close(struct rt_owned *owned)
+{
+	uint32_t inside = go_in(owned, RT_INSIDE_CLOSED);
+
+	if (inside != RT_INSIDE_NOBODY && inside != RT_INSIDE_CLOSED)
+		return false;
+	rt_owner_release(owned);
+	return true;
+}
+
+/* ----------------------------------------------- a thread that waits --- */
+
+bool rt_owner_has_any(void)
+{
+	return is_owner;
+}
+
+/* The poller of the calling thread that was run longest ago, entered; NULL:
+ * somebody is about to take it over. */
+static struct rt_owned *next_of_mine(void)
+{
+	struct rt_owned *owned = NULL;
+
+	pthread_mutex_lock(&lock);
+	if (!cds_list_empty(&self.pollers)) {
+		owned = cds_list_first_entry(&self.pollers, struct rt_owned,
+					     link);
+		cds_list_del(&owned->link);
+		cds_list_add_tail(&owned->link, &self.pollers);
+		/* under the lock: a poller that is closed is off the list
+		 * before it is freed */
+		if (go_in(owned, RT_INSIDE_OWNER) != RT_INSIDE_NOBODY)
+			owned = NULL;
+	}
+	pthread_mutex_unlock(&lock);
+	return owned;
+}
+
+static int count_mine(void)
+{
+	struct cds_list_head *link;
+	int count = 0;
+
+	pthread_mutex_lock(&lock);
+	cds_list_for_each(link, &self.pollers) count++;
+	pthread_mutex_unlock(&lock);
+	return count;
+}
+
+void rt_owner_run_all(void)
+{
+	struct rt_owned *owned;
+	int left = is_owner ? count_mine() : 0;
+
+	for (; left > 0; left--) {
+		owned = next_of_mine();
+		if (owned == NULL)
+			continue;
+		count_turn(owned);
+		owned->run(owned);
+		rt_owner_leave(owned);
+	}
+}
+
+/* Inside a poller of nobody, as its visitor. */
+static bool go_visit(struct rt_owned *owned, bool *is_inside)
+{
+	bool is_nobodys;
+
+	*is_inside = false;
+	pthread_mutex_lock(&lock);
+	/* relaxed: under the lock, as every change is: nobody takes it over
+	 * between this look and the entry */
+	is_nobodys = atomic_load_explicit(&owned->owner,
+					  memory_order_relaxed) == NULL;
+	if (is_nobodys)
+		*is_inside =
+			go_in(owned, RT_INSIDE_VISITOR) == RT_INSIDE_NOBODY;
+	pthread_mutex_unlock(&lock);
+	return is_nobodys;
+}
+
+bool rt_owner_visit(struct rt_owned *owned)
+{
+	bool is_inside;
+
+	if (!go_visit(owned, &is_inside))
+		return false;
+	if (is_inside) {
+		owned->run(owned);
+		rt_owner_leave(owned);
+	}
+	return true;
+}

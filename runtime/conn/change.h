@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* change.h -- what the end of a connection asks of a change under way. */
+
+#ifndef RT_CONN_CHANGE_H
+#define RT_CONN_CHANGE_H
+
+#include <stdbool.h>
+
+struct rpma_rt_conn;
+
+/* At DONE: no further change. False: one is under way, and DONE is sent again
+ * at its end. */
+bool rt_change_close_control(struct rpma_rt_conn *conn);
+
+#endif /* RT_CONN_CHANGE_H */
