@@ -43,7 +43,7 @@ static void close_route(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 	    (route->lane != conn->poll.lane && mark(conn, route->lane)))
 		rt_deliver_item(conn->poller, entry, &item);
 	*entry = (struct rt_route_entry){0};
-	/* no poster is inside or will be: nobody waits for that lane any more */
+	/* no poster is inside or will be: nobody waits for that lane */
 	if (route->waiter != NULL)
 		rt_waiter_leave_poller(route->waiter);
 	route->waiter = NULL;

@@ -3,7 +3,7 @@
 
 /*
  * internal.h -- completions of the work requests that the runtime posts for its
- * connections: markers and keep-alives, by the reserved route 0. Runs on the
+ * connections (marker, keep-alive), by the reserved route 0. Runs on the
  * poller. doc/protocols/wr_id.md.
  */
 

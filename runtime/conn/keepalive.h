@@ -4,7 +4,8 @@
 /*
  * keepalive.h -- keep-alive: a connection whose sends were silent for a while
  * gets a write of no bytes, so that a peer that is gone without a word becomes
- * an error. Runs on the connection's poller only, as a task. doc/protocols/connection.md.
+ * an error. Runs on the connection's poller only, as a task.
+ * doc/protocols/connection.md.
  */
 
 #ifndef RT_CONN_KEEPALIVE_H

@@ -45,7 +45,7 @@ void rt_slots_set_poller(struct rt_poller *poller, uint32_t slot,
 	slots->conns[slot] = conn;
 }
 
-/* --------------------------------------------------------------- its life --- */
+/* ------------------------------------------------------------ its life --- */
 
 int rt_slots_new(struct rt_poller *poller)
 {

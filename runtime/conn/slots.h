@@ -3,7 +3,8 @@
 
 /*
  * slots.h -- the connections of one poller by number: how a completion of a
- * work request of our own (marker, keep-alive) names its connection. doc/protocols/wr_id.md.
+ * work request of our own (marker, keep-alive) names its connection.
+ * doc/protocols/wr_id.md.
  */
 
 #ifndef RT_CONN_SLOTS_H

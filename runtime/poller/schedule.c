@@ -36,8 +36,8 @@ void rt_schedule_ready_all(struct rt_poller *poller, struct cds_list_head *list)
 {
 	struct cds_list_head *ready = &poller->schedule.ready;
 
-	/* behind the last one that is ready; deadlines of theirs stay where they
-	 * are until they run */
+	/* behind the last one that is ready; deadlines of theirs stay where
+	 * they are until they run */
 	cds_list_splice(list, ready->prev);
 	CDS_INIT_LIST_HEAD(list);
 }
