@@ -175,9 +175,9 @@ static void functions__on_their_own_thread(uint32_t calls)
 	CHECK(!pthread_create(&thread, NULL, run_shard, &shard));
 	sem_wait(&shard.started);
 	/* relaxed: a count. At least as many of its functions run meanwhile */
-	for (i = 0; i < calls || atomic_load_explicit(&shard.calls,
-						      memory_order_relaxed) <
-					 calls;
+	for (i = 0;
+	     i < calls ||
+	     atomic_load_explicit(&shard.calls, memory_order_relaxed) < calls;
 	     i++)
 		MUST(rpma_rt_conn_set_user(conn, &s));
 	end(&shard);
@@ -254,9 +254,9 @@ static void shards__wait_for_each_other(void)
 	for (i = 0; i < 2; i++)
 		connect_on(&s, i, &pairs[i]);
 	for (i = 0; i < 2; i++) {
-		openers[i] = (struct opener){&s, i, pairs[i].active,
-					     pairs[!i].active, &begin,
-					     &working};
+		openers[i] = (struct opener){
+			&s,	i,	 pairs[i].active, pairs[!i].active,
+			&begin, &working};
 		CHECK(!pthread_create(&threads[i], NULL, open_routes,
 				      &openers[i]));
 	}
