@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "queue/impl.h"
+#include "queue/spill.h"
 #include "rt_fake.h"
 
 #define ALWAYS RPMA_F_COMPLETION_ALWAYS
@@ -486,6 +487,63 @@ static void set_queue__dies_meanwhile(void **state)
 	ok(rpma_rt_queue_delete(&other));
 }
 
+/* All that its end takes happens, but for its being DONE. */
+static void die_to_the_end(void *arg)
+{
+	struct fake *f = arg;
+
+	die_up_to_the_last_item(f);
+	fake_settle_down(f);
+	assert_non_null(f->rt->conns);
+	assert_int_equal(f->rt->in_use, 1);
+}
+
+/* The calling thread has reserved things, and is not through. */
+static void change__keeps_it_from_being_done(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+	struct rpma_rt_route *route;
+
+	fake_when_answered(die_to_the_end, f);
+	ok(rpma_rt_conn_set_user(conn, f));
+	fake_settle_down(f);
+	assert_null(f->rt->conns);
+	assert_int_equal(f->rt->in_use, 0);
+	assert_int_equal(rpma_rt_conn_set_user(conn, f), RPMA_RT_E_CLOSED);
+	assert_int_equal(
+		rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, f->queue, &route),
+		RPMA_RT_E_CLOSED);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	ok(rpma_rt_conn_put(&conn));
+}
+
+/* Whoever reserved after it may rely on the larger spill. */
+static void change__refused_its_spill_stays(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue *other;
+	struct rpma_rt_route *route;
+	const struct rt_lane *lane;
+
+	ok(rpma_rt_queue_cfg_new(&cfg));
+	ok(rpma_rt_queue_cfg_set_backlog_limit(cfg, 1));
+	ok(rpma_rt_queue_new(f->rt, cfg, &other));
+	ok(rpma_rt_queue_cfg_delete(&cfg));
+	ok(rpma_rt_conn_close(conn));
+	fake_settle_down(f);
+	assert_int_equal(
+		rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, other, &route),
+		RPMA_RT_E_CLOSED);
+	lane = rt_queue_lane(other, 0, &f->poller->bell);
+	assert_true(lane->announced > 1);
+	assert_int_equal(lane->spill->entries, lane->announced);
+	fake_bury(f, &conn);
+	ok(rpma_rt_queue_delete(&other));
+}
+
 static void set_queue__invalid_or_late(void **state)
 {
 	struct fake *f = *state;
@@ -716,6 +774,8 @@ int main(void)
 		fake_test(request__peer_gives_up_before_the_answer),
 		fake_test(set_queue__moves_and_gives_back),
 		fake_test(set_queue__dies_meanwhile),
+		fake_test(change__keeps_it_from_being_done),
+		fake_test(change__refused_its_spill_stays),
 		fake_test(set_queue__invalid_or_late),
 		fake_test(route_open__refused),
 		fake_test(user__of_the_items_from_then_on),
