@@ -200,7 +200,7 @@ int rpma_rt_conn_cfg_set_srqs(struct rpma_rt_conn_cfg *cfg,
 	return 0;
 }
 
-/* ------------------------------------------------------------------ SRQs --- */
+/* ---------------------------------------------------------------- SRQs --- */
 
 uint64_t rt_conn_cfg_srq_pollers(const struct rpma_rt_conn_cfg *cfg)
 {

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * control.c -- a connection's life as the control thread leads it. States and the
- * order of death: doc/protocols/connection.md. What the application asks of it:
- * conn_calls.c.
+ * control.c -- a connection's life as the control thread leads it. States and
+ * the order of death: doc/protocols/connection.md. What the application asks
+ * of it: calls.c.
  */
 
 #include "conn/conn.h"

@@ -170,7 +170,7 @@ void rt_cq_free(struct rt_cq *cq)
 	free(cq);
 }
 
-/* ------------------------------------------- to the device's control thread --- */
+/* ------------------------------------------------------------ failures --- */
 
 static struct rt_inbox *control_of(const struct rt_channel *channel)
 {

@@ -126,8 +126,8 @@ struct rt_cq_making {
 };
 
 /* An adopted one is not polled while its consumer is behind: there are no
- * credits, so what completes waits in the CQ. Nor is it armed: there are devices
- * that answer the arming of a CQ that is not empty with an event at once. */
+ * credits, so what completes waits in the CQ. Nor is it armed: some devices
+ * answer the arming of a CQ that is not empty with an event at once. */
 static inline bool rt_cq_is_held_up(const struct rt_cq *cq)
 {
 	return cq->raw != NULL && rt_lane_is_backlogged(cq->raw->lane);

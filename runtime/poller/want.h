@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * want.h -- what posters of connections and of SRQs share: why they are refused,
- * and the bits by which the poller knows that somebody waits.
+ * want.h -- what posters of connections and of SRQs share: why they are
+ * refused, and the bits by which the poller knows that somebody waits.
  */
 
 #ifndef RT_POLLER_WANT_H

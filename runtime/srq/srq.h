@@ -128,8 +128,8 @@ void rt_srq_unref_announced(struct rpma_rt_srq *srq);
 /* The lane of an SRQ's own queue, which it waited for, is under its limit
  * again. */
 void rt_srq_eased_poller(void *arg);
-/* It begins; it ends: what is out goes back to its queue, a part with each call.
- * False: that was the last. */
+/* It begins; it ends: what is out goes back to its queue, a part with each
+ * call. False: that was the last. */
 void rt_srq_begin_poller(struct rpma_rt_srq *srq);
 bool rt_srq_end_poller(struct rpma_rt_srq *srq);
 /* The device says that the limit was passed, or refused a post. */

@@ -134,7 +134,7 @@ static int count_cqs(void)
 	return atomic_load_explicit(&cqs, memory_order_relaxed);
 }
 
-/* ----------------------------------------------------------- come and go --- */
+/* --------------------------------------------------------- come and go --- */
 
 static void wait_until_at_most(int count)
 {

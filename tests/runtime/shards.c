@@ -235,8 +235,8 @@ static void *open_routes(void *arg)
 	return NULL;
 }
 
-/* Nothing but the waits themselves runs a poller while both open routes: each on
- * the other's connection, and both on the same one at once. */
+/* Nothing but the waits themselves runs a poller while both open routes: each
+ * on the other's connection, and both on the same one at once. */
 static void shards__wait_for_each_other(void)
 {
 	struct stage_cfg cfg = {

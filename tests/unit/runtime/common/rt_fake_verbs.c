@@ -483,7 +483,10 @@ void fake_cm_event(struct rpma_rt *rt, int type, void *context)
 void fake_cm_event_of(struct rpma_rt *rt, int type, void *context,
 		      struct rdma_cm_id *id)
 {
-	struct rpma_cm_channel *channel = rt->devices->cm->channel;
+	/* relaxed: one thread */
+	const struct rt_device *device =
+		atomic_load_explicit(&rt->devices, memory_order_relaxed);
+	struct rpma_cm_channel *channel = device->cm->channel;
 	uint64_t one = 1;
 
 	pthread_mutex_lock(&fake.lock);

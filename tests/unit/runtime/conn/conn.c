@@ -286,7 +286,7 @@ static void event__each_cause_its_reason(void **state)
 	}
 }
 
-/* --------------------------------------------------------- the destroyer --- */
+/* ------------------------------------------------------- the destroyer --- */
 
 /* Everything but the destroyer, until the connection waits for that. */
 static void run_without_destroyer(struct fake *f)

@@ -51,6 +51,8 @@ static struct rt_conn_spec birth_of(struct fake *f)
 		.poller = 0,
 		.queue = f->queue,
 		.passive = true,
+		.control = rt_conn_control_message,
+		.cm_ops = &rt_conn_cm_ops,
 	};
 }
 

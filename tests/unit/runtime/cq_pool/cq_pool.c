@@ -326,6 +326,8 @@ static void make__the_runtime_stops_meanwhile_CLOSED(void **state)
 		.cfg = &f->rt_cfg,
 		.queue = f->queue,
 		.passive = true,
+		.control = rt_conn_control_message,
+		.cm_ops = &rt_conn_cm_ops,
 	};
 	struct rpma_rt_conn *conn;
 

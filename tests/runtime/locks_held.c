@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * locks_held.c -- a verb that may block is called on a thread that may wait,
+ * and with no lock held that a stranger wants: with none at all, but for the
+ * gate of the connection that a connect or accept is about. The runtime's
+ * objects are linked into this program, their calls of pthread's mutexes and
+ * of the verbs in question are counted on the way; all of what a connection,
+ * an SRQ, an adopted CQ and a runtime do in their lives is done once.
+ */
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/runtime.h"
+#include "base/self.h"
+#include "loop.h"
+#include "stage.h"
+
+#define DEPTH	16
+#define PAIRS	4
+#define AT_ONCE 8 /* locks that a thread holds, at most */
+
+static _Thread_local const pthread_mutex_t *held[AT_ONCE];
+static _Thread_local int held_count;
+static _Atomic(const struct rpma_rt *) judged;
+static _Atomic uint64_t looks; /* blocking verbs that were judged */
+
+/* ---------------------------------------------------------------- locks --- */
+
+static void hold(const pthread_mutex_t *lock)
+{
+	CHECK(held_count < AT_ONCE);
+	held[held_count++] = lock;
+}
+
+static void let_go(const pthread_mutex_t *lock)
+{
+	int i = held_count;
+
+	while (i-- > 0 && held[i] != lock)
+		;
+	CHECK(i >= 0);
+	memmove(&held[i], &held[i + 1],
+		(size_t)(--held_count - i) * sizeof(held[0]));
+}
+
+int __real_pthread_mutex_lock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *lock)
+{
+	int ret = __real_pthread_mutex_lock(lock);
+
+	if (ret == 0)
+		hold(lock);
+	return ret;
+}
+
+int __real_pthread_mutex_trylock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *lock)
+{
+	int ret = __real_pthread_mutex_trylock(lock);
+
+	if (ret == 0)
+		hold(lock);
+	return ret;
+}
+
+int __real_pthread_mutex_unlock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
+{
+	let_go(lock);
+	return __real_pthread_mutex_unlock(lock);
+}
+
+/* ---------------------------------------------------------------- verbs --- */
+
+/* Connects and accepts are about one connection, and may hold its gate. */
+static bool is_its_own(const char *verb, const pthread_mutex_t *lock)
+{
+	/* acquire: pairs with the release in set_up() */
+	const char *rt = (const char *)atomic_load_explicit(
+		&judged, memory_order_acquire);
+	const char *at = (const char *)lock;
+
+	/* an accept modifies the queue pair itself */
+	return (strcmp(verb, "rdma_cm") == 0 || strcmp(verb, "modify") == 0) &&
+	       !(at >= rt && at < rt + sizeof(struct rpma_rt));
+}
+
+static void judge(const char *verb)
+{
+	/* relaxed: counts */
+	atomic_fetch_add_explicit(&looks, 1, memory_order_relaxed);
+	if (rt_self_is_poller() || rt_self_is_events()) {
+		fprintf(stderr, "%s on a poller or the event thread\n", verb);
+		abort();
+	}
+	if (held_count == 0 || (held_count == 1 && is_its_own(verb, held[0])))
+		return;
+	fprintf(stderr, "%s with %d locks held\n", verb, held_count);
+	abort();
+}
+
+static void watch_verbs(enum rpma_loopback_point point, const void *object,
+			void *arg)
+{
+	(void)object;
+	(void)arg;
+	if (point == RPMA_LOOPBACK_MODIFY)
+		judge("modify");
+	else if (point == RPMA_LOOPBACK_DESTROY)
+		judge("destroy");
+	else if (point == RPMA_LOOPBACK_CM_CALL)
+		judge("rdma_cm");
+}
+
+/* Those that no hook of the device sees. */
+#define JUDGED(ret, name, params, args)    \
+	ret __real_##name params;          \
+	ret __wrap_##name params;          \
+	ret __wrap_##name params           \
+	{                                  \
+		judge(#name);              \
+		return __real_##name args; \
+	}
+JUDGED(int, rpma_cq_new,
+       (struct ibv_context * ctx, int cqe, struct rpma_channel *channel,
+	int vector, void *context, struct rpma_cq **cq),
+       (ctx, cqe, channel, vector, context, cq))
+JUDGED(int, rpma_channel_new,
+       (struct ibv_context * ctx, struct rpma_channel **channel),
+       (ctx, channel))
+JUDGED(int, rpma_srq_new,
+       (struct rpma_peer * peer, const struct rpma_srq_cfg *cfg,
+	struct rpma_srq **srq),
+       (peer, cfg, srq))
+JUDGED(int, ibv_query_device,
+       (struct ibv_context * ctx, struct ibv_device_attr *attr), (ctx, attr))
+
+/* ---------------------------------------------------------------- lives --- */
+
+struct scene {
+	struct stage stage;
+	struct world_pair pairs[PAIRS];
+};
+
+static void set_up(struct scene *s)
+{
+	struct stage_cfg cfg = {.pollers = 2,
+				.mode = RPMA_RT_MODE_ADAPTIVE,
+				.cq_size = 4 * DEPTH,
+				.depth = DEPTH};
+
+	memset(s, 0, sizeof(*s));
+	stage_open(&s->stage, &cfg);
+	/* release: pairs with the acquire in is_its_own() */
+	atomic_store_explicit(&judged, s->stage.world.rt, memory_order_release);
+	loop_get()->set_hook(watch_verbs, NULL);
+}
+
+static void tear_down(struct scene *s)
+{
+	stage_close(&s->stage);
+	loop_get()->set_hook(NULL, NULL);
+}
+
+static void connect_all(struct scene *s)
+{
+	int i;
+
+	for (i = 0; i < PAIRS; i++) {
+		stage_connect(&s->stage, &s->pairs[i]);
+		stage_ping(&s->stage, &s->pairs[i], (uint64_t)i);
+	}
+}
+
+static void put_all(struct scene *s)
+{
+	struct rpma_rt_completion item;
+	int got;
+	int i;
+
+	while (rpma_rt_queue_poll(s->stage.aq, 1, &item, &got) == 0 ||
+	       rpma_rt_queue_poll(s->stage.pq, 1, &item, &got) == 0)
+		;
+	for (i = 0; i < PAIRS; i++) {
+		MUST(rpma_rt_conn_put(&s->pairs[i].active));
+		MUST(rpma_rt_conn_put(&s->pairs[i].passive));
+	}
+}
+
+static void closed(void)
+{
+	struct scene s;
+	int i;
+
+	set_up(&s);
+	connect_all(&s);
+	for (i = 0; i < PAIRS; i++)
+		stage_disconnect(&s.stage, &s.pairs[i]);
+	tear_down(&s);
+}
+
+static void stopped(void)
+{
+	struct scene s;
+
+	set_up(&s);
+	connect_all(&s);
+	MUST(rpma_rt_stop(s.stage.world.rt));
+	put_all(&s);
+	tear_down(&s);
+}
+
+/* Pulled out: every connection dies of the device. */
+static void removed(void)
+{
+	struct scene s;
+	int i;
+
+	set_up(&s);
+	connect_all(&s);
+	CHECK(loop_get()->remove_device(0) == 0);
+	for (i = 0; i < PAIRS; i++) {
+		world_event(s.stage.aq, RPMA_RT_EVENT_CLOSED);
+		world_event(s.stage.pq, RPMA_RT_EVENT_CLOSED);
+	}
+	put_all(&s);
+	tear_down(&s);
+	CHECK(loop_get()->restore_device(0) == 0);
+}
+
+static void routes_and_srqs(void)
+{
+	struct rpma_rt_srq_cfg *cfg;
+	struct rpma_rt_route *route;
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_srq *srq;
+	struct scene s;
+
+	set_up(&s);
+	MUST(rpma_rt_queue_new(s.stage.world.rt, NULL, &queue));
+	MUST(rpma_rt_srq_cfg_new(&cfg));
+	MUST(rpma_rt_srq_cfg_set_size(cfg, DEPTH));
+	MUST(rpma_rt_srq_new(s.stage.world.rt, s.stage.world.peer, 1, cfg,
+			     queue, NULL, &srq));
+	MUST(rpma_rt_srq_cfg_delete(&cfg));
+	stage_connect(&s.stage, &s.pairs[0]);
+	MUST(rpma_rt_route_open(s.pairs[0].active, RPMA_RT_SEND_SIDE, queue,
+				&route));
+	stage_disconnect(&s.stage, &s.pairs[0]);
+	world_event(queue, RPMA_RT_EVENT_ROUTE_CLOSED);
+	MUST(rpma_rt_srq_delete(&srq));
+	world_event(queue, RPMA_RT_EVENT_SRQ_CLOSED);
+	MUST(rpma_rt_queue_delete(&queue));
+	tear_down(&s);
+}
+
+/* A peer that is refused, by its listener's program and for want of one. */
+static void refused(void)
+{
+	struct rpma_rt_completion item;
+	struct rpma_rt_listener *listener;
+	struct rpma_rt_conn *passive;
+	struct rpma_rt_conn *active;
+	struct scene s;
+	struct world *w = &s.stage.world;
+
+	set_up(&s);
+	listener = world_listen(w, s.stage.cfg, s.stage.pq);
+	MUST(rpma_rt_conn_new(w->rt, w->peer, w->addr, w->port, s.stage.cfg, 0,
+			      s.stage.aq, NULL, &active));
+	world_event(s.stage.aq, RPMA_RT_EVENT_READY);
+	MUST(rpma_rt_conn_connect(active, NULL));
+	item = world_event(s.stage.pq, RPMA_RT_EVENT_REQUEST);
+	passive = (struct rpma_rt_conn *)(uintptr_t)item.context;
+	MUST(rpma_rt_conn_reject(passive, NULL));
+	world_event(s.stage.aq, RPMA_RT_EVENT_CLOSED);
+	world_event(s.stage.pq, RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_put(&active));
+	MUST(rpma_rt_conn_put(&passive));
+	MUST(rpma_rt_listener_delete(&listener));
+	MUST(rpma_rt_conn_new(w->rt, w->peer, w->addr, w->port, s.stage.cfg, 0,
+			      s.stage.aq, NULL, &active));
+	world_event(s.stage.aq, RPMA_RT_EVENT_READY);
+	MUST(rpma_rt_conn_connect(active, NULL));
+	world_event(s.stage.aq, RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_put(&active));
+	tear_down(&s);
+}
+
+int main(void)
+{
+	if (loop_get() == NULL) {
+		printf("skipped: only the loopback device has hooks\n");
+		return 77;
+	}
+	closed();
+	stopped();
+	removed();
+	routes_and_srqs();
+	refused();
+	/* relaxed: every thread is joined */
+	CHECK(atomic_load_explicit(&looks, memory_order_relaxed) > 50);
+	return 0;
+}
