@@ -3,7 +3,7 @@
 
 /*
  * srq.h -- a shared receive queue of one poller: its life (life.c), its posters
- * (srq_post.c), its poller's side (srq_poll.c). States, owners, who gives which
+ * (post.c), its poller's side (poll.c). States, owners, who gives which
  * buffer back when: doc/protocols/srq.md.
  */
 
