@@ -60,6 +60,21 @@ static void fail_channel(struct rt_poller *poller, struct rt_channel *channel)
 	}
 }
 
+/* Of an adopted channel, whose list nobody changes while it is the poller's.
+ * Apart: of another one the list is not the poller's to read, not even ahead
+ * of its time. */
+__attribute__((noinline)) static struct rt_cq *
+adopted_cq_of(const struct rt_channel *channel, const struct ibv_cq *ibv_cq)
+{
+	struct rt_cq *cq;
+
+	for (cq = channel->cqs; cq != NULL; cq = cq->next) {
+		if (cq->ibv_cq == ibv_cq)
+			break;
+	}
+	return cq;
+}
+
 /* The CQ that an event names, NULL: none of the poller's. What an adopted one
  * has for a context is its owner's. */
 static struct rt_cq *cq_of(const struct rt_channel *channel,
@@ -69,14 +84,10 @@ static struct rt_cq *cq_of(const struct rt_channel *channel,
 	struct rt_cq *cq = NULL;
 	void *context;
 
-	if (channel->is_adopted) {
-		for (cq = channel->cqs; cq != NULL; cq = cq->next) {
-			if (cq->ibv_cq == ibv_cq)
-				break;
-		}
-	} else if (rpma_cq_get_context(rpma_cq, &context) == 0) {
+	if (channel->is_adopted)
+		cq = adopted_cq_of(channel, ibv_cq);
+	else if (rpma_cq_get_context(rpma_cq, &context) == 0)
 		cq = context;
-	}
 	/* once let go it may be gone with this event */
 	return cq != NULL && cq->let_go ? NULL : cq;
 }
