@@ -14,6 +14,7 @@
 #include "base/context.h"
 #include "base/wait.h"
 #include "queue/alone.h"
+#include "queue/count.h"
 #include "queue/impl.h"
 #include "queue/list.h"
 #include "queue/push.h"

@@ -13,6 +13,7 @@
 #include <sched.h>
 
 #include "base/clock.h"
+#include "queue/count.h"
 #include "queue/impl.h"
 #include "queue/queue.h"
 

@@ -139,33 +139,3 @@ bool rt_queue_has_work_consumer(struct rpma_rt_queue *queue)
 	ring_pollers(queue);
 	return false;
 }
-
-void rt_queue_time_wakeup(struct rpma_rt_queue *queue)
-{
-	uint64_t ns = rt_bell_take_rung_ns(&queue->bell);
-
-	if (ns != 0)
-		rt_histogram_add_mt(&queue->wakeup, rt_now_ns() - ns);
-}
-
-static void count_one(const struct rpma_rt_queue *queue, _Atomic uint64_t *stat,
-		      uint64_t n)
-{
-	if (queue->params.shared)
-		rt_stat_add_mt(stat, n);
-	else
-		rt_stat_add(stat, n);
-}
-
-/* A call, and what it found; a consumer, of a shared queue any. */
-void rt_queue_count_take(struct rpma_rt_queue *queue, _Atomic uint64_t *calls,
-			 uint32_t count)
-{
-	count_one(queue, calls, 1);
-	if (count == 0) {
-		count_one(queue, &queue->stats.empty, 1);
-		return;
-	}
-	count_one(queue, &queue->stats.batches, 1);
-	count_one(queue, &queue->stats.taken, count);
-}

@@ -6,7 +6,6 @@
 #ifndef RT_QUEUE_TAKE_H
 #define RT_QUEUE_TAKE_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -31,12 +30,6 @@ uint32_t rt_queue_take_again_consumer(struct rpma_rt_queue *queue,
 				      uint32_t max, enum rt_take_end *why);
 /* The same without taking: is there anything, or an end, to know of? */
 bool rt_queue_has_work_consumer(struct rpma_rt_queue *queue);
-
-/* After a call that may have been woken for: how long that took. */
-void rt_queue_time_wakeup(struct rpma_rt_queue *queue);
-/* A call, and what it found; a consumer, of a shared queue any. */
-void rt_queue_count_take(struct rpma_rt_queue *queue, _Atomic uint64_t *calls,
-			 uint32_t count);
 
 /* When a wait of that length ends, of rt_now_ns(); -1: never */
 static inline int64_t rt_queue_end_ns(int64_t timeout_ns)
