@@ -297,21 +297,23 @@ static void events__channel_broken_its_cqs_dead(void **state)
 	struct fake *f = *state;
 	struct rpma_rt_conn *first = fake_established(f);
 	struct rpma_rt_conn *second = established_on_another_cq(f);
+	/* it outlives its CQs, which go once they are dead */
+	struct rt_channel *channel = first->cq->channel;
 	struct epoll_event event;
 	int i;
 
-	fake_channel(first->cq->channel)->errno_empty = EIO;
+	fake_channel(channel)->errno_empty = EIO;
 	rt_channel_wake(f->poller);
-	assert_true(first->cq->channel->dead);
+	assert_true(channel->dead);
 	assert_true(first->cq->dead && second->cq->dead);
 	/* and its fd is out of the set: it would be readable for ever */
-	assert_int_equal(epoll_ctl(f->poller->epfd, EPOLL_CTL_DEL,
-				   first->cq->channel->fd, &event),
-			 -1);
+	assert_int_equal(
+		epoll_ctl(f->poller->epfd, EPOLL_CTL_DEL, channel->fd, &event),
+		-1);
 	assert_int_equal(errno, ENOENT);
 	fake_settle_down(f);
 	/* nor does anybody come on it any more */
-	assert_true(first->cq->channel->failed);
+	assert_true(channel->failed);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(f->items[i].opcode, RPMA_RT_EVENT_CLOSED);
