@@ -168,8 +168,9 @@ static int join_set(struct rpma_rt_adopted *adopted)
 
 /* ------------------------------------------------------------ the calls --- */
 
-/* A place on a poller, which is told of it, in the order of reservations in its
- * lanes. REQUIRES: the runtime's lock */
+/* Chooses a poller, reserves room in its lane and tells the poller. The message
+ * is sent under the lock, so messages arrive in the order of the reservations.
+ * REQUIRES: the runtime's lock */
 static int attach_locked(struct rpma_rt_adopted *adopted, int place,
 			 struct rt_call *call)
 {

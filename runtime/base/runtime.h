@@ -33,8 +33,9 @@ struct rpma_rt {
 	 * while it is not DONE, also by callbacks, which never take the lock */
 	pthread_mutex_t ask_lock;
 
-	/* a leaf: held by who changes a list below it or a connection's routes,
-	 * and by who looks on; whatever is listed lives meanwhile */
+	/* a leaf, for the lists below and for a connection's routes: a thread
+	 * holds it to change one and to read one. Nothing that is listed is
+	 * freed meanwhile */
 	pthread_mutex_t directory;
 
 	/* the lock: CQ room, route numbers, slots, lists. Not on data paths */
