@@ -145,29 +145,6 @@ static void time_batch(struct rt_poller *poller)
 		poller->polled_ns = rt_now_ns();
 }
 
-static struct rpma_rt_completion raw_item(const struct rt_cq_raw *raw,
-					  const struct ibv_wc *wc)
-{
-	struct rpma_rt_completion item = {
-		.context = wc->wr_id,
-		.user = raw->user,
-		.qp_num = wc->qp_num,
-		.kind = RPMA_RT_COMPLETION,
-		.status = (uint8_t)wc->status,
-		.opcode = RPMA_RT_OPCODE_UNKNOWN,
-		.imm = wc->vendor_err,
-	};
-
-	if (wc->status != IBV_WC_SUCCESS)
-		return item;
-	item.byte_len = wc->byte_len;
-	item.imm = wc->imm_data;
-	item.opcode = (uint8_t)wc->opcode;
-	item.flags = (uint8_t)wc->wc_flags &
-		     (RPMA_RT_F_WITH_IMM | RPMA_RT_F_WITH_INV);
-	return item;
-}
-
 /* A batch of an adopted CQ: nothing of its wr_id is ours. */
 static void deliver_raw(struct rt_poller *poller, const struct rt_cq_raw *raw,
 			int n)
@@ -176,7 +153,8 @@ static void deliver_raw(struct rt_poller *poller, const struct rt_cq_raw *raw,
 	int i;
 
 	for (i = 0; i < n; i++) {
-		item = raw_item(raw, &poller->wcs[i]);
+		item = rt_item_of_wc(&poller->wcs[i], poller->wcs[i].wr_id,
+				     raw->user, RPMA_RT_OPCODE_UNKNOWN);
 		rt_deliver_write(poller, raw->lane, &item);
 	}
 }

@@ -77,4 +77,31 @@ struct rt_route_entry {
 /* ERRORS: RPMA_E_NOMEM. Every entry free. */
 int rt_route_table_new(struct rt_route_entry **table_ptr);
 
+/* A completion as an item, where no route made its wr_id. Only what is valid is
+ * read: on an error four fields are, and the opcode is the one given. */
+static inline struct rpma_rt_completion rt_item_of_wc(const struct ibv_wc *wc,
+						      uint64_t context,
+						      void *user,
+						      uint8_t opcode_of_error)
+{
+	struct rpma_rt_completion item = {
+		.context = context,
+		.user = user,
+		.qp_num = wc->qp_num,
+		.kind = RPMA_RT_COMPLETION,
+		.status = (uint8_t)wc->status,
+		.opcode = opcode_of_error,
+		.imm = wc->vendor_err,
+	};
+
+	if (wc->status != IBV_WC_SUCCESS)
+		return item;
+	item.byte_len = wc->byte_len;
+	item.imm = wc->imm_data;
+	item.opcode = (uint8_t)wc->opcode;
+	item.flags = (uint8_t)wc->wc_flags &
+		     (RPMA_RT_F_WITH_IMM | RPMA_RT_F_WITH_INV);
+	return item;
+}
+
 #endif /* RT_POLLER_ROUTE_H */

@@ -74,31 +74,6 @@ static void give_back(struct rpma_rt_srq *srq, uint64_t context)
 	rt_deliver_write(srq->poller, srq->lane, &item);
 }
 
-/* Only what is valid is read: on an error four fields are. */
-static struct rpma_rt_completion item_of(const struct rt_route_entry *entry,
-					 const struct ibv_wc *wc,
-					 uint64_t context)
-{
-	struct rpma_rt_completion item = {
-		.context = context,
-		.user = entry->user,
-		.qp_num = wc->qp_num,
-		.kind = RPMA_RT_COMPLETION,
-		.status = (uint8_t)wc->status,
-		.opcode = IBV_WC_RECV,
-		.imm = wc->vendor_err,
-	};
-
-	if (wc->status != IBV_WC_SUCCESS)
-		return item;
-	item.byte_len = wc->byte_len;
-	item.imm = wc->imm_data;
-	item.opcode = (uint8_t)wc->opcode;
-	item.flags = (uint8_t)wc->wc_flags &
-		     (RPMA_RT_F_WITH_IMM | RPMA_RT_F_WITH_INV);
-	return item;
-}
-
 static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 			   const struct ibv_wc *wc)
 {
@@ -125,7 +100,7 @@ static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 		entry->side->ops->broken(entry->side, wc->status);
 	if (!entry->is_callback)
 		rt_deliver_mark_lane(entry->lane, srq->number);
-	item = item_of(entry, wc, context);
+	item = rt_item_of_wc(wc, context, entry->user, IBV_WC_RECV);
 	rt_deliver_item(poller, entry, &item);
 }
 
