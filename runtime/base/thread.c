@@ -3,7 +3,9 @@
 
 /*
  * thread.c -- the loop of the threads that may block. A source that cannot go
- * on rests: its fd stays readable, and must not keep the thread busy.
+ * on rests: its fd stays readable, and must not keep the thread busy. However
+ * much is in the inbox of what may wait, a message of the other, or a source,
+ * waits for one of it at most.
  */
 
 #define _GNU_SOURCE
@@ -99,6 +101,19 @@ static int end_rest(struct rt_thread *thread)
 
 /* ----------------------------------------------------------- the thread --- */
 
+int rt_thread_run_messages(struct rt_thread *thread)
+{
+	int count = rt_inbox_run_owner(&thread->inbox, thread->rt);
+
+	return count + rt_inbox_run_some_owner(&thread->later, thread->rt, 1);
+}
+
+bool rt_thread_is_idle(struct rt_thread *thread)
+{
+	return rt_inbox_is_empty(&thread->inbox) &&
+	       rt_inbox_is_empty(&thread->later);
+}
+
 /* Runs the sources that are ready. Sleeps until there is one, or a message, but
  * not when there is a message already: so neither keeps the other waiting. */
 static void serve_sources(struct rt_thread *thread)
@@ -111,7 +126,7 @@ static void serve_sources(struct rt_thread *thread)
 
 	rt_bell_prepare(&thread->bell);
 	/* acquire: pairs with the release in rt_thread_stop() */
-	if (!rt_inbox_is_empty(&thread->inbox) ||
+	if (!rt_thread_is_idle(thread) ||
 	    atomic_load_explicit(&thread->stopping, memory_order_acquire))
 		timeout = 0;
 	n = epoll_wait(thread->epfd, batch, BATCH, timeout);
@@ -130,11 +145,10 @@ static void *thread_main(void *arg)
 
 	for (;;) {
 		/* acquire: pairs with the release in rt_thread_stop(). Before
-		 * the inbox is run: what was sent before the stop is in it */
+		 * messages are run: what was sent before the stop is there */
 		stopping = atomic_load_explicit(&thread->stopping,
 						memory_order_acquire);
-		if (rt_inbox_run_owner(&thread->inbox, thread->rt) == 0 &&
-		    stopping)
+		if (rt_thread_run_messages(thread) == 0 && stopping)
 			break;
 		serve_sources(thread);
 	}
@@ -159,12 +173,17 @@ int rt_thread_start(struct rt_thread *thread, struct rpma_rt *rt)
 	ret = rt_inbox_init(&thread->inbox, &thread->bell);
 	if (ret)
 		goto err_fini_bell;
+	ret = rt_inbox_init(&thread->later, &thread->bell);
+	if (ret)
+		goto err_fini_inbox;
 	ret = RPMA_E_PROVIDER;
 	if (epoll_ctl(thread->epfd, EPOLL_CTL_ADD, rt_bell_fd(&thread->bell),
 		      &event) ||
 	    pthread_create(&thread->thread, NULL, thread_main, thread))
-		goto err_fini_inbox;
+		goto err_fini_later;
 	return 0;
+err_fini_later:
+	rt_inbox_fini(&thread->later);
 err_fini_inbox:
 	rt_inbox_fini(&thread->inbox);
 err_fini_bell:
@@ -184,6 +203,7 @@ void rt_thread_join(struct rt_thread *thread)
 
 void rt_thread_fini(struct rt_thread *thread)
 {
+	rt_inbox_fini(&thread->later);
 	rt_inbox_fini(&thread->inbox);
 	rt_bell_fini(&thread->bell);
 	close(thread->epfd);

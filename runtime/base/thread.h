@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * thread.h -- a thread with an inbox and sources: the loop of the event thread,
- * and of a runtime's control, destroyer and resolver threads. What another
- * thread asks of it: base/call.h.
+ * thread.h -- a thread with two inboxes and sources: the loop of the event
+ * thread, and of a runtime's control, destroyer and resolver threads. What
+ * another thread asks of it: base/call.h.
  */
 
 #ifndef RT_BASE_THREAD_H
@@ -37,7 +37,8 @@ struct rt_thread {
 	struct rpma_rt *rt; /* immutable: what its messages get */
 	struct rt_bell bell;
 	struct rt_inbox inbox;
-	int epfd; /* immutable: the bell and the sources */
+	struct rt_inbox later; /* one message of it, then all the rest again */
+	int epfd;	       /* immutable: the bell and the sources */
 	pthread_t thread;
 	_Atomic bool stopping;
 	/* the thread's */
@@ -48,13 +49,19 @@ struct rt_thread {
 /* The owner that messages of this inbox get is rt.
  * ERRORS: RPMA_E_PROVIDER */
 int rt_thread_start(struct rt_thread *thread, struct rpma_rt *rt);
-/* Runs what is in the inbox, ends the thread. Not from it. */
+/* Runs what is in the inboxes, ends the thread. Not from it. */
 void rt_thread_stop(struct rt_thread *thread);
 /* The same in two steps, for two threads that send each other messages: whoever
- * sent one may still ring when it has been handled, so both end before either
- * inbox goes. */
+ * sent one may still ring when it has been handled, so both end before the
+ * inboxes of either go. */
 void rt_thread_join(struct rt_thread *thread);
 void rt_thread_fini(struct rt_thread *thread);
+
+/* The thread: runs what is in its inbox, and one message of those that may wait;
+ * returns how many it ran. */
+int rt_thread_run_messages(struct rt_thread *thread);
+/* The thread: that would run none, and a ring comes for the next. */
+bool rt_thread_is_idle(struct rt_thread *thread);
 
 /* Any thread; fd and ready are set. ERRORS: RPMA_E_PROVIDER */
 int rt_thread_add(struct rt_thread *thread, struct rt_source *source);

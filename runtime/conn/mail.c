@@ -4,7 +4,8 @@
 /*
  * mail.c -- how the threads of a connection tell each other: bits in a word of
  * the receiver's; whoever makes it non-zero sends the one message. Any thread.
- * doc/protocols/connection.md.
+ * A connection that ends may wait for one that begins: thousands may end at
+ * once. doc/protocols/connection.md.
  */
 
 #include "conn/conn.h"
@@ -14,13 +15,17 @@
 
 void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits)
 {
+	struct rt_thread *control = &conn->device->control;
+	struct rt_inbox *inbox =
+		bits & RT_CTL_CONNECT ? &control->inbox : &control->later;
+
 	/* release: pairs with the exchange in rt_conn_control_message() */
 	if (atomic_fetch_or_explicit(&conn->ctl_bits, bits,
 				     memory_order_release) != 0)
 		return;
 	/* relaxed: the caller holds the connection */
 	atomic_fetch_add_explicit(&conn->target.count, 1, memory_order_relaxed);
-	rt_inbox_push_mt(&conn->device->control.inbox, &conn->ctl_msg);
+	rt_inbox_push_mt(inbox, &conn->ctl_msg);
 }
 
 void rt_conn_tell_poller(struct rpma_rt_conn *conn, uint32_t bits)

@@ -19,6 +19,7 @@
 #include "stage.h"
 
 #define DEPTH	8
+#define CROWD	64
 #define ALARM_S (WORLD_PATIENCE_MS / 1000)
 
 /* ----------------------------------------------------------------- the gate */
@@ -31,6 +32,22 @@ static struct {
 	_Atomic bool is_inside;
 } gate;
 
+/* so many more queue pairs are modified before the next is held; -1: all */
+static _Atomic int modifies_left = -1;
+
+/* relaxed: nothing hangs on it but whether this thread goes on */
+static void count_modify(void)
+{
+	int left;
+
+	while ((left = atomic_load_explicit(&modifies_left,
+					    memory_order_relaxed)) == 0)
+		sched_yield();
+	if (left > 0)
+		atomic_fetch_sub_explicit(&modifies_left, 1,
+					  memory_order_relaxed);
+}
+
 static void hook(enum rpma_loopback_point point, const void *object, void *arg)
 {
 	(void)arg;
@@ -39,6 +56,8 @@ static void hook(enum rpma_loopback_point point, const void *object, void *arg)
 	    point == RPMA_LOOPBACK_POST_RECV)
 		atomic_store_explicit(&gate.posted, (void *)(uintptr_t)object,
 				      memory_order_relaxed);
+	if (point == RPMA_LOOPBACK_MODIFY)
+		count_modify();
 	/* acquire: pairs with the release in close_gate() */
 	if (atomic_load_explicit(&gate.victim, memory_order_acquire) !=
 		    object ||
@@ -257,6 +276,41 @@ static void slow_modify(struct scene *s)
 	end_others(s);
 }
 
+/* Many that have begun to die do not stand before one that begins. */
+static void many_deaths(struct scene *s)
+{
+	struct world *w = &s->stage.world;
+	struct rpma_rt_conn *crowd[CROWD];
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_queue *queue;
+	int i;
+
+	MUST(rpma_rt_queue_new(w->rt, NULL, &queue));
+	for (i = 0; i < CROWD; i++)
+		crowd[i] = begin(s, 1);
+	close_gate(RPMA_LOOPBACK_MODIFY);
+	MUST(rpma_rt_conn_close(s->victim.active));
+	wait_until_inside();
+	for (i = 0; i < CROWD; i++)
+		MUST(rpma_rt_conn_close(crowd[i]));
+	MUST(rpma_rt_conn_new(w->rt, w->peer, w->addr, w->port, s->stage.cfg, 1,
+			      queue, NULL, &conn));
+	/* relaxed, this and the next: see count_modify() */
+	atomic_store_explicit(&modifies_left, CROWD / 2, memory_order_relaxed);
+	open_gate();
+	world_event(queue, RPMA_RT_EVENT_READY);
+	atomic_store_explicit(&modifies_left, -1, memory_order_relaxed);
+	MUST(rpma_rt_conn_close(conn));
+	expect_closed(queue, 1);
+	MUST(rpma_rt_conn_put(&conn));
+	expect_closed(s->stage.aq, CROWD);
+	for (i = 0; i < CROWD; i++)
+		MUST(rpma_rt_conn_put(&crowd[i]));
+	MUST(rpma_rt_queue_delete(&queue));
+	end_victim(s);
+	end_others(s);
+}
+
 /* A queue pair that takes its time to get ready: where the event of its
  * handshake is read. */
 static void slow_handshake(struct scene *s)
@@ -348,6 +402,7 @@ int main(int argc, char *argv[])
 	} tests[] = {
 		{"slow_destroy", slow_destroy},
 		{"slow_modify", slow_modify},
+		{"many_deaths", many_deaths},
 		{"slow_handshake", slow_handshake},
 		{"broken_cq", broken_cq},
 		{"slow_stop", slow_stop},

@@ -110,15 +110,18 @@ int __wrap_rt_async_watch(struct rt_async_device *device)
 
 /* ---------------------------------------------------- a runtime by hand --- */
 
-static void thread_init(struct rt_thread *thread)
+static void thread_init(struct rt_thread *thread, struct rpma_rt *rt)
 {
 	ok(rt_bell_init(&thread->bell));
 	ok(rt_inbox_init(&thread->inbox, &thread->bell));
+	ok(rt_inbox_init(&thread->later, &thread->bell));
+	thread->rt = rt;
 	thread->epfd = epoll_create1(EPOLL_CLOEXEC);
 }
 
 static void thread_fini(struct rt_thread *thread)
 {
+	rt_inbox_fini(&thread->later);
 	rt_inbox_fini(&thread->inbox);
 	rt_bell_fini(&thread->bell);
 	close(thread->epfd);
@@ -131,8 +134,8 @@ static struct rt_device *device_new(struct rpma_rt *rt)
 	assert_non_null(device);
 	device->rt = rt;
 	device->ibv_ctx = &fake_ctx;
-	thread_init(&device->control);
-	thread_init(&device->destroyer);
+	thread_init(&device->control, rt);
+	thread_init(&device->destroyer, rt);
 	ok(rt_cm_new(device, &device->cm));
 	return device;
 }
@@ -247,8 +250,8 @@ int fake_teardown(void **state)
 
 static int run_device(struct fake *f)
 {
-	return rt_inbox_run_owner(&f->device->control.inbox, f->rt) +
-	       rt_inbox_run_owner(&f->device->destroyer.inbox, f->rt);
+	return rt_thread_run_messages(&f->device->control) +
+	       rt_thread_run_messages(&f->device->destroyer);
 }
 
 void fake_control(struct fake *f)
@@ -280,8 +283,8 @@ void fake_settle_down(struct fake *f)
 	do {
 		done = run_device(f);
 		done += fake_round(f);
-	} while (done > 0 || !rt_inbox_is_empty(&f->device->control.inbox) ||
-		 !rt_inbox_is_empty(&f->device->destroyer.inbox));
+	} while (done > 0 || !rt_thread_is_idle(&f->device->control) ||
+		 !rt_thread_is_idle(&f->device->destroyer));
 }
 
 int fake_take(struct fake *f, struct rpma_rt_queue *queue)

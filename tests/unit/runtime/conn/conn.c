@@ -294,9 +294,9 @@ static void run_without_destroyer(struct fake *f)
 	int done;
 
 	do {
-		done = rt_inbox_run_owner(&f->device->control.inbox, f->rt);
+		done = rt_thread_run_messages(&f->device->control);
 		done += fake_round(f);
-	} while (done > 0 || !rt_inbox_is_empty(&f->device->control.inbox));
+	} while (done > 0 || !rt_thread_is_idle(&f->device->control));
 }
 
 static void close_and_drain(struct fake *f, struct rpma_rt_conn *conn)
@@ -679,7 +679,7 @@ static void handle__after_CLOSED(void **state)
 	fake_settle_down(f);
 	ok(rpma_rt_conn_close(held));
 	assert_int_equal(fake_send(held, 0, ALWAYS), RPMA_RT_E_CLOSED);
-	assert_true(rt_inbox_is_empty(&f->device->control.inbox));
+	assert_true(rt_thread_is_idle(&f->device->control));
 	ok(rpma_rt_conn_put(&held));
 	assert_null(held);
 }

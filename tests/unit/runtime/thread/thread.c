@@ -79,6 +79,61 @@ static void stop__the_inbox_is_run_first(void **state)
 	assert_int_equal(done, 100);
 }
 
+/* A message that may wait, or not, and writes down that it ran. */
+struct noted {
+	struct rt_msg msg; /* first */
+	char name;
+};
+
+static char notes[8];
+static struct noted first = {.name = 'i'};
+static struct noted second = {.name = 's'};
+static struct noted may_wait[3];
+
+static void note(const struct noted *noted)
+{
+	notes[strlen(notes)] = noted->name;
+}
+
+static void noting(struct rt_msg *msg, void *owner)
+{
+	(void)owner;
+	note((struct noted *)msg);
+	if (msg == &may_wait[0].msg)
+		rt_inbox_push_mt(&thread.inbox, &second.msg);
+}
+
+/* On the thread, so that all is there before it looks at any of it. */
+static void send_all(struct rt_msg *msg, void *owner)
+{
+	int i;
+
+	(void)msg;
+	(void)owner;
+	for (i = 0; i < 3; i++)
+		rt_inbox_push_mt(&thread.later, &may_wait[i].msg);
+	rt_inbox_push_mt(&thread.inbox, &first.msg);
+}
+
+/* However many may wait, any other waits for one of them at most. */
+static void messages__one_that_may_wait_then_all_others(void **state)
+{
+	struct rt_msg sender = {.fn = send_all};
+	int i;
+
+	(void)state;
+	first.msg.fn = noting;
+	second.msg.fn = noting;
+	for (i = 0; i < 3; i++) {
+		may_wait[i] = (struct noted){.msg.fn = noting,
+					     .name = (char)('0' + i)};
+	}
+	ok(rt_thread_start(&thread, &rt));
+	rt_inbox_push_mt(&thread.inbox, &sender);
+	rt_thread_stop(&thread);
+	assert_string_equal(notes, "0is12");
+}
+
 struct last {
 	struct counted msg;
 	sem_t sent;
@@ -127,6 +182,7 @@ int main(void)
 		cmocka_unit_test(call__runs_on_the_owner_and_answers),
 		cmocka_unit_test(stop__the_inbox_is_run_first),
 		cmocka_unit_test(stop__right_after_a_message),
+		cmocka_unit_test(messages__one_that_may_wait_then_all_others),
 		fake_test(call__of_nobodys_poller_runs_it),
 	};
 
