@@ -111,6 +111,8 @@ static int init_pollers(struct rpma_rt *rt)
 	}
 	if (ret)
 		fini_pollers(rt, i);
+	else if (rt->cfg.mode == RPMA_RT_MODE_MANUAL)
+		rt->owned = &rt->pollers[0].owned;
 	return ret;
 }
 
@@ -250,11 +252,7 @@ static void close_all(struct rpma_rt *rt)
 
 static void wait_until_quiet(struct rpma_rt *rt)
 {
-	bool is_manual = rt->cfg.mode == RPMA_RT_MODE_MANUAL;
-	struct rt_wait wait = {
-		.pollers = is_manual ? &rt->pollers[0].owned : NULL,
-		.is_for_all = true,
-	};
+	struct rt_wait wait = {.pollers = rt->owned, .is_for_all = true};
 
 	pthread_mutex_lock(&rt->lock);
 	while (rt->in_use > 0)

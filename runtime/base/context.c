@@ -70,6 +70,11 @@ bool rt_context_is_timed(const struct rpma_rt *rt)
 	return rt->cfg.timing != 0;
 }
 
+struct rt_owned *rt_context_owned(const struct rpma_rt *rt)
+{
+	return rt->owned;
+}
+
 void rt_context_drop_item(struct rpma_rt *rt,
 			  const struct rpma_rt_completion *item)
 {

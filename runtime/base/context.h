@@ -15,6 +15,8 @@
 
 #include "rpma_rt.h"
 
+struct rt_owned;
+
 /* 0, RPMA_RT_E_FORKED. */
 int rt_context_check(const struct rpma_rt *rt);
 /* 0, RPMA_RT_E_THREAD: in a function that a poller or the event thread runs no
@@ -27,6 +29,9 @@ int rt_context_pollers(const struct rpma_rt *rt);
 bool rt_context_is_stopped(const struct rpma_rt *rt);
 /* Are clocks read for statistics? */
 bool rt_context_is_timed(const struct rpma_rt *rt);
+/* Its pollers, for a wait that each of them may have to end (wait.h); NULL: they
+ * have threads. */
+struct rt_owned *rt_context_owned(const struct rpma_rt *rt);
 /* Gives back what an item carries that nobody will take. */
 void rt_context_drop_item(struct rpma_rt *rt,
 			  const struct rpma_rt_completion *item);

@@ -24,6 +24,7 @@ struct rpma_rt {
 	unsigned fork_generation;
 	void (*drop_item)(const struct rpma_rt_completion *item);
 	struct rt_poller *pollers;
+	struct rt_owned *owned;	   /* all of them in manual mode; else NULL */
 	struct rt_thread resolver; /* if has_resolver: see resolve.h */
 
 	/* grows under the lock, shrinks in a stop: see base/device.h */

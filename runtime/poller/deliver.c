@@ -236,8 +236,12 @@ static void ease_numbers(struct rt_poller *poller, struct rt_lane *lane)
 /* One lane, as far as its ring has room; how many items moved. */
 static uint32_t retry_spill(struct rt_poller *poller, struct rt_lane *lane)
 {
-	uint32_t moved = rt_lane_retry_poller(lane);
+	uint32_t moved;
 
+	/* before who takes the last item may delete the queue */
+	if (rt_lane_is_emptying_poller(lane))
+		rt_queue_announce_spill_poller(lane, true);
+	moved = rt_lane_retry_poller(lane);
 	if (rt_lane_take_eased_poller(lane))
 		ease_numbers(poller, lane);
 	if (moved == 0)
@@ -258,6 +262,8 @@ static void unlist_spilling(struct rt_poller *poller)
 	while ((lane = *link) != NULL) {
 		if (rt_lane_is_spilling_poller(lane) ||
 		    rt_lane_is_answering_poller(lane)) {
+			if (rt_lane_is_spilling_poller(lane))
+				rt_queue_announce_spill_poller(lane, false);
 			link = &lane->spill_next;
 			continue;
 		}

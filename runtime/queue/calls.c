@@ -76,7 +76,9 @@ static bool is_free(struct rpma_rt_queue *queue)
 	/* acquire [QUEUE-1]: a pusher that left touches nothing after */
 	uint32_t gate =
 		atomic_load_explicit(&queue->gate, memory_order_acquire);
-	struct rt_wait wait = {0};
+	/* a poller, where the last item was behind a full lane */
+	struct rt_wait wait = {.pollers = rt_context_owned(queue->rt),
+			       .is_for_all = true};
 	bool is_unused;
 
 	pthread_mutex_lock(&queue->lock);

@@ -32,7 +32,9 @@
 struct rt_queue_lane {
 	struct rt_lane lane; /* first */
 	struct rpma_rt_queue *queue;
-	bool is_user; /* its spill is; the poller's, after finish under lock */
+	/* its spill is; the poller's, after finish under lock */
+	bool is_user;
+	bool is_leaving; /* a user that is announced to leave */
 };
 
 struct rpma_rt_queue {

@@ -180,6 +180,12 @@ static void ease(struct rt_lane *lane)
 				      memory_order_relaxed);
 }
 
+bool rt_lane_is_emptying_poller(struct rt_lane *lane)
+{
+	return lane->spill->count > 0 &&
+	       room(lane, lane->spill->count) >= lane->spill->count;
+}
+
 uint32_t rt_lane_retry_poller(struct rt_lane *lane)
 {
 	struct rt_spill *spill = lane->spill;

@@ -189,6 +189,8 @@ bool rt_lane_take_eased_poller(struct rt_lane *lane);
 /* After the fence that followed: answers waiters, up to max; how many. */
 uint32_t rt_lane_answer_poller(struct rt_lane *lane, uint32_t max);
 /* There may be waiters still, and no new backlog to wait for. */
+/* The next retry empties the spill. */
+bool rt_lane_is_emptying_poller(struct rt_lane *lane);
 bool rt_lane_is_answering_poller(const struct rt_lane *lane);
 
 /* After the caller's rt_fence_dekker(): wakes the consumer if it sleeps

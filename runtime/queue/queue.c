@@ -34,6 +34,7 @@ static struct rt_queue_lane *new_lane_locked(struct rpma_rt_queue *queue,
 	}
 	lane->queue = queue;
 	lane->is_user = false;
+	lane->is_leaving = false;
 	queue->of_poller[poller] = lane;
 	queue->lanes[count] = &lane->lane;
 	/* release [LANE-6]: the lane is whole */
@@ -108,11 +109,42 @@ void rt_queue_ref_spill_poller(struct rt_lane *lane)
 	rt_queue_ref(lane_of(lane)->queue);
 }
 
+static void set_leaving_locked(struct rt_queue_lane *lane, bool is_leaving)
+{
+	if (lane->is_leaving == is_leaving)
+		return;
+	lane->is_leaving = is_leaving;
+	lane->queue->leaving += is_leaving ? 1 : -1;
+	/* who waits for those that leave waits no more for one that stays */
+	if (!is_leaving)
+		pthread_cond_broadcast(&lane->queue->left);
+}
+
+void rt_queue_announce_spill_poller(struct rt_lane *lane, bool is_leaving)
+{
+	struct rpma_rt_queue *queue = lane_of(lane)->queue;
+
+	assert(lane_of(lane)->is_user);
+	pthread_mutex_lock(&queue->lock);
+	set_leaving_locked(lane_of(lane), is_leaving);
+	pthread_mutex_unlock(&queue->lock);
+}
+
+static void put_spill_locked(struct rt_queue_lane *lane)
+{
+	lane->is_user = false;
+	set_leaving_locked(lane, false);
+	put_locked(lane->queue);
+}
+
 void rt_queue_unref_spill_poller(struct rt_lane *lane)
 {
+	struct rpma_rt_queue *queue = lane_of(lane)->queue;
+
 	assert(lane_of(lane)->is_user);
-	lane_of(lane)->is_user = false;
-	rt_queue_unref(lane_of(lane)->queue);
+	pthread_mutex_lock(&queue->lock);
+	put_spill_locked(lane_of(lane));
+	pthread_mutex_unlock(&queue->lock);
 }
 
 void rt_queue_announce_unref(struct rpma_rt_queue *queue)
@@ -165,8 +197,7 @@ void rt_queue_finish(struct rpma_rt_queue *queue)
 		if (lane == NULL || !lane->is_user)
 			continue;
 		/* no poller will empty that spill: the consumer may, or not */
-		lane->is_user = false;
-		put_locked(queue);
+		put_spill_locked(lane);
 	}
 	rt_queue_ring(queue);
 	pthread_mutex_unlock(&queue->lock);

@@ -43,6 +43,9 @@ void rt_queue_unref_announced(struct rpma_rt_queue *queue);
 /* Poller: a spill is a user of its queue as well, from before the batch that
  * began it is published until its last item was published and rung. */
 void rt_queue_ref_spill_poller(struct rt_lane *lane);
+/* Its last item is about to be published, as with rt_queue_announce_unref();
+ * false: it will not leave after all, there are more. */
+void rt_queue_announce_spill_poller(struct rt_lane *lane, bool is_leaving);
 /* The lane may be gone after it. */
 void rt_queue_unref_spill_poller(struct rt_lane *lane);
 

@@ -5,7 +5,6 @@
 
 #include "crowd.h"
 
-#include <sched.h>
 #include <stdlib.h>
 
 #include <infiniband/verbs.h>
@@ -139,18 +138,9 @@ bool crowd_is_closed(const struct crowd *crowd)
 	       crowd->ends;
 }
 
-void crowd_delete_queue(struct rpma_rt_queue **queue)
-{
-	int ret;
-
-	while ((ret = rpma_rt_queue_delete(queue)) == RPMA_E_AGAIN)
-		sched_yield();
-	MUST(ret);
-}
-
 void crowd_end(struct crowd *crowd)
 {
 	pthread_join(crowd->thread, NULL);
-	crowd_delete_queue(&crowd->queue);
+	MUST(rpma_rt_queue_delete(&crowd->queue));
 	free(crowd->conns);
 }

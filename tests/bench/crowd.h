@@ -36,8 +36,5 @@ void crowd_close(struct crowd *crowd);
 bool crowd_is_closed(const struct crowd *crowd);
 /* Waits until all are closed, frees. */
 void crowd_end(struct crowd *crowd);
-/* Deletes a queue that nothing names any more. One that has spilled is held by
- * its poller for a moment longer than its last item is inside. */
-void crowd_delete_queue(struct rpma_rt_queue **queue);
 
 #endif /* CROWD_H */

@@ -271,7 +271,7 @@ static void close_backlog(struct bench *bench)
 	for (i = 0; i < bench->crowd.ends; i++)
 		world_event(bench->slow, RPMA_RT_EVENT_ROUTE_CLOSED);
 	crowd_end(&bench->crowd);
-	crowd_delete_queue(&bench->slow);
+	MUST(rpma_rt_queue_delete(&bench->slow));
 	free(bench->routes);
 }
 

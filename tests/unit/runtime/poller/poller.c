@@ -17,6 +17,7 @@
 #include "poller/channel.h"
 #include "poller/cqs.h"
 #include "poller/cq.h"
+#include "queue/impl.h"
 
 #define ALWAYS RPMA_F_COMPLETION_ALWAYS
 
@@ -412,6 +413,45 @@ static void spill__order_kept_backlog_refuses_one_writable(void **state)
 	narrow_delete(f, &n);
 }
 
+struct look {
+	struct fake *f;
+	struct narrow *narrow;
+	int taken;
+	uint32_t leaving;
+};
+
+/* An answer of the round that moves the last item, before it is over. */
+static void take_and_look(void *arg)
+{
+	struct look *look = arg;
+
+	look->taken = fake_take(look->f, look->narrow->queue);
+	look->leaving = look->narrow->queue->leaving;
+}
+
+/* Whoever takes the last item of a spill does not find the queue held by it. */
+static void spill__announced_before_its_last_item(void **state)
+{
+	struct fake *f = *state;
+	struct narrow n;
+	struct look look = {.f = f, .narrow = &n};
+	struct rt_waiter *waiter = rt_waiter_new(take_and_look, &look);
+
+	assert_non_null(waiter);
+	narrow_new(f, &n);
+	narrow_fill(f, &n, 64 + 4);
+	rt_waiter_add_mt(&n.queue->lanes[0]->waiters, waiter);
+	fake_round(f);
+	assert_int_equal(n.queue->leaving, 0);
+	assert_int_equal(fake_take(f, n.queue), 64);
+	fake_round(f);
+	assert_int_equal(look.taken, 4);
+	assert_int_equal(look.leaving, 1);
+	assert_int_equal(n.queue->leaving, 0);
+	rt_waiter_delete(waiter);
+	narrow_delete(f, &n);
+}
+
 static void spill__sleeps_on_it_and_the_consumer_rings(void **state)
 {
 	struct fake *f = *state;
@@ -498,6 +538,7 @@ int main(void)
 		fake_test(events__of_nobody_acknowledged_singly),
 		fake_test(events__channel_broken_its_cqs_dead),
 		fake_test(spill__order_kept_backlog_refuses_one_writable),
+		fake_test(spill__announced_before_its_last_item),
 		fake_test(spill__sleeps_on_it_and_the_consumer_rings),
 		fake_test(init__each_failure_nothing_left),
 		fake_test(start__no_thread_PROVIDER),

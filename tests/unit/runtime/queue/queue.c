@@ -6,6 +6,7 @@
  * and how a queue ends.
  */
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,6 +29,7 @@ struct world {
 	struct rpma_rt_queue *queue;
 	struct rpma_rt_completion taken[MAX];
 	int got;
+	int deleted; /* what deleting answered */
 };
 
 static int fail_next; /* the next allocation fails */
@@ -202,6 +204,46 @@ static void delete__a_spill_holds_it_AGAIN(void **state)
 
 	rt_queue_ref_spill_poller(lane);
 	assert_int_equal(rpma_rt_queue_delete(&world->queue), RPMA_E_AGAIN);
+	rt_queue_unref_spill_poller(lane);
+	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
+}
+
+static void *delete_main(void *arg)
+{
+	struct world *world = arg;
+
+	world->deleted = rpma_rt_queue_delete(&world->queue);
+	return NULL;
+}
+
+/* whoever has taken the last item may delete: its poller is about to let go */
+static void delete__a_spill_that_leaves_WAITS(void **state)
+{
+	struct world *world = *state;
+	struct rt_lane *lane = lane_of(world, 0);
+	pthread_t thread;
+
+	rt_queue_ref_spill_poller(lane);
+	rt_queue_announce_spill_poller(lane, true);
+	assert_int_equal(pthread_create(&thread, NULL, delete_main, world), 0);
+	rt_queue_unref_spill_poller(lane);
+	pthread_join(thread, NULL);
+	assert_int_equal(world->deleted, 0);
+}
+
+/* there are more items after all, so nobody waits for it */
+static void delete__a_spill_that_stays_AGAIN(void **state)
+{
+	struct world *world = *state;
+	struct rt_lane *lane = lane_of(world, 0);
+	pthread_t thread;
+
+	rt_queue_ref_spill_poller(lane);
+	rt_queue_announce_spill_poller(lane, true);
+	assert_int_equal(pthread_create(&thread, NULL, delete_main, world), 0);
+	rt_queue_announce_spill_poller(lane, false);
+	pthread_join(thread, NULL);
+	assert_int_equal(world->deleted, RPMA_E_AGAIN);
 	rt_queue_unref_spill_poller(lane);
 	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
 }
@@ -663,6 +705,8 @@ int main(void)
 		ON_QUEUE(delete__messages_left_FREED),
 		ON_QUEUE(delete__items_left_DROPPED),
 		ON_QUEUE(delete__a_spill_holds_it_AGAIN),
+		ON_QUEUE(delete__a_spill_that_leaves_WAITS),
+		ON_QUEUE(delete__a_spill_that_stays_AGAIN),
 		ON_QUEUE(finish__a_spill_holds_it_PUT),
 		ON_QUEUE(lane__same_poller_SAME_LANE),
 		ON_QUEUE(lane__no_memory_NULL),
