@@ -29,8 +29,8 @@ int rt_context_pollers(const struct rpma_rt *rt);
 bool rt_context_is_stopped(const struct rpma_rt *rt);
 /* Are clocks read for statistics? */
 bool rt_context_is_timed(const struct rpma_rt *rt);
-/* Its pollers, for a wait that each of them may have to end (wait.h); NULL: they
- * have threads. */
+/* Its pollers, for a wait that each of them may have to end (wait.h); NULL:
+ * they have threads. */
 struct rt_owned *rt_context_owned(const struct rpma_rt *rt);
 /* Gives back what an item carries that nobody will take. */
 void rt_context_drop_item(struct rpma_rt *rt,

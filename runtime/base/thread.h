@@ -57,8 +57,8 @@ void rt_thread_stop(struct rt_thread *thread);
 void rt_thread_join(struct rt_thread *thread);
 void rt_thread_fini(struct rt_thread *thread);
 
-/* The thread: runs what is in its inbox, and one message of those that may wait;
- * returns how many it ran. */
+/* The thread: runs what is in its inbox, and one message of those that may
+ * wait; returns how many it ran. */
 int rt_thread_run_messages(struct rt_thread *thread);
 /* The thread: that would run none, and a ring comes for the next. */
 bool rt_thread_is_idle(struct rt_thread *thread);
