@@ -15,24 +15,28 @@
 
 #include "poller/poller.h"
 
-#define RT_MAX_SLOTS 65536 /* connections of one poller, from 1 */
+#define RT_MAX_SLOTS  65536 /* connections of one poller, from 1 */
+#define RT_SLOT_WORDS (RT_MAX_SLOTS / 64)
+#define RT_SLOT_PAGES 128 /* of the table, where pages are 4 KiB */
 
 struct rpma_rt_conn;
 
 struct rt_slots {
-	/* under the runtime's lock; a number that came back is taken before a
-	 * new one, so no more is touched than was ever used at once */
-	uint32_t *returned;
-	uint32_t returned_count;
-	uint32_t next;
-	/* the poller's */
+	/* the poller's. The table is mapped; a page of it on which nothing is
+	 * left goes back to the system, but for the first one */
 	struct rpma_rt_conn **conns;
-	struct rpma_rt_conn *late; /* bound late, see conn_poller.h */
+	uint32_t page_slots;		 /* how many slots are on a page */
+	uint16_t in_page[RT_SLOT_PAGES]; /* connections on each */
+	struct rpma_rt_conn *late;	 /* bound late, see conn_poller.h */
 	/* end.c: connections whose end takes several rounds, behind the one
 	 * whose turn it is */
 	struct cds_list_head ending;
 	bool is_ending;
 	uint64_t marks; /* left in lanes so far */
+	/* under the runtime's lock; the lowest free number is taken, so that
+	 * those in use lie close together also after a crowd has left */
+	uint32_t first; /* no word before it has a free number */
+	uint64_t taken[RT_SLOT_WORDS];
 };
 
 static inline struct rt_slots *rt_slots_of(const struct rt_poller *poller)
@@ -48,7 +52,8 @@ void rt_slots_delete(struct rt_poller *poller);
 int rt_slots_take(struct rt_poller *poller, uint32_t *slot);
 void rt_slots_return(struct rt_poller *poller, uint32_t slot);
 
-/* The poller: that connection has the slot; NULL: none. */
+/* The poller: that connection has the slot; NULL: none. A slot is returned
+ * empty. */
 void rt_slots_set_poller(struct rt_poller *poller, uint32_t slot,
 			 struct rpma_rt_conn *conn);
 

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define MAX_FAILURES 8
@@ -221,6 +222,32 @@ static bool sys_fails(const char *call)
 	if (err)
 		errno = err;
 	return err != 0;
+}
+
+WRAP(void *, mmap,
+     (void *addr, size_t length, int prot, int flags, int fd, off_t offset))
+{
+	void *memory;
+
+	if (sys_fails("mmap"))
+		return MAP_FAILED;
+	memory = __real_mmap(addr, length, prot, flags, fd, offset);
+	if (memory != MAP_FAILED)
+		counted(memory);
+	return memory;
+}
+
+WRAP(int, munmap, (void *memory, size_t length))
+{
+	/* relaxed: a count */
+	atomic_fetch_sub_explicit(&fake.memory, 1, memory_order_relaxed);
+	return __real_munmap(memory, length);
+}
+
+WRAP(int, madvise, (void *memory, size_t length, int advice))
+{
+	return fake_enter("madvise") ? -1
+				     : __real_madvise(memory, length, advice);
 }
 
 WRAP(int, epoll_create1, (int flags))

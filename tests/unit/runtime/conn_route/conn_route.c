@@ -16,6 +16,16 @@ struct count {
 	uint32_t in_use;
 };
 
+static uint32_t count_free_slots(const struct rt_slots *slots)
+{
+	uint32_t count = 0;
+	uint32_t i;
+
+	for (i = 0; i < RT_SLOT_WORDS; i++)
+		count += (uint32_t)__builtin_popcountll(~slots->taken[i]);
+	return count;
+}
+
 /* What a poller has left of its first CQ and of the queue's lane; memory may
  * be kept by lanes and CQs, which stay. */
 static struct count count(const struct fake *f)
@@ -28,8 +38,7 @@ static struct count count(const struct fake *f)
 		.memory = fake_memory(),
 		.room = cq->room,
 		.numbers = cq->numbers.returned_count - cq->numbers.next,
-		.slots = rt_slots_of(f->poller)->returned_count -
-			 rt_slots_of(f->poller)->next,
+		.slots = count_free_slots(rt_slots_of(f->poller)),
 		.reserved = lane->reserved,
 		.conns = f->poller->conns,
 		.in_use = f->rt->in_use,
@@ -229,10 +238,11 @@ static void birth__no_slot_NOMEM(void **state)
 	struct fake *f = *state;
 	struct rt_conn_spec birth = birth_of(f);
 	struct rpma_rt_conn *conn = NULL;
+	uint32_t slot;
 
-	rt_slots_of(f->poller)->next = RT_MAX_SLOTS;
+	while (rt_slots_take(f->poller, &slot) == 0)
+		;
 	assert_int_equal(rt_conn_create(&birth, &conn), RPMA_E_NOMEM);
-	rt_slots_of(f->poller)->next = 1;
 }
 
 /* The configuration of the queue pair: the caller's, plus a marker each. */

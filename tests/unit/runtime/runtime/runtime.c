@@ -60,8 +60,9 @@ static int fail_each(const char *call, int value, int expected)
 static void new__each_failure_nothing_left(void **state)
 {
 	(void)state;
-	/* runtime, pollers, of each slots, their connections, returned ones */
-	assert_int_equal(fail_each("malloc", 1, RPMA_E_NOMEM), 8);
+	/* runtime, pollers, of each slots and the table of connections */
+	assert_int_equal(fail_each("malloc", 1, RPMA_E_NOMEM), 4);
+	assert_int_equal(fail_each("mmap", ENOMEM, RPMA_E_NOMEM), 2);
 	/* event thread, two pollers */
 	assert_int_equal(fail_each("epoll_create1", EMFILE, RPMA_E_PROVIDER),
 			 3);
