@@ -8,6 +8,7 @@
  */
 
 #define _GNU_SOURCE
+#include <semaphore.h>
 #include <stdbool.h>
 #include <string.h>
 #include <time.h>
@@ -18,7 +19,6 @@
 #define QUEUES	 300 /* each with a route of either side */
 #define PAIRS	 150
 #define BUDGET	 32
-#define TIMES	 100 /* ends of two, which meet in some of them only */
 #define MSG_SIZE 8
 
 /* What a round may do at most: completions up to its budget, 64 messages, and
@@ -26,26 +26,45 @@
 #define AT_MOST (BUDGET + 64 + 64 + 63)
 
 static struct world world;
-static int most; /* of all rounds */
+static int pollers; /* of its runtime */
+static int most;    /* of all rounds */
 
-static uint64_t delivered(void)
+static void open_world(int count)
+{
+	pollers = count;
+	world_open(&world);
+	world_start(&world, count, RPMA_RT_MODE_MANUAL);
+}
+
+static uint64_t delivered(int poller)
 {
 	struct rpma_rt_poller_stats stats;
 
-	MUST(rpma_rt_get_poller_stats(world.rt, 0, &stats));
+	MUST(rpma_rt_get_poller_stats(world.rt, poller, &stats));
 	return stats.delivered;
 }
 
-/* One round; how many items it delivered. */
-static uint64_t run(void)
+/* A round of that poller; how many items it delivered. */
+static uint64_t run_poller(int poller)
 {
-	uint64_t before = delivered();
+	uint64_t before = delivered(poller);
 	int done;
 
-	MUST(rpma_rt_run_once(world.rt, 0, BUDGET, &done));
+	MUST(rpma_rt_run_once(world.rt, poller, BUDGET, &done));
 	if (done > most)
 		most = done;
-	return delivered() - before;
+	return delivered(poller) - before;
+}
+
+/* A round of each. */
+static uint64_t run(void)
+{
+	uint64_t items = 0;
+	int i;
+
+	for (i = 0; i < pollers; i++)
+		items += run_poller(i);
+	return items;
 }
 
 static bool try_next(struct rpma_rt_queue *queue,
@@ -98,13 +117,14 @@ static void put_pair(struct world_pair *pair)
 	MUST(rpma_rt_conn_put(&pair->passive));
 }
 
-/* Does the dump say that of any connection? */
-static bool is_any(const char *word)
+/* How many connections the dump says that of. */
+static int count_state(const char *state)
 {
 	FILE *file = tmpfile();
+	const char *found;
+	int count = 0;
 	char *text;
 	size_t size;
-	bool found;
 
 	CHECK(file);
 	MUST(rpma_rt_dump(world.rt, fileno(file), RPMA_RT_DUMP_JSON));
@@ -113,10 +133,24 @@ static bool is_any(const char *word)
 	rewind(file);
 	text = calloc(1, size + 1);
 	CHECK(text && fread(text, 1, size, file) == size);
-	found = strstr(text, word) != NULL;
+	for (found = strstr(text, state); found; found = strstr(found, state)) {
+		found += strlen(state);
+		count++;
+	}
 	free(text);
 	fclose(file);
-	return found;
+	return count;
+}
+
+/* Runs the pollers until so many connections are in that state. */
+static void run_until(const char *state, int count)
+{
+	uint64_t begin = world_now_ms();
+
+	while (count_state(state) != count) {
+		CHECK(world_now_ms() - begin < WORLD_PATIENCE_MS);
+		run();
+	}
 }
 
 /* Waits until the control thread has seen that they are closed, so that what
@@ -126,7 +160,7 @@ static void await_draining(void)
 	const struct timespec nap = {.tv_nsec = 1000000};
 	uint64_t begin = world_now_ms();
 
-	while (is_any("\"established\"")) {
+	while (count_state("\"established\"") > 0) {
 		CHECK(world_now_ms() - begin < WORLD_PATIENCE_MS);
 		nanosleep(&nap, NULL);
 	}
@@ -235,13 +269,12 @@ static void follow_end(struct routes *r)
 	}
 }
 
-static void routes_set_up(struct routes *r)
+static void routes_set_up(struct routes *r, int count)
 {
 	struct rpma_rt_listener *listener;
 
 	memset(r, 0, sizeof(*r));
-	world_open(&world);
-	world_start(&world, 1, RPMA_RT_MODE_MANUAL);
+	open_world(count);
 	MUST(rpma_rt_queue_new(world.rt, NULL, &r->main));
 	r->memory = aligned_alloc(4096, 4096);
 	CHECK(r->memory);
@@ -254,13 +287,14 @@ static void routes_set_up(struct routes *r)
 	MUST(rpma_rt_recv(r->other.passive, r->mr, 0, MSG_SIZE, 8));
 }
 
-static void routes_tear_down(struct routes *r)
+static void routes_tear_down(struct routes *r, struct rpma_rt_queue *queue)
 {
 	int i;
 
 	put_pair(&r->ending);
 	put_pair(&r->other);
 	MUST(rpma_rt_stop(world.rt));
+	MUST(rpma_rt_queue_delete(&queue));
 	for (i = 0; i < QUEUES; i++)
 		MUST(rpma_rt_queue_delete(&r->queues[i]));
 	MUST(rpma_rt_queue_delete(&r->main));
@@ -274,7 +308,7 @@ static void end__many_routes_a_few_each_round(void)
 	struct routes r;
 	int i;
 
-	routes_set_up(&r);
+	routes_set_up(&r, 1);
 	make_queues(&r);
 	open_routes(&r, r.ending.active);
 	most = 0;
@@ -283,23 +317,96 @@ static void end__many_routes_a_few_each_round(void)
 	CHECK(most <= AT_MOST);
 	for (i = 0; i < QUEUES; i++)
 		CHECK(r.closed[i] == 1);
-	routes_tear_down(&r);
+	routes_tear_down(&r, NULL);
 }
 
-static void end_two(void)
+/* One for each object of verbs that may be destroyed. */
+static sem_t permits;
+
+static void hold_destroys(enum rpma_loopback_point point, const void *object,
+			  void *arg)
+{
+	(void)object;
+	(void)arg;
+	if (point == RPMA_LOOPBACK_DESTROY)
+		CHECK(sem_wait(&permits) == 0);
+}
+
+static void permit(int count)
+{
+	while (count-- > 0)
+		CHECK(sem_post(&permits) == 0);
+}
+
+/* A connection that only the second poller serves. */
+static struct rpma_rt_conn *open_aside(struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_conn *conn;
+
+	MUST(rpma_rt_conn_new(world.rt, world.peer, world.addr, world.port,
+			      NULL, 1, queue, NULL, &conn));
+	next_event(queue, RPMA_RT_EVENT_READY);
+	return conn;
+}
+
+/*
+ * Two connections begin their ends in the same round of the first poller. All
+ * four die that the two pairs have; their queue pairs, then the one of aside,
+ * then their ids stand in line before the device's one destroyer. While that is
+ * held at aside's, all four come to where only the end is left to be told, and
+ * behind aside's id all of them have been told.
+ */
+static void make_ends_meet(const struct loop *loop, struct routes *r,
+			   struct rpma_rt_queue *queue,
+			   struct rpma_rt_conn *aside)
 {
 	struct rpma_rt_completion item;
+	uint64_t begin = world_now_ms();
+
+	CHECK(sem_init(&permits, 0, 0) == 0);
+	loop->set_hook(hold_destroys, NULL);
+	MUST(rpma_rt_conn_close(r->ending.active));
+	MUST(rpma_rt_conn_close(r->other.active));
+	run_until("\"sweeping\"", 4);
+	MUST(rpma_rt_conn_close(aside));
+	run_until("\"sweeping\"", 5);
+	permit(4);
+	run_until("\"deleting\"", 4);
+	permit(1000); /* whatever there is */
+	while (!try_next(queue, &item)) {
+		CHECK(world_now_ms() - begin < WORLD_PATIENCE_MS);
+		run_poller(1);
+	}
+	CHECK(item.kind == RPMA_RT_EVENT &&
+	      item.opcode == RPMA_RT_EVENT_CLOSED);
+	loop->set_hook(NULL, NULL);
+	CHECK(sem_destroy(&permits) == 0);
+}
+
+/* Two that lead to the same queues. On another device than loopback they may
+ * meet or not. */
+static void end__two_of_many_routes_once_each(void)
+{
+	const struct loop *loop = loop_get();
+	struct rpma_rt_completion item;
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_conn *aside;
 	struct routes r;
 	int left = 4; /* CLOSED of both pairs */
 	int i;
 
-	routes_set_up(&r);
+	routes_set_up(&r, 2);
 	make_queues(&r);
 	open_routes(&r, r.ending.active);
 	open_routes(&r, r.other.active);
-	MUST(rpma_rt_conn_close(r.ending.active));
-	MUST(rpma_rt_conn_close(r.other.active));
-	await_draining();
+	MUST(rpma_rt_queue_new(world.rt, NULL, &queue));
+	aside = open_aside(queue);
+	if (loop != NULL) {
+		make_ends_meet(loop, &r, queue, aside);
+	} else {
+		MUST(rpma_rt_conn_close(r.ending.active));
+		MUST(rpma_rt_conn_close(r.other.active));
+	}
 	while (left > 0) {
 		item = next(r.main);
 		left -= item.kind == RPMA_RT_EVENT &&
@@ -308,17 +415,8 @@ static void end_two(void)
 	CHECK(count_closed(&r) == QUEUES);
 	for (i = 0; i < QUEUES; i++)
 		CHECK(r.closed[i] == 1 && r.others[i] == 1);
-	routes_tear_down(&r);
-}
-
-/* Two that lead to the same queues end, in the same rounds if the control
- * thread has let the second go by then: hence many times. */
-static void end__two_of_many_routes_once_each(void)
-{
-	int i;
-
-	for (i = 0; i < TIMES; i++)
-		end_two();
+	MUST(rpma_rt_conn_put(&aside));
+	routes_tear_down(&r, queue);
 }
 
 /* ---------------------------------------------------- many connections --- */
@@ -331,8 +429,7 @@ static void deaths__many_a_few_each_round(void)
 	struct rpma_rt_queue *queue;
 	int i;
 
-	world_open(&world);
-	world_start(&world, 1, RPMA_RT_MODE_MANUAL);
+	open_world(1);
 	MUST(rpma_rt_queue_new(world.rt, NULL, &queue));
 	cfg = world_cfg(2, 2);
 	listener = world_listen(&world, cfg, queue);
