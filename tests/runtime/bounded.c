@@ -3,11 +3,13 @@
 
 /*
  * bounded.c -- no round of a poller is long: not when a connection with many
- * routes ends, not when many connections die at once. In manual mode, where
- * rounds can be counted and what each of them did.
+ * routes ends, not when many connections die at once, not when an SRQ with many
+ * receives ends. In manual mode, where rounds can be counted and what each of
+ * them did.
  */
 
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdbool.h>
 #include <string.h>
@@ -19,11 +21,14 @@
 #define QUEUES	 300 /* each with a route of either side */
 #define PAIRS	 150
 #define BUDGET	 32
+#define RECEIVES 2000 /* of an SRQ */
 #define MSG_SIZE 8
 
 /* What a round may do at most: completions up to its budget, 64 messages, and
  * tasks until they were 64 units, the last of which may be one of 64. */
 #define AT_MOST (BUDGET + 64 + 64 + 63)
+/* What an SRQ that ends gives back in a round, and its last item. */
+#define SRQ_AT_MOST (64 + 1)
 
 static struct world world;
 static int pollers; /* of its runtime */
@@ -454,6 +459,81 @@ static void deaths__many_a_few_each_round(void)
 	world_close(&world);
 }
 
+/* ------------------------------------------------------- many receives --- */
+
+static struct rpma_rt_srq *make_srq(struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_srq_cfg *cfg;
+	struct rpma_rt_srq *srq;
+
+	MUST(rpma_rt_srq_cfg_new(&cfg));
+	MUST(rpma_rt_srq_cfg_set_size(cfg, RECEIVES));
+	MUST(rpma_rt_srq_new(world.rt, world.peer, 0, cfg, queue, NULL, &srq));
+	MUST(rpma_rt_srq_cfg_delete(&cfg));
+	return srq;
+}
+
+static void *delete_srq(void *arg)
+{
+	struct rpma_rt_srq *srq = arg;
+
+	MUST(rpma_rt_srq_delete(&srq));
+	return NULL;
+}
+
+/* What is there now: receives, each once; is SRQ_CLOSED the last item? */
+static bool take_receives(struct rpma_rt_queue *queue, bool *seen)
+{
+	struct rpma_rt_completion item;
+
+	while (try_next(queue, &item)) {
+		if (item.kind == RPMA_RT_EVENT) {
+			CHECK(item.opcode == RPMA_RT_EVENT_SRQ_CLOSED);
+			CHECK(!try_next(queue, &item));
+			return true;
+		}
+		CHECK(item.context < RECEIVES && !seen[item.context]);
+		seen[item.context] = true;
+	}
+	return false;
+}
+
+/* Another thread deletes, which waits for this one to run the poller. */
+static void delete__many_receives_a_few_each_round(void)
+{
+	static bool seen[RECEIVES];
+	uint64_t begin = world_now_ms();
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_srq *srq;
+	uint64_t largest = 0;
+	pthread_t deleter;
+	uint64_t items;
+	int i;
+
+	open_world(1);
+	MUST(rpma_rt_queue_new(world.rt, NULL, &queue));
+	srq = make_srq(queue);
+	run(); /* the poller is this thread's */
+	for (i = 0; i < RECEIVES; i++)
+		MUST(rpma_rt_srq_recv(srq, NULL, 0, 0, (uint64_t)i));
+	CHECK(pthread_create(&deleter, NULL, delete_srq, srq) == 0);
+	do {
+		CHECK(world_now_ms() - begin < WORLD_PATIENCE_MS);
+		items = run();
+		if (items > largest)
+			largest = items;
+	} while (!take_receives(queue, seen));
+	CHECK(pthread_join(deleter, NULL) == 0);
+	printf("%d receives, at most %d items a round\n", RECEIVES,
+	       (int)largest);
+	CHECK(largest <= SRQ_AT_MOST);
+	for (i = 0; i < RECEIVES; i++)
+		CHECK(seen[i]);
+	MUST(rpma_rt_stop(world.rt));
+	MUST(rpma_rt_queue_delete(&queue));
+	world_close(&world);
+}
+
 /* usage: runtime_bounded [case] */
 int main(int argc, char *argv[])
 {
@@ -465,5 +545,7 @@ int main(int argc, char *argv[])
 		end__two_of_many_routes_once_each();
 	if (strstr("deaths__many_a_few_each_round", only))
 		deaths__many_a_few_each_round();
+	if (strstr("delete__many_receives_a_few_each_round", only))
+		delete__many_receives_a_few_each_round();
 	return 0;
 }
