@@ -46,6 +46,14 @@ scripts()
 	done
 }
 
+# header_functions FILE...: functions declared in headers, comments aside
+header_functions()
+{
+	cat "$@" | sed -e 's,/\*.*\*/,,' -e '/^[[:space:]]*\/\?\*/d' |
+		tr '\n' ' ' | sed 's/;/;\n/g' | grep -v typedef |
+		grep -oE '\brpma_[a-z0-9_]+\(' | tr -d '(' | sort -u
+}
+
 # need PROGRAM PACKAGE: ends the check if PROGRAM is not installed
 need()
 {
@@ -62,4 +70,18 @@ fail()
 	echo "$*:"
 	echo "$complaints"
 	exit 1
+}
+
+# finds CHECK WORDS [ARGUMENT...]: a complaint unless the check, given what is
+# wrong, fails and says these words
+finds()
+{
+	local check=$1 words=$2 said
+
+	shift 2
+	if said=$("$check" "$@" 2>&1); then
+		echo "	${check##*/} passes what it should find: $words"
+	elif [[ $said != *"$words"* ]]; then
+		echo "	${check##*/} does not say: $words"
+	fi
 }
