@@ -48,10 +48,11 @@ enum rt_ctl_bit {
 	RT_CTL_SWEPT = 1 << 5,
 	RT_CTL_DELETED = 1 << 6,
 	RT_CTL_DONE = 1 << 7,
-	RT_CTL_FATAL = 1 << 8,	   /* its queue pair, says the device */
-	RT_CTL_DEVICE = 1 << 9,	   /* its CQ, or the device, works no more */
-	RT_CTL_STOP = 1 << 10,	   /* the runtime stops */
-	RT_CTL_DESTROYED = 1 << 11 /* its queue pair is gone */
+	RT_CTL_FATAL = 1 << 8,	    /* its queue pair, says the device */
+	RT_CTL_DEVICE = 1 << 9,	    /* its CQ, or the device, works no more */
+	RT_CTL_STOP = 1 << 10,	    /* the runtime stops */
+	RT_CTL_DESTROYED = 1 << 11, /* its queue pair is gone */
+	RT_CTL_LEFT = 1 << 12	    /* the peer has, see rt_conn_control */
 };
 
 /* bits for the poller, in the order of life */

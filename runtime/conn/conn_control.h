@@ -42,6 +42,10 @@ struct rt_conn_control {
 	/* why it dies; the poller reads both from HANDOVER on */
 	enum rpma_rt_reason reason;
 	uint32_t cm_status;
+	/* of the event with which the peer left, until it dies of that */
+	bool has_left;
+	enum rpma_rt_reason left_reason;
+	uint32_t left_status;
 	uint32_t markers_due;	/* bits: 1 << enum rpma_rt_side; likewise */
 	_Atomic uint32_t shown; /* state | reason << 8, for the directory */
 	struct rpma_conn_req *req;

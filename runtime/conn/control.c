@@ -229,6 +229,18 @@ static void refine_reason(struct rpma_rt_conn *conn,
 		keep_private_data(conn, event);
 }
 
+/* Thousands of peers may leave at once, and what they leave takes longer than
+ * reading that they do: a connection that begins does not wait for it. */
+static void leave(struct rpma_rt_conn *conn, const struct rpma_cm_event *event)
+{
+	if (conn->ctl.has_left)
+		return;
+	conn->ctl.has_left = true;
+	conn->ctl.left_reason = reason_of(event);
+	conn->ctl.left_status = (uint32_t)event->status;
+	rt_conn_tell_control(conn, RT_CTL_LEFT);
+}
+
 void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 			      const struct rpma_cm_event *event)
 {
@@ -254,7 +266,11 @@ void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 		return; /* an event that means nothing to a connection */
 	if (event->type == RDMA_CM_EVENT_REJECTED)
 		keep_private_data(conn, event);
-	rt_conn_die_control(conn, reason_of(event), (uint32_t)event->status);
+	if (conn->ctl.state == RT_CONN_ESTABLISHED)
+		leave(conn, event);
+	else
+		rt_conn_die_control(conn, reason_of(event),
+				    (uint32_t)event->status);
 }
 
 static void cm_event(struct rt_cm_target *target,
@@ -382,6 +398,9 @@ static void run_bits(struct rpma_rt_conn *conn, uint32_t bits)
 		rt_conn_die_control(conn, RPMA_RT_REASON_STOPPED, 0);
 	if (bits & RT_CTL_CONNECT) /* not if it was closed meanwhile */
 		connect_now(conn);
+	if (bits & RT_CTL_LEFT)
+		rt_conn_die_control(conn, conn->ctl.left_reason,
+				    conn->ctl.left_status);
 	if (bits & (RT_CTL_BROKEN | RT_CTL_FATAL))
 		rt_conn_die_control(conn, RPMA_RT_REASON_ERROR, 0);
 	if (bits & RT_CTL_DRAINED)

@@ -714,6 +714,36 @@ static void die__a_failed_wr_outweighs_DISCONNECTED(void **state)
 	}
 }
 
+/* Reading that the peers left is over before what they leave is dealt with, a
+ * connection between two looks at what else there is to do. */
+static void die__peers_that_leave_one_at_a_time(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conns[3];
+	int dying;
+	int i;
+	int k;
+
+	for (i = 0; i < 3; i++)
+		conns[i] = fake_established(f);
+	for (i = 0; i < 3; i++)
+		fake_conn_event(conns[i], RDMA_CM_EVENT_DISCONNECTED, 0);
+	for (i = 0; i <= 3; i++) {
+		dying = 0;
+		for (k = 0; k < 3; k++)
+			dying += conns[k]->ctl.state == RT_CONN_DRAINING;
+		assert_int_equal(dying, i);
+		rt_thread_run_messages(&f->device->control);
+	}
+	fake_settle_down(f);
+	for (i = 0; i < 3; i++)
+		fake_markers(conns[i]);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 3);
+	for (i = 0; i < 3; i++)
+		ok(rpma_rt_conn_put(&conns[i]));
+}
+
 /* What the device does itself has the same opcode failed as done. */
 static void die__opcode_of_what_failed(void **state)
 {
@@ -783,6 +813,7 @@ int main(void)
 		fake_test(getters__invalid_INVAL),
 		fake_test(handle__after_CLOSED),
 		fake_test(die__a_failed_wr_outweighs_DISCONNECTED),
+		fake_test(die__peers_that_leave_one_at_a_time),
 		fake_test(die__opcode_of_what_failed),
 	};
 
