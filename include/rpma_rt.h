@@ -16,6 +16,17 @@
  * Threads: "any" = any thread at any time; "consumer" = the one thread that
  * consumes the queue, or each of those that share it; "owner" = whoever holds
  * the handle, one thread at a time.
+ *
+ * Configurations are structs that begin with their size:
+ *	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
+ *	cfg.pollers = 2;
+ * The initializer sets every default. A 0 is a value where the range of the
+ * field contains 0, and the default where it does not; in fields of later
+ * releases 0 always means "as before". reserved words must be 0. Pointers are
+ * borrowed for the call only. RPMA_E_INVAL, with a line in the log that names
+ * the field and its range: a size of 0 (no initializer) or below the first
+ * release's, bytes other than 0 beyond what this library knows, a value out of
+ * range, something required that is missing.
  */
 
 #ifndef RPMA_RT_H
@@ -136,7 +147,6 @@ void rpma_rt_completion_to_wc(const struct rpma_rt_completion *cmpl,
 /* -------------------------------------------------------------- runtime --- */
 
 struct rpma_rt;
-struct rpma_rt_cfg;
 struct rpma_rt_queue;
 struct rpma_rt_queue_cfg;
 struct rpma_rt_listener;
@@ -159,58 +169,69 @@ enum rpma_rt_mode {
 #define RPMA_RT_DEFAULT_SPIN_US	    50
 #define RPMA_RT_DEFAULT_BACKSTOP_MS 500
 #define RPMA_RT_DEFAULT_CQ_SIZE	    8192
-#define RPMA_RT_DEFAULT_DRAIN_MS    5000
+#define RPMA_RT_DEFAULT_TEARDOWN_MS 5000
+
+/* What the event thread calls with an event of verbs; it may not wait: calls
+ * that do answer RPMA_RT_E_THREAD in it. */
+typedef void rpma_rt_async_fn(struct ibv_context *ibv_ctx,
+			      const struct ibv_async_event *event, void *arg);
 
 /*
- * Configuration; read once, by rpma_rt_new(). Thread: owner.
- *   pollers   1..RPMA_RT_MAX_POLLERS, default 1
- *   cpus      CPU of each poller, count = pollers; RPMA_RT_CPU_ANY = not
- *             pinned. Default: the CPUs allowed to the process, in order.
- *   spin      microseconds without work before a poller sleeps, 0..1000000
- *   backstop  a sleeping poller looks for itself after so many milliseconds,
- *             in case the kernel dropped an event; 0 = never, ..60000
- *   cq_size   entries of a shared CQ (1..), clipped to what the device has
- *   drain     milliseconds that a dying connection waits for its last
- *             completions before its queue pair is destroyed, 1..600000
- *   timing    for the statistics: of every so many batches of a poller one is
- *             timed, and all its idle times and the wake-ups of consumers;
- *             default 0: no clock is read for them
+ *   mode       enum rpma_rt_mode, default ADAPTIVE
+ *   pollers    1..RPMA_RT_MAX_POLLERS, default 1
+ *   cq_size    entries of a shared CQ, 1.., clipped to what the device has;
+ *              default 8192
+ *   spin_us    microseconds without work before a poller sleeps, 0..1000000;
+ *              default 50
+ *   backstop_ms  a sleeping poller looks for itself after so many milliseconds,
+ *              in case the kernel dropped an event; 0 = never, ..60000;
+ *              default 500
+ *   teardown_ms  milliseconds that a dying connection waits for its last
+ *              completions before its queue pair is destroyed, 1..600000;
+ *              default 5000
+ *   timing     of every so many batches of a poller one is timed for the
+ *              statistics, with all its idle times and the wake-ups of
+ *              consumers; 0, the default: no clock is read for them
+ *   cpus, cpu_count  CPU of each poller, cpu_count = pollers; RPMA_RT_CPU_ANY =
+ *              not pinned. NULL, 0: the CPUs allowed to the process, in order.
+ *   async_fn, async_arg  called for asynchronous events of verbs. The process's
+ *              event thread reads those, of every device in use, for all
+ *              runtimes. What concerns an object of a runtime ends in its
+ *              connections; the rest (objects of yours, ports, the device) is
+ *              given to async_fn of each runtime that uses the device: on the
+ *              event thread, already acknowledged, so an object in it may be
+ *              gone: compare, do not look. NULL, the default: none.
+ *   async_feed 1: the program reads asynchronous events itself, of every device
+ *              that the runtime uses, and hands each to
+ *              rpma_rt_feed_async_event(); default 0
  */
-int rpma_rt_cfg_new(struct rpma_rt_cfg **cfg_ptr);
-int rpma_rt_cfg_delete(struct rpma_rt_cfg **cfg_ptr);
-int rpma_rt_cfg_set_pollers(struct rpma_rt_cfg *cfg, int count);
-int rpma_rt_cfg_get_pollers(const struct rpma_rt_cfg *cfg, int *count);
-int rpma_rt_cfg_set_cpus(struct rpma_rt_cfg *cfg, const int *cpus, int count);
-int rpma_rt_cfg_set_mode(struct rpma_rt_cfg *cfg, enum rpma_rt_mode mode);
-int rpma_rt_cfg_get_mode(const struct rpma_rt_cfg *cfg,
-			 enum rpma_rt_mode *mode);
-int rpma_rt_cfg_set_spin_us(struct rpma_rt_cfg *cfg, uint32_t spin_us);
-int rpma_rt_cfg_get_spin_us(const struct rpma_rt_cfg *cfg, uint32_t *spin_us);
-int rpma_rt_cfg_set_backstop_ms(struct rpma_rt_cfg *cfg, uint32_t ms);
-int rpma_rt_cfg_get_backstop_ms(const struct rpma_rt_cfg *cfg, uint32_t *ms);
-int rpma_rt_cfg_set_cq_size(struct rpma_rt_cfg *cfg, uint32_t cq_size);
-int rpma_rt_cfg_get_cq_size(const struct rpma_rt_cfg *cfg, uint32_t *cq_size);
-int rpma_rt_cfg_set_drain_ms(struct rpma_rt_cfg *cfg, uint32_t ms);
-int rpma_rt_cfg_get_drain_ms(const struct rpma_rt_cfg *cfg, uint32_t *ms);
-int rpma_rt_cfg_set_timing(struct rpma_rt_cfg *cfg, uint32_t every);
-int rpma_rt_cfg_get_timing(const struct rpma_rt_cfg *cfg, uint32_t *every);
+struct rpma_rt_cfg {
+	uint32_t size;
+	uint32_t mode;
+	uint32_t pollers;
+	uint32_t cq_size;
+	uint32_t spin_us;
+	uint32_t backstop_ms;
+	uint32_t teardown_ms;
+	uint32_t timing;
+	const int32_t *cpus;
+	uint32_t cpu_count;
+	uint32_t async_feed;
+	rpma_rt_async_fn *async_fn;
+	void *async_arg;
+	uint64_t reserved[4];
+};
 
-/*
- * Asynchronous events of verbs. The process's event thread reads them, of every
- * device in use, for all runtimes. What concerns an object of a runtime ends
- * in its connections; what is left (objects of yours, ports, the device) goes
- * to fn of each runtime that uses the device: on the event thread, already
- * acknowledged, so an object in it may be gone: compare, do not look. fn may
- * not block, nor stop or delete a runtime (RPMA_RT_E_THREAD). NULL = none.
- */
-typedef void (*rpma_rt_async_fn)(struct ibv_context *ibv_ctx,
-				 const struct ibv_async_event *event,
-				 void *arg);
-int rpma_rt_cfg_set_async_handler(struct rpma_rt_cfg *cfg, rpma_rt_async_fn fn,
-				  void *arg);
-/* true: the program reads asynchronous events itself, of every device that the
- * runtime uses, and hands each to rpma_rt_feed_async_event(). Default false. */
-int rpma_rt_cfg_set_async_feed(struct rpma_rt_cfg *cfg, bool fed);
+/* clang-format off */
+#define RPMA_RT_CFG_INIT { sizeof(struct rpma_rt_cfg), RPMA_RT_MODE_ADAPTIVE, \
+	1, RPMA_RT_DEFAULT_CQ_SIZE, RPMA_RT_DEFAULT_SPIN_US, \
+	RPMA_RT_DEFAULT_BACKSTOP_MS, RPMA_RT_DEFAULT_TEARDOWN_MS, 0, \
+	NULL, 0, 0, NULL, NULL, {0, 0, 0, 0} }
+/* clang-format on */
+
+/* The same for languages that have no initializer: writes the first size bytes,
+ * at least those of the first release. These four are of any thread. */
+int rpma_rt_cfg_init(struct rpma_rt_cfg *cfg, size_t size);
 
 /* Starts the pollers and the event thread; each device gets two threads more
  * when it is first used. cfg may be NULL (defaults). Thread: any, but

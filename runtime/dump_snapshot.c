@@ -213,7 +213,7 @@ static void count_all(const struct rpma_rt *rt, struct rt_dump *dump)
 	const struct rpma_rt_conn *conn;
 	int i;
 
-	dump->pollers_count = rt->cfg.pollers;
+	dump->pollers_count = (int)rt->cfg.pollers;
 	for (i = 0; i < dump->pollers_count; i++)
 		dump->cqs_count += count_cqs(&rt->pollers[i]);
 	for (queue = rt->queues; queue != NULL; queue = rt_queue_next(queue))

@@ -13,6 +13,7 @@
 
 #include "adopt.h"
 #include "base/context.h"
+#include "base/cfg.h"
 #include "base/cpu.h"
 #include "base/owner.h"
 #include "base/self.h"
@@ -46,31 +47,19 @@ __attribute__((constructor)) static void watch_forks(void)
 
 /* ------------------------------------------------------------- starting --- */
 
-static int check_cfg(const struct rpma_rt_cfg *cfg)
-{
-	int ret = 0;
-	int i;
-
-	if (cfg->cpus_count != 0 && cfg->cpus_count != cfg->pollers)
-		return RPMA_E_INVAL;
-	for (i = 0; i < cfg->cpus_count && ret == 0; i++)
-		ret = rt_cpu_check(cfg->cpus[i]);
-	return ret;
-}
-
-static int cpu_of(const struct rpma_rt_cfg *cfg, int poller, int *cpu)
+static int cpu_of(const struct rpma_rt_cfg *cfg, uint32_t poller, int *cpu)
 {
 	*cpu = RPMA_RT_CPU_ANY;
 	if (cfg->mode == RPMA_RT_MODE_MANUAL)
 		return 0;
-	if (cfg->cpus_count != 0) {
+	if (cfg->cpus != NULL) {
 		*cpu = cfg->cpus[poller];
 		return 0;
 	}
-	return rt_cpu_nth_allowed(poller, cpu);
+	return rt_cpu_nth_allowed((int)poller, cpu);
 }
 
-static void fini_pollers(struct rpma_rt *rt, int count)
+static void fini_pollers(struct rpma_rt *rt, uint32_t count)
 {
 	while (count-- > 0) {
 		rt_internal_delete(&rt->pollers[count]);
@@ -79,10 +68,10 @@ static void fini_pollers(struct rpma_rt *rt, int count)
 	free(rt->pollers);
 }
 
-static int init_poller(struct rt_poller *poller, struct rpma_rt *rt, int index,
-		       int cpu)
+static int init_poller(struct rt_poller *poller, struct rpma_rt *rt,
+		       uint32_t index, int cpu)
 {
-	int ret = rt_poller_init(poller, rt, index, cpu);
+	int ret = rt_poller_init(poller, rt, (int)index, cpu);
 
 	if (ret)
 		return ret;
@@ -94,9 +83,9 @@ static int init_poller(struct rt_poller *poller, struct rpma_rt *rt, int index,
 
 static int init_pollers(struct rpma_rt *rt)
 {
+	uint32_t i;
 	int ret = 0;
 	int cpu;
-	int i;
 
 	rt->pollers = aligned_alloc(
 		RT_CACHE_LINE, (size_t)rt->cfg.pollers * sizeof(*rt->pollers));
@@ -109,6 +98,7 @@ static int init_pollers(struct rpma_rt *rt)
 		if (ret)
 			break;
 	}
+	rt->cfg.cpus = NULL; /* the program's, for this call */
 	if (ret)
 		fini_pollers(rt, i);
 	else if (rt->cfg.mode == RPMA_RT_MODE_MANUAL)
@@ -118,8 +108,8 @@ static int init_pollers(struct rpma_rt *rt)
 
 static int start_pollers(struct rpma_rt *rt)
 {
+	uint32_t i;
 	int ret = 0;
-	int i;
 
 	if (rt->cfg.mode == RPMA_RT_MODE_MANUAL)
 		return 0;
@@ -166,6 +156,7 @@ static void free_runtime(struct rpma_rt *rt)
 
 int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 {
+	struct rpma_rt_cfg checked;
 	struct rpma_rt *rt;
 	int ret;
 
@@ -173,13 +164,13 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 	ret = rt_ptr == NULL ? RPMA_E_INVAL : rt_context_check_thread();
 	if (ret)
 		return ret;
+	ret = rt_cfg_read_runtime(cfg, &checked);
+	if (ret)
+		return ret;
 	rt = calloc(1, sizeof(*rt));
 	if (rt == NULL)
 		return RPMA_E_NOMEM;
-	if (cfg != NULL)
-		rt->cfg = *cfg;
-	else
-		rt_cfg_init(&rt->cfg);
+	rt->cfg = checked;
 	rt->fork_generation = rt_context_generation();
 	rt->drop_item = rt_conn_drop_item;
 	pthread_mutex_init(&rt->lock, NULL);
@@ -187,9 +178,7 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 	pthread_mutex_init(&rt->ask_lock, NULL);
 	rt_wait_cond_init(&rt->quiet);
 	rt_wait_cond_init(&rt->changed);
-	ret = check_cfg(&rt->cfg);
-	if (ret == 0)
-		ret = start(rt);
+	ret = start(rt);
 	if (ret) {
 		free_runtime(rt);
 		return ret;
@@ -272,7 +261,7 @@ static void finish_queues(struct rpma_rt *rt)
 
 static void stop_threads(struct rpma_rt *rt)
 {
-	int i;
+	uint32_t i;
 
 	rt_adopt_detach_all(rt);
 	/* what it still knows goes to the control threads */

@@ -131,12 +131,11 @@ int main(int argc, char **argv)
 	const struct itimerspec every = {{0, 10000000}, {0, 10000000}};
 	int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
 	int epoll = epoll_create1(0);
-	struct rpma_rt_cfg *cfg = NULL;
+	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
 	int ret;
 
-	ret = both_usage(argc, argv) || rpma_rt_cfg_new(&cfg) ||
-	      rpma_rt_cfg_set_mode(cfg, RPMA_RT_MODE_MANUAL) ||
-	      both_open(&both, argv[1], cfg) ||
+	cfg.mode = RPMA_RT_MODE_MANUAL;
+	ret = both_usage(argc, argv) || both_open(&both, argv[1], &cfg) ||
 	      TRY(rpma_rt_queue_new(both.rt, NULL, &queue)) ||
 	      timerfd_settime(timer, 0, &every, NULL) || run(epoll, timer);
 	both_stop(&both); /* runs the poller itself */
@@ -144,7 +143,6 @@ int main(int argc, char **argv)
 	rpma_rt_conn_put(&client.conn);
 	rpma_rt_queue_delete(&queue);
 	both_close(&both);
-	rpma_rt_cfg_delete(&cfg);
 	close(epoll);
 	close(timer);
 	return ret;

@@ -44,52 +44,41 @@ static bool is_interrupted(void)
 /* ------------------------------------------------------------- opening --- */
 
 /* A client beside a server on one machine begins with the last CPU. */
-static int reverse_cpus(struct rpma_rt_cfg *cfg, int pollers)
+static void reverse_cpus(struct rpma_rt_cfg *cfg, int32_t cpus[MAX_THREADS])
 {
-	int cpus[MAX_THREADS];
 	cpu_set_t allowed;
-	int n = 0;
+	uint32_t n = 0;
 
 	if (sched_getaffinity(0, sizeof(allowed), &allowed))
-		return 0;
-	for (int cpu = CPU_SETSIZE - 1; cpu >= 0 && n < pollers; cpu--)
+		return;
+	for (int cpu = CPU_SETSIZE - 1; cpu >= 0 && n < cfg->pollers; cpu--)
 		if (CPU_ISSET(cpu, &allowed))
 			cpus[n++] = cpu;
-	return n == pollers ? rpma_rt_cfg_set_cpus(cfg, cpus, n) : 0;
-}
-
-static int configure(const struct echo *echo, struct rpma_rt_cfg *cfg)
-{
-	const struct options *o = echo->options;
-	int pollers = (int)(o->is_manual ? o->workers : o->pollers);
-	int ret = rpma_rt_cfg_set_pollers(cfg, pollers);
-
-	if (!ret)
-		ret = rpma_rt_cfg_set_mode(
-			cfg, o->is_manual ? RPMA_RT_MODE_MANUAL
-					  : RPMA_RT_MODE_ADAPTIVE);
-	if (!ret && !o->pollers_spin)
-		ret = rpma_rt_cfg_set_spin_us(cfg, 0);
-	/* all of one connection goes into one CQ */
-	unsigned entries = 2 * o->depth + RECEIVE_SLACK + 2;
-	if (!ret && entries > RPMA_RT_DEFAULT_CQ_SIZE)
-		ret = rpma_rt_cfg_set_cq_size(cfg, entries);
-	if (!ret && o->role == ROLE_CLIENT && !o->is_manual)
-		ret = reverse_cpus(cfg, pollers);
-	return ret;
+	if (n != cfg->pollers)
+		return;
+	cfg->cpus = cpus;
+	cfg->cpu_count = n;
 }
 
 static bool new_rt(const struct echo *echo, struct rpma_rt **rt)
 {
-	struct rpma_rt_cfg *cfg;
-	int ret = rpma_rt_cfg_new(&cfg);
+	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
+	const struct options *o = echo->options;
+	int32_t cpus[MAX_THREADS];
+	int ret;
 
-	if (!ret) {
-		ret = configure(echo, cfg);
-		if (!ret)
-			ret = rpma_rt_new(cfg, rt);
-		rpma_rt_cfg_delete(&cfg);
-	}
+	cfg.pollers = o->is_manual ? o->workers : o->pollers;
+	if (o->is_manual)
+		cfg.mode = RPMA_RT_MODE_MANUAL;
+	if (!o->pollers_spin)
+		cfg.spin_us = 0;
+	/* all of one connection goes into one CQ */
+	unsigned entries = 2 * o->depth + RECEIVE_SLACK + 2;
+	if (entries > RPMA_RT_DEFAULT_CQ_SIZE)
+		cfg.cq_size = entries;
+	if (o->role == ROLE_CLIENT && !o->is_manual)
+		reverse_cpus(&cfg, cpus);
+	ret = rpma_rt_new(&cfg, rt);
 	if (ret)
 		fprintf(stderr, "rt-echo: cannot start the runtime: %s\n",
 			rpma_rt_err_2str(ret));

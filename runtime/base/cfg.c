@@ -2,177 +2,248 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cfg.c -- the runtime's configuration object: setters check ranges, nothing
- * is applied before rpma_rt_new() reads it. One thread at a time.
+ * cfg.c -- the configurations that programs give; see cfg.h. A table for each
+ * struct, one function that goes through it, then what two fields have to do
+ * with each other.
  */
 
 #include "base/cfg.h"
 
-#include <stdlib.h>
+#include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
 
-#define MAX_SPIN_US	1000000
-#define MAX_BACKSTOP_MS 60000
-#define MAX_DRAIN_MS	600000
+#include "base/cpu.h"
+#include "base/log.h"
 
-void rt_cfg_init(struct rpma_rt_cfg *cfg)
+/* A size above it was not written by an initializer. */
+#define MAX_SIZE 4096
+
+/* --------------------------------------------------------- the tables --- */
+
+#define FIELD(type, member, rule, min, max)     \
+	{#member,                               \
+	 offsetof(struct type, member),         \
+	 sizeof(((struct type *)NULL)->member), \
+	 rule,                                  \
+	 min,                                   \
+	 max}
+#define RANGE(type, member, min, max) \
+	FIELD(type, member, RT_CFG_RANGE, min, max)
+#define ANY(type, member)    FIELD(type, member, RT_CFG_ANY, 0, 0)
+#define ZERO(type, member)   FIELD(type, member, RT_CFG_ZERO, 0, 0)
+#define NEEDED(type, member) FIELD(type, member, RT_CFG_NEEDED, 0, 0)
+#define END		     {NULL, 0, 0, RT_CFG_ANY, 0, 0}
+
+static const struct rt_cfg_field runtime_fields[] = {
+	RANGE(rpma_rt_cfg, mode, RPMA_RT_MODE_ADAPTIVE, RPMA_RT_MODE_MANUAL),
+	RANGE(rpma_rt_cfg, pollers, 1, RPMA_RT_MAX_POLLERS),
+	RANGE(rpma_rt_cfg, cq_size, 1, INT32_MAX),
+	RANGE(rpma_rt_cfg, spin_us, 0, 1000000),
+	RANGE(rpma_rt_cfg, backstop_ms, 0, 60000),
+	RANGE(rpma_rt_cfg, teardown_ms, 1, 600000),
+	ANY(rpma_rt_cfg, timing),
+	ANY(rpma_rt_cfg, cpus),
+	RANGE(rpma_rt_cfg, cpu_count, 0, RPMA_RT_MAX_POLLERS),
+	RANGE(rpma_rt_cfg, async_feed, 0, 1),
+	ANY(rpma_rt_cfg, async_fn),
+	ANY(rpma_rt_cfg, async_arg),
+	ZERO(rpma_rt_cfg, reserved),
+	END,
+};
+static const struct rpma_rt_cfg runtime_init = RPMA_RT_CFG_INIT;
+static const struct rt_cfg_type runtime = {
+	"rpma_rt_cfg", runtime_fields, &runtime_init, sizeof(runtime_init), 96};
+
+/* -------------------------------------------------------- going through --- */
+
+int rt_cfg_refuse(const char *type, const char *field, int64_t value,
+		  int64_t min, int64_t max)
 {
-	memset(cfg, 0, sizeof(*cfg));
-	cfg->pollers = 1;
-	cfg->mode = RPMA_RT_MODE_ADAPTIVE;
-	cfg->spin_us = RPMA_RT_DEFAULT_SPIN_US;
-	cfg->backstop_ms = RPMA_RT_DEFAULT_BACKSTOP_MS;
-	cfg->cq_size = RPMA_RT_DEFAULT_CQ_SIZE;
-	cfg->drain_ms = RPMA_RT_DEFAULT_DRAIN_MS;
+	RT_LOG_ERROR("%s.%s is %" PRId64 ", it may be %" PRId64 "..%" PRId64,
+		     type, field, value, min, max);
+	return RPMA_E_INVAL;
 }
 
-int rpma_rt_cfg_new(struct rpma_rt_cfg **cfg_ptr)
+static uint32_t size_of(const void *cfg)
 {
-	struct rpma_rt_cfg *cfg;
+	uint32_t size;
 
-	if (cfg_ptr == NULL)
+	memcpy(&size, cfg, sizeof(size));
+	return size;
+}
+
+/* Which of the bytes is the first that is not 0; len: none. */
+static size_t first_set(const void *cfg, size_t offset, size_t len)
+{
+	const unsigned char *bytes = cfg;
+
+	while (offset < len && bytes[offset] == 0)
+		offset++;
+	return offset;
+}
+
+/* A number of 1, 4 or 8 bytes; a range that begins below 0 is signed. */
+static int64_t value_of(const struct rt_cfg_field *field, const void *cfg)
+{
+	const char *at = (const char *)cfg + field->offset;
+	uint8_t u8;
+	uint32_t u32;
+	int32_t i32;
+
+	if (field->size == sizeof(u8)) {
+		memcpy(&u8, at, sizeof(u8));
+		return u8;
+	}
+	if (field->min < 0) {
+		memcpy(&i32, at, sizeof(i32));
+		return i32;
+	}
+	memcpy(&u32, at, sizeof(u32));
+	return u32;
+}
+
+static int check_size(const struct rt_cfg_type *type, const void *given)
+{
+	uint32_t size = size_of(given);
+	size_t extra;
+
+	if (size == 0) {
+		RT_LOG_ERROR("%s.size is 0: begin with its _INIT or _init()",
+			     type->name);
 		return RPMA_E_INVAL;
-	cfg = malloc(sizeof(*cfg));
+	}
+	if (size < type->first_size || size > MAX_SIZE)
+		return rt_cfg_refuse(type->name, "size", size,
+				     (int64_t)type->first_size, MAX_SIZE);
+	extra = first_set(given, type->size, size);
+	if (extra < size) {
+		RT_LOG_ERROR("%s has a byte that is not 0 at offset %zu, and "
+			     "this library knows %zu bytes: what is set there "
+			     "needs a newer one",
+			     type->name, extra, type->size);
+		return RPMA_E_INVAL;
+	}
+	return 0;
+}
+
+static int check_range(const struct rt_cfg_type *type,
+		       const struct rt_cfg_field *field, void *cfg)
+{
+	int64_t value = value_of(field, cfg);
+	int64_t preset = value_of(field, type->init);
+	bool is_odd = field->rule == RT_CFG_POWER && (value & (value - 1)) != 0;
+
+	if (value == preset)
+		return 0;
+	if (value >= field->min && value <= field->max && !is_odd)
+		return 0;
+	if (value == 0) {
+		memcpy((char *)cfg + field->offset,
+		       (const char *)type->init + field->offset, field->size);
+		return 0;
+	}
+	if (field->rule == RT_CFG_RANGE)
+		return rt_cfg_refuse(type->name, field->name, value, field->min,
+				     field->max);
+	RT_LOG_ERROR("%s.%s is %" PRId64 ", it may be a power of two, %" PRId64
+		     "..%" PRId64,
+		     type->name, field->name, value, field->min, field->max);
+	return RPMA_E_INVAL;
+}
+
+static int check_field(const struct rt_cfg_type *type,
+		       const struct rt_cfg_field *field, void *cfg)
+{
+	size_t end = field->offset + field->size;
+
+	switch (field->rule) {
+	case RT_CFG_RANGE:
+	case RT_CFG_POWER:
+		return check_range(type, field, cfg);
+	case RT_CFG_ZERO:
+		if (first_set(cfg, field->offset, end) == end)
+			return 0;
+		RT_LOG_ERROR("%s.%s has to be 0", type->name, field->name);
+		return RPMA_E_INVAL;
+	case RT_CFG_NEEDED:
+		if (first_set(cfg, field->offset, end) < end)
+			return 0;
+		RT_LOG_ERROR("%s.%s is missing", type->name, field->name);
+		return RPMA_E_INVAL;
+	default:
+		return 0;
+	}
+}
+
+int rt_cfg_read(const struct rt_cfg_type *type, const void *given, void *cfg)
+{
+	const struct rt_cfg_field *field;
+	size_t size = type->size;
+	uint32_t whole = (uint32_t)size;
+	int ret;
+
+	if (given == NULL)
+		given = type->init;
+	ret = check_size(type, given);
+	if (ret)
+		return ret;
+	if (size_of(given) < size)
+		size = size_of(given);
+	memset(cfg, 0, type->size); /* later fields: as before */
+	memcpy(cfg, given, size);
+	memcpy(cfg, &whole, sizeof(whole));
+	for (field = type->fields; field->name != NULL && ret == 0; field++)
+		ret = check_field(type, field, cfg);
+	return ret;
+}
+
+int rt_cfg_init(const struct rt_cfg_type *type, void *cfg, size_t size)
+{
+	uint32_t written = (uint32_t)size;
+
 	if (cfg == NULL)
-		return RPMA_E_NOMEM;
-	rt_cfg_init(cfg);
-	*cfg_ptr = cfg;
-	return 0;
-}
-
-int rpma_rt_cfg_delete(struct rpma_rt_cfg **cfg_ptr)
-{
-	if (cfg_ptr == NULL)
 		return RPMA_E_INVAL;
-	free(*cfg_ptr);
-	*cfg_ptr = NULL;
+	if (size < type->first_size || size > MAX_SIZE)
+		return rt_cfg_refuse(type->name, "size", (int64_t)size,
+				     (int64_t)type->first_size, MAX_SIZE);
+	memset(cfg, 0, size);
+	memcpy(cfg, type->init, size < type->size ? size : type->size);
+	memcpy(cfg, &written, sizeof(written));
 	return 0;
 }
 
-int rpma_rt_cfg_set_pollers(struct rpma_rt_cfg *cfg, int count)
+/* --------------------------------------------------------- each of them --- */
+
+int rpma_rt_cfg_init(struct rpma_rt_cfg *cfg, size_t size)
 {
-	if (cfg == NULL || count < 1 || count > RPMA_RT_MAX_POLLERS)
+	return rt_cfg_init(&runtime, cfg, size);
+}
+
+int rt_cfg_read_runtime(const struct rpma_rt_cfg *given,
+			struct rpma_rt_cfg *cfg)
+{
+	int ret = rt_cfg_read(&runtime, given, cfg);
+	uint32_t i;
+
+	if (ret)
+		return ret;
+	if ((cfg->cpus == NULL) != (cfg->cpu_count == 0)) {
+		RT_LOG_ERROR("%s.cpus and cpu_count: one is 0, not the other",
+			     runtime.name);
 		return RPMA_E_INVAL;
-	cfg->pollers = count;
-	return 0;
-}
-
-int rpma_rt_cfg_get_pollers(const struct rpma_rt_cfg *cfg, int *count)
-{
-	if (cfg == NULL || count == NULL)
-		return RPMA_E_INVAL;
-	*count = cfg->pollers;
-	return 0;
-}
-
-int rpma_rt_cfg_set_cpus(struct rpma_rt_cfg *cfg, const int *cpus, int count)
-{
-	if (cfg == NULL || cpus == NULL || count < 1 ||
-	    count > RPMA_RT_MAX_POLLERS)
-		return RPMA_E_INVAL;
-	memcpy(cfg->cpus, cpus, (size_t)count * sizeof(*cpus));
-	cfg->cpus_count = count;
-	return 0;
-}
-
-int rpma_rt_cfg_set_mode(struct rpma_rt_cfg *cfg, enum rpma_rt_mode mode)
-{
-	if (cfg == NULL || (int)mode < RPMA_RT_MODE_ADAPTIVE ||
-	    (int)mode > RPMA_RT_MODE_MANUAL)
-		return RPMA_E_INVAL;
-	cfg->mode = mode;
-	return 0;
-}
-
-int rpma_rt_cfg_get_mode(const struct rpma_rt_cfg *cfg, enum rpma_rt_mode *mode)
-{
-	if (cfg == NULL || mode == NULL)
-		return RPMA_E_INVAL;
-	*mode = cfg->mode;
-	return 0;
-}
-
-/* value into *field, if it is in min..max and there is a field */
-static int set_u32(uint32_t *field, uint32_t value, uint32_t min, uint32_t max)
-{
-	if (field == NULL || value < min || value > max)
-		return RPMA_E_INVAL;
-	*field = value;
-	return 0;
-}
-
-static int get_u32(const uint32_t *field, uint32_t *value)
-{
-	if (field == NULL || value == NULL)
-		return RPMA_E_INVAL;
-	*value = *field;
-	return 0;
-}
-
-int rpma_rt_cfg_set_spin_us(struct rpma_rt_cfg *cfg, uint32_t spin_us)
-{
-	return set_u32(cfg ? &cfg->spin_us : NULL, spin_us, 0, MAX_SPIN_US);
-}
-
-int rpma_rt_cfg_get_spin_us(const struct rpma_rt_cfg *cfg, uint32_t *spin_us)
-{
-	return get_u32(cfg ? &cfg->spin_us : NULL, spin_us);
-}
-
-int rpma_rt_cfg_set_backstop_ms(struct rpma_rt_cfg *cfg, uint32_t ms)
-{
-	return set_u32(cfg ? &cfg->backstop_ms : NULL, ms, 0, MAX_BACKSTOP_MS);
-}
-
-int rpma_rt_cfg_get_backstop_ms(const struct rpma_rt_cfg *cfg, uint32_t *ms)
-{
-	return get_u32(cfg ? &cfg->backstop_ms : NULL, ms);
-}
-
-int rpma_rt_cfg_set_cq_size(struct rpma_rt_cfg *cfg, uint32_t cq_size)
-{
-	return set_u32(cfg ? &cfg->cq_size : NULL, cq_size, 1, INT32_MAX);
-}
-
-int rpma_rt_cfg_get_cq_size(const struct rpma_rt_cfg *cfg, uint32_t *cq_size)
-{
-	return get_u32(cfg ? &cfg->cq_size : NULL, cq_size);
-}
-
-int rpma_rt_cfg_set_drain_ms(struct rpma_rt_cfg *cfg, uint32_t ms)
-{
-	return set_u32(cfg ? &cfg->drain_ms : NULL, ms, 1, MAX_DRAIN_MS);
-}
-
-int rpma_rt_cfg_get_drain_ms(const struct rpma_rt_cfg *cfg, uint32_t *ms)
-{
-	return get_u32(cfg ? &cfg->drain_ms : NULL, ms);
-}
-
-int rpma_rt_cfg_set_async_handler(struct rpma_rt_cfg *cfg, rpma_rt_async_fn fn,
-				  void *arg)
-{
-	if (cfg == NULL)
-		return RPMA_E_INVAL;
-	cfg->async_fn = fn;
-	cfg->async_arg = arg;
-	return 0;
-}
-
-int rpma_rt_cfg_set_async_feed(struct rpma_rt_cfg *cfg, bool fed)
-{
-	if (cfg == NULL)
-		return RPMA_E_INVAL;
-	cfg->async_fed = fed;
-	return 0;
-}
-
-int rpma_rt_cfg_set_timing(struct rpma_rt_cfg *cfg, uint32_t every)
-{
-	return set_u32(cfg ? &cfg->timing : NULL, every, 0, UINT32_MAX);
-}
-
-int rpma_rt_cfg_get_timing(const struct rpma_rt_cfg *cfg, uint32_t *every)
-{
-	return get_u32(cfg ? &cfg->timing : NULL, every);
+	}
+	if (cfg->cpus == NULL)
+		return 0;
+	if (cfg->cpu_count != cfg->pollers)
+		return rt_cfg_refuse(runtime.name, "cpu_count", cfg->cpu_count,
+				     cfg->pollers, cfg->pollers);
+	for (i = 0; i < cfg->cpu_count && ret == 0; i++) {
+		ret = rt_cpu_check(cfg->cpus[i]);
+		if (ret == RPMA_E_INVAL)
+			RT_LOG_ERROR("%s.cpus[%" PRIu32 "] is %" PRId32
+				     ": no CPU that this process may use",
+				     runtime.name, i, cfg->cpus[i]);
+	}
+	return ret;
 }

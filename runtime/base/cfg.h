@@ -2,31 +2,60 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cfg.h -- the runtime's configuration: a plain value, read once by
- * rpma_rt_new().
+ * cfg.h -- the configurations that programs give: every rule for their fields,
+ * what is logged of one that breaks it. A program may know fewer fields than
+ * this library, or more.
  */
 
 #ifndef RT_BASE_CFG_H
 #define RT_BASE_CFG_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "rpma_rt.h"
 
-struct rpma_rt_cfg {
-	int pollers;
-	int cpus[RPMA_RT_MAX_POLLERS];
-	int cpus_count; /* 0: the allowed ones, in order */
-	enum rpma_rt_mode mode;
-	uint32_t spin_us;
-	uint32_t backstop_ms;
-	uint32_t cq_size;
-	uint32_t drain_ms;
-	rpma_rt_async_fn async_fn; /* NULL: nobody wants to hear */
-	void *async_arg;
-	bool async_fed;
-	uint32_t timing; /* every so many batches; 0: off */
+enum rt_cfg_rule {
+	RT_CFG_RANGE, /* a number: min..max, or what the initializer has */
+	RT_CFG_POWER, /* likewise, and a power of two */
+	RT_CFG_ANY,   /* whatever it is */
+	RT_CFG_ZERO,  /* reserved */
+	RT_CFG_NEEDED /* a pointer that is not NULL */
 };
 
-/* Fills cfg with the defaults. */
-void rt_cfg_init(struct rpma_rt_cfg *cfg);
+struct rt_cfg_field {
+	const char *name;
+	size_t offset;
+	size_t size;
+	enum rt_cfg_rule rule;
+	int64_t min;
+	int64_t max;
+};
+
+/* one struct of rpma_rt.h; it begins with its size, 32 bits */
+struct rt_cfg_type {
+	const char *name;
+	const struct rt_cfg_field *fields; /* up to one without a name */
+	const void *init;		   /* what the initializer writes */
+	size_t size;
+	size_t first_size; /* in the first release */
+};
+
+/*
+ * Copies what a program gave: *cfg is whole, checked, has defaults where a 0
+ * means them. given NULL: the defaults. Pointers in it are the program's.
+ * ERRORS: RPMA_E_INVAL, logged.
+ */
+int rt_cfg_read(const struct rt_cfg_type *type, const void *given, void *cfg);
+/* What the initializer does, in the first size bytes. ERRORS: likewise */
+int rt_cfg_init(const struct rt_cfg_type *type, void *cfg, size_t size);
+/* Logs that a field of a struct is none of min..max. Returns RPMA_E_INVAL. */
+int rt_cfg_refuse(const char *type, const char *field, int64_t value,
+		  int64_t min, int64_t max);
+
+/* The same of each struct, with the rules that are about two of its fields.
+ * ERRORS: RPMA_E_INVAL, logged; RPMA_E_PROVIDER: the CPUs are not known. */
+int rt_cfg_read_runtime(const struct rpma_rt_cfg *given,
+			struct rpma_rt_cfg *cfg);
 
 #endif /* RT_BASE_CFG_H */

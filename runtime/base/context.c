@@ -56,7 +56,7 @@ int rt_context_check_wait(const struct rpma_rt *rt)
 
 int rt_context_pollers(const struct rpma_rt *rt)
 {
-	return rt->cfg.pollers;
+	return (int)rt->cfg.pollers;
 }
 
 bool rt_context_is_stopped(const struct rpma_rt *rt)

@@ -221,7 +221,7 @@ void rt_drain_begin_poller(struct rpma_rt_conn *conn)
 	conn->poll.state = RT_PS_BROKEN;
 	conn->poll.deadline_ns =
 		rt_now_ns() +
-		(uint64_t)conn->poller->rt->cfg.drain_ms * 1000000u;
+		(uint64_t)conn->poller->rt->cfg.teardown_ms * 1000000u;
 	rt_task_init(&conn->poll.dying, settle_kept);
 	settle_kept(&conn->poll.dying, conn->poller);
 }

@@ -278,7 +278,7 @@ static int unwatch(void *arg)
 	while (*link != device)
 		link = &(*link)->next;
 	*link = device->next;
-	if (!device->rt->cfg.async_fed)
+	if (!device->rt->cfg.async_feed)
 		put_reader(device->ibv_ctx);
 	pthread_mutex_unlock(&async.lock);
 	return 0;
@@ -289,7 +289,7 @@ int rt_async_watch(struct rt_async_device *device)
 	int ret = 0;
 
 	pthread_mutex_lock(&async.lock);
-	if (!device->rt->cfg.async_fed)
+	if (!device->rt->cfg.async_feed)
 		ret = get_reader(device->ibv_ctx);
 	if (ret == 0) {
 		device->next = async.devices;
@@ -316,7 +316,7 @@ int rpma_rt_feed_async_event(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 	ret = rt_context_check(rt);
 	if (ret)
 		return ret;
-	if (!rt->cfg.async_fed)
+	if (!rt->cfg.async_feed)
 		return RPMA_E_NOSUPP;
 	if (event->event_type == IBV_EVENT_DEVICE_FATAL)
 		return tell_fatal(ibv_ctx, rt) > 0 ? 0 : RPMA_E_UNKNOWN;

@@ -157,7 +157,7 @@ static void run_owned(struct rt_owned *owned)
 
 static int init_owned(struct rt_poller *poller)
 {
-	bool is_last = poller->index + 1 == poller->rt->cfg.pollers;
+	bool is_last = poller->index + 1 == (int)poller->rt->cfg.pollers;
 
 	if (poller->threaded)
 		return 0;

@@ -21,7 +21,7 @@ static int find(struct rpma_rt *rt, int poller, struct rt_poller **poller_ptr)
 {
 	int ret;
 
-	if (rt == NULL || poller < 0 || poller >= rt->cfg.pollers)
+	if (rt == NULL || poller < 0 || poller >= (int)rt->cfg.pollers)
 		return RPMA_E_INVAL;
 	ret = rt_context_check_wait(rt);
 	if (ret)
@@ -110,7 +110,8 @@ int rpma_rt_get_fd(const struct rpma_rt *rt, int poller, int *fd)
 {
 	int ret;
 
-	if (rt == NULL || fd == NULL || poller < 0 || poller >= rt->cfg.pollers)
+	if (rt == NULL || fd == NULL || poller < 0 ||
+	    poller >= (int)rt->cfg.pollers)
 		return RPMA_E_INVAL;
 	ret = rt_context_check(rt);
 	if (ret)
@@ -128,7 +129,7 @@ int rpma_rt_get_poller_stats(const struct rpma_rt *rt, int poller,
 	int ret;
 
 	if (rt == NULL || stats == NULL || poller < 0 ||
-	    poller >= rt->cfg.pollers)
+	    poller >= (int)rt->cfg.pollers)
 		return RPMA_E_INVAL;
 	ret = rt_context_check(rt);
 	if (ret)

@@ -13,7 +13,7 @@
 
 bool rt_place_is_valid(const struct rpma_rt *rt, int poller)
 {
-	return poller >= RPMA_RT_POLLER_LEAST && poller < rt->cfg.pollers;
+	return poller >= RPMA_RT_POLLER_LEAST && poller < (int)rt->cfg.pollers;
 }
 
 static bool is_among(uint64_t among, int poller)
@@ -27,7 +27,7 @@ static int least_loaded(const struct rpma_rt *rt, uint64_t among)
 	int least = -1;
 	int i;
 
-	for (i = 0; i < rt->cfg.pollers; i++) {
+	for (i = 0; i < (int)rt->cfg.pollers; i++) {
 		if (is_among(among, i) &&
 		    (least < 0 ||
 		     rt->pollers[i].conns < rt->pollers[least].conns))
@@ -41,7 +41,7 @@ static int next_in_turn(struct rpma_rt *rt, uint64_t among)
 	int poller;
 
 	do
-		poller = (int)(rt->next_poller++ % (unsigned)rt->cfg.pollers);
+		poller = (int)(rt->next_poller++ % rt->cfg.pollers);
 	while (!is_among(among, poller));
 	return poller;
 }

@@ -218,7 +218,7 @@ int rpma_rt_srq_new(struct rpma_rt *rt, struct rpma_peer *peer, int poller,
 
 	if (rt == NULL || peer == NULL || queue == NULL || srq_ptr == NULL ||
 	    !rt_queue_is_of(queue, rt) || poller < 0 ||
-	    poller >= rt->cfg.pollers)
+	    poller >= (int)rt->cfg.pollers)
 		return RPMA_E_INVAL;
 	if (cfg == NULL)
 		cfg = &defaults;

@@ -125,14 +125,12 @@ static double run_bare(const struct bench *bench)
 
 static void open_queues(struct bench *bench)
 {
-	struct rpma_rt_cfg *cfg;
+	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
 	uint32_t i;
 
-	if (rpma_rt_cfg_new(&cfg) ||
-	    rpma_rt_cfg_set_mode(cfg, RPMA_RT_MODE_MANUAL) ||
-	    rpma_rt_new(cfg, &bench->rt))
+	cfg.mode = RPMA_RT_MODE_MANUAL;
+	if (rpma_rt_new(&cfg, &bench->rt))
 		bench_fail("no runtime");
-	rpma_rt_cfg_delete(&cfg);
 	for (i = 0; i < bench->fanout; i++) {
 		if (rpma_rt_queue_new(bench->rt, NULL, &bench->queues[i]))
 			bench_fail("no queue");

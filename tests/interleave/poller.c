@@ -254,7 +254,7 @@ static void destroy_gone(struct scene *scene)
 static int open_runtime(struct ibv_context **ctx_ptr)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct rpma_rt_cfg *cfg;
+	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
 	int ret;
 
 	if (list == NULL || list[0] == NULL)
@@ -262,14 +262,13 @@ static int open_runtime(struct ibv_context **ctx_ptr)
 	rpma_loopback_set_mode(RPMA_LOOPBACK_INLINE);
 	*ctx_ptr = ibv_open_device(list[0]);
 	ibv_free_device_list(list);
-	if (*ctx_ptr == NULL || rpma_rt_cfg_new(&cfg))
+	if (*ctx_ptr == NULL)
 		return -1;
-	rpma_rt_cfg_set_pollers(cfg, 1);
-	rpma_rt_cfg_set_mode(cfg, RPMA_RT_MODE_MANUAL);
-	rpma_rt_cfg_set_cq_size(cfg, ENTRIES);
-	rpma_rt_cfg_set_backstop_ms(cfg, 0);
-	ret = rpma_rt_new(cfg, &rt);
-	rpma_rt_cfg_delete(&cfg);
+	cfg.pollers = 1;
+	cfg.mode = RPMA_RT_MODE_MANUAL;
+	cfg.cq_size = ENTRIES;
+	cfg.backstop_ms = 0;
+	ret = rpma_rt_new(&cfg, &rt);
 	if (ret == 0)
 		poller = &rt->pollers[0];
 	return ret;

@@ -170,13 +170,11 @@ static void fork_once(struct old *o)
 
 static struct rpma_rt *manual_runtime(void)
 {
-	struct rpma_rt_cfg *cfg;
+	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
 	struct rpma_rt *rt;
 
-	MUST(rpma_rt_cfg_new(&cfg));
-	MUST(rpma_rt_cfg_set_mode(cfg, RPMA_RT_MODE_MANUAL));
-	MUST(rpma_rt_new(cfg, &rt));
-	MUST(rpma_rt_cfg_delete(&cfg));
+	cfg.mode = RPMA_RT_MODE_MANUAL;
+	MUST(rpma_rt_new(&cfg, &rt));
 	return rt;
 }
 

@@ -302,7 +302,7 @@ static void take__where_another_takes_AGAIN(struct stage *s)
 /* A CPU that the process may not use, and one that no machine has. */
 static void new__on_a_CPU_that_is_not_ours(void)
 {
-	struct rpma_rt_cfg *cfg;
+	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
 	struct rpma_rt *rt = NULL;
 	cpu_set_t before;
 	cpu_set_t one;
@@ -315,13 +315,12 @@ static void new__on_a_CPU_that_is_not_ours(void)
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
 	CHECK(!sched_setaffinity(0, sizeof(one), &one));
-	MUST(rpma_rt_cfg_new(&cfg));
 	for (cpus[0] = cpu + 1; cpus[0] <= CPU_SETSIZE; cpus[0]++) {
-		MUST(rpma_rt_cfg_set_cpus(cfg, cpus, 1));
-		REFUSED(RPMA_E_INVAL, rpma_rt_new(cfg, &rt));
+		cfg.cpus = cpus;
+		cfg.cpu_count = 1;
+		REFUSED(RPMA_E_INVAL, rpma_rt_new(&cfg, &rt));
 	}
 	CHECK(!sched_setaffinity(0, sizeof(before), &before));
-	MUST(rpma_rt_cfg_delete(&cfg));
 }
 
 /* ------------------------------------------------------------ and after --- */

@@ -143,17 +143,16 @@ void wait__inside_an_async_handler_INVAL(struct stage *s)
 	struct caller c = {.s = s};
 	struct rpma_rt *mine = s->world.rt;
 	struct rpma_rt_queue *queues[2] = {s->aq, s->pq};
-	struct rpma_rt_cfg *cfg;
+	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
 	struct world_pair pair;
 
 	if (loop_get() == NULL) {
 		printf("no port of this device goes down at will\n");
 		return;
 	}
-	MUST(rpma_rt_cfg_new(&cfg));
-	MUST(rpma_rt_cfg_set_async_handler(cfg, on_async_event, &c));
-	MUST(rpma_rt_new(cfg, &s->world.rt));
-	MUST(rpma_rt_cfg_delete(&cfg));
+	cfg.async_fn = on_async_event;
+	cfg.async_arg = &c;
+	MUST(rpma_rt_new(&cfg, &s->world.rt));
 	MUST(rpma_rt_queue_new(s->world.rt, NULL, &s->aq));
 	MUST(rpma_rt_queue_new(s->world.rt, NULL, &s->pq));
 	stage_connect(s, &pair);

@@ -124,19 +124,13 @@ static uint64_t now_ms(void)
 
 static int start(void)
 {
-	struct rpma_rt_cfg *cfg;
-	int ret = rpma_rt_cfg_new(&cfg);
+	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
 
-	if (ret)
-		return ret;
-	MUST(rpma_rt_cfg_set_mode(cfg, all.life->is_manual
-					       ? RPMA_RT_MODE_MANUAL
-					       : RPMA_RT_MODE_EVENT));
-	MUST(rpma_rt_cfg_set_backstop_ms(cfg, 0));
-	MUST(rpma_rt_cfg_set_cq_size(cfg, 64));
-	ret = rpma_rt_new(cfg, &all.rt);
-	MUST(rpma_rt_cfg_delete(&cfg));
-	return ret;
+	cfg.mode =
+		all.life->is_manual ? RPMA_RT_MODE_MANUAL : RPMA_RT_MODE_EVENT;
+	cfg.backstop_ms = 0;
+	cfg.cq_size = 64;
+	return rpma_rt_new(&cfg, &all.rt);
 }
 
 static int conn_cfg_new(struct rpma_rt_conn_cfg **cfg_ptr)

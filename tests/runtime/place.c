@@ -270,12 +270,11 @@ struct listener_rt {
 /* A runtime with a handler, and a connection so that it uses the device. */
 static void hear(struct listener_rt *l, struct stage *s)
 {
-	struct rpma_rt_cfg *cfg;
+	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
 
-	MUST(rpma_rt_cfg_new(&cfg));
-	MUST(rpma_rt_cfg_set_async_handler(cfg, heard, &l->queue));
-	MUST(rpma_rt_new(cfg, &l->rt));
-	MUST(rpma_rt_cfg_delete(&cfg));
+	cfg.async_fn = heard;
+	cfg.async_arg = &l->queue;
+	MUST(rpma_rt_new(&cfg, &l->rt));
 	MUST(rpma_rt_queue_new(l->rt, NULL, &l->queue));
 	MUST(rpma_rt_conn_new(l->rt, s->world.peer, s->world.addr,
 			      s->world.port, NULL, 0, l->queue, NULL,

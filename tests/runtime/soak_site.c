@@ -13,7 +13,7 @@
 #define PER_END	    (2 * SOAK_SLOTS * SOAK_BLOCK + SOAK_WORDS)
 #define REGION	    ((size_t)SOAK_ENDS * PER_END)
 #define BACKSTOP_MS 5
-#define DRAIN_MS    2000
+#define TEARDOWN_MS 2000
 
 /* --- what is made */
 
@@ -26,23 +26,20 @@ static uint32_t one_of(uint64_t *random, uint32_t a, uint32_t b, uint32_t c)
 
 static void make_rt(struct soak_epoch *epoch, struct soak_site *site)
 {
-	struct rpma_rt_cfg *cfg;
+	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
 	uint64_t *random = &epoch->random;
 	enum rpma_rt_mode mode = soak_random(random, 2) ? RPMA_RT_MODE_ADAPTIVE
 							: RPMA_RT_MODE_EVENT;
 
 	if (epoch->cfg->manual)
 		mode = RPMA_RT_MODE_MANUAL;
-	MUST(rpma_rt_cfg_new(&cfg));
-	MUST(rpma_rt_cfg_set_pollers(cfg, epoch->pollers));
-	MUST(rpma_rt_cfg_set_mode(cfg, mode));
-	MUST(rpma_rt_cfg_set_cq_size(cfg, one_of(random, 80, 300, 8192)));
-	MUST(rpma_rt_cfg_set_drain_ms(cfg, DRAIN_MS));
+	cfg.pollers = epoch->pollers;
+	cfg.mode = mode;
+	cfg.cq_size = one_of(random, 80, 300, 8192);
+	cfg.teardown_ms = TEARDOWN_MS;
 	/* only where events get lost on purpose: it hides what it recovers */
-	MUST(rpma_rt_cfg_set_backstop_ms(
-		cfg, epoch->trouble == SOAK_EVENTS ? BACKSTOP_MS : 0));
-	MUST(rpma_rt_new(cfg, &site->rt));
-	MUST(rpma_rt_cfg_delete(&cfg));
+	cfg.backstop_ms = epoch->trouble == SOAK_EVENTS ? BACKSTOP_MS : 0;
+	MUST(rpma_rt_new(&cfg, &site->rt));
 }
 
 static void make_queue(struct soak_epoch *epoch, int site, int index)

@@ -9,20 +9,17 @@
 
 static void start(struct world *w, const struct stage_cfg *cfg)
 {
-	struct rpma_rt_cfg *rt_cfg;
+	struct rpma_rt_cfg rt_cfg = RPMA_RT_CFG_INIT;
 
-	MUST(rpma_rt_cfg_new(&rt_cfg));
-	MUST(rpma_rt_cfg_set_pollers(rt_cfg, cfg->pollers));
-	MUST(rpma_rt_cfg_set_mode(rt_cfg, cfg->mode));
-	MUST(rpma_rt_cfg_set_backstop_ms(rt_cfg, cfg->backstop_ms));
+	rt_cfg.pollers = cfg->pollers;
+	rt_cfg.mode = cfg->mode;
+	rt_cfg.backstop_ms = cfg->backstop_ms;
 	if (cfg->cq_size)
-		MUST(rpma_rt_cfg_set_cq_size(rt_cfg, cfg->cq_size));
-	if (cfg->async_fn)
-		MUST(rpma_rt_cfg_set_async_handler(rt_cfg, cfg->async_fn,
-						   cfg->async_arg));
-	MUST(rpma_rt_cfg_set_async_feed(rt_cfg, cfg->async_fed));
-	MUST(rpma_rt_new(rt_cfg, &w->rt));
-	MUST(rpma_rt_cfg_delete(&rt_cfg));
+		rt_cfg.cq_size = cfg->cq_size;
+	rt_cfg.async_fn = cfg->async_fn;
+	rt_cfg.async_arg = cfg->async_arg;
+	rt_cfg.async_feed = cfg->async_fed;
+	MUST(rpma_rt_new(&rt_cfg, &w->rt));
 }
 
 void stage_open(struct stage *s, const struct stage_cfg *cfg)

@@ -19,7 +19,7 @@ struct stage_cfg {
 	uint32_t cq_size;     /* 0: the default */
 	uint32_t depth;	      /* of send and receive queue */
 	uint32_t backstop_ms; /* 0: off */
-	rpma_rt_async_fn async_fn;
+	rpma_rt_async_fn *async_fn;
 	void *async_arg;
 	bool async_fed;
 };

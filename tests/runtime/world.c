@@ -59,14 +59,12 @@ void world_open(struct world *w)
 
 void world_start(struct world *w, int pollers, enum rpma_rt_mode mode)
 {
-	struct rpma_rt_cfg *cfg;
+	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
 
-	MUST(rpma_rt_cfg_new(&cfg));
-	MUST(rpma_rt_cfg_set_pollers(cfg, pollers));
-	MUST(rpma_rt_cfg_set_mode(cfg, mode));
-	MUST(rpma_rt_cfg_set_backstop_ms(cfg, 0));
-	MUST(rpma_rt_new(cfg, &w->rt));
-	MUST(rpma_rt_cfg_delete(&cfg));
+	cfg.pollers = pollers;
+	cfg.mode = mode;
+	cfg.backstop_ms = 0;
+	MUST(rpma_rt_new(&cfg, &w->rt));
 }
 
 void world_close(struct world *w)

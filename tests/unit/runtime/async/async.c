@@ -261,7 +261,7 @@ static void feed__as_if_it_had_been_read(void **state)
 			 RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_feed_async_event(&a.rt, &fake_ctx, &event),
 			 RPMA_E_NOSUPP);
-	a.rt.cfg.async_fed = true;
+	a.rt.cfg.async_feed = true;
 	assert_int_equal(rpma_rt_feed_async_event(&a.rt, &fake_ctx, &event),
 			 RPMA_E_UNKNOWN);
 	/* nobody reads the context */

@@ -15,7 +15,7 @@ union bad_out out;
 
 const struct sweep_ground sweep_ground = {
 	.map = RPMA_RT_MAP,
-	.least = 91,
+	.least = 75,
 	.out = &out,
 	.out_size = sizeof(out),
 	.forget = fake_forget_trace,
@@ -53,38 +53,50 @@ void foreign_end(struct rpma_rt *rt, struct rpma_rt_queue *queue)
 
 /* ------------------------------------------------------- configurations --- */
 
+/* A size that no initializer writes. */
+#define INITS(type)                                                          \
+	BAD(RPMA_E_INVAL, type##_cfg_init, NULL, sizeof(struct type##_cfg)); \
+	BAD(RPMA_E_INVAL, type##_cfg_init, (void *)&out, 0);                 \
+	BAD(RPMA_E_INVAL, type##_cfg_init, (void *)&out,                     \
+	    sizeof(struct type##_cfg) - 1);                                  \
+	BAD(RPMA_E_INVAL, type##_cfg_init, (void *)&out, 4097);              \
+	BAD(RPMA_E_INVAL, type##_cfg_init, (void *)&out, SIZE_MAX)
+
 static void configurations(void **state)
 {
-	const int cpus[RPMA_RT_MAX_POLLERS + 1] = {0};
-	struct rpma_rt_cfg *cfg = NULL;
+	(void)state;
+	INITS(rpma_rt);
+}
+
+/* One field each that cannot be. */
+static void configurations_of_runtimes(void **state)
+{
+	struct rpma_rt_cfg cfg;
 
 	(void)state;
-	ok(rpma_rt_cfg_new(&cfg));
-	NULLS(rpma_rt_cfg_new, &out.cfg);
-	DELETES(rpma_rt_cfg_delete, rpma_rt_cfg);
-#define FIELD(name, member, least, most)                             \
-	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_##name, NULL, least);      \
-	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_##name, cfg, (least) - 1); \
-	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_##name, cfg, (most) + 1);  \
-	NULLS(rpma_rt_cfg_get_##name, cfg, &out.member)
-	FIELD(pollers, number, 1, RPMA_RT_MAX_POLLERS);
-	FIELD(mode, mode, (int)RPMA_RT_MODE_ADAPTIVE, (int)RPMA_RT_MODE_MANUAL);
-	FIELD(spin_us, u32, 0, 1000000);
-	FIELD(backstop_ms, u32, 0, 60000);
-	FIELD(cq_size, u32, 1, INT32_MAX + UINT32_C(0));
-	FIELD(drain_ms, u32, 1, 600000);
-#undef FIELD
-	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_pollers, cfg, INT_MIN);
-	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_timing, NULL, 1); /* any number */
-	NULLS(rpma_rt_cfg_get_timing, cfg, &out.u32);
-	NULLS(rpma_rt_cfg_set_cpus, cfg, cpus, 1);
-	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_cpus, cfg, cpus, 0);
-	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_cpus, cfg, cpus, -1);
-	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_cpus, cfg, cpus,
-	    RPMA_RT_MAX_POLLERS + 1);
-	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_async_handler, NULL, NULL, NULL);
-	BAD(RPMA_E_INVAL, rpma_rt_cfg_set_async_feed, NULL, true);
-	ok(rpma_rt_cfg_delete(&cfg));
+#define WRONG(field, value)                                    \
+	do {                                                   \
+		cfg = (struct rpma_rt_cfg)RPMA_RT_CFG_INIT;    \
+		cfg.field = value;                             \
+		BAD(RPMA_E_INVAL, rpma_rt_new, &cfg, &out.rt); \
+	} while (0)
+	WRONG(size, 0);
+	WRONG(size, sizeof(cfg) - 1);
+	WRONG(size, UINT32_MAX);
+	WRONG(mode, RPMA_RT_MODE_MANUAL + 1);
+	WRONG(mode, UINT32_MAX);
+	WRONG(pollers, RPMA_RT_MAX_POLLERS + 1);
+	WRONG(pollers, UINT32_MAX);
+	WRONG(cq_size, INT32_MAX + UINT32_C(1));
+	WRONG(spin_us, 1000001);
+	WRONG(backstop_ms, 60001);
+	WRONG(teardown_ms, 600001);
+	WRONG(cpu_count, 1);
+	WRONG(cpus, &out.number);
+	WRONG(async_feed, 2);
+	WRONG(reserved[0], 1);
+	WRONG(reserved[3], UINT64_C(1) << 63);
+#undef WRONG
 }
 
 static void configurations_of_queues(void **state)
@@ -170,23 +182,23 @@ static void configurations_of_srqs(void **state)
 /* CPUs that do not exist, and fewer or more than pollers. */
 static void cpus(void **state)
 {
-	const int none_such[1] = {1 << 20};
-	const int negative[1] = {-2};
-	const int two[2] = {RPMA_RT_CPU_ANY, RPMA_RT_CPU_ANY};
-	struct rpma_rt_cfg *cfg = NULL;
+	const int32_t none_such[1] = {1 << 20};
+	const int32_t negative[1] = {-2};
+	const int32_t two[2] = {RPMA_RT_CPU_ANY, RPMA_RT_CPU_ANY};
+	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
 
 	(void)state;
-	ok(rpma_rt_cfg_new(&cfg));
 	NULLS(rpma_rt_new, 0, &out.rt);
-	ok(rpma_rt_cfg_set_cpus(cfg, none_such, 1));
-	BAD(RPMA_E_INVAL, rpma_rt_new, cfg, &out.rt);
-	ok(rpma_rt_cfg_set_cpus(cfg, negative, 1));
-	BAD(RPMA_E_INVAL, rpma_rt_new, cfg, &out.rt);
-	ok(rpma_rt_cfg_set_cpus(cfg, two, 2));
-	BAD(RPMA_E_INVAL, rpma_rt_new, cfg, &out.rt);
-	ok(rpma_rt_cfg_set_pollers(cfg, 3));
-	BAD(RPMA_E_INVAL, rpma_rt_new, cfg, &out.rt);
-	ok(rpma_rt_cfg_delete(&cfg));
+	cfg.cpu_count = 1;
+	cfg.cpus = none_such;
+	BAD(RPMA_E_INVAL, rpma_rt_new, &cfg, &out.rt);
+	cfg.cpus = negative;
+	BAD(RPMA_E_INVAL, rpma_rt_new, &cfg, &out.rt);
+	cfg.cpus = two;
+	cfg.cpu_count = 2;
+	BAD(RPMA_E_INVAL, rpma_rt_new, &cfg, &out.rt);
+	cfg.pollers = 3;
+	BAD(RPMA_E_INVAL, rpma_rt_new, &cfg, &out.rt);
 }
 
 static void runtimes(void **state)
@@ -262,6 +274,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(configurations),
+		cmocka_unit_test(configurations_of_runtimes),
 		cmocka_unit_test(configurations_of_queues),
 		cmocka_unit_test(configurations_of_connections),
 		cmocka_unit_test(configurations_of_srqs),

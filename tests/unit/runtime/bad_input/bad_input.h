@@ -20,7 +20,7 @@
 /* Where out-parameters point. */
 union bad_out {
 	struct rpma_rt *rt;
-	struct rpma_rt_cfg *cfg;
+	struct rpma_rt_cfg cfg;
 	struct rpma_rt_queue *queue;
 	struct rpma_rt_queue_cfg *queue_cfg;
 	struct rpma_rt_listener *listener;
@@ -34,7 +34,6 @@ union bad_out {
 	struct rpma_rt_queue_stats queue_stats;
 	struct rpma_conn_private_data pdata;
 	struct rpma_rt_completion items[4];
-	enum rpma_rt_mode mode;
 	void *pointer;
 	uint32_t u32;
 	uint16_t u16;

@@ -1,197 +1,335 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* The runtime's configuration: defaults, ranges, nothing kept on failure. */
+/*
+ * Configurations: defaults, ranges, what is said of a field that is wrong; and
+ * structs that are shorter or longer than ours, as an older or newer program
+ * has them.
+ */
+
+#include "base/cfg.h"
 
 #include <limits.h>
+#include <string.h>
 
 #include "rt_fake.h"
 
-static struct rpma_rt_cfg *cfg;
+#define RUNTIME ((struct rpma_rt_cfg)RPMA_RT_CFG_INIT)
 
 static int setup(void **state)
 {
 	(void)state;
-	return rpma_rt_cfg_new(&cfg);
+	fake_logged();
+	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	ok(rpma_rt_cfg_delete(&cfg));
-	assert_null(cfg);
-	assert_int_equal(fake_memory(), 0);
-	return fake_failed() ? 0 : -1;
+	return fake_failed() && fake_memory() == 0 ? 0 : -1;
 }
 
-static void new__invalid_INVAL(void **state)
+/* It is INVAL, which one line in the log explains. */
+static void refused(int ret, const char *words)
 {
-	(void)state;
-	assert_int_equal(rpma_rt_cfg_new(NULL), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_cfg_delete(NULL), RPMA_E_INVAL);
+	assert_int_equal(ret, RPMA_E_INVAL);
+	assert_int_equal(fake_logged(), 1);
+	assert_true(fake_said(words));
 }
 
-static void new__no_memory_NOMEM(void **state)
-{
-	struct rpma_rt_cfg *other = cfg;
+/* ------------------------------------------------------------ defaults --- */
 
-	(void)state;
-	fake_fail("malloc", 1, 1);
-	assert_int_equal(rpma_rt_cfg_new(&other), RPMA_E_NOMEM);
-	assert_ptr_equal(other, cfg); /* written only on success */
-}
-
-static void new__defaults(void **state)
+static void init__as_the_initializer(void **state)
 {
-	enum rpma_rt_mode mode;
-	uint32_t value;
-	int pollers;
+	struct rpma_rt_cfg cfg;
 
 	(void)state;
-	ok(rpma_rt_cfg_get_pollers(cfg, &pollers));
-	assert_int_equal(pollers, 1);
-	ok(rpma_rt_cfg_get_mode(cfg, &mode));
-	assert_int_equal(mode, RPMA_RT_MODE_ADAPTIVE);
-	ok(rpma_rt_cfg_get_spin_us(cfg, &value));
-	assert_int_equal(value, RPMA_RT_DEFAULT_SPIN_US);
-	ok(rpma_rt_cfg_get_backstop_ms(cfg, &value));
-	assert_int_equal(value, RPMA_RT_DEFAULT_BACKSTOP_MS);
-	ok(rpma_rt_cfg_get_cq_size(cfg, &value));
-	assert_int_equal(value, RPMA_RT_DEFAULT_CQ_SIZE);
-	ok(rpma_rt_cfg_get_drain_ms(cfg, &value));
-	assert_int_equal(value, RPMA_RT_DEFAULT_DRAIN_MS);
-	assert_int_equal(cfg->cpus_count, 0);
+	memset(&cfg, 0xff, sizeof(cfg));
+	ok(rpma_rt_cfg_init(&cfg, sizeof(cfg)));
+	assert_memory_equal(&cfg, &RUNTIME, sizeof(cfg));
+	assert_int_equal(cfg.size, sizeof(cfg));
+	assert_int_equal(cfg.mode, RPMA_RT_MODE_ADAPTIVE);
+	assert_int_equal(cfg.pollers, 1);
+	assert_int_equal(cfg.cq_size, RPMA_RT_DEFAULT_CQ_SIZE);
+	assert_int_equal(cfg.spin_us, RPMA_RT_DEFAULT_SPIN_US);
+	assert_int_equal(cfg.backstop_ms, RPMA_RT_DEFAULT_BACKSTOP_MS);
+	assert_int_equal(cfg.teardown_ms, RPMA_RT_DEFAULT_TEARDOWN_MS);
 }
 
-static void delete__null_inside(void **state)
+static void init__wrong_size_INVAL(void **state)
 {
-	struct rpma_rt_cfg *none = NULL;
+	struct rpma_rt_cfg cfg = {.size = 7};
 
 	(void)state;
-	ok(rpma_rt_cfg_delete(&none));
+	assert_int_equal(rpma_rt_cfg_init(NULL, sizeof(cfg)), RPMA_E_INVAL);
+	refused(rpma_rt_cfg_init(&cfg, sizeof(cfg) - 1),
+		"rpma_rt_cfg.size is 95");
+	refused(rpma_rt_cfg_init(&cfg, 4097), "96..4096");
+	assert_int_equal(cfg.size, 7);
 }
 
-/* a setter and getter of a number, and its range */
+static void read__none_given_the_defaults(void **state)
+{
+	struct rpma_rt_cfg cfg;
+
+	(void)state;
+	ok(rt_cfg_read_runtime(NULL, &cfg));
+	assert_memory_equal(&cfg, &RUNTIME, sizeof(cfg));
+}
+
+/* A 0 means the default where the range does not contain it. */
+static void read__all_zero(void **state)
+{
+	const struct rpma_rt_cfg given = {.size = sizeof(given)};
+	struct rpma_rt_cfg cfg;
+
+	(void)state;
+	ok(rt_cfg_read_runtime(&given, &cfg));
+	assert_int_equal(cfg.pollers, 1);
+	assert_int_equal(cfg.cq_size, RPMA_RT_DEFAULT_CQ_SIZE);
+	assert_int_equal(cfg.teardown_ms, RPMA_RT_DEFAULT_TEARDOWN_MS);
+	assert_int_equal(cfg.spin_us, 0);
+	assert_int_equal(cfg.backstop_ms, 0);
+}
+
+/* ------------------------------------------------------------ ranges --- */
+
+/* a field of 32 bits, and what it may be */
 struct number {
-	int (*set)(struct rpma_rt_cfg *cfg, uint32_t value);
-	int (*get)(const struct rpma_rt_cfg *cfg, uint32_t *value);
+	const char *name;
+	size_t offset;
 	uint32_t min;
 	uint32_t max;
 };
 
-static const struct number numbers[] = {
-	{rpma_rt_cfg_set_spin_us, rpma_rt_cfg_get_spin_us, 0, 1000000},
-	{rpma_rt_cfg_set_backstop_ms, rpma_rt_cfg_get_backstop_ms, 0, 60000},
-	{rpma_rt_cfg_set_cq_size, rpma_rt_cfg_get_cq_size, 1, INT32_MAX},
-	{rpma_rt_cfg_set_drain_ms, rpma_rt_cfg_get_drain_ms, 1, 600000},
+static uint32_t *at(void *cfg, const struct number *n)
+{
+	return (uint32_t *)((char *)cfg + n->offset);
+}
+
+/* "type.field is VALUE, it may be MIN..MAX" */
+static void refused_number(int ret, const char *type, const struct number *n,
+			   uint32_t value)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "%s.%s is %u, it may be %u..%u", type,
+		 n->name, value, n->min, n->max);
+	refused(ret, text);
+}
+
+#define NUMBER(type, field, min, max) \
+	{#field, offsetof(struct type, field), min, max}
+
+static const struct number runtime_numbers[] = {
+	NUMBER(rpma_rt_cfg, mode, RPMA_RT_MODE_ADAPTIVE, RPMA_RT_MODE_MANUAL),
+	NUMBER(rpma_rt_cfg, pollers, 1, RPMA_RT_MAX_POLLERS),
+	NUMBER(rpma_rt_cfg, cq_size, 1, INT32_MAX),
+	NUMBER(rpma_rt_cfg, spin_us, 0, 1000000),
+	NUMBER(rpma_rt_cfg, backstop_ms, 0, 60000),
+	NUMBER(rpma_rt_cfg, teardown_ms, 1, 600000),
+	NUMBER(rpma_rt_cfg, async_feed, 0, 1),
 };
 
-static void number__range(const struct number *n)
+static void read_runtime__ranges(void **state)
 {
-	uint32_t value;
-
-	ok(n->set(cfg, n->max));
-	ok(n->get(cfg, &value));
-	assert_int_equal(value, n->max);
-	ok(n->set(cfg, n->min));
-	assert_int_equal(n->set(cfg, n->max + 1), RPMA_E_INVAL);
-	if (n->min > 0)
-		assert_int_equal(n->set(cfg, n->min - 1), RPMA_E_INVAL);
-	ok(n->get(cfg, &value));
-	assert_int_equal(value, n->min);
-	assert_int_equal(n->set(NULL, n->min), RPMA_E_INVAL);
-	assert_int_equal(n->get(NULL, &value), RPMA_E_INVAL);
-	assert_int_equal(n->get(cfg, NULL), RPMA_E_INVAL);
-}
-
-static void numbers__range(void **state)
-{
-	size_t i;
+	const struct number *n = runtime_numbers;
+	const struct number *end = n + sizeof(runtime_numbers) / sizeof(*n);
+	struct rpma_rt_cfg given;
+	struct rpma_rt_cfg cfg;
 
 	(void)state;
-	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		number__range(&numbers[i]);
+	for (; n < end; n++) {
+		given = RUNTIME;
+		*at(&given, n) = n->min;
+		ok(rt_cfg_read_runtime(&given, &cfg));
+		assert_int_equal(*at(&cfg, n), n->min);
+		*at(&given, n) = n->max;
+		ok(rt_cfg_read_runtime(&given, &cfg));
+		assert_int_equal(*at(&cfg, n), n->max);
+		*at(&given, n) = n->max + 1;
+		refused_number(rt_cfg_read_runtime(&given, &cfg), "rpma_rt_cfg",
+			       n, n->max + 1);
+	}
+	assert_int_equal(fake_logged(), 0);
 }
 
-static void pollers__range(void **state)
+static void read_runtime__reserved_INVAL(void **state)
 {
-	int count;
+	struct rpma_rt_cfg given = RUNTIME;
+	struct rpma_rt_cfg cfg;
 
 	(void)state;
-	ok(rpma_rt_cfg_set_pollers(cfg, RPMA_RT_MAX_POLLERS));
-	assert_int_equal(rpma_rt_cfg_set_pollers(cfg, 0), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_cfg_set_pollers(cfg, -1), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_cfg_set_pollers(cfg, RPMA_RT_MAX_POLLERS + 1),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_cfg_set_pollers(NULL, 1), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_cfg_get_pollers(NULL, &count), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_cfg_get_pollers(cfg, NULL), RPMA_E_INVAL);
-	ok(rpma_rt_cfg_get_pollers(cfg, &count));
-	assert_int_equal(count, RPMA_RT_MAX_POLLERS);
+	given.reserved[2] = 1;
+	refused(rt_cfg_read_runtime(&given, &cfg),
+		"rpma_rt_cfg.reserved has to be 0");
 }
 
-static void timing__any_number(void **state)
+static void read_runtime__cpus(void **state)
 {
-	uint32_t every;
+	int32_t cpus[] = {RPMA_RT_CPU_ANY, INT32_MAX};
+	struct rpma_rt_cfg given = RUNTIME;
+	struct rpma_rt_cfg cfg;
 
 	(void)state;
-	ok(rpma_rt_cfg_get_timing(cfg, &every));
-	assert_int_equal(every, 0);
-	ok(rpma_rt_cfg_set_timing(cfg, 7));
-	ok(rpma_rt_cfg_get_timing(cfg, &every));
-	assert_int_equal(every, 7);
-	assert_int_equal(rpma_rt_cfg_set_timing(NULL, 1), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_cfg_get_timing(NULL, &every), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_cfg_get_timing(cfg, NULL), RPMA_E_INVAL);
+	given.cpus = cpus;
+	refused(rt_cfg_read_runtime(&given, &cfg), "rpma_rt_cfg.cpus");
+	given.cpus = NULL;
+	given.cpu_count = 1;
+	refused(rt_cfg_read_runtime(&given, &cfg), "rpma_rt_cfg.cpus");
+	given.cpus = cpus;
+	given.cpu_count = 2;
+	refused(rt_cfg_read_runtime(&given, &cfg),
+		"rpma_rt_cfg.cpu_count is 2, it may be 1..1");
+	given.pollers = 2;
+	refused(rt_cfg_read_runtime(&given, &cfg),
+		"rpma_rt_cfg.cpus[1] is 2147483647");
+	given.cpu_count = RPMA_RT_MAX_POLLERS + 1;
+	refused(rt_cfg_read_runtime(&given, &cfg),
+		"rpma_rt_cfg.cpu_count is 65, it may be 0..64");
+	given.cpu_count = 1;
+	given.pollers = 1;
+	ok(rt_cfg_read_runtime(&given, &cfg));
+	assert_ptr_equal(cfg.cpus, cpus);
 }
 
-static void mode__range(void **state)
+/* ------------------------------------------ older and newer programs --- */
+
+/* A struct as of a later release: two fields more than its first. */
+struct grown {
+	uint32_t size;
+	uint32_t old;
+	uint32_t later;
+	uint32_t latest;
+};
+
+static const struct rt_cfg_field grown_fields[] = {
+	{"old", 4, 4, RT_CFG_RANGE, 1, 9},
+	{"later", 8, 4, RT_CFG_RANGE, 0, 9},
+	{"latest", 12, 4, RT_CFG_POWER, 4, 64},
+	{NULL, 0, 0, RT_CFG_ANY, 0, 0},
+};
+static const struct grown grown_init = {sizeof(grown_init), 5, 0, 16};
+static const struct rt_cfg_type grown = {"grown", grown_fields, &grown_init,
+					 sizeof(grown_init), 8};
+
+/* What lies behind it is the program's: no field. */
+static void read__shorter_what_is_missing_as_before(void **state)
 {
-	enum rpma_rt_mode mode;
+	const struct grown given = {8, 7, 77, 77};
+	struct grown cfg;
 
 	(void)state;
-	ok(rpma_rt_cfg_set_mode(cfg, RPMA_RT_MODE_MANUAL));
-	assert_int_equal(rpma_rt_cfg_set_mode(cfg, (enum rpma_rt_mode)4),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_cfg_set_mode(cfg, (enum rpma_rt_mode) - 1),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_cfg_set_mode(NULL, RPMA_RT_MODE_BUSY),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_cfg_get_mode(NULL, &mode), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_cfg_get_mode(cfg, NULL), RPMA_E_INVAL);
-	ok(rpma_rt_cfg_get_mode(cfg, &mode));
-	assert_int_equal(mode, RPMA_RT_MODE_MANUAL);
+	ok(rt_cfg_read(&grown, &given, &cfg));
+	assert_int_equal(cfg.size, sizeof(cfg));
+	assert_int_equal(cfg.old, 7);
+	assert_int_equal(cfg.later, 0);
+	assert_int_equal(cfg.latest, 16); /* 0 is none of its values */
 }
 
-static void cpus__copied(void **state)
+static void read__shorter_than_the_first_INVAL(void **state)
 {
-	int cpus[RPMA_RT_MAX_POLLERS] = {3, RPMA_RT_CPU_ANY};
+	const struct grown given = {7, 7, 0, 0};
+	struct grown cfg;
 
 	(void)state;
-	assert_int_equal(rpma_rt_cfg_set_cpus(NULL, cpus, 1), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_cfg_set_cpus(cfg, NULL, 1), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_cfg_set_cpus(cfg, cpus, 0), RPMA_E_INVAL);
-	assert_int_equal(
-		rpma_rt_cfg_set_cpus(cfg, cpus, RPMA_RT_MAX_POLLERS + 1),
-		RPMA_E_INVAL);
-	assert_int_equal(cfg->cpus_count, 0);
-	ok(rpma_rt_cfg_set_cpus(cfg, cpus, 2));
-	cpus[0] = 99;
-	assert_int_equal(cfg->cpus_count, 2);
-	assert_int_equal(cfg->cpus[0], 3);
-	assert_int_equal(cfg->cpus[1], RPMA_RT_CPU_ANY);
-	ok(rpma_rt_cfg_set_cpus(cfg, cpus, RPMA_RT_MAX_POLLERS));
+	refused(rt_cfg_read(&grown, &given, &cfg),
+		"grown.size is 7, it may be 8..4096");
+}
+
+static void read__size_0_names_the_initializer(void **state)
+{
+	const struct grown given = {0, 7, 0, 0};
+	struct grown cfg;
+
+	(void)state;
+	refused(rt_cfg_read(&grown, &given, &cfg), "_INIT");
+}
+
+static void read__longer_and_nothing_set(void **state)
+{
+	const struct {
+		struct grown known;
+		char more[12];
+	} given = {{sizeof(given), 7, 8, 32}, {0}};
+	struct grown cfg;
+
+	(void)state;
+	ok(rt_cfg_read(&grown, &given, &cfg));
+	assert_int_equal(cfg.size, sizeof(cfg));
+	assert_int_equal(cfg.old, 7);
+	assert_int_equal(cfg.later, 8);
+	assert_int_equal(cfg.latest, 32);
+}
+
+static void read__longer_and_something_set_INVAL(void **state)
+{
+	const struct {
+		struct grown known;
+		char more[12];
+	} given = {{sizeof(given), 7, 8, 32}, {[6] = 1}};
+	struct grown cfg;
+
+	(void)state;
+	refused(rt_cfg_read(&grown, &given, &cfg), "offset 22");
+}
+
+static void read__no_power_of_two_INVAL(void **state)
+{
+	struct grown given = {sizeof(given), 7, 8, 33};
+	struct grown cfg;
+
+	(void)state;
+	refused(rt_cfg_read(&grown, &given, &cfg),
+		"grown.latest is 33, it may be a power of two, 4..64");
+	given.latest = 2;
+	refused(rt_cfg_read(&grown, &given, &cfg), "grown.latest is 2,");
+	given.latest = 128;
+	refused(rt_cfg_read(&grown, &given, &cfg), "grown.latest is 128,");
+}
+
+/* A program that is newer than the library, and one that is older. */
+static void init__writes_so_many_bytes(void **state)
+{
+	struct {
+		struct grown known;
+		char more[8];
+		char beyond[8];
+	} cfg;
+
+	(void)state;
+	memset(&cfg, 0xff, sizeof(cfg));
+	ok(rt_cfg_init(&grown, &cfg, 24));
+	assert_int_equal(cfg.known.size, 24);
+	assert_int_equal(cfg.known.latest, 16);
+	assert_memory_equal(cfg.more, "\0\0\0\0\0\0\0\0", 8);
+	assert_int_equal((unsigned char)cfg.beyond[0], 0xff);
+	memset(&cfg, 0xff, sizeof(cfg));
+	ok(rt_cfg_init(&grown, &cfg, 12));
+	assert_int_equal(cfg.known.size, 12);
+	assert_int_equal(cfg.known.old, 5);
+	assert_int_equal(cfg.known.later, 0);
+	assert_int_equal(cfg.known.latest, UINT32_MAX);
 }
 
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(new__invalid_INVAL), TEST(new__no_memory_NOMEM),
-		TEST(new__defaults),	  TEST(delete__null_inside),
-		TEST(numbers__range),	  TEST(pollers__range),
-		TEST(mode__range),	  TEST(cpus__copied),
-		TEST(timing__any_number),
+		TEST(init__as_the_initializer),
+		TEST(init__wrong_size_INVAL),
+		TEST(read__none_given_the_defaults),
+		TEST(read__all_zero),
+		TEST(read_runtime__ranges),
+		TEST(read_runtime__reserved_INVAL),
+		TEST(read_runtime__cpus),
+		TEST(read__shorter_what_is_missing_as_before),
+		TEST(read__shorter_than_the_first_INVAL),
+		TEST(read__size_0_names_the_initializer),
+		TEST(read__longer_and_nothing_set),
+		TEST(read__longer_and_something_set_INVAL),
+		TEST(read__no_power_of_two_INVAL),
+		TEST(init__writes_so_many_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,18 +35,39 @@ static struct {
 /* -------------------------------------------------------------- the log --- */
 
 static _Atomic int logged;
+static struct {
+	pthread_mutex_t lock;
+	char text[256];
+} last_log = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void rpma_log_message(enum rpma_log_level level, const char *file_name,
 		      int line_no, const char *function_name,
 		      const char *message_format, ...)
 {
+	va_list args;
+
 	(void)level;
 	(void)line_no;
 	assert_non_null(file_name);
 	assert_non_null(function_name);
 	assert_non_null(message_format);
+	pthread_mutex_lock(&last_log.lock);
+	va_start(args, message_format);
+	vsnprintf(last_log.text, sizeof(last_log.text), message_format, args);
+	va_end(args);
+	pthread_mutex_unlock(&last_log.lock);
 	/* relaxed: a count */
 	atomic_fetch_add_explicit(&logged, 1, memory_order_relaxed);
+}
+
+bool fake_said(const char *words)
+{
+	bool is_said;
+
+	pthread_mutex_lock(&last_log.lock);
+	is_said = strstr(last_log.text, words) != NULL;
+	pthread_mutex_unlock(&last_log.lock);
+	return is_said;
 }
 
 int fake_logged(void)

@@ -121,6 +121,8 @@ void fake_fail(const char *call, int nth, int value);
 bool fake_failed(void);
 /* Messages of the runtime since the last look. */
 int fake_logged(void);
+/* Are these words in the last of them? */
+bool fake_said(const char *words);
 /* Calls that make, move or unmake something, in order, a space between. */
 const char *fake_trace(void);
 void fake_forget_trace(void);

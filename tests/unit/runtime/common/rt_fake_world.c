@@ -154,7 +154,7 @@ static struct rpma_rt *rt_new(void)
 	struct rpma_rt *rt = calloc(1, sizeof(*rt));
 
 	assert_non_null(rt);
-	rt_cfg_init(&rt->cfg);
+	ok(rpma_rt_cfg_init(&rt->cfg, sizeof(rt->cfg)));
 	rt->cfg.mode = RPMA_RT_MODE_MANUAL;
 	rt->cfg.cq_size = 64;
 	rt->drop_item = rt_conn_drop_item;

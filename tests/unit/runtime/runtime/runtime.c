@@ -14,22 +14,21 @@
 #include "cm/device.h"
 #include "poller/place.h"
 
-static struct rpma_rt_cfg *cfg;
+static struct rpma_rt_cfg cfg;
 
 static int setup(void **state)
 {
 	(void)state;
 	assert_int_equal(fake_memory(), 0);
-	ok(rpma_rt_cfg_new(&cfg));
-	ok(rpma_rt_cfg_set_pollers(cfg, 2));
-	ok(rpma_rt_cfg_set_mode(cfg, RPMA_RT_MODE_EVENT));
+	cfg = (struct rpma_rt_cfg)RPMA_RT_CFG_INIT;
+	cfg.pollers = 2;
+	cfg.mode = RPMA_RT_MODE_EVENT;
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	ok(rpma_rt_cfg_delete(&cfg));
 	assert_int_equal(fake_objects(), 0);
 	assert_int_equal(fake_memory(), 0);
 	return fake_failed() ? 0 : -1;
@@ -44,13 +43,13 @@ static int fail_each(const char *call, int value, int expected)
 
 	for (nth = 1;; nth++) {
 		fake_fail(call, nth, value);
-		ret = rpma_rt_new(cfg, &rt);
+		ret = rpma_rt_new(&cfg, &rt);
 		if (!fake_failed())
 			break;
 		assert_int_equal(ret, expected);
 		assert_null(rt);
 		assert_int_equal(fake_objects(), 0);
-		assert_int_equal(fake_memory(), 1); /* cfg */
+		assert_int_equal(fake_memory(), 0);
 	}
 	ok(ret);
 	ok(rpma_rt_delete(&rt));
@@ -83,11 +82,11 @@ static void new__epoll_refuses_PROVIDER(void **state)
 	 * later may fail unheard */
 	for (nth = 1; nth <= 3; nth++) {
 		fake_fail("epoll_ctl", nth, ENOSPC);
-		assert_int_equal(rpma_rt_new(cfg, &rt), RPMA_E_PROVIDER);
+		assert_int_equal(rpma_rt_new(&cfg, &rt), RPMA_E_PROVIDER);
 		assert_true(fake_failed());
 		assert_null(rt);
 		assert_int_equal(fake_objects(), 0);
-		assert_int_equal(fake_memory(), 1);
+		assert_int_equal(fake_memory(), 0);
 	}
 }
 
@@ -120,7 +119,7 @@ static void device__each_failure_nothing_left(void **state)
 	int nth;
 
 	(void)state;
-	ok(rpma_rt_new(cfg, &rt));
+	ok(rpma_rt_new(&cfg, &rt));
 	objects = fake_objects();
 	memory = fake_memory();
 	for (i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
@@ -145,7 +144,7 @@ static void device__made_once(void **state)
 	struct rpma_rt *rt;
 
 	(void)state;
-	ok(rpma_rt_new(cfg, &rt));
+	ok(rpma_rt_new(&cfg, &rt));
 	ok(rt_device_get(rt, &fake_ctx, &devices[0]));
 	ok(rt_device_get(rt, &other, &devices[1]));
 	ok(rt_device_get(rt, &fake_ctx, &devices[2]));
@@ -162,13 +161,14 @@ static void new__invalid_INVAL(void **state)
 	int cpus[3] = {RPMA_RT_CPU_ANY, RPMA_RT_CPU_ANY, RPMA_RT_CPU_ANY};
 
 	(void)state;
-	assert_int_equal(rpma_rt_new(cfg, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_new(&cfg, NULL), RPMA_E_INVAL);
 	/* three CPUs for two pollers; none such */
-	ok(rpma_rt_cfg_set_cpus(cfg, cpus, 3));
-	assert_int_equal(rpma_rt_new(cfg, &rt), RPMA_E_INVAL);
+	cfg.cpus = cpus;
+	cfg.cpu_count = 3;
+	assert_int_equal(rpma_rt_new(&cfg, &rt), RPMA_E_INVAL);
 	cpus[1] = CPU_SETSIZE;
-	ok(rpma_rt_cfg_set_cpus(cfg, cpus, 2));
-	assert_int_equal(rpma_rt_new(cfg, &rt), RPMA_E_INVAL);
+	cfg.cpu_count = 2;
+	assert_int_equal(rpma_rt_new(&cfg, &rt), RPMA_E_INVAL);
 	assert_null(rt);
 	assert_string_equal(fake_trace(), ""); /* nothing was begun */
 }
@@ -180,7 +180,7 @@ static void new__defaults_and_the_event_thread_shared(void **state)
 
 	(void)state;
 	ok(rpma_rt_new(NULL, &first));
-	ok(rpma_rt_new(cfg, &second));
+	ok(rpma_rt_new(&cfg, &second));
 	ok(rpma_rt_delete(&first));
 	ok(rpma_rt_delete(&second));
 	assert_null(first);
@@ -196,7 +196,7 @@ static void delete__queues_held_AGAIN(void **state)
 	int got;
 
 	(void)state;
-	ok(rpma_rt_new(cfg, &rt));
+	ok(rpma_rt_new(&cfg, &rt));
 	ok(rpma_rt_queue_new(rt, NULL, &queue));
 	ok(rpma_rt_queue_push(queue, 5, NULL, 0, 0));
 	assert_int_equal(rpma_rt_delete(&rt), RPMA_E_AGAIN);
@@ -224,7 +224,7 @@ static void stop__again_and_invalid(void **state)
 
 	(void)state;
 	assert_int_equal(rpma_rt_stop(NULL), RPMA_E_INVAL);
-	ok(rpma_rt_new(cfg, &rt));
+	ok(rpma_rt_new(&cfg, &rt));
 	ok(rpma_rt_stop(rt));
 	ok(rpma_rt_stop(rt));
 	ok(rpma_rt_delete(&rt));
@@ -247,7 +247,7 @@ static void stop__two_at_once(void **state)
 	int got;
 
 	(void)state;
-	ok(rpma_rt_new(cfg, &rt));
+	ok(rpma_rt_new(&cfg, &rt));
 	ok(rpma_rt_queue_new(rt, NULL, &queue));
 	ok(pthread_create(&thread, NULL, stop, rt));
 	ok(rpma_rt_stop(rt));
@@ -264,7 +264,7 @@ static void any__of_before_a_fork_FORKED(void **state)
 	struct rpma_rt *rt;
 
 	(void)state;
-	ok(rpma_rt_new(cfg, &rt));
+	ok(rpma_rt_new(&cfg, &rt));
 	rt->fork_generation++;
 	assert_int_equal(rpma_rt_stop(rt), RPMA_RT_E_FORKED);
 	assert_int_equal(rpma_rt_delete(&rt), RPMA_RT_E_FORKED);
@@ -280,7 +280,7 @@ static void manual__only_in_that_mode_NOSUPP(void **state)
 	int value = 7;
 
 	(void)state;
-	ok(rpma_rt_new(cfg, &rt));
+	ok(rpma_rt_new(&cfg, &rt));
 	assert_int_equal(rpma_rt_run_once(rt, 0, 1, &value), RPMA_E_NOSUPP);
 	assert_int_equal(rpma_rt_arm(rt, 0), RPMA_E_NOSUPP);
 	assert_int_equal(rpma_rt_get_fd(rt, 0, &value), RPMA_E_NOSUPP);
@@ -296,8 +296,8 @@ static void manual__one_thread_at_a_time(void **state)
 	int fd;
 
 	(void)state;
-	ok(rpma_rt_cfg_set_mode(cfg, RPMA_RT_MODE_MANUAL));
-	ok(rpma_rt_new(cfg, &rt));
+	cfg.mode = RPMA_RT_MODE_MANUAL;
+	ok(rpma_rt_new(&cfg, &rt));
 	assert_int_equal(rpma_rt_run_once(rt, 0, 0, &done), RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_run_once(rt, 2, 1, &done), RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_run_once(rt, 0, 1, NULL), RPMA_E_INVAL);
@@ -327,8 +327,8 @@ static void stop__from_a_poller_THREAD(void **state)
 	struct rpma_rt *rt;
 
 	(void)state;
-	ok(rpma_rt_cfg_set_mode(cfg, RPMA_RT_MODE_MANUAL));
-	ok(rpma_rt_new(cfg, &rt));
+	cfg.mode = RPMA_RT_MODE_MANUAL;
+	ok(rpma_rt_new(&cfg, &rt));
 	ok(rt_poller_enter(&rt->pollers[0]));
 	assert_int_equal(rpma_rt_stop(rt), RPMA_RT_E_THREAD);
 	assert_int_equal(rpma_rt_delete(&rt), RPMA_RT_E_THREAD);
@@ -343,7 +343,7 @@ static void stats__invalid_INVAL(void **state)
 	struct rpma_rt *rt;
 
 	(void)state;
-	ok(rpma_rt_new(cfg, &rt));
+	ok(rpma_rt_new(&cfg, &rt));
 	assert_int_equal(rpma_rt_get_poller_stats(NULL, 0, &stats),
 			 RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_get_poller_stats(rt, 2, &stats), RPMA_E_INVAL);
@@ -360,7 +360,7 @@ static void place__round_robin_unless_named(void **state)
 	int i;
 
 	(void)state;
-	ok(rpma_rt_new(cfg, &rt));
+	ok(rpma_rt_new(&cfg, &rt));
 	for (i = 0; i < 4; i++)
 		assert_int_equal(
 			rt_place_choose(rt, RPMA_RT_POLLER_ANY, 0)->index,
@@ -376,7 +376,7 @@ static void place__least_loaded(void **state)
 	int i;
 
 	(void)state;
-	ok(rpma_rt_new(cfg, &rt));
+	ok(rpma_rt_new(&cfg, &rt));
 	assert_false(rt_place_is_valid(rt, RPMA_RT_POLLER_LEAST - 1));
 	assert_true(rt_place_is_valid(rt, RPMA_RT_POLLER_LEAST));
 	assert_true(rt_place_is_valid(rt, 1));
