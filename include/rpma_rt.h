@@ -148,7 +148,6 @@ void rpma_rt_completion_to_wc(const struct rpma_rt_completion *cmpl,
 
 struct rpma_rt;
 struct rpma_rt_queue;
-struct rpma_rt_queue_cfg;
 struct rpma_rt_listener;
 struct rpma_rt_conn;
 struct rpma_rt_conn_cfg;
@@ -303,35 +302,38 @@ int rpma_rt_get_poller_stats(const struct rpma_rt *rt, int poller,
 #define RPMA_RT_DEFAULT_LANE_SIZE     1024
 #define RPMA_RT_DEFAULT_BACKLOG_LIMIT 4096
 #define RPMA_RT_DEFAULT_QUEUE_SPIN_US 20
+#define RPMA_RT_NAME_MAX	      31 /* bytes, without the 0 at the end */
 
 /*
  *   lane_size     entries between one poller and this queue, a power of two,
- *                 64..1048576
- *   backlog       entries behind a full lane from which posts with a route to
- *                 this queue answer RPMA_E_AGAIN, 1..1048576
- *   spin          microseconds rpma_rt_queue_wait() spins before it sleeps,
- *                 0..1000000
- *   shared        any number of consumers at once; default false: one, and a
- *                 second at the same time is RPMA_E_AGAIN (an assertion where
- *                 those are compiled)
+ *                 64..1048576, default 1024
+ *   backlog_limit entries behind a full lane from which posts with a route to
+ *                 this queue answer RPMA_E_AGAIN, 1..1048576, default 4096
+ *   spin_us       microseconds rpma_rt_queue_wait() spins before it sleeps,
+ *                 0..1000000, default 20
+ *   shared        1: any number of consumers at once. 0, the default: one, and
+ *                 a second at the same time is RPMA_E_AGAIN (an assertion
+ *                 where those are compiled).
+ *   name          for the log and the dump, up to RPMA_RT_NAME_MAX printable
+ *                 ASCII characters, copied; NULL, the default: "queue N"
  */
-int rpma_rt_queue_cfg_new(struct rpma_rt_queue_cfg **cfg_ptr);
-int rpma_rt_queue_cfg_delete(struct rpma_rt_queue_cfg **cfg_ptr);
-int rpma_rt_queue_cfg_set_lane_size(struct rpma_rt_queue_cfg *cfg,
-				    uint32_t size);
-int rpma_rt_queue_cfg_get_lane_size(const struct rpma_rt_queue_cfg *cfg,
-				    uint32_t *size);
-int rpma_rt_queue_cfg_set_backlog_limit(struct rpma_rt_queue_cfg *cfg,
-					uint32_t limit);
-int rpma_rt_queue_cfg_get_backlog_limit(const struct rpma_rt_queue_cfg *cfg,
-					uint32_t *limit);
-int rpma_rt_queue_cfg_set_spin_us(struct rpma_rt_queue_cfg *cfg,
-				  uint32_t spin_us);
-int rpma_rt_queue_cfg_get_spin_us(const struct rpma_rt_queue_cfg *cfg,
-				  uint32_t *spin_us);
-int rpma_rt_queue_cfg_set_shared(struct rpma_rt_queue_cfg *cfg, bool shared);
-int rpma_rt_queue_cfg_get_shared(const struct rpma_rt_queue_cfg *cfg,
-				 bool *shared);
+struct rpma_rt_queue_cfg {
+	uint32_t size;
+	uint32_t lane_size;
+	uint32_t backlog_limit;
+	uint32_t spin_us;
+	const char *name;
+	uint32_t shared;
+	uint32_t reserved32;
+	uint64_t reserved[2];
+};
+
+/* clang-format off */
+#define RPMA_RT_QUEUE_CFG_INIT { sizeof(struct rpma_rt_queue_cfg), \
+	RPMA_RT_DEFAULT_LANE_SIZE, RPMA_RT_DEFAULT_BACKLOG_LIMIT, \
+	RPMA_RT_DEFAULT_QUEUE_SPIN_US, NULL, 0, 0, {0, 0} }
+/* clang-format on */
+int rpma_rt_queue_cfg_init(struct rpma_rt_queue_cfg *cfg, size_t size);
 
 /* cfg may be NULL (defaults). Thread: any, not a poller. */
 int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,

@@ -80,12 +80,16 @@ static void human_cq(const struct rt_dump_cq *cq, FILE *out)
 static void human_queue(const struct rt_dump_queue *queue, FILE *out)
 {
 	const struct rt_queue_state *view = &queue->view;
+	char preset[sizeof(view->name)];
 
+	snprintf(preset, sizeof(preset), "queue %" PRIu32, view->id);
+	fprintf(out, "queue %" PRIu32, view->id);
+	if (strcmp(preset, view->name) != 0)
+		fprintf(out, " \"%s\"", view->name);
 	fprintf(out,
-		"queue %" PRIu32 ":%s%s%s%s%s %" PRIu32 " lanes, %" PRIu32
-		" spilled, %" PRIu32 " lanes over the limit",
-		view->id, view->shared ? " shared" : "",
-		view->closed ? " closed" : "",
+		":%s%s%s%s%s %" PRIu32 " lanes, %" PRIu32 " spilled, %" PRIu32
+		" lanes over the limit",
+		view->shared ? " shared" : "", view->closed ? " closed" : "",
 		view->finished ? " finished" : "",
 		view->inside ? " consumer inside" : "",
 		view->asleep ? " asleep" : "", view->lanes, view->spilled,

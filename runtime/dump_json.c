@@ -63,18 +63,32 @@ static void json_cq(const struct rt_dump_cq *cq, FILE *out)
 		yes(cq->failed));
 }
 
+/* printable ASCII */
+static void json_text(const char *text, FILE *out)
+{
+	fputc('"', out);
+	for (; *text != '\0'; text++) {
+		if (*text == '"' || *text == '\\')
+			fputc('\\', out);
+		fputc(*text, out);
+	}
+	fputc('"', out);
+}
+
 static void json_queue(const struct rt_dump_queue *queue, FILE *out)
 {
 	const struct rt_queue_state *view = &queue->view;
 
+	fprintf(out, "{\"queue\":%" PRIu32 ",\"name\":", view->id);
+	json_text(view->name, out);
 	fprintf(out,
-		"{\"queue\":%" PRIu32 ",\"shared\":%s,\"closed\":%s,"
+		",\"shared\":%s,\"closed\":%s,"
 		"\"finished\":%s,\"consumer_inside\":%s,\"asleep\":%s,"
 		"\"waiters\":%" PRIu32 ",\"lanes\":%" PRIu32
 		",\"spilled\":%" PRIu32 ",\"backlogged\":%" PRIu32,
-		view->id, yes(view->shared), yes(view->closed),
-		yes(view->finished), yes(view->inside), yes(view->asleep),
-		view->waiters, view->lanes, view->spilled, view->backlogged);
+		yes(view->shared), yes(view->closed), yes(view->finished),
+		yes(view->inside), yes(view->asleep), view->waiters,
+		view->lanes, view->spilled, view->backlogged);
 	json_fields(&queue->stats, rt_dump_queue_fields, RT_DUMP_QUEUE_FIELDS,
 		    out);
 	json_histogram("dispatch", &queue->stats.dispatch, out);

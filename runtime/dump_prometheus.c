@@ -90,6 +90,21 @@ static void prom_histogram(const char *name, uint32_t id,
 		name, id, seen);
 }
 
+/* Its name, printable ASCII, as the label of a sample that is always 1. */
+static void prom_name(const struct rt_queue_state *view, FILE *out)
+{
+	const char *c;
+
+	fprintf(out, "rpma_rt_queue_info{queue=\"%" PRIu32 "\",name=\"",
+		view->id);
+	for (c = view->name; *c != '\0'; c++) {
+		if (*c == '"' || *c == '\\')
+			fputc('\\', out);
+		fputc(*c, out);
+	}
+	fputs("\"} 1\n", out);
+}
+
 static void prom_queues(const struct rt_dump *dump, FILE *out)
 {
 	const struct rt_dump_queue *queue;
@@ -107,6 +122,11 @@ static void prom_queues(const struct rt_dump *dump, FILE *out)
 				    out);
 		}
 	}
+	fputs("# HELP rpma_rt_queue_info Its name.\n"
+	      "# TYPE rpma_rt_queue_info gauge\n",
+	      out);
+	for (i = 0; i < dump->queues_count; i++)
+		prom_name(&dump->queues[i].view, out);
 	fputs("# HELP rpma_rt_queue_dispatch_seconds From poll to taken.\n"
 	      "# TYPE rpma_rt_queue_dispatch_seconds histogram\n",
 	      out);

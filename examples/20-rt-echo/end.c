@@ -79,17 +79,11 @@ void end_fail(struct end *end, const char *format, ...)
 
 static int new_queue(const struct end *end, struct rpma_rt_queue **queue)
 {
-	struct rpma_rt_queue_cfg *cfg;
-	int ret = rpma_rt_queue_cfg_new(&cfg);
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 
-	if (ret)
-		return ret;
 	if (!end->options->workers_spin)
-		ret = rpma_rt_queue_cfg_set_spin_us(cfg, 0);
-	if (!ret)
-		ret = rpma_rt_queue_new(end->rt, cfg, queue);
-	rpma_rt_queue_cfg_delete(&cfg);
-	return ret;
+		cfg.spin_us = 0;
+	return rpma_rt_queue_new(end->rt, &cfg, queue);
 }
 
 static int init_worker(struct end *end, unsigned number, unsigned first_id)

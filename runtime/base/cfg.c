@@ -30,6 +30,8 @@
 	 max}
 #define RANGE(type, member, min, max) \
 	FIELD(type, member, RT_CFG_RANGE, min, max)
+#define POWER(type, member, min, max) \
+	FIELD(type, member, RT_CFG_POWER, min, max)
 #define ANY(type, member)    FIELD(type, member, RT_CFG_ANY, 0, 0)
 #define ZERO(type, member)   FIELD(type, member, RT_CFG_ZERO, 0, 0)
 #define NEEDED(type, member) FIELD(type, member, RT_CFG_NEEDED, 0, 0)
@@ -54,6 +56,20 @@ static const struct rt_cfg_field runtime_fields[] = {
 static const struct rpma_rt_cfg runtime_init = RPMA_RT_CFG_INIT;
 static const struct rt_cfg_type runtime = {
 	"rpma_rt_cfg", runtime_fields, &runtime_init, sizeof(runtime_init), 96};
+
+static const struct rt_cfg_field queue_fields[] = {
+	POWER(rpma_rt_queue_cfg, lane_size, 64, 1048576),
+	RANGE(rpma_rt_queue_cfg, backlog_limit, 1, 1048576),
+	RANGE(rpma_rt_queue_cfg, spin_us, 0, 1000000),
+	ANY(rpma_rt_queue_cfg, name),
+	RANGE(rpma_rt_queue_cfg, shared, 0, 1),
+	ZERO(rpma_rt_queue_cfg, reserved32),
+	ZERO(rpma_rt_queue_cfg, reserved),
+	END,
+};
+static const struct rpma_rt_queue_cfg queue_init = RPMA_RT_QUEUE_CFG_INIT;
+static const struct rt_cfg_type queue = {"rpma_rt_queue_cfg", queue_fields,
+					 &queue_init, sizeof(queue_init), 48};
 
 /* -------------------------------------------------------- going through --- */
 
@@ -246,4 +262,38 @@ int rt_cfg_read_runtime(const struct rpma_rt_cfg *given,
 				     runtime.name, i, cfg->cpus[i]);
 	}
 	return ret;
+}
+
+int rpma_rt_queue_cfg_init(struct rpma_rt_queue_cfg *cfg, size_t size)
+{
+	return rt_cfg_init(&queue, cfg, size);
+}
+
+/* NULL, or what goes into a line of the log and into a dump as it is. */
+static int check_name(const struct rt_cfg_type *type, const char *name)
+{
+	size_t len = name == NULL ? 0 : strnlen(name, RPMA_RT_NAME_MAX + 1);
+	size_t i;
+
+	if (len > RPMA_RT_NAME_MAX) {
+		RT_LOG_ERROR("%s.name has more than %d characters", type->name,
+			     RPMA_RT_NAME_MAX);
+		return RPMA_E_INVAL;
+	}
+	for (i = 0; i < len; i++) {
+		if (name[i] >= ' ' && name[i] <= '~')
+			continue;
+		RT_LOG_ERROR("%s.name[%zu] is %d: no printable ASCII character",
+			     type->name, i, name[i]);
+		return RPMA_E_INVAL;
+	}
+	return 0;
+}
+
+int rt_cfg_read_queue(const struct rpma_rt_queue_cfg *given,
+		      struct rpma_rt_queue_cfg *cfg)
+{
+	int ret = rt_cfg_read(&queue, given, cfg);
+
+	return ret ? ret : check_name(&queue, cfg->name);
 }

@@ -53,9 +53,11 @@ int rt_cfg_init(const struct rt_cfg_type *type, void *cfg, size_t size);
 int rt_cfg_refuse(const char *type, const char *field, int64_t value,
 		  int64_t min, int64_t max);
 
-/* The same of each struct, with the rules that are about two of its fields.
+/* The same of each struct, with the rules that are more than a range.
  * ERRORS: RPMA_E_INVAL, logged; RPMA_E_PROVIDER: the CPUs are not known. */
 int rt_cfg_read_runtime(const struct rpma_rt_cfg *given,
 			struct rpma_rt_cfg *cfg);
+int rt_cfg_read_queue(const struct rpma_rt_queue_cfg *given,
+		      struct rpma_rt_queue_cfg *cfg);
 
 #endif /* RT_BASE_CFG_H */

@@ -7,9 +7,12 @@
  */
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cfg.h"
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/wait.h"
@@ -28,15 +31,34 @@
 
 static _Atomic uint32_t last_id;
 
+static void configure(struct rpma_rt_queue *queue,
+		      const struct rpma_rt_queue_cfg *cfg)
+{
+	queue->params = (struct rt_queue_params){
+		.lane_size = cfg->lane_size,
+		.backlog_limit = cfg->backlog_limit,
+		.spin_us = cfg->spin_us,
+		.shared = cfg->shared,
+	};
+	if (cfg->name != NULL)
+		snprintf(queue->name, sizeof(queue->name), "%s", cfg->name);
+	else
+		snprintf(queue->name, sizeof(queue->name), "queue %" PRIu32,
+			 queue->id);
+}
+
 int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 		      struct rpma_rt_queue **queue_ptr)
 {
+	struct rpma_rt_queue_cfg checked;
 	struct rpma_rt_queue *queue;
 	int ret;
 
 	if (rt == NULL || queue_ptr == NULL)
 		return RPMA_E_INVAL;
-	ret = rt_context_check_wait(rt);
+	ret = rt_cfg_read_queue(cfg, &checked);
+	if (ret == 0)
+		ret = rt_context_check_wait(rt);
 	if (ret)
 		return ret;
 	if (rt_context_is_stopped(rt))
@@ -46,12 +68,12 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 		return RPMA_E_NOMEM;
 	memset(queue, 0, sizeof(*queue));
 	queue->rt = rt;
-	rt_queue_cfg_params(cfg, &queue->params);
 	rt_bell_init_futex(&queue->bell);
 	/* relaxed: just a number */
 	queue->id =
 		atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) +
 		1;
+	configure(queue, &checked);
 	queue->bell.timed = rt_context_is_timed(rt);
 	rt_mpsc_init(&queue->messages);
 	pthread_mutex_init(&queue->lock, NULL);

@@ -17,7 +17,6 @@
 #include "base/bell.h"
 #include "base/mpsc.h"
 #include "base/stats.h"
-#include "queue/cfg.h"
 #include "queue/lane.h"
 
 /* the word of who consumes */
@@ -27,6 +26,13 @@
 
 #define RT_QUEUE_CLOSED 1 /* bit of the gate; */
 #define RT_QUEUE_PUSHER 2 /* the rest of it counts who is inside push */
+
+struct rt_queue_params {
+	uint32_t lane_size;
+	uint32_t backlog_limit;
+	uint32_t spin_us;
+	bool shared;
+};
 
 /* A lane, and what the queue knows of it. */
 struct rt_queue_lane {
@@ -74,6 +80,9 @@ struct rpma_rt_queue {
 	pthread_cond_t left; /* users became 0 */
 	struct rpma_rt_queue *next; /* the runtime's list, under its lock */
 	struct rt_queue_lane *of_poller[RPMA_RT_MAX_POLLERS];
+
+	/* immutable after new; what only people read */
+	char name[RPMA_RT_NAME_MAX + 1];
 };
 
 #endif /* RT_QUEUE_IMPL_H */

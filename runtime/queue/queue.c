@@ -262,6 +262,7 @@ void rt_queue_snapshot(const struct rpma_rt_queue *queue,
 		.lanes = atomic_load_explicit(&queue->lane_count,
 					      memory_order_acquire),
 	};
+	memcpy(view->name, queue->name, sizeof(view->name));
 	for (i = 0; i < view->lanes; i++) {
 		lane = queue->lanes[i];
 		/* relaxed: figures */

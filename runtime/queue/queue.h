@@ -71,6 +71,7 @@ void rt_queue_ring(struct rpma_rt_queue *queue);
 /* What it is like, for who looks on; the caller keeps it from being deleted. */
 struct rt_queue_state {
 	uint32_t id; /* of the process */
+	char name[RPMA_RT_NAME_MAX + 1];
 	bool shared;
 	bool closed;
 	bool finished;

@@ -476,14 +476,12 @@ static void open_stage(struct bench *bench, const struct way *way)
 {
 	const struct stage_cfg cfg = {
 		.pollers = 1, .mode = RPMA_RT_MODE_MANUAL, .depth = DEPTH};
-	struct rpma_rt_queue_cfg *queue_cfg;
+	struct rpma_rt_queue_cfg queue_cfg = RPMA_RT_QUEUE_CFG_INIT;
 
 	stage_open(&bench->stage, &cfg);
-	MUST(rpma_rt_queue_cfg_new(&queue_cfg));
-	MUST(rpma_rt_queue_cfg_set_shared(queue_cfg, way->is_shared));
-	MUST(rpma_rt_queue_new(bench->stage.world.rt, queue_cfg,
+	queue_cfg.shared = way->is_shared;
+	MUST(rpma_rt_queue_new(bench->stage.world.rt, &queue_cfg,
 			       &bench->queue));
-	MUST(rpma_rt_queue_cfg_delete(&queue_cfg));
 	if (way->open != NULL)
 		pump(bench, way->open);
 }

@@ -123,19 +123,17 @@ static void watch(bool on)
 
 static void open_routes(struct bench *bench)
 {
-	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	uint32_t i;
 
 	bench->cfg = world_cfg(1, 1);
 	MUST(rpma_rt_queue_new(bench->stage.world.rt, NULL, &bench->events));
 	bench->queues = calloc(bench->count, sizeof(struct rpma_rt_queue *));
 	CHECK(bench->queues != NULL);
-	MUST(rpma_rt_queue_cfg_new(&cfg));
-	MUST(rpma_rt_queue_cfg_set_lane_size(cfg, LANE));
+	cfg.lane_size = LANE;
 	for (i = 0; i < bench->count; i++)
-		MUST(rpma_rt_queue_new(bench->stage.world.rt, cfg,
+		MUST(rpma_rt_queue_new(bench->stage.world.rt, &cfg,
 				       &bench->queues[i]));
-	MUST(rpma_rt_queue_cfg_delete(&cfg));
 }
 
 static void prepare_routes(struct bench *bench)
@@ -182,24 +180,20 @@ static void close_routes(struct bench *bench)
 
 static void open_slow_queue(struct bench *bench)
 {
-	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 
-	MUST(rpma_rt_queue_cfg_new(&cfg));
-	MUST(rpma_rt_queue_cfg_set_lane_size(cfg, LANE));
-	MUST(rpma_rt_queue_cfg_set_backlog_limit(cfg, LIMIT));
-	MUST(rpma_rt_queue_new(bench->stage.world.rt, cfg, &bench->slow));
-	MUST(rpma_rt_queue_cfg_delete(&cfg));
+	cfg.lane_size = LANE;
+	cfg.backlog_limit = LIMIT;
+	MUST(rpma_rt_queue_new(bench->stage.world.rt, &cfg, &bench->slow));
 }
 
 static void open_backlog(struct bench *bench)
 {
-	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	uint32_t i;
 
-	MUST(rpma_rt_queue_cfg_new(&cfg));
-	MUST(rpma_rt_queue_cfg_set_lane_size(cfg, CROWD_LANE));
-	crowd_open(&bench->crowd, &bench->stage.world, 0, bench->count, cfg);
-	MUST(rpma_rt_queue_cfg_delete(&cfg));
+	cfg.lane_size = CROWD_LANE;
+	crowd_open(&bench->crowd, &bench->stage.world, 0, bench->count, &cfg);
 	open_slow_queue(bench);
 	bench->routes = calloc(bench->count, sizeof(struct rpma_rt_route *));
 	CHECK(bench->routes != NULL);

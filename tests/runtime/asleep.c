@@ -46,15 +46,13 @@ static void message__before_sleep(struct rpma_rt_queue *queue, int nth)
 
 static void run(struct world *w, bool shared)
 {
-	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct rpma_rt_queue *queue;
 	int i;
 
-	MUST(rpma_rt_queue_cfg_new(&cfg));
-	MUST(rpma_rt_queue_cfg_set_spin_us(cfg, 0));
-	MUST(rpma_rt_queue_cfg_set_shared(cfg, shared));
-	MUST(rpma_rt_queue_new(w->rt, cfg, &queue));
-	MUST(rpma_rt_queue_cfg_delete(&cfg));
+	cfg.spin_us = 0;
+	cfg.shared = shared;
+	MUST(rpma_rt_queue_new(w->rt, &cfg, &queue));
 	for (i = 0; i < ROUNDS; i++)
 		message__before_sleep(queue, 1 + i % 2);
 	MUST(rpma_rt_queue_delete(&queue));

@@ -29,15 +29,13 @@ static void set_up(struct slow *s)
 {
 	static const struct stage_cfg cfg = {
 		.pollers = 1, .mode = RPMA_RT_MODE_EVENT, .depth = DEPTH};
-	struct rpma_rt_queue_cfg *qcfg;
+	struct rpma_rt_queue_cfg qcfg = RPMA_RT_QUEUE_CFG_INIT;
 
 	*s = (struct slow){0};
 	stage_open(&s->stage, &cfg);
-	MUST(rpma_rt_queue_cfg_new(&qcfg));
-	MUST(rpma_rt_queue_cfg_set_lane_size(qcfg, LANE));
-	MUST(rpma_rt_queue_cfg_set_backlog_limit(qcfg, LIMIT));
-	MUST(rpma_rt_queue_new(s->stage.world.rt, qcfg, &s->queue));
-	MUST(rpma_rt_queue_cfg_delete(&qcfg));
+	qcfg.lane_size = LANE;
+	qcfg.backlog_limit = LIMIT;
+	MUST(rpma_rt_queue_new(s->stage.world.rt, &qcfg, &s->queue));
 	stage_connect(&s->stage, &s->pair);
 	stage_connect(&s->stage, &s->other);
 	MUST(rpma_rt_route_open(s->pair.passive, RPMA_RT_RECV_SIDE, s->queue,

@@ -186,15 +186,13 @@ struct routes {
 
 static void make_queues(struct routes *r)
 {
-	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	int i;
 
-	MUST(rpma_rt_queue_cfg_new(&cfg));
-	MUST(rpma_rt_queue_cfg_set_lane_size(cfg, 64));
-	MUST(rpma_rt_queue_cfg_set_backlog_limit(cfg, 64));
+	cfg.lane_size = 64;
+	cfg.backlog_limit = 64;
 	for (i = 0; i < QUEUES; i++)
-		MUST(rpma_rt_queue_new(world.rt, cfg, &r->queues[i]));
-	MUST(rpma_rt_queue_cfg_delete(&cfg));
+		MUST(rpma_rt_queue_new(world.rt, &cfg, &r->queues[i]));
 }
 
 static void open_routes(struct routes *r, struct rpma_rt_conn *conn)

@@ -71,13 +71,11 @@ static void wait_for(const _Atomic uint32_t *count, uint32_t what)
 
 static struct rpma_rt_queue *new_shared(struct rpma_rt *rt)
 {
-	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct rpma_rt_queue *queue;
 
-	MUST(rpma_rt_queue_cfg_new(&cfg));
-	MUST(rpma_rt_queue_cfg_set_shared(cfg, true));
-	MUST(rpma_rt_queue_new(rt, cfg, &queue));
-	rpma_rt_queue_cfg_delete(&cfg);
+	cfg.shared = 1;
+	MUST(rpma_rt_queue_new(rt, &cfg, &queue));
 	return queue;
 }
 

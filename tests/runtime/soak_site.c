@@ -45,7 +45,7 @@ static void make_rt(struct soak_epoch *epoch, struct soak_site *site)
 static void make_queue(struct soak_epoch *epoch, int site, int index)
 {
 	struct soak_queue *queue = &epoch->sites[site].queues[index];
-	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	uint64_t *random = &epoch->random;
 
 	queue->epoch = epoch;
@@ -55,14 +55,10 @@ static void make_queue(struct soak_epoch *epoch, int site, int index)
 	queue->shared = index == 0 && soak_random(random, 2) == 0;
 	pthread_mutex_init(&queue->turn, NULL);
 	queue->random = *random + (uint64_t)(site * SOAK_QUEUES + index + 1);
-	MUST(rpma_rt_queue_cfg_new(&cfg));
-	MUST(rpma_rt_queue_cfg_set_lane_size(cfg,
-					     one_of(random, 64, 64, 1024)));
-	MUST(rpma_rt_queue_cfg_set_backlog_limit(cfg,
-						 one_of(random, 1, 16, 4096)));
-	MUST(rpma_rt_queue_cfg_set_shared(cfg, queue->shared));
-	MUST(rpma_rt_queue_new(epoch->sites[site].rt, cfg, &queue->queue));
-	MUST(rpma_rt_queue_cfg_delete(&cfg));
+	cfg.lane_size = one_of(random, 64, 64, 1024);
+	cfg.backlog_limit = one_of(random, 1, 16, 4096);
+	cfg.shared = queue->shared;
+	MUST(rpma_rt_queue_new(epoch->sites[site].rt, &cfg, &queue->queue));
 }
 
 static void make_site(struct soak_epoch *epoch, int index)

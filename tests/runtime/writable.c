@@ -190,16 +190,14 @@ static void poster_open(struct poster *p, struct stage *stage,
 			struct rpma_rt_conn *conn, enum rpma_rt_side side,
 			uint32_t count)
 {
-	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 
 	*p = (struct poster){
 		.stage = stage, .conn = conn, .side = side, .count = count};
 	CHECK(sem_init(&p->told, 0, 0) == 0);
-	MUST(rpma_rt_queue_cfg_new(&cfg));
-	MUST(rpma_rt_queue_cfg_set_lane_size(cfg, LANE));
-	MUST(rpma_rt_queue_cfg_set_backlog_limit(cfg, LIMIT));
-	MUST(rpma_rt_queue_new(stage->world.rt, cfg, &p->queue));
-	MUST(rpma_rt_queue_cfg_delete(&cfg));
+	cfg.lane_size = LANE;
+	cfg.backlog_limit = LIMIT;
+	MUST(rpma_rt_queue_new(stage->world.rt, &cfg, &p->queue));
 	MUST(rpma_rt_route_open(conn, side, p->queue, &p->route));
 }
 

@@ -261,16 +261,14 @@ static uint64_t live_once(struct life *life, struct stress_rng *rng)
 
 static struct rpma_rt_queue *new_queue(struct life *life, uint32_t spin_us)
 {
-	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct rpma_rt_queue *queue = NULL;
 
-	STRESS_CHECK(rpma_rt_queue_cfg_new(&cfg) == 0);
-	STRESS_CHECK(rpma_rt_queue_cfg_set_shared(cfg, true) == 0);
-	STRESS_CHECK(rpma_rt_queue_cfg_set_lane_size(cfg, LANE_SIZE) == 0);
-	STRESS_CHECK(rpma_rt_queue_cfg_set_backlog_limit(cfg, BACKLOG) == 0);
-	STRESS_CHECK(rpma_rt_queue_cfg_set_spin_us(cfg, spin_us) == 0);
-	STRESS_CHECK(rpma_rt_queue_new(&life->rt, cfg, &queue) == 0);
-	rpma_rt_queue_cfg_delete(&cfg);
+	cfg.shared = 1;
+	cfg.lane_size = LANE_SIZE;
+	cfg.backlog_limit = BACKLOG;
+	cfg.spin_us = spin_us;
+	STRESS_CHECK(rpma_rt_queue_new(&life->rt, &cfg, &queue) == 0);
 	return queue;
 }
 

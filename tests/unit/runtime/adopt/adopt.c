@@ -264,7 +264,7 @@ static void arm__between_poll_and_arm_found(void **state)
  * order, and the spill that was reserved is enough. */
 static void poll__backlogged_left_in_the_cq(void **state)
 {
-	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct rpma_rt_queue *queue;
 	struct fake *f = *state;
 	struct rpma_rt_adopted *a;
@@ -275,11 +275,9 @@ static void poll__backlogged_left_in_the_cq(void **state)
 	int n;
 
 	plain_open(&p);
-	ok(rpma_rt_queue_cfg_new(&cfg));
-	ok(rpma_rt_queue_cfg_set_lane_size(cfg, 64));
-	ok(rpma_rt_queue_cfg_set_backlog_limit(cfg, 4));
-	ok(rpma_rt_queue_new(f->rt, cfg, &queue));
-	ok(rpma_rt_queue_cfg_delete(&cfg));
+	cfg.lane_size = 64;
+	cfg.backlog_limit = 4;
+	ok(rpma_rt_queue_new(f->rt, &cfg, &queue));
 	ok(rpma_rt_adopt(f->rt, &p.conn, 0, queue, NULL, &a));
 	for (i = 0; i < 300; i++)
 		complete(p.conn.cq, i, IBV_WC_SUCCESS);

@@ -15,7 +15,7 @@ union bad_out out;
 
 const struct sweep_ground sweep_ground = {
 	.map = RPMA_RT_MAP,
-	.least = 75,
+	.least = 66,
 	.out = &out,
 	.out_size = sizeof(out),
 	.forget = fake_forget_trace,
@@ -66,6 +66,7 @@ static void configurations(void **state)
 {
 	(void)state;
 	INITS(rpma_rt);
+	INITS(rpma_rt_queue);
 }
 
 /* One field each that cannot be. */
@@ -101,29 +102,32 @@ static void configurations_of_runtimes(void **state)
 
 static void configurations_of_queues(void **state)
 {
-	struct rpma_rt_queue_cfg *cfg = NULL;
+	char name[RPMA_RT_NAME_MAX + 2] = {0};
+	struct rpma_rt_queue_cfg cfg;
+	struct fake *f = *state;
 
-	(void)state;
-	ok(rpma_rt_queue_cfg_new(&cfg));
-	NULLS(rpma_rt_queue_cfg_new, &out.queue_cfg);
-	DELETES(rpma_rt_queue_cfg_delete, rpma_rt_queue_cfg);
-	NULLS(rpma_rt_queue_cfg_set_lane_size, cfg, 64);
-	NULLS(rpma_rt_queue_cfg_get_lane_size, cfg, &out.u32);
-	BAD(RPMA_E_INVAL, rpma_rt_queue_cfg_set_lane_size, cfg, 0);
-	BAD(RPMA_E_INVAL, rpma_rt_queue_cfg_set_lane_size, cfg, 32);
-	BAD(RPMA_E_INVAL, rpma_rt_queue_cfg_set_lane_size, cfg, 65);
-	BAD(RPMA_E_INVAL, rpma_rt_queue_cfg_set_lane_size, cfg, 1 << 21);
-	BAD(RPMA_E_INVAL, rpma_rt_queue_cfg_set_lane_size, cfg, 1u << 31);
-	NULLS(rpma_rt_queue_cfg_set_backlog_limit, cfg, 1);
-	NULLS(rpma_rt_queue_cfg_get_backlog_limit, cfg, &out.u32);
-	BAD(RPMA_E_INVAL, rpma_rt_queue_cfg_set_backlog_limit, cfg, 0);
-	BAD(RPMA_E_INVAL, rpma_rt_queue_cfg_set_backlog_limit, cfg, 1048577);
-	NULLS(rpma_rt_queue_cfg_set_spin_us, cfg, 1);
-	NULLS(rpma_rt_queue_cfg_get_spin_us, cfg, &out.u32);
-	BAD(RPMA_E_INVAL, rpma_rt_queue_cfg_set_spin_us, cfg, 1000001);
-	NULLS(rpma_rt_queue_cfg_set_shared, cfg, true);
-	NULLS(rpma_rt_queue_cfg_get_shared, cfg, &out.flag);
-	ok(rpma_rt_queue_cfg_delete(&cfg));
+#define WRONG(field, value)                                                    \
+	do {                                                                   \
+		cfg = (struct rpma_rt_queue_cfg)RPMA_RT_QUEUE_CFG_INIT;        \
+		cfg.field = value;                                             \
+		BAD(RPMA_E_INVAL, rpma_rt_queue_new, f->rt, &cfg, &out.queue); \
+	} while (0)
+	WRONG(size, 0);
+	WRONG(size, sizeof(cfg) - 1);
+	WRONG(size, UINT32_MAX);
+	WRONG(lane_size, 32);
+	WRONG(lane_size, 65);
+	WRONG(lane_size, 1 << 21);
+	WRONG(lane_size, 1u << 31);
+	WRONG(backlog_limit, 1048577);
+	WRONG(spin_us, 1000001);
+	WRONG(shared, 2);
+	WRONG(name, memset(name, 'n', sizeof(name) - 1));
+	WRONG(name, "a line\n");
+	WRONG(name, "\xc3\xa9");
+	WRONG(reserved32, 1);
+	WRONG(reserved[1], 1);
+#undef WRONG
 }
 
 /* What is the runtime's to choose: each such pointer. */
@@ -275,7 +279,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(configurations),
 		cmocka_unit_test(configurations_of_runtimes),
-		cmocka_unit_test(configurations_of_queues),
+		fake_test(configurations_of_queues),
 		cmocka_unit_test(configurations_of_connections),
 		cmocka_unit_test(configurations_of_srqs),
 		cmocka_unit_test(cpus),

@@ -22,7 +22,6 @@ union bad_out {
 	struct rpma_rt *rt;
 	struct rpma_rt_cfg cfg;
 	struct rpma_rt_queue *queue;
-	struct rpma_rt_queue_cfg *queue_cfg;
 	struct rpma_rt_listener *listener;
 	struct rpma_rt_conn *conn;
 	struct rpma_rt_conn_cfg *conn_cfg;
@@ -37,7 +36,6 @@ union bad_out {
 	void *pointer;
 	uint32_t u32;
 	uint16_t u16;
-	bool flag;
 	int number;
 };
 extern union bad_out out;

@@ -15,6 +15,7 @@
 #include "rt_fake.h"
 
 #define RUNTIME ((struct rpma_rt_cfg)RPMA_RT_CFG_INIT)
+#define QUEUE	((struct rpma_rt_queue_cfg)RPMA_RT_QUEUE_CFG_INIT)
 
 static int setup(void **state)
 {
@@ -54,6 +55,21 @@ static void init__as_the_initializer(void **state)
 	assert_int_equal(cfg.spin_us, RPMA_RT_DEFAULT_SPIN_US);
 	assert_int_equal(cfg.backstop_ms, RPMA_RT_DEFAULT_BACKSTOP_MS);
 	assert_int_equal(cfg.teardown_ms, RPMA_RT_DEFAULT_TEARDOWN_MS);
+}
+
+static void queue_init__as_the_initializer(void **state)
+{
+	struct rpma_rt_queue_cfg cfg;
+
+	(void)state;
+	ok(rpma_rt_queue_cfg_init(&cfg, sizeof(cfg)));
+	assert_memory_equal(&cfg, &QUEUE, sizeof(cfg));
+	assert_int_equal(cfg.size, sizeof(cfg));
+	assert_int_equal(cfg.lane_size, RPMA_RT_DEFAULT_LANE_SIZE);
+	assert_int_equal(cfg.backlog_limit, RPMA_RT_DEFAULT_BACKLOG_LIMIT);
+	assert_int_equal(cfg.spin_us, RPMA_RT_DEFAULT_QUEUE_SPIN_US);
+	assert_int_equal(cfg.shared, 0);
+	assert_null(cfg.name);
 }
 
 static void init__wrong_size_INVAL(void **state)
@@ -193,6 +209,76 @@ static void read_runtime__cpus(void **state)
 	assert_ptr_equal(cfg.cpus, cpus);
 }
 
+static const struct number queue_numbers[] = {
+	NUMBER(rpma_rt_queue_cfg, backlog_limit, 1, 1048576),
+	NUMBER(rpma_rt_queue_cfg, spin_us, 0, 1000000),
+	NUMBER(rpma_rt_queue_cfg, shared, 0, 1),
+};
+
+static void read_queue__ranges(void **state)
+{
+	const struct number *n = queue_numbers;
+	const struct number *end = n + sizeof(queue_numbers) / sizeof(*n);
+	struct rpma_rt_queue_cfg given;
+	struct rpma_rt_queue_cfg cfg;
+
+	(void)state;
+	for (; n < end; n++) {
+		given = QUEUE;
+		*at(&given, n) = n->min;
+		ok(rt_cfg_read_queue(&given, &cfg));
+		assert_int_equal(*at(&cfg, n), n->min);
+		*at(&given, n) = n->max;
+		ok(rt_cfg_read_queue(&given, &cfg));
+		assert_int_equal(*at(&cfg, n), n->max);
+		*at(&given, n) = n->max + 1;
+		refused_number(rt_cfg_read_queue(&given, &cfg),
+			       "rpma_rt_queue_cfg", n, n->max + 1);
+	}
+}
+
+static void read_queue__lane_size(void **state)
+{
+	static const uint32_t bad[] = {32, 65, 1u << 21, 1u << 31, UINT32_MAX};
+	struct rpma_rt_queue_cfg given = QUEUE;
+	struct rpma_rt_queue_cfg cfg;
+	size_t i;
+
+	(void)state;
+	for (given.lane_size = 64; given.lane_size <= 1048576;
+	     given.lane_size *= 2)
+		ok(rt_cfg_read_queue(&given, &cfg));
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		given.lane_size = bad[i];
+		refused(rt_cfg_read_queue(&given, &cfg),
+			"it may be a power of two, 64..1048576");
+	}
+	given.lane_size = 0;
+	ok(rt_cfg_read_queue(&given, &cfg));
+	assert_int_equal(cfg.lane_size, RPMA_RT_DEFAULT_LANE_SIZE);
+}
+
+static void read_queue__name(void **state)
+{
+	char name[RPMA_RT_NAME_MAX + 2] = {0};
+	struct rpma_rt_queue_cfg given = QUEUE;
+	struct rpma_rt_queue_cfg cfg;
+
+	(void)state;
+	given.name = name;
+	memset(name, '~', RPMA_RT_NAME_MAX);
+	ok(rt_cfg_read_queue(&given, &cfg));
+	name[RPMA_RT_NAME_MAX] = ' ';
+	refused(rt_cfg_read_queue(&given, &cfg),
+		"rpma_rt_queue_cfg.name has more than 31 characters");
+	name[3] = '\n';
+	name[4] = '\0';
+	refused(rt_cfg_read_queue(&given, &cfg),
+		"rpma_rt_queue_cfg.name[3] is 10");
+	given.name = "";
+	ok(rt_cfg_read_queue(&given, &cfg));
+}
+
 /* ------------------------------------------ older and newer programs --- */
 
 /* A struct as of a later release: two fields more than its first. */
@@ -317,12 +403,16 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(init__as_the_initializer),
+		TEST(queue_init__as_the_initializer),
 		TEST(init__wrong_size_INVAL),
 		TEST(read__none_given_the_defaults),
 		TEST(read__all_zero),
 		TEST(read_runtime__ranges),
 		TEST(read_runtime__reserved_INVAL),
 		TEST(read_runtime__cpus),
+		TEST(read_queue__ranges),
+		TEST(read_queue__lane_size),
+		TEST(read_queue__name),
 		TEST(read__shorter_what_is_missing_as_before),
 		TEST(read__shorter_than_the_first_INVAL),
 		TEST(read__size_0_names_the_initializer),

@@ -5,6 +5,7 @@
 
 #include "rt_stub.h"
 #include "base/context.h"
+#include "base/cpu.h"
 #include "base/wait.h"
 #include "queue/list.h"
 
@@ -14,6 +15,23 @@
 #include <string.h>
 
 _Thread_local bool stub_on_poller;
+
+void rpma_log_message(enum rpma_log_level level, const char *file_name,
+		      int line_no, const char *function_name,
+		      const char *message_format, ...)
+{
+	(void)level;
+	(void)file_name;
+	(void)line_no;
+	(void)function_name;
+	(void)message_format;
+}
+
+int rt_cpu_check(int cpu)
+{
+	(void)cpu;
+	return 0;
+}
 
 int rt_context_pollers(const struct rpma_rt *rt)
 {
@@ -112,16 +130,13 @@ void stub_rt_fini(struct rpma_rt *rt)
 struct rpma_rt_queue *stub_queue_new(struct rpma_rt *rt, uint32_t lane_size,
 				     uint32_t backlog_limit)
 {
-	struct rpma_rt_queue_cfg *cfg = NULL;
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct rpma_rt_queue *queue = NULL;
 
-	if (rpma_rt_queue_cfg_new(&cfg))
-		return NULL;
-	if (rpma_rt_queue_cfg_set_lane_size(cfg, lane_size) == 0 &&
-	    rpma_rt_queue_cfg_set_backlog_limit(cfg, backlog_limit) == 0 &&
-	    rpma_rt_queue_cfg_set_spin_us(cfg, 0) == 0)
-		rpma_rt_queue_new(rt, cfg, &queue);
-	rpma_rt_queue_cfg_delete(&cfg);
+	cfg.lane_size = lane_size;
+	cfg.backlog_limit = backlog_limit;
+	cfg.spin_us = 0;
+	rpma_rt_queue_new(rt, &cfg, &queue);
 	return queue;
 }
 

@@ -523,15 +523,13 @@ static void change__refused_its_spill_stays(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
-	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct rpma_rt_queue *other;
 	struct rpma_rt_route *route;
 	const struct rt_lane *lane;
 
-	ok(rpma_rt_queue_cfg_new(&cfg));
-	ok(rpma_rt_queue_cfg_set_backlog_limit(cfg, 1));
-	ok(rpma_rt_queue_new(f->rt, cfg, &other));
-	ok(rpma_rt_queue_cfg_delete(&cfg));
+	cfg.backlog_limit = 1;
+	ok(rpma_rt_queue_new(f->rt, &cfg, &other));
 	ok(rpma_rt_conn_close(conn));
 	fake_settle_down(f);
 	assert_int_equal(

@@ -35,13 +35,11 @@ static struct rpma_rt_route *open_route(struct rpma_rt_conn *conn,
 
 static void narrow_new(struct fake *f, struct narrow *n)
 {
-	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 
-	ok(rpma_rt_queue_cfg_new(&cfg));
-	ok(rpma_rt_queue_cfg_set_lane_size(cfg, LANE));
-	ok(rpma_rt_queue_cfg_set_backlog_limit(cfg, LIMIT));
-	ok(rpma_rt_queue_new(f->rt, cfg, &n->queue));
-	ok(rpma_rt_queue_cfg_delete(&cfg));
+	cfg.lane_size = LANE;
+	cfg.backlog_limit = LIMIT;
+	ok(rpma_rt_queue_new(f->rt, &cfg, &n->queue));
 	n->conn = fake_established(f);
 	n->route = open_route(n->conn, n->queue);
 	n->sent = 0;

@@ -294,6 +294,41 @@ static void dump__dying_COUNTED(void **state)
 	expect(text, "1 queues, 0 connections\n");
 }
 
+/* The program's own memory for it is gone. */
+static void dump__queues_by_name(void **state)
+{
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
+	char name[] = "a \"b\" \\c";
+	struct fake *f = *state;
+	struct rpma_rt_queue *queue;
+	char words[96];
+
+	cfg.name = name;
+	ok(rpma_rt_queue_new(f->rt, &cfg, &queue));
+	memset(name, 0, sizeof(name));
+	dump(f->rt, RPMA_RT_DUMP_HUMAN);
+	snprintf(words, sizeof(words),
+		 "queue %u \"a \"b\" \\c\":", rt_queue_id(queue));
+	expect(text, words);
+	snprintf(words, sizeof(words), "queue %u:", rt_queue_id(f->queue));
+	expect(text, words);
+	dump(f->rt, RPMA_RT_DUMP_JSON);
+	snprintf(words, sizeof(words),
+		 "{\"queue\":%u,\"name\":\"a \\\"b\\\" \\\\c\",",
+		 rt_queue_id(queue));
+	expect(text, words);
+	snprintf(words, sizeof(words), "{\"queue\":%u,\"name\":\"queue %u\",",
+		 rt_queue_id(f->queue), rt_queue_id(f->queue));
+	expect(text, words);
+	dump(f->rt, RPMA_RT_DUMP_PROMETHEUS);
+	snprintf(words, sizeof(words),
+		 "rpma_rt_queue_info{queue=\"%u\",name=\"a \\\"b\\\" "
+		 "\\\\c\"} 1\n",
+		 rt_queue_id(queue));
+	expect(text, words);
+	ok(rpma_rt_queue_delete(&queue));
+}
+
 static void dump__refused_poster_SHOWN(void **state)
 {
 	struct fake *f = *state;
@@ -350,6 +385,7 @@ int main(void)
 		fake_test(dump__age_since_the_pollers_last_look),
 		fake_test(dump__ledger_not_read_WHY),
 		fake_test(dump__dying_COUNTED),
+		fake_test(dump__queues_by_name),
 		fake_test(dump__refused_poster_SHOWN),
 		fake_test(dump__cq_room_and_events),
 	};

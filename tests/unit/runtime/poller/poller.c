@@ -336,13 +336,11 @@ struct narrow {
 /* Another queue, of the smallest lane and backlog, and a route there. */
 static void narrow_new(struct fake *f, struct narrow *n)
 {
-	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 
-	ok(rpma_rt_queue_cfg_new(&cfg));
-	ok(rpma_rt_queue_cfg_set_lane_size(cfg, 64));
-	ok(rpma_rt_queue_cfg_set_backlog_limit(cfg, 4));
-	ok(rpma_rt_queue_new(f->rt, cfg, &n->queue));
-	ok(rpma_rt_queue_cfg_delete(&cfg));
+	cfg.lane_size = 64;
+	cfg.backlog_limit = 4;
+	ok(rpma_rt_queue_new(f->rt, &cfg, &n->queue));
 	n->conn = fake_established(f);
 	n->sent = 0;
 	ok(rpma_rt_route_open(n->conn, RPMA_RT_SEND_SIDE, n->queue, &n->route));

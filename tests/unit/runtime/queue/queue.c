@@ -632,66 +632,6 @@ static void poll__empty_with_poller_asleep_on_spill_RINGS(void **state)
 	assert_int_equal(poll_up_to(world, MAX), 0);
 }
 
-static void cfg__set_get_SAME(void **state)
-{
-	struct rpma_rt_queue_cfg *cfg = NULL;
-	uint32_t value = 0;
-
-	(void)state;
-	assert_int_equal(rpma_rt_queue_cfg_new(&cfg), 0);
-	assert_int_equal(rpma_rt_queue_cfg_get_lane_size(cfg, &value), 0);
-	assert_int_equal(value, RPMA_RT_DEFAULT_LANE_SIZE);
-	assert_int_equal(rpma_rt_queue_cfg_get_backlog_limit(cfg, &value), 0);
-	assert_int_equal(value, RPMA_RT_DEFAULT_BACKLOG_LIMIT);
-	assert_int_equal(rpma_rt_queue_cfg_get_spin_us(cfg, &value), 0);
-	assert_int_equal(value, RPMA_RT_DEFAULT_QUEUE_SPIN_US);
-
-	assert_int_equal(rpma_rt_queue_cfg_set_lane_size(cfg, 128), 0);
-	assert_int_equal(rpma_rt_queue_cfg_set_backlog_limit(cfg, 1), 0);
-	assert_int_equal(rpma_rt_queue_cfg_set_spin_us(cfg, 0), 0);
-	assert_int_equal(rpma_rt_queue_cfg_get_lane_size(cfg, &value), 0);
-	assert_int_equal(value, 128);
-	assert_int_equal(rpma_rt_queue_cfg_get_backlog_limit(cfg, &value), 0);
-	assert_int_equal(value, 1);
-	assert_int_equal(rpma_rt_queue_cfg_get_spin_us(cfg, &value), 0);
-	assert_int_equal(value, 0);
-	assert_int_equal(rpma_rt_queue_cfg_delete(&cfg), 0);
-	assert_null(cfg);
-	assert_int_equal(rpma_rt_queue_cfg_delete(&cfg), 0);
-}
-
-static void cfg__out_of_range_INVAL(void **state)
-{
-	struct rpma_rt_queue_cfg *cfg = NULL;
-
-	(void)state;
-	assert_int_equal(rpma_rt_queue_cfg_new(NULL), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_cfg_delete(NULL), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_cfg_new(&cfg), 0);
-	assert_int_equal(rpma_rt_queue_cfg_set_lane_size(cfg, 32),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_cfg_set_lane_size(cfg, 100),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_cfg_set_lane_size(cfg, 1u << 21),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_cfg_set_backlog_limit(cfg, 0),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_cfg_set_backlog_limit(cfg, 1u << 21),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_cfg_set_spin_us(cfg, 1000001),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_cfg_set_spin_us(NULL, 0), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_cfg_get_spin_us(cfg, NULL),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_cfg_get_lane_size(cfg, NULL),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_cfg_get_backlog_limit(NULL, NULL),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_cfg_delete(&cfg), 0);
-	fail_next = 1;
-	assert_int_equal(rpma_rt_queue_cfg_new(&cfg), RPMA_E_NOMEM);
-}
-
 int main(void)
 {
 #define ON_QUEUE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -734,8 +674,6 @@ int main(void)
 		ON_QUEUE(fd__pushed_or_closed_READABLE),
 		ON_QUEUE(fd__last_user_left_READABLE),
 		ON_QUEUE(poll__empty_with_poller_asleep_on_spill_RINGS),
-		cmocka_unit_test(cfg__set_get_SAME),
-		cmocka_unit_test(cfg__out_of_range_INVAL),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,15 +50,13 @@ struct world {
 
 static struct rpma_rt_queue *new_queue(struct rpma_rt *rt, bool shared)
 {
-	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct rpma_rt_queue *queue = NULL;
 
-	assert_int_equal(rpma_rt_queue_cfg_new(&cfg), 0);
-	assert_int_equal(rpma_rt_queue_cfg_set_shared(cfg, shared), 0);
-	assert_int_equal(rpma_rt_queue_cfg_set_lane_size(cfg, SIZE), 0);
-	assert_int_equal(rpma_rt_queue_cfg_set_spin_us(cfg, 0), 0);
-	assert_int_equal(rpma_rt_queue_new(rt, cfg, &queue), 0);
-	rpma_rt_queue_cfg_delete(&cfg);
+	cfg.shared = shared;
+	cfg.lane_size = SIZE;
+	cfg.spin_us = 0;
+	assert_int_equal(rpma_rt_queue_new(rt, &cfg, &queue), 0);
 	return queue;
 }
 
@@ -401,26 +399,6 @@ static void new__not_shared_SECOND_CONSUMER_ASSERTS(void **state)
 	assert_int_equal(rpma_rt_queue_delete(&alone), 0);
 }
 
-static void cfg__shared_SET_AND_GOT(void **state)
-{
-	struct rpma_rt_queue_cfg *cfg;
-	bool shared = true;
-
-	(void)state;
-	assert_int_equal(rpma_rt_queue_cfg_new(&cfg), 0);
-	assert_int_equal(rpma_rt_queue_cfg_get_shared(cfg, &shared), 0);
-	assert_false(shared);
-	assert_int_equal(rpma_rt_queue_cfg_set_shared(cfg, true), 0);
-	assert_int_equal(rpma_rt_queue_cfg_get_shared(cfg, &shared), 0);
-	assert_true(shared);
-	assert_int_equal(rpma_rt_queue_cfg_set_shared(NULL, true),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_cfg_get_shared(NULL, &shared),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_cfg_get_shared(cfg, NULL), RPMA_E_INVAL);
-	rpma_rt_queue_cfg_delete(&cfg);
-}
-
 int main(void)
 {
 #define ON_QUEUE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -440,7 +418,6 @@ int main(void)
 		ON_QUEUE(fd__closed_READABLE_FOR_THE_NEXT),
 		ON_QUEUE(wait__on_a_poller_THREAD),
 		ON_QUEUE(new__not_shared_SECOND_CONSUMER_ASSERTS),
-		cmocka_unit_test(cfg__shared_SET_AND_GOT),
 	};
 #undef ON_QUEUE
 

@@ -490,7 +490,7 @@ static void set_queue__the_receives_go_along(void **state)
 /* A consumer far behind stops posts; once it has caught up one WRITABLE. */
 static void backlog__holds_the_srq_until_it_clears(void **state)
 {
-	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct rpma_rt_queue *slow;
 	struct rpma_rt_conn *conn;
 	struct scene s;
@@ -500,11 +500,9 @@ static void backlog__holds_the_srq_until_it_clears(void **state)
 
 	scene_open(&s, state);
 	scene_srq(&s);
-	ok(rpma_rt_queue_cfg_new(&cfg));
-	ok(rpma_rt_queue_cfg_set_lane_size(cfg, 64));
-	ok(rpma_rt_queue_cfg_set_backlog_limit(cfg, 2 * SIZE));
-	ok(rpma_rt_queue_new(s.f->rt, cfg, &slow));
-	ok(rpma_rt_queue_cfg_delete(&cfg));
+	cfg.lane_size = 64;
+	cfg.backlog_limit = 2 * SIZE;
+	ok(rpma_rt_queue_new(s.f->rt, &cfg, &slow));
 	conn = fake_request(s.f);
 	ok(rpma_rt_conn_set_queue(conn, slow));
 	/* nobody takes: ring, then spill to its limit, then what is out */
@@ -543,7 +541,7 @@ static void backlog__holds_the_srq_until_it_clears(void **state)
 /* A lane that another SRQ with the same number once filled holds up nothing. */
 static void backlog__not_of_a_lane_that_it_never_filled(void **state)
 {
-	struct rpma_rt_queue_cfg *cfg;
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct rpma_rt_queue *slow;
 	struct rpma_rt_conn *shares;
 	struct rpma_rt_conn *conn;
@@ -553,11 +551,9 @@ static void backlog__not_of_a_lane_that_it_never_filled(void **state)
 
 	scene_open(&s, state);
 	scene_srq(&s);
-	ok(rpma_rt_queue_cfg_new(&cfg));
-	ok(rpma_rt_queue_cfg_set_lane_size(cfg, 64));
-	ok(rpma_rt_queue_cfg_set_backlog_limit(cfg, 1));
-	ok(rpma_rt_queue_new(s.f->rt, cfg, &slow));
-	ok(rpma_rt_queue_cfg_delete(&cfg));
+	cfg.lane_size = 64;
+	cfg.backlog_limit = 1;
+	ok(rpma_rt_queue_new(s.f->rt, &cfg, &slow));
 	shares = fake_request(s.f);
 	ok(rpma_rt_conn_set_queue(shares, slow));
 	ok(post(&s, 1));
