@@ -154,7 +154,6 @@ struct rpma_rt_conn_cfg;
 struct rpma_rt_adopted;
 struct rpma_rt_route;
 struct rpma_rt_srq;
-struct rpma_rt_srq_cfg;
 
 enum rpma_rt_mode {
 	RPMA_RT_MODE_ADAPTIVE = 0, /* spins for the budget, then sleeps */
@@ -660,39 +659,54 @@ int rpma_rt_write(struct rpma_rt_conn *conn, struct rpma_mr_remote *dst,
 
 /* What a poller calls when fewer receives are out than the limit: room more may
  * be posted. As a route's function it may not wait. */
-typedef void rpma_rt_srq_refill(struct rpma_rt_srq *srq, int room, void *arg);
+typedef void rpma_rt_refill_fn(struct rpma_rt_srq *srq, uint32_t room,
+			       void *arg);
 
 /*
- * Thread: owner.
- *   size     receives at most, 1..1048576, default 1024
- *   limit    when fewer than that are out: a refill or SRQ_LIMIT, 0..size; 0,
- *            the default: a refill after every batch, no SRQ_LIMIT
- *   refill   function to call; NULL, the default: RPMA_RT_EVENT_SRQ_LIMIT comes
- *            in the SRQ's queue, once for each time that limit or more were
- *            out, or were posted since it came last
+ * Required: peer, queue.
+ *   poller    index, default 0
+ *   peer      the same as that of the connections
+ *   queue     for what belongs to no connection: WRITABLE, SRQ_LIMIT, receives
+ *             that come back, SRQ_CLOSED
+ *   user      of those items, default NULL
+ *   refill, refill_arg  called by the poller when fewer receives are out than
+ *             the limit: so many more may be posted. NULL, the default:
+ *             RPMA_RT_EVENT_SRQ_LIMIT comes in the queue, once for each time
+ *             that limit or more were out, or were posted since it came last
+ *   srq_size  receives at most, 1..1048576, default 1024
+ *   limit     0..srq_size; 0, the default: a refill after every batch, no
+ *             SRQ_LIMIT
+ *   max_sge   pieces of a receive: 1, the default
  */
-int rpma_rt_srq_cfg_new(struct rpma_rt_srq_cfg **cfg_ptr);
-int rpma_rt_srq_cfg_delete(struct rpma_rt_srq_cfg **cfg_ptr);
-int rpma_rt_srq_cfg_set_size(struct rpma_rt_srq_cfg *cfg, uint32_t size);
-int rpma_rt_srq_cfg_get_size(const struct rpma_rt_srq_cfg *cfg, uint32_t *size);
-int rpma_rt_srq_cfg_set_limit(struct rpma_rt_srq_cfg *cfg, uint32_t limit);
-int rpma_rt_srq_cfg_get_limit(const struct rpma_rt_srq_cfg *cfg,
-			      uint32_t *limit);
-int rpma_rt_srq_cfg_set_refill(struct rpma_rt_srq_cfg *cfg,
-			       rpma_rt_srq_refill *refill, void *arg);
+struct rpma_rt_srq_cfg {
+	uint32_t size;
+	uint32_t poller;
+	struct rpma_peer *peer;
+	struct rpma_rt_queue *queue;
+	void *user;
+	rpma_rt_refill_fn *refill;
+	void *refill_arg;
+	uint32_t srq_size;
+	uint32_t limit;
+	uint32_t max_sge;
+	uint32_t reserved32;
+	uint64_t reserved[2];
+};
+
+/* clang-format off */
+#define RPMA_RT_SRQ_CFG_INIT { sizeof(struct rpma_rt_srq_cfg), 0, NULL, NULL, \
+	NULL, NULL, NULL, RPMA_RT_DEFAULT_SRQ_SIZE, 0, 1, 0, {0, 0} }
+/* clang-format on */
+int rpma_rt_srq_cfg_init(struct rpma_rt_srq_cfg *cfg, size_t size);
 
 /*
  * Receives that connections of one poller share. Each completes once: in the
  * receive-side destination of the connection that took it (its own queue, or
  * the route last opened for that side; context = the receive's, user = the
- * connection's), or, when there is none, in queue, with
- * RPMA_RT_F_SYNTHESIZED. queue also gets WRITABLE and the SRQ's events. The
- * connections' peer has to be the same. cfg NULL = defaults. Thread: any, not
- * a poller.
+ * connection's), or, when there is none, in the SRQ's queue, with
+ * RPMA_RT_F_SYNTHESIZED. Thread: any, not a poller.
  */
-int rpma_rt_srq_new(struct rpma_rt *rt, struct rpma_peer *peer, int poller,
-		    const struct rpma_rt_srq_cfg *cfg,
-		    struct rpma_rt_queue *queue, void *user,
+int rpma_rt_srq_new(struct rpma_rt *rt, const struct rpma_rt_srq_cfg *cfg,
 		    struct rpma_rt_srq **srq_ptr);
 /* RPMA_E_AGAIN while connections that are not closed, or listeners, use it.
  * What is out comes back, then EVENT_SRQ_CLOSED. Thread: owner, not a poller,

@@ -71,6 +71,24 @@ static const struct rpma_rt_queue_cfg queue_init = RPMA_RT_QUEUE_CFG_INIT;
 static const struct rt_cfg_type queue = {"rpma_rt_queue_cfg", queue_fields,
 					 &queue_init, sizeof(queue_init), 48};
 
+static const struct rt_cfg_field srq_fields[] = {
+	RANGE(rpma_rt_srq_cfg, poller, 0, RPMA_RT_MAX_POLLERS - 1),
+	NEEDED(rpma_rt_srq_cfg, peer),
+	NEEDED(rpma_rt_srq_cfg, queue),
+	ANY(rpma_rt_srq_cfg, user),
+	ANY(rpma_rt_srq_cfg, refill),
+	ANY(rpma_rt_srq_cfg, refill_arg),
+	RANGE(rpma_rt_srq_cfg, srq_size, 1, 1048576),
+	RANGE(rpma_rt_srq_cfg, limit, 0, 1048576),
+	RANGE(rpma_rt_srq_cfg, max_sge, 1, 1),
+	ZERO(rpma_rt_srq_cfg, reserved32),
+	ZERO(rpma_rt_srq_cfg, reserved),
+	END,
+};
+static const struct rpma_rt_srq_cfg srq_init = RPMA_RT_SRQ_CFG_INIT;
+static const struct rt_cfg_type srq = {"rpma_rt_srq_cfg", srq_fields, &srq_init,
+				       sizeof(srq_init), 80};
+
 /* -------------------------------------------------------- going through --- */
 
 int rt_cfg_refuse(const char *type, const char *field, int64_t value,
@@ -296,4 +314,25 @@ int rt_cfg_read_queue(const struct rpma_rt_queue_cfg *given,
 	int ret = rt_cfg_read(&queue, given, cfg);
 
 	return ret ? ret : check_name(&queue, cfg->name);
+}
+
+int rpma_rt_srq_cfg_init(struct rpma_rt_srq_cfg *cfg, size_t size)
+{
+	return rt_cfg_init(&srq, cfg, size);
+}
+
+int rt_cfg_read_srq(const struct rpma_rt_srq_cfg *given, uint32_t pollers,
+		    struct rpma_rt_srq_cfg *cfg)
+{
+	int ret = rt_cfg_read(&srq, given, cfg);
+
+	if (ret)
+		return ret;
+	if (cfg->poller >= pollers)
+		return rt_cfg_refuse(srq.name, "poller", cfg->poller, 0,
+				     (int64_t)pollers - 1);
+	if (cfg->limit > cfg->srq_size)
+		return rt_cfg_refuse(srq.name, "limit", cfg->limit, 0,
+				     cfg->srq_size);
+	return 0;
 }

@@ -255,7 +255,7 @@ static int reserve_room(struct rpma_rt_conn *conn, struct ibv_context *ibv_ctx,
 		     (conn->poll.keepalive.period_ns > 0);
 	if (conn->srq != NULL) {
 		user->srq = conn->srq->number;
-		user->srq_room = conn->srq->cfg.size;
+		user->srq_room = conn->srq->cfg.srq_size;
 	}
 	return rt_cq_pool_reserve(conn->poller, ibv_ctx, user, &conn->cq);
 }

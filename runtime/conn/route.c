@@ -46,7 +46,7 @@ static int share(struct rpma_rt_route *route, struct rt_spill **spill_ptr)
 	int ret = 0;
 
 	if (lane->number_users[srq->number] == 0)
-		ret = rt_reserve_spill(lane, srq->cfg.size, &spill);
+		ret = rt_reserve_spill(lane, srq->cfg.srq_size, &spill);
 	if (ret)
 		return ret;
 	lane->number_users[srq->number]++;
@@ -64,7 +64,7 @@ static void unreserve(const struct rpma_rt_route *route, struct rt_lane *lane)
 	const struct rpma_rt_srq *srq = route->conn->srq;
 
 	if (route->shares && --lane->number_users[srq->number] == 0)
-		lane->reserved -= srq->cfg.size;
+		lane->reserved -= srq->cfg.srq_size;
 	lane->reserved -= route->reserved;
 }
 

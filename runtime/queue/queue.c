@@ -8,6 +8,7 @@
 
 #include "queue/queue.h"
 
+#include "base/log.h"
 #include "queue/impl.h"
 
 #include <assert.h>
@@ -176,6 +177,15 @@ void rt_queue_close_gate(struct rpma_rt_queue *queue)
 	/* release: a consumer that sees it closed sees what came before */
 	atomic_fetch_or_explicit(&queue->gate, RT_QUEUE_CLOSED,
 				 memory_order_release);
+}
+
+int rt_queue_check_of(const struct rpma_rt_queue *queue,
+		      const struct rpma_rt *rt, const char *field)
+{
+	if (rt_queue_is_of(queue, rt))
+		return 0;
+	RT_LOG_ERROR("%s is of another runtime", field);
+	return RPMA_E_INVAL;
 }
 
 bool rt_queue_is_of(const struct rpma_rt_queue *queue, const struct rpma_rt *rt)

@@ -84,6 +84,10 @@ struct rt_queue_state {
 };
 void rt_queue_snapshot(const struct rpma_rt_queue *queue,
 		       struct rt_queue_state *view);
+/* RPMA_E_INVAL, logged with the name of the field that holds it: it is another
+ * runtime's. */
+int rt_queue_check_of(const struct rpma_rt_queue *queue,
+		      const struct rpma_rt *rt, const char *field);
 /* The next one of the runtime's list. */
 struct rpma_rt_queue *rt_queue_next(const struct rpma_rt_queue *queue);
 uint32_t rt_queue_id(const struct rpma_rt_queue *queue);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cfg.h"
 #include "base/context.h"
 #include "base/runtime.h"
 #include "base/wait.h"
@@ -74,10 +75,10 @@ static int srq_alloc(const struct rpma_rt_srq_cfg *cfg,
 	pthread_mutex_init(&srq->lock, NULL);
 	rt_wait_cond_init(&srq->left);
 	srq->cfg = *cfg;
-	while (entries < cfg->size)
+	while (entries < cfg->srq_size)
 		entries *= 2;
 	srq->mask = entries - 1;
-	srq->slots = calloc(cfg->size, sizeof(*srq->slots));
+	srq->slots = calloc(cfg->srq_size, sizeof(*srq->slots));
 	srq->returned = calloc(entries, sizeof(*srq->returned));
 	srq->waiter = rt_waiter_new(rt_srq_eased_poller, srq);
 	if (srq->slots == NULL || srq->returned == NULL ||
@@ -85,11 +86,12 @@ static int srq_alloc(const struct rpma_rt_srq_cfg *cfg,
 		srq_free(srq);
 		return RPMA_E_NOMEM;
 	}
-	for (i = 0; i < cfg->size; i++)
+	for (i = 0; i < cfg->srq_size; i++)
 		srq->returned[i] = i;
-	srq->count = cfg->size;
+	srq->count = cfg->srq_size;
 	/* relaxed: nobody knows it yet */
-	atomic_store_explicit(&srq->retired, cfg->size, memory_order_relaxed);
+	atomic_store_explicit(&srq->retired, cfg->srq_size,
+			      memory_order_relaxed);
 	srq->arm_msg.fn = arm_message;
 	srq->look_msg.fn = rt_srq_look_message;
 	*srq_ptr = srq;
@@ -105,7 +107,7 @@ static int verbs_new(struct rpma_rt_srq *srq)
 	ret = rpma_srq_cfg_new(&cfg);
 	if (ret)
 		return ret;
-	rpma_srq_cfg_set_rq_size(cfg, srq->cfg.size);
+	rpma_srq_cfg_set_rq_size(cfg, srq->cfg.srq_size);
 	rpma_srq_cfg_set_rcq_size(cfg, 0); /* completes on connections' CQs */
 	ret = rpma_srq_new(srq->peer, cfg, &srq->srq);
 	rpma_srq_cfg_delete(&cfg);
@@ -166,7 +168,7 @@ static int register_locked(struct beginning *beginning)
 	ret = take_number(srq->poller, &srq->number);
 	if (ret)
 		return ret;
-	srq->reserved = srq->cfg.size + RT_SRQ_EVENTS;
+	srq->reserved = srq->cfg.srq_size + RT_SRQ_EVENTS;
 	ret = rt_reserve_lane(srq->poller, srq->queue, srq->reserved,
 			      &srq->lane, &beginning->spill);
 	if (ret) {
@@ -180,11 +182,6 @@ static int register_locked(struct beginning *beginning)
 	rt_poller_call_send(srq->poller, &beginning->call, begin_on_poller,
 			    beginning);
 	return 0;
-}
-
-static int check_cfg(const struct rpma_rt_srq_cfg *cfg)
-{
-	return cfg->limit > cfg->size ? RPMA_E_INVAL : 0;
 }
 
 static int make(struct rpma_rt_srq *srq)
@@ -204,44 +201,39 @@ static int make(struct rpma_rt_srq *srq)
 	return ret;
 }
 
-int rpma_rt_srq_new(struct rpma_rt *rt, struct rpma_peer *peer, int poller,
-		    const struct rpma_rt_srq_cfg *cfg,
-		    struct rpma_rt_queue *queue, void *user,
+int rpma_rt_srq_new(struct rpma_rt *rt, const struct rpma_rt_srq_cfg *given,
 		    struct rpma_rt_srq **srq_ptr)
 {
-	static const struct rpma_rt_srq_cfg defaults = {
-		.size = RPMA_RT_DEFAULT_SRQ_SIZE};
+	struct rpma_rt_srq_cfg cfg;
 	struct ibv_context *ibv_ctx;
 	struct rt_device *device;
 	struct rpma_rt_srq *srq;
 	int ret;
 
-	if (rt == NULL || peer == NULL || queue == NULL || srq_ptr == NULL ||
-	    !rt_queue_is_of(queue, rt) || poller < 0 ||
-	    poller >= (int)rt->cfg.pollers)
+	if (rt == NULL || given == NULL || srq_ptr == NULL)
 		return RPMA_E_INVAL;
-	if (cfg == NULL)
-		cfg = &defaults;
-	ret = check_cfg(cfg);
+	ret = rt_cfg_read_srq(given, rt->cfg.pollers, &cfg);
+	if (ret == 0)
+		ret = rt_queue_check_of(cfg.queue, rt, "rpma_rt_srq_cfg.queue");
 	if (ret == 0)
 		ret = rt_context_check_wait(rt);
 	if (ret == 0)
 		ret = rt_context_ref(rt);
 	if (ret)
 		return ret;
-	ret = rpma_peer_get_ibv_context(peer, &ibv_ctx);
+	ret = rpma_peer_get_ibv_context(cfg.peer, &ibv_ctx);
 	if (ret == 0)
 		ret = rt_device_get(rt, ibv_ctx, &device);
 	if (ret == 0)
-		ret = srq_alloc(cfg, &srq);
+		ret = srq_alloc(&cfg, &srq);
 	if (ret)
 		goto release_runtime;
 	srq->rt = rt;
-	srq->peer = peer;
+	srq->peer = cfg.peer;
 	srq->device = device;
-	srq->poller = &rt->pollers[poller];
-	srq->user = user;
-	srq->queue = queue;
+	srq->poller = &rt->pollers[cfg.poller];
+	srq->user = cfg.user;
+	srq->queue = cfg.queue;
 	ret = make(srq);
 	if (ret)
 		srq_free(srq);

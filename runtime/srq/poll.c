@@ -49,7 +49,7 @@ static bool slot_return(struct rpma_rt_srq *srq, uint64_t cookie,
 	uint32_t index = (uint32_t)(cookie >> RT_SRQ_GEN_BITS);
 	struct rt_srq_slot *slot = &srq->slots[index];
 
-	if (index >= srq->cfg.size || !(slot->generation & 1) ||
+	if (index >= srq->cfg.srq_size || !(slot->generation & 1) ||
 	    rt_srq_cookie(index, slot->generation) != cookie)
 		return false;
 	slot->generation++;
@@ -149,10 +149,10 @@ static void eased(void *arg)
 static uint32_t count_out(const struct rpma_rt_srq *srq)
 {
 	/* relaxed: it was stored before the device had what we count back */
-	uint32_t out = srq->cfg.size - srq->count +
+	uint32_t out = srq->cfg.srq_size - srq->count +
 		       atomic_load_explicit(&srq->posted, memory_order_relaxed);
 
-	assert(out <= srq->cfg.size);
+	assert(out <= srq->cfg.srq_size);
 	return out;
 }
 
@@ -178,7 +178,7 @@ static bool pass_limit(struct rpma_rt_srq *srq)
 
 static void refill_if_due(struct rpma_rt_srq *srq)
 {
-	uint32_t low = srq->cfg.limit ? srq->cfg.limit : srq->cfg.size;
+	uint32_t low = srq->cfg.limit ? srq->cfg.limit : srq->cfg.srq_size;
 	uint32_t out = count_out(srq);
 
 	if (srq->cfg.refill == NULL || (out >= low && !srq->refill_due))
@@ -186,10 +186,10 @@ static void refill_if_due(struct rpma_rt_srq *srq)
 	srq->refill_due = false;
 	/* relaxed: whoever posts after it may arm the device again */
 	atomic_store_explicit(&srq->armed, false, memory_order_relaxed);
-	if (out == srq->cfg.size) /* another poster was faster */
+	if (out == srq->cfg.srq_size) /* another poster was faster */
 		return;
 	srq->refilling = true;
-	srq->cfg.refill(srq, (int)(srq->cfg.size - out), srq->cfg.arg);
+	srq->cfg.refill(srq, srq->cfg.srq_size - out, srq->cfg.refill_arg);
 	srq->refilling = false;
 	if (srq->refill_again)
 		rt_schedule_ready(srq->poller, &srq->again);
@@ -223,7 +223,8 @@ static void answer_wants(struct rpma_rt_srq *srq)
 		srq->limit_pending = false;
 		write_own(srq, RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_LIMIT);
 	}
-	if (count_out(srq) == srq->cfg.size) /* the next one that completes */
+	if (count_out(srq) ==
+	    srq->cfg.srq_size) /* the next one that completes */
 		wants &= ~(uint32_t)RT_WANT_CREDIT;
 	/* relaxed: ordered by the batch's fence, which pairs with the one
 	 * between the poster's store and its second look */
@@ -313,7 +314,7 @@ static uint32_t give_back_some(struct rpma_rt_srq *srq)
 	uint32_t given = 0;
 	struct rt_srq_slot *slot;
 
-	while (srq->ended < srq->cfg.size && given < END_ITEMS &&
+	while (srq->ended < srq->cfg.srq_size && given < END_ITEMS &&
 	       looked++ < END_SLOTS) {
 		slot = &srq->slots[srq->ended++];
 		if (!(slot->generation & 1))
@@ -322,7 +323,7 @@ static uint32_t give_back_some(struct rpma_rt_srq *srq)
 		give_back(srq, slot->context);
 		given++;
 	}
-	return srq->cfg.size - srq->ended;
+	return srq->cfg.srq_size - srq->ended;
 }
 
 bool rt_srq_end_poller(struct rpma_rt_srq *srq)

@@ -91,7 +91,7 @@ static int enter(struct rpma_rt_srq *srq)
 static bool is_limit_out(const struct rpma_rt_srq *srq)
 {
 	return srq->cfg.limit != 0 &&
-	       srq->cfg.size - room(srq) >= srq->cfg.limit;
+	       srq->cfg.srq_size - room(srq) >= srq->cfg.limit;
 }
 
 /*

@@ -30,21 +30,12 @@ struct rt_device;
 struct rt_lane;
 struct rt_poller;
 
-#define RT_SRQ_MAX_SIZE	 (1u << 20)
 #define RT_SRQ_FIRST	 2u /* route numbers; 1 is not an SRQ's */
 #define RT_SRQ_END	 RT_ROUTE_FIRST
 #define RT_SRQ_EVENTS	 8 /* items besides completions in its queue */
 #define RT_SRQ_GEN_BITS	 24
 #define RT_SRQ_GEN_MASK	 ((1u << RT_SRQ_GEN_BITS) - 1)
 #define RT_SRQ_MAP_WORDS (RT_SRQ_END / 64)
-
-/* what an SRQ is made with; srq_cfg.c */
-struct rpma_rt_srq_cfg {
-	uint32_t size;
-	uint32_t limit;
-	rpma_rt_srq_refill *refill;
-	void *arg;
-};
 
 /* one receive; whoever has the slot */
 struct rt_srq_slot {

@@ -255,10 +255,12 @@ static void open_callback(struct bench *bench)
 
 static void open_srq(struct bench *bench)
 {
+	struct rpma_rt_srq_cfg srq_cfg = RPMA_RT_SRQ_CFG_INIT;
 	struct rpma_rt_conn_cfg *cfg = world_cfg(DEPTH, 1);
 
-	MUST(rpma_rt_srq_new(bench->stage.world.rt, bench->stage.world.peer, 0,
-			     NULL, bench->queue, NULL, &bench->srq));
+	srq_cfg.peer = bench->stage.world.peer;
+	srq_cfg.queue = bench->queue;
+	MUST(rpma_rt_srq_new(bench->stage.world.rt, &srq_cfg, &bench->srq));
 	MUST(rpma_rt_conn_cfg_set_srqs(cfg, &bench->srq, 1));
 	world_connect(&bench->stage.world, cfg, 0, bench->stage.aq,
 		      bench->stage.pq, &bench->pair);

@@ -461,13 +461,13 @@ static void deaths__many_a_few_each_round(void)
 
 static struct rpma_rt_srq *make_srq(struct rpma_rt_queue *queue)
 {
-	struct rpma_rt_srq_cfg *cfg;
+	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
 	struct rpma_rt_srq *srq;
 
-	MUST(rpma_rt_srq_cfg_new(&cfg));
-	MUST(rpma_rt_srq_cfg_set_size(cfg, RECEIVES));
-	MUST(rpma_rt_srq_new(world.rt, world.peer, 0, cfg, queue, NULL, &srq));
-	MUST(rpma_rt_srq_cfg_delete(&cfg));
+	cfg.peer = world.peer;
+	cfg.queue = queue;
+	cfg.srq_size = RECEIVES;
+	MUST(rpma_rt_srq_new(world.rt, &cfg, &srq));
 	return srq;
 }
 

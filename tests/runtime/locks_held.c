@@ -237,7 +237,7 @@ static void removed(void)
 
 static void routes_and_srqs(void)
 {
-	struct rpma_rt_srq_cfg *cfg;
+	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
 	struct rpma_rt_route *route;
 	struct rpma_rt_queue *queue;
 	struct rpma_rt_srq *srq;
@@ -245,11 +245,11 @@ static void routes_and_srqs(void)
 
 	set_up(&s);
 	MUST(rpma_rt_queue_new(s.stage.world.rt, NULL, &queue));
-	MUST(rpma_rt_srq_cfg_new(&cfg));
-	MUST(rpma_rt_srq_cfg_set_size(cfg, DEPTH));
-	MUST(rpma_rt_srq_new(s.stage.world.rt, s.stage.world.peer, 1, cfg,
-			     queue, NULL, &srq));
-	MUST(rpma_rt_srq_cfg_delete(&cfg));
+	cfg.poller = 1;
+	cfg.peer = s.stage.world.peer;
+	cfg.queue = queue;
+	cfg.srq_size = DEPTH;
+	MUST(rpma_rt_srq_new(s.stage.world.rt, &cfg, &srq));
 	stage_connect(&s.stage, &s.pairs[0]);
 	MUST(rpma_rt_route_open(s.pairs[0].active, RPMA_RT_SEND_SIDE, queue,
 				&route));

@@ -190,6 +190,7 @@ static void foreign__INVAL(struct stage *s)
 /* An SRQ of another runtime, whose pollers are not these. */
 static void foreign_srq__INVAL(struct stage *s)
 {
+	struct rpma_rt_srq_cfg srq_cfg = RPMA_RT_SRQ_CFG_INIT;
 	struct world other = s->world;
 	struct rpma_rt_listener *listener;
 	struct rpma_rt_conn_cfg *cfg;
@@ -199,7 +200,10 @@ static void foreign_srq__INVAL(struct stage *s)
 
 	world_start(&other, 2, RPMA_RT_MODE_EVENT);
 	MUST(rpma_rt_queue_new(other.rt, NULL, &queue));
-	MUST(rpma_rt_srq_new(other.rt, other.peer, 1, NULL, queue, NULL, &srq));
+	srq_cfg.poller = 1;
+	srq_cfg.peer = other.peer;
+	srq_cfg.queue = queue;
+	MUST(rpma_rt_srq_new(other.rt, &srq_cfg, &srq));
 	MUST(rpma_rt_conn_cfg_new(&cfg));
 	MUST(rpma_rt_conn_cfg_set_srqs(cfg, &srq, 1));
 	REFUSED(RPMA_E_INVAL,

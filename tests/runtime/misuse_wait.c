@@ -23,6 +23,7 @@ struct caller {
 
 static void call_what_waits(struct caller *c)
 {
+	struct rpma_rt_srq_cfg srq_cfg = RPMA_RT_SRQ_CFG_INIT;
 	struct stage *s = c->s;
 	struct rpma_rt *rt = s->world.rt;
 	struct rpma_rt_queue *queue = s->aq;
@@ -33,6 +34,8 @@ static void call_what_waits(struct caller *c)
 	struct rpma_rt_srq *srq;
 	int n;
 
+	srq_cfg.peer = s->world.peer;
+	srq_cfg.queue = queue;
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_new(NULL, &rt));
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_stop(rt));
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_delete(&rt));
@@ -47,8 +50,7 @@ static void call_what_waits(struct caller *c)
 	REFUSED(RPMA_RT_E_THREAD,
 		rpma_rt_conn_new(rt, s->world.peer, s->world.addr, "1", NULL, 0,
 				 queue, NULL, &conn));
-	REFUSED(RPMA_RT_E_THREAD,
-		rpma_rt_srq_new(rt, s->world.peer, 0, NULL, queue, NULL, &srq));
+	REFUSED(RPMA_RT_E_THREAD, rpma_rt_srq_new(rt, &srq_cfg, &srq));
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_conn_set_user(c->conn, NULL));
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_conn_set_queue(c->conn, queue));
 	REFUSED(RPMA_RT_E_THREAD,
@@ -92,7 +94,7 @@ void wait__inside_a_callback_INVAL(struct stage *s)
 	stage_disconnect(s, &pair);
 }
 
-static void on_refill(struct rpma_rt_srq *srq, int room, void *arg)
+static void on_refill(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 {
 	struct rpma_rt_srq *mine = srq;
 	struct caller *c = arg;
@@ -109,17 +111,17 @@ static void on_refill(struct rpma_rt_srq *srq, int room, void *arg)
 void wait__inside_a_refill_INVAL(struct stage *s)
 {
 	struct caller c = {.s = s};
-	struct rpma_rt_srq_cfg *cfg;
+	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
 	struct rpma_rt_srq *srq;
 	struct world_pair pair;
 
 	stage_connect(s, &pair);
 	c.conn = pair.active;
-	MUST(rpma_rt_srq_cfg_new(&cfg));
-	MUST(rpma_rt_srq_cfg_set_refill(cfg, on_refill, &c));
-	MUST(rpma_rt_srq_new(s->world.rt, s->world.peer, 0, cfg, s->aq, NULL,
-			     &srq));
-	MUST(rpma_rt_srq_cfg_delete(&cfg));
+	cfg.peer = s->world.peer;
+	cfg.queue = s->aq;
+	cfg.refill = on_refill;
+	cfg.refill_arg = &c;
+	MUST(rpma_rt_srq_new(s->world.rt, &cfg, &srq));
 	while (!is_done(&c))
 		sched_yield();
 	MUST(rpma_rt_srq_delete(&srq));

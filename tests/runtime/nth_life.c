@@ -153,10 +153,10 @@ static int conn_cfg_new(struct rpma_rt_conn_cfg **cfg_ptr)
 }
 
 /* On the poller. Relaxed: counts, ordered by what follows from the posts. */
-static void refill(struct rpma_rt_srq *srq, int room, void *arg)
+static void refill(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 {
+	uint32_t i;
 	int ret = 0;
-	int i;
 
 	(void)arg;
 	for (i = 0; i < room && ret == 0; i++) {
@@ -177,17 +177,16 @@ static void refill(struct rpma_rt_srq *srq, int room, void *arg)
 
 static int share(struct rpma_rt_conn_cfg *conn_cfg)
 {
-	struct rpma_rt_srq_cfg *cfg;
-	int ret = rpma_rt_srq_cfg_new(&cfg);
+	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
+	int ret;
 
-	if (ret)
-		return ret;
-	MUST(rpma_rt_srq_cfg_set_size(cfg, 2 * DEPTH));
-	MUST(rpma_rt_srq_cfg_set_limit(cfg, DEPTH));
-	MUST(rpma_rt_srq_cfg_set_refill(cfg, refill, NULL));
-	ret = rpma_rt_srq_new(all.rt, all.peer, 0, cfg, all.other, &all.srq,
-			      &all.srq);
-	MUST(rpma_rt_srq_cfg_delete(&cfg));
+	cfg.peer = all.peer;
+	cfg.queue = all.other;
+	cfg.user = &all.srq;
+	cfg.srq_size = 2 * DEPTH;
+	cfg.limit = DEPTH;
+	cfg.refill = refill;
+	ret = rpma_rt_srq_new(all.rt, &cfg, &all.srq);
 	if (ret)
 		return ret;
 	all.srqs_made++;

@@ -118,7 +118,7 @@ static void post_buffers(struct scene *s, struct rpma_rt_srq *srq)
 	}
 }
 
-static void refill(struct rpma_rt_srq *srq, int room, void *arg)
+static void refill(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 {
 	CHECK(room > 0 && room <= BUFFERS);
 	post_buffers(arg, srq);
@@ -205,16 +205,16 @@ static void take_what_there_is(struct end *e)
 
 static void srq_open(struct scene *s)
 {
-	struct rpma_rt_srq_cfg *cfg;
+	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
 
 	MUST(rpma_rt_queue_new(s->stage->world.rt, NULL, &s->queue));
-	MUST(rpma_rt_srq_cfg_new(&cfg));
-	MUST(rpma_rt_srq_cfg_set_size(cfg, BUFFERS));
-	MUST(rpma_rt_srq_cfg_set_limit(cfg, BUFFERS / 2));
-	MUST(rpma_rt_srq_cfg_set_refill(cfg, refill, s));
-	MUST(rpma_rt_srq_new(s->stage->world.rt, s->stage->world.peer, 0, cfg,
-			     s->queue, NULL, &s->srq));
-	MUST(rpma_rt_srq_cfg_delete(&cfg));
+	cfg.peer = s->stage->world.peer;
+	cfg.queue = s->queue;
+	cfg.srq_size = BUFFERS;
+	cfg.limit = BUFFERS / 2;
+	cfg.refill = refill;
+	cfg.refill_arg = s;
+	MUST(rpma_rt_srq_new(s->stage->world.rt, &cfg, &s->srq));
 }
 
 static void srq_close(struct scene *s)

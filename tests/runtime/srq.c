@@ -63,7 +63,7 @@ static void pool_took(struct pool *pool, uint64_t context)
 }
 
 /* Whatever is not out; who took a buffer posts it too, so both at once. */
-static void refill(struct rpma_rt_srq *srq, int room, void *arg)
+static void refill(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 {
 	struct pool *pool = arg;
 	uint32_t i;
@@ -78,7 +78,7 @@ static void refill(struct rpma_rt_srq *srq, int room, void *arg)
 }
 
 /* Each buffer once, in turn. */
-static void refill_next(struct rpma_rt_srq *srq, int room, void *arg)
+static void refill_next(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 {
 	struct pool *pool = arg;
 
@@ -89,9 +89,9 @@ static void refill_next(struct rpma_rt_srq *srq, int room, void *arg)
 
 /* Its queue is a new one, unless it has one. */
 static void pool_open(struct pool *pool, struct stage *s, int poller,
-		      uint32_t size, uint32_t limit, rpma_rt_srq_refill *fn)
+		      uint32_t size, uint32_t limit, rpma_rt_refill_fn *fn)
 {
-	struct rpma_rt_srq_cfg *cfg;
+	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
 
 	pool->stage = s;
 	pool->size = size;
@@ -100,13 +100,15 @@ static void pool_open(struct pool *pool, struct stage *s, int poller,
 		MUST(rpma_rt_queue_new(s->world.rt, NULL, &pool->own));
 		pool->queue = pool->own;
 	}
-	MUST(rpma_rt_srq_cfg_new(&cfg));
-	MUST(rpma_rt_srq_cfg_set_size(cfg, size));
-	MUST(rpma_rt_srq_cfg_set_limit(cfg, limit));
-	MUST(rpma_rt_srq_cfg_set_refill(cfg, fn, pool));
-	MUST(rpma_rt_srq_new(s->world.rt, s->world.peer, poller, cfg,
-			     pool->queue, pool, &pool->srq));
-	MUST(rpma_rt_srq_cfg_delete(&cfg));
+	cfg.poller = (uint32_t)poller;
+	cfg.peer = s->world.peer;
+	cfg.queue = pool->queue;
+	cfg.user = pool;
+	cfg.srq_size = size;
+	cfg.limit = limit;
+	cfg.refill = fn;
+	cfg.refill_arg = pool;
+	MUST(rpma_rt_srq_new(s->world.rt, &cfg, &pool->srq));
 }
 
 static bool is_limit(const struct rpma_rt_completion *item)

@@ -15,7 +15,7 @@ union bad_out out;
 
 const struct sweep_ground sweep_ground = {
 	.map = RPMA_RT_MAP,
-	.least = 66,
+	.least = 60,
 	.out = &out,
 	.out_size = sizeof(out),
 	.forget = fake_forget_trace,
@@ -29,7 +29,7 @@ void bad_hear(const struct rpma_rt_completion *cmpl, void *arg)
 	(void)arg;
 }
 
-void bad_refill(struct rpma_rt_srq *srq, int room, void *arg)
+void bad_refill(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 {
 	(void)srq;
 	(void)room;
@@ -67,6 +67,7 @@ static void configurations(void **state)
 	(void)state;
 	INITS(rpma_rt);
 	INITS(rpma_rt_queue);
+	INITS(rpma_rt_srq);
 }
 
 /* One field each that cannot be. */
@@ -164,21 +165,28 @@ static void configurations_of_connections(void **state)
 
 static void configurations_of_srqs(void **state)
 {
-	struct rpma_rt_srq_cfg *cfg = NULL;
+	struct rpma_rt_srq_cfg cfg;
+	struct fake *f = *state;
 
-	(void)state;
-	ok(rpma_rt_srq_cfg_new(&cfg));
-	NULLS(rpma_rt_srq_cfg_new, &out.srq_cfg);
-	DELETES(rpma_rt_srq_cfg_delete, rpma_rt_srq_cfg);
-	NULLS(rpma_rt_srq_cfg_set_size, cfg, 1);
-	NULLS(rpma_rt_srq_cfg_get_size, cfg, &out.u32);
-	BAD(RPMA_E_INVAL, rpma_rt_srq_cfg_set_size, cfg, 0);
-	BAD(RPMA_E_INVAL, rpma_rt_srq_cfg_set_size, cfg, 1048577);
-	NULLS(rpma_rt_srq_cfg_set_limit, cfg, 1);
-	NULLS(rpma_rt_srq_cfg_get_limit, cfg, &out.u32);
-	BAD(RPMA_E_INVAL, rpma_rt_srq_cfg_set_limit, cfg, 1048577);
-	BAD(RPMA_E_INVAL, rpma_rt_srq_cfg_set_refill, NULL, bad_refill, NULL);
-	ok(rpma_rt_srq_cfg_delete(&cfg));
+#define WRONG(field, value)                                                \
+	do {                                                               \
+		cfg = bad_srq_cfg(f->queue);                               \
+		cfg.field = value;                                         \
+		BAD(RPMA_E_INVAL, rpma_rt_srq_new, f->rt, &cfg, &out.srq); \
+	} while (0)
+	WRONG(size, 0);
+	WRONG(size, sizeof(cfg) - 1);
+	WRONG(size, UINT32_MAX);
+	WRONG(poller, 1);
+	WRONG(poller, UINT32_MAX);
+	WRONG(peer, NULL);
+	WRONG(queue, NULL);
+	WRONG(srq_size, 1048577);
+	WRONG(limit, cfg.srq_size + 1);
+	WRONG(max_sge, 2);
+	WRONG(reserved32, 1);
+	WRONG(reserved[1], 1);
+#undef WRONG
 }
 
 /* -------------------------------------------------------------- runtime --- */
@@ -281,7 +289,7 @@ int main(void)
 		cmocka_unit_test(configurations_of_runtimes),
 		fake_test(configurations_of_queues),
 		cmocka_unit_test(configurations_of_connections),
-		cmocka_unit_test(configurations_of_srqs),
+		fake_test(configurations_of_srqs),
 		cmocka_unit_test(cpus),
 		fake_test(runtimes),
 		cmocka_unit_test(manual_mode),

@@ -28,7 +28,6 @@ union bad_out {
 	struct rpma_rt_route *route;
 	struct rpma_rt_adopted *adopted;
 	struct rpma_rt_srq *srq;
-	struct rpma_rt_srq_cfg *srq_cfg;
 	struct rpma_rt_poller_stats poller_stats;
 	struct rpma_rt_queue_stats queue_stats;
 	struct rpma_conn_private_data pdata;
@@ -42,12 +41,14 @@ extern union bad_out out;
 
 /* Functions for routes and refills; they do nothing. */
 void bad_hear(const struct rpma_rt_completion *cmpl, void *arg);
-void bad_refill(struct rpma_rt_srq *srq, int room, void *arg);
+void bad_refill(struct rpma_rt_srq *srq, uint32_t room, void *arg);
 
 /* Another runtime's queue, and that runtime; it has threads. */
 struct rpma_rt_queue *foreign_queue(struct rpma_rt **rt);
 void foreign_end(struct rpma_rt *rt, struct rpma_rt_queue *queue);
 
+/* One of four receives. */
+struct rpma_rt_srq_cfg bad_srq_cfg(struct rpma_rt_queue *queue);
 /* An SRQ of the runtime without threads; fake_take() has its last item. */
 struct rpma_rt_srq *bad_srq_open(struct fake *f);
 void bad_srq_end(struct fake *f, struct rpma_rt_srq *srq);

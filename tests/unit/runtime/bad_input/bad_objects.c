@@ -43,6 +43,7 @@ void queues(void **state)
 /* The same calls, and all that would lead somewhere new into it. */
 void a_closed_queue(void **state)
 {
+	struct rpma_rt_srq_cfg srq_cfg;
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct rpma_rt_queue *queue = NULL;
@@ -59,8 +60,8 @@ void a_closed_queue(void **state)
 	    NULL, 0, queue, NULL, &out.conn);
 	BAD(RPMA_RT_E_CLOSED, rpma_rt_listen, f->rt, &fake_peer, "::1", "1", 0,
 	    NULL, 0, queue, NULL, &out.listener);
-	assert_int_equal(rpma_rt_srq_new(f->rt, &fake_peer, 0, NULL, queue,
-					 NULL, &out.srq),
+	srq_cfg = bad_srq_cfg(queue);
+	assert_int_equal(rpma_rt_srq_new(f->rt, &srq_cfg, &out.srq),
 			 RPMA_RT_E_CLOSED);
 	BAD(RPMA_RT_E_CLOSED, rpma_rt_conn_set_queue, conn, queue);
 	BAD(RPMA_RT_E_CLOSED, rpma_rt_route_open, conn, RPMA_RT_SEND_SIDE,
@@ -335,15 +336,22 @@ void posts_beyond_credit(void **state)
 
 /* -------------------------------------------------------------- shared --- */
 
+struct rpma_rt_srq_cfg bad_srq_cfg(struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
+
+	cfg.peer = &fake_peer;
+	cfg.queue = queue;
+	cfg.srq_size = 4;
+	return cfg;
+}
+
 struct rpma_rt_srq *bad_srq_open(struct fake *f)
 {
-	struct rpma_rt_srq_cfg *cfg = NULL;
+	const struct rpma_rt_srq_cfg cfg = bad_srq_cfg(f->queue);
 	struct rpma_rt_srq *srq = NULL;
 
-	ok(rpma_rt_srq_cfg_new(&cfg));
-	ok(rpma_rt_srq_cfg_set_size(cfg, 4));
-	ok(rpma_rt_srq_new(f->rt, &fake_peer, 0, cfg, f->queue, NULL, &srq));
-	ok(rpma_rt_srq_cfg_delete(&cfg));
+	ok(rpma_rt_srq_new(f->rt, &cfg, &srq));
 	return srq;
 }
 
@@ -358,21 +366,11 @@ void making_srqs(void **state)
 	struct fake *f = *state;
 	struct rpma_rt *rt = NULL;
 	struct rpma_rt_queue *foreign = foreign_queue(&rt);
-	struct rpma_rt_srq_cfg *cfg = NULL;
+	struct rpma_rt_srq_cfg cfg = bad_srq_cfg(f->queue);
 
-	ok(rpma_rt_srq_cfg_new(&cfg));
-	ok(rpma_rt_srq_cfg_set_size(cfg, 4));
-	ok(rpma_rt_srq_cfg_set_limit(cfg, 5));
-	NULLS(rpma_rt_srq_new, f->rt, &fake_peer, 0, 0, f->queue, 0, &out.srq);
-	BAD(RPMA_E_INVAL, rpma_rt_srq_new, f->rt, &fake_peer, -1, NULL,
-	    f->queue, NULL, &out.srq);
-	BAD(RPMA_E_INVAL, rpma_rt_srq_new, f->rt, &fake_peer, 1, NULL, f->queue,
-	    NULL, &out.srq);
-	BAD(RPMA_E_INVAL, rpma_rt_srq_new, f->rt, &fake_peer, 0, cfg, f->queue,
-	    NULL, &out.srq);
-	BAD(RPMA_E_INVAL, rpma_rt_srq_new, f->rt, &fake_peer, 0, NULL, foreign,
-	    NULL, &out.srq);
-	ok(rpma_rt_srq_cfg_delete(&cfg));
+	NULLS(rpma_rt_srq_new, f->rt, &cfg, &out.srq);
+	cfg.queue = foreign;
+	BAD(RPMA_E_INVAL, rpma_rt_srq_new, f->rt, &cfg, &out.srq);
 	foreign_end(rt, foreign);
 }
 

@@ -22,6 +22,7 @@ static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn,
 			   struct rpma_rt_srq *shared)
 {
 	struct rpma_rt_listener *listener = &f->listener;
+	struct rpma_rt_srq_cfg srq_cfg = bad_srq_cfg(f->queue);
 	struct rpma_rt_queue *queue = f->queue;
 	struct rpma_rt *rt = f->rt;
 	struct rpma_rt_adopted adopted = {.rt = rt};
@@ -47,7 +48,7 @@ static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn,
 	THREAD(rpma_rt_adopt, rt, &plain, 0, queue, NULL, &out.adopted);
 	THREAD(rpma_rt_adopt_srq, rt, &srq, 0, queue, NULL, &out.adopted);
 	THREAD(rpma_rt_adopted_release, &handle);
-	THREAD(rpma_rt_srq_new, rt, &fake_peer, 0, NULL, queue, NULL, &out.srq);
+	THREAD(rpma_rt_srq_new, rt, &srq_cfg, &out.srq);
 	THREAD(rpma_rt_srq_delete, &shared);
 	THREAD(rpma_rt_conn_set_queue, conn, queue);
 	THREAD(rpma_rt_conn_set_user, conn, NULL);
@@ -104,6 +105,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 {
 	const struct ibv_async_event event = {.event_type = 1};
 	struct rpma_rt_listener *listener = &f->listener;
+	struct rpma_rt_srq_cfg srq_cfg = bad_srq_cfg(f->queue);
 	struct rpma_rt_queue *queue = f->queue;
 	struct rpma_rt *rt = f->rt;
 	struct rpma_rt_adopted adopted = {.rt = rt};
@@ -139,7 +141,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_adopt, rt, &plain, 0, queue, NULL, &out.adopted);
 	FORKED(rpma_rt_adopt_srq, rt, &srq, 0, queue, NULL, &out.adopted);
 	FORKED(rpma_rt_adopted_release, &handle);
-	FORKED(rpma_rt_srq_new, rt, &fake_peer, 0, NULL, queue, NULL, &out.srq);
+	FORKED(rpma_rt_srq_new, rt, &srq_cfg, &out.srq);
 	FORKED(rpma_rt_srq_delete, &shared);
 	FORKED(rpma_rt_srq_recv, shared, NULL, 0, 0, 1);
 	FORKED(rpma_rt_conn_set_queue, conn, queue);

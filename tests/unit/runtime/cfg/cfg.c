@@ -16,6 +16,7 @@
 
 #define RUNTIME ((struct rpma_rt_cfg)RPMA_RT_CFG_INIT)
 #define QUEUE	((struct rpma_rt_queue_cfg)RPMA_RT_QUEUE_CFG_INIT)
+#define SRQ	((struct rpma_rt_srq_cfg)RPMA_RT_SRQ_CFG_INIT)
 
 static int setup(void **state)
 {
@@ -70,6 +71,19 @@ static void queue_init__as_the_initializer(void **state)
 	assert_int_equal(cfg.spin_us, RPMA_RT_DEFAULT_QUEUE_SPIN_US);
 	assert_int_equal(cfg.shared, 0);
 	assert_null(cfg.name);
+}
+
+static void srq_init__as_the_initializer(void **state)
+{
+	struct rpma_rt_srq_cfg cfg;
+
+	(void)state;
+	ok(rpma_rt_srq_cfg_init(&cfg, sizeof(cfg)));
+	assert_memory_equal(&cfg, &SRQ, sizeof(cfg));
+	assert_int_equal(cfg.size, sizeof(cfg));
+	assert_int_equal(cfg.srq_size, RPMA_RT_DEFAULT_SRQ_SIZE);
+	assert_int_equal(cfg.limit, 0);
+	assert_int_equal(cfg.max_sge, 1);
 }
 
 static void init__wrong_size_INVAL(void **state)
@@ -279,6 +293,41 @@ static void read_queue__name(void **state)
 	ok(rt_cfg_read_queue(&given, &cfg));
 }
 
+static void read_srq__ranges(void **state)
+{
+	struct rpma_rt_srq_cfg given = SRQ;
+	struct rpma_rt_srq_cfg cfg;
+
+	(void)state;
+	refused(rt_cfg_read_srq(&given, 2, &cfg),
+		"rpma_rt_srq_cfg.peer is missing");
+	given.peer = &fake_peer;
+	refused(rt_cfg_read_srq(&given, 2, &cfg),
+		"rpma_rt_srq_cfg.queue is missing");
+	given.queue = (struct rpma_rt_queue *)&given;
+	given.poller = 1;
+	given.srq_size = 1048576;
+	given.limit = 1048576;
+	ok(rt_cfg_read_srq(&given, 2, &cfg));
+	refused(rt_cfg_read_srq(&given, 1, &cfg),
+		"rpma_rt_srq_cfg.poller is 1, it may be 0..0");
+	given.srq_size++;
+	refused(rt_cfg_read_srq(&given, 2, &cfg),
+		"rpma_rt_srq_cfg.srq_size is 1048577, it may be 1..1048576");
+	given.srq_size = 1048575;
+	refused(rt_cfg_read_srq(&given, 2, &cfg),
+		"rpma_rt_srq_cfg.limit is 1048576, it may be 0..1048575");
+	given.limit = 0;
+	given.max_sge = 2;
+	refused(rt_cfg_read_srq(&given, 2, &cfg),
+		"rpma_rt_srq_cfg.max_sge is 2, it may be 1..1");
+	given.max_sge = 0;
+	given.srq_size = 0;
+	ok(rt_cfg_read_srq(&given, 2, &cfg));
+	assert_int_equal(cfg.max_sge, 1);
+	assert_int_equal(cfg.srq_size, RPMA_RT_DEFAULT_SRQ_SIZE);
+}
+
 /* ------------------------------------------ older and newer programs --- */
 
 /* A struct as of a later release: two fields more than its first. */
@@ -404,6 +453,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(init__as_the_initializer),
 		TEST(queue_init__as_the_initializer),
+		TEST(srq_init__as_the_initializer),
 		TEST(init__wrong_size_INVAL),
 		TEST(read__none_given_the_defaults),
 		TEST(read__all_zero),
@@ -413,6 +463,7 @@ int main(void)
 		TEST(read_queue__ranges),
 		TEST(read_queue__lane_size),
 		TEST(read_queue__name),
+		TEST(read_srq__ranges),
 		TEST(read__shorter_what_is_missing_as_before),
 		TEST(read__shorter_than_the_first_INVAL),
 		TEST(read__size_0_names_the_initializer),

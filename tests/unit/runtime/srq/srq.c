@@ -23,7 +23,7 @@ struct scene {
 	struct fake *f;
 	struct rpma_rt_queue *queue; /* the SRQ's */
 	struct rpma_rt_srq *srq;
-	struct rpma_rt_srq_cfg *cfg;
+	struct rpma_rt_srq_cfg cfg;
 };
 
 static void scene_open(struct scene *s, void **state)
@@ -31,14 +31,16 @@ static void scene_open(struct scene *s, void **state)
 	memset(s, 0, sizeof(*s));
 	s->f = *state;
 	ok(rpma_rt_queue_new(s->f->rt, NULL, &s->queue));
-	ok(rpma_rt_srq_cfg_new(&s->cfg));
-	ok(rpma_rt_srq_cfg_set_size(s->cfg, SIZE));
+	s->cfg = (struct rpma_rt_srq_cfg)RPMA_RT_SRQ_CFG_INIT;
+	s->cfg.peer = &fake_peer;
+	s->cfg.queue = s->queue;
+	s->cfg.user = s;
+	s->cfg.srq_size = SIZE;
 }
 
 static void scene_srq(struct scene *s)
 {
-	ok(rpma_rt_srq_new(s->f->rt, &fake_peer, 0, s->cfg, s->queue, s,
-			   &s->srq));
+	ok(rpma_rt_srq_new(s->f->rt, &s->cfg, &s->srq));
 	ok(rpma_rt_conn_cfg_set_srqs(&s->f->rt_cfg, &s->srq, 1));
 }
 
@@ -64,7 +66,6 @@ static void scene_delete(struct scene *s, int out)
 
 static void scene_close(struct scene *s)
 {
-	ok(rpma_rt_srq_cfg_delete(&s->cfg));
 	ok(rpma_rt_queue_delete(&s->queue));
 }
 
@@ -601,12 +602,12 @@ static int refill_room;
 static int refill_posts; /* so many at most */
 static int refill_ret;
 
-static void refill(struct rpma_rt_srq *srq, int room, void *arg)
+static void refill(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 {
 	int i;
 
 	assert_non_null(arg);
-	assert_in_range(room, 1, srq->cfg.size);
+	assert_in_range(room, 1, srq->cfg.srq_size);
 	refills++;
 	refill_room = room;
 	refill_ret = 0;
@@ -618,8 +619,9 @@ static void scene_refill(struct scene *s, uint32_t limit, int posts)
 {
 	refills = 0;
 	refill_posts = posts;
-	ok(rpma_rt_srq_cfg_set_limit(s->cfg, limit));
-	ok(rpma_rt_srq_cfg_set_refill(s->cfg, refill, s));
+	s->cfg.limit = limit;
+	s->cfg.refill = refill;
+	s->cfg.refill_arg = s;
 	scene_srq(s);
 	fake_round(s->f);
 	/* once at the beginning */
@@ -699,7 +701,7 @@ static void limit__told_once_and_again_when_as_many_were_posted(void **state)
 	uint32_t i;
 
 	scene_open(&s, state);
-	ok(rpma_rt_srq_cfg_set_limit(s.cfg, 4));
+	s.cfg.limit = 4;
 	scene_srq(&s);
 	conn = fake_established(s.f);
 	post_many(&s, 3);
@@ -771,7 +773,7 @@ static void limit__all_taken_before_the_post_returns(void **state)
 	int posted;
 
 	scene_open(&s, state);
-	ok(rpma_rt_srq_cfg_set_limit(s.cfg, 4));
+	s.cfg.limit = 4;
 	scene_srq(&s);
 	conn = fake_established(s.f);
 	at_post(&s, conn, 1, 0, 4);
@@ -792,7 +794,7 @@ static void limit__told_after_a_refused_post(void **state)
 	int posted;
 
 	scene_open(&s, state);
-	ok(rpma_rt_srq_cfg_set_limit(s.cfg, 4));
+	s.cfg.limit = 4;
 	scene_srq(&s);
 	fake_fail("srq_post", 3, 12);
 	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 4, &posted),
@@ -857,10 +859,11 @@ static void refill__room_is_never_more_than_there_is(void **state)
 	int posted;
 
 	scene_open(&s, state);
-	ok(rpma_rt_srq_cfg_set_size(s.cfg, 4 * RT_POST_CHUNK));
+	s.cfg.srq_size = 4 * RT_POST_CHUNK;
 	refills = 0;
 	refill_posts = 0;
-	ok(rpma_rt_srq_cfg_set_refill(s.cfg, refill, &s));
+	s.cfg.refill = refill;
+	s.cfg.refill_arg = &s;
 	scene_srq(&s);
 	fake_round(s.f);
 	conn = fake_established(s.f);
@@ -1011,7 +1014,7 @@ static void delete__much_is_out_in_parts(void **state)
 	struct scene s;
 
 	scene_open(&s, state);
-	ok(rpma_rt_srq_cfg_set_size(s.cfg, 3 * END_ITEMS));
+	s.cfg.srq_size = 3 * END_ITEMS;
 	scene_srq(&s);
 	post_many(&s, 2 * END_ITEMS + 1);
 	fake_when_answered(take_first_part, &s);
@@ -1051,15 +1054,14 @@ static void new__each_failure_nothing_is_left(void **state)
 	int i;
 
 	scene_open(&s, state);
-	ok(rpma_rt_srq_cfg_set_size(s.cfg, 9000)); /* a larger spill */
+	s.cfg.srq_size = 9000; /* a larger spill */
 	scene_srq(&s);
 	scene_delete(&s, 0); /* the lane is made */
 	memory = fake_memory();
 	for (i = 0; i < 5; i++) {
 		fake_fail(calls[i], i < 4 ? i + 1 : 1,
 			  i < 4 ? 1 : RPMA_E_PROVIDER);
-		assert_int_equal(rpma_rt_srq_new(s.f->rt, &fake_peer, 0, s.cfg,
-						 s.queue, NULL, &srq),
+		assert_int_equal(rpma_rt_srq_new(s.f->rt, &s.cfg, &srq),
 				 i < 4 ? RPMA_E_NOMEM : RPMA_E_PROVIDER);
 		assert_true(fake_failed());
 		assert_null(srq);
@@ -1075,27 +1077,30 @@ static void new__bad_input(void **state)
 
 	scene_open(&s, state);
 #define REFUSED(call) assert_int_equal(call, RPMA_E_INVAL)
-	REFUSED(rpma_rt_srq_new(NULL, &fake_peer, 0, NULL, s.queue, NULL,
-				&srq));
-	REFUSED(rpma_rt_srq_new(s.f->rt, NULL, 0, NULL, s.queue, NULL, &srq));
-	REFUSED(rpma_rt_srq_new(s.f->rt, &fake_peer, 1, NULL, s.queue, NULL,
-				&srq));
-	REFUSED(rpma_rt_srq_new(s.f->rt, &fake_peer, -1, NULL, s.queue, NULL,
-				&srq));
-	REFUSED(rpma_rt_srq_new(s.f->rt, &fake_peer, 0, NULL, NULL, NULL,
-				&srq));
-	REFUSED(rpma_rt_srq_new(s.f->rt, &fake_peer, 0, NULL, s.queue, NULL,
-				NULL));
-	ok(rpma_rt_srq_cfg_set_limit(s.cfg, SIZE + 1));
-	REFUSED(rpma_rt_srq_new(s.f->rt, &fake_peer, 0, s.cfg, s.queue, NULL,
-				&srq));
+	REFUSED(rpma_rt_srq_new(NULL, &s.cfg, &srq));
+	REFUSED(rpma_rt_srq_new(s.f->rt, NULL, &srq));
+	REFUSED(rpma_rt_srq_new(s.f->rt, &s.cfg, NULL));
+	s.cfg.poller = 1;
+	REFUSED(rpma_rt_srq_new(s.f->rt, &s.cfg, &srq));
+	assert_true(fake_said("rpma_rt_srq_cfg.poller is 1, it may be 0..0"));
+	s.cfg.poller = 0;
+	s.cfg.limit = SIZE + 1;
+	REFUSED(rpma_rt_srq_new(s.f->rt, &s.cfg, &srq));
+	assert_true(fake_said("rpma_rt_srq_cfg.limit is 9, it may be 0..8"));
+	s.cfg.limit = 0;
+	s.cfg.peer = NULL;
+	REFUSED(rpma_rt_srq_new(s.f->rt, &s.cfg, &srq));
+	assert_true(fake_said("rpma_rt_srq_cfg.peer is missing"));
+	s.cfg.peer = &fake_peer;
+	s.cfg.queue = NULL;
+	REFUSED(rpma_rt_srq_new(s.f->rt, &s.cfg, &srq));
+	assert_true(fake_said("rpma_rt_srq_cfg.queue is missing"));
+	s.cfg.queue = s.queue;
 	ok(rpma_rt_queue_close(s.queue));
-	assert_int_equal(rpma_rt_srq_new(s.f->rt, &fake_peer, 0, NULL, s.queue,
-					 NULL, &srq),
+	assert_int_equal(rpma_rt_srq_new(s.f->rt, &s.cfg, &srq),
 			 RPMA_RT_E_CLOSED);
 	s.f->rt->stopping = true;
-	assert_int_equal(rpma_rt_srq_new(s.f->rt, &fake_peer, 0, NULL, s.queue,
-					 NULL, &srq),
+	assert_int_equal(rpma_rt_srq_new(s.f->rt, &s.cfg, &srq),
 			 RPMA_RT_E_CLOSED);
 	s.f->rt->stopping = false;
 	scene_close(&s);
@@ -1105,28 +1110,10 @@ static void cfg__values_and_bad_input(void **state)
 {
 	struct rpma_rt_srq *twice[2];
 	struct rpma_peer stranger = fake_peer;
-	struct rpma_rt_srq_cfg *none = NULL;
 	struct rpma_rt_conn *conn = NULL;
 	struct scene s;
-	uint32_t value;
 
 	scene_open(&s, state);
-	REFUSED(rpma_rt_srq_cfg_new(NULL));
-	REFUSED(rpma_rt_srq_cfg_delete(NULL));
-	REFUSED(rpma_rt_srq_cfg_set_size(s.cfg, 0));
-	REFUSED(rpma_rt_srq_cfg_set_size(s.cfg, RT_SRQ_MAX_SIZE + 1));
-	REFUSED(rpma_rt_srq_cfg_set_limit(s.cfg, RT_SRQ_MAX_SIZE + 1));
-	REFUSED(rpma_rt_srq_cfg_set_refill(NULL, refill, NULL));
-	REFUSED(rpma_rt_srq_cfg_get_size(s.cfg, NULL));
-	REFUSED(rpma_rt_srq_cfg_get_limit(NULL, &value));
-	ok(rpma_rt_srq_cfg_get_size(s.cfg, &value));
-	assert_int_equal(value, SIZE);
-	ok(rpma_rt_srq_cfg_set_limit(s.cfg, 3));
-	ok(rpma_rt_srq_cfg_get_limit(s.cfg, &value));
-	assert_int_equal(value, 3);
-	fake_fail("malloc", 1, 1);
-	assert_int_equal(rpma_rt_srq_cfg_new(&none), RPMA_E_NOMEM);
-	assert_null(none);
 	scene_srq(&s);
 	twice[0] = s.srq;
 	twice[1] = s.srq;
