@@ -150,7 +150,6 @@ struct rpma_rt;
 struct rpma_rt_queue;
 struct rpma_rt_listener;
 struct rpma_rt_conn;
-struct rpma_rt_conn_cfg;
 struct rpma_rt_adopted;
 struct rpma_rt_route;
 struct rpma_rt_srq;
@@ -417,35 +416,82 @@ int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format);
 #define RPMA_RT_POLLER_ANY   (-1) /* round robin */
 #define RPMA_RT_POLLER_LEAST (-2) /* the one with the fewest connections */
 
+#define RPMA_RT_DEFAULT_SQ_SIZE 128
+#define RPMA_RT_DEFAULT_RQ_SIZE 128
+#define RPMA_RT_DEFAULT_INLINE	8
+
 /*
- * What connections are made with; rpma_rt_listen() and rpma_rt_conn_new() copy
- * it. Thread: owner.
- *   conn_cfg  sizes and timers of librpma's connection configuration, copied;
- *             NULL = defaults. CQs, channels, CM channel or SRQ in it are
- *             RPMA_E_INVAL: they are the runtime's.
+ * What connections are made with, by rpma_rt_listen() and rpma_rt_conn_new().
+ * Required: peer, queue.
+ *   poller      index, RPMA_RT_POLLER_ANY (default) or _LEAST; of a listener,
+ *               chosen for each request
+ *   peer        device and protection domain; stays until CLOSED of the last
+ *               connection made with it, and LISTENER_CLOSED, were taken
+ *   queue       where events, and completions without a route of their own, go
+ *   queues, queue_count  reserved: NULL, 0
+ *   user        comes back in every completion of the connection; default NULL
+ *   srqs, srq_count  receives come from the shared receive queue of the
+ *               connection's poller: at most one of each poller; ANY and LEAST
+ *               choose among those that have one, another poller is
+ *               RPMA_E_INVAL. Default none. An SRQ lives as long as a listener
+ *               or connection names it.
+ *   sq_size, rq_size  work requests in flight, a side: 1.. what the device has;
+ *               default 128. rq_size is not used with SRQs.
+ *   max_sge     pieces of a work request, 1.. what the device has, default 1
+ *   max_inline  bytes of a message that the queue pair can hold itself, 8..
+ *               what the device has, default 8
+ *   timeout_ms  to resolve address and route, each, 1..; default 1000
+ *   keepalive_ms  a connection none of whose sends has completed for so many
+ *               milliseconds (once to twice as many) gets a write of no bytes;
+ *               if that fails, the peer is gone and it is closed with
+ *               RPMA_RT_REASON_ERROR. 0 (default) = never, ..3600000.
+ *   backlog     listeners only: requests that wait; 0 (default) = the
+ *               provider's own
+ *   min_rnr_timer  code of InfiniBand, 0..31 (0 is 655 ms);
+ *               RPMA_MIN_RNR_TIMER_UNSET, the default: the driver's
+ *   ack_timeout 4.096 us times 2 to the code, 0..31 (0 is for ever);
+ *               RPMA_ACK_TIMEOUT_UNSET, the default: the driver's
+ *   single_poster  1: one thread at a time posts sends, and one receives: no
+ *               lock is taken for it. Which thread may change, if the program
+ *               orders the two. Default 0.
+ *   more        librpma's object for what is not here (retries, atomics in
+ *               flight, type of service, source address), copied; NULL, the
+ *               default: its defaults. What has a field here is taken from
+ *               here. CQs, channels, CM channel or SRQ in it are RPMA_E_INVAL.
  */
-int rpma_rt_conn_cfg_new(struct rpma_rt_conn_cfg **cfg_ptr);
-int rpma_rt_conn_cfg_delete(struct rpma_rt_conn_cfg **cfg_ptr);
-int rpma_rt_conn_cfg_set_conn_cfg(struct rpma_rt_conn_cfg *cfg,
-				  const struct rpma_conn_cfg *conn_cfg);
-/* One thread at a time posts sends, and one receives: no lock is taken for it.
- * Which thread may change, if the program orders the two. Default false. */
-int rpma_rt_conn_cfg_set_single_poster(struct rpma_rt_conn_cfg *cfg,
-				       bool single);
-/* A connection none of whose sends has completed for so many milliseconds
- * (once to twice as many) gets a write of no bytes; if that fails, the peer is
- * gone and it is closed with RPMA_RT_REASON_ERROR. 0 (default) = never,
- * ..3600000. */
-int rpma_rt_conn_cfg_set_keepalive_ms(struct rpma_rt_conn_cfg *cfg,
-				      uint32_t ms);
-/*
- * Receives come from the shared receive queue of the connection's poller: at
- * most one of each poller; RPMA_RT_POLLER_ANY and _LEAST choose among those
- * that have one, another is RPMA_E_INVAL. count 0: none. The SRQs live as long
- * as a configuration that names them is used; a listener holds them.
- */
-int rpma_rt_conn_cfg_set_srqs(struct rpma_rt_conn_cfg *cfg,
-			      struct rpma_rt_srq *const *srqs, int count);
+struct rpma_rt_conn_cfg {
+	uint32_t size;
+	int32_t poller;
+	struct rpma_peer *peer;
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_queue *const *queues;
+	void *user;
+	struct rpma_rt_srq *const *srqs;
+	const struct rpma_conn_cfg *more;
+	uint32_t queue_count;
+	uint32_t srq_count;
+	uint32_t sq_size;
+	uint32_t rq_size;
+	uint32_t max_sge;
+	uint32_t max_inline;
+	uint32_t timeout_ms;
+	uint32_t keepalive_ms;
+	uint32_t backlog;
+	uint8_t min_rnr_timer;
+	uint8_t ack_timeout;
+	uint8_t single_poster;
+	uint8_t reserved8;
+	uint64_t reserved[4];
+};
+
+/* clang-format off */
+#define RPMA_RT_CONN_CFG_INIT { sizeof(struct rpma_rt_conn_cfg), \
+	RPMA_RT_POLLER_ANY, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, \
+	RPMA_RT_DEFAULT_SQ_SIZE, RPMA_RT_DEFAULT_RQ_SIZE, 1, \
+	RPMA_RT_DEFAULT_INLINE, RPMA_DEFAULT_TIMEOUT_MS, 0, 0, \
+	RPMA_MIN_RNR_TIMER_UNSET, RPMA_ACK_TIMEOUT_UNSET, 0, 0, {0, 0, 0, 0} }
+/* clang-format on */
+int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size);
 
 /*
  * A connection handle begins as a request and stays valid until the last
@@ -464,15 +510,12 @@ int rpma_rt_conn_cfg_set_srqs(struct rpma_rt_conn_cfg *cfg,
  */
 
 /*
- * Listens; requests arrive in queue as RPMA_RT_EVENT_REQUEST, user = the
- * listener's. cfg: what each connection is made with, copied; NULL = defaults.
- * poller: index, RPMA_RT_POLLER_ANY or _LEAST, chosen for each request. A name
- * in addr is resolved by the caller's thread. Thread: any.
+ * Listens at addr (a name is resolved by the caller's thread) and port ("0" =
+ * any: rpma_rt_listener_get_port()). Requests arrive as RPMA_RT_EVENT_REQUEST.
+ * Thread: any.
  */
-int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
-		   const char *port, int backlog,
-		   const struct rpma_rt_conn_cfg *cfg, int poller,
-		   struct rpma_rt_queue *queue, void *user,
+int rpma_rt_listen(struct rpma_rt *rt, const char *addr, const char *port,
+		   const struct rpma_rt_conn_cfg *cfg,
 		   struct rpma_rt_listener **listener_ptr);
 int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
 			      uint16_t *port);
@@ -482,13 +525,10 @@ int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr);
 /*
  * Begins an active connection; never blocks on the network: names are resolved
  * on a thread of their own, one after the other, numbers at once. Ends in
- * EVENT_READY or EVENT_CLOSED in queue. poller: as rpma_rt_listen(). Thread:
- * any.
+ * EVENT_READY or EVENT_CLOSED in the queue. Thread: any.
  */
-int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
-		     const char *addr, const char *port,
-		     const struct rpma_rt_conn_cfg *cfg, int poller,
-		     struct rpma_rt_queue *queue, void *user,
+int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr, const char *port,
+		     const struct rpma_rt_conn_cfg *cfg,
 		     struct rpma_rt_conn **conn_ptr);
 
 /* Before connect and before the first post only, else RPMA_E_INVAL: where its

@@ -142,22 +142,24 @@ static int both(struct rpma_rt *rt, struct rpma_peer *peer, const char *address,
 		struct rpma_rt_queue *queue, struct end *server,
 		struct end *client)
 {
+	struct rpma_rt_conn_cfg cfg = RPMA_RT_CONN_CFG_INIT;
 	struct rpma_rt_listener *listener;
 	uint16_t number;
 	char port[8];
 
+	cfg.peer = peer;
+	cfg.queue = queue;
+	cfg.user = server;
 	if (rt_check("rpma_rt_listen",
-		     rpma_rt_listen(rt, peer, address, "0", 0, NULL,
-				    RPMA_RT_POLLER_ANY, queue, server,
-				    &listener)))
+		     rpma_rt_listen(rt, address, "0", &cfg, &listener)))
 		return 1;
 	int ret = rpma_rt_listener_get_port(listener, &number);
 	snprintf(port, sizeof(port), "%u", number);
+	cfg.user = client;
 	if (!ret)
 		ret = rt_check("rpma_rt_conn_new",
-			       rpma_rt_conn_new(rt, peer, address, port, NULL,
-						RPMA_RT_POLLER_ANY, queue,
-						client, &client->conn));
+			       rpma_rt_conn_new(rt, address, port, &cfg,
+						&client->conn));
 	if (!ret)
 		ret = run(queue, server, client);
 	rpma_rt_listener_delete(&listener);

@@ -257,12 +257,12 @@ static uint64_t share(const struct options *o, unsigned i)
 }
 
 static bool connect_one(struct client *client, unsigned i, const char *address,
-			const char *port,
-			const struct rpma_rt_conn_cfg *conn_cfg)
+			const char *port)
 {
 	struct end *end = &client->end;
 	const struct options *o = end->options;
 	struct worker *worker = &end->workers[i % end->worker_count];
+	struct rpma_rt_conn_cfg conn_cfg = end_conn_cfg(end);
 	struct rpma_rt_conn *conn;
 	struct link_cfg cfg = {
 		.connection = i,
@@ -283,10 +283,11 @@ static bool connect_one(struct client *client, unsigned i, const char *address,
 	}
 	link->has_total = o->messages != 0;
 	link_attach(link, worker);
-	int ret = rpma_rt_conn_new(end->rt, end->peer, address, port, conn_cfg,
-				   worker->poller < 0 ? RPMA_RT_POLLER_ANY
-						      : worker->poller,
-				   worker->queue, link, &conn);
+	if (worker->poller >= 0)
+		conn_cfg.poller = worker->poller;
+	conn_cfg.queue = worker->queue;
+	conn_cfg.user = link;
+	int ret = rpma_rt_conn_new(end->rt, address, port, &conn_cfg, &conn);
 	if (ret) {
 		end_fail(end, "connection %u: cannot connect to %s port %s: %s",
 			 i, address, port, rpma_rt_err_2str(ret));
@@ -300,22 +301,14 @@ static bool connect_one(struct client *client, unsigned i, const char *address,
 bool client_connect(struct client *client, const char *address, uint16_t port)
 {
 	const struct options *o = client->end.options;
-	struct rpma_rt_conn_cfg *cfg;
 	char text[8];
-	int ret = end_conn_cfg(o, &cfg);
 
 	client->address = address;
 	client->port = port;
-	if (ret) {
-		end_fail(&client->end, "cannot configure: %s",
-			 rpma_rt_err_2str(ret));
-		return false;
-	}
 	snprintf(text, sizeof(text), "%u", port);
 	bool is_ok = true;
 	for (unsigned i = 0; is_ok && i < o->connections; i++)
-		is_ok = connect_one(client, i, address, text, cfg);
-	rpma_rt_conn_cfg_delete(&cfg);
+		is_ok = connect_one(client, i, address, text);
 	return is_ok;
 }
 

@@ -28,36 +28,15 @@ uint64_t now_ns(void)
 	       (uint64_t)ts.tv_nsec;
 }
 
-static int set_sizes(const struct options *o, struct rpma_conn_cfg *cfg)
+struct rpma_rt_conn_cfg end_conn_cfg(const struct end *end)
 {
-	int ret = rpma_conn_cfg_set_sq_size(cfg, o->depth);
+	struct rpma_rt_conn_cfg cfg = RPMA_RT_CONN_CFG_INIT;
 
-	if (!ret)
-		ret = rpma_conn_cfg_set_rq_size(cfg, o->depth + RECEIVE_SLACK);
-	if (!ret)
-		ret = rpma_conn_cfg_set_min_rnr_timer(cfg, MIN_RNR_TIMER);
-	return ret;
-}
-
-int end_conn_cfg(const struct options *o, struct rpma_rt_conn_cfg **cfg_ptr)
-{
-	struct rpma_rt_conn_cfg *cfg = NULL;
-	struct rpma_conn_cfg *sizes;
-	int ret = rpma_conn_cfg_new(&sizes);
-
-	if (ret)
-		return ret;
-	ret = set_sizes(o, sizes);
-	if (!ret)
-		ret = rpma_rt_conn_cfg_new(&cfg);
-	if (!ret)
-		ret = rpma_rt_conn_cfg_set_conn_cfg(cfg, sizes);
-	rpma_conn_cfg_delete(&sizes);
-	if (ret)
-		rpma_rt_conn_cfg_delete(&cfg);
-	else
-		*cfg_ptr = cfg;
-	return ret;
+	cfg.peer = end->peer;
+	cfg.sq_size = end->options->depth;
+	cfg.rq_size = end->options->depth + RECEIVE_SLACK;
+	cfg.min_rnr_timer = MIN_RNR_TIMER;
+	return cfg;
 }
 
 void end_fail(struct end *end, const char *format, ...)

@@ -132,8 +132,8 @@ void end_join(struct end *end);
 /* After the runtime stopped: what is in a queue now was one too many. */
 void end_sweep(struct end *end);
 void end_fini(struct end *end);
-/* Queues of the depth, some receives more; the caller deletes it. */
-int end_conn_cfg(const struct options *o, struct rpma_rt_conn_cfg **cfg_ptr);
+/* Queues of the depth, some receives more; the caller adds the queue. */
+struct rpma_rt_conn_cfg end_conn_cfg(const struct end *end);
 
 /* One line on stderr for the first failure of an end; marks it failed. */
 __attribute__((format(printf, 2, 3))) void end_fail(struct end *end,

@@ -268,15 +268,12 @@ void server_accept(struct server *server, int timeout_ms)
 static int listen_on(struct server *server, const char *address)
 {
 	const struct options *o = server->end.options;
-	struct rpma_rt_conn_cfg *cfg;
-	int ret = end_conn_cfg(o, &cfg);
+	struct rpma_rt_conn_cfg cfg = end_conn_cfg(&server->end);
+	int ret;
 
-	if (ret)
-		return ret;
-	ret = rpma_rt_listen(server->end.rt, server->end.peer, address, o->port,
-			     0, cfg, RPMA_RT_POLLER_ANY, server->requests, NULL,
+	cfg.queue = server->requests;
+	ret = rpma_rt_listen(server->end.rt, address, o->port, &cfg,
 			     &server->listener);
-	rpma_rt_conn_cfg_delete(&cfg);
 	if (ret)
 		return ret;
 	return rpma_rt_listener_get_port(server->listener, &server->port);

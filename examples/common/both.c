@@ -59,11 +59,13 @@ void both_close(struct both *both)
 
 int both_listen(struct both *both, struct rpma_rt_queue *queue)
 {
+	struct rpma_rt_conn_cfg cfg = RPMA_RT_CONN_CFG_INIT;
 	uint16_t port;
 	int ret;
 
-	ret = TRY(rpma_rt_listen(both->rt, both->peer, both->address, "0", 0,
-				 NULL, RPMA_RT_POLLER_ANY, queue, NULL,
+	cfg.peer = both->peer;
+	cfg.queue = queue;
+	ret = TRY(rpma_rt_listen(both->rt, both->address, "0", &cfg,
 				 &both->listener));
 	if (ret == 0)
 		ret = rpma_rt_listener_get_port(both->listener, &port);
@@ -75,9 +77,13 @@ int both_listen(struct both *both, struct rpma_rt_queue *queue)
 int both_connect(struct both *both, struct rpma_rt_queue *queue,
 		 struct end *end)
 {
-	return TRY(rpma_rt_conn_new(both->rt, both->peer, both->address,
-				    both->port, NULL, RPMA_RT_POLLER_ANY, queue,
-				    end, &end->conn));
+	struct rpma_rt_conn_cfg cfg = RPMA_RT_CONN_CFG_INIT;
+
+	cfg.peer = both->peer;
+	cfg.queue = queue;
+	cfg.user = end;
+	return TRY(rpma_rt_conn_new(both->rt, both->address, both->port, &cfg,
+				    &end->conn));
 }
 
 int both_refuse(struct rpma_rt_conn *conn)

@@ -89,6 +89,38 @@ static const struct rpma_rt_srq_cfg srq_init = RPMA_RT_SRQ_CFG_INIT;
 static const struct rt_cfg_type srq = {"rpma_rt_srq_cfg", srq_fields, &srq_init,
 				       sizeof(srq_init), 80};
 
+/* a code of InfiniBand */
+#define CODE_MAX 31
+
+static const struct rt_cfg_field conn_fields[] = {
+	RANGE(rpma_rt_conn_cfg, poller, RPMA_RT_POLLER_LEAST,
+	      RPMA_RT_MAX_POLLERS - 1),
+	NEEDED(rpma_rt_conn_cfg, peer),
+	NEEDED(rpma_rt_conn_cfg, queue),
+	ZERO(rpma_rt_conn_cfg, queues),
+	ANY(rpma_rt_conn_cfg, user),
+	ANY(rpma_rt_conn_cfg, srqs),
+	ANY(rpma_rt_conn_cfg, more),
+	ZERO(rpma_rt_conn_cfg, queue_count),
+	RANGE(rpma_rt_conn_cfg, srq_count, 0, RPMA_RT_MAX_POLLERS),
+	RANGE(rpma_rt_conn_cfg, sq_size, 1, INT32_MAX / 4),
+	RANGE(rpma_rt_conn_cfg, rq_size, 1, INT32_MAX / 4),
+	RANGE(rpma_rt_conn_cfg, max_sge, 1, INT32_MAX),
+	RANGE(rpma_rt_conn_cfg, max_inline, 8, INT32_MAX),
+	RANGE(rpma_rt_conn_cfg, timeout_ms, 1, INT32_MAX),
+	RANGE(rpma_rt_conn_cfg, keepalive_ms, 0, 3600000),
+	RANGE(rpma_rt_conn_cfg, backlog, 0, INT32_MAX),
+	RANGE(rpma_rt_conn_cfg, min_rnr_timer, 0, CODE_MAX),
+	RANGE(rpma_rt_conn_cfg, ack_timeout, 0, CODE_MAX),
+	RANGE(rpma_rt_conn_cfg, single_poster, 0, 1),
+	ZERO(rpma_rt_conn_cfg, reserved8),
+	ZERO(rpma_rt_conn_cfg, reserved),
+	END,
+};
+static const struct rpma_rt_conn_cfg conn_init = RPMA_RT_CONN_CFG_INIT;
+static const struct rt_cfg_type conn = {"rpma_rt_conn_cfg", conn_fields,
+					&conn_init, sizeof(conn_init), 128};
+
 /* -------------------------------------------------------- going through --- */
 
 int rt_cfg_refuse(const char *type, const char *field, int64_t value,
@@ -334,5 +366,29 @@ int rt_cfg_read_srq(const struct rpma_rt_srq_cfg *given, uint32_t pollers,
 	if (cfg->limit > cfg->srq_size)
 		return rt_cfg_refuse(srq.name, "limit", cfg->limit, 0,
 				     cfg->srq_size);
+	return 0;
+}
+
+int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size)
+{
+	return rt_cfg_init(&conn, cfg, size);
+}
+
+int rt_cfg_read_conn(const struct rpma_rt_conn_cfg *given, uint32_t pollers,
+		     struct rpma_rt_conn_cfg *cfg)
+{
+	int ret = rt_cfg_read(&conn, given, cfg);
+
+	if (ret)
+		return ret;
+	if (cfg->poller >= (int64_t)pollers)
+		return rt_cfg_refuse(conn.name, "poller", cfg->poller,
+				     RPMA_RT_POLLER_LEAST,
+				     (int64_t)pollers - 1);
+	if (cfg->srqs == NULL && cfg->srq_count != 0) {
+		RT_LOG_ERROR("%s.srqs is missing, srq_count is %" PRIu32,
+			     conn.name, cfg->srq_count);
+		return RPMA_E_INVAL;
+	}
 	return 0;
 }

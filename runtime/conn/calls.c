@@ -38,18 +38,13 @@ static void ask_control(struct rpma_rt_conn *conn, uint32_t bits)
 	pthread_mutex_unlock(&conn->rt->ask_lock);
 }
 
-int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
-		     const char *addr, const char *port,
-		     const struct rpma_rt_conn_cfg *cfg, int poller,
-		     struct rpma_rt_queue *queue, void *user,
+int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr, const char *port,
+		     const struct rpma_rt_conn_cfg *given,
 		     struct rpma_rt_conn **conn_ptr)
 {
+	struct rt_conn_cfg cfg;
 	struct rt_conn_spec birth = {.rt = rt,
-				     .peer = peer,
-				     .cfg = cfg,
-				     .poller = poller,
-				     .queue = queue,
-				     .user = user,
+				     .cfg = &cfg,
 				     .addr = addr,
 				     .port = port,
 				     .begin = rt_conn_begin_control,
@@ -58,20 +53,24 @@ int rpma_rt_conn_new(struct rpma_rt *rt, struct rpma_peer *peer,
 	struct ibv_context *ibv_ctx;
 	int ret;
 
-	if (rt == NULL || peer == NULL || addr == NULL || port == NULL ||
-	    queue == NULL || !rt_queue_is_of(queue, rt) || conn_ptr == NULL ||
-	    !rt_place_is_valid(rt, poller) || !rt_conn_cfg_is_of(cfg, rt))
+	if (rt == NULL || addr == NULL || port == NULL || given == NULL ||
+	    conn_ptr == NULL)
 		return RPMA_E_INVAL;
 	ret = rt_context_check_wait(rt);
 	if (ret == 0)
 		ret = rt_context_ref(rt);
 	if (ret)
 		return ret;
-	ret = rpma_peer_get_ibv_context(peer, &ibv_ctx);
+	ret = rt_conn_cfg_read(given, rt, &cfg);
+	if (ret)
+		goto release_runtime;
+	ret = rpma_peer_get_ibv_context(cfg.peer, &ibv_ctx);
 	if (ret == 0)
 		ret = rt_device_get(rt, ibv_ctx, &birth.device);
 	if (ret == 0)
 		ret = rt_conn_create(&birth, conn_ptr);
+	rt_conn_cfg_fini(&cfg);
+release_runtime:
 	rt_context_unref(rt);
 	return ret;
 }

@@ -2,19 +2,19 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cfg.c -- what a connection of the runtime is made with. Plain data of
- * its owner until rpma_rt_listen() or rpma_rt_conn_new() copies it.
+ * cfg.c -- what a connection of the runtime is made with; see cfg.h.
  */
 
 #include "conn/cfg.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <inttypes.h>
 
+#include "base/cfg.h"
+#include "base/log.h"
+#include "base/runtime.h"
 #include "poller/poller.h"
+#include "queue/queue.h"
 #include "srq/srq.h"
-
-#define MAX_KEEPALIVE_MS 3600000
 
 /* Copies one value by its getter and setter. */
 #define COPY(from, to, name, type)                      \
@@ -72,46 +72,95 @@ static int values_new(const struct rpma_conn_cfg *from,
 	return ret;
 }
 
-int rt_conn_cfg_copy(const struct rpma_rt_conn_cfg *cfg,
-		     struct rpma_rt_conn_cfg **copy_ptr)
-{
-	struct rpma_rt_conn_cfg *copy;
-	int ret = rpma_rt_conn_cfg_new(&copy);
-
-	if (ret)
-		return ret;
-	if (cfg != NULL) {
-		*copy = *cfg;
-		copy->conn_cfg = NULL;
-		if (cfg->conn_cfg != NULL)
-			ret = values_new(cfg->conn_cfg, &copy->conn_cfg);
-	}
-	if (ret) {
-		rpma_rt_conn_cfg_delete(&copy);
-		return ret;
-	}
-	*copy_ptr = copy;
-	return 0;
-}
-
-bool rt_conn_cfg_is_of(const struct rpma_rt_conn_cfg *cfg,
-		       const struct rpma_rt *rt)
-{
-	int i;
-
-	for (i = 0; cfg != NULL && i < RPMA_RT_MAX_POLLERS; i++) {
-		if (cfg->srqs[i] != NULL && cfg->srqs[i]->rt != rt)
-			return false;
-	}
-	return true;
-}
-
-int rt_conn_cfg_verbs(const struct rpma_rt_conn_cfg *cfg,
-		      struct rpma_cm_channel *cm,
+/* More's values, and over them what has a field of its own. */
+static int read_verbs(const struct rpma_rt_conn_cfg *given,
 		      struct rpma_conn_cfg **verbs_ptr)
 {
 	struct rpma_conn_cfg *verbs;
-	int ret = values_new(cfg == NULL ? NULL : cfg->conn_cfg, &verbs);
+	int ret;
+
+	if (given->more != NULL && names_ours(given->more)) {
+		RT_LOG_ERROR("rpma_rt_conn_cfg.more names a CQ, a channel, a "
+			     "CM channel or an SRQ: those are the runtime's");
+		return RPMA_E_INVAL;
+	}
+	ret = values_new(given->more, &verbs);
+	if (ret)
+		return ret;
+	rpma_conn_cfg_set_sq_size(verbs, given->sq_size);
+	rpma_conn_cfg_set_rq_size(verbs, given->rq_size);
+	rpma_conn_cfg_set_max_send_sge(verbs, given->max_sge);
+	rpma_conn_cfg_set_max_recv_sge(verbs, given->max_sge);
+	rpma_conn_cfg_set_max_inline_data(verbs, given->max_inline);
+	rpma_conn_cfg_set_timeout(verbs, (int)given->timeout_ms);
+	rpma_conn_cfg_set_min_rnr_timer(verbs, given->min_rnr_timer);
+	rpma_conn_cfg_set_ack_timeout(verbs, given->ack_timeout);
+	*verbs_ptr = verbs;
+	return 0;
+}
+
+/* One of each poller at most, known by its index. */
+static int read_srqs(const struct rpma_rt_conn_cfg *given,
+		     const struct rpma_rt *rt, struct rt_conn_cfg *cfg)
+{
+	struct rpma_rt_srq *srq;
+	const char *wrong;
+	uint32_t i;
+
+	for (i = 0; i < given->srq_count; i++) {
+		srq = given->srqs[i];
+		if (srq == NULL)
+			wrong = "NULL";
+		else if (srq->rt != rt)
+			wrong = "of another runtime";
+		else if (cfg->srqs[srq->poller->index] != NULL)
+			wrong = "a second one of its poller";
+		else
+			wrong = NULL;
+		if (wrong != NULL) {
+			RT_LOG_ERROR("rpma_rt_conn_cfg.srqs[%" PRIu32 "] is %s",
+				     i, wrong);
+			return RPMA_E_INVAL;
+		}
+		cfg->srqs[srq->poller->index] = srq;
+	}
+	return 0;
+}
+
+int rt_conn_cfg_read(const struct rpma_rt_conn_cfg *given,
+		     const struct rpma_rt *rt, struct rt_conn_cfg *cfg)
+{
+	struct rpma_rt_conn_cfg checked;
+	int ret = rt_cfg_read_conn(given, rt->cfg.pollers, &checked);
+
+	if (ret == 0)
+		ret = rt_queue_check_of(checked.queue, rt,
+					"rpma_rt_conn_cfg.queue");
+	if (ret)
+		return ret;
+	*cfg = (struct rt_conn_cfg){
+		.peer = checked.peer,
+		.queue = checked.queue,
+		.user = checked.user,
+		.poller = checked.poller,
+		.backlog = (int)checked.backlog,
+		.keepalive_ms = checked.keepalive_ms,
+		.single_poster = checked.single_poster,
+	};
+	ret = read_srqs(&checked, rt, cfg);
+	return ret ? ret : read_verbs(&checked, &cfg->verbs);
+}
+
+void rt_conn_cfg_fini(struct rt_conn_cfg *cfg)
+{
+	rpma_conn_cfg_delete(&cfg->verbs);
+}
+
+int rt_conn_cfg_verbs(const struct rt_conn_cfg *cfg, struct rpma_cm_channel *cm,
+		      struct rpma_conn_cfg **verbs_ptr)
+{
+	struct rpma_conn_cfg *verbs;
+	int ret = values_new(cfg->verbs, &verbs);
 
 	if (ret)
 		return ret;
@@ -120,101 +169,21 @@ int rt_conn_cfg_verbs(const struct rpma_rt_conn_cfg *cfg,
 	return 0;
 }
 
-int rpma_rt_conn_cfg_new(struct rpma_rt_conn_cfg **cfg_ptr)
-{
-	struct rpma_rt_conn_cfg *cfg;
-
-	if (cfg_ptr == NULL)
-		return RPMA_E_INVAL;
-	cfg = calloc(1, sizeof(*cfg));
-	if (cfg == NULL)
-		return RPMA_E_NOMEM;
-	*cfg_ptr = cfg;
-	return 0;
-}
-
-int rpma_rt_conn_cfg_delete(struct rpma_rt_conn_cfg **cfg_ptr)
-{
-	if (cfg_ptr == NULL)
-		return RPMA_E_INVAL;
-	if (*cfg_ptr != NULL)
-		rpma_conn_cfg_delete(&(*cfg_ptr)->conn_cfg);
-	free(*cfg_ptr);
-	*cfg_ptr = NULL;
-	return 0;
-}
-
-int rpma_rt_conn_cfg_set_conn_cfg(struct rpma_rt_conn_cfg *cfg,
-				  const struct rpma_conn_cfg *conn_cfg)
-{
-	struct rpma_conn_cfg *copy = NULL;
-	int ret;
-
-	if (cfg == NULL || (conn_cfg != NULL && names_ours(conn_cfg)))
-		return RPMA_E_INVAL;
-	if (conn_cfg != NULL) {
-		ret = values_new(conn_cfg, &copy);
-		if (ret)
-			return ret;
-	}
-	rpma_conn_cfg_delete(&cfg->conn_cfg);
-	cfg->conn_cfg = copy;
-	return 0;
-}
-
-int rpma_rt_conn_cfg_set_single_poster(struct rpma_rt_conn_cfg *cfg,
-				       bool single)
-{
-	if (cfg == NULL)
-		return RPMA_E_INVAL;
-	cfg->single_poster = single;
-	return 0;
-}
-
-int rpma_rt_conn_cfg_set_keepalive_ms(struct rpma_rt_conn_cfg *cfg, uint32_t ms)
-{
-	if (cfg == NULL || ms > MAX_KEEPALIVE_MS)
-		return RPMA_E_INVAL;
-	cfg->keepalive_ms = ms;
-	return 0;
-}
-
-int rpma_rt_conn_cfg_set_srqs(struct rpma_rt_conn_cfg *cfg,
-			      struct rpma_rt_srq *const *srqs, int count)
-{
-	struct rpma_rt_srq *of_poller[RPMA_RT_MAX_POLLERS] = {NULL};
-	int poller;
-	int i;
-
-	if (cfg == NULL || count < 0 || (count > 0 && srqs == NULL))
-		return RPMA_E_INVAL;
-	for (i = 0; i < count; i++) {
-		if (srqs[i] == NULL || srqs[i]->rt != srqs[0]->rt)
-			return RPMA_E_INVAL;
-		poller = srqs[i]->poller->index;
-		if (of_poller[poller] != NULL)
-			return RPMA_E_INVAL;
-		of_poller[poller] = srqs[i];
-	}
-	memcpy(cfg->srqs, of_poller, sizeof(of_poller));
-	return 0;
-}
-
 /* ---------------------------------------------------------------- SRQs --- */
 
-uint64_t rt_conn_cfg_srq_pollers(const struct rpma_rt_conn_cfg *cfg)
+uint64_t rt_conn_cfg_srq_pollers(const struct rt_conn_cfg *cfg)
 {
 	uint64_t pollers = 0;
 	int i;
 
-	for (i = 0; cfg != NULL && i < RPMA_RT_MAX_POLLERS; i++) {
+	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++) {
 		if (cfg->srqs[i] != NULL)
 			pollers |= UINT64_C(1) << i;
 	}
 	return pollers;
 }
 
-void rt_conn_cfg_ref_srqs(const struct rpma_rt_conn_cfg *cfg)
+void rt_conn_cfg_ref_srqs(const struct rt_conn_cfg *cfg)
 {
 	int i;
 
@@ -224,7 +193,7 @@ void rt_conn_cfg_ref_srqs(const struct rpma_rt_conn_cfg *cfg)
 	}
 }
 
-void rt_conn_cfg_unref_srqs(const struct rpma_rt_conn_cfg *cfg)
+void rt_conn_cfg_unref_srqs(const struct rt_conn_cfg *cfg)
 {
 	int i;
 

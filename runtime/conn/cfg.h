@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cfg.h -- what a connection of the runtime is made with: librpma's
- * sizes and timers, and what only the runtime knows.
+ * cfg.h -- what a connection of the runtime is made with: a copy of what the
+ * program gave, with librpma's configuration for sizes and timers.
  */
 
 #ifndef RT_CONN_CFG_H
@@ -13,33 +13,34 @@
 
 #include "rpma_rt.h"
 
-/* plain data of its owner; a listener and a birth have copies */
-struct rpma_rt_conn_cfg {
-	struct rpma_conn_cfg *conn_cfg; /* NULL: librpma's defaults */
+/* plain data of its owner: a listener, a call */
+struct rt_conn_cfg {
+	struct rpma_peer *peer;
+	struct rpma_rt_queue *queue;
+	void *user;
+	struct rpma_conn_cfg *verbs; /* every size and timer */
+	int poller;		     /* an index or RPMA_RT_POLLER_* */
+	int backlog;
+	uint32_t keepalive_ms; /* 0: off */
 	bool single_poster;
-	uint32_t keepalive_ms;			       /* 0: off */
 	struct rpma_rt_srq *srqs[RPMA_RT_MAX_POLLERS]; /* by poller */
 };
 
-/* ERRORS: RPMA_E_NOMEM. cfg NULL: the defaults. The copy is deleted by
- * rpma_rt_conn_cfg_delete(). */
-int rt_conn_cfg_copy(const struct rpma_rt_conn_cfg *cfg,
-		     struct rpma_rt_conn_cfg **copy_ptr);
-
-/* Does it name only what is rt's? SRQs are known by their poller's index. */
-bool rt_conn_cfg_is_of(const struct rpma_rt_conn_cfg *cfg,
-		       const struct rpma_rt *rt);
+/* Checks and copies. ERRORS: RPMA_E_INVAL, logged; RPMA_E_NOMEM. Where it
+ * succeeds *cfg needs rt_conn_cfg_fini(). */
+int rt_conn_cfg_read(const struct rpma_rt_conn_cfg *given,
+		     const struct rpma_rt *rt, struct rt_conn_cfg *cfg);
+void rt_conn_cfg_fini(struct rt_conn_cfg *cfg);
 
 /* What librpma gets to make a request with: a copy, cm in it; the caller adds
  * its CQ. ERRORS: RPMA_E_NOMEM */
-int rt_conn_cfg_verbs(const struct rpma_rt_conn_cfg *cfg,
-		      struct rpma_cm_channel *cm,
+int rt_conn_cfg_verbs(const struct rt_conn_cfg *cfg, struct rpma_cm_channel *cm,
 		      struct rpma_conn_cfg **verbs_ptr);
 
 /* Which pollers have an SRQ in cfg: bits; 0: none is named. */
-uint64_t rt_conn_cfg_srq_pollers(const struct rpma_rt_conn_cfg *cfg);
+uint64_t rt_conn_cfg_srq_pollers(const struct rt_conn_cfg *cfg);
 /* A user more or less of each that cfg names. REQUIRES: the runtime's lock. */
-void rt_conn_cfg_ref_srqs(const struct rpma_rt_conn_cfg *cfg);
-void rt_conn_cfg_unref_srqs(const struct rpma_rt_conn_cfg *cfg);
+void rt_conn_cfg_ref_srqs(const struct rt_conn_cfg *cfg);
+void rt_conn_cfg_unref_srqs(const struct rt_conn_cfg *cfg);
 
 #endif /* RT_CONN_CFG_H */

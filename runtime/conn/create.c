@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/cfg.h"
 #include "base/device.h"
 #include "base/runtime.h"
 #include "conn/cfg.h"
@@ -37,9 +38,8 @@ static void cq_failed(struct rt_cq_user *user);
 
 /* The configuration of its queue pair: the caller's, our CQ to come, a slot
  * for the marker in each queue and one for a keep-alive. */
-static int copy_cfg(struct rpma_rt_conn *conn,
-		    const struct rpma_rt_conn_cfg *cfg, uint32_t *sq,
-		    uint32_t *rq)
+static int copy_cfg(struct rpma_rt_conn *conn, const struct rt_conn_cfg *cfg,
+		    uint32_t *sq, uint32_t *rq)
 {
 	uint32_t sends;
 	uint32_t recvs;
@@ -51,11 +51,9 @@ static int copy_cfg(struct rpma_rt_conn *conn,
 		return ret;
 	rpma_conn_cfg_get_sq_size(conn->cfg, &sends);
 	rpma_conn_cfg_get_rq_size(conn->cfg, &recvs);
-	if (sends > INT32_MAX / 4 || recvs > INT32_MAX / 4)
-		return RPMA_E_INVAL;
 	*sq = sends;
 	*rq = rt_conn_cfg_srq_pollers(cfg) != 0 ? 0 : recvs;
-	if (cfg != NULL && cfg->keepalive_ms > 0)
+	if (cfg->keepalive_ms > 0)
 		conn->poll.keepalive.period_ns =
 			(uint64_t)cfg->keepalive_ms * UINT64_C(1000000);
 	rpma_conn_cfg_set_sq_size(
@@ -72,9 +70,11 @@ static int copy_cfg(struct rpma_rt_conn *conn,
 static int check_device(const struct rpma_rt_conn *conn, uint32_t sq,
 			uint32_t rq)
 {
+	static const char name[] = "rpma_rt_conn_cfg";
 	uint32_t alive = conn->poll.keepalive.period_ns > 0;
 	struct ibv_context *ibv_ctx;
 	struct ibv_device_attr attr;
+	uint32_t sge;
 	int ret;
 
 	ret = rpma_peer_get_ibv_context(conn->peer, &ibv_ctx);
@@ -83,9 +83,15 @@ static int check_device(const struct rpma_rt_conn *conn, uint32_t sq,
 	if (ibv_query_device(ibv_ctx, &attr))
 		return RPMA_E_PROVIDER;
 	/* each with the marker's, and a keep-alive's */
-	if (sq + 1 + alive > (uint32_t)attr.max_qp_wr ||
-	    rq + 1 > (uint32_t)attr.max_qp_wr)
-		return RPMA_E_INVAL;
+	if (sq + 1 + alive > (uint32_t)attr.max_qp_wr)
+		return rt_cfg_refuse(name, "sq_size", sq, 1,
+				     (int64_t)attr.max_qp_wr - 1 - alive);
+	if (rq + 1 > (uint32_t)attr.max_qp_wr)
+		return rt_cfg_refuse(name, "rq_size", rq, 1,
+				     (int64_t)attr.max_qp_wr - 1);
+	rpma_conn_cfg_get_max_send_sge(conn->cfg, &sge);
+	if (sge > (uint32_t)attr.max_sge)
+		return rt_cfg_refuse(name, "max_sge", sge, 1, attr.max_sge);
 	return sq + rq + 2 + alive > (uint32_t)attr.max_cqe ? RPMA_E_NOMEM : 0;
 }
 
@@ -158,7 +164,6 @@ static int record_new(const struct rt_conn_spec *birth, uint32_t *sq,
 		      uint32_t *rq, struct rpma_rt_conn **conn_ptr)
 {
 	struct rpma_rt_conn *conn;
-	bool single;
 	int ret;
 
 	conn = aligned_alloc(RT_CACHE_LINE, sizeof(*conn));
@@ -171,10 +176,11 @@ static int record_new(const struct rt_conn_spec *birth, uint32_t *sq,
 	atomic_store_explicit(&conn->held, 1, memory_order_relaxed);
 	conn->rt = birth->rt;
 	conn->device = birth->device;
-	conn->peer = birth->peer;
+	conn->peer = birth->cfg->peer;
 	conn->passive = birth->passive;
 	/* relaxed: published by the inbox */
-	atomic_store_explicit(&conn->user, birth->user, memory_order_relaxed);
+	atomic_store_explicit(&conn->user, birth->cfg->user,
+			      memory_order_relaxed);
 	rt_keepalive_init(conn);
 	conn->cq_user.failed = cq_failed;
 	conn->ctl_msg.fn = birth->control;
@@ -192,8 +198,7 @@ static int record_new(const struct rt_conn_spec *birth, uint32_t *sq,
 		*sq = 0;
 		*rq = 0;
 	}
-	single = birth->cfg != NULL && birth->cfg->single_poster;
-	if (init_sides(conn, *sq, *rq, single) && ret == 0)
+	if (init_sides(conn, *sq, *rq, birth->cfg->single_poster) && ret == 0)
 		ret = RPMA_E_NOMEM;
 	conn->poll.kept_max = *sq + *rq;
 	conn->poll.kept =
@@ -241,7 +246,7 @@ static void unreserve_qp(struct rpma_rt_conn *conn)
 
 static bool is_open(const struct rt_conn_spec *birth)
 {
-	return !birth->rt->stopping && !rt_queue_is_closed(birth->queue);
+	return !birth->rt->stopping && !rt_queue_is_closed(birth->cfg->queue);
 }
 
 /* Room in a CQ of its poller. The lock may have been released meanwhile.
@@ -264,7 +269,7 @@ static int reserve_room(struct rpma_rt_conn *conn, struct ibv_context *ibv_ctx,
 static int reserve(struct rpma_rt_conn *conn, const struct rt_conn_spec *birth,
 		   struct ibv_context *ibv_ctx, uint32_t sq, uint32_t rq)
 {
-	struct rpma_rt_queue *queue = birth->queue;
+	struct rpma_rt_queue *queue = birth->cfg->queue;
 	struct rt_poller *poller = conn->poller;
 	int ret;
 
@@ -333,7 +338,7 @@ static int choose_srq(const struct rt_conn_spec *birth,
 	if (rt_conn_cfg_srq_pollers(birth->cfg) == 0)
 		return 0;
 	srq = birth->cfg->srqs[conn->poller->index];
-	if (srq == NULL || srq->peer != birth->peer)
+	if (srq == NULL || srq->peer != birth->cfg->peer)
 		return RPMA_E_INVAL;
 	if (srq->closing)
 		return RPMA_RT_E_CLOSED;
@@ -373,12 +378,12 @@ static int register_locked(const struct rt_conn_spec *birth,
 
 	if (!is_open(birth))
 		return RPMA_RT_E_CLOSED;
-	ret = rpma_peer_get_ibv_context(birth->peer, &ibv_ctx);
+	ret = rpma_peer_get_ibv_context(birth->cfg->peer, &ibv_ctx);
 	if (ret == 0 && has_name)
 		ret = rt_resolve_start(rt);
 	if (ret)
 		return ret;
-	conn->poller = rt_place_choose(rt, birth->poller,
+	conn->poller = rt_place_choose(rt, birth->cfg->poller,
 				       rt_conn_cfg_srq_pollers(birth->cfg));
 	ret = choose_srq(birth, conn);
 	if (ret)

@@ -9,17 +9,14 @@
 #ifndef RT_CONN_CREATE_H
 #define RT_CONN_CREATE_H
 
+#include "conn/cfg.h"
 #include "conn/conn.h"
 
 /* what a connection is made of */
 struct rt_conn_spec {
 	struct rpma_rt *rt;
-	struct rt_device *device;
-	struct rpma_peer *peer;		    /* of that device */
-	const struct rpma_rt_conn_cfg *cfg; /* the caller's; copied */
-	int poller;			    /* checked index or _ANY */
-	struct rpma_rt_queue *queue;
-	void *user;
+	struct rt_device *device;      /* its peer's */
+	const struct rt_conn_cfg *cfg; /* the caller's; copied */
 	bool passive;
 	/* active: where to, and what begins on the control thread */
 	const char *addr;

@@ -31,9 +31,9 @@ void rt_listener_unref(struct rpma_rt_listener *listener)
 				      memory_order_acq_rel) != 1)
 		return;
 	pthread_mutex_lock(&rt->lock);
-	rt_conn_cfg_unref_srqs(listener->cfg);
+	rt_conn_cfg_unref_srqs(&listener->cfg);
 	pthread_mutex_unlock(&rt->lock);
-	rpma_rt_conn_cfg_delete(&listener->cfg);
+	rt_conn_cfg_fini(&listener->cfg);
 	free(listener);
 	/* release: pairs with the acquire in rpma_rt_delete() */
 	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
@@ -80,12 +80,10 @@ void rt_listener_close(struct rpma_rt_listener *listener)
 	rt_call_sync(listener->rt, control, refuse_on_control, listener);
 	if (rpma_ep_shutdown(&listener->ep))
 		rt_call_sync(listener->rt, control, keep_on_control, listener);
-	rt_queue_unref(listener->queue);
+	rt_queue_unref(listener->cfg.queue);
 }
 
-static int listener_new(struct rpma_rt *rt, struct rpma_peer *peer,
-			const struct rpma_rt_conn_cfg *cfg,
-			struct rpma_rt_queue *queue,
+static int listener_new(struct rpma_rt *rt, const struct rpma_rt_conn_cfg *cfg,
 			struct rpma_rt_listener **listener_ptr)
 {
 	struct rpma_rt_listener *listener;
@@ -98,16 +96,16 @@ static int listener_new(struct rpma_rt *rt, struct rpma_peer *peer,
 	/* relaxed: nobody else knows it. The application's handle */
 	atomic_store_explicit(&listener->target.count, 1, memory_order_relaxed);
 	listener->rt = rt;
-	listener->peer = peer;
-	listener->queue = queue;
-	ret = rt_conn_cfg_copy(cfg, &listener->cfg);
+	ret = rt_conn_cfg_read(cfg, rt, &listener->cfg);
 	if (ret) {
 		free(listener);
 		return ret;
 	}
 	pthread_mutex_lock(&rt->lock);
-	rt_conn_cfg_ref_srqs(listener->cfg);
+	rt_conn_cfg_ref_srqs(&listener->cfg);
 	pthread_mutex_unlock(&rt->lock);
+	/* relaxed: a count, read under no order */
+	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
 	*listener_ptr = listener;
 	return 0;
 }
@@ -144,59 +142,60 @@ static bool unlist_listener(struct rpma_rt *rt,
 	return is_listed;
 }
 
-int rpma_rt_listen(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
-		   const char *port, int backlog,
-		   const struct rpma_rt_conn_cfg *cfg, int poller,
-		   struct rpma_rt_queue *queue, void *user,
-		   struct rpma_rt_listener **listener_ptr)
+/* On the network; what is made of it is the caller's to undo. */
+static int begin(struct rpma_rt_listener *listener, const char *addr,
+		 const char *port)
 {
-	struct rpma_rt_listener *listener;
+	struct rpma_peer *peer = listener->cfg.peer;
+	struct rpma_rt *rt = listener->rt;
 	struct ibv_context *ibv_ctx;
-	struct rt_device *device;
 	int ret;
 
-	if (rt == NULL || peer == NULL || addr == NULL || port == NULL ||
-	    queue == NULL || !rt_queue_is_of(queue, rt) ||
-	    listener_ptr == NULL || backlog < 0 ||
-	    !rt_place_is_valid(rt, poller) || !rt_conn_cfg_is_of(cfg, rt))
-		return RPMA_E_INVAL;
-	ret = rt_context_check_wait(rt);
-	if (ret)
-		return ret;
-	ret = rt_context_ref(rt);
-	if (ret)
-		return ret;
+	if (rt_queue_is_closed(listener->cfg.queue))
+		return RPMA_RT_E_CLOSED;
 	ret = rpma_peer_get_ibv_context(peer, &ibv_ctx);
 	if (ret == 0)
-		ret = rt_device_get(rt, ibv_ctx, &device);
+		ret = rt_device_get(rt, ibv_ctx, &listener->device);
 	if (ret == 0)
-		ret = listener_new(rt, peer, cfg, queue, &listener);
+		ret = rpma_ep_listen_ex(peer, addr, port, listener->cfg.backlog,
+					listener->device->cm->channel,
+					&listener->target, &listener->ep);
 	if (ret)
-		goto release_runtime;
-	listener->device = device;
-	listener->poller = poller;
-	listener->user = user;
-	/* relaxed: a count, read under no order */
-	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
-	rt_queue_ref(queue);
-	ret = rt_queue_is_closed(queue) ? RPMA_RT_E_CLOSED : 0;
-	if (ret)
-		goto err_put_queue;
-	ret = rpma_ep_listen_ex(peer, addr, port, backlog, device->cm->channel,
-				&listener->target, &listener->ep);
-	if (ret)
-		goto err_put_queue;
+		return ret;
 	rpma_ep_get_port(listener->ep, &listener->port);
 	ret = list_listener(rt, listener);
 	if (ret)
-		goto err_shutdown;
-	*listener_ptr = listener;
-	goto release_runtime;
-err_shutdown:
-	rpma_ep_shutdown(&listener->ep);
-err_put_queue:
-	rt_queue_unref(queue);
-	rt_listener_unref(listener);
+		rpma_ep_shutdown(&listener->ep);
+	return ret;
+}
+
+int rpma_rt_listen(struct rpma_rt *rt, const char *addr, const char *port,
+		   const struct rpma_rt_conn_cfg *cfg,
+		   struct rpma_rt_listener **listener_ptr)
+{
+	struct rpma_rt_listener *listener;
+	int ret;
+
+	if (rt == NULL || addr == NULL || port == NULL || cfg == NULL ||
+	    listener_ptr == NULL)
+		return RPMA_E_INVAL;
+	ret = rt_context_check_wait(rt);
+	if (ret == 0)
+		ret = rt_context_ref(rt);
+	if (ret)
+		return ret;
+	ret = listener_new(rt, cfg, &listener);
+	if (ret)
+		goto release_runtime;
+	/* held before begin() looks whether it is closed */
+	rt_queue_ref(listener->cfg.queue);
+	ret = begin(listener, addr, port);
+	if (ret == 0) {
+		*listener_ptr = listener;
+	} else {
+		rt_queue_unref(listener->cfg.queue);
+		rt_listener_unref(listener);
+	}
 release_runtime:
 	rt_context_unref(rt);
 	return ret;

@@ -10,6 +10,7 @@
 #define RT_CONN_LISTENER_H
 
 #include "rpma_rt.h"
+#include "conn/cfg.h"
 #include "conn/conn.h"
 
 struct rpma_rt_listener {
@@ -17,11 +18,7 @@ struct rpma_rt_listener {
 	struct rt_cm_target target;
 	struct rpma_rt *rt;
 	struct rt_device *device;
-	struct rpma_peer *peer;
-	struct rpma_rt_conn_cfg *cfg;
-	struct rpma_rt_queue *queue;
-	void *user;
-	int poller;
+	struct rt_conn_cfg cfg;
 	uint16_t port;
 	struct rpma_ep *ep; /* of whoever takes it off the list */
 	bool closed;	    /* the control thread's: requests are refused */

@@ -30,9 +30,9 @@ static void begin_one(struct connecting *c)
 	struct crowd *crowd = c->crowd;
 	struct world *world = crowd->world;
 
-	MUST(rpma_rt_conn_new(world->rt, world->peer, world->addr, world->port,
-			      c->cfg, c->poller, crowd->queue, NULL,
-			      &crowd->conns[c->begun]));
+	MUST(world_conn_new(world->rt, world->peer, world->addr, world->port,
+			    c->cfg, c->poller, crowd->queue, NULL,
+			    &crowd->conns[c->begun]));
 	c->begun++;
 }
 
@@ -63,8 +63,8 @@ static void connect_all(struct crowd *crowd, int poller)
 	struct rpma_rt_listener *listener;
 	uint16_t port;
 
-	MUST(rpma_rt_listen(world->rt, world->peer, world->addr, "0", AT_ONCE,
-			    c.cfg, poller, crowd->queue, NULL, &listener));
+	MUST(world_listen_at(world->rt, world->peer, world->addr, "0", AT_ONCE,
+			     c.cfg, poller, crowd->queue, NULL, &listener));
 	MUST(rpma_rt_listener_get_port(listener, &port));
 	snprintf(world->port, sizeof(world->port), "%u", port);
 	while (c.established < crowd->ends) {
@@ -75,7 +75,7 @@ static void connect_all(struct crowd *crowd, int poller)
 			step(&c);
 	}
 	MUST(rpma_rt_listener_delete(&listener));
-	MUST(rpma_rt_conn_cfg_delete(&c.cfg));
+	free(c.cfg);
 }
 
 static void check_room(const struct crowd *crowd)

@@ -261,10 +261,11 @@ static void open_srq(struct bench *bench)
 	srq_cfg.peer = bench->stage.world.peer;
 	srq_cfg.queue = bench->queue;
 	MUST(rpma_rt_srq_new(bench->stage.world.rt, &srq_cfg, &bench->srq));
-	MUST(rpma_rt_conn_cfg_set_srqs(cfg, &bench->srq, 1));
+	cfg->srqs = &bench->srq;
+	cfg->srq_count = 1;
 	world_connect(&bench->stage.world, cfg, 0, bench->stage.aq,
 		      bench->stage.pq, &bench->pair);
-	MUST(rpma_rt_conn_cfg_delete(&cfg));
+	free(cfg);
 	MUST(rpma_rt_conn_get_qp_num(bench->pair.active, &fake.srq_qp_num));
 	MUST(rpma_rt_route_open(bench->pair.active, RPMA_RT_RECV_SIDE,
 				bench->queue, &bench->route));

@@ -172,7 +172,7 @@ static void close_routes(struct bench *bench)
 	for (i = 0; i < bench->count; i++)
 		MUST(rpma_rt_queue_delete(&bench->queues[i]));
 	MUST(rpma_rt_queue_delete(&bench->events));
-	MUST(rpma_rt_conn_cfg_delete(&bench->cfg));
+	free(bench->cfg);
 	free(bench->queues);
 }
 

@@ -95,9 +95,9 @@ static void run_connect(struct bench *bench)
 {
 	struct rpma_rt_conn **conn = &bench->conns[bench->conns_count];
 
-	MUST(rpma_rt_conn_new(bench->place.rt, bench->place.peer,
-			      bench->place.addr, "7204", bench->cfg,
-			      bench->poller, bench->ready, NULL, conn));
+	MUST(world_conn_new(bench->place.rt, bench->place.peer,
+			    bench->place.addr, "7204", bench->cfg,
+			    bench->poller, bench->ready, NULL, conn));
 	bench->conns_count++;
 	world_event(bench->ready, RPMA_RT_EVENT_READY);
 }
@@ -250,7 +250,7 @@ static void close_strangers(struct bench *bench)
 	MUST(rpma_rt_queue_delete(&bench->posts));
 	MUST(rpma_mr_remote_delete(&bench->remote));
 	MUST(rpma_mr_dereg(&bench->mr));
-	MUST(rpma_rt_conn_cfg_delete(&bench->cfg));
+	free(bench->cfg);
 	leave_place(bench);
 	free(bench->conns);
 }

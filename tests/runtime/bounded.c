@@ -106,8 +106,8 @@ static struct rpma_rt_conn *next_event(struct rpma_rt_queue *queue,
 static void connect_pair(const struct rpma_rt_conn_cfg *cfg,
 			 struct rpma_rt_queue *queue, struct world_pair *pair)
 {
-	MUST(rpma_rt_conn_new(world.rt, world.peer, world.addr, world.port, cfg,
-			      0, queue, NULL, &pair->active));
+	MUST(world_conn_new(world.rt, world.peer, world.addr, world.port, cfg,
+			    0, queue, NULL, &pair->active));
 	next_event(queue, RPMA_RT_EVENT_READY);
 	MUST(rpma_rt_conn_connect(pair->active, NULL));
 	pair->passive = next_event(queue, RPMA_RT_EVENT_REQUEST);
@@ -346,8 +346,8 @@ static struct rpma_rt_conn *open_aside(struct rpma_rt_queue *queue)
 {
 	struct rpma_rt_conn *conn;
 
-	MUST(rpma_rt_conn_new(world.rt, world.peer, world.addr, world.port,
-			      NULL, 1, queue, NULL, &conn));
+	MUST(world_conn_new(world.rt, world.peer, world.addr, world.port, NULL,
+			    1, queue, NULL, &conn));
 	next_event(queue, RPMA_RT_EVENT_READY);
 	return conn;
 }
@@ -453,7 +453,7 @@ static void deaths__many_a_few_each_round(void)
 		put_pair(&pairs[i]);
 	MUST(rpma_rt_stop(world.rt));
 	MUST(rpma_rt_queue_delete(&queue));
-	MUST(rpma_rt_conn_cfg_delete(&cfg));
+	free(cfg);
 	world_close(&world);
 }
 

@@ -232,8 +232,8 @@ static void by_hand__called_inside_run_once(uint32_t trips)
 
 	stage_open(&s, &cfg);
 	listener = world_listen(&s.world, s.cfg, s.pq);
-	MUST(rpma_rt_conn_new(s.world.rt, s.world.peer, s.world.addr,
-			      s.world.port, s.cfg, 0, s.aq, NULL, &active));
+	MUST(world_conn_new(s.world.rt, s.world.peer, s.world.addr,
+			    s.world.port, s.cfg, 0, s.aq, NULL, &active));
 	turn_until(&s, s.aq, RPMA_RT_EVENT_READY);
 	MUST(rpma_rt_conn_connect(active, NULL));
 	passive = turn_until(&s, s.pq, RPMA_RT_EVENT_REQUEST);

@@ -60,7 +60,7 @@ static void tear_down(struct scene *s)
 	MUST(rpma_rt_queue_delete(&s->pq));
 	MUST(rpma_mr_dereg(&s->mr));
 	free(s->memory);
-	MUST(rpma_rt_conn_cfg_delete(&s->cfg));
+	free(s->cfg);
 	world_close(&s->world);
 }
 
@@ -169,8 +169,8 @@ static void connect__no_listener_REJECTED(struct scene *s)
 {
 	struct rpma_rt_conn *conn;
 
-	MUST(rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr, "9",
-			      s->cfg, 0, s->aq, NULL, &conn));
+	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr, "9",
+			    s->cfg, 0, s->aq, NULL, &conn));
 	world_event(s->aq, RPMA_RT_EVENT_READY);
 	post_recvs(s, conn, DEPTH);
 	MUST(rpma_rt_conn_connect(conn, NULL));
@@ -182,8 +182,8 @@ static void close__before_anything(struct scene *s)
 	struct rpma_rt_conn *conn;
 	struct rpma_rt_completion item;
 
-	MUST(rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr, "9",
-			      s->cfg, 0, s->aq, NULL, &conn));
+	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr, "9",
+			    s->cfg, 0, s->aq, NULL, &conn));
 	MUST(rpma_rt_conn_close(conn));
 	item = world_next(s->aq);
 	if (item.opcode == RPMA_RT_EVENT_READY) /* it was faster */
@@ -197,8 +197,8 @@ static void close__ready_with_receives(struct scene *s)
 {
 	struct rpma_rt_conn *conn;
 
-	MUST(rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr, "9",
-			      s->cfg, 0, s->aq, NULL, &conn));
+	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr, "9",
+			    s->cfg, 0, s->aq, NULL, &conn));
 	world_event(s->aq, RPMA_RT_EVENT_READY);
 	post_recvs(s, conn, DEPTH);
 	CHECK(rpma_rt_send(conn, s->mr, 0, MSG_SIZE, RPMA_F_COMPLETION_ALWAYS,
@@ -218,8 +218,8 @@ static void request__refused(struct scene *s, int by_close)
 	struct rpma_rt_conn *passive;
 
 	listener = world_listen(&s->world, s->cfg, s->pq);
-	MUST(rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr,
-			      s->world.port, s->cfg, 0, s->aq, NULL, &active));
+	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr,
+			    s->world.port, s->cfg, 0, s->aq, NULL, &active));
 	world_event(s->aq, RPMA_RT_EVENT_READY);
 	post_recvs(s, active, 3);
 	MUST(rpma_rt_conn_connect(active, NULL));

@@ -205,8 +205,8 @@ conn_new(const struct stage *s, const struct rpma_rt_conn_cfg *cfg, int poller)
 {
 	struct rpma_rt_conn *conn;
 
-	MUST(rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr, "7",
-			      cfg, poller, s->aq, NULL, &conn));
+	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr, "7", cfg,
+			    poller, s->aq, NULL, &conn));
 	return conn;
 }
 
@@ -272,7 +272,7 @@ static void made__others_go_on(struct stage *s)
 	CHECK(sem_post(&let_pass) == 0);
 	CHECK(!pthread_join(thread, NULL));
 	end(s, &maker.conn);
-	MUST(rpma_rt_conn_cfg_delete(&small));
+	free(small);
 }
 
 static void *stop(void *arg)
@@ -291,8 +291,8 @@ static void *make_or_be_refused(void *arg)
 	int ret;
 
 	is_held = true;
-	ret = rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr, "7",
-			       s->cfg, 0, s->aq, NULL, &maker->conn);
+	ret = world_conn_new(s->world.rt, s->world.peer, s->world.addr, "7",
+			     s->cfg, 0, s->aq, NULL, &maker->conn);
 	is_held = false;
 	CHECK(ret == 0 || ret == RPMA_RT_E_CLOSED);
 	if (ret == 0)
@@ -357,7 +357,7 @@ static void broken__others_go_on(struct stage *s)
 		MUST(rpma_rt_conn_put(&pairs[i].passive));
 	}
 	wait_until_at_most(1);
-	MUST(rpma_rt_conn_cfg_delete(&small));
+	free(small);
 }
 
 /* ------------------------------------------------------------------------ */

@@ -376,9 +376,9 @@ static void visit(struct scene *s)
 	struct rpma_rt_completion item;
 	struct rpma_rt_conn *conn;
 
-	MUST(rpma_rt_conn_new(stage->world.rt, stage->world.peer,
-			      stage->world.addr, stage->world.port, stage->cfg,
-			      0, stage->aq, NULL, &conn));
+	MUST(world_conn_new(stage->world.rt, stage->world.peer,
+			    stage->world.addr, stage->world.port, stage->cfg, 0,
+			    stage->aq, NULL, &conn));
 	MUST(rpma_rt_conn_close(conn));
 	do
 		item = world_next(stage->aq);
@@ -599,9 +599,9 @@ static void connect_by_hand(struct scene *s)
 	struct rpma_rt_listener *listener;
 
 	listener = world_listen(&stage->world, stage->cfg, stage->pq);
-	MUST(rpma_rt_conn_new(stage->world.rt, stage->world.peer,
-			      stage->world.addr, stage->world.port, stage->cfg,
-			      0, stage->aq, NULL, &s->victim.active));
+	MUST(world_conn_new(stage->world.rt, stage->world.peer,
+			    stage->world.addr, stage->world.port, stage->cfg, 0,
+			    stage->aq, NULL, &s->victim.active));
 	event_by_hand(s, stage->aq, RPMA_RT_EVENT_READY);
 	MUST(rpma_rt_conn_connect(s->victim.active, NULL));
 	s->victim.passive = event_by_hand(s, stage->pq, RPMA_RT_EVENT_REQUEST);

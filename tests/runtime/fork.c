@@ -86,10 +86,10 @@ static void old_listening(struct old *o)
 
 	FORKED(rpma_rt_listener_get_port(listener, &port));
 	FORKED(rpma_rt_listener_delete(&listener));
-	FORKED(rpma_rt_listen(w->rt, w->peer, w->addr, "0", 1, NULL, 0, o->s.pq,
-			      NULL, &listener));
-	FORKED(rpma_rt_conn_new(w->rt, w->peer, w->addr, w->port, NULL, 0,
-				o->s.aq, NULL, &conn));
+	FORKED(world_listen_at(w->rt, w->peer, w->addr, "0", 1, NULL, 0,
+			       o->s.pq, NULL, &listener));
+	FORKED(world_conn_new(w->rt, w->peer, w->addr, w->port, NULL, 0,
+			      o->s.aq, NULL, &conn));
 }
 
 static void old_connection(struct old *o)

@@ -105,32 +105,23 @@ static void other_close(struct other *o)
 	MUST(rpma_ep_shutdown(&o->ep));
 }
 
-static struct rpma_rt_conn_cfg *configure(uint32_t period_ms)
-{
-	struct rpma_rt_conn_cfg *cfg;
-	struct rpma_conn_cfg *sizes;
-
-	MUST(rpma_conn_cfg_new(&sizes));
-	/* a device gives up on a peer soon: some 4 * 4 ms */
-	MUST(rpma_conn_cfg_set_retry_count(sizes, 3));
-	MUST(rpma_conn_cfg_set_ack_timeout(sizes, 10));
-	MUST(rpma_rt_conn_cfg_new(&cfg));
-	MUST(rpma_rt_conn_cfg_set_conn_cfg(cfg, sizes));
-	MUST(rpma_rt_conn_cfg_set_keepalive_ms(cfg, period_ms));
-	MUST(rpma_conn_cfg_delete(&sizes));
-	return cfg;
-}
-
 static struct rpma_rt_conn *connect_to(struct other *o, struct stage *s,
 				       bool manual, uint32_t period_ms)
 {
-	struct rpma_rt_conn_cfg *cfg = configure(period_ms);
+	struct rpma_rt_conn_cfg cfg = RPMA_RT_CONN_CFG_INIT;
+	struct rpma_conn_cfg *more;
 	struct rpma_rt_conn *conn;
 
+	MUST(rpma_conn_cfg_new(&more));
+	/* a device gives up on a peer soon: some 4 * 4 ms */
+	MUST(rpma_conn_cfg_set_retry_count(more, 3));
+	cfg.more = more;
+	cfg.ack_timeout = 10;
+	cfg.keepalive_ms = period_ms;
 	other_listen(o, s);
-	MUST(rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr,
-			      s->world.port, cfg, 0, s->aq, NULL, &conn));
-	MUST(rpma_rt_conn_cfg_delete(&cfg));
+	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr,
+			    s->world.port, &cfg, 0, s->aq, NULL, &conn));
+	MUST(rpma_conn_cfg_delete(&more));
 	CHECK(next(s, manual).opcode == RPMA_RT_EVENT_READY);
 	MUST(rpma_rt_conn_connect(conn, NULL));
 	other_accept(o);

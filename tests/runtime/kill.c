@@ -34,8 +34,8 @@ static int client(const char *port)
 	uint64_t i;
 
 	stage_open(&s, &cfg);
-	MUST(rpma_rt_conn_new(s.world.rt, s.world.peer, s.world.addr, port,
-			      s.cfg, 0, s.aq, NULL, &conn));
+	MUST(world_conn_new(s.world.rt, s.world.peer, s.world.addr, port, s.cfg,
+			    0, s.aq, NULL, &conn));
 	world_event(s.aq, RPMA_RT_EVENT_READY);
 	/* two receives only: more messages have to wait */
 	for (i = 0; i < 2; i++)

@@ -15,8 +15,8 @@ static struct rpma_rt_conn *begin(struct stage *s)
 {
 	struct rpma_rt_conn *conn;
 
-	MUST(rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr,
-			      s->world.port, s->cfg, 0, s->aq, NULL, &conn));
+	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr,
+			    s->world.port, s->cfg, 0, s->aq, NULL, &conn));
 	world_event(s->aq, RPMA_RT_EVENT_READY);
 	MUST(rpma_rt_conn_connect(conn, NULL));
 	return conn;
@@ -52,14 +52,15 @@ static void listen__port_in_use_PROVIDER(struct stage *s)
 	struct rpma_rt_listener *first;
 
 	first = world_listen(&s->world, s->cfg, s->pq);
-	CHECK(rpma_rt_listen(s->world.rt, s->world.peer, s->world.addr,
-			     s->world.port, 0, s->cfg, 0, s->pq, NULL,
-			     &second) == RPMA_E_PROVIDER);
+	CHECK(world_listen_at(s->world.rt, s->world.peer, s->world.addr,
+			      s->world.port, 0, s->cfg, 0, s->pq, NULL,
+			      &second) == RPMA_E_PROVIDER);
 	CHECK(second == NULL);
 	MUST(rpma_rt_listener_delete(&first));
 	/* nothing of the failed one is left: the port is free again */
-	MUST(rpma_rt_listen(s->world.rt, s->world.peer, s->world.addr,
-			    s->world.port, 0, s->cfg, 0, s->pq, NULL, &second));
+	MUST(world_listen_at(s->world.rt, s->world.peer, s->world.addr,
+			     s->world.port, 0, s->cfg, 0, s->pq, NULL,
+			     &second));
 	MUST(rpma_rt_listener_delete(&second));
 }
 
@@ -69,8 +70,8 @@ static void listen__wildcard(struct stage *s)
 	struct world_pair pair;
 	uint16_t port;
 
-	MUST(rpma_rt_listen(s->world.rt, s->world.peer, "0.0.0.0", "0", 0,
-			    s->cfg, 0, s->pq, NULL, &listener));
+	MUST(world_listen_at(s->world.rt, s->world.peer, "0.0.0.0", "0", 0,
+			     s->cfg, 0, s->pq, NULL, &listener));
 	MUST(rpma_rt_listener_get_port(listener, &port));
 	CHECK(port != 0);
 	snprintf(s->world.port, sizeof(s->world.port), "%u", port);
@@ -89,11 +90,11 @@ static void listen__no_such_address(struct stage *s)
 	struct rpma_rt_listener *listener = NULL;
 
 	/* of a block for documentation, and not the guest's */
-	CHECK(rpma_rt_listen(s->world.rt, s->world.peer, "203.0.113.77", "0", 0,
-			     s->cfg, 0, s->pq, NULL, &listener) != 0);
-	CHECK(rpma_rt_listen(s->world.rt, s->world.peer, s->world.addr,
-			     "no-such-port", 0, s->cfg, 0, s->pq, NULL,
-			     &listener) != 0);
+	CHECK(world_listen_at(s->world.rt, s->world.peer, "203.0.113.77", "0",
+			      0, s->cfg, 0, s->pq, NULL, &listener) != 0);
+	CHECK(world_listen_at(s->world.rt, s->world.peer, s->world.addr,
+			      "no-such-port", 0, s->cfg, 0, s->pq, NULL,
+			      &listener) != 0);
 	CHECK(listener == NULL);
 }
 

@@ -273,8 +273,8 @@ static void refused(void)
 
 	set_up(&s);
 	listener = world_listen(w, s.stage.cfg, s.stage.pq);
-	MUST(rpma_rt_conn_new(w->rt, w->peer, w->addr, w->port, s.stage.cfg, 0,
-			      s.stage.aq, NULL, &active));
+	MUST(world_conn_new(w->rt, w->peer, w->addr, w->port, s.stage.cfg, 0,
+			    s.stage.aq, NULL, &active));
 	world_event(s.stage.aq, RPMA_RT_EVENT_READY);
 	MUST(rpma_rt_conn_connect(active, NULL));
 	item = world_event(s.stage.pq, RPMA_RT_EVENT_REQUEST);
@@ -285,8 +285,8 @@ static void refused(void)
 	MUST(rpma_rt_conn_put(&active));
 	MUST(rpma_rt_conn_put(&passive));
 	MUST(rpma_rt_listener_delete(&listener));
-	MUST(rpma_rt_conn_new(w->rt, w->peer, w->addr, w->port, s.stage.cfg, 0,
-			      s.stage.aq, NULL, &active));
+	MUST(world_conn_new(w->rt, w->peer, w->addr, w->port, s.stage.cfg, 0,
+			    s.stage.aq, NULL, &active));
 	world_event(s.stage.aq, RPMA_RT_EVENT_READY);
 	MUST(rpma_rt_conn_connect(active, NULL));
 	world_event(s.stage.aq, RPMA_RT_EVENT_CLOSED);

@@ -85,9 +85,9 @@ static void connect_pair(struct shard *s, struct rpma_rt_queue *other,
 	int i;
 
 	listener = world_listen(&s->world, NULL, s->queue);
-	MUST(rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr,
-			      s->world.port, NULL, 0, s->queue, NULL,
-			      &pair->active));
+	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr,
+			    s->world.port, NULL, 0, s->queue, NULL,
+			    &pair->active));
 	CHECK(next_event(s, s->queue, RPMA_RT_EVENT_READY) == pair->active);
 	MUST(rpma_rt_conn_connect(pair->active, NULL));
 	pair->passive = next_event(s, s->queue, RPMA_RT_EVENT_REQUEST);

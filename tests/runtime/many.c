@@ -211,7 +211,7 @@ static void set_up(struct many *m, int conns)
 		set_up_end(m, pair.passive, 2 * i + 1);
 	}
 	m->ends_count = 2 * conns;
-	MUST(rpma_rt_conn_cfg_delete(&cfg));
+	free(cfg);
 }
 
 static void run(struct many *m)

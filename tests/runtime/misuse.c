@@ -164,11 +164,11 @@ static void foreign__INVAL(struct stage *s)
 	REFUSED(RPMA_E_INVAL, rpma_rt_route_open(pair.active, RPMA_RT_SEND_SIDE,
 						 queue, &route));
 	REFUSED(RPMA_E_INVAL,
-		rpma_rt_listen(s->world.rt, s->world.peer, s->world.addr, "0",
-			       0, NULL, 0, queue, NULL, &listener));
+		world_listen_at(s->world.rt, s->world.peer, s->world.addr, "0",
+				0, NULL, 0, queue, NULL, &listener));
 	REFUSED(RPMA_E_INVAL,
-		rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr, "1",
-				 NULL, 0, queue, NULL, &conn));
+		world_conn_new(s->world.rt, s->world.peer, s->world.addr, "1",
+			       NULL, 0, queue, NULL, &conn));
 	MUST(rpma_rt_route_open(else_where.active, RPMA_RT_SEND_SIDE, s->aq,
 				&route));
 	wr.route = route;
@@ -193,7 +193,7 @@ static void foreign_srq__INVAL(struct stage *s)
 	struct rpma_rt_srq_cfg srq_cfg = RPMA_RT_SRQ_CFG_INIT;
 	struct world other = s->world;
 	struct rpma_rt_listener *listener;
-	struct rpma_rt_conn_cfg *cfg;
+	struct rpma_rt_conn_cfg cfg = RPMA_RT_CONN_CFG_INIT;
 	struct rpma_rt_queue *queue;
 	struct rpma_rt_conn *conn;
 	struct rpma_rt_srq *srq;
@@ -204,16 +204,15 @@ static void foreign_srq__INVAL(struct stage *s)
 	srq_cfg.peer = other.peer;
 	srq_cfg.queue = queue;
 	MUST(rpma_rt_srq_new(other.rt, &srq_cfg, &srq));
-	MUST(rpma_rt_conn_cfg_new(&cfg));
-	MUST(rpma_rt_conn_cfg_set_srqs(cfg, &srq, 1));
+	cfg.srqs = &srq;
+	cfg.srq_count = 1;
 	REFUSED(RPMA_E_INVAL,
-		rpma_rt_listen(s->world.rt, s->world.peer, s->world.addr, "0",
-			       0, cfg, RPMA_RT_POLLER_ANY, s->aq, NULL,
-			       &listener));
+		world_listen_at(s->world.rt, s->world.peer, s->world.addr, "0",
+				0, &cfg, RPMA_RT_POLLER_ANY, s->aq, NULL,
+				&listener));
 	REFUSED(RPMA_E_INVAL,
-		rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr, "1",
-				 cfg, RPMA_RT_POLLER_ANY, s->aq, NULL, &conn));
-	MUST(rpma_rt_conn_cfg_delete(&cfg));
+		world_conn_new(s->world.rt, s->world.peer, s->world.addr, "1",
+			       &cfg, RPMA_RT_POLLER_ANY, s->aq, NULL, &conn));
 	MUST(rpma_rt_srq_delete(&srq));
 	MUST(rpma_rt_queue_delete(&queue));
 	MUST(rpma_rt_delete(&other.rt));
@@ -350,10 +349,10 @@ static void stopped__CLOSED(struct stage *s)
 	CLOSED(rpma_rt_queue_new(rt, NULL, &queue));
 	CLOSED(rpma_rt_queue_wait(s->aq, -1, 1, &item, &n));
 	CLOSED(rpma_rt_queue_push(s->aq, 0, NULL, 0, 0));
-	CLOSED(rpma_rt_listen(rt, s->world.peer, s->world.addr, "0", 0, NULL, 0,
-			      s->pq, NULL, &listener));
-	CLOSED(rpma_rt_conn_new(rt, s->world.peer, s->world.addr, "1", NULL, 0,
-				s->aq, NULL, &conn));
+	CLOSED(world_listen_at(rt, s->world.peer, s->world.addr, "0", 0, NULL,
+			       0, s->pq, NULL, &listener));
+	CLOSED(world_conn_new(rt, s->world.peer, s->world.addr, "1", NULL, 0,
+			      s->aq, NULL, &conn));
 	CLOSED(rpma_rt_conn_connect(pair.active, NULL));
 	CLOSED(rpma_rt_route_open(pair.active, RPMA_RT_SEND_SIDE, s->aq,
 				  &route));

@@ -11,8 +11,8 @@ static struct rpma_rt_conn *begin(struct stage *s)
 {
 	struct rpma_rt_conn *conn;
 
-	MUST(rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr,
-			      s->world.port, s->cfg, 0, s->aq, NULL, &conn));
+	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr,
+			    s->world.port, s->cfg, 0, s->aq, NULL, &conn));
 	world_event(s->aq, RPMA_RT_EVENT_READY);
 	return conn;
 }

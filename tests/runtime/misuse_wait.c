@@ -45,11 +45,11 @@ static void call_what_waits(struct caller *c)
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_queue_new(rt, NULL, &queue));
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_queue_delete(&queue));
 	REFUSED(RPMA_RT_E_THREAD,
-		rpma_rt_listen(rt, s->world.peer, s->world.addr, "0", 0, NULL,
-			       0, queue, NULL, &listener));
+		world_listen_at(rt, s->world.peer, s->world.addr, "0", 0, NULL,
+				0, queue, NULL, &listener));
 	REFUSED(RPMA_RT_E_THREAD,
-		rpma_rt_conn_new(rt, s->world.peer, s->world.addr, "1", NULL, 0,
-				 queue, NULL, &conn));
+		world_conn_new(rt, s->world.peer, s->world.addr, "1", NULL, 0,
+			       queue, NULL, &conn));
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_srq_new(rt, &srq_cfg, &srq));
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_conn_set_user(c->conn, NULL));
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_conn_set_queue(c->conn, queue));

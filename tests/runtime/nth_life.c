@@ -133,25 +133,6 @@ static int start(void)
 	return rpma_rt_new(&cfg, &all.rt);
 }
 
-static int conn_cfg_new(struct rpma_rt_conn_cfg **cfg_ptr)
-{
-	struct rpma_conn_cfg *sizes;
-	int ret = rpma_conn_cfg_new(&sizes);
-
-	if (ret)
-		return ret;
-	MUST(rpma_conn_cfg_set_sq_size(sizes, DEPTH));
-	MUST(rpma_conn_cfg_set_rq_size(sizes, DEPTH));
-	ret = rpma_rt_conn_cfg_new(cfg_ptr);
-	if (ret == 0) {
-		ret = rpma_rt_conn_cfg_set_conn_cfg(*cfg_ptr, sizes);
-		if (ret)
-			MUST(rpma_rt_conn_cfg_delete(cfg_ptr));
-	}
-	MUST(rpma_conn_cfg_delete(&sizes));
-	return ret;
-}
-
 /* On the poller. Relaxed: counts, ordered by what follows from the posts. */
 static void refill(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 {
@@ -190,43 +171,46 @@ static int share(struct rpma_rt_conn_cfg *conn_cfg)
 	if (ret)
 		return ret;
 	all.srqs_made++;
-	return rpma_rt_conn_cfg_set_srqs(conn_cfg, &all.srq, 1);
+	conn_cfg->srqs = &all.srq;
+	conn_cfg->srq_count = 1;
+	return 0;
 }
 
-static int listen_and_call(const struct rpma_rt_conn_cfg *cfg)
+static int listen_and_call(struct rpma_rt_conn_cfg *cfg)
 {
 	uint16_t port;
 	int ret;
 
-	ret = rpma_rt_listen(all.rt, all.peer, ADDR, "0", 4, cfg, 0, all.queue,
-			     &all.passive, &all.listener);
+	cfg->user = &all.passive;
+	ret = rpma_rt_listen(all.rt, ADDR, "0", cfg, &all.listener);
 	if (ret)
 		return ret;
 	MUST(rpma_rt_listener_get_port(all.listener, &port));
 	snprintf(all.port, sizeof(all.port), "%u", port);
-	return rpma_rt_conn_new(all.rt, all.peer, ADDR, all.port, cfg, 0,
-				all.queue, &all.active, &all.active.conn);
+	cfg->user = &all.active;
+	return rpma_rt_conn_new(all.rt, ADDR, all.port, cfg, &all.active.conn);
 }
 
 static int begin(void)
 {
-	struct rpma_rt_conn_cfg *cfg;
+	struct rpma_rt_conn_cfg cfg = RPMA_RT_CONN_CFG_INIT;
 	int ret = start();
 
 	if (ret == 0)
 		ret = rpma_rt_queue_new(all.rt, NULL, &all.queue);
 	if (ret == 0)
 		ret = rpma_rt_queue_new(all.rt, NULL, &all.other);
-	if (ret == 0)
-		ret = conn_cfg_new(&cfg);
 	if (ret)
 		return ret;
+	cfg.poller = 0;
+	cfg.peer = all.peer;
+	cfg.queue = all.queue;
+	cfg.sq_size = DEPTH;
+	cfg.rq_size = DEPTH;
+	cfg.backlog = 4;
 	if (all.life->is_shared)
-		ret = share(cfg);
-	if (ret == 0)
-		ret = listen_and_call(cfg);
-	MUST(rpma_rt_conn_cfg_delete(&cfg));
-	return ret;
+		ret = share(&cfg);
+	return ret ? ret : listen_and_call(&cfg);
 }
 
 static void post_recvs(struct end *end)

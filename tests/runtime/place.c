@@ -26,8 +26,8 @@ static struct rpma_rt_conn *begin(struct stage *s, const char *addr, int poller)
 {
 	struct rpma_rt_conn *conn;
 
-	MUST(rpma_rt_conn_new(s->world.rt, s->world.peer, addr, s->world.port,
-			      s->cfg, poller, s->aq, NULL, &conn));
+	MUST(world_conn_new(s->world.rt, s->world.peer, addr, s->world.port,
+			    s->cfg, poller, s->aq, NULL, &conn));
 	return conn;
 }
 
@@ -216,8 +216,8 @@ static void two_devices(struct stage *s)
 
 		listener = world_listen(&other, s->cfg, s->pq);
 		/* both ends are the second device's */
-		MUST(rpma_rt_conn_new(s->world.rt, peer, other.addr, other.port,
-				      s->cfg, 0, s->aq, NULL, &far.active));
+		MUST(world_conn_new(s->world.rt, peer, other.addr, other.port,
+				    s->cfg, 0, s->aq, NULL, &far.active));
 		world_event(s->aq, RPMA_RT_EVENT_READY);
 		MUST(rpma_rt_conn_connect(far.active, NULL));
 		far.passive = (struct rpma_rt_conn *)(uintptr_t)world_event(
@@ -276,9 +276,8 @@ static void hear(struct listener_rt *l, struct stage *s)
 	cfg.async_arg = &l->queue;
 	MUST(rpma_rt_new(&cfg, &l->rt));
 	MUST(rpma_rt_queue_new(l->rt, NULL, &l->queue));
-	MUST(rpma_rt_conn_new(l->rt, s->world.peer, s->world.addr,
-			      s->world.port, NULL, 0, l->queue, NULL,
-			      &l->conn));
+	MUST(world_conn_new(l->rt, s->world.peer, s->world.addr, s->world.port,
+			    NULL, 0, l->queue, NULL, &l->conn));
 	world_event(l->queue, RPMA_RT_EVENT_READY);
 }
 

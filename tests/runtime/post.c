@@ -48,7 +48,7 @@ static void set_up(struct post *p, uint32_t each)
 	MUST(rpma_rt_queue_new(p->world.rt, NULL, &p->aq));
 	MUST(rpma_rt_queue_new(p->world.rt, NULL, &p->pq));
 	world_connect(&p->world, cfg, 0, p->aq, p->pq, &p->pair);
-	MUST(rpma_rt_conn_cfg_delete(&cfg));
+	free(cfg);
 	p->memory = aligned_alloc(4096, 4096);
 	CHECK(p->memory);
 	MUST(rpma_mr_reg(p->world.peer, p->memory, 4096,

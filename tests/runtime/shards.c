@@ -77,12 +77,12 @@ static void connect_on(struct stage *s, int poller, struct world_pair *pair)
 	uint16_t port;
 	char text[8];
 
-	MUST(rpma_rt_listen(s->world.rt, s->world.peer, s->world.addr, "0", 4,
-			    s->cfg, poller, s->pq, NULL, &listener));
+	MUST(world_listen_at(s->world.rt, s->world.peer, s->world.addr, "0", 4,
+			     s->cfg, poller, s->pq, NULL, &listener));
 	MUST(rpma_rt_listener_get_port(listener, &port));
 	snprintf(text, sizeof(text), "%u", port);
-	MUST(rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr, text,
-			      s->cfg, poller, s->aq, NULL, &pair->active));
+	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr, text,
+			    s->cfg, poller, s->aq, NULL, &pair->active));
 	turn_until(s, poller, s->aq, RPMA_RT_EVENT_READY);
 	MUST(rpma_rt_conn_connect(pair->active, NULL));
 	pair->passive = turn_until(s, poller, s->pq, RPMA_RT_EVENT_REQUEST);
@@ -97,8 +97,8 @@ static struct rpma_rt_conn *conn_on(struct stage *s, int poller)
 {
 	struct rpma_rt_conn *conn;
 
-	MUST(rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr, "1",
-			      s->cfg, poller, s->aq, NULL, &conn));
+	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr, "1",
+			    s->cfg, poller, s->aq, NULL, &conn));
 	return conn;
 }
 
@@ -165,7 +165,7 @@ static void functions__on_their_own_thread(uint32_t calls)
 
 	memset(&shard, 0, sizeof(shard));
 	stage_open(&s, &cfg);
-	MUST(rpma_rt_conn_cfg_set_single_poster(s.cfg, true));
+	s.cfg->single_poster = 1;
 	shard.stage = &s;
 	shard.poller = 1;
 	sem_init(&shard.started, 0, 0);

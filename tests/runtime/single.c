@@ -109,7 +109,7 @@ int main(int argc, char **argv)
 	uint32_t i;
 
 	stage_open(&s, &cfg);
-	MUST(rpma_rt_conn_cfg_set_single_poster(s.cfg, true));
+	s.cfg->single_poster = 1;
 	for (i = 0; i < conns; i++)
 		close__meets_the_poster(&s, i % DEPTH);
 	stage_close(&s);

@@ -60,12 +60,12 @@ void soak_birth(struct soak_epoch *epoch, uint64_t *random)
 		pair, pair->gen, false);
 	CHECK(end);
 	to = (int)soak_random(random, (uint32_t)epoch->sites_count);
-	ret = rpma_rt_conn_new(
-		epoch->sites[end->site].rt, epoch->peer,
-		getenv("RPMA_TEST_ADDR") ? getenv("RPMA_TEST_ADDR")
-					 : "127.0.0.1",
-		where_to(epoch, end, to), epoch->conn_cfg[end->pair_gen % 2],
-		RPMA_RT_POLLER_ANY, queue_of(end), end, &conn);
+	ret = world_conn_new(epoch->sites[end->site].rt, epoch->peer,
+			     getenv("RPMA_TEST_ADDR") ? getenv("RPMA_TEST_ADDR")
+						      : "127.0.0.1",
+			     where_to(epoch, end, to),
+			     epoch->conn_cfg[end->pair_gen % 2],
+			     RPMA_RT_POLLER_ANY, queue_of(end), end, &conn);
 	if (ret == RPMA_E_AGAIN || ret == RPMA_E_NOMEM ||
 	    (ret == RPMA_E_PROVIDER && epoch->trouble != SOAK_NONE)) {
 		soak_end_undo(end);

@@ -70,12 +70,12 @@ static void make_site(struct soak_epoch *epoch, int index)
 	make_rt(epoch, site);
 	for (i = 0; i < SOAK_QUEUES; i++)
 		make_queue(epoch, index, i);
-	MUST(rpma_rt_listen(site->rt, epoch->peer,
-			    getenv("RPMA_TEST_ADDR") ? getenv("RPMA_TEST_ADDR")
-						     : "127.0.0.1",
-			    "0", 64, epoch->conn_cfg[index % 2],
-			    RPMA_RT_POLLER_ANY, site->queues[0].queue, NULL,
-			    &site->listener));
+	MUST(world_listen_at(site->rt, epoch->peer,
+			     getenv("RPMA_TEST_ADDR") ? getenv("RPMA_TEST_ADDR")
+						      : "127.0.0.1",
+			     "0", 64, epoch->conn_cfg[index % 2],
+			     RPMA_RT_POLLER_ANY, site->queues[0].queue, NULL,
+			     &site->listener));
 	MUST(rpma_rt_listener_get_port(site->listener, &port));
 	snprintf(site->port, sizeof(site->port), "%u", port);
 }
@@ -104,18 +104,13 @@ static void make_memory(struct soak_epoch *epoch)
 		soak_give(epoch->memory + soak_words(&at), SOAK_WORDS);
 }
 
-static void make_conn_cfg(struct rpma_rt_conn_cfg **cfg, uint32_t depth)
+static struct rpma_rt_conn_cfg *conn_cfg(uint32_t depth)
 {
-	struct rpma_conn_cfg *conn_cfg;
+	struct rpma_rt_conn_cfg *cfg = world_cfg(depth, depth);
 
-	MUST(rpma_conn_cfg_new(&conn_cfg));
-	MUST(rpma_conn_cfg_set_sq_size(conn_cfg, depth));
-	MUST(rpma_conn_cfg_set_rq_size(conn_cfg, depth));
 	/* a hundredth of a millisecond: peers often have no receive */
-	MUST(rpma_conn_cfg_set_min_rnr_timer(conn_cfg, 1));
-	MUST(rpma_rt_conn_cfg_new(cfg));
-	MUST(rpma_rt_conn_cfg_set_conn_cfg(*cfg, conn_cfg));
-	MUST(rpma_conn_cfg_delete(&conn_cfg));
+	cfg->min_rnr_timer = 1;
+	return cfg;
 }
 
 void soak_make(struct soak_epoch *epoch)
@@ -128,8 +123,8 @@ void soak_make(struct soak_epoch *epoch)
 					RPMA_UTIL_IBV_CONTEXT_LOCAL, &ctx));
 	MUST(rpma_peer_new(ctx, &epoch->peer));
 	make_memory(epoch);
-	make_conn_cfg(&epoch->conn_cfg[0], 8);
-	make_conn_cfg(&epoch->conn_cfg[1], 32);
+	epoch->conn_cfg[0] = conn_cfg(8);
+	epoch->conn_cfg[1] = conn_cfg(32);
 	for (i = 0; i < epoch->sites_count; i++)
 		make_site(epoch, i);
 }
@@ -182,8 +177,8 @@ void soak_unmake(struct soak_epoch *epoch)
 	for (i = 0; i < epoch->sites_count; i++)
 		unmake_site(epoch, &epoch->sites[i]);
 	CHECK(epoch->alive == 0);
-	MUST(rpma_rt_conn_cfg_delete(&epoch->conn_cfg[0]));
-	MUST(rpma_rt_conn_cfg_delete(&epoch->conn_cfg[1]));
+	free(epoch->conn_cfg[0]);
+	free(epoch->conn_cfg[1]);
 	MUST(rpma_mr_remote_delete(&epoch->remote));
 	MUST(rpma_mr_remote_delete(&epoch->nowhere));
 	MUST(rpma_mr_dereg(&epoch->mr));

@@ -163,7 +163,8 @@ static struct rpma_rt_conn_cfg *passive_cfg(struct rpma_rt_srq **srqs, int n)
 {
 	struct rpma_rt_conn_cfg *cfg = world_cfg(DEPTH, DEPTH);
 
-	MUST(rpma_rt_conn_cfg_set_srqs(cfg, srqs, n));
+	cfg->srqs = srqs;
+	cfg->srq_count = n;
 	return cfg;
 }
 
@@ -175,9 +176,9 @@ static void connect_shared(struct traffic *t, struct rpma_rt_conn_cfg *cfg,
 	struct rpma_rt_listener *listener = world_listen(&s->world, cfg, s->pq);
 	struct world_pair *pair = &t->pairs[i];
 
-	MUST(rpma_rt_conn_new(s->world.rt, s->world.peer, s->world.addr,
-			      s->world.port, s->cfg, 0, s->aq,
-			      (void *)(intptr_t)i, &pair->active));
+	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr,
+			    s->world.port, s->cfg, 0, s->aq,
+			    (void *)(intptr_t)i, &pair->active));
 	world_event(s->aq, RPMA_RT_EVENT_READY);
 	MUST(rpma_rt_conn_connect(pair->active, NULL));
 	pair->passive = (struct rpma_rt_conn *)(uintptr_t)world_event(
@@ -348,7 +349,7 @@ static void shared__by_all_connections(uint32_t size, uint32_t limit,
 					   memory_order_relaxed) > 0);
 		pool_close(&pools[i]);
 	}
-	MUST(rpma_rt_conn_cfg_delete(&shared));
+	free(shared);
 	stage_close(&s);
 }
 
@@ -374,8 +375,8 @@ static void limit__event_in_the_queue(void)
 	CHECK(rpma_rt_srq_recv(pools[1].srq, s.mr, 0, MSG_SIZE, 9) ==
 	      RPMA_E_AGAIN);
 	shared = passive_cfg(&pools[1].srq, 1);
-	CHECK(rpma_rt_conn_new(s.world.rt, s.world.peer, s.world.addr, "9",
-			       shared, 0, s.aq, NULL, &none) == RPMA_E_INVAL);
+	CHECK(world_conn_new(s.world.rt, s.world.peer, s.world.addr, "9",
+			     shared, 0, s.aq, NULL, &none) == RPMA_E_INVAL);
 	for (i = 0; i < CONNS; i++) {
 		connect_shared(&t, shared, (int)i);
 		MUST(rpma_rt_conn_get_poller(t.pairs[i].passive, &poller));
@@ -394,7 +395,7 @@ static void limit__event_in_the_queue(void)
 	CHECK(kinds == (1u << RPMA_RT_WRITABLE | 1u << RPMA_RT_EVENT));
 	for (i = 0; i < CONNS; i++)
 		close_pair(&t, (int)i);
-	MUST(rpma_rt_conn_cfg_delete(&shared));
+	free(shared);
 	pool_close(&pools[1]);
 	stage_close(&s);
 }
@@ -424,7 +425,7 @@ static void refill__nobody_else_posts(void)
 	}
 	stage_disconnect(&s, &t.pairs[0]);
 	pool_close(&pool);
-	MUST(rpma_rt_conn_cfg_delete(&shared));
+	free(shared);
 	stage_close(&s);
 }
 
@@ -450,7 +451,7 @@ static void limit__program_that_posts_when_told(uint32_t each)
 	for (i = 0; i < CONNS; i++)
 		close_pair(&t, i);
 	pool_close(&pool);
-	MUST(rpma_rt_conn_cfg_delete(&shared));
+	free(shared);
 	stage_close(&s);
 }
 
@@ -490,7 +491,7 @@ static void stop__everything_comes_back(void)
 		MUST(rpma_rt_conn_put(&t.pairs[i].active));
 		MUST(rpma_rt_conn_put(&t.pairs[i].passive));
 	}
-	MUST(rpma_rt_conn_cfg_delete(&shared));
+	free(shared);
 	stage_close(&s);
 }
 

@@ -115,8 +115,8 @@ static struct rpma_rt_conn *begin(struct scene *s, int poller)
 	struct world *w = &s->stage.world;
 	struct rpma_rt_conn *conn;
 
-	MUST(rpma_rt_conn_new(w->rt, w->peer, w->addr, w->port, s->stage.cfg,
-			      poller, s->stage.aq, NULL, &conn));
+	MUST(world_conn_new(w->rt, w->peer, w->addr, w->port, s->stage.cfg,
+			    poller, s->stage.aq, NULL, &conn));
 	world_event(s->stage.aq, RPMA_RT_EVENT_READY);
 	return conn;
 }
@@ -293,8 +293,8 @@ static void many_deaths(struct scene *s)
 	wait_until_inside();
 	for (i = 0; i < CROWD; i++)
 		MUST(rpma_rt_conn_close(crowd[i]));
-	MUST(rpma_rt_conn_new(w->rt, w->peer, w->addr, w->port, s->stage.cfg, 1,
-			      queue, NULL, &conn));
+	MUST(world_conn_new(w->rt, w->peer, w->addr, w->port, s->stage.cfg, 1,
+			    queue, NULL, &conn));
 	/* relaxed, this and the next: see count_modify() */
 	atomic_store_explicit(&modifies_left, CROWD / 2, memory_order_relaxed);
 	open_gate();

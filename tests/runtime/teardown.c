@@ -248,9 +248,9 @@ static struct end *begin(struct scene *s)
 	struct stage *stage = &s->stage;
 	struct end *e = end_new(s);
 
-	MUST(rpma_rt_conn_new(stage->world.rt, stage->world.peer,
-			      stage->world.addr, stage->world.port, stage->cfg,
-			      RPMA_RT_POLLER_ANY, stage->aq, e, &e->conn));
+	MUST(world_conn_new(stage->world.rt, stage->world.peer,
+			    stage->world.addr, stage->world.port, stage->cfg,
+			    RPMA_RT_POLLER_ANY, stage->aq, e, &e->conn));
 	return e;
 }
 

@@ -98,16 +98,51 @@ struct rpma_rt_completion world_event(struct rpma_rt_queue *queue,
 
 struct rpma_rt_conn_cfg *world_cfg(uint32_t sq, uint32_t rq)
 {
-	struct rpma_rt_conn_cfg *cfg;
-	struct rpma_conn_cfg *sizes;
+	struct rpma_rt_conn_cfg *cfg = malloc(sizeof(*cfg));
 
-	MUST(rpma_conn_cfg_new(&sizes));
-	MUST(rpma_conn_cfg_set_sq_size(sizes, sq));
-	MUST(rpma_conn_cfg_set_rq_size(sizes, rq));
-	MUST(rpma_rt_conn_cfg_new(&cfg));
-	MUST(rpma_rt_conn_cfg_set_conn_cfg(cfg, sizes));
-	MUST(rpma_conn_cfg_delete(&sizes));
+	CHECK(cfg);
+	*cfg = (struct rpma_rt_conn_cfg)RPMA_RT_CONN_CFG_INIT;
+	cfg->sq_size = sq;
+	cfg->rq_size = rq;
 	return cfg;
+}
+
+static struct rpma_rt_conn_cfg filled(const struct rpma_rt_conn_cfg *cfg,
+				      struct rpma_peer *peer, int poller,
+				      struct rpma_rt_queue *queue, void *user)
+{
+	struct rpma_rt_conn_cfg copy = RPMA_RT_CONN_CFG_INIT;
+
+	if (cfg != NULL)
+		copy = *cfg;
+	copy.peer = peer;
+	copy.poller = poller;
+	copy.queue = queue;
+	copy.user = user;
+	return copy;
+}
+
+int world_conn_new(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
+		   const char *port, const struct rpma_rt_conn_cfg *cfg,
+		   int poller, struct rpma_rt_queue *queue, void *user,
+		   struct rpma_rt_conn **conn_ptr)
+{
+	const struct rpma_rt_conn_cfg copy =
+		filled(cfg, peer, poller, queue, user);
+
+	return rpma_rt_conn_new(rt, addr, port, &copy, conn_ptr);
+}
+
+int world_listen_at(struct rpma_rt *rt, struct rpma_peer *peer,
+		    const char *addr, const char *port, uint32_t backlog,
+		    const struct rpma_rt_conn_cfg *cfg, int poller,
+		    struct rpma_rt_queue *queue, void *user,
+		    struct rpma_rt_listener **listener_ptr)
+{
+	struct rpma_rt_conn_cfg copy = filled(cfg, peer, poller, queue, user);
+
+	copy.backlog = backlog;
+	return rpma_rt_listen(rt, addr, port, &copy, listener_ptr);
 }
 
 struct rpma_rt_listener *world_listen(struct world *w,
@@ -117,8 +152,8 @@ struct rpma_rt_listener *world_listen(struct world *w,
 	struct rpma_rt_listener *listener;
 	uint16_t port;
 
-	MUST(rpma_rt_listen(w->rt, w->peer, w->addr, "0", 64, cfg,
-			    RPMA_RT_POLLER_ANY, queue, NULL, &listener));
+	MUST(world_listen_at(w->rt, w->peer, w->addr, "0", 64, cfg,
+			     RPMA_RT_POLLER_ANY, queue, NULL, &listener));
 	MUST(rpma_rt_listener_get_port(listener, &port));
 	snprintf(w->port, sizeof(w->port), "%u", port);
 	return listener;
@@ -130,8 +165,8 @@ void world_connect(struct world *w, const struct rpma_rt_conn_cfg *cfg,
 {
 	struct rpma_rt_listener *listener = world_listen(w, cfg, pq);
 
-	MUST(rpma_rt_conn_new(w->rt, w->peer, w->addr, w->port, cfg, poller, aq,
-			      NULL, &pair->active));
+	MUST(world_conn_new(w->rt, w->peer, w->addr, w->port, cfg, poller, aq,
+			    NULL, &pair->active));
 	world_event(aq, RPMA_RT_EVENT_READY);
 	MUST(rpma_rt_conn_connect(pair->active, NULL));
 	pair->passive = (struct rpma_rt_conn *)(uintptr_t)world_event(

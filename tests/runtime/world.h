@@ -60,8 +60,20 @@ struct world_pair {
 	struct rpma_rt_conn *passive;
 };
 
-/* Sizes of both queues; rpma_rt_conn_cfg_delete() it. */
+/* Sizes of both queues; free() it. */
 struct rpma_rt_conn_cfg *world_cfg(uint32_t sq, uint32_t rq);
+/* rpma_rt_conn_new() with a copy of cfg that has the others in it; cfg NULL:
+ * the defaults. */
+int world_conn_new(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
+		   const char *port, const struct rpma_rt_conn_cfg *cfg,
+		   int poller, struct rpma_rt_queue *queue, void *user,
+		   struct rpma_rt_conn **conn_ptr);
+/* rpma_rt_listen() likewise. */
+int world_listen_at(struct rpma_rt *rt, struct rpma_peer *peer,
+		    const char *addr, const char *port, uint32_t backlog,
+		    const struct rpma_rt_conn_cfg *cfg, int poller,
+		    struct rpma_rt_queue *queue, void *user,
+		    struct rpma_rt_listener **listener_ptr);
 
 /* Listens with cfg on a port of the system's choice. */
 struct rpma_rt_listener *world_listen(struct world *w,

@@ -228,7 +228,7 @@ static void refused__told_once(bool single, enum rpma_rt_mode mode,
 	pthread_t tellers[2];
 
 	stage_open(&s.stage, &cfg);
-	MUST(rpma_rt_conn_cfg_set_single_poster(s.stage.cfg, single));
+	s.stage.cfg->single_poster = single;
 	stage_connect(&s.stage, &s.pair);
 	poster_open(&s.send, &s.stage, s.pair.active, RPMA_RT_SEND_SIDE, count);
 	poster_open(&s.recv, &s.stage, s.pair.passive, RPMA_RT_RECV_SIDE,

@@ -24,7 +24,6 @@ union bad_out {
 	struct rpma_rt_queue *queue;
 	struct rpma_rt_listener *listener;
 	struct rpma_rt_conn *conn;
-	struct rpma_rt_conn_cfg *conn_cfg;
 	struct rpma_rt_route *route;
 	struct rpma_rt_adopted *adopted;
 	struct rpma_rt_srq *srq;

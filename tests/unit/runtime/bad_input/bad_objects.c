@@ -56,10 +56,12 @@ void a_closed_queue(void **state)
 	    &out.number);
 	BAD(RPMA_RT_E_CLOSED, rpma_rt_queue_wait, queue, -1, 1, out.items,
 	    &out.number);
-	BAD(RPMA_RT_E_CLOSED, rpma_rt_conn_new, f->rt, &fake_peer, "::1", "1",
-	    NULL, 0, queue, NULL, &out.conn);
-	BAD(RPMA_RT_E_CLOSED, rpma_rt_listen, f->rt, &fake_peer, "::1", "1", 0,
-	    NULL, 0, queue, NULL, &out.listener);
+	f->rt_cfg.queue = queue;
+	BAD(RPMA_RT_E_CLOSED, rpma_rt_conn_new, f->rt, "::1", "1", &f->rt_cfg,
+	    &out.conn);
+	BAD(RPMA_RT_E_CLOSED, rpma_rt_listen, f->rt, "::1", "1", &f->rt_cfg,
+	    &out.listener);
+	f->rt_cfg.queue = f->queue;
 	srq_cfg = bad_srq_cfg(queue);
 	assert_int_equal(rpma_rt_srq_new(f->rt, &srq_cfg, &out.srq),
 			 RPMA_RT_E_CLOSED);
@@ -95,41 +97,31 @@ void making_connections(void **state)
 	struct rpma_rt *rt = NULL;
 	struct rpma_rt_queue *foreign = foreign_queue(&rt);
 
-	NULLS(rpma_rt_listen, f->rt, &fake_peer, "::1", "1", 0, 0, 0, f->queue,
-	      0, &out.listener);
-	BAD(RPMA_E_INVAL, rpma_rt_listen, f->rt, &fake_peer, "::1", "1", -1,
-	    NULL, 0, f->queue, NULL, &out.listener);
-	BAD(RPMA_E_INVAL, rpma_rt_listen, f->rt, &fake_peer, "::1", "1", 0,
-	    NULL, 1, f->queue, NULL, &out.listener);
-	BAD(RPMA_E_INVAL, rpma_rt_listen, f->rt, &fake_peer, "::1", "1", 0,
-	    NULL, -3, f->queue, NULL, &out.listener);
-	BAD(RPMA_E_INVAL, rpma_rt_listen, f->rt, &fake_peer, "::1", "1", 0,
-	    NULL, 0, foreign, NULL, &out.listener);
+	NULLS(rpma_rt_listen, f->rt, "::1", "1", &f->rt_cfg, &out.listener);
 	DELETES(rpma_rt_listener_delete, rpma_rt_listener);
 	NULLS(rpma_rt_listener_get_port, &f->listener, &out.u16);
-	NULLS(rpma_rt_conn_new, f->rt, &fake_peer, "::1", "1", 0, 0, f->queue,
-	      0, &out.conn);
-	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, &fake_peer, "::1", "1", NULL,
-	    1, f->queue, NULL, &out.conn);
-	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, &fake_peer, "::1", "1", NULL,
-	    INT_MIN, f->queue, NULL, &out.conn);
-	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, &fake_peer, "::1", "1", NULL,
-	    0, foreign, NULL, &out.conn);
-	/* longer than the device has, and than a number of it can say */
-	ok(rpma_conn_cfg_set_sq_size(f->cfg, UINT32_MAX));
-	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, &fake_peer, "::1", "1",
-	    &f->rt_cfg, 0, f->queue, NULL, &out.conn);
+	NULLS(rpma_rt_conn_new, f->rt, "::1", "1", &f->rt_cfg, &out.conn);
+	f->rt_cfg.queue = foreign;
+	BAD(RPMA_E_INVAL, rpma_rt_listen, f->rt, "::1", "1", &f->rt_cfg,
+	    &out.listener);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1", "1", &f->rt_cfg,
+	    &out.conn);
+	f->rt_cfg.queue = f->queue;
 	/* a marker and a keep-alive take a place each */
-	ok(rpma_conn_cfg_set_sq_size(f->cfg,
-				     (uint32_t)fake_attr.max_qp_wr - 1));
+	f->rt_cfg.sq_size = (uint32_t)fake_attr.max_qp_wr - 1;
 	f->rt_cfg.keepalive_ms = 1;
-	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, &fake_peer, "::1", "1",
-	    &f->rt_cfg, 0, f->queue, NULL, &out.conn);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1", "1", &f->rt_cfg,
+	    &out.conn);
 	f->rt_cfg.keepalive_ms = 0;
-	ok(rpma_conn_cfg_set_sq_size(f->cfg, FAKE_SQ));
-	ok(rpma_conn_cfg_set_rq_size(f->cfg, (uint32_t)fake_attr.max_qp_wr));
-	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, &fake_peer, "::1", "1",
-	    &f->rt_cfg, 0, f->queue, NULL, &out.conn);
+	f->rt_cfg.sq_size = FAKE_SQ;
+	f->rt_cfg.rq_size = (uint32_t)fake_attr.max_qp_wr;
+	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1", "1", &f->rt_cfg,
+	    &out.conn);
+	f->rt_cfg.rq_size = FAKE_RQ;
+	f->rt_cfg.max_sge = (uint32_t)fake_attr.max_sge + 1;
+	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1", "1", &f->rt_cfg,
+	    &out.conn);
+	f->rt_cfg.max_sge = 1;
 	foreign_end(rt, foreign);
 }
 
@@ -191,8 +183,7 @@ void connections_too_early_or_late(void **state)
 	struct rpma_rt_queue *other = NULL;
 
 	ok(rpma_rt_queue_new(f->rt, NULL, &other));
-	ok(rpma_rt_conn_new(f->rt, &fake_peer, "::1", "1", &f->rt_cfg, 0,
-			    f->queue, NULL, &conn));
+	ok(rpma_rt_conn_new(f->rt, "::1", "1", &f->rt_cfg, &conn));
 	fake_settle_down(f);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_connect, conn, NULL);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_reject, conn, NULL); /* its own */
@@ -395,16 +386,17 @@ void srqs(void **state)
 	BAD(RPMA_E_INVAL, rpma_rt_srq_recv, srq, NULL, 0, 0, wide);
 	twice[0] = srq;
 	twice[1] = srq;
-	BAD(RPMA_E_INVAL, rpma_rt_conn_cfg_set_srqs, NULL, twice, 1);
-	BAD(RPMA_E_INVAL, rpma_rt_conn_cfg_set_srqs, &f->rt_cfg, NULL, 1);
-	BAD(RPMA_E_INVAL, rpma_rt_conn_cfg_set_srqs, &f->rt_cfg, twice, 2);
-	BAD(RPMA_E_INVAL, rpma_rt_conn_cfg_set_srqs, &f->rt_cfg, twice, -1);
+	f->rt_cfg.srqs = twice;
+	f->rt_cfg.srq_count = 2;
+	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1", "1", &f->rt_cfg,
+	    &out.conn);
 	/* one that shares has no receives of its own */
-	ok(rpma_rt_conn_cfg_set_srqs(&f->rt_cfg, twice, 1));
+	f->rt_cfg.srqs = twice;
+	f->rt_cfg.srq_count = 1;
 	conn = fake_established(f);
 	BAD(RPMA_E_INVAL, rpma_rt_recv, conn, NULL, 0, 0, 1);
 	BAD(RPMA_E_AGAIN, rpma_rt_srq_delete, &srq);
 	fake_bury(f, &conn);
-	ok(rpma_rt_conn_cfg_set_srqs(&f->rt_cfg, NULL, 0));
+	f->rt_cfg.srq_count = 0;
 	bad_srq_end(f, srq);
 }

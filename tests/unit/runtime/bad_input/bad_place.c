@@ -40,11 +40,9 @@ static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn,
 	THREAD(rpma_rt_queue_new, rt, NULL, &out.queue);
 	THREAD(rpma_rt_queue_delete, &queue);
 	THREAD(rpma_rt_queue_wait, queue, 0, 1, out.items, &out.number);
-	THREAD(rpma_rt_listen, rt, &fake_peer, "::1", "1", 0, NULL, 0, queue,
-	       NULL, &out.listener);
+	THREAD(rpma_rt_listen, rt, "::1", "1", &f->rt_cfg, &out.listener);
 	THREAD(rpma_rt_listener_delete, &listener);
-	THREAD(rpma_rt_conn_new, rt, &fake_peer, "::1", "1", NULL, 0, queue,
-	       NULL, &out.conn);
+	THREAD(rpma_rt_conn_new, rt, "::1", "1", &f->rt_cfg, &out.conn);
 	THREAD(rpma_rt_adopt, rt, &plain, 0, queue, NULL, &out.adopted);
 	THREAD(rpma_rt_adopt_srq, rt, &srq, 0, queue, NULL, &out.adopted);
 	THREAD(rpma_rt_adopted_release, &handle);
@@ -132,12 +130,10 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_queue_close, queue);
 	FORKED(rpma_rt_get_queue_stats, queue, &out.queue_stats);
 	FORKED(rpma_rt_dump, rt, 2, RPMA_RT_DUMP_HUMAN);
-	FORKED(rpma_rt_listen, rt, &fake_peer, "::1", "1", 0, NULL, 0, queue,
-	       NULL, &out.listener);
+	FORKED(rpma_rt_listen, rt, "::1", "1", &f->rt_cfg, &out.listener);
 	FORKED(rpma_rt_listener_get_port, listener, &out.u16);
 	FORKED(rpma_rt_listener_delete, &listener);
-	FORKED(rpma_rt_conn_new, rt, &fake_peer, "::1", "1", NULL, 0, queue,
-	       NULL, &out.conn);
+	FORKED(rpma_rt_conn_new, rt, "::1", "1", &f->rt_cfg, &out.conn);
 	FORKED(rpma_rt_adopt, rt, &plain, 0, queue, NULL, &out.adopted);
 	FORKED(rpma_rt_adopt_srq, rt, &srq, 0, queue, NULL, &out.adopted);
 	FORKED(rpma_rt_adopted_release, &handle);
@@ -247,7 +243,7 @@ void mistakes(void **state)
 	struct rpma_rt_conn *conn;
 
 	death_expect("alone.c", take_while_another_does, f);
-	ok(rpma_rt_conn_cfg_set_single_poster(&f->rt_cfg, true));
+	f->rt_cfg.single_poster = 1;
 	conn = fake_established(f);
 	death_expect("gate.c", post_while_another_does, conn);
 	death_expect("calls.c", put_twice, conn);

@@ -103,7 +103,7 @@ static void round__more_than_are_collected_all_called_in_order(void **state)
 	struct ear *ear;
 	int i;
 
-	ok(rpma_conn_cfg_set_sq_size(f->cfg, LARGE));
+	f->rt_cfg.sq_size = LARGE;
 	conn = fake_established(f);
 	ear = ear_open(f, conn, RPMA_RT_SEND_SIDE);
 	for (i = 0; i < LARGE; i++)
@@ -131,7 +131,7 @@ static void call__finds_the_credit_of_what_completed(void **state)
 	struct ear *ear;
 	uint32_t i;
 
-	ok(rpma_conn_cfg_set_sq_size(f->cfg, 4));
+	f->rt_cfg.sq_size = 4;
 	conn = fake_established(f);
 	ear = ear_open(f, conn, RPMA_RT_SEND_SIDE);
 	ear->act = act_repost;
@@ -200,6 +200,7 @@ static void refused__inside_WRITABLE_to_the_function_once(void **state)
 static void act_forbidden(struct ear *ear,
 			  const struct rpma_rt_completion *cmpl)
 {
+	const struct rpma_rt_conn_cfg cfg = RPMA_RT_CONN_CFG_INIT;
 	struct fake *f = ear->f;
 	struct rpma_rt_completion item;
 	struct rpma_rt_listener *listener = &f->listener;
@@ -221,10 +222,8 @@ static void act_forbidden(struct ear *ear,
 					    ear, &route));
 	REFUSED(rpma_rt_conn_set_user(ear->conn, NULL));
 	REFUSED(rpma_rt_conn_set_queue(ear->conn, queue));
-	REFUSED(rpma_rt_conn_new(rt, &fake_peer, "a", "1", NULL, 0, queue, NULL,
-				 &conn));
-	REFUSED(rpma_rt_listen(rt, &fake_peer, "a", "1", 0, NULL, 0, queue,
-			       NULL, &listener));
+	REFUSED(rpma_rt_conn_new(rt, "a", "1", &cfg, &conn));
+	REFUSED(rpma_rt_listen(rt, "a", "1", &cfg, &listener));
 	REFUSED(rpma_rt_listener_delete(&listener));
 	REFUSED(rpma_rt_stop(rt));
 	REFUSED(rpma_rt_delete(&rt));

@@ -17,6 +17,7 @@
 #define RUNTIME ((struct rpma_rt_cfg)RPMA_RT_CFG_INIT)
 #define QUEUE	((struct rpma_rt_queue_cfg)RPMA_RT_QUEUE_CFG_INIT)
 #define SRQ	((struct rpma_rt_srq_cfg)RPMA_RT_SRQ_CFG_INIT)
+#define CONN	((struct rpma_rt_conn_cfg)RPMA_RT_CONN_CFG_INIT)
 
 static int setup(void **state)
 {
@@ -84,6 +85,24 @@ static void srq_init__as_the_initializer(void **state)
 	assert_int_equal(cfg.srq_size, RPMA_RT_DEFAULT_SRQ_SIZE);
 	assert_int_equal(cfg.limit, 0);
 	assert_int_equal(cfg.max_sge, 1);
+}
+
+static void conn_init__as_the_initializer(void **state)
+{
+	struct rpma_rt_conn_cfg cfg;
+
+	(void)state;
+	ok(rpma_rt_conn_cfg_init(&cfg, sizeof(cfg)));
+	assert_memory_equal(&cfg, &CONN, sizeof(cfg));
+	assert_int_equal(cfg.size, sizeof(cfg));
+	assert_int_equal(cfg.poller, RPMA_RT_POLLER_ANY);
+	assert_int_equal(cfg.sq_size, RPMA_RT_DEFAULT_SQ_SIZE);
+	assert_int_equal(cfg.rq_size, RPMA_RT_DEFAULT_RQ_SIZE);
+	assert_int_equal(cfg.max_sge, 1);
+	assert_int_equal(cfg.max_inline, RPMA_RT_DEFAULT_INLINE);
+	assert_int_equal(cfg.timeout_ms, RPMA_DEFAULT_TIMEOUT_MS);
+	assert_int_equal(cfg.min_rnr_timer, RPMA_MIN_RNR_TIMER_UNSET);
+	assert_int_equal(cfg.ack_timeout, RPMA_ACK_TIMEOUT_UNSET);
 }
 
 static void init__wrong_size_INVAL(void **state)
@@ -328,6 +347,77 @@ static void read_srq__ranges(void **state)
 	assert_int_equal(cfg.srq_size, RPMA_RT_DEFAULT_SRQ_SIZE);
 }
 
+static const struct number conn_numbers[] = {
+	NUMBER(rpma_rt_conn_cfg, sq_size, 1, INT32_MAX / 4),
+	NUMBER(rpma_rt_conn_cfg, rq_size, 1, INT32_MAX / 4),
+	NUMBER(rpma_rt_conn_cfg, max_sge, 1, INT32_MAX),
+	NUMBER(rpma_rt_conn_cfg, max_inline, 8, INT32_MAX),
+	NUMBER(rpma_rt_conn_cfg, timeout_ms, 1, INT32_MAX),
+	NUMBER(rpma_rt_conn_cfg, keepalive_ms, 0, 3600000),
+	NUMBER(rpma_rt_conn_cfg, backlog, 0, INT32_MAX),
+};
+
+static struct rpma_rt_conn_cfg given_conn(void)
+{
+	struct rpma_rt_conn_cfg given = CONN;
+
+	given.peer = &fake_peer;
+	given.queue = (struct rpma_rt_queue *)&fake_peer;
+	return given;
+}
+
+static void read_conn__ranges(void **state)
+{
+	const struct number *n = conn_numbers;
+	const struct number *end = n + sizeof(conn_numbers) / sizeof(*n);
+	struct rpma_rt_conn_cfg given;
+	struct rpma_rt_conn_cfg cfg;
+
+	(void)state;
+	for (; n < end; n++) {
+		given = given_conn();
+		*at(&given, n) = n->min;
+		ok(rt_cfg_read_conn(&given, 1, &cfg));
+		assert_int_equal(*at(&cfg, n), n->min);
+		*at(&given, n) = n->max;
+		ok(rt_cfg_read_conn(&given, 1, &cfg));
+		assert_int_equal(*at(&cfg, n), n->max);
+		*at(&given, n) = n->max + 1;
+		refused_number(rt_cfg_read_conn(&given, 1, &cfg),
+			       "rpma_rt_conn_cfg", n, n->max + 1);
+	}
+}
+
+static void read_conn__codes_of_timers(void **state)
+{
+	struct rpma_rt_conn_cfg given = given_conn();
+	struct rpma_rt_conn_cfg cfg;
+
+	(void)state;
+	given.min_rnr_timer = 0; /* a value: 655 ms */
+	given.ack_timeout = 31;
+	ok(rt_cfg_read_conn(&given, 1, &cfg));
+	assert_int_equal(cfg.min_rnr_timer, 0);
+	assert_int_equal(cfg.ack_timeout, 31);
+	given.min_rnr_timer = 32;
+	refused(rt_cfg_read_conn(&given, 1, &cfg),
+		"rpma_rt_conn_cfg.min_rnr_timer is 32, it may be 0..31");
+}
+
+static void read_conn__what_is_missing(void **state)
+{
+	struct rpma_rt_conn_cfg given = given_conn();
+	struct rpma_rt_conn_cfg cfg;
+
+	(void)state;
+	given.queue = NULL;
+	refused(rt_cfg_read_conn(&given, 1, &cfg),
+		"rpma_rt_conn_cfg.queue is missing");
+	given.peer = NULL;
+	refused(rt_cfg_read_conn(&given, 1, &cfg),
+		"rpma_rt_conn_cfg.peer is missing");
+}
+
 /* ------------------------------------------ older and newer programs --- */
 
 /* A struct as of a later release: two fields more than its first. */
@@ -454,6 +544,7 @@ int main(void)
 		TEST(init__as_the_initializer),
 		TEST(queue_init__as_the_initializer),
 		TEST(srq_init__as_the_initializer),
+		TEST(conn_init__as_the_initializer),
 		TEST(init__wrong_size_INVAL),
 		TEST(read__none_given_the_defaults),
 		TEST(read__all_zero),
@@ -464,6 +555,9 @@ int main(void)
 		TEST(read_queue__lane_size),
 		TEST(read_queue__name),
 		TEST(read_srq__ranges),
+		TEST(read_conn__ranges),
+		TEST(read_conn__codes_of_timers),
+		TEST(read_conn__what_is_missing),
 		TEST(read__shorter_what_is_missing_as_before),
 		TEST(read__shorter_than_the_first_INVAL),
 		TEST(read__size_0_names_the_initializer),

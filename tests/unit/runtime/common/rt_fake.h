@@ -162,8 +162,7 @@ struct fake {
 	struct rpma_rt_queue *queue;
 	struct rpma_rt_listener listener; /* closed when set */
 	struct rdma_cm_id id;
-	struct rpma_conn_cfg *cfg; /* of rt_cfg: what is set in it counts */
-	struct rpma_rt_conn_cfg rt_cfg;
+	struct rpma_rt_conn_cfg rt_cfg; /* of the next request, or connection */
 	struct rpma_rt_completion items[FAKE_QUEUE];
 	int got;
 };
@@ -196,6 +195,8 @@ void fake_settle_down(struct fake *f);
 /* Everything in the queue into items, got = how many. */
 int fake_take(struct fake *f, struct rpma_rt_queue *queue);
 
+/* The listener takes rt_cfg over, as fake_request() lets it. */
+void fake_configure(struct fake *f);
 /* A request of the other side; its handle, from EVENT_REQUEST. */
 struct rpma_rt_conn *fake_request(struct fake *f);
 /* The same, accepted and established; nothing is in the queue. */

@@ -12,7 +12,8 @@
 
 #include "log.h"
 
-struct ibv_device_attr fake_attr = {.max_cqe = 1 << 20, .max_qp_wr = 1 << 15};
+struct ibv_device_attr fake_attr = {
+	.max_cqe = 1 << 20, .max_qp_wr = 1 << 15, .max_sge = 4};
 
 /* not one of the calls that may be told to fail */
 int __real_eventfd(unsigned value, int flags);

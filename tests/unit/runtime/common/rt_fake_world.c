@@ -197,6 +197,12 @@ static void rt_free(struct rpma_rt *rt)
 	free(rt);
 }
 
+void fake_configure(struct fake *f)
+{
+	rt_conn_cfg_fini(&f->listener.cfg);
+	ok(rt_conn_cfg_read(&f->rt_cfg, f->rt, &f->listener.cfg));
+}
+
 int fake_setup(void **state)
 {
 	struct fake *f;
@@ -210,19 +216,19 @@ int fake_setup(void **state)
 	f->device = device_of(f->rt);
 	f->poller = &f->rt->pollers[0];
 	ok(rpma_rt_queue_new(f->rt, NULL, &f->queue));
-	ok(rpma_conn_cfg_new(&f->cfg));
-	ok(rpma_conn_cfg_set_sq_size(f->cfg, FAKE_SQ));
-	ok(rpma_conn_cfg_set_rq_size(f->cfg, FAKE_RQ));
+	ok(rpma_rt_conn_cfg_init(&f->rt_cfg, sizeof(f->rt_cfg)));
+	f->rt_cfg.poller = 0;
+	f->rt_cfg.peer = &fake_peer;
+	f->rt_cfg.queue = f->queue;
+	f->rt_cfg.user = f;
+	f->rt_cfg.sq_size = FAKE_SQ;
+	f->rt_cfg.rq_size = FAKE_RQ;
 	/* relaxed: the test's own */
 	atomic_store_explicit(&f->listener.target.count, 1,
 			      memory_order_relaxed);
 	f->listener.rt = f->rt;
 	f->listener.device = f->device;
-	f->listener.peer = &fake_peer;
-	f->rt_cfg.conn_cfg = f->cfg;
-	f->listener.cfg = &f->rt_cfg;
-	f->listener.queue = f->queue;
-	f->listener.user = f;
+	fake_configure(f);
 	fake_forget_trace();
 	*state = f;
 	return 0;
@@ -239,7 +245,7 @@ int fake_teardown(void **state)
 	/* relaxed: no other thread */
 	assert_int_equal(
 		atomic_load_explicit(&f->rt->handles, memory_order_relaxed), 0);
-	ok(rpma_conn_cfg_delete(&f->cfg));
+	rt_conn_cfg_fini(&f->listener.cfg);
 	rt_free(f->rt);
 	by_hand = NULL;
 	free(f);
@@ -308,6 +314,7 @@ struct rpma_rt_conn *fake_request(struct fake *f)
 	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST,
 				      .id = &f->id};
 
+	fake_configure(f);
 	rt_conn_request_control(&f->listener, &event);
 	fake_settle_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);

@@ -20,8 +20,7 @@ static struct rpma_rt_conn *begun(struct fake *f)
 {
 	struct rpma_rt_conn *conn;
 
-	ok(rpma_rt_conn_new(f->rt, &fake_peer, "::1", "1", &f->rt_cfg, 0,
-			    f->queue, f, &conn));
+	ok(rpma_rt_conn_new(f->rt, "::1", "1", &f->rt_cfg, &conn));
 	return conn;
 }
 
@@ -64,18 +63,29 @@ static void new__invalid_INVAL(void **state)
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = NULL;
 
-#define NEW(rt, peer, addr, port, poller, queue, out)                         \
-	assert_int_equal(rpma_rt_conn_new(rt, peer, addr, port, NULL, poller, \
-					  queue, NULL, out),                  \
+#define NEW(rt, addr, port, out)                                            \
+	assert_int_equal(rpma_rt_conn_new(rt, addr, port, &f->rt_cfg, out), \
 			 RPMA_E_INVAL)
-	NEW(NULL, &fake_peer, "::1", "1", 0, f->queue, &conn);
-	NEW(f->rt, NULL, "::1", "1", 0, f->queue, &conn);
-	NEW(f->rt, &fake_peer, NULL, "1", 0, f->queue, &conn);
-	NEW(f->rt, &fake_peer, "::1", NULL, 0, f->queue, &conn);
-	NEW(f->rt, &fake_peer, "::1", "1", 1, f->queue, &conn);
-	NEW(f->rt, &fake_peer, "::1", "1", -3, f->queue, &conn);
-	NEW(f->rt, &fake_peer, "::1", "1", 0, NULL, &conn);
-	NEW(f->rt, &fake_peer, "::1", "1", 0, f->queue, NULL);
+#define WRONG(field, value, words)                        \
+	do {                                              \
+		struct rpma_rt_conn_cfg kept = f->rt_cfg; \
+                                                          \
+		f->rt_cfg.field = value;                  \
+		NEW(f->rt, "::1", "1", &conn);            \
+		assert_true(fake_said(words));            \
+		f->rt_cfg = kept;                         \
+	} while (0)
+	NEW(NULL, "::1", "1", &conn);
+	NEW(f->rt, NULL, "1", &conn);
+	NEW(f->rt, "::1", NULL, &conn);
+	NEW(f->rt, "::1", "1", NULL);
+	assert_int_equal(rpma_rt_conn_new(f->rt, "::1", "1", NULL, &conn),
+			 RPMA_E_INVAL);
+	WRONG(peer, NULL, "rpma_rt_conn_cfg.peer is missing");
+	WRONG(queue, NULL, "rpma_rt_conn_cfg.queue is missing");
+	WRONG(poller, 1, "rpma_rt_conn_cfg.poller is 1, it may be -2..0");
+	WRONG(poller, -3, "rpma_rt_conn_cfg.poller is -3, it may be -2..63");
+#undef WRONG
 #undef NEW
 	assert_null(conn);
 }
@@ -86,8 +96,7 @@ static void new__no_memory_NOMEM(void **state)
 	struct rpma_rt_conn *conn = NULL;
 
 	fake_fail("malloc", 1, 1);
-	assert_int_equal(rpma_rt_conn_new(f->rt, &fake_peer, "::1", "1",
-					  &f->rt_cfg, 0, f->queue, NULL, &conn),
+	assert_int_equal(rpma_rt_conn_new(f->rt, "::1", "1", &f->rt_cfg, &conn),
 			 RPMA_E_NOMEM);
 	assert_null(conn);
 }

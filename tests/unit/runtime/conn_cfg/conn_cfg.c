@@ -2,171 +2,149 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * conn_cfg.c -- what a connection of the runtime is made with.
+ * conn_cfg.c -- what a connection of the runtime is made with: what librpma
+ * gets of it. Ranges: unit_runtime_cfg.
  */
 
 #include "conn/cfg.h"
 
 #include "rt_fake.h"
 
-static void new__invalid_INVAL(void **state)
+static uint32_t u32_of(int (*get)(const struct rpma_conn_cfg *cfg,
+				  uint32_t *value),
+		       const struct rpma_conn_cfg *cfg)
 {
-	struct rpma_rt_conn_cfg *cfg = NULL;
-	struct fake *f = *state;
+	uint32_t value = 0;
 
-	assert_int_equal(rpma_rt_conn_cfg_new(NULL), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_conn_cfg_delete(NULL), RPMA_E_INVAL);
-	ok(rpma_rt_conn_cfg_delete(&cfg));
-	assert_int_equal(rpma_rt_conn_cfg_set_conn_cfg(NULL, f->cfg),
-			 RPMA_E_INVAL);
+	ok(get(cfg, &value));
+	return value;
 }
 
-static void new__no_memory_NOMEM(void **state)
+static uint8_t u8_of(int (*get)(const struct rpma_conn_cfg *cfg,
+				uint8_t *value),
+		     const struct rpma_conn_cfg *cfg)
 {
-	struct rpma_rt_conn_cfg *cfg = NULL;
+	uint8_t value = 0;
 
-	(void)state;
-	fake_fail("malloc", 1, 1);
-	assert_int_equal(rpma_rt_conn_cfg_new(&cfg), RPMA_E_NOMEM);
-	assert_null(cfg);
+	ok(get(cfg, &value));
+	return value;
 }
 
-static void set_conn_cfg__what_is_the_runtime_s_INVAL(void **state)
+/* Our fields over librpma's object, which has the rest. */
+static void read__fields_over_more(void **state)
 {
+	struct rpma_conn_cfg *verbs;
+	struct rpma_conn_cfg *more;
 	struct fake *f = *state;
-	struct rpma_rt_conn_cfg *cfg;
-	struct rt_cq_user user = {.room = 1};
-	struct rt_cq *cq = NULL;
-
-	ok(rpma_rt_conn_cfg_new(&cfg));
-	pthread_mutex_lock(&f->rt->lock);
-	ok(rt_cq_pool_reserve(f->poller, &fake_ctx, &user, &cq));
-	pthread_mutex_unlock(&f->rt->lock);
-	ok(rpma_conn_cfg_set_cq(f->cfg, cq->cq));
-	assert_int_equal(rpma_rt_conn_cfg_set_conn_cfg(cfg, f->cfg),
-			 RPMA_E_INVAL);
-	ok(rpma_conn_cfg_set_cq(f->cfg, NULL));
-	ok(rpma_conn_cfg_set_cm_channel(f->cfg, f->device->cm->channel));
-	assert_int_equal(rpma_rt_conn_cfg_set_conn_cfg(cfg, f->cfg),
-			 RPMA_E_INVAL);
-	ok(rpma_conn_cfg_set_cm_channel(f->cfg, NULL));
-	ok(rpma_conn_cfg_set_compl_channel(f->cfg, true));
-	assert_int_equal(rpma_rt_conn_cfg_set_conn_cfg(cfg, f->cfg),
-			 RPMA_E_INVAL);
-	assert_null(cfg->conn_cfg);
-	ok(rpma_rt_conn_cfg_delete(&cfg));
-	fake_round(f);
-}
-
-static void set_conn_cfg__again_replaces_and_NULL_takes_back(void **state)
-{
-	struct fake *f = *state;
-	struct rpma_rt_conn_cfg *cfg;
-	uint32_t size;
-
-	ok(rpma_rt_conn_cfg_new(&cfg));
-	ok(rpma_rt_conn_cfg_set_conn_cfg(cfg, f->cfg));
-	ok(rpma_conn_cfg_set_sq_size(f->cfg, 77));
-	ok(rpma_conn_cfg_get_sq_size(cfg->conn_cfg, &size));
-	assert_int_equal(size, FAKE_SQ);
-	ok(rpma_rt_conn_cfg_set_conn_cfg(cfg, f->cfg));
-	ok(rpma_conn_cfg_get_sq_size(cfg->conn_cfg, &size));
-	assert_int_equal(size, 77);
-	fake_fail("malloc", 1, 1);
-	assert_int_equal(rpma_rt_conn_cfg_set_conn_cfg(cfg, f->cfg),
-			 RPMA_E_NOMEM);
-	assert_non_null(cfg->conn_cfg);
-	ok(rpma_rt_conn_cfg_set_conn_cfg(cfg, NULL));
-	assert_null(cfg->conn_cfg);
-	ok(rpma_rt_conn_cfg_delete(&cfg));
-}
-
-static void copy__is_its_own(void **state)
-{
-	struct fake *f = *state;
-	struct rpma_rt_conn_cfg *copy;
-	int n;
-
-	ok(rt_conn_cfg_copy(&f->rt_cfg, &copy));
-	assert_ptr_not_equal(copy->conn_cfg, f->cfg);
-	ok(rpma_rt_conn_cfg_delete(&copy));
-	ok(rt_conn_cfg_copy(NULL, &copy));
-	assert_null(copy->conn_cfg);
-	ok(rpma_rt_conn_cfg_delete(&copy));
-	for (n = 1; n <= 2; n++) {
-		fake_fail("malloc", n, 1);
-		assert_int_equal(rt_conn_cfg_copy(&f->rt_cfg, &copy),
-				 RPMA_E_NOMEM);
-	}
-}
-
-static void verbs__every_value(void **state)
-{
-	struct rpma_conn_cfg *copy;
-	struct fake *f = *state;
-	struct rpma_cm_channel *cm;
-	uint32_t u32;
-	uint8_t u8;
+	struct rt_conn_cfg cfg;
 	int i;
 
-	ok(rpma_conn_cfg_set_timeout(f->cfg, 123));
-	ok(rpma_conn_cfg_set_max_inline_data(f->cfg, 64));
-	ok(rpma_conn_cfg_set_retry_count(f->cfg, 3));
-	ok(rpma_conn_cfg_set_rnr_retry_count(f->cfg, 5));
-	ok(rpma_conn_cfg_set_ack_timeout(f->cfg, 9));
-	ok(rpma_conn_cfg_set_tos(f->cfg, 32));
-	ok(rt_conn_cfg_verbs(&f->rt_cfg, f->device->cm->channel, &copy));
-	ok(rpma_conn_cfg_get_timeout(copy, &i));
+	ok(rpma_conn_cfg_new(&more));
+	ok(rpma_conn_cfg_set_sq_size(more, 7777));
+	ok(rpma_conn_cfg_set_ack_timeout(more, 1));
+	ok(rpma_conn_cfg_set_retry_count(more, 3));
+	ok(rpma_conn_cfg_set_rnr_retry_count(more, 5));
+	ok(rpma_conn_cfg_set_tos(more, 32));
+	f->rt_cfg.more = more;
+	f->rt_cfg.max_sge = 2;
+	f->rt_cfg.max_inline = 64;
+	f->rt_cfg.timeout_ms = 123;
+	f->rt_cfg.min_rnr_timer = 4;
+	f->rt_cfg.ack_timeout = 9;
+	ok(rt_conn_cfg_read(&f->rt_cfg, f->rt, &cfg));
+	f->rt_cfg.more = NULL;
+	ok(rpma_conn_cfg_delete(&more)); /* was borrowed */
+	ok(rt_conn_cfg_verbs(&cfg, f->device->cm->channel, &verbs));
+	assert_int_equal(u32_of(rpma_conn_cfg_get_sq_size, verbs), FAKE_SQ);
+	assert_int_equal(u32_of(rpma_conn_cfg_get_rq_size, verbs), FAKE_RQ);
+	assert_int_equal(u32_of(rpma_conn_cfg_get_max_send_sge, verbs), 2);
+	assert_int_equal(u32_of(rpma_conn_cfg_get_max_recv_sge, verbs), 2);
+	assert_int_equal(u32_of(rpma_conn_cfg_get_max_inline_data, verbs), 64);
+	assert_int_equal(u8_of(rpma_conn_cfg_get_min_rnr_timer, verbs), 4);
+	assert_int_equal(u8_of(rpma_conn_cfg_get_ack_timeout, verbs), 9);
+	assert_int_equal(u8_of(rpma_conn_cfg_get_retry_count, verbs), 3);
+	assert_int_equal(u8_of(rpma_conn_cfg_get_rnr_retry_count, verbs), 5);
+	ok(rpma_conn_cfg_get_timeout(verbs, &i));
 	assert_int_equal(i, 123);
-	ok(rpma_conn_cfg_get_sq_size(copy, &u32));
-	assert_int_equal(u32, FAKE_SQ);
-	ok(rpma_conn_cfg_get_rq_size(copy, &u32));
-	assert_int_equal(u32, FAKE_RQ);
-	ok(rpma_conn_cfg_get_max_inline_data(copy, &u32));
-	assert_int_equal(u32, 64);
-	ok(rpma_conn_cfg_get_retry_count(copy, &u8));
-	assert_int_equal(u8, 3);
-	ok(rpma_conn_cfg_get_rnr_retry_count(copy, &u8));
-	assert_int_equal(u8, 5);
-	ok(rpma_conn_cfg_get_ack_timeout(copy, &u8));
-	assert_int_equal(u8, 9);
-	ok(rpma_conn_cfg_get_tos(copy, &i));
+	ok(rpma_conn_cfg_get_tos(verbs, &i));
 	assert_int_equal(i, 32);
-	ok(rpma_conn_cfg_get_cm_channel(copy, &cm));
-	assert_ptr_equal(cm, f->device->cm->channel);
-	ok(rpma_conn_cfg_delete(&copy));
+	ok(rpma_conn_cfg_delete(&verbs));
+	rt_conn_cfg_fini(&cfg);
 }
 
-static void verbs__none_the_defaults(void **state)
+static void verbs__with_the_cm_channel(void **state)
+{
+	struct rpma_conn_cfg *verbs;
+	struct rpma_cm_channel *cm;
+	struct fake *f = *state;
+
+	ok(rt_conn_cfg_verbs(&f->listener.cfg, f->device->cm->channel, &verbs));
+	ok(rpma_conn_cfg_get_cm_channel(verbs, &cm));
+	assert_ptr_equal(cm, f->device->cm->channel);
+	ok(rpma_conn_cfg_delete(&verbs));
+}
+
+static void read__what_only_the_runtime_knows(void **state)
 {
 	struct fake *f = *state;
-	struct rpma_conn_cfg *defaults;
-	struct rpma_conn_cfg *copy;
-	uint32_t want;
-	uint32_t size;
+	struct rt_conn_cfg cfg;
 
-	ok(rpma_conn_cfg_new(&defaults));
-	ok(rpma_conn_cfg_get_sq_size(defaults, &want));
-	ok(rt_conn_cfg_verbs(NULL, f->device->cm->channel, &copy));
-	ok(rpma_conn_cfg_get_sq_size(copy, &size));
-	assert_int_equal(size, want);
-	ok(rpma_conn_cfg_delete(&copy));
-	ok(rpma_conn_cfg_delete(&defaults));
+	f->rt_cfg.poller = RPMA_RT_POLLER_LEAST;
+	f->rt_cfg.keepalive_ms = 77;
+	f->rt_cfg.backlog = 5;
+	f->rt_cfg.single_poster = 1;
+	ok(rt_conn_cfg_read(&f->rt_cfg, f->rt, &cfg));
+	assert_ptr_equal(cfg.peer, &fake_peer);
+	assert_ptr_equal(cfg.queue, f->queue);
+	assert_ptr_equal(cfg.user, f);
+	assert_int_equal(cfg.poller, RPMA_RT_POLLER_LEAST);
+	assert_int_equal(cfg.keepalive_ms, 77);
+	assert_int_equal(cfg.backlog, 5);
+	assert_true(cfg.single_poster);
+	assert_true(rt_conn_cfg_srq_pollers(&cfg) == 0);
+	rt_conn_cfg_fini(&cfg);
+}
+
+static void read__no_memory_NOMEM(void **state)
+{
+	struct rpma_conn_cfg *verbs = NULL;
+	struct fake *f = *state;
+	struct rt_conn_cfg cfg;
+
 	fake_fail("malloc", 1, 1);
-	assert_int_equal(rt_conn_cfg_verbs(NULL, f->device->cm->channel, &copy),
+	assert_int_equal(rt_conn_cfg_read(&f->rt_cfg, f->rt, &cfg),
 			 RPMA_E_NOMEM);
+	fake_fail("malloc", 1, 1);
+	assert_int_equal(rt_conn_cfg_verbs(&f->listener.cfg,
+					   f->device->cm->channel, &verbs),
+			 RPMA_E_NOMEM);
+	assert_null(verbs);
+}
+
+static void read__more_names_what_is_the_runtime_s_INVAL(void **state)
+{
+	struct rpma_conn_cfg *more;
+	struct fake *f = *state;
+	struct rt_conn_cfg cfg;
+
+	ok(rpma_conn_cfg_new(&more));
+	ok(rpma_conn_cfg_set_compl_channel(more, true));
+	f->rt_cfg.more = more;
+	assert_int_equal(rt_conn_cfg_read(&f->rt_cfg, f->rt, &cfg),
+			 RPMA_E_INVAL);
+	assert_true(fake_said("rpma_rt_conn_cfg.more names a CQ"));
+	f->rt_cfg.more = NULL;
+	ok(rpma_conn_cfg_delete(&more));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fake_test(new__invalid_INVAL),
-		fake_test(new__no_memory_NOMEM),
-		fake_test(set_conn_cfg__what_is_the_runtime_s_INVAL),
-		fake_test(set_conn_cfg__again_replaces_and_NULL_takes_back),
-		fake_test(copy__is_its_own),
-		fake_test(verbs__every_value),
-		fake_test(verbs__none_the_defaults),
+		fake_test(read__fields_over_more),
+		fake_test(verbs__with_the_cm_channel),
+		fake_test(read__what_only_the_runtime_knows),
+		fake_test(read__no_memory_NOMEM),
+		fake_test(read__more_names_what_is_the_runtime_s_INVAL),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

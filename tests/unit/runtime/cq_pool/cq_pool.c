@@ -322,9 +322,7 @@ static void make__the_runtime_stops_meanwhile_CLOSED(void **state)
 	struct rt_conn_spec spec = {
 		.rt = f->rt,
 		.device = f->device,
-		.peer = &fake_peer,
-		.cfg = &f->rt_cfg,
-		.queue = f->queue,
+		.cfg = &f->listener.cfg,
 		.passive = true,
 		.control = rt_conn_control_message,
 		.cm_ops = &rt_conn_cm_ops,

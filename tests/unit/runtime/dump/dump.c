@@ -200,7 +200,7 @@ static void dump__only_the_oldest(void **state)
 	struct rpma_rt_conn *conn;
 	uint64_t i;
 
-	ok(rpma_conn_cfg_set_rq_size(f->cfg, 2 * RT_DUMP_WRS));
+	f->rt_cfg.rq_size = 2 * RT_DUMP_WRS;
 	conn = fake_established(f);
 	for (i = 0; i < RT_DUMP_WRS + 3; i++)
 		ok(fake_recv(conn, 100 + i));
@@ -254,7 +254,7 @@ static void dump__ledger_not_read_WHY(void **state)
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_conn *single;
 
-	f->rt_cfg.single_poster = true;
+	f->rt_cfg.single_poster = 1;
 	single = fake_established(f);
 	pthread_mutex_lock(&conn->gate[RPMA_RT_SEND_SIDE].lock);
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);

@@ -232,22 +232,6 @@ static void manual__the_backstop_too(void **state)
 	fake_bury(f, &conn);
 }
 
-static void cfg__range(void **state)
-{
-	struct rpma_rt_conn_cfg *cfg;
-
-	(void)state;
-	ok(rpma_rt_conn_cfg_new(&cfg));
-	assert_int_equal(rpma_rt_conn_cfg_set_keepalive_ms(NULL, 1),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_conn_cfg_set_keepalive_ms(cfg, HOUR_MS + 1),
-			 RPMA_E_INVAL);
-	assert_int_equal(cfg->keepalive_ms, 0);
-	ok(rpma_rt_conn_cfg_set_keepalive_ms(cfg, HOUR_MS));
-	ok(rpma_rt_conn_cfg_set_keepalive_ms(cfg, 0));
-	ok(rpma_rt_conn_cfg_delete(&cfg));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,7 +245,6 @@ int main(void)
 		fake_test(several__each_its_own),
 		fake_test(manual__the_fd_wakes),
 		fake_test(manual__the_backstop_too),
-		fake_test(cfg__range),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

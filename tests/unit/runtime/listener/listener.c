@@ -8,8 +8,9 @@
 static int listen_at(struct fake *f, struct rpma_rt_queue *queue,
 		     struct rpma_rt_listener **listener)
 {
-	return rpma_rt_listen(f->rt, &fake_peer, "a", "4711", 3, &f->rt_cfg, 0,
-			      queue, f, listener);
+	f->rt_cfg.queue = queue;
+	f->rt_cfg.backlog = 3;
+	return rpma_rt_listen(f->rt, "a", "4711", &f->rt_cfg, listener);
 }
 
 static void listen__invalid_INVAL(void **state)
@@ -18,19 +19,19 @@ static void listen__invalid_INVAL(void **state)
 	struct fake *f = *state;
 	uint16_t port;
 
-#define LISTEN(rt, peer, addr, port, backlog, poller, queue, out)            \
-	assert_int_equal(rpma_rt_listen(rt, peer, addr, port, backlog, NULL, \
-					poller, queue, NULL, out),           \
-			 RPMA_E_INVAL)
-	LISTEN(NULL, &fake_peer, "a", "1", 0, 0, f->queue, &listener);
-	LISTEN(f->rt, NULL, "a", "1", 0, 0, f->queue, &listener);
-	LISTEN(f->rt, &fake_peer, NULL, "1", 0, 0, f->queue, &listener);
-	LISTEN(f->rt, &fake_peer, "a", NULL, 0, 0, f->queue, &listener);
-	LISTEN(f->rt, &fake_peer, "a", "1", -1, 0, f->queue, &listener);
-	LISTEN(f->rt, &fake_peer, "a", "1", 0, 1, f->queue, &listener);
-	LISTEN(f->rt, &fake_peer, "a", "1", 0, -3, f->queue, &listener);
-	LISTEN(f->rt, &fake_peer, "a", "1", 0, 0, NULL, &listener);
-	LISTEN(f->rt, &fake_peer, "a", "1", 0, 0, f->queue, NULL);
+#define LISTEN(rt, addr, port, cfg, out) \
+	assert_int_equal(rpma_rt_listen(rt, addr, port, cfg, out), RPMA_E_INVAL)
+	LISTEN(NULL, "a", "1", &f->rt_cfg, &listener);
+	LISTEN(f->rt, NULL, "1", &f->rt_cfg, &listener);
+	LISTEN(f->rt, "a", NULL, &f->rt_cfg, &listener);
+	LISTEN(f->rt, "a", "1", NULL, &listener);
+	LISTEN(f->rt, "a", "1", &f->rt_cfg, NULL);
+	f->rt_cfg.backlog = INT32_MAX + UINT32_C(1);
+	LISTEN(f->rt, "a", "1", &f->rt_cfg, &listener);
+	assert_true(fake_said("rpma_rt_conn_cfg.backlog is 2147483648"));
+	f->rt_cfg.backlog = 0;
+	f->rt_cfg.peer = NULL;
+	LISTEN(f->rt, "a", "1", &f->rt_cfg, &listener);
 #undef LISTEN
 	assert_null(listener);
 	assert_int_equal(rpma_rt_listener_get_port(NULL, &port), RPMA_E_INVAL);

@@ -151,8 +151,7 @@ static void post__before_READY_AGAIN_then_one_WRITABLE(void **state)
 	struct rpma_rt_conn *conn = NULL;
 	struct fake *f = *state;
 
-	ok(rpma_rt_conn_new(f->rt, &fake_peer, "::1", "1", &f->rt_cfg, 0,
-			    f->queue, NULL, &conn));
+	ok(rpma_rt_conn_new(f->rt, "::1", "1", &f->rt_cfg, &conn));
 	expect_not_yet(fake_recv(conn, 0));
 	fake_settle_down(f);
 	fake_conn_event(conn, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
@@ -256,24 +255,6 @@ static void post__beyond_credit_first_ones_AGAIN(void **state)
 	assert_int_equal(rpma_rt_post_recv(conn, recvs, FAKE_RQ + 2, &posted),
 			 RPMA_E_AGAIN);
 	assert_int_equal(posted, FAKE_RQ);
-	fake_bury(f, &conn);
-}
-
-/* No entry would ever be free, so no WRITABLE could be promised. */
-static void post__queue_without_entries_NOSUPP(void **state)
-{
-	struct fake *f = *state;
-	struct rpma_rt_conn *conn;
-	struct rpma_rt_recv_wr recv;
-	uint32_t rq = 0;
-
-	ok(rpma_conn_cfg_get_rq_size(f->cfg, &rq));
-	ok(rpma_conn_cfg_set_rq_size(f->cfg, 0));
-	conn = fake_established(f);
-	fill_recvs(&recv, 1);
-	assert_int_equal(rpma_rt_post_recv(conn, &recv, 1, NULL),
-			 RPMA_E_NOSUPP);
-	ok(rpma_conn_cfg_set_rq_size(f->cfg, rq));
 	fake_bury(f, &conn);
 }
 
@@ -390,7 +371,6 @@ int main(void)
 		fake_test(post_send__device_takes_a_part_PROVIDER),
 		fake_test(post_recv__device_takes_a_part_PROVIDER),
 		fake_test(post__beyond_credit_first_ones_AGAIN),
-		fake_test(post__queue_without_entries_NOSUPP),
 		fake_test(post__retired_meanwhile_no_AGAIN),
 		fake_test(post__on_a_poller_thread_never_waits_AGAIN),
 		fake_test(post__on_error_only_tagged),

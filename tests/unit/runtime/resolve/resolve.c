@@ -50,8 +50,7 @@ static struct rpma_rt_conn *begun(struct fake *f)
 {
 	struct rpma_rt_conn *conn;
 
-	ok(rpma_rt_conn_new(f->rt, &fake_peer, "host.example", "4711",
-			    &f->rt_cfg, 0, f->queue, f, &conn));
+	ok(rpma_rt_conn_new(f->rt, "host.example", "4711", &f->rt_cfg, &conn));
 	return conn;
 }
 
@@ -138,10 +137,9 @@ static void name__no_thread_refused(void **state)
 	int memory = fake_memory();
 
 	fake_fail("pthread_create", 1, 11);
-	assert_int_equal(rpma_rt_conn_new(f->rt, &fake_peer, "host.example",
-					  "1", &f->rt_cfg, 0, f->queue, f,
-					  &conn),
-			 RPMA_E_PROVIDER);
+	assert_int_equal(
+		rpma_rt_conn_new(f->rt, "host.example", "1", &f->rt_cfg, &conn),
+		RPMA_E_PROVIDER);
 	assert_null(conn);
 	assert_int_equal(fake_memory(), memory);
 }

@@ -41,7 +41,8 @@ static void scene_open(struct scene *s, void **state)
 static void scene_srq(struct scene *s)
 {
 	ok(rpma_rt_srq_new(s->f->rt, &s->cfg, &s->srq));
-	ok(rpma_rt_conn_cfg_set_srqs(&s->f->rt_cfg, &s->srq, 1));
+	s->f->rt_cfg.srqs = &s->srq;
+	s->f->rt_cfg.srq_count = 1;
 }
 
 /* Deletes it; what was out, then SRQ_CLOSED, are the items of its queue. */
@@ -50,7 +51,7 @@ static void scene_delete(struct scene *s, int out)
 	struct fake *f = s->f;
 	int i;
 
-	ok(rpma_rt_conn_cfg_set_srqs(&f->rt_cfg, NULL, 0));
+	f->rt_cfg.srq_count = 0;
 	ok(rpma_rt_srq_delete(&s->srq));
 	assert_null(s->srq);
 	assert_int_equal(fake_take(f, s->queue), out + 1);
@@ -566,10 +567,11 @@ static void backlog__not_of_a_lane_that_it_never_filled(void **state)
 	scene_srq(&s);
 	assert_int_equal(s.srq->number, number);
 	shares = fake_established(s.f);
-	ok(rpma_rt_conn_cfg_set_srqs(&s.f->rt_cfg, NULL, 0));
+	s.f->rt_cfg.srq_count = 0;
 	conn = fake_request(s.f);
 	ok(rpma_rt_conn_set_queue(conn, slow));
-	ok(rpma_rt_conn_cfg_set_srqs(&s.f->rt_cfg, &s.srq, 1));
+	s.f->rt_cfg.srqs = &s.srq;
+	s.f->rt_cfg.srq_count = 1;
 	/* a stranger's receives bring it over its limit, in one batch with one
 	 * of ours */
 	for (i = 0; !rt_lane_is_backlogged(conn->poll.lane); i++) {
@@ -990,11 +992,12 @@ static void delete__refused_while_used(void **state)
 	assert_int_equal(rpma_rt_srq_delete(&s.srq), RPMA_E_AGAIN);
 	assert_non_null(s.srq);
 	bury(s.f, &conn);
+	fake_configure(s.f);
 	pthread_mutex_lock(&s.f->rt->lock);
-	rt_conn_cfg_ref_srqs(&s.f->rt_cfg); /* a listener */
+	rt_conn_cfg_ref_srqs(&s.f->listener.cfg); /* a listener */
 	pthread_mutex_unlock(&s.f->rt->lock);
 	assert_int_equal(rpma_rt_srq_delete(&s.srq), RPMA_E_AGAIN);
-	rt_conn_cfg_unref_srqs(&s.f->rt_cfg);
+	rt_conn_cfg_unref_srqs(&s.f->listener.cfg);
 	assert_int_equal(rpma_rt_srq_delete(NULL), RPMA_E_INVAL);
 	scene_delete(&s, 0);
 	ok(rpma_rt_srq_delete(&s.srq));
@@ -1034,7 +1037,7 @@ static void finish_all__given_back_and_posts_CLOSED(void **state)
 	assert_int_equal(post(&s, 1), RPMA_RT_E_CLOSED);
 	assert_int_equal(fake_take(s.f, s.queue), 3);
 	assert_null(s.f->rt->srqs);
-	ok(rpma_rt_conn_cfg_set_srqs(&s.f->rt_cfg, NULL, 0));
+	s.f->rt_cfg.srq_count = 0;
 	s.f->rt->stopping = true;
 	/* relaxed: no other thread */
 	atomic_store_explicit(&s.f->rt->stopped, true, memory_order_relaxed);
@@ -1106,7 +1109,7 @@ static void new__bad_input(void **state)
 	scene_close(&s);
 }
 
-static void cfg__values_and_bad_input(void **state)
+static void conn__srqs_that_cannot_be_INVAL(void **state)
 {
 	struct rpma_rt_srq *twice[2];
 	struct rpma_peer stranger = fake_peer;
@@ -1117,12 +1120,22 @@ static void cfg__values_and_bad_input(void **state)
 	scene_srq(&s);
 	twice[0] = s.srq;
 	twice[1] = s.srq;
-	REFUSED(rpma_rt_conn_cfg_set_srqs(&s.f->rt_cfg, twice, 2));
-	REFUSED(rpma_rt_conn_cfg_set_srqs(&s.f->rt_cfg, NULL, 1));
-	REFUSED(rpma_rt_conn_cfg_set_srqs(NULL, twice, 1));
+	s.f->rt_cfg.srqs = twice;
+	s.f->rt_cfg.srq_count = 2;
+	REFUSED(rpma_rt_conn_new(s.f->rt, "::1", "1", &s.f->rt_cfg, &conn));
+	assert_true(fake_said("srqs[1] is a second one of its poller"));
+	twice[0] = NULL;
+	REFUSED(rpma_rt_conn_new(s.f->rt, "::1", "1", &s.f->rt_cfg, &conn));
+	assert_true(fake_said("srqs[0] is NULL"));
+	s.f->rt_cfg.srqs = NULL;
+	REFUSED(rpma_rt_conn_new(s.f->rt, "::1", "1", &s.f->rt_cfg, &conn));
+	assert_true(fake_said("srqs is missing"));
 	/* of another peer: its queue pairs could not use it */
-	REFUSED(rpma_rt_conn_new(s.f->rt, &stranger, "1.2.3.4", "1",
-				 &s.f->rt_cfg, 0, s.f->queue, NULL, &conn));
+	s.f->rt_cfg.srqs = &s.srq;
+	s.f->rt_cfg.srq_count = 1;
+	s.f->rt_cfg.peer = &stranger;
+	REFUSED(rpma_rt_conn_new(s.f->rt, "::1", "1", &s.f->rt_cfg, &conn));
+	s.f->rt_cfg.peer = &fake_peer;
 	assert_null(conn);
 	scene_delete(&s, 0);
 	scene_close(&s);
@@ -1160,7 +1173,7 @@ int main(void)
 		fake_test(finish_all__given_back_and_posts_CLOSED),
 		fake_test(new__each_failure_nothing_is_left),
 		fake_test(new__bad_input),
-		fake_test(cfg__values_and_bad_input),
+		fake_test(conn__srqs_that_cannot_be_INVAL),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
