@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * The structs of rpma_rt.h as programs were compiled with them: sizes and
+ * offsets, which never change, here where pointers have 8 bytes. And
+ * configurations of programs that know less or more than the library.
+ */
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rpma_rt.h"
+
+#define SIZE(type, bytes) \
+	static_assert(sizeof(struct type) == (bytes), "the size of " #type)
+#define AT(type, field, offset)                                 \
+	static_assert(offsetof(struct type, field) == (offset), \
+		      "where " #field " is in " #type)
+
+SIZE(rpma_rt_completion, 32);
+AT(rpma_rt_completion, context, 0);
+AT(rpma_rt_completion, user, 8);
+AT(rpma_rt_completion, byte_len, 16);
+AT(rpma_rt_completion, imm, 20);
+AT(rpma_rt_completion, qp_num, 24);
+AT(rpma_rt_completion, kind, 28);
+AT(rpma_rt_completion, status, 29);
+AT(rpma_rt_completion, opcode, 30);
+AT(rpma_rt_completion, flags, 31);
+
+SIZE(rpma_rt_cfg, 96);
+AT(rpma_rt_cfg, size, 0);
+AT(rpma_rt_cfg, mode, 4);
+AT(rpma_rt_cfg, pollers, 8);
+AT(rpma_rt_cfg, cq_size, 12);
+AT(rpma_rt_cfg, spin_us, 16);
+AT(rpma_rt_cfg, backstop_ms, 20);
+AT(rpma_rt_cfg, teardown_ms, 24);
+AT(rpma_rt_cfg, timing, 28);
+AT(rpma_rt_cfg, cpus, 32);
+AT(rpma_rt_cfg, cpu_count, 40);
+AT(rpma_rt_cfg, async_feed, 44);
+AT(rpma_rt_cfg, async_fn, 48);
+AT(rpma_rt_cfg, async_arg, 56);
+AT(rpma_rt_cfg, reserved, 64);
+
+SIZE(rpma_rt_poller_stats, 128);
+SIZE(rpma_rt_histogram, 264);
+AT(rpma_rt_histogram, sum_ns, 256);
+
+SIZE(rpma_rt_queue_cfg, 48);
+AT(rpma_rt_queue_cfg, size, 0);
+AT(rpma_rt_queue_cfg, lane_size, 4);
+AT(rpma_rt_queue_cfg, backlog_limit, 8);
+AT(rpma_rt_queue_cfg, spin_us, 12);
+AT(rpma_rt_queue_cfg, name, 16);
+AT(rpma_rt_queue_cfg, shared, 24);
+AT(rpma_rt_queue_cfg, reserved32, 28);
+AT(rpma_rt_queue_cfg, reserved, 32);
+
+SIZE(rpma_rt_conn_cfg, 128);
+AT(rpma_rt_conn_cfg, size, 0);
+AT(rpma_rt_conn_cfg, poller, 4);
+AT(rpma_rt_conn_cfg, peer, 8);
+AT(rpma_rt_conn_cfg, queue, 16);
+AT(rpma_rt_conn_cfg, queues, 24);
+AT(rpma_rt_conn_cfg, user, 32);
+AT(rpma_rt_conn_cfg, srqs, 40);
+AT(rpma_rt_conn_cfg, more, 48);
+AT(rpma_rt_conn_cfg, queue_count, 56);
+AT(rpma_rt_conn_cfg, srq_count, 60);
+AT(rpma_rt_conn_cfg, sq_size, 64);
+AT(rpma_rt_conn_cfg, rq_size, 68);
+AT(rpma_rt_conn_cfg, max_sge, 72);
+AT(rpma_rt_conn_cfg, max_inline, 76);
+AT(rpma_rt_conn_cfg, timeout_ms, 80);
+AT(rpma_rt_conn_cfg, keepalive_ms, 84);
+AT(rpma_rt_conn_cfg, backlog, 88);
+AT(rpma_rt_conn_cfg, min_rnr_timer, 92);
+AT(rpma_rt_conn_cfg, ack_timeout, 93);
+AT(rpma_rt_conn_cfg, single_poster, 94);
+AT(rpma_rt_conn_cfg, reserved8, 95);
+AT(rpma_rt_conn_cfg, reserved, 96);
+
+SIZE(rpma_rt_srq_cfg, 80);
+AT(rpma_rt_srq_cfg, size, 0);
+AT(rpma_rt_srq_cfg, poller, 4);
+AT(rpma_rt_srq_cfg, peer, 8);
+AT(rpma_rt_srq_cfg, queue, 16);
+AT(rpma_rt_srq_cfg, user, 24);
+AT(rpma_rt_srq_cfg, refill, 32);
+AT(rpma_rt_srq_cfg, refill_arg, 40);
+AT(rpma_rt_srq_cfg, srq_size, 48);
+AT(rpma_rt_srq_cfg, limit, 52);
+AT(rpma_rt_srq_cfg, max_sge, 56);
+AT(rpma_rt_srq_cfg, reserved32, 60);
+AT(rpma_rt_srq_cfg, reserved, 64);
+
+#define CHECK(cond)                                                        \
+	do {                                                               \
+		if (!(cond)) {                                             \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, \
+				#cond);                                    \
+			exit(1);                                           \
+		}                                                          \
+	} while (0)
+
+/* The struct of a later release. */
+struct later {
+	struct rpma_rt_cfg known;
+	uint64_t more[2];
+};
+
+static char said[256];
+
+static void hear(enum rpma_log_level level, const char *file, const int line,
+		 const char *function, const char *format, ...)
+{
+	va_list args;
+
+	(void)level;
+	(void)file;
+	(void)line;
+	(void)function;
+	va_start(args, format);
+	vsnprintf(said, sizeof(said), format, args);
+	va_end(args);
+}
+
+static int make(struct rpma_rt_cfg *cfg)
+{
+	struct rpma_rt *rt = NULL;
+	int ret;
+
+	said[0] = '\0';
+	cfg->mode = RPMA_RT_MODE_MANUAL;
+	ret = rpma_rt_new(cfg, &rt);
+	CHECK((rt == NULL) == (ret != 0));
+	CHECK(rpma_rt_delete(&rt) == 0);
+	return ret;
+}
+
+/* A program of the first release, on whatever library comes later. */
+static void first_release(void)
+{
+	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
+
+	cfg.size = 96;
+	CHECK(make(&cfg) == 0);
+	cfg.size = 95;
+	CHECK(make(&cfg) == RPMA_E_INVAL);
+	CHECK(strstr(said, "rpma_rt_cfg.size is 95"));
+	cfg.size = 0;
+	CHECK(make(&cfg) == RPMA_E_INVAL);
+	CHECK(strstr(said, "rpma_rt_cfg.size is 0"));
+}
+
+static void later_release(void)
+{
+	struct later cfg;
+
+	CHECK(rpma_rt_cfg_init(&cfg.known, sizeof(cfg)) == 0);
+	CHECK(cfg.known.size == sizeof(cfg));
+	CHECK(cfg.more[0] == 0 && cfg.more[1] == 0);
+	CHECK(make(&cfg.known) == 0);
+	cfg.more[1] = 1;
+	CHECK(make(&cfg.known) == RPMA_E_INVAL);
+	CHECK(strstr(said, "offset 104"));
+}
+
+int main(void)
+{
+	CHECK(rpma_log_set_function(hear) == 0);
+	first_release();
+	later_release();
+	return 0;
+}
