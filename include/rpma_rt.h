@@ -11,8 +11,10 @@
  * completion gets exactly one, in the queue its route names, whatever happens
  * to the connection. The model is told in rpma_rt(7), each call in its page.
  *
- * Errors: 0 or a negative RPMA_E_* / RPMA_RT_E_*. Errors of posting come back
- * from the call; the result of the operation comes only in its completion.
+ * Results: calls that poll, wait or post return how many, >= 0, or a negative
+ * error; all others 0 or a negative error. Errors are RPMA_E_* and RPMA_RT_E_*.
+ * An error of posting comes back from the call; the result of the operation
+ * only in its completion.
  * Threads: "any" = any thread at any time; "consumer" = the one thread that
  * consumes the queue, or each of those that share it; "owner" = whoever holds
  * the handle, one thread at a time.
@@ -42,6 +44,9 @@
 extern "C" {
 #endif
 
+/* The result has to be looked at. */
+#define RPMA_RT_MUST_CHECK __attribute__((warn_unused_result))
+
 /* --------------------------------------------------------------- errors --- */
 
 /* the queue, connection, listener or runtime is closed or closing */
@@ -56,9 +61,9 @@ extern "C" {
 /* Text of an error of either library. Thread: any. */
 const char *rpma_rt_err_2str(int ret);
 
-/* Why the calling thread's last post answered RPMA_E_AGAIN. */
+/* Why the calling thread's last post took less than all. */
 enum rpma_rt_again {
-	RPMA_RT_AGAIN_NONE = 0,
+	RPMA_RT_AGAIN_NONE = 0, /* it took all, or failed otherwise */
 	RPMA_RT_AGAIN_CREDIT =
 		1, /* as many in flight as the queue pair holds */
 	RPMA_RT_AGAIN_BACKLOG = 2, /* the destination's consumer is behind */
@@ -342,19 +347,22 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr);
 
 /*
- * Takes up to max items, never blocks. RPMA_E_NO_COMPLETION: there is none;
- * RPMA_RT_E_CLOSED: there is none and there will be none. Thread: consumer.
+ * Takes up to max (0..) items, never blocks. Answers how many: 0 = there is
+ * nothing now (shared: or another worker is taking). RPMA_RT_E_CLOSED: there is
+ * nothing and there will be nothing. Thread: consumer.
  */
-int rpma_rt_queue_poll(struct rpma_rt_queue *queue, int max,
-		       struct rpma_rt_completion *cmpl, int *got);
-/* The same, but waits up to timeout_ms (-1 = without end) for the first;
- * RPMA_E_NO_COMPLETION: the time passed. RPMA_RT_E_THREAD on a poller, in
- * its callbacks and in handlers of async events. Thread: consumer. */
-int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
-		       struct rpma_rt_completion *cmpl, int *got);
+RPMA_RT_MUST_CHECK int rpma_rt_queue_poll(struct rpma_rt_queue *queue,
+					  struct rpma_rt_completion *cmpl,
+					  int max);
+/* The same, but waits up to timeout_ms (-1 = without end) for the first: 0 =
+ * the time passed. RPMA_RT_E_THREAD on a poller, in its callbacks and in
+ * handlers of async events. Thread: consumer. */
+RPMA_RT_MUST_CHECK int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
+					  struct rpma_rt_completion *cmpl,
+					  int max, int timeout_ms);
 /*
  * An eventfd for event loops, level- or edge-triggered: before sleeping on it
- * poll until RPMA_E_NO_COMPLETION (which also resets it); it becomes readable
+ * poll until that answers 0 (which also resets it); it becomes readable
  * when there is something again. The queue owns it; do not read it.
  * Thread: consumer.
  */
@@ -664,34 +672,47 @@ struct rpma_rt_recv_wr {
 };
 
 /*
- * Posts count work requests in order with one doorbell. *posted (may be NULL
- * when count is 1) = how many were taken, also on failure: the first ones.
- * RPMA_E_AGAIN: see rpma_rt_again_reason(); one RPMA_RT_WRITABLE follows in
- * the connection's queue (for RPMA_RT_AGAIN_LOCK only to a function of its own
- * that was refused) when posting can succeed again. RPMA_RT_E_CLOSED: the
- * connection is closing or broken.
+ * Posts count (0..) work requests in order with one doorbell for each 32, and
+ * answers how many were taken: the first ones. All are validated before the
+ * first is posted: RPMA_E_INVAL posts none. Fewer than count:
+ *   - for want of room: rpma_rt_again_reason() says which; none at all is
+ *     RPMA_E_AGAIN. One RPMA_RT_WRITABLE follows in the connection's queue (for
+ *     RPMA_RT_AGAIN_LOCK only to a function of its own that was refused) when
+ *     posting can succeed again;
+ *   - because a verb failed: the reason is NONE; the connection is closing, and
+ *     the next post says so. None at all is RPMA_E_PROVIDER.
+ * RPMA_RT_E_CLOSED: the connection is closing or broken. What is named by a
+ * work request that was taken is the device's until its completion; the wr
+ * themselves are borrowed for the call.
+ *
  * Receives are taken from EVENT_REQUEST / EVENT_READY on, the others from
  * EVENT_ESTABLISHED on; on the accepting side a message can come before that,
  * and an answer that is refused is told behind it.
  * Thread: any (one at a time a side, if so declared); send side and receive
  * side do not hinder each other.
  */
-int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
-		      int count, int *posted);
-int rpma_rt_post_recv(struct rpma_rt_conn *conn,
-		      const struct rpma_rt_recv_wr *wr, int count, int *posted);
+RPMA_RT_MUST_CHECK int rpma_rt_post_send(struct rpma_rt_conn *conn,
+					 const struct rpma_rt_wr *wr,
+					 int count);
+RPMA_RT_MUST_CHECK int rpma_rt_post_recv(struct rpma_rt_conn *conn,
+					 const struct rpma_rt_recv_wr *wr,
+					 int count);
 
-/* One each, to the connection's queue. */
-int rpma_rt_send(struct rpma_rt_conn *conn, struct rpma_mr_local *src,
-		 size_t offset, size_t len, int flags, uint64_t context);
-int rpma_rt_recv(struct rpma_rt_conn *conn, struct rpma_mr_local *dst,
-		 size_t offset, size_t len, uint64_t context);
-int rpma_rt_read(struct rpma_rt_conn *conn, struct rpma_mr_local *dst,
-		 size_t dst_offset, struct rpma_mr_remote *src,
-		 size_t src_offset, size_t len, int flags, uint64_t context);
-int rpma_rt_write(struct rpma_rt_conn *conn, struct rpma_mr_remote *dst,
-		  size_t dst_offset, struct rpma_mr_local *src,
-		  size_t src_offset, size_t len, int flags, uint64_t context);
+/* One each, to the connection's queue: 0 or an error. */
+RPMA_RT_MUST_CHECK int rpma_rt_send(struct rpma_rt_conn *conn,
+				    struct rpma_mr_local *src, size_t offset,
+				    size_t len, int flags, uint64_t context);
+RPMA_RT_MUST_CHECK int rpma_rt_recv(struct rpma_rt_conn *conn,
+				    struct rpma_mr_local *dst, size_t offset,
+				    size_t len, uint64_t context);
+RPMA_RT_MUST_CHECK int
+rpma_rt_read(struct rpma_rt_conn *conn, struct rpma_mr_local *dst,
+	     size_t dst_offset, struct rpma_mr_remote *src, size_t src_offset,
+	     size_t len, int flags, uint64_t context);
+RPMA_RT_MUST_CHECK int
+rpma_rt_write(struct rpma_rt_conn *conn, struct rpma_mr_remote *dst,
+	      size_t dst_offset, struct rpma_mr_local *src, size_t src_offset,
+	      size_t len, int flags, uint64_t context);
 
 /* ------------------------------------------------ shared receive queues --- */
 
@@ -753,12 +774,16 @@ int rpma_rt_srq_new(struct rpma_rt *rt, const struct rpma_rt_srq_cfg *cfg,
  * nobody else inside a call on it. */
 int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr);
 
-/* As rpma_rt_post_recv(); a route in wr is RPMA_E_INVAL. Thread: any. */
-int rpma_rt_srq_post_recv(struct rpma_rt_srq *srq,
-			  const struct rpma_rt_recv_wr *wr, int count,
-			  int *posted);
-int rpma_rt_srq_recv(struct rpma_rt_srq *srq, struct rpma_mr_local *dst,
-		     size_t offset, size_t len, uint64_t context);
+/* As rpma_rt_post_recv(); a route in wr is RPMA_E_INVAL; WRITABLE comes to the
+ * SRQ's queue. A verb that fails closes nothing: the next post asks the device
+ * again. Thread: any. */
+RPMA_RT_MUST_CHECK int rpma_rt_srq_post_recv(struct rpma_rt_srq *srq,
+					     const struct rpma_rt_recv_wr *wr,
+					     int count);
+RPMA_RT_MUST_CHECK int rpma_rt_srq_recv(struct rpma_rt_srq *srq,
+					struct rpma_mr_local *dst,
+					size_t offset, size_t len,
+					uint64_t context);
 
 #ifdef __cplusplus
 }

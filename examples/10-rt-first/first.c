@@ -33,7 +33,7 @@ struct end {
 
 static int rt_check(const char *what, int ret)
 {
-	if (ret)
+	if (ret < 0)
 		fprintf(stderr, "%s: %s\n", what, rpma_rt_err_2str(ret));
 	return ret;
 }
@@ -124,11 +124,11 @@ static int run(struct rpma_rt_queue *queue, struct end *server,
 	       struct end *client)
 {
 	struct rpma_rt_completion cmpl;
-	int got, ret = 0;
+	int ret = 0;
 
 	while (!ret && !(server->is_closed && client->is_closed)) {
 		if (rt_check("rpma_rt_queue_wait",
-			     rpma_rt_queue_wait(queue, WAIT, 1, &cmpl, &got)))
+			     rpma_rt_queue_wait(queue, &cmpl, 1, WAIT)) != 1)
 			return 1;
 		if (cmpl.kind == RPMA_RT_EVENT)
 			ret = on_event(&cmpl, server);

@@ -45,7 +45,7 @@ static void *work(void *arg)
 	int got, i;
 
 	/* until the runtime has stopped and the queue is empty */
-	while (rpma_rt_queue_wait(worker->queue, -1, BATCH, cmpl, &got) == 0)
+	while ((got = rpma_rt_queue_wait(worker->queue, cmpl, BATCH, -1)) > 0)
 		for (i = 0; i < got; i++)
 			if (is_message(&cmpl[i]))
 				answer(worker, cmpl[i].user);
@@ -106,7 +106,7 @@ static int on_event(const struct rpma_rt_completion *event, int *closed)
 static int run(struct rpma_rt_queue *queue)
 {
 	struct rpma_rt_completion cmpl;
-	int got, i, closed = 0, ret = both_listen(&both, queue);
+	int i, closed = 0, ret = both_listen(&both, queue);
 
 	for (i = 0; i < CLIENTS && !ret; i++) {
 		end_init(&both, &servers[i], i);
@@ -114,10 +114,11 @@ static int run(struct rpma_rt_queue *queue)
 		ret = both_connect(&both, queue, &clients[i]);
 	}
 	while (!ret && closed < CLIENTS) {
-		ret = TRY(rpma_rt_queue_wait(queue, -1, 1, &cmpl, &got));
-		if (!ret && cmpl.kind == RPMA_RT_EVENT) {
+		if (TRY(rpma_rt_queue_wait(queue, &cmpl, 1, -1)) != 1)
+			return 1;
+		if (cmpl.kind == RPMA_RT_EVENT) {
 			ret = on_event(&cmpl, &closed);
-		} else if (!ret && is_message(&cmpl)) {
+		} else if (is_message(&cmpl)) {
 			puts(end_heard(&both, cmpl.user));
 			rpma_rt_conn_close(((struct end *)cmpl.user)->conn);
 		}

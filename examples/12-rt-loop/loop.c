@@ -75,7 +75,7 @@ static int take(bool *any)
 	struct rpma_rt_completion cmpl[BATCH];
 	int got, i, ret = 0;
 
-	while (!ret && rpma_rt_queue_poll(queue, BATCH, cmpl, &got) == 0) {
+	while (!ret && (got = rpma_rt_queue_poll(queue, cmpl, BATCH)) > 0) {
 		*any = true;
 		for (i = 0; i < got && !ret; i++) {
 			if (cmpl[i].kind == RPMA_RT_EVENT)

@@ -26,8 +26,9 @@ static int receive_by_function(void)
 				     .dst = both.mr,
 				     .offset = server.in,
 				     .len = MESSAGE};
+	int ret = rpma_rt_post_recv(server.conn, &wr, 1);
 
-	return rpma_rt_post_recv(server.conn, &wr, 1, NULL);
+	return ret < 0 ? ret : 0;
 }
 
 /* On the poller's thread: short, and nothing that waits. */
@@ -91,16 +92,17 @@ static int on_event(const struct rpma_rt_completion *event, int *answered)
 static int run(struct rpma_rt_queue *queue, int *answered)
 {
 	struct rpma_rt_completion cmpl;
-	int got, ret, round = 0;
+	int ret, round = 0;
 
 	end_init(&both, &server, 0);
 	end_init(&both, &client, 1);
 	ret = both_listen(&both, queue) || both_connect(&both, queue, &client);
 	while (!ret && !(server.is_closed && client.is_closed)) {
-		ret = TRY(rpma_rt_queue_wait(queue, -1, 1, &cmpl, &got));
-		if (!ret && cmpl.kind == RPMA_RT_EVENT) {
+		if (TRY(rpma_rt_queue_wait(queue, &cmpl, 1, -1)) != 1)
+			return 1;
+		if (cmpl.kind == RPMA_RT_EVENT) {
 			ret = on_event(&cmpl, answered);
-		} else if (!ret && is_message(&cmpl)) {
+		} else if (is_message(&cmpl)) {
 			puts(end_heard(&both, &client));
 			ret = round < ROUNDS ? ask(++round)
 					     : rpma_rt_conn_close(client.conn);

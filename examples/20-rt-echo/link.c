@@ -206,12 +206,12 @@ static uint64_t context_of(const struct link *link, bool is_recv, uint32_t slot)
 	return ticket_pack(&ticket);
 }
 
-/* What a refused post means. true: go on with the next batch. */
+/* What a post answered. true: go on with the next batch. */
 static bool judge(struct link *link, int ret, bool *is_blocked)
 {
-	if (ret == 0)
+	if (ret >= 0 && rpma_rt_again_reason() == RPMA_RT_AGAIN_NONE)
 		return true;
-	if (ret == RPMA_E_AGAIN) {
+	if (ret >= 0 || ret == RPMA_E_AGAIN) {
 		/* RPMA_RT_WRITABLE will come, but not for the lock: there it
 		 * is tried again in the next round */
 		*is_blocked = rpma_rt_again_reason() != RPMA_RT_AGAIN_LOCK;
@@ -231,11 +231,10 @@ static bool judge(struct link *link, int ret, bool *is_blocked)
 static void post_receives(struct link *link)
 {
 	struct rpma_rt_recv_wr wrs[POST_BATCH];
-	int ret = 0;
 
 	while (link->repost_count && !link->is_recv_blocked) {
 		uint32_t *slots = link->repost + link->repost_count - 1;
-		int n = 0, posted = 0;
+		int n = 0;
 
 		for (; n < POST_BATCH && (uint32_t)n < link->repost_count;
 		     n++) {
@@ -247,7 +246,8 @@ static void post_receives(struct link *link)
 				.len = link->size,
 			};
 		}
-		ret = rpma_rt_post_recv(link->conn, wrs, n, &posted);
+		int ret = rpma_rt_post_recv(link->conn, wrs, n);
+		int posted = ret < 0 ? 0 : ret;
 		for (int i = 0; i < posted; i++)
 			tally_post(&link->recv_tally, *(slots - i));
 		link->repost_count -= (uint32_t)posted;
@@ -262,7 +262,7 @@ static void post_sends(struct link *link)
 	struct rpma_rt_wr wrs[POST_BATCH];
 
 	while (link->staged && !link->is_send_blocked) {
-		int n = 0, posted = 0;
+		int n = 0;
 
 		for (; n < POST_BATCH && (uint32_t)n < link->staged; n++) {
 			uint32_t slot = (uint32_t)((link->sent + (unsigned)n) %
@@ -276,7 +276,8 @@ static void post_sends(struct link *link)
 				.len = link->size,
 			};
 		}
-		int ret = rpma_rt_post_send(link->conn, wrs, n, &posted);
+		int ret = rpma_rt_post_send(link->conn, wrs, n);
+		int posted = ret < 0 ? 0 : ret;
 		for (int i = 0; i < posted; i++)
 			tally_post(&link->send_tally,
 				   (uint32_t)(link->sent++ % link->depth));

@@ -247,11 +247,9 @@ static void take_closed(struct server *server, const struct rpma_rt_conn *conn)
 void server_accept(struct server *server, int timeout_ms)
 {
 	struct rpma_rt_completion items[REQUEST_BATCH];
-	int got = 0;
+	int got = rpma_rt_queue_wait(server->requests, items, REQUEST_BATCH,
+				     timeout_ms);
 
-	if (rpma_rt_queue_wait(server->requests, timeout_ms, REQUEST_BATCH,
-			       items, &got))
-		return;
 	for (int i = 0; i < got; i++) {
 		struct rpma_rt_conn *conn =
 			(struct rpma_rt_conn *)(uintptr_t)items[i].context;

@@ -192,8 +192,7 @@ static void sleep_manual(struct worker *worker)
 		poll(fds, 2, WAIT_MS);
 }
 
-static int poll_manual(struct worker *worker, struct rpma_rt_completion *items,
-		       int *got)
+static int poll_manual(struct worker *worker, struct rpma_rt_completion *items)
 {
 	unsigned rounds = worker->end->options->workers_spin ? IDLE_ROUNDS : 1;
 	int done = 0;
@@ -201,8 +200,8 @@ static int poll_manual(struct worker *worker, struct rpma_rt_completion *items,
 		rpma_rt_run_once(worker->end->rt, worker->poller, BATCH, &done);
 	if (ret)
 		return ret;
-	ret = rpma_rt_queue_poll(worker->queue, BATCH, items, got);
-	if (ret == 0 || done || worker->dirty) {
+	ret = rpma_rt_queue_poll(worker->queue, items, BATCH);
+	if (ret || done || worker->dirty) {
 		worker->idle = 0;
 	} else if (++worker->idle >= rounds) {
 		worker->idle = 0;
@@ -211,14 +210,14 @@ static int poll_manual(struct worker *worker, struct rpma_rt_completion *items,
 	return ret;
 }
 
-static int get_items(struct worker *worker, struct rpma_rt_completion *items,
-		     int *got)
+/* How many there were. */
+static int get_items(struct worker *worker, struct rpma_rt_completion *items)
 {
 	if (worker->poller >= 0)
-		return poll_manual(worker, items, got);
+		return poll_manual(worker, items);
 	if (worker->dirty)
-		return rpma_rt_queue_poll(worker->queue, BATCH, items, got);
-	return rpma_rt_queue_wait(worker->queue, WAIT_MS, BATCH, items, got);
+		return rpma_rt_queue_poll(worker->queue, items, BATCH);
+	return rpma_rt_queue_wait(worker->queue, items, BATCH, WAIT_MS);
 }
 
 /*
@@ -253,17 +252,16 @@ void *worker_main(void *arg)
 	if (worker->poller >= 0 && worker->end->options->workers_spin)
 		pin(worker);
 	while (!worker->is_stopping || worker->links) {
-		int got = 0;
-		int ret = get_items(worker, items, &got);
+		int got = get_items(worker, items);
 
-		if (ret && ret != RPMA_E_NO_COMPLETION) {
+		if (got < 0) {
 			end_fail(worker->end, "queue %u: %s", worker->number,
-				 rpma_rt_err_2str(ret));
+				 rpma_rt_err_2str(got));
 			break;
 		}
-		if (ret == 0)
+		if (got > 0)
 			worker->now_ns = now_ns();
-		for (int i = 0; ret == 0 && i < got; i++)
+		for (int i = 0; i < got; i++)
 			take(worker, &items[i]);
 		pump(worker);
 	}
@@ -273,9 +271,8 @@ void *worker_main(void *arg)
 void worker_sweep(struct worker *worker)
 {
 	struct rpma_rt_completion item;
-	int got;
 
-	while (rpma_rt_queue_poll(worker->queue, 1, &item, &got) == 0) {
+	while (rpma_rt_queue_poll(worker->queue, &item, 1) > 0) {
 		if (item.kind != RPMA_RT_COMPLETION)
 			continue;
 		count(&worker->stats.delivered, 1);

@@ -14,7 +14,7 @@
 
 int rt_check(const char *what, int ret)
 {
-	if (ret)
+	if (ret < 0)
 		fprintf(stderr, "%s: %s\n", what, rpma_rt_err_2str(ret));
 	return ret;
 }

@@ -38,7 +38,7 @@ struct both {
 	struct rpma_rt_listener *listener;
 };
 
-/* Says on stderr what failed if ret says so, and passes ret on. */
+/* Says on stderr what failed if ret is negative, and passes ret on. */
 int rt_check(const char *what, int ret);
 #define TRY(call) rt_check(#call, call)
 

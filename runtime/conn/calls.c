@@ -122,20 +122,25 @@ int rpma_rt_conn_reject(struct rpma_rt_conn *conn,
 	return ret ? ret : decide(conn, pdata, RT_CTL_REJECT);
 }
 
-int rpma_rt_conn_close(struct rpma_rt_conn *conn)
+void rt_conn_close_for(struct rpma_rt_conn *conn, uint32_t bit)
 {
-	int ret = check(conn);
 	int i;
 
-	if (ret)
-		return ret;
 	for (i = 0; i < 2; i++) {
 		/* relaxed: a hint; the control thread makes it firm */
 		atomic_store_explicit(&conn->gate[i].state, RT_GATE_CLOSED,
 				      memory_order_relaxed);
 	}
-	ask_control(conn, RT_CTL_CLOSE);
-	return 0;
+	ask_control(conn, bit);
+}
+
+int rpma_rt_conn_close(struct rpma_rt_conn *conn)
+{
+	int ret = check(conn);
+
+	if (ret == 0)
+		rt_conn_close_for(conn, RT_CTL_CLOSE);
+	return ret;
 }
 
 /* One holder of the application's more, or less. What nobody holds is used

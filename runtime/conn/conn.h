@@ -52,7 +52,8 @@ enum rt_ctl_bit {
 	RT_CTL_DEVICE = 1 << 9,	    /* its CQ, or the device, works no more */
 	RT_CTL_STOP = 1 << 10,	    /* the runtime stops */
 	RT_CTL_DESTROYED = 1 << 11, /* its queue pair is gone */
-	RT_CTL_LEFT = 1 << 12	    /* the peer has, see rt_conn_control */
+	RT_CTL_LEFT = 1 << 12,	    /* the peer has, see rt_conn_control */
+	RT_CTL_REFUSED = 1 << 13    /* a verb refused a post */
 };
 
 /* bits for the poller, in the order of life */
@@ -181,6 +182,9 @@ static inline void rt_conn_set_state(struct rpma_rt_conn *conn,
 /* ----------------------------------------------------------- any thread --- */
 
 void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits);
+/* No post gets in any more, and the control thread ends it for what that bit
+ * says. Outside of its gates. */
+void rt_conn_close_for(struct rpma_rt_conn *conn, uint32_t bit);
 void rt_conn_tell_poller(struct rpma_rt_conn *conn, uint32_t bits);
 void rt_conn_unref(struct rpma_rt_conn *conn);
 /* Nobody will take it: a REQUEST's handle is put. */

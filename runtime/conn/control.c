@@ -399,6 +399,8 @@ static void run_bits(struct rpma_rt_conn *conn, uint32_t bits)
 				    conn->ctl.left_status);
 	if (bits & (RT_CTL_BROKEN | RT_CTL_FATAL))
 		rt_conn_die_control(conn, RPMA_RT_REASON_ERROR, 0);
+	if (bits & RT_CTL_REFUSED)
+		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
 	if (bits & RT_CTL_DRAINED)
 		end_qp(conn);
 	if (bits & RT_CTL_DESTROYED)

@@ -2,14 +2,17 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * post.c -- posting from any thread: credit, signaling, ledger, doorbell,
- * inside the side. doc/protocols/ledger.md, wr_id.md.
+ * post.c -- posting from any thread: validation, credit, signaling, ledger,
+ * doorbell, inside the side. doc/protocols/ledger.md, wr_id.md.
  */
 
 #include <errno.h>
+#include <inttypes.h>
+
 #include <infiniband/verbs.h>
 
 #include "base/context.h"
+#include "base/log.h"
 #include "base/order.h"
 #include "base/runtime.h"
 #include "base/self.h"
@@ -161,15 +164,13 @@ static const struct rpma_rt_route *route_of(const struct rpma_rt_conn *conn,
 	return route;
 }
 
-static int check(struct rpma_rt_conn *conn, const void *wr, int count,
-		 int *posted)
+/* 0: there is something to post. */
+static int check(struct rpma_rt_conn *conn, const void *wr, int count)
 {
 	int ret;
 
-	if (posted != NULL)
-		*posted = 0;
-	if (conn == NULL || wr == NULL || count < 1 ||
-	    (count > 1 && posted == NULL))
+	rt_want_none();
+	if (conn == NULL || count < 0 || (wr == NULL && count > 0))
 		return RPMA_E_INVAL;
 	ret = rt_context_check(conn->rt);
 	if (ret)
@@ -180,6 +181,31 @@ static int check(struct rpma_rt_conn *conn, const void *wr, int count,
 		atomic_fetch_or_explicit(&conn->reached, RT_REACHED_POST,
 					 memory_order_relaxed);
 	return 0;
+}
+
+/* Bytes of a region, or none. */
+static bool is_part(const struct rpma_mr_local *mr, size_t offset, size_t len)
+{
+	return mr != NULL || (offset == 0 && len == 0);
+}
+
+/* A verb refused what there was room for: no post succeeds any more. After the
+ * gate was left. */
+static void give_up(struct rpma_rt_conn *conn)
+{
+	rt_want_none();
+	RT_LOG_ERROR("the device refused a post of the connection with the "
+		     "queue pair %" PRIu32 ", which closes",
+		     conn->qp_num);
+	rt_conn_close_for(conn, RT_CTL_REFUSED);
+}
+
+/* How many were taken; none: why. */
+static int answer(struct rpma_rt_conn *conn, int taken, int ret)
+{
+	if (ret == RPMA_E_PROVIDER)
+		give_up(conn);
+	return taken > 0 ? taken : ret;
 }
 
 /* ------------------------------------------------------------ send side --- */
@@ -241,18 +267,59 @@ static int prepare(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 	return RPMA_E_INVAL;
 }
 
-/* Besides its route; before it may be told to wait for credit. */
-static bool is_valid(const struct rpma_rt_wr *wr)
+/* The operation and the memory that it needs. */
+static bool is_operation(const struct rpma_rt_wr *wr)
 {
-	if (wr->flags != RPMA_F_COMPLETION_ALWAYS &&
-	    wr->flags != RPMA_F_COMPLETION_ON_ERROR)
-		return false;
-	if (wr->op == RPMA_RT_OP_FLUSH &&
-	    wr->flush_type != RPMA_FLUSH_TYPE_PERSISTENT &&
-	    wr->flush_type != RPMA_FLUSH_TYPE_VISIBILITY)
-		return false;
-	return (unsigned)wr->op <= RPMA_RT_OP_ATOMIC_WRITE &&
-	       wr->context <= RT_COOKIE_MASK;
+	switch (wr->op) {
+	case RPMA_RT_OP_SEND:
+	case RPMA_RT_OP_SEND_WITH_IMM:
+		return is_part(wr->local, wr->local_offset, wr->len);
+	case RPMA_RT_OP_WRITE:
+	case RPMA_RT_OP_WRITE_WITH_IMM:
+	case RPMA_RT_OP_READ:
+		/* both regions, or neither and no bytes */
+		return wr->local != NULL
+			       ? wr->remote != NULL
+			       : wr->remote == NULL && wr->local_offset == 0 &&
+					 wr->remote_offset == 0 && wr->len == 0;
+	case RPMA_RT_OP_FLUSH:
+		return wr->remote != NULL &&
+		       (wr->flush_type == RPMA_FLUSH_TYPE_PERSISTENT ||
+			wr->flush_type == RPMA_FLUSH_TYPE_VISIBILITY);
+	case RPMA_RT_OP_ATOMIC_WRITE:
+		return wr->remote != NULL &&
+		       wr->remote_offset % RPMA_ATOMIC_WRITE_ALIGNMENT == 0;
+	}
+	return false;
+}
+
+static bool is_send(const struct rpma_rt_conn *conn,
+		    const struct rpma_rt_wr *wr)
+{
+	return (wr->flags == RPMA_F_COMPLETION_ALWAYS ||
+		wr->flags == RPMA_F_COMPLETION_ON_ERROR) &&
+	       wr->context <= RT_COOKIE_MASK &&
+	       route_of(conn, wr->route, RPMA_RT_SEND_SIDE) != NULL &&
+	       is_operation(wr);
+}
+
+/* All of them, before the first is posted or waits for credit. Whether a region
+ * may be flushed librpma says when it prepares that, for the first in time. */
+static int check_sends(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+		       int count)
+{
+	struct rpma_send_wr scratch;
+	int ret = 0;
+	int i;
+
+	for (i = 0; i < count && ret == 0; i++) {
+		if (!is_send(conn, &wr[i]))
+			return RPMA_E_INVAL;
+		if (i > 0 && wr[i].op == RPMA_RT_OP_FLUSH)
+			ret = prepare(conn, &wr[i], 0, RPMA_F_COMPLETION_ALWAYS,
+				      &scratch);
+	}
+	return ret;
 }
 
 /* One WR into the chain's next place and into the ledger. */
@@ -267,8 +334,6 @@ static int append_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 	uint64_t wr_id;
 	int ret;
 
-	if (route == NULL || !is_valid(wr))
-		return RPMA_E_INVAL;
 	ret = take_credit(gate, route);
 	if (ret)
 		return ret;
@@ -304,7 +369,7 @@ static int ring_send(struct rpma_rt_conn *conn, struct rpma_send_wr *chain,
 	}
 	*posted += taken;
 	/* the ledger had room: a full queue here is the provider's fault */
-	return ret == RPMA_E_AGAIN ? RPMA_E_PROVIDER : ret;
+	return ret ? RPMA_E_PROVIDER : 0;
 }
 
 static int post_sends(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
@@ -329,24 +394,38 @@ static int post_sends(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 }
 
 int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
-		      int count, int *posted)
+		      int count)
 {
 	int taken = 0;
-	int ret = check(conn, wr, count, posted);
+	int ret = check(conn, wr, count);
 
-	if (ret)
+	if (ret || count == 0)
 		return ret;
 	ret = enter(conn, RPMA_RT_SEND_SIDE);
-	if (ret == 0) {
+	if (ret)
+		return ret;
+	ret = check_sends(conn, wr, count);
+	if (ret == 0)
 		ret = post_sends(conn, wr, count, &taken);
-		rt_gate_leave(&conn->gate[RPMA_RT_SEND_SIDE]);
-	}
-	if (posted != NULL)
-		*posted = taken;
-	return ret;
+	rt_gate_leave(&conn->gate[RPMA_RT_SEND_SIDE]);
+	return answer(conn, taken, ret);
 }
 
 /* --------------------------------------------------------- receive side --- */
+
+static int check_recvs(const struct rpma_rt_conn *conn,
+		       const struct rpma_rt_recv_wr *wr, int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++) {
+		if (wr[i].context > RT_COOKIE_MASK ||
+		    route_of(conn, wr[i].route, RPMA_RT_RECV_SIDE) == NULL ||
+		    !is_part(wr[i].dst, wr[i].offset, wr[i].len))
+			return RPMA_E_INVAL;
+	}
+	return 0;
+}
 
 static int append_recv(struct rpma_rt_conn *conn,
 		       const struct rpma_rt_recv_wr *wr,
@@ -358,8 +437,6 @@ static int append_recv(struct rpma_rt_conn *conn,
 	uint64_t wr_id;
 	int ret;
 
-	if (route == NULL || wr->context > RT_COOKIE_MASK)
-		return RPMA_E_INVAL;
 	ret = take_credit(gate, route);
 	if (ret)
 		return ret;
@@ -414,26 +491,34 @@ static int post_recvs(struct rpma_rt_conn *conn,
 }
 
 int rpma_rt_post_recv(struct rpma_rt_conn *conn,
-		      const struct rpma_rt_recv_wr *wr, int count, int *posted)
+		      const struct rpma_rt_recv_wr *wr, int count)
 {
 	int taken = 0;
-	int ret = check(conn, wr, count, posted);
+	int ret = check(conn, wr, count);
 
 	if (ret == 0 && conn->srq != NULL)
 		ret = RPMA_E_INVAL; /* its receives are the SRQ's */
-	if (ret)
+	if (ret || count == 0)
 		return ret;
 	ret = enter(conn, RPMA_RT_RECV_SIDE);
-	if (ret == 0) {
+	if (ret)
+		return ret;
+	ret = check_recvs(conn, wr, count);
+	if (ret == 0)
 		ret = post_recvs(conn, wr, count, &taken);
-		rt_gate_leave(&conn->gate[RPMA_RT_RECV_SIDE]);
-	}
-	if (posted != NULL)
-		*posted = taken;
-	return ret;
+	rt_gate_leave(&conn->gate[RPMA_RT_RECV_SIDE]);
+	return answer(conn, taken, ret);
 }
 
 /* ------------------------------------------------------------- one each --- */
+
+/* Taken, or an error. */
+static int post_one(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr)
+{
+	int ret = rpma_rt_post_send(conn, wr, 1);
+
+	return ret < 0 ? ret : 0;
+}
 
 int rpma_rt_send(struct rpma_rt_conn *conn, struct rpma_mr_local *src,
 		 size_t offset, size_t len, int flags, uint64_t context)
@@ -445,7 +530,7 @@ int rpma_rt_send(struct rpma_rt_conn *conn, struct rpma_mr_local *src,
 				.local_offset = offset,
 				.len = len};
 
-	return rpma_rt_post_send(conn, &wr, 1, NULL);
+	return post_one(conn, &wr);
 }
 
 int rpma_rt_recv(struct rpma_rt_conn *conn, struct rpma_mr_local *dst,
@@ -453,8 +538,9 @@ int rpma_rt_recv(struct rpma_rt_conn *conn, struct rpma_mr_local *dst,
 {
 	struct rpma_rt_recv_wr wr = {
 		.context = context, .dst = dst, .offset = offset, .len = len};
+	int ret = rpma_rt_post_recv(conn, &wr, 1);
 
-	return rpma_rt_post_recv(conn, &wr, 1, NULL);
+	return ret < 0 ? ret : 0;
 }
 
 int rpma_rt_read(struct rpma_rt_conn *conn, struct rpma_mr_local *dst,
@@ -470,7 +556,7 @@ int rpma_rt_read(struct rpma_rt_conn *conn, struct rpma_mr_local *dst,
 				.remote_offset = src_offset,
 				.len = len};
 
-	return rpma_rt_post_send(conn, &wr, 1, NULL);
+	return post_one(conn, &wr);
 }
 
 int rpma_rt_write(struct rpma_rt_conn *conn, struct rpma_mr_remote *dst,
@@ -486,5 +572,5 @@ int rpma_rt_write(struct rpma_rt_conn *conn, struct rpma_mr_remote *dst,
 				.remote_offset = dst_offset,
 				.len = len};
 
-	return rpma_rt_post_send(conn, &wr, 1, NULL);
+	return post_one(conn, &wr);
 }

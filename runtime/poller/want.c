@@ -8,17 +8,11 @@
 
 #include "poller/want.h"
 
-static _Thread_local enum rpma_rt_again last_reason;
+_Thread_local enum rpma_rt_again rt_want_reason;
 
 enum rpma_rt_again rpma_rt_again_reason(void)
 {
-	return last_reason;
-}
-
-int rt_want_again(enum rpma_rt_again reason)
-{
-	last_reason = reason;
-	return RPMA_E_AGAIN;
+	return rt_want_reason;
 }
 
 bool rt_want_take_back(_Atomic uint32_t *want, uint32_t bit, uint32_t before)

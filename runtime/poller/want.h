@@ -22,8 +22,20 @@ enum rt_want { RT_WANT_CREDIT = 1 << 0, RT_WANT_BACKLOG = 1 << 1 };
 
 #define RT_POST_CHUNK 32 /* work requests a doorbell, at most */
 
-/* RPMA_E_AGAIN, for that reason; the calling thread's rpma_rt_again_reason() */
-int rt_want_again(enum rpma_rt_again reason);
+/* the calling thread's rpma_rt_again_reason() */
+extern _Thread_local enum rpma_rt_again rt_want_reason;
+
+/* RPMA_E_AGAIN, for that reason */
+static inline int rt_want_again(enum rpma_rt_again reason)
+{
+	rt_want_reason = reason;
+	return RPMA_E_AGAIN;
+}
+/* A post begins, or failed for something else than room. */
+static inline void rt_want_none(void)
+{
+	rt_want_reason = RPMA_RT_AGAIN_NONE;
+}
 
 /*
  * A refusal's bit of want, with what was in it before, is not needed after all.

@@ -223,15 +223,17 @@ int rpma_rt_get_queue_stats(const struct rpma_rt_queue *queue,
 
 /* --------------------------------------------------------------- taking --- */
 
-static int answer(enum rt_take_end why)
+static int answer(uint32_t count, enum rt_take_end why)
 {
-	return why == RT_TAKE_CLOSED ? RPMA_RT_E_CLOSED : RPMA_E_NO_COMPLETION;
+	if (count > 0)
+		return (int)count;
+	return why == RT_TAKE_CLOSED ? RPMA_RT_E_CLOSED : 0;
 }
 
-static int check_take(const struct rpma_rt_queue *queue, int max,
-		      const struct rpma_rt_completion *cmpl, const int *got)
+static int check_take(const struct rpma_rt_queue *queue,
+		      const struct rpma_rt_completion *cmpl, int max)
 {
-	if (queue == NULL || max <= 0 || cmpl == NULL || got == NULL)
+	if (queue == NULL || max < 0 || (cmpl == NULL && max > 0))
 		return RPMA_E_INVAL;
 	return rt_context_check(queue->rt);
 }
@@ -248,26 +250,21 @@ static uint32_t poll_shared(struct rpma_rt_queue *queue,
 	return count;
 }
 
-int rpma_rt_queue_poll(struct rpma_rt_queue *queue, int max,
-		       struct rpma_rt_completion *cmpl, int *got)
+int rpma_rt_queue_poll(struct rpma_rt_queue *queue,
+		       struct rpma_rt_completion *cmpl, int max)
 {
 	enum rt_take_end why = RT_TAKE_EMPTY;
 	uint32_t count = 0;
 	int ret;
 
-	ret = check_take(queue, max, cmpl, got);
-	if (ret)
+	ret = check_take(queue, cmpl, max);
+	if (ret || max == 0)
 		return ret;
 	if (queue->params.shared)
 		count = poll_shared(queue, cmpl, (uint32_t)max, &why);
 	else
 		ret = rt_alone_poll(queue, cmpl, (uint32_t)max, &count, &why);
-	if (ret)
-		return ret;
-	if (count == 0)
-		return answer(why);
-	*got = (int)count;
-	return 0;
+	return ret ? ret : answer(count, why);
 }
 
 static uint32_t wait_shared(struct rpma_rt_queue *queue, int64_t timeout_ns,
@@ -318,8 +315,8 @@ static int wait_and_run(struct rpma_rt_queue *queue, int64_t timeout_ns,
 	return ret;
 }
 
-int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
-		       struct rpma_rt_completion *cmpl, int *got)
+int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
+		       struct rpma_rt_completion *cmpl, int max, int timeout_ms)
 {
 	enum rt_take_end why = RT_TAKE_EMPTY;
 	uint32_t count = 0;
@@ -328,10 +325,10 @@ int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
 
 	if (timeout_ms < -1)
 		return RPMA_E_INVAL;
-	ret = check_take(queue, max, cmpl, got);
+	ret = check_take(queue, cmpl, max);
 	if (ret == 0)
 		ret = rt_context_check_wait(queue->rt);
-	if (ret)
+	if (ret || max == 0)
 		return ret;
 	timeout_ns = timeout_ms < 0 ? -1 : (int64_t)timeout_ms * NS_PER_MS;
 	if (rt_wait_has_pollers())
@@ -340,12 +337,7 @@ int rpma_rt_queue_wait(struct rpma_rt_queue *queue, int timeout_ms, int max,
 	else
 		ret = wait_once(queue, timeout_ns, cmpl, (uint32_t)max, &count,
 				&why);
-	if (ret)
-		return ret;
-	if (count == 0)
-		return answer(why);
-	*got = (int)count;
-	return 0;
+	return ret ? ret : answer(count, why);
 }
 
 int rpma_rt_queue_get_fd(struct rpma_rt_queue *queue, int *fd)

@@ -145,8 +145,6 @@ static int append(struct rpma_rt_srq *srq, const struct rpma_rt_recv_wr *wr,
 	uint32_t index;
 	int ret;
 
-	if (wr->route != NULL || wr->context > RT_COOKIE_MASK)
-		return RPMA_E_INVAL;
 	ret = take_credit(srq);
 	if (ret)
 		return ret;
@@ -197,6 +195,20 @@ static int ring(struct rpma_rt_srq *srq, struct rpma_recv_wr *chain, int count,
 	return ret ? RPMA_E_PROVIDER : 0;
 }
 
+/* All of them, before the first is posted or waits for credit. */
+static int check_wrs(const struct rpma_rt_recv_wr *wr, int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++) {
+		if (wr[i].route != NULL || wr[i].context > RT_COOKIE_MASK)
+			return RPMA_E_INVAL;
+		if (wr[i].dst == NULL && (wr[i].offset != 0 || wr[i].len != 0))
+			return RPMA_E_INVAL;
+	}
+	return 0;
+}
+
 static int post(struct rpma_rt_srq *srq, const struct rpma_rt_recv_wr *wr,
 		int count, int *posted)
 {
@@ -235,29 +247,29 @@ static void arm_if_due(struct rpma_rt_srq *srq)
 }
 
 int rpma_rt_srq_post_recv(struct rpma_rt_srq *srq,
-			  const struct rpma_rt_recv_wr *wr, int count,
-			  int *posted)
+			  const struct rpma_rt_recv_wr *wr, int count)
 {
 	int taken = 0;
 	int ret;
 
-	if (posted != NULL)
-		*posted = 0;
-	if (srq == NULL || wr == NULL || count < 1 ||
-	    (count > 1 && posted == NULL))
+	rt_want_none();
+	if (srq == NULL || count < 0 || (wr == NULL && count > 0))
 		return RPMA_E_INVAL;
 	ret = rt_context_check(srq->rt);
 	if (ret == 0)
-		ret = enter(srq);
+		ret = check_wrs(wr, count);
+	if (ret || count == 0)
+		return ret;
+	ret = enter(srq);
 	if (ret)
 		return ret;
 	ret = post(srq, wr, count, &taken);
 	if (taken > 0)
 		arm_if_due(srq);
 	pthread_mutex_unlock(&srq->lock);
-	if (posted != NULL)
-		*posted = taken;
-	return ret;
+	if (ret == RPMA_E_PROVIDER)
+		rt_want_none();
+	return taken > 0 ? taken : ret;
 }
 
 int rpma_rt_srq_recv(struct rpma_rt_srq *srq, struct rpma_mr_local *dst,
@@ -265,6 +277,7 @@ int rpma_rt_srq_recv(struct rpma_rt_srq *srq, struct rpma_mr_local *dst,
 {
 	struct rpma_rt_recv_wr wr = {
 		.context = context, .dst = dst, .offset = offset, .len = len};
+	int ret = rpma_rt_srq_post_recv(srq, &wr, 1);
 
-	return rpma_rt_srq_post_recv(srq, &wr, 1, NULL);
+	return ret < 0 ? ret : 0;
 }

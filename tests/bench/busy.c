@@ -51,8 +51,8 @@ static void *consumer_main(void *arg)
 	int i;
 
 	for (;;) {
-		MUST(rpma_rt_queue_wait(busy->stage->aq, -1, BURST, items,
-					&got));
+		got = rpma_rt_queue_wait(busy->stage->aq, items, BURST, -1);
+		CHECK(got > 0);
 		now = bench_now_ns();
 		for (i = 0; i < got; i++) {
 			if (items[i].kind == RPMA_RT_MESSAGE)
@@ -84,7 +84,7 @@ static void post(struct busy *busy, uint64_t context)
 
 	busy->ns[context] = bench_now_ns();
 	do {
-		ret = rpma_rt_post_send(busy->pair.active, &wr, 1, NULL);
+		ret = world_post_send(busy->pair.active, &wr);
 		if (ret == RPMA_E_AGAIN)
 			bench_sleep_until(bench_now_ns() + PERIOD_NS);
 	} while (ret == RPMA_E_AGAIN);

@@ -118,9 +118,9 @@ static uint32_t take_queue(struct handoff *handoff, uint32_t destination,
 {
 	struct lanes *lanes = handoff->private;
 	struct rpma_rt_completion cmpl[BATCH];
-	int got;
+	int got = rpma_rt_queue_poll(lanes->queues[destination], cmpl, BATCH);
 
-	if (rpma_rt_queue_poll(lanes->queues[destination], BATCH, cmpl, &got))
+	if (got <= 0)
 		return 0;
 	*sum += handle_all(cmpl, (uint32_t)got);
 	return (uint32_t)got;

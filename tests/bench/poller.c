@@ -183,8 +183,8 @@ static void *consumer_main(void *arg)
 	while (taken == 0 ||
 	       atomic_load_explicit(&canned.total, memory_order_acquire) !=
 		       taken) {
-		if (rpma_rt_queue_poll(bench->queues[i], RT_BATCH, cmpl,
-				       &got) == 0) {
+		got = rpma_rt_queue_poll(bench->queues[i], cmpl, RT_BATCH);
+		if (got > 0) {
 			taken += (uint64_t)got;
 			/* release: they have been handled */
 			atomic_store_explicit(&canned.taken, taken,

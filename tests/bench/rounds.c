@@ -229,7 +229,7 @@ static void prepare_backlog(struct bench *bench)
 	bench->refused = 0;
 	for (i = 0; i < bench->crowd.ends; i++) {
 		wr.route = bench->routes[i];
-		ret = rpma_rt_post_send(bench->crowd.conns[i], &wr, 1, NULL);
+		ret = world_post_send(bench->crowd.conns[i], &wr);
 		if (ret == 0) {
 			bench->accepted++;
 			/* the poller comes so far, and fills the queue */

@@ -35,11 +35,10 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t clock,
 static void message__before_sleep(struct rpma_rt_queue *queue, int nth)
 {
 	struct rpma_rt_completion item;
-	int got;
 
 	readings = nth;
 	waited_for = queue;
-	MUST(rpma_rt_queue_wait(queue, WORLD_PATIENCE_MS, 1, &item, &got));
+	MUST_ANSWER(1, rpma_rt_queue_wait(queue, &item, 1, WORLD_PATIENCE_MS));
 	CHECK(item.kind == RPMA_RT_MESSAGE && item.context == 7);
 	CHECK(waited_for == NULL);
 }

@@ -58,7 +58,7 @@ static int post_recv(struct slow *s)
 				     .dst = s->stage.mr,
 				     .len = 64};
 
-	return rpma_rt_post_recv(s->pair.passive, &wr, 1, NULL);
+	return world_post_recv(s->pair.passive, &wr);
 }
 
 static void wait_for_writable(struct slow *s)

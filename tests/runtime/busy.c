@@ -36,7 +36,7 @@ static int post_write(struct busy *b)
 				.remote_offset = 512,
 				.len = 64};
 
-	return rpma_rt_post_send(b->pair.active, &wr, 1, NULL);
+	return world_post_send(b->pair.active, &wr);
 }
 
 /* On the poller. */

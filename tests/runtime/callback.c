@@ -55,7 +55,7 @@ static bool post_recv(struct end *e)
 				     .len = MSG_SIZE,
 				     .context = 1};
 
-	return is_taken(e, rpma_rt_post_recv(e->conn, &wr, 1, NULL));
+	return is_taken(e, world_post_recv(e->conn, &wr));
 }
 
 static bool post_send(struct end *e)
@@ -68,7 +68,7 @@ static bool post_send(struct end *e)
 				.len = MSG_SIZE,
 				.context = 2};
 
-	return is_taken(e, rpma_rt_post_send(e->conn, &wr, 1, NULL));
+	return is_taken(e, world_post_send(e->conn, &wr));
 }
 
 static void go_on(struct end *e)
@@ -203,7 +203,7 @@ static bool turn(struct stage *s, struct rpma_rt_queue *queue,
 	int got;
 
 	MUST(rpma_rt_run_once(s->world.rt, 0, 64, &got));
-	return rpma_rt_queue_poll(queue, 1, item, &got) == 0;
+	return rpma_rt_queue_poll(queue, item, 1) > 0;
 }
 
 /* The next item of the queue must be that event. */

@@ -51,11 +51,10 @@ static void set_up(struct scene *s, int pollers)
 static void tear_down(struct scene *s)
 {
 	struct rpma_rt_completion item;
-	int got;
 
 	MUST(rpma_rt_stop(s->world.rt));
-	CHECK(rpma_rt_queue_poll(s->aq, 1, &item, &got) == RPMA_RT_E_CLOSED);
-	CHECK(rpma_rt_queue_poll(s->pq, 1, &item, &got) == RPMA_RT_E_CLOSED);
+	CHECK(rpma_rt_queue_poll(s->aq, &item, 1) == RPMA_RT_E_CLOSED);
+	CHECK(rpma_rt_queue_poll(s->pq, &item, 1) == RPMA_RT_E_CLOSED);
 	MUST(rpma_rt_queue_delete(&s->aq));
 	MUST(rpma_rt_queue_delete(&s->pq));
 	MUST(rpma_mr_dereg(&s->mr));
@@ -257,7 +256,6 @@ static void stop__with_live_connections(void)
 	struct rpma_rt_completion item;
 	uint32_t completions = 0;
 	uint32_t closed = 0;
-	int got;
 	int i;
 
 	set_up(&s, 2);
@@ -268,14 +266,14 @@ static void stop__with_live_connections(void)
 		post_recvs(&s, pairs[i].active, 16);
 	}
 	MUST(rpma_rt_stop(s.world.rt));
-	while (rpma_rt_queue_poll(s.aq, 1, &item, &got) == 0) {
+	while (rpma_rt_queue_poll(s.aq, &item, 1) > 0) {
 		if (item.kind == RPMA_RT_COMPLETION)
 			completions++;
 		else if (item.opcode == RPMA_RT_EVENT_CLOSED)
 			closed++;
 	}
 	CHECK(completions == 8 * 32 && closed == 8);
-	while (rpma_rt_queue_poll(s.pq, 1, &item, &got) == 0)
+	while (rpma_rt_queue_poll(s.pq, &item, 1) > 0)
 		CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
 	for (i = 0; i < 8; i++) {
 		MUST(rpma_rt_conn_put(&pairs[i].active));

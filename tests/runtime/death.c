@@ -568,9 +568,8 @@ static void take_by_hand(struct scene *s, struct rpma_rt_queue *queue,
 	const struct timespec ms = {.tv_nsec = 1000000};
 	uint64_t begin = world_now_ms();
 	int done;
-	int got;
 
-	while (rpma_rt_queue_poll(queue, 1, item, &got)) {
+	while (rpma_rt_queue_poll(queue, item, 1) == 0) {
 		CHECK(world_now_ms() - begin < WORLD_PATIENCE_MS);
 		nanosleep(&ms, NULL);
 		MUST(rpma_rt_run_once(s->stage.world.rt, 0, 1, &done));
@@ -721,13 +720,11 @@ static void disconnected__never(struct scene *s)
 static void nothing_comes(struct scene *s)
 {
 	struct rpma_rt_completion item;
-	int got;
 
 	/* acquire, release: pair with their opposites in wait_while_held() */
 	while (!atomic_load_explicit(&waits, memory_order_acquire))
 		sched_yield();
-	CHECK(rpma_rt_queue_wait(s->stage.aq, REST_MS, 1, &item, &got) ==
-	      RPMA_E_NO_COMPLETION);
+	CHECK(rpma_rt_queue_wait(s->stage.aq, &item, 1, REST_MS) == 0);
 	atomic_store_explicit(&held, false, memory_order_release);
 }
 

@@ -138,7 +138,7 @@ static void dump__work_under_way_SHOWN(struct stage *s)
 	MUST(rpma_rt_recv(pair.passive, s->mr, 0, 64, 0x11));
 	MUST(rpma_rt_recv(pair.passive, s->mr, 0, 64, 0x22));
 	wr.route = route;
-	MUST(rpma_rt_post_recv(pair.passive, &wr, 1, NULL));
+	MUST(world_post_recv(pair.passive, &wr));
 
 	text = dump(s->world.rt, RPMA_RT_DUMP_HUMAN);
 	expect(text, "2 connections");
@@ -264,7 +264,7 @@ static int receive(struct receiver *r)
 	const struct rpma_rt_recv_wr wr = {
 		.route = r->route, .dst = r->mr, .len = 64};
 
-	return rpma_rt_post_recv(r->conn, &wr, 1, NULL);
+	return world_post_recv(r->conn, &wr);
 }
 
 /* Each receive in the place of the one before; it has no other to go on with.

@@ -23,13 +23,12 @@ static struct rpma_rt_completion next_by_fd(struct rpma_rt_queue *queue,
 	struct rpma_rt_completion item;
 	struct epoll_event event;
 	int got;
-	int ret;
 
 	for (;;) {
-		ret = rpma_rt_queue_poll(queue, 1, &item, &got);
-		if (ret == 0)
+		got = rpma_rt_queue_poll(queue, &item, 1);
+		if (got == 1)
 			return item;
-		CHECK(ret == RPMA_E_NO_COMPLETION);
+		CHECK(got == 0);
 		CHECK(epoll_wait(epfd, &event, 1, WORLD_PATIENCE_MS) == 1);
 	}
 }
@@ -168,7 +167,7 @@ static void push__from_a_poller(struct stage *s)
 	wr.route = route;
 	for (i = 0; i < ROUNDS; i++) {
 		wr.context = i;
-		MUST(rpma_rt_post_recv(pair.passive, &wr, 1, NULL));
+		MUST(world_post_recv(pair.passive, &wr));
 		MUST(rpma_rt_send(pair.active, s->mr, 64, 8,
 				  RPMA_F_COMPLETION_ALWAYS, i));
 		item = world_next(queue);
@@ -180,16 +179,13 @@ static void push__from_a_poller(struct stage *s)
 	MUST(rpma_rt_queue_delete(&queue));
 }
 
-static void wait__time_over_NO_COMPLETION(struct stage *s)
+static void wait__time_over_NONE(struct stage *s)
 {
 	struct rpma_rt_completion item;
 	uint64_t begin = world_now_ms();
-	int got;
 
-	CHECK(rpma_rt_queue_wait(s->aq, 0, 1, &item, &got) ==
-	      RPMA_E_NO_COMPLETION);
-	CHECK(rpma_rt_queue_wait(s->aq, 20, 1, &item, &got) ==
-	      RPMA_E_NO_COMPLETION);
+	CHECK(rpma_rt_queue_wait(s->aq, &item, 1, 0) == 0);
+	CHECK(rpma_rt_queue_wait(s->aq, &item, 1, 20) == 0);
 	CHECK(world_now_ms() - begin >= 19); /* not before its time */
 }
 
@@ -197,11 +193,10 @@ static void wait__woken_by_a_push(struct stage *s)
 {
 	struct other other = {.queue = s->aq, .count = 1};
 	struct rpma_rt_completion item;
-	int got;
 
 	CHECK(!pthread_create(&other.thread, NULL, push, &other));
-	MUST(rpma_rt_queue_wait(s->aq, -1, 1, &item, &got));
-	CHECK(got == 1 && item.kind == RPMA_RT_MESSAGE);
+	MUST_ANSWER(1, rpma_rt_queue_wait(s->aq, &item, 1, -1));
+	CHECK(item.kind == RPMA_RT_MESSAGE);
 	CHECK(!pthread_join(other.thread, NULL));
 }
 
@@ -212,18 +207,16 @@ static void close__ends_the_wait(struct stage *s, int by_fd)
 	struct rpma_rt_completion item;
 	struct epoll_event event;
 	int epfd = -1;
-	int got;
 
 	MUST(rpma_rt_queue_new(s->world.rt, NULL, &other.queue));
 	if (by_fd) {
 		epfd = epoll_of(other.queue, EPOLLET);
-		CHECK(rpma_rt_queue_poll(other.queue, 1, &item, &got) ==
-		      RPMA_E_NO_COMPLETION);
+		CHECK(rpma_rt_queue_poll(other.queue, &item, 1) == 0);
 	}
 	CHECK(!pthread_create(&other.thread, NULL, close_queue, &other));
 	if (by_fd)
 		CHECK(epoll_wait(epfd, &event, 1, WORLD_PATIENCE_MS) == 1);
-	CHECK(rpma_rt_queue_wait(other.queue, -1, 1, &item, &got) ==
+	CHECK(rpma_rt_queue_wait(other.queue, &item, 1, -1) ==
 	      RPMA_RT_E_CLOSED);
 	CHECK(rpma_rt_queue_push(other.queue, 0, NULL, 0, 0) ==
 	      RPMA_RT_E_CLOSED);
@@ -237,9 +230,8 @@ static void *wait_for_the_end(void *arg)
 {
 	struct other *other = arg;
 	struct rpma_rt_completion item;
-	int got;
 
-	CHECK(rpma_rt_queue_wait(other->queue, -1, 1, &item, &got) ==
+	CHECK(rpma_rt_queue_wait(other->queue, &item, 1, -1) ==
 	      RPMA_RT_E_CLOSED);
 	return NULL;
 }
@@ -258,7 +250,7 @@ int main(void)
 	push__each_once_in_order(&s, EPOLLET);
 	push__from_several_threads(&s);
 	push__from_a_poller(&s);
-	wait__time_over_NO_COMPLETION(&s);
+	wait__time_over_NONE(&s);
 	wait__woken_by_a_push(&s);
 	close__ends_the_wait(&s, 0);
 	close__ends_the_wait(&s, 1);

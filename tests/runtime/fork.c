@@ -67,8 +67,8 @@ static void old_queues(struct old *o)
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		FORKED(rpma_rt_queue_poll(queues[i], 1, &item, &value));
-		FORKED(rpma_rt_queue_wait(queues[i], -1, 1, &item, &value));
+		FORKED(rpma_rt_queue_poll(queues[i], &item, 1));
+		FORKED(rpma_rt_queue_wait(queues[i], &item, 1, -1));
 		FORKED(rpma_rt_queue_get_fd(queues[i], &value));
 		FORKED(rpma_rt_queue_push(queues[i], 1, NULL, 0, 0));
 		FORKED(rpma_rt_queue_close(queues[i]));
@@ -114,8 +114,8 @@ static void old_connection(struct old *o)
 	FORKED(rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, o->s.pq, &route));
 	FORKED(rpma_rt_conn_connect(conn, NULL));
 	FORKED(rpma_rt_conn_reject(o->pair.passive, NULL));
-	FORKED(rpma_rt_post_send(conn, &send, 1, &value));
-	FORKED(rpma_rt_post_recv(conn, &recv, 1, &value));
+	FORKED(rpma_rt_post_send(conn, &send, 1));
+	FORKED(rpma_rt_post_recv(conn, &recv, 1));
 	FORKED(rpma_rt_send(conn, o->s.mr, 0, 8, RPMA_F_COMPLETION_ALWAYS, 1));
 	FORKED(rpma_rt_recv(conn, o->s.mr, 0, 8, 1));
 	FORKED(rpma_rt_write(conn, o->s.remote, 0, o->s.mr, 0, 8,

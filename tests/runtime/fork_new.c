@@ -36,9 +36,8 @@ static void old_is_refused(struct old *o)
 	struct rpma_rt_completion item;
 	struct rpma_rt_route *route;
 	struct rpma_rt_queue *queue;
-	int got;
 
-	FORKED(rpma_rt_queue_wait(o->s.aq, -1, 1, &item, &got));
+	FORKED(rpma_rt_queue_wait(o->s.aq, &item, 1, -1));
 	FORKED(rpma_rt_queue_new(rt, NULL, &queue));
 	FORKED(rpma_rt_queue_delete(&o->s.aq));
 	FORKED(rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, o->s.aq, &route));
@@ -129,7 +128,7 @@ static void fork_in_route(struct old *o)
 	struct rpma_rt_recv_wr recv = {
 		.route = o->route, .dst = o->s.mr, .len = 8};
 
-	MUST(rpma_rt_post_recv(o->pair.passive, &recv, 1, NULL));
+	MUST(world_post_recv(o->pair.passive, &recv));
 	MUST(rpma_rt_send(o->pair.active, o->s.mr, 0, 8,
 			  RPMA_F_COMPLETION_ALWAYS, 7));
 	stage_completion(o->s.aq, 7, IBV_WC_SUCCESS);

@@ -32,22 +32,20 @@ static bool wait_for(struct stage *s, bool manual, uint64_t posted,
 	struct pollfd fd = {.events = POLLIN};
 	uint64_t start = world_now_ms();
 	int done;
-	int got;
 
 	if (manual)
 		MUST(rpma_rt_get_fd(s->world.rt, 0, &fd.fd));
 	while (keepalives(s) < posted) {
 		CHECK(world_now_ms() - start < WORLD_PATIENCE_MS);
 		if (!manual) {
-			if (rpma_rt_queue_wait(s->aq, PERIOD_MS, 1, item,
-					       &got) == 0)
+			if (rpma_rt_queue_wait(s->aq, item, 1, PERIOD_MS) > 0)
 				return true;
 			continue;
 		}
 		if (rpma_rt_arm(s->world.rt, 0) == 0)
 			CHECK(poll(&fd, 1, WORLD_PATIENCE_MS) == 1);
 		MUST(rpma_rt_run_once(s->world.rt, 0, 32, &done));
-		if (rpma_rt_queue_poll(s->aq, 1, item, &got) == 0)
+		if (rpma_rt_queue_poll(s->aq, item, 1) > 0)
 			return true;
 	}
 	return false;
@@ -172,8 +170,7 @@ static void off(struct stage *s, bool manual)
 	MUST(rpma_rt_conn_close(conn));
 	expect_closed(s, manual, &conn, RPMA_RT_REASON_LOCAL);
 	before = keepalives(s);
-	CHECK(rpma_rt_queue_poll(s->aq, 1, &item, &(int){0}) ==
-	      RPMA_E_NO_COMPLETION);
+	CHECK(rpma_rt_queue_poll(s->aq, &item, 1) == 0);
 	CHECK(keepalives(s) == before);
 	other_close(&plain);
 }

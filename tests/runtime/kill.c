@@ -32,6 +32,7 @@ static int client(const char *port)
 	struct rpma_rt_conn *conn;
 	struct stage s;
 	uint64_t i;
+	int ret;
 
 	stage_open(&s, &cfg);
 	MUST(world_conn_new(s.world.rt, s.world.peer, s.world.addr, port, s.cfg,
@@ -49,9 +50,11 @@ static int client(const char *port)
 		if (item.status != IBV_WC_SUCCESS || item.opcode != IBV_WC_RECV)
 			continue;
 		/* the server's last word may have closed it */
-		rpma_rt_send(conn, s.mr, 0, item.byte_len,
-			     RPMA_F_COMPLETION_ON_ERROR, 9);
-		rpma_rt_recv(conn, s.mr, 0, 64, item.context);
+		ret = rpma_rt_send(conn, s.mr, 0, item.byte_len,
+				   RPMA_F_COMPLETION_ON_ERROR, 9);
+		CHECK(ret == 0 || ret == RPMA_RT_E_CLOSED);
+		ret = rpma_rt_recv(conn, s.mr, 0, 64, item.context);
+		CHECK(ret == 0 || ret == RPMA_RT_E_CLOSED);
 	}
 	CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
 	MUST(rpma_rt_conn_put(&conn));

@@ -140,7 +140,6 @@ static void stop__requests_never_taken(const struct stage_cfg *cfg)
 	struct rpma_rt_queue *untouched;
 	struct stage s;
 	int closed = 0;
-	int got;
 	int i;
 
 	stage_open(&s, cfg);
@@ -153,19 +152,18 @@ static void stop__requests_never_taken(const struct stage_cfg *cfg)
 		passive[i] = request(untouched);
 	MUST(rpma_rt_stop(s.world.rt));
 	for (i = 0; i < REQUESTS; i++) {
-		MUST(rpma_rt_queue_poll(untouched, 1, &item, &got));
+		MUST_ANSWER(1, rpma_rt_queue_poll(untouched, &item, 1));
 		CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
 		MUST(rpma_rt_conn_put(&passive[i]));
 	}
-	while (rpma_rt_queue_poll(s.aq, 1, &item, &got) == 0)
+	while (rpma_rt_queue_poll(s.aq, &item, 1) > 0)
 		closed += item.opcode == RPMA_RT_EVENT_CLOSED;
 	CHECK(closed == REQUESTS);
 	for (i = 0; i < REQUESTS; i++)
 		MUST(rpma_rt_conn_put(&active[i]));
 	/* after the stop: only the handle is left of it */
 	MUST(rpma_rt_listener_delete(&listener));
-	CHECK(rpma_rt_queue_poll(untouched, 1, &item, &got) ==
-	      RPMA_RT_E_CLOSED);
+	CHECK(rpma_rt_queue_poll(untouched, &item, 1) == RPMA_RT_E_CLOSED);
 	MUST(rpma_rt_queue_delete(&untouched));
 	stage_close(&s);
 }

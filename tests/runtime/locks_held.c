@@ -182,11 +182,10 @@ static void connect_all(struct scene *s)
 static void put_all(struct scene *s)
 {
 	struct rpma_rt_completion item;
-	int got;
 	int i;
 
-	while (rpma_rt_queue_poll(s->stage.aq, 1, &item, &got) == 0 ||
-	       rpma_rt_queue_poll(s->stage.pq, 1, &item, &got) == 0)
+	while (rpma_rt_queue_poll(s->stage.aq, &item, 1) > 0 ||
+	       rpma_rt_queue_poll(s->stage.pq, &item, 1) > 0)
 		;
 	for (i = 0; i < PAIRS; i++) {
 		MUST(rpma_rt_conn_put(&s->pairs[i].active));

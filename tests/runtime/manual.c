@@ -36,10 +36,10 @@ static struct rpma_rt_completion next(struct shard *s,
 
 	for (;;) {
 		MUST(rpma_rt_run_once(s->world.rt, 0, budget, &done));
-		ret = rpma_rt_queue_poll(queue, 1, &item, &got);
-		if (ret == 0)
+		got = rpma_rt_queue_poll(queue, &item, 1);
+		if (got == 1)
 			return item;
-		CHECK(ret == RPMA_E_NO_COMPLETION);
+		CHECK(got == 0);
 		if (done > 0)
 			continue;
 		ret = rpma_rt_arm(s->world.rt, 0);
@@ -47,7 +47,7 @@ static struct rpma_rt_completion next(struct shard *s,
 			continue;
 		MUST(ret);
 		/* an item that the look before sleeping delivered */
-		if (rpma_rt_queue_poll(queue, 1, &item, &got) == 0)
+		if (rpma_rt_queue_poll(queue, &item, 1) > 0)
 			return item;
 		s->slept++;
 		CHECK(poll(&fd, 1, WORLD_PATIENCE_MS) == 1);
@@ -135,9 +135,8 @@ static void expect_refusals(struct shard *s)
 static void drain(struct rpma_rt_queue *queue, uint32_t *closed)
 {
 	struct rpma_rt_completion item;
-	int got;
 
-	while (rpma_rt_queue_poll(queue, 1, &item, &got) == 0)
+	while (rpma_rt_queue_poll(queue, &item, 1) > 0)
 		*closed += item.kind == RPMA_RT_EVENT &&
 			   item.opcode == RPMA_RT_EVENT_CLOSED;
 }

@@ -87,7 +87,7 @@ static void post_send(struct many *m, struct end *end, uint32_t seq)
 	};
 
 	memcpy(m->memory + offset, &wr.context, sizeof(wr.context));
-	MUST(rpma_rt_post_send(end->conn, &wr, 1, NULL));
+	MUST(world_post_send(end->conn, &wr));
 }
 
 static void post_recv(struct many *m, struct end *end, uint32_t seq)
@@ -100,7 +100,7 @@ static void post_recv(struct many *m, struct end *end, uint32_t seq)
 		.len = MSG_SIZE,
 	};
 
-	MUST(rpma_rt_post_recv(end->conn, &wr, 1, NULL));
+	MUST(world_post_recv(end->conn, &wr));
 }
 
 static void tick(uint8_t *bits, uint32_t seq)
@@ -149,18 +149,17 @@ static void *work(void *arg)
 	struct rpma_rt_completion items[64];
 	uint64_t last = world_now_ms();
 	int got;
-	int ret;
 	int i;
 
 	/* acquire: pairs with the release in on_completion() */
 	while (!atomic_load_explicit(&m->done, memory_order_acquire)) {
-		ret = rpma_rt_queue_wait(m->queues[worker->index], 20, 64,
-					 items, &got);
-		if (ret == RPMA_E_NO_COMPLETION) {
+		got = rpma_rt_queue_wait(m->queues[worker->index], items, 64,
+					 20);
+		CHECK(got >= 0);
+		if (got == 0) {
 			CHECK(world_now_ms() - last < WORLD_PATIENCE_MS);
 			continue;
 		}
-		MUST(ret);
 		last = world_now_ms();
 		for (i = 0; i < got; i++) {
 			CHECK(items[i].kind == RPMA_RT_COMPLETION);
@@ -240,7 +239,6 @@ static void run(struct many *m)
 static void tear_down(struct many *m)
 {
 	struct rpma_rt_completion item;
-	int got;
 	int i;
 
 	for (i = 0; i < m->ends_count; i++) {
@@ -259,7 +257,7 @@ static void tear_down(struct many *m)
 	free(m->memory);
 	MUST(rpma_rt_stop(m->world.rt));
 	for (i = 0; i < QUEUES; i++) {
-		while (rpma_rt_queue_poll(m->queues[i], 1, &item, &got) == 0)
+		while (rpma_rt_queue_poll(m->queues[i], &item, 1) > 0)
 			CHECK(item.kind == RPMA_RT_EVENT &&
 			      item.opcode == RPMA_RT_EVENT_ROUTE_CLOSED);
 		MUST(rpma_rt_queue_delete(&m->queues[i]));

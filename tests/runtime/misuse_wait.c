@@ -41,7 +41,7 @@ static void call_what_waits(struct caller *c)
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_delete(&rt));
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_run_once(rt, 0, 1, &n));
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_arm(rt, 0));
-	REFUSED(RPMA_RT_E_THREAD, rpma_rt_queue_wait(queue, -1, 1, &item, &n));
+	REFUSED(RPMA_RT_E_THREAD, rpma_rt_queue_wait(queue, &item, 1, -1));
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_queue_new(rt, NULL, &queue));
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_queue_delete(&queue));
 	REFUSED(RPMA_RT_E_THREAD,
@@ -87,7 +87,7 @@ void wait__inside_a_callback_INVAL(struct stage *s)
 	MUST(rpma_rt_route_open_callback(pair.active, RPMA_RT_SEND_SIDE, hear,
 					 &c, &route));
 	wr.route = route;
-	MUST(rpma_rt_post_send(pair.active, &wr, 1, NULL));
+	MUST(world_post_send(pair.active, &wr));
 	stage_completion(s->pq, 8, IBV_WC_SUCCESS);
 	while (!is_done(&c))
 		sched_yield();

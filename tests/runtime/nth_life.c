@@ -270,7 +270,8 @@ static int use(struct end *end)
 	if (ret)
 		return ret;
 	wr.route = all.route;
-	ret = rpma_rt_post_send(end->conn, &wr, 1, NULL);
+	ret = rpma_rt_post_send(end->conn, &wr, 1);
+	ret = ret < 0 ? ret : 0;
 	*(all.life->is_shared ? &all.fn_owed : &end->owed) += ret == 0;
 	if (ret)
 		return ret;
@@ -393,9 +394,8 @@ static void heard(const struct rpma_rt_completion *item)
 static bool take(struct rpma_rt_queue *queue)
 {
 	struct rpma_rt_completion item;
-	int got;
 
-	if (queue == NULL || rpma_rt_queue_poll(queue, 1, &item, &got))
+	if (queue == NULL || rpma_rt_queue_poll(queue, &item, 1) <= 0)
 		return false;
 	heard(&item);
 	return true;
@@ -415,7 +415,6 @@ static void hear(bool closing)
 	uint64_t end_ms = now_ms() + PATIENCE_MS;
 	struct rpma_rt_completion item;
 	int done;
-	int got;
 
 	while (!take(all.other) && !take(all.queue)) {
 		if (!closing && (is_done() || refill_failed()))
@@ -426,8 +425,7 @@ static void hear(bool closing)
 			MUST(rpma_rt_run_once(all.rt, 0, 8, &done));
 			if (done == 0)
 				sched_yield(); /* to the control thread */
-		} else if (rpma_rt_queue_wait(all.queue, 1, 1, &item, &got) ==
-			   0) {
+		} else if (rpma_rt_queue_wait(all.queue, &item, 1, 1) > 0) {
 			heard(&item);
 			return;
 		}

@@ -89,7 +89,7 @@ static void reply(struct end *e)
 				.local = e->scene->stage->mr,
 				.len = MSG_SIZE,
 				.context = BY_FUNCTION};
-	int ret = rpma_rt_post_send(e->conn, &wr, 1, NULL);
+	int ret = world_post_send(e->conn, &wr);
 
 	CHECK(ret == 0 || ret == RPMA_RT_E_CLOSED || ret == RPMA_E_AGAIN);
 	e->owed += ret == 0;
@@ -195,7 +195,7 @@ static void take_what_there_is(struct end *e)
 	int i;
 
 	while (!e->closed &&
-	       rpma_rt_queue_poll(e->queue, 32, items, &got) == 0) {
+	       (got = rpma_rt_queue_poll(e->queue, items, 32)) > 0) {
 		for (i = 0; i < got; i++)
 			hear_in_queue(e, &items[i]);
 	}

@@ -61,11 +61,10 @@ static struct rpma_rt_conn *turn_until(struct stage *s, int poller,
 				       enum rpma_rt_event event)
 {
 	struct rpma_rt_completion item;
-	int got;
 
 	do
 		turn(s, poller);
-	while (rpma_rt_queue_poll(queue, 1, &item, &got));
+	while (rpma_rt_queue_poll(queue, &item, 1) == 0);
 	CHECK(item.kind == RPMA_RT_EVENT && item.opcode == event);
 	return (struct rpma_rt_conn *)(uintptr_t)item.context;
 }
@@ -113,7 +112,7 @@ static void write_one(struct shard *shard)
 		.remote_offset = STAGE_SIZE / 2,
 		.len = 8,
 	};
-	int ret = rpma_rt_post_send(shard->pair.active, &wr, 1, NULL);
+	int ret = world_post_send(shard->pair.active, &wr);
 
 	/* a single poster never finds the lock taken */
 	CHECK(ret == 0 || ret == RPMA_RT_E_CLOSED);

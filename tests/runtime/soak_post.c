@@ -309,20 +309,23 @@ static void count_posted(struct soak_end *end, int which,
 static int post(struct soak_end *end, int which, const struct batch *batch)
 {
 	struct rpma_rt_conn *conn = soak_conn(end);
-	int posted = 0;
+	int posted;
 	int ret;
 
 	if (which == RPMA_RT_SEND_SIDE)
-		ret = rpma_rt_post_send(conn, batch->wrs, batch->count,
-					&posted);
+		ret = rpma_rt_post_send(conn, batch->wrs, batch->count);
 	else
-		ret = rpma_rt_post_recv(conn, batch->recvs, batch->count,
-					&posted);
+		ret = rpma_rt_post_recv(conn, batch->recvs, batch->count);
+	posted = ret < 0 ? 0 : ret;
 	/* before the records go back: they may be another's next */
 	count_posted(end, which, batch, posted);
 	take_back(end, which, batch, posted);
-	if (ret == 0 && posted != batch->count)
+	if (ret == batch->count)
+		return 0;
+	if (ret >= 0 && rpma_rt_again_reason() == RPMA_RT_AGAIN_NONE)
 		soak_wrong(end, which, batch->first, -1, "not all were posted");
+	if (ret >= 0)
+		ret = RPMA_E_AGAIN;
 	if (ret == RPMA_E_AGAIN)
 		/* relaxed: a count */
 		atomic_fetch_add_explicit(

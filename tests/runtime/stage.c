@@ -44,11 +44,10 @@ void stage_open(struct stage *s, const struct stage_cfg *cfg)
 void stage_close(struct stage *s)
 {
 	struct rpma_rt_completion item;
-	int got;
 
 	MUST(rpma_rt_stop(s->world.rt));
-	CHECK(rpma_rt_queue_poll(s->aq, 1, &item, &got) == RPMA_RT_E_CLOSED);
-	CHECK(rpma_rt_queue_poll(s->pq, 1, &item, &got) == RPMA_RT_E_CLOSED);
+	CHECK(rpma_rt_queue_poll(s->aq, &item, 1) == RPMA_RT_E_CLOSED);
+	CHECK(rpma_rt_queue_poll(s->pq, &item, 1) == RPMA_RT_E_CLOSED);
 	MUST(rpma_rt_queue_delete(&s->aq));
 	MUST(rpma_rt_queue_delete(&s->pq));
 	MUST(rpma_mr_remote_delete(&s->remote));

@@ -100,7 +100,7 @@ static int post_recv(struct end *e)
 				     .dst = e->scene->stage.mr,
 				     .len = 8,
 				     .context = RPMA_RT_RECV_SIDE};
-	int ret = rpma_rt_post_recv(e->conn, &wr, 1, NULL);
+	int ret = world_post_recv(e->conn, &wr);
 
 	CHECK(ret == 0 || ret == RPMA_E_AGAIN || ret == RPMA_RT_E_CLOSED);
 	if (ret == 0)
@@ -204,16 +204,15 @@ static void take_all(struct scene *s, struct rpma_rt_queue *queue)
 {
 	struct rpma_rt_completion items[8];
 	int got;
-	int ret;
 	int i;
 
 	pthread_barrier_wait(&s->begin);
-	while ((ret = rpma_rt_queue_wait(queue, WORLD_PATIENCE_MS, 8, items,
-					 &got)) == 0) {
+	while ((got = rpma_rt_queue_wait(queue, items, 8, WORLD_PATIENCE_MS)) >
+	       0) {
 		for (i = 0; i < got; i++)
 			hear_item(&items[i]);
 	}
-	CHECK(ret == RPMA_RT_E_CLOSED);
+	CHECK(got == RPMA_RT_E_CLOSED);
 }
 
 static void *take_active(void *arg)

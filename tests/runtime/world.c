@@ -73,12 +73,27 @@ void world_close(struct world *w)
 	MUST(rpma_peer_delete(&w->peer));
 }
 
+int world_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr)
+{
+	int ret = rpma_rt_post_send(conn, wr, 1);
+
+	CHECK(ret < 0 || ret == 1);
+	return ret < 0 ? ret : 0;
+}
+
+int world_post_recv(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr)
+{
+	int ret = rpma_rt_post_recv(conn, wr, 1);
+
+	CHECK(ret < 0 || ret == 1);
+	return ret < 0 ? ret : 0;
+}
+
 struct rpma_rt_completion world_next(struct rpma_rt_queue *queue)
 {
 	struct rpma_rt_completion item;
-	int got;
 
-	MUST(rpma_rt_queue_wait(queue, WORLD_PATIENCE_MS, 1, &item, &got));
+	MUST_ANSWER(1, rpma_rt_queue_wait(queue, &item, 1, WORLD_PATIENCE_MS));
 	return item;
 }
 

@@ -19,12 +19,14 @@
 
 #define WORLD_PATIENCE_MS 60000
 
-#define MUST(expr)                                                      \
+#define MUST_ANSWER(answer, expr)                                       \
 	do {                                                            \
 		int must_ret = (expr);                                  \
-		if (must_ret)                                           \
+		if (must_ret != (answer))                               \
 			world_die(__FILE__, __LINE__, #expr, must_ret); \
 	} while (0)
+
+#define MUST(expr) MUST_ANSWER(0, expr)
 
 #define CHECK(cond)                                              \
 	do {                                                     \
@@ -48,6 +50,11 @@ void world_close(struct world *w);
 /* A runtime of so many pollers, the back-stop switched off: it would hide a
  * lost wake-up. */
 void world_start(struct world *w, int pollers, enum rpma_rt_mode mode);
+
+/* One work request: 0 or an error. */
+int world_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr);
+int world_post_recv(struct rpma_rt_conn *conn,
+		    const struct rpma_rt_recv_wr *wr);
 
 /* The next item, which must come. */
 struct rpma_rt_completion world_next(struct rpma_rt_queue *queue);

@@ -109,8 +109,7 @@ static void *pusher_main(void *arg)
 	return NULL;
 }
 
-static int take(struct actor *actor, int epfd, struct rpma_rt_completion *items,
-		int *got)
+static int take(struct actor *actor, int epfd, struct rpma_rt_completion *items)
 {
 	struct rpma_rt_queue *queue = actor->life->queue;
 	int max = 1 + (int)stress_below(&actor->rng, MAX_TAKE);
@@ -119,13 +118,12 @@ static int take(struct actor *actor, int epfd, struct rpma_rt_completion *items,
 
 	if (actor->sleep == ON_FUTEX)
 		return rpma_rt_queue_wait(
-			queue,
+			queue, items, max,
 			stress_below(&actor->rng, 4) == 0
 				? (int)stress_below(&actor->rng, 2)
-				: -1,
-			max, items, got);
-	ret = rpma_rt_queue_poll(queue, max, items, got);
-	if (ret == RPMA_E_NO_COMPLETION)
+				: -1);
+	ret = rpma_rt_queue_poll(queue, items, max);
+	if (ret == 0)
 		epoll_wait(epfd, &event, 1, -1);
 	return ret;
 }
@@ -169,16 +167,15 @@ static void *worker_main(void *arg)
 	struct rpma_rt_completion items[MAX_TAKE];
 	int epfd = open_epoll(actor);
 	int got;
-	int ret;
 	int i;
 
 	for (;;) {
-		ret = take(actor, epfd, items, &got);
-		if (ret == RPMA_RT_E_CLOSED)
+		got = take(actor, epfd, items);
+		if (got == RPMA_RT_E_CLOSED)
 			break;
-		if (ret == RPMA_E_NO_COMPLETION)
+		if (got == 0)
 			continue;
-		STRESS_CHECK(ret == 0);
+		STRESS_CHECK(got > 0);
 		for (i = 0; i < got; i++)
 			check(actor, &items[i]);
 		stress_dawdle(&actor->rng, 400);

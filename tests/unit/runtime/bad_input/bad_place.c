@@ -39,7 +39,7 @@ static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn,
 	THREAD(rpma_rt_poller_release, rt, 0);
 	THREAD(rpma_rt_queue_new, rt, NULL, &out.queue);
 	THREAD(rpma_rt_queue_delete, &queue);
-	THREAD(rpma_rt_queue_wait, queue, 0, 1, out.items, &out.number);
+	THREAD(rpma_rt_queue_wait, queue, out.items, 1, 0);
 	THREAD(rpma_rt_listen, rt, "::1", "1", &f->rt_cfg, &out.listener);
 	THREAD(rpma_rt_listener_delete, &listener);
 	THREAD(rpma_rt_conn_new, rt, "::1", "1", &f->rt_cfg, &out.conn);
@@ -123,8 +123,8 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_feed_async_event, rt, &fake_ctx, &event);
 	FORKED(rpma_rt_queue_new, rt, NULL, &out.queue);
 	FORKED(rpma_rt_queue_delete, &queue);
-	FORKED(rpma_rt_queue_poll, queue, 1, out.items, &out.number);
-	FORKED(rpma_rt_queue_wait, queue, -1, 1, out.items, &out.number);
+	FORKED(rpma_rt_queue_poll, queue, out.items, 1);
+	FORKED(rpma_rt_queue_wait, queue, out.items, 1, -1);
 	FORKED(rpma_rt_queue_get_fd, queue, &out.number);
 	FORKED(rpma_rt_queue_push, queue, 0, NULL, 0, 0);
 	FORKED(rpma_rt_queue_close, queue);
@@ -193,7 +193,7 @@ static void take_while_another_does(void *arg)
 	/* relaxed: another thread would do it; there is none here */
 	atomic_store_explicit(&queue->consumers, RT_CONSUMER_INSIDE,
 			      memory_order_relaxed);
-	rpma_rt_queue_poll(queue, 1, f->items, &f->got);
+	f->got = rpma_rt_queue_poll(queue, f->items, 1);
 }
 
 static void post_while_another_does(void *arg)
@@ -202,7 +202,7 @@ static void post_while_another_does(void *arg)
 
 	inherit(conn->rt);
 	rt_gate_enter(&conn->gate[RPMA_RT_SEND_SIDE]);
-	fake_send(conn, 1, ALWAYS);
+	ok(fake_send(conn, 1, ALWAYS));
 }
 
 static void put_twice(void *arg)

@@ -55,7 +55,7 @@ static int ear_post(const struct ear *ear, uint64_t context)
 				.context = context,
 				.route = ear->route};
 
-	return rpma_rt_post_send(ear->conn, &wr, 1, NULL);
+	return fake_post_send(ear->conn, &wr);
 }
 
 /* Its connection dies; the function must have been told last. */
@@ -213,7 +213,7 @@ static void act_forbidden(struct ear *ear,
 	if (cmpl->kind != RPMA_RT_COMPLETION)
 		return;
 #define REFUSED(call) assert_int_equal(call, RPMA_RT_E_THREAD)
-	REFUSED(rpma_rt_queue_wait(queue, 0, 1, &item, &n));
+	REFUSED(rpma_rt_queue_wait(queue, &item, 1, 0));
 	REFUSED(rpma_rt_queue_delete(&queue));
 	REFUSED(rpma_rt_queue_new(rt, NULL, &queue));
 	REFUSED(rpma_rt_route_open(ear->conn, RPMA_RT_SEND_SIDE, queue,
@@ -427,7 +427,7 @@ static void call__before_ESTABLISHED_WRITABLE_behind_it(void **state)
 	struct ear *ear = ear_open(f, conn, RPMA_RT_RECV_SIDE);
 	struct rpma_rt_recv_wr wr = {.route = ear->route};
 
-	ok(rpma_rt_post_recv(conn, &wr, 1, NULL));
+	ok(fake_post_recv(conn, &wr));
 	ok(rpma_rt_conn_connect(conn, NULL));
 	fake_settle_down(f);
 	ear->act = act_answer_too_early;

@@ -205,6 +205,9 @@ void fake_conn_event(struct rpma_rt_conn *conn, int type, int status);
 /* Lets it die, asserts that CLOSED is the last item, puts the handle. */
 void fake_bury(struct fake *f, struct rpma_rt_conn **conn);
 
+/* One work request: 0 or an error. */
+int fake_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr);
+int fake_post_recv(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr);
 int fake_send(struct rpma_rt_conn *conn, uint64_t context, int flags);
 int fake_recv(struct rpma_rt_conn *conn, uint64_t context);
 /* The wr_id that a send or receive of that context got. */

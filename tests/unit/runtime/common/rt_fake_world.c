@@ -295,9 +295,9 @@ void fake_settle_down(struct fake *f)
 
 int fake_take(struct fake *f, struct rpma_rt_queue *queue)
 {
-	f->got = 0;
 	memset(f->items, 0, sizeof(f->items));
-	if (rpma_rt_queue_poll(queue, FAKE_QUEUE, f->items, &f->got))
+	f->got = rpma_rt_queue_poll(queue, f->items, FAKE_QUEUE);
+	if (f->got < 0) /* closed, and nothing in it */
 		f->got = 0;
 	return f->got;
 }
@@ -367,6 +367,20 @@ void fake_bury(struct fake *f, struct rpma_rt_conn **conn)
 	assert_int_equal(last->opcode, RPMA_RT_EVENT_CLOSED);
 	assert_ptr_equal(handle_of(last), *conn);
 	ok(rpma_rt_conn_put(conn));
+}
+
+int fake_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr)
+{
+	int ret = rpma_rt_post_send(conn, wr, 1);
+
+	return ret < 0 ? ret : 0;
+}
+
+int fake_post_recv(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr)
+{
+	int ret = rpma_rt_post_recv(conn, wr, 1);
+
+	return ret < 0 ? ret : 0;
 }
 
 int fake_send(struct rpma_rt_conn *conn, uint64_t context, int flags)

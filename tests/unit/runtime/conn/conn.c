@@ -769,12 +769,16 @@ static void die__opcode_of_what_failed(void **state)
 	size_t i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct rpma_rt_wr wr = {.op = cases[i].op, .flags = ALWAYS};
+		struct rpma_rt_wr wr = {
+			.op = cases[i].op,
+			.flags = ALWAYS,
+			/* compared with NULL only */
+			.remote = (struct rpma_mr_remote *)&fake_peer};
 
 		conn = fake_established(f);
 		if (cases[i].native)
 			fake_fail("native", 1, 1);
-		ok(rpma_rt_post_send(conn, &wr, 1, NULL));
+		ok(fake_post_send(conn, &wr));
 		fake_sent(conn, 0, IBV_WC_REM_ACCESS_ERR);
 		fake_settle_down(f);
 		assert_int_equal(fake_take(f, f->queue), 1);

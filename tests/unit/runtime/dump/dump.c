@@ -169,12 +169,12 @@ static void dump__destination_of_each_wr(void **state)
 	ok(rpma_rt_route_open(conn, RPMA_RT_RECV_SIDE, aside, &route));
 	wr.route = route;
 	ok(fake_recv(conn, 0x22));
-	ok(rpma_rt_post_recv(conn, &wr, 1, NULL));
+	ok(fake_post_recv(conn, &wr));
 	ok(rpma_rt_route_open_callback(conn, RPMA_RT_RECV_SIDE, does_nothing,
 				       NULL, &route));
 	wr.route = route;
 	wr.context = 0x44;
-	ok(rpma_rt_post_recv(conn, &wr, 1, NULL));
+	ok(fake_post_recv(conn, &wr));
 	ok(fake_send(conn, 0x11, ON_ERROR));
 
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);

@@ -13,6 +13,8 @@
 #define ALWAYS	 RPMA_F_COMPLETION_ALWAYS
 #define ON_ERROR RPMA_F_COMPLETION_ON_ERROR
 #define TOO_BIG	 (UINT64_C(1) << RPMA_RT_CONTEXT_BITS)
+/* compared with NULL only */
+#define A_REGION ((struct rpma_mr_remote *)&fake_peer)
 
 static struct rpma_rt_wr a_send(uint64_t context)
 {
@@ -41,24 +43,18 @@ static void post_send__invalid_INVAL(void **state)
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_wr wr = a_send(0);
-	int posted = 7;
 
-	assert_int_equal(rpma_rt_post_send(NULL, &wr, 1, NULL), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_post_send(conn, NULL, 1, NULL), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_post_send(conn, &wr, 0, &posted),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_post_send(conn, &wr, 2, NULL), RPMA_E_INVAL);
-	assert_int_equal(posted, 0);
+	assert_int_equal(rpma_rt_post_send(NULL, &wr, 1), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_post_send(conn, NULL, 1), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_post_send(conn, &wr, -1), RPMA_E_INVAL);
 	wr.context = TOO_BIG;
-	assert_int_equal(rpma_rt_post_send(conn, &wr, 1, &posted),
-			 RPMA_E_INVAL);
-	assert_int_equal(posted, 0);
+	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), RPMA_E_INVAL);
 	wr = a_send(0);
 	wr.flags = 0;
-	assert_int_equal(rpma_rt_post_send(conn, &wr, 1, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), RPMA_E_INVAL);
 	wr = a_send(0);
 	wr.op = (enum rpma_rt_op)99;
-	assert_int_equal(rpma_rt_post_send(conn, &wr, 1, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), RPMA_E_INVAL);
 	assert_string_equal(fake_trace(), "");
 	assert_int_equal(rt_ledger_room(&conn->gate[0].ledger), FAKE_SQ);
 	fake_bury(f, &conn);
@@ -69,14 +65,11 @@ static void post_recv__invalid_INVAL(void **state)
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_recv_wr wr = {.context = TOO_BIG};
-	int posted = 7;
 
-	assert_int_equal(rpma_rt_post_recv(NULL, &wr, 1, NULL), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_post_recv(conn, NULL, 1, NULL), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_post_recv(conn, &wr, 2, NULL), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_post_recv(conn, &wr, 1, &posted),
-			 RPMA_E_INVAL);
-	assert_int_equal(posted, 0);
+	assert_int_equal(rpma_rt_post_recv(NULL, &wr, 1), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_post_recv(conn, NULL, 1), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_post_recv(conn, &wr, -1), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_post_recv(conn, &wr, 1), RPMA_E_INVAL);
 	assert_int_equal(rt_ledger_room(&conn->gate[1].ledger), FAKE_RQ);
 	fake_bury(f, &conn);
 }
@@ -92,11 +85,10 @@ static void post__route_of_another_side_or_connection_INVAL(void **state)
 
 	ok(rpma_rt_route_open(conn, RPMA_RT_RECV_SIDE, f->queue, &route));
 	wr.route = route;
-	assert_int_equal(rpma_rt_post_send(conn, &wr, 1, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), RPMA_E_INVAL);
 	recv.route = route;
-	assert_int_equal(rpma_rt_post_recv(other, &recv, 1, NULL),
-			 RPMA_E_INVAL);
-	ok(rpma_rt_post_recv(conn, &recv, 1, NULL));
+	assert_int_equal(rpma_rt_post_recv(other, &recv, 1), RPMA_E_INVAL);
+	ok(fake_post_recv(conn, &recv));
 	assert_int_equal(rt_wr_id_route(fake_rq_id(conn, 0)), route->number);
 	fake_bury(f, &other);
 	fake_bury(f, &conn);
@@ -177,84 +169,154 @@ static void post__after_fork_FORKED(void **state)
 	fake_bury(f, &conn);
 }
 
-static void post_send__first_not_prepared_earlier_ones_posted(void **state)
+static void post__none_0(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_wr wrs[4];
-	int posted;
 
-	fill(wrs, 4);
-	fake_fail("wr_send", 3, RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_post_send(conn, wrs, 4, &posted),
-			 RPMA_E_INVAL);
-	assert_int_equal(posted, 2);
-	assert_int_equal(fake_qp(conn)->sq_count, 2);
-	assert_int_equal(rt_ledger_room(&conn->gate[0].ledger), FAKE_SQ - 2);
+	assert_int_equal(rpma_rt_post_send(conn, NULL, 0), 0);
+	assert_int_equal(rpma_rt_post_recv(conn, NULL, 0), 0);
+	assert_string_equal(fake_trace(), "");
 	fake_bury(f, &conn);
 }
 
-static void post_send__device_takes_a_part_PROVIDER(void **state)
+/* Wherever it stands, also behind what the first doorbell would ring for. */
+static void post__one_invalid_of_many_NONE_POSTED(void **state)
+{
+	const int bad[] = {0, 1, RT_POST_CHUNK - 1, RT_POST_CHUNK};
+	struct rpma_rt_recv_wr recvs[RT_POST_CHUNK + 1];
+	struct rpma_rt_wr wrs[RT_POST_CHUNK + 1];
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	size_t i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		fill(wrs, RT_POST_CHUNK + 1);
+		fill_recvs(recvs, RT_POST_CHUNK + 1);
+		wrs[bad[i]].len = 1; /* of no region */
+		recvs[bad[i]].len = 1;
+		assert_int_equal(
+			rpma_rt_post_send(conn, wrs, RT_POST_CHUNK + 1),
+			RPMA_E_INVAL);
+		assert_int_equal(
+			rpma_rt_post_recv(conn, recvs, RT_POST_CHUNK + 1),
+			RPMA_E_INVAL);
+	}
+	assert_string_equal(fake_trace(), "");
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NONE);
+	assert_int_equal(rt_ledger_room(&conn->gate[0].ledger), FAKE_SQ);
+	assert_int_equal(rt_ledger_room(&conn->gate[1].ledger), FAKE_RQ);
+	fake_bury(f, &conn);
+}
+
+/* What only librpma knows: whether a region may be flushed. */
+static void post_send__one_not_supported_of_many_NONE_POSTED(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_wr wrs[5];
-	int posted;
+	struct rpma_rt_wr wrs[3];
+	int i;
 
-	fill(wrs, 5);
+	for (i = 0; i < 3; i++) {
+		fill(wrs, 3);
+		wrs[i].op = RPMA_RT_OP_FLUSH;
+		wrs[i].remote = A_REGION;
+		fake_fail("wr_flush", 1, RPMA_E_NOSUPP);
+		assert_int_equal(rpma_rt_post_send(conn, wrs, 3),
+				 RPMA_E_NOSUPP);
+	}
+	assert_int_equal(fake_qp(conn)->sq_count, 0);
+	assert_int_equal(rt_ledger_room(&conn->gate[0].ledger), FAKE_SQ);
+	fake_bury(f, &conn);
+}
+
+/* After a verb refused: nothing more is posted, it closes and says why. */
+static void expect_closing(struct fake *f, struct rpma_rt_conn *conn)
+{
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NONE);
+	assert_int_equal(fake_send(conn, 0, ALWAYS), RPMA_RT_E_CLOSED);
+	assert_int_equal(fake_recv(conn, 0), RPMA_RT_E_CLOSED);
+	fake_settle_down(f);
+	fake_bury(f, &conn);
+	assert_int_equal(f->items[f->got - 1].status, RPMA_RT_REASON_FAILED);
+}
+
+static void post_send__device_takes_a_part_CLOSES(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_wr wrs[FAKE_SQ + 1];
+
+	/* the last one finds no credit, which is not what ends it */
+	fill(wrs, FAKE_SQ + 1);
 	fake_fail("post_send", 4, RPMA_E_PROVIDER);
-	assert_int_equal(rpma_rt_post_send(conn, wrs, 5, &posted),
-			 RPMA_E_PROVIDER);
-	assert_int_equal(posted, 3);
+	assert_int_equal(rpma_rt_post_send(conn, wrs, FAKE_SQ + 1), 3);
 	assert_int_equal(rt_ledger_room(&conn->gate[0].ledger), FAKE_SQ - 3);
-	/* a full queue where the ledger had room is no AGAIN: no WRITABLE
-	 * would follow */
-	fake_fail("post_send", 1, RPMA_E_AGAIN);
-	assert_int_equal(rpma_rt_post_send(conn, wrs, 1, &posted),
-			 RPMA_E_PROVIDER);
-	assert_int_equal(posted, 0);
-	assert_int_equal(rt_ledger_room(&conn->gate[0].ledger), FAKE_SQ - 3);
-	fake_bury(f, &conn);
+	expect_closing(f, conn);
 }
 
-static void post_recv__device_takes_a_part_PROVIDER(void **state)
+/* A full queue where the ledger had room is no AGAIN: no WRITABLE would
+ * follow. */
+static void post_send__device_takes_none_PROVIDER(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_wr wr = a_send(0);
+
+	fake_fail("post_send", 1, RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), RPMA_E_PROVIDER);
+	assert_int_equal(rt_ledger_room(&conn->gate[0].ledger), FAKE_SQ);
+	expect_closing(f, conn);
+}
+
+static void post_recv__device_takes_a_part_CLOSES(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_recv_wr wrs[5];
-	int posted;
 
 	fill_recvs(wrs, 5);
 	fake_fail("post_recv", 5, ENOMEM);
-	assert_int_equal(rpma_rt_post_recv(conn, wrs, 5, &posted),
-			 RPMA_E_PROVIDER);
-	assert_int_equal(posted, 4);
+	assert_int_equal(rpma_rt_post_recv(conn, wrs, 5), 4);
 	assert_int_equal(rt_ledger_room(&conn->gate[1].ledger), FAKE_RQ - 4);
-	fake_fail("wr_recv", 2, RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_post_recv(conn, wrs, 3, &posted),
-			 RPMA_E_INVAL);
-	assert_int_equal(posted, 1);
-	assert_int_equal(rt_ledger_room(&conn->gate[1].ledger), FAKE_RQ - 5);
-	fake_bury(f, &conn);
+	expect_closing(f, conn);
 }
 
-static void post__beyond_credit_first_ones_AGAIN(void **state)
+static void post_recv__device_takes_none_PROVIDER(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	fake_fail("post_recv", 1, ENOMEM);
+	assert_int_equal(fake_recv(conn, 0), RPMA_E_PROVIDER);
+	expect_closing(f, conn);
+}
+
+static void post__beyond_credit_A_PART(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_recv_wr recvs[FAKE_RQ + 2];
 	struct rpma_rt_wr wrs[FAKE_SQ + 2];
-	int posted;
 
 	fill(wrs, FAKE_SQ + 2);
 	fill_recvs(recvs, FAKE_RQ + 2);
-	assert_int_equal(rpma_rt_post_send(conn, wrs, FAKE_SQ + 2, &posted),
-			 RPMA_E_AGAIN);
-	assert_int_equal(posted, FAKE_SQ);
+	assert_int_equal(rpma_rt_post_send(conn, wrs, FAKE_SQ + 2), FAKE_SQ);
 	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
-	assert_int_equal(rpma_rt_post_recv(conn, recvs, FAKE_RQ + 2, &posted),
-			 RPMA_E_AGAIN);
-	assert_int_equal(posted, FAKE_RQ);
+	assert_int_equal(rpma_rt_post_recv(conn, recvs, 1), 1);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NONE);
+	assert_int_equal(rpma_rt_post_recv(conn, recvs, FAKE_RQ + 1),
+			 FAKE_RQ - 1);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
+	assert_int_equal(rpma_rt_post_send(conn, NULL, 0), 0);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NONE);
+	assert_int_equal(rpma_rt_post_send(conn, wrs, 1), RPMA_E_AGAIN);
+	/* the part was refused as well: one WRITABLE for both */
+	fake_sent(conn, 0, IBV_WC_SUCCESS);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 2);
+	assert_int_equal(f->items[1].kind, RPMA_RT_WRITABLE);
+	assert_int_equal(f->items[1].opcode, RPMA_RT_SEND_SIDE);
 	fake_bury(f, &conn);
 }
 
@@ -333,8 +395,10 @@ static void post_send__each_operation(void **state)
 	for (i = 0; i < count; i++) {
 		wr = a_send((uint64_t)i);
 		wr.op = ops[i].op;
+		if (i >= 5) /* flush, atomic write */
+			wr.remote = A_REGION;
 		fake_forget_trace();
-		ok(rpma_rt_post_send(conn, &wr, 1, NULL));
+		ok(fake_post_send(conn, &wr));
 		assert_string_equal(fake_trace(), ops[i].call);
 		fake_sent(conn, (uint32_t)i, IBV_WC_WR_FLUSH_ERR);
 	}
@@ -350,8 +414,8 @@ static void one_each__as_in_a_batch(void **state)
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
-	ok(rpma_rt_read(conn, NULL, 0, NULL, 0, 8, ALWAYS, 1));
-	ok(rpma_rt_write(conn, NULL, 0, NULL, 0, 8, ALWAYS, 2));
+	ok(rpma_rt_read(conn, NULL, 0, NULL, 0, 0, ALWAYS, 1));
+	ok(rpma_rt_write(conn, NULL, 0, NULL, 0, 0, ALWAYS, 2));
 	assert_string_equal(fake_trace(), "wr_read wr_write");
 	assert_int_equal(rt_wr_id_cookie(fake_sq_id(conn, 1)), 2);
 	fake_bury(f, &conn);
@@ -367,10 +431,14 @@ int main(void)
 		fake_test(post__too_early_then_closed_NO_WRITABLE),
 		fake_test(post__before_READY_AGAIN_then_one_WRITABLE),
 		fake_test(post__after_fork_FORKED),
-		fake_test(post_send__first_not_prepared_earlier_ones_posted),
-		fake_test(post_send__device_takes_a_part_PROVIDER),
-		fake_test(post_recv__device_takes_a_part_PROVIDER),
-		fake_test(post__beyond_credit_first_ones_AGAIN),
+		fake_test(post__none_0),
+		fake_test(post__one_invalid_of_many_NONE_POSTED),
+		fake_test(post_send__one_not_supported_of_many_NONE_POSTED),
+		fake_test(post_send__device_takes_a_part_CLOSES),
+		fake_test(post_send__device_takes_none_PROVIDER),
+		fake_test(post_recv__device_takes_a_part_CLOSES),
+		fake_test(post_recv__device_takes_none_PROVIDER),
+		fake_test(post__beyond_credit_A_PART),
 		fake_test(post__retired_meanwhile_no_AGAIN),
 		fake_test(post__on_a_poller_thread_never_waits_AGAIN),
 		fake_test(post__on_error_only_tagged),

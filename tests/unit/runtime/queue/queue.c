@@ -87,8 +87,8 @@ static struct rt_lane *lane_of(struct world *world, int poller)
 
 static int poll_up_to(struct world *world, int max)
 {
-	world->got = -1;
-	return rpma_rt_queue_poll(world->queue, max, world->taken, &world->got);
+	world->got = rpma_rt_queue_poll(world->queue, world->taken, max);
+	return world->got;
 }
 
 /* What a poller does after it published. */
@@ -139,9 +139,8 @@ static void any__after_fork_FORKED(void **state)
 
 	world->rt.check = RPMA_RT_E_FORKED;
 	assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_FORKED);
-	assert_int_equal(
-		rpma_rt_queue_wait(queue, -1, 1, world->taken, &world->got),
-		RPMA_RT_E_FORKED);
+	assert_int_equal(rpma_rt_queue_wait(queue, world->taken, 1, -1),
+			 RPMA_RT_E_FORKED);
 	assert_int_equal(rpma_rt_queue_push(queue, 0, NULL, 0, 0),
 			 RPMA_RT_E_FORKED);
 	assert_int_equal(rpma_rt_queue_close(queue), RPMA_RT_E_FORKED);
@@ -279,27 +278,31 @@ static void poll__invalid_INVAL(void **state)
 {
 	struct world *world = *state;
 	struct rpma_rt_completion *taken = world->taken;
-	int got;
 
-	assert_int_equal(rpma_rt_queue_poll(NULL, 1, taken, &got),
+	assert_int_equal(rpma_rt_queue_poll(NULL, taken, 1), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_poll(world->queue, taken, -1),
 			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_poll(world->queue, 0, taken, &got),
+	assert_int_equal(rpma_rt_queue_poll(world->queue, NULL, 1),
 			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_poll(world->queue, 1, NULL, &got),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_poll(world->queue, 1, taken, NULL),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_wait(NULL, 0, 1, taken, &got),
-			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_wait(NULL, taken, 1, 0), RPMA_E_INVAL);
 }
 
-static void poll__empty_NO_COMPLETION(void **state)
+static void take__of_none_0(void **state)
+{
+	struct world *world = *state;
+
+	stub_publish(lane_of(world, 0), 1, 1);
+	assert_int_equal(rpma_rt_queue_poll(world->queue, NULL, 0), 0);
+	assert_int_equal(rpma_rt_queue_wait(world->queue, NULL, 0, -1), 0);
+	assert_int_equal(poll_up_to(world, MAX), 1);
+}
+
+static void poll__empty_NONE(void **state)
 {
 	struct world *world = *state;
 
 	lane_of(world, 0);
-	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
-	assert_int_equal(world->got, -1);
+	assert_int_equal(poll_up_to(world, 1), 0);
 }
 
 static void poll__more_than_max_REST_LATER(void **state)
@@ -307,10 +310,8 @@ static void poll__more_than_max_REST_LATER(void **state)
 	struct world *world = *state;
 
 	stub_publish(lane_of(world, 0), 0, 10);
-	assert_int_equal(poll_up_to(world, 6), 0);
-	assert_int_equal(world->got, 6);
-	assert_int_equal(poll_up_to(world, 6), 0);
-	assert_int_equal(world->got, 4);
+	assert_int_equal(poll_up_to(world, 6), 6);
+	assert_int_equal(poll_up_to(world, 6), 4);
 	assert_int_equal(world->taken[3].context, 9);
 }
 
@@ -324,9 +325,8 @@ static void poll__several_sources_ALL(void **state)
 		stub_publish(lane_of(world, i), i, 1);
 	assert_int_equal(rpma_rt_queue_push(world->queue, POLLERS, NULL, 0, 0),
 			 0);
+	assert_int_equal(poll_up_to(world, MAX), POLLERS + 1);
 	assert_int_equal(poll_up_to(world, MAX), 0);
-	assert_int_equal(world->got, POLLERS + 1);
-	assert_int_equal(poll_up_to(world, MAX), RPMA_E_NO_COMPLETION);
 }
 
 /* a source that is always full does not keep the others out */
@@ -344,7 +344,7 @@ static void poll__one_lane_always_full_OTHERS_COME(void **state)
 					    0),
 			 0);
 	for (i = 0; i < POLLERS + 1; i++) {
-		assert_int_equal(poll_up_to(world, 4), 0);
+		assert_true(poll_up_to(world, 4) > 0);
 		for (j = 0; j < world->got; j++)
 			seen |= 1u << (world->taken[j].context / 1000);
 	}
@@ -364,8 +364,7 @@ static void push__fields_ARRIVE(void **state)
 
 	assert_int_equal(
 		rpma_rt_queue_push(world->queue, UINT64_MAX, world, 5, 6), 0);
-	assert_int_equal(poll_up_to(world, MAX), 0);
-	assert_int_equal(world->got, 1);
+	assert_int_equal(poll_up_to(world, MAX), 1);
 	assert_memory_equal(&world->taken[0], &expected, sizeof(expected));
 }
 
@@ -378,7 +377,7 @@ static void push__several_IN_ORDER(void **state)
 		assert_int_equal(rpma_rt_queue_push(world->queue, (uint64_t)i,
 						    NULL, 0, 0),
 				 0);
-	assert_int_equal(poll_up_to(world, MAX), 0);
+	assert_int_equal(poll_up_to(world, MAX), 5);
 	for (i = 0; i < 5; i++)
 		assert_int_equal(world->taken[i].context, i);
 }
@@ -397,7 +396,7 @@ static void push__no_memory_NOMEM(void **state)
 	fail_next = 1;
 	assert_int_equal(rpma_rt_queue_push(world->queue, 1, NULL, 0, 0),
 			 RPMA_E_NOMEM);
-	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
+	assert_int_equal(poll_up_to(world, 1), 0);
 }
 
 static void wait__something_there_AT_ONCE(void **state)
@@ -405,23 +404,19 @@ static void wait__something_there_AT_ONCE(void **state)
 	struct world *world = *state;
 
 	stub_publish(lane_of(world, 0), 7, 1);
-	assert_int_equal(rpma_rt_queue_wait(world->queue, -1, MAX, world->taken,
-					    &world->got),
-			 0);
-	assert_int_equal(world->got, 1);
+	assert_int_equal(
+		rpma_rt_queue_wait(world->queue, world->taken, MAX, -1), 1);
 	assert_int_equal(world->taken[0].context, 7);
 }
 
-static void wait__nothing_comes_NO_COMPLETION(void **state)
+static void wait__nothing_comes_NONE(void **state)
 {
 	struct world *world = *state;
 
-	assert_int_equal(rpma_rt_queue_wait(world->queue, 0, MAX, world->taken,
-					    &world->got),
-			 RPMA_E_NO_COMPLETION);
-	assert_int_equal(rpma_rt_queue_wait(world->queue, 1, MAX, world->taken,
-					    &world->got),
-			 RPMA_E_NO_COMPLETION);
+	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, MAX, 0),
+			 0);
+	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, MAX, 1),
+			 0);
 }
 
 static void close__empty_CLOSED(void **state)
@@ -430,8 +425,7 @@ static void close__empty_CLOSED(void **state)
 
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
 	assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_CLOSED);
-	assert_int_equal(rpma_rt_queue_wait(world->queue, -1, 1, world->taken,
-					    &world->got),
+	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, 1, -1),
 			 RPMA_RT_E_CLOSED);
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
 }
@@ -453,27 +447,25 @@ static void close__messages_inside_THEN_CLOSED(void **state)
 
 	assert_int_equal(rpma_rt_queue_push(world->queue, 1, NULL, 0, 0), 0);
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
-	assert_int_equal(poll_up_to(world, MAX), 0);
-	assert_int_equal(world->got, 1);
+	assert_int_equal(poll_up_to(world, MAX), 1);
 	assert_int_equal(poll_up_to(world, MAX), RPMA_RT_E_CLOSED);
 }
 
 /* completions under way still arrive, so it is not over before the users are
  * gone */
-static void close__users_left_NO_COMPLETION(void **state)
+static void close__users_left_NONE(void **state)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
 
 	rt_queue_ref(world->queue);
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
-	assert_int_equal(poll_up_to(world, MAX), RPMA_E_NO_COMPLETION);
-	stub_publish(lane, 3, 1);
 	assert_int_equal(poll_up_to(world, MAX), 0);
-	assert_int_equal(world->got, 1);
+	stub_publish(lane, 3, 1);
+	assert_int_equal(poll_up_to(world, MAX), 1);
 	stub_publish(lane, 4, 1);
 	rt_queue_unref(world->queue);
-	assert_int_equal(poll_up_to(world, MAX), 0);
+	assert_int_equal(poll_up_to(world, MAX), 1);
 	assert_int_equal(poll_up_to(world, MAX), RPMA_RT_E_CLOSED);
 }
 
@@ -487,13 +479,12 @@ static void close__spill_left_NOT_CLOSED(void **state)
 	rt_queue_ref_spill_poller(lane);
 	bell(lane);
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
+	assert_int_equal(poll_up_to(world, MAX), SIZE);
 	assert_int_equal(poll_up_to(world, MAX), 0);
-	assert_int_equal(world->got, SIZE);
-	assert_int_equal(poll_up_to(world, MAX), RPMA_E_NO_COMPLETION);
 	assert_int_equal(rt_lane_retry_poller(lane), 1);
 	bell(lane);
 	rt_queue_unref_spill_poller(lane);
-	assert_int_equal(poll_up_to(world, MAX), 0);
+	assert_int_equal(poll_up_to(world, MAX), 1);
 	assert_int_equal(poll_up_to(world, MAX), RPMA_RT_E_CLOSED);
 }
 
@@ -510,7 +501,7 @@ static void finish__ring_and_spill_left_ALL_THEN_CLOSED(void **state)
 	rt_queue_finish(world->queue);
 	assert_int_equal(rpma_rt_queue_push(world->queue, 1, NULL, 0, 0),
 			 RPMA_RT_E_CLOSED);
-	while (poll_up_to(world, 16) == 0)
+	while (poll_up_to(world, 16) > 0)
 		sum += world->got;
 	assert_int_equal(sum, 2 * (SIZE + 20) + 1);
 	assert_int_equal(poll_up_to(world, 16), RPMA_RT_E_CLOSED);
@@ -546,16 +537,16 @@ static void fd__armed_then_published_READABLE_UNTIL_EMPTY(void **state)
 	int fd;
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
-	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
+	assert_int_equal(poll_up_to(world, 1), 0);
 	assert_false(stub_is_readable(fd));
 	stub_publish(lane, 0, 2);
 	assert_true(bell(lane));
 	assert_true(stub_is_readable(fd));
 	/* level-triggered: still readable while there may be more */
-	assert_int_equal(poll_up_to(world, 1), 0);
+	assert_int_equal(poll_up_to(world, 1), 1);
 	assert_true(stub_is_readable(fd));
+	assert_int_equal(poll_up_to(world, 1), 1);
 	assert_int_equal(poll_up_to(world, 1), 0);
-	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
 	assert_false(stub_is_readable(fd));
 }
 
@@ -568,15 +559,14 @@ static void fd__published_twice_ONE_WRITE(void **state)
 	int fd;
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
-	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
+	assert_int_equal(poll_up_to(world, 1), 0);
 	stub_publish(lane, 0, 1);
 	assert_true(bell(lane));
 	stub_publish(lane, 1, 1);
 	assert_false(bell(lane));
 	assert_int_equal(read(fd, &writes, sizeof(writes)), sizeof(writes));
 	assert_int_equal(writes, 1);
-	assert_int_equal(poll_up_to(world, MAX), 0);
-	assert_int_equal(world->got, 2);
+	assert_int_equal(poll_up_to(world, MAX), 2);
 }
 
 static void fd__pushed_or_closed_READABLE(void **state)
@@ -585,11 +575,11 @@ static void fd__pushed_or_closed_READABLE(void **state)
 	int fd;
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
-	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
+	assert_int_equal(poll_up_to(world, 1), 0);
 	assert_int_equal(rpma_rt_queue_push(world->queue, 1, NULL, 0, 0), 0);
 	assert_true(stub_is_readable(fd));
+	assert_int_equal(poll_up_to(world, 1), 1);
 	assert_int_equal(poll_up_to(world, 1), 0);
-	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
 	assert_false(stub_is_readable(fd));
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
 	assert_true(stub_is_readable(fd));
@@ -604,7 +594,7 @@ static void fd__last_user_left_READABLE(void **state)
 	rt_queue_ref(world->queue);
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
-	assert_int_equal(poll_up_to(world, 1), RPMA_E_NO_COMPLETION);
+	assert_int_equal(poll_up_to(world, 1), 0);
 	assert_false(stub_is_readable(fd));
 	rt_queue_unref(world->queue);
 	assert_true(stub_is_readable(fd));
@@ -619,17 +609,16 @@ static void poll__empty_with_poller_asleep_on_spill_RINGS(void **state)
 	struct rt_bell *poller = &world->rt.bells[0];
 
 	stub_publish(lane, 0, SIZE + 1);
-	assert_int_equal(poll_up_to(world, MAX), 0);
-	assert_int_equal(world->got, SIZE);
+	assert_int_equal(poll_up_to(world, MAX), SIZE);
 	/* it armed after that take, and did not look again */
 	assert_true(rt_lane_arm_spill_poller(lane));
 	rt_bell_prepare(poller);
-	assert_int_equal(poll_up_to(world, MAX), RPMA_E_NO_COMPLETION);
+	assert_int_equal(poll_up_to(world, MAX), 0);
 	assert_true(stub_is_readable(rt_bell_fd(poller)));
 	rt_bell_cancel(poller);
 	assert_int_equal(rt_lane_retry_poller(lane), 1);
 	bell(lane);
-	assert_int_equal(poll_up_to(world, MAX), 0);
+	assert_int_equal(poll_up_to(world, MAX), 1);
 }
 
 int main(void)
@@ -651,7 +640,8 @@ int main(void)
 		ON_QUEUE(lane__same_poller_SAME_LANE),
 		ON_QUEUE(lane__no_memory_NULL),
 		ON_QUEUE(poll__invalid_INVAL),
-		ON_QUEUE(poll__empty_NO_COMPLETION),
+		ON_QUEUE(take__of_none_0),
+		ON_QUEUE(poll__empty_NONE),
 		ON_QUEUE(poll__more_than_max_REST_LATER),
 		ON_QUEUE(poll__several_sources_ALL),
 		ON_QUEUE(poll__one_lane_always_full_OTHERS_COME),
@@ -660,11 +650,11 @@ int main(void)
 		ON_QUEUE(push__null_INVAL),
 		ON_QUEUE(push__no_memory_NOMEM),
 		ON_QUEUE(wait__something_there_AT_ONCE),
-		ON_QUEUE(wait__nothing_comes_NO_COMPLETION),
+		ON_QUEUE(wait__nothing_comes_NONE),
 		ON_QUEUE(close__empty_CLOSED),
 		ON_QUEUE(push__closed_CLOSED),
 		ON_QUEUE(close__messages_inside_THEN_CLOSED),
-		ON_QUEUE(close__users_left_NO_COMPLETION),
+		ON_QUEUE(close__users_left_NONE),
 		ON_QUEUE(close__spill_left_NOT_CLOSED),
 		ON_QUEUE(finish__ring_and_spill_left_ALL_THEN_CLOSED),
 		ON_QUEUE(get_fd__null_INVAL),

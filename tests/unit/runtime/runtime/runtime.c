@@ -193,7 +193,6 @@ static void delete__queues_held_AGAIN(void **state)
 	struct rpma_rt_queue *queue;
 	struct rpma_rt_queue *late = NULL;
 	struct rpma_rt *rt;
-	int got;
 
 	(void)state;
 	ok(rpma_rt_new(&cfg, &rt));
@@ -202,11 +201,10 @@ static void delete__queues_held_AGAIN(void **state)
 	assert_int_equal(rpma_rt_delete(&rt), RPMA_E_AGAIN);
 	assert_non_null(rt);
 	/* it has stopped, the queue lives on until it is empty */
-	ok(rpma_rt_queue_poll(queue, 1, &item, &got));
+	assert_int_equal(rpma_rt_queue_poll(queue, &item, 1), 1);
 	assert_int_equal(item.context, 5);
-	assert_int_equal(rpma_rt_queue_poll(queue, 1, &item, &got),
-			 RPMA_RT_E_CLOSED);
-	assert_int_equal(rpma_rt_queue_wait(queue, -1, 1, &item, &got),
+	assert_int_equal(rpma_rt_queue_poll(queue, &item, 1), RPMA_RT_E_CLOSED);
+	assert_int_equal(rpma_rt_queue_wait(queue, &item, 1, -1),
 			 RPMA_RT_E_CLOSED);
 	assert_int_equal(rpma_rt_queue_new(rt, NULL, &late), RPMA_RT_E_CLOSED);
 	assert_null(late);
@@ -244,15 +242,13 @@ static void stop__two_at_once(void **state)
 	struct rpma_rt_queue *queue;
 	pthread_t thread;
 	struct rpma_rt *rt;
-	int got;
 
 	(void)state;
 	ok(rpma_rt_new(&cfg, &rt));
 	ok(rpma_rt_queue_new(rt, NULL, &queue));
 	ok(pthread_create(&thread, NULL, stop, rt));
 	ok(rpma_rt_stop(rt));
-	assert_int_equal(rpma_rt_queue_poll(queue, 1, &item, &got),
-			 RPMA_RT_E_CLOSED);
+	assert_int_equal(rpma_rt_queue_poll(queue, &item, 1), RPMA_RT_E_CLOSED);
 	pthread_join(thread, NULL);
 	ok(rpma_rt_queue_delete(&queue));
 	ok(rpma_rt_delete(&rt));

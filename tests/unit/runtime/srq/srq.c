@@ -215,33 +215,29 @@ static void post__bad_input_and_what_the_device_refuses(void **state)
 	struct rpma_rt_recv_wr wrs[4] = {
 		{.context = 1}, {.context = 2}, {.context = 3}, {.context = 4}};
 	struct scene s;
-	int posted = 9;
 
 	scene_open(&s, state);
 	scene_srq(&s);
-	assert_int_equal(rpma_rt_srq_post_recv(NULL, wrs, 1, NULL),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_srq_post_recv(s.srq, NULL, 1, NULL),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 2, NULL),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 0, &posted),
-			 RPMA_E_INVAL);
-	assert_int_equal(posted, 0);
+	assert_int_equal(rpma_rt_srq_post_recv(NULL, wrs, 1), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_srq_post_recv(s.srq, NULL, 1), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, -1), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_srq_post_recv(s.srq, NULL, 0), 0);
 	assert_int_equal(post(&s, RT_COOKIE_MASK + 1), RPMA_E_INVAL);
 	wrs[2].route = (const struct rpma_rt_route *)&s;
-	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 4, &posted),
-			 RPMA_E_INVAL);
-	assert_int_equal(posted, 2);
+	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 4), RPMA_E_INVAL);
 	wrs[2].route = NULL;
+	wrs[3].len = 1;
+	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 4), RPMA_E_INVAL);
+	wrs[3].len = 0;
 	fake_fail("srq_post", 3, 12);
-	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 4, &posted),
-			 RPMA_E_PROVIDER);
-	assert_int_equal(posted, 2);
+	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 4), 2);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NONE);
+	fake_fail("srq_post", 1, 12);
+	assert_int_equal(post(&s, 1), RPMA_E_PROVIDER);
 	fake_fail("wr_recv", 1, RPMA_E_INVAL);
 	assert_int_equal(post(&s, 1), RPMA_E_INVAL);
 	/* none of that cost a slot */
-	post_many(&s, SIZE - 4);
+	post_many(&s, SIZE - 2);
 	assert_int_equal(post(&s, 1), RPMA_E_AGAIN);
 	scene_delete(&s, SIZE);
 	scene_close(&s);
@@ -772,14 +768,13 @@ static void limit__all_taken_before_the_post_returns(void **state)
 	struct rpma_rt_recv_wr wrs[4] = {0};
 	struct rpma_rt_conn *conn;
 	struct scene s;
-	int posted;
 
 	scene_open(&s, state);
 	s.cfg.limit = 4;
 	scene_srq(&s);
 	conn = fake_established(s.f);
 	at_post(&s, conn, 1, 0, 4);
-	ok(rpma_rt_srq_post_recv(s.srq, wrs, 4, &posted));
+	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 4), 4);
 	fake_settle_down(s.f);
 	expect_limit(&s);
 	drop_taken(&s);
@@ -793,15 +788,12 @@ static void limit__told_after_a_refused_post(void **state)
 {
 	struct rpma_rt_recv_wr wrs[4] = {0};
 	struct scene s;
-	int posted;
 
 	scene_open(&s, state);
 	s.cfg.limit = 4;
 	scene_srq(&s);
 	fake_fail("srq_post", 3, 12);
-	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 4, &posted),
-			 RPMA_E_PROVIDER);
-	assert_int_equal(posted, 2);
+	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 4), 2);
 	fake_settle_down(s.f);
 	expect_limit(&s);
 	scene_delete(&s, 2);
@@ -831,14 +823,13 @@ static void refill__all_taken_before_the_post_returns(void **state)
 	struct rpma_rt_recv_wr wrs[SIZE] = {0};
 	struct rpma_rt_conn *conn;
 	struct scene s;
-	int posted;
 
 	scene_open(&s, state);
 	scene_refill(&s, 0, 0); /* and it has nothing to post at first */
 	conn = fake_established(s.f);
 	refill_posts = 3;
 	at_post(&s, conn, 1, 0, SIZE);
-	ok(rpma_rt_srq_post_recv(s.srq, wrs, SIZE, &posted));
+	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, SIZE), SIZE);
 	assert_true(refills > 1);
 	assert_int_equal(refill_room, SIZE);
 	assert_int_equal(refill_ret, RPMA_E_AGAIN);
@@ -858,7 +849,6 @@ static void refill__room_is_never_more_than_there_is(void **state)
 	struct rpma_rt_recv_wr wrs[3 * RT_POST_CHUNK] = {0};
 	struct rpma_rt_conn *conn;
 	struct scene s;
-	int posted;
 
 	scene_open(&s, state);
 	s.cfg.srq_size = 4 * RT_POST_CHUNK;
@@ -870,7 +860,8 @@ static void refill__room_is_never_more_than_there_is(void **state)
 	fake_round(s.f);
 	conn = fake_established(s.f);
 	at_post(&s, conn, 2, 0, RT_POST_CHUNK - 1);
-	ok(rpma_rt_srq_post_recv(s.srq, wrs, 3 * RT_POST_CHUNK, &posted));
+	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 3 * RT_POST_CHUNK),
+			 3 * RT_POST_CHUNK);
 	/* of the first two calls a chunk and one are out */
 	assert_int_equal(refills, 2);
 	assert_int_equal(refill_room, 3 * RT_POST_CHUNK - 1);
@@ -885,7 +876,6 @@ static void refill__called_after_a_refused_post(void **state)
 	struct rpma_rt_recv_wr wrs[4] = {0};
 	struct rpma_rt_conn *conn;
 	struct scene s;
-	int posted;
 
 	scene_open(&s, state);
 	scene_refill(&s, 4, 4);
@@ -893,9 +883,7 @@ static void refill__called_after_a_refused_post(void **state)
 	/* enough seems to be out when the poller counts */
 	at_post(&s, conn, 1, 0, 1);
 	fake_fail("srq_post", 1, 12);
-	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 4, &posted),
-			 RPMA_E_PROVIDER);
-	assert_int_equal(posted, 0);
+	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 4), RPMA_E_PROVIDER);
 	assert_int_equal(refills, 1);
 	fake_settle_down(s.f);
 	assert_int_equal(refills, 2);
