@@ -11,10 +11,10 @@
  * completion gets exactly one, in the queue its route names, whatever happens
  * to the connection. The model is told in rpma_rt(7), each call in its page.
  *
- * Results: calls that poll, wait or post return how many, >= 0, or a negative
- * error; all others 0 or a negative error. Errors are RPMA_E_* and RPMA_RT_E_*.
- * An error of posting comes back from the call; the result of the operation
- * only in its completion.
+ * Results: calls that poll, wait, post or run return how many, >= 0, or a
+ * negative error; all others 0 or a negative error. Errors are RPMA_E_* and
+ * RPMA_RT_E_*. An error of posting comes back from the call; the result of the
+ * operation only in its completion.
  * Threads: "any" = any thread at any time; "consumer" = the one thread that
  * consumes the queue, or each of those that share it; "owner" = whoever holds
  * the handle, one thread at a time.
@@ -159,11 +159,20 @@ struct rpma_rt_adopted;
 struct rpma_rt_route;
 struct rpma_rt_srq;
 
+/* Functions that the runtime calls: arg is last, and the object that they are
+ * of comes first. On which thread, and what they may call, stands where each is
+ * given. None may wait: calls that would answer RPMA_RT_E_THREAD. */
+typedef void rpma_rt_async_fn(struct ibv_context *ibv_ctx,
+			      const struct ibv_async_event *event, void *arg);
+typedef void rpma_rt_route_fn(const struct rpma_rt_completion *cmpl, void *arg);
+typedef void rpma_rt_refill_fn(struct rpma_rt_srq *srq, uint32_t room,
+			       void *arg);
+
 enum rpma_rt_mode {
 	RPMA_RT_MODE_ADAPTIVE = 0, /* spins for the budget, then sleeps */
 	RPMA_RT_MODE_BUSY = 1,	   /* never sleeps: needs a CPU of its own */
 	RPMA_RT_MODE_EVENT = 2,	   /* sleeps as soon as there is nothing */
-	RPMA_RT_MODE_MANUAL = 3	   /* no thread: call rpma_rt_run_once() */
+	RPMA_RT_MODE_MANUAL = 3	   /* no thread: call rpma_rt_poller_run() */
 };
 
 #define RPMA_RT_MAX_POLLERS	    64
@@ -172,11 +181,6 @@ enum rpma_rt_mode {
 #define RPMA_RT_DEFAULT_BACKSTOP_MS 500
 #define RPMA_RT_DEFAULT_CQ_SIZE	    8192
 #define RPMA_RT_DEFAULT_TEARDOWN_MS 5000
-
-/* What the event thread calls with an event of verbs; it may not wait: calls
- * that do answer RPMA_RT_E_THREAD in it. */
-typedef void rpma_rt_async_fn(struct ibv_context *ibv_ctx,
-			      const struct ibv_async_event *event, void *arg);
 
 /*
  *   mode       enum rpma_rt_mode, default ADAPTIVE
@@ -245,7 +249,7 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr);
  * the threads. Queues stay, can be polled until empty and then answer
  * RPMA_RT_E_CLOSED. Blocks; RPMA_RT_E_THREAD from a poller. In manual mode the
  * caller runs its own pollers and those that are nobody's; another thread's
- * have to be run there until rpma_rt_run_once() answers RPMA_RT_E_CLOSED.
+ * have to be run there until rpma_rt_poller_run() answers RPMA_RT_E_CLOSED.
  */
 int rpma_rt_stop(struct rpma_rt *rt);
 
@@ -261,24 +265,33 @@ int rpma_rt_delete(struct rpma_rt **rt_ptr);
 int rpma_rt_feed_async_event(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 			     const struct ibv_async_event *event);
 
-/*
- * Manual mode only (else RPMA_E_NOSUPP): one round of a poller. budget = how
- * many completions at most, > 0; *done = how many items of any kind were
- * handled. The poller belongs to the calling thread from here on, as with
- * rpma_rt_arm(); RPMA_RT_E_BUSY while another thread is inside. Its functions
- * run on the thread that it belongs to, here and in every call of that thread
- * that waits.
- */
-int rpma_rt_run_once(struct rpma_rt *rt, int poller, int budget, int *done);
-/* Before sleeping on the fd: 0 = armed, sleep; RPMA_E_AGAIN = there is work. */
-int rpma_rt_arm(struct rpma_rt *rt, int poller);
-/* It belongs to nobody, as at the beginning and from its thread's end on: what
- * waits for it runs it meanwhile. RPMA_E_INVAL if it is another thread's. */
-int rpma_rt_poller_release(struct rpma_rt *rt, int poller);
-/* Readable when an armed poller has work. The runtime owns it. */
-int rpma_rt_get_fd(const struct rpma_rt *rt, int poller, int *fd);
+/* -------------------------------------------------------------- pollers --- */
 
-/* Counters of a poller since its start; readable at any time, any thread. */
+/*
+ * A poller is named by its runtime and its index, 0..pollers - 1. run, arm,
+ * release: manual mode only (else RPMA_E_NOSUPP).
+ *
+ * A poller belongs to the thread that called rpma_rt_poller_run() or
+ * rpma_rt_poller_arm() on it last: its functions run there, in these calls and
+ * in every call of that thread that waits. The call from another thread takes
+ * the poller over, or answers RPMA_RT_E_BUSY while somebody is inside. Release,
+ * and that thread's end, make it nobody's, as at the beginning: a call that
+ * waits for it then runs it meanwhile.
+ */
+
+/* One round: at most budget (1..) work completions. Answers how many items of
+ * any kind were handled. RPMA_RT_E_CLOSED: stopped, nothing comes any more. */
+RPMA_RT_MUST_CHECK int rpma_rt_poller_run(struct rpma_rt *rt, uint32_t poller,
+					  uint32_t budget);
+/* Before sleeping on the poller's fd: 0 = armed, sleep; 1 = there is work: run
+ * it. */
+RPMA_RT_MUST_CHECK int rpma_rt_poller_arm(struct rpma_rt *rt, uint32_t poller);
+/* RPMA_E_INVAL: it is another thread's. Thread: its own. */
+int rpma_rt_poller_release(struct rpma_rt *rt, uint32_t poller);
+/* Readable when an armed poller has work. The runtime owns it. Thread: any. */
+int rpma_rt_poller_get_fd(const struct rpma_rt *rt, uint32_t poller, int *fd);
+
+/* Counters since the start. */
 struct rpma_rt_poller_stats {
 	uint64_t polls; /* calls of ibv_poll_cq */
 	uint64_t empty_polls;
@@ -297,8 +310,10 @@ struct rpma_rt_poller_stats {
 	uint64_t spinning_ns; /* idle and awake; these two with timing only */
 	uint64_t sleeping_ns;
 };
-int rpma_rt_get_poller_stats(const struct rpma_rt *rt, int poller,
-			     struct rpma_rt_poller_stats *stats);
+/* Writes the first size bytes; counters that this library does not know are 0.
+ * Thread: any. */
+int rpma_rt_poller_get_stats(const struct rpma_rt *rt, uint32_t poller,
+			     struct rpma_rt_poller_stats *stats, size_t size);
 
 /* --------------------------------------------------------------- queues --- */
 
@@ -383,7 +398,7 @@ struct rpma_rt_histogram {
 	uint64_t sum_ns;
 };
 
-/* Counters of a queue since it was made; readable at any time. */
+/* Counters since the queue was made. */
 struct rpma_rt_queue_stats {
 	uint64_t polls;	   /* calls of rpma_rt_queue_poll() */
 	uint64_t waits;	   /* calls of rpma_rt_queue_wait() */
@@ -400,9 +415,10 @@ struct rpma_rt_queue_stats {
 	struct rpma_rt_histogram dispatch;
 	struct rpma_rt_histogram wakeup;
 };
-/* Thread: any, while the queue is not deleted. */
-int rpma_rt_get_queue_stats(const struct rpma_rt_queue *queue,
-			    struct rpma_rt_queue_stats *stats);
+/* Writes the first size bytes, as rpma_rt_poller_get_stats(). Thread: any,
+ * while the queue is not deleted. */
+int rpma_rt_queue_get_stats(const struct rpma_rt_queue *queue,
+			    struct rpma_rt_queue_stats *stats, size_t size);
 
 enum rpma_rt_dump_format {
 	RPMA_RT_DUMP_HUMAN = 0,
@@ -503,7 +519,7 @@ int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size);
 
 /*
  * A connection handle begins as a request and stays valid until the last
- * rpma_rt_conn_put(), also after RPMA_RT_EVENT_CLOSED: it is counted.
+ * rpma_rt_conn_unref(), also after RPMA_RT_EVENT_CLOSED: it is counted.
  *
  *   passive: listen -> EVENT_REQUEST -> [set_queue, set_user, recv...]
  *            -> connect or reject -> EVENT_ESTABLISHED -> ... -> EVENT_CLOSED
@@ -514,7 +530,7 @@ int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size);
  * sends answers RPMA_RT_E_CLOSED until then.
  * EVENT_CLOSED comes exactly once for every connection and is the last item
  * of it; every completion owed was delivered before. Whoever received the
- * handle (from EVENT_REQUEST or rpma_rt_conn_new()) puts it once.
+ * handle (from EVENT_REQUEST or rpma_rt_conn_new()) unrefs it once.
  */
 
 /*
@@ -561,10 +577,11 @@ int rpma_rt_conn_reject(struct rpma_rt_conn *conn,
  */
 int rpma_rt_conn_close(struct rpma_rt_conn *conn);
 
-/* One more holder, and one less. RPMA_E_INVAL (an assertion where those are
- * compiled): nobody holds it any more. Thread: any. */
-int rpma_rt_conn_get(struct rpma_rt_conn *conn);
-int rpma_rt_conn_put(struct rpma_rt_conn **conn_ptr);
+/* One more holder, and one less; unref sets *conn_ptr to NULL, and NULL in it
+ * is 0. RPMA_E_INVAL (an assertion where those are compiled): nobody holds it
+ * any more. Thread: any. */
+int rpma_rt_conn_ref(struct rpma_rt_conn *conn);
+int rpma_rt_conn_unref(struct rpma_rt_conn **conn_ptr);
 
 /* The peer's private data; library's memory, valid while the handle is held:
  * with EVENT_REQUEST (passive), from EVENT_ESTABLISHED or a rejection on. */
@@ -613,19 +630,16 @@ int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		       struct rpma_rt_queue *queue,
 		       struct rpma_rt_route **route_ptr);
 
-/* What a poller calls with an item of its route; cmpl is valid inside only. */
-typedef void rpma_rt_callback(const struct rpma_rt_completion *cmpl, void *arg);
-
 /*
  * A route to a function: the connection's poller calls fn(cmpl, arg) once for
- * each work request that names the route, and last with EVENT_ROUTE_CLOSED; in
- * manual mode inside rpma_rt_run_once() and calls that wait. fn may post,
- * close, put, push; calls that wait are RPMA_RT_E_THREAD in it. A post that is
- * refused in it for its own connection is followed by one RPMA_RT_WRITABLE to
- * fn. The rest as rpma_rt_route_open().
+ * each work request that names the route (cmpl is valid inside only), and last
+ * with EVENT_ROUTE_CLOSED; in manual mode inside rpma_rt_poller_run() and calls
+ * that wait. fn may post, close, unref, push; calls that wait are
+ * RPMA_RT_E_THREAD in it. A post that is refused in it for its own connection
+ * is followed by one RPMA_RT_WRITABLE to fn. The rest as rpma_rt_route_open().
  */
 int rpma_rt_route_open_callback(struct rpma_rt_conn *conn,
-				enum rpma_rt_side side, rpma_rt_callback *fn,
+				enum rpma_rt_side side, rpma_rt_route_fn *fn,
 				void *arg, struct rpma_rt_route **route_ptr);
 
 /* -------------------------------------------------------------- posting --- */
@@ -717,11 +731,6 @@ rpma_rt_write(struct rpma_rt_conn *conn, struct rpma_mr_remote *dst,
 /* ------------------------------------------------ shared receive queues --- */
 
 #define RPMA_RT_DEFAULT_SRQ_SIZE 1024
-
-/* What a poller calls when fewer receives are out than the limit: room more may
- * be posted. As a route's function it may not wait. */
-typedef void rpma_rt_refill_fn(struct rpma_rt_srq *srq, uint32_t room,
-			       void *arg);
 
 /*
  * Required: peer, queue.

@@ -189,7 +189,8 @@ static struct rt_dump_cq *take_poller(struct rt_poller *poller, uint32_t now_ms,
 			cqs++;
 		}
 	}
-	rpma_rt_get_poller_stats(poller->rt, poller->index, &out->stats);
+	rpma_rt_poller_get_stats(poller->rt, (uint32_t)poller->index,
+				 &out->stats, sizeof(out->stats));
 	return cqs;
 }
 
@@ -265,7 +266,8 @@ static int take_locked(struct rpma_rt *rt, struct rt_dump *dump)
 	for (i = 0, queue = rt->queues; queue != NULL;
 	     i++, queue = rt_queue_next(queue)) {
 		rt_queue_snapshot(queue, &dump->queues[i].view);
-		rpma_rt_get_queue_stats(queue, &dump->queues[i].stats);
+		rpma_rt_queue_get_stats(queue, &dump->queues[i].stats,
+					sizeof(dump->queues[i].stats));
 	}
 	for (i = 0, conn = rt->conns; conn != NULL; i++, conn = conn->next)
 		take_conn(conn, now_ms, &dump->conns[i]);

@@ -65,7 +65,7 @@ static int refuse(struct rpma_rt_conn *conn)
 	int ret = rt_check("rpma_rt_conn_reject",
 			   rpma_rt_conn_reject(conn, NULL));
 
-	rpma_rt_conn_put(&conn);
+	rpma_rt_conn_unref(&conn);
 	return ret;
 }
 
@@ -196,8 +196,8 @@ int main(int argc, char **argv)
 	/* closes what is left, delivers what is owed, ends the threads */
 	if (rt)
 		rpma_rt_stop(rt);
-	rpma_rt_conn_put(&server.conn);
-	rpma_rt_conn_put(&client.conn);
+	rpma_rt_conn_unref(&server.conn);
+	rpma_rt_conn_unref(&client.conn);
 	rpma_rt_queue_delete(&queue);
 	rpma_rt_delete(&rt);
 	rpma_mr_dereg(&mr);

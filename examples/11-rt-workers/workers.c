@@ -140,8 +140,8 @@ int main(int argc, char **argv)
 	for (i = 0; i < WORKERS; i++)
 		end_worker(&workers[i]);
 	for (i = 0; i < CLIENTS; i++) {
-		rpma_rt_conn_put(&clients[i].conn);
-		rpma_rt_conn_put(&servers[i].conn);
+		rpma_rt_conn_unref(&clients[i].conn);
+		rpma_rt_conn_unref(&servers[i].conn);
 	}
 	rpma_rt_queue_delete(&queue);
 	both_close(&both);

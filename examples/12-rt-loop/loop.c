@@ -94,10 +94,10 @@ static int turn(int epoll, int timer)
 {
 	struct epoll_event event;
 	bool any = false;
-	int done, ret;
+	int done = TRY(rpma_rt_poller_run(both.rt, 0, BUDGET));
+	int ret = done < 0 || take(&any);
 
-	ret = TRY(rpma_rt_run_once(both.rt, 0, BUDGET, &done)) || take(&any);
-	if (ret || any || done > 0 || rpma_rt_arm(both.rt, 0))
+	if (ret || any || done > 0 || rpma_rt_poller_arm(both.rt, 0))
 		return ret;
 	ret = take(&any);
 	if (ret || any || epoll_wait(epoll, &event, 1, -1) != 1)
@@ -118,7 +118,7 @@ static int run(int epoll, int timer)
 
 	end_init(&both, &server, 0);
 	end_init(&both, &client, 1);
-	ret = TRY(rpma_rt_get_fd(both.rt, 0, &fd)) || watch(epoll, fd) ||
+	ret = TRY(rpma_rt_poller_get_fd(both.rt, 0, &fd)) || watch(epoll, fd) ||
 	      watch(epoll, timer) || both_listen(&both, queue) ||
 	      both_connect(&both, queue, &client);
 	while (!ret && !(server.is_closed && client.is_closed))
@@ -139,8 +139,8 @@ int main(int argc, char **argv)
 	      TRY(rpma_rt_queue_new(both.rt, NULL, &queue)) ||
 	      timerfd_settime(timer, 0, &every, NULL) || run(epoll, timer);
 	both_stop(&both); /* runs the poller itself */
-	rpma_rt_conn_put(&server.conn);
-	rpma_rt_conn_put(&client.conn);
+	rpma_rt_conn_unref(&server.conn);
+	rpma_rt_conn_unref(&client.conn);
 	rpma_rt_queue_delete(&queue);
 	both_close(&both);
 	close(epoll);

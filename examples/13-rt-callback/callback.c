@@ -121,8 +121,8 @@ int main(int argc, char **argv)
 	      rpma_rt_queue_new(both.rt, NULL, &queue) || run(queue, &answered);
 	both_stop(&both);
 	printf("the function answered %d times\n", answered);
-	rpma_rt_conn_put(&server.conn);
-	rpma_rt_conn_put(&client.conn);
+	rpma_rt_conn_unref(&server.conn);
+	rpma_rt_conn_unref(&client.conn);
 	rpma_rt_queue_delete(&queue);
 	both_close(&both);
 	return ret;

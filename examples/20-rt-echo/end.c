@@ -77,7 +77,8 @@ static int init_worker(struct end *end, unsigned number, unsigned first_id)
 	ret = new_queue(end, &worker->queue);
 	if (ret || worker->poller < 0)
 		return ret;
-	ret = rpma_rt_get_fd(end->rt, worker->poller, &worker->fds[0]);
+	ret = rpma_rt_poller_get_fd(end->rt, (uint32_t)worker->poller,
+				    &worker->fds[0]);
 	if (ret)
 		return ret;
 	return rpma_rt_queue_get_fd(worker->queue, &worker->fds[1]);

@@ -132,7 +132,7 @@ void link_delete(struct link *link)
 {
 	detach(link);
 	if (link->conn)
-		rpma_rt_conn_put(&link->conn);
+		rpma_rt_conn_unref(&link->conn);
 	rpma_mr_dereg(&link->mr);
 	/* relaxed: as in link_new() */
 	atomic_fetch_sub_explicit(&link->end->memory, link->memory_size,

@@ -143,7 +143,7 @@ static void refuse(struct rpma_rt_conn *conn, const struct refusal *refusal)
 
 	refusal_encode(refusal, bytes);
 	rpma_rt_conn_reject(conn, &pdata);
-	rpma_rt_conn_put(&conn);
+	rpma_rt_conn_unref(&conn);
 }
 
 /* In manual mode the connection stays on the core of its poller. */

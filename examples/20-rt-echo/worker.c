@@ -187,19 +187,20 @@ static void sleep_manual(struct worker *worker)
 		{.fd = worker->fds[1], .events = POLLIN},
 	};
 
-	/* RPMA_E_AGAIN: there is work */
-	if (rpma_rt_arm(worker->end->rt, worker->poller) == 0)
+	/* 1: there is work */
+	if (rpma_rt_poller_arm(worker->end->rt, (uint32_t)worker->poller) == 0)
 		poll(fds, 2, WAIT_MS);
 }
 
 static int poll_manual(struct worker *worker, struct rpma_rt_completion *items)
 {
 	unsigned rounds = worker->end->options->workers_spin ? IDLE_ROUNDS : 1;
-	int done = 0;
-	int ret =
-		rpma_rt_run_once(worker->end->rt, worker->poller, BATCH, &done);
-	if (ret)
-		return ret;
+	int done = rpma_rt_poller_run(worker->end->rt, (uint32_t)worker->poller,
+				      BATCH);
+	int ret;
+
+	if (done < 0)
+		return done;
 	ret = rpma_rt_queue_poll(worker->queue, items, BATCH);
 	if (ret || done || worker->dirty) {
 		worker->idle = 0;

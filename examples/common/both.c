@@ -90,7 +90,7 @@ int both_refuse(struct rpma_rt_conn *conn)
 {
 	int ret = TRY(rpma_rt_conn_reject(conn, NULL));
 
-	rpma_rt_conn_put(&conn);
+	rpma_rt_conn_unref(&conn);
 	return ret;
 }
 

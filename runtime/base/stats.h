@@ -10,7 +10,9 @@
 #define RT_BASE_STATS_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "rpma_rt.h"
 
@@ -38,6 +40,17 @@ static inline void rt_stat_add_mt(_Atomic uint64_t *stat, uint64_t n)
 {
 	/* relaxed: see above */
 	atomic_fetch_add_explicit(stat, n, memory_order_relaxed);
+}
+
+/* The first size bytes of what is known, zeros behind them, to a caller whose
+ * struct may be of another release. */
+static inline void rt_stats_give(void *out, size_t size, const void *known,
+				 size_t known_size)
+{
+	size_t both = size < known_size ? size : known_size;
+
+	memcpy(out, known, both);
+	memset((char *)out + both, 0, size - both);
 }
 
 /* Bucket i holds what took 2^i ns and less than 2^(i + 1). */

@@ -160,7 +160,7 @@ static int change_held(struct rpma_rt_conn *conn, int by)
 	return RPMA_E_INVAL;
 }
 
-int rpma_rt_conn_get(struct rpma_rt_conn *conn)
+int rpma_rt_conn_ref(struct rpma_rt_conn *conn)
 {
 	int ret = check(conn);
 
@@ -173,7 +173,7 @@ int rpma_rt_conn_get(struct rpma_rt_conn *conn)
 	return 0;
 }
 
-int rpma_rt_conn_put(struct rpma_rt_conn **conn_ptr)
+int rpma_rt_conn_unref(struct rpma_rt_conn **conn_ptr)
 {
 	int ret;
 
@@ -199,7 +199,7 @@ void rt_conn_drop_item(const struct rpma_rt_completion *item)
 	    item->opcode != RPMA_RT_EVENT_REQUEST)
 		return;
 	conn = (struct rpma_rt_conn *)(uintptr_t)item->context;
-	rpma_rt_conn_put(&conn);
+	rpma_rt_conn_unref(&conn);
 }
 
 int rpma_rt_conn_get_private_data(const struct rpma_rt_conn *conn,

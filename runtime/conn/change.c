@@ -225,7 +225,7 @@ static int add_route_on_poller(void *arg)
 
 /* A route to the queue, or, where that is NULL, to the function. */
 static int open_route(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-		      struct rpma_rt_queue *queue, rpma_rt_callback *fn,
+		      struct rpma_rt_queue *queue, rpma_rt_route_fn *fn,
 		      void *arg, struct rpma_rt_route **route_ptr)
 {
 	struct change change = {.conn = conn};
@@ -266,7 +266,7 @@ int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 }
 
 int rpma_rt_route_open_callback(struct rpma_rt_conn *conn,
-				enum rpma_rt_side side, rpma_rt_callback *fn,
+				enum rpma_rt_side side, rpma_rt_route_fn *fn,
 				void *arg, struct rpma_rt_route **route_ptr)
 {
 	int ret = check_wait(conn);

@@ -20,7 +20,7 @@ struct rt_poller;
 
 /* a function of the application; immutable */
 struct rt_callback {
-	rpma_rt_callback *fn;
+	rpma_rt_route_fn *fn;
 	void *arg;
 };
 

@@ -6,10 +6,13 @@
  * length of a call; and what can be read of a poller in any mode.
  */
 
+#include <limits.h>
+
 #include "base/context.h"
 #include "base/log.h"
 #include "base/owner.h"
 #include "base/runtime.h"
+#include "base/stats.h"
 #include "base/wait.h"
 #include "poller/poller.h"
 #include "poller/arm.h"
@@ -17,11 +20,12 @@
 #include "poller/round.h"
 
 /* The poller that a call names, to be run by hand. */
-static int find(struct rpma_rt *rt, int poller, struct rt_poller **poller_ptr)
+static int find(struct rpma_rt *rt, uint32_t poller,
+		struct rt_poller **poller_ptr)
 {
 	int ret;
 
-	if (rt == NULL || poller < 0 || poller >= (int)rt->cfg.pollers)
+	if (rt == NULL || poller >= rt->cfg.pollers)
 		return RPMA_E_INVAL;
 	ret = rt_context_check_wait(rt);
 	if (ret)
@@ -35,7 +39,8 @@ static int find(struct rpma_rt *rt, int poller, struct rt_poller **poller_ptr)
 }
 
 /* Likewise, entered: it is the caller's. */
-static int enter(struct rpma_rt *rt, int poller, struct rt_poller **poller_ptr)
+static int enter(struct rpma_rt *rt, uint32_t poller,
+		 struct rt_poller **poller_ptr)
 {
 	int ret = find(rt, poller, poller_ptr);
 
@@ -47,26 +52,25 @@ static int enter(struct rpma_rt *rt, int poller, struct rt_poller **poller_ptr)
 	return ret;
 }
 
-int rpma_rt_run_once(struct rpma_rt *rt, int poller, int budget, int *done)
+int rpma_rt_poller_run(struct rpma_rt *rt, uint32_t poller, uint32_t budget)
 {
 	struct rt_poller *p;
 	int handled;
 	int ret;
 
-	if (budget < 1 || done == NULL)
+	if (budget < 1)
 		return RPMA_E_INVAL;
 	ret = enter(rt, poller, &p);
 	if (ret)
 		return ret;
 	if (p->armed)
 		rt_channel_wake(p);
-	handled = rt_round_run(p, budget);
+	handled = rt_round_run(p, budget > INT_MAX ? INT_MAX : (int)budget);
 	rt_poller_leave(p);
-	*done = handled;
-	return 0;
+	return handled;
 }
 
-int rpma_rt_arm(struct rpma_rt *rt, int poller)
+int rpma_rt_poller_arm(struct rpma_rt *rt, uint32_t poller)
 {
 	struct rt_poller *p;
 	bool sleep;
@@ -78,10 +82,10 @@ int rpma_rt_arm(struct rpma_rt *rt, int poller)
 		rt_channel_wake(p);
 	sleep = rt_arm_poller(p);
 	rt_poller_leave(p);
-	return sleep ? 0 : RPMA_E_AGAIN;
+	return sleep ? 0 : 1;
 }
 
-int rpma_rt_poller_release(struct rpma_rt *rt, int poller)
+int rpma_rt_poller_release(struct rpma_rt *rt, uint32_t poller)
 {
 	char name[RT_THREAD_NAME];
 	struct rt_poller *p;
@@ -91,7 +95,7 @@ int rpma_rt_poller_release(struct rpma_rt *rt, int poller)
 	if (ret)
 		return ret;
 	if (rt_owner_is_other(&p->owned, name, &tid)) {
-		RT_LOG_ERROR("poller %d belongs to thread %s (%d): only that "
+		RT_LOG_ERROR("poller %u belongs to thread %s (%d): only that "
 			     "one releases it",
 			     poller, name, (int)tid);
 		return RPMA_E_INVAL;
@@ -106,12 +110,11 @@ int rpma_rt_poller_release(struct rpma_rt *rt, int poller)
 	return 0;
 }
 
-int rpma_rt_get_fd(const struct rpma_rt *rt, int poller, int *fd)
+int rpma_rt_poller_get_fd(const struct rpma_rt *rt, uint32_t poller, int *fd)
 {
 	int ret;
 
-	if (rt == NULL || fd == NULL || poller < 0 ||
-	    poller >= (int)rt->cfg.pollers)
+	if (rt == NULL || fd == NULL || poller >= rt->cfg.pollers)
 		return RPMA_E_INVAL;
 	ret = rt_context_check(rt);
 	if (ret)
@@ -122,14 +125,14 @@ int rpma_rt_get_fd(const struct rpma_rt *rt, int poller, int *fd)
 	return 0;
 }
 
-int rpma_rt_get_poller_stats(const struct rpma_rt *rt, int poller,
-			     struct rpma_rt_poller_stats *stats)
+int rpma_rt_poller_get_stats(const struct rpma_rt *rt, uint32_t poller,
+			     struct rpma_rt_poller_stats *stats, size_t size)
 {
+	struct rpma_rt_poller_stats known;
 	const struct rt_poller *p;
 	int ret;
 
-	if (rt == NULL || stats == NULL || poller < 0 ||
-	    poller >= (int)rt->cfg.pollers)
+	if (rt == NULL || stats == NULL || poller >= rt->cfg.pollers)
 		return RPMA_E_INVAL;
 	ret = rt_context_check(rt);
 	if (ret)
@@ -137,7 +140,7 @@ int rpma_rt_get_poller_stats(const struct rpma_rt *rt, int poller,
 	p = &rt->pollers[poller];
 	/* relaxed: counters, each for itself */
 #define READ(name) \
-	stats->name = atomic_load_explicit(&p->stats.name, memory_order_relaxed)
+	known.name = atomic_load_explicit(&p->stats.name, memory_order_relaxed)
 	READ(polls);
 	READ(empty_polls);
 	READ(completions);
@@ -155,5 +158,6 @@ int rpma_rt_get_poller_stats(const struct rpma_rt *rt, int poller,
 	READ(spinning_ns);
 	READ(sleeping_ns);
 #undef READ
+	rt_stats_give(stats, size, &known, sizeof(known));
 	return 0;
 }

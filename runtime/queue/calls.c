@@ -194,9 +194,10 @@ static uint64_t count_wakes(const struct rpma_rt_queue *queue)
 	return total;
 }
 
-int rpma_rt_get_queue_stats(const struct rpma_rt_queue *queue,
-			    struct rpma_rt_queue_stats *stats)
+int rpma_rt_queue_get_stats(const struct rpma_rt_queue *queue,
+			    struct rpma_rt_queue_stats *stats, size_t size)
 {
+	struct rpma_rt_queue_stats known;
 	int ret;
 
 	if (queue == NULL || stats == NULL)
@@ -204,7 +205,7 @@ int rpma_rt_get_queue_stats(const struct rpma_rt_queue *queue,
 	ret = rt_context_check(queue->rt);
 	if (ret)
 		return ret;
-#define READ(name) stats->name = rt_stat_read(&queue->stats.name)
+#define READ(name) known.name = rt_stat_read(&queue->stats.name)
 	READ(polls);
 	READ(waits);
 	READ(empty);
@@ -214,10 +215,11 @@ int rpma_rt_get_queue_stats(const struct rpma_rt_queue *queue,
 	READ(messages);
 	READ(sleeps);
 #undef READ
-	stats->wakes = count_wakes(queue);
-	stats->backlog = backlog(queue);
-	rt_histogram_read(&queue->dispatch, &stats->dispatch);
-	rt_histogram_read(&queue->wakeup, &stats->wakeup);
+	known.wakes = count_wakes(queue);
+	known.backlog = backlog(queue);
+	rt_histogram_read(&queue->dispatch, &known.dispatch);
+	rt_histogram_read(&queue->wakeup, &known.wakeup);
+	rt_stats_give(stats, size, &known, sizeof(known));
 	return 0;
 }
 

@@ -118,7 +118,7 @@ static void *close_main(void *arg)
 	for (i = 0; i < crowd->ends; i++) {
 		item = world_event(crowd->queue, RPMA_RT_EVENT_CLOSED);
 		conn = (struct rpma_rt_conn *)(uintptr_t)item.context;
-		MUST(rpma_rt_conn_put(&conn));
+		MUST(rpma_rt_conn_unref(&conn));
 		/* relaxed: only the count matters */
 		atomic_fetch_add_explicit(&crowd->closed, 1,
 					  memory_order_relaxed);

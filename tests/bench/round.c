@@ -149,7 +149,8 @@ static void *pump_main(void *arg)
 
 	/* relaxed: only the flag matters */
 	while (atomic_load_explicit(&pumping, memory_order_relaxed)) {
-		MUST(rpma_rt_run_once(bench->stage.world.rt, 0, DEPTH, &done));
+		done = rpma_rt_poller_run(bench->stage.world.rt, 0, DEPTH);
+		CHECK(done >= 0);
 		/* who waits for it may be on the same CPU, in real time */
 		if (done == 0)
 			sched_yield();
@@ -396,10 +397,8 @@ static void run_bare(struct ibv_cq *cq)
 
 static void run_rounds(struct bench *bench)
 {
-	int done;
-
 	while (fake.polled != fake.posted)
-		MUST(rpma_rt_run_once(bench->stage.world.rt, 0, 32, &done));
+		CHECK(rpma_rt_poller_run(bench->stage.world.rt, 0, 32) >= 0);
 }
 
 /* What is left of the burst; each was completed as it was posted. */

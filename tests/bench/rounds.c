@@ -87,9 +87,8 @@ static void run_watched(struct rpma_rt *rt)
 {
 	uint64_t begin = cpu_ns();
 	uint64_t took;
-	int done;
 
-	MUST(rpma_rt_run_once(rt, 0, INT_MAX, &done));
+	CHECK(rpma_rt_poller_run(rt, 0, INT_MAX) >= 0);
 	took = cpu_ns() - begin;
 	/* relaxed: one writer; read when it is not watched any more */
 	if (took > atomic_load_explicit(&longest_ns, memory_order_relaxed))
@@ -100,7 +99,6 @@ static void *poller_main(void *arg)
 {
 	struct bench *bench = arg;
 	struct rpma_rt *rt = bench->stage.world.rt;
-	int done;
 
 	bench_pin(bench->cpu);
 	/* relaxed, both flags: nothing hangs on them but when */
@@ -108,7 +106,7 @@ static void *poller_main(void *arg)
 		if (atomic_load_explicit(&is_watched, memory_order_relaxed))
 			run_watched(rt);
 		else
-			MUST(rpma_rt_run_once(rt, 0, INT_MAX, &done));
+			CHECK(rpma_rt_poller_run(rt, 0, INT_MAX) >= 0);
 	}
 	return NULL;
 }
@@ -161,8 +159,8 @@ static void clean_routes(struct bench *bench)
 
 	for (i = 0; i < bench->count; i++)
 		world_event(bench->queues[i], RPMA_RT_EVENT_ROUTE_CLOSED);
-	MUST(rpma_rt_conn_put(&bench->pair.active));
-	MUST(rpma_rt_conn_put(&bench->pair.passive));
+	MUST(rpma_rt_conn_unref(&bench->pair.active));
+	MUST(rpma_rt_conn_unref(&bench->pair.passive));
 }
 
 static void close_routes(struct bench *bench)
@@ -207,7 +205,8 @@ static uint64_t count_completions(struct bench *bench)
 {
 	struct rpma_rt_poller_stats stats;
 
-	MUST(rpma_rt_get_poller_stats(bench->stage.world.rt, 0, &stats));
+	MUST(rpma_rt_poller_get_stats(bench->stage.world.rt, 0, &stats,
+				      sizeof(stats)));
 	return stats.completions;
 }
 

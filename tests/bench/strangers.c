@@ -240,12 +240,12 @@ static void close_strangers(struct bench *bench)
 	for (i = 0; i < bench->conns_count; i++)
 		world_event(bench->ready, RPMA_RT_EVENT_CLOSED);
 	for (i = 0; i < bench->conns_count; i++)
-		MUST(rpma_rt_conn_put(&bench->conns[i]));
+		MUST(rpma_rt_conn_unref(&bench->conns[i]));
 	MUST(rpma_rt_conn_close(bench->pair.active));
 	for (i = 0; i < 2; i++)
 		world_event(bench->posts, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_put(&bench->pair.active));
-	MUST(rpma_rt_conn_put(&bench->pair.passive));
+	MUST(rpma_rt_conn_unref(&bench->pair.active));
+	MUST(rpma_rt_conn_unref(&bench->pair.passive));
 	MUST(rpma_rt_queue_delete(&bench->ready));
 	MUST(rpma_rt_queue_delete(&bench->posts));
 	MUST(rpma_mr_remote_delete(&bench->remote));

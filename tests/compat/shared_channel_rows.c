@@ -330,8 +330,8 @@ void scene_open_poller(struct scene *scene)
 void scene_close_poller(struct scene *scene)
 {
 	ok(rpma_rt_stop(scene->world.rt));
-	ok(rpma_rt_conn_put(&scene->rt_pair.active));
-	ok(rpma_rt_conn_put(&scene->rt_pair.passive));
+	ok(rpma_rt_conn_unref(&scene->rt_pair.active));
+	ok(rpma_rt_conn_unref(&scene->rt_pair.passive));
 	ok(rpma_rt_queue_delete(&scene->queue[0]));
 	ok(rpma_rt_queue_delete(&scene->queue[1]));
 	ok(rpma_rt_delete(&scene->world.rt));

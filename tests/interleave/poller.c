@@ -89,7 +89,8 @@ static void begin_with_pool(struct scene *scene)
 	/* as the first time: no bell of an earlier run, rounds from CQ 0 */
 	set_stopping(false);
 	MUST(scene, rt_device_get(rt, scene->ctx, &device));
-	MUST(scene, rpma_rt_run_once(rt, 0, ENTRIES, &done));
+	done = rpma_rt_poller_run(rt, 0, ENTRIES);
+	MUST(scene, done < 0);
 	poller->cqs_first = 0;
 	completions = count_completions();
 	to_device_count = 0;
@@ -117,21 +118,22 @@ static bool turn(struct scene *scene)
 {
 	int done;
 
-	MUST(scene, rpma_rt_run_once(rt, 0, RT_BATCH, &done));
+	done = rpma_rt_poller_run(rt, 0, RT_BATCH);
+	MUST(scene, done < 0);
 	scene->taken = (int)(count_completions() - completions);
 	return done > 0;
 }
 
 static void sleep_on_fd(struct scene *scene)
 {
-	int ret = rpma_rt_arm(rt, 0);
+	int ret = rpma_rt_poller_arm(rt, 0);
 	int fd;
 
 	scene->taken = (int)(count_completions() - completions);
-	if (ret == RPMA_E_AGAIN)
+	if (ret == 1) /* there is work */
 		return;
 	MUST(scene, ret);
-	MUST(scene, rpma_rt_get_fd(rt, 0, &fd));
+	MUST(scene, rpma_rt_poller_get_fd(rt, 0, &fd));
 	rpma_loopback_sched_wait(is_readable, &fd);
 }
 
@@ -226,8 +228,9 @@ static void wait_and_leave(struct scene *scene)
 	}
 	while (poller->cqs_count > 0 || poller->leaving != NULL)
 		turn(scene);
-	MUST(scene, rpma_rt_arm(rt, 0));
-	MUST(scene, rpma_rt_run_once(rt, 0, RT_BATCH, &done));
+	MUST(scene, rpma_rt_poller_arm(rt, 0));
+	done = rpma_rt_poller_run(rt, 0, RT_BATCH);
+	MUST(scene, done < 0);
 	rpma_loopback_sched_wait(is_all_destroyed, scene);
 	MUST(scene, rt_cq_pool_fini(poller));
 }

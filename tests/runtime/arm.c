@@ -89,7 +89,8 @@ static uint64_t polls(struct armed *a)
 {
 	struct rpma_rt_poller_stats stats;
 
-	MUST(rpma_rt_get_poller_stats(a->stage.world.rt, 0, &stats));
+	MUST(rpma_rt_poller_get_stats(a->stage.world.rt, 0, &stats,
+				      sizeof(stats)));
 	CHECK(stats.lost_events_recovered == 0);
 	return stats.polls;
 }
@@ -196,7 +197,8 @@ static void event__lost(const struct loop *loop)
 	do { /* a completion that finds the poller awake needs no event */
 		CHECK(world_now_ms() < deadline);
 		stage_ping(&s, &pair, i++);
-		MUST(rpma_rt_get_poller_stats(s.world.rt, 0, &stats));
+		MUST(rpma_rt_poller_get_stats(s.world.rt, 0, &stats,
+					      sizeof(stats)));
 	} while (i < 10 || stats.lost_events_recovered == 0);
 	loop->fault_clear();
 	stage_disconnect(&s, &pair);

@@ -102,14 +102,16 @@ static void wait_for_sleep(struct slow *s)
 	uint64_t before;
 	uint64_t begin = world_now_ms();
 
-	MUST(rpma_rt_get_poller_stats(s->stage.world.rt, 0, &stats));
+	MUST(rpma_rt_poller_get_stats(s->stage.world.rt, 0, &stats,
+				      sizeof(stats)));
 	CHECK(stats.spilled >= LIMIT);
 	before = stats.sleeps;
 	/* something to wake up for, and to sleep after */
 	stage_ping(&s->stage, &s->other, 1);
 	do {
 		CHECK(world_now_ms() - begin < WORLD_PATIENCE_MS);
-		MUST(rpma_rt_get_poller_stats(s->stage.world.rt, 0, &stats));
+		MUST(rpma_rt_poller_get_stats(s->stage.world.rt, 0, &stats,
+					      sizeof(stats)));
 	} while (stats.sleeps == before);
 }
 
@@ -129,7 +131,8 @@ int main(void)
 			stage_completion(s.queue, s.taken++, IBV_WC_SUCCESS);
 		wait_for_writable(&s); /* exactly one: the next item is none */
 	}
-	MUST(rpma_rt_get_poller_stats(s.stage.world.rt, 0, &stats));
+	MUST(rpma_rt_poller_get_stats(s.stage.world.rt, 0, &stats,
+				      sizeof(stats)));
 	printf("ok: %lu messages, %lu spilled, %lu sleeps\n",
 	       (unsigned long)s.posted, (unsigned long)stats.spilled,
 	       (unsigned long)stats.sleeps);

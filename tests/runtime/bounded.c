@@ -45,7 +45,7 @@ static uint64_t delivered(int poller)
 {
 	struct rpma_rt_poller_stats stats;
 
-	MUST(rpma_rt_get_poller_stats(world.rt, poller, &stats));
+	MUST(rpma_rt_poller_get_stats(world.rt, poller, &stats, sizeof(stats)));
 	return stats.delivered;
 }
 
@@ -55,7 +55,8 @@ static uint64_t run_poller(int poller)
 	uint64_t before = delivered(poller);
 	int done;
 
-	MUST(rpma_rt_run_once(world.rt, poller, BUDGET, &done));
+	done = rpma_rt_poller_run(world.rt, poller, BUDGET);
+	CHECK(done >= 0);
 	if (done > most)
 		most = done;
 	return delivered(poller) - before;
@@ -117,8 +118,8 @@ static void connect_pair(const struct rpma_rt_conn_cfg *cfg,
 
 static void put_pair(struct world_pair *pair)
 {
-	MUST(rpma_rt_conn_put(&pair->active));
-	MUST(rpma_rt_conn_put(&pair->passive));
+	MUST(rpma_rt_conn_unref(&pair->active));
+	MUST(rpma_rt_conn_unref(&pair->passive));
 }
 
 /* How many connections the dump says that of. */
@@ -417,7 +418,7 @@ static void end__two_of_many_routes_once_each(void)
 	CHECK(count_closed(&r) == QUEUES);
 	for (i = 0; i < QUEUES; i++)
 		CHECK(r.closed[i] == 1 && r.others[i] == 1);
-	MUST(rpma_rt_conn_put(&aside));
+	MUST(rpma_rt_conn_unref(&aside));
 	routes_tear_down(&r, queue);
 }
 

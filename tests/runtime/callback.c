@@ -140,8 +140,8 @@ static void ends_close(struct stage *s, struct end *a, struct end *p)
 	CHECK(atomic_load_explicit(&a->closed, memory_order_acquire) == 2);
 	CHECK(atomic_load_explicit(&p->closed, memory_order_acquire) == 2);
 	CHECK(a->owed == 0 && p->owed == 0);
-	MUST(rpma_rt_conn_put(&a->conn));
-	MUST(rpma_rt_conn_put(&p->conn));
+	MUST(rpma_rt_conn_unref(&a->conn));
+	MUST(rpma_rt_conn_unref(&p->conn));
 }
 
 static void ends_open(struct stage *s, struct end *a, struct end *p)
@@ -200,9 +200,7 @@ static void run(int pollers, uint32_t trips)
 static bool turn(struct stage *s, struct rpma_rt_queue *queue,
 		 struct rpma_rt_completion *item)
 {
-	int got;
-
-	MUST(rpma_rt_run_once(s->world.rt, 0, 64, &got));
+	CHECK(rpma_rt_poller_run(s->world.rt, 0, 64) >= 0);
 	return rpma_rt_queue_poll(queue, item, 1) > 0;
 }
 
@@ -251,8 +249,8 @@ static void by_hand__called_inside_run_once(uint32_t trips)
 	turn_until(&s, s.aq, RPMA_RT_EVENT_CLOSED);
 	turn_until(&s, s.pq, RPMA_RT_EVENT_CLOSED);
 	CHECK(a.owed == 0 && p.owed == 0 && a.trips == trips);
-	MUST(rpma_rt_conn_put(&active));
-	MUST(rpma_rt_conn_put(&passive));
+	MUST(rpma_rt_conn_unref(&active));
+	MUST(rpma_rt_conn_unref(&passive));
 	stage_close(&s);
 }
 

@@ -76,7 +76,7 @@ static void expect_closed(struct rpma_rt_queue *queue,
 		abort();
 	}
 	CHECK(item.context == (uintptr_t)*conn);
-	MUST(rpma_rt_conn_put(conn));
+	MUST(rpma_rt_conn_unref(conn));
 }
 
 /* Nothing outstanding comes but what was posted, each once, then CLOSED. */
@@ -161,7 +161,7 @@ static void peer_closes__established(struct scene *s, uint32_t recvs)
 	}
 	CHECK(seen == recvs && item.opcode == RPMA_RT_EVENT_CLOSED);
 	CHECK(item.status == RPMA_RT_REASON_DISCONNECTED);
-	MUST(rpma_rt_conn_put(&pair.active));
+	MUST(rpma_rt_conn_unref(&pair.active));
 }
 
 static void connect__no_listener_REJECTED(struct scene *s)
@@ -189,7 +189,7 @@ static void close__before_anything(struct scene *s)
 		item = world_next(s->aq);
 	CHECK(item.opcode == RPMA_RT_EVENT_CLOSED &&
 	      item.status == RPMA_RT_REASON_LOCAL);
-	MUST(rpma_rt_conn_put(&conn));
+	MUST(rpma_rt_conn_unref(&conn));
 }
 
 static void close__ready_with_receives(struct scene *s)
@@ -238,12 +238,12 @@ static void request__refused(struct scene *s, int by_close)
 	} else {
 		struct rpma_rt_conn *held = active;
 
-		MUST(rpma_rt_conn_get(held));
+		MUST(rpma_rt_conn_ref(held));
 		collect(s->aq, &active, 0, 3, RPMA_RT_REASON_REJECTED);
 		MUST(rpma_rt_conn_get_private_data(held, &pdata));
 		CHECK(pdata.ptr && pdata.len >= sizeof(word) &&
 		      memcmp(pdata.ptr, word, sizeof(word)) == 0);
-		MUST(rpma_rt_conn_put(&held));
+		MUST(rpma_rt_conn_unref(&held));
 	}
 	MUST(rpma_rt_listener_delete(&listener));
 }
@@ -276,8 +276,8 @@ static void stop__with_live_connections(void)
 	while (rpma_rt_queue_poll(s.pq, &item, 1) > 0)
 		CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
 	for (i = 0; i < 8; i++) {
-		MUST(rpma_rt_conn_put(&pairs[i].active));
-		MUST(rpma_rt_conn_put(&pairs[i].passive));
+		MUST(rpma_rt_conn_unref(&pairs[i].active));
+		MUST(rpma_rt_conn_unref(&pairs[i].passive));
 	}
 	tear_down(&s);
 }

@@ -94,7 +94,7 @@ static uint64_t count_events(void)
 {
 	struct rpma_rt_poller_stats stats;
 
-	MUST(rpma_rt_get_poller_stats(world->rt, 0, &stats));
+	MUST(rpma_rt_poller_get_stats(world->rt, 0, &stats, sizeof(stats)));
 	return stats.events;
 }
 
@@ -240,7 +240,7 @@ static void end(struct stage *s, struct rpma_rt_conn **conn)
 	MUST(rpma_rt_conn_close(*conn));
 	item = next_closed(s->aq);
 	CHECK(item.context == (uintptr_t)*conn);
-	MUST(rpma_rt_conn_put(conn));
+	MUST(rpma_rt_conn_unref(conn));
 }
 
 /* Others go on: with a queue, on another poller, and on the same one where
@@ -353,8 +353,8 @@ static void broken__others_go_on(struct stage *s)
 	end_broken(s->aq);
 	end(s, &conn);
 	for (i = 0; i < FEW; i++) {
-		MUST(rpma_rt_conn_put(&pairs[i].active));
-		MUST(rpma_rt_conn_put(&pairs[i].passive));
+		MUST(rpma_rt_conn_unref(&pairs[i].active));
+		MUST(rpma_rt_conn_unref(&pairs[i].passive));
 	}
 	wait_until_at_most(1);
 	free(small);

@@ -259,7 +259,7 @@ static struct outcome collect(struct scene *s, struct rpma_rt_queue *queue,
 			outcome.reason, reason);
 		abort();
 	}
-	MUST(rpma_rt_conn_put(conn));
+	MUST(rpma_rt_conn_unref(conn));
 	return outcome;
 }
 
@@ -385,7 +385,7 @@ static void visit(struct scene *s)
 	while (item.opcode == RPMA_RT_EVENT_READY);
 	CHECK(item.kind == RPMA_RT_EVENT &&
 	      item.opcode == RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_put(&conn));
+	MUST(rpma_rt_conn_unref(&conn));
 }
 
 /* Until the verb was called that fails, and everybody knows. */
@@ -567,12 +567,11 @@ static void take_by_hand(struct scene *s, struct rpma_rt_queue *queue,
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
 	uint64_t begin = world_now_ms();
-	int done;
 
 	while (rpma_rt_queue_poll(queue, item, 1) == 0) {
 		CHECK(world_now_ms() - begin < WORLD_PATIENCE_MS);
 		nanosleep(&ms, NULL);
-		MUST(rpma_rt_run_once(s->stage.world.rt, 0, 1, &done));
+		CHECK(rpma_rt_poller_run(s->stage.world.rt, 0, 1) >= 0);
 	}
 }
 
@@ -662,8 +661,8 @@ static void expect_arrived(struct scene *s, enum rpma_rt_reason reason)
 	while (item.kind == RPMA_RT_COMPLETION);
 	CHECK(item.kind == RPMA_RT_EVENT &&
 	      item.opcode == RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_put(&s->victim.active));
-	MUST(rpma_rt_conn_put(&s->victim.passive));
+	MUST(rpma_rt_conn_unref(&s->victim.active));
+	MUST(rpma_rt_conn_unref(&s->victim.passive));
 	close_scene(s);
 }
 

@@ -69,8 +69,8 @@ static void fd__wakes_for_each_completion(struct stage *s, uint32_t flags)
 	CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
 	item = next_by_fd(s->pq, pq);
 	CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_put(&pair.active));
-	MUST(rpma_rt_conn_put(&pair.passive));
+	MUST(rpma_rt_conn_unref(&pair.active));
+	MUST(rpma_rt_conn_unref(&pair.passive));
 	close(aq);
 	close(pq);
 }

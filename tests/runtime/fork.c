@@ -48,10 +48,10 @@ static void old_runtime(struct old *o)
 	struct rpma_rt_queue *queue;
 	int value;
 
-	FORKED(rpma_rt_get_poller_stats(rt, 0, &stats));
-	FORKED(rpma_rt_run_once(o->manual, 0, 1, &value));
-	FORKED(rpma_rt_arm(o->manual, 0));
-	FORKED(rpma_rt_get_fd(o->manual, 0, &value));
+	FORKED(rpma_rt_poller_get_stats(rt, 0, &stats, sizeof(stats)));
+	FORKED(rpma_rt_poller_run(o->manual, 0, 1));
+	FORKED(rpma_rt_poller_arm(o->manual, 0));
+	FORKED(rpma_rt_poller_get_fd(o->manual, 0, &value));
 	FORKED(rpma_rt_queue_new(rt, NULL, &queue));
 	FORKED(rpma_rt_stop(rt));
 	FORKED(rpma_rt_stop(o->manual));
@@ -104,7 +104,7 @@ static void old_connection(struct old *o)
 	void *user;
 	int value;
 
-	FORKED(rpma_rt_conn_get(conn));
+	FORKED(rpma_rt_conn_ref(conn));
 	FORKED(rpma_rt_conn_get_private_data(conn, &pdata));
 	FORKED(rpma_rt_conn_get_qp_num(conn, &qp_num));
 	FORKED(rpma_rt_conn_get_poller(conn, &value));
@@ -123,7 +123,7 @@ static void old_connection(struct old *o)
 	FORKED(rpma_rt_read(conn, o->s.mr, 0, o->s.remote, 0, 8,
 			    RPMA_F_COMPLETION_ALWAYS, 1));
 	FORKED(rpma_rt_conn_close(conn));
-	FORKED(rpma_rt_conn_put(&conn));
+	FORKED(rpma_rt_conn_unref(&conn));
 	CHECK(conn != NULL);
 }
 

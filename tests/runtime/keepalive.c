@@ -19,7 +19,7 @@ static uint64_t keepalives(const struct stage *s)
 {
 	struct rpma_rt_poller_stats stats;
 
-	MUST(rpma_rt_get_poller_stats(s->world.rt, 0, &stats));
+	MUST(rpma_rt_poller_get_stats(s->world.rt, 0, &stats, sizeof(stats)));
 	CHECK(stats.stale == 0);
 	return stats.keepalives;
 }
@@ -31,10 +31,9 @@ static bool wait_for(struct stage *s, bool manual, uint64_t posted,
 {
 	struct pollfd fd = {.events = POLLIN};
 	uint64_t start = world_now_ms();
-	int done;
 
 	if (manual)
-		MUST(rpma_rt_get_fd(s->world.rt, 0, &fd.fd));
+		MUST(rpma_rt_poller_get_fd(s->world.rt, 0, &fd.fd));
 	while (keepalives(s) < posted) {
 		CHECK(world_now_ms() - start < WORLD_PATIENCE_MS);
 		if (!manual) {
@@ -42,9 +41,9 @@ static bool wait_for(struct stage *s, bool manual, uint64_t posted,
 				return true;
 			continue;
 		}
-		if (rpma_rt_arm(s->world.rt, 0) == 0)
+		if (rpma_rt_poller_arm(s->world.rt, 0) == 0)
 			CHECK(poll(&fd, 1, WORLD_PATIENCE_MS) == 1);
-		MUST(rpma_rt_run_once(s->world.rt, 0, 32, &done));
+		CHECK(rpma_rt_poller_run(s->world.rt, 0, 32) >= 0);
 		if (rpma_rt_queue_poll(s->aq, item, 1) > 0)
 			return true;
 	}
@@ -136,7 +135,7 @@ static void expect_closed(struct stage *s, bool manual,
 	CHECK(item.kind == RPMA_RT_EVENT);
 	CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
 	CHECK(item.status == reason);
-	MUST(rpma_rt_conn_put(conn));
+	MUST(rpma_rt_conn_unref(conn));
 }
 
 /* Silence: several keep-alive requests, no item; then the peer goes. */

@@ -57,7 +57,7 @@ static int client(const char *port)
 		CHECK(ret == 0 || ret == RPMA_RT_E_CLOSED);
 	}
 	CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_put(&conn));
+	MUST(rpma_rt_conn_unref(&conn));
 	stage_close(&s);
 	return 0;
 }
@@ -209,11 +209,11 @@ static void server(struct stage *s)
 		count(&tally, &item);
 	}
 	echo(s, other, AFTER);
-	MUST(rpma_rt_conn_put(&tally.victim));
+	MUST(rpma_rt_conn_unref(&tally.victim));
 	MUST(rpma_rt_conn_close(other));
 	item = world_event(s->pq, RPMA_RT_EVENT_CLOSED);
 	CHECK(item.context == (uintptr_t)other);
-	MUST(rpma_rt_conn_put(&other));
+	MUST(rpma_rt_conn_unref(&other));
 	wait_for(other_pid, 0);
 	MUST(rpma_rt_listener_delete(&listener));
 }
@@ -233,7 +233,7 @@ int main(int argc, char **argv)
 		return 77;
 	}
 	server(&s);
-	MUST(rpma_rt_get_poller_stats(s.world.rt, 0, &stats));
+	MUST(rpma_rt_poller_get_stats(s.world.rt, 0, &stats, sizeof(stats)));
 	CHECK(stats.stale == 0);
 	stage_close(&s);
 	printf("ok\n");

@@ -43,7 +43,7 @@ static void expect_closed(struct rpma_rt_queue *queue,
 			item.status, reason);
 		abort();
 	}
-	MUST(rpma_rt_conn_put(conn));
+	MUST(rpma_rt_conn_unref(conn));
 }
 
 static void listen__port_in_use_PROVIDER(struct stage *s)
@@ -118,7 +118,7 @@ static void delete__with_requests_in_the_queue(struct stage *s)
 	item = world_event(s->aq, RPMA_RT_EVENT_CLOSED);
 	CHECK(item.context == (uintptr_t)late);
 	CHECK(item.status == RPMA_RT_REASON_REJECTED);
-	MUST(rpma_rt_conn_put(&late));
+	MUST(rpma_rt_conn_unref(&late));
 	MUST(rpma_rt_conn_connect(pair.passive, NULL));
 	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
@@ -154,13 +154,13 @@ static void stop__requests_never_taken(const struct stage_cfg *cfg)
 	for (i = 0; i < REQUESTS; i++) {
 		MUST_ANSWER(1, rpma_rt_queue_poll(untouched, &item, 1));
 		CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
-		MUST(rpma_rt_conn_put(&passive[i]));
+		MUST(rpma_rt_conn_unref(&passive[i]));
 	}
 	while (rpma_rt_queue_poll(s.aq, &item, 1) > 0)
 		closed += item.opcode == RPMA_RT_EVENT_CLOSED;
 	CHECK(closed == REQUESTS);
 	for (i = 0; i < REQUESTS; i++)
-		MUST(rpma_rt_conn_put(&active[i]));
+		MUST(rpma_rt_conn_unref(&active[i]));
 	/* after the stop: only the handle is left of it */
 	MUST(rpma_rt_listener_delete(&listener));
 	CHECK(rpma_rt_queue_poll(untouched, &item, 1) == RPMA_RT_E_CLOSED);
@@ -184,7 +184,7 @@ static void delete__queue_with_requests_inside(const struct stage_cfg *cfg)
 	MUST(rpma_rt_conn_close(active));
 	item = world_event(s.aq, RPMA_RT_EVENT_CLOSED);
 	CHECK(item.status == RPMA_RT_REASON_LOCAL);
-	MUST(rpma_rt_conn_put(&active));
+	MUST(rpma_rt_conn_unref(&active));
 	MUST(rpma_rt_stop(s.world.rt));
 	MUST(rpma_rt_listener_delete(&listener));
 	MUST(rpma_rt_queue_delete(&untouched));

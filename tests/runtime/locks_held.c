@@ -188,8 +188,8 @@ static void put_all(struct scene *s)
 	       rpma_rt_queue_poll(s->stage.pq, &item, 1) > 0)
 		;
 	for (i = 0; i < PAIRS; i++) {
-		MUST(rpma_rt_conn_put(&s->pairs[i].active));
-		MUST(rpma_rt_conn_put(&s->pairs[i].passive));
+		MUST(rpma_rt_conn_unref(&s->pairs[i].active));
+		MUST(rpma_rt_conn_unref(&s->pairs[i].passive));
 	}
 }
 
@@ -281,15 +281,15 @@ static void refused(void)
 	MUST(rpma_rt_conn_reject(passive, NULL));
 	world_event(s.stage.aq, RPMA_RT_EVENT_CLOSED);
 	world_event(s.stage.pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_put(&active));
-	MUST(rpma_rt_conn_put(&passive));
+	MUST(rpma_rt_conn_unref(&active));
+	MUST(rpma_rt_conn_unref(&passive));
 	MUST(rpma_rt_listener_delete(&listener));
 	MUST(world_conn_new(w->rt, w->peer, w->addr, w->port, s.stage.cfg, 0,
 			    s.stage.aq, NULL, &active));
 	world_event(s.stage.aq, RPMA_RT_EVENT_READY);
 	MUST(rpma_rt_conn_connect(active, NULL));
 	world_event(s.stage.aq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_put(&active));
+	MUST(rpma_rt_conn_unref(&active));
 	tear_down(&s);
 }
 

@@ -35,15 +35,16 @@ static struct rpma_rt_completion next(struct shard *s,
 	int ret;
 
 	for (;;) {
-		MUST(rpma_rt_run_once(s->world.rt, 0, budget, &done));
+		done = rpma_rt_poller_run(s->world.rt, 0, budget);
+		CHECK(done >= 0);
 		got = rpma_rt_queue_poll(queue, &item, 1);
 		if (got == 1)
 			return item;
 		CHECK(got == 0);
 		if (done > 0)
 			continue;
-		ret = rpma_rt_arm(s->world.rt, 0);
-		if (ret == RPMA_E_AGAIN)
+		ret = rpma_rt_poller_arm(s->world.rt, 0);
+		if (ret == 1)
 			continue;
 		MUST(ret);
 		/* an item that the look before sleeping delivered */
@@ -70,7 +71,7 @@ static void set_up(struct shard *s)
 	world_open(&s->world);
 	world_start(&s->world, 1, RPMA_RT_MODE_MANUAL);
 	MUST(rpma_rt_queue_new(s->world.rt, NULL, &s->queue));
-	MUST(rpma_rt_get_fd(s->world.rt, 0, &s->fd));
+	MUST(rpma_rt_poller_get_fd(s->world.rt, 0, &s->fd));
 	s->memory = aligned_alloc(4096, 4096);
 	CHECK(s->memory);
 	MUST(rpma_mr_reg(s->world.peer, s->memory, 4096,
@@ -124,12 +125,10 @@ static void ping(struct shard *s, struct world_pair *pair,
 
 static void expect_refusals(struct shard *s)
 {
-	int done;
 
-	CHECK(rpma_rt_run_once(s->world.rt, 0, 0, &done) == RPMA_E_INVAL);
-	CHECK(rpma_rt_run_once(s->world.rt, 1, 1, &done) == RPMA_E_INVAL);
-	CHECK(rpma_rt_run_once(s->world.rt, 0, 1, NULL) == RPMA_E_INVAL);
-	CHECK(rpma_rt_arm(s->world.rt, -1) == RPMA_E_INVAL);
+	CHECK(rpma_rt_poller_run(s->world.rt, 0, 0) == RPMA_E_INVAL);
+	CHECK(rpma_rt_poller_run(s->world.rt, 1, 1) == RPMA_E_INVAL);
+	CHECK(rpma_rt_poller_arm(s->world.rt, UINT32_MAX) == RPMA_E_INVAL);
 }
 
 static void drain(struct rpma_rt_queue *queue, uint32_t *closed)
@@ -147,7 +146,6 @@ int main(void)
 	struct world_pair pairs[2];
 	uint32_t closed = 0;
 	struct shard s;
-	int done;
 	int i;
 
 	set_up(&s);
@@ -161,13 +159,13 @@ int main(void)
 	CHECK(next_event(&s, s.queue, RPMA_RT_EVENT_CLOSED) == pairs[0].active);
 	/* the rest dies with the runtime, run by the stop itself */
 	MUST(rpma_rt_stop(s.world.rt));
-	CHECK(rpma_rt_run_once(s.world.rt, 0, 1, &done) == RPMA_RT_E_CLOSED);
+	CHECK(rpma_rt_poller_run(s.world.rt, 0, 1) == RPMA_RT_E_CLOSED);
 	drain(s.queue, &closed);
 	drain(other, &closed);
 	CHECK(closed == 3);
 	for (i = 0; i < 2; i++) {
-		MUST(rpma_rt_conn_put(&pairs[i].active));
-		MUST(rpma_rt_conn_put(&pairs[i].passive));
+		MUST(rpma_rt_conn_unref(&pairs[i].active));
+		MUST(rpma_rt_conn_unref(&pairs[i].passive));
 	}
 	MUST(rpma_rt_queue_delete(&s.queue));
 	MUST(rpma_rt_queue_delete(&other));

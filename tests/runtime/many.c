@@ -249,7 +249,7 @@ static void tear_down(struct many *m)
 	for (i = 0; i < m->ends_count; i++)
 		world_event(m->setup, RPMA_RT_EVENT_CLOSED);
 	for (i = 0; i < m->ends_count; i++) {
-		MUST(rpma_rt_conn_put(&m->ends[i].conn));
+		MUST(rpma_rt_conn_unref(&m->ends[i].conn));
 		free(m->ends[i].sent_bits);
 		free(m->ends[i].recv_bits);
 	}

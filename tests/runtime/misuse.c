@@ -109,8 +109,8 @@ static void post__beyond_credit(struct stage *s)
 	}
 	world_event(s->aq, RPMA_RT_EVENT_CLOSED);
 	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_put(&pair.active));
-	MUST(rpma_rt_conn_put(&pair.passive));
+	MUST(rpma_rt_conn_unref(&pair.active));
+	MUST(rpma_rt_conn_unref(&pair.passive));
 }
 
 /* The peer leaves while this end goes on posting: until it is refused, and of
@@ -142,8 +142,8 @@ static void post__peer_gone(struct stage *s)
 	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
 	REFUSED(RPMA_RT_E_CLOSED, rpma_rt_recv(pair.active, s->mr, 0, 8, 1));
 	MUST(rpma_rt_conn_close(pair.active));
-	MUST(rpma_rt_conn_put(&pair.active));
-	MUST(rpma_rt_conn_put(&pair.passive));
+	MUST(rpma_rt_conn_unref(&pair.active));
+	MUST(rpma_rt_conn_unref(&pair.passive));
 }
 
 /* -------------------------------------------------------------- objects --- */
@@ -183,8 +183,8 @@ static void foreign__INVAL(struct stage *s)
 	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
 	/* its routes lived as long as its handle; they lead nowhere now */
 	REFUSED(RPMA_RT_E_CLOSED, rpma_rt_post_send(else_where.active, &wr, 1));
-	MUST(rpma_rt_conn_put(&else_where.active));
-	MUST(rpma_rt_conn_put(&else_where.passive));
+	MUST(rpma_rt_conn_unref(&else_where.active));
+	MUST(rpma_rt_conn_unref(&else_where.passive));
 	MUST(rpma_rt_queue_delete(&queue));
 	MUST(rpma_rt_delete(&other.rt));
 }
@@ -242,14 +242,14 @@ static void put__once_too_often_INVAL(struct stage *s)
 
 	stage_connect(s, &pair);
 	again = pair.active;
-	MUST(rpma_rt_conn_put(&pair.active));
+	MUST(rpma_rt_conn_unref(&pair.active));
 	CHECK(pair.active == NULL);
-	REFUSED(RPMA_E_INVAL, rpma_rt_conn_put(&again));
-	REFUSED(RPMA_E_INVAL, rpma_rt_conn_get(again));
+	REFUSED(RPMA_E_INVAL, rpma_rt_conn_unref(&again));
+	REFUSED(RPMA_E_INVAL, rpma_rt_conn_ref(again));
 	MUST(rpma_rt_conn_close(pair.passive));
 	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
 	world_event(s->aq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_put(&pair.passive));
+	MUST(rpma_rt_conn_unref(&pair.passive));
 #else
 	(void)s;
 #endif
@@ -272,7 +272,7 @@ static void sleep_until_it_sleeps(const struct rpma_rt_queue *queue)
 
 	do {
 		sched_yield();
-		MUST(rpma_rt_get_queue_stats(queue, &stats));
+		MUST(rpma_rt_queue_get_stats(queue, &stats, sizeof(stats)));
 	} while (stats.sleeps == 0);
 }
 
@@ -360,8 +360,8 @@ static void stopped__CLOSED(struct stage *s)
 	CHECK(rt == s->world.rt);
 	MUST(rpma_rt_conn_close(pair.active));
 	MUST(rpma_rt_listener_delete(&listener));
-	MUST(rpma_rt_conn_put(&pair.active));
-	MUST(rpma_rt_conn_put(&pair.passive));
+	MUST(rpma_rt_conn_unref(&pair.active));
+	MUST(rpma_rt_conn_unref(&pair.passive));
 }
 
 int main(void)

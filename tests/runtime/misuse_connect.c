@@ -31,7 +31,7 @@ void connect__too_much_private_data_FAILED(struct stage *s)
 	MUST(rpma_rt_conn_connect(conn, &pdata));
 	CHECK(world_event(s->aq, RPMA_RT_EVENT_CLOSED).status ==
 	      RPMA_RT_REASON_FAILED);
-	MUST(rpma_rt_conn_put(&conn));
+	MUST(rpma_rt_conn_unref(&conn));
 	MUST(rpma_rt_listener_delete(&listener));
 }
 
@@ -57,7 +57,7 @@ void answer__too_much_private_data(struct stage *s, bool accepts)
 	      (accepts ? RPMA_RT_REASON_FAILED : RPMA_RT_REASON_LOCAL));
 	CHECK(world_event(s->aq, RPMA_RT_EVENT_CLOSED).status ==
 	      RPMA_RT_REASON_REJECTED);
-	MUST(rpma_rt_conn_put(&pair.active));
-	MUST(rpma_rt_conn_put(&pair.passive));
+	MUST(rpma_rt_conn_unref(&pair.active));
+	MUST(rpma_rt_conn_unref(&pair.passive));
 	MUST(rpma_rt_listener_delete(&listener));
 }

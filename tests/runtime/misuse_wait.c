@@ -32,15 +32,14 @@ static void call_what_waits(struct caller *c)
 	struct rpma_rt_route *route;
 	struct rpma_rt_conn *conn;
 	struct rpma_rt_srq *srq;
-	int n;
 
 	srq_cfg.peer = s->world.peer;
 	srq_cfg.queue = queue;
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_new(NULL, &rt));
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_stop(rt));
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_delete(&rt));
-	REFUSED(RPMA_RT_E_THREAD, rpma_rt_run_once(rt, 0, 1, &n));
-	REFUSED(RPMA_RT_E_THREAD, rpma_rt_arm(rt, 0));
+	REFUSED(RPMA_RT_E_THREAD, rpma_rt_poller_run(rt, 0, 1));
+	REFUSED(RPMA_RT_E_THREAD, rpma_rt_poller_arm(rt, 0));
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_queue_wait(queue, &item, 1, -1));
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_queue_new(rt, NULL, &queue));
 	REFUSED(RPMA_RT_E_THREAD, rpma_rt_queue_delete(&queue));

@@ -309,7 +309,7 @@ static void closed(struct end *end, const struct rpma_rt_completion *item)
 	CHECK(end->owed == 0);
 	if (end == &all.active)
 		check_function();
-	MUST(rpma_rt_conn_put(&end->conn));
+	MUST(rpma_rt_conn_unref(&end->conn));
 	close_end(&all.active);
 	close_end(&all.passive);
 }
@@ -422,7 +422,8 @@ static void hear(bool closing)
 		if (now_ms() > end_ms)
 			hang();
 		if (all.life->is_manual) {
-			MUST(rpma_rt_run_once(all.rt, 0, 8, &done));
+			done = rpma_rt_poller_run(all.rt, 0, 8);
+			CHECK(done >= 0);
 			if (done == 0)
 				sched_yield(); /* to the control thread */
 		} else if (rpma_rt_queue_wait(all.queue, &item, 1, 1) > 0) {

@@ -47,7 +47,7 @@ static void end(struct stage *s, struct rpma_rt_conn **conn)
 	do
 		item = world_next(s->aq);
 	while (item.opcode != RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_put(conn));
+	MUST(rpma_rt_conn_unref(conn));
 }
 
 static void given(struct stage *s)
@@ -96,7 +96,7 @@ static void requests_in_turn(struct stage *s)
 		last = poller_of(passive);
 		MUST(rpma_rt_conn_reject(passive, NULL));
 		world_event(s->pq, RPMA_RT_EVENT_CLOSED);
-		MUST(rpma_rt_conn_put(&passive));
+		MUST(rpma_rt_conn_unref(&passive));
 		end(s, &active);
 	}
 }
@@ -283,7 +283,7 @@ static void hear(struct listener_rt *l, struct stage *s)
 
 static void hear_no_more(struct listener_rt *l)
 {
-	MUST(rpma_rt_conn_put(&l->conn));
+	MUST(rpma_rt_conn_unref(&l->conn));
 	MUST(rpma_rt_stop(l->rt));
 	world_event(l->queue, RPMA_RT_EVENT_CLOSED);
 	MUST(rpma_rt_queue_delete(&l->queue));

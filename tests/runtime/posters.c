@@ -272,7 +272,7 @@ static void end_close(struct end *e)
 	      atomic_load_explicit(&e->taken[BY_THREAD_QUIETLY],
 				   memory_order_relaxed));
 	CHECK(e->owed == 0 && e->routes_closed == 2);
-	MUST(rpma_rt_conn_put(&e->conn));
+	MUST(rpma_rt_conn_unref(&e->conn));
 }
 
 /* The threads post while this one takes; after so many messages it closes. */

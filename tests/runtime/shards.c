@@ -51,9 +51,7 @@ static void end(struct shard *shard)
 
 static void turn(struct stage *s, int poller)
 {
-	int done;
-
-	MUST(rpma_rt_run_once(s->world.rt, poller, DEPTH, &done));
+	CHECK(rpma_rt_poller_run(s->world.rt, poller, DEPTH) >= 0);
 }
 
 static struct rpma_rt_conn *turn_until(struct stage *s, int poller,
@@ -189,9 +187,9 @@ static void functions__on_their_own_thread(uint32_t calls)
 	turn_until(&s, 1, s.pq, RPMA_RT_EVENT_CLOSED);
 	MUST(rpma_rt_conn_close(conn));
 	turn_until(&s, 0, s.aq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_put(&conn));
-	MUST(rpma_rt_conn_put(&shard.pair.active));
-	MUST(rpma_rt_conn_put(&shard.pair.passive));
+	MUST(rpma_rt_conn_unref(&conn));
+	MUST(rpma_rt_conn_unref(&shard.pair.active));
+	MUST(rpma_rt_conn_unref(&shard.pair.passive));
 	sem_destroy(&shard.started);
 	stage_close(&s);
 }
@@ -265,8 +263,8 @@ static void shards__wait_for_each_other(void)
 		MUST(rpma_rt_conn_close(pairs[i].active));
 		turn_until(&s, i, s.aq, RPMA_RT_EVENT_CLOSED);
 		turn_until(&s, i, s.pq, RPMA_RT_EVENT_CLOSED);
-		MUST(rpma_rt_conn_put(&pairs[i].active));
-		MUST(rpma_rt_conn_put(&pairs[i].passive));
+		MUST(rpma_rt_conn_unref(&pairs[i].active));
+		MUST(rpma_rt_conn_unref(&pairs[i].passive));
 	}
 	pthread_barrier_destroy(&begin);
 	stage_close(&s);
@@ -371,8 +369,8 @@ static void busy_poller__others_go_on(void)
 	world_event(s.aq, RPMA_RT_EVENT_CLOSED);
 	world_event(queue, RPMA_RT_EVENT_ROUTE_CLOSED);
 	MUST(rpma_rt_queue_delete(&queue));
-	MUST(rpma_rt_conn_put(&conn));
-	MUST(rpma_rt_conn_put(&gate.conn));
+	MUST(rpma_rt_conn_unref(&conn));
+	MUST(rpma_rt_conn_unref(&gate.conn));
 	stage_disconnect(&s, &gate.shard.pair);
 	stage_close(&s);
 	sem_destroy(&gate.inside);

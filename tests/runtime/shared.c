@@ -105,14 +105,14 @@ static void workers__each_completion_ONCE(struct stage *s)
 	MUST(rpma_rt_queue_close(workers.queue));
 	for (i = 0; i < WORKERS; i++)
 		pthread_join(threads[i], NULL);
-	MUST(rpma_rt_get_queue_stats(workers.queue, &stats));
+	MUST(rpma_rt_queue_get_stats(workers.queue, &stats, sizeof(stats)));
 	/* and those that world_connect() took */
 	CHECK(stats.taken >= MESSAGES + 1 && stats.backlog == 0);
 	printf("ok: %lu batches, %lu sleeps, %lu wakes, %lu times busy\n",
 	       (unsigned long)stats.batches, (unsigned long)stats.sleeps,
 	       (unsigned long)stats.wakes, (unsigned long)stats.busy);
-	MUST(rpma_rt_conn_put(&pair.active));
-	MUST(rpma_rt_conn_put(&pair.passive));
+	MUST(rpma_rt_conn_unref(&pair.active));
+	MUST(rpma_rt_conn_unref(&pair.passive));
 	MUST(rpma_rt_queue_delete(&workers.queue));
 }
 

@@ -139,10 +139,11 @@ static void all_die_at_once__the_CQ_holds_it(struct signal *s)
 	collect_the_dead(s);
 	for (i = 0; i < CONNS; i++) {
 		world_event(s->stage.pq, RPMA_RT_EVENT_CLOSED);
-		MUST(rpma_rt_conn_put(&s->pairs[i].active));
-		MUST(rpma_rt_conn_put(&s->pairs[i].passive));
+		MUST(rpma_rt_conn_unref(&s->pairs[i].active));
+		MUST(rpma_rt_conn_unref(&s->pairs[i].passive));
 	}
-	MUST(rpma_rt_get_poller_stats(s->stage.world.rt, 0, &stats));
+	MUST(rpma_rt_poller_get_stats(s->stage.world.rt, 0, &stats,
+				      sizeof(stats)));
 	CHECK(stats.lost == 0);
 	stage_ping(&s->stage, &stranger, 1);
 	stage_disconnect(&s->stage, &stranger);

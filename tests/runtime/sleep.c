@@ -50,7 +50,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < PAIRS; i++)
 		stage_connect(&s, &pairs[i]);
 	play(&s, pairs, rounds);
-	MUST(rpma_rt_get_poller_stats(s.world.rt, 0, &stats));
+	MUST(rpma_rt_poller_get_stats(s.world.rt, 0, &stats, sizeof(stats)));
 	printf("%lu rounds: sleeps %lu events %lu acks %lu\n",
 	       (unsigned long)rounds, (unsigned long)stats.sleeps,
 	       (unsigned long)stats.events, (unsigned long)stats.acks);

@@ -193,7 +193,7 @@ void soak_end_put(struct soak_end *end)
 		return;
 	judge(end);
 	conn = soak_conn(end);
-	MUST(rpma_rt_conn_put(&conn));
+	MUST(rpma_rt_conn_unref(&conn));
 	release(end);
 }
 

@@ -284,12 +284,11 @@ static void take_some(struct soak_queue *queue)
 
 static void round_by_hand(struct soak_epoch *epoch)
 {
-	int done;
 	int i;
 
 	for (i = 0; i < epoch->sites_count * epoch->pollers; i++)
-		MUST(rpma_rt_run_once(epoch->sites[i / epoch->pollers].rt,
-				      i % epoch->pollers, 64, &done));
+		CHECK(rpma_rt_poller_run(epoch->sites[i / epoch->pollers].rt,
+					 i % epoch->pollers, 64) >= 0);
 	for_queues(epoch, take_some);
 }
 

@@ -137,7 +137,8 @@ static void add_stats(struct soak_epoch *epoch, const struct soak_site *site)
 	int i;
 
 	for (i = 0; i < epoch->pollers; i++) {
-		MUST(rpma_rt_get_poller_stats(site->rt, i, &stats));
+		MUST(rpma_rt_poller_get_stats(site->rt, i, &stats,
+					      sizeof(stats)));
 		epoch->sum->spilled += stats.spilled;
 		epoch->sum->stale += stats.stale;
 		epoch->sum->recovered += stats.lost_events_recovered;

@@ -67,8 +67,8 @@ void stage_disconnect(struct stage *s, struct world_pair *pair)
 	MUST(rpma_rt_conn_close(pair->active));
 	world_event(s->aq, RPMA_RT_EVENT_CLOSED);
 	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_put(&pair->active));
-	MUST(rpma_rt_conn_put(&pair->passive));
+	MUST(rpma_rt_conn_unref(&pair->active));
+	MUST(rpma_rt_conn_unref(&pair->passive));
 }
 
 struct rpma_mr_remote *stage_vanished(struct stage *s)

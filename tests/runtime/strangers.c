@@ -147,8 +147,8 @@ static void open_scene(struct scene *s)
 
 static void put(struct world_pair *pair)
 {
-	MUST(rpma_rt_conn_put(&pair->active));
-	MUST(rpma_rt_conn_put(&pair->passive));
+	MUST(rpma_rt_conn_unref(&pair->active));
+	MUST(rpma_rt_conn_unref(&pair->passive));
 }
 
 /* So many connections close in the queue, which is empty then. */
@@ -238,7 +238,7 @@ static void end_others(struct scene *s)
 	stage_disconnect(&s->stage, &s->other);
 	MUST(rpma_rt_conn_close(s->idle));
 	expect_closed(s->stage.aq, 1);
-	MUST(rpma_rt_conn_put(&s->idle));
+	MUST(rpma_rt_conn_unref(&s->idle));
 }
 
 /* ---------------------------------------------------------------- the tests */
@@ -302,10 +302,10 @@ static void many_deaths(struct scene *s)
 	atomic_store_explicit(&modifies_left, -1, memory_order_relaxed);
 	MUST(rpma_rt_conn_close(conn));
 	expect_closed(queue, 1);
-	MUST(rpma_rt_conn_put(&conn));
+	MUST(rpma_rt_conn_unref(&conn));
 	expect_closed(s->stage.aq, CROWD);
 	for (i = 0; i < CROWD; i++)
-		MUST(rpma_rt_conn_put(&crowd[i]));
+		MUST(rpma_rt_conn_unref(&crowd[i]));
 	MUST(rpma_rt_queue_delete(&queue));
 	end_victim(s);
 	end_others(s);
@@ -364,7 +364,7 @@ static void broken_cq(struct scene *s)
 	put(&s->other);
 	MUST(rpma_rt_conn_close(s->idle));
 	expect_closed(s->stage.aq, 1);
-	MUST(rpma_rt_conn_put(&s->idle));
+	MUST(rpma_rt_conn_unref(&s->idle));
 }
 
 static void *stop(void *arg)
@@ -390,7 +390,7 @@ static void slow_stop(struct scene *s)
 	expect_closed(s->stage.aq, 2);
 	expect_closed(s->stage.pq, 1);
 	put(&s->other);
-	MUST(rpma_rt_conn_put(&s->idle));
+	MUST(rpma_rt_conn_unref(&s->idle));
 }
 
 /* strangers [TEST] */

@@ -152,7 +152,7 @@ static void *poster(void *arg)
 	int i;
 
 	for (i = 0; i < s->count; i++)
-		MUST(rpma_rt_conn_get(s->ends[i].conn));
+		MUST(rpma_rt_conn_ref(s->ends[i].conn));
 	pthread_barrier_wait(&s->begin);
 	while (open) {
 		open = false;
@@ -170,7 +170,7 @@ static void *poster(void *arg)
 	for (i = 0; i < s->count; i++) {
 		struct rpma_rt_conn *conn = s->ends[i].conn;
 
-		MUST(rpma_rt_conn_put(&conn));
+		MUST(rpma_rt_conn_unref(&conn));
 	}
 	return NULL;
 }
@@ -318,7 +318,7 @@ static void judge(struct end *e)
 	}
 	CHECK(value(&e->closed) == 1);
 	CHECK(value(&e->route_closed) == (e->route != NULL));
-	MUST(rpma_rt_conn_put(&e->conn));
+	MUST(rpma_rt_conn_unref(&e->conn));
 }
 
 static void run_threads(struct scene *s)

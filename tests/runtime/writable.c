@@ -249,8 +249,8 @@ static void refused__told_once(bool single, enum rpma_rt_mode mode,
 	CHECK(s.send.by_backlog > 0 && s.recv.by_backlog > 0);
 	poster_close(&s.send);
 	poster_close(&s.recv);
-	MUST(rpma_rt_conn_put(&s.pair.active));
-	MUST(rpma_rt_conn_put(&s.pair.passive));
+	MUST(rpma_rt_conn_unref(&s.pair.active));
+	MUST(rpma_rt_conn_unref(&s.pair.passive));
 	stage_close(&s.stage);
 }
 

@@ -251,25 +251,26 @@ static void runtimes(void **state)
 	BAD(RPMA_E_INVAL, rpma_rt_dump, NULL, 1, RPMA_RT_DUMP_HUMAN);
 	BAD(RPMA_E_INVAL, rpma_rt_dump, f->rt, -1, RPMA_RT_DUMP_HUMAN);
 	BAD(RPMA_E_INVAL, rpma_rt_dump, f->rt, 1, (enum rpma_rt_dump_format)3);
-	NULLS(rpma_rt_run_once, f->rt, 0, 1, &out.number);
-	BAD(RPMA_E_INVAL, rpma_rt_run_once, f->rt, 0, 0, &out.number);
-	BAD(RPMA_E_INVAL, rpma_rt_run_once, f->rt, 0, -1, &out.number);
-	BAD(RPMA_E_INVAL, rpma_rt_run_once, f->rt, 1, 1, &out.number);
-	BAD(RPMA_E_INVAL, rpma_rt_run_once, f->rt, -1, 1, &out.number);
-	NULLS(rpma_rt_arm, f->rt, 0);
-	BAD(RPMA_E_INVAL, rpma_rt_arm, f->rt, 1);
-	BAD(RPMA_E_INVAL, rpma_rt_arm, f->rt, -1);
+	NULLS(rpma_rt_poller_run, f->rt, 0, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_poller_run, f->rt, 0, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_poller_run, f->rt, 1, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_poller_run, f->rt, UINT32_MAX, 1);
+	NULLS(rpma_rt_poller_arm, f->rt, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_poller_arm, f->rt, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_poller_arm, f->rt, UINT32_MAX);
 	NULLS(rpma_rt_poller_release, f->rt, 0);
 	BAD(RPMA_E_INVAL, rpma_rt_poller_release, f->rt, 1);
-	BAD(RPMA_E_INVAL, rpma_rt_poller_release, f->rt, -1);
-	NULLS(rpma_rt_get_fd, f->rt, 0, &out.number);
-	BAD(RPMA_E_INVAL, rpma_rt_get_fd, f->rt, 1, &out.number);
-	BAD(RPMA_E_INVAL, rpma_rt_get_fd, f->rt, -1, &out.number);
-	NULLS(rpma_rt_get_poller_stats, f->rt, 0, &out.poller_stats);
-	BAD(RPMA_E_INVAL, rpma_rt_get_poller_stats, f->rt, 1,
-	    &out.poller_stats);
-	BAD(RPMA_E_INVAL, rpma_rt_get_poller_stats, f->rt, -1,
-	    &out.poller_stats);
+	BAD(RPMA_E_INVAL, rpma_rt_poller_release, f->rt, UINT32_MAX);
+	NULLS(rpma_rt_poller_get_fd, f->rt, 0, &out.number);
+	BAD(RPMA_E_INVAL, rpma_rt_poller_get_fd, f->rt, 1, &out.number);
+	BAD(RPMA_E_INVAL, rpma_rt_poller_get_fd, f->rt, UINT32_MAX,
+	    &out.number);
+	NULLS(rpma_rt_poller_get_stats, f->rt, 0, &out.poller_stats,
+	      sizeof(out.poller_stats));
+	BAD(RPMA_E_INVAL, rpma_rt_poller_get_stats, f->rt, 1, &out.poller_stats,
+	    sizeof(out.poller_stats));
+	BAD(RPMA_E_INVAL, rpma_rt_poller_get_stats, f->rt, UINT32_MAX,
+	    &out.poller_stats, sizeof(out.poller_stats));
 	NULLS(rpma_rt_dump, f->rt, 2, RPMA_RT_DUMP_HUMAN);
 	BAD(RPMA_E_INVAL, rpma_rt_dump, f->rt, -1, RPMA_RT_DUMP_HUMAN);
 	BAD(RPMA_E_INVAL, rpma_rt_dump, f->rt, 2, 3);
@@ -286,10 +287,10 @@ static void manual_mode(void **state)
 
 	(void)state;
 	ok(rpma_rt_new(NULL, &rt));
-	BAD(RPMA_E_NOSUPP, rpma_rt_run_once, rt, 0, 1, &out.number);
-	BAD(RPMA_E_NOSUPP, rpma_rt_arm, rt, 0);
+	BAD(RPMA_E_NOSUPP, rpma_rt_poller_run, rt, 0, 1);
+	BAD(RPMA_E_NOSUPP, rpma_rt_poller_arm, rt, 0);
 	BAD(RPMA_E_NOSUPP, rpma_rt_poller_release, rt, 0);
-	BAD(RPMA_E_NOSUPP, rpma_rt_get_fd, rt, 0, &out.number);
+	BAD(RPMA_E_NOSUPP, rpma_rt_poller_get_fd, rt, 0, &out.number);
 	ok(rpma_rt_delete(&rt));
 }
 

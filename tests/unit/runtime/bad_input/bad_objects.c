@@ -34,7 +34,8 @@ void queues(void **state)
 	NULLS(rpma_rt_queue_get_fd, queue, &out.number);
 	BAD(RPMA_E_INVAL, rpma_rt_queue_push, NULL, 0, NULL, 0, 0);
 	BAD(RPMA_E_INVAL, rpma_rt_queue_close, NULL);
-	NULLS(rpma_rt_get_queue_stats, queue, &out.queue_stats);
+	NULLS(rpma_rt_queue_get_stats, queue, &out.queue_stats,
+	      sizeof(out.queue_stats));
 }
 
 /* The same calls, and all that would lead somewhere new into it. */
@@ -161,8 +162,8 @@ void connections(void **state)
 	BAD(RPMA_E_INVAL, rpma_rt_conn_reject, NULL, NULL);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_reject, conn, &nothing);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_close, NULL);
-	BAD(RPMA_E_INVAL, rpma_rt_conn_get, NULL);
-	DELETES(rpma_rt_conn_put, rpma_rt_conn);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_ref, NULL);
+	DELETES(rpma_rt_conn_unref, rpma_rt_conn);
 	NULLS(rpma_rt_conn_get_private_data, conn, &out.pdata);
 	NULLS(rpma_rt_conn_get_qp_num, conn, &out.u32);
 	NULLS(rpma_rt_conn_get_poller, conn, &out.number);
@@ -204,7 +205,7 @@ void a_closed_connection(void **state)
 	struct rpma_rt_conn *held = conn;
 	void *user = NULL;
 
-	ok(rpma_rt_conn_get(conn));
+	ok(rpma_rt_conn_ref(conn));
 	fake_bury(f, &conn);
 	BAD(0, rpma_rt_conn_close, held); /* twice */
 	BAD(RPMA_RT_E_CLOSED, rpma_rt_conn_connect, held, NULL);
@@ -219,7 +220,7 @@ void a_closed_connection(void **state)
 	BAD(RPMA_RT_E_CLOSED, rpma_rt_recv, held, NULL, 0, 0, 1);
 	ok(rpma_rt_conn_get_user(held, &user));
 	assert_ptr_equal(user, f); /* as it was */
-	ok(rpma_rt_conn_put(&held));
+	ok(rpma_rt_conn_unref(&held));
 }
 
 /* ----------------------------------------------------- routes and posts --- */

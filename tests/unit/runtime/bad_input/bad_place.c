@@ -34,8 +34,8 @@ static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn,
 	THREAD(rpma_rt_new, NULL, &out.rt);
 	THREAD(rpma_rt_stop, rt);
 	THREAD(rpma_rt_delete, &rt);
-	THREAD(rpma_rt_run_once, rt, 0, 1, &out.number);
-	THREAD(rpma_rt_arm, rt, 0);
+	THREAD(rpma_rt_poller_run, rt, 0, 1);
+	THREAD(rpma_rt_poller_arm, rt, 0);
 	THREAD(rpma_rt_poller_release, rt, 0);
 	THREAD(rpma_rt_queue_new, rt, NULL, &out.queue);
 	THREAD(rpma_rt_queue_delete, &queue);
@@ -115,11 +115,12 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_stop, rt);
 	FORKED(rpma_rt_delete, &rt);
 	FORKED(rpma_rt_dump, rt, 1, RPMA_RT_DUMP_HUMAN);
-	FORKED(rpma_rt_run_once, rt, 0, 1, &out.number);
-	FORKED(rpma_rt_arm, rt, 0);
+	FORKED(rpma_rt_poller_run, rt, 0, 1);
+	FORKED(rpma_rt_poller_arm, rt, 0);
 	FORKED(rpma_rt_poller_release, rt, 0);
-	FORKED(rpma_rt_get_fd, rt, 0, &out.number);
-	FORKED(rpma_rt_get_poller_stats, rt, 0, &out.poller_stats);
+	FORKED(rpma_rt_poller_get_fd, rt, 0, &out.number);
+	FORKED(rpma_rt_poller_get_stats, rt, 0, &out.poller_stats,
+	       sizeof(out.poller_stats));
 	FORKED(rpma_rt_feed_async_event, rt, &fake_ctx, &event);
 	FORKED(rpma_rt_queue_new, rt, NULL, &out.queue);
 	FORKED(rpma_rt_queue_delete, &queue);
@@ -128,7 +129,8 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_queue_get_fd, queue, &out.number);
 	FORKED(rpma_rt_queue_push, queue, 0, NULL, 0, 0);
 	FORKED(rpma_rt_queue_close, queue);
-	FORKED(rpma_rt_get_queue_stats, queue, &out.queue_stats);
+	FORKED(rpma_rt_queue_get_stats, queue, &out.queue_stats,
+	       sizeof(out.queue_stats));
 	FORKED(rpma_rt_dump, rt, 2, RPMA_RT_DUMP_HUMAN);
 	FORKED(rpma_rt_listen, rt, "::1", "1", &f->rt_cfg, &out.listener);
 	FORKED(rpma_rt_listener_get_port, listener, &out.u16);
@@ -146,8 +148,8 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_conn_connect, conn, NULL);
 	FORKED(rpma_rt_conn_reject, conn, NULL);
 	FORKED(rpma_rt_conn_close, conn);
-	FORKED(rpma_rt_conn_get, conn);
-	FORKED(rpma_rt_conn_put, &conn);
+	FORKED(rpma_rt_conn_ref, conn);
+	FORKED(rpma_rt_conn_unref, &conn);
 	FORKED(rpma_rt_conn_get_private_data, conn, &out.pdata);
 	FORKED(rpma_rt_conn_get_qp_num, conn, &out.u32);
 	FORKED(rpma_rt_conn_get_poller, conn, &out.number);
@@ -211,8 +213,8 @@ static void put_twice(void *arg)
 	struct rpma_rt_conn *again = arg;
 
 	inherit(conn->rt);
-	rpma_rt_conn_put(&conn);
-	rpma_rt_conn_put(&again);
+	rpma_rt_conn_unref(&conn);
+	rpma_rt_conn_unref(&again);
 }
 
 static void get_after_put(void *arg)
@@ -220,8 +222,8 @@ static void get_after_put(void *arg)
 	struct rpma_rt_conn *conn = arg;
 
 	inherit(conn->rt);
-	rpma_rt_conn_put(&conn);
-	rpma_rt_conn_get(arg);
+	rpma_rt_conn_unref(&conn);
+	rpma_rt_conn_ref(arg);
 }
 
 static void convert_nothing(void *arg)

@@ -208,7 +208,6 @@ static void act_forbidden(struct ear *ear,
 	struct rpma_rt *rt = f->rt;
 	struct rpma_rt_route *route;
 	struct rpma_rt_conn *conn;
-	int n;
 
 	if (cmpl->kind != RPMA_RT_COMPLETION)
 		return;
@@ -227,8 +226,8 @@ static void act_forbidden(struct ear *ear,
 	REFUSED(rpma_rt_listener_delete(&listener));
 	REFUSED(rpma_rt_stop(rt));
 	REFUSED(rpma_rt_delete(&rt));
-	REFUSED(rpma_rt_run_once(rt, 0, 1, &n));
-	REFUSED(rpma_rt_arm(rt, 0));
+	REFUSED(rpma_rt_poller_run(rt, 0, 1));
+	REFUSED(rpma_rt_poller_arm(rt, 0));
 #undef REFUSED
 }
 
@@ -240,8 +239,8 @@ static void act_allowed(struct ear *ear, const struct rpma_rt_completion *cmpl)
 		return;
 	ok(rpma_rt_queue_push(ear->f->queue, 5, NULL, 0, 0));
 	ok(fake_recv(conn, 3));
-	ok(rpma_rt_conn_get(conn));
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_ref(conn));
+	ok(rpma_rt_conn_unref(&conn));
 	/* the runtime's lock may be held by who waits for this poller */
 	pthread_mutex_lock(&ear->f->rt->lock);
 	ok(rpma_rt_conn_close(ear->conn));
@@ -301,7 +300,7 @@ static void death__outstanding_synthesized_to_the_function(void **state)
 static void act_put(struct ear *ear, const struct rpma_rt_completion *cmpl)
 {
 	if (cmpl->kind == RPMA_RT_EVENT)
-		ok(rpma_rt_conn_put(&ear->conn));
+		ok(rpma_rt_conn_unref(&ear->conn));
 }
 
 static void death__last_handle_put_inside_the_last_call(void **state)

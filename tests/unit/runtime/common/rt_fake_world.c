@@ -366,7 +366,7 @@ void fake_bury(struct fake *f, struct rpma_rt_conn **conn)
 	assert_int_equal(last->kind, RPMA_RT_EVENT);
 	assert_int_equal(last->opcode, RPMA_RT_EVENT_CLOSED);
 	assert_ptr_equal(handle_of(last), *conn);
-	ok(rpma_rt_conn_put(conn));
+	ok(rpma_rt_conn_unref(conn));
 }
 
 int fake_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr)

@@ -53,7 +53,7 @@ static void expect_death(struct fake *f, struct rpma_rt_conn **conn,
 	assert_int_equal(f->items[0].status, reason);
 	assert_int_equal(f->items[0].imm, (uint32_t)status);
 	assert_int_equal(f->items[0].context, (uintptr_t)*conn);
-	ok(rpma_rt_conn_put(conn));
+	ok(rpma_rt_conn_unref(conn));
 }
 
 /* --------------------------------------------------------------- making --- */
@@ -216,7 +216,7 @@ static void connect__verb_fails_FAILED(void **state)
 	assert_int_equal(f->items[0].flags, RPMA_RT_F_SYNTHESIZED);
 	assert_int_equal(f->items[1].status, RPMA_RT_REASON_FAILED);
 	assert_null(strstr(fake_trace(), "qp_to_err"));
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 }
 
 static void connect__twice_or_after_reject_INVAL(void **state)
@@ -454,7 +454,7 @@ static void set_queue__moves_and_gives_back(void **state)
 	assert_int_equal(fake_take(f, f->queue), 0);
 	assert_int_equal(fake_take(f, other), 1);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 	ok(rpma_rt_queue_delete(&other));
 }
 
@@ -492,7 +492,7 @@ static void set_queue__dies_meanwhile(void **state)
 	assert_int_equal(f->queue->leaving, 0);
 	assert_int_equal(other->users, 0);
 	assert_int_equal(other->leaving, 0);
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 	ok(rpma_rt_queue_delete(&other));
 }
 
@@ -524,7 +524,7 @@ static void change__keeps_it_from_being_done(void **state)
 		rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, f->queue, &route),
 		RPMA_RT_E_CLOSED);
 	assert_int_equal(fake_take(f, f->queue), 1);
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 }
 
 /* Whoever reserved after it may rely on the larger spill. */
@@ -640,7 +640,7 @@ static void drop_item__a_request_put(void **state)
 		.opcode = RPMA_RT_EVENT_CLOSED,
 	};
 
-	ok(rpma_rt_conn_get(conn));
+	ok(rpma_rt_conn_ref(conn));
 	rt_conn_drop_item(&item);
 	item.opcode = RPMA_RT_EVENT_REQUEST;
 	rt_conn_drop_item(&item);
@@ -667,10 +667,10 @@ static void getters__invalid_INVAL(void **state)
 			 RPMA_E_INVAL);
 	ok(rpma_rt_conn_get_private_data(conn, &pdata));
 	assert_null(pdata.ptr);
-	assert_int_equal(rpma_rt_conn_get(NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_conn_ref(NULL), RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_conn_close(NULL), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_conn_put(NULL), RPMA_E_INVAL);
-	ok(rpma_rt_conn_put(&none));
+	assert_int_equal(rpma_rt_conn_unref(NULL), RPMA_E_INVAL);
+	ok(rpma_rt_conn_unref(&none));
 	fake_bury(f, &conn);
 }
 
@@ -681,13 +681,13 @@ static void handle__after_CLOSED(void **state)
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_conn *held = conn;
 
-	ok(rpma_rt_conn_get(conn));
+	ok(rpma_rt_conn_ref(conn));
 	fake_bury(f, &conn);
 	fake_settle_down(f);
 	ok(rpma_rt_conn_close(held));
 	assert_int_equal(fake_send(held, 0, ALWAYS), RPMA_RT_E_CLOSED);
 	assert_true(rt_thread_is_idle(&f->device->control));
-	ok(rpma_rt_conn_put(&held));
+	ok(rpma_rt_conn_unref(&held));
 	assert_null(held);
 }
 
@@ -717,7 +717,7 @@ static void die__a_failed_wr_outweighs_DISCONNECTED(void **state)
 		assert_int_equal(fake_take(f, f->queue), 2);
 		assert_int_equal(f->items[1].opcode, RPMA_RT_EVENT_CLOSED);
 		assert_int_equal(f->items[1].status, cases[i].reason);
-		ok(rpma_rt_conn_put(&conn));
+		ok(rpma_rt_conn_unref(&conn));
 	}
 }
 
@@ -748,7 +748,7 @@ static void die__peers_that_leave_one_at_a_time(void **state)
 	fake_settle_down(f);
 	assert_int_equal(fake_take(f, f->queue), 3);
 	for (i = 0; i < 3; i++)
-		ok(rpma_rt_conn_put(&conns[i]));
+		ok(rpma_rt_conn_unref(&conns[i]));
 }
 
 /* What the device does itself has the same opcode failed as done. */

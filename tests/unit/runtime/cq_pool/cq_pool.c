@@ -582,7 +582,7 @@ static void expect_dead(struct fake *f, struct rpma_rt_conn **conn,
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
 	assert_int_equal(f->items[0].status, reason);
 	assert_int_equal(f->items[0].context, (uintptr_t)*conn);
-	ok(rpma_rt_conn_put(conn));
+	ok(rpma_rt_conn_unref(conn));
 }
 
 static void async__of_a_queue_pair_only_that(void **state)
@@ -609,10 +609,10 @@ static void async__queue_pair_given_up_before_it_goes(void **state)
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_conn *hold = conn;
 
-	ok(rpma_rt_conn_get(hold));
+	ok(rpma_rt_conn_ref(hold));
 	fake_bury(f, &conn);
 	assert_false(hold->ctl.async.owned);
-	ok(rpma_rt_conn_put(&hold));
+	ok(rpma_rt_conn_unref(&hold));
 }
 
 static void async__of_a_cq_its_connections_no_new_ones(void **state)
@@ -650,7 +650,7 @@ static void async__device_fatal_all(void **state)
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(f->items[i].opcode, RPMA_RT_EVENT_CLOSED);
 		assert_int_equal(f->items[i].status, RPMA_RT_REASON_DEVICE);
-		ok(rpma_rt_conn_put(&conns[i]));
+		ok(rpma_rt_conn_unref(&conns[i]));
 	}
 }
 

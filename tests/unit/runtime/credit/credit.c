@@ -231,7 +231,7 @@ static void answer__own_queue_over_its_limit_waits(void **state)
 	fake_markers(conn);
 	fake_settle_down(f);
 	fake_take(f, n.queue);
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 	narrow_delete(f, &n);
 }
 

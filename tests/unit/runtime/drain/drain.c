@@ -19,7 +19,7 @@ static uint64_t stale(const struct fake *f)
 {
 	struct rpma_rt_poller_stats stats;
 
-	ok(rpma_rt_get_poller_stats(f->rt, 0, &stats));
+	ok(rpma_rt_poller_get_stats(f->rt, 0, &stats, sizeof(stats)));
 	return stats.stale;
 }
 
@@ -254,7 +254,7 @@ static void marker__infers_unsignaled_of_its_side_only(void **state)
 	assert_int_equal(fake_take(f, f->queue), 2);
 	expect_synthesized(f, 0, 100, IBV_WC_RECV);
 	expect_closed(f, 1, RPMA_RT_REASON_LOCAL);
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 }
 
 /* ------------------------------------------------- no markers, no sweep --- */
@@ -284,7 +284,7 @@ static void drained__a_marker_missing_deadline(void **state)
 	expect_synthesized(f, 2, 100, IBV_WC_RECV);
 	expect_synthesized(f, 3, 101, IBV_WC_RECV);
 	expect_closed(f, 4, RPMA_RT_REASON_LOCAL);
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 }
 
 static void drained__a_marker_refused_not_waited_for(void **state)
@@ -298,7 +298,7 @@ static void drained__a_marker_refused_not_waited_for(void **state)
 	fake_settle_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	expect_closed(f, 0, RPMA_RT_REASON_LOCAL);
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 }
 
 static void drained__no_error_state_no_markers(void **state)
@@ -314,7 +314,7 @@ static void drained__no_error_state_no_markers(void **state)
 	fake_settle_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	expect_synthesized(f, 0, 0, IBV_WC_SEND);
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 }
 
 /* ------------------------------------------------------- order of death --- */
@@ -348,7 +348,7 @@ static void death__objects_in_order_CLOSED_last(void **state)
 	assert_int_equal(f->rt->in_use, 1); /* until the control thread knows */
 	fake_control(f);
 	assert_int_equal(f->rt->in_use, 0);
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 }
 
 static void sweep__what_comes_after_the_queue_pair_is_settled(void **state)
@@ -372,7 +372,7 @@ static void sweep__what_comes_after_the_queue_pair_is_settled(void **state)
 	expect(f, 0, 0, IBV_WC_SUCCESS);
 	expect_synthesized(f, 1, 1, IBV_WC_SEND);
 	expect_closed(f, 2, RPMA_RT_REASON_LOCAL);
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 }
 
 /* A CQ that others keep full never polls empty: as many as it holds is enough,
@@ -434,7 +434,7 @@ static void swept__completion_after_it_stale(void **state)
 	assert_int_equal(stale(f), 2);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	expect_closed(f, 0, RPMA_RT_REASON_LOCAL);
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 }
 
 static void death__other_queues_ROUTE_CLOSED_once(void **state)
@@ -532,12 +532,12 @@ static void dead_cq__its_connections_die_of_DEVICE(void **state)
 	expect_synthesized(f, 0, 0, IBV_WC_SEND);
 	expect_closed(f, 1, RPMA_RT_REASON_DEVICE);
 	assert_int_equal(f->poller->cqs_count, 0); /* it went with them */
-	ok(rpma_rt_get_poller_stats(f->rt, 0, &stats));
+	ok(rpma_rt_poller_get_stats(f->rt, 0, &stats, sizeof(stats)));
 	polls = stats.polls;
 	fake_round(f); /* it is not polled any more */
-	ok(rpma_rt_get_poller_stats(f->rt, 0, &stats));
+	ok(rpma_rt_poller_get_stats(f->rt, 0, &stats, sizeof(stats)));
 	assert_int_equal(stats.polls, polls);
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 	/* and no connection is put on it any more */
 	conn = fake_established(f);
 	assert_false(conn->cq->dead);

@@ -236,7 +236,7 @@ static void conn__single_posts_and_dies(void **state)
 	assert_int_equal(f->items[0].context, 2);
 	assert_int_equal(f->items[0].flags, RPMA_RT_F_SYNTHESIZED);
 	assert_int_equal(f->items[1].opcode, RPMA_RT_EVENT_CLOSED);
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 }
 
 int main(void)

@@ -53,7 +53,7 @@ static void expect_death(struct fake *f, struct rpma_rt_conn **conn)
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
 	assert_int_equal(f->items[0].status, RPMA_RT_REASON_ERROR);
-	ok(rpma_rt_conn_put(conn));
+	ok(rpma_rt_conn_unref(conn));
 }
 
 static void off__nothing(void **state)
@@ -152,7 +152,7 @@ static void closed__flushed_one_means_nothing(void **state)
 	stale = atomic_load_explicit(&f->poller->stats.stale,
 				     memory_order_relaxed);
 	assert_int_equal(stale, 0);
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 }
 
 /* The device refuses it: again after a period, and the connection lives. */

@@ -182,7 +182,7 @@ static void cm_ready__event_right_behind_its_request(void **state)
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
 	assert_int_equal(f->items[0].status, RPMA_RT_REASON_DEVICE);
 	assert_int_equal(f->items[0].context, (uintptr_t)conns[1]);
-	ok(rpma_rt_conn_put(&conns[1]));
+	ok(rpma_rt_conn_unref(&conns[1]));
 	ok(rpma_rt_listener_delete(&listener));
 	fake_bury(f, &conns[0]);
 }

@@ -25,7 +25,7 @@ static struct rpma_rt_poller_stats stats_of(const struct fake *f)
 {
 	struct rpma_rt_poller_stats stats;
 
-	ok(rpma_rt_get_poller_stats(f->rt, 0, &stats));
+	ok(rpma_rt_poller_get_stats(f->rt, 0, &stats, sizeof(stats)));
 	return stats;
 }
 
@@ -124,7 +124,7 @@ static void add_cq__no_memory_its_connections_die(void **state)
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_REQUEST);
 	assert_int_equal(f->items[1].opcode, RPMA_RT_EVENT_CLOSED);
 	assert_int_equal(f->items[1].status, RPMA_RT_REASON_DEVICE);
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 }
 
 /* ------------------------------------------------------------- sleeping --- */
@@ -221,7 +221,7 @@ static void arm__refused_cq_dead(void **state)
 	fake_settle_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_int_equal(f->items[0].status, RPMA_RT_REASON_DEVICE);
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 }
 
 /* Asked by the round after a sleep that nothing but time ended. */
@@ -320,8 +320,8 @@ static void events__channel_broken_its_cqs_dead(void **state)
 		assert_int_equal(f->items[i].opcode, RPMA_RT_EVENT_CLOSED);
 		assert_int_equal(f->items[i].status, RPMA_RT_REASON_DEVICE);
 	}
-	ok(rpma_rt_conn_put(&first));
-	ok(rpma_rt_conn_put(&second));
+	ok(rpma_rt_conn_unref(&first));
+	ok(rpma_rt_conn_unref(&second));
 }
 
 /* --------------------------------------------------------------- spills --- */

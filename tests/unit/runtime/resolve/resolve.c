@@ -61,7 +61,7 @@ static void expect_closed(struct fake *f, struct rpma_rt_conn **conn,
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
 	assert_int_equal(f->items[0].status, reason);
-	ok(rpma_rt_conn_put(conn));
+	ok(rpma_rt_conn_unref(conn));
 }
 
 static void is_numeric__numbers_only(void **state)

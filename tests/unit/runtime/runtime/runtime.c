@@ -264,7 +264,7 @@ static void any__of_before_a_fork_FORKED(void **state)
 	rt->fork_generation++;
 	assert_int_equal(rpma_rt_stop(rt), RPMA_RT_E_FORKED);
 	assert_int_equal(rpma_rt_delete(&rt), RPMA_RT_E_FORKED);
-	assert_int_equal(rpma_rt_arm(rt, 0), RPMA_RT_E_FORKED);
+	assert_int_equal(rpma_rt_poller_arm(rt, 0), RPMA_RT_E_FORKED);
 	rt->fork_generation--;
 	ok(rpma_rt_delete(&rt));
 	fake_forget_trace();
@@ -277,9 +277,9 @@ static void manual__only_in_that_mode_NOSUPP(void **state)
 
 	(void)state;
 	ok(rpma_rt_new(&cfg, &rt));
-	assert_int_equal(rpma_rt_run_once(rt, 0, 1, &value), RPMA_E_NOSUPP);
-	assert_int_equal(rpma_rt_arm(rt, 0), RPMA_E_NOSUPP);
-	assert_int_equal(rpma_rt_get_fd(rt, 0, &value), RPMA_E_NOSUPP);
+	assert_int_equal(rpma_rt_poller_run(rt, 0, 1), RPMA_E_NOSUPP);
+	assert_int_equal(rpma_rt_poller_arm(rt, 0), RPMA_E_NOSUPP);
+	assert_int_equal(rpma_rt_poller_get_fd(rt, 0, &value), RPMA_E_NOSUPP);
 	assert_int_equal(value, 7);
 	ok(rpma_rt_delete(&rt));
 	fake_forget_trace();
@@ -288,31 +288,29 @@ static void manual__only_in_that_mode_NOSUPP(void **state)
 static void manual__one_thread_at_a_time(void **state)
 {
 	struct rpma_rt *rt;
-	int done;
 	int fd;
 
 	(void)state;
 	cfg.mode = RPMA_RT_MODE_MANUAL;
 	ok(rpma_rt_new(&cfg, &rt));
-	assert_int_equal(rpma_rt_run_once(rt, 0, 0, &done), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_run_once(rt, 2, 1, &done), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_run_once(rt, 0, 1, NULL), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_run_once(NULL, 0, 1, &done), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_get_fd(rt, -1, &fd), RPMA_E_INVAL);
-	ok(rpma_rt_run_once(rt, 1, 1, &done));
-	assert_int_equal(done, 0);
-	ok(rpma_rt_arm(rt, 1));
-	ok(rpma_rt_arm(rt, 1)); /* armed already: anew */
-	ok(rpma_rt_get_fd(rt, 1, &fd));
+	assert_int_equal(rpma_rt_poller_run(rt, 0, 0), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_poller_run(rt, 2, 1), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_poller_run(NULL, 0, 1), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_poller_get_fd(rt, UINT32_MAX, &fd),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_poller_run(rt, 1, UINT32_MAX), 0);
+	ok(rpma_rt_poller_arm(rt, 1));
+	ok(rpma_rt_poller_arm(rt, 1)); /* armed already: anew */
+	ok(rpma_rt_poller_get_fd(rt, 1, &fd));
 	/* relaxed: another thread would do it; there is none here */
 	atomic_store_explicit(&rt->pollers[0].owned.inside, RT_INSIDE_OWNER,
 			      memory_order_relaxed);
-	assert_int_equal(rpma_rt_run_once(rt, 0, 1, &done), RPMA_RT_E_BUSY);
-	assert_int_equal(rpma_rt_arm(rt, 0), RPMA_RT_E_BUSY);
+	assert_int_equal(rpma_rt_poller_run(rt, 0, 1), RPMA_RT_E_BUSY);
+	assert_int_equal(rpma_rt_poller_arm(rt, 0), RPMA_RT_E_BUSY);
 	atomic_store_explicit(&rt->pollers[0].owned.inside, RT_INSIDE_NOBODY,
 			      memory_order_relaxed);
 	ok(rpma_rt_stop(rt));
-	assert_int_equal(rpma_rt_run_once(rt, 0, 1, &done), RPMA_RT_E_CLOSED);
+	assert_int_equal(rpma_rt_poller_run(rt, 0, 1), RPMA_RT_E_CLOSED);
 	ok(rpma_rt_delete(&rt));
 	fake_forget_trace();
 }
@@ -340,11 +338,14 @@ static void stats__invalid_INVAL(void **state)
 
 	(void)state;
 	ok(rpma_rt_new(&cfg, &rt));
-	assert_int_equal(rpma_rt_get_poller_stats(NULL, 0, &stats),
+	assert_int_equal(
+		rpma_rt_poller_get_stats(NULL, 0, &stats, sizeof(stats)),
+		RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_poller_get_stats(rt, 2, &stats, sizeof(stats)),
 			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_get_poller_stats(rt, 2, &stats), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_get_poller_stats(rt, 0, NULL), RPMA_E_INVAL);
-	ok(rpma_rt_get_poller_stats(rt, 1, &stats));
+	assert_int_equal(rpma_rt_poller_get_stats(rt, 0, NULL, 8),
+			 RPMA_E_INVAL);
+	ok(rpma_rt_poller_get_stats(rt, 1, &stats, sizeof(stats)));
 	assert_int_equal(stats.completions, 0);
 	ok(rpma_rt_delete(&rt));
 	fake_forget_trace();

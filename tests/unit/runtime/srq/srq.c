@@ -115,7 +115,7 @@ static uint64_t stale(const struct fake *f)
 {
 	struct rpma_rt_poller_stats stats;
 
-	ok(rpma_rt_get_poller_stats(f->rt, 0, &stats));
+	ok(rpma_rt_poller_get_stats(f->rt, 0, &stats, sizeof(stats)));
 	return stats.stale;
 }
 
@@ -137,7 +137,7 @@ static void bury_in(struct fake *f, struct rpma_rt_conn **conn,
 	fake_settle_down(f);
 	assert_true(fake_take(f, queue) > 0);
 	assert_int_equal(f->items[f->got - 1].opcode, RPMA_RT_EVENT_CLOSED);
-	ok(rpma_rt_conn_put(conn));
+	ok(rpma_rt_conn_unref(conn));
 }
 
 static void bury(struct fake *f, struct rpma_rt_conn **conn)
@@ -280,7 +280,7 @@ static void error__delivered_at_once_and_the_connection_dies(void **state)
 	assert_int_equal(fake_take(s.f, s.f->queue), 1);
 	expect(s.f, 0, 103, IBV_WC_SUCCESS);
 	assert_int_equal(stale(s.f), 0);
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 	bury(s.f, &other);
 	scene_delete(&s, SIZE - 4);
 	scene_close(&s);
@@ -360,7 +360,7 @@ static void number_reused__waits_for_the_sweep(void **state)
 	fake_srq_wc(waiter, s.srq, 1, IBV_WC_SUCCESS);
 	fake_round(s.f);
 	assert_int_equal(fake_take(s.f, s.f->queue), 1);
-	ok(rpma_rt_conn_put(&old));
+	ok(rpma_rt_conn_unref(&old));
 	bury(s.f, &waiter);
 	scene_delete(&s, 0);
 	scene_close(&s);
@@ -395,8 +395,8 @@ static void number_reused__closed_while_it_waits(void **state)
 	assert_int_equal(s.f->items[2].opcode, RPMA_RT_EVENT_CLOSED);
 	assert_null(rt_slots_of(s.f->poller)->late);
 	assert_int_equal(old->cq->qps->count, 0);
-	ok(rpma_rt_conn_put(&old));
-	ok(rpma_rt_conn_put(&waiter));
+	ok(rpma_rt_conn_unref(&old));
+	ok(rpma_rt_conn_unref(&waiter));
 	scene_delete(&s, 0);
 	scene_close(&s);
 }
@@ -477,7 +477,7 @@ static void set_queue__the_receives_go_along(void **state)
 	sq_marker(conn);
 	fake_settle_down(s.f);
 	assert_int_equal(fake_take(s.f, queue), 1);
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 	ok(rpma_rt_queue_delete(&queue));
 	scene_delete(&s, 0);
 	scene_close(&s);
@@ -530,7 +530,7 @@ static void backlog__holds_the_srq_until_it_clears(void **state)
 	sq_marker(conn);
 	fake_settle_down(s.f);
 	fake_take(s.f, slow);
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 	ok(rpma_rt_queue_delete(&slow));
 	scene_delete(&s, 1);
 	scene_close(&s);
@@ -587,7 +587,7 @@ static void backlog__not_of_a_lane_that_it_never_filled(void **state)
 	fake_markers(conn);
 	fake_settle_down(s.f);
 	fake_take(s.f, slow);
-	ok(rpma_rt_conn_put(&conn));
+	ok(rpma_rt_conn_unref(&conn));
 	bury(s.f, &shares);
 	ok(rpma_rt_queue_delete(&slow));
 	scene_delete(&s, 1);
