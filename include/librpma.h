@@ -106,6 +106,8 @@ struct rpma_mr_remote;
 #define RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT (1 << 5)
 #define RPMA_MR_USAGE_SEND		    (1 << 6)
 #define RPMA_MR_USAGE_RECV		    (1 << 7)
+/* Since 1.4; what an atomic fetches is read, and descriptors say so. */
+#define RPMA_MR_USAGE_ATOMIC (1 << 8 | RPMA_MR_USAGE_READ_SRC)
 
 /* Register size bytes at ptr for the usages named. */
 int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
@@ -623,14 +625,23 @@ int rpma_conn_req_destroy_qp(struct rpma_conn_req *req);
 struct rpma_send_wr {
 	struct ibv_send_wr wr; /* first: wr.next chains rpma_send_wr objects */
 	struct ibv_sge sge;
-	uint64_t data;	     /* atomic write: the bytes */
-	uint32_t native;     /* 0, or an operation beyond ibv_post_send() */
-	uint32_t native_arg; /* and its argument */
+	uint64_t data;	      /* atomic write: the bytes */
+	uint32_t native;      /* 0, or an operation beyond ibv_post_send() */
+	uint32_t native_arg;  /* and its argument */
+	uint64_t reserved[2]; /* 0, or posting answers E_INVAL */
 };
 
 struct rpma_recv_wr {
 	struct ibv_recv_wr wr; /* first: wr.next chains rpma_recv_wr objects */
 	struct ibv_sge sge;
+	uint64_t reserved[2]; /* 0, or posting answers E_INVAL */
+};
+
+/* A piece of a message: len bytes of a region of this side. */
+struct rpma_sge {
+	const struct rpma_mr_local *mr;
+	size_t offset;
+	size_t len; /* below 4 GiB */
 };
 
 /* Arguments as of the plain calls; wr_id is any number. Nothing is posted. */
@@ -663,10 +674,32 @@ int rpma_wr_send_with_imm(struct rpma_conn *conn,
 			  struct rpma_send_wr *wr);
 int rpma_wr_recv(struct rpma_mr_local *dst, size_t offset, size_t len,
 		 uint64_t wr_id, struct rpma_recv_wr *wr);
+/*
+ * The 8 bytes at dst, as one number: if they are compare they become swap; they
+ * grow by add. What they were before arrives at old. E_NOSUPP: not this device.
+ */
+int rpma_wr_atomic_cmp_swp(struct rpma_conn *conn, struct rpma_mr_local *old,
+			   size_t old_offset, const struct rpma_mr_remote *dst,
+			   size_t dst_offset, uint64_t compare, uint64_t swap,
+			   int flags, uint64_t wr_id, struct rpma_send_wr *wr);
+int rpma_wr_atomic_fetch_add(struct rpma_conn *conn, struct rpma_mr_local *old,
+			     size_t old_offset,
+			     const struct rpma_mr_remote *dst,
+			     size_t dst_offset, uint64_t add, int flags,
+			     uint64_t wr_id, struct rpma_send_wr *wr);
+/*
+ * Gives a prepared send, write, read or receive other bytes: count pieces, 1 to
+ * max_send_sge or max_recv_sge. sge has room for count and stays as long as wr.
+ */
+int rpma_wr_set_sge_list(const struct rpma_sge *list, int count,
+			 struct ibv_sge *sge, struct rpma_send_wr *wr);
+int rpma_wr_recv_set_sge_list(const struct rpma_sge *list, int count,
+			      struct ibv_sge *sge, struct rpma_recv_wr *wr);
 
 /*
  * One or a chain, one doorbell. owner: whose claim it is, NULL if unclaimed.
- * E_AGAIN: the queue is full. On failure *bad_wr is the first not posted.
+ * E_AGAIN: the queue is full. On failure *bad_wr is the first not posted; a
+ * chain in which one is wrong (E_INVAL, logged) is not posted at all.
  */
 int rpma_conn_post_send(struct rpma_conn *conn, const void *owner,
 			struct rpma_send_wr *wr, struct rpma_send_wr **bad_wr);

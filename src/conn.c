@@ -191,6 +191,8 @@ static int make_qp(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg,
 		return RPMA_E_PROVIDER;
 	}
 	conn->has_atomic_write = rpma__qp_has_atomic_write(conn->id->qp);
+	conn->max_send_sge = attr.cap.max_send_sge;
+	conn->max_recv_sge = attr.cap.max_recv_sge;
 	return 0;
 }
 

@@ -41,6 +41,8 @@ struct rpma_conn {
 	bool owns_rcq;
 	struct ibv_comp_channel *channel; /* of CQ and RCQ; NULL: not shared */
 	uint8_t min_rnr_timer;
+	uint32_t max_send_sge; /* as the device granted them */
+	uint32_t max_recv_sge;
 
 	/* one of the two, once open */
 	struct rdma_event_channel *evch;

@@ -38,13 +38,14 @@ static inline void rpma__flush_fill(const struct rpma__flush *flush,
 				    enum rpma_flush_type type, int flags,
 				    uint64_t wr_id, struct rpma_send_wr *wr)
 {
-	const struct rpma__mr_part raw = {
+	const struct rpma_sge raw = {
 		.mr = flush->raw_mr,
 		.len = RPMA__RAW_SIZE,
 	};
 
 	rpma__mr_fill_rdma(wr, IBV_WR_RDMA_READ, &raw, dst, dst_offset, flags,
 			   wr_id);
+	wr->native_arg = RPMA__BYTES_OURS;
 	if (flush->raw)
 		return;
 	wr->native = RPMA__NATIVE_FLUSH;

@@ -12,7 +12,16 @@
 #include "log.h"
 #include "peer.h"
 
-#define USAGE_ALL 0xff
+#define USAGE_ALL 0x1ff
+
+static bool is_valid_usage(int usage)
+{
+	if (usage == 0 || (usage & ~USAGE_ALL))
+		return false;
+	/* a descriptor has no bit for atomics: it tells of the reading */
+	return !(usage & RPMA__MR_USAGE_ATOMIC_BIT) ||
+	       (usage & RPMA_MR_USAGE_READ_SRC);
+}
 
 int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
 		struct rpma_mr_local **mr_ptr)
@@ -24,7 +33,7 @@ int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
 		return RPMA_E_INVAL;
 	if (!rpma__peer_is_valid(peer))
 		return RPMA_E_INVAL;
-	if (usage == 0 || (usage & ~USAGE_ALL))
+	if (!is_valid_usage(usage))
 		return RPMA_E_INVAL;
 
 	mr = malloc(sizeof(*mr));

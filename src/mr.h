@@ -12,6 +12,9 @@
 #include "fork.h"
 #include "librpma.h"
 
+/* What RPMA_MR_USAGE_ATOMIC has besides READ_SRC; descriptors lack it. */
+#define RPMA__MR_USAGE_ATOMIC_BIT (1 << 8)
+
 struct rpma_mr_local {
 	struct ibv_mr *ibv_mr;
 	int usage; /* RPMA_MR_USAGE_*, goes into the descriptor */

@@ -17,15 +17,8 @@
 #include "mr_desc.h"
 #include "verbs_compat.h"
 
-/* One side of an operation: bytes of a region here. */
-struct rpma__mr_part {
-	const struct rpma_mr_local *mr;
-	size_t offset;
-	size_t len;
-};
-
 static inline void rpma__mr_fill_sge(struct ibv_sge *sge,
-				     const struct rpma__mr_part *part)
+				     const struct rpma_sge *part)
 {
 	const struct ibv_mr *mr = part->mr->ibv_mr;
 
@@ -56,11 +49,12 @@ static inline void rpma__mr_clear(struct ibv_send_wr *wr)
 
 static inline void rpma__mr_fill_send(struct rpma_send_wr *wr,
 				      enum ibv_wr_opcode opcode,
-				      const struct rpma__mr_part *part,
-				      int flags, uint64_t wr_id)
+				      const struct rpma_sge *part, int flags,
+				      uint64_t wr_id)
 {
 	rpma__mr_clear(&wr->wr);
 	wr->native = RPMA__NATIVE_NONE;
+	wr->native_arg = RPMA__BYTES_CALLERS;
 	wr->wr.wr_id = wr_id;
 	wr->wr.opcode = opcode;
 	wr->wr.send_flags = rpma__send_flags(flags);
@@ -74,7 +68,7 @@ static inline void rpma__mr_fill_send(struct rpma_send_wr *wr,
 /* RDMA read or write. */
 static inline void rpma__mr_fill_rdma(struct rpma_send_wr *wr,
 				      enum ibv_wr_opcode opcode,
-				      const struct rpma__mr_part *part,
+				      const struct rpma_sge *part,
 				      const struct rpma_mr_remote *remote,
 				      size_t remote_offset, int flags,
 				      uint64_t wr_id)
@@ -87,7 +81,7 @@ static inline void rpma__mr_fill_rdma(struct rpma_send_wr *wr,
 }
 
 static inline void rpma__mr_fill_recv(struct rpma_recv_wr *wr,
-				      const struct rpma__mr_part *part,
+				      const struct rpma_sge *part,
 				      uint64_t wr_id)
 {
 	memset(&wr->wr, 0, sizeof(wr->wr));
@@ -100,7 +94,7 @@ static inline void rpma__mr_fill_recv(struct rpma_recv_wr *wr,
 }
 
 /* A region, or no bytes. */
-static inline bool rpma__is_valid_part(const struct rpma__mr_part *part)
+static inline bool rpma__is_valid_part(const struct rpma_sge *part)
 {
 	return part->mr || (part->offset == 0 && part->len == 0);
 }
@@ -109,7 +103,7 @@ static inline int rpma__mr_recv_wr(struct rpma_mr_local *dst, size_t offset,
 				   size_t len, uint64_t wr_id,
 				   struct rpma_recv_wr *wr)
 {
-	const struct rpma__mr_part part = {dst, offset, len};
+	const struct rpma_sge part = {dst, offset, len};
 
 	if (wr == NULL || !rpma__is_valid_part(&part))
 		return RPMA_E_INVAL;

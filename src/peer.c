@@ -10,6 +10,7 @@
 
 #include "err.h"
 #include "log.h"
+#include "mr.h"
 
 static int flush_access(const struct rpma_peer *peer, enum rpma_flush_type type)
 {
@@ -49,15 +50,29 @@ static int usage_to_access(const struct rpma_peer *peer, int usage)
 		access |= flush_access(peer, RPMA_FLUSH_TYPE_VISIBILITY);
 	if (usage & RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)
 		access |= flush_access(peer, RPMA_FLUSH_TYPE_PERSISTENT);
+	if (usage & RPMA__MR_USAGE_ATOMIC_BIT)
+		access |= IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE;
 	return access;
+}
+
+bool rpma__peer_has_atomics(const struct rpma_peer *peer)
+{
+	if (!peer->caps.atomics)
+		RPMA_LOG_ERROR("device %s has no remote atomics",
+			       peer->pd->context->device->name);
+	return peer->caps.atomics;
 }
 
 int rpma__peer_reg_mr(const struct rpma_peer *peer, void *ptr, size_t size,
 		      int usage, struct ibv_mr **ibv_mr_ptr)
 {
 	int access = usage_to_access(peer, usage);
-	struct ibv_mr *mr = ibv_reg_mr(peer->pd, ptr, size, access);
+	struct ibv_mr *mr;
 
+	if ((access & IBV_ACCESS_REMOTE_ATOMIC) &&
+	    !rpma__peer_has_atomics(peer))
+		return RPMA_E_NOSUPP;
+	mr = ibv_reg_mr(peer->pd, ptr, size, access);
 	/* files of a DAX file system cannot be pinned */
 	if (mr == NULL && errno == EOPNOTSUPP && peer->caps.odp) {
 		access |= IBV_ACCESS_ON_DEMAND;

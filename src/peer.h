@@ -25,9 +25,12 @@ static inline bool rpma__peer_is_valid(const struct rpma_peer *peer)
 	return peer && rpma__is_here(peer->forks);
 }
 
+/* Does the device compare and swap, fetch and add? If not, that is logged. */
+bool rpma__peer_has_atomics(const struct rpma_peer *peer);
+
 /*
  * ibv_reg_mr() for these usages, for on-demand paging if the memory cannot be
- * pinned. E_PROVIDER, logged.
+ * pinned. E_PROVIDER, E_NOSUPP (atomics), logged.
  */
 int rpma__peer_reg_mr(const struct rpma_peer *peer, void *ptr, size_t size,
 		      int usage, struct ibv_mr **ibv_mr_ptr);

@@ -16,12 +16,15 @@
 #include "peer.h"
 #include "post_error.h"
 #include "srq_cfg.h"
+#include "wr.h"
+
+#define SRQ_MAX_SGE 1
 
 static int create_srq(const struct rpma_peer *peer, uint32_t rq_size,
 		      struct ibv_srq **ibv_srq_ptr)
 {
 	struct ibv_srq_init_attr attr = {
-		.attr = {.max_wr = rq_size, .max_sge = 1, .srq_limit = 0},
+		.attr = {.max_wr = rq_size, .max_sge = SRQ_MAX_SGE},
 	};
 	struct ibv_srq *ibv_srq = ibv_create_srq(peer->pd, &attr);
 
@@ -166,6 +169,11 @@ int rpma_srq_post_recv(struct rpma_srq *srq, struct rpma_recv_wr *wr,
 	if (wr == NULL || bad_wr == NULL || !rpma__srq_is_valid(srq))
 		return RPMA_E_INVAL;
 
+	ret = rpma__wr_check_recv(wr, SRQ_MAX_SGE);
+	if (ret) {
+		*bad_wr = wr;
+		return ret;
+	}
 	ret = ibv_post_srq_recv(srq->ibv_srq, &wr->wr, &bad);
 	if (ret == 0)
 		return 0;

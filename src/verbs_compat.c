@@ -34,7 +34,10 @@ int rpma__caps_query(struct ibv_context *ibv_ctx, struct rpma__caps *caps)
 		return RPMA_E_PROVIDER;
 	}
 
-	*caps = (struct rpma__caps){.odp = has_odp(&attr)};
+	*caps = (struct rpma__caps){
+		.odp = has_odp(&attr),
+		.atomics = attr.orig_attr.atomic_cap != IBV_ATOMIC_NONE,
+	};
 #ifdef RPMA_HAVE_NATIVE_ATOMIC_WRITE
 	caps->native_atomic_write =
 		(attr.device_cap_flags_ex & IB_UVERBS_DEVICE_ATOMIC_WRITE) != 0;

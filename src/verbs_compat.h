@@ -17,6 +17,7 @@ struct rpma__caps {
 	bool odp; /* on-demand paging for read and write of RC */
 	bool native_atomic_write;
 	bool native_flush; /* of both types */
+	bool atomics;	   /* compare and swap, fetch and add */
 };
 
 /* rpma_send_wr.native */
@@ -24,6 +25,12 @@ enum rpma__native {
 	RPMA__NATIVE_NONE,
 	RPMA__NATIVE_ATOMIC_WRITE,
 	RPMA__NATIVE_FLUSH, /* native_arg: enum rpma_flush_type */
+};
+
+/* rpma_send_wr.native_arg without a native operation: whose the bytes are */
+enum rpma__bytes {
+	RPMA__BYTES_CALLERS,
+	RPMA__BYTES_OURS, /* an emulated operation: they are not replaced */
 };
 
 /* E_PROVIDER if the device does not answer; logged. */

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Operations as work requests: preparing them, and posting chains of them. */
+/*
+ * Operations as work requests: preparing them, and posting chains of them. What
+ * a chain must not have is looked for before the first of it is posted.
+ */
 
 #include "wr.h"
 
+#include <inttypes.h>
+#include <string.h>
+
 #include "conn.h"
+#include "log.h"
+#include "peer.h"
 #include "post_error.h"
 #include "verbs_compat.h"
 #include "wr_fill.h"
@@ -82,13 +90,22 @@ int rpma__post_recv(struct ibv_qp *qp, struct rpma_recv_wr *wr,
 	return ret;
 }
 
+/* ret: of preparing it; what the fast calls have no need of is filled here. */
+static int prepared(int ret, struct rpma_send_wr *wr)
+{
+	if (ret == 0)
+		memset(wr->reserved, 0, sizeof(wr->reserved));
+	return ret;
+}
+
 int rpma_wr_read(struct rpma_conn *conn, struct rpma_mr_local *dst,
 		 size_t dst_offset, const struct rpma_mr_remote *src,
 		 size_t src_offset, size_t len, int flags, uint64_t wr_id,
 		 struct rpma_send_wr *wr)
 {
-	return rpma__wr_read(conn, dst, dst_offset, src, src_offset, len, flags,
-			     wr_id, wr);
+	return prepared(rpma__wr_read(conn, dst, dst_offset, src, src_offset,
+				      len, flags, wr_id, wr),
+			wr);
 }
 
 int rpma_wr_write(struct rpma_conn *conn, const struct rpma_mr_remote *dst,
@@ -96,8 +113,9 @@ int rpma_wr_write(struct rpma_conn *conn, const struct rpma_mr_remote *dst,
 		  size_t src_offset, size_t len, int flags, uint64_t wr_id,
 		  struct rpma_send_wr *wr)
 {
-	return rpma__wr_write(conn, dst, dst_offset, src, src_offset, len,
-			      flags, wr_id, wr);
+	return prepared(rpma__wr_write(conn, dst, dst_offset, src, src_offset,
+				       len, flags, wr_id, wr),
+			wr);
 }
 
 int rpma_wr_write_with_imm(struct rpma_conn *conn,
@@ -106,8 +124,10 @@ int rpma_wr_write_with_imm(struct rpma_conn *conn,
 			   size_t len, int flags, uint32_t imm, uint64_t wr_id,
 			   struct rpma_send_wr *wr)
 {
-	return rpma__wr_write_with_imm(conn, dst, dst_offset, src, src_offset,
-				       len, flags, imm, wr_id, wr);
+	return prepared(rpma__wr_write_with_imm(conn, dst, dst_offset, src,
+						src_offset, len, flags, imm,
+						wr_id, wr),
+			wr);
 }
 
 int rpma_wr_atomic_write(struct rpma_conn *conn,
@@ -115,23 +135,26 @@ int rpma_wr_atomic_write(struct rpma_conn *conn,
 			 const char src[8], int flags, uint64_t wr_id,
 			 struct rpma_send_wr *wr)
 {
-	return rpma__wr_atomic_write(conn, dst, dst_offset, src, flags, wr_id,
-				     wr);
+	return prepared(rpma__wr_atomic_write(conn, dst, dst_offset, src, flags,
+					      wr_id, wr),
+			wr);
 }
 
 int rpma_wr_flush(struct rpma_conn *conn, const struct rpma_mr_remote *dst,
 		  size_t dst_offset, size_t len, enum rpma_flush_type type,
 		  int flags, uint64_t wr_id, struct rpma_send_wr *wr)
 {
-	return rpma__wr_flush(conn, dst, dst_offset, len, type, flags, wr_id,
-			      wr);
+	return prepared(rpma__wr_flush(conn, dst, dst_offset, len, type, flags,
+				       wr_id, wr),
+			wr);
 }
 
 int rpma_wr_send(struct rpma_conn *conn, const struct rpma_mr_local *src,
 		 size_t offset, size_t len, int flags, uint64_t wr_id,
 		 struct rpma_send_wr *wr)
 {
-	return rpma__wr_send(conn, src, offset, len, flags, wr_id, wr);
+	return prepared(rpma__wr_send(conn, src, offset, len, flags, wr_id, wr),
+			wr);
 }
 
 int rpma_wr_send_with_imm(struct rpma_conn *conn,
@@ -139,14 +162,176 @@ int rpma_wr_send_with_imm(struct rpma_conn *conn,
 			  size_t len, int flags, uint32_t imm, uint64_t wr_id,
 			  struct rpma_send_wr *wr)
 {
-	return rpma__wr_send_with_imm(conn, src, offset, len, flags, imm, wr_id,
-				      wr);
+	return prepared(rpma__wr_send_with_imm(conn, src, offset, len, flags,
+					       imm, wr_id, wr),
+			wr);
 }
 
 int rpma_wr_recv(struct rpma_mr_local *dst, size_t offset, size_t len,
 		 uint64_t wr_id, struct rpma_recv_wr *wr)
 {
-	return rpma__mr_recv_wr(dst, offset, len, wr_id, wr);
+	int ret = rpma__mr_recv_wr(dst, offset, len, wr_id, wr);
+
+	if (ret == 0)
+		memset(wr->reserved, 0, sizeof(wr->reserved));
+	return ret;
+}
+
+/* opcode: one of the two that answer with what was there before. */
+static int prepare_atomic(struct rpma_conn *conn, enum ibv_wr_opcode opcode,
+			  const struct rpma_sge *old,
+			  const struct rpma_mr_remote *dst, size_t dst_offset,
+			  int flags, uint64_t wr_id, struct rpma_send_wr *wr)
+{
+	uint64_t addr;
+
+	if (!rpma__conn_is_valid(conn) || old->mr == NULL || dst == NULL ||
+	    flags == 0 || wr == NULL)
+		return RPMA_E_INVAL;
+	addr = dst->raddr + dst_offset;
+	if (addr % sizeof(uint64_t)) {
+		RPMA_LOG_ERROR("an atomic at 0x%" PRIx64 ": a multiple of 8 is "
+			       "needed",
+			       addr);
+		return RPMA_E_INVAL;
+	}
+	if (!rpma__peer_has_atomics(conn->peer))
+		return RPMA_E_NOSUPP;
+
+	rpma__mr_fill_send(wr, opcode, old, flags, wr_id);
+	wr->wr.wr.atomic.remote_addr = addr;
+	wr->wr.wr.atomic.rkey = dst->rkey;
+	return prepared(0, wr);
+}
+
+int rpma_wr_atomic_cmp_swp(struct rpma_conn *conn, struct rpma_mr_local *old,
+			   size_t old_offset, const struct rpma_mr_remote *dst,
+			   size_t dst_offset, uint64_t compare, uint64_t swap,
+			   int flags, uint64_t wr_id, struct rpma_send_wr *wr)
+{
+	const struct rpma_sge bytes = {old, old_offset, sizeof(uint64_t)};
+	int ret = prepare_atomic(conn, IBV_WR_ATOMIC_CMP_AND_SWP, &bytes, dst,
+				 dst_offset, flags, wr_id, wr);
+
+	if (ret)
+		return ret;
+	wr->wr.wr.atomic.compare_add = compare;
+	wr->wr.wr.atomic.swap = swap;
+	return 0;
+}
+
+int rpma_wr_atomic_fetch_add(struct rpma_conn *conn, struct rpma_mr_local *old,
+			     size_t old_offset,
+			     const struct rpma_mr_remote *dst,
+			     size_t dst_offset, uint64_t add, int flags,
+			     uint64_t wr_id, struct rpma_send_wr *wr)
+{
+	const struct rpma_sge bytes = {old, old_offset, sizeof(uint64_t)};
+	int ret = prepare_atomic(conn, IBV_WR_ATOMIC_FETCH_AND_ADD, &bytes, dst,
+				 dst_offset, flags, wr_id, wr);
+
+	if (ret)
+		return ret;
+	wr->wr.wr.atomic.compare_add = add;
+	return 0;
+}
+
+static int fill_list(const struct rpma_sge *list, int count,
+		     struct ibv_sge *sge)
+{
+	int i;
+
+	if (list == NULL || count < 1 || sge == NULL)
+		return RPMA_E_INVAL;
+	for (i = 0; i < count; i++) {
+		if (list[i].mr == NULL || list[i].len > UINT32_MAX) {
+			RPMA_LOG_ERROR(
+				"piece %d of %d: a region, and less than "
+				"4 GiB of it",
+				i, count);
+			return RPMA_E_INVAL;
+		}
+	}
+	for (i = 0; i < count; i++)
+		rpma__mr_fill_sge(&sge[i], &list[i]);
+	return 0;
+}
+
+/* Are the bytes of this operation the caller's to choose? */
+static bool takes_list(const struct rpma_send_wr *wr)
+{
+	if (wr->native != RPMA__NATIVE_NONE ||
+	    wr->native_arg == RPMA__BYTES_OURS)
+		return false;
+	return wr->wr.opcode != IBV_WR_ATOMIC_CMP_AND_SWP &&
+	       wr->wr.opcode != IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+int rpma_wr_set_sge_list(const struct rpma_sge *list, int count,
+			 struct ibv_sge *sge, struct rpma_send_wr *wr)
+{
+	int ret;
+
+	if (wr == NULL || !takes_list(wr))
+		return RPMA_E_INVAL;
+	ret = fill_list(list, count, sge);
+	if (ret)
+		return ret;
+	wr->wr.sg_list = sge;
+	wr->wr.num_sge = count;
+	return 0;
+}
+
+int rpma_wr_recv_set_sge_list(const struct rpma_sge *list, int count,
+			      struct ibv_sge *sge, struct rpma_recv_wr *wr)
+{
+	int ret;
+
+	if (wr == NULL)
+		return RPMA_E_INVAL;
+	ret = fill_list(list, count, sge);
+	if (ret)
+		return ret;
+	wr->wr.sg_list = sge;
+	wr->wr.num_sge = count;
+	return 0;
+}
+
+/* at: its place in the chain, from 0 */
+static int check_one(int at, const uint64_t *reserved, int num_sge,
+		     uint32_t max_sge)
+{
+	if (reserved[0] | reserved[1]) {
+		RPMA_LOG_ERROR("work request %d: reserved words are not 0", at);
+		return RPMA_E_INVAL;
+	}
+	/* negative is too many, too */
+	if ((uint32_t)num_sge > max_sge) {
+		RPMA_LOG_ERROR("work request %d: %d pieces, the queue takes %u",
+			       at, num_sge, max_sge);
+		return RPMA_E_INVAL;
+	}
+	return 0;
+}
+
+static int check_send(const struct rpma_send_wr *wr, uint32_t max_sge)
+{
+	int ret = 0;
+	int at = 0;
+
+	for (; wr && ret == 0; wr = next_of(wr))
+		ret = check_one(at++, wr->reserved, wr->wr.num_sge, max_sge);
+	return ret;
+}
+
+int rpma__wr_check_recv(const struct rpma_recv_wr *wr, uint32_t max_sge)
+{
+	int ret = 0;
+	int at = 0;
+
+	for (; wr && ret == 0; wr = (const struct rpma_recv_wr *)wr->wr.next)
+		ret = check_one(at++, wr->reserved, wr->wr.num_sge, max_sge);
+	return ret;
 }
 
 static int check_post(const struct rpma_conn *conn, const void *owner,
@@ -167,6 +352,11 @@ int rpma_conn_post_send(struct rpma_conn *conn, const void *owner,
 
 	if (ret)
 		return ret;
+	ret = check_send(wr, conn->max_send_sge);
+	if (ret) {
+		*bad_wr = wr;
+		return ret;
+	}
 	ret = rpma__post_send(conn->id->qp, wr, bad_wr);
 	return ret ? rpma__post_error("ibv_post_send", ret) : 0;
 }
@@ -178,6 +368,11 @@ int rpma_conn_post_recv(struct rpma_conn *conn, const void *owner,
 
 	if (ret)
 		return ret;
+	ret = rpma__wr_check_recv(wr, conn->max_recv_sge);
+	if (ret) {
+		*bad_wr = wr;
+		return ret;
+	}
 	ret = rpma__post_recv(conn->id->qp, wr, bad_wr);
 	return ret ? rpma__post_error("ibv_post_recv", ret) : 0;
 }

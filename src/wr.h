@@ -14,4 +14,7 @@ int rpma__post_send(struct ibv_qp *qp, struct rpma_send_wr *wr,
 int rpma__post_recv(struct ibv_qp *qp, struct rpma_recv_wr *wr,
 		    struct rpma_recv_wr **bad_wr);
 
+/* E_INVAL, logged: a reserved word, or more pieces than the queue takes. */
+int rpma__wr_check_recv(const struct rpma_recv_wr *wr, uint32_t max_sge);
+
 #endif /* RPMA_WR_H */

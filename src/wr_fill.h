@@ -17,7 +17,7 @@
 #include "mr_post.h"
 
 /* Both regions, or neither and no bytes. */
-static inline bool rpma__is_valid_rdma(const struct rpma__mr_part *part,
+static inline bool rpma__is_valid_rdma(const struct rpma_sge *part,
 				       const struct rpma_mr_remote *remote,
 				       size_t remote_offset)
 {
@@ -33,7 +33,7 @@ static inline int rpma__wr_read(struct rpma_conn *conn,
 				size_t src_offset, size_t len, int flags,
 				uint64_t wr_id, struct rpma_send_wr *wr)
 {
-	const struct rpma__mr_part part = {dst, dst_offset, len};
+	const struct rpma_sge part = {dst, dst_offset, len};
 
 	if (!rpma__conn_is_valid(conn) || flags == 0 || wr == NULL ||
 	    !rpma__is_valid_rdma(&part, src, src_offset))
@@ -51,7 +51,7 @@ static inline int rpma__wr_write(struct rpma_conn *conn,
 				 size_t src_offset, size_t len, int flags,
 				 uint64_t wr_id, struct rpma_send_wr *wr)
 {
-	const struct rpma__mr_part part = {src, src_offset, len};
+	const struct rpma_sge part = {src, src_offset, len};
 
 	if (!rpma__conn_is_valid(conn) || flags == 0 || wr == NULL ||
 	    !rpma__is_valid_rdma(&part, dst, dst_offset))
@@ -85,7 +85,7 @@ static inline int rpma__wr_atomic_write(struct rpma_conn *conn,
 					int flags, uint64_t wr_id,
 					struct rpma_send_wr *wr)
 {
-	const struct rpma__mr_part none = {0};
+	const struct rpma_sge none = {0};
 
 	if (!rpma__conn_is_valid(conn) || dst == NULL || src == NULL ||
 	    flags == 0 || wr == NULL ||
@@ -108,6 +108,7 @@ static inline int rpma__wr_atomic_write(struct rpma_conn *conn,
 	wr->wr.sg_list = &wr->sge;
 	wr->wr.num_sge = 1;
 	wr->wr.send_flags |= IBV_SEND_INLINE | IBV_SEND_FENCE;
+	wr->native_arg = RPMA__BYTES_OURS;
 	return 0;
 }
 
@@ -136,7 +137,7 @@ static inline int rpma__wr_send(struct rpma_conn *conn,
 				size_t len, int flags, uint64_t wr_id,
 				struct rpma_send_wr *wr)
 {
-	const struct rpma__mr_part part = {src, offset, len};
+	const struct rpma_sge part = {src, offset, len};
 
 	if (!rpma__conn_is_valid(conn) || flags == 0 || wr == NULL ||
 	    !rpma__is_valid_part(&part))

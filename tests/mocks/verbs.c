@@ -14,7 +14,9 @@
 
 static struct ibv_device the_device = {.transport_type = IBV_TRANSPORT_IB};
 
-struct ibv_device_attr_ex mock_attr;
+struct ibv_device_attr_ex mock_attr = {
+	.orig_attr = {.atomic_cap = IBV_ATOMIC_HCA},
+};
 int mock_poll_answer;
 struct ibv_wc mock_wc;
 struct ibv_cq mock_strange_cq;

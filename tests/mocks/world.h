@@ -16,7 +16,7 @@ struct world {
 	struct rpma_mr_local *mr; /* of the 64 bytes below, for everything */
 	struct rpma_mr_remote *remote; /* of the same, as others see it */
 	struct rpma_conn *conn;
-	char mem[64];
+	_Alignas(8) char mem[64];
 };
 
 extern struct world world;

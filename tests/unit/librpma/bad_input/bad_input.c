@@ -113,7 +113,8 @@ static void regions(void **state)
 	BAD(RPMA_E_INVAL, rpma_mr_reg, world.peer, mem, 0, 1, &out.mr);
 	BAD(RPMA_E_INVAL, rpma_mr_reg, world.peer, mem, 8, 0, &out.mr);
 	BAD(RPMA_E_INVAL, rpma_mr_reg, world.peer, mem, 8, 0x100, &out.mr);
-	BAD(RPMA_E_INVAL, rpma_mr_reg, world.peer, mem, 8, 0x101, &out.mr);
+	BAD(RPMA_E_INVAL, rpma_mr_reg, world.peer, mem, 8, 0x102, &out.mr);
+	BAD(RPMA_E_INVAL, rpma_mr_reg, world.peer, mem, 8, 0x201, &out.mr);
 	BAD(RPMA_E_INVAL, rpma_mr_reg, world.peer, mem, 8, -1, &out.mr);
 	BAD(RPMA_E_INVAL, rpma_mr_reg, world.peer, mem, 8, INT_MIN, &out.mr);
 	NULLS(rpma_mr_get_descriptor, world.mr, &out.pointer);
@@ -421,6 +422,8 @@ static void operations(void **state)
 	const int flush = RPMA_FLUSH_TYPE_VISIBILITY;
 	struct rpma_send_wr send_wr = {0};
 	struct rpma_recv_wr recv_wr = {0};
+	struct rpma_sge list[1];
+	struct ibv_sge sge[1];
 	struct rpma_mr_remote *remote;
 	struct rpma_mr_local *mr;
 	struct rpma_conn *conn;
@@ -448,6 +451,13 @@ static void operations(void **state)
 	NULLS(rpma_wr_send, conn, mr, 0, 8, 1, 7, &out.send_wr);
 	NULLS(rpma_wr_send_with_imm, conn, mr, 0, 8, 1, 7, 7, &out.send_wr);
 	NULLS(rpma_wr_recv, mr, 0, 8, 7, &out.recv_wr);
+	NULLS(rpma_wr_atomic_cmp_swp, conn, mr, 0, remote, 0, 1, 2, 1, 7,
+	      &out.send_wr);
+	NULLS(rpma_wr_atomic_fetch_add, conn, mr, 0, remote, 0, 1, 1, 7,
+	      &out.send_wr);
+	list[0] = (struct rpma_sge){mr, 0, 8};
+	NULLS(rpma_wr_set_sge_list, list, 1, sge, &send_wr);
+	NULLS(rpma_wr_recv_set_sge_list, list, 1, sge, &recv_wr);
 	NULLS(rpma_conn_post_send, conn, 0, &send_wr, &out.bad_send);
 	NULLS(rpma_conn_post_recv, conn, 0, &recv_wr, &out.bad_recv);
 	BAD(RPMA_E_SHARED_CHANNEL, rpma_conn_post_send, conn, &me, &send_wr,
@@ -472,6 +482,10 @@ static void operations(void **state)
 	BAD(RPMA_E_INVAL, rpma_atomic_write, conn, remote, 1, bytes, 1, NULL);
 	BAD(RPMA_E_INVAL, rpma_atomic_write, conn, remote, SIZE_MAX, bytes, 1,
 	    NULL);
+	BAD(RPMA_E_INVAL, rpma_wr_atomic_cmp_swp, conn, mr, 0, remote, 0, 1, 2,
+	    0, 7, &out.send_wr);
+	BAD(RPMA_E_INVAL, rpma_wr_atomic_fetch_add, conn, mr, 0, remote, 4, 1,
+	    1, 7, &out.send_wr);
 	/* nobody said that the other side writes to it directly */
 	BAD(RPMA_E_NOSUPP, rpma_flush, conn, remote, 0, 8,
 	    RPMA_FLUSH_TYPE_PERSISTENT, 1, NULL);

@@ -48,6 +48,21 @@ static void encode__IS_21_BYTES(void **state)
 	assert_memory_equal(desc, bytes, sizeof(bytes));
 }
 
+/* The byte has no room for it: a descriptor tells that it can be read. */
+static void encode__atomics_ARE_READ(void **state)
+{
+	struct ibv_mr ibv_mr = {0};
+	struct rpma_mr_local mr = {
+		.ibv_mr = &ibv_mr,
+		.usage = RPMA_MR_USAGE_ATOMIC,
+	};
+	uint8_t desc[21];
+
+	(void)state;
+	ok(rpma_mr_get_descriptor(&mr, desc));
+	assert_int_equal(desc[20], RPMA_MR_USAGE_READ_SRC);
+}
+
 static void decode__EACH_FIELD(void **state)
 {
 	struct rpma_mr_remote *mr = NULL;
@@ -184,6 +199,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		mock_test(encode__IS_21_BYTES),
+		mock_test(encode__atomics_ARE_READ),
 		mock_test(decode__EACH_FIELD),
 		mock_test(decode__twice_SAME_BYTES),
 		mock_test(decode__every_usage_BUT_NONE),

@@ -21,7 +21,7 @@ static void send_flags__of_every_flag(void **state)
 
 static void fill__part_of_a_region(void **state)
 {
-	struct rpma__mr_part part = {.offset = 8, .len = 16};
+	struct rpma_sge part = {.offset = 8, .len = 16};
 	struct rpma_send_wr wr;
 	struct rpma_recv_wr recv;
 
@@ -52,7 +52,7 @@ static void fill__part_of_a_region(void **state)
 /* As 1.3: what does not fit is cut. */
 static void fill__length_IS_32_BITS(void **state)
 {
-	struct rpma__mr_part part = {.len = (1ULL << 32) + 5};
+	struct rpma_sge part = {.len = (1ULL << 32) + 5};
 	struct rpma_send_wr wr;
 
 	(void)state;
@@ -65,7 +65,7 @@ static void fill__length_IS_32_BITS(void **state)
 
 static void fill__no_region_NO_ELEMENT(void **state)
 {
-	const struct rpma__mr_part none = {0};
+	const struct rpma_sge none = {0};
 	struct rpma_send_wr wr;
 	struct rpma_recv_wr recv;
 

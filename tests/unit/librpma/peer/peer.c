@@ -109,6 +109,9 @@ static void access__of_every_usage(void **state)
 			 IBV_ACCESS_REMOTE_READ);
 	assert_int_equal(access_of(RPMA_MR_USAGE_SEND), 0);
 	assert_int_equal(access_of(RPMA_MR_USAGE_RECV), local);
+	assert_int_equal(access_of(RPMA_MR_USAGE_ATOMIC),
+			 local | IBV_ACCESS_REMOTE_READ |
+				 IBV_ACCESS_REMOTE_ATOMIC);
 	assert_int_equal(access_of(0xff), local | IBV_ACCESS_REMOTE_READ |
 						  IBV_ACCESS_REMOTE_WRITE);
 }
@@ -127,6 +130,24 @@ static void access__iwarp_READ_DST_IS_WRITTEN_FROM_OUTSIDE(void **state)
 	MOCK_CTX->device = device;
 }
 
+static void access__no_atomics_NOSUPP(void **state)
+{
+	struct rpma_peer *peer = NULL;
+	struct ibv_mr *mr = NULL;
+	char mem[8];
+
+	(void)state;
+	mock_attr.orig_attr.atomic_cap = IBV_ATOMIC_NONE;
+	ok(rpma_peer_new(MOCK_CTX, &peer));
+	mock_attr.orig_attr.atomic_cap = IBV_ATOMIC_HCA;
+	mocks_reset();
+	assert_int_equal(rpma__peer_reg_mr(peer, mem, sizeof(mem),
+					   RPMA_MR_USAGE_ATOMIC, &mr),
+			 RPMA_E_NOSUPP);
+	expect_trace("");
+	ok(rpma_peer_delete(&peer));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -134,6 +155,7 @@ int main(void)
 		mock_test(delete__EACH_FAILURE),
 		mock_test(arguments__NULL_INVAL),
 		mock_test(access__of_every_usage),
+		mock_test(access__no_atomics_NOSUPP),
 		mock_test(access__iwarp_READ_DST_IS_WRITTEN_FROM_OUTSIDE),
 	};
 

@@ -203,6 +203,29 @@ static void post_recv__chain(void **state)
 	world_end();
 }
 
+static void post_recv__one_is_wrong_NONE_IS_POSTED(void **state)
+{
+	struct rpma_recv_wr wr[2];
+	struct rpma_recv_wr *bad = NULL;
+
+	(void)state;
+	world_peer();
+	ok(rpma_srq_new(world.peer, NULL, &the_srq));
+	ok(rpma_wr_recv(NULL, 0, 0, 1, &wr[0]));
+	ok(rpma_wr_recv(NULL, 0, 0, 2, &wr[1]));
+	wr[0].wr.next = &wr[1].wr;
+	mocks_reset();
+	wr[1].reserved[0] = 1;
+	assert_int_equal(rpma_srq_post_recv(the_srq, wr, &bad), RPMA_E_INVAL);
+	assert_ptr_equal(bad, wr);
+	wr[1].reserved[0] = 0;
+	wr[1].wr.num_sge = 2;
+	assert_int_equal(rpma_srq_post_recv(the_srq, wr, &bad), RPMA_E_INVAL);
+	expect_trace("");
+	ok(rpma_srq_delete(&the_srq));
+	world_end();
+}
+
 /* Its RCQ goes with it, so not while somebody polls that. */
 static void delete__rcq_claimed_AGAIN(void **state)
 {
@@ -258,6 +281,7 @@ int main(void)
 		mock_test(new__on_channel_object_IS_UNARMED),
 		mock_test(recv__EACH_FAILURE),
 		mock_test(post_recv__chain),
+		mock_test(post_recv__one_is_wrong_NONE_IS_POSTED),
 		mock_test(arguments__INVAL),
 	};
 
