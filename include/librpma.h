@@ -424,7 +424,7 @@ int rpma_cq_arm(struct rpma_cq *cq, bool solicited_only);
 int rpma_cq_ack(struct rpma_cq *cq, unsigned n);
 int rpma_cq_get_context(const struct rpma_cq *cq, void **context);
 int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq);
-/* From the ibv_cq of a CQ of rpma_cq_new() or on a struct rpma_channel. */
+/* For any ibv_cq; of one that is not of this library: E_INVAL. */
 int rpma_cq_from_ibv_cq(const struct ibv_cq *ibv_cq, struct rpma_cq **cq_ptr);
 /*
  * The owner alone waits and polls, raw; to others the CQ answers

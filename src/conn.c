@@ -14,6 +14,7 @@
 #include "channel.h"
 #include "cm_channel.h"
 #include "cq.h"
+#include "device.h"
 #include "err.h"
 #include "log.h"
 #include "mr.h"
@@ -58,6 +59,30 @@ static bool is_here(const struct rpma__conn_cfg *cfg)
 	       (cfg->cq == NULL || rpma__cq_is_valid(cfg->cq)) &&
 	       (cfg->rcq == NULL || rpma__cq_is_valid(cfg->rcq)) &&
 	       (cfg->channel == NULL || rpma__channel_is_valid(cfg->channel));
+}
+
+/* What the configuration names is of the connection's device. */
+static int check_devices(const struct rpma_conn *conn,
+			 const struct rpma__conn_cfg *cfg)
+{
+	const struct ibv_context *ctx = conn->id->verbs;
+	const char *who = "the connection";
+	int ret = 0;
+
+	if (cfg->cq)
+		ret = rpma__device_check(who, ctx, "the CQ",
+					 cfg->cq->cq->context);
+	if (ret == 0 && cfg->rcq)
+		ret = rpma__device_check(who, ctx, "the RCQ",
+					 cfg->rcq->cq->context);
+	if (ret == 0 && cfg->srq)
+		ret = rpma__device_check(who, ctx, "the SRQ",
+					 cfg->srq->ibv_srq->context);
+	if (ret == 0 && cfg->channel)
+		ret = rpma__device_check(
+			who, ctx, "the channel",
+			rpma__channel_get_ibv(cfg->channel)->context);
+	return ret;
 }
 
 /* Who says where CQs are to be must say it once. */
@@ -213,6 +238,9 @@ int rpma__conn_make(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg)
 	if (!is_here(cfg))
 		return RPMA_E_INVAL;
 	srq_rcq = cfg->srq ? cfg->srq->rcq : NULL;
+	ret = check_devices(conn, cfg);
+	if (ret)
+		return ret;
 	ret = check_cfg(cfg, srq_rcq);
 	if (ret)
 		return ret;

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 
 #include "channel.h"
+#include "cq_table.h"
+#include "device.h"
 #include "err.h"
 #include "log.h"
 
@@ -92,6 +94,7 @@ int rpma__cq_new(const struct rpma__cq_attr *attr, struct rpma_cq **cq_ptr)
 	ret = join_or_arm(cq);
 	if (ret)
 		goto err_destroy_cq;
+	rpma__cq_table_add(cq);
 
 	*cq_ptr = cq;
 	return 0;
@@ -108,6 +111,7 @@ err_free:
 /* An event read from now on finds nobody; until it has, destroy waits. */
 static int begin_delete(struct rpma_cq *cq)
 {
+	rpma__cq_table_remove(cq);
 	if (cq->channel)
 		rpma__channel_set_leaving(cq->channel, cq, true);
 	return ibv_destroy_cq(cq->cq);
@@ -117,6 +121,7 @@ static void cancel_delete(struct rpma_cq *cq)
 {
 	if (cq->channel)
 		rpma__channel_set_leaving(cq->channel, cq, false);
+	rpma__cq_table_add(cq);
 }
 
 /* ret: what begin_delete() answered */
@@ -145,6 +150,7 @@ int rpma__cq_delete(struct rpma_cq **cq_ptr)
 
 void rpma__cq_abandon(struct rpma_cq **cq_ptr)
 {
+	rpma__cq_table_remove(*cq_ptr);
 	free(*cq_ptr);
 	*cq_ptr = NULL;
 }
@@ -296,6 +302,10 @@ int rpma_cq_new(struct ibv_context *ibv_ctx, int cqe,
 		RPMA_LOG_ERROR("cqe: 1 or more, not %d", cqe);
 		return RPMA_E_INVAL;
 	}
+	if (channel &&
+	    rpma__device_check("the CQ", ibv_ctx, "the channel",
+			       rpma__channel_get_ibv(channel)->context))
+		return RPMA_E_INVAL;
 	if (comp_vector < 0 || comp_vector >= ibv_ctx->num_comp_vectors) {
 		RPMA_LOG_ERROR("comp_vector: 0 to %d, not %d",
 			       ibv_ctx->num_comp_vectors - 1, comp_vector);
@@ -367,12 +377,19 @@ int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq)
 
 int rpma_cq_from_ibv_cq(const struct ibv_cq *ibv_cq, struct rpma_cq **cq_ptr)
 {
-	if (ibv_cq == NULL || cq_ptr == NULL || ibv_cq->cq_context == NULL)
+	struct rpma_cq *cq;
+
+	if (ibv_cq == NULL || cq_ptr == NULL)
+		return RPMA_E_INVAL;
+	cq = rpma__cq_table_find(ibv_cq);
+	if (cq == NULL) {
+		RPMA_LOG_ERROR("a CQ that is not of this library");
+		return RPMA_E_INVAL;
+	}
+	if (!rpma__cq_is_valid(cq))
 		return RPMA_E_INVAL;
 
-	if (!rpma__cq_is_valid(ibv_cq->cq_context))
-		return RPMA_E_INVAL;
-	*cq_ptr = ibv_cq->cq_context;
+	*cq_ptr = cq;
 	return 0;
 }
 

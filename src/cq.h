@@ -24,7 +24,8 @@ struct rpma_cq {
 	bool standalone; /* made by rpma_cq_new() */
 
 	unsigned forks;
-	bool leaving; /* under the lock of the channel object */
+	struct rpma_cq *next; /* of the table, under its lock */
+	bool leaving;	      /* under the lock of the channel object */
 	struct rpma__claim claim;
 };
 

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "cq_table.h"
 #include "log.h"
 #include "log_default.h"
 
@@ -17,15 +18,27 @@ void rpma__log_not_here(void)
 	RPMA_LOG_ERROR("an object of another process, from before a fork");
 }
 
+/* Nobody holds one of these while it waits for another. */
+static void before(void)
+{
+	rpma__log_default_lock();
+	rpma__cq_table_lock();
+}
+
+static void in_parent(void)
+{
+	rpma__cq_table_unlock();
+	rpma__log_default_unlock();
+}
+
 static void in_child(void)
 {
 	/* relaxed: nothing else runs in the child yet */
 	(void)atomic_fetch_add_explicit(&rpma__forks, 1, memory_order_relaxed);
-	rpma__log_default_unlock();
+	in_parent();
 }
 
 __attribute__((constructor)) static void watch_forks(void)
 {
-	(void)pthread_atfork(rpma__log_default_lock, rpma__log_default_unlock,
-			     in_child);
+	(void)pthread_atfork(before, in_parent, in_child);
 }

@@ -10,6 +10,7 @@
 
 #include "channel.h"
 #include "cq.h"
+#include "device.h"
 #include "err.h"
 #include "log.h"
 #include "mr_post.h"
@@ -59,6 +60,23 @@ static int init_rcq(struct rpma_srq *srq, const struct rpma_peer *peer,
 	return ret;
 }
 
+/* What the configuration names is of the peer's device. */
+static int check_devices(const struct rpma_peer *peer,
+			 const struct rpma__srq_cfg *cfg)
+{
+	const struct ibv_context *ctx = peer->pd->context;
+	int ret = 0;
+
+	if (cfg->rcq)
+		ret = rpma__device_check("the SRQ", ctx, "the RCQ",
+					 cfg->rcq->cq->context);
+	if (ret == 0 && cfg->channel)
+		ret = rpma__device_check(
+			"the SRQ", ctx, "the channel",
+			rpma__channel_get_ibv(cfg->channel)->context);
+	return ret;
+}
+
 int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
 		 struct rpma_srq **srq_ptr)
 {
@@ -73,6 +91,9 @@ int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
 	if ((values.rcq && !rpma__cq_is_valid(values.rcq)) ||
 	    (values.channel && !rpma__channel_is_valid(values.channel)))
 		return RPMA_E_INVAL;
+	ret = check_devices(peer, &values);
+	if (ret)
+		return ret;
 	srq = calloc(1, sizeof(*srq));
 	if (srq == NULL) {
 		/* written also when there is no memory: 1.3 does so */

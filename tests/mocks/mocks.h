@@ -30,6 +30,9 @@
 /* The device: everything is made on it. */
 extern struct verbs_context mock_device;
 #define MOCK_CTX (&mock_device.context)
+/* Another one, for what must not meet. */
+extern struct verbs_context mock_other_device;
+#define MOCK_OTHER_CTX (&mock_other_device.context)
 
 /* Forgets failures and the trace; what exists, exists. */
 void mocks_reset(void);

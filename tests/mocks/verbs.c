@@ -12,7 +12,14 @@
 
 #undef ibv_reg_mr
 
-static struct ibv_device the_device = {.transport_type = IBV_TRANSPORT_IB};
+static struct ibv_device the_device = {
+	.transport_type = IBV_TRANSPORT_IB,
+	.name = "mock0",
+};
+static struct ibv_device other_device = {
+	.transport_type = IBV_TRANSPORT_IB,
+	.name = "other0",
+};
 
 struct ibv_device_attr_ex mock_attr = {
 	.orig_attr = {.atomic_cap = IBV_ATOMIC_HCA},
@@ -162,6 +169,14 @@ struct verbs_context mock_device = {
 				},
 		},
 };
+
+struct verbs_context mock_other_device;
+
+__attribute__((constructor)) static void make_other_device(void)
+{
+	mock_other_device = mock_device;
+	mock_other_device.context.device = &other_device;
+}
 
 /* What verbs.h falls back to on devices older than this one. */
 int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)

@@ -3,7 +3,7 @@
 
 /* Unit tests of CQs. */
 
-#include "mocks.h"
+#include "world.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -362,6 +362,10 @@ static void raw__ack_context_and_back(void **state)
 	ok(rpma_cq_get_ibv_cq(cq, &ibv_cq));
 	ok(rpma_cq_from_ibv_cq(ibv_cq, &same));
 	assert_ptr_equal(same, cq);
+	/* whatever a stranger's context is, nobody goes there */
+	empty.cq_context = (void *)7;
+	assert_int_equal(rpma_cq_from_ibv_cq(&empty, &same), RPMA_E_INVAL);
+	empty.cq_context = cq;
 	assert_int_equal(rpma_cq_from_ibv_cq(&empty, &same), RPMA_E_INVAL);
 	assert_int_equal(rpma_cq_from_ibv_cq(NULL, &same), RPMA_E_INVAL);
 	assert_int_equal(rpma_cq_from_ibv_cq(ibv_cq, NULL), RPMA_E_INVAL);
@@ -374,6 +378,29 @@ static void raw__ack_context_and_back(void **state)
 	ok(rpma_cq_ack(cq, 0));
 	expect_trace("ack_cq(0)");
 	ok(rpma_cq_delete(&cq));
+	assert_int_equal(rpma_cq_from_ibv_cq(ibv_cq, &same), RPMA_E_INVAL);
+}
+
+/* A deletion that did not happen: it is found again. */
+static void from_ibv_cq__delete_refused_FOUND(void **state)
+{
+	struct rpma_conn_cfg *cfg = NULL;
+	struct ibv_cq *ibv_cq = NULL;
+	struct rpma_cq *same = NULL;
+	struct rpma_cq *cq = NULL;
+
+	(void)state;
+	ok(rpma_cq_new(MOCK_CTX, 4, NULL, 0, NULL, &cq));
+	ok(rpma_cq_get_ibv_cq(cq, &ibv_cq));
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_cq(cfg, cq));
+	world_conn(cfg);
+	assert_int_equal(rpma_cq_delete(&cq), RPMA_E_AGAIN);
+	ok(rpma_cq_from_ibv_cq(ibv_cq, &same));
+	assert_ptr_equal(same, cq);
+	world_end();
+	ok(rpma_cq_delete(&cq));
+	ok(rpma_conn_cfg_delete(&cfg));
 }
 
 int main(void)
@@ -394,6 +421,7 @@ int main(void)
 		mock_test(get_wc__every_answer),
 		mock_test(arm__as_told),
 		mock_test(raw__ack_context_and_back),
+		mock_test(from_ibv_cq__delete_refused_FOUND),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

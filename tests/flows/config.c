@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Configurations that a connection is not made with, on a device: what is of
+ * another device. Where there is only one, its second context is that.
+ */
+
+#include <infiniband/verbs.h>
+
+#include "pair.h"
+
+static struct ibv_context *open_another(void)
+{
+	struct ibv_context *mine = NULL;
+	struct ibv_context *another;
+	struct ibv_device **list;
+	struct ibv_device *chosen;
+	int count = 0;
+	int i;
+
+	ok(rpma_peer_get_ibv_context(the_peer, &mine));
+	list = ibv_get_device_list(&count);
+	assert_non_null(list);
+	chosen = list[0];
+	for (i = 0; i < count; i++) {
+		if (list[i] != mine->device)
+			chosen = list[i];
+	}
+	another = ibv_open_device(chosen);
+	assert_non_null(another);
+	ibv_free_device_list(list);
+	return another;
+}
+
+/* Both sides refuse; the other side of a request is refused by it. */
+static void refuse(const struct rpma_conn_cfg *cfg)
+{
+	struct rpma_conn_req *req = NULL;
+	struct rpma_conn *conn = NULL;
+	struct rpma_ep *ep;
+	char port[8];
+
+	ep = pair_listen(port);
+	assert_int_equal(rpma_conn_req_new(the_peer, the_addr, port, cfg, &req),
+			 RPMA_E_INVAL);
+	assert_null(req);
+	ok(rpma_conn_req_new(the_peer, the_addr, port, NULL, &req));
+	ok(rpma_conn_req_connect(&req, NULL, &conn));
+	assert_int_equal(rpma_ep_next_conn_req(ep, cfg, &req), RPMA_E_INVAL);
+	assert_null(req);
+	expect_event(conn, RPMA_CONN_REJECTED);
+	ok(rpma_conn_delete(&conn));
+	ok(rpma_ep_shutdown(&ep));
+}
+
+static void conn_req__of_another_device_INVAL(void **state)
+{
+	struct ibv_context *another = open_another();
+	struct rpma_channel *channel = NULL;
+	struct rpma_conn_cfg *cfg = NULL;
+	struct rpma_peer *peer = NULL;
+	struct rpma_srq *srq = NULL;
+	struct rpma_cq *cq = NULL;
+
+	(void)state;
+	ok(rpma_peer_new(another, &peer));
+	ok(rpma_channel_new(another, &channel));
+	ok(rpma_cq_new(another, 4, NULL, 0, NULL, &cq));
+	ok(rpma_srq_new(peer, NULL, &srq));
+
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_cq(cfg, cq));
+	refuse(cfg);
+	ok(rpma_conn_cfg_set_cq(cfg, NULL));
+	ok(rpma_conn_cfg_set_rcq(cfg, cq));
+	refuse(cfg);
+	ok(rpma_conn_cfg_set_rcq(cfg, NULL));
+	ok(rpma_conn_cfg_set_channel(cfg, channel));
+	refuse(cfg);
+	ok(rpma_conn_cfg_set_channel(cfg, NULL));
+	ok(rpma_conn_cfg_set_srq(cfg, srq));
+	refuse(cfg);
+	ok(rpma_conn_cfg_delete(&cfg));
+
+	ok(rpma_srq_delete(&srq));
+	ok(rpma_cq_delete(&cq));
+	ok(rpma_channel_delete(&channel));
+	ok(rpma_peer_delete(&peer));
+	ok(ibv_close_device(another));
+}
+
+static void srq_new__of_another_device_INVAL(void **state)
+{
+	struct ibv_context *another = open_another();
+	struct rpma_srq_cfg *cfg = NULL;
+	struct rpma_srq *srq = NULL;
+	struct rpma_cq *cq = NULL;
+
+	(void)state;
+	ok(rpma_cq_new(another, 4, NULL, 0, NULL, &cq));
+	ok(rpma_srq_cfg_new(&cfg));
+	ok(rpma_srq_cfg_set_rcq(cfg, cq));
+	assert_int_equal(rpma_srq_new(the_peer, cfg, &srq), RPMA_E_INVAL);
+	assert_null(srq);
+	ok(rpma_srq_cfg_delete(&cfg));
+	ok(rpma_cq_delete(&cq));
+	ok(ibv_close_device(another));
+}
+
+/* A CQ of verbs whose context is a number, and one whose context is NULL. */
+static void cq_from_ibv_cq__strangers_INVAL(void **state)
+{
+	struct ibv_context *mine = NULL;
+	struct rpma_cq *cq = NULL;
+	struct ibv_cq *strange;
+	struct pair pair;
+	struct ibv_cq *ibv_cq = NULL;
+
+	(void)state;
+	ok(rpma_peer_get_ibv_context(the_peer, &mine));
+	strange = ibv_create_cq(mine, 4, (void *)7, NULL, 0);
+	assert_non_null(strange);
+	assert_int_equal(rpma_cq_from_ibv_cq(strange, &cq), RPMA_E_INVAL);
+	ok(ibv_destroy_cq(strange));
+	strange = ibv_create_cq(mine, 4, NULL, NULL, 0);
+	assert_non_null(strange);
+	assert_int_equal(rpma_cq_from_ibv_cq(strange, &cq), RPMA_E_INVAL);
+	ok(ibv_destroy_cq(strange));
+	assert_null(cq);
+
+	/* and one of a plain connection is found */
+	pair_open(&pair);
+	ok(rpma_cq_get_ibv_cq(cq_of(&pair.client), &ibv_cq));
+	ok(rpma_cq_from_ibv_cq(ibv_cq, &cq));
+	assert_ptr_equal(cq, cq_of(&pair.client));
+	pair_close(&pair);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(conn_req__of_another_device_INVAL),
+		cmocka_unit_test(srq_new__of_another_device_INVAL),
+		cmocka_unit_test(cq_from_ibv_cq__strangers_INVAL),
+	};
+
+	return PAIR_RUN(tests);
+}
