@@ -197,7 +197,10 @@ const char *rpma_utils_conn_event_2str(enum rpma_conn_event conn_event);
 int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd);
 /* One event; blocks unless the fd does not. */
 int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event);
-/* The library's memory, valid until the connection is deleted. */
+/*
+ * The library's memory, valid until the connection is deleted. Also what came
+ * with a refusal, which 1.3 does not tell.
+ */
 int rpma_conn_get_private_data(const struct rpma_conn *conn,
 			       struct rpma_conn_private_data *pdata);
 int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn,
@@ -453,6 +456,7 @@ struct rpma_cm_event {
 	uint8_t private_data_len;
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
+	uint8_t reserved[21]; /* 0, or who is given the event answers E_INVAL */
 	uint8_t private_data[256];
 	void *raw; /* NULL once acknowledged */
 };
@@ -464,6 +468,12 @@ struct rpma_cm_event {
 int rpma_cm_channel_get_event(struct rpma_cm_channel *channel,
 			      struct rpma_cm_event *event);
 int rpma_cm_event_ack(struct rpma_cm_event *event);
+/*
+ * Refuses the CONNECT_REQUEST before anything is made for it, with private data
+ * for the other side; pdata may be NULL. Takes the id, also when it fails.
+ */
+int rpma_cm_event_reject(struct rpma_cm_event *event,
+			 const struct rpma_conn_private_data *pdata);
 
 /*
  * cm_channel NULL: as rpma_ep_listen(). Otherwise its requests are events
@@ -503,6 +513,11 @@ int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
 int rpma_conn_handle_event(struct rpma_conn *conn,
 			   const struct rpma_cm_event *cm_event,
 			   enum rpma_conn_event *event);
+/*
+ * Of the last event: 0, a negative errno or, of RPMA_CONN_REJECTED, the reason
+ * that rdma_cm gives. E_AGAIN: there was none yet.
+ */
+int rpma_conn_get_event_status(const struct rpma_conn *conn, int *status);
 
 /* ------------------------------------------------------------------------ */
 /* More configuration                                                        */

@@ -16,6 +16,7 @@
 #include "err.h"
 #include "fork.h"
 #include "log.h"
+#include "private_data.h"
 
 struct rpma_cm_channel {
 	struct rdma_event_channel *evch; /* immutable after new */
@@ -188,6 +189,18 @@ int rpma_cm_channel_get_event(struct rpma_cm_channel *channel,
 	return ret;
 }
 
+bool rpma__cm_event_is_valid(const struct rpma_cm_event *event)
+{
+	static const uint8_t zero[sizeof(event->reserved)];
+
+	if (event == NULL)
+		return false;
+	if (memcmp(event->reserved, zero, sizeof(zero)) == 0)
+		return true;
+	RPMA_LOG_ERROR("reserved bytes of a CM event are not 0");
+	return false;
+}
+
 int rpma_cm_event_ack(struct rpma_cm_event *event)
 {
 	struct rdma_cm_event *raw;
@@ -204,4 +217,34 @@ int rpma_cm_event_ack(struct rpma_cm_event *event)
 		return RPMA_E_PROVIDER;
 	}
 	return 0;
+}
+
+bool rpma__cm_event_is_request(const struct rpma_cm_event *event)
+{
+	return rpma__cm_event_is_valid(event) && event->id &&
+	       event->type == RDMA_CM_EVENT_CONNECT_REQUEST;
+}
+
+int rpma_cm_event_reject(struct rpma_cm_event *event,
+			 const struct rpma_conn_private_data *pdata)
+{
+	struct rdma_cm_id *id;
+	int ret = 0;
+
+	if (!rpma__cm_event_is_request(event) ||
+	    !rpma__private_data_is_valid(pdata))
+		return RPMA_E_INVAL;
+
+	id = event->id;
+	event->id = NULL;
+	if (rdma_reject(id, pdata ? pdata->ptr : NULL,
+			pdata ? pdata->len : 0)) {
+		RPMA_LOG_CALL("rdma_reject", -1);
+		ret = RPMA_E_PROVIDER;
+	}
+	if (rdma_destroy_id(id)) {
+		RPMA_LOG_CALL("rdma_destroy_id", -1);
+		ret = RPMA_E_PROVIDER;
+	}
+	return ret;
 }

@@ -25,4 +25,9 @@ rpma__cm_channel_get_rdma(const struct rpma_cm_channel *channel);
 int rpma__cm_get_event(struct rdma_event_channel *evch,
 		       struct rdma_cm_event **event_ptr);
 
+/* There, with nothing in its reserved words; that is logged. */
+bool rpma__cm_event_is_valid(const struct rpma_cm_event *event);
+/* And a request of the other side that nobody has refused. */
+bool rpma__cm_event_is_request(const struct rpma_cm_event *event);
+
 #endif /* RPMA_CM_CHANNEL_H */

@@ -50,6 +50,8 @@ struct rpma_conn {
 
 	/* written by who handles the event that brings it */
 	struct rpma_conn_private_data data;
+	bool had_event;
+	int event_status; /* of the last */
 };
 
 /* There, and of this process. */

@@ -40,18 +40,29 @@ static bool from_cm_event(enum rdma_cm_event_type type,
 	}
 }
 
+/* A refusal without its words is better than one that nobody is told of. */
+static void keep_refusal(struct rpma_conn *conn, const void *ptr, uint8_t len)
+{
+	if (rpma__private_data_init(&conn->data, ptr, len))
+		RPMA_LOG_WARNING("no memory for what came with the refusal");
+}
+
 /* The passive side has its data from the request: that is not replaced. */
 static int keep_private_data(struct rpma_conn *conn,
 			     enum rdma_cm_event_type type, const void *ptr,
 			     uint8_t len)
 {
-	if (type != RDMA_CM_EVENT_ESTABLISHED || conn->data.ptr)
+	if (conn->data.ptr)
 		return 0;
-	return rpma__private_data_init(&conn->data, ptr, len);
+	if (type == RDMA_CM_EVENT_ESTABLISHED)
+		return rpma__private_data_init(&conn->data, ptr, len);
+	if (type == RDMA_CM_EVENT_REJECTED)
+		keep_refusal(conn, ptr, len);
+	return 0;
 }
 
 static int handle(struct rpma_conn *conn, enum rdma_cm_event_type type,
-		  enum rpma_conn_event *event)
+		  int status, enum rpma_conn_event *event)
 {
 	if (!from_cm_event(type, event)) {
 		RPMA_LOG_WARNING("unexpected CM event: %s",
@@ -60,6 +71,8 @@ static int handle(struct rpma_conn *conn, enum rdma_cm_event_type type,
 	}
 	if (type == RDMA_CM_EVENT_ESTABLISHED)
 		rpma__conn_apply_rnr_timer(conn);
+	conn->had_event = true;
+	conn->event_status = status;
 	RPMA_LOG_NOTICE("%s", rpma_utils_conn_event_2str(*event));
 	return 0;
 }
@@ -79,6 +92,7 @@ int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event)
 {
 	enum rdma_cm_event_type type;
 	struct rdma_cm_event *raw;
+	int status;
 	int ret;
 
 	if (event == NULL || !rpma__conn_is_valid(conn))
@@ -90,13 +104,14 @@ int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event)
 	if (ret)
 		return ret;
 	type = raw->event;
+	status = raw->status;
 	ret = keep_private_data(conn, type, raw->param.conn.private_data,
 				raw->param.conn.private_data_len);
 	if (rdma_ack_cm_event(raw)) {
 		RPMA_LOG_CALL("rdma_ack_cm_event", -1);
 		rpma__err_first(&ret, RPMA_E_PROVIDER);
 	}
-	return ret ? ret : handle(conn, type, event);
+	return ret ? ret : handle(conn, type, status, event);
 }
 
 int rpma_conn_handle_event(struct rpma_conn *conn,
@@ -105,7 +120,8 @@ int rpma_conn_handle_event(struct rpma_conn *conn,
 {
 	int ret;
 
-	if (cm_event == NULL || event == NULL || !rpma__conn_is_valid(conn))
+	if (event == NULL || !rpma__cm_event_is_valid(cm_event) ||
+	    !rpma__conn_is_valid(conn))
 		return RPMA_E_INVAL;
 	if (conn->cm_channel == NULL)
 		return RPMA_E_NOT_SHARED_CHNL;
@@ -114,5 +130,17 @@ int rpma_conn_handle_event(struct rpma_conn *conn,
 
 	ret = keep_private_data(conn, cm_event->type, cm_event->private_data,
 				cm_event->private_data_len);
-	return ret ? ret : handle(conn, cm_event->type, event);
+	return ret ? ret
+		   : handle(conn, cm_event->type, cm_event->status, event);
+}
+
+int rpma_conn_get_event_status(const struct rpma_conn *conn, int *status)
+{
+	if (status == NULL || !rpma__conn_is_valid(conn))
+		return RPMA_E_INVAL;
+	if (!conn->had_event)
+		return RPMA_E_AGAIN;
+
+	*status = conn->event_status;
+	return 0;
 }

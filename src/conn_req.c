@@ -270,7 +270,7 @@ int rpma_conn_req_advance(struct rpma_conn_req *req,
 {
 	int ret;
 
-	if (event == NULL || !rpma__conn_req_is_valid(req) ||
+	if (!rpma__cm_event_is_valid(event) || !rpma__conn_req_is_valid(req) ||
 	    event->id != req->conn->id)
 		return RPMA_E_INVAL;
 
@@ -337,8 +337,8 @@ int rpma_conn_req_new_from_event(struct rpma_peer *peer,
 	struct rpma__request request;
 	int ret;
 
-	if (peer == NULL || event == NULL || req_ptr == NULL ||
-	    event->id == NULL || event->type != RDMA_CM_EVENT_CONNECT_REQUEST)
+	if (peer == NULL || req_ptr == NULL ||
+	    !rpma__cm_event_is_request(event))
 		return RPMA_E_INVAL;
 
 	request = (struct rpma__request){

@@ -78,6 +78,8 @@ extern struct ibv_device_attr_ex mock_attr;
 extern struct rdma_cm_id *mock_listener;
 void mock_cm_event(enum rdma_cm_event_type type, struct rdma_cm_id *id,
 		   const char *private_data);
+/* The status it has; 0 unless this is set, once. */
+extern int mock_cm_status;
 /* The same with any pointer and any length, fitting or not. */
 void mock_cm_event_data(enum rdma_cm_event_type type, struct rdma_cm_id *id,
 			const void *private_data, uint8_t len);

@@ -205,6 +205,8 @@ int rdma_disconnect(struct rdma_cm_id *id)
 	return answer(mock_enter("disconnect", "%s", ""));
 }
 
+int mock_cm_status;
+
 void mock_cm_event_data(enum rdma_cm_event_type type, struct rdma_cm_id *id,
 			const void *private_data, uint8_t len)
 {
@@ -212,7 +214,9 @@ void mock_cm_event_data(enum rdma_cm_event_type type, struct rdma_cm_id *id,
 		.event = type,
 		.id = id,
 		.listen_id = mock_listener,
+		.status = mock_cm_status,
 	};
+	mock_cm_status = 0;
 	mock_listener = NULL;
 	next_event.param.conn.private_data = private_data;
 	next_event.param.conn.private_data_len = len;

@@ -277,6 +277,12 @@ static void listening(void **state)
 	NULLS(rpma_cm_channel_get_fd, channel, &out.number);
 	NULLS(rpma_cm_channel_get_event, channel, &out.cm_event);
 	BAD(RPMA_E_INVAL, rpma_cm_event_ack, NULL);
+	event.type = RDMA_CM_EVENT_CONNECT_REQUEST;
+	event.id = &id;
+	NULLS(rpma_cm_event_reject, &event, 0);
+	event.id = NULL;
+	BAD(RPMA_E_INVAL, rpma_cm_event_reject, &event, NULL);
+	event.type = RDMA_CM_EVENT_ESTABLISHED;
 	/* an event that is acknowledged already */
 	BAD(0, rpma_cm_event_ack, &event);
 	DELETES(rpma_cm_channel_delete, rpma_cm_channel);
@@ -383,6 +389,8 @@ static void connections(void **state)
 	NULLS(rpma_conn_wait, world.conn, 0, &out.cq, 0);
 	BAD(RPMA_E_NOT_SHARED_CHNL, rpma_conn_wait, world.conn, 0, &out.cq,
 	    NULL);
+	NULLS(rpma_conn_get_event_status, world.conn, &out.number);
+	BAD(RPMA_E_AGAIN, rpma_conn_get_event_status, world.conn, &out.number);
 	NULLS(rpma_conn_claim, world.conn, &me);
 	NULLS(rpma_conn_release, world.conn, &me);
 	BAD(RPMA_E_INVAL, rpma_conn_release, world.conn, &me);

@@ -3,12 +3,20 @@
 
 /* Unit tests of CM event channels and copies of their events. */
 
-#include "mocks.h"
+#include "world.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "cm_channel.h"
+
+/* Events are kept and queued by the programs they were copied for. */
+static_assert(sizeof(struct rpma_cm_event) == 312, "ABI");
+static_assert(offsetof(struct rpma_cm_event, context) == 8, "ABI");
+static_assert(offsetof(struct rpma_cm_event, reserved) == 27, "ABI");
+static_assert(offsetof(struct rpma_cm_event, private_data) == 48, "ABI");
+static_assert(offsetof(struct rpma_cm_event, raw) == 304, "ABI");
 
 static struct rpma_cm_channel *channel;
 
@@ -131,6 +139,104 @@ static void get_event__request_HAS_THE_LISTENERS_CONTEXT(void **state)
 	ok(rpma_cm_channel_delete(&channel));
 }
 
+static struct rpma_conn_private_data words = {"full", 5};
+
+static int reject(void)
+{
+	struct rpma_cm_event event = {
+		.type = RDMA_CM_EVENT_CONNECT_REQUEST,
+		.id = mock_new_id(),
+	};
+	int ret = rpma_cm_event_reject(&event, &words);
+
+	/* taken, whatever came of it */
+	assert_null(event.id);
+	assert_int_equal(rpma_cm_event_reject(&event, &words), RPMA_E_INVAL);
+	return ret;
+}
+
+/* Nothing is made of the request; the other side is refused at once. */
+static void event_reject__EACH_FAILURE(void **state)
+{
+	const struct failure failures[] = {
+		{"reject", 1, EINVAL, RPMA_E_PROVIDER,
+		 "reject(full) destroy_id"},
+		{"destroy_id", 1, EINVAL, RPMA_E_PROVIDER,
+		 "reject(full) destroy_id"},
+		{NULL, 0, 0, 0, "reject(full) destroy_id"},
+	};
+
+	(void)state;
+	EACH_FAILURE(reject, failures);
+}
+
+static void event_reject__arguments_INVAL(void **state)
+{
+	struct rpma_conn_private_data nothing = {NULL, 5};
+	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST};
+	struct rdma_cm_id id = {0};
+	size_t i;
+
+	(void)state;
+	assert_int_equal(rpma_cm_event_reject(NULL, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_cm_event_reject(&event, NULL), RPMA_E_INVAL);
+	event.id = &id;
+	assert_int_equal(rpma_cm_event_reject(&event, &nothing), RPMA_E_INVAL);
+	event.type = RDMA_CM_EVENT_ESTABLISHED;
+	assert_int_equal(rpma_cm_event_reject(&event, NULL), RPMA_E_INVAL);
+	event.type = RDMA_CM_EVENT_CONNECT_REQUEST;
+	for (i = 0; i < sizeof(event.reserved); i++) {
+		event.reserved[i] = 1;
+		assert_int_equal(rpma_cm_event_reject(&event, NULL),
+				 RPMA_E_INVAL);
+		event.reserved[i] = 0;
+	}
+	assert_ptr_equal(event.id, &id);
+	expect_trace("");
+}
+
+/* Whoever is handed an event with something reserved in it refuses it. */
+static void reserved__not_0_INVAL(void **state)
+{
+	struct rpma_cm_event event = {.reserved = {1}};
+	struct rpma_conn_cfg *cfg = NULL;
+	struct rpma_conn_req *req = NULL;
+	struct rpma_conn_req *new_req = NULL;
+	enum rpma_conn_event conn_event;
+	struct rdma_cm_id id = {0};
+
+	(void)state;
+	ok(rpma_cm_channel_new(&channel));
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_cm_channel(cfg, channel));
+	world_conn(cfg);
+	ok(rpma_conn_req_new_async(world.peer, "host", "7204", cfg, NULL,
+				   &req));
+	event.id = mock_id;
+	event.type = RDMA_CM_EVENT_ADDR_RESOLVED;
+	assert_int_equal(rpma_conn_req_advance(req, &event), RPMA_E_INVAL);
+	ok(rpma_conn_get_cm_id(world.conn, &event.id));
+	event.type = RDMA_CM_EVENT_ESTABLISHED;
+	assert_int_equal(
+		rpma_conn_handle_event(world.conn, &event, &conn_event),
+		RPMA_E_INVAL);
+	event.id = &id;
+	event.type = RDMA_CM_EVENT_CONNECT_REQUEST;
+	assert_int_equal(rpma_conn_req_new_from_event(world.peer, &event, NULL,
+						      NULL, &new_req),
+			 RPMA_E_INVAL);
+	/* the request is as it was */
+	event = (struct rpma_cm_event){
+		.type = RDMA_CM_EVENT_ADDR_RESOLVED,
+	};
+	ok(rpma_conn_req_get_cm_id(req, &event.id));
+	assert_int_equal(rpma_conn_req_advance(req, &event), RPMA_E_AGAIN);
+	ok(rpma_conn_req_delete(&req));
+	world_end();
+	ok(rpma_conn_cfg_delete(&cfg));
+	ok(rpma_cm_channel_delete(&channel));
+}
+
 static void arguments__INVAL(void **state)
 {
 	struct rpma_cm_event event;
@@ -164,6 +270,9 @@ int main(void)
 		mock_test(get_event__others_HAVE_NO_DATA),
 		mock_test(get_event__request_HAS_THE_LISTENERS_CONTEXT),
 		mock_test(arguments__INVAL),
+		mock_test(event_reject__EACH_FAILURE),
+		mock_test(event_reject__arguments_INVAL),
+		mock_test(reserved__not_0_INVAL),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

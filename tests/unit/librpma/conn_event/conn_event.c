@@ -116,6 +116,88 @@ static void next_event__second_data_DOES_NOT_REPLACE(void **state)
 	world_end();
 }
 
+static int refused_with_data(void)
+{
+	event = RPMA_CONN_UNDEFINED;
+	mock_cm_status = 28;
+	mock_cm_event(RDMA_CM_EVENT_REJECTED, mock_id, "no room");
+	return next();
+}
+
+static void next_event__refused_DATA_AND_STATUS(void **state)
+{
+	struct rpma_conn_private_data data;
+	int status = 7;
+
+	(void)state;
+	world_conn(NULL);
+	assert_int_equal(rpma_conn_get_event_status(world.conn, &status),
+			 RPMA_E_AGAIN);
+	assert_int_equal(status, 7);
+	ok(refused_with_data());
+	assert_int_equal(event, RPMA_CONN_REJECTED);
+	ok(rpma_conn_get_private_data(world.conn, &data));
+	assert_int_equal(data.len, 8);
+	assert_string_equal(data.ptr, "no room");
+	ok(rpma_conn_get_event_status(world.conn, &status));
+	assert_int_equal(status, 28);
+	/* of the last event */
+	ok(next_of(RDMA_CM_EVENT_TIMEWAIT_EXIT));
+	ok(rpma_conn_get_event_status(world.conn, &status));
+	assert_int_equal(status, 0);
+	/* what is no event of the connection changes nothing */
+	mock_cm_status = 5;
+	assert_int_equal(next_of(RDMA_CM_EVENT_MULTICAST_JOIN), RPMA_E_UNKNOWN);
+	ok(rpma_conn_get_event_status(world.conn, &status));
+	assert_int_equal(status, 0);
+	world_end();
+}
+
+/* The refusal is not lost: only its words. */
+static void next_event__refused_no_memory_STILL_REFUSED(void **state)
+{
+	struct rpma_conn_private_data data;
+	int status = 0;
+
+	(void)state;
+	world_conn(NULL);
+	mock_fail("malloc", 1, ENOMEM);
+	ok(refused_with_data());
+	assert_int_equal(event, RPMA_CONN_REJECTED);
+	ok(rpma_conn_get_private_data(world.conn, &data));
+	assert_null(data.ptr);
+	ok(rpma_conn_get_event_status(world.conn, &status));
+	assert_int_equal(status, 28);
+	world_end();
+}
+
+/* Who was accepted keeps what came with that; a program may point to it. */
+static void next_event__refused_later_DOES_NOT_REPLACE(void **state)
+{
+	struct rpma_conn_private_data data;
+
+	(void)state;
+	world_conn(NULL);
+	ok(established_with_data());
+	ok(refused_with_data());
+	ok(rpma_conn_get_private_data(world.conn, &data));
+	assert_string_equal(data.ptr, "welcome");
+	world_end();
+}
+
+static void get_event_status__arguments_INVAL(void **state)
+{
+	int status;
+
+	(void)state;
+	world_conn(NULL);
+	assert_int_equal(rpma_conn_get_event_status(NULL, &status),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_conn_get_event_status(world.conn, NULL),
+			 RPMA_E_INVAL);
+	world_end();
+}
+
 static void next_event__established_SETS_THE_RNR_TIMER(void **state)
 {
 	struct rpma_conn_cfg *cfg = NULL;
@@ -222,6 +304,10 @@ int main(void)
 		mock_test(handle_event__of_a_cm_channel),
 		mock_test(handle_event__own_channel_NOT_SHARED_CHNL),
 		mock_test(arguments__INVAL),
+		mock_test(next_event__refused_DATA_AND_STATUS),
+		mock_test(next_event__refused_no_memory_STILL_REFUSED),
+		mock_test(next_event__refused_later_DOES_NOT_REPLACE),
+		mock_test(get_event_status__arguments_INVAL),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
