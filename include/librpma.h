@@ -9,8 +9,8 @@
  * Rules for all: functions return 0 or a negative RPMA_E_*. Out-parameters are
  * written on success. A delete call takes the address of the pointer, accepts
  * a NULL pointer behind it (returns 0), and leaves NULL there. In a child of
- * fork() what the parent made on a device answers E_INVAL, and delete frees its
- * memory only.
+ * fork() what the parent made on a device answers E_FORKED, and delete frees
+ * its memory only.
  */
 
 #ifndef LIBRPMA_H
@@ -41,6 +41,9 @@ extern "C" {
 #define RPMA_E_AGAIN	       (-100007) /* not now, try again */
 #define RPMA_E_SHARED_CHANNEL  (-100008) /* the channel is another's to read */
 #define RPMA_E_NOT_SHARED_CHNL (-100009) /* the channel is not shared */
+/* since 1.4 */
+#define RPMA_E_CLAIMED (-100010) /* another has claimed it */
+#define RPMA_E_FORKED  (-100011) /* of before a fork: the parent's */
 
 /* The text of an error; "Unknown error" for what is none. */
 const char *rpma_err_2str(int ret);
@@ -431,7 +434,8 @@ int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq);
 int rpma_cq_from_ibv_cq(const struct ibv_cq *ibv_cq, struct rpma_cq **cq_ptr);
 /*
  * The owner alone waits and polls, raw; to others the CQ answers
- * E_SHARED_CHANNEL. E_AGAIN: another's, or someone is waiting on it.
+ * E_SHARED_CHANNEL. E_CLAIMED: it is another's; E_AGAIN: someone is waiting on
+ * it. While claimed it is not deleted (E_CLAIMED).
  */
 int rpma_cq_claim(struct rpma_cq *cq, const void *owner);
 int rpma_cq_release(struct rpma_cq *cq, const void *owner);
@@ -619,18 +623,21 @@ int rpma_srq_get_ibv_srq(const struct rpma_srq *srq, struct ibv_srq **ibv_srq);
 
 /*
  * While claimed, operations other than the owner's answer E_SHARED_CHANNEL and
- * delete answers E_AGAIN. E_AGAIN: it is another's. The claim of a request
+ * delete answers E_CLAIMED. E_CLAIMED: it is another's. The claim of a request
  * passes to its connection.
  */
 int rpma_conn_claim(struct rpma_conn *conn, const void *owner);
 int rpma_conn_release(struct rpma_conn *conn, const void *owner);
 int rpma_conn_req_claim(struct rpma_conn_req *req, const void *owner);
 int rpma_conn_req_release(struct rpma_conn_req *req, const void *owner);
-/* By the owner only; each may be called again. Delete does the rest. */
-int rpma_conn_qp_to_err(struct rpma_conn *conn);
-int rpma_conn_destroy_qp(struct rpma_conn *conn);
-int rpma_conn_req_qp_to_err(struct rpma_conn_req *req);
-int rpma_conn_req_destroy_qp(struct rpma_conn_req *req);
+/*
+ * owner: whose claim it is, NULL if unclaimed; E_CLAIMED: it is another's. Each
+ * may be called again. Delete does the rest.
+ */
+int rpma_conn_qp_to_err(struct rpma_conn *conn, const void *owner);
+int rpma_conn_destroy_qp(struct rpma_conn *conn, const void *owner);
+int rpma_conn_req_qp_to_err(struct rpma_conn_req *req, const void *owner);
+int rpma_conn_req_destroy_qp(struct rpma_conn_req *req, const void *owner);
 
 /* ------------------------------------------------------------------------ */
 /* Operations as work requests                                               */

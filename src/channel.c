@@ -134,6 +134,12 @@ bool rpma__channel_is_valid(const struct rpma_channel *channel)
 	return channel && rpma__is_here(channel->forks);
 }
 
+/* What a call answers that has refused its arguments. */
+static int refusal(const struct rpma_channel *channel)
+{
+	return rpma__fork_refusal(channel ? &channel->forks : NULL);
+}
+
 struct ibv_comp_channel *
 rpma__channel_get_ibv(const struct rpma_channel *channel)
 {
@@ -197,7 +203,7 @@ int rpma_channel_delete(struct rpma_channel **channel_ptr)
 	if (rpma__is_here(channel->forks))
 		ret = destroy(channel);
 	else
-		ret = RPMA_E_INVAL;
+		ret = RPMA_E_FORKED;
 	if (ret == RPMA_E_AGAIN)
 		return ret;
 	free(channel->cqs);
@@ -209,7 +215,7 @@ int rpma_channel_delete(struct rpma_channel **channel_ptr)
 int rpma_channel_get_fd(const struct rpma_channel *channel, int *fd)
 {
 	if (fd == NULL || !rpma__channel_is_valid(channel))
-		return RPMA_E_INVAL;
+		return refusal(channel);
 
 	*fd = channel->channel->fd;
 	return 0;
@@ -219,7 +225,7 @@ int rpma_channel_get_ibv_channel(const struct rpma_channel *channel,
 				 struct ibv_comp_channel **ibv_channel)
 {
 	if (ibv_channel == NULL || !rpma__channel_is_valid(channel))
-		return RPMA_E_INVAL;
+		return refusal(channel);
 
 	*ibv_channel = channel->channel;
 	return 0;
@@ -245,7 +251,7 @@ int rpma_channel_wait(struct rpma_channel *channel, struct rpma_cq **cq_ptr)
 	void *context;
 
 	if (cq_ptr == NULL || !rpma__channel_is_valid(channel))
-		return RPMA_E_INVAL;
+		return refusal(channel);
 
 	errno = 0;
 	if (ibv_get_cq_event(channel->channel, &ibv_cq, &context))

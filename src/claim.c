@@ -19,9 +19,16 @@ bool rpma__claim_is_held_by(const struct rpma__claim *claim, const void *owner)
 		       owner;
 }
 
+int rpma__claim_check(const struct rpma__claim *claim, const void *owner)
+{
+	if (rpma__claim_is_held_by(claim, owner))
+		return 0;
+	return rpma__claim_is_held(claim) ? RPMA_E_CLAIMED : RPMA_E_INVAL;
+}
+
 int rpma__claim_take(struct rpma__claim *claim, const void *owner)
 {
-	unsigned free_state = 0;
+	unsigned state = 0;
 
 	if (owner == NULL)
 		return RPMA_E_INVAL;
@@ -30,9 +37,10 @@ int rpma__claim_take(struct rpma__claim *claim, const void *owner)
 
 	/* acquire [CLAIM]; relaxed on failure: nothing is read then */
 	if (!atomic_compare_exchange_strong_explicit(
-		    &claim->state, &free_state, RPMA__CLAIM_HELD,
+		    &claim->state, &state, RPMA__CLAIM_HELD,
 		    memory_order_acquire, memory_order_relaxed))
-		return RPMA_E_AGAIN;
+		return state == RPMA__CLAIM_HELD ? RPMA_E_CLAIMED
+						 : RPMA_E_AGAIN;
 	/* relaxed: only this owner needs to find its own name there */
 	atomic_store_explicit(&claim->owner, owner, memory_order_relaxed);
 	return 0;
@@ -40,9 +48,10 @@ int rpma__claim_take(struct rpma__claim *claim, const void *owner)
 
 int rpma__claim_drop(struct rpma__claim *claim, const void *owner)
 {
-	if (owner == NULL || !rpma__claim_is_held_by(claim, owner))
-		return RPMA_E_INVAL;
+	int ret = owner ? rpma__claim_check(claim, owner) : RPMA_E_INVAL;
 
+	if (ret)
+		return ret;
 	/* relaxed: it is ours until the store below */
 	atomic_store_explicit(&claim->owner, NULL, memory_order_relaxed);
 	/* release [CLAIM] */

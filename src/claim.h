@@ -36,9 +36,12 @@ static inline bool rpma__claim_is_held(const struct rpma__claim *claim)
 /* owner NULL: is it free? */
 bool rpma__claim_is_held_by(const struct rpma__claim *claim, const void *owner);
 
-/* E_INVAL: owner NULL. E_AGAIN: users inside, or held by another. */
+/* E_CLAIMED: held by another. E_INVAL: free, and there is an owner. */
+int rpma__claim_check(const struct rpma__claim *claim, const void *owner);
+
+/* E_INVAL: owner NULL. E_AGAIN: users inside. E_CLAIMED: held by another. */
 int rpma__claim_take(struct rpma__claim *claim, const void *owner);
-/* E_INVAL: not held by this owner. */
+/* E_INVAL: owner NULL, or it is free. E_CLAIMED: held by another. */
 int rpma__claim_drop(struct rpma__claim *claim, const void *owner);
 
 /* false: it is held. Each enter that got in is followed by one leave. */

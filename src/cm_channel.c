@@ -45,6 +45,12 @@ bool rpma__cm_channel_is_valid(const struct rpma_cm_channel *channel)
 	return channel && rpma__is_here(channel->forks);
 }
 
+/* What a call answers that has refused its arguments. */
+static int refusal(const struct rpma_cm_channel *channel)
+{
+	return rpma__fork_refusal(channel ? &channel->forks : NULL);
+}
+
 struct rdma_event_channel *
 rpma__cm_channel_get_rdma(const struct rpma_cm_channel *channel)
 {
@@ -108,7 +114,7 @@ int rpma_cm_channel_delete(struct rpma_cm_channel **channel_ptr)
 	if (!rpma__is_here(channel->forks)) {
 		free(channel);
 		*channel_ptr = NULL;
-		return RPMA_E_INVAL;
+		return RPMA_E_FORKED;
 	}
 	/* acquire: pairs with the release in rpma__cm_channel_put */
 	if (atomic_load_explicit(&channel->ids, memory_order_acquire))
@@ -123,7 +129,7 @@ int rpma_cm_channel_delete(struct rpma_cm_channel **channel_ptr)
 int rpma_cm_channel_get_fd(const struct rpma_cm_channel *channel, int *fd)
 {
 	if (fd == NULL || !rpma__cm_channel_is_valid(channel))
-		return RPMA_E_INVAL;
+		return refusal(channel);
 
 	*fd = channel->evch->fd;
 	return 0;
@@ -181,7 +187,7 @@ int rpma_cm_channel_get_event(struct rpma_cm_channel *channel,
 	int ret;
 
 	if (event == NULL || !rpma__cm_channel_is_valid(channel))
-		return RPMA_E_INVAL;
+		return refusal(channel);
 
 	ret = rpma__cm_get_event(channel->evch, &raw);
 	if (ret == 0)

@@ -236,7 +236,7 @@ int rpma__conn_make(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg)
 	int ret;
 
 	if (!is_here(cfg))
-		return RPMA_E_INVAL;
+		return RPMA_E_FORKED;
 	srq_rcq = cfg->srq ? cfg->srq->rcq : NULL;
 	ret = check_devices(conn, cfg);
 	if (ret)
@@ -448,17 +448,17 @@ int rpma_conn_delete(struct rpma_conn **conn_ptr)
 		return 0;
 	if (!rpma__is_here((*conn_ptr)->forks)) {
 		rpma__conn_abandon(conn_ptr);
-		return RPMA_E_INVAL;
+		return RPMA_E_FORKED;
 	}
 	if (is_claimed(*conn_ptr))
-		return RPMA_E_AGAIN;
+		return RPMA_E_CLAIMED;
 	return rpma__conn_delete(conn_ptr, NULL);
 }
 
 int rpma_conn_disconnect(struct rpma_conn *conn)
 {
 	if (!rpma__conn_is_valid(conn))
-		return RPMA_E_INVAL;
+		return rpma__conn_refusal(conn);
 
 	if (rdma_disconnect(conn->id)) {
 		RPMA_LOG_CALL("rdma_disconnect", -1);

@@ -60,6 +60,12 @@ static inline bool rpma__conn_is_valid(const struct rpma_conn *conn)
 	return conn && rpma__is_here(conn->forks);
 }
 
+/* What a call answers that has refused its arguments. */
+static inline int rpma__conn_refusal(const struct rpma_conn *conn)
+{
+	return rpma__fork_refusal(conn ? &conn->forks : NULL);
+}
+
 /* Takes the id, and counts on the CM channel. E_NOMEM: nothing is taken. */
 int rpma__conn_new(struct rpma_peer *peer, struct rdma_cm_id *id,
 		   struct rpma_cm_channel *cm_channel,

@@ -80,7 +80,7 @@ static int handle(struct rpma_conn *conn, enum rdma_cm_event_type type,
 int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd)
 {
 	if (fd == NULL || !rpma__conn_is_valid(conn))
-		return RPMA_E_INVAL;
+		return rpma__conn_refusal(conn);
 	if (conn->cm_channel)
 		return RPMA_E_SHARED_CHANNEL;
 
@@ -96,7 +96,7 @@ int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event)
 	int ret;
 
 	if (event == NULL || !rpma__conn_is_valid(conn))
-		return RPMA_E_INVAL;
+		return rpma__conn_refusal(conn);
 	if (conn->cm_channel)
 		return RPMA_E_SHARED_CHANNEL;
 
@@ -122,7 +122,7 @@ int rpma_conn_handle_event(struct rpma_conn *conn,
 
 	if (event == NULL || !rpma__cm_event_is_valid(cm_event) ||
 	    !rpma__conn_is_valid(conn))
-		return RPMA_E_INVAL;
+		return rpma__conn_refusal(conn);
 	if (conn->cm_channel == NULL)
 		return RPMA_E_NOT_SHARED_CHNL;
 	if (cm_event->id != conn->id)
@@ -137,7 +137,7 @@ int rpma_conn_handle_event(struct rpma_conn *conn,
 int rpma_conn_get_event_status(const struct rpma_conn *conn, int *status)
 {
 	if (status == NULL || !rpma__conn_is_valid(conn))
-		return RPMA_E_INVAL;
+		return rpma__conn_refusal(conn);
 	if (!conn->had_event)
 		return RPMA_E_AGAIN;
 

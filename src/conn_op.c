@@ -165,6 +165,6 @@ int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset,
 	      size_t len, const void *op_context)
 {
 	if (!rpma__conn_is_valid(conn))
-		return RPMA_E_INVAL;
+		return rpma__conn_refusal(conn);
 	return post_recv(conn, dst, offset, len, op_context);
 }

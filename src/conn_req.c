@@ -46,7 +46,7 @@ static int abandon_req(struct rpma_conn_req **req_ptr)
 	rpma__conn_abandon(&req->conn);
 	free(req);
 	*req_ptr = NULL;
-	return RPMA_E_INVAL;
+	return RPMA_E_FORKED;
 }
 
 /* What a request is made from was made in this process. */
@@ -182,7 +182,7 @@ int rpma_conn_req_new(struct rpma_peer *peer, const char *addr,
 
 	rpma__conn_cfg_read(cfg, &values);
 	if (!is_here(peer, &values))
-		return RPMA_E_INVAL;
+		return RPMA_E_FORKED;
 	ret = rpma__info_get(addr, port, RPMA__INFO_ACTIVE, &info);
 	if (ret)
 		return ret;
@@ -243,7 +243,7 @@ int rpma_conn_req_new_async(struct rpma_peer *peer, const char *addr,
 		return RPMA_E_INVAL;
 	rpma__conn_cfg_read(cfg, &values);
 	if (!is_here(peer, &values))
-		return RPMA_E_INVAL;
+		return RPMA_E_FORKED;
 	if (values.cm_channel == NULL) {
 		RPMA_LOG_ERROR("the configuration has no CM channel");
 		return RPMA_E_INVAL;
@@ -272,7 +272,7 @@ int rpma_conn_req_advance(struct rpma_conn_req *req,
 
 	if (!rpma__cm_event_is_valid(event) || !rpma__conn_req_is_valid(req) ||
 	    event->id != req->conn->id)
-		return RPMA_E_INVAL;
+		return rpma__conn_req_refusal(req);
 
 	if (req->state == RPMA__RESOLVING_ADDR &&
 	    event->type == RDMA_CM_EVENT_ADDR_RESOLVED) {
@@ -303,7 +303,7 @@ int rpma__conn_req_from_request(struct rpma_peer *peer,
 
 	rpma__conn_cfg_read(cfg, &values);
 	if (!is_here(peer, &values))
-		return RPMA_E_INVAL;
+		return RPMA_E_FORKED;
 	ret = set_options(request->id, &values);
 	if (ret)
 		return ret;
@@ -339,7 +339,7 @@ int rpma_conn_req_new_from_event(struct rpma_peer *peer,
 
 	if (peer == NULL || req_ptr == NULL ||
 	    !rpma__cm_event_is_request(event))
-		return RPMA_E_INVAL;
+		return rpma__peer_refusal(peer);
 
 	request = (struct rpma__request){
 		.id = event->id,
@@ -365,7 +365,7 @@ int rpma_conn_req_delete(struct rpma_conn_req **req_ptr)
 	if (!rpma__conn_req_is_valid(req))
 		return abandon_req(req_ptr);
 	if (rpma__claim_is_held(&req->conn->claim))
-		return RPMA_E_AGAIN;
+		return RPMA_E_CLAIMED;
 	return delete_req(req_ptr, refusal_of(req));
 }
 
@@ -380,9 +380,9 @@ int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
 		return RPMA_E_INVAL;
 	req = *req_ptr;
 	if (!rpma__conn_req_is_valid(req) || !req->is_passive)
-		return RPMA_E_INVAL;
+		return rpma__conn_req_refusal(req);
 	if (rpma__claim_is_held(&req->conn->claim))
-		return RPMA_E_AGAIN;
+		return RPMA_E_CLAIMED;
 
 	if (pdata)
 		refusal = (struct rpma__refusal){pdata->ptr, pdata->len};

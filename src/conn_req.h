@@ -32,6 +32,12 @@ static inline bool rpma__conn_req_is_valid(const struct rpma_conn_req *req)
 	return req && rpma__conn_is_valid(req->conn);
 }
 
+/* What a call answers that has refused its arguments. */
+static inline int rpma__conn_req_refusal(const struct rpma_conn_req *req)
+{
+	return rpma__fork_refusal(req ? &req->conn->forks : NULL);
+}
+
 /* There is no QP yet. */
 static inline bool rpma__conn_req_is_resolving(const struct rpma_conn_req *req)
 {

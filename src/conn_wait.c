@@ -83,7 +83,7 @@ int rpma_conn_get_compl_fd(const struct rpma_conn *conn, int *fd)
 	int ret;
 
 	if (fd == NULL || !rpma__conn_is_valid(conn))
-		return RPMA_E_INVAL;
+		return rpma__conn_refusal(conn);
 	ret = check_channel(conn);
 	if (ret)
 		return ret;
@@ -99,7 +99,7 @@ int rpma_conn_wait(struct rpma_conn *conn, int flags, struct rpma_cq **cq,
 
 	(void)flags;
 	if (cq == NULL || !rpma__conn_is_valid(conn))
-		return RPMA_E_INVAL;
+		return rpma__conn_refusal(conn);
 	if (conn->channel == NULL)
 		return check_channel(conn);
 	if (!enter(conn))

@@ -191,7 +191,7 @@ int rpma__cq_arm(struct ibv_cq *ibv_cq, bool solicited_only)
 int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd)
 {
 	if (fd == NULL || !rpma__cq_is_valid(cq))
-		return RPMA_E_INVAL;
+		return rpma__cq_refusal(cq);
 	if (rpma__cq_is_taken(cq))
 		return RPMA_E_SHARED_CHANNEL;
 
@@ -205,7 +205,7 @@ int rpma_cq_wait(struct rpma_cq *cq)
 	int ret;
 
 	if (!rpma__cq_is_valid(cq))
-		return RPMA_E_INVAL;
+		return rpma__cq_refusal(cq);
 	if (!cq->owns_channel || !rpma__claim_enter(&cq->claim))
 		return RPMA_E_SHARED_CHANNEL;
 
@@ -273,7 +273,7 @@ int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
 		   int *num_entries_got)
 {
 	if (wc == NULL || !rpma__cq_is_valid(cq) || num_entries < 1)
-		return RPMA_E_INVAL;
+		return rpma__cq_refusal(cq);
 	if (num_entries_got)
 		return poll_some(cq, num_entries, wc, num_entries_got);
 	if (num_entries > 1)
@@ -297,7 +297,7 @@ int rpma_cq_new(struct ibv_context *ibv_ctx, int cqe,
 	if (ibv_ctx == NULL || cq_ptr == NULL)
 		return RPMA_E_INVAL;
 	if (channel && !rpma__channel_is_valid(channel))
-		return RPMA_E_INVAL;
+		return RPMA_E_FORKED;
 	if (cqe < 1) {
 		RPMA_LOG_ERROR("cqe: 1 or more, not %d", cqe);
 		return RPMA_E_INVAL;
@@ -328,10 +328,10 @@ int rpma_cq_delete(struct rpma_cq **cq_ptr)
 		return RPMA_E_INVAL;
 	if (!rpma__is_here(cq->forks)) {
 		rpma__cq_abandon(cq_ptr);
-		return RPMA_E_INVAL;
+		return RPMA_E_FORKED;
 	}
 	if (rpma__claim_is_held(&cq->claim))
-		return RPMA_E_AGAIN;
+		return RPMA_E_CLAIMED;
 
 	ret = begin_delete(cq);
 	if (ret == EBUSY) {
@@ -344,14 +344,14 @@ int rpma_cq_delete(struct rpma_cq **cq_ptr)
 int rpma_cq_arm(struct rpma_cq *cq, bool solicited_only)
 {
 	if (!rpma__cq_is_valid(cq))
-		return RPMA_E_INVAL;
+		return rpma__cq_refusal(cq);
 	return rpma__cq_arm(cq->cq, solicited_only);
 }
 
 int rpma_cq_ack(struct rpma_cq *cq, unsigned n)
 {
 	if (!rpma__cq_is_valid(cq))
-		return RPMA_E_INVAL;
+		return rpma__cq_refusal(cq);
 
 	ibv_ack_cq_events(cq->cq, n);
 	return 0;
@@ -360,7 +360,7 @@ int rpma_cq_ack(struct rpma_cq *cq, unsigned n)
 int rpma_cq_get_context(const struct rpma_cq *cq, void **context)
 {
 	if (context == NULL || !rpma__cq_is_valid(cq))
-		return RPMA_E_INVAL;
+		return rpma__cq_refusal(cq);
 
 	*context = cq->context;
 	return 0;
@@ -369,7 +369,7 @@ int rpma_cq_get_context(const struct rpma_cq *cq, void **context)
 int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq)
 {
 	if (ibv_cq == NULL || !rpma__cq_is_valid(cq))
-		return RPMA_E_INVAL;
+		return rpma__cq_refusal(cq);
 
 	*ibv_cq = cq->cq;
 	return 0;
@@ -387,7 +387,7 @@ int rpma_cq_from_ibv_cq(const struct ibv_cq *ibv_cq, struct rpma_cq **cq_ptr)
 		return RPMA_E_INVAL;
 	}
 	if (!rpma__cq_is_valid(cq))
-		return RPMA_E_INVAL;
+		return rpma__cq_refusal(cq);
 
 	*cq_ptr = cq;
 	return 0;
@@ -396,13 +396,13 @@ int rpma_cq_from_ibv_cq(const struct ibv_cq *ibv_cq, struct rpma_cq **cq_ptr)
 int rpma_cq_claim(struct rpma_cq *cq, const void *owner)
 {
 	if (owner == NULL || !rpma__cq_is_valid(cq))
-		return RPMA_E_INVAL;
+		return rpma__cq_refusal(cq);
 	return rpma__claim_take(&cq->claim, owner);
 }
 
 int rpma_cq_release(struct rpma_cq *cq, const void *owner)
 {
 	if (owner == NULL || !rpma__cq_is_valid(cq))
-		return RPMA_E_INVAL;
+		return rpma__cq_refusal(cq);
 	return rpma__claim_drop(&cq->claim, owner);
 }

@@ -35,6 +35,12 @@ static inline bool rpma__cq_is_valid(const struct rpma_cq *cq)
 	return cq && rpma__is_here(cq->forks);
 }
 
+/* What a call answers that has refused its arguments. */
+static inline int rpma__cq_refusal(const struct rpma_cq *cq)
+{
+	return rpma__fork_refusal(cq ? &cq->forks : NULL);
+}
+
 /* How to make one. At most one of the two channels is given. */
 struct rpma__cq_attr {
 	struct ibv_context *ibv_ctx;

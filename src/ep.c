@@ -33,6 +33,12 @@ static bool is_valid(const struct rpma_ep *ep)
 	return ep && rpma__is_here(ep->forks);
 }
 
+/* What a call answers that has refused its arguments. */
+static int refusal(const struct rpma_ep *ep)
+{
+	return rpma__fork_refusal(ep ? &ep->forks : NULL);
+}
+
 static int init_channel(struct rpma_ep *ep, struct rpma_cm_channel *cm_channel)
 {
 	if (cm_channel) {
@@ -99,7 +105,7 @@ int rpma_ep_listen_ex(struct rpma_peer *peer, const char *addr,
 		return RPMA_E_INVAL;
 	if (!rpma__peer_is_valid(peer) ||
 	    (cm_channel && !rpma__cm_channel_is_valid(cm_channel)))
-		return RPMA_E_INVAL;
+		return RPMA_E_FORKED;
 
 	ep = calloc(1, sizeof(*ep));
 	if (ep == NULL)
@@ -161,7 +167,7 @@ int rpma_ep_shutdown(struct rpma_ep **ep_ptr)
 	if (rpma__is_here(ep->forks))
 		ret = destroy(ep);
 	else
-		ret = RPMA_E_INVAL;
+		ret = RPMA_E_FORKED;
 	free(ep);
 	*ep_ptr = NULL;
 	return ret;
@@ -170,7 +176,7 @@ int rpma_ep_shutdown(struct rpma_ep **ep_ptr)
 int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd)
 {
 	if (fd == NULL || !is_valid(ep))
-		return RPMA_E_INVAL;
+		return refusal(ep);
 	if (ep->cm_channel)
 		return RPMA_E_SHARED_CHANNEL;
 
@@ -181,7 +187,7 @@ int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd)
 int rpma_ep_get_port(const struct rpma_ep *ep, uint16_t *port)
 {
 	if (port == NULL || !is_valid(ep))
-		return RPMA_E_INVAL;
+		return refusal(ep);
 
 	*port = ntohs(rdma_get_src_port(ep->id));
 	return 0;
@@ -214,7 +220,7 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
 	int ret;
 
 	if (req_ptr == NULL || !is_valid(ep))
-		return RPMA_E_INVAL;
+		return refusal(ep);
 	if (ep->cm_channel)
 		return RPMA_E_SHARED_CHANNEL;
 

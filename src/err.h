@@ -11,17 +11,19 @@
 
 #include "librpma.h"
 
-#define RPMA__ERRORS(X)                                          \
-	X(RPMA_E_UNKNOWN, "Unknown error")                       \
-	X(RPMA_E_NOSUPP, "Not supported")                        \
-	X(RPMA_E_PROVIDER, "Provider error occurred")            \
-	X(RPMA_E_NOMEM, "Out of memory")                         \
-	X(RPMA_E_INVAL, "Invalid argument")                      \
-	X(RPMA_E_NO_COMPLETION, "No next completion available")  \
-	X(RPMA_E_NO_EVENT, "No next event available")            \
-	X(RPMA_E_AGAIN, "Temporary error, try again")            \
-	X(RPMA_E_SHARED_CHANNEL, "Completion channel is shared") \
-	X(RPMA_E_NOT_SHARED_CHNL, "Completion channel is not shared")
+#define RPMA__ERRORS(X)                                               \
+	X(RPMA_E_UNKNOWN, "Unknown error")                            \
+	X(RPMA_E_NOSUPP, "Not supported")                             \
+	X(RPMA_E_PROVIDER, "Provider error occurred")                 \
+	X(RPMA_E_NOMEM, "Out of memory")                              \
+	X(RPMA_E_INVAL, "Invalid argument")                           \
+	X(RPMA_E_NO_COMPLETION, "No next completion available")       \
+	X(RPMA_E_NO_EVENT, "No next event available")                 \
+	X(RPMA_E_AGAIN, "Temporary error, try again")                 \
+	X(RPMA_E_SHARED_CHANNEL, "Completion channel is shared")      \
+	X(RPMA_E_NOT_SHARED_CHNL, "Completion channel is not shared") \
+	X(RPMA_E_CLAIMED, "Claimed by another")                       \
+	X(RPMA_E_FORKED, "Made before a fork, in another process")
 
 /*
  * The text of what a verbs or rdma_cm call answered: an errno, or anything

@@ -6,7 +6,7 @@
  * that made them: whoever uses them in its child reads and writes the parent's
  * queues, and who destroys them there destroys the parent's. So every object
  * that stands for something of a device remembers in which process it was made,
- * in others it is refused like NULL, and delete frees its memory only.
+ * in others calls answer E_FORKED, and delete frees its memory only.
  */
 
 #ifndef RPMA_FORK_H
@@ -14,6 +14,9 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
+
+#include "librpma.h"
 
 /* How many forks there are between the first process and this one. */
 extern atomic_uint rpma__forks __attribute__((visibility("hidden")));
@@ -38,6 +41,16 @@ static inline bool rpma__is_here(unsigned forks)
 	/* a call that answers nothing: the caller keeps nothing over it */
 	rpma__log_not_here();
 	return false;
+}
+
+/*
+ * What a call answers that has refused its arguments, the object of these forks
+ * among them (NULL: there is none): the fork is the reason that says more.
+ */
+static inline int rpma__fork_refusal(const unsigned *forks)
+{
+	return forks && *forks != rpma__forks_now() ? RPMA_E_FORKED
+						    : RPMA_E_INVAL;
 }
 
 #endif /* RPMA_FORK_H */

@@ -32,7 +32,7 @@ int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
 	if (peer == NULL || ptr == NULL || size == 0 || mr_ptr == NULL)
 		return RPMA_E_INVAL;
 	if (!rpma__peer_is_valid(peer))
-		return RPMA_E_INVAL;
+		return rpma__peer_refusal(peer);
 	if (!is_valid_usage(usage))
 		return RPMA_E_INVAL;
 
@@ -78,7 +78,7 @@ int rpma_mr_dereg(struct rpma_mr_local **mr_ptr)
 	if (rpma__is_here(mr->forks))
 		ret = dereg(mr->ibv_mr);
 	else
-		ret = RPMA_E_INVAL;
+		ret = RPMA_E_FORKED;
 	free(mr);
 	*mr_ptr = NULL;
 	return ret;
@@ -87,7 +87,7 @@ int rpma_mr_dereg(struct rpma_mr_local **mr_ptr)
 int rpma_mr_get_ptr(const struct rpma_mr_local *mr, void **ptr)
 {
 	if (ptr == NULL || !rpma__mr_is_valid(mr))
-		return RPMA_E_INVAL;
+		return rpma__mr_refusal(mr);
 
 	*ptr = mr->ibv_mr->addr;
 	return 0;
@@ -96,7 +96,7 @@ int rpma_mr_get_ptr(const struct rpma_mr_local *mr, void **ptr)
 int rpma_mr_get_size(const struct rpma_mr_local *mr, size_t *size)
 {
 	if (size == NULL || !rpma__mr_is_valid(mr))
-		return RPMA_E_INVAL;
+		return rpma__mr_refusal(mr);
 
 	*size = mr->ibv_mr->length;
 	return 0;
@@ -105,7 +105,7 @@ int rpma_mr_get_size(const struct rpma_mr_local *mr, size_t *size)
 int rpma_mr_get_lkey(const struct rpma_mr_local *mr, uint32_t *lkey)
 {
 	if (lkey == NULL || !rpma__mr_is_valid(mr))
-		return RPMA_E_INVAL;
+		return rpma__mr_refusal(mr);
 
 	*lkey = mr->ibv_mr->lkey;
 	return 0;
@@ -118,7 +118,7 @@ int rpma_mr_advise(struct rpma_mr_local *mr, size_t offset, size_t len,
 	int ret;
 
 	if (!rpma__mr_is_valid(mr))
-		return RPMA_E_INVAL;
+		return rpma__mr_refusal(mr);
 
 	sge = (struct ibv_sge){
 		.addr = (uintptr_t)mr->ibv_mr->addr + offset,

@@ -27,4 +27,10 @@ static inline bool rpma__mr_is_valid(const struct rpma_mr_local *mr)
 	return mr && rpma__is_here(mr->forks);
 }
 
+/* What a call answers that has refused its arguments. */
+static inline int rpma__mr_refusal(const struct rpma_mr_local *mr)
+{
+	return rpma__fork_refusal(mr ? &mr->forks : NULL);
+}
+
 #endif /* RPMA_MR_H */

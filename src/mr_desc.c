@@ -59,7 +59,7 @@ int rpma_mr_get_descriptor(const struct rpma_mr_local *mr, void *desc)
 	uint8_t *bytes = desc;
 
 	if (desc == NULL || !rpma__mr_is_valid(mr))
-		return RPMA_E_INVAL;
+		return rpma__mr_refusal(mr);
 
 	put_u64(bytes, AT_ADDR, (uintptr_t)mr->ibv_mr->addr);
 	put_u64(bytes, AT_SIZE, mr->ibv_mr->length);
@@ -72,7 +72,7 @@ int rpma_mr_get_descriptor_size(const struct rpma_mr_local *mr,
 				size_t *desc_size)
 {
 	if (desc_size == NULL || !rpma__mr_is_valid(mr))
-		return RPMA_E_INVAL;
+		return rpma__mr_refusal(mr);
 
 	*desc_size = DESCRIPTOR_SIZE;
 	return 0;

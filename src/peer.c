@@ -176,7 +176,7 @@ int rpma_peer_delete(struct rpma_peer **peer_ptr)
 	if (rpma__is_here(peer->forks))
 		ret = dealloc_pd(peer->pd);
 	else
-		ret = RPMA_E_INVAL;
+		ret = RPMA_E_FORKED;
 	free(peer);
 	*peer_ptr = NULL;
 	return ret;
@@ -186,7 +186,7 @@ int rpma_peer_get_ibv_context(const struct rpma_peer *peer,
 			      struct ibv_context **ibv_ctx)
 {
 	if (ibv_ctx == NULL || !rpma__peer_is_valid(peer))
-		return RPMA_E_INVAL;
+		return rpma__peer_refusal(peer);
 
 	*ibv_ctx = peer->pd->context;
 	return 0;

@@ -25,6 +25,12 @@ static inline bool rpma__peer_is_valid(const struct rpma_peer *peer)
 	return peer && rpma__is_here(peer->forks);
 }
 
+/* What a call answers that has refused its arguments. */
+static inline int rpma__peer_refusal(const struct rpma_peer *peer)
+{
+	return rpma__fork_refusal(peer ? &peer->forks : NULL);
+}
+
 /* Does the device compare and swap, fetch and add? If not, that is logged. */
 bool rpma__peer_has_atomics(const struct rpma_peer *peer);
 

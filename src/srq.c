@@ -85,12 +85,12 @@ int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
 	int ret;
 
 	if (srq_ptr == NULL || !rpma__peer_is_valid(peer))
-		return RPMA_E_INVAL;
+		return rpma__peer_refusal(peer);
 
 	rpma__srq_cfg_read(cfg, &values);
 	if ((values.rcq && !rpma__cq_is_valid(values.rcq)) ||
 	    (values.channel && !rpma__channel_is_valid(values.channel)))
-		return RPMA_E_INVAL;
+		return RPMA_E_FORKED;
 	ret = check_devices(peer, &values);
 	if (ret)
 		return ret;
@@ -137,7 +137,7 @@ static int abandon(struct rpma_srq *srq)
 {
 	if (srq->owns_rcq)
 		rpma__cq_abandon(&srq->rcq);
-	return RPMA_E_INVAL;
+	return RPMA_E_FORKED;
 }
 
 int rpma_srq_delete(struct rpma_srq **srq_ptr)
@@ -152,7 +152,7 @@ int rpma_srq_delete(struct rpma_srq **srq_ptr)
 		return 0;
 	if (rpma__is_here(srq->forks) && srq->owns_rcq &&
 	    rpma__claim_is_held(&srq->rcq->claim))
-		return RPMA_E_AGAIN; /* somebody polls it */
+		return RPMA_E_CLAIMED; /* somebody polls it */
 
 	ret = rpma__is_here(srq->forks) ? destroy(srq) : abandon(srq);
 	free(srq);
@@ -168,7 +168,7 @@ int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst,
 	int ret;
 
 	if (!rpma__srq_is_valid(srq))
-		return RPMA_E_INVAL;
+		return rpma__srq_refusal(srq);
 	ret = rpma__mr_recv_wr(dst, offset, len, (uintptr_t)op_context, &wr);
 	if (ret)
 		return ret;
@@ -188,7 +188,7 @@ int rpma_srq_post_recv(struct rpma_srq *srq, struct rpma_recv_wr *wr,
 	int ret;
 
 	if (wr == NULL || bad_wr == NULL || !rpma__srq_is_valid(srq))
-		return RPMA_E_INVAL;
+		return rpma__srq_refusal(srq);
 
 	ret = rpma__wr_check_recv(wr, SRQ_MAX_SGE);
 	if (ret) {
@@ -205,7 +205,7 @@ int rpma_srq_post_recv(struct rpma_srq *srq, struct rpma_recv_wr *wr,
 int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr)
 {
 	if (rcq_ptr == NULL || !rpma__srq_is_valid(srq))
-		return RPMA_E_INVAL;
+		return rpma__srq_refusal(srq);
 
 	*rcq_ptr = srq->rcq;
 	return 0;
@@ -214,7 +214,7 @@ int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr)
 int rpma_srq_get_ibv_srq(const struct rpma_srq *srq, struct ibv_srq **ibv_srq)
 {
 	if (ibv_srq == NULL || !rpma__srq_is_valid(srq))
-		return RPMA_E_INVAL;
+		return rpma__srq_refusal(srq);
 
 	*ibv_srq = srq->ibv_srq;
 	return 0;

@@ -23,4 +23,10 @@ static inline bool rpma__srq_is_valid(const struct rpma_srq *srq)
 	return srq && rpma__is_here(srq->forks);
 }
 
+/* What a call answers that has refused its arguments. */
+static inline int rpma__srq_refusal(const struct rpma_srq *srq)
+{
+	return rpma__fork_refusal(srq ? &srq->forks : NULL);
+}
+
 #endif /* RPMA_SRQ_H */

@@ -187,7 +187,7 @@ static int prepare_atomic(struct rpma_conn *conn, enum ibv_wr_opcode opcode,
 
 	if (!rpma__conn_is_valid(conn) || old->mr == NULL || dst == NULL ||
 	    flags == 0 || wr == NULL)
-		return RPMA_E_INVAL;
+		return rpma__conn_refusal(conn);
 	addr = dst->raddr + dst_offset;
 	if (addr % sizeof(uint64_t)) {
 		RPMA_LOG_ERROR("an atomic at 0x%" PRIx64 ": a multiple of 8 is "
@@ -339,7 +339,7 @@ static int check_post(const struct rpma_conn *conn, const void *owner,
 {
 	if (!rpma__conn_is_valid(conn) || wr == NULL || bad_wr == NULL ||
 	    conn->id->qp == NULL)
-		return RPMA_E_INVAL;
+		return rpma__conn_refusal(conn);
 	return rpma__claim_is_held_by(&conn->claim, owner)
 		       ? 0
 		       : RPMA_E_SHARED_CHANNEL;

@@ -37,7 +37,7 @@ static inline int rpma__wr_read(struct rpma_conn *conn,
 
 	if (!rpma__conn_is_valid(conn) || flags == 0 || wr == NULL ||
 	    !rpma__is_valid_rdma(&part, src, src_offset))
-		return RPMA_E_INVAL;
+		return rpma__conn_refusal(conn);
 
 	rpma__mr_fill_rdma(wr, IBV_WR_RDMA_READ, &part, src, src_offset, flags,
 			   wr_id);
@@ -55,7 +55,7 @@ static inline int rpma__wr_write(struct rpma_conn *conn,
 
 	if (!rpma__conn_is_valid(conn) || flags == 0 || wr == NULL ||
 	    !rpma__is_valid_rdma(&part, dst, dst_offset))
-		return RPMA_E_INVAL;
+		return rpma__conn_refusal(conn);
 
 	rpma__mr_fill_rdma(wr, IBV_WR_RDMA_WRITE, &part, dst, dst_offset, flags,
 			   wr_id);
@@ -90,7 +90,7 @@ static inline int rpma__wr_atomic_write(struct rpma_conn *conn,
 	if (!rpma__conn_is_valid(conn) || dst == NULL || src == NULL ||
 	    flags == 0 || wr == NULL ||
 	    dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT)
-		return RPMA_E_INVAL;
+		return rpma__conn_refusal(conn);
 
 	rpma__mr_fill_rdma(wr, IBV_WR_RDMA_WRITE, &none, dst, dst_offset, flags,
 			   wr_id);
@@ -122,7 +122,7 @@ static inline int rpma__wr_flush(struct rpma_conn *conn,
 
 	if (!rpma__conn_is_valid(conn) || dst == NULL || flags == 0 ||
 	    wr == NULL)
-		return RPMA_E_INVAL;
+		return rpma__conn_refusal(conn);
 	ret = rpma__conn_check_flush(conn, dst, type);
 	if (ret)
 		return ret;
@@ -141,7 +141,7 @@ static inline int rpma__wr_send(struct rpma_conn *conn,
 
 	if (!rpma__conn_is_valid(conn) || flags == 0 || wr == NULL ||
 	    !rpma__is_valid_part(&part))
-		return RPMA_E_INVAL;
+		return rpma__conn_refusal(conn);
 
 	rpma__mr_fill_send(wr, IBV_WR_SEND, &part, flags, wr_id);
 	return 0;

@@ -316,8 +316,8 @@ static void flush_qp(struct rpma_rt_conn *conn)
 		return;
 	if (conn->srq == NULL) /* what is in that is for others */
 		post_rq_marker(conn);
-	ret = conn->conn ? rpma_conn_qp_to_err(conn->conn)
-			 : rpma_conn_req_qp_to_err(conn->ctl.req);
+	ret = conn->conn ? rpma_conn_qp_to_err(conn->conn, conn)
+			 : rpma_conn_req_qp_to_err(conn->ctl.req, conn);
 	if (ret) { /* nothing flushes: destroy it, then synthesize */
 		conn->ctl.markers_due = 0;
 		return;

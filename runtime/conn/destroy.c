@@ -19,9 +19,9 @@ static void destroy_qp(struct rt_msg *msg, void *owner)
 
 	(void)owner;
 	if (conn->conn != NULL)
-		rpma_conn_destroy_qp(conn->conn);
+		rpma_conn_destroy_qp(conn->conn, conn);
 	else
-		rpma_conn_req_destroy_qp(conn->ctl.req);
+		rpma_conn_req_destroy_qp(conn->ctl.req, conn);
 	rt_conn_tell_control(conn, RT_CTL_DESTROYED);
 }
 

@@ -21,14 +21,14 @@ struct rpma__completion_0_9 {
 };
 
 /*
- * The CQ that calls on a connection are about. E_INVAL: NULL, or inherited.
+ * The CQ that calls on a connection are about. E_INVAL: NULL. E_FORKED.
  * E_SHARED_CHANNEL: it is claimed, and its completions are its owner's.
  */
 static inline int rpma__legacy_cq(const struct rpma_conn *conn,
 				  struct rpma_cq **cq_ptr)
 {
 	if (!rpma__conn_is_valid(conn))
-		return RPMA_E_INVAL;
+		return rpma__conn_refusal(conn);
 	if (rpma__claim_is_held(&conn->claim))
 		return RPMA_E_SHARED_CHANNEL;
 	*cq_ptr = conn->cq;

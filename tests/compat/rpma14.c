@@ -248,8 +248,8 @@ static void claim__somebody_waits_AGAIN(void **state)
 	assert_int_equal(waiter.ret, 0);
 	ok(rpma_cq_claim(waiter.cq, &me));
 	ok(rpma_cq_claim(waiter.cq, &me));
-	assert_int_equal(rpma_cq_claim(waiter.cq, &other), RPMA_E_AGAIN);
-	assert_int_equal(rpma_cq_release(waiter.cq, &other), RPMA_E_INVAL);
+	assert_int_equal(rpma_cq_claim(waiter.cq, &other), RPMA_E_CLAIMED);
+	assert_int_equal(rpma_cq_release(waiter.cq, &other), RPMA_E_CLAIMED);
 	ok(rpma_cq_release(waiter.cq, &me));
 	pair_close(&pair);
 }
@@ -568,14 +568,14 @@ static void claim__request_PASSES_TO_THE_CONNECTION(void **state)
 	ok(rpma_mr_reg(the_peer, mem, sizeof(mem), RPMA_MR_USAGE_RECV, &mr));
 	ok(rpma_conn_req_new(the_peer, the_addr, port, NULL, &req));
 	ok(rpma_conn_req_claim(req, &me));
-	assert_int_equal(rpma_conn_req_claim(req, &other), RPMA_E_AGAIN);
-	assert_int_equal(rpma_conn_req_delete(&req), RPMA_E_AGAIN);
+	assert_int_equal(rpma_conn_req_claim(req, &other), RPMA_E_CLAIMED);
+	assert_int_equal(rpma_conn_req_delete(&req), RPMA_E_CLAIMED);
 	assert_non_null(req);
 	assert_int_equal(rpma_conn_req_recv(req, mr, 0, 8, NULL),
 			 RPMA_E_SHARED_CHANNEL);
 	ok(rpma_conn_req_connect(&req, NULL, &conn));
-	assert_int_equal(rpma_conn_claim(conn, &other), RPMA_E_AGAIN);
-	assert_int_equal(rpma_conn_delete(&conn), RPMA_E_AGAIN);
+	assert_int_equal(rpma_conn_claim(conn, &other), RPMA_E_CLAIMED);
+	assert_int_equal(rpma_conn_delete(&conn), RPMA_E_CLAIMED);
 	assert_non_null(conn);
 	ok(rpma_conn_release(conn, &me));
 	/* taken and refused, or the next listener at this port would get it */
@@ -701,14 +701,18 @@ static void steps__qp_first_REST_LATER(void **state)
 	ok(rpma_conn_post_recv(pair.server.conn, &me,
 			       &(struct rpma_recv_wr){.wr = {.wr_id = 7}},
 			       &(struct rpma_recv_wr *){NULL}));
-	ok(rpma_conn_qp_to_err(pair.server.conn));
-	ok(rpma_conn_qp_to_err(pair.server.conn));
+	assert_int_equal(rpma_conn_qp_to_err(pair.server.conn, &other),
+			 RPMA_E_CLAIMED);
+	assert_int_equal(rpma_conn_destroy_qp(pair.server.conn, NULL),
+			 RPMA_E_CLAIMED);
+	ok(rpma_conn_qp_to_err(pair.server.conn, &me));
+	ok(rpma_conn_qp_to_err(pair.server.conn, &me));
 	wc = next_wc(cq_of(&pair.server));
 	assert_int_equal(wc.wr_id, 7);
 	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
-	ok(rpma_conn_destroy_qp(pair.server.conn));
-	ok(rpma_conn_destroy_qp(pair.server.conn));
-	ok(rpma_conn_qp_to_err(pair.server.conn));
+	ok(rpma_conn_destroy_qp(pair.server.conn, &me));
+	ok(rpma_conn_destroy_qp(pair.server.conn, &me));
+	ok(rpma_conn_qp_to_err(pair.server.conn, &me));
 
 	assert_int_equal(rpma_conn_get_qp(pair.server.conn, &qp), RPMA_E_INVAL);
 	assert_int_equal(rpma_conn_get_qp_num(pair.server.conn, &qp_num),
@@ -735,10 +739,10 @@ static void steps__request(void **state)
 	ok(rpma_conn_req_new(the_peer, the_addr, "7204", NULL, &req));
 	ok(rpma_conn_req_get_cm_id(req, &id));
 	assert_non_null(id->qp);
-	ok(rpma_conn_req_qp_to_err(req));
-	ok(rpma_conn_req_destroy_qp(req));
+	ok(rpma_conn_req_qp_to_err(req, NULL));
+	ok(rpma_conn_req_destroy_qp(req, NULL));
 	assert_null(id->qp);
-	ok(rpma_conn_req_destroy_qp(req));
+	ok(rpma_conn_req_destroy_qp(req, NULL));
 	assert_int_equal(rpma_conn_req_connect(&req, NULL, &conn),
 			 RPMA_E_INVAL);
 	assert_null(req);

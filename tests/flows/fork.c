@@ -111,7 +111,7 @@ static void close_all(struct all *all)
 
 /* ---- what is inherited ---- */
 
-#define refused(call) child_is(call, RPMA_E_INVAL)
+#define refused(call) child_is(call, RPMA_E_FORKED)
 
 static void connection_is_refused(struct side *side)
 {
@@ -145,8 +145,8 @@ static void connection_is_refused(struct side *side)
 	refused(rpma_conn_get_cm_id(conn, &id));
 	refused(rpma_conn_claim(conn, &fd));
 	refused(rpma_conn_release(conn, &fd));
-	refused(rpma_conn_qp_to_err(conn));
-	refused(rpma_conn_destroy_qp(conn));
+	refused(rpma_conn_qp_to_err(conn, NULL));
+	refused(rpma_conn_destroy_qp(conn, NULL));
 	child_ok(rpma_peer_cfg_new(&pcfg));
 	refused(rpma_conn_apply_remote_peer_cfg(conn, pcfg));
 	child_ok(rpma_peer_cfg_delete(&pcfg));
@@ -229,8 +229,8 @@ static void listening_is_refused(struct all *all)
 	refused(rpma_conn_req_get_cm_id(all->req, &id));
 	refused(rpma_conn_req_claim(all->req, &fd));
 	refused(rpma_conn_req_release(all->req, &fd));
-	refused(rpma_conn_req_qp_to_err(all->req));
-	refused(rpma_conn_req_destroy_qp(all->req));
+	refused(rpma_conn_req_qp_to_err(all->req, NULL));
+	refused(rpma_conn_req_destroy_qp(all->req, NULL));
 	refused(rpma_conn_req_advance(all->req, &event));
 	refused(rpma_conn_req_reject(&all->req, NULL));
 }
@@ -263,7 +263,7 @@ static void deleting_is_refused_and_frees(struct all *all)
 	struct rpma_conn *conn = NULL;
 
 	refused(rpma_conn_req_connect(&all->req, NULL, &conn));
-	refused(all->req ? 0 : RPMA_E_INVAL);
+	refused(all->req ? 0 : RPMA_E_FORKED);
 	refused(rpma_cq_delete(&all->cq));
 	refused(rpma_channel_delete(&all->channel));
 	refused(rpma_cm_channel_delete(&all->cm_channel));

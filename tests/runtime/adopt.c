@@ -222,10 +222,10 @@ static void refusals(struct plain *p, struct stage *s)
 	CHECK(rpma_cq_get_wc(p->recvs, 1, &wc, NULL) == RPMA_E_SHARED_CHANNEL);
 	CHECK(rpma_rt_adopt(s->world.rt, conn, 0, s->aq, NULL, &again) ==
 	      RPMA_E_SHARED_CHANNEL);
-	CHECK(rpma_conn_delete(&conn) == RPMA_E_AGAIN);
+	CHECK(rpma_conn_delete(&conn) == RPMA_E_CLAIMED);
 	CHECK(conn == p->active);
 	if (srq != NULL) {
-		CHECK(rpma_srq_delete(&srq) == RPMA_E_AGAIN);
+		CHECK(rpma_srq_delete(&srq) == RPMA_E_CLAIMED);
 		CHECK(srq == p->srq);
 	}
 }

@@ -240,12 +240,12 @@ static void queues(void **state)
 	DELETES(rpma_cq_delete, rpma_cq);
 
 	ok(rpma_cq_claim(cq, &me));
-	BAD(RPMA_E_AGAIN, rpma_cq_claim, cq, &other);
-	BAD(RPMA_E_INVAL, rpma_cq_release, cq, &other);
+	BAD(RPMA_E_CLAIMED, rpma_cq_claim, cq, &other);
+	BAD(RPMA_E_CLAIMED, rpma_cq_release, cq, &other);
 	BAD(RPMA_E_SHARED_CHANNEL, rpma_cq_get_wc, cq, 1, out.wc, NULL);
 	BAD(RPMA_E_SHARED_CHANNEL, rpma_cq_get_wc, cq, 1, out.wc, &out.number);
 	none = cq;
-	BAD(RPMA_E_AGAIN, rpma_cq_delete, &none);
+	BAD(RPMA_E_CLAIMED, rpma_cq_delete, &none);
 	assert_ptr_equal(none, cq);
 	ok(rpma_cq_release(cq, &me));
 	ok(rpma_cq_delete(&cq));
@@ -330,8 +330,8 @@ static void requests(void **state)
 	NULLS(rpma_conn_req_claim, req, &me);
 	NULLS(rpma_conn_req_release, req, &me);
 	BAD(RPMA_E_INVAL, rpma_conn_req_release, req, &me);
-	BAD(RPMA_E_INVAL, rpma_conn_req_qp_to_err, NULL);
-	BAD(RPMA_E_INVAL, rpma_conn_req_destroy_qp, NULL);
+	BAD(RPMA_E_INVAL, rpma_conn_req_qp_to_err, NULL, NULL);
+	BAD(RPMA_E_INVAL, rpma_conn_req_destroy_qp, NULL, NULL);
 	/* ours: nobody is there to be rejected */
 	BAD(RPMA_E_INVAL, rpma_conn_req_reject, &req, &words);
 	BAD(RPMA_E_INVAL, rpma_conn_req_reject, NULL, &words);
@@ -339,8 +339,11 @@ static void requests(void **state)
 	assert_ptr_equal(req, same);
 
 	ok(rpma_conn_req_claim(req, &me));
-	BAD(RPMA_E_AGAIN, rpma_conn_req_claim, req, &other);
-	BAD(RPMA_E_AGAIN, rpma_conn_req_delete, &req);
+	BAD(RPMA_E_CLAIMED, rpma_conn_req_claim, req, &other);
+	BAD(RPMA_E_CLAIMED, rpma_conn_req_release, req, &other);
+	BAD(RPMA_E_CLAIMED, rpma_conn_req_delete, &req);
+	BAD(RPMA_E_CLAIMED, rpma_conn_req_qp_to_err, req, &other);
+	BAD(RPMA_E_CLAIMED, rpma_conn_req_destroy_qp, req, NULL);
 	BAD(RPMA_E_SHARED_CHANNEL, rpma_conn_req_recv, req, world.mr, 0, 8,
 	    NULL);
 	ok(rpma_conn_req_release(req, &me));
@@ -394,12 +397,16 @@ static void connections(void **state)
 	NULLS(rpma_conn_claim, world.conn, &me);
 	NULLS(rpma_conn_release, world.conn, &me);
 	BAD(RPMA_E_INVAL, rpma_conn_release, world.conn, &me);
-	BAD(RPMA_E_INVAL, rpma_conn_qp_to_err, NULL);
-	BAD(RPMA_E_INVAL, rpma_conn_destroy_qp, NULL);
+	BAD(RPMA_E_INVAL, rpma_conn_qp_to_err, NULL, NULL);
+	BAD(RPMA_E_INVAL, rpma_conn_destroy_qp, NULL, NULL);
 	DELETES(rpma_conn_delete, rpma_conn);
 	ok(rpma_conn_claim(world.conn, &me));
-	BAD(RPMA_E_AGAIN, rpma_conn_claim, world.conn, &other);
-	BAD(RPMA_E_AGAIN, rpma_conn_delete, &world.conn);
+	BAD(RPMA_E_CLAIMED, rpma_conn_claim, world.conn, &other);
+	BAD(RPMA_E_CLAIMED, rpma_conn_release, world.conn, &other);
+	BAD(RPMA_E_CLAIMED, rpma_conn_delete, &world.conn);
+	BAD(RPMA_E_CLAIMED, rpma_conn_qp_to_err, world.conn, &other);
+	BAD(RPMA_E_CLAIMED, rpma_conn_qp_to_err, world.conn, NULL);
+	BAD(RPMA_E_CLAIMED, rpma_conn_destroy_qp, world.conn, &other);
 	assert_ptr_equal(world.conn, same);
 	ok(rpma_conn_release(world.conn, &me));
 	ok(rpma_peer_cfg_delete(&pcfg));
@@ -503,7 +510,7 @@ static void operations(void **state)
 	BAD(RPMA_E_SHARED_CHANNEL, rpma_conn_post_send, conn, &other, &send_wr,
 	    &out.bad_send);
 	ok(rpma_conn_release(conn, &me));
-	ok(rpma_conn_destroy_qp(conn));
+	ok(rpma_conn_destroy_qp(conn, NULL));
 	refuse_operations(conn, RPMA_E_INVAL);
 	BAD(RPMA_E_INVAL, rpma_conn_post_send, conn, NULL, &send_wr,
 	    &out.bad_send);

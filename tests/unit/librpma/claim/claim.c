@@ -24,29 +24,43 @@ static void take__free_HELD(void **state)
 	assert_false(rpma__claim_is_held_by(&claim, NULL));
 }
 
-static void take__held_AGAIN_UNLESS_OWN(void **state)
+static void take__held_CLAIMED_UNLESS_OWN(void **state)
 {
 	struct rpma__claim claim = {0};
 
 	(void)state;
 	ok(rpma__claim_take(&claim, &me));
 	ok(rpma__claim_take(&claim, &me));
-	assert_int_equal(rpma__claim_take(&claim, &other), RPMA_E_AGAIN);
+	assert_int_equal(rpma__claim_take(&claim, &other), RPMA_E_CLAIMED);
 	assert_int_equal(rpma__claim_take(&claim, NULL), RPMA_E_INVAL);
 }
 
-static void drop__not_the_owner_INVAL(void **state)
+static void drop__not_the_owner_CLAIMED(void **state)
 {
 	struct rpma__claim claim = {0};
 
 	(void)state;
 	assert_int_equal(rpma__claim_drop(&claim, &me), RPMA_E_INVAL);
 	ok(rpma__claim_take(&claim, &me));
-	assert_int_equal(rpma__claim_drop(&claim, &other), RPMA_E_INVAL);
+	assert_int_equal(rpma__claim_drop(&claim, &other), RPMA_E_CLAIMED);
 	assert_int_equal(rpma__claim_drop(&claim, NULL), RPMA_E_INVAL);
 	ok(rpma__claim_drop(&claim, &me));
 	assert_int_equal(rpma__claim_drop(&claim, &me), RPMA_E_INVAL);
 	ok(rpma__claim_take(&claim, &other));
+}
+
+/* Nobody's: who names no owner may; somebody's: the owner only. */
+static void check__OWNER_ONLY(void **state)
+{
+	struct rpma__claim claim = {0};
+
+	(void)state;
+	ok(rpma__claim_check(&claim, NULL));
+	assert_int_equal(rpma__claim_check(&claim, &me), RPMA_E_INVAL);
+	ok(rpma__claim_take(&claim, &me));
+	ok(rpma__claim_check(&claim, &me));
+	assert_int_equal(rpma__claim_check(&claim, &other), RPMA_E_CLAIMED);
+	assert_int_equal(rpma__claim_check(&claim, NULL), RPMA_E_CLAIMED);
 }
 
 static void enter__users_KEEP_OWNERS_OUT(void **state)
@@ -70,8 +84,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		mock_test(take__free_HELD),
-		mock_test(take__held_AGAIN_UNLESS_OWN),
-		mock_test(drop__not_the_owner_INVAL),
+		mock_test(take__held_CLAIMED_UNLESS_OWN),
+		mock_test(drop__not_the_owner_CLAIMED),
+		mock_test(check__OWNER_ONLY),
 		mock_test(enter__users_KEEP_OWNERS_OUT),
 	};
 

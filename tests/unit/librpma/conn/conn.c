@@ -79,10 +79,10 @@ static void claim__KEEPS_IT(void **state)
 	world_conn(NULL);
 	ok(rpma_conn_claim(world.conn, &me));
 	ok(rpma_conn_claim(world.conn, &me));
-	assert_int_equal(rpma_conn_claim(world.conn, &other), RPMA_E_AGAIN);
-	assert_int_equal(rpma_conn_delete(&world.conn), RPMA_E_AGAIN);
+	assert_int_equal(rpma_conn_claim(world.conn, &other), RPMA_E_CLAIMED);
+	assert_int_equal(rpma_conn_delete(&world.conn), RPMA_E_CLAIMED);
 	assert_non_null(world.conn);
-	assert_int_equal(rpma_conn_release(world.conn, &other), RPMA_E_INVAL);
+	assert_int_equal(rpma_conn_release(world.conn, &other), RPMA_E_CLAIMED);
 	expect_trace("");
 	ok(rpma_conn_release(world.conn, &me));
 	assert_int_equal(rpma_conn_claim(NULL, &me), RPMA_E_INVAL);
@@ -93,7 +93,7 @@ static void claim__KEEPS_IT(void **state)
 }
 
 /* Its own CQ goes with it, so not while somebody polls that. */
-static void delete__cq_claimed_AGAIN(void **state)
+static void delete__cq_claimed_CLAIMED(void **state)
 {
 	struct rpma_cq *cq;
 
@@ -101,7 +101,7 @@ static void delete__cq_claimed_AGAIN(void **state)
 	world_conn(NULL);
 	ok(rpma_conn_get_cq(world.conn, &cq));
 	ok(rpma_cq_claim(cq, &me));
-	assert_int_equal(rpma_conn_delete(&world.conn), RPMA_E_AGAIN);
+	assert_int_equal(rpma_conn_delete(&world.conn), RPMA_E_CLAIMED);
 	assert_non_null(world.conn);
 	ok(rpma_cq_release(cq, &me));
 	world_end();
@@ -115,12 +115,13 @@ static void steps__qp_to_err_then_destroyed(void **state)
 	(void)state;
 	world_conn(NULL);
 	mock_fail("modify_qp", 1, EINVAL);
-	assert_int_equal(rpma_conn_qp_to_err(world.conn), RPMA_E_PROVIDER);
-	ok(rpma_conn_qp_to_err(world.conn));
-	ok(rpma_conn_qp_to_err(world.conn));
-	ok(rpma_conn_destroy_qp(world.conn));
-	ok(rpma_conn_destroy_qp(world.conn));
-	ok(rpma_conn_qp_to_err(world.conn));
+	assert_int_equal(rpma_conn_qp_to_err(world.conn, NULL),
+			 RPMA_E_PROVIDER);
+	ok(rpma_conn_qp_to_err(world.conn, NULL));
+	ok(rpma_conn_qp_to_err(world.conn, NULL));
+	ok(rpma_conn_destroy_qp(world.conn, NULL));
+	ok(rpma_conn_destroy_qp(world.conn, NULL));
+	ok(rpma_conn_qp_to_err(world.conn, NULL));
 	assert_int_equal(rpma_conn_get_qp(world.conn, &qp), RPMA_E_INVAL);
 	assert_int_equal(rpma_conn_get_qp_num(world.conn, &qp_num),
 			 RPMA_E_INVAL);
@@ -130,8 +131,26 @@ static void steps__qp_to_err_then_destroyed(void **state)
 	ok(rpma_conn_delete(&world.conn));
 	expect_trace("dereg_mr destroy_cq(10) destroy_ch destroy_id "
 		     "destroy_evch");
-	assert_int_equal(rpma_conn_qp_to_err(NULL), RPMA_E_INVAL);
-	assert_int_equal(rpma_conn_destroy_qp(NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_conn_qp_to_err(NULL, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_conn_destroy_qp(NULL, NULL), RPMA_E_INVAL);
+	world_end();
+}
+
+/* Only the owner takes it down, in steps too. */
+static void steps__claimed_OWNER_ONLY(void **state)
+{
+	(void)state;
+	world_conn(NULL);
+	assert_int_equal(rpma_conn_qp_to_err(world.conn, &me), RPMA_E_INVAL);
+	ok(rpma_conn_claim(world.conn, &me));
+	assert_int_equal(rpma_conn_qp_to_err(world.conn, NULL), RPMA_E_CLAIMED);
+	assert_int_equal(rpma_conn_destroy_qp(world.conn, &other),
+			 RPMA_E_CLAIMED);
+	expect_trace("");
+	ok(rpma_conn_qp_to_err(world.conn, &me));
+	ok(rpma_conn_destroy_qp(world.conn, &me));
+	expect_trace("modify_qp(6, 0x1) destroy_qp");
+	ok(rpma_conn_release(world.conn, &me));
 	world_end();
 }
 
@@ -235,8 +254,9 @@ int main(void)
 		mock_test(delete__shared_channel_fails_PROVIDER_ALL_GONE),
 		mock_test(delete__arguments),
 		mock_test(claim__KEEPS_IT),
-		mock_test(delete__cq_claimed_AGAIN),
+		mock_test(delete__cq_claimed_CLAIMED),
 		mock_test(steps__qp_to_err_then_destroyed),
+		mock_test(steps__claimed_OWNER_ONLY),
 		mock_test(disconnect__EACH_ANSWER),
 		mock_test(getters__AGREE),
 		mock_test(getters__NULL_INVAL),

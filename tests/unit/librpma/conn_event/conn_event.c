@@ -212,7 +212,7 @@ static void next_event__established_SETS_THE_RNR_TIMER(void **state)
 	/* it works all the same */
 	mock_fail("modify_qp", 1, EINVAL);
 	ok(next_of(RDMA_CM_EVENT_ESTABLISHED));
-	ok(rpma_conn_destroy_qp(world.conn));
+	ok(rpma_conn_destroy_qp(world.conn, NULL));
 	ok(next_of(RDMA_CM_EVENT_ESTABLISHED));
 	ok(rpma_conn_cfg_delete(&cfg));
 	world_end();

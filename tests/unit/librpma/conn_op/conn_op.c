@@ -300,7 +300,7 @@ static void every__qp_destroyed_INVAL(void **state)
 
 	(void)state;
 	begin();
-	ok(rpma_conn_destroy_qp(world.conn));
+	ok(rpma_conn_destroy_qp(world.conn, NULL));
 	mocks_reset();
 	for (i = 0; i < OPERATIONS; i++)
 		assert_int_equal(operations[i](), RPMA_E_INVAL);

@@ -499,7 +499,7 @@ static void reject__SAYS_WHY(void **state)
 	assert_int_equal(rpma_conn_req_reject(&req, &nothing), RPMA_E_INVAL);
 	assert_non_null(req);
 	ok(rpma_conn_req_claim(req, &me));
-	assert_int_equal(rpma_conn_req_reject(&req, &pdata), RPMA_E_AGAIN);
+	assert_int_equal(rpma_conn_req_reject(&req, &pdata), RPMA_E_CLAIMED);
 	ok(rpma_conn_req_release(req, &me));
 	pdata.len = 5;
 	ok(rpma_conn_req_reject(&req, &pdata));
@@ -644,17 +644,17 @@ static void claim__KEEPS_OTHERS_OUT(void **state)
 	req = take();
 	ok(rpma_wr_recv(NULL, 0, 0, 5, &wr));
 	ok(rpma_conn_req_claim(req, &me));
-	assert_int_equal(rpma_conn_req_claim(req, &other), RPMA_E_AGAIN);
-	assert_int_equal(rpma_conn_req_release(req, &other), RPMA_E_INVAL);
+	assert_int_equal(rpma_conn_req_claim(req, &other), RPMA_E_CLAIMED);
+	assert_int_equal(rpma_conn_req_release(req, &other), RPMA_E_CLAIMED);
 	assert_int_equal(rpma_conn_req_recv(req, world.mr, 0, 8, NULL),
 			 RPMA_E_SHARED_CHANNEL);
 	assert_int_equal(rpma_conn_req_post_recv(req, NULL, &wr, &bad),
 			 RPMA_E_SHARED_CHANNEL);
 	ok(rpma_conn_req_post_recv(req, &me, &wr, &bad));
-	assert_int_equal(rpma_conn_req_delete(&req), RPMA_E_AGAIN);
+	assert_int_equal(rpma_conn_req_delete(&req), RPMA_E_CLAIMED);
 	assert_non_null(req);
 	ok(rpma_conn_req_connect(&req, NULL, &world.conn));
-	assert_int_equal(rpma_conn_claim(world.conn, &other), RPMA_E_AGAIN);
+	assert_int_equal(rpma_conn_claim(world.conn, &other), RPMA_E_CLAIMED);
 	ok(rpma_conn_release(world.conn, &me));
 	assert_int_equal(rpma_conn_req_claim(NULL, &me), RPMA_E_INVAL);
 	assert_int_equal(rpma_conn_req_release(NULL, &me), RPMA_E_INVAL);
@@ -677,18 +677,18 @@ static void steps__qp_to_err_then_destroyed(void **state)
 	ok(rpma_conn_req_get_cm_id(req, &id));
 	ok(rpma_conn_req_get_qp(req, &qp));
 	assert_ptr_equal(id->qp, qp);
-	ok(rpma_conn_req_qp_to_err(req));
-	ok(rpma_conn_req_destroy_qp(req));
-	ok(rpma_conn_req_destroy_qp(req));
-	ok(rpma_conn_req_qp_to_err(req));
+	ok(rpma_conn_req_qp_to_err(req, NULL));
+	ok(rpma_conn_req_destroy_qp(req, NULL));
+	ok(rpma_conn_req_destroy_qp(req, NULL));
+	ok(rpma_conn_req_qp_to_err(req, NULL));
 	assert_int_equal(rpma_conn_req_get_qp(req, &qp), RPMA_E_INVAL);
 	assert_int_equal(rpma_conn_req_connect(&req, NULL, &conn),
 			 RPMA_E_INVAL);
 	assert_null(req);
 	expect_trace("modify_qp(6, 0x1) destroy_qp destroy_cq(10) destroy_ch "
 		     "reject destroy_id");
-	assert_int_equal(rpma_conn_req_qp_to_err(NULL), RPMA_E_INVAL);
-	assert_int_equal(rpma_conn_req_destroy_qp(NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_conn_req_qp_to_err(NULL, NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_conn_req_destroy_qp(NULL, NULL), RPMA_E_INVAL);
 	assert_int_equal(rpma_conn_req_get_qp(NULL, &qp), RPMA_E_INVAL);
 	assert_int_equal(rpma_conn_req_get_cm_id(NULL, &id), RPMA_E_INVAL);
 	world_end();
@@ -785,8 +785,8 @@ static void async__not_ready_AGAIN(void **state)
 			 RPMA_E_AGAIN);
 	assert_int_equal(rpma_conn_req_connect(&req, NULL, &conn),
 			 RPMA_E_AGAIN);
-	ok(rpma_conn_req_qp_to_err(req));
-	ok(rpma_conn_req_destroy_qp(req));
+	ok(rpma_conn_req_qp_to_err(req, NULL));
+	ok(rpma_conn_req_destroy_qp(req, NULL));
 	expect_trace("");
 	assert_int_equal(advance(req, RDMA_CM_EVENT_ADDR_RESOLVED),
 			 RPMA_E_AGAIN);

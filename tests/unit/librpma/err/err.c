@@ -32,13 +32,16 @@ static void err_2str__numbers_ARE_THOSE_OF_1_3(void **state)
 	assert_int_equal(RPMA_E_AGAIN, -100007);
 	assert_int_equal(RPMA_E_SHARED_CHANNEL, -100008);
 	assert_int_equal(RPMA_E_NOT_SHARED_CHNL, -100009);
+	/* and what came with 1.4 */
+	assert_int_equal(RPMA_E_CLAIMED, -100010);
+	assert_int_equal(RPMA_E_FORKED, -100011);
 }
 
 static void err_2str__anything_else_IS_UNKNOWN(void **state)
 {
 	(void)state;
 	assert_string_equal(rpma_err_2str(1), "Unknown error");
-	assert_string_equal(rpma_err_2str(-100010), "Unknown error");
+	assert_string_equal(rpma_err_2str(-100012), "Unknown error");
 	assert_string_equal(rpma_err_2str(-99999), "Unknown error");
 }
 

@@ -23,7 +23,7 @@
 #include "peer.h"
 #include "srq.h"
 
-#define refused(call) assert_int_equal(call, RPMA_E_INVAL)
+#define refused(call) assert_int_equal(call, RPMA_E_FORKED)
 
 static void become_child(void)
 {

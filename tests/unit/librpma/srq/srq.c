@@ -227,7 +227,7 @@ static void post_recv__one_is_wrong_NONE_IS_POSTED(void **state)
 }
 
 /* Its RCQ goes with it, so not while somebody polls that. */
-static void delete__rcq_claimed_AGAIN(void **state)
+static void delete__rcq_claimed_CLAIMED(void **state)
 {
 	struct rpma_srq *srq = NULL;
 	struct rpma_cq *rcq = NULL;
@@ -238,7 +238,7 @@ static void delete__rcq_claimed_AGAIN(void **state)
 	ok(rpma_srq_new(world.peer, NULL, &srq));
 	ok(rpma_srq_get_rcq(srq, &rcq));
 	ok(rpma_cq_claim(rcq, &me));
-	assert_int_equal(rpma_srq_delete(&srq), RPMA_E_AGAIN);
+	assert_int_equal(rpma_srq_delete(&srq), RPMA_E_CLAIMED);
 	assert_non_null(srq);
 	ok(rpma_cq_release(rcq, &me));
 	ok(rpma_srq_delete(&srq));
@@ -274,7 +274,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		mock_test(new__default_EACH_FAILURE),
 		mock_test(delete__EACH_FAILURE),
-		mock_test(delete__rcq_claimed_AGAIN),
+		mock_test(delete__rcq_claimed_CLAIMED),
 		mock_test(new__no_memory_LEAVES_NULL),
 		mock_test(new__rcq_size_0_HAS_NO_CQ),
 		mock_test(new__rcq_given_IS_NOT_OWNED),

@@ -540,7 +540,7 @@ static void post__arguments_INVAL(void **state)
 			 RPMA_E_INVAL);
 	assert_int_equal(rpma_conn_post_recv(world.conn, NULL, &recv, NULL),
 			 RPMA_E_INVAL);
-	ok(rpma_conn_destroy_qp(world.conn));
+	ok(rpma_conn_destroy_qp(world.conn, NULL));
 	assert_int_equal(rpma_conn_post_send(world.conn, NULL, &wr, &bad),
 			 RPMA_E_INVAL);
 	assert_int_equal(

@@ -111,14 +111,15 @@ int rpma_conn_req_release(struct rpma_conn_req *req, const void *owner)
 	return fake_enter("req_release");
 }
 
-int rpma_conn_req_qp_to_err(struct rpma_conn_req *req)
+int rpma_conn_req_qp_to_err(struct rpma_conn_req *req, const void *owner)
 {
-	(void)req;
+	assert_ptr_equal(req->owner, owner);
 	return fake_enter("req_qp_to_err");
 }
 
-int rpma_conn_req_destroy_qp(struct rpma_conn_req *req)
+int rpma_conn_req_destroy_qp(struct rpma_conn_req *req, const void *owner)
 {
+	assert_ptr_equal(req->owner, owner);
 	qp_free(&req->qp);
 	return fake_enter("req_destroy_qp");
 }
@@ -224,9 +225,9 @@ int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq)
 	return 0;
 }
 
-int rpma_conn_qp_to_err(struct rpma_conn *conn)
+int rpma_conn_qp_to_err(struct rpma_conn *conn, const void *owner)
 {
-	(void)conn;
+	assert_ptr_equal(conn->owner, owner);
 	return fake_enter("qp_to_err");
 }
 
@@ -236,8 +237,9 @@ int rpma_conn_disconnect(struct rpma_conn *conn)
 	return fake_enter("disconnect");
 }
 
-int rpma_conn_destroy_qp(struct rpma_conn *conn)
+int rpma_conn_destroy_qp(struct rpma_conn *conn, const void *owner)
 {
+	assert_ptr_equal(conn->owner, owner);
 	qp_free(&conn->qp);
 	return fake_enter("destroy_qp");
 }
