@@ -607,6 +607,17 @@ int rpma_srq_cfg_get_channel(const struct rpma_srq_cfg *cfg,
 
 int rpma_peer_get_ibv_context(const struct rpma_peer *peer,
 			      struct ibv_context **ibv_ctx);
+/* For what rpma_mr_reg() does not register: register it there, then this. */
+int rpma_peer_get_ibv_pd(const struct rpma_peer *peer, struct ibv_pd **ibv_pd);
+/*
+ * A region that the caller registered in that domain: with relaxed ordering or
+ * on-demand paging, of a dmabuf or device memory. iova: its first address, as
+ * it was registered. usage: what descriptors say. The ibv_mr stays the caller's
+ * and outlives it.
+ */
+int rpma_mr_from_ibv_mr(struct rpma_peer *peer, struct ibv_mr *ibv_mr,
+			uint64_t iova, int usage,
+			struct rpma_mr_local **mr_ptr);
 /* The QP goes with rpma_conn_destroy_qp() (E_INVAL from then) or delete. */
 int rpma_conn_get_qp(const struct rpma_conn *conn, struct ibv_qp **qp);
 int rpma_conn_get_cm_id(const struct rpma_conn *conn, struct rdma_cm_id **id);

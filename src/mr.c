@@ -43,6 +43,8 @@ int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
 	if (ret)
 		goto err_free;
 
+	mr->addr = (uintptr_t)mr->ibv_mr->addr;
+	mr->is_callers = false;
 	mr->usage = usage;
 	mr->forks = rpma__forks_now();
 	*mr_ptr = mr;
@@ -53,10 +55,42 @@ err_free:
 	return ret;
 }
 
-static int dereg(struct ibv_mr *ibv_mr)
+int rpma_mr_from_ibv_mr(struct rpma_peer *peer, struct ibv_mr *ibv_mr,
+			uint64_t iova, int usage, struct rpma_mr_local **mr_ptr)
 {
-	int ret = ibv_dereg_mr(ibv_mr);
+	struct rpma_mr_local *mr;
 
+	if (ibv_mr == NULL || mr_ptr == NULL || !rpma__peer_is_valid(peer))
+		return rpma__peer_refusal(peer);
+	if (!is_valid_usage(usage))
+		return RPMA_E_INVAL;
+	if (ibv_mr->pd != peer->pd) {
+		RPMA_LOG_ERROR("the region is of another protection domain "
+			       "than the peer's: see rpma_peer_get_ibv_pd()");
+		return RPMA_E_INVAL;
+	}
+
+	mr = malloc(sizeof(*mr));
+	if (mr == NULL)
+		return RPMA_E_NOMEM;
+	*mr = (struct rpma_mr_local){
+		.ibv_mr = ibv_mr,
+		.addr = iova,
+		.is_callers = true,
+		.usage = usage,
+		.forks = rpma__forks_now(),
+	};
+	*mr_ptr = mr;
+	return 0;
+}
+
+static int dereg(const struct rpma_mr_local *mr)
+{
+	int ret;
+
+	if (mr->is_callers)
+		return 0;
+	ret = ibv_dereg_mr(mr->ibv_mr);
 	if (ret) {
 		RPMA_LOG_CALL("ibv_dereg_mr", ret);
 		return RPMA_E_PROVIDER;
@@ -76,7 +110,7 @@ int rpma_mr_dereg(struct rpma_mr_local **mr_ptr)
 		return 0;
 
 	if (rpma__is_here(mr->forks))
-		ret = dereg(mr->ibv_mr);
+		ret = dereg(mr);
 	else
 		ret = RPMA_E_FORKED;
 	free(mr);
@@ -121,7 +155,7 @@ int rpma_mr_advise(struct rpma_mr_local *mr, size_t offset, size_t len,
 		return rpma__mr_refusal(mr);
 
 	sge = (struct ibv_sge){
-		.addr = (uintptr_t)mr->ibv_mr->addr + offset,
+		.addr = mr->addr + offset,
 		.length = (uint32_t)len,
 		.lkey = mr->ibv_mr->lkey,
 	};

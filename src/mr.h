@@ -17,7 +17,9 @@
 
 struct rpma_mr_local {
 	struct ibv_mr *ibv_mr;
-	int usage; /* RPMA_MR_USAGE_*, goes into the descriptor */
+	uint64_t addr;	 /* where it begins, as work requests say it */
+	bool is_callers; /* the ibv_mr: it stays when this goes */
+	int usage;	 /* RPMA_MR_USAGE_*, goes into the descriptor */
 	unsigned forks;
 };
 

@@ -61,7 +61,7 @@ int rpma_mr_get_descriptor(const struct rpma_mr_local *mr, void *desc)
 	if (desc == NULL || !rpma__mr_is_valid(mr))
 		return rpma__mr_refusal(mr);
 
-	put_u64(bytes, AT_ADDR, (uintptr_t)mr->ibv_mr->addr);
+	put_u64(bytes, AT_ADDR, mr->addr);
 	put_u64(bytes, AT_SIZE, mr->ibv_mr->length);
 	put_u32(bytes, AT_RKEY, mr->ibv_mr->rkey);
 	bytes[AT_USAGE] = (uint8_t)mr->usage;

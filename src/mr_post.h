@@ -22,7 +22,7 @@ static inline void rpma__mr_fill_sge(struct ibv_sge *sge,
 {
 	const struct ibv_mr *mr = part->mr->ibv_mr;
 
-	sge->addr = (uintptr_t)mr->addr + part->offset;
+	sge->addr = part->mr->addr + part->offset;
 	sge->length = (uint32_t)part->len;
 	sge->lkey = mr->lkey;
 }

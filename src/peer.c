@@ -182,6 +182,15 @@ int rpma_peer_delete(struct rpma_peer **peer_ptr)
 	return ret;
 }
 
+int rpma_peer_get_ibv_pd(const struct rpma_peer *peer, struct ibv_pd **ibv_pd)
+{
+	if (ibv_pd == NULL || !rpma__peer_is_valid(peer))
+		return rpma__peer_refusal(peer);
+
+	*ibv_pd = peer->pd;
+	return 0;
+}
+
 int rpma_peer_get_ibv_context(const struct rpma_peer *peer,
 			      struct ibv_context **ibv_ctx)
 {

@@ -36,6 +36,7 @@ union out {
 	struct ibv_comp_channel *ibv_channel;
 	struct ibv_cq *ibv_cq;
 	struct ibv_srq *ibv_srq;
+	struct ibv_pd *pd;
 	struct ibv_qp *qp;
 	struct rdma_cm_id *id;
 	struct rpma_send_wr send_wr;
@@ -86,6 +87,7 @@ static void peers(void **state)
 	NULLS(rpma_utils_ibv_context_is_odp_capable, MOCK_CTX, &out.number);
 	NULLS(rpma_peer_new, MOCK_CTX, &out.peer);
 	NULLS(rpma_peer_get_ibv_context, world.peer, &out.ctx);
+	NULLS(rpma_peer_get_ibv_pd, world.peer, &out.pd);
 	DELETES(rpma_peer_delete, rpma_peer);
 
 	ok(rpma_peer_cfg_new(&pcfg));
@@ -117,6 +119,11 @@ static void regions(void **state)
 	BAD(RPMA_E_INVAL, rpma_mr_reg, world.peer, mem, 8, 0x201, &out.mr);
 	BAD(RPMA_E_INVAL, rpma_mr_reg, world.peer, mem, 8, -1, &out.mr);
 	BAD(RPMA_E_INVAL, rpma_mr_reg, world.peer, mem, 8, INT_MIN, &out.mr);
+	NULLS(rpma_mr_from_ibv_mr, world.peer, mock_mr, 0, 1, &out.mr);
+	BAD(RPMA_E_INVAL, rpma_mr_from_ibv_mr, world.peer, mock_mr, 0, 0,
+	    &out.mr);
+	BAD(RPMA_E_INVAL, rpma_mr_from_ibv_mr, world.peer, mock_mr, 0, 0x200,
+	    &out.mr);
 	NULLS(rpma_mr_get_descriptor, world.mr, &out.pointer);
 	NULLS(rpma_mr_get_descriptor_size, world.mr, &out.size);
 	NULLS(rpma_mr_get_ptr, world.mr, &out.pointer);

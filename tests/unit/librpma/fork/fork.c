@@ -58,6 +58,7 @@ static void peer__INHERITED(void **state)
 	struct rpma_srq *srq = NULL;
 	struct rpma_ep *ep = NULL;
 	struct ibv_context *ctx;
+	struct ibv_mr ibv_mr = {0};
 	struct ibv_pd *pd;
 	char mem[8];
 
@@ -67,6 +68,8 @@ static void peer__INHERITED(void **state)
 	event.id = mock_new_id();
 	become_child();
 	refused(rpma_peer_get_ibv_context(peer, &ctx));
+	refused(rpma_peer_get_ibv_pd(peer, &pd));
+	refused(rpma_mr_from_ibv_mr(peer, &ibv_mr, 0, RPMA_MR_USAGE_SEND, &mr));
 	refused(rpma_mr_reg(peer, mem, 8, RPMA_MR_USAGE_SEND, &mr));
 	refused(rpma_srq_new(peer, NULL, &srq));
 	refused(rpma_ep_listen(peer, "host", "7204", &ep));

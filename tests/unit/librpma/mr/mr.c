@@ -5,7 +5,9 @@
 
 #include "world.h"
 
+#include <endian.h>
 #include <errno.h>
+#include <string.h>
 
 #include "peer.h"
 
@@ -79,6 +81,97 @@ static void dereg__fails_PROVIDER(void **state)
 	(void)state;
 	world_peer();
 	EACH_FAILURE(dereg, failures);
+	world_end();
+}
+
+static struct ibv_mr *the_ibv_mr;
+
+static int from_ibv_mr(void)
+{
+	struct rpma_mr_local *mr = NULL;
+	int ret = rpma_mr_from_ibv_mr(world.peer, the_ibv_mr, 0x1000,
+				      RPMA_MR_USAGE_WRITE_DST, &mr);
+
+	assert_int_equal(mr != NULL, ret == 0);
+	ok(rpma_mr_dereg(&mr));
+	return ret;
+}
+
+/* The ibv_mr is neither made nor destroyed by it. */
+static void from_ibv_mr__EACH_FAILURE(void **state)
+{
+	const struct failure failures[] = {
+		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
+		{NULL, 0, 0, 0, ""},
+	};
+	struct ibv_pd *pd = NULL;
+	char mem[8];
+
+	(void)state;
+	world_peer();
+	ok(rpma_peer_get_ibv_pd(world.peer, &pd));
+	the_ibv_mr =
+		ibv_reg_mr(pd, mem, sizeof(mem), IBV_ACCESS_RELAXED_ORDERING);
+	assert_non_null(the_ibv_mr);
+	EACH_FAILURE(from_ibv_mr, failures);
+	ok(ibv_dereg_mr(the_ibv_mr));
+	world_end();
+}
+
+/* Work requests and descriptors begin at the iova, whatever addr is. */
+static void from_ibv_mr__iova_IS_WHERE_IT_BEGINS(void **state)
+{
+	struct rpma_mr_local *mr = NULL;
+	struct rpma_recv_wr wr;
+	struct ibv_pd *pd = NULL;
+	uint64_t first = 0;
+	uint32_t lkey = 0;
+	void *ptr = NULL;
+	size_t size = 0;
+	char desc[21];
+	char mem[8];
+
+	(void)state;
+	world_peer();
+	ok(rpma_peer_get_ibv_pd(world.peer, &pd));
+	the_ibv_mr = ibv_reg_mr(pd, mem, sizeof(mem), IBV_ACCESS_LOCAL_WRITE);
+	ok(rpma_mr_from_ibv_mr(world.peer, the_ibv_mr, 0x1000,
+			       RPMA_MR_USAGE_RECV, &mr));
+	ok(rpma_wr_recv(mr, 2, 4, 1, &wr));
+	assert_int_equal(wr.sge.addr, 0x1002);
+	assert_int_equal(wr.sge.lkey, the_ibv_mr->lkey);
+	ok(rpma_mr_get_descriptor(mr, desc));
+	memcpy(&first, desc, sizeof(first));
+	assert_int_equal(le64toh(first), 0x1000);
+	ok(rpma_mr_get_ptr(mr, &ptr));
+	assert_ptr_equal(ptr, mem);
+	ok(rpma_mr_get_size(mr, &size));
+	assert_int_equal(size, sizeof(mem));
+	ok(rpma_mr_get_lkey(mr, &lkey));
+	assert_int_equal(lkey, the_ibv_mr->lkey);
+	ok(rpma_mr_dereg(&mr));
+	ok(ibv_dereg_mr(the_ibv_mr));
+	world_end();
+}
+
+static void from_ibv_mr__another_domain_INVAL(void **state)
+{
+	struct rpma_peer *another = NULL;
+	struct rpma_mr_local *mr = NULL;
+	struct ibv_pd *pd = NULL;
+	char mem[8];
+
+	(void)state;
+	world_peer();
+	ok(rpma_peer_new(MOCK_CTX, &another));
+	ok(rpma_peer_get_ibv_pd(another, &pd));
+	the_ibv_mr = ibv_reg_mr(pd, mem, sizeof(mem), 0);
+	assert_int_equal(rpma_mr_from_ibv_mr(world.peer, the_ibv_mr, 0,
+					     RPMA_MR_USAGE_SEND, &mr),
+			 RPMA_E_INVAL);
+	assert_null(mr);
+	ok(ibv_dereg_mr(the_ibv_mr));
+	ok(rpma_peer_delete(&another));
 	world_end();
 }
 
@@ -160,6 +253,9 @@ int main(void)
 		mock_test(reg__arguments_INVAL),
 		mock_test(getters__AGREE),
 		mock_test(advise__EACH_FAILURE),
+		mock_test(from_ibv_mr__EACH_FAILURE),
+		mock_test(from_ibv_mr__iova_IS_WHERE_IT_BEGINS),
+		mock_test(from_ibv_mr__another_domain_INVAL),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

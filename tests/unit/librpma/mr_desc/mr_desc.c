@@ -32,11 +32,14 @@ static int decode(void)
 static void encode__IS_21_BYTES(void **state)
 {
 	struct ibv_mr ibv_mr = {
-		.addr = (void *)0x0102030405060708,
 		.length = 0x1112131415161718,
 		.rkey = 0x21222324,
 	};
-	struct rpma_mr_local mr = {.ibv_mr = &ibv_mr, .usage = 0xb1};
+	struct rpma_mr_local mr = {
+		.ibv_mr = &ibv_mr,
+		.addr = 0x0102030405060708,
+		.usage = 0xb1,
+	};
 	uint8_t desc[22];
 	size_t size = 0;
 
