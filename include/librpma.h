@@ -539,7 +539,10 @@ int rpma_conn_cfg_get_cq(const struct rpma_conn_cfg *cfg,
 int rpma_conn_cfg_set_rcq(struct rpma_conn_cfg *cfg, struct rpma_cq *rcq);
 int rpma_conn_cfg_get_rcq(const struct rpma_conn_cfg *cfg,
 			  struct rpma_cq **rcq_ptr);
-/* The connection's own CQs are made on it, unarmed. */
+/*
+ * The connection's own CQs are made on it, unarmed; their context is that of the
+ * connection. Without a CQ of its own: E_INVAL when a request is made.
+ */
 int rpma_conn_cfg_set_channel(struct rpma_conn_cfg *cfg,
 			      struct rpma_channel *channel);
 int rpma_conn_cfg_get_channel(const struct rpma_conn_cfg *cfg,
@@ -549,7 +552,7 @@ int rpma_conn_cfg_set_cm_channel(struct rpma_conn_cfg *cfg,
 				 struct rpma_cm_channel *cm_channel);
 int rpma_conn_cfg_get_cm_channel(const struct rpma_conn_cfg *cfg,
 				 struct rpma_cm_channel **cm_channel_ptr);
-/* Default 0. */
+/* Default 0. What the device does not have: E_INVAL when a request is made. */
 int rpma_conn_cfg_set_comp_vector(struct rpma_conn_cfg *cfg, int comp_vector);
 int rpma_conn_cfg_get_comp_vector(const struct rpma_conn_cfg *cfg,
 				  int *comp_vector);

@@ -85,6 +85,17 @@ static int check_devices(const struct rpma_conn *conn,
 	return ret;
 }
 
+static bool makes_cq(const struct rpma__conn_cfg *cfg)
+{
+	return cfg->cq == NULL;
+}
+
+static bool makes_rcq(const struct rpma__conn_cfg *cfg,
+		      const struct rpma_cq *srq_rcq)
+{
+	return cfg->rcq == NULL && srq_rcq == NULL && cfg->rcq_size;
+}
+
 /* Who says where CQs are to be must say it once. */
 static int check_cfg(const struct rpma__conn_cfg *cfg,
 		     const struct rpma_cq *srq_rcq)
@@ -103,7 +114,32 @@ static int check_cfg(const struct rpma__conn_cfg *cfg,
 		RPMA_LOG_ERROR("an RCQ is given, but the SRQ has its own");
 		return RPMA_E_INVAL;
 	}
+	if (cfg->rcq && cfg->rcq_size) {
+		RPMA_LOG_ERROR("an RCQ is given, but rcq_size (%u) asks for "
+			       "one of the connection's",
+			       cfg->rcq_size);
+		return RPMA_E_INVAL;
+	}
+	if (cfg->channel && !makes_cq(cfg) && !makes_rcq(cfg, srq_rcq)) {
+		RPMA_LOG_ERROR("a channel is given, but no CQ is made on it");
+		return RPMA_E_INVAL;
+	}
 	return 0;
+}
+
+/* 1.3 always uses vector 0, which is left to the device. */
+static int check_vector(const struct rpma_conn *conn,
+			const struct rpma__conn_cfg *cfg,
+			const struct rpma_cq *srq_rcq)
+{
+	int count = conn->id->verbs->num_comp_vectors;
+
+	if (cfg->comp_vector == 0 || cfg->comp_vector < count ||
+	    (!makes_cq(cfg) && !makes_rcq(cfg, srq_rcq)))
+		return 0;
+	RPMA_LOG_ERROR("comp_vector: 0 to %d on device %s, not %d", count - 1,
+		       conn->id->verbs->device->name, cfg->comp_vector);
+	return RPMA_E_INVAL;
 }
 
 static int make_channel(struct rpma_conn *conn,
@@ -143,6 +179,8 @@ static int make_cq(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg,
 		.comp_vector = cfg->comp_vector,
 		.channel = cfg->channel,
 		.ibv_channel = conn->channel,
+		/* who waits on the channel finds whose it is */
+		.context = cfg->channel ? conn->id->context : NULL,
 	};
 
 	return rpma__cq_new(&attr, cq_ptr);
@@ -156,13 +194,13 @@ static int make_cqs(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg,
 
 	conn->cq = cfg->cq;
 	conn->rcq = cfg->rcq;
-	if (conn->cq == NULL) {
+	if (makes_cq(cfg)) {
 		ret = make_cq(conn, cfg, cfg->cq_size, &conn->cq);
 		if (ret)
 			return ret;
 		conn->owns_cq = true;
 	}
-	if (conn->rcq == NULL && srq_rcq == NULL && cfg->rcq_size) {
+	if (makes_rcq(cfg, srq_rcq)) {
 		ret = make_cq(conn, cfg, cfg->rcq_size, &conn->rcq);
 		if (ret)
 			return ret;
@@ -242,6 +280,9 @@ int rpma__conn_make(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg)
 	if (ret)
 		return ret;
 	ret = check_cfg(cfg, srq_rcq);
+	if (ret)
+		return ret;
+	ret = check_vector(conn, cfg, srq_rcq);
 	if (ret)
 		return ret;
 	ret = make_channel(conn, cfg);

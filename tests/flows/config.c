@@ -3,10 +3,12 @@
 
 /*
  * Configurations that a connection is not made with, on a device: what is of
- * another device. Where there is only one, its second context is that.
+ * another device, which where there is only one is its second context; what
+ * contradicts itself. And whose a CQ on a channel is.
  */
 
 #include <infiniband/verbs.h>
+#include <stdio.h>
 
 #include "pair.h"
 
@@ -137,11 +139,110 @@ static void cq_from_ibv_cq__strangers_INVAL(void **state)
 	pair_close(&pair);
 }
 
+static void expect_refused(const struct rpma_conn_cfg *cfg)
+{
+	struct rpma_conn_req *req = NULL;
+
+	assert_int_equal(
+		rpma_conn_req_new(the_peer, the_addr, "7204", cfg, &req),
+		RPMA_E_INVAL);
+	assert_null(req);
+}
+
+static void conn_req__contradictions_INVAL(void **state)
+{
+	struct rpma_channel *channel = NULL;
+	struct rpma_conn_cfg *cfg = NULL;
+	struct ibv_context *ctx = NULL;
+	struct rpma_cq *cq = NULL;
+
+	(void)state;
+	ok(rpma_peer_get_ibv_context(the_peer, &ctx));
+	ok(rpma_channel_new(ctx, &channel));
+	ok(rpma_cq_new(ctx, 4, NULL, 0, NULL, &cq));
+	ok(rpma_conn_cfg_new(&cfg));
+
+	/* an RCQ, and the size of another */
+	ok(rpma_conn_cfg_set_rcq(cfg, cq));
+	ok(rpma_conn_cfg_set_rcq_size(cfg, 4));
+	expect_refused(cfg);
+	ok(rpma_conn_cfg_set_rcq(cfg, NULL));
+	ok(rpma_conn_cfg_set_rcq_size(cfg, 0));
+
+	/* a channel that nothing is made on */
+	ok(rpma_conn_cfg_set_cq(cfg, cq));
+	ok(rpma_conn_cfg_set_channel(cfg, channel));
+	expect_refused(cfg);
+	ok(rpma_conn_cfg_set_cq(cfg, NULL));
+	ok(rpma_conn_cfg_set_channel(cfg, NULL));
+
+	/* a vector that the device does not have */
+	ok(rpma_conn_cfg_set_comp_vector(cfg, ctx->num_comp_vectors));
+	expect_refused(cfg);
+
+	ok(rpma_conn_cfg_delete(&cfg));
+	ok(rpma_cq_delete(&cq));
+	ok(rpma_channel_delete(&channel));
+}
+
+/* Who waits on a channel of many connections is told whose the CQ is. */
+static void channel__cqs_CARRY_THE_CONTEXT(void **state)
+{
+	struct rpma_cm_channel *cm_channel = NULL;
+	struct rpma_channel *channel = NULL;
+	struct rpma_conn_cfg *cfg = NULL;
+	struct rpma_conn_req *req = NULL;
+	struct rpma_cm_event event;
+	struct ibv_context *ctx = NULL;
+	struct rpma_ep *ep = NULL;
+	struct rpma_conn *conn = NULL;
+	struct rpma_conn *server = NULL;
+	struct rpma_cq *cq = NULL;
+	void *context = NULL;
+	uint16_t number = 0;
+	char port[8];
+	int me;
+
+	(void)state;
+	ok(rpma_peer_get_ibv_context(the_peer, &ctx));
+	ok(rpma_channel_new(ctx, &channel));
+	ok(rpma_cm_channel_new(&cm_channel));
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_channel(cfg, channel));
+	ok(rpma_conn_cfg_set_rcq_size(cfg, 4));
+	ok(rpma_ep_listen_ex(the_peer, the_addr, "0", 0, cm_channel, NULL,
+			     &ep));
+	ok(rpma_ep_get_port(ep, &number));
+	snprintf(port, sizeof(port), "%u", number);
+	ok(rpma_conn_req_new(the_peer, the_addr, port, NULL, &req));
+	ok(rpma_conn_req_connect(&req, NULL, &conn));
+	ok(rpma_cm_channel_get_event(cm_channel, &event));
+	ok(rpma_conn_req_new_from_event(the_peer, &event, cfg, &me, &req));
+	ok(rpma_cm_event_ack(&event));
+	ok(rpma_conn_req_connect(&req, NULL, &server));
+
+	ok(rpma_conn_get_cq(server, &cq));
+	ok(rpma_cq_get_context(cq, &context));
+	assert_ptr_equal(context, &me);
+	ok(rpma_conn_get_rcq(server, &cq));
+	ok(rpma_cq_get_context(cq, &context));
+	assert_ptr_equal(context, &me);
+
+	ok(rpma_conn_delete(&conn));
+	ok(rpma_conn_delete(&server));
+	ok(rpma_conn_cfg_delete(&cfg));
+	ok(rpma_ep_shutdown(&ep));
+	ok(rpma_cm_channel_delete(&cm_channel));
+	ok(rpma_channel_delete(&channel));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(conn_req__of_another_device_INVAL),
 		cmocka_unit_test(srq_new__of_another_device_INVAL),
+		cmocka_unit_test(conn_req__contradictions_INVAL),
+		cmocka_unit_test(channel__cqs_CARRY_THE_CONTEXT),
 		cmocka_unit_test(cq_from_ibv_cq__strangers_INVAL),
 	};
 

@@ -884,6 +884,53 @@ static void advance__passive_lost_IS_NOT_REFUSED(void **state)
 	world_end();
 }
 
+static void refused(const struct rpma_conn_cfg *cfg)
+{
+	struct rpma_conn_req *contradiction = NULL;
+
+	mocks_reset();
+	assert_int_equal(rpma_conn_req_new(world.peer, "host", "7204", cfg,
+					   &contradiction),
+			 RPMA_E_INVAL);
+	assert_null(contradiction);
+	expect_trace("getaddrinfo create_id resolve_addr(1000) "
+		     "resolve_route(1000) destroy_id freeaddrinfo");
+}
+
+/* What one setting asks for and another makes impossible. */
+static void new__more_contradictions_INVAL(void **state)
+{
+	struct rpma_channel *a_channel = NULL;
+	struct rpma_conn_cfg *cfg = NULL;
+	struct rpma_cq *a_cq = NULL;
+
+	(void)state;
+	world_peer();
+	ok(rpma_channel_new(MOCK_CTX, &a_channel));
+	ok(rpma_cq_new(MOCK_CTX, 4, NULL, 0, NULL, &a_cq));
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_rcq(cfg, a_cq));
+	ok(rpma_conn_cfg_set_rcq_size(cfg, 4));
+	refused(cfg);
+	ok(rpma_conn_cfg_set_rcq_size(cfg, 0));
+	ok(rpma_conn_cfg_set_cq(cfg, a_cq));
+	ok(rpma_conn_cfg_set_channel(cfg, a_channel));
+	refused(cfg);
+	ok(rpma_conn_cfg_set_rcq(cfg, NULL));
+	refused(cfg);
+	ok(rpma_conn_cfg_set_cq(cfg, NULL));
+	ok(rpma_conn_cfg_set_comp_vector(cfg, 2));
+	refused(cfg);
+	/* nothing is made: nobody asks for the vector */
+	ok(rpma_conn_cfg_set_channel(cfg, NULL));
+	ok(rpma_conn_cfg_set_cq(cfg, a_cq));
+	world_conn(cfg);
+	world_end();
+	ok(rpma_conn_cfg_delete(&cfg));
+	ok(rpma_cq_delete(&a_cq));
+	ok(rpma_channel_delete(&a_channel));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -915,6 +962,7 @@ int main(void)
 		mock_test(async__error_event_FAILS),
 		mock_test(async__arguments_INVAL),
 		mock_test(advance__passive_lost_IS_NOT_REFUSED),
+		mock_test(new__more_contradictions_INVAL),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
