@@ -540,8 +540,8 @@ int rpma_conn_cfg_set_rcq(struct rpma_conn_cfg *cfg, struct rpma_cq *rcq);
 int rpma_conn_cfg_get_rcq(const struct rpma_conn_cfg *cfg,
 			  struct rpma_cq **rcq_ptr);
 /*
- * The connection's own CQs are made on it, unarmed; their context is that of the
- * connection. Without a CQ of its own: E_INVAL when a request is made.
+ * The connection's own CQs are made on it, unarmed; their context is that of
+ * the connection. Without a CQ of its own: E_INVAL when a request is made.
  */
 int rpma_conn_cfg_set_channel(struct rpma_conn_cfg *cfg,
 			      struct rpma_channel *channel);
@@ -593,6 +593,13 @@ int rpma_conn_cfg_get_ack_timeout(const struct rpma_conn_cfg *cfg,
 /* 0..255, or unset, the default. */
 int rpma_conn_cfg_set_tos(struct rpma_conn_cfg *cfg, int tos);
 int rpma_conn_cfg_get_tos(const struct rpma_conn_cfg *cfg, int *tos);
+/*
+ * A request leaves from the NIC with this address. NULL, the default: as routes
+ * say. Not copied: it has to stay until the request is made.
+ */
+int rpma_conn_cfg_set_src_addr(struct rpma_conn_cfg *cfg, const char *src_addr);
+int rpma_conn_cfg_get_src_addr(const struct rpma_conn_cfg *cfg,
+			       const char **src_addr);
 
 /* The SRQ's receives complete here; not owned. NULL: as rcq_size says. */
 int rpma_srq_cfg_set_rcq(struct rpma_srq_cfg *cfg, struct rpma_cq *rcq);

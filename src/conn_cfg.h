@@ -41,7 +41,8 @@
 	X(ack_timeout, uint8_t, RPMA_ACK_TIMEOUT_UNSET,                     \
 	  v <= 31 || v == RPMA_ACK_TIMEOUT_UNSET, "0 to 31, or unset")      \
 	X(tos, int, RPMA_TOS_UNSET,                                         \
-	  (v >= 0 && v <= 255) || v == RPMA_TOS_UNSET, "0 to 255, or unset")
+	  (v >= 0 && v <= 255) || v == RPMA_TOS_UNSET, "0 to 255, or unset") \
+	X(src_addr, const char *, NULL, true, "any")
 /* clang-format on */
 
 /* What one request was made with. */

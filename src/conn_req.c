@@ -124,11 +124,29 @@ static int resolve_route(struct rdma_cm_id *id, int timeout_ms)
 	return 0;
 }
 
+/* The NIC that has this address, where routes would choose another. */
+static int bind_source(struct rdma_cm_id *id, const struct rpma__conn_cfg *cfg)
+{
+	struct rdma_addrinfo *info;
+	int ret;
+
+	if (cfg->src_addr == NULL)
+		return 0;
+	ret = rpma__info_get(cfg->src_addr, NULL, RPMA__INFO_PASSIVE, &info);
+	if (ret)
+		return ret;
+	ret = rpma__info_bind_addr(info, id);
+	rdma_freeaddrinfo(info);
+	return ret;
+}
+
 static int resolve(struct rdma_cm_id *id, const struct rdma_addrinfo *info,
 		   const struct rpma__conn_cfg *cfg)
 {
 	int ret = set_options(id, cfg);
 
+	if (ret == 0)
+		ret = bind_source(id, cfg);
 	if (ret == 0)
 		ret = rpma__info_resolve_addr(info, id, cfg->timeout);
 	if (ret == 0)
@@ -215,6 +233,8 @@ static int start_async(struct rpma_peer *peer, const struct rdma_addrinfo *info,
 	if (ret)
 		return ret;
 	ret = set_options(id, cfg);
+	if (ret == 0)
+		ret = bind_source(id, cfg);
 	if (ret == 0)
 		ret = new_req(peer, id, cfg, &req);
 	if (ret) {

@@ -8,6 +8,7 @@
  */
 
 #include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
 #include <stdio.h>
 
 #include "pair.h"
@@ -236,6 +237,33 @@ static void channel__cqs_CARRY_THE_CONTEXT(void **state)
 	ok(rpma_channel_delete(&channel));
 }
 
+/* The NIC that is named is taken; one that is not there is an error. */
+static void src_addr__BINDS(void **state)
+{
+	struct rpma_conn_cfg *cfg = NULL;
+	struct pair_how how = {0};
+	struct rpma_conn_req *req = NULL;
+	struct rdma_cm_id *id = NULL;
+	struct pair pair;
+
+	(void)state;
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_src_addr(cfg, the_addr));
+	how.client_cfg = cfg;
+	pair_open_how(&pair, &how);
+	ok(rpma_conn_get_cm_id(pair.client.conn, &id));
+	assert_memory_equal(rdma_get_local_addr(id), rdma_get_peer_addr(id), 2);
+	pair_close(&pair);
+
+	/* for documentation: no device has it */
+	ok(rpma_conn_cfg_set_src_addr(cfg, "203.0.113.77"));
+	assert_int_equal(
+		rpma_conn_req_new(the_peer, the_addr, "7204", cfg, &req),
+		RPMA_E_PROVIDER);
+	assert_null(req);
+	ok(rpma_conn_cfg_delete(&cfg));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,6 +271,7 @@ int main(void)
 		cmocka_unit_test(srq_new__of_another_device_INVAL),
 		cmocka_unit_test(conn_req__contradictions_INVAL),
 		cmocka_unit_test(channel__cqs_CARRY_THE_CONTEXT),
+		cmocka_unit_test(src_addr__BINDS),
 		cmocka_unit_test(cq_from_ibv_cq__strangers_INVAL),
 	};
 

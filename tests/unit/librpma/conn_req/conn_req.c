@@ -931,6 +931,41 @@ static void new__more_contradictions_INVAL(void **state)
 	ok(rpma_channel_delete(&a_channel));
 }
 
+static struct rpma_conn_cfg *src_cfg;
+
+static int new_from_source(void)
+{
+	struct rpma_conn_req *from_source = NULL;
+	int ret = rpma_conn_req_new(world.peer, "host", "7204", src_cfg,
+				    &from_source);
+
+	ok(rpma_conn_req_delete(&from_source));
+	return ret;
+}
+
+/* The id is bound before the other side's address is resolved. */
+static void new__src_addr_EACH_FAILURE(void **state)
+{
+	const char *bound = "getaddrinfo create_id "
+			    "getaddrinfo(passive)(no service) bind_addr "
+			    "freeaddrinfo destroy_id freeaddrinfo";
+	const struct failure failures[] = {
+		{"getaddrinfo", 2, EINVAL, RPMA_E_PROVIDER,
+		 "getaddrinfo create_id getaddrinfo(passive)(no service) "
+		 "destroy_id freeaddrinfo"},
+		{"bind_addr", 1, EADDRNOTAVAIL, RPMA_E_PROVIDER, bound},
+		{NULL, 0, 0, 0, NULL},
+	};
+
+	(void)state;
+	world_peer();
+	ok(rpma_conn_cfg_new(&src_cfg));
+	ok(rpma_conn_cfg_set_src_addr(src_cfg, "here"));
+	EACH_FAILURE(new_from_source, failures);
+	ok(rpma_conn_cfg_delete(&src_cfg));
+	world_end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -963,6 +998,7 @@ int main(void)
 		mock_test(async__arguments_INVAL),
 		mock_test(advance__passive_lost_IS_NOT_REFUSED),
 		mock_test(new__more_contradictions_INVAL),
+		mock_test(new__src_addr_EACH_FAILURE),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
