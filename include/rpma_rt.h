@@ -570,6 +570,11 @@ int rpma_rt_conn_connect(struct rpma_rt_conn *conn,
 /* Refuses a passive request; EVENT_CLOSED follows. Thread: any. */
 int rpma_rt_conn_reject(struct rpma_rt_conn *conn,
 			const struct rpma_conn_private_data *pdata);
+/* What the peer said of its memory: needed once for persistent flushes, which
+ * are RPMA_E_NOSUPP without. Any time before the first of them; copied; may be
+ * told anew. RPMA_E_NOMEM: no memory. Thread: any. */
+int rpma_rt_conn_apply_remote_peer_cfg(struct rpma_rt_conn *conn,
+				       const struct rpma_peer_cfg *pcfg);
 /*
  * Closes from any state; returns at once, further posts answer
  * RPMA_RT_E_CLOSED, every outstanding work request still gets its one

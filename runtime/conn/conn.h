@@ -114,6 +114,8 @@ struct rpma_rt_conn {
 	/* the application's */
 	struct rpma_rt_route *own[2];
 	_Atomic(void *) user;
+	/* of the peer's memory; NULL: it said nothing */
+	_Atomic(struct rpma_peer_cfg *) remote_cfg;
 	_Atomic uint32_t reached; /* bits of enum rt_reached */
 	_Atomic uint32_t held;	  /* of target.count: by the application */
 	uint8_t pdata_out[256];

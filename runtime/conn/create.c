@@ -19,6 +19,7 @@
 #include "conn/drain.h"
 #include "conn/listener.h"
 #include "conn/messages.h"
+#include "conn/peer.h"
 #include "conn/resolve.h"
 #include "conn/route.h"
 #include "conn/slots.h"
@@ -131,6 +132,7 @@ void rt_conn_free(struct rpma_rt_conn *conn)
 		rt_ledger_fini(&conn->gate[i].ledger);
 		pthread_mutex_destroy(&conn->gate[i].lock);
 	}
+	rt_peer_fini(conn);
 	rpma_conn_cfg_delete(&conn->cfg);
 	free(conn->poll.kept);
 	free(conn->addr);

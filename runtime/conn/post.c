@@ -19,6 +19,7 @@
 #include "conn/answer.h"
 #include "conn/conn.h"
 #include "conn/gate.h"
+#include "conn/peer.h"
 #include "conn/route.h"
 #include "poller/callback.h"
 #include "poller/poller.h"
@@ -232,6 +233,19 @@ static uint8_t opcode_of(enum rpma_rt_op op, const struct rpma_send_wr *wr)
 	}
 }
 
+static int prepare_flush(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+			 uint64_t wr_id, int flags, struct rpma_send_wr *out)
+{
+	int ret = 0;
+
+	if (wr->flush_type == RPMA_FLUSH_TYPE_PERSISTENT)
+		ret = rt_peer_apply_poster(conn);
+	if (ret)
+		return ret;
+	return rpma_wr_flush(conn->conn, wr->remote, wr->remote_offset, wr->len,
+			     wr->flush_type, flags, wr_id, out);
+}
+
 static int prepare(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		   uint64_t wr_id, int flags, struct rpma_send_wr *out)
 {
@@ -258,8 +272,7 @@ static int prepare(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 				    wr->remote_offset, wr->len, flags, wr_id,
 				    out);
 	case RPMA_RT_OP_FLUSH:
-		return rpma_wr_flush(c, wr->remote, wr->remote_offset, wr->len,
-				     wr->flush_type, flags, wr_id, out);
+		return prepare_flush(conn, wr, wr_id, flags, out);
 	case RPMA_RT_OP_ATOMIC_WRITE:
 		return rpma_wr_atomic_write(c, wr->remote, wr->remote_offset,
 					    wr->data, flags, wr_id, out);

@@ -100,6 +100,7 @@ struct rpma_conn {
 	/* one made elsewhere */
 	struct rpma_cq *cq;
 	struct rpma_cq *rcq;
+	bool direct_write; /* of the peer: a persistent flush may be posted */
 };
 
 struct rpma_srq {

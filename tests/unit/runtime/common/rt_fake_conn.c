@@ -206,6 +206,17 @@ int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq)
 	return 0;
 }
 
+int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn,
+				    const struct rpma_peer_cfg *pcfg)
+{
+	int ret = fake_enter("apply_remote_peer_cfg");
+
+	if (ret == 0)
+		ret = rpma_peer_cfg_get_direct_write_to_pmem(
+			pcfg, &conn->direct_write);
+	return ret;
+}
+
 int rpma_conn_get_cm_id(const struct rpma_conn *conn, struct rdma_cm_id **id)
 {
 	(void)conn;
@@ -345,7 +356,9 @@ int rpma_wr_flush(struct rpma_conn *conn, const struct rpma_mr_remote *dst,
 {
 	int ret;
 
-	(void)conn, (void)dst, (void)dst_offset, (void)len, (void)type;
+	(void)dst, (void)dst_offset, (void)len;
+	if (type == RPMA_FLUSH_TYPE_PERSISTENT && !conn->direct_write)
+		return RPMA_E_NOSUPP;
 	ret = prepare("wr_flush", IBV_WR_RDMA_READ, flags, wr_id, wr);
 	wr->native = (uint32_t)fake_failing("native");
 	return ret;

@@ -773,7 +773,9 @@ static void die__opcode_of_what_failed(void **state)
 			.op = cases[i].op,
 			.flags = ALWAYS,
 			/* compared with NULL only */
-			.remote = (struct rpma_mr_remote *)&fake_peer};
+			.remote = (struct rpma_mr_remote *)&fake_peer,
+			.flush_type = RPMA_FLUSH_TYPE_VISIBILITY,
+		};
 
 		conn = fake_established(f);
 		if (cases[i].native)

@@ -221,6 +221,7 @@ static void post_send__one_not_supported_of_many_NONE_POSTED(void **state)
 		fill(wrs, 3);
 		wrs[i].op = RPMA_RT_OP_FLUSH;
 		wrs[i].remote = A_REGION;
+		wrs[i].flush_type = RPMA_FLUSH_TYPE_VISIBILITY;
 		fake_fail("wr_flush", 1, RPMA_E_NOSUPP);
 		assert_int_equal(rpma_rt_post_send(conn, wrs, 3),
 				 RPMA_E_NOSUPP);
@@ -397,6 +398,7 @@ static void post_send__each_operation(void **state)
 		wr.op = ops[i].op;
 		if (i >= 5) /* flush, atomic write */
 			wr.remote = A_REGION;
+		wr.flush_type = RPMA_FLUSH_TYPE_VISIBILITY;
 		fake_forget_trace();
 		ok(fake_post_send(conn, &wr));
 		assert_string_equal(fake_trace(), ops[i].call);

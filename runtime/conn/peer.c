@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * peer.c -- what a connection is told of its peer: how its memory can be
+ * flushed. Any thread.
+ */
+
+#include "conn/peer.h"
+
+#include "base/context.h"
+#include "conn/conn.h"
+
+/* The connection's own copy, made by whoever is first. */
+static int copy_pcfg(struct rpma_rt_conn *conn, bool direct_write)
+{
+	struct rpma_peer_cfg *before = NULL;
+	struct rpma_peer_cfg *pcfg;
+	int ret = rpma_peer_cfg_new(&pcfg);
+
+	if (ret)
+		return ret;
+	rpma_peer_cfg_set_direct_write_to_pmem(pcfg, direct_write);
+	/* release: pairs with the acquire in rt_peer_apply_poster(); acquire:
+	 * the one that is there already */
+	if (atomic_compare_exchange_strong_explicit(&conn->remote_cfg, &before,
+						    pcfg, memory_order_release,
+						    memory_order_acquire))
+		return 0;
+	rpma_peer_cfg_delete(&pcfg);
+	return rpma_peer_cfg_set_direct_write_to_pmem(before, direct_write);
+}
+
+int rpma_rt_conn_apply_remote_peer_cfg(struct rpma_rt_conn *conn,
+				       const struct rpma_peer_cfg *pcfg)
+{
+	struct rpma_peer_cfg *own;
+	bool direct_write;
+	int ret;
+
+	if (conn == NULL)
+		return RPMA_E_INVAL;
+	ret = rt_context_check(conn->rt);
+	if (ret == 0) /* refuses NULL */
+		ret = rpma_peer_cfg_get_direct_write_to_pmem(pcfg,
+							     &direct_write);
+	if (ret)
+		return ret;
+	/* acquire: pairs with the release in copy_pcfg() */
+	own = atomic_load_explicit(&conn->remote_cfg, memory_order_acquire);
+	if (own == NULL)
+		return copy_pcfg(conn, direct_write);
+	return rpma_peer_cfg_set_direct_write_to_pmem(own, direct_write);
+}
+
+int rt_peer_apply_poster(struct rpma_rt_conn *conn)
+{
+	/* acquire: pairs with the release in copy_pcfg() */
+	const struct rpma_peer_cfg *pcfg =
+		atomic_load_explicit(&conn->remote_cfg, memory_order_acquire);
+
+	return pcfg == NULL ? 0
+			    : rpma_conn_apply_remote_peer_cfg(conn->conn, pcfg);
+}
+
+void rt_peer_fini(struct rpma_rt_conn *conn)
+{
+	/* relaxed: nobody holds the connection */
+	struct rpma_peer_cfg *pcfg =
+		atomic_load_explicit(&conn->remote_cfg, memory_order_relaxed);
+
+	rpma_peer_cfg_delete(&pcfg);
+}

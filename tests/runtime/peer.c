@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * peer.c -- what a connection is told of its peer: a persistent flush is posted
+ * once the peer's configuration was applied, also while others post, with a
+ * lock and for one declared poster.
+ */
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "stage.h"
+
+#define DEPTH	8
+#define FLUSHES 200
+
+struct told {
+	struct rpma_rt_conn *conn;
+	_Atomic bool over;
+};
+
+static struct rpma_peer_cfg *a_pcfg(bool direct_write)
+{
+	struct rpma_peer_cfg *pcfg;
+
+	MUST(rpma_peer_cfg_new(&pcfg));
+	MUST(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, direct_write));
+	return pcfg;
+}
+
+static void apply(struct rpma_rt_conn *conn, bool direct_write)
+{
+	struct rpma_peer_cfg *pcfg = a_pcfg(direct_write);
+
+	MUST(rpma_rt_conn_apply_remote_peer_cfg(conn, pcfg));
+	MUST(rpma_peer_cfg_delete(&pcfg));
+}
+
+static int flush(struct rpma_rt_conn *conn, struct rpma_mr_remote *remote)
+{
+	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_FLUSH,
+				.flags = RPMA_F_COMPLETION_ALWAYS,
+				.flush_type = RPMA_FLUSH_TYPE_PERSISTENT,
+				.remote = remote,
+				.len = 64,
+				.context = 7};
+
+	return world_post_send(conn, &wr);
+}
+
+static struct rpma_mr_local *register_persistent(struct stage *s)
+{
+	struct rpma_mr_local *mr;
+
+	MUST(rpma_mr_reg(s->world.peer, s->memory, STAGE_SIZE,
+			 RPMA_MR_USAGE_WRITE_DST |
+				 RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT,
+			 &mr));
+	return mr;
+}
+
+static void flush__not_told_NOSUPP_told_completes(struct stage *s,
+						  struct world_pair *pair,
+						  struct rpma_mr_remote *remote)
+{
+	CHECK(flush(pair->active, remote) == RPMA_E_NOSUPP);
+	apply(pair->active, false);
+	CHECK(flush(pair->active, remote) == RPMA_E_NOSUPP);
+	apply(pair->active, true);
+	MUST(flush(pair->active, remote));
+	stage_completion(s->aq, 7, IBV_WC_SUCCESS);
+}
+
+static void *tell(void *arg)
+{
+	struct told *told = arg;
+
+	/* relaxed: only the end of the test */
+	while (!atomic_load_explicit(&told->over, memory_order_relaxed))
+		apply(told->conn, true);
+	return NULL;
+}
+
+/* Any thread may tell while another posts. */
+static void apply__while_another_posts(struct stage *s, struct world_pair *pair,
+				       struct rpma_mr_remote *remote)
+{
+	struct told told = {.conn = pair->active};
+	pthread_t thread;
+	int i;
+
+	MUST(pthread_create(&thread, NULL, tell, &told));
+	for (i = 0; i < FLUSHES; i++) {
+		MUST(flush(pair->active, remote));
+		stage_completion(s->aq, 7, IBV_WC_SUCCESS);
+	}
+	/* relaxed: as above */
+	atomic_store_explicit(&told.over, true, memory_order_relaxed);
+	MUST(pthread_join(thread, NULL));
+}
+
+/* Before connect on one side, and after the connection is closed. */
+static void apply__at_any_time(struct stage *s, struct rpma_mr_remote *remote)
+{
+	struct rpma_rt_listener *listener =
+		world_listen(&s->world, s->cfg, s->pq);
+	struct world_pair pair;
+
+	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr,
+			    s->world.port, s->cfg, 0, s->aq, NULL,
+			    &pair.active));
+	apply(pair.active, true);
+	world_event(s->aq, RPMA_RT_EVENT_READY);
+	MUST(rpma_rt_conn_connect(pair.active, NULL));
+	pair.passive = (struct rpma_rt_conn *)(uintptr_t)world_event(
+			       s->pq, RPMA_RT_EVENT_REQUEST)
+			       .context;
+	MUST(rpma_rt_conn_connect(pair.passive, NULL));
+	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
+	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
+	MUST(flush(pair.active, remote));
+	stage_completion(s->aq, 7, IBV_WC_SUCCESS);
+	MUST(rpma_rt_conn_close(pair.active));
+	world_event(s->aq, RPMA_RT_EVENT_CLOSED);
+	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
+	apply(pair.active, true);
+	CHECK(flush(pair.active, remote) == RPMA_RT_E_CLOSED);
+	MUST(rpma_rt_conn_unref(&pair.active));
+	MUST(rpma_rt_conn_unref(&pair.passive));
+	MUST(rpma_rt_listener_delete(&listener));
+}
+
+static void run(bool single)
+{
+	const struct stage_cfg cfg = {.pollers = 1, .depth = DEPTH};
+	struct rpma_mr_remote *remote;
+	struct rpma_mr_local *mr;
+	struct world_pair pair;
+	struct stage s;
+
+	stage_open(&s, &cfg);
+	s.cfg->single_poster = single;
+	mr = register_persistent(&s);
+	remote = world_remote_of(mr);
+	stage_connect(&s, &pair);
+	flush__not_told_NOSUPP_told_completes(&s, &pair, remote);
+	apply__while_another_posts(&s, &pair, remote);
+	stage_disconnect(&s, &pair);
+	apply__at_any_time(&s, remote);
+	MUST(rpma_mr_remote_delete(&remote));
+	MUST(rpma_mr_dereg(&mr));
+	stage_close(&s);
+}
+
+int main(void)
+{
+	run(false);
+	run(true);
+	return 0;
+}
