@@ -37,6 +37,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include <librpma.h>
 
@@ -592,6 +593,11 @@ int rpma_rt_conn_unref(struct rpma_rt_conn **conn_ptr);
  * with EVENT_REQUEST (passive), from EVENT_ESTABLISHED or a rejection on. */
 int rpma_rt_conn_get_private_data(const struct rpma_rt_conn *conn,
 				  struct rpma_conn_private_data *pdata);
+/* The peer's address as getpeername(): *len = room, then what it takes; what
+ * is longer than the room is cut. RPMA_E_INVAL: not known before REQUEST,
+ * READY. Thread: any. */
+int rpma_rt_conn_get_peer_addr(const struct rpma_rt_conn *conn,
+			       struct sockaddr *addr, socklen_t *len);
 int rpma_rt_conn_get_qp_num(const struct rpma_rt_conn *conn, uint32_t *qp_num);
 int rpma_rt_conn_get_poller(const struct rpma_rt_conn *conn, int *poller);
 

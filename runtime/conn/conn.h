@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "rpma_rt.h"
 #include "base/from.h"
@@ -109,6 +110,7 @@ struct rpma_rt_conn {
 	struct rpma_conn *conn;
 	uint8_t pdata_in[256];
 	uint8_t pdata_in_len;
+	struct sockaddr_storage peer_addr; /* before REACHED_READY */
 	_Atomic bool pdata_valid;
 
 	/* the application's */

@@ -22,6 +22,7 @@
 #include "conn/destroy.h"
 #include "conn/gate.h"
 #include "conn/listener.h"
+#include "conn/peer.h"
 
 /* -------------------------------------------------------------- holders --- */
 
@@ -58,6 +59,8 @@ static int qp_is_made(struct rpma_rt_conn *conn)
 	ret = rpma_conn_req_claim(conn->ctl.req, conn);
 	if (ret == 0)
 		ret = rpma_conn_req_get_qp(conn->ctl.req, &conn->qp);
+	if (ret == 0)
+		ret = rt_peer_keep_addr_control(conn);
 	if (ret)
 		return ret;
 	conn->qp_num = conn->qp->qp_num;
@@ -67,7 +70,8 @@ static int qp_is_made(struct rpma_rt_conn *conn)
 	rt_async_own(&conn->ctl.async);
 	rt_conn_tell_poller(conn, RT_POLL_BIND);
 	rt_gate_open(&conn->gate[RPMA_RT_RECV_SIDE]);
-	/* release: pairs with the acquire of who wants qp_num */
+	/* release: pairs with the acquire of who wants qp_num or
+	 * peer_addr */
 	atomic_fetch_or_explicit(&conn->reached, RT_REACHED_READY,
 				 memory_order_release);
 	rt_conn_tell_poller(conn, RT_POLL_READY);

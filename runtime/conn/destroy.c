@@ -54,8 +54,8 @@ static void destroy_id(struct rt_msg *msg, void *owner)
 	rt_conn_tell_control(conn, RT_CTL_DELETED);
 }
 
-static void send(struct rpma_rt_conn *conn,
-		 void (*fn)(struct rt_msg *msg, void *owner))
+static void ask_destroyer(struct rpma_rt_conn *conn,
+			  void (*fn)(struct rt_msg *msg, void *owner))
 {
 	conn->ctl.destroy_msg.fn = fn;
 	rt_inbox_push_mt(&conn->device->destroyer.inbox,
@@ -81,10 +81,10 @@ void rt_destroy_qp_control(struct rpma_rt_conn *conn)
 	if (conn->ctl.handshake != RT_HANDSHAKE_ESTABLISHED && silence(conn))
 		destroy_qp(&conn->ctl.destroy_msg, NULL);
 	else
-		send(conn, destroy_qp);
+		ask_destroyer(conn, destroy_qp);
 }
 
 void rt_destroy_id_control(struct rpma_rt_conn *conn)
 {
-	send(conn, destroy_id);
+	ask_destroyer(conn, destroy_id);
 }

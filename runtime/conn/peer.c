@@ -2,14 +2,67 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * peer.c -- what a connection is told of its peer: how its memory can be
- * flushed. Any thread.
+ * peer.c -- what is known of a connection's peer: its address, how its memory
+ * can be flushed. Any thread.
  */
 
 #include "conn/peer.h"
 
+#include <netinet/in.h>
+#include <rdma/rdma_cma.h>
+#include <string.h>
+
 #include "base/context.h"
 #include "conn/conn.h"
+
+/* -------------------------------------------------------------- address --- */
+
+static socklen_t size_of(const struct sockaddr *addr)
+{
+	switch (addr->sa_family) {
+	case AF_INET:
+		return sizeof(struct sockaddr_in);
+	case AF_INET6:
+		return sizeof(struct sockaddr_in6);
+	default:
+		return sizeof(struct sockaddr_storage);
+	}
+}
+
+int rt_peer_keep_addr_control(struct rpma_rt_conn *conn)
+{
+	struct rdma_cm_id *id;
+	int ret = rpma_conn_req_get_cm_id(conn->ctl.req, &id);
+
+	if (ret == 0)
+		conn->peer_addr = id->route.addr.dst_storage;
+	return ret;
+}
+
+int rpma_rt_conn_get_peer_addr(const struct rpma_rt_conn *conn,
+			       struct sockaddr *addr, socklen_t *len)
+{
+	const struct sockaddr *peer;
+	socklen_t room;
+	int ret;
+
+	if (conn == NULL || addr == NULL || len == NULL)
+		return RPMA_E_INVAL;
+	ret = rt_context_check(conn->rt);
+	if (ret)
+		return ret;
+	/* acquire: pairs with the release in qp_is_made() */
+	if (!(atomic_load_explicit(&conn->reached, memory_order_acquire) &
+	      RT_REACHED_READY))
+		return RPMA_E_INVAL;
+	peer = (const struct sockaddr *)&conn->peer_addr;
+	room = *len;
+	*len = size_of(peer);
+	memcpy(addr, peer, room < *len ? room : *len);
+	return 0;
+}
+
+/* --------------------------------------------------------------- memory --- */
 
 /* The connection's own copy, made by whoever is first. */
 static int copy_pcfg(struct rpma_rt_conn *conn, bool direct_write)

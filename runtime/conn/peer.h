@@ -2,10 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * peer.h -- what a connection is told of its peer. A program may say it before
- * there is a connection of librpma, and while threads post: the record keeps
- * it, and a poster hands it on, inside the send side's gate, where librpma's
- * connection is known to exist.
+ * peer.h -- what is known of a connection's peer. Its address is copied when
+ * the connection becomes ready, for its CM id goes before the handle. How its
+ * memory can be flushed a program may say before librpma has a connection, and
+ * while threads post: the record keeps it, and a poster hands it on, inside the
+ * send side's gate, where librpma's connection is known to exist.
  */
 
 #ifndef RT_CONN_PEER_H
@@ -13,6 +14,9 @@
 
 struct rpma_rt_conn;
 
+/* Control thread, with a request that has a queue pair, before anybody is told
+ * that it has. ERRORS: of librpma */
+int rt_peer_keep_addr_control(struct rpma_rt_conn *conn);
 /* Poster, inside the send side's gate, before a persistent flush. */
 int rt_peer_apply_poster(struct rpma_rt_conn *conn);
 /* With the record; nobody holds it. */

@@ -53,8 +53,8 @@ static void init(struct handoff *handoff)
 	handoff->private = chains;
 }
 
-static void send(struct handoff *handoff, const struct ibv_wc *wcs,
-		 uint32_t count)
+static void send_all(struct handoff *handoff, const struct ibv_wc *wcs,
+		     uint32_t count)
 {
 	struct chains *chains = handoff->private;
 	struct handoff_route *route;
@@ -106,6 +106,6 @@ static uint32_t take(struct handoff *handoff, uint32_t destination,
 const struct handoff_way handoff_wfcq = {
 	.name = "wfcq",
 	.init = init,
-	.send = send,
+	.send = send_all,
 	.take = take,
 };

@@ -2,13 +2,17 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * peer.c -- what a connection is told of its peer: a persistent flush is posted
- * once the peer's configuration was applied, also while others post, with a
- * lock and for one declared poster.
+ * peer.c -- what is known of a connection's peer: its address, on both sides,
+ * also after the end; a persistent flush is posted once the peer's
+ * configuration was applied, also while others post, with a lock and for one
+ * declared poster.
  */
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "stage.h"
 
@@ -131,6 +135,41 @@ static void apply__at_any_time(struct stage *s, struct rpma_mr_remote *remote)
 	MUST(rpma_rt_listener_delete(&listener));
 }
 
+/* The address is the device's own, for both ends are on it. */
+static void expect_peer(const struct stage *s, const struct rpma_rt_conn *conn,
+			struct sockaddr_in *addr)
+{
+	char text[INET_ADDRSTRLEN];
+	socklen_t len = sizeof(*addr);
+
+	memset(addr, 0, sizeof(*addr));
+	MUST(rpma_rt_conn_get_peer_addr(conn, (struct sockaddr *)addr, &len));
+	CHECK(len == sizeof(*addr) && addr->sin_family == AF_INET);
+	CHECK(inet_ntop(AF_INET, &addr->sin_addr, text, sizeof(text)));
+	CHECK(strcmp(text, s->world.addr) == 0);
+}
+
+static void get_peer_addr__both_sides_also_closed(struct stage *s)
+{
+	struct sockaddr_in active;
+	struct sockaddr_in passive;
+	struct sockaddr_in again;
+	struct world_pair pair;
+	struct rpma_rt_conn *held;
+
+	stage_connect(s, &pair);
+	held = pair.active;
+	MUST(rpma_rt_conn_ref(held));
+	expect_peer(s, pair.active, &active);
+	expect_peer(s, pair.passive, &passive);
+	CHECK(ntohs(active.sin_port) == atoi(s->world.port));
+	CHECK(passive.sin_port != active.sin_port);
+	stage_disconnect(s, &pair);
+	expect_peer(s, held, &again);
+	CHECK(memcmp(&again, &active, sizeof(active)) == 0);
+	MUST(rpma_rt_conn_unref(&held));
+}
+
 static void run(bool single)
 {
 	const struct stage_cfg cfg = {.pollers = 1, .depth = DEPTH};
@@ -148,6 +187,7 @@ static void run(bool single)
 	apply__while_another_posts(&s, &pair, remote);
 	stage_disconnect(&s, &pair);
 	apply__at_any_time(&s, remote);
+	get_peer_addr__both_sides_also_closed(&s);
 	MUST(rpma_mr_remote_delete(&remote));
 	MUST(rpma_mr_dereg(&mr));
 	stage_close(&s);

@@ -141,6 +141,8 @@ void fake_when_made(void (*fn)(void *arg), void *arg);
 void fake_cq_event(struct rt_cq *cq);
 struct rpma_cq *fake_cq(struct rt_cq *cq);
 struct rpma_channel *fake_channel(struct rt_channel *channel);
+/* The id of what has none of its own: tests give it an address. */
+extern struct rdma_cm_id fake_id;
 /* The number that the next queue pair gets. */
 extern uint32_t fake_qp_num;
 struct fake_qp *fake_qp(const struct rpma_rt_conn *conn);

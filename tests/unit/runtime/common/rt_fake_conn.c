@@ -10,6 +10,7 @@
 /* ---------------------------------------------------------- queue pairs --- */
 
 uint32_t fake_qp_num = 16;
+struct rdma_cm_id fake_id;
 
 static struct fake_qp *qp_new(void)
 {
@@ -91,8 +92,8 @@ int rpma_conn_req_get_qp(const struct rpma_conn_req *req, struct ibv_qp **qp)
 int rpma_conn_req_get_cm_id(const struct rpma_conn_req *req,
 			    struct rdma_cm_id **id)
 {
-	*id = req->id;
-	return 0;
+	*id = req->id != NULL ? req->id : &fake_id;
+	return fake_failing("req_get_cm_id");
 }
 
 int rpma_conn_req_claim(struct rpma_conn_req *req, const void *owner)

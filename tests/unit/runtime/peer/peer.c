@@ -2,10 +2,133 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * What a connection is told of its peer: when a persistent flush may be posted.
+ * What is known of a connection's peer: its address, and when a persistent
+ * flush may be posted.
  */
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+
 #include "rt_fake.h"
+
+/* -------------------------------------------------------------- address --- */
+
+static const struct sockaddr_in peer_in = {
+	.sin_family = AF_INET, .sin_port = 0x1234, .sin_addr = {0x04030201}};
+
+static void set_peer(const void *addr, size_t size)
+{
+	memset(&fake_id, 0, sizeof(fake_id));
+	memcpy(&fake_id.route.addr.dst_storage, addr, size);
+}
+
+static void get_peer_addr__invalid_INVAL(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+	struct sockaddr_storage addr;
+	socklen_t len = sizeof(addr);
+
+	assert_int_equal(rpma_rt_conn_get_peer_addr(
+				 NULL, (struct sockaddr *)&addr, &len),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_conn_get_peer_addr(conn, NULL, &len),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_conn_get_peer_addr(
+				 conn, (struct sockaddr *)&addr, NULL),
+			 RPMA_E_INVAL);
+	ok(rpma_rt_conn_close(conn));
+	fake_bury(f, &conn);
+}
+
+/* Not known while it resolves; len stays what it was. */
+static void get_peer_addr__before_ready_INVAL(void **state)
+{
+	struct fake *f = *state;
+	struct sockaddr_storage addr;
+	socklen_t len = sizeof(addr);
+	struct rpma_rt_conn *conn;
+
+	set_peer(&peer_in, sizeof(peer_in));
+	ok(rpma_rt_conn_new(f->rt, "::1", "1", &f->rt_cfg, &conn));
+	fake_settle_down(f);
+	assert_int_equal(rpma_rt_conn_get_peer_addr(
+				 conn, (struct sockaddr *)&addr, &len),
+			 RPMA_E_INVAL);
+	assert_int_equal(len, sizeof(addr));
+	fake_conn_event(conn, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	fake_settle_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	ok(rpma_rt_conn_get_peer_addr(conn, (struct sockaddr *)&addr, &len));
+	assert_int_equal(len, sizeof(peer_in));
+	assert_memory_equal(&addr, &peer_in, sizeof(peer_in));
+	ok(rpma_rt_conn_close(conn));
+	fake_bury(f, &conn);
+}
+
+/* The id is gone with the connection, the address is not. */
+static void get_peer_addr__closed_still_known(void **state)
+{
+	struct sockaddr_in6 peer = {.sin6_family = AF_INET6,
+				    .sin6_port = 0x1234,
+				    .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	struct fake *f = *state;
+	struct sockaddr_storage addr;
+	socklen_t len = sizeof(addr);
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_conn *held;
+
+	set_peer(&peer, sizeof(peer));
+	conn = held = fake_request(f);
+	memset(&fake_id, 0, sizeof(fake_id));
+	ok(rpma_rt_conn_ref(held));
+	ok(rpma_rt_conn_close(conn));
+	fake_bury(f, &conn);
+	ok(rpma_rt_conn_get_peer_addr(held, (struct sockaddr *)&addr, &len));
+	assert_int_equal(len, sizeof(peer));
+	assert_memory_equal(&addr, &peer, sizeof(peer));
+	ok(rpma_rt_conn_unref(&held));
+}
+
+/* As getpeername(): cut, and told what it would take. */
+static void get_peer_addr__little_room_cut(void **state)
+{
+	struct fake *f = *state;
+	struct sockaddr_storage addr;
+	socklen_t len = 4;
+	struct rpma_rt_conn *conn;
+
+	set_peer(&peer_in, sizeof(peer_in));
+	conn = fake_request(f);
+	memset(&addr, 0xff, sizeof(addr));
+	ok(rpma_rt_conn_get_peer_addr(conn, (struct sockaddr *)&addr, &len));
+	assert_int_equal(len, sizeof(peer_in));
+	assert_memory_equal(&addr, &peer_in, 4);
+	assert_int_equal(((uint8_t *)&addr)[4], 0xff);
+	ok(rpma_rt_conn_close(conn));
+	fake_bury(f, &conn);
+}
+
+/* Of no family that is known here: as it is, whole. */
+static void get_peer_addr__another_family_whole(void **state)
+{
+	struct sockaddr_storage peer = {.ss_family = AF_UNIX};
+	struct fake *f = *state;
+	struct sockaddr_storage addr;
+	socklen_t len = sizeof(addr);
+	struct rpma_rt_conn *conn;
+
+	set_peer(&peer, sizeof(peer));
+	conn = fake_request(f);
+	ok(rpma_rt_conn_get_peer_addr(conn, (struct sockaddr *)&addr, &len));
+	assert_int_equal(len, sizeof(peer));
+	assert_memory_equal(&addr, &peer, sizeof(peer));
+	ok(rpma_rt_conn_close(conn));
+	fake_bury(f, &conn);
+}
+
+/* --------------------------------------------------------------- memory --- */
 
 /* What a peer would have sent. */
 static struct rpma_peer_cfg *a_pcfg(bool direct_write)
@@ -139,6 +262,11 @@ static void flush__cannot_be_applied_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		fake_test(get_peer_addr__invalid_INVAL),
+		fake_test(get_peer_addr__before_ready_INVAL),
+		fake_test(get_peer_addr__closed_still_known),
+		fake_test(get_peer_addr__little_room_cut),
+		fake_test(get_peer_addr__another_family_whole),
 		fake_test(apply__invalid_INVAL),
 		fake_test(flush__nothing_applied_NOSUPP),
 		fake_test(flush__applied_posts),
