@@ -563,6 +563,13 @@ int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
 /* The pointer in its completions from now on; before connect only. */
 int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user);
 int rpma_rt_conn_get_user(const struct rpma_rt_conn *conn, void **user);
+/* For the log and the dump, 1..RPMA_RT_NAME_MAX printable ASCII characters,
+ * copied; default "conn N". RPMA_E_INVAL: not that, or after connect.
+ * Thread: owner. */
+int rpma_rt_conn_set_name(struct rpma_rt_conn *conn, const char *name);
+/* The connection's memory, valid while the handle is held; NULL of NULL.
+ * Thread: any, who sets it orders the two. */
+const char *rpma_rt_conn_get_name(const struct rpma_rt_conn *conn);
 
 /* Accepts a request or connects; the outcome is EVENT_ESTABLISHED or
  * EVENT_CLOSED. pdata is copied (NULL = none). Thread: any. */

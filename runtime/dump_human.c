@@ -143,10 +143,10 @@ static void human_side(const char *name, const struct rt_dump_side *side,
 static void human_conn(const struct rt_dump_conn *conn, FILE *out)
 {
 	fprintf(out,
-		"connection %p: slot %" PRIu32 ", QP 0x%" PRIx32
+		"connection %p \"%s\": slot %" PRIu32 ", QP 0x%" PRIx32
 		", poller %d, queue %" PRIu32 ", %s, %s",
-		conn->handle, conn->slot, conn->qp_num, conn->poller,
-		conn->queue, conn->passive ? "passive" : "active",
+		conn->handle, conn->name, conn->slot, conn->qp_num,
+		conn->poller, conn->queue, conn->passive ? "passive" : "active",
 		rt_dump_state(conn->state));
 	if (conn->state >= RT_CONN_DRAINING)
 		fprintf(out, " (%s)", rt_dump_reason(conn->reason));

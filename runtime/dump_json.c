@@ -63,24 +63,12 @@ static void json_cq(const struct rt_dump_cq *cq, FILE *out)
 		yes(cq->failed));
 }
 
-/* printable ASCII */
-static void json_text(const char *text, FILE *out)
-{
-	fputc('"', out);
-	for (; *text != '\0'; text++) {
-		if (*text == '"' || *text == '\\')
-			fputc('\\', out);
-		fputc(*text, out);
-	}
-	fputc('"', out);
-}
-
 static void json_queue(const struct rt_dump_queue *queue, FILE *out)
 {
 	const struct rt_queue_state *view = &queue->view;
 
 	fprintf(out, "{\"queue\":%" PRIu32 ",\"name\":", view->id);
-	json_text(view->name, out);
+	rt_dump_text(view->name, out);
 	fprintf(out,
 		",\"shared\":%s,\"closed\":%s,"
 		"\"finished\":%s,\"consumer_inside\":%s,\"asleep\":%s,"
@@ -132,8 +120,10 @@ static void json_side(const struct rt_dump_side *side, FILE *out)
 
 static void json_conn(const struct rt_dump_conn *conn, FILE *out)
 {
+	fputs("{\"name\":", out);
+	rt_dump_text(conn->name, out);
 	fprintf(out,
-		"{\"handle\":\"%p\",\"slot\":%" PRIu32 ",\"qp_num\":%" PRIu32
+		",\"handle\":\"%p\",\"slot\":%" PRIu32 ",\"qp_num\":%" PRIu32
 		",\"poller\":%d,\"queue\":%" PRIu32
 		",\"passive\":%s,\"state\":\"%s\",\"reason\":",
 		conn->handle, conn->slot, conn->qp_num, conn->poller,

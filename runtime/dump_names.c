@@ -99,6 +99,17 @@ const char *rt_dump_reason(uint32_t reason)
 	return NAME(reasons, reason);
 }
 
+void rt_dump_text(const char *text, FILE *out)
+{
+	fputc('"', out);
+	for (; *text != '\0'; text++) {
+		if (*text == '"' || *text == '\\')
+			fputc('\\', out);
+		fputc(*text, out);
+	}
+	fputc('"', out);
+}
+
 const char *rt_dump_opcode(uint8_t opcode)
 {
 	switch (opcode) {

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "conn/conn.h"
 
@@ -30,6 +31,8 @@ const char *rt_dump_state(uint32_t state);
 const char *rt_dump_gate(uint32_t gate);
 const char *rt_dump_reason(uint32_t reason);
 const char *rt_dump_opcode(uint8_t opcode);
+/* A name, printable ASCII, in quotation marks, as JSON and Prometheus want. */
+void rt_dump_text(const char *text, FILE *out);
 
 static inline uint64_t rt_dump_value(const void *stats,
 				     const struct rt_dump_field *field)

@@ -93,16 +93,10 @@ static void prom_histogram(const char *name, uint32_t id,
 /* Its name, printable ASCII, as the label of a sample that is always 1. */
 static void prom_name(const struct rt_queue_state *view, FILE *out)
 {
-	const char *c;
-
-	fprintf(out, "rpma_rt_queue_info{queue=\"%" PRIu32 "\",name=\"",
-		view->id);
-	for (c = view->name; *c != '\0'; c++) {
-		if (*c == '"' || *c == '\\')
-			fputc('\\', out);
-		fputc(*c, out);
-	}
-	fputs("\"} 1\n", out);
+	fprintf(out,
+		"rpma_rt_queue_info{queue=\"%" PRIu32 "\",name=", view->id);
+	rt_dump_text(view->name, out);
+	fputs("} 1\n", out);
 }
 
 static void prom_queues(const struct rt_dump *dump, FILE *out)
@@ -139,6 +133,32 @@ static void prom_queues(const struct rt_dump *dump, FILE *out)
 	for (i = 0; i < dump->queues_count; i++)
 		prom_histogram("wakeup", dump->queues[i].view.id,
 			       &dump->queues[i].stats.wakeup, out);
+}
+
+/* A series for each that the program named, and so asked for. */
+static void prom_named(const struct rt_dump *dump, FILE *out)
+{
+	static const char *const names[] = {"send", "recv"};
+	const struct rt_dump_conn *conn;
+	uint32_t i;
+	int side;
+
+	fputs("# HELP rpma_rt_connection_outstanding Work requests outstanding "
+	      "on a connection that was given a name.\n"
+	      "# TYPE rpma_rt_connection_outstanding gauge\n",
+	      out);
+	for (i = 0; i < dump->conns_count; i++) {
+		conn = &dump->conns[i];
+		for (side = 0; conn->is_named && side < 2; side++) {
+			fprintf(out,
+				"rpma_rt_connection_outstanding{connection="
+				"\"%" PRIu32 "\",name=",
+				conn->number);
+			rt_dump_text(conn->name, out);
+			fprintf(out, ",side=\"%s\"} %" PRIu32 "\n", names[side],
+				conn->side[side].outstanding);
+		}
+	}
 }
 
 /* Sums: a series for each connection would be more than a server keeps. */
@@ -188,4 +208,5 @@ void rt_dump_prometheus(const struct rt_dump *dump, FILE *out)
 	prom_pollers(dump, out);
 	prom_queues(dump, out);
 	prom_conns(dump, out);
+	prom_named(dump, out);
 }

@@ -11,6 +11,7 @@
 #include "dump_snapshot.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -130,6 +131,8 @@ static void take_conn(struct rpma_rt_conn *conn, uint32_t now_ms,
 	*out = (struct rt_dump_conn){
 		.handle = conn,
 		.slot = conn->slot,
+		.number = conn->number,
+		.is_named = conn->is_named,
 		.state = shown & 0xff,
 		.reason = shown >> 8,
 		.poller = conn->poller->index,
@@ -140,6 +143,7 @@ static void take_conn(struct rpma_rt_conn *conn, uint32_t now_ms,
 		.passive = conn->passive,
 		.is_backlogged = is_backlogged(conn),
 	};
+	memcpy(out->name, conn->name, sizeof(out->name));
 	/* acquire: pairs with the release in qp_is_made() */
 	if (atomic_load_explicit(&conn->reached, memory_order_acquire) &
 	    RT_REACHED_READY)

@@ -41,6 +41,9 @@ struct rt_dump_side {
 struct rt_dump_conn {
 	const void *handle;
 	uint32_t slot;
+	uint32_t number; /* in this process */
+	char name[RPMA_RT_NAME_MAX + 1];
+	bool is_named;	 /* by the program */
 	uint32_t qp_num; /* 0: none yet */
 	uint32_t state;	 /* enum rt_conn_state */
 	uint32_t reason; /* if it dies */

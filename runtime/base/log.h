@@ -15,5 +15,6 @@
 	rpma_log_message(level, __FILE__, __LINE__, __func__, __VA_ARGS__)
 #define RT_LOG_ERROR(...)   RT_LOG(RPMA_LOG_LEVEL_ERROR, __VA_ARGS__)
 #define RT_LOG_WARNING(...) RT_LOG(RPMA_LOG_LEVEL_WARNING, __VA_ARGS__)
+#define RT_LOG_INFO(...)    RT_LOG(RPMA_LOG_LEVEL_INFO, __VA_ARGS__)
 
 #endif /* RT_BASE_LOG_H */

@@ -93,6 +93,7 @@ struct rpma_rt_conn {
 	struct rt_cq *cq;
 	struct rpma_conn_cfg *cfg;
 	uint32_t slot;
+	uint32_t number;	   /* in this process */
 	struct rt_cq_user cq_user; /* its room in cq */
 	struct rpma_rt_srq *srq;   /* NULL: it has receives of its own */
 	bool passive;
@@ -116,6 +117,9 @@ struct rpma_rt_conn {
 	/* the application's */
 	struct rpma_rt_route *own[2];
 	_Atomic(void *) user;
+	/* under the directory's lock; final from connect on */
+	char name[RPMA_RT_NAME_MAX + 1];
+	bool is_named; /* by the program */
 	/* of the peer's memory; NULL: it said nothing */
 	_Atomic(struct rpma_peer_cfg *) remote_cfg;
 	_Atomic uint32_t reached; /* bits of enum rt_reached */

@@ -16,12 +16,14 @@
 
 #include "base/context.h"
 #include "base/device.h"
+#include "base/log.h"
 #include "base/runtime.h"
 #include "conn/change.h"
 #include "conn/create.h"
 #include "conn/destroy.h"
 #include "conn/gate.h"
 #include "conn/listener.h"
+#include "conn/name.h"
 #include "conn/peer.h"
 
 /* -------------------------------------------------------------- holders --- */
@@ -329,6 +331,15 @@ static void flush_qp(struct rpma_rt_conn *conn)
 	post_sq_marker(conn);
 }
 
+static void log_death(struct rpma_rt_conn *conn)
+{
+	char name[RPMA_RT_NAME_MAX + 1];
+
+	rt_name_copy(conn, name);
+	RT_LOG_INFO("\"%s\" (queue pair 0x%x) closes for reason %d", name,
+		    conn->qp_num, (int)conn->ctl.reason);
+}
+
 void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 			 uint32_t cm_status)
 {
@@ -344,6 +355,7 @@ void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 		conn->ctl.markers_due = 0; /* they may never come */
 	if (conn->conn != NULL)
 		rpma_conn_disconnect(conn->conn);
+	log_death(conn);
 	rt_conn_tell_poller(conn, RT_POLL_HANDOVER);
 }
 

@@ -19,6 +19,7 @@
 #include "conn/drain.h"
 #include "conn/listener.h"
 #include "conn/messages.h"
+#include "conn/name.h"
 #include "conn/peer.h"
 #include "conn/resolve.h"
 #include "conn/route.h"
@@ -183,6 +184,7 @@ static int record_new(const struct rt_conn_spec *birth, uint32_t *sq,
 	/* relaxed: published by the inbox */
 	atomic_store_explicit(&conn->user, birth->cfg->user,
 			      memory_order_relaxed);
+	rt_name_init(conn);
 	rt_keepalive_init(conn);
 	conn->cq_user.failed = cq_failed;
 	conn->ctl_msg.fn = birth->control;

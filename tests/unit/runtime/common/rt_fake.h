@@ -120,8 +120,10 @@ extern struct ibv_device_attr fake_attr;
 void fake_fail(const char *call, int nth, int value);
 /* Has every failure that was asked for happened? */
 bool fake_failed(void);
-/* Messages of the runtime since the last look. */
+/* Messages of the runtime since the last look, of trouble; the last one that is
+ * only news. */
 int fake_logged(void);
+const char *fake_news(void);
 /* Are these words in the last of them? */
 bool fake_said(const char *words);
 /* Calls that make, move or unmake something, in order, a space between. */

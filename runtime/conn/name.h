@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * name.h -- what a connection is called in the log and in a dump.
+ */
+
+#ifndef RT_CONN_NAME_H
+#define RT_CONN_NAME_H
+
+struct rpma_rt_conn;
+
+/* Its number in this process, and the name made of that. Any thread, before
+ * anybody else knows the connection. */
+void rt_name_init(struct rpma_rt_conn *conn);
+/* Any thread that holds the connection; name has room for every one. */
+void rt_name_copy(struct rpma_rt_conn *conn, char *name);
+
+#endif /* RT_CONN_NAME_H */
