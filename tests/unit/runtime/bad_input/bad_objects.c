@@ -156,6 +156,13 @@ void connections(void **state)
 	BAD(RPMA_E_INVAL, rpma_rt_conn_set_queue, conn, foreign);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_set_user, NULL, NULL);
 	NULLS(rpma_rt_conn_get_user, conn, &out.pointer);
+	NULLS(rpma_rt_conn_set_name, conn, "a name");
+	sweep_begin("rpma_rt_conn_get_name");
+	assert_null(rpma_rt_conn_get_name(NULL));
+	NULLS(rpma_rt_conn_apply_remote_peer_cfg, conn,
+	      (const struct rpma_peer_cfg *)&out);
+	NULLS(rpma_rt_conn_get_peer_addr, conn, (struct sockaddr *)&out,
+	      &out.u32);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_connect, NULL, NULL);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_connect, conn, &nothing);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_connect, conn, &empty);

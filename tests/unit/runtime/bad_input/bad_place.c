@@ -50,6 +50,7 @@ static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn,
 	THREAD(rpma_rt_srq_delete, &shared);
 	THREAD(rpma_rt_conn_set_queue, conn, queue);
 	THREAD(rpma_rt_conn_set_user, conn, NULL);
+	THREAD(rpma_rt_conn_set_name, conn, "a name");
 	THREAD(rpma_rt_route_open, conn, RPMA_RT_SEND_SIDE, queue, &out.route);
 	THREAD(rpma_rt_route_open_callback, conn, RPMA_RT_SEND_SIDE, bad_hear,
 	       NULL, &out.route);
@@ -144,7 +145,12 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_srq_recv, shared, NULL, 0, 0, 1);
 	FORKED(rpma_rt_conn_set_queue, conn, queue);
 	FORKED(rpma_rt_conn_set_user, conn, NULL);
+	FORKED(rpma_rt_conn_set_name, conn, "a name");
 	FORKED(rpma_rt_conn_get_user, conn, &out.pointer);
+	FORKED(rpma_rt_conn_apply_remote_peer_cfg, conn,
+	       (const struct rpma_peer_cfg *)&out);
+	FORKED(rpma_rt_conn_get_peer_addr, conn, (struct sockaddr *)&out,
+	       &out.u32);
 	FORKED(rpma_rt_conn_connect, conn, NULL);
 	FORKED(rpma_rt_conn_reject, conn, NULL);
 	FORKED(rpma_rt_conn_close, conn);
