@@ -56,7 +56,7 @@ extern "C" {
 #define RPMA_RT_E_FORKED (-100101)
 /* the call may wait: not in a function that the runtime called */
 #define RPMA_RT_E_THREAD (-100102)
-/* another thread is inside */
+/* the object is still used, or another thread is inside */
 #define RPMA_RT_E_BUSY (-100103)
 
 /* Text of an error of either library. Thread: any. */
@@ -254,7 +254,7 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr);
  */
 int rpma_rt_stop(struct rpma_rt *rt);
 
-/* Stops if need be, frees. RPMA_E_AGAIN while queues or connection handles of
+/* Stops if need be, frees. RPMA_RT_E_BUSY while queues or connection handles of
  * it are still held. Thread: owner, not a poller. */
 int rpma_rt_delete(struct rpma_rt **rt_ptr);
 
@@ -331,7 +331,7 @@ int rpma_rt_poller_get_stats(const struct rpma_rt *rt, uint32_t poller,
  *   spin_us       microseconds rpma_rt_queue_wait() spins before it sleeps,
  *                 0..1000000, default 20
  *   shared        1: any number of consumers at once. 0, the default: one, and
- *                 a second at the same time is RPMA_E_AGAIN (an assertion
+ *                 a second at the same time is RPMA_RT_E_BUSY (an assertion
  *                 where those are compiled).
  *   name          for the log and the dump, up to RPMA_RT_NAME_MAX printable
  *                 ASCII characters, copied; NULL, the default: "queue N"
@@ -357,7 +357,7 @@ int rpma_rt_queue_cfg_init(struct rpma_rt_queue_cfg *cfg, size_t size);
 /* cfg may be NULL (defaults). Thread: any, not a poller. */
 int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 		      struct rpma_rt_queue **queue_ptr);
-/* RPMA_E_AGAIN while a connection whose CLOSED (ROUTE_CLOSED) has not come,
+/* RPMA_RT_E_BUSY while a connection whose CLOSED (ROUTE_CLOSED) has not come,
  * or a listener, still names it, or a thread takes from it. What is left inside
  * is dropped. Thread: owner, nobody else inside a call on it, not a poller. */
 int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr);
@@ -430,8 +430,8 @@ enum rpma_rt_dump_format {
 /*
  * Writes what the runtime is doing to fd: pollers, queues, connections with
  * what is outstanding, where it leads and how old it is. No poller waits for
- * it. RPMA_E_AGAIN: somebody has stopped (in a debugger, say) while it changed
- * what is listed. Thread: any, at any time before rpma_rt_delete().
+ * it. RPMA_RT_E_BUSY: somebody has stopped (in a debugger, say) while it
+ * changed what is listed. Thread: any, at any time before rpma_rt_delete().
  */
 int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format);
 
@@ -617,7 +617,7 @@ int rpma_rt_conn_get_poller(const struct rpma_rt_conn *conn, int *poller);
  * synthesized, nothing limits posting, which goes on with rpma_send() and the
  * like. Meanwhile waiting and polling answer RPMA_E_SHARED_CHANNEL, deleting
  * RPMA_E_AGAIN. RPMA_E_SHARED_CHANNEL: its CQ is on a channel object, or
- * claimed; RPMA_E_AGAIN: a thread waits on it. Thread: any.
+ * claimed; RPMA_RT_E_BUSY: a thread waits on it. Thread: any.
  */
 int rpma_rt_adopt(struct rpma_rt *rt, struct rpma_conn *conn, int poller,
 		  struct rpma_rt_queue *queue, void *user,
@@ -796,7 +796,7 @@ int rpma_rt_srq_cfg_init(struct rpma_rt_srq_cfg *cfg, size_t size);
  */
 int rpma_rt_srq_new(struct rpma_rt *rt, const struct rpma_rt_srq_cfg *cfg,
 		    struct rpma_rt_srq **srq_ptr);
-/* RPMA_E_AGAIN while connections that are not closed, or listeners, use it.
+/* RPMA_RT_E_BUSY while connections that are not closed, or listeners, use it.
  * What is out comes back, then EVENT_SRQ_CLOSED. Thread: owner, not a poller,
  * nobody else inside a call on it. */
 int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr);

@@ -82,6 +82,8 @@ static int take_cq(struct rpma_rt_adopted *adopted, struct rpma_cq *rpma_cq)
 	ret = rpma_cq_get_fd(rpma_cq, &fd);
 	if (ret == 0)
 		ret = rpma_cq_claim(rpma_cq, adopted);
+	if (ret == RPMA_E_AGAIN) /* a thread waits on it */
+		return RPMA_RT_E_BUSY;
 	if (ret)
 		return ret;
 	rpma_cq_get_ibv_cq(rpma_cq, &cq->ibv_cq);

@@ -41,7 +41,7 @@ const char *rpma_rt_err_2str(int ret)
 	case RPMA_RT_E_THREAD:
 		return "A call that may wait, on a thread that may not";
 	case RPMA_RT_E_BUSY:
-		return "Another thread is inside";
+		return "Still used, or another thread is inside";
 	default:
 		return rpma_err_2str(ret);
 	}

@@ -286,7 +286,7 @@ int rt_dump_snapshot_take(struct rpma_rt *rt, struct rt_dump *dump)
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += PATIENCE_S;
 	if (pthread_mutex_timedlock(&rt->directory, &until))
-		return RPMA_E_AGAIN;
+		return RPMA_RT_E_BUSY;
 	ret = take_locked(rt, dump);
 	pthread_mutex_unlock(&rt->directory);
 	return ret;

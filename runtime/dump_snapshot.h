@@ -93,7 +93,7 @@ struct rt_dump {
 };
 
 /*
- * Fills dump, which is zeroed; the caller frees it. ERRORS: RPMA_E_AGAIN (the
+ * Fills dump, which is zeroed; the caller frees it. ERRORS: RPMA_RT_E_BUSY (the
  * directory's lock was not free in a second), RPMA_E_NOMEM
  */
 int rt_dump_snapshot_take(struct rpma_rt *rt, struct rt_dump *dump);

@@ -15,6 +15,7 @@
 #include "base/context.h"
 #include "base/cfg.h"
 #include "base/cpu.h"
+#include "base/log.h"
 #include "base/owner.h"
 #include "base/self.h"
 #include "cm/device.h"
@@ -315,6 +316,7 @@ int rpma_rt_stop(struct rpma_rt *rt)
 int rpma_rt_delete(struct rpma_rt **rt_ptr)
 {
 	struct rpma_rt *rt;
+	uint32_t handles;
 	int ret;
 
 	if (rt_ptr == NULL)
@@ -326,8 +328,13 @@ int rpma_rt_delete(struct rpma_rt **rt_ptr)
 	if (ret)
 		return ret;
 	/* acquire: pairs with the release of who frees a handle */
-	if (atomic_load_explicit(&rt->handles, memory_order_acquire) > 0)
-		return RPMA_E_AGAIN;
+	handles = atomic_load_explicit(&rt->handles, memory_order_acquire);
+	if (handles > 0) {
+		RT_LOG_INFO("the runtime is not deleted: %u handles of it are "
+			    "held (connections, listeners, queues, SRQs)",
+			    handles);
+		return RPMA_RT_E_BUSY;
+	}
 	fini_pollers(rt, rt->cfg.pollers);
 	free_runtime(rt);
 	*rt_ptr = NULL;

@@ -228,7 +228,7 @@ int rpma_rt_conn_get_qp_num(const struct rpma_rt_conn *conn, uint32_t *qp_num)
 	/* acquire: pairs with the release in qp_is_made() */
 	if (!(atomic_load_explicit(&conn->reached, memory_order_acquire) &
 	      RT_REACHED_READY))
-		return RPMA_E_AGAIN;
+		return RPMA_E_INVAL;
 	*qp_num = conn->qp_num;
 	return 0;
 }

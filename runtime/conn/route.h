@@ -41,7 +41,7 @@ struct rpma_rt_route {
  * A route and its number, with a place in the queue's lane; *spill_ptr is a
  * larger spill for the poller to take, or NULL. Holds the queue. queue NULL:
  * a route to a function, which the caller fills in.
- * REQUIRES: the runtime's lock. ERRORS: RPMA_E_NOMEM, RPMA_E_AGAIN (the
+ * REQUIRES: the runtime's lock. ERRORS: RPMA_E_NOMEM, RPMA_RT_E_BUSY (the
  * queue's consumer is behind), RPMA_RT_E_CLOSED (the queue is)
  */
 int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,

@@ -44,7 +44,7 @@ int rt_reserve_lane(struct rt_poller *poller, struct rpma_rt_queue *queue,
 	/* items of connections that are gone may fill the spill: nobody new
 	 * while it is over its limit */
 	if (rt_lane_is_backlogged(lane))
-		return RPMA_E_AGAIN;
+		return RPMA_RT_E_BUSY;
 	/* held before the look: who is told that a closed queue stays empty
 	 * was told it before we held it, and then we see it closed */
 	rt_queue_ref(queue);

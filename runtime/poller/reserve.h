@@ -26,7 +26,7 @@ int rt_reserve_spill(struct rt_lane *lane, uint32_t entries,
  * A place for entries more in what the poller has between it and the queue, and
  * a hold of the queue; *spill_ptr as above. Given back by the
  * caller. REQUIRES: the runtime's lock. ERRORS:
- * RPMA_E_NOMEM, RPMA_E_AGAIN (the queue's consumer is behind),
+ * RPMA_E_NOMEM, RPMA_RT_E_BUSY (the queue's consumer is behind),
  * RPMA_RT_E_CLOSED (the queue is)
  */
 int rt_reserve_lane(struct rt_poller *poller, struct rpma_rt_queue *queue,

@@ -34,7 +34,7 @@ static int enter_alone(struct rpma_rt_queue *queue)
 		    memory_order_acquire, memory_order_relaxed))
 		return 0;
 	assert(!"two consumers at once on a queue that is not shared");
-	return RPMA_E_AGAIN;
+	return RPMA_RT_E_BUSY;
 }
 
 static void leave_alone(struct rpma_rt_queue *queue)

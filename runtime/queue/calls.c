@@ -15,6 +15,7 @@
 #include "base/cfg.h"
 #include "base/clock.h"
 #include "base/context.h"
+#include "base/log.h"
 #include "base/wait.h"
 #include "queue/alone.h"
 #include "queue/count.h"
@@ -91,6 +92,13 @@ static bool is_consumed(const struct rpma_rt_queue *queue)
 	       0;
 }
 
+static int refuse_delete(const struct rpma_rt_queue *queue, const char *why)
+{
+	RT_LOG_INFO("queue %u (%s) is not deleted: %s", queue->id, queue->name,
+		    why);
+	return RPMA_RT_E_BUSY;
+}
+
 /* True when neither a user nor a pusher is left; waits for users whose last
  * item is in the queue already: they are about to put it. */
 static bool is_free(struct rpma_rt_queue *queue)
@@ -147,11 +155,14 @@ int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr)
 	if (ret)
 		return ret;
 	if (is_consumed(queue))
-		return RPMA_E_AGAIN;
+		return refuse_delete(queue, "a thread takes from it or waits");
 	if (rt_context_is_stopped(queue->rt))
 		drop_items(queue);
 	if (!is_free(queue))
-		return RPMA_E_AGAIN;
+		return refuse_delete(queue,
+				     "a connection whose CLOSED has not come, "
+				     "a listener or an SRQ names it, or items "
+				     "wait behind a full lane");
 	drop_items(queue);
 	rt_queue_list_remove(queue->rt, queue);
 	rt_queue_free_messages(queue);

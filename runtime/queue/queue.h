@@ -31,7 +31,7 @@ bool rt_queue_bell(struct rpma_rt_queue *queue);
 /*
  * Who may still bring something: connections, listeners. Put after the last
  * item was published and rung. While there are users,
- * rpma_rt_queue_delete() answers RPMA_E_AGAIN.
+ * rpma_rt_queue_delete() answers RPMA_RT_E_BUSY.
  */
 void rt_queue_ref(struct rpma_rt_queue *queue);
 void rt_queue_unref(struct rpma_rt_queue *queue);

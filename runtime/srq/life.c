@@ -13,6 +13,7 @@
 
 #include "base/cfg.h"
 #include "base/context.h"
+#include "base/log.h"
 #include "base/runtime.h"
 #include "base/wait.h"
 #include "cm/device.h"
@@ -319,7 +320,7 @@ static int close_to_users(struct rpma_rt_srq *srq)
 						  memory_order_relaxed))
 		rt_wait_step(&wait, &srq->left, &srq->rt->lock);
 	if (srq->users > 0)
-		ret = RPMA_E_AGAIN;
+		ret = RPMA_RT_E_BUSY;
 	else
 		srq->closing = true;
 	pthread_mutex_unlock(&srq->rt->lock);
@@ -330,6 +331,7 @@ int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr)
 {
 	struct rpma_rt_srq *srq;
 	struct rpma_rt *rt;
+	bool is_used;
 	int ret;
 
 	if (srq_ptr == NULL)
@@ -343,15 +345,20 @@ int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr)
 		return ret;
 	if (rt_context_ref(rt) == 0) {
 		ret = close_to_users(srq);
-		if (ret == 0)
+		is_used = ret != 0;
+		if (!is_used)
 			ret = finish(srq);
 		rt_context_unref(rt);
 	} else { /* the stop ends it */
 		rt_context_wait_stopped(rt);
 		ret = close_to_users(srq);
+		is_used = ret != 0;
 	}
-	if (ret == RPMA_E_AGAIN)
+	if (is_used) {
+		RT_LOG_INFO("the SRQ is not deleted: a listener, or a "
+			    "connection whose CLOSED has not come, uses it");
 		return ret;
+	}
 	srq_free(srq);
 	/* release: pairs with the acquire in rpma_rt_delete() */
 	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);

@@ -339,7 +339,7 @@ static void stopped(struct stage *s)
 	recv_there(&p, s, 4);
 	send_from_there(&p, s);
 	take_plainly(p.active, p.recvs, true, 4);
-	CHECK(rpma_rt_delete(&s->world.rt) == RPMA_E_AGAIN);
+	CHECK(rpma_rt_delete(&s->world.rt) == RPMA_RT_E_BUSY);
 	release(&b);
 	plain_close(&p);
 }

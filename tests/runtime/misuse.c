@@ -226,8 +226,8 @@ static void delete__held_AGAIN(struct stage *s)
 	struct world_pair pair;
 
 	stage_connect(s, &pair);
-	REFUSED(RPMA_E_AGAIN, rpma_rt_queue_delete(&s->aq));
-	REFUSED(RPMA_E_AGAIN, rpma_rt_queue_delete(&s->pq));
+	REFUSED(RPMA_RT_E_BUSY, rpma_rt_queue_delete(&s->aq));
+	REFUSED(RPMA_RT_E_BUSY, rpma_rt_queue_delete(&s->pq));
 	stage_ping(s, &pair, 7);
 	stage_disconnect(s, &pair);
 }
@@ -288,10 +288,10 @@ static void take__where_another_takes_AGAIN(struct stage *s)
 	CHECK(!pthread_create(&thread, NULL, wait_for_one, queue));
 	sleep_until_it_sleeps(queue);
 #ifdef NDEBUG
-	REFUSED(RPMA_E_AGAIN, rpma_rt_queue_poll(queue, &item, 1));
-	REFUSED(RPMA_E_AGAIN, rpma_rt_queue_wait(queue, &item, 1, -1));
+	REFUSED(RPMA_RT_E_BUSY, rpma_rt_queue_poll(queue, &item, 1));
+	REFUSED(RPMA_RT_E_BUSY, rpma_rt_queue_wait(queue, &item, 1, -1));
 #endif
-	REFUSED(RPMA_E_AGAIN, rpma_rt_queue_delete(&queue));
+	REFUSED(RPMA_RT_E_BUSY, rpma_rt_queue_delete(&queue));
 	MUST(rpma_rt_queue_push(queue, 10, NULL, 0, 0));
 	CHECK(!pthread_join(thread, NULL));
 	MUST_ANSWER(0, rpma_rt_queue_poll(queue, &item, 1));
@@ -356,7 +356,7 @@ static void stopped__CLOSED(struct stage *s)
 	CLOSED(rpma_rt_send(pair.active, NULL, 0, 0, ALWAYS, 1));
 	CLOSED(rpma_rt_recv(pair.passive, NULL, 0, 0, 1));
 #undef CLOSED
-	REFUSED(RPMA_E_AGAIN, rpma_rt_delete(&rt));
+	REFUSED(RPMA_RT_E_BUSY, rpma_rt_delete(&rt));
 	CHECK(rt == s->world.rt);
 	MUST(rpma_rt_conn_close(pair.active));
 	MUST(rpma_rt_listener_delete(&listener));

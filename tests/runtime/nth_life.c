@@ -440,8 +440,8 @@ static void delete_srq(void)
 {
 	int ret = rpma_rt_srq_delete(&all.srq);
 
-	CHECK(ret == 0 || ret == RPMA_E_AGAIN || ret == RPMA_E_PROVIDER);
-	if (ret != RPMA_E_AGAIN)
+	CHECK(ret == 0 || ret == RPMA_RT_E_BUSY || ret == RPMA_E_PROVIDER);
+	if (ret != RPMA_RT_E_BUSY)
 		failed(ret);
 }
 

@@ -124,14 +124,14 @@ static void *wait_main(void *arg)
 
 	do {
 		ret = rpma_rt_queue_wait(arg, &item, 1, -1);
-	} while (ret == RPMA_E_AGAIN);
+	} while (ret == RPMA_RT_E_BUSY);
 	CHECK(ret == 1);
 	CHECK(item.kind == RPMA_RT_MESSAGE);
 	return NULL;
 }
 
 /* With assertions it ends the program: tests/unit/runtime/workers. */
-static void alone__second_consumer_AGAIN(struct stage *s)
+static void alone__second_consumer_BUSY(struct stage *s)
 {
 	struct rpma_rt_completion item;
 	pthread_t thread;
@@ -140,8 +140,8 @@ static void alone__second_consumer_AGAIN(struct stage *s)
 	CHECK(pthread_create(&thread, NULL, wait_main, s->aq) == 0);
 	do { /* until it is inside */
 		ret = rpma_rt_queue_poll(s->aq, &item, 1);
-		CHECK(ret == 0 || ret == RPMA_E_AGAIN);
-	} while (ret != RPMA_E_AGAIN);
+		CHECK(ret == 0 || ret == RPMA_RT_E_BUSY);
+	} while (ret != RPMA_RT_E_BUSY);
 	MUST(rpma_rt_queue_push(s->aq, 1, NULL, 0, 0));
 	pthread_join(thread, NULL);
 	CHECK(rpma_rt_queue_poll(s->aq, &item, 1) == 0);
@@ -157,7 +157,7 @@ int main(void)
 	stage_open(&s, &cfg);
 	workers__each_completion_ONCE(&s);
 #ifdef NDEBUG
-	alone__second_consumer_AGAIN(&s);
+	alone__second_consumer_BUSY(&s);
 #endif
 	stage_close(&s);
 	return 0;

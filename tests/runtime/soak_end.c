@@ -349,7 +349,7 @@ void soak_end_open_route(struct soak_end *end, int which, uint64_t *random)
 		/* relaxed: the caller holds the end */
 		atomic_fetch_sub_explicit(&end->refs, 1, memory_order_relaxed);
 	}
-	if (ret && ret != RPMA_RT_E_CLOSED && ret != RPMA_E_AGAIN &&
+	if (ret && ret != RPMA_RT_E_CLOSED && ret != RPMA_RT_E_BUSY &&
 	    ret != RPMA_E_NOMEM)
 		soak_wrong(end, which, 0, queue, rpma_rt_err_2str(ret));
 unlock:

@@ -66,7 +66,7 @@ void soak_birth(struct soak_epoch *epoch, uint64_t *random)
 			     where_to(epoch, end, to),
 			     epoch->conn_cfg[end->pair_gen % 2],
 			     RPMA_RT_POLLER_ANY, queue_of(end), end, &conn);
-	if (ret == RPMA_E_AGAIN || ret == RPMA_E_NOMEM ||
+	if (ret == RPMA_RT_E_BUSY || ret == RPMA_E_NOMEM ||
 	    (ret == RPMA_E_PROVIDER && epoch->trouble != SOAK_NONE)) {
 		soak_end_undo(end);
 		return;

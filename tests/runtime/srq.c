@@ -333,7 +333,7 @@ static void shared__by_all_connections(uint32_t size, uint32_t limit,
 	shared = passive_cfg(srqs, 2);
 	for (i = 0; i < CONNS; i++)
 		connect_shared(&t, shared, i);
-	CHECK(rpma_rt_srq_delete(&srqs[0]) == RPMA_E_AGAIN);
+	CHECK(rpma_rt_srq_delete(&srqs[0]) == RPMA_RT_E_BUSY);
 	CHECK(rpma_rt_recv(t.pairs[0].passive, s.mr, 0, MSG_SIZE, 0) ==
 	      RPMA_E_INVAL);
 	run_traffic(&t);

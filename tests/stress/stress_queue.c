@@ -200,7 +200,7 @@ static void join_all(const pthread_t *threads, int count)
 /* The pollers' holds for connections and spills that finish cuts short. */
 static void put_all(struct life *life)
 {
-	while (rpma_rt_queue_delete(&life->queue) == RPMA_E_AGAIN)
+	while (rpma_rt_queue_delete(&life->queue) == RPMA_RT_E_BUSY)
 		rt_queue_unref(life->queue);
 }
 

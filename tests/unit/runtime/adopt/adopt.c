@@ -100,8 +100,8 @@ static void adopt__each_failure_nothing_left(void **state)
 		int ret;
 	} cases[] = {
 		{"malloc", 1, 1, RPMA_E_NOMEM},
-		{"cq_claim", 1, RPMA_E_AGAIN, RPMA_E_AGAIN},
-		{"cq_claim", 2, RPMA_E_AGAIN, RPMA_E_AGAIN},
+		{"cq_claim", 1, RPMA_E_AGAIN, RPMA_RT_E_BUSY},
+		{"cq_claim", 2, RPMA_E_AGAIN, RPMA_RT_E_BUSY},
 		{"fcntl", 1, 9, RPMA_E_PROVIDER},
 		{"fcntl", 2, 9, RPMA_E_PROVIDER},
 		{"epoll_ctl", 1, 9, RPMA_E_PROVIDER},

@@ -75,12 +75,12 @@ void a_queue_in_use(void **state)
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct rpma_rt_queue *queue = f->queue;
 
-	BAD(RPMA_E_AGAIN, rpma_rt_queue_delete, &queue);
+	BAD(RPMA_RT_E_BUSY, rpma_rt_queue_delete, &queue);
 	fake_bury(f, &conn);
 	/* relaxed: another thread would do it; there is none here */
 	atomic_store_explicit(&queue->consumers, RT_CONSUMER_INSIDE,
 			      memory_order_relaxed);
-	BAD(RPMA_E_AGAIN, rpma_rt_queue_delete, &queue);
+	BAD(RPMA_RT_E_BUSY, rpma_rt_queue_delete, &queue);
 	atomic_store_explicit(&queue->consumers, 0, memory_order_relaxed);
 	assert_ptr_equal(queue, f->queue);
 }
@@ -190,7 +190,7 @@ void connections_too_early_or_late(void **state)
 	fake_settle_down(f);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_connect, conn, NULL);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_reject, conn, NULL); /* its own */
-	BAD(RPMA_E_AGAIN, rpma_rt_conn_get_qp_num, conn, &out.u32);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_get_qp_num, conn, &out.u32);
 	BAD(RPMA_E_AGAIN, rpma_rt_recv, conn, NULL, 0, 0, 1);
 	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NOT_YET);
 	fake_bury(f, &conn);
@@ -406,7 +406,7 @@ void srqs(void **state)
 	f->rt_cfg.srq_count = 1;
 	conn = fake_established(f);
 	BAD(RPMA_E_INVAL, rpma_rt_recv, conn, NULL, 0, 0, 1);
-	BAD(RPMA_E_AGAIN, rpma_rt_srq_delete, &srq);
+	BAD(RPMA_RT_E_BUSY, rpma_rt_srq_delete, &srq);
 	fake_bury(f, &conn);
 	f->rt_cfg.srq_count = 0;
 	bad_srq_end(f, srq);

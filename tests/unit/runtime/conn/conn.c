@@ -117,7 +117,7 @@ static void new__closed_before_it_begins_LOCAL(void **state)
 	struct rpma_rt_conn *conn = begun(f);
 	uint32_t qp_num;
 
-	assert_int_equal(rpma_rt_conn_get_qp_num(conn, &qp_num), RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_conn_get_qp_num(conn, &qp_num), RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_conn_connect(conn, NULL), RPMA_E_INVAL);
 	ok(rpma_rt_conn_close(conn));
 	ok(rpma_rt_conn_close(conn));

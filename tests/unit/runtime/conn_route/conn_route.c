@@ -80,7 +80,8 @@ static void birth__what_it_holds_and_gives_back(void **state)
 	assert_int_equal(with.reserved - before.reserved,
 			 FAKE_SQ + FAKE_RQ + RT_CONN_EVENTS);
 	assert_int_equal(with.in_use, 1);
-	assert_int_equal(rpma_rt_queue_delete(&f->queue), RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_queue_delete(&f->queue), RPMA_RT_E_BUSY);
+	assert_non_null(strstr(fake_news(), "is not deleted"));
 	fake_bury(f, &conn);
 	after = count(f);
 	expect_same(&after, &before);

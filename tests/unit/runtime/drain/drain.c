@@ -448,7 +448,7 @@ static void death__other_queues_ROUTE_CLOSED_once(void **state)
 	ok(rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, other, &routes[0]));
 	ok(rpma_rt_route_open(conn, RPMA_RT_RECV_SIDE, other, &routes[1]));
 	ok(rpma_rt_route_open(conn, RPMA_RT_RECV_SIDE, f->queue, &routes[2]));
-	assert_int_equal(rpma_rt_queue_delete(&other), RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_queue_delete(&other), RPMA_RT_E_BUSY);
 	fake_bury(f, &conn);
 	assert_int_equal(f->got, 1); /* CLOSED, and no ROUTE_CLOSED beside it */
 	assert_int_equal(fake_take(f, other), 1);

@@ -95,13 +95,13 @@ static void dump__no_memory_NOMEM(void **state)
 	close(fd);
 }
 
-static void dump__list_being_changed_for_long_AGAIN(void **state)
+static void dump__list_being_changed_for_long_BUSY(void **state)
 {
 	struct fake *f = *state;
 
 	fake_fail("pthread_mutex_timedlock", 1, ETIMEDOUT);
 	assert_int_equal(rpma_rt_dump(f->rt, 1, RPMA_RT_DUMP_HUMAN),
-			 RPMA_E_AGAIN);
+			 RPMA_RT_E_BUSY);
 }
 
 static void dump__fd_takes_nothing_PROVIDER(void **state)
@@ -375,7 +375,7 @@ int main(void)
 		fake_test(dump__invalid_INVAL),
 		fake_test(dump__after_fork_FORKED),
 		fake_test(dump__no_memory_NOMEM),
-		fake_test(dump__list_being_changed_for_long_AGAIN),
+		fake_test(dump__list_being_changed_for_long_BUSY),
 		fake_test(dump__fd_takes_nothing_PROVIDER),
 		fake_test(dump__every_counter_in_every_form),
 		cmocka_unit_test(dump__as_many_counters_as_there_are),

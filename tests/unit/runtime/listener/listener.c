@@ -89,7 +89,7 @@ static void listener__holds_its_queue_until_deleted(void **state)
 	assert_int_equal(port, 4711);
 	assert_int_equal(rpma_rt_listener_get_port(listener, NULL),
 			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_delete(&f->queue), RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_queue_delete(&f->queue), RPMA_RT_E_BUSY);
 	ok(rpma_rt_listener_delete(&listener));
 	assert_null(listener);
 	assert_string_equal(fake_trace(), "ep_listen ep_shutdown");

@@ -411,6 +411,32 @@ static void spill__order_kept_backlog_refuses_one_writable(void **state)
 	narrow_delete(f, &n);
 }
 
+/* A consumer that is behind by more than its limit gets nobody new. */
+static void spill__over_the_limit_BUSY(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_route *route = NULL;
+	struct rpma_rt_conn_cfg cfg = f->rt_cfg;
+	struct rpma_rt_conn *conn = NULL;
+	struct narrow n;
+
+	narrow_new(f, &n);
+	narrow_fill(f, &n, 64 + 4);
+	cfg.queue = n.queue;
+	assert_int_equal(rpma_rt_conn_new(f->rt, "::1", "1", &cfg, &conn),
+			 RPMA_RT_E_BUSY);
+	assert_null(conn);
+	assert_int_equal(
+		rpma_rt_route_open(n.conn, RPMA_RT_SEND_SIDE, n.queue, &route),
+		RPMA_RT_E_BUSY);
+	assert_null(route);
+	assert_int_equal(fake_take(f, n.queue), 64);
+	fake_round(f);
+	assert_int_equal(fake_take(f, n.queue), 4);
+	ok(rpma_rt_route_open(n.conn, RPMA_RT_SEND_SIDE, n.queue, &route));
+	narrow_delete(f, &n);
+}
+
 struct look {
 	struct fake *f;
 	struct narrow *narrow;
@@ -536,6 +562,7 @@ int main(void)
 		fake_test(events__of_nobody_acknowledged_singly),
 		fake_test(events__channel_broken_its_cqs_dead),
 		fake_test(spill__order_kept_backlog_refuses_one_writable),
+		fake_test(spill__over_the_limit_BUSY),
 		fake_test(spill__announced_before_its_last_item),
 		fake_test(spill__sleeps_on_it_and_the_consumer_rings),
 		fake_test(init__each_failure_nothing_left),

@@ -160,14 +160,14 @@ static void delete__null_INVAL_or_NOTHING(void **state)
 	assert_int_equal(rpma_rt_queue_delete(&none), 0);
 }
 
-static void delete__used_AGAIN(void **state)
+static void delete__used_BUSY(void **state)
 {
 	struct world *world = *state;
 
 	rt_queue_ref(world->queue);
 	rt_queue_ref(world->queue);
 	rt_queue_unref(world->queue);
-	assert_int_equal(rpma_rt_queue_delete(&world->queue), RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_queue_delete(&world->queue), RPMA_RT_E_BUSY);
 	assert_non_null(world->queue);
 	rt_queue_unref(world->queue);
 }
@@ -196,13 +196,13 @@ static void delete__items_left_DROPPED(void **state)
 }
 
 /* a spill holds the queue until its last item was rung for */
-static void delete__a_spill_holds_it_AGAIN(void **state)
+static void delete__a_spill_holds_it_BUSY(void **state)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
 
 	rt_queue_ref_spill_poller(lane);
-	assert_int_equal(rpma_rt_queue_delete(&world->queue), RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_queue_delete(&world->queue), RPMA_RT_E_BUSY);
 	rt_queue_unref_spill_poller(lane);
 	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
 }
@@ -231,7 +231,7 @@ static void delete__a_spill_that_leaves_WAITS(void **state)
 }
 
 /* there are more items after all, so nobody waits for it */
-static void delete__a_spill_that_stays_AGAIN(void **state)
+static void delete__a_spill_that_stays_BUSY(void **state)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
@@ -242,7 +242,7 @@ static void delete__a_spill_that_stays_AGAIN(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, delete_main, world), 0);
 	rt_queue_announce_spill_poller(lane, false);
 	pthread_join(thread, NULL);
-	assert_int_equal(world->deleted, RPMA_E_AGAIN);
+	assert_int_equal(world->deleted, RPMA_RT_E_BUSY);
 	rt_queue_unref_spill_poller(lane);
 	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
 }
@@ -630,12 +630,12 @@ int main(void)
 		ON_QUEUE(new__runtime_stopped_CLOSED),
 		ON_QUEUE(any__after_fork_FORKED),
 		ON_QUEUE(delete__null_INVAL_or_NOTHING),
-		ON_QUEUE(delete__used_AGAIN),
+		ON_QUEUE(delete__used_BUSY),
 		ON_QUEUE(delete__messages_left_FREED),
 		ON_QUEUE(delete__items_left_DROPPED),
-		ON_QUEUE(delete__a_spill_holds_it_AGAIN),
+		ON_QUEUE(delete__a_spill_holds_it_BUSY),
 		ON_QUEUE(delete__a_spill_that_leaves_WAITS),
-		ON_QUEUE(delete__a_spill_that_stays_AGAIN),
+		ON_QUEUE(delete__a_spill_that_stays_BUSY),
 		ON_QUEUE(finish__a_spill_holds_it_PUT),
 		ON_QUEUE(lane__same_poller_SAME_LANE),
 		ON_QUEUE(lane__no_memory_NULL),

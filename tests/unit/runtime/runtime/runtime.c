@@ -187,7 +187,7 @@ static void new__defaults_and_the_event_thread_shared(void **state)
 	fake_forget_trace();
 }
 
-static void delete__queues_held_AGAIN(void **state)
+static void delete__queues_held_BUSY(void **state)
 {
 	struct rpma_rt_completion item;
 	struct rpma_rt_queue *queue;
@@ -198,7 +198,7 @@ static void delete__queues_held_AGAIN(void **state)
 	ok(rpma_rt_new(&cfg, &rt));
 	ok(rpma_rt_queue_new(rt, NULL, &queue));
 	ok(rpma_rt_queue_push(queue, 5, NULL, 0, 0));
-	assert_int_equal(rpma_rt_delete(&rt), RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_delete(&rt), RPMA_RT_E_BUSY);
 	assert_non_null(rt);
 	/* it has stopped, the queue lives on until it is empty */
 	assert_int_equal(rpma_rt_queue_poll(queue, &item, 1), 1);
@@ -405,7 +405,7 @@ int main(void)
 		TEST(device__each_failure_nothing_left),
 		TEST(device__made_once),
 		TEST(new__defaults_and_the_event_thread_shared),
-		TEST(delete__queues_held_AGAIN),
+		TEST(delete__queues_held_BUSY),
 		TEST(stop__again_and_invalid),
 		TEST(stop__two_at_once),
 		TEST(any__of_before_a_fork_FORKED),

@@ -977,14 +977,14 @@ static void delete__refused_while_used(void **state)
 	scene_open(&s, state);
 	scene_srq(&s);
 	conn = fake_established(s.f);
-	assert_int_equal(rpma_rt_srq_delete(&s.srq), RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_srq_delete(&s.srq), RPMA_RT_E_BUSY);
 	assert_non_null(s.srq);
 	bury(s.f, &conn);
 	fake_configure(s.f);
 	pthread_mutex_lock(&s.f->rt->lock);
 	rt_conn_cfg_ref_srqs(&s.f->listener.cfg); /* a listener */
 	pthread_mutex_unlock(&s.f->rt->lock);
-	assert_int_equal(rpma_rt_srq_delete(&s.srq), RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_srq_delete(&s.srq), RPMA_RT_E_BUSY);
 	rt_conn_cfg_unref_srqs(&s.f->listener.cfg);
 	assert_int_equal(rpma_rt_srq_delete(NULL), RPMA_E_INVAL);
 	scene_delete(&s, 0);
