@@ -93,7 +93,7 @@ static void feed(struct rpma_conn *conn, struct rdma_cm_id *id,
 	} else {
 		(void)rpma_conn_next_event(conn, &event);
 	}
-	if (type == RDMA_CM_EVENT_ESTABLISHED)
+	if (type == RDMA_CM_EVENT_ESTABLISHED || type == RDMA_CM_EVENT_REJECTED)
 		keep(data, len);
 	free(data);
 	expect(rpma_conn_get_private_data(conn, &now) == 0);
