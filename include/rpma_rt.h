@@ -74,6 +74,8 @@ enum rpma_rt_again {
 
 /* Thread: any; answers for the calling thread. */
 enum rpma_rt_again rpma_rt_again_reason(void);
+/* Its name, as those of completions. */
+const char *rpma_rt_again_2str(enum rpma_rt_again reason);
 
 /* ---------------------------------------------------------- completions --- */
 
@@ -117,14 +119,15 @@ enum rpma_rt_reason {
 #define RPMA_RT_WRITABLE_SRQ   2
 
 /*
- * What a consumer receives: 32 bytes, two a cache line.
+ * What a consumer receives: 32 bytes, two a cache line. rpma_rt_inline.h has
+ * functions that read it without casts.
  *
  *              completion            event             message   writable
  * context      as posted             connection handle as pushed connection
  * user         the connection's      the connection's  as pushed the conn.'s
  * byte_len     received / read       -                 as pushed -
- * imm          imm_data (network     CM status         as pushed -
- *              order); on error
+ * imm          imm_data (network     see rpma_rt_      as pushed -
+ *              order); on error      completion_detail
  *              the vendor_err
  * qp_num       of the connection     likewise, or 0    0         likewise
  * status       enum ibv_wc_status    rpma_rt_reason    0         0
@@ -144,6 +147,22 @@ struct rpma_rt_completion {
 	uint8_t status;
 	uint8_t opcode;
 	uint8_t flags;
+};
+
+/* Names of them; "unknown" for what is none. Never NULL. Thread: any. */
+const char *rpma_rt_kind_2str(enum rpma_rt_kind kind);
+const char *rpma_rt_event_2str(enum rpma_rt_event event);
+const char *rpma_rt_reason_2str(enum rpma_rt_reason reason);
+/* The whole completion as a line of text without a newline, cut to len bytes
+ * and ended by 0; returns buf. 160 bytes hold any. Thread: any. */
+char *rpma_rt_completion_2str(const struct rpma_rt_completion *cmpl, char *buf,
+			      size_t len);
+
+/* what rpma_rt_completion_detail() (inline) found in CLOSED */
+enum rpma_rt_detail {
+	RPMA_RT_DETAIL_NONE = 0,
+	RPMA_RT_DETAIL_ERRNO = 1, /* a positive errno */
+	RPMA_RT_DETAIL_REJECT = 2 /* a reject reason of the CM */
 };
 
 /* The same as a work completion, for code that has one; thread: any. */
@@ -815,5 +834,7 @@ RPMA_RT_MUST_CHECK int rpma_rt_srq_recv(struct rpma_rt_srq *srq,
 #ifdef __cplusplus
 }
 #endif
+
+#include <rpma_rt_inline.h>
 
 #endif /* RPMA_RT_H */

@@ -3,10 +3,12 @@
 
 /*
  * completion.c -- what a completion is to others: a work completion of verbs,
- * and an error's text.
+ * and text; with the texts of errors.
  */
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "rpma_rt.h"
@@ -45,4 +47,83 @@ const char *rpma_rt_err_2str(int ret)
 	default:
 		return rpma_err_2str(ret);
 	}
+}
+
+/* ----------------------------------------------------------------- text --- */
+
+static const char *opcode_2str(uint8_t opcode)
+{
+	switch (opcode) {
+	case IBV_WC_SEND:
+		return "send";
+	case IBV_WC_RDMA_WRITE:
+		return "write";
+	case IBV_WC_RDMA_READ:
+		return "read";
+	case IBV_WC_COMP_SWAP:
+		return "compare and swap";
+	case IBV_WC_FETCH_ADD:
+		return "fetch and add";
+	case IBV_WC_RECV:
+		return "receive";
+	case IBV_WC_RECV_RDMA_WITH_IMM:
+		return "receive of a write";
+	default:
+		return "operation";
+	}
+}
+
+static const char *side_2str(uint8_t side)
+{
+	switch (side) {
+	case RPMA_RT_SEND_SIDE:
+		return "sends";
+	case RPMA_RT_RECV_SIDE:
+		return "receives";
+	default:
+		return "SRQ";
+	}
+}
+
+char *rpma_rt_completion_2str(const struct rpma_rt_completion *cmpl, char *buf,
+			      size_t len)
+{
+	assert(cmpl != NULL && buf != NULL);
+	switch (cmpl->kind) {
+	case RPMA_RT_COMPLETION:
+		snprintf(buf, len,
+			 "%s of QP %" PRIu32 ": %s%s, context %#" PRIx64
+			 ", %" PRIu32 " bytes, imm %#" PRIx32,
+			 opcode_2str(cmpl->opcode), cmpl->qp_num,
+			 ibv_wc_status_str((enum ibv_wc_status)cmpl->status),
+			 cmpl->flags & RPMA_RT_F_SYNTHESIZED ? " (synthesized)"
+							     : "",
+			 cmpl->context, cmpl->byte_len, cmpl->imm);
+		break;
+	case RPMA_RT_EVENT:
+		snprintf(buf, len,
+			 "event of QP %" PRIu32 ": %s%s%s, status %" PRId32,
+			 cmpl->qp_num,
+			 rpma_rt_event_2str((enum rpma_rt_event)cmpl->opcode),
+			 cmpl->opcode == RPMA_RT_EVENT_CLOSED ? ", " : "",
+			 cmpl->opcode == RPMA_RT_EVENT_CLOSED
+				 ? rpma_rt_reason_2str(
+					   (enum rpma_rt_reason)cmpl->status)
+				 : "",
+			 (int32_t)cmpl->imm);
+		break;
+	case RPMA_RT_MESSAGE:
+		snprintf(buf, len,
+			 "message: context %#" PRIx64 ", %" PRIu32
+			 " bytes, imm %#" PRIx32,
+			 cmpl->context, cmpl->byte_len, cmpl->imm);
+		break;
+	case RPMA_RT_WRITABLE:
+		snprintf(buf, len, "writable of QP %" PRIu32 ": %s",
+			 cmpl->qp_num, side_2str(cmpl->opcode));
+		break;
+	default:
+		snprintf(buf, len, "no item: kind %d", cmpl->kind);
+	}
+	return buf;
 }

@@ -70,17 +70,6 @@ static const char *const gates[] = {
 	[RT_GATE_PAUSED] = "paused",
 };
 
-static const char *const reasons[] = {
-	[RPMA_RT_REASON_LOCAL] = "local",
-	[RPMA_RT_REASON_DISCONNECTED] = "disconnected",
-	[RPMA_RT_REASON_REJECTED] = "rejected",
-	[RPMA_RT_REASON_UNREACHABLE] = "unreachable",
-	[RPMA_RT_REASON_ERROR] = "error",
-	[RPMA_RT_REASON_DEVICE] = "device",
-	[RPMA_RT_REASON_FAILED] = "failed",
-	[RPMA_RT_REASON_STOPPED] = "stopped",
-};
-
 #define NAME(table, i) \
 	((i) < COUNT(table) && (table)[i] != NULL ? (table)[i] : "other")
 
@@ -96,7 +85,7 @@ const char *rt_dump_gate(uint32_t gate)
 
 const char *rt_dump_reason(uint32_t reason)
 {
-	return NAME(reasons, reason);
+	return rpma_rt_reason_2str((enum rpma_rt_reason)reason);
 }
 
 void rt_dump_text(const char *text, FILE *out)

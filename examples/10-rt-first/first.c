@@ -80,8 +80,7 @@ static int answer(struct end *server)
 
 static int on_event(const struct rpma_rt_completion *event, struct end *server)
 {
-	struct rpma_rt_conn *conn =
-		(struct rpma_rt_conn *)(uintptr_t)event->context;
+	struct rpma_rt_conn *conn = rpma_rt_completion_conn(event);
 	struct end *end = event->user;
 
 	switch (event->opcode) {

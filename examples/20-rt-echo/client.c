@@ -130,7 +130,7 @@ static void on_event(struct worker *worker, struct link *link,
 	struct end *end = worker->end;
 
 	/* the handle: main's copy may be stored later than this comes */
-	link->conn = (struct rpma_rt_conn *)(uintptr_t)event->context;
+	link->conn = rpma_rt_completion_conn(event);
 	switch (event->opcode) {
 	case RPMA_RT_EVENT_READY:
 		if (worker->is_stopping)

@@ -251,8 +251,7 @@ void server_accept(struct server *server, int timeout_ms)
 				     timeout_ms);
 
 	for (int i = 0; i < got; i++) {
-		struct rpma_rt_conn *conn =
-			(struct rpma_rt_conn *)(uintptr_t)items[i].context;
+		struct rpma_rt_conn *conn = rpma_rt_completion_conn(&items[i]);
 
 		if (items[i].kind != RPMA_RT_EVENT)
 			continue;

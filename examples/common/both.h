@@ -82,7 +82,7 @@ const char *end_heard(const struct both *both, const struct end *end);
 static inline struct rpma_rt_conn *
 conn_of(const struct rpma_rt_completion *event)
 {
-	return (struct rpma_rt_conn *)(uintptr_t)event->context;
+	return rpma_rt_completion_conn(event);
 }
 
 static inline bool is_event(const struct rpma_rt_completion *cmpl,

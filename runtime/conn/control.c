@@ -336,8 +336,8 @@ static void log_death(struct rpma_rt_conn *conn)
 	char name[RPMA_RT_NAME_MAX + 1];
 
 	rt_name_copy(conn, name);
-	RT_LOG_INFO("\"%s\" (queue pair 0x%x) closes for reason %d", name,
-		    conn->qp_num, (int)conn->ctl.reason);
+	RT_LOG_INFO("\"%s\" (queue pair 0x%x) closes, reason: %s", name,
+		    conn->qp_num, rpma_rt_reason_2str(conn->ctl.reason));
 }
 
 void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,

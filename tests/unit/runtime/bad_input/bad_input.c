@@ -304,6 +304,31 @@ static void texts(void **state)
 			    "Unknown error");
 }
 
+static void names(void **state)
+{
+	const struct rpma_rt_completion none = {.kind = UINT8_MAX};
+	char text[8] = "";
+
+	(void)state;
+	sweep_begin("rpma_rt_kind_2str");
+	assert_string_equal(rpma_rt_kind_2str((enum rpma_rt_kind)INT_MIN),
+			    "unknown");
+	sweep_begin("rpma_rt_event_2str");
+	assert_string_equal(rpma_rt_event_2str((enum rpma_rt_event)INT_MAX),
+			    "unknown");
+	sweep_begin("rpma_rt_reason_2str");
+	assert_string_equal(rpma_rt_reason_2str((enum rpma_rt_reason)INT_MIN),
+			    "unknown");
+	sweep_begin("rpma_rt_again_2str");
+	assert_string_equal(rpma_rt_again_2str((enum rpma_rt_again)INT_MAX),
+			    "unknown");
+	sweep_begin("rpma_rt_completion_2str");
+	assert_ptr_equal(rpma_rt_completion_2str(&none, text, 0), text);
+	assert_string_equal(text, "");
+	rpma_rt_completion_2str(&none, text, sizeof(text));
+	assert_string_equal(text, "no item");
+}
+
 /* The last one: it knows what the others did. */
 static void every_function_WAS_SWEPT(void **state)
 {
@@ -340,6 +365,7 @@ int main(void)
 		fake_test(of_before_a_fork),
 		fake_test(mistakes),
 		cmocka_unit_test(texts),
+		cmocka_unit_test(names),
 		cmocka_unit_test(every_function_WAS_SWEPT),
 	};
 

@@ -98,6 +98,13 @@ struct ibv_context fake_ctx = {
 
 struct rpma_peer fake_peer = {.ibv_ctx = &fake_ctx};
 
+const char *ibv_wc_status_str(enum ibv_wc_status status)
+{
+	return status == IBV_WC_SUCCESS ? "success"
+					: "transport retry counter "
+					  "exceeded";
+}
+
 int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
 {
 	(void)ctx;

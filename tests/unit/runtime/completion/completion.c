@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* A completion as a work completion, and the texts of errors. */
+/* A completion as a work completion, what it holds, text. */
 
+#include <arpa/inet.h>
+#include <errno.h>
 #include <string.h>
 
 #include "rt_fake.h"
@@ -82,6 +84,163 @@ static void err_2str__both_libraries(void **state)
 	assert_non_null(rpma_rt_err_2str(12345));
 }
 
+/* ------------------------------------------------------------- the inlines */
+
+static struct rpma_rt_completion item(uint8_t kind, uint8_t opcode)
+{
+	return (struct rpma_rt_completion){
+		.kind = kind, .opcode = opcode, .context = 0x1234};
+}
+
+/* Whose handle the context is, if it is one. */
+static void conn_srq__by_kind(void **state)
+{
+	static const struct {
+		uint8_t kind;
+		uint8_t opcode;
+		bool is_conn;
+		bool is_srq;
+	} cases[] = {
+		{RPMA_RT_EVENT, RPMA_RT_EVENT_REQUEST, true, false},
+		{RPMA_RT_EVENT, RPMA_RT_EVENT_ROUTE_CLOSED, true, false},
+		{RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_LIMIT, false, true},
+		{RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_CLOSED, false, true},
+		{RPMA_RT_WRITABLE, RPMA_RT_SEND_SIDE, true, false},
+		{RPMA_RT_WRITABLE, RPMA_RT_RECV_SIDE, true, false},
+		{RPMA_RT_WRITABLE, RPMA_RT_WRITABLE_SRQ, false, true},
+		{RPMA_RT_COMPLETION, IBV_WC_SEND, false, false},
+		{RPMA_RT_MESSAGE, 0, false, false},
+	};
+	struct rpma_rt_completion c;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		c = item(cases[i].kind, cases[i].opcode);
+		assert_int_equal(rpma_rt_completion_conn(&c) ==
+					 (struct rpma_rt_conn *)0x1234,
+				 cases[i].is_conn);
+		assert_int_equal(rpma_rt_completion_srq(&c) ==
+					 (struct rpma_rt_srq *)0x1234,
+				 cases[i].is_srq);
+		assert_int_equal(rpma_rt_completion_conn(&c) == NULL,
+				 !cases[i].is_conn);
+		assert_int_equal(
+			rpma_rt_completion_event(&c),
+			cases[i].kind == RPMA_RT_EVENT ? cases[i].opcode : 0);
+		assert_ptr_equal(rpma_rt_completion_ptr(&c), (void *)0x1234);
+	}
+}
+
+static void is_ok_received_imm__success_only(void **state)
+{
+	struct rpma_rt_completion c = item(RPMA_RT_COMPLETION, IBV_WC_RECV);
+	uint32_t imm = 9;
+
+	(void)state;
+	assert_true(rpma_rt_completion_is_ok(&c));
+	assert_true(rpma_rt_completion_is_received(&c));
+	assert_false(rpma_rt_completion_imm(&c, &imm));
+	assert_int_equal(imm, 9);
+	c.flags = RPMA_RT_F_WITH_IMM;
+	c.imm = htonl(0x01020304);
+	assert_true(rpma_rt_completion_imm(&c, &imm));
+	assert_int_equal(imm, 0x01020304);
+	c.status = IBV_WC_WR_FLUSH_ERR;
+	assert_false(rpma_rt_completion_is_ok(&c));
+	assert_false(rpma_rt_completion_is_received(&c));
+	assert_false(rpma_rt_completion_imm(&c, &imm));
+	c = item(RPMA_RT_COMPLETION, IBV_WC_RDMA_WRITE);
+	assert_false(rpma_rt_completion_is_received(&c));
+	c = item(RPMA_RT_MESSAGE, IBV_WC_RECV);
+	assert_false(rpma_rt_completion_is_ok(&c));
+}
+
+static void detail__of_CLOSED_only(void **state)
+{
+	struct rpma_rt_completion c = item(RPMA_RT_EVENT, RPMA_RT_EVENT_CLOSED);
+	int value = 7;
+
+	(void)state;
+	assert_int_equal(rpma_rt_completion_detail(&c, &value),
+			 RPMA_RT_DETAIL_NONE);
+	assert_int_equal(value, 0);
+	c.imm = 28;
+	assert_int_equal(rpma_rt_completion_detail(&c, &value),
+			 RPMA_RT_DETAIL_REJECT);
+	assert_int_equal(value, 28);
+	c.imm = (uint32_t)-ETIMEDOUT;
+	assert_int_equal(rpma_rt_completion_detail(&c, &value),
+			 RPMA_RT_DETAIL_ERRNO);
+	assert_int_equal(value, ETIMEDOUT);
+	c.opcode = RPMA_RT_EVENT_READY;
+	assert_int_equal(rpma_rt_completion_detail(&c, &value),
+			 RPMA_RT_DETAIL_NONE);
+	assert_int_equal(value, 0);
+}
+
+/* ------------------------------------------------------------------- text */
+
+static void names__each_its_own(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		assert_string_not_equal(rpma_rt_kind_2str((enum rpma_rt_kind)i),
+					"unknown");
+	for (i = 1; i < 8; i++)
+		assert_string_not_equal(
+			rpma_rt_event_2str((enum rpma_rt_event)i), "unknown");
+	for (i = 0; i < 8; i++)
+		assert_string_not_equal(
+			rpma_rt_reason_2str((enum rpma_rt_reason)i), "unknown");
+	for (i = 0; i < 5; i++)
+		assert_string_not_equal(
+			rpma_rt_again_2str((enum rpma_rt_again)i), "unknown");
+	assert_string_equal(rpma_rt_kind_2str((enum rpma_rt_kind)99),
+			    "unknown");
+	assert_string_equal(rpma_rt_kind_2str((enum rpma_rt_kind) - 1),
+			    "unknown");
+	assert_string_equal(rpma_rt_event_2str((enum rpma_rt_event)0),
+			    "unknown");
+	assert_string_equal(rpma_rt_reason_2str((enum rpma_rt_reason)8),
+			    "unknown");
+	assert_string_equal(rpma_rt_again_2str((enum rpma_rt_again)5),
+			    "unknown");
+}
+
+/* 160 bytes hold any item, and what does not fit is cut. */
+static void completion_2str__any_item(void **state)
+{
+	struct rpma_rt_completion c;
+	char text[256];
+	int kind;
+	int opcode;
+
+	(void)state;
+	for (kind = 0; kind < 6; kind++) {
+		for (opcode = 0; opcode < 256; opcode++) {
+			memset(&c, 0xff, sizeof(c));
+			c.kind = (uint8_t)kind;
+			c.opcode = (uint8_t)opcode;
+			c.status = (uint8_t)(opcode % 32);
+			assert_ptr_equal(
+				rpma_rt_completion_2str(&c, text, sizeof(text)),
+				text);
+			assert_in_range(strlen(text), 1, 159);
+			assert_null(strchr(text, '\n'));
+		}
+	}
+	c = item(RPMA_RT_EVENT, RPMA_RT_EVENT_CLOSED);
+	c.status = RPMA_RT_REASON_REJECTED;
+	rpma_rt_completion_2str(&c, text, sizeof(text));
+	assert_non_null(strstr(text, "closed"));
+	assert_non_null(strstr(text, "rejected"));
+	rpma_rt_completion_2str(&c, text, 6);
+	assert_int_equal(strlen(text), 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -89,6 +248,11 @@ int main(void)
 		cmocka_unit_test(to_wc__invalidated),
 		cmocka_unit_test(to_wc__error_vendor_err),
 		cmocka_unit_test(err_2str__both_libraries),
+		cmocka_unit_test(conn_srq__by_kind),
+		cmocka_unit_test(is_ok_received_imm__success_only),
+		cmocka_unit_test(detail__of_CLOSED_only),
+		cmocka_unit_test(names__each_its_own),
+		cmocka_unit_test(completion_2str__any_item),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

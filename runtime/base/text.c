@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* text.c -- names of what the public header numbers: kinds of items, events,
+ * reasons. */
+
+#include <stddef.h>
+
+#include "rpma_rt.h"
+
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+#define NAME(table, i)                                                 \
+	((size_t)(i) < COUNT(table) && (table)[i] != NULL ? (table)[i] \
+							  : "unknown")
+
+const char *rpma_rt_kind_2str(enum rpma_rt_kind kind)
+{
+	static const char *const names[] = {
+		[RPMA_RT_COMPLETION] = "completion",
+		[RPMA_RT_EVENT] = "event",
+		[RPMA_RT_MESSAGE] = "message",
+		[RPMA_RT_WRITABLE] = "writable",
+	};
+
+	return NAME(names, kind);
+}
+
+const char *rpma_rt_event_2str(enum rpma_rt_event event)
+{
+	static const char *const names[] = {
+		[RPMA_RT_EVENT_REQUEST] = "request",
+		[RPMA_RT_EVENT_READY] = "ready",
+		[RPMA_RT_EVENT_ESTABLISHED] = "established",
+		[RPMA_RT_EVENT_CLOSED] = "closed",
+		[RPMA_RT_EVENT_ROUTE_CLOSED] = "route closed",
+		[RPMA_RT_EVENT_SRQ_LIMIT] = "SRQ limit",
+		[RPMA_RT_EVENT_SRQ_CLOSED] = "SRQ closed",
+	};
+
+	return NAME(names, event);
+}
+
+const char *rpma_rt_reason_2str(enum rpma_rt_reason reason)
+{
+	static const char *const names[] = {
+		[RPMA_RT_REASON_LOCAL] = "local",
+		[RPMA_RT_REASON_DISCONNECTED] = "disconnected",
+		[RPMA_RT_REASON_REJECTED] = "rejected",
+		[RPMA_RT_REASON_UNREACHABLE] = "unreachable",
+		[RPMA_RT_REASON_ERROR] = "error",
+		[RPMA_RT_REASON_DEVICE] = "device",
+		[RPMA_RT_REASON_FAILED] = "failed",
+		[RPMA_RT_REASON_STOPPED] = "stopped",
+	};
+
+	return NAME(names, reason);
+}
+
+const char *rpma_rt_again_2str(enum rpma_rt_again reason)
+{
+	static const char *const names[] = {
+		[RPMA_RT_AGAIN_NONE] = "none",
+		[RPMA_RT_AGAIN_CREDIT] = "credit",
+		[RPMA_RT_AGAIN_BACKLOG] = "backlog",
+		[RPMA_RT_AGAIN_LOCK] = "lock",
+		[RPMA_RT_AGAIN_NOT_YET] = "not yet",
+	};
+
+	return NAME(names, reason);
+}
