@@ -5,7 +5,8 @@
  * A queue shared by several workers, as in doc/protocols/shared-queue.md and
  * in queue/shared.c and base/bell.c, for every interleaving of a publisher that closes
  * in the end and of workers that wait, one of them with a time that may be over
- * at any moment, after which it never comes back.
+ * at any moment, after which it never comes back. FD=1: two event loops
+ * instead, which poll, arm and sleep on the eventfd. FD=2: one, and a waiter.
  *
  * Stores of the publisher, and a worker's arming of the word, go through a
  * buffer of their thread and reach memory later; in program order, for there
@@ -22,6 +23,17 @@
 #ifndef ITEMS
 #define ITEMS 2
 #endif
+/* of event loops */
+#if defined(M_ARM_WITHOUT_MARK) || defined(M_MARK_BEFORE_ARM) ||              \
+	defined(M_READ_LAST) || defined(M_ARM_LEFT_QUIETLY) ||                \
+	defined(M_LEAVE_WAITERS_ONLY) || defined(M_POLL_READS)
+#define FD 1
+#elif defined(M_WAITER_ONLY)
+#define FD 2
+#endif
+#ifndef FD
+#define FD 0
+#endif
 #define WORKERS 3
 #define PUBLISHER WORKERS
 #define THREADS 4
@@ -31,9 +43,12 @@ bool inside;
 bool again;
 byte waiters;
 
-/* the bell: ON_FUTEX or not; asleep in the kernel: bit of each worker */
+/* the bell: ON_FUTEX or not, ON_FD or not, which change in one step; asleep in
+ * the kernel: bit of each worker; the eventfd: readable */
 bool word;
+bool word_fd;
 bool in_kernel[WORKERS];
+bool fd;
 
 byte published;	 /* the lane: published - taken are there */
 byte taken;
@@ -45,8 +60,10 @@ byte b_what[THREADS];
 #define PUBLISH 1
 #define CLOSE	2
 #define ARM	3
+#define ARM_FD	4
 
 #define SEES_WORD(t) (word || b_what[t] == ARM)
+#define SEES_FD(t)   (word_fd || b_what[t] == ARM_FD)
 #define FENCE(t)     (b_what[t] == NOTHING)
 
 proctype buffer()
@@ -65,6 +82,7 @@ end:	do
 		:: b_what[t] == PUBLISH -> published++
 		:: b_what[t] == CLOSE -> closed = true
 		:: b_what[t] == ARM -> word = true
+		:: b_what[t] == ARM_FD -> word_fd = true
 		fi;
 		b_what[t] = NOTHING;
 		t = 0
@@ -85,16 +103,35 @@ inline wake_one()
 	}
 }
 
-/* After the caller's fence. */
-inline ring(t, was)
+/* Both ways of sleeping that were taken out of the word. */
+inline wake(was, was_fd)
 {
 	if
-	:: SEES_WORD(t) ->
-		atomic { FENCE(t) -> was = word; word = false };
-		if
-		:: was -> was = false; wake_one()
-		:: else
-		fi
+	:: was -> wake_one()
+	:: else
+	fi;
+#ifdef M_WAITER_ONLY
+	was_fd = was_fd && !was;
+#endif
+	if
+	:: was_fd -> fd = true
+	:: else
+	fi;
+	atomic { was = false; was_fd = false }
+}
+
+/* After the caller's fence. */
+inline ring(t, was, was_fd)
+{
+	if
+	:: SEES_WORD(t) || SEES_FD(t) ->
+		atomic { FENCE(t) ->
+			was = word;
+			was_fd = word_fd;
+			word = false;
+			word_fd = false
+		};
+		wake(was, was_fd)
 	:: else
 	fi
 }
@@ -102,6 +139,7 @@ inline ring(t, was)
 proctype publisher()
 {
 	bool was;
+	bool was_fd;
 	byte sent;
 
 	do
@@ -115,7 +153,7 @@ proctype publisher()
 #ifndef M_NO_FENCE_PUBLISH
 			FENCE(PUBLISHER);
 #endif
-			ring(PUBLISHER, was)
+			ring(PUBLISHER, was, was_fd)
 		fi
 	:: else -> break
 	od;
@@ -127,7 +165,7 @@ proctype publisher()
 	FENCE(PUBLISHER);
 	b_what[PUBLISHER] = CLOSE;
 	FENCE(PUBLISHER);
-	ring(PUBLISHER, was)
+	ring(PUBLISHER, was, was_fd)
 }
 
 /* ------------------------------------------------------------ workers --- */
@@ -170,6 +208,12 @@ inline handle()
 	fi
 }
 
+#ifdef M_LEAVE_WAITERS_ONLY
+#define SLEEPERS(t) (waiters > 0)
+#else
+#define SLEEPERS(t) (waiters > 0 || SEES_FD(t))
+#endif
+
 /* found: the word's being armed tells nothing. */
 inline leave(t)
 {
@@ -183,13 +227,16 @@ inline leave(t)
 		found = true
 #endif
 	}
-	:: atomic { !again && found && waiters > 0 ->
+	:: atomic { !again && found && SLEEPERS(t) ->
 		found = false;
 #ifdef M_LOOK_BEFORE_ARM
 		seen = SOMETHING
 #endif
 	};
-		arm(t);
+		if
+		:: waiters > 0 -> arm(t)
+		:: else
+		fi;
 		atomic { ARMED(t) ->
 #ifndef M_LOOK_BEFORE_ARM
 			seen = SOMETHING;
@@ -201,12 +248,14 @@ inline leave(t)
 		if
 		:: atomic { seen && FENCE(t) ->
 			owed = owed || word;
+			owed_fd = owed_fd || word_fd;
 			word = false;
+			word_fd = false;
 			seen = false
 		}
 		:: !seen
 		fi
-	:: atomic { !again && !(found && waiters > 0) && FENCE(t) ->
+	:: atomic { !again && !(found && SLEEPERS(t)) && FENCE(t) ->
 		inside = false;
 		found = false;
 		break
@@ -220,10 +269,7 @@ inline leave(t)
 	}
 #endif
 	od;
-	if
-	:: atomic { owed -> owed = false; wake_one() }
-	:: !owed
-	fi
+	wake(owed, owed_fd)
 }
 
 /* One step of the word of who consumes; entered or not. */
@@ -272,6 +318,7 @@ proctype worker(byte me; bool has_time)
 	bool found;
 	bool seen;
 	bool owed;
+	bool owed_fd;
 	bool over;
 
 	do
@@ -359,6 +406,122 @@ proctype worker(byte me; bool has_time)
 	od
 }
 
+/* -------------------------------------------------------- event loops --- */
+
+/* Inside, or not: the caller's fence comes first. */
+inline try_enter(t)
+{
+	atomic {
+		FENCE(t);
+		entered = !inside;
+		inside = true
+	}
+}
+
+/* Inside: what the second look of an arm found; then it leaves. */
+inline look_and_leave(t)
+{
+	atomic { ARMED(t) -> seen = SOMETHING; armed = !seen };
+	if
+	:: seen ->
+		seen = false;
+#ifndef M_ARM_LEFT_QUIETLY
+		found = true
+#endif
+	:: else
+	fi;
+	leave(t)
+}
+
+inline arm_fd(t)
+{
+#ifndef M_READ_LAST
+	fd = false;
+#endif
+	atomic { FENCE(t) -> b_what[t] = ARM_FD };
+#ifdef M_READ_LAST
+	FENCE(t);
+	fd = false
+#endif
+}
+
+proctype looper(byte me)
+{
+	bool entered;
+	bool got;
+	bool found;
+	bool seen;
+	bool owed;
+	bool owed_fd;
+	bool armed;
+	bool over;
+
+	do
+	:: atomic { over -> break }
+	:: !over ->
+		/* it polls */
+		try_enter(me);
+		if
+		:: entered ->
+			/* the end before the items: see lane.md */
+			seen = closed;
+			take();
+			atomic {
+				over = seen && !got;
+				found = over;
+				seen = false
+			};
+			leave(me);
+			if
+			:: got -> handle()
+			:: !got
+			fi
+		:: !entered
+#ifdef M_POLL_READS
+			-> fd = false
+#endif
+		fi;
+		/* it arms, if there was nothing */
+		if
+		:: over || got
+		:: !over && !got ->
+			atomic { entered = false; try_enter(me) };
+			if
+			:: entered && SOMETHING -> leave(me)
+			:: entered && !SOMETHING ->
+				arm_fd(me);
+				look_and_leave(me)
+			:: !entered ->
+#ifdef M_MARK_BEFORE_ARM
+				enter_or_mark(me, 0, 0);
+				arm_fd(me);
+#else
+				arm_fd(me);
+#ifdef M_ARM_WITHOUT_MARK
+				try_enter(me);
+#else
+				enter_or_mark(me, 0, 0);
+#endif
+#endif
+				if
+				:: entered -> look_and_leave(me)
+				:: !entered -> armed = true
+				fi
+			fi
+		fi;
+		/* it sleeps: a system call */
+		if
+		:: armed -> FENCE(me); fd
+		:: !armed
+		fi;
+		atomic {
+			entered = false;
+			got = false;
+			armed = false
+		}
+	od
+}
+
 active proctype ending()
 {
 	/* who has no time is told the end; by then everything was taken */
@@ -368,9 +531,17 @@ active proctype ending()
 init {
 	atomic {
 		run buffer();
+#if FD == 0
 		run worker(0, false);
 		run worker(1, false);
 		run worker(2, true);
+#elif FD == 1
+		run looper(0);
+		run looper(1);
+#else
+		run looper(0);
+		run worker(1, false);
+#endif
 		run publisher()
 	}
 }
