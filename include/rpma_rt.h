@@ -396,12 +396,19 @@ RPMA_RT_MUST_CHECK int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
 					  struct rpma_rt_completion *cmpl,
 					  int max, int timeout_ms);
 /*
- * An eventfd for event loops, level- or edge-triggered: before sleeping on it
- * poll until that answers 0 (which also resets it); it becomes readable
- * when there is something again. The queue owns it; do not read it.
- * Thread: consumer.
+ * An eventfd for event loops, level-triggered: arm the queue before sleeping on
+ * it. The queue owns it; do not read it. Thread: consumer.
  */
 int rpma_rt_queue_get_fd(struct rpma_rt_queue *queue, int *fd);
+/*
+ * Before sleeping on that fd: 0 = armed, sleep: it becomes readable when there
+ * is something, and stays so until the next arm that answers 0. 1 = look again.
+ * RPMA_RT_E_CLOSED: there is nothing and will be nothing. What a round of
+ * rpma_rt_poller_run() delivers to a queue that the same thread armed is not
+ * told by the fd: poll the queue after it; rpma_rt_poller_arm() refuses until
+ * then. Thread: consumer.
+ */
+RPMA_RT_MUST_CHECK int rpma_rt_queue_arm(struct rpma_rt_queue *queue);
 /* Puts a message of kind RPMA_RT_MESSAGE in; kind, status, opcode, qp_num and
  * flags are the library's. Unordered to completions. Thread: any. */
 int rpma_rt_queue_push(struct rpma_rt_queue *queue, uint64_t context,

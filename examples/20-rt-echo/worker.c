@@ -187,8 +187,9 @@ static void sleep_manual(struct worker *worker)
 		{.fd = worker->fds[1], .events = POLLIN},
 	};
 
-	/* 1: there is work */
-	if (rpma_rt_poller_arm(worker->end->rt, (uint32_t)worker->poller) == 0)
+	/* either may say that there is something still */
+	if (rpma_rt_queue_arm(worker->queue) == 0 &&
+	    rpma_rt_poller_arm(worker->end->rt, (uint32_t)worker->poller) == 0)
 		poll(fds, 2, WAIT_MS);
 }
 

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The bell; see park.h and doc/protocols/lane.md. Who may call what is said
+ * The bell; see bell.h and doc/protocols/lane.md. Who may call what is said
  * there.
  */
 
@@ -53,6 +53,9 @@ void rt_bell_init_futex(struct rt_bell *bell)
 	/* relaxed: as the word */
 	atomic_store_explicit(&bell->rung_ns, 0, memory_order_relaxed);
 	bell->prepared = RT_BELL_AWAKE;
+	/* relaxed, both: as the word */
+	atomic_store_explicit(&bell->written, false, memory_order_relaxed);
+	atomic_store_explicit(&bell->armed_by, 0, memory_order_relaxed);
 	/* relaxed: the bell is handed to others with what contains it */
 	atomic_store_explicit(&bell->word, RT_BELL_AWAKE, memory_order_relaxed);
 }
@@ -83,44 +86,16 @@ void rt_bell_fini(struct rt_bell *bell)
 	set_fd(bell, -1);
 }
 
-static void prepare(struct rt_bell *bell, uint32_t word)
-{
-	assert(bell->prepared == RT_BELL_AWAKE);
-	bell->prepared = word;
-	/* release [BELL-1]: the ringer that takes the word out sees the fd */
-	atomic_store_explicit(&bell->word, word, memory_order_release);
-	/* [LANE-3] [LANE-4]: the word before the second look; without it both
-	 * the ringer and we may read what was before, and we sleep on it */
-	rt_fence_dekker();
-}
-
 void rt_bell_prepare(struct rt_bell *bell)
 {
 	settle(bell);
-	prepare(bell, RT_BELL_ON_FD);
-}
-
-void rt_bell_prepare_futex(struct rt_bell *bell)
-{
-	prepare(bell, RT_BELL_ON_FUTEX);
-}
-
-static void sleep_on(struct rt_bell *bell, uint32_t word, int64_t timeout_ns)
-{
-	struct timespec timeout = {
-		.tv_sec = timeout_ns / NS_PER_S,
-		.tv_nsec = timeout_ns % NS_PER_S,
-	};
-
-	/* the kernel compares again under its lock: a ring since our second
-	 * look makes this return at once */
-	syscall(SYS_futex, &bell->word, FUTEX_WAIT_PRIVATE, word,
-		timeout_ns < 0 ? NULL : &timeout, NULL, 0);
-}
-
-void rt_bell_sleep_futex(struct rt_bell *bell, int64_t timeout_ns)
-{
-	sleep_on(bell, RT_BELL_ON_FUTEX, timeout_ns);
+	assert(bell->prepared == RT_BELL_AWAKE);
+	bell->prepared = RT_BELL_ON_FD;
+	/* release [BELL-1]: the ringer that takes the word out sees the fd */
+	atomic_store_explicit(&bell->word, RT_BELL_ON_FD, memory_order_release);
+	/* [LANE-4]: the word before the second look; without it both the ringer
+	 * and we may read what was before, and we sleep on it */
+	rt_fence_dekker();
 }
 
 void rt_bell_cancel(struct rt_bell *bell)
@@ -135,7 +110,7 @@ void rt_bell_cancel(struct rt_bell *bell)
 	 * release: a ringer that finds us awake may have this to thank */
 	old = atomic_exchange_explicit(&bell->word, RT_BELL_AWAKE,
 				       memory_order_acq_rel);
-	if (prepared == RT_BELL_ON_FD && old == RT_BELL_AWAKE)
+	if (old == RT_BELL_AWAKE)
 		bell->owed++;
 	settle(bell);
 }
@@ -148,23 +123,13 @@ bool rt_bell_is_asleep(const struct rt_bell *bell)
 		       RT_BELL_AWAKE;
 }
 
-static void write_one(int fd)
+/* -------------------------------------------------------------- a queue --- */
+
+void rt_bell_set_armed_by(struct rt_bell *bell, uint64_t number)
 {
-	const uint64_t one = 1;
-	ssize_t ret;
-
-	/* a full counter (EAGAIN) is readable too, so nothing is lost */
-	ret = write(fd, &one, sizeof(one));
-	(void)ret;
+	/* relaxed: the fence of rt_bell_arm() orders it [LANE-3] */
+	atomic_store_explicit(&bell->armed_by, number, memory_order_relaxed);
 }
-
-void rt_bell_poke(struct rt_bell *bell)
-{
-	bell->owed++;
-	write_one(rt_bell_fd(bell));
-}
-
-/* ---------------------------------------------------- several sleepers --- */
 
 void rt_bell_arm(struct rt_bell *bell, uint32_t ways)
 {
@@ -191,6 +156,12 @@ uint32_t rt_bell_disarm(struct rt_bell *bell)
 					memory_order_acq_rel);
 }
 
+void rt_bell_take_back(struct rt_bell *bell, uint32_t ways)
+{
+	/* acquire [BELL-1]: we see what whoever rang us published */
+	atomic_fetch_and_explicit(&bell->word, ~ways, memory_order_acquire);
+}
+
 uint64_t rt_bell_take_rung_ns(struct rt_bell *bell)
 {
 	/* relaxed: a figure */
@@ -202,48 +173,69 @@ uint64_t rt_bell_take_rung_ns(struct rt_bell *bell)
 					memory_order_relaxed);
 }
 
-bool rt_bell_wake_one(struct rt_bell *bell, uint32_t ways)
+static void write_fd(struct rt_bell *bell)
+{
+	const uint64_t one = 1;
+	ssize_t ret;
+
+	/* a full counter (EAGAIN) is readable too, so nothing is lost */
+	ret = write(rt_bell_fd(bell), &one, sizeof(one));
+	(void)ret;
+	/* release [BELL-2]: after the write, which is read after it is seen */
+	atomic_store_explicit(&bell->written, true, memory_order_release);
+}
+
+void rt_bell_read(struct rt_bell *bell)
+{
+	uint64_t writes;
+	ssize_t ret;
+
+	/* relaxed: a look, so that a quiet fd costs nothing */
+	if (!atomic_load_explicit(&bell->written, memory_order_relaxed))
+		return;
+	/* acquire [BELL-2]: before the read. A write that we do not see yet
+	 * sets it again, and makes the fd readable once for nothing */
+	atomic_exchange_explicit(&bell->written, false, memory_order_acquire);
+	ret = read(rt_bell_fd(bell), &writes, sizeof(writes));
+	(void)ret; /* nothing to read is quiet too */
+}
+
+bool rt_bell_wake_ways(struct rt_bell *bell, uint32_t ways)
 {
 	if (bell->timed && ways != RT_BELL_AWAKE)
 		/* relaxed: a figure */
 		atomic_store_explicit(&bell->rung_ns, rt_now_ns(),
 				      memory_order_relaxed);
-	/* a futex may be nobody's: its sleeper is on its way in or out, and
-	 * looks by itself; then the others are woken for good measure */
-	if ((ways & RT_BELL_ON_FUTEX) &&
-	    syscall(SYS_futex, &bell->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL,
-		    0) > 0)
-		return true;
+	/* it may be nobody's: its sleeper is on its way in or out, and looks
+	 * by itself */
+	if (ways & RT_BELL_ON_FUTEX)
+		syscall(SYS_futex, &bell->word, FUTEX_WAKE_PRIVATE, 1, NULL,
+			NULL, 0);
 	if (ways & RT_BELL_ON_FD)
-		write_one(rt_bell_fd(bell));
+		write_fd(bell);
 	return ways != RT_BELL_AWAKE;
 }
 
 void rt_bell_sleep_armed(struct rt_bell *bell, int64_t timeout_ns)
 {
+	struct timespec timeout = {
+		.tv_sec = timeout_ns / NS_PER_S,
+		.tv_nsec = timeout_ns % NS_PER_S,
+	};
 	uint32_t ways = rt_bell_ways(bell);
 
+	/* the kernel compares again under its lock: a ring since our second
+	 * look makes this return at once */
 	if (ways & RT_BELL_ON_FUTEX)
-		sleep_on(bell, ways, timeout_ns);
-}
-
-void rt_bell_drain(struct rt_bell *bell)
-{
-	int fd = rt_bell_fd(bell);
-	uint64_t writes;
-	ssize_t ret;
-
-	if (fd < 0)
-		return;
-	ret = read(fd, &writes, sizeof(writes));
-	(void)ret; /* nothing to read is quiet too */
+		syscall(SYS_futex, &bell->word, FUTEX_WAIT_PRIVATE, ways,
+			timeout_ns < 0 ? NULL : &timeout, NULL, 0);
 }
 
 /* -------------------------------------------------------------- ringing --- */
 
 bool rt_bell_wake(struct rt_bell *bell)
 {
-	return rt_bell_wake_one(bell, rt_bell_disarm(bell));
+	return rt_bell_wake_ways(bell, rt_bell_disarm(bell));
 }
 
 void rt_bell_ring(struct rt_bell *bell)

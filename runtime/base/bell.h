@@ -2,9 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A bell: one thread sleeps, any thread wakes it, at most one system call a
- * sleep. The sleeper sleeps on a futex (the word itself) or on an eventfd that
- * it may put in an epoll set. Protocol: doc/protocols/lane.md.
+ * A bell: one thread sleeps on an eventfd, any thread wakes it, at most one
+ * system call a sleep. Protocol: doc/protocols/lane.md.
  *
  *	sleeper				ringer
  *	prepare: word = asleep; fence	publishes
@@ -14,9 +13,11 @@
  *
  * The bell outlives every ringer: who may ring holds what contains it.
  *
- * A bell of several sleepers has none of its own: who works with what it
- * belongs to, one at a time, arms it for all that sleep and looks at everything
- * after; a ring wakes one of them. doc/protocols/shared-queue.md.
+ * The bell of a queue has as many sleepers as the queue has consumers, on the
+ * futex that the word is and on an eventfd in their epoll sets. Its word has a
+ * bit for each way of sleeping, which is armed before everything is looked at
+ * again; a ring takes both out and wakes one on the futex and all on the
+ * eventfd. doc/protocols/shared-queue.md.
  */
 
 #ifndef RT_BASE_BELL_H
@@ -28,7 +29,7 @@
 
 enum rt_bell_word {
 	RT_BELL_AWAKE = 0,
-	/* bits; one sleeper sleeps in one way */
+	/* bits */
 	RT_BELL_ON_FUTEX = 1,
 	RT_BELL_ON_FD = 2
 };
@@ -38,8 +39,14 @@ struct rt_bell {
 	_Atomic int fd;	       /* -1: none; set before the first ON_FD */
 	bool timed;	       /* immutable: somebody asks how long it took */
 	_Atomic uint64_t rung_ns; /* if timed: when, 0: not since asked */
-	uint32_t prepared;	  /* sleeper's: the word it stored last */
-	uint32_t owed;		  /* sleeper's: writes to fd it has not read */
+	/* one sleeper's: the word it stored last; writes to fd it has not read
+	 */
+	uint32_t prepared;
+	uint32_t owed;
+	/* a queue's: fd was written, and not read since; of one consumer: the
+	 * thread that armed the fd last, by its number, 0: none */
+	_Atomic bool written;
+	_Atomic uint64_t armed_by;
 };
 
 /* With an eventfd. 0, or RPMA_E_PROVIDER when there is none left. */
@@ -51,39 +58,50 @@ int rt_bell_add_fd(struct rt_bell *bell);
 void rt_bell_fini(struct rt_bell *bell);
 int rt_bell_fd(const struct rt_bell *bell);
 
+/* ---------------------------------------------------------- one sleeper --- */
+
 /* Sleeper, awake: asleep on the fd from here; look at everything, then sleep
  * on the fd; in any case rt_bell_cancel() before the next. */
 void rt_bell_prepare(struct rt_bell *bell);
-/* Likewise, to sleep in rt_bell_sleep_futex(). */
-void rt_bell_prepare_futex(struct rt_bell *bell);
-/* Sleeper, prepared for it: returns when rung, after timeout_ns (-1: without
- * end), on a signal, or for no reason. */
-void rt_bell_sleep_futex(struct rt_bell *bell, int64_t timeout_ns);
 /* Sleeper: awake, whether it was rung, slept or neither; the fd is quiet. */
 void rt_bell_cancel(struct rt_bell *bell);
 /* Sleeper: true while prepared and not rung, as far as it knows. */
 bool rt_bell_is_asleep(const struct rt_bell *bell);
-/* Sleeper, awake: makes its own fd readable. */
-void rt_bell_poke(struct rt_bell *bell);
 
-/* ---------------------------------------------------- several sleepers --- */
+/* -------------------------------------------------------------- a queue --- */
 
 /* Also asleep in these ways (bits, or none) from here, after a fence; look at
  * everything, then sleep or leave. */
 void rt_bell_arm(struct rt_bell *bell, uint32_t ways);
 /* The ways in which somebody is said to sleep. */
 uint32_t rt_bell_ways(const struct rt_bell *bell);
-/* Takes them out; wake-ups are owed to one who sleeps in them. */
+/* Takes them out; wake-ups are owed to who sleeps in them. */
 uint32_t rt_bell_disarm(struct rt_bell *bell);
-/* One of those who sleep in these ways wakes: true. */
-bool rt_bell_wake_one(struct rt_bell *bell, uint32_t ways);
+/* Takes these out; only for the caller, or none, slept in them. */
+void rt_bell_take_back(struct rt_bell *bell, uint32_t ways);
+/* Wakes, of those who sleep in these ways, one on the futex and all on the fd;
+ * false: there are no ways. */
+bool rt_bell_wake_ways(struct rt_bell *bell, uint32_t ways);
 /* Returns when rung, at once if armed no more; after timeout_ns (-1: without
  * end); on a signal, or for no reason. */
 void rt_bell_sleep_armed(struct rt_bell *bell, int64_t timeout_ns);
 /* If timed: when somebody was woken, once; else 0. */
 uint64_t rt_bell_take_rung_ns(struct rt_bell *bell);
-/* Makes the fd, if there is one, quiet. */
-void rt_bell_drain(struct rt_bell *bell);
+/* Makes the fd quiet; who does it arms it next. */
+void rt_bell_read(struct rt_bell *bell);
+/* Of one consumer, before rt_bell_arm(): the thread with that number. */
+void rt_bell_set_armed_by(struct rt_bell *bell, uint64_t number);
+/* After the caller's fence: does that thread, and nobody else, say that it
+ * sleeps, and on the fd? */
+static inline bool rt_bell_is_armed_by(const struct rt_bell *bell,
+				       uint64_t number)
+{
+	/* relaxed, both: the caller's fence orders them [LANE-3] */
+	return atomic_load_explicit(&bell->word, memory_order_relaxed) ==
+		       RT_BELL_ON_FD &&
+	       atomic_load_explicit(&bell->armed_by, memory_order_relaxed) ==
+		       number;
+}
 
 /* -------------------------------------------------------------- ringing --- */
 

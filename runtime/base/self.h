@@ -10,6 +10,7 @@
 #define RT_BASE_SELF_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct rt_poller;
 
@@ -17,6 +18,9 @@ struct rt_poller;
 struct rt_poller *rt_self_poller(void);
 void rt_self_set_poller(struct rt_poller *poller);
 bool rt_self_is_poller(void);
+
+/* The calling thread's number in this process: not 0, never used again. */
+uint64_t rt_self_number(void);
 
 bool rt_self_is_events(void);
 void rt_self_set_events(void);

@@ -61,6 +61,9 @@ bool rt_arm_poller(struct rt_poller *poller)
 	 * event */
 	if (rt_round_run(poller, INT_MAX) > 0)
 		return false;
+	/* its thread would sleep on what it delivered and was not rung for */
+	if (rt_left_out_is_due_poller(&poller->left_out, poller->runner))
+		return false;
 	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next)
 		rt_lane_arm_spill_poller(lane);
 	rt_bell_prepare(&poller->bell);

@@ -164,6 +164,16 @@ static void answer_numbers(struct rt_reserved *numbers)
 	}
 }
 
+/* After a fence: the lane's consumer, unless it is the thread that runs us, and
+ * polls next. True: it slept. */
+static bool ring_lane(struct rt_poller *poller, struct rt_lane *lane)
+{
+	if (!rt_left_out_may(lane, poller->runner))
+		return rt_lane_bell_poller(lane);
+	rt_left_out_add_poller(&poller->left_out, lane, poller->runner);
+	return false;
+}
+
 static void ring_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 {
 	struct rt_lane *lane;
@@ -171,7 +181,7 @@ static void ring_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 
 	for (lane = lanes; lane != NULL; lane = next) {
 		next = lane->touched_next;
-		if (rt_lane_bell_poller(lane))
+		if (ring_lane(poller, lane))
 			RT_STAT_ADD(poller, doorbells, 1);
 	}
 }
@@ -249,7 +259,7 @@ static uint32_t retry_spill(struct rt_poller *poller, struct rt_lane *lane)
 	/* pairs with the consumer's before it sleeps [LANE-3], and with the one
 	 * of a poster that found the backlog [LEDGER-2] */
 	rt_fence_dekker();
-	rt_lane_bell_poller(lane);
+	ring_lane(poller, lane);
 	return moved;
 }
 

@@ -129,14 +129,21 @@ int rt_poller_enter(struct rt_poller *poller)
 {
 	int ret = rt_owner_enter(&poller->owned);
 
-	if (ret == 0)
-		rt_self_set_poller(poller);
-	return ret;
+	if (ret)
+		return ret;
+	rt_self_set_poller(poller);
+	poller->runner = rt_self_number();
+	/* who left rings out runs it no more, and may sleep on its queues */
+	if (!rt_left_out_is_empty(&poller->left_out) &&
+	    poller->left_out.by != poller->runner)
+		rt_left_out_ring_poller(&poller->left_out);
+	return 0;
 }
 
 void rt_poller_leave(struct rt_poller *poller)
 {
 	rt_self_set_poller(NULL);
+	poller->runner = 0;
 	rt_owner_leave(&poller->owned);
 }
 
@@ -217,6 +224,7 @@ int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
 	poller->cpu = cpu;
 	rt_poller_set_tick(poller, rt_now_ns());
 	rt_schedule_init(poller);
+	rt_left_out_init(&poller->left_out);
 	poller->threaded = rt->cfg.mode != RPMA_RT_MODE_MANUAL;
 	ret = init_owned(poller);
 	if (ret)
@@ -253,6 +261,7 @@ void rt_poller_fini(struct rt_poller *poller)
 {
 	pthread_cond_destroy(&poller->made);
 	rt_inbox_fini(&poller->inbox);
+	rt_left_out_fini(&poller->left_out);
 	rt_bell_fini(&poller->bell);
 	if (poller->timer >= 0)
 		close(poller->timer);

@@ -105,6 +105,7 @@ int rpma_rt_poller_release(struct rpma_rt *rt, uint32_t poller)
 	ret = rt_poller_enter(p);
 	if (ret)
 		return ret;
+	rt_left_out_ring_poller(&p->left_out);
 	rt_owner_release(&p->owned);
 	rt_poller_leave(p);
 	return 0;

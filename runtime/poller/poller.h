@@ -25,6 +25,7 @@
 #include "base/inbox.h"
 #include "base/owner.h"
 #include "queue/lane.h"
+#include "queue/left_out.h"
 #include "base/order.h"
 #include "base/bell.h"
 #include "base/call.h"
@@ -62,6 +63,10 @@ struct rt_poller {
 	struct rt_side *touched_sides;
 	struct rt_reserved *touched_numbers;
 	struct rt_lane *spilling;
+	/* number of the thread that runs it by hand; 0: its own thread does,
+	 * or one that waits */
+	uint64_t runner;
+	struct rt_left_out left_out; /* lanes that were not rung for */
 	struct rt_schedule schedule;
 	struct rt_cq *leaving; /* CQs to let go */
 	uint64_t polled_ns;    /* when a timed batch was polled; 0: none */

@@ -3,7 +3,7 @@
 
 /*
  * alone.c -- a queue of one consumer at a time: taking, spinning, sleeping on a
- * futex or arming the eventfd. Runs on the consumer's thread. Labels in
+ * futex, arming the eventfd. Runs on the consumer's thread. Labels in
  * brackets: doc/protocols/lane.md.
  */
 
@@ -13,6 +13,7 @@
 #include <sched.h>
 
 #include "base/clock.h"
+#include "base/self.h"
 #include "queue/count.h"
 #include "queue/impl.h"
 #include "queue/take.h"
@@ -41,32 +42,6 @@ static void leave_alone(struct rpma_rt_queue *queue)
 {
 	/* release: to the next one's enter_alone() */
 	atomic_store_explicit(&queue->consumers, 0, memory_order_release);
-}
-
-/*
- * An empty poll: a consumer with an eventfd may go to sleep on it now, so it
- * is made quiet and armed, and everything is looked at once more.
- */
-static uint32_t take_or_arm(struct rpma_rt_queue *queue,
-			    struct rpma_rt_completion *cmpl, uint32_t max,
-			    enum rt_take_end *why)
-{
-	struct rt_bell *bell = &queue->bell;
-	uint32_t count;
-
-	if (rt_bell_fd(bell) < 0) {
-		/* [LANE-4]: our last head before the look at `spilled` */
-		rt_fence_dekker();
-		return rt_queue_take_again_consumer(queue, cmpl, max, why);
-	}
-	rt_bell_cancel(bell);
-	rt_bell_prepare(bell);
-	count = rt_queue_take_again_consumer(queue, cmpl, max, why);
-	if (count > 0 || *why != RT_TAKE_EMPTY)
-		rt_bell_cancel(bell);
-	if (count == 0 && *why == RT_TAKE_BUSY)
-		rt_bell_poke(bell);
-	return count;
 }
 
 /* Takes until something comes or the queue's budget, or the time, is over. */
@@ -101,15 +76,14 @@ static uint32_t sleep_once(struct rpma_rt_queue *queue,
 {
 	uint32_t count;
 
-	rt_bell_cancel(&queue->bell);
-	rt_bell_prepare_futex(&queue->bell);
+	rt_bell_arm(&queue->bell, RT_BELL_ON_FUTEX);
 	count = rt_queue_take_again_consumer(queue, cmpl, max, why);
 	if (count == 0 && *why == RT_TAKE_EMPTY) {
 		rt_stat_add_mt(&queue->stats.sleeps, 1);
-		rt_bell_sleep_futex(&queue->bell, timeout_ns);
+		rt_bell_sleep_armed(&queue->bell, timeout_ns);
 		rt_queue_time_wakeup(queue);
 	}
-	rt_bell_cancel(&queue->bell);
+	rt_bell_take_back(&queue->bell, RT_BELL_ON_FUTEX);
 	return count;
 }
 
@@ -126,7 +100,8 @@ static uint32_t sleep_for(struct rpma_rt_queue *queue,
 		if (end_ns >= 0) {
 			left = end_ns - (int64_t)rt_now_ns();
 			if (left <= 0)
-				return take_or_arm(queue, cmpl, max, why);
+				return rt_queue_poll_consumer(queue, cmpl, max,
+							      why);
 		}
 		count = sleep_once(queue, cmpl, max, left, why);
 		if (count > 0 || *why == RT_TAKE_CLOSED)
@@ -144,9 +119,7 @@ int rt_alone_poll(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
 	if (ret)
 		return ret;
 	rt_queue_time_wakeup(queue);
-	*count = rt_queue_take_consumer(queue, cmpl, max);
-	if (*count == 0)
-		*count = take_or_arm(queue, cmpl, max, why);
+	*count = rt_queue_poll_consumer(queue, cmpl, max, why);
 	rt_queue_count_take(queue, &queue->stats.polls, *count);
 	leave_alone(queue);
 	return 0;
@@ -169,6 +142,33 @@ int rt_alone_wait(struct rpma_rt_queue *queue, int64_t timeout_ns,
 			*count = sleep_for(queue, cmpl, max, end_ns, why);
 	}
 	rt_queue_count_take(queue, &queue->stats.waits, *count);
+	leave_alone(queue);
+	return 0;
+}
+
+/* Inside. A fd that was readable stays so unless there is nothing. */
+static enum rt_take_end arm(struct rpma_rt_queue *queue)
+{
+	enum rt_take_end end = rt_queue_look_consumer(queue);
+
+	if (end != RT_TAKE_EMPTY)
+		return end;
+	rt_bell_read(&queue->bell);
+	rt_bell_set_armed_by(&queue->bell, rt_self_number());
+	rt_bell_arm(&queue->bell, RT_BELL_ON_FD);
+	end = rt_queue_look_consumer(queue);
+	if (end != RT_TAKE_EMPTY)
+		rt_bell_wake(&queue->bell);
+	return end;
+}
+
+int rt_alone_arm(struct rpma_rt_queue *queue, enum rt_take_end *end)
+{
+	int ret = enter_alone(queue);
+
+	if (ret)
+		return ret;
+	*end = arm(queue);
 	leave_alone(queue);
 	return 0;
 }

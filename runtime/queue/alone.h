@@ -18,5 +18,7 @@ int rt_alone_poll(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
 int rt_alone_wait(struct rpma_rt_queue *queue, int64_t timeout_ns,
 		  struct rpma_rt_completion *cmpl, uint32_t max,
 		  uint32_t *count, enum rt_take_end *why);
+/* RT_TAKE_EMPTY: armed, a ring makes the fd readable. ERRORS: likewise */
+int rt_alone_arm(struct rpma_rt_queue *queue, enum rt_take_end *end);
 
 #endif /* RT_QUEUE_ALONE_H */

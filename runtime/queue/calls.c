@@ -20,6 +20,7 @@
 #include "queue/alone.h"
 #include "queue/count.h"
 #include "queue/impl.h"
+#include "queue/left_out.h"
 #include "queue/list.h"
 #include "queue/push.h"
 #include "queue/queue.h"
@@ -136,6 +137,7 @@ static void delete_lanes(struct rpma_rt_queue *queue)
 	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++) {
 		if (queue->of_poller[i] == NULL)
 			continue;
+		rt_left_out_forget(&queue->of_poller[i]->lane);
 		rt_lane_fini(&queue->of_poller[i]->lane);
 		free(queue->of_poller[i]);
 	}
@@ -370,4 +372,30 @@ int rpma_rt_queue_get_fd(struct rpma_rt_queue *queue, int *fd)
 		return ret;
 	*fd = rt_bell_fd(&queue->bell);
 	return 0;
+}
+
+int rpma_rt_queue_arm(struct rpma_rt_queue *queue)
+{
+	enum rt_take_end end;
+	int ret;
+
+	if (queue == NULL)
+		return RPMA_E_INVAL;
+	ret = rt_context_check(queue->rt);
+	if (ret)
+		return ret;
+	if (rt_bell_fd(&queue->bell) < 0) {
+		RT_LOG_ERROR("a queue is armed before its descriptor is asked "
+			     "for: call rpma_rt_queue_get_fd() first");
+		return RPMA_E_INVAL;
+	}
+	if (queue->params.shared)
+		end = rt_shared_arm(queue);
+	else
+		ret = rt_alone_arm(queue, &end);
+	if (ret)
+		return ret;
+	if (end == RT_TAKE_CLOSED)
+		return RPMA_RT_E_CLOSED;
+	return end != RT_TAKE_EMPTY;
 }

@@ -54,6 +54,7 @@ struct rpma_rt_queue {
 
 	/* the consumer's own */
 	alignas(RT_CACHE_LINE) uint32_t next_source;
+	bool owes_pollers; /* it took, and has not looked at `spilled` since */
 
 	/* those who consume, or want to */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t consumers; /* RT_CONSUMER_* */

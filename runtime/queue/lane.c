@@ -70,6 +70,7 @@ int rt_lane_init(struct rt_lane *lane, struct rt_bell *poller,
 {
 	assert(size >= 2 && (size & (size - 1)) == 0);
 	memset(lane, 0, sizeof(*lane));
+	CDS_INIT_LIST_HEAD(&lane->left_link);
 	lane->poller = poller;
 	lane->consumer = consumer;
 	lane->size = size;

@@ -24,6 +24,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <urcu/list.h>
+
 #include "rpma_rt.h"
 #include "base/bell.h"
 #include "base/order.h"
@@ -35,6 +37,8 @@
 #define RT_LANE_STAGE 32
 
 #define RT_LANE_NUMBERS 256 /* reserved route numbers: those of SRQs */
+
+struct rt_left_out;
 
 struct rt_lane {
 	/* immutable after init; the flags are written seldom, by the poller */
@@ -66,6 +70,10 @@ struct rt_lane {
 	struct rt_lane *touched_next; /* the poller's list of touched lanes */
 	struct rt_lane *spill_next;
 	_Atomic uint64_t wakes; /* of the consumer, for statistics */
+	/* the list of those that its poller did not ring for, NULL: never was
+	 * in it; the link under the lock of the list */
+	struct rt_left_out *left_out;
+	struct cds_list_head left_link;
 	/* left by whoever writes something once a lane, of one kind and of
 	 * another */
 	uint64_t marks[2];

@@ -2,10 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * shared.c -- a queue shared by several workers: one at a time is inside
- * and is its consumer, a ring wakes one of those who sleep, and who leaves
- * something behind wakes another. Runs on the workers' threads. The words and
- * why nothing is missed: doc/protocols/shared-queue.md.
+ * shared.c -- a queue shared by several workers: one at a time is inside and is
+ * its consumer, a ring wakes one of those who wait, and who leaves something
+ * behind wakes another; those who sleep on the eventfd are all woken. Runs on
+ * the workers' threads. The words and why nothing is missed:
+ * doc/protocols/shared-queue.md.
  */
 
 #include "queue/shared.h"
@@ -69,16 +70,10 @@ static bool enter_or_mark(struct rpma_rt_queue *queue, uint32_t inside,
 
 /* -------------------------------------------------------------- leaving --- */
 
-/* In which ways others may sleep. */
-static uint32_t ways_of(const struct rpma_rt_queue *queue, uint32_t consumers)
+/* The way in which others wait. Who sleeps on the eventfd armed it. */
+static uint32_t way_of(uint32_t consumers)
 {
-	uint32_t ways = 0;
-
-	if (consumers >= RT_CONSUMER_WAITER)
-		ways |= RT_BELL_ON_FUTEX;
-	if (rt_bell_fd(&queue->bell) >= 0)
-		ways |= RT_BELL_ON_FD;
-	return ways;
+	return consumers >= RT_CONSUMER_WAITER ? RT_BELL_ON_FUTEX : 0;
 }
 
 /* Did somebody try to enter since it was asked last? */
@@ -116,21 +111,21 @@ static void leave(struct rpma_rt_queue *queue, bool found)
 	uint32_t owed = 0;
 	uint32_t ways;
 
-	if (~rt_bell_ways(&queue->bell) & ways_of(queue, consumers))
+	if (~rt_bell_ways(&queue->bell) & way_of(consumers))
 		found = true;
 	do {
 		if (take_mark(queue, &consumers))
 			found = true;
-		ways = ways_of(queue, consumers);
-		if (found && ways != 0) {
+		ways = way_of(consumers);
+		if (found && (ways | rt_bell_ways(&queue->bell)) != 0) {
 			rt_bell_arm(&queue->bell, ways);
-			if (rt_queue_has_work_consumer(queue))
+			if (rt_queue_look_consumer(queue) != RT_TAKE_EMPTY)
 				owed |= rt_bell_disarm(&queue->bell);
 			found = false;
 		}
 	} while (!try_leave(queue, &consumers, 0));
 	/* outside: who wakes finds nobody there */
-	if (owed != 0 && rt_bell_wake_one(&queue->bell, owed))
+	if (rt_bell_wake_ways(&queue->bell, owed))
 		rt_stat_add_mt(&queue->stats.wakes, 1);
 }
 
@@ -139,9 +134,7 @@ static uint32_t take_armed(struct rpma_rt_queue *queue,
 			   struct rpma_rt_completion *cmpl, uint32_t max,
 			   uint32_t ways, enum rt_take_end *why)
 {
-	/* before it is armed: what is written after is for what comes after */
-	rt_bell_drain(&queue->bell);
-	rt_bell_arm(&queue->bell, ways | ways_of(queue, consumers_of(queue)));
+	rt_bell_arm(&queue->bell, ways | way_of(consumers_of(queue)));
 	return rt_queue_take_again_consumer(queue, cmpl, max, why);
 }
 
@@ -298,24 +291,13 @@ uint32_t rt_shared_poll(struct rpma_rt_queue *queue,
 {
 	uint32_t count;
 
+	*why = RT_TAKE_EMPTY;
 	if (!try_enter(queue, 0)) {
-		if (rt_bell_fd(&queue->bell) < 0) {
-			rt_stat_add_mt(&queue->stats.busy, 1);
-			return 0;
-		}
-		/* who is inside may be off its CPU: an event loop need not
-		 * turn meanwhile, for it makes the fd readable again */
-		rt_bell_drain(&queue->bell);
-		if (!enter_or_mark(queue, 0, 0))
-			return 0;
+		rt_stat_add_mt(&queue->stats.busy, 1);
+		return 0;
 	}
-	count = rt_queue_take_consumer(queue, cmpl, max);
-	if (count > 0) {
-		leave(queue, false);
-		return count;
-	}
-	count = take_armed(queue, cmpl, max, 0, why);
-	leave(queue, count > 0 || *why != RT_TAKE_EMPTY);
+	count = rt_queue_poll_consumer(queue, cmpl, max, why);
+	leave(queue, *why != RT_TAKE_EMPTY);
 	return count;
 }
 
@@ -334,4 +316,27 @@ uint32_t rt_shared_wait(struct rpma_rt_queue *queue,
 	if (count == 0)
 		count = sleep_for(queue, cmpl, max, end_ns, why);
 	return count;
+}
+
+enum rt_take_end rt_shared_arm(struct rpma_rt_queue *queue)
+{
+	bool is_inside = try_enter(queue, 0);
+	enum rt_take_end end;
+
+	if (is_inside) {
+		end = rt_queue_look_consumer(queue);
+		if (end != RT_TAKE_EMPTY) {
+			leave(queue, end == RT_TAKE_CLOSED);
+			return end;
+		}
+	}
+	rt_bell_read(&queue->bell);
+	rt_bell_arm(&queue->bell, RT_BELL_ON_FD);
+	/* armed before the mark: who is inside looks for us, and writes */
+	if (!is_inside && !enter_or_mark(queue, 0, 0))
+		return RT_TAKE_EMPTY;
+	end = rt_queue_look_consumer(queue);
+	/* something: others may sleep on the eventfd that we made quiet */
+	leave(queue, end != RT_TAKE_EMPTY);
+	return end;
 }

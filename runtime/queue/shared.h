@@ -18,5 +18,7 @@ uint32_t rt_shared_poll(struct rpma_rt_queue *queue,
 uint32_t rt_shared_wait(struct rpma_rt_queue *queue,
 			struct rpma_rt_completion *cmpl, uint32_t max,
 			int64_t end_ns, enum rt_take_end *why);
+/* RT_TAKE_EMPTY: armed, a ring makes the fd readable. */
+enum rt_take_end rt_shared_arm(struct rpma_rt_queue *queue);
 
 #endif /* RT_QUEUE_SHARED_H */

@@ -58,6 +58,7 @@ uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
 	}
 	queue->next_source =
 		queue->next_source < lanes ? queue->next_source + 1 : 0;
+	queue->owes_pollers |= total > 0;
 	return total;
 }
 
@@ -91,6 +92,7 @@ static void ring_pollers(struct rpma_rt_queue *queue)
 	uint32_t lanes;
 	uint32_t i;
 
+	queue->owes_pollers = false;
 	/* relaxed: the pollers are gone, or nearly, and this is harmless */
 	if (atomic_load_explicit(&queue->finished, memory_order_relaxed))
 		return;
@@ -113,6 +115,26 @@ uint32_t rt_queue_take_again_consumer(struct rpma_rt_queue *queue,
 	return count;
 }
 
+uint32_t rt_queue_poll_consumer(struct rpma_rt_queue *queue,
+				struct rpma_rt_completion *cmpl, uint32_t max,
+				enum rt_take_end *why)
+{
+	uint32_t count = rt_queue_take_consumer(queue, cmpl, max);
+
+	*why = RT_TAKE_EMPTY;
+	if (count > 0)
+		return count;
+	if (queue->owes_pollers) {
+		/* [LANE-4]: our last head before the look at `spilled` */
+		rt_fence_dekker();
+		ring_pollers(queue);
+	}
+	if (!rt_queue_is_closed(queue))
+		return 0;
+	*why = look_at_end(queue);
+	return rt_queue_take_consumer(queue, cmpl, max);
+}
+
 /* Without moving anything. */
 static bool has_items(struct rpma_rt_queue *queue)
 {
@@ -132,10 +154,13 @@ static bool has_items(struct rpma_rt_queue *queue)
 	return !rt_mpsc_is_empty_owner(&queue->messages);
 }
 
-bool rt_queue_has_work_consumer(struct rpma_rt_queue *queue)
+enum rt_take_end rt_queue_look_consumer(struct rpma_rt_queue *queue)
 {
-	if (look_at_end(queue) != RT_TAKE_EMPTY || has_items(queue))
-		return true;
-	ring_pollers(queue);
-	return false;
+	enum rt_take_end end = look_at_end(queue);
+
+	if (has_items(queue))
+		return RT_TAKE_SOME;
+	if (end == RT_TAKE_EMPTY)
+		ring_pollers(queue);
+	return end;
 }

@@ -15,6 +15,7 @@
 /* How a take that found nothing ends. */
 enum rt_take_end {
 	RT_TAKE_EMPTY,
+	RT_TAKE_SOME, /* of a look only: there is something */
 	RT_TAKE_BUSY, /* a pusher is inside a closed queue */
 	RT_TAKE_CLOSED
 };
@@ -23,13 +24,17 @@ enum rt_take_end {
  * The consumer, or who deletes. */
 uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
 				struct rpma_rt_completion *cmpl, uint32_t max);
-/* The second look, after a fence of the caller; nothing: why, and pollers that
- * sleep on a spill are rung. */
+/* What a poll does: takes; nothing: why, and pollers that sleep on a spill are
+ * rung. */
+uint32_t rt_queue_poll_consumer(struct rpma_rt_queue *queue,
+				struct rpma_rt_completion *cmpl, uint32_t max,
+				enum rt_take_end *why);
+/* The second look of who sleeps next, after its fence: likewise. */
 uint32_t rt_queue_take_again_consumer(struct rpma_rt_queue *queue,
 				      struct rpma_rt_completion *cmpl,
 				      uint32_t max, enum rt_take_end *why);
-/* The same without taking: is there anything, or an end, to know of? */
-bool rt_queue_has_work_consumer(struct rpma_rt_queue *queue);
+/* The same without taking: RT_TAKE_EMPTY when there is nothing to know of. */
+enum rt_take_end rt_queue_look_consumer(struct rpma_rt_queue *queue);
 
 /* When a wait of that length ends, of rt_now_ns(); -1: never */
 static inline int64_t rt_queue_end_ns(int64_t timeout_ns)

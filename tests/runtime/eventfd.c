@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * eventfd.c -- a consumer in an event loop: the queue's fd, level- and
- * edge-triggered; waits that end by time, by a push, by a close, by a stop.
+ * eventfd.c -- a consumer in an event loop: the queue's fd, in one epoll set or
+ * in two, armed before each sleep; waits that end by time, by a push, by a
+ * close, by a stop.
  */
 
 #include <pthread.h>
@@ -16,42 +17,70 @@
 #define DEPTH	8
 #define PUSHERS 4
 
-/* Polls until there is nothing, then sleeps on the fd; one item. */
+/* the same fd in as many epoll sets; each is slept on in turn */
+struct sets {
+	int fds[2];
+	int count;
+	int next;
+};
+
+/* Polls until there is nothing, arms, then sleeps on the fd; one item. */
 static struct rpma_rt_completion next_by_fd(struct rpma_rt_queue *queue,
-					    int epfd)
+					    struct sets *sets)
 {
 	struct rpma_rt_completion item;
 	struct epoll_event event;
+	int ret;
 	int got;
+	int i;
 
 	for (;;) {
 		got = rpma_rt_queue_poll(queue, &item, 1);
 		if (got == 1)
 			return item;
 		CHECK(got == 0);
-		CHECK(epoll_wait(epfd, &event, 1, WORLD_PATIENCE_MS) == 1);
+		ret = rpma_rt_queue_arm(queue);
+		CHECK(ret == 0 || ret == 1);
+		if (ret == 1)
+			continue;
+		sets->next = (sets->next + 1) % sets->count;
+		CHECK(epoll_wait(sets->fds[sets->next], &event, 1,
+				 WORLD_PATIENCE_MS) == 1);
+		/* and all the others find it readable too */
+		for (i = 0; i < sets->count; i++)
+			CHECK(epoll_wait(sets->fds[i], &event, 1, 0) == 1);
 	}
 }
 
-static int epoll_of(struct rpma_rt_queue *queue, uint32_t flags)
+static struct sets sets_of(struct rpma_rt_queue *queue, int count)
 {
-	struct epoll_event event = {.events = EPOLLIN | flags};
-	int epfd = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event event = {.events = EPOLLIN};
+	struct sets sets = {.count = count};
 	int fd;
+	int i;
 
-	CHECK(epfd >= 0);
 	MUST(rpma_rt_queue_get_fd(queue, &fd));
-	CHECK(epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &event) == 0);
-	return epfd;
+	for (i = 0; i < count; i++) {
+		sets.fds[i] = epoll_create1(EPOLL_CLOEXEC);
+		CHECK(sets.fds[i] >= 0);
+		CHECK(epoll_ctl(sets.fds[i], EPOLL_CTL_ADD, fd, &event) == 0);
+	}
+	return sets;
+}
+
+static void close_sets(struct sets *sets)
+{
+	while (sets->count > 0)
+		close(sets->fds[--sets->count]);
 }
 
 /* Completions of both ends, each through its own loop's fd. */
-static void fd__wakes_for_each_completion(struct stage *s, uint32_t flags)
+static void fd__wakes_for_each_completion(struct stage *s, int count)
 {
 	struct rpma_rt_completion item;
 	struct world_pair pair;
-	int aq = epoll_of(s->aq, flags);
-	int pq = epoll_of(s->pq, flags);
+	struct sets aq = sets_of(s->aq, count);
+	struct sets pq = sets_of(s->pq, count);
 	uint64_t i;
 
 	stage_connect(s, &pair);
@@ -59,20 +88,20 @@ static void fd__wakes_for_each_completion(struct stage *s, uint32_t flags)
 		MUST(rpma_rt_recv(pair.passive, s->mr, 0, 64, i));
 		MUST(rpma_rt_send(pair.active, s->mr, 64, 64,
 				  RPMA_F_COMPLETION_ALWAYS, i));
-		item = next_by_fd(s->pq, pq);
+		item = next_by_fd(s->pq, &pq);
 		CHECK(item.context == i && item.status == IBV_WC_SUCCESS);
-		item = next_by_fd(s->aq, aq);
+		item = next_by_fd(s->aq, &aq);
 		CHECK(item.context == i && item.status == IBV_WC_SUCCESS);
 	}
 	MUST(rpma_rt_conn_close(pair.active));
-	item = next_by_fd(s->aq, aq);
+	item = next_by_fd(s->aq, &aq);
 	CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
-	item = next_by_fd(s->pq, pq);
+	item = next_by_fd(s->pq, &pq);
 	CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
 	MUST(rpma_rt_conn_unref(&pair.active));
 	MUST(rpma_rt_conn_unref(&pair.passive));
-	close(aq);
-	close(pq);
+	close_sets(&aq);
+	close_sets(&pq);
 }
 
 /* what another thread does to a queue on which this one waits */
@@ -100,22 +129,43 @@ static void *close_queue(void *arg)
 	return NULL;
 }
 
-static void push__each_once_in_order(struct stage *s, uint32_t flags)
+static void push__each_once_in_order(struct stage *s, int count)
 {
 	struct other other = {.queue = s->aq, .count = 2000};
 	struct rpma_rt_completion item;
-	int epfd = epoll_of(s->aq, flags);
+	struct sets sets = sets_of(s->aq, count);
 	uint64_t i;
 
 	CHECK(!pthread_create(&other.thread, NULL, push, &other));
 	for (i = 0; i < other.count; i++) {
-		item = next_by_fd(s->aq, epfd);
+		item = next_by_fd(s->aq, &sets);
 		CHECK(item.kind == RPMA_RT_MESSAGE && item.context == i);
 		CHECK(item.user == &other);
 		CHECK(item.byte_len == 1 && item.imm == 2);
 	}
 	CHECK(!pthread_join(other.thread, NULL));
-	close(epfd);
+	close_sets(&sets);
+}
+
+/* Readable from a ring until an arm that answers 0; to poll changes nothing. */
+static void arm__0_is_what_makes_it_quiet(struct stage *s)
+{
+	struct rpma_rt_completion item;
+	struct epoll_event event;
+	struct sets sets = sets_of(s->aq, 1);
+
+	CHECK(rpma_rt_queue_arm(s->aq) == 0);
+	CHECK(epoll_wait(sets.fds[0], &event, 1, 0) == 0);
+	MUST(rpma_rt_queue_push(s->aq, 1, NULL, 0, 0));
+	CHECK(epoll_wait(sets.fds[0], &event, 1, 0) == 1);
+	CHECK(rpma_rt_queue_arm(s->aq) == 1);
+	CHECK(epoll_wait(sets.fds[0], &event, 1, 0) == 1);
+	MUST_ANSWER(1, rpma_rt_queue_poll(s->aq, &item, 1));
+	CHECK(rpma_rt_queue_poll(s->aq, &item, 1) == 0);
+	CHECK(epoll_wait(sets.fds[0], &event, 1, 0) == 1);
+	CHECK(rpma_rt_queue_arm(s->aq) == 0);
+	CHECK(epoll_wait(sets.fds[0], &event, 1, 0) == 0);
+	close_sets(&sets);
 }
 
 /* Several at once: each one's own are in order. */
@@ -206,23 +256,25 @@ static void close__ends_the_wait(struct stage *s, int by_fd)
 	struct other other = {0};
 	struct rpma_rt_completion item;
 	struct epoll_event event;
-	int epfd = -1;
+	struct sets sets = {0};
 
 	MUST(rpma_rt_queue_new(s->world.rt, NULL, &other.queue));
 	if (by_fd) {
-		epfd = epoll_of(other.queue, EPOLLET);
-		CHECK(rpma_rt_queue_poll(other.queue, &item, 1) == 0);
+		sets = sets_of(other.queue, 1);
+		CHECK(rpma_rt_queue_arm(other.queue) == 0);
 	}
 	CHECK(!pthread_create(&other.thread, NULL, close_queue, &other));
 	if (by_fd)
-		CHECK(epoll_wait(epfd, &event, 1, WORLD_PATIENCE_MS) == 1);
+		CHECK(epoll_wait(sets.fds[0], &event, 1, WORLD_PATIENCE_MS) ==
+		      1);
 	CHECK(rpma_rt_queue_wait(other.queue, &item, 1, -1) ==
 	      RPMA_RT_E_CLOSED);
 	CHECK(rpma_rt_queue_push(other.queue, 0, NULL, 0, 0) ==
 	      RPMA_RT_E_CLOSED);
 	CHECK(!pthread_join(other.thread, NULL));
 	if (by_fd)
-		close(epfd);
+		CHECK(rpma_rt_queue_arm(other.queue) == RPMA_RT_E_CLOSED);
+	close_sets(&sets);
 	MUST(rpma_rt_queue_delete(&other.queue));
 }
 
@@ -244,10 +296,11 @@ int main(void)
 	struct stage s;
 
 	stage_open(&s, &cfg);
-	fd__wakes_for_each_completion(&s, 0);
-	fd__wakes_for_each_completion(&s, EPOLLET);
-	push__each_once_in_order(&s, 0);
-	push__each_once_in_order(&s, EPOLLET);
+	fd__wakes_for_each_completion(&s, 1);
+	fd__wakes_for_each_completion(&s, 2);
+	push__each_once_in_order(&s, 1);
+	push__each_once_in_order(&s, 2);
+	arm__0_is_what_makes_it_quiet(&s);
 	push__from_several_threads(&s);
 	push__from_a_poller(&s);
 	wait__time_over_NONE(&s);

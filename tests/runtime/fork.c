@@ -70,6 +70,7 @@ static void old_queues(struct old *o)
 		FORKED(rpma_rt_queue_poll(queues[i], &item, 1));
 		FORKED(rpma_rt_queue_wait(queues[i], &item, 1, -1));
 		FORKED(rpma_rt_queue_get_fd(queues[i], &value));
+		FORKED(rpma_rt_queue_arm(queues[i]));
 		FORKED(rpma_rt_queue_push(queues[i], 1, NULL, 0, 0));
 		FORKED(rpma_rt_queue_close(queues[i]));
 		FORKED(rpma_rt_queue_delete(&queues[i]));

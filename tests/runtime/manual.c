@@ -3,10 +3,12 @@
 
 /*
  * manual.c -- manual mode: one thread is application, consumer and poller.
- * Connect, echo, sleep on the fd, change queues, close and stop, all from it.
+ * Connect, echo, sleep on the fd, also with the queue's, change queues, close
+ * and stop, all from it.
  */
 
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "world.h"
@@ -19,6 +21,7 @@ struct shard {
 	struct world world;
 	struct rpma_rt_queue *queue;
 	struct rpma_mr_local *mr;
+	struct rpma_mr_remote *remote; /* the same */
 	char *memory;
 	int fd;
 	uint64_t slept;
@@ -75,7 +78,11 @@ static void set_up(struct shard *s)
 	s->memory = aligned_alloc(4096, 4096);
 	CHECK(s->memory);
 	MUST(rpma_mr_reg(s->world.peer, s->memory, 4096,
-			 RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV, &s->mr));
+			 RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV |
+				 RPMA_MR_USAGE_WRITE_SRC |
+				 RPMA_MR_USAGE_WRITE_DST,
+			 &s->mr));
+	s->remote = world_remote_of(s->mr);
 }
 
 static void connect_pair(struct shard *s, struct rpma_rt_queue *other,
@@ -123,6 +130,116 @@ static void ping(struct shard *s, struct world_pair *pair,
 	}
 }
 
+/* ------------------------------------------------ both fds in one loop --- */
+
+static bool is_readable(int fd)
+{
+	struct pollfd pollfd = {.fd = fd, .events = POLLIN};
+
+	return poll(&pollfd, 1, 0) == 1;
+}
+
+/* Rounds until one delivered what was posted; the queue was armed before. */
+static void deliver_one(struct shard *s, struct world_pair *pair)
+{
+	uint64_t before;
+	struct rpma_rt_poller_stats stats;
+
+	MUST(rpma_rt_poller_get_stats(s->world.rt, 0, &stats, sizeof(stats)));
+	before = stats.delivered;
+	MUST(rpma_rt_write(pair->active, s->remote, 0, s->mr, 64, SIZE,
+			   RPMA_F_COMPLETION_ALWAYS, 7));
+	do {
+		CHECK(rpma_rt_poller_run(s->world.rt, 0, 1) >= 0);
+		MUST(rpma_rt_poller_get_stats(s->world.rt, 0, &stats,
+					      sizeof(stats)));
+	} while (stats.delivered == before);
+}
+
+/* Until both say that there is nothing. */
+static void arm_both(struct shard *s)
+{
+	struct rpma_rt_completion item;
+
+	while (rpma_rt_queue_arm(s->queue) != 0 ||
+	       rpma_rt_poller_arm(s->world.rt, 0) != 0)
+		CHECK(rpma_rt_queue_poll(s->queue, &item, 1) == 0);
+}
+
+static void take_one(struct shard *s)
+{
+	struct rpma_rt_completion item;
+
+	MUST_ANSWER(1, rpma_rt_queue_poll(s->queue, &item, 1));
+	CHECK(item.context == 7 && item.status == 0);
+}
+
+/* What our own round delivered may be told by the queue's fd or not: either it
+ * is readable, or the poller is not armed before it was taken. */
+static void arm__delivered_by_own_round_NOT_SLEPT_ON(struct shard *s,
+						     struct world_pair *pair)
+{
+	int fd;
+	int i;
+
+	MUST(rpma_rt_queue_get_fd(s->queue, &fd));
+	for (i = 0; i < ROUNDS; i++) {
+		arm_both(s);
+		CHECK(!is_readable(fd));
+		deliver_one(s, pair);
+		deliver_one(s, pair);
+		CHECK(is_readable(fd) ||
+		      rpma_rt_poller_arm(s->world.rt, 0) == 1);
+		take_one(s);
+		CHECK(is_readable(fd) ||
+		      rpma_rt_poller_arm(s->world.rt, 0) == 1);
+		take_one(s);
+	}
+	arm_both(s);
+	/* what others bring is told */
+	MUST(rpma_rt_queue_push(s->queue, 7, NULL, 0, 0));
+	CHECK(is_readable(fd));
+	take_one(s);
+}
+
+/* A poller that was let go is not armed by its thread any more. */
+static void release__delivered_by_own_round_READABLE(struct shard *s,
+						     struct world_pair *pair)
+{
+	int fd;
+
+	MUST(rpma_rt_queue_get_fd(s->queue, &fd));
+	arm_both(s);
+	deliver_one(s, pair);
+	MUST(rpma_rt_poller_release(s->world.rt, 0));
+	CHECK(is_readable(fd));
+	take_one(s);
+}
+
+static void *run_it(void *arg)
+{
+	struct shard *s = arg;
+
+	CHECK(rpma_rt_poller_run(s->world.rt, 0, 1) >= 0);
+	return NULL;
+}
+
+/* Likewise one that another thread took over. */
+static void poller_run__taken_over_READABLE(struct shard *s,
+					    struct world_pair *pair)
+{
+	pthread_t thread;
+	int fd;
+
+	MUST(rpma_rt_queue_get_fd(s->queue, &fd));
+	arm_both(s);
+	deliver_one(s, pair);
+	CHECK(!pthread_create(&thread, NULL, run_it, s));
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(is_readable(fd));
+	take_one(s);
+}
+
 static void expect_refusals(struct shard *s)
 {
 
@@ -155,6 +272,9 @@ int main(void)
 	connect_pair(&s, other, &pairs[1]);
 	ping(&s, &pairs[0], other, 1);
 	ping(&s, &pairs[1], other, 64);
+	arm__delivered_by_own_round_NOT_SLEPT_ON(&s, &pairs[0]);
+	release__delivered_by_own_round_READABLE(&s, &pairs[0]);
+	poller_run__taken_over_READABLE(&s, &pairs[0]);
 	MUST(rpma_rt_conn_close(pairs[0].active));
 	CHECK(next_event(&s, s.queue, RPMA_RT_EVENT_CLOSED) == pairs[0].active);
 	/* the rest dies with the runtime, run by the stop itself */
@@ -169,6 +289,7 @@ int main(void)
 	}
 	MUST(rpma_rt_queue_delete(&s.queue));
 	MUST(rpma_rt_queue_delete(&other));
+	MUST(rpma_mr_remote_delete(&s.remote));
 	MUST(rpma_mr_dereg(&s.mr));
 	free(s.memory);
 	world_close(&s.world);

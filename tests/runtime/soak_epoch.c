@@ -74,7 +74,8 @@ static void *worker(void *arg)
 		/* relaxed: a count */
 		atomic_fetch_add_explicit(&queue->epoch->sum->taken_shared, 1,
 					  memory_order_relaxed);
-		poll(&fd, 1, 1000);
+		if (open && rpma_rt_queue_arm(queue->queue) == 0)
+			poll(&fd, 1, 1000);
 	}
 	return NULL;
 }

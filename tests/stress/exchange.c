@@ -152,12 +152,17 @@ static int take(struct exchange *exchange, struct rpma_rt_completion *items)
 	struct epoll_event event;
 	int ret;
 
-	if (exchange->cfg.sleep == ON_FUTEX)
+	if (exchange->cfg.sleep == ON_FUTEX ||
+	    (exchange->cfg.sleep == BY_TURNS &&
+	     stress_below(&exchange->rng, 2) == 0))
 		return rpma_rt_queue_wait(exchange->queue, items, max, -1);
 	ret = rpma_rt_queue_poll(exchange->queue, items, max);
+	if (ret != 0)
+		return ret;
+	ret = rpma_rt_queue_arm(exchange->queue);
 	if (ret == 0)
 		epoll_wait(exchange->fd, &event, 1, -1);
-	return ret;
+	return ret < 0 ? ret : 0;
 }
 
 /* True: that was the last. */
@@ -214,8 +219,6 @@ static void open_epoll(struct exchange *exchange)
 	exchange->fd = -1;
 	if (exchange->cfg.sleep == ON_FUTEX)
 		return;
-	if (exchange->cfg.sleep == ON_EDGE)
-		event.events |= EPOLLET;
 	exchange->fd = epoll_create1(EPOLL_CLOEXEC);
 	STRESS_CHECK(exchange->fd >= 0);
 	STRESS_CHECK(rpma_rt_queue_get_fd(exchange->queue, &fd) == 0);
@@ -224,7 +227,7 @@ static void open_epoll(struct exchange *exchange)
 
 void exchange_run(const struct exchange_cfg *cfg)
 {
-	static const char *const names[] = {"futex", "level", "edge"};
+	static const char *const names[] = {"futex", "fd", "turns"};
 	struct exchange *exchange = calloc(1, sizeof(*exchange));
 	struct rpma_rt_completion item;
 	pthread_t poller;

@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-enum exchange_sleep { ON_FUTEX, ON_LEVEL, ON_EDGE };
+enum exchange_sleep { ON_FUTEX, ON_FD, BY_TURNS };
 
 struct exchange_cfg {
 	enum exchange_sleep sleep; /* how the consumer does */

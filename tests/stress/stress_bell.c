@@ -23,7 +23,7 @@ int main(int argc, char **argv)
 	int sleep;
 	int i;
 
-	for (sleep = ON_FUTEX; sleep <= ON_EDGE; sleep++) {
+	for (sleep = ON_FUTEX; sleep <= BY_TURNS; sleep++) {
 		for (i = 0; i < 3; i++) {
 			cfg.sleep = (enum exchange_sleep)sleep;
 			cfg.dawdle = dawdles[i];

@@ -24,7 +24,7 @@ int main(int argc, char **argv)
 	int i;
 	int j;
 
-	for (sleep = ON_FUTEX; sleep <= ON_EDGE; sleep++) {
+	for (sleep = ON_FUTEX; sleep <= BY_TURNS; sleep++) {
 		for (i = 0; i < 3; i++) {
 			for (j = 0; j < 2; j++) {
 				cfg.sleep = (enum exchange_sleep)sleep;

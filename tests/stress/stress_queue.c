@@ -116,12 +116,16 @@ static int take(struct life *life, struct stress_rng *rng,
 	struct epoll_event event;
 	int ret;
 
-	if (life->sleep == ON_FUTEX)
+	if (life->sleep == ON_FUTEX ||
+	    (life->sleep == BY_TURNS && stress_below(rng, 2) == 0))
 		return rpma_rt_queue_wait(life->queue, items, max, -1);
 	ret = rpma_rt_queue_poll(life->queue, items, max);
+	if (ret != 0)
+		return ret;
+	ret = rpma_rt_queue_arm(life->queue);
 	if (ret == 0)
 		epoll_wait(life->fd, &event, 1, -1);
-	return ret;
+	return ret < 0 ? ret : 0;
 }
 
 static void check(struct life *life, const struct rpma_rt_completion *item)
@@ -173,8 +177,6 @@ static void open_epoll(struct life *life)
 
 	if (life->sleep == ON_FUTEX)
 		return;
-	if (life->sleep == ON_EDGE)
-		event.events |= EPOLLET;
 	STRESS_CHECK(rpma_rt_queue_get_fd(life->queue, &fd) == 0);
 	STRESS_CHECK(epoll_ctl(life->fd, EPOLL_CTL_ADD, fd, &event) == 0);
 }
@@ -240,7 +242,7 @@ static void run_life(struct life *life, struct stress_rng *rng)
 
 	life->queue = stub_queue_new(&life->rt, LANE_SIZE, BACKLOG);
 	STRESS_CHECK(life->queue != NULL);
-	life->sleep = (enum exchange_sleep)stress_below(rng, ON_EDGE + 1);
+	life->sleep = (enum exchange_sleep)stress_below(rng, BY_TURNS + 1);
 	life->by_finish = stress_below(rng, 3) == 0;
 	for (i = 0; i < POLLERS; i++)
 		life->taken[i] = 0;

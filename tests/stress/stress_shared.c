@@ -4,11 +4,11 @@
 /*
  * The whole life of a shared queue, many times: two pollers that sleep only
  * when their spill has no room, a thread that pushes, and workers that wait on
- * the futex, with and without a time, or poll and sleep on the eventfd, each in
- * its own way. Every item is taken once; of each lane no worker sees the order
- * turned round; every worker is told the end; and nobody sleeps while there is
- * something: once all work is done and some workers still sleep, a single item
- * is sent at a time and has to be taken before the next.
+ * the futex, with and without a time, or poll, arm and sleep on the eventfd, or
+ * both by turns. Every item is taken once; of each lane no worker sees the
+ * order turned round; every worker is told the end; and nobody sleeps while
+ * there is something: once all work is done and some workers still sleep, a
+ * single item is sent at a time and has to be taken before the next.
  */
 
 #include <pthread.h>
@@ -116,16 +116,20 @@ static int take(struct actor *actor, int epfd, struct rpma_rt_completion *items)
 	struct epoll_event event;
 	int ret;
 
-	if (actor->sleep == ON_FUTEX)
+	if (actor->sleep == ON_FUTEX ||
+	    (actor->sleep == BY_TURNS && stress_below(&actor->rng, 2) == 0))
 		return rpma_rt_queue_wait(
 			queue, items, max,
 			stress_below(&actor->rng, 4) == 0
 				? (int)stress_below(&actor->rng, 2)
 				: -1);
 	ret = rpma_rt_queue_poll(queue, items, max);
+	if (ret != 0)
+		return ret;
+	ret = rpma_rt_queue_arm(queue);
 	if (ret == 0)
 		epoll_wait(epfd, &event, 1, -1);
-	return ret;
+	return ret < 0 ? ret : 0;
 }
 
 static void check(struct actor *actor, const struct rpma_rt_completion *item)
@@ -146,14 +150,12 @@ static void check(struct actor *actor, const struct rpma_rt_completion *item)
 
 static int open_epoll(const struct actor *actor)
 {
-	struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE};
+	struct epoll_event event = {.events = EPOLLIN};
 	int epfd;
 	int fd;
 
 	if (actor->sleep == ON_FUTEX)
 		return -1;
-	if (actor->sleep == ON_EDGE)
-		event.events |= EPOLLET;
 	epfd = epoll_create1(EPOLL_CLOEXEC);
 	STRESS_CHECK(epfd >= 0);
 	STRESS_CHECK(rpma_rt_queue_get_fd(actor->life->queue, &fd) == 0);
@@ -231,7 +233,7 @@ static uint64_t live_once(struct life *life, struct stress_rng *rng)
 	for (i = 0; i < WORKERS; i++) {
 		life->workers[i].sleep =
 			life->with_fd ? (enum exchange_sleep)stress_below(
-						rng, ON_EDGE + 1)
+						rng, BY_TURNS + 1)
 				      : ON_FUTEX;
 		start(&workers[i], worker_main, &life->workers[i], life, i,
 		      rng);

@@ -31,6 +31,8 @@ void queues(void **state)
 	BAD(RPMA_E_INVAL, rpma_rt_queue_wait, queue, out.items, 1, -2);
 	BAD(0, rpma_rt_queue_poll, queue, out.items, 1);
 	BAD(0, rpma_rt_queue_wait, queue, out.items, 1, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_arm, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_arm, queue);
 	NULLS(rpma_rt_queue_get_fd, queue, &out.number);
 	BAD(RPMA_E_INVAL, rpma_rt_queue_push, NULL, 0, NULL, 0, 0);
 	BAD(RPMA_E_INVAL, rpma_rt_queue_close, NULL);

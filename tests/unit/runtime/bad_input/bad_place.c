@@ -128,6 +128,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_queue_poll, queue, out.items, 1);
 	FORKED(rpma_rt_queue_wait, queue, out.items, 1, -1);
 	FORKED(rpma_rt_queue_get_fd, queue, &out.number);
+	FORKED(rpma_rt_queue_arm, queue);
 	FORKED(rpma_rt_queue_push, queue, 0, NULL, 0, 0);
 	FORKED(rpma_rt_queue_close, queue);
 	FORKED(rpma_rt_queue_get_stats, queue, &out.queue_stats,

@@ -142,36 +142,28 @@ static void cancel__late_and_new_write_BOTH_COUNTED(void **state)
 	assert_false(stub_is_readable(rt_bell_fd(bell)));
 }
 
-static void poke__awake_READABLE_UNTIL_PREPARED(void **state)
+/* ------------------------------------------------------- a queue's bell --- */
+
+/* rung between arm and sleep: the sleep does not begin */
+static void sleep_armed__rung_before_RETURNS(void **state)
 {
 	struct rt_bell *bell = *state;
 
-	rt_bell_poke(bell);
-	assert_true(stub_is_readable(rt_bell_fd(bell)));
-	rt_bell_prepare(bell);
-	assert_false(stub_is_readable(rt_bell_fd(bell)));
-}
-
-/* rung between prepare and sleep: the sleep does not begin */
-static void sleep_futex__rung_before_RETURNS(void **state)
-{
-	struct rt_bell *bell = *state;
-
-	rt_bell_prepare_futex(bell);
+	rt_bell_arm(bell, RT_BELL_ON_FUTEX);
 	rt_bell_ring(bell);
-	rt_bell_sleep_futex(bell, -1);
-	rt_bell_cancel(bell);
+	rt_bell_sleep_armed(bell, -1);
 	assert_false(stub_is_readable(rt_bell_fd(bell)));
 }
 
-static void sleep_futex__timeout_RETURNS(void **state)
+static void sleep_armed__timeout_RETURNS(void **state)
 {
 	struct rt_bell *bell = *state;
 
-	rt_bell_prepare_futex(bell);
-	rt_bell_sleep_futex(bell, 1000);
-	assert_true(rt_bell_is_asleep(bell));
-	rt_bell_cancel(bell);
+	rt_bell_arm(bell, RT_BELL_ON_FUTEX);
+	rt_bell_sleep_armed(bell, 1000);
+	assert_int_equal(rt_bell_ways(bell), RT_BELL_ON_FUTEX);
+	rt_bell_take_back(bell, RT_BELL_ON_FUTEX);
+	assert_int_equal(rt_bell_ways(bell), RT_BELL_AWAKE);
 }
 
 static void *ring_it(void *arg)
@@ -181,17 +173,71 @@ static void *ring_it(void *arg)
 }
 
 /* whichever comes first, the ring or the sleep, it ends */
-static void sleep_futex__rung_by_another_RETURNS(void **state)
+static void sleep_armed__rung_by_another_RETURNS(void **state)
 {
 	struct rt_bell *bell = *state;
 	pthread_t ringer;
 
-	rt_bell_prepare_futex(bell);
+	rt_bell_arm(bell, RT_BELL_ON_FUTEX);
 	assert_int_equal(pthread_create(&ringer, NULL, ring_it, bell), 0);
-	while (rt_bell_is_asleep(bell))
-		rt_bell_sleep_futex(bell, -1);
-	rt_bell_cancel(bell);
+	while (rt_bell_ways(bell) != RT_BELL_AWAKE)
+		rt_bell_sleep_armed(bell, -1);
 	assert_int_equal(pthread_join(ringer, NULL), 0);
+}
+
+/* a wait that ends leaves the fd armed */
+static void take_back__one_way_THE_OTHER_STAYS(void **state)
+{
+	struct rt_bell *bell = *state;
+
+	rt_bell_arm(bell, RT_BELL_ON_FD);
+	rt_bell_arm(bell, RT_BELL_ON_FUTEX);
+	rt_bell_take_back(bell, RT_BELL_ON_FUTEX);
+	assert_int_equal(rt_bell_ways(bell), RT_BELL_ON_FD);
+	rt_bell_ring(bell);
+	assert_true(stub_is_readable(rt_bell_fd(bell)));
+}
+
+static void ring__both_ways_FD_TOO(void **state)
+{
+	struct rt_bell *bell = *state;
+
+	rt_bell_arm(bell, RT_BELL_ON_FD | RT_BELL_ON_FUTEX);
+	rt_bell_ring(bell);
+	assert_int_equal(rt_bell_ways(bell), RT_BELL_AWAKE);
+	assert_true(stub_is_readable(rt_bell_fd(bell)));
+	rt_bell_read(bell);
+	assert_false(stub_is_readable(rt_bell_fd(bell)));
+}
+
+/* the ringer stopped between its exchange and its write: readable once for
+ * nothing, not for ever */
+static void read__write_late_QUIET_AFTER_NEXT(void **state)
+{
+	struct rt_bell *bell = *state;
+	uint32_t taken_out;
+
+	rt_bell_arm(bell, RT_BELL_ON_FD);
+	taken_out = rt_bell_disarm(bell); /* the ringer's first half */
+	rt_bell_read(bell);
+	rt_bell_arm(bell, RT_BELL_ON_FD);
+	assert_true(rt_bell_wake_ways(bell, taken_out)); /* its second */
+	assert_true(stub_is_readable(rt_bell_fd(bell)));
+	rt_bell_read(bell);
+	assert_false(stub_is_readable(rt_bell_fd(bell)));
+}
+
+static void armed_by__that_thread_alone_on_the_fd(void **state)
+{
+	struct rt_bell *bell = *state;
+
+	rt_bell_set_armed_by(bell, 7);
+	assert_false(rt_bell_is_armed_by(bell, 7));
+	rt_bell_arm(bell, RT_BELL_ON_FD);
+	assert_true(rt_bell_is_armed_by(bell, 7));
+	assert_false(rt_bell_is_armed_by(bell, 8));
+	rt_bell_arm(bell, RT_BELL_ON_FUTEX);
+	assert_false(rt_bell_is_armed_by(bell, 7));
 }
 
 static void add_fd__twice_SAME(void **state)
@@ -225,10 +271,13 @@ int main(void)
 		ON_BELL(cancel__not_prepared_NOTHING),
 		ON_BELL(cancel__write_late_QUIET_AFTER_NEXT),
 		ON_BELL(cancel__late_and_new_write_BOTH_COUNTED),
-		ON_BELL(poke__awake_READABLE_UNTIL_PREPARED),
-		ON_BELL(sleep_futex__rung_before_RETURNS),
-		ON_BELL(sleep_futex__timeout_RETURNS),
-		ON_BELL(sleep_futex__rung_by_another_RETURNS),
+		ON_BELL(sleep_armed__rung_before_RETURNS),
+		ON_BELL(sleep_armed__timeout_RETURNS),
+		ON_BELL(sleep_armed__rung_by_another_RETURNS),
+		ON_BELL(take_back__one_way_THE_OTHER_STAYS),
+		ON_BELL(ring__both_ways_FD_TOO),
+		ON_BELL(read__write_late_QUIET_AFTER_NEXT),
+		ON_BELL(armed_by__that_thread_alone_on_the_fd),
 		ON_BELL(add_fd__twice_SAME),
 		cmocka_unit_test(init_futex__NO_FD),
 	};

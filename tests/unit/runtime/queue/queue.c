@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "queue/impl.h"
 #include "queue/queue.h"
 #include "rt_stub.h"
 
@@ -145,6 +146,7 @@ static void any__after_fork_FORKED(void **state)
 			 RPMA_RT_E_FORKED);
 	assert_int_equal(rpma_rt_queue_close(queue), RPMA_RT_E_FORKED);
 	assert_int_equal(rpma_rt_queue_get_fd(queue, &fd), RPMA_RT_E_FORKED);
+	assert_int_equal(rpma_rt_queue_arm(queue), RPMA_RT_E_FORKED);
 	assert_int_equal(rpma_rt_queue_delete(&queue), RPMA_RT_E_FORKED);
 	assert_int_equal(rpma_rt_queue_new(&world->rt, NULL, &queue),
 			 RPMA_RT_E_FORKED);
@@ -530,7 +532,8 @@ static void get_fd__twice_SAME(void **state)
 	assert_int_equal(fd, same);
 }
 
-static void fd__armed_then_published_READABLE_UNTIL_EMPTY(void **state)
+/* to poll announces no sleep: nobody writes, and nobody reads */
+static void poll__empty_NOT_ARMED(void **state)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
@@ -538,20 +541,79 @@ static void fd__armed_then_published_READABLE_UNTIL_EMPTY(void **state)
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	assert_int_equal(poll_up_to(world, 1), 0);
+	stub_publish(lane, 0, 1);
+	assert_false(bell(lane));
+	assert_false(stub_is_readable(fd));
+	assert_int_equal(poll_up_to(world, 1), 1);
+}
+
+static void arm__no_fd_INVAL(void **state)
+{
+	struct world *world = *state;
+
+	assert_int_equal(rpma_rt_queue_arm(NULL), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), RPMA_E_INVAL);
+}
+
+/* readable from a ring until an arm that answers 0 */
+static void arm__then_published_READABLE_UNTIL_ARMED(void **state)
+{
+	struct world *world = *state;
+	struct rt_lane *lane = lane_of(world, 0);
+	int fd;
+
+	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	assert_false(stub_is_readable(fd));
 	stub_publish(lane, 0, 2);
 	assert_true(bell(lane));
 	assert_true(stub_is_readable(fd));
-	/* level-triggered: still readable while there may be more */
 	assert_int_equal(poll_up_to(world, 1), 1);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 1);
 	assert_true(stub_is_readable(fd));
 	assert_int_equal(poll_up_to(world, 1), 1);
 	assert_int_equal(poll_up_to(world, 1), 0);
+	assert_true(stub_is_readable(fd));
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	assert_false(stub_is_readable(fd));
 }
 
+static void arm__published_before_1(void **state)
+{
+	struct world *world = *state;
+	struct rt_lane *lane = lane_of(world, 0);
+	int fd;
+
+	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
+	stub_publish(lane, 0, 1);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 1);
+	/* it does not sleep: nobody is to wake it */
+	assert_false(bell(lane));
+	assert_int_equal(poll_up_to(world, 1), 1);
+	assert_int_equal(rpma_rt_queue_push(world->queue, 1, NULL, 0, 0), 0);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 1);
+	assert_int_equal(poll_up_to(world, 1), 1);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
+}
+
+/* polls and waits after it take nothing away from it */
+static void arm__then_polled_and_waited_STILL_ARMED(void **state)
+{
+	struct world *world = *state;
+	int fd;
+
+	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
+	assert_int_equal(poll_up_to(world, 1), 0);
+	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, 1, 1),
+			 0);
+	assert_int_equal(rpma_rt_queue_push(world->queue, 1, NULL, 0, 0), 0);
+	assert_true(stub_is_readable(fd));
+	assert_int_equal(poll_up_to(world, 1), 1);
+}
+
 /* a consumer that has not come back costs its pollers one write */
-static void fd__published_twice_ONE_WRITE(void **state)
+static void arm__published_twice_ONE_WRITE(void **state)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
@@ -559,7 +621,7 @@ static void fd__published_twice_ONE_WRITE(void **state)
 	int fd;
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
-	assert_int_equal(poll_up_to(world, 1), 0);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	stub_publish(lane, 0, 1);
 	assert_true(bell(lane));
 	stub_publish(lane, 1, 1);
@@ -569,24 +631,27 @@ static void fd__published_twice_ONE_WRITE(void **state)
 	assert_int_equal(poll_up_to(world, MAX), 2);
 }
 
-static void fd__pushed_or_closed_READABLE(void **state)
+static void arm__pushed_or_closed_READABLE(void **state)
 {
 	struct world *world = *state;
 	int fd;
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
-	assert_int_equal(poll_up_to(world, 1), 0);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	assert_int_equal(rpma_rt_queue_push(world->queue, 1, NULL, 0, 0), 0);
 	assert_true(stub_is_readable(fd));
 	assert_int_equal(poll_up_to(world, 1), 1);
 	assert_int_equal(poll_up_to(world, 1), 0);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	assert_false(stub_is_readable(fd));
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
+	assert_true(stub_is_readable(fd));
+	assert_int_equal(rpma_rt_queue_arm(world->queue), RPMA_RT_E_CLOSED);
 	assert_true(stub_is_readable(fd));
 	assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_CLOSED);
 }
 
-static void fd__last_user_left_READABLE(void **state)
+static void arm__last_user_left_READABLE(void **state)
 {
 	struct world *world = *state;
 	int fd;
@@ -594,11 +659,69 @@ static void fd__last_user_left_READABLE(void **state)
 	rt_queue_ref(world->queue);
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
-	assert_int_equal(poll_up_to(world, 1), 0);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	assert_false(stub_is_readable(fd));
 	rt_queue_unref(world->queue);
 	assert_true(stub_is_readable(fd));
 	assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_CLOSED);
+}
+
+/* closed, and a pusher is inside: its message comes in a moment */
+static void arm__closed_with_pusher_inside_1(void **state)
+{
+	struct world *world = *state;
+	int fd;
+
+	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
+	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
+	/* relaxed, both: one thread */
+	atomic_fetch_add_explicit(&world->queue->gate, RT_QUEUE_PUSHER,
+				  memory_order_relaxed);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 1);
+	atomic_fetch_sub_explicit(&world->queue->gate, RT_QUEUE_PUSHER,
+				  memory_order_relaxed);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), RPMA_RT_E_CLOSED);
+}
+
+/* the poller sleeps on a spill; to arm with nothing left must wake it */
+static void arm__with_poller_asleep_on_spill_RINGS(void **state)
+{
+	struct world *world = *state;
+	struct rt_lane *lane = lane_of(world, 0);
+	struct rt_bell *poller = &world->rt.bells[0];
+	int fd;
+
+	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
+	stub_publish(lane, 0, SIZE + 1);
+	assert_int_equal(poll_up_to(world, MAX), SIZE);
+	assert_true(rt_lane_arm_spill_poller(lane));
+	rt_bell_prepare(poller);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
+	assert_true(stub_is_readable(rt_bell_fd(poller)));
+	rt_bell_cancel(poller);
+	assert_int_equal(rt_lane_retry_poller(lane), 1);
+	assert_true(bell(lane));
+	assert_true(stub_is_readable(fd));
+	assert_int_equal(poll_up_to(world, MAX), 1);
+}
+
+/* it armed after the poll that found nothing, and nothing was taken since */
+static void poll__empty_twice_with_poller_asleep_LATER_RUNG(void **state)
+{
+	struct world *world = *state;
+	struct rt_lane *lane = lane_of(world, 0);
+	struct rt_bell *poller = &world->rt.bells[0];
+
+	stub_publish(lane, 0, SIZE + 1);
+	assert_int_equal(poll_up_to(world, MAX), SIZE);
+	assert_int_equal(poll_up_to(world, MAX), 0);
+	/* it sees the room by itself */
+	assert_true(rt_lane_arm_spill_poller(lane));
+	rt_bell_prepare(poller);
+	assert_true(rt_lane_has_room_poller(lane));
+	rt_bell_cancel(poller);
+	assert_int_equal(rt_lane_retry_poller(lane), 1);
+	assert_int_equal(poll_up_to(world, MAX), 1);
 }
 
 /* the poller sleeps on a spill; a poll that finds nothing must wake it */
@@ -659,10 +782,17 @@ int main(void)
 		ON_QUEUE(finish__ring_and_spill_left_ALL_THEN_CLOSED),
 		ON_QUEUE(get_fd__null_INVAL),
 		ON_QUEUE(get_fd__twice_SAME),
-		ON_QUEUE(fd__armed_then_published_READABLE_UNTIL_EMPTY),
-		ON_QUEUE(fd__published_twice_ONE_WRITE),
-		ON_QUEUE(fd__pushed_or_closed_READABLE),
-		ON_QUEUE(fd__last_user_left_READABLE),
+		ON_QUEUE(poll__empty_NOT_ARMED),
+		ON_QUEUE(arm__no_fd_INVAL),
+		ON_QUEUE(arm__then_published_READABLE_UNTIL_ARMED),
+		ON_QUEUE(arm__published_before_1),
+		ON_QUEUE(arm__then_polled_and_waited_STILL_ARMED),
+		ON_QUEUE(arm__published_twice_ONE_WRITE),
+		ON_QUEUE(arm__pushed_or_closed_READABLE),
+		ON_QUEUE(arm__last_user_left_READABLE),
+		ON_QUEUE(arm__closed_with_pusher_inside_1),
+		ON_QUEUE(arm__with_poller_asleep_on_spill_RINGS),
+		ON_QUEUE(poll__empty_twice_with_poller_asleep_LATER_RUNG),
 		ON_QUEUE(poll__empty_with_poller_asleep_on_spill_RINGS),
 	};
 

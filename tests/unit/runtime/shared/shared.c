@@ -281,21 +281,44 @@ static void poll__another_inside_NONE(void **state)
 	assert_int_equal(poll_up_to(world, 1), 1);
 }
 
-static void poll__another_inside_with_fd_MARKED(void **state)
+/* who is inside may be off its CPU: the loop sleeps meanwhile, and is looked
+ * for */
+static void arm__another_inside_MARKED(void **state)
 {
 	struct world *world = *state;
 	int fd;
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
-	assert_int_equal(poll_up_to(world, 1), 0);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	publish_and_ring(world, 1);
 	assert_true(stub_is_readable(fd));
 	set_shared(world, RT_CONSUMER_INSIDE);
 	assert_int_equal(poll_up_to(world, 1), 0);
-	/* who is inside may be off its CPU: the loop does not turn */
+	assert_true(stub_is_readable(fd));
+	assert_int_equal(crew(world), RT_CONSUMER_INSIDE);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	assert_false(stub_is_readable(fd));
 	assert_int_equal(crew(world), RT_CONSUMER_INSIDE | RT_CONSUMER_AGAIN);
+	assert_int_equal(rt_bell_ways(&world->queue->bell), RT_BELL_ON_FD);
 	set_shared(world, 0);
+	assert_int_equal(poll_up_to(world, 1), 1);
+}
+
+/* one that polls finds the mark of one that armed: what it leaves is told */
+static void poll__marked_by_an_arm_READABLE(void **state)
+{
+	struct world *world = *state;
+	int fd;
+
+	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
+	stub_publish(world->lane, 1, 2);
+	set_shared(world, RT_CONSUMER_INSIDE);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
+	/* who was inside goes on from here: it comes in with the mark set */
+	set_shared(world, RT_CONSUMER_AGAIN);
+	assert_int_equal(poll_up_to(world, 1), 1);
+	assert_true(stub_is_readable(fd));
+	assert_int_equal(crew(world), 0);
 	assert_int_equal(poll_up_to(world, 1), 1);
 }
 
@@ -311,25 +334,42 @@ static void wait__another_inside_KEEPS_ITS_TIME(void **state)
 	set_shared(world, 0);
 }
 
-static void fd__items_left_READABLE_UNTIL_EMPTY(void **state)
+static void fd__items_left_READABLE_UNTIL_ARMED(void **state)
 {
 	struct world *world = *state;
 	int fd;
 	int i;
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
-	assert_int_equal(poll_up_to(world, 1), 0);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	assert_false(stub_is_readable(fd));
 	publish_and_ring(world, 3);
 	for (i = 0; i < 3; i++) {
 		assert_true(stub_is_readable(fd));
-		rt_bell_drain(&world->queue->bell); /* an edge was seen */
+		assert_int_equal(rpma_rt_queue_arm(world->queue), 1);
 		assert_int_equal(poll_up_to(world, 1), 1);
 	}
 	assert_int_equal(poll_up_to(world, 1), 0);
+	assert_true(stub_is_readable(fd));
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	assert_false(stub_is_readable(fd));
 	publish_and_ring(world, 1);
 	assert_true(stub_is_readable(fd));
+	assert_int_equal(poll_up_to(world, 1), 1);
+}
+
+/* workers that poll and never arm: nobody writes, nobody reads */
+static void poll__never_armed_NO_RING(void **state)
+{
+	struct world *world = *state;
+	int fd;
+
+	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
+	assert_int_equal(poll_up_to(world, 1), 0);
+	publish_and_ring(world, 2);
+	assert_int_equal(poll_up_to(world, 1), 1);
+	assert_false(stub_is_readable(fd));
+	assert_int_equal(rt_bell_ways(&world->queue->bell), RT_BELL_AWAKE);
 	assert_int_equal(poll_up_to(world, 1), 1);
 }
 
@@ -340,10 +380,12 @@ static void fd__closed_READABLE_FOR_THE_NEXT(void **state)
 	int i;
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
-	assert_int_equal(poll_up_to(world, 1), 0);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	rpma_rt_queue_close(world->queue);
 	for (i = 0; i < WORKERS; i++) {
 		assert_true(stub_is_readable(fd));
+		assert_int_equal(rpma_rt_queue_arm(world->queue),
+				 RPMA_RT_E_CLOSED);
 		assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_CLOSED);
 	}
 }
@@ -404,9 +446,11 @@ int main(void)
 		ON_QUEUE(close__several_wait_ALL_TOLD),
 		ON_QUEUE(finish__several_wait_ALL_TOLD),
 		ON_QUEUE(poll__another_inside_NONE),
-		ON_QUEUE(poll__another_inside_with_fd_MARKED),
+		ON_QUEUE(arm__another_inside_MARKED),
+		ON_QUEUE(poll__marked_by_an_arm_READABLE),
 		ON_QUEUE(wait__another_inside_KEEPS_ITS_TIME),
-		ON_QUEUE(fd__items_left_READABLE_UNTIL_EMPTY),
+		ON_QUEUE(fd__items_left_READABLE_UNTIL_ARMED),
+		ON_QUEUE(poll__never_armed_NO_RING),
 		ON_QUEUE(fd__closed_READABLE_FOR_THE_NEXT),
 		ON_QUEUE(wait__on_a_poller_THREAD),
 		ON_QUEUE(new__not_shared_SECOND_CONSUMER_ASSERTS),

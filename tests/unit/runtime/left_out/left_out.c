@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Rings that a poller leaves out, step by step on one thread: when it may, how
+ * long it is due, and who is rung in the end.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/self.h"
+#include "queue/impl.h"
+#include "queue/left_out.h"
+#include "queue/queue.h"
+#include "rt_stub.h"
+
+#define SIZE  64
+#define LIMIT 256
+#define OTHER UINT64_MAX /* a thread that never was */
+
+struct world {
+	struct rpma_rt rt;
+	struct rpma_rt_queue *queue;
+	struct rt_lane *lane;
+	struct rt_left_out list;
+	uint64_t self;
+	int fd;
+};
+
+/* Armed by this thread, which also runs the poller. */
+static int setup(void **state)
+{
+	struct world *world = calloc(1, sizeof(*world));
+
+	if (world == NULL)
+		return -1;
+	stub_rt_init(&world->rt, 1);
+	rt_left_out_init(&world->list);
+	world->queue = stub_queue_new(&world->rt, SIZE, LIMIT);
+	world->lane = rt_queue_lane(world->queue, 0, &world->rt.bells[0]);
+	world->self = rt_self_number();
+	*state = world;
+	return rpma_rt_queue_get_fd(world->queue, &world->fd) ||
+	       rpma_rt_queue_arm(world->queue);
+}
+
+static int teardown(void **state)
+{
+	struct world *world = *state;
+
+	if (world->queue != NULL && rpma_rt_queue_delete(&world->queue))
+		return -1;
+	rt_left_out_fini(&world->list);
+	stub_rt_fini(&world->rt);
+	free(world);
+	return 0;
+}
+
+static void take(struct world *world)
+{
+	struct rpma_rt_completion item;
+
+	assert_int_equal(rpma_rt_queue_poll(world->queue, &item, 1), 1);
+}
+
+/* What a round does that this thread runs. */
+static void publish(struct world *world, uint32_t count)
+{
+	stub_publish(world->lane, 0, count);
+	rt_fence_dekker();
+	assert_true(rt_left_out_may(world->lane, world->self));
+	rt_left_out_add_poller(&world->list, world->lane, world->self);
+}
+
+static void may__armed_by_the_runner_ONLY(void **state)
+{
+	struct world *world = *state;
+
+	assert_true(rt_left_out_may(world->lane, world->self));
+	assert_false(rt_left_out_may(world->lane, OTHER));
+	/* a poller with a thread, or a round that a wait runs */
+	assert_false(rt_left_out_may(world->lane, 0));
+	/* somebody waits as well */
+	rt_bell_arm(&world->queue->bell, RT_BELL_ON_FUTEX);
+	assert_false(rt_left_out_may(world->lane, world->self));
+	rt_bell_take_back(&world->queue->bell, RT_BELL_ON_FUTEX);
+}
+
+static void may__never_armed_FALSE(void **state)
+{
+	struct world *world = *state;
+
+	rt_bell_ring(&world->queue->bell);
+	assert_false(rt_left_out_may(world->lane, world->self));
+}
+
+static void may__shared_FALSE(void **state)
+{
+	struct world *world = *state;
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
+	struct rpma_rt_queue *queue;
+	int fd;
+
+	cfg.shared = true;
+	assert_int_equal(rpma_rt_queue_new(&world->rt, &cfg, &queue), 0);
+	assert_int_equal(rpma_rt_queue_get_fd(queue, &fd), 0);
+	assert_int_equal(rpma_rt_queue_arm(queue), 0);
+	assert_false(rt_left_out_may(
+		rt_queue_lane(queue, 0, &world->rt.bells[0]), world->self));
+	assert_int_equal(rpma_rt_queue_delete(&queue), 0);
+}
+
+static void due__until_all_is_taken(void **state)
+{
+	struct world *world = *state;
+
+	publish(world, 2);
+	assert_false(stub_is_readable(world->fd));
+	assert_true(rt_left_out_is_due_poller(&world->list, world->self));
+	take(world);
+	assert_true(rt_left_out_is_due_poller(&world->list, world->self));
+	take(world);
+	assert_false(rt_left_out_is_due_poller(&world->list, world->self));
+	assert_true(rt_left_out_is_empty(&world->list));
+	assert_false(stub_is_readable(world->fd));
+}
+
+static void due__listed_twice_ONCE(void **state)
+{
+	struct world *world = *state;
+
+	publish(world, 1);
+	publish(world, 1);
+	take(world);
+	take(world);
+	assert_false(rt_left_out_is_due_poller(&world->list, world->self));
+	assert_true(rt_left_out_is_empty(&world->list));
+}
+
+/* another thread took the queue over, and armed it */
+static void due__armed_by_another_RUNG(void **state)
+{
+	struct world *world = *state;
+
+	publish(world, 1);
+	rt_bell_set_armed_by(&world->queue->bell, OTHER);
+	assert_false(rt_left_out_is_due_poller(&world->list, world->self));
+	assert_true(stub_is_readable(world->fd));
+	assert_true(rt_left_out_is_empty(&world->list));
+	take(world);
+}
+
+static void ring__poller_goes_to_another_RUNG(void **state)
+{
+	struct world *world = *state;
+
+	publish(world, 1);
+	rt_left_out_ring_poller(&world->list);
+	assert_true(stub_is_readable(world->fd));
+	assert_true(rt_left_out_is_empty(&world->list));
+	take(world);
+}
+
+static void ring__all_was_taken_QUIET(void **state)
+{
+	struct world *world = *state;
+
+	publish(world, 1);
+	take(world);
+	rt_left_out_ring_poller(&world->list);
+	assert_false(stub_is_readable(world->fd));
+	assert_true(rt_left_out_is_empty(&world->list));
+}
+
+static void delete__queue_of_the_list_FORGOTTEN(void **state)
+{
+	struct world *world = *state;
+
+	publish(world, 1);
+	take(world);
+	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
+	assert_true(rt_left_out_is_empty(&world->list));
+	assert_false(rt_left_out_is_due_poller(&world->list, world->self));
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(may__armed_by_the_runner_ONLY),
+		TEST(may__never_armed_FALSE),
+		TEST(may__shared_FALSE),
+		TEST(due__until_all_is_taken),
+		TEST(due__listed_twice_ONCE),
+		TEST(due__armed_by_another_RUNG),
+		TEST(ring__poller_goes_to_another_RUNG),
+		TEST(ring__all_was_taken_QUIET),
+		TEST(delete__queue_of_the_list_FORGOTTEN),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
