@@ -49,9 +49,3 @@ int rt_inbox_run_owner(struct rt_inbox *inbox, void *owner)
 {
 	return rt_inbox_run_some_owner(inbox, owner, INT_MAX);
 }
-
-bool rt_inbox_is_empty(struct rt_inbox *inbox)
-{
-	return rt_mpsc_is_empty_owner(&inbox->taken) &&
-	       rt_mpsc_is_empty_owner(&inbox->shared);
-}

@@ -42,6 +42,10 @@ int rt_inbox_run_owner(struct rt_inbox *inbox, void *owner);
 int rt_inbox_run_some_owner(struct rt_inbox *inbox, void *owner, int max);
 /* Owner: true when rt_inbox_run_owner() would run none, and a ring comes for
  * the next; false: do not sleep. */
-bool rt_inbox_is_empty(struct rt_inbox *inbox);
+static inline bool rt_inbox_is_empty(const struct rt_inbox *inbox)
+{
+	return rt_mpsc_is_empty_owner(&inbox->taken) &&
+	       rt_mpsc_is_empty_owner(&inbox->shared);
+}
 
 #endif /* RT_BASE_INBOX_H */

@@ -44,14 +44,6 @@ struct cds_wfcq_node *rt_mpsc_pop_owner(struct rt_mpsc *mpsc)
 	return node;
 }
 
-bool rt_mpsc_is_empty_owner(struct rt_mpsc *mpsc)
-{
-	struct cds_wfcq_node *node;
-
-	node = __cds_wfcq_first_nonblocking(&mpsc->head, &mpsc->tail);
-	return node == NULL || node == CDS_WFCQ_WOULDBLOCK;
-}
-
 bool rt_mpsc_is_empty_mt(struct rt_mpsc *mpsc)
 {
 	return cds_wfcq_empty(&mpsc->head, &mpsc->tail);

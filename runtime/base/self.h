@@ -10,19 +10,48 @@
 #define RT_BASE_SELF_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct rt_poller;
 
+/* One object, and inline: each round and each call asks. */
+struct rt_self {
+	void *poller;	 /* of a room above; NULL: none */
+	uint64_t number; /* 0: not asked for yet */
+	bool is_events;
+};
+extern _Thread_local struct rt_self rt_self;
+
 /* The poller whose thread, or round, the caller is in; NULL: none. */
-struct rt_poller *rt_self_poller(void);
-void rt_self_set_poller(struct rt_poller *poller);
-bool rt_self_is_poller(void);
+static inline struct rt_poller *rt_self_poller(void)
+{
+	return rt_self.poller;
+}
+
+static inline void rt_self_set_poller(struct rt_poller *poller)
+{
+	rt_self.poller = poller;
+}
+
+static inline bool rt_self_is_poller(void)
+{
+	return rt_self.poller != NULL;
+}
+
+uint64_t rt_self_new_number(void);
 
 /* The calling thread's number in this process: not 0, never used again. */
-uint64_t rt_self_number(void);
+static inline uint64_t rt_self_number(void)
+{
+	return rt_self.number != 0 ? rt_self.number : rt_self_new_number();
+}
 
-bool rt_self_is_events(void);
+static inline bool rt_self_is_events(void)
+{
+	return rt_self.is_events;
+}
+
 void rt_self_set_events(void);
 
 /* In the child of a fork: its one thread is neither, even if it was. */

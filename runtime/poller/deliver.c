@@ -220,8 +220,7 @@ void rt_deliver_flush(struct rt_poller *poller)
 {
 	/* a function is called when the credits are back; what it posts is
 	 * found by a later poll, so this ends */
-	while (poller->touched_lanes != NULL || poller->touched_sides != NULL ||
-	       poller->touched_numbers != NULL || poller->calls.count > 0) {
+	while (rt_deliver_is_due(poller)) {
 		flush_once(poller);
 		if (poller->calls.count > 0)
 			rt_callback_run(poller);

@@ -146,6 +146,12 @@ void rt_poller_call_send(struct rt_poller *poller, struct rt_call *call,
 			 int (*fn)(void *arg), void *arg);
 int rt_poller_call_wait(struct rt_poller *poller, struct rt_call *call);
 
+/* Is there anything that the following would do? */
+static inline bool rt_deliver_is_due(const struct rt_poller *poller)
+{
+	return poller->touched_lanes != NULL || poller->touched_sides != NULL ||
+	       poller->touched_numbers != NULL || poller->calls.count > 0;
+}
 /* Publishes what was written and retired, rings who sleeps. */
 void rt_deliver_flush(struct rt_poller *poller);
 /* Writes an item into a lane of the poller. */

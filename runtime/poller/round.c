@@ -221,7 +221,8 @@ int rt_round_run(struct rt_poller *poller, int budget)
 
 	if (unlikely(++poller->rounds % ROUNDS_PER_TICK == 0))
 		rt_poller_set_tick(poller, rt_now_ns());
-	rt_deliver_flush(poller);
+	if (rt_deliver_is_due(poller))
+		rt_deliver_flush(poller);
 	if (unlikely(poller->timed_out)) {
 		poller->timed_out = false;
 		if (done > 0 && rt_channel_wake(poller) == 0)
@@ -236,6 +237,7 @@ int rt_round_run(struct rt_poller *poller, int budget)
 		done += rt_channel_let_go(poller);
 	if (unlikely(!rt_schedule_is_empty(&poller->schedule)))
 		done += rt_schedule_run(poller, done == 0);
-	rt_deliver_flush(poller);
+	if (rt_deliver_is_due(poller))
+		rt_deliver_flush(poller);
 	return done;
 }

@@ -265,21 +265,61 @@ static uint32_t poll_shared(struct rpma_rt_queue *queue,
 	return count;
 }
 
-int rpma_rt_queue_poll(struct rpma_rt_queue *queue,
-		       struct rpma_rt_completion *cmpl, int max)
+/*
+ * Nothing to take, nothing owed, no end in sight, and nobody inside: a poll of
+ * a queue that is not shared says so without going in. What comes later is
+ * found by the next poll, or by the look of who sleeps.
+ */
+static bool is_idle(const struct rpma_rt_queue *queue)
+{
+	uint32_t lanes;
+	uint32_t i;
+
+	/* relaxed: who goes in looks again; nothing is read of what is its */
+	if (queue->params.shared || queue->bell.timed ||
+	    atomic_load_explicit(&queue->owes_pollers, memory_order_relaxed) ||
+	    atomic_load_explicit(&queue->consumers, memory_order_relaxed) !=
+		    0 ||
+	    !rt_mpsc_is_empty_owner(&queue->messages) ||
+	    (atomic_load_explicit(&queue->gate, memory_order_relaxed) &
+	     RT_QUEUE_CLOSED) != 0)
+		return false;
+	/* acquire [LANE-6] */
+	lanes = atomic_load_explicit(&queue->lane_count, memory_order_acquire);
+	for (i = 0; i < lanes; i++) {
+		if (!rt_lane_is_empty_mt(queue->lanes[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Apart: an idle poll saves no registers for it. */
+__attribute__((noinline)) static int
+poll_inside(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
+	    int max)
 {
 	enum rt_take_end why = RT_TAKE_EMPTY;
 	uint32_t count = 0;
-	int ret;
+	int ret = 0;
 
-	ret = check_take(queue, cmpl, max);
-	if (ret || max == 0)
-		return ret;
 	if (queue->params.shared)
 		count = poll_shared(queue, cmpl, (uint32_t)max, &why);
 	else
 		ret = rt_alone_poll(queue, cmpl, (uint32_t)max, &count, &why);
 	return ret ? ret : answer(count, why);
+}
+
+int rpma_rt_queue_poll(struct rpma_rt_queue *queue,
+		       struct rpma_rt_completion *cmpl, int max)
+{
+	int ret = check_take(queue, cmpl, max);
+
+	if (ret || max == 0)
+		return ret;
+	if (!is_idle(queue))
+		return poll_inside(queue, cmpl, max);
+	rt_queue_count_take(queue, &queue->stats.polls, 0);
+	return 0;
 }
 
 static uint32_t wait_shared(struct rpma_rt_queue *queue, int64_t timeout_ns,

@@ -54,7 +54,8 @@ struct rpma_rt_queue {
 
 	/* the consumer's own */
 	alignas(RT_CACHE_LINE) uint32_t next_source;
-	bool owes_pollers; /* it took, and has not looked at `spilled` since */
+	/* it took, and has not looked at `spilled` since */
+	_Atomic bool owes_pollers;
 
 	/* those who consume, or want to */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t consumers; /* RT_CONSUMER_* */

@@ -58,7 +58,10 @@ uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
 	}
 	queue->next_source =
 		queue->next_source < lanes ? queue->next_source + 1 : 0;
-	queue->owes_pollers |= total > 0;
+	if (total > 0)
+		/* relaxed: the consumer's own */
+		atomic_store_explicit(&queue->owes_pollers, true,
+				      memory_order_relaxed);
 	return total;
 }
 
@@ -92,7 +95,9 @@ static void ring_pollers(struct rpma_rt_queue *queue)
 	uint32_t lanes;
 	uint32_t i;
 
-	queue->owes_pollers = false;
+	/* relaxed: the consumer's own */
+	atomic_store_explicit(&queue->owes_pollers, false,
+			      memory_order_relaxed);
 	/* relaxed: the pollers are gone, or nearly, and this is harmless */
 	if (atomic_load_explicit(&queue->finished, memory_order_relaxed))
 		return;
@@ -124,7 +129,8 @@ uint32_t rt_queue_poll_consumer(struct rpma_rt_queue *queue,
 	*why = RT_TAKE_EMPTY;
 	if (count > 0)
 		return count;
-	if (queue->owes_pollers) {
+	/* relaxed: the consumer's own */
+	if (atomic_load_explicit(&queue->owes_pollers, memory_order_relaxed)) {
 		/* [LANE-4]: our last head before the look at `spilled` */
 		rt_fence_dekker();
 		ring_pollers(queue);
