@@ -35,7 +35,7 @@ int rt_bell_fd(const struct rt_bell *bell)
 }
 
 /* Reads the writes of those who rang us, as far as they have come. */
-static void settle(struct rt_bell *bell)
+static void read_wake_ups(struct rt_bell *bell)
 {
 	uint64_t writes;
 
@@ -88,7 +88,7 @@ void rt_bell_fini(struct rt_bell *bell)
 
 void rt_bell_prepare(struct rt_bell *bell)
 {
-	settle(bell);
+	read_wake_ups(bell);
 	assert(bell->prepared == RT_BELL_AWAKE);
 	bell->prepared = RT_BELL_ON_FD;
 	/* release [BELL-1]: the ringer that takes the word out sees the fd */
@@ -112,7 +112,7 @@ void rt_bell_cancel(struct rt_bell *bell)
 				       memory_order_acq_rel);
 	if (old == RT_BELL_AWAKE)
 		bell->owed++;
-	settle(bell);
+	read_wake_ups(bell);
 }
 
 bool rt_bell_is_asleep(const struct rt_bell *bell)

@@ -43,13 +43,13 @@ int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr, const char *port,
 		     struct rpma_rt_conn **conn_ptr)
 {
 	struct rt_conn_cfg cfg;
-	struct rt_conn_spec birth = {.rt = rt,
-				     .cfg = &cfg,
-				     .addr = addr,
-				     .port = port,
-				     .begin = rt_conn_begin_control,
-				     .control = rt_conn_control_message,
-				     .cm_ops = &rt_conn_cm_ops};
+	struct rt_conn_spec spec = {.rt = rt,
+				    .cfg = &cfg,
+				    .addr = addr,
+				    .port = port,
+				    .begin = rt_conn_begin_control,
+				    .control = rt_conn_control_message,
+				    .cm_ops = &rt_conn_cm_ops};
 	struct ibv_context *ibv_ctx;
 	int ret;
 
@@ -66,9 +66,9 @@ int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr, const char *port,
 		goto release_runtime;
 	ret = rpma_peer_get_ibv_context(cfg.peer, &ibv_ctx);
 	if (ret == 0)
-		ret = rt_device_get(rt, ibv_ctx, &birth.device);
+		ret = rt_device_get(rt, ibv_ctx, &spec.device);
 	if (ret == 0)
-		ret = rt_conn_create(&birth, conn_ptr);
+		ret = rt_conn_create(&spec, conn_ptr);
 	rt_conn_cfg_fini(&cfg);
 release_runtime:
 	rt_context_unref(rt);

@@ -79,12 +79,12 @@ enum rt_change {
 /* what it has come to, as far as calls on it ask: bits of conn.reached */
 enum rt_reached {
 	RT_REACHED_READY = 1 << 0,   /* READY / REQUEST is on its way */
-	RT_REACHED_POST = 1 << 1,    /* one was tried: its queue is settled */
+	RT_REACHED_POST = 1 << 1,    /* one was tried: its queue is finished */
 	RT_REACHED_DECISION = 1 << 2 /* connect or reject was called */
 };
 
 struct rpma_rt_conn {
-	/* immutable from birth; target first: a CM id's context points here */
+	/* never changes; target first: a CM id's context points here */
 	struct rt_cm_target target;
 	struct rpma_rt *rt;
 	struct rpma_peer *peer;

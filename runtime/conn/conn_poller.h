@@ -56,7 +56,7 @@ struct rt_conn_poller {
 	struct rt_kept *kept;
 	uint32_t kept_count;
 	uint32_t kept_max;
-	uint32_t kept_settled; /* of them, from HANDOVER on */
+	uint32_t kept_finished; /* of them, from HANDOVER on */
 	uint32_t markers_seen;
 	uint64_t deadline_ns; /* of draining */
 	struct rt_task dying; /* the next step of its death */

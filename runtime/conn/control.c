@@ -145,7 +145,7 @@ static void keep_private_data(struct rpma_rt_conn *conn,
 void rt_conn_request_control(struct rpma_rt_listener *listener,
 			     const struct rpma_cm_event *event)
 {
-	struct rt_conn_spec birth = {
+	struct rt_conn_spec spec = {
 		.rt = listener->rt,
 		.device = listener->device,
 		.cfg = &listener->cfg,
@@ -155,7 +155,7 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 	};
 	struct rpma_rt_conn *conn;
 
-	if (listener->closed || rt_conn_create(&birth, &conn)) {
+	if (listener->closed || rt_conn_create(&spec, &conn)) {
 		rdma_reject(event->id, NULL, 0);
 		if (rdma_destroy_id(event->id))
 			rt_cm_keep_control(listener->device->cm,

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * create.c -- the birth of a connection: what it needs is reserved under the
+ * create.c -- creation of a connection: what it needs is reserved under the
  * runtime's lock before its queue pair exists, and given back when it is DONE.
  */
 
@@ -153,17 +153,17 @@ static char *copy_text(const char *text, size_t least)
 }
 
 static int copy_where(struct rpma_rt_conn *conn,
-		      const struct rt_conn_spec *birth)
+		      const struct rt_conn_spec *spec)
 {
-	if (birth->passive)
+	if (spec->passive)
 		return 0;
-	conn->begin_msg.fn = birth->begin;
-	conn->addr = copy_text(birth->addr, RT_ADDR_SIZE);
-	conn->port = copy_text(birth->port, RT_PORT_SIZE);
+	conn->begin_msg.fn = spec->begin;
+	conn->addr = copy_text(spec->addr, RT_ADDR_SIZE);
+	conn->port = copy_text(spec->port, RT_PORT_SIZE);
 	return conn->addr && conn->port ? 0 : RPMA_E_NOMEM;
 }
 
-static int record_new(const struct rt_conn_spec *birth, uint32_t *sq,
+static int record_new(const struct rt_conn_spec *spec, uint32_t *sq,
 		      uint32_t *rq, struct rpma_rt_conn **conn_ptr)
 {
 	struct rpma_rt_conn *conn;
@@ -173,36 +173,36 @@ static int record_new(const struct rt_conn_spec *birth, uint32_t *sq,
 	if (conn == NULL)
 		return RPMA_E_NOMEM;
 	memset(conn, 0, sizeof(*conn));
-	conn->target.ops = birth->cm_ops;
+	conn->target.ops = spec->cm_ops;
 	/* relaxed: published by the inbox. The application's and ours */
 	atomic_store_explicit(&conn->target.count, 2, memory_order_relaxed);
 	atomic_store_explicit(&conn->held, 1, memory_order_relaxed);
-	conn->rt = birth->rt;
-	conn->device = birth->device;
-	conn->peer = birth->cfg->peer;
-	conn->passive = birth->passive;
+	conn->rt = spec->rt;
+	conn->device = spec->device;
+	conn->peer = spec->cfg->peer;
+	conn->passive = spec->passive;
 	/* relaxed: published by the inbox */
-	atomic_store_explicit(&conn->user, birth->cfg->user,
+	atomic_store_explicit(&conn->user, spec->cfg->user,
 			      memory_order_relaxed);
 	rt_name_init(conn);
 	rt_keepalive_init(conn);
 	conn->cq_user.failed = cq_failed;
-	conn->ctl_msg.fn = birth->control;
+	conn->ctl_msg.fn = spec->control;
 	conn->poll_msg.fn = rt_messages_poll;
 	rt_conn_set_state(conn,
-			  birth->passive ? RT_CONN_READY : RT_CONN_RESOLVING);
+			  spec->passive ? RT_CONN_READY : RT_CONN_RESOLVING);
 	*sq = 0;
 	*rq = 0;
-	ret = copy_where(conn, birth);
+	ret = copy_where(conn, spec);
 	if (ret == 0)
-		ret = copy_cfg(conn, birth->cfg, sq, rq);
+		ret = copy_cfg(conn, spec->cfg, sq, rq);
 	if (ret == 0)
 		ret = check_device(conn, *sq, *rq);
 	if (ret) { /* and nothing of that size is made */
 		*sq = 0;
 		*rq = 0;
 	}
-	if (init_sides(conn, *sq, *rq, birth->cfg->single_poster) && ret == 0)
+	if (init_sides(conn, *sq, *rq, spec->cfg->single_poster) && ret == 0)
 		ret = RPMA_E_NOMEM;
 	conn->poll.kept_max = *sq + *rq;
 	conn->poll.kept =
@@ -248,9 +248,9 @@ static void unreserve_qp(struct rpma_rt_conn *conn)
 	}
 }
 
-static bool is_open(const struct rt_conn_spec *birth)
+static bool is_open(const struct rt_conn_spec *spec)
 {
-	return !birth->rt->stopping && !rt_queue_is_closed(birth->cfg->queue);
+	return !spec->rt->stopping && !rt_queue_is_closed(spec->cfg->queue);
 }
 
 /* Room in a CQ of its poller. The lock may have been released meanwhile.
@@ -270,10 +270,10 @@ static int reserve_room(struct rpma_rt_conn *conn, struct ibv_context *ibv_ctx,
 }
 
 /* REQUIRES: the runtime's lock */
-static int reserve(struct rpma_rt_conn *conn, const struct rt_conn_spec *birth,
+static int reserve(struct rpma_rt_conn *conn, const struct rt_conn_spec *spec,
 		   struct ibv_context *ibv_ctx, uint32_t sq, uint32_t rq)
 {
-	struct rpma_rt_queue *queue = birth->cfg->queue;
+	struct rpma_rt_queue *queue = spec->cfg->queue;
 	struct rt_poller *poller = conn->poller;
 	int ret;
 
@@ -283,7 +283,7 @@ static int reserve(struct rpma_rt_conn *conn, const struct rt_conn_spec *birth,
 	ret = reserve_room(conn, ibv_ctx, sq, rq);
 	if (ret)
 		goto err_return_slot;
-	ret = is_open(birth) ? reserve_qp(conn) : RPMA_RT_E_CLOSED;
+	ret = is_open(spec) ? reserve_qp(conn) : RPMA_RT_E_CLOSED;
 	if (ret)
 		goto err_unreserve;
 	ret = rt_route_new(
@@ -334,15 +334,15 @@ static void unlist_conn(struct rpma_rt *rt, struct rpma_rt_conn *conn)
 }
 
 /* The SRQ of its poller, if any were named. REQUIRES: the runtime's lock */
-static int choose_srq(const struct rt_conn_spec *birth,
+static int choose_srq(const struct rt_conn_spec *spec,
 		      struct rpma_rt_conn *conn)
 {
 	struct rpma_rt_srq *srq;
 
-	if (rt_conn_cfg_srq_pollers(birth->cfg) == 0)
+	if (rt_conn_cfg_srq_pollers(spec->cfg) == 0)
 		return 0;
-	srq = birth->cfg->srqs[conn->poller->index];
-	if (srq == NULL || srq->peer != birth->cfg->peer)
+	srq = spec->cfg->srqs[conn->poller->index];
+	if (srq == NULL || srq->peer != spec->cfg->peer)
 		return RPMA_E_INVAL;
 	if (srq->closing)
 		return RPMA_RT_E_CLOSED;
@@ -371,29 +371,29 @@ static void release_hold(struct rpma_rt_conn *conn)
 }
 
 /* REQUIRES: the runtime's lock */
-static int register_locked(const struct rt_conn_spec *birth,
+static int register_locked(const struct rt_conn_spec *spec,
 			   struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq)
 {
-	struct rpma_rt *rt = birth->rt;
-	bool has_name = !birth->passive &&
-			!rt_resolve_is_numeric(birth->addr, birth->port);
+	struct rpma_rt *rt = spec->rt;
+	bool has_name = !spec->passive &&
+			!rt_resolve_is_numeric(spec->addr, spec->port);
 	struct ibv_context *ibv_ctx;
 	int ret;
 
-	if (!is_open(birth))
+	if (!is_open(spec))
 		return RPMA_RT_E_CLOSED;
-	ret = rpma_peer_get_ibv_context(birth->cfg->peer, &ibv_ctx);
+	ret = rpma_peer_get_ibv_context(spec->cfg->peer, &ibv_ctx);
 	if (ret == 0 && has_name)
 		ret = rt_resolve_start(rt);
 	if (ret)
 		return ret;
-	conn->poller = rt_place_choose(rt, birth->cfg->poller,
-				       rt_conn_cfg_srq_pollers(birth->cfg));
-	ret = choose_srq(birth, conn);
+	conn->poller = rt_place_choose(rt, spec->cfg->poller,
+				       rt_conn_cfg_srq_pollers(spec->cfg));
+	ret = choose_srq(spec, conn);
 	if (ret)
 		return ret;
 	hold(conn);
-	ret = reserve(conn, birth, ibv_ctx, sq, rq);
+	ret = reserve(conn, spec, ibv_ctx, sq, rq);
 	if (ret) {
 		release_hold(conn);
 		return ret;
@@ -401,7 +401,7 @@ static int register_locked(const struct rt_conn_spec *birth,
 	rpma_conn_cfg_set_cq(conn->cfg, conn->cq->cq);
 	list_conn(rt, conn);
 	rt_conn_tell_poller(conn, RT_POLL_OPEN);
-	if (!birth->passive) {
+	if (!spec->passive) {
 		/* relaxed: we hold the connection. Sent under the lock: before
 		 * a stop can have seen its end */
 		atomic_fetch_add_explicit(&conn->target.count, 1,
@@ -415,7 +415,7 @@ static int register_locked(const struct rt_conn_spec *birth,
 	return 0;
 }
 
-int rt_conn_create(const struct rt_conn_spec *birth,
+int rt_conn_create(const struct rt_conn_spec *spec,
 		   struct rpma_rt_conn **conn_ptr)
 {
 	struct rpma_rt_conn *conn;
@@ -423,12 +423,12 @@ int rt_conn_create(const struct rt_conn_spec *birth,
 	uint32_t rq;
 	int ret;
 
-	ret = record_new(birth, &sq, &rq, &conn);
+	ret = record_new(spec, &sq, &rq, &conn);
 	if (ret)
 		return ret;
-	pthread_mutex_lock(&birth->rt->lock);
-	ret = register_locked(birth, conn, sq, rq);
-	pthread_mutex_unlock(&birth->rt->lock);
+	pthread_mutex_lock(&spec->rt->lock);
+	ret = register_locked(spec, conn, sq, rq);
+	pthread_mutex_unlock(&spec->rt->lock);
 	if (ret) {
 		rt_conn_free(conn);
 		return ret;

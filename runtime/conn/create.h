@@ -32,7 +32,7 @@ struct rt_conn_spec {
  * list. Any thread. ERRORS: RPMA_E_NOMEM, RPMA_E_INVAL, RPMA_E_PROVIDER,
  * RPMA_RT_E_CLOSED
  */
-int rt_conn_create(const struct rt_conn_spec *birth,
+int rt_conn_create(const struct rt_conn_spec *spec,
 		   struct rpma_rt_conn **conn_ptr);
 
 /* Gives numbers, slot, room, lanes and queues back; it is DONE. */

@@ -3,7 +3,7 @@
 
 /*
  * drain.c -- a connection's completions that are no success, until all of them
- * are known: kept until the ledgers are handed over, settled one by one, and
+ * are known: kept until the ledgers are handed over, finished one by one, and
  * synthesized where none can come any more. Steps that wait, or that are long,
  * are tasks. Runs on the connection's poller only. doc/protocols/connection.md,
  * ledger.md.
@@ -20,11 +20,11 @@
 #include "poller/poller.h"
 #include "poller/cqs.h"
 
-/* ------------------------------------------------------------- settling --- */
+/* ----------------------------------------------------------- finishing --- */
 
-static void write_settled(struct rpma_rt_conn *conn,
-			  const struct rt_ledger_entry *entry,
-			  const struct rt_kept *kept)
+static void write_finished(struct rpma_rt_conn *conn,
+			   const struct rt_ledger_entry *entry,
+			   const struct rt_kept *kept)
 {
 	struct rt_route_entry *route =
 		&conn->cq->routes[rt_wr_id_route(entry->wr_id)];
@@ -44,12 +44,12 @@ static void write_settled(struct rpma_rt_conn *conn,
 	rt_deliver_item(conn->poller, route, &item);
 }
 
-static void settle(struct rpma_rt_conn *conn, const struct rt_kept *kept)
+static void finish_wc(struct rpma_rt_conn *conn, const struct rt_kept *kept)
 {
 	const struct rt_ledger_entry *entry;
 	bool success = kept->status == IBV_WC_SUCCESS;
 
-	entry = rt_ledger_settle(&conn->gate[kept->side].ledger, kept->wr_id,
+	entry = rt_ledger_finish(&conn->gate[kept->side].ledger, kept->wr_id,
 				 success);
 	if (entry == NULL) {
 		RT_STAT_ADD(conn->poller, stale, 1);
@@ -57,7 +57,7 @@ static void settle(struct rpma_rt_conn *conn, const struct rt_kept *kept)
 	}
 	if (success && (entry->wr_id & RT_ON_ERROR_ONLY))
 		return;
-	write_settled(conn, entry, kept);
+	write_finished(conn, entry, kept);
 }
 
 /* Only what is valid is read: on an error four fields are. */
@@ -120,7 +120,7 @@ static void failed(struct rt_side *side, const struct ibv_wc *wc)
 	case RT_PS_SETTLING:
 	case RT_PS_DRAINED:
 	case RT_PS_SWEEPING:
-		settle(conn, &kept);
+		finish_wc(conn, &kept);
 		break;
 	case RT_PS_SWEPT:
 		RT_STAT_ADD(conn->poller, stale, 1);
@@ -152,7 +152,7 @@ static void publish_owed(struct rpma_rt_conn *conn)
 		/* relaxed: a figure */
 		atomic_store_explicit(
 			&conn->gate[i].owed,
-			rt_ledger_unsettled(&conn->gate[i].ledger),
+			rt_ledger_unfinished(&conn->gate[i].ledger),
 			memory_order_relaxed);
 }
 
@@ -181,7 +181,7 @@ static int drain(struct rt_task *task, struct rt_poller *poller)
 	conn->poll.state = RT_PS_DRAINED;
 	for (i = 0; i < 2; i++) {
 		if (conn->poll.markers_seen & (1u << i))
-			rt_ledger_settle_marker(&conn->gate[i].ledger);
+			rt_ledger_finish_marker(&conn->gate[i].ledger);
 	}
 	publish_owed(conn);
 	rt_conn_tell_control(conn, RT_CTL_DRAINED);
@@ -189,17 +189,17 @@ static int drain(struct rt_task *task, struct rt_poller *poller)
 }
 
 /* What was kept, oldest first; what comes meanwhile is kept behind it. */
-static int settle_kept(struct rt_task *task, struct rt_poller *poller)
+static int finish_kept(struct rt_task *task, struct rt_poller *poller)
 {
 	struct rpma_rt_conn *conn =
 		RT_FROM(struct rpma_rt_conn, poll.dying, task);
 	int n;
 
 	for (n = 0; n < RT_SCHEDULE_UNITS &&
-		    conn->poll.kept_settled < conn->poll.kept_count;
+		    conn->poll.kept_finished < conn->poll.kept_count;
 	     n++)
-		settle(conn, &conn->poll.kept[conn->poll.kept_settled++]);
-	if (conn->poll.kept_settled == conn->poll.kept_count) {
+		finish_wc(conn, &conn->poll.kept[conn->poll.kept_finished++]);
+	if (conn->poll.kept_finished == conn->poll.kept_count) {
 		conn->poll.state = RT_PS_SETTLING;
 		publish_owed(conn);
 		rt_task_init(task, drain);
@@ -222,8 +222,8 @@ void rt_drain_begin_poller(struct rpma_rt_conn *conn)
 	conn->poll.deadline_ns =
 		rt_now_ns() +
 		(uint64_t)conn->poller->rt->cfg.teardown_ms * 1000000u;
-	rt_task_init(&conn->poll.dying, settle_kept);
-	settle_kept(&conn->poll.dying, conn->poller);
+	rt_task_init(&conn->poll.dying, finish_kept);
+	finish_kept(&conn->poll.dying, conn->poller);
 }
 
 void rt_drain_marker_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side)
@@ -245,9 +245,9 @@ static int synthesize(struct rpma_rt_conn *conn, int max)
 	int n = 0;
 
 	while (n < max) {
-		entry = rt_ledger_take_unsettled(&conn->gate[side].ledger);
+		entry = rt_ledger_take_unfinished(&conn->gate[side].ledger);
 		if (entry != NULL) {
-			write_settled(conn, entry, &unknown);
+			write_finished(conn, entry, &unknown);
 			n++;
 		} else if (side++ == RPMA_RT_RECV_SIDE) {
 			break;

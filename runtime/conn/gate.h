@@ -42,7 +42,7 @@ struct rt_gate {
 	_Atomic uint32_t owed; /* for the directory: see RT_OWED_UNKNOWN */
 };
 
-/* of rt_gate.owed: not handed over yet; else how many were unsettled when the
+/* of rt_gate.owed: not handed over yet; else how many were unfinished when the
  * connection made its last step */
 #define RT_OWED_UNKNOWN UINT32_MAX
 

@@ -76,19 +76,19 @@ static void infer(struct rt_ledger *ledger, uint32_t end)
 
 	for (i = ledger->head; i != end; i++) {
 		if (!at(ledger, i)->signaled)
-			at(ledger, i)->settled = true;
+			at(ledger, i)->finished = true;
 	}
 }
 
-/* moves head over what is settled, so that a search starts at the oldest */
+/* moves head over what is finished, so that a search starts at the oldest */
 static void trim(struct rt_ledger *ledger)
 {
 	while (ledger->head != ledger->tail &&
-	       at(ledger, ledger->head)->settled)
+	       at(ledger, ledger->head)->finished)
 		ledger->head++;
 }
 
-const struct rt_ledger_entry *rt_ledger_settle(struct rt_ledger *ledger,
+const struct rt_ledger_entry *rt_ledger_finish(struct rt_ledger *ledger,
 					       uint64_t wr_id, bool success)
 {
 	struct rt_ledger_entry *entry = NULL;
@@ -96,7 +96,7 @@ const struct rt_ledger_entry *rt_ledger_settle(struct rt_ledger *ledger,
 
 	for (i = ledger->head; i != ledger->tail; i++) {
 		entry = at(ledger, i);
-		if (entry->wr_id == wr_id && !entry->settled &&
+		if (entry->wr_id == wr_id && !entry->finished &&
 		    (entry->signaled || !success))
 			break;
 	}
@@ -106,23 +106,23 @@ const struct rt_ledger_entry *rt_ledger_settle(struct rt_ledger *ledger,
 		infer(ledger, i);
 	if (!success)
 		ledger->error_seen = true;
-	entry->settled = true;
+	entry->finished = true;
 	trim(ledger);
 	return entry;
 }
 
-void rt_ledger_settle_marker(struct rt_ledger *ledger)
+void rt_ledger_finish_marker(struct rt_ledger *ledger)
 {
 	uint32_t i;
 
 	for (i = ledger->head; i != ledger->tail; i++) {
 		if (at(ledger, i)->wr_id & RT_ON_ERROR_ONLY)
-			at(ledger, i)->settled = true;
+			at(ledger, i)->finished = true;
 	}
 	trim(ledger);
 }
 
-const struct rt_ledger_entry *rt_ledger_take_unsettled(struct rt_ledger *l)
+const struct rt_ledger_entry *rt_ledger_take_unfinished(struct rt_ledger *l)
 {
 	struct rt_ledger_entry *entry;
 
@@ -130,16 +130,16 @@ const struct rt_ledger_entry *rt_ledger_take_unsettled(struct rt_ledger *l)
 	if (l->head == l->tail)
 		return NULL;
 	entry = at(l, l->head);
-	entry->settled = true;
+	entry->finished = true;
 	return entry;
 }
 
-uint32_t rt_ledger_unsettled(const struct rt_ledger *ledger)
+uint32_t rt_ledger_unfinished(const struct rt_ledger *ledger)
 {
 	uint32_t count = 0;
 	uint32_t i;
 
 	for (i = ledger->head; i != ledger->tail; i++)
-		count += !ledger->entries[i & ledger->mask].settled;
+		count += !ledger->entries[i & ledger->mask].finished;
 	return count;
 }

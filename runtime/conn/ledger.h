@@ -17,7 +17,7 @@ struct rt_ledger_entry {
 	uint64_t wr_id;
 	uint8_t opcode; /* enum ibv_wc_opcode of its completion */
 	bool signaled;	/* success gives a completion */
-	bool settled;	/* its one completion is out, or inferred */
+	bool finished;	/* its one completion is out, or inferred */
 	uint32_t tick;	/* when, see rt_ledger.tick */
 };
 
@@ -30,7 +30,7 @@ struct rt_ledger {
 	uint32_t reaped;     /* signaled ones retired, as reaped so far */
 	uint32_t tick;	     /* dates what is appended; the caller's unit */
 	uint32_t unsignaled; /* appended since the last signaled one */
-	bool error_seen;     /* settling met an error */
+	bool error_seen;     /* finishing met an error */
 };
 
 /* depth may be 0. ERRORS: RPMA_E_NOMEM */
@@ -61,18 +61,18 @@ void rt_ledger_append(struct rt_ledger *ledger, uint64_t wr_id, uint8_t opcode,
 void rt_ledger_take_back(struct rt_ledger *ledger, uint32_t count);
 
 /*
- * The oldest unsettled entry with that wr_id is settled, for a success the
+ * The oldest unfinished entry with that wr_id is finished, for a success the
  * oldest signaled one, since others give no completion; unsignaled ones before
  * it succeeded, if no error was seen before. NULL: there is none.
  */
-const struct rt_ledger_entry *rt_ledger_settle(struct rt_ledger *ledger,
+const struct rt_ledger_entry *rt_ledger_finish(struct rt_ledger *ledger,
 					       uint64_t wr_id, bool success);
 /* Everything before a marker is out: what wanted a completion on error only
  * and had none has succeeded (entries with equal wr_id are interchangeable). */
-void rt_ledger_settle_marker(struct rt_ledger *ledger);
-/* How many are not settled; walks over them. */
-uint32_t rt_ledger_unsettled(const struct rt_ledger *ledger);
-/* The oldest unsettled entry, now settled; NULL: none is left. */
-const struct rt_ledger_entry *rt_ledger_take_unsettled(struct rt_ledger *l);
+void rt_ledger_finish_marker(struct rt_ledger *ledger);
+/* How many are not finished; walks over them. */
+uint32_t rt_ledger_unfinished(const struct rt_ledger *ledger);
+/* The oldest unfinished entry, now finished; NULL: none is left. */
+const struct rt_ledger_entry *rt_ledger_take_unfinished(struct rt_ledger *l);
 
 #endif /* RT_CONN_LEDGER_H */

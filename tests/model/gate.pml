@@ -4,7 +4,7 @@
 /*
  * Gate, credits and death of one side of a connection, as in
  * doc/protocols/ledger.md and connection.md and in post.c, ledger.c, poller.c,
- * settle.c and conn.c, for every interleaving of two posters, the poller, the
+ * finish.c and conn.c, for every interleaving of two posters, the poller, the
  * control thread, the device and a consumer.
  *
  * The poller stores through a buffer, see buffers.pml. A poster's relaxed
@@ -88,7 +88,7 @@ byte reaped;
 byte unsignaled;
 bool signaled[N];
 bool on_error_only[N];
-bool settled[N];
+bool finished[N];
 bool error_seen;
 
 /* want, and what posters are about to do to it */
@@ -468,10 +468,10 @@ inline answer_waiter(p)
 }
 
 /* Unsignaled ones before it succeeded, up to the first error. */
-inline settle(id, good)
+inline finish(id, good)
 {
 	d_step {
-		assert(id >= head && id < tail && !settled[id]);
+		assert(id >= head && id < tail && !finished[id]);
 		i = head;
 		do
 #ifdef M_INFER_BEYOND_ERROR
@@ -480,7 +480,7 @@ inline settle(id, good)
 		:: i < id ->
 #endif
 			if
-			:: !error_seen && !signaled[i] -> settled[i] = true
+			:: !error_seen && !signaled[i] -> finished[i] = true
 			:: else
 			fi;
 			i++
@@ -488,7 +488,7 @@ inline settle(id, good)
 		od;
 		i = 0;
 		error_seen = error_seen || !good;
-		settled[id] = true
+		finished[id] = true
 	};
 	if
 #ifndef M_QUIET_SUCCESS_DELIVERED
@@ -521,7 +521,7 @@ inline unhappy(id, good)
 #else
 		skip
 #endif
-	:: ps == SETTLING || ps == SWEEPING -> settle(id, good)
+	:: ps == SETTLING || ps == SWEEPING -> finish(id, good)
 	:: ps == SWEPT -> assert(false)
 	fi
 }
@@ -553,21 +553,21 @@ inline take_over()
 	reap(count);
 	ps = SETTLING;
 	do
-	:: kept?id, good -> settle(id, good)
+	:: kept?id, good -> finish(id, good)
 	:: empty(kept) -> break
 	od;
 	id = 0;
 	good = false
 }
 
-inline settle_marker()
+inline finish_marker()
 {
 	d_step {
 		i = head;
 		do
 		:: i < tail ->
 			if
-			:: on_error_only[i] -> settled[i] = true
+			:: on_error_only[i] -> finished[i] = true
 			:: else
 			fi;
 			i++
@@ -581,10 +581,10 @@ inline drained()
 {
 	if
 #ifndef M_MARKER_ASSUMED
-	:: marker_seen -> settle_marker()
+	:: marker_seen -> finish_marker()
 	:: !marker_seen
 #else
-	:: settle_marker()
+	:: finish_marker()
 #endif
 	fi;
 	is_drained = true;
@@ -594,11 +594,11 @@ inline drained()
 inline synthesize()
 {
 	do
-	:: head < tail && settled[head] -> head++
-	:: head < tail && !settled[head] ->
+	:: head < tail && finished[head] -> head++
+	:: head < tail && !finished[head] ->
 		/* it has no completion, and will have none */
 		assert(!has_cqe[head] && qp == GONE);
-		settled[head] = true;
+		finished[head] = true;
 		deliver(head)
 	:: head == tail -> break
 	od;
@@ -682,7 +682,7 @@ proctype control()
 	empty(cq) && posters_done == 2;
 	do
 	:: i < tail ->
-		assert(settled[i] || i < head);
+		assert(finished[i] || i < head);
 		assert(on_error_only[i] || delivered[i] == 1);
 		assert(!failed[i] || delivered[i] == 1);
 		assert(i < executed || delivered[i] == 1);

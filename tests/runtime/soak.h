@@ -264,7 +264,7 @@ void soak_trigger(struct soak_end *end, uint64_t *random);
 /* --- soak_item.c */
 
 /* Begins a pair, if there is a place for one. */
-void soak_birth(struct soak_epoch *epoch, uint64_t *random);
+void soak_create(struct soak_epoch *epoch, uint64_t *random);
 /* An item of a queue. */
 void soak_item(struct soak_queue *queue, const struct rpma_rt_completion *item);
 

@@ -12,7 +12,7 @@
 
 #define NEVER_CLOSED (-1)
 
-/* --- birth */
+/* --- creation */
 
 static void draw_side(struct soak_end *end, int which, uint64_t *random)
 {

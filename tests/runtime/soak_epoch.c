@@ -255,7 +255,7 @@ static void run_threads(struct soak_epoch *epoch)
 	for_queues(epoch, start_consumer);
 	CHECK(!pthread_create(&thread, NULL, disturber, epoch));
 	while (!is_done(epoch)) {
-		soak_birth(epoch, &epoch->random);
+		soak_create(epoch, &epoch->random);
 		nap_us(200);
 	}
 	begin_end(epoch, ending);
@@ -298,7 +298,7 @@ static void run_by_hand(struct soak_epoch *epoch)
 	enum ending ending = draw_ending(epoch);
 
 	while (!is_done(epoch)) {
-		soak_birth(epoch, &epoch->random);
+		soak_create(epoch, &epoch->random);
 		round_by_hand(epoch);
 		if (soak_random(&epoch->random, 8) == 0)
 			disturb(epoch, &epoch->random);

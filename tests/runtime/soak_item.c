@@ -3,7 +3,7 @@
 
 /*
  * soak_item.c -- what a consumer does with an item: connections are led from
- * their birth to CLOSED. Runs on the consumer of the queue.
+ * their creation to CLOSED. Runs on the consumer of the queue.
  */
 
 #include "soak.h"
@@ -45,7 +45,7 @@ static struct soak_pair *take_pair(struct soak_epoch *epoch)
 	return pair;
 }
 
-void soak_birth(struct soak_epoch *epoch, uint64_t *random)
+void soak_create(struct soak_epoch *epoch, uint64_t *random)
 {
 	struct soak_pair *pair = take_pair(epoch);
 	struct rpma_rt_conn *conn;

@@ -161,7 +161,7 @@ static void adopt__no_place_on_its_poller_NOMEM(void **state)
 	assert_int_equal(fake_memory(), memory);
 	assert_int_equal(f->poller->cqs_count, 4);
 	complete(p[1].conn.rcq, 9, IBV_WC_SUCCESS);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	for (i = 0; i < 2; i++)
 		ok(rpma_rt_adopted_release(&a[i]));
@@ -185,9 +185,9 @@ static void poll__raw(void **state)
 	a = adopted(f, &p);
 	for (i = 0; i < 4; i++)
 		complete(p.conn.cq, ids[i], IBV_WC_SUCCESS);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	complete(p.conn.rcq, 9, IBV_WC_REM_OP_ERR);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 5);
 	for (i = 0; i < 4; i++) {
 		assert_true(f->items[i].context == ids[i]);
@@ -249,7 +249,7 @@ static void arm__between_poll_and_arm_found(void **state)
 
 	plain_open(&p);
 	a = adopted(f, &p);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	p.conn.rcq->on_arm = true;
 	p.conn.rcq->wc_on_arm = (struct ibv_wc){.wr_id = 3};
 	assert_false(rt_arm_poller(f->poller));
@@ -281,7 +281,7 @@ static void poll__backlogged_left_in_the_cq(void **state)
 	ok(rpma_rt_adopt(f->rt, &p.conn, 0, queue, NULL, &a));
 	for (i = 0; i < 300; i++)
 		complete(p.conn.cq, i, IBV_WC_SUCCESS);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	/* most are where they were, and no event is asked for of them */
 	assert_true(p.conn.cq->tail - p.conn.cq->head > 150);
 	p.conn.cq->arms = 0;
@@ -293,7 +293,7 @@ static void poll__backlogged_left_in_the_cq(void **state)
 		for (n = 0; n < got; n++)
 			assert_int_equal(f->items[n].context, total + n);
 		total += got;
-		fake_settle_down(f);
+		fake_finish_down(f);
 	}
 	assert_true(rt_arm_poller(f->poller));
 	rt_channel_wake(f->poller);
@@ -313,11 +313,11 @@ static void poll__a_broken_cq_is_left_alone(void **state)
 	a = adopted(f, &p);
 	p.conn.cq->poll_answer = -5;
 	complete(p.conn.rcq, 1, IBV_WC_SUCCESS);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	p.conn.cq->poll_answer = 0;
 	complete(p.conn.cq, 2, IBV_WC_SUCCESS);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 0);
 	ok(rpma_rt_adopted_release(&a));
 	plain_close(&p);
@@ -346,7 +346,7 @@ static void poll__small_budget_starves_nobody(void **state)
 	for (i = 0; i < 6; i++)
 		raw += f->items[i].context < 1000;
 	assert_in_range(raw, 1, 5);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 6);
 	ok(rpma_rt_adopted_release(&a));
 	plain_close(&p);

@@ -189,7 +189,7 @@ void connections_too_early_or_late(void **state)
 
 	ok(rpma_rt_queue_new(f->rt, NULL, &other));
 	ok(rpma_rt_conn_new(f->rt, "::1", "1", &f->rt_cfg, &conn));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_connect, conn, NULL);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_reject, conn, NULL); /* its own */
 	BAD(RPMA_E_INVAL, rpma_rt_conn_get_qp_num, conn, &out.u32);

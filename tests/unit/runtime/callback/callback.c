@@ -108,7 +108,7 @@ static void round__more_than_are_collected_all_called_in_order(void **state)
 	ear = ear_open(f, conn, RPMA_RT_SEND_SIDE);
 	for (i = 0; i < LARGE; i++)
 		ok(ear_post(ear, (uint64_t)i));
-	/* broken at the first: all the others are kept, then settled at once */
+	/* broken at the first: all the others are kept, finished at once */
 	fake_sent(conn, 0, IBV_WC_RETRY_EXC_ERR);
 	for (i = 1; i < LARGE; i++)
 		fake_sent(conn, (uint32_t)i, IBV_WC_WR_FLUSH_ERR);
@@ -286,9 +286,9 @@ static void death__outstanding_synthesized_to_the_function(void **state)
 	ok(fake_send(conn, 2, ALWAYS));
 	ok(ear_post(ear, 3));
 	ok(rpma_rt_conn_close(conn));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_markers(conn);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(ear->got, 3);
 	assert_int_equal(ear->items[0].context, 1);
 	assert_int_equal(ear->items[1].context, 3);
@@ -311,9 +311,9 @@ static void death__last_handle_put_inside_the_last_call(void **state)
 
 	ear->act = act_put;
 	ok(rpma_rt_conn_close(conn));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_markers(conn);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(ear->got, 1);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
@@ -343,7 +343,7 @@ static void open__bad_input_and_no_memory(void **state)
 		RPMA_E_NOMEM);
 	assert_null(route);
 	ok(rpma_rt_conn_close(conn));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(
 		rpma_rt_route_open_callback(conn, 0, hear, NULL, &route),
 		RPMA_RT_E_CLOSED);
@@ -396,7 +396,7 @@ static void call__locked_out_WRITABLE_next_round(void **state)
 	assert_int_equal(ear->got, 3);
 	assert_int_equal(ear->items[2].kind, RPMA_RT_WRITABLE);
 	assert_int_equal(fake_qp(conn)->sq_count, 2);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(ear->got, 3);
 	assert_int_equal(fake_take(f, f->queue), 0);
 	ear_close(f, ear);
@@ -428,13 +428,13 @@ static void call__before_ESTABLISHED_WRITABLE_behind_it(void **state)
 
 	ok(fake_post_recv(conn, &wr));
 	ok(rpma_rt_conn_connect(conn, NULL));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	ear->act = act_answer_too_early;
 	fake_received(conn, 0, IBV_WC_SUCCESS);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(ear->got, 1);
 	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(ear->got, 2);
 	assert_int_equal(ear->items[1].kind, RPMA_RT_WRITABLE);
 	assert_int_equal(ear->items[1].opcode, RPMA_RT_SEND_SIDE);
@@ -458,7 +458,7 @@ static void call__locked_out_then_closed_NO_WRITABLE(void **state)
 	ear->act = NULL;
 	fake_wc(conn->cq, fake_sq_id(conn, 0), IBV_WC_RETRY_EXC_ERR,
 		IBV_WC_DRIVER1, conn->qp_num);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(ear->got, 2);
 	ear_close(f, ear);
 }

@@ -196,7 +196,7 @@ void fake_when_empty(void (*fn)(void *arg), void *arg);
 /* One round of the poller. */
 int fake_round(struct fake *f);
 /* Both, until neither has anything to do. */
-void fake_settle_down(struct fake *f);
+void fake_finish_down(struct fake *f);
 /* Everything in the queue into items, got = how many. */
 int fake_take(struct fake *f, struct rpma_rt_queue *queue);
 

@@ -282,7 +282,7 @@ int fake_round(struct fake *f)
 	return done;
 }
 
-void fake_settle_down(struct fake *f)
+void fake_finish_down(struct fake *f)
 {
 	int done;
 
@@ -316,7 +316,7 @@ struct rpma_rt_conn *fake_request(struct fake *f)
 
 	fake_configure(f);
 	rt_conn_request_control(&f->listener, &event);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_int_equal(f->items[0].kind, RPMA_RT_EVENT);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_REQUEST);
@@ -335,9 +335,9 @@ struct rpma_rt_conn *fake_established(struct fake *f)
 	struct rpma_rt_conn *conn = fake_request(f);
 
 	ok(rpma_rt_conn_connect(conn, NULL));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_ESTABLISHED);
 	fake_forget_trace();
@@ -357,10 +357,10 @@ void fake_bury(struct fake *f, struct rpma_rt_conn **conn)
 
 	if (*conn != NULL)
 		ok(rpma_rt_conn_close(*conn));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	if ((*conn)->poll.state == RT_PS_SETTLING)
 		fake_markers(*conn);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_true(fake_take(f, f->queue) > 0);
 	last = &f->items[f->got - 1];
 	assert_int_equal(last->kind, RPMA_RT_EVENT);

@@ -29,10 +29,10 @@ static struct rpma_rt_conn *ready(struct fake *f)
 {
 	struct rpma_rt_conn *conn = begun(f);
 
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_conn_event(conn, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	fake_conn_event(conn, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_READY);
 	fake_forget_trace();
@@ -43,10 +43,10 @@ static struct rpma_rt_conn *ready(struct fake *f)
 static void expect_death(struct fake *f, struct rpma_rt_conn **conn,
 			 enum rpma_rt_reason reason, int status)
 {
-	fake_settle_down(f);
+	fake_finish_down(f);
 	if ((*conn)->poll.state == RT_PS_SETTLING && (*conn)->ctl.markers_due)
 		fake_markers(*conn);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_int_equal(f->items[0].kind, RPMA_RT_EVENT);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
@@ -129,7 +129,7 @@ static void resolve__fails_UNREACHABLE_with_status(void **state)
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = begun(f);
 
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_conn_event(conn, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
 	expect_death(f, &conn, RPMA_RT_REASON_UNREACHABLE, -ENODEV);
 	assert_non_null(strstr(fake_trace(), "req_release req_delete"));
@@ -141,7 +141,7 @@ static void resolve__no_queue_pair_FAILED(void **state)
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = begun(f);
 
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_fail("req_advance", 1, RPMA_E_PROVIDER);
 	fake_conn_event(conn, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	expect_death(f, &conn, RPMA_RT_REASON_FAILED, 0);
@@ -160,7 +160,7 @@ static void connect__refused_the_peer_s_word_kept(void **state)
 	struct rpma_conn_private_data pdata;
 
 	ok(rpma_rt_conn_connect(conn, NULL));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	rt_conn_cm_event_control(conn, &event);
 	ok(rpma_rt_conn_get_private_data(conn, &pdata));
 	assert_int_equal(pdata.len, 3);
@@ -176,9 +176,9 @@ static void connect__refused_flush_first_still_REJECTED(void **state)
 
 	ok(fake_recv(conn, 1));
 	ok(rpma_rt_conn_connect(conn, NULL));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_received(conn, 0, IBV_WC_WR_FLUSH_ERR);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(conn->ctl.reason, RPMA_RT_REASON_ERROR);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	fake_conn_event(conn, RDMA_CM_EVENT_REJECTED, 28);
@@ -193,7 +193,7 @@ static void death__a_later_cause_changes_nothing(void **state)
 
 	ok(fake_recv(conn, 1));
 	fake_received(conn, 0, IBV_WC_LOC_LEN_ERR);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_take(f, f->queue);
 	fake_conn_event(conn, RDMA_CM_EVENT_DISCONNECTED, 0);
 	ok(rpma_rt_conn_close(conn));
@@ -211,7 +211,7 @@ static void connect__verb_fails_FAILED(void **state)
 	fake_control(f);
 	/* the queue pair went with it: nobody posts to it any more */
 	assert_int_equal(fake_recv(conn, 2), RPMA_RT_E_CLOSED);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	assert_int_equal(f->items[0].flags, RPMA_RT_F_SYNTHESIZED);
 	assert_int_equal(f->items[1].status, RPMA_RT_REASON_FAILED);
@@ -266,7 +266,7 @@ static void event__without_meaning_ignored(void **state)
 
 	fake_conn_event(conn, RDMA_CM_EVENT_ADDR_CHANGE, 0);
 	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 0);
 	assert_int_equal(conn->ctl.state, RT_CONN_ESTABLISHED);
 	fake_bury(f, &conn);
@@ -365,7 +365,7 @@ static void request(struct fake *f)
 				      .id = &f->id};
 
 	rt_conn_request_control(&f->listener, &event);
-	fake_settle_down(f);
+	fake_finish_down(f);
 }
 
 static void request__listener_closed_refused(void **state)
@@ -445,12 +445,12 @@ static void set_queue__moves_and_gives_back(void **state)
 				 conn->cq->numbers.returned_count,
 			 numbers);
 	ok(rpma_rt_conn_connect(conn, NULL));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(rpma_rt_conn_set_queue(conn, f->queue), RPMA_E_INVAL);
 	fake_conn_event(conn, RDMA_CM_EVENT_DISCONNECTED, 0);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_markers(conn);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 0);
 	assert_int_equal(fake_take(f, other), 1);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
@@ -483,7 +483,7 @@ static void set_queue__dies_meanwhile(void **state)
 	ok(rpma_rt_queue_new(f->rt, NULL, &other));
 	fake_when_answered(die_up_to_the_last_item, f);
 	ok(rpma_rt_conn_set_queue(conn, other));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	/* CLOSED and nothing else, in the new one; nobody holds either */
 	assert_int_equal(fake_take(f, f->queue), 0);
 	assert_int_equal(fake_take(f, other), 1);
@@ -502,7 +502,7 @@ static void die_to_the_end(void *arg)
 	struct fake *f = arg;
 
 	die_up_to_the_last_item(f);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_non_null(f->rt->conns);
 	assert_int_equal(f->rt->in_use, 1);
 }
@@ -516,7 +516,7 @@ static void change__keeps_it_from_being_done(void **state)
 
 	fake_when_answered(die_to_the_end, f);
 	ok(rpma_rt_conn_set_user(conn, f));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_null(f->rt->conns);
 	assert_int_equal(f->rt->in_use, 0);
 	assert_int_equal(rpma_rt_conn_set_user(conn, f), RPMA_RT_E_CLOSED);
@@ -540,7 +540,7 @@ static void change__refused_its_spill_stays(void **state)
 	cfg.backlog_limit = 1;
 	ok(rpma_rt_queue_new(f->rt, &cfg, &other));
 	ok(rpma_rt_conn_close(conn));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(
 		rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, other, &route),
 		RPMA_RT_E_CLOSED);
@@ -564,7 +564,7 @@ static void set_queue__invalid_or_late(void **state)
 	assert_int_equal(rpma_rt_conn_set_queue(conn, other), RPMA_E_NOMEM);
 	/* dying: its routes are final */
 	ok(rpma_rt_conn_close(conn));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(rpma_rt_conn_set_queue(conn, other), RPMA_RT_E_CLOSED);
 	ok(rpma_rt_queue_delete(&other)); /* nothing holds it */
 	fake_bury(f, &conn);
@@ -597,7 +597,7 @@ static void route_open__refused(void **state)
 		rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, f->queue, &route),
 		RPMA_E_NOMEM);
 	ok(rpma_rt_conn_close(conn));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(
 		rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, f->queue, &route),
 		RPMA_RT_E_CLOSED);
@@ -683,7 +683,7 @@ static void handle__after_CLOSED(void **state)
 
 	ok(rpma_rt_conn_ref(conn));
 	fake_bury(f, &conn);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	ok(rpma_rt_conn_close(held));
 	assert_int_equal(fake_send(held, 0, ALWAYS), RPMA_RT_E_CLOSED);
 	assert_true(rt_thread_is_idle(&f->device->control));
@@ -711,9 +711,9 @@ static void die__a_failed_wr_outweighs_DISCONNECTED(void **state)
 		ok(fake_send(conn, 1, ALWAYS));
 		fake_conn_event(conn, RDMA_CM_EVENT_DISCONNECTED, 0);
 		fake_sent(conn, 0, cases[i].status);
-		fake_settle_down(f);
+		fake_finish_down(f);
 		fake_markers(conn);
-		fake_settle_down(f);
+		fake_finish_down(f);
 		assert_int_equal(fake_take(f, f->queue), 2);
 		assert_int_equal(f->items[1].opcode, RPMA_RT_EVENT_CLOSED);
 		assert_int_equal(f->items[1].status, cases[i].reason);
@@ -742,10 +742,10 @@ static void die__peers_that_leave_one_at_a_time(void **state)
 		assert_int_equal(dying, i);
 		rt_thread_run_messages(&f->device->control);
 	}
-	fake_settle_down(f);
+	fake_finish_down(f);
 	for (i = 0; i < 3; i++)
 		fake_markers(conns[i]);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 3);
 	for (i = 0; i < 3; i++)
 		ok(rpma_rt_conn_unref(&conns[i]));
@@ -782,7 +782,7 @@ static void die__opcode_of_what_failed(void **state)
 			fake_fail("native", 1, 1);
 		ok(fake_post_send(conn, &wr));
 		fake_sent(conn, 0, IBV_WC_REM_ACCESS_ERR);
-		fake_settle_down(f);
+		fake_finish_down(f);
 		assert_int_equal(fake_take(f, f->queue), 1);
 		assert_int_equal(f->items[0].opcode, cases[i].opcode);
 		fake_bury(f, &conn);

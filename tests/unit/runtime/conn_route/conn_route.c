@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* The birth of a connection: all it needs, or nothing and everything as it
+/* Creation of a connection: all it needs, or nothing and everything as it
  * was; and that what it had is given back. */
 
 #include "rt_fake.h"
@@ -50,7 +50,7 @@ static void expect_same(const struct count *a, const struct count *b)
 	assert_memory_equal(a, b, sizeof(*a));
 }
 
-static struct rt_conn_spec birth_of(struct fake *f)
+static struct rt_conn_spec spec_of(struct fake *f)
 {
 	return (struct rt_conn_spec){
 		.rt = f->rt,
@@ -62,7 +62,7 @@ static struct rt_conn_spec birth_of(struct fake *f)
 	};
 }
 
-static void birth__what_it_holds_and_gives_back(void **state)
+static void create__what_it_holds_and_gives_back(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -88,10 +88,10 @@ static void birth__what_it_holds_and_gives_back(void **state)
 }
 
 /* Every allocation and call on the way, one after the other. */
-static void birth__each_failure_as_before(void **state)
+static void create__each_failure_as_before(void **state)
 {
 	struct fake *f = *state;
-	struct rt_conn_spec birth = birth_of(f);
+	struct rt_conn_spec spec = spec_of(f);
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct count before;
 	struct count after;
@@ -103,7 +103,7 @@ static void birth__each_failure_as_before(void **state)
 	for (nth = 1;; nth++) {
 		conn = NULL;
 		fake_fail("malloc", nth, 1);
-		ret = rt_conn_create(&birth, &conn);
+		ret = rt_conn_create(&spec, &conn);
 		if (!fake_failed())
 			break;
 		assert_int_equal(ret, RPMA_E_NOMEM);
@@ -115,13 +115,13 @@ static void birth__each_failure_as_before(void **state)
 	/* record, configuration, two ledgers, kept, two routes */
 	assert_in_range(nth, 8, 20);
 	rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	rt_conn_unref(conn);
 }
 
 /* The first on a device: channel and CQ have to be made as well. */
-static void birth__first_each_failure_nothing_left(void **state)
+static void create__first_each_failure_nothing_left(void **state)
 {
 	static const struct {
 		const char *call;
@@ -135,7 +135,7 @@ static void birth__first_each_failure_nothing_left(void **state)
 		{"epoll_ctl", 1, RPMA_E_PROVIDER},
 	};
 	struct fake *f = *state;
-	struct rt_conn_spec birth = birth_of(f);
+	struct rt_conn_spec spec = spec_of(f);
 	struct rpma_rt_conn *conn = NULL;
 	int objects = fake_objects();
 	int memory = fake_memory();
@@ -143,7 +143,7 @@ static void birth__first_each_failure_nothing_left(void **state)
 
 	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		fake_fail(calls[i].call, 1, calls[i].value);
-		assert_int_equal(rt_conn_create(&birth, &conn), calls[i].ret);
+		assert_int_equal(rt_conn_create(&spec, &conn), calls[i].ret);
 		assert_true(fake_failed());
 		assert_null(conn);
 		assert_int_equal(fake_objects(), objects);
@@ -153,51 +153,51 @@ static void birth__first_each_failure_nothing_left(void **state)
 }
 
 /* The channel exists and stays; the next one uses it. */
-static void birth__no_cq_the_channel_stays(void **state)
+static void create__no_cq_the_channel_stays(void **state)
 {
 	struct fake *f = *state;
-	struct rt_conn_spec birth = birth_of(f);
+	struct rt_conn_spec spec = spec_of(f);
 	struct rpma_rt_conn *conn = NULL;
 
 	fake_fail("cq_new", 1, RPMA_E_PROVIDER);
-	assert_int_equal(rt_conn_create(&birth, &conn), RPMA_E_PROVIDER);
+	assert_int_equal(rt_conn_create(&spec, &conn), RPMA_E_PROVIDER);
 	assert_non_null(f->poller->channels);
 	assert_null(f->poller->channels->cqs);
 	fake_fail("ibv_query_device", 1, 5);
-	assert_int_equal(rt_conn_create(&birth, &conn), RPMA_E_PROVIDER);
+	assert_int_equal(rt_conn_create(&spec, &conn), RPMA_E_PROVIDER);
 	conn = fake_established(f);
 	assert_null(f->poller->channels->next);
 	fake_bury(f, &conn);
 }
 
-static void birth__closed_queue_or_stopping_CLOSED(void **state)
+static void create__closed_queue_or_stopping_CLOSED(void **state)
 {
 	struct fake *f = *state;
-	struct rt_conn_spec birth = birth_of(f);
+	struct rt_conn_spec spec = spec_of(f);
 	struct rpma_rt_conn *conn = NULL;
 	struct rpma_rt_queue *closed;
 
 	f->rt->stopping = true;
-	assert_int_equal(rt_conn_create(&birth, &conn), RPMA_RT_E_CLOSED);
+	assert_int_equal(rt_conn_create(&spec, &conn), RPMA_RT_E_CLOSED);
 	f->rt->stopping = false;
 	ok(rpma_rt_queue_new(f->rt, NULL, &closed));
 	ok(rpma_rt_queue_close(closed));
 	f->rt_cfg.queue = closed;
 	fake_configure(f);
-	assert_int_equal(rt_conn_create(&birth, &conn), RPMA_RT_E_CLOSED);
+	assert_int_equal(rt_conn_create(&spec, &conn), RPMA_RT_E_CLOSED);
 	ok(rpma_rt_queue_delete(&closed));
 	assert_null(conn);
 }
 
-static void birth__more_than_the_device_has_NOMEM(void **state)
+static void create__more_than_the_device_has_NOMEM(void **state)
 {
 	struct fake *f = *state;
-	struct rt_conn_spec birth = birth_of(f);
+	struct rt_conn_spec spec = spec_of(f);
 	struct rpma_rt_conn *conn = NULL;
 	int max = fake_attr.max_cqe;
 
 	fake_attr.max_cqe = FAKE_SQ + FAKE_RQ + 1; /* one too few */
-	assert_int_equal(rt_conn_create(&birth, &conn), RPMA_E_NOMEM);
+	assert_int_equal(rt_conn_create(&spec, &conn), RPMA_E_NOMEM);
 	fake_attr.max_cqe = FAKE_SQ + FAKE_RQ + 2;
 	conn = fake_established(f);
 	assert_int_equal(conn->cq->room, 0);
@@ -205,36 +205,36 @@ static void birth__more_than_the_device_has_NOMEM(void **state)
 	fake_bury(f, &conn);
 }
 
-static void birth__longer_than_the_device_has_INVAL(void **state)
+static void create__longer_than_the_device_has_INVAL(void **state)
 {
 	struct fake *f = *state;
-	struct rt_conn_spec birth = birth_of(f);
+	struct rt_conn_spec spec = spec_of(f);
 	struct rpma_rt_conn *conn = NULL;
 	int max = fake_attr.max_qp_wr;
 
 	/* room for the marker, too */
 	fake_attr.max_qp_wr = FAKE_SQ > FAKE_RQ ? FAKE_SQ : FAKE_RQ;
-	assert_int_equal(rt_conn_create(&birth, &conn), RPMA_E_INVAL);
+	assert_int_equal(rt_conn_create(&spec, &conn), RPMA_E_INVAL);
 	fake_attr.max_qp_wr++;
 	conn = fake_established(f);
 	fake_attr.max_qp_wr = max;
 	fake_bury(f, &conn);
 }
 
-static void birth__no_slot_NOMEM(void **state)
+static void create__no_slot_NOMEM(void **state)
 {
 	struct fake *f = *state;
-	struct rt_conn_spec birth = birth_of(f);
+	struct rt_conn_spec spec = spec_of(f);
 	struct rpma_rt_conn *conn = NULL;
 	uint32_t slot;
 
 	while (rt_slots_take(f->poller, &slot) == 0)
 		;
-	assert_int_equal(rt_conn_create(&birth, &conn), RPMA_E_NOMEM);
+	assert_int_equal(rt_conn_create(&spec, &conn), RPMA_E_NOMEM);
 }
 
 /* The configuration of the queue pair: the caller's, plus a marker each. */
-static void birth__configuration(void **state)
+static void create__configuration(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
@@ -260,15 +260,15 @@ static void birth__configuration(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fake_test(birth__what_it_holds_and_gives_back),
-		fake_test(birth__each_failure_as_before),
-		fake_test(birth__first_each_failure_nothing_left),
-		fake_test(birth__no_cq_the_channel_stays),
-		fake_test(birth__closed_queue_or_stopping_CLOSED),
-		fake_test(birth__more_than_the_device_has_NOMEM),
-		fake_test(birth__longer_than_the_device_has_INVAL),
-		fake_test(birth__no_slot_NOMEM),
-		fake_test(birth__configuration),
+		fake_test(create__what_it_holds_and_gives_back),
+		fake_test(create__each_failure_as_before),
+		fake_test(create__first_each_failure_nothing_left),
+		fake_test(create__no_cq_the_channel_stays),
+		fake_test(create__closed_queue_or_stopping_CLOSED),
+		fake_test(create__more_than_the_device_has_NOMEM),
+		fake_test(create__longer_than_the_device_has_INVAL),
+		fake_test(create__no_slot_NOMEM),
+		fake_test(create__configuration),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -347,12 +347,12 @@ static void unused__one_stays_as_a_spare(void **state)
 
 	for (i = 0; i < 3; i++)
 		cqs[i] = reserve(f, 64, 0);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(f->poller->cqs_count, 3);
 	for (i = 0; i < 3; i++)
 		unreserve(f, cqs[i], i);
 	fake_forget_trace();
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_string_equal(fake_trace(), "cq_delete cq_delete");
 	assert_int_equal(f->poller->cqs_count, 1);
 	assert_int_equal(count_listed(f), 1);
@@ -360,7 +360,7 @@ static void unused__one_stays_as_a_spare(void **state)
 	assert_ptr_equal(reserve(f, 64, 0), cqs[0]);
 	assert_null(f->poller->channels->spare);
 	assert_ptr_not_equal(reserve(f, 64, 0), cqs[0]);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(count_listed(f), 2);
 }
 
@@ -385,23 +385,23 @@ static void unused__none_of_a_failed_one_or_channel_stays(void **state)
 
 	unreserve(f, cq, 0);
 	rt_cq_fail_mt(cq);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(count_listed(f), 0);
 	cq = reserve(f, 64, 0);
 	rt_cq_fail_mt(cq);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(count_listed(f), 1);
 	assert_int_equal(told_count, 1);
 	assert_ptr_equal(told[0], &users[1]);
 	unreserve(f, cq, 1);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(count_listed(f), 0);
 	/* the channel, with a spare one */
 	cq = reserve(f, 64, 0);
 	unreserve(f, cq, 2);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	rt_cq_fail_channel_poller(cq->channel);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(count_listed(f), 0);
 	assert_int_equal(f->poller->cqs_count, 0);
 }
@@ -440,7 +440,7 @@ static void leave__events_read_acknowledged_later_ones_singly(void **state)
 	assert_int_equal(fake_cq(cq)->acked, 3);
 	assert_int_equal(cq->unacked, 0);
 	/* the fake refuses a CQ with events that are not acknowledged */
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(count_listed(f), 1);
 }
 
@@ -455,7 +455,7 @@ static void leave__not_inside_a_batch(void **state)
 	assert_int_equal(f->poller->cqs_count, 2);
 	assert_true(fake_round(f) > 0);
 	assert_true(cq->let_go);
-	fake_settle_down(f);
+	fake_finish_down(f);
 }
 
 /* FAIL is on its way when the CQ leaves: the record lives until then. */
@@ -469,7 +469,7 @@ static void leave__failed_meanwhile(void **state)
 	fake_round(f);
 	/* the destroyer is faster than the control thread */
 	rt_inbox_run_owner(&f->device->destroyer.inbox, f->rt);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(count_listed(f), 1);
 	assert_int_equal(told_count, 0);
 }
@@ -480,7 +480,7 @@ static void leave__device_would_not_destroy_it_again_at_the_end(void **state)
 	struct rt_cq *cq = one_leaves(f);
 
 	fake_fail("cq_delete", 1, RPMA_E_AGAIN);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_true(fake_failed());
 	assert_int_equal(count_listed(f), 2);
 	assert_true(cq->leaving);
@@ -512,7 +512,7 @@ static void leave__many_nothing_grows(void **state)
 		ok(rt_cq_pool_reserve(f->poller, &fake_ctx, &many[i], &cqs[i]));
 	}
 	pthread_mutex_unlock(&f->rt->lock);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(f->poller->cqs_count, 200);
 	pthread_mutex_lock(&f->rt->lock);
 	for (i = 0; i < 200; i++)
@@ -521,7 +521,7 @@ static void leave__many_nothing_grows(void **state)
 	/* a round has a bound */
 	fake_round(f);
 	assert_in_range(f->poller->cqs_count, 100, 199);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(f->poller->cqs_count, 1);
 	assert_in_range(f->poller->cqs_max, 1, 16);
 	assert_ptr_equal(f->poller->cqs[0], cqs[0]);
@@ -574,10 +574,10 @@ static void object_event(struct rt_async_object *object,
 static void expect_dead(struct fake *f, struct rpma_rt_conn **conn,
 			enum rpma_rt_reason reason)
 {
-	fake_settle_down(f);
+	fake_finish_down(f);
 	if ((*conn)->poll.state == RT_PS_SETTLING)
 		fake_markers(*conn);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
 	assert_int_equal(f->items[0].status, reason);
@@ -593,7 +593,7 @@ static void async__of_a_queue_pair_only_that(void **state)
 	two(f, conns);
 	assert_ptr_equal(conns[1]->ctl.async.object, conns[1]->qp);
 	object_event(&conns[1]->ctl.async, IBV_EVENT_COMM_EST);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(conns[1]->ctl.state, RT_CONN_ESTABLISHED);
 	object_event(&conns[1]->ctl.async, IBV_EVENT_QP_FATAL);
 	expect_dead(f, &conns[1], RPMA_RT_REASON_ERROR);
@@ -643,9 +643,9 @@ static void async__device_fatal_all(void **state)
 	device->fatal(device);
 	device->fatal(device); /* said twice */
 	/* markers may never come: nobody waits for them */
-	fake_settle_down(f);
+	fake_finish_down(f);
 	device->fatal(device); /* and once more, to nobody */
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(f->items[i].opcode, RPMA_RT_EVENT_CLOSED);

@@ -208,9 +208,9 @@ static void answer__own_queue_over_its_limit_waits(void **state)
 	conn = fake_request(f);
 	ok(rpma_rt_conn_set_queue(conn, n.queue));
 	ok(rpma_rt_conn_connect(conn, NULL));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, n.queue), 1);
 	for (i = 0; i < FAKE_SQ; i++)
 		ok(fake_send(conn, i, ALWAYS));
@@ -227,9 +227,9 @@ static void answer__own_queue_over_its_limit_waits(void **state)
 	assert_int_equal(f->items[LIMIT + 1].kind, RPMA_RT_WRITABLE);
 	assert_int_equal(f->items[LIMIT + 1].context, (uintptr_t)conn);
 	rpma_rt_conn_close(conn);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_markers(conn);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_take(f, n.queue);
 	ok(rpma_rt_conn_unref(&conn));
 	narrow_delete(f, &n);

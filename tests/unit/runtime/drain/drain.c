@@ -3,7 +3,7 @@
 
 /*
  * How a connection dies, step by step on one thread: which completions are
- * kept, settled, inferred, swallowed, synthesized; in which order its objects
+ * kept, finished, inferred, swallowed, synthesized; in which order its objects
  * go; what is stale; who is told last.
  */
 
@@ -173,7 +173,7 @@ static void kept__success_behind_an_error_of_the_other_side(void **state)
 	fake_received(conn, 0, IBV_WC_SUCCESS);
 	fake_round(f);
 	assert_int_equal(fake_take(f, f->queue), 0);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	expect(f, 0, 0, IBV_WC_RETRY_EXC_ERR);
 	expect(f, 1, 100, IBV_WC_SUCCESS);
@@ -196,13 +196,13 @@ static void kept__more_than_was_posted_stale(void **state)
 	fake_round(f);
 	assert_int_equal(conn->poll.kept_count, FAKE_SQ + FAKE_RQ);
 	assert_int_equal(stale(f), 3);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1); /* exactly one */
 	assert_int_equal(stale(f), FAKE_SQ + FAKE_RQ + 2);
 	fake_bury(f, &conn);
 }
 
-static void settle__on_error_only_inferred_before_own_after(void **state)
+static void finish__on_error_only_inferred_before_own_after(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -214,7 +214,7 @@ static void settle__on_error_only_inferred_before_own_after(void **state)
 	fake_sent(conn, 1, IBV_WC_RETRY_EXC_ERR);
 	fake_sent(conn, 2, IBV_WC_WR_FLUSH_ERR);
 	fake_sent(conn, 3, IBV_WC_WR_FLUSH_ERR);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 3); /* 0 had succeeded */
 	expect(f, 0, 1, IBV_WC_RETRY_EXC_ERR);
 	expect(f, 1, 2, IBV_WC_WR_FLUSH_ERR);
@@ -224,14 +224,14 @@ static void settle__on_error_only_inferred_before_own_after(void **state)
 }
 
 /* Signaled by us, heard of as a success while it dies: swallowed there too. */
-static void settle__on_error_only_success_swallowed(void **state)
+static void finish__on_error_only_success_swallowed(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	post_sends(conn, FAKE_SQ / 2, ON_ERROR);
 	ok(rpma_rt_conn_close(conn));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_sent(conn, FAKE_SQ / 2 - 1, IBV_WC_SUCCESS);
 	fake_round(f);
 	assert_int_equal(fake_take(f, f->queue), 0);
@@ -248,9 +248,9 @@ static void marker__infers_unsignaled_of_its_side_only(void **state)
 	ok(fake_send(conn, 0, ON_ERROR));
 	post_recvs(conn, 1);
 	ok(rpma_rt_conn_close(conn));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_markers(conn);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	expect_synthesized(f, 0, 100, IBV_WC_RECV);
 	expect_closed(f, 1, RPMA_RT_REASON_LOCAL);
@@ -268,15 +268,15 @@ static void drained__a_marker_missing_deadline(void **state)
 	post_sends(conn, 1, ALWAYS);
 	post_recvs(conn, 2);
 	ok(rpma_rt_conn_close(conn));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_wc(conn->cq, rt_wr_id_internal(RT_RQ_MARKER, conn->slot),
 		IBV_WC_WR_FLUSH_ERR, IBV_WC_DRIVER1, conn->qp_num);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(conn->poll.state, RT_PS_SETTLING); /* still waits */
 	assert_int_equal(fake_take(f, f->queue), 0);
 	assert_int_equal(conn->ctl.qp_state, RT_QP_ALIVE);
 	fake_drain_time_over(f, conn);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	/* nobody knows: sends in order, then receives */
 	assert_int_equal(fake_take(f, f->queue), 5);
 	expect_synthesized(f, 0, 0, IBV_WC_SEND);
@@ -295,7 +295,7 @@ static void drained__a_marker_refused_not_waited_for(void **state)
 	fake_fail("post_recv", 1, ENOMEM);
 	fake_fail("post_send", 1, ENOMEM);
 	ok(rpma_rt_conn_close(conn));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	expect_closed(f, 0, RPMA_RT_REASON_LOCAL);
 	ok(rpma_rt_conn_unref(&conn));
@@ -311,7 +311,7 @@ static void drained__no_error_state_no_markers(void **state)
 	ok(rpma_rt_conn_close(conn));
 	fake_control(f);
 	assert_int_equal(conn->ctl.markers_due, 0);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	expect_synthesized(f, 0, 0, IBV_WC_SEND);
 	ok(rpma_rt_conn_unref(&conn));
@@ -326,7 +326,7 @@ static void death__objects_in_order_CLOSED_last(void **state)
 
 	post_recvs(conn, 1);
 	ok(rpma_rt_conn_close(conn));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_received(conn, 0, IBV_WC_WR_FLUSH_ERR);
 	fake_markers(conn);
 	fake_forget_trace();
@@ -351,7 +351,7 @@ static void death__objects_in_order_CLOSED_last(void **state)
 	ok(rpma_rt_conn_unref(&conn));
 }
 
-static void sweep__what_comes_after_the_queue_pair_is_settled(void **state)
+static void sweep__what_comes_after_the_queue_pair_is_finished(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -361,13 +361,13 @@ static void sweep__what_comes_after_the_queue_pair_is_settled(void **state)
 	post_sends(conn, 2, ALWAYS);
 	wr_id = fake_sq_id(conn, 0);
 	ok(rpma_rt_conn_close(conn));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_drain_time_over(f, conn);
 	fake_round(f);
 	fake_control(f); /* the queue pair is gone */
 	/* it lay in the CQ all the time */
 	fake_wc(conn->cq, wr_id, IBV_WC_SUCCESS, IBV_WC_SEND, qp_num);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 3);
 	expect(f, 0, 0, IBV_WC_SUCCESS);
 	expect_synthesized(f, 1, 1, IBV_WC_SEND);
@@ -385,7 +385,7 @@ static void sweep__cq_never_empty_as_many_as_it_holds(void **state)
 	uint32_t i;
 
 	ok(rpma_rt_conn_close(conn));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_drain_time_over(f, conn);
 	fake_round(f);
 	fake_control(f);
@@ -416,7 +416,7 @@ static void swept__completion_after_it_stale(void **state)
 	post_sends(conn, 1, ALWAYS);
 	wr_id = fake_sq_id(conn, 0);
 	ok(rpma_rt_conn_close(conn));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_drain_time_over(f, conn);
 	while (conn->poll.state != RT_PS_SWEPT) {
 		fake_control(f);
@@ -427,7 +427,7 @@ static void swept__completion_after_it_stale(void **state)
 	fake_wc(cq, wr_id, IBV_WC_SUCCESS, IBV_WC_SEND, qp_num);
 	fake_round(f);
 	assert_int_equal(stale(f), 1);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	/* and after the route is closed */
 	fake_wc(cq, wr_id, IBV_WC_SUCCESS, IBV_WC_SEND, qp_num);
 	fake_round(f);
@@ -477,7 +477,7 @@ static void error__before_BIND_is_not_stale(void **state)
 	fake_round(f);
 	assert_int_equal(stale(f), 0);
 	assert_int_equal(conn->poll.state, RT_PS_BROKEN);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_REQUEST);
 	expect(f, 1, 100, IBV_WC_LOC_PROT_ERR);
@@ -527,7 +527,7 @@ static void dead_cq__its_connections_die_of_DEVICE(void **state)
 
 	post_sends(conn, 1, ALWAYS);
 	fake_cq(conn->cq)->poll_answer = -1;
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	expect_synthesized(f, 0, 0, IBV_WC_SEND);
 	expect_closed(f, 1, RPMA_RT_REASON_DEVICE);
@@ -607,7 +607,7 @@ static void writable__not_when_it_died(void **state)
 	post_sends(conn, FAKE_SQ, ALWAYS);
 	assert_int_equal(fake_send(conn, 9, ALWAYS), RPMA_E_AGAIN);
 	fake_sent(conn, 0, IBV_WC_RETRY_EXC_ERR);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(count_writable(f), 0);
 	fake_bury(f, &conn);
 	assert_int_equal(count_writable(f), 0);
@@ -622,14 +622,14 @@ int main(void)
 		fake_test(error__markers_posted_around_the_flush),
 		fake_test(kept__success_behind_an_error_of_the_other_side),
 		fake_test(kept__more_than_was_posted_stale),
-		fake_test(settle__on_error_only_inferred_before_own_after),
-		fake_test(settle__on_error_only_success_swallowed),
+		fake_test(finish__on_error_only_inferred_before_own_after),
+		fake_test(finish__on_error_only_success_swallowed),
 		fake_test(marker__infers_unsignaled_of_its_side_only),
 		fake_test(drained__a_marker_missing_deadline),
 		fake_test(drained__a_marker_refused_not_waited_for),
 		fake_test(drained__no_error_state_no_markers),
 		fake_test(death__objects_in_order_CLOSED_last),
-		fake_test(sweep__what_comes_after_the_queue_pair_is_settled),
+		fake_test(sweep__what_comes_after_the_queue_pair_is_finished),
 		fake_test(sweep__cq_never_empty_as_many_as_it_holds),
 		fake_test(swept__completion_after_it_stale),
 		fake_test(death__other_queues_ROUTE_CLOSED_once),

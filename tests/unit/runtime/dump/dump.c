@@ -222,7 +222,7 @@ static void dump__retired_ones_not_outstanding(void **state)
 	ok(fake_recv(conn, 1));
 	ok(fake_recv(conn, 2));
 	fake_received(conn, 0, IBV_WC_SUCCESS);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);
 	expect(text, "recv: gate open, 1 of 8 outstanding\n      recv 0x2 ");
@@ -282,7 +282,7 @@ static void dump__dying_COUNTED(void **state)
 	ok(rpma_rt_conn_close(conn));
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);
 	expect(text, "recv: gate closed, depth 8, ledger not read: closed\n");
-	fake_settle_down(f);
+	fake_finish_down(f);
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);
 	expect(text, "draining (local)");
 	expect(text, "send: gate closed, 1 of 8 outstanding, ledger not read: "

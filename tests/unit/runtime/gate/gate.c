@@ -229,9 +229,9 @@ static void conn__single_posts_and_dies(void **state)
 	assert_int_equal(fake_take(f, f->queue), 1);
 	ok(rpma_rt_conn_close(conn));
 	assert_int_equal(fake_recv(conn, 3), RPMA_RT_E_CLOSED);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_markers(conn);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	assert_int_equal(f->items[0].context, 2);
 	assert_int_equal(f->items[0].flags, RPMA_RT_F_SYNTHESIZED);

@@ -47,9 +47,9 @@ static void complete(struct rpma_rt_conn *conn, enum ibv_wc_status status)
 
 static void expect_death(struct fake *f, struct rpma_rt_conn **conn)
 {
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_markers(*conn);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
 	assert_int_equal(f->items[0].status, RPMA_RT_REASON_ERROR);
@@ -142,10 +142,10 @@ static void closed__flushed_one_means_nothing(void **state)
 
 	let_time_pass(f, conn);
 	ok(rpma_rt_conn_close(conn));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_markers(conn);
 	complete(conn, IBV_WC_WR_FLUSH_ERR);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_int_equal(f->items[0].status, RPMA_RT_REASON_LOCAL);
 	/* relaxed: no other thread */

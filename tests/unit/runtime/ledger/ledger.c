@@ -41,24 +41,25 @@ static void append(uint64_t first, const char *kinds)
 	}
 }
 
-static void expect_unsettled(uint64_t wr_id)
+static void expect_unfinished(uint64_t wr_id)
 {
-	const struct rt_ledger_entry *entry = rt_ledger_take_unsettled(&ledger);
+	const struct rt_ledger_entry *entry =
+		rt_ledger_take_unfinished(&ledger);
 
 	assert_non_null(entry);
 	assert_true(entry->wr_id == wr_id);
 }
 
-static void expect_nothing_unsettled(void)
+static void expect_nothing_unfinished(void)
 {
-	assert_null(rt_ledger_take_unsettled(&ledger));
+	assert_null(rt_ledger_take_unfinished(&ledger));
 	assert_int_equal(ledger.head, ledger.tail);
 }
 
-static void settle(uint64_t wr_id, bool success)
+static void finish(uint64_t wr_id, bool success)
 {
 	const struct rt_ledger_entry *entry =
-		rt_ledger_settle(&ledger, wr_id, success);
+		rt_ledger_finish(&ledger, wr_id, success);
 
 	assert_non_null(entry);
 	assert_true(entry->wr_id == wr_id);
@@ -81,7 +82,7 @@ static void init__depth_0_has_no_room(void **state)
 	(void)state;
 	ok(rt_ledger_init(&other, 0));
 	assert_int_equal(rt_ledger_room(&other), 0);
-	assert_null(rt_ledger_take_unsettled(&other));
+	assert_null(rt_ledger_take_unfinished(&other));
 	rt_ledger_fini(&other);
 }
 
@@ -162,91 +163,91 @@ static void take_back__unsignaled_counted_anew(void **state)
 	assert_int_equal(rt_ledger_room(&ledger), DEPTH);
 }
 
-static void settle__in_order(void **state)
+static void finish__in_order(void **state)
 {
 	(void)state;
 	append(0, "SSS");
-	settle(0, true);
-	settle(1, false);
-	settle(2, false);
-	expect_nothing_unsettled();
+	finish(0, true);
+	finish(1, false);
+	finish(2, false);
+	expect_nothing_unfinished();
 }
 
-static void settle__unknown_NULL(void **state)
+static void finish__unknown_NULL(void **state)
 {
 	(void)state;
-	assert_null(rt_ledger_settle(&ledger, 0, true));
+	assert_null(rt_ledger_finish(&ledger, 0, true));
 	append(0, "S");
-	assert_null(rt_ledger_settle(&ledger, 1, true));
-	settle(0, true);
-	assert_null(rt_ledger_settle(&ledger, 0, true)); /* twice */
-	expect_nothing_unsettled();
+	assert_null(rt_ledger_finish(&ledger, 1, true));
+	finish(0, true);
+	assert_null(rt_ledger_finish(&ledger, 0, true)); /* twice */
+	expect_nothing_unfinished();
 }
 
 /* Work requests of one wr_id: each completion takes the oldest left. */
-static void settle__same_wr_id_oldest_first(void **state)
+static void finish__same_wr_id_oldest_first(void **state)
 {
 	const struct rt_ledger_entry *first;
 
 	(void)state;
 	rt_ledger_append(&ledger, 9, IBV_WC_SEND, true);
 	rt_ledger_append(&ledger, 9, IBV_WC_RDMA_READ, true);
-	first = rt_ledger_settle(&ledger, 9, false);
+	first = rt_ledger_finish(&ledger, 9, false);
 	assert_int_equal(first->opcode, IBV_WC_SEND);
-	assert_int_equal(rt_ledger_take_unsettled(&ledger)->opcode,
+	assert_int_equal(rt_ledger_take_unfinished(&ledger)->opcode,
 			 IBV_WC_RDMA_READ);
-	expect_nothing_unsettled();
+	expect_nothing_unfinished();
 }
 
-static void settle__success_infers_unsignaled_before(void **state)
+static void finish__success_infers_unsignaled_before(void **state)
 {
 	(void)state;
 	append(0, "uuSu");
-	settle(2, true);
-	expect_unsettled(3);
-	expect_nothing_unsettled();
+	finish(2, true);
+	expect_unfinished(3);
+	expect_nothing_unfinished();
 }
 
 /* The first error says that what was before it is done; after it nothing can
  * be inferred any more. */
-static void settle__first_error_infers_later_do_not(void **state)
+static void finish__first_error_infers_later_do_not(void **state)
 {
 	(void)state;
 	append(0, "uSuS");
-	settle(1, false);
+	finish(1, false);
 	assert_int_equal(ledger.head, 2);
-	settle(3, false);
-	expect_unsettled(2);
-	expect_nothing_unsettled();
+	finish(3, false);
+	expect_unfinished(2);
+	expect_nothing_unfinished();
 }
 
-static void settle__failed_unsignaled_has_its_own(void **state)
+static void finish__failed_unsignaled_has_its_own(void **state)
 {
 	(void)state;
 	append(0, "uuS");
-	settle(0, false);
-	settle(1, false);
-	settle(2, false);
-	expect_nothing_unsettled();
+	finish(0, false);
+	finish(1, false);
+	finish(2, false);
+	expect_nothing_unfinished();
 }
 
-static void marker__settles_what_wanted_errors_only(void **state)
+static void marker__finishes_what_wanted_errors_only(void **state)
 {
 	(void)state;
 	append(0, "oSoe");
-	rt_ledger_settle_marker(&ledger);
-	expect_unsettled(1); /* owed one, marker or not */
-	expect_nothing_unsettled();
+	rt_ledger_finish_marker(&ledger);
+	expect_unfinished(1); /* owed one, marker or not */
+	expect_nothing_unfinished();
 }
 
 static void marker__after_error_the_same(void **state)
 {
 	(void)state;
 	append(0, "SooS");
-	settle(0, false);
-	rt_ledger_settle_marker(&ledger);
-	expect_unsettled(3);
-	expect_nothing_unsettled();
+	finish(0, false);
+	rt_ledger_finish_marker(&ledger);
+	expect_unfinished(3);
+	expect_nothing_unfinished();
 }
 
 /* two that succeeded in silence, one that failed, one flushed; equal ids */
@@ -257,14 +258,14 @@ static void marker__equal_wr_ids_two_completions(void **state)
 	(void)state;
 	for (i = 0; i < 4; i++)
 		append(7, "o");
-	assert_non_null(rt_ledger_settle(&ledger, 7 | RT_ON_ERROR_ONLY, false));
-	assert_non_null(rt_ledger_settle(&ledger, 7 | RT_ON_ERROR_ONLY, false));
-	rt_ledger_settle_marker(&ledger);
-	expect_nothing_unsettled();
+	assert_non_null(rt_ledger_finish(&ledger, 7 | RT_ON_ERROR_ONLY, false));
+	assert_non_null(rt_ledger_finish(&ledger, 7 | RT_ON_ERROR_ONLY, false));
+	rt_ledger_finish_marker(&ledger);
+	expect_nothing_unfinished();
 }
 
 /* a success is that of a signaled one, whatever has the same id before it */
-static void settle__success_of_the_signaled_one(void **state)
+static void finish__success_of_the_signaled_one(void **state)
 {
 	const struct rt_ledger_entry *entry;
 
@@ -272,25 +273,25 @@ static void settle__success_of_the_signaled_one(void **state)
 	append(7, "o");
 	append(7, "o");
 	append(7, "e");
-	entry = rt_ledger_settle(&ledger, 7 | RT_ON_ERROR_ONLY, true);
+	entry = rt_ledger_finish(&ledger, 7 | RT_ON_ERROR_ONLY, true);
 	assert_non_null(entry);
 	assert_true(entry->signaled);
-	expect_nothing_unsettled();
+	expect_nothing_unfinished();
 }
 
-static void take_unsettled__in_order_across_the_wrap(void **state)
+static void take_unfinished__in_order_across_the_wrap(void **state)
 {
 	(void)state;
 	append(0, "SSSSS");
 	rt_ledger_reap(&ledger, 5);
 	append(5, "SSSSSS");
-	settle(7, false);
-	expect_unsettled(5);
-	expect_unsettled(6);
-	expect_unsettled(8);
-	expect_unsettled(9);
-	expect_unsettled(10);
-	expect_nothing_unsettled();
+	finish(7, false);
+	expect_unfinished(5);
+	expect_unfinished(6);
+	expect_unfinished(8);
+	expect_unfinished(9);
+	expect_unfinished(10);
+	expect_nothing_unfinished();
 }
 
 int main(void)
@@ -304,17 +305,17 @@ int main(void)
 		TEST(reap__counts_wrap),
 		TEST(must_signal__full_ledger_has_one),
 		TEST(take_back__unsignaled_counted_anew),
-		TEST(settle__in_order),
-		TEST(settle__unknown_NULL),
-		TEST(settle__same_wr_id_oldest_first),
-		TEST(settle__success_infers_unsignaled_before),
-		TEST(settle__first_error_infers_later_do_not),
-		TEST(settle__failed_unsignaled_has_its_own),
-		TEST(marker__settles_what_wanted_errors_only),
+		TEST(finish__in_order),
+		TEST(finish__unknown_NULL),
+		TEST(finish__same_wr_id_oldest_first),
+		TEST(finish__success_infers_unsignaled_before),
+		TEST(finish__first_error_infers_later_do_not),
+		TEST(finish__failed_unsignaled_has_its_own),
+		TEST(marker__finishes_what_wanted_errors_only),
 		TEST(marker__after_error_the_same),
 		TEST(marker__equal_wr_ids_two_completions),
-		TEST(settle__success_of_the_signaled_one),
-		TEST(take_unsettled__in_order_across_the_wrap),
+		TEST(finish__success_of_the_signaled_one),
+		TEST(take_unfinished__in_order_across_the_wrap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,7 +109,7 @@ static void listener__request_while_it_is_deleted_refused(void **state)
 	fake_cm_ready(f);
 	assert_int_equal(fake_cm_acked(), acked + 1);
 	ok(rpma_rt_listener_delete(&listener));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_string_equal(fake_trace(),
 			    "rdma_reject rdma_destroy_id ep_shutdown");
 	assert_int_equal(fake_take(f, f->queue), 0);
@@ -129,7 +129,7 @@ static void cm_ready__requests_become_connections(void **state)
 	fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener);
 	fake_cm_ready(f);
 	ok(rpma_rt_listener_delete(&listener)); /* those two live on */
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(f->items[i].opcode, RPMA_RT_EVENT_REQUEST);
@@ -177,7 +177,7 @@ static void cm_ready__event_right_behind_its_request(void **state)
 			(struct rpma_rt_conn *)(uintptr_t)f->items[i].context;
 	assert_int_equal(conns[0]->ctl.state, RT_CONN_READY);
 	assert_int_equal(conns[1]->ctl.state, RT_CONN_DRAINING);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
 	assert_int_equal(f->items[0].status, RPMA_RT_REASON_DEVICE);
@@ -210,7 +210,7 @@ static void delete__id_stays_record_stays(void **state)
 	fake_cm_event(f->rt, RDMA_CM_EVENT_DISCONNECTED, of_listener);
 	fake_cm_event(f->rt, RDMA_CM_EVENT_DISCONNECTED, of_conn);
 	fake_cm_ready(f);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 0);
 	assert_int_equal(f->rt->handles, handles + 2);
 	rt_cm_end_control(f->device->cm);
@@ -232,7 +232,7 @@ static void cm_ready__reading_fails_once_nothing_lost(void **state)
 	assert_int_equal(f->device->cm->source.failures, 1);
 	fake_cm_ready(f);
 	assert_int_equal(f->device->cm->source.failures, 0);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	conn = (struct rpma_rt_conn *)(uintptr_t)f->items[0].context;
 	fake_bury(f, &conn);

@@ -52,13 +52,13 @@ static void get_peer_addr__before_ready_INVAL(void **state)
 
 	set_peer(&peer_in, sizeof(peer_in));
 	ok(rpma_rt_conn_new(f->rt, "::1", "1", &f->rt_cfg, &conn));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(rpma_rt_conn_get_peer_addr(
 				 conn, (struct sockaddr *)&addr, &len),
 			 RPMA_E_INVAL);
 	assert_int_equal(len, sizeof(addr));
 	fake_conn_event(conn, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	ok(rpma_rt_conn_get_peer_addr(conn, (struct sockaddr *)&addr, &len));
 	assert_int_equal(len, sizeof(peer_in));
@@ -205,9 +205,9 @@ static void flush__applied_before_connect_posts(void **state)
 
 	apply(conn, true);
 	ok(rpma_rt_conn_connect(conn, NULL));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	ok(flush(conn, RPMA_FLUSH_TYPE_PERSISTENT));
 	fake_bury(f, &conn);

@@ -118,7 +118,7 @@ static void add_cq__no_memory_its_connections_die(void **state)
 	rt_conn_request_control(&f->listener, &event);
 	conn = f->rt->conns;
 	fake_fail("malloc", 1, 1);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_true(fake_failed());
 	assert_int_equal(fake_take(f, f->queue), 2);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_REQUEST);
@@ -218,7 +218,7 @@ static void arm__refused_cq_dead(void **state)
 	rt_arm_poller(f->poller);
 	assert_true(conn->cq->dead);
 	rt_channel_wake(f->poller);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_int_equal(f->items[0].status, RPMA_RT_REASON_DEVICE);
 	ok(rpma_rt_conn_unref(&conn));
@@ -312,7 +312,7 @@ static void events__channel_broken_its_cqs_dead(void **state)
 		epoll_ctl(f->poller->epfd, EPOLL_CTL_DEL, channel->fd, &event),
 		-1);
 	assert_int_equal(errno, ENOENT);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	/* nor does anybody come on it any more */
 	assert_true(channel->failed);
 	assert_int_equal(fake_take(f, f->queue), 2);

@@ -110,11 +110,11 @@ static void post__gates_AGAIN_open_CLOSED(void **state)
 	expect_not_yet(fake_send(conn, 0, ALWAYS));
 	ok(fake_recv(conn, 0));
 	ok(rpma_rt_conn_connect(conn, NULL));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	expect_not_yet(fake_send(conn, 0, ALWAYS));
 	assert_int_equal(fake_take(f, f->queue), 0);
 	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_ESTABLISHED);
 	assert_int_equal(f->items[1].kind, RPMA_RT_WRITABLE);
@@ -145,10 +145,10 @@ static void post__before_READY_AGAIN_then_one_WRITABLE(void **state)
 
 	ok(rpma_rt_conn_new(f->rt, "::1", "1", &f->rt_cfg, &conn));
 	expect_not_yet(fake_recv(conn, 0));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_conn_event(conn, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	fake_conn_event(conn, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_READY);
 	assert_int_equal(f->items[1].kind, RPMA_RT_WRITABLE);
@@ -237,7 +237,7 @@ static void expect_closing(struct fake *f, struct rpma_rt_conn *conn)
 	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NONE);
 	assert_int_equal(fake_send(conn, 0, ALWAYS), RPMA_RT_E_CLOSED);
 	assert_int_equal(fake_recv(conn, 0), RPMA_RT_E_CLOSED);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_bury(f, &conn);
 	assert_int_equal(f->items[f->got - 1].status, RPMA_RT_REASON_FAILED);
 }
@@ -314,7 +314,7 @@ static void post__beyond_credit_A_PART(void **state)
 	assert_int_equal(rpma_rt_post_send(conn, wrs, 1), RPMA_E_AGAIN);
 	/* the part was refused as well: one WRITABLE for both */
 	fake_sent(conn, 0, IBV_WC_SUCCESS);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	assert_int_equal(f->items[1].kind, RPMA_RT_WRITABLE);
 	assert_int_equal(f->items[1].opcode, RPMA_RT_SEND_SIDE);
@@ -404,7 +404,7 @@ static void post_send__each_operation(void **state)
 		assert_string_equal(fake_trace(), ops[i].call);
 		fake_sent(conn, (uint32_t)i, IBV_WC_WR_FLUSH_ERR);
 	}
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), count);
 	for (i = 0; i < count; i++)
 		assert_int_equal(f->items[i].opcode, ops[i].opcode);

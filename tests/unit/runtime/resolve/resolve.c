@@ -57,7 +57,7 @@ static struct rpma_rt_conn *begun(struct fake *f)
 static void expect_closed(struct fake *f, struct rpma_rt_conn **conn,
 			  enum rpma_rt_reason reason)
 {
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
 	assert_int_equal(f->items[0].status, reason);
@@ -84,11 +84,11 @@ static void name__becomes_a_number(void **state)
 
 	assert_true(f->rt->has_resolver);
 	sem_wait(&server.asked);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	fake_forget_trace();
 	sem_post(&server.answer);
 	rt_resolve_stop(f->rt); /* waits for the answer */
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_string_equal(conn->addr, "192.0.2.1");
 	assert_string_equal(conn->port, "4711");
 	assert_string_equal(fake_trace(), "req_new_async");
@@ -114,7 +114,7 @@ static void name__nobody_waits_for_it(void **state)
 	fake_forget_trace();
 	sem_post(&server.answer);
 	rt_resolve_stop(f->rt);
-	fake_settle_down(f); /* the answers come to nothing */
+	fake_finish_down(f); /* the answers come to nothing */
 	assert_string_equal(fake_trace(), "");
 	assert_int_equal(server.questions, 1);
 }

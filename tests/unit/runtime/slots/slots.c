@@ -48,7 +48,7 @@ static int resident(const struct fake *f)
 	return count;
 }
 
-/* As a connection does from its birth to its binding. */
+/* As a connection does from its creation to its binding. */
 static void come(const struct fake *f, uint32_t count)
 {
 	uint32_t i;

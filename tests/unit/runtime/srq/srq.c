@@ -130,11 +130,11 @@ static void bury_in(struct fake *f, struct rpma_rt_conn **conn,
 		    struct rpma_rt_queue *queue)
 {
 	ok(rpma_rt_conn_close(*conn));
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_int_equal(fake_qp(*conn)->rq_count, 0);
 	assert_int_equal((*conn)->ctl.markers_due, 1u << RPMA_RT_SEND_SIDE);
 	sq_marker(*conn);
-	fake_settle_down(f);
+	fake_finish_down(f);
 	assert_true(fake_take(f, queue) > 0);
 	assert_int_equal(f->items[f->got - 1].opcode, RPMA_RT_EVENT_CLOSED);
 	ok(rpma_rt_conn_unref(conn));
@@ -269,7 +269,7 @@ static void error__delivered_at_once_and_the_connection_dies(void **state)
 	/* after the queue pair is gone, before the sweep is over */
 	sq_marker(conn);
 	fake_srq_wc(conn, s.srq, 2, IBV_WC_WR_FLUSH_ERR);
-	fake_settle_down(s.f);
+	fake_finish_down(s.f);
 	assert_int_equal(fake_take(s.f, s.f->queue), 2);
 	expect(s.f, 0, 102, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(s.f->items[1].opcode, RPMA_RT_EVENT_CLOSED);
@@ -335,7 +335,7 @@ static void number_reused__waits_for_the_sweep(void **state)
 	post_many(&s, 2);
 	old = fake_established(s.f);
 	ok(rpma_rt_conn_close(old));
-	fake_settle_down(s.f);
+	fake_finish_down(s.f);
 	sq_marker(old);
 	fake_round(s.f);
 	fake_control(s.f); /* destroyed; GONE is in the poller's inbox */
@@ -349,7 +349,7 @@ static void number_reused__waits_for_the_sweep(void **state)
 	assert_true(rt_inbox_run_owner(&s.f->poller->inbox, s.f->poller) > 0);
 	assert_int_equal(waiter->poll.bind, RT_BIND_LATE_READY);
 	assert_int_equal(fake_take(s.f, s.f->queue), 0);
-	fake_settle_down(s.f);
+	fake_finish_down(s.f);
 	assert_int_equal(waiter->poll.bind, RT_BIND_DONE);
 	assert_int_equal(fake_take(s.f, s.f->queue), 3);
 	expect(s.f, 0, 100, IBV_WC_WR_FLUSH_ERR);
@@ -378,7 +378,7 @@ static void number_reused__closed_while_it_waits(void **state)
 	scene_srq(&s);
 	old = fake_established(s.f);
 	ok(rpma_rt_conn_close(old));
-	fake_settle_down(s.f);
+	fake_finish_down(s.f);
 	sq_marker(old);
 	fake_round(s.f);
 	fake_control(s.f);
@@ -387,9 +387,9 @@ static void number_reused__closed_while_it_waits(void **state)
 	rt_conn_request_control(&s.f->listener, &event);
 	waiter = s.f->rt->conns;
 	rt_conn_die_control(waiter, RPMA_RT_REASON_STOPPED, 0);
-	fake_settle_down(s.f);
+	fake_finish_down(s.f);
 	sq_marker(waiter);
-	fake_settle_down(s.f);
+	fake_finish_down(s.f);
 	assert_int_equal(fake_take(s.f, s.f->queue), 3);
 	assert_int_equal(s.f->items[0].opcode, RPMA_RT_EVENT_REQUEST);
 	assert_int_equal(s.f->items[2].opcode, RPMA_RT_EVENT_CLOSED);
@@ -473,9 +473,9 @@ static void set_queue__the_receives_go_along(void **state)
 	assert_int_equal(fake_take(s.f, queue), 1);
 	expect(s.f, 0, 100, IBV_WC_SUCCESS);
 	ok(rpma_rt_conn_close(conn));
-	fake_settle_down(s.f);
+	fake_finish_down(s.f);
 	sq_marker(conn);
-	fake_settle_down(s.f);
+	fake_finish_down(s.f);
 	assert_int_equal(fake_take(s.f, queue), 1);
 	ok(rpma_rt_conn_unref(&conn));
 	ok(rpma_rt_queue_delete(&queue));
@@ -526,9 +526,9 @@ static void backlog__holds_the_srq_until_it_clears(void **state)
 	ok(post(&s, next));
 	assert_int_equal(fake_take(s.f, slow), (int)next - 64);
 	ok(rpma_rt_conn_close(conn));
-	fake_settle_down(s.f);
+	fake_finish_down(s.f);
 	sq_marker(conn);
-	fake_settle_down(s.f);
+	fake_finish_down(s.f);
 	fake_take(s.f, slow);
 	ok(rpma_rt_conn_unref(&conn));
 	ok(rpma_rt_queue_delete(&slow));
@@ -583,9 +583,9 @@ static void backlog__not_of_a_lane_that_it_never_filled(void **state)
 	fake_round(s.f);
 	fake_take(s.f, slow);
 	ok(rpma_rt_conn_close(conn));
-	fake_settle_down(s.f);
+	fake_finish_down(s.f);
 	fake_markers(conn);
-	fake_settle_down(s.f);
+	fake_finish_down(s.f);
 	fake_take(s.f, slow);
 	ok(rpma_rt_conn_unref(&conn));
 	bury(s.f, &shares);
@@ -725,7 +725,7 @@ static void limit__told_once_and_again_when_as_many_were_posted(void **state)
 	/* nothing of it needs the device's word */
 	assert_int_equal(s.srq->srq->limit, 0);
 	fake_srq_limit(s.srq);
-	fake_settle_down(s.f);
+	fake_finish_down(s.f);
 	assert_int_equal(fake_take(s.f, s.queue), 0);
 	drop_taken(&s);
 	bury(s.f, &conn);
@@ -775,7 +775,7 @@ static void limit__all_taken_before_the_post_returns(void **state)
 	conn = fake_established(s.f);
 	at_post(&s, conn, 1, 0, 4);
 	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 4), 4);
-	fake_settle_down(s.f);
+	fake_finish_down(s.f);
 	expect_limit(&s);
 	drop_taken(&s);
 	bury(s.f, &conn);
@@ -794,7 +794,7 @@ static void limit__told_after_a_refused_post(void **state)
 	scene_srq(&s);
 	fake_fail("srq_post", 3, 12);
 	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 4), 2);
-	fake_settle_down(s.f);
+	fake_finish_down(s.f);
 	expect_limit(&s);
 	scene_delete(&s, 2);
 	scene_close(&s);
@@ -806,10 +806,10 @@ static void limit__event_calls_the_refill(void **state)
 
 	scene_open(&s, state);
 	scene_refill(&s, 2, 2);
-	fake_settle_down(s.f);
+	fake_finish_down(s.f);
 	assert_int_equal(s.srq->srq->limit, 2);
 	fake_srq_limit(s.srq);
-	fake_settle_down(s.f);
+	fake_finish_down(s.f);
 	assert_int_equal(refills, 2);
 	assert_int_equal(fake_take(s.f, s.queue), 0);
 	scene_delete(&s, 4);
@@ -885,13 +885,13 @@ static void refill__called_after_a_refused_post(void **state)
 	fake_fail("srq_post", 1, 12);
 	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 4), RPMA_E_PROVIDER);
 	assert_int_equal(refills, 1);
-	fake_settle_down(s.f);
+	fake_finish_down(s.f);
 	assert_int_equal(refills, 2);
 	assert_int_equal(refill_room, SIZE - 3);
 	/* its own refused posts do not call it again */
 	fake_fail("srq_post", 1, 12);
 	complete(&s, conn, 1, 4);
-	fake_settle_down(s.f);
+	fake_finish_down(s.f);
 	assert_int_equal(refill_ret, RPMA_E_PROVIDER);
 	assert_int_equal(refills, 3);
 	drop_taken(&s);
