@@ -75,7 +75,8 @@ bool rt_bell_is_asleep(const struct rt_bell *bell);
 void rt_bell_arm(struct rt_bell *bell, uint32_t ways);
 /* The ways in which somebody is said to sleep. */
 uint32_t rt_bell_ways(const struct rt_bell *bell);
-/* Takes them out; wake-ups are owed to who sleeps in them. */
+/* Takes the ways out and returns them: the caller has to wake the threads that
+ * sleep in them. */
 uint32_t rt_bell_disarm(struct rt_bell *bell);
 /* Takes these out; only for the caller, or none, slept in them. */
 void rt_bell_take_back(struct rt_bell *bell, uint32_t ways);

@@ -72,7 +72,7 @@ static int qp_is_made(struct rpma_rt_conn *conn)
 	rt_async_own(&conn->ctl.async);
 	rt_conn_tell_poller(conn, RT_POLL_BIND);
 	rt_gate_open(&conn->gate[RPMA_RT_RECV_SIDE]);
-	/* release: pairs with the acquire of who wants qp_num or
+	/* release: pairs with the acquire in the getters of qp_num and
 	 * peer_addr */
 	atomic_fetch_or_explicit(&conn->reached, RT_REACHED_READY,
 				 memory_order_release);
