@@ -45,19 +45,28 @@ static int post_native_run(struct ibv_qp *qp, struct rpma_send_wr *first,
 	return ret;
 }
 
+/* A chain, none of it native. */
+static int post_plain(struct ibv_qp *qp, struct rpma_send_wr *first,
+		      struct rpma_send_wr **bad_wr)
+{
+	struct ibv_send_wr *bad = NULL;
+	int ret = ibv_post_send(qp, &first->wr, &bad);
+
+	if (ret)
+		*bad_wr = bad ? (struct rpma_send_wr *)bad : first;
+	return ret;
+}
+
 static int post_plain_run(struct ibv_qp *qp, struct rpma_send_wr *first,
 			  struct rpma_send_wr *last,
 			  struct rpma_send_wr **bad_wr)
 {
 	struct ibv_send_wr *next = last->wr.next;
-	struct ibv_send_wr *bad = NULL;
 	int ret;
 
 	last->wr.next = NULL;
-	ret = ibv_post_send(qp, &first->wr, &bad);
+	ret = post_plain(qp, first, bad_wr);
 	last->wr.next = next;
-	if (ret)
-		*bad_wr = bad ? (struct rpma_send_wr *)bad : first;
 	return ret;
 }
 
@@ -314,12 +323,25 @@ static int check_one(int at, const uint64_t *reserved, int num_sge,
 	return 0;
 }
 
-static int check_send(const struct rpma_send_wr *wr, uint32_t max_sge)
+/* Looks at each of a chain once; which is wrong is found out if one is. */
+static int check_send(const struct rpma_send_wr *first, uint32_t max_sge,
+		      bool *has_native)
 {
+	const struct rpma_send_wr *wr;
+	uint64_t wrong = 0;
+	uint32_t native = 0;
 	int ret = 0;
 	int at = 0;
 
-	for (; wr && ret == 0; wr = next_of(wr))
+	for (wr = first; wr; wr = next_of(wr)) {
+		wrong |= wr->reserved[0] | wr->reserved[1] |
+			 ((uint32_t)wr->wr.num_sge > max_sge);
+		native |= wr->native;
+	}
+	*has_native = native != RPMA__NATIVE_NONE;
+	if (wrong == 0)
+		return 0;
+	for (wr = first; wr && ret == 0; wr = next_of(wr))
 		ret = check_one(at++, wr->reserved, wr->wr.num_sge, max_sge);
 	return ret;
 }
@@ -349,15 +371,17 @@ int rpma_conn_post_send(struct rpma_conn *conn, const void *owner,
 			struct rpma_send_wr *wr, struct rpma_send_wr **bad_wr)
 {
 	int ret = check_post(conn, owner, wr, bad_wr);
+	bool has_native;
 
 	if (ret)
 		return ret;
-	ret = check_send(wr, conn->max_send_sge);
+	ret = check_send(wr, conn->max_send_sge, &has_native);
 	if (ret) {
 		*bad_wr = wr;
 		return ret;
 	}
-	ret = rpma__post_send(conn->id->qp, wr, bad_wr);
+	ret = has_native ? rpma__post_send(conn->id->qp, wr, bad_wr)
+			 : post_plain(conn->id->qp, wr, bad_wr);
 	return ret ? rpma__post_error("ibv_post_send", ret) : 0;
 }
 
