@@ -346,12 +346,20 @@ static int check_send(const struct rpma_send_wr *first, uint32_t max_sge,
 	return ret;
 }
 
-int rpma__wr_check_recv(const struct rpma_recv_wr *wr, uint32_t max_sge)
+int rpma__wr_check_recv(const struct rpma_recv_wr *first, uint32_t max_sge)
 {
+	const struct rpma_recv_wr *wr;
+	uint64_t wrong = 0;
 	int ret = 0;
 	int at = 0;
 
-	for (; wr && ret == 0; wr = (const struct rpma_recv_wr *)wr->wr.next)
+	for (wr = first; wr; wr = (const struct rpma_recv_wr *)wr->wr.next)
+		wrong |= wr->reserved[0] | wr->reserved[1] |
+			 ((uint32_t)wr->wr.num_sge > max_sge);
+	if (wrong == 0)
+		return 0;
+	wr = first;
+	for (; ret == 0 && wr; wr = (const struct rpma_recv_wr *)wr->wr.next)
 		ret = check_one(at++, wr->reserved, wr->wr.num_sge, max_sge);
 	return ret;
 }

@@ -8,6 +8,8 @@
 
 #include "srq/srq.h"
 
+#include <infiniband/verbs.h>
+
 #include "base/context.h"
 #include "base/device.h"
 #include "base/runtime.h"
@@ -137,22 +139,64 @@ static void look_again(struct rpma_rt_srq *srq)
 		rt_inbox_push_mt(&srq->poller->inbox, &srq->look_msg);
 }
 
-/* One receive into the chain's next place and a slot. */
-static int append(struct rpma_rt_srq *srq, const struct rpma_rt_recv_wr *wr,
-		  struct rpma_recv_wr *out)
-{
-	struct rt_srq_slot *slot;
-	uint32_t index;
-	int ret;
+/* A call of rpma_rt_srq_post_recv(), under the lock. */
+struct batch {
+	struct rpma_rt_srq *srq;
+	const struct rpma_rt_recv_wr *wr;
+	int count;
+	int checked; /* those before it were validated ahead */
+	int posted;  /* those before it are the device's */
+	int n;	     /* so many after these are in the chain */
+	struct rpma_recv_wr chain[RT_POST_CHUNK];
+};
 
-	ret = take_credit(srq);
+static bool is_valid(const struct rpma_rt_recv_wr *wr)
+{
+	return wr->route == NULL && wr->context <= RT_COOKIE_MASK &&
+	       (wr->dst != NULL || (wr->offset == 0 && wr->len == 0));
+}
+
+/* Those from index on, ahead of the chain. */
+static int check_from(struct batch *b, int index)
+{
+	for (; index < b->count; index++) {
+		if (!is_valid(&b->wr[index]))
+			return RPMA_E_INVAL;
+	}
+	b->checked = b->count;
+	return 0;
+}
+
+/* An error of a later one comes before the lack of credit. */
+static int await_credit(struct batch *b, int index)
+{
+	int ret = 0;
+
+	if (b->checked < b->count)
+		ret = check_from(b, index);
+	return ret ? ret : take_credit(b->srq);
+}
+
+/* The next one, into the chain and a slot. */
+static int append(struct batch *b, int index, struct rpma_recv_wr *out)
+{
+	const struct rpma_rt_recv_wr *wr = &b->wr[index];
+	struct rpma_rt_srq *srq = b->srq;
+	struct rt_srq_slot *slot;
+	uint32_t place;
+	int ret = 0;
+
+	if (index >= b->checked && !is_valid(wr))
+		return RPMA_E_INVAL;
+	if (refusal(srq) != RPMA_RT_AGAIN_NONE)
+		ret = await_credit(b, index);
 	if (ret)
 		return ret;
-	index = srq->returned[srq->taken & srq->mask];
-	slot = &srq->slots[index];
+	place = srq->returned[srq->taken & srq->mask];
+	slot = &srq->slots[place];
 	ret = rpma_wr_recv(wr->dst, wr->offset, wr->len,
 			   rt_wr_id(srq->number,
-				    rt_srq_cookie(index, slot->generation + 1)),
+				    rt_srq_cookie(place, slot->generation + 1)),
 			   out);
 	if (ret)
 		return ret;
@@ -162,69 +206,73 @@ static int append(struct rpma_rt_srq *srq, const struct rpma_rt_recv_wr *wr,
 	return 0;
 }
 
-/* The device refused the last so many: their slots were never out. */
+static int fill(struct batch *b)
+{
+	int most = b->count - b->posted;
+	int ret = 0;
+	int n = 0;
+
+	if (most > RT_POST_CHUNK)
+		most = RT_POST_CHUNK;
+	while (n < most) {
+		ret = append(b, b->posted + n, &b->chain[n]);
+		if (ret)
+			break;
+		n++;
+	}
+	b->n = n;
+	return ret;
+}
+
+/* The last so many: their slots were never out. */
 static void take_back(struct rpma_rt_srq *srq, uint32_t count)
 {
 	while (count-- > 0) {
 		srq->taken--;
 		srq->slots[srq->returned[srq->taken & srq->mask]].generation--;
 	}
-	publish(srq);
-	look_again(srq);
 }
 
-static int ring(struct rpma_rt_srq *srq, struct rpma_recv_wr *chain, int count,
-		int *posted)
+static int ring(struct batch *b)
 {
-	struct rpma_recv_wr *bad = NULL;
-	int taken = count;
+	struct rpma_rt_srq *srq = b->srq;
+	struct ibv_recv_wr *bad = NULL;
+	int taken = b->n;
 	int ret;
 	int i;
 
-	for (i = 0; i < count; i++)
-		chain[i].wr.next = i + 1 < count ? &chain[i + 1].wr : NULL;
+	for (i = 0; i < b->n; i++)
+		b->chain[i].wr.next = i + 1 < b->n ? &b->chain[i + 1].wr : NULL;
 	publish(srq);
-	watch(srq, (uint32_t)count);
-	ret = rpma_srq_post_recv(srq->srq, chain, &bad);
+	watch(srq, (uint32_t)b->n);
+	ret = ibv_post_srq_recv(srq->ibv_srq, &b->chain[0].wr, &bad);
 	if (ret) {
-		taken = bad ? (int)(bad - chain) : 0;
-		take_back(srq, (uint32_t)(count - taken));
+		taken = bad ? (int)((struct rpma_recv_wr *)bad - b->chain) : 0;
+		take_back(srq, (uint32_t)(b->n - taken));
+		publish(srq);
+		look_again(srq);
 	}
-	*posted += taken;
+	b->posted += taken;
 	/* there was a slot: a full queue here is the provider's fault */
 	return ret ? RPMA_E_PROVIDER : 0;
 }
 
-/* All of them, before the first is posted or waits for credit. */
-static int check_wrs(const struct rpma_rt_recv_wr *wr, int count)
+/* As post() of conn/post_send.c. */
+static int post(struct batch *b)
 {
-	int i;
-
-	for (i = 0; i < count; i++) {
-		if (wr[i].route != NULL || wr[i].context > RT_COOKIE_MASK)
-			return RPMA_E_INVAL;
-		if (wr[i].dst == NULL && (wr[i].offset != 0 || wr[i].len != 0))
-			return RPMA_E_INVAL;
-	}
-	return 0;
-}
-
-static int post(struct rpma_rt_srq *srq, const struct rpma_rt_recv_wr *wr,
-		int count, int *posted)
-{
-	struct rpma_recv_wr chain[RT_POST_CHUNK];
 	int refused = 0;
 	int ret = 0;
-	int n;
 
-	while (*posted < count && refused == 0 && ret == 0) {
-		for (n = 0; n < RT_POST_CHUNK && *posted + n < count; n++) {
-			refused = append(srq, &wr[*posted + n], &chain[n]);
-			if (refused)
-				break;
+	if (b->count > RT_POST_CHUNK)
+		ret = check_from(b, 0);
+	while (ret == 0 && refused == 0 && b->posted < b->count) {
+		refused = fill(b);
+		if (refused != 0 && refused != RPMA_E_AGAIN && b->posted == 0) {
+			take_back(b->srq, (uint32_t)b->n);
+			break;
 		}
-		if (n > 0)
-			ret = ring(srq, chain, n, posted);
+		if (b->n > 0)
+			ret = ring(b);
 	}
 	return ret ? ret : refused;
 }
@@ -249,27 +297,30 @@ static void arm_if_due(struct rpma_rt_srq *srq)
 int rpma_rt_srq_post_recv(struct rpma_rt_srq *srq,
 			  const struct rpma_rt_recv_wr *wr, int count)
 {
-	int taken = 0;
+	struct batch b;
 	int ret;
 
 	rt_want_none();
 	if (srq == NULL || count < 0 || (wr == NULL && count > 0))
 		return RPMA_E_INVAL;
 	ret = rt_context_check(srq->rt);
-	if (ret == 0)
-		ret = check_wrs(wr, count);
 	if (ret || count == 0)
 		return ret;
 	ret = enter(srq);
 	if (ret)
 		return ret;
-	ret = post(srq, wr, count, &taken);
-	if (taken > 0)
+	b.srq = srq;
+	b.wr = wr;
+	b.count = count;
+	b.checked = 0;
+	b.posted = 0;
+	ret = post(&b);
+	if (b.posted > 0)
 		arm_if_due(srq);
 	pthread_mutex_unlock(&srq->lock);
 	if (ret == RPMA_E_PROVIDER)
 		rt_want_none();
-	return taken > 0 ? taken : ret;
+	return b.posted > 0 ? b.posted : ret;
 }
 
 int rpma_rt_srq_recv(struct rpma_rt_srq *srq, struct rpma_mr_local *dst,

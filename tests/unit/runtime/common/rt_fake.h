@@ -229,6 +229,8 @@ void fake_srq_wc(const struct rpma_rt_conn *conn, const struct rpma_rt_srq *srq,
 /* What happens elsewhere before a post to an SRQ returns from the device; NULL,
  * the default: nothing. */
 extern void (*fake_srq_posted)(void);
+int fake_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad_wr);
 /* The device says that the limit was passed. */
 void fake_srq_limit(struct rpma_rt_srq *srq);
 /* What it waits for to drain has not come in time. */

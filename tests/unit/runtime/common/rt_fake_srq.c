@@ -40,27 +40,26 @@ int rpma_srq_get_ibv_srq(const struct rpma_srq *srq, struct ibv_srq **ibv_srq)
 
 void (*fake_srq_posted)(void);
 
-static int take_chain(struct rpma_srq *srq, struct rpma_recv_wr *wr,
-		      struct rpma_recv_wr **bad_wr)
+static int take_chain(struct rpma_srq *srq, struct ibv_recv_wr *wr,
+		      struct ibv_recv_wr **bad_wr)
 {
-	struct ibv_recv_wr *each;
 	int err;
 
-	for (each = &wr->wr; each != NULL; each = each->next) {
+	for (; wr != NULL; wr = wr->next) {
 		err = fake_failing("srq_post");
-		*bad_wr = (struct rpma_recv_wr *)each;
+		*bad_wr = wr;
 		if (err)
 			return err;
 		assert_true(srq->count < FAKE_QUEUE);
-		srq->posted[srq->count++] = each->wr_id;
+		srq->posted[srq->count++] = wr->wr_id;
 	}
 	return 0;
 }
 
-int rpma_srq_post_recv(struct rpma_srq *srq, struct rpma_recv_wr *wr,
-		       struct rpma_recv_wr **bad_wr)
+int fake_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad_wr)
 {
-	int ret = take_chain(srq, wr, bad_wr);
+	int ret = take_chain((struct rpma_srq *)ibv_srq, wr, bad_wr);
 
 	if (fake_srq_posted != NULL)
 		fake_srq_posted();

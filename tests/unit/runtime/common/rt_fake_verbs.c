@@ -91,7 +91,8 @@ struct ibv_context fake_ctx = {
 	.ops = {.poll_cq = poll_cq,
 		.req_notify_cq = req_notify_cq,
 		.post_send = post_send,
-		.post_recv = post_recv},
+		.post_recv = post_recv,
+		.post_srq_recv = fake_post_srq_recv},
 	.num_comp_vectors = 3,
 	.async_fd = -1,
 };

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * post.h -- what posting sends and posting receives have in common: who may
+ * post, the credit that a work request needs, and what a caller is answered.
+ * doc/protocols/ledger.md.
+ */
+
+#ifndef RT_CONN_POST_H
+#define RT_CONN_POST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "conn/conn.h"
+#include "conn/route.h"
+#include "queue/lane.h"
+
+/* Are the arguments of a call in order, and is the runtime this process's? */
+int rt_post_check(struct rpma_rt_conn *conn, const void *wr, int count);
+/* 0: inside the gate, until rt_gate_leave(). Else an error. */
+int rt_post_enter(struct rpma_rt_conn *conn, enum rpma_rt_side which);
+/* How many were taken; none: why. After the gate was left. */
+int rt_post_answer(struct rpma_rt_conn *conn, int taken, int ret);
+
+/* Inside the gate: credit for count work requests, the one of route among
+ * them. ERRORS: RPMA_E_AGAIN, with one WRITABLE to follow */
+int rt_post_await_credit(struct rt_gate *gate,
+			 const struct rpma_rt_route *route, uint32_t count);
+
+/* Is the route's consumer behind? A function never is. */
+static inline bool rt_post_is_behind(const struct rpma_rt_route *route)
+{
+	return route->lane != NULL && rt_lane_is_backlogged(route->lane);
+}
+
+/*
+ * Credit that needs no second look: what was reaped before serves as long as it
+ * lasts, if the flag of the lane is read after that.
+ */
+static inline bool rt_post_has_credit(const struct rt_gate *gate,
+				      const struct rpma_rt_route *route,
+				      uint32_t count)
+{
+	return rt_ledger_room(&gate->ledger) >= count &&
+	       !rt_post_is_behind(route);
+}
+
+/* May a work request name that route? NULL: the connection's own. */
+static inline bool rt_post_is_route(const struct rpma_rt_conn *conn,
+				    const struct rpma_rt_route *route,
+				    enum rpma_rt_side side)
+{
+	return route == NULL || (route->conn == conn && route->side == side);
+}
+
+static inline const struct rpma_rt_route *
+rt_post_route(const struct rpma_rt_conn *conn,
+	      const struct rpma_rt_route *route, enum rpma_rt_side side)
+{
+	return route == NULL ? conn->own[side] : route;
+}
+
+#endif /* RT_CONN_POST_H */
