@@ -296,6 +296,20 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
 #define RPMA_F_COMPLETION_ON_ERROR (1 << 0)
 #define RPMA_F_COMPLETION_ALWAYS   (1 << 1 | RPMA_F_COMPLETION_ON_ERROR)
 
+/*
+ * Since 1.4, in any number together with one of those above; other bits have no
+ * meaning. By itself each is as with RPMA_F_COMPLETION_ON_ERROR.
+ */
+/* Begins when the reads and atomics posted before it are complete. */
+#define RPMA_F_FENCE (1 << 24)
+/* Sends, write with imm: wakes whoever waits for solicited completions. */
+#define RPMA_F_SOLICITED (1 << 26)
+/*
+ * Sends, writes: the bytes are copied while it is posted, and the region is the
+ * caller's again. E_INVAL: more than rpma_conn_cfg_set_max_inline_data().
+ */
+#define RPMA_F_INLINE (1 << 27)
+
 #define RPMA_ATOMIC_WRITE_ALIGNMENT 8
 
 /* Kept for source compatibility; no function takes it. */

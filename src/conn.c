@@ -256,6 +256,7 @@ static int make_qp(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg,
 	conn->has_atomic_write = rpma__qp_has_atomic_write(conn->id->qp);
 	conn->max_send_sge = attr.cap.max_send_sge;
 	conn->max_recv_sge = attr.cap.max_recv_sge;
+	conn->max_inline_data = attr.cap.max_inline_data;
 	return 0;
 }
 

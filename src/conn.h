@@ -43,6 +43,7 @@ struct rpma_conn {
 	uint8_t min_rnr_timer;
 	uint32_t max_send_sge; /* as the device granted them */
 	uint32_t max_recv_sge;
+	uint32_t max_inline_data;
 
 	/* one of the two, once open */
 	struct rdma_event_channel *evch;

@@ -197,6 +197,8 @@ static int prepare_atomic(struct rpma_conn *conn, enum ibv_wr_opcode opcode,
 	if (!rpma__conn_is_valid(conn) || old->mr == NULL || dst == NULL ||
 	    flags == 0 || wr == NULL)
 		return rpma__conn_refusal(conn);
+	if (rpma__wr_flags_check(conn, flags, RPMA__WR_REFUSED_OTHER, 0))
+		return RPMA_E_INVAL;
 	addr = dst->raddr + dst_offset;
 	if (addr % sizeof(uint64_t)) {
 		RPMA_LOG_ERROR("an atomic at 0x%" PRIx64 ": a multiple of 8 is "

@@ -508,6 +508,27 @@ static void operations(void **state)
 	    0, 7, &out.send_wr);
 	BAD(RPMA_E_INVAL, rpma_wr_atomic_fetch_add, conn, mr, 0, remote, 4, 1,
 	    1, 7, &out.send_wr);
+	/* flags that the operation does not have, and bytes beyond 8 inline */
+	BAD(RPMA_E_INVAL, rpma_read, conn, mr, 0, remote, 0, 8, RPMA_F_INLINE,
+	    NULL);
+	BAD(RPMA_E_INVAL, rpma_read, conn, mr, 0, remote, 0, 8,
+	    RPMA_F_SOLICITED, NULL);
+	BAD(RPMA_E_INVAL, rpma_write, conn, remote, 0, mr, 0, 8,
+	    RPMA_F_SOLICITED, NULL);
+	BAD(RPMA_E_INVAL, rpma_write, conn, remote, 0, mr, 0, 9, RPMA_F_INLINE,
+	    NULL);
+	BAD(RPMA_E_INVAL, rpma_atomic_write, conn, remote, 0, bytes,
+	    RPMA_F_INLINE, NULL);
+	BAD(RPMA_E_INVAL, rpma_flush, conn, remote, 0, 8, flush, RPMA_F_INLINE,
+	    NULL);
+	BAD(RPMA_E_INVAL, rpma_send, conn, mr, 0, UINT32_MAX, RPMA_F_INLINE,
+	    NULL);
+	BAD(RPMA_E_INVAL, rpma_wr_send_with_imm, conn, mr, 0, 9, RPMA_F_INLINE,
+	    7, 7, &out.send_wr);
+	BAD(RPMA_E_INVAL, rpma_wr_atomic_fetch_add, conn, mr, 0, remote, 0, 1,
+	    RPMA_F_INLINE, 7, &out.send_wr);
+	BAD(RPMA_E_INVAL, rpma_wr_atomic_cmp_swp, conn, mr, 0, remote, 0, 1, 2,
+	    RPMA_F_SOLICITED, 7, &out.send_wr);
 	/* nobody said that the other side writes to it directly */
 	BAD(RPMA_E_NOSUPP, rpma_flush, conn, remote, 0, 8,
 	    RPMA_FLUSH_TYPE_PERSISTENT, 1, NULL);

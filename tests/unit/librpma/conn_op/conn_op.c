@@ -371,6 +371,142 @@ static void rdma__arguments_INVAL(void **state)
 	world_end();
 }
 
+/* The flags of 1.4, for each operation that has flags. */
+static int with_flags(size_t op, int flags, size_t len)
+{
+	struct rpma_mr_remote *remote = world.remote;
+	struct rpma_mr_local *mr = world.mr;
+
+	switch (op) {
+	case 0:
+		return rpma_read(world.conn, mr, 0, remote, 0, len, flags, CTX);
+	case 1:
+		return rpma_write(world.conn, remote, 0, mr, 0, len, flags,
+				  CTX);
+	case 2:
+		return rpma_write_with_imm(world.conn, remote, 0, mr, 0, len,
+					   flags, 5, CTX);
+	case 3:
+		return rpma_atomic_write(world.conn, remote, 0, "1234567",
+					 flags, CTX);
+	case 4:
+		return rpma_flush(world.conn, remote, 0, len,
+				  RPMA_FLUSH_TYPE_VISIBILITY, flags, CTX);
+	case 5:
+		return rpma_send(world.conn, mr, 0, len, flags, CTX);
+	default:
+		return rpma_send_with_imm(world.conn, mr, 0, len, flags, 5,
+					  CTX);
+	}
+}
+
+static const struct {
+	enum ibv_wr_opcode opcode;
+	unsigned always;    /* flags of verbs that it has by itself */
+	bool may_inline;    /* else RPMA_F_INLINE is refused */
+	bool may_solicited; /* else RPMA_F_SOLICITED is refused */
+} flagged[] = {
+	{IBV_WR_RDMA_READ, 0, false, false},
+	{IBV_WR_RDMA_WRITE, 0, true, false},
+	{IBV_WR_RDMA_WRITE_WITH_IMM, 0, true, true},
+	{IBV_WR_RDMA_WRITE, IBV_SEND_INLINE | IBV_SEND_FENCE, false, false},
+	{IBV_WR_RDMA_READ, 0, false, false},
+	{IBV_WR_SEND, 0, true, true},
+	{IBV_WR_SEND_WITH_IMM, 0, true, true},
+};
+#define FLAGGED (sizeof(flagged) / sizeof(flagged[0]))
+
+static void flagged_is(size_t op, int flag, unsigned verbs, bool may)
+{
+	unsigned always = flagged[op].always;
+
+	if (!may) {
+		mocks_reset();
+		assert_int_equal(with_flags(op, flag | ALWAYS, 8),
+				 RPMA_E_INVAL);
+		expect_trace("");
+		return;
+	}
+	ok(with_flags(op, flag | ALWAYS, 8));
+	sent(flagged[op].opcode, always | verbs | IBV_SEND_SIGNALED);
+	ok(with_flags(op, flag | ON_ERROR, 8));
+	sent(flagged[op].opcode, always | verbs);
+	/* by itself: as with ON_ERROR */
+	ok(with_flags(op, flag, 8));
+	sent(flagged[op].opcode, always | verbs);
+}
+
+static void flags__ARE_THOSE_OF_VERBS_OR_INVAL(void **state)
+{
+	size_t op;
+
+	(void)state;
+	begin();
+	for (op = 0; op < FLAGGED; op++) {
+		flagged_is(op, RPMA_F_FENCE, IBV_SEND_FENCE, true);
+		flagged_is(op, RPMA_F_INLINE, IBV_SEND_INLINE,
+			   flagged[op].may_inline);
+		flagged_is(op, RPMA_F_SOLICITED, IBV_SEND_SOLICITED,
+			   flagged[op].may_solicited);
+	}
+	world_end();
+}
+
+/* Bits that mean nothing were ignored by 1.3, and are. */
+static void flags__unknown_ARE_IGNORED(void **state)
+{
+	const int known =
+		ALWAYS | RPMA_F_FENCE | RPMA_F_INLINE | RPMA_F_SOLICITED;
+	size_t op;
+	int bit;
+
+	(void)state;
+	begin();
+	for (op = 0; op < FLAGGED; op++) {
+		for (bit = 0; bit < 32; bit++) {
+			int flag = (int)(1U << bit);
+
+			if (flag & known)
+				continue;
+			ok(with_flags(op, flag, 8));
+			sent(flagged[op].opcode, flagged[op].always);
+		}
+	}
+	world_end();
+}
+
+/* 8 bytes unless the configuration asks for more. */
+static void inline__too_many_bytes_INVAL(void **state)
+{
+	struct rpma_conn_cfg *cfg = NULL;
+	size_t op;
+
+	(void)state;
+	begin();
+	for (op = 0; op < FLAGGED; op++) {
+		if (!flagged[op].may_inline)
+			continue;
+		mocks_reset();
+		assert_int_equal(with_flags(op, RPMA_F_INLINE, 9),
+				 RPMA_E_INVAL);
+		expect_trace("");
+		/* what is too long for that is not too long otherwise */
+		ok(with_flags(op, RPMA_F_FENCE, 9));
+		/* the length is one of 32 bits here too */
+		ok(with_flags(op, RPMA_F_INLINE, (1ULL << 32) + 8));
+	}
+	world_end();
+
+	world_regions(WORLD_ALL_USAGES);
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_max_inline_data(cfg, 64));
+	world_conn(cfg);
+	ok(rpma_conn_cfg_delete(&cfg));
+	ok(with_flags(5, RPMA_F_INLINE, 64));
+	assert_int_equal(with_flags(5, RPMA_F_INLINE, 65), RPMA_E_INVAL);
+	world_end();
+}
+
 static void messages__arguments_INVAL(void **state)
 {
 	const struct {
@@ -433,6 +569,9 @@ int main(void)
 		mock_test(every__qp_destroyed_INVAL),
 		mock_test(every__no_connection_INVAL),
 		mock_test(rdma__arguments_INVAL),
+		mock_test(flags__ARE_THOSE_OF_VERBS_OR_INVAL),
+		mock_test(flags__unknown_ARE_IGNORED),
+		mock_test(inline__too_many_bytes_INVAL),
 		mock_test(messages__arguments_INVAL),
 	};
 

@@ -155,6 +155,10 @@ static void atomic_write__native(void **state)
 	mocks_reset();
 	ok(rpma_atomic_write(world.conn, world.remote, 0, "1234567", 1, NULL));
 	expect_trace("start atomic_write(0, 0x0, +0, 0x22334455) complete");
+	mocks_reset();
+	ok(rpma_atomic_write(world.conn, world.remote, 0, "1234567",
+			     RPMA_F_FENCE, NULL));
+	expect_trace("start atomic_write(0, 0x1, +0, 0x22334455) complete");
 	mock_fail("complete", 1, ENOMEM);
 	assert_int_equal(rpma_atomic_write(world.conn, world.remote, 8,
 					   "1234567", ALWAYS, NULL),
@@ -175,10 +179,11 @@ static void flush__native_HAS_NO_BUFFER(void **state)
 		      RPMA_FLUSH_TYPE_VISIBILITY, ALWAYS, (void *)5));
 	ok(rpma_flush(world.conn, world.remote, 0, 64,
 		      RPMA_FLUSH_TYPE_PERSISTENT, 1, (void *)6));
-	ok(rpma_flush(world.conn, world.remote, 0, 64, 7, 1, (void *)7));
+	ok(rpma_flush(world.conn, world.remote, 0, 64, 7, RPMA_F_FENCE,
+		      (void *)7));
 	expect_trace("start flush(5, 0x2, +8, 16, 1, 0) complete "
 		     "start flush(6, 0x0, +0, 64, 2, 0) complete "
-		     "start flush(7, 0x0, +0, 64, 0, 0) complete");
+		     "start flush(7, 0x1, +0, 64, 0, 0) complete");
 	ok(rpma_peer_cfg_delete(&pcfg));
 	mocks_reset();
 	ok(rpma_conn_delete(&world.conn));

@@ -220,12 +220,13 @@ static void atomic_cmp_swp__AS_VERBS_WANT_IT(void **state)
 	world_regions(WORLD_ALL_USAGES);
 	world_conn(NULL);
 	ok(rpma_wr_atomic_cmp_swp(world.conn, world.mr, 16, world.remote, 8, 3,
-				  4, ALWAYS, 77, &wr));
+				  4, ALWAYS | RPMA_F_FENCE, 77, &wr));
 	ok(rpma_conn_post_send(world.conn, NULL, &wr, &bad));
 	expect_trace("post_send");
 	assert_int_equal(mock_sent[0].opcode, IBV_WR_ATOMIC_CMP_AND_SWP);
 	assert_int_equal(mock_sent[0].wr_id, 77);
-	assert_int_equal(mock_sent[0].send_flags, IBV_SEND_SIGNALED);
+	assert_int_equal(mock_sent[0].send_flags,
+			 IBV_SEND_SIGNALED | IBV_SEND_FENCE);
 	assert_int_equal(mock_sent[0].wr.atomic.remote_addr,
 			 (uintptr_t)world.mem + 8);
 	assert_int_equal(mock_sent[0].wr.atomic.rkey, mock_mr->rkey);
