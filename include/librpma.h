@@ -624,6 +624,15 @@ int rpma_srq_cfg_set_channel(struct rpma_srq_cfg *cfg,
 			     struct rpma_channel *channel);
 int rpma_srq_cfg_get_channel(const struct rpma_srq_cfg *cfg,
 			     struct rpma_channel **channel_ptr);
+/* Default 1. What the device does not have: E_INVAL when an SRQ is made. */
+int rpma_srq_cfg_set_max_sge(struct rpma_srq_cfg *cfg, uint32_t n);
+int rpma_srq_cfg_get_max_sge(const struct rpma_srq_cfg *cfg, uint32_t *n);
+/*
+ * Once fewer than limit receives are left the device has one asynchronous
+ * event, IBV_EVENT_SRQ_LIMIT_REACHED; then set it again. 0: none. E_NOSUPP: not
+ * this device.
+ */
+int rpma_srq_set_limit(struct rpma_srq *srq, uint32_t limit);
 
 /* ------------------------------------------------------------------------ */
 /* What lies beneath                                                         */
@@ -746,7 +755,8 @@ int rpma_wr_atomic_fetch_add(struct rpma_conn *conn, struct rpma_mr_local *old,
 			     uint64_t wr_id, struct rpma_send_wr *wr);
 /*
  * Gives a prepared send, write, read or receive other bytes: count pieces, 1 to
- * max_send_sge or max_recv_sge. sge has room for count and stays as long as wr.
+ * max_send_sge, max_recv_sge or the SRQ's max_sge. sge has room for count and
+ * stays as long as wr.
  */
 int rpma_wr_set_sge_list(const struct rpma_sge *list, int count,
 			 struct ibv_sge *sge, struct rpma_send_wr *wr);

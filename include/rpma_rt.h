@@ -790,7 +790,7 @@ rpma_rt_write(struct rpma_rt_conn *conn, struct rpma_mr_remote *dst,
  *   srq_size  receives at most, 1..1048576, default 1024
  *   limit     0..srq_size; 0, the default: a refill after every batch, no
  *             SRQ_LIMIT
- *   max_sge   pieces of a receive: 1, the default
+ *   max_sge   pieces of a receive, 1..32 and what the device has, default 1
  */
 struct rpma_rt_srq_cfg {
 	uint32_t size;

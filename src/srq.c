@@ -19,22 +19,23 @@
 #include "srq_cfg.h"
 #include "wr.h"
 
-#define SRQ_MAX_SGE 1
-
-static int create_srq(const struct rpma_peer *peer, uint32_t rq_size,
-		      struct ibv_srq **ibv_srq_ptr)
+static int create_srq(struct rpma_srq *srq, const struct rpma_peer *peer,
+		      const struct rpma__srq_cfg *cfg)
 {
 	struct ibv_srq_init_attr attr = {
-		.attr = {.max_wr = rq_size, .max_sge = SRQ_MAX_SGE},
+		.attr = {.max_wr = cfg->rq_size, .max_sge = cfg->max_sge},
 	};
-	struct ibv_srq *ibv_srq = ibv_create_srq(peer->pd, &attr);
 
-	if (ibv_srq == NULL) {
-		RPMA_LOG_ERROR("ibv_create_srq(max_wr %u) failed: %s", rq_size,
+	srq->ibv_srq = ibv_create_srq(peer->pd, &attr);
+	if (srq->ibv_srq == NULL) {
+		RPMA_LOG_ERROR("ibv_create_srq(max_wr %u, max_sge %u) failed: "
+			       "%s",
+			       cfg->rq_size, cfg->max_sge,
 			       rpma__errno_2str(-1));
 		return RPMA_E_PROVIDER;
 	}
-	*ibv_srq_ptr = ibv_srq;
+	srq->max_wr = attr.attr.max_wr;
+	srq->max_sge = attr.attr.max_sge;
 	return 0;
 }
 
@@ -77,6 +78,18 @@ static int check_devices(const struct rpma_peer *peer,
 	return ret;
 }
 
+/* 1.3 always asks for one piece, which is left to the device. */
+static int check_max_sge(const struct rpma_peer *peer,
+			 const struct rpma__srq_cfg *cfg)
+{
+	if (cfg->max_sge == 1 || cfg->max_sge <= peer->caps.max_srq_sge)
+		return 0;
+	RPMA_LOG_ERROR("max_sge: 1 to %u for an SRQ on device %s, not %u",
+		       peer->caps.max_srq_sge, peer->pd->context->device->name,
+		       cfg->max_sge);
+	return RPMA_E_INVAL;
+}
+
 int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
 		 struct rpma_srq **srq_ptr)
 {
@@ -92,6 +105,8 @@ int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
 	    (values.channel && !rpma__channel_is_valid(values.channel)))
 		return RPMA_E_FORKED;
 	ret = check_devices(peer, &values);
+	if (ret == 0)
+		ret = check_max_sge(peer, &values);
 	if (ret)
 		return ret;
 	srq = calloc(1, sizeof(*srq));
@@ -101,7 +116,7 @@ int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
 		return RPMA_E_NOMEM;
 	}
 	srq->forks = rpma__forks_now();
-	ret = create_srq(peer, values.rq_size, &srq->ibv_srq);
+	ret = create_srq(srq, peer, &values);
 	if (ret)
 		goto err_free;
 	ret = init_rcq(srq, peer, &values);
@@ -190,7 +205,7 @@ int rpma_srq_post_recv(struct rpma_srq *srq, struct rpma_recv_wr *wr,
 	if (wr == NULL || bad_wr == NULL || !rpma__srq_is_valid(srq))
 		return rpma__srq_refusal(srq);
 
-	ret = rpma__wr_check_recv(wr, SRQ_MAX_SGE);
+	ret = rpma__wr_check_recv(wr, srq->max_sge);
 	if (ret) {
 		*bad_wr = wr;
 		return ret;
@@ -200,6 +215,27 @@ int rpma_srq_post_recv(struct rpma_srq *srq, struct rpma_recv_wr *wr,
 		return 0;
 	*bad_wr = bad ? (struct rpma_recv_wr *)bad : wr;
 	return rpma__post_error("ibv_post_srq_recv", ret);
+}
+
+int rpma_srq_set_limit(struct rpma_srq *srq, uint32_t limit)
+{
+	struct ibv_srq_attr attr = {.srq_limit = limit};
+	int ret;
+
+	if (!rpma__srq_is_valid(srq))
+		return rpma__srq_refusal(srq);
+	if (limit > srq->max_wr) {
+		RPMA_LOG_ERROR("limit: 0 to %u, as the SRQ has, not %u",
+			       srq->max_wr, limit);
+		return RPMA_E_INVAL;
+	}
+	ret = ibv_modify_srq(srq->ibv_srq, &attr, IBV_SRQ_LIMIT);
+	if (ret == 0)
+		return 0;
+	RPMA_LOG_ERROR("ibv_modify_srq(srq_limit %u) failed: %s", limit,
+		       rpma__errno_2str(ret));
+	return ret == EOPNOTSUPP || ret == ENOSYS ? RPMA_E_NOSUPP
+						  : RPMA_E_PROVIDER;
 }
 
 int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr)

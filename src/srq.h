@@ -14,6 +14,8 @@ struct rpma_srq {
 	struct ibv_srq *ibv_srq;
 	struct rpma_cq *rcq; /* NULL: receives complete on the connections' */
 	bool owns_rcq;
+	uint32_t max_wr; /* as the device granted them */
+	uint32_t max_sge;
 	unsigned forks;
 };
 

@@ -16,7 +16,8 @@
 	X(rq_size, uint32_t, 20, true, "any")                               \
 	X(rcq_size, uint32_t, 20, true, "any")                              \
 	X(rcq, struct rpma_cq *, NULL, true, "any")                         \
-	X(channel, struct rpma_channel *, NULL, true, "any")
+	X(channel, struct rpma_channel *, NULL, true, "any")                \
+	X(max_sge, uint32_t, 1, v >= 1, "1 or more")
 /* clang-format on */
 
 /* What one SRQ is made with. */

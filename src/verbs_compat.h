@@ -18,6 +18,7 @@ struct rpma__caps {
 	bool native_atomic_write;
 	bool native_flush; /* of both types */
 	bool atomics;	   /* compare and swap, fetch and add */
+	uint32_t max_srq_sge;
 };
 
 /* rpma_send_wr.native */

@@ -80,7 +80,7 @@ static const struct rt_cfg_field srq_fields[] = {
 	ANY(rpma_rt_srq_cfg, refill_arg),
 	RANGE(rpma_rt_srq_cfg, srq_size, 1, 1048576),
 	RANGE(rpma_rt_srq_cfg, limit, 0, 1048576),
-	RANGE(rpma_rt_srq_cfg, max_sge, 1, 1),
+	RANGE(rpma_rt_srq_cfg, max_sge, 1, 32),
 	ZERO(rpma_rt_srq_cfg, reserved32),
 	ZERO(rpma_rt_srq_cfg, reserved),
 	END,

@@ -109,6 +109,7 @@ static int verbs_new(struct rpma_rt_srq *srq)
 	if (ret)
 		return ret;
 	rpma_srq_cfg_set_rq_size(cfg, srq->cfg.srq_size);
+	rpma_srq_cfg_set_max_sge(cfg, srq->cfg.max_sge);
 	rpma_srq_cfg_set_rcq_size(cfg, 0); /* completes on connections' CQs */
 	ret = rpma_srq_new(srq->peer, cfg, &srq->srq);
 	rpma_srq_cfg_delete(&cfg);

@@ -22,7 +22,7 @@ static struct ibv_device other_device = {
 };
 
 struct ibv_device_attr_ex mock_attr = {
-	.orig_attr = {.atomic_cap = IBV_ATOMIC_HCA},
+	.orig_attr = {.atomic_cap = IBV_ATOMIC_HCA, .max_srq_sge = 4},
 };
 int mock_poll_answer;
 struct ibv_wc mock_wc;
@@ -355,6 +355,12 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 	srq->pd = pd;
 	((struct mock_pd *)pd)->users++;
 	return srq;
+}
+
+int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+{
+	(void)srq;
+	return mock_enter("modify_srq", "(%u, %d)", attr->srq_limit, mask);
 }
 
 int ibv_destroy_srq(struct ibv_srq *srq)

@@ -185,6 +185,7 @@ static void configurations(void **state)
 	BAD(RPMA_E_INVAL, rpma_conn_cfg_set_rnr_retry_count, conn_cfg, 8);
 	BAD(RPMA_E_INVAL, rpma_conn_cfg_set_min_rnr_timer, conn_cfg, 32);
 	BAD(RPMA_E_INVAL, rpma_conn_cfg_set_ack_timeout, conn_cfg, 32);
+	BAD(RPMA_E_INVAL, rpma_srq_cfg_set_max_sge, srq_cfg, 0);
 	BAD(RPMA_E_INVAL, rpma_conn_cfg_set_tos, conn_cfg, 256);
 	BAD(RPMA_E_INVAL, rpma_conn_cfg_set_tos, conn_cfg, -2);
 	ok(rpma_conn_cfg_delete(&conn_cfg));
@@ -207,6 +208,9 @@ static void queues(void **state)
 	NULLS(rpma_srq_recv, srq, world.mr, 0, 8, 0);
 	BAD(RPMA_E_INVAL, rpma_srq_recv, srq, NULL, 1, 0, NULL);
 	NULLS(rpma_srq_post_recv, srq, &wr, &out.bad_recv);
+	BAD(RPMA_E_INVAL, rpma_srq_set_limit, NULL, 1);
+	BAD(RPMA_E_INVAL, rpma_srq_set_limit, srq, 21);
+	BAD(RPMA_E_INVAL, rpma_srq_set_limit, srq, UINT32_MAX);
 	NULLS(rpma_srq_get_rcq, srq, &out.cq);
 	NULLS(rpma_srq_get_ibv_srq, srq, &out.ibv_srq);
 	DELETES(rpma_srq_delete, rpma_srq);

@@ -226,6 +226,96 @@ static void post_recv__one_is_wrong_NONE_IS_POSTED(void **state)
 	world_end();
 }
 
+static void post_recv__pieces_AS_MANY_AS_ASKED_FOR(void **state)
+{
+	struct rpma_sge list[3];
+	struct rpma_recv_wr *bad = NULL;
+	struct rpma_recv_wr wr;
+	struct ibv_sge sge[3];
+	int i;
+
+	(void)state;
+	world_regions(WORLD_ALL_USAGES);
+	ok(rpma_srq_cfg_new(&cfg));
+	ok(rpma_srq_cfg_set_max_sge(cfg, 2));
+	ok(rpma_srq_new(world.peer, cfg, &the_srq));
+	ok(rpma_srq_cfg_delete(&cfg));
+	assert_int_equal(mock_srq_attr.attr.max_sge, 2);
+	for (i = 0; i < 3; i++)
+		list[i] = (struct rpma_sge){world.mr, (size_t)i * 8, 8};
+	ok(rpma_wr_recv(NULL, 0, 0, 1, &wr));
+	ok(rpma_wr_recv_set_sge_list(list, 2, sge, &wr));
+	mocks_reset();
+	ok(rpma_srq_post_recv(the_srq, &wr, &bad));
+	expect_trace("post_srq_recv");
+	assert_int_equal(mock_received[0].num_sge, 2);
+	mocks_reset();
+	ok(rpma_wr_recv_set_sge_list(list, 3, sge, &wr));
+	assert_int_equal(rpma_srq_post_recv(the_srq, &wr, &bad), RPMA_E_INVAL);
+	assert_ptr_equal(bad, &wr);
+	expect_trace("");
+	ok(rpma_srq_delete(&the_srq));
+	world_end();
+}
+
+/* The device has 4. One is not looked at: 1.3 asks for it whatever there is. */
+static void new__more_pieces_than_the_device_INVAL(void **state)
+{
+	const int has = mock_attr.orig_attr.max_srq_sge;
+	struct rpma_srq *srq = NULL;
+
+	(void)state;
+	world_peer();
+	ok(rpma_srq_cfg_new(&cfg));
+	assert_int_equal(rpma_srq_cfg_set_max_sge(cfg, 0), RPMA_E_INVAL);
+	ok(rpma_srq_cfg_set_max_sge(cfg, (uint32_t)has));
+	ok(new_srq());
+	mocks_reset();
+	ok(rpma_srq_cfg_set_max_sge(cfg, (uint32_t)has + 1));
+	assert_int_equal(rpma_srq_new(world.peer, cfg, &srq), RPMA_E_INVAL);
+	ok(rpma_srq_cfg_set_max_sge(cfg, UINT32_MAX));
+	assert_int_equal(rpma_srq_new(world.peer, cfg, &srq), RPMA_E_INVAL);
+	assert_null(srq);
+	expect_trace("");
+	ok(rpma_srq_cfg_delete(&cfg));
+	world_end();
+
+	mock_attr.orig_attr.max_srq_sge = 0;
+	world_peer();
+	ok(new_srq());
+	world_end();
+	mock_attr.orig_attr.max_srq_sge = has;
+}
+
+static int set_limit(void)
+{
+	return rpma_srq_set_limit(the_srq, 7);
+}
+
+static void set_limit__EACH_FAILURE(void **state)
+{
+	const struct failure failures[] = {
+		{"modify_srq", 1, EOPNOTSUPP, RPMA_E_NOSUPP,
+		 "modify_srq(7, 2)"},
+		{"modify_srq", 1, ENOSYS, RPMA_E_NOSUPP, "modify_srq(7, 2)"},
+		{"modify_srq", 1, EINVAL, RPMA_E_PROVIDER, "modify_srq(7, 2)"},
+		{NULL, 0, 0, 0, "modify_srq(7, 2)"},
+	};
+
+	(void)state;
+	world_peer();
+	ok(rpma_srq_new(world.peer, NULL, &the_srq));
+	EACH_FAILURE(set_limit, failures);
+	mocks_reset();
+	ok(rpma_srq_set_limit(the_srq, 20));
+	ok(rpma_srq_set_limit(the_srq, 0));
+	assert_int_equal(rpma_srq_set_limit(the_srq, 21), RPMA_E_INVAL);
+	assert_int_equal(rpma_srq_set_limit(NULL, 1), RPMA_E_INVAL);
+	expect_trace("modify_srq(20, 2) modify_srq(0, 2)");
+	ok(rpma_srq_delete(&the_srq));
+	world_end();
+}
+
 /* Its RCQ goes with it, so not while somebody polls that. */
 static void delete__rcq_claimed_CLAIMED(void **state)
 {
@@ -282,6 +372,9 @@ int main(void)
 		mock_test(recv__EACH_FAILURE),
 		mock_test(post_recv__chain),
 		mock_test(post_recv__one_is_wrong_NONE_IS_POSTED),
+		mock_test(post_recv__pieces_AS_MANY_AS_ASKED_FOR),
+		mock_test(new__more_pieces_than_the_device_INVAL),
+		mock_test(set_limit__EACH_FAILURE),
 		mock_test(arguments__INVAL),
 	};
 

@@ -43,6 +43,7 @@ static void fields__defaults(void **state)
 	assert_int_equal(values.rcq_size, 20);
 	assert_null(values.rcq);
 	assert_null(values.channel);
+	assert_int_equal(values.max_sge, 1);
 }
 
 static void fields__set_then_get_AND_NULL(void **state)
@@ -62,7 +63,9 @@ static void fields__set_then_get_AND_NULL(void **state)
 		assert_true(v == (type)(0xcd15));                    \
 		rpma__srq_cfg_read(cfg, &values);                    \
 		assert_true(values.name == v);                       \
-		ok(rpma_srq_cfg_set_##name(cfg, (type)(0)));         \
+		v = (type)(0);                                       \
+		assert_int_equal(rpma_srq_cfg_set_##name(cfg, v),    \
+				 (is_valid) ? 0 : RPMA_E_INVAL);     \
 		assert_int_equal(rpma_srq_cfg_set_##name(NULL, v),   \
 				 RPMA_E_INVAL);                      \
 		assert_int_equal(rpma_srq_cfg_get_##name(NULL, &v),  \

@@ -211,7 +211,8 @@ static void configurations_of_srqs(void **state)
 	WRONG(queue, NULL);
 	WRONG(srq_size, 1048577);
 	WRONG(limit, cfg.srq_size + 1);
-	WRONG(max_sge, 2);
+	WRONG(max_sge, 33);
+	WRONG(max_sge, UINT32_MAX);
 	WRONG(reserved32, 1);
 	WRONG(reserved[1], 1);
 #undef WRONG

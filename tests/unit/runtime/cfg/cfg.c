@@ -337,9 +337,12 @@ static void read_srq__ranges(void **state)
 	refused(rt_cfg_read_srq(&given, 2, &cfg),
 		"rpma_rt_srq_cfg.limit is 1048576, it may be 0..1048575");
 	given.limit = 0;
-	given.max_sge = 2;
+	given.max_sge = 32;
+	ok(rt_cfg_read_srq(&given, 2, &cfg));
+	assert_int_equal(cfg.max_sge, 32);
+	given.max_sge = 33;
 	refused(rt_cfg_read_srq(&given, 2, &cfg),
-		"rpma_rt_srq_cfg.max_sge is 2, it may be 1..1");
+		"rpma_rt_srq_cfg.max_sge is 33, it may be 1..32");
 	given.max_sge = 0;
 	given.srq_size = 0;
 	ok(rt_cfg_read_srq(&given, 2, &cfg));

@@ -109,6 +109,7 @@ struct rpma_srq {
 	uint64_t posted[FAKE_QUEUE];
 	uint32_t count;
 	uint32_t limit;
+	uint32_t max_sge; /* that its configuration asked for */
 };
 
 extern struct ibv_context fake_ctx;

@@ -20,6 +20,7 @@ int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
 		return ret;
 	*srq_ptr = fake_object_new(sizeof(**srq_ptr));
 	(*srq_ptr)->ibv.context = &fake_ctx;
+	rpma_srq_cfg_get_max_sge(cfg, &(*srq_ptr)->max_sge);
 	return 0;
 }
 

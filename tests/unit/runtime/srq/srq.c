@@ -1035,6 +1035,23 @@ static void finish_all__given_back_and_posts_CLOSED(void **state)
 	scene_close(&s);
 }
 
+static void new__max_sge_IS_PASSED_ON(void **state)
+{
+	const uint32_t pieces[] = {0, 1, 32}; /* 0: as before there was one */
+	struct scene s;
+	size_t i;
+
+	scene_open(&s, state);
+	for (i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+		s.cfg.max_sge = pieces[i];
+		scene_srq(&s);
+		assert_int_equal(s.srq->srq->max_sge,
+				 pieces[i] ? pieces[i] : 1);
+		scene_delete(&s, 0);
+	}
+	scene_close(&s);
+}
+
 static void new__each_failure_nothing_is_left(void **state)
 {
 	static const char *const calls[] = {"malloc", "malloc", "malloc",
@@ -1159,6 +1176,7 @@ int main(void)
 		fake_test(delete__refused_while_used),
 		fake_test(delete__much_is_out_in_parts),
 		fake_test(finish_all__given_back_and_posts_CLOSED),
+		fake_test(new__max_sge_IS_PASSED_ON),
 		fake_test(new__each_failure_nothing_is_left),
 		fake_test(new__bad_input),
 		fake_test(conn__srqs_that_cannot_be_INVAL),
