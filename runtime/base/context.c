@@ -7,33 +7,23 @@
 
 #include "base/context.h"
 
+#include <assert.h>
+#include <stddef.h>
+
 #include "base/log.h"
 #include "base/runtime.h"
 #include "base/self.h"
 #include "base/wait.h"
 
-/* of the process: a fork counts it up in the child */
-static _Atomic unsigned generation;
+_Atomic unsigned rt_context_forks;
 
-unsigned rt_context_generation(void)
-{
-	/* relaxed: it changes in a child only, before anything runs there */
-	return atomic_load_explicit(&generation, memory_order_relaxed);
-}
+static_assert(offsetof(struct rpma_rt, fork_generation) == 0,
+	      "where rt_context_check() looks");
 
 void rt_context_forked(void)
 {
 	/* relaxed: the child has one thread */
-	atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
-}
-
-int rt_context_check(const struct rpma_rt *rt)
-{
-	/* relaxed: it changes in a child only, before anything runs there */
-	return atomic_load_explicit(&generation, memory_order_relaxed) ==
-			       rt->fork_generation
-		       ? 0
-		       : RPMA_RT_E_FORKED;
+	atomic_fetch_add_explicit(&rt_context_forks, 1, memory_order_relaxed);
 }
 
 int rt_context_check_thread(void)

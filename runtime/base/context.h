@@ -17,8 +17,26 @@
 
 struct rt_owned;
 
-/* 0, RPMA_RT_E_FORKED. */
-int rt_context_check(const struct rpma_rt *rt);
+/* Forks between the first process and this one; counted up in the child. */
+extern _Atomic unsigned rt_context_forks __attribute__((visibility("hidden")));
+
+/* The generation of this process, for a runtime that is made now. */
+static inline unsigned rt_context_generation(void)
+{
+	/* relaxed: it changes in a child only, before anything runs there */
+	return atomic_load_explicit(&rt_context_forks, memory_order_relaxed);
+}
+
+/* 0, RPMA_RT_E_FORKED. Inline, by the first member of struct rpma_rt: each call
+ * asks. */
+static inline int rt_context_check(const struct rpma_rt *rt)
+{
+	const unsigned *fork_generation = (const void *)rt;
+
+	return rt_context_generation() == *fork_generation ? 0
+							   : RPMA_RT_E_FORKED;
+}
+
 /* 0, RPMA_RT_E_THREAD: in a function that a poller or the event thread runs no
  * call may wait. */
 int rt_context_check_thread(void);
@@ -46,8 +64,6 @@ void rt_context_unref(struct rpma_rt *rt);
 /* Until a stop that has begun is over. */
 void rt_context_wait_stopped(struct rpma_rt *rt);
 
-/* The generation of this process, for a runtime that is made now. */
-unsigned rt_context_generation(void);
 /* In the child of a fork: objects of another generation are refused. */
 void rt_context_forked(void);
 

@@ -20,8 +20,8 @@
 
 struct rpma_rt {
 	/* immutable after new */
+	unsigned fork_generation; /* first: see rt_context_check() */
 	struct rpma_rt_cfg cfg;
-	unsigned fork_generation;
 	void (*drop_item)(const struct rpma_rt_completion *item);
 	struct rt_poller *pollers;
 	struct rt_owned *owned;	   /* all of them in manual mode; else NULL */

@@ -38,14 +38,11 @@ int rt_context_pollers(const struct rpma_rt *rt)
 	return rt->pollers;
 }
 
-int rt_context_check(const struct rpma_rt *rt)
-{
-	return rt->check;
-}
+_Atomic unsigned rt_context_forks;
 
 int rt_context_check_wait(const struct rpma_rt *rt)
 {
-	return stub_on_poller ? RPMA_RT_E_THREAD : rt->check;
+	return stub_on_poller ? RPMA_RT_E_THREAD : rt_context_check(rt);
 }
 
 bool rt_context_is_stopped(const struct rpma_rt *rt)

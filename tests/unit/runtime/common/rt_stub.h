@@ -15,7 +15,7 @@
 #include "queue/queue.h"
 
 struct rpma_rt {
-	int check; /* what rt_context_check() answers */
+	unsigned fork_generation; /* first; 0 is this process's */
 	bool stopped;
 	bool timed;
 	int queues;  /* added and not gone */
