@@ -142,7 +142,6 @@ int rpma_rt_poller_get_stats(const struct rpma_rt *rt, uint32_t poller,
 	/* relaxed: counters, each for itself */
 #define READ(name) \
 	known.name = atomic_load_explicit(&p->stats.name, memory_order_relaxed)
-	READ(polls);
 	READ(empty_polls);
 	READ(completions);
 	READ(delivered);
@@ -159,6 +158,10 @@ int rpma_rt_poller_get_stats(const struct rpma_rt *rt, uint32_t poller,
 	READ(spinning_ns);
 	READ(sleeping_ns);
 #undef READ
+	/* each poll counts in one of the two */
+	known.polls =
+		known.empty_polls + atomic_load_explicit(&p->stats.full_polls,
+							 memory_order_relaxed);
 	rt_stats_give(stats, size, &known, sizeof(known));
 	return 0;
 }

@@ -89,10 +89,10 @@ struct rt_poller {
 
 	/* written by the poller, read by anyone */
 	alignas(RT_CACHE_LINE) struct {
-		_Atomic uint64_t polls, empty_polls, completions, delivered,
-			batches, doorbells, sleeps, events, acks, spilled, lost,
-			stale, lost_events_recovered, keepalives, spinning_ns,
-			sleeping_ns;
+		_Atomic uint64_t full_polls, empty_polls, completions,
+			delivered, batches, doorbells, sleeps, events, acks,
+			spilled, lost, stale, lost_events_recovered, keepalives,
+			spinning_ns, sleeping_ns;
 	} stats;
 };
 

@@ -10,6 +10,7 @@
 
 #include "poller/round.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 #include "base/clock.h"
@@ -169,19 +170,11 @@ static void deliver_routes(struct rt_poller *poller, struct rt_cq *cq, int n)
 		end_waits(poller, cq, false);
 }
 
-static int poll_cq(struct rt_poller *poller, struct rt_cq *cq, int max)
+/* What a poll found. Apart: a round that finds nothing saves no registers for
+ * it. */
+__attribute__((noinline)) static int deliver_batch(struct rt_poller *poller,
+						   struct rt_cq *cq, int n)
 {
-	int n = ibv_poll_cq(cq->ibv_cq, max, poller->wcs);
-
-	RT_STAT_ADD(poller, polls, 1);
-	if (n <= 0) {
-		if (unlikely(n < 0))
-			rt_cqs_fail_poller(poller, cq);
-		if (unlikely(!cds_list_empty(&cq->sweeping)))
-			end_waits(poller, cq, true);
-		RT_STAT_ADD(poller, empty_polls, 1);
-		return 0;
-	}
 	if (unlikely(poller->rt->cfg.timing != 0))
 		time_batch(poller);
 	/* before they are routed: that may run the inbox, and a GONE in it
@@ -191,36 +184,64 @@ static int poll_cq(struct rt_poller *poller, struct rt_cq *cq, int max)
 		deliver_raw(poller, cq->raw, n);
 	else
 		deliver_routes(poller, cq, n);
+	RT_STAT_ADD(poller, full_polls, 1);
 	RT_STAT_ADD(poller, completions, n);
 	return n;
 }
 
-static int poll_all(struct rt_poller *poller, int budget)
+static inline int poll_cq(struct rt_poller *poller, struct rt_cq *cq,
+			  int budget)
 {
-	struct rt_cq *cq;
+	int n;
+
+	if (unlikely(cq->dead || rt_cq_is_held_up(cq)))
+		return 0;
+	n = ibv_poll_cq(cq->ibv_cq, budget < RT_BATCH ? budget : RT_BATCH,
+			poller->wcs);
+	if (n > 0)
+		return deliver_batch(poller, cq, n);
+	if (unlikely(n < 0))
+		rt_cqs_fail_poller(poller, cq);
+	if (unlikely(!cds_list_empty(&cq->sweeping)))
+		end_waits(poller, cq, true);
+	RT_STAT_ADD(poller, empty_polls, 1);
+	return 0;
+}
+
+/* One batch of each, beginning with another one each time. Apart: most pollers
+ * have one CQ. */
+__attribute__((noinline)) static int poll_several(struct rt_poller *poller,
+						  int budget)
+{
 	int done = 0;
-	int max;
+	int at;
 	int i;
 
-	if (poller->cqs_count == 0)
-		return 0;
 	if (++poller->cqs_first >= poller->cqs_count)
 		poller->cqs_first = 0;
+	at = poller->cqs_first;
 	for (i = 0; i < poller->cqs_count && done < budget; i++) {
-		cq = poller->cqs[(poller->cqs_first + i) % poller->cqs_count];
-		max = budget - done < RT_BATCH ? budget - done : RT_BATCH;
-		if (likely(!cq->dead && !rt_cq_is_held_up(cq)))
-			done += poll_cq(poller, cq, max);
+		done += poll_cq(poller, poller->cqs[at], budget - done);
+		if (++at >= poller->cqs_count)
+			at = 0;
 	}
 	return done;
 }
 
-int rt_round_run(struct rt_poller *poller, int budget)
-{
-	int done = poll_all(poller, budget);
+/* ------------------------------------------------------------ the round --- */
 
-	if (unlikely(++poller->rounds % ROUNDS_PER_TICK == 0))
-		rt_poller_set_tick(poller, rt_now_ns());
+/* Nothing but completions to look for. */
+static inline bool is_quiet(const struct rt_poller *poller)
+{
+	return likely(poller->spilling == NULL && poller->leaving == NULL &&
+		      !poller->timed_out && rt_inbox_is_empty(&poller->inbox) &&
+		      rt_schedule_is_empty(&poller->schedule));
+}
+
+/* All that a round is besides the polls. Apart: as deliver_batch(). */
+__attribute__((noinline)) static int end_round(struct rt_poller *poller,
+					       int done)
+{
 	if (rt_deliver_is_due(poller))
 		rt_deliver_flush(poller);
 	if (unlikely(poller->timed_out)) {
@@ -240,4 +261,22 @@ int rt_round_run(struct rt_poller *poller, int budget)
 	if (rt_deliver_is_due(poller))
 		rt_deliver_flush(poller);
 	return done;
+}
+
+int rt_round_run(struct rt_poller *poller, int budget)
+{
+	int done;
+
+	if (likely(poller->cqs_count == 1))
+		done = poll_cq(poller, poller->cqs[0], budget);
+	else
+		done = poll_several(poller, budget);
+	if (unlikely(++poller->rounds % ROUNDS_PER_TICK == 0))
+		rt_poller_set_tick(poller, rt_now_ns());
+	if (done == 0 && is_quiet(poller)) {
+		/* a poll that found nothing wrote nothing */
+		assert(!rt_deliver_is_due(poller));
+		return 0;
+	}
+	return end_round(poller, done);
 }
