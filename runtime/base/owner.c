@@ -22,8 +22,7 @@ static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 
-/* the calling thread; its list is valid once it has owned a poller */
-static _Thread_local struct rt_owner self;
+_Thread_local struct rt_owner rt_owner_self;
 static _Thread_local bool is_owner;
 
 /* ----------------------------------------------------- a thread's end --- */
@@ -71,7 +70,7 @@ int rt_owner_start(void)
 void rt_owner_forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
-	CDS_INIT_LIST_HEAD(&self.pollers);
+	CDS_INIT_LIST_HEAD(&rt_owner_self.pollers);
 	is_owner = false;
 }
 
@@ -80,10 +79,10 @@ static int become_owner(void)
 {
 	if (is_owner)
 		return 0;
-	if (pthread_setspecific(key, &self))
+	if (pthread_setspecific(key, &rt_owner_self))
 		return RPMA_E_NOMEM;
-	CDS_INIT_LIST_HEAD(&self.pollers);
-	self.tid = gettid();
+	CDS_INIT_LIST_HEAD(&rt_owner_self.pollers);
+	rt_owner_self.tid = gettid();
 	is_owner = true;
 	return 0;
 }
@@ -99,13 +98,6 @@ void rt_owner_init(struct rt_owned *owned, int index, struct rt_inbox *inbox,
 	owned->run = run;
 }
 
-bool rt_owner_is_self(const struct rt_owned *owned)
-{
-	/* relaxed: only the calling thread makes itself the owner */
-	return atomic_load_explicit(&owned->owner, memory_order_relaxed) ==
-	       &self;
-}
-
 bool rt_owner_is_other(struct rt_owned *owned, char name[RT_THREAD_NAME],
 		       pid_t *tid)
 {
@@ -115,7 +107,7 @@ bool rt_owner_is_other(struct rt_owned *owned, char name[RT_THREAD_NAME],
 	pthread_mutex_lock(&lock);
 	/* relaxed: under the lock. The owner lives: its end takes the lock */
 	owner = atomic_load_explicit(&owned->owner, memory_order_relaxed);
-	is_other = owner != NULL && owner != &self;
+	is_other = owner != NULL && owner != &rt_owner_self;
 	if (is_other) {
 		memcpy(name, owner->name, RT_THREAD_NAME);
 		*tid = owner->tid;
@@ -134,12 +126,13 @@ static int take_over(struct rt_owned *owned)
 		return ret;
 	pthread_getname_np(pthread_self(), name, sizeof(name));
 	pthread_mutex_lock(&lock);
-	memcpy(self.name, name, sizeof(name));
+	memcpy(rt_owner_self.name, name, sizeof(name));
 	/* relaxed, both: under the lock */
 	if (atomic_load_explicit(&owned->owner, memory_order_relaxed) != NULL)
 		give_up(owned);
-	cds_list_add_tail(&owned->link, &self.pollers);
-	atomic_store_explicit(&owned->owner, &self, memory_order_relaxed);
+	cds_list_add_tail(&owned->link, &rt_owner_self.pollers);
+	atomic_store_explicit(&owned->owner, &rt_owner_self,
+			      memory_order_relaxed);
 	pthread_mutex_unlock(&lock);
 	return 0;
 }
@@ -155,26 +148,6 @@ void rt_owner_release(struct rt_owned *owned)
 
 /* ------------------------------------------------------ who is inside --- */
 
-/* Who was inside; RT_INSIDE_NOBODY: now it is the caller. */
-static uint32_t go_in(struct rt_owned *owned, uint32_t as)
-{
-	uint32_t inside = RT_INSIDE_NOBODY;
-
-	/* acquire: pairs with the release in rt_owner_leave(), so that all of
-	 * the last one's round is seen; failure: nothing is looked at */
-	atomic_compare_exchange_strong_explicit(&owned->inside, &inside, as,
-						memory_order_acquire,
-						memory_order_relaxed);
-	return inside;
-}
-
-void rt_owner_leave(struct rt_owned *owned)
-{
-	/* release: pairs with the acquire in go_in() */
-	atomic_store_explicit(&owned->inside, RT_INSIDE_NOBODY,
-			      memory_order_release);
-}
-
 static int refusal(uint32_t inside)
 {
 	if (inside == RT_INSIDE_CLOSED)
@@ -182,19 +155,9 @@ static int refusal(uint32_t inside)
 	return inside == RT_INSIDE_VISITOR ? RPMA_E_AGAIN : RPMA_RT_E_BUSY;
 }
 
-/* Threads that wait for it see that it is run. */
-static void count_turn(struct rt_owned *owned)
-{
-	/* relaxed, both: written inside only, nothing is read behind it */
-	atomic_store_explicit(
-		&owned->turns,
-		atomic_load_explicit(&owned->turns, memory_order_relaxed) + 1,
-		memory_order_relaxed);
-}
-
 int rt_owner_enter(struct rt_owned *owned)
 {
-	uint32_t inside = go_in(owned, RT_INSIDE_OWNER);
+	uint32_t inside = rt_owner_go_in(owned, RT_INSIDE_OWNER);
 	int ret;
 
 	if (inside != RT_INSIDE_NOBODY)
@@ -206,13 +169,13 @@ int rt_owner_enter(struct rt_owned *owned)
 			return ret;
 		}
 	}
-	count_turn(owned);
+	rt_owner_count_turn(owned);
 	return 0;
 }
 
 bool rt_owner_close(struct rt_owned *owned)
 {
-	uint32_t inside = go_in(owned, RT_INSIDE_CLOSED);
+	uint32_t inside = rt_owner_go_in(owned, RT_INSIDE_CLOSED);
 
 	if (inside != RT_INSIDE_NOBODY && inside != RT_INSIDE_CLOSED)
 		return false;
@@ -234,14 +197,14 @@ static struct rt_owned *next_of_mine(void)
 	struct rt_owned *owned = NULL;
 
 	pthread_mutex_lock(&lock);
-	if (!cds_list_empty(&self.pollers)) {
-		owned = cds_list_first_entry(&self.pollers, struct rt_owned,
-					     link);
+	if (!cds_list_empty(&rt_owner_self.pollers)) {
+		owned = cds_list_first_entry(&rt_owner_self.pollers,
+					     struct rt_owned, link);
 		cds_list_del(&owned->link);
-		cds_list_add_tail(&owned->link, &self.pollers);
+		cds_list_add_tail(&owned->link, &rt_owner_self.pollers);
 		/* under the lock: a poller that is closed is off the list
 		 * before it is freed */
-		if (go_in(owned, RT_INSIDE_OWNER) != RT_INSIDE_NOBODY)
+		if (rt_owner_go_in(owned, RT_INSIDE_OWNER) != RT_INSIDE_NOBODY)
 			owned = NULL;
 	}
 	pthread_mutex_unlock(&lock);
@@ -254,7 +217,7 @@ static int count_mine(void)
 	int count = 0;
 
 	pthread_mutex_lock(&lock);
-	cds_list_for_each(link, &self.pollers) count++;
+	cds_list_for_each(link, &rt_owner_self.pollers) count++;
 	pthread_mutex_unlock(&lock);
 	return count;
 }
@@ -268,7 +231,7 @@ void rt_owner_run_all(void)
 		owned = next_of_mine();
 		if (owned == NULL)
 			continue;
-		count_turn(owned);
+		rt_owner_count_turn(owned);
 		owned->run(owned);
 		rt_owner_leave(owned);
 	}
@@ -286,8 +249,8 @@ static bool go_visit(struct rt_owned *owned, bool *is_inside)
 	is_nobodys = atomic_load_explicit(&owned->owner,
 					  memory_order_relaxed) == NULL;
 	if (is_nobodys)
-		*is_inside =
-			go_in(owned, RT_INSIDE_VISITOR) == RT_INSIDE_NOBODY;
+		*is_inside = rt_owner_go_in(owned, RT_INSIDE_VISITOR) ==
+			     RT_INSIDE_NOBODY;
 	pthread_mutex_unlock(&lock);
 	return is_nobodys;
 }

@@ -52,6 +52,9 @@ struct rt_owned {
 	struct cds_list_head link; /* of owner->pollers */
 };
 
+/* the calling thread; its list is valid once it has owned a poller */
+extern _Thread_local struct rt_owner rt_owner_self;
+
 /* Before the first poller: the end of a thread will be noticed.
  * ERRORS: RPMA_E_NOMEM */
 int rt_owner_start(void);
@@ -67,14 +70,12 @@ void rt_owner_init(struct rt_owned *owned, int index, struct rt_inbox *inbox,
  * is, for a round), RPMA_RT_E_CLOSED, RPMA_E_NOMEM
  */
 int rt_owner_enter(struct rt_owned *owned);
-void rt_owner_leave(struct rt_owned *owned);
 /* Inside: it belongs to nobody. */
 void rt_owner_release(struct rt_owned *owned);
 /* Nobody goes in any more, and it belongs to nobody; false: somebody is
  * inside, ask again. */
 bool rt_owner_close(struct rt_owned *owned);
 
-bool rt_owner_is_self(const struct rt_owned *owned);
 /* Does it belong to another thread? Then its name and number. */
 bool rt_owner_is_other(struct rt_owned *owned, char name[RT_THREAD_NAME],
 		       pid_t *tid);
@@ -85,5 +86,60 @@ bool rt_owner_has_any(void);
 void rt_owner_run_all(void);
 /* A round, if it belongs to nobody; false: it belongs to somebody. */
 bool rt_owner_visit(struct rt_owned *owned);
+
+/* ------------------------------------ inline: each round of a loop asks --- */
+
+static inline bool rt_owner_is_self(const struct rt_owned *owned)
+{
+	/* relaxed: only the calling thread makes itself the owner */
+	return atomic_load_explicit(&owned->owner, memory_order_relaxed) ==
+	       &rt_owner_self;
+}
+
+/* Who was inside; RT_INSIDE_NOBODY: now it is the caller. */
+static inline uint32_t rt_owner_go_in(struct rt_owned *owned, enum rt_inside as)
+{
+	uint32_t inside = RT_INSIDE_NOBODY;
+
+	/* acquire: pairs with the release in rt_owner_leave(), so that all of
+	 * the last one's round is seen; failure: nothing is looked at */
+	atomic_compare_exchange_strong_explicit(&owned->inside, &inside, as,
+						memory_order_acquire,
+						memory_order_relaxed);
+	return inside;
+}
+
+static inline void rt_owner_leave(struct rt_owned *owned)
+{
+	/* release: pairs with the acquire in rt_owner_go_in() */
+	atomic_store_explicit(&owned->inside, RT_INSIDE_NOBODY,
+			      memory_order_release);
+}
+
+/* Threads that wait for it see that it is run. */
+static inline void rt_owner_count_turn(struct rt_owned *owned)
+{
+	/* relaxed, both: written inside only, nothing is read behind it */
+	atomic_store_explicit(
+		&owned->turns,
+		atomic_load_explicit(&owned->turns, memory_order_relaxed) + 1,
+		memory_order_relaxed);
+}
+
+/* Goes in if it is the caller's already and nobody is inside; false: what is
+ * in the way is rt_owner_enter()'s to find out. */
+static inline bool rt_owner_enter_own(struct rt_owned *owned)
+{
+	if (!rt_owner_is_self(owned) ||
+	    rt_owner_go_in(owned, RT_INSIDE_OWNER) != RT_INSIDE_NOBODY)
+		return false;
+	/* inside it is certain: another may have taken it over in between */
+	if (!rt_owner_is_self(owned)) {
+		rt_owner_leave(owned);
+		return false;
+	}
+	rt_owner_count_turn(owned);
+	return true;
+}
 
 #endif /* RT_BASE_OWNER_H */

@@ -132,6 +132,7 @@ int rt_poller_enter(struct rt_poller *poller)
 	if (ret)
 		return ret;
 	rt_self_set_poller(poller);
+	/* until it is another's, or nobody's: see rt_poller_enter_own() */
 	poller->runner = rt_self_number();
 	/* who left rings out runs it no more, and may sleep on its queues */
 	if (!rt_left_out_is_empty(&poller->left_out) &&
@@ -140,25 +141,21 @@ int rt_poller_enter(struct rt_poller *poller)
 	return 0;
 }
 
-void rt_poller_leave(struct rt_poller *poller)
-{
-	rt_self_set_poller(NULL);
-	poller->runner = 0;
-	rt_owner_leave(&poller->owned);
-}
-
 /* A round by a thread that waits for something, and is inside already. */
 static void run_owned(struct rt_owned *owned)
 {
 	struct rt_poller *poller =
 		(struct rt_poller *)((char *)owned -
 				     offsetof(struct rt_poller, owned));
+	uint64_t runner = poller->runner;
 
 	rt_self_set_poller(poller);
+	poller->runner = 0;
 	/* armed: its owner may be about to sleep on the fd without another
 	 * look at what this round delivered */
 	if (rt_round_run(poller, RT_BATCH) > 0 && poller->armed)
 		rt_bell_ring(&poller->bell);
+	poller->runner = runner;
 	rt_self_set_poller(NULL);
 }
 

@@ -19,6 +19,8 @@
 #include "poller/channel.h"
 #include "poller/round.h"
 
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
 /* The poller that a call names, to be run by hand. */
 static int find(struct rpma_rt *rt, uint32_t poller,
 		struct rt_poller **poller_ptr)
@@ -38,9 +40,10 @@ static int find(struct rpma_rt *rt, uint32_t poller,
 	return 0;
 }
 
-/* Likewise, entered: it is the caller's. */
-static int enter(struct rpma_rt *rt, uint32_t poller,
-		 struct rt_poller **poller_ptr)
+/* Likewise, entered: it is the caller's from here on. Apart: a loop comes here
+ * once. */
+__attribute__((noinline)) static int
+enter_first(struct rpma_rt *rt, uint32_t poller, struct rt_poller **poller_ptr)
 {
 	int ret = find(rt, poller, poller_ptr);
 
@@ -50,6 +53,23 @@ static int enter(struct rpma_rt *rt, uint32_t poller,
 	while ((ret = rt_poller_enter(*poller_ptr)) == RPMA_E_AGAIN)
 		rt_wait_nap();
 	return ret;
+}
+
+static inline int enter(struct rpma_rt *rt, uint32_t poller,
+			struct rt_poller **poller_ptr)
+{
+	struct rt_poller *own;
+
+	if (unlikely(rt == NULL || poller >= rt->cfg.pollers ||
+		     rt_context_check(rt) || rt_self_is_poller()))
+		return enter_first(rt, poller, poller_ptr);
+	/* that the caller owns it says all the rest that find() asks: manual
+	 * mode, not the event thread; and a stop closes it */
+	own = &rt->pollers[poller];
+	if (unlikely(!rt_poller_enter_own(own)))
+		return enter_first(rt, poller, poller_ptr);
+	*poller_ptr = own;
+	return 0;
 }
 
 int rpma_rt_poller_run(struct rpma_rt *rt, uint32_t poller, uint32_t budget)
@@ -106,6 +126,7 @@ int rpma_rt_poller_release(struct rpma_rt *rt, uint32_t poller)
 	if (ret)
 		return ret;
 	rt_left_out_ring_poller(&p->left_out);
+	p->runner = 0;
 	rt_owner_release(&p->owned);
 	rt_poller_leave(p);
 	return 0;

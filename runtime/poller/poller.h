@@ -29,6 +29,7 @@
 #include "base/order.h"
 #include "base/bell.h"
 #include "base/call.h"
+#include "base/self.h"
 
 #define RT_BATCH 32 /* completions taken from a CQ at once */
 
@@ -63,8 +64,8 @@ struct rt_poller {
 	struct rt_side *touched_sides;
 	struct rt_reserved *touched_numbers;
 	struct rt_lane *spilling;
-	/* number of the thread that runs it by hand; 0: its own thread does,
-	 * or one that waits */
+	/* number of the thread that it belongs to, in manual mode; 0: nobody's,
+	 * or in a round that a wait runs */
 	uint64_t runner;
 	struct rt_left_out left_out; /* lanes that were not rung for */
 	struct rt_schedule schedule;
@@ -136,7 +137,20 @@ void rt_poller_close(struct rt_poller *poller);
 /* Manual mode: the calling thread, which owns it from here on, is the poller
  * until it leaves. ERRORS: as rt_owner_enter() */
 int rt_poller_enter(struct rt_poller *poller);
-void rt_poller_leave(struct rt_poller *poller);
+/* The same for the thread that it belongs to; false: rt_poller_enter() says
+ * what is in the way. */
+static inline bool rt_poller_enter_own(struct rt_poller *poller)
+{
+	if (!rt_owner_enter_own(&poller->owned))
+		return false;
+	rt_self_set_poller(poller);
+	return true;
+}
+static inline void rt_poller_leave(struct rt_poller *poller)
+{
+	rt_self_set_poller(NULL);
+	rt_owner_leave(&poller->owned);
+}
 
 /* Runs fn(arg) on the poller and waits for its answer. Not on a poller.
  * REQUIRES: no lock */
