@@ -29,6 +29,8 @@
 
 #define NS_PER_MS 1000000
 
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
 /* ------------------------------------------------------ new and delete --- */
 
 static _Atomic uint32_t last_id;
@@ -211,6 +213,7 @@ int rpma_rt_queue_get_stats(const struct rpma_rt_queue *queue,
 			    struct rpma_rt_queue_stats *stats, size_t size)
 {
 	struct rpma_rt_queue_stats known;
+	uint64_t idle;
 	int ret;
 
 	if (queue == NULL || stats == NULL)
@@ -228,6 +231,9 @@ int rpma_rt_queue_get_stats(const struct rpma_rt_queue *queue,
 	READ(messages);
 	READ(sleeps);
 #undef READ
+	idle = rt_stat_read(&queue->stats.idle_polls);
+	known.polls += idle;
+	known.empty += idle;
 	known.wakes = count_wakes(queue);
 	known.backlog = backlog(queue);
 	rt_histogram_read(&queue->dispatch, &known.dispatch);
@@ -245,8 +251,10 @@ static int answer(uint32_t count, enum rt_take_end why)
 	return why == RT_TAKE_CLOSED ? RPMA_RT_E_CLOSED : 0;
 }
 
-static int check_take(const struct rpma_rt_queue *queue,
-		      const struct rpma_rt_completion *cmpl, int max)
+/* 0: it takes, unless max is 0, when there is nothing to be said. */
+__attribute__((noinline)) static int
+check_take(const struct rpma_rt_queue *queue,
+	   const struct rpma_rt_completion *cmpl, int max)
 {
 	if (queue == NULL || max < 0 || (cmpl == NULL && max > 0))
 		return RPMA_E_INVAL;
@@ -312,13 +320,12 @@ poll_inside(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
 int rpma_rt_queue_poll(struct rpma_rt_queue *queue,
 		       struct rpma_rt_completion *cmpl, int max)
 {
-	int ret = check_take(queue, cmpl, max);
-
-	if (ret || max == 0)
-		return ret;
+	if (unlikely(queue == NULL || cmpl == NULL || max <= 0 ||
+		     rt_context_check(queue->rt)))
+		return check_take(queue, cmpl, max);
 	if (!is_idle(queue))
 		return poll_inside(queue, cmpl, max);
-	rt_queue_count_take(queue, &queue->stats.polls, 0);
+	rt_stat_add(&queue->stats.idle_polls, 1);
 	return 0;
 }
 

@@ -69,8 +69,9 @@ struct rpma_rt_queue {
 
 	/* written by the consumer, some by anyone, read by anyone */
 	alignas(RT_CACHE_LINE) struct {
-		_Atomic uint64_t polls, waits, empty, batches, taken,
-			messages_taken, busy, messages, sleeps, wakes;
+		/* polls that did not go in are counted apart */
+		_Atomic uint64_t idle_polls, polls, waits, empty, batches,
+			taken, messages_taken, busy, messages, sleeps, wakes;
 	} stats;
 	struct rt_histogram dispatch;
 	struct rt_histogram wakeup;
