@@ -45,7 +45,7 @@ struct rt_owned {
 	struct rt_owned *next; /* the runtime's next poller; NULL: the last */
 
 	_Atomic uint32_t inside; /* enum rt_inside */
-	_Atomic uint32_t turns;	 /* how often its owner went in */
+	_Atomic uint32_t turns;	 /* entries by its owner, and rounds */
 	/* NULL: it belongs to nobody. Changed under the lock of owner.c, by
 	 * the thread that is inside or by its owner's end */
 	_Atomic(struct rt_owner *) owner;
@@ -116,18 +116,19 @@ static inline void rt_owner_leave(struct rt_owned *owned)
 			      memory_order_release);
 }
 
-/* Threads that wait for it see that it is run. */
-static inline void rt_owner_count_turn(struct rt_owned *owned)
+/* Inside: threads that wait for it see that it is run. How many there were. */
+static inline uint32_t rt_owner_count_turn(struct rt_owned *owned)
 {
 	/* relaxed, both: written inside only, nothing is read behind it */
-	atomic_store_explicit(
-		&owned->turns,
-		atomic_load_explicit(&owned->turns, memory_order_relaxed) + 1,
-		memory_order_relaxed);
+	uint32_t turns =
+		atomic_load_explicit(&owned->turns, memory_order_relaxed) + 1;
+
+	atomic_store_explicit(&owned->turns, turns, memory_order_relaxed);
+	return turns;
 }
 
 /* Goes in if it is the caller's already and nobody is inside; false: what is
- * in the way is rt_owner_enter()'s to find out. */
+ * in the way is rt_owner_enter()'s to find out. The round counts the turn. */
 static inline bool rt_owner_enter_own(struct rt_owned *owned)
 {
 	if (!rt_owner_is_self(owned) ||
@@ -138,7 +139,6 @@ static inline bool rt_owner_enter_own(struct rt_owned *owned)
 		rt_owner_leave(owned);
 		return false;
 	}
-	rt_owner_count_turn(owned);
 	return true;
 }
 

@@ -40,10 +40,9 @@ static int find(struct rpma_rt *rt, uint32_t poller,
 	return 0;
 }
 
-/* Likewise, entered: it is the caller's from here on. Apart: a loop comes here
- * once. */
-__attribute__((noinline)) static int
-enter_first(struct rpma_rt *rt, uint32_t poller, struct rt_poller **poller_ptr)
+/* Likewise, entered: it is the caller's from here on. */
+static int enter(struct rpma_rt *rt, uint32_t poller,
+		 struct rt_poller **poller_ptr)
 {
 	int ret = find(rt, poller, poller_ptr);
 
@@ -55,27 +54,36 @@ enter_first(struct rpma_rt *rt, uint32_t poller, struct rt_poller **poller_ptr)
 	return ret;
 }
 
-static inline int enter(struct rpma_rt *rt, uint32_t poller,
-			struct rt_poller **poller_ptr)
+/* Likewise if it is the caller's already; false: enter() says what is in the
+ * way. */
+static inline bool enter_own(struct rpma_rt *rt, uint32_t poller,
+			     struct rt_poller **poller_ptr)
 {
-	struct rt_poller *own;
-
-	if (unlikely(rt == NULL || poller >= rt->cfg.pollers ||
-		     rt_context_check(rt) || rt_self_is_poller()))
-		return enter_first(rt, poller, poller_ptr);
+	if (rt == NULL || poller >= rt->cfg.pollers || rt_context_check(rt) ||
+	    rt_self_is_poller())
+		return false;
+	*poller_ptr = &rt->pollers[poller];
 	/* that the caller owns it says all the rest that find() asks: manual
 	 * mode, not the event thread; and a stop closes it */
-	own = &rt->pollers[poller];
-	if (unlikely(!rt_poller_enter_own(own)))
-		return enter_first(rt, poller, poller_ptr);
-	*poller_ptr = own;
-	return 0;
+	return rt_poller_enter_own(*poller_ptr);
 }
 
-int rpma_rt_poller_run(struct rpma_rt *rt, uint32_t poller, uint32_t budget)
+static int run_entered(struct rt_poller *p, uint32_t budget)
+{
+	int handled;
+
+	if (unlikely(p->armed))
+		rt_channel_wake(p);
+	handled = rt_round_run(p, (int)budget);
+	rt_poller_leave(p);
+	return handled;
+}
+
+/* Apart: a loop comes here once. */
+__attribute__((noinline)) static int run_first(struct rpma_rt *rt,
+					       uint32_t poller, uint32_t budget)
 {
 	struct rt_poller *p;
-	int handled;
 	int ret;
 
 	if (budget < 1)
@@ -83,11 +91,16 @@ int rpma_rt_poller_run(struct rpma_rt *rt, uint32_t poller, uint32_t budget)
 	ret = enter(rt, poller, &p);
 	if (ret)
 		return ret;
-	if (p->armed)
-		rt_channel_wake(p);
-	handled = rt_round_run(p, budget > INT_MAX ? INT_MAX : (int)budget);
-	rt_poller_leave(p);
-	return handled;
+	return run_entered(p, budget > INT_MAX ? INT_MAX : budget);
+}
+
+int rpma_rt_poller_run(struct rpma_rt *rt, uint32_t poller, uint32_t budget)
+{
+	struct rt_poller *p;
+
+	if (unlikely(budget - 1 >= INT_MAX || !enter_own(rt, poller, &p)))
+		return run_first(rt, poller, budget);
+	return run_entered(p, budget);
 }
 
 int rpma_rt_poller_arm(struct rpma_rt *rt, uint32_t poller)

@@ -45,7 +45,8 @@ struct rt_poller {
 	struct rt_inbox inbox;
 	pthread_t thread;
 	_Atomic bool stopping;
-	struct rt_owned owned; /* in manual mode: by which thread */
+	/* counts rounds; the rest in manual mode: by which thread */
+	struct rt_owned owned;
 
 	/* under the runtime's lock */
 	struct rt_channel *channels;
@@ -72,7 +73,6 @@ struct rt_poller {
 	struct rt_cq *leaving; /* CQs to let go */
 	uint64_t polled_ns;    /* when a timed batch was polled; 0: none */
 	uint32_t untimed;      /* batches since the last timed one */
-	uint32_t rounds;       /* for the clock, see tick_ms */
 	uint32_t idle_rounds;
 	bool armed;	/* the bell is prepared */
 	bool timed_out; /* woken by the back-stop alone */

@@ -263,16 +263,22 @@ __attribute__((noinline)) static int end_round(struct rt_poller *poller,
 	return done;
 }
 
+__attribute__((noinline)) static void read_clock(struct rt_poller *poller)
+{
+	rt_poller_set_tick(poller, rt_now_ns());
+}
+
 int rt_round_run(struct rt_poller *poller, int budget)
 {
 	int done;
 
+	if (unlikely(rt_owner_count_turn(&poller->owned) % ROUNDS_PER_TICK ==
+		     0))
+		read_clock(poller);
 	if (likely(poller->cqs_count == 1))
 		done = poll_cq(poller, poller->cqs[0], budget);
 	else
 		done = poll_several(poller, budget);
-	if (unlikely(++poller->rounds % ROUNDS_PER_TICK == 0))
-		rt_poller_set_tick(poller, rt_now_ns());
 	if (done == 0 && is_quiet(poller)) {
 		/* a poll that found nothing wrote nothing */
 		assert(!rt_deliver_is_due(poller));

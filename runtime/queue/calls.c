@@ -79,6 +79,7 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 		1;
 	configure(queue, &checked);
 	queue->bell.timed = rt_context_is_timed(rt);
+	queue->goes_in = queue->params.shared || queue->bell.timed;
 	rt_mpsc_init(&queue->messages);
 	pthread_mutex_init(&queue->lock, NULL);
 	rt_wait_cond_init(&queue->left);
@@ -284,7 +285,7 @@ static bool is_idle(const struct rpma_rt_queue *queue)
 	uint32_t i;
 
 	/* relaxed: who goes in looks again; nothing is read of what is its */
-	if (queue->params.shared || queue->bell.timed ||
+	if (queue->goes_in ||
 	    atomic_load_explicit(&queue->owes_pollers, memory_order_relaxed) ||
 	    atomic_load_explicit(&queue->consumers, memory_order_relaxed) !=
 		    0 ||
@@ -320,8 +321,8 @@ poll_inside(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
 int rpma_rt_queue_poll(struct rpma_rt_queue *queue,
 		       struct rpma_rt_completion *cmpl, int max)
 {
-	if (unlikely(queue == NULL || cmpl == NULL || max <= 0 ||
-		     rt_context_check(queue->rt)))
+	if (unlikely(queue == NULL || max <= 0 || rt_context_check(queue->rt) ||
+		     cmpl == NULL))
 		return check_take(queue, cmpl, max);
 	if (!is_idle(queue))
 		return poll_inside(queue, cmpl, max);

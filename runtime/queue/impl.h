@@ -47,6 +47,7 @@ struct rpma_rt_queue {
 	/* immutable after new, but for what only grows */
 	alignas(RT_CACHE_LINE) struct rpma_rt *rt;
 	struct rt_queue_params params;
+	bool goes_in; /* a poll does, also if it finds the queue idle */
 	uint32_t id;
 	_Atomic uint32_t lane_count; /* grows under lock */
 	_Atomic bool finished;
