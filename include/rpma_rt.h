@@ -554,7 +554,7 @@ int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size);
  *            -> EVENT_ESTABLISHED -> ... -> EVENT_CLOSED
  *
  * A message of the peer can come before EVENT_ESTABLISHED (passive): posting
- * sends answers RPMA_RT_E_CLOSED until then.
+ * sends answers RPMA_E_AGAIN until then, with the reason NOT_YET.
  * EVENT_CLOSED comes exactly once for every connection and is the last item
  * of it; every completion owed was delivered before. Whoever received the
  * handle (from EVENT_REQUEST or rpma_rt_conn_new()) unrefs it once.
@@ -642,7 +642,7 @@ int rpma_rt_conn_get_poller(const struct rpma_rt_conn *conn, int *poller);
  * opcode on errors RPMA_RT_OPCODE_UNKNOWN, each one once, in order; nothing is
  * synthesized, nothing limits posting, which goes on with rpma_send() and the
  * like. Meanwhile waiting and polling answer RPMA_E_SHARED_CHANNEL, deleting
- * RPMA_E_AGAIN. RPMA_E_SHARED_CHANNEL: its CQ is on a channel object, or
+ * RPMA_E_CLAIMED. RPMA_E_SHARED_CHANNEL: its CQ is on a channel object, or
  * claimed; RPMA_RT_E_BUSY: a thread waits on it. Thread: any.
  */
 int rpma_rt_adopt(struct rpma_rt *rt, struct rpma_conn *conn, int poller,
