@@ -110,10 +110,10 @@ enum rpma_rt_reason {
 	RPMA_RT_REASON_STOPPED = 7 /* rpma_rt_stop() */
 };
 
-#define RPMA_RT_F_WITH_IMM (1 << 1) /* imm is valid */
-#define RPMA_RT_F_WITH_INV (1 << 3) /* imm holds the invalidated rkey */
+#define RPMA_RT_C_WITH_IMM (1 << 1) /* imm is valid */
+#define RPMA_RT_C_WITH_INV (1 << 3) /* imm holds the invalidated rkey */
 /* not from the device: the outcome is unknown (status IBV_WC_GENERAL_ERR) */
-#define RPMA_RT_F_SYNTHESIZED (1 << 7)
+#define RPMA_RT_C_SYNTHESIZED (1 << 7)
 
 #define RPMA_RT_OPCODE_UNKNOWN 255
 #define RPMA_RT_WRITABLE_SRQ   2
@@ -691,42 +691,103 @@ int rpma_rt_route_open_callback(struct rpma_rt_conn *conn,
 /* the context of a work request: a number or a pointer of 48 bits */
 #define RPMA_RT_CONTEXT_BITS 48
 
+/* 0 is none: a zeroed work request is RPMA_E_INVAL. */
 enum rpma_rt_op {
-	RPMA_RT_OP_SEND = 0,
-	RPMA_RT_OP_SEND_WITH_IMM = 1,
-	RPMA_RT_OP_WRITE = 2,
-	RPMA_RT_OP_WRITE_WITH_IMM = 3,
-	RPMA_RT_OP_READ = 4,
-	RPMA_RT_OP_FLUSH = 5,
-	RPMA_RT_OP_ATOMIC_WRITE = 6
+	RPMA_RT_OP_SEND = 1,
+	RPMA_RT_OP_SEND_WITH_IMM = 2,
+	RPMA_RT_OP_WRITE = 3,
+	RPMA_RT_OP_WRITE_WITH_IMM = 4,
+	RPMA_RT_OP_READ = 5,
+	RPMA_RT_OP_FLUSH = 6,
+	RPMA_RT_OP_ATOMIC_WRITE = 7,
+	RPMA_RT_OP_COMPARE_SWAP = 8,
+	RPMA_RT_OP_FETCH_ADD = 9
 };
 
 /*
- * One work request of the send side. A context over 48 bits is RPMA_E_INVAL.
- * flags: RPMA_F_COMPLETION_ALWAYS, or RPMA_F_COMPLETION_ON_ERROR: no
- * completion when it succeeds; anything else is RPMA_E_INVAL.
+ * Flags of a work request: 0, one of librpma's RPMA_F_COMPLETION_ALWAYS (as 0)
+ * and RPMA_F_COMPLETION_ON_ERROR (no completion when it succeeds), and any of
+ * these; the first three are librpma's, too. Where a flag is not for an
+ * operation, RPMA_E_INVAL.
+ */
+/* begins when the reads and atomics posted before it are complete */
+#define RPMA_RT_F_FENCE RPMA_F_FENCE
+/* sends, write with imm: wakes a peer that waits for solicited completions */
+#define RPMA_RT_F_SOLICITED RPMA_F_SOLICITED
+/* sends, writes: the bytes are copied while it is posted, and the region is the
+ * caller's again; at most rpma_rt_conn_cfg.max_inline of them */
+#define RPMA_RT_F_INLINE RPMA_F_INLINE
+/*
+ * This one and the next of the call are posted together or not at all: a count
+ * that is short for want of room ends before such a link or behind it. A link
+ * goes on as long as its work requests have the flag; its last has not. At most
+ * half of sq_size and one more: RPMA_E_INVAL.
+ */
+#define RPMA_RT_F_LINKED (1 << 28)
+/*
+ * With RPMA_RT_F_LINKED: the outcome is a part of the link's. Its last work
+ * request completes, with its own context and route; when one of the parts
+ * fails, at once and with the error of that. The context of a part is 0, its
+ * route NULL, and it has neither flag of librpma's for completions.
+ */
+#define RPMA_RT_F_PART (1 << 29)
+
+/*
+ * One work request of the send side: zeroed, then filled, by hand or by one of
+ * the rpma_rt_prep_*() of rpma_rt_inline.h. reserved words must be 0.
+ *   op        enum rpma_rt_op
+ *   flags     see above
+ *   context   comes back in the completion; of 48 bits
+ *   route     where the completion goes; NULL: to the connection's queue
+ *   local, local_offset, len  the bytes on this side: source, or destination of
+ *             a read (of an atomic: 8 bytes, for what was there; len 0 or 8);
+ *             local NULL and len 0: none. Of a flush, len bytes on the far side
+ *   pieces, piece_count  in place of those three, for sends, writes and reads:
+ *             1..rpma_rt_conn_cfg.max_sge of them, in order, each below 4 GiB;
+ *             borrowed for the call. piece_count 0: one piece, as above
+ *   imm       of the operations with immediate data; host order
+ *   remote, remote_offset  on the far side; a multiple of 8 for atomics
+ *   flush_type  enum rpma_flush_type
+ *   data      of an atomic write
+ *   compare_add  what a compare-and-swap expects, what a fetch-and-add adds
+ *   swap      what a compare-and-swap writes
  */
 struct rpma_rt_wr {
-	enum rpma_rt_op op;
-	int flags;
+	uint8_t op;
+	uint8_t flush_type;
+	uint16_t piece_count;
+	uint32_t flags;
 	uint64_t context;
-	const struct rpma_rt_route *route; /* NULL: the connection's queue */
-	struct rpma_mr_local *local;	   /* source; destination of a read */
-	size_t local_offset;
-	struct rpma_mr_remote *remote;
-	size_t remote_offset;
-	size_t len;
-	uint32_t imm; /* host order */
-	enum rpma_flush_type flush_type;
-	char data[8]; /* of an atomic write */
+	const struct rpma_rt_route *route;
+	union {
+		struct rpma_mr_local *local;
+		const struct rpma_sge *pieces;
+	};
+	uint64_t local_offset;
+	uint64_t len;
+	const struct rpma_mr_remote *remote;
+	uint64_t remote_offset;
+	uint32_t imm;
+	uint32_t reserved32;
+	union {
+		char data[8];
+		uint64_t compare_add;
+	};
+	uint64_t swap;
 };
 
+/* A receive: the fields are as those of struct rpma_rt_wr. */
 struct rpma_rt_recv_wr {
 	uint64_t context;
-	const struct rpma_rt_route *route; /* NULL: the connection's queue */
-	struct rpma_mr_local *dst;
-	size_t offset;
-	size_t len;
+	const struct rpma_rt_route *route;
+	union {
+		struct rpma_mr_local *dst;
+		const struct rpma_sge *pieces;
+	};
+	uint64_t offset;
+	uint64_t len;
+	uint32_t piece_count;
+	uint32_t flags; /* 0 */
 };
 
 /*
@@ -755,22 +816,6 @@ RPMA_RT_MUST_CHECK int rpma_rt_post_send(struct rpma_rt_conn *conn,
 RPMA_RT_MUST_CHECK int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 					 const struct rpma_rt_recv_wr *wr,
 					 int count);
-
-/* One each, to the connection's queue: 0 or an error. */
-RPMA_RT_MUST_CHECK int rpma_rt_send(struct rpma_rt_conn *conn,
-				    struct rpma_mr_local *src, size_t offset,
-				    size_t len, int flags, uint64_t context);
-RPMA_RT_MUST_CHECK int rpma_rt_recv(struct rpma_rt_conn *conn,
-				    struct rpma_mr_local *dst, size_t offset,
-				    size_t len, uint64_t context);
-RPMA_RT_MUST_CHECK int
-rpma_rt_read(struct rpma_rt_conn *conn, struct rpma_mr_local *dst,
-	     size_t dst_offset, struct rpma_mr_remote *src, size_t src_offset,
-	     size_t len, int flags, uint64_t context);
-RPMA_RT_MUST_CHECK int
-rpma_rt_write(struct rpma_rt_conn *conn, struct rpma_mr_remote *dst,
-	      size_t dst_offset, struct rpma_mr_local *src, size_t src_offset,
-	      size_t len, int flags, uint64_t context);
 
 /* ------------------------------------------------ shared receive queues --- */
 
@@ -818,7 +863,7 @@ int rpma_rt_srq_cfg_init(struct rpma_rt_srq_cfg *cfg, size_t size);
  * receive-side destination of the connection that took it (its own queue, or
  * the route last opened for that side; context = the receive's, user = the
  * connection's), or, when there is none, in the SRQ's queue, with
- * RPMA_RT_F_SYNTHESIZED. Thread: any, not a poller.
+ * RPMA_RT_C_SYNTHESIZED. Thread: any, not a poller.
  */
 int rpma_rt_srq_new(struct rpma_rt *rt, const struct rpma_rt_srq_cfg *cfg,
 		    struct rpma_rt_srq **srq_ptr);
@@ -833,10 +878,6 @@ int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr);
 RPMA_RT_MUST_CHECK int rpma_rt_srq_post_recv(struct rpma_rt_srq *srq,
 					     const struct rpma_rt_recv_wr *wr,
 					     int count);
-RPMA_RT_MUST_CHECK int rpma_rt_srq_recv(struct rpma_rt_srq *srq,
-					struct rpma_mr_local *dst,
-					size_t offset, size_t len,
-					uint64_t context);
 
 #ifdef __cplusplus
 }

@@ -30,7 +30,7 @@ void rpma_rt_completion_to_wc(const struct rpma_rt_completion *cmpl,
 	}
 	wc->byte_len = cmpl->byte_len;
 	wc->imm_data = cmpl->imm;
-	wc->wc_flags = cmpl->flags & (RPMA_RT_F_WITH_IMM | RPMA_RT_F_WITH_INV);
+	wc->wc_flags = cmpl->flags & (RPMA_RT_C_WITH_IMM | RPMA_RT_C_WITH_INV);
 }
 
 const char *rpma_rt_err_2str(int ret)
@@ -96,7 +96,7 @@ char *rpma_rt_completion_2str(const struct rpma_rt_completion *cmpl, char *buf,
 			 ", %" PRIu32 " bytes, imm %#" PRIx32,
 			 opcode_2str(cmpl->opcode), cmpl->qp_num,
 			 ibv_wc_status_str((enum ibv_wc_status)cmpl->status),
-			 cmpl->flags & RPMA_RT_F_SYNTHESIZED ? " (synthesized)"
+			 cmpl->flags & RPMA_RT_C_SYNTHESIZED ? " (synthesized)"
 							     : "",
 			 cmpl->context, cmpl->byte_len, cmpl->imm);
 		break;

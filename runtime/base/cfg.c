@@ -15,6 +15,7 @@
 
 #include "base/cpu.h"
 #include "base/log.h"
+#include "base/wr.h"
 
 /* A size above it was not written by an initializer. */
 #define MAX_SIZE 4096
@@ -105,7 +106,7 @@ static const struct rt_cfg_field conn_fields[] = {
 	RANGE(rpma_rt_conn_cfg, srq_count, 0, RPMA_RT_MAX_POLLERS),
 	RANGE(rpma_rt_conn_cfg, sq_size, 1, INT32_MAX / 4),
 	RANGE(rpma_rt_conn_cfg, rq_size, 1, INT32_MAX / 4),
-	RANGE(rpma_rt_conn_cfg, max_sge, 1, INT32_MAX),
+	RANGE(rpma_rt_conn_cfg, max_sge, 1, RT_WR_MAX_SGE),
 	RANGE(rpma_rt_conn_cfg, max_inline, 8, INT32_MAX),
 	RANGE(rpma_rt_conn_cfg, timeout_ms, 1, INT32_MAX),
 	RANGE(rpma_rt_conn_cfg, keepalive_ms, 0, 3600000),

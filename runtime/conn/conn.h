@@ -92,6 +92,8 @@ struct rpma_rt_conn {
 	struct rt_poller *poller;
 	struct rt_cq *cq;
 	struct rpma_conn_cfg *cfg;
+	uint32_t max_sge;    /* pieces of a work request */
+	uint32_t max_inline; /* bytes of one */
 	uint32_t slot;
 	uint32_t number;	   /* in this process */
 	struct rt_cq_user cq_user; /* its room in cq */

@@ -61,6 +61,8 @@ static int copy_cfg(struct rpma_rt_conn *conn, const struct rt_conn_cfg *cfg,
 	rpma_conn_cfg_set_sq_size(
 		conn->cfg, sends + 1 + (conn->poll.keepalive.period_ns > 0));
 	rpma_conn_cfg_set_rq_size(conn->cfg, recvs + 1);
+	rpma_conn_cfg_get_max_inline_data(conn->cfg, &conn->max_inline);
+	rpma_conn_cfg_get_max_send_sge(conn->cfg, &conn->max_sge);
 	rpma_conn_cfg_get_min_rnr_timer(conn->cfg, &rnr);
 	if (rnr == RPMA_MIN_RNR_TIMER_UNSET)
 		rpma_conn_cfg_set_min_rnr_timer(conn->cfg,
@@ -76,7 +78,6 @@ static int check_device(const struct rpma_rt_conn *conn, uint32_t sq,
 	uint32_t alive = conn->poll.keepalive.period_ns > 0;
 	struct ibv_context *ibv_ctx;
 	struct ibv_device_attr attr;
-	uint32_t sge;
 	int ret;
 
 	ret = rpma_peer_get_ibv_context(conn->peer, &ibv_ctx);
@@ -91,9 +92,9 @@ static int check_device(const struct rpma_rt_conn *conn, uint32_t sq,
 	if (rq + 1 > (uint32_t)attr.max_qp_wr)
 		return rt_cfg_refuse(name, "rq_size", rq, 1,
 				     (int64_t)attr.max_qp_wr - 1);
-	rpma_conn_cfg_get_max_send_sge(conn->cfg, &sge);
-	if (sge > (uint32_t)attr.max_sge)
-		return rt_cfg_refuse(name, "max_sge", sge, 1, attr.max_sge);
+	if (conn->max_sge > (uint32_t)attr.max_sge)
+		return rt_cfg_refuse(name, "max_sge", conn->max_sge, 1,
+				     attr.max_sge);
 	return sq + rq + 2 + alive > (uint32_t)attr.max_cqe ? RPMA_E_NOMEM : 0;
 }
 

@@ -46,18 +46,18 @@ static void write_finished(struct rpma_rt_conn *conn,
 
 static void finish_wc(struct rpma_rt_conn *conn, const struct rt_kept *kept)
 {
+	struct rt_ledger *ledger = &conn->gate[kept->side].ledger;
 	const struct rt_ledger_entry *entry;
 	bool success = kept->status == IBV_WC_SUCCESS;
 
-	entry = rt_ledger_finish(&conn->gate[kept->side].ledger, kept->wr_id,
-				 success);
+	entry = rt_ledger_finish(ledger, kept->wr_id, success);
 	if (entry == NULL) {
 		RT_STAT_ADD(conn->poller, stale, 1);
 		return;
 	}
-	if (success && (entry->wr_id & RT_ON_ERROR_ONLY))
-		return;
-	write_finished(conn, entry, kept);
+	entry = rt_ledger_due(ledger, entry, success);
+	if (entry != NULL)
+		write_finished(conn, entry, kept);
 }
 
 /* Only what is valid is read: on an error four fields are. */
@@ -77,7 +77,7 @@ static void to_kept(const struct rt_side *side, const struct ibv_wc *wc,
 	kept->imm = wc->imm_data;
 	kept->opcode = (uint8_t)wc->opcode;
 	kept->flags = (uint8_t)wc->wc_flags &
-		      (RPMA_RT_F_WITH_IMM | RPMA_RT_F_WITH_INV);
+		      (RPMA_RT_C_WITH_IMM | RPMA_RT_C_WITH_INV);
 }
 
 static void become_broken(struct rpma_rt_conn *conn)
@@ -239,7 +239,7 @@ void rt_drain_marker_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 static int synthesize(struct rpma_rt_conn *conn, int max)
 {
 	static const struct rt_kept unknown = {.status = IBV_WC_GENERAL_ERR,
-					       .flags = RPMA_RT_F_SYNTHESIZED};
+					       .flags = RPMA_RT_C_SYNTHESIZED};
 	const struct rt_ledger_entry *entry;
 	int side = RPMA_RT_SEND_SIDE;
 	int n = 0;

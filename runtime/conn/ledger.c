@@ -56,11 +56,20 @@ void rt_ledger_append(struct rt_ledger *ledger, uint64_t wr_id, uint8_t opcode,
 	ledger->unsignaled = signaled ? 0 : ledger->unsignaled + 1;
 }
 
+void rt_ledger_link(struct rt_ledger *ledger, uint8_t link)
+{
+	assert(ledger->head != ledger->tail);
+	at(ledger, ledger->tail - 1)->link = link;
+}
+
 void rt_ledger_take_back(struct rt_ledger *ledger, uint32_t count)
 {
 	uint32_t i;
 
 	ledger->tail -= count;
+	/* a link that was cut off has no last one to go on to */
+	if (ledger->tail != ledger->head)
+		at(ledger, ledger->tail - 1)->link &= (uint8_t)~RT_LINK_GOES_ON;
 	ledger->unsignaled = 0;
 	for (i = ledger->tail; i != ledger->head; i--) {
 		if (at(ledger, i - 1)->signaled)
@@ -111,6 +120,26 @@ const struct rt_ledger_entry *rt_ledger_finish(struct rt_ledger *ledger,
 	return entry;
 }
 
+const struct rt_ledger_entry *
+rt_ledger_due(struct rt_ledger *ledger, const struct rt_ledger_entry *finished,
+	      bool success)
+{
+	uint32_t i = (uint32_t)(finished - ledger->entries);
+
+	if (success)
+		return finished->wr_id & RT_ON_ERROR_ONLY ? NULL : finished;
+	if (finished->link & RT_LINK_FAILED)
+		return NULL;
+	if (!(finished->link & RT_LINK_PART))
+		return finished;
+	while (at(ledger, i)->link & RT_LINK_GOES_ON)
+		i++;
+	if (at(ledger, i)->link & (RT_LINK_PART | RT_LINK_FAILED))
+		return NULL; /* cut off; or its completion is out */
+	at(ledger, i)->link |= RT_LINK_FAILED;
+	return at(ledger, i);
+}
+
 void rt_ledger_finish_marker(struct rt_ledger *ledger)
 {
 	uint32_t i;
@@ -126,12 +155,14 @@ const struct rt_ledger_entry *rt_ledger_take_unfinished(struct rt_ledger *l)
 {
 	struct rt_ledger_entry *entry;
 
-	trim(l);
-	if (l->head == l->tail)
-		return NULL;
-	entry = at(l, l->head);
-	entry->finished = true;
-	return entry;
+	for (trim(l); l->head != l->tail; trim(l)) {
+		entry = at(l, l->head);
+		entry->finished = true;
+		/* the last of a link has the outcome of its parts, too */
+		if (!(entry->link & (RT_LINK_PART | RT_LINK_FAILED)))
+			return entry;
+	}
+	return NULL;
 }
 
 uint32_t rt_ledger_unfinished(const struct rt_ledger *ledger)

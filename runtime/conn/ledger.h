@@ -18,7 +18,14 @@ struct rt_ledger_entry {
 	uint8_t opcode; /* enum ibv_wc_opcode of its completion */
 	bool signaled;	/* success gives a completion */
 	bool finished;	/* its one completion is out, or inferred */
+	uint8_t link;	/* bits of enum rt_ledger_link */
 	uint32_t tick;	/* when, see rt_ledger.tick */
+};
+
+enum rt_ledger_link {
+	RT_LINK_GOES_ON = 1 << 0, /* the next entry is of the same link */
+	RT_LINK_PART = 1 << 1,	  /* no completion: the link's last has it */
+	RT_LINK_FAILED = 1 << 2	  /* last: a part failed, and it completed */
 };
 
 struct rt_ledger {
@@ -57,6 +64,15 @@ static inline bool rt_ledger_must_signal(const struct rt_ledger *ledger)
 /* REQUIRES: room */
 void rt_ledger_append(struct rt_ledger *ledger, uint64_t wr_id, uint8_t opcode,
 		      bool signaled);
+/* The newest one is of a link; bits of enum rt_ledger_link. */
+void rt_ledger_link(struct rt_ledger *ledger, uint8_t link);
+/* The most that a link may be, so that its room comes without it: what can be
+ * ahead of it and gives no completion is less than half of the ledger. */
+static inline uint32_t rt_ledger_longest_link(const struct rt_ledger *ledger)
+{
+	return ledger->depth / 2 + 1;
+}
+
 /* Takes the last count appended ones back: the device refused them. */
 void rt_ledger_take_back(struct rt_ledger *ledger, uint32_t count);
 
@@ -67,12 +83,21 @@ void rt_ledger_take_back(struct rt_ledger *ledger, uint32_t count);
  */
 const struct rt_ledger_entry *rt_ledger_finish(struct rt_ledger *ledger,
 					       uint64_t wr_id, bool success);
+/*
+ * Whose completion is due now that this one of rt_ledger_finish() is finished:
+ * its own; if it is a part that failed, that of the last of its link, the first
+ * time. NULL: none.
+ */
+const struct rt_ledger_entry *
+rt_ledger_due(struct rt_ledger *ledger, const struct rt_ledger_entry *finished,
+	      bool success);
 /* Everything before a marker is out: what wanted a completion on error only
  * and had none has succeeded (entries with equal wr_id are interchangeable). */
 void rt_ledger_finish_marker(struct rt_ledger *ledger);
 /* How many are not finished; walks over them. */
 uint32_t rt_ledger_unfinished(const struct rt_ledger *ledger);
-/* The oldest unfinished entry, now finished; NULL: none is left. */
+/* The oldest unfinished entry whose completion is due, now finished; NULL: none
+ * is left. */
 const struct rt_ledger_entry *rt_ledger_take_unfinished(struct rt_ledger *l);
 
 #endif /* RT_CONN_LEDGER_H */

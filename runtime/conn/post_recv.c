@@ -9,6 +9,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/wr.h"
 #include "conn/post.h"
 #include "poller/want.h"
 
@@ -22,21 +23,35 @@ struct batch {
 	int posted;
 	int n;
 	struct rpma_recv_wr chain[RT_POST_CHUNK];
+	struct rt_wr_pieces pieces;
 };
 
-static bool is_valid(const struct rpma_rt_conn *conn,
-		     const struct rpma_rt_recv_wr *wr)
+static int fault(const struct batch *b, int index)
 {
-	return wr->context <= RT_COOKIE_MASK &&
-	       rt_post_is_route(conn, wr->route, RPMA_RT_RECV_SIDE) &&
-	       (wr->dst != NULL || (wr->offset == 0 && wr->len == 0));
+	const struct rpma_rt_recv_wr *wr = &b->wr[index];
+	const char *wrong = rt_wr_recv_fault(wr, b->conn->max_sge);
+
+	if (!rt_post_is_route(b->conn, wr->route, RPMA_RT_RECV_SIDE))
+		wrong = "names a route of another connection or side";
+	return wrong == NULL ? 0 : rt_wr_refuse(index, wrong);
+}
+
+/* 0, RPMA_E_INVAL. */
+static inline int check(const struct batch *b, int index)
+{
+	const struct rpma_rt_recv_wr *wr = &b->wr[index];
+
+	if (rt_post_is_route(b->conn, wr->route, RPMA_RT_RECV_SIDE) &&
+	    rt_wr_is_plain_recv(wr))
+		return 0;
+	return fault(b, index);
 }
 
 /* Those from index on, ahead of the chain. */
 static int check_from(struct batch *b, int index)
 {
 	for (; index < b->count; index++) {
-		if (!is_valid(b->conn, &b->wr[index]))
+		if (check(b, index))
 			return RPMA_E_INVAL;
 	}
 	b->checked = b->count;
@@ -62,14 +77,14 @@ static int append(struct batch *b, int index, struct rpma_recv_wr *out)
 	uint64_t wr_id;
 	int ret = 0;
 
-	if (index >= b->checked && !is_valid(b->conn, wr))
+	if (index >= b->checked && check(b, index))
 		return RPMA_E_INVAL;
 	if (!rt_post_has_credit(b->gate, route, 1))
 		ret = await_credit(b, index, route);
 	if (ret)
 		return ret;
 	wr_id = rt_wr_id(route->number, wr->context);
-	ret = rpma_wr_recv(wr->dst, wr->offset, wr->len, wr_id, out);
+	ret = rt_wr_prepare_recv(wr, wr_id, &b->pieces, out);
 	if (ret)
 		return ret;
 	rt_ledger_append(&b->gate->ledger, wr_id, IBV_WC_RECV, true);
@@ -79,12 +94,20 @@ static int append(struct batch *b, int index, struct rpma_recv_wr *out)
 static int fill(struct batch *b)
 {
 	int most = b->count - b->posted;
+	uint32_t count;
 	int ret = 0;
 	int n = 0;
 
+	b->pieces.used = 0;
 	if (most > RT_POST_CHUNK)
 		most = RT_POST_CHUNK;
 	while (n < most) {
+		count = b->wr[b->posted + n].piece_count;
+		if (count != 0 && !rt_wr_has_pieces(&b->pieces, count)) {
+			if (b->checked < b->count)
+				ret = check_from(b, b->posted + n);
+			break;
+		}
 		ret = append(b, b->posted + n, &b->chain[n]);
 		if (ret)
 			break;
@@ -154,14 +177,4 @@ int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 	ret = post(&b);
 	rt_gate_leave(b.gate);
 	return rt_post_answer(conn, b.posted, ret);
-}
-
-int rpma_rt_recv(struct rpma_rt_conn *conn, struct rpma_mr_local *dst,
-		 size_t offset, size_t len, uint64_t context)
-{
-	struct rpma_rt_recv_wr wr = {
-		.context = context, .dst = dst, .offset = offset, .len = len};
-	int ret = rpma_rt_post_recv(conn, &wr, 1);
-
-	return ret < 0 ? ret : 0;
 }

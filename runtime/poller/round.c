@@ -40,7 +40,7 @@ item_of(const struct rt_route_entry *entry, const struct ibv_wc *wc)
 	item.status = IBV_WC_SUCCESS;
 	item.opcode = (uint8_t)wc->opcode;
 	item.flags = (uint8_t)wc->wc_flags &
-		     (RPMA_RT_F_WITH_IMM | RPMA_RT_F_WITH_INV);
+		     (RPMA_RT_C_WITH_IMM | RPMA_RT_C_WITH_INV);
 	return item;
 }
 

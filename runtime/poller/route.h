@@ -100,7 +100,7 @@ static inline struct rpma_rt_completion rt_item_of_wc(const struct ibv_wc *wc,
 	item.imm = wc->imm_data;
 	item.opcode = (uint8_t)wc->opcode;
 	item.flags = (uint8_t)wc->wc_flags &
-		     (RPMA_RT_F_WITH_IMM | RPMA_RT_F_WITH_INV);
+		     (RPMA_RT_C_WITH_IMM | RPMA_RT_C_WITH_INV);
 	return item;
 }
 

@@ -68,7 +68,7 @@ static void give_back(struct rpma_rt_srq *srq, uint64_t context)
 		.kind = RPMA_RT_COMPLETION,
 		.status = IBV_WC_GENERAL_ERR,
 		.opcode = IBV_WC_RECV,
-		.flags = RPMA_RT_F_SYNTHESIZED,
+		.flags = RPMA_RT_C_SYNTHESIZED,
 	};
 
 	rt_deliver_write(srq->poller, srq->lane, &item);

@@ -14,6 +14,7 @@
 #include "base/device.h"
 #include "base/runtime.h"
 #include "base/self.h"
+#include "base/wr.h"
 #include "poller/want.h"
 #include "poller/poller.h"
 
@@ -148,19 +149,34 @@ struct batch {
 	int posted;  /* those before it are the device's */
 	int n;	     /* so many after these are in the chain */
 	struct rpma_recv_wr chain[RT_POST_CHUNK];
+	struct rt_wr_pieces pieces;
 };
 
-static bool is_valid(const struct rpma_rt_recv_wr *wr)
+static int fault(const struct batch *b, int index)
 {
-	return wr->route == NULL && wr->context <= RT_COOKIE_MASK &&
-	       (wr->dst != NULL || (wr->offset == 0 && wr->len == 0));
+	const char *wrong =
+		rt_wr_recv_fault(&b->wr[index], b->srq->cfg.max_sge);
+
+	if (b->wr[index].route != NULL)
+		wrong = "names a route: receives of an SRQ have none";
+	return wrong == NULL ? 0 : rt_wr_refuse(index, wrong);
+}
+
+/* 0, RPMA_E_INVAL. */
+static inline int check(const struct batch *b, int index)
+{
+	const struct rpma_rt_recv_wr *wr = &b->wr[index];
+
+	if (wr->route == NULL && rt_wr_is_plain_recv(wr))
+		return 0;
+	return fault(b, index);
 }
 
 /* Those from index on, ahead of the chain. */
 static int check_from(struct batch *b, int index)
 {
 	for (; index < b->count; index++) {
-		if (!is_valid(&b->wr[index]))
+		if (check(b, index))
 			return RPMA_E_INVAL;
 	}
 	b->checked = b->count;
@@ -186,7 +202,7 @@ static int append(struct batch *b, int index, struct rpma_recv_wr *out)
 	uint32_t place;
 	int ret = 0;
 
-	if (index >= b->checked && !is_valid(wr))
+	if (index >= b->checked && check(b, index))
 		return RPMA_E_INVAL;
 	if (refusal(srq) != RPMA_RT_AGAIN_NONE)
 		ret = await_credit(b, index);
@@ -194,10 +210,11 @@ static int append(struct batch *b, int index, struct rpma_recv_wr *out)
 		return ret;
 	place = srq->returned[srq->taken & srq->mask];
 	slot = &srq->slots[place];
-	ret = rpma_wr_recv(wr->dst, wr->offset, wr->len,
-			   rt_wr_id(srq->number,
-				    rt_srq_cookie(place, slot->generation + 1)),
-			   out);
+	ret = rt_wr_prepare_recv(
+		wr,
+		rt_wr_id(srq->number,
+			 rt_srq_cookie(place, slot->generation + 1)),
+		&b->pieces, out);
 	if (ret)
 		return ret;
 	slot->context = wr->context;
@@ -209,12 +226,20 @@ static int append(struct batch *b, int index, struct rpma_recv_wr *out)
 static int fill(struct batch *b)
 {
 	int most = b->count - b->posted;
+	uint32_t count;
 	int ret = 0;
 	int n = 0;
 
+	b->pieces.used = 0;
 	if (most > RT_POST_CHUNK)
 		most = RT_POST_CHUNK;
 	while (n < most) {
+		count = b->wr[b->posted + n].piece_count;
+		if (count != 0 && !rt_wr_has_pieces(&b->pieces, count)) {
+			if (b->checked < b->count)
+				ret = check_from(b, b->posted + n);
+			break;
+		}
 		ret = append(b, b->posted + n, &b->chain[n]);
 		if (ret)
 			break;
@@ -321,14 +346,4 @@ int rpma_rt_srq_post_recv(struct rpma_rt_srq *srq,
 	if (ret == RPMA_E_PROVIDER)
 		rt_want_none();
 	return b.posted > 0 ? b.posted : ret;
-}
-
-int rpma_rt_srq_recv(struct rpma_rt_srq *srq, struct rpma_mr_local *dst,
-		     size_t offset, size_t len, uint64_t context)
-{
-	struct rpma_rt_recv_wr wr = {
-		.context = context, .dst = dst, .offset = offset, .len = len};
-	int ret = rpma_rt_srq_post_recv(srq, &wr, 1);
-
-	return ret < 0 ? ret : 0;
 }

@@ -202,13 +202,11 @@ static void post_recvs(struct bench *bench, uint64_t context)
 	struct rpma_rt_recv_wr wrs[POST_EACH];
 	int i;
 
-	for (i = 0; i < POST_EACH; i++)
-		wrs[i] = (struct rpma_rt_recv_wr){
-			.context = context + (uint64_t)i,
-			.route = bench->route,
-			.dst = bench->stage.mr,
-			.len = 64,
-		};
+	for (i = 0; i < POST_EACH; i++) {
+		rpma_rt_prep_recv(&wrs[i], bench->stage.mr, 0, 64,
+				  context + (uint64_t)i);
+		wrs[i].route = bench->route;
+	}
 	MUST_ANSWER(POST_EACH,
 		    rpma_rt_post_recv(bench->pair.active, wrs, POST_EACH));
 }
@@ -225,16 +223,12 @@ static void post_writes(struct bench *bench, uint64_t context)
 	struct rpma_rt_wr wrs[POST_EACH];
 	int i;
 
-	for (i = 0; i < POST_EACH; i++)
-		wrs[i] = (struct rpma_rt_wr){
-			.op = RPMA_RT_OP_WRITE,
-			.flags = RPMA_F_COMPLETION_ALWAYS,
-			.context = context + (uint64_t)i,
-			.route = bench->route,
-			.local = bench->stage.mr,
-			.remote = bench->stage.remote,
-			.len = 8,
-		};
+	for (i = 0; i < POST_EACH; i++) {
+		rpma_rt_prep_write(&wrs[i], bench->stage.remote, 0,
+				   bench->stage.mr, 0, 8, 0,
+				   context + (uint64_t)i);
+		wrs[i].route = bench->route;
+	}
 	MUST_ANSWER(POST_EACH,
 		    rpma_rt_post_send(bench->pair.active, wrs, POST_EACH));
 }
@@ -285,11 +279,8 @@ static void post_srq_recvs(struct bench *bench, uint64_t context)
 	int i;
 
 	for (i = 0; i < POST_EACH; i++)
-		wrs[i] = (struct rpma_rt_recv_wr){
-			.context = context + (uint64_t)i,
-			.dst = bench->stage.mr,
-			.len = 64,
-		};
+		rpma_rt_prep_recv(&wrs[i], bench->stage.mr, 0, 64,
+				  context + (uint64_t)i);
 	MUST_ANSWER(POST_EACH,
 		    rpma_rt_srq_post_recv(bench->srq, wrs, POST_EACH));
 }

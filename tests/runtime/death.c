@@ -182,7 +182,7 @@ static void judge(struct outcome *outcome,
 	CHECK(item->kind == RPMA_RT_COMPLETION);
 	CHECK(item->status != IBV_WC_SUCCESS);
 	CHECK((item->opcode == IBV_WC_RECV) == (item->context >= FIRST));
-	if (item->flags & RPMA_RT_F_SYNTHESIZED) {
+	if (item->flags & RPMA_RT_C_SYNTHESIZED) {
 		CHECK(item->status == IBV_WC_GENERAL_ERR);
 		/* the device may not touch its buffer any more. acquire: pairs
 		 * with the release in watch_posts() */

@@ -25,7 +25,7 @@
  * is not for it, an atomic write that is not aligned. */
 static void post__what_cannot_be(struct stage *s)
 {
-	struct rpma_rt_wr wr = {.flags = ALWAYS, .len = 8};
+	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND, .len = 8};
 	struct world_pair pair;
 	int op;
 
@@ -71,7 +71,7 @@ static void post__one_wrong_of_many(struct stage *s)
 					     .remote = s->remote,
 					     .remote_offset = 2048,
 					     .len = 8};
-	wrs[2].flags = 0;
+	wrs[2].op = 0; /* an element that was forgotten */
 	REFUSED(RPMA_E_INVAL, rpma_rt_post_send(pair.active, wrs, 5));
 	wrs[2] = (struct rpma_rt_wr){.op = RPMA_RT_OP_FLUSH,
 				     .flags = ALWAYS,
@@ -158,7 +158,7 @@ static void foreign__INVAL(struct stage *s)
 	struct rpma_rt_conn *conn;
 	struct world_pair pair;
 	struct world_pair else_where;
-	struct rpma_rt_wr wr = {.flags = ALWAYS};
+	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND};
 
 	world_start(&other, 1, RPMA_RT_MODE_EVENT);
 	MUST(rpma_rt_queue_new(other.rt, NULL, &queue));

@@ -76,7 +76,7 @@ static void hear(const struct rpma_rt_completion *cmpl, void *arg)
 void wait__inside_a_callback_INVAL(struct stage *s)
 {
 	struct caller c = {.s = s};
-	struct rpma_rt_wr wr = {.flags = ALWAYS};
+	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND};
 	struct rpma_rt_route *route;
 	struct world_pair pair;
 

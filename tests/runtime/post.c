@@ -285,9 +285,9 @@ static void post__refused(void)
 	wr.route = recv_route;
 	CHECK(rpma_rt_post_send(p.pair.active, &wr, 1) == RPMA_E_INVAL);
 	wr.route = NULL;
-	wr.flags = 0;
+	wr.op = 0;
 	CHECK(rpma_rt_post_send(p.pair.active, &wr, 1) == RPMA_E_INVAL);
-	wr.flags = RPMA_F_COMPLETION_ALWAYS;
+	wr.op = RPMA_RT_OP_SEND;
 	CHECK(rpma_rt_post_send(p.pair.active, &wr, -1) == RPMA_E_INVAL);
 	CHECK(rpma_rt_post_send(p.pair.active, NULL, 1) == RPMA_E_INVAL);
 	CHECK(rpma_rt_post_send(p.pair.active, NULL, 0) == 0);

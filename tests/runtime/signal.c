@@ -114,7 +114,7 @@ static void collect_the_dead(struct signal *s)
 		CHECK(item.context % DEPTH == heard[i]); /* in order, once */
 		heard[i]++;
 		CHECK(item.status != IBV_WC_SUCCESS);
-		CHECK(!(item.flags & RPMA_RT_F_SYNTHESIZED));
+		CHECK(!(item.flags & RPMA_RT_C_SYNTHESIZED));
 	}
 	for (i = 0; i < CONNS; i++)
 		CHECK(heard[i] == DEPTH);

@@ -51,13 +51,13 @@ static const char *wrong_message(const struct soak_end *end, uint32_t seq,
 		return "not its length";
 	if (c->opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
 		words[0] = ntohl(c->imm);
-		if (!(c->flags & RPMA_RT_F_WITH_IMM))
+		if (!(c->flags & RPMA_RT_C_WITH_IMM))
 			return "without its immediate data";
 	} else {
 		memcpy(words, block, sizeof(words));
 		if (words[3] != ~words[0] || words[1] != end->pair_gen)
 			return "not a message for it";
-		if ((c->flags & RPMA_RT_F_WITH_IMM) &&
+		if ((c->flags & RPMA_RT_C_WITH_IMM) &&
 		    ntohl(c->imm) != words[0])
 			return "not its immediate data";
 	}
@@ -94,7 +94,7 @@ static const char *wrong_success(struct soak_end *end, int which, uint32_t seq,
 static const char *wrong_error(int which, const struct soak_rec *rec,
 			       const struct rpma_rt_completion *c)
 {
-	bool synthesized = c->flags & RPMA_RT_F_SYNTHESIZED;
+	bool synthesized = c->flags & RPMA_RT_C_SYNTHESIZED;
 
 	if (c->opcode != opcode_of(which, rec))
 		return "not its opcode";
@@ -110,9 +110,9 @@ static const char *wrong_order(const struct soak_end *end,
 			       struct soak_seen *seen, uint32_t seq,
 			       const struct rpma_rt_completion *c)
 {
-	if (seen->synthesized && !(c->flags & RPMA_RT_F_SYNTHESIZED))
+	if (seen->synthesized && !(c->flags & RPMA_RT_C_SYNTHESIZED))
 		return "of the device, behind a synthesized one";
-	seen->synthesized = c->flags & RPMA_RT_F_SYNTHESIZED;
+	seen->synthesized = c->flags & RPMA_RT_C_SYNTHESIZED;
 	if (!end->ordered)
 		return NULL;
 	if (seq < seen->next)
@@ -131,7 +131,7 @@ static void note_error(struct soak_end *end, struct soak_side *side,
 	uint32_t first;
 
 	/* relaxed, all: a minimum, and counts */
-	if (c->flags & RPMA_RT_F_SYNTHESIZED) {
+	if (c->flags & RPMA_RT_C_SYNTHESIZED) {
 		atomic_fetch_add_explicit(&sum->synthesized, 1,
 					  memory_order_relaxed);
 		return;

@@ -130,7 +130,7 @@ static void pool_close(struct pool *pool)
 			continue;
 		if (item.kind == RPMA_RT_EVENT)
 			break;
-		CHECK(item.flags & RPMA_RT_F_SYNTHESIZED);
+		CHECK(item.flags & RPMA_RT_C_SYNTHESIZED);
 		CHECK(item.user == pool);
 		pool_took(pool, item.context);
 	}

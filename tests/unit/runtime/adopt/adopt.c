@@ -194,7 +194,7 @@ static void poll__raw(void **state)
 		assert_int_equal(f->items[i].opcode, IBV_WC_RECV);
 		assert_int_equal(f->items[i].byte_len, 100);
 		assert_int_equal(f->items[i].imm, 1234);
-		assert_int_equal(f->items[i].flags, RPMA_RT_F_WITH_IMM);
+		assert_int_equal(f->items[i].flags, RPMA_RT_C_WITH_IMM);
 		assert_int_equal(f->items[i].qp_num, 5);
 		assert_ptr_equal(f->items[i].user, f);
 	}

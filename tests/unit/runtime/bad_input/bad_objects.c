@@ -261,7 +261,8 @@ void posts(void **state)
 {
 	const uint64_t wide = UINT64_C(1) << RPMA_RT_CONTEXT_BITS;
 	const struct rpma_rt_recv_wr recv_wr = {0};
-	const struct rpma_rt_wr wr = {.flags = ALWAYS};
+	const struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND};
+	const struct rpma_sge pieces[2] = {{0}};
 	/* compared only */
 	struct rpma_mr_remote *remote = (struct rpma_mr_remote *)state;
 	struct fake *f = *state;
@@ -280,38 +281,56 @@ void posts(void **state)
 	    &(WR_##kind){__VA_ARGS__}, 1)
 #define WR_send struct rpma_rt_wr
 #define WR_recv struct rpma_rt_recv_wr
-	WRONG(send, .flags = 0);
-	WRONG(send, .flags = ALWAYS & ~RPMA_F_COMPLETION_ON_ERROR);
-	WRONG(send, .flags = ALWAYS | 1 << 2);
-	WRONG(send, .flags = -1);
-	WRONG(send, .flags = ALWAYS, .op = (enum rpma_rt_op)7);
-	WRONG(send, .flags = ALWAYS, .op = (enum rpma_rt_op) - 1);
-	WRONG(send, .flags = ALWAYS, .context = wide);
-	WRONG(send, .flags = ALWAYS, .op = RPMA_RT_OP_FLUSH,
-	      .flush_type = (enum rpma_flush_type)2);
-	WRONG(send, .flags = ALWAYS, .len = 1);
-	WRONG(send, .flags = ALWAYS, .op = RPMA_RT_OP_READ, .len = 1);
-	WRONG(send, .flags = ALWAYS, .op = RPMA_RT_OP_WRITE, .remote = remote);
-	WRONG(send, .flags = ALWAYS, .op = RPMA_RT_OP_FLUSH);
-	WRONG(send, .flags = ALWAYS, .op = RPMA_RT_OP_ATOMIC_WRITE);
-	WRONG(send, .flags = ALWAYS, .op = RPMA_RT_OP_ATOMIC_WRITE,
-	      .remote = remote, .remote_offset = 4);
-	WRONG(send, .flags = ALWAYS, .route = other->own[RPMA_RT_SEND_SIDE]);
-	WRONG(send, .flags = ALWAYS, .route = conn->own[RPMA_RT_RECV_SIDE]);
+	WRONG(send, .op = 0);
+	WRONG(send, .flags = ALWAYS);
+	WRONG(send, .op = RPMA_RT_OP_FETCH_ADD + 1);
+	WRONG(send, .op = UINT8_MAX);
+#define SEND(...) WRONG(send, .op = RPMA_RT_OP_SEND, __VA_ARGS__)
+	SEND(.flags = ALWAYS & ~RPMA_F_COMPLETION_ON_ERROR);
+	SEND(.flags = 1 << 2);
+	SEND(.flags = UINT32_MAX);
+	SEND(.flags = RPMA_RT_F_LINKED);
+	SEND(.flags = RPMA_RT_F_PART);
+	SEND(.context = wide);
+	SEND(.reserved32 = 1);
+	SEND(.len = 1);
+	SEND(.piece_count = 1);
+	SEND(.piece_count = 2, .pieces = pieces);
+	SEND(.piece_count = UINT16_MAX, .pieces = pieces);
+	SEND(.piece_count = 1, .pieces = pieces, .len = 1);
+	SEND(.route = other->own[RPMA_RT_SEND_SIDE]);
+	SEND(.route = conn->own[RPMA_RT_RECV_SIDE]);
+	WRONG(send, .op = RPMA_RT_OP_READ, .len = 1);
+	WRONG(send, .op = RPMA_RT_OP_READ, .flags = RPMA_RT_F_INLINE);
+	WRONG(send, .op = RPMA_RT_OP_WRITE, .remote = remote);
+	WRONG(send, .op = RPMA_RT_OP_WRITE, .flags = RPMA_RT_F_SOLICITED);
+	WRONG(send, .op = RPMA_RT_OP_FLUSH);
+	WRONG(send, .op = RPMA_RT_OP_FLUSH, .remote = remote, .flush_type = 9);
+	WRONG(send, .op = RPMA_RT_OP_FLUSH, .remote = remote, .piece_count = 1,
+	      .pieces = pieces);
+	WRONG(send, .op = RPMA_RT_OP_ATOMIC_WRITE);
+	WRONG(send, .op = RPMA_RT_OP_ATOMIC_WRITE, .remote = remote,
+	      .remote_offset = 4);
+	WRONG(send, .op = RPMA_RT_OP_COMPARE_SWAP, .remote = remote);
+	WRONG(send, .op = RPMA_RT_OP_FETCH_ADD, .remote = remote, .len = 4);
+#undef SEND
+	WRONG(recv, .flags = 1);
+	WRONG(recv, .piece_count = 1);
+	WRONG(recv, .piece_count = UINT32_MAX, .pieces = pieces);
 	WRONG(recv, .context = wide);
 	WRONG(recv, .offset = 1);
 	WRONG(recv, .route = other->own[RPMA_RT_RECV_SIDE]);
 	WRONG(recv, .route = conn->own[RPMA_RT_SEND_SIDE]);
 #undef WRONG
 	BAD(RPMA_E_INVAL, rpma_rt_send, NULL, NULL, 0, 0, ALWAYS, 1);
-	BAD(RPMA_E_INVAL, rpma_rt_send, conn, NULL, 0, 0, 0, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_send, conn, NULL, 0, 1, 0, 1);
 	BAD(RPMA_E_INVAL, rpma_rt_send, conn, NULL, 0, 0, ALWAYS, wide);
 	BAD(RPMA_E_INVAL, rpma_rt_recv, NULL, NULL, 0, 0, 1);
 	BAD(RPMA_E_INVAL, rpma_rt_recv, conn, NULL, 0, 0, wide);
 	BAD(RPMA_E_INVAL, rpma_rt_read, NULL, NULL, 0, NULL, 0, 0, ALWAYS, 1);
-	BAD(RPMA_E_INVAL, rpma_rt_read, conn, NULL, 0, NULL, 0, 0, 0, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_read, conn, NULL, 0, NULL, 0, 1, 0, 1);
 	BAD(RPMA_E_INVAL, rpma_rt_write, NULL, NULL, 0, NULL, 0, 0, ALWAYS, 1);
-	BAD(RPMA_E_INVAL, rpma_rt_write, conn, NULL, 0, NULL, 0, 0, 0, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_write, conn, NULL, 0, NULL, 0, 1, 0, 1);
 	assert_int_equal(fake_qp(conn)->sq_count, 0);
 	assert_int_equal(fake_qp(conn)->rq_count, 0);
 	fake_bury(f, &other);

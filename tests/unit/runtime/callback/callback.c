@@ -292,7 +292,7 @@ static void death__outstanding_synthesized_to_the_function(void **state)
 	assert_int_equal(ear->got, 3);
 	assert_int_equal(ear->items[0].context, 1);
 	assert_int_equal(ear->items[1].context, 3);
-	assert_int_equal(ear->items[1].flags, RPMA_RT_F_SYNTHESIZED);
+	assert_int_equal(ear->items[1].flags, RPMA_RT_C_SYNTHESIZED);
 	assert_int_equal(ear->items[2].kind, RPMA_RT_EVENT);
 	ear_close(f, ear);
 }

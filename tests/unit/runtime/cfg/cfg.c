@@ -353,7 +353,7 @@ static void read_srq__ranges(void **state)
 static const struct number conn_numbers[] = {
 	NUMBER(rpma_rt_conn_cfg, sq_size, 1, INT32_MAX / 4),
 	NUMBER(rpma_rt_conn_cfg, rq_size, 1, INT32_MAX / 4),
-	NUMBER(rpma_rt_conn_cfg, max_sge, 1, INT32_MAX),
+	NUMBER(rpma_rt_conn_cfg, max_sge, 1, 128),
 	NUMBER(rpma_rt_conn_cfg, max_inline, 8, INT32_MAX),
 	NUMBER(rpma_rt_conn_cfg, timeout_ms, 1, INT32_MAX),
 	NUMBER(rpma_rt_conn_cfg, keepalive_ms, 0, 3600000),

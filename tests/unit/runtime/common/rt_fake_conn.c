@@ -292,12 +292,13 @@ int rpma_conn_post_send(struct rpma_conn *conn, const void *owner,
 static int prepare(const char *call, int opcode, int flags, uint64_t wr_id,
 		   struct rpma_send_wr *wr)
 {
-	bool always = flags == RPMA_F_COMPLETION_ALWAYS;
+	bool always = flags & (1 << 1); /* of RPMA_F_COMPLETION_ALWAYS */
 
 	memset(wr, 0, sizeof(*wr));
 	wr->wr.wr_id = wr_id;
 	wr->wr.opcode = (enum ibv_wr_opcode)opcode;
 	wr->wr.send_flags = always ? IBV_SEND_SIGNALED : 0;
+	wr->wr.send_flags |= (unsigned)flags >> 24; /* as librpma */
 	return fake_enter(call);
 }
 
@@ -385,4 +386,47 @@ int rpma_wr_recv(struct rpma_mr_local *dst, size_t offset, size_t len,
 	memset(wr, 0, sizeof(*wr));
 	wr->wr.wr_id = wr_id;
 	return fake_enter("wr_recv");
+}
+
+int rpma_wr_atomic_cmp_swp(struct rpma_conn *conn, struct rpma_mr_local *old,
+			   size_t old_offset, const struct rpma_mr_remote *dst,
+			   size_t dst_offset, uint64_t compare, uint64_t swap,
+			   int flags, uint64_t wr_id, struct rpma_send_wr *wr)
+{
+	(void)conn, (void)old, (void)old_offset, (void)dst, (void)dst_offset;
+	(void)compare, (void)swap;
+	return prepare("wr_cmp_swp", IBV_WR_ATOMIC_CMP_AND_SWP, flags, wr_id,
+		       wr);
+}
+
+int rpma_wr_atomic_fetch_add(struct rpma_conn *conn, struct rpma_mr_local *old,
+			     size_t old_offset,
+			     const struct rpma_mr_remote *dst,
+			     size_t dst_offset, uint64_t add, int flags,
+			     uint64_t wr_id, struct rpma_send_wr *wr)
+{
+	(void)conn, (void)old, (void)old_offset, (void)dst, (void)dst_offset;
+	(void)add;
+	return prepare("wr_fetch_add", IBV_WR_ATOMIC_FETCH_AND_ADD, flags,
+		       wr_id, wr);
+}
+
+int rpma_wr_set_sge_list(const struct rpma_sge *list, int count,
+			 struct ibv_sge *sge, struct rpma_send_wr *wr)
+{
+	(void)list;
+	memset(sge, 0, (size_t)count * sizeof(*sge));
+	wr->wr.sg_list = sge;
+	wr->wr.num_sge = count;
+	return 0;
+}
+
+int rpma_wr_recv_set_sge_list(const struct rpma_sge *list, int count,
+			      struct ibv_sge *sge, struct rpma_recv_wr *wr)
+{
+	(void)list;
+	memset(sge, 0, (size_t)count * sizeof(*sge));
+	wr->wr.sg_list = sge;
+	wr->wr.num_sge = count;
+	return 0;
 }

@@ -17,7 +17,7 @@ static void to_wc__success_all_fields(void **state)
 		.imm = 0x01020304,
 		.qp_num = 99,
 		.opcode = IBV_WC_RECV,
-		.flags = RPMA_RT_F_WITH_IMM | RPMA_RT_F_SYNTHESIZED,
+		.flags = RPMA_RT_C_WITH_IMM | RPMA_RT_C_SYNTHESIZED,
 	};
 	struct ibv_wc wc;
 
@@ -38,7 +38,7 @@ static void to_wc__success_all_fields(void **state)
 static void to_wc__invalidated(void **state)
 {
 	const struct rpma_rt_completion cmpl = {.imm = 5,
-						.flags = RPMA_RT_F_WITH_INV};
+						.flags = RPMA_RT_C_WITH_INV};
 	struct ibv_wc wc;
 
 	(void)state;
@@ -56,7 +56,7 @@ static void to_wc__error_vendor_err(void **state)
 		.qp_num = 3,
 		.status = IBV_WC_REM_ACCESS_ERR,
 		.opcode = IBV_WC_RDMA_WRITE,
-		.flags = RPMA_RT_F_WITH_IMM,
+		.flags = RPMA_RT_C_WITH_IMM,
 	};
 	struct ibv_wc wc;
 
@@ -142,7 +142,7 @@ static void is_ok_received_imm__success_only(void **state)
 	assert_true(rpma_rt_completion_is_received(&c));
 	assert_false(rpma_rt_completion_imm(&c, &imm));
 	assert_int_equal(imm, 9);
-	c.flags = RPMA_RT_F_WITH_IMM;
+	c.flags = RPMA_RT_C_WITH_IMM;
 	c.imm = htonl(0x01020304);
 	assert_true(rpma_rt_completion_imm(&c, &imm));
 	assert_int_equal(imm, 0x01020304);

@@ -213,7 +213,7 @@ static void connect__verb_fails_FAILED(void **state)
 	assert_int_equal(fake_recv(conn, 2), RPMA_RT_E_CLOSED);
 	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
-	assert_int_equal(f->items[0].flags, RPMA_RT_F_SYNTHESIZED);
+	assert_int_equal(f->items[0].flags, RPMA_RT_C_SYNTHESIZED);
 	assert_int_equal(f->items[1].status, RPMA_RT_REASON_FAILED);
 	assert_null(strstr(fake_trace(), "qp_to_err"));
 	ok(rpma_rt_conn_unref(&conn));

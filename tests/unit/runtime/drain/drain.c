@@ -53,7 +53,7 @@ static void expect_synthesized(const struct fake *f, int i, uint64_t context,
 			       enum ibv_wc_opcode opcode)
 {
 	expect(f, i, context, IBV_WC_GENERAL_ERR);
-	assert_int_equal(f->items[i].flags, RPMA_RT_F_SYNTHESIZED);
+	assert_int_equal(f->items[i].flags, RPMA_RT_C_SYNTHESIZED);
 	assert_int_equal(f->items[i].opcode, opcode);
 }
 
@@ -81,7 +81,7 @@ static void round__success_delivered_with_all_fields(void **state)
 	assert_int_equal(f->items[0].opcode, IBV_WC_RECV);
 	assert_int_equal(f->items[0].byte_len, 100);
 	assert_int_equal(f->items[0].imm, 1234);
-	assert_int_equal(f->items[0].flags, RPMA_RT_F_WITH_IMM);
+	assert_int_equal(f->items[0].flags, RPMA_RT_C_WITH_IMM);
 	assert_int_equal(f->items[0].qp_num, conn->qp_num);
 	assert_ptr_equal(f->items[0].user, f);
 	fake_bury(f, &conn);
@@ -179,7 +179,7 @@ static void kept__success_behind_an_error_of_the_other_side(void **state)
 	expect(f, 1, 100, IBV_WC_SUCCESS);
 	assert_int_equal(f->items[1].opcode, IBV_WC_RECV);
 	assert_int_equal(f->items[1].byte_len, 100);
-	assert_int_equal(f->items[1].flags, RPMA_RT_F_WITH_IMM);
+	assert_int_equal(f->items[1].flags, RPMA_RT_C_WITH_IMM);
 	fake_bury(f, &conn);
 	expect_synthesized(f, 0, 101, IBV_WC_RECV);
 }

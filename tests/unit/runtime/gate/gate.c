@@ -234,7 +234,7 @@ static void conn__single_posts_and_dies(void **state)
 	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	assert_int_equal(f->items[0].context, 2);
-	assert_int_equal(f->items[0].flags, RPMA_RT_F_SYNTHESIZED);
+	assert_int_equal(f->items[0].flags, RPMA_RT_C_SYNTHESIZED);
 	assert_int_equal(f->items[1].opcode, RPMA_RT_EVENT_CLOSED);
 	ok(rpma_rt_conn_unref(&conn));
 }

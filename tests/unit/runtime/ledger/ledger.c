@@ -294,6 +294,89 @@ static void take_unfinished__in_order_across_the_wrap(void **state)
 	expect_nothing_unfinished();
 }
 
+/*
+ * Every link of up to four, every choice of parts among all but the last, the
+ * first that fails or none, then flushed or unknown: the last completes once,
+ * with the first error; others complete for themselves.
+ */
+#define LINK 4
+
+static void append_link(uint32_t count, uint32_t parts)
+{
+	uint8_t link;
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		bool part = parts >> i & 1;
+
+		rt_ledger_append(&ledger, part ? RT_ON_ERROR_ONLY | count : i,
+				 IBV_WC_SEND, !part);
+		link = i + 1 < count ? RT_LINK_GOES_ON : 0;
+		rt_ledger_link(&ledger, part ? link | RT_LINK_PART : link);
+	}
+}
+
+/* How often each completes: by WCs up to known, synthesized behind. */
+static void play(uint32_t count, uint32_t parts, uint32_t fails, uint32_t known,
+		 uint32_t *seen)
+{
+	const struct rt_ledger_entry *entry;
+	bool success;
+	uint32_t i;
+
+	for (i = 0; i < known; i++) {
+		success = i < fails;
+		if (success && (parts >> i & 1))
+			continue; /* unsignaled: no completion of the device */
+		entry = rt_ledger_finish(
+			&ledger, parts >> i & 1 ? RT_ON_ERROR_ONLY | count : i,
+			success);
+		assert_non_null(entry);
+		entry = rt_ledger_due(&ledger, entry, success);
+		if (entry != NULL)
+			seen[entry->wr_id & ~RT_ON_ERROR_ONLY]++;
+	}
+	while ((entry = rt_ledger_take_unfinished(&ledger)) != NULL)
+		seen[entry->wr_id & ~RT_ON_ERROR_ONLY]++;
+}
+
+static void link__one_outcome_whatever_fails(void **state)
+{
+	uint32_t count, parts, fails, known, i;
+
+	(void)state;
+	for (count = 2; count <= LINK; count++)
+		for (parts = 0; parts < 1u << (count - 1); parts++)
+			for (fails = 0; fails <= count; fails++)
+				for (known = 0; known <= count; known++) {
+					uint32_t seen[LINK + 1] = {0};
+
+					ledger.error_seen = false;
+					append_link(count, parts);
+					play(count, parts, fails, known, seen);
+					for (i = 0; i < count; i++)
+						assert_int_equal(
+							seen[i],
+							!(parts >> i & 1));
+					assert_int_equal(seen[count], 0);
+					expect_nothing_unfinished();
+				}
+}
+
+/* The device refused the rest of it: what is left has no last. */
+static void link__cut_off_completes_nothing(void **state)
+{
+	const struct rt_ledger_entry *entry;
+
+	(void)state;
+	append_link(3, 3);
+	rt_ledger_take_back(&ledger, 1);
+	entry = rt_ledger_finish(&ledger, RT_ON_ERROR_ONLY | 3, false);
+	assert_non_null(entry);
+	assert_null(rt_ledger_due(&ledger, entry, false));
+	expect_nothing_unfinished();
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -316,6 +399,8 @@ int main(void)
 		TEST(marker__equal_wr_ids_two_completions),
 		TEST(finish__success_of_the_signaled_one),
 		TEST(take_unfinished__in_order_across_the_wrap),
+		TEST(link__one_outcome_whatever_fails),
+		TEST(link__cut_off_completes_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

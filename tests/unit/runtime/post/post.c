@@ -15,6 +15,7 @@
 #define TOO_BIG	 (UINT64_C(1) << RPMA_RT_CONTEXT_BITS)
 /* compared with NULL only */
 #define A_REGION ((struct rpma_mr_remote *)&fake_peer)
+#define A_LOCAL	 ((struct rpma_mr_local *)&fake_peer)
 
 static struct rpma_rt_wr a_send(uint64_t context)
 {
@@ -50,7 +51,7 @@ static void post_send__invalid_INVAL(void **state)
 	wr.context = TOO_BIG;
 	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), RPMA_E_INVAL);
 	wr = a_send(0);
-	wr.flags = 0;
+	wr.op = 0;
 	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), RPMA_E_INVAL);
 	wr = a_send(0);
 	wr.op = (enum rpma_rt_op)99;
@@ -396,7 +397,7 @@ static void post_send__each_operation(void **state)
 	for (i = 0; i < count; i++) {
 		wr = a_send((uint64_t)i);
 		wr.op = ops[i].op;
-		if (i >= 5) /* flush, atomic write */
+		if (i >= 5) /* flush, atomics */
 			wr.remote = A_REGION;
 		wr.flush_type = RPMA_FLUSH_TYPE_VISIBILITY;
 		fake_forget_trace();
@@ -411,15 +412,164 @@ static void post_send__each_operation(void **state)
 	fake_bury(f, &conn);
 }
 
+/* --------------------------------------------------------------- links --- */
+
+#define LONGEST (FAKE_SQ / 2 + 1)
+
+/* So many sends, all of one link. */
+static void fill_link(struct rpma_rt_wr *wrs, int count, uint32_t flags)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		wrs[i] = (struct rpma_rt_wr){
+			.op = RPMA_RT_OP_SEND,
+			.flags = i + 1 < count ? RPMA_RT_F_LINKED | flags : 0,
+			.context = flags & RPMA_RT_F_PART && i + 1 < count
+					   ? 0
+					   : 10 + (uint64_t)i};
+}
+
+static void link__no_last_or_too_long_INVAL(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_wr wrs[LONGEST + 1];
+
+	fill_link(wrs, LONGEST + 1, 0);
+	assert_int_equal(rpma_rt_post_send(conn, wrs, LONGEST + 1),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_post_send(conn, wrs, LONGEST), RPMA_E_INVAL);
+	assert_int_equal(fake_qp(conn)->sq_count, 0);
+	assert_int_equal(rpma_rt_post_send(conn, wrs + 1, LONGEST), LONGEST);
+	fake_bury(f, &conn);
+}
+
+/* Room for a part of it is none. */
+static void link__all_or_none(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_wr wrs[FAKE_SQ];
+	int i;
+
+	fill(wrs, FAKE_SQ - 3);
+	assert_int_equal(rpma_rt_post_send(conn, wrs, FAKE_SQ - 3),
+			 FAKE_SQ - 3);
+	wrs[0] = a_send(1);
+	fill_link(wrs + 1, 3, 0);
+	assert_int_equal(rpma_rt_post_send(conn, wrs, 4), 1);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
+	assert_int_equal(rpma_rt_post_send(conn, wrs + 1, 3), RPMA_E_AGAIN);
+	for (i = 0; i < FAKE_SQ - 2; i++)
+		fake_sent(conn, (uint32_t)i, IBV_WC_SUCCESS);
+	fake_finish_down(f);
+	assert_int_equal(fake_take(f, f->queue), FAKE_SQ - 2 + 1);
+	assert_int_equal(f->items[FAKE_SQ - 2].kind, RPMA_RT_WRITABLE);
+	assert_int_equal(rpma_rt_post_send(conn, wrs + 1, 3), 3);
+	fake_bury(f, &conn);
+}
+
+/* However little of it may be ahead, room for the longest comes. */
+static void link__longest_behind_silent_ones_WRITABLE(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_wr wrs[LONGEST];
+	int i;
+
+	fill_link(wrs, LONGEST, 0);
+	for (i = 0; i < FAKE_SQ; i++) {
+		ok(fake_send(conn, 1, ON_ERROR));
+		if (rpma_rt_post_send(conn, wrs, LONGEST) == LONGEST)
+			break;
+		/* refused: then something is out that gives a completion */
+		assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
+		assert_true(fake_qp(conn)->signaled[i]);
+		return fake_bury(f, &conn);
+	}
+	fake_bury(f, &conn);
+}
+
+/* The parts fail and are flushed: one completion, with the first error. */
+static void part__fails_one_completion(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_wr wrs[3];
+
+	fill_link(wrs, 3, RPMA_RT_F_PART);
+	assert_int_equal(rpma_rt_post_send(conn, wrs, 3), 3);
+	fake_sent(conn, 0, IBV_WC_REM_ACCESS_ERR);
+	fake_sent(conn, 1, IBV_WC_WR_FLUSH_ERR);
+	fake_sent(conn, 2, IBV_WC_WR_FLUSH_ERR);
+	fake_bury(f, &conn);
+	assert_int_equal(f->got, 2); /* and CLOSED */
+	assert_int_equal(f->items[0].kind, RPMA_RT_COMPLETION);
+	assert_int_equal(f->items[0].context, 12);
+	assert_int_equal(f->items[0].status, IBV_WC_REM_ACCESS_ERR);
+}
+
+static void part__succeeds_one_completion(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_wr wrs[3];
+
+	fill_link(wrs, 3, RPMA_RT_F_PART);
+	assert_int_equal(rpma_rt_post_send(conn, wrs, 3), 3);
+	assert_false(fake_qp(conn)->signaled[0]);
+	fake_sent(conn, 2, IBV_WC_SUCCESS);
+	fake_round(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].context, 12);
+	fake_bury(f, &conn);
+}
+
+static void part__what_it_may_not_have_INVAL(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_wr wrs[2];
+
+	fill_link(wrs, 2, RPMA_RT_F_PART);
+	wrs[0].flags = RPMA_RT_F_PART;
+	assert_int_equal(rpma_rt_post_send(conn, wrs, 2), RPMA_E_INVAL);
+	fill_link(wrs, 2, RPMA_RT_F_PART);
+	wrs[0].context = 1;
+	assert_int_equal(rpma_rt_post_send(conn, wrs, 2), RPMA_E_INVAL);
+	fill_link(wrs, 2, RPMA_RT_F_PART);
+	wrs[0].flags |= ON_ERROR;
+	assert_int_equal(rpma_rt_post_send(conn, wrs, 2), RPMA_E_INVAL);
+	fill_link(wrs, 2, RPMA_RT_F_PART);
+	wrs[0].route = conn->own[RPMA_RT_SEND_SIDE];
+	assert_int_equal(rpma_rt_post_send(conn, wrs, 2), RPMA_E_INVAL);
+	assert_int_equal(fake_qp(conn)->sq_count, 0);
+	fake_bury(f, &conn);
+}
+
 static void one_each__as_in_a_batch(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
-	ok(rpma_rt_read(conn, NULL, 0, NULL, 0, 0, ALWAYS, 1));
-	ok(rpma_rt_write(conn, NULL, 0, NULL, 0, 0, ALWAYS, 2));
-	assert_string_equal(fake_trace(), "wr_read wr_write");
+	ok(rpma_rt_read(conn, NULL, 0, NULL, 0, 0, 0, 1));
+	ok(rpma_rt_write(conn, NULL, 0, NULL, 0, 0, 0, 2));
+	ok(rpma_rt_send(conn, NULL, 0, 0, ALWAYS, 3));
+	ok(rpma_rt_send_with_imm(conn, NULL, 0, 0, 1, ON_ERROR, 4));
+	ok(rpma_rt_write_with_imm(conn, NULL, 0, NULL, 0, 0, 1, 0, 5));
+	ok(rpma_rt_flush(conn, A_REGION, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY, 0,
+			 6));
+	ok(rpma_rt_atomic_write(conn, A_REGION, 0, "1234567", 0, 7));
+	ok(rpma_rt_fetch_add(conn, A_LOCAL, 0, A_REGION, 0, 1, 0, 8));
+	assert_string_equal(fake_trace(),
+			    "wr_read wr_write wr_send wr_send_with_imm "
+			    "wr_write_with_imm wr_flush wr_atomic_write "
+			    "wr_fetch_add");
 	assert_int_equal(rt_wr_id_cookie(fake_sq_id(conn, 1)), 2);
+	assert_true(fake_qp(conn)->signaled[0]);
+	ok(rpma_rt_recv(conn, NULL, 0, 0, 9));
+	assert_int_equal(rt_wr_id_cookie(fake_rq_id(conn, 0)), 9);
 	fake_bury(f, &conn);
 }
 
@@ -446,6 +596,12 @@ int main(void)
 		fake_test(post__on_error_only_tagged),
 		fake_test(post_send__each_operation),
 		fake_test(one_each__as_in_a_batch),
+		fake_test(link__no_last_or_too_long_INVAL),
+		fake_test(link__all_or_none),
+		fake_test(link__longest_behind_silent_ones_WRITABLE),
+		fake_test(part__fails_one_completion),
+		fake_test(part__succeeds_one_completion),
+		fake_test(part__what_it_may_not_have_INVAL),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,7 +58,7 @@ static void scene_delete(struct scene *s, int out)
 	for (i = 0; i < out; i++) {
 		assert_int_equal(f->items[i].kind, RPMA_RT_COMPLETION);
 		assert_int_equal(f->items[i].status, IBV_WC_GENERAL_ERR);
-		assert_int_equal(f->items[i].flags, RPMA_RT_F_SYNTHESIZED);
+		assert_int_equal(f->items[i].flags, RPMA_RT_C_SYNTHESIZED);
 		assert_ptr_equal(f->items[i].user, s);
 	}
 	assert_int_equal(f->items[out].kind, RPMA_RT_EVENT);
@@ -302,7 +302,7 @@ static void stale__back_in_the_srqs_queue_marked_once(void **state)
 	assert_int_equal(fake_take(s.f, s.f->queue), 0);
 	assert_int_equal(fake_take(s.f, s.queue), 1);
 	expect(s.f, 0, 100, IBV_WC_GENERAL_ERR);
-	assert_int_equal(s.f->items[0].flags, RPMA_RT_F_SYNTHESIZED);
+	assert_int_equal(s.f->items[0].flags, RPMA_RT_C_SYNTHESIZED);
 	assert_int_equal(stale(s.f), 1);
 	/* the device repeats itself; an old generation; a slot too high; a
 	 * number without SRQ */
