@@ -437,10 +437,20 @@ int rpma_channel_wait(struct rpma_channel *channel, struct rpma_cq **cq_ptr);
 int rpma_cq_new(struct ibv_context *ibv_ctx, int cqe,
 		struct rpma_channel *channel, int comp_vector, void *context,
 		struct rpma_cq **cq_ptr);
-/* Only of rpma_cq_new(). E_AGAIN, and it stays, while a QP is on it. */
+/*
+ * Only of rpma_cq_new(). E_AGAIN, and it stays: a QP is on it, or events are
+ * not acknowledged. Other CQs go with their object, which acknowledges them.
+ */
 int rpma_cq_delete(struct rpma_cq **cq_ptr);
 int rpma_cq_arm(struct rpma_cq *cq, bool solicited_only);
-/* For who reads the raw channel: n events read. */
+/*
+ * As rpma_cq_wait() and rpma_conn_wait(), but the event is not acknowledged and
+ * nothing armed: rpma_cq_ack(), for many at once, rpma_cq_arm(), then poll.
+ */
+int rpma_cq_wait_event(struct rpma_cq *cq);
+int rpma_conn_wait_event(struct rpma_conn *conn, struct rpma_cq **cq,
+			 bool *is_rcq);
+/* n events that were waited for so, or read from the raw channel. */
 int rpma_cq_ack(struct rpma_cq *cq, unsigned n);
 int rpma_cq_get_context(const struct rpma_cq *cq, void **context);
 int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq);

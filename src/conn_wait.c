@@ -54,7 +54,8 @@ static struct rpma_cq *find_cq(const struct rpma_conn *conn,
 	return NULL;
 }
 
-static int wait(struct rpma_conn *conn, struct rpma_cq **cq_ptr, bool *is_rcq)
+/* One event, still to be acknowledged; E_UNKNOWN: of none of its CQs. */
+static int take_event(struct rpma_conn *conn, struct rpma_cq **cq_ptr)
 {
 	struct ibv_cq *ibv_cq;
 	struct rpma_cq *cq;
@@ -63,19 +64,53 @@ static int wait(struct rpma_conn *conn, struct rpma_cq **cq_ptr, bool *is_rcq)
 	ret = rpma__cq_get_event(conn->channel, &ibv_cq);
 	if (ret)
 		return ret;
-
 	cq = find_cq(conn, ibv_cq);
-	/* whoever's it is: unacknowledged, its CQ could never be destroyed */
-	ibv_ack_cq_events(ibv_cq, 1);
 	if (cq == NULL) {
+		/* unacknowledged, its CQ could never be destroyed */
+		ibv_ack_cq_events(ibv_cq, 1);
 		RPMA_LOG_ERROR("an event of a CQ that is not the connection's");
 		return RPMA_E_UNKNOWN;
 	}
-	/* before arming, which may fail: the completions are there anyway */
 	*cq_ptr = cq;
-	if (is_rcq)
-		*is_rcq = cq == conn->rcq;
-	return rpma__cq_arm(ibv_cq, false);
+	return 0;
+}
+
+static int acknowledge_and_arm(struct rpma_cq *cq)
+{
+	ibv_ack_cq_events(cq->cq, 1);
+	return rpma__cq_arm(cq->cq, false);
+}
+
+static int leave_to_caller(struct rpma_cq *cq)
+{
+	rpma__cq_event_given(cq);
+	return 0;
+}
+
+/* then: what becomes of the event */
+static int wait(struct rpma_conn *conn, struct rpma_cq **cq_ptr, bool *is_rcq,
+		int (*then)(struct rpma_cq *cq))
+{
+	struct rpma_cq *cq;
+	int ret;
+
+	if (cq_ptr == NULL || !rpma__conn_is_valid(conn))
+		return rpma__conn_refusal(conn);
+	if (conn->channel == NULL)
+		return check_channel(conn);
+	if (!enter(conn))
+		return RPMA_E_SHARED_CHANNEL;
+
+	ret = take_event(conn, &cq);
+	if (ret == 0) {
+		/* before arming, which may fail: the completions are there */
+		*cq_ptr = cq;
+		if (is_rcq)
+			*is_rcq = cq == conn->rcq;
+		ret = then(cq);
+	}
+	leave(conn);
+	return ret;
 }
 
 int rpma_conn_get_compl_fd(const struct rpma_conn *conn, int *fd)
@@ -95,17 +130,12 @@ int rpma_conn_get_compl_fd(const struct rpma_conn *conn, int *fd)
 int rpma_conn_wait(struct rpma_conn *conn, int flags, struct rpma_cq **cq,
 		   bool *is_rcq)
 {
-	int ret;
-
 	(void)flags;
-	if (cq == NULL || !rpma__conn_is_valid(conn))
-		return rpma__conn_refusal(conn);
-	if (conn->channel == NULL)
-		return check_channel(conn);
-	if (!enter(conn))
-		return RPMA_E_SHARED_CHANNEL;
+	return wait(conn, cq, is_rcq, acknowledge_and_arm);
+}
 
-	ret = wait(conn, cq, is_rcq);
-	leave(conn);
-	return ret;
+int rpma_conn_wait_event(struct rpma_conn *conn, struct rpma_cq **cq,
+			 bool *is_rcq)
+{
+	return wait(conn, cq, is_rcq, leave_to_caller);
 }

@@ -141,10 +141,42 @@ static int finish_delete(struct rpma_cq **cq_ptr, int ret)
 	return ret;
 }
 
+void rpma__cq_event_given(struct rpma_cq *cq)
+{
+	/* relaxed: only a count; deleting comes after all waiting */
+	(void)atomic_fetch_add_explicit(&cq->unacked, 1, memory_order_relaxed);
+}
+
+/* At most as many as are counted: who reads the channel raw counts himself. */
+static void uncount_events(struct rpma_cq *cq, unsigned n)
+{
+	/* relaxed: a first guess for the exchange */
+	unsigned unacked =
+		atomic_load_explicit(&cq->unacked, memory_order_relaxed);
+
+	/* relaxed: only a count; on failure a better guess */
+	while (unacked &&
+	       !atomic_compare_exchange_weak_explicit(
+		       &cq->unacked, &unacked, unacked > n ? unacked - n : 0,
+		       memory_order_relaxed, memory_order_relaxed))
+		;
+}
+
+static unsigned count_unacked(const struct rpma_cq *cq)
+{
+	/* relaxed: only a count; deleting comes after all waiting */
+	return atomic_load_explicit(&cq->unacked, memory_order_relaxed);
+}
+
 int rpma__cq_delete(struct rpma_cq **cq_ptr)
 {
+	unsigned unacked;
+
 	if (*cq_ptr == NULL)
 		return 0;
+	unacked = count_unacked(*cq_ptr);
+	if (unacked)
+		ibv_ack_cq_events((*cq_ptr)->cq, unacked);
 	return finish_delete(cq_ptr, begin_delete(*cq_ptr));
 }
 
@@ -214,6 +246,23 @@ int rpma_cq_wait(struct rpma_cq *cq)
 		ibv_ack_cq_events(cq->cq, 1);
 		ret = rpma__cq_arm(cq->cq, false);
 	}
+	rpma__claim_leave(&cq->claim);
+	return ret;
+}
+
+int rpma_cq_wait_event(struct rpma_cq *cq)
+{
+	struct ibv_cq *ibv_cq;
+	int ret;
+
+	if (!rpma__cq_is_valid(cq))
+		return rpma__cq_refusal(cq);
+	if (!cq->owns_channel || !rpma__claim_enter(&cq->claim))
+		return RPMA_E_SHARED_CHANNEL;
+
+	ret = rpma__cq_get_event(cq->ibv_channel, &ibv_cq);
+	if (ret == 0)
+		rpma__cq_event_given(cq);
 	rpma__claim_leave(&cq->claim);
 	return ret;
 }
@@ -332,6 +381,12 @@ int rpma_cq_delete(struct rpma_cq **cq_ptr)
 	}
 	if (rpma__claim_is_held(&cq->claim))
 		return RPMA_E_CLAIMED;
+	if (count_unacked(cq)) {
+		RPMA_LOG_ERROR("%u events of the CQ are not acknowledged: "
+			       "rpma_cq_ack() comes first",
+			       count_unacked(cq));
+		return RPMA_E_AGAIN;
+	}
 
 	ret = begin_delete(cq);
 	if (ret == EBUSY) {
@@ -353,6 +408,7 @@ int rpma_cq_ack(struct rpma_cq *cq, unsigned n)
 	if (!rpma__cq_is_valid(cq))
 		return rpma__cq_refusal(cq);
 
+	uncount_events(cq, n);
 	ibv_ack_cq_events(cq->cq, n);
 	return 0;
 }

@@ -4,7 +4,8 @@
 /*
  * A CQ, and the channel its events come on: its own, the one of a connection's
  * CQ and RCQ, or a channel object. Waiters enter its claim; who claims it
- * polls it raw.
+ * polls it raw. Destroying a CQ of verbs waits for each event to be
+ * acknowledged, so those that the library gave away unacknowledged are counted.
  */
 
 #ifndef RPMA_CQ_H
@@ -27,6 +28,8 @@ struct rpma_cq {
 	struct rpma_cq *next; /* of the table, under its lock */
 	bool leaving;	      /* under the lock of the channel object */
 	struct rpma__claim claim;
+	/* events of rpma_*_wait_event() that nobody has acknowledged */
+	atomic_uint unacked;
 };
 
 /* There, and of this process. */
@@ -68,6 +71,8 @@ bool rpma__cq_is_taken(const struct rpma_cq *cq);
 /* Waits for one event of a channel. Why it failed as an RPMA_E_*. */
 int rpma__cq_get_event(struct ibv_comp_channel *ibv_channel,
 		       struct ibv_cq **ibv_cq);
+/* An event is the caller's to acknowledge, with rpma_cq_ack(). */
+void rpma__cq_event_given(struct rpma_cq *cq);
 /* E_PROVIDER, logged. */
 int rpma__cq_arm(struct ibv_cq *ibv_cq, bool solicited_only);
 

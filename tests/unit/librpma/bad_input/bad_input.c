@@ -233,6 +233,8 @@ static void queues(void **state)
 	BAD(RPMA_E_SHARED_CHANNEL, rpma_cq_get_fd, cq, &out.number);
 	BAD(RPMA_E_INVAL, rpma_cq_wait, NULL);
 	BAD(RPMA_E_SHARED_CHANNEL, rpma_cq_wait, cq);
+	BAD(RPMA_E_INVAL, rpma_cq_wait_event, NULL);
+	BAD(RPMA_E_SHARED_CHANNEL, rpma_cq_wait_event, cq);
 	NULLS(rpma_cq_get_wc, cq, 1, out.wc, 0);
 	BAD(RPMA_E_INVAL, rpma_cq_get_wc, cq, 0, out.wc, &out.number);
 	BAD(RPMA_E_INVAL, rpma_cq_get_wc, cq, 0, out.wc, NULL);
@@ -402,6 +404,9 @@ static void connections(void **state)
 	    &out.number);
 	NULLS(rpma_conn_wait, world.conn, 0, &out.cq, 0);
 	BAD(RPMA_E_NOT_SHARED_CHNL, rpma_conn_wait, world.conn, 0, &out.cq,
+	    NULL);
+	NULLS(rpma_conn_wait_event, world.conn, &out.cq, 0);
+	BAD(RPMA_E_NOT_SHARED_CHNL, rpma_conn_wait_event, world.conn, &out.cq,
 	    NULL);
 	NULLS(rpma_conn_get_event_status, world.conn, &out.number);
 	BAD(RPMA_E_AGAIN, rpma_conn_get_event_status, world.conn, &out.number);

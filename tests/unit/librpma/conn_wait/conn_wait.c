@@ -78,6 +78,62 @@ static void wait__event_SAYS_WHOSE(void **state)
 	world_end();
 }
 
+/* Deleting the connection acknowledges what nobody has. */
+static void wait_event__NOT_ACKED_NOT_ARMED(void **state)
+{
+	struct rpma_cq *fired = NULL;
+	bool is_rcq = false;
+
+	(void)state;
+	begin();
+	mock_cq_event(rcq);
+	ok(rpma_conn_wait_event(world.conn, &fired, &is_rcq));
+	assert_ptr_equal(fired, rcq);
+	assert_true(is_rcq);
+	mock_cq_event(cq);
+	ok(rpma_conn_wait_event(world.conn, &fired, NULL));
+	assert_ptr_equal(fired, cq);
+	mock_cq_event(rcq);
+	ok(rpma_conn_wait_event(world.conn, &fired, &is_rcq));
+	expect_trace("get_cq_event get_cq_event get_cq_event");
+	mocks_reset();
+	ok(rpma_cq_ack(rcq, 1));
+	expect_trace("ack_cq(1)");
+	/* whoever waited has left */
+	ok(rpma_cq_claim(cq, &me));
+	fired = (void *)7;
+	assert_int_equal(rpma_conn_wait_event(world.conn, &fired, &is_rcq),
+			 RPMA_E_SHARED_CHANNEL);
+	assert_ptr_equal(fired, (void *)7);
+	ok(rpma_cq_release(cq, &me));
+	mocks_reset();
+	ok(rpma_conn_delete(&world.conn));
+	expect_trace("destroy_qp dereg_mr ack_cq(1) destroy_cq(7) ack_cq(1) "
+		     "destroy_cq(10) destroy_id destroy_ch destroy_evch");
+	world_end();
+}
+
+static void wait_event__strange_cq_UNKNOWN_AND_ACKED(void **state)
+{
+	struct rpma_cq *fired = (void *)7;
+
+	(void)state;
+	begin();
+	mock_cq_event(NULL);
+	assert_int_equal(rpma_conn_wait_event(world.conn, &fired, NULL),
+			 RPMA_E_UNKNOWN);
+	expect_trace("get_cq_event ack_cq(1)");
+	assert_ptr_equal(fired, (void *)7);
+	mock_fail("get_cq_event", 1, EAGAIN);
+	assert_int_equal(rpma_conn_wait_event(world.conn, &fired, NULL),
+			 RPMA_E_NO_COMPLETION);
+	assert_int_equal(rpma_conn_wait_event(NULL, &fired, NULL),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_conn_wait_event(world.conn, NULL, NULL),
+			 RPMA_E_INVAL);
+	world_end();
+}
+
 /* The completions are there, so it has to be known where. */
 static void wait__arm_fails_PROVIDER_AND_SAYS_WHOSE(void **state)
 {
@@ -139,6 +195,8 @@ static void wait__not_shared_NOT_SHARED_CHNL(void **state)
 	(void)state;
 	world_conn(NULL);
 	assert_int_equal(wait_for_nothing(), RPMA_E_NOT_SHARED_CHNL);
+	assert_int_equal(rpma_conn_wait_event(world.conn, &cq, NULL),
+			 RPMA_E_NOT_SHARED_CHNL);
 	assert_int_equal(rpma_conn_get_compl_fd(world.conn, &fd),
 			 RPMA_E_NOT_SHARED_CHNL);
 	expect_trace("");
@@ -168,6 +226,8 @@ int main(void)
 		mock_test(wait__no_event),
 		mock_test(wait__event_SAYS_WHOSE),
 		mock_test(wait__arm_fails_PROVIDER_AND_SAYS_WHOSE),
+		mock_test(wait_event__NOT_ACKED_NOT_ARMED),
+		mock_test(wait_event__strange_cq_UNKNOWN_AND_ACKED),
 		mock_test(wait__strange_cq_UNKNOWN_AND_ACKED),
 		mock_test(wait__claimed_SHARED_CHANNEL),
 		mock_test(wait__not_shared_NOT_SHARED_CHNL),

@@ -252,6 +252,81 @@ static void wait__EACH_FAILURE(void **state)
 	assert_int_equal(rpma_cq_wait(NULL), RPMA_E_INVAL);
 }
 
+static int wait_event(void)
+{
+	return rpma_cq_wait_event(cq);
+}
+
+/* Three events, one acknowledgement; what arms is the caller. */
+static void wait_event__ONE_ACK_FOR_MANY(void **state)
+{
+	const struct failure no_event[] = {
+		{"get_cq_event", 1, EAGAIN, RPMA_E_NO_COMPLETION,
+		 "get_cq_event"},
+		{"get_cq_event", 1, EINTR, RPMA_E_NO_COMPLETION,
+		 "get_cq_event"},
+		{"get_cq_event", 1, EIO, RPMA_E_PROVIDER, "get_cq_event"},
+	};
+	int i;
+
+	(void)state;
+	ok(rpma_cq_new(MOCK_CTX, 1, NULL, 0, NULL, &cq));
+	EACH_FAILURE(wait_event, no_event);
+	mocks_reset();
+	for (i = 0; i < 3; i++) {
+		mock_cq_event(cq);
+		ok(rpma_cq_wait_event(cq));
+	}
+	/* whoever waited has left */
+	ok(rpma_cq_claim(cq, &me));
+	assert_int_equal(rpma_cq_wait_event(cq), RPMA_E_SHARED_CHANNEL);
+	ok(rpma_cq_release(cq, &me));
+	ok(rpma_cq_arm(cq, false));
+	ok(rpma_cq_ack(cq, 3));
+	expect_trace("get_cq_event get_cq_event get_cq_event notify ack_cq(3)");
+	ok(rpma_cq_delete(&cq));
+	assert_int_equal(rpma_cq_wait_event(NULL), RPMA_E_INVAL);
+}
+
+/* Else the CQ of verbs would wait for them for ever. */
+static void delete__events_not_acknowledged_AGAIN(void **state)
+{
+	(void)state;
+	ok(rpma_cq_new(MOCK_CTX, 1, NULL, 0, NULL, &cq));
+	mock_cq_event(cq);
+	ok(rpma_cq_wait_event(cq));
+	mock_cq_event(cq);
+	ok(rpma_cq_wait_event(cq));
+	mocks_reset();
+	assert_int_equal(rpma_cq_delete(&cq), RPMA_E_AGAIN);
+	ok(rpma_cq_ack(cq, 1));
+	assert_int_equal(rpma_cq_delete(&cq), RPMA_E_AGAIN);
+	expect_trace("ack_cq(1)");
+	ok(rpma_cq_ack(cq, 1));
+	ok(rpma_cq_delete(&cq));
+	assert_null(cq);
+}
+
+/* What was read from the raw channel, the library does not count. */
+static void ack__of_raw_events_COUNTS_NOTHING(void **state)
+{
+	struct ibv_cq *ibv_cq = NULL;
+	struct ibv_cq *from = NULL;
+	void *context;
+
+	(void)state;
+	ok(rpma_cq_new(MOCK_CTX, 1, NULL, 0, NULL, &cq));
+	ok(rpma_cq_get_ibv_cq(cq, &ibv_cq));
+	mock_cq_event(cq);
+	ok(ibv_get_cq_event(ibv_cq->channel, &from, &context));
+	ok(rpma_cq_ack(cq, 1));
+	mock_cq_event(cq);
+	ok(rpma_cq_wait_event(cq));
+	assert_int_equal(rpma_cq_delete(&cq), RPMA_E_AGAIN);
+	ok(rpma_cq_ack(cq, 1));
+	ok(rpma_cq_delete(&cq));
+}
+
 static void claimed__ANSWERS_SHARED_CHANNEL(void **state)
 {
 	struct ibv_wc wc;
@@ -298,6 +373,7 @@ static void on_channel_object__POLLS_ONLY(void **state)
 	ok(rpma_channel_new(MOCK_CTX, &channel));
 	ok(rpma_cq_new(MOCK_CTX, 1, channel, 0, NULL, &cq));
 	assert_int_equal(rpma_cq_wait(cq), RPMA_E_SHARED_CHANNEL);
+	assert_int_equal(rpma_cq_wait_event(cq), RPMA_E_SHARED_CHANNEL);
 	assert_int_equal(rpma_cq_get_fd(cq, &fd), RPMA_E_SHARED_CHANNEL);
 	assert_int_equal(rpma_cq_get_wc(cq, 1, &wc, NULL),
 			 RPMA_E_NO_COMPLETION);
@@ -415,6 +491,9 @@ int main(void)
 		mock_test(delete__of_a_connection_INVAL),
 		mock_test(delete__busy_AGAIN_AND_KEPT),
 		mock_test(wait__EACH_FAILURE),
+		mock_test(wait_event__ONE_ACK_FOR_MANY),
+		mock_test(delete__events_not_acknowledged_AGAIN),
+		mock_test(ack__of_raw_events_COUNTS_NOTHING),
 		mock_test(claimed__ANSWERS_SHARED_CHANNEL),
 		mock_test(claim__arguments_INVAL),
 		mock_test(on_channel_object__POLLS_ONLY),
