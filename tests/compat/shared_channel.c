@@ -60,6 +60,34 @@ static void cq_wait_works(struct scene *scene, int cq)
 	scene_take_by_cq_wait(scene, cq);
 }
 
+static int call_cq_wait_event(struct scene *scene, int cq)
+{
+	return rpma_cq_wait_event(scene->cq[cq]);
+}
+
+/* The rest of what the plain call does is the caller's. */
+static void finish_wait(struct scene *scene, int cq)
+{
+	struct ibv_wc wc;
+
+	ok(rpma_cq_ack(scene->cq[cq], 1));
+	ok(rpma_cq_arm(scene->cq[cq], false));
+	ok(rpma_cq_get_wc(scene->cq[cq], 1, &wc, NULL));
+	scene_expect_wc(scene, cq, &wc);
+}
+
+static void cq_wait_event_works(struct scene *scene, int cq)
+{
+	int fd = cq_fd(scene, cq);
+
+	set_nonblocking(fd);
+	assert_int_equal(call_cq_wait_event(scene, cq), RPMA_E_NO_COMPLETION);
+	scene->row->fire(scene, cq);
+	wait_readable(fd);
+	ok(call_cq_wait_event(scene, cq));
+	finish_wait(scene, cq);
+}
+
 static int expect_conn_wait(const struct row *row)
 {
 	return row->conn_wait;
@@ -83,6 +111,31 @@ static void conn_wait_works(struct scene *scene, int cq)
 	scene->row->fire(scene, cq);
 	wait_readable(fd);
 	scene_take_by_conn_wait(scene, cq);
+}
+
+static int call_conn_wait_event(struct scene *scene, int cq)
+{
+	struct rpma_cq *fired = NULL;
+
+	(void)cq;
+	return rpma_conn_wait_event(scene->conn, &fired, NULL);
+}
+
+static void conn_wait_event_works(struct scene *scene, int cq)
+{
+	struct rpma_cq *fired = NULL;
+	bool is_rcq = !scene->is_rcq[cq];
+	int fd = -1;
+
+	ok(rpma_conn_get_compl_fd(scene->conn, &fd));
+	set_nonblocking(fd);
+	assert_int_equal(call_conn_wait_event(scene, cq), RPMA_E_NO_COMPLETION);
+	scene->row->fire(scene, cq);
+	wait_readable(fd);
+	ok(rpma_conn_wait_event(scene->conn, &fired, &is_rcq));
+	assert_ptr_equal(fired, scene->cq[cq]);
+	assert_int_equal(is_rcq, scene->is_rcq[cq]);
+	finish_wait(scene, cq);
 }
 
 static int expect_cq_get_fd(const struct row *row)
@@ -262,6 +315,10 @@ static const struct column columns[] = {
 	{"conn_completion_wait", expect_cq_wait, call_completion_wait,
 	 completion_wait_works, true},
 	{"conn_wait", expect_conn_wait, call_conn_wait, conn_wait_works, false},
+	{"cq_wait_event", expect_cq_wait, call_cq_wait_event,
+	 cq_wait_event_works, false},
+	{"conn_wait_event", expect_conn_wait, call_conn_wait_event,
+	 conn_wait_event_works, false},
 	{"cq_get_fd", expect_cq_get_fd, call_cq_get_fd, cq_get_fd_works, false},
 	{"conn_get_completion_fd", expect_cq_get_fd, call_completion_fd,
 	 completion_fd_works, true},

@@ -138,6 +138,27 @@ static void event_reject__acknowledged_before_WITHOUT_WORDS(void **state)
 	close_door(&door);
 }
 
+/* Bytes that mean nothing yet are 0; the event is still there to be used. */
+static void event__reserved_bytes_INVAL(void **state)
+{
+	struct rpma_conn_req *req = NULL;
+	struct door door;
+
+	(void)state;
+	open_door(&door);
+	door.event.reserved[sizeof(door.event.reserved) - 1] = 1;
+	assert_int_equal(rpma_conn_req_new_from_event(the_peer, &door.event,
+						      NULL, NULL, &req),
+			 RPMA_E_INVAL);
+	assert_null(req);
+	assert_int_equal(rpma_cm_event_reject(&door.event, &words),
+			 RPMA_E_INVAL);
+	door.event.reserved[sizeof(door.event.reserved) - 1] = 0;
+	ok(rpma_cm_event_reject(&door.event, &words));
+	expect_refusal(door.conn, REASON_CONSUMER, "too many guests");
+	close_door(&door);
+}
+
 /* A refused one does not keep the next one out. */
 static void event_reject__next_request_IS_TAKEN(void **state)
 {
@@ -173,6 +194,7 @@ int main(void)
 		cmocka_unit_test(event_reject__nothing_is_made_BRINGS_WHY),
 		cmocka_unit_test(
 			event_reject__acknowledged_before_WITHOUT_WORDS),
+		cmocka_unit_test(event__reserved_bytes_INVAL),
 		cmocka_unit_test(event_reject__next_request_IS_TAKEN),
 	};
 

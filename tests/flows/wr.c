@@ -157,6 +157,41 @@ static void post_send__too_many_pieces_INVAL(void **state)
 	free(list);
 }
 
+/* Words that mean nothing yet are 0, in every one of a chain. */
+static void post__reserved_words_INVAL(void **state)
+{
+	struct rpma_recv_wr *bad_recv = NULL;
+	struct rpma_send_wr *bad = NULL;
+	struct rpma_recv_wr recv_wr;
+	struct rpma_send_wr wr[2];
+	struct pair pair;
+
+	(void)state;
+	pair_open(&pair);
+	ok(rpma_wr_recv(NULL, 0, 0, 2, &recv_wr));
+	recv_wr.reserved[1] = 1;
+	assert_int_equal(rpma_conn_post_recv(pair.server.conn, NULL, &recv_wr,
+					     &bad_recv),
+			 RPMA_E_INVAL);
+	recv_wr.reserved[1] = 0;
+	ok(rpma_conn_post_recv(pair.server.conn, NULL, &recv_wr, &bad_recv));
+
+	ok(rpma_wr_write(pair.client.conn, NULL, 0, NULL, 0, 0, SIGNALED, 3,
+			 &wr[0]));
+	ok(rpma_wr_send(pair.client.conn, NULL, 0, 0, SIGNALED, 4, &wr[1]));
+	wr[0].wr.next = &wr[1].wr;
+	wr[1].reserved[0] = 1;
+	assert_int_equal(rpma_conn_post_send(pair.client.conn, NULL, wr, &bad),
+			 RPMA_E_INVAL);
+	assert_ptr_equal(bad, wr);
+	wr[1].reserved[0] = 0;
+	post(&pair.client, wr);
+	expect_done(&pair.client, 3, IBV_WC_RDMA_WRITE);
+	expect_done(&pair.client, 4, IBV_WC_SEND);
+	expect_done(&pair.server, 2, IBV_WC_RECV);
+	pair_close(&pair);
+}
+
 /* A word at the server that the client works on, and what it was before. */
 struct counter {
 	struct pair pair;
@@ -269,6 +304,7 @@ int main(void)
 		cmocka_unit_test(write__of_pieces_IN_ONE_ROW),
 		cmocka_unit_test(read__into_pieces),
 		cmocka_unit_test(post_send__too_many_pieces_INVAL),
+		cmocka_unit_test(post__reserved_words_INVAL),
 		cmocka_unit_test(cmp_swp__swaps_IF_EQUAL),
 		cmocka_unit_test(fetch_add__chain_ADDS_UP),
 		cmocka_unit_test(atomic__region_not_for_it_ACCESS_ERROR),
