@@ -10,7 +10,6 @@
 #ifndef RPMA_MR_POST_H
 #define RPMA_MR_POST_H 1
 
-#include <assert.h>
 #include <string.h>
 
 #include "librpma.h"
@@ -28,23 +27,15 @@ static inline void rpma__mr_fill_sge(struct ibv_sge *sge,
 	sge->lkey = mr->lkey;
 }
 
-/* The flags of 1.4 stand where verbs have them, this many bits higher. */
-#define RPMA__FLAGS_SHIFT 24
-
-#define RPMA__FLAGS (IBV_SEND_FENCE | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
-
-static_assert(RPMA_F_FENCE == IBV_SEND_FENCE << RPMA__FLAGS_SHIFT, "");
-static_assert(RPMA_F_SOLICITED == IBV_SEND_SOLICITED << RPMA__FLAGS_SHIFT, "");
-static_assert(RPMA_F_INLINE == IBV_SEND_INLINE << RPMA__FLAGS_SHIFT, "");
-static_assert((RPMA_F_COMPLETION_ALWAYS & ~RPMA_F_COMPLETION_ON_ERROR) ==
-		      IBV_SEND_SIGNALED,
-	      "");
-
-/* Signaled only if RPMA_F_COMPLETION_ALWAYS asks for more than errors. */
+/*
+ * Signaled only if RPMA_F_COMPLETION_ALWAYS asks for more than errors. For the
+ * flags of 1.4 see wr_flags.h.
+ */
 static inline unsigned rpma__send_flags(int flags)
 {
-	return ((unsigned)flags >> RPMA__FLAGS_SHIFT & RPMA__FLAGS) |
-	       ((unsigned)flags & IBV_SEND_SIGNALED);
+	if (flags & RPMA_F_COMPLETION_ALWAYS & ~RPMA_F_COMPLETION_ON_ERROR)
+		return IBV_SEND_SIGNALED;
+	return 0;
 }
 
 /*

@@ -197,7 +197,7 @@ static int prepare_atomic(struct rpma_conn *conn, enum ibv_wr_opcode opcode,
 	if (!rpma__conn_is_valid(conn) || old->mr == NULL || dst == NULL ||
 	    flags == 0 || wr == NULL)
 		return rpma__conn_refusal(conn);
-	if (rpma__wr_flags_check(conn, flags, RPMA__WR_REFUSED_OTHER, 0))
+	if (rpma__wr_flags_check_other(flags))
 		return RPMA_E_INVAL;
 	addr = dst->raddr + dst_offset;
 	if (addr % sizeof(uint64_t)) {
@@ -212,7 +212,7 @@ static int prepare_atomic(struct rpma_conn *conn, enum ibv_wr_opcode opcode,
 	rpma__mr_fill_send(wr, opcode, old, flags, wr_id);
 	wr->wr.wr.atomic.remote_addr = addr;
 	wr->wr.wr.atomic.rkey = dst->rkey;
-	return prepared(0, wr);
+	return prepared(rpma__wr_flags_add(0, flags, wr), wr);
 }
 
 int rpma_wr_atomic_cmp_swp(struct rpma_conn *conn, struct rpma_mr_local *old,

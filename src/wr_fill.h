@@ -35,39 +35,16 @@ static inline int rpma__wr_read(struct rpma_conn *conn,
 				uint64_t wr_id, struct rpma_send_wr *wr)
 {
 	const struct rpma_sge part = {dst, dst_offset, len};
-	int ret;
 
+	if (rpma__wr_has_flags(flags))
+		return rpma__wr_flags_read(conn, dst, dst_offset, src,
+					   src_offset, len, flags, wr_id, wr);
 	if (!rpma__conn_is_valid(conn) || flags == 0 || wr == NULL ||
 	    !rpma__is_valid_rdma(&part, src, src_offset))
 		return rpma__conn_refusal(conn);
-	ret = rpma__wr_flags_check(conn, flags, RPMA__WR_REFUSED_OTHER, len);
-	if (ret)
-		return ret;
 
 	rpma__mr_fill_rdma(wr, IBV_WR_RDMA_READ, &part, src, src_offset, flags,
 			   wr_id);
-	return 0;
-}
-
-/* A write, with immediate data or without. */
-static inline int rpma__wr_write_as(struct rpma_conn *conn,
-				    enum ibv_wr_opcode opcode,
-				    enum rpma__wr_refused refused,
-				    const struct rpma_mr_remote *dst,
-				    size_t dst_offset,
-				    const struct rpma_sge *part, int flags,
-				    uint64_t wr_id, struct rpma_send_wr *wr)
-{
-	int ret;
-
-	if (!rpma__conn_is_valid(conn) || flags == 0 || wr == NULL ||
-	    !rpma__is_valid_rdma(part, dst, dst_offset))
-		return rpma__conn_refusal(conn);
-	ret = rpma__wr_flags_check(conn, flags, refused, part->len);
-	if (ret)
-		return ret;
-
-	rpma__mr_fill_rdma(wr, opcode, part, dst, dst_offset, flags, wr_id);
 	return 0;
 }
 
@@ -80,9 +57,16 @@ static inline int rpma__wr_write(struct rpma_conn *conn,
 {
 	const struct rpma_sge part = {src, src_offset, len};
 
-	return rpma__wr_write_as(conn, IBV_WR_RDMA_WRITE,
-				 RPMA__WR_REFUSED_WRITE, dst, dst_offset, &part,
-				 flags, wr_id, wr);
+	if (rpma__wr_has_flags(flags))
+		return rpma__wr_flags_write(conn, dst, dst_offset, src,
+					    src_offset, len, flags, wr_id, wr);
+	if (!rpma__conn_is_valid(conn) || flags == 0 || wr == NULL ||
+	    !rpma__is_valid_rdma(&part, dst, dst_offset))
+		return rpma__conn_refusal(conn);
+
+	rpma__mr_fill_rdma(wr, IBV_WR_RDMA_WRITE, &part, dst, dst_offset, flags,
+			   wr_id);
+	return 0;
 }
 
 static inline int
@@ -92,13 +76,17 @@ rpma__wr_write_with_imm(struct rpma_conn *conn,
 			size_t len, int flags, uint32_t imm, uint64_t wr_id,
 			struct rpma_send_wr *wr)
 {
-	const struct rpma_sge part = {src, src_offset, len};
-	int ret = rpma__wr_write_as(conn, IBV_WR_RDMA_WRITE_WITH_IMM,
-				    RPMA__WR_REFUSED_SEND, dst, dst_offset,
-				    &part, flags, wr_id, wr);
+	int ret;
 
+	if (rpma__wr_has_flags(flags))
+		return rpma__wr_flags_write_with_imm(conn, dst, dst_offset, src,
+						     src_offset, len, flags,
+						     imm, wr_id, wr);
+	ret = rpma__wr_write(conn, dst, dst_offset, src, src_offset, len, flags,
+			     wr_id, wr);
 	if (ret)
 		return ret;
+	wr->wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 	wr->wr.imm_data = htonl(imm);
 	return 0;
 }
@@ -110,15 +98,14 @@ static inline int rpma__wr_atomic_write(struct rpma_conn *conn,
 					struct rpma_send_wr *wr)
 {
 	const struct rpma_sge none = {0};
-	int ret;
 
+	if (rpma__wr_has_flags(flags))
+		return rpma__wr_flags_atomic_write(conn, dst, dst_offset, src,
+						   flags, wr_id, wr);
 	if (!rpma__conn_is_valid(conn) || dst == NULL || src == NULL ||
 	    flags == 0 || wr == NULL ||
 	    dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT)
 		return rpma__conn_refusal(conn);
-	ret = rpma__wr_flags_check(conn, flags, RPMA__WR_REFUSED_OTHER, 0);
-	if (ret)
-		return ret;
 
 	rpma__mr_fill_rdma(wr, IBV_WR_RDMA_WRITE, &none, dst, dst_offset, flags,
 			   wr_id);
@@ -148,12 +135,12 @@ static inline int rpma__wr_flush(struct rpma_conn *conn,
 {
 	int ret;
 
+	if (rpma__wr_has_flags(flags))
+		return rpma__wr_flags_flush(conn, dst, dst_offset, len, type,
+					    flags, wr_id, wr);
 	if (!rpma__conn_is_valid(conn) || dst == NULL || flags == 0 ||
 	    wr == NULL)
 		return rpma__conn_refusal(conn);
-	ret = rpma__wr_flags_check(conn, flags, RPMA__WR_REFUSED_OTHER, 0);
-	if (ret)
-		return ret;
 	ret = rpma__conn_check_flush(conn, dst, type);
 	if (ret)
 		return ret;
@@ -169,14 +156,13 @@ static inline int rpma__wr_send(struct rpma_conn *conn,
 				struct rpma_send_wr *wr)
 {
 	const struct rpma_sge part = {src, offset, len};
-	int ret;
 
+	if (rpma__wr_has_flags(flags))
+		return rpma__wr_flags_send(conn, src, offset, len, flags, wr_id,
+					   wr);
 	if (!rpma__conn_is_valid(conn) || flags == 0 || wr == NULL ||
 	    !rpma__is_valid_part(&part))
 		return rpma__conn_refusal(conn);
-	ret = rpma__wr_flags_check(conn, flags, RPMA__WR_REFUSED_SEND, len);
-	if (ret)
-		return ret;
 
 	rpma__mr_fill_send(wr, IBV_WR_SEND, &part, flags, wr_id);
 	return 0;
@@ -188,8 +174,12 @@ static inline int rpma__wr_send_with_imm(struct rpma_conn *conn,
 					 uint32_t imm, uint64_t wr_id,
 					 struct rpma_send_wr *wr)
 {
-	int ret = rpma__wr_send(conn, src, offset, len, flags, wr_id, wr);
+	int ret;
 
+	if (rpma__wr_has_flags(flags))
+		return rpma__wr_flags_send_with_imm(conn, src, offset, len,
+						    flags, imm, wr_id, wr);
+	ret = rpma__wr_send(conn, src, offset, len, flags, wr_id, wr);
 	if (ret)
 		return ret;
 	wr->wr.opcode = IBV_WR_SEND_WITH_IMM;

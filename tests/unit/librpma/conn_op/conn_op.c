@@ -452,6 +452,26 @@ static void flags__ARE_THOSE_OF_VERBS_OR_INVAL(void **state)
 	world_end();
 }
 
+static void flags__no_connection_INVAL(void **state)
+{
+	struct rpma_conn *conn;
+	size_t op;
+
+	(void)state;
+	begin();
+	conn = world.conn;
+	world.conn = NULL;
+	for (op = 0; op < FLAGGED; op++) {
+		assert_int_equal(with_flags(op, ALWAYS | RPMA_F_FENCE, 8),
+				 RPMA_E_INVAL);
+		assert_int_equal(with_flags(op, ALWAYS | RPMA_F_INLINE, 8),
+				 RPMA_E_INVAL);
+	}
+	expect_trace("");
+	world.conn = conn;
+	world_end();
+}
+
 /* Bits that mean nothing were ignored by 1.3, and are. */
 static void flags__unknown_ARE_IGNORED(void **state)
 {
@@ -570,6 +590,7 @@ int main(void)
 		mock_test(every__no_connection_INVAL),
 		mock_test(rdma__arguments_INVAL),
 		mock_test(flags__ARE_THOSE_OF_VERBS_OR_INVAL),
+		mock_test(flags__no_connection_INVAL),
 		mock_test(flags__unknown_ARE_IGNORED),
 		mock_test(inline__too_many_bytes_INVAL),
 		mock_test(messages__arguments_INVAL),

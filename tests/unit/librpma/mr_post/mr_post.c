@@ -17,13 +17,6 @@ static void send_flags__of_every_flag(void **state)
 			 IBV_SEND_SIGNALED);
 	assert_int_equal(rpma__send_flags(2), IBV_SEND_SIGNALED);
 	assert_int_equal(rpma__send_flags(4), 0);
-	assert_int_equal(rpma__send_flags(RPMA_F_FENCE), IBV_SEND_FENCE);
-	assert_int_equal(rpma__send_flags(RPMA_F_SOLICITED),
-			 IBV_SEND_SOLICITED);
-	assert_int_equal(rpma__send_flags(RPMA_F_INLINE), IBV_SEND_INLINE);
-	assert_int_equal(rpma__send_flags(-1),
-			 IBV_SEND_SIGNALED | IBV_SEND_FENCE |
-				 IBV_SEND_SOLICITED | IBV_SEND_INLINE);
 }
 
 static void fill__part_of_a_region(void **state)
