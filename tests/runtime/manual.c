@@ -139,21 +139,29 @@ static bool is_readable(int fd)
 	return poll(&pollfd, 1, 0) == 1;
 }
 
-/* Rounds until one delivered what was posted; the queue was armed before. */
-static void deliver_one(struct shard *s, struct world_pair *pair)
+static uint64_t delivered(struct shard *s)
 {
-	uint64_t before;
 	struct rpma_rt_poller_stats stats;
 
 	MUST(rpma_rt_poller_get_stats(s->world.rt, 0, &stats, sizeof(stats)));
-	before = stats.delivered;
+	return stats.delivered;
+}
+
+static void write_one(struct shard *s, struct world_pair *pair)
+{
 	MUST(rpma_rt_write(pair->active, s->remote, 0, s->mr, 64, SIZE,
 			   RPMA_F_COMPLETION_ALWAYS, 7));
-	do {
+}
+
+/* Rounds until one delivered what was posted; the queue was armed before. */
+static void deliver_one(struct shard *s, struct world_pair *pair)
+{
+	uint64_t before = delivered(s);
+
+	write_one(s, pair);
+	do
 		CHECK(rpma_rt_poller_run(s->world.rt, 0, 1) >= 0);
-		MUST(rpma_rt_poller_get_stats(s->world.rt, 0, &stats,
-					      sizeof(stats)));
-	} while (stats.delivered == before);
+	while (delivered(s) == before);
 }
 
 /* Until both say that there is nothing. */
@@ -200,6 +208,28 @@ static void arm__delivered_by_own_round_NOT_SLEPT_ON(struct shard *s,
 	MUST(rpma_rt_queue_push(s->queue, 7, NULL, 0, 0));
 	CHECK(is_readable(fd));
 	take_one(s);
+}
+
+/* A call that waits may stand between the arm and the sleep: what its rounds
+ * deliver is told. */
+static void queue_wait__delivered_by_its_round_READABLE(
+	struct shard *s, struct world_pair *pair, struct rpma_rt_queue *other)
+{
+	struct rpma_rt_completion item;
+	uint64_t before;
+	int fd;
+
+	MUST(rpma_rt_queue_get_fd(s->queue, &fd));
+	arm_both(s);
+	before = delivered(s);
+	write_one(s, pair);
+	do
+		CHECK(rpma_rt_queue_wait(other, &item, 1, 0) == 0);
+	while (delivered(s) == before);
+	CHECK(is_readable(fd));
+	take_one(s);
+	/* and the loop goes on as before */
+	arm__delivered_by_own_round_NOT_SLEPT_ON(s, pair);
 }
 
 /* A poller that was let go is not armed by its thread any more. */
@@ -273,6 +303,7 @@ int main(void)
 	ping(&s, &pairs[0], other, 1);
 	ping(&s, &pairs[1], other, 64);
 	arm__delivered_by_own_round_NOT_SLEPT_ON(&s, &pairs[0]);
+	queue_wait__delivered_by_its_round_READABLE(&s, &pairs[0], other);
 	release__delivered_by_own_round_READABLE(&s, &pairs[0]);
 	poller_run__taken_over_READABLE(&s, &pairs[0]);
 	MUST(rpma_rt_conn_close(pairs[0].active));
