@@ -2,41 +2,261 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * bench_turn_loop TURNS: so many turns of a shard with nothing to do, on one
- * connection and one queue: a round of its poller and a look into the queue.
- * bench_turn runs it under callgrind, which counts the instructions of
- * measured_turns().
+ * bench_turn_loop WHAT BURSTS: turns of a shard with one connection, in manual
+ * mode, in so many bursts; prints how many they are. bench_turn runs it under
+ * callgrind, which counts the instructions of measured_turns(). WHAT:
+ *   empty  a round of its poller and a look into its queue find nothing
+ *   busy   they find the completion of a send, and the next one is posted
+ *   bare   the same as busy with verbs: ibv_poll_cq(), ibv_post_send()
  */
 
 #include <stdlib.h>
+#include <string.h>
 
-#include "stage.h"
+#include "pair.h"
 
-__attribute__((noinline)) void measured_turns(struct stage *s, long turns);
+#define DEPTH 64
+#define BURST 32 /* messages between two looks at the receiving end */
+#define SIZE  64 /* bytes of a message */
 
-void measured_turns(struct stage *s, long turns)
+struct loop {
+	struct stage stage;
+	struct world_pair pair;
+	struct pair_bare bare[2];
+};
+
+struct what {
+	const char *name;
+	void (*open)(struct loop *loop);
+	void (*close)(struct loop *loop);
+	/* the receiving end: gives BURST receives, takes their completions */
+	void (*give)(struct loop *loop);
+	void (*take)(struct loop *loop);
+	/* the sending end: what the first turn finds, the turns, what the last
+	 * turn left */
+	void (*begin)(struct loop *loop);
+	void (*turns)(struct loop *loop, long turns);
+	void (*end)(struct loop *loop);
+};
+
+/* ---------------------------------------------------------- the runtime --- */
+
+static void open_pair(struct loop *loop)
 {
+	pair_connect(&loop->stage, loop->stage.cfg, &loop->pair);
+}
+
+static void close_pair(struct loop *loop)
+{
+	stage_disconnect(&loop->stage, &loop->pair);
+}
+
+static void empty_turns(struct loop *loop, long turns)
+{
+	struct stage *s = &loop->stage;
 	struct rpma_rt_completion items[8];
 
-	while (turns-- > 0) {
+	while (--turns > 0) {
 		MUST(rpma_rt_poller_run(s->world.rt, 0, 32));
 		CHECK(rpma_rt_queue_poll(s->aq, items, 8) == 0);
 	}
 }
 
+static void give_recvs(struct loop *loop)
+{
+	int i;
+
+	for (i = 0; i < BURST; i++)
+		MUST(rpma_rt_recv(loop->pair.passive, loop->stage.mr, 0, SIZE,
+				  7));
+}
+
+static void take_recvs(struct loop *loop)
+{
+	int i;
+
+	for (i = 0; i < BURST; i++)
+		stage_completion(loop->stage.pq, 7, IBV_WC_SUCCESS);
+}
+
+static inline void send_one(struct loop *loop, uint64_t context)
+{
+	MUST(rpma_rt_send(loop->pair.active, loop->stage.mr, SIZE, SIZE,
+			  RPMA_F_COMPLETION_ALWAYS, context));
+}
+
+/* Takes the one completion there is. */
+static inline void take_one(struct loop *loop, uint64_t context)
+{
+	struct stage *s = &loop->stage;
+	struct rpma_rt_completion items[8];
+
+	CHECK(rpma_rt_poller_run(s->world.rt, 0, 32) == 1);
+	CHECK(rpma_rt_queue_poll(s->aq, items, 8) == 1);
+	CHECK(items[0].status == IBV_WC_SUCCESS && items[0].context == context);
+}
+
+static void begin_busy(struct loop *loop)
+{
+	send_one(loop, BURST - 1);
+}
+
+static void busy_turns(struct loop *loop, long turns)
+{
+	while (--turns > 0) {
+		take_one(loop, (uint64_t)turns);
+		send_one(loop, (uint64_t)turns - 1);
+	}
+}
+
+static void end_busy(struct loop *loop)
+{
+	take_one(loop, 0);
+}
+
+/* ----------------------------------------------------------------- bare --- */
+
+static void open_bare(struct loop *loop)
+{
+	pair_bare_open(&loop->stage, DEPTH, loop->bare);
+}
+
+static void close_bare(struct loop *loop)
+{
+	pair_bare_close(loop->bare);
+}
+
+static void give_bare_recvs(struct loop *loop)
+{
+	struct ibv_sge sge = {(uintptr_t)loop->stage.memory, SIZE,
+			      loop->bare[1].lkey};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
+	struct ibv_recv_wr *bad;
+	int i;
+
+	for (i = 0; i < BURST; i++)
+		CHECK(ibv_post_recv(loop->bare[1].qp, &wr, &bad) == 0);
+}
+
+static void take_bare_recvs(struct loop *loop)
+{
+	struct ibv_wc wc;
+	int i;
+
+	for (i = 0; i < BURST; i++)
+		CHECK(ibv_poll_cq(loop->bare[1].cq, 1, &wc) == 1 &&
+		      wc.status == IBV_WC_SUCCESS);
+}
+
+/* Made once: what changes from message to message is its number. */
+static struct ibv_sge bare_sge = {.length = SIZE};
+static struct ibv_send_wr bare_wr = {
+	.sg_list = &bare_sge,
+	.num_sge = 1,
+	.opcode = IBV_WR_SEND,
+	.send_flags = IBV_SEND_SIGNALED,
+};
+
+static inline void send_one_bare(struct loop *loop, uint64_t context)
+{
+	struct ibv_send_wr *bad;
+
+	bare_wr.wr_id = context;
+	CHECK(ibv_post_send(loop->bare[0].qp, &bare_wr, &bad) == 0);
+}
+
+static inline void take_one_bare(struct loop *loop, uint64_t context)
+{
+	struct ibv_wc wcs[8];
+
+	CHECK(ibv_poll_cq(loop->bare[0].cq, 8, wcs) == 1);
+	CHECK(wcs[0].status == IBV_WC_SUCCESS && wcs[0].wr_id == context);
+}
+
+static void begin_bare(struct loop *loop)
+{
+	bare_sge.addr = (uintptr_t)loop->stage.memory + SIZE;
+	bare_sge.lkey = loop->bare[0].lkey;
+	send_one_bare(loop, BURST - 1);
+}
+
+static void bare_turns(struct loop *loop, long turns)
+{
+	while (--turns > 0) {
+		take_one_bare(loop, (uint64_t)turns);
+		send_one_bare(loop, (uint64_t)turns - 1);
+	}
+}
+
+static void end_bare(struct loop *loop)
+{
+	take_one_bare(loop, 0);
+}
+
+/* ------------------------------------------------------------ measuring --- */
+
+static void nothing(struct loop *loop)
+{
+	(void)loop;
+}
+
+static const struct what kinds[] = {
+	{"empty", open_pair, close_pair, nothing, nothing, nothing, empty_turns,
+	 nothing},
+	{"busy", open_pair, close_pair, give_recvs, take_recvs, begin_busy,
+	 busy_turns, end_busy},
+	{"bare", open_bare, close_bare, give_bare_recvs, take_bare_recvs,
+	 begin_bare, bare_turns, end_bare},
+};
+
+static const struct what *find_what(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (strcmp(kinds[i].name, name) == 0)
+			return &kinds[i];
+	}
+	fprintf(stderr, "usage: bench_turn_loop empty|busy|bare BURSTS\n");
+	exit(2);
+}
+
+__attribute__((noinline)) void measured_turns(const struct what *what,
+					      struct loop *loop);
+
+/* One turn less than BURST. */
+void measured_turns(const struct what *what, struct loop *loop)
+{
+	what->turns(loop, BURST);
+}
+
+static void burst(const struct what *what, struct loop *loop, bool is_measured)
+{
+	what->give(loop);
+	what->begin(loop);
+	if (is_measured)
+		measured_turns(what, loop);
+	else
+		what->turns(loop, BURST);
+	what->end(loop);
+	what->take(loop);
+}
+
 int main(int argc, char **argv)
 {
-	const struct stage_cfg cfg = {
-		.pollers = 1, .mode = RPMA_RT_MODE_MANUAL, .depth = 16};
-	struct world_pair pair;
-	struct stage s;
+	const struct what *what = find_what(argc > 1 ? argv[1] : "empty");
+	long bursts = argc > 2 ? atol(argv[2]) : 30;
+	static struct loop loop;
+	long i;
 
-	stage_open(&s, &cfg);
-	/* the poller is this thread's: what it waits for runs it */
-	CHECK(rpma_rt_poller_run(s.world.rt, 0, 1) >= 0);
-	stage_connect(&s, &pair);
-	measured_turns(&s, argc > 1 ? atol(argv[1]) : 1000);
-	stage_disconnect(&s, &pair);
-	stage_close(&s);
+	pair_stage_open(&loop.stage, DEPTH);
+	what->open(&loop);
+	/* symbols are bound, queues wrapped */
+	burst(what, &loop, false);
+	for (i = 0; i < bursts; i++)
+		burst(what, &loop, true);
+	printf("turns %ld\n", bursts * (BURST - 1));
+	what->close(&loop);
+	stage_close(&loop.stage);
 	return 0;
 }
