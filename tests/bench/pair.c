@@ -45,6 +45,24 @@ void pair_connect(struct stage *s, const struct rpma_rt_conn_cfg *cfg,
 	MUST(rpma_rt_listener_delete(&listener));
 }
 
+static void end_of(struct rpma_rt_queue *queue, struct rpma_rt_conn **conn)
+{
+	struct rpma_rt_completion item;
+
+	do
+		item = world_next(queue);
+	while (item.kind != RPMA_RT_EVENT);
+	CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_unref(conn));
+}
+
+void pair_disconnect(struct stage *s, struct world_pair *pair)
+{
+	MUST(rpma_rt_conn_close(pair->active));
+	end_of(s->aq, &pair->active);
+	end_of(s->pq, &pair->passive);
+}
+
 /* ----------------------------------------------------------------- bare --- */
 
 static struct rpma_conn_cfg *configure(uint32_t depth)

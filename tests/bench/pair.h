@@ -20,6 +20,8 @@ void pair_stage_open(struct stage *s, uint32_t depth);
 /* Active on poller 0 and s->aq, passive on poller 1 and s->pq. */
 void pair_connect(struct stage *s, const struct rpma_rt_conn_cfg *cfg,
 		  struct world_pair *pair);
+/* Receives that are posted come back. */
+void pair_disconnect(struct stage *s, struct world_pair *pair);
 
 /* connected by librpma, which has nothing to do with it after that */
 struct pair_bare {
