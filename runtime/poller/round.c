@@ -238,12 +238,10 @@ static inline bool is_quiet(const struct rt_poller *poller)
 		      rt_schedule_is_empty(&poller->schedule));
 }
 
-/* All that a round is besides the polls. Apart: as deliver_batch(). */
-__attribute__((noinline)) static int end_round(struct rt_poller *poller,
+/* Messages, tasks, and what else there is besides completions. */
+__attribute__((noinline)) static int do_others(struct rt_poller *poller,
 					       int done)
 {
-	if (rt_deliver_is_due(poller))
-		rt_deliver_flush(poller);
 	if (unlikely(poller->timed_out)) {
 		poller->timed_out = false;
 		if (done > 0 && rt_channel_wake(poller) == 0)
@@ -263,6 +261,14 @@ __attribute__((noinline)) static int end_round(struct rt_poller *poller,
 	return done;
 }
 
+__attribute__((noinline)) static int end_batches(struct rt_poller *poller,
+						 int done)
+{
+	if (rt_deliver_is_due(poller))
+		rt_deliver_flush(poller);
+	return is_quiet(poller) ? done : do_others(poller, done);
+}
+
 __attribute__((noinline)) static void read_clock(struct rt_poller *poller)
 {
 	rt_poller_set_tick(poller, rt_now_ns());
@@ -279,10 +285,9 @@ int rt_round_run(struct rt_poller *poller, int budget)
 		done = poll_cq(poller, poller->cqs[0], budget);
 	else
 		done = poll_several(poller, budget);
-	if (done == 0 && is_quiet(poller)) {
-		/* a poll that found nothing wrote nothing */
-		assert(!rt_deliver_is_due(poller));
-		return 0;
-	}
-	return end_round(poller, done);
+	if (done > 0)
+		return end_batches(poller, done);
+	/* polls that found nothing wrote nothing */
+	assert(!rt_deliver_is_due(poller));
+	return is_quiet(poller) ? 0 : do_others(poller, 0);
 }
