@@ -413,6 +413,12 @@ RPMA_RT_MUST_CHECK int rpma_rt_queue_arm(struct rpma_rt_queue *queue);
  * flags are the library's. Unordered to completions. Thread: any. */
 int rpma_rt_queue_push(struct rpma_rt_queue *queue, uint64_t context,
 		       void *user, uint32_t byte_len, uint32_t imm);
+/* Whoever waits on the queue, or sleeps on its fd, comes back without an item:
+ * rpma_rt_queue_wait() answers 0, rpma_rt_queue_arm() 1, once. Also if the wake
+ * came before the sleep; several may be one. Of several workers at least one
+ * comes back. Takes no lock, allocates nothing. Thread: any, also inside a
+ * handler of a signal. */
+int rpma_rt_queue_wake(struct rpma_rt_queue *queue);
 /* No more pushes; a waiter wakes; what is inside can still be taken, and
  * completions under way still arrive. Thread: any. */
 int rpma_rt_queue_close(struct rpma_rt_queue *queue);

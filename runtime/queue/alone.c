@@ -18,6 +18,7 @@
 #include "queue/impl.h"
 #include "queue/take.h"
 #include "queue/queue.h"
+#include "queue/wake.h"
 
 #define NS_PER_US    1000
 #define SPINS_A_LOOK 64 /* takes between two reads of the clock */
@@ -58,7 +59,7 @@ static uint32_t spin(struct rpma_rt_queue *queue,
 	end = (int64_t)rt_now_ns() + (int64_t)queue->params.spin_us * NS_PER_US;
 	if (end_ns >= 0 && end_ns < end)
 		end = end_ns;
-	while ((int64_t)rt_now_ns() < end) {
+	while ((int64_t)rt_now_ns() < end && !rt_wake_is_due(queue)) {
 		for (i = 0; i < SPINS_A_LOOK; i++) {
 			count = rt_queue_take_consumer(queue, cmpl, max);
 			if (count > 0)
@@ -78,6 +79,8 @@ static uint32_t sleep_once(struct rpma_rt_queue *queue,
 
 	rt_bell_arm(&queue->bell, RT_BELL_ON_FUTEX);
 	count = rt_queue_take_again_consumer(queue, cmpl, max, why);
+	if (count == 0 && *why == RT_TAKE_EMPTY && rt_wake_take_consumer(queue))
+		*why = RT_TAKE_WOKEN;
 	if (count == 0 && *why == RT_TAKE_EMPTY) {
 		rt_stat_add_mt(&queue->stats.sleeps, 1);
 		rt_bell_sleep_armed(&queue->bell, timeout_ns);
@@ -87,8 +90,8 @@ static uint32_t sleep_once(struct rpma_rt_queue *queue,
 	return count;
 }
 
-/* Sleeps until something comes, the end, or the time passed (end_ns < 0:
- * never). */
+/* Sleeps until something comes, a wake, the end, or the time passed (end_ns <
+ * 0: never). */
 static uint32_t sleep_for(struct rpma_rt_queue *queue,
 			  struct rpma_rt_completion *cmpl, uint32_t max,
 			  int64_t end_ns, enum rt_take_end *why)
@@ -104,7 +107,8 @@ static uint32_t sleep_for(struct rpma_rt_queue *queue,
 							      why);
 		}
 		count = sleep_once(queue, cmpl, max, left, why);
-		if (count > 0 || *why == RT_TAKE_CLOSED)
+		if (count > 0 || *why == RT_TAKE_CLOSED ||
+		    *why == RT_TAKE_WOKEN)
 			return count;
 		if (*why == RT_TAKE_BUSY)
 			sched_yield();
@@ -151,6 +155,8 @@ static enum rt_take_end arm(struct rpma_rt_queue *queue)
 {
 	enum rt_take_end end = rt_queue_look_consumer(queue);
 
+	if (end == RT_TAKE_WOKEN)
+		rt_wake_take_consumer(queue);
 	if (end != RT_TAKE_EMPTY)
 		return end;
 	rt_bell_read(&queue->bell);
@@ -159,6 +165,8 @@ static enum rt_take_end arm(struct rpma_rt_queue *queue)
 	end = rt_queue_look_consumer(queue);
 	if (end != RT_TAKE_EMPTY)
 		rt_bell_wake(&queue->bell);
+	if (end == RT_TAKE_WOKEN)
+		rt_wake_take_consumer(queue);
 	return end;
 }
 

@@ -26,6 +26,7 @@
 #include "queue/queue.h"
 #include "queue/shared.h"
 #include "queue/take.h"
+#include "queue/wake.h"
 
 #define NS_PER_MS 1000000
 
@@ -168,6 +169,7 @@ int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr)
 				     "a connection whose CLOSED has not come, "
 				     "a listener or an SRQ names it, or items "
 				     "wait behind a full lane");
+	rt_wake_await_leave(queue);
 	drop_items(queue);
 	rt_queue_list_remove(queue->rt, queue);
 	rt_queue_free_messages(queue);
@@ -374,7 +376,8 @@ static int wait_and_run(struct rpma_rt_queue *queue, int64_t timeout_ns,
 			is_last = true;
 		}
 		ret = wait_once(queue, left, cmpl, max, count, why);
-	} while (ret == 0 && *count == 0 && *why != RT_TAKE_CLOSED && !is_last);
+	} while (ret == 0 && *count == 0 && *why != RT_TAKE_CLOSED &&
+		 *why != RT_TAKE_WOKEN && !is_last);
 	return ret;
 }
 

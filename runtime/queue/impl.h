@@ -4,8 +4,8 @@
 /*
  * impl.h -- what a queue consists of, for the files of this folder: queue.c
  * (lanes, users, end), push.c (messages), take.c (taking), alone.c and shared.c
- * (one consumer, several), calls.c (the public calls). Who owns which word:
- * doc/protocols/lane.md, shared-queue.md.
+ * (one consumer, several), wake.c, calls.c (the public calls). Who owns which
+ * word: doc/protocols/lane.md, shared-queue.md.
  */
 
 #ifndef RT_QUEUE_IMPL_H
@@ -26,6 +26,9 @@
 
 #define RT_QUEUE_CLOSED 1 /* bit of the gate; */
 #define RT_QUEUE_PUSHER 2 /* the rest of it counts who is inside push */
+
+#define RT_QUEUE_WOKEN 1 /* bit of woken: nobody has come back for it yet; */
+#define RT_QUEUE_WAKER 2 /* the rest of it counts who is inside wake */
 
 struct rt_queue_params {
 	uint32_t lane_size;
@@ -63,6 +66,7 @@ struct rpma_rt_queue {
 
 	/* written by the sleeping consumer, read by those who publish */
 	alignas(RT_CACHE_LINE) struct rt_bell bell;
+	_Atomic uint32_t woken; /* any thread, also in handlers of signals */
 
 	/* messages and who is inside push */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t gate;

@@ -17,6 +17,7 @@
 #include "queue/count.h"
 #include "queue/impl.h"
 #include "queue/queue.h"
+#include "queue/wake.h"
 
 #define NS_PER_US    1000
 #define SPINS_A_LOOK 64 /* looks between two reads of the clock */
@@ -134,8 +135,13 @@ static uint32_t take_armed(struct rpma_rt_queue *queue,
 			   struct rpma_rt_completion *cmpl, uint32_t max,
 			   uint32_t ways, enum rt_take_end *why)
 {
+	uint32_t count;
+
 	rt_bell_arm(&queue->bell, ways | way_of(consumers_of(queue)));
-	return rt_queue_take_again_consumer(queue, cmpl, max, why);
+	count = rt_queue_take_again_consumer(queue, cmpl, max, why);
+	if (count == 0 && *why == RT_TAKE_EMPTY && rt_wake_take_consumer(queue))
+		*why = RT_TAKE_WOKEN;
+	return count;
 }
 
 /* Inside: takes and leaves, or leaves as one more that waits (0, and why says
@@ -206,7 +212,7 @@ static uint32_t spin(struct rpma_rt_queue *queue,
 			if (count > 0)
 				return count;
 		}
-	} while ((int64_t)rt_now_ns() < stop_ns);
+	} while ((int64_t)rt_now_ns() < stop_ns && !rt_wake_is_due(queue));
 	return 0;
 }
 
@@ -272,7 +278,8 @@ static uint32_t sleep_for(struct rpma_rt_queue *queue,
 		if (!is_waiting) {
 			count = take_or_leave_to_wait(queue, cmpl, max, armed,
 						      why);
-			if (count > 0 || *why == RT_TAKE_CLOSED)
+			if (count > 0 || *why == RT_TAKE_CLOSED ||
+			    *why == RT_TAKE_WOKEN)
 				return count;
 			is_waiting = *why == RT_TAKE_EMPTY;
 		}
@@ -325,6 +332,8 @@ enum rt_take_end rt_shared_arm(struct rpma_rt_queue *queue)
 
 	if (is_inside) {
 		end = rt_queue_look_consumer(queue);
+		if (end == RT_TAKE_WOKEN)
+			rt_wake_take_consumer(queue);
 		if (end != RT_TAKE_EMPTY) {
 			leave(queue, end == RT_TAKE_CLOSED);
 			return end;
@@ -336,7 +345,11 @@ enum rt_take_end rt_shared_arm(struct rpma_rt_queue *queue)
 	if (!is_inside && !enter_or_mark(queue, 0, 0))
 		return RT_TAKE_EMPTY;
 	end = rt_queue_look_consumer(queue);
+	if (end == RT_TAKE_WOKEN)
+		rt_wake_take_consumer(queue);
 	/* something: others may sleep on the eventfd that we made quiet */
 	leave(queue, end != RT_TAKE_EMPTY);
+	if (end == RT_TAKE_WOKEN) /* and there is no wake any more */
+		rt_bell_wake(&queue->bell);
 	return end;
 }

@@ -13,6 +13,7 @@
 #include "queue/impl.h"
 #include "queue/push.h"
 #include "queue/queue.h"
+#include "queue/wake.h"
 
 /* Up to max items from all sources, beginning with another one each time. */
 static uint32_t take_lane(struct rpma_rt_queue *queue, struct rt_lane *lane,
@@ -166,7 +167,8 @@ enum rt_take_end rt_queue_look_consumer(struct rpma_rt_queue *queue)
 
 	if (has_items(queue))
 		return RT_TAKE_SOME;
-	if (end == RT_TAKE_EMPTY)
-		ring_pollers(queue);
-	return end;
+	if (end != RT_TAKE_EMPTY)
+		return end;
+	ring_pollers(queue);
+	return rt_wake_is_due(queue) ? RT_TAKE_WOKEN : RT_TAKE_EMPTY;
 }

@@ -15,8 +15,9 @@
 /* How a take that found nothing ends. */
 enum rt_take_end {
 	RT_TAKE_EMPTY,
-	RT_TAKE_SOME, /* of a look only: there is something */
-	RT_TAKE_BUSY, /* a pusher is inside a closed queue */
+	RT_TAKE_SOME,  /* of a look only: there is something */
+	RT_TAKE_BUSY,  /* a pusher is inside a closed queue */
+	RT_TAKE_WOKEN, /* rpma_rt_queue_wake(), and nothing else */
 	RT_TAKE_CLOSED
 };
 

@@ -4,7 +4,8 @@
 /*
  * Lane, spill, parking and stop, as in doc/protocols/lane.md and in lane.c,
  * queue_take.c and park.c, for every interleaving of one poller, one consumer, what
- * feeds the poller and what stops it.
+ * feeds the poller and what stops it. WAKES=1: also a thread that wakes the
+ * consumer once, for which it has to come back.
  *
  * Stores go through buffers, see buffers.pml.
  *
@@ -14,9 +15,20 @@
  * Each M_ macro breaks one thing; tests/model/run expects an error with each.
  */
 
+/* of a wake */
+#if defined(M_NO_FENCE_WAKE) || defined(M_NO_WAKE_CHECK) || \
+	defined(M_WAKE_CHECK_EARLY)
+#define WAKES 1
+#define N     2
+#endif
+#ifndef WAKES
+#define WAKES 0
+#endif
+
 /* found sooner where no stop comes to the rescue */
 #if defined(M_NO_FENCE_PUBLISH) || defined(M_NO_ROOM_CHECK) || \
-	defined(M_NO_SPILLED_CHECK)
+	defined(M_NO_SPILLED_CHECK) || defined(M_NO_FENCE_WAKE) || \
+	defined(M_NO_WAKE_CHECK) || defined(M_WAKE_CHECK_EARLY)
 #define NO_HURRY
 #endif
 
@@ -30,7 +42,8 @@
 #define POLLER	 0
 #define CONSUMER 1
 #define STOPPER	 2
-#define THREADS	 3
+#define WAKER	 3
+#define THREADS	 (3 + WAKES)
 #define DEPTH	 3
 
 /* words in memory */
@@ -42,7 +55,8 @@
 #define STOP	5
 #define FIN	6
 #define SLOT	7 /* and the next */
-#define WORDS	9
+#define WOKEN	9
+#define WORDS	(9 + WAKES)
 
 #define AWAKE  0
 #define ASLEEP 1
@@ -58,6 +72,7 @@ byte poller_fd;		/* the eventfd of the poller's bell */
 byte taken;		/* items that the consumer has had */
 bool poller_gone;
 bool over;
+bool came_back; /* the consumer, for the wake */
 
 /* ------------------------------------------------------------- bells --- */
 
@@ -282,8 +297,22 @@ inline take()
 	fi
 }
 
+/* yes: it comes back, and the next wake is another one */
+inline look_for_wake(yes)
+{
+	if
+	:: WAKES && LOAD(CONSUMER, WAKES * WOKEN) ->
+		exchange(CONSUMER, WAKES * WOKEN, false, rung);
+		atomic { rung = 0; yes = true }
+	:: else
+	fi
+}
+
 inline park()
 {
+#ifdef M_WAKE_CHECK_EARLY
+	look_for_wake(woken);
+#endif
 	put(CONSUMER, QWORD, ASLEEP, true);
 #ifndef M_NO_FENCE_PARK
 	FENCE(CONSUMER);
@@ -296,8 +325,16 @@ inline park()
 #else
 	take();
 #endif
+#if !defined(M_NO_WAKE_CHECK) && !defined(M_WAKE_CHECK_EARLY)
 	if
-	:: !got && !finished ->
+	:: !got && !finished -> look_for_wake(woken)
+	:: else
+	fi;
+#endif
+	if
+	:: !got && !finished && woken ->
+		atomic { woken = false; came_back = true }
+	:: !got && !finished && !woken ->
 #ifndef M_NO_SPILLED_CHECK
 		is_ring_due(due);
 		if
@@ -324,6 +361,7 @@ proctype consumer()
 	bool got;
 	bool due;
 	bool finished;
+	bool woken;
 
 	do
 	:: over -> break
@@ -360,7 +398,7 @@ proctype stopper()
 #ifndef NO_HURRY
 	:: true -> cq_done == N
 #endif
-	:: true -> taken == N
+	:: true -> taken == N && (!WAKES || came_back)
 	fi;
 	put(STOPPER, STOP, true, true);
 	FENCE(STOPPER);
@@ -371,8 +409,26 @@ proctype stopper()
 	ring_consumer(STOPPER)
 }
 
+#if WAKES
+/* At any time: a thread, or a handler of a signal. */
+proctype waker()
+{
+	byte rung;
+
+	put(WAKER, WOKEN, true, true);
+#ifndef M_NO_FENCE_WAKE
+	FENCE(WAKER);
+#endif
+	ring_consumer(WAKER)
+}
+#endif
+
 init {
 	atomic {
+#if WAKES
+		run buffer(WAKER);
+		run waker();
+#endif
 		run buffer(POLLER);
 		run buffer(CONSUMER);
 		run buffer(STOPPER);

@@ -7,6 +7,7 @@
  * in the end and of workers that wait, one of them with a time that may be over
  * at any moment, after which it never comes back. FD=1: two event loops
  * instead, which poll, arm and sleep on the eventfd. FD=2: one, and a waiter.
+ * WAKES=1: also a thread that wakes one of them, without an item.
  *
  * Stores of the publisher, and a worker's arming of the word, go through a
  * buffer of their thread and reach memory later; in program order, for there
@@ -14,12 +15,21 @@
  * the own buffer is empty, and so does every other read-modify-write.
  *
  * Wanted: every item taken once, also while who took one before is busy with
- * it; every worker without a time told the end; no other end: a lost wake-up is
- * a deadlock, an invalid end state.
+ * it; every worker without a time told the end; for a wake one comes back; no
+ * other end: a lost wake-up is a deadlock, an invalid end state.
  *
  * Each M_ macro breaks one thing; tests/model/run expects an error with each.
  */
 
+/* of a wake */
+#if defined(M_NO_FENCE_WAKE) || defined(M_WAKE_NOT_SEEN) ||                   \
+	defined(M_WAKE_NOT_TAKEN_OVER)
+#define WAKES 1
+#define ITEMS 1
+#endif
+#ifndef WAKES
+#define WAKES 0
+#endif
 #ifndef ITEMS
 #define ITEMS 2
 #endif
@@ -36,7 +46,8 @@
 #endif
 #define WORKERS 3
 #define PUBLISHER WORKERS
-#define THREADS 4
+#define WAKER	  4
+#define THREADS	  (4 + WAKES)
 
 /* the word of who consumes, in parts that change in one step */
 bool inside;
@@ -53,6 +64,8 @@ bool fd;
 byte published;	 /* the lane: published - taken are there */
 byte taken;
 bool closed;
+bool woken;	/* and nobody has come back for it */
+bool came_back; /* somebody has */
 
 /* one entry is enough: each fences before its next store that is buffered */
 byte b_what[THREADS];
@@ -61,6 +74,7 @@ byte b_what[THREADS];
 #define CLOSE	2
 #define ARM	3
 #define ARM_FD	4
+#define WAKE	5
 
 #define SEES_WORD(t) (word || b_what[t] == ARM)
 #define SEES_FD(t)   (word_fd || b_what[t] == ARM_FD)
@@ -77,12 +91,16 @@ end:	do
 		:: b_what[1] != NOTHING -> t = 1
 		:: b_what[2] != NOTHING -> t = 2
 		:: b_what[3] != NOTHING -> t = 3
+#if WAKES
+		:: b_what[WAKER] != NOTHING -> t = WAKER
+#endif
 		fi;
 		if
 		:: b_what[t] == PUBLISH -> published++
 		:: b_what[t] == CLOSE -> closed = true
 		:: b_what[t] == ARM -> word = true
 		:: b_what[t] == ARM_FD -> word_fd = true
+		:: b_what[t] == WAKE -> woken = true
 		fi;
 		b_what[t] = NOTHING;
 		t = 0
@@ -160,7 +178,7 @@ proctype publisher()
 	/* in its time, or when nobody wakes for it before all was taken */
 	if
 	:: true
-	:: true -> taken == ITEMS
+	:: true -> taken == ITEMS && (!WAKES || came_back)
 	fi;
 	FENCE(PUBLISHER);
 	b_what[PUBLISHER] = CLOSE;
@@ -170,7 +188,12 @@ proctype publisher()
 
 /* ------------------------------------------------------------ workers --- */
 
+#define A_WAKE_ALONE (woken && published == taken && !closed)
+#ifdef M_WAKE_NOT_TAKEN_OVER
 #define SOMETHING (published != taken || closed)
+#else
+#define SOMETHING (published != taken || closed || woken)
+#endif
 
 /* Up to the fence; the look comes with it, or after. */
 inline arm(t)
@@ -306,6 +329,16 @@ inline take_armed(t)
 #else
 		found = got || seen;
 #endif
+#ifndef M_WAKE_NOT_SEEN
+		/* it comes back for the wake, and leaves as with an item */
+		if
+		:: woken && !got && !seen ->
+			woken = false;
+			came_back = true;
+			found = true
+		:: else
+		fi;
+#endif
 		seen = false
 	}
 }
@@ -418,10 +451,25 @@ inline try_enter(t)
 	}
 }
 
+/* Inside: it comes back for the wake. */
+inline take_wake()
+{
+	if
+	:: A_WAKE_ALONE -> woken = false; came_back = true
+	:: else
+	fi
+}
+
 /* Inside: what the second look of an arm found; then it leaves. */
 inline look_and_leave(t)
 {
-	atomic { ARMED(t) -> seen = SOMETHING; armed = !seen };
+	atomic {
+		ARMED(t);
+		seen = SOMETHING;
+		armed = !seen;
+		came_for_wake = A_WAKE_ALONE;
+		take_wake()
+	};
 	if
 	:: seen ->
 		seen = false;
@@ -430,7 +478,14 @@ inline look_and_leave(t)
 #endif
 	:: else
 	fi;
-	leave(t)
+	leave(t);
+	/* who made the eventfd quiet has it written again, for others */
+	if
+	:: came_for_wake ->
+		ring(t, owed, owed_fd);
+		came_for_wake = false
+	:: else
+	fi
 }
 
 inline arm_fd(t)
@@ -455,6 +510,7 @@ proctype looper(byte me)
 	bool owed_fd;
 	bool armed;
 	bool over;
+	bool came_for_wake;
 
 	do
 	:: atomic { over -> break }
@@ -487,7 +543,8 @@ proctype looper(byte me)
 		:: !over && !got ->
 			atomic { entered = false; try_enter(me) };
 			if
-			:: entered && SOMETHING -> leave(me)
+			:: atomic { entered && SOMETHING -> take_wake() };
+				leave(me)
 			:: entered && !SOMETHING ->
 				arm_fd(me);
 				look_and_leave(me)
@@ -522,6 +579,21 @@ proctype looper(byte me)
 	od
 }
 
+#if WAKES
+/* At any time: a thread, or a handler of a signal. */
+proctype waker()
+{
+	bool was;
+	bool was_fd;
+
+	b_what[WAKER] = WAKE;
+#ifndef M_NO_FENCE_WAKE
+	FENCE(WAKER);
+#endif
+	ring(WAKER, was, was_fd)
+}
+#endif
+
 active proctype ending()
 {
 	/* who has no time is told the end; by then everything was taken */
@@ -531,9 +603,14 @@ active proctype ending()
 init {
 	atomic {
 		run buffer();
+#if WAKES
+		run waker();
+#endif
 #if FD == 0
 		run worker(0, false);
+#if !WAKES
 		run worker(1, false);
+#endif
 		run worker(2, true);
 #elif FD == 1
 		run looper(0);

@@ -270,6 +270,22 @@ static void poller_run__taken_over_READABLE(struct shard *s,
 	take_one(s);
 }
 
+/* A wait that runs rounds, and an arm of both. */
+static void wake__ends_the_wait_and_the_sleep(struct shard *s)
+{
+	struct rpma_rt_completion item;
+	int fd;
+
+	MUST(rpma_rt_queue_wake(s->queue));
+	MUST_ANSWER(0, rpma_rt_queue_wait(s->queue, &item, 1, -1));
+	MUST(rpma_rt_queue_get_fd(s->queue, &fd));
+	arm_both(s);
+	MUST(rpma_rt_queue_wake(s->queue));
+	CHECK(is_readable(fd));
+	MUST_ANSWER(1, rpma_rt_queue_arm(s->queue));
+	MUST_ANSWER(0, rpma_rt_queue_arm(s->queue));
+}
+
 static void expect_refusals(struct shard *s)
 {
 
@@ -306,6 +322,7 @@ int main(void)
 	queue_wait__delivered_by_its_round_READABLE(&s, &pairs[0], other);
 	release__delivered_by_own_round_READABLE(&s, &pairs[0]);
 	poller_run__taken_over_READABLE(&s, &pairs[0]);
+	wake__ends_the_wait_and_the_sleep(&s);
 	MUST(rpma_rt_conn_close(pairs[0].active));
 	CHECK(next_event(&s, s.queue, RPMA_RT_EVENT_CLOSED) == pairs[0].active);
 	/* the rest dies with the runtime, run by the stop itself */

@@ -92,6 +92,9 @@ static void *pusher_main(void *arg)
 	       rpma_rt_queue_push(life->queue, actor->sent, actor, 0, 0) == 0) {
 		actor->sent++;
 		stress_dawdle(&actor->rng, 60);
+		/* they come back for nothing, and lose nothing */
+		if (stress_below(&actor->rng, 8) == 0)
+			STRESS_CHECK(rpma_rt_queue_wake(life->queue) == 0);
 	}
 	rt_queue_unref(life->queue);
 	return NULL;

@@ -105,6 +105,10 @@ static void *pusher_main(void *arg)
 						NULL, 0, 0) == 0);
 		actor->sent++;
 		stress_dawdle(&actor->rng, 100);
+		/* they come back for nothing, and lose nothing */
+		if (stress_below(&actor->rng, 8) == 0)
+			STRESS_CHECK(rpma_rt_queue_wake(actor->life->queue) ==
+				     0);
 	}
 	return NULL;
 }

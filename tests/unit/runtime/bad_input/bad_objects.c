@@ -36,6 +36,7 @@ void queues(void **state)
 	NULLS(rpma_rt_queue_get_fd, queue, &out.number);
 	BAD(RPMA_E_INVAL, rpma_rt_queue_push, NULL, 0, NULL, 0, 0);
 	BAD(RPMA_E_INVAL, rpma_rt_queue_close, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_wake, NULL);
 	NULLS(rpma_rt_queue_get_stats, queue, &out.queue_stats,
 	      sizeof(out.queue_stats));
 }
@@ -52,6 +53,7 @@ void a_closed_queue(void **state)
 	ok(rpma_rt_queue_close(queue));
 	BAD(0, rpma_rt_queue_close, queue);
 	BAD(RPMA_RT_E_CLOSED, rpma_rt_queue_push, queue, 0, NULL, 0, 0);
+	BAD(0, rpma_rt_queue_wake, queue);
 	BAD(RPMA_RT_E_CLOSED, rpma_rt_queue_poll, queue, out.items, 1);
 	BAD(RPMA_RT_E_CLOSED, rpma_rt_queue_wait, queue, out.items, 1, -1);
 	f->rt_cfg.queue = queue;

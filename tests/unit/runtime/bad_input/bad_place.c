@@ -131,6 +131,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_queue_arm, queue);
 	FORKED(rpma_rt_queue_push, queue, 0, NULL, 0, 0);
 	FORKED(rpma_rt_queue_close, queue);
+	FORKED(rpma_rt_queue_wake, queue);
 	FORKED(rpma_rt_queue_get_stats, queue, &out.queue_stats,
 	       sizeof(out.queue_stats));
 	FORKED(rpma_rt_dump, rt, 2, RPMA_RT_DUMP_HUMAN);

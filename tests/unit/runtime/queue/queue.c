@@ -6,8 +6,11 @@
  * and how a queue ends.
  */
 
+#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,6 +21,7 @@
 
 #include "queue/impl.h"
 #include "queue/queue.h"
+#include "queue/wake.h"
 #include "rt_stub.h"
 
 #define SIZE	64
@@ -56,6 +60,25 @@ void *__wrap_malloc(size_t size)
 void *__wrap_aligned_alloc(size_t alignment, size_t size)
 {
 	return is_failing() ? NULL : __real_aligned_alloc(alignment, size);
+}
+
+/* the waker inside this queue goes on when somebody waits for it */
+static struct rpma_rt_queue *leaves_when_waited_for;
+
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
+
+int __wrap_sched_yield(void)
+{
+	struct rpma_rt_queue *queue = leaves_when_waited_for;
+
+	if (queue == NULL)
+		return __real_sched_yield();
+	leaves_when_waited_for = NULL;
+	/* relaxed: one thread */
+	atomic_fetch_sub_explicit(&queue->woken, RT_QUEUE_WAKER,
+				  memory_order_relaxed);
+	return 0;
 }
 
 static int setup(void **state)
@@ -744,10 +767,164 @@ static void poll__empty_with_poller_asleep_on_spill_RINGS(void **state)
 	assert_int_equal(poll_up_to(world, MAX), 1);
 }
 
+static void wake__null_INVAL(void **state)
+{
+	(void)state;
+	assert_int_equal(rpma_rt_queue_wake(NULL), RPMA_E_INVAL);
+}
+
+/* it is not lost when it comes before the wait, and is over after it */
+static void wake__before_a_wait_THAT_ANSWERS_0(void **state)
+{
+	struct world *world = *state;
+
+	errno = EDOM;
+	assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
+	assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
+	assert_int_equal(errno, EDOM);
+	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, 1, -1),
+			 0);
+	assert_false(rt_wake_is_due(world->queue));
+}
+
+/* an item comes first, and a poll leaves the wake to who would sleep */
+static void wake__with_an_item_THE_ITEM_THEN_0(void **state)
+{
+	struct world *world = *state;
+
+	assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
+	assert_int_equal(poll_up_to(world, 1), 0);
+	assert_int_equal(rpma_rt_queue_push(world->queue, 1, NULL, 0, 0), 0);
+	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, 1, -1),
+			 1);
+	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, 1, -1),
+			 0);
+}
+
+static void *wait_main(void *arg)
+{
+	struct world *world = arg;
+
+	world->got = rpma_rt_queue_wait(world->queue, world->taken, 1, -1);
+	return NULL;
+}
+
+static void wake__while_one_waits_IT_ANSWERS_0(void **state)
+{
+	struct world *world = *state;
+	pthread_t thread;
+
+	world->got = -1;
+	assert_int_equal(pthread_create(&thread, NULL, wait_main, world), 0);
+	while (rt_bell_ways(&world->queue->bell) != RT_BELL_ON_FUTEX)
+		sched_yield();
+	assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(world->got, 0);
+}
+
+static struct rpma_rt_queue *to_wake;
+
+static void wake_in_handler(int number)
+{
+	(void)number;
+	rpma_rt_queue_wake(to_wake);
+}
+
+static void wake__in_a_handler_of_the_waiting_thread_ANSWERS_0(void **state)
+{
+	struct sigaction action = {.sa_handler = wake_in_handler,
+				   .sa_flags = SA_RESTART};
+	struct world *world = *state;
+	pthread_t thread;
+
+#ifdef __SANITIZE_THREAD__
+	/* it keeps a signal back until the thread makes a call that it knows,
+	 * which the sleep on a futex is none of */
+	skip();
+#endif
+	to_wake = world->queue;
+	world->got = -1;
+	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, wait_main, world), 0);
+	while (rt_bell_ways(&world->queue->bell) != RT_BELL_ON_FUTEX)
+		sched_yield();
+	pthread_kill(thread, SIGUSR1);
+	pthread_join(thread, NULL);
+	assert_int_equal(world->got, 0);
+	signal(SIGUSR1, SIG_DFL);
+}
+
+/* closed, and somebody may still bring something: its waiter is woken */
+static void wake__closed_with_users_ANSWERS_0_THEN_CLOSED(void **state)
+{
+	struct world *world = *state;
+
+	rt_queue_ref(world->queue);
+	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
+	assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
+	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, 1, -1),
+			 0);
+	rt_queue_unref(world->queue);
+	assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
+	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, 1, -1),
+			 RPMA_RT_E_CLOSED);
+}
+
+static void arm__woken_before_1_ONCE(void **state)
+{
+	struct world *world = *state;
+	int fd;
+
+	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
+	assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 1);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
+	assert_false(stub_is_readable(fd));
+}
+
+static void arm__then_woken_READABLE_UNTIL_ARMED(void **state)
+{
+	struct world *world = *state;
+	int fd;
+
+	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
+	assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
+	assert_true(stub_is_readable(fd));
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 1);
+	assert_true(stub_is_readable(fd));
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
+	assert_false(stub_is_readable(fd));
+}
+
+/* who was woken deletes the queue, and the waker is not through yet */
+static void delete__a_waker_inside_WAITS(void **state)
+{
+	struct world *world = *state;
+
+	/* relaxed: one thread. As a wake that was stopped before its ring */
+	atomic_fetch_add_explicit(&world->queue->woken, RT_QUEUE_WAKER,
+				  memory_order_relaxed);
+	leaves_when_waited_for = world->queue;
+	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
+	assert_null(leaves_when_waited_for);
+	assert_null(world->queue);
+}
+
 int main(void)
 {
 #define ON_QUEUE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		ON_QUEUE(wake__null_INVAL),
+		ON_QUEUE(wake__before_a_wait_THAT_ANSWERS_0),
+		ON_QUEUE(wake__with_an_item_THE_ITEM_THEN_0),
+		ON_QUEUE(wake__while_one_waits_IT_ANSWERS_0),
+		ON_QUEUE(wake__in_a_handler_of_the_waiting_thread_ANSWERS_0),
+		ON_QUEUE(wake__closed_with_users_ANSWERS_0_THEN_CLOSED),
+		ON_QUEUE(arm__woken_before_1_ONCE),
+		ON_QUEUE(arm__then_woken_READABLE_UNTIL_ARMED),
+		ON_QUEUE(delete__a_waker_inside_WAITS),
 		ON_QUEUE(new__invalid_INVAL),
 		ON_QUEUE(new__no_memory_NOMEM),
 		ON_QUEUE(new__runtime_stopped_CLOSED),

@@ -390,6 +390,53 @@ static void fd__closed_READABLE_FOR_THE_NEXT(void **state)
 	}
 }
 
+static void wake__several_wait_ONE_COMES_BACK(void **state)
+{
+	struct world *world = *state;
+	int i;
+
+	send_to_sleep(world, WORKERS, 1);
+	for (i = 1; i <= WORKERS; i++) {
+		assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
+		assert_int_equal(wait_until_back(world, i, WORKERS), i);
+		assert_int_equal(crew(world),
+				 (uint32_t)(WORKERS - i) * RT_CONSUMER_WAITER);
+	}
+	join_all(world, WORKERS);
+	for (i = 0; i < WORKERS; i++)
+		assert_int_equal(world->workers[i].got, 0);
+}
+
+/* rung for it and kept out: who is inside rings for it when it leaves */
+static void wake__another_inside_ONE_COMES_BACK(void **state)
+{
+	struct world *world = *state;
+
+	send_to_sleep(world, 1, 1);
+	/* relaxed: the wake, as its ring was spent on who could not take it */
+	atomic_fetch_or_explicit(&world->queue->woken, RT_QUEUE_WOKEN,
+				 memory_order_relaxed);
+	set_shared(world, crew(world) | RT_CONSUMER_AGAIN);
+	assert_int_equal(poll_up_to(world, 1), 0);
+	join_all(world, 1);
+	assert_int_equal(world->workers[0].got, 0);
+}
+
+static void fd__woken_READABLE_UNTIL_ARMED(void **state)
+{
+	struct world *world = *state;
+	int fd;
+
+	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
+	assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
+	assert_true(stub_is_readable(fd));
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 1);
+	assert_true(stub_is_readable(fd));
+	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
+	assert_false(stub_is_readable(fd));
+}
+
 static void wait__on_a_poller_THREAD(void **state)
 {
 	struct world *world = *state;
@@ -438,6 +485,9 @@ int main(void)
 #define ON_QUEUE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		ON_QUEUE(poll__items_IN_ORDER_THEN_NONE),
+		ON_QUEUE(wake__several_wait_ONE_COMES_BACK),
+		ON_QUEUE(wake__another_inside_ONE_COMES_BACK),
+		ON_QUEUE(fd__woken_READABLE_UNTIL_ARMED),
 		ON_QUEUE(wait__item_there_AT_ONCE),
 		ON_QUEUE(wait__nothing_comes_NONE),
 		ON_QUEUE(wait__one_published_ONE_WAKES),
