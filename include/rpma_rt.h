@@ -93,12 +93,16 @@ enum rpma_rt_event {
 	RPMA_RT_EVENT_CLOSED = 4, /* the connection's last item in its queue */
 	RPMA_RT_EVENT_ROUTE_CLOSED = 5, /* its last item in another queue */
 	RPMA_RT_EVENT_SRQ_LIMIT = 6,	/* fewer receives are out than that */
-	RPMA_RT_EVENT_SRQ_CLOSED = 7	/* the last item of an SRQ */
+	RPMA_RT_EVENT_SRQ_CLOSED = 7,	/* the last item of an SRQ */
+	/* the last item of a listener in this queue */
+	RPMA_RT_EVENT_LISTENER_CLOSED = 8
 };
 
-/* why a connection was closed: status of RPMA_RT_EVENT_CLOSED */
+/* why a connection, a listener was closed: status of RPMA_RT_EVENT_CLOSED and
+ * RPMA_RT_EVENT_LISTENER_CLOSED */
 enum rpma_rt_reason {
-	RPMA_RT_REASON_LOCAL = 0,	 /* rpma_rt_conn_close(), _reject() */
+	/* rpma_rt_conn_close(), _reject(), rpma_rt_listener_delete() */
+	RPMA_RT_REASON_LOCAL = 0,
 	RPMA_RT_REASON_DISCONNECTED = 1, /* the peer left */
 	RPMA_RT_REASON_REJECTED = 2,	 /* the peer, or no listener, refused */
 	RPMA_RT_REASON_UNREACHABLE = 3,	 /* no route, no answer */
@@ -135,7 +139,8 @@ enum rpma_rt_reason {
  *                                                                1 receive side
  *
  * In the queue of a shared receive queue: its handle and its user pointer, and
- * WRITABLE has the opcode RPMA_RT_WRITABLE_SRQ.
+ * WRITABLE has the opcode RPMA_RT_WRITABLE_SRQ. LISTENER_CLOSED has those of
+ * the listener, the handle to compare only.
  */
 struct rpma_rt_completion {
 	uint64_t context;
@@ -479,13 +484,16 @@ int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format);
 
 /*
  * What connections are made with, by rpma_rt_listen() and rpma_rt_conn_new().
- * Required: peer, queue.
+ * Required: peer, queue or queues.
  *   poller      index, RPMA_RT_POLLER_ANY (default) or _LEAST; of a listener,
- *               chosen for each request
+ *               chosen for each request, among pollers whose queue is not over
+ *               its limit (backlog_limit); if all are, the request is refused
  *   peer        device and protection domain; stays until CLOSED of the last
  *               connection made with it, and LISTENER_CLOSED, were taken
  *   queue       where events, and completions without a route of their own, go
- *   queues, queue_count  reserved: NULL, 0
+ *   queues, queue_count  in place of queue, of listeners only: one for each
+ *               poller, queue_count = pollers. A connection's is that of its
+ *               poller. One may be named several times. NULL, 0, the default
  *   user        comes back in every completion of the connection; default NULL
  *   srqs, srq_count  receives come from the shared receive queue of the
  *               connection's poller: at most one of each poller; ANY and LEAST
@@ -568,7 +576,8 @@ int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size);
 
 /*
  * Listens at addr (a name is resolved by the caller's thread) and port ("0" =
- * any: rpma_rt_listener_get_port()). Requests arrive as RPMA_RT_EVENT_REQUEST.
+ * any: rpma_rt_listener_get_port()). Requests arrive as RPMA_RT_EVENT_REQUEST,
+ * in the queue of the poller that gets the connection.
  * Thread: any.
  */
 int rpma_rt_listen(struct rpma_rt *rt, const char *addr, const char *port,
@@ -576,7 +585,11 @@ int rpma_rt_listen(struct rpma_rt *rt, const char *addr, const char *port,
 		   struct rpma_rt_listener **listener_ptr);
 int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
 			      uint16_t *port);
-/* No further requests; those already delivered live on. Thread: owner. */
+/* No further requests; those already delivered live on. EVENT_LISTENER_CLOSED
+ * comes once in each of the listener's queues, as its last item there: then its
+ * user pointer and its peer may go, and the queue. It also comes when the
+ * device is removed or the runtime stops; the handle is deleted all the same.
+ * Thread: owner. */
 int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr);
 
 /*

@@ -54,7 +54,7 @@ rpma_rt_completion_event(const struct rpma_rt_completion *cmpl)
 }
 
 /* The connection of an event or WRITABLE; NULL of an item whose context is the
- * program's, or a shared receive queue. */
+ * program's, a shared receive queue or a listener. */
 RPMA_RT_INLINE struct rpma_rt_conn *
 rpma_rt_completion_conn(const struct rpma_rt_completion *cmpl)
 {
@@ -72,11 +72,23 @@ RPMA_RT_INLINE struct rpma_rt_srq *
 rpma_rt_completion_srq(const struct rpma_rt_completion *cmpl)
 {
 	bool is_srq = (cmpl->kind == RPMA_RT_EVENT &&
-		       cmpl->opcode > RPMA_RT_EVENT_ROUTE_CLOSED) ||
+		       (cmpl->opcode == RPMA_RT_EVENT_SRQ_LIMIT ||
+			cmpl->opcode == RPMA_RT_EVENT_SRQ_CLOSED)) ||
 		      (cmpl->kind == RPMA_RT_WRITABLE &&
 		       cmpl->opcode == RPMA_RT_WRITABLE_SRQ);
 
 	return is_srq ? (struct rpma_rt_srq *)(uintptr_t)cmpl->context : NULL;
+}
+
+/* The listener of LISTENER_CLOSED, to compare only; NULL of others. */
+RPMA_RT_INLINE struct rpma_rt_listener *
+rpma_rt_completion_listener(const struct rpma_rt_completion *cmpl)
+{
+	bool is_listener = cmpl->kind == RPMA_RT_EVENT &&
+			   cmpl->opcode == RPMA_RT_EVENT_LISTENER_CLOSED;
+
+	return is_listener ? (struct rpma_rt_listener *)(uintptr_t)cmpl->context
+			   : NULL;
 }
 
 /* The context as a pointer: of a completion or message, as posted or pushed. */

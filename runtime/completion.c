@@ -85,6 +85,13 @@ static const char *side_2str(uint8_t side)
 	}
 }
 
+/* Is the status of that event an enum rpma_rt_reason? */
+static bool has_reason(const struct rpma_rt_completion *cmpl)
+{
+	return cmpl->opcode == RPMA_RT_EVENT_CLOSED ||
+	       cmpl->opcode == RPMA_RT_EVENT_LISTENER_CLOSED;
+}
+
 char *rpma_rt_completion_2str(const struct rpma_rt_completion *cmpl, char *buf,
 			      size_t len)
 {
@@ -105,8 +112,8 @@ char *rpma_rt_completion_2str(const struct rpma_rt_completion *cmpl, char *buf,
 			 "event of QP %" PRIu32 ": %s%s%s, status %" PRId32,
 			 cmpl->qp_num,
 			 rpma_rt_event_2str((enum rpma_rt_event)cmpl->opcode),
-			 cmpl->opcode == RPMA_RT_EVENT_CLOSED ? ", " : "",
-			 cmpl->opcode == RPMA_RT_EVENT_CLOSED
+			 has_reason(cmpl) ? ", " : "",
+			 has_reason(cmpl)
 				 ? rpma_rt_reason_2str(
 					   (enum rpma_rt_reason)cmpl->status)
 				 : "",

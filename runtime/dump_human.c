@@ -165,6 +165,11 @@ void rt_dump_human(const struct rt_dump *dump, FILE *out)
 		" connections%s\n",
 		dump->pollers_count, dump->queues_count, dump->conns_count,
 		dump->stopped ? ", stopped" : "");
+	if (dump->requests_refused > 0)
+		fprintf(out,
+			"requests refused, every queue over its limit: %" PRIu64
+			"\n",
+			dump->requests_refused);
 	for (i = 0; i < (uint32_t)dump->pollers_count; i++)
 		human_poller(&dump->pollers[i], out);
 	for (i = 0; i < dump->cqs_count; i++)

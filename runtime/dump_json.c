@@ -149,7 +149,10 @@ void rt_dump_json(const struct rt_dump *dump, FILE *out)
 {
 	uint32_t i;
 
-	fprintf(out, "{\"stopped\":%s,\n\"pollers\":[", yes(dump->stopped));
+	fprintf(out,
+		"{\"stopped\":%s,\"requests_refused\":%" PRIu64
+		",\n\"pollers\":[",
+		yes(dump->stopped), dump->requests_refused);
 	for (i = 0; i < (uint32_t)dump->pollers_count; i++) {
 		comma(i, out);
 		json_poller(&dump->pollers[i], out);

@@ -207,6 +207,12 @@ void rt_dump_prometheus(const struct rt_dump *dump, FILE *out)
 {
 	prom_pollers(dump, out);
 	prom_queues(dump, out);
+	fprintf(out,
+		"# HELP rpma_rt_requests_refused_total Every queue over its "
+		"limit.\n"
+		"# TYPE rpma_rt_requests_refused_total counter\n"
+		"rpma_rt_requests_refused_total %" PRIu64 "\n",
+		dump->requests_refused);
 	prom_conns(dump, out);
 	prom_named(dump, out);
 }

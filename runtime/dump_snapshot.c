@@ -263,6 +263,9 @@ static int take_locked(struct rpma_rt *rt, struct rt_dump *dump)
 	if (ret)
 		return ret;
 	dump->stopped = rt_context_is_stopped(rt);
+	/* relaxed: statistic, orders nothing */
+	dump->requests_refused = atomic_load_explicit(&rt->requests_refused,
+						      memory_order_relaxed);
 	cqs = dump->cqs;
 	for (i = 0; i < (uint32_t)dump->pollers_count; i++)
 		cqs = take_poller(&rt->pollers[i], now_ms, &dump->pollers[i],

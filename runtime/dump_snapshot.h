@@ -82,6 +82,7 @@ struct rt_dump_poller {
 
 struct rt_dump {
 	bool stopped;
+	uint64_t requests_refused; /* every queue was over its limit */
 	int pollers_count;
 	uint32_t cqs_count;
 	uint32_t queues_count;

@@ -235,7 +235,7 @@ static void close_all(struct rpma_rt *rt)
 	for (; device != NULL; device = device->next)
 		rt_call_sync(rt, &device->control.inbox, close_conns, device);
 	while ((listener = take_listener(rt)) != NULL) {
-		rt_listener_close(listener);
+		rt_listener_close(listener, RPMA_RT_REASON_STOPPED);
 		rt_listener_unref(listener);
 	}
 }

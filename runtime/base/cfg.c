@@ -97,12 +97,12 @@ static const struct rt_cfg_field conn_fields[] = {
 	RANGE(rpma_rt_conn_cfg, poller, RPMA_RT_POLLER_LEAST,
 	      RPMA_RT_MAX_POLLERS - 1),
 	NEEDED(rpma_rt_conn_cfg, peer),
-	NEEDED(rpma_rt_conn_cfg, queue),
-	ZERO(rpma_rt_conn_cfg, queues),
+	ANY(rpma_rt_conn_cfg, queue),
+	ANY(rpma_rt_conn_cfg, queues),
 	ANY(rpma_rt_conn_cfg, user),
 	ANY(rpma_rt_conn_cfg, srqs),
 	ANY(rpma_rt_conn_cfg, more),
-	ZERO(rpma_rt_conn_cfg, queue_count),
+	RANGE(rpma_rt_conn_cfg, queue_count, 0, RPMA_RT_MAX_POLLERS),
 	RANGE(rpma_rt_conn_cfg, srq_count, 0, RPMA_RT_MAX_POLLERS),
 	RANGE(rpma_rt_conn_cfg, sq_size, 1, INT32_MAX / 4),
 	RANGE(rpma_rt_conn_cfg, rq_size, 1, INT32_MAX / 4),
@@ -375,6 +375,29 @@ int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size)
 	return rt_cfg_init(&conn, cfg, size);
 }
 
+/* One queue, or one for each poller. */
+static int check_queues(const struct rpma_rt_conn_cfg *cfg, uint32_t pollers)
+{
+	if (cfg->queues == NULL && cfg->queue_count != 0) {
+		RT_LOG_ERROR("%s.queues is missing, queue_count is %" PRIu32,
+			     conn.name, cfg->queue_count);
+		return RPMA_E_INVAL;
+	}
+	if (cfg->queue != NULL && cfg->queues != NULL) {
+		RT_LOG_ERROR("%s.queue and queues: give one of them",
+			     conn.name);
+		return RPMA_E_INVAL;
+	}
+	if (cfg->queue == NULL && cfg->queues == NULL) {
+		RT_LOG_ERROR("%s.queue is missing", conn.name);
+		return RPMA_E_INVAL;
+	}
+	if (cfg->queues != NULL && cfg->queue_count != pollers)
+		return rt_cfg_refuse(conn.name, "queue_count", cfg->queue_count,
+				     pollers, pollers);
+	return 0;
+}
+
 int rt_cfg_read_conn(const struct rpma_rt_conn_cfg *given, uint32_t pollers,
 		     struct rpma_rt_conn_cfg *cfg)
 {
@@ -391,5 +414,5 @@ int rt_cfg_read_conn(const struct rpma_rt_conn_cfg *given, uint32_t pollers,
 			     conn.name, cfg->srq_count);
 		return RPMA_E_INVAL;
 	}
-	return 0;
+	return check_queues(cfg, pollers);
 }

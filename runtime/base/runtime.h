@@ -56,6 +56,7 @@ struct rpma_rt {
 	/* handles not yet freed: listeners, connections, queues */
 	_Atomic uint32_t handles;
 	_Atomic bool stopped;
+	_Atomic uint64_t requests_refused; /* every queue was over its limit */
 };
 
 #endif /* RT_BASE_RUNTIME_H */

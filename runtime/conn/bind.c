@@ -11,6 +11,7 @@
 #include "conn/bind.h"
 
 #include "conn/item.h"
+#include "conn/listener_poller.h"
 #include "conn/route.h"
 #include "conn/slots.h"
 #include "poller/cq_pool.h"
@@ -34,13 +35,18 @@ static bool is_late(const struct rpma_rt_conn *conn)
 
 void rt_bind_ready_poller(struct rpma_rt_conn *conn)
 {
-	if (is_late(conn))
+	struct rt_listener_poller *part = conn->part;
+
+	if (is_late(conn)) {
 		conn->poll.bind = RT_BIND_LATE_READY;
-	else
-		write_open(conn,
-			   conn->passive ? RPMA_RT_EVENT_REQUEST
-					 : RPMA_RT_EVENT_READY,
-			   RPMA_RT_RECV_SIDE);
+		return;
+	}
+	write_open(conn,
+		   conn->passive ? RPMA_RT_EVENT_REQUEST : RPMA_RT_EVENT_READY,
+		   RPMA_RT_RECV_SIDE);
+	conn->part = NULL;
+	if (part != NULL) /* the listener may end behind it */
+		rt_listener_poller_requested(part);
 }
 
 /* ------------------------------------ its number and its SRQ's receives --- */

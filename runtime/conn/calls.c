@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "base/log.h"
 #include "base/runtime.h"
 #include "cm/device.h"
 #include "conn/cfg.h"
@@ -64,11 +65,18 @@ int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr, const char *port,
 	ret = rt_conn_cfg_read(given, rt, &cfg);
 	if (ret)
 		goto release_runtime;
+	if (cfg.queue == NULL) {
+		RT_LOG_ERROR("rpma_rt_conn_cfg.queues is for listeners: a "
+			     "connection that is begun here has one queue");
+		ret = RPMA_E_INVAL;
+		goto delete_cfg;
+	}
 	ret = rpma_peer_get_ibv_context(cfg.peer, &ibv_ctx);
 	if (ret == 0)
 		ret = rt_device_get(rt, ibv_ctx, &spec.device);
 	if (ret == 0)
 		ret = rt_conn_create(&spec, conn_ptr);
+delete_cfg:
 	rt_conn_cfg_fini(&cfg);
 release_runtime:
 	rt_context_unref(rt);

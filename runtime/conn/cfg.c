@@ -8,6 +8,7 @@
 #include "conn/cfg.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/cfg.h"
 #include "base/log.h"
@@ -127,15 +128,36 @@ static int read_srqs(const struct rpma_rt_conn_cfg *given,
 	return 0;
 }
 
+static int read_queues(const struct rpma_rt_conn_cfg *given,
+		       const struct rpma_rt *rt, struct rt_conn_cfg *cfg)
+{
+	char field[sizeof("rpma_rt_conn_cfg.queues[00]")];
+	uint32_t i;
+	int ret = 0;
+
+	if (given->queue != NULL)
+		return rt_queue_check_of(given->queue, rt,
+					 "rpma_rt_conn_cfg.queue");
+	for (i = 0; i < rt->cfg.pollers && ret == 0; i++) {
+		snprintf(field, sizeof(field), "rpma_rt_conn_cfg.queues[%u]",
+			 i % RPMA_RT_MAX_POLLERS);
+		cfg->queues[i] = given->queues[i];
+		if (cfg->queues[i] != NULL) {
+			ret = rt_queue_check_of(cfg->queues[i], rt, field);
+			continue;
+		}
+		RT_LOG_ERROR("%s is NULL", field);
+		ret = RPMA_E_INVAL;
+	}
+	return ret;
+}
+
 int rt_conn_cfg_read(const struct rpma_rt_conn_cfg *given,
 		     const struct rpma_rt *rt, struct rt_conn_cfg *cfg)
 {
 	struct rpma_rt_conn_cfg checked;
 	int ret = rt_cfg_read_conn(given, rt->cfg.pollers, &checked);
 
-	if (ret == 0)
-		ret = rt_queue_check_of(checked.queue, rt,
-					"rpma_rt_conn_cfg.queue");
 	if (ret)
 		return ret;
 	*cfg = (struct rt_conn_cfg){
@@ -147,7 +169,9 @@ int rt_conn_cfg_read(const struct rpma_rt_conn_cfg *given,
 		.keepalive_ms = checked.keepalive_ms,
 		.single_poster = checked.single_poster,
 	};
-	ret = read_srqs(&checked, rt, cfg);
+	ret = read_queues(&checked, rt, cfg);
+	if (ret == 0)
+		ret = read_srqs(&checked, rt, cfg);
 	return ret ? ret : read_verbs(&checked, &cfg->verbs);
 }
 

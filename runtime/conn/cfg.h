@@ -16,7 +16,8 @@
 /* plain data of its owner: a listener, a call */
 struct rt_conn_cfg {
 	struct rpma_peer *peer;
-	struct rpma_rt_queue *queue;
+	struct rpma_rt_queue *queue; /* NULL: that of its poller in queues */
+	struct rpma_rt_queue *queues[RPMA_RT_MAX_POLLERS];
 	void *user;
 	struct rpma_conn_cfg *verbs; /* every size and timer */
 	int poller;		     /* an index or RPMA_RT_POLLER_* */
@@ -36,6 +37,13 @@ void rt_conn_cfg_fini(struct rt_conn_cfg *cfg);
  * its CQ. ERRORS: RPMA_E_NOMEM */
 int rt_conn_cfg_verbs(const struct rt_conn_cfg *cfg, struct rpma_cm_channel *cm,
 		      struct rpma_conn_cfg **verbs_ptr);
+
+/* The queue of what lives on the poller with that index. */
+static inline struct rpma_rt_queue *
+rt_conn_cfg_queue(const struct rt_conn_cfg *cfg, uint32_t poller)
+{
+	return cfg->queue != NULL ? cfg->queue : cfg->queues[poller];
+}
 
 /* Which pollers have an SRQ in cfg: bits; 0: none is named. */
 uint64_t rt_conn_cfg_srq_pollers(const struct rt_conn_cfg *cfg);

@@ -34,6 +34,7 @@
 
 struct rt_cq;
 struct rt_device;
+struct rt_listener_poller;
 struct rt_poller;
 
 #define RT_CONN_EVENTS	8 /* items besides completions that it may write */
@@ -99,6 +100,8 @@ struct rpma_rt_conn {
 	struct rt_cq_user cq_user; /* its room in cq */
 	struct rpma_rt_srq *srq;   /* NULL: it has receives of its own */
 	bool passive;
+	/* passive: its listener's on its poller, until REQUEST is written */
+	struct rt_listener_poller *part;
 	char *addr; /* active: where to */
 	char *port;
 

@@ -22,7 +22,7 @@
 #include "conn/create.h"
 #include "conn/destroy.h"
 #include "conn/gate.h"
-#include "conn/listener.h"
+#include "conn/listener_poller.h"
 #include "conn/name.h"
 #include "conn/peer.h"
 
@@ -76,6 +76,8 @@ static int qp_is_made(struct rpma_rt_conn *conn)
 	 * peer_addr */
 	atomic_fetch_or_explicit(&conn->reached, RT_REACHED_READY,
 				 memory_order_release);
+	if (conn->part != NULL)
+		rt_listener_poller_expect(conn->part);
 	rt_conn_tell_poller(conn, RT_POLL_READY);
 	return 0;
 }
@@ -150,12 +152,18 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 		.device = listener->device,
 		.cfg = &listener->cfg,
 		.passive = true,
+		.listener = listener,
 		.control = rt_conn_control_message,
 		.cm_ops = &rt_conn_cm_ops,
 	};
 	struct rpma_rt_conn *conn;
+	int ret = RPMA_RT_E_CLOSED;
 
-	if (listener->closed || rt_conn_create(&spec, &conn)) {
+	if (!listener->closed)
+		ret = rt_conn_create(&spec, &conn);
+	if (ret == RPMA_RT_E_BUSY)
+		rt_listener_poller_count_refused(listener);
+	if (ret) {
 		rdma_reject(event->id, NULL, 0);
 		if (rdma_destroy_id(event->id))
 			rt_cm_keep_control(listener->device->cm,

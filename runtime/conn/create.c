@@ -17,7 +17,7 @@
 #include "base/runtime.h"
 #include "conn/cfg.h"
 #include "conn/drain.h"
-#include "conn/listener.h"
+#include "conn/listener_poller.h"
 #include "conn/messages.h"
 #include "conn/name.h"
 #include "conn/peer.h"
@@ -251,7 +251,9 @@ static void unreserve_qp(struct rpma_rt_conn *conn)
 
 static bool is_open(const struct rt_conn_spec *spec)
 {
-	return !spec->rt->stopping && !rt_queue_is_closed(spec->cfg->queue);
+	/* of a listener's: see choose_poller() */
+	return !spec->rt->stopping && (spec->listener != NULL ||
+				       !rt_queue_is_closed(spec->cfg->queue));
 }
 
 /* Room in a CQ of its poller. The lock may have been released meanwhile.
@@ -274,8 +276,9 @@ static int reserve_room(struct rpma_rt_conn *conn, struct ibv_context *ibv_ctx,
 static int reserve(struct rpma_rt_conn *conn, const struct rt_conn_spec *spec,
 		   struct ibv_context *ibv_ctx, uint32_t sq, uint32_t rq)
 {
-	struct rpma_rt_queue *queue = spec->cfg->queue;
 	struct rt_poller *poller = conn->poller;
+	struct rpma_rt_queue *queue =
+		rt_conn_cfg_queue(spec->cfg, (uint32_t)poller->index);
 	int ret;
 
 	ret = rt_slots_take(poller, &conn->slot);
@@ -334,6 +337,24 @@ static void unlist_conn(struct rpma_rt *rt, struct rpma_rt_conn *conn)
 	pthread_mutex_unlock(&rt->directory);
 }
 
+/* A request goes to no poller whose queue is closed or over its limit.
+ * REQUIRES: the runtime's lock */
+static int choose_poller(const struct rt_conn_spec *spec,
+			 struct rpma_rt_conn *conn)
+{
+	uint64_t among = rt_conn_cfg_srq_pollers(spec->cfg);
+
+	if (spec->listener != NULL) {
+		among = rt_listener_poller_open(spec->listener);
+		if (among == 0)
+			return RPMA_RT_E_BUSY;
+	}
+	conn->poller = rt_place_choose(spec->rt, spec->cfg->poller, among);
+	if (spec->listener != NULL && spec->listener->parts != NULL)
+		conn->part = &spec->listener->parts[conn->poller->index];
+	return 0;
+}
+
 /* The SRQ of its poller, if any were named. REQUIRES: the runtime's lock */
 static int choose_srq(const struct rt_conn_spec *spec,
 		      struct rpma_rt_conn *conn)
@@ -388,9 +409,9 @@ static int register_locked(const struct rt_conn_spec *spec,
 		ret = rt_resolve_start(rt);
 	if (ret)
 		return ret;
-	conn->poller = rt_place_choose(rt, spec->cfg->poller,
-				       rt_conn_cfg_srq_pollers(spec->cfg));
-	ret = choose_srq(spec, conn);
+	ret = choose_poller(spec, conn);
+	if (ret == 0)
+		ret = choose_srq(spec, conn);
 	if (ret)
 		return ret;
 	hold(conn);

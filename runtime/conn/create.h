@@ -18,6 +18,7 @@ struct rt_conn_spec {
 	struct rt_device *device;      /* its peer's */
 	const struct rt_conn_cfg *cfg; /* the caller's; copied */
 	bool passive;
+	struct rpma_rt_listener *listener; /* passive: whose request it is */
 	/* active: where to, and what begins on the control thread */
 	const char *addr;
 	const char *port;
@@ -30,7 +31,7 @@ struct rt_conn_spec {
 /*
  * A connection with all it needs, known to its poller and in the runtime's
  * list. Any thread. ERRORS: RPMA_E_NOMEM, RPMA_E_INVAL, RPMA_E_PROVIDER,
- * RPMA_RT_E_CLOSED
+ * RPMA_RT_E_CLOSED, RPMA_RT_E_BUSY (no queue takes it)
  */
 int rt_conn_create(const struct rt_conn_spec *spec,
 		   struct rpma_rt_conn **conn_ptr);

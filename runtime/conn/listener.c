@@ -3,8 +3,9 @@
 
 /*
  * listener.c -- listening on a device's CM channel, and the end of that: the
- * control thread refuses from then on, the caller takes it off the network. It
- * is closed by whoever took it off the runtime's list.
+ * control thread refuses from then on, the caller takes it off the network, or,
+ * where the device was removed, the destroyer; then its pollers write
+ * LISTENER_CLOSED. It is closed by whoever took it off the runtime's list.
  */
 
 #include "conn/listener.h"
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 
 #include "base/context.h"
+#include "base/log.h"
 #include "base/runtime.h"
 #include "base/thread.h"
 #include "cm/device.h"
@@ -21,6 +23,17 @@
 #include "queue/queue.h"
 #include "srq/srq.h"
 #include "poller/place.h"
+
+/* No further request can come: whoever takes LISTENER_CLOSED may delete them,
+ * unless connections use them. */
+static void release_srqs(struct rpma_rt_listener *listener)
+{
+	pthread_mutex_lock(&listener->rt->lock);
+	if (listener->has_srqs)
+		rt_conn_cfg_unref_srqs(&listener->cfg);
+	listener->has_srqs = false;
+	pthread_mutex_unlock(&listener->rt->lock);
+}
 
 void rt_listener_unref(struct rpma_rt_listener *listener)
 {
@@ -30,22 +43,101 @@ void rt_listener_unref(struct rpma_rt_listener *listener)
 	if (atomic_fetch_sub_explicit(&listener->target.count, 1,
 				      memory_order_acq_rel) != 1)
 		return;
-	pthread_mutex_lock(&rt->lock);
-	rt_conn_cfg_unref_srqs(&listener->cfg);
-	pthread_mutex_unlock(&rt->lock);
+	release_srqs(listener);
 	rt_conn_cfg_fini(&listener->cfg);
+	rt_listener_poller_free_all(listener);
 	free(listener);
 	/* release: pairs with the acquire in rpma_rt_delete() */
 	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
 }
 
-/* Control thread. */
+/* Into the runtime's list, unless it stops: then the caller has to close it. A
+ * stop waits for its end in any case: the caller holds the runtime. */
+static int list_listener(struct rpma_rt *rt, struct rpma_rt_listener *listener)
+{
+	int ret = RPMA_RT_E_CLOSED;
+
+	/* relaxed: we hold it. Until the end on its last poller */
+	atomic_fetch_add_explicit(&listener->target.count, 1,
+				  memory_order_relaxed);
+	pthread_mutex_lock(&rt->lock);
+	rt->in_use++;
+	if (!rt->stopping) {
+		listener->next = rt->listeners;
+		rt->listeners = listener;
+		ret = 0;
+	}
+	pthread_mutex_unlock(&rt->lock);
+	return ret;
+}
+
+/* Was it listed? Then the caller has to close it. */
+static bool unlist_locked(struct rpma_rt *rt,
+			  const struct rpma_rt_listener *listener)
+{
+	struct rpma_rt_listener **link = &rt->listeners;
+
+	while (*link != NULL && *link != listener)
+		link = &(*link)->next;
+	if (*link == NULL)
+		return false;
+	*link = listener->next;
+	return true;
+}
+
+/* --------------------------------------------------- the control thread --- */
+
+/* The destroyer has taken it off the network. */
+static void removed_message(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_listener *listener =
+		RT_FROM(struct rpma_rt_listener, msg, msg);
+
+	(void)owner;
+	if (listener->is_id_kept)
+		rt_cm_keep_control(listener->device->cm, &listener->target);
+	release_srqs(listener);
+	rt_listener_poller_end_all(listener);
+}
+
+static void shutdown_message(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_listener *listener =
+		RT_FROM(struct rpma_rt_listener, msg, msg);
+
+	(void)owner;
+	listener->is_id_kept = rpma_ep_shutdown(&listener->ep) != 0;
+	listener->msg.fn = removed_message;
+	rt_inbox_push_mt(&listener->device->control.inbox, &listener->msg);
+}
+
+/* Its device is gone. It ends, unless somebody else ends it already. */
+static void device_removed(struct rpma_rt_listener *listener)
+{
+	struct rpma_rt *rt = listener->rt;
+
+	pthread_mutex_lock(&rt->lock);
+	listener->is_removed = unlist_locked(rt, listener);
+	pthread_mutex_unlock(&rt->lock);
+	if (!listener->is_removed)
+		return;
+	RT_LOG_WARNING("the listener at port %u ends: its device was removed",
+		       listener->port);
+	listener->closed = true;
+	listener->reason = RPMA_RT_REASON_DEVICE;
+	listener->msg.fn = shutdown_message;
+	rt_inbox_push_mt(&listener->device->destroyer.inbox, &listener->msg);
+}
+
 static void cm_event(struct rt_cm_target *target,
 		     const struct rpma_cm_event *event)
 {
+	struct rpma_rt_listener *listener = (struct rpma_rt_listener *)target;
+
 	if (event->type == RDMA_CM_EVENT_CONNECT_REQUEST)
-		rt_conn_request_control((struct rpma_rt_listener *)target,
-					event);
+		rt_conn_request_control(listener, event);
+	else if (event->type == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		device_removed(listener);
 }
 
 static void cm_unref(struct rt_cm_target *target)
@@ -71,7 +163,8 @@ static int keep_on_control(void *arg)
 	return 0;
 }
 
-void rt_listener_close(struct rpma_rt_listener *listener)
+void rt_listener_close(struct rpma_rt_listener *listener,
+		       enum rpma_rt_reason reason)
 {
 	struct rt_inbox *control = &listener->device->control.inbox;
 
@@ -80,7 +173,9 @@ void rt_listener_close(struct rpma_rt_listener *listener)
 	rt_call_sync(listener->rt, control, refuse_on_control, listener);
 	if (rpma_ep_shutdown(&listener->ep))
 		rt_call_sync(listener->rt, control, keep_on_control, listener);
-	rt_queue_unref(listener->cfg.queue);
+	release_srqs(listener);
+	listener->reason = reason;
+	rt_listener_poller_end_all(listener);
 }
 
 static int listener_new(struct rpma_rt *rt, const struct rpma_rt_conn_cfg *cfg,
@@ -101,8 +196,16 @@ static int listener_new(struct rpma_rt *rt, const struct rpma_rt_conn_cfg *cfg,
 		free(listener);
 		return ret;
 	}
+	/* holds the queues, before begin() looks whether they are closed */
+	ret = rt_listener_poller_new_all(listener);
+	if (ret) {
+		rt_conn_cfg_fini(&listener->cfg);
+		free(listener);
+		return ret;
+	}
 	pthread_mutex_lock(&rt->lock);
 	rt_conn_cfg_ref_srqs(&listener->cfg);
+	listener->has_srqs = true;
 	pthread_mutex_unlock(&rt->lock);
 	/* relaxed: a count, read under no order */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
@@ -110,62 +213,45 @@ static int listener_new(struct rpma_rt *rt, const struct rpma_rt_conn_cfg *cfg,
 	return 0;
 }
 
-/* Into the runtime's list, unless it stops: then nobody would close it. */
-static int list_listener(struct rpma_rt *rt, struct rpma_rt_listener *listener)
+static bool has_closed_queue(const struct rpma_rt_listener *listener)
 {
-	int ret = RPMA_RT_E_CLOSED;
+	uint32_t i;
 
-	pthread_mutex_lock(&rt->lock);
-	if (!rt->stopping) {
-		listener->next = rt->listeners;
-		rt->listeners = listener;
-		ret = 0;
+	for (i = 0; i < listener->rt->cfg.pollers; i++) {
+		if (rt_queue_is_closed(rt_conn_cfg_queue(&listener->cfg, i)))
+			return true;
 	}
-	pthread_mutex_unlock(&rt->lock);
-	return ret;
+	return false;
 }
 
-/* Was it listed? Then the caller has to close it. */
-static bool unlist_listener(struct rpma_rt *rt,
-			    const struct rpma_rt_listener *listener)
-{
-	struct rpma_rt_listener **link = &rt->listeners;
-	bool is_listed;
-
-	pthread_mutex_lock(&rt->lock);
-	while (*link != NULL && *link != listener)
-		link = &(*link)->next;
-	is_listed = *link != NULL;
-	if (is_listed)
-		*link = listener->next;
-	pthread_mutex_unlock(&rt->lock);
-	return is_listed;
-}
-
-/* On the network; what is made of it is the caller's to undo. */
+/* On the network. What was made of it is undone when it fails, and what could
+ * be asked of it already ends, without a word to the program. */
 static int begin(struct rpma_rt_listener *listener, const char *addr,
 		 const char *port)
 {
 	struct rpma_peer *peer = listener->cfg.peer;
 	struct rpma_rt *rt = listener->rt;
 	struct ibv_context *ibv_ctx;
-	int ret;
+	int ret = RPMA_RT_E_CLOSED;
 
-	if (rt_queue_is_closed(listener->cfg.queue))
-		return RPMA_RT_E_CLOSED;
-	ret = rpma_peer_get_ibv_context(peer, &ibv_ctx);
+	if (!has_closed_queue(listener))
+		ret = rpma_peer_get_ibv_context(peer, &ibv_ctx);
 	if (ret == 0)
 		ret = rt_device_get(rt, ibv_ctx, &listener->device);
 	if (ret == 0)
 		ret = rpma_ep_listen_ex(peer, addr, port, listener->cfg.backlog,
 					listener->device->cm->channel,
 					&listener->target, &listener->ep);
-	if (ret)
+	if (ret) {
+		rt_listener_poller_undo_all(listener);
 		return ret;
+	}
 	rpma_ep_get_port(listener->ep, &listener->port);
 	ret = list_listener(rt, listener);
-	if (ret)
-		rpma_ep_shutdown(&listener->ep);
+	if (ret) {
+		listener->is_silent = true;
+		rt_listener_close(listener, RPMA_RT_REASON_STOPPED);
+	}
 	return ret;
 }
 
@@ -187,13 +273,10 @@ int rpma_rt_listen(struct rpma_rt *rt, const char *addr, const char *port,
 	ret = listener_new(rt, cfg, &listener);
 	if (ret)
 		goto release_runtime;
-	/* held before begin() looks whether it is closed */
-	rt_queue_ref(listener->cfg.queue);
 	ret = begin(listener, addr, port);
 	if (ret == 0) {
 		*listener_ptr = listener;
 	} else {
-		rt_queue_unref(listener->cfg.queue);
 		rt_listener_unref(listener);
 	}
 release_runtime:
@@ -217,6 +300,7 @@ int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
 int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr)
 {
 	struct rpma_rt_listener *listener;
+	bool is_removed = false;
 	bool is_ours = false;
 	struct rpma_rt *rt;
 	int ret;
@@ -231,12 +315,15 @@ int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr)
 	if (ret)
 		return ret;
 	if (rt_context_ref(rt) == 0) {
-		is_ours = unlist_listener(rt, listener);
+		pthread_mutex_lock(&rt->lock);
+		is_ours = unlist_locked(rt, listener);
+		is_removed = listener->is_removed;
+		pthread_mutex_unlock(&rt->lock);
 		if (is_ours)
-			rt_listener_close(listener);
+			rt_listener_close(listener, RPMA_RT_REASON_LOCAL);
 		rt_context_unref(rt);
 	}
-	if (!is_ours) /* the stop closes it */
+	if (!is_ours && !is_removed) /* the stop closes it */
 		rt_context_wait_stopped(rt);
 	*listener_ptr = NULL;
 	rt_listener_unref(listener);

@@ -9,26 +9,14 @@
 #ifndef RT_CONN_LISTENER_H
 #define RT_CONN_LISTENER_H
 
-#include "rpma_rt.h"
-#include "conn/cfg.h"
 #include "conn/conn.h"
+#include "conn/listener_poller.h"
 
-struct rpma_rt_listener {
-	/* immutable; target first: the CM id's context points here */
-	struct rt_cm_target target;
-	struct rpma_rt *rt;
-	struct rt_device *device;
-	struct rt_conn_cfg cfg;
-	uint16_t port;
-	struct rpma_ep *ep; /* of whoever takes it off the list */
-	bool closed;	    /* the control thread's: requests are refused */
-	/* under the runtime's lock */
-	struct rpma_rt_listener *next;
-};
-
-/* Takes it off the network, and waits until no further request can come of it.
- * The caller took it off the runtime's list; handles stay. */
-void rt_listener_close(struct rpma_rt_listener *listener);
+/* Takes it off the network, waits until no further request can come of it, and
+ * has LISTENER_CLOSED written, for that reason. The caller took it off the
+ * runtime's list, and holds it. */
+void rt_listener_close(struct rpma_rt_listener *listener,
+		       enum rpma_rt_reason reason);
 void rt_listener_unref(struct rpma_rt_listener *listener);
 
 #endif /* RT_CONN_LISTENER_H */

@@ -54,6 +54,7 @@ struct rpma_rt_queue {
 	uint32_t id;
 	_Atomic uint32_t lane_count; /* grows under lock */
 	_Atomic bool finished;
+	_Atomic uint32_t joints; /* whose tokens may be in lanes, see joint.h */
 	struct rt_lane *lanes[RPMA_RT_MAX_POLLERS]; /* in order of making */
 
 	/* the consumer's own */

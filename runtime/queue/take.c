@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "queue/impl.h"
+#include "queue/joint.h"
 #include "queue/push.h"
 #include "queue/queue.h"
 #include "queue/wake.h"
@@ -30,8 +31,8 @@ static uint32_t take_lane(struct rpma_rt_queue *queue, struct rt_lane *lane,
 	return count;
 }
 
-uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
-				struct rpma_rt_completion *cmpl, uint32_t max)
+static uint32_t take_all(struct rpma_rt_queue *queue,
+			 struct rpma_rt_completion *cmpl, uint32_t max)
 {
 	/* acquire [QUEUE-2]: before we touch what was the pollers' */
 	bool finished =
@@ -64,6 +65,24 @@ uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
 		atomic_store_explicit(&queue->owes_pollers, true,
 				      memory_order_relaxed);
 	return total;
+}
+
+uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
+				struct rpma_rt_completion *cmpl, uint32_t max)
+{
+	uint32_t count = take_all(queue, cmpl, max);
+	uint32_t left;
+
+	/* relaxed: who took a token has seen the tail that brings the count.
+	 * Tokens alone are nothing: there may be items behind them */
+	while (count > 0 &&
+	       atomic_load_explicit(&queue->joints, memory_order_relaxed) > 0) {
+		left = rt_joint_settle_consumer(queue, cmpl, count);
+		if (left > 0)
+			return left;
+		count = take_all(queue, cmpl, max);
+	}
+	return count;
 }
 
 /* Before the take whose nothing it explains: what was published before the

@@ -74,7 +74,7 @@ static void connect_all(struct crowd *crowd, int poller)
 		else
 			step(&c);
 	}
-	MUST(rpma_rt_listener_delete(&listener));
+	world_unlisten(&listener, crowd->queue);
 	free(c.cfg);
 }
 

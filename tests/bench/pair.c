@@ -42,7 +42,7 @@ void pair_connect(struct stage *s, const struct rpma_rt_conn_cfg *cfg,
 	MUST(rpma_rt_conn_connect(pair->passive, NULL));
 	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
-	MUST(rpma_rt_listener_delete(&listener));
+	world_unlisten(&listener, s->pq);
 }
 
 static void end_of(struct rpma_rt_queue *queue, struct rpma_rt_conn **conn)

@@ -287,6 +287,7 @@ static void routes_set_up(struct routes *r, int count)
 	connect_pair(NULL, r->main, &r->ending);
 	connect_pair(NULL, r->main, &r->other);
 	MUST(rpma_rt_listener_delete(&listener));
+	next_event(r->main, RPMA_RT_EVENT_LISTENER_CLOSED);
 	MUST(rpma_rt_recv(r->other.passive, r->mr, 0, MSG_SIZE, 8));
 }
 
@@ -439,6 +440,7 @@ static void deaths__many_a_few_each_round(void)
 	for (i = 0; i < PAIRS; i++)
 		connect_pair(cfg, queue, &pairs[i]);
 	MUST(rpma_rt_listener_delete(&listener));
+	next_event(queue, RPMA_RT_EVENT_LISTENER_CLOSED);
 	for (i = 0; i < PAIRS; i++) {
 		MUST(rpma_rt_conn_close(pairs[i].active));
 		MUST(rpma_rt_conn_close(pairs[i].passive));

@@ -239,6 +239,7 @@ static void by_hand__called_inside_run_once(uint32_t trips)
 	turn_until(&s, s.aq, RPMA_RT_EVENT_ESTABLISHED);
 	turn_until(&s, s.pq, RPMA_RT_EVENT_ESTABLISHED);
 	MUST(rpma_rt_listener_delete(&listener));
+	turn_until(&s, s.pq, RPMA_RT_EVENT_LISTENER_CLOSED);
 	end_open(&a, &s, active);
 	end_open(&p, &s, passive);
 	a.answers = true;

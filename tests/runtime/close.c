@@ -245,7 +245,7 @@ static void request__refused(struct scene *s, int by_close)
 		      memcmp(pdata.ptr, word, sizeof(word)) == 0);
 		MUST(rpma_rt_conn_unref(&held));
 	}
-	MUST(rpma_rt_listener_delete(&listener));
+	world_unlisten(&listener, s->pq);
 }
 
 /* The runtime stops with everything under way. */

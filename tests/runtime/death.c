@@ -607,6 +607,7 @@ static void connect_by_hand(struct scene *s)
 	event_by_hand(s, stage->aq, RPMA_RT_EVENT_ESTABLISHED);
 	event_by_hand(s, stage->pq, RPMA_RT_EVENT_ESTABLISHED);
 	MUST(rpma_rt_listener_delete(&listener));
+	event_by_hand(s, stage->pq, RPMA_RT_EVENT_LISTENER_CLOSED);
 }
 
 /* Messages in the passive end's CQ, which nobody has polled, and receives

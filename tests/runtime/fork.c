@@ -194,7 +194,7 @@ int main(void)
 	for (i = 0; i < 3; i++)
 		fork_once(&o);
 	MUST(rpma_rt_delete(&o.manual));
-	MUST(rpma_rt_listener_delete(&o.listener));
+	world_unlisten(&o.listener, o.s.pq);
 	MUST(rpma_rt_queue_delete(&o.waited));
 	stage_disconnect(&o.s, &o.pair);
 	stage_close(&o.s);

@@ -215,7 +215,7 @@ static void server(struct stage *s)
 	CHECK(item.context == (uintptr_t)other);
 	MUST(rpma_rt_conn_unref(&other));
 	wait_for(other_pid, 0);
-	MUST(rpma_rt_listener_delete(&listener));
+	world_unlisten(&listener, s->pq);
 }
 
 int main(int argc, char **argv)

@@ -3,13 +3,17 @@
 
 /*
  * listen.c -- listeners: a port in use, the wildcard address, one that is
- * deleted while its requests wait, requests that nobody ever takes, a stop.
+ * deleted while its requests wait, requests that nobody ever takes, a stop; its
+ * last item in one queue of several pollers, and in a queue for each.
  */
 
 #include "stage.h"
 
 #define DEPTH	 8
 #define REQUESTS 4
+#define POLLERS	 3
+#define MANY	 24
+#define ROUNDS	 10
 
 static struct rpma_rt_conn *begin(struct stage *s)
 {
@@ -56,12 +60,12 @@ static void listen__port_in_use_PROVIDER(struct stage *s)
 			      s->world.port, 0, s->cfg, 0, s->pq, NULL,
 			      &second) == RPMA_E_PROVIDER);
 	CHECK(second == NULL);
-	MUST(rpma_rt_listener_delete(&first));
+	world_unlisten(&first, s->pq);
 	/* nothing of the failed one is left: the port is free again */
 	MUST(world_listen_at(s->world.rt, s->world.peer, s->world.addr,
 			     s->world.port, 0, s->cfg, 0, s->pq, NULL,
 			     &second));
-	MUST(rpma_rt_listener_delete(&second));
+	world_unlisten(&second, s->pq);
 }
 
 static void listen__wildcard(struct stage *s)
@@ -82,7 +86,7 @@ static void listen__wildcard(struct stage *s)
 	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
 	stage_ping(s, &pair, 5);
 	stage_disconnect(s, &pair);
-	MUST(rpma_rt_listener_delete(&listener));
+	world_unlisten(&listener, s->pq);
 }
 
 static void listen__no_such_address(struct stage *s)
@@ -113,7 +117,7 @@ static void delete__with_requests_in_the_queue(struct stage *s)
 	pair.passive = request(s->pq);
 	refused = begin(s);
 	refusing = request(s->pq);
-	MUST(rpma_rt_listener_delete(&listener));
+	world_unlisten(&listener, s->pq);
 	late = begin(s);
 	item = world_event(s->aq, RPMA_RT_EVENT_CLOSED);
 	CHECK(item.context == (uintptr_t)late);
@@ -140,6 +144,7 @@ static void stop__requests_never_taken(const struct stage_cfg *cfg)
 	struct rpma_rt_queue *untouched;
 	struct stage s;
 	int closed = 0;
+	int ended = 0;
 	int i;
 
 	stage_open(&s, cfg);
@@ -151,11 +156,18 @@ static void stop__requests_never_taken(const struct stage_cfg *cfg)
 	for (i = 0; i < REQUESTS; i++)
 		passive[i] = request(untouched);
 	MUST(rpma_rt_stop(s.world.rt));
-	for (i = 0; i < REQUESTS; i++) {
+	for (i = 0; i < REQUESTS + 1; i++) {
 		MUST_ANSWER(1, rpma_rt_queue_poll(untouched, &item, 1));
+		if (item.opcode == RPMA_RT_EVENT_LISTENER_CLOSED) {
+			CHECK(rpma_rt_completion_listener(&item) == listener);
+			CHECK(item.status == RPMA_RT_REASON_STOPPED);
+			ended++;
+			continue;
+		}
 		CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
-		MUST(rpma_rt_conn_unref(&passive[i]));
+		MUST(rpma_rt_conn_unref(&passive[i - ended]));
 	}
+	CHECK(ended == 1);
 	while (rpma_rt_queue_poll(s.aq, &item, 1) > 0)
 		closed += item.opcode == RPMA_RT_EVENT_CLOSED;
 	CHECK(closed == REQUESTS);
@@ -191,6 +203,139 @@ static void delete__queue_with_requests_inside(const struct stage_cfg *cfg)
 	stage_close(&s); /* else it would find a handle held */
 }
 
+/* A request of a connection on that poller, which is refused; or its end. */
+static void expect_at(const struct rpma_rt_completion *item, int poller,
+		      int *requests)
+{
+	struct rpma_rt_conn *conn = rpma_rt_completion_conn(item);
+	int index;
+
+	if (item->opcode == RPMA_RT_EVENT_CLOSED)
+		return;
+	CHECK(item->opcode == RPMA_RT_EVENT_REQUEST);
+	MUST(rpma_rt_conn_get_poller(conn, &index));
+	CHECK(poller < 0 || index == poller);
+	MUST(rpma_rt_conn_reject(conn, NULL));
+	MUST(rpma_rt_conn_unref(&conn));
+	++*requests;
+}
+
+/* Its connections' CLOSED come until then. */
+static void delete_when_free(struct rpma_rt_queue *queue)
+{
+	while (rpma_rt_queue_delete(&queue) == RPMA_RT_E_BUSY)
+		CHECK(world_next(queue).opcode == RPMA_RT_EVENT_CLOSED);
+}
+
+/* What is there comes, and LISTENER_CLOSED, once, behind every request. */
+static void take_until_closed(struct rpma_rt_queue *queue,
+			      const struct rpma_rt_listener *listener,
+			      int poller)
+{
+	struct rpma_rt_completion item = world_next(queue);
+	int requests = 0;
+
+	while (rpma_rt_completion_listener(&item) == NULL) {
+		expect_at(&item, poller, &requests);
+		item = world_next(queue);
+	}
+	CHECK(rpma_rt_completion_listener(&item) == listener);
+	CHECK(item.status == RPMA_RT_REASON_LOCAL);
+	while (rpma_rt_queue_poll(queue, &item, 1) == 1)
+		CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
+}
+
+/* Nobody answers them. */
+static void request_many(struct stage *s, struct rpma_rt_listener *listener,
+			 struct rpma_rt_conn *active[])
+{
+	uint16_t port;
+	int i;
+
+	MUST(rpma_rt_listener_get_port(listener, &port));
+	snprintf(s->world.port, sizeof(s->world.port), "%u", port);
+	for (i = 0; i < MANY; i++)
+		active[i] = begin(s);
+}
+
+static void end_many(struct stage *s, struct rpma_rt_conn *active[])
+{
+	int closed = 0;
+	int i;
+
+	for (i = 0; i < MANY; i++)
+		MUST(rpma_rt_conn_close(active[i]));
+	while (closed < MANY)
+		closed += world_next(s->aq).opcode == RPMA_RT_EVENT_CLOSED;
+	for (i = 0; i < MANY; i++)
+		MUST(rpma_rt_conn_unref(&active[i]));
+}
+
+/* One queue, into which several pollers write: behind what each of them wrote.
+ */
+static void closed__one_queue_of_several_pollers_LAST(struct stage *s)
+{
+	struct rpma_rt_listener *former;
+	struct rpma_rt_listener *listener;
+	struct rpma_rt_conn *active[MANY];
+	struct rpma_rt_queue *queue;
+
+	MUST(rpma_rt_queue_new(s->world.rt, NULL, &queue));
+	MUST(world_listen_at(s->world.rt, s->world.peer, s->world.addr, "0", 64,
+			     s->cfg, RPMA_RT_POLLER_ANY, queue, s, &listener));
+	former = listener;
+	request_many(s, listener, active);
+	MUST(rpma_rt_listener_delete(&listener));
+	take_until_closed(queue, former, -1);
+	end_many(s, active);
+	delete_when_free(queue);
+}
+
+/* A queue for each poller: requests of its connections, and the end, come
+ * there. */
+static void closed__a_queue_for_each_poller_ONCE_IN_EACH(struct stage *s)
+{
+	struct rpma_rt_conn_cfg cfg = *s->cfg;
+	struct rpma_rt_queue *queues[POLLERS];
+	const struct rpma_rt_listener *former;
+	struct rpma_rt_conn *active[MANY];
+	struct rpma_rt_listener *listener;
+	int i;
+
+	for (i = 0; i < POLLERS; i++)
+		MUST(rpma_rt_queue_new(s->world.rt, NULL, &queues[i]));
+	cfg.peer = s->world.peer;
+	cfg.poller = RPMA_RT_POLLER_ANY;
+	cfg.backlog = 64;
+	cfg.queues = queues;
+	cfg.queue_count = POLLERS;
+	MUST(rpma_rt_listen(s->world.rt, s->world.addr, "0", &cfg, &listener));
+	former = listener;
+	request_many(s, listener, active);
+	MUST(rpma_rt_listener_delete(&listener));
+	for (i = 0; i < POLLERS; i++)
+		take_until_closed(queues[i], former, i);
+	end_many(s, active);
+	for (i = 0; i < POLLERS; i++)
+		delete_when_free(queues[i]);
+}
+
+static void several_pollers(void)
+{
+	static const struct stage_cfg cfg = {.pollers = POLLERS,
+					     .mode = RPMA_RT_MODE_ADAPTIVE,
+					     .depth = DEPTH};
+	struct stage s;
+	int i;
+
+	stage_open(&s, &cfg);
+	for (i = 0; i < ROUNDS; i++) {
+		closed__one_queue_of_several_pollers_LAST(&s);
+		closed__a_queue_for_each_poller_ONCE_IN_EACH(&s);
+	}
+	stage_close(&s);
+}
+
 int main(void)
 {
 	static const struct stage_cfg cfg = {
@@ -205,6 +350,7 @@ int main(void)
 	stage_close(&s);
 	stop__requests_never_taken(&cfg);
 	delete__queue_with_requests_inside(&cfg);
+	several_pollers();
 	printf("ok\n");
 	return 0;
 }

@@ -283,7 +283,7 @@ static void refused(void)
 	world_event(s.stage.pq, RPMA_RT_EVENT_CLOSED);
 	MUST(rpma_rt_conn_unref(&active));
 	MUST(rpma_rt_conn_unref(&passive));
-	MUST(rpma_rt_listener_delete(&listener));
+	world_unlisten(&listener, s.stage.pq);
 	MUST(world_conn_new(w->rt, w->peer, w->addr, w->port, s.stage.cfg, 0,
 			    s.stage.aq, NULL, &active));
 	world_event(s.stage.aq, RPMA_RT_EVENT_READY);

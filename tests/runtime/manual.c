@@ -110,6 +110,7 @@ static void connect_pair(struct shard *s, struct rpma_rt_queue *other,
 	for (i = 0; i < 8; i++)
 		MUST(rpma_rt_recv(pair->passive, s->mr, 0, SIZE, 100));
 	MUST(rpma_rt_listener_delete(&listener));
+	next_event(s, s->queue, RPMA_RT_EVENT_LISTENER_CLOSED);
 }
 
 static void ping(struct shard *s, struct world_pair *pair,

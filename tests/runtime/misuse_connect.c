@@ -32,7 +32,7 @@ void connect__too_much_private_data_FAILED(struct stage *s)
 	CHECK(world_event(s->aq, RPMA_RT_EVENT_CLOSED).status ==
 	      RPMA_RT_REASON_FAILED);
 	MUST(rpma_rt_conn_unref(&conn));
-	MUST(rpma_rt_listener_delete(&listener));
+	world_unlisten(&listener, s->pq);
 }
 
 /* The same in an answer, of either kind: the other end is refused. */
@@ -59,5 +59,5 @@ void answer__too_much_private_data(struct stage *s, bool accepts)
 	      RPMA_RT_REASON_REJECTED);
 	MUST(rpma_rt_conn_unref(&pair.active));
 	MUST(rpma_rt_conn_unref(&pair.passive));
-	MUST(rpma_rt_listener_delete(&listener));
+	world_unlisten(&listener, s->pq);
 }

@@ -117,7 +117,7 @@ int main(void)
 	stage_disconnect(&s, &pair);
 	/* relaxed: CLOSED came after it was logged */
 	CHECK(atomic_load_explicit(&told, memory_order_relaxed) == 1);
-	MUST(rpma_rt_listener_delete(&listener));
+	world_unlisten(&listener, s.pq);
 	stage_close(&s);
 	return 0;
 }

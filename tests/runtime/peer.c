@@ -132,7 +132,7 @@ static void apply__at_any_time(struct stage *s, struct rpma_mr_remote *remote)
 	CHECK(flush(pair.active, remote) == RPMA_RT_E_CLOSED);
 	MUST(rpma_rt_conn_unref(&pair.active));
 	MUST(rpma_rt_conn_unref(&pair.passive));
-	MUST(rpma_rt_listener_delete(&listener));
+	world_unlisten(&listener, s->pq);
 }
 
 /* The address is the device's own, for both ends are on it. */

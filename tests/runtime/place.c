@@ -226,7 +226,7 @@ static void two_devices(struct stage *s)
 		MUST(rpma_rt_conn_connect(far.passive, NULL));
 		world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
 		world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
-		MUST(rpma_rt_listener_delete(&listener));
+		world_unlisten(&listener, s->pq);
 		/* completions of both devices, through the same queues */
 		MUST(rpma_rt_recv(far.passive, mr, 128, 64, 7));
 		stage_ping(s, &pair, 1);
@@ -336,7 +336,7 @@ int main(void)
 	in_turn(&s);
 	requests_in_turn(&s);
 	names(&s);
-	MUST(rpma_rt_listener_delete(&listener));
+	world_unlisten(&listener, s.pq);
 	slow_name(&s);
 	if (loop_get() != NULL) {
 		two_devices(&s);

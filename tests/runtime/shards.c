@@ -87,6 +87,7 @@ static void connect_on(struct stage *s, int poller, struct world_pair *pair)
 	turn_until(s, poller, s->aq, RPMA_RT_EVENT_ESTABLISHED);
 	turn_until(s, poller, s->pq, RPMA_RT_EVENT_ESTABLISHED);
 	MUST(rpma_rt_listener_delete(&listener));
+	turn_until(s, poller, s->pq, RPMA_RT_EVENT_LISTENER_CLOSED);
 }
 
 /* Not connected, as a change of user needs it. */

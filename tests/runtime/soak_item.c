@@ -222,6 +222,8 @@ static void on_event(struct soak_queue *queue,
 		on_request(queue, conn);
 		return;
 	}
+	if (item->opcode == RPMA_RT_EVENT_LISTENER_CLOSED)
+		return;
 	end = soak_end_of(queue->epoch, conn);
 	if (end == NULL) { /* conn_new has not returned yet */
 		end = item->user;

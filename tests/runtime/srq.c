@@ -186,7 +186,7 @@ static void connect_shared(struct traffic *t, struct rpma_rt_conn_cfg *cfg,
 	MUST(rpma_rt_conn_connect(pair->passive, NULL));
 	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
-	MUST(rpma_rt_listener_delete(&listener));
+	world_unlisten(&listener, s->pq);
 }
 
 static void send_more(struct traffic *t, int i)

@@ -333,7 +333,7 @@ static void slow_handshake(struct scene *s)
 	open_gate();
 	world_event(s->stage.aq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(s->stage.pq, RPMA_RT_EVENT_ESTABLISHED);
-	MUST(rpma_rt_listener_delete(&listener));
+	world_unlisten(&listener, s->stage.pq);
 	MUST(rpma_rt_conn_close(pair.active));
 	stage_completion(s->stage.aq, 5, IBV_WC_WR_FLUSH_ERR);
 	expect_closed(s->stage.aq, 1);

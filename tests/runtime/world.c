@@ -190,5 +190,17 @@ void world_connect(struct world *w, const struct rpma_rt_conn_cfg *cfg,
 	MUST(rpma_rt_conn_connect(pair->passive, NULL));
 	world_event(aq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(pq, RPMA_RT_EVENT_ESTABLISHED);
-	MUST(rpma_rt_listener_delete(&listener));
+	world_unlisten(&listener, pq);
+}
+
+void world_unlisten(struct rpma_rt_listener **listener,
+		    struct rpma_rt_queue *queue)
+{
+	const struct rpma_rt_listener *former = *listener;
+	struct rpma_rt_completion item;
+
+	MUST(rpma_rt_listener_delete(listener));
+	item = world_event(queue, RPMA_RT_EVENT_LISTENER_CLOSED);
+	CHECK(rpma_rt_completion_listener(&item) == former);
+	CHECK(item.status == RPMA_RT_REASON_LOCAL);
 }

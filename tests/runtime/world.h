@@ -86,6 +86,9 @@ int world_listen_at(struct rpma_rt *rt, struct rpma_peer *peer,
 struct rpma_rt_listener *world_listen(struct world *w,
 				      const struct rpma_rt_conn_cfg *cfg,
 				      struct rpma_rt_queue *queue);
+/* Deletes it; LISTENER_CLOSED is the next item of its one queue. */
+void world_unlisten(struct rpma_rt_listener **listener,
+		    struct rpma_rt_queue *queue);
 /* Connects: active's events in aq, passive's in pq, both on that poller; both
  * queues are empty before and after. */
 void world_connect(struct world *w, const struct rpma_rt_conn_cfg *cfg,

@@ -105,6 +105,7 @@ static void conn_srq__by_kind(void **state)
 		{RPMA_RT_EVENT, RPMA_RT_EVENT_ROUTE_CLOSED, true, false},
 		{RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_LIMIT, false, true},
 		{RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_CLOSED, false, true},
+		{RPMA_RT_EVENT, RPMA_RT_EVENT_LISTENER_CLOSED, false, false},
 		{RPMA_RT_WRITABLE, RPMA_RT_SEND_SIDE, true, false},
 		{RPMA_RT_WRITABLE, RPMA_RT_RECV_SIDE, true, false},
 		{RPMA_RT_WRITABLE, RPMA_RT_WRITABLE_SRQ, false, true},
@@ -123,6 +124,11 @@ static void conn_srq__by_kind(void **state)
 		assert_int_equal(rpma_rt_completion_srq(&c) ==
 					 (struct rpma_rt_srq *)0x1234,
 				 cases[i].is_srq);
+		assert_int_equal(rpma_rt_completion_listener(&c) ==
+					 (struct rpma_rt_listener *)0x1234,
+				 cases[i].kind == RPMA_RT_EVENT &&
+					 cases[i].opcode ==
+						 RPMA_RT_EVENT_LISTENER_CLOSED);
 		assert_int_equal(rpma_rt_completion_conn(&c) == NULL,
 				 !cases[i].is_conn);
 		assert_int_equal(

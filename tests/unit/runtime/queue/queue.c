@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "queue/impl.h"
+#include "queue/joint.h"
 #include "queue/queue.h"
 #include "queue/wake.h"
 #include "rt_stub.h"
@@ -767,6 +768,61 @@ static void poll__empty_with_poller_asleep_on_spill_RINGS(void **state)
 	assert_int_equal(poll_up_to(world, MAX), 1);
 }
 
+static struct rt_joint *joint_new(struct world *world, uint32_t lanes)
+{
+	struct rt_joint *joint = calloc(1, sizeof(*joint));
+
+	assert_non_null(joint);
+	/* relaxed: one thread */
+	atomic_store_explicit(&joint->lanes, lanes, memory_order_relaxed);
+	joint->item = stub_item(77);
+	rt_joint_announce(world->queue);
+	return joint;
+}
+
+static void publish_token(struct rt_lane *lane, const struct rt_joint *joint)
+{
+	const struct rpma_rt_completion token = rt_joint_token(joint);
+
+	rt_lane_stage_poller(lane, &token);
+	rt_lane_publish_poller(lane);
+}
+
+/* an item of two lanes is behind what both had, whichever is taken first; a
+ * batch of nothing but a token is not taken for nothing */
+static void take__item_of_two_lanes_LAST(void **state)
+{
+	struct world *world = *state;
+	struct rt_joint *joint = joint_new(world, 2);
+	struct rt_lane *lanes[2];
+	int n = 0;
+
+	lanes[0] = lane_of(world, 0);
+	lanes[1] = lane_of(world, 1);
+	publish_token(lanes[1], joint);
+	stub_publish(lanes[0], 0, 3);
+	publish_token(lanes[0], joint);
+	while (poll_up_to(world, 1) == 1)
+		assert_int_equal(world->taken[0].context, n++ < 3 ? n - 1 : 77);
+	assert_int_equal(n, 4);
+	/* relaxed: one thread */
+	assert_int_equal(atomic_load_explicit(&world->queue->joints,
+					      memory_order_relaxed),
+			 0);
+}
+
+/* a queue that is deleted with tokens inside frees what they belong to */
+static void delete__token_inside_FREED(void **state)
+{
+	struct world *world = *state;
+	struct rt_joint *joint = joint_new(world, 2);
+
+	publish_token(lane_of(world, 0), joint);
+	publish_token(lane_of(world, 1), joint);
+	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
+	assert_int_equal(world->rt.drops, 1);
+}
+
 static void wake__null_INVAL(void **state)
 {
 	(void)state;
@@ -916,6 +972,8 @@ int main(void)
 {
 #define ON_QUEUE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		ON_QUEUE(take__item_of_two_lanes_LAST),
+		ON_QUEUE(delete__token_inside_FREED),
 		ON_QUEUE(wake__null_INVAL),
 		ON_QUEUE(wake__before_a_wait_THAT_ANSWERS_0),
 		ON_QUEUE(wake__with_an_item_THE_ITEM_THEN_0),

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * listener_poller.c -- see listener_poller.h. The end of a listener runs on its
+ * pollers, each in its own lane; the last of them tells the control thread.
+ */
+
+#include "conn/listener_poller.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/context.h"
+#include "base/device.h"
+#include "base/log.h"
+#include "base/runtime.h"
+#include "poller/poller.h"
+#include "queue/lane.h"
+#include "queue/queue.h"
+
+static void try_end(struct rt_listener_poller *part);
+
+static void lane_eased(void *arg)
+{
+	try_end(arg);
+}
+
+static void end_message(struct rt_msg *msg, void *owner)
+{
+	struct rt_listener_poller *part =
+		RT_FROM(struct rt_listener_poller, end_msg, msg);
+
+	(void)owner;
+	part->is_ending = true;
+	try_end(part);
+}
+
+/* --------------------------------------------------------------- making --- */
+
+/* May a request get that poller? */
+static bool is_candidate(const struct rt_conn_cfg *cfg, uint32_t poller)
+{
+	uint64_t with_srq = rt_conn_cfg_srq_pollers(cfg);
+
+	if (cfg->poller >= 0 && cfg->poller != (int)poller)
+		return false;
+	return with_srq == 0 || (with_srq >> poller & 1);
+}
+
+static int part_init(struct rt_listener_poller *part,
+		     struct rpma_rt_listener *listener, uint32_t index)
+{
+	struct rt_poller *poller = &listener->rt->pollers[index];
+	const struct rt_conn_cfg *cfg = &listener->cfg;
+	struct rpma_rt_queue *queue = rt_conn_cfg_queue(cfg, index);
+
+	/* one queue of several pollers: those that get no request bring it
+	 * nothing. A queue of one that gets none is told of the end too */
+	if (cfg->queue != NULL && !is_candidate(cfg, index))
+		return 0;
+	part->listener = listener;
+	part->poller = poller;
+	part->end_msg.fn = end_message;
+	part->lane = rt_queue_lane(queue, (int)index, &poller->bell);
+	part->waiter = rt_waiter_new(lane_eased, part);
+	if (part->lane == NULL || part->waiter == NULL)
+		return RPMA_E_NOMEM;
+	part->queue = queue;
+	rt_queue_ref(queue);
+	return 0;
+}
+
+/* How many lanes of the listener lead to the queue. */
+static uint32_t count_lanes(const struct rpma_rt_listener *listener,
+			    const struct rpma_rt_queue *queue)
+{
+	uint32_t count = 0;
+	uint32_t i;
+
+	for (i = 0; i < listener->rt->cfg.pollers; i++)
+		count += listener->parts[i].queue == queue;
+	return count;
+}
+
+/* The first part of those that lead to its queue. */
+static bool is_first(const struct rpma_rt_listener *listener, uint32_t index)
+{
+	uint32_t i;
+
+	for (i = 0; i < index; i++) {
+		if (listener->parts[i].queue == listener->parts[index].queue)
+			return false;
+	}
+	return true;
+}
+
+/* Set aside, as nothing is allocated for an end. */
+static int make_joints(struct rpma_rt_listener *listener)
+{
+	struct rt_listener_poller *parts = listener->parts;
+	struct rt_joint *joint;
+	uint32_t lanes;
+	uint32_t i;
+	uint32_t k;
+
+	for (i = 0; i < listener->rt->cfg.pollers; i++) {
+		if (parts[i].queue == NULL || !is_first(listener, i))
+			continue;
+		lanes = count_lanes(listener, parts[i].queue);
+		if (lanes == 1)
+			continue;
+		joint = calloc(1, sizeof(*joint));
+		if (joint == NULL)
+			return RPMA_E_NOMEM;
+		/* relaxed: nobody else knows it */
+		atomic_store_explicit(&joint->lanes, lanes,
+				      memory_order_relaxed);
+		for (k = i; k < listener->rt->cfg.pollers; k++) {
+			if (parts[k].queue == parts[i].queue)
+				parts[k].joint = joint;
+		}
+	}
+	return 0;
+}
+
+/* No token of them was written, nor will be. */
+static void free_joints(struct rpma_rt_listener *listener)
+{
+	uint32_t i;
+
+	for (i = 0; i < listener->rt->cfg.pollers; i++) {
+		if (listener->parts[i].queue != NULL && is_first(listener, i))
+			free(listener->parts[i].joint);
+	}
+}
+
+int rt_listener_poller_new_all(struct rpma_rt_listener *listener)
+{
+	uint32_t count = listener->rt->cfg.pollers;
+	uint32_t i;
+	int ret = 0;
+
+	listener->parts = calloc(count, sizeof(*listener->parts));
+	if (listener->parts == NULL)
+		return RPMA_E_NOMEM;
+	for (i = 0; i < count && ret == 0; i++)
+		ret = part_init(&listener->parts[i], listener, i);
+	if (ret == 0)
+		ret = make_joints(listener);
+	if (ret)
+		rt_listener_poller_undo_all(listener);
+	return ret;
+}
+
+void rt_listener_poller_undo_all(struct rpma_rt_listener *listener)
+{
+	struct rt_listener_poller *part;
+	uint32_t i;
+
+	free_joints(listener);
+	for (i = 0; i < listener->rt->cfg.pollers; i++) {
+		part = &listener->parts[i];
+		rt_waiter_delete(part->waiter);
+		if (part->queue != NULL)
+			rt_queue_unref(part->queue);
+	}
+	rt_listener_poller_free_all(listener);
+}
+
+void rt_listener_poller_free_all(struct rpma_rt_listener *listener)
+{
+	free(listener->parts);
+	listener->parts = NULL;
+}
+
+/* ------------------------------------------------------------- requests --- */
+
+uint64_t rt_listener_poller_open(const struct rpma_rt_listener *listener)
+{
+	const struct rt_conn_cfg *cfg = &listener->cfg;
+	struct rpma_rt_queue *queue;
+	const struct rt_lane *lane;
+	struct rt_poller *poller;
+	uint64_t open = 0;
+	uint32_t i;
+
+	for (i = 0; i < listener->rt->cfg.pollers; i++) {
+		if (!is_candidate(cfg, i))
+			continue;
+		queue = rt_conn_cfg_queue(cfg, i);
+		if (rt_queue_is_closed(queue))
+			continue;
+		poller = &listener->rt->pollers[i];
+		lane = rt_queue_lane(queue, (int)i, &poller->bell);
+		if (lane != NULL && !rt_lane_is_backlogged(lane))
+			open |= UINT64_C(1) << i;
+	}
+	return open;
+}
+
+void rt_listener_poller_count_refused(struct rpma_rt_listener *listener)
+{
+	uint32_t refused = ++listener->refused;
+
+	/* relaxed: statistic, orders nothing */
+	atomic_fetch_add_explicit(&listener->rt->requests_refused, 1,
+				  memory_order_relaxed);
+	if ((refused & (refused - 1)) != 0) /* once, twice, four times ... */
+		return;
+	RT_LOG_WARNING("the listener at port %u has refused %" PRIu32
+		       " requests, as every queue of it was over its "
+		       "backlog_limit or closed: take from them faster",
+		       listener->port, refused);
+}
+
+void rt_listener_poller_expect(struct rt_listener_poller *part)
+{
+	/* relaxed: before the message with READY; end_msg is sent after it */
+	atomic_fetch_add_explicit(&part->due, 1, memory_order_relaxed);
+}
+
+void rt_listener_poller_requested(struct rt_listener_poller *part)
+{
+	/* relaxed: the poller alone takes away, and looks when it has end_msg,
+	 * after which nobody adds */
+	atomic_fetch_sub_explicit(&part->due, 1, memory_order_relaxed);
+	try_end(part);
+}
+
+/* ------------------------------------------------------------------ end --- */
+
+/* Control thread: every poller has written, and rung for, what it had. */
+static void ended_message(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_listener *listener =
+		RT_FROM(struct rpma_rt_listener, ended_msg, msg);
+	struct rpma_rt *rt = listener->rt;
+	uint32_t i;
+
+	(void)owner;
+	if (listener->is_silent)
+		free_joints(listener);
+	for (i = 0; i < rt->cfg.pollers; i++) {
+		if (listener->parts[i].queue != NULL)
+			rt_queue_unref_announced(listener->parts[i].queue);
+	}
+	listener->target.ops->unref(&listener->target);
+	rt_context_unref(rt);
+}
+
+static struct rpma_rt_completion closed_item(struct rpma_rt_listener *listener)
+{
+	return (struct rpma_rt_completion){
+		.context = (uintptr_t)listener,
+		.user = listener->cfg.user,
+		.kind = RPMA_RT_EVENT,
+		.status = (uint8_t)listener->reason,
+		.opcode = RPMA_RT_EVENT_LISTENER_CLOSED,
+	};
+}
+
+/*
+ * The last item of this lane, once no REQUEST is due. Not while the lane is
+ * over its limit: below it there is room for one item that nobody reserved a
+ * place for, as for each of the items of a batch.
+ */
+static void try_end(struct rt_listener_poller *part)
+{
+	struct rpma_rt_listener *listener = part->listener;
+	struct rpma_rt_completion item;
+
+	/* relaxed: see rt_listener_poller_requested() */
+	if (!part->is_ending ||
+	    atomic_load_explicit(&part->due, memory_order_relaxed) > 0)
+		return;
+	if (rt_lane_is_backlogged(part->lane)) {
+		rt_lane_wait_mt(part->lane, part->waiter);
+		return;
+	}
+	part->is_ending = false;
+	rt_waiter_leave_poller(part->waiter);
+	item = part->joint ? rt_joint_token(part->joint)
+			   : closed_item(listener);
+	/* before whoever takes it may delete the queue */
+	rt_queue_announce_unref(part->queue);
+	if (!listener->is_silent)
+		rt_deliver_write(part->poller, part->lane, &item);
+	rt_deliver_flush(part->poller);
+	/* acq_rel: the last one sees that the others have rung */
+	if (atomic_fetch_sub_explicit(&listener->parts_left, 1,
+				      memory_order_acq_rel) == 1)
+		rt_inbox_push_mt(&listener->device->control.inbox,
+				 &listener->ended_msg);
+}
+
+void rt_listener_poller_end_all(struct rpma_rt_listener *listener)
+{
+	struct rt_listener_poller *part;
+	struct rt_poller *poller;
+	uint32_t count = listener->rt->cfg.pollers;
+	uint32_t left = 0;
+	uint32_t i;
+
+	listener->ended_msg.fn = ended_message;
+	for (i = 0; i < count; i++) {
+		part = &listener->parts[i];
+		left += part->queue != NULL;
+		if (part->joint == NULL || !is_first(listener, i) ||
+		    listener->is_silent)
+			continue;
+		part->joint->item = closed_item(listener);
+		rt_joint_announce(part->queue);
+	}
+	/* relaxed: the inboxes publish it */
+	atomic_store_explicit(&listener->parts_left, left,
+			      memory_order_relaxed);
+	for (i = 0; i < count; i++) {
+		/* with the last message it may be gone */
+		part = &listener->parts[i];
+		poller = part->poller;
+		if (part->queue == NULL)
+			continue;
+		left--;
+		rt_inbox_push_mt(&poller->inbox, &part->end_msg);
+		if (left == 0)
+			return;
+	}
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * listener_poller.h -- a listener, and the part of it that is of a poller:
+ * which REQUESTs are still to be written there, and the end of the listener in
+ * the queue of that poller. doc/protocols/connection.md.
+ */
+
+#ifndef RT_CONN_LISTENER_POLLER_H
+#define RT_CONN_LISTENER_POLLER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpma_rt.h"
+#include "base/inbox.h"
+#include "cm/cm.h"
+#include "conn/cfg.h"
+#include "queue/joint.h"
+#include "queue/waiter.h"
+
+struct rt_device;
+struct rt_lane;
+struct rt_poller;
+
+struct rt_listener_poller {
+	/* immutable; queue NULL: the listener uses this poller not at all */
+	struct rpma_rt_listener *listener;
+	struct rt_poller *poller;
+	struct rpma_rt_queue *queue; /* held until the end */
+	struct rt_lane *lane;
+	/* requests that the control thread has told the poller of, and of which
+	 * it has written no REQUEST yet */
+	_Atomic uint32_t due;
+	struct rt_msg end_msg;
+	/* before end_msg is sent: the closer's. NULL: no other poller's lane
+	 * leads to the queue */
+	struct rt_joint *joint;
+	/* the poller's */
+	bool is_ending;
+	struct rt_waiter *waiter; /* for the lane's backlog to clear */
+};
+
+struct rpma_rt_listener {
+	/* immutable; target first: the CM id's context points here */
+	struct rt_cm_target target;
+	struct rpma_rt *rt;
+	struct rt_device *device;
+	struct rt_conn_cfg cfg;
+	uint16_t port;
+	/* one for each poller of the runtime */
+	struct rt_listener_poller *parts;
+	/* of whoever takes it off the list */
+	struct rpma_ep *ep;
+	enum rpma_rt_reason reason;
+	bool is_silent;	  /* the call that made it failed: no LISTENER_CLOSED */
+	bool closed;	  /* the control thread's: requests are refused */
+	uint32_t refused; /* likewise: requests, as every queue was full */
+	bool is_id_kept;  /* the destroyer's, then the control thread's */
+	struct rt_msg msg; /* its device is gone: to the destroyer and back */
+	/* from the end on: parts that have not written their last item; the
+	 * last one's message to the control thread */
+	_Atomic uint32_t parts_left;
+	struct rt_msg ended_msg;
+	/* under the runtime's lock */
+	bool has_srqs;	 /* it is a user of those in cfg */
+	bool is_removed; /* the control thread took it off the list */
+	struct rpma_rt_listener *next;
+};
+
+/* One of each poller for a listener with its configuration; holds the queues.
+ * ERRORS: RPMA_E_NOMEM */
+int rt_listener_poller_new_all(struct rpma_rt_listener *listener);
+/* Of a listener that was never listed: nobody knows it. */
+void rt_listener_poller_undo_all(struct rpma_rt_listener *listener);
+/* Frees them, which have ended or were undone. */
+void rt_listener_poller_free_all(struct rpma_rt_listener *listener);
+
+/* Pollers, as bits, that have room in their queue for one more of the
+ * listener's connections. REQUIRES: the runtime's lock */
+uint64_t rt_listener_poller_open(const struct rpma_rt_listener *listener);
+
+/* Control thread: a request was refused, since the queue of each of its pollers
+ * is over its limit, or closed. */
+void rt_listener_poller_count_refused(struct rpma_rt_listener *listener);
+/* Control thread: the poller will write a REQUEST. */
+void rt_listener_poller_expect(struct rt_listener_poller *part);
+/* Poller: it has written that. */
+void rt_listener_poller_requested(struct rt_listener_poller *part);
+
+/* Any thread, when no further request can come of the listener and it is off
+ * the network: LISTENER_CLOSED comes in each of its queues, then the control
+ * thread lets go of them. */
+void rt_listener_poller_end_all(struct rpma_rt_listener *listener);
+
+#endif /* RT_CONN_LISTENER_POLLER_H */
