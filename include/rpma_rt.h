@@ -591,6 +591,11 @@ int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
  * device is removed or the runtime stops; the handle is deleted all the same.
  * Thread: owner. */
 int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr);
+/* No further requests: the listener ends, its handle stays to be deleted; and
+ * each of its connections is drained, see rpma_rt_conn_drain(). Thread: any
+ * that may wait. */
+int rpma_rt_listener_drain(struct rpma_rt_listener *listener,
+			   uint32_t timeout_ms);
 
 /*
  * Begins an active connection; never blocks on the network: names are resolved
@@ -634,6 +639,15 @@ int rpma_rt_conn_apply_remote_peer_cfg(struct rpma_rt_conn *conn,
  * completion, then EVENT_CLOSED. Closing twice is 0. Thread: any.
  */
 int rpma_rt_conn_close(struct rpma_rt_conn *conn);
+/*
+ * Closes when what was posted to the send side has completed: further posts
+ * answer RPMA_RT_E_CLOSED at once, the peer's messages are received until then.
+ * Returns at once; EVENT_CLOSED follows, reason LOCAL. After timeout_ms
+ * (..600000, 0 = no limit) it is closed as by rpma_rt_conn_close(), which also
+ * ends a drain. Before ESTABLISHED it is a close. Draining twice is 0, with the
+ * time of the first. Thread: any.
+ */
+int rpma_rt_conn_drain(struct rpma_rt_conn *conn, uint32_t timeout_ms);
 
 /* One more holder, and one less; unref sets *conn_ptr to NULL, and NULL in it
  * is 0. RPMA_E_INVAL (an assertion where those are compiled): nobody holds it

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/cfg.h"
 #include "base/context.h"
 #include "base/log.h"
 #include "base/runtime.h"
@@ -149,6 +150,20 @@ int rpma_rt_conn_close(struct rpma_rt_conn *conn)
 	if (ret == 0)
 		rt_conn_close_for(conn, RT_CTL_CLOSE);
 	return ret;
+}
+
+int rpma_rt_conn_drain(struct rpma_rt_conn *conn, uint32_t timeout_ms)
+{
+	int ret = check(conn);
+
+	if (ret == 0 && timeout_ms > RT_DRAIN_MS_MAX)
+		ret = rt_cfg_refuse("rpma_rt_conn_drain()", "timeout_ms",
+				    timeout_ms, 0, RT_DRAIN_MS_MAX);
+	if (ret)
+		return ret;
+	rt_conn_set_drain_ms(conn, timeout_ms);
+	rt_conn_close_for(conn, RT_CTL_DRAIN);
+	return 0;
 }
 
 /* One holder of the application's more, or less. What nobody holds is used

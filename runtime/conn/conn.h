@@ -40,6 +40,8 @@ struct rt_poller;
 #define RT_CONN_EVENTS	8 /* items besides completions that it may write */
 #define RT_ROUTE_EVENTS 2
 
+#define RT_DRAIN_MS_MAX 600000
+
 /* bits for the control thread */
 enum rt_ctl_bit {
 	RT_CTL_CONNECT = 1 << 0,
@@ -55,7 +57,9 @@ enum rt_ctl_bit {
 	RT_CTL_STOP = 1 << 10,	    /* the runtime stops */
 	RT_CTL_DESTROYED = 1 << 11, /* its queue pair is gone */
 	RT_CTL_LEFT = 1 << 12,	    /* the peer has, see rt_conn_control */
-	RT_CTL_REFUSED = 1 << 13    /* a verb refused a post */
+	RT_CTL_REFUSED = 1 << 13,   /* a verb refused a post */
+	RT_CTL_DRAIN = 1 << 14,	    /* no post any more; what is out ends */
+	RT_CTL_EMPTY = 1 << 15	    /* that has ended, or took too long */
 };
 
 /* bits for the poller, in the order of life */
@@ -66,7 +70,8 @@ enum rt_poll_bit {
 	RT_POLL_ESTABLISHED = 1 << 3,
 	RT_POLL_HANDOVER = 1 << 4,
 	RT_POLL_GONE = 1 << 5,
-	RT_POLL_LAST = 1 << 6
+	RT_POLL_LAST = 1 << 6,
+	RT_POLL_DRAIN = 1 << 7 /* before HANDOVER: a time for it has begun */
 };
 
 /* a call that changes it; see change.c */
@@ -102,7 +107,8 @@ struct rpma_rt_conn {
 	bool passive;
 	/* passive: its listener's on its poller, until REQUEST is written */
 	struct rt_listener_poller *part;
-	char *addr; /* active: where to */
+	uint32_t listener; /* passive: its listener's number; 0: none */
+	char *addr;	   /* active: where to */
 	char *port;
 
 	/* posters', by enum rpma_rt_side; and the poller's part of each */
@@ -129,6 +135,9 @@ struct rpma_rt_conn {
 	_Atomic(struct rpma_peer_cfg *) remote_cfg;
 	_Atomic uint32_t reached; /* bits of enum rt_reached */
 	_Atomic uint32_t held;	  /* of target.count: by the application */
+	/* of the drain that was asked for first, in ms and one more (1: without
+	 * end); 0: none was */
+	_Atomic uint32_t drain_ms;
 	uint8_t pdata_out[256];
 	uint8_t pdata_out_len;
 
@@ -193,6 +202,17 @@ static inline void rt_conn_set_state(struct rpma_rt_conn *conn,
 }
 
 /* ----------------------------------------------------------- any thread --- */
+
+/* Before RT_CTL_DRAIN: its time, unless a drain was asked for before. */
+static inline void rt_conn_set_drain_ms(struct rpma_rt_conn *conn, uint32_t ms)
+{
+	uint32_t none = 0;
+
+	/* relaxed: the bit publishes it */
+	atomic_compare_exchange_strong_explicit(&conn->drain_ms, &none, ms + 1,
+						memory_order_relaxed,
+						memory_order_relaxed);
+}
 
 void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits);
 /* No post gets in any more, and the control thread ends it for what that bit

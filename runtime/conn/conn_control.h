@@ -47,6 +47,7 @@ struct rt_conn_control {
 	enum rpma_rt_reason left_reason;
 	uint32_t left_status;
 	uint32_t markers_due;	/* bits: 1 << enum rpma_rt_side; likewise */
+	bool is_draining;	/* its SQ marker is posted, its gates closed */
 	_Atomic uint32_t shown; /* state | reason << 8, for the directory */
 	struct rpma_conn_req *req;
 	enum rt_qp_state qp_state;

@@ -58,6 +58,7 @@ struct rt_conn_poller {
 	uint32_t kept_max;
 	uint32_t kept_finished; /* of them, from HANDOVER on */
 	uint32_t markers_seen;
+	bool is_draining;     /* the task waits for the end of its time */
 	uint64_t deadline_ns; /* of draining */
 	struct rt_task dying; /* the next step of its death */
 	/* after LAST: routes whose queues are not told, that are not closed */

@@ -308,17 +308,21 @@ static void post_rq_marker(struct rpma_rt_conn *conn)
 		conn->ctl.markers_due |= 1u << RPMA_RT_RECV_SIDE;
 }
 
-static void post_sq_marker(struct rpma_rt_conn *conn)
+/* 0: it comes behind everything that was posted. opcode: of what a queue pair
+ * in its state may be asked without the peer's noticing. */
+static int post_sq_marker(struct rpma_rt_conn *conn, enum ibv_wr_opcode opcode)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = rt_wr_id_internal(RT_SQ_MARKER, conn->slot),
-		.opcode = IBV_WR_SEND,
+		.opcode = opcode,
 		.send_flags = IBV_SEND_SIGNALED,
 	};
 	struct ibv_send_wr *bad;
 
-	if (ibv_post_send(conn->qp, &wr, &bad) == 0)
-		conn->ctl.markers_due |= 1u << RPMA_RT_SEND_SIDE;
+	if (ibv_post_send(conn->qp, &wr, &bad))
+		return RPMA_E_PROVIDER;
+	conn->ctl.markers_due |= 1u << RPMA_RT_SEND_SIDE;
+	return 0;
 }
 
 /* Everything outstanding comes back, each queue's marker behind it. */
@@ -336,7 +340,10 @@ static void flush_qp(struct rpma_rt_conn *conn)
 		conn->ctl.markers_due = 0;
 		return;
 	}
-	post_sq_marker(conn);
+	if (conn->ctl.is_draining) /* it is there, the last one in its queue */
+		conn->ctl.markers_due |= 1u << RPMA_RT_SEND_SIDE;
+	else
+		post_sq_marker(conn, IBV_WR_SEND);
 }
 
 static void log_death(struct rpma_rt_conn *conn)
@@ -365,6 +372,27 @@ void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 		rpma_conn_disconnect(conn->conn);
 	log_death(conn);
 	rt_conn_tell_poller(conn, RT_POLL_HANDOVER);
+}
+
+/* No post gets in any more. The marker comes when all that was posted has
+ * completed, and then the connection is closed; a write of no bytes, of which
+ * the peer's program notices nothing. */
+static void drain(struct rpma_rt_conn *conn)
+{
+	if (conn->ctl.is_draining)
+		return;
+	if (conn->ctl.state != RT_CONN_ESTABLISHED) {
+		rt_conn_die_control(conn, RPMA_RT_REASON_LOCAL, 0);
+		return;
+	}
+	rt_gate_close(&conn->gate[RPMA_RT_SEND_SIDE]);
+	rt_gate_close(&conn->gate[RPMA_RT_RECV_SIDE]);
+	if (post_sq_marker(conn, IBV_WR_RDMA_WRITE)) {
+		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
+		return;
+	}
+	conn->ctl.is_draining = true;
+	rt_conn_tell_poller(conn, RT_POLL_DRAIN);
 }
 
 static void end_qp(struct rpma_rt_conn *conn)
@@ -425,6 +453,10 @@ static void run_bits(struct rpma_rt_conn *conn, uint32_t bits)
 		rt_conn_die_control(conn, RPMA_RT_REASON_ERROR, 0);
 	if (bits & RT_CTL_REFUSED)
 		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
+	if (bits & RT_CTL_EMPTY)
+		rt_conn_die_control(conn, RPMA_RT_REASON_LOCAL, 0);
+	if (bits & RT_CTL_DRAIN)
+		drain(conn);
 	if (bits & RT_CTL_DRAINED)
 		end_qp(conn);
 	if (bits & RT_CTL_DESTROYED)

@@ -350,6 +350,8 @@ static int choose_poller(const struct rt_conn_spec *spec,
 			return RPMA_RT_E_BUSY;
 	}
 	conn->poller = rt_place_choose(spec->rt, spec->cfg->poller, among);
+	if (spec->listener != NULL)
+		conn->listener = spec->listener->number;
 	if (spec->listener != NULL && spec->listener->parts != NULL)
 		conn->part = &spec->listener->parts[conn->poller->index];
 	return 0;

@@ -213,6 +213,8 @@ void rt_drain_begin_poller(struct rpma_rt_conn *conn)
 	int i;
 
 	rt_keepalive_end(conn);
+	if (conn->poll.is_draining)
+		rt_schedule_cancel(conn->poller, &conn->poll.dying);
 	rt_bind_give_up_poller(conn);
 	for (i = 0; i < 2; i++) {
 		conn->side[i].healthy = false;
@@ -226,9 +228,40 @@ void rt_drain_begin_poller(struct rpma_rt_conn *conn)
 	finish_kept(&conn->poll.dying, conn->poller);
 }
 
-void rt_drain_marker_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side)
+static int time_over(struct rt_task *task, struct rt_poller *poller)
+{
+	struct rpma_rt_conn *conn =
+		RT_FROM(struct rpma_rt_conn, poll.dying, task);
+
+	(void)poller;
+	rt_conn_tell_control(conn, RT_CTL_EMPTY);
+	return 1;
+}
+
+void rt_drain_time_poller(struct rpma_rt_conn *conn)
+{
+	/* relaxed: the messages published it */
+	uint64_t ms =
+		atomic_load_explicit(&conn->drain_ms, memory_order_relaxed) - 1;
+
+	if (ms == 0 || conn->poll.state != RT_PS_HEALTHY)
+		return;
+	conn->poll.is_draining = true;
+	rt_task_init(&conn->poll.dying, time_over);
+	rt_schedule_at(conn->poller, &conn->poll.dying,
+		       rt_now_ns() + ms * 1000000u);
+}
+
+void rt_drain_marker_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+			    enum ibv_wc_status status)
 {
 	conn->poll.markers_seen |= 1u << side;
+	if (conn->poll.state == RT_PS_HEALTHY) {
+		if (status == IBV_WC_SUCCESS)
+			rt_conn_tell_control(conn, RT_CTL_EMPTY);
+		else
+			broken(&conn->side[side], status);
+	}
 	if (conn->poll.state == RT_PS_SETTLING)
 		rt_schedule_ready(conn->poller, &conn->poll.dying);
 }

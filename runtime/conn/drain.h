@@ -16,8 +16,12 @@
 /* What leaves the success path of its sides. */
 extern const struct rt_side_ops rt_drain_side_ops;
 
-/* A marker of the side came in. */
-void rt_drain_marker_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side);
+/* A marker of the side came in. Before HANDOVER: all that was posted there has
+ * completed, and RT_CTL_EMPTY is told; or it broke. */
+void rt_drain_marker_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+			    enum ibv_wc_status status);
+/* The time begins after which a draining connection is closed. */
+void rt_drain_time_poller(struct rpma_rt_conn *conn);
 
 /* HANDOVER: the ledgers are the poller's. Ends with RT_CTL_DRAINED. */
 void rt_drain_begin_poller(struct rpma_rt_conn *conn);

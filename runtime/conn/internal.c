@@ -49,9 +49,9 @@ static void internal_completion(struct rt_poller *poller, struct rt_cq *cq,
 	if (conn == NULL || wc->wr_id != rt_wr_id_internal(kind, conn->slot))
 		RT_STAT_ADD(poller, stale, 1);
 	else if (kind == RT_SQ_MARKER)
-		rt_drain_marker_poller(conn, RPMA_RT_SEND_SIDE);
+		rt_drain_marker_poller(conn, RPMA_RT_SEND_SIDE, wc->status);
 	else if (kind == RT_RQ_MARKER)
-		rt_drain_marker_poller(conn, RPMA_RT_RECV_SIDE);
+		rt_drain_marker_poller(conn, RPMA_RT_RECV_SIDE, wc->status);
 	else if (kind == RT_KEEPALIVE)
 		rt_keepalive_completed(conn, wc->status);
 	else

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "base/cfg.h"
 #include "base/context.h"
 #include "base/log.h"
 #include "base/runtime.h"
@@ -23,6 +24,8 @@
 #include "queue/queue.h"
 #include "srq/srq.h"
 #include "poller/place.h"
+
+static _Atomic uint32_t last_number;
 
 /* No further request can come: whoever takes LISTENER_CLOSED may delete them,
  * unless connections use them. */
@@ -191,6 +194,9 @@ static int listener_new(struct rpma_rt *rt, const struct rpma_rt_conn_cfg *cfg,
 	/* relaxed: nobody else knows it. The application's handle */
 	atomic_store_explicit(&listener->target.count, 1, memory_order_relaxed);
 	listener->rt = rt;
+	/* relaxed: just a number */
+	listener->number = 1 + atomic_fetch_add_explicit(&last_number, 1,
+							 memory_order_relaxed);
 	ret = rt_conn_cfg_read(cfg, rt, &listener->cfg);
 	if (ret) {
 		free(listener);
@@ -295,6 +301,61 @@ int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
 	if (ret == 0)
 		*port = listener->port;
 	return ret;
+}
+
+/* Of this listener: no post any more, what is out ends. Each in a message of
+ * its own, for that blocks. */
+static void drain_conns(const struct rpma_rt_listener *listener,
+			uint32_t timeout_ms)
+{
+	struct rpma_rt *rt = listener->rt;
+	struct rpma_rt_conn *conn;
+
+	pthread_mutex_lock(&rt->lock);
+	for (conn = rt->conns; conn != NULL; conn = conn->next) {
+		if (conn->listener != listener->number)
+			continue;
+		rt_conn_set_drain_ms(conn, timeout_ms);
+		rt_conn_tell_control(conn, RT_CTL_DRAIN);
+	}
+	pthread_mutex_unlock(&rt->lock);
+}
+
+/* Ends it, unless somebody has; then there is no connection of it to come. */
+static void end_for_drain(struct rpma_rt_listener *listener)
+{
+	struct rpma_rt *rt = listener->rt;
+	bool is_ours;
+
+	pthread_mutex_lock(&rt->lock);
+	is_ours = unlist_locked(rt, listener);
+	listener->is_removed |= is_ours;
+	pthread_mutex_unlock(&rt->lock);
+	if (is_ours)
+		rt_listener_close(listener, RPMA_RT_REASON_LOCAL);
+}
+
+int rpma_rt_listener_drain(struct rpma_rt_listener *listener,
+			   uint32_t timeout_ms)
+{
+	struct rpma_rt *rt;
+	int ret;
+
+	if (listener == NULL)
+		return RPMA_E_INVAL;
+	rt = listener->rt;
+	ret = rt_context_check_wait(rt);
+	if (ret == 0 && timeout_ms > RT_DRAIN_MS_MAX)
+		ret = rt_cfg_refuse("rpma_rt_listener_drain()", "timeout_ms",
+				    timeout_ms, 0, RT_DRAIN_MS_MAX);
+	if (ret == 0)
+		ret = rt_context_ref(rt);
+	if (ret)
+		return ret;
+	end_for_drain(listener);
+	drain_conns(listener, timeout_ms);
+	rt_context_unref(rt);
+	return 0;
 }
 
 int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr)

@@ -49,6 +49,7 @@ struct rpma_rt_listener {
 	struct rpma_rt *rt;
 	struct rt_device *device;
 	struct rt_conn_cfg cfg;
+	uint32_t number; /* in this process, from 1 */
 	uint16_t port;
 	/* one for each poller of the runtime */
 	struct rt_listener_poller *parts;
@@ -65,8 +66,10 @@ struct rpma_rt_listener {
 	_Atomic uint32_t parts_left;
 	struct rt_msg ended_msg;
 	/* under the runtime's lock */
-	bool has_srqs;	 /* it is a user of those in cfg */
-	bool is_removed; /* the control thread took it off the list */
+	bool has_srqs; /* it is a user of those in cfg */
+	/* taken off the list neither by a delete nor by a stop: its device was
+	 * removed, or it drains */
+	bool is_removed;
 	struct rpma_rt_listener *next;
 };
 

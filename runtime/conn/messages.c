@@ -32,6 +32,8 @@ void rt_messages_poll(struct rt_msg *msg, void *owner)
 		rt_bind_established_poller(conn);
 		rt_keepalive_begin(conn);
 	}
+	if (bits & RT_POLL_DRAIN)
+		rt_drain_time_poller(conn);
 	if (bits & RT_POLL_HANDOVER)
 		rt_drain_begin_poller(conn);
 	if (bits & RT_POLL_GONE)

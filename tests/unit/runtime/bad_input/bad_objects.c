@@ -99,6 +99,8 @@ void making_connections(void **state)
 
 	NULLS(rpma_rt_listen, f->rt, "::1", "1", &f->rt_cfg, &out.listener);
 	DELETES(rpma_rt_listener_delete, rpma_rt_listener);
+	BAD(RPMA_E_INVAL, rpma_rt_listener_drain, NULL, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_listener_drain, &f->listener, 600001);
 	NULLS(rpma_rt_listener_get_port, &f->listener, &out.u16);
 	NULLS(rpma_rt_conn_new, f->rt, "::1", "1", &f->rt_cfg, &out.conn);
 	f->rt_cfg.queue = foreign;
@@ -173,6 +175,8 @@ void connections(void **state)
 	BAD(RPMA_E_INVAL, rpma_rt_conn_reject, NULL, NULL);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_reject, conn, &nothing);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_close, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_drain, NULL, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_drain, conn, 600001);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_ref, NULL);
 	DELETES(rpma_rt_conn_unref, rpma_rt_conn);
 	NULLS(rpma_rt_conn_get_private_data, conn, &out.pdata);
@@ -219,6 +223,7 @@ void a_closed_connection(void **state)
 	ok(rpma_rt_conn_ref(conn));
 	fake_bury(f, &conn);
 	BAD(0, rpma_rt_conn_close, held); /* twice */
+	BAD(0, rpma_rt_conn_drain, held, 0);
 	BAD(RPMA_RT_E_CLOSED, rpma_rt_conn_connect, held, NULL);
 	BAD(RPMA_RT_E_CLOSED, rpma_rt_conn_reject, held, NULL);
 	BAD(RPMA_RT_E_CLOSED, rpma_rt_conn_set_queue, held, f->queue);

@@ -42,6 +42,7 @@ static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn,
 	THREAD(rpma_rt_queue_wait, queue, out.items, 1, 0);
 	THREAD(rpma_rt_listen, rt, "::1", "1", &f->rt_cfg, &out.listener);
 	THREAD(rpma_rt_listener_delete, &listener);
+	THREAD(rpma_rt_listener_drain, listener, 0);
 	THREAD(rpma_rt_conn_new, rt, "::1", "1", &f->rt_cfg, &out.conn);
 	THREAD(rpma_rt_adopt, rt, &plain, 0, queue, NULL, &out.adopted);
 	THREAD(rpma_rt_adopt_srq, rt, &srq, 0, queue, NULL, &out.adopted);
@@ -138,6 +139,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_listen, rt, "::1", "1", &f->rt_cfg, &out.listener);
 	FORKED(rpma_rt_listener_get_port, listener, &out.u16);
 	FORKED(rpma_rt_listener_delete, &listener);
+	FORKED(rpma_rt_listener_drain, listener, 0);
 	FORKED(rpma_rt_conn_new, rt, "::1", "1", &f->rt_cfg, &out.conn);
 	FORKED(rpma_rt_adopt, rt, &plain, 0, queue, NULL, &out.adopted);
 	FORKED(rpma_rt_adopt_srq, rt, &srq, 0, queue, NULL, &out.adopted);
@@ -156,6 +158,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_conn_connect, conn, NULL);
 	FORKED(rpma_rt_conn_reject, conn, NULL);
 	FORKED(rpma_rt_conn_close, conn);
+	FORKED(rpma_rt_conn_drain, conn, 0);
 	FORKED(rpma_rt_conn_ref, conn);
 	FORKED(rpma_rt_conn_unref, &conn);
 	FORKED(rpma_rt_conn_get_private_data, conn, &out.pdata);

@@ -613,9 +613,106 @@ static void writable__not_when_it_died(void **state)
 	assert_int_equal(count_writable(f), 0);
 }
 
+/* ------------------------------------------------------ asked to drain --- */
+
+static void fake_drain_marker(struct rpma_rt_conn *conn,
+			      enum ibv_wc_status status)
+{
+	fake_wc(conn->cq, rt_wr_id_internal(RT_SQ_MARKER, conn->slot), status,
+		IBV_WC_RDMA_WRITE, conn->qp_num);
+}
+
+/* What wants no completion counts too: nothing ends before the marker came. */
+static void ask__closes_when_the_marker_came_LOCAL(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	post_sends(conn, 2, RPMA_F_COMPLETION_ON_ERROR);
+	ok(rpma_rt_conn_drain(conn, 0));
+	assert_int_equal(fake_send(conn, 9, RPMA_F_COMPLETION_ALWAYS),
+			 RPMA_RT_E_CLOSED);
+	fake_finish_down(f);
+	/* behind them */
+	assert_int_equal(fake_sq_id(conn, 2),
+			 rt_wr_id_internal(RT_SQ_MARKER, conn->slot));
+	assert_int_equal(conn->ctl.state, RT_CONN_ESTABLISHED);
+	assert_int_equal(fake_take(f, f->queue), 0);
+	fake_drain_marker(conn, IBV_WC_SUCCESS);
+	fake_finish_down(f);
+	assert_int_equal(conn->ctl.reason, RPMA_RT_REASON_LOCAL);
+	/* no second marker in the send queue, and it is not waited for */
+	assert_int_equal(conn->ctl.markers_due,
+			 1u << RPMA_RT_SEND_SIDE | 1u << RPMA_RT_RECV_SIDE);
+	assert_int_equal(conn->poll.markers_seen, 1u << RPMA_RT_SEND_SIDE);
+	fake_wc(conn->cq, rt_wr_id_internal(RT_RQ_MARKER, conn->slot),
+		IBV_WC_WR_FLUSH_ERR, IBV_WC_DRIVER1, conn->qp_num);
+	fake_finish_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	expect_closed(f, 0, RPMA_RT_REASON_LOCAL);
+	ok(rpma_rt_conn_unref(&conn));
+}
+
+/* The marker itself is what fails first: the peer is gone. */
+static void ask__marker_fails_ERROR(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	ok(rpma_rt_conn_drain(conn, 0));
+	fake_finish_down(f);
+	fake_drain_marker(conn, IBV_WC_RETRY_EXC_ERR);
+	fake_finish_down(f);
+	assert_int_equal(conn->ctl.reason, RPMA_RT_REASON_ERROR);
+	fake_bury(f, &conn);
+}
+
+static void ask__marker_refused_FAILED(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	fake_fail("post_send", 1, RPMA_E_PROVIDER);
+	ok(rpma_rt_conn_drain(conn, 0));
+	fake_finish_down(f);
+	assert_true(fake_failed());
+	assert_int_equal(conn->ctl.reason, RPMA_RT_REASON_FAILED);
+	fake_bury(f, &conn);
+}
+
+/* A close in the middle: what is out is flushed, and the marker with it. */
+static void ask__then_closed_AT_ONCE(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	post_sends(conn, 1, RPMA_F_COMPLETION_ALWAYS);
+	ok(rpma_rt_conn_drain(conn, 1000));
+	ok(rpma_rt_conn_drain(conn, 1)); /* the time of the first */
+	fake_finish_down(f);
+	/* relaxed: one thread */
+	assert_int_equal(
+		atomic_load_explicit(&conn->drain_ms, memory_order_relaxed),
+		1001);
+	assert_true(conn->poll.is_draining);
+	ok(rpma_rt_conn_close(conn));
+	fake_finish_down(f);
+	assert_int_equal(conn->ctl.state, RT_CONN_DRAINING);
+	fake_sent(conn, 0, IBV_WC_WR_FLUSH_ERR);
+	fake_markers(conn);
+	fake_finish_down(f);
+	assert_int_equal(fake_take(f, f->queue), 2);
+	expect_closed(f, 1, RPMA_RT_REASON_LOCAL);
+	ok(rpma_rt_conn_unref(&conn));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		fake_test(ask__closes_when_the_marker_came_LOCAL),
+		fake_test(ask__marker_fails_ERROR),
+		fake_test(ask__marker_refused_FAILED),
+		fake_test(ask__then_closed_AT_ONCE),
 		fake_test(round__success_delivered_with_all_fields),
 		fake_test(round__on_error_only_success_swallowed),
 		fake_test(error__kept_until_handover_then_in_order),
