@@ -91,7 +91,7 @@ enum rpma_rt_event {
 	RPMA_RT_EVENT_READY = 2,   /* resolved: post receives, then connect */
 	RPMA_RT_EVENT_ESTABLISHED = 3,
 	RPMA_RT_EVENT_CLOSED = 4, /* the connection's last item in its queue */
-	RPMA_RT_EVENT_ROUTE_CLOSED = 5, /* its last item in another queue */
+	RPMA_RT_EVENT_ROUTE_CLOSED = 5, /* its last item in any other queue */
 	RPMA_RT_EVENT_SRQ_LIMIT = 6,	/* fewer receives are out than that */
 	RPMA_RT_EVENT_SRQ_CLOSED = 7,	/* the last item of an SRQ */
 	/* the last item of a listener in this queue */
@@ -606,8 +606,15 @@ int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr, const char *port,
 		     const struct rpma_rt_conn_cfg *cfg,
 		     struct rpma_rt_conn **conn_ptr);
 
-/* Before connect and before the first post only, else RPMA_E_INVAL: where its
- * events, and completions without a route of their own, go. Thread: owner. */
+/*
+ * Where its events, and completions without a route of their own, go from now
+ * on, those of work requests under way included; at any time. The former queue
+ * gets EVENT_ROUTE_CLOSED as the connection's last item, unless an open route
+ * leads there, or neither connect, reject nor a post was called before. Waits
+ * for the poller, not for the network or for work. RPMA_RT_E_BUSY: the queue's
+ * consumer is behind; RPMA_E_NOMEM; RPMA_RT_E_CLOSED: the connection is dying:
+ * all is as before. The same queue: 0. Thread: any that may wait.
+ */
 int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
 			   struct rpma_rt_queue *queue);
 /* The pointer in its completions from now on; before connect only. */
@@ -700,8 +707,8 @@ enum rpma_rt_side {
 /*
  * A route leads completions of one side of a connection to a queue. Opening
  * is not for the data path: it waits for the poller. RPMA_E_NOMEM: no route
- * numbers or memory left. A route lives as long as its connection's handle;
- * nothing is to be freed. Thread: any.
+ * numbers or memory left. A route's handle lives as long as its connection's;
+ * nothing is to be freed. Thread: any that may wait.
  */
 int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		       struct rpma_rt_queue *queue,
@@ -718,6 +725,19 @@ int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 int rpma_rt_route_open_callback(struct rpma_rt_conn *conn,
 				enum rpma_rt_side side, rpma_rt_route_fn *fn,
 				void *arg, struct rpma_rt_route **route_ptr);
+
+/*
+ * Closes a route: what it still owes goes where to leads, an open route of the
+ * same connection and side; NULL: to the connection's queue. EVENT_ROUTE_CLOSED
+ * is the last call of its function, or the connection's last item in its queue,
+ * if no other open route leads there. Posts that name it answer
+ * RPMA_RT_E_CLOSED. Waits for the poller, not for the network or for work.
+ * RPMA_RT_E_BUSY (to's consumer is behind), RPMA_E_NOMEM: all is as before.
+ * RPMA_RT_E_CLOSED: it, or to, is closed, or the connection is dying.
+ * RPMA_E_INVAL: to is another connection's, of the other side, or the route
+ * itself. Thread: any that may wait.
+ */
+int rpma_rt_route_close(struct rpma_rt_route *route, struct rpma_rt_route *to);
 
 /* -------------------------------------------------------------- posting --- */
 

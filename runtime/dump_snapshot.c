@@ -33,6 +33,18 @@ static const struct rpma_rt_route *find_route(const struct rpma_rt_conn *conn,
 
 	while (route != NULL && route->number != number)
 		route = route->listed_next;
+	if (route != NULL)
+		return route;
+	for (route = conn->listed_closed; route != NULL;
+	     route = route->listed_next) {
+		/* acquire: pairs with the release in rt_owing_bury_poller() */
+		if (route->number == number &&
+		    !atomic_load_explicit(&route->is_buried,
+					  memory_order_acquire))
+			break;
+	}
+	while (route != NULL && route->listed_to != NULL)
+		route = route->listed_to;
 	return route;
 }
 

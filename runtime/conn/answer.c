@@ -9,6 +9,7 @@
 #include "conn/answer.h"
 
 #include "conn/item.h"
+#include "conn/owing.h"
 #include "conn/route.h"
 #include "poller/callback.h"
 #include "poller/poller.h"
@@ -38,10 +39,11 @@ static bool wait_for_own_lane(const struct rpma_rt_conn *conn,
 			      const struct rt_side *side)
 {
 	const struct rpma_rt_route *own = conn->own[side->which];
+	struct rt_lane *lane = rt_route_lane(own);
 
-	if (!rt_lane_is_backlogged(own->lane))
+	if (!rt_lane_is_backlogged(lane))
 		return false;
-	rt_lane_wait_mt(own->lane, own->waiter);
+	rt_lane_wait_mt(lane, rt_route_waiter(own));
 	return true;
 }
 
@@ -55,6 +57,11 @@ void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
 
 	if (!side->healthy)
 		return; /* CLOSED answers */
+	if (rt_side_wants(side, RT_WANT_RETIRED)) {
+		rt_owing_look_poller(side);
+		if (!rt_side_wants(side, wants))
+			return;
+	}
 	/* relaxed: the caller's look [LEDGER-2] */
 	if ((atomic_load_explicit(&side->want, memory_order_relaxed) & wants) &&
 	    wait_for_own_lane(conn, side))

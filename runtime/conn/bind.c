@@ -12,6 +12,7 @@
 
 #include "conn/item.h"
 #include "conn/listener_poller.h"
+#include "conn/owing.h"
 #include "conn/route.h"
 #include "conn/slots.h"
 #include "poller/cq_pool.h"
@@ -101,13 +102,6 @@ static void take_qp_table(struct rpma_rt_conn *conn)
 	conn->qps = NULL;
 }
 
-static void list_route(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
-{
-	route->next = conn->poll.routes;
-	conn->poll.routes = route;
-	conn->poll.routes_count++;
-}
-
 void rt_bind_open_poller(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt_route *route;
@@ -116,14 +110,14 @@ void rt_bind_open_poller(struct rpma_rt_conn *conn)
 	rt_slots_set_poller(conn->poller, conn->slot, conn);
 	for (i = 0; i < 2; i++) {
 		route = conn->own[i];
-		list_route(conn, route);
+		rt_owing_list_poller(conn, route);
 		conn->cq->routes[route->number] = (struct rt_route_entry){
-			.lane = route->lane,
+			.lane = rt_route_lane(route),
 			.user = rt_item_user(conn),
 			.side = &conn->side[route->side],
 		};
 	}
-	conn->poll.lane = conn->own[0]->lane;
+	conn->poll.lane = rt_route_lane(conn->own[0]);
 	for (i = 0; i < 2; i++) {
 		rt_lane_take_spill_poller(conn->poll.lane, conn->spill[i]);
 		conn->spill[i] = NULL;
@@ -169,8 +163,7 @@ void rt_bind_established_poller(struct rpma_rt_conn *conn)
 
 /* ------------------------------------------------------------ changes --- */
 
-/* Its SRQ's receives take that route from here on. */
-static void redirect(struct rpma_rt_conn *conn, uint32_t route)
+void rt_bind_redirect_poller(struct rpma_rt_conn *conn, uint32_t route)
 {
 	if (conn->poll.bind == RT_BIND_DONE)
 		rt_qp_table_set(conn->cq->qps, conn->qp_num, route);
@@ -192,11 +185,11 @@ void rt_bind_add_route_poller(struct rpma_rt_conn *conn,
 	if (entry.is_callback)
 		entry.callback = &route->callback;
 	else
-		entry.lane = route->lane;
+		entry.lane = rt_route_lane(route);
 	conn->cq->routes[route->number] = entry;
 	if (conn->srq != NULL && route->side == RPMA_RT_RECV_SIDE)
-		redirect(conn, route->number);
-	list_route(conn, route);
+		rt_bind_redirect_poller(conn, route->number);
+	rt_owing_list_poller(conn, route);
 }
 
 void rt_bind_set_user_poller(struct rpma_rt_conn *conn)
@@ -205,18 +198,4 @@ void rt_bind_set_user_poller(struct rpma_rt_conn *conn)
 
 	for (route = conn->poll.routes; route != NULL; route = route->next)
 		conn->cq->routes[route->number].user = rt_item_user(conn);
-}
-
-void rt_bind_set_queue_poller(struct rpma_rt_conn *conn,
-			      const struct rpma_rt_route *to)
-{
-	int i;
-
-	conn->poll.lane = to->lane;
-	for (i = 0; i < 2; i++) {
-		/* here, not by who asked: it may die before that one goes on */
-		conn->own[i]->queue = to->queue;
-		conn->own[i]->lane = to->lane;
-		conn->cq->routes[conn->own[i]->number].lane = to->lane;
-	}
 }

@@ -29,9 +29,9 @@ void rt_bind_leave_poller(struct rpma_rt_conn *conn);
 /* One more route; its lane has got its spill. */
 void rt_bind_add_route_poller(struct rpma_rt_conn *conn,
 			      struct rpma_rt_route *route);
-/* Its user pointer, or its own queue, is another from here on. */
+/* Its SRQ's receives take the route of that number from here on. */
+void rt_bind_redirect_poller(struct rpma_rt_conn *conn, uint32_t route);
+/* Its user pointer is another from here on. */
 void rt_bind_set_user_poller(struct rpma_rt_conn *conn);
-void rt_bind_set_queue_poller(struct rpma_rt_conn *conn,
-			      const struct rpma_rt_route *to);
 
 #endif /* RT_CONN_BIND_H */

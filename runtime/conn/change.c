@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * change.c -- what an application may still change of a connection: its
- * user pointer, its own queue, routes more. The calling thread reserves under
+ * change.c -- what an application may change of a connection: its user pointer,
+ * its own queue, routes more and routes less. The calling thread reserves under
  * the runtime's lock, the poller takes it over while the caller waits without
- * it. doc/protocols/connection.md, "Changes".
+ * it. doc/protocols/connection.md, "Changes"; route.md.
  */
 
 #include "conn/change.h"
@@ -17,6 +17,7 @@
 #include "base/wait.h"
 #include "conn/bind.h"
 #include "conn/conn.h"
+#include "conn/redirect.h"
 #include "conn/route.h"
 #include "poller/poller.h"
 #include "queue/queue.h"
@@ -26,6 +27,7 @@ struct change {
 	struct rpma_rt_route *route; /* to come */
 	struct rpma_rt_route *to[2]; /* only where the own ones shall lead */
 	struct rt_spill *spill[2];
+	struct rt_redirect redirect;
 	struct rt_call call;
 };
 
@@ -33,14 +35,6 @@ struct change {
 static int check_wait(const struct rpma_rt_conn *conn)
 {
 	return conn == NULL ? RPMA_E_INVAL : rt_context_check_wait(conn->rt);
-}
-
-static int is_changeable(const struct rpma_rt_conn *conn)
-{
-	/* relaxed: both are the calling thread's own doing, or it is a race
-	 * of the application's */
-	return !(atomic_load_explicit(&conn->reached, memory_order_relaxed) &
-		 (RT_REACHED_DECISION | RT_REACHED_POST));
 }
 
 /* Has it begun to die? Then its routes are final. */
@@ -153,10 +147,55 @@ static void take_spills_on_poller(struct change *change)
 
 	for (i = 0; i < 2; i++) {
 		if (change->spill[i] != NULL)
-			rt_lane_take_spill_poller(routes[i]->lane,
+			rt_lane_take_spill_poller(rt_route_lane(routes[i]),
 						  change->spill[i]);
 		change->spill[i] = NULL;
 	}
+}
+
+/* -------------------------------------------------- where it all goes --- */
+
+/* Behind a redirection's first step: whoever posts saw it, as nobody is inside
+ * who began before. Of a route that is closed the ledger holds all that it
+ * owes, then: nothing more comes. */
+static void pass_gate(struct rt_redirect *redirect, struct rt_gate *gate)
+{
+	const struct rpma_rt_route *route = redirect->route;
+
+	rt_gate_pause(gate);
+	/* relaxed: the lock orders it. One that is closed may be handed over */
+	if (route != NULL &&
+	    atomic_load_explicit(&gate->state, memory_order_relaxed) !=
+		    RT_GATE_CLOSED) {
+		redirect->is_out = rt_ledger_find_last(
+			&gate->ledger, route->number, &redirect->last_retired);
+		redirect->is_known = true;
+	}
+	rt_gate_resume(gate, false);
+}
+
+static int settle_on_poller(void *arg)
+{
+	struct rt_redirect *redirect = arg;
+
+	rt_redirect_settle_poller(redirect);
+	return 0;
+}
+
+/* The rest of it. REQUIRES: the runtime's lock, which it releases meanwhile */
+static void settle(struct rt_redirect *redirect)
+{
+	struct rpma_rt_conn *conn = redirect->conn;
+	const struct rpma_rt_route *route = redirect->route;
+	int i;
+
+	pthread_mutex_unlock(&conn->rt->lock);
+	for (i = 0; i < 2; i++) {
+		if (route == NULL || route->side == (enum rpma_rt_side)i)
+			pass_gate(redirect, &conn->gate[i]);
+	}
+	rt_poller_call(conn->poller, settle_on_poller, redirect);
+	pthread_mutex_lock(&conn->rt->lock);
 }
 
 static int set_queue_on_poller(void *arg)
@@ -164,53 +203,107 @@ static int set_queue_on_poller(void *arg)
 	struct change *change = arg;
 
 	take_spills_on_poller(change);
-	if (is_dying_on_poller(change->conn))
-		return RPMA_RT_E_CLOSED;
-	rt_bind_set_queue_poller(change->conn, change->to[0]);
-	/* what was staged for the former queue: it may be deleted after this */
-	rt_deliver_flush(change->conn->poller);
-	return 0;
+	return rt_redirect_own_poller(&change->redirect);
 }
 
-int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
-			   struct rpma_rt_queue *queue)
+/* REQUIRES: begin_change() */
+static int move_own(struct rpma_rt_conn *conn, struct rpma_rt_queue *queue)
 {
-	struct change change = {.conn = conn};
-	struct rpma_rt_queue *from;
-	struct rt_lane *from_lane;
-	int ret = check_wait(conn);
+	struct change change = {.conn = conn, .redirect.conn = conn};
+	struct rt_redirect *redirect = &change.redirect;
+	int ret;
 	int i;
 
-	if (ret)
-		return ret;
-	if (queue == NULL || !rt_queue_is_of(queue, conn->rt) ||
-	    !is_changeable(conn))
-		return RPMA_E_INVAL;
-	ret = begin_change(conn);
-	if (ret)
-		return ret;
-	from = conn->own[RPMA_RT_SEND_SIDE]->queue;
-	from_lane = conn->own[RPMA_RT_SEND_SIDE]->lane;
 	for (i = 0; i < 2; i++) {
 		ret = rt_route_new(conn, (enum rpma_rt_side)i, queue,
 				   conn->own[i]->reserved, &change.to[i],
 				   &change.spill[i]);
 		if (ret)
 			goto undo;
+		redirect->own_to[i] = change.to[i];
 	}
 	ret = ask_poller(&change, set_queue_on_poller);
 	if (ret)
 		goto undo;
+	settle(redirect);
 	while (i-- > 0)
-		rt_route_swap(conn->own[i], from, from_lane, change.to[i]);
-	goto end;
+		rt_route_swap(conn->own[i], redirect->from, redirect->from_lane,
+			      change.to[i]);
+	return 0;
 undo:
 	while (i-- > 0)
 		rt_route_undo(conn, change.to[i], change.spill[i]);
-end:
+	return ret;
+}
+
+int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
+			   struct rpma_rt_queue *queue)
+{
+	int ret = check_wait(conn);
+
+	if (ret)
+		return ret;
+	if (queue == NULL || !rt_queue_is_of(queue, conn->rt))
+		return RPMA_E_INVAL;
+	ret = begin_change(conn);
+	if (ret)
+		return ret;
+	/* it changes inside a change only */
+	if (conn->own[RPMA_RT_SEND_SIDE]->queue != queue)
+		ret = move_own(conn, queue);
 	end_change(conn);
 	return ret;
 }
+
+static int close_route_on_poller(void *arg)
+{
+	struct change *change = arg;
+
+	return rt_redirect_route_poller(&change->redirect);
+}
+
+/* REQUIRES: begin_change() */
+static int close_route(struct rpma_rt_route *route, struct rpma_rt_route *to)
+{
+	struct rpma_rt_conn *conn = route->conn;
+	struct change change = {
+		.conn = conn,
+		.redirect = {.conn = conn, .route = route, .to = to}};
+	struct rt_redirect *redirect = &change.redirect;
+	int ret;
+
+	/* both change inside a change only */
+	if (rt_route_is_closed(route) || rt_route_is_closed(to))
+		return RPMA_RT_E_CLOSED;
+	ret = rt_numbers_let_poller(&conn->cq->numbers);
+	if (ret == 0)
+		ret = ask_poller(&change, close_route_on_poller);
+	if (ret)
+		return ret;
+	settle(redirect);
+	rt_route_end(route, redirect->from, redirect->from_lane, to);
+	return 0;
+}
+
+int rpma_rt_route_close(struct rpma_rt_route *route, struct rpma_rt_route *to)
+{
+	struct rpma_rt_conn *conn = route == NULL ? NULL : route->conn;
+	int ret = check_wait(conn);
+
+	if (ret)
+		return ret;
+	if (to == route ||
+	    (to != NULL && (to->conn != conn || to->side != route->side)))
+		return RPMA_E_INVAL;
+	ret = begin_change(conn);
+	if (ret)
+		return ret;
+	ret = close_route(route, to != NULL ? to : conn->own[route->side]);
+	end_change(conn);
+	return ret;
+}
+
+/* -------------------------------------------------------- more routes --- */
 
 static int add_route_on_poller(void *arg)
 {

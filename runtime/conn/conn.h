@@ -160,7 +160,9 @@ struct rpma_rt_conn {
 	/* under the runtime's lock; is_done written under its ask_lock too */
 	bool is_done; /* the control thread may be gone */
 	enum rt_change change;
-	struct rpma_rt_route *listed; /* every route of it; directory's lock */
+	/* every route of it, open and closed; directory's lock */
+	struct rpma_rt_route *listed;
+	struct rpma_rt_route *listed_closed;
 	struct rpma_rt_conn *prev;
 	struct rpma_rt_conn *next;
 };

@@ -50,9 +50,12 @@ struct rt_conn_poller {
 	enum rt_bind_state bind;
 	bool failed; /* a WR did, not only flushed */
 	struct rt_keepalive keepalive;
-	struct rt_lane *lane;	      /* of its own queue */
-	struct rpma_rt_route *routes; /* own ones and opened ones */
+	struct rt_lane *lane; /* of its own queue */
+	/* own ones and opened ones, also closed ones as long as they owe */
+	struct rpma_rt_route *routes;
 	uint32_t routes_count;
+	struct rpma_rt_route *owing;  /* closed ones that do */
+	struct rpma_rt_route *buried; /* and those that do not any more */
 	struct rt_kept *kept;
 	uint32_t kept_count;
 	uint32_t kept_max;

@@ -130,6 +130,10 @@ void rt_conn_free(struct rpma_rt_conn *conn)
 		conn->poll.routes = route->next;
 		rt_route_free(route);
 	}
+	while ((route = conn->poll.buried) != NULL) {
+		conn->poll.buried = route->next;
+		rt_route_free(route);
+	}
 	for (i = 0; i < 2; i++) {
 		rt_ledger_fini(&conn->gate[i].ledger);
 		pthread_mutex_destroy(&conn->gate[i].lock);

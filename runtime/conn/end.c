@@ -37,16 +37,21 @@ static void close_route(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 	struct rpma_rt_completion item =
 		rt_item_event(conn, RPMA_RT_EVENT_ROUTE_CLOSED);
 	struct rt_route_entry *entry = &conn->cq->routes[route->number];
+	struct rt_lane *lane = rt_route_lane(route);
+	struct rt_waiter *waiter = rt_route_waiter(route);
 
-	/* each function hears of it, each lane once; CLOSED comes to its own */
-	if (route->lane == NULL ||
-	    (route->lane != conn->poll.lane && mark(conn, route->lane)))
+	/* of one that is closed nobody has to hear, and it has no waiter.
+	 * Each function hears of it, each lane once; CLOSED comes to its own */
+	if (!rt_route_is_closed(route) &&
+	    (lane == NULL || (lane != conn->poll.lane && mark(conn, lane))))
 		rt_deliver_item(conn->poller, entry, &item);
 	*entry = (struct rt_route_entry){0};
+	if (rt_route_is_closed(route) || waiter == NULL)
+		return;
 	/* no poster is inside or will be: nobody waits for that lane */
-	if (route->waiter != NULL)
-		rt_waiter_leave_poller(route->waiter);
-	route->waiter = NULL;
+	rt_waiter_leave_poller(waiter);
+	/* relaxed: likewise */
+	atomic_store_explicit(&route->waiter, NULL, memory_order_relaxed);
 }
 
 /* The next routes, up to max; how many. Whoever reads ROUTE_CLOSED may delete

@@ -36,8 +36,10 @@ struct rpma_rt_completion rt_item_event(const struct rpma_rt_conn *conn,
 		.opcode = (uint8_t)event,
 	};
 
-	if (event == RPMA_RT_EVENT_CLOSED ||
-	    event == RPMA_RT_EVENT_ROUTE_CLOSED) {
+	/* of a route that is closed before, the reason is LOCAL */
+	if (conn->poll.state != RT_PS_HEALTHY &&
+	    (event == RPMA_RT_EVENT_CLOSED ||
+	     event == RPMA_RT_EVENT_ROUTE_CLOSED)) {
 		item.status = (uint8_t)reason_of(conn);
 		item.imm = conn->ctl.cm_status;
 	}

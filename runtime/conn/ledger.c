@@ -174,3 +174,23 @@ uint32_t rt_ledger_unfinished(const struct rt_ledger *ledger)
 		count += !ledger->entries[i & ledger->mask].finished;
 	return count;
 }
+
+bool rt_ledger_find_last(const struct rt_ledger *ledger, uint32_t route,
+			 uint32_t *retired)
+{
+	uint32_t signaled = ledger->reaped;
+	const struct rt_ledger_entry *entry;
+	bool is_found = false;
+	uint32_t i;
+
+	for (i = ledger->head; i != ledger->tail; i++) {
+		entry = &ledger->entries[i & ledger->mask];
+		signaled += entry->signaled;
+		if (rt_wr_id_route(entry->wr_id) != route)
+			continue;
+		is_found = true;
+		/* of one that is not signaled the next signaled one tells */
+		*retired = signaled + !entry->signaled;
+	}
+	return is_found;
+}

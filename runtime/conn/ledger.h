@@ -96,6 +96,13 @@ rt_ledger_due(struct rt_ledger *ledger, const struct rt_ledger_entry *finished,
 void rt_ledger_finish_marker(struct rt_ledger *ledger);
 /* How many are not finished; walks over them. */
 uint32_t rt_ledger_unfinished(const struct rt_ledger *ledger);
+/*
+ * Is a work request of that route under way? Then none is any more when so many
+ * signaled ones have retired in all. Of a ledger that is not handed over; walks
+ * over what is under way.
+ */
+bool rt_ledger_find_last(const struct rt_ledger *ledger, uint32_t route,
+			 uint32_t *retired);
 /* The oldest unfinished entry whose completion is due, now finished; NULL: none
  * is left. */
 const struct rt_ledger_entry *rt_ledger_take_unfinished(struct rt_ledger *l);

@@ -15,6 +15,7 @@
 #include "base/order.h"
 #include "base/runtime.h"
 #include "base/self.h"
+#include "base/wr.h"
 #include "conn/answer.h"
 #include "conn/gate.h"
 #include "poller/callback.h"
@@ -53,7 +54,27 @@ static struct rpma_rt_route *running_route(const struct rpma_rt_conn *conn)
 	if (callback == NULL)
 		return NULL;
 	running = RT_FROM(struct rpma_rt_route, callback, callback);
-	return running->conn == conn ? running : NULL;
+	/* what its last call is refused for, its connection's queue is told */
+	return running->conn == conn && !rt_route_is_closed(running) ? running
+								     : NULL;
+}
+
+/* With which waiter: it knows its lane. NULL: it leads to a function now. */
+static struct rt_waiter *wait_for_lane(const struct rpma_rt_route *route)
+{
+	struct rt_waiter *waiter = rt_route_waiter(route);
+
+	if (waiter != NULL)
+		rt_lane_wait_mt(waiter->lane, waiter);
+	return waiter;
+}
+
+/* Behind the fence: the lane that is behind is not the one waited for. */
+static bool has_moved(const struct rpma_rt_route *route,
+		      enum rpma_rt_again reason, const struct rt_waiter *waiter)
+{
+	return reason == RPMA_RT_AGAIN_BACKLOG &&
+	       rt_route_waiter(route) != waiter;
 }
 
 /* Want is set where credit is missing, so that exactly one WRITABLE follows;
@@ -63,6 +84,7 @@ int rt_post_await_credit(struct rt_gate *gate,
 {
 	struct rpma_rt_route *running = running_route(route->conn);
 	struct rt_side *side = gate->side;
+	struct rt_waiter *waiter = NULL;
 	enum rpma_rt_again reason;
 	uint32_t want;
 	uint32_t before;
@@ -76,12 +98,13 @@ int rt_post_await_credit(struct rt_gate *gate,
 		before = atomic_fetch_or_explicit(&side->want, want,
 						  memory_order_relaxed);
 		if (reason == RPMA_RT_AGAIN_BACKLOG)
-			rt_lane_wait_mt(route->lane, route->waiter);
+			waiter = wait_for_lane(route);
 		/* pairs with flush_once() and the retry of spills [LEDGER-2]:
 		 * either they see want, and the waiter, or the second look
 		 * sees what they published */
 		rt_fence_dekker();
-		if (refusal(gate, route, count) == reason ||
+		if ((refusal(gate, route, count) == reason &&
+		     !has_moved(route, reason, waiter)) ||
 		    !rt_want_take_back(&side->want, want, before)) {
 			if (running != NULL)
 				running->wants |=
@@ -133,6 +156,17 @@ int rt_post_enter(struct rpma_rt_conn *conn, enum rpma_rt_side which)
 	return rt_want_again(RPMA_RT_AGAIN_LOCK);
 }
 
+int rt_post_refuse_route(const struct rpma_rt_conn *conn,
+			 const struct rpma_rt_route *route,
+			 enum rpma_rt_side side, int index)
+{
+	if (route->conn == conn && route->side == side &&
+	    rt_route_is_closed(route))
+		return RPMA_RT_E_CLOSED;
+	return rt_wr_refuse(index,
+			    "names a route of another connection or side");
+}
+
 int rt_post_check(struct rpma_rt_conn *conn, const void *wr, int count)
 {
 	int ret;
@@ -143,7 +177,8 @@ int rt_post_check(struct rpma_rt_conn *conn, const void *wr, int count)
 	ret = rt_context_check(conn->rt);
 	if (ret)
 		return ret;
-	/* relaxed: tells set_queue() of the same thread that it is too late */
+	/* relaxed: a set_queue() from here on leaves ROUTE_CLOSED; whoever
+	 * posts orders the two */
 	if (!(atomic_load_explicit(&conn->reached, memory_order_relaxed) &
 	      RT_REACHED_POST))
 		atomic_fetch_or_explicit(&conn->reached, RT_REACHED_POST,

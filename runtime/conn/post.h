@@ -32,7 +32,9 @@ int rt_post_await_credit(struct rt_gate *gate,
 /* Is the route's consumer behind? A function never is. */
 static inline bool rt_post_is_behind(const struct rpma_rt_route *route)
 {
-	return route->lane != NULL && rt_lane_is_backlogged(route->lane);
+	const struct rt_lane *lane = rt_route_lane(route);
+
+	return lane != NULL && rt_lane_is_backlogged(lane);
 }
 
 /*
@@ -52,7 +54,11 @@ static inline bool rt_post_is_route(const struct rpma_rt_conn *conn,
 				    const struct rpma_rt_route *route,
 				    enum rpma_rt_side side)
 {
-	return route == NULL || (route->conn == conn && route->side == side);
+	/* relaxed: a post that passes by its closing is waited for [ROUTE-1] */
+	return route == NULL ||
+	       (route->conn == conn &&
+		atomic_load_explicit(&route->open_side, memory_order_relaxed) ==
+			(uint32_t)side);
 }
 
 static inline const struct rpma_rt_route *
@@ -61,5 +67,11 @@ rt_post_route(const struct rpma_rt_conn *conn,
 {
 	return route == NULL ? conn->own[side] : route;
 }
+
+/* Why the work request of that index may not name that route: RPMA_RT_E_CLOSED,
+ * or RPMA_E_INVAL, which is logged. */
+int rt_post_refuse_route(const struct rpma_rt_conn *conn,
+			 const struct rpma_rt_route *route,
+			 enum rpma_rt_side side, int index);
 
 #endif /* RT_CONN_POST_H */

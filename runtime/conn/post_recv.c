@@ -31,12 +31,15 @@ static int fault(const struct batch *b, int index)
 	const struct rpma_rt_recv_wr *wr = &b->wr[index];
 	const char *wrong = rt_wr_recv_fault(wr, b->conn->max_sge);
 
-	if (!rt_post_is_route(b->conn, wr->route, RPMA_RT_RECV_SIDE))
-		wrong = "names a route of another connection or side";
-	return wrong == NULL ? 0 : rt_wr_refuse(index, wrong);
+	if (wrong != NULL)
+		return rt_wr_refuse(index, wrong);
+	if (rt_post_is_route(b->conn, wr->route, RPMA_RT_RECV_SIDE))
+		return 0;
+	return rt_post_refuse_route(b->conn, wr->route, RPMA_RT_RECV_SIDE,
+				    index);
 }
 
-/* 0, RPMA_E_INVAL. */
+/* 0, RPMA_E_INVAL, RPMA_RT_E_CLOSED (its route). */
 static inline int check(const struct batch *b, int index)
 {
 	const struct rpma_rt_recv_wr *wr = &b->wr[index];
@@ -50,9 +53,12 @@ static inline int check(const struct batch *b, int index)
 /* Those from index on, ahead of the chain. */
 static int check_from(struct batch *b, int index)
 {
+	int ret;
+
 	for (; index < b->count; index++) {
-		if (check(b, index))
-			return RPMA_E_INVAL;
+		ret = check(b, index);
+		if (ret)
+			return ret;
 	}
 	b->checked = b->count;
 	return 0;
@@ -77,8 +83,10 @@ static int append(struct batch *b, int index, struct rpma_recv_wr *out)
 	uint64_t wr_id;
 	int ret = 0;
 
-	if (index >= b->checked && check(b, index))
-		return RPMA_E_INVAL;
+	if (index >= b->checked)
+		ret = check(b, index);
+	if (ret)
+		return ret;
 	if (!rt_post_has_credit(b->gate, route, 1))
 		ret = await_credit(b, index, route);
 	if (ret)

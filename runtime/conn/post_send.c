@@ -179,16 +179,18 @@ static int fault(const struct batch *b, int index)
 		wrong = "has reserved words that are not 0";
 	if (wrong == NULL && !rt_wr_is_context(wr->context))
 		wrong = "has a context of more than 48 bits";
-	if (wrong == NULL &&
-	    !rt_post_is_route(b->conn, wr->route, RPMA_RT_SEND_SIDE))
-		wrong = "names a route of another connection or side";
 	if (wrong == NULL)
 		wrong = memory_fault(b->conn, wr);
 	if (wrong == NULL)
 		wrong = operands_fault(wr);
 	if (wrong == NULL && (wr->flags & RPMA_RT_F_LINKED))
 		wrong = link_fault(b, index);
-	return wrong == NULL ? 0 : rt_wr_refuse(index, wrong);
+	if (wrong != NULL)
+		return rt_wr_refuse(index, wrong);
+	if (rt_post_is_route(b->conn, wr->route, RPMA_RT_SEND_SIDE))
+		return 0;
+	return rt_post_refuse_route(b->conn, wr->route, RPMA_RT_SEND_SIDE,
+				    index);
 }
 
 /* A valid send, write or read of one piece, without anything special: the usual
@@ -209,7 +211,7 @@ static inline bool is_plain(const struct rpma_rt_conn *conn,
 		wr->remote != NULL);
 }
 
-/* 0, RPMA_E_INVAL. */
+/* 0, RPMA_E_INVAL, RPMA_RT_E_CLOSED (its route). */
 static int check(const struct batch *b, int index)
 {
 	const struct rpma_rt_wr *wr = &b->wr[index];
@@ -439,11 +441,12 @@ static int append_any(struct batch *b, int index, struct rpma_send_wr *out)
 	bool silent = is_silent(wr);
 	bool signaled;
 	uint64_t wr_id;
-	int ret;
+	int ret = 0;
 
-	if (index >= b->checked && check(b, index))
-		return RPMA_E_INVAL;
-	ret = admit(b, index);
+	if (index >= b->checked)
+		ret = check(b, index);
+	if (ret == 0)
+		ret = admit(b, index);
 	if (ret)
 		return ret;
 	signaled = !silent || rt_ledger_must_signal(ledger);

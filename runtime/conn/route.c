@@ -27,13 +27,21 @@ static int lane_reserve(struct rpma_rt_route *route, uint32_t entries,
 	struct rt_poller *poller = route->conn->poller;
 	const struct rt_lane *lane =
 		rt_queue_lane(route->queue, poller->index, &poller->bell);
+	struct rt_lane *reserved;
+	int ret;
 
 	if (lane == NULL)
 		return RPMA_E_NOMEM;
 	route->announced_before = lane->announced;
 	route->reserved = entries;
-	return rt_reserve_lane(poller, route->queue, entries, &route->lane,
-			       spill_ptr);
+	ret = rt_reserve_lane(poller, route->queue, entries, &reserved,
+			      spill_ptr);
+	if (ret)
+		return ret;
+	/* relaxed: nobody else knows the route yet */
+	atomic_store_explicit(&route->lane, reserved, memory_order_relaxed);
+	rt_route_waiter(route)->lane = reserved;
+	return 0;
 }
 
 /* Receives of an SRQ lead there: any of them may, so the lane has room for all,
@@ -41,7 +49,7 @@ static int lane_reserve(struct rpma_rt_route *route, uint32_t entries,
 static int share(struct rpma_rt_route *route, struct rt_spill **spill_ptr)
 {
 	const struct rpma_rt_srq *srq = route->conn->srq;
-	struct rt_lane *lane = route->lane;
+	struct rt_lane *lane = rt_route_lane(route);
 	struct rt_spill *spill = NULL;
 	int ret = 0;
 
@@ -80,8 +88,8 @@ static int place_route(struct rpma_rt_route *route, uint32_t entries,
 	ret = share(route, spill_ptr);
 	if (ret == 0)
 		return 0;
-	route->lane->reserved -= entries;
-	route->lane->announced = route->announced_before;
+	rt_route_lane(route)->reserved -= entries;
+	rt_route_lane(route)->announced = route->announced_before;
 	rt_spill_delete(*spill_ptr);
 	rt_queue_unref(route->queue);
 	return ret;
@@ -89,7 +97,7 @@ static int place_route(struct rpma_rt_route *route, uint32_t entries,
 
 static void route_list(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 {
-	route->listed_lane = route->lane;
+	route->listed_lane = rt_route_lane(route);
 	if (route->queue != NULL)
 		route->listed_queue = rt_queue_id(route->queue);
 	pthread_mutex_lock(&conn->rt->directory);
@@ -124,7 +132,7 @@ static void route_unlist(struct rpma_rt_conn *conn,
 
 void rt_route_free(struct rpma_rt_route *route)
 {
-	rt_waiter_delete(route->waiter);
+	rt_waiter_delete(rt_route_waiter(route));
 	free(route);
 }
 
@@ -133,6 +141,7 @@ int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		 struct rpma_rt_route **route_ptr, struct rt_spill **spill_ptr)
 {
 	struct rpma_rt_route *route;
+	struct rt_waiter *waiter;
 	int ret;
 
 	route = calloc(1, sizeof(*route));
@@ -141,12 +150,17 @@ int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	route->conn = conn;
 	route->queue = queue;
 	route->side = side;
+	/* relaxed: nobody else knows the route yet */
+	atomic_store_explicit(&route->open_side, side, memory_order_relaxed);
 	ret = RPMA_E_NOMEM;
 	if (queue != NULL) {
-		route->waiter = rt_waiter_new(rt_answer_eased_poller,
-					      &conn->side[side]);
-		if (route->waiter == NULL)
+		waiter = rt_waiter_new(rt_answer_eased_poller,
+				       &conn->side[side]);
+		if (waiter == NULL)
 			goto err_free;
+		/* relaxed: likewise */
+		atomic_store_explicit(&route->waiter, waiter,
+				      memory_order_relaxed);
 	}
 	ret = rt_numbers_take(&conn->cq->numbers, &route->number);
 	if (ret)
@@ -168,8 +182,8 @@ err_free:
 
 void rt_route_release(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 {
-	if (route->lane != NULL)
-		unreserve(route, route->lane);
+	if (rt_route_lane(route) != NULL)
+		unreserve(route, rt_route_lane(route));
 	rt_numbers_return(&conn->cq->numbers, route->number);
 }
 
@@ -182,8 +196,51 @@ void rt_route_swap(struct rpma_rt_route *own, struct rpma_rt_queue *from,
 	route_relist(own, to); /* before from is let go */
 	route_unlist(own->conn, to);
 	rt_numbers_return(&own->conn->cq->numbers, to->number);
+	/* relaxed: its waiter is own's now */
+	atomic_store_explicit(&to->waiter, NULL, memory_order_relaxed);
 	rt_route_free(to);
-	rt_queue_unref(from);
+	rt_queue_unref_announced(from);
+}
+
+/* Closed ones that owe nothing any more leave the directory. */
+static void unlist_buried(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt_route **link = &conn->listed_closed;
+
+	while (*link != NULL) {
+		/* acquire: pairs with the release in bury() */
+		if (atomic_load_explicit(&(*link)->is_buried,
+					 memory_order_acquire))
+			*link = (*link)->listed_next;
+		else
+			link = &(*link)->listed_next;
+	}
+}
+
+/* The directory says that what it owes goes where to leads. */
+static void route_list_closed(struct rpma_rt_conn *conn,
+			      struct rpma_rt_route *route,
+			      struct rpma_rt_route *to)
+{
+	route_unlist(conn, route);
+	pthread_mutex_lock(&conn->rt->directory);
+	unlist_buried(conn);
+	route->listed_to = to;
+	route->listed_next = conn->listed_closed;
+	conn->listed_closed = route;
+	pthread_mutex_unlock(&conn->rt->directory);
+}
+
+void rt_route_end(struct rpma_rt_route *route, struct rpma_rt_queue *from,
+		  struct rt_lane *from_lane, struct rpma_rt_route *to)
+{
+	if (from_lane != NULL)
+		unreserve(route, from_lane);
+	route->reserved = 0;
+	route->shares = false;
+	route_list_closed(route->conn, route, to); /* before from is let go */
+	if (from != NULL)
+		rt_queue_unref_announced(from);
 }
 
 void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
@@ -191,7 +248,7 @@ void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
 {
 	/* one that the poller has got is announced rightly */
 	if (spill != NULL)
-		route->lane->announced = route->announced_before;
+		rt_route_lane(route)->announced = route->announced_before;
 	rt_route_release(conn, route);
 	route_unlist(conn, route);
 	if (route->queue != NULL)

@@ -16,26 +16,64 @@
 #define RT_WANTS(side)	    (1u << (side))
 #define RT_WANTS_LOCK(side) (4u << (side))
 
-/* a caller's handle: immutable once the opener has returned it, but for what
- * is the poller's. Leads to a lane of a queue or to a function. */
+#define RT_ROUTE_CLOSED 2 /* of rpma_rt_route.open_side: posts are refused */
+
+/* a caller's handle. Leads to a lane of a queue or to a function; who may
+ * change where: doc/protocols/route.md. */
 struct rpma_rt_route {
+	/* immutable once the opener has returned it */
 	struct rpma_rt_conn *conn;
-	struct rt_lane *lane;	     /* NULL: a function */
-	struct rpma_rt_queue *queue; /* NULL: a function */
-	struct rt_waiter *waiter;    /* for its lane; NULL: a function */
 	struct rt_callback callback; /* fn NULL: a lane */
-	struct rpma_rt_route *next;  /* the connection's list; poller */
+	uint32_t number;
+	enum rpma_rt_side side;
+	/* written by the poller, read by posters inside its gate too */
+	_Atomic(struct rt_lane *) lane;	    /* NULL: a function */
+	_Atomic(struct rt_waiter *) waiter; /* for a lane; NULL: a function */
+	_Atomic uint32_t open_side;	    /* its side, or RT_ROUTE_CLOSED */
+	/* the poller's */
+	struct rpma_rt_queue *queue; /* held; NULL: a function, or closed */
+	struct rpma_rt_route *next;  /* the connection's list, or buried ones */
+	struct rpma_rt_route **link; /* what points here in the first */
+	uint8_t wants; /* its function was refused, see RT_WANTS_ */
+	/* closed: where what it owes goes, NULL: not yet; the others of its
+	 * connection that owe; until so many have retired on its side */
+	struct rpma_rt_route *to;
+	struct rpma_rt_route *owing_next;
+	uint32_t last_retired;
 	/* the directory's, see doc/protocols/directory.md */
 	struct rpma_rt_route *listed_next;
-	struct rt_lane *listed_lane; /* NULL: a function */
-	uint32_t listed_queue;	     /* its id; 0: a function */
-	uint8_t wants; /* its function was refused, see RT_WANTS_; poller */
-	uint32_t number;
+	struct rt_lane *listed_lane;	 /* NULL: a function */
+	uint32_t listed_queue;		 /* its id; 0: a function */
+	struct rpma_rt_route *listed_to; /* closed: to is listed instead */
+	_Atomic bool is_buried; /* the poller is through: the number may be
+				 * another's */
+	/* under the runtime's lock */
 	uint32_t reserved;	   /* entries of the lane's spill held for it */
 	uint32_t announced_before; /* of the lane, should it be undone */
 	bool shares;		   /* counted in the lane's number_users */
-	enum rpma_rt_side side;
 };
+
+/* For the poller, and for who knows that it does not move. */
+static inline struct rt_lane *rt_route_lane(const struct rpma_rt_route *route)
+{
+	/* acquire: pairs with show_posters(): the lane is whole. That a poster
+	 * sees the newest comes from its credit, or its fence [ROUTE-1] */
+	return atomic_load_explicit(&route->lane, memory_order_acquire);
+}
+
+static inline struct rt_waiter *
+rt_route_waiter(const struct rpma_rt_route *route)
+{
+	/* acquire: as above */
+	return atomic_load_explicit(&route->waiter, memory_order_acquire);
+}
+
+static inline bool rt_route_is_closed(const struct rpma_rt_route *route)
+{
+	/* relaxed: posters that pass it by are waited for [ROUTE-1] */
+	return atomic_load_explicit(&route->open_side, memory_order_relaxed) ==
+	       RT_ROUTE_CLOSED;
+}
 
 /*
  * A route and its number, with a place in the queue's lane; *spill_ptr is a
@@ -48,10 +86,15 @@ int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		 struct rpma_rt_queue *queue, uint32_t entries,
 		 struct rpma_rt_route **route_ptr, struct rt_spill **spill_ptr);
 /* The poller has moved own, a route of its own queue, to where to leads, and
- * the connection may have ended since. Place and hold pass over, to ends.
- * REQUIRES: the runtime's lock */
+ * the connection may have ended since. Place and hold pass over, to ends; the
+ * former queue's hold was announced. REQUIRES: the runtime's lock */
 void rt_route_swap(struct rpma_rt_route *own, struct rpma_rt_queue *from,
 		   struct rt_lane *from_lane, struct rpma_rt_route *to);
+/* The poller has closed it, likewise: what it owes goes where to leads. Its
+ * place and hold of the former queue, NULL: a function, are given back.
+ * REQUIRES: the runtime's lock */
+void rt_route_end(struct rpma_rt_route *route, struct rpma_rt_queue *from,
+		  struct rt_lane *from_lane, struct rpma_rt_route *to);
 /* Undoes it, before the poller knew of route and spill. REQUIRES: the
  * runtime's lock, held since rt_route_new() */
 void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,

@@ -209,7 +209,8 @@ static void flush_once(struct rt_poller *poller)
 	ring_lanes(poller, lanes);
 	/* after the lanes' list was walked: this begins a new one */
 	for (side = sides; side != NULL; side = side->touched_next) {
-		if (unlikely(rt_side_wants(side, RT_WANT_CREDIT)))
+		if (unlikely(rt_side_wants(side,
+					   RT_WANT_CREDIT | RT_WANT_RETIRED)))
 			side->ops->answer(side, poller, RT_WANT_CREDIT);
 	}
 	if (unlikely(numbers != NULL))

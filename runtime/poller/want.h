@@ -17,7 +17,13 @@
 
 /* what refused posters wait for: bits of rt_side.want; answered in a queue, or,
  * shifted by RT_WANT_IN_CALL, to the function inside which it was */
-enum rt_want { RT_WANT_CREDIT = 1 << 0, RT_WANT_BACKLOG = 1 << 1 };
+enum rt_want {
+	RT_WANT_CREDIT = 1 << 0,
+	RT_WANT_BACKLOG = 1 << 1,
+	/* not a poster's but the poller's own: closed routes of that side wait
+	 * for their work requests */
+	RT_WANT_RETIRED = 1 << 4
+};
 #define RT_WANT_IN_CALL 2
 
 #define RT_POST_CHUNK 32 /* work requests a doorbell, at most */

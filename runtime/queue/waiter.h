@@ -14,11 +14,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct rt_lane;
+
 struct rt_waiter {
 	_Atomic bool listed;	  /* in the stack, or taken from it and due */
 	struct rt_waiter *next;	  /* of who listed it, until it is answered */
 	void (*eased)(void *arg); /* poller: the answer; NULL: it has left */
 	void *arg;
+	/* where it waits, of a waiter whose owner may move: set by the owner
+	 * before anybody else knows it */
+	struct rt_lane *lane;
 };
 
 struct rt_waiters {

@@ -355,6 +355,7 @@ int main(void)
 		fake_test(adoption),
 		fake_test(connections),
 		fake_test(connections_too_early_or_late),
+		fake_test(routes_to_be_closed),
 		fake_test(a_closed_connection),
 		fake_test(routes),
 		fake_test(posts),

@@ -60,6 +60,7 @@ void making_connections(void **state);
 void adoption(void **state);
 void connections(void **state);
 void connections_too_early_or_late(void **state);
+void routes_to_be_closed(void **state);
 void a_closed_connection(void **state);
 void routes(void **state);
 void posts(void **state);

@@ -191,9 +191,7 @@ void connections_too_early_or_late(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = NULL;
-	struct rpma_rt_queue *other = NULL;
 
-	ok(rpma_rt_queue_new(f->rt, NULL, &other));
 	ok(rpma_rt_conn_new(f->rt, "::1", "1", &f->rt_cfg, &conn));
 	fake_finish_down(f);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_connect, conn, NULL);
@@ -206,10 +204,33 @@ void connections_too_early_or_late(void **state)
 	conn = fake_established(f);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_connect, conn, NULL);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_reject, conn, &words);
-	BAD(RPMA_E_INVAL, rpma_rt_conn_set_queue, conn, other);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_set_user, conn, NULL);
 	fake_bury(f, &conn);
-	ok(rpma_rt_queue_delete(&other));
+}
+
+/* A route is closed once, and to one of its own connection and side. */
+void routes_to_be_closed(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_conn *other = fake_established(f);
+	struct rpma_rt_route *route = NULL;
+	struct rpma_rt_wr send = {.op = RPMA_RT_OP_SEND,
+				  .flags = RPMA_F_COMPLETION_ALWAYS};
+
+	ok(rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, f->queue, &route));
+	BAD(RPMA_E_INVAL, rpma_rt_route_close, NULL, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_route_close, route, route);
+	BAD(RPMA_E_INVAL, rpma_rt_route_close, route,
+	    conn->own[RPMA_RT_RECV_SIDE]);
+	BAD(RPMA_E_INVAL, rpma_rt_route_close, route,
+	    other->own[RPMA_RT_SEND_SIDE]);
+	ok(rpma_rt_route_close(route, NULL));
+	BAD(RPMA_RT_E_CLOSED, rpma_rt_route_close, route, NULL);
+	send.route = route;
+	BAD(RPMA_RT_E_CLOSED, rpma_rt_post_send, conn, &send, 1);
+	fake_bury(f, &other);
+	fake_bury(f, &conn);
 }
 
 /* Closed, and nobody but the holder knows of it. */

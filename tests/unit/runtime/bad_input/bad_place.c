@@ -50,6 +50,7 @@ static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn,
 	THREAD(rpma_rt_srq_new, rt, &srq_cfg, &out.srq);
 	THREAD(rpma_rt_srq_delete, &shared);
 	THREAD(rpma_rt_conn_set_queue, conn, queue);
+	THREAD(rpma_rt_route_close, conn->own[RPMA_RT_SEND_SIDE], NULL);
 	THREAD(rpma_rt_conn_set_user, conn, NULL);
 	THREAD(rpma_rt_conn_set_name, conn, "a name");
 	THREAD(rpma_rt_route_open, conn, RPMA_RT_SEND_SIDE, queue, &out.route);
@@ -148,6 +149,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_srq_delete, &shared);
 	FORKED(rpma_rt_srq_recv, shared, NULL, 0, 0, 1);
 	FORKED(rpma_rt_conn_set_queue, conn, queue);
+	FORKED(rpma_rt_route_close, conn->own[RPMA_RT_SEND_SIDE], NULL);
 	FORKED(rpma_rt_conn_set_user, conn, NULL);
 	FORKED(rpma_rt_conn_set_name, conn, "a name");
 	FORKED(rpma_rt_conn_get_user, conn, &out.pointer);

@@ -483,6 +483,55 @@ static void set_queue__the_receives_go_along(void **state)
 	scene_close(&s);
 }
 
+static void expect_route_closed(struct scene *s, struct rpma_rt_queue *queue)
+{
+	assert_int_equal(fake_take(s->f, queue), 1);
+	assert_int_equal(s->f->items[0].opcode, RPMA_RT_EVENT_ROUTE_CLOSED);
+}
+
+/* Of a connection that lives: a route that they took ends, then its own queue
+ * changes. */
+static void route_close__the_receives_go_along(void **state)
+{
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_queue *next;
+	struct rpma_rt_route *route;
+	struct rpma_rt_conn *conn;
+	struct rt_lane *lane;
+	struct scene s;
+
+	scene_open(&s, state);
+	scene_srq(&s);
+	post_many(&s, 3);
+	conn = fake_established(s.f);
+	ok(rpma_rt_queue_new(s.f->rt, NULL, &queue));
+	ok(rpma_rt_queue_new(s.f->rt, NULL, &next));
+	ok(rpma_rt_route_open(conn, RPMA_RT_RECV_SIDE, queue, &route));
+	lane = rt_queue_lane(queue, 0, &s.f->poller->bell);
+	fake_srq_wc(conn, s.srq, 0, IBV_WC_SUCCESS);
+	fake_round(s.f);
+	assert_int_equal(fake_take(s.f, queue), 1);
+	ok(rpma_rt_route_close(route, NULL));
+	expect_route_closed(&s, queue);
+	assert_int_equal(lane->reserved, 0);
+	assert_int_equal(lane->number_users[s.srq->number], 0);
+	ok(rpma_rt_queue_delete(&queue));
+	fake_srq_wc(conn, s.srq, 1, IBV_WC_SUCCESS);
+	fake_round(s.f);
+	assert_int_equal(fake_take(s.f, s.f->queue), 1);
+	expect(s.f, 0, 101, IBV_WC_SUCCESS);
+	ok(rpma_rt_conn_set_queue(conn, next));
+	expect_route_closed(&s, s.f->queue);
+	fake_srq_wc(conn, s.srq, 2, IBV_WC_SUCCESS);
+	fake_round(s.f);
+	assert_int_equal(fake_take(s.f, next), 1);
+	expect(s.f, 0, 102, IBV_WC_SUCCESS);
+	bury_in(s.f, &conn, next);
+	ok(rpma_rt_queue_delete(&next));
+	scene_delete(&s, 0);
+	scene_close(&s);
+}
+
 /* -------------------------------------------------------------- backlog --- */
 
 /* A consumer far behind stops posts; once it has caught up one WRITABLE. */
@@ -1159,6 +1208,7 @@ int main(void)
 		fake_test(number_reused__closed_while_it_waits),
 		fake_test(route_open__takes_the_receives_over),
 		fake_test(set_queue__the_receives_go_along),
+		fake_test(route_close__the_receives_go_along),
 		fake_test(backlog__holds_the_srq_until_it_clears),
 		fake_test(backlog__not_of_a_lane_that_it_never_filled),
 		fake_test(refill__below_the_limit_before_functions),

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * owing.h -- the routes of a connection's poller: its list of them, and those
+ * that are closed and whose work requests are still under way. Their numbers
+ * come back when none is. Runs on the poller. doc/protocols/route.md.
+ */
+
+#ifndef RT_CONN_OWING_H
+#define RT_CONN_OWING_H
+
+#include "conn/conn.h"
+
+struct rpma_rt_route;
+
+/* A route that it did not have. */
+void rt_owing_list_poller(struct rpma_rt_conn *conn,
+			  struct rpma_rt_route *route);
+/* A closed one of that list: it owes until so many of its side retired. */
+void rt_owing_until_poller(struct rpma_rt_route *route, uint32_t retired);
+/* It owes nothing: its number may be another's, its record stays. */
+void rt_owing_bury_poller(struct rpma_rt_route *route);
+/* Some have retired on that side: those that owe nothing now are buried. */
+void rt_owing_look_poller(struct rt_side *side);
+
+#endif /* RT_CONN_OWING_H */

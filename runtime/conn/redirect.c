@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * redirect.c -- see redirect.h. Posters look at a route's lane and waiter while
+ * these change: each of the two is one word, and whoever waited in the former
+ * lane is answered behind the change.
+ */
+
+#include "conn/redirect.h"
+
+#include "conn/answer.h"
+#include "conn/bind.h"
+#include "conn/item.h"
+#include "conn/owing.h"
+#include "conn/route.h"
+#include "poller/cq_pool.h"
+#include "poller/poller.h"
+#include "queue/queue.h"
+
+/* Has it begun to die? Then its routes are final. */
+static bool is_dying(const struct rpma_rt_conn *conn)
+{
+	return conn->poll.state != RT_PS_HEALTHY;
+}
+
+/* ------------------------------------------------------- what is posted --- */
+
+/* The waiter of before; posters may wait with it until the second step. */
+static struct rt_waiter *show_posters(struct rpma_rt_route *route,
+				      const struct rpma_rt_route *to)
+{
+	struct rt_waiter *before = rt_route_waiter(route);
+
+	/* release: the waiter knows its lane; who waits looks at it behind a
+	 * fence [ROUTE-1] */
+	atomic_store_explicit(&route->waiter, rt_route_waiter(to),
+			      memory_order_release);
+	/* release: the lane may have been made for this. Before any credit of
+	 * what completes there is given back [LANE-5] */
+	atomic_store_explicit(&route->lane, rt_route_lane(to),
+			      memory_order_release);
+	return before;
+}
+
+/* Those who wait for the former lane look again, at another. */
+static void answer_waiters(struct rt_side *side, bool was_behind)
+{
+	/* pairs with a poster's before its second look [ROUTE-1] */
+	rt_fence_dekker();
+	/* an answer that was put off, as the own lane was over its limit */
+	if (was_behind || rt_side_wants(side, RT_WANT_BACKLOG))
+		rt_answer_eased_poller(side);
+}
+
+/* ---------------------------------------------------- what is delivered --- */
+
+/* That route, and those that it gets things of, lead where to does. */
+static void point(struct rpma_rt_route *route, const struct rt_route_entry *to)
+{
+	struct rpma_rt_conn *conn = route->conn;
+	struct rt_route_entry *entry = &conn->cq->routes[route->number];
+
+	if (to->is_callback)
+		entry->callback = to->callback;
+	else
+		entry->lane = to->lane;
+	entry->is_callback = to->is_callback;
+}
+
+/* What closed ones owe to `from` goes where to leads, to new_to's account. */
+static void point_followers(struct rpma_rt_route *from,
+			    const struct rt_route_entry *to,
+			    struct rpma_rt_route *new_to)
+{
+	struct rpma_rt_route *route;
+
+	for (route = from->conn->poll.owing; route != NULL;
+	     route = route->owing_next) {
+		if (route->to != from)
+			continue;
+		route->to = new_to;
+		point(route, to);
+	}
+}
+
+/* Does an open route of the connection lead there, its own included? */
+static bool leads_there(const struct rpma_rt_conn *conn,
+			const struct rt_lane *lane)
+{
+	const struct rpma_rt_route *route;
+
+	if (lane == conn->poll.lane)
+		return true;
+	for (route = conn->poll.routes; route != NULL; route = route->next) {
+		if (!rt_route_is_closed(route) && rt_route_lane(route) == lane)
+			return true;
+	}
+	return false;
+}
+
+/* The connection's last item there. */
+static void write_closed(struct rpma_rt_conn *conn, struct rt_lane *lane)
+{
+	struct rpma_rt_completion item =
+		rt_item_event(conn, RPMA_RT_EVENT_ROUTE_CLOSED);
+
+	if (!leads_there(conn, lane))
+		rt_deliver_write(conn->poller, lane, &item);
+}
+
+/* ------------------------------------------------------------ own queue --- */
+
+/* Nothing was posted, and it was not connected: whoever takes from the former
+ * queue was not told that it is a consumer of this connection. */
+static bool is_early(const struct rpma_rt_conn *conn)
+{
+	/* relaxed: what completed was posted, and connected, before */
+	return !(atomic_load_explicit(&conn->reached, memory_order_relaxed) &
+		 (RT_REACHED_DECISION | RT_REACHED_POST));
+}
+
+int rt_redirect_own_poller(struct rt_redirect *redirect)
+{
+	struct rpma_rt_conn *conn = redirect->conn;
+	struct rt_lane *lane = rt_route_lane(redirect->own_to[0]);
+	const struct rt_route_entry to = {.lane = lane};
+	bool was_behind;
+	int i;
+
+	if (is_dying(conn))
+		return RPMA_RT_E_CLOSED;
+	redirect->from = conn->own[0]->queue;
+	redirect->from_lane = conn->poll.lane;
+	was_behind = rt_lane_is_backlogged(conn->poll.lane);
+	conn->poll.lane = lane;
+	for (i = 0; i < 2; i++) {
+		/* here, not by who asked: it may die before that one goes on */
+		redirect->waiter[i] =
+			show_posters(conn->own[i], redirect->own_to[i]);
+		conn->own[i]->queue = redirect->own_to[i]->queue;
+		point(conn->own[i], &to);
+		point_followers(conn->own[i], &to, conn->own[i]);
+		/* who reads ROUTE_CLOSED may delete the queue */
+		rt_queue_announce_unref(redirect->from);
+	}
+	for (i = 0; i < 2; i++)
+		answer_waiters(&conn->side[i], was_behind);
+	if (!is_early(conn))
+		write_closed(conn, redirect->from_lane);
+	rt_deliver_flush(conn->poller);
+	return 0;
+}
+
+/* --------------------------------------------------------- other routes --- */
+
+/* What a post inside its function was refused for is answered in the
+ * connection's queue: the function is not called any more. */
+static void hand_wants_over(struct rpma_rt_route *route)
+{
+	struct rpma_rt_conn *conn = route->conn;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (!(route->wants & (RT_WANTS(i) | RT_WANTS_LOCK(i))))
+			continue;
+		/* relaxed: posters inside functions are this thread */
+		atomic_fetch_or_explicit(&conn->side[i].want, RT_WANT_CREDIT,
+					 memory_order_relaxed);
+		/* nothing need retire before the lock is tried again */
+		if (route->wants & RT_WANTS_LOCK(i))
+			rt_deliver_touch_side(conn->poller, &conn->side[i]);
+	}
+	route->wants = 0;
+}
+
+static void end_function(struct rpma_rt_route *route)
+{
+	struct rpma_rt_completion item =
+		rt_item_event(route->conn, RPMA_RT_EVENT_ROUTE_CLOSED);
+
+	hand_wants_over(route);
+	rt_deliver_call(route->conn->poller, &route->callback, &item);
+}
+
+static void end_lane(struct rt_redirect *redirect)
+{
+	struct rpma_rt_route *route = redirect->route;
+	struct rt_side *side = &route->conn->side[route->side];
+
+	answer_waiters(side, false);
+	/* who reads ROUTE_CLOSED may delete the queue */
+	rt_queue_announce_unref(redirect->from);
+	write_closed(route->conn, redirect->from_lane);
+}
+
+int rt_redirect_route_poller(struct rt_redirect *redirect)
+{
+	struct rpma_rt_route *route = redirect->route;
+	struct rpma_rt_conn *conn = redirect->conn;
+	const struct rt_route_entry *to =
+		&conn->cq->routes[redirect->to->number];
+
+	/* functions that are due are called while the route is open */
+	rt_deliver_flush(conn->poller);
+	if (is_dying(conn))
+		return RPMA_RT_E_CLOSED;
+	/* its room is for what its own posts may bring: those are refused */
+	if (!to->is_callback && rt_lane_is_backlogged(to->lane))
+		return RPMA_RT_E_BUSY;
+	redirect->from = route->queue;
+	redirect->from_lane = rt_route_lane(route);
+	route->queue = NULL;
+	route->to = redirect->to;
+	/* relaxed: who posts nevertheless is waited for [ROUTE-1] */
+	atomic_store_explicit(&route->open_side, RT_ROUTE_CLOSED,
+			      memory_order_relaxed);
+	redirect->waiter[0] = show_posters(route, redirect->to);
+	point(route, to);
+	point_followers(route, to, redirect->to);
+	if (conn->poll.srq_route == route->number)
+		rt_bind_redirect_poller(conn, redirect->to->number);
+	if (redirect->from_lane == NULL)
+		end_function(route);
+	else
+		end_lane(redirect);
+	rt_deliver_flush(conn->poller);
+	return 0;
+}
+
+/* ------------------------------------------------------ the second step --- */
+
+/* No post names it any more. */
+static void settle_route(struct rt_redirect *redirect)
+{
+	struct rpma_rt_route *route = redirect->route;
+
+	/* relaxed: nobody else looks; it is that of another route */
+	atomic_store_explicit(&route->waiter, NULL, memory_order_relaxed);
+	/* a dying connection gives all its numbers back at its end */
+	if (is_dying(route->conn) || !redirect->is_known)
+		return;
+	if (redirect->is_out)
+		rt_owing_until_poller(route, redirect->last_retired);
+	else
+		rt_owing_bury_poller(route);
+}
+
+void rt_redirect_settle_poller(struct rt_redirect *redirect)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (redirect->waiter[i] != NULL)
+			rt_waiter_leave_poller(redirect->waiter[i]);
+		redirect->waiter[i] = NULL;
+	}
+	if (redirect->route != NULL)
+		settle_route(redirect);
+}
