@@ -134,7 +134,7 @@ bool rpma__channel_is_valid(const struct rpma_channel *channel)
 	return channel && rpma__is_here(channel->forks);
 }
 
-/* What a call answers that has refused its arguments. */
+/* The error of a call that has refused its arguments. */
 static int refusal(const struct rpma_channel *channel)
 {
 	return rpma__fork_refusal(channel ? &channel->forks : NULL);

@@ -21,7 +21,7 @@
 
 struct rpma__claim {
 	atomic_uint state; /* RPMA__CLAIM_HELD, or the number of users inside */
-	_Atomic(const void *) owner; /* means something while held */
+	_Atomic(const void *) owner; /* valid while held */
 };
 
 static inline bool rpma__claim_is_held(const struct rpma__claim *claim)
@@ -33,7 +33,7 @@ static inline bool rpma__claim_is_held(const struct rpma__claim *claim)
 	return __builtin_expect(state == RPMA__CLAIM_HELD, false);
 }
 
-/* owner NULL: is it free? */
+/* owner NULL: true if the claim is free */
 bool rpma__claim_is_held_by(const struct rpma__claim *claim, const void *owner);
 
 /* E_CLAIMED: held by another. E_INVAL: free, and there is an owner. */
@@ -41,10 +41,10 @@ int rpma__claim_check(const struct rpma__claim *claim, const void *owner);
 
 /* E_INVAL: owner NULL. E_AGAIN: users inside. E_CLAIMED: held by another. */
 int rpma__claim_take(struct rpma__claim *claim, const void *owner);
-/* E_INVAL: owner NULL, or it is free. E_CLAIMED: held by another. */
+/* E_INVAL: owner NULL, or the claim is free. E_CLAIMED: held by another. */
 int rpma__claim_drop(struct rpma__claim *claim, const void *owner);
 
-/* false: it is held. Each enter that got in is followed by one leave. */
+/* false: the claim is held. Each enter that succeeds needs one leave. */
 bool rpma__claim_enter(struct rpma__claim *claim);
 void rpma__claim_leave(struct rpma__claim *claim);
 

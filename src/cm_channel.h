@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A CM event channel as an object. It counts the ids on it: as long as there
- * is one it cannot go. Its reader is whoever calls get_event.
+ * A CM event channel as an object. The channel counts the ids on it: as long
+ * as there is one, it cannot be deleted. Its reader is the thread that calls
+ * get_event.
  */
 
 #ifndef RPMA_CM_CHANNEL_H
@@ -13,10 +14,10 @@
 
 #include "librpma.h"
 
-/* One more, one less id that lives or will live there. NULL: nothing. */
+/* Counts one id more, one id less on the channel. NULL: does nothing. */
 void rpma__cm_channel_get(struct rpma_cm_channel *channel);
 void rpma__cm_channel_put(struct rpma_cm_channel *channel);
-/* There, and of this process. */
+/* True: not NULL, and made in this process. */
 bool rpma__cm_channel_is_valid(const struct rpma_cm_channel *channel);
 struct rdma_event_channel *
 rpma__cm_channel_get_rdma(const struct rpma_cm_channel *channel);
@@ -25,9 +26,9 @@ rpma__cm_channel_get_rdma(const struct rpma_cm_channel *channel);
 int rpma__cm_get_event(struct rdma_event_channel *evch,
 		       struct rdma_cm_event **event_ptr);
 
-/* There, with nothing in its reserved words; that is logged. */
+/* False, logged: NULL, or its reserved words are not 0. */
 bool rpma__cm_event_is_valid(const struct rpma_cm_event *event);
-/* And a request of the other side that nobody has refused. */
+/* A valid event that is an incoming request which was not refused. */
 bool rpma__cm_event_is_request(const struct rpma_cm_event *event);
 
 #endif /* RPMA_CM_CHANNEL_H */

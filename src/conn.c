@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The life of a connection. Used by one thread at a time, but for what conn.h
- * marks otherwise. Its events are in conn_event.c, completions in conn_wait.c,
+ * The life of a connection. Used by one thread at a time, except where conn.h
+ * says otherwise. Its events are in conn_event.c, completions in conn_wait.c,
  * operations in conn_op.c, getters and steps of its owner in conn_access.c.
  */
 
@@ -96,7 +96,7 @@ static bool makes_rcq(const struct rpma__conn_cfg *cfg,
 	return cfg->rcq == NULL && srq_rcq == NULL && cfg->rcq_size;
 }
 
-/* Who says where CQs are to be must say it once. */
+/* The configuration must say at most once where the CQs are to be. */
 static int check_cfg(const struct rpma__conn_cfg *cfg,
 		     const struct rpma_cq *srq_rcq)
 {
@@ -179,7 +179,7 @@ static int make_cq(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg,
 		.comp_vector = cfg->comp_vector,
 		.channel = cfg->channel,
 		.ibv_channel = conn->channel,
-		/* who waits on the channel finds whose it is */
+		/* a thread that waits on the channel finds the connection */
 		.context = cfg->channel ? conn->id->context : NULL,
 	};
 
@@ -474,7 +474,7 @@ int rpma__conn_check_flush(const struct rpma_conn *conn,
 	return 0;
 }
 
-/* It, or a CQ that goes with it: somebody polls that. */
+/* True: the connection, or a CQ that it owns, is claimed: its owner polls. */
 static bool is_claimed(const struct rpma_conn *conn)
 {
 	return rpma__claim_is_held(&conn->claim) ||

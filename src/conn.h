@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A connection, from the moment its request has a CM id: a request embeds
- * none, it holds one that is not open yet. The connection owns the id, its QP,
- * the CQs it made and their channel. Life:
+ * A connection, from the moment its request has a CM id: a request holds a
+ * connection that is not open yet. The connection owns the id, its QP, the CQs
+ * it made and their channel. Life:
  *
  *	new    the id is taken
  *	make   CQs and QP exist: receives may be posted
@@ -49,25 +49,25 @@ struct rpma_conn {
 	struct rdma_event_channel *evch;
 	struct rpma_cm_channel *cm_channel; /* counted */
 
-	/* written by who handles the event that brings it */
+	/* written by the thread that handles the event that brings it */
 	struct rpma_conn_private_data data;
 	bool had_event;
-	int event_status; /* of the last */
+	int event_status; /* of the last event */
 };
 
-/* There, and of this process. */
+/* True: not NULL, and made in this process. */
 static inline bool rpma__conn_is_valid(const struct rpma_conn *conn)
 {
 	return conn && rpma__is_here(conn->forks);
 }
 
-/* What a call answers that has refused its arguments. */
+/* The error of a call that has refused its arguments. */
 static inline int rpma__conn_refusal(const struct rpma_conn *conn)
 {
 	return rpma__fork_refusal(conn ? &conn->forks : NULL);
 }
 
-/* Takes the id, and counts on the CM channel. E_NOMEM: nothing is taken. */
+/* Takes the id, counts it on the CM channel. E_NOMEM: nothing is taken. */
 int rpma__conn_new(struct rpma_peer *peer, struct rdma_cm_id *id,
 		   struct rpma_cm_channel *cm_channel,
 		   struct rpma_conn **conn_ptr);
@@ -76,7 +76,7 @@ int rpma__conn_make(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg);
 /* E_NOMEM, E_PROVIDER; delete is all that may follow a failure. */
 int rpma__conn_open(struct rpma_conn *conn);
 
-/* What becomes of the other side's request when its connection is deleted. */
+/* The private data with which a deleted request refuses the other side. */
 struct rpma__refusal {
 	const void *ptr; /* private data */
 	uint8_t len;
@@ -88,9 +88,9 @@ struct rpma__refusal {
  */
 int rpma__conn_delete(struct rpma_conn **conn_ptr,
 		      const struct rpma__refusal *refusal);
-/* Of another process: frees the memory, and leaves the rest to that. */
+/* A connection of another process: frees the memory, and nothing else. */
 void rpma__conn_abandon(struct rpma_conn **conn_ptr);
-/* Gives up the id again, with the connection's memory: as if never new. */
+/* Undoes new: leaves the id to the caller, frees the connection's memory. */
 void rpma__conn_forget(struct rpma_conn **conn_ptr);
 
 /* QP into the error state, QP destroyed. Without a QP: 0. */
@@ -103,13 +103,13 @@ void rpma__conn_destroy_qp(struct rpma_conn *conn);
  */
 void rpma__conn_apply_rnr_timer(struct rpma_conn *conn);
 
-/* One work request; the claim and that there is a QP are checked. */
+/* Posts one work request; checks the claim, and that there is a QP. */
 int rpma__conn_send(struct rpma_conn *conn, struct rpma_send_wr *wr);
 int rpma__conn_recv(struct rpma_conn *conn, struct rpma_mr_local *dst,
 		    size_t offset, size_t len, const void *op_context);
 
 bool rpma__conn_is_direct_write(const struct rpma_conn *conn);
-/* Whether the region, and the connection, allow it; logged if not. */
+/* False, logged: the region or the connection does not allow the flush. */
 int rpma__conn_check_flush(const struct rpma_conn *conn,
 			   const struct rpma_mr_remote *dst,
 			   enum rpma_flush_type type);

@@ -40,7 +40,7 @@ static bool from_cm_event(enum rdma_cm_event_type type,
 	}
 }
 
-/* A refusal without its words is better than one that nobody is told of. */
+/* A refusal without its private data is better than an unreported one. */
 static void keep_refusal(struct rpma_conn *conn, const void *ptr, uint8_t len)
 {
 	if (rpma__private_data_init(&conn->data, ptr, len))

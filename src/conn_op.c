@@ -3,8 +3,8 @@
 
 /*
  * The operations of a connection: prepare a work request on the stack, post
- * it. No lock, no allocation; any thread. A connection that is claimed is its
- * owner's to post on, and these calls refuse.
+ * it. No lock, no allocation; any thread. These calls fail on a connection that
+ * is claimed: only the owner of the claim posts on it.
  */
 
 #include "conn.h"
@@ -13,7 +13,7 @@
 #include "wr.h"
 #include "wr_fill.h"
 
-/* May the caller post on it? */
+/* May the caller post on the connection? */
 static inline int check(const struct rpma_conn *conn)
 {
 	if (conn->id->qp == NULL)

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Connection requests: ours, resolved before the call returns or event by
- * event, and the other side's. A request holds its connection-to-be. Used by
- * one thread at a time.
+ * Connection requests: outgoing, resolved before the call returns or event by
+ * event, and incoming. A request holds its connection-to-be. Used by one thread
+ * at a time.
  */
 
 #include "conn_req.h"
@@ -21,7 +21,7 @@
 
 static const struct rpma__refusal no_words;
 
-/* Whom deleting this request disappoints. */
+/* Deleting a passive request refuses the other side. */
 static const struct rpma__refusal *refusal_of(const struct rpma_conn_req *req)
 {
 	return req->is_passive && req->state != RPMA__FAILED ? &no_words : NULL;

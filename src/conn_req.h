@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Connection requests inside the library: what an event is made into. */
+/* Connection requests inside the library. */
 
 #ifndef RPMA_CONN_REQ_H
 #define RPMA_CONN_REQ_H 1
@@ -26,26 +26,26 @@ struct rpma_conn_req {
 	enum rpma__conn_req_state state;
 };
 
-/* There, and of this process. */
+/* True: not NULL, and made in this process. */
 static inline bool rpma__conn_req_is_valid(const struct rpma_conn_req *req)
 {
 	return req && rpma__conn_is_valid(req->conn);
 }
 
-/* What a call answers that has refused its arguments. */
+/* The error of a call that has refused its arguments. */
 static inline int rpma__conn_req_refusal(const struct rpma_conn_req *req)
 {
 	return rpma__fork_refusal(req ? &req->conn->forks : NULL);
 }
 
-/* There is no QP yet. */
+/* True: there is no QP yet. */
 static inline bool rpma__conn_req_is_resolving(const struct rpma_conn_req *req)
 {
 	return req->state == RPMA__RESOLVING_ADDR ||
 	       req->state == RPMA__RESOLVING_ROUTE;
 }
 
-/* What came with a CONNECT_REQUEST. */
+/* The parameters of a CONNECT_REQUEST. */
 struct rpma__request {
 	struct rdma_cm_id *id;
 	const void *data;

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * What can be done with a request before it is a connection: receives, claims,
- * getters, taking it down. Most is what the connection-to-be does.
+ * Calls on a request before it is a connection: receives, claims, getters,
+ * taking it down. Most of them call their twin on the connection-to-be.
  */
 
 #include "conn_req.h"

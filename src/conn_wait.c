@@ -3,7 +3,7 @@
 
 /*
  * Waiting for completions of a connection whose CQ and RCQ share one channel.
- * While somebody waits, neither CQ can be claimed.
+ * While a thread waits, neither CQ can be claimed.
  */
 
 #include "conn.h"

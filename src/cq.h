@@ -32,19 +32,19 @@ struct rpma_cq {
 	atomic_uint unacked;
 };
 
-/* There, and of this process. */
+/* True: not NULL, and made in this process. */
 static inline bool rpma__cq_is_valid(const struct rpma_cq *cq)
 {
 	return cq && rpma__is_here(cq->forks);
 }
 
-/* What a call answers that has refused its arguments. */
+/* The error of a call that has refused its arguments. */
 static inline int rpma__cq_refusal(const struct rpma_cq *cq)
 {
 	return rpma__fork_refusal(cq ? &cq->forks : NULL);
 }
 
-/* How to make one. At most one of the two channels is given. */
+/* How to make a CQ. At most one of the two channels is given. */
 struct rpma__cq_attr {
 	struct ibv_context *ibv_ctx;
 	uint32_t cqe; /* more than INT_MAX is INT_MAX */
@@ -59,10 +59,10 @@ struct rpma__cq_attr {
  * Armed, unless it is on a channel object. E_NOMEM, E_PROVIDER (logged).
  */
 int rpma__cq_new(const struct rpma__cq_attr *attr, struct rpma_cq **cq_ptr);
-/* NULL behind the pointer is fine. E_PROVIDER, logged; gone all the same. */
+/* *ptr may be NULL. E_PROVIDER, logged: the CQ is deleted all the same. */
 int rpma__cq_delete(struct rpma_cq **cq_ptr);
 
-/* Of another process: frees the memory, and leaves the rest to that. */
+/* A CQ of another process: frees the memory, and nothing else. */
 void rpma__cq_abandon(struct rpma_cq **cq_ptr);
 
 /* Do its events belong to whoever waits on a channel object or claimed it? */

@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * What is used together was made on the same context. A device that a process
- * opens twice is two: their objects do not know each other.
+ * Objects that are used together are made on the same context. A device that a
+ * process opens twice counts as two: objects of one cannot use those of the
+ * other.
  */
 
 #ifndef RPMA_DEVICE_H

@@ -23,17 +23,17 @@ struct rpma_ep {
 	struct rpma_peer *peer;
 	struct rdma_cm_id *id;
 	struct rdma_event_channel *evch;    /* its own, or NULL */
-	struct rpma_cm_channel *cm_channel; /* or counted, or NULL */
+	struct rpma_cm_channel *cm_channel; /* counted on it, or NULL */
 	unsigned forks;
 };
 
-/* There, and of this process. */
+/* True: not NULL, and made in this process. */
 static bool is_valid(const struct rpma_ep *ep)
 {
 	return ep && rpma__is_here(ep->forks);
 }
 
-/* What a call answers that has refused its arguments. */
+/* The error of a call that has refused its arguments. */
 static int refusal(const struct rpma_ep *ep)
 {
 	return rpma__fork_refusal(ep ? &ep->forks : NULL);

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Errors as text, ours and those of verbs and rdma_cm. No state; any thread.
+ * Errors as text, of librpma, verbs and rdma_cm. No state; any thread.
  */
 
 #include "err.h"

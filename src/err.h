@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The errors of librpma and their texts, in one list: what err.c says and the
- * tests check is made from it.
+ * The errors of librpma and their texts, in one list, from which the texts of
+ * err.c and the checks of the tests are made.
  */
 
 #ifndef RPMA_ERR_H

@@ -4,8 +4,8 @@
 /*
  * Flushing: natively where the QP can, else by reading 8 bytes back into a
  * buffer of the connection, which orders the writes before it. Immutable after
- * new; what is read into the buffer is never looked at, so any number of
- * flushes may share it.
+ * new; nobody looks at the bytes in the buffer, so any number of flushes may
+ * share it.
  */
 
 #ifndef RPMA_FLUSH_H
@@ -53,7 +53,7 @@ static inline void rpma__flush_fill(const struct rpma__flush *flush,
 	wr->sge.length = (uint32_t)len;
 }
 
-/* Of another process: what this one has of it goes. */
+/* A flush of another process: frees what this process has of it. */
 void rpma__flush_abandon(struct rpma__flush **flush_ptr);
 
 #endif /* RPMA_FLUSH_H */

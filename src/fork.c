@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Counting forks, and no lock that a child could find taken. See fork.h. */
+/* Counts forks and keeps the locks free in a child. See fork.h. */
 
 #include "fork.h"
 
@@ -18,7 +18,7 @@ void rpma__log_not_here(void)
 	RPMA_LOG_ERROR("an object of another process, from before a fork");
 }
 
-/* Nobody holds one of these while it waits for another. */
+/* No thread holds one of these locks while it waits for another. */
 static void before(void)
 {
 	rpma__log_default_lock();

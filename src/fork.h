@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * What a child process inherits. Queues, regions and ids are of the process
- * that made them: whoever uses them in its child reads and writes the parent's
- * queues, and who destroys them there destroys the parent's. So every object
- * that stands for something of a device remembers in which process it was made,
- * in others calls answer E_FORKED, and delete frees its memory only.
+ * Objects of a device in a child process. Queues, regions and ids belong to the
+ * process that made them: a child that used or destroyed them would use or
+ * destroy those of its parent. So every such object remembers the process that
+ * made it; in another process calls fail with E_FORKED, and delete frees the
+ * memory only.
  */
 
 #ifndef RPMA_FORK_H
@@ -18,10 +18,10 @@
 
 #include "librpma.h"
 
-/* How many forks there are between the first process and this one. */
+/* The number of forks between the first process and this one. */
 extern atomic_uint rpma__forks __attribute__((visibility("hidden")));
 
-/* What an object remembers when it is made. */
+/* The value that an object keeps when it is made. */
 static inline unsigned rpma__forks_now(void)
 {
 	/* relaxed: it changes in a child before anything else runs there */
@@ -31,8 +31,8 @@ static inline unsigned rpma__forks_now(void)
 void rpma__log_not_here(void);
 
 /*
- * Was it made in this process? If not, that is logged. Expected, as what a
- * claim is in claim.h: each jump that a call of the data path takes is felt.
+ * Was the object made in this process? If not, that is logged. The compiler is
+ * to expect it, as in claim.h: each jump taken on the data path costs time.
  */
 static inline bool rpma__is_here(unsigned forks)
 {
@@ -44,8 +44,8 @@ static inline bool rpma__is_here(unsigned forks)
 }
 
 /*
- * What a call answers that has refused its arguments, the object of these forks
- * among them (NULL: there is none): the fork is the reason that says more.
+ * The error of a call that has refused its arguments, the object of these forks
+ * among them (NULL: there is none). A fork is reported before other reasons.
  */
 static inline int rpma__fork_refusal(const unsigned *forks)
 {

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Addresses for rdma_cm: names and numbers in, a bound or resolved CM id out.
+ * Addresses for rdma_cm: makes a bound or resolved CM id of names and numbers.
  * Every failure is E_PROVIDER and logged here.
  */
 

@@ -20,14 +20,14 @@ typedef void rpma__log_function(enum rpma_log_level level,
 				const char *message_format, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* What is set; log.c has them. Hidden: looked at without the GOT. */
+/* The settings; log.c has them. Hidden: read without the GOT. */
 __attribute__((visibility("hidden"))) extern _Atomic int
 	rpma__log_thresholds[RPMA_LOG_THRESHOLD_MAX];
 rpma__log_function *rpma__log_get_function(void);
 
 /*
- * Who gets a message of this level; NULL: nobody. Inline, for a CQ that is
- * polled and found empty would log it.
+ * The function for messages of this level; NULL: none. Inline, for each poll of
+ * an empty CQ asks.
  */
 static inline rpma__log_function *
 rpma__log_function_for(enum rpma_log_level level)

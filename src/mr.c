@@ -18,7 +18,7 @@ static bool is_valid_usage(int usage)
 {
 	if (usage == 0 || (usage & ~USAGE_ALL))
 		return false;
-	/* a descriptor has no bit for atomics: it tells of the reading */
+	/* a descriptor has no bit for atomics, only the one for reading */
 	return !(usage & RPMA__MR_USAGE_ATOMIC_BIT) ||
 	       (usage & RPMA_MR_USAGE_READ_SRC);
 }

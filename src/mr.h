@@ -18,18 +18,18 @@
 struct rpma_mr_local {
 	struct ibv_mr *ibv_mr;
 	uint64_t addr;	 /* where it begins, as work requests say it */
-	bool is_callers; /* the ibv_mr: it stays when this goes */
+	bool is_callers; /* the ibv_mr is the caller's: delete keeps it */
 	int usage;	 /* RPMA_MR_USAGE_*, goes into the descriptor */
 	unsigned forks;
 };
 
-/* There, and of this process. */
+/* True: not NULL, and made in this process. */
 static inline bool rpma__mr_is_valid(const struct rpma_mr_local *mr)
 {
 	return mr && rpma__is_here(mr->forks);
 }
 
-/* What a call answers that has refused its arguments. */
+/* The error of a call that has refused its arguments. */
 static inline int rpma__mr_refusal(const struct rpma_mr_local *mr)
 {
 	return rpma__fork_refusal(mr ? &mr->forks : NULL);

@@ -12,8 +12,8 @@
 #include "librpma.h"
 
 /*
- * Nothing but what the descriptor says, in this order: two objects from one
- * descriptor are the same bytes, which programs compare.
+ * The contents of a descriptor, in its order, and nothing else: two objects
+ * from one descriptor are the same bytes, which programs compare.
  */
 struct rpma_mr_remote {
 	uint64_t raddr;

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Work requests over memory regions: what the addresses, keys and lengths are.
- * The caller has checked its arguments. A NULL region: no bytes, no key.
- * Filled in where they lie, and inline: most of what a post costs is here.
+ * Work requests over memory regions: their addresses, keys and lengths. The
+ * caller has checked its arguments. A NULL region: no bytes, no key. The work
+ * request is filled in in place, and inline: most of a post's time goes here.
  */
 
 #ifndef RPMA_MR_POST_H
@@ -39,8 +39,8 @@ static inline unsigned rpma__send_flags(int flags)
 }
 
 /*
- * By halves: GCC clears all of it at once with rep stos, which takes longer
- * than the rest of the call.
+ * Clears it in two halves: GCC would clear the whole with rep stos, which takes
+ * longer than the rest of the call.
  */
 static inline void rpma__mr_clear(struct ibv_send_wr *wr)
 {

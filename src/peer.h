@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A peer: one protection domain of a device and what that device can do.
+ * A peer: one protection domain of a device, and the device's capabilities.
  * Immutable after new, so any number of threads may use it.
  */
 
@@ -19,13 +19,13 @@ struct rpma_peer {
 	unsigned forks;
 };
 
-/* There, and of this process. */
+/* True: not NULL, and made in this process. */
 static inline bool rpma__peer_is_valid(const struct rpma_peer *peer)
 {
 	return peer && rpma__is_here(peer->forks);
 }
 
-/* What a call answers that has refused its arguments. */
+/* The error of a call that has refused its arguments. */
 static inline int rpma__peer_refusal(const struct rpma_peer *peer)
 {
 	return rpma__fork_refusal(peer ? &peer->forks : NULL);

@@ -7,7 +7,7 @@
 #define RPMA_POST_ERROR_H 1
 
 /*
- * What a refused post means: E_AGAIN, the queue is full; else E_PROVIDER,
+ * The error of a refused post: E_AGAIN, the queue is full; else E_PROVIDER,
  * logged.
  */
 int rpma__post_error(const char *name, int ret);

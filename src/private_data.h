@@ -8,12 +8,12 @@
 
 #include "librpma.h"
 
-/* Nothing given leaves nothing: {NULL, 0}. E_NOMEM. */
+/* Copies len bytes; of none, *pdata becomes {NULL, 0}. E_NOMEM. */
 int rpma__private_data_init(struct rpma_conn_private_data *pdata,
 			    const void *ptr, uint8_t len);
 void rpma__private_data_fini(struct rpma_conn_private_data *pdata);
 
-/* Given, it must have bytes. */
+/* True: NULL, or private data with bytes. */
 bool rpma__private_data_is_valid(const struct rpma_conn_private_data *pdata);
 
 #endif /* RPMA_PRIVATE_DATA_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* A shared receive queue and, unless told otherwise, a CQ of its own. */
+/* A shared receive queue and, unless configured otherwise, a CQ of its own. */
 
 #ifndef RPMA_SRQ_H
 #define RPMA_SRQ_H 1
@@ -19,13 +19,13 @@ struct rpma_srq {
 	unsigned forks;
 };
 
-/* There, and of this process. */
+/* True: not NULL, and made in this process. */
 static inline bool rpma__srq_is_valid(const struct rpma_srq *srq)
 {
 	return srq && rpma__is_here(srq->forks);
 }
 
-/* What a call answers that has refused its arguments. */
+/* The error of a call that has refused its arguments. */
 static inline int rpma__srq_refusal(const struct rpma_srq *srq)
 {
 	return rpma__fork_refusal(srq ? &srq->forks : NULL);

@@ -3,7 +3,7 @@
 
 /*
  * Which device has or leads to an address, what it can do, and names of
- * events. No state of ours.
+ * events. No state.
  */
 
 #include "librpma.h"

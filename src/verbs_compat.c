@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The only place that knows which rdma-core it is built with. The build probes
+ * The only file that depends on the version of rdma-core. The build probes
  * for RPMA_HAVE_NATIVE_ATOMIC_WRITE and RPMA_HAVE_NATIVE_FLUSH.
  */
 

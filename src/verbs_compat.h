@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * What depends on the age of rdma-core, and nothing else: the native atomic
- * write (since 44, if the kernel's headers have it too) and the native flush
- * (since 45). Built without one of them, the library emulates it.
+ * All that depends on the version of rdma-core: the native atomic write (since
+ * 44, if the kernel's headers have it too) and the native flush (since 45).
+ * Built without one of them, the library emulates it.
  */
 
 #ifndef RPMA_VERBS_COMPAT_H

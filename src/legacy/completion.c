@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Taking completions one by one, in the library's own words instead of those of
- * verbs. What the words have no name for is taken all the same, and an error.
+ * Taking completions one by one, as librpma's own struct instead of struct
+ * ibv_wc. A completion that enum rpma_op has no name for is taken too, and is
+ * an error.
  */
 
 #include "legacy.h"

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The calls of before 1.0 among themselves. Which release had which of them
- * stands in releases.txt, from which the version nodes are made.
+ * What the calls from before 1.0 share. releases.txt lists which release had
+ * which call; the version nodes are made from it.
  */
 
 #ifndef RPMA_LEGACY_H

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the rpma authors
 #
-# Reads releases.txt: what a release of before 1.0 had, its version node, and
-# the aliases that put it there again.
+# Reads releases.txt: the functions of each release before 1.0, its version
+# node, and the aliases that put them there again.
 
 set(RPMA_OLD_RELEASES 0.9-rc1 0.9 0.10 0.11 0.12 0.13 0.14)
 set(table ${CMAKE_CURRENT_LIST_DIR}/releases.txt)

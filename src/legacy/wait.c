@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Waiting for completions of a connection as if it had but one CQ. */
+/* Waiting for completions of a connection as if it had only one CQ. */
 
 #include "legacy.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* The atomic write of before 0.13: its eight bytes come from a region. */
+/* The atomic write from before 0.13: its eight bytes come from a region. */
 
 #include "legacy.h"
 

@@ -6,14 +6,14 @@
  * channels, and the handshake between two identifiers.
  *
  * One mutex, lb_cm_lock(), guards everything below that says [lock]. Under it
- * no verb, hook or callback runs and nothing blocks. Of the device's locks
- * only those of line 7 are taken inside it, and it is taken inside none.
+ * no verb, hook or callback runs and nothing blocks. Of the device's locks only
+ * those of line 7 are taken inside this mutex; it is taken inside none of them.
  *
- * The public struct rdma_cm_id is not under it: as in librdmacm it is written
- * only by threads that call a function on that identifier or read an event of
- * it, never on behalf of the peer. What the peer needs is kept a second time,
- * in the private half. Identifiers know each other by handle, looked up when
- * a message arrives, so either may go away at any time.
+ * The mutex does not guard the public struct rdma_cm_id: as in librdmacm that
+ * is written only by threads that call a function on the identifier or read an
+ * event of it, never on behalf of the peer. What the peer needs is kept a
+ * second time, in the private half. Identifiers know each other by handle,
+ * looked up when a message arrives, so either may go away at any time.
  *
  * doc/protocols/loopback-cm.md: states, order of events, what may overlap.
  */
@@ -127,7 +127,7 @@ struct lb_cm_msg {
 	uint32_t to;		     /* 0 in a REQ: whoever listens at dst */
 	int reason;		     /* REJ */
 	enum rdma_port_space ps;     /* REQ */
-	struct sockaddr_storage src; /* REQ: of who asks */
+	struct sockaddr_storage src; /* REQ: of the active side */
 	struct sockaddr_storage dst; /* REQ */
 	int dst_dev;		     /* REQ: whose address dst is */
 	int dst_gid_index;
@@ -192,7 +192,7 @@ struct lb_cm_id {
 	struct sockaddr_storage dst;
 	int dev; /* index, -1: none */
 	int gid_index;
-	int dst_dev; /* of who is connected to, once resolved */
+	int dst_dev; /* of the peer's address, once resolved */
 	int dst_gid_index;
 	union ibv_gid dgid;	  /* the peer's */
 	struct lb_list bind_node; /* on a port */
@@ -276,7 +276,7 @@ void lb_cm_lock(void);
 void lb_cm_unlock(void);
 /* [lock] release it while waiting for cond */
 void lb_cm_wait(pthread_cond_t *cond);
-/* The private half; NULL with errno EINVAL: not an identifier of ours. */
+/* The private half; NULL with errno EINVAL: not a loopback identifier. */
 struct lb_cm_id *lb_cm_id_of(struct rdma_cm_id *id);
 struct lb_cm_id *lb_cm_id_find(uint32_t handle); /* [lock] */
 /* [lock] walk all that can be found; start with 0, ends with NULL */

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cm_addr.c -- addresses of identifiers: binding, resolving, and telling the
- * application what came out of it. Which device an address belongs to is
- * lb_device_by_addr()'s to say. Any thread; resolving does not wait, its
- * event is there when the call returns.
+ * cm_addr.c -- addresses of identifiers: binding, resolving, and reporting the
+ * result to the application. lb_device_by_addr() decides which device an
+ * address belongs to. Any thread; resolving does not wait, its event is there
+ * when the call returns.
  */
 
 #include "cm.h"

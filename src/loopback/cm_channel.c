@@ -6,9 +6,9 @@
  * that counts them, so that poll(2), O_NONBLOCK and signals work on it as on
  * the kernel's file. Any thread.
  *
- * The count may be ahead of the list: a reader has taken its unit from the
- * eventfd and not yet its event when that event moves to another channel.
- * Such a reader finds nothing and goes back to sleep. It is never behind.
+ * The count may be ahead of the list, never behind: a reader has taken its unit
+ * from the eventfd and not yet its event when that event moves to another
+ * channel. Such a reader finds nothing and goes back to sleep.
  */
 
 #include "cm.h"

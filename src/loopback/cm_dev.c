@@ -4,8 +4,8 @@
 /*
  * cm_dev.c -- a context and a default protection domain of every device,
  * opened at the first use and kept for the life of the process: identifiers
- * hand them out, and librdmacm's users never close them. And what happens
- * to identifiers when a device is pulled. Any thread.
+ * hand them out, and librdmacm's users never close them. Also the removal of a
+ * device from under its identifiers. Any thread.
  */
 
 #include "cm.h"
@@ -53,7 +53,7 @@ err_close:
 	return NULL;
 }
 
-/* [lock] They are told, and are good for nothing but destruction. */
+/* [lock] Reports the removal to its identifiers: they serve no more. */
 static void tell_removal(int dev)
 {
 	struct lb_cm_id *id;

@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cm_event.c -- the life of an event. It is made under the lock and put on
- * the pending list; whoever made it then flushes, which runs the hooks and
- * moves it to the channel of its identifier; a reader takes it from there,
- * does what librdmacm does when it reads one, and the application
- * acknowledges it. Events of one identifier never overtake each other: not
- * one that a hook is busy with, nor one that a fault holds back.
+ * cm_event.c -- the life of an event. An event is made under the lock and put
+ * on the pending list; the thread that made it then flushes, which runs the
+ * hooks and moves it to the channel of its identifier; a reader takes it from
+ * there, does what librdmacm does when it reads one, and the application
+ * acknowledges it. Events of one identifier never overtake each other, not even
+ * one that a hook is busy with or that a fault holds back.
  */
 
 #include "cm.h"

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cm_info.c -- rdma_getaddrinfo() on top of getaddrinfo(3). As librdmacm it
- * gives one result, leaves the source open unless the hints have it, and
- * passes the EAI_* codes on; errors of its own are -1 with errno. Any thread.
+ * cm_info.c -- rdma_getaddrinfo() on top of getaddrinfo(3). Like librdmacm's,
+ * it gives one result, leaves the source open unless the hints have it, and
+ * returns the EAI_* codes; errors of its own are -1 with errno. Any thread.
  */
 
 #include "cm.h"

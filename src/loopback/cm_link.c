@@ -107,7 +107,7 @@ void lb_cm_link_refuse(const struct lb_cm_msg *msg, int reason)
 
 /* ---- ends of a connection ----------------------------------------------- */
 
-/* Not a connection any more; the application is told by the caller. */
+/* Ends the connection; the caller reports it to the application. */
 static void go_idle(struct lb_cm_id *id)
 {
 	lb_cm_timer_stop(id);
@@ -244,7 +244,7 @@ static void receive_drep(struct lb_cm_id *id)
 	go_timewait(id);
 }
 
-/* Nobody has the handle any more: say so if that ends a wait. */
+/* A message to a handle without identifier: answered if the sender waits. */
 static void receive_stray(const struct lb_cm_msg *msg)
 {
 	struct lb_cm_msg drep = {

@@ -3,7 +3,7 @@
 
 /*
  * cm_option.c -- rdma_set_option(), and the calls of librdmacm that this
- * device does not have, which say so. Any thread.
+ * device does not support, which fail with an errno. Any thread.
  */
 
 #include "cm.h"

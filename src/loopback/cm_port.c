@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * lb_cm_port.c -- who owns which port of which port space. The rules are those
- * of the kernel's rdma_cm: a port may be shared by different addresses, not
- * by one address and the wildcard. Everything here is under lb_cm_lock().
+ * cm_port.c -- which identifier owns which port of which port space. The rules
+ * are those of the kernel's rdma_cm: a port may be shared by different
+ * addresses, not by one address and the wildcard. Everything here is under
+ * lb_cm_lock().
  */
 
 #include "cm.h"
@@ -115,7 +116,7 @@ int lb_cm_port_listen(struct lb_cm_id *id)
 	return err;
 }
 
-/* Who binds by the rules above cannot stand in the way of another. */
+/* Does id listen at this address? By the rules above at most one id does. */
 static bool listens_at(const struct lb_cm_id *id, const struct lb_cm_addr *to)
 {
 	struct lb_cm_addr at = src_of(id);

@@ -5,7 +5,7 @@
  * cm_qp.c -- the QP and SRQ of an identifier: made with completion queues if
  * the caller brings none, and moved through its states as the connection
  * comes and goes. Runs in the thread of the caller or, for the answer to a
- * request, of whoever reads that event; no lock is held around verbs.
+ * request, in the thread that reads that event; no lock is held around verbs.
  */
 
 #include "cm.h"

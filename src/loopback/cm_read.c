@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cm_read.c -- reading an event: what librdmacm does in rdma_get_cm_event()
- * between the kernel's event and the application's. It makes the identifier
- * of a request, tells it what was resolved, and moves the QP of an answered
+ * cm_read.c -- reading an event: the work of librdmacm's rdma_get_cm_event()
+ * between the kernel's event and the application's. Makes the identifier of a
+ * request, stores what was resolved in it, and moves the QP of an answered
  * request on. Runs in the thread that reads, without a lock.
  */
 

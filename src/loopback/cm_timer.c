@@ -15,7 +15,7 @@
 /*
  * A kernel gives up on a silent peer after about a minute, and on a
  * disconnect too; but there somebody pulled a cable, here the peer forgot to
- * answer, and a test should hear of it.
+ * answer, and a test should see that.
  */
 static const uint64_t duration[LB_CM_TIMERS] = {
 	[LB_CM_TIMER_ANSWER] = 60000 * MS,

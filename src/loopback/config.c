@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * config.c -- the process-wide state, what the environment says about it,
- * and the small services that every other file uses: log, clock, random
- * numbers, the slow half of the lock. Any thread.
+ * config.c -- the process-wide state, its settings from the environment, and
+ * the small services that every other file uses: log, clock, random numbers,
+ * the slow half of the lock. Any thread.
  */
 
 #include "loopback.h"

@@ -35,7 +35,7 @@ static void copy_word(uint8_t *dst, const uint8_t *src, uint64_t len)
 		return;
 	}
 	while (len--)
-		/* release: as above, for who polls a byte of it */
+		/* release: as above, for a reader that polls one byte */
 		atomic_store_explicit((_Atomic uint8_t *)dst++, *src++,
 				      memory_order_release);
 }

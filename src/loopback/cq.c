@@ -3,8 +3,8 @@
 
 /*
  * cq.c -- completion queues. A ring of cache lines; each line says by its
- * seq whether it is full, so that who completes and who polls share nothing
- * else. Executors push under cq.push, applications poll under cq.poll.
+ * seq whether it is full, so that executors and pollers share nothing else.
+ * Executors push under cq.push, applications poll under cq.poll.
  *
  * Arming takes cq.push too. So an arm comes before a completion, which then
  * makes the event, or after it, and then the next poll sees the completion.
@@ -47,7 +47,7 @@ static void poison(struct ibv_wc *wc)
 void lb_cq_due(struct lb_run *run, struct lb_cq *cq)
 {
 	if (cq->due++)
-		return; /* who made it 1 will deliver this one too */
+		return; /* the thread that made it 1 delivers this one too */
 	cq->due_next = run->due;
 	run->due = cq;
 }

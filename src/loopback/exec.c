@@ -4,7 +4,7 @@
 /*
  * exec.c -- executes send queues. One thread at a time executes a QP, the one
  * that holds its sq.lock; while it works with the peer's responder it holds
- * the peer's rq.pop too. The oldest request is taken as far as it goes: to
+ * the peer's rq.pop too. The oldest request is executed as far as possible: to
  * its end, to the end of the budget, or to a wait for a timer.
  */
 

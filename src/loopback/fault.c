@@ -3,8 +3,8 @@
 
 /*
  * fault.c -- the rules by which the device fails on purpose, and the knobs.
- * Rules are a short list under a mutex of its own; that there are any at all
- * is one word, which is all that a call without faults reads.
+ * Rules are a short list under a mutex of its own; one word says whether there
+ * is any rule, and a call without faults reads only that word.
  */
 
 #include "fault.h"

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * fault.h -- a fault rule, between the reader of the language (fault_parse.c)
- * and who keeps and asks the rules (fault.c).
+ * fault.h -- a fault rule, shared by the parser of the language (fault_parse.c)
+ * and the list of rules (fault.c).
  */
 
 #ifndef LB_FAULT_H

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * flush.c -- queue pairs go to error: what is in their queues completes with
- * IBV_WC_WR_FLUSH_ERR. Run by whoever made the error, under the locks that
- * each function names in loopback.h.
+ * flush.c -- queue pairs go to error: the requests in their queues complete
+ * with IBV_WC_WR_FLUSH_ERR. Run by the thread that made the error, under the
+ * locks that each function names in loopback.h.
  */
 
 #include "loopback.h"
@@ -58,7 +58,7 @@ void lb_rq_flush(struct lb_run *run, struct lb_qp *qp)
 	struct lb_rqe *rqe;
 	uint32_t pos;
 
-	resp->epoch++; /* who was filling the receive has lost it */
+	resp->epoch++; /* takes the receive from the thread that fills it */
 	if (resp->busy) {
 		resp->busy = false;
 		resp->flushed++;

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * hook.c -- calls the test's hook, and the scheduler, at the places that are
- * named in rpma_loopback.h. With neither, a hook point costs one load.
+ * hook.c -- calls the test's hook, and the scheduler, at the points named in
+ * rpma_loopback.h. Without either, a hook point costs one load.
  */
 
 #include "loopback.h"
@@ -50,7 +50,7 @@ LB_EXPORT void rpma_loopback_set_hook(rpma_loopback_hook_fn hook, void *arg)
 	while (atomic_load_explicit(&users, memory_order_seq_cst))
 		sched_yield();
 	hook_arg = arg;
-	/* seq_cst: above; who sees the hook sees its argument */
+	/* seq_cst: above; a thread that sees the hook sees its argument */
 	atomic_store_explicit(&hook_fn, hook, memory_order_seq_cst);
 	if (hook)
 		/* relaxed: a hint to look at hook_fn */

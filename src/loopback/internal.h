@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * internal.h -- small calls between the verbs files of the loopback device
- * that the rdma_cm half has no use for.
+ * internal.h -- small calls between the verbs files of the loopback device;
+ * the rdma_cm half does not use them.
  */
 
 #ifndef LB_INTERNAL_H
@@ -90,7 +90,7 @@ void lb_deliver_event(struct lb_cq *cq);
 struct lb_qp *lb_qp_at(uint32_t qpn);
 /* How many slots there are, numbered from 0; lb.big held. */
 uint32_t lb_qp_slots(void);
-/* Both with all locks of the QP held. */
+/* Both are called with all locks of the QP held. */
 void lb_qp_reset(struct lb_qp *qp);
 void lb_qp_set_error(struct lb_run *run, struct lb_qp *qp);
 /* Raise SQ_DRAINED if it is due; sq.lock held. */

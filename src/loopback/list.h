@@ -3,7 +3,7 @@
 
 /*
  * list.h -- doubly linked lists. The head is a node too; a node that is on no
- * list points to itself. What guards a list is said where its head is.
+ * list points to itself. A comment at the head says which lock guards a list.
  */
 
 #ifndef LB_LIST_H

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * lock.h -- the lock of the data path. One word, spins for a moment, then
- * gives the processor away, then sleeps for a short while: the holder may be
+ * lock.h -- the lock of the data path. One word. A waiter spins for a moment,
+ * then yields the processor, then sleeps for a short while: the holder may be
  * copying megabytes, or may have been preempted. Not recursive, not fair.
  */
 

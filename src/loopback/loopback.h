@@ -3,15 +3,15 @@
 
 /*
  * loopback.h -- the inside of the loopback device: its objects, who owns
- * which word of them, and the order of its locks. The reasons, and the
- * argument why an object may go away while others execute, are in
- * doc/protocols/loopback.md; what follows is the rule.
+ * which word of them, and the order of its locks. doc/protocols/loopback.md
+ * gives the reasons, and the argument why an object may go away while others
+ * execute.
  *
  * Lock order (take only downwards, never two of one line at a time):
  *   1 lb.big         tables, reference counts, create and destroy
  *   2 sq.lock        of one QP: its send queue, and the right to execute it
- *   3 rq.pop         of one QP: its responder, and who takes from its RQ
- *   4 rq.post        of the same QP: who adds to its RQ
+ *   3 rq.pop         of one QP: its responder, and taking from its RQ
+ *   4 rq.post        of the same QP: adding to its RQ
  *   5 srq.pop, then srq.post
  *   6 cq.push, then cq.poll
  *   7 channel.lock, context.lock, the service's and the faults' own mutexes
@@ -218,7 +218,7 @@ struct lb_cq {
 	uint32_t mask;
 	struct lb_cqe *ring;
 
-	/* under push: by who completes, and who arms */
+	/* under push: by executors that complete, and by arming */
 	LB_ALIGNED struct lb_lock push;
 	uint32_t tail;
 	uint32_t head_seen; /* head as of the last look */
@@ -228,7 +228,7 @@ struct lb_cq {
 	uint32_t delivering;	/* being handed to the channel */
 	struct lb_cq *due_next; /* by the thread that made due 1 */
 
-	/* under poll: by who consumes */
+	/* under poll: by the poller */
 	LB_ALIGNED struct lb_lock poll;
 	_Atomic uint32_t head;
 	struct lb_cqe cur; /* of ibv_start_poll() */
@@ -238,7 +238,7 @@ struct lb_cq {
 	bool queued;
 	uint32_t pending;  /* events in the channel */
 	uint32_t reported; /* events given out by ibv_get_cq_event() */
-	pthread_t reader;  /* who got the last one */
+	pthread_t reader;  /* the thread that got the last one */
 
 	struct lb_asyncs asyncs;
 };
@@ -260,14 +260,14 @@ struct lb_rq {
 	uint32_t cap;
 	uint32_t max_sge;
 
-	LB_ALIGNED struct lb_lock post; /* by who posts receives */
+	LB_ALIGNED struct lb_lock post; /* to post receives */
 	uint32_t tail;
 	uint32_t freed_seen; /* freed as of the last look */
 
-	LB_ALIGNED struct lb_lock pop; /* by who executes towards this QP */
+	LB_ALIGNED struct lb_lock pop; /* to execute towards this QP */
 	uint32_t head;
 
-	/* slots before this may be reused; by who polls (QP), pops (SRQ) */
+	/* slots before this may be reused; set by the poll (QP), pop (SRQ) */
 	LB_ALIGNED _Atomic uint32_t freed;
 };
 
@@ -363,7 +363,7 @@ struct lb_qp {
 	struct lb_qp *free_next; /* under lb.big */
 	bool sig_all;
 
-	/* under sq.lock: by who posts and executes */
+	/* under sq.lock: by posters and executors */
 	LB_ALIGNED struct lb_lock sq_lock;
 	uint32_t sq_tail; /* next to post */
 	uint32_t sq_exec; /* next to execute */
@@ -377,7 +377,7 @@ struct lb_qp {
 	struct lb_exec exec;
 	struct rpma_loopback_stats stats;
 
-	/* slots before this may be reused; by who polls send_cq */
+	/* slots before this may be reused; set by the poll of send_cq */
 	LB_ALIGNED _Atomic uint32_t sq_freed;
 
 	struct lb_rq rq;

@@ -4,9 +4,9 @@
 /*
  * mr.c -- memory regions and the table that keys index. A key is 16 bits of
  * row and 16 bits that change with every registration of the row, and differ
- * between lkey and rkey, so that a neighbour's, an old one, or one used for
- * the other purpose is not valid by accident. Rows change under lb.big; they
- * are read with an sq.lock held, which is what ibv_dereg_mr() waits for.
+ * between lkey and rkey, so that a neighbour's key, an old key, or one used
+ * for the other purpose is not valid by accident. Rows change under lb.big;
+ * they are read with an sq.lock held, and ibv_dereg_mr() waits for that lock.
  */
 
 #include "loopback.h"
@@ -153,7 +153,7 @@ static void row_publish(struct lb_mr_row *row)
 
 	/* odd is local, even is remote; n makes neighbours in time differ */
 	tag = (tag & 0xff00u) | ((n & 0x7f) << 1);
-	/* release, both: who sees the key sees the row */
+	/* release, both: a thread that sees the key sees the row */
 	atomic_store_explicit(&row->lkey, index << ROW_SHIFT | tag | 1,
 			      memory_order_release);
 	atomic_store_explicit(&row->rkey, index << ROW_SHIFT | tag,

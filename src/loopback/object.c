@@ -4,7 +4,7 @@
 /*
  * object.c -- the registry of live handles. A verb that is not on the data
  * path looks its handle up here before it follows it, so that a freed or
- * damaged one is an error and not a crash. Everything under lb.big.
+ * damaged handle is an error and not a crash. Everything under lb.big.
  */
 
 #include "loopback.h"

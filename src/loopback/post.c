@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * post.c -- what applications call to hand in work: each request is checked,
- * copied to its ring, and submitted to exec.c. Any thread.
+ * post.c -- ibv_post_send() and its like: each request is checked, copied to
+ * its ring, and submitted to exec.c. Any thread.
  */
 
 #include "loopback.h"

@@ -3,10 +3,10 @@
 
 /*
  * qp.c -- queue pairs as objects: the table of slots, creation, destruction.
- * A slot (struct lb_qp) is used again and again and never freed; it is
- * somebody's while its qpn is not 0. See doc/protocols/loopback.md for why
- * this makes destroying one safe while others execute towards it. The table
- * has room for LB_MAX_QP slots; they are made as they are needed.
+ * A slot (struct lb_qp) is used again and again and never freed; it is in use
+ * while its qpn is not 0. doc/protocols/loopback.md says why this makes it safe
+ * to destroy a QP while others execute towards it. The table has room for
+ * LB_MAX_QP slots; they are made as they are needed.
  */
 
 #include "loopback.h"
@@ -223,7 +223,7 @@ static int slot_fill(struct lb_qp *qp, struct lb_qp_handle *handle)
 	lb_qp_reset(qp);
 	memset(&qp->stats, 0, sizeof(qp->stats));
 	qp->resp.flushed = 0;
-	/* release: who finds the number finds what it is of, under a lock */
+	/* release: a thread that sees the number sees its QP, under a lock */
 	atomic_store_explicit(&qp->qpn, number_of(qp), memory_order_release);
 	return 0;
 }
@@ -407,7 +407,7 @@ static void detach(struct lb_qp_handle *handle)
 	lb_qp_lock(qp);
 	check_destroy(qp);
 	stats_add(&past, qp);
-	/* relaxed: who compares it holds one of the locks */
+	/* relaxed: a thread that compares it holds one of the locks */
 	atomic_store_explicit(&qp->qpn, 0, memory_order_relaxed);
 	lb_qp_reset(qp);
 	queues_fini(qp);

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * query.c -- what the device says about itself: attributes, port, GIDs,
- * P_Keys. Reads immutable state; any thread.
+ * query.c -- the queries of a device: attributes, port, GIDs, P_Keys. Reads
+ * immutable state; any thread.
  */
 
 #include "loopback.h"

@@ -3,7 +3,7 @@
 
 /*
  * respond.c -- the peer's half of a request: checks it, takes a receive,
- * moves the data, completes the receive. Run by whoever executes the
+ * moves the data, completes the receive. Run by the thread that executes the
  * requester, with the requester's sq.lock and the peer's rq.pop held.
  */
 

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * rpma_loopback.h -- what a test may ask of the loopback device beyond verbs:
- * its mode, faults, hooks, counters, removal of a device, and the
- * deterministic scheduler. Not installed. Every function may be called from
- * any thread and at any time unless its comment says otherwise.
+ * rpma_loopback.h -- controls of the loopback device for tests: its mode,
+ * faults, hooks, counters, removal of a device, and the deterministic
+ * scheduler. Not installed. Every function may be called from any thread and
+ * at any time unless its comment says otherwise.
  */
 
 #ifndef RPMA_LOOPBACK_H
@@ -20,7 +20,7 @@ extern "C" {
 
 #define RPMA_LOOPBACK_API __attribute__((visibility("default")))
 
-/* Who executes work requests. Applies to WRs posted from now on. */
+/* The thread that executes work requests posted from now on. */
 enum rpma_loopback_mode {
 	RPMA_LOOPBACK_INLINE, /* the posting thread, before the post returns */
 	RPMA_LOOPBACK_THREAD, /* a progress thread, later, in random slices */

@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * rq.c -- the ring of posted receives, of a QP or of an SRQ. Who posts holds
- * rq.post, who executes towards the owner holds rq.pop, and they share only
- * the slots: each says by its seq whether it is posted. Positions never go
- * back, not even when the owner is reset or its memory serves another QP, so
- * a completion that is polled late cannot free a slot twice.
+ * rq.c -- the ring of posted receives, of a QP or of an SRQ. A poster holds
+ * rq.post, an executor towards the owner holds rq.pop, and they share only the
+ * slots: each says by its seq whether it is posted. Positions never go back,
+ * not even when the owner is reset or its memory serves another QP, so a
+ * completion that is polled late cannot free a slot twice.
  */
 
 #include "loopback.h"
@@ -63,8 +63,8 @@ void lb_advance(_Atomic uint32_t *word, uint32_t to)
 	uint32_t now = atomic_load_explicit(word, memory_order_relaxed);
 
 	/*
-	 * release: pairs with the acquire of who looks for room; the slots
-	 * before to have been read. A smaller value comes from a completion
+	 * release: pairs with the acquire of a poster in search of room; the
+	 * slots before to were read. A smaller value comes from a completion
 	 * of an earlier life of the queue and changes nothing.
 	 */
 	while ((int32_t)(to - now) > 0 &&

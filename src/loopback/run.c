@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * run.c -- what a thread owes once it holds no lock: send queues that it
- * could not flush or that may go on, and events to completion channels.
+ * run.c -- the work that a thread put off until it holds no lock: send queues
+ * to flush or to continue, and events for completion channels.
  */
 
 #include "exec.h"

@@ -3,11 +3,11 @@
 
 /*
  * sched.c -- the deterministic scheduler. Every body has a thread, but only
- * the one that holds the baton runs; at each hook point it decides who is
- * next, from a list that depends on nothing but what was decided before. A
- * due timer and the device's progress are entries of that list ("S", "P"),
- * and whoever holds the baton runs them. The decisions where there was a
- * choice are the schedule; it is what a failure prints and a replay reads.
+ * the one that holds the baton runs; at each hook point it decides which body
+ * is next, from a list that depends only on earlier decisions. A due timer and
+ * the device's progress are entries of that list ("S", "P"), run by the holder
+ * of the baton. The decisions where there was a choice are the schedule; a
+ * failure prints it and a replay reads it.
  */
 
 #include "loopback.h"
@@ -67,8 +67,8 @@ struct run {
 
 	pthread_mutex_t lock;
 	pthread_cond_t end;
-	int current; /* who has the baton; -1: the caller of run() */
-	int last;    /* who had it before */
+	int current; /* the body that has the baton; -1: the caller of run() */
+	int last;    /* the body that had it before */
 	unsigned streak;
 	unsigned preemptions;
 	unsigned steps;
@@ -116,7 +116,7 @@ static bool is_runnable(struct body *body)
 	return body->state == READY;
 }
 
-/* Who may be next: the last one first, unless it had many turns already. */
+/* The entries that may run next: the last one first, or last after a streak. */
 static int list_choices(struct run *run, int *ids, bool *last_may)
 {
 	int n = 0, i, threads = run->sched->threads;
@@ -178,7 +178,7 @@ static int choose(struct run *run, const int *ids, int n)
 	return (int)(run->random % (unsigned)n);
 }
 
-/* The id of who is next, or -1 if nobody can be. */
+/* The id of the next entry to run, or -1 if none can. */
 static int decide(struct run *run)
 {
 	unsigned max = run->sched->max_preemptions;
@@ -259,7 +259,7 @@ static void pass_on(struct run *run)
 	if (id >= 0)
 		run->last = id;
 	run->current = id;
-	/* nobody else is woken: most steps pass it to who has it */
+	/* no other is woken: most steps leave the baton with its holder */
 	if (id < 0)
 		pthread_cond_signal(&run->end);
 	else if (self != &run->bodies[id])
@@ -306,7 +306,7 @@ bool lb_block(bool (*pred)(void *arg), void *arg)
 
 LB_EXPORT void rpma_loopback_sched_point(const char *name)
 {
-	(void)name; /* for who reads the test */
+	(void)name; /* for readers of the test */
 	if (self)
 		yield(self);
 }
@@ -368,7 +368,7 @@ static void activate(void)
 
 static void deactivate(void)
 {
-	/* relaxed: the threads have ended, or are parked for ever */
+	/* relaxed: the threads have ended, or never run again */
 	atomic_fetch_sub_explicit(&lb_hooks, 1, memory_order_relaxed);
 	/* release: pairs with the acquire in lb_sched_clock() */
 	atomic_store_explicit(&is_active, 0, memory_order_release);

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * service.c -- the service thread: runs jobs when their time has come. It is
- * started by the first job, detached, with signals blocked, and stays. Under
- * the deterministic scheduler it rests, and the scheduler runs the jobs.
+ * service.c -- the service thread: runs jobs when their time has come. The
+ * first job starts it, detached, with signals blocked, and it never ends. Under
+ * the deterministic scheduler it sleeps, and the scheduler runs the jobs.
  */
 
 #include "loopback.h"
@@ -200,7 +200,7 @@ void lb_service_fork(enum lb_fork_step step)
 	}
 	if (step == LB_FORK_CHILD) {
 		is_started = false; /* the thread is the parent's, */
-		is_running = false; /* and so is who waits for this: */
+		is_running = false; /* and so are those who wait for it: */
 		rested = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 		njobs = 0;
 	}

@@ -3,8 +3,8 @@
 
 /*
  * stubs.c -- the slots of a context, and every exported verb that the device
- * does not have. The latter must be here too: the real function would follow
- * private fields that our objects lack.
+ * does not support. Those must be here too: the real functions would follow
+ * private fields that the objects of the loopback device lack.
  */
 
 #include "loopback.h"

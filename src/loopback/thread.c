@@ -3,9 +3,9 @@
 
 /*
  * thread.c -- the mode in which a progress thread executes: later than the
- * post, QPs in random order, messages in random slices. It shows what an
- * inline device cannot: buffers used again before their completion, data that
- * is there before the completion is, completions of QPs in another order.
+ * post, QPs in random order, messages in random slices. It finds faults that
+ * the inline mode cannot show: buffers used again before their completion, data
+ * that is there before the completion is, completions of QPs in another order.
  */
 
 #include "loopback.h"
@@ -167,7 +167,7 @@ void lb_thread_fork(enum lb_fork_step step)
 	}
 	if (step == LB_FORK_CHILD) {
 		is_started = false; /* the thread is the parent's, */
-		is_running = false; /* and so is who waits for these: */
+		is_running = false; /* and so are those who wait for it: */
 		wake = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 		rested = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 		while (queued)
