@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * adopt.c -- taking CQs of librpma's connections in, for a poller that polls
- * them raw, and giving them back. doc/protocols/adoption.md.
+ * adopt.c -- attaches CQs of librpma's connections to a poller, which polls
+ * them with ibv_poll_cq(), and gives them back. doc/protocols/adoption.md.
  */
 
 #include "adopt.h"
@@ -130,7 +130,7 @@ static int take_srq(struct rpma_rt_adopted *adopted, const struct rpma_srq *srq)
 	return ret ? ret : take_cq(adopted, rcq);
 }
 
-/* The first so many channels leave the set, and are as they were. */
+/* Takes the first so many channels off the set, with their old flags. */
 static void leave_set(struct rpma_rt_adopted *adopted, int count)
 {
 	int fd;
@@ -142,7 +142,7 @@ static void leave_set(struct rpma_rt_adopted *adopted, int count)
 	}
 }
 
-/* Non-blocking, and in the poller's set. */
+/* Makes the channels non-blocking and adds them to the poller's set. */
 static int join_set(struct rpma_rt_adopted *adopted)
 {
 	struct epoll_event event = {.events = EPOLLIN};
@@ -200,7 +200,7 @@ static int attach_locked(struct rpma_rt_adopted *adopted, int place,
 	return 0;
 }
 
-/* It is on no list of the runtime any more, and its poller still runs. */
+/* REQUIRES: adopted is on no list of the runtime, and its poller still runs. */
 static void detach(struct rpma_rt_adopted *adopted)
 {
 	struct rpma_rt *rt = adopted->rt;
@@ -226,7 +226,7 @@ static void unlist(struct rpma_rt *rt, const struct rpma_rt_adopted *adopted)
 	pthread_mutex_unlock(&rt->lock);
 }
 
-/* Its poller could not take it in. */
+/* The poller could not attach its CQs. */
 static void undo_attach(struct rpma_rt_adopted *adopted)
 {
 	unlist(adopted->rt, adopted);
@@ -236,7 +236,7 @@ static void undo_attach(struct rpma_rt_adopted *adopted)
 				  memory_order_relaxed);
 }
 
-/* The runtime does not stop meanwhile. */
+/* Keeps the runtime from stopping meanwhile. */
 static int attach(struct rpma_rt_adopted *adopted, int place)
 {
 	struct rpma_rt *rt = adopted->rt;

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * adopt.h -- CQs of connections made elsewhere, polled raw by a poller. What
- * ends in _owner runs on that poller. doc/protocols/adoption.md.
+ * adopt.h -- CQs of connections made with librpma, polled by a poller.
+ * Functions that end in _owner run on that poller. doc/protocols/adoption.md.
  */
 
 #ifndef RT_ADOPT_H

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * completion.c -- what a completion is to others: a work completion of verbs,
- * and text; with the texts of errors.
+ * completion.c -- converts a completion into a work completion of verbs, and
+ * into text; texts of errors.
  */
 
 #include <assert.h>

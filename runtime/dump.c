@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump.c -- rpma_rt_dump(): a picture is taken, printed into memory, and
- * written when no lock is held. Any thread. doc/protocols/directory.md.
+ * dump.c -- rpma_rt_dump(): takes a snapshot, prints it into memory, and writes
+ * that while no lock is held. Any thread. doc/protocols/directory.md.
  */
 
 #include "rpma_rt.h"

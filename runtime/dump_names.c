@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump_names.c -- what the counters, states and reasons of a dump are called.
- * In tables, so that all forms have all of them. Pure functions.
+ * dump_names.c -- the names of the counters, states and reasons of a dump, in
+ * tables, so that all forms have all of them. Pure functions.
  */
 
 #include "dump_names.h"

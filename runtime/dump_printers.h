@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* dump_printers.h -- the forms in which a picture of a runtime is printed. */
+/* dump_printers.h -- the forms in which a snapshot of a runtime is printed. */
 
 #ifndef RT_DUMP_PRINTERS_H
 #define RT_DUMP_PRINTERS_H

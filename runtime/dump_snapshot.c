@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump_snapshot.c -- a picture of what there is in a runtime. The directory's
- * lock keeps what is listed alive, and its holders never wait; a ledger is
- * read under its side's lock, if that is free. Any thread; no poller waits.
+ * dump_snapshot.c -- a snapshot of a runtime's objects. The directory's lock
+ * keeps listed objects alive, and its holders never wait; a ledger is read
+ * under its side's lock, if that is free. Any thread; no poller waits.
  * doc/protocols/directory.md.
  */
 
@@ -22,7 +22,7 @@
 #include "poller/poller.h"
 #include "poller/cq_pool.h"
 
-#define PATIENCE_S 1 /* for who changes a list: it never takes long */
+#define PATIENCE_S 1 /* a thread that changes a list never takes long */
 
 /* ---------------------------------------------------------- connections --- */
 
@@ -92,8 +92,8 @@ static const char *try_ledger(const struct rpma_rt_conn *conn,
 		return "single poster";
 	if (pthread_mutex_trylock(&gate->lock))
 		return "busy";
-	/* relaxed: the lock orders it. Who closes it firmly needs the lock, and
-	 * hands the ledger over after */
+	/* relaxed: the lock orders it. A firm close takes the lock, and the
+	 * ledger is handed over after it */
 	out->gate = atomic_load_explicit(&gate->state, memory_order_relaxed);
 	if (out->gate != RT_GATE_CLOSED)
 		take_ledger(conn, gate, now_ms, out);
@@ -104,7 +104,7 @@ static const char *try_ledger(const struct rpma_rt_conn *conn,
 static void take_side(const struct rpma_rt_conn *conn, struct rt_gate *gate,
 		      uint32_t now_ms, struct rt_dump_side *out)
 {
-	/* relaxed: figures, all of these */
+	/* relaxed: statistics, which order nothing, all of these */
 	uint32_t owed = atomic_load_explicit(&gate->owed, memory_order_relaxed);
 
 	*out = (struct rt_dump_side){
@@ -135,7 +135,7 @@ static bool is_backlogged(const struct rpma_rt_conn *conn)
 static void take_conn(struct rpma_rt_conn *conn, uint32_t now_ms,
 		      struct rt_dump_conn *out)
 {
-	/* relaxed: a figure */
+	/* relaxed: statistic, orders nothing */
 	uint32_t shown =
 		atomic_load_explicit(&conn->ctl.shown, memory_order_relaxed);
 	int i;
@@ -149,7 +149,7 @@ static void take_conn(struct rpma_rt_conn *conn, uint32_t now_ms,
 		.reason = shown >> 8,
 		.poller = conn->poller->index,
 		.queue = conn->own[RPMA_RT_SEND_SIDE]->listed_queue,
-		/* relaxed: a figure */
+		/* relaxed: statistic, orders nothing */
 		.holders = atomic_load_explicit(&conn->target.count,
 						memory_order_relaxed),
 		.passive = conn->passive,
@@ -191,7 +191,7 @@ static struct rt_dump_cq *take_poller(struct rt_poller *poller, uint32_t now_ms,
 		.index = poller->index,
 		.cpu = poller->cpu,
 		.asleep = rt_bell_ways(&poller->bell) != RT_BELL_AWAKE,
-		/* relaxed: a figure */
+		/* relaxed: statistic, orders nothing */
 		.stopping = atomic_load_explicit(&poller->stopping,
 						 memory_order_relaxed),
 		.clock_age_ms = now_ms - rt_poller_tick(poller),

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump_snapshot.h -- a picture of a runtime, taken under the directory's lock
- * (dump_snapshot.c) and printed when nothing is held any more (dump.c).
+ * dump_snapshot.h -- a snapshot of a runtime, taken under the directory's lock
+ * (dump_snapshot.c) and printed after the lock is released (dump.c).
  */
 
 #ifndef RT_DUMP_SNAPSHOT_H
@@ -66,7 +66,7 @@ struct rt_dump_cq {
 	uint32_t size;
 	uint32_t room;	  /* entries that nobody has reserved */
 	uint32_t unacked; /* events read and not acknowledged yet */
-	bool failed;	  /* it, or its channel: takes nobody in */
+	bool failed;	  /* it or its channel failed: no further users */
 };
 
 struct rt_dump_poller {

@@ -30,8 +30,8 @@
 #include "poller/cq_pool.h"
 #include "events/async.h"
 
-/* In the child: what the parent made has no threads here. The one that forked
- * is nobody's, also if it did so inside a function that it called for us. */
+/* In the child: the threads of the parent's objects are not here. The thread
+ * that forked is an ordinary one, even if it forked inside a callback. */
 static void forked(void)
 {
 	rt_context_forked();
@@ -161,7 +161,7 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 	struct rpma_rt *rt;
 	int ret;
 
-	/* what is made where calls may not wait could not be used there */
+	/* a runtime made where calls may not wait could not be used there */
 	ret = rt_ptr == NULL ? RPMA_E_INVAL : rt_context_check_thread();
 	if (ret)
 		return ret;
@@ -207,7 +207,7 @@ static int close_conns(void *arg)
 	return 0;
 }
 
-/* One that is listed, held; or NULL. */
+/* Takes the first listener off the list, referenced; NULL: none. */
 static struct rpma_rt_listener *take_listener(struct rpma_rt *rt)
 {
 	struct rpma_rt_listener *listener;
@@ -224,7 +224,8 @@ static struct rpma_rt_listener *take_listener(struct rpma_rt *rt)
 	return listener;
 }
 
-/* Everything that lives dies, and there are no further ones, as it stops. */
+/* Closes all connections and listeners; as the runtime stops, no further ones
+ * are made. */
 static void close_all(struct rpma_rt *rt)
 {
 	struct rpma_rt_listener *listener;
@@ -265,7 +266,7 @@ static void stop_threads(struct rpma_rt *rt)
 	uint32_t i;
 
 	rt_adopt_detach_all(rt);
-	/* what it still knows goes to the control threads */
+	/* the resolver's last results go to the control threads */
 	rt_resolve_stop(rt);
 	rt_device_end_reading(rt);
 	for (i = 0; i < rt->cfg.pollers; i++)
@@ -327,7 +328,7 @@ int rpma_rt_delete(struct rpma_rt **rt_ptr)
 	ret = rpma_rt_stop(rt);
 	if (ret)
 		return ret;
-	/* acquire: pairs with the release of who frees a handle */
+	/* acquire: pairs with the release of the thread that frees a handle */
 	handles = atomic_load_explicit(&rt->handles, memory_order_acquire);
 	if (handles > 0) {
 		RT_LOG_INFO("the runtime is not deleted: %u handles of it are "

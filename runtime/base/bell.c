@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The bell; see bell.h and doc/protocols/lane.md. Who may call what is said
- * there.
+ * bell.c -- see bell.h, which says which thread may call what, and
+ * doc/protocols/lane.md.
  */
 
 #include "base/bell.h"
@@ -24,7 +24,7 @@
 
 static void set_fd(struct rt_bell *bell, int fd)
 {
-	/* release: to who finds it in another thread than made it */
+	/* release: to a thread that uses the fd and did not make it */
 	atomic_store_explicit(&bell->fd, fd, memory_order_release);
 }
 
@@ -34,7 +34,7 @@ int rt_bell_fd(const struct rt_bell *bell)
 	return atomic_load_explicit(&bell->fd, memory_order_acquire);
 }
 
-/* Reads the writes of those who rang us, as far as they have come. */
+/* Reads the writes to the fd that have arrived so far. */
 static void read_wake_ups(struct rt_bell *bell)
 {
 	uint64_t writes;
@@ -106,8 +106,8 @@ void rt_bell_cancel(struct rt_bell *bell)
 	bell->prepared = RT_BELL_AWAKE;
 	if (prepared == RT_BELL_AWAKE)
 		return;
-	/* acquire [BELL-1]: we see what the one who rang us published;
-	 * release: a ringer that finds us awake may have this to thank */
+	/* acquire [BELL-1]: we see what the ringer published; release: a ringer
+	 * that finds us awake may see this store */
 	old = atomic_exchange_explicit(&bell->word, RT_BELL_AWAKE,
 				       memory_order_acq_rel);
 	if (old == RT_BELL_AWAKE)
@@ -143,32 +143,32 @@ void rt_bell_arm(struct rt_bell *bell, uint32_t ways)
 
 uint32_t rt_bell_ways(const struct rt_bell *bell)
 {
-	/* relaxed: who stored them was inside before us, or marks that it was
-	 * not [SHARED-1]; a ring that we do not see yet is under way */
+	/* relaxed: the thread that stored them was inside before us, or marks
+	 * that it was not [SHARED-1]; a ring not seen yet is under way */
 	return atomic_load_explicit(&bell->word, memory_order_relaxed);
 }
 
 uint32_t rt_bell_disarm(struct rt_bell *bell)
 {
 	/* acquire [BELL-1]: the fd; release: what we published, or left, to
-	 * who finds itself rung */
+	 * the sleeper that is rung */
 	return atomic_exchange_explicit(&bell->word, RT_BELL_AWAKE,
 					memory_order_acq_rel);
 }
 
 void rt_bell_take_back(struct rt_bell *bell, uint32_t ways)
 {
-	/* acquire [BELL-1]: we see what whoever rang us published */
+	/* acquire [BELL-1]: we see what the ringer published */
 	atomic_fetch_and_explicit(&bell->word, ~ways, memory_order_acquire);
 }
 
 uint64_t rt_bell_take_rung_ns(struct rt_bell *bell)
 {
-	/* relaxed: a figure */
+	/* relaxed: statistic, orders nothing */
 	if (!bell->timed ||
 	    atomic_load_explicit(&bell->rung_ns, memory_order_relaxed) == 0)
 		return 0;
-	/* relaxed: only who takes it counts it */
+	/* relaxed: only the thread that takes it counts it */
 	return atomic_exchange_explicit(&bell->rung_ns, 0,
 					memory_order_relaxed);
 }
@@ -203,11 +203,10 @@ void rt_bell_read(struct rt_bell *bell)
 bool rt_bell_wake_ways(struct rt_bell *bell, uint32_t ways)
 {
 	if (bell->timed && ways != RT_BELL_AWAKE)
-		/* relaxed: a figure */
+		/* relaxed: statistic, orders nothing */
 		atomic_store_explicit(&bell->rung_ns, rt_now_ns(),
 				      memory_order_relaxed);
-	/* it may be nobody's: its sleeper is on its way in or out, and looks
-	 * by itself */
+	/* there may be no sleeper: one on its way in or out looks by itself */
 	if (ways & RT_BELL_ON_FUTEX)
 		syscall(SYS_futex, &bell->word, FUTEX_WAKE_PRIVATE, 1, NULL,
 			NULL, 0);

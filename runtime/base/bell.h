@@ -11,7 +11,8 @@
  *	found: cancel			exchange to awake; one wake-up
  *	nothing: sleeps; then cancel
  *
- * The bell outlives every ringer: who may ring holds what contains it.
+ * The bell outlives every ringer: a thread that may ring holds a reference to
+ * the object that contains the bell.
  *
  * The bell of a queue has as many sleepers as the queue has consumers, on the
  * futex that the word is and on an eventfd in their epoll sets. Its word has a
@@ -35,10 +36,10 @@ enum rt_bell_word {
 };
 
 struct rt_bell {
-	_Atomic uint32_t word; /* of enum rt_bell_word */
-	_Atomic int fd;	       /* -1: none; set before the first ON_FD */
-	bool timed;	       /* immutable: somebody asks how long it took */
-	_Atomic uint64_t rung_ns; /* if timed: when, 0: not since asked */
+	_Atomic uint32_t word;	  /* of enum rt_bell_word */
+	_Atomic int fd;		  /* -1: none; set before the first ON_FD */
+	bool timed;		  /* immutable: rung_ns is kept */
+	_Atomic uint64_t rung_ns; /* if timed: when rung, 0: not since taken */
 	/* one sleeper's: the word it stored last; writes to fd it has not read
 	 */
 	uint32_t prepared;
@@ -65,7 +66,7 @@ int rt_bell_fd(const struct rt_bell *bell);
 void rt_bell_prepare(struct rt_bell *bell);
 /* Sleeper: awake, whether it was rung, slept or neither; the fd is quiet. */
 void rt_bell_cancel(struct rt_bell *bell);
-/* Sleeper: true while prepared and not rung, as far as it knows. */
+/* Sleeper: true while prepared and no ring has been seen. */
 bool rt_bell_is_asleep(const struct rt_bell *bell);
 
 /* -------------------------------------------------------------- a queue --- */
@@ -73,27 +74,27 @@ bool rt_bell_is_asleep(const struct rt_bell *bell);
 /* Also asleep in these ways (bits, or none) from here, after a fence; look at
  * everything, then sleep or leave. */
 void rt_bell_arm(struct rt_bell *bell, uint32_t ways);
-/* The ways in which somebody is said to sleep. */
+/* The ways in which threads sleep, as the word says. */
 uint32_t rt_bell_ways(const struct rt_bell *bell);
 /* Takes the ways out and returns them: the caller has to wake the threads that
  * sleep in them. */
 uint32_t rt_bell_disarm(struct rt_bell *bell);
-/* Takes these out; only for the caller, or none, slept in them. */
+/* Takes these ways out. REQUIRES: no thread but the caller sleeps in them */
 void rt_bell_take_back(struct rt_bell *bell, uint32_t ways);
-/* Wakes, of those who sleep in these ways, one on the futex and all on the fd;
- * false: there are no ways. */
+/* Wakes one sleeper on the futex and all on the fd, if in these ways; false:
+ * there are no ways. */
 bool rt_bell_wake_ways(struct rt_bell *bell, uint32_t ways);
 /* Returns when rung, at once if armed no more; after timeout_ns (-1: without
  * end); on a signal, or for no reason. */
 void rt_bell_sleep_armed(struct rt_bell *bell, int64_t timeout_ns);
-/* If timed: when somebody was woken, once; else 0. */
+/* If timed: when a thread was woken; 0 from then on until the next time. */
 uint64_t rt_bell_take_rung_ns(struct rt_bell *bell);
-/* Makes the fd quiet; who does it arms it next. */
+/* Makes the fd quiet; the caller arms it next. */
 void rt_bell_read(struct rt_bell *bell);
-/* Of one consumer, before rt_bell_arm(): the thread with that number. */
+/* Single consumer, before rt_bell_arm(): the number of the caller's thread. */
 void rt_bell_set_armed_by(struct rt_bell *bell, uint64_t number);
-/* After the caller's fence: does that thread, and nobody else, say that it
- * sleeps, and on the fd? */
+/* After the caller's fence: does that thread, and no other, say that it sleeps
+ * on the fd? */
 static inline bool rt_bell_is_armed_by(const struct rt_bell *bell,
 				       uint64_t number)
 {
@@ -109,8 +110,8 @@ static inline bool rt_bell_is_armed_by(const struct rt_bell *bell,
 /* Any thread, after it published: fence, then the following. */
 void rt_bell_ring(struct rt_bell *bell);
 
-/* Whoever rings after its own rt_fence_dekker(), one for several bells.
- * True: somebody slept and this call woke him. */
+/* For a caller that has its own rt_fence_dekker(), one for several bells.
+ * True: a thread slept and this call woke it. */
 bool rt_bell_wake(struct rt_bell *bell);
 
 static inline bool rt_bell_ring_fenced(struct rt_bell *bell)

@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * call.h -- a function that another thread runs, and its answer: a message in
- * the inbox of that thread, which is sent, then waited for. What is sent under
- * a lock is run in the order of that lock; nobody waits under one.
+ * call.h -- a function that another thread runs, and its result: a message in
+ * the inbox of that thread, which the caller sends, then waits for. Calls that
+ * are sent under a lock run in the order of that lock; no thread waits under
+ * one.
  */
 
 #ifndef RT_BASE_CALL_H
@@ -31,10 +32,11 @@ struct rt_call {
 
 void rt_call_send(struct rt_call *call, struct rt_inbox *inbox,
 		  int (*fn)(void *arg), void *arg);
-/* What fn answered. poller: whose inbox it is, in manual mode; else NULL. */
+/* Returns the result of fn. poller: the owner of the inbox in manual mode; else
+ * NULL. */
 int rt_call_wait(struct rt_call *call, struct rt_owned *poller);
 
-/* Both, for an inbox of a thread of the library. Not from that thread. rt NULL:
+/* Send and wait, for an inbox of a library thread, not from that. rt NULL:
  * the caller runs no pollers meanwhile, so it may hold a lock. */
 int rt_call_sync(struct rpma_rt *rt, struct rt_inbox *inbox,
 		 int (*fn)(void *arg), void *arg);

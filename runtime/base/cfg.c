@@ -3,8 +3,8 @@
 
 /*
  * cfg.c -- the configurations that programs give; see cfg.h. A table for each
- * struct, one function that goes through it, then what two fields have to do
- * with each other.
+ * struct, one function that goes through a table, then the rules that involve
+ * two fields.
  */
 
 #include "base/cfg.h"

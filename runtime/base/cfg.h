@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cfg.h -- the configurations that programs give: every rule for their fields,
- * what is logged of one that breaks it. A program may know fewer fields than
- * this library, or more.
+ * cfg.h -- the configurations that programs give: the rules for their fields,
+ * and the log message for a field that breaks its rule. A program may have been
+ * built with fewer fields than this library has, or more.
  */
 
 #ifndef RT_BASE_CFG_H
@@ -18,7 +18,7 @@
 enum rt_cfg_rule {
 	RT_CFG_RANGE, /* a number: min..max, or what the initializer has */
 	RT_CFG_POWER, /* likewise, and a power of two */
-	RT_CFG_ANY,   /* whatever it is */
+	RT_CFG_ANY,   /* any value */
 	RT_CFG_ZERO,  /* reserved */
 	RT_CFG_NEEDED /* a pointer that is not NULL */
 };
@@ -42,8 +42,9 @@ struct rt_cfg_type {
 };
 
 /*
- * Copies what a program gave: *cfg is whole, checked, has defaults where a 0
- * means them. given NULL: the defaults. Pointers in it are the program's.
+ * Copies the program's configuration: *cfg has every field, checked, and
+ * defaults where a 0 means them. given NULL: the defaults. Pointers in it stay
+ * the program's.
  * ERRORS: RPMA_E_INVAL, logged.
  */
 int rt_cfg_read(const struct rt_cfg_type *type, const void *given, void *cfg);

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * context.h -- what every room asks of a runtime without looking inside: is it
- * this process's, may the caller wait, does it stop; and the count that a stop
+ * context.h -- questions about a runtime that every folder asks: was it made in
+ * this process, may the caller wait, does it stop; and the count that a stop
  * waits for.
  */
 
@@ -40,7 +40,7 @@ static inline int rt_context_check(const struct rpma_rt *rt)
 /* 0, RPMA_RT_E_THREAD: in a function that a poller or the event thread runs no
  * call may wait. */
 int rt_context_check_thread(void);
-/* Both, for calls that wait. */
+/* Both checks, for calls that wait. */
 int rt_context_check_wait(const struct rpma_rt *rt);
 
 int rt_context_pollers(const struct rpma_rt *rt);
@@ -50,7 +50,7 @@ bool rt_context_is_timed(const struct rpma_rt *rt);
 /* Its pollers, for a wait that each of them may have to end (wait.h); NULL:
  * they have threads. */
 struct rt_owned *rt_context_owned(const struct rpma_rt *rt);
-/* Gives back what an item carries that nobody will take. */
+/* Drops the references in an item that no consumer will take. */
 void rt_context_drop_item(struct rpma_rt *rt,
 			  const struct rpma_rt_completion *item);
 

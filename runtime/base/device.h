@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * device.h -- what a runtime uses of one ibv_context: a thread for calls that
- * may block, and another one for what destroys, which may block for seconds. So
- * a slow device holds up nobody on another, and a slow destroy no other
+ * device.h -- a runtime's part of one ibv_context: a thread for calls that may
+ * block, and another one for calls that destroy, which may block for seconds.
+ * So a slow device delays no other device, and a slow destroy no other
  * connection. Made by cm/device.c at first use, until stop.
  * doc/protocols/threads.md.
  */

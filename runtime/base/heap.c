@@ -17,7 +17,7 @@ static uint32_t rank_of(const struct rt_heap_node *node)
 	return node == NULL ? 0 : node->rank;
 }
 
-/* Puts its subtrees in order; has its rank changed? */
+/* Puts the node's subtrees in order; has the node's rank changed? */
 static bool mend(struct rt_heap_node *node)
 {
 	struct rt_heap_node *left = node->left;
@@ -31,7 +31,8 @@ static bool mend(struct rt_heap_node *node)
 	return node->rank != before;
 }
 
-/* One of two, either of which may be NULL; the caller sets its up. */
+/* Melds two heaps, either of which may be NULL; the caller sets the up of the
+ * result. */
 static struct rt_heap_node *meld(struct rt_heap_node *a, struct rt_heap_node *b)
 {
 	struct rt_heap_node *first = a;

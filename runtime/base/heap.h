@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * heap.h -- what comes first by key: a leftist heap whose nodes are members of
- * what is in it. Nothing is allocated, and inserting and removing any node take
- * O(log n) steps, also the worst one: a poller's round is as short with ten
- * thousand deadlines as with ten. One thread at a time.
+ * heap.h -- a leftist heap, the least key first; its nodes are embedded in the
+ * objects that it orders. Nothing is allocated, and inserting and removing any
+ * node take O(log n) steps in the worst case: a poller's round is as short with
+ * ten thousand deadlines as with ten. One thread at a time.
  */
 
 #ifndef RT_BASE_HEAP_H
@@ -35,10 +35,10 @@ static inline bool rt_heap_has(const struct rt_heap *heap,
 	return node->up != NULL || heap->first == node;
 }
 
-/* REQUIRES: it is in no heap */
+/* REQUIRES: the node is in no heap */
 void rt_heap_insert(struct rt_heap *heap, struct rt_heap_node *node,
 		    uint64_t key);
-/* REQUIRES: it is in this heap */
+/* REQUIRES: the node is in this heap */
 void rt_heap_remove(struct rt_heap *heap, struct rt_heap_node *node);
 
 #endif /* RT_BASE_HEAP_H */

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * inbox.h -- messages from any thread to one, that are functions; with the bell
- * of their owner. A queue of nodes below it: mpsc.h.
+ * inbox.h -- messages from any thread to one: functions that the owner of the
+ * inbox runs, with the bell of the owner. Built on the queue of mpsc.h.
  */
 
 #ifndef RT_BASE_INBOX_H
@@ -28,7 +28,7 @@ struct rt_inbox {
 
 /* 0; the bell must outlive the inbox. */
 int rt_inbox_init(struct rt_inbox *inbox, struct rt_bell *bell);
-/* Nobody pushes any more; what is left is not run and not freed. */
+/* REQUIRES: no further pushes. Messages left are neither run nor freed. */
 void rt_inbox_fini(struct rt_inbox *inbox);
 /* Any thread: wait-free, then rings. The message is the owner's from here. */
 void rt_inbox_push_mt(struct rt_inbox *inbox, struct rt_msg *msg);

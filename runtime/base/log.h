@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * log.h -- messages of the runtime: librpma's log, its threshold and its
- * function. Never while a lock is held: the function is the program's.
+ * log.h -- messages of the runtime, in librpma's log, with its threshold and
+ * its function. Never while a lock is held: the function is the program's.
  */
 
 #ifndef RT_BASE_LOG_H

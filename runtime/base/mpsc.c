@@ -2,9 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * mpsc.c -- see mpsc.h. The library's code is not compiled with
- * ThreadSanitizer, so the hand-over of a node is annotated here and nowhere
- * else [INBOX-1].
+ * mpsc.c -- see mpsc.h. liburcu's code is not compiled with ThreadSanitizer, so
+ * the hand-over of a node is annotated here and nowhere else [INBOX-1].
  */
 
 #include "base/mpsc.h"

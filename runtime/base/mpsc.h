@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * mpsc.h -- nodes from any thread to one: liburcu's wait-free queue, wrapped
- * here so that its hand-over is spelled out for ThreadSanitizer in one file
- * [INBOX-1], and so that nobody blocks in it.
+ * mpsc.h -- a queue of nodes from any thread to one: liburcu's wait-free queue,
+ * wrapped so that one file annotates the hand-over for ThreadSanitizer
+ * [INBOX-1], and so that no call blocks.
  *
- * A pusher stopped half way hides its node and those behind it; it rings after
- * it is through, so "nothing to take" always means "or a ring comes".
+ * A pusher stopped half way hides its node and those behind it; the pusher
+ * rings after its push, so "nothing to take" always means "or a ring comes".
  */
 
 #ifndef RT_BASE_MPSC_H
@@ -36,12 +36,12 @@ void rt_mpsc_init(struct rt_mpsc *mpsc);
 void rt_mpsc_push_mt(struct rt_mpsc *mpsc, struct cds_wfcq_node *node);
 /* The oldest node, or NULL when none can be taken now. */
 struct cds_wfcq_node *rt_mpsc_pop_owner(struct rt_mpsc *mpsc);
-/* True: rt_mpsc_pop_owner() would find none. False: something is there, and
- * can be taken now or very soon. Inline, by what the library has in its header:
- * each round asks. */
+/* True: rt_mpsc_pop_owner() would find none. False: a node is there, and can be
+ * taken now or very soon. Inline, with liburcu's inline calls: each round
+ * asks. */
 static inline bool rt_mpsc_is_empty_owner(const struct rt_mpsc *mpsc)
 {
-	/* what is half linked rings when it is through */
+	/* the pusher of a half linked node rings at its end */
 	return CMM_LOAD_SHARED(mpsc->head.node.next) == NULL;
 }
 

@@ -16,8 +16,8 @@
 #include <stdatomic.h>
 
 #define RT_CACHE_LINE 64
-/* What different CPUs write stands so far apart: processors fetch lines in
- * pairs, and the other one of a pair is taken from its writer as well. */
+/* Distance between words that different CPUs write: processors fetch lines in
+ * pairs, so a write to one line takes the other from its writer too. */
 #define RT_APART 128
 
 /*

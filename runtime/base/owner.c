@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * owner.c -- whose a poller of manual mode is; see owner.h. The lock is a leaf
- * that is held for a few words; no round runs under it.
+ * owner.c -- the thread that a poller of manual mode belongs to; see owner.h.
+ * The lock is a leaf, held for a few instructions; no round runs under it.
  */
 
 #define _GNU_SOURCE
@@ -116,7 +116,7 @@ bool rt_owner_is_other(struct rt_owned *owned, char name[RT_THREAD_NAME],
 	return is_other;
 }
 
-/* Inside: from whoever has it to the calling thread. */
+/* Inside: the poller goes from its owner, if any, to the calling thread. */
 static int take_over(struct rt_owned *owned)
 {
 	char name[RT_THREAD_NAME] = "?";
@@ -191,7 +191,7 @@ bool rt_owner_has_any(void)
 }
 
 /* The poller of the calling thread that was run longest ago, entered; NULL:
- * somebody is about to take it over. */
+ * another thread is about to take it over. */
 static struct rt_owned *next_of_mine(void)
 {
 	struct rt_owned *owned = NULL;
@@ -237,7 +237,7 @@ void rt_owner_run_all(void)
 	}
 }
 
-/* Inside a poller of nobody, as its visitor. */
+/* Enters a poller that belongs to no thread, as its visitor. */
 static bool go_visit(struct rt_owned *owned, bool *is_inside)
 {
 	bool is_nobodys;

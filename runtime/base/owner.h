@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * owner.h -- manual mode: which thread a poller belongs to, and who is inside
- * it. A poller is run by its owner; one that belongs to nobody is visited, a
- * round at a time, by threads that wait for it. doc/protocols/manual.md.
+ * owner.h -- manual mode: the thread that a poller belongs to, and the thread
+ * inside it. A poller is run by its owner; one that belongs to no thread is
+ * visited, a round at a time, by threads that wait for it.
+ * doc/protocols/manual.md.
  */
 
 #ifndef RT_BASE_OWNER_H
@@ -21,12 +22,12 @@
 
 #define RT_THREAD_NAME 16 /* bytes, as the kernel has it */
 
-/* who is inside a poller */
+/* the role of the thread inside a poller */
 enum rt_inside {
 	RT_INSIDE_NOBODY = 0,
 	RT_INSIDE_OWNER = 1,   /* or the thread that is about to own it */
 	RT_INSIDE_VISITOR = 2, /* a thread that waits for it, for one round */
-	RT_INSIDE_CLOSED = 3   /* nobody ever again */
+	RT_INSIDE_CLOSED = 3   /* no thread enters again */
 };
 
 /* a thread that runs pollers */
@@ -36,7 +37,7 @@ struct rt_owner {
 	char name[RT_THREAD_NAME];
 };
 
-/* the part of a poller that says whose it is; embedded in it */
+/* the part of a poller that names its owner; embedded in the poller */
 struct rt_owned {
 	/* immutable after init */
 	void (*run)(struct rt_owned *owned); /* one round, on the caller */
@@ -46,7 +47,7 @@ struct rt_owned {
 
 	_Atomic uint32_t inside; /* enum rt_inside */
 	_Atomic uint32_t turns;	 /* entries by its owner, and rounds */
-	/* NULL: it belongs to nobody. Changed under the lock of owner.c, by
+	/* NULL: it belongs to no thread. Changed under the lock of owner.c, by
 	 * the thread that is inside or by its owner's end */
 	_Atomic(struct rt_owner *) owner;
 	struct cds_list_head link; /* of owner->pollers */
@@ -70,10 +71,10 @@ void rt_owner_init(struct rt_owned *owned, int index, struct rt_inbox *inbox,
  * is, for a round), RPMA_RT_E_CLOSED, RPMA_E_NOMEM
  */
 int rt_owner_enter(struct rt_owned *owned);
-/* Inside: it belongs to nobody. */
+/* Inside: the poller belongs to no thread from here on. */
 void rt_owner_release(struct rt_owned *owned);
-/* Nobody goes in any more, and it belongs to nobody; false: somebody is
- * inside, ask again. */
+/* Closes the poller: no thread enters or owns it any more; false: a thread is
+ * inside, call again. */
 bool rt_owner_close(struct rt_owned *owned);
 
 /* Does it belong to another thread? Then its name and number. */
@@ -84,7 +85,7 @@ bool rt_owner_is_other(struct rt_owned *owned, char name[RT_THREAD_NAME],
 bool rt_owner_has_any(void);
 /* A round of each poller of the calling thread. */
 void rt_owner_run_all(void);
-/* A round, if it belongs to nobody; false: it belongs to somebody. */
+/* Runs a round if the poller belongs to no thread; false: it belongs to one. */
 bool rt_owner_visit(struct rt_owned *owned);
 
 /* ------------------------------------ inline: each round of a loop asks --- */
@@ -96,7 +97,7 @@ static inline bool rt_owner_is_self(const struct rt_owned *owned)
 	       &rt_owner_self;
 }
 
-/* Who was inside; RT_INSIDE_NOBODY: now it is the caller. */
+/* Returns the role that was inside; RT_INSIDE_NOBODY: the caller is now. */
 static inline uint32_t rt_owner_go_in(struct rt_owned *owned, enum rt_inside as)
 {
 	uint32_t inside = RT_INSIDE_NOBODY;

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * self.h -- what the calling thread is to the runtime: a poller, or inside one
- * of its rounds; the event thread; or any other.
+ * self.h -- the role of the calling thread: a poller, or inside one of its
+ * rounds; the event thread; or any other.
  */
 
 #ifndef RT_BASE_SELF_H

@@ -3,7 +3,7 @@
 
 /*
  * stats.h -- counters and histograms that are read while they are written.
- * Nothing hangs on them, so every access is relaxed.
+ * They order nothing, so every access is relaxed.
  */
 
 #ifndef RT_BASE_STATS_H

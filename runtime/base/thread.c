@@ -3,9 +3,9 @@
 
 /*
  * thread.c -- the loop of the threads that may block. A source that cannot go
- * on rests: its fd stays readable, and must not keep the thread busy. However
- * much is in the inbox of what may wait, a message of the other, or a source,
- * waits for one of it at most.
+ * on rests: its fd stays readable, and must not keep the thread busy. A message
+ * of the first inbox, or a source, waits for at most one message of the inbox
+ * "later", however many those are.
  */
 
 #define _GNU_SOURCE

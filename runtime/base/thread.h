@@ -51,16 +51,16 @@ struct rt_thread {
 int rt_thread_start(struct rt_thread *thread, struct rpma_rt *rt);
 /* Runs what is in the inboxes, ends the thread. Not from it. */
 void rt_thread_stop(struct rt_thread *thread);
-/* The same in two steps, for two threads that send each other messages: whoever
- * sent one may still ring when it has been handled, so both end before the
- * inboxes of either go. */
+/* The same in two steps, for two threads that send each other messages: a
+ * sender may still ring when its message has been handled, so both threads end
+ * before the inboxes of either go. */
 void rt_thread_join(struct rt_thread *thread);
 void rt_thread_fini(struct rt_thread *thread);
 
-/* The thread: runs what is in its inbox, and one message of those that may
+/* On the thread: runs the messages of its inbox, and one of those that may
  * wait; returns how many it ran. */
 int rt_thread_run_messages(struct rt_thread *thread);
-/* The thread: that would run none, and a ring comes for the next. */
+/* On the thread: true if there are none, and a ring comes for the next. */
 bool rt_thread_is_idle(struct rt_thread *thread);
 
 /* Any thread; fd and ready are set. ERRORS: RPMA_E_PROVIDER */

@@ -80,7 +80,7 @@ static struct rt_owned *next_of(const struct rt_wait *wait,
 	return owned->next;
 }
 
-/* Another one is watched from now on, if there is one. */
+/* Watches the next awaited poller from now on, if there is one. */
 static void suspect_next(struct rt_wait *wait, uint64_t now)
 {
 	struct rt_owned *first = next_of(wait, wait->suspect);

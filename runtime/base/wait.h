@@ -17,7 +17,7 @@
 
 struct rt_owned;
 
-/* zeroed: it waits for threads of the library, or for other calls */
+/* zeroed: a wait for threads of the library, or for other calls */
 struct rt_wait {
 	/* pollers of manual mode that have to do something; NULL: none */
 	struct rt_owned *pollers;

@@ -29,7 +29,7 @@ static int read_event(struct rt_cm *cm)
 		return ret;
 	target = event.context;
 	/* relaxed: the event, not acknowledged yet, keeps it alive until here.
-	 * Whoever destroys the id goes on after the acknowledgement */
+	 * The thread that destroys the id goes on after the acknowledgement */
 	atomic_fetch_add_explicit(&target->count, 1, memory_order_relaxed);
 	rpma_cm_event_ack(&event);
 	target->ops->event(target, &event);

@@ -3,8 +3,8 @@
 
 /*
  * cm.h -- the CM channel of a runtime on one device, read by that device's
- * control thread: an event is copied, acknowledged, and handled at once by what
- * its id's context names. doc/protocols/connection.md, threads.md.
+ * control thread: an event is copied, acknowledged, and handled at once by the
+ * target that its id's context names. doc/protocols/connection.md, threads.md.
  */
 
 #ifndef RT_CM_CM_H
@@ -44,14 +44,14 @@ struct rt_cm {
 	struct rpma_cm_channel *channel; /* immutable */
 	/* immutable; where ids are taken whose events nobody is to read */
 	struct rdma_event_channel *quiet;
-	/* the control thread's: what ids that were not destroyed still name */
+	/* the control thread's: targets of ids that were not destroyed */
 	struct rt_cm_target *kept;
 };
 
 /* The channel of a device whose control thread runs.
  * ERRORS: RPMA_E_NOMEM, RPMA_E_PROVIDER */
 int rt_cm_new(struct rt_device *device, struct rt_cm **cm_ptr);
-/* No ids are on it, or they are of those that could not be destroyed. */
+/* REQUIRES: the only ids on it are those that could not be destroyed. */
 void rt_cm_delete(struct rt_cm *cm);
 
 /* An id that names the target was not destroyed, so events of it may come: the
@@ -64,7 +64,7 @@ void rt_cm_keep_control(struct rt_cm *cm, struct rt_cm_target *target);
  * ERRORS: RPMA_E_PROVIDER (it is still on the channel)
  */
 int rt_cm_silence_control(struct rt_cm *cm, struct rdma_cm_id *id);
-/* Events are read no more; what was kept is let go. */
+/* Reads no more events; drops the references to targets that were kept. */
 void rt_cm_end_control(struct rt_cm *cm);
 
 #endif /* RT_CM_CM_H */

@@ -49,8 +49,8 @@ static int end_reading(void *arg)
 	return 0;
 }
 
-/* Nobody else knows it. The control thread first: the last CQs that it hears of
- * go to the destroyer, which has nothing for it any more. */
+/* REQUIRES: no other thread uses the device. The control thread ends first: it
+ * may still send CQs to the destroyer, which sends nothing back any more. */
 static void device_delete(struct rt_device *device)
 {
 	/* first: it still hands over what is to be destroyed */

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * device.h -- the devices of a runtime (base/device.h): made at first use, by
- * whoever uses them first, and ended by stop.
+ * device.h -- the devices of a runtime (base/device.h): made by the thread that
+ * uses them first, and ended by stop.
  */
 
 #ifndef RT_CM_DEVICE_H
@@ -19,9 +19,9 @@
 int rt_device_get(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 		  struct rt_device **device_ptr);
 
-/* Of the following the stop is the caller: nobody uses the devices any more. */
+/* The following are called by stop: no other thread uses the devices. */
 
-/* No CM event is read any more. */
+/* Ends the reading of CM events. */
 void rt_device_end_reading(struct rpma_rt *rt);
 /* Runs what is in their inboxes, ends their threads, deletes them. */
 void rt_device_delete_all(struct rpma_rt *rt);

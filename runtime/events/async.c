@@ -2,10 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * async.c -- whose object an asynchronous event is about, and who hears of it.
- * Lists change under the lock. Devices are listed by any thread, in front, and
- * taken off by the event thread only: so from a head that it read under the
- * lock that thread walks without, and handlers may call the runtime.
+ * async.c -- finds the owner of the object that an asynchronous event names,
+ * and calls it and the handlers. Lists change under the lock. Devices are
+ * listed by any thread, in front, and taken off by the event thread only: so
+ * that thread reads the head under the lock and walks on without the lock, and
+ * handlers may call the runtime.
  */
 
 #include "events/async.h"
@@ -106,7 +107,7 @@ static const void *object_of(const struct ibv_async_event *event)
 	}
 }
 
-/* Tells the owner of what the event names. False: it is nobody's of ours. */
+/* Calls the owner of the object that the event names. False: it has none. */
 static bool tell_owner(const struct ibv_async_event *event)
 {
 	const void *object = object_of(event);
@@ -126,7 +127,7 @@ static bool tell_owner(const struct ibv_async_event *event)
 
 /* -------------------------------------------------------------- devices --- */
 
-/* Tells those who use the device; rt NULL: every runtime. How many. */
+/* Calls the users of the device, rt NULL: of every runtime; how many. */
 static int tell_fatal(const struct ibv_context *ibv_ctx,
 		      const struct rpma_rt *rt)
 {
@@ -159,7 +160,7 @@ static bool is_first(const struct rt_async_device *head,
 	return true;
 }
 
-/* Event thread: once to every runtime that wants to hear. */
+/* Event thread: calls the handler of every runtime that has one, once. */
 static void call_handlers(struct ibv_context *ibv_ctx,
 			  const struct ibv_async_event *event)
 {
@@ -180,8 +181,8 @@ static void call_handlers(struct ibv_context *ibv_ctx,
 
 /* -------------------------------------------------------------- reading --- */
 
-/* One event: its owner told, acknowledged, then shown. Not 0: the errno with
- * which there is none. */
+/* One event: passed to its owner, acknowledged, shown to handlers. Not 0: the
+ * errno of a read without event. */
 static int read_event(struct ibv_context *ibv_ctx)
 {
 	struct ibv_async_event event;

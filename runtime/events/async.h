@@ -4,10 +4,10 @@
 /*
  * async.h -- the asynchronous events of devices, for all runtimes of the
  * process. The event thread is the one reader of every ibv_context in use (or
- * the application reads, and feeds them in). Which object is whose is looked
+ * the application reads, and feeds them in). The owner of an object is looked
  * up before the event is acknowledged, so while the object cannot be destroyed;
- * then the owner is told by memory that it has set aside: nothing is
- * allocated, and no event can be taken for one of a later object at the same
+ * then the event is reported in memory that the owner has set aside: nothing is
+ * allocated, and no event can be mistaken for one of a later object at the same
  * address or with the same number. doc/protocols/connection.md.
  */
 
@@ -20,10 +20,10 @@
 
 #include "rpma_rt.h"
 
-/* something of ours that an event may name; embedded in its owner */
+/* an object of the library that an event may name; embedded in its owner */
 struct rt_async_object {
 	const void *object; /* ibv_qp, ibv_cq or ibv_srq */
-	/* event thread, or who feeds; locked: sends a message, no more */
+	/* event or feeding thread; locked: sends a message, no more */
 	void (*event)(struct rt_async_object *self, enum ibv_event_type type);
 	bool owned;
 	struct rt_async_object *next;

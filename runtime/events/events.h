@@ -25,7 +25,7 @@ void rt_events_remove(struct rt_source *source);
 /* In the child of a fork: there is no thread. */
 void rt_events_forked(void);
 
-/* Runs fn(arg) on the event thread and answers its result. */
+/* Runs fn(arg) on the event thread and returns its result. */
 int rt_events_call(int (*fn)(void *arg), void *arg);
 
 #endif /* RT_EVENTS_EVENTS_H */

@@ -158,7 +158,7 @@ static int begin_on_poller(void *arg)
 	return 0;
 }
 
-/* Number, place in its queue, the runtime's list; the poller is told of it, in
+/* Takes a number and a place in its queue, lists it, sends it to the poller, in
  * the order of reservations in its lanes.
  * REQUIRES: the runtime's lock */
 static int register_locked(struct beginning *beginning)
@@ -268,7 +268,7 @@ static void unlist(struct rpma_rt *rt, const struct rpma_rt_srq *srq)
 	*link = srq->next;
 }
 
-/* It has no users. After it only the record is left. */
+/* REQUIRES: the SRQ has no users. Afterwards only the record is left. */
 static int finish(struct rpma_rt_srq *srq)
 {
 	struct rpma_rt *rt = srq->rt;
@@ -307,15 +307,15 @@ void rt_srq_finish_all(struct rpma_rt *rt)
 	}
 }
 
-/* No further users, unless it has some; waits for those whose CLOSED is out:
- * they are about to go. */
+/* Bars further users, unless there are some; waits for users whose CLOSED has
+ * been written: they are about to go. */
 static int close_to_users(struct rpma_rt_srq *srq)
 {
 	struct rt_wait wait = {0};
 	int ret = 0;
 
 	pthread_mutex_lock(&srq->rt->lock);
-	/* relaxed: who has seen CLOSED sees what was stored before it */
+	/* relaxed: a caller that has seen CLOSED sees the stores before it */
 	while (srq->users > 0 &&
 	       srq->users == atomic_load_explicit(&srq->leaving,
 						  memory_order_relaxed))

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * poll.c -- the poller's side of shared receive queues: whose a completion
- * is, slots that come back, lanes that hold them up, refills. Runs on the
- * poller. doc/protocols/srq.md.
+ * poll.c -- the poller's side of shared receive queues: the route that a
+ * completion belongs to, returned slots, lanes over their limit, refills. Runs
+ * on the poller. doc/protocols/srq.md.
  */
 
 #include "srq/srq.h"
@@ -106,7 +106,7 @@ static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 
 /* ------------------------------------------------------ a batch's end --- */
 
-/* A lane over its limit holds it up. */
+/* A lane over its limit holds the SRQ up. */
 static void held(void *arg)
 {
 	struct rpma_rt_srq *srq = arg;
@@ -124,17 +124,17 @@ static void publish(void *arg)
 	atomic_store_explicit(&srq->retired, srq->count, memory_order_release);
 }
 
-/* No lane holds it any more; the batch's end answers. */
+/* No lane holds the SRQ up any more; the batch's end answers its posters. */
 static void let_go_on(struct rpma_rt_srq *srq)
 {
-	/* release [SRQ-2]: who sees it clear sees the room too */
+	/* release [SRQ-2]: a poster that sees it clear sees the room too */
 	atomic_store_explicit(&srq->behind, false, memory_order_release);
 	srq->refill_due |= srq->refill_waits;
 	srq->refill_waits = false;
 	touch(srq);
 }
 
-/* A lane that held it is under its limit again. */
+/* A lane that held the SRQ up is under its limit again. */
 static void eased(void *arg)
 {
 	struct rpma_rt_srq *srq = arg;
@@ -145,7 +145,7 @@ static void eased(void *arg)
 
 /* -------------------------------------------------- refills and posters --- */
 
-/* How many are out, those included that posters are handing over. */
+/* The number of receives out, with those that posters are handing over. */
 static uint32_t count_out(const struct rpma_rt_srq *srq)
 {
 	/* relaxed: it was stored before the device had what we count back */
@@ -184,7 +184,7 @@ static void refill_if_due(struct rpma_rt_srq *srq)
 	if (srq->cfg.refill == NULL || (out >= low && !srq->refill_due))
 		return;
 	srq->refill_due = false;
-	/* relaxed: whoever posts after it may arm the device again */
+	/* relaxed: a poster that posts after it may arm the device again */
 	atomic_store_explicit(&srq->armed, false, memory_order_relaxed);
 	if (out == srq->cfg.srq_size) /* another poster was faster */
 		return;
@@ -209,8 +209,9 @@ static void write_own(struct rpma_rt_srq *srq, enum rpma_rt_kind kind,
 	rt_deliver_write(srq->poller, srq->lane, &item);
 }
 
-/* What its queue is owed; while that is over its limit it waits. Nothing is in
- * the way of posts while no lane holds it. */
+/* Writes SRQ_LIMIT and WRITABLE, if due, to the SRQ's queue; they wait while
+ * its lane is over its limit. Posts may go on unless a lane holds the SRQ up.
+ */
 static void answer_wants(struct rpma_rt_srq *srq)
 {
 	uint32_t wants = RT_WANT_CREDIT | (srq->held ? 0 : RT_WANT_BACKLOG);
@@ -270,7 +271,7 @@ void rt_srq_look_message(struct rt_msg *msg, void *owner)
 	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, look_msg, msg);
 
 	(void)owner;
-	/* acq_rel: pairs with the exchange of who sent it: from here on it may
+	/* acq_rel: pairs with the exchange of the sender: from here on it may
 	 * be sent again */
 	atomic_exchange_explicit(&srq->look_sent, false, memory_order_acq_rel);
 	srq->refill_due = true;
@@ -307,7 +308,7 @@ static void let_go(struct rpma_rt_srq *srq)
 	srq->waiter = NULL;
 }
 
-/* What is out of the next slots; how many are left to be looked at. */
+/* Gives back the next slots that are out; how many are left to look at. */
 static uint32_t give_back_some(struct rpma_rt_srq *srq)
 {
 	uint32_t looked = 0;

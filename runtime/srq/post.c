@@ -47,7 +47,7 @@ static bool is_refilling(const struct rpma_rt_srq *srq)
 }
 
 /* As take_credit() of a connection's side; a refill function is called again
- * instead of told. */
+ * instead of an event. */
 static int take_credit(struct rpma_rt_srq *srq)
 {
 	enum rpma_rt_again reason;
@@ -90,7 +90,7 @@ static int enter(struct rpma_rt_srq *srq)
 
 /* -------------------------------------------------------------- posting --- */
 
-/* Are as many out as the limit, or more? */
+/* Are as many receives out as the limit, or more? */
 static bool is_limit_out(const struct rpma_rt_srq *srq)
 {
 	return srq->cfg.limit != 0 &&
@@ -302,8 +302,8 @@ static int post(struct batch *b)
 	return ret ? ret : refused;
 }
 
-/* Enough is out again: the device shall tell when it is not, which it knows
- * sooner than the poller; a hint for the refill, no more. */
+/* Enough is out again: arms the device's limit, which is passed sooner than
+ * the poller sees it; a hint for the refill, no more. */
 static void arm_if_due(struct rpma_rt_srq *srq)
 {
 	/* relaxed: the poller clears it before it calls the refill */
@@ -312,7 +312,7 @@ static void arm_if_due(struct rpma_rt_srq *srq)
 		return;
 	/* relaxed: set under the lock */
 	atomic_store_explicit(&srq->armed, true, memory_order_relaxed);
-	/* acq_rel: pairs with the exchange of who received it: the message is
+	/* acq_rel: pairs with the exchange of the receiver: the message is
 	 * free again */
 	if (!atomic_exchange_explicit(&srq->arm_sent, true,
 				      memory_order_acq_rel))

@@ -3,8 +3,8 @@
 
 /*
  * srq.h -- a shared receive queue of one poller: its life (life.c), its posters
- * (post.c), its poller's side (poll.c). States, owners, who gives which
- * buffer back when: doc/protocols/srq.md.
+ * (post.c), its poller's side (poll.c). doc/protocols/srq.md has the states,
+ * the owners, and who gives which buffer back when.
  */
 
 #ifndef RT_SRQ_SRQ_H
@@ -37,7 +37,7 @@ struct rt_poller;
 #define RT_SRQ_GEN_MASK	 ((1u << RT_SRQ_GEN_BITS) - 1)
 #define RT_SRQ_MAP_WORDS (RT_SRQ_END / 64)
 
-/* one receive; whoever has the slot */
+/* one receive; read and written by the holder of the slot */
 struct rt_srq_slot {
 	uint64_t context;
 	uint32_t generation; /* odd: out with the device */
