@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * answer.c -- see answer.h. Whoever takes a bit of want away owns it: exactly
- * one WRITABLE for it.
+ * answer.c -- see answer.h. The thread that clears a bit of want owns it: it
+ * writes exactly one WRITABLE for it.
  */
 
 #include "conn/answer.h"
@@ -15,7 +15,7 @@
 #include "poller/poller.h"
 #include "queue/lane.h"
 
-/* To each function of the connection that has one of these wants. */
+/* Calls each function of the connection with one of these wants: WRITABLE. */
 static void call_writable(struct rt_poller *poller, struct rpma_rt_conn *conn,
 			  int side, uint32_t wants)
 {
@@ -32,8 +32,9 @@ static void call_writable(struct rt_poller *poller, struct rpma_rt_conn *conn,
 }
 
 /*
- * While the connection's own queue is over its limit WRITABLE waits for that to
- * ease, or WRITABLEs that nobody takes would fill the spill. False: it is not.
+ * While the connection's own queue is over its limit, WRITABLE waits for the
+ * backlog to ease, or WRITABLEs that nobody takes would fill the spill. False:
+ * the queue is not over its limit.
  */
 static bool wait_for_own_lane(const struct rpma_rt_conn *conn,
 			      const struct rt_side *side)
@@ -86,7 +87,7 @@ void rt_answer_eased_poller(void *arg)
 		rt_answer_poller(side, rt_conn_of_side(side)->poller, wants);
 }
 
-/* Whatever waited for a lock may try again. */
+/* Posts that could not wait for a lock may be tried again. */
 static void lock_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_conn *conn = RT_FROM(struct rpma_rt_conn, lock_msg, msg);

@@ -12,7 +12,7 @@
 
 #include "conn/conn.h"
 
-/* Credit, or room in a lane: of its two sides, what is wanted there. */
+/* There is credit, or room in a lane: answers these wants of the side. */
 void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
 		      uint32_t wants);
 /* The same of the rt_side that waited for a lane, whose backlog has cleared. */

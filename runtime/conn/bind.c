@@ -4,7 +4,7 @@
 /*
  * bind.c -- the poller's side of a connection's way to established: its routes
  * in the CQ's table, its queue pair's number, the items that open its sides;
- * and what is changed of it later. Runs on the connection's poller only.
+ * and later changes. Runs on the connection's poller only.
  * doc/protocols/connection.md, srq.md.
  */
 
@@ -20,7 +20,7 @@
 #include "poller/qp_table.h"
 #include "queue/lane.h"
 
-/* That side's gate is open: whoever was refused is told behind the event. */
+/* That side's gate is open: refused posters get WRITABLE after the event. */
 static void write_open(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 		       enum rpma_rt_side side)
 {
@@ -52,7 +52,7 @@ void rt_bind_ready_poller(struct rpma_rt_conn *conn)
 
 /* ------------------------------------ its number and its SRQ's receives --- */
 
-/* Stops waiting for its number: that is free now, or it dies. */
+/* Stops waiting for a reused QP number: it is free now, or conn dies. */
 static void end_qp_num_wait(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt_conn **link = &rt_slots_of(conn->poller)->late;
@@ -93,7 +93,7 @@ void rt_bind_leave_poller(struct rpma_rt_conn *conn)
 
 /* -------------------------------------------------------- its routes --- */
 
-/* A larger one for its CQ. */
+/* Replaces the QP table of conn's CQ with a larger one. */
 static void take_qp_table(struct rpma_rt_conn *conn)
 {
 	rt_qp_table_move(conn->qps, conn->cq->qps);
@@ -127,7 +127,8 @@ void rt_bind_open_poller(struct rpma_rt_conn *conn)
 	conn->poll.srq_route = conn->own[RPMA_RT_RECV_SIDE]->number;
 }
 
-/* Completions of its SRQ find it, unless they may be another's still. */
+/* Completions of the SRQ find conn by its QP number, unless a former user of
+ * the number may have some left. */
 static void enter_qp_table(struct rpma_rt_conn *conn)
 {
 	struct rt_slots *slots = rt_slots_of(conn->poller);

@@ -3,7 +3,7 @@
 
 /*
  * bind.h -- a connection on its poller, from its first routes to established,
- * and what is changed of it later. doc/protocols/connection.md.
+ * and later changes. doc/protocols/connection.md.
  */
 
 #ifndef RT_CONN_BIND_H
@@ -17,13 +17,13 @@ struct rpma_rt_route;
 void rt_bind_open_poller(struct rpma_rt_conn *conn);
 /* BIND: its queue pair has a number. */
 void rt_bind_qp_poller(struct rpma_rt_conn *conn);
-/* READY, ESTABLISHED: a side is open, the application hears of it. */
+/* READY, ESTABLISHED: a side is open; writes the event to its queue. */
 void rt_bind_ready_poller(struct rpma_rt_conn *conn);
 void rt_bind_established_poller(struct rpma_rt_conn *conn);
 
-/* It dies: it does not wait for its queue pair's number any more. */
+/* conn dies: it does not wait for its queue pair's number any more. */
 void rt_bind_give_up_poller(struct rpma_rt_conn *conn);
-/* It is swept: the number may be another's. */
+/* conn is swept: another connection may have its queue pair's number. */
 void rt_bind_leave_poller(struct rpma_rt_conn *conn);
 
 /* One more route; its lane has got its spill. */

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * calls.c -- what an application asks of a connection, from any thread:
- * to make it, connect, reject, close, hold it, and what is known of it. Who
- * does it is the control thread (control.c).
+ * calls.c -- the calls of an application on a connection, from any thread:
+ * make, connect, reject, close, reference, get. The control thread (control.c)
+ * does the work.
  */
 
 #include "conn/conn.h"

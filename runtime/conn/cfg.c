@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cfg.c -- what a connection of the runtime is made with; see cfg.h.
+ * cfg.c -- the configuration of a connection; see cfg.h.
  */
 
 #include "conn/cfg.h"
@@ -43,7 +43,7 @@ static void copy_values(const struct rpma_conn_cfg *from,
 	COPY(from, to, tos, int);
 }
 
-/* Does it name what is the runtime's to choose? */
+/* Does verbs name CQs or channels, which the runtime chooses? */
 static bool names_ours(const struct rpma_conn_cfg *cfg)
 {
 	struct rpma_cq *cq;
@@ -73,7 +73,7 @@ static int values_new(const struct rpma_conn_cfg *from,
 	return ret;
 }
 
-/* More's values, and over them what has a field of its own. */
+/* Takes more's values, then those that have a field of their own. */
 static int read_verbs(const struct rpma_rt_conn_cfg *given,
 		      struct rpma_conn_cfg **verbs_ptr)
 {

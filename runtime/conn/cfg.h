@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cfg.h -- what a connection of the runtime is made with: a copy of what the
- * program gave, with librpma's configuration for sizes and timers.
+ * cfg.h -- the configuration of a connection: a copy of the program's, with
+ * librpma's configuration for sizes and timers.
  */
 
 #ifndef RT_CONN_CFG_H
@@ -33,8 +33,8 @@ int rt_conn_cfg_read(const struct rpma_rt_conn_cfg *given,
 		     const struct rpma_rt *rt, struct rt_conn_cfg *cfg);
 void rt_conn_cfg_fini(struct rt_conn_cfg *cfg);
 
-/* What librpma gets to make a request with: a copy, cm in it; the caller adds
- * its CQ. ERRORS: RPMA_E_NOMEM */
+/* The configuration of librpma's request: a copy, with the channel cm; the
+ * caller adds its CQ. ERRORS: RPMA_E_NOMEM */
 int rt_conn_cfg_verbs(const struct rt_conn_cfg *cfg, struct rpma_cm_channel *cm,
 		      struct rpma_conn_cfg **verbs_ptr);
 

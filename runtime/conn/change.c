@@ -31,7 +31,7 @@ struct change {
 	struct rt_call call;
 };
 
-/* Something that waits for the poller is asked of a connection. */
+/* May the caller wait for the poller of conn? 0, or the error. */
 static int check_wait(const struct rpma_rt_conn *conn)
 {
 	return conn == NULL ? RPMA_E_INVAL : rt_context_check_wait(conn->rt);
@@ -93,7 +93,7 @@ bool rt_change_close_control(struct rpma_rt_conn *conn)
 	return !busy;
 }
 
-/* The poller's answer. It is asked under the runtime's lock, in the order of
+/* The poller's answer: requested under the runtime's lock, in the order of
  * reservations, and awaited without it. */
 static int ask_poller(struct change *change, int (*fn)(void *arg))
 {
@@ -137,8 +137,8 @@ int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user)
 	return 0;
 }
 
-/* What a change has reserved is its lanes', whether or not it comes about:
- * others may rely on the larger spill already. */
+/* Room that a change has reserved stays with the lanes even if the change
+ * fails: others may rely on the larger spill already. */
 static void take_spills_on_poller(struct change *change)
 {
 	struct rpma_rt_route *const routes[] = {

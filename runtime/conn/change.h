@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* change.h -- what the end of a connection asks of a change under way. */
+/* change.h -- a change under way at the end of its connection. */
 
 #ifndef RT_CONN_CHANGE_H
 #define RT_CONN_CHANGE_H

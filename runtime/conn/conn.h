@@ -52,8 +52,8 @@ enum rt_ctl_bit {
 	RT_CTL_SWEPT = 1 << 5,
 	RT_CTL_DELETED = 1 << 6,
 	RT_CTL_DONE = 1 << 7,
-	RT_CTL_FATAL = 1 << 8,	    /* its queue pair, says the device */
-	RT_CTL_DEVICE = 1 << 9,	    /* its CQ, or the device, works no more */
+	RT_CTL_FATAL = 1 << 8,	    /* the device reports its queue pair */
+	RT_CTL_DEVICE = 1 << 9,	    /* its CQ, or the device, failed */
 	RT_CTL_STOP = 1 << 10,	    /* the runtime stops */
 	RT_CTL_DESTROYED = 1 << 11, /* its queue pair is gone */
 	RT_CTL_LEFT = 1 << 12,	    /* the peer has, see rt_conn_control */
@@ -82,7 +82,7 @@ enum rt_change {
 	RT_CHANGE_CLOSED     /* no further one */
 };
 
-/* what it has come to, as far as calls on it ask: bits of conn.reached */
+/* steps of its life that calls on it check: bits of conn.reached */
 enum rt_reached {
 	RT_REACHED_READY = 1 << 0,   /* READY / REQUEST is on its way */
 	RT_REACHED_POST = 1 << 1,    /* one was tried: its queue is finished */
@@ -131,7 +131,7 @@ struct rpma_rt_conn {
 	/* under the directory's lock; final from connect on */
 	char name[RPMA_RT_NAME_MAX + 1];
 	bool is_named; /* by the program */
-	/* of the peer's memory; NULL: it said nothing */
+	/* of the peer's memory; NULL: the program has given none */
 	_Atomic(struct rpma_peer_cfg *) remote_cfg;
 	_Atomic uint32_t reached; /* bits of enum rt_reached */
 	_Atomic uint32_t held;	  /* of target.count: by the application */
@@ -169,36 +169,36 @@ struct rpma_rt_conn {
 
 /* --------------------------------------------------- the control thread --- */
 
-/* The first message of an active one: resolves, and goes on from there. */
+/* The first message of an active connection: begins resolving. */
 void rt_conn_begin_control(struct rt_msg *msg, void *owner);
-/* What was asked of it: bits of enum rt_ctl_bit. */
+/* The connection's message to the control thread: bits of enum rt_ctl_bit. */
 void rt_conn_control_message(struct rt_msg *msg, void *owner);
 /* A CM event of conn; event is the caller's. */
 void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 			      const struct rpma_cm_event *event);
-/* A peer asks; without a connection of it the peer is refused. */
+/* A request of a peer: becomes a connection, or the peer is refused. */
 struct rpma_rt_listener;
 void rt_conn_request_control(struct rpma_rt_listener *listener,
 			     const struct rpma_cm_event *event);
 /* The operations of a CM target that is a connection. */
 extern const struct rt_cm_ops rt_conn_cm_ops;
-/* Begins its death, for that reason if it is the first. Blocks as long as the
- * device likes: not under a lock. */
+/* Begins the connection's death; reason counts if it is the first. Blocks as
+ * long as the device does: not under a lock. */
 void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 			 uint32_t cm_status);
 
-/* Whose side that is. */
+/* The connection that the side belongs to. */
 static inline struct rpma_rt_conn *rt_conn_of_side(struct rt_side *side)
 {
 	return RT_FROM(struct rpma_rt_conn, side, side - side->which);
 }
 
-/* For itself, and for who looks on. */
+/* Sets the state for the control thread, and for rpma_rt_dump(). */
 static inline void rt_conn_set_state(struct rpma_rt_conn *conn,
 				     enum rt_conn_state state)
 {
 	conn->ctl.state = state;
-	/* relaxed: a figure */
+	/* relaxed: statistic, orders nothing */
 	atomic_store_explicit(&conn->ctl.shown, state | conn->ctl.reason << 8,
 			      memory_order_relaxed);
 }
@@ -217,12 +217,12 @@ static inline void rt_conn_set_drain_ms(struct rpma_rt_conn *conn, uint32_t ms)
 }
 
 void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits);
-/* No post gets in any more, and the control thread ends it for what that bit
- * says. Outside of its gates. */
+/* Refuses further posts; the control thread ends the connection for the reason
+ * of that bit. REQUIRES: the caller is outside of its gates */
 void rt_conn_close_for(struct rpma_rt_conn *conn, uint32_t bit);
 void rt_conn_tell_poller(struct rpma_rt_conn *conn, uint32_t bits);
 void rt_conn_unref(struct rpma_rt_conn *conn);
-/* Nobody will take it: a REQUEST's handle is put. */
+/* Drops an item that no consumer will take: unrefs a REQUEST's handle. */
 void rt_conn_drop_item(const struct rpma_rt_completion *item);
 
 #endif /* RT_CONN_CONN_H */

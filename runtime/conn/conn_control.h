@@ -39,7 +39,7 @@ enum rt_handshake {
 
 struct rt_conn_control {
 	enum rt_conn_state state;
-	/* why it dies; the poller reads both from HANDOVER on */
+	/* why the connection dies; the poller reads both from HANDOVER on */
 	enum rpma_rt_reason reason;
 	uint32_t cm_status;
 	/* of the event with which the peer left, until it dies of that */

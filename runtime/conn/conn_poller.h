@@ -15,11 +15,11 @@
 #include "conn/keepalive.h"
 #include "poller/schedule.h"
 
-/* the poller's view of it */
+/* the poller's state of the connection */
 enum rt_poll_state {
 	RT_PS_HEALTHY,
 	RT_PS_BROKEN,	/* keeps completions until HANDOVER */
-	RT_PS_SETTLING, /* owns the ledgers, waits for the markers */
+	RT_PS_DRAINING, /* owns the ledgers, waits for the markers */
 	RT_PS_DRAINED,	/* waits until its queue pair is gone */
 	RT_PS_SWEEPING, /* that is gone; waits for what its CQ still holds */
 	RT_PS_SWEPT
@@ -28,7 +28,7 @@ enum rt_poll_state {
 /* its queue pair's number */
 enum rt_bind_state {
 	RT_BIND_NONE, /* it has no queue pair yet */
-	/* another had it, which is not swept yet: it waits for that */
+	/* waits for the number's former connection to be swept */
 	RT_BIND_LATE,
 	RT_BIND_LATE_READY, /* and READY, which has come, with it */
 	RT_BIND_DONE
@@ -64,7 +64,8 @@ struct rt_conn_poller {
 	bool is_draining;     /* the task waits for the end of its time */
 	uint64_t deadline_ns; /* of draining */
 	struct rt_task dying; /* the next step of its death */
-	/* after LAST: routes whose queues are not told, that are not closed */
+	/* after LAST: routes whose leave is not announced to their queues;
+	 * routes that are not closed */
 	struct rpma_rt_route *to_announce;
 	struct rpma_rt_route *to_close;
 	uint64_t mark;			/* what it leaves in lanes */

@@ -174,7 +174,7 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 	if (rpma_conn_req_new_from_event(conn->peer, event, conn->cfg,
 					 &conn->target, &conn->ctl.req) ||
 	    qp_is_made(conn)) {
-		/* the application never hears of it: its handle is ours */
+		/* not reported to the application: its handle is ours */
 		conn->ctl.handshake = RT_HANDSHAKE_UNHEARD;
 		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
 		rt_conn_unref(conn);
@@ -219,7 +219,7 @@ static void established(struct rpma_rt_conn *conn,
 }
 
 /* librdmacm flushes a refused queue pair before it hands the event out, so the
- * flush may be heard of first: the refusal is the reason all the same. */
+ * flush may be seen first: the refusal is the reason all the same. */
 static void refine_reason(struct rpma_rt_conn *conn,
 			  const struct rpma_cm_event *event)
 {

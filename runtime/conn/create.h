@@ -36,9 +36,9 @@ struct rt_conn_spec {
 int rt_conn_create(const struct rt_conn_spec *spec,
 		   struct rpma_rt_conn **conn_ptr);
 
-/* Gives numbers, slot, room, lanes and queues back; it is DONE. */
+/* Gives numbers, slot, room, lanes and queues back: the connection is DONE. */
 void rt_conn_unreserve(struct rpma_rt_conn *conn);
-/* Frees the record; nobody holds it. */
+/* Frees the record. REQUIRES: no references are left */
 void rt_conn_free(struct rpma_rt_conn *conn);
 
 #endif /* RT_CONN_CREATE_H */

@@ -117,7 +117,7 @@ static void failed(struct rt_side *side, const struct ibv_wc *wc)
 		else /* more than was posted: the device repeats itself */
 			RT_STAT_ADD(conn->poller, stale, 1);
 		break;
-	case RT_PS_SETTLING:
+	case RT_PS_DRAINING:
 	case RT_PS_DRAINED:
 	case RT_PS_SWEEPING:
 		finish_wc(conn, &kept);
@@ -149,7 +149,7 @@ static void publish_owed(struct rpma_rt_conn *conn)
 	int i;
 
 	for (i = 0; i < 2; i++)
-		/* relaxed: a figure */
+		/* relaxed: statistic, orders nothing */
 		atomic_store_explicit(
 			&conn->gate[i].owed,
 			rt_ledger_unfinished(&conn->gate[i].ledger),
@@ -200,7 +200,7 @@ static int finish_kept(struct rt_task *task, struct rt_poller *poller)
 	     n++)
 		finish_wc(conn, &conn->poll.kept[conn->poll.kept_finished++]);
 	if (conn->poll.kept_finished == conn->poll.kept_count) {
-		conn->poll.state = RT_PS_SETTLING;
+		conn->poll.state = RT_PS_DRAINING;
 		publish_owed(conn);
 		rt_task_init(task, drain);
 	}
@@ -262,7 +262,7 @@ void rt_drain_marker_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		else
 			broken(&conn->side[side], status);
 	}
-	if (conn->poll.state == RT_PS_SETTLING)
+	if (conn->poll.state == RT_PS_DRAINING)
 		rt_schedule_ready(conn->poller, &conn->poll.dying);
 }
 

@@ -82,7 +82,7 @@ static int enter_single(struct rt_gate *gate)
 			return refusal(state);
 		if (!may_wait())
 			return RPMA_E_AGAIN;
-		/* held by who paused it */
+		/* held by the thread that paused it */
 		pthread_mutex_lock(&gate->lock);
 		pthread_mutex_unlock(&gate->lock);
 	}
@@ -100,8 +100,8 @@ static void marker_wait(struct rt_gate *gate)
 	rt_fence_dekker();
 	/* acquire: pairs with marker_leave() [GATE-2] */
 	first = atomic_load_explicit(&gate->marker, memory_order_acquire);
-	/* acquire: likewise. Another odd value: it left, and came again to
-	 * find the gate */
+	/* acquire: likewise. Another odd value: the poster left, and came again
+	 * to find the gate */
 	while ((first & 1) &&
 	       atomic_load_explicit(&gate->marker, memory_order_acquire) ==
 		       first) {
@@ -118,8 +118,8 @@ static void marker_wait(struct rt_gate *gate)
 
 static bool is_closed(const struct rt_gate *gate)
 {
-	/* relaxed: if HANDOVER was heard of, this is seen too, and then nobody
-	 * may be told to try again: the poller's last steps do not wait */
+	/* relaxed: a thread that knows of HANDOVER sees this too, and then must
+	 * not answer AGAIN: the poller's last steps do not wait */
 	return atomic_load_explicit(&gate->state, memory_order_relaxed) ==
 	       RT_GATE_CLOSED;
 }
@@ -150,8 +150,8 @@ int rt_gate_await_open(struct rt_gate *gate, uint32_t want)
 		pthread_mutex_lock(&gate->lock);
 	else if (pthread_mutex_trylock(&gate->lock))
 		return is_closed(gate) ? 0 : RPMA_E_AGAIN;
-	/* relaxed, both: rt_gate_open() takes the lock before the poller hears
-	 * of the opening, and it looks at want after that */
+	/* relaxed, both: rt_gate_open() takes the lock before the message of
+	 * the opening, after which the poller looks at want */
 	is_not_yet = atomic_load_explicit(&gate->state, memory_order_relaxed) ==
 		     RT_GATE_NOT_YET;
 	if (is_not_yet)

@@ -60,7 +60,7 @@ void rt_gate_leave(struct rt_gate *gate);
 
 /* Control thread. Opened once; never again after it was closed. */
 void rt_gate_open(struct rt_gate *gate);
-/* When it returns nobody is inside and nobody will enter. */
+/* When it returns, no poster is inside and none will enter. */
 void rt_gate_close(struct rt_gate *gate);
 /* The same for a while: nobody is inside until the gate is resumed, or, with
  * is_over, closed. Also by who leads a route elsewhere. */

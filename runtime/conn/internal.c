@@ -15,7 +15,7 @@
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 
-/* The connection whose WR that is, NULL: of none that is bound. */
+/* The connection that posted the WR; NULL: none that is bound. */
 static struct rpma_rt_conn *find(const struct rt_slots *slots,
 				 const struct rt_cq *cq,
 				 const struct ibv_wc *wc)
@@ -33,7 +33,7 @@ static struct rpma_rt_conn *find(const struct rt_slots *slots,
 	return conn;
 }
 
-/* A marker or a keep-alive, or a completion of nothing that is open. */
+/* A marker or a keep-alive, or a completion without an open connection. */
 static void internal_completion(struct rt_poller *poller, struct rt_cq *cq,
 				const struct ibv_wc *wc)
 {
@@ -41,8 +41,8 @@ static void internal_completion(struct rt_poller *poller, struct rt_cq *cq,
 	struct rpma_rt_conn *conn = find(rt_slots_of(poller), cq, wc);
 
 	if (conn == NULL) {
-		/* what binds it was sent before its WR was posted: it may be
-		 * in the inbox still */
+		/* the message that binds it was sent before its WR was posted:
+		 * it may still be in the inbox */
 		rt_inbox_run_owner(&poller->inbox, poller);
 		conn = find(rt_slots_of(poller), cq, wc);
 	}

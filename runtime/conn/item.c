@@ -15,8 +15,8 @@ void *rt_item_user(const struct rpma_rt_conn *conn)
 	return atomic_load_explicit(&conn->user, memory_order_relaxed);
 }
 
-/* A WR that failed is told of also where the peer's leaving, which it may have
- * caused, was heard of first. */
+/* If a WR failed, reports ERROR rather than DISCONNECTED: the failure may have
+ * caused the disconnect, which may be seen first. */
 static enum rpma_rt_reason reason_of(const struct rpma_rt_conn *conn)
 {
 	return conn->poll.failed &&

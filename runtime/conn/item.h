@@ -11,13 +11,13 @@
 
 #include "conn/conn.h"
 
-/* What its completions carry in user. */
+/* The user pointer of the connection's completions. */
 void *rt_item_user(const struct rpma_rt_conn *conn);
 struct rpma_rt_completion rt_item_event(const struct rpma_rt_conn *conn,
 					enum rpma_rt_event event);
 struct rpma_rt_completion rt_item_writable(const struct rpma_rt_conn *conn,
 					   int side);
-/* An event into its own queue. */
+/* Writes an event to the connection's own queue. */
 void rt_item_write_event(struct rpma_rt_conn *conn, enum rpma_rt_event event);
 
 #endif /* RT_CONN_ITEM_H */

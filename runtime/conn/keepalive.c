@@ -9,8 +9,8 @@
 #include "conn/conn.h"
 #include "poller/poller.h"
 
-/* Looks are at multiples of this part of the period, so that thousands of
- * connections share a few wake-ups of their poller. */
+/* Connections are checked at multiples of this part of the period, so that
+ * thousands of them share a few wake-ups of their poller. */
 #define PARTS 8
 
 /* The last multiple up to ns. */
@@ -50,7 +50,7 @@ static void post(struct rpma_rt_conn *conn)
 	RT_STAT_ADD(conn->poller, keepalives, 1);
 }
 
-/* A look: has anything of it completed since the last one? */
+/* A look at a connection: has a send completed since the last look? */
 static int look(struct rt_task *task, struct rt_poller *poller)
 {
 	struct rpma_rt_conn *conn =

@@ -3,8 +3,8 @@
 
 /*
  * keepalive.h -- keep-alive: a connection whose sends were silent for a while
- * gets a write of no bytes, so that a peer that is gone without a word becomes
- * an error. Runs on the connection's poller only, as a task.
+ * gets a write of no bytes, so that a peer that went away silently causes an
+ * error. Runs on the connection's poller only, as a task.
  * doc/protocols/connection.md.
  */
 
@@ -31,11 +31,11 @@ struct rt_keepalive {
 };
 
 void rt_keepalive_init(struct rpma_rt_conn *conn);
-/* It is established; nothing, if it has no keep-alive. */
+/* The connection is established; does nothing if it has no keep-alive. */
 void rt_keepalive_begin(struct rpma_rt_conn *conn);
-/* It dies. */
+/* The connection dies. */
 void rt_keepalive_end(struct rpma_rt_conn *conn);
-/* A keep-alive of it has completed. */
+/* A keep-alive of the connection has completed. */
 void rt_keepalive_completed(struct rpma_rt_conn *conn,
 			    enum ibv_wc_status status);
 

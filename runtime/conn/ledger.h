@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * ledger.h -- what was posted to one queue of a queue pair and is not known to
- * be finished, in posting order. A plain ring: who may touch it when is the
- * side's business (conn.h, doc/protocols/ledger.md).
+ * ledger.h -- the work requests posted to one queue of a queue pair and not
+ * known to be finished, in posting order. A plain ring: conn.h and
+ * doc/protocols/ledger.md say which thread may touch it when.
  */
 
 #ifndef RT_CONN_LEDGER_H

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * mail.c -- how the threads of a connection tell each other: bits in a word of
- * the receiver's; whoever makes it non-zero sends the one message. Any thread.
- * A connection that ends may wait for one that begins: thousands may end at
- * once. doc/protocols/connection.md.
+ * mail.c -- messages between the threads of a connection: bits in a word of the
+ * receiver's; the thread that makes it non-zero sends the one message. Any
+ * thread. Messages of connections that end wait for those of connections that
+ * begin: thousands may end at once. doc/protocols/connection.md.
  */
 
 #include "conn/conn.h"

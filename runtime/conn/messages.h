@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * messages.h -- what a connection's poller is told by the control thread.
+ * messages.h -- messages from the control thread to a connection's poller.
  * doc/protocols/connection.md.
  */
 

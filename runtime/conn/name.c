@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * name.c -- what a connection is called in the log and in a dump. A dump reads
- * the name under the directory's lock, and so it is written under that; from
- * connect on it stays. Thread: who owns the handle.
+ * name.c -- the name of a connection in the log and in a dump. A dump reads the
+ * name under the directory's lock, so it is written under that; from connect on
+ * it stays. Thread: the owner of the handle.
  */
 
 #include "conn/name.h"
@@ -37,7 +37,7 @@ void rt_name_copy(struct rpma_rt_conn *conn, char *name)
 	pthread_mutex_unlock(&conn->rt->directory);
 }
 
-/* It goes into a line of the log and into a dump as it is. */
+/* The name goes into a line of the log and into a dump as it is. */
 static int check_name(const char *name, size_t len)
 {
 	size_t i;

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * name.h -- what a connection is called in the log and in a dump.
+ * name.h -- the name of a connection in the log and in a dump.
  */
 
 #ifndef RT_CONN_NAME_H
@@ -10,8 +10,8 @@
 
 struct rpma_rt_conn;
 
-/* Its number in this process, and the name made of that. Any thread, before
- * anybody else knows the connection. */
+/* Sets the connection's number in this process, and the name made of that. Any
+ * thread, before another thread can see the connection. */
 void rt_name_init(struct rpma_rt_conn *conn);
 /* Any thread that holds the connection; name has room for every one. */
 void rt_name_copy(struct rpma_rt_conn *conn, char *name);

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * peer.c -- what is known of a connection's peer: its address, how its memory
- * can be flushed. Any thread.
+ * peer.c -- a connection's peer: its address, and how its memory can be
+ * flushed. Any thread.
  */
 
 #include "conn/peer.h"
@@ -64,7 +64,7 @@ int rpma_rt_conn_get_peer_addr(const struct rpma_rt_conn *conn,
 
 /* --------------------------------------------------------------- memory --- */
 
-/* The connection's own copy, made by whoever is first. */
+/* The connection's own copy, made by the first call. */
 static int copy_pcfg(struct rpma_rt_conn *conn, bool direct_write)
 {
 	struct rpma_peer_cfg *before = NULL;
@@ -118,7 +118,7 @@ int rt_peer_apply_poster(struct rpma_rt_conn *conn)
 
 void rt_peer_fini(struct rpma_rt_conn *conn)
 {
-	/* relaxed: nobody holds the connection */
+	/* relaxed: no other thread uses the connection */
 	struct rpma_peer_cfg *pcfg =
 		atomic_load_explicit(&conn->remote_cfg, memory_order_relaxed);
 

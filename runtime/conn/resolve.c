@@ -46,7 +46,7 @@ static void question(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_conn *conn =
 		RT_FROM(struct rpma_rt_conn, begin_msg, msg);
-	/* relaxed: a hint; closed meanwhile, so nobody wants to know */
+	/* relaxed: a hint; closed meanwhile, so the answer is not needed */
 	bool closed =
 		atomic_load_explicit(&conn->gate[RPMA_RT_RECV_SIDE].state,
 				     memory_order_relaxed) == RT_GATE_CLOSED;

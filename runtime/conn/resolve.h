@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * resolve.h -- names into numbers, on a thread of its own: asking a name server
- * may take its whole patience, and nobody else is to wait for that.
+ * resolve.h -- resolves names into numbers, on a thread of its own: a name
+ * server may take its whole time-out, and no other work is to wait for that.
  */
 
 #ifndef RT_CONN_RESOLVE_H

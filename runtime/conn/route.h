@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * route.h -- places for what may ever be delivered: lane and spill, routes
- * and their numbers. Under the runtime's lock.
+ * route.h -- routes and their numbers, with room in lane and spill for every
+ * item that they may deliver. Under the runtime's lock.
  */
 
 #ifndef RT_CONN_ROUTE_H
@@ -99,7 +99,7 @@ void rt_route_end(struct rpma_rt_route *route, struct rpma_rt_queue *from,
  * runtime's lock, held since rt_route_new() */
 void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
 		   struct rt_spill *spill);
-/* What rt_route_new() made, when neither posters nor the poller use it. */
+/* Frees a route that neither posters nor the poller use any more. */
 void rt_route_free(struct rpma_rt_route *route);
 /* Gives place and number back. The queue's lane may be gone once the queue was
  * put: that comes after it. REQUIRES: the runtime's lock */

@@ -49,7 +49,7 @@ void rt_slots_return(struct rt_poller *poller, uint32_t slot)
 
 /* ----------------------------------------------------------- the poller --- */
 
-/* One connection fewer on that page. What is given back reads as NULL. */
+/* One connection fewer on that page. A page given back reads as NULL. */
 static void leave_page(struct rt_slots *slots, uint32_t page)
 {
 	/* a program with few connections makes no system call */

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * slots.h -- the connections of one poller by number: how a completion of a
- * work request of our own (marker, keep-alive) names its connection.
+ * slots.h -- the connections of one poller by number, by which a completion of
+ * the runtime's own work requests (marker, keep-alive) names its connection.
  * doc/protocols/wr_id.md.
  */
 
@@ -52,8 +52,8 @@ void rt_slots_delete(struct rt_poller *poller);
 int rt_slots_take(struct rt_poller *poller, uint32_t *slot);
 void rt_slots_return(struct rt_poller *poller, uint32_t slot);
 
-/* The poller: that connection has the slot; NULL: none. A slot is returned
- * empty. */
+/* The poller: gives the slot to that connection; NULL: to none. A slot is
+ * returned empty. */
 void rt_slots_set_poller(struct rt_poller *poller, uint32_t slot,
 			 struct rpma_rt_conn *conn);
 

@@ -346,7 +346,7 @@ struct rpma_rt_conn *fake_established(struct fake *f)
 
 void fake_drain_time_over(struct fake *f, struct rpma_rt_conn *conn)
 {
-	assert_int_equal(conn->poll.state, RT_PS_SETTLING);
+	assert_int_equal(conn->poll.state, RT_PS_DRAINING);
 	conn->poll.deadline_ns = 0;
 	rt_schedule_ready(f->poller, &conn->poll.dying);
 }
@@ -358,7 +358,7 @@ void fake_bury(struct fake *f, struct rpma_rt_conn **conn)
 	if (*conn != NULL)
 		ok(rpma_rt_conn_close(*conn));
 	fake_finish_down(f);
-	if ((*conn)->poll.state == RT_PS_SETTLING)
+	if ((*conn)->poll.state == RT_PS_DRAINING)
 		fake_markers(*conn);
 	fake_finish_down(f);
 	assert_true(fake_take(f, f->queue) > 0);

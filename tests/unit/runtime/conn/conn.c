@@ -44,7 +44,7 @@ static void expect_death(struct fake *f, struct rpma_rt_conn **conn,
 			 enum rpma_rt_reason reason, int status)
 {
 	fake_finish_down(f);
-	if ((*conn)->poll.state == RT_PS_SETTLING && (*conn)->ctl.markers_due)
+	if ((*conn)->poll.state == RT_PS_DRAINING && (*conn)->ctl.markers_due)
 		fake_markers(*conn);
 	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
@@ -467,7 +467,7 @@ static void die_up_to_the_last_item(void *arg)
 	while (rt_slots_of(f->poller)->conns[conn->slot] != NULL) {
 		fake_control(f);
 		fake_round(f);
-		if (conn->poll.state == RT_PS_SETTLING)
+		if (conn->poll.state == RT_PS_DRAINING)
 			fake_markers(conn);
 	}
 }

@@ -575,7 +575,7 @@ static void expect_dead(struct fake *f, struct rpma_rt_conn **conn,
 			enum rpma_rt_reason reason)
 {
 	fake_finish_down(f);
-	if ((*conn)->poll.state == RT_PS_SETTLING)
+	if ((*conn)->poll.state == RT_PS_DRAINING)
 		fake_markers(*conn);
 	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);

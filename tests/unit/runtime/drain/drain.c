@@ -131,7 +131,7 @@ static void error__kept_until_handover_then_in_order(void **state)
 					  "qp_to_err disconnect");
 	fake_sent(conn, 3, IBV_WC_WR_FLUSH_ERR);
 	fake_round(f);
-	assert_int_equal(conn->poll.state, RT_PS_SETTLING);
+	assert_int_equal(conn->poll.state, RT_PS_DRAINING);
 	assert_int_equal(fake_take(f, f->queue), 3);
 	expect(f, 0, 1, IBV_WC_REM_ACCESS_ERR);
 	expect(f, 1, 2, IBV_WC_WR_FLUSH_ERR);
@@ -272,7 +272,7 @@ static void drained__a_marker_missing_deadline(void **state)
 	fake_wc(conn->cq, rt_wr_id_internal(RT_RQ_MARKER, conn->slot),
 		IBV_WC_WR_FLUSH_ERR, IBV_WC_DRIVER1, conn->qp_num);
 	fake_finish_down(f);
-	assert_int_equal(conn->poll.state, RT_PS_SETTLING); /* still waits */
+	assert_int_equal(conn->poll.state, RT_PS_DRAINING); /* still waits */
 	assert_int_equal(fake_take(f, f->queue), 0);
 	assert_int_equal(conn->ctl.qp_state, RT_QP_ALIVE);
 	fake_drain_time_over(f, conn);

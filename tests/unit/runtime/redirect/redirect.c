@@ -636,7 +636,7 @@ static void die_to_the_end(void *arg)
 	while (rt_slots_of(f->poller)->conns[conn->slot] != NULL) {
 		fake_control(f);
 		fake_round(f);
-		if (conn->poll.state == RT_PS_SETTLING)
+		if (conn->poll.state == RT_PS_DRAINING)
 			fake_markers(conn);
 	}
 }
