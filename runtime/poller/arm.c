@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * arm.c -- a poller before it sleeps: arms all CQs, looks at all again, and is
- * asleep only if nothing came. Runs on the poller. doc/protocols/channel.md.
+ * arm.c -- a poller before it sleeps: arms all CQs, polls all again, and sleeps
+ * only if nothing came. Runs on the poller. doc/protocols/channel.md.
  */
 
 #include "poller/arm.h"

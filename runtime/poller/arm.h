@@ -10,7 +10,7 @@
 
 struct rt_poller;
 
-/* Arms; true: nothing to do, sleep on epfd; false: there is work. */
+/* Arms the CQs; true: nothing to do, sleep on epfd; false: there is work. */
 bool rt_arm_poller(struct rt_poller *poller);
 
 #endif /* RT_POLLER_ARM_H */

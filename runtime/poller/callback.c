@@ -16,7 +16,7 @@ void rt_callback_add(struct rt_poller *poller, struct rt_callback *callback,
 {
 	struct rt_callbacks *calls = &poller->calls;
 
-	/* what a function may call brings no items about */
+	/* no call that a function may make adds items */
 	assert(calls->running == NULL);
 	assert(calls->count < RT_CALLBACKS);
 	calls->due[calls->count].callback = callback;

@@ -42,8 +42,8 @@ static void ack(struct rt_poller *poller, struct rt_cq *cq)
 	RT_STAT_ADD(poller, acks, 1);
 }
 
-/* Nothing on it wakes the poller any more: who is on it dies, and newcomers
- * get another. */
+/* Nothing on the channel wakes the poller any more: its connections die, and
+ * new ones get another channel. */
 static void fail_channel(struct rt_poller *poller, struct rt_channel *channel)
 {
 	int i;
@@ -60,9 +60,9 @@ static void fail_channel(struct rt_poller *poller, struct rt_channel *channel)
 	}
 }
 
-/* Of an adopted channel, whose list nobody changes while it is the poller's.
- * Apart: of another one the list is not the poller's to read, not even ahead
- * of its time. */
+/* For an adopted channel, whose list no thread changes while the poller has it.
+ * A function of its own: the poller must not read the list of another channel,
+ * not even speculatively. */
 __attribute__((noinline)) static struct rt_cq *
 adopted_cq_of(const struct rt_channel *channel, const struct ibv_cq *ibv_cq)
 {

@@ -14,9 +14,9 @@ struct rt_poller;
 int rt_channel_wake(struct rt_poller *poller);
 /* A CQ is to be let go; the message is in the rt_cq. */
 void rt_channel_leave_message(struct rt_msg *msg, void *owner);
-/* Lets go of those, not while a batch is routed; how many. */
+/* Lets go of those CQs, not while a batch is routed; how many. */
 int rt_channel_let_go(struct rt_poller *poller);
-/* An adopted CQ is its owner's again, armed, its events acknowledged. */
+/* Gives an adopted CQ back to its owner, armed, its events acknowledged. */
 void rt_channel_give_back_poller(struct rt_poller *poller, struct rt_cq *cq);
 
 #endif /* RT_POLLER_CHANNEL_H */

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cq.c -- the verbs that make and destroy a poller's channels and CQs; who does
- * so when is cq_pool.c's. Any thread that may block, with no lock.
+ * cq.c -- the verbs that make and destroy a poller's channels and CQs;
+ * cq_pool.c decides when. Any thread that may block, with no lock.
  */
 
 #include "poller/cq.h"
@@ -184,7 +184,7 @@ void rt_cq_gone_poller(struct rt_cq *cq)
 
 void rt_cq_fail_mt(struct rt_cq *cq)
 {
-	/* relaxed: only who comes first matters; the inbox orders the rest */
+	/* relaxed: only the first caller matters; the inbox orders the rest */
 	if (!atomic_exchange_explicit(&cq->fail_sent, true,
 				      memory_order_relaxed))
 		rt_inbox_push_mt(control_of(cq->channel), &cq->fail_msg);

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cq_pool.c -- which CQ of a poller has room, who holds it, when one is made,
- * fails or goes. Lists are the runtime's lock's; what may block (cq.c) is done
- * without it. doc/protocols/channel.md.
+ * cq_pool.c -- the CQs of a poller: which one has room, its users, when one is
+ * made, fails or goes. The runtime's lock guards the lists; calls that may
+ * block (cq.c) are made without it. doc/protocols/channel.md.
  */
 
 #include "poller/cq_pool.h"
@@ -41,7 +41,7 @@ static bool has_users(const struct rt_cq *cq)
 	return cq->users.next != &cq->users;
 }
 
-/* May this one, unused, stay? One on each channel may. */
+/* May this unused CQ stay? One on each channel may. */
 static bool may_be_spare(const struct rt_cq *cq)
 {
 	const struct rt_channel *channel = cq->channel;
@@ -50,8 +50,8 @@ static bool may_be_spare(const struct rt_cq *cq)
 	       (channel->spare == NULL || channel->spare == cq);
 }
 
-/* It lost a user, or failed: unused, it is the spare one or leaves. REQUIRES:
- * the runtime's lock */
+/* The CQ lost a user, or failed: if it is unused it becomes the spare one or
+ * leaves. REQUIRES: the runtime's lock */
 static void retire_unused(struct rt_cq *cq)
 {
 	struct rt_channel *channel = cq->channel;
@@ -227,7 +227,7 @@ static void list_channel(struct rt_channel *channel)
 	pthread_mutex_unlock(&poller->rt->directory);
 }
 
-/* And the poller is told of it. REQUIRES: the runtime's lock */
+/* Lists the CQ and sends it to the poller. REQUIRES: the runtime's lock */
 static void list_cq(struct rt_cq *cq)
 {
 	struct rt_channel *channel = cq->channel;
@@ -318,8 +318,8 @@ static void change_room(struct rt_cq *cq, uint32_t by)
 	pthread_mutex_unlock(directory);
 }
 
-/* What user takes there: its own room, and the first one with an SRQ also that
- * of the SRQ, as any of its receives may complete there. */
+/* The room that user takes in a CQ: its own, and for the first user with an SRQ
+ * also that of the SRQ, as any of its receives may complete there. */
 static uint32_t room_of(const struct rt_cq_user *user, const struct rt_cq *cq)
 {
 	bool first =
@@ -334,7 +334,7 @@ static bool has_room(const struct rt_cq *cq, const struct rt_cq_user *user)
 	       rt_numbers_left(&cq->numbers) >= CONN_ROUTES;
 }
 
-/* One in use rather than the spare one: that may be needed no more. */
+/* Prefers a CQ in use to the spare one, which then may go. */
 static struct rt_cq *find_cq(const struct rt_poller *poller,
 			     const struct ibv_context *ibv_ctx,
 			     const struct rt_cq_user *user)
@@ -398,7 +398,7 @@ void rt_cq_pool_unwatch(struct rt_poller *poller)
 	struct rt_channel *channel;
 	struct rt_cq *cq;
 
-	/* nobody makes channels any more; CQs may still go */
+	/* no more channels are made; CQs may still go */
 	for (channel = poller->channels; channel != NULL;
 	     channel = channel->next) {
 		rt_async_unwatch(&channel->device);
@@ -409,7 +409,7 @@ void rt_cq_pool_unwatch(struct rt_poller *poller)
 	}
 }
 
-/* What was read of it, acknowledged; then destroyed. */
+/* Acknowledges the events that were read of the CQ, then destroys it. */
 static int finish_cq(struct rt_cq *cq)
 {
 	int ret;

@@ -3,9 +3,9 @@
 
 /*
  * cq_pool.h -- a poller's completion channels and shared CQs, the room in them
- * and who holds it. Room is reserved when a connection request is made, under
- * the runtime's lock, so an overrun cannot happen by construction. A CQ is made
- * without the lock, and goes when nobody uses it: doc/protocols/channel.md.
+ * and the holders of that room. Room is reserved when a connection request is
+ * made, under the runtime's lock, so an overrun cannot happen. A CQ is made
+ * without the lock, and goes with its last user: doc/protocols/channel.md.
  */
 
 #ifndef RT_POLLER_CQ_POOL_H
@@ -36,7 +36,7 @@ struct rt_channel {
 	/* immutable */
 	struct rt_poller *poller;
 	struct ibv_context *ibv_ctx;
-	struct rt_device *dev; /* whose control thread hears of failures */
+	struct rt_device *dev; /* its control thread handles failures */
 	struct rpma_channel *channel;
 	struct ibv_comp_channel *ibv_channel;
 	uint32_t max_cqe; /* the device's */
@@ -60,7 +60,7 @@ struct rt_channel {
 	struct rt_msg fail_msg;
 };
 
-/* where everything leads that completes on an adopted CQ */
+/* where the completions of an adopted CQ lead */
 struct rt_cq_raw {
 	struct rt_lane *lane;
 	void *user;
@@ -80,7 +80,7 @@ struct rt_cq {
 	bool leaving;		    /* no new users, it is about to go */
 	/* likewise, and changed under the directory's too */
 	struct rt_cq *next;
-	uint32_t room; /* entries that are nobody's */
+	uint32_t room; /* entries that are not reserved */
 	bool failed;   /* no new users */
 	/* connections with an SRQ, by its number; all of them; table's size */
 	uint16_t srq_users[RT_ROUTE_FIRST];
@@ -91,8 +91,8 @@ struct rt_cq {
 	struct rt_qp_table *qps;  /* of connections with an SRQ; or NULL */
 	_Atomic uint32_t unacked; /* events read and not yet acknowledged */
 	uint64_t taken;		  /* completions polled */
-	/* tasks that wait until what it held was taken, in the order in which
-	 * they came; and others that wait only for its death */
+	/* tasks that wait until all that the CQ held was taken, in the order in
+	 * which they came; and others that wait only for its death */
 	struct cds_list_head sweeping;
 	struct cds_list_head draining;
 	int place; /* in the poller's cqs[]; -1: not there */
@@ -108,9 +108,9 @@ struct rt_cq {
 	struct rt_async_object async;
 };
 
-/* whoever holds room in a CQ: embedded in it, filled in by it */
+/* a holder of room in a CQ: embedded in it, filled in by it */
 struct rt_cq_user {
-	/* The CQ, or its device, works no more: it sends a message, no more.
+	/* The CQ or its device failed: sends a message, and does nothing else.
 	 * REQUIRES: the runtime's lock */
 	void (*failed)(struct rt_cq_user *self);
 	uint32_t room;	   /* entries */
@@ -135,7 +135,7 @@ static inline bool rt_cq_is_held_up(const struct rt_cq *cq)
 
 static inline uint32_t rt_cq_unacked(const struct rt_cq *cq)
 {
-	/* relaxed: the poller's own; to others a figure */
+	/* relaxed: the poller's own; to others a statistic */
 	return atomic_load_explicit(&cq->unacked, memory_order_relaxed);
 }
 
@@ -146,10 +146,10 @@ static inline void rt_cq_set_unacked(struct rt_cq *cq, uint32_t unacked)
 }
 
 /*
- * Room for user in a CQ of poller on that device, in which route numbers are
- * left. Makes channel and CQ as needed; the lock is released meanwhile, and
- * while another thread makes one there. When it returns the lock has been held
- * since the room was taken.
+ * Reserves room for user in a CQ of poller on that device, in which route
+ * numbers are left. Makes channel and CQ as needed; the lock is released
+ * meanwhile, and while another thread makes one there. When it returns, the
+ * lock has been held since the room was taken.
  * REQUIRES: the runtime's lock.
  * ERRORS: RPMA_E_NOMEM (more than the device has), RPMA_E_PROVIDER
  */
@@ -158,8 +158,8 @@ int rt_cq_pool_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 /* The CQ may go with its last user. REQUIRES: the runtime's lock */
 void rt_cq_pool_unreserve(struct rt_cq *cq, struct rt_cq_user *user);
 
-/* Asynchronous events are not heard of any more. Before the control thread
- * ends; nobody makes CQs any more. */
+/* Ends the watch for asynchronous events, before the control thread ends.
+ * REQUIRES: no more CQs are made */
 void rt_cq_pool_unwatch(struct rt_poller *poller);
 /* Destroys all CQs and channels of a poller that does not run any more, after
  * the control thread's end. Answers the first error. */

@@ -17,7 +17,7 @@
 void rt_cqs_fail_poller(struct rt_poller *poller, struct rt_cq *cq)
 {
 	cq->dead = true;
-	if (cq->raw != NULL) /* its owner hears of that from the device */
+	if (cq->raw != NULL) /* the device reports it to the CQ's owner */
 		return;
 	rt_schedule_ready_all(poller, &cq->draining);
 	rt_schedule_ready_all(poller, &cq->sweeping);

@@ -17,7 +17,7 @@ void rt_cqs_add_message(struct rt_msg *msg, void *owner);
  * finds nothing, or as many as it can hold are taken; or when it dies. */
 void rt_cqs_await_sweep_poller(struct rt_poller *poller, struct rt_cq *cq,
 			       struct rt_task *task);
-/* A CQ of it works no more: its connections die. */
+/* A CQ of the poller has failed: its connections die. */
 void rt_cqs_fail_poller(struct rt_poller *poller, struct rt_cq *cq);
 
 #endif /* RT_POLLER_CQS_H */

@@ -86,7 +86,8 @@ static void fill_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 	poller->polled_ns = 0;
 }
 
-/* After the credits: who takes a completion may post in its place at once. */
+/* After the credits: the thread that takes a completion may post in its place
+ * at once. */
 static void publish_lanes(struct rt_lane *lanes)
 {
 	struct rt_lane *lane;
@@ -248,7 +249,7 @@ static uint32_t retry_spill(struct rt_poller *poller, struct rt_lane *lane)
 {
 	uint32_t moved;
 
-	/* before who takes the last item may delete the queue */
+	/* before a consumer of the last item may delete the queue */
 	if (rt_lane_is_emptying_poller(lane))
 		rt_queue_announce_spill_poller(lane, true);
 	moved = rt_lane_retry_poller(lane);

@@ -134,7 +134,7 @@ int rt_poller_enter(struct rt_poller *poller)
 	rt_self_set_poller(poller);
 	/* until it is another's, or nobody's: see rt_poller_enter_own() */
 	poller->runner = rt_self_number();
-	/* who left rings out runs it no more, and may sleep on its queues */
+	/* the thread that left rings out may sleep on its queues by now */
 	if (!rt_left_out_is_empty(&poller->left_out) &&
 	    poller->left_out.by != poller->runner)
 		rt_left_out_ring_poller(&poller->left_out);
@@ -189,7 +189,7 @@ int rt_poller_call(struct rt_poller *poller, int (*fn)(void *arg), void *arg)
 	return rt_poller_call_wait(poller, &call);
 }
 
-/* Who sleeps on epfd by itself has no timeout of ours: a timer in it. */
+/* A program that sleeps on epfd has no timeout of ours: adds a timer to it. */
 static int add_timer(struct rt_poller *poller)
 {
 	struct epoll_event event = {.events = EPOLLIN};

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * place.c -- which poller something new gets; see place.h. Under the runtime's
- * lock.
+ * place.c -- chooses the poller of a new object; see place.h. Under the
+ * runtime's lock.
  */
 
 #include "poller/place.h"

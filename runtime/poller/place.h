@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* place.h -- which poller something new gets. */
+/* place.h -- chooses the poller of a new object. */
 
 #ifndef RT_POLLER_PLACE_H
 #define RT_POLLER_PLACE_H

@@ -97,7 +97,7 @@ struct rt_poller {
 	} stats;
 };
 
-/* one writer: a plain add, published relaxed since nothing hangs on it */
+/* one writer: a plain add, published relaxed since it orders nothing */
 #define RT_STAT_ADD(poller, name, n)                                       \
 	atomic_store_explicit(&(poller)->stats.name,                       \
 			      atomic_load_explicit(&(poller)->stats.name,  \
@@ -131,7 +131,7 @@ void rt_poller_fini(struct rt_poller *poller);
 int rt_poller_start(struct rt_poller *poller);
 /* Asks it to end and joins it; in manual mode only asks. */
 void rt_poller_stop(struct rt_poller *poller);
-/* After that: in manual mode nobody runs it any more. */
+/* After rt_poller_stop(): in manual mode no thread runs it any more. */
 void rt_poller_close(struct rt_poller *poller);
 
 /* Manual mode: the calling thread, which owns it from here on, is the poller
@@ -166,7 +166,7 @@ static inline bool rt_deliver_is_due(const struct rt_poller *poller)
 	return poller->touched_lanes != NULL || poller->touched_sides != NULL ||
 	       poller->touched_numbers != NULL || poller->calls.count > 0;
 }
-/* Publishes what was written and retired, rings who sleeps. */
+/* Publishes lanes and retired counts, rings sleeping consumers. */
 void rt_deliver_flush(struct rt_poller *poller);
 /* Writes an item into a lane of the poller. */
 void rt_deliver_write(struct rt_poller *poller, struct rt_lane *lane,

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * qp_table.c -- open addressing, linear probing, no tombstones: what follows a
- * removed entry moves up. Runs on the poller, but for new and delete.
+ * qp_table.c -- open addressing, linear probing, no tombstones: the entries
+ * behind a removed one move up. Runs on the poller, but for new and delete.
  */
 
 #include "poller/qp_table.h"

@@ -3,8 +3,8 @@
 
 /*
  * qp_table.h -- from a queue pair's number to the route that its receives from
- * an SRQ take: one of each CQ, the poller's alone. Never more than half full:
- * who makes a connection makes room first. doc/protocols/srq.md.
+ * an SRQ take: one table for each CQ, used by its poller only. Never more than
+ * half full: making a connection makes room first. doc/protocols/srq.md.
  */
 
 #ifndef RT_POLLER_QP_TABLE_H
@@ -24,12 +24,12 @@ struct rt_qp_table {
 	struct rt_qp_entry entries[];
 };
 
-/* For so many queue pairs; all free. NULL: no memory. */
+/* A table for so many queue pairs; all free. NULL: no memory. */
 struct rt_qp_table *rt_qp_table_new(uint32_t count);
 void rt_qp_table_delete(struct rt_qp_table *table);
-/* For how many there is room. */
+/* How many queue pairs the table has room for. */
 uint32_t rt_qp_table_room(const struct rt_qp_table *table);
-/* Puts what is in from into to, which has room for it. */
+/* Copies the entries of from into to, which has room for them. */
 void rt_qp_table_move(struct rt_qp_table *to, const struct rt_qp_table *from);
 
 static inline uint32_t rt_qp_table_home(const struct rt_qp_table *table,

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * reserve.c -- places in the lane of a poller and a queue for what may ever be
- * delivered there; see reserve.h. Under the runtime's lock.
+ * reserve.c -- room in the lane of a poller and a queue for all items that may
+ * be delivered there; see reserve.h. Under the runtime's lock.
  */
 
 #include "poller/reserve.h"
@@ -41,12 +41,12 @@ int rt_reserve_lane(struct rt_poller *poller, struct rpma_rt_queue *queue,
 
 	if (lane == NULL)
 		return RPMA_E_NOMEM;
-	/* items of connections that are gone may fill the spill: nobody new
-	 * while it is over its limit */
+	/* items of connections that are gone may fill the spill: no new
+	 * connections while it is over its limit */
 	if (rt_lane_is_backlogged(lane))
 		return RPMA_RT_E_BUSY;
-	/* held before the look: who is told that a closed queue stays empty
-	 * was told it before we held it, and then we see it closed */
+	/* reference before check: a consumer that already got "closed, empty"
+	 * saw the close before, so we see it too */
 	rt_queue_ref(queue);
 	ret = RPMA_RT_E_CLOSED;
 	if (rt_queue_is_closed(queue))

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * reserve.h -- places in the lane of a poller and a queue for what may ever be
- * delivered there. Under the runtime's lock.
+ * reserve.h -- room in the lane of a poller and a queue for all items that may
+ * be delivered there. Under the runtime's lock.
  */
 
 #ifndef RT_POLLER_RESERVE_H
@@ -23,11 +23,10 @@ int rt_reserve_spill(struct rt_lane *lane, uint32_t entries,
 		     struct rt_spill **spill_ptr);
 
 /*
- * A place for entries more in what the poller has between it and the queue, and
- * a hold of the queue; *spill_ptr as above. Given back by the
- * caller. REQUIRES: the runtime's lock. ERRORS:
- * RPMA_E_NOMEM, RPMA_RT_E_BUSY (the queue's consumer is behind),
- * RPMA_RT_E_CLOSED (the queue is)
+ * Reserves room for entries more in the lane between the poller and the queue,
+ * and references the queue; *spill_ptr as above. The caller gives both back.
+ * REQUIRES: the runtime's lock. ERRORS: RPMA_E_NOMEM, RPMA_RT_E_BUSY (the
+ * queue's consumer is behind), RPMA_RT_E_CLOSED (the queue is)
  */
 int rt_reserve_lane(struct rt_poller *poller, struct rpma_rt_queue *queue,
 		    uint32_t entries, struct rt_lane **lane_ptr,

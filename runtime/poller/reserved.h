@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * reserved.h -- what the route numbers below RT_ROUTE_FIRST mean to a poller,
- * in all its CQs: 0 are the connections' own work requests, from 2 on SRQs,
- * which take part in a batch as sides do. doc/protocols/wr_id.md, srq.md.
+ * reserved.h -- the route numbers below RT_ROUTE_FIRST, the same in all CQs of
+ * a poller: 0 is for the runtime's own work requests, from 2 on for SRQs, which
+ * take part in a batch as sides do. doc/protocols/wr_id.md, srq.md.
  */
 
 #ifndef RT_POLLER_RESERVED_H
@@ -27,8 +27,8 @@ struct rt_reserved_ops {
 	 * published; refused posters are answered, after the fence */
 	void (*publish)(void *arg);
 	void (*answer)(void *arg);
-	/* a lane into which its items went in this batch is over its limit,
-	 * before publish; that lane is under its limit again */
+	/* a lane that got its items in this batch is over its limit, before
+	 * publish; that lane is under its limit again */
 	void (*held)(void *arg);
 	void (*eased)(void *arg);
 };

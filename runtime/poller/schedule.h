@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * schedule.h -- what a poller does besides completions: tasks that are ready,
+ * schedule.h -- the work of a poller besides completions: tasks that are ready,
  * in the order in which they became so, and tasks that have a deadline. A
  * round runs RT_SCHEDULE_UNITS of work and leaves the rest to the next ones,
  * so that thousands of dying connections make no round long. Runs on the
@@ -60,18 +60,19 @@ static inline bool rt_schedule_is_empty(const struct rt_schedule *schedule)
 
 void rt_schedule_init(struct rt_poller *poller);
 
-/* It runs in this round or one of the next, wherever it waited before. */
+/* The task runs in this round or one of the next, wherever it waited before. */
 void rt_schedule_ready(struct rt_poller *poller, struct rt_task *task);
-/* So do all that wait in that list, which is empty then. Their number does not
- * matter: the list is spliced. */
+/* All tasks of that list become ready; the list is empty then. Takes the same
+ * time for any number of them: the list is spliced. */
 void rt_schedule_ready_all(struct rt_poller *poller,
 			   struct cds_list_head *list);
-/* It runs when the monotonic clock says so, instead of a deadline before. */
+/* Sets the task's deadline, by the monotonic clock, instead of a former one. */
 void rt_schedule_at(struct rt_poller *poller, struct rt_task *task,
 		    uint64_t deadline_ns);
-/* It waits in that list as well: until rt_schedule_ready() or _ready_all(). */
+/* The task also waits in that list, until rt_schedule_ready() or _ready_all().
+ */
 void rt_schedule_wait(struct rt_task *task, struct cds_list_head *list);
-/* It does not run. */
+/* Cancels the task: it does not run. */
 void rt_schedule_cancel(struct rt_poller *poller, struct rt_task *task);
 
 /* Runs what is ready or due; units. The clock is read if there are deadlines,

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * side.h -- one of a queue pair's two queues as its poller sees it: what has
- * retired, whether it is healthy, what refused posters wait for, and who hears
- * of what leaves the success path. doc/protocols/ledger.md.
+ * side.h -- one of a queue pair's two queues as its poller sees it: the retired
+ * count, whether it is healthy, what refused posters wait for, and the handlers
+ * of completions that leave the success path. doc/protocols/ledger.md.
  */
 
 #ifndef RT_POLLER_SIDE_H

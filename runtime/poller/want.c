@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * want.c -- what refused posters of connections and of SRQs share: the reason
- * and the word by which the poller knows that somebody waits; see want.h.
+ * want.c -- shared by refused posters of connections and of SRQs: the reason,
+ * and the word by which the poller knows that a poster waits; see want.h.
  */
 
 #include "poller/want.h"

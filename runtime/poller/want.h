@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * want.h -- what posters of connections and of SRQs share: why they are
- * refused, and the bits by which the poller knows that somebody waits.
+ * want.h -- shared by posters of connections and of SRQs: why they are refused,
+ * and the bits by which the poller knows that a poster waits.
  */
 
 #ifndef RT_POLLER_WANT_H
@@ -44,9 +44,9 @@ static inline void rt_want_none(void)
 }
 
 /*
- * A refusal's bit of want, with what was in it before, is not needed after all.
- * False: the poller has taken it, so somebody will be told, and has to have
- * been refused.
+ * Takes back the bit of want that a refusal set; before: the bits in it then.
+ * False: the poller has taken the bit and will write WRITABLE, so the post has
+ * to be refused.
  */
 bool rt_want_take_back(_Atomic uint32_t *want, uint32_t bit, uint32_t before);
 

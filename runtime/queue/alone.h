@@ -11,7 +11,8 @@
 #include "rpma_rt.h"
 #include "queue/take.h"
 
-/* How many were taken; none: why. ERRORS: RPMA_RT_E_BUSY (another is inside) */
+/* How many were taken; if none, why. ERRORS: RPMA_RT_E_BUSY (another thread is
+ * inside) */
 int rt_alone_poll(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
 		  uint32_t max, uint32_t *count, enum rt_take_end *why);
 /* Likewise, and waits so long; < 0: without end. */

@@ -277,16 +277,16 @@ static uint32_t poll_shared(struct rpma_rt_queue *queue,
 }
 
 /*
- * Nothing to take, nothing owed, no end in sight, and nobody inside: a poll of
- * a queue that is not shared says so without going in. What comes later is
- * found by the next poll, or by the look of who sleeps.
+ * Nothing to take, nothing owed, not closed, and no consumer inside: a poll of
+ * a queue that is not shared answers without entering. Later items are found by
+ * the next poll, or by the second look of a consumer before it sleeps.
  */
 static bool is_idle(const struct rpma_rt_queue *queue)
 {
 	uint32_t lanes;
 	uint32_t i;
 
-	/* relaxed: who goes in looks again; nothing is read of what is its */
+	/* relaxed: a consumer that enters looks again; no items are read */
 	if (queue->goes_in ||
 	    atomic_load_explicit(&queue->owes_pollers, memory_order_relaxed) ||
 	    atomic_load_explicit(&queue->consumers, memory_order_relaxed) !=

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * count.h -- what a consumer counts of its calls. Inline: each call that takes
- * from a queue has it.
+ * count.h -- statistics of a consumer's calls. Inline: each call that takes
+ * from a queue counts.
  */
 
 #ifndef RT_QUEUE_COUNT_H
@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "queue/impl.h"
 
-/* After a call that may have been woken for: how long that took. */
+/* After a call that may have slept: records how long its wake-up took. */
 static inline void rt_queue_time_wakeup(struct rpma_rt_queue *queue)
 {
 	uint64_t ns;

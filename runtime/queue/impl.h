@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * impl.h -- what a queue consists of, for the files of this folder: queue.c
+ * impl.h -- the inside of a queue, for the files of this folder: queue.c
  * (lanes, users, end), push.c (messages), take.c (taking), alone.c and shared.c
  * (one consumer, several), wake.c, calls.c (the public calls). Who owns which
  * word: doc/protocols/lane.md, shared-queue.md.
@@ -19,13 +19,13 @@
 #include "base/stats.h"
 #include "queue/lane.h"
 
-/* the word of who consumes */
-#define RT_CONSUMER_INSIDE 1 /* somebody is inside: the consumer; */
+/* the word of the consumers */
+#define RT_CONSUMER_INSIDE 1 /* a thread is inside: the consumer; */
 #define RT_CONSUMER_AGAIN  2 /* it looks again before it leaves; */
-#define RT_CONSUMER_WAITER 4 /* the rest counts who waits on the futex */
+#define RT_CONSUMER_WAITER 4 /* the rest counts waiters on the futex */
 
 #define RT_QUEUE_CLOSED 1 /* bit of the gate; */
-#define RT_QUEUE_PUSHER 2 /* the rest of it counts who is inside push */
+#define RT_QUEUE_PUSHER 2 /* the rest of it counts threads inside push */
 
 #define RT_QUEUE_WOKEN 1 /* bit of woken: nobody has come back for it yet; */
 #define RT_QUEUE_WAKER 2 /* the rest of it counts who is inside wake */
@@ -69,7 +69,7 @@ struct rpma_rt_queue {
 	alignas(RT_CACHE_LINE) struct rt_bell bell;
 	_Atomic uint32_t woken; /* any thread, also in handlers of signals */
 
-	/* messages and who is inside push */
+	/* messages, and the threads inside push */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t gate;
 	struct rt_mpsc messages;
 
@@ -90,7 +90,7 @@ struct rpma_rt_queue {
 	struct rpma_rt_queue *next; /* the runtime's list, under its lock */
 	struct rt_queue_lane *of_poller[RPMA_RT_MAX_POLLERS];
 
-	/* immutable after new; what only people read */
+	/* immutable after new; for the dump */
 	char name[RPMA_RT_NAME_MAX + 1];
 };
 

@@ -128,7 +128,7 @@ static void release_tail(struct rt_lane *lane)
 
 static void tell_spill(struct rt_lane *lane)
 {
-	/* relaxed: a figure for who looks on */
+	/* relaxed: statistic for rpma_rt_dump(), orders nothing */
 	atomic_store_explicit(&lane->spill_now, lane->spill->count,
 			      memory_order_relaxed);
 }
@@ -138,7 +138,7 @@ static void spill_staged(struct rt_lane *lane,
 {
 	uint32_t kept = rt_spill_put(lane->spill, items, count);
 
-	/* reserved by who opened the ways here: limit + credits + events */
+	/* reserved with the routes that lead here: limit + credits + events */
 	assert(kept == count);
 	lane->spilled_new += count;
 	lane->lost_new += count - kept;
@@ -331,8 +331,8 @@ static void copy_out(const struct rt_lane *lane,
 /* True: the poller asked to be rung and there is room worth it. */
 static bool is_ring_due(const struct rt_lane *lane)
 {
-	/* relaxed [LANE-4]: who stops coming here fences first, and looks
-	 * again; who comes again sees the store in time */
+	/* relaxed [LANE-4]: a consumer that stops taking fences first, and
+	 * looks again; one that goes on sees the store in time */
 	return atomic_load_explicit(&lane->spilled, memory_order_relaxed) &&
 	       lane->tail_seen - lane->head_next <= lane->size / 2;
 }

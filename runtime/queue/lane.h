@@ -5,8 +5,8 @@
  * lane.h -- a bounded ring of completions from one poller to one consumer, and
  * the spill behind it when the ring is full. The poller groups a batch in the
  * staging area, copies it to the ring in bulk and publishes it with one store;
- * the consumer copies out in bulk likewise. Protocol, ordering labels, who
- * may call what at the same time: doc/protocols/lane.md.
+ * the consumer copies out in bulk likewise. Protocol, ordering labels, which
+ * calls may run at the same time: doc/protocols/lane.md.
  *
  * A poller's round:
  *	stage each completion; on true remember the lane as touched
@@ -49,7 +49,7 @@ struct rt_lane {
 	uint32_t backlog_limit;	    /* entries of the spill */
 	_Atomic bool backlogged;    /* posters hold back */
 	_Atomic bool spilled;	    /* the consumer rings the bell for room */
-	_Atomic uint32_t spill_now; /* items in the spill, for who counts */
+	_Atomic uint32_t spill_now; /* items in the spill, for statistics */
 	/* a timed batch: its last item, and when it was polled; 0: none. The
 	 * poller sets it, the consumer takes it */
 	uint32_t stamped;
@@ -70,12 +70,12 @@ struct rt_lane {
 	struct rt_lane *touched_next; /* the poller's list of touched lanes */
 	struct rt_lane *spill_next;
 	_Atomic uint64_t wakes; /* of the consumer, for statistics */
-	/* the list of those that its poller did not ring for, NULL: never was
-	 * in it; the link under the lock of the list */
+	/* the list of lanes that the poller did not ring for, NULL: the lane
+	 * was never in it; the link is under the lock of the list */
 	struct rt_left_out *left_out;
 	struct cds_list_head left_link;
-	/* left by whoever writes something once a lane, of one kind and of
-	 * another */
+	/* marks left by a writer of items of which a lane gets only one, for
+	 * two kinds of them */
 	uint64_t marks[2];
 	/* reserved route numbers, as bits: those whose items came in this
 	 * batch; those that it holds up while it is over its limit */
@@ -114,8 +114,8 @@ void rt_lane_fini(struct rt_lane *lane);
 /* ---------------------------------------------------- the owning poller --- */
 
 /* Moves the staging area to the ring, unseen, or to the spill, which may raise
- * the backlog flag. Credits are given back between this and publish: who takes
- * a completion finds its credit free. touched stays as it is. */
+ * the backlog flag. Credits are given back between this and publish: a thread
+ * that takes a completion finds its credit free. touched stays as it is. */
 void rt_lane_flush_poller(struct rt_lane *lane);
 
 typedef uint64_t rt_two_words
@@ -189,7 +189,7 @@ void rt_lane_publish_poller(struct rt_lane *lane);
 /* Spill -> ring as room allows; returns how many moved. */
 uint32_t rt_lane_retry_poller(struct rt_lane *lane);
 
-/* What is staged was polled at ns; between slot and flush. */
+/* The staged items were polled at ns; between slot and flush. */
 void rt_lane_stamp_poller(struct rt_lane *lane, uint64_t ns);
 
 /* True once after the backlog flag was cleared. */
@@ -229,10 +229,9 @@ void rt_lane_take_spill_poller(struct rt_lane *lane, struct rt_spill *bigger);
 /* A poster, after it acquired its credit [LANE-5]. */
 static inline bool rt_lane_is_backlogged(const struct rt_lane *lane)
 {
-	/* acquire: pairs with the clear in rt_lane_retry_poller(), so that who
-	 * posts again does so after the room was made; that a set flag is
-	 * seen comes from the acquire of the retired count before this
-	 * [LANE-5] */
+	/* acquire: pairs with the clear in rt_lane_retry_poller(), so that a
+	 * poster goes on only after the room was made; that a set flag is seen
+	 * comes from the acquire of the retired count before this [LANE-5] */
 	return atomic_load_explicit(&lane->backlogged, memory_order_acquire);
 }
 
@@ -254,7 +253,7 @@ static inline bool rt_lane_is_empty_mt(const struct rt_lane *lane)
 	       atomic_load_explicit(&lane->head, memory_order_relaxed);
 }
 
-/* Items published or spilled and not taken; a figure. */
+/* Items published or spilled and not taken; a statistic. */
 static inline uint32_t rt_lane_count_mt(const struct rt_lane *lane)
 {
 	/* relaxed: head first, so that the difference is none too small */
@@ -262,7 +261,7 @@ static inline uint32_t rt_lane_count_mt(const struct rt_lane *lane)
 	/* acquire: after the head */
 	uint32_t tail = atomic_load_explicit(&lane->tail, memory_order_acquire);
 
-	/* relaxed: a figure */
+	/* relaxed: statistic, orders nothing */
 	return tail - head +
 	       atomic_load_explicit(&lane->spill_now, memory_order_relaxed);
 }

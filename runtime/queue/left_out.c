@@ -10,7 +10,7 @@
 
 void rt_left_out_init(struct rt_left_out *list)
 {
-	/* relaxed: nobody else has it yet */
+	/* relaxed: no other thread has it yet */
 	atomic_store_explicit(&list->count, 0, memory_order_relaxed);
 	list->by = 0;
 	pthread_mutex_init(&list->lock, NULL);

@@ -40,10 +40,10 @@ static inline bool rt_left_out_may(const struct rt_lane *lane, uint64_t thread)
 void rt_left_out_add_poller(struct rt_left_out *list, struct rt_lane *lane,
 			    uint64_t thread);
 
-/* Before that thread sleeps: are there items that it did not take? Who is to
- * take them now is rung, if it is another. */
+/* Before that thread sleeps: are there items that it did not take? Rings the
+ * thread that is to take them now, if that is another. */
 bool rt_left_out_is_due_poller(struct rt_left_out *list, uint64_t thread);
-/* Another thread runs the poller next, or nobody: all are rung. */
+/* Another thread runs the poller next, or none does: rings all lanes. */
 void rt_left_out_ring_poller(struct rt_left_out *list);
 
 static inline bool rt_left_out_is_empty(const struct rt_left_out *list)

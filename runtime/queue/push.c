@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * push.c -- what any thread may do to a queue: push a message, close it.
- * Both are inside the gate while they touch the queue, so that who deletes it
- * knows of them. Labels in brackets: doc/protocols/lane.md.
+ * push.c -- the calls that any thread may make on a queue: push a message,
+ * close. Both are inside the gate while they touch the queue, so that a delete
+ * sees them. Labels in brackets: doc/protocols/lane.md.
  */
 
 #include "queue/push.h"
@@ -34,7 +34,7 @@ static bool enter_gate(struct rpma_rt_queue *queue)
 
 	if (rt_queue_is_closed(queue))
 		return false;
-	/* acquire [QUEUE-1]: we come after whoever left, or closed, before */
+	/* acquire [QUEUE-1]: we come after all that left, or closed, before */
 	gate = atomic_fetch_add_explicit(&queue->gate, RT_QUEUE_PUSHER,
 					 memory_order_acquire);
 	if ((gate & RT_QUEUE_CLOSED) == 0)
@@ -119,7 +119,7 @@ int rpma_rt_queue_close(struct rpma_rt_queue *queue)
 		return 0; /* another has closed it */
 	rt_queue_close_gate(queue);
 	rt_queue_ring(queue);
-	/* until here nobody is told that it is closed, and deletes it */
+	/* until here no call answers CLOSED, after which it may be deleted */
 	leave_gate(queue);
 	return 0;
 }

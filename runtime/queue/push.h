@@ -14,7 +14,7 @@
 uint32_t rt_queue_take_messages_consumer(struct rpma_rt_queue *queue,
 					 struct rpma_rt_completion *cmpl,
 					 uint32_t max);
-/* Frees the messages that nobody took. */
+/* Frees the messages that were not taken. */
 void rt_queue_free_messages(struct rpma_rt_queue *queue);
 
 #endif /* RT_QUEUE_PUSH_H */

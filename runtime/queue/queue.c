@@ -83,8 +83,8 @@ void rt_queue_ref(struct rpma_rt_queue *queue)
 static void put_locked(struct rpma_rt_queue *queue)
 {
 	assert(queue->users > 0);
-	/* inside the lock: whoever sees no users may delete the queue, once we
-	 * have let go of it */
+	/* inside the lock: a thread that sees no users may delete the queue,
+	 * once we have unlocked it */
 	if (--queue->users == 0) {
 		rt_queue_ring(queue);
 		pthread_cond_broadcast(&queue->left);
@@ -116,7 +116,8 @@ static void set_leaving_locked(struct rt_queue_lane *lane, bool is_leaving)
 		return;
 	lane->is_leaving = is_leaving;
 	lane->queue->leaving += is_leaving ? 1 : -1;
-	/* who waits for those that leave waits no more for one that stays */
+	/* a thread that waits for leaving users must not wait for one that
+	 * stays */
 	if (!is_leaving)
 		pthread_cond_broadcast(&lane->queue->left);
 }
@@ -167,7 +168,7 @@ void rt_queue_unref_announced(struct rpma_rt_queue *queue)
 
 bool rt_queue_is_closed(const struct rpma_rt_queue *queue)
 {
-	/* relaxed: whoever needs the order has it from elsewhere */
+	/* relaxed: a caller that needs the order has it from elsewhere */
 	return (atomic_load_explicit(&queue->gate, memory_order_relaxed) &
 		RT_QUEUE_CLOSED) != 0;
 }
@@ -252,7 +253,7 @@ uint32_t rt_queue_id(const struct rpma_rt_queue *queue)
 void rt_queue_snapshot(const struct rpma_rt_queue *queue,
 		       struct rt_queue_state *view)
 {
-	/* relaxed: figures */
+	/* relaxed: statistics, order nothing */
 	uint32_t consumers =
 		atomic_load_explicit(&queue->consumers, memory_order_relaxed);
 	const struct rt_lane *lane;
@@ -275,7 +276,7 @@ void rt_queue_snapshot(const struct rpma_rt_queue *queue,
 	memcpy(view->name, queue->name, sizeof(view->name));
 	for (i = 0; i < view->lanes; i++) {
 		lane = queue->lanes[i];
-		/* relaxed: figures */
+		/* relaxed: statistics, order nothing */
 		view->spilled += atomic_load_explicit(&lane->spill_now,
 						      memory_order_relaxed);
 		view->backlogged += rt_lane_is_backlogged(lane);

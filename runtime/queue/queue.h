@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A queue: where one thread at a time, always the same or any of several, takes
- * completions, events and messages from all its lanes and its own inbox,
- * sleeping on a futex or an eventfd when there is nothing. Protocols:
+ * queue.h -- a queue: one thread at a time, always the same or any of several,
+ * takes completions, events and messages from all lanes of the queue and its
+ * inbox, and sleeps on a futex or an eventfd when there is nothing. Protocols:
  * doc/protocols/lane.md, shared-queue.md.
  *
  * What follows is for the runtime; the public calls are in rpma_rt.h.
@@ -29,28 +29,28 @@ struct rt_lane *rt_queue_lane(struct rpma_rt_queue *queue, int poller,
 bool rt_queue_bell(struct rpma_rt_queue *queue);
 
 /*
- * Who may still bring something: connections, listeners. Put after the last
- * item was published and rung. While there are users,
+ * Users are the objects that may still write items: connections, listeners.
+ * Unref after the last item was published and rung. While there are users,
  * rpma_rt_queue_delete() answers RPMA_RT_E_BUSY.
  */
 void rt_queue_ref(struct rpma_rt_queue *queue);
 void rt_queue_unref(struct rpma_rt_queue *queue);
-/* A user is about to write its last item: who has taken that may delete the
- * queue, which then waits for rt_queue_unref_announced(). */
+/* A user is about to write its last item: the consumer of that may delete the
+ * queue, and the delete waits for rt_queue_unref_announced(). */
 void rt_queue_announce_unref(struct rpma_rt_queue *queue);
 void rt_queue_unref_announced(struct rpma_rt_queue *queue);
 
 /* Poller: a spill is a user of its queue as well, from before the batch that
  * began it is published until its last item was published and rung. */
 void rt_queue_ref_spill_poller(struct rt_lane *lane);
-/* Its last item is about to be published, as with rt_queue_announce_unref();
- * false: it will not leave after all, there are more. */
+/* The spill's last item is about to be published, as with
+ * rt_queue_announce_unref(); false: the spill stays a user, there are more. */
 void rt_queue_announce_spill_poller(struct rt_lane *lane, bool is_leaving);
-/* The lane may be gone after it. */
+/* The lane may be gone when this returns. */
 void rt_queue_unref_spill_poller(struct rt_lane *lane);
 
-/* When every poller is gone: closes, wakes; the consumer takes what is left
- * in rings and spills and is then told RPMA_RT_E_CLOSED. */
+/* When every poller is gone: closes, wakes; the consumer takes the items left
+ * in rings and spills and then gets RPMA_RT_E_CLOSED. */
 void rt_queue_finish(struct rpma_rt_queue *queue);
 
 /* The runtime's list of queues; under the runtime's lock. */
@@ -63,12 +63,12 @@ void rt_queue_finish_all(struct rpma_rt_queue *list);
 bool rt_queue_is_of(const struct rpma_rt_queue *queue,
 		    const struct rpma_rt *rt);
 bool rt_queue_is_closed(const struct rpma_rt_queue *queue);
-/* No push gets in any more. */
+/* Refuses further pushes. */
 void rt_queue_close_gate(struct rpma_rt_queue *queue);
 /* Rings after a fence of its own; counted. */
 void rt_queue_ring(struct rpma_rt_queue *queue);
 
-/* What it is like, for who looks on; the caller keeps it from being deleted. */
+/* The state of a queue, for rpma_rt_dump(); the caller keeps it alive. */
 struct rt_queue_state {
 	uint32_t id; /* of the process */
 	char name[RPMA_RT_NAME_MAX + 1];

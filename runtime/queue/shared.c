@@ -3,9 +3,9 @@
 
 /*
  * shared.c -- a queue shared by several workers: one at a time is inside and is
- * its consumer, a ring wakes one of those who wait, and who leaves something
- * behind wakes another; those who sleep on the eventfd are all woken. Runs on
- * the workers' threads. The words and why nothing is missed:
+ * its consumer, a ring wakes one of those who wait, and a worker that leaves
+ * items behind wakes another; those who sleep on the eventfd are all woken.
+ * Runs on the workers' threads. The words and why nothing is missed:
  * doc/protocols/shared-queue.md.
  */
 
@@ -71,7 +71,7 @@ static bool enter_or_mark(struct rpma_rt_queue *queue, uint32_t inside,
 
 /* -------------------------------------------------------------- leaving --- */
 
-/* The way in which others wait. Who sleeps on the eventfd armed it. */
+/* The way in which others wait. A sleeper on the eventfd armed it itself. */
 static uint32_t way_of(uint32_t consumers)
 {
 	return consumers >= RT_CONSUMER_WAITER ? RT_BELL_ON_FUTEX : 0;
@@ -94,7 +94,7 @@ static bool take_mark(struct rpma_rt_queue *queue, uint32_t *consumers)
 static bool try_leave(struct rpma_rt_queue *queue, uint32_t *consumers,
 		      uint32_t delta)
 {
-	/* release [SHARED-1]: what we did and saw, to who enters next */
+	/* release [SHARED-1]: what we did and saw, to the next to enter */
 	return atomic_compare_exchange_weak_explicit(
 		&queue->consumers, consumers,
 		*consumers - RT_CONSUMER_INSIDE + delta, memory_order_release,
@@ -125,7 +125,7 @@ static void leave(struct rpma_rt_queue *queue, bool found)
 			found = false;
 		}
 	} while (!try_leave(queue, &consumers, 0));
-	/* outside: who wakes finds nobody there */
+	/* outside: a woken worker finds no other inside */
 	if (rt_bell_wake_ways(&queue->bell, owed))
 		rt_stat_add_mt(&queue->stats.wakes, 1);
 }
@@ -217,8 +217,8 @@ static uint32_t spin(struct rpma_rt_queue *queue,
 }
 
 /*
- * Inside, or one that waits: armed before the mark, so that who finds the mark
- * looks for us.
+ * Enters, or waits: arms before it leaves the mark, so that the worker inside
+ * that finds the mark looks again for us.
  */
 static bool enter_or_wait(struct rpma_rt_queue *queue, bool is_waiting,
 			  bool *armed)
@@ -234,8 +234,8 @@ static bool enter_or_wait(struct rpma_rt_queue *queue, bool is_waiting,
 	return enter_or_mark(queue, inside, outside);
 }
 
-/* The time is over. Whatever we were woken for is seen by us, or by who is
- * inside. */
+/* The time is over. If we were woken, we see the reason, or the worker inside
+ * does. */
 static uint32_t give_up(struct rpma_rt_queue *queue,
 			struct rpma_rt_completion *cmpl, uint32_t max,
 			bool is_waiting, enum rt_take_end *why)
@@ -341,7 +341,7 @@ enum rt_take_end rt_shared_arm(struct rpma_rt_queue *queue)
 	}
 	rt_bell_read(&queue->bell);
 	rt_bell_arm(&queue->bell, RT_BELL_ON_FD);
-	/* armed before the mark: who is inside looks for us, and writes */
+	/* armed before the mark: the worker inside looks for us, and writes */
 	if (!is_inside && !enter_or_mark(queue, 0, 0))
 		return RT_TAKE_EMPTY;
 	end = rt_queue_look_consumer(queue);

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * spill.h -- where completions wait that a lane's ring has no room for: a ring
- * that grows only by being replaced. Used by one thread at a time: the lane's
+ * spill.h -- holds completions that a lane's ring has no room for: a ring that
+ * grows only by being replaced. Used by one thread at a time: the lane's
  * poller, and after it the consumer. doc/protocols/lane.md, "Memory".
  */
 

@@ -109,7 +109,7 @@ static enum rt_take_end look_at_end(struct rpma_rt_queue *queue)
 }
 
 /* After the consumer's fence, all lanes found empty: pollers that sleep on a
- * spill are told of the room [LANE-4]. */
+ * spill are rung for the room [LANE-4]. */
 static void ring_pollers(struct rpma_rt_queue *queue)
 {
 	uint32_t lanes;

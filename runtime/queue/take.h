@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* take.h -- taking from a queue; who is its consumer is others' business. */
+/* take.h -- taking from a queue; the callers decide which thread consumes. */
 
 #ifndef RT_QUEUE_TAKE_H
 #define RT_QUEUE_TAKE_H
@@ -22,19 +22,19 @@ enum rt_take_end {
 };
 
 /* Up to max items from all sources, beginning with another one each time.
- * The consumer, or who deletes. */
+ * Thread: the consumer, or the one that deletes. */
 uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
 				struct rpma_rt_completion *cmpl, uint32_t max);
-/* What a poll does: takes; nothing: why, and pollers that sleep on a spill are
- * rung. */
+/* A poll: takes; of nothing, says why and rings pollers that sleep on a spill.
+ */
 uint32_t rt_queue_poll_consumer(struct rpma_rt_queue *queue,
 				struct rpma_rt_completion *cmpl, uint32_t max,
 				enum rt_take_end *why);
-/* The second look of who sleeps next, after its fence: likewise. */
+/* The second look of a consumer about to sleep, after its fence: likewise. */
 uint32_t rt_queue_take_again_consumer(struct rpma_rt_queue *queue,
 				      struct rpma_rt_completion *cmpl,
 				      uint32_t max, enum rt_take_end *why);
-/* The same without taking: RT_TAKE_EMPTY when there is nothing to know of. */
+/* The same without taking: RT_TAKE_EMPTY if a take would find nothing. */
 enum rt_take_end rt_queue_look_consumer(struct rpma_rt_queue *queue);
 
 /* When a wait of that length ends, of rt_now_ns(); -1: never */

@@ -29,7 +29,7 @@ void rt_waiter_delete(struct rt_waiter *waiter)
 void rt_waiter_leave_poller(struct rt_waiter *waiter)
 {
 	waiter->eased = NULL;
-	/* relaxed: nobody adds it any more, and only the poller clears it */
+	/* relaxed: no thread adds it any more, and only the poller clears it */
 	if (!atomic_load_explicit(&waiter->listed, memory_order_relaxed))
 		free(waiter);
 }

@@ -18,7 +18,7 @@ struct rt_lane;
 
 struct rt_waiter {
 	_Atomic bool listed;	  /* in the stack, or taken from it and due */
-	struct rt_waiter *next;	  /* of who listed it, until it is answered */
+	struct rt_waiter *next;	  /* its poster's, until it is answered */
 	void (*eased)(void *arg); /* poller: the answer; NULL: it has left */
 	void *arg;
 	/* where it waits, of a waiter whose owner may move: set by the owner
@@ -33,19 +33,19 @@ struct rt_waiters {
 
 /* NULL: no memory. */
 struct rt_waiter *rt_waiter_new(void (*eased)(void *arg), void *arg);
-/* Was never listed; or NULL. */
+/* REQUIRES: never listed; or NULL */
 void rt_waiter_delete(struct rt_waiter *waiter);
-/* Poller: is never answered again; freed, at once or by whoever has it listed.
- * Nobody adds it any more. */
+/* Poller: the waiter is never answered again; freed at once or, if listed,
+ * when it is taken off. REQUIRES: no thread adds it any more */
 void rt_waiter_leave_poller(struct rt_waiter *waiter);
 
-/* Any thread, before its fence and its second look: is answered when the
- * backlog has cleared. A waiter waits in one place at a time. */
+/* Any thread, before its fence and its second look: the waiter is answered when
+ * the backlog has cleared. A waiter waits in one place at a time. */
 void rt_waiter_add_mt(struct rt_waiters *waiters, struct rt_waiter *waiter);
 /* Poller, after it cleared the backlog and fenced: answers one; false: there is
  * none. */
 bool rt_waiter_answer_poller(struct rt_waiters *waiters);
-/* Only waiters that have left are in it. */
+/* REQUIRES: only waiters that have left are in it */
 void rt_waiter_list_fini(struct rt_waiters *waiters);
 
 #endif /* RT_QUEUE_WAITER_H */
