@@ -151,7 +151,7 @@ static void *pump_main(void *arg)
 	while (atomic_load_explicit(&pumping, memory_order_relaxed)) {
 		done = rpma_rt_poller_run(bench->stage.world.rt, 0, DEPTH);
 		CHECK(done >= 0);
-		/* who waits for it may be on the same CPU, in real time */
+		/* the waiting thread may be on the same CPU, in real time */
 		if (done == 0)
 			sched_yield();
 	}

@@ -163,7 +163,7 @@ static void run_ops(struct bench *bench, double seconds)
 	for (i = 0; i < OPS; i++)
 		CHECK(pthread_create(&ops[i].thread, NULL, op_main, &ops[i]) ==
 		      0);
-	/* who waits for the slow device does so until the end */
+	/* a thread that waits for the slow device waits until the end */
 	bench_sleep_until(bench->end_ns);
 	/* relaxed: see be_slow() */
 	atomic_store_explicit(&is_over, true, memory_order_relaxed);

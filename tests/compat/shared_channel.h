@@ -41,7 +41,7 @@ struct row {
 	void (*close)(struct scene *scene);
 	/* makes one completion in a CQ */
 	void (*fire)(struct scene *scene, int cq);
-	/* who has the channel gets it */
+	/* the reader of the channel gets the event */
 	void (*take)(struct scene *scene, int cq);
 	/* the table: what is answered, 0 where it works */
 	int cq_wait;

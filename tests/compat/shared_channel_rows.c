@@ -167,7 +167,7 @@ static void take_from_object(struct scene *scene, int cq)
 	poll_one(scene, cq);
 }
 
-/* --- adopted: claimed by who polls them raw */
+/* --- adopted: claimed by an owner that polls them with verbs */
 
 static void claim_all(struct scene *scene)
 {

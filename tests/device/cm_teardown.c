@@ -163,7 +163,7 @@ static void destroy__client_with_request_sent(void **state)
 	(void)state;
 	cm_request(l, NULL, 0);
 	cm_destroy(&l->client);
-	/* whether the server hears of it before it answers is not said */
+	/* rdma_cm leaves open whether the server sees it before it answers */
 	assert_int_equal(fx_destroy(l->server.id), 0);
 }
 

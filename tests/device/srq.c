@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Shared receive queues: who takes from them, when they are full or empty,
- * the limit event, and what a failed queue pair leaves behind.
+ * Shared receive queues: the queue pairs that take from them, full and empty
+ * ones, the limit event, and the receives that a failed queue pair leaves.
  */
 
 #include <errno.h>

@@ -34,7 +34,7 @@ struct traits {
 	bool next_poll_keeps_batch;
 	/* rdma_cm refuses a step for which an id is not ready */
 	bool cm_checks_state;
-	/* who accepted hears of ESTABLISHED before DISCONNECTED */
+	/* the side that accepted gets ESTABLISHED before DISCONNECTED */
 	bool established_comes_first;
 	/* a QP listens only to the QP it is connected to */
 	bool checks_source_qp;

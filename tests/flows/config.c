@@ -186,7 +186,7 @@ static void conn_req__contradictions_INVAL(void **state)
 	ok(rpma_channel_delete(&channel));
 }
 
-/* Who waits on a channel of many connections is told whose the CQ is. */
+/* A reader of a channel of many connections gets the CQ's connection. */
 static void channel__cqs_CARRY_THE_CONTEXT(void **state)
 {
 	struct rpma_cm_channel *cm_channel = NULL;

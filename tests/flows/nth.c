@@ -144,7 +144,7 @@ static bool is_tolerated(const char *verb)
 	       strcmp(verb, "rdma_destroy_id") == 0;
 }
 
-/* What the device keeps of what it did not destroy is no leak of ours. */
+/* Memory of objects that the device did not destroy is no leak of librpma. */
 static void forgive_leaks(bool forgiven)
 {
 #ifdef __SANITIZE_ADDRESS__

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Refusals, on a device: who is refused reads why, with the plain calls for
- * events; who refuses need not make anything of the request before.
+ * Refusals, on a device: the refused side reads the reason, with the plain
+ * calls for events; the other side need not make a request object to refuse.
  */
 
 #include <rdma/rdma_cma.h>

@@ -31,7 +31,7 @@ static struct rt_poller *poller;
 static struct rt_device *device;
 static uint64_t completions; /* of the schedules before */
 
-/* of a schedule: who holds the CQs */
+/* of a schedule: the CQs and their users */
 static struct rt_cq *cqs[MAX_CQS];
 static struct rt_cq_user users[MAX_CQS];
 

@@ -29,7 +29,7 @@ enum play_kind {
 	WRONG, /* the search must find it out */
 };
 
-/* who waits, and how */
+/* the threads that wait, and how */
 struct play {
 	const char *name;
 	/* before each schedule: makes scene->cq[] */

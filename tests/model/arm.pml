@@ -48,7 +48,7 @@ bool fd;	   /* the queue's: readable */
 byte consumer = FIRST;
 byte runner = FIRST;
 bool inside;	   /* somebody is in a call on the poller */
-byte tail;	   /* the poller's, of who is inside it */
+byte tail;	   /* the poller's, of the thread inside it */
 bool left_out;	   /* likewise: the lane is on its list */
 byte head;	   /* the consumer's */
 byte heard;	   /* likewise: messages taken */
@@ -114,7 +114,7 @@ inline poller_arm(t)
 #endif
 }
 
-/* From now on it arms nothing, and is of no help to who sleeps. */
+/* From now on it arms nothing, and is of no help to a sleeper. */
 inline run_busily(t)
 {
 	do

@@ -2,12 +2,13 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The channel protocol, as in doc/protocols/channel.md and in poller.c,
- * park.c, inbox.c and cq_pool.c, for every interleaving of one poller with its
+ * The channel protocol, as in doc/protocols/channel.md and in arm.c, channel.c,
+ * bell.c, inbox.c and cq_pool.c, for every interleaving of one poller with its
  * CQs, a device that completes and raises events, and another thread: it sends
  * a message, stops the poller, and destroys the CQs when the poller has ended.
  * With LEAVES, CQ 0 may leave before: nothing completes in it any more, the
- * poller is told, lets go of it and goes on, and the other destroys it meanwhile.
+ * poller gets a message, lets go of it and goes on, and the other destroys it
+ * meanwhile.
  *
  * Poller and the other thread store through buffers, see buffers.pml; the device
  * is behind calls with locks of their own. A completion and its event are two

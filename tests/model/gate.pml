@@ -77,7 +77,7 @@
 #define CREDIT 1 /* bits of want */
 #define ROOM   2
 
-mtype = { RTS, ERR, GONE, HEALTHY, BROKEN, SETTLING, SWEEPING, SWEPT };
+mtype = { RTS, ERR, GONE, HEALTHY, BROKEN, DRAINING, SWEEPING, SWEPT };
 
 /* the side: posters, under its lock; the poller after the handover */
 bool locked;
@@ -372,7 +372,7 @@ inline deliver(id)
 	}
 }
 
-/* Who takes a want away owns it. WRITABLEs have room of their own. */
+/* The taker of a want owns it. WRITABLEs have room of their own. */
 inline answer_want(bits)
 {
 	if
@@ -508,7 +508,7 @@ inline become_broken()
 }
 
 /* A completion of a side that is not healthy, or the first such. */
-inline unhappy(id, good)
+inline off_success(id, good)
 {
 	if
 	:: ps == HEALTHY -> become_broken()
@@ -521,7 +521,7 @@ inline unhappy(id, good)
 #else
 		skip
 #endif
-	:: ps == SETTLING || ps == SWEEPING -> finish(id, good)
+	:: ps == DRAINING || ps == SWEEPING -> finish(id, good)
 	:: ps == SWEPT -> assert(false)
 	fi
 }
@@ -542,7 +542,7 @@ inline poll_one()
 	if
 	:: id == MARKER -> marker_seen = true
 	:: id != MARKER && good && ps == HEALTHY -> retire(id)
-	:: id != MARKER && !(good && ps == HEALTHY) -> unhappy(id, good)
+	:: id != MARKER && !(good && ps == HEALTHY) -> off_success(id, good)
 	fi;
 	d_step { id = 0; good = false }
 }
@@ -551,7 +551,7 @@ inline take_over()
 {
 	told_handover = false;
 	reap(count);
-	ps = SETTLING;
+	ps = DRAINING;
 	do
 	:: kept?id, good -> finish(id, good)
 	:: empty(kept) -> break
@@ -630,7 +630,7 @@ proctype poller()
 		fi
 	:: told_handover -> take_over()
 	/* the marker came; or a time passed */
-	:: ps == SETTLING && !is_drained -> drained()
+	:: ps == DRAINING && !is_drained -> drained()
 	:: told_gone ->
 		told_gone = false;
 		ps = SWEEPING;

@@ -314,7 +314,7 @@ inline park()
 	look_for_wake(woken);
 #endif
 	put(CONSUMER, QWORD, ASLEEP, true);
-#ifndef M_NO_FENCE_PARK
+#ifndef M_NO_FENCE_ARM
 	FENCE(CONSUMER);
 #endif
 #ifndef M_NO_END_CHECK
@@ -372,7 +372,7 @@ proctype consumer()
 		take();
 		if
 		:: got
-		:: !got -> park()
+		:: !got -> arm_and_sleep()
 		fi
 	od;
 	assert(taken == N)

@@ -49,7 +49,7 @@
 #define WAKER	  4
 #define THREADS	  (4 + WAKES)
 
-/* the word of who consumes, in parts that change in one step */
+/* the word of the consumers, in parts that change in one step */
 bool inside;
 bool again;
 byte waiters;
@@ -295,7 +295,7 @@ inline leave(t)
 	wake(owed, owed_fd)
 }
 
-/* One step of the word of who consumes; entered or not. */
+/* One step of the word of the consumers; entered or not. */
 inline enter_or_mark(t, in_more, out_more)
 {
 	atomic {
@@ -596,7 +596,7 @@ proctype waker()
 
 active proctype ending()
 {
-	/* who has no time is told the end; by then everything was taken */
+	/* a worker without a time gets the end; by then everything was taken */
 	closed && published == ITEMS && taken == ITEMS && waiters == 0
 }
 

@@ -97,8 +97,8 @@ bool refill_again;
 bool limit_pending;
 bool device_told;
 
-/* what is wanted: LIMIT was out, and SRQ_LIMIT did not come since; who is told
- * posts no more */
+/* what is wanted: LIMIT was out, and SRQ_LIMIT did not come since; after it the
+ * poster posts no more */
 bool reached;
 bool idle;
 #define OUT_NOW (device + sent + SIZE - count)

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * async.c -- what a program hears of its devices. From a handler that pushes
- * to a queue: each event once, in order, with the end of connections beside it.
+ * async.c -- asynchronous events of a program's devices. From a handler that
+ * pushes to a queue: each event once, in order, with the end of connections.
  * Or it reads them itself and feeds them in: then nobody else reads, what is a
  * connection's ends that one, and what is not is said to be the program's.
  */

@@ -208,7 +208,7 @@ static void open_routes(struct routes *r, struct rpma_rt_conn *conn)
 	}
 }
 
-/* How many queues have been told by now. */
+/* How many queues have their ROUTE_CLOSED by now. */
 static int count_closed(struct routes *r)
 {
 	struct rpma_rt_completion item;

@@ -5,7 +5,7 @@
  * callback.c -- a connection that lives in functions its poller calls: each
  * message is answered inside the function that got it, no queue takes part;
  * floods that are refused inside, WRITABLE to the function; the connection
- * dies in the middle and every work request is heard of once, ROUTE_CLOSED
+ * dies in the middle and every work request is reported once, ROUTE_CLOSED
  * last. On a poller's thread, on two, and by hand.
  *
  * usage: runtime_callback [round trips]
@@ -29,7 +29,7 @@ struct end {
 	bool answers;	/* each message with one */
 	uint32_t trips; /* messages got */
 	uint32_t last;	/* closes at that many */
-	uint32_t owed;	/* work requests posted and not heard of */
+	uint32_t owed;	/* work requests posted and not reported */
 	uint32_t recvs_due;
 	uint32_t sends_due;
 	uint32_t refused;
@@ -38,7 +38,7 @@ struct end {
 	_Atomic uint32_t closed; /* routes */
 };
 
-/* False: refused; it is told when it may go on. The test's own thread may be
+/* False: refused; WRITABLE says when it may go on. The test's own thread may be
  * inside still, in the post that begins it all. */
 static bool is_taken(struct end *e, int ret)
 {
@@ -100,7 +100,7 @@ static void hear(const struct rpma_rt_completion *cmpl, void *arg)
 	if (cmpl->kind == RPMA_RT_EVENT) {
 		CHECK(cmpl->opcode == RPMA_RT_EVENT_ROUTE_CLOSED);
 		e->inside--;
-		/* release: pairs with the acquire of who waits for the end */
+		/* release: pairs with the acquire of the waiting thread */
 		atomic_fetch_add_explicit(&e->closed, 1, memory_order_release);
 		return;
 	}

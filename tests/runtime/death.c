@@ -297,7 +297,7 @@ static void error_completion__status(struct scene *s, const char *name)
 	MUST(rpma_rt_recv(s->victim.active, s->stage.mr, 64, 64, FIRST));
 	MUST(rpma_rt_send(s->victim.active, s->stage.mr, 0, 64,
 			  RPMA_F_COMPLETION_ALWAYS, 0));
-	/* which of the two ends is heard of first is open */
+	/* which of the two ends is seen first is open */
 	outcome = collect(s, s->stage.aq, &s->victim.active, 1, 1, ANY);
 	CHECK(outcome.failed + outcome.flushed == 2);
 	CHECK(outcome.reason == RPMA_RT_REASON_ERROR ||
@@ -547,7 +547,7 @@ static void device_removed(struct scene *s)
 	ctx = s->stage.world.ibv_ctx;
 	leave_outstanding(s);
 	CHECK(s->loop->remove_device(0) == 0);
-	/* what was outstanding fails with it, and may be heard of first */
+	/* outstanding work requests fail with it, and may be seen first */
 	outcome = collect_both(s, ANY);
 	CHECK(outcome.reason == RPMA_RT_REASON_DEVICE ||
 	      outcome.reason == RPMA_RT_REASON_ERROR);
@@ -697,7 +697,7 @@ static void disconnected__twice(struct scene *s)
 	CHECK(s->loop->fault("event:of=cm.disconnected,action=double") == 0);
 	leave_outstanding(s);
 	MUST(rpma_rt_conn_close(s->victim.passive));
-	/* a flush may be heard of before the event */
+	/* a flush may be reported before the event */
 	CHECK(collect_both(s, ANY).synthesized == 0);
 	part_from_others(s);
 }

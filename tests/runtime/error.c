@@ -43,7 +43,7 @@ static void post_all(struct stage *s, struct rpma_rt_conn *conn,
 	MUST_ANSWER(count, rpma_rt_post_send(conn, wrs, count));
 }
 
-/* The other end fails too, and leaves: which of the two is heard of first is
+/* The other end fails too, and leaves: which of the two is seen first is
  * open. */
 static void check_reason(const struct rpma_rt_completion *closed)
 {
@@ -69,7 +69,7 @@ static void expect_all(struct stage *s, struct world_pair *pair)
 			CHECK(item.status == IBV_WC_WR_FLUSH_ERR);
 			continue;
 		}
-		/* a success that nobody wanted to hear of */
+		/* a success that wanted no completion */
 		if (next < BEFORE &&
 		    flags_of((int)next) == RPMA_F_COMPLETION_ON_ERROR)
 			next++;

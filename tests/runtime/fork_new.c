@@ -107,7 +107,7 @@ static void wait_for_fork(struct old *o)
 	do {
 		CHECK(world_now_ms() < end);
 		usleep(1000);
-		/* acquire: pairs with the release of who forked */
+		/* acquire: pairs with the release of the thread that forked */
 		pid = atomic_load_explicit(&o->forked, memory_order_acquire);
 	} while (pid == 0);
 	/* relaxed: no other thread until the next one */

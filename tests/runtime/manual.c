@@ -183,8 +183,8 @@ static void take_one(struct shard *s)
 	CHECK(item.context == 7 && item.status == 0);
 }
 
-/* What our own round delivered may be told by the queue's fd or not: either it
- * is readable, or the poller is not armed before it was taken. */
+/* Items of our own round may make the queue's fd readable or not: either it is
+ * readable, or the poller is not armed before they were taken. */
 static void arm__delivered_by_own_round_NOT_SLEPT_ON(struct shard *s,
 						     struct world_pair *pair)
 {

@@ -55,7 +55,7 @@ static void call_what_waits(struct caller *c)
 	REFUSED(RPMA_RT_E_THREAD,
 		rpma_rt_route_open(c->conn, RPMA_RT_SEND_SIDE, queue, &route));
 	CHECK(rt == s->world.rt && queue == s->aq);
-	/* release: pairs with the acquire of who waits for it */
+	/* release: pairs with the acquire of the waiting thread */
 	atomic_store_explicit(&c->done, true, memory_order_release);
 }
 

@@ -152,8 +152,8 @@ static bool is_destroying(const char *verb)
 }
 
 #ifdef __SANITIZE_ADDRESS__
-/* What the device keeps of what it did not destroy, and the channel of a CQ
- * that is still there: no leaks of ours. */
+/* Memory of objects that the device did not destroy, and the channel of a CQ
+ * that is still there: no leaks of the libraries. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {

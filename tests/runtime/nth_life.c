@@ -302,7 +302,7 @@ static void check_function(void)
 	      is_open);
 }
 
-/* Its last item: nothing is owed, and the other end need not hear of it. */
+/* The last item: no work request is outstanding; the peer need not notice. */
 static void closed(struct end *end, const struct rpma_rt_completion *item)
 {
 	CHECK((uintptr_t)end->conn == item->context);
@@ -340,7 +340,7 @@ static void event(struct end *end, const struct rpma_rt_completion *item)
 		closed(end, item);
 		break;
 	}
-	/* its death is told in the queue */
+	/* its end is reported in the queue */
 	if (ret == RPMA_RT_E_CLOSED)
 		ret = LIFE_CLOSED;
 	if (ret)

@@ -44,7 +44,7 @@ extern const struct life lives[];
 void life_open(void);
 /* An event of a port: nobody's, but to be read. */
 void life_raise(void);
-/* What is done to it, for who reads why it hangs. */
+/* The fault that is raised, for the message if the test hangs. */
 extern const char *life_trouble;
 /* From rpma_rt_new() to rpma_rt_delete(); the first error. Aborts where the
  * runtime broke a promise. */

@@ -117,7 +117,7 @@ static void least_loaded(struct stage *s)
 	CHECK(poller_of(conns[5]) == 2); /* 2 2 1 */
 	for (i = 0; i < 6; i++)
 		end(s, &conns[i]);
-	/* what is gone does not count, a little after it was heard of */
+	/* a closed connection does not count, a little after its CLOSED */
 	do {
 		CHECK(world_now_ms() < until);
 		conns[0] = begin(s, s->world.addr, RPMA_RT_POLLER_LEAST);
@@ -290,8 +290,8 @@ static void hear_no_more(struct listener_rt *l)
 	MUST(rpma_rt_delete(&l->rt));
 }
 
-/* Two runtimes and one reader: both hear of the port, neither loses a
- * connection by it; what is about a queue pair of the one is its alone. */
+/* Two runtimes and one reader: both get the port's event, neither loses a
+ * connection by it; an event of a queue pair goes to its runtime only. */
 static void two_runtimes(struct stage *s, const struct loop *loop)
 {
 	struct listener_rt a = {0};

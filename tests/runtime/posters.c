@@ -5,8 +5,8 @@
  * posters.c -- everybody posts at once: to both ends of a connection two
  * threads each, and the function that its poller calls for what arrives; to
  * the SRQ that both ends share its refill function, and a thread. In the
- * middle of it one end is closed. Who posted what is heard of where it led,
- * once; every buffer comes back.
+ * middle of it one end is closed. Each work request is reported once, in the
+ * queue that it named; every buffer comes back.
  *
  * usage: runtime_posters [messages before the end [connections]]
  */
@@ -51,7 +51,7 @@ struct scene {
 	pthread_t keeper;
 	_Atomic bool enough;	   /* the keeper may go */
 	_Atomic uint32_t received; /* messages */
-	_Atomic bool out[BUFFERS]; /* claimed by who posts it */
+	_Atomic bool out[BUFFERS]; /* claimed by its poster */
 };
 
 /* -------------------------------------------------------------- posters --- */
@@ -103,7 +103,7 @@ static void post_buffers(struct scene *s, struct rpma_rt_srq *srq)
 	int ret;
 
 	for (i = 0; i < BUFFERS; i++) {
-		/* relaxed: who has the buffer is ordered by where it came by */
+		/* relaxed: the queue that it came by orders its holders */
 		if (atomic_exchange_explicit(&s->out[i], true,
 					     memory_order_relaxed))
 			continue;

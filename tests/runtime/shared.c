@@ -3,8 +3,8 @@
 
 /*
  * shared.c -- the completions of a connection, taken by several workers of
- * one queue: each once, and every worker is told the end. And a second
- * consumer of a queue that is not shared.
+ * one queue: each once, and every worker gets the end. And a second consumer of
+ * a queue that is not shared.
  */
 
 #include <pthread.h>
@@ -30,7 +30,7 @@ static void check(struct workers *workers,
 {
 	if (item->kind == RPMA_RT_EVENT) {
 		CHECK(item->opcode == RPMA_RT_EVENT_CLOSED);
-		/* release: to who waits for it */
+		/* release: to the waiting thread */
 		atomic_fetch_add_explicit(&workers->events, 1,
 					  memory_order_release);
 		return;
@@ -40,7 +40,7 @@ static void check(struct workers *workers,
 	/* relaxed: only the count matters */
 	CHECK(atomic_fetch_add_explicit(&workers->seen[item->context], 1,
 					memory_order_relaxed) == 0);
-	/* release: to who waits for it */
+	/* release: to the waiting thread */
 	atomic_fetch_add_explicit(&workers->taken, 1, memory_order_release);
 }
 

@@ -6,7 +6,7 @@
  * connections that share one CQ. Each stays below what makes the runtime ask
  * for a completion by itself, round after round, and nobody runs out of credit
  * or room; then all of them die at once with all that they can have
- * outstanding, and each work request is heard of once, from the device.
+ * outstanding, and each work request is reported once, by the device.
  *
  * usage: runtime_signal [rounds]
  */
@@ -73,7 +73,7 @@ static void turn(struct signal *s, int messages)
 	expect_nothing(s->stage.aq);
 }
 
-/* One message each that is heard of; nothing else is. */
+/* One message each that gets a completion; nothing else does. */
 static void expect_alive(struct signal *s)
 {
 	int i;

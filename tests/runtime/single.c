@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * single.c -- posting without a lock: one thread posts sends until it is
- * told that the connection closes, while another closes it from outside. Each
- * work request that was taken is heard of exactly once, CLOSED last; over and
- * over, so that closing meets the poster everywhere.
+ * single.c -- posting without a lock: one thread posts sends until a post is
+ * refused with CLOSED, while another closes the connection from outside. Each
+ * accepted work request is reported exactly once, CLOSED last; over and over,
+ * so that closing meets the poster everywhere.
  *
  * usage: runtime_single [connections]
  */

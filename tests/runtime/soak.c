@@ -140,7 +140,7 @@ static unsigned long get(const _Atomic uint64_t *count)
 	return (unsigned long)atomic_load_explicit(count, memory_order_relaxed);
 }
 
-/* Each one told of, or silent as it was asked to be. */
+/* Each work request was reported, or silent as it was asked to be. */
 static void report(struct soak_sum *sum)
 {
 	printf("posted %lu ticked %lu silent %lu errors %lu synthesized %lu\n",

@@ -174,7 +174,7 @@ struct soak_cfg {
 	uint64_t wrs;
 	uint64_t seed;
 	uint32_t epochs;
-	uint64_t patience_s; /* until what hangs is told of */
+	uint64_t patience_s; /* until a hang is reported */
 	bool manual;	     /* one thread does everything */
 	bool two;	     /* two runtimes on one device */
 	bool calm;	     /* no trouble but what the ends make themselves */

@@ -130,7 +130,7 @@ static void judge_rec(struct soak_end *end, int which, uint32_t seq)
 	if (end->ordered && seq > atomic_load_explicit(&side->first_error,
 						       memory_order_relaxed))
 		soak_wrong(end, which, seq, -1,
-			   "behind an error, and told of nothing");
+			   "behind an error, and reported nothing");
 	/* relaxed: a count */
 	atomic_fetch_add_explicit(&end->epoch->sum->silent, 1,
 				  memory_order_relaxed);

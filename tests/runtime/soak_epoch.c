@@ -144,7 +144,7 @@ static void disturb(struct soak_epoch *epoch, uint64_t *random)
 		soak_end_open_route(end, which, random);
 		break;
 	default:
-		/* relaxed: not before it was told its user */
+		/* relaxed: not before its user was set */
 		if (!end->passive || atomic_load_explicit(&end->established,
 							  memory_order_relaxed))
 			soak_pump(end, which, random);

@@ -134,8 +134,8 @@ static void on_ready(struct soak_queue *queue, struct rpma_rt_conn *conn,
 	connect_or_not(end, conn, &queue->random);
 }
 
-/* Its user pointer and its queue, before any other item can come: who lives
- * in another queue moves there. False: it stays, and dies. */
+/* Sets the end's user pointer and its queue before any other item can come: an
+ * end that belongs to another queue moves there. False: it stays, and dies. */
 static bool move_in(struct soak_queue *queue, struct soak_end *end,
 		    struct rpma_rt_conn *conn)
 {
@@ -187,7 +187,7 @@ static void on_last(struct soak_queue *queue, struct soak_end *end,
 	struct soak_end *peer;
 	bool closed = item->opcode == RPMA_RT_EVENT_CLOSED;
 
-	/* relaxed, both: who lets it go last sees them all */
+	/* relaxed, both: the last one to unref sees them all */
 	if (atomic_fetch_or_explicit(&end->lasts_seen, bit,
 				     memory_order_relaxed) &
 	    bit)

@@ -72,7 +72,7 @@ static uint32_t take_slot(struct soak_side *side)
 		if (slots == 0)
 			return SOAK_SLOTS;
 		slot = (uint32_t)__builtin_ctzll(slots);
-		/* acquire: pairs with the release of who gave it back */
+		/* acquire: pairs with the release of its former holder */
 	} while (!atomic_compare_exchange_weak_explicit(
 		&side->slots, &slots, slots & (slots - 1), memory_order_acquire,
 		memory_order_relaxed));

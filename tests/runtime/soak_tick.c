@@ -76,7 +76,7 @@ static const char *wrong_success(struct soak_end *end, int which, uint32_t seq,
 	const char *block = memory + soak_block(end, which, rec->slot);
 
 	if (rec->on_error)
-		return "succeeded aloud, and wanted to hear of errors only";
+		return "reported a success, but wanted errors only";
 	if (which == RPMA_RT_RECV_SIDE) {
 		if (c->opcode != IBV_WC_RECV &&
 		    c->opcode != IBV_WC_RECV_RDMA_WITH_IMM)

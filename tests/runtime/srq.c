@@ -43,7 +43,7 @@ static int pool_post(struct pool *pool, struct rpma_rt_srq *srq, uint32_t i)
 {
 	int ret;
 
-	/* relaxed: who has the buffer is ordered by the queues it went by */
+	/* relaxed: the queues that it went by order its holders */
 	if (atomic_exchange_explicit(&pool->out[i], 1, memory_order_relaxed))
 		return 0;
 	ret = rpma_rt_srq_recv(srq, pool->stage->mr, pool->base + i * MSG_SIZE,
@@ -62,7 +62,7 @@ static void pool_took(struct pool *pool, uint64_t context)
 				       memory_order_relaxed) == 1);
 }
 
-/* Whatever is not out; who took a buffer posts it too, so both at once. */
+/* Posts all that is not out; takers of a buffer post too, so both at once. */
 static void refill(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 {
 	struct pool *pool = arg;

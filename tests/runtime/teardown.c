@@ -5,8 +5,8 @@
  * teardown.c -- everything ends at once: connections in every state are
  * closed by several threads, by their peers and inside functions that pollers
  * call, while two threads post on all of them, one takes from each queue, and
- * two stop the runtime. Each work request that was taken is heard of once,
- * CLOSED comes once and last, and nothing is left.
+ * two stop the runtime. Each accepted work request is reported once, CLOSED
+ * comes once and last, and nothing is left.
  *
  * usage: runtime_teardown [rounds [seed]]
  */

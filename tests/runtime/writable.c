@@ -28,7 +28,7 @@
 #define LIMIT	 4
 #define TAKE	 8
 
-/* who posts to one side of one end, and the queue where it completes */
+/* a poster to one side of one end, and the queue where it completes */
 struct poster {
 	struct stage *stage;
 	struct rpma_rt_conn *conn;
@@ -45,7 +45,7 @@ struct poster {
 	_Atomic uint32_t stands; /* why: an enum rpma_rt_again; NONE: it goes */
 	_Atomic bool done;
 
-	/* told of WRITABLE by who takes it */
+	/* posted by the thread that takes a WRITABLE */
 	sem_t told;
 	uint32_t writable;
 };
@@ -204,7 +204,7 @@ static void poster_start(struct poster *p)
 	CHECK(pthread_create(&p->consumer, NULL, take_main, p) == 0);
 }
 
-/* Of a poster that has been told of all: as often as it was refused. */
+/* The poster has got all WRITABLEs: as many as its refusals. */
 static void poster_close(struct poster *p)
 {
 	world_event(p->queue, RPMA_RT_EVENT_ROUTE_CLOSED);

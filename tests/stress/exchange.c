@@ -253,7 +253,7 @@ void exchange_run(const struct exchange_cfg *cfg)
 	while (rpma_rt_queue_wait(exchange->queue, &item, 1, -1) !=
 	       RPMA_RT_E_CLOSED)
 		STRESS_CHECK(!"an item after the last");
-	/* who is told "closed" may delete at once */
+	/* a consumer that got CLOSED may delete at once */
 	STRESS_CHECK(rpma_rt_queue_delete(&exchange->queue) == 0);
 	pthread_join(poller, NULL);
 

@@ -5,8 +5,8 @@
  * The whole life of a queue, many times: three pollers, two threads that push
  * and one that ends it while the consumer sleeps on it, by close or, when the
  * pollers are gone with spills left, by finish. Every push that was accepted
- * arrives, every lane arrives in order and whole, and whoever is told that the
- * queue is closed deletes it at once, under the feet of those who closed it.
+ * arrives, every lane arrives in order and whole, and the consumer deletes the
+ * queue as soon as it gets CLOSED, while others are still inside close.
  */
 
 #include <pthread.h>

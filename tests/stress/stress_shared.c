@@ -6,8 +6,8 @@
  * when their spill has no room, a thread that pushes, and workers that wait on
  * the futex, with and without a time, or poll, arm and sleep on the eventfd, or
  * both by turns. Every item is taken once; of each lane no worker sees the
- * order turned round; every worker is told the end; and nobody sleeps while
- * there is something: once all work is done and some workers still sleep, a
+ * order turned round; every worker gets the end; and no worker sleeps while
+ * there are items: once all work is done and some workers still sleep, a
  * single item is sent at a time and has to be taken before the next.
  */
 
@@ -148,7 +148,7 @@ static void check(struct actor *actor, const struct rpma_rt_completion *item)
 	/* relaxed: the threads are joined before it is read otherwise */
 	STRESS_CHECK(atomic_fetch_add_explicit(&life->seen[source][number], 1,
 					       memory_order_relaxed) == 0);
-	/* release: to who waits for it */
+	/* release: to the waiting thread */
 	atomic_fetch_add_explicit(&life->taken, 1, memory_order_release);
 }
 

@@ -3,8 +3,8 @@
 
 /*
  * Calling functions with what they must refuse. A refused call answers what it
- * should, asks nothing of what is beneath, and leaves its out-parameters, all
- * of which lie in one place, as they were. Who was called is remembered.
+ * should, calls nothing below the library, and leaves its out-parameters, all
+ * of which lie in one place, as they were. The called functions are recorded.
  */
 
 #ifndef SWEEP_H

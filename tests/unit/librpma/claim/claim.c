@@ -49,7 +49,7 @@ static void drop__not_the_owner_CLAIMED(void **state)
 	ok(rpma__claim_take(&claim, &other));
 }
 
-/* Nobody's: who names no owner may; somebody's: the owner only. */
+/* Free: callers that name no owner may; held: the owner only. */
 static void check__OWNER_ONLY(void **state)
 {
 	struct rpma__claim claim = {0};

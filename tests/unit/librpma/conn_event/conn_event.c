@@ -171,7 +171,7 @@ static void next_event__refused_no_memory_STILL_REFUSED(void **state)
 	world_end();
 }
 
-/* Who was accepted keeps what came with that; a program may point to it. */
+/* An accepted connection keeps its private data; a program may point to it. */
 static void next_event__refused_later_DOES_NOT_REPLACE(void **state)
 {
 	struct rpma_conn_private_data data;

@@ -324,7 +324,7 @@ static int accept_passive(void)
 	return ret;
 }
 
-/* The id is ready for its events before it is accepted; who fails refuses. */
+/* The id is ready for its events before it is accepted; a failure refuses. */
 static void connect__passive_EACH_FAILURE(void **state)
 {
 	const struct failure failures[] = {

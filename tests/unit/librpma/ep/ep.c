@@ -145,7 +145,7 @@ static int take_req(void)
 #define TAKEN  "get_cm_event create_ch create_cq(10, 0) "
 #define REFUSE "ack reject destroy_id"
 
-/* Who is not taken is told so, and leaves nothing here. */
+/* A request that fails is refused, and leaves nothing here. */
 static void next_conn_req__EACH_FAILURE(void **state)
 {
 	const struct failure failures[] = {

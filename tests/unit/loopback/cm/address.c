@@ -193,7 +193,7 @@ static bool connects_to(const struct sockaddr *addr)
 	return !refused;
 }
 
-/* listen: who answers on which address */
+/* listen: the listener that answers on each address */
 static void listen__addresses_MATCHED(void **state)
 {
 	struct sockaddr_in any = v4("0.0.0.0", 7300);

@@ -144,7 +144,7 @@ static void destroy__unacked_event_WAITS(void **state)
 	rpma_loopback_set_hook(on_call, &w);
 	pthread_create(&thread, NULL, destroy_thread, &w);
 	sem_wait(&w.entered);
-	/* relaxed: rdma_ack_cm_event() orders it for who waits for that */
+	/* relaxed: rdma_ack_cm_event() orders it for the waiting thread */
 	atomic_store_explicit(&w.acked, 1, memory_order_relaxed);
 	assert_int_equal(rdma_ack_cm_event(event), 0);
 	pthread_join(thread, NULL);
@@ -178,7 +178,7 @@ static void *ack_after_misuse(void *arg)
 	return NULL;
 }
 
-/* destroy_id: a thread that waits for itself is told so */
+/* destroy_id: a thread that waits for itself is reported */
 static void destroy__own_unacked_event_MISUSE(void **state)
 {
 	struct rdma_event_channel *ch = new_channel();

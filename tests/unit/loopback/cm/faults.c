@@ -102,7 +102,7 @@ static void ready__lost_DISCONNECTED(void **state)
 	pair_teardown(&p);
 }
 
-/* a lost disconnect: who sent it is told that there was no answer */
+/* a lost disconnect: its sender gets an event that there was no answer */
 static void disconnect__lost_ETIMEDOUT(void **state)
 {
 	struct pair p;

@@ -96,7 +96,7 @@ static void disconnect__unaccepted_SUCCESS(void **state)
 	pair_teardown(&p);
 }
 
-/* destroy: the peer of a connection hears of it; it need not wait long */
+/* destroy: the peer of a connection is disconnected; it need not wait long */
 static void destroy__established_peer_DISCONNECTED(void **state)
 {
 	struct pair p;
@@ -112,7 +112,7 @@ static void destroy__established_peer_DISCONNECTED(void **state)
 	pair_teardown(&p);
 }
 
-/* destroy: who answers a disconnect by dying, answers */
+/* destroy: an id that is destroyed on a disconnect answers it */
 static void destroy__disconnected_peer_DISCONNECTED(void **state)
 {
 	struct pair p;

@@ -19,7 +19,7 @@
 
 #define PATIENCE_MS 30000
 
-/* who is told, and counts on an eventfd that can be waited for */
+/* an owner that counts its events on an eventfd that can be waited for */
 struct owner {
 	struct rt_async_object object;
 	struct rt_async_device device;
@@ -83,7 +83,7 @@ static void owner_init(struct owner *owner, bool watches)
 		ok(rt_async_watch(&owner->device));
 }
 
-/* Until it is told once more. */
+/* Waits until the owner gets one more event. */
 static void wait_for(struct owner *owner)
 {
 	struct pollfd fd = {.fd = owner->fd, .events = POLLIN};
@@ -99,7 +99,7 @@ static int nothing(void *arg)
 	return 0;
 }
 
-/* It was not told of anything, and everything has been read. */
+/* The owner got no event, and all events have been read. */
 static void expect_quiet(struct owner *owner)
 {
 	struct pollfd fd = {.fd = owner->fd, .events = POLLIN};

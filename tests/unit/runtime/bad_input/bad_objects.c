@@ -72,7 +72,7 @@ void a_closed_queue(void **state)
 	fake_bury(f, &conn);
 }
 
-/* Who names it, or takes from it, keeps it from being deleted. */
+/* Users of the queue, and a consumer inside, keep it from being deleted. */
 void a_queue_in_use(void **state)
 {
 	struct fake *f = *state;

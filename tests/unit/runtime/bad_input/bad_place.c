@@ -191,7 +191,7 @@ void of_before_a_fork(void **state)
 
 /* ------------------------------------------------------------ mistakes --- */
 
-/* The rest is told by an assertion where those are compiled. */
+/* An assertion reports the rest where assertions are compiled. */
 
 /* What the parent made is taken for the child's own. */
 static void inherit(struct rpma_rt *rt)

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Mistakes of a program that are told by an assertion where those are
- * compiled: made in a child, whose last words must name file and line.
+ * Mistakes of a program that assertions report where those are compiled: made
+ * in a child, whose last message must name file and line.
  */
 
 #ifndef RT_DEATH_H

@@ -58,7 +58,7 @@ static int ear_post(const struct ear *ear, uint64_t context)
 	return fake_post_send(ear->conn, &wr);
 }
 
-/* Its connection dies; the function must have been told last. */
+/* The connection dies; the function must get the last item. */
 static void ear_close(struct fake *f, struct ear *ear)
 {
 	const struct rpma_rt_completion *last;
@@ -241,7 +241,7 @@ static void act_allowed(struct ear *ear, const struct rpma_rt_completion *cmpl)
 	ok(fake_recv(conn, 3));
 	ok(rpma_rt_conn_ref(conn));
 	ok(rpma_rt_conn_unref(&conn));
-	/* the runtime's lock may be held by who waits for this poller */
+	/* a thread that waits for this poller may hold the runtime's lock */
 	pthread_mutex_lock(&ear->f->rt->lock);
 	ok(rpma_rt_conn_close(ear->conn));
 	pthread_mutex_unlock(&ear->f->rt->lock);
@@ -417,8 +417,8 @@ static void act_answer_too_early(struct ear *ear,
 	ear->act = act_answer;
 }
 
-/* A message overtakes the end of the handshake: the function answers it when
- * it is told that it may. */
+/* A message overtakes the end of the handshake: the function answers it after
+ * WRITABLE. */
 static void call__before_ESTABLISHED_WRITABLE_behind_it(void **state)
 {
 	struct fake *f = *state;

@@ -188,8 +188,8 @@ int fake_teardown(void **state);
 void fake_control(struct fake *f);
 /* The control thread: reads the CM events that are there. */
 void fake_cm_ready(struct fake *f);
-/* When a poller has answered next: fn is called, once, before who asked it goes
- * on. That one may hold the runtime's lock. */
+/* When a poller has answered next, fn is called, once, before the caller that
+ * waits goes on. That caller may hold the runtime's lock. */
 void fake_when_answered(void (*fn)(void *arg), void *arg);
 /* When an inbox is found empty next, before its owner goes on: likewise. Set
  * before the owner's thread begins. */

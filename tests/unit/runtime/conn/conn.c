@@ -168,7 +168,7 @@ static void connect__refused_the_peer_s_word_kept(void **state)
 	expect_death(f, &conn, RPMA_RT_REASON_REJECTED, 28);
 }
 
-/* The flush of the refused queue pair is heard of before the refusal. */
+/* The flush of the refused queue pair is seen before the refusal. */
 static void connect__refused_flush_first_still_REJECTED(void **state)
 {
 	struct fake *f = *state;
@@ -344,7 +344,7 @@ static void destroy__established_id_left_alone(void **state)
 	assert_null(strstr(fake_trace(), "rdma_migrate_id"));
 }
 
-/* It stays on the channel: who reads that destroys the queue pair. */
+/* The id stays on the channel, so the channel's reader destroys the QP. */
 static void destroy__id_not_silenced_by_the_control_thread(void **state)
 {
 	struct fake *f = *state;
@@ -388,7 +388,7 @@ static void request__no_resources_refused(void **state)
 	assert_int_equal(fake_take(f, f->queue), 0);
 }
 
-/* The application never hears of it. */
+/* The request is not reported to the application. */
 static void request__objects_fail_dies_silently(void **state)
 {
 	static const char *const calls[] = {"req_new", "req_claim",
@@ -686,7 +686,7 @@ static void handle__after_CLOSED(void **state)
 	assert_null(held);
 }
 
-/* The peer's leaving is heard of before the WR that failed; flushed ones do not
+/* The peer's leaving is seen before the WR that failed; flushed ones do not
  * count. */
 static void die__a_failed_wr_outweighs_DISCONNECTED(void **state)
 {

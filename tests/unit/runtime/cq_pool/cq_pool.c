@@ -13,7 +13,7 @@
 #include "poller/cqs.h"
 #include "poller/cq.h"
 
-/* who holds room in these tests */
+/* the holders of room in these tests */
 #define USERS 16
 static struct rt_cq_user users[USERS];
 static int users_count;

@@ -4,7 +4,7 @@
 /*
  * How a connection dies, step by step on one thread: which completions are
  * kept, finished, inferred, swallowed, synthesized; in which order its objects
- * go; what is stale; who is told last.
+ * go; which completions are stale; which item comes last.
  */
 
 #include <errno.h>
@@ -161,7 +161,7 @@ static void error__markers_posted_around_the_flush(void **state)
 	fake_bury(f, &conn);
 }
 
-/* After the close, and before the flush is heard of: successes are kept too. */
+/* After the close, and before the flush is seen: successes are kept too. */
 static void kept__success_behind_an_error_of_the_other_side(void **state)
 {
 	struct fake *f = *state;
@@ -223,7 +223,7 @@ static void finish__on_error_only_inferred_before_own_after(void **state)
 	assert_int_equal(f->got, 1);
 }
 
-/* Signaled by us, heard of as a success while it dies: swallowed there too. */
+/* Signaled by the runtime, a success while conn dies: swallowed there too. */
 static void finish__on_error_only_success_swallowed(void **state)
 {
 	struct fake *f = *state;
@@ -389,7 +389,7 @@ static void sweep__cq_never_empty_as_many_as_it_holds(void **state)
 	fake_drain_time_over(f, conn);
 	fake_round(f);
 	fake_control(f);
-	/* the batch in which it hears of GONE: only what follows counts */
+	/* the batch in which GONE arrives: only later completions count */
 	for (i = 0; i < 2 * cqe; i++)
 		fake_wc(conn->cq, rt_wr_id(RT_ROUTE_FIRST + 99, 0),
 			IBV_WC_SUCCESS, IBV_WC_SEND, 1);

@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The gate of a side with its lock and with the marker of a single poster: who
- * gets in, that closing and pausing wait for who is inside, what a poller
- * thread is told instead of waiting, and that two single posters are caught.
+ * The gate of a side with its lock and with the marker of a single poster: the
+ * posters that enter, that closing and pausing wait for the poster inside, the
+ * error of a poller thread that may not wait, and that two single posters are
+ * caught.
  */
 
 #include <signal.h>
@@ -100,7 +101,7 @@ static void resume__closed_meanwhile_stays_CLOSED(void **state)
 struct closing {
 	struct rt_gate gate;
 	_Atomic bool begun;
-	int written; /* by the poster inside; read by who closed */
+	int written; /* by the poster inside; read after the close */
 	bool pauses;
 };
 

@@ -101,7 +101,7 @@ static void expect_not_yet(int ret)
 	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NOT_YET);
 }
 
-/* Send: from ESTABLISHED on, and who came too early is told once, behind it;
+/* Send: from ESTABLISHED on, and an early post gets one WRITABLE, behind it;
  * receive: from the request on; neither after. */
 static void post__gates_AGAIN_open_CLOSED(void **state)
 {

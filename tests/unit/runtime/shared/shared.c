@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A queue shared by several workers, one situation at a time: who is woken, who
- * wakes the next, what somebody inside means for the others; and what becomes
- * of a second consumer where a queue is not shared.
+ * A queue shared by several workers, one situation at a time: which worker is
+ * woken, which one wakes the next, how a worker inside affects the others; and
+ * a second consumer of a queue that is not shared.
  */
 
 #include <setjmp.h>
@@ -83,7 +83,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static uint32_t crew(struct world *world)
+static uint32_t consumers(struct world *world)
 {
 	/* acquire: what the workers did before */
 	return atomic_load_explicit(&world->queue->consumers,
@@ -130,7 +130,7 @@ static void send_to_sleep(struct world *world, int count, int max)
 						&world->workers[i]),
 				 0);
 	}
-	while (crew(world) != (uint32_t)count * RT_CONSUMER_WAITER)
+	while (consumers(world) != (uint32_t)count * RT_CONSUMER_WAITER)
 		sched_yield();
 }
 
@@ -178,7 +178,7 @@ static void poll__items_IN_ORDER_THEN_NONE(void **state)
 	assert_int_equal(world->taken[0].context, 1);
 	assert_int_equal(world->taken[2].context, 3);
 	assert_int_equal(poll_up_to(world, MAX), 0);
-	assert_int_equal(crew(world), 0);
+	assert_int_equal(consumers(world), 0);
 }
 
 static void wait__item_there_AT_ONCE(void **state)
@@ -196,7 +196,7 @@ static void wait__nothing_comes_NONE(void **state)
 
 	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, MAX, 1),
 			 0);
-	assert_int_equal(crew(world), 0);
+	assert_int_equal(consumers(world), 0);
 }
 
 static void wait__one_published_ONE_WAKES(void **state)
@@ -207,7 +207,7 @@ static void wait__one_published_ONE_WAKES(void **state)
 	publish_and_ring(world, 1);
 	assert_int_equal(wait_until_back(world, 1, WORKERS), 1);
 	/* the others are waited for again, and not woken */
-	while (crew(world) != (WORKERS - 1) * RT_CONSUMER_WAITER)
+	while (consumers(world) != (WORKERS - 1) * RT_CONSUMER_WAITER)
 		sched_yield();
 	assert_int_equal(rt_bell_ways(&world->queue->bell), RT_BELL_ON_FUTEX);
 	rpma_rt_queue_close(world->queue);
@@ -276,13 +276,13 @@ static void poll__another_inside_NONE(void **state)
 	set_shared(world, RT_CONSUMER_INSIDE);
 	assert_int_equal(poll_up_to(world, 1), 0);
 	/* nothing wakes it, so there is nothing to mark */
-	assert_int_equal(crew(world), RT_CONSUMER_INSIDE);
+	assert_int_equal(consumers(world), RT_CONSUMER_INSIDE);
 	set_shared(world, 0);
 	assert_int_equal(poll_up_to(world, 1), 1);
 }
 
-/* who is inside may be off its CPU: the loop sleeps meanwhile, and is looked
- * for */
+/* the worker inside may be off its CPU: the loop sleeps meanwhile, and the
+ * worker looks for it */
 static void arm__another_inside_MARKED(void **state)
 {
 	struct world *world = *state;
@@ -295,10 +295,11 @@ static void arm__another_inside_MARKED(void **state)
 	set_shared(world, RT_CONSUMER_INSIDE);
 	assert_int_equal(poll_up_to(world, 1), 0);
 	assert_true(stub_is_readable(fd));
-	assert_int_equal(crew(world), RT_CONSUMER_INSIDE);
+	assert_int_equal(consumers(world), RT_CONSUMER_INSIDE);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	assert_false(stub_is_readable(fd));
-	assert_int_equal(crew(world), RT_CONSUMER_INSIDE | RT_CONSUMER_AGAIN);
+	assert_int_equal(consumers(world),
+			 RT_CONSUMER_INSIDE | RT_CONSUMER_AGAIN);
 	assert_int_equal(rt_bell_ways(&world->queue->bell), RT_BELL_ON_FD);
 	set_shared(world, 0);
 	assert_int_equal(poll_up_to(world, 1), 1);
@@ -314,11 +315,11 @@ static void poll__marked_by_an_arm_READABLE(void **state)
 	stub_publish(world->lane, 1, 2);
 	set_shared(world, RT_CONSUMER_INSIDE);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
-	/* who was inside goes on from here: it comes in with the mark set */
+	/* the worker inside goes on from here: it comes in with the mark set */
 	set_shared(world, RT_CONSUMER_AGAIN);
 	assert_int_equal(poll_up_to(world, 1), 1);
 	assert_true(stub_is_readable(fd));
-	assert_int_equal(crew(world), 0);
+	assert_int_equal(consumers(world), 0);
 	assert_int_equal(poll_up_to(world, 1), 1);
 }
 
@@ -330,7 +331,8 @@ static void wait__another_inside_KEEPS_ITS_TIME(void **state)
 	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, MAX, 2),
 			 0);
 	/* no longer registered, and who is inside looks again */
-	assert_int_equal(crew(world), RT_CONSUMER_INSIDE | RT_CONSUMER_AGAIN);
+	assert_int_equal(consumers(world),
+			 RT_CONSUMER_INSIDE | RT_CONSUMER_AGAIN);
 	set_shared(world, 0);
 }
 
@@ -399,7 +401,7 @@ static void wake__several_wait_ONE_COMES_BACK(void **state)
 	for (i = 1; i <= WORKERS; i++) {
 		assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
 		assert_int_equal(wait_until_back(world, i, WORKERS), i);
-		assert_int_equal(crew(world),
+		assert_int_equal(consumers(world),
 				 (uint32_t)(WORKERS - i) * RT_CONSUMER_WAITER);
 	}
 	join_all(world, WORKERS);
@@ -416,7 +418,7 @@ static void wake__another_inside_ONE_COMES_BACK(void **state)
 	/* relaxed: the wake, as its ring was spent on who could not take it */
 	atomic_fetch_or_explicit(&world->queue->woken, RT_QUEUE_WOKEN,
 				 memory_order_relaxed);
-	set_shared(world, crew(world) | RT_CONSUMER_AGAIN);
+	set_shared(world, consumers(world) | RT_CONSUMER_AGAIN);
 	assert_int_equal(poll_up_to(world, 1), 0);
 	join_all(world, 1);
 	assert_int_equal(world->workers[0].got, 0);

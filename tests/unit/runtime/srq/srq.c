@@ -366,7 +366,7 @@ static void number_reused__waits_for_the_sweep(void **state)
 	scene_close(&s);
 }
 
-/* It dies while it waits: heard of, then closed. */
+/* A connection dies while it waits for its number: REQUEST, then CLOSED. */
 static void number_reused__closed_while_it_waits(void **state)
 {
 	struct rpma_rt_conn *old;
