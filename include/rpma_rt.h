@@ -9,7 +9,7 @@
  * to one poller. A work request names a route, a route leads to a queue, and
  * one thread at a time consumes a queue. Each work request that asks for a
  * completion gets exactly one, in the queue its route names, whatever happens
- * to the connection. The model is told in rpma_rt(7), each call in its page.
+ * to the connection. rpma_rt(7) describes the model, each call has its page.
  *
  * Results: calls that poll, wait, post or run return how many, >= 0, or a
  * negative error; all others 0 or a negative error. Errors are RPMA_E_* and
@@ -328,7 +328,7 @@ struct rpma_rt_poller_stats {
 	uint64_t events;  /* completion events read */
 	uint64_t acks;	  /* calls of ibv_ack_cq_events */
 	uint64_t spilled; /* items that found their lane full */
-	uint64_t lost;	  /* items without room anywhere; 0, or a bug of ours */
+	uint64_t lost;	  /* items dropped; 0 unless the library is broken */
 	uint64_t stale;	  /* completions of no open route: dropped */
 	uint64_t lost_events_recovered;
 	uint64_t keepalives;  /* posted */
@@ -858,8 +858,8 @@ struct rpma_rt_recv_wr {
  * themselves are borrowed for the call.
  *
  * Receives are taken from EVENT_REQUEST / EVENT_READY on, the others from
- * EVENT_ESTABLISHED on; on the accepting side a message can come before that,
- * and an answer that is refused is told behind it.
+ * EVENT_ESTABLISHED on. On the accepting side a message may arrive before
+ * ESTABLISHED; a send refused for that is followed by one WRITABLE after it.
  * Thread: any (one at a time a side, if so declared); send side and receive
  * side do not hinder each other.
  */

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * region ADDRESS KIND [FD]: registers a page in a way that rpma_mr_reg() does
- * not have, makes a region of librpma of it, and prints its descriptor.
+ * region ADDRESS KIND [FD]: registers a page with verbs in a way that
+ * rpma_mr_reg() does not offer, makes a region of it and prints its descriptor.
  */
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 /*
  * first ADDRESS: the smallest program with librpma_rt, both ends in one
  * process. One poller thread takes completions off the device, one queue leads
- * everything to main, which reacts to what comes until both ends are closed.
+ * everything to main, which handles items until both ends are closed.
  */
 
 #include <stdlib.h>

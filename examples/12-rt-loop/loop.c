@@ -4,8 +4,8 @@
 /*
  * loop ADDRESS: one thread and its own event loop, with no poller in the
  * background. The runtime is in manual mode: the loop runs its poller, and
- * sleeps in epoll on the poller's descriptor and on a timer, which is there
- * for whatever else a loop waits for.
+ * sleeps in epoll on the poller's descriptor and on a timer, which stands for
+ * the other descriptors that a loop waits for.
  */
 
 #include <stdio.h>

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * callback ADDRESS: a server that lives in a function. The poller calls it with
- * each message of its connection, and it answers there and then: nothing
- * crosses a core, nobody is woken. Its connection's events still come to main,
- * which plays the client too.
+ * callback ADDRESS: a server that is a function. The poller calls it with each
+ * message of its connection, and the function answers at once: no message
+ * crosses a core, no thread is woken. The connection's events still come to
+ * main, which plays the client too.
  */
 
 #include <stdio.h>

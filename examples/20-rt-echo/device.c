@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * device.c: finds the device, compares its limits with what is asked for.
+ * device.c: finds the device, compares its limits with the options.
  */
 
 #include "device.h"

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * device.h: from the address to a peer on a device that has room enough.
+ * device.h: makes a peer of an address, on a device that has room enough.
  */
 
 #ifndef ECHO_DEVICE_H

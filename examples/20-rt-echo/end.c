@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * end.c: what main does with an end: makes it, starts its workers, commands
- * them, joins them, and looks at the end whether their queues are empty.
+ * end.c: main's part of an end: makes it, starts its workers, commands them,
+ * joins them, and checks that their queues are empty at last.
  */
 
 #include "end.h"

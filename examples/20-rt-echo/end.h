@@ -5,9 +5,9 @@
  * end.h: one end of the echo, its workers and its connections ("links").
  *
  * Threads: main makes and deletes ends, starts and joins workers, and sends
- * them commands through their queues. A worker owns its links: nobody else
- * touches one after it was handed over. What the report reads meanwhile is
- * struct stats, whose words have one writer each, the worker.
+ * them commands through their queues. A worker owns its links: no other thread
+ * touches a link after it was handed over. The report reads only struct stats
+ * meanwhile, whose words have one writer each, the worker.
  */
 
 #ifndef ECHO_END_H

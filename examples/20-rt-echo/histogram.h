@@ -5,9 +5,9 @@
  * histogram.h: latencies in buckets that grow with the value, 32 to each
  * power of two, so that a percentile is off by at most 3 %.
  *
- * A histogram is written by one thread and may be read by others meanwhile.
- * What a reader takes is a struct hist_counts, which it can add up and
- * subtract: an interval is the difference of two.
+ * A histogram is written by one thread and may be read by others meanwhile. A
+ * reader takes a struct hist_counts, which can be added and subtracted: an
+ * interval is the difference of two.
  */
 
 #ifndef ECHO_HISTOGRAM_H

@@ -6,9 +6,9 @@
  *
  * The memory is receive slots and then send slots, one message each. A receive
  * slot is posted, comes back with a message, and is posted again when the
- * message is done with. Sends go in order through the send slots, round and
- * round: staged (filled), then posted with all that is staged, one doorbell.
- * What the runtime refuses for now stays where it is until RPMA_RT_WRITABLE.
+ * message was handled. Sends go in order through the send slots, round and
+ * round: staged (filled), then posted with all that are staged, one doorbell.
+ * A post that the runtime refuses for now stays staged until RPMA_RT_WRITABLE.
  * Thread: main until the link is handed to its worker, then the worker.
  */
 

@@ -3,7 +3,7 @@
 
 /*
  * rt-echo: a multi-threaded echo server over RDMA and its load generator, on
- * librpma_rt. README.md tells what to look at. main.c: start and end.
+ * librpma_rt; README.md says where to begin. main.c: start and end.
  */
 
 #include <sched.h>

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * options.c: the command line: what is there, what is wrong, the defaults.
+ * options.c: the command line: its options, its errors, the defaults.
  */
 
 #include "options.h"
@@ -205,7 +205,7 @@ static bool has_contradiction(const struct options *o)
 	return false;
 }
 
-/* A server makes buffers only for who connects, and counts then. */
+/* A server makes buffers only for clients that connect, and counts then. */
 static bool is_too_large(const struct options *o)
 {
 	uint64_t bytes = buffer_bytes(o->connections, o->depth, o->size);

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * plan.c: how many threads, and which of them may spin. A thread that spins
- * without a CPU of its own only delays the one it waits for.
+ * plan.c: how many threads there are, and which of them may spin. A thread that
+ * spins without a CPU of its own only delays the thread that it waits for.
  */
 
 #include "options.h"

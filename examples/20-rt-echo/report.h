@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * report.h: what is printed on stdout. Thread: main.
+ * report.h: prints the report on stdout. Thread: main.
  */
 
 #ifndef ECHO_REPORT_H

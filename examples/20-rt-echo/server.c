@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * server.c: main takes the connection requests, judges what they ask for,
- * makes the link and hands it to a worker, which does all the rest: posts the
- * receives, accepts, answers, closes.
+ * server.c: main takes the connection requests, checks them, makes the link and
+ * hands it to a worker, which does all the rest: posts the receives, accepts,
+ * answers, closes.
  */
 
 #include "server.h"

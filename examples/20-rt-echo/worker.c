@@ -2,13 +2,13 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * worker.c: take a batch from the queue, tick off each completion, let the end
- * handle it, and at last pump each link that something came for, once: so what
- * a batch causes is posted with one doorbell a side.
+ * worker.c: takes a batch from the queue, ticks off each completion, lets the
+ * end handle it, and at last pumps each link that got a completion, once: so
+ * the posts that a batch causes need one doorbell a side.
  *
  * With --poll=manual the worker first runs one round of its own poller, which
- * fills its queue: the completion never leaves the core. When there is nothing
- * for a while, it arms the poller and sleeps on both file descriptors.
+ * fills its queue: the completion never leaves the core. When nothing comes for
+ * a while, the worker arms the poller and sleeps on both file descriptors.
  */
 
 #include "worker.h"

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * rpma-check: says what an RDMA program finds on this machine, in sentences.
+ * rpma-check: prints in sentences what an RDMA program finds on this machine.
  * With --address it only prints the address that the examples would use.
  * Status: 0 there is a device with an address, 1 there is none.
  */

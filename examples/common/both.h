@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * both.h: what the small examples of the runtime begin and end with, both ends
- * of all connections in one process: a peer, a page of memory for messages, a
- * runtime, a listener on a free port.
+ * both.h: the beginning and the end of the runtime's small examples, with both
+ * ends of all connections in one process: a peer, a page of memory for
+ * messages, a runtime, a listener on a free port.
  */
 
 #ifndef EXAMPLES_BOTH_H

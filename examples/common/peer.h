@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * peer.h: what every small example begins with, and how each says what failed.
+ * peer.h: the beginning of every small example, and its error messages.
  */
 
 #ifndef EXAMPLES_PEER_H
