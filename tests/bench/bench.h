@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * What the measuring programs share: the command line, pinning, the line that
+ * Shared by the measuring programs: the command line, pinning, the line that
  * tests/bench/run reads. See README.md for the protocol.
  */
 

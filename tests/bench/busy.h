@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * busy.h -- one busy connection of a stage, to see how what happens beside it
- * delays it: of each of its writes, the time from the call that posts to the
- * completion in the hands of its consumer, a thread that sleeps in between or
- * a function that the poller calls. Writes are posted by the clock, not when
- * the one before has completed: else a poller that stands still would be seen
- * by one write, and the rest would wait unmeasured.
+ * busy.h -- one busy connection of a stage, to measure how other connections
+ * delay it: for each of its writes, the time from the call that posts to the
+ * completion at its consumer, a thread that sleeps in between or a function
+ * that the poller calls. Writes are posted by the clock, not when the one
+ * before has completed: else only one write would measure a poller that stands
+ * still, and the rest would wait unmeasured.
  */
 
 #ifndef BUSY_H

@@ -4,13 +4,13 @@
 /*
  * bench_cost [--seconds S] [--cpus A,B] librpma|verbs|over OPERATION
  *
- * What a call of the data path costs by itself. The connection is one on the
+ * The cost of a call of the data path by itself. The connection is one on the
  * loopback device; once it stands, posting and polling of the device are
  * replaced by functions that only count, so that a call's cost is librpma's.
  *
- * "librpma" and "verbs" print millions of operations a second; "over" what a
- * call costs more than the same with verbs alone, in nanoseconds, from runs of
- * both in turn. Medians of many short runs, so that what interrupts one of them
+ * "librpma" and "verbs" print millions of operations a second; "over" prints
+ * the cost of a call beyond the same with verbs alone, in nanoseconds, from
+ * runs of both in turn. Medians of many short runs, so that an interrupted run
  * does not count.
  */
 

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * crowd.h -- many connections that do nothing but stand by and be torn down.
+ * crowd.h -- many idle connections that stand by and are torn down.
  * Both ends are in this process and on the same poller; a thread takes the
  * CLOSED events.
  */

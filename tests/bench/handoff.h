@@ -3,7 +3,7 @@
 
 /*
  * The hand-off of routed completions from a poller to its consumer, in several
- * ways that differ in nothing else. A way groups what the poller routes, hands
+ * ways that differ in nothing else. A way groups the routed completions, hands
  * the groups over once a batch, and takes them out on the other side.
  */
 

@@ -4,18 +4,19 @@
 /*
  * bench_strangers [--seconds S] [--cpus A,B] quiet|disturbed COUNT MS PLACE
  *
- * Does anybody wait for connections that are nothing to them? COUNT connections
- * of the first runtime's first poller, on the first device, stand by or die;
- * each ibv_destroy_qp() takes MS milliseconds. Meanwhile four threads, each
- * once a millisecond: "connect" (to READY), "queue_new" (and delete),
- * "set_user", "post" (a write, to its completion). PLACE is where:
+ * Do calls wait for connections that they have nothing to do with? COUNT
+ * connections of the first runtime's first poller, on the first device, stand
+ * by or die; each ibv_destroy_qp() takes MS milliseconds. Meanwhile four
+ * threads, each once a millisecond: "connect" (to READY), "queue_new" (and
+ * delete), "set_user", "post" (a write, to its completion). PLACE is where:
  *   conn     the same poller, other connections
  *   poller   another poller of the runtime
  *   device   another device, another poller
  *   runtime  another runtime of the process, the same device
- * What is printed is the 99th percentile of each. What was due while one before
- * it was waiting counts from when it was due, and what still waits at the end
- * counts too: the calls are made by the clock, not by what they wait for.
+ * The program prints the 99th percentile of each. A call that was due while
+ * one before it was waiting counts from when it was due, and a call that still
+ * waits at the end counts too: calls are made by the clock, not when the last
+ * is over.
  */
 
 #include <pthread.h>

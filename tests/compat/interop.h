@@ -6,8 +6,8 @@
  * at its other end. Uses nothing that librpma 1.2 does not have: the same
  * source is built with its header and with ours.
  *
- * A side belongs to one thread. Whatever fails ends the program, with the side
- * and the operation that it was about.
+ * A side belongs to one thread. A failure ends the program, with a message that
+ * names the side and the operation.
  */
 
 #ifndef COMPAT_INTEROP_H

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The calls of before 1.0 as a source of today has them, on a device: which
- * completions they see, and what they say of them. Who may wait and poll where
- * is in the table of shared_channel.c.
+ * The calls from before 1.0 in a source of today, on a device: the completions
+ * that they see, and their results. The table of shared_channel.c has the
+ * threads that may wait and poll where.
  */
 
 #include <librpma_legacy.h>

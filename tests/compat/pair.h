@@ -7,7 +7,7 @@
  * nothing that librpma 1.2 does not have, so that the tests on top of it can
  * be built with an older header and run on an older library.
  *
- * Whatever fails fails the test. What blocks is ended by the test's timeout.
+ * Any failure fails the test. The test's timeout ends a call that blocks.
  */
 
 #ifndef COMPAT_PAIR_H

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * What programs written for librpma 1.2 rely on, on a device: connecting,
- * operations, the ways to have completion channels, taking down.
+ * Behaviour that programs written for librpma 1.2 rely on, on a device:
+ * connecting, operations, the kinds of completion channels, taking down.
  */
 
 #include <arpa/inet.h>

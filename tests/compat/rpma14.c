@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * What librpma 1.4 adds, on a device: channel objects, CQs of one's own,
- * claims, requests that do not block, configuration, chains, taking down in
- * steps.
+ * The additions of librpma 1.4, on a device: channel objects, CQs of the
+ * program, claims, requests that do not block, configuration, chains, taking
+ * down in steps.
  */
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 /*
  * The structs of rpma_rt.h as programs were compiled with them: sizes and
  * offsets, which never change, here where pointers have 8 bytes. And
- * configurations of programs that know less or more than the library.
+ * configurations of programs with fewer or more fields than the library's.
  */
 
 #include <assert.h>

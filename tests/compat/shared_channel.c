@@ -2,13 +2,13 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Whose channel a CQ is on, and what each way to wait for it or to poll it
- * then answers: a row of the table for every owner, a column for every call,
+ * The owner of a CQ's channel, and the result of each call that waits for the
+ * CQ or polls it: a row of the table for every owner, a column for every call,
  * and a test ROW__COLUMN for every cell.
  *
- * Where a call works it is made to: nothing first, then the one completion.
- * Where it is refused, it is refused with a completion there, which the
- * channel's owner still gets afterwards.
+ * A call that works is tested without a completion first, then with one. A call
+ * that is refused is refused with a completion there, which the channel's owner
+ * still gets afterwards.
  */
 
 #include <stdlib.h>

@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A scene: a connection whose CQs are on somebody's channel. A row of the table
- * in shared_channel.c is one kind of owner; shared_channel_rows.c has them.
+ * A scene: a connection whose CQs are on the channel of an owner. A row of the
+ * table in shared_channel.c is one kind of owner; shared_channel_rows.c has
+ * them.
  */
 
 #ifndef COMPAT_SHARED_CHANNEL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Who may own the channel of a CQ; see shared_channel.h. */
+/* The kinds of owners of a CQ's channel; see shared_channel.h. */
 
 #define _GNU_SOURCE /* RTLD_NEXT */
 

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Configurations that a connection is not made with, on a device: what is of
- * another device, which where there is only one is its second context; what
- * contradicts itself. And whose a CQ on a channel is.
+ * Configurations that no connection is made with, on a device: objects of
+ * another device, or of its second context where there is only one device;
+ * contradictions. And the connection of a CQ on a channel.
  */
 
 #include <infiniband/verbs.h>

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Operations that are inline, solicited or fenced, on a device: what of it the
- * other side sees, and what is refused.
+ * Operations that are inline, solicited or fenced, on a device: their effect on
+ * the other side, and those that are refused.
  */
 
 #include <string.h>

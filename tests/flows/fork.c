@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A child forked while threads of its parent are inside the library: what it
- * inherits answers with an error there and is left alone on the device, what it
- * makes anew works, and the parent goes on.
+ * A child forked while threads of its parent are inside the library: calls on
+ * inherited objects return an error there and leave the device alone, objects
+ * that the child makes work, and the parent goes on.
  */
 
 #include <errno.h>

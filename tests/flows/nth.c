@@ -3,9 +3,9 @@
 
 /*
  * The nth call fails. Each flow is run once for every call that it makes: of
- * the allocator by the library, and of each verb by anybody; that one fails.
- * The flow ends with the error of it, gives everything back without waiting for
- * anything, and runs through right after.
+ * the library to the allocator, and of any code to a verb; that call fails. The
+ * flow ends with its error, gives everything back without waiting, and runs
+ * through right after.
  */
 
 #include <dirent.h>

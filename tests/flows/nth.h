@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Flows of librpma between two ends in one thread: what a program does from
- * the first object to the last. One thread.
+ * Flows of librpma between two ends in one thread: the calls of a program from
+ * the first object to the last.
  */
 
 #ifndef FLOWS_NTH_H

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A thread that waits in the library gets a signal whose handler does not ask
- * for system calls to go on: what each call that waits answers then, and that
- * what it waited for still comes. Signals are sent until one has ended the
- * wait, so it does not matter when it began.
+ * A thread that waits in the library gets a signal whose handler does not
+ * restart system calls: the result of each call that waits, and that the
+ * awaited event still comes. Signals are sent until one has ended the wait, so
+ * it does not matter when the wait began.
  */
 
 #include <pthread.h>

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * What node 1.4 adds to shared receive queues, on a device: receives of several
- * pieces, and the event when few receives are left.
+ * The additions of node 1.4 to shared receive queues, on a device: receives of
+ * several pieces, and the event when few receives are left.
  */
 
 #include <infiniband/verbs.h>

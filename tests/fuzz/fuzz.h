@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * What the fuzzers share: how libFuzzer calls them, an end that it takes for a
- * finding, and a log function that formats every message. One thread.
+ * Shared by the fuzzers: the function that libFuzzer calls, an end that counts
+ * as a finding, and a log function that formats every message. One thread.
  */
 
 #ifndef FUZZ_H

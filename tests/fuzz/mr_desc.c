@@ -3,7 +3,7 @@
 
 /*
  * Any bytes as the descriptor of a region: refused, with nothing written; or
- * what the getters say is what the bytes say.
+ * the getters return the values in the bytes.
  */
 
 #include "fuzz.h"

@@ -4,8 +4,8 @@
 /*
  * Private data as CM events bring it. The input is a script: how the connection
  * is made, then events, each a type, flags, a length and that many bytes. The
- * buffer of an event is exactly as long as the event says. What the getters
- * answer is compared with what should have been kept.
+ * buffer of an event is exactly as long as the event says. The results of the
+ * getters are compared with the data that should have been kept.
  */
 
 #include "fuzz.h"

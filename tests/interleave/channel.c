@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * channel.c -- librpma's channel under the deterministic scheduler: waiters as
- * rpma_channel_wait(3) wants them lose nothing in any order; those that wait as
- * brpc and others once did are found out, which shows that the search finds
- * what there is to be found.
+ * channel.c -- librpma's channel under the deterministic scheduler: waiters
+ * that follow rpma_channel_wait(3) lose no completion in any order; the search
+ * finds the losses of waiters with the bugs of brpc and others, which shows
+ * that the search works.
  */
 
 #include "search.h"

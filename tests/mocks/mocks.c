@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* The trace, failures to come, and the count of what exists. */
+/* The trace, requested failures, and the count of the objects that exist. */
 
 #include "mocks.h"
 

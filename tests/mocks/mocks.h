@@ -3,8 +3,8 @@
 
 /*
  * Link-time mocks of libibverbs, librdmacm and the allocator. Every call is
- * written into a trace, can be told to fail, and keeps count of what exists;
- * what others still refer to cannot be destroyed, as on a device.
+ * written into a trace, fails on demand, and counts the objects that exist; an
+ * object that others refer to cannot be destroyed, as on a device.
  *
  * One thread.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* libibverbs: objects that count who refers to them. */
+/* libibverbs: objects that count their references. */
 
 #include "mocks.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Objects that tests need around the one they test. */
+/* Objects that tests need beside the tested one. */
 
 #include "world.h"
 

@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * arm.c -- a poller about to sleep: a completion comes between the last
- * poll of a CQ that found nothing and its arming, for each CQ of the channel,
- * or more of them than one poll takes, with nothing after it that would wake
- * anybody; once asleep, it sleeps. The back-stop is off, but for the last part:
- * events that were lost.
+ * arm.c -- a poller about to sleep: a completion comes between the last poll
+ * of a CQ that found nothing and its arming, for each CQ of the channel, or
+ * more of them than one poll takes, with nothing after it that would wake a
+ * thread; once asleep, the poller sleeps. The back-stop is off, but for the
+ * last part: events that were lost.
  */
 
 #include <sched.h>

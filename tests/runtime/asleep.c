@@ -3,8 +3,9 @@
 
 /*
  * asleep.c -- a message comes when a consumer has found nothing and is about
- * to sleep, with nobody to wake it afterwards: in the last reading of the clock
- * before it. The clock is this program's, so the moment is certain.
+ * to sleep, and nothing wakes it afterwards: it comes in the last reading of
+ * the clock before the sleep. The clock is this program's, so the moment is
+ * certain.
  */
 
 #include <sys/syscall.h>

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * backlog.c -- a consumer that does not come: its lane fills, the rest
- * spills, at the limit posts to it are refused; order is kept, everybody else
- * goes on, and the poller sleeps on the spill until the consumer makes room.
+ * backlog.c -- a consumer that does not take: its lane fills, the rest spills,
+ * at the limit posts to it are refused; order is kept, other queues go on, and
+ * the poller sleeps on the spill until the consumer makes room.
  */
 
 #include "stage.h"

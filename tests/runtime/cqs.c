@@ -2,10 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cqs.c -- CQs are made, break and go, and nobody waits for the device who has
- * nothing to do with it. The test stands between librpma and the device where
- * CQs are made and destroyed and queue pairs modified: it counts CQs, and holds
- * a call for as long as it likes.
+ * cqs.c -- CQs are made, fail and are destroyed, and only threads that use the
+ * device wait for it. The test replaces the verbs that make and destroy CQs and
+ * modify queue pairs: it counts CQs, and holds a call for as long as it likes.
  *
  * usage: runtime_cqs [case]
  */

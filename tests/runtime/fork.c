@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * fork.c -- a fork in the middle of it, while a thread of the parent is
- * blocked in rpma_rt_queue_wait(). In the child each call on an object from
- * before answers RPMA_RT_E_FORKED, none hangs, and it can exit without joining
- * anybody. The parent goes on.
+ * fork.c -- a fork while a thread of the parent is blocked in
+ * rpma_rt_queue_wait(). In the child each call on an object from before the
+ * fork answers RPMA_RT_E_FORKED, none hangs, and the child can exit without
+ * joining a thread. The parent goes on.
  */
 
 #include <pthread.h>

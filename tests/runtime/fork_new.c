@@ -3,9 +3,10 @@
 
 /*
  * fork_new.c -- the child of a process with a busy runtime makes a runtime
- * of its own, whoever forked: a thread of the program, a poller inside the
- * function of a route, the event thread inside the handler. What was made
- * before is refused there, by calls that wait too. The parent goes on.
+ * of its own, after a fork in each kind of thread: of the program, a poller
+ * inside the function of a route, the event thread inside the handler. Calls on
+ * objects from before are refused there, also calls that wait. The parent goes
+ * on.
  */
 
 #include <stdatomic.h>

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * alive.c -- keep-alive on a device: idle connections stay and their peers
- * notice nothing; a peer that falls silent without a word ends in CLOSED with
- * the reason ERROR; switched off nothing is posted. Threads, and by hand.
+ * keepalive.c -- keep-alive on a device: idle connections stay and their peers
+ * notice nothing; a peer that falls silent ends in CLOSED with the reason
+ * ERROR; without keep-alive nothing is posted. With threads, and by hand.
  */
 
 #include <poll.h>

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * kill.c -- a client is killed in the middle of it: every work request that
- * the server had outstanding with it gets exactly one completion, CLOSED comes,
+ * kill.c -- a client is killed while it sends: every outstanding work request
+ * of the server's connection to it gets exactly one completion, CLOSED comes,
  * and the other client goes on. Each client is a process of its own, so this
  * needs a device that processes share.
  *

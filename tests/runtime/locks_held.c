@@ -3,11 +3,11 @@
 
 /*
  * locks_held.c -- a verb that may block is called on a thread that may wait,
- * and with no lock held that a stranger wants: with none at all, but for the
- * gate of the connection that a connect or accept is about. The runtime's
- * objects are linked into this program, their calls of pthread's mutexes and
- * of the verbs in question are counted on the way; all of what a connection,
- * an SRQ, an adopted CQ and a runtime do in their lives is done once.
+ * and with no lock held that another connection needs: with none at all, but
+ * for the gate of the connection that a connect or accept is about. The
+ * runtime's objects are linked into this program, which counts their calls of
+ * pthread's mutexes and of those verbs; a connection, an SRQ, an adopted CQ
+ * and a runtime go through all steps of their lives once.
  */
 
 #include <pthread.h>

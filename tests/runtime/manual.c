@@ -3,8 +3,8 @@
 
 /*
  * manual.c -- manual mode: one thread is application, consumer and poller.
- * Connect, echo, sleep on the fd, also with the queue's, change queues, close
- * and stop, all from it.
+ * That thread connects, echoes, sleeps on the fd, also with the queue's,
+ * changes queues, closes and stops.
  */
 
 #include <poll.h>

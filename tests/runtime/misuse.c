@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * misuse.c -- what a program does wrong while the runtime is alive: posts
- * what cannot be, more than there is room for, on a connection whose peer is
+ * misuse.c -- mistakes of a program while the runtime works: it posts invalid
+ * work requests, more than there is room for, on a connection whose peer is
  * gone; uses objects of another runtime; waits inside a function that a poller
  * or the event thread called; takes where another takes; goes on after a stop.
- * Each is answered by the error that the manual names, nothing hangs, and the
+ * Each call returns the error that the manual names, none hangs, and the
  * connections that did nothing wrong go on.
  */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* misuse.h -- what the files of runtime_misuse share. */
+/* misuse.h -- shared by the files of runtime_misuse. */
 
 #ifndef MISUSE_H
 #define MISUSE_H

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * misuse_connect.c -- connecting with what no provider takes.
+ * misuse_connect.c -- connecting with parameters that no provider takes.
  */
 
 #include "misuse.h"

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * misuse_wait.c -- functions of the program that call what waits: of a route,
- * of an SRQ, for asynchronous events. Each call is refused, with real threads
- * and nothing to wake them if one were not.
+ * misuse_wait.c -- functions of the program that make calls that wait: of a
+ * route, of an SRQ, for asynchronous events. Each call is refused, with real
+ * threads and nothing to wake them if one were not.
  */
 
 #include "misuse.h"

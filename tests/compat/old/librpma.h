@@ -2,10 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * What a program built for a librpma of before 1.0 was compiled with: every
- * function that release declared, and the types and values they need. RPMA_OLD
- * says which release: 8 is the release candidate of 0.9, 9 to 14 are 0.9 to
- * 0.14.
+ * The header of a program built for a librpma from before 1.0: every function
+ * that the release declared, and the types and values they need. RPMA_OLD is
+ * the release: 8 is the release candidate of 0.9, 9 to 14 are 0.9 to 0.14.
  */
 
 #ifndef LIBRPMA_H

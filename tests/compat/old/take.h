@@ -3,7 +3,7 @@
 
 /*
  * Waiting for a completion and taking it, in each way that the release has for
- * that, told in words of all releases.
+ * that, behind functions that are the same for all releases.
  */
 
 #ifndef OLD_TAKE_H

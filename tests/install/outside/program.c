@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A program outside of the tree: calls something old, something new, something
- * of before 1.0 and the runtime, and insists that the libraries it runs on are
+ * A program outside of the tree: makes an old call, a new one, one from before
+ * 1.0 and one of the runtime, and checks that the libraries it runs on are
  * those below the directory given. Compiles as C and as C++.
  */
 

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * verbs.h of an rdma-core that knows the native atomic write and flush, for
- * tests of the code that uses them: what the one here lacks, the build says.
+ * verbs.h of an rdma-core with the native atomic write and flush, for tests of
+ * the code that uses them; the build finds out what the installed one lacks.
  */
 
 #include_next <infiniband/verbs.h>

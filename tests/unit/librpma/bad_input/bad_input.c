@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Every exported function and what it has to refuse: NULL in each pointer,
- * values out of range, objects in the wrong state, what is deleted twice,
- * descriptors that cannot be. The last test says which function was forgotten.
+ * Every exported function and the arguments that it has to refuse: NULL in each
+ * pointer, values out of range, objects in the wrong state, a second delete,
+ * invalid descriptors. The last test names the functions that were forgotten.
  */
 
 #include "sweep.h"

@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Calling functions with what they must refuse. A refused call answers what it
- * should, calls nothing below the library, and leaves its out-parameters, all
- * of which lie in one place, as they were. The called functions are recorded.
+ * Calling functions with arguments that they must refuse. A refused call
+ * returns the expected error, calls nothing below the library, and leaves its
+ * out-parameters, all of which lie in one place, as they were. The called
+ * functions are recorded.
  */
 
 #ifndef SWEEP_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Unit tests of the operations: what is checked, and what is posted. */
+/* Unit tests of the operations: their checks, and the WRs they post. */
 
 #include "world.h"
 

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Unit tests of what is given to objects of another device: refused before
- * anything is made of it, in words that name both devices.
+ * Unit tests of objects given to objects of another device: refused before any
+ * use, with a message that names both devices.
  */
 
 #include "world.h"

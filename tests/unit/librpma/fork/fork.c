@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Unit tests of what a child inherits: each object is made, the process becomes
- * its own child as fork.c counts it, and nothing may reach verbs or rdma_cm.
- * What is still there afterwards is the parent's, which the test destroys.
+ * Unit tests of inherited objects: each object is made, the process becomes
+ * its own child as fork.c counts it, and no call may reach verbs or rdma_cm.
+ * Objects of the parent that are left afterwards are destroyed by the test.
  */
 
 #include "world.h"

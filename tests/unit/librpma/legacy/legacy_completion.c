@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Unit tests of the calls of before 1.0 that take completions. */
+/* Unit tests of the calls from before 1.0 that take completions. */
 
 #include "world.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Unit tests of the default log function: what reaches stderr and syslog. */
+/* Unit tests of the default log function: its output to stderr and syslog. */
 
 #include "mocks.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Unit tests of what is left where rdma-core knows nothing native. */
+/* Unit tests of the build for an rdma-core without native operations. */
 
 #include "world.h"
 

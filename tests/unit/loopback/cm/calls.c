@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* calls.c -- bad arguments, options, QPs, attributes, what is not there. */
+/* calls.c -- bad arguments, options, QPs, attributes, unsupported calls. */
 
 #include "fixture.h"
 

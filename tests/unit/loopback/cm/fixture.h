@@ -3,7 +3,7 @@
 
 /*
  * fixture.h -- a listener and a client in one thread, and steps of their
- * life. Every helper asserts that what it does works.
+ * life. Every helper asserts that its calls succeed.
  */
 
 #ifndef LOOPBACK_CM_FIXTURE_H

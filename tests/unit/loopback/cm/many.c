@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * many.c -- 10,000 connections with both ends in the process: all are asked
- * for before the listener reads a request, each carries a message, and all are
+ * many.c -- 10,000 connections with both ends in the process: all are requested
+ * before the listener reads a request, each carries a message, and all are
  * destroyed with the events of their ends unread.
  */
 

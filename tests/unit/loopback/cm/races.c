@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * races.c -- many threads at once. What is asserted holds in every order;
- * the sanitizers look at the rest.
+ * races.c -- many threads at once. The assertions hold in every order; the
+ * sanitizers find the rest.
  */
 
 #include "fixture.h"

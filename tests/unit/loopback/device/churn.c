@@ -4,9 +4,8 @@
 /*
  * churn.c -- destroy against execute. Threads post, poll and arm while QPs at
  * both ends are destroyed, made again, reset and broken, and regions come and
- * go. What must hold is that nothing crashes, that a sanitizer finds nothing,
- * and that every receive and signaled send of a QP that is in error at the
- * end has completed once.
+ * go. The test fails on a crash, on a report of a sanitizer, and if a receive
+ * or signaled send of a QP that is in error at the end has not completed once.
  */
 
 #include "fixture.h"

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * faults.c -- what rules do to requests, calls and events, and what a rule
- * that is not understood does.
+ * faults.c -- the effect of rules on requests, calls and events, and the error
+ * of a rule that is not understood.
  */
 
 #include "fixture.h"

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * knobs.c -- ways to behave in which real devices differ: the default, and
- * what a knob makes of it. Also overrun, removal, and raised events.
+ * knobs.c -- behaviour in which real devices differ: the default, and the
+ * effect of a knob. Also overrun, removal, and raised events.
  */
 
 #include "fixture.h"

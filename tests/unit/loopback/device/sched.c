@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * sched.c -- the deterministic scheduler finds the classical mistakes, does
- * not find any where there is none, and repeats what it found.
+ * sched.c -- the deterministic scheduler finds the classical mistakes, reports
+ * none where there is none, and replays the schedules that it found.
  */
 
 #include "fixture.h"

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * strict.c -- every misuse that the device promises to notice is noticed, in
- * the mode in which it can be, and none is where there is none.
+ * strict.c -- the device reports every misuse that it promises to report, in
+ * the modes that can, and none in a correct program.
  */
 
 #include "fixture.h"

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Asynchronous events on the real event thread and a made-up device: each is
- * told to the owner of its object, or shown to handlers; acknowledged once;
- * and none is believed to be about a later object of the same address.
+ * Asynchronous events on the real event thread and a made-up device: each goes
+ * to the owner of its object, or to handlers; it is acknowledged once; and none
+ * is mistaken for one of a later object of the same address.
  */
 
 #include <errno.h>

@@ -2,11 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Every function of the runtime and what it has to refuse: NULL in each
- * pointer, values out of range, objects in the wrong state or of another
- * runtime (bad_objects.c), calls that wait where nobody may, objects of
- * before a fork, mistakes that only an assertion tells (bad_place.c). Here:
- * configurations and runtimes. The last test says which function was forgotten.
+ * Every function of the runtime and the arguments that it has to refuse: NULL
+ * in each pointer, values out of range, objects in the wrong state or of
+ * another runtime (bad_objects.c), calls that wait where none may, objects
+ * from before a fork, mistakes that only an assertion reports (bad_place.c).
+ * Here: configurations and runtimes. The last test names the functions that
+ * were forgotten.
  */
 
 #include "bad_input.h"

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * What the files of these tests share; see bad_input.c. Each test is listed
- * here and in the table there.
+ * Shared by the files of these tests; see bad_input.c. Each test is listed here
+ * and in the table there.
  */
 
 #ifndef RT_BAD_INPUT_H

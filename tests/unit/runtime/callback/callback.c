@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Routes to functions on a made-up device: once for each work request, in
- * order, with the credit back, never inside each other; what a function may
- * call and what not; refusals inside; the last item.
+ * Routes to functions on a made-up device: a function is called once for each
+ * work request, in order, with the credit back, never inside another; the calls
+ * that it may make; refusals inside; the last item.
  */
 
 #include <string.h>

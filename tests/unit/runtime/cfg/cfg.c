@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Configurations: defaults, ranges, what is said of a field that is wrong; and
- * structs that are shorter or longer than ours, as an older or newer program
- * has them.
+ * Configurations: defaults, ranges, the message about a wrong field; and
+ * structs that are shorter or longer than the library's, as an older or newer
+ * program has them.
  */
 
 #include "base/cfg.h"

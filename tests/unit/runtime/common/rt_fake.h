@@ -2,11 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * What the runtime stands on, made up: a device whose completion queues hold
- * what the test puts there, librpma's objects as counters, an allocator and
- * system calls that can be told to fail. And a runtime without threads: the
- * test runs the inboxes of the device's threads and the poller's rounds by
- * hand, so that every interleaving of them is a plain sequence of calls.
+ * Fakes of all that the runtime uses: a device whose completion queues hold
+ * the completions that the test puts there, librpma's objects as counters, an
+ * allocator and system calls that fail on demand. And a runtime without
+ * threads: the test runs the inboxes of the device's threads and the poller's
+ * rounds by hand, so that every interleaving of them is a plain sequence of
+ * calls.
  */
 
 #ifndef RT_FAKE_H

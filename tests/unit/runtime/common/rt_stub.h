@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A runtime without threads: just what a queue asks of it, and helpers that
- * the tests of lane and queue share.
+ * A runtime without threads, with only the functions that a queue calls, and
+ * helpers that the tests of lane and queue share.
  */
 
 #ifndef RT_STUB_H

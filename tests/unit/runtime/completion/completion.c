@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* A completion as a work completion, what it holds, text. */
+/* A completion as a work completion, its getters, its text. */
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -3,8 +3,8 @@
 
 /*
  * A connection as the control thread and the application lead it: each step
- * that fails, each event in each state, what is released in which order, and
- * what the application may still change.
+ * that fails, each event in each state, the order of release, and the changes
+ * that the application may still make.
  */
 
 #include <errno.h>

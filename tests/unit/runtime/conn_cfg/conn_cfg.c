@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * conn_cfg.c -- what a connection of the runtime is made with: what librpma
- * gets of it. Ranges: unit_runtime_cfg.
+ * conn_cfg.c -- the configuration of a connection of the runtime: the part that
+ * librpma gets. Ranges: unit_runtime_cfg.
  */
 
 #include "conn/cfg.h"

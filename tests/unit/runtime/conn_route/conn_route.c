@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Creation of a connection: all it needs, or nothing and everything as it
- * was; and that what it had is given back. */
+/* Creation of a connection: it gets all it needs, or nothing and all is as
+ * before; and it gives back all that it had. */
 
 #include "rt_fake.h"
 

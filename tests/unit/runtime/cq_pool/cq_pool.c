@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Channels and shared CQs: room, sizes, the end, and what async events do. */
+/* Channels and shared CQs: room, sizes, the end, and asynchronous events. */
 
 #include <pthread.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * How a connection dies, step by step on one thread: which completions are
+ * The death of a connection, step by step on one thread: which completions are
  * kept, finished, inferred, swallowed, synthesized; in which order its objects
  * go; which completions are stale; which item comes last.
  */

@@ -2,9 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A dump of a runtime without threads: what it says of ledgers that it may
- * read and of those that it may not, ages, CQs, and what it answers when it
- * cannot be had.
+ * A dump of a runtime without threads: its lines for ledgers that it may read
+ * and for those that it may not, ages, CQs, and its errors.
  */
 
 #define _GNU_SOURCE

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* The heap of deadlines: what comes first, removal from anywhere, and that no
- * way through it is long, whatever the order. */
+/* The heap of deadlines: its first node, removal from anywhere, and that no
+ * path in it is long, in any order. */
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Lane and spill on one thread: order through every path, what each flag
- * means, who is rung when.
+ * Lane and spill on one thread: order through every path, the meaning of each
+ * flag, which bell is rung when.
  */
 
 #include <setjmp.h>

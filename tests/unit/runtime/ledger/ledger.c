@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* The ledger alone: credits, forced signals, and who is owed a completion. */
+/* The ledger alone: credits, forced signals, WRs still owed a completion. */
 
 #include "rt_fake.h"
 #include "conn/ledger.h"

@@ -3,7 +3,7 @@
 
 /*
  * Rings that a poller leaves out, step by step on one thread: when it may, how
- * long it is due, and who is rung in the end.
+ * long the ring is due, and which bell is rung in the end.
  */
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Whose a poller of manual mode is: entered, taken over, released, visited,
+/* The owner of a poller of manual mode: entered, taken over, released, visited,
  * closed, and the end of its thread. */
 
 #define _GNU_SOURCE

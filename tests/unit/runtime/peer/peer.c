@@ -2,8 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * What is known of a connection's peer: its address, and when a persistent
- * flush may be posted.
+ * A connection's peer: its address, and when a persistent flush may be posted.
  */
 
 #include <arpa/inet.h>

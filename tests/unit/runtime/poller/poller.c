@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The poller's loop by hand: budgets, arming and what forbids to sleep, events
- * and their acknowledgement, spills, and what fails when it is made.
+ * The poller's loop by hand: budgets, arming and the reasons not to sleep,
+ * events and their acknowledgement, spills, and failures of its creation.
  */
 
 #include <errno.h>

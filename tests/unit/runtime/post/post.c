@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Posting: what is refused and what it leaves behind, chains of which the
- * device takes a part, and what each operation becomes.
+ * Posting: refused posts and their effects, chains of which the device takes a
+ * part, and the work request of each operation.
  */
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The queue's calls on one thread: what each answers, fairness, the eventfd,
- * and how a queue ends.
+ * The queue's calls on one thread: their results, fairness, the eventfd, and
+ * the end of a queue.
  */
 
 #include <errno.h>

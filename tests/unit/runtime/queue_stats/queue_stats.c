@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* What a queue counts and, where clocks are read, times. */
+/* The counters of a queue and, where clocks are read, its times. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Names and numbers. The name server is made up and answers when it is told
- * to: while a question is open everything else goes on.
+ * Names and numbers. The name server is a fake and answers on demand: while a
+ * question is open everything else goes on.
  */
 
 #include <netdb.h>

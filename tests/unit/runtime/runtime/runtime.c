@@ -3,7 +3,7 @@
 
 /*
  * A runtime's start and stop, with its real threads: each step that fails
- * leaves nothing behind, and what answers what before, while and after.
+ * leaves nothing behind, and the results of calls before, during and after.
  */
 
 #define _GNU_SOURCE

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Tasks of a poller: in which order, how many a round, by what they wake. */
+/* Tasks of a poller: their order, how many a round, what makes them ready. */
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /* The numbers of a poller's connections, and the memory of the table that they
- * index: both are small again when a crowd has left. */
+ * index: both are small again after many connections have closed. */
 
 #define _GNU_SOURCE
 #include <string.h>

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Shared receive queues on a made-up device: whose a completion is, that each
- * receive comes back once whatever happens, credit, backlog, refill before
- * functions, the limit, room in CQs, who may delete when.
+ * Shared receive queues on a made-up device: the connection of a completion,
+ * one completion for each receive in every case, credit, backlog, refill
+ * before functions, the limit, room in CQs, when an SRQ may be deleted.
  */
 
 #include <string.h>

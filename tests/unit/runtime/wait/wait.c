@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* How a call waits: which pollers it runs meanwhile, and what it says of one
- * that another thread does not run. */
+/* The wait of a call: the pollers that it runs meanwhile, and the message about
+ * a poller that another thread does not run. */
 
 #include <semaphore.h>
 #include <string.h>
