@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * What an armed CQ is woken by, and how often. That no event comes is looked
- * at once, after the completion was seen: such a test can overlook a late
+ * The completions that wake an armed CQ, and how often. A test that wants no
+ * event looks once, after the completion was seen: it can overlook a late
  * event, it cannot fail by being slow.
  */
 

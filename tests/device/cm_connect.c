@@ -3,7 +3,7 @@
 
 /*
  * Connecting with rdma_cm: resolving, private data both ways, rejection,
- * nobody there, the order of events, data before and after.
+ * no listener, the order of events, data before and after.
  */
 
 #include <arpa/inet.h>

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The order of destruction: what others refer to is busy, what nobody refers
- * to goes, and an object whose handle was damaged is refused.
+ * The order of destruction: an object that others refer to is busy, one without
+ * references is destroyed, and one whose handle was damaged is refused.
  */
 
 #include <errno.h>

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * What a failed queue pair does with its work: flushing in order, every WR
- * once, and what the other end sees. Of a completion that is not a success
- * only wr_id, status, qp_num and vendor_err mean anything, so nothing else is
- * read here.
+ * The work of a failed queue pair: it is flushed in order, every WR once, and
+ * the other end sees the failure. Of a completion that is not a success only
+ * wr_id, status, qp_num and vendor_err are valid, so the tests read no other
+ * field.
  */
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The ground of the verbs conformance suite: the device under test, objects
+ * The base of the verbs conformance suite: the device under test, objects
  * that are destroyed after the test that made them, and two connected RC
  * queue pairs, both ends in this process. Everything is called by the thread
  * that runs cmocka; a test's other threads call verbs only and report back,

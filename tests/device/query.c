@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * What a device says about itself: the list, its limits, port, GIDs and
- * P_Keys, and that questions about what it has not are refused.
+ * The queries of a device: the list, its limits, port, GIDs and P_Keys, and
+ * that queries of ports and indexes that it does not have are refused.
  */
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Where devices may differ and both be right. Every field is a row of
+ * Differences between devices that are both right. Every field is a row of
  * DIFFERENCES.md; a test asks its field instead of the name of a device.
  */
 

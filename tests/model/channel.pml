@@ -71,7 +71,7 @@
 /* the device's */
 byte cq[CQS]; /* completions that wait */
 bool armed[CQS];
-byte born[CQS];	  /* events on their way */
+byte raised[CQS]; /* events on their way */
 byte events[CQS]; /* that the channel's fd tells of */
 short owed[CQS];  /* events read less those acknowledged: destroy waits */
 bool destroyed[CQS];
@@ -105,7 +105,7 @@ bool let_go; /* CQ 0, by the poller */
 		done < N && !(left && i == 0) ->               \
 		done++;                                        \
 		cq[i]++;                                       \
-		born[i] = born[i] + armed[i];                  \
+		raised[i] = raised[i] + armed[i];              \
 		armed[i] = false                               \
 	}
 
@@ -126,8 +126,8 @@ proctype device()
 
 /* An event reaches the channel, or is lost; or one is made of nothing. */
 #define EVENT_OF(i)                                                         \
-	:: d_step { born[i] > 0 -> born[i]--; events[i]++ }                 \
-	:: d_step { born[i] > 0 && lost < DROPS -> born[i]--; lost++ }      \
+	:: d_step { raised[i] > 0 -> raised[i]--; events[i]++ }             \
+	:: d_step { raised[i] > 0 && lost < DROPS -> raised[i]--; lost++ } \
 	:: d_step { made < SPURIOUS && !destroyed[i] -> made++; events[i]++ }
 
 proctype kernel()
@@ -419,7 +419,7 @@ inline ring_poller()
 	d_step {                                            \
 		owed[i] = owed[i] - LAST_ACK(i);            \
 		events[i] = 0;                              \
-		born[i] = 0;                                \
+		raised[i] = 0;                              \
 		armed[i] = false;                           \
 		destroyed[i] = true;                        \
 		assert(owed[i] >= 0)                        \
@@ -435,7 +435,7 @@ inline destroy_when_let_go()
 	let_go;
 	d_step {
 		events[0] = 0;
-		born[0] = 0;
+		raised[0] = 0;
 		armed[0] = false;
 		destroyed[0] = true
 	};

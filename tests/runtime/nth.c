@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * nth.c -- the nth call fails. A life of the runtime, from new to delete
- * with two connections between, is lived once for every allocation of either
- * library and for every verb, and that one fails, on whichever thread makes it.
- * The life ends by itself: with a documented error, or a connection that says
- * CLOSED; each work request taken has had its one completion; nothing is left;
- * and the next life is a whole one. Loopback device, linked.
+ * nth.c -- the nth call fails. A life of the runtime, from new to delete with
+ * two connections between, is run once for every allocation of either library
+ * and for every verb, and that one call fails, on the thread that makes it. The
+ * life ends by itself: with a documented error, or with CLOSED of a connection;
+ * each accepted work request has had its one completion; nothing is left; and
+ * the next life is a whole one. Loopback device, linked.
  *
  * usage: runtime_nth [closed | stopped | manual]
  */

@@ -2,10 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * peer.c -- what is known of a connection's peer: its address, on both sides,
- * also after the end; a persistent flush is posted once the peer's
- * configuration was applied, also while others post, with a lock and for one
- * declared poster.
+ * peer.c -- a connection's peer: its address, on both sides, also after the
+ * end; a persistent flush is posted once the peer's configuration was applied,
+ * also while others post, with a lock and for one declared poster.
  */
 
 #include <arpa/inet.h>

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * place.c -- where connections go and what they are made from: a given
- * poller, one after the other, the one with the fewest, several devices on one
- * poller, two runtimes that hear the asynchronous events of one device, names
- * in place of numbers, a name that nobody knows for a long time.
+ * place.c -- the poller of a connection: a given one, one after the other, the
+ * one with the fewest, several devices on one poller; two runtimes that get the
+ * asynchronous events of one device; names in place of numbers, a name that the
+ * name server does not resolve for a long time.
  */
 
 #define _GNU_SOURCE /* RTLD_NEXT */

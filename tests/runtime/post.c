@@ -3,8 +3,8 @@
 
 /*
  * post.c -- posting: four threads on one connection with on-error-only work
- * requests mixed in; credits and WRITABLE; batches taken in part; what a post
- * refuses.
+ * requests mixed in; credits and WRITABLE; batches taken in part; refused
+ * posts.
  *
  * usage: runtime_post [messages of each thread]
  */

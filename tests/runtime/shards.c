@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * shards.c -- pollers of several threads. In manual mode: what a poller calls
- * runs on the thread that it belongs to, also while another thread waits, and
- * threads that wait for each other's pollers serve each other. In every mode:
- * a poller that does not answer holds up only those that wait for it.
+ * shards.c -- pollers of several threads. In manual mode: the functions of a
+ * poller run on the thread that it belongs to, also while another thread waits,
+ * and threads that wait for each other's pollers serve each other. In every
+ * mode: a poller that does not answer delays only the threads that wait for it.
  *
  * usage: runtime_shards [calls]
  */

@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * signal.c -- sends that want a completion on error only, of many
- * connections that share one CQ. Each stays below what makes the runtime ask
- * for a completion by itself, round after round, and nobody runs out of credit
- * or room; then all of them die at once with all that they can have
- * outstanding, and each work request is reported once, by the device.
+ * signal.c -- sends that want a completion on error only, of many connections
+ * that share one CQ. Each stays below the count at which the runtime asks for
+ * a completion by itself, round after round, and none runs out of credit or
+ * room; then all of them die at once with all that they can have outstanding,
+ * and each work request is reported once, by the device.
  *
  * usage: runtime_signal [rounds]
  */

@@ -3,9 +3,9 @@
 
 /*
  * silent.c -- a loop that polls and never sleeps makes no system call: manual
- * mode, one message in flight, queues whose descriptors were asked for. The
- * kernel tells: a filter traps every system call of the thread but those that
- * end the program.
+ * mode, one message in flight, queues whose descriptors were asked for. A
+ * filter in the kernel traps every system call of the thread but those that end
+ * the program.
  */
 
 #include <errno.h>

@@ -3,8 +3,8 @@
 
 /*
  * sleep.c -- nothing keeps the pollers awake: ping-pong of depth 1, the
- * back-stop off, four ends on four CQs of one channel. One wake-up lost, of a
- * poller or a consumer, and nothing comes any more.
+ * back-stop off, four ends on four CQs of one channel. If one wake-up of a
+ * poller or a consumer is lost, the test hangs.
  *
  * usage: runtime_sleep [rounds]
  */

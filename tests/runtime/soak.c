@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * soak.c -- exactly once under fire: many connections over several pollers
- * and queues, that are born, work, and die of every cause, on a device that
- * misbehaves. Each work request is ticked off in its own record, in the queue
- * its route named, in order; what goes wrong is told with its seed.
+ * soak.c -- exactly one completion under stress: many connections over several
+ * pollers and queues, which are made, work, and die of every cause, on a device
+ * that misbehaves. Each work request is ticked off in its own record, in the
+ * queue its route named, in order; a failure is reported with its seed.
  *
  * usage: runtime_soak [wrs=N] [seed=N] [epochs=N] [only=TROUBLE] [manual] [two]
  *                [calm] [patience=SECONDS]

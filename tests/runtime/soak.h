@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * soak.h -- the parts of soak.c: work requests under fire, each ticked off.
+ * soak.h -- the parts of soak.c: work requests under stress, each ticked off.
  *
  * A run is a row of epochs. An epoch has one or two runtimes ("sites"), drawn
- * settings, one kind of trouble, and pairs of connections that are born, work
+ * settings, one kind of trouble, and pairs of connections that are made, work
  * and die of a drawn cause until the epoch's share of work requests is posted.
  * An "end" is one connection with its records; it is judged when the last item
  * of it has been taken from the last queue.

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * soak_end.c -- the ends of connections: their records, who holds them, and
- * the judgement when the last item of one has been taken.
+ * soak_end.c -- the ends of connections: their records, their holders, and the
+ * judgement when the last item of one has been taken.
  */
 
 #include "soak.h"

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * soak_epoch.c -- one epoch: pairs are born and disturbed, consumers take what
- * comes, and at the end nothing is left, in whichever way it ends.
+ * soak_epoch.c -- one epoch: pairs are made and disturbed, consumers take
+ * items, and at the end nothing is left, in whichever way it ends.
  */
 
 #include "soak.h"
@@ -261,7 +261,7 @@ static void run_threads(struct soak_epoch *epoch)
 	begin_end(epoch, ending);
 	CHECK(!pthread_join(thread, NULL));
 	while (ending != STOP && !all_gone(epoch)) {
-		/* one may have been born, or asked for, behind close_all() */
+		/* one may have been made, or requested, after close_all() */
 		if (ending == CLOSE_ALL)
 			close_all(epoch);
 		nap_us(2000);

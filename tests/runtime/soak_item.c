@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * soak_item.c -- what a consumer does with an item: connections are led from
- * their creation to CLOSED. Runs on the consumer of the queue.
+ * soak_item.c -- handles an item: leads connections from their creation to
+ * CLOSED. Runs on the consumer of the queue.
  */
 
 #include "soak.h"

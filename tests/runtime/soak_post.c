@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * soak_post.c -- what the soak posts, from any thread: each work request gets
- * a record before it is posted, and a buffer that nobody may look into once
- * its completion was taken.
+ * soak_post.c -- the posts of the soak, from any thread: each work request gets
+ * a record before it is posted, and a buffer that no code may read after its
+ * completion was taken.
  */
 
 #include "soak.h"

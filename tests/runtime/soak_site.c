@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * soak_site.c -- what an epoch consists of: memory, runtimes with drawn
- * settings, queues, listeners; and that nothing is left of it.
+ * soak_site.c -- the objects of an epoch: memory, runtimes with drawn settings,
+ * queues, listeners; and that none of them is left.
  */
 
 #include "soak.h"

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * stage.h -- a world with what most tests of it need besides: two queues, a
- * configuration for connections, a page of memory that both ends use.
+ * stage.h -- a world with the objects that most tests need besides: two queues,
+ * a configuration for connections, a page of memory that both ends use.
  */
 
 #ifndef STAGE_H

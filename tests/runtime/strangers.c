@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * strangers.c -- nobody waits for a stranger: one queue pair's destroy, or its
- * modify, does not return until the test says so. Meanwhile other connections
- * of the same device (but for what has to be modified or destroyed after it),
- * other devices, other runtimes and calls that need no device go on. Whoever
- * does wait never ends: an alarm is the failure.
+ * strangers.c -- no thread waits for a stranger: one queue pair's destroy, or
+ * its modify, does not return until the test lets it. Meanwhile other
+ * connections of the same device (but for those modified or destroyed after
+ * it), other devices, other runtimes and calls that need no device go on. A
+ * thread that does wait never ends: an alarm is the failure.
  */
 
 #include <pthread.h>

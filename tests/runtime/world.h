@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * world.h -- what every runtime test needs: a device, a peer, registered
+ * world.h -- the objects of every runtime test: a device, a peer, registered
  * memory, a runtime, a pair of connections made through it. Steps that must
- * not fail abort the test with file and line; waits have a bound that is a
- * failure, never a measure.
+ * not fail abort the test with file and line; a wait that reaches its bound is
+ * a failure.
  */
 
 #ifndef WORLD_H

@@ -3,11 +3,11 @@
 
 /*
  * writable.c -- each refusal of a post is followed by one WRITABLE of its
- * side, no more and no less. Two posters, one a side, post as long as they
- * may and then stand until they are told; the consumers of their queues, whose
+ * side, no more and no less. Two posters, one a side, post until they are
+ * refused and then wait for WRITABLE; the consumers of their queues, whose
  * lanes are short, take nothing until a poster is refused for that. So credits
  * run out, lanes are full, spills reach their limit, over and over, and a
- * WRITABLE that is missing is a poster that stands for ever.
+ * missing WRITABLE is a poster that waits for ever.
  *
  * usage: runtime_writable [messages]
  */

@@ -3,9 +3,9 @@
 
 /*
  * An exchange: one poller thread sends numbered completions through one lane
- * to one consumer, which pays for what it took with credits through the
- * poller's inbox. Both sleep whenever they can, without any timer, so that a
- * wake-up that is lost is a hang. Everything arrives once and in order.
+ * to one consumer, which gives credits back through the poller's inbox. Both
+ * sleep whenever they can, without any timer, so that a lost wake-up is a hang.
+ * Every completion arrives once and in order.
  */
 
 #ifndef EXCHANGE_H

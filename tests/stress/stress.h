@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* What the stress tests share: a seed that is printed, a clock, the end. */
+/* Shared by the stress tests: a seed that is printed, a clock, the end. */
 
 #ifndef STRESS_H
 #define STRESS_H

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The echo example's messages and what travels with connection requests.
+ * The echo example's messages, and the private data of connection requests.
  */
 
 #include <setjmp.h>

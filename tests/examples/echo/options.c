@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The echo example's command line. What it prints is tested by program.
+ * The echo example's command line. Another test checks the output.
  */
 
 #include <getopt.h>
