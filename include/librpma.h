@@ -406,7 +406,7 @@ void rpma_log_message(enum rpma_log_level level, const char *file_name,
 struct rdma_cm_id;
 struct rdma_event_channel;
 
-/* "owner": any pointer but NULL; it names who claimed a thing. */
+/* "owner": any pointer but NULL; it names the claimer of an object. */
 
 /* ------------------------------------------------------------------------ */
 /* Completion channel: several CQs, one fd                                   */
@@ -484,7 +484,7 @@ struct rpma_cm_event {
 	uint8_t private_data_len;
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
-	uint8_t reserved[21]; /* 0, or who is given the event answers E_INVAL */
+	uint8_t reserved[21]; /* 0, else calls with the event are E_INVAL */
 	uint8_t private_data[256];
 	void *raw; /* NULL once acknowledged */
 };

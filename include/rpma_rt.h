@@ -625,7 +625,7 @@ int rpma_rt_conn_get_user(const struct rpma_rt_conn *conn, void **user);
  * Thread: owner. */
 int rpma_rt_conn_set_name(struct rpma_rt_conn *conn, const char *name);
 /* The connection's memory, valid while the handle is held; NULL of NULL.
- * Thread: any, who sets it orders the two. */
+ * Thread: any; the program orders it with rpma_rt_conn_set_name(). */
 const char *rpma_rt_conn_get_name(const struct rpma_rt_conn *conn);
 
 /* Accepts a request or connects; the outcome is EVENT_ESTABLISHED or

@@ -90,7 +90,7 @@ static void prom_histogram(const char *name, uint32_t id,
 		name, id, seen);
 }
 
-/* Its name, printable ASCII, as the label of a sample that is always 1. */
+/* The object's name, printable ASCII, labels a sample that is always 1. */
 static void prom_name(const struct rt_queue_state *view, FILE *out)
 {
 	fprintf(out,

@@ -179,7 +179,7 @@ static void take_cq(const struct rt_cq *cq, const struct rt_dump_poller *poller,
 	};
 }
 
-/* Its CQs are written from cqs on; where the next one goes. */
+/* Writes the poller's CQs from cqs on; returns where the next one goes. */
 static struct rt_dump_cq *take_poller(struct rt_poller *poller, uint32_t now_ms,
 				      struct rt_dump_poller *out,
 				      struct rt_dump_cq *cqs)

@@ -43,7 +43,7 @@ void end_fail(struct end *end, const char *format, ...)
 {
 	va_list args;
 
-	/* relaxed: only decides who prints; read after the threads ended */
+	/* relaxed: only chooses the printer; read after the threads ended */
 	if (atomic_exchange_explicit(&end->is_failed, true,
 				     memory_order_relaxed))
 		return;

@@ -66,7 +66,7 @@ void options_plan(struct options *options, unsigned cpus)
 		cut(o, ends, cpus);
 	say_cut(o, pollers, workers, cpus);
 
-	/* With fewer CPUs than threads even so, who may not spin sleeps. */
+	/* With fewer CPUs than threads even so, non-spinning threads sleep. */
 	o->pollers_spin = o->pollers <= cpus;
 	o->workers_spin = o->pollers + ends * o->workers <= cpus;
 }

@@ -47,7 +47,7 @@ int rt_context_pollers(const struct rpma_rt *rt);
 bool rt_context_is_stopped(const struct rpma_rt *rt);
 /* Are clocks read for statistics? */
 bool rt_context_is_timed(const struct rpma_rt *rt);
-/* Its pollers, for a wait that each of them may have to end (wait.h); NULL:
+/* The runtime's pollers, for a wait that each may have to end (wait.h); NULL:
  * they have threads. */
 struct rt_owned *rt_context_owned(const struct rpma_rt *rt);
 /* Drops the references in an item that no consumer will take. */

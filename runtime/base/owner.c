@@ -146,7 +146,7 @@ void rt_owner_release(struct rt_owned *owned)
 	pthread_mutex_unlock(&lock);
 }
 
-/* ------------------------------------------------------ who is inside --- */
+/* --------------------------------------------------- being inside --- */
 
 static int refusal(uint32_t inside)
 {

@@ -102,7 +102,7 @@ static int decide(struct rpma_rt_conn *conn,
 	if (atomic_load_explicit(&conn->gate[RPMA_RT_RECV_SIDE].state,
 				 memory_order_relaxed) == RT_GATE_CLOSED)
 		return RPMA_RT_E_CLOSED;
-	/* relaxed: only who comes first matters */
+	/* relaxed: only the first caller matters */
 	if (atomic_fetch_or_explicit(&conn->reached, RT_REACHED_DECISION,
 				     memory_order_relaxed) &
 	    RT_REACHED_DECISION)

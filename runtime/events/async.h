@@ -44,7 +44,7 @@ struct rt_async_device {
 	struct rt_async_device *next;
 };
 
-/* Its events are read from here on, unless the runtime is fed with them.
+/* Reads the device's events from here on, unless the runtime is fed with them.
  * ERRORS: RPMA_E_PROVIDER, RPMA_E_NOMEM */
 int rt_async_watch(struct rt_async_device *device);
 /* When it returns, fatal() and the runtime's handler are not running on behalf

@@ -193,7 +193,7 @@ static void device_fatal(struct rt_async_device *self)
 
 /* --------------------------------------------------------------- making --- */
 
-/* Its device is watched; not listed yet. No lock. */
+/* A new channel, its device watched; not listed yet. No lock. */
 static int make_channel(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 			struct rt_channel **channel_ptr)
 {

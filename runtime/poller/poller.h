@@ -111,7 +111,7 @@ static inline uint32_t rt_poller_tick(const struct rt_poller *poller)
 	return atomic_load_explicit(&poller->tick_ms, memory_order_relaxed);
 }
 
-/* It has read the clock for whatever reason. */
+/* The poller has read the clock, for any reason. */
 static inline void rt_poller_set_tick(struct rt_poller *poller, uint64_t now_ns)
 {
 	uint32_t ms = (uint32_t)(now_ns / 1000000);
@@ -212,7 +212,7 @@ static inline void rt_deliver_touch_number(struct rt_poller *poller,
 	reserved->touched_next = poller->touched_numbers;
 	poller->touched_numbers = reserved;
 }
-/* Its item goes to that lane, which holds it up when it is over its limit. */
+/* An item of number goes to that lane; over its limit, the lane holds it up. */
 static inline void rt_deliver_mark_lane(struct rt_lane *lane, uint32_t number)
 {
 	lane->from_numbers[number / 64] |= UINT64_C(1) << number % 64;

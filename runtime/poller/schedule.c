@@ -58,7 +58,7 @@ void rt_schedule_wait(struct rt_task *task, struct cds_list_head *list)
 	cds_list_add_tail(&task->link, list);
 }
 
-/* Those whose deadline has passed, as many as a round can run. */
+/* Tasks whose deadline has passed become ready, as many as a round can run. */
 static void take_due(struct rt_poller *poller)
 {
 	struct rt_heap *timed = &poller->schedule.timed;

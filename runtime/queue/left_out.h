@@ -52,7 +52,7 @@ static inline bool rt_left_out_is_empty(const struct rt_left_out *list)
 	return atomic_load_explicit(&list->count, memory_order_relaxed) == 0;
 }
 
-/* Its queue is deleted: no poller writes to it any more. */
+/* The lane's queue is deleted: no poller writes to the lane any more. */
 void rt_left_out_forget(struct rt_lane *lane);
 
 #endif /* RT_QUEUE_LEFT_OUT_H */

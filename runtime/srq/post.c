@@ -172,7 +172,7 @@ static inline int check(const struct batch *b, int index)
 	return fault(b, index);
 }
 
-/* Those from index on, ahead of the chain. */
+/* Checks the receives from index on, ahead of the chain. */
 static int check_from(struct batch *b, int index)
 {
 	for (; index < b->count; index++) {

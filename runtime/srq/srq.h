@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * srq.h -- a shared receive queue of one poller: its life (life.c), its posters
- * (post.c), its poller's side (poll.c). doc/protocols/srq.md has the states,
- * the owners, and who gives which buffer back when.
+ * srq.h -- a shared receive queue of one poller: its life (life.c), its
+ * posters (post.c), its poller's side (poll.c). doc/protocols/srq.md has the
+ * states, the owners, and the ways in which a buffer comes back.
  */
 
 #ifndef RT_SRQ_SRQ_H
@@ -119,7 +119,7 @@ void rt_srq_unref_announced(struct rpma_rt_srq *srq);
 /* The lane of an SRQ's own queue, which it waited for, is under its limit
  * again. */
 void rt_srq_eased_poller(void *arg);
-/* It begins; it ends: what is out goes back to its queue, a part with each
+/* The SRQ begins; it ends: receives out go back to its queue, a part with each
  * call. False: that was the last. */
 void rt_srq_begin_poller(struct rpma_rt_srq *srq);
 bool rt_srq_end_poller(struct rpma_rt_srq *srq);

@@ -151,7 +151,7 @@ struct lb_cm_event {
 		*owner; /* [lock] until read, then fixed; NULL: dropped */
 	struct lb_cm_id *child;	    /* of CONNECT_REQUEST, else NULL */
 	struct lb_cm_channel *from; /* [lock] where it was read */
-	pthread_t reader;	    /* [lock] who read it */
+	pthread_t reader;	    /* [lock] the thread that read it */
 	uint64_t not_before;	    /* [lock] held back until then */
 	bool delivering; /* [lock] somebody runs the hook before delivery */
 	bool delivered;	 /* [lock] it was put on the channel of its owner */

@@ -95,7 +95,7 @@ static struct waiting *first_waiting(const struct lb_cm_id *listener)
 }
 
 /*
- * Does the one who asked still wait, and has this request not been received
+ * Does the requester still wait, and has this request not been received
  * before? In one process that can be seen; elsewhere its messages tell.
  */
 static bool is_wanted(const struct lb_cm_msg *req)

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * loopback.h -- the inside of the loopback device: its objects, who owns
- * which word of them, and the order of its locks. doc/protocols/loopback.md
+ * loopback.h -- the inside of the loopback device: its objects, the owner of
+ * each word of them, and the order of its locks. doc/protocols/loopback.md
  * gives the reasons, and the argument why an object may go away while others
  * execute.
  *

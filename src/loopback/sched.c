@@ -188,7 +188,7 @@ static int decide(struct run *run)
 	n = list_choices(run, ids, &last_may);
 	if (!n)
 		return -1;
-	/* taking the baton from one who can go on is what is bounded */
+	/* only taking the baton from a body that can go on is bounded */
 	if (!run->is_random && !run->replay && ids[0] == run->last &&
 	    run->preemptions >= (max ? max : 2))
 		n = 1;

@@ -202,7 +202,7 @@ static void request__negotiates_depths(void **state)
 	assert_int_equal(rdma_connect(l->client.id, &param), 0);
 	seen = cm_expect(l->server.channel, RDMA_CM_EVENT_CONNECT_REQUEST);
 	cm_keep_id(seen.id);
-	/* from the point of view of the one who reads it */
+	/* from the reader's point of view */
 	assert_int_equal(seen.param.responder_resources, 2);
 	assert_int_equal(seen.param.initiator_depth, 3);
 	assert_int_equal(seen.param.rnr_retry_count, 7);

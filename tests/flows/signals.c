@@ -124,7 +124,7 @@ static void events__interrupted_AGAIN(void **state)
 	ok(rpma_cm_channel_delete(&wait.cm_channel));
 }
 
-/* The next message still wakes who waits. */
+/* The next message still wakes the waiting thread. */
 static void expect_message(struct pair *pair, struct rpma_cq *expected)
 {
 	struct rpma_cq *cq = NULL;

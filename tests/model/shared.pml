@@ -108,7 +108,7 @@ end:	do
 	od
 }
 
-/* Wakes one who sleeps in the kernel, any of them, or nobody. */
+/* Wakes one worker that sleeps in the kernel, any of them, or none. */
 inline wake_one()
 {
 	atomic {

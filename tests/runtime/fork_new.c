@@ -116,7 +116,7 @@ static void wait_for_fork(struct old *o)
 	child_was_well(o, pid);
 }
 
-/* ------------------------------------------------------------ who forks --- */
+/* ---------------------------------------------- the thread that forks --- */
 
 static void hear(const struct rpma_rt_completion *cmpl, void *arg)
 {

@@ -165,7 +165,7 @@ static void names(struct stage *s)
 	end(s, &conn);
 }
 
-/* Neither who asked waits for it, nor anybody else, nor the end. */
+/* Neither the caller waits for it, nor another thread, nor the end. */
 static void slow_name(struct stage *s)
 {
 	struct rpma_rt_conn *slow;

@@ -431,7 +431,7 @@ void soak_trigger(struct soak_end *end, uint64_t *random)
 	struct soak_epoch *epoch = end->epoch;
 	struct soak_end *peer;
 
-	/* relaxed: only who is first matters */
+	/* relaxed: only the first one matters */
 	if (atomic_exchange_explicit(&end->triggered, true,
 				     memory_order_relaxed))
 		return;

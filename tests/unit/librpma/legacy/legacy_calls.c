@@ -260,7 +260,7 @@ static void inherited__FORKED(void **state)
 			 RPMA_E_FORKED);
 	assert_int_equal(do_write_atomic(), RPMA_E_FORKED);
 	expect_trace("");
-	/* relaxed: as above; the parent again, who can clean up */
+	/* relaxed: as above; the parent again, which can clean up */
 	atomic_fetch_sub_explicit(&rpma__forks, 1, memory_order_relaxed);
 	ok(rpma_conn_release(world.conn, &me));
 	world_end();

@@ -329,7 +329,7 @@ static void get__0_9_STAYS_WITHIN_ITS_STRUCT(void **state)
 	world_end();
 }
 
-/* Taking them from somebody who claimed the connection, or the CQ. */
+/* Taking completions of a connection, or a CQ, that another has claimed. */
 static void get__claimed_SHARED_CHANNEL(void **state)
 {
 	size_t way;

@@ -124,7 +124,7 @@ static void caps__flush_NEEDS_BOTH_TYPES(void **state)
 	mock_attr.device_cap_flags_ex = 0;
 }
 
-/* Many providers refuse the mask bit: only who needs it gets it. */
+/* Many providers refuse the mask bit: only QPs that need it have it. */
 static void qp__operations_ASKED_FOR_IF_THERE(void **state)
 {
 	(void)state;

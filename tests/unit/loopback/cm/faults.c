@@ -72,7 +72,7 @@ static void request__lost_UNREACHABLE(void **state)
 	pair_teardown(&p);
 }
 
-/* a lost answer: the server cannot reach the client, who is told */
+/* a lost answer: the server cannot reach the client, which gets an event */
 static void answer__lost_UNREACHABLE(void **state)
 {
 	struct pair p;

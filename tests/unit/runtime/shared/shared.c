@@ -92,7 +92,7 @@ static uint32_t consumers(struct world *world)
 
 static void set_shared(struct world *world, uint32_t word)
 {
-	/* release: as one who leaves */
+	/* release: as a worker that leaves */
 	atomic_store_explicit(&world->queue->consumers, word,
 			      memory_order_release);
 }
@@ -330,7 +330,7 @@ static void wait__another_inside_KEEPS_ITS_TIME(void **state)
 	set_shared(world, RT_CONSUMER_INSIDE);
 	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, MAX, 2),
 			 0);
-	/* no longer registered, and who is inside looks again */
+	/* no longer registered, and the worker inside looks again */
 	assert_int_equal(consumers(world),
 			 RT_CONSUMER_INSIDE | RT_CONSUMER_AGAIN);
 	set_shared(world, 0);
