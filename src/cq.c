@@ -66,7 +66,7 @@ static int create_cq(struct rpma_cq *cq, const struct rpma__cq_attr *attr)
 	return 0;
 }
 
-/* On a channel object it is the reader who arms, else it is armed here. */
+/* The reader of a channel object arms its CQs; other CQs are armed here. */
 static int join_or_arm(struct rpma_cq *cq)
 {
 	if (cq->channel)
@@ -108,7 +108,10 @@ err_free:
 	return ret;
 }
 
-/* An event read from now on finds nobody; until it has, destroy waits. */
+/*
+ * An event read from now on finds no CQ; destroy waits until it has been
+ * acknowledged.
+ */
 static int begin_delete(struct rpma_cq *cq)
 {
 	rpma__cq_table_remove(cq);
@@ -300,7 +303,7 @@ static __attribute__((noinline)) int poll_some(struct rpma_cq *cq,
 	return 0;
 }
 
-/* The usual way, apart: it has nothing to keep while the device is polled. */
+/* The usual way, a function of its own: it keeps nothing over the poll. */
 static int poll_one(struct rpma_cq *cq, struct ibv_wc *wc)
 {
 	int got;

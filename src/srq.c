@@ -61,7 +61,7 @@ static int init_rcq(struct rpma_srq *srq, const struct rpma_peer *peer,
 	return ret;
 }
 
-/* What the configuration names is of the peer's device. */
+/* The objects that the configuration names are of the peer's device. */
 static int check_devices(const struct rpma_peer *peer,
 			 const struct rpma__srq_cfg *cfg)
 {
@@ -167,7 +167,7 @@ int rpma_srq_delete(struct rpma_srq **srq_ptr)
 		return 0;
 	if (rpma__is_here(srq->forks) && srq->owns_rcq &&
 	    rpma__claim_is_held(&srq->rcq->claim))
-		return RPMA_E_CLAIMED; /* somebody polls it */
+		return RPMA_E_CLAIMED; /* its owner polls it */
 
 	ret = rpma__is_here(srq->forks) ? destroy(srq) : abandon(srq);
 	free(srq);

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Operations as work requests: preparing them, and posting chains of them. What
- * a chain must not have is looked for before the first of it is posted.
+ * Operations as work requests: preparing them, and posting chains of them. The
+ * whole chain is checked before its first work request is posted.
  */
 
 #include "wr.h"
@@ -23,7 +23,7 @@ static struct rpma_send_wr *next_of(const struct rpma_send_wr *wr)
 	return (struct rpma_send_wr *)wr->wr.next;
 }
 
-/* The last of those at the start of a chain that are posted in one way. */
+/* The last work request of a chain's start that is posted with one verb. */
 static struct rpma_send_wr *last_of_run(struct rpma_send_wr *wr)
 {
 	bool native = wr->native != RPMA__NATIVE_NONE;
@@ -99,7 +99,7 @@ int rpma__post_recv(struct ibv_qp *qp, struct rpma_recv_wr *wr,
 	return ret;
 }
 
-/* ret: of preparing it; what the fast calls have no need of is filled here. */
+/* ret: of preparing it; fills the fields that the fast calls do not need. */
 static int prepared(int ret, struct rpma_send_wr *wr)
 {
 	if (ret == 0)
@@ -186,7 +186,7 @@ int rpma_wr_recv(struct rpma_mr_local *dst, size_t offset, size_t len,
 	return ret;
 }
 
-/* opcode: one of the two that answer with what was there before. */
+/* opcode: one of the two that return the former value. */
 static int prepare_atomic(struct rpma_conn *conn, enum ibv_wr_opcode opcode,
 			  const struct rpma_sge *old,
 			  const struct rpma_mr_remote *dst, size_t dst_offset,
@@ -325,7 +325,7 @@ static int check_one(int at, const uint64_t *reserved, int num_sge,
 	return 0;
 }
 
-/* Looks at each of a chain once; which is wrong is found out if one is. */
+/* Checks each work request of a chain once; finds the wrong one if there is. */
 static int check_send(const struct rpma_send_wr *first, uint32_t max_sge,
 		      bool *has_native)
 {

@@ -17,7 +17,7 @@
 #include "mr_post.h"
 #include "wr_flags.h"
 
-/* Both regions, or neither and no bytes. */
+/* True: both regions are given, or neither is and there are no bytes. */
 static inline bool rpma__is_valid_rdma(const struct rpma_sge *part,
 				       const struct rpma_mr_remote *remote,
 				       size_t remote_offset)

@@ -29,7 +29,7 @@ static int check(const struct rpma_rt_conn *conn)
 	return conn == NULL ? RPMA_E_INVAL : rt_context_check(conn->rt);
 }
 
-/* What the application asks of the control thread; nothing once all is over. */
+/* Sends a request of the application to the control thread; not after DONE. */
 static void ask_control(struct rpma_rt_conn *conn, uint32_t bits)
 {
 	/* a connection that is not DONE keeps the control thread going, and

@@ -52,8 +52,8 @@ static void qp_event(struct rt_async_object *self, enum ibv_event_type type)
 			RT_CTL_FATAL);
 }
 
-/* The queue pair exists: the poller learns its number, receives may be posted,
- * the application is told. */
+/* The queue pair exists: sends its number to the poller, which reports it to
+ * the application; receives may be posted. */
 static int qp_is_made(struct rpma_rt_conn *conn)
 {
 	int ret;
@@ -191,7 +191,7 @@ static void connect_now(struct rpma_rt_conn *conn)
 	if (conn->ctl.state != RT_CONN_READY)
 		return;
 	rt_conn_set_state(conn, RT_CONN_CONNECTING);
-	/* a failure destroys the queue pair: nobody may be posting to it */
+	/* a failure destroys the queue pair: no thread may be posting to it */
 	rt_gate_pause(rq);
 	ret = rpma_conn_req_connect(&conn->ctl.req,
 				    conn->pdata_out_len ? &pdata : NULL,
@@ -239,8 +239,9 @@ static void refine_reason(struct rpma_rt_conn *conn,
 		keep_private_data(conn, event);
 }
 
-/* Thousands of peers may leave at once, and what they leave takes longer than
- * reading that they do: a connection that begins does not wait for it. */
+/* Thousands of peers may leave at once, and ending their connections takes
+ * longer than reading the events: a connection that begins does not wait for
+ * it. */
 static void leave(struct rpma_rt_conn *conn, const struct rpma_cm_event *event)
 {
 	if (conn->ctl.has_left)
@@ -332,7 +333,7 @@ static void flush_qp(struct rpma_rt_conn *conn)
 
 	if (conn->ctl.qp_state != RT_QP_ALIVE)
 		return;
-	if (conn->srq == NULL) /* what is in that is for others */
+	if (conn->srq == NULL) /* receives in an SRQ are for others */
 		post_rq_marker(conn);
 	ret = conn->conn ? rpma_conn_qp_to_err(conn->conn, conn)
 			 : rpma_conn_req_qp_to_err(conn->ctl.req, conn);
@@ -414,8 +415,8 @@ static void end_id(struct rpma_rt_conn *conn)
 	rt_destroy_id_control(conn);
 }
 
-/* The id is gone, and this thread, which reads and handles its events, is here:
- * so there will be no others. */
+/* The id is destroyed, and this thread, which reads and handles its events, is
+ * here: so there will be no further events. */
 static void end_last(struct rpma_rt_conn *conn)
 {
 	if (conn->ctl.id_stays)

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * create.c -- creation of a connection: what it needs is reserved under the
+ * create.c -- creation of a connection: all that it needs is reserved under the
  * runtime's lock before its queue pair exists, and given back when it is DONE.
  */
 
@@ -38,8 +38,8 @@
 
 static void cq_failed(struct rt_cq_user *user);
 
-/* The configuration of its queue pair: the caller's, our CQ to come, a slot
- * for the marker in each queue and one for a keep-alive. */
+/* The configuration of the queue pair: the caller's, without a CQ yet, with a
+ * slot for the marker in each queue and one for a keep-alive. */
 static int copy_cfg(struct rpma_rt_conn *conn, const struct rt_conn_cfg *cfg,
 		    uint32_t *sq, uint32_t *rq)
 {
@@ -70,7 +70,7 @@ static int copy_cfg(struct rpma_rt_conn *conn, const struct rt_conn_cfg *cfg,
 	return 0;
 }
 
-/* Before anything of these sizes is made for it: has the device as much? */
+/* Does the device support these sizes? Before anything is made with them. */
 static int check_device(const struct rpma_rt_conn *conn, uint32_t sq,
 			uint32_t rq)
 {
@@ -146,7 +146,7 @@ void rt_conn_free(struct rpma_rt_conn *conn)
 	free(conn);
 }
 
-/* With room for the numbers, should it be a name. */
+/* A copy of addr, with room for the numbers if it is a name. */
 static char *copy_text(const char *text, size_t least)
 {
 	size_t len = strlen(text) + 1;
@@ -224,7 +224,8 @@ static int record_new(const struct rt_conn_spec *spec, uint32_t *sq,
 
 /* ------------------------------------------------------------ reserving --- */
 
-/* A place in the CQ's table of queue pairs; a larger one if it takes one. */
+/* Reserves a place in the CQ's table of queue pairs; makes a larger table if
+ * there is none left. */
 static int reserve_qp(struct rpma_rt_conn *conn)
 {
 	struct rt_cq *cq = conn->cq;
@@ -388,7 +389,7 @@ static void hold(struct rpma_rt_conn *conn)
 		conn->srq->users++;
 }
 
-/* It is not made. REQUIRES: the runtime's lock */
+/* Undoes the counts above: conn is not made. REQUIRES: the runtime's lock */
 static void release_hold(struct rpma_rt_conn *conn)
 {
 	if (conn->srq != NULL)

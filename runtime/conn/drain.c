@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * drain.c -- a connection's completions that are no success, until all of them
- * are known: kept until the ledgers are handed over, finished one by one, and
+ * drain.c -- the completions of a connection from its first failure on: they
+ * are kept until the ledgers are handed over, finished one by one, and
  * synthesized where none can come any more. Steps that wait, or that are long,
- * are tasks. Runs on the connection's poller only. doc/protocols/connection.md,
- * ledger.md.
+ * are tasks. Runs on the connection's poller only.
+ * doc/protocols/connection.md, ledger.md.
  */
 
 #include "conn/drain.h"
@@ -60,7 +60,7 @@ static void finish_wc(struct rpma_rt_conn *conn, const struct rt_kept *kept)
 		write_finished(conn, entry, kept);
 }
 
-/* Only what is valid is read: on an error four fields are. */
+/* Reads only valid fields: on an error there are four. */
 static void to_kept(const struct rt_side *side, const struct ibv_wc *wc,
 		    struct rt_kept *kept)
 {
@@ -143,7 +143,7 @@ const struct rt_side_ops rt_drain_side_ops = {
 	.answer = rt_answer_poller,
 };
 
-/* For the directory: nobody else may read a ledger that was handed over. */
+/* For the directory: only the poller may read a ledger that was handed over. */
 static void publish_owed(struct rpma_rt_conn *conn)
 {
 	int i;
@@ -166,7 +166,7 @@ static bool is_drained(const struct rpma_rt_conn *conn)
 	       rt_now_ns() >= conn->poll.deadline_ns;
 }
 
-/* Until it is drained: a marker, its CQ's death, or the deadline. */
+/* Waits until conn is drained: a marker, the CQ's death, or the deadline. */
 static int drain(struct rt_task *task, struct rt_poller *poller)
 {
 	struct rpma_rt_conn *conn =
@@ -188,7 +188,7 @@ static int drain(struct rt_task *task, struct rt_poller *poller)
 	return 0;
 }
 
-/* What was kept, oldest first; what comes meanwhile is kept behind it. */
+/* Finishes kept completions, oldest first; later ones are kept behind them. */
 static int finish_kept(struct rt_task *task, struct rt_poller *poller)
 {
 	struct rpma_rt_conn *conn =
@@ -268,7 +268,8 @@ void rt_drain_marker_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 
 /* ------------------------------------------------------------- sweeping --- */
 
-/* What the ledgers still hold, in order, up to max items; how many. */
+/* Synthesizes completions for the entries of the ledgers, in order, up to max
+ * items; how many. */
 static int synthesize(struct rpma_rt_conn *conn, int max)
 {
 	static const struct rt_kept unknown = {.status = IBV_WC_GENERAL_ERR,
@@ -304,7 +305,7 @@ static int finish(struct rt_task *task, struct rt_poller *poller)
 	return n;
 }
 
-/* Nothing of it is in its CQ any more. */
+/* The CQ has no completions of conn any more. */
 static int swept(struct rt_task *task, struct rt_poller *poller)
 {
 	struct rpma_rt_conn *conn =

@@ -4,8 +4,8 @@
 /*
  * end.c -- see end.h. A connection may have tens of thousands of routes: they
  * are closed a few in each round. A mark in the lane says that the connection
- * has written there already. Those that need several rounds do so one after
- * the other, each with a mark of its own, or they would take each other's away.
+ * has written there already. Connections that need several rounds end one after
+ * the other, each with a mark of its own, or they would overwrite each other's.
  */
 
 #include "conn/end.h"
@@ -21,7 +21,7 @@
 
 static int end(struct rt_task *task, struct rt_poller *poller);
 
-/* Is it the first route of the connection to that lane? */
+/* Marks the lane; true: this is the first route of the connection to it. */
 static bool mark(const struct rpma_rt_conn *conn, struct rt_lane *lane)
 {
 	uint64_t *marked = &lane->marks[conn->poll.is_long];
@@ -54,8 +54,9 @@ static void close_route(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 	atomic_store_explicit(&route->waiter, NULL, memory_order_relaxed);
 }
 
-/* The next routes, up to max; how many. Whoever reads ROUTE_CLOSED may delete
- * the queue: every route has announced its leave by then. */
+/* Closes the next routes, up to max; how many. A consumer that takes
+ * ROUTE_CLOSED may delete the queue: every route has announced its leave by
+ * then. */
 static int close_routes(struct rpma_rt_conn *conn, int max)
 {
 	struct rpma_rt_route *route;
@@ -91,7 +92,7 @@ static void finish(struct rpma_rt_conn *conn, struct rt_poller *poller)
 	rt_conn_tell_control(conn, RT_CTL_DONE);
 }
 
-/* The one that is next of those that take several rounds. */
+/* The next of the connections whose end takes several rounds. */
 static void end_next(struct rt_poller *poller)
 {
 	struct rt_slots *slots = rt_slots_of(poller);

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * post.c -- who may post to a connection, the credit that a work request needs,
- * and what a caller is answered. Any thread. doc/protocols/ledger.md.
+ * post.c -- entering and leaving a post to a connection: the gate, the credit
+ * that a work request needs, the result. Any thread. doc/protocols/ledger.md.
  */
 
 #include "conn/post.h"
@@ -44,7 +44,7 @@ refusal(struct rt_gate *gate, const struct rpma_rt_route *route, uint32_t count)
 	return RPMA_RT_AGAIN_NONE;
 }
 
-/* The route of this connection inside whose function we are, NULL: none. */
+/* The route of this connection whose function is running; NULL: none. */
 static struct rpma_rt_route *running_route(const struct rpma_rt_conn *conn)
 {
 	const struct rt_poller *self = rt_self_poller();
@@ -78,7 +78,7 @@ static bool has_moved(const struct rpma_rt_route *route,
 }
 
 /* Want is set where credit is missing, so that exactly one WRITABLE follows;
- * the second look catches what came meanwhile. */
+ * the second look finds credit that came meanwhile. */
 int rt_post_await_credit(struct rt_gate *gate,
 			 const struct rpma_rt_route *route, uint32_t count)
 {
@@ -186,8 +186,8 @@ int rt_post_check(struct rpma_rt_conn *conn, const void *wr, int count)
 	return 0;
 }
 
-/* A verb refused what there was room for: no post succeeds any more. After the
- * gate was left. */
+/* A verb refused a post that had room: closes the connection. REQUIRES: the
+ * gate was left */
 static void give_up(struct rpma_rt_conn *conn)
 {
 	rt_want_none();

@@ -2,9 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * post.h -- what posting sends and posting receives have in common: who may
- * post, the credit that a work request needs, and what a caller is answered.
- * doc/protocols/ledger.md.
+ * post.h -- shared by posting sends and posting receives: the gate, the credit
+ * that a work request needs, the result. doc/protocols/ledger.md.
  */
 
 #ifndef RT_CONN_POST_H
@@ -17,11 +16,11 @@
 #include "conn/route.h"
 #include "queue/lane.h"
 
-/* Are the arguments of a call in order, and is the runtime this process's? */
+/* Are a call's arguments valid, and was the runtime made in this process? */
 int rt_post_check(struct rpma_rt_conn *conn, const void *wr, int count);
-/* 0: inside the gate, until rt_gate_leave(). Else an error. */
+/* 0: the caller is inside the gate, until rt_gate_leave(). Else an error. */
 int rt_post_enter(struct rpma_rt_conn *conn, enum rpma_rt_side which);
-/* How many were taken; none: why. After the gate was left. */
+/* How many were taken; if none, the error. REQUIRES: the gate was left */
 int rt_post_answer(struct rpma_rt_conn *conn, int taken, int ret);
 
 /* Inside the gate: credit for count work requests, the one of route among
@@ -38,8 +37,8 @@ static inline bool rt_post_is_behind(const struct rpma_rt_route *route)
 }
 
 /*
- * Credit that needs no second look: what was reaped before serves as long as it
- * lasts, if the flag of the lane is read after that.
+ * Credit that needs no second look: entries reaped before serve as long as they
+ * last, if the flag of the lane is read after that.
  */
 static inline bool rt_post_has_credit(const struct rt_gate *gate,
 				      const struct rpma_rt_route *route,

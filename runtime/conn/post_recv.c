@@ -50,7 +50,7 @@ static inline int check(const struct batch *b, int index)
 	return fault(b, index);
 }
 
-/* Those from index on, ahead of the chain. */
+/* Checks the receives from index on, ahead of the chain. */
 static int check_from(struct batch *b, int index)
 {
 	int ret;
@@ -64,7 +64,7 @@ static int check_from(struct batch *b, int index)
 	return 0;
 }
 
-/* An error of a later one comes before the lack of credit. */
+/* An error of a later receive comes before the lack of credit. */
 static int await_credit(struct batch *b, int index,
 			const struct rpma_rt_route *route)
 {

@@ -221,7 +221,7 @@ static int check(const struct batch *b, int index)
 
 /* ---------------------------------------------------------- preparing --- */
 
-/* enum ibv_wc_opcode of what the device does itself; headers may lack them */
+/* enum ibv_wc_opcode of native operations; headers may lack them */
 #define WC_FLUSH	8
 #define WC_ATOMIC_WRITE 9
 
@@ -464,7 +464,7 @@ static int append_any(struct batch *b, int index, struct rpma_send_wr *out)
 	return 0;
 }
 
-/* The next one, into the chain and the ledger. */
+/* Puts the next work request into the chain and the ledger. */
 static int append(struct batch *b, int index, struct rpma_send_wr *out)
 {
 	static const uint8_t opcodes[] = {
@@ -497,7 +497,7 @@ static int append(struct batch *b, int index, struct rpma_send_wr *out)
 	return ret;
 }
 
-/* As many as the chain holds. */
+/* Fills the chain, as far as it has room. */
 static int fill(struct batch *b)
 {
 	int most = b->count - b->posted;
@@ -524,8 +524,8 @@ static int fill(struct batch *b)
 	return ret;
 }
 
-/* The device's own verb where it knows all of the chain; by the queue pair, as
- * receives are. */
+/* Posts a chain without native operations: by verbs, on the queue pair, as
+ * receives are posted. */
 static int give_plain(struct batch *b, int *taken)
 {
 	struct ibv_send_wr *bad = NULL;
@@ -546,7 +546,7 @@ static int give(struct batch *b, int *taken)
 	return ret;
 }
 
-/* One doorbell. */
+/* Posts the chain, with one doorbell. */
 static int ring(struct batch *b)
 {
 	int taken = b->n;
@@ -563,8 +563,8 @@ static int ring(struct batch *b)
 	return ret ? RPMA_E_PROVIDER : 0;
 }
 
-/* All are validated before the first is the device's: those that need more than
- * one chain ahead of it, the others on their way into it. */
+/* All work requests are validated before the first is posted: calls that need
+ * more than one chain validate ahead of it, the others while they fill it. */
 static int post(struct batch *b)
 {
 	int refused = 0;

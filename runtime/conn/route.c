@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * route.c -- places for what a connection or an SRQ may ever deliver: lanes,
- * their spill, routes and their numbers. Under the runtime's lock; the poller
- * takes over what comes of it.
+ * route.c -- routes and their numbers, with room in lanes and spills for every
+ * item that a connection or an SRQ may deliver. Under the runtime's lock; the
+ * poller takes the result over.
  */
 
 #include "conn/route.h"
@@ -66,7 +66,7 @@ static int share(struct rpma_rt_route *route, struct rt_spill **spill_ptr)
 	return 0;
 }
 
-/* What it has reserved in that lane, which it led or leads to. */
+/* Gives back the route's reservation in that lane, which it led or leads to. */
 static void unreserve(const struct rpma_rt_route *route, struct rt_lane *lane)
 {
 	const struct rpma_rt_srq *srq = route->conn->srq;
@@ -106,8 +106,8 @@ static void route_list(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 	pthread_mutex_unlock(&conn->rt->directory);
 }
 
-/* The directory says that route leads where to does: it has moved. The caller
- * holds both the former queue and the one of to. */
+/* Updates the directory's copy of where route leads: where to leads. The caller
+ * references both the former queue and that of to. */
 static void route_relist(struct rpma_rt_route *route,
 			 const struct rpma_rt_route *to)
 {
@@ -117,7 +117,7 @@ static void route_relist(struct rpma_rt_route *route,
 	pthread_mutex_unlock(&route->conn->rt->directory);
 }
 
-/* Off the directory, before it is freed. */
+/* Takes the route off the directory, before it is freed. */
 static void route_unlist(struct rpma_rt_conn *conn,
 			 const struct rpma_rt_route *route)
 {

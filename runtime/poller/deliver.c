@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * deliver.c -- what a poller writes: items staged in lanes, published and rung
- * once a batch, spills retried, refused posters told. Runs on the poller.
- * doc/protocols/lane.md, ledger.md.
+ * deliver.c -- the writes of a poller: stages items in lanes, publishes and
+ * rings once a batch, retries spills, answers refused posters. Runs on the
+ * poller. doc/protocols/lane.md, ledger.md.
  */
 
 #include "poller/poller.h"
@@ -67,8 +67,8 @@ static void count_spilled(struct rt_poller *poller, struct rt_lane *lane)
 	lane->lost_new = 0;
 }
 
-/* Into rings, unseen, and spills: backlog flags are raised before the credits
- * go back. */
+/* Moves staged items to rings, unseen, and spills: backlog flags are set before
+ * the credits go back. */
 static void fill_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 {
 	struct rt_lane *lane;
@@ -165,8 +165,8 @@ static void answer_numbers(struct rt_reserved *numbers)
 	}
 }
 
-/* After a fence: the lane's consumer, unless it is the thread that runs us, and
- * polls next. True: it slept. */
+/* After a fence: rings the lane's consumer, unless that is the thread that runs
+ * this poller, and polls next. True: the consumer slept. */
 static bool ring_lane(struct rt_poller *poller, struct rt_lane *lane)
 {
 	if (!rt_left_out_may(lane, poller->runner))
@@ -229,7 +229,7 @@ void rt_deliver_flush(struct rt_poller *poller)
 	}
 }
 
-/* Numbers that the lane held up go on. */
+/* Lets the numbers go on that the lane held up. */
 static void ease_numbers(struct rt_poller *poller, struct rt_lane *lane)
 {
 	const struct rt_reserved *reserved;
@@ -244,7 +244,7 @@ static void ease_numbers(struct rt_poller *poller, struct rt_lane *lane)
 	}
 }
 
-/* One lane, as far as its ring has room; how many items moved. */
+/* Retries the spill of one lane, as far as its ring has room; items moved. */
 static uint32_t retry_spill(struct rt_poller *poller, struct rt_lane *lane)
 {
 	uint32_t moved;
@@ -264,7 +264,7 @@ static uint32_t retry_spill(struct rt_poller *poller, struct rt_lane *lane)
 	return moved;
 }
 
-/* Lanes that neither spill nor owe an answer any more. */
+/* Takes lanes off the list that neither spill nor owe an answer any more. */
 static void unlist_spilling(struct rt_poller *poller)
 {
 	struct rt_lane **link = &poller->spilling;

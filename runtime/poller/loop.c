@@ -31,7 +31,7 @@
 
 /* ------------------------------------------------------------- sleeping --- */
 
-/* How long it may sleep, in milliseconds; -1: until something happens. */
+/* How long the poller may sleep, in milliseconds; -1: until it is woken. */
 static int sleep_ms(const struct rt_poller *poller)
 {
 	const struct rpma_rt_cfg *cfg = &poller->rt->cfg;
@@ -60,7 +60,7 @@ static void sleep_until_something(struct rt_poller *poller)
 	poller->timed_out = rt_channel_wake(poller) == 0 && n == 0;
 }
 
-/* What it spun since it was last idle without a sleep. */
+/* Counts the time that the poller spun since it became idle. */
 static void time_spinning(struct rt_poller *poller)
 {
 	if (poller->spinning_since_ns == 0)
@@ -77,7 +77,7 @@ static void end_idling(struct rt_poller *poller)
 	poller->idle_rounds = 0;
 }
 
-/* Has it been idle for its budget? */
+/* Has the poller been idle for its spinning budget? */
 static bool is_sleepy(struct rt_poller *poller)
 {
 	const struct rpma_rt_cfg *cfg = &poller->rt->cfg;
@@ -132,7 +132,7 @@ int rt_poller_enter(struct rt_poller *poller)
 	if (ret)
 		return ret;
 	rt_self_set_poller(poller);
-	/* until it is another's, or nobody's: see rt_poller_enter_own() */
+	/* until it gets another owner, or none: see rt_poller_enter_own() */
 	poller->runner = rt_self_number();
 	/* the thread that left rings out may sleep on its queues by now */
 	if (!rt_left_out_is_empty(&poller->left_out) &&
@@ -285,5 +285,5 @@ void rt_poller_stop(struct rt_poller *poller)
 void rt_poller_close(struct rt_poller *poller)
 {
 	while (!poller->threaded && !rt_owner_close(&poller->owned))
-		rt_wait_nap(); /* somebody is inside, for a round */
+		rt_wait_nap(); /* a thread is inside, for a round */
 }

@@ -3,7 +3,7 @@
 
 /*
  * manual.c -- manual mode: the application's thread is the poller for the
- * length of a call; and what can be read of a poller in any mode.
+ * length of a call; and the getters of a poller in any mode.
  */
 
 #include <limits.h>
@@ -40,7 +40,7 @@ static int find(struct rpma_rt *rt, uint32_t poller,
 	return 0;
 }
 
-/* Likewise, entered: it is the caller's from here on. */
+/* Likewise, entered: the poller belongs to the caller from here on. */
 static int enter(struct rpma_rt *rt, uint32_t poller,
 		 struct rt_poller **poller_ptr)
 {
@@ -48,14 +48,14 @@ static int enter(struct rpma_rt *rt, uint32_t poller,
 
 	if (ret)
 		return ret;
-	/* a thread that waits for it runs a round of it, as it was nobody's */
+	/* a waiting thread runs a round of it, as it belonged to no thread */
 	while ((ret = rt_poller_enter(*poller_ptr)) == RPMA_E_AGAIN)
 		rt_wait_nap();
 	return ret;
 }
 
-/* Likewise if it is the caller's already; false: enter() says what is in the
- * way. */
+/* Likewise if the poller belongs to the caller already; false: enter() finds
+ * the reason. */
 static inline bool enter_own(struct rpma_rt *rt, uint32_t poller,
 			     struct rt_poller **poller_ptr)
 {
@@ -79,7 +79,7 @@ static int run_entered(struct rt_poller *p, uint32_t budget)
 	return handled;
 }
 
-/* Apart: a loop comes here once. */
+/* A function of its own: a loop comes here once. */
 __attribute__((noinline)) static int run_first(struct rpma_rt *rt,
 					       uint32_t poller, uint32_t budget)
 {

@@ -44,8 +44,8 @@ item_of(const struct rt_route_entry *entry, const struct ibv_wc *wc)
 	return item;
 }
 
-/* Apart: where the item's address is taken it is put together in memory, from
- * narrow stores, which costs deliver() 5 ns a completion. */
+/* A function of its own: where the item's address is taken it is put together
+ * in memory, from narrow stores, which costs deliver() 5 ns a completion. */
 __attribute__((noinline)) static void
 deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
 	     const struct ibv_wc *wc)
@@ -76,7 +76,7 @@ static bool is_route_of(const struct rt_route_entry *entry,
 	return entry->qp_key == rt_qp_key(wc->qp_num);
 }
 
-/* What is not a route's that is bound: a reserved number's, late, stale. */
+/* A completion of no bound route: of a reserved number, late, or stale. */
 __attribute__((noinline)) static bool
 route_otherwise(struct rt_poller *poller, struct rt_cq *cq,
 		const struct rt_route_entry *entry, const struct ibv_wc *wc)
@@ -87,8 +87,8 @@ route_otherwise(struct rt_poller *poller, struct rt_cq *cq,
 		poller->reserved[number].ops->completion(poller, cq, wc);
 		return true;
 	}
-	/* what binds it was sent before its WR was posted: it may be in the
-	 * inbox still */
+	/* the message that binds it was sent before its WR was posted: it may
+	 * still be in the inbox */
 	rt_inbox_run_owner(&poller->inbox, poller);
 	if (is_route_of(entry, wc))
 		return false;
@@ -118,7 +118,7 @@ static void route(struct rt_poller *poller, struct rt_cq *cq,
 
 /* -------------------------------------------------------------- polling --- */
 
-/* It was polled: of those that wait for that some may have waited enough. */
+/* The CQ was polled: some of the tasks that wait for that may be ready. */
 __attribute__((noinline)) static void end_waits(struct rt_poller *poller,
 						struct rt_cq *cq, bool is_empty)
 {
@@ -146,7 +146,7 @@ static void time_batch(struct rt_poller *poller)
 		poller->polled_ns = rt_now_ns();
 }
 
-/* A batch of an adopted CQ: nothing of its wr_id is ours. */
+/* A batch of an adopted CQ: its wr_ids are the program's. */
 static void deliver_raw(struct rt_poller *poller, const struct rt_cq_raw *raw,
 			int n)
 {
@@ -170,8 +170,8 @@ static void deliver_routes(struct rt_poller *poller, struct rt_cq *cq, int n)
 		end_waits(poller, cq, false);
 }
 
-/* What a poll found. Apart: a round that finds nothing saves no registers for
- * it. */
+/* Delivers the completions of a poll. A function of its own: a round that finds
+ * nothing saves no registers for it. */
 __attribute__((noinline)) static int deliver_batch(struct rt_poller *poller,
 						   struct rt_cq *cq, int n)
 {
@@ -208,8 +208,8 @@ static inline int poll_cq(struct rt_poller *poller, struct rt_cq *cq,
 	return 0;
 }
 
-/* One batch of each, beginning with another one each time. Apart: most pollers
- * have one CQ. */
+/* One batch of each CQ, beginning with another one each time. A function of its
+ * own: most pollers have one CQ. */
 __attribute__((noinline)) static int poll_several(struct rt_poller *poller,
 						  int budget)
 {

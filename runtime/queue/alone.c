@@ -23,8 +23,8 @@
 #define NS_PER_US    1000
 #define SPINS_A_LOOK 64 /* takes between two reads of the clock */
 
-/* On a queue that is not shared a second one is a mistake of the application,
- * told where assertions are compiled and refused where not. */
+/* On a queue that is not shared a second consumer is a mistake of the program:
+ * an assertion where those are compiled, else refused. */
 static int enter_alone(struct rpma_rt_queue *queue)
 {
 	uint32_t nobody = 0;
@@ -45,7 +45,7 @@ static void leave_alone(struct rpma_rt_queue *queue)
 	atomic_store_explicit(&queue->consumers, 0, memory_order_release);
 }
 
-/* Takes until something comes or the queue's budget, or the time, is over. */
+/* Takes until items come or the queue's budget, or the time, is over. */
 static uint32_t spin(struct rpma_rt_queue *queue,
 		     struct rpma_rt_completion *cmpl, uint32_t max,
 		     int64_t end_ns)
@@ -70,7 +70,7 @@ static uint32_t spin(struct rpma_rt_queue *queue,
 	return 0;
 }
 
-/* One sleep; returns what the look before it found, or nothing. */
+/* One sleep; returns the items that the look before it found, or none. */
 static uint32_t sleep_once(struct rpma_rt_queue *queue,
 			   struct rpma_rt_completion *cmpl, uint32_t max,
 			   int64_t timeout_ns, enum rt_take_end *why)
@@ -150,7 +150,7 @@ int rt_alone_wait(struct rpma_rt_queue *queue, int64_t timeout_ns,
 	return 0;
 }
 
-/* Inside. A fd that was readable stays so unless there is nothing. */
+/* Inside. A fd that was readable stays so unless there is nothing to take. */
 static enum rt_take_end arm(struct rpma_rt_queue *queue)
 {
 	enum rt_take_end end = rt_queue_look_consumer(queue);

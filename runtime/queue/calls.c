@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * calls.c -- what an application asks of a queue: to make and delete it, to
- * take from it, its fd, its statistics.
+ * calls.c -- the calls of an application on a queue: new, delete, poll, wait,
+ * arm, its fd, its statistics.
  */
 
 #include <assert.h>
@@ -89,7 +89,7 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 	return 0;
 }
 
-/* Somebody takes from it, or waits to. */
+/* True: a thread takes from the queue, or waits to. */
 static bool is_consumed(const struct rpma_rt_queue *queue)
 {
 	/* acquire: pairs with the release of the consumer that left last */
@@ -105,7 +105,7 @@ static int refuse_delete(const struct rpma_rt_queue *queue, const char *why)
 }
 
 /* True when neither a user nor a pusher is left; waits for users whose last
- * item is in the queue already: they are about to put it. */
+ * item is in the queue already: they are about to unref it. */
 static bool is_free(struct rpma_rt_queue *queue)
 {
 	/* acquire [QUEUE-1]: a pusher that left touches nothing after */
@@ -124,7 +124,7 @@ static bool is_free(struct rpma_rt_queue *queue)
 	return is_unused && gate < RT_QUEUE_PUSHER;
 }
 
-/* Items that nobody took may carry a handle that nobody else will put. When the
+/* Items left may carry a handle that no other thread will unref. When the
  * runtime has stopped there may be some; a live queue is polled first. */
 static void drop_items(struct rpma_rt_queue *queue)
 {
@@ -182,7 +182,7 @@ int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr)
 	return 0;
 }
 
-/* Items inside, as far as they are seen. */
+/* The number of items inside, as far as they are seen. */
 static uint64_t backlog(const struct rpma_rt_queue *queue)
 {
 	/* acquire [LANE-6] */
@@ -198,7 +198,7 @@ static uint64_t backlog(const struct rpma_rt_queue *queue)
 	return total;
 }
 
-/* By pushes and closes, and by pollers. */
+/* Wake-ups by pushes and closes, and by pollers. */
 static uint64_t count_wakes(const struct rpma_rt_queue *queue)
 {
 	/* acquire [LANE-6] */
@@ -254,7 +254,7 @@ static int answer(uint32_t count, enum rt_take_end why)
 	return why == RT_TAKE_CLOSED ? RPMA_RT_E_CLOSED : 0;
 }
 
-/* 0: it takes, unless max is 0, when there is nothing to be said. */
+/* 0: the call may take, unless max is 0. */
 __attribute__((noinline)) static int
 check_take(const struct rpma_rt_queue *queue,
 	   const struct rpma_rt_completion *cmpl, int max)
@@ -304,7 +304,7 @@ static bool is_idle(const struct rpma_rt_queue *queue)
 	return true;
 }
 
-/* Apart: an idle poll saves no registers for it. */
+/* A function of its own: an idle poll saves no registers for it. */
 __attribute__((noinline)) static int
 poll_inside(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
 	    int max)
@@ -354,8 +354,8 @@ static int wait_once(struct rpma_rt_queue *queue, int64_t timeout_ns,
 	return 0;
 }
 
-/* The caller has pollers of manual mode: rounds of them, outside of the queue
- * since their functions may take from it, and short waits by turns. */
+/* The caller has pollers of manual mode: runs rounds of them, outside of the
+ * queue since their functions may take from it, and short waits by turns. */
 static int wait_and_run(struct rpma_rt_queue *queue, int64_t timeout_ns,
 			struct rpma_rt_completion *cmpl, uint32_t max,
 			uint32_t *count, enum rt_take_end *why)
@@ -415,7 +415,7 @@ int rpma_rt_queue_get_fd(struct rpma_rt_queue *queue, int *fd)
 	ret = rt_context_check(queue->rt);
 	if (ret)
 		return ret;
-	/* of a shared queue several may ask at once */
+	/* several consumers of a shared queue may call at once */
 	pthread_mutex_lock(&queue->lock);
 	ret = rt_bell_add_fd(&queue->bell);
 	pthread_mutex_unlock(&queue->lock);

@@ -54,8 +54,8 @@ static void copy_items(struct rpma_rt_completion *to,
 
 /* ----------------------------------------------------------------- lane --- */
 
-/* A ring has no more pages than it fills, and lies alike in each lane: where it
- * lay by chance, a lane handed over up to 5 % less. */
+/* A ring has no more pages than it fills, and the same alignment in each lane:
+ * with alignment by chance, a lane handed over up to 5 % less. */
 static struct rpma_rt_completion *ring_new(uint32_t size)
 {
 	size_t bytes = size * sizeof(struct rpma_rt_completion);
@@ -105,7 +105,7 @@ static uint32_t room(struct rt_lane *lane, uint32_t wanted)
 	return lane->size - (lane->tail_next - lane->head_seen);
 }
 
-/* Copies to the ring behind tail_next, not published; there is room. */
+/* Copies to the ring behind tail_next, not published. REQUIRES: room */
 static void ring_put(struct rt_lane *lane,
 		     const struct rpma_rt_completion *items, uint32_t count)
 {
@@ -174,7 +174,7 @@ void rt_lane_publish_poller(struct rt_lane *lane)
 	release_tail(lane);
 }
 
-/* What follows from a spill that shrank. */
+/* Updates the flags after a spill shrank. */
 static void ease(struct rt_lane *lane)
 {
 	/* relaxed: our own stores */

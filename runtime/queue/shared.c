@@ -30,7 +30,7 @@ static uint32_t consumers_of(const struct rpma_rt_queue *queue)
 	return atomic_load_explicit(&queue->consumers, memory_order_relaxed);
 }
 
-/* Inside, if nobody is. inside: what changes in the word beside. */
+/* Enters, if no other is inside. inside: further changes of the word. */
 static bool try_enter(struct rpma_rt_queue *queue, uint32_t inside)
 {
 	uint32_t old = consumers_of(queue);
@@ -46,8 +46,8 @@ static bool try_enter(struct rpma_rt_queue *queue, uint32_t inside)
 	return false;
 }
 
-/* Likewise; if somebody is, it looks again before it leaves. outside: what
- * changes in the word then. */
+/* Likewise; if another is inside, it will look again before it leaves. outside:
+ * further changes of the word in that case. */
 static bool enter_or_mark(struct rpma_rt_queue *queue, uint32_t inside,
 			  uint32_t outside)
 {
@@ -59,7 +59,7 @@ static bool enter_or_mark(struct rpma_rt_queue *queue, uint32_t inside,
 			      ? (old + inside) | RT_CONSUMER_INSIDE
 			      : (old + outside) | RT_CONSUMER_AGAIN;
 		/* acquire: as in try_enter(); release [SHARED-1]: that we
-		 * armed, to whoever finds our mark */
+		 * armed, to the worker that finds our mark */
 	} while (!atomic_compare_exchange_weak_explicit(
 		&queue->consumers, &old, new, memory_order_acq_rel,
 		memory_order_relaxed));
@@ -77,7 +77,7 @@ static uint32_t way_of(uint32_t consumers)
 	return consumers >= RT_CONSUMER_WAITER ? RT_BELL_ON_FUTEX : 0;
 }
 
-/* Did somebody try to enter since it was asked last? */
+/* Did a worker try to enter since the last call? */
 static bool take_mark(struct rpma_rt_queue *queue, uint32_t *consumers)
 {
 	if ((*consumers & RT_CONSUMER_AGAIN) == 0)
@@ -90,7 +90,7 @@ static bool take_mark(struct rpma_rt_queue *queue, uint32_t *consumers)
 	return true;
 }
 
-/* Nobody is inside, delta more wait; unless somebody tried meanwhile. */
+/* Leaves: none is inside, delta more wait; false: a worker tried meanwhile. */
 static bool try_leave(struct rpma_rt_queue *queue, uint32_t *consumers,
 		      uint32_t delta)
 {
@@ -102,9 +102,9 @@ static bool try_leave(struct rpma_rt_queue *queue, uint32_t *consumers,
 }
 
 /*
- * Whoever sleeps is armed for, and woken if there is something to know of. If
- * the word says already that they sleep, the look after it was armed found
- * nothing, and what came since rings; unless our own look found something.
+ * Arms the word for remaining sleepers; wakes one if items remain. If the word
+ * says already that they sleep, the look after it was armed found nothing, and
+ * later publishers ring; unless our own look found something.
  */
 static void leave(struct rpma_rt_queue *queue, bool found)
 {
@@ -130,7 +130,7 @@ static void leave(struct rpma_rt_queue *queue, bool found)
 		rt_stat_add_mt(&queue->stats.wakes, 1);
 }
 
-/* Nothing found: everything again, with us among those who sleep. */
+/* Nothing found: looks at everything again, with us among the sleepers. */
 static uint32_t take_armed(struct rpma_rt_queue *queue,
 			   struct rpma_rt_completion *cmpl, uint32_t max,
 			   uint32_t ways, enum rt_take_end *why)
@@ -144,8 +144,8 @@ static uint32_t take_armed(struct rpma_rt_queue *queue,
 	return count;
 }
 
-/* Inside: takes and leaves, or leaves as one more that waits (0, and why says
- * not yet). armed: without a look after it. */
+/* Inside: takes and leaves, or leaves as one more waiter (0, and why is EMPTY).
+ * armed: the word was armed without a look after it. */
 static uint32_t take_or_leave_to_wait(struct rpma_rt_queue *queue,
 				      struct rpma_rt_completion *cmpl,
 				      uint32_t max, bool armed,
@@ -173,7 +173,7 @@ static uint32_t take_or_leave_to_wait(struct rpma_rt_queue *queue,
 
 /* -------------------------------------------------------------- waiting --- */
 
-/* May somebody outside hope to find anything? */
+/* May a worker outside expect to find items? */
 static bool is_promising(struct rpma_rt_queue *queue)
 {
 	/* acquire [LANE-6]: the lanes below it are initialised */
@@ -190,7 +190,7 @@ static bool is_promising(struct rpma_rt_queue *queue)
 	return false;
 }
 
-/* Looks from outside until there is something and nobody else takes it. */
+/* Looks from outside until there are items and no other worker takes them. */
 static uint32_t spin(struct rpma_rt_queue *queue,
 		     struct rpma_rt_completion *cmpl, uint32_t max,
 		     int64_t end_ns)

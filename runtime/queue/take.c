@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * take.c -- taking from all lanes of a queue and from its messages; what there
- * is to take, and how a queue ends. Runs on the consumer's thread. Labels in
- * brackets: doc/protocols/lane.md.
+ * take.c -- taking from all lanes of a queue and from its messages; looking
+ * whether there is something to take, or the end. Runs on the consumer's
+ * thread. Labels in brackets: doc/protocols/lane.md.
  */
 
 #include "queue/take.h"
@@ -16,7 +16,8 @@
 #include "queue/queue.h"
 #include "queue/wake.h"
 
-/* Up to max items from all sources, beginning with another one each time. */
+/* Takes up to max items from all sources, beginning with another one each time.
+ */
 static uint32_t take_lane(struct rpma_rt_queue *queue, struct rt_lane *lane,
 			  struct rpma_rt_completion *cmpl, uint32_t max)
 {
@@ -161,7 +162,7 @@ uint32_t rt_queue_poll_consumer(struct rpma_rt_queue *queue,
 	return rt_queue_take_consumer(queue, cmpl, max);
 }
 
-/* Without moving anything. */
+/* Looks without taking. */
 static bool has_items(struct rpma_rt_queue *queue)
 {
 	/* acquire [QUEUE-2] */

@@ -183,7 +183,7 @@ static int check_from(struct batch *b, int index)
 	return 0;
 }
 
-/* An error of a later one comes before the lack of credit. */
+/* An error of a later receive comes before the lack of credit. */
 static int await_credit(struct batch *b, int index)
 {
 	int ret = 0;
@@ -193,7 +193,7 @@ static int await_credit(struct batch *b, int index)
 	return ret ? ret : take_credit(b->srq);
 }
 
-/* The next one, into the chain and a slot. */
+/* Puts the next receive into the chain and a slot. */
 static int append(struct batch *b, int index, struct rpma_recv_wr *out)
 {
 	const struct rpma_rt_recv_wr *wr = &b->wr[index];
