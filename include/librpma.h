@@ -9,8 +9,8 @@
  * Rules for all: functions return 0 or a negative RPMA_E_*. Out-parameters are
  * written on success. A delete call takes the address of the pointer, accepts
  * a NULL pointer behind it (returns 0), and leaves NULL there. In a child of
- * fork() what the parent made on a device answers E_FORKED, and delete frees
- * its memory only.
+ * fork(), calls on objects that the parent made on a device return E_FORKED,
+ * and delete frees their memory only.
  */
 
 #ifndef LIBRPMA_H
@@ -43,9 +43,9 @@ extern "C" {
 #define RPMA_E_NOT_SHARED_CHNL (-100009) /* the channel is not shared */
 /* since 1.4 */
 #define RPMA_E_CLAIMED (-100010) /* another has claimed it */
-#define RPMA_E_FORKED  (-100011) /* of before a fork: the parent's */
+#define RPMA_E_FORKED  (-100011) /* made before a fork: the parent's */
 
-/* The text of an error; "Unknown error" for what is none. */
+/* The text of an error; "Unknown error" for other numbers. */
 const char *rpma_err_2str(int ret);
 
 /* ------------------------------------------------------------------------ */
@@ -65,7 +65,7 @@ int rpma_utils_ibv_context_is_odp_capable(struct ibv_context *ibv_ctx,
 					  int *is_odp_capable);
 
 /* ------------------------------------------------------------------------ */
-/* Peer configuration: what one side tells the other about its memory        */
+/* Peer configuration: properties of one side's memory, for the other        */
 /* ------------------------------------------------------------------------ */
 
 struct rpma_peer_cfg;
@@ -77,7 +77,7 @@ int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg *pcfg,
 					   bool supported);
 int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg *pcfg,
 					   bool *supported);
-/* The descriptor is what is sent: one byte, its size asked for first. */
+/* The descriptor is sent to the peer: one byte; get its size first. */
 int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg *pcfg, void *desc);
 int rpma_peer_cfg_get_descriptor_size(const struct rpma_peer_cfg *pcfg,
 				      size_t *desc_size);
@@ -90,7 +90,7 @@ int rpma_peer_cfg_from_descriptor(const void *desc, size_t desc_size,
 
 struct rpma_peer;
 
-/* May serve many threads. Goes after everything made from it. */
+/* May serve many threads. Delete it after everything made from it. */
 int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr);
 int rpma_peer_delete(struct rpma_peer **peer_ptr);
 
@@ -109,14 +109,14 @@ struct rpma_mr_remote;
 #define RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT (1 << 5)
 #define RPMA_MR_USAGE_SEND		    (1 << 6)
 #define RPMA_MR_USAGE_RECV		    (1 << 7)
-/* Since 1.4; what an atomic fetches is read, and descriptors say so. */
+/* Since 1.4; includes READ_SRC, the part of it that descriptors have. */
 #define RPMA_MR_USAGE_ATOMIC (1 << 8 | RPMA_MR_USAGE_READ_SRC)
 
 /* Register size bytes at ptr for the usages named. */
 int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
 		struct rpma_mr_local **mr_ptr);
 int rpma_mr_dereg(struct rpma_mr_local **mr_ptr);
-/* The descriptor is what is sent to the other side: 21 bytes. */
+/* The descriptor is sent to the other side: 21 bytes. */
 int rpma_mr_get_descriptor(const struct rpma_mr_local *mr, void *desc);
 int rpma_mr_get_descriptor_size(const struct rpma_mr_local *mr,
 				size_t *desc_size);
@@ -201,8 +201,8 @@ int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd);
 /* One event; blocks unless the fd does not. */
 int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event);
 /*
- * The library's memory, valid until the connection is deleted. Also what came
- * with a refusal, which 1.3 does not tell.
+ * The library's memory, valid until the connection is deleted. Also the private
+ * data of a refusal, which 1.3 does not return.
  */
 int rpma_conn_get_private_data(const struct rpma_conn *conn,
 			       struct rpma_conn_private_data *pdata);
@@ -302,7 +302,7 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
  */
 /* Begins when the reads and atomics posted before it are complete. */
 #define RPMA_F_FENCE (1 << 24)
-/* Sends, write with imm: wakes whoever waits for solicited completions. */
+/* Sends, write with imm: wakes waiters for solicited completions. */
 #define RPMA_F_SOLICITED (1 << 26)
 /*
  * Sends, writes: the bytes are copied while it is posted, and the region is the
@@ -333,7 +333,7 @@ int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote *dst,
 int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst,
 		      size_t dst_offset, const char src[8], int flags,
 		      const void *op_context);
-/* Completes after all writes before it have reached what type names. */
+/* Completes after all writes before it have reached the place named by type. */
 int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst,
 	       size_t dst_offset, size_t len, enum rpma_flush_type type,
 	       int flags, const void *op_context);
@@ -371,8 +371,8 @@ enum rpma_log_level {
 };
 
 enum rpma_log_threshold {
-	RPMA_LOG_THRESHOLD,	/* what is logged at all */
-	RPMA_LOG_THRESHOLD_AUX, /* what of it also goes to stderr */
+	RPMA_LOG_THRESHOLD,	/* messages that are logged at all */
+	RPMA_LOG_THRESHOLD_AUX, /* those of them that also go to stderr */
 	RPMA_LOG_THRESHOLD_MAX
 };
 
@@ -396,7 +396,7 @@ int rpma_log_set_function(rpma_log_function *log_function);
 /*
  * A message of the caller's, filtered by RPMA_LOG_THRESHOLD and handed to the
  * log function as the library's own are; a newline is added. file_name may be
- * NULL: no place is named. For libraries that stand on this one.
+ * NULL: no place is named. For libraries that use this one.
  */
 void rpma_log_message(enum rpma_log_level level, const char *file_name,
 		      int line_no, const char *function_name,
@@ -422,10 +422,10 @@ int rpma_channel_get_fd(const struct rpma_channel *channel, int *fd);
 int rpma_channel_get_ibv_channel(const struct rpma_channel *channel,
 				 struct ibv_comp_channel **ibv_channel);
 /*
- * Takes one event, acknowledges it and says whose it was; arms nothing: then
+ * Takes one event, acknowledges it and returns its CQ; arms nothing: then
  * rpma_cq_arm(), then poll. E_NO_COMPLETION: nothing on a non-blocking fd;
- * E_AGAIN: a signal; E_PROVIDER: errno says what; E_UNKNOWN: an event of a CQ
- * that is not of this library, acknowledged.
+ * E_AGAIN: a signal; E_PROVIDER: errno has the reason; E_UNKNOWN: an event of a
+ * CQ that is not of this library, acknowledged.
  */
 int rpma_channel_wait(struct rpma_channel *channel, struct rpma_cq **cq_ptr);
 
@@ -433,7 +433,7 @@ int rpma_channel_wait(struct rpma_channel *channel, struct rpma_cq **cq_ptr);
 /* CQ as an object of its own                                                */
 /* ------------------------------------------------------------------------ */
 
-/* channel NULL: its own, and armed; otherwise the caller arms it. */
+/* channel NULL: the CQ has its own, and is armed; else the caller arms it. */
 int rpma_cq_new(struct ibv_context *ibv_ctx, int cqe,
 		struct rpma_channel *channel, int comp_vector, void *context,
 		struct rpma_cq **cq_ptr);
@@ -457,9 +457,9 @@ int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq);
 /* For any ibv_cq; of one that is not of this library: E_INVAL. */
 int rpma_cq_from_ibv_cq(const struct ibv_cq *ibv_cq, struct rpma_cq **cq_ptr);
 /*
- * The owner alone waits and polls, raw; to others the CQ answers
- * E_SHARED_CHANNEL. E_CLAIMED: it is another's; E_AGAIN: someone is waiting on
- * it. While claimed it is not deleted (E_CLAIMED).
+ * Only the owner waits for and polls a claimed CQ, by verbs; others get
+ * E_SHARED_CHANNEL. E_CLAIMED: another has claimed it; E_AGAIN: a thread waits
+ * on it. While claimed it is not deleted (E_CLAIMED).
  */
 int rpma_cq_claim(struct rpma_cq *cq, const void *owner);
 int rpma_cq_release(struct rpma_cq *cq, const void *owner);
@@ -490,8 +490,8 @@ struct rpma_cm_event {
 };
 
 /*
- * E_NO_EVENT: nothing on a non-blocking fd; E_AGAIN: a signal. What the event
- * names cannot be destroyed before the event is acknowledged.
+ * E_NO_EVENT: nothing on a non-blocking fd; E_AGAIN: a signal. The id that the
+ * event names cannot be destroyed before the event is acknowledged.
  */
 int rpma_cm_channel_get_event(struct rpma_cm_channel *channel,
 			      struct rpma_cm_event *event);
@@ -512,7 +512,7 @@ int rpma_ep_listen_ex(struct rpma_peer *peer, const char *addr,
 		      const char *port, int backlog,
 		      struct rpma_cm_channel *cm_channel, void *context,
 		      struct rpma_ep **ep_ptr);
-/* In host order; what port "0" became. */
+/* The port, in host order; of port "0" the one that was chosen. */
 int rpma_ep_get_port(const struct rpma_ep *ep, uint16_t *port);
 
 /* ------------------------------------------------------------------------ */
@@ -524,8 +524,8 @@ int rpma_conn_req_new_async(struct rpma_peer *peer, const char *addr,
 			    const char *port, const struct rpma_conn_cfg *cfg,
 			    void *context, struct rpma_conn_req **req_ptr);
 /*
- * Feed it the events of its id. E_AGAIN: more to come; 0: it may receive and
- * connect; anything else: it failed, delete it.
+ * Feeds a request with the events of its id. E_AGAIN: more to come; 0: it may
+ * receive and connect; anything else: it failed, delete it.
  */
 int rpma_conn_req_advance(struct rpma_conn_req *req,
 			  const struct rpma_cm_event *event);
@@ -537,7 +537,7 @@ int rpma_conn_req_new_from_event(struct rpma_peer *peer,
 /* Deletes a request of the other side, with private data for it. */
 int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
 			 const struct rpma_conn_private_data *pdata);
-/* What rpma_conn_next_event() does, for a connection on a CM channel. */
+/* As rpma_conn_next_event(), for a connection on a CM channel. */
 int rpma_conn_handle_event(struct rpma_conn *conn,
 			   const struct rpma_cm_event *cm_event,
 			   enum rpma_conn_event *event);
@@ -571,12 +571,12 @@ int rpma_conn_cfg_set_channel(struct rpma_conn_cfg *cfg,
 			      struct rpma_channel *channel);
 int rpma_conn_cfg_get_channel(const struct rpma_conn_cfg *cfg,
 			      struct rpma_channel **channel_ptr);
-/* Its CM events arrive there. */
+/* The connection's CM events arrive there. */
 int rpma_conn_cfg_set_cm_channel(struct rpma_conn_cfg *cfg,
 				 struct rpma_cm_channel *cm_channel);
 int rpma_conn_cfg_get_cm_channel(const struct rpma_conn_cfg *cfg,
 				 struct rpma_cm_channel **cm_channel_ptr);
-/* Default 0. What the device does not have: E_INVAL when a request is made. */
+/* Default 0. One that the device lacks: E_INVAL when a request is made. */
 int rpma_conn_cfg_set_comp_vector(struct rpma_conn_cfg *cfg, int comp_vector);
 int rpma_conn_cfg_get_comp_vector(const struct rpma_conn_cfg *cfg,
 				  int *comp_vector);
@@ -634,7 +634,7 @@ int rpma_srq_cfg_set_channel(struct rpma_srq_cfg *cfg,
 			     struct rpma_channel *channel);
 int rpma_srq_cfg_get_channel(const struct rpma_srq_cfg *cfg,
 			     struct rpma_channel **channel_ptr);
-/* Default 1. What the device does not have: E_INVAL when an SRQ is made. */
+/* Default 1. More than the device has: E_INVAL when an SRQ is made. */
 int rpma_srq_cfg_set_max_sge(struct rpma_srq_cfg *cfg, uint32_t n);
 int rpma_srq_cfg_get_max_sge(const struct rpma_srq_cfg *cfg, uint32_t *n);
 /*
@@ -645,18 +645,18 @@ int rpma_srq_cfg_get_max_sge(const struct rpma_srq_cfg *cfg, uint32_t *n);
 int rpma_srq_set_limit(struct rpma_srq *srq, uint32_t limit);
 
 /* ------------------------------------------------------------------------ */
-/* What lies beneath                                                         */
+/* Objects of verbs and rdma_cm below                                        */
 /* ------------------------------------------------------------------------ */
 
 int rpma_peer_get_ibv_context(const struct rpma_peer *peer,
 			      struct ibv_context **ibv_ctx);
-/* For what rpma_mr_reg() does not register: register it there, then this. */
+/* For memory that rpma_mr_reg() cannot register: register it in this domain. */
 int rpma_peer_get_ibv_pd(const struct rpma_peer *peer, struct ibv_pd **ibv_pd);
 /*
  * A region that the caller registered in that domain: with relaxed ordering or
  * on-demand paging, of a dmabuf or device memory. iova: its first address, as
- * it was registered. usage: what descriptors say. The ibv_mr stays the caller's
- * and outlives it.
+ * it was registered. usage: as descriptors name it. The ibv_mr stays the
+ * caller's and outlives the region.
  */
 int rpma_mr_from_ibv_mr(struct rpma_peer *peer, struct ibv_mr *ibv_mr,
 			uint64_t iova, int usage,
@@ -676,17 +676,17 @@ int rpma_srq_get_ibv_srq(const struct rpma_srq *srq, struct ibv_srq **ibv_srq);
 /* ------------------------------------------------------------------------ */
 
 /*
- * While claimed, operations other than the owner's answer E_SHARED_CHANNEL and
- * delete answers E_CLAIMED. E_CLAIMED: it is another's. The claim of a request
- * passes to its connection.
+ * While claimed, operations other than the owner's return E_SHARED_CHANNEL and
+ * delete returns E_CLAIMED. E_CLAIMED: another has claimed it. The claim of a
+ * request passes to its connection.
  */
 int rpma_conn_claim(struct rpma_conn *conn, const void *owner);
 int rpma_conn_release(struct rpma_conn *conn, const void *owner);
 int rpma_conn_req_claim(struct rpma_conn_req *req, const void *owner);
 int rpma_conn_req_release(struct rpma_conn_req *req, const void *owner);
 /*
- * owner: whose claim it is, NULL if unclaimed; E_CLAIMED: it is another's. Each
- * may be called again. Delete does the rest.
+ * owner: the claimer, NULL if unclaimed; E_CLAIMED: another has claimed it.
+ * Each may be called again. Delete does the rest.
  */
 int rpma_conn_qp_to_err(struct rpma_conn *conn, const void *owner);
 int rpma_conn_destroy_qp(struct rpma_conn *conn, const void *owner);
@@ -697,7 +697,7 @@ int rpma_conn_req_destroy_qp(struct rpma_conn_req *req, const void *owner);
 /* Operations as work requests                                               */
 /* ------------------------------------------------------------------------ */
 
-/* It points into itself: not to be copied once prepared. */
+/* The object points into itself: do not copy it once it is prepared. */
 struct rpma_send_wr {
 	struct ibv_send_wr wr; /* first: wr.next chains rpma_send_wr objects */
 	struct ibv_sge sge;
@@ -751,8 +751,9 @@ int rpma_wr_send_with_imm(struct rpma_conn *conn,
 int rpma_wr_recv(struct rpma_mr_local *dst, size_t offset, size_t len,
 		 uint64_t wr_id, struct rpma_recv_wr *wr);
 /*
- * The 8 bytes at dst, as one number: if they are compare they become swap; they
- * grow by add. What they were before arrives at old. E_NOSUPP: not this device.
+ * The 8 bytes at dst, as one number: if they equal compare they become swap;
+ * add is added to them. Their former value arrives at old. E_NOSUPP: the
+ * device has no atomics.
  */
 int rpma_wr_atomic_cmp_swp(struct rpma_conn *conn, struct rpma_mr_local *old,
 			   size_t old_offset, const struct rpma_mr_remote *dst,
@@ -774,7 +775,7 @@ int rpma_wr_recv_set_sge_list(const struct rpma_sge *list, int count,
 			      struct ibv_sge *sge, struct rpma_recv_wr *wr);
 
 /*
- * One or a chain, one doorbell. owner: whose claim it is, NULL if unclaimed.
+ * Posts one or a chain, one doorbell. owner: the claimer, NULL if unclaimed.
  * E_AGAIN: the queue is full. On failure *bad_wr is the first not posted; a
  * chain in which one is wrong (E_INVAL, logged) is not posted at all.
  */

@@ -3,8 +3,8 @@
 
 /*
  * The calls that librpma had before 1.0, for sources that still use them: see
- * rpma_conn_completion_get(3), also for what to write instead. Programs that
- * were built then need no header; the library has the versions they ask for.
+ * rpma_conn_completion_get(3), also for the calls that replace them. Programs
+ * built then need no header; the library has the symbol versions they ask for.
  */
 
 #ifndef LIBRPMA_LEGACY_H
@@ -19,7 +19,7 @@ extern "C" {
 enum rpma_op {
 	RPMA_OP_READ, /* flushes complete as reads too */
 	RPMA_OP_WRITE,
-	RPMA_OP_FLUSH, /* no release ever said this */
+	RPMA_OP_FLUSH, /* no release ever returned this */
 	RPMA_OP_SEND,
 	RPMA_OP_RECV,
 	RPMA_OP_RECV_RDMA_WITH_IMM

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * librpma_rt: completions to the threads that want them.
+ * librpma_rt: leads completions to the threads that consume them.
  *
  * A runtime owns pollers. A poller is one thread (or, in manual mode, one loop
  * of yours) with one completion channel per device; every connection belongs
@@ -16,7 +16,7 @@
  * RPMA_RT_E_*. An error of posting comes back from the call; the result of the
  * operation only in its completion.
  * Threads: "any" = any thread at any time; "consumer" = the one thread that
- * consumes the queue, or each of those that share it; "owner" = whoever holds
+ * consumes the queue, or each of those that share it; "owner" = the holder of
  * the handle, one thread at a time.
  *
  * Configurations are structs that begin with their size:
@@ -27,8 +27,8 @@
  * releases 0 always means "as before". reserved words must be 0. Pointers are
  * borrowed for the call only. RPMA_E_INVAL, with a line in the log that names
  * the field and its range: a size of 0 (no initializer) or below the first
- * release's, bytes other than 0 beyond what this library knows, a value out of
- * range, something required that is missing.
+ * release's, bytes other than 0 beyond the fields that this library knows, a
+ * value out of range, a required field that is missing.
  */
 
 #ifndef RPMA_RT_H
@@ -45,7 +45,7 @@
 extern "C" {
 #endif
 
-/* The result has to be looked at. */
+/* The result has to be checked. */
 #define RPMA_RT_MUST_CHECK __attribute__((warn_unused_result))
 
 /* --------------------------------------------------------------- errors --- */
@@ -62,9 +62,9 @@ extern "C" {
 /* Text of an error of either library. Thread: any. */
 const char *rpma_rt_err_2str(int ret);
 
-/* Why the calling thread's last post took less than all. */
+/* Why the calling thread's last post took fewer work requests than given. */
 enum rpma_rt_again {
-	RPMA_RT_AGAIN_NONE = 0, /* it took all, or failed otherwise */
+	RPMA_RT_AGAIN_NONE = 0, /* the post took all, or failed otherwise */
 	RPMA_RT_AGAIN_CREDIT =
 		1, /* as many in flight as the queue pair holds */
 	RPMA_RT_AGAIN_BACKLOG = 2, /* the destination's consumer is behind */
@@ -74,7 +74,7 @@ enum rpma_rt_again {
 
 /* Thread: any; answers for the calling thread. */
 enum rpma_rt_again rpma_rt_again_reason(void);
-/* Its name, as those of completions. */
+/* The name of a reason, as those of completions. */
 const char *rpma_rt_again_2str(enum rpma_rt_again reason);
 
 /* ---------------------------------------------------------- completions --- */
@@ -106,8 +106,8 @@ enum rpma_rt_reason {
 	RPMA_RT_REASON_DISCONNECTED = 1, /* the peer left */
 	RPMA_RT_REASON_REJECTED = 2,	 /* the peer, or no listener, refused */
 	RPMA_RT_REASON_UNREACHABLE = 3,	 /* no route, no answer */
-	/* a work request failed, also where the peer's leaving came first, and
-	 * where the device's news came later */
+	/* a work request failed, even if the peer disconnected before or the
+	 * device failed later */
 	RPMA_RT_REASON_ERROR = 4,
 	RPMA_RT_REASON_DEVICE = 5, /* CQ error, device fatal or removed */
 	RPMA_RT_REASON_FAILED = 6, /* a resource or a verb refused */
@@ -154,7 +154,8 @@ struct rpma_rt_completion {
 	uint8_t flags;
 };
 
-/* Names of them; "unknown" for what is none. Never NULL. Thread: any. */
+/* Names of kinds, events, reasons; "unknown" for other values. Never NULL.
+ * Thread: any. */
 const char *rpma_rt_kind_2str(enum rpma_rt_kind kind);
 const char *rpma_rt_event_2str(enum rpma_rt_event event);
 const char *rpma_rt_reason_2str(enum rpma_rt_reason reason);
@@ -184,9 +185,9 @@ struct rpma_rt_adopted;
 struct rpma_rt_route;
 struct rpma_rt_srq;
 
-/* Functions that the runtime calls: arg is last, and the object that they are
- * of comes first. On which thread, and what they may call, stands where each is
- * given. None may wait: calls that would answer RPMA_RT_E_THREAD. */
+/* Functions that the runtime calls: their object is the first argument, arg the
+ * last. The calls that take them say on which thread they run and what they may
+ * call. None may wait: calls that would return RPMA_RT_E_THREAD. */
 typedef void rpma_rt_async_fn(struct ibv_context *ibv_ctx,
 			      const struct ibv_async_event *event, void *arg);
 typedef void rpma_rt_route_fn(const struct rpma_rt_completion *cmpl, void *arg);
@@ -220,18 +221,18 @@ enum rpma_rt_mode {
  *   teardown_ms  milliseconds that a dying connection waits for its last
  *              completions before its queue pair is destroyed, 1..600000;
  *              default 5000
- *   timing     of every so many batches of a poller one is timed for the
- *              statistics, with all its idle times and the wake-ups of
- *              consumers; 0, the default: no clock is read for them
+ *   timing     time one batch in so many, every idle period and every wake-up
+ *              of a consumer, for the statistics; 0, the default: no clock is
+ *              read for them
  *   cpus, cpu_count  CPU of each poller, cpu_count = pollers; RPMA_RT_CPU_ANY =
  *              not pinned. NULL, 0: the CPUs allowed to the process, in order.
  *   async_fn, async_arg  called for asynchronous events of verbs. The process's
  *              event thread reads those, of every device in use, for all
- *              runtimes. What concerns an object of a runtime ends in its
- *              connections; the rest (objects of yours, ports, the device) is
- *              given to async_fn of each runtime that uses the device: on the
- *              event thread, already acknowledged, so an object in it may be
- *              gone: compare, do not look. NULL, the default: none.
+ *              runtimes. Events of an object of a runtime end its connections;
+ *              others (of the program's objects, ports, the device) are given
+ *              to async_fn of each runtime that uses the device: on the event
+ *              thread, already acknowledged, so an object in it may be gone:
+ *              compare its pointer, do not follow it. NULL, the default: none.
  *   async_feed 1: the program reads asynchronous events itself, of every device
  *              that the runtime uses, and hands each to
  *              rpma_rt_feed_async_event(); default 0
@@ -270,22 +271,23 @@ int rpma_rt_cfg_init(struct rpma_rt_cfg *cfg, size_t size);
 int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr);
 
 /*
- * Closes every listener and connection, delivers what is outstanding, stops
+ * Closes every listener and connection, delivers outstanding completions, stops
  * the threads. Queues stay, can be polled until empty and then answer
  * RPMA_RT_E_CLOSED. Blocks; RPMA_RT_E_THREAD from a poller. In manual mode the
- * caller runs its own pollers and those that are nobody's; another thread's
- * have to be run there until rpma_rt_poller_run() answers RPMA_RT_E_CLOSED.
+ * caller runs its own pollers and those that belong to no thread; another
+ * thread's have to be run there until rpma_rt_poller_run() answers
+ * RPMA_RT_E_CLOSED.
  */
 int rpma_rt_stop(struct rpma_rt *rt);
 
-/* Stops if need be, frees. RPMA_RT_E_BUSY while queues or connection handles of
- * it are still held. Thread: owner, not a poller. */
+/* Stops the runtime if need be, and frees it. RPMA_RT_E_BUSY while queues or
+ * connection handles of it are still held. Thread: owner, not a poller. */
 int rpma_rt_delete(struct rpma_rt **rt_ptr);
 
 /*
- * Tells a runtime that is fed (else RPMA_E_NOSUPP) of an event that
+ * Feeds a runtime (with async_feed, else RPMA_E_NOSUPP) with an event that
  * ibv_get_async_event() of ibv_ctx returned and that is not acknowledged yet.
- * RPMA_E_UNKNOWN: it concerns nothing of the runtime. Thread: any.
+ * RPMA_E_UNKNOWN: it concerns no object of the runtime. Thread: any.
  */
 int rpma_rt_feed_async_event(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 			     const struct ibv_async_event *event);
@@ -299,19 +301,20 @@ int rpma_rt_feed_async_event(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
  * A poller belongs to the thread that called rpma_rt_poller_run() or
  * rpma_rt_poller_arm() on it last: its functions run there, in these calls and
  * in every call of that thread that waits. The call from another thread takes
- * the poller over, or answers RPMA_RT_E_BUSY while somebody is inside. Release,
- * and that thread's end, make it nobody's, as at the beginning: a call that
- * waits for it then runs it meanwhile.
+ * the poller over, or answers RPMA_RT_E_BUSY while a thread is inside. After a
+ * release, and after that thread's end, the poller belongs to no thread, as at
+ * the beginning: a call that waits for it then runs it meanwhile.
  */
 
 /* One round: at most budget (1..) work completions. Answers how many items of
- * any kind were handled. RPMA_RT_E_CLOSED: stopped, nothing comes any more. */
+ * any kind were handled. RPMA_RT_E_CLOSED: stopped, no more items come. */
 RPMA_RT_MUST_CHECK int rpma_rt_poller_run(struct rpma_rt *rt, uint32_t poller,
 					  uint32_t budget);
 /* Before sleeping on the poller's fd: 0 = armed, sleep; 1 = there is work: run
  * it. */
 RPMA_RT_MUST_CHECK int rpma_rt_poller_arm(struct rpma_rt *rt, uint32_t poller);
-/* RPMA_E_INVAL: it is another thread's. Thread: its own. */
+/* The poller belongs to no thread afterwards. RPMA_E_INVAL: it belongs to
+ * another thread. Thread: the one that it belongs to. */
 int rpma_rt_poller_release(struct rpma_rt *rt, uint32_t poller);
 /* Readable when an armed poller has work. The runtime owns it. Thread: any. */
 int rpma_rt_poller_get_fd(const struct rpma_rt *rt, uint32_t poller, int *fd);
@@ -382,8 +385,8 @@ int rpma_rt_queue_cfg_init(struct rpma_rt_queue_cfg *cfg, size_t size);
 int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 		      struct rpma_rt_queue **queue_ptr);
 /* RPMA_RT_E_BUSY while a connection whose CLOSED (ROUTE_CLOSED) has not come,
- * or a listener, still names it, or a thread takes from it. What is left inside
- * is dropped. Thread: owner, nobody else inside a call on it, not a poller. */
+ * or a listener, still names it, or a thread takes from it. Items left inside
+ * are dropped. Thread: owner, no other inside a call on it, not a poller. */
 int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr);
 
 /*
@@ -407,11 +410,11 @@ RPMA_RT_MUST_CHECK int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
 int rpma_rt_queue_get_fd(struct rpma_rt_queue *queue, int *fd);
 /*
  * Before sleeping on that fd: 0 = armed, sleep: it becomes readable when there
- * is something, and stays so until the next arm that answers 0. 1 = look again.
- * RPMA_RT_E_CLOSED: there is nothing and will be nothing. What a round of
- * rpma_rt_poller_run() delivers to a queue that the same thread armed is not
- * told by the fd: poll the queue after it; rpma_rt_poller_arm() refuses until
- * then. Thread: consumer.
+ * is something, and stays so until the next arm that answers 0. 1 = look
+ * again. RPMA_RT_E_CLOSED: there is nothing and will be nothing. Items that a
+ * round of rpma_rt_poller_run() delivers to a queue that the same thread armed
+ * do not make the fd readable: poll the queue after the round;
+ * rpma_rt_poller_arm() answers 1 until then. Thread: consumer.
  */
 RPMA_RT_MUST_CHECK int rpma_rt_queue_arm(struct rpma_rt_queue *queue);
 /* Puts a message of kind RPMA_RT_MESSAGE in; kind, status, opcode, qp_num and
@@ -428,8 +431,8 @@ int rpma_rt_queue_wake(struct rpma_rt_queue *queue);
  * completions under way still arrive. Thread: any. */
 int rpma_rt_queue_close(struct rpma_rt_queue *queue);
 
-/* How often something took 2^i nanoseconds or more and less than 2^(i + 1);
- * the last one also what took longer. */
+/* The number of times that took 2^i nanoseconds or more and less than 2^(i +
+ * 1); the last one also counts longer times. */
 #define RPMA_RT_HISTOGRAM 32
 struct rpma_rt_histogram {
 	uint64_t buckets[RPMA_RT_HISTOGRAM];
@@ -465,10 +468,10 @@ enum rpma_rt_dump_format {
 };
 
 /*
- * Writes what the runtime is doing to fd: pollers, queues, connections with
- * what is outstanding, where it leads and how old it is. No poller waits for
- * it. RPMA_RT_E_BUSY: somebody has stopped (in a debugger, say) while it
- * changed what is listed. Thread: any, at any time before rpma_rt_delete().
+ * Writes the state of the runtime to fd: pollers, queues, connections with
+ * their outstanding work requests, the destination and age of each. No poller
+ * waits for it. RPMA_RT_E_BUSY: a thread was stopped (in a debugger, say)
+ * while it changed a list. Thread: any, at any time before rpma_rt_delete().
  */
 int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format);
 
@@ -519,10 +522,10 @@ int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format);
  *   single_poster  1: one thread at a time posts sends, and one receives: no
  *               lock is taken for it. Which thread may change, if the program
  *               orders the two. Default 0.
- *   more        librpma's object for what is not here (retries, atomics in
- *               flight, type of service, source address), copied; NULL, the
- *               default: its defaults. What has a field here is taken from
- *               here. CQs, channels, CM channel or SRQ in it are RPMA_E_INVAL.
+ *   more        librpma's object for settings without a field here (retries,
+ *               atomics in flight, type of service, source address), copied;
+ *               NULL, the default: its defaults. Fields here have precedence.
+ *               CQs, channels, CM channel or SRQ in it are RPMA_E_INVAL.
  */
 struct rpma_rt_conn_cfg {
 	uint32_t size;
@@ -570,8 +573,8 @@ int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size);
  * A message of the peer can come before EVENT_ESTABLISHED (passive): posting
  * sends answers RPMA_E_AGAIN until then, with the reason NOT_YET.
  * EVENT_CLOSED comes exactly once for every connection and is the last item
- * of it; every completion owed was delivered before. Whoever received the
- * handle (from EVENT_REQUEST or rpma_rt_conn_new()) unrefs it once.
+ * of it; every completion owed was delivered before. The receiver of the handle
+ * (from EVENT_REQUEST or rpma_rt_conn_new()) unrefs it once.
  */
 
 /*
@@ -617,7 +620,9 @@ int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr, const char *port,
  */
 int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
 			   struct rpma_rt_queue *queue);
-/* The pointer in its completions from now on; before connect only. */
+/* Changes the user pointer in the connection's completions; before connect
+ * only.
+ */
 int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user);
 int rpma_rt_conn_get_user(const struct rpma_rt_conn *conn, void **user);
 /* For the log and the dump, 1..RPMA_RT_NAME_MAX printable ASCII characters,
@@ -635,9 +640,9 @@ int rpma_rt_conn_connect(struct rpma_rt_conn *conn,
 /* Refuses a passive request; EVENT_CLOSED follows. Thread: any. */
 int rpma_rt_conn_reject(struct rpma_rt_conn *conn,
 			const struct rpma_conn_private_data *pdata);
-/* What the peer said of its memory: needed once for persistent flushes, which
- * are RPMA_E_NOSUPP without. Any time before the first of them; copied; may be
- * told anew. RPMA_E_NOMEM: no memory. Thread: any. */
+/* Applies the peer's configuration of its memory: needed once for persistent
+ * flushes, which are RPMA_E_NOSUPP without. Any time before the first of them;
+ * copied; may be applied again. RPMA_E_NOMEM: no memory. Thread: any. */
 int rpma_rt_conn_apply_remote_peer_cfg(struct rpma_rt_conn *conn,
 				       const struct rpma_peer_cfg *pcfg);
 /*
@@ -656,9 +661,9 @@ int rpma_rt_conn_close(struct rpma_rt_conn *conn);
  */
 int rpma_rt_conn_drain(struct rpma_rt_conn *conn, uint32_t timeout_ms);
 
-/* One more holder, and one less; unref sets *conn_ptr to NULL, and NULL in it
- * is 0. RPMA_E_INVAL (an assertion where those are compiled): nobody holds it
- * any more. Thread: any. */
+/* Counts one reference more, one less; unref sets *conn_ptr to NULL, and NULL
+ * in it is 0. RPMA_E_INVAL (an assertion where those are compiled): no
+ * reference is left. Thread: any. */
 int rpma_rt_conn_ref(struct rpma_rt_conn *conn);
 int rpma_rt_conn_unref(struct rpma_rt_conn **conn_ptr);
 
@@ -688,13 +693,13 @@ int rpma_rt_conn_get_poller(const struct rpma_rt_conn *conn, int *poller);
 int rpma_rt_adopt(struct rpma_rt *rt, struct rpma_conn *conn, int poller,
 		  struct rpma_rt_queue *queue, void *user,
 		  struct rpma_rt_adopted **adopted_ptr);
-/* The RCQ of an SRQ, for all its connections, whose own CQs it leaves alone.
- * RPMA_E_INVAL: it has none. */
+/* Adopts the RCQ of an SRQ, for all its connections, whose own CQs it leaves
+ * alone. RPMA_E_INVAL: the SRQ has none. */
 int rpma_rt_adopt_srq(struct rpma_rt *rt, struct rpma_srq *srq, int poller,
 		      struct rpma_rt_queue *queue, void *user,
 		      struct rpma_rt_adopted **adopted_ptr);
-/* Back to the program; what was polled is in the queue, the rest in the CQ:
- * poll before waiting. Also after a stop. Thread: owner. */
+/* Gives the CQs back to the program; polled completions are in the queue, the
+ * rest in the CQ: poll before waiting. Also after a stop. Thread: owner. */
 int rpma_rt_adopted_release(struct rpma_rt_adopted **adopted_ptr);
 
 /* --------------------------------------------------------------- routes --- */
@@ -853,8 +858,8 @@ struct rpma_rt_recv_wr {
  *     posting can succeed again;
  *   - because a verb failed: the reason is NONE; the connection is closing, and
  *     the next post says so. None at all is RPMA_E_PROVIDER.
- * RPMA_RT_E_CLOSED: the connection is closing or broken. What is named by a
- * work request that was taken is the device's until its completion; the wr
+ * RPMA_RT_E_CLOSED: the connection is closing or broken. Memory named by a work
+ * request that was taken is the device's until its completion; the wr
  * themselves are borrowed for the call.
  *
  * Receives are taken from EVENT_REQUEST / EVENT_READY on, the others from
@@ -878,8 +883,8 @@ RPMA_RT_MUST_CHECK int rpma_rt_post_recv(struct rpma_rt_conn *conn,
  * Required: peer, queue.
  *   poller    index, default 0
  *   peer      the same as that of the connections
- *   queue     for what belongs to no connection: WRITABLE, SRQ_LIMIT, receives
- *             that come back, SRQ_CLOSED
+ *   queue     for items of no connection: WRITABLE, SRQ_LIMIT, receives that
+ *             come back, SRQ_CLOSED
  *   user      of those items, default NULL
  *   refill, refill_arg  called by the poller when fewer receives are out than
  *             the limit: so many more may be posted. NULL, the default:
@@ -921,8 +926,8 @@ int rpma_rt_srq_cfg_init(struct rpma_rt_srq_cfg *cfg, size_t size);
 int rpma_rt_srq_new(struct rpma_rt *rt, const struct rpma_rt_srq_cfg *cfg,
 		    struct rpma_rt_srq **srq_ptr);
 /* RPMA_RT_E_BUSY while connections that are not closed, or listeners, use it.
- * What is out comes back, then EVENT_SRQ_CLOSED. Thread: owner, not a poller,
- * nobody else inside a call on it. */
+ * Receives that are out come back, then EVENT_SRQ_CLOSED. Thread: owner, not a
+ * poller, no other inside a call on it. */
 int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr);
 
 /* As rpma_rt_post_recv(); a route in wr is RPMA_E_INVAL; WRITABLE comes to the
