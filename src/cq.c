@@ -150,7 +150,8 @@ void rpma__cq_event_given(struct rpma_cq *cq)
 	(void)atomic_fetch_add_explicit(&cq->unacked, 1, memory_order_relaxed);
 }
 
-/* At most as many as are counted: who reads the channel raw counts himself. */
+/* At most as many as are counted: a program that reads the channel raw counts
+ * by itself. */
 static void uncount_events(struct rpma_cq *cq, unsigned n)
 {
 	/* relaxed: a first guess for the exchange */

@@ -3,7 +3,7 @@
 
 /*
  * A CQ, and the channel its events come on: its own, the one of a connection's
- * CQ and RCQ, or a channel object. Waiters enter its claim; who claims it
+ * CQ and RCQ, or a channel object. Waiters enter its claim; a claimer
  * polls it raw. Destroying a CQ of verbs waits for each event to be
  * acknowledged, so those that the library gave away unacknowledged are counted.
  */

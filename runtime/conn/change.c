@@ -174,16 +174,16 @@ static void pass_gate(struct rt_redirect *redirect, struct rt_gate *gate)
 	rt_gate_resume(gate, false);
 }
 
-static int settle_on_poller(void *arg)
+static int finish_on_poller(void *arg)
 {
 	struct rt_redirect *redirect = arg;
 
-	rt_redirect_settle_poller(redirect);
+	rt_redirect_finish_poller(redirect);
 	return 0;
 }
 
 /* The rest of it. REQUIRES: the runtime's lock, which it releases meanwhile */
-static void settle(struct rt_redirect *redirect)
+static void finish_redirect(struct rt_redirect *redirect)
 {
 	struct rpma_rt_conn *conn = redirect->conn;
 	const struct rpma_rt_route *route = redirect->route;
@@ -194,7 +194,7 @@ static void settle(struct rt_redirect *redirect)
 		if (route == NULL || route->side == (enum rpma_rt_side)i)
 			pass_gate(redirect, &conn->gate[i]);
 	}
-	rt_poller_call(conn->poller, settle_on_poller, redirect);
+	rt_poller_call(conn->poller, finish_on_poller, redirect);
 	pthread_mutex_lock(&conn->rt->lock);
 }
 
@@ -225,7 +225,7 @@ static int move_own(struct rpma_rt_conn *conn, struct rpma_rt_queue *queue)
 	ret = ask_poller(&change, set_queue_on_poller);
 	if (ret)
 		goto undo;
-	settle(redirect);
+	finish_redirect(redirect);
 	while (i-- > 0)
 		rt_route_swap(conn->own[i], redirect->from, redirect->from_lane,
 			      change.to[i]);
@@ -280,7 +280,7 @@ static int close_route(struct rpma_rt_route *route, struct rpma_rt_route *to)
 		ret = ask_poller(&change, close_route_on_poller);
 	if (ret)
 		return ret;
-	settle(redirect);
+	finish_redirect(redirect);
 	rt_route_end(route, redirect->from, redirect->from_lane, to);
 	return 0;
 }

@@ -40,8 +40,9 @@ static void close_route(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 	struct rt_lane *lane = rt_route_lane(route);
 	struct rt_waiter *waiter = rt_route_waiter(route);
 
-	/* of one that is closed nobody has to hear, and it has no waiter.
-	 * Each function hears of it, each lane once; CLOSED comes to its own */
+	/* a route that is closed has no ROUTE_CLOSED to come, and no waiter.
+	 * Of the others each function is called for it, each lane has it once;
+	 * CLOSED comes to the connection's own */
 	if (!rt_route_is_closed(route) &&
 	    (lane == NULL || (lane != conn->poll.lane && mark(conn, lane))))
 		rt_deliver_item(conn->poller, entry, &item);

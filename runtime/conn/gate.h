@@ -63,7 +63,7 @@ void rt_gate_open(struct rt_gate *gate);
 /* When it returns, no poster is inside and none will enter. */
 void rt_gate_close(struct rt_gate *gate);
 /* The same for a while: nobody is inside until the gate is resumed, or, with
- * is_over, closed. Also by who leads a route elsewhere. */
+ * is_over, closed. Also by a redirection. */
 void rt_gate_pause(struct rt_gate *gate);
 void rt_gate_resume(struct rt_gate *gate, bool is_over);
 

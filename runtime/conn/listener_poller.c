@@ -56,7 +56,7 @@ static int part_init(struct rt_listener_poller *part,
 	struct rpma_rt_queue *queue = rt_conn_cfg_queue(cfg, index);
 
 	/* one queue of several pollers: those that get no request bring it
-	 * nothing. A queue of one that gets none is told of the end too */
+	 * nothing. A queue that gets none has its LISTENER_CLOSED too */
 	if (cfg->queue != NULL && !is_candidate(cfg, index))
 		return 0;
 	part->listener = listener;

@@ -39,7 +39,7 @@ void rt_owing_bury_poller(struct rpma_rt_route *route)
 	unlist(conn, route);
 	route->next = conn->poll.buried;
 	conn->poll.buried = route;
-	/* release: who sees it does not take the number for this route's */
+	/* release: a reader of it does not take the number for this route's */
 	atomic_store_explicit(&route->is_buried, true, memory_order_release);
 	rt_numbers_return_poller(&conn->cq->numbers, route->number);
 }

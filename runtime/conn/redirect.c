@@ -32,8 +32,8 @@ static struct rt_waiter *show_posters(struct rpma_rt_route *route,
 {
 	struct rt_waiter *before = rt_route_waiter(route);
 
-	/* release: the waiter knows its lane; who waits looks at it behind a
-	 * fence [ROUTE-1] */
+	/* release: the waiter knows its lane; the one that waits looks at it
+	 * behind a fence [ROUTE-1] */
 	atomic_store_explicit(&route->waiter, rt_route_waiter(to),
 			      memory_order_release);
 	/* release: the lane may have been made for this. Before any credit of
@@ -135,13 +135,14 @@ int rt_redirect_own_poller(struct rt_redirect *redirect)
 	was_behind = rt_lane_is_backlogged(conn->poll.lane);
 	conn->poll.lane = lane;
 	for (i = 0; i < 2; i++) {
-		/* here, not by who asked: it may die before that one goes on */
+		/* here, not by the caller: the connection may die before that
+		 * goes on */
 		redirect->waiter[i] =
 			show_posters(conn->own[i], redirect->own_to[i]);
 		conn->own[i]->queue = redirect->own_to[i]->queue;
 		point(conn->own[i], &to);
 		point_followers(conn->own[i], &to, conn->own[i]);
-		/* who reads ROUTE_CLOSED may delete the queue */
+		/* the reader of ROUTE_CLOSED may delete the queue */
 		rt_queue_announce_unref(redirect->from);
 	}
 	for (i = 0; i < 2; i++)
@@ -189,7 +190,7 @@ static void end_lane(struct rt_redirect *redirect)
 	struct rt_side *side = &route->conn->side[route->side];
 
 	answer_waiters(side, false);
-	/* who reads ROUTE_CLOSED may delete the queue */
+	/* the reader of ROUTE_CLOSED may delete the queue */
 	rt_queue_announce_unref(redirect->from);
 	write_closed(route->conn, redirect->from_lane);
 }
@@ -212,7 +213,7 @@ int rt_redirect_route_poller(struct rt_redirect *redirect)
 	redirect->from_lane = rt_route_lane(route);
 	route->queue = NULL;
 	route->to = redirect->to;
-	/* relaxed: who posts nevertheless is waited for [ROUTE-1] */
+	/* relaxed: a poster that goes on is waited for [ROUTE-1] */
 	atomic_store_explicit(&route->open_side, RT_ROUTE_CLOSED,
 			      memory_order_relaxed);
 	redirect->waiter[0] = show_posters(route, redirect->to);
@@ -231,7 +232,7 @@ int rt_redirect_route_poller(struct rt_redirect *redirect)
 /* ------------------------------------------------------ the second step --- */
 
 /* No post names it any more. */
-static void settle_route(struct rt_redirect *redirect)
+static void finish_route(struct rt_redirect *redirect)
 {
 	struct rpma_rt_route *route = redirect->route;
 
@@ -246,7 +247,7 @@ static void settle_route(struct rt_redirect *redirect)
 		rt_owing_bury_poller(route);
 }
 
-void rt_redirect_settle_poller(struct rt_redirect *redirect)
+void rt_redirect_finish_poller(struct rt_redirect *redirect)
 {
 	int i;
 
@@ -256,5 +257,5 @@ void rt_redirect_settle_poller(struct rt_redirect *redirect)
 		redirect->waiter[i] = NULL;
 	}
 	if (redirect->route != NULL)
-		settle_route(redirect);
+		finish_route(redirect);
 }

@@ -4,7 +4,7 @@
 /*
  * redirect.h -- where a living connection's completions go is changed: its own
  * queue is another, or a route is closed and another gets what it owes. Runs on
- * the connection's poller; who asks for it: change.c. doc/protocols/route.md.
+ * the connection's poller; its caller: change.c. doc/protocols/route.md.
  */
 
 #ifndef RT_CONN_REDIRECT_H
@@ -43,6 +43,6 @@ struct rt_redirect {
 int rt_redirect_own_poller(struct rt_redirect *redirect);
 int rt_redirect_route_poller(struct rt_redirect *redirect);
 /* The second step: nobody is inside a post that saw what was before. */
-void rt_redirect_settle_poller(struct rt_redirect *redirect);
+void rt_redirect_finish_poller(struct rt_redirect *redirect);
 
 #endif /* RT_CONN_REDIRECT_H */

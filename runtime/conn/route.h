@@ -53,7 +53,7 @@ struct rpma_rt_route {
 	bool shares;		   /* counted in the lane's number_users */
 };
 
-/* For the poller, and for who knows that it does not move. */
+/* For the poller, and for callers that know that it does not move. */
 static inline struct rt_lane *rt_route_lane(const struct rpma_rt_route *route)
 {
 	/* acquire: pairs with show_posters(): the lane is whole. That a poster

@@ -33,7 +33,7 @@ int rt_numbers_take(struct rt_numbers *numbers, uint32_t *number);
 void rt_numbers_return(struct rt_numbers *numbers, uint32_t number);
 /* From now on the poller may give numbers back. ERRORS: RPMA_E_NOMEM */
 int rt_numbers_let_poller(struct rt_numbers *numbers);
-/* Without the lock. REQUIRES: the message that told of the above was run */
+/* Without the lock. REQUIRES: the message about the above was run */
 void rt_numbers_return_poller(struct rt_numbers *numbers, uint32_t number);
 
 #endif /* RT_POLLER_NUMBERS_H */

@@ -33,7 +33,7 @@ static bool take_token(struct rpma_rt_queue *queue,
 	return true;
 }
 
-uint32_t rt_joint_settle_consumer(struct rpma_rt_queue *queue,
+uint32_t rt_joint_finish_consumer(struct rpma_rt_queue *queue,
 				  struct rpma_rt_completion *cmpl,
 				  uint32_t count)
 {

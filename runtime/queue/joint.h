@@ -36,7 +36,7 @@ rt_joint_token(const struct rt_joint *joint)
 
 /* Drops tokens from what was taken, puts items in place of the last ones; how
  * many are left. */
-uint32_t rt_joint_settle_consumer(struct rpma_rt_queue *queue,
+uint32_t rt_joint_finish_consumer(struct rpma_rt_queue *queue,
 				  struct rpma_rt_completion *cmpl,
 				  uint32_t count);
 

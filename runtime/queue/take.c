@@ -74,11 +74,11 @@ uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
 	uint32_t count = take_all(queue, cmpl, max);
 	uint32_t left;
 
-	/* relaxed: who took a token has seen the tail that brings the count.
-	 * Tokens alone are nothing: there may be items behind them */
+	/* relaxed: the taker of a token has seen the tail that brings the
+	 * count. Tokens alone are nothing: there may be items behind them */
 	while (count > 0 &&
 	       atomic_load_explicit(&queue->joints, memory_order_relaxed) > 0) {
-		left = rt_joint_settle_consumer(queue, cmpl, count);
+		left = rt_joint_finish_consumer(queue, cmpl, count);
 		if (left > 0)
 			return left;
 		count = take_all(queue, cmpl, max);

@@ -66,7 +66,7 @@ static inline void bare_send(struct pair_bare *end, uint64_t number)
 	CHECK(ibv_post_send(end->qp, &send_wr, &bad) == 0);
 }
 
-/* The message that comes next; sends that are told of in between. */
+/* The message that comes next; completions of sends in between. */
 static inline void bare_take(struct pair_bare *end)
 {
 	struct ibv_wc wcs[4];

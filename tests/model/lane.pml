@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Lane, spill, parking and stop, as in doc/protocols/lane.md and in lane.c,
- * queue_take.c and park.c, for every interleaving of one poller, one consumer, what
+ * Lane, spill, sleeping and stop, as in doc/protocols/lane.md and in lane.c,
+ * take.c and bell.c, for every interleaving of one poller, one consumer, what
  * feeds the poller and what stops it. WAKES=1: also a thread that wakes the
  * consumer once, for which it has to come back.
  *
@@ -308,7 +308,7 @@ inline look_for_wake(yes)
 	fi
 }
 
-inline park()
+inline arm_and_sleep()
 {
 #ifdef M_WAKE_CHECK_EARLY
 	look_for_wake(woken);

@@ -14,7 +14,7 @@
  * Lane A's consumer may go away when the route has left it: nothing may wait
  * for it. Lane A may be freed when the caller is through.
  *
- * Wanted: nothing is written to A behind ROUTE_CLOSED; who is refused is told;
+ * Wanted: nothing is written to A behind ROUTE_CLOSED; a refused poster gets WRITABLE;
  * nobody touches A, or waits with its waiter, once it may be freed; neither
  * spill grows beyond what is reserved for it; a closed route's number is not
  * given back while a work request with it is under way.
@@ -225,7 +225,7 @@ proctype poster()
 
 /* ---------------------------------------------------------- the poller --- */
 
-/* Who takes a want away owns it. */
+/* A want belongs to the one that takes it away. */
 inline answer(bits)
 {
 	d_step {
@@ -347,7 +347,7 @@ inline move()
 }
 
 /* The second one. */
-inline settle()
+inline finish()
 {
 	has_left = true;
 	if
@@ -367,7 +367,7 @@ end:	do
 	:: spill[A] > 0 && ring[A] < RING -> retry(A)
 	:: spill[B] > 0 && ring[B] < RING -> retry(B)
 	:: asked == 1 && answered == 0 -> move()
-	:: asked == 2 && answered == 1 -> settle()
+	:: asked == 2 && answered == 1 -> finish()
 	od
 }
 

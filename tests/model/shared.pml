@@ -14,7 +14,7 @@
  * is no pair of them whose order the protocol leaves open. A fence waits until
  * the own buffer is empty, and so does every other read-modify-write.
  *
- * Wanted: every item taken once, also while who took one before is busy with
+ * Wanted: every item taken once, also while the worker that took one before is busy with
  * it; every worker without a time told the end; for a wake one comes back; no
  * other end: a lost wake-up is a deadlock, an invalid end state.
  *
@@ -479,7 +479,7 @@ inline look_and_leave(t)
 	:: else
 	fi;
 	leave(t);
-	/* who made the eventfd quiet has it written again, for others */
+	/* the worker that made the eventfd quiet has it written again, for others */
 	if
 	:: came_for_wake ->
 		ring(t, owed, owed_fd);

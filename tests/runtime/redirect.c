@@ -73,7 +73,7 @@ static void take_completion(struct scene *s,
 	 * that finds it twice */
 	CHECK(atomic_fetch_add_explicit(&seen[item->context], 1,
 					memory_order_relaxed) == 0);
-	/* release: pairs with the acquire of who waits for all */
+	/* release: pairs with the acquire of the thread that waits for all */
 	atomic_fetch_add_explicit(&s->completed, 1, memory_order_release);
 }
 
@@ -379,7 +379,7 @@ static void *send_by_route(void *arg)
 	int ret;
 
 	while (wr.context < s->count) {
-		/* acquire: pairs with the release of who opened it */
+		/* acquire: pairs with the release of its opener */
 		wr.route = atomic_load_explicit(&sender->route,
 						memory_order_acquire);
 		ret = world_post_send(s->pair.active, &wr);

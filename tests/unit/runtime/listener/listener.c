@@ -277,7 +277,7 @@ static struct rpma_rt_conn *request_of(const struct rpma_rt_completion *item)
 	return (struct rpma_rt_conn *)(uintptr_t)item->context;
 }
 
-/* Also by who deletes its queue right after, and by who never takes it. */
+/* Also where its queue is deleted right after, and where it is never taken. */
 static void closed__queue_deleted_BUSY_until_it_came(void **state)
 {
 	struct rpma_rt_listener *listener;
@@ -345,7 +345,7 @@ static void request__queue_over_its_limit_REFUSED_AND_COUNTED(void **state)
 	assert_string_equal(fake_trace(), "rdma_reject rdma_destroy_id "
 					  "rdma_reject rdma_destroy_id "
 					  "rdma_reject rdma_destroy_id");
-	/* relaxed: a figure */
+	/* relaxed: statistic, orders nothing */
 	assert_int_equal(atomic_load_explicit(&f->rt->requests_refused,
 					      memory_order_relaxed),
 			 3);

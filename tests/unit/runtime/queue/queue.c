@@ -843,7 +843,7 @@ static void wake__before_a_wait_THAT_ANSWERS_0(void **state)
 	assert_false(rt_wake_is_due(world->queue));
 }
 
-/* an item comes first, and a poll leaves the wake to who would sleep */
+/* an item comes first; a poll leaves the wake to a thread that would sleep */
 static void wake__with_an_item_THE_ITEM_THEN_0(void **state)
 {
 	struct world *world = *state;
@@ -954,7 +954,7 @@ static void arm__then_woken_READABLE_UNTIL_ARMED(void **state)
 	assert_false(stub_is_readable(fd));
 }
 
-/* who was woken deletes the queue, and the waker is not through yet */
+/* the woken one deletes the queue, and the waker is not through yet */
 static void delete__a_waker_inside_WAITS(void **state)
 {
 	struct world *world = *state;

@@ -409,7 +409,7 @@ static void wake__several_wait_ONE_COMES_BACK(void **state)
 		assert_int_equal(world->workers[i].got, 0);
 }
 
-/* rung for it and kept out: who is inside rings for it when it leaves */
+/* rung for it and kept out: the one inside rings for it when it leaves */
 static void wake__another_inside_ONE_COMES_BACK(void **state)
 {
 	struct world *world = *state;

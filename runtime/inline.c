@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * inline.c -- librpma_rt_inline: the inlines of rpma_rt_inline.h as functions,
+ * for languages that cannot inline C.
+ */
+
+/* each is declared as it is defined */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+#define RPMA_RT_INLINE __attribute__((visibility("default")))
+
+#include "rpma_rt.h"
