@@ -239,12 +239,9 @@ static void post_receives(struct link *link)
 		for (; n < POST_BATCH && (uint32_t)n < link->repost_count;
 		     n++) {
 			uint32_t slot = *(slots - n);
-			wrs[n] = (struct rpma_rt_recv_wr){
-				.context = context_of(link, true, slot),
-				.dst = link->mr,
-				.offset = (size_t)slot * link->size,
-				.len = link->size,
-			};
+			rpma_rt_prep_recv(&wrs[n], link->mr,
+					  (size_t)slot * link->size, link->size,
+					  context_of(link, true, slot));
 		}
 		int ret = rpma_rt_post_recv(link->conn, wrs, n);
 		int posted = ret < 0 ? 0 : ret;
@@ -267,14 +264,10 @@ static void post_sends(struct link *link)
 		for (; n < POST_BATCH && (uint32_t)n < link->staged; n++) {
 			uint32_t slot = (uint32_t)((link->sent + (unsigned)n) %
 						   link->depth);
-			wrs[n] = (struct rpma_rt_wr){
-				.op = RPMA_RT_OP_SEND,
-				.flags = RPMA_F_COMPLETION_ALWAYS,
-				.context = context_of(link, false, slot),
-				.local = link->mr,
-				.local_offset = send_offset(link, slot),
-				.len = link->size,
-			};
+			rpma_rt_prep_send(&wrs[n], link->mr,
+					  send_offset(link, slot), link->size,
+					  RPMA_F_COMPLETION_ALWAYS,
+					  context_of(link, false, slot));
 		}
 		int ret = rpma_rt_post_send(link->conn, wrs, n);
 		int posted = ret < 0 ? 0 : ret;
