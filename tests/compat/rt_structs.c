@@ -33,6 +33,35 @@ AT(rpma_rt_completion, status, 29);
 AT(rpma_rt_completion, opcode, 30);
 AT(rpma_rt_completion, flags, 31);
 
+SIZE(rpma_rt_wr, 88);
+AT(rpma_rt_wr, op, 0);
+AT(rpma_rt_wr, flush_type, 1);
+AT(rpma_rt_wr, piece_count, 2);
+AT(rpma_rt_wr, flags, 4);
+AT(rpma_rt_wr, context, 8);
+AT(rpma_rt_wr, route, 16);
+AT(rpma_rt_wr, local, 24);
+AT(rpma_rt_wr, pieces, 24);
+AT(rpma_rt_wr, local_offset, 32);
+AT(rpma_rt_wr, len, 40);
+AT(rpma_rt_wr, remote, 48);
+AT(rpma_rt_wr, remote_offset, 56);
+AT(rpma_rt_wr, imm, 64);
+AT(rpma_rt_wr, reserved32, 68);
+AT(rpma_rt_wr, data, 72);
+AT(rpma_rt_wr, compare_add, 72);
+AT(rpma_rt_wr, swap, 80);
+
+SIZE(rpma_rt_recv_wr, 48);
+AT(rpma_rt_recv_wr, context, 0);
+AT(rpma_rt_recv_wr, route, 8);
+AT(rpma_rt_recv_wr, dst, 16);
+AT(rpma_rt_recv_wr, pieces, 16);
+AT(rpma_rt_recv_wr, offset, 24);
+AT(rpma_rt_recv_wr, len, 32);
+AT(rpma_rt_recv_wr, piece_count, 40);
+AT(rpma_rt_recv_wr, flags, 44);
+
 SIZE(rpma_rt_cfg, 96);
 AT(rpma_rt_cfg, size, 0);
 AT(rpma_rt_cfg, mode, 4);
