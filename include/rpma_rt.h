@@ -268,7 +268,8 @@ int rpma_rt_cfg_init(struct rpma_rt_cfg *cfg, size_t size);
 /* Starts the pollers and the event thread; each device gets two threads more
  * when it is first used. cfg may be NULL (defaults). Thread: any, but
  * RPMA_RT_E_THREAD from a poller. */
-int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr);
+RPMA_RT_MUST_CHECK int rpma_rt_new(const struct rpma_rt_cfg *cfg,
+				   struct rpma_rt **rt_ptr);
 
 /*
  * Closes every listener and connection, delivers outstanding completions, stops
@@ -382,8 +383,9 @@ struct rpma_rt_queue_cfg {
 int rpma_rt_queue_cfg_init(struct rpma_rt_queue_cfg *cfg, size_t size);
 
 /* cfg may be NULL (defaults). Thread: any, not a poller. */
-int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
-		      struct rpma_rt_queue **queue_ptr);
+RPMA_RT_MUST_CHECK int rpma_rt_queue_new(struct rpma_rt *rt,
+					 const struct rpma_rt_queue_cfg *cfg,
+					 struct rpma_rt_queue **queue_ptr);
 /* RPMA_RT_E_BUSY while a connection whose CLOSED (ROUTE_CLOSED) has not come,
  * or a listener, still names it, or a thread takes from it. Items left inside
  * are dropped. Thread: owner, no other inside a call on it, not a poller. */
@@ -583,9 +585,10 @@ int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size);
  * in the queue of the poller that gets the connection.
  * Thread: any.
  */
-int rpma_rt_listen(struct rpma_rt *rt, const char *addr, const char *port,
-		   const struct rpma_rt_conn_cfg *cfg,
-		   struct rpma_rt_listener **listener_ptr);
+RPMA_RT_MUST_CHECK int rpma_rt_listen(struct rpma_rt *rt, const char *addr,
+				      const char *port,
+				      const struct rpma_rt_conn_cfg *cfg,
+				      struct rpma_rt_listener **listener_ptr);
 int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
 			      uint16_t *port);
 /* No further requests; those already delivered live on. EVENT_LISTENER_CLOSED
@@ -605,9 +608,10 @@ int rpma_rt_listener_drain(struct rpma_rt_listener *listener,
  * on a thread of their own, one after the other, numbers at once. Ends in
  * EVENT_READY or EVENT_CLOSED in the queue. Thread: any.
  */
-int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr, const char *port,
-		     const struct rpma_rt_conn_cfg *cfg,
-		     struct rpma_rt_conn **conn_ptr);
+RPMA_RT_MUST_CHECK int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr,
+					const char *port,
+					const struct rpma_rt_conn_cfg *cfg,
+					struct rpma_rt_conn **conn_ptr);
 
 /*
  * Where its events, and completions without a route of their own, go from now
@@ -690,14 +694,17 @@ int rpma_rt_conn_get_poller(const struct rpma_rt_conn *conn, int *poller);
  * RPMA_E_CLAIMED. RPMA_E_SHARED_CHANNEL: its CQ is on a channel object, or
  * claimed; RPMA_RT_E_BUSY: a thread waits on it. Thread: any.
  */
-int rpma_rt_adopt(struct rpma_rt *rt, struct rpma_conn *conn, int poller,
-		  struct rpma_rt_queue *queue, void *user,
-		  struct rpma_rt_adopted **adopted_ptr);
+RPMA_RT_MUST_CHECK int rpma_rt_adopt(struct rpma_rt *rt, struct rpma_conn *conn,
+				     int poller, struct rpma_rt_queue *queue,
+				     void *user,
+				     struct rpma_rt_adopted **adopted_ptr);
 /* Adopts the RCQ of an SRQ, for all its connections, whose own CQs it leaves
  * alone. RPMA_E_INVAL: the SRQ has none. */
-int rpma_rt_adopt_srq(struct rpma_rt *rt, struct rpma_srq *srq, int poller,
-		      struct rpma_rt_queue *queue, void *user,
-		      struct rpma_rt_adopted **adopted_ptr);
+RPMA_RT_MUST_CHECK int rpma_rt_adopt_srq(struct rpma_rt *rt,
+					 struct rpma_srq *srq, int poller,
+					 struct rpma_rt_queue *queue,
+					 void *user,
+					 struct rpma_rt_adopted **adopted_ptr);
 /* Gives the CQs back to the program; polled completions are in the queue, the
  * rest in the CQ: poll before waiting. Also after a stop. Thread: owner. */
 int rpma_rt_adopted_release(struct rpma_rt_adopted **adopted_ptr);
@@ -715,9 +722,10 @@ enum rpma_rt_side {
  * numbers or memory left. A route's handle lives as long as its connection's;
  * nothing is to be freed. Thread: any that may wait.
  */
-int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-		       struct rpma_rt_queue *queue,
-		       struct rpma_rt_route **route_ptr);
+RPMA_RT_MUST_CHECK int rpma_rt_route_open(struct rpma_rt_conn *conn,
+					  enum rpma_rt_side side,
+					  struct rpma_rt_queue *queue,
+					  struct rpma_rt_route **route_ptr);
 
 /*
  * A route to a function: the connection's poller calls fn(cmpl, arg) once for
@@ -727,9 +735,10 @@ int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
  * RPMA_RT_E_THREAD in it. A post that is refused in it for its own connection
  * is followed by one RPMA_RT_WRITABLE to fn. The rest as rpma_rt_route_open().
  */
-int rpma_rt_route_open_callback(struct rpma_rt_conn *conn,
-				enum rpma_rt_side side, rpma_rt_route_fn *fn,
-				void *arg, struct rpma_rt_route **route_ptr);
+RPMA_RT_MUST_CHECK int
+rpma_rt_route_open_callback(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+			    rpma_rt_route_fn *fn, void *arg,
+			    struct rpma_rt_route **route_ptr);
 
 /*
  * Closes a route: what it still owes goes where to leads, an open route of the
@@ -923,8 +932,9 @@ int rpma_rt_srq_cfg_init(struct rpma_rt_srq_cfg *cfg, size_t size);
  * connection's), or, when there is none, in the SRQ's queue, with
  * RPMA_RT_C_SYNTHESIZED. Thread: any, not a poller.
  */
-int rpma_rt_srq_new(struct rpma_rt *rt, const struct rpma_rt_srq_cfg *cfg,
-		    struct rpma_rt_srq **srq_ptr);
+RPMA_RT_MUST_CHECK int rpma_rt_srq_new(struct rpma_rt *rt,
+				       const struct rpma_rt_srq_cfg *cfg,
+				       struct rpma_rt_srq **srq_ptr);
 /* RPMA_RT_E_BUSY while connections that are not closed, or listeners, use it.
  * Receives that are out come back, then EVENT_SRQ_CLOSED. Thread: owner, not a
  * poller, no other inside a call on it. */

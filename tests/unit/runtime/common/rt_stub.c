@@ -133,8 +133,7 @@ struct rpma_rt_queue *stub_queue_new(struct rpma_rt *rt, uint32_t lane_size,
 	cfg.lane_size = lane_size;
 	cfg.backlog_limit = backlog_limit;
 	cfg.spin_us = 0;
-	rpma_rt_queue_new(rt, &cfg, &queue);
-	return queue;
+	return rpma_rt_queue_new(rt, &cfg, &queue) ? NULL : queue;
 }
 
 struct rpma_rt_completion stub_item(uint64_t context)
