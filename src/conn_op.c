@@ -70,7 +70,7 @@ static inline int post_recv(struct rpma_conn *conn, struct rpma_mr_local *dst,
 		return ret;
 
 	ret = ibv_post_recv(conn->id->qp, &wr.wr, &bad);
-	if (ret) {
+	if (__builtin_expect(ret, 0)) {
 		RPMA_LOG_CALL("ibv_post_recv", ret);
 		return RPMA_E_PROVIDER;
 	}

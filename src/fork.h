@@ -28,7 +28,7 @@ static inline unsigned rpma__forks_now(void)
 	return atomic_load_explicit(&rpma__forks, memory_order_relaxed);
 }
 
-void rpma__log_not_here(void);
+__attribute__((cold)) void rpma__log_not_here(void);
 
 /*
  * Was the object made in this process? If not, that is logged. The compiler is

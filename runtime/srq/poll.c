@@ -98,10 +98,13 @@ static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 	}
 	if (wc->status != IBV_WC_SUCCESS)
 		entry->side->ops->broken(entry->side, wc->status);
-	if (!entry->is_callback)
-		rt_deliver_mark_lane(entry->lane, srq->number);
 	item = rt_item_of_wc(wc, context, entry->user, IBV_WC_RECV);
-	rt_deliver_item(poller, entry, &item);
+	if (entry->is_callback) {
+		rt_deliver_item(poller, entry, &item);
+		return;
+	}
+	rt_deliver_mark_lane(entry->lane, srq->number);
+	rt_deliver_write(poller, entry->lane, &item);
 }
 
 /* ------------------------------------------------------ a batch's end --- */

@@ -162,14 +162,15 @@ static int fault(const struct batch *b, int index)
 	return wrong == NULL ? 0 : rt_wr_refuse(index, wrong);
 }
 
-/* 0, RPMA_E_INVAL. */
-static inline int check(const struct batch *b, int index)
+static inline bool is_plain(const struct rpma_rt_recv_wr *wr)
 {
-	const struct rpma_rt_recv_wr *wr = &b->wr[index];
+	return wr->route == NULL && rt_wr_is_plain_recv(wr);
+}
 
-	if (wr->route == NULL && rt_wr_is_plain_recv(wr))
-		return 0;
-	return fault(b, index);
+/* 0, RPMA_E_INVAL. */
+static int check(const struct batch *b, int index)
+{
+	return is_plain(&b->wr[index]) ? 0 : fault(b, index);
 }
 
 /* Checks the receives from index on, ahead of the chain. */
@@ -200,9 +201,11 @@ static int append(struct batch *b, int index, struct rpma_recv_wr *out)
 	struct rpma_rt_srq *srq = b->srq;
 	struct rt_srq_slot *slot;
 	uint32_t place;
+	bool plain = is_plain(wr);
+	uint64_t wr_id;
 	int ret = 0;
 
-	if (index >= b->checked && check(b, index))
+	if (!plain && index >= b->checked && fault(b, index))
 		return RPMA_E_INVAL;
 	if (refusal(srq) != RPMA_RT_AGAIN_NONE)
 		ret = await_credit(b, index);
@@ -210,11 +213,10 @@ static int append(struct batch *b, int index, struct rpma_recv_wr *out)
 		return ret;
 	place = srq->returned[srq->taken & srq->mask];
 	slot = &srq->slots[place];
-	ret = rt_wr_prepare_recv(
-		wr,
-		rt_wr_id(srq->number,
-			 rt_srq_cookie(place, slot->generation + 1)),
-		&b->pieces, out);
+	wr_id = rt_wr_id(srq->number,
+			 rt_srq_cookie(place, slot->generation + 1));
+	ret = plain ? rpma_wr_recv(wr->dst, wr->offset, wr->len, wr_id, out)
+		    : rt_wr_prepare_recv(wr, wr_id, &b->pieces, out);
 	if (ret)
 		return ret;
 	slot->context = wr->context;
