@@ -330,7 +330,7 @@ inline epoll_wait()
 #define IS_GOING_ON (!LOAD(POLLER, STOP))
 #endif
 
-inline sleep()
+inline poller_sleep()
 {
 	put(POLLER, BELL, ASLEEP, true);
 #ifndef M_NO_FENCE_SLEEP
@@ -365,7 +365,7 @@ inline arm_and_sleep()
 	busy = false;
 #endif
 	if
-	:: !busy -> sleep()
+	:: !busy -> poller_sleep()
 	:: busy
 	fi
 }
