@@ -140,6 +140,24 @@ void lb_cm_event_set_params(struct lb_cm_event *event,
 	conn->qp_num = params->qp_num;
 }
 
+LB_EXPORT int rpma_loopback_raise_cm(int event_type, int status,
+				     struct rdma_cm_id *id)
+{
+	enum rdma_cm_event_type type = (enum rdma_cm_event_type)event_type;
+	struct lb_cm_id *owner = (struct lb_cm_id *)(void *)id;
+	bool is_made;
+
+	if (event_type < 0 || event_type > RDMA_CM_EVENT_TIMEWAIT_EXIT ||
+	    type == RDMA_CM_EVENT_CONNECT_REQUEST || !owner)
+		return -EINVAL;
+	lb_cm_lock();
+	is_made = owner->channel &&
+		  lb_cm_event_new(owner, type, status, NULL, 0) != NULL;
+	lb_cm_unlock();
+	lb_cm_flush();
+	return is_made ? 0 : -EINVAL;
+}
+
 /* ---- delivering --------------------------------------------------------- */
 
 /* [lock] The next event whose turn it is. */

@@ -48,10 +48,6 @@ static int answer(struct lb_cm_id *id)
 err_qp:
 	err = errno;
 	lb_cm_qp_to_err(id);
-	lb_cm_lock();
-	lb_cm_link_reject(id, LB_CM_REJ_CONSUMER, NULL, 0);
-	lb_cm_unlock();
-	lb_cm_flush();
 	return lb_cm_err(err);
 }
 

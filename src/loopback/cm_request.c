@@ -9,6 +9,7 @@
 
 #include "cm.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 
 /* A request that found the backlog of its listener full. */
@@ -131,10 +132,33 @@ void lb_cm_request_refuse_waiting(struct lb_cm_id *listener)
 	listener->nwaiting = 0;
 }
 
+/* A request for a port that no identifier of this process listens at. */
+static void log_nobody(const struct lb_cm_msg *req)
+{
+	const struct sockaddr *dst = (const struct sockaddr *)&req->dst;
+	char addr[INET6_ADDRSTRLEN] = "?";
+	struct lb_cm_addr to = {0};
+
+	if (!lb_cm_addr_from(&to, dst))
+		return;
+	if (dst->sa_family == AF_INET)
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)dst)->sin_addr,
+			  addr, sizeof(addr));
+	else
+		inet_ntop(AF_INET6, &to.ip, addr, sizeof(addr));
+	lb_log(0,
+	       "rdma_connect: nobody in this process listens at %s port %u: "
+	       "refused. Both ends of a connection have to be in one process; "
+	       "for two, use another device, Soft-RoCE for instance",
+	       addr, ntohs(to.port));
+}
+
 void lb_cm_request_receive(const struct lb_cm_msg *req)
 {
 	struct lb_cm_id *listener = lb_cm_port_listener(req->ps, &req->dst);
 
+	if (!listener)
+		log_nobody(req);
 	if (!listener || !lb_device_at(req->dst_dev))
 		lb_cm_link_refuse(req, LB_CM_REJ_NO_LISTENER);
 	else if (!is_wanted(req))

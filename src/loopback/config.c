@@ -16,7 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 /* a contended lock: looks, then offers of the processor, then naps */
 #define LOCK_SPINS   100
@@ -84,6 +86,20 @@ uint64_t lb_random(void)
 	return lb_mix(
 		lb_mix(atomic_load_explicit(&lb.seed, memory_order_relaxed)) +
 		n);
+}
+
+void lb_draw(void *buf, size_t size)
+{
+	uint8_t *to = buf;
+	uint64_t x = lb_real_now() ^ (uint64_t)getpid() << 32;
+	ssize_t got = getrandom(buf, size, 0);
+	size_t i;
+
+	/* where the kernel does not give any: the time and the process */
+	for (i = got > 0 ? (size_t)got : 0; i < size; i++) {
+		x = lb_mix(x);
+		to[i] = (uint8_t)x;
+	}
 }
 
 /* --- what goes to stderr */
@@ -178,6 +194,8 @@ static void fork_step(enum lb_fork_step step)
 		pthread_mutex_lock(&lb.big);
 	lb_service_fork(step);
 	lb_thread_fork(step);
+	lb_qp_number_fork(step);
+	lb_barrier_fork(step);
 	if (step != LB_FORK_BEFORE)
 		pthread_mutex_unlock(&lb.big);
 }
@@ -220,6 +238,7 @@ static void start(void)
 	lb.ndevices =
 		(int)env_number("RPMA_LOOPBACK_DEVICES", 1, LB_MAX_DEVICES);
 	lb_mr_start();
+	lb_barrier_start();
 	lb_device_start();
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 	if (rules)

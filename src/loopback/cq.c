@@ -17,6 +17,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define POISON 0xa5
 
@@ -61,6 +62,15 @@ static bool is_full(struct lb_cq *cq)
 	return cq->tail - cq->head_seen >= cq->cap;
 }
 
+static void stamp(struct lb_stamp *to)
+{
+	struct timespec wall;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	to->raw = lb_now();
+	to->wall = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
+}
+
 static void put(struct lb_cq *cq, const struct ibv_wc *wc, uintptr_t owner,
 		uint32_t pos)
 {
@@ -69,6 +79,8 @@ static void put(struct lb_cq *cq, const struct ibv_wc *wc, uintptr_t owner,
 	cqe->wc = *wc;
 	if (wc->status != IBV_WC_SUCCESS)
 		poison(&cqe->wc);
+	if (!lb_likely(!cq->stamps))
+		stamp(&cq->stamps[cq->tail & cq->mask]);
 	cqe->pos = pos;
 	cqe->owner = owner;
 	cq->tail++;
@@ -151,6 +163,8 @@ bool lb_cq_take(struct lb_cq *cq, struct lb_cqe *out)
 		found = cqe->owner != 0;
 		if (found) {
 			out->wc = cqe->wc;
+			if (cq->stamps)
+				cq->cur_stamp = cq->stamps[head & cq->mask];
 			give_back(cqe);
 		}
 		head++;
@@ -212,9 +226,12 @@ int lb_cq_arm(struct ibv_cq *ibv, int solicited_only)
 	int err = lb_fail("ibv_req_notify_cq");
 
 	if (cq->magic != LB_CQ)
-		return EINVAL;
+		err = EINVAL;
+	else if (ibv->handle != cq->obj.number ||
+		 ibv->context != cq->obj.context)
+		err = ENOENT;
 	if (err)
-		return err;
+		return lb_error(err);
 	lb_hook(RPMA_LOOPBACK_ARM, ibv);
 	lb_run_begin(&run);
 	lb_lock_get(&cq->push);
@@ -262,6 +279,12 @@ static struct lb_cqe *ring_new(uint32_t cap, uint32_t head)
 	for (i = 0; ring && i < n; i++)
 		atomic_init(&ring[i].seq, head); /* full would be head + 1.. */
 	return ring;
+}
+
+int lb_cq_keep_times(struct lb_cq *cq)
+{
+	cq->stamps = calloc(cq->mask + 1, sizeof(*cq->stamps));
+	return cq->stamps ? 0 : ENOMEM;
 }
 
 /* References of a new CQ; lb.big held. */
@@ -337,41 +360,72 @@ LB_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
 	return cq ? &cq->ibv : NULL;
 }
 
+/* What of a CQ depends on its size. */
+struct entries {
+	struct lb_cqe *ring;
+	struct lb_stamp *stamps;
+	uint32_t cap;
+	uint32_t mask;
+};
+
+static int entries_new(struct entries *e, const struct lb_cq *cq, uint32_t cap,
+		       uint32_t head)
+{
+	e->cap = cap;
+	e->mask = lb_pow2(cap) - 1;
+	e->ring = ring_new(cap, head);
+	e->stamps = cq->stamps ? calloc(e->mask + 1, sizeof(*e->stamps)) : NULL;
+	return e->ring && (e->stamps || !cq->stamps) ? 0 : ENOMEM;
+}
+
+/* The CQ gets other entries, with what it has in them; both locks held. */
+static void entries_change(struct lb_cq *cq, struct entries *e, uint32_t head)
+{
+	struct entries old = {cq->ring, cq->stamps, cq->cap, cq->mask};
+	uint32_t i;
+
+	for (i = head; i != cq->tail; i++) {
+		memcpy(&e->ring[i & e->mask], &old.ring[i & old.mask],
+		       sizeof(*e->ring));
+		if (e->stamps)
+			e->stamps[i & e->mask] = old.stamps[i & old.mask];
+	}
+	cq->ring = e->ring;
+	cq->stamps = e->stamps;
+	cq->cap = e->cap;
+	cq->mask = e->mask;
+	cq->ibv.cqe = (int)e->cap;
+	*e = old;
+}
+
 LB_EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 {
 	struct lb_cq *cq = (struct lb_cq *)ibv;
-	struct lb_cqe *ring, *old;
-	uint32_t i, head, mask;
+	struct entries e = {0};
+	uint32_t head;
 	int err = lb_fail("ibv_resize_cq");
 
+	if (!err && !lb_obj_check(ibv, LB_CQ))
+		err = ENOENT;
+	if (!err && (cqe < 1 || cqe > LB_MAX_CQE))
+		err = EINVAL;
 	if (err)
-		return err;
-	if (cqe < 1 || cqe > LB_MAX_CQE || !lb_obj_check(ibv, LB_CQ))
-		return EINVAL;
+		return lb_error(err);
 	lb_lock_get(&cq->push);
 	lb_lock_get(&cq->poll);
 	/* relaxed: head changes under cq.poll only, which we hold */
 	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
-	old = ring = NULL;
 	if (cq->tail - head > (uint32_t)cqe)
 		err = EINVAL;
-	else if (!(ring = ring_new((uint32_t)cqe, head)))
-		err = ENOMEM;
-	if (!err) {
-		mask = lb_pow2((uint32_t)cqe) - 1;
-		for (i = head; i != cq->tail; i++)
-			memcpy(&ring[i & mask], &cq->ring[i & cq->mask],
-			       sizeof(*ring));
-		old = cq->ring;
-		cq->ring = ring;
-		cq->mask = mask;
-		cq->cap = (uint32_t)cqe;
-		ibv->cqe = cqe;
-	}
+	else
+		err = entries_new(&e, cq, (uint32_t)cqe, head);
+	if (!err)
+		entries_change(cq, &e, head);
 	lb_lock_put(&cq->poll);
 	lb_lock_put(&cq->push);
-	free(old);
-	return err;
+	free(e.ring);
+	free(e.stamps);
+	return lb_error(err);
 }
 
 static bool is_quiet(void *arg)
@@ -451,6 +505,7 @@ LB_EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
 	cq->magic = 0;
 	pthread_cond_destroy(&ibv->cond);
 	pthread_mutex_destroy(&ibv->mutex);
+	free(cq->stamps);
 	free(cq->ring);
 	free(cq);
 	return 0;

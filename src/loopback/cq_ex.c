@@ -11,6 +11,14 @@
 
 #include <errno.h>
 
+#define WC_TIMES                                          \
+	((uint64_t)(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
+		    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK))
+/* no flow tags and no tag matching: there is neither steering nor an RNDV */
+#define WC_FLAGS                                                            \
+	((uint64_t)IBV_WC_STANDARD_FLAGS | (uint64_t)IBV_WC_EX_WITH_CVLAN | \
+	 WC_TIMES)
+
 static struct lb_cq *from_ex(struct ibv_cq_ex *ex)
 {
 	return (struct lb_cq *)ex;
@@ -98,6 +106,23 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 	return from_ex(ex)->cur.wc.dlid_path_bits;
 }
 
+static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
+{
+	return from_ex(ex)->cur_stamp.raw;
+}
+
+static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
+{
+	return from_ex(ex)->cur_stamp.wall;
+}
+
+/* There are no VLANs within a process. */
+static uint16_t read_cvlan(struct ibv_cq_ex *ex)
+{
+	(void)ex;
+	return 0;
+}
+
 struct ibv_cq_ex *lb_create_cq_ex(struct ibv_context *context,
 				  struct ibv_cq_init_attr_ex *attr)
 {
@@ -105,7 +130,7 @@ struct ibv_cq_ex *lb_create_cq_ex(struct ibv_context *context,
 	struct ibv_cq_ex *ex;
 
 	if (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS ||
-	    (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS) ||
+	    (attr->wc_flags & ~WC_FLAGS) ||
 	    ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
 	     (attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED))) {
 		errno = EOPNOTSUPP;
@@ -115,6 +140,11 @@ struct ibv_cq_ex *lb_create_cq_ex(struct ibv_context *context,
 		       (int)attr->comp_vector);
 	if (!cq)
 		return NULL;
+	if ((attr->wc_flags & WC_TIMES) && lb_cq_keep_times(cq)) {
+		ibv_destroy_cq(&cq->ibv);
+		errno = ENOMEM;
+		return NULL;
+	}
 	ex = &cq->ex;
 	ex->start_poll = start_poll;
 	ex->next_poll = next_poll;
@@ -129,5 +159,8 @@ struct ibv_cq_ex *lb_create_cq_ex(struct ibv_context *context,
 	ex->read_slid = read_slid;
 	ex->read_sl = read_sl;
 	ex->read_dlid_path_bits = read_dlid_path_bits;
+	ex->read_completion_ts = read_completion_ts;
+	ex->read_completion_wallclock_ns = read_completion_wallclock_ns;
+	ex->read_cvlan = read_cvlan;
 	return ex;
 }

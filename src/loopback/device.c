@@ -257,12 +257,12 @@ static void break_qps(struct lb_device *dev)
 {
 	struct lb_context *ctx;
 	struct lb_run run;
-	uint32_t i;
+	struct lb_qp *qp;
 
 	lb_run_begin(&run);
 	pthread_mutex_lock(&lb.big);
-	for (i = 0; i < lb_qp_slots(); i++)
-		lb_qp_break(&run, lb_qp_at(i), dev);
+	for (qp = lb_qp_slots(); qp; qp = qp->next)
+		lb_qp_break(&run, qp, dev);
 	for (ctx = dev->contexts; ctx; ctx = ctx->next)
 		lb_async_context(ctx, IBV_EVENT_DEVICE_FATAL);
 	pthread_mutex_unlock(&lb.big);

@@ -94,7 +94,10 @@ static bool may_retry(struct lb_qp *qp)
 	return true;
 }
 
-/* Fill w->local; 0 or the status of a request that must not be sent. */
+/*
+ * Fill w->local, but of a request that reads; 0 or the status of one that must
+ * not be sent.
+ */
 static int check_local(struct lb_work *w)
 {
 	const struct lb_wqe *wqe = w->wqe;
@@ -113,11 +116,12 @@ static int check_local(struct lb_work *w)
 		w->local[1].len = 0;
 		return 0;
 	}
-	if (lb_to_spans(wqe->sge, wqe->nsge, wqe->length,
-			reads ? IBV_ACCESS_LOCAL_WRITE : 0, w->qp->pd,
-			w->local))
-		return IBV_WC_LOC_PROT_ERR;
-	return 0;
+	if (reads) /* it is the answer that looks where to go */
+		return 0;
+	return lb_to_spans(wqe->sge, wqe->nsge, wqe->length, 0, w->qp->pd,
+			   w->local)
+		       ? IBV_WC_LOC_PROT_ERR
+		       : 0;
 }
 
 static int attempt(struct lb_work *w)
@@ -142,9 +146,17 @@ static int attempt(struct lb_work *w)
 		x->fault.rnr--;
 		return on_rnr(qp, 1);
 	}
+	if (lb_wqe_is_local(w->wqe)) {
+		ret = lb_mw_execute(qp, w->wqe);
+		return ret ? ret : x->fault.status;
+	}
 	ret = check_local(w);
 	if (ret)
 		return ret;
+	if (qp->type == IBV_QPT_UD) {
+		ret = lb_ud_execute(w);
+		return ret ? ret : x->fault.status;
+	}
 	w->peer = lb_qp_at(qp->peer_qpn);
 	if (!w->peer)
 		return on_silence(qp);
@@ -189,6 +201,10 @@ static enum ibv_wc_opcode wc_opcode(const struct lb_wqe *wqe)
 		return IBV_WC_FETCH_ADD;
 	case IBV_WR_ATOMIC_WRITE:
 		return IBV_WC_ATOMIC_WRITE;
+	case IBV_WR_BIND_MW:
+		return IBV_WC_BIND_MW;
+	case IBV_WR_LOCAL_INV:
+		return IBV_WC_LOCAL_INV;
 	default:
 		return IBV_WC_SEND;
 	}
@@ -260,13 +276,15 @@ static enum lb_step execute_head(struct lb_work *w)
 	return LB_DONE;
 }
 
-enum lb_step lb_sq_run(struct lb_run *run, struct lb_qp *qp, uint64_t budget)
+static enum lb_step sq_run(struct lb_run *run, struct lb_qp *qp,
+			   uint64_t budget)
 {
 	struct lb_work w;
 	enum lb_step step;
 
 	w.run = run;
 	w.qp = qp;
+	w.window = NULL;
 	w.budget = budget;
 	while (qp->sq_exec != qp->sq_tail) {
 		uint32_t state = lb_qp_state(qp);
@@ -286,6 +304,15 @@ enum lb_step lb_sq_run(struct lb_run *run, struct lb_qp *qp, uint64_t budget)
 	}
 	lb_sq_drained(qp);
 	return LB_DONE;
+}
+
+enum lb_step lb_sq_run(struct lb_run *run, struct lb_qp *qp, uint64_t budget)
+{
+	struct lb_executor *self = lb_barrier_enter();
+	enum lb_step step = sq_run(run, qp, budget);
+
+	lb_barrier_leave(self);
+	return step;
 }
 
 void lb_sq_submit(struct lb_run *run, struct lb_qp *qp)

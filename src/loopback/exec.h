@@ -28,6 +28,7 @@ struct lb_work {
 	struct lb_wqe *wqe;
 	uint64_t budget;
 	struct lb_span local[LB_MAX_SGE + 1]; /* ends with a length of 0 */
+	struct lb_mr_row *window;	      /* held: see lb_mr_remote() */
 };
 
 static inline uint32_t lb_qp_state(const struct lb_qp *qp)
@@ -47,6 +48,12 @@ static inline bool lb_wqe_reads(const struct lb_wqe *wqe)
 	return wqe->opcode == IBV_WR_RDMA_READ ||
 	       wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
 	       wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* Has it nothing to do with a peer? */
+static inline bool lb_wqe_is_local(const struct lb_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_BIND_MW || wqe->opcode == IBV_WR_LOCAL_INV;
 }
 
 /* copy.c */
@@ -69,8 +76,15 @@ int lb_move_slice(struct lb_work *w, const struct lb_span *dst,
 
 /* respond.c: what the peer makes of it; both locks held */
 int lb_respond(struct lb_work *w);
+/* Of these, the receive: false if there is none; its end, one way or other. */
+bool lb_respond_take(struct lb_work *w);
+int lb_respond_complete(struct lb_work *w);
+void lb_respond_fail(struct lb_work *w, enum ibv_wc_status status);
+
+/* ud.c: 0 or the status of a datagram that cannot be sent */
+int lb_ud_execute(struct lb_work *w);
 
 /* run.c: kick the slot of qp after a while. 0 or ENOMEM. */
-int lb_kick_later(const struct lb_qp *qp, uint64_t delay_ns);
+int lb_kick_later(struct lb_qp *qp, uint64_t delay_ns);
 
 #endif /* LB_EXEC_H */

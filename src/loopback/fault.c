@@ -180,7 +180,9 @@ void lb_fault_wr(const struct lb_qp *qp, const struct lb_wqe *wqe,
 	for (r = rules; r < rules + nrules; r++) {
 		if (r->kind != LB_FAULT_WR ||
 		    (r->subject != LB_FAULT_ANY && r->subject != wqe->opcode) ||
-		    (r->qp != LB_FAULT_ANY && r->qp != qpn) || !fires(r))
+		    (r->qp != LB_FAULT_ANY && r->qp != qpn) ||
+		    (r->order != LB_FAULT_ANY && r->order != qp->order) ||
+		    !fires(r))
 			continue;
 		fault->status = (int)r->value;
 		fault->after = r->after;

@@ -23,8 +23,9 @@ enum lb_fault_kind {
 struct lb_rule {
 	enum lb_fault_kind kind;
 	uint32_t subject; /* opcode, or index of a verb, event or knob */
-	uint32_t qp;
-	uint32_t value; /* status, errno, action, or value of the knob */
+	uint32_t qp;	  /* the number of one, or LB_FAULT_ANY */
+	uint32_t order;	  /* of creation of one, or LB_FAULT_ANY */
+	uint32_t value;	  /* status, errno, action, or value of the knob */
 	uint32_t rnr;
 	uint32_t delay_us;
 	bool after;

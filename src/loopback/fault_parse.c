@@ -38,6 +38,9 @@ static const struct name ops[] = {
 	{"fetch_add", IBV_WR_ATOMIC_FETCH_AND_ADD},
 	{"cmp_swp", IBV_WR_ATOMIC_CMP_AND_SWP},
 	{"atomic_write", IBV_WR_ATOMIC_WRITE},
+	{"send_inv", IBV_WR_SEND_WITH_INV},
+	{"local_inv", IBV_WR_LOCAL_INV},
+	{"bind_mw", IBV_WR_BIND_MW},
 	{NULL, 0},
 };
 
@@ -75,6 +78,7 @@ static const struct name actions[] = {
 };
 
 static const struct name errnos[] = {
+	{"EACCES", EACCES},
 	{"EAGAIN", EAGAIN},
 	{"EBUSY", EBUSY},
 	{"EFAULT", EFAULT},
@@ -85,6 +89,7 @@ static const struct name errnos[] = {
 	{"ENOMEM", ENOMEM},
 	{"ENOSPC", ENOSPC},
 	{"EOPNOTSUPP", EOPNOTSUPP},
+	{"EPERM", EPERM},
 	{"EADDRINUSE", EADDRINUSE},
 	{"EADDRNOTAVAIL", EADDRNOTAVAIL},
 	{"ECONNREFUSED", ECONNREFUSED},
@@ -147,6 +152,11 @@ const char *const lb_fault_calls[] = {
 	"ibv_dealloc_pd",
 	"ibv_reg_mr",
 	"ibv_dereg_mr",
+	"ibv_create_ah",
+	"ibv_destroy_ah",
+	"ibv_alloc_mw",
+	"ibv_bind_mw",
+	"ibv_dealloc_mw",
 	"ibv_create_comp_channel",
 	"ibv_destroy_comp_channel",
 	"ibv_create_cq",
@@ -297,7 +307,8 @@ static int parse_wr(struct lb_rule *r, const char *key, const char *word)
 		return ret;
 	}
 	if (!strcmp(key, "qp"))
-		return get_number(key, word, &r->qp);
+		return *word == '#' ? get_number(key, word + 1, &r->order)
+				    : get_number(key, word, &r->qp);
 	if (!strcmp(key, "rnr"))
 		return get_number(key, word, &r->rnr);
 	if (!strcmp(key, "delay_us"))
@@ -389,6 +400,7 @@ int lb_rule_parse(struct lb_rule *r, char *text)
 	memset(r, 0, sizeof(*r));
 	r->subject = LB_FAULT_ANY;
 	r->qp = LB_FAULT_ANY;
+	r->order = LB_FAULT_ANY;
 	if (pairs)
 		*pairs++ = '\0';
 	ret = find_name(kinds, "kind", text, &kind);

@@ -9,6 +9,8 @@
 #ifndef LB_INTERNAL_H
 #define LB_INTERNAL_H
 
+#include <errno.h>
+
 #include "loopback.h"
 
 static inline void lb_cpu_relax(void)
@@ -26,6 +28,14 @@ static inline uint32_t lb_pow2(uint32_t n)
 	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
 }
 
+/* What a verb returns: err, which is in errno too if it is not 0. */
+static inline int lb_error(int err)
+{
+	if (err)
+		errno = err;
+	return err;
+}
+
 /* Memory in whole cache lines, zeroed; free() gives it back. */
 void *lb_zalloc(size_t size);
 
@@ -34,7 +44,7 @@ uint64_t lb_real_now(void);
 bool lb_sched_clock(uint64_t *now);  /* true: virtual time is on */
 void lb_sched_advance(uint64_t now); /* virtual time is at least now */
 /* A detached thread that no signal interrupts. 0 or an errno. */
-int lb_spawn(void *(*fn)(void *));
+int lb_spawn(void *(*fn)(void *), const char *name);
 /* Look again whether the scheduler has gone. */
 void lb_service_wake(void);
 void lb_thread_wake(void);
@@ -65,8 +75,67 @@ struct ibv_pd *lb_alloc_parent_domain(struct ibv_context *context,
 void lb_qp_break(struct lb_run *run, struct lb_qp *qp,
 		 const struct lb_device *dev);
 
+/* barrier.c: a thread that executes */
+struct lb_executor {
+	_Atomic uint32_t word; /* odd: the thread may hold a key */
+	bool is_listed;
+	struct lb_list node;
+};
+extern _Thread_local struct lb_executor lb_executor;
+/* Without membarrier() the fence is the executor's, too. */
+extern bool lb_barrier_is_heavy;
+void lb_barrier_start(void);
+void lb_barrier_fork(enum lb_fork_step step);
+void lb_barrier_join(struct lb_executor *self);
+/* Returns when nobody holds a key that was taken away before the call. */
+void lb_barrier_wait(void);
+
+static inline void lb_barrier_fence(void)
+{
+#ifdef __SANITIZE_THREAD__
+	_Atomic int orders_only = 0;
+
+	/* seq_cst: stands for the fence below, unseen by the sanitizer */
+	atomic_fetch_add_explicit(&orders_only, 1, memory_order_seq_cst);
+#else
+	/* seq_cst: pairs with the fence of the other side */
+	atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
+/* From here to lb_barrier_leave() this thread may look keys up. */
+static inline struct lb_executor *lb_barrier_enter(void)
+{
+	struct lb_executor *self = &lb_executor;
+	uint32_t word;
+
+	if (!lb_likely(self->is_listed))
+		lb_barrier_join(self);
+	/* relaxed: only this thread writes it; the fence orders the store */
+	word = atomic_load_explicit(&self->word, memory_order_relaxed);
+	/* relaxed: as above */
+	atomic_store_explicit(&self->word, word + 1, memory_order_relaxed);
+	if (!lb_likely(!lb_barrier_is_heavy))
+		lb_barrier_fence();
+	else
+		/* the compiler's half; membarrier() is the processor's */
+		atomic_signal_fence(memory_order_seq_cst);
+	return self;
+}
+
+static inline void lb_barrier_leave(struct lb_executor *self)
+{
+	/* relaxed: only this thread writes it */
+	uint32_t word = atomic_load_explicit(&self->word, memory_order_relaxed);
+
+	/* release: pairs with the acquire in lb_barrier_wait() */
+	atomic_store_explicit(&self->word, word + 1, memory_order_release);
+}
+
 /* The next completion; cq.poll held. */
 int lb_wait_fd(int fd);
+/* From now on completions have times. 0 or ENOMEM; nobody uses it yet. */
+int lb_cq_keep_times(struct lb_cq *cq);
 bool lb_cq_take(struct lb_cq *cq, struct lb_cqe *out);
 struct lb_cq *lb_cq_new(struct ibv_context *context, int cqe, void *cq_context,
 			struct ibv_comp_channel *channel, int vector);
@@ -86,17 +155,26 @@ static inline void lb_resp_set(struct lb_resp *resp, const struct lb_rqe *rqe,
 
 /* One event to the channel of cq, as the fault rules want it. */
 void lb_deliver_event(struct lb_cq *cq);
-/* The slot that number qpn may be of, NULL if never used. */
+/* The first of all slots; lb.big held. */
+struct lb_qp *lb_qp_slots(void);
+
+/* qp_number.c: those that are given and taken, under lb.big */
+uint32_t lb_qp_number_new(struct lb_qp *qp);
+void lb_qp_number_drop(uint32_t qpn);
+/* The slot that number qpn is of, NULL if this process has no such QP. */
 struct lb_qp *lb_qp_at(uint32_t qpn);
-/* How many slots there are, numbered from 0; lb.big held. */
-uint32_t lb_qp_slots(void);
+/* A child has none of its parent's. */
+void lb_qp_number_fork(enum lb_fork_step step);
+
 /* Both are called with all locks of the QP held. */
 void lb_qp_reset(struct lb_qp *qp);
 void lb_qp_set_error(struct lb_run *run, struct lb_qp *qp);
 /* Raise SQ_DRAINED if it is due; sq.lock held. */
 void lb_sq_drained(struct lb_qp *qp);
 int lb_sq_enqueue(struct lb_qp *qp, const struct ibv_send_wr *wr);
-/* Hash of the buffers of a request, 0 if not to be read. */
+/* Of the request at pos, for the strict mode: what its buffers hash to. */
+void lb_sq_remember(struct lb_qp *qp, uint32_t pos);
+/* Hash of the buffers of a request, 0 if not to be read; barrier entered. */
 uint64_t lb_wqe_hash(const struct lb_qp *qp, const struct lb_wqe *wqe);
 
 /* what ibv_create_qp_ex() may ask for in send_ops_flags */
@@ -106,9 +184,15 @@ uint64_t lb_wqe_hash(const struct lb_qp *qp, const struct lb_wqe *wqe);
 		    IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |  \
 		    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                        \
 		    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |                      \
+		    IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |        \
+		    IBV_QP_EX_WITH_SEND_WITH_INV |                             \
 		    IBV_QP_EX_WITH_ATOMIC_WRITE))
 
+#define LB_SEND_OPS_UD \
+	((uint64_t)(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM))
+
 /* RoCE MTU of the only port */
-#define LB_MTU IBV_MTU_4096
+#define LB_MTU	     IBV_MTU_4096
+#define LB_MTU_BYTES 4096u
 
 #endif /* LB_INTERNAL_H */

@@ -14,7 +14,8 @@
  *   4 rq.post        of the same QP: adding to its RQ
  *   5 srq.pop, then srq.post
  *   6 cq.push, then cq.poll
- *   7 channel.lock, context.lock, the service's and the faults' own mutexes
+ *   7 channel.lock, context.lock, the service's and the faults' own mutexes,
+ *     the lock of a row of the table of keys
  * A thread holds no lock while it runs a hook, waits for events to be
  * acknowledged, or calls into the rdma_cm half.
  *
@@ -55,16 +56,20 @@
 enum {
 	LB_MAX_DEVICES = 8,
 	LB_MAX_GIDS = 16,
-	LB_MAX_QP = 32768, /* of the process, a power of 2 */
+	LB_MAX_QP = 65000, /* of the process */
 	LB_MAX_QP_WR = 16384,
 	LB_MAX_SGE = 16,
 	LB_MAX_INLINE = 256,
 	LB_MAX_CQ = 4096,
 	LB_MAX_CQE = 65535,
-	LB_MAX_MR = 65536, /* of the process, a power of 2 */
+	LB_ROWS =
+		65536, /* of the table of keys; regions and windows have one */
+	LB_MAX_MR = 49152,
+	LB_MAX_MW = 16383,
 	LB_MAX_PD = 4096,
 	LB_MAX_SRQ = 1024,
 	LB_MAX_SRQ_WR = 16384,
+	LB_MAX_AH = 4096,
 	LB_MAX_RD_ATOM = 16,
 	LB_MAX_MSG = 1 << 30,
 	LB_MAX_PKEYS = 1,
@@ -81,6 +86,7 @@ enum lb_type {
 	LB_SRQ,
 	LB_QP,
 	LB_AH,
+	LB_MW,
 	LB_TD,
 };
 
@@ -90,10 +96,13 @@ enum lb_type {
  */
 struct lb_obj {
 	struct lb_obj *next;
-	void *handle;	 /* what the application holds */
-	uint32_t *word;	 /* the number in the handle, NULL if it has none */
-	uint32_t number; /* what it must be: else the handle is damaged */
+	void *handle; /* what the application holds */
+	/* in the handle, and damaged if not the same any more: */
+	struct ibv_context *context;
+	uint32_t *word;	 /* the number, NULL if it has none */
+	uint32_t number; /* what it must be */
 	enum lb_type type;
+	enum lb_type was; /* before lb_obj_del() */
 	int refs;
 	struct lb_device *dev;
 };
@@ -144,24 +153,40 @@ struct lb_pd {
 /* ---- memory regions ---------------------------------------------------- */
 
 /*
- * One row of the table that keys index. A row is valid for a key while lkey
- * or rkey is that key; the other fields do not change meanwhile.
+ * One row of the table that keys index, of a region or of a window. The row
+ * of a region is valid for a key while lkey or rkey is that key; its other
+ * fields do not change meanwhile. The row of a window has no lkey, and all of
+ * it but window is under its lock: see mw.c.
  */
 struct lb_mr_row {
 	_Atomic uint32_t lkey; /* 0: nobody's */
 	_Atomic uint32_t rkey;
 	uint32_t access;
-	uint32_t generation; /* under lb.big; makes the next keys */
-	uint64_t iova;	     /* what the keys' addresses count from */
+	uint32_t tag;  /* of its last keys; under lb.big */
+	uint64_t iova; /* what the keys' addresses count from */
 	uint64_t length;
 	uint8_t *base; /* where iova is in this process */
 	struct ibv_pd *pd;
+	struct lb_mw *window; /* NULL: a region's row, or free */
+	struct lb_lock lock;
+	uint32_t windows; /* that are bound to this region; under lock */
 };
 
 struct lb_mr {
 	struct ibv_mr ibv; /* first: the handle */
 	struct lb_obj obj;
 	struct lb_mr_row *row;
+};
+
+/* A memory window. Under the lock of its row, but for the handle. */
+struct lb_mw {
+	struct ibv_mw ibv; /* first: the handle */
+	struct lb_obj obj;
+	uint32_t magic;
+	uint32_t key; /* the rkey it has, or had when it was last bound */
+	struct lb_mr_row *row;
+	struct lb_mr_row *region; /* NULL: not bound */
+	uint64_t qp_order;	  /* of the only QP that may use it; 0: any */
 };
 
 /* A run of local memory. */
@@ -187,6 +212,12 @@ struct lb_cqe {
 	_Atomic uint32_t seq; /* position + 1 when full; see cq.c */
 	uint32_t pos;	      /* what the owner gets back when this is polled */
 	uintptr_t owner;      /* see lb_owner; 0: cleaned, skip */
+};
+
+/* When a completion was added, of a CQ that was asked to keep it. */
+struct lb_stamp {
+	uint64_t raw;  /* nanoseconds of lb_now() */
+	uint64_t wall; /* nanoseconds since 1970 */
 };
 
 /* Whose slot a completion gives back when it is polled: an lb_qp plus this. */
@@ -217,6 +248,7 @@ struct lb_cq {
 	uint32_t cap; /* entries; under both locks */
 	uint32_t mask;
 	struct lb_cqe *ring;
+	struct lb_stamp *stamps; /* one for each entry; NULL: not kept */
 
 	/* under push: by executors that complete, and by arming */
 	LB_ALIGNED struct lb_lock push;
@@ -232,6 +264,7 @@ struct lb_cq {
 	LB_ALIGNED struct lb_lock poll;
 	_Atomic uint32_t head;
 	struct lb_cqe cur; /* of ibv_start_poll() */
+	struct lb_stamp cur_stamp;
 
 	/* under the channel's lock */
 	LB_ALIGNED struct lb_cq *next;
@@ -358,8 +391,9 @@ struct lb_qp {
 	struct ibv_qp_attr attr; /* what ibv_query_qp() tells */
 	struct ibv_qp_cap cap;
 	uint32_t max_sge;
-	uint32_t slot;
-	uint32_t generation;	 /* under lb.big */
+	enum ibv_qp_type type;
+	uint64_t order;		 /* of creation, from 1 */
+	struct lb_qp *next;	 /* of all slots; under lb.big */
 	struct lb_qp *free_next; /* under lb.big */
 	bool sig_all;
 
@@ -422,11 +456,10 @@ struct lb_globals {
 	pthread_mutex_t big;
 	int ndevices;
 	struct lb_device devices[LB_MAX_DEVICES];
-	struct lb_mr_row *rows; /* LB_MAX_MR */
-	_Atomic(struct lb_qp *) qps[LB_MAX_QP];
-	_Atomic int mode;   /* enum rpma_loopback_mode */
-	_Atomic int strict; /* enum rpma_loopback_strict */
-	_Atomic int log;    /* 0 silent, 1 faults and misuse, 2 objects */
+	struct lb_mr_row *rows; /* LB_ROWS */
+	_Atomic int mode;	/* enum rpma_loopback_mode */
+	_Atomic int strict;	/* enum rpma_loopback_strict */
+	_Atomic int log;	/* 0 silent, 1 faults and misuse, 2 objects */
 	_Atomic uint64_t seed;
 };
 
@@ -440,6 +473,7 @@ void lb_log(int level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 uint64_t lb_now(void);	  /* nanoseconds; virtual under the scheduler */
 uint64_t lb_random(void); /* any thread; follows from the seed */
+void lb_draw(void *buf, size_t size); /* any thread; nobody can foretell */
 /* Complain about a misuse: nothing, a line, or abort. */
 void lb_misuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 static inline bool lb_is_strict(void)
@@ -458,11 +492,12 @@ int lb_obj_add(struct lb_obj *obj, void *handle, enum lb_type type,
 	       struct lb_device *dev, uint32_t *word);
 struct lb_obj *lb_obj_find(const void *handle, enum lb_type type);
 void lb_obj_del(struct lb_obj *obj);
-/* The object if handle is a live one, else NULL with errno EINVAL. */
+void lb_obj_put_back(struct lb_obj *obj); /* undoes it */
+/* The object if handle is a live one, else NULL with errno ENOENT. */
 struct lb_obj *lb_obj_check(const void *handle, enum lb_type type);
 /*
  * Destroy's first half: faults, the handle, references. 0 with lb.big held
- * and *obj unregistered, or an errno.
+ * and *obj unregistered, or an errno, which is set.
  */
 int lb_obj_retire(const char *verb, const void *handle, enum lb_type type,
 		  struct lb_obj **obj);
@@ -473,15 +508,49 @@ struct lb_device *lb_device_by_gid(const union ibv_gid *gid);
 int lb_query_device_ex(struct ibv_context *context,
 		       const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t attr_size);
+int lb_query_rt_values(struct ibv_context *context,
+		       struct ibv_values_ex *values);
 int lb_query_port(struct ibv_context *context, uint8_t port_num,
 		  struct ibv_port_attr *attr, size_t attr_size);
 
-/* mr.c: keys to memory; with an sq.lock held */
+/* mr.c: keys to memory; between lb_barrier_enter() and _leave() */
 int lb_mr_local(uint32_t lkey, uint64_t addr, uint64_t len, uint32_t access,
 		const struct ibv_pd *pd, uint8_t **mem);
+/*
+ * Access through qp. *window is the row of a window, whose lock is held then
+ * until lb_mr_done(), else NULL.
+ */
 int lb_mr_remote(uint32_t rkey, uint64_t addr, uint64_t len, uint32_t access,
-		 const struct ibv_pd *pd, uint8_t **mem);
+		 const struct lb_qp *qp, uint8_t **mem,
+		 struct lb_mr_row **window);
+static inline void lb_mr_done(struct lb_mr_row **window)
+{
+	if (lb_likely(!*window))
+		return;
+	lb_lock_put(&(*window)->lock);
+	*window = NULL;
+}
 int lb_reg_mr_check(const void *addr, size_t length, int access);
+/* Rows, under lb.big: a free one, or NULL; and the keys of its next use. */
+struct lb_mr_row *lb_mr_row_new(void);
+void lb_mr_row_free(struct lb_mr_row *row);
+uint32_t lb_mr_row_key(struct lb_mr_row *row);
+static inline struct lb_mr_row *lb_mr_row_of(uint32_t key)
+{
+	return &lb.rows[key >> 16];
+}
+
+/* mw.c */
+struct ibv_mw *lb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int lb_dealloc_mw(struct ibv_mw *mw);
+int lb_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *ask);
+/* Make wqe a request to bind. 0 or EINVAL. */
+int lb_mw_set_bind(struct lb_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
+		   const struct ibv_mw_bind_info *info);
+/* Bind or invalidate, as wqe says: 0 or a status. */
+int lb_mw_execute(const struct lb_qp *qp, const struct lb_wqe *wqe);
+/* The window with this rkey is not bound any more; false: there is none. */
+bool lb_mw_invalidate(const struct lb_qp *qp, uint32_t rkey);
 
 /* cq.c, channel.c */
 int lb_cq_push(struct lb_run *run, struct lb_cq *cq, const struct ibv_wc *wc,
@@ -509,6 +578,8 @@ void lb_async_fini(struct lb_context *ctx);
 
 /* rq.c: the ring of receives */
 int lb_rq_init(struct lb_rq *rq, uint32_t cap, uint32_t max_sge);
+/* To a size that holds what is posted: 0 or ENOMEM; post and pop held. */
+int lb_rq_resize(struct lb_rq *rq, uint32_t cap);
 void lb_rq_fini(struct lb_rq *rq);
 void lb_rq_reset(struct lb_rq *rq); /* all locks of its owner held */
 int lb_rq_post(struct lb_rq *rq, const struct ibv_recv_wr *wr);
@@ -529,7 +600,6 @@ struct ibv_qp *lb_create_qp_ex(struct ibv_context *context,
 			       struct ibv_qp_init_attr_ex *attr);
 void lb_qp_lock(struct lb_qp *qp);
 void lb_qp_unlock(struct lb_qp *qp);
-void lb_qp_barrier(void); /* passes once through every sq.lock; lb.big held */
 void lb_qp_fail(struct lb_run *run, struct lb_qp *qp);	 /* to ERR; sq.lock */
 void lb_resp_fail(struct lb_run *run, struct lb_qp *qp); /* rq.pop */
 void lb_sq_flush(struct lb_run *run, struct lb_qp *qp);	 /* sq.lock */

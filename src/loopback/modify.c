@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * modify.c -- the state machine of RC queue pairs: which transitions exist,
- * which attributes each must and may have, and what they mean here.
+ * modify.c -- the state machines of RC and UD queue pairs: which transitions
+ * exist, which attributes each must and may have, and what they mean here.
  */
 
-#include "loopback.h"
+#include "ah.h"
 #include "internal.h"
 
 #include <errno.h>
@@ -122,17 +122,60 @@ static const struct transition table[STATES][STATES] = {
 		},
 };
 
-/* --- values */
+static const struct transition ud_table[STATES][STATES] = {
+	[IBV_QPS_RESET] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_INIT] = {.legal = true,
+					  .must = IBV_QP_PKEY_INDEX |
+						  IBV_QP_PORT | IBV_QP_QKEY},
+		},
+	[IBV_QPS_INIT] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_INIT] = {.legal = true,
+					  .may = IBV_QP_PKEY_INDEX |
+						 IBV_QP_PORT | IBV_QP_QKEY},
+			[IBV_QPS_RTR] = {.legal = true,
+					 .may = IBV_QP_PKEY_INDEX |
+						IBV_QP_QKEY},
+		},
+	[IBV_QPS_RTR] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_RTS] = {.legal = true,
+					 .must = IBV_QP_SQ_PSN,
+					 .may = IBV_QP_CUR_STATE | IBV_QP_QKEY},
+		},
+	[IBV_QPS_RTS] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_RTS] = {.legal = true,
+					 .may = IBV_QP_CUR_STATE | IBV_QP_QKEY},
+			[IBV_QPS_SQD] = {.legal = true,
+					 .may = IBV_QP_EN_SQD_ASYNC_NOTIFY},
+		},
+	[IBV_QPS_SQD] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_RTS] = {.legal = true,
+					 .may = IBV_QP_CUR_STATE | IBV_QP_QKEY},
+			[IBV_QPS_SQD] = {.legal = true,
+					 .may = IBV_QP_PKEY_INDEX |
+						IBV_QP_QKEY},
+		},
+	[IBV_QPS_ERR] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+		},
+};
 
-static int check_av(const struct ibv_ah_attr *ah, const struct lb_device *dev)
-{
-	/* the link layer is Ethernet: no address without a GID */
-	if (!ah->is_global || ah->grh.sgid_index >= dev->ngids)
-		return EINVAL;
-	if (ah->port_num != 1)
-		return EINVAL;
-	return lb_device_by_gid(&ah->grh.dgid) ? 0 : EHOSTUNREACH;
-}
+/* --- values */
 
 static int check_values(const struct lb_qp *qp, const struct ibv_qp_attr *attr,
 			int mask)
@@ -158,10 +201,11 @@ static int check_values(const struct lb_qp *qp, const struct ibv_qp_attr *attr,
 		return EINVAL;
 	if ((mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > MAX_RETRY)
 		return EINVAL;
-	return mask & IBV_QP_AV ? check_av(&attr->ah_attr, qp->dev) : 0;
+	return mask & IBV_QP_AV ? lb_ah_check(&attr->ah_attr, qp->dev) : 0;
 }
 
-static int check_transition(enum ibv_qp_state from, enum ibv_qp_state to,
+static int check_transition(enum ibv_qp_type type, enum ibv_qp_state from,
+			    enum ibv_qp_state to,
 			    const struct ibv_qp_attr *attr, int mask)
 {
 	const struct transition *t;
@@ -170,7 +214,7 @@ static int check_transition(enum ibv_qp_state from, enum ibv_qp_state to,
 		return EINVAL;
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
 		return EINVAL;
-	t = &table[from][to];
+	t = type == IBV_QPT_UD ? &ud_table[from][to] : &table[from][to];
 	mask &= ~(IBV_QP_STATE);
 	if (!t->legal || (mask & t->must) != t->must ||
 	    (mask & ~(t->must | t->may)))
@@ -191,6 +235,8 @@ static void store_values(struct lb_qp *qp, const struct ibv_qp_attr *attr,
 		a->port_num = attr->port_num;
 	if (mask & IBV_QP_PKEY_INDEX)
 		a->pkey_index = attr->pkey_index;
+	if (mask & IBV_QP_QKEY)
+		a->qkey = attr->qkey;
 	if (mask & IBV_QP_PATH_MTU)
 		a->path_mtu = attr->path_mtu;
 	if (mask & IBV_QP_RQ_PSN)
@@ -247,6 +293,23 @@ static void enter(struct lb_run *run, struct lb_qp *qp, enum ibv_qp_state to,
 	lb_sq_drained(qp);
 }
 
+/* Connected to what this process does not have: the posts of qp will fail. */
+static void check_peer(const struct lb_qp_handle *handle, uint32_t qpn)
+{
+	const struct lb_qp *peer = lb_qp_at(qpn);
+
+	/* relaxed: words only, and nothing of the peer is followed */
+	if (peer && qpn &&
+	    atomic_load_explicit(&peer->qpn, memory_order_relaxed) == qpn)
+		return;
+	lb_log(0,
+	       "qp %#x: no queue pair %#x in this process, so all that it "
+	       "posts will fail. Either that one was destroyed, or it is "
+	       "another process's: both ends of a connection have to be in one "
+	       "process; for two, use another device, Soft-RoCE for instance",
+	       handle->qpn, qpn);
+}
+
 /* What happened on the way is paid by run. lb.big not held. */
 static int modify(struct lb_run *run, struct lb_qp_handle *handle,
 		  const struct ibv_qp_attr *attr, int mask)
@@ -260,7 +323,7 @@ static int modify(struct lb_run *run, struct lb_qp_handle *handle,
 	from = (enum ibv_qp_state)atomic_load_explicit(&qp->state,
 						       memory_order_relaxed);
 	to = mask & IBV_QP_STATE ? attr->qp_state : from;
-	err = check_transition(from, to, attr, mask);
+	err = check_transition(qp->type, from, to, attr, mask);
 	if (!err)
 		err = check_values(qp, attr, mask);
 	if (!err) {
@@ -268,6 +331,8 @@ static int modify(struct lb_run *run, struct lb_qp_handle *handle,
 		handle->ibv.state = to;
 	}
 	lb_qp_unlock(qp);
+	if (!err && (mask & IBV_QP_DEST_QPN))
+		check_peer(handle, attr->dest_qp_num);
 	if (!err && from == IBV_QPS_SQD && to == IBV_QPS_RTS)
 		lb_qp_kick(qp); /* what was posted meanwhile */
 	return err;
@@ -281,17 +346,17 @@ LB_EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr,
 	int err = lb_fail("ibv_modify_qp");
 
 	if (err)
-		return err;
+		return lb_error(err);
 	if (!lb_obj_check(ibv, LB_QP)) {
 		lb_misuse("ibv_modify_qp(%p): no such object", (void *)ibv);
-		return EINVAL;
+		return lb_error(ENOENT);
 	}
 	lb_hook(RPMA_LOOPBACK_MODIFY, ibv);
 	lb_run_begin(&run);
 	err = modify(&run, handle, attr, attr_mask);
 	lb_run_end(&run);
 	lb_hook(RPMA_LOOPBACK_MODIFY_DONE, ibv);
-	return err;
+	return lb_error(err);
 }
 
 LB_EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr,
@@ -302,10 +367,10 @@ LB_EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr,
 	int err = lb_fail("ibv_query_qp");
 
 	(void)attr_mask; /* all of them, always */
+	if (!err && !lb_obj_check(ibv, LB_QP))
+		err = ENOENT;
 	if (err)
-		return err;
-	if (!lb_obj_check(ibv, LB_QP))
-		return EINVAL;
+		return lb_error(err);
 	qp = handle->qp;
 	lb_qp_lock(qp);
 	*attr = qp->attr;

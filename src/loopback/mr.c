@@ -3,10 +3,10 @@
 
 /*
  * mr.c -- memory regions and the table that keys index. A key is 16 bits of
- * row and 16 bits that change with every registration of the row, and differ
- * between lkey and rkey, so that a neighbour's key, an old key, or one used
- * for the other purpose is not valid by accident. Rows change under lb.big;
- * they are read with an sq.lock held, and ibv_dereg_mr() waits for that lock.
+ * row and 16 bits that are drawn at every registration, and differ between lkey
+ * and rkey, so that a neighbour's key, an old key, another process's, or one
+ * used for the other purpose is not valid by accident. Rows of regions change
+ * under lb.big; executors read them, and ibv_dereg_mr() waits for those.
  */
 
 #include "loopback.h"
@@ -18,28 +18,34 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define ROW_SHIFT 16
-#define TAG_MASK  0xffffu
+#define ROW_SHIFT 16	  /* see lb_mr_row_of() */
+#define TAG_MASK  0xfffeu /* without the bit of the purpose */
 
 #define REMOTE_RIGHTS                                       \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
-#define KNOWN_RIGHTS                              \
-	(REMOTE_RIGHTS | IBV_ACCESS_LOCAL_WRITE | \
-	 (int)IBV_ACCESS_OPTIONAL_RANGE)
+#define KNOWN_RIGHTS                                                   \
+	(REMOTE_RIGHTS | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | \
+	 IBV_ACCESS_ZERO_BASED | (int)IBV_ACCESS_OPTIONAL_RANGE)
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ  22
 #define MADV_POPULATE_WRITE 23
 #endif
 
-static uint32_t next_row; /* where to look for a free one */
+/* free rows are used again when there are more than these, the oldest first */
+#define FREE_ROWS 1024u
+
+/* under lb.big */
+static uint32_t fresh_row = 1;	    /* the next that was never used */
+static uint16_t free_rows[LB_ROWS]; /* that have been, a ring */
+static uint32_t free_head, free_tail;
 static bool can_populate;
 
 void lb_mr_start(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t size = LB_MAX_MR * sizeof(*lb.rows);
+	size_t size = LB_ROWS * sizeof(*lb.rows);
 	void *probe;
 
 	/* not calloc: most rows are never touched, and need no memory then */
@@ -75,7 +81,7 @@ static int row_check(const struct lb_mr_row *row, uint64_t addr, uint64_t len,
 int lb_mr_local(uint32_t lkey, uint64_t addr, uint64_t len, uint32_t access,
 		const struct ibv_pd *pd, uint8_t **mem)
 {
-	const struct lb_mr_row *row = &lb.rows[lkey >> ROW_SHIFT];
+	const struct lb_mr_row *row = lb_mr_row_of(lkey);
 
 	/* acquire: pairs with the release in row_publish() */
 	if (!lkey ||
@@ -84,16 +90,42 @@ int lb_mr_local(uint32_t lkey, uint64_t addr, uint64_t len, uint32_t access,
 	return row_check(row, addr, len, access, pd, mem);
 }
 
-int lb_mr_remote(uint32_t rkey, uint64_t addr, uint64_t len, uint32_t access,
-		 const struct ibv_pd *pd, uint8_t **mem)
+/* The rkey that row had is a window's. */
+static int window_check(struct lb_mr_row *row, uint32_t rkey, uint64_t addr,
+			uint64_t len, uint32_t access, const struct lb_qp *qp,
+			uint8_t **mem)
 {
-	const struct lb_mr_row *row = &lb.rows[rkey >> ROW_SHIFT];
+	const struct lb_mw *mw = row->window;
 
-	/* acquire: pairs with the release in row_publish() */
+	/* relaxed: it changes under the lock, which is held */
+	if (atomic_load_explicit(&row->rkey, memory_order_relaxed) != rkey)
+		return ENOENT;
+	if (mw->qp_order && mw->qp_order != qp->order)
+		return EACCES;
+	return row_check(row, addr, len, access, qp->pd, mem);
+}
+
+int lb_mr_remote(uint32_t rkey, uint64_t addr, uint64_t len, uint32_t access,
+		 const struct lb_qp *qp, uint8_t **mem,
+		 struct lb_mr_row **window)
+{
+	struct lb_mr_row *row = lb_mr_row_of(rkey);
+	int err;
+
+	*window = NULL;
+	/* acquire: pairs with the release in row_publish(), or in mw.c */
 	if (!rkey ||
 	    atomic_load_explicit(&row->rkey, memory_order_acquire) != rkey)
 		return ENOENT;
-	return row_check(row, addr, len, access, pd, mem);
+	if (lb_likely(!row->window))
+		return row_check(row, addr, len, access, qp->pd, mem);
+	lb_lock_get(&row->lock);
+	err = window_check(row, rkey, addr, len, access, qp, mem);
+	if (err)
+		lb_lock_put(&row->lock);
+	else
+		*window = row;
+	return err;
 }
 
 /* --- registration */
@@ -117,61 +149,73 @@ static int populate(const void *addr, size_t length, int access)
 
 int lb_reg_mr_check(const void *addr, size_t length, int access)
 {
-	if (!length || (uintptr_t)addr + length < (uintptr_t)addr)
+	if ((uintptr_t)addr + length < (uintptr_t)addr)
 		return EINVAL;
-	if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_ZERO_BASED |
-		      IBV_ACCESS_MW_BIND | IBV_ACCESS_HUGETLB))
+	if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB))
 		return EOPNOTSUPP;
 	if (access & ~KNOWN_RIGHTS)
 		return EINVAL;
 	if (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) &&
 	    !(access & IBV_ACCESS_LOCAL_WRITE))
 		return EINVAL;
-	return populate(addr, length, access);
+	return length ? populate(addr, length, access) : 0;
 }
 
-static struct lb_mr_row *row_find(void)
+/* Memory is used for as many rows as there have been at once, and a few. */
+struct lb_mr_row *lb_mr_row_new(void)
 {
-	uint32_t n;
+	uint32_t nfree = free_tail - free_head;
 
-	for (n = 0; n < LB_MAX_MR; n++) {
-		uint32_t i = next_row++ % LB_MAX_MR;
-
-		/* relaxed: keys of rows change under lb.big, which we hold */
-		if (i && !lb.rows[i].pd)
-			return &lb.rows[i];
-	}
-	return NULL;
+	if (fresh_row < LB_ROWS && nfree <= FREE_ROWS)
+		return &lb.rows[fresh_row++];
+	return nfree ? &lb.rows[free_rows[free_head++ % LB_ROWS]] : NULL;
 }
 
-/* The keys of row's next registration: never 0, never alike. */
+void lb_mr_row_free(struct lb_mr_row *row)
+{
+	row->pd = NULL;
+	free_rows[free_tail++ % LB_ROWS] = (uint16_t)(row - lb.rows);
+}
+
+/* An even key, never 0, and not the one before. */
+uint32_t lb_mr_row_key(struct lb_mr_row *row)
+{
+	uint32_t tag;
+
+	do {
+		lb_draw(&tag, sizeof(tag));
+		tag &= TAG_MASK;
+	} while (tag == row->tag);
+	row->tag = tag;
+	return (uint32_t)(row - lb.rows) << ROW_SHIFT | tag;
+}
+
 static void row_publish(struct lb_mr_row *row)
 {
-	uint32_t index = (uint32_t)(row - lb.rows);
-	uint32_t n = ++row->generation;
-	uint32_t tag = (uint32_t)lb_mix(((uint64_t)index << 32) + n);
+	uint32_t key = lb_mr_row_key(row);
 
-	/* odd is local, even is remote; n makes neighbours in time differ */
-	tag = (tag & 0xff00u) | ((n & 0x7f) << 1);
+	/* odd is local, even is remote */
 	/* release, both: a thread that sees the key sees the row */
-	atomic_store_explicit(&row->lkey, index << ROW_SHIFT | tag | 1,
-			      memory_order_release);
-	atomic_store_explicit(&row->rkey, index << ROW_SHIFT | tag,
-			      memory_order_release);
+	atomic_store_explicit(&row->lkey, key | 1, memory_order_release);
+	atomic_store_explicit(&row->rkey, key, memory_order_release);
 }
 
 static int mr_attach(struct lb_mr *mr, struct ibv_pd *ibv_pd, void *addr,
 		     size_t length, uint64_t iova, int access)
 {
 	struct lb_obj *pd = lb_obj_find(ibv_pd, LB_PD);
-	struct lb_mr_row *row = row_find();
+	struct lb_mr_row *row = pd ? lb_mr_row_new() : NULL;
 	int err = !pd ? EINVAL : !row ? ENOMEM : 0;
 
+	mr->ibv.context = ibv_pd->context;
 	if (!err)
 		err = lb_obj_add(&mr->obj, &mr->ibv, LB_MR, pd->dev,
 				 &mr->ibv.handle);
-	if (err)
+	if (err) {
+		if (row)
+			lb_mr_row_free(row);
 		return err;
+	}
 	pd->refs++;
 	row->pd = lb_pd_root(ibv_pd);
 	row->base = addr;
@@ -180,7 +224,6 @@ static int mr_attach(struct lb_mr *mr, struct ibv_pd *ibv_pd, void *addr,
 	row->access = (uint32_t)access;
 	row_publish(row);
 	mr->row = row;
-	mr->ibv.context = ibv_pd->context;
 	mr->ibv.pd = ibv_pd;
 	mr->ibv.addr = addr;
 	mr->ibv.length = length;
@@ -196,6 +239,8 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 	struct lb_mr *mr = NULL;
 	int err = lb_fail("ibv_reg_mr");
 
+	if (access & IBV_ACCESS_ZERO_BASED)
+		iova = 0;
 	if (!err)
 		err = lb_reg_mr_check(addr, length, access);
 	if (!err && !(mr = calloc(1, sizeof(*mr))))
@@ -232,6 +277,22 @@ LB_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,
 	return reg_mr(pd, addr, length, iova, (int)access);
 }
 
+/* The keys are nobody's any more; false if windows are bound to the region. */
+static bool row_close(struct lb_mr_row *row)
+{
+	bool closed;
+
+	lb_lock_get(&row->lock);
+	closed = !row->windows;
+	if (closed) {
+		/* release, both: pairs with the acquire in lb_mr_local() */
+		atomic_store_explicit(&row->lkey, 0, memory_order_release);
+		atomic_store_explicit(&row->rkey, 0, memory_order_release);
+	}
+	lb_lock_put(&row->lock);
+	return closed;
+}
+
 LB_EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 {
 	struct lb_mr *mr = (struct lb_mr *)ibv;
@@ -242,12 +303,15 @@ LB_EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 	err = lb_obj_retire("ibv_dereg_mr", ibv, LB_MR, &obj);
 	if (err)
 		return err;
-	/* release, both: pairs with the acquire of lb_mr_local, _remote() */
-	atomic_store_explicit(&mr->row->lkey, 0, memory_order_release);
-	atomic_store_explicit(&mr->row->rkey, 0, memory_order_release);
-	/* whoever saw the keys still holds an sq.lock: wait for all of them */
-	lb_qp_barrier();
-	mr->row->pd = NULL;
+	if (!row_close(mr->row)) {
+		lb_obj_put_back(obj);
+		pthread_mutex_unlock(&lb.big);
+		lb_misuse("ibv_dereg_mr(%p): memory windows are bound to it",
+			  (void *)ibv);
+		return lb_error(EBUSY);
+	}
+	lb_barrier_wait(); /* whoever saw the keys may still use them */
+	lb_mr_row_free(mr->row);
 	((struct lb_pd *)ibv->pd)->obj.refs--;
 	pthread_mutex_unlock(&lb.big);
 	lb_hook(RPMA_LOOPBACK_DESTROY_DONE, ibv);

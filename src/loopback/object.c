@@ -22,8 +22,8 @@ static const int limits[] = {
 	[LB_CONTEXT - LB_CONTEXT] = 1024, [LB_PD - LB_CONTEXT] = LB_MAX_PD,
 	[LB_MR - LB_CONTEXT] = LB_MAX_MR, [LB_CHANNEL - LB_CONTEXT] = LB_MAX_CQ,
 	[LB_CQ - LB_CONTEXT] = LB_MAX_CQ, [LB_SRQ - LB_CONTEXT] = LB_MAX_SRQ,
-	[LB_QP - LB_CONTEXT] = LB_MAX_QP, [LB_AH - LB_CONTEXT] = 1024,
-	[LB_TD - LB_CONTEXT] = LB_MAX_PD,
+	[LB_QP - LB_CONTEXT] = LB_MAX_QP, [LB_AH - LB_CONTEXT] = LB_MAX_AH,
+	[LB_MW - LB_CONTEXT] = LB_MAX_MW, [LB_TD - LB_CONTEXT] = LB_MAX_PD,
 };
 
 void *lb_zalloc(size_t size)
@@ -40,6 +40,16 @@ void *lb_zalloc(size_t size)
 static struct lb_obj **bucket_of(const void *handle)
 {
 	return &buckets[lb_mix((uintptr_t)handle) & (BUCKETS - 1)];
+}
+
+/* Every handle but a context begins with the pointer to its context. */
+static struct ibv_context *context_in(const struct lb_obj *obj)
+{
+	struct ibv_context *context = NULL;
+
+	if (obj->type != LB_CONTEXT)
+		memcpy(&context, obj->handle, sizeof(context));
+	return context;
 }
 
 int lb_obj_add(struct lb_obj *obj, void *handle, enum lb_type type,
@@ -59,6 +69,7 @@ int lb_obj_add(struct lb_obj *obj, void *handle, enum lb_type type,
 	obj->word = word;
 	if (word)
 		*word = obj->number;
+	obj->context = context_in(obj);
 	obj->next = *bucket;
 	*bucket = obj;
 	return 0;
@@ -70,7 +81,8 @@ struct lb_obj *lb_obj_find(const void *handle, enum lb_type type)
 
 	while (obj && (obj->handle != handle || obj->type != type))
 		obj = obj->next;
-	if (obj && obj->word && *obj->word != obj->number)
+	if (obj && ((obj->word && *obj->word != obj->number) ||
+		    context_in(obj) != obj->context))
 		return NULL;
 	return obj;
 }
@@ -83,7 +95,18 @@ void lb_obj_del(struct lb_obj *obj)
 		at = &(*at)->next;
 	*at = obj->next;
 	obj->dev->counts[obj->type - LB_CONTEXT]--;
+	obj->was = obj->type;
 	obj->type = LB_NONE;
+}
+
+void lb_obj_put_back(struct lb_obj *obj)
+{
+	struct lb_obj **bucket = bucket_of(obj->handle);
+
+	obj->type = obj->was;
+	obj->dev->counts[obj->type - LB_CONTEXT]++;
+	obj->next = *bucket;
+	*bucket = obj;
 }
 
 struct lb_obj *lb_obj_check(const void *handle, enum lb_type type)
@@ -94,7 +117,7 @@ struct lb_obj *lb_obj_check(const void *handle, enum lb_type type)
 	obj = lb_obj_find(handle, type);
 	pthread_mutex_unlock(&lb.big);
 	if (!obj)
-		errno = EINVAL;
+		errno = ENOENT;
 	return obj;
 }
 
@@ -105,7 +128,7 @@ int lb_obj_retire(const char *verb, const void *handle, enum lb_type type,
 	int ret = lb_fail(verb);
 
 	if (ret)
-		return ret;
+		return lb_error(ret);
 	pthread_mutex_lock(&lb.big);
 	found = lb_obj_find(handle, type);
 	if (found && !found->refs) {
@@ -113,9 +136,9 @@ int lb_obj_retire(const char *verb, const void *handle, enum lb_type type,
 		*obj = found;
 		return 0;
 	}
-	ret = found ? EBUSY : EINVAL;
+	ret = found ? EBUSY : ENOENT;
 	pthread_mutex_unlock(&lb.big);
 	lb_misuse("%s(%p): %s", verb, handle,
 		  found ? "others refer to it" : "no such object");
-	return ret;
+	return lb_error(ret);
 }

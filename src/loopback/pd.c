@@ -31,12 +31,12 @@ static struct lb_pd *pd_new(struct ibv_context *context, struct ibv_pd *parent,
 	if (parent)
 		up = lb_obj_find(parent, LB_PD);
 	err = ctx && (up || !parent) ? 0 : EINVAL;
+	pd->ibv.context = context;
 	if (!err)
 		err = lb_obj_add(&pd->obj, &pd->ibv, LB_PD, ctx->dev,
 				 &pd->ibv.handle);
 	if (!err) {
 		ctx->refs++;
-		pd->ibv.context = context;
 		pd->parent = (struct lb_pd *)parent;
 		if (up)
 			up->refs++;

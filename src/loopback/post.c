@@ -6,7 +6,8 @@
  * its ring, and submitted to exec.c. Any thread.
  */
 
-#include "loopback.h"
+#include "ah.h"
+#include "exec.h"
 #include "internal.h"
 
 #include <errno.h>
@@ -89,14 +90,41 @@ static void set_sges(struct lb_wqe *wqe, const struct ibv_send_wr *wr)
 	wqe->length = length > LB_MAX_MSG ? UINT32_MAX : (uint32_t)length;
 }
 
-static int set_operation(struct lb_wqe *wqe, const struct ibv_send_wr *wr)
+static void set_no_sges(struct lb_wqe *wqe)
+{
+	wqe->is_inline = 0;
+	wqe->nsge = 0;
+	wqe->length = 0;
+}
+
+static int set_datagram(struct lb_wqe *wqe, const struct ibv_send_wr *wr,
+			const struct lb_qp *qp)
+{
+	if (wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM)
+		return EINVAL;
+	return lb_ah_set(wqe, qp, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+			 wr->wr.ud.remote_qkey);
+}
+
+static int set_operation(struct lb_wqe *wqe, const struct ibv_send_wr *wr,
+			 const struct lb_qp *qp)
 {
 	wqe->opcode = (uint8_t)wr->opcode;
-	wqe->imm = wr->imm_data;
+	wqe->imm = wr->imm_data; /* or the rkey to invalidate */
+	if (qp->type == IBV_QPT_UD)
+		return set_datagram(wqe, wr, qp);
 	switch (wr->opcode) {
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
 		return 0;
+	case IBV_WR_LOCAL_INV:
+		return wr->send_flags & IBV_SEND_INLINE ? EINVAL : 0;
+	case IBV_WR_BIND_MW:
+		if (wr->send_flags & IBV_SEND_INLINE)
+			return EINVAL;
+		return lb_mw_set_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
+				      &wr->bind_mw.bind_info);
 	case IBV_WR_RDMA_READ:
 		if (wr->send_flags & IBV_SEND_INLINE)
 			return EINVAL;
@@ -143,6 +171,14 @@ uint64_t lb_wqe_hash(const struct lb_qp *qp, const struct lb_wqe *wqe)
 	return hash | 1;
 }
 
+void lb_sq_remember(struct lb_qp *qp, uint32_t pos)
+{
+	struct lb_executor *self = lb_barrier_enter();
+
+	qp->sq_checks[pos & qp->sq_mask] = lb_wqe_hash(qp, lb_sq_slot(qp, pos));
+	lb_barrier_leave(self);
+}
+
 int lb_sq_enqueue(struct lb_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct lb_wqe *wqe;
@@ -154,7 +190,7 @@ int lb_sq_enqueue(struct lb_qp *qp, const struct ibv_send_wr *wr)
 	if (!lb_sq_has_room(qp, qp->sq_tail))
 		return ENOMEM;
 	wqe = lb_sq_slot(qp, qp->sq_tail);
-	err = set_operation(wqe, wr);
+	err = set_operation(wqe, wr, qp);
 	if (err)
 		return err;
 	wqe->wr_id = wr->wr_id;
@@ -163,12 +199,14 @@ int lb_sq_enqueue(struct lb_qp *qp, const struct ibv_send_wr *wr)
 		err = set_inline(wqe, wr, qp);
 		if (err)
 			return err;
+	} else if (lb_wqe_is_local(wqe)) {
+		set_no_sges(wqe);
 	} else {
 		set_sges(wqe, wr);
 	}
 	/* what a fence waits for may well change the buffer */
 	if (lb_is_strict() && !(wr->send_flags & IBV_SEND_FENCE))
-		qp->sq_checks[qp->sq_tail & qp->sq_mask] = lb_wqe_hash(qp, wqe);
+		lb_sq_remember(qp, qp->sq_tail);
 	qp->sq_tail++;
 	return 0;
 }

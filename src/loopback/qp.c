@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * qp.c -- queue pairs as objects: the table of slots, creation, destruction.
- * A slot (struct lb_qp) is used again and again and never freed; it is in use
- * while its qpn is not 0. doc/protocols/loopback.md says why this makes it safe
- * to destroy a QP while others execute towards it. The table has room for
- * LB_MAX_QP slots; they are made as they are needed.
+ * qp.c -- queue pairs as objects: their slots, creation, destruction. A slot
+ * (struct lb_qp) is used again and again and never freed; it is in use while
+ * its qpn is not 0. doc/protocols/loopback.md says why this makes it safe to
+ * destroy a QP while others execute towards it. Slots are made as they are
+ * needed, LB_MAX_QP at most.
  */
 
 #include "loopback.h"
@@ -16,18 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOT_BITS   15
-#define GENERATIONS 511u  /* numbers have 24 bits */
-#define MIN_FREE    2048u /* a slot is used again when so many are free */
-
-_Static_assert(LB_MAX_QP == 1 << SLOT_BITS, "a number names any slot");
-
 /* under lb.big */
-static uint32_t nslots; /* slots made; they are the first of the table */
-static uint32_t nfree;	/* of them, those without a QP, in the list */
-static struct lb_qp *free_first;
-static struct lb_qp **free_last = &free_first;
-static struct rpma_loopback_stats past; /* of destroyed QPs; under lb.big */
+static struct lb_qp *slots;	 /* all that were made */
+static struct lb_qp *free_slots; /* of them, those without a QP */
+static uint32_t nslots;
+static uint64_t created;		/* QPs so far */
+static struct rpma_loopback_stats past; /* of destroyed QPs */
 
 /* --- locks */
 
@@ -45,32 +39,9 @@ void lb_qp_unlock(struct lb_qp *qp)
 	lb_lock_put(&qp->sq_lock);
 }
 
-static struct lb_qp *slot_get(uint32_t i)
+struct lb_qp *lb_qp_slots(void)
 {
-	/* acquire: pairs with the release in slot_new() */
-	return atomic_load_explicit(&lb.qps[i], memory_order_acquire);
-}
-
-struct lb_qp *lb_qp_at(uint32_t qpn)
-{
-	return slot_get(qpn & (LB_MAX_QP - 1));
-}
-
-uint32_t lb_qp_slots(void)
-{
-	return nslots;
-}
-
-void lb_qp_barrier(void)
-{
-	uint32_t i;
-
-	for (i = 0; i < nslots; i++) {
-		struct lb_qp *qp = slot_get(i);
-
-		lb_lock_get(&qp->sq_lock);
-		lb_lock_put(&qp->sq_lock);
-	}
+	return slots;
 }
 
 /* --- slots; all under lb.big */
@@ -81,9 +52,9 @@ static struct lb_qp *slot_new(void)
 
 	if (!qp)
 		return NULL;
-	qp->slot = nslots++;
-	/* release: pairs with the acquire in slot_get() */
-	atomic_store_explicit(&lb.qps[qp->slot], qp, memory_order_release);
+	nslots++;
+	qp->next = slots;
+	slots = qp;
 	return qp;
 }
 
@@ -93,46 +64,21 @@ static bool slot_is_free(const struct lb_qp *qp)
 	return !atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 }
 
-/*
- * The slot that is free for longest, so that its number comes back late; a
- * new one while few are free. NULL: no memory, or all slots are in use.
- */
+/* NULL: no memory, or all slots are in use. */
 static struct lb_qp *slot_take(void)
 {
-	bool reuse = lb_knob(LB_KNOB_QPN_REUSE);
-	struct lb_qp *qp = free_first;
+	struct lb_qp *qp = free_slots;
 
-	if (nfree < (reuse ? 1 : MIN_FREE) && nslots < LB_MAX_QP)
-		return slot_new();
 	if (!qp)
-		return NULL;
-	free_first = qp->free_next;
-	if (!free_first)
-		free_last = &free_first;
-	nfree--;
-	if (!reuse)
-		qp->generation++;
+		return nslots < LB_MAX_QP ? slot_new() : NULL;
+	free_slots = qp->free_next;
 	return qp;
 }
 
 static void slot_give(struct lb_qp *qp)
 {
-	bool reuse = lb_knob(LB_KNOB_QPN_REUSE);
-	struct lb_qp **at = reuse ? &free_first : free_last;
-
-	qp->free_next = *at;
-	*at = qp;
-	if (!qp->free_next)
-		free_last = &qp->free_next;
-	nfree++;
-}
-
-static uint32_t number_of(const struct lb_qp *qp)
-{
-	/* from 1: QP numbers 0 and 1 are not for users */
-	uint32_t generation = 1 + qp->generation % GENERATIONS;
-
-	return generation << SLOT_BITS | qp->slot;
+	qp->free_next = free_slots;
+	free_slots = qp;
 }
 
 /* --- creation */
@@ -141,7 +87,7 @@ static int check_caps(const struct ibv_qp_init_attr *init)
 {
 	const struct ibv_qp_cap *cap = &init->cap;
 
-	if (init->qp_type != IBV_QPT_RC)
+	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UD)
 		return EOPNOTSUPP;
 	if (cap->max_send_wr > LB_MAX_QP_WR || cap->max_recv_wr > LB_MAX_QP_WR)
 		return EINVAL;
@@ -220,11 +166,14 @@ static int slot_fill(struct lb_qp *qp, struct lb_qp_handle *handle)
 	qp->dev = lb_device_of(handle->ibv.context);
 	qp->handle = handle;
 	qp->sig_all = init->sq_sig_all;
+	qp->type = init->qp_type;
 	lb_qp_reset(qp);
 	memset(&qp->stats, 0, sizeof(qp->stats));
 	qp->resp.flushed = 0;
-	/* release: a thread that sees the number sees its QP, under a lock */
-	atomic_store_explicit(&qp->qpn, number_of(qp), memory_order_release);
+	qp->order = ++created;
+	handle->qpn = lb_qp_number_new(qp);
+	/* relaxed: a thread that compares it holds one of the locks */
+	atomic_store_explicit(&qp->qpn, handle->qpn, memory_order_relaxed);
 	return 0;
 }
 
@@ -292,7 +241,6 @@ static int attach(struct lb_qp_handle *handle, struct ibv_pd *pd)
 	}
 	count_refs(handle, 1);
 	handle->qp = qp;
-	handle->qpn = number_of(qp);
 	handle->ibv.qp_num = handle->qpn;
 	return 0;
 }
@@ -360,7 +308,9 @@ struct ibv_qp *lb_create_qp_ex(struct ibv_context *context,
 	else if ((attr->comp_mask & ~known) ||
 		 ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
 		  attr->create_flags) ||
-		 (has_ops && (attr->send_ops_flags & ~LB_SEND_OPS)))
+		 (has_ops && (attr->send_ops_flags &
+			      ~(attr->qp_type == IBV_QPT_UD ? LB_SEND_OPS_UD
+							    : LB_SEND_OPS))))
 		err = EOPNOTSUPP;
 	if (err) {
 		errno = err;
@@ -389,14 +339,15 @@ static void stats_add(struct rpma_loopback_stats *to, const struct lb_qp *qp)
 	to->retries += qp->stats.retries;
 }
 
-static void check_destroy(const struct lb_qp *qp)
+static void check_destroy(const struct lb_qp_handle *handle)
 {
+	const struct lb_qp *qp = handle->qp;
 	/* relaxed: constant while the locks are held */
 	uint32_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
 
 	if (state == IBV_QPS_RTS && qp->sq_exec != qp->sq_tail)
 		lb_misuse("ibv_destroy_qp(%#x): %u sends are still posted",
-			  number_of(qp), qp->sq_tail - qp->sq_exec);
+			  handle->qpn, qp->sq_tail - qp->sq_exec);
 }
 
 /* The handle lets go of its slot; lb.big held. */
@@ -405,13 +356,14 @@ static void detach(struct lb_qp_handle *handle)
 	struct lb_qp *qp = handle->qp;
 
 	lb_qp_lock(qp);
-	check_destroy(qp);
+	check_destroy(handle);
 	stats_add(&past, qp);
 	/* relaxed: a thread that compares it holds one of the locks */
 	atomic_store_explicit(&qp->qpn, 0, memory_order_relaxed);
 	lb_qp_reset(qp);
 	queues_fini(qp);
 	lb_qp_unlock(qp);
+	lb_qp_number_drop(handle->qpn);
 	slot_give(qp);
 	count_refs(handle, -1);
 	if (lb_knob(LB_KNOB_DESTROY_CLEANS)) {
@@ -467,14 +419,12 @@ LB_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 
 LB_EXPORT void rpma_loopback_get_stats(struct rpma_loopback_stats *stats)
 {
-	uint32_t i;
+	struct lb_qp *qp;
 
 	lb_start();
 	pthread_mutex_lock(&lb.big);
 	*stats = past;
-	for (i = 0; i < nslots; i++) {
-		struct lb_qp *qp = slot_get(i);
-
+	for (qp = slots; qp; qp = qp->next) {
 		if (slot_is_free(qp))
 			continue;
 		lb_qp_lock(qp);

@@ -17,6 +17,7 @@
 #define PORTS	  1
 #define PKEY	  0xffff
 #define VENDOR_ID 0x4c42
+#define CLOCK_KHZ 1000000 /* nanoseconds */
 
 /* struct ibv_port_attr as the exported ibv_query_port() knows it */
 #define OLD_PORT_ATTR offsetof(struct ibv_port_attr, port_cap_flags2)
@@ -33,14 +34,18 @@ static void fill_device(const struct lb_device *dev, struct ibv_device_attr *a)
 	a->hw_ver = 1;
 	a->max_qp = LB_MAX_QP;
 	a->max_qp_wr = LB_MAX_QP_WR;
-	a->device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID |
-			      IBV_DEVICE_RC_RNR_NAK_GEN |
-			      IBV_DEVICE_CURR_QP_STATE_MOD;
+	a->device_cap_flags =
+		IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
+		IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_MEM_WINDOW |
+		IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+		IBV_DEVICE_MEM_MGT_EXTENSIONS;
 	a->max_sge = LB_MAX_SGE;
 	a->max_sge_rd = LB_MAX_SGE;
 	a->max_cq = LB_MAX_CQ;
 	a->max_cqe = LB_MAX_CQE;
 	a->max_mr = LB_MAX_MR;
+	a->max_mw = LB_MAX_MW;
+	a->max_ah = LB_MAX_AH;
 	a->max_pd = LB_MAX_PD;
 	a->max_qp_rd_atom = LB_MAX_RD_ATOM;
 	a->max_qp_init_rd_atom = LB_MAX_RD_ATOM;
@@ -58,10 +63,10 @@ LB_EXPORT int ibv_query_device(struct ibv_context *context,
 {
 	int err = lb_fail("ibv_query_device");
 
+	if (!err && !lb_obj_check(context, LB_CONTEXT))
+		err = EINVAL;
 	if (err)
-		return err;
-	if (!lb_obj_check(context, LB_CONTEXT))
-		return EINVAL;
+		return lb_error(err);
 	fill_device(lb_device_of(context), attr);
 	return 0;
 }
@@ -82,9 +87,25 @@ int lb_query_device_ex(struct ibv_context *context,
 	if (err)
 		return err;
 	full.phys_port_cnt_ex = PORTS;
+	full.completion_timestamp_mask = UINT64_MAX;
+	full.hca_core_clock = CLOCK_KHZ;
 	memset(attr, 0, attr_size);
 	memcpy(attr, &full,
 	       attr_size < sizeof(full) ? attr_size : sizeof(full));
+	return 0;
+}
+
+/* The clock of the completions' times, in its own units as drivers give it. */
+int lb_query_rt_values(struct ibv_context *context,
+		       struct ibv_values_ex *values)
+{
+	bool wanted = values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK;
+
+	if (!lb_obj_check(context, LB_CONTEXT))
+		return lb_error(EINVAL);
+	values->comp_mask = wanted ? IBV_VALUES_MASK_RAW_CLOCK : 0;
+	values->raw_clock.tv_sec = 0;
+	values->raw_clock.tv_nsec = wanted ? (long)lb_now() : 0;
 	return 0;
 }
 
@@ -94,10 +115,10 @@ int lb_query_port(struct ibv_context *context, uint8_t port_num,
 	struct ibv_port_attr full;
 	int err = lb_fail("ibv_query_port");
 
+	if (!err && (port_num != PORTS || !lb_obj_check(context, LB_CONTEXT)))
+		err = EINVAL;
 	if (err)
-		return err;
-	if (port_num != PORTS || !lb_obj_check(context, LB_CONTEXT))
-		return EINVAL;
+		return lb_error(err);
 	memset(&full, 0, sizeof(full));
 	full.state = lb_device_at(lb_device_of(context)->index)
 			     ? IBV_PORT_ACTIVE

@@ -7,6 +7,7 @@
  * requester, with the requester's sq.lock and the peer's rq.pop held.
  */
 
+#include "ah.h"
 #include "exec.h"
 #include "internal.h"
 
@@ -18,9 +19,14 @@ static bool has_imm(const struct lb_wqe *wqe)
 	       wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
+static bool has_inv(const struct lb_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_SEND_WITH_INV;
+}
+
 static bool takes_receive(const struct lb_wqe *wqe)
 {
-	return wqe->opcode == IBV_WR_SEND ||
+	return wqe->opcode == IBV_WR_SEND || has_inv(wqe) ||
 	       wqe->opcode == IBV_WR_SEND_WITH_IMM ||
 	       wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
@@ -49,12 +55,13 @@ static void note_first_message(struct lb_qp *peer)
 /* The request is not acceptable: the responder breaks and says why. */
 static int reject(struct lb_work *w, enum ibv_event_type event, int status)
 {
+	lb_mr_done(&w->window);
 	lb_async_qp(w->peer, event);
 	lb_resp_fail(w->run, w->peer);
 	return status;
 }
 
-static bool take_receive(struct lb_work *w)
+bool lb_respond_take(struct lb_work *w)
 {
 	struct lb_qp *peer = w->peer;
 	struct lb_rqe *rqe;
@@ -77,7 +84,7 @@ static uintptr_t receive_owner(const struct lb_qp *peer)
 }
 
 /* The receive that the message took ends with an error, and with it the QP. */
-static void fail_receive(struct lb_work *w, enum ibv_wc_status status)
+void lb_respond_fail(struct lb_work *w, enum ibv_wc_status status)
 {
 	struct lb_resp *resp = &w->peer->resp;
 	struct ibv_wc wc = {
@@ -92,23 +99,38 @@ static void fail_receive(struct lb_work *w, enum ibv_wc_status status)
 	lb_resp_fail(w->run, w->peer);
 }
 
-static int complete_receive(struct lb_work *w)
+/* The window that the message takes away from its sender. */
+static int invalidate(struct lb_work *w)
+{
+	if (lb_mw_invalidate(w->peer, w->wqe->imm))
+		return LB_EXEC_OK;
+	lb_respond_fail(w, IBV_WC_REM_INV_REQ_ERR);
+	return IBV_WC_REM_OP_ERR;
+}
+
+int lb_respond_complete(struct lb_work *w)
 {
 	const struct lb_wqe *wqe = w->wqe;
 	struct lb_resp *resp = &w->peer->resp;
+	bool is_ud = w->peer->type == IBV_QPT_UD;
 	struct ibv_wc wc = {
 		.wr_id = resp->wr_id,
 		.status = IBV_WC_SUCCESS,
 		.opcode = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM
 				  ? IBV_WC_RECV_RDMA_WITH_IMM
 				  : IBV_WC_RECV,
-		.byte_len = wqe->length,
-		.imm_data = has_imm(wqe) ? wqe->imm : 0,
-		.wc_flags = has_imm(wqe) ? IBV_WC_WITH_IMM : 0,
+		.byte_len = wqe->length + (is_ud ? LB_GRH : 0),
+		/* or the rkey that was invalidated, which has the same place */
+		.imm_data = has_imm(wqe) || has_inv(wqe) ? wqe->imm : 0,
+		.wc_flags = has_imm(wqe)   ? IBV_WC_WITH_IMM
+			    : has_inv(wqe) ? IBV_WC_WITH_INV
+					   : 0,
 		.qp_num = lb_qp_number(w->peer),
 		.src_qp = lb_qp_number(w->qp),
 	};
 
+	if (is_ud)
+		wc.wc_flags |= IBV_WC_GRH;
 	resp->busy = false;
 	if (lb_likely(!lb_cq_push(w->run, w->peer->recv_cq, &wc,
 				  receive_owner(w->peer), resp->pos,
@@ -130,10 +152,10 @@ static int respond_send(struct lb_work *w)
 	if (!ret)
 		return lb_move_slice(w, dst, w->local, w->wqe->length);
 	if (ret == ENOSPC) {
-		fail_receive(w, IBV_WC_LOC_LEN_ERR);
+		lb_respond_fail(w, IBV_WC_LOC_LEN_ERR);
 		return IBV_WC_REM_INV_REQ_ERR;
 	}
-	fail_receive(w, IBV_WC_LOC_PROT_ERR);
+	lb_respond_fail(w, IBV_WC_LOC_PROT_ERR);
 	return IBV_WC_REM_OP_ERR;
 }
 
@@ -151,7 +173,7 @@ static int check_remote(struct lb_work *w, uint32_t access,
 	remote[1].len = 0;
 	if (!wqe->length || /* then the key does not matter */
 	    !lb_mr_remote(wqe->rkey, wqe->remote_addr, wqe->length, access,
-			  peer->pd, &remote[0].addr))
+			  peer, &remote[0].addr, &w->window))
 		return 0;
 	return reject(w, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR);
 }
@@ -168,6 +190,15 @@ static int respond_write(struct lb_work *w)
 	return lb_move_slice(w, remote, w->local, w->wqe->length);
 }
 
+/* Where the answer goes: 0, or the status of a requester that must not. */
+static int check_answer(struct lb_work *w)
+{
+	return lb_to_spans(w->wqe->sge, w->wqe->nsge, w->wqe->length,
+			   IBV_ACCESS_LOCAL_WRITE, w->qp->pd, w->local)
+		       ? IBV_WC_LOC_PROT_ERR
+		       : 0;
+}
+
 static int respond_read(struct lb_work *w)
 {
 	struct lb_span remote[2];
@@ -176,6 +207,8 @@ static int respond_read(struct lb_work *w)
 	if (!w->peer->attr.max_dest_rd_atomic)
 		return reject(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
 	ret = check_remote(w, IBV_ACCESS_REMOTE_READ, remote);
+	if (!ret)
+		ret = check_answer(w);
 	if (ret)
 		return ret;
 	return lb_move_slice(w, w->local, remote, w->wqe->length);
@@ -207,6 +240,9 @@ static int respond_atomic(struct lb_work *w)
 							memory_order_acq_rel,
 							memory_order_acquire);
 	}
+	ret = check_answer(w);
+	if (ret) /* what the peer did stays done, as on a wire */
+		return ret;
 	old[0].addr = (uint8_t *)&value;
 	old[0].len = sizeof(value);
 	old[1].len = 0;
@@ -226,7 +262,7 @@ int lb_respond(struct lb_work *w)
 		return LB_EXEC_SILENT; /* it was reset or broke in between */
 	if (!x->claimed) {
 		note_first_message(w->peer);
-		if (takes_receive(w->wqe) && !take_receive(w))
+		if (takes_receive(w->wqe) && !lb_respond_take(w))
 			return LB_EXEC_RNR;
 		x->claimed = true;
 		x->epoch = w->peer->resp.epoch;
@@ -234,6 +270,7 @@ int lb_respond(struct lb_work *w)
 	switch (w->wqe->opcode) {
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
 		ret = respond_send(w);
 		break;
 	case IBV_WR_RDMA_READ:
@@ -247,7 +284,10 @@ int lb_respond(struct lb_work *w)
 		ret = respond_write(w);
 		break;
 	}
+	lb_mr_done(&w->window);
+	if (ret == LB_EXEC_OK && has_inv(w->wqe))
+		ret = invalidate(w);
 	if (ret == LB_EXEC_OK && takes_receive(w->wqe))
-		ret = complete_receive(w);
+		ret = lb_respond_complete(w);
 	return ret;
 }

@@ -29,7 +29,10 @@ enum rpma_loopback_mode {
 RPMA_LOOPBACK_API void rpma_loopback_set_mode(enum rpma_loopback_mode mode);
 RPMA_LOOPBACK_API enum rpma_loopback_mode rpma_loopback_get_mode(void);
 
-/* Every random choice of the device follows from the seed. */
+/*
+ * Every random choice of the device follows from the seed, but for the numbers
+ * of queue pairs and the keys of memory, which differ from process to process.
+ */
 RPMA_LOOPBACK_API void rpma_loopback_set_seed(uint64_t seed);
 RPMA_LOOPBACK_API uint64_t rpma_loopback_get_seed(void);
 
@@ -128,6 +131,7 @@ struct ibv_qp;
 struct ibv_cq;
 struct ibv_srq;
 struct ibv_context;
+struct rdma_cm_id;
 
 /*
  * Raise an asynchronous event (enum ibv_event_type) on an object, which is an
@@ -135,6 +139,14 @@ struct ibv_context;
  * The state of the object does not change. Returns 0 or -EINVAL.
  */
 RPMA_LOOPBACK_API int rpma_loopback_raise(int event_type, void *object);
+
+/*
+ * Raise an event of rdma_cm (enum rdma_cm_event_type, no CONNECT_REQUEST) with
+ * that status on an id, which is on a channel and stays until this returns. The
+ * id's state does not change. Returns 0 or -EINVAL.
+ */
+RPMA_LOOPBACK_API int rpma_loopback_raise_cm(int event_type, int status,
+					     struct rdma_cm_id *id);
 
 /* Put the CQ in error as an overrun does. Returns 0 or -EINVAL. */
 RPMA_LOOPBACK_API int rpma_loopback_break_cq(struct ibv_cq *cq);

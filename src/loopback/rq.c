@@ -42,6 +42,28 @@ int lb_rq_init(struct lb_rq *rq, uint32_t cap, uint32_t max_sge)
 	return 0;
 }
 
+int lb_rq_resize(struct lb_rq *rq, uint32_t cap)
+{
+	struct lb_rq old = *rq;
+	uint32_t i;
+
+	rq->cap = cap;
+	rq->mask = lb_pow2(cap) - 1;
+	rq->slots = lb_zalloc((size_t)(rq->mask + 1) * rq->stride);
+	if (!rq->slots) {
+		rq->slots = old.slots;
+		rq->mask = old.mask;
+		rq->cap = old.cap;
+		return ENOMEM;
+	}
+	for (i = 0; i <= rq->mask; i++)
+		atomic_init(&slot_at(rq, i)->seq, rq->head);
+	for (i = rq->head; i != rq->tail; i++)
+		memcpy(slot_at(rq, i), slot_at(&old, i), rq->stride);
+	free(old.slots);
+	return 0;
+}
+
 void lb_rq_fini(struct lb_rq *rq)
 {
 	lb_rq_reset(rq);

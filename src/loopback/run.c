@@ -18,16 +18,13 @@ void lb_run_begin(struct lb_run *run)
 
 static void kick_job(void *arg)
 {
-	struct lb_qp *qp = lb_qp_at((uint32_t)(uintptr_t)arg);
-
-	if (qp)
-		lb_qp_kick(qp);
+	lb_qp_kick(arg);
 }
 
-int lb_kick_later(const struct lb_qp *qp, uint64_t delay_ns)
+int lb_kick_later(struct lb_qp *qp, uint64_t delay_ns)
 {
-	/* the slot's index is enough: whoever has it now may be kicked */
-	return lb_service_post(kick_job, (void *)(uintptr_t)qp->slot, delay_ns);
+	/* a slot is never freed: whoever has it then may be kicked */
+	return lb_service_post(kick_job, qp, delay_ns);
 }
 
 void lb_run_kick(struct lb_run *run, struct lb_qp *qp)

@@ -122,7 +122,7 @@ static void *service(void *arg)
 	return NULL;
 }
 
-int lb_spawn(void *(*fn)(void *))
+int lb_spawn(void *(*fn)(void *), const char *name)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -136,6 +136,8 @@ int lb_spawn(void *(*fn)(void *))
 	err = pthread_create(&thread, &attr, fn, NULL);
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!err) /* not the name of the thread that was first to need it */
+		(void)pthread_setname_np(thread, name);
 	return err;
 }
 
@@ -151,7 +153,7 @@ static int start(void)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&wake, &attr);
 	pthread_condattr_destroy(&attr);
-	err = lb_spawn(service);
+	err = lb_spawn(service, "lb-service");
 	is_started = !err;
 	return err;
 }

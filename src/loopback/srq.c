@@ -80,12 +80,12 @@ static int attach(struct lb_srq *srq, struct ibv_pd *ibv_pd)
 
 	if (!pd)
 		return EINVAL;
+	srq->ibv.context = ibv_pd->context;
 	err = lb_obj_add(&srq->obj, &srq->ibv, LB_SRQ, pd->dev,
 			 &srq->ibv.handle);
 	if (err)
 		return err;
 	pd->refs++;
-	srq->ibv.context = ibv_pd->context;
 	srq->ibv.pd = ibv_pd;
 	srq->pd = (struct lb_pd *)lb_pd_root(ibv_pd);
 	return 0;
@@ -153,27 +153,43 @@ int lb_get_srq_num(struct ibv_srq *srq, uint32_t *num)
 	return EOPNOTSUPP; /* only XRC SRQs have one */
 }
 
+/* May size and limit become what attr says? Both locks held. */
+static int check_modify(const struct lb_srq *srq,
+			const struct ibv_srq_attr *attr, int mask)
+{
+	uint32_t size = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->rq.cap;
+	uint32_t limit = mask & IBV_SRQ_LIMIT ? attr->srq_limit : srq->limit;
+
+	return !size || size > LB_MAX_SRQ_WR || limit > size ||
+			       size < lb_rq_count(&srq->rq)
+		       ? EINVAL
+		       : 0;
+}
+
 LB_EXPORT int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr,
 			     int mask)
 {
 	struct lb_srq *srq = (struct lb_srq *)ibv;
 	int err = lb_fail("ibv_modify_srq");
 
+	if (!err && !lb_obj_check(ibv, LB_SRQ))
+		err = ENOENT;
+	if (!err && (mask & ~(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR)))
+		err = EINVAL;
 	if (err)
-		return err;
-	if (mask & IBV_SRQ_MAX_WR)
-		return EOPNOTSUPP; /* no IBV_DEVICE_SRQ_RESIZE */
-	if ((mask & ~IBV_SRQ_LIMIT) || !lb_obj_check(ibv, LB_SRQ))
-		return EINVAL;
-	if (!(mask & IBV_SRQ_LIMIT))
-		return 0;
-	if (attr->srq_limit > srq->rq.cap)
-		return EINVAL;
+		return lb_error(err);
 	lb_lock_get(&srq->rq.pop);
-	srq->limit = attr->srq_limit;
-	check_limit(srq);
+	lb_lock_get(&srq->rq.post);
+	err = check_modify(srq, attr, mask);
+	if (!err && (mask & IBV_SRQ_MAX_WR))
+		err = lb_rq_resize(&srq->rq, attr->max_wr);
+	lb_lock_put(&srq->rq.post);
+	if (!err && (mask & IBV_SRQ_LIMIT)) {
+		srq->limit = attr->srq_limit;
+		check_limit(srq);
+	}
 	lb_lock_put(&srq->rq.pop);
-	return 0;
+	return lb_error(err);
 }
 
 LB_EXPORT int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
@@ -181,10 +197,10 @@ LB_EXPORT int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 	struct lb_srq *srq = (struct lb_srq *)ibv;
 	int err = lb_fail("ibv_query_srq");
 
+	if (!err && !lb_obj_check(ibv, LB_SRQ))
+		err = ENOENT;
 	if (err)
-		return err;
-	if (!lb_obj_check(ibv, LB_SRQ))
-		return EINVAL;
+		return lb_error(err);
 	lb_lock_get(&srq->rq.pop);
 	attr->max_wr = srq->rq.cap;
 	attr->max_sge = srq->rq.max_sge;

@@ -20,32 +20,13 @@ static void *no_pointer(void)
 
 /* --- inline verbs that call through the context */
 
-static struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
-{
-	(void)pd, (void)type;
-	return no_pointer();
-}
-
-static int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
-		   struct ibv_mw_bind *mw_bind)
-{
-	(void)qp, (void)mw, (void)mw_bind;
-	return EOPNOTSUPP;
-}
-
-static int dealloc_mw(struct ibv_mw *mw)
-{
-	(void)mw;
-	return EOPNOTSUPP;
-}
-
 void lb_fill_ops(struct verbs_context *vctx)
 {
 	struct ibv_context_ops *ops = &vctx->context.ops;
 
-	ops->alloc_mw = alloc_mw;
-	ops->bind_mw = bind_mw;
-	ops->dealloc_mw = dealloc_mw;
+	ops->alloc_mw = lb_alloc_mw;
+	ops->bind_mw = lb_bind_mw;
+	ops->dealloc_mw = lb_dealloc_mw;
 	ops->poll_cq = lb_cq_poll;
 	ops->req_notify_cq = lb_cq_arm;
 	ops->post_srq_recv = lb_post_srq_recv;
@@ -53,6 +34,7 @@ void lb_fill_ops(struct verbs_context *vctx)
 	ops->post_recv = lb_post_recv;
 	vctx->query_port = lb_query_port;
 	vctx->query_device_ex = lb_query_device_ex;
+	vctx->query_rt_values = lb_query_rt_values;
 	vctx->create_cq_ex = lb_create_cq_ex;
 	vctx->create_qp_ex = lb_create_qp_ex;
 	vctx->create_srq_ex = lb_create_srq_ex;
@@ -81,37 +63,6 @@ LB_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 }
 
 /* --- datagrams */
-
-LB_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
-				       struct ibv_ah_attr *attr)
-{
-	(void)pd, (void)attr;
-	return no_pointer();
-}
-
-LB_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
-				  struct ibv_wc *wc, struct ibv_grh *grh,
-				  struct ibv_ah_attr *ah_attr)
-{
-	(void)context, (void)port_num, (void)wc, (void)grh, (void)ah_attr;
-	errno = EOPNOTSUPP;
-	return -1;
-}
-
-LB_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd,
-					       struct ibv_wc *wc,
-					       struct ibv_grh *grh,
-					       uint8_t port_num)
-{
-	(void)pd, (void)wc, (void)grh, (void)port_num;
-	return no_pointer();
-}
-
-LB_EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
-{
-	(void)ah;
-	return EOPNOTSUPP;
-}
 
 LB_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
 			       uint16_t lid)

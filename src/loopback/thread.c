@@ -137,7 +137,7 @@ void lb_thread_add(struct lb_qp *qp)
 
 	pthread_mutex_lock(&lock);
 	if (!is_started)
-		is_started = !lb_spawn(progress);
+		is_started = !lb_spawn(progress, "lb-progress");
 	push(qp);
 	if (!lb_sched_clock(&now))
 		pthread_cond_signal(&wake);

@@ -8,7 +8,7 @@
  * complete() post nothing of it.
  */
 
-#include "loopback.h"
+#include "ah.h"
 #include "internal.h"
 
 #include <errno.h>
@@ -122,6 +122,33 @@ static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm_data)
 		wqe->imm = imm_data;
 }
 
+static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
+{
+	struct lb_wqe *wqe =
+		add(ex, IBV_WR_SEND_WITH_INV, IBV_QP_EX_WITH_SEND_WITH_INV);
+
+	if (wqe)
+		wqe->imm = invalidate_rkey;
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
+{
+	struct lb_wqe *wqe =
+		add(ex, IBV_WR_LOCAL_INV, IBV_QP_EX_WITH_LOCAL_INV);
+
+	if (wqe)
+		wqe->imm = invalidate_rkey;
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *bind_info)
+{
+	struct lb_wqe *wqe = add(ex, IBV_WR_BIND_MW, IBV_QP_EX_WITH_BIND_MW);
+
+	if (wqe && lb_mw_set_bind(wqe, mw, rkey, bind_info))
+		set_error(from_ex(ex), EINVAL);
+}
+
 static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey,
 			 uint64_t remote_addr)
 {
@@ -188,6 +215,18 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey,
 
 /* --- their data */
 
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah,
+			   uint32_t remote_qpn, uint32_t remote_qkey)
+{
+	struct lb_qp_handle *h = from_ex(ex);
+
+	if (h->qp->type != IBV_QPT_UD)
+		set_error(h, EINVAL);
+	else if (h->wr_last &&
+		 lb_ah_set(h->wr_last, h->qp, ah, remote_qpn, remote_qkey))
+		set_error(h, EINVAL);
+}
+
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge,
 			    const struct ibv_sge *sg_list)
 {
@@ -207,8 +246,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge,
 	wqe->nsge = (uint8_t)num_sge;
 	wqe->length = length > LB_MAX_MSG ? UINT32_MAX : (uint32_t)length;
 	if (lb_is_strict() && !(wqe->flags & IBV_SEND_FENCE))
-		h->qp->sq_checks[(h->wr_tail - 1) & h->qp->sq_mask] =
-			lb_wqe_hash(h->qp, wqe);
+		lb_sq_remember(h->qp, h->wr_tail - 1);
 }
 
 static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr,
@@ -255,30 +293,10 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 
 /* --- what the device does not have */
 
-static void no_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
-		       const struct ibv_mw_bind_info *bind_info)
-{
-	(void)mw, (void)rkey, (void)bind_info;
-	set_error(from_ex(ex), EOPNOTSUPP);
-}
-
-static void no_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
-{
-	(void)invalidate_rkey;
-	set_error(from_ex(ex), EOPNOTSUPP);
-}
-
 static void no_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz,
 		   uint16_t mss)
 {
 	(void)hdr, (void)hdr_sz, (void)mss;
-	set_error(from_ex(ex), EOPNOTSUPP);
-}
-
-static void no_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah,
-		       uint32_t remote_qpn, uint32_t remote_qkey)
-{
-	(void)ah, (void)remote_qpn, (void)remote_qkey;
 	set_error(from_ex(ex), EOPNOTSUPP);
 }
 
@@ -297,11 +315,11 @@ void lb_wr_init(struct lb_qp_handle *handle)
 	ex->wr_abort = wr_abort;
 	ex->wr_send = wr_send;
 	ex->wr_send_imm = wr_send_imm;
-	ex->wr_send_inv = no_inv;
-	ex->wr_local_inv = no_inv;
-	ex->wr_bind_mw = no_bind_mw;
+	ex->wr_send_inv = wr_send_inv;
+	ex->wr_local_inv = wr_local_inv;
+	ex->wr_bind_mw = wr_bind_mw;
 	ex->wr_send_tso = no_tso;
-	ex->wr_set_ud_addr = no_ud_addr;
+	ex->wr_set_ud_addr = wr_set_ud_addr;
 	ex->wr_set_xrc_srqn = no_xrc;
 	ex->wr_rdma_read = wr_rdma_read;
 	ex->wr_rdma_write = wr_rdma_write;

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * ah.h -- address handles, between ah.c, which makes them, post.c and wr.c,
+ * which copy what is in them, and ud.c, which goes where that leads.
+ */
+
+#ifndef LB_AH_H
+#define LB_AH_H
+
+#include "loopback.h"
+
+#define LB_GRH 40 /* bytes before a datagram's own */
+
+/* From one GID of a device to another: what a work request keeps. */
+struct lb_route {
+	uint8_t device; /* index */
+	uint8_t dgid;	/* index in its table */
+	uint8_t sgid;	/* index in the table of the sender's device */
+};
+
+struct lb_ah {
+	struct ibv_ah ibv; /* first: the handle */
+	struct lb_obj obj;
+	uint32_t magic;
+	struct lb_route route;
+	struct ibv_pd *pd;
+};
+
+/* Does dev get to this address? 0 or an errno. */
+int lb_ah_check(const struct ibv_ah_attr *attr, const struct lb_device *dev);
+/* Send wqe to the queue pair qpn behind ah. 0 or EINVAL. */
+int lb_ah_set(struct lb_wqe *wqe, const struct lb_qp *qp, struct ibv_ah *ah,
+	      uint32_t qpn, uint32_t qkey);
+void lb_ah_header(uint8_t grh[LB_GRH], const union ibv_gid *from,
+		  const union ibv_gid *to, uint32_t length);
+
+#endif /* LB_AH_H */
