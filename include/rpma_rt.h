@@ -74,7 +74,7 @@ enum rpma_rt_again {
 
 /* Thread: any; answers for the calling thread. */
 enum rpma_rt_again rpma_rt_again_reason(void);
-/* The name of a reason, as those of completions. */
+/* The name of a reason, and what to wait for. */
 const char *rpma_rt_again_2str(enum rpma_rt_again reason);
 
 /* ---------------------------------------------------------- completions --- */
@@ -95,11 +95,14 @@ enum rpma_rt_event {
 	RPMA_RT_EVENT_SRQ_LIMIT = 6,	/* fewer receives are out than that */
 	RPMA_RT_EVENT_SRQ_CLOSED = 7,	/* the last item of an SRQ */
 	/* the last item of a listener in this queue */
-	RPMA_RT_EVENT_LISTENER_CLOSED = 8
+	RPMA_RT_EVENT_LISTENER_CLOSED = 8,
+	/* the device reports an error of an SRQ: its connections are closed
+	 * with RPMA_RT_REASON_DEVICE, and it takes no others */
+	RPMA_RT_EVENT_SRQ_FAILED = 9
 };
 
-/* why a connection, a listener was closed: status of RPMA_RT_EVENT_CLOSED and
- * RPMA_RT_EVENT_LISTENER_CLOSED */
+/* why a connection, a listener was closed, an SRQ has failed: status of
+ * RPMA_RT_EVENT_CLOSED, _LISTENER_CLOSED and _SRQ_FAILED */
 enum rpma_rt_reason {
 	/* rpma_rt_conn_close(), _reject(), rpma_rt_listener_delete() */
 	RPMA_RT_REASON_LOCAL = 0,
@@ -109,13 +112,16 @@ enum rpma_rt_reason {
 	/* a work request failed, even if the peer disconnected before or the
 	 * device failed later */
 	RPMA_RT_REASON_ERROR = 4,
-	RPMA_RT_REASON_DEVICE = 5, /* CQ error, device fatal or removed */
-	RPMA_RT_REASON_FAILED = 6, /* a resource or a verb refused */
+	RPMA_RT_REASON_DEVICE = 5, /* CQ or SRQ error, device fatal, removed */
+	/* a resource or a verb refused; CM events can be read no more */
+	RPMA_RT_REASON_FAILED = 6,
 	RPMA_RT_REASON_STOPPED = 7 /* rpma_rt_stop() */
 };
 
 #define RPMA_RT_C_WITH_IMM (1 << 1) /* imm is valid */
 #define RPMA_RT_C_WITH_INV (1 << 3) /* imm holds the invalidated rkey */
+/* a message in a slot of a pool, see rpma_rt_completion_lease() */
+#define RPMA_RT_C_LEASE (1 << 4)
 /* not from the device: the outcome is unknown (status IBV_WC_GENERAL_ERR) */
 #define RPMA_RT_C_SYNTHESIZED (1 << 7)
 
@@ -184,6 +190,7 @@ struct rpma_rt_conn;
 struct rpma_rt_adopted;
 struct rpma_rt_route;
 struct rpma_rt_srq;
+struct rpma_rt_pool;
 
 /* Functions that the runtime calls: their object is the first argument, arg the
  * last. The calls that take them say on which thread they run and what they may
@@ -225,7 +232,7 @@ enum rpma_rt_mode {
  *              of a consumer, for the statistics; 0, the default: no clock is
  *              read for them
  *   cpus, cpu_count  CPU of each poller, cpu_count = pollers; RPMA_RT_CPU_ANY =
- *              not pinned. NULL, 0: the CPUs allowed to the process, in order.
+ *              not pinned. NULL, 0, the default: none is pinned.
  *   async_fn, async_arg  called for asynchronous events of verbs. The process's
  *              event thread reads those, of every device in use, for all
  *              runtimes. Events of an object of a runtime end its connections;
@@ -311,13 +318,14 @@ int rpma_rt_feed_async_event(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
  * any kind were handled. RPMA_RT_E_CLOSED: stopped, no more items come. */
 RPMA_RT_MUST_CHECK int rpma_rt_poller_run(struct rpma_rt *rt, uint32_t poller,
 					  uint32_t budget);
-/* Before sleeping on the poller's fd: 0 = armed, sleep; 1 = there is work: run
- * it. */
+/* Before sleeping on the poller's fd, and after arming the queues whose fds the
+ * thread sleeps on: 0 = armed, sleep; 1 = there is work: run it. */
 RPMA_RT_MUST_CHECK int rpma_rt_poller_arm(struct rpma_rt *rt, uint32_t poller);
 /* The poller belongs to no thread afterwards. RPMA_E_INVAL: it belongs to
  * another thread. Thread: the one that it belongs to. */
 int rpma_rt_poller_release(struct rpma_rt *rt, uint32_t poller);
-/* Readable when an armed poller has work. The runtime owns it. Thread: any. */
+/* Readable when an armed poller has work, level-triggered: until it was run and
+ * armed again. The runtime owns it; do not read it. Thread: any. */
 int rpma_rt_poller_get_fd(const struct rpma_rt *rt, uint32_t poller, int *fd);
 
 /* Counters since the start. */
@@ -338,6 +346,9 @@ struct rpma_rt_poller_stats {
 	uint64_t keepalives;  /* posted */
 	uint64_t spinning_ns; /* idle and awake; these two with timing only */
 	uint64_t sleeping_ns;
+	/* queue pairs with an SRQ that ended without LAST_WQE_REACHED: what
+	 * they had taken of it may be lost until the SRQ ends */
+	uint64_t last_wqe_missing;
 };
 /* Writes the first size bytes; counters that this library does not know are 0.
  * Thread: any. */
@@ -419,8 +430,11 @@ int rpma_rt_queue_get_fd(struct rpma_rt_queue *queue, int *fd);
  * rpma_rt_poller_arm() answers 1 until then. Thread: consumer.
  */
 RPMA_RT_MUST_CHECK int rpma_rt_queue_arm(struct rpma_rt_queue *queue);
+/* messages of a queue that were pushed and not taken, at most */
+#define RPMA_RT_MAX_MESSAGES 1048576
 /* Puts a message of kind RPMA_RT_MESSAGE in; kind, status, opcode, qp_num and
- * flags are the library's. Unordered to completions. Thread: any. */
+ * flags are the library's. Unordered to completions. RPMA_RT_E_BUSY: there are
+ * RPMA_RT_MAX_MESSAGES in it, and it was not put in. Thread: any. */
 int rpma_rt_queue_push(struct rpma_rt_queue *queue, uint64_t context,
 		       void *user, uint32_t byte_len, uint32_t imm);
 /* Whoever waits on the queue, or sleeps on its fd, comes back without an item:
@@ -477,6 +491,80 @@ enum rpma_rt_dump_format {
  */
 int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format);
 
+/* ---------------------------------------------------------------- pools --- */
+
+#define RPMA_RT_DEFAULT_POOL_COUNT     1024
+#define RPMA_RT_DEFAULT_POOL_SLOT_SIZE 4096
+
+/*
+ * Required: peer.
+ *   count     slots, 1..1048576, default 1024
+ *   slot_size bytes of each, 1..1073741824, default 4096
+ *   usage     what the memory is for besides sends and receives: any of
+ *             librpma's RPMA_MR_USAGE_*; default 0
+ *   peer      that of the connections and SRQs; stays until the delete
+ *   name      for the log and the dump, up to RPMA_RT_NAME_MAX printable
+ *             ASCII characters, copied; NULL, the default: "pool N"
+ */
+struct rpma_rt_pool_cfg {
+	uint32_t size;
+	uint32_t count;
+	uint32_t slot_size;
+	uint32_t usage;
+	struct rpma_peer *peer;
+	const char *name;
+	uint64_t reserved[4];
+};
+
+/* clang-format off */
+#define RPMA_RT_POOL_CFG_INIT { sizeof(struct rpma_rt_pool_cfg), \
+	RPMA_RT_DEFAULT_POOL_COUNT, RPMA_RT_DEFAULT_POOL_SLOT_SIZE, 0, NULL, \
+	NULL, {0, 0, 0, 0} }
+/* clang-format on */
+int rpma_rt_pool_cfg_init(struct rpma_rt_pool_cfg *cfg, size_t size);
+
+/*
+ * Registered memory in slots of one size. A connection or SRQ whose
+ * configuration names the pool has its receive queue kept filled from it:
+ * posting receives is RPMA_E_INVAL, messages come with RPMA_RT_C_LEASE to the
+ * connection's queue, and a receive that brings none gives its slot back
+ * without a completion. Few receives left and no free slot: a line in the log,
+ * and peers wait until a lease is given back. Thread: any that may wait.
+ */
+RPMA_RT_MUST_CHECK int rpma_rt_pool_new(struct rpma_rt *rt,
+					const struct rpma_rt_pool_cfg *cfg,
+					struct rpma_rt_pool **pool_ptr);
+/* RPMA_RT_E_BUSY while a connection whose CLOSED has not come, a listener or
+ * an SRQ names it, or leases are not given back. Thread: owner, no other inside
+ * a call on it, not a poller. */
+int rpma_rt_pool_delete(struct rpma_rt_pool **pool_ptr);
+
+/* One slot in the program's hands: plain data, may be copied. mr and offset as
+ * in work requests. */
+struct rpma_rt_lease {
+	struct rpma_rt_pool *pool;
+	void *data;
+	struct rpma_mr_local *mr;
+	uint64_t offset;
+	uint32_t len; /* of the message; of a slot that was taken: its size */
+	uint32_t slot;
+	uint32_t generation; /* odd; another one with each lease */
+	uint32_t reserved32;
+};
+
+/* Takes a free slot, to send from, say. RPMA_E_AGAIN: there is none now.
+ * Lock-free. Thread: any. */
+RPMA_RT_MUST_CHECK int rpma_rt_pool_take(struct rpma_rt_pool *pool,
+					 struct rpma_rt_lease *lease);
+/* Has it a lease? Then *lease is that: the message is in the first len bytes of
+ * data (of a write with immediate data: len is 0). It is the program's until it
+ * is given back. Thread: any. */
+bool rpma_rt_completion_lease(const struct rpma_rt_completion *cmpl,
+			      struct rpma_rt_lease *lease);
+/* The slot is free again, or posted. RPMA_E_INVAL: it was given back before.
+ * No work request may name it any more. Lock-free. Thread: any. */
+int rpma_rt_lease_give_back(const struct rpma_rt_lease *lease);
+
 /* ---------------------------------------------------------- connections --- */
 
 /* for an index: which poller a connection gets */
@@ -505,6 +593,10 @@ int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format);
  *               choose among those that have one, another poller is
  *               RPMA_E_INVAL. Default none. An SRQ lives as long as a listener
  *               or connection names it.
+ *   pool        receives come from this pool: the receive queue is kept filled
+ *               from it, messages come as leases, see rpma_rt_pool_new().
+ *               Not together with srqs. NULL, the default: the program posts
+ *               receives
  *   sq_size, rq_size  work requests in flight, a side: 1.. what the device has;
  *               default 128. rq_size is not used with SRQs.
  *   max_sge     pieces of a work request, 1.. what the device has, default 1
@@ -551,7 +643,8 @@ struct rpma_rt_conn_cfg {
 	uint8_t ack_timeout;
 	uint8_t single_poster;
 	uint8_t reserved8;
-	uint64_t reserved[4];
+	struct rpma_rt_pool *pool;
+	uint64_t reserved[3];
 };
 
 /* clang-format off */
@@ -559,7 +652,8 @@ struct rpma_rt_conn_cfg {
 	RPMA_RT_POLLER_ANY, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, \
 	RPMA_RT_DEFAULT_SQ_SIZE, RPMA_RT_DEFAULT_RQ_SIZE, 1, \
 	RPMA_RT_DEFAULT_INLINE, RPMA_DEFAULT_TIMEOUT_MS, 0, 0, \
-	RPMA_MIN_RNR_TIMER_UNSET, RPMA_ACK_TIMEOUT_UNSET, 0, 0, {0, 0, 0, 0} }
+	RPMA_MIN_RNR_TIMER_UNSET, RPMA_ACK_TIMEOUT_UNSET, 0, 0, NULL, \
+	{0, 0, 0} }
 /* clang-format on */
 int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size);
 
@@ -594,8 +688,8 @@ int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
 /* No further requests; those already delivered live on. EVENT_LISTENER_CLOSED
  * comes once in each of the listener's queues, as its last item there: then its
  * user pointer and its peer may go, and the queue. It also comes when the
- * device is removed or the runtime stops; the handle is deleted all the same.
- * Thread: owner. */
+ * device fails or is removed, its CM events can be read no more, or the runtime
+ * stops; the handle is deleted all the same. Thread: owner. */
 int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr);
 /* No further requests: the listener ends, its handle stays to be deleted; and
  * each of its connections is drained, see rpma_rt_conn_drain(). Thread: any
@@ -624,13 +718,14 @@ RPMA_RT_MUST_CHECK int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr,
  */
 int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
 			   struct rpma_rt_queue *queue);
-/* Changes the user pointer in the connection's completions; before connect
- * only.
- */
+/* Changes the user pointer in all further items of the connection; before
+ * connect only. RPMA_RT_E_CLOSED: it is closing, and all of them, CLOSED too,
+ * have the former one. */
 int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user);
 int rpma_rt_conn_get_user(const struct rpma_rt_conn *conn, void **user);
 /* For the log and the dump, 1..RPMA_RT_NAME_MAX printable ASCII characters,
- * copied; default "conn N". RPMA_E_INVAL: not that, or after connect.
+ * copied; default "conn N". RPMA_E_INVAL: not that, or after connect;
+ * RPMA_E_NOMEM.
  * Thread: owner. */
 int rpma_rt_conn_set_name(struct rpma_rt_conn *conn, const char *name);
 /* The connection's memory, valid while the handle is held; NULL of NULL.
@@ -755,7 +850,8 @@ int rpma_rt_route_close(struct rpma_rt_route *route, struct rpma_rt_route *to);
 
 /* -------------------------------------------------------------- posting --- */
 
-/* the context of a work request: a number or a pointer of 48 bits */
+/* the context of a work request: a number or a pointer of 48 bits; one with a
+ * tag in its upper bits (MTE, LAM) does not fit, and is RPMA_E_INVAL */
 #define RPMA_RT_CONTEXT_BITS 48
 
 /* 0 is none: a zeroed work request is RPMA_E_INVAL. */
@@ -862,9 +958,9 @@ struct rpma_rt_recv_wr {
  * answers how many were taken: the first ones. All are validated before the
  * first is posted: RPMA_E_INVAL posts none. Fewer than count:
  *   - for want of room: rpma_rt_again_reason() says which; none at all is
- *     RPMA_E_AGAIN. One RPMA_RT_WRITABLE follows in the connection's queue (for
- *     RPMA_RT_AGAIN_LOCK only to a function of its own that was refused) when
- *     posting can succeed again;
+ *     RPMA_E_AGAIN. One RPMA_RT_WRITABLE follows when posting can succeed
+ *     again: in the connection's queue, or to the function of its own inside
+ *     which the post was refused;
  *   - because a verb failed: the reason is NONE; the connection is closing, and
  *     the next post says so. None at all is RPMA_E_PROVIDER.
  * RPMA_RT_E_CLOSED: the connection is closing or broken. Memory named by a work
@@ -892,8 +988,8 @@ RPMA_RT_MUST_CHECK int rpma_rt_post_recv(struct rpma_rt_conn *conn,
  * Required: peer, queue.
  *   poller    index, default 0
  *   peer      the same as that of the connections
- *   queue     for items of no connection: WRITABLE, SRQ_LIMIT, receives that
- *             come back, SRQ_CLOSED
+ *   queue     for items of no connection: WRITABLE, SRQ_LIMIT, SRQ_FAILED,
+ *             receives that come back, SRQ_CLOSED
  *   user      of those items, default NULL
  *   refill, refill_arg  called by the poller when fewer receives are out than
  *             the limit: so many more may be posted. NULL, the default:
@@ -903,6 +999,9 @@ RPMA_RT_MUST_CHECK int rpma_rt_post_recv(struct rpma_rt_conn *conn,
  *   limit     0..srq_size; 0, the default: a refill after every batch, no
  *             SRQ_LIMIT
  *   max_sge   pieces of a receive, 1..32 and what the device has, default 1
+ *   pool      its receives come from this pool, see rpma_rt_pool_new(),
+ *             refilled when fewer are out than the limit; not together with
+ *             refill. NULL, the default: the program posts receives
  */
 struct rpma_rt_srq_cfg {
 	uint32_t size;
@@ -916,12 +1015,13 @@ struct rpma_rt_srq_cfg {
 	uint32_t limit;
 	uint32_t max_sge;
 	uint32_t reserved32;
-	uint64_t reserved[2];
+	struct rpma_rt_pool *pool;
+	uint64_t reserved[1];
 };
 
 /* clang-format off */
 #define RPMA_RT_SRQ_CFG_INIT { sizeof(struct rpma_rt_srq_cfg), 0, NULL, NULL, \
-	NULL, NULL, NULL, RPMA_RT_DEFAULT_SRQ_SIZE, 0, 1, 0, {0, 0} }
+	NULL, NULL, NULL, RPMA_RT_DEFAULT_SRQ_SIZE, 0, 1, 0, NULL, {0} }
 /* clang-format on */
 int rpma_rt_srq_cfg_init(struct rpma_rt_srq_cfg *cfg, size_t size);
 
@@ -942,7 +1042,8 @@ int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr);
 
 /* As rpma_rt_post_recv(); a route in wr is RPMA_E_INVAL; WRITABLE comes to the
  * SRQ's queue. A verb that fails closes nothing: the next post asks the device
- * again. Thread: any. */
+ * again. RPMA_RT_E_CLOSED: it has failed, see RPMA_RT_EVENT_SRQ_FAILED.
+ * Thread: any. */
 RPMA_RT_MUST_CHECK int rpma_rt_srq_post_recv(struct rpma_rt_srq *srq,
 					     const struct rpma_rt_recv_wr *wr,
 					     int count);

@@ -66,13 +66,14 @@ rpma_rt_completion_conn(const struct rpma_rt_completion *cmpl)
 	return is_conn ? (struct rpma_rt_conn *)(uintptr_t)cmpl->context : NULL;
 }
 
-/* The shared receive queue of SRQ_LIMIT, SRQ_CLOSED (to compare only) or its
- * WRITABLE; NULL of others. */
+/* The shared receive queue of SRQ_LIMIT, SRQ_FAILED, SRQ_CLOSED (to compare
+ * only) or its WRITABLE; NULL of others. */
 RPMA_RT_INLINE struct rpma_rt_srq *
 rpma_rt_completion_srq(const struct rpma_rt_completion *cmpl)
 {
 	bool is_srq = (cmpl->kind == RPMA_RT_EVENT &&
 		       (cmpl->opcode == RPMA_RT_EVENT_SRQ_LIMIT ||
+			cmpl->opcode == RPMA_RT_EVENT_SRQ_FAILED ||
 			cmpl->opcode == RPMA_RT_EVENT_SRQ_CLOSED)) ||
 		      (cmpl->kind == RPMA_RT_WRITABLE &&
 		       cmpl->opcode == RPMA_RT_WRITABLE_SRQ);
@@ -109,15 +110,18 @@ rpma_rt_completion_imm(const struct rpma_rt_completion *cmpl, uint32_t *imm)
 	return true;
 }
 
-/* What the CM said of CLOSED beside the reason: *value is 0, a positive errno
- * or a reject reason of the CM. */
+/* What the CM said of CLOSED, or LISTENER_CLOSED, beside the reason: *value is
+ * 0, a positive errno or a reject reason of the CM. */
 RPMA_RT_INLINE enum rpma_rt_detail
 rpma_rt_completion_detail(const struct rpma_rt_completion *cmpl, int *value)
 {
+	unsigned event = rpma_rt_completion_event(cmpl);
 	int32_t imm = (int32_t)cmpl->imm;
 
 	*value = 0;
-	if (rpma_rt_completion_event(cmpl) != RPMA_RT_EVENT_CLOSED || imm == 0)
+	if ((event != RPMA_RT_EVENT_CLOSED &&
+	     event != RPMA_RT_EVENT_LISTENER_CLOSED) ||
+	    imm == 0)
 		return RPMA_RT_DETAIL_NONE;
 	*value = imm < 0 ? -imm : imm;
 	return imm < 0 ? RPMA_RT_DETAIL_ERRNO : RPMA_RT_DETAIL_REJECT;

@@ -14,6 +14,7 @@
 #include <sys/epoll.h>
 
 #include "base/context.h"
+#include "base/refuse.h"
 #include "base/runtime.h"
 #include "poller/place.h"
 #include "poller/poller.h"
@@ -82,8 +83,12 @@ static int take_cq(struct rpma_rt_adopted *adopted, struct rpma_cq *rpma_cq)
 	ret = rpma_cq_get_fd(rpma_cq, &fd);
 	if (ret == 0)
 		ret = rpma_cq_claim(rpma_cq, adopted);
-	if (ret == RPMA_E_AGAIN) /* a thread waits on it */
-		return RPMA_RT_E_BUSY;
+	if (ret == RPMA_E_AGAIN)
+		return rt_refuse_later(
+			RPMA_RT_E_BUSY,
+			"a thread waits on the connection's CQ: it has to come "
+			"back first",
+			0);
 	if (ret)
 		return ret;
 	rpma_cq_get_ibv_cq(rpma_cq, &cq->ibv_cq);
@@ -126,7 +131,11 @@ static int take_srq(struct rpma_rt_adopted *adopted, const struct rpma_srq *srq)
 	int ret = rpma_srq_get_rcq(srq, &rcq);
 
 	if (ret == 0 && rcq == NULL)
-		ret = RPMA_E_INVAL; /* its completions are the connections' */
+		ret = rt_refuse_later(
+			RPMA_E_INVAL,
+			"srq has no RCQ of its own: its completions are in the "
+			"CQs of its connections, adopt those",
+			0);
 	return ret ? ret : take_cq(adopted, rcq);
 }
 
@@ -165,7 +174,7 @@ static int join_set(struct rpma_rt_adopted *adopted)
 	if (i == adopted->channels_count)
 		return 0;
 	leave_set(adopted, i);
-	return RPMA_E_PROVIDER;
+	return rt_refuse_system("fcntl() or epoll_ctl");
 }
 
 /* ------------------------------------------------------------ the calls --- */
@@ -197,6 +206,7 @@ static int attach_locked(struct rpma_rt_adopted *adopted, int place,
 	rt->adopted = adopted;
 	/* relaxed: a count, read under no order */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
+	rt_context_list(rt, &rt->listed_adopted, &adopted->listed);
 	return 0;
 }
 
@@ -210,6 +220,8 @@ static void detach(struct rpma_rt_adopted *adopted)
 	adopted->poller->conns--;
 	adopted->raw.lane->reserved -= adopted->reserved;
 	pthread_mutex_unlock(&rt->lock);
+	/* relaxed: a delete of the queue takes the directory's lock after it */
+	atomic_store_explicit(&adopted->is_over, true, memory_order_relaxed);
 	rt_queue_unref(adopted->queue);
 	leave_set(adopted, adopted->channels_count);
 	release_cqs(adopted);
@@ -231,6 +243,7 @@ static void undo_attach(struct rpma_rt_adopted *adopted)
 {
 	unlist(adopted->rt, adopted);
 	detach(adopted);
+	rt_context_unlist(adopted->rt, &adopted->listed);
 	/* relaxed: nobody knows of it */
 	atomic_fetch_sub_explicit(&adopted->rt->handles, 1,
 				  memory_order_relaxed);
@@ -281,12 +294,13 @@ static int adopt(struct rpma_rt *rt, const struct rpma_conn *conn,
 	struct rpma_rt_adopted *adopted;
 	int ret;
 
-	if (rt == NULL || queue == NULL || adopted_ptr == NULL ||
-	    !rt_queue_is_of(queue, rt) || !rt_place_is_valid(rt, poller))
-		return RPMA_E_INVAL;
-	ret = rt_context_check_wait(rt);
+	ret = rt_queue_check_of(queue, rt, "queue");
 	if (ret)
 		return ret;
+	if (!rt_place_is_valid(rt, poller))
+		return rt_cfg_refuse("rpma_rt_adopt()", "poller", poller,
+				     RPMA_RT_POLLER_LEAST,
+				     (int64_t)rt->cfg.pollers - 1);
 	adopted = calloc(1, sizeof(*adopted));
 	if (adopted == NULL)
 		return RPMA_E_NOMEM;
@@ -311,18 +325,30 @@ int rpma_rt_adopt(struct rpma_rt *rt, struct rpma_conn *conn, int poller,
 		  struct rpma_rt_queue *queue, void *user,
 		  struct rpma_rt_adopted **adopted_ptr)
 {
-	return conn == NULL ? RPMA_E_INVAL
-			    : adopt(rt, conn, NULL, poller, queue, user,
-				    adopted_ptr);
+	int ret = RT_REFUSE_NULL(rt, conn, queue, adopted_ptr);
+
+	if (ret == 0)
+		ret = RT_REFUSE_WAIT(rt);
+	if (ret)
+		return ret;
+	return RT_REFUSED(
+		adopt(rt, conn, NULL, poller, queue, user, adopted_ptr),
+		"the connection is not adopted");
 }
 
 int rpma_rt_adopt_srq(struct rpma_rt *rt, struct rpma_srq *srq, int poller,
 		      struct rpma_rt_queue *queue, void *user,
 		      struct rpma_rt_adopted **adopted_ptr)
 {
-	return srq == NULL
-		       ? RPMA_E_INVAL
-		       : adopt(rt, NULL, srq, poller, queue, user, adopted_ptr);
+	int ret = RT_REFUSE_NULL(rt, srq, queue, adopted_ptr);
+
+	if (ret == 0)
+		ret = RT_REFUSE_WAIT(rt);
+	if (ret)
+		return ret;
+	return RT_REFUSED(
+		adopt(rt, NULL, srq, poller, queue, user, adopted_ptr),
+		"the SRQ is not adopted");
 }
 
 int rpma_rt_adopted_release(struct rpma_rt_adopted **adopted_ptr)
@@ -331,13 +357,12 @@ int rpma_rt_adopted_release(struct rpma_rt_adopted **adopted_ptr)
 	struct rpma_rt *rt;
 	int ret;
 
-	if (adopted_ptr == NULL)
-		return RPMA_E_INVAL;
+	ret = RT_REFUSE_NULL(adopted_ptr);
+	if (ret || *adopted_ptr == NULL)
+		return ret;
 	adopted = *adopted_ptr;
-	if (adopted == NULL)
-		return 0;
 	rt = adopted->rt;
-	ret = rt_context_check_wait(rt);
+	ret = RT_REFUSE_WAIT(rt);
 	if (ret)
 		return ret;
 	if (rt_context_ref(rt) == 0) {
@@ -348,6 +373,7 @@ int rpma_rt_adopted_release(struct rpma_rt_adopted **adopted_ptr)
 		rt_context_wait_stopped(rt);
 	}
 	*adopted_ptr = NULL;
+	rt_context_unlist(rt, &adopted->listed);
 	free(adopted);
 	/* release: pairs with the acquire in rpma_rt_delete() */
 	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);

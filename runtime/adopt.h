@@ -9,10 +9,12 @@
 #ifndef RT_ADOPT_H
 #define RT_ADOPT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <infiniband/verbs.h>
+#include <urcu/list.h>
 
 #include "rpma_rt.h"
 #include "poller/cq_pool.h"
@@ -36,6 +38,10 @@ struct rpma_rt_adopted {
 	int cqs_count;
 	/* under the runtime's lock */
 	struct rpma_rt_adopted *next;
+	/* for the dump: as long as there is the handle; its queue is not held
+	 * any more */
+	struct cds_list_head listed;
+	_Atomic bool is_over;
 };
 
 /* A stop: gives all back; the handles stay. Pollers still run. */

@@ -33,22 +33,6 @@ void rpma_rt_completion_to_wc(const struct rpma_rt_completion *cmpl,
 	wc->wc_flags = cmpl->flags & (RPMA_RT_C_WITH_IMM | RPMA_RT_C_WITH_INV);
 }
 
-const char *rpma_rt_err_2str(int ret)
-{
-	switch (ret) {
-	case RPMA_RT_E_CLOSED:
-		return "Closed or closing";
-	case RPMA_RT_E_FORKED:
-		return "Made before fork()";
-	case RPMA_RT_E_THREAD:
-		return "A call that may wait, on a thread that may not";
-	case RPMA_RT_E_BUSY:
-		return "Still used, or another thread is inside";
-	default:
-		return rpma_err_2str(ret);
-	}
-}
-
 /* ----------------------------------------------------------------- text --- */
 
 static const char *opcode_2str(uint8_t opcode)
@@ -89,7 +73,8 @@ static const char *side_2str(uint8_t side)
 static bool has_reason(const struct rpma_rt_completion *cmpl)
 {
 	return cmpl->opcode == RPMA_RT_EVENT_CLOSED ||
-	       cmpl->opcode == RPMA_RT_EVENT_LISTENER_CLOSED;
+	       cmpl->opcode == RPMA_RT_EVENT_LISTENER_CLOSED ||
+	       cmpl->opcode == RPMA_RT_EVENT_SRQ_FAILED;
 }
 
 char *rpma_rt_completion_2str(const struct rpma_rt_completion *cmpl, char *buf,

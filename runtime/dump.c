@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump.c -- rpma_rt_dump(): takes a snapshot, prints it into memory, and writes
- * that while no lock is held. Any thread. doc/protocols/directory.md.
+ * dump.c -- rpma_rt_dump(): takes a snapshot, judges it and prints it into
+ * memory, and writes that while no lock is held. Any thread.
+ * doc/protocols/directory.md.
  */
 
 #include "rpma_rt.h"
@@ -13,8 +14,10 @@
 #include <unistd.h>
 
 #include "base/context.h"
+#include "base/refuse.h"
 #include "dump_printers.h"
 #include "dump_snapshot.h"
+#include "dump_wrong.h"
 
 static int print(const struct rt_dump *dump, enum rpma_rt_dump_format format,
 		 char **text, size_t *len)
@@ -48,7 +51,7 @@ static int write_all(int fd, const char *text, size_t len)
 			continue;
 		/* none at all: it would be so the next time */
 		if (n <= 0)
-			return RPMA_E_PROVIDER;
+			return rt_refuse_system("write");
 		text += n;
 		len -= (size_t)n;
 	}
@@ -57,25 +60,37 @@ static int write_all(int fd, const char *text, size_t len)
 
 int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format)
 {
+	static const char what[] = "no dump is written";
 	struct rt_dump dump = {0};
 	char *text = NULL;
 	size_t len = 0;
 	int ret;
 
-	if (rt == NULL || fd < 0 || (int)format < RPMA_RT_DUMP_HUMAN ||
+	ret = RT_REFUSE_NULL(rt);
+	if (ret)
+		return ret;
+	if (fd < 0 || (int)format < RPMA_RT_DUMP_HUMAN ||
 	    (int)format > RPMA_RT_DUMP_PROMETHEUS)
-		return RPMA_E_INVAL;
-	ret = rt_context_check(rt);
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "fd is %d and format %d: give an open "
+				 "descriptor and an enum rpma_rt_dump_format",
+				 fd, (int)format);
+	ret = RT_REFUSE_FORKED(rt);
 	if (ret)
 		return ret;
 	ret = rt_dump_snapshot_take(rt, &dump);
+	if (ret == RPMA_RT_E_BUSY)
+		return RT_REFUSE(ret, "no dump is written: another thread "
+				      "holds the runtime's directory for long");
 	if (ret)
-		return ret;
-	ret = print(&dump, format, &text, &len);
+		return RT_REFUSED(ret, what);
+	ret = rt_dump_wrong_judge(&dump);
+	if (ret == 0)
+		ret = print(&dump, format, &text, &len);
 	rt_dump_snapshot_free(&dump);
 	if (ret)
-		return ret;
+		return RT_REFUSED(ret, what);
 	ret = write_all(fd, text, len);
 	free(text);
-	return ret;
+	return RT_REFUSED(ret, what);
 }

@@ -9,8 +9,10 @@
 #include "dump_printers.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "dump_names.h"
+#include "dump_wrong.h"
 
 /* The upper bound of the bucket in which the quantile lies; 0: none counted. */
 static uint64_t quantile(const struct rpma_rt_histogram *histogram,
@@ -55,15 +57,32 @@ static void human_histogram(const char *name,
 			name, quantile(histogram, 50), quantile(histogram, 99));
 }
 
+/* Whose it is, and the function that it is inside. */
+static void human_runs(const struct rt_dump_poller *poller, FILE *out)
+{
+	if (poller->known == RT_OWNER_KNOWN)
+		fprintf(out, "    belongs to thread %d (%s)\n",
+			(int)poller->owner_tid, poller->owner_name);
+	else if (poller->manual && poller->known == RT_OWNER_NONE)
+		fputs("    belongs to no thread\n", out);
+	if (poller->function != NULL)
+		fprintf(out, "    inside a function of %s for %" PRIu32 " ms\n",
+			poller->function_of[0] != '\0' ? poller->function_of
+						       : "the program",
+			poller->function_ms);
+}
+
 static void human_poller(const struct rt_dump_poller *poller, FILE *out)
 {
 	fprintf(out,
-		"poller %d: cpu %d, %s%s, clock read %" PRIu32
+		"poller %d: cpu %d, %s%s%s, clock read %" PRIu32
 		" ms ago, %" PRIu32 " channels, %" PRIu32
 		" events unacknowledged\n",
 		poller->index, poller->cpu, poller->asleep ? "asleep" : "awake",
+		poller->manual ? ", manual" : "",
 		poller->stopping ? ", stopping" : "", poller->clock_age_ms,
 		poller->channels, poller->unacked);
+	human_runs(poller, out);
 	human_fields(&poller->stats, rt_dump_poller_fields,
 		     RT_DUMP_POLLER_FIELDS, out);
 }
@@ -75,6 +94,19 @@ static void human_cq(const struct rt_dump_cq *cq, FILE *out)
 		" of %" PRIu32 ", %" PRIu32 " events unacknowledged%s\n",
 		cq->poller, cq->channel, cq->room, cq->size, cq->unacked,
 		cq->failed ? ", failed" : "");
+}
+
+/* What it did last: a thread, and how long ago. */
+static void human_date(const char *what, const struct rt_queue_date *date,
+		       const char *name, FILE *out)
+{
+	if (date->tid == 0)
+		return;
+	fprintf(out, "    %s %" PRIu32 " ms ago by thread %" PRIu32, what,
+		date->ago_ms, date->tid);
+	if (name != NULL)
+		fprintf(out, " (%s)", name[0] != '\0' ? name : "it has ended");
+	fputc('\n', out);
 }
 
 static void human_queue(const struct rt_dump_queue *queue, FILE *out)
@@ -96,7 +128,12 @@ static void human_queue(const struct rt_dump_queue *queue, FILE *out)
 		view->backlogged);
 	if (view->shared)
 		fprintf(out, ", %" PRIu32 " waiters", view->waiters);
+	if (view->has_waiting)
+		fprintf(out, ", items wait for %" PRIu32 " ms",
+			view->waiting_ms);
 	fputc('\n', out);
+	human_date("taken from", &view->take, queue->take_name, out);
+	human_date("looked at in vain", &view->look, NULL, out);
 	human_fields(&queue->stats, rt_dump_queue_fields, RT_DUMP_QUEUE_FIELDS,
 		     out);
 	human_histogram("dispatch", &queue->stats.dispatch, out);
@@ -140,8 +177,37 @@ static void human_side(const char *name, const struct rt_dump_side *side,
 			side->outstanding - side->shown);
 }
 
+/* Its peer, the program's pointer, how long it has done nothing. */
+static void human_peer(const struct rt_dump_conn *conn, FILE *out)
+{
+	uint32_t idle = conn->state_ms;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (conn->side[i].retired != 0 &&
+		    conn->side[i].retired_ms < idle)
+			idle = conn->side[i].retired_ms;
+	}
+	fprintf(out, "    peer %s, user %p, idle for %" PRIu32 " ms\n",
+		conn->peer[0] != '\0' ? conn->peer : "not known yet",
+		conn->user, idle);
+}
+
+static void human_ended(const struct rt_dump_conn *conn, FILE *out)
+{
+	fprintf(out,
+		"connection %p \"%s\": ended (%s), held %" PRIu32
+		" times by the program\n",
+		conn->handle, conn->name, rt_dump_reason(conn->reason),
+		conn->held);
+}
+
 static void human_conn(const struct rt_dump_conn *conn, FILE *out)
 {
+	if (conn->is_ended) {
+		human_ended(conn, out);
+		return;
+	}
 	fprintf(out,
 		"connection %p \"%s\": slot %" PRIu32 ", QP 0x%" PRIx32
 		", poller %d, queue %" PRIu32 ", %s, %s",
@@ -152,8 +218,80 @@ static void human_conn(const struct rt_dump_conn *conn, FILE *out)
 		fprintf(out, " (%s)", rt_dump_reason(conn->reason));
 	fprintf(out, ", %" PRIu32 " holders%s\n", conn->holders,
 		conn->is_backlogged ? ", a queue over its limit" : "");
+	human_peer(conn, out);
 	human_side("send", &conn->side[RPMA_RT_SEND_SIDE], out);
 	human_side("recv", &conn->side[RPMA_RT_RECV_SIDE], out);
+}
+
+static void human_pools(const struct rt_dump *dump, FILE *out)
+{
+	const struct rt_dump_pool *pool;
+	uint32_t i;
+
+	for (i = 0; i < dump->pools_count; i++) {
+		pool = &dump->pools[i];
+		fprintf(out,
+			"pool \"%s\": %" PRIu32 " of %" PRIu32
+			" slots out, %" PRIu32 " bytes each, %" PRIu64
+			" times low%s\n",
+			pool->name, pool->out, pool->count, pool->slot_size,
+			pool->times_low,
+			pool->lows > 0 ? ", low: a receive queue waits for "
+					 "leases"
+				       : "");
+	}
+}
+
+static void human_others(const struct rt_dump *dump, FILE *out)
+{
+	const struct rt_dump_listener *listener;
+	const struct rt_dump_srq *srq;
+	uint32_t i;
+
+	for (i = 0; i < dump->listeners_count; i++) {
+		listener = &dump->listeners[i];
+		fprintf(out,
+			"listener %" PRIu32 ": port %u, %s, user %p, %" PRIu32
+			" requests refused\n",
+			listener->number, listener->port,
+			listener->is_over ? "over" : "listens", listener->user,
+			listener->refused);
+	}
+	for (i = 0; i < dump->srqs_count; i++) {
+		srq = &dump->srqs[i];
+		fprintf(out,
+			"SRQ %" PRIu32 " of poller %d: %" PRIu32 " of %" PRIu32
+			" receives out, %" PRIu32 " connections, queue %" PRIu32
+			", user %p%s%s\n",
+			srq->number, srq->poller, srq->out, srq->size,
+			srq->users, srq->queue, srq->user,
+			srq->is_behind ? ", a queue over its limit" : "",
+			srq->is_over ? ", over" : "");
+	}
+	for (i = 0; i < dump->adopted_count; i++)
+		fprintf(out,
+			"adopted %p: poller %d, queue %" PRIu32 ", user %p%s\n",
+			dump->adopted[i].handle, dump->adopted[i].poller,
+			dump->adopted[i].queue, dump->adopted[i].user,
+			dump->adopted[i].is_over ? ", given back" : "");
+	human_pools(dump, out);
+}
+
+static void human_wrong(const struct rt_dump_wrongs *wrongs, FILE *out)
+{
+	uint32_t i;
+
+	fprintf(out, "what looks wrong:%s\n",
+		wrongs->count == 0 ? " nothing" : "");
+	for (i = 0; i < wrongs->count; i++)
+		fprintf(out, "    %s: %s\n", wrongs->list[i].object,
+			wrongs->list[i].text);
+	for (i = 0; i < RT_DUMP_KINDS; i++) {
+		if (wrongs->counts[i] > RT_DUMP_EACH)
+			fprintf(out, "    and %" PRIu32 " more: %s\n",
+				wrongs->counts[i] - RT_DUMP_EACH,
+				rt_dump_wrong_name((enum rt_dump_kind)i));
+	}
 }
 
 void rt_dump_human(const struct rt_dump *dump, FILE *out)
@@ -167,9 +305,14 @@ void rt_dump_human(const struct rt_dump *dump, FILE *out)
 		dump->stopped ? ", stopped" : "");
 	if (dump->requests_refused > 0)
 		fprintf(out,
-			"requests refused, every queue over its limit: %" PRIu64
+			"requests of peers that became no connection: %" PRIu64
 			"\n",
 			dump->requests_refused);
+	if (dump->cm_errno != 0)
+		fprintf(out,
+			"CM events can be read no more: %s. No connection "
+			"begins, and none notices that its peer leaves\n",
+			strerror(dump->cm_errno));
 	for (i = 0; i < (uint32_t)dump->pollers_count; i++)
 		human_poller(&dump->pollers[i], out);
 	for (i = 0; i < dump->cqs_count; i++)
@@ -178,4 +321,6 @@ void rt_dump_human(const struct rt_dump *dump, FILE *out)
 		human_queue(&dump->queues[i], out);
 	for (i = 0; i < dump->conns_count; i++)
 		human_conn(&dump->conns[i], out);
+	human_others(dump, out);
+	human_wrong(dump->wrongs, out);
 }

@@ -29,6 +29,7 @@ const struct rt_dump_field rt_dump_poller_fields[RT_DUMP_POLLER_FIELDS] = {
 	P(stale, "Completions of no open route."),
 	P(lost_events_recovered, "Completions found by the back-stop alone."),
 	P(keepalives, "Writes of keep-alive posted."),
+	P(last_wqe_missing, "Ends of SRQ users without LAST_WQE_REACHED."),
 	P(spinning_ns, "Nanoseconds idle and awake, with timing."),
 	P(sleeping_ns, "Nanoseconds asleep, with timing."),
 };
@@ -94,7 +95,7 @@ void rt_dump_text(const char *text, FILE *out)
 	for (; *text != '\0'; text++) {
 		if (*text == '"' || *text == '\\')
 			fputc('\\', out);
-		fputc(*text, out);
+		fputc(*text >= ' ' && *text <= '~' ? *text : '?', out);
 	}
 	fputc('"', out);
 }

@@ -21,7 +21,7 @@ struct rt_dump_field {
 	const char *help;
 };
 
-#define RT_DUMP_POLLER_FIELDS 16
+#define RT_DUMP_POLLER_FIELDS 17
 #define RT_DUMP_QUEUE_FIELDS  10
 #define RT_DUMP_STATES	      (RT_CONN_DELETING + 1)
 extern const struct rt_dump_field rt_dump_poller_fields[RT_DUMP_POLLER_FIELDS];
@@ -31,7 +31,8 @@ const char *rt_dump_state(uint32_t state);
 const char *rt_dump_gate(uint32_t gate);
 const char *rt_dump_reason(uint32_t reason);
 const char *rt_dump_opcode(uint8_t opcode);
-/* A name, printable ASCII, in quotation marks, as JSON and Prometheus want. */
+/* In quotation marks, as JSON and Prometheus want. What is no printable ASCII
+ * becomes a question mark. */
 void rt_dump_text(const char *text, FILE *out);
 
 static inline uint64_t rt_dump_value(const void *stats,

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 
 #include "dump_names.h"
+#include "dump_wrong.h"
 
 static void prom_head(const char *object, const struct rt_dump_field *field,
 		      FILE *out)
@@ -149,7 +150,8 @@ static void prom_named(const struct rt_dump *dump, FILE *out)
 	      out);
 	for (i = 0; i < dump->conns_count; i++) {
 		conn = &dump->conns[i];
-		for (side = 0; conn->is_named && side < 2; side++) {
+		for (side = 0; conn->is_named && !conn->is_ended && side < 2;
+		     side++) {
 			fprintf(out,
 				"rpma_rt_connection_outstanding{connection="
 				"\"%" PRIu32 "\",name=",
@@ -172,6 +174,8 @@ static void prom_conns(const struct rt_dump *dump, FILE *out)
 	size_t n;
 
 	for (i = 0; i < dump->conns_count; i++) {
+		if (dump->conns[i].is_ended)
+			continue;
 		if (dump->conns[i].state < RT_DUMP_STATES)
 			in_state[dump->conns[i].state]++;
 		for (n = 0; n < 2; n++) {
@@ -203,16 +207,121 @@ static void prom_conns(const struct rt_dump *dump, FILE *out)
 	fputc('\n', out);
 }
 
+static void prom_wrongs(const struct rt_dump_wrongs *wrongs, FILE *out)
+{
+	int i;
+
+	fputs("# HELP rpma_rt_wrong What looks wrong, by kind.\n"
+	      "# TYPE rpma_rt_wrong gauge\n",
+	      out);
+	for (i = 0; i < RT_DUMP_KINDS; i++)
+		fprintf(out, "rpma_rt_wrong{kind=\"%s\"} %" PRIu32 "\n",
+			rt_dump_wrong_name((enum rt_dump_kind)i),
+			wrongs->counts[i]);
+}
+
+static void prom_srqs(const struct rt_dump *dump, FILE *out)
+{
+	const struct rt_dump_srq *srq;
+	uint32_t i;
+
+	fputs("# HELP rpma_rt_srq_receives Receives out.\n"
+	      "# TYPE rpma_rt_srq_receives gauge\n",
+	      out);
+	for (i = 0; i < dump->srqs_count; i++) {
+		srq = &dump->srqs[i];
+		fprintf(out,
+			"rpma_rt_srq_receives{poller=\"%d\",srq=\"%" PRIu32
+			"\"} %" PRIu32 "\n",
+			srq->poller, srq->number, srq->out);
+	}
+}
+
+static void prom_pools(const struct rt_dump *dump, FILE *out)
+{
+	const struct rt_dump_pool *pool;
+	uint32_t i;
+
+	fputs("# HELP rpma_rt_pool_slots_out Slots of a pool that are not "
+	      "free.\n"
+	      "# TYPE rpma_rt_pool_slots_out gauge\n",
+	      out);
+	for (i = 0; i < dump->pools_count; i++) {
+		pool = &dump->pools[i];
+		fputs("rpma_rt_pool_slots_out{pool=", out);
+		rt_dump_text(pool->name, out);
+		fprintf(out, "} %" PRIu32 "\n", pool->out);
+	}
+	fputs("# HELP rpma_rt_pool_low_total Times that a pool became low.\n"
+	      "# TYPE rpma_rt_pool_low_total counter\n",
+	      out);
+	for (i = 0; i < dump->pools_count; i++) {
+		pool = &dump->pools[i];
+		fputs("rpma_rt_pool_low_total{pool=", out);
+		rt_dump_text(pool->name, out);
+		fprintf(out, "} %" PRIu64 "\n", pool->times_low);
+	}
+}
+
+static void prom_listeners(const struct rt_dump *dump, FILE *out)
+{
+	uint32_t i;
+
+	fputs("# HELP rpma_rt_listener_refused_total Requests refused.\n"
+	      "# TYPE rpma_rt_listener_refused_total counter\n",
+	      out);
+	for (i = 0; i < dump->listeners_count; i++)
+		fprintf(out,
+			"rpma_rt_listener_refused_total{listener=\"%" PRIu32
+			"\",port=\"%u\"} %" PRIu32 "\n",
+			dump->listeners[i].number, dump->listeners[i].port,
+			dump->listeners[i].refused);
+}
+
+/* How long the oldest item waits, 0: none does. */
+static void prom_waiting(const struct rt_dump *dump, FILE *out)
+{
+	const struct rt_queue_state *view;
+	uint32_t i;
+
+	fputs("# HELP rpma_rt_queue_waiting_seconds For how long at least an "
+	      "item waits to be taken.\n"
+	      "# TYPE rpma_rt_queue_waiting_seconds gauge\n",
+	      out);
+	for (i = 0; i < dump->queues_count; i++) {
+		view = &dump->queues[i].view;
+		fprintf(out,
+			"rpma_rt_queue_waiting_seconds{queue=\"%" PRIu32 "\"} ",
+			view->id);
+		prom_seconds(view->has_waiting
+				     ? (uint64_t)view->waiting_ms * 1000000
+				     : 0,
+			     out);
+		fputc('\n', out);
+	}
+}
+
 void rt_dump_prometheus(const struct rt_dump *dump, FILE *out)
 {
 	prom_pollers(dump, out);
 	prom_queues(dump, out);
 	fprintf(out,
-		"# HELP rpma_rt_requests_refused_total Every queue over its "
-		"limit.\n"
+		"# HELP rpma_rt_requests_refused_total Requests of peers that "
+		"became no connection.\n"
 		"# TYPE rpma_rt_requests_refused_total counter\n"
 		"rpma_rt_requests_refused_total %" PRIu64 "\n",
 		dump->requests_refused);
+	fprintf(out,
+		"# HELP rpma_rt_cm_errno CM events are read no more for this "
+		"errno; 0: they are.\n"
+		"# TYPE rpma_rt_cm_errno gauge\n"
+		"rpma_rt_cm_errno %d\n",
+		dump->cm_errno);
 	prom_conns(dump, out);
 	prom_named(dump, out);
+	prom_waiting(dump, out);
+	prom_srqs(dump, out);
+	prom_pools(dump, out);
+	prom_listeners(dump, out);
+	prom_wrongs(dump->wrongs, out);
 }

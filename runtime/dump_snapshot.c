@@ -3,166 +3,39 @@
 
 /*
  * dump_snapshot.c -- a snapshot of a runtime's objects. The directory's lock
- * keeps listed objects alive, and its holders never wait; a ledger is read
- * under its side's lock, if that is free. Any thread; no poller waits.
- * doc/protocols/directory.md.
+ * keeps listed objects alive, and its holders never wait. Any thread; no poller
+ * waits. doc/protocols/directory.md.
  */
 
+#define _GNU_SOURCE
 #include "dump_snapshot.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/runtime.h"
-#include "conn/route.h"
-#include "queue/lane.h"
+#include "base/stats.h"
 #include "poller/poller.h"
 #include "poller/cq_pool.h"
 
+/* gcc 12's sanitizer does not know pthread_mutex_clocklock() */
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#define has_locked(mutex)                                     \
+	(__tsan_mutex_pre_lock(mutex, __tsan_mutex_try_lock), \
+	 __tsan_mutex_post_lock(mutex, __tsan_mutex_try_lock, 0))
+#else
+#define has_locked(mutex) ((void)(mutex))
+#endif
+
 #define PATIENCE_S 1 /* a thread that changes a list never takes long */
-
-/* ---------------------------------------------------------- connections --- */
-
-static const struct rpma_rt_route *find_route(const struct rpma_rt_conn *conn,
-					      uint32_t number)
-{
-	const struct rpma_rt_route *route = conn->listed;
-
-	while (route != NULL && route->number != number)
-		route = route->listed_next;
-	if (route != NULL)
-		return route;
-	for (route = conn->listed_closed; route != NULL;
-	     route = route->listed_next) {
-		/* acquire: pairs with the release in rt_owing_bury_poller() */
-		if (route->number == number &&
-		    !atomic_load_explicit(&route->is_buried,
-					  memory_order_acquire))
-			break;
-	}
-	while (route != NULL && route->listed_to != NULL)
-		route = route->listed_to;
-	return route;
-}
-
-static void take_wr(const struct rpma_rt_conn *conn,
-		    const struct rt_ledger_entry *entry, uint32_t now_ms,
-		    struct rt_dump_wr *wr)
-{
-	const struct rpma_rt_route *route =
-		find_route(conn, rt_wr_id_route(entry->wr_id));
-
-	*wr = (struct rt_dump_wr){
-		.context = rt_wr_id_cookie(entry->wr_id),
-		.age_ms = now_ms - entry->tick,
-		.opcode = entry->opcode,
-		.on_error_only = (entry->wr_id & RT_ON_ERROR_ONLY) != 0,
-	};
-	if (route != NULL)
-		wr->queue = route->listed_queue;
-}
-
-/* Under the side's lock, the gate not closed: the ledger is the holder's. */
-static void take_ledger(const struct rpma_rt_conn *conn, struct rt_gate *gate,
-			uint32_t now_ms, struct rt_dump_side *out)
-{
-	struct rt_ledger *ledger = &gate->ledger;
-	uint32_t i;
-
-	/* acquire [LEDGER-1]: as a poster */
-	rt_ledger_reap(ledger, atomic_load_explicit(&gate->side->retired,
-						    memory_order_acquire));
-	out->outstanding = ledger->tail - ledger->head;
-	for (i = 0; i < out->outstanding && i < RT_DUMP_WRS; i++)
-		take_wr(conn,
-			&ledger->entries[(ledger->head + i) & ledger->mask],
-			now_ms, &out->wrs[i]);
-	out->shown = i;
-}
-
-/* NULL: the ledger was read. */
-static const char *try_ledger(const struct rpma_rt_conn *conn,
-			      struct rt_gate *gate, uint32_t now_ms,
-			      struct rt_dump_side *out)
-{
-	if (gate->single)
-		return "single poster";
-	if (pthread_mutex_trylock(&gate->lock))
-		return "busy";
-	/* relaxed: the lock orders it. A firm close takes the lock, and the
-	 * ledger is handed over after it */
-	out->gate = atomic_load_explicit(&gate->state, memory_order_relaxed);
-	if (out->gate != RT_GATE_CLOSED)
-		take_ledger(conn, gate, now_ms, out);
-	pthread_mutex_unlock(&gate->lock);
-	return out->gate == RT_GATE_CLOSED ? "closed" : NULL;
-}
-
-static void take_side(const struct rpma_rt_conn *conn, struct rt_gate *gate,
-		      uint32_t now_ms, struct rt_dump_side *out)
-{
-	/* relaxed: statistics, which order nothing, all of these */
-	uint32_t owed = atomic_load_explicit(&gate->owed, memory_order_relaxed);
-
-	*out = (struct rt_dump_side){
-		.depth = gate->ledger.depth,
-		.want = atomic_load_explicit(&gate->side->want,
-					     memory_order_relaxed),
-		.gate = atomic_load_explicit(&gate->state,
-					     memory_order_relaxed),
-	};
-	out->unread = try_ledger(conn, gate, now_ms, out);
-	out->counted = out->unread == NULL || owed != RT_OWED_UNKNOWN;
-	if (out->unread != NULL && out->counted)
-		out->outstanding = owed;
-}
-
-static bool is_backlogged(const struct rpma_rt_conn *conn)
-{
-	const struct rpma_rt_route *route;
-
-	for (route = conn->listed; route != NULL; route = route->listed_next) {
-		if (route->listed_lane != NULL &&
-		    rt_lane_is_backlogged(route->listed_lane))
-			return true;
-	}
-	return false;
-}
-
-static void take_conn(struct rpma_rt_conn *conn, uint32_t now_ms,
-		      struct rt_dump_conn *out)
-{
-	/* relaxed: statistic, orders nothing */
-	uint32_t shown =
-		atomic_load_explicit(&conn->ctl.shown, memory_order_relaxed);
-	int i;
-
-	*out = (struct rt_dump_conn){
-		.handle = conn,
-		.slot = conn->slot,
-		.number = conn->number,
-		.is_named = conn->is_named,
-		.state = shown & 0xff,
-		.reason = shown >> 8,
-		.poller = conn->poller->index,
-		.queue = conn->own[RPMA_RT_SEND_SIDE]->listed_queue,
-		/* relaxed: statistic, orders nothing */
-		.holders = atomic_load_explicit(&conn->target.count,
-						memory_order_relaxed),
-		.passive = conn->passive,
-		.is_backlogged = is_backlogged(conn),
-	};
-	memcpy(out->name, conn->name, sizeof(out->name));
-	/* acquire: pairs with the release in qp_is_made() */
-	if (atomic_load_explicit(&conn->reached, memory_order_acquire) &
-	    RT_REACHED_READY)
-		out->qp_num = conn->qp_num;
-	for (i = 0; i < 2; i++)
-		take_side(conn, &conn->gate[i], now_ms, &out->side[i]);
-}
 
 /* ---------------------------------------------------- pollers, queues --- */
 
@@ -191,11 +64,18 @@ static struct rt_dump_cq *take_poller(struct rt_poller *poller, uint32_t now_ms,
 		.index = poller->index,
 		.cpu = poller->cpu,
 		.asleep = rt_bell_ways(&poller->bell) != RT_BELL_AWAKE,
-		/* relaxed: statistic, orders nothing */
-		.stopping = atomic_load_explicit(&poller->stopping,
-						 memory_order_relaxed),
-		.clock_age_ms = now_ms - rt_poller_tick(poller),
+		.stopping = rt_stat_is(&poller->stopping),
+		.clock_age_ms = rt_ms_between(rt_poller_tick(poller), now_ms),
+		.manual = !poller->threaded,
+		/* acquire: pairs with the release in rt_callback_show() */
+		.function = atomic_load_explicit(&poller->calls.shown,
+						 memory_order_acquire),
+		.function_ms = rt_ms_between(
+			rt_stat_read32(&poller->calls.since_ms), now_ms),
 	};
+	if (out->manual)
+		out->known = rt_owner_look(&poller->owned, out->owner_name,
+					   &out->owner_tid);
 	for (channel = poller->channels; channel != NULL;
 	     channel = channel->next) {
 		out->channels++;
@@ -224,6 +104,16 @@ static uint32_t count_cqs(const struct rt_poller *poller)
 	return count;
 }
 
+static void take_queue(struct rpma_rt_queue *queue, struct rt_dump *dump,
+		       struct rt_dump_queue *out)
+{
+	rt_queue_snapshot(queue, dump->now_ms, &out->view);
+	dump->has_refused |= out->view.delete_refused;
+	rpma_rt_queue_get_stats(queue, &out->stats, sizeof(out->stats));
+}
+
+/* ---------------------------------------------------------- everything --- */
+
 static void count_all(const struct rpma_rt *rt, struct rt_dump *dump)
 {
 	const struct rpma_rt_queue *queue;
@@ -237,6 +127,9 @@ static void count_all(const struct rpma_rt *rt, struct rt_dump *dump)
 		dump->queues_count++;
 	for (conn = rt->conns; conn != NULL; conn = conn->next)
 		dump->conns_count++;
+	for (conn = rt->ended; conn != NULL; conn = conn->next)
+		dump->conns_count++;
+	rt_dump_others_count(rt, dump);
 }
 
 void rt_dump_snapshot_free(struct rt_dump *dump)
@@ -245,6 +138,12 @@ void rt_dump_snapshot_free(struct rt_dump *dump)
 	free(dump->cqs);
 	free(dump->queues);
 	free(dump->conns);
+	free(dump->listeners);
+	free(dump->srqs);
+	free(dump->adopted);
+	free(dump->pools);
+	free(dump->holds);
+	free(dump->wrongs);
 }
 
 /* One more of each: there may be none, and calloc(0) may be NULL. */
@@ -255,54 +154,140 @@ static int reserve(struct rt_dump *dump)
 	dump->cqs = calloc(dump->cqs_count + 1, sizeof(*dump->cqs));
 	dump->queues = calloc(dump->queues_count + 1, sizeof(*dump->queues));
 	dump->conns = calloc(dump->conns_count + 1, sizeof(*dump->conns));
-	if (dump->pollers && dump->cqs && dump->queues && dump->conns)
+	dump->listeners =
+		calloc(dump->listeners_count + 1, sizeof(*dump->listeners));
+	dump->srqs = calloc(dump->srqs_count + 1, sizeof(*dump->srqs));
+	dump->adopted = calloc(dump->adopted_count + 1, sizeof(*dump->adopted));
+	dump->pools = calloc(dump->pools_count + 1, sizeof(*dump->pools));
+	dump->holds = calloc(RT_DUMP_HOLDS, sizeof(*dump->holds));
+	if (dump->pollers && dump->cqs && dump->queues && dump->conns &&
+	    dump->listeners && dump->srqs && dump->adopted && dump->pools &&
+	    dump->holds)
 		return 0;
 	rt_dump_snapshot_free(dump);
 	return RPMA_E_NOMEM;
 }
 
+/* Those that are freed already, but for a list, are left out. */
+static void take_ended(struct rpma_rt *rt, struct rt_dump *dump, uint32_t at)
+{
+	struct rpma_rt_conn *conn;
+
+	for (conn = rt->ended; conn != NULL; conn = conn->next) {
+		rt_dump_conn_take_ended(conn, dump->now_ms, &dump->conns[at]);
+		if (dump->conns[at].held > 0)
+			at++;
+	}
+	dump->conns_count = at;
+}
+
+static void take_flags(struct rpma_rt *rt, struct rt_dump *dump)
+{
+	dump->stopped = rt_context_is_stopped(rt);
+	dump->requests_refused = rt_stat_read(&rt->requests_refused);
+	/* relaxed: likewise */
+	dump->cm_errno =
+		atomic_load_explicit(&rt->cm_errno, memory_order_relaxed);
+	dump->delete_refused = rt_stat_is(&rt->delete_refused);
+}
+
 static int take_locked(struct rpma_rt *rt, struct rt_dump *dump)
 {
-	uint32_t now_ms = (uint32_t)(rt_now_ns() / 1000000);
 	struct rpma_rt_queue *queue;
 	struct rpma_rt_conn *conn;
 	struct rt_dump_cq *cqs;
 	uint32_t i;
 	int ret;
 
+	dump->now_ms = (uint32_t)(rt_now_ns() / 1000000);
 	count_all(rt, dump);
 	ret = reserve(dump);
 	if (ret)
 		return ret;
-	dump->stopped = rt_context_is_stopped(rt);
-	/* relaxed: statistic, orders nothing */
-	dump->requests_refused = atomic_load_explicit(&rt->requests_refused,
-						      memory_order_relaxed);
+	take_flags(rt, dump);
 	cqs = dump->cqs;
 	for (i = 0; i < (uint32_t)dump->pollers_count; i++)
-		cqs = take_poller(&rt->pollers[i], now_ms, &dump->pollers[i],
-				  cqs);
+		cqs = take_poller(&rt->pollers[i], dump->now_ms,
+				  &dump->pollers[i], cqs);
 	for (i = 0, queue = rt->queues; queue != NULL;
-	     i++, queue = rt_queue_next(queue)) {
-		rt_queue_snapshot(queue, &dump->queues[i].view);
-		rpma_rt_queue_get_stats(queue, &dump->queues[i].stats,
-					sizeof(dump->queues[i].stats));
-	}
+	     i++, queue = rt_queue_next(queue))
+		take_queue(queue, dump, &dump->queues[i]);
+	rt_dump_others_take(rt, dump);
 	for (i = 0, conn = rt->conns; conn != NULL; i++, conn = conn->next)
-		take_conn(conn, now_ms, &dump->conns[i]);
+		rt_dump_conn_take(conn, dump, &dump->conns[i]);
+	take_ended(rt, dump, i);
+	return 0;
+}
+
+/* ---------------------------------------------------- without the lock --- */
+
+/* The name of a thread of this process; "": it has ended. */
+static void name_thread(uint32_t tid, char name[RT_THREAD_NAME])
+{
+	char path[64];
+	ssize_t len;
+	int fd;
+
+	if (tid == 0)
+		return;
+	snprintf(path, sizeof(path), "/proc/self/task/%u/comm", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	len = read(fd, name, RT_THREAD_NAME - 1);
+	close(fd);
+	name[len > 0 ? len : 0] = '\0';
+	name[strcspn(name, "\n")] = '\0';
+}
+
+/* Manual mode: what its owner would find to do, as far as it shows. */
+static bool has_work(struct rt_poller *poller)
+{
+	struct pollfd fd = {.fd = poller->epfd, .events = POLLIN};
+
+	return !rt_mpsc_is_empty_mt(&poller->inbox.shared) ||
+	       poll(&fd, 1, 0) > 0;
+}
+
+static void take_rest(struct rpma_rt *rt, struct rt_dump *dump)
+{
+	struct rt_dump_queue *queue;
+	uint32_t i;
+
+	for (i = 0; i < dump->queues_count; i++) {
+		queue = &dump->queues[i];
+		name_thread(queue->view.take.tid, queue->take_name);
+		name_thread(queue->view.inside_tid, queue->inside_name);
+	}
+	for (i = 0; i < (uint32_t)dump->pollers_count; i++)
+		dump->pollers[i].has_work = dump->pollers[i].manual &&
+					    !dump->stopped &&
+					    has_work(&rt->pollers[i]);
+}
+
+/* Waits for a second at most. */
+static int lock_directory(struct rpma_rt *rt)
+{
+	struct timespec until;
+
+	/* not the time of day, which may be set meanwhile */
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += PATIENCE_S;
+	if (pthread_mutex_clocklock(&rt->directory, CLOCK_MONOTONIC, &until))
+		return RPMA_RT_E_BUSY;
+	has_locked(&rt->directory);
 	return 0;
 }
 
 int rt_dump_snapshot_take(struct rpma_rt *rt, struct rt_dump *dump)
 {
-	struct timespec until;
-	int ret;
+	int ret = lock_directory(rt);
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += PATIENCE_S;
-	if (pthread_mutex_timedlock(&rt->directory, &until))
-		return RPMA_RT_E_BUSY;
+	if (ret)
+		return ret;
 	ret = take_locked(rt, dump);
 	pthread_mutex_unlock(&rt->directory);
+	if (ret == 0)
+		take_rest(rt, dump);
 	return ret;
 }

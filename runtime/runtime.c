@@ -14,18 +14,20 @@
 #include "adopt.h"
 #include "base/context.h"
 #include "base/cfg.h"
-#include "base/cpu.h"
-#include "base/log.h"
+#include "base/refuse.h"
 #include "base/owner.h"
 #include "base/self.h"
 #include "cm/device.h"
+#include "conn/create.h"
 #include "conn/internal.h"
 #include "base/wait.h"
 #include "conn/listener.h"
+#include "conn/lost.h"
 #include "conn/resolve.h"
 #include "events/events.h"
 #include "queue/queue.h"
 #include "srq/srq.h"
+#include "pool/pool.h"
 #include "poller/poller.h"
 #include "poller/cq_pool.h"
 #include "events/async.h"
@@ -48,16 +50,11 @@ __attribute__((constructor)) static void watch_forks(void)
 
 /* ------------------------------------------------------------- starting --- */
 
-static int cpu_of(const struct rpma_rt_cfg *cfg, uint32_t poller, int *cpu)
+static int cpu_of(const struct rpma_rt_cfg *cfg, uint32_t poller)
 {
-	*cpu = RPMA_RT_CPU_ANY;
-	if (cfg->mode == RPMA_RT_MODE_MANUAL)
-		return 0;
-	if (cfg->cpus != NULL) {
-		*cpu = cfg->cpus[poller];
-		return 0;
-	}
-	return rt_cpu_nth_allowed((int)poller, cpu);
+	return cfg->cpus == NULL || cfg->mode == RPMA_RT_MODE_MANUAL
+		       ? RPMA_RT_CPU_ANY
+		       : cfg->cpus[poller];
 }
 
 static void fini_pollers(struct rpma_rt *rt, uint32_t count)
@@ -86,16 +83,13 @@ static int init_pollers(struct rpma_rt *rt)
 {
 	uint32_t i;
 	int ret = 0;
-	int cpu;
 
 	rt->pollers = aligned_alloc(
 		RT_CACHE_LINE, (size_t)rt->cfg.pollers * sizeof(*rt->pollers));
 	if (rt->pollers == NULL)
 		return RPMA_E_NOMEM;
 	for (i = 0; i < rt->cfg.pollers; i++) {
-		ret = cpu_of(&rt->cfg, i, &cpu);
-		if (ret == 0)
-			ret = init_poller(&rt->pollers[i], rt, i, cpu);
+		ret = init_poller(&rt->pollers[i], rt, i, cpu_of(&rt->cfg, i));
 		if (ret)
 			break;
 	}
@@ -157,32 +151,39 @@ static void free_runtime(struct rpma_rt *rt)
 
 int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 {
+	static const char what[] = "no runtime is made";
 	struct rpma_rt_cfg checked;
 	struct rpma_rt *rt;
 	int ret;
 
 	/* a runtime made where calls may not wait could not be used there */
-	ret = rt_ptr == NULL ? RPMA_E_INVAL : rt_context_check_thread();
-	if (ret)
-		return ret;
-	ret = rt_cfg_read_runtime(cfg, &checked);
+	ret = RT_REFUSE_NULL(rt_ptr);
+	if (ret == 0)
+		ret = RT_REFUSE_THREAD();
+	if (ret == 0)
+		ret = rt_cfg_read_runtime(cfg, &checked);
 	if (ret)
 		return ret;
 	rt = calloc(1, sizeof(*rt));
 	if (rt == NULL)
-		return RPMA_E_NOMEM;
+		return RT_REFUSED(RPMA_E_NOMEM, what);
 	rt->cfg = checked;
 	rt->fork_generation = rt_context_generation();
 	rt->drop_item = rt_conn_drop_item;
+	rt->device_ops = &rt_lost_ops;
 	pthread_mutex_init(&rt->lock, NULL);
 	pthread_mutex_init(&rt->directory, NULL);
 	pthread_mutex_init(&rt->ask_lock, NULL);
+	CDS_INIT_LIST_HEAD(&rt->listed_listeners);
+	CDS_INIT_LIST_HEAD(&rt->listed_srqs);
+	CDS_INIT_LIST_HEAD(&rt->listed_adopted);
+	CDS_INIT_LIST_HEAD(&rt->listed_pools);
 	rt_wait_cond_init(&rt->quiet);
 	rt_wait_cond_init(&rt->changed);
 	ret = start(rt);
 	if (ret) {
 		free_runtime(rt);
-		return ret;
+		return RT_REFUSED(ret, what);
 	}
 	*rt_ptr = rt;
 	return 0;
@@ -299,9 +300,9 @@ int rpma_rt_stop(struct rpma_rt *rt)
 {
 	int ret;
 
-	if (rt == NULL)
-		return RPMA_E_INVAL;
-	ret = rt_context_check_wait(rt);
+	ret = RT_REFUSE_NULL(rt);
+	if (ret == 0)
+		ret = RT_REFUSE_WAIT(rt);
 	if (ret)
 		return ret;
 	if (!begin_to_stop(rt))
@@ -320,23 +321,29 @@ int rpma_rt_delete(struct rpma_rt **rt_ptr)
 	uint32_t handles;
 	int ret;
 
-	if (rt_ptr == NULL)
-		return RPMA_E_INVAL;
+	ret = RT_REFUSE_NULL(rt_ptr);
+	if (ret || *rt_ptr == NULL)
+		return ret;
 	rt = *rt_ptr;
-	if (rt == NULL)
-		return 0;
 	ret = rpma_rt_stop(rt);
 	if (ret)
 		return ret;
 	/* acquire: pairs with the release of the thread that frees a handle */
 	handles = atomic_load_explicit(&rt->handles, memory_order_acquire);
 	if (handles > 0) {
-		RT_LOG_INFO("the runtime is not deleted: %u handles of it are "
-			    "held (connections, listeners, queues, SRQs)",
-			    handles);
-		return RPMA_RT_E_BUSY;
+		/* relaxed: statistic, orders nothing */
+		atomic_store_explicit(&rt->delete_refused, true,
+				      memory_order_relaxed);
+		return RT_REFUSE(RPMA_RT_E_BUSY,
+				 "the runtime is stopped and not deleted: %u "
+				 "handles of it are held (connections, "
+				 "listeners, queues, SRQs, pools, adopted); "
+				 "rpma_rt_dump() lists them",
+				 handles);
 	}
+	rt_conn_free_left(rt);
 	fini_pollers(rt, rt->cfg.pollers);
+	rt_pool_free_ended(rt);
 	free_runtime(rt);
 	*rt_ptr = NULL;
 	return 0;

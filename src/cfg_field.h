@@ -35,7 +35,7 @@
 	int rpma_##object##_set_##name(struct rpma_##object *cfg, type v) \
 	{                                                                 \
 		if (cfg == NULL)                                          \
-			return RPMA_E_INVAL;                              \
+			return RPMA_REFUSE(RPMA_E_INVAL, "cfg is NULL");  \
 		if (!(is_valid)) {                                        \
 			RPMA_LOG_ERROR(#name ": " range);                 \
 			return RPMA_E_INVAL;                              \
@@ -44,14 +44,16 @@
 		return 0;                                                 \
 	}
 
-#define RPMA__CFG_GET(object, name, type)                               \
-	int rpma_##object##_get_##name(const struct rpma_##object *cfg, \
-				       type *v)                         \
-	{                                                               \
-		if (cfg == NULL || v == NULL)                           \
-			return RPMA_E_INVAL;                            \
-		*v = RPMA__CFG_LOAD(cfg, name);                         \
-		return 0;                                               \
+#define RPMA__CFG_GET(object, name, type)                                   \
+	int rpma_##object##_get_##name(const struct rpma_##object *cfg,     \
+				       type *v)                             \
+	{                                                                   \
+		if (cfg == NULL)                                            \
+			return RPMA_REFUSE(RPMA_E_INVAL, "cfg is NULL");    \
+		if (v == NULL)                                              \
+			return RPMA_REFUSE(RPMA_E_INVAL, #name " is NULL"); \
+		*v = RPMA__CFG_LOAD(cfg, name);                             \
+		return 0;                                                   \
 	}
 
 #endif /* RPMA_CFG_FIELD_H */

@@ -153,7 +153,7 @@ int rpma_channel_new(struct ibv_context *ibv_ctx,
 	int ret;
 
 	if (ibv_ctx == NULL || channel_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", ibv_ctx, channel_ptr);
 
 	channel = calloc(1, sizeof(*channel));
 	if (channel == NULL)
@@ -195,7 +195,7 @@ int rpma_channel_delete(struct rpma_channel **channel_ptr)
 	int ret;
 
 	if (channel_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", channel_ptr);
 	channel = *channel_ptr;
 	if (channel == NULL)
 		return 0;
@@ -215,7 +215,7 @@ int rpma_channel_delete(struct rpma_channel **channel_ptr)
 int rpma_channel_get_fd(const struct rpma_channel *channel, int *fd)
 {
 	if (fd == NULL || !rpma__channel_is_valid(channel))
-		return refusal(channel);
+		return RPMA_REFUSE_NULL(refusal(channel), "", fd, channel);
 
 	*fd = channel->channel->fd;
 	return 0;
@@ -225,7 +225,8 @@ int rpma_channel_get_ibv_channel(const struct rpma_channel *channel,
 				 struct ibv_comp_channel **ibv_channel)
 {
 	if (ibv_channel == NULL || !rpma__channel_is_valid(channel))
-		return refusal(channel);
+		return RPMA_REFUSE_NULL(refusal(channel), "", ibv_channel,
+					channel);
 
 	*ibv_channel = channel->channel;
 	return 0;
@@ -251,7 +252,7 @@ int rpma_channel_wait(struct rpma_channel *channel, struct rpma_cq **cq_ptr)
 	void *context;
 
 	if (cq_ptr == NULL || !rpma__channel_is_valid(channel))
-		return refusal(channel);
+		return RPMA_REFUSE_NULL(refusal(channel), "", cq_ptr, channel);
 
 	errno = 0;
 	if (ibv_get_cq_event(channel->channel, &ibv_cq, &context))
@@ -261,7 +262,8 @@ int rpma_channel_wait(struct rpma_channel *channel, struct rpma_cq **cq_ptr)
 	cq = find(channel, ibv_cq);
 	ibv_ack_cq_events(ibv_cq, 1);
 	if (cq == NULL) {
-		RPMA_LOG_ERROR("an event of a CQ that is not ours");
+		RPMA_LOG_ERROR("ibv_get_cq_event() gave an event of a CQ that "
+			       "is not on this channel");
 		return RPMA_E_UNKNOWN;
 	}
 	*cq_ptr = cq;

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "librpma.h"
+#include "log.h"
 
 bool rpma__claim_is_held_by(const struct rpma__claim *claim, const void *owner)
 {
@@ -19,11 +20,21 @@ bool rpma__claim_is_held_by(const struct rpma__claim *claim, const void *owner)
 		       owner;
 }
 
+static int refuse_claimed(void)
+{
+	return RPMA_REFUSE(
+		RPMA_E_CLAIMED,
+		"another owner has claimed it: it is released first");
+}
+
 int rpma__claim_check(const struct rpma__claim *claim, const void *owner)
 {
 	if (rpma__claim_is_held_by(claim, owner))
 		return 0;
-	return rpma__claim_is_held(claim) ? RPMA_E_CLAIMED : RPMA_E_INVAL;
+	if (rpma__claim_is_held(claim))
+		return refuse_claimed();
+	return RPMA_REFUSE(RPMA_E_INVAL,
+			   "owner has not claimed it: claim it before");
 }
 
 int rpma__claim_take(struct rpma__claim *claim, const void *owner)
@@ -31,7 +42,7 @@ int rpma__claim_take(struct rpma__claim *claim, const void *owner)
 	unsigned state = 0;
 
 	if (owner == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", owner);
 	if (rpma__claim_is_held_by(claim, owner))
 		return 0;
 
@@ -39,7 +50,7 @@ int rpma__claim_take(struct rpma__claim *claim, const void *owner)
 	if (!atomic_compare_exchange_strong_explicit(
 		    &claim->state, &state, RPMA__CLAIM_HELD,
 		    memory_order_acquire, memory_order_relaxed))
-		return state == RPMA__CLAIM_HELD ? RPMA_E_CLAIMED
+		return state == RPMA__CLAIM_HELD ? refuse_claimed()
 						 : RPMA_E_AGAIN;
 	/* relaxed: only this owner needs to find its own name there */
 	atomic_store_explicit(&claim->owner, owner, memory_order_relaxed);
@@ -48,8 +59,11 @@ int rpma__claim_take(struct rpma__claim *claim, const void *owner)
 
 int rpma__claim_drop(struct rpma__claim *claim, const void *owner)
 {
-	int ret = owner ? rpma__claim_check(claim, owner) : RPMA_E_INVAL;
+	int ret;
 
+	if (owner == NULL)
+		return RPMA_REFUSE(RPMA_E_INVAL, "owner is NULL");
+	ret = rpma__claim_check(claim, owner);
 	if (ret)
 		return ret;
 	/* relaxed: it is ours until the store below */

@@ -60,17 +60,21 @@ rpma__cm_channel_get_rdma(const struct rpma_cm_channel *channel)
 int rpma__cm_get_event(struct rdma_event_channel *evch,
 		       struct rdma_cm_event **event_ptr)
 {
+	int err;
+
 	if (rdma_get_cm_event(evch, event_ptr) == 0)
 		return 0;
 
-	switch (errno) {
+	err = errno;
+	switch (err) {
 	case EAGAIN:
 	case ENODATA:
 		return RPMA_E_NO_EVENT;
 	case EINTR:
 		return RPMA_E_AGAIN;
 	default:
-		RPMA_LOG_CALL("rdma_get_cm_event", -1);
+		RPMA_LOG_CALL("rdma_get_cm_event", err);
+		errno = err; /* the caller's: it may be for want of memory */
 		return RPMA_E_PROVIDER;
 	}
 }
@@ -81,14 +85,14 @@ int rpma_cm_channel_new(struct rpma_cm_channel **channel_ptr)
 	int ret;
 
 	if (channel_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", channel_ptr);
 
 	channel = malloc(sizeof(*channel));
 	if (channel == NULL)
 		return RPMA_E_NOMEM;
 	channel->evch = rdma_create_event_channel();
 	if (channel->evch == NULL) {
-		RPMA_LOG_CALL("rdma_create_event_channel", -1);
+		RPMA_LOG_CM_CALL("rdma_create_event_channel");
 		ret = RPMA_E_PROVIDER;
 		goto err_free;
 	}
@@ -107,7 +111,7 @@ int rpma_cm_channel_delete(struct rpma_cm_channel **channel_ptr)
 	struct rpma_cm_channel *channel;
 
 	if (channel_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", channel_ptr);
 	channel = *channel_ptr;
 	if (channel == NULL)
 		return 0;
@@ -129,7 +133,7 @@ int rpma_cm_channel_delete(struct rpma_cm_channel **channel_ptr)
 int rpma_cm_channel_get_fd(const struct rpma_cm_channel *channel, int *fd)
 {
 	if (fd == NULL || !rpma__cm_channel_is_valid(channel))
-		return refusal(channel);
+		return RPMA_REFUSE_NULL(refusal(channel), "", fd, channel);
 
 	*fd = channel->evch->fd;
 	return 0;
@@ -172,7 +176,7 @@ static void copy_event(struct rpma_cm_event *event, struct rdma_cm_event *raw)
 	*event = (struct rpma_cm_event){
 		.type = raw->event,
 		.status = raw->status,
-		.context = owner ? owner->context : NULL,
+		.context = owner ? rpma__cm_context_of(owner) : NULL,
 		.id = raw->id,
 		.raw = raw,
 	};
@@ -187,7 +191,7 @@ int rpma_cm_channel_get_event(struct rpma_cm_channel *channel,
 	int ret;
 
 	if (event == NULL || !rpma__cm_channel_is_valid(channel))
-		return refusal(channel);
+		return RPMA_REFUSE_NULL(refusal(channel), "", event, channel);
 
 	ret = rpma__cm_get_event(channel->evch, &raw);
 	if (ret == 0)
@@ -212,7 +216,7 @@ int rpma_cm_event_ack(struct rpma_cm_event *event)
 	struct rdma_cm_event *raw;
 
 	if (event == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", event);
 	raw = event->raw;
 	if (raw == NULL)
 		return 0;
@@ -239,7 +243,9 @@ int rpma_cm_event_reject(struct rpma_cm_event *event,
 
 	if (!rpma__cm_event_is_request(event) ||
 	    !rpma__private_data_is_valid(pdata))
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE(RPMA_E_INVAL,
+				   "event is NULL or no connection request, "
+				   "or pdata has ptr NULL or len 0");
 
 	id = event->id;
 	event->id = NULL;

@@ -319,7 +319,7 @@ static int open_own_channel(struct rpma_conn *conn)
 	int ret;
 
 	if (evch == NULL) {
-		RPMA_LOG_CALL("rdma_create_event_channel", -1);
+		RPMA_LOG_CM_CALL("rdma_create_event_channel");
 		return RPMA_E_PROVIDER;
 	}
 	ret = migrate(conn, evch);
@@ -452,9 +452,16 @@ bool rpma__conn_is_direct_write(const struct rpma_conn *conn)
 
 /* A type that is neither is executed: 1.3 does so. */
 int rpma__conn_check_flush(const struct rpma_conn *conn,
-			   const struct rpma_mr_remote *dst,
+			   const struct rpma_mr_remote *dst, size_t len,
 			   enum rpma_flush_type type)
 {
+	/* cut to 32 bits it would flush less than the caller believes */
+	if (len > UINT32_MAX && rpma__flush_is_native(conn->flush)) {
+		RPMA_LOG_ERROR("len: a native flush has up to %u bytes, not "
+			       "%zu: flush in several parts",
+			       UINT32_MAX, len);
+		return RPMA_E_INVAL;
+	}
 	if (type == RPMA_FLUSH_TYPE_PERSISTENT &&
 	    !rpma__conn_is_direct_write(conn)) {
 		RPMA_LOG_ERROR("the other side does not write directly to "
@@ -485,7 +492,7 @@ static bool is_claimed(const struct rpma_conn *conn)
 int rpma_conn_delete(struct rpma_conn **conn_ptr)
 {
 	if (conn_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", conn_ptr);
 	if (*conn_ptr == NULL)
 		return 0;
 	if (!rpma__is_here((*conn_ptr)->forks)) {
@@ -493,14 +500,16 @@ int rpma_conn_delete(struct rpma_conn **conn_ptr)
 		return RPMA_E_FORKED;
 	}
 	if (is_claimed(*conn_ptr))
-		return RPMA_E_CLAIMED;
+		return RPMA_REFUSE(
+			RPMA_E_CLAIMED,
+			"another owner has claimed it: it is released first");
 	return rpma__conn_delete(conn_ptr, NULL);
 }
 
 int rpma_conn_disconnect(struct rpma_conn *conn)
 {
 	if (!rpma__conn_is_valid(conn))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", conn);
 
 	if (rdma_disconnect(conn->id)) {
 		RPMA_LOG_CALL("rdma_disconnect", -1);

@@ -109,9 +109,12 @@ int rpma__conn_recv(struct rpma_conn *conn, struct rpma_mr_local *dst,
 		    size_t offset, size_t len, const void *op_context);
 
 bool rpma__conn_is_direct_write(const struct rpma_conn *conn);
-/* False, logged: the region or the connection does not allow the flush. */
+/*
+ * Logged: E_NOSUPP, the region or the connection does not allow the flush;
+ * E_INVAL, it is longer than a native one can be.
+ */
 int rpma__conn_check_flush(const struct rpma_conn *conn,
-			   const struct rpma_mr_remote *dst,
+			   const struct rpma_mr_remote *dst, size_t len,
 			   enum rpma_flush_type type);
 
 #endif /* RPMA_CONN_H */

@@ -7,12 +7,14 @@
  */
 
 #include "conn.h"
+#include "log.h"
 
 int rpma_conn_get_private_data(const struct rpma_conn *conn,
 			       struct rpma_conn_private_data *pdata)
 {
 	if (pdata == NULL || !rpma__conn_is_valid(conn))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", pdata,
+					conn);
 
 	*pdata = conn->data;
 	return 0;
@@ -25,7 +27,7 @@ int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn,
 	int ret;
 
 	if (!rpma__conn_is_valid(conn))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", conn);
 	/* refuses NULL */
 	ret = rpma_peer_cfg_get_direct_write_to_pmem(pcfg, &direct_write);
 	if (ret)
@@ -40,7 +42,10 @@ int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num)
 {
 	if (qp_num == NULL || !rpma__conn_is_valid(conn) ||
 	    conn->id->qp == NULL)
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(
+			rpma__conn_refusal(conn),
+			"the connection has no queue pair any more", qp_num,
+			conn);
 
 	*qp_num = conn->id->qp->qp_num;
 	return 0;
@@ -49,7 +54,8 @@ int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num)
 int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq_ptr)
 {
 	if (cq_ptr == NULL || !rpma__conn_is_valid(conn))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", cq_ptr,
+					conn);
 
 	*cq_ptr = conn->cq;
 	return 0;
@@ -58,7 +64,8 @@ int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq_ptr)
 int rpma_conn_get_rcq(const struct rpma_conn *conn, struct rpma_cq **rcq_ptr)
 {
 	if (rcq_ptr == NULL || !rpma__conn_is_valid(conn))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", rcq_ptr,
+					conn);
 
 	*rcq_ptr = conn->rcq;
 	return 0;
@@ -67,7 +74,9 @@ int rpma_conn_get_rcq(const struct rpma_conn *conn, struct rpma_cq **rcq_ptr)
 int rpma_conn_get_qp(const struct rpma_conn *conn, struct ibv_qp **qp)
 {
 	if (qp == NULL || !rpma__conn_is_valid(conn) || conn->id->qp == NULL)
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(
+			rpma__conn_refusal(conn),
+			"the connection has no queue pair any more", qp, conn);
 
 	*qp = conn->id->qp;
 	return 0;
@@ -76,7 +85,7 @@ int rpma_conn_get_qp(const struct rpma_conn *conn, struct ibv_qp **qp)
 int rpma_conn_get_cm_id(const struct rpma_conn *conn, struct rdma_cm_id **id)
 {
 	if (id == NULL || !rpma__conn_is_valid(conn))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", id, conn);
 
 	*id = conn->id;
 	return 0;
@@ -85,14 +94,16 @@ int rpma_conn_get_cm_id(const struct rpma_conn *conn, struct rdma_cm_id **id)
 int rpma_conn_claim(struct rpma_conn *conn, const void *owner)
 {
 	if (owner == NULL || !rpma__conn_is_valid(conn))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", owner,
+					conn);
 	return rpma__claim_take(&conn->claim, owner);
 }
 
 int rpma_conn_release(struct rpma_conn *conn, const void *owner)
 {
 	if (owner == NULL || !rpma__conn_is_valid(conn))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", owner,
+					conn);
 	return rpma__claim_drop(&conn->claim, owner);
 }
 
@@ -101,7 +112,7 @@ int rpma_conn_qp_to_err(struct rpma_conn *conn, const void *owner)
 	int ret;
 
 	if (!rpma__conn_is_valid(conn))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", conn);
 	ret = rpma__claim_check(&conn->claim, owner);
 	return ret ? ret : rpma__conn_qp_to_err(conn);
 }
@@ -111,7 +122,7 @@ int rpma_conn_destroy_qp(struct rpma_conn *conn, const void *owner)
 	int ret;
 
 	if (!rpma__conn_is_valid(conn))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", conn);
 	ret = rpma__claim_check(&conn->claim, owner);
 	if (ret == 0)
 		rpma__conn_destroy_qp(conn);

@@ -80,9 +80,11 @@ static int handle(struct rpma_conn *conn, enum rdma_cm_event_type type,
 int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd)
 {
 	if (fd == NULL || !rpma__conn_is_valid(conn))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", fd, conn);
 	if (conn->cm_channel)
-		return RPMA_E_SHARED_CHANNEL;
+		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
+				   "the CQ or the events are on a channel that "
+				   "others share, or claimed: wait there");
 
 	*fd = conn->evch->fd;
 	return 0;
@@ -96,9 +98,12 @@ int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event)
 	int ret;
 
 	if (event == NULL || !rpma__conn_is_valid(conn))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", event,
+					conn);
 	if (conn->cm_channel)
-		return RPMA_E_SHARED_CHANNEL;
+		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
+				   "the CQ or the events are on a channel that "
+				   "others share, or claimed: wait there");
 
 	ret = rpma__cm_get_event(conn->evch, &raw);
 	if (ret)
@@ -122,11 +127,16 @@ int rpma_conn_handle_event(struct rpma_conn *conn,
 
 	if (event == NULL || !rpma__cm_event_is_valid(cm_event) ||
 	    !rpma__conn_is_valid(conn))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", event,
+					cm_event, conn);
 	if (conn->cm_channel == NULL)
-		return RPMA_E_NOT_SHARED_CHNL;
+		return RPMA_REFUSE(
+			RPMA_E_NOT_SHARED_CHNL,
+			"the connection has no shared completion channel: "
+			"rpma_cq_wait() and rpma_cq_get_fd() are for its CQs");
 	if (cm_event->id != conn->id)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE(RPMA_E_INVAL,
+				   "cm_event is of another connection");
 
 	ret = keep_private_data(conn, cm_event->type, cm_event->private_data,
 				cm_event->private_data_len);
@@ -137,7 +147,8 @@ int rpma_conn_handle_event(struct rpma_conn *conn,
 int rpma_conn_get_event_status(const struct rpma_conn *conn, int *status)
 {
 	if (status == NULL || !rpma__conn_is_valid(conn))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", status,
+					conn);
 	if (!conn->had_event)
 		return RPMA_E_AGAIN;
 

@@ -8,18 +8,21 @@
  */
 
 #include "conn.h"
-#include "err.h"
-#include "log.h"
+#include "post_error.h"
 #include "wr.h"
 #include "wr_fill.h"
+#include "log.h"
 
 /* May the caller post on the connection? */
 static inline int check(const struct rpma_conn *conn)
 {
 	if (conn->id->qp == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE(RPMA_E_INVAL,
+				   "the connection has no queue pair any more");
 	if (rpma__claim_is_held(&conn->claim))
-		return RPMA_E_SHARED_CHANNEL;
+		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
+				   "the CQ or the events are on a channel that "
+				   "others share, or claimed: wait there");
 	return 0;
 }
 
@@ -44,11 +47,7 @@ static inline int post_send(struct rpma_conn *conn, struct rpma_send_wr *wr,
 		return ret;
 
 	ret = post_one(conn->id->qp, wr);
-	if (ret) {
-		RPMA_LOG_CALL("ibv_post_send", ret);
-		return RPMA_E_PROVIDER;
-	}
-	return 0;
+	return ret ? rpma__send_refused(wr, ret) : 0;
 }
 
 int rpma__conn_send(struct rpma_conn *conn, struct rpma_send_wr *wr)
@@ -70,10 +69,8 @@ static inline int post_recv(struct rpma_conn *conn, struct rpma_mr_local *dst,
 		return ret;
 
 	ret = ibv_post_recv(conn->id->qp, &wr.wr, &bad);
-	if (__builtin_expect(ret, 0)) {
-		RPMA_LOG_CALL("ibv_post_recv", ret);
-		return RPMA_E_PROVIDER;
-	}
+	if (__builtin_expect(ret, 0))
+		return rpma__recv_refused("ibv_post_recv", &wr.wr, ret);
 	return 0;
 }
 
@@ -165,6 +162,6 @@ int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset,
 	      size_t len, const void *op_context)
 {
 	if (!rpma__conn_is_valid(conn))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", conn);
 	return post_recv(conn, dst, offset, len, op_context);
 }

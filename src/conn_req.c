@@ -180,7 +180,7 @@ static int create_id(struct rpma_cm_channel *cm_channel, void *context,
 	if (cm_channel)
 		evch = rpma__cm_channel_get_rdma(cm_channel);
 	if (rdma_create_id(evch, id_ptr, context, RDMA_PS_TCP)) {
-		RPMA_LOG_CALL("rdma_create_id", -1);
+		RPMA_LOG_CM_CALL("rdma_create_id");
 		return RPMA_E_PROVIDER;
 	}
 	return 0;
@@ -196,7 +196,8 @@ int rpma_conn_req_new(struct rpma_peer *peer, const char *addr,
 	int ret;
 
 	if (peer == NULL || addr == NULL || port == NULL || req_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", peer, addr, port,
+					req_ptr);
 
 	rpma__conn_cfg_read(cfg, &values);
 	if (!is_here(peer, &values))
@@ -260,7 +261,8 @@ int rpma_conn_req_new_async(struct rpma_peer *peer, const char *addr,
 
 	if (peer == NULL || addr == NULL || port == NULL || cfg == NULL ||
 	    req_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", peer, addr, port, cfg,
+					req_ptr);
 	rpma__conn_cfg_read(cfg, &values);
 	if (!is_here(peer, &values))
 		return RPMA_E_FORKED;
@@ -285,6 +287,19 @@ static int fail(struct rpma_conn_req *req, int ret)
 	return ret;
 }
 
+/* The call that an event says more of. */
+static const char *step_of(const struct rpma_conn_req *req)
+{
+	switch (req->state) {
+	case RPMA__RESOLVING_ADDR:
+		return "rdma_resolve_addr";
+	case RPMA__RESOLVING_ROUTE:
+		return "rdma_resolve_route";
+	default:
+		return "rpma_conn_req_advance";
+	}
+}
+
 int rpma_conn_req_advance(struct rpma_conn_req *req,
 			  const struct rpma_cm_event *event)
 {
@@ -292,7 +307,10 @@ int rpma_conn_req_advance(struct rpma_conn_req *req,
 
 	if (!rpma__cm_event_is_valid(event) || !rpma__conn_req_is_valid(req) ||
 	    event->id != req->conn->id)
-		return rpma__conn_req_refusal(req);
+		return RPMA_REFUSE_NULL(
+			rpma__conn_req_refusal(req),
+			"the event is of another request or connection", event,
+			req);
 
 	if (req->state == RPMA__RESOLVING_ADDR &&
 	    event->type == RDMA_CM_EVENT_ADDR_RESOLVED) {
@@ -306,7 +324,7 @@ int rpma_conn_req_advance(struct rpma_conn_req *req,
 	    event->type == RDMA_CM_EVENT_ROUTE_RESOLVED)
 		return make(req);
 
-	RPMA_LOG_ERROR("the request failed: %s, status %d",
+	RPMA_LOG_ERROR("%s() failed: %s, status %d", step_of(req),
 		       rdma_event_str(event->type), event->status);
 	return fail(req, RPMA_E_PROVIDER);
 }
@@ -359,14 +377,17 @@ int rpma_conn_req_new_from_event(struct rpma_peer *peer,
 
 	if (peer == NULL || req_ptr == NULL ||
 	    !rpma__cm_event_is_request(event))
-		return rpma__peer_refusal(peer);
+		return RPMA_REFUSE_NULL(
+			rpma__peer_refusal(peer),
+			"event is NULL or no connection request", peer,
+			req_ptr);
 
 	request = (struct rpma__request){
 		.id = event->id,
 		.data = event->private_data,
 		.data_len = event->private_data_len,
 	};
-	event->id->context = context;
+	rpma__cm_set_context(event->id, context);
 	ret = rpma__conn_req_from_request(peer, &request, cfg, req_ptr);
 	if (ret)
 		rpma__conn_req_refuse_id(event->id);
@@ -378,14 +399,16 @@ int rpma_conn_req_delete(struct rpma_conn_req **req_ptr)
 	struct rpma_conn_req *req;
 
 	if (req_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", req_ptr);
 	req = *req_ptr;
 	if (req == NULL)
 		return 0;
 	if (!rpma__conn_req_is_valid(req))
 		return abandon_req(req_ptr);
 	if (rpma__claim_is_held(&req->conn->claim))
-		return RPMA_E_CLAIMED;
+		return RPMA_REFUSE(
+			RPMA_E_CLAIMED,
+			"another owner has claimed it: it is released first");
 	return delete_req(req_ptr, refusal_of(req));
 }
 
@@ -397,12 +420,20 @@ int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
 
 	if (req_ptr == NULL || *req_ptr == NULL ||
 	    !rpma__private_data_is_valid(pdata))
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL,
+					"*req_ptr is NULL, or pdata has ptr "
+					"NULL or len 0",
+					req_ptr);
 	req = *req_ptr;
 	if (!rpma__conn_req_is_valid(req) || !req->is_passive)
-		return rpma__conn_req_refusal(req);
+		return RPMA_REFUSE_NULL(rpma__conn_req_refusal(req),
+					"req was begun here: only a request of "
+					"the other side is refused by a reject",
+					req);
 	if (rpma__claim_is_held(&req->conn->claim))
-		return RPMA_E_CLAIMED;
+		return RPMA_REFUSE(
+			RPMA_E_CLAIMED,
+			"another owner has claimed it: it is released first");
 
 	if (pdata)
 		refusal = (struct rpma__refusal){pdata->ptr, pdata->len};
@@ -462,7 +493,8 @@ int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
 	int ret = RPMA_E_INVAL;
 
 	if (req_ptr == NULL || *req_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "*req_ptr is NULL",
+					req_ptr);
 	req = *req_ptr;
 	if (!rpma__conn_req_is_valid(req))
 		return abandon_req(req_ptr);
@@ -472,6 +504,11 @@ int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
 	if (conn_ptr && rpma__private_data_is_valid(pdata) &&
 	    req->state == RPMA__READY && req->conn->id->qp)
 		ret = open_and_connect(req, pdata);
+	else
+		(void)RPMA_REFUSE_NULL(RPMA_E_INVAL,
+				       "pdata has ptr NULL or len 0, or the "
+				       "request has no queue pair",
+				       conn_ptr);
 	if (ret) {
 		(void)delete_req(req_ptr, refusal_of(req));
 		return ret;

@@ -22,8 +22,15 @@ static bool is_taken(const struct rpma_conn *conn)
 static int check_channel(const struct rpma_conn *conn)
 {
 	if (is_taken(conn))
-		return RPMA_E_SHARED_CHANNEL;
-	return conn->channel ? 0 : RPMA_E_NOT_SHARED_CHNL;
+		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
+				   "the CQ or the events are on a channel that "
+				   "others share, or claimed: wait there");
+	if (conn->channel)
+		return 0;
+	return RPMA_REFUSE(
+		RPMA_E_NOT_SHARED_CHNL,
+		"the connection has no shared completion channel: "
+		"rpma_cq_wait() and rpma_cq_get_fd() are for its CQs");
 }
 
 static bool enter(struct rpma_conn *conn)
@@ -68,7 +75,8 @@ static int take_event(struct rpma_conn *conn, struct rpma_cq **cq_ptr)
 	if (cq == NULL) {
 		/* unacknowledged, its CQ could never be destroyed */
 		ibv_ack_cq_events(ibv_cq, 1);
-		RPMA_LOG_ERROR("an event of a CQ that is not the connection's");
+		RPMA_LOG_ERROR("ibv_get_cq_event() gave an event of a CQ that "
+			       "is not the connection's");
 		return RPMA_E_UNKNOWN;
 	}
 	*cq_ptr = cq;
@@ -95,11 +103,14 @@ static int wait(struct rpma_conn *conn, struct rpma_cq **cq_ptr, bool *is_rcq,
 	int ret;
 
 	if (cq_ptr == NULL || !rpma__conn_is_valid(conn))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", cq_ptr,
+					conn);
 	if (conn->channel == NULL)
 		return check_channel(conn);
 	if (!enter(conn))
-		return RPMA_E_SHARED_CHANNEL;
+		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
+				   "the CQ or the events are on a channel that "
+				   "others share, or claimed: wait there");
 
 	ret = take_event(conn, &cq);
 	if (ret == 0) {
@@ -118,7 +129,7 @@ int rpma_conn_get_compl_fd(const struct rpma_conn *conn, int *fd)
 	int ret;
 
 	if (fd == NULL || !rpma__conn_is_valid(conn))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", fd, conn);
 	ret = check_channel(conn);
 	if (ret)
 		return ret;

@@ -227,9 +227,11 @@ int rpma__cq_arm(struct ibv_cq *ibv_cq, bool solicited_only)
 int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd)
 {
 	if (fd == NULL || !rpma__cq_is_valid(cq))
-		return rpma__cq_refusal(cq);
+		return RPMA_REFUSE_NULL(rpma__cq_refusal(cq), "", fd, cq);
 	if (rpma__cq_is_taken(cq))
-		return RPMA_E_SHARED_CHANNEL;
+		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
+				   "the CQ or the events are on a channel that "
+				   "others share, or claimed: wait there");
 
 	*fd = cq->ibv_channel->fd;
 	return 0;
@@ -241,9 +243,11 @@ int rpma_cq_wait(struct rpma_cq *cq)
 	int ret;
 
 	if (!rpma__cq_is_valid(cq))
-		return rpma__cq_refusal(cq);
+		return RPMA_REFUSE_NULL(rpma__cq_refusal(cq), "", cq);
 	if (!cq->owns_channel || !rpma__claim_enter(&cq->claim))
-		return RPMA_E_SHARED_CHANNEL;
+		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
+				   "the CQ or the events are on a channel that "
+				   "others share, or claimed: wait there");
 
 	ret = rpma__cq_get_event(cq->ibv_channel, &ibv_cq);
 	if (ret == 0) {
@@ -260,9 +264,11 @@ int rpma_cq_wait_event(struct rpma_cq *cq)
 	int ret;
 
 	if (!rpma__cq_is_valid(cq))
-		return rpma__cq_refusal(cq);
+		return RPMA_REFUSE_NULL(rpma__cq_refusal(cq), "", cq);
 	if (!cq->owns_channel || !rpma__claim_enter(&cq->claim))
-		return RPMA_E_SHARED_CHANNEL;
+		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
+				   "the CQ or the events are on a channel that "
+				   "others share, or claimed: wait there");
 
 	ret = rpma__cq_get_event(cq->ibv_channel, &ibv_cq);
 	if (ret == 0)
@@ -274,7 +280,11 @@ int rpma_cq_wait_event(struct rpma_cq *cq)
 static int poll_failed(int got, int num_entries)
 {
 	if (got < 0) {
-		RPMA_LOG_ERROR("ibv_poll_cq() failed: %d", got);
+		RPMA_LOG_ERROR("ibv_poll_cq() failed: %d: the CQ is of no use "
+			       "any more, it was overrun or its device is "
+			       "gone; delete its connections, and make it for "
+			       "all that can complete in it",
+			       got);
 		return RPMA_E_PROVIDER;
 	}
 	RPMA_LOG_ERROR("ibv_poll_cq() gave %d entries where %d fit", got,
@@ -290,7 +300,9 @@ static __attribute__((noinline)) int poll_some(struct rpma_cq *cq,
 	int got;
 
 	if (rpma__claim_is_held(&cq->claim))
-		return RPMA_E_SHARED_CHANNEL;
+		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
+				   "the CQ or the events are on a channel that "
+				   "others share, or claimed: wait there");
 
 	got = ibv_poll_cq(cq->cq, num_entries, wc);
 	if (got == 0) {
@@ -310,7 +322,9 @@ static int poll_one(struct rpma_cq *cq, struct ibv_wc *wc)
 	int got;
 
 	if (rpma__claim_is_held(&cq->claim))
-		return RPMA_E_SHARED_CHANNEL;
+		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
+				   "the CQ or the events are on a channel that "
+				   "others share, or claimed: wait there");
 
 	got = ibv_poll_cq(cq->cq, 1, wc);
 	if (got == 1)
@@ -326,11 +340,14 @@ int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
 		   int *num_entries_got)
 {
 	if (wc == NULL || !rpma__cq_is_valid(cq) || num_entries < 1)
-		return rpma__cq_refusal(cq);
+		return RPMA_REFUSE_NULL(rpma__cq_refusal(cq),
+					"num_entries is below 1", wc, cq);
 	if (num_entries_got)
 		return poll_some(cq, num_entries, wc, num_entries_got);
 	if (num_entries > 1)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE(
+			RPMA_E_INVAL,
+			"num_entries is above 1, and num_entries_got NULL");
 	return poll_one(cq, wc);
 }
 
@@ -348,7 +365,7 @@ int rpma_cq_new(struct ibv_context *ibv_ctx, int cqe,
 	};
 
 	if (ibv_ctx == NULL || cq_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", ibv_ctx, cq_ptr);
 	if (channel && !rpma__channel_is_valid(channel))
 		return RPMA_E_FORKED;
 	if (cqe < 1) {
@@ -373,18 +390,22 @@ int rpma_cq_delete(struct rpma_cq **cq_ptr)
 	int ret;
 
 	if (cq_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", cq_ptr);
 	cq = *cq_ptr;
 	if (cq == NULL)
 		return 0;
 	if (!cq->standalone)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE(RPMA_E_INVAL,
+				   "the CQ belongs to a connection or an SRQ, "
+				   "which deletes it");
 	if (!rpma__is_here(cq->forks)) {
 		rpma__cq_abandon(cq_ptr);
 		return RPMA_E_FORKED;
 	}
 	if (rpma__claim_is_held(&cq->claim))
-		return RPMA_E_CLAIMED;
+		return RPMA_REFUSE(
+			RPMA_E_CLAIMED,
+			"another owner has claimed it: it is released first");
 	if (count_unacked(cq)) {
 		RPMA_LOG_ERROR("%u events of the CQ are not acknowledged: "
 			       "rpma_cq_ack() comes first",
@@ -403,14 +424,14 @@ int rpma_cq_delete(struct rpma_cq **cq_ptr)
 int rpma_cq_arm(struct rpma_cq *cq, bool solicited_only)
 {
 	if (!rpma__cq_is_valid(cq))
-		return rpma__cq_refusal(cq);
+		return RPMA_REFUSE_NULL(rpma__cq_refusal(cq), "", cq);
 	return rpma__cq_arm(cq->cq, solicited_only);
 }
 
 int rpma_cq_ack(struct rpma_cq *cq, unsigned n)
 {
 	if (!rpma__cq_is_valid(cq))
-		return rpma__cq_refusal(cq);
+		return RPMA_REFUSE_NULL(rpma__cq_refusal(cq), "", cq);
 
 	uncount_events(cq, n);
 	ibv_ack_cq_events(cq->cq, n);
@@ -420,7 +441,7 @@ int rpma_cq_ack(struct rpma_cq *cq, unsigned n)
 int rpma_cq_get_context(const struct rpma_cq *cq, void **context)
 {
 	if (context == NULL || !rpma__cq_is_valid(cq))
-		return rpma__cq_refusal(cq);
+		return RPMA_REFUSE_NULL(rpma__cq_refusal(cq), "", context, cq);
 
 	*context = cq->context;
 	return 0;
@@ -429,7 +450,7 @@ int rpma_cq_get_context(const struct rpma_cq *cq, void **context)
 int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq)
 {
 	if (ibv_cq == NULL || !rpma__cq_is_valid(cq))
-		return rpma__cq_refusal(cq);
+		return RPMA_REFUSE_NULL(rpma__cq_refusal(cq), "", ibv_cq, cq);
 
 	*ibv_cq = cq->cq;
 	return 0;
@@ -440,14 +461,14 @@ int rpma_cq_from_ibv_cq(const struct ibv_cq *ibv_cq, struct rpma_cq **cq_ptr)
 	struct rpma_cq *cq;
 
 	if (ibv_cq == NULL || cq_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", ibv_cq, cq_ptr);
 	cq = rpma__cq_table_find(ibv_cq);
 	if (cq == NULL) {
 		RPMA_LOG_ERROR("a CQ that is not of this library");
 		return RPMA_E_INVAL;
 	}
 	if (!rpma__cq_is_valid(cq))
-		return rpma__cq_refusal(cq);
+		return RPMA_REFUSE_NULL(rpma__cq_refusal(cq), "", cq);
 
 	*cq_ptr = cq;
 	return 0;
@@ -456,13 +477,13 @@ int rpma_cq_from_ibv_cq(const struct ibv_cq *ibv_cq, struct rpma_cq **cq_ptr)
 int rpma_cq_claim(struct rpma_cq *cq, const void *owner)
 {
 	if (owner == NULL || !rpma__cq_is_valid(cq))
-		return rpma__cq_refusal(cq);
+		return RPMA_REFUSE_NULL(rpma__cq_refusal(cq), "", owner, cq);
 	return rpma__claim_take(&cq->claim, owner);
 }
 
 int rpma_cq_release(struct rpma_cq *cq, const void *owner)
 {
 	if (owner == NULL || !rpma__cq_is_valid(cq))
-		return rpma__cq_refusal(cq);
+		return RPMA_REFUSE_NULL(rpma__cq_refusal(cq), "", owner, cq);
 	return rpma__claim_drop(&cq->claim, owner);
 }

@@ -48,7 +48,7 @@ static int init_channel(struct rpma_ep *ep, struct rpma_cm_channel *cm_channel)
 	}
 	ep->evch = rdma_create_event_channel();
 	if (ep->evch == NULL) {
-		RPMA_LOG_CALL("rdma_create_event_channel", -1);
+		RPMA_LOG_CM_CALL("rdma_create_event_channel");
 		return RPMA_E_PROVIDER;
 	}
 	return 0;
@@ -68,7 +68,7 @@ static int create_id(struct rpma_ep *ep, void *context)
 	if (ep->cm_channel)
 		evch = rpma__cm_channel_get_rdma(ep->cm_channel);
 	if (rdma_create_id(evch, &ep->id, context, RDMA_PS_TCP)) {
-		RPMA_LOG_CALL("rdma_create_id", -1);
+		RPMA_LOG_CM_CALL("rdma_create_id");
 		return RPMA_E_PROVIDER;
 	}
 	return 0;
@@ -102,7 +102,8 @@ int rpma_ep_listen_ex(struct rpma_peer *peer, const char *addr,
 
 	if (peer == NULL || addr == NULL || port == NULL || ep_ptr == NULL ||
 	    backlog < 0)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "backlog is negative",
+					peer, addr, port, ep_ptr);
 	if (!rpma__peer_is_valid(peer) ||
 	    (cm_channel && !rpma__cm_channel_is_valid(cm_channel)))
 		return RPMA_E_FORKED;
@@ -159,7 +160,7 @@ int rpma_ep_shutdown(struct rpma_ep **ep_ptr)
 	int ret;
 
 	if (ep_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", ep_ptr);
 	ep = *ep_ptr;
 	if (ep == NULL)
 		return 0;
@@ -176,9 +177,11 @@ int rpma_ep_shutdown(struct rpma_ep **ep_ptr)
 int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd)
 {
 	if (fd == NULL || !is_valid(ep))
-		return refusal(ep);
+		return RPMA_REFUSE_NULL(refusal(ep), "", fd, ep);
 	if (ep->cm_channel)
-		return RPMA_E_SHARED_CHANNEL;
+		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
+				   "the CQ or the events are on a channel that "
+				   "others share, or claimed: wait there");
 
 	*fd = ep->evch->fd;
 	return 0;
@@ -187,13 +190,17 @@ int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd)
 int rpma_ep_get_port(const struct rpma_ep *ep, uint16_t *port)
 {
 	if (port == NULL || !is_valid(ep))
-		return refusal(ep);
+		return RPMA_REFUSE_NULL(refusal(ep), "", port, ep);
 
 	*port = ntohs(rdma_get_src_port(ep->id));
 	return 0;
 }
 
-/* Turns the event into a request, and acknowledges it in any case. */
+/*
+ * Turns the event into a request, and acknowledges it in any case. An event
+ * that cannot be acknowledged would let the endpoint's shutdown wait for ever,
+ * so it is an error, and the other side is refused.
+ */
 static int take_request(struct rpma_ep *ep, struct rdma_cm_event *event,
 			const struct rpma_conn_cfg *cfg,
 			struct rpma_conn_req **req_ptr)
@@ -203,14 +210,24 @@ static int take_request(struct rpma_ep *ep, struct rdma_cm_event *event,
 		.data = event->param.conn.private_data,
 		.data_len = event->param.conn.private_data_len,
 	};
+	struct rpma_conn_req *req;
+	bool is_acked;
 	int ret;
 
-	ret = rpma__conn_req_from_request(ep->peer, &request, cfg, req_ptr);
-	if (rdma_ack_cm_event(event))
+	ret = rpma__conn_req_from_request(ep->peer, &request, cfg, &req);
+	is_acked = rdma_ack_cm_event(event) == 0;
+	if (!is_acked)
 		RPMA_LOG_CALL("rdma_ack_cm_event", -1);
-	if (ret)
+	if (ret) {
 		rpma__conn_req_refuse_id(request.id);
-	return ret;
+		return ret;
+	}
+	if (!is_acked) {
+		(void)rpma_conn_req_delete(&req);
+		return RPMA_E_PROVIDER;
+	}
+	*req_ptr = req;
+	return 0;
 }
 
 int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
@@ -220,9 +237,11 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
 	int ret;
 
 	if (req_ptr == NULL || !is_valid(ep))
-		return refusal(ep);
+		return RPMA_REFUSE_NULL(refusal(ep), "", req_ptr, ep);
 	if (ep->cm_channel)
-		return RPMA_E_SHARED_CHANNEL;
+		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
+				   "the CQ or the events are on a channel that "
+				   "others share, or claimed: wait there");
 
 	ret = rpma__cm_get_event(ep->evch, &event);
 	if (ret)

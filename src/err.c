@@ -12,10 +12,47 @@
 
 const char *rpma__errno_2str(int ret)
 {
-	/* strerror() is not thread-safe, and strerror_l() wants a locale */
-	const char *text = strerrordesc_np(ret > 0 ? ret : errno);
+	/*
+	 * strerror() is not thread-safe, strerror_l() wants a locale, and
+	 * strerrordesc_np() glibc 2.32. A known errno takes no buffer.
+	 */
+	char unknown[64];
+	int saved = errno;
+	const char *text =
+		strerror_r(ret > 0 ? ret : saved, unknown, sizeof(unknown));
 
-	return text ? text : "unknown errno";
+	errno = saved;
+	return text == unknown ? "unknown errno" : text;
+}
+
+const char *rpma__cm_advice(void)
+{
+	switch (errno) {
+	case ENODEV:
+	case ENOENT:
+		return ": RDMA needs a device and /dev/infiniband/rdma_cm "
+		       "(kernel module rdma_ucm; rdma_rxe makes a device of a "
+		       "network interface); without them, "
+		       "LD_PRELOAD=librpma_loopback.so";
+	case EACCES:
+	case EPERM:
+		return ": may this user open /dev/infiniband/rdma_cm?";
+	default:
+		return "";
+	}
+}
+
+const char *rpma__addr_advice(void)
+{
+	switch (errno) {
+	case EADDRNOTAVAIL:
+		return ": no RDMA device of this machine has that address "
+		       "(rdma link shows devices, ip addr addresses)";
+	case EADDRINUSE:
+		return ": a program listens at that port already";
+	default:
+		return rpma__cm_advice();
+	}
 }
 
 const char *rpma_err_2str(int ret)

@@ -31,6 +31,13 @@
  */
 const char *rpma__errno_2str(int ret);
 
+/* Where errno says that rdma_cm cannot be used here: what to look for, as the
+ * end of a message; else "". */
+const char *rpma__cm_advice(void);
+
+/* Likewise of a call of rdma_cm with an address. */
+const char *rpma__addr_advice(void);
+
 /* The first of several errors is the one reported. */
 static inline void rpma__err_first(int *first, int ret)
 {

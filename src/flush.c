@@ -1,20 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Native and emulated flush. */
+/*
+ * Native and emulated flush. The buffer of emulated ones is shared by all that
+ * are in the same protection domain, from the first to the last of them: a page
+ * and a mapping for each connection would soon be more than a process may have.
+ * It is made and unmade without the lock.
+ */
 
 #include "flush.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "err.h"
 #include "log.h"
+#include "peer.h"
 #include "verbs_compat.h"
 
+struct rpma__flush_buffer {
+	const struct ibv_pd *pd;
+	void *raw;
+	size_t size; /* as mapped */
+	struct rpma_mr_local *mr;
+	/* under the lock */
+	unsigned users;
+	struct rpma__flush_buffer *next;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct rpma__flush_buffer *list;
+} buffers = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void rpma__flush_lock(void)
+{
+	pthread_mutex_lock(&buffers.lock);
+}
+
+void rpma__flush_unlock(void)
+{
+	pthread_mutex_unlock(&buffers.lock);
+}
+
 /* A page of its own, so that a fork does not share it with anything else. */
-static int map_raw(struct rpma__flush *flush)
+static int map_raw(struct rpma__flush_buffer *buffer)
 {
 	long page = sysconf(_SC_PAGESIZE);
 	void *raw;
@@ -28,22 +60,105 @@ static int map_raw(struct rpma__flush *flush)
 		   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (raw == MAP_FAILED)
 		return RPMA_E_NOMEM;
-	flush->raw = raw;
-	flush->raw_size = (size_t)page;
+	buffer->raw = raw;
+	buffer->size = (size_t)page;
 	return 0;
+}
+
+static int buffer_new(struct rpma_peer *peer,
+		      struct rpma__flush_buffer **buffer_ptr)
+{
+	struct rpma__flush_buffer *buffer = calloc(1, sizeof(*buffer));
+	int ret;
+
+	if (buffer == NULL)
+		return RPMA_E_NOMEM;
+	buffer->pd = peer->pd;
+	ret = map_raw(buffer);
+	if (ret)
+		goto err_free;
+	ret = rpma_mr_reg(peer, buffer->raw, RPMA__RAW_SIZE,
+			  RPMA_MR_USAGE_READ_DST, &buffer->mr);
+	if (ret)
+		goto err_unmap;
+	*buffer_ptr = buffer;
+	return 0;
+err_unmap:
+	(void)munmap(buffer->raw, buffer->size);
+err_free:
+	free(buffer);
+	return ret;
+}
+
+static int buffer_delete(struct rpma__flush_buffer *buffer)
+{
+	int ret = rpma_mr_dereg(&buffer->mr);
+
+	if (munmap(buffer->raw, buffer->size)) {
+		RPMA_LOG_CALL("munmap", -1);
+		rpma__err_first(&ret, RPMA_E_INVAL);
+	}
+	free(buffer);
+	return ret;
+}
+
+/* The one of that protection domain, with a user more; else made, if it is not
+ * NULL, which is listed; else NULL. */
+static struct rpma__flush_buffer *use(const struct ibv_pd *pd,
+				      struct rpma__flush_buffer *made)
+{
+	struct rpma__flush_buffer *buffer;
+
+	pthread_mutex_lock(&buffers.lock);
+	buffer = buffers.list;
+	while (buffer != NULL && buffer->pd != pd)
+		buffer = buffer->next;
+	if (buffer == NULL && made != NULL) {
+		made->next = buffers.list;
+		buffers.list = made;
+		buffer = made;
+	}
+	if (buffer != NULL)
+		buffer->users++;
+	pthread_mutex_unlock(&buffers.lock);
+	return buffer;
+}
+
+/* True: that was the last user. */
+static bool leave(struct rpma__flush_buffer *buffer)
+{
+	struct rpma__flush_buffer **link = &buffers.list;
+	bool is_last;
+
+	pthread_mutex_lock(&buffers.lock);
+	is_last = --buffer->users == 0;
+	if (is_last) {
+		while (*link != buffer)
+			link = &(*link)->next;
+		*link = buffer->next;
+	}
+	pthread_mutex_unlock(&buffers.lock);
+	return is_last;
 }
 
 static int init_emulated(struct rpma__flush *flush, struct rpma_peer *peer)
 {
-	int ret = map_raw(flush);
+	struct rpma__flush_buffer *buffer = use(peer->pd, NULL);
+	struct rpma__flush_buffer *made;
+	int ret = 0;
 
-	if (ret)
-		return ret;
-	ret = rpma_mr_reg(peer, flush->raw, RPMA__RAW_SIZE,
-			  RPMA_MR_USAGE_READ_DST, &flush->raw_mr);
-	if (ret)
-		(void)munmap(flush->raw, flush->raw_size);
-	return ret;
+	if (buffer == NULL) {
+		ret = buffer_new(peer, &made);
+		if (ret)
+			return ret;
+		buffer = use(peer->pd, made);
+		if (buffer != made) /* another thread was faster */
+			(void)buffer_delete(made);
+	}
+	flush->buffer = buffer;
+	flush->raw = buffer->raw;
+	flush->raw_mr = buffer->mr;
+	return 0;
 }
 
 int rpma__flush_new(struct rpma_peer *peer, struct ibv_qp *qp,
@@ -72,13 +187,8 @@ int rpma__flush_delete(struct rpma__flush **flush_ptr)
 	if (flush == NULL)
 		return 0;
 
-	if (flush->raw) {
-		ret = rpma_mr_dereg(&flush->raw_mr);
-		if (munmap(flush->raw, flush->raw_size)) {
-			RPMA_LOG_CALL("munmap", -1);
-			rpma__err_first(&ret, RPMA_E_INVAL);
-		}
-	}
+	if (flush->buffer && leave(flush->buffer))
+		ret = buffer_delete(flush->buffer);
 	free(flush);
 	*flush_ptr = NULL;
 	return ret;
@@ -87,13 +197,17 @@ int rpma__flush_delete(struct rpma__flush **flush_ptr)
 void rpma__flush_abandon(struct rpma__flush **flush_ptr)
 {
 	struct rpma__flush *flush = *flush_ptr;
+	struct rpma__flush_buffer *buffer;
 
 	if (flush == NULL)
 		return;
-	/* its memory only: the region itself is the parent's too */
-	free(flush->raw_mr);
-	if (flush->raw)
-		(void)munmap(flush->raw, flush->raw_size);
+	buffer = flush->buffer;
+	if (buffer && leave(buffer)) {
+		/* its memory only: the region itself is the parent's too */
+		free(buffer->mr);
+		(void)munmap(buffer->raw, buffer->size);
+		free(buffer);
+	}
 	free(flush);
 	*flush_ptr = NULL;
 }

@@ -3,9 +3,8 @@
 
 /*
  * Flushing: natively where the QP can, else by reading 8 bytes back into a
- * buffer of the connection, which orders the writes before it. Immutable after
- * new; nobody looks at the bytes in the buffer, so any number of flushes may
- * share it.
+ * buffer, which orders the writes before it. The connections of a peer share
+ * it: nobody looks at the bytes in it. Immutable after new.
  */
 
 #ifndef RPMA_FLUSH_H
@@ -19,8 +18,8 @@
 struct rpma__flush {
 	/* all NULL if the QP flushes natively */
 	void *raw;
-	size_t raw_size; /* as mapped */
 	struct rpma_mr_local *raw_mr;
+	struct rpma__flush_buffer *buffer; /* which has both */
 };
 
 /* E_NOMEM, or E_PROVIDER (logged). Holds memory of the peer if emulated. */
@@ -32,6 +31,12 @@ int rpma__flush_new(struct rpma_peer *peer, struct ibv_qp *qp,
  */
 int rpma__flush_delete(struct rpma__flush **flush_ptr);
 
+static inline bool rpma__flush_is_native(const struct rpma__flush *flush)
+{
+	return flush->raw == NULL;
+}
+
+/* len: of a native one it fits 32 bits. */
 static inline void rpma__flush_fill(const struct rpma__flush *flush,
 				    const struct rpma_mr_remote *dst,
 				    size_t dst_offset, size_t len,
@@ -46,12 +51,16 @@ static inline void rpma__flush_fill(const struct rpma__flush *flush,
 	rpma__mr_fill_rdma(wr, IBV_WR_RDMA_READ, &raw, dst, dst_offset, flags,
 			   wr_id);
 	wr->native_arg = RPMA__BYTES_OURS;
-	if (flush->raw)
+	if (!rpma__flush_is_native(flush))
 		return;
 	wr->native = RPMA__NATIVE_FLUSH;
 	wr->native_arg = (uint32_t)type;
 	wr->sge.length = (uint32_t)len;
 }
+
+/* Around a fork: no other thread is inside the list of buffers. */
+void rpma__flush_lock(void);
+void rpma__flush_unlock(void);
 
 /* A flush of another process: frees what this process has of it. */
 void rpma__flush_abandon(struct rpma__flush **flush_ptr);

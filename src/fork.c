@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "cq_table.h"
+#include "flush.h"
 #include "log.h"
 #include "log_default.h"
 
@@ -15,7 +16,8 @@ atomic_uint rpma__forks;
 
 void rpma__log_not_here(void)
 {
-	RPMA_LOG_ERROR("an object of another process, from before a fork");
+	RPMA_LOG_ERROR("an object made before a fork, in another process: fork "
+		       "first (daemon() forks too), or make it again here");
 }
 
 /* No thread holds one of these locks while it waits for another. */
@@ -23,10 +25,12 @@ static void before(void)
 {
 	rpma__log_default_lock();
 	rpma__cq_table_lock();
+	rpma__flush_lock();
 }
 
 static void in_parent(void)
 {
+	rpma__flush_unlock();
 	rpma__cq_table_unlock();
 	rpma__log_default_unlock();
 }

@@ -5,8 +5,19 @@
 
 #include "info.h"
 
+#include <errno.h>
+#include <netdb.h>
+
 #include "err.h"
 #include "log.h"
+
+/* What rdma_getaddrinfo() answers, in words: errors of the resolver are its
+ * own, -1 and EAI_SYSTEM have set errno. */
+static const char *answer_2str(int ret)
+{
+	return ret == -1 || ret == EAI_SYSTEM ? rpma__errno_2str(-1)
+					      : gai_strerror(ret);
+}
 
 int rpma__info_get(const char *addr, const char *port,
 		   enum rpma__info_side side, struct rdma_addrinfo **info_ptr)
@@ -17,10 +28,12 @@ int rpma__info_get(const char *addr, const char *port,
 		.ai_port_space = RDMA_PS_TCP,
 	};
 	struct rdma_addrinfo *info = NULL;
+	int ret = rdma_getaddrinfo(addr, port, &hints, &info);
 
-	if (rdma_getaddrinfo(addr, port, &hints, &info)) {
-		RPMA_LOG_ERROR("rdma_getaddrinfo(%s, %s) failed: %s", addr,
-			       port ? port : "", rpma__errno_2str(-1));
+	if (ret) {
+		RPMA_LOG_ERROR("rdma_getaddrinfo(%s, %s) failed: %s%s", addr,
+			       port ? port : "", answer_2str(ret),
+			       ret == -1 ? rpma__cm_advice() : "");
 		return RPMA_E_PROVIDER;
 	}
 	*info_ptr = info;
@@ -32,7 +45,7 @@ int rpma__info_resolve_addr(const struct rdma_addrinfo *info,
 {
 	if (rdma_resolve_addr(id, info->ai_src_addr, info->ai_dst_addr,
 			      timeout_ms)) {
-		RPMA_LOG_CALL("rdma_resolve_addr", -1);
+		RPMA_LOG_ADDR_CALL("rdma_resolve_addr");
 		return RPMA_E_PROVIDER;
 	}
 	return 0;
@@ -42,7 +55,7 @@ int rpma__info_bind_addr(const struct rdma_addrinfo *info,
 			 struct rdma_cm_id *id)
 {
 	if (rdma_bind_addr(id, info->ai_src_addr)) {
-		RPMA_LOG_CALL("rdma_bind_addr", -1);
+		RPMA_LOG_ADDR_CALL("rdma_bind_addr");
 		return RPMA_E_PROVIDER;
 	}
 	return 0;

@@ -3,12 +3,15 @@
 
 /*
  * Log control: two thresholds and a function, process-wide. They are set and
- * read by any thread at any time; no lock is taken.
+ * read by any thread at any time; no lock is taken. What they are at first, the
+ * environment may raise when the library is loaded.
  */
 
 #include "log.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "log_default.h"
 
@@ -28,6 +31,11 @@ _Atomic int rpma__log_thresholds[RPMA_LOG_THRESHOLD_MAX] = {
 	[RPMA_LOG_THRESHOLD_AUX] = DEFAULT_THRESHOLD_AUX,
 };
 
+/* the program has set the auxiliary one: it rules */
+static atomic_bool is_aux_set;
+/* what RPMA_LOG names, for stderr; written before main() */
+static int asked = RPMA_LOG_DISABLED;
+
 static _Atomic(rpma_log_function *) function = rpma__log_default;
 
 static bool is_threshold(enum rpma_log_threshold threshold)
@@ -46,11 +54,15 @@ int rpma_log_set_threshold(enum rpma_log_threshold threshold,
 {
 	if (!is_threshold(threshold) || (int)level < RPMA_LOG_DISABLED ||
 	    (int)level > RPMA_LOG_LEVEL_DEBUG)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE(RPMA_E_INVAL,
+				   "threshold or level is none of the header");
 
 	/* relaxed: see rpma__log_thresholds */
 	atomic_store_explicit(&rpma__log_thresholds[threshold], (int)level,
 			      memory_order_relaxed);
+	if (threshold == RPMA_LOG_THRESHOLD_AUX)
+		/* release: pairs with the acquire in rpma__log_get_aux() */
+		atomic_store_explicit(&is_aux_set, true, memory_order_release);
 	return 0;
 }
 
@@ -58,12 +70,26 @@ int rpma_log_get_threshold(enum rpma_log_threshold threshold,
 			   enum rpma_log_level *level)
 {
 	if (!is_threshold(threshold) || level == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(
+			RPMA_E_INVAL, "threshold is none of the header", level);
 
 	/* relaxed: see rpma__log_thresholds */
 	*level = atomic_load_explicit(&rpma__log_thresholds[threshold],
 				      memory_order_relaxed);
 	return 0;
+}
+
+bool rpma__log_get_aux(int *level)
+{
+	/* acquire: the value that was set; pairs with the release there */
+	bool is_set = atomic_load_explicit(&is_aux_set, memory_order_acquire);
+	/* relaxed: see rpma__log_thresholds */
+	int aux = atomic_load_explicit(
+		&rpma__log_thresholds[RPMA_LOG_THRESHOLD_AUX],
+		memory_order_relaxed);
+
+	*level = is_set || aux > asked ? aux : asked;
+	return is_set;
 }
 
 int rpma_log_set_function(rpma_log_function *log_function)
@@ -98,4 +124,71 @@ void rpma_log_message(enum rpma_log_level level, const char *file_name,
 	if (len >= 0)
 		log_function(level, file_name, line_no, function_name, "%s\n",
 			     message);
+}
+
+/* ------------------------------------------------------------ refusals --- */
+
+void rpma__log_refuse(const char *file, int line, const char *function,
+		      const char *words)
+{
+	rpma_log_message(RPMA_LOG_LEVEL_ERROR, file, line, function, "%s",
+			 words);
+}
+
+void rpma__log_refuse_null(const char *file, int line, const char *function,
+			   int err, const char *words, const char *names,
+			   const void *const *pointers)
+{
+	int len;
+
+	if (err != RPMA_E_INVAL)
+		return;
+	for (; *names; names += len + (names[len] ? 2 : 0), pointers++) {
+		len = (int)strcspn(names, ",");
+		if (*pointers != NULL)
+			continue;
+		rpma_log_message(RPMA_LOG_LEVEL_ERROR, file, line, function,
+				 "%.*s is NULL", len, names);
+		return;
+	}
+	rpma__log_refuse(file, line, function, words);
+}
+
+/* --------------------------------------------------------- environment --- */
+
+static const char *const level_names[] = {
+	[RPMA_LOG_LEVEL_FATAL] = "fatal",
+	[RPMA_LOG_LEVEL_ERROR] = "error",
+	[RPMA_LOG_LEVEL_WARNING] = "warning",
+	[RPMA_LOG_LEVEL_NOTICE] = "notice",
+	[RPMA_LOG_LEVEL_INFO] = "info",
+	[RPMA_LOG_LEVEL_DEBUG] = "debug",
+};
+
+/* RPMA_LOG=level: at least so much passes, and goes to stderr. The program may
+ * set something else afterwards. */
+__attribute__((constructor)) static void read_environment(void)
+{
+	/* a setuid program's log is not for whoever starts it */
+	const char *value = secure_getenv("RPMA_LOG");
+	int level = RPMA_LOG_LEVEL_FATAL;
+
+	if (value == NULL || value[0] == '\0')
+		return;
+	while (level <= RPMA_LOG_LEVEL_DEBUG &&
+	       strcmp(value, level_names[level]) != 0)
+		level++;
+	if (level > RPMA_LOG_LEVEL_DEBUG) {
+		RPMA_LOG_ERROR("RPMA_LOG is \"%s\" and may be fatal, error, "
+			       "warning, notice, info or debug",
+			       value);
+		return;
+	}
+	asked = level;
+	/* relaxed: no other thread logs yet */
+	if (level >
+	    atomic_load_explicit(&rpma__log_thresholds[RPMA_LOG_THRESHOLD],
+				 memory_order_relaxed))
+		atomic_store_explicit(&rpma__log_thresholds[RPMA_LOG_THRESHOLD],
+				      level, memory_order_relaxed);
 }

@@ -25,6 +25,10 @@ __attribute__((visibility("hidden"))) extern _Atomic int
 	rpma__log_thresholds[RPMA_LOG_THRESHOLD_MAX];
 rpma__log_function *rpma__log_get_function(void);
 
+/* What goes to stderr: the auxiliary threshold, and where the program has not
+ * set that, what RPMA_LOG names. True: the program has set it. */
+bool rpma__log_get_aux(int *level);
+
 /*
  * The function for messages of this level; NULL: none. Inline, for each poll of
  * an empty CQ asks.
@@ -57,8 +61,38 @@ rpma__log_function_for(enum rpma_log_level level)
 #define RPMA_LOG_INFO(...)    RPMA__LOG(RPMA_LOG_LEVEL_INFO, __VA_ARGS__)
 #define RPMA_LOG_DEBUG(...)   RPMA__LOG(RPMA_LOG_LEVEL_DEBUG, __VA_ARGS__)
 
+/* Logs why a call is refused, and is the error: the compiler knows that it is
+ * one. */
+#define RPMA_REFUSE(err, words) \
+	(rpma__log_refuse(__FILE__, __LINE__, __func__, words), (err))
+/* The same where a pointer may be the reason: the first that is NULL is named;
+ * words: what else it may be. RPMA_E_FORKED was logged by rpma__is_here(). */
+#define RPMA_REFUSE_NULL(err, words, ...)                                \
+	(rpma__log_refuse_null(__FILE__, __LINE__, __func__, err, words, \
+			       #__VA_ARGS__,                             \
+			       (const void *const[]){__VA_ARGS__}),      \
+	 (err))
+__attribute__((cold)) void rpma__log_refuse(const char *file, int line,
+					    const char *function,
+					    const char *words);
+__attribute__((cold)) void rpma__log_refuse_null(const char *file, int line,
+						 const char *function, int err,
+						 const char *words,
+						 const char *names,
+						 const void *const *pointers);
+
 /* "name(...) failed: text" for a call that answered ret or set errno */
 #define RPMA_LOG_CALL(name, ret) \
 	RPMA_LOG_ERROR("%s() failed: %s", name, rpma__errno_2str(ret))
+
+/* Likewise for what rdma_cm needs first */
+#define RPMA_LOG_CM_CALL(name)                                          \
+	RPMA_LOG_ERROR("%s() failed: %s%s", name, rpma__errno_2str(-1), \
+		       rpma__cm_advice())
+
+/* Likewise for a call with an address */
+#define RPMA_LOG_ADDR_CALL(name)                                        \
+	RPMA_LOG_ERROR("%s() failed: %s%s", name, rpma__errno_2str(-1), \
+		       rpma__addr_advice())
 
 #endif /* RPMA_LOG_H */

@@ -3,14 +3,20 @@
 
 /*
  * Messages to stderr and syslog. The program's own openlog() is left alone:
- * facility and name are part of each message. Any thread, one at a time.
+ * facility and name are part of each message. An error goes to stderr where
+ * nobody would see it otherwise. Any thread, one at a time.
  */
 
 #include "log_default.h"
 
+#include <errno.h>
+#include <paths.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
@@ -59,12 +65,40 @@ static void format_place(char *buf, size_t size, const char *file_name,
 		 line_no, function_name);
 }
 
+/* Does a socket of this type reach what listens at /dev/log? 0, or errno. */
+static int try_syslog(int type)
+{
+	const struct sockaddr_un addr = {.sun_family = AF_UNIX,
+					 .sun_path = _PATH_LOG};
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+	int err = 0;
+
+	if (fd < 0)
+		return errno;
+	if (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)))
+		err = errno;
+	close(fd);
+	return err;
+}
+
+static bool has_syslog(void)
+{
+	int err = try_syslog(SOCK_DGRAM);
+
+	if (err == EPROTOTYPE)
+		err = try_syslog(SOCK_STREAM);
+	return err == 0;
+}
+
 static bool goes_to_stderr(enum rpma_log_level level)
 {
-	enum rpma_log_level aux = RPMA_LOG_DISABLED;
+	int aux;
+	bool is_set = rpma__log_get_aux(&aux);
 
-	(void)rpma_log_get_threshold(RPMA_LOG_THRESHOLD_AUX, &aux);
-	return (int)level <= (int)aux;
+	if ((int)level <= aux)
+		return true;
+	/* asked each time: a container's syslog may come later */
+	return !is_set && level <= RPMA_LOG_LEVEL_ERROR && !has_syslog();
 }
 
 static void write_message(enum rpma_log_level level, const char *place,
@@ -74,8 +108,9 @@ static void write_message(enum rpma_log_level level, const char *place,
 
 	if (goes_to_stderr(level)) {
 		format_time(when, sizeof(when));
-		fprintf(stderr, "%s[%ld] %s%s%s", when, (long)gettid(),
-			levels[level].tag, place, message);
+		fprintf(stderr, "%s[%ld] %s%s%s", when,
+			(long)syscall(SYS_gettid), levels[level].tag, place,
+			message);
 	}
 	syslog(LOG_LOCAL7 | levels[level].severity, "rpma: %s%s%s",
 	       levels[level].tag, place, message);
@@ -97,6 +132,7 @@ void rpma__log_default(enum rpma_log_level level, const char *file_name,
 {
 	char message[MESSAGE_MAX];
 	char place[PLACE_MAX] = "";
+	int err = errno; /* whoever logs an error may read it afterwards */
 	va_list args;
 	int len;
 
@@ -116,4 +152,5 @@ void rpma__log_default(enum rpma_log_level level, const char *file_name,
 	rpma__log_default_lock();
 	write_message(level, place, message);
 	rpma__log_default_unlock();
+	errno = err;
 }

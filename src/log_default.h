@@ -9,8 +9,9 @@
 #include "log.h"
 
 /*
- * To stderr if the level passes the auxiliary threshold, and always to syslog
- * (facility LOCAL7). file_name NULL: no place is given.
+ * Always to syslog (facility LOCAL7), and to stderr if the level passes the
+ * auxiliary threshold or RPMA_LOG; errors also where no syslog listens, unless
+ * the program has set that threshold. file_name NULL: no place is given.
  */
 rpma__log_function rpma__log_default;
 

@@ -30,11 +30,14 @@ int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
 	int ret;
 
 	if (peer == NULL || ptr == NULL || size == 0 || mr_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "size is 0", peer, ptr,
+					mr_ptr);
 	if (!rpma__peer_is_valid(peer))
-		return rpma__peer_refusal(peer);
+		return RPMA_REFUSE_NULL(rpma__peer_refusal(peer), "", peer);
 	if (!is_valid_usage(usage))
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE(RPMA_E_INVAL,
+				   "usage has none of RPMA_MR_USAGE_*, or a "
+				   "bit that is none");
 
 	mr = malloc(sizeof(*mr));
 	if (mr == NULL)
@@ -61,9 +64,12 @@ int rpma_mr_from_ibv_mr(struct rpma_peer *peer, struct ibv_mr *ibv_mr,
 	struct rpma_mr_local *mr;
 
 	if (ibv_mr == NULL || mr_ptr == NULL || !rpma__peer_is_valid(peer))
-		return rpma__peer_refusal(peer);
+		return RPMA_REFUSE_NULL(rpma__peer_refusal(peer), "", ibv_mr,
+					mr_ptr, peer);
 	if (!is_valid_usage(usage))
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE(RPMA_E_INVAL,
+				   "usage has none of RPMA_MR_USAGE_*, or a "
+				   "bit that is none");
 	if (ibv_mr->pd != peer->pd) {
 		RPMA_LOG_ERROR("the region is of another protection domain "
 			       "than the peer's: see rpma_peer_get_ibv_pd()");
@@ -104,7 +110,7 @@ int rpma_mr_dereg(struct rpma_mr_local **mr_ptr)
 	int ret;
 
 	if (mr_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", mr_ptr);
 	mr = *mr_ptr;
 	if (mr == NULL)
 		return 0;
@@ -121,7 +127,7 @@ int rpma_mr_dereg(struct rpma_mr_local **mr_ptr)
 int rpma_mr_get_ptr(const struct rpma_mr_local *mr, void **ptr)
 {
 	if (ptr == NULL || !rpma__mr_is_valid(mr))
-		return rpma__mr_refusal(mr);
+		return RPMA_REFUSE_NULL(rpma__mr_refusal(mr), "", ptr, mr);
 
 	*ptr = mr->ibv_mr->addr;
 	return 0;
@@ -130,7 +136,7 @@ int rpma_mr_get_ptr(const struct rpma_mr_local *mr, void **ptr)
 int rpma_mr_get_size(const struct rpma_mr_local *mr, size_t *size)
 {
 	if (size == NULL || !rpma__mr_is_valid(mr))
-		return rpma__mr_refusal(mr);
+		return RPMA_REFUSE_NULL(rpma__mr_refusal(mr), "", size, mr);
 
 	*size = mr->ibv_mr->length;
 	return 0;
@@ -139,7 +145,7 @@ int rpma_mr_get_size(const struct rpma_mr_local *mr, size_t *size)
 int rpma_mr_get_lkey(const struct rpma_mr_local *mr, uint32_t *lkey)
 {
 	if (lkey == NULL || !rpma__mr_is_valid(mr))
-		return rpma__mr_refusal(mr);
+		return RPMA_REFUSE_NULL(rpma__mr_refusal(mr), "", lkey, mr);
 
 	*lkey = mr->ibv_mr->lkey;
 	return 0;
@@ -152,7 +158,7 @@ int rpma_mr_advise(struct rpma_mr_local *mr, size_t offset, size_t len,
 	int ret;
 
 	if (!rpma__mr_is_valid(mr))
-		return rpma__mr_refusal(mr);
+		return RPMA_REFUSE_NULL(rpma__mr_refusal(mr), "", mr);
 
 	sge = (struct ibv_sge){
 		.addr = mr->addr + offset,

@@ -59,7 +59,7 @@ int rpma_mr_get_descriptor(const struct rpma_mr_local *mr, void *desc)
 	uint8_t *bytes = desc;
 
 	if (desc == NULL || !rpma__mr_is_valid(mr))
-		return rpma__mr_refusal(mr);
+		return RPMA_REFUSE_NULL(rpma__mr_refusal(mr), "", desc, mr);
 
 	put_u64(bytes, AT_ADDR, mr->addr);
 	put_u64(bytes, AT_SIZE, mr->ibv_mr->length);
@@ -72,7 +72,8 @@ int rpma_mr_get_descriptor_size(const struct rpma_mr_local *mr,
 				size_t *desc_size)
 {
 	if (desc_size == NULL || !rpma__mr_is_valid(mr))
-		return rpma__mr_refusal(mr);
+		return RPMA_REFUSE_NULL(rpma__mr_refusal(mr), "", desc_size,
+					mr);
 
 	*desc_size = DESCRIPTOR_SIZE;
 	return 0;
@@ -85,7 +86,7 @@ int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_size,
 	struct rpma_mr_remote *mr;
 
 	if (desc == NULL || mr_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", desc, mr_ptr);
 	if (desc_size < DESCRIPTOR_SIZE) {
 		RPMA_LOG_ERROR("a region's descriptor has %d bytes, not %zu",
 			       DESCRIPTOR_SIZE, desc_size);
@@ -114,7 +115,7 @@ int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_size,
 int rpma_mr_remote_get_size(const struct rpma_mr_remote *mr, size_t *size)
 {
 	if (mr == NULL || size == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", mr, size);
 
 	*size = mr->size;
 	return 0;
@@ -124,7 +125,7 @@ int rpma_mr_remote_get_flush_type(const struct rpma_mr_remote *mr,
 				  int *flush_type)
 {
 	if (mr == NULL || flush_type == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", mr, flush_type);
 
 	*flush_type = mr->usage & FLUSH_TYPES;
 	return 0;
@@ -133,7 +134,7 @@ int rpma_mr_remote_get_flush_type(const struct rpma_mr_remote *mr,
 int rpma_mr_remote_delete(struct rpma_mr_remote **mr_ptr)
 {
 	if (mr_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", mr_ptr);
 
 	free(*mr_ptr);
 	*mr_ptr = NULL;

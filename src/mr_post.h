@@ -16,6 +16,7 @@
 #include "mr.h"
 #include "mr_desc.h"
 #include "verbs_compat.h"
+#include "log.h"
 
 static inline void rpma__mr_fill_sge(struct ibv_sge *sge,
 				     const struct rpma_sge *part)
@@ -109,7 +110,10 @@ static inline int rpma__mr_recv_wr(struct rpma_mr_local *dst, size_t offset,
 	const struct rpma_sge part = {dst, offset, len};
 
 	if (wr == NULL || !rpma__is_valid_part(&part))
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL,
+					"dst is NULL, and offset or len is "
+					"not 0",
+					wr);
 
 	rpma__mr_fill_recv(wr, &part, wr_id);
 	return 0;

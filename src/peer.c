@@ -6,7 +6,9 @@
 #include "peer.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "err.h"
 #include "log.h"
@@ -63,6 +65,34 @@ bool rpma__peer_has_atomics(const struct rpma_peer *peer)
 	return peer->caps.atomics;
 }
 
+/* The kernel answers ENOMEM where the limit is reached, EPERM where it is 0;
+ * both have other reasons as well. */
+static bool may_be_limit(int err, const struct rlimit *limit)
+{
+	return limit->rlim_cur == 0
+		       ? err == ENOMEM || err == EPERM
+		       : err == ENOMEM && limit->rlim_cur != RLIM_INFINITY;
+}
+
+static void log_reg_failed(size_t size, int access)
+{
+	int err = errno;
+	const char *text = rpma__errno_2str(-1);
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) || !may_be_limit(err, &limit))
+		RPMA_LOG_ERROR("ibv_reg_mr(size %zu, access 0x%x) failed: %s",
+			       size, (unsigned)access, text);
+	else
+		RPMA_LOG_ERROR("ibv_reg_mr(size %zu, access 0x%x) failed: %s: "
+			       "this process may lock %ju KiB; raise that "
+			       "(ulimit -l, LimitMEMLOCK= of systemd, --ulimit "
+			       "memlock= of a container), or give it "
+			       "CAP_IPC_LOCK",
+			       size, (unsigned)access, text,
+			       (uintmax_t)limit.rlim_cur / 1024);
+}
+
 int rpma__peer_reg_mr(const struct rpma_peer *peer, void *ptr, size_t size,
 		      int usage, struct ibv_mr **ibv_mr_ptr)
 {
@@ -79,8 +109,7 @@ int rpma__peer_reg_mr(const struct rpma_peer *peer, void *ptr, size_t size,
 		mr = ibv_reg_mr(peer->pd, ptr, size, access);
 	}
 	if (mr == NULL) {
-		RPMA_LOG_ERROR("ibv_reg_mr(size %zu, access 0x%x) failed: %s",
-			       size, (unsigned)access, rpma__errno_2str(-1));
+		log_reg_failed(size, access);
 		return RPMA_E_PROVIDER;
 	}
 	*ibv_mr_ptr = mr;
@@ -134,7 +163,7 @@ int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr)
 	int ret;
 
 	if (ibv_ctx == NULL || peer_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", ibv_ctx, peer_ptr);
 
 	ret = rpma__caps_query(ibv_ctx, &caps);
 	if (ret)
@@ -168,7 +197,7 @@ int rpma_peer_delete(struct rpma_peer **peer_ptr)
 	int ret;
 
 	if (peer_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", peer_ptr);
 	peer = *peer_ptr;
 	if (peer == NULL)
 		return 0;
@@ -185,7 +214,8 @@ int rpma_peer_delete(struct rpma_peer **peer_ptr)
 int rpma_peer_get_ibv_pd(const struct rpma_peer *peer, struct ibv_pd **ibv_pd)
 {
 	if (ibv_pd == NULL || !rpma__peer_is_valid(peer))
-		return rpma__peer_refusal(peer);
+		return RPMA_REFUSE_NULL(rpma__peer_refusal(peer), "", ibv_pd,
+					peer);
 
 	*ibv_pd = peer->pd;
 	return 0;
@@ -195,7 +225,8 @@ int rpma_peer_get_ibv_context(const struct rpma_peer *peer,
 			      struct ibv_context **ibv_ctx)
 {
 	if (ibv_ctx == NULL || !rpma__peer_is_valid(peer))
-		return rpma__peer_refusal(peer);
+		return RPMA_REFUSE_NULL(rpma__peer_refusal(peer), "", ibv_ctx,
+					peer);
 
 	*ibv_ctx = peer->pd->context;
 	return 0;

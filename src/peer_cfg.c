@@ -36,14 +36,14 @@ static bool get(const struct rpma_peer_cfg *pcfg)
 int rpma_peer_cfg_new(struct rpma_peer_cfg **pcfg_ptr)
 {
 	if (pcfg_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", pcfg_ptr);
 	return new_cfg(false, pcfg_ptr);
 }
 
 int rpma_peer_cfg_delete(struct rpma_peer_cfg **pcfg_ptr)
 {
 	if (pcfg_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", pcfg_ptr);
 
 	free(*pcfg_ptr);
 	*pcfg_ptr = NULL;
@@ -54,7 +54,7 @@ int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg *pcfg,
 					   bool supported)
 {
 	if (pcfg == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", pcfg);
 
 	/* relaxed: as in get() */
 	atomic_store_explicit(&pcfg->direct_write_to_pmem, supported,
@@ -66,7 +66,7 @@ int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg *pcfg,
 					   bool *supported)
 {
 	if (pcfg == NULL || supported == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", pcfg, supported);
 
 	*supported = get(pcfg);
 	return 0;
@@ -75,7 +75,7 @@ int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg *pcfg,
 int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg *pcfg, void *desc)
 {
 	if (pcfg == NULL || desc == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", pcfg, desc);
 
 	*(uint8_t *)desc = get(pcfg);
 	return 0;
@@ -85,7 +85,7 @@ int rpma_peer_cfg_get_descriptor_size(const struct rpma_peer_cfg *pcfg,
 				      size_t *desc_size)
 {
 	if (pcfg == NULL || desc_size == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", pcfg, desc_size);
 
 	*desc_size = DESCRIPTOR_SIZE;
 	return 0;
@@ -98,7 +98,7 @@ int rpma_peer_cfg_from_descriptor(const void *desc, size_t desc_size,
 	int ret;
 
 	if (desc == NULL || pcfg_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", desc, pcfg_ptr);
 	if (desc_size < DESCRIPTOR_SIZE) {
 		RPMA_LOG_ERROR("a peer configuration has at least %d byte",
 			       DESCRIPTOR_SIZE);

@@ -98,7 +98,8 @@ int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
 	int ret;
 
 	if (srq_ptr == NULL || !rpma__peer_is_valid(peer))
-		return rpma__peer_refusal(peer);
+		return RPMA_REFUSE_NULL(rpma__peer_refusal(peer), "", srq_ptr,
+					peer);
 
 	rpma__srq_cfg_read(cfg, &values);
 	if ((values.rcq && !rpma__cq_is_valid(values.rcq)) ||
@@ -161,13 +162,15 @@ int rpma_srq_delete(struct rpma_srq **srq_ptr)
 	int ret;
 
 	if (srq_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", srq_ptr);
 	srq = *srq_ptr;
 	if (srq == NULL)
 		return 0;
 	if (rpma__is_here(srq->forks) && srq->owns_rcq &&
 	    rpma__claim_is_held(&srq->rcq->claim))
-		return RPMA_E_CLAIMED; /* its owner polls it */
+		return RPMA_REFUSE(RPMA_E_CLAIMED,
+				   "another owner has claimed it: it is "
+				   "released first"); /* its owner polls it */
 
 	ret = rpma__is_here(srq->forks) ? destroy(srq) : abandon(srq);
 	free(srq);
@@ -183,17 +186,13 @@ int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst,
 	int ret;
 
 	if (!rpma__srq_is_valid(srq))
-		return rpma__srq_refusal(srq);
+		return RPMA_REFUSE_NULL(rpma__srq_refusal(srq), "", srq);
 	ret = rpma__mr_recv_wr(dst, offset, len, (uintptr_t)op_context, &wr);
 	if (ret)
 		return ret;
 
 	ret = ibv_post_srq_recv(srq->ibv_srq, &wr.wr, &bad_wr);
-	if (ret) {
-		RPMA_LOG_CALL("ibv_post_srq_recv", ret);
-		return RPMA_E_PROVIDER;
-	}
-	return 0;
+	return ret ? rpma__recv_refused("ibv_post_srq_recv", &wr.wr, ret) : 0;
 }
 
 int rpma_srq_post_recv(struct rpma_srq *srq, struct rpma_recv_wr *wr,
@@ -203,7 +202,8 @@ int rpma_srq_post_recv(struct rpma_srq *srq, struct rpma_recv_wr *wr,
 	int ret;
 
 	if (wr == NULL || bad_wr == NULL || !rpma__srq_is_valid(srq))
-		return rpma__srq_refusal(srq);
+		return RPMA_REFUSE_NULL(rpma__srq_refusal(srq), "", wr, bad_wr,
+					srq);
 
 	ret = rpma__wr_check_recv(wr, srq->max_sge);
 	if (ret) {
@@ -214,7 +214,7 @@ int rpma_srq_post_recv(struct rpma_srq *srq, struct rpma_recv_wr *wr,
 	if (ret == 0)
 		return 0;
 	*bad_wr = bad ? (struct rpma_recv_wr *)bad : wr;
-	return rpma__post_error("ibv_post_srq_recv", ret);
+	return rpma__recv_chain_refused("ibv_post_srq_recv", *bad_wr, ret);
 }
 
 int rpma_srq_set_limit(struct rpma_srq *srq, uint32_t limit)
@@ -223,7 +223,7 @@ int rpma_srq_set_limit(struct rpma_srq *srq, uint32_t limit)
 	int ret;
 
 	if (!rpma__srq_is_valid(srq))
-		return rpma__srq_refusal(srq);
+		return RPMA_REFUSE_NULL(rpma__srq_refusal(srq), "", srq);
 	if (limit > srq->max_wr) {
 		RPMA_LOG_ERROR("limit: 0 to %u, as the SRQ has, not %u",
 			       srq->max_wr, limit);
@@ -241,7 +241,8 @@ int rpma_srq_set_limit(struct rpma_srq *srq, uint32_t limit)
 int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr)
 {
 	if (rcq_ptr == NULL || !rpma__srq_is_valid(srq))
-		return rpma__srq_refusal(srq);
+		return RPMA_REFUSE_NULL(rpma__srq_refusal(srq), "", rcq_ptr,
+					srq);
 
 	*rcq_ptr = srq->rcq;
 	return 0;
@@ -250,7 +251,8 @@ int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr)
 int rpma_srq_get_ibv_srq(const struct rpma_srq *srq, struct ibv_srq **ibv_srq)
 {
 	if (ibv_srq == NULL || !rpma__srq_is_valid(srq))
-		return rpma__srq_refusal(srq);
+		return RPMA_REFUSE_NULL(rpma__srq_refusal(srq), "", ibv_srq,
+					srq);
 
 	*ibv_srq = srq->ibv_srq;
 	return 0;

@@ -4,6 +4,7 @@
 /* The SRQ configuration object, all made from its list of fields. */
 
 #include "srq_cfg.h"
+#include "log.h"
 
 #include <stdlib.h>
 
@@ -30,7 +31,7 @@ int rpma_srq_cfg_new(struct rpma_srq_cfg **cfg_ptr)
 	struct rpma_srq_cfg *cfg;
 
 	if (cfg_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", cfg_ptr);
 
 	cfg = malloc(sizeof(*cfg));
 	/* written also when there is no memory: 1.3 does so */
@@ -47,7 +48,7 @@ int rpma_srq_cfg_new(struct rpma_srq_cfg **cfg_ptr)
 int rpma_srq_cfg_delete(struct rpma_srq_cfg **cfg_ptr)
 {
 	if (cfg_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", cfg_ptr);
 
 	free(*cfg_ptr);
 	*cfg_ptr = NULL;

@@ -22,7 +22,7 @@ static int find_device(const struct rdma_addrinfo *info,
 	int ret;
 
 	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP)) {
-		RPMA_LOG_CALL("rdma_create_id", -1);
+		RPMA_LOG_CM_CALL("rdma_create_id");
 		return RPMA_E_PROVIDER;
 	}
 
@@ -46,10 +46,12 @@ int rpma_utils_get_ibv_context(const char *addr,
 	int ret;
 
 	if (addr == NULL || ibv_ctx_ptr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", addr, ibv_ctx_ptr);
 	if (type != RPMA_UTIL_IBV_CONTEXT_LOCAL &&
 	    type != RPMA_UTIL_IBV_CONTEXT_REMOTE)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE(
+			RPMA_E_INVAL,
+			"type is none of enum rpma_util_ibv_context_type");
 
 	if (type == RPMA_UTIL_IBV_CONTEXT_LOCAL)
 		side = RPMA__INFO_PASSIVE;
@@ -69,7 +71,8 @@ int rpma_utils_ibv_context_is_odp_capable(struct ibv_context *ibv_ctx,
 	int ret;
 
 	if (ibv_ctx == NULL || is_odp_capable == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", ibv_ctx,
+					is_odp_capable);
 
 	/* 1.3 answers 0 here also when it fails */
 	*is_odp_capable = 0;

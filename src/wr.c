@@ -196,7 +196,10 @@ static int prepare_atomic(struct rpma_conn *conn, enum ibv_wr_opcode opcode,
 
 	if (!rpma__conn_is_valid(conn) || old->mr == NULL || dst == NULL ||
 	    flags == 0 || wr == NULL)
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(
+			rpma__conn_refusal(conn),
+			"flags is 0: one of RPMA_F_COMPLETION_* is needed",
+			conn, old->mr, dst, wr);
 	if (rpma__wr_flags_check_other(flags))
 		return RPMA_E_INVAL;
 	addr = dst->raddr + dst_offset;
@@ -253,7 +256,8 @@ static int fill_list(const struct rpma_sge *list, int count,
 	int i;
 
 	if (list == NULL || count < 1 || sge == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "count is below 1", list,
+					sge);
 	for (i = 0; i < count; i++) {
 		if (list[i].mr == NULL || list[i].len > UINT32_MAX) {
 			RPMA_LOG_ERROR(
@@ -284,7 +288,10 @@ int rpma_wr_set_sge_list(const struct rpma_sge *list, int count,
 	int ret;
 
 	if (wr == NULL || !takes_list(wr))
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(
+			RPMA_E_INVAL,
+			"wr is no operation that takes a list of pieces (sge)",
+			wr);
 	ret = fill_list(list, count, sge);
 	if (ret)
 		return ret;
@@ -299,7 +306,7 @@ int rpma_wr_recv_set_sge_list(const struct rpma_sge *list, int count,
 	int ret;
 
 	if (wr == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", wr);
 	ret = fill_list(list, count, sge);
 	if (ret)
 		return ret;
@@ -371,10 +378,14 @@ static int check_post(const struct rpma_conn *conn, const void *owner,
 {
 	if (!rpma__conn_is_valid(conn) || wr == NULL || bad_wr == NULL ||
 	    conn->id->qp == NULL)
-		return rpma__conn_refusal(conn);
-	return rpma__claim_is_held_by(&conn->claim, owner)
-		       ? 0
-		       : RPMA_E_SHARED_CHANNEL;
+		return RPMA_REFUSE_NULL(
+			rpma__conn_refusal(conn),
+			"the connection has no queue pair any more", conn, wr,
+			bad_wr);
+	if (rpma__claim_is_held_by(&conn->claim, owner))
+		return 0;
+	return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
+			   "owner is not the one that has claimed conn");
 }
 
 int rpma_conn_post_send(struct rpma_conn *conn, const void *owner,
@@ -392,7 +403,7 @@ int rpma_conn_post_send(struct rpma_conn *conn, const void *owner,
 	}
 	ret = has_native ? rpma__post_send(conn->id->qp, wr, bad_wr)
 			 : post_plain(conn->id->qp, wr, bad_wr);
-	return ret ? rpma__post_error("ibv_post_send", ret) : 0;
+	return ret ? rpma__send_chain_refused(*bad_wr, ret) : 0;
 }
 
 int rpma_conn_post_recv(struct rpma_conn *conn, const void *owner,
@@ -408,5 +419,6 @@ int rpma_conn_post_recv(struct rpma_conn *conn, const void *owner,
 		return ret;
 	}
 	ret = rpma__post_recv(conn->id->qp, wr, bad_wr);
-	return ret ? rpma__post_error("ibv_post_recv", ret) : 0;
+	return ret ? rpma__recv_chain_refused("ibv_post_recv", *bad_wr, ret)
+		   : 0;
 }

@@ -16,6 +16,19 @@
 #include "conn.h"
 #include "mr_post.h"
 #include "wr_flags.h"
+#include "log.h"
+
+/* What is wrong with a work request, if no pointer is: its flags, or that. */
+#define RPMA__FLAGS_FAULT(flags, words)                                    \
+	((flags) == 0 ? "flags is 0: one of RPMA_F_COMPLETION_* is needed" \
+		      : (words))
+/* Of one that names two regions, or none and no bytes. */
+#define RPMA__RDMA_FAULT(flags, src, dst)                                     \
+	RPMA__FLAGS_FAULT(flags, (src) != NULL ? "dst is NULL and src is not" \
+				 : (dst) != NULL                              \
+					 ? "src is NULL and dst is not"       \
+					 : "src and dst are NULL, and "       \
+					   "an offset or len is not 0")
 
 /* True: both regions are given, or neither is and there are no bytes. */
 static inline bool rpma__is_valid_rdma(const struct rpma_sge *part,
@@ -41,7 +54,9 @@ static inline int rpma__wr_read(struct rpma_conn *conn,
 					   src_offset, len, flags, wr_id, wr);
 	if (!rpma__conn_is_valid(conn) || flags == 0 || wr == NULL ||
 	    !rpma__is_valid_rdma(&part, src, src_offset))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn),
+					RPMA__RDMA_FAULT(flags, src, dst), conn,
+					wr);
 
 	rpma__mr_fill_rdma(wr, IBV_WR_RDMA_READ, &part, src, src_offset, flags,
 			   wr_id);
@@ -62,7 +77,9 @@ static inline int rpma__wr_write(struct rpma_conn *conn,
 					    src_offset, len, flags, wr_id, wr);
 	if (!rpma__conn_is_valid(conn) || flags == 0 || wr == NULL ||
 	    !rpma__is_valid_rdma(&part, dst, dst_offset))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn),
+					RPMA__RDMA_FAULT(flags, src, dst), conn,
+					wr);
 
 	rpma__mr_fill_rdma(wr, IBV_WR_RDMA_WRITE, &part, dst, dst_offset, flags,
 			   wr_id);
@@ -105,7 +122,11 @@ static inline int rpma__wr_atomic_write(struct rpma_conn *conn,
 	if (!rpma__conn_is_valid(conn) || dst == NULL || src == NULL ||
 	    flags == 0 || wr == NULL ||
 	    dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT)
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(
+			rpma__conn_refusal(conn),
+			RPMA__FLAGS_FAULT(flags,
+					  "dst_offset is no multiple of 8"),
+			conn, dst, src, wr);
 
 	rpma__mr_fill_rdma(wr, IBV_WR_RDMA_WRITE, &none, dst, dst_offset, flags,
 			   wr_id);
@@ -140,8 +161,11 @@ static inline int rpma__wr_flush(struct rpma_conn *conn,
 					    flags, wr_id, wr);
 	if (!rpma__conn_is_valid(conn) || dst == NULL || flags == 0 ||
 	    wr == NULL)
-		return rpma__conn_refusal(conn);
-	ret = rpma__conn_check_flush(conn, dst, type);
+		return RPMA_REFUSE_NULL(
+			rpma__conn_refusal(conn),
+			"flags is 0: one of RPMA_F_COMPLETION_* is needed",
+			conn, dst, wr);
+	ret = rpma__conn_check_flush(conn, dst, len, type);
 	if (ret)
 		return ret;
 
@@ -162,7 +186,12 @@ static inline int rpma__wr_send(struct rpma_conn *conn,
 					   wr);
 	if (!rpma__conn_is_valid(conn) || flags == 0 || wr == NULL ||
 	    !rpma__is_valid_part(&part))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(
+			rpma__conn_refusal(conn),
+			RPMA__FLAGS_FAULT(flags,
+					  "src is NULL, and offset or len "
+					  "is not 0"),
+			conn, wr);
 
 	rpma__mr_fill_send(wr, IBV_WR_SEND, &part, flags, wr_id);
 	return 0;

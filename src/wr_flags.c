@@ -57,7 +57,7 @@ int rpma__wr_flags_check_other(int flags)
 static int check_inline(const struct rpma_conn *conn, int flags, size_t len)
 {
 	if (!rpma__conn_is_valid(conn))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", conn);
 	if (!(flags & RPMA_F_INLINE) || (uint32_t)len <= conn->max_inline_data)
 		return 0;
 	RPMA_LOG_ERROR("RPMA_F_INLINE: %zu bytes, the connection takes %u; "

@@ -17,9 +17,8 @@ static int talk(struct rpma_conn *conn)
 	if (rpma_conn_get_private_data(conn, &theirs) == 0 && theirs.ptr)
 		printf("the server says: %.*s\n", theirs.len,
 		       (const char *)theirs.ptr);
-	if (check("rpma_conn_disconnect", rpma_conn_disconnect(conn)))
-		return 1;
-	return expect(conn, RPMA_CONN_CLOSED) ? 1 : 0;
+	return check("rpma_conn_disconnect", rpma_conn_disconnect(conn)) ||
+	       expect(conn, RPMA_CONN_CLOSED);
 }
 
 int main(int argc, char **argv)

@@ -25,10 +25,9 @@ static int round_trip(struct rpma_conn *conn, struct rpma_cq *cq,
 	if (check("rpma_recv",
 		  rpma_recv(conn, mr, IN, sizeof(*number), NULL)) ||
 	    check("rpma_send", rpma_send(conn, mr, OUT, sizeof(*number),
-					 RPMA_F_COMPLETION_ALWAYS, NULL)))
-		return 1;
-	/* two work requests, two completions, in either order */
-	if (wait_wc(cq, &wc) || wait_wc(cq, &wc))
+					 RPMA_F_COMPLETION_ALWAYS, NULL)) ||
+	    /* two work requests, two completions, in either order */
+	    wait_wc(cq, &wc) || wait_wc(cq, &wc))
 		return 1;
 	memcpy(number, page + IN, sizeof(*number));
 	printf("the answer is %llu\n", (unsigned long long)*number);
@@ -46,10 +45,8 @@ static int talk(struct rpma_conn *conn, struct rpma_mr_local *mr, char *page)
 		return 1;
 	for (int i = 0; i < ROUNDS && !ret; i++)
 		ret = round_trip(conn, cq, mr, page, &number);
-	if (check("rpma_conn_disconnect", rpma_conn_disconnect(conn)) ||
-	    expect(conn, RPMA_CONN_CLOSED))
-		return 1;
-	return ret || number != 1 + ROUNDS;
+	return check("rpma_conn_disconnect", rpma_conn_disconnect(conn)) ||
+	       expect(conn, RPMA_CONN_CLOSED) || ret || number != 1 + ROUNDS;
 }
 
 int main(int argc, char **argv)

@@ -87,10 +87,10 @@ static int accept_one(struct rpma_ep *ep, struct rpma_mr_local *mr, char *page)
 	if (check("rpma_conn_req_connect",
 		  rpma_conn_req_connect(&req, NULL, &conn)))
 		return 1;
-	int ret = serve(conn, mr, page);
-	rpma_conn_disconnect(conn);
+	int ret = serve(conn, mr, page) ||
+		  check("rpma_conn_disconnect", rpma_conn_disconnect(conn));
 	rpma_conn_delete(&conn);
-	return ret ? 1 : 0;
+	return ret;
 }
 
 int main(int argc, char **argv)

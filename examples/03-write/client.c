@@ -24,9 +24,9 @@ static int borrow(const struct rpma_conn *conn, size_t len,
 		return 1;
 	/* of a wrong length: refused there, so it need not be believed here */
 	if (check("rpma_mr_remote_from_descriptor",
-		  rpma_mr_remote_from_descriptor(pdata.ptr, pdata.len, remote)))
-		return 1;
-	if (check("rpma_mr_remote_get_size",
+		  rpma_mr_remote_from_descriptor(pdata.ptr, pdata.len,
+						 remote)) ||
+	    check("rpma_mr_remote_get_size",
 		  rpma_mr_remote_get_size(*remote, &size)))
 		return 1;
 	if (size >= len)
@@ -60,18 +60,14 @@ static int use(struct rpma_conn *conn, const struct rpma_mr_local *mr,
 	       size_t len)
 {
 	struct rpma_mr_remote *remote = NULL;
-	int ret = expect(conn, RPMA_CONN_ESTABLISHED);
+	int ret = expect(conn, RPMA_CONN_ESTABLISHED) ||
+		  borrow(conn, len, &remote) ||
+		  write_text(conn, mr, remote, len) ||
+		  check("rpma_conn_disconnect", rpma_conn_disconnect(conn)) ||
+		  expect(conn, RPMA_CONN_CLOSED);
 
-	if (ret)
-		return 1;
-	ret = borrow(conn, len, &remote);
-	if (!ret)
-		ret = write_text(conn, mr, remote, len);
 	rpma_mr_remote_delete(&remote);
-	if (check("rpma_conn_disconnect", rpma_conn_disconnect(conn)) ||
-	    expect(conn, RPMA_CONN_CLOSED))
-		return 1;
-	return ret ? 1 : 0;
+	return ret;
 }
 
 int main(int argc, char **argv)

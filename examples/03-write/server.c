@@ -33,12 +33,11 @@ static int lend(struct rpma_ep *ep, const struct rpma_mr_local *mr)
 	    check("rpma_conn_req_connect",
 		  rpma_conn_req_connect(&req, &pdata, &conn)))
 		return 1;
-	int ret = expect(conn, RPMA_CONN_ESTABLISHED);
-	if (!ret)
-		ret = expect(conn, RPMA_CONN_CLOSED);
-	rpma_conn_disconnect(conn);
+	int ret = expect(conn, RPMA_CONN_ESTABLISHED) ||
+		  expect(conn, RPMA_CONN_CLOSED) ||
+		  check("rpma_conn_disconnect", rpma_conn_disconnect(conn));
 	rpma_conn_delete(&conn);
-	return ret ? 1 : 0;
+	return ret;
 }
 
 int main(int argc, char **argv)

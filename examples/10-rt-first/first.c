@@ -26,8 +26,6 @@ struct end {
 	size_t in;  /* where it receives, */
 	size_t out; /* and sends from */
 	char *page;
-	bool is_up;
-	bool is_asked; /* got a message to answer */
 	bool is_closed;
 };
 
@@ -37,60 +35,56 @@ static int rt_check(const char *what, int ret)
 		fprintf(stderr, "%s: %s\n", what, rpma_rt_err_2str(ret));
 	return ret;
 }
+#define TRY(call) rt_check(#call, call)
 
-static int say(struct end *end, const char *text)
+/*
+ * A message can be here before the connection is ESTABLISHED, and before that
+ * nothing can be sent: a post that is refused for now is followed by WRITABLE.
+ */
+static int send_out(const struct end *end)
+{
+	int ret = rpma_rt_send(end->conn, end->mr, end->out, LEN, 0, 0);
+
+	return ret == RPMA_E_AGAIN ? 0 : rt_check("rpma_rt_send", ret);
+}
+
+static int say(const struct end *end, const char *text)
 {
 	snprintf(end->page + end->out, LEN, "%s", text);
-	return rt_check("rpma_rt_send",
-			rpma_rt_send(end->conn, end->mr, end->out, LEN,
-				     RPMA_F_COMPLETION_ALWAYS, 0));
+	return send_out(end);
 }
 
 /* A request (server) or a resolved address (client): receive, then connect. */
 static int begin(struct end *end, struct rpma_rt_conn *conn)
 {
 	end->conn = conn;
-	if (rt_check("rpma_rt_conn_set_user",
-		     rpma_rt_conn_set_user(conn, end)) ||
-	    rt_check("rpma_rt_recv",
-		     rpma_rt_recv(conn, end->mr, end->in, LEN, 0)))
-		return 1;
-	return rt_check("rpma_rt_conn_connect",
-			rpma_rt_conn_connect(conn, NULL));
+	return TRY(rpma_rt_recv(conn, end->mr, end->in, LEN, 0)) ||
+	       TRY(rpma_rt_conn_connect(conn, NULL));
 }
 
 /* Somebody else asks: one connection is all there is here. */
 static int refuse(struct rpma_rt_conn *conn)
 {
-	int ret = rt_check("rpma_rt_conn_reject",
-			   rpma_rt_conn_reject(conn, NULL));
+	int ret = TRY(rpma_rt_conn_reject(conn, NULL));
 
 	rpma_rt_conn_unref(&conn);
 	return ret;
 }
 
-/*
- * A message can be here before the news that the connection is established,
- * and only from then on there is sending: the later of the two answers.
- */
-static int answer(struct end *server)
-{
-	return server->is_up && server->is_asked ? say(server, "pong") : 0;
-}
-
-static int on_event(const struct rpma_rt_completion *event, struct end *server)
+/* The user pointer is the client, or, as the listener's, the server. */
+static int on_event(const struct rpma_rt_completion *event,
+		    const struct end *client)
 {
 	struct rpma_rt_conn *conn = rpma_rt_completion_conn(event);
 	struct end *end = event->user;
 
-	switch (event->opcode) {
+	switch (rpma_rt_completion_event(event)) {
 	case RPMA_RT_EVENT_REQUEST:
-		return server->conn ? refuse(conn) : begin(server, conn);
+		return end->conn ? refuse(conn) : begin(end, conn);
 	case RPMA_RT_EVENT_READY:
 		return begin(end, conn);
 	case RPMA_RT_EVENT_ESTABLISHED:
-		end->is_up = true;
-		return end == server ? answer(end) : say(end, "ping");
+		return end == client ? say(end, "ping") : 0;
 	case RPMA_RT_EVENT_CLOSED:
 		/* of the one refused above */
 		if (conn != end->conn)
@@ -103,20 +97,11 @@ static int on_event(const struct rpma_rt_completion *event, struct end *server)
 	return 0;
 }
 
-static int on_completion(const struct rpma_rt_completion *cmpl,
-			 struct end *server)
+static int on_message(const struct end *end, const struct end *client)
 {
-	struct end *end = cmpl->user;
-
-	/* closing gives the receives back that are still posted */
-	if (cmpl->status != IBV_WC_SUCCESS || cmpl->opcode != IBV_WC_RECV)
-		return 0;
 	printf("%s: received %.*s\n", end->name, LEN, end->page + end->in);
-	if (end == server) {
-		end->is_asked = true;
-		return answer(end);
-	}
-	return rt_check("rpma_rt_conn_close", rpma_rt_conn_close(end->conn));
+	return end == client ? TRY(rpma_rt_conn_close(end->conn))
+			     : say(end, "pong");
 }
 
 static int run(struct rpma_rt_queue *queue, struct end *server,
@@ -126,13 +111,16 @@ static int run(struct rpma_rt_queue *queue, struct end *server,
 	int ret = 0;
 
 	while (!ret && !(server->is_closed && client->is_closed)) {
-		if (rt_check("rpma_rt_queue_wait",
-			     rpma_rt_queue_wait(queue, &cmpl, 1, WAIT)) != 1)
+		if (TRY(rpma_rt_queue_wait(queue, &cmpl, 1, WAIT)) != 1)
 			return 1;
-		if (cmpl.kind == RPMA_RT_EVENT)
-			ret = on_event(&cmpl, server);
-		else if (cmpl.kind == RPMA_RT_COMPLETION)
-			ret = on_completion(&cmpl, server);
+		/* closing gives the receives back that are still posted: they
+		 * are completions, too, but received nothing */
+		if (rpma_rt_completion_is_received(&cmpl))
+			ret = on_message(cmpl.user, client);
+		else if (cmpl.kind == RPMA_RT_WRITABLE)
+			ret = send_out(cmpl.user);
+		else
+			ret = on_event(&cmpl, client);
 	}
 	return ret;
 }
@@ -142,25 +130,21 @@ static int both(struct rpma_rt *rt, struct rpma_peer *peer, const char *address,
 		struct end *client)
 {
 	struct rpma_rt_conn_cfg cfg = RPMA_RT_CONN_CFG_INIT;
-	struct rpma_rt_listener *listener;
-	uint16_t number;
+	struct rpma_rt_listener *listener = NULL;
+	uint16_t number = 0;
 	char port[8];
+	int ret;
 
 	cfg.peer = peer;
 	cfg.queue = queue;
 	cfg.user = server;
-	if (rt_check("rpma_rt_listen",
-		     rpma_rt_listen(rt, address, "0", &cfg, &listener)))
-		return 1;
-	int ret = rpma_rt_listener_get_port(listener, &number);
+	ret = TRY(rpma_rt_listen(rt, address, "0", &cfg, &listener)) ||
+	      TRY(rpma_rt_listener_get_port(listener, &number));
 	snprintf(port, sizeof(port), "%u", number);
 	cfg.user = client;
-	if (!ret)
-		ret = rt_check("rpma_rt_conn_new",
-			       rpma_rt_conn_new(rt, address, port, &cfg,
-						&client->conn));
-	if (!ret)
-		ret = run(queue, server, client);
+	ret = ret ||
+	      TRY(rpma_rt_conn_new(rt, address, port, &cfg, &client->conn)) ||
+	      run(queue, server, client);
 	rpma_rt_listener_delete(&listener);
 	return ret;
 }
@@ -186,9 +170,8 @@ int main(int argc, char **argv)
 	    !check("rpma_mr_reg",
 		   rpma_mr_reg(peer, page, PAGE,
 			       RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV, &mr)) &&
-	    !rt_check("rpma_rt_new", rpma_rt_new(NULL, &rt)) &&
-	    !rt_check("rpma_rt_queue_new",
-		      rpma_rt_queue_new(rt, NULL, &queue))) {
+	    !TRY(rpma_rt_new(NULL, &rt)) &&
+	    !TRY(rpma_rt_queue_new(rt, NULL, &queue))) {
 		server.mr = client.mr = mr;
 		ret = both(rt, peer, argv[1], queue, &server, &client);
 	}

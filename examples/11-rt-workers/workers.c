@@ -19,7 +19,7 @@
 struct worker {
 	pthread_t thread;
 	struct rpma_rt_queue *queue;
-	int number;
+	bool is_started;
 };
 static struct both both;
 static struct worker workers[WORKERS];
@@ -33,9 +33,9 @@ static void answer(const struct worker *worker, struct end *end)
 {
 	char text[MESSAGE];
 
-	snprintf(text, sizeof(text), "worker %d: hello, %.32s", worker->number,
-		 end_heard(&both, end));
-	end_say(&both, end, text);
+	snprintf(text, sizeof(text), "worker %d: hello, %.32s",
+		 (int)(worker - workers), end_heard(&both, end));
+	end_send(&both, end, text);
 }
 
 static void *work(void *arg)
@@ -47,27 +47,25 @@ static void *work(void *arg)
 	/* until the runtime has stopped and the queue is empty */
 	while ((got = rpma_rt_queue_wait(worker->queue, cmpl, BATCH, -1)) > 0)
 		for (i = 0; i < got; i++)
-			if (is_message(&cmpl[i]))
+			if (rpma_rt_completion_is_received(&cmpl[i]))
 				answer(worker, cmpl[i].user);
-			else if (is_event(&cmpl[i], RPMA_RT_EVENT_ESTABLISHED))
-				end_up(&both, cmpl[i].user);
+			else if (cmpl[i].kind == RPMA_RT_WRITABLE)
+				end_send_again(&both, cmpl[i].user);
 	return NULL;
 }
 
-static int start_worker(struct worker *worker, int number)
+static int start_worker(struct worker *worker)
 {
-	worker->number = number;
 	if (TRY(rpma_rt_queue_new(both.rt, NULL, &worker->queue)))
 		return 1;
-	if (pthread_create(&worker->thread, NULL, work, worker) == 0)
-		return 0;
-	rpma_rt_queue_delete(&worker->queue); /* nobody to be waited for */
-	return 1;
+	worker->is_started =
+		pthread_create(&worker->thread, NULL, work, worker) == 0;
+	return !worker->is_started;
 }
 
 static void end_worker(struct worker *worker)
 {
-	if (worker->queue != NULL)
+	if (worker->is_started)
 		pthread_join(worker->thread, NULL);
 	rpma_rt_queue_delete(&worker->queue);
 }
@@ -85,13 +83,13 @@ static int deal_out(struct rpma_rt_conn *conn)
 
 static int on_event(const struct rpma_rt_completion *event, int *closed)
 {
+	struct rpma_rt_conn *conn = rpma_rt_completion_conn(event);
 	struct end *client = event->user;
 	char name[MESSAGE];
 
-	switch (event->opcode) {
+	switch (rpma_rt_completion_event(event)) {
 	case RPMA_RT_EVENT_REQUEST:
-		return served < CLIENTS ? deal_out(conn_of(event))
-					: both_refuse(conn_of(event));
+		return served < CLIENTS ? deal_out(conn) : both_refuse(conn);
 	case RPMA_RT_EVENT_READY:
 		return end_connect(&both, client);
 	case RPMA_RT_EVENT_ESTABLISHED:
@@ -118,7 +116,7 @@ static int run(struct rpma_rt_queue *queue)
 			return 1;
 		if (cmpl.kind == RPMA_RT_EVENT) {
 			ret = on_event(&cmpl, &closed);
-		} else if (is_message(&cmpl)) {
+		} else if (rpma_rt_completion_is_received(&cmpl)) {
 			puts(end_heard(&both, cmpl.user));
 			rpma_rt_conn_close(((struct end *)cmpl.user)->conn);
 		}
@@ -134,7 +132,7 @@ int main(int argc, char **argv)
 	ret = both_usage(argc, argv) || both_open(&both, argv[1], NULL) ||
 	      TRY(rpma_rt_queue_new(both.rt, NULL, &queue));
 	for (i = 0; i < WORKERS && !ret; i++)
-		ret = start_worker(&workers[i], i);
+		ret = start_worker(&workers[i]);
 	ret = ret || run(queue);
 	both_stop(&both);
 	for (i = 0; i < WORKERS; i++)

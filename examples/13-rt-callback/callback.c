@@ -26,9 +26,8 @@ static int receive_by_function(void)
 				     .dst = both.mr,
 				     .offset = server.in,
 				     .len = MESSAGE};
-	int ret = rpma_rt_post_recv(server.conn, &wr, 1);
 
-	return ret < 0 ? ret : 0;
+	return rpma_rt_post_recv(server.conn, &wr, 1) != 1;
 }
 
 /* On the poller's thread: short, and nothing that waits. */
@@ -37,9 +36,12 @@ static void on_server_message(const struct rpma_rt_completion *cmpl, void *arg)
 	int *answered = arg;
 	char text[MESSAGE];
 
+	/* the answer was refused, as before ESTABLISHED: now it may go out */
+	if (cmpl->kind == RPMA_RT_WRITABLE)
+		end_send_again(&both, &server);
 	/* when the connection closes, what was posted comes back; the last
 	 * call of all is RPMA_RT_EVENT_ROUTE_CLOSED */
-	if (!is_message(cmpl))
+	if (!rpma_rt_completion_is_received(cmpl))
 		return;
 	snprintf(text, sizeof(text), "answer %d to \"%.32s\"", ++*answered,
 		 end_heard(&both, &server));
@@ -66,33 +68,25 @@ static int ask(int round)
 	char text[MESSAGE];
 
 	snprintf(text, sizeof(text), "question %d", round);
-	return end_receive(&both, &client) || end_send(&both, &client, text);
+	return end_send(&both, &client, text);
 }
 
 static int on_event(const struct rpma_rt_completion *event, int *answered)
 {
-	struct end *end = event->user;
-
-	switch (event->opcode) {
+	switch (rpma_rt_completion_event(event)) {
 	case RPMA_RT_EVENT_REQUEST:
-		return serve(conn_of(event), answered);
-	case RPMA_RT_EVENT_READY:
-		return end_connect(&both, end);
+		return serve(rpma_rt_completion_conn(event), answered);
 	case RPMA_RT_EVENT_ESTABLISHED:
-		/* the server begins: what the function then gets comes when
-		 * it may answer */
-		return end == &server ? end_send(&both, end, "welcome") : 0;
-	default: /* CLOSED; without an end: of one that was refused */
-		if (end != NULL)
-			end->is_closed = true;
-		return 0;
+		return event->user == &client ? ask(1) : 0;
+	default:
+		return end_event(&both, event);
 	}
 }
 
 static int run(struct rpma_rt_queue *queue, int *answered)
 {
 	struct rpma_rt_completion cmpl;
-	int ret, round = 0;
+	int ret, round = 1;
 
 	end_init(&both, &server, 0);
 	end_init(&both, &client, 1);
@@ -102,10 +96,11 @@ static int run(struct rpma_rt_queue *queue, int *answered)
 			return 1;
 		if (cmpl.kind == RPMA_RT_EVENT) {
 			ret = on_event(&cmpl, answered);
-		} else if (is_message(&cmpl)) {
+		} else if (rpma_rt_completion_is_received(&cmpl)) {
 			puts(end_heard(&both, &client));
-			ret = round < ROUNDS ? ask(++round)
-					     : rpma_rt_conn_close(client.conn);
+			ret = round == ROUNDS ? rpma_rt_conn_close(client.conn)
+					      : end_receive(&both, &client) ||
+							ask(++round);
 		}
 	}
 	return ret;

@@ -6,7 +6,6 @@
 #include "both.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "peer.h"
 
@@ -32,9 +31,8 @@ int both_open(struct both *both, const char *address,
 {
 	const int usage = RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV;
 
-	memset(both, 0, sizeof(*both));
-	both->address = address;
-	both->page = aligned_alloc(PAGE, PAGE);
+	*both = (struct both){.address = address,
+			      .page = aligned_alloc(PAGE, PAGE)};
 	if (both->page == NULL)
 		return RPMA_E_NOMEM;
 	if (open_peer(address, RPMA_UTIL_IBV_CONTEXT_LOCAL, &both->peer) ||
@@ -60,17 +58,15 @@ void both_close(struct both *both)
 int both_listen(struct both *both, struct rpma_rt_queue *queue)
 {
 	struct rpma_rt_conn_cfg cfg = RPMA_RT_CONN_CFG_INIT;
-	uint16_t port;
+	uint16_t port = 0;
 	int ret;
 
 	cfg.peer = both->peer;
 	cfg.queue = queue;
 	ret = TRY(rpma_rt_listen(both->rt, both->address, "0", &cfg,
-				 &both->listener));
-	if (ret == 0)
-		ret = rpma_rt_listener_get_port(both->listener, &port);
-	if (ret == 0)
-		snprintf(both->port, sizeof(both->port), "%u", port);
+				 &both->listener)) ||
+	      TRY(rpma_rt_listener_get_port(both->listener, &port));
+	snprintf(both->port, sizeof(both->port), "%u", port);
 	return ret;
 }
 
@@ -119,32 +115,31 @@ int end_accept(struct both *both, struct end *end, struct rpma_rt_conn *conn)
 	return TRY(rpma_rt_conn_set_user(conn, end)) || end_connect(both, end);
 }
 
-static int send_out(struct both *both, struct end *end)
+int end_event(struct both *both, const struct rpma_rt_completion *event)
+{
+	struct end *end = event->user;
+
+	if (rpma_rt_completion_event(event) == RPMA_RT_EVENT_READY)
+		return end_connect(both, end);
+	/* without an end: of a connection that was refused */
+	if (rpma_rt_completion_event(event) == RPMA_RT_EVENT_CLOSED && end)
+		end->is_closed = true;
+	return 0;
+}
+
+int end_send_again(struct both *both, struct end *end)
 {
 	/* the answer says that it has arrived */
-	return TRY(rpma_rt_send(end->conn, both->mr, end->out, MESSAGE,
-				RPMA_F_COMPLETION_ON_ERROR, 0));
+	int ret = rpma_rt_send(end->conn, both->mr, end->out, MESSAGE,
+			       RPMA_F_COMPLETION_ON_ERROR, 0);
+
+	return ret == RPMA_E_AGAIN ? 0 : rt_check("rpma_rt_send", ret);
 }
 
 int end_send(struct both *both, struct end *end, const char *text)
 {
 	snprintf(both->page + end->out, MESSAGE, "%s", text);
-	return send_out(both, end);
-}
-
-int end_say(struct both *both, struct end *end, const char *text)
-{
-	if (end->is_up)
-		return end_send(both, end, text);
-	snprintf(both->page + end->out, MESSAGE, "%s", text);
-	end->is_owed = true;
-	return 0;
-}
-
-int end_up(struct both *both, struct end *end)
-{
-	end->is_up = true;
-	return end->is_owed ? send_out(both, end) : 0;
+	return end_send_again(both, end);
 }
 
 const char *end_heard(const struct both *both, const struct end *end)

@@ -22,8 +22,6 @@ struct end {
 	size_t in;  /* of the page: where it receives, */
 	size_t out; /* and sends from */
 	int number;
-	bool is_up;   /* ESTABLISHED has come, */
-	bool is_owed; /* and was waited for with something to say */
 	bool is_closed;
 };
 
@@ -67,35 +65,15 @@ void end_init(struct both *both, struct end *end, int number);
 int end_connect(struct both *both, struct end *end);
 /* REQUEST: the same for a connection that becomes this end's. */
 int end_accept(struct both *both, struct end *end, struct rpma_rt_conn *conn);
+/* The same for READY; CLOSED is noted; other events need nothing. */
+int end_event(struct both *both, const struct rpma_rt_completion *event);
 /* The next message is received, */
 int end_receive(struct both *both, struct end *end);
-/* this text sent, */
+/* this text sent: at once, or, where the post is refused for now, */
 int end_send(struct both *both, struct end *end, const char *text);
-/* or, as long as it may not send, when it may: the other end can be first, and
- * its message here before our ESTABLISHED. */
-int end_say(struct both *both, struct end *end, const char *text);
-/* ESTABLISHED has come. */
-int end_up(struct both *both, struct end *end);
+/* when WRITABLE has come. A message can be here before our ESTABLISHED, and
+ * before that nothing can be sent. */
+int end_send_again(struct both *both, struct end *end);
 const char *end_heard(const struct both *both, const struct end *end);
-
-/* The handle in an event. */
-static inline struct rpma_rt_conn *
-conn_of(const struct rpma_rt_completion *event)
-{
-	return rpma_rt_completion_conn(event);
-}
-
-static inline bool is_event(const struct rpma_rt_completion *cmpl,
-			    enum rpma_rt_event event)
-{
-	return cmpl->kind == RPMA_RT_EVENT && cmpl->opcode == event;
-}
-
-/* Is it a message that was received? */
-static inline bool is_message(const struct rpma_rt_completion *cmpl)
-{
-	return cmpl->kind == RPMA_RT_COMPLETION &&
-	       cmpl->status == IBV_WC_SUCCESS && cmpl->opcode == IBV_WC_RECV;
-}
 
 #endif /* EXAMPLES_BOTH_H */

@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/order.h"
+#include "base/refuse.h"
 
 #define NS_PER_S 1000000000
 
@@ -68,7 +69,7 @@ int rt_bell_add_fd(struct rt_bell *bell)
 		return 0;
 	fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (fd < 0)
-		return RPMA_E_PROVIDER;
+		return rt_refuse_system("eventfd");
 	set_fd(bell, fd);
 	return 0;
 }

@@ -114,13 +114,17 @@ void rt_bell_ring(struct rt_bell *bell);
  * True: a thread slept and this call woke it. */
 bool rt_bell_wake(struct rt_bell *bell);
 
-static inline bool rt_bell_ring_fenced(struct rt_bell *bell)
+/* Likewise: is there anybody to wake? */
+static inline bool rt_bell_is_due(const struct rt_bell *bell)
 {
 	/* relaxed: the caller's fence orders it [LANE-3] [LANE-4] */
-	if (atomic_load_explicit(&bell->word, memory_order_relaxed) ==
-	    RT_BELL_AWAKE)
-		return false;
-	return rt_bell_wake(bell);
+	return atomic_load_explicit(&bell->word, memory_order_relaxed) !=
+	       RT_BELL_AWAKE;
+}
+
+static inline bool rt_bell_ring_fenced(struct rt_bell *bell)
+{
+	return rt_bell_is_due(bell) && rt_bell_wake(bell);
 }
 
 #endif /* RT_BASE_BELL_H */

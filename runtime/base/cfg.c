@@ -15,6 +15,7 @@
 
 #include "base/cpu.h"
 #include "base/log.h"
+#include "base/refuse.h"
 #include "base/wr.h"
 
 /* A size above it was not written by an initializer. */
@@ -83,12 +84,26 @@ static const struct rt_cfg_field srq_fields[] = {
 	RANGE(rpma_rt_srq_cfg, limit, 0, 1048576),
 	RANGE(rpma_rt_srq_cfg, max_sge, 1, 32),
 	ZERO(rpma_rt_srq_cfg, reserved32),
+	ANY(rpma_rt_srq_cfg, pool),
 	ZERO(rpma_rt_srq_cfg, reserved),
 	END,
 };
 static const struct rpma_rt_srq_cfg srq_init = RPMA_RT_SRQ_CFG_INIT;
 static const struct rt_cfg_type srq = {"rpma_rt_srq_cfg", srq_fields, &srq_init,
 				       sizeof(srq_init), 80};
+
+static const struct rt_cfg_field pool_fields[] = {
+	RANGE(rpma_rt_pool_cfg, count, 1, 1048576),
+	RANGE(rpma_rt_pool_cfg, slot_size, 1, 1073741824),
+	ANY(rpma_rt_pool_cfg, usage),
+	NEEDED(rpma_rt_pool_cfg, peer),
+	ANY(rpma_rt_pool_cfg, name),
+	ZERO(rpma_rt_pool_cfg, reserved),
+	END,
+};
+static const struct rpma_rt_pool_cfg pool_init = RPMA_RT_POOL_CFG_INIT;
+static const struct rt_cfg_type pool = {"rpma_rt_pool_cfg", pool_fields,
+					&pool_init, sizeof(pool_init), 64};
 
 /* a code of InfiniBand */
 #define CODE_MAX 31
@@ -115,6 +130,7 @@ static const struct rt_cfg_field conn_fields[] = {
 	RANGE(rpma_rt_conn_cfg, ack_timeout, 0, CODE_MAX),
 	RANGE(rpma_rt_conn_cfg, single_poster, 0, 1),
 	ZERO(rpma_rt_conn_cfg, reserved8),
+	ANY(rpma_rt_conn_cfg, pool),
 	ZERO(rpma_rt_conn_cfg, reserved),
 	END,
 };
@@ -269,8 +285,10 @@ int rt_cfg_init(const struct rt_cfg_type *type, void *cfg, size_t size)
 {
 	uint32_t written = (uint32_t)size;
 
-	if (cfg == NULL)
-		return RPMA_E_INVAL;
+	int ret = RT_REFUSE_NULL(cfg);
+
+	if (ret)
+		return ret;
 	if (size < type->first_size || size > MAX_SIZE)
 		return rt_cfg_refuse(type->name, "size", (int64_t)size,
 				     (int64_t)type->first_size, MAX_SIZE);
@@ -349,6 +367,19 @@ int rt_cfg_read_queue(const struct rpma_rt_queue_cfg *given,
 	return ret ? ret : check_name(&queue, cfg->name);
 }
 
+int rpma_rt_pool_cfg_init(struct rpma_rt_pool_cfg *cfg, size_t size)
+{
+	return rt_cfg_init(&pool, cfg, size);
+}
+
+int rt_cfg_read_pool(const struct rpma_rt_pool_cfg *given,
+		     struct rpma_rt_pool_cfg *cfg)
+{
+	int ret = rt_cfg_read(&pool, given, cfg);
+
+	return ret ? ret : check_name(&pool, cfg->name);
+}
+
 int rpma_rt_srq_cfg_init(struct rpma_rt_srq_cfg *cfg, size_t size)
 {
 	return rt_cfg_init(&srq, cfg, size);
@@ -367,6 +398,10 @@ int rt_cfg_read_srq(const struct rpma_rt_srq_cfg *given, uint32_t pollers,
 	if (cfg->limit > cfg->srq_size)
 		return rt_cfg_refuse(srq.name, "limit", cfg->limit, 0,
 				     cfg->srq_size);
+	if (cfg->pool != NULL && cfg->refill != NULL) {
+		RT_LOG_ERROR("%s.pool and refill: give one of them", srq.name);
+		return RPMA_E_INVAL;
+	}
 	return 0;
 }
 
@@ -412,6 +447,12 @@ int rt_cfg_read_conn(const struct rpma_rt_conn_cfg *given, uint32_t pollers,
 	if (cfg->srqs == NULL && cfg->srq_count != 0) {
 		RT_LOG_ERROR("%s.srqs is missing, srq_count is %" PRIu32,
 			     conn.name, cfg->srq_count);
+		return RPMA_E_INVAL;
+	}
+	if (cfg->srqs != NULL && cfg->pool != NULL) {
+		RT_LOG_ERROR("%s.pool and srqs: give one of them; an SRQ has a "
+			     "pool of its own",
+			     conn.name);
 		return RPMA_E_INVAL;
 	}
 	return check_queues(cfg, pollers);

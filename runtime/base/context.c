@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <stddef.h>
 
-#include "base/log.h"
+#include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/self.h"
 #include "base/wait.h"
@@ -26,22 +26,20 @@ void rt_context_forked(void)
 	atomic_fetch_add_explicit(&rt_context_forks, 1, memory_order_relaxed);
 }
 
-int rt_context_check_thread(void)
+int rt_context_refuse_forked(const struct rt_log_place *place)
+{
+	return rt_refuse(place, RPMA_RT_E_FORKED,
+			 "the runtime is from before fork(): make one in this "
+			 "process");
+}
+
+int rt_context_check_thread(const struct rt_log_place *place)
 {
 	if (!rt_self_is_poller() && !rt_self_is_events())
 		return 0;
-	RT_LOG_ERROR("a call that may wait was made inside a function that the "
-		     "runtime called: make it on another thread");
-	return RPMA_RT_E_THREAD;
-}
-
-int rt_context_check_wait(const struct rpma_rt *rt)
-{
-	int ret = rt_context_check(rt);
-
-	if (ret)
-		return ret;
-	return rt_context_check_thread();
+	return rt_refuse(place, RPMA_RT_E_THREAD,
+			 "the call may wait, and was made inside a function "
+			 "that the runtime called: make it on another thread");
 }
 
 int rt_context_pollers(const struct rpma_rt *rt)
@@ -100,4 +98,19 @@ void rt_context_wait_stopped(struct rpma_rt *rt)
 	while (!rt_context_is_stopped(rt))
 		rt_wait_step(&wait, &rt->quiet, &rt->lock);
 	pthread_mutex_unlock(&rt->lock);
+}
+
+void rt_context_list(struct rpma_rt *rt, struct cds_list_head *list,
+		     struct cds_list_head *link)
+{
+	pthread_mutex_lock(&rt->directory);
+	cds_list_add_tail(link, list);
+	pthread_mutex_unlock(&rt->directory);
+}
+
+void rt_context_unlist(struct rpma_rt *rt, struct cds_list_head *link)
+{
+	pthread_mutex_lock(&rt->directory);
+	cds_list_del(link);
+	pthread_mutex_unlock(&rt->directory);
 }

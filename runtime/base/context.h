@@ -3,8 +3,8 @@
 
 /*
  * context.h -- questions about a runtime that every folder asks: was it made in
- * this process, may the caller wait, does it stop; and the count that a stop
- * waits for.
+ * this process, may the caller wait, does it stop; and the count that a
+ * stop waits for.
  */
 
 #ifndef RT_BASE_CONTEXT_H
@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #include "rpma_rt.h"
+#include "base/log.h"
 
 struct rt_owned;
 
@@ -37,11 +38,33 @@ static inline int rt_context_check(const struct rpma_rt *rt)
 							   : RPMA_RT_E_FORKED;
 }
 
-/* 0, RPMA_RT_E_THREAD: in a function that a poller or the event thread runs no
- * call may wait. */
-int rt_context_check_thread(void);
-/* Both checks, for calls that wait. */
-int rt_context_check_wait(const struct rpma_rt *rt);
+/* These are logged. 0, or RPMA_RT_E_FORKED. */
+#define RT_REFUSE_FORKED(rt) rt_context_check_here(RT_LOG_HERE, rt)
+/* 0, or RPMA_RT_E_THREAD: in a function that a poller or the event thread runs
+ * no call may wait. */
+#define RT_REFUSE_THREAD() rt_context_check_thread(RT_LOG_HERE)
+/* Both, for calls that wait. */
+#define RT_REFUSE_WAIT(rt) rt_context_check_wait(RT_LOG_HERE, rt)
+
+__attribute__((cold)) int
+rt_context_refuse_forked(const struct rt_log_place *place);
+int rt_context_check_thread(const struct rt_log_place *place);
+
+static inline int rt_context_check_here(const struct rt_log_place *place,
+					const struct rpma_rt *rt)
+{
+	return __builtin_expect(rt_context_check(rt) != 0, false)
+		       ? rt_context_refuse_forked(place)
+		       : 0;
+}
+
+static inline int rt_context_check_wait(const struct rt_log_place *place,
+					const struct rpma_rt *rt)
+{
+	int ret = rt_context_check_here(place, rt);
+
+	return ret ? ret : rt_context_check_thread(place);
+}
 
 int rt_context_pollers(const struct rpma_rt *rt);
 bool rt_context_is_stopped(const struct rpma_rt *rt);
@@ -63,6 +86,13 @@ int rt_context_ref(struct rpma_rt *rt);
 void rt_context_unref(struct rpma_rt *rt);
 /* Until a stop that has begun is over. */
 void rt_context_wait_stopped(struct rpma_rt *rt);
+
+struct cds_list_head;
+/* One of the runtime's lists of handles, for the dump. Takes the directory's
+ * lock: not on a poller. */
+void rt_context_list(struct rpma_rt *rt, struct cds_list_head *list,
+		     struct cds_list_head *link);
+void rt_context_unlist(struct rpma_rt *rt, struct cds_list_head *link);
 
 /* In the child of a fork: objects of another generation are refused. */
 void rt_context_forked(void);

@@ -2,22 +2,22 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cpu.h -- which CPU a poller gets. Called by rpma_rt_new() only.
+ * cpu.h -- the CPUs that threads of the library run on: those of the process,
+ * as it was started, or the one that the program names for a poller. Where the
+ * thread that makes a runtime is pinned does not count.
  */
 
 #ifndef RT_BASE_CPU_H
 #define RT_BASE_CPU_H
 
-/*
- * The n-th CPU this process may run on, counted from 0 and round again when
- * there are fewer. ERRORS: RPMA_E_PROVIDER.
- */
-int rt_cpu_nth_allowed(int n, int *cpu);
+#include <pthread.h>
 
-/* ERRORS: RPMA_E_INVAL (no such CPU, or not allowed to this process) */
+/* ERRORS: RPMA_E_INVAL (no such CPU, or not one of the process's),
+ * RPMA_E_PROVIDER (those are not known) */
 int rt_cpu_check(int cpu);
 
-/* Pins the calling thread; RPMA_RT_CPU_ANY does nothing. */
-int rt_cpu_pin_self(int cpu);
+/* The thread runs on that CPU only; RPMA_RT_CPU_ANY: on any of the process's.
+ * Where the system refuses, it runs where it ran before. */
+void rt_cpu_place(pthread_t thread, int cpu);
 
 #endif /* RT_BASE_CPU_H */

@@ -18,6 +18,16 @@
 #include "base/thread.h"
 
 struct ibv_context;
+struct rt_device;
+
+/* What becomes of all that a runtime has on a device. On its control thread,
+ * with no lock. */
+struct rt_device_ops {
+	/* DEVICE_FATAL: connections learn of it from their CQs */
+	void (*fatal)(struct rt_device *device);
+	/* its CM events are read no more, see rt_cm_error() */
+	void (*deaf)(struct rt_device *device);
+};
 
 struct rt_device {
 	/* immutable */
@@ -25,7 +35,10 @@ struct rt_device {
 	struct ibv_context *ibv_ctx;
 	struct rt_thread control;   /* messages get rt */
 	struct rt_thread destroyer; /* likewise */
-	struct rt_cm *cm;	    /* its CM channel: cm/cm.h */
+	struct rt_cm *cm;	    /* its events: cm/cm.h */
+	/* a queue pair of an SRQ ended without LAST_WQE_REACHED: it is waited
+	 * for shortly, until one comes */
+	_Atomic bool no_last_wqe;
 	struct rt_device *next;
 };
 

@@ -116,6 +116,23 @@ bool rt_owner_is_other(struct rt_owned *owned, char name[RT_THREAD_NAME],
 	return is_other;
 }
 
+enum rt_owner_known rt_owner_look(struct rt_owned *owned,
+				  char name[RT_THREAD_NAME], pid_t *tid)
+{
+	const struct rt_owner *owner;
+
+	if (pthread_mutex_trylock(&lock))
+		return RT_OWNER_BUSY;
+	/* relaxed: as above */
+	owner = atomic_load_explicit(&owned->owner, memory_order_relaxed);
+	if (owner != NULL) {
+		memcpy(name, owner->name, RT_THREAD_NAME);
+		*tid = owner->tid;
+	}
+	pthread_mutex_unlock(&lock);
+	return owner == NULL ? RT_OWNER_NONE : RT_OWNER_KNOWN;
+}
+
 /* Inside: the poller goes from its owner, if any, to the calling thread. */
 static int take_over(struct rt_owned *owned)
 {

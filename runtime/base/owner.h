@@ -81,6 +81,12 @@ bool rt_owner_close(struct rt_owned *owned);
 bool rt_owner_is_other(struct rt_owned *owned, char name[RT_THREAD_NAME],
 		       pid_t *tid);
 
+enum rt_owner_known { RT_OWNER_NONE, RT_OWNER_KNOWN, RT_OWNER_BUSY };
+
+/* Whose it is; waits for no thread: busy, it changes just now. */
+enum rt_owner_known rt_owner_look(struct rt_owned *owned,
+				  char name[RT_THREAD_NAME], pid_t *tid);
+
 /* Has the calling thread ever owned a poller? */
 bool rt_owner_has_any(void);
 /* A round of each poller of the calling thread. */

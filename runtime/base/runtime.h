@@ -14,6 +14,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include <urcu/list.h>
+
 #include "rpma_rt.h"
 #include "base/cfg.h"
 #include "base/thread.h"
@@ -23,12 +25,14 @@ struct rpma_rt {
 	unsigned fork_generation; /* first: see rt_context_check() */
 	struct rpma_rt_cfg cfg;
 	void (*drop_item)(const struct rpma_rt_completion *item);
+	const struct rt_device_ops *device_ops; /* see base/device.h */
 	struct rt_poller *pollers;
 	struct rt_owned *owned;	   /* all of them in manual mode; else NULL */
 	struct rt_thread resolver; /* if has_resolver: see resolve.h */
 
 	/* grows under the lock, shrinks in a stop: see base/device.h */
 	_Atomic(struct rt_device *) devices;
+	_Atomic uint32_t devices_made; /* numbers their threads */
 
 	/* a leaf, nobody waits with it: a connection is asked for something
 	 * while it is not DONE, also by callbacks, which never take the lock */
@@ -38,6 +42,16 @@ struct rpma_rt {
 	 * holds it to change one and to read one. Nothing that is listed is
 	 * freed meanwhile */
 	pthread_mutex_t directory;
+	/* handles that are not freed; of connections those that are DONE, the
+	 * others are in conns. For the dump */
+	struct cds_list_head listed_listeners;
+	struct cds_list_head listed_srqs;
+	struct cds_list_head listed_adopted;
+	struct cds_list_head listed_pools;
+	struct rpma_rt_conn *ended;
+	/* freed on a poller, which does not take that lock: see
+	 * rt_listed_remove() */
+	_Atomic(struct rpma_rt_conn *) left;
 
 	/* the lock: CQ room, route numbers, slots, lists. Not on data paths */
 	pthread_mutex_t lock;
@@ -47,6 +61,7 @@ struct rpma_rt {
 	unsigned next_poller;
 	struct rpma_rt_conn *conns;
 	struct rpma_rt_adopted *adopted;
+	struct rpma_rt_pool *ended_pools; /* deleted after the stop */
 	uint32_t in_use;	/* connections not DONE, calls that hold it */
 	bool stopping;		/* no further ones */
 	bool has_resolver;	/* a name was given */
@@ -56,7 +71,9 @@ struct rpma_rt {
 	/* handles not yet freed: listeners, connections, queues */
 	_Atomic uint32_t handles;
 	_Atomic bool stopped;
-	_Atomic uint64_t requests_refused; /* every queue was over its limit */
+	_Atomic uint64_t requests_refused; /* became no connection */
+	_Atomic int cm_errno; /* for which CM events are read no more; or 0 */
+	_Atomic bool delete_refused; /* for handles that were held */
 };
 
 #endif /* RT_BASE_RUNTIME_H */

@@ -6,6 +6,8 @@
 #include "base/self.h"
 
 #include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 _Thread_local struct rt_self rt_self;
 
@@ -20,6 +22,12 @@ uint64_t rt_self_new_number(void)
 	return rt_self.number;
 }
 
+uint32_t rt_self_ask_tid(void)
+{
+	rt_self.tid = (uint32_t)syscall(SYS_gettid);
+	return rt_self.tid;
+}
+
 void rt_self_set_events(void)
 {
 	rt_self.is_events = true;
@@ -28,5 +36,6 @@ void rt_self_set_events(void)
 void rt_self_forked(void)
 {
 	rt_self.poller = NULL;
+	rt_self.tid = 0;
 	rt_self.is_events = false;
 }

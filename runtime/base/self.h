@@ -19,6 +19,7 @@ struct rt_poller;
 struct rt_self {
 	void *poller;	 /* of a room above; NULL: none */
 	uint64_t number; /* 0: not asked for yet */
+	uint32_t tid;	 /* likewise */
 	bool is_events;
 };
 extern _Thread_local struct rt_self rt_self;
@@ -45,6 +46,20 @@ uint64_t rt_self_new_number(void);
 static inline uint64_t rt_self_number(void)
 {
 	return rt_self.number != 0 ? rt_self.number : rt_self_new_number();
+}
+
+uint32_t rt_self_ask_tid(void);
+
+/* The kernel's number of the calling thread, for the dump. */
+static inline uint32_t rt_self_tid(void)
+{
+	return rt_self.tid != 0 ? rt_self.tid : rt_self_ask_tid();
+}
+
+/* The same without a call; 0: it was not asked for on this thread. */
+static inline uint32_t rt_self_known_tid(void)
+{
+	return rt_self.tid;
 }
 
 static inline bool rt_self_is_events(void)

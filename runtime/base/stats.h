@@ -10,6 +10,7 @@
 #define RT_BASE_STATS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -27,12 +28,40 @@ static inline uint64_t rt_stat_read(const _Atomic uint64_t *stat)
 	return atomic_load_explicit(stat, memory_order_relaxed);
 }
 
+static inline uint32_t rt_stat_read32(const _Atomic uint32_t *stat)
+{
+	/* relaxed: see above */
+	return atomic_load_explicit(stat, memory_order_relaxed);
+}
+
+static inline uint8_t rt_stat_read8(const _Atomic uint8_t *stat)
+{
+	/* relaxed: see above */
+	return atomic_load_explicit(stat, memory_order_relaxed);
+}
+
+static inline bool rt_stat_is(const _Atomic bool *stat)
+{
+	/* relaxed: see above */
+	return atomic_load_explicit(stat, memory_order_relaxed);
+}
+
 /* One writer at a time. */
 static inline void rt_stat_add(_Atomic uint64_t *stat, uint64_t n)
 {
 	/* relaxed: see above */
 	atomic_store_explicit(stat, rt_stat_read(stat) + n,
 			      memory_order_relaxed);
+}
+
+/* One more; how many that are. */
+static inline uint64_t rt_stat_count(_Atomic uint64_t *stat)
+{
+	uint64_t n = rt_stat_read(stat) + 1;
+
+	/* relaxed: see above */
+	atomic_store_explicit(stat, n, memory_order_relaxed);
+	return n;
 }
 
 /* Several writers. */

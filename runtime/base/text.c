@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* text.c -- names of what the public header numbers: kinds of items, events,
- * reasons. */
+/* text.c -- names of what the public header numbers: errors, kinds of items,
+ * events, reasons. */
 
 #include <stddef.h>
 
@@ -12,6 +12,22 @@
 #define NAME(table, i)                                                 \
 	((size_t)(i) < COUNT(table) && (table)[i] != NULL ? (table)[i] \
 							  : "unknown")
+
+const char *rpma_rt_err_2str(int ret)
+{
+	switch (ret) {
+	case RPMA_RT_E_CLOSED:
+		return "Closed or closing";
+	case RPMA_RT_E_FORKED:
+		return "Made before fork()";
+	case RPMA_RT_E_THREAD:
+		return "A call that may wait, on a thread that may not";
+	case RPMA_RT_E_BUSY:
+		return "Still used, or another thread is inside";
+	default:
+		return rpma_err_2str(ret);
+	}
+}
 
 const char *rpma_rt_kind_2str(enum rpma_rt_kind kind)
 {
@@ -35,6 +51,7 @@ const char *rpma_rt_event_2str(enum rpma_rt_event event)
 		[RPMA_RT_EVENT_ROUTE_CLOSED] = "route closed",
 		[RPMA_RT_EVENT_SRQ_LIMIT] = "SRQ limit",
 		[RPMA_RT_EVENT_SRQ_CLOSED] = "SRQ closed",
+		[RPMA_RT_EVENT_SRQ_FAILED] = "SRQ failed",
 		[RPMA_RT_EVENT_LISTENER_CLOSED] = "listener closed",
 	};
 
@@ -61,10 +78,18 @@ const char *rpma_rt_again_2str(enum rpma_rt_again reason)
 {
 	static const char *const names[] = {
 		[RPMA_RT_AGAIN_NONE] = "none",
-		[RPMA_RT_AGAIN_CREDIT] = "credit",
-		[RPMA_RT_AGAIN_BACKLOG] = "backlog",
-		[RPMA_RT_AGAIN_LOCK] = "lock",
-		[RPMA_RT_AGAIN_NOT_YET] = "not yet",
+		[RPMA_RT_AGAIN_CREDIT] =
+			"credit: as many work requests are in flight as the "
+			"queue holds; take completions, WRITABLE comes",
+		[RPMA_RT_AGAIN_BACKLOG] =
+			"backlog: the queue that the completion is for is not "
+			"emptied; poll it, WRITABLE comes",
+		[RPMA_RT_AGAIN_LOCK] =
+			"lock: another thread posts; return from the function, "
+			"WRITABLE comes",
+		[RPMA_RT_AGAIN_NOT_YET] =
+			"not yet: receives may be posted from READY or REQUEST "
+			"on, other work requests from ESTABLISHED on",
 	};
 
 	return NAME(names, reason);

@@ -11,15 +11,21 @@
 #define _GNU_SOURCE
 #include "base/thread.h"
 
+#include <errno.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/refuse.h"
+#include "base/spawn.h"
 #include "rpma_rt.h"
 
-#define BATCH	      16       /* sources that are ready */
-#define REST_NS	      20000000 /* of a source that cannot go on */
-#define MOST_FAILURES 50       /* readings of a source in a row */
+#define BATCH 16 /* sources that are ready */
+/* A source that cannot be read rests, twice as long each time, up to a limit:
+ * that costs nothing, and delays it little when it can be read again. */
+#define FIRST_REST_NS	UINT64_C(10000000)
+#define LONGEST_REST_NS UINT64_C(160000000)
+#define MOST_FAILURES	16 /* readings of a source that cannot get better */
 
 /* -------------------------------------------------------------- sources --- */
 
@@ -36,7 +42,7 @@ int rt_thread_add(struct rt_thread *thread, struct rt_source *source)
 
 	source->thread = thread;
 	return epoll_ctl(thread->epfd, EPOLL_CTL_ADD, source->fd, &event)
-		       ? RPMA_E_PROVIDER
+		       ? rt_refuse_system("epoll_ctl")
 		       : 0;
 }
 
@@ -58,45 +64,81 @@ void rt_thread_mute(struct rt_source *source)
 	epoll_ctl(source->thread->epfd, EPOLL_CTL_DEL, source->fd, NULL);
 }
 
-void rt_thread_rest(struct rt_source *source)
+static uint64_t rest_of(const struct rt_source *source)
+{
+	uint64_t ns = FIRST_REST_NS;
+	unsigned i;
+
+	for (i = 1; i < source->failures && ns < LONGEST_REST_NS; i++)
+		ns *= 2;
+	return ns;
+}
+
+static void rest(struct rt_source *source)
 {
 	struct rt_thread *thread = source->thread;
 
 	/* an fd that is broken is reported even while it rests */
 	if (*find_resting(source) != NULL)
 		return;
-	if (thread->resting == NULL)
-		thread->rest_until_ns = rt_now_ns() + REST_NS;
+	source->rest_until_ns = rt_now_ns() + rest_of(source);
 	source->resting_next = thread->resting;
 	thread->resting = source;
 	set_events(source, 0);
 }
 
-void rt_thread_failed(struct rt_source *source)
+/* Is it for want of something that others may give back? */
+static bool may_pass(int err)
 {
-	if (++source->failures < MOST_FAILURES)
-		rt_thread_rest(source);
-	else
-		rt_thread_mute(source);
+	switch (err) {
+	case EAGAIN:
+	case EBUSY:
+	case EINTR:
+	case EMFILE:
+	case ENFILE:
+	case ENOBUFS:
+	case ENOMEM:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool rt_thread_failed(struct rt_source *source, int err)
+{
+	source->failures++;
+	source->hopeless += !may_pass(err);
+	if (source->hopeless < MOST_FAILURES) {
+		rest(source);
+		return false;
+	}
+	rt_thread_mute(source);
+	return true;
 }
 
 /* Sources whose rest is over are waited for again. How long to sleep at most,
- * in ms. */
-static int end_rest(struct rt_thread *thread)
+ * in ms; -1: without end. */
+static int end_rests(struct rt_thread *thread)
 {
+	struct rt_source **link = &thread->resting;
+	uint64_t least = UINT64_MAX;
 	struct rt_source *source;
 	uint64_t now;
 
 	if (thread->resting == NULL)
 		return -1;
 	now = rt_now_ns();
-	if (now < thread->rest_until_ns)
-		return (int)((thread->rest_until_ns - now) / 1000000) + 1;
-	while ((source = thread->resting) != NULL) {
-		thread->resting = source->resting_next;
-		set_events(source, EPOLLIN);
+	while ((source = *link) != NULL) {
+		if (now >= source->rest_until_ns) {
+			*link = source->resting_next;
+			set_events(source, EPOLLIN);
+			continue;
+		}
+		if (source->rest_until_ns - now < least)
+			least = source->rest_until_ns - now;
+		link = &source->resting_next;
 	}
-	return -1;
+	return least == UINT64_MAX ? -1 : (int)(least / 1000000) + 1;
 }
 
 /* ----------------------------------------------------------- the thread --- */
@@ -120,7 +162,7 @@ static void serve_sources(struct rt_thread *thread)
 {
 	struct epoll_event batch[BATCH];
 	struct rt_source *source;
-	int timeout = end_rest(thread);
+	int timeout = end_rests(thread);
 	int n;
 	int i;
 
@@ -155,7 +197,8 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-int rt_thread_start(struct rt_thread *thread, struct rpma_rt *rt)
+int rt_thread_start(struct rt_thread *thread, struct rpma_rt *rt,
+		    const char *name)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 	int ret;
@@ -166,7 +209,7 @@ int rt_thread_start(struct rt_thread *thread, struct rpma_rt *rt)
 	atomic_store_explicit(&thread->stopping, false, memory_order_relaxed);
 	thread->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (thread->epfd < 0)
-		return RPMA_E_PROVIDER;
+		return rt_refuse_system("epoll_create1");
 	ret = rt_bell_init(&thread->bell);
 	if (ret)
 		goto err_close_epfd;
@@ -176,10 +219,13 @@ int rt_thread_start(struct rt_thread *thread, struct rpma_rt *rt)
 	ret = rt_inbox_init(&thread->later, &thread->bell);
 	if (ret)
 		goto err_fini_inbox;
-	ret = RPMA_E_PROVIDER;
 	if (epoll_ctl(thread->epfd, EPOLL_CTL_ADD, rt_bell_fd(&thread->bell),
-		      &event) ||
-	    pthread_create(&thread->thread, NULL, thread_main, thread))
+		      &event))
+		ret = rt_refuse_system("epoll_ctl");
+	else
+		ret = rt_spawn(&thread->thread, name, RPMA_RT_CPU_ANY,
+			       thread_main, thread);
+	if (ret)
 		goto err_fini_later;
 	return 0;
 err_fini_later:

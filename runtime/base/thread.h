@@ -30,7 +30,9 @@ struct rt_source {
 	struct rt_thread *thread; /* immutable once added */
 	/* the thread's */
 	struct rt_source *resting_next;
+	uint64_t rest_until_ns;
 	unsigned failures; /* readings in a row */
+	unsigned hopeless; /* of those: for what will not get better */
 };
 
 struct rt_thread {
@@ -43,12 +45,12 @@ struct rt_thread {
 	_Atomic bool stopping;
 	/* the thread's */
 	struct rt_source *resting;
-	uint64_t rest_until_ns;
 };
 
-/* The owner that messages of this inbox get is rt.
+/* The owner that messages of this inbox get is rt. name: as of rt_spawn().
  * ERRORS: RPMA_E_PROVIDER */
-int rt_thread_start(struct rt_thread *thread, struct rpma_rt *rt);
+int rt_thread_start(struct rt_thread *thread, struct rpma_rt *rt,
+		    const char *name);
 /* Runs what is in the inboxes, ends the thread. Not from it. */
 void rt_thread_stop(struct rt_thread *thread);
 /* The same in two steps, for two threads that send each other messages: a
@@ -71,16 +73,16 @@ int rt_thread_add(struct rt_thread *thread, struct rt_source *source);
 /* The source is waited for no more; when a message or ready() that called this
  * returns, ready() is not called again. */
 void rt_thread_mute(struct rt_source *source);
-/* The source cannot go on for want of memory: ready() is called again a little
- * later, and not before. */
-void rt_thread_rest(struct rt_source *source);
-/* Reading failed, which may pass: the source rests; after fifty times in a row
- * it is muted, as it may be readable for ever. */
-void rt_thread_failed(struct rt_source *source);
+/* Reading failed with that errno: ready() is called again a little later, and
+ * not before; a little longer after each time. Never given up for want of
+ * memory or descriptors. True: for other reasons it failed sixteen times, some
+ * two seconds, and is muted, as it may be readable for ever. */
+bool rt_thread_failed(struct rt_source *source, int err);
 /* Reading did not fail. */
 static inline void rt_thread_succeeded(struct rt_source *source)
 {
 	source->failures = 0;
+	source->hopeless = 0;
 }
 
 #endif /* RT_BASE_THREAD_H */

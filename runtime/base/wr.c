@@ -7,7 +7,7 @@
 
 #include "base/wr.h"
 
-#include "base/log.h"
+#include "base/refuse.h"
 
 const char *rt_wr_pieces_fault(const struct rpma_sge *pieces, uint32_t count,
 			       uint32_t max_sge)
@@ -30,7 +30,7 @@ const char *rt_wr_recv_fault(const struct rpma_rt_recv_wr *wr, uint32_t max_sge)
 	if (wr->flags != 0)
 		return "has a flag, and receives know none";
 	if (!rt_wr_is_context(wr->context))
-		return "has a context of more than 48 bits";
+		return RT_WR_CONTEXT_FAULT;
 	if (wr->piece_count != 0 && (wr->offset | wr->len))
 		return "has pieces, and an offset or length beside them";
 	if (wr->piece_count != 0)
@@ -42,7 +42,22 @@ const char *rt_wr_recv_fault(const struct rpma_rt_recv_wr *wr, uint32_t max_sge)
 
 int rt_wr_refuse(int index, const char *fault)
 {
-	RT_LOG_ERROR("work request %d of the call %s: none is posted", index,
-		     fault);
-	return RPMA_E_INVAL;
+	return rt_refuse_wr(RPMA_E_INVAL, index, fault);
+}
+
+int rt_wr_refuse_call(const char *name, const void *owner, int count)
+{
+	if (owner == NULL)
+		return RT_REFUSE(RPMA_E_INVAL, "%s is NULL", name);
+	if (count < 0)
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "count is %d: give how many work requests to "
+				 "post, 0 or more",
+				 count);
+	return RT_REFUSE(RPMA_E_INVAL, "wr is NULL, and count is %d", count);
+}
+
+int rt_wr_refuse_for(int index, int error)
+{
+	return rt_refuse_wr(error, index, "is one that librpma refuses");
 }

@@ -20,11 +20,20 @@
 /* most that rpma_rt_conn_cfg.max_sge may be */
 #define RT_WR_MAX_SGE 128
 
-/* The pieces of the work requests of one chain, in the form of verbs. */
-struct rt_wr_pieces {
-	uint32_t used;
-	struct ibv_sge sge[RT_WR_MAX_SGE];
-};
+/* of a work request's flags: its completion; half of one of them, which is none
+ */
+#define RT_WR_COMPLETIONS \
+	(RPMA_F_COMPLETION_ALWAYS | RPMA_F_COMPLETION_ON_ERROR)
+#define RT_WR_HALF_OF_ALWAYS \
+	(RPMA_F_COMPLETION_ALWAYS & ~RPMA_F_COMPLETION_ON_ERROR)
+
+/* of a wr_id: the context of a work request, which has no more bits */
+#define RT_COOKIE_MASK ((UINT64_C(1) << RPMA_RT_CONTEXT_BITS) - 1)
+
+/* what is wrong with one that has more */
+#define RT_WR_CONTEXT_FAULT                                        \
+	"has a context of more than 48 bits: give the index of a " \
+	"table, or a pointer without a tag"
 
 /* NULL: as many pieces as allowed, each a part of a region. Else what is wrong,
  * to be read after "a work request ". */
@@ -33,21 +42,20 @@ const char *rt_wr_pieces_fault(const struct rpma_sge *pieces, uint32_t count,
 /* Likewise of a receive, its route aside, that is not plain. */
 const char *rt_wr_recv_fault(const struct rpma_rt_recv_wr *wr,
 			     uint32_t max_sge);
-/* Logs what is wrong with the work request of that index, and returns
- * RPMA_E_INVAL. */
+/* Notes what is wrong with the work request of that index, for the end of the
+ * call (refuse.h), and returns RPMA_E_INVAL. */
 int rt_wr_refuse(int index, const char *fault);
-
-/* Is there room for so many pieces more? */
-static inline bool rt_wr_has_pieces(const struct rt_wr_pieces *pieces,
-				    uint32_t count)
-{
-	return pieces->used + count <= RT_WR_MAX_SGE;
-}
+/* Likewise of one that librpma refused with that error, which it returns. */
+int rt_wr_refuse_for(int index, int error);
+/* Why a call to post is refused whose arguments are wrong. owner: what it posts
+ * to, of that name. RPMA_E_INVAL */
+__attribute__((cold)) int rt_wr_refuse_call(const char *name, const void *owner,
+					    int count);
 
 /* A context of as many bits as a work request has room for. */
 static inline bool rt_wr_is_context(uint64_t context)
 {
-	return context >> RPMA_RT_CONTEXT_BITS == 0;
+	return (context & ~RT_COOKIE_MASK) == 0;
 }
 
 /* A receive of one piece, or none, that is right: the usual one. */
@@ -58,10 +66,9 @@ static inline bool rt_wr_is_plain_recv(const struct rpma_rt_recv_wr *wr)
 	       (wr->dst != NULL || (wr->offset | wr->len) == 0);
 }
 
-/* A valid receive, for whose pieces there is room. */
+/* A valid receive that is not plain; its pieces go to sge. */
 static inline int rt_wr_prepare_recv(const struct rpma_rt_recv_wr *wr,
-				     uint64_t wr_id,
-				     struct rt_wr_pieces *pieces,
+				     uint64_t wr_id, struct ibv_sge *sge,
 				     struct rpma_recv_wr *out)
 {
 	int ret;
@@ -71,10 +78,8 @@ static inline int rt_wr_prepare_recv(const struct rpma_rt_recv_wr *wr,
 	ret = rpma_wr_recv(NULL, 0, 0, wr_id, out);
 	if (ret)
 		return ret;
-	ret = rpma_wr_recv_set_sge_list(wr->pieces, (int)wr->piece_count,
-					&pieces->sge[pieces->used], out);
-	pieces->used += wr->piece_count;
-	return ret;
+	return rpma_wr_recv_set_sge_list(wr->pieces, (int)wr->piece_count, sge,
+					 out);
 }
 
 #endif /* RT_BASE_WR_H */

@@ -8,11 +8,16 @@
 
 #include "cm/cm.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/device.h"
+#include "base/from.h"
+#include "base/log.h"
+#include "base/refuse.h"
 
 #define BATCH 64 /* events in a round of the control thread */
 
@@ -37,6 +42,52 @@ static int read_event(struct rt_cm *cm)
 	return RPMA_E_AGAIN;
 }
 
+static const char *name_of(const struct rt_cm *cm)
+{
+	return cm->device->ibv_ctx->device->name;
+}
+
+/* Once for each trouble, not for each reading. */
+static void say_failed(const struct rt_cm *cm, int err)
+{
+	if (cm->source.failures == 1)
+		RT_LOG_WARNING("CM events of %s cannot be read for now, "
+			       "connections of it neither begin nor end: %s",
+			       name_of(cm), strerror(err));
+}
+
+/* For good: each object that cannot go on reports its end. */
+static void give_up(struct rt_cm *cm, int err)
+{
+	struct rt_device *device = cm->device;
+
+	RT_LOG_ERROR("CM events of %s can be read no more: %s. What is not "
+		     "established ends, and nothing new begins, in this "
+		     "runtime; established connections go on, and do not "
+		     "notice that the peer leaves",
+		     name_of(cm), strerror(err));
+	/* release: pairs with the acquire in rt_cm_error() */
+	atomic_store_explicit(&cm->error, err, memory_order_release);
+	/* relaxed: statistic, orders nothing */
+	atomic_store_explicit(&device->rt->cm_errno, err, memory_order_relaxed);
+	device->rt->device_ops->deaf(device);
+}
+
+static void failed(struct rt_cm *cm, int err)
+{
+	if (rt_thread_failed(&cm->source, err))
+		give_up(cm, err);
+	else
+		say_failed(cm, err);
+}
+
+static void succeeded(struct rt_cm *cm)
+{
+	if (cm->source.failures > 0)
+		RT_LOG_INFO("CM events of %s can be read again", name_of(cm));
+	rt_thread_succeeded(&cm->source);
+}
+
 static void cm_ready(struct rt_source *source)
 {
 	struct rt_cm *cm = (struct rt_cm *)source;
@@ -45,10 +96,23 @@ static void cm_ready(struct rt_source *source)
 
 	for (i = 0; i < BATCH && ret == RPMA_E_AGAIN; i++)
 		ret = read_event(cm);
-	if (ret == RPMA_E_PROVIDER) /* also librdmacm's want of memory */
-		rt_thread_failed(source);
+	if (ret == RPMA_E_PROVIDER) /* of librdmacm, which leaves errno */
+		failed(cm, errno);
 	else
-		rt_thread_succeeded(source);
+		succeeded(cm);
+}
+
+int rt_cm_check(const struct rt_cm *cm)
+{
+	int err = rt_cm_error(cm);
+
+	if (err == 0)
+		return 0;
+	RT_LOG_ERROR(
+		"no connections with %s in this runtime: its CM events can "
+		"be read no more (%s). Make a new runtime",
+		name_of(cm), strerror(err));
+	return RPMA_E_PROVIDER;
 }
 
 void rt_cm_keep_control(struct rt_cm *cm, struct rt_cm_target *target)
@@ -78,6 +142,39 @@ void rt_cm_end_control(struct rt_cm *cm)
 	}
 }
 
+/* ----------------------------------------------------- the device's end --- */
+
+/* Control thread. */
+static void fatal_message(struct rt_msg *msg, void *owner)
+{
+	struct rt_cm *cm = RT_FROM(struct rt_cm, fatal_msg, msg);
+	struct rpma_rt *rt = owner;
+
+	/* acquire: pairs with the exchange in fatal(); from here on it may be
+	 * sent again */
+	atomic_exchange_explicit(&cm->fatal_sent, false, memory_order_acquire);
+	pthread_mutex_lock(&rt->lock);
+	cm->fatals++;
+	pthread_mutex_unlock(&rt->lock);
+	rt->device_ops->fatal(cm->device);
+}
+
+/* Event thread, or the one that feeds. */
+static void fatal(struct rt_async_device *self)
+{
+	struct rt_cm *cm = RT_FROM(struct rt_cm, async, self);
+
+	/* acq_rel: pairs with fatal_message(): the message is free again */
+	if (!atomic_exchange_explicit(&cm->fatal_sent, true,
+				      memory_order_acq_rel))
+		rt_inbox_push_mt(&cm->device->control.inbox, &cm->fatal_msg);
+}
+
+void rt_cm_unwatch(struct rt_cm *cm)
+{
+	rt_async_unwatch(&cm->async);
+}
+
 /* -------------------------------------------------------- its life --- */
 
 static int set_nonblocking(int fd)
@@ -85,7 +182,7 @@ static int set_nonblocking(int fd)
 	int flags = fcntl(fd, F_GETFL);
 
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK))
-		return RPMA_E_PROVIDER;
+		return rt_refuse_system("fcntl");
 	return 0;
 }
 
@@ -101,18 +198,28 @@ int rt_cm_new(struct rt_device *device, struct rt_cm **cm_ptr)
 	if (ret)
 		goto err_free;
 	cm->quiet = rdma_create_event_channel();
-	ret = RPMA_E_PROVIDER;
-	if (cm->quiet == NULL)
+	if (cm->quiet == NULL) {
+		ret = rt_refuse_system("rdma_create_event_channel");
 		goto err_delete_channel;
+	}
 	rpma_cm_channel_get_fd(cm->channel, &cm->source.fd);
 	cm->source.ready = cm_ready;
+	cm->device = device;
+	cm->fatal_msg.fn = fatal_message;
+	cm->async = (struct rt_async_device){
+		.ibv_ctx = device->ibv_ctx, .rt = device->rt, .fatal = fatal};
 	ret = set_nonblocking(cm->source.fd);
 	if (ret == 0)
-		ret = rt_thread_add(&device->control, &cm->source);
+		ret = rt_async_watch(&cm->async);
 	if (ret)
 		goto err_delete_quiet;
+	ret = rt_thread_add(&device->control, &cm->source);
+	if (ret)
+		goto err_unwatch;
 	*cm_ptr = cm;
 	return 0;
+err_unwatch:
+	rt_async_unwatch(&cm->async);
 err_delete_quiet:
 	rdma_destroy_event_channel(cm->quiet);
 err_delete_channel:

@@ -4,7 +4,8 @@
 /*
  * cm.h -- the CM channel of a runtime on one device, read by that device's
  * control thread: an event is copied, acknowledged, and handled at once by the
- * target that its id's context names. doc/protocols/connection.md, threads.md.
+ * target that its id's context names. And the watch for that device's end.
+ * doc/protocols/connection.md, threads.md.
  */
 
 #ifndef RT_CM_CM_H
@@ -16,6 +17,7 @@
 
 #include "rpma_rt.h"
 #include "base/thread.h"
+#include "events/async.h"
 
 struct rdma_cm_id;
 struct rdma_event_channel;
@@ -42,15 +44,36 @@ struct rt_cm_target {
 struct rt_cm {
 	struct rt_source source;	 /* first; of the control thread */
 	struct rpma_cm_channel *channel; /* immutable */
+	struct rt_device *device;	 /* immutable */
 	/* immutable; where ids are taken whose events nobody is to read */
 	struct rdma_event_channel *quiet;
 	/* the control thread's: targets of ids that were not destroyed */
 	struct rt_cm_target *kept;
+	/* errno for which it was given up; 0: it is read. Set by the control
+	 * thread, before it looks for those who relied on it */
+	_Atomic int error;
+	/* DEVICE_FATAL, from the first use on: to the control thread */
+	struct rt_async_device async;
+	struct rt_msg fatal_msg;
+	_Atomic bool fatal_sent;
+	uint32_t fatals; /* handled; under the runtime's lock */
 };
 
-/* The channel of a device whose control thread runs.
- * ERRORS: RPMA_E_NOMEM, RPMA_E_PROVIDER */
+/* Any thread; once and for all where not 0. */
+static inline int rt_cm_error(const struct rt_cm *cm)
+{
+	/* acquire: pairs with the release in give_up() */
+	return atomic_load_explicit(&cm->error, memory_order_acquire);
+}
+/* May connections and listeners rely on its events? No lock is held.
+ * ERRORS: RPMA_E_PROVIDER (they are not read any more), logged */
+int rt_cm_check(const struct rt_cm *cm);
+
+/* The channel of a device whose control thread runs; its asynchronous events
+ * are watched. ERRORS: RPMA_E_NOMEM, RPMA_E_PROVIDER */
 int rt_cm_new(struct rt_device *device, struct rt_cm **cm_ptr);
+/* Any thread: its asynchronous events are not watched any more. */
+void rt_cm_unwatch(struct rt_cm *cm);
 /* REQUIRES: the only ids on it are those that could not be destroyed. */
 void rt_cm_delete(struct rt_cm *cm);
 

@@ -8,13 +8,29 @@
 
 #include "cm/device.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/spawn.h"
 #include "cm/cm.h"
+
+/* One of a device's two threads. */
+static int start(struct rt_thread *thread, struct rpma_rt *rt, const char *kind,
+		 uint32_t number)
+{
+	char name[RT_SPAWN_NAME];
+
+	snprintf(name, sizeof(name), "%s%" PRIu32, kind, number);
+	return rt_thread_start(thread, rt, name);
+}
 
 static int device_new(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 		      struct rt_device **device_ptr)
 {
+	/* relaxed: a name, orders nothing */
+	uint32_t number = atomic_fetch_add_explicit(&rt->devices_made, 1,
+						    memory_order_relaxed);
 	struct rt_device *device;
 	int ret;
 
@@ -23,10 +39,10 @@ static int device_new(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 		return RPMA_E_NOMEM;
 	device->rt = rt;
 	device->ibv_ctx = ibv_ctx;
-	ret = rt_thread_start(&device->control, rt);
+	ret = start(&device->control, rt, "rt-ctl", number);
 	if (ret)
 		goto err_free;
-	ret = rt_thread_start(&device->destroyer, rt);
+	ret = start(&device->destroyer, rt, "rt-del", number);
 	if (ret)
 		goto err_stop_control;
 	ret = rt_cm_new(device, &device->cm);
@@ -95,6 +111,7 @@ int rt_device_get(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 			return ret;
 		device = list_device(rt, made);
 		if (device != made) {
+			rt_cm_unwatch(made->cm);
 			rt_call_sync(rt, &made->control.inbox, end_reading,
 				     made->cm);
 			device_delete(made);
@@ -110,9 +127,11 @@ void rt_device_end_reading(struct rpma_rt *rt)
 
 	/* acquire: pairs with the release in list_device() */
 	device = atomic_load_explicit(&rt->devices, memory_order_acquire);
-	for (; device != NULL; device = device->next)
+	for (; device != NULL; device = device->next) {
+		rt_cm_unwatch(device->cm);
 		rt_call_sync(rt, &device->control.inbox, end_reading,
 			     device->cm);
+	}
 }
 
 void rt_device_delete_all(struct rpma_rt *rt)

@@ -21,7 +21,7 @@ int rt_device_get(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 
 /* The following are called by stop: no other thread uses the devices. */
 
-/* Ends the reading of CM events. */
+/* Ends the reading of CM events, and the watch for asynchronous ones. */
 void rt_device_end_reading(struct rpma_rt *rt);
 /* Runs what is in their inboxes, ends their threads, deletes them. */
 void rt_device_delete_all(struct rpma_rt *rt);

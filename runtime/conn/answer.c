@@ -8,6 +8,8 @@
 
 #include "conn/answer.h"
 
+#include "base/runtime.h"
+#include "conn/fill.h"
 #include "conn/item.h"
 #include "conn/owing.h"
 #include "conn/route.h"
@@ -20,14 +22,16 @@ static void call_writable(struct rt_poller *poller, struct rpma_rt_conn *conn,
 			  int side, uint32_t wants)
 {
 	const struct rpma_rt_completion item = rt_item_writable(conn, side);
+	struct rt_route_opened *opened;
 	struct rpma_rt_route *route;
 
-	for (route = conn->poll.routes; route != NULL; route = route->next) {
-		if (!(route->wants & wants))
+	for (route = conn->poll.routes; !route->is_own; route = opened->next) {
+		opened = rt_route_opened(route);
+		if (!(opened->wants & wants))
 			continue;
-		route->wants &= (uint8_t)~wants;
+		opened->wants &= (uint8_t)~wants;
 		if (conn->side[side].healthy) /* else CLOSED answers */
-			rt_deliver_call(poller, &route->callback, &item);
+			rt_deliver_call(poller, &opened->callback, &item);
 	}
 }
 
@@ -39,7 +43,7 @@ static void call_writable(struct rt_poller *poller, struct rpma_rt_conn *conn,
 static bool wait_for_own_lane(const struct rpma_rt_conn *conn,
 			      const struct rt_side *side)
 {
-	const struct rpma_rt_route *own = conn->own[side->which];
+	const struct rpma_rt_route *own = &conn->own[side->which];
 	struct rt_lane *lane = rt_route_lane(own);
 
 	if (!rt_lane_is_backlogged(lane))
@@ -63,6 +67,10 @@ void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
 		if (!rt_side_wants(side, wants))
 			return;
 	}
+	if (rt_side_wants(side, RT_WANT_POOL)) { /* it has no other poster */
+		rt_fill_poller(conn);
+		return;
+	}
 	/* relaxed: the caller's look [LEDGER-2] */
 	if ((atomic_load_explicit(&side->want, memory_order_relaxed) & wants) &&
 	    wait_for_own_lane(conn, side))
@@ -72,7 +80,7 @@ void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
 					  memory_order_acq_rel);
 	if (taken & wants) {
 		item = rt_item_writable(conn, side->which);
-		rt_deliver_write(poller, conn->poll.lane, &item);
+		rt_deliver_write(poller, rt_conn_lane(conn), &item);
 	}
 	if (taken & in_call)
 		call_writable(poller, conn, side->which, RT_WANTS(side->which));
@@ -80,32 +88,73 @@ void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
 
 void rt_answer_eased_poller(void *arg)
 {
-	const uint32_t wants = RT_WANT_CREDIT | RT_WANT_BACKLOG;
+	const uint32_t wants =
+		RT_WANT_CREDIT | RT_WANT_BACKLOG | RT_WANT_LOCK | RT_WANT_POOL;
 	struct rt_side *side = arg;
 
 	if (rt_side_wants(side, wants))
 		rt_answer_poller(side, rt_conn_of_side(side)->poller, wants);
 }
 
-/* Posts that could not wait for a lock may be tried again. */
+/* Posts that could not wait for a lock may be tried again. Before the number of
+ * the queue pair has come, what opens the side answers; after the side's first
+ * failure, CLOSED does. */
 static void lock_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_conn *conn = RT_FROM(struct rpma_rt_conn, lock_msg, msg);
 	int i;
 
-	conn->lock_sent = false;
-	for (i = 0; i < 2; i++)
+	/* acq_rel: pairs with the exchange in send_lock_message(): either this
+	 * sees the want of a post, or that post sends the message again */
+	atomic_exchange_explicit(&conn->lock_sent, false, memory_order_acq_rel);
+	for (i = 0; i < 2; i++) {
+		if (!conn->side[i].healthy)
+			continue;
 		call_writable(owner, conn, i, RT_WANTS_LOCK(i));
+		if (rt_side_wants(&conn->side[i], RT_WANT_LOCK))
+			rt_answer_poller(&conn->side[i], owner, RT_WANT_LOCK);
+	}
+	conn->target.ops->unref(&conn->target);
 }
 
-void rt_answer_retry_lock(struct rpma_rt_route *running, int side)
+/* REQUIRES: the connection is not DONE, so that its poller goes on */
+static void send_lock_message(struct rpma_rt_conn *conn)
 {
-	struct rpma_rt_conn *conn = running->conn;
-
-	running->wants |= (uint8_t)RT_WANTS_LOCK(side);
-	if (conn->lock_sent)
+	/* acq_rel: as above */
+	if (atomic_exchange_explicit(&conn->lock_sent, true,
+				     memory_order_acq_rel))
 		return;
-	conn->lock_sent = true;
+	/* relaxed: the caller holds the connection */
+	atomic_fetch_add_explicit(&conn->target.count, 1, memory_order_relaxed);
 	conn->lock_msg.fn = lock_message;
 	rt_inbox_push_mt(&conn->poller->inbox, &conn->lock_msg);
+}
+
+void rt_answer_lock_inside(struct rt_route_opened *running, int side)
+{
+	running->wants |= (uint8_t)RT_WANTS_LOCK(side);
+	send_lock_message(running->route.conn);
+}
+
+void rt_answer_lock_left(struct rt_side *side)
+{
+	if (rt_side_wants(side, RT_WANT_LOCK))
+		send_lock_message(rt_conn_of_side(side));
+}
+
+int rt_answer_lock(struct rpma_rt_conn *conn, int side)
+{
+	int ret = RPMA_RT_E_CLOSED;
+
+	/* it becomes DONE under this lock, after CLOSED */
+	pthread_mutex_lock(&conn->rt->ask_lock);
+	if (!conn->is_done && !rt_gate_is_closed(&conn->gate[side])) {
+		/* relaxed: the message orders it */
+		atomic_fetch_or_explicit(&conn->side[side].want, RT_WANT_LOCK,
+					 memory_order_relaxed);
+		send_lock_message(conn);
+		ret = RPMA_E_AGAIN;
+	}
+	pthread_mutex_unlock(&conn->rt->ask_lock);
+	return ret;
 }

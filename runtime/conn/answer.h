@@ -3,8 +3,8 @@
 
 /*
  * answer.h -- a refused post of a connection may be tried again: WRITABLE, in
- * its queue or to the function inside which it was refused. Runs on its
- * poller. doc/protocols/ledger.md, callback.md.
+ * its queue or to the function inside which it was refused. What ends in
+ * _poller runs on its poller. doc/protocols/ledger.md, callback.md.
  */
 
 #ifndef RT_CONN_ANSWER_H
@@ -18,9 +18,18 @@ void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
 /* The same of the rt_side that waited for a lane, whose backlog has cleared. */
 void rt_answer_eased_poller(void *arg);
 
-struct rpma_rt_route;
-/* Inside running's function: a post to that side of its own connection had to
- * wait for another thread. The function gets WRITABLE in the next round. */
-void rt_answer_retry_lock(struct rpma_rt_route *running, int side);
+struct rt_route_opened;
+/* Inside running's function: a post to that side of its own connection would
+ * have to wait for another thread. The function gets WRITABLE in the next
+ * round. */
+void rt_answer_lock_inside(struct rt_route_opened *running, int side);
+/* Inside a function of another connection, on any poller: likewise, and the
+ * connection's queue gets WRITABLE. ERRORS: RPMA_E_AGAIN; RPMA_RT_E_CLOSED, and
+ * nothing follows */
+int rt_answer_lock(struct rpma_rt_conn *conn, int side);
+/* Inside the gate, by a post that listed its waiter and goes on after all: the
+ * poller may have put LOCK off, found that waiter listed, and eased the lane
+ * before it was on the stack. */
+void rt_answer_lock_left(struct rt_side *side);
 
 #endif /* RT_CONN_ANSWER_H */

@@ -36,7 +36,8 @@ static bool is_late(const struct rpma_rt_conn *conn)
 
 void rt_bind_ready_poller(struct rpma_rt_conn *conn)
 {
-	struct rt_listener_poller *part = conn->part;
+	struct rt_listener_poller *part =
+		conn->passive ? conn->poll.brought.part : NULL;
 
 	if (is_late(conn)) {
 		conn->poll.bind = RT_BIND_LATE_READY;
@@ -45,7 +46,6 @@ void rt_bind_ready_poller(struct rpma_rt_conn *conn)
 	write_open(conn,
 		   conn->passive ? RPMA_RT_EVENT_REQUEST : RPMA_RT_EVENT_READY,
 		   RPMA_RT_RECV_SIDE);
-	conn->part = NULL;
 	if (part != NULL) /* the listener may end behind it */
 		rt_listener_poller_requested(part);
 }
@@ -76,7 +76,7 @@ void rt_bind_leave_poller(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt_conn *waiter = rt_slots_of(conn->poller)->late;
 
-	if (conn->srq == NULL || conn->poll.bind == RT_BIND_NONE ||
+	if (rt_conn_srq(conn) == NULL || conn->poll.bind == RT_BIND_NONE ||
 	    rt_qp_table_find(conn->cq->qps, conn->qp_num) !=
 		    conn->poll.srq_route)
 		return;
@@ -96,10 +96,12 @@ void rt_bind_leave_poller(struct rpma_rt_conn *conn)
 /* Replaces the QP table of conn's CQ with a larger one. */
 static void take_qp_table(struct rpma_rt_conn *conn)
 {
-	rt_qp_table_move(conn->qps, conn->cq->qps);
+	struct rt_qp_table *qps = conn->poll.brought.qps;
+
+	rt_qp_table_move(qps, conn->cq->qps);
 	rt_qp_table_delete(conn->cq->qps);
-	conn->cq->qps = conn->qps;
-	conn->qps = NULL;
+	conn->cq->qps = qps;
+	conn->poll.brought.qps = NULL;
 }
 
 void rt_bind_open_poller(struct rpma_rt_conn *conn)
@@ -109,7 +111,7 @@ void rt_bind_open_poller(struct rpma_rt_conn *conn)
 
 	rt_slots_set_poller(conn->poller, conn->slot, conn);
 	for (i = 0; i < 2; i++) {
-		route = conn->own[i];
+		route = &conn->own[i];
 		rt_owing_list_poller(conn, route);
 		conn->cq->routes[route->number] = (struct rt_route_entry){
 			.lane = rt_route_lane(route),
@@ -117,14 +119,17 @@ void rt_bind_open_poller(struct rpma_rt_conn *conn)
 			.side = &conn->side[route->side],
 		};
 	}
-	conn->poll.lane = rt_route_lane(conn->own[0]);
+	if (rt_conn_fed(conn) != NULL)
+		conn->cq->routes[conn->own[RPMA_RT_RECV_SIDE].number].flags =
+			RPMA_RT_C_LEASE;
 	for (i = 0; i < 2; i++) {
-		rt_lane_take_spill_poller(conn->poll.lane, conn->spill[i]);
-		conn->spill[i] = NULL;
+		rt_lane_take_spill_poller(rt_conn_lane(conn),
+					  conn->poll.brought.spill[i]);
+		conn->poll.brought.spill[i] = NULL;
 	}
-	if (conn->qps != NULL)
+	if (conn->poll.brought.qps != NULL)
 		take_qp_table(conn);
-	conn->poll.srq_route = conn->own[RPMA_RT_RECV_SIDE]->number;
+	conn->poll.srq_route = conn->own[RPMA_RT_RECV_SIDE].number;
 }
 
 /* Completions of the SRQ find conn by its QP number, unless a former user of
@@ -150,10 +155,11 @@ void rt_bind_qp_poller(struct rpma_rt_conn *conn)
 	conn->poll.bind = RT_BIND_DONE;
 	conn->side[RPMA_RT_SEND_SIDE].healthy = true;
 	conn->side[RPMA_RT_RECV_SIDE].healthy = true;
-	for (route = conn->poll.routes; route != NULL; route = route->next)
+	for (route = conn->poll.routes; route != NULL;
+	     route = rt_route_next(route))
 		conn->cq->routes[route->number].qp_key =
 			rt_qp_key(conn->qp_num);
-	if (conn->srq != NULL)
+	if (rt_conn_srq(conn) != NULL)
 		enter_qp_table(conn);
 }
 
@@ -174,21 +180,22 @@ void rt_bind_redirect_poller(struct rpma_rt_conn *conn, uint32_t route)
 void rt_bind_add_route_poller(struct rpma_rt_conn *conn,
 			      struct rpma_rt_route *route)
 {
+	struct rt_route_opened *opened = rt_route_opened(route);
 	struct rt_route_entry entry = {
 		.user = rt_item_user(conn),
 		.side = &conn->side[route->side],
 		.qp_key = conn->poll.bind != RT_BIND_NONE
 				  ? rt_qp_key(conn->qp_num)
 				  : RT_QP_KEY_NONE,
-		.is_callback = route->callback.fn != NULL,
+		.is_callback = opened->callback.fn != NULL,
 	};
 
 	if (entry.is_callback)
-		entry.callback = &route->callback;
+		entry.callback = &opened->callback;
 	else
 		entry.lane = rt_route_lane(route);
 	conn->cq->routes[route->number] = entry;
-	if (conn->srq != NULL && route->side == RPMA_RT_RECV_SIDE)
+	if (rt_conn_srq(conn) != NULL && route->side == RPMA_RT_RECV_SIDE)
 		rt_bind_redirect_poller(conn, route->number);
 	rt_owing_list_poller(conn, route);
 }
@@ -197,6 +204,7 @@ void rt_bind_set_user_poller(struct rpma_rt_conn *conn)
 {
 	const struct rpma_rt_route *route;
 
-	for (route = conn->poll.routes; route != NULL; route = route->next)
+	for (route = conn->poll.routes; route != NULL;
+	     route = rt_route_next(route))
 		conn->cq->routes[route->number].user = rt_item_user(conn);
 }

@@ -15,19 +15,26 @@
 
 #include "base/cfg.h"
 #include "base/context.h"
-#include "base/log.h"
+#include "base/refuse.h"
 #include "base/runtime.h"
 #include "cm/device.h"
 #include "conn/cfg.h"
 #include "conn/create.h"
+#include "conn/name.h"
+#include "pool/pool.h"
 #include "poller/place.h"
 #include "poller/poller.h"
 #include "queue/queue.h"
 
-static int check(const struct rpma_rt_conn *conn)
+static int check_at(const struct rt_log_place *place,
+		    const struct rpma_rt_conn *conn)
 {
-	return conn == NULL ? RPMA_E_INVAL : rt_context_check(conn->rt);
+	const void *const pointers[] = {conn};
+	int ret = rt_refuse_null(place, "conn", pointers, sizeof(pointers));
+
+	return ret ? ret : rt_context_check_here(place, conn->rt);
 }
+#define check(conn) check_at(RT_LOG_HERE, conn)
 
 /* Sends a request of the application to the control thread; not after DONE. */
 static void ask_control(struct rpma_rt_conn *conn, uint32_t bits)
@@ -41,12 +48,13 @@ static void ask_control(struct rpma_rt_conn *conn, uint32_t bits)
 }
 
 int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr, const char *port,
-		     const struct rpma_rt_conn_cfg *given,
+		     const struct rpma_rt_conn_cfg *cfg,
 		     struct rpma_rt_conn **conn_ptr)
 {
-	struct rt_conn_cfg cfg;
+	static const char what[] = "no connection is made";
+	struct rt_conn_cfg read;
 	struct rt_conn_spec spec = {.rt = rt,
-				    .cfg = &cfg,
+				    .cfg = &read,
 				    .addr = addr,
 				    .port = port,
 				    .begin = rt_conn_begin_control,
@@ -55,61 +63,75 @@ int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr, const char *port,
 	struct ibv_context *ibv_ctx;
 	int ret;
 
-	if (rt == NULL || addr == NULL || port == NULL || given == NULL ||
-	    conn_ptr == NULL)
-		return RPMA_E_INVAL;
-	ret = rt_context_check_wait(rt);
+	ret = RT_REFUSE_NULL(rt, addr, port, cfg, conn_ptr);
 	if (ret == 0)
-		ret = rt_context_ref(rt);
+		ret = RT_REFUSE_WAIT(rt);
 	if (ret)
 		return ret;
-	ret = rt_conn_cfg_read(given, rt, &cfg);
+	ret = rt_context_ref(rt);
+	if (ret)
+		return RT_REFUSED(ret, what);
+	ret = rt_conn_cfg_read(cfg, rt, &read);
 	if (ret)
 		goto release_runtime;
-	if (cfg.queue == NULL) {
-		RT_LOG_ERROR("rpma_rt_conn_cfg.queues is for listeners: a "
-			     "connection that is begun here has one queue");
-		ret = RPMA_E_INVAL;
+	if (read.queue == NULL) {
+		ret = RT_REFUSE(RPMA_E_INVAL,
+				"rpma_rt_conn_cfg.queues is for listeners: a "
+				"connection that is begun here has one queue");
 		goto delete_cfg;
 	}
-	ret = rpma_peer_get_ibv_context(cfg.peer, &ibv_ctx);
+	ret = rpma_peer_get_ibv_context(read.peer, &ibv_ctx);
 	if (ret == 0)
 		ret = rt_device_get(rt, ibv_ctx, &spec.device);
 	if (ret == 0)
 		ret = rt_conn_create(&spec, conn_ptr);
 delete_cfg:
-	rt_conn_cfg_fini(&cfg);
+	rt_conn_cfg_fini(&read);
 release_runtime:
 	rt_context_unref(rt);
-	return ret;
+	return RT_REFUSED(ret, what);
+}
+
+/* Has its queue pair been made? */
+static bool is_ready(const struct rpma_rt_conn *conn)
+{
+	/* acquire: pairs with the release in qp_is_made() */
+	return (atomic_load_explicit(&conn->reached, memory_order_acquire) &
+		RT_REACHED_READY) != 0;
 }
 
 /* connect or reject, once; keeps the private data for it */
-static int decide(struct rpma_rt_conn *conn,
+static int decide(const struct rt_log_place *place, struct rpma_rt_conn *conn,
 		  const struct rpma_conn_private_data *pdata, uint32_t bit)
 {
-	int ret = check(conn);
-
-	if (ret)
-		return ret;
 	if (pdata != NULL && (pdata->ptr == NULL || pdata->len == 0))
-		return RPMA_E_INVAL;
-	/* acquire: pairs with the release in qp_is_made() */
-	if (!(atomic_load_explicit(&conn->reached, memory_order_acquire) &
-	      RT_REACHED_READY))
-		return RPMA_E_INVAL;
+		return rt_refuse(
+			place, RPMA_E_INVAL,
+			"pdata->ptr is %s and pdata->len is %u: for no "
+			"private data pdata is NULL",
+			pdata->ptr == NULL ? "NULL" : "given", pdata->len);
+	if (!is_ready(conn))
+		return rt_refuse(place, RPMA_E_INVAL,
+				 "\"%s\" has no address yet: wait for "
+				 "RPMA_RT_EVENT_READY",
+				 rt_name_of(conn));
 	/* relaxed: a hint; the control thread knows */
 	if (atomic_load_explicit(&conn->gate[RPMA_RT_RECV_SIDE].state,
 				 memory_order_relaxed) == RT_GATE_CLOSED)
-		return RPMA_RT_E_CLOSED;
+		return rt_refuse(place, RPMA_RT_E_CLOSED,
+				 "\"%s\" is closing or closed",
+				 rt_name_of(conn));
 	/* relaxed: only the first caller matters */
 	if (atomic_fetch_or_explicit(&conn->reached, RT_REACHED_DECISION,
 				     memory_order_relaxed) &
 	    RT_REACHED_DECISION)
-		return RPMA_E_INVAL;
+		return rt_refuse(place, RPMA_E_INVAL,
+				 "rpma_rt_conn_connect() or _reject() was "
+				 "called for \"%s\" before: once is enough",
+				 rt_name_of(conn));
 	if (pdata != NULL) {
-		memcpy(conn->pdata_out, pdata->ptr, pdata->len);
-		conn->pdata_out_len = pdata->len;
+		memcpy(conn->setup->pdata_out, pdata->ptr, pdata->len);
+		conn->setup->pdata_out_len = pdata->len;
 	}
 	ask_control(conn, bit);
 	return 0;
@@ -118,7 +140,9 @@ static int decide(struct rpma_rt_conn *conn,
 int rpma_rt_conn_connect(struct rpma_rt_conn *conn,
 			 const struct rpma_conn_private_data *pdata)
 {
-	return decide(conn, pdata, RT_CTL_CONNECT);
+	int ret = check(conn);
+
+	return ret ? ret : decide(RT_LOG_HERE, conn, pdata, RT_CTL_CONNECT);
 }
 
 int rpma_rt_conn_reject(struct rpma_rt_conn *conn,
@@ -127,14 +151,18 @@ int rpma_rt_conn_reject(struct rpma_rt_conn *conn,
 	int ret = check(conn);
 
 	if (ret == 0 && !conn->passive)
-		ret = RPMA_E_INVAL;
-	return ret ? ret : decide(conn, pdata, RT_CTL_REJECT);
+		ret = RT_REFUSE(RPMA_E_INVAL,
+				"\"%s\" was begun here, so it is no request: "
+				"rpma_rt_conn_close() ends it",
+				rt_name_of(conn));
+	return ret ? ret : decide(RT_LOG_HERE, conn, pdata, RT_CTL_REJECT);
 }
 
 void rt_conn_close_for(struct rpma_rt_conn *conn, uint32_t bit)
 {
 	int i;
 
+	rt_conn_set_closing(conn);
 	for (i = 0; i < 2; i++) {
 		/* relaxed: a hint; the control thread makes it firm */
 		atomic_store_explicit(&conn->gate[i].state, RT_GATE_CLOSED,
@@ -180,7 +208,9 @@ static int change_held(struct rpma_rt_conn *conn, int by)
 			return 0;
 	}
 	assert(!"a connection handle used after its last put");
-	return RPMA_E_INVAL;
+	return RT_REFUSE(RPMA_E_INVAL,
+			 "the handle was given back by rpma_rt_conn_unref() as "
+			 "often as it was held: it may not be used any more");
 }
 
 int rpma_rt_conn_ref(struct rpma_rt_conn *conn)
@@ -200,10 +230,9 @@ int rpma_rt_conn_unref(struct rpma_rt_conn **conn_ptr)
 {
 	int ret;
 
-	if (conn_ptr == NULL)
-		return RPMA_E_INVAL;
-	if (*conn_ptr == NULL)
-		return 0;
+	ret = RT_REFUSE_NULL(conn_ptr);
+	if (ret || *conn_ptr == NULL)
+		return ret;
 	ret = check(*conn_ptr);
 	if (ret == 0)
 		ret = change_held(*conn_ptr, -1);
@@ -218,6 +247,7 @@ void rt_conn_drop_item(const struct rpma_rt_completion *item)
 {
 	struct rpma_rt_conn *conn;
 
+	rt_pool_drop(item);
 	if (item->kind != RPMA_RT_EVENT ||
 	    item->opcode != RPMA_RT_EVENT_REQUEST)
 		return;
@@ -228,15 +258,20 @@ void rt_conn_drop_item(const struct rpma_rt_completion *item)
 int rpma_rt_conn_get_private_data(const struct rpma_rt_conn *conn,
 				  struct rpma_conn_private_data *pdata)
 {
+	static const uint8_t zeros[RT_PDATA_MAX];
 	int ret = check(conn);
 
-	if (ret || pdata == NULL)
-		return ret ? ret : RPMA_E_INVAL;
+	if (ret == 0)
+		ret = RT_REFUSE_NULL(pdata);
+	if (ret)
+		return ret;
 	pdata->ptr = NULL;
 	pdata->len = 0;
 	/* acquire: pairs with the release in keep_private_data() */
 	if (atomic_load_explicit(&conn->pdata_valid, memory_order_acquire)) {
-		pdata->ptr = (void *)(uintptr_t)conn->pdata_in;
+		pdata->ptr = (void *)(uintptr_t)(conn->pdata_in != NULL
+							 ? conn->pdata_in
+							 : zeros);
 		pdata->len = conn->pdata_in_len;
 	}
 	return 0;
@@ -246,12 +281,15 @@ int rpma_rt_conn_get_qp_num(const struct rpma_rt_conn *conn, uint32_t *qp_num)
 {
 	int ret = check(conn);
 
-	if (ret || qp_num == NULL)
-		return ret ? ret : RPMA_E_INVAL;
-	/* acquire: pairs with the release in qp_is_made() */
-	if (!(atomic_load_explicit(&conn->reached, memory_order_acquire) &
-	      RT_REACHED_READY))
-		return RPMA_E_INVAL;
+	if (ret == 0)
+		ret = RT_REFUSE_NULL(qp_num);
+	if (ret)
+		return ret;
+	if (!is_ready(conn))
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "\"%s\" has no queue pair yet, and no qp_num: "
+				 "wait for RPMA_RT_EVENT_READY",
+				 rt_name_of(conn));
 	*qp_num = conn->qp_num;
 	return 0;
 }
@@ -260,8 +298,10 @@ int rpma_rt_conn_get_poller(const struct rpma_rt_conn *conn, int *poller)
 {
 	int ret = check(conn);
 
-	if (ret || poller == NULL)
-		return ret ? ret : RPMA_E_INVAL;
+	if (ret == 0)
+		ret = RT_REFUSE_NULL(poller);
+	if (ret)
+		return ret;
 	*poller = conn->poller->index;
 	return 0;
 }
@@ -270,8 +310,10 @@ int rpma_rt_conn_get_user(const struct rpma_rt_conn *conn, void **user)
 {
 	int ret = check(conn);
 
-	if (ret || user == NULL)
-		return ret ? ret : RPMA_E_INVAL;
+	if (ret == 0)
+		ret = RT_REFUSE_NULL(user);
+	if (ret)
+		return ret;
 	/* relaxed: the application orders its own pointer */
 	*user = atomic_load_explicit(&conn->user, memory_order_relaxed);
 	return 0;

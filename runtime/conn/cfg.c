@@ -13,6 +13,7 @@
 #include "base/cfg.h"
 #include "base/log.h"
 #include "base/runtime.h"
+#include "pool/pool.h"
 #include "poller/poller.h"
 #include "queue/queue.h"
 #include "srq/srq.h"
@@ -168,10 +169,14 @@ int rt_conn_cfg_read(const struct rpma_rt_conn_cfg *given,
 		.backlog = (int)checked.backlog,
 		.keepalive_ms = checked.keepalive_ms,
 		.single_poster = checked.single_poster,
+		.pool = checked.pool,
 	};
 	ret = read_queues(&checked, rt, cfg);
 	if (ret == 0)
 		ret = read_srqs(&checked, rt, cfg);
+	if (ret == 0)
+		ret = rt_pool_check_of(checked.pool, rt, checked.peer,
+				       "rpma_rt_conn_cfg.pool");
 	return ret ? ret : read_verbs(&checked, &cfg->verbs);
 }
 
@@ -207,7 +212,19 @@ uint64_t rt_conn_cfg_srq_pollers(const struct rt_conn_cfg *cfg)
 	return pollers;
 }
 
-void rt_conn_cfg_ref_srqs(const struct rt_conn_cfg *cfg)
+uint64_t rt_conn_cfg_srq_pollers_alive(const struct rt_conn_cfg *cfg)
+{
+	uint64_t pollers = rt_conn_cfg_srq_pollers(cfg);
+	int i;
+
+	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++) {
+		if (cfg->srqs[i] != NULL && rt_srq_has_failed(cfg->srqs[i]))
+			pollers &= ~(UINT64_C(1) << i);
+	}
+	return pollers;
+}
+
+void rt_conn_cfg_ref(const struct rt_conn_cfg *cfg)
 {
 	int i;
 
@@ -215,9 +232,10 @@ void rt_conn_cfg_ref_srqs(const struct rt_conn_cfg *cfg)
 		if (cfg->srqs[i] != NULL)
 			cfg->srqs[i]->users++;
 	}
+	rt_pool_ref(cfg->pool);
 }
 
-void rt_conn_cfg_unref_srqs(const struct rt_conn_cfg *cfg)
+void rt_conn_cfg_unref(const struct rt_conn_cfg *cfg)
 {
 	int i;
 
@@ -225,4 +243,5 @@ void rt_conn_cfg_unref_srqs(const struct rt_conn_cfg *cfg)
 		if (cfg->srqs[i] != NULL)
 			cfg->srqs[i]->users--;
 	}
+	rt_pool_unref(cfg->pool);
 }

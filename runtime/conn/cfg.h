@@ -25,6 +25,7 @@ struct rt_conn_cfg {
 	uint32_t keepalive_ms; /* 0: off */
 	bool single_poster;
 	struct rpma_rt_srq *srqs[RPMA_RT_MAX_POLLERS]; /* by poller */
+	struct rpma_rt_pool *pool;
 };
 
 /* Checks and copies. ERRORS: RPMA_E_INVAL, logged; RPMA_E_NOMEM. Where it
@@ -47,8 +48,11 @@ rt_conn_cfg_queue(const struct rt_conn_cfg *cfg, uint32_t poller)
 
 /* Which pollers have an SRQ in cfg: bits; 0: none is named. */
 uint64_t rt_conn_cfg_srq_pollers(const struct rt_conn_cfg *cfg);
-/* A user more or less of each that cfg names. REQUIRES: the runtime's lock. */
-void rt_conn_cfg_ref_srqs(const struct rt_conn_cfg *cfg);
-void rt_conn_cfg_unref_srqs(const struct rt_conn_cfg *cfg);
+/* The same, of those that have not failed. */
+uint64_t rt_conn_cfg_srq_pollers_alive(const struct rt_conn_cfg *cfg);
+/* A user more or less of each SRQ and the pool that cfg names. REQUIRES: the
+ * runtime's lock. */
+void rt_conn_cfg_ref(const struct rt_conn_cfg *cfg);
+void rt_conn_cfg_unref(const struct rt_conn_cfg *cfg);
 
 #endif /* RT_CONN_CFG_H */

@@ -13,10 +13,12 @@
 #include <pthread.h>
 
 #include "base/context.h"
+#include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/wait.h"
 #include "conn/bind.h"
 #include "conn/conn.h"
+#include "conn/name.h"
 #include "conn/redirect.h"
 #include "conn/route.h"
 #include "poller/poller.h"
@@ -24,7 +26,8 @@
 
 struct change {
 	struct rpma_rt_conn *conn;
-	struct rpma_rt_route *route; /* to come */
+	void *user;		     /* to come */
+	struct rpma_rt_route *route; /* likewise */
 	struct rpma_rt_route *to[2]; /* only where the own ones shall lead */
 	struct rt_spill *spill[2];
 	struct rt_redirect redirect;
@@ -32,9 +35,25 @@ struct change {
 };
 
 /* May the caller wait for the poller of conn? 0, or the error. */
-static int check_wait(const struct rpma_rt_conn *conn)
+static int check_at(const struct rt_log_place *place,
+		    const struct rpma_rt_conn *conn, const char *name)
 {
-	return conn == NULL ? RPMA_E_INVAL : rt_context_check_wait(conn->rt);
+	const void *const pointers[] = {conn};
+	int ret = rt_refuse_null(place, name, pointers, sizeof(pointers));
+
+	return ret ? ret : rt_context_check_wait(place, conn->rt);
+}
+#define check_wait(conn) check_at(RT_LOG_HERE, conn, "conn")
+
+/* Is side one of the two? */
+static int check_side(const struct rt_log_place *place, enum rpma_rt_side side)
+{
+	if (side == RPMA_RT_SEND_SIDE || side == RPMA_RT_RECV_SIDE)
+		return 0;
+	return rt_refuse(place, RPMA_E_INVAL,
+			 "side is %d: give RPMA_RT_SEND_SIDE (0) or "
+			 "RPMA_RT_RECV_SIDE (1)",
+			 (int)side);
 }
 
 /* Has it begun to die? Then its routes are final. */
@@ -111,14 +130,21 @@ static int set_user_on_poller(void *arg)
 {
 	struct change *change = arg;
 
-	if (!is_dying_on_poller(change->conn))
-		rt_bind_set_user_poller(change->conn);
+	/* here, so that of its items all before this have the former pointer
+	 * and all after it the new one: CLOSED may be written already */
+	if (is_dying_on_poller(change->conn))
+		return RPMA_RT_E_CLOSED;
+	/* relaxed: the application orders its own pointer */
+	atomic_store_explicit(&change->conn->user, change->user,
+			      memory_order_relaxed);
+	rt_bind_set_user_poller(change->conn);
 	return 0;
 }
 
 int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user)
 {
-	struct change change = {.conn = conn};
+	static const char what[] = "the user pointer is as before";
+	struct change change = {.conn = conn, .user = user};
 	int ret = check_wait(conn);
 
 	if (ret)
@@ -126,15 +152,16 @@ int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user)
 	/* relaxed: the calling thread's own doing */
 	if (atomic_load_explicit(&conn->reached, memory_order_relaxed) &
 	    RT_REACHED_DECISION)
-		return RPMA_E_INVAL;
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "\"%s\" was connected or rejected: set its "
+				 "user pointer before that",
+				 rt_name_of(conn));
 	ret = begin_change(conn);
 	if (ret)
-		return ret;
-	/* relaxed: published by the inbox */
-	atomic_store_explicit(&conn->user, user, memory_order_relaxed);
-	ask_poller(&change, set_user_on_poller);
+		return RT_REFUSED(ret, what);
+	ret = ask_poller(&change, set_user_on_poller);
 	end_change(conn);
-	return 0;
+	return RT_REFUSED(ret, what);
 }
 
 /* Room that a change has reserved stays with the lanes even if the change
@@ -216,7 +243,7 @@ static int move_own(struct rpma_rt_conn *conn, struct rpma_rt_queue *queue)
 
 	for (i = 0; i < 2; i++) {
 		ret = rt_route_new(conn, (enum rpma_rt_side)i, queue,
-				   conn->own[i]->reserved, &change.to[i],
+				   conn->own[i].reserved, &change.to[i],
 				   &change.spill[i]);
 		if (ret)
 			goto undo;
@@ -227,8 +254,8 @@ static int move_own(struct rpma_rt_conn *conn, struct rpma_rt_queue *queue)
 		goto undo;
 	finish_redirect(redirect);
 	while (i-- > 0)
-		rt_route_swap(conn->own[i], redirect->from, redirect->from_lane,
-			      change.to[i]);
+		rt_route_swap(&conn->own[i], redirect->from,
+			      redirect->from_lane, change.to[i]);
 	return 0;
 undo:
 	while (i-- > 0)
@@ -239,20 +266,23 @@ undo:
 int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
 			   struct rpma_rt_queue *queue)
 {
+	static const char what[] = "the connection's queue is as before";
 	int ret = check_wait(conn);
 
+	if (ret == 0)
+		ret = RT_REFUSE_NULL(queue);
+	if (ret == 0)
+		ret = rt_queue_check_of(queue, conn->rt, "queue");
 	if (ret)
 		return ret;
-	if (queue == NULL || !rt_queue_is_of(queue, conn->rt))
-		return RPMA_E_INVAL;
 	ret = begin_change(conn);
 	if (ret)
-		return ret;
+		return RT_REFUSED(ret, what);
 	/* it changes inside a change only */
-	if (conn->own[RPMA_RT_SEND_SIDE]->queue != queue)
+	if (conn->own[RPMA_RT_SEND_SIDE].queue != queue)
 		ret = move_own(conn, queue);
 	end_change(conn);
-	return ret;
+	return RT_REFUSED(ret, what);
 }
 
 static int close_route_on_poller(void *arg)
@@ -287,20 +317,26 @@ static int close_route(struct rpma_rt_route *route, struct rpma_rt_route *to)
 
 int rpma_rt_route_close(struct rpma_rt_route *route, struct rpma_rt_route *to)
 {
+	static const char what[] = "the route is not closed";
 	struct rpma_rt_conn *conn = route == NULL ? NULL : route->conn;
-	int ret = check_wait(conn);
+	int ret = check_at(RT_LOG_HERE, conn, "route");
 
 	if (ret)
 		return ret;
 	if (to == route ||
 	    (to != NULL && (to->conn != conn || to->side != route->side)))
-		return RPMA_E_INVAL;
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "to is %s: give another route of the same "
+				 "connection and side, or NULL",
+				 to == route	    ? "the route itself"
+				 : to->conn != conn ? "of another connection"
+						    : "of the other side");
 	ret = begin_change(conn);
 	if (ret)
-		return ret;
-	ret = close_route(route, to != NULL ? to : conn->own[route->side]);
+		return RT_REFUSED(ret, what);
+	ret = close_route(route, to != NULL ? to : &conn->own[route->side]);
 	end_change(conn);
-	return ret;
+	return RT_REFUSED(ret, what);
 }
 
 /* -------------------------------------------------------- more routes --- */
@@ -321,19 +357,20 @@ static int open_route(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		      struct rpma_rt_queue *queue, rpma_rt_route_fn *fn,
 		      void *arg, struct rpma_rt_route **route_ptr)
 {
+	static const char what[] = "no route is opened";
 	struct change change = {.conn = conn};
 	uint32_t entries = conn->gate[side].ledger.depth + RT_ROUTE_EVENTS;
 	int ret;
 
 	ret = begin_change(conn);
 	if (ret)
-		return ret;
+		return RT_REFUSED(ret, what);
 	ret = rt_route_new(conn, side, queue, entries, &change.route,
 			   &change.spill[0]);
 	if (ret)
 		goto end;
-	change.route->callback.fn = fn;
-	change.route->callback.arg = arg;
+	rt_route_opened(change.route)->callback =
+		(struct rt_callback){.fn = fn, .arg = arg};
 	ret = ask_poller(&change, add_route_on_poller);
 	if (ret)
 		rt_route_undo(conn, change.route, change.spill[0]);
@@ -341,7 +378,18 @@ static int open_route(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		*route_ptr = change.route;
 end:
 	end_change(conn);
-	return ret;
+	return RT_REFUSED(ret, what);
+}
+
+/* Messages of a pool come to the connection's own queue. */
+static int check_pool(const struct rt_log_place *place,
+		      const struct rpma_rt_conn *conn, enum rpma_rt_side side)
+{
+	if (rt_conn_fed(conn) == NULL || side != RPMA_RT_RECV_SIDE)
+		return 0;
+	return rt_refuse(place, RPMA_E_INVAL,
+			 "conn takes receives from a pool: its messages come "
+			 "to its own queue, see rpma_rt_conn_set_queue()");
 }
 
 int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
@@ -350,11 +398,16 @@ int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 {
 	int ret = check_wait(conn);
 
+	if (ret == 0)
+		ret = RT_REFUSE_NULL(queue, route_ptr);
+	if (ret == 0)
+		ret = check_side(RT_LOG_HERE, side);
+	if (ret == 0)
+		ret = check_pool(RT_LOG_HERE, conn, side);
+	if (ret == 0)
+		ret = rt_queue_check_of(queue, conn->rt, "queue");
 	if (ret)
 		return ret;
-	if (queue == NULL || route_ptr == NULL || (int)side < 0 || side > 1 ||
-	    !rt_queue_is_of(queue, conn->rt))
-		return RPMA_E_INVAL;
 	return open_route(conn, side, queue, NULL, NULL, route_ptr);
 }
 
@@ -364,9 +417,13 @@ int rpma_rt_route_open_callback(struct rpma_rt_conn *conn,
 {
 	int ret = check_wait(conn);
 
+	if (ret == 0)
+		ret = RT_REFUSE_NULL(fn, route_ptr);
+	if (ret == 0)
+		ret = check_side(RT_LOG_HERE, side);
+	if (ret == 0)
+		ret = check_pool(RT_LOG_HERE, conn, side);
 	if (ret)
 		return ret;
-	if (fn == NULL || route_ptr == NULL || (int)side < 0 || side > 1)
-		return RPMA_E_INVAL;
 	return open_route(conn, side, NULL, fn, arg, route_ptr);
 }

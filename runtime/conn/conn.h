@@ -18,9 +18,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "rpma_rt.h"
+#include "base/clock.h"
 #include "base/from.h"
 #include "base/inbox.h"
 #include "base/order.h"
@@ -28,6 +30,7 @@
 #include "conn/conn_control.h"
 #include "conn/conn_poller.h"
 #include "conn/gate.h"
+#include "conn/route_record.h"
 #include "poller/cq_pool.h"
 #include "poller/route.h"
 #include "poller/side.h"
@@ -41,6 +44,10 @@ struct rt_poller;
 #define RT_ROUTE_EVENTS 2
 
 #define RT_DRAIN_MS_MAX 600000
+
+#define RT_PDATA_MAX 256
+#define RT_NAME_TEXT 16 /* "conn 4294967295" */
+#define RT_ADDR_IB   48 /* bytes of an address of AF_IB, the longest */
 
 /* bits for the control thread */
 enum rt_ctl_bit {
@@ -59,7 +66,9 @@ enum rt_ctl_bit {
 	RT_CTL_LEFT = 1 << 12,	    /* the peer has, see rt_conn_control */
 	RT_CTL_REFUSED = 1 << 13,   /* a verb refused a post */
 	RT_CTL_DRAIN = 1 << 14,	    /* no post any more; what is out ends */
-	RT_CTL_EMPTY = 1 << 15	    /* that has ended, or took too long */
+	RT_CTL_EMPTY = 1 << 15,	    /* that has ended, or took too long */
+	RT_CTL_HEARD = 1 << 16,	    /* of its queue pair: conn.ctl.heard */
+	RT_CTL_DEAF = 1 << 17	    /* its CM events are read no more */
 };
 
 /* bits for the poller, in the order of life */
@@ -71,11 +80,13 @@ enum rt_poll_bit {
 	RT_POLL_HANDOVER = 1 << 4,
 	RT_POLL_GONE = 1 << 5,
 	RT_POLL_LAST = 1 << 6,
-	RT_POLL_DRAIN = 1 << 7 /* before HANDOVER: a time for it has begun */
+	RT_POLL_DRAIN = 1 << 7, /* before HANDOVER: a time for it has begun */
+	/* of the event thread, while the queue pair is owned; any time */
+	RT_POLL_LAST_WQE = 1 << 8
 };
 
 /* a call that changes it; see change.c */
-enum rt_change {
+enum __attribute__((packed)) rt_change {
 	RT_CHANGE_NONE,
 	RT_CHANGE_BUSY,	     /* one is under way, and keeps it from DONE */
 	RT_CHANGE_BUSY_DONE, /* likewise, and DONE has come */
@@ -89,80 +100,127 @@ enum rt_reached {
 	RT_REACHED_DECISION = 1 << 2 /* connect or reject was called */
 };
 
-struct rpma_rt_conn {
-	/* never changes; target first: a CM id's context points here */
-	struct rt_cm_target target;
-	struct rpma_rt *rt;
-	struct rpma_peer *peer;
-	struct rt_device *device; /* whose control thread leads it */
-	struct rt_poller *poller;
-	struct rt_cq *cq;
-	struct rpma_conn_cfg *cfg;
-	uint32_t max_sge;    /* pieces of a work request */
-	uint32_t max_inline; /* bytes of one */
-	uint32_t slot;
-	uint32_t number;	   /* in this process */
-	struct rt_cq_user cq_user; /* its room in cq */
-	struct rpma_rt_srq *srq;   /* NULL: it has receives of its own */
-	bool passive;
-	/* passive: its listener's on its poller, until REQUEST is written */
-	struct rt_listener_poller *part;
-	uint32_t listener; /* passive: its listener's number; 0: none */
-	char *addr;	   /* active: where to */
-	char *port;
+/* of a family that is longer: in a block of its own */
+struct rt_peer_other {
+	sa_family_t family;
+	uint8_t *whole; /* RT_ADDR_IB bytes */
+};
 
+/* whose receives a connection has: those that the program posts to it, an
+ * SRQ's, or a pool's */
+enum __attribute__((packed)) rt_receives {
+	RT_RECEIVES_OWN,
+	RT_RECEIVES_SRQ,
+	RT_RECEIVES_POOL
+};
+
+union rt_peer_addr {
+	struct sockaddr any;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+	struct rt_peer_other other;
+};
+
+/* what only the way to established needs: the control thread's, which frees it
+ * then; of a connection that is not established it goes with the record */
+struct rt_conn_setup {
+	struct rpma_rt_conn *conn;
+	struct rpma_peer *peer;
+	struct rpma_conn_cfg *cfg;
+	char *addr; /* active: where to */
+	char *port;
+	struct rdma_cm_id *id; /* passive: until it is accepted or dies */
+	struct rpma_conn_req *req;
+	bool is_claimed;	 /* the request is ours */
+	struct rt_msg begin_msg; /* active: begins resolving */
+	void (*begin)(struct rt_msg *msg, void *owner); /* of a name */
+	/* the application's, before its decision */
+	uint8_t pdata_out_len;
+	uint8_t pdata_out[RT_PDATA_MAX];
+};
+
+/*
+ * There may be ten thousand: what is small stands together, and what is needed
+ * only at times is allocated then, or shares its place with what is needed at
+ * others. tests/runtime/thousands.c has the bytes.
+ */
+struct rpma_rt_conn {
 	/* posters', by enum rpma_rt_side; and the poller's part of each */
 	struct rt_gate gate[2];
 	struct rt_side side[2];
 
+	/* never changes: of these posters read the first */
+	struct rpma_rt *rt;
+	struct rt_poller *poller;
+	union { /* where its receives come from, by receives */
+		struct rpma_rt_srq *srq;
+		struct rt_conn_fed *fed; /* see fill.h */
+	} from;
 	/* written by the control thread: qp and qp_num before BIND, conn before
-	 * the send gate opens, pdata_in before pdata_valid */
+	 * the send gate opens */
 	struct ibv_qp *qp; /* posters: under a gate's lock, while it is open */
-	uint32_t qp_num;
 	struct rpma_conn *conn;
-	uint8_t pdata_in[256];
-	uint8_t pdata_in_len;
-	struct sockaddr_storage peer_addr; /* before REACHED_READY */
-	_Atomic bool pdata_valid;
-
+	uint32_t qp_num;
+	_Atomic uint32_t reached; /* bits of enum rt_reached */
 	/* the application's */
-	struct rpma_rt_route *own[2];
-	_Atomic(void *) user;
-	/* under the directory's lock; final from connect on */
-	char name[RPMA_RT_NAME_MAX + 1];
-	bool is_named; /* by the program */
+	struct rpma_rt_route own[2];
 	/* of the peer's memory; NULL: the program has given none */
 	_Atomic(struct rpma_peer_cfg *) remote_cfg;
-	_Atomic uint32_t reached; /* bits of enum rt_reached */
-	_Atomic uint32_t held;	  /* of target.count: by the application */
+
+	struct rt_cm_target target; /* a CM id's context points here */
+	struct rt_device *device;   /* whose control thread leads it */
+	struct rt_cq *cq;
+	struct rt_conn_setup *setup; /* NULL: it is established, or was */
+	uint32_t max_inline;	     /* bytes of a work request */
+	uint16_t max_sge;	     /* pieces of one */
+	bool passive;
+	enum rt_receives receives;
+	uint32_t slot;
+	uint32_t number;	   /* in this process */
+	uint32_t listener;	   /* passive: its listener's number; 0: none */
+	_Atomic uint32_t held;	   /* of target.count: by the application */
+	struct rt_cq_user cq_user; /* its room in cq */
+
+	/* written by the control thread: pdata_in before pdata_valid */
+	/* from pdata_valid on as long as it is; NULL: zeros */
+	uint8_t *pdata_in;
+	uint8_t pdata_in_len;
+	_Atomic bool pdata_valid;
+	_Atomic bool lock_sent;
+	/* under the runtime's lock; is_done written under its ask_lock too */
+	bool is_done; /* the control thread may be gone */
+	enum rt_change change;
+	bool is_named;		      /* by the program; as the name */
+	union rt_peer_addr peer_addr; /* before REACHED_READY */
+
+	_Atomic(void *) user; /* the application's */
+	/* under the directory's lock; final from connect on. See rt_name_of():
+	 * the program may still read the first when it has given the other */
+	struct {
+		char text[RT_NAME_TEXT];
+		char *given; /* where is_named */
+	} name;
 	/* of the drain that was asked for first, in ms and one more (1: without
 	 * end); 0: none was */
 	_Atomic uint32_t drain_ms;
-	uint8_t pdata_out[256];
-	uint8_t pdata_out_len;
+	/* its gates close, or are closed: since when, in ms; 0: no */
+	_Atomic uint32_t closing;
 
 	/* to and from the control thread and the poller */
 	_Atomic uint32_t ctl_bits;
-	struct rt_msg ctl_msg;
 	_Atomic uint32_t poll_bits;
+	struct rt_msg ctl_msg;
 	struct rt_msg poll_msg;
-	struct rt_msg begin_msg; /* active: begins resolving */
-	struct rt_msg lock_msg;	 /* the poller's to itself; see answer.c */
-	bool lock_sent;
-	void (*begin)(struct rt_msg *msg, void *owner); /* of a name */
-	/* handed over with OPEN; NULL: what there is, is large enough */
-	struct rt_spill *spill[2];
-	struct rt_qp_table *qps;
+	struct rt_msg lock_msg; /* of a poller to its poller; see answer.c */
 
 	struct rt_conn_control ctl;
 	struct rt_conn_poller poll;
 
-	/* under the runtime's lock; is_done written under its ask_lock too */
-	bool is_done; /* the control thread may be gone */
-	enum rt_change change;
 	/* every route of it, open and closed; directory's lock */
 	struct rpma_rt_route *listed;
 	struct rpma_rt_route *listed_closed;
+	/* the runtime's conns, then ended: under both locks, then the
+	 * directory's */
 	struct rpma_rt_conn *prev;
 	struct rpma_rt_conn *next;
 };
@@ -188,6 +246,18 @@ void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 			 uint32_t cm_status);
 
 /* The connection that the side belongs to. */
+/* Its SRQ, or NULL. */
+static inline struct rpma_rt_srq *rt_conn_srq(const struct rpma_rt_conn *conn)
+{
+	return conn->receives == RT_RECEIVES_SRQ ? conn->from.srq : NULL;
+}
+
+/* What fills its receives from a pool, or NULL. */
+static inline struct rt_conn_fed *rt_conn_fed(const struct rpma_rt_conn *conn)
+{
+	return conn->receives == RT_RECEIVES_POOL ? conn->from.fed : NULL;
+}
+
 static inline struct rpma_rt_conn *rt_conn_of_side(struct rt_side *side)
 {
 	return RT_FROM(struct rpma_rt_conn, side, side - side->which);
@@ -198,9 +268,19 @@ static inline void rt_conn_set_state(struct rpma_rt_conn *conn,
 				     enum rt_conn_state state)
 {
 	conn->ctl.state = state;
-	/* relaxed: statistic, orders nothing */
-	atomic_store_explicit(&conn->ctl.shown, state | conn->ctl.reason << 8,
+	/* relaxed, both: statistics, which order nothing */
+	atomic_store_explicit(&conn->ctl.shown_ms, rt_now_ms(),
 			      memory_order_relaxed);
+	atomic_store_explicit(&conn->ctl.shown,
+			      (uint32_t)state | (uint32_t)conn->ctl.reason << 8,
+			      memory_order_relaxed);
+}
+
+/* The lane of its own queue; on its poller. */
+static inline struct rt_lane *rt_conn_lane(const struct rpma_rt_conn *conn)
+{
+	/* relaxed: the poller writes it */
+	return atomic_load_explicit(&conn->own[0].lane, memory_order_relaxed);
 }
 
 /* ----------------------------------------------------------- any thread --- */
@@ -214,6 +294,18 @@ static inline void rt_conn_set_drain_ms(struct rpma_rt_conn *conn, uint32_t ms)
 	atomic_compare_exchange_strong_explicit(&conn->drain_ms, &none, ms + 1,
 						memory_order_relaxed,
 						memory_order_relaxed);
+}
+
+/* Its gates close: noted when, for the dump. */
+static inline void rt_conn_set_closing(struct rpma_rt_conn *conn)
+{
+	uint32_t not_yet = 0;
+	uint32_t ms = rt_now_ms();
+
+	/* relaxed: statistic, orders nothing */
+	atomic_compare_exchange_strong_explicit(
+		&conn->closing, &not_yet, ms != 0 ? ms : 1,
+		memory_order_relaxed, memory_order_relaxed);
 }
 
 void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits);

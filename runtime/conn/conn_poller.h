@@ -13,10 +13,11 @@
 #include <stdint.h>
 
 #include "conn/keepalive.h"
+#include "pool/feed.h"
 #include "poller/schedule.h"
 
 /* the poller's state of the connection */
-enum rt_poll_state {
+enum __attribute__((packed)) rt_poll_state {
 	RT_PS_HEALTHY,
 	RT_PS_BROKEN,	/* keeps completions until HANDOVER */
 	RT_PS_DRAINING, /* owns the ledgers, waits for the markers */
@@ -26,7 +27,7 @@ enum rt_poll_state {
 };
 
 /* its queue pair's number */
-enum rt_bind_state {
+enum __attribute__((packed)) rt_bind_state {
 	RT_BIND_NONE, /* it has no queue pair yet */
 	/* waits for the number's former connection to be swept */
 	RT_BIND_LATE,
@@ -45,33 +46,55 @@ struct rt_kept {
 	uint8_t side;
 };
 
+/* what a connection brings along: its poller takes each of it over */
+struct rt_conn_brought {
+	/* with OPEN; NULL: what there is, is large enough */
+	struct rt_spill *spill[2];
+	struct rt_qp_table *qps;
+	/* passive, with READY: its listener's on its poller, until REQUEST is
+	 * written */
+	struct rt_listener_poller *part;
+};
+
 struct rt_conn_poller {
 	enum rt_poll_state state;
 	enum rt_bind_state bind;
 	bool failed; /* a WR did, not only flushed */
-	struct rt_keepalive keepalive;
-	struct rt_lane *lane; /* of its own queue */
+	uint8_t markers_seen;
+	bool awaits_last_wqe; /* and deadline_ns is that of its coming */
+	bool is_draining;     /* the task waits for the end of its time */
+	bool is_long;	      /* its end takes more than one round */
+	struct rt_keepalive *keepalive; /* NULL: it has none */
 	/* own ones and opened ones, also closed ones as long as they owe */
 	struct rpma_rt_route *routes;
-	uint32_t routes_count;
-	struct rpma_rt_route *owing;  /* closed ones that do */
+	union {
+		struct rt_route_opened *owing; /* closed ones that do */
+		struct rpma_rt_route
+			*to_close; /* after LAST: those not closed */
+	};
 	struct rpma_rt_route *buried; /* and those that do not any more */
 	struct rt_kept *kept;
 	uint32_t kept_count;
-	uint32_t kept_max;
 	uint32_t kept_finished; /* of them, from HANDOVER on */
-	uint32_t markers_seen;
-	bool is_draining;     /* the task waits for the end of its time */
-	uint64_t deadline_ns; /* of draining */
-	struct rt_task dying; /* the next step of its death */
-	/* after LAST: routes whose leave is not announced to their queues;
-	 * routes that are not closed */
-	struct rpma_rt_route *to_announce;
-	struct rpma_rt_route *to_close;
-	uint64_t mark;			/* what it leaves in lanes */
-	bool is_long;			/* it takes more than one round */
-	uint32_t srq_route;		/* which its SRQ's receives take */
-	struct rpma_rt_conn *late_next; /* while its number is another's */
+	uint32_t srq_route;	/* which its SRQ's receives take */
+	uint32_t routes_count;	/* of routes */
+	union {
+		struct rt_conn_brought brought; /* until READY is handled */
+		/* from a drain, or HANDOVER, on: the next step of its death */
+		struct rt_task dying;
+	};
+	union {
+		uint64_t deadline_ns; /* of draining */
+		uint64_t mark;	      /* after LAST: what it leaves in lanes */
+	};
+	union {
+		struct rpma_rt_conn
+			*late_next; /* while its number is another's */
+		/* after LAST: routes whose leave is not announced to their
+		 * queues */
+		struct rpma_rt_route *to_announce;
+		struct rpma_rt_conn *left_next; /* then: of rpma_rt.left */
+	};
 };
 
 #endif /* RT_CONN_CONN_POLLER_H */

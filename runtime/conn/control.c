@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/context.h"
@@ -22,9 +23,12 @@
 #include "conn/create.h"
 #include "conn/destroy.h"
 #include "conn/gate.h"
+#include "conn/hear.h"
+#include "conn/listed.h"
 #include "conn/listener_poller.h"
 #include "conn/name.h"
 #include "conn/peer.h"
+#include "conn/reason.h"
 
 /* -------------------------------------------------------------- holders --- */
 
@@ -36,21 +40,13 @@ void rt_conn_unref(struct rpma_rt_conn *conn)
 	if (atomic_fetch_sub_explicit(&conn->target.count, 1,
 				      memory_order_acq_rel) != 1)
 		return;
-	rt_conn_free(conn);
+	if (rt_listed_remove(conn))
+		rt_conn_free(conn);
 	/* release: pairs with the acquire in rpma_rt_delete() */
 	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
 }
 
 /* -------------------------------------------------------- the way there --- */
-
-static void qp_event(struct rt_async_object *self, enum ibv_event_type type)
-{
-	if (type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
-	    type == IBV_EVENT_QP_ACCESS_ERR)
-		rt_conn_tell_control(
-			RT_FROM(struct rpma_rt_conn, ctl.async, self),
-			RT_CTL_FATAL);
-}
 
 /* The queue pair exists: sends its number to the poller, which reports it to
  * the application; receives may be posted. */
@@ -58,48 +54,27 @@ static int qp_is_made(struct rpma_rt_conn *conn)
 {
 	int ret;
 
-	ret = rpma_conn_req_claim(conn->ctl.req, conn);
+	ret = rpma_conn_req_claim(conn->setup->req, conn);
+	conn->setup->is_claimed = ret == 0;
 	if (ret == 0)
-		ret = rpma_conn_req_get_qp(conn->ctl.req, &conn->qp);
+		ret = rpma_conn_req_get_qp(conn->setup->req, &conn->qp);
 	if (ret == 0)
 		ret = rt_peer_keep_addr_control(conn);
 	if (ret)
 		return ret;
 	conn->qp_num = conn->qp->qp_num;
 	conn->ctl.qp_state = RT_QP_ALIVE;
-	conn->ctl.async =
-		(struct rt_async_object){.object = conn->qp, .event = qp_event};
-	rt_async_own(&conn->ctl.async);
+	rt_hear_begin(conn);
 	rt_conn_tell_poller(conn, RT_POLL_BIND);
 	rt_gate_open(&conn->gate[RPMA_RT_RECV_SIDE]);
 	/* release: pairs with the acquire in the getters of qp_num and
 	 * peer_addr */
 	atomic_fetch_or_explicit(&conn->reached, RT_REACHED_READY,
 				 memory_order_release);
-	if (conn->part != NULL)
-		rt_listener_poller_expect(conn->part);
+	if (conn->poll.brought.part != NULL)
+		rt_listener_poller_expect(conn->poll.brought.part);
 	rt_conn_tell_poller(conn, RT_POLL_READY);
 	return 0;
-}
-
-/* The reason that a CM event gives for closing. */
-static enum rpma_rt_reason reason_of(const struct rpma_cm_event *event)
-{
-	switch (event->type) {
-	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		return RPMA_RT_REASON_DEVICE;
-	case RDMA_CM_EVENT_REJECTED:
-		return RPMA_RT_REASON_REJECTED;
-	case RDMA_CM_EVENT_ADDR_ERROR:
-	case RDMA_CM_EVENT_ROUTE_ERROR:
-	case RDMA_CM_EVENT_UNREACHABLE:
-		return RPMA_RT_REASON_UNREACHABLE;
-	case RDMA_CM_EVENT_DISCONNECTED:
-	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
-		return RPMA_RT_REASON_DISCONNECTED;
-	default:
-		return RPMA_RT_REASON_FAILED;
-	}
 }
 
 static void resolve_further(struct rpma_rt_conn *conn,
@@ -107,7 +82,7 @@ static void resolve_further(struct rpma_rt_conn *conn,
 {
 	int ret;
 
-	ret = rpma_conn_req_advance(conn->ctl.req, event);
+	ret = rpma_conn_req_advance(conn->setup->req, event);
 	if (ret == RPMA_E_AGAIN)
 		return;
 	if (ret == 0) {
@@ -115,33 +90,67 @@ static void resolve_further(struct rpma_rt_conn *conn,
 		ret = qp_is_made(conn);
 	}
 	if (ret)
-		rt_conn_die_control(conn, reason_of(event),
-				    (uint32_t)event->status);
+		rt_conn_die_control(conn, rt_reason_control(event),
+				    rt_reason_detail(event));
 }
 
 void rt_conn_begin_control(struct rt_msg *msg, void *owner)
 {
-	struct rpma_rt_conn *conn =
-		RT_FROM(struct rpma_rt_conn, begin_msg, msg);
+	struct rt_conn_setup *setup =
+		RT_FROM(struct rt_conn_setup, begin_msg, msg);
+	struct rpma_rt_conn *conn = setup->conn;
 
 	(void)owner;
 	if (conn->ctl.state == RT_CONN_RESOLVING &&
-	    (conn->addr[0] == '\0' ||
-	     rpma_conn_req_new_async(conn->peer, conn->addr, conn->port,
-				     conn->cfg, &conn->target, &conn->ctl.req)))
+	    (conn->setup->addr[0] == '\0' ||
+	     rpma_conn_req_new_async(conn->setup->peer, conn->setup->addr,
+				     conn->setup->port, conn->setup->cfg,
+				     &conn->target, &conn->setup->req)))
 		rt_conn_die_control(conn, RPMA_RT_REASON_UNREACHABLE, 0);
 	rt_conn_unref(conn);
 }
 
+static bool is_nothing(const uint8_t *bytes, uint8_t len)
+{
+	uint8_t i = 0;
+
+	while (i < len && bytes[i] == 0)
+		i++;
+	return i == len;
+}
+
+/* librdmacm pads to a fixed length: without any data there are zeros, which
+ * the getter has. */
 static void keep_private_data(struct rpma_rt_conn *conn,
 			      const struct rpma_cm_event *event)
 {
-	if (event->private_data_len == 0 || conn->pdata_in_len != 0)
+	uint8_t len = event->private_data_len;
+	uint8_t *cut;
+
+	if (len == 0 || conn->pdata_in_len != 0 || conn->pdata_in == NULL)
 		return;
-	memcpy(conn->pdata_in, event->private_data, event->private_data_len);
-	conn->pdata_in_len = event->private_data_len;
+	conn->pdata_in_len = len;
+	if (is_nothing(event->private_data, len)) {
+		free(conn->pdata_in);
+		conn->pdata_in = NULL;
+	} else {
+		memcpy(conn->pdata_in, event->private_data, len);
+		cut = realloc(conn->pdata_in, len);
+		if (cut != NULL)
+			conn->pdata_in = cut;
+	}
 	/* release: pairs with the acquire in get_private_data() */
 	atomic_store_explicit(&conn->pdata_valid, true, memory_order_release);
+}
+
+/* For librpma, which would keep a copy of what the runtime has. */
+static struct rpma_cm_event
+without_private_data(const struct rpma_cm_event *event)
+{
+	struct rpma_cm_event bare = *event;
+
+	bare.private_data_len = 0;
+	return bare;
 }
 
 void rt_conn_request_control(struct rpma_rt_listener *listener,
@@ -156,24 +165,31 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 		.control = rt_conn_control_message,
 		.cm_ops = &rt_conn_cm_ops,
 	};
+	struct rpma_cm_event bare;
 	struct rpma_rt_conn *conn;
 	int ret = RPMA_RT_E_CLOSED;
 
 	if (!listener->closed)
 		ret = rt_conn_create(&spec, &conn);
-	if (ret == RPMA_RT_E_BUSY)
-		rt_listener_poller_count_refused(listener);
 	if (ret) {
+		if (ret != RPMA_RT_E_CLOSED)
+			rt_listener_poller_count_refused(listener, ret);
 		rdma_reject(event->id, NULL, 0);
 		if (rdma_destroy_id(event->id))
 			rt_cm_keep_control(listener->device->cm,
 					   &listener->target);
 		return;
 	}
+	conn->setup->id = event->id;
 	keep_private_data(conn, event);
-	if (rpma_conn_req_new_from_event(conn->peer, event, conn->cfg,
-					 &conn->target, &conn->ctl.req) ||
-	    qp_is_made(conn)) {
+	bare = without_private_data(event);
+	ret = rpma_conn_req_new_from_event(conn->setup->peer, &bare,
+					   conn->setup->cfg, &conn->target,
+					   &conn->setup->req);
+	if (ret == 0)
+		ret = qp_is_made(conn);
+	if (ret) {
+		rt_listener_poller_count_refused(listener, ret);
 		/* not reported to the application: its handle is ours */
 		conn->ctl.handshake = RT_HANDSHAKE_UNHEARD;
 		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
@@ -183,8 +199,9 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 
 static void connect_now(struct rpma_rt_conn *conn)
 {
-	struct rpma_conn_private_data pdata = {conn->pdata_out,
-					       conn->pdata_out_len};
+	struct rt_conn_setup *setup = conn->setup;
+	struct rpma_conn_private_data pdata = {setup->pdata_out,
+					       setup->pdata_out_len};
 	struct rt_gate *rq = &conn->gate[RPMA_RT_RECV_SIDE];
 	int ret;
 
@@ -193,8 +210,7 @@ static void connect_now(struct rpma_rt_conn *conn)
 	rt_conn_set_state(conn, RT_CONN_CONNECTING);
 	/* a failure destroys the queue pair: no thread may be posting to it */
 	rt_gate_pause(rq);
-	ret = rpma_conn_req_connect(&conn->ctl.req,
-				    conn->pdata_out_len ? &pdata : NULL,
+	ret = rpma_conn_req_connect(&setup->req, pdata.len ? &pdata : NULL,
 				    &conn->conn);
 	if (ret) {
 		conn->ctl.qp_state = RT_QP_DESTROYED;
@@ -214,6 +230,7 @@ static void established(struct rpma_rt_conn *conn,
 	conn->ctl.handshake = RT_HANDSHAKE_ESTABLISHED;
 	if (!conn->passive)
 		keep_private_data(conn, event);
+	rt_conn_end_handshake(conn);
 	rt_gate_open(&conn->gate[RPMA_RT_SEND_SIDE]);
 	rt_conn_tell_poller(conn, RT_POLL_ESTABLISHED);
 }
@@ -223,18 +240,19 @@ static void established(struct rpma_rt_conn *conn,
 static void refine_reason(struct rpma_rt_conn *conn,
 			  const struct rpma_cm_event *event)
 {
-	enum rpma_rt_reason reason = reason_of(event);
+	enum rpma_rt_reason reason;
 
 	if (conn->ctl.handshake == RT_HANDSHAKE_ESTABLISHED ||
 	    conn->ctl.reason != RPMA_RT_REASON_ERROR)
 		return;
+	reason = rt_reason_control(event);
 	if (reason != RPMA_RT_REASON_REJECTED &&
 	    reason != RPMA_RT_REASON_UNREACHABLE &&
 	    reason != RPMA_RT_REASON_DEVICE)
 		return;
 	conn->ctl.reason = reason;
 	rt_conn_set_state(conn, conn->ctl.state);
-	conn->ctl.cm_status = (uint32_t)event->status;
+	conn->ctl.cm_status = rt_reason_detail(event);
 	if (event->type == RDMA_CM_EVENT_REJECTED)
 		keep_private_data(conn, event);
 }
@@ -247,17 +265,20 @@ static void leave(struct rpma_rt_conn *conn, const struct rpma_cm_event *event)
 	if (conn->ctl.has_left)
 		return;
 	conn->ctl.has_left = true;
-	conn->ctl.left_reason = reason_of(event);
-	conn->ctl.left_status = (uint32_t)event->status;
+	conn->ctl.reason = (uint8_t)rt_reason_control(event);
+	conn->ctl.cm_status = rt_reason_detail(event);
 	rt_conn_tell_control(conn, RT_CTL_LEFT);
 }
 
 void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 			      const struct rpma_cm_event *event)
 {
+	const struct rpma_cm_event bare = without_private_data(event);
 	enum rpma_conn_event conn_event = RPMA_CONN_UNDEFINED;
 	int ret = 0;
 
+	if (!rt_hear_concerns(conn, event->type))
+		return;
 	if (conn->ctl.state >= RT_CONN_DRAINING) {
 		refine_reason(conn, event);
 		return;
@@ -268,7 +289,7 @@ void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 	}
 	/* without a connection: the peer gave up before we answered */
 	if (conn->conn != NULL)
-		ret = rpma_conn_handle_event(conn->conn, event, &conn_event);
+		ret = rpma_conn_handle_event(conn->conn, &bare, &conn_event);
 	if (ret == 0 && conn_event == RPMA_CONN_ESTABLISHED) {
 		established(conn, event);
 		return;
@@ -280,19 +301,20 @@ void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 	if (conn->ctl.state == RT_CONN_ESTABLISHED)
 		leave(conn, event);
 	else
-		rt_conn_die_control(conn, reason_of(event),
-				    (uint32_t)event->status);
+		rt_conn_die_control(conn, rt_reason_control(event),
+				    rt_reason_detail(event));
 }
 
 static void cm_event(struct rt_cm_target *target,
 		     const struct rpma_cm_event *event)
 {
-	rt_conn_cm_event_control((struct rpma_rt_conn *)target, event);
+	rt_conn_cm_event_control(RT_FROM(struct rpma_rt_conn, target, target),
+				 event);
 }
 
 static void cm_unref(struct rt_cm_target *target)
 {
-	rt_conn_unref((struct rpma_rt_conn *)target);
+	rt_conn_unref(RT_FROM(struct rpma_rt_conn, target, target));
 }
 
 const struct rt_cm_ops rt_conn_cm_ops = {.event = cm_event, .unref = cm_unref};
@@ -333,18 +355,49 @@ static void flush_qp(struct rpma_rt_conn *conn)
 
 	if (conn->ctl.qp_state != RT_QP_ALIVE)
 		return;
-	if (conn->srq == NULL) /* receives in an SRQ are for others */
+	if (rt_conn_srq(conn) == NULL) /* receives in an SRQ are for others */
 		post_rq_marker(conn);
 	ret = conn->conn ? rpma_conn_qp_to_err(conn->conn, conn)
-			 : rpma_conn_req_qp_to_err(conn->ctl.req, conn);
+			 : rpma_conn_req_qp_to_err(conn->setup->req, conn);
 	if (ret) { /* nothing flushes: destroy it, then synthesize */
 		conn->ctl.markers_due = 0;
 		return;
 	}
+	if (rt_conn_srq(conn) != NULL)
+		conn->ctl.markers_due |= RT_MARK_LAST_WQE;
 	if (conn->ctl.is_draining) /* it is there, the last one in its queue */
 		conn->ctl.markers_due |= 1u << RPMA_RT_SEND_SIDE;
 	else
 		post_sq_marker(conn, IBV_WR_SEND);
+}
+
+/* A peer that was never reached; resolve.c logs a name that has no address. */
+static bool is_unreached(const struct rpma_rt_conn *conn)
+{
+	return !conn->passive &&
+	       conn->ctl.handshake != RT_HANDSHAKE_ESTABLISHED &&
+	       conn->setup->addr[0] != '\0' &&
+	       (conn->ctl.reason == RPMA_RT_REASON_UNREACHABLE ||
+		conn->ctl.reason == RPMA_RT_REASON_REJECTED);
+}
+
+/* What to do about it, as the end of a message. The CM's numbers: 8, no
+ * listener; 28, its program's rejection. */
+static const char *unreached_advice(const struct rpma_rt_conn *conn)
+{
+	if (conn->ctl.reason == RPMA_RT_REASON_UNREACHABLE)
+		return ": nothing answers there: is the address right, and "
+		       "the device up at both ends?";
+	switch ((int)conn->ctl.cm_status) {
+	case 8:
+	case -ECONNREFUSED: /* iWARP's */
+		return ": no program listens at that port there";
+	case 28:
+		return ": the program there rejected it, or has no room; its "
+		       "log says why";
+	default:
+		return "";
+	}
 }
 
 static void log_death(struct rpma_rt_conn *conn)
@@ -352,6 +405,15 @@ static void log_death(struct rpma_rt_conn *conn)
 	char name[RPMA_RT_NAME_MAX + 1];
 
 	rt_name_copy(conn, name);
+	if (is_unreached(conn)) {
+		RT_LOG_WARNING("\"%s\" is not connected to %s, port %s: %s "
+			       "(status %d)%s",
+			       name, conn->setup->addr, conn->setup->port,
+			       rpma_rt_reason_2str(conn->ctl.reason),
+			       (int)conn->ctl.cm_status,
+			       unreached_advice(conn));
+		return;
+	}
 	RT_LOG_INFO("\"%s\" (queue pair 0x%x) closes, reason: %s", name,
 		    conn->qp_num, rpma_rt_reason_2str(conn->ctl.reason));
 }
@@ -364,6 +426,7 @@ void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 	conn->ctl.reason = reason;
 	rt_conn_set_state(conn, RT_CONN_DRAINING);
 	conn->ctl.cm_status = cm_status;
+	rt_conn_set_closing(conn);
 	rt_gate_close(&conn->gate[RPMA_RT_SEND_SIDE]);
 	rt_gate_close(&conn->gate[RPMA_RT_RECV_SIDE]);
 	flush_qp(conn);
@@ -386,6 +449,7 @@ static void drain(struct rpma_rt_conn *conn)
 		rt_conn_die_control(conn, RPMA_RT_REASON_LOCAL, 0);
 		return;
 	}
+	rt_conn_set_closing(conn);
 	rt_gate_close(&conn->gate[RPMA_RT_SEND_SIDE]);
 	rt_gate_close(&conn->gate[RPMA_RT_RECV_SIDE]);
 	if (post_sq_marker(conn, IBV_WR_RDMA_WRITE)) {
@@ -435,6 +499,14 @@ static void done(struct rpma_rt_conn *conn)
 	rt_context_unref(rt);
 }
 
+/* Of an established one nothing more is to come but its peer's leaving. */
+static void go_deaf(struct rpma_rt_conn *conn)
+{
+	if (conn->ctl.state < RT_CONN_ESTABLISHED)
+		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED,
+				    (uint32_t)-rt_cm_error(conn->device->cm));
+}
+
 static void run_bits(struct rpma_rt_conn *conn, uint32_t bits)
 {
 	if (bits & RT_CTL_REJECT && conn->ctl.state == RT_CONN_READY)
@@ -445,11 +517,15 @@ static void run_bits(struct rpma_rt_conn *conn, uint32_t bits)
 		rt_conn_die_control(conn, RPMA_RT_REASON_DEVICE, 0);
 	if (bits & RT_CTL_STOP)
 		rt_conn_die_control(conn, RPMA_RT_REASON_STOPPED, 0);
+	if (bits & RT_CTL_DEAF)
+		go_deaf(conn);
 	if (bits & RT_CTL_CONNECT) /* not if it was closed meanwhile */
 		connect_now(conn);
+	if (bits & RT_CTL_HEARD)
+		rt_hear_control(conn);
 	if (bits & RT_CTL_LEFT)
-		rt_conn_die_control(conn, conn->ctl.left_reason,
-				    conn->ctl.left_status);
+		rt_conn_die_control(conn, conn->ctl.reason,
+				    conn->ctl.cm_status);
 	if (bits & (RT_CTL_BROKEN | RT_CTL_FATAL))
 		rt_conn_die_control(conn, RPMA_RT_REASON_ERROR, 0);
 	if (bits & RT_CTL_REFUSED)

@@ -14,16 +14,23 @@
 
 #include "base/cfg.h"
 #include "base/device.h"
+#include "base/log.h"
+#include "base/refuse.h"
 #include "base/runtime.h"
 #include "conn/cfg.h"
 #include "conn/drain.h"
+#include "conn/fill.h"
+#include "conn/keepalive.h"
+#include "conn/limits.h"
 #include "conn/listener_poller.h"
 #include "conn/messages.h"
+#include "conn/listed.h"
 #include "conn/name.h"
 #include "conn/peer.h"
 #include "conn/resolve.h"
 #include "conn/route.h"
 #include "conn/slots.h"
+#include "pool/pool.h"
 #include "poller/cq_pool.h"
 #include "poller/place.h"
 #include "poller/poller.h"
@@ -41,61 +48,24 @@ static void cq_failed(struct rt_cq_user *user);
 /* The configuration of the queue pair: the caller's, without a CQ yet, with a
  * slot for the marker in each queue and one for a keep-alive. */
 static int copy_cfg(struct rpma_rt_conn *conn, const struct rt_conn_cfg *cfg,
-		    uint32_t *sq, uint32_t *rq)
+		    const struct rt_limits *limits)
 {
-	uint32_t sends;
-	uint32_t recvs;
 	uint8_t rnr;
+	struct rpma_conn_cfg *copy;
 	int ret;
 
-	ret = rt_conn_cfg_verbs(cfg, conn->device->cm->channel, &conn->cfg);
+	ret = rt_conn_cfg_verbs(cfg, conn->device->cm->channel, &copy);
 	if (ret)
 		return ret;
-	rpma_conn_cfg_get_sq_size(conn->cfg, &sends);
-	rpma_conn_cfg_get_rq_size(conn->cfg, &recvs);
-	*sq = sends;
-	*rq = rt_conn_cfg_srq_pollers(cfg) != 0 ? 0 : recvs;
-	if (cfg->keepalive_ms > 0)
-		conn->poll.keepalive.period_ns =
-			(uint64_t)cfg->keepalive_ms * UINT64_C(1000000);
-	rpma_conn_cfg_set_sq_size(
-		conn->cfg, sends + 1 + (conn->poll.keepalive.period_ns > 0));
-	rpma_conn_cfg_set_rq_size(conn->cfg, recvs + 1);
-	rpma_conn_cfg_get_max_inline_data(conn->cfg, &conn->max_inline);
-	rpma_conn_cfg_get_max_send_sge(conn->cfg, &conn->max_sge);
-	rpma_conn_cfg_get_min_rnr_timer(conn->cfg, &rnr);
+	conn->setup->cfg = copy;
+	rpma_conn_cfg_set_sq_size(copy, limits->max_send_wr);
+	rpma_conn_cfg_set_rq_size(copy, limits->max_recv_wr);
+	conn->max_inline = limits->max_inline;
+	conn->max_sge = (uint16_t)limits->max_sge;
+	rpma_conn_cfg_get_min_rnr_timer(copy, &rnr);
 	if (rnr == RPMA_MIN_RNR_TIMER_UNSET)
-		rpma_conn_cfg_set_min_rnr_timer(conn->cfg,
-						DEFAULT_MIN_RNR_TIMER);
-	return 0;
-}
-
-/* Does the device support these sizes? Before anything is made with them. */
-static int check_device(const struct rpma_rt_conn *conn, uint32_t sq,
-			uint32_t rq)
-{
-	static const char name[] = "rpma_rt_conn_cfg";
-	uint32_t alive = conn->poll.keepalive.period_ns > 0;
-	struct ibv_context *ibv_ctx;
-	struct ibv_device_attr attr;
-	int ret;
-
-	ret = rpma_peer_get_ibv_context(conn->peer, &ibv_ctx);
-	if (ret)
-		return ret;
-	if (ibv_query_device(ibv_ctx, &attr))
-		return RPMA_E_PROVIDER;
-	/* each with the marker's, and a keep-alive's */
-	if (sq + 1 + alive > (uint32_t)attr.max_qp_wr)
-		return rt_cfg_refuse(name, "sq_size", sq, 1,
-				     (int64_t)attr.max_qp_wr - 1 - alive);
-	if (rq + 1 > (uint32_t)attr.max_qp_wr)
-		return rt_cfg_refuse(name, "rq_size", rq, 1,
-				     (int64_t)attr.max_qp_wr - 1);
-	if (conn->max_sge > (uint32_t)attr.max_sge)
-		return rt_cfg_refuse(name, "max_sge", conn->max_sge, 1,
-				     attr.max_sge);
-	return sq + rq + 2 + alive > (uint32_t)attr.max_cqe ? RPMA_E_NOMEM : 0;
+		rpma_conn_cfg_set_min_rnr_timer(copy, DEFAULT_MIN_RNR_TIMER);
+	return rt_keepalive_new(conn, cfg->keepalive_ms);
 }
 
 static int init_sides(struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq,
@@ -114,11 +84,25 @@ static int init_sides(struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq,
 		/* relaxed: nobody else knows it yet */
 		atomic_store_explicit(&gate->owed, RT_OWED_UNKNOWN,
 				      memory_order_relaxed);
-		pthread_mutex_init(&gate->lock, NULL);
 		if (ret == 0)
 			ret = rt_ledger_init(&gate->ledger, i ? rq : sq);
 	}
 	return ret;
+}
+
+void rt_conn_end_handshake(struct rpma_rt_conn *conn)
+{
+	if (conn->setup == NULL)
+		return;
+	rpma_conn_cfg_delete(&conn->setup->cfg);
+	free(conn->setup->addr);
+	free(conn->setup->port);
+	free(conn->setup);
+	conn->setup = NULL;
+	if (conn->pdata_in_len > 0)
+		return;
+	free(conn->pdata_in); /* there will be none */
+	conn->pdata_in = NULL;
 }
 
 void rt_conn_free(struct rpma_rt_conn *conn)
@@ -127,23 +111,35 @@ void rt_conn_free(struct rpma_rt_conn *conn)
 	int i;
 
 	while ((route = conn->poll.routes) != NULL) {
-		conn->poll.routes = route->next;
+		conn->poll.routes = rt_route_next(route);
 		rt_route_free(route);
 	}
 	while ((route = conn->poll.buried) != NULL) {
-		conn->poll.buried = route->next;
+		conn->poll.buried = rt_route_next(route);
 		rt_route_free(route);
 	}
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < 2; i++)
 		rt_ledger_fini(&conn->gate[i].ledger);
-		pthread_mutex_destroy(&conn->gate[i].lock);
-	}
 	rt_peer_fini(conn);
-	rpma_conn_cfg_delete(&conn->cfg);
+	if (conn->is_named)
+		free(conn->name.given);
+	rt_conn_end_handshake(conn);
+	free(conn->pdata_in);
+	free(conn->poll.keepalive);
+	rt_fill_free(conn);
 	free(conn->poll.kept);
-	free(conn->addr);
-	free(conn->port);
 	free(conn);
+}
+
+void rt_conn_free_left(struct rpma_rt *rt)
+{
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_conn *next;
+
+	for (conn = rt_listed_take_left(rt); conn != NULL; conn = next) {
+		next = conn->poll.left_next;
+		rt_conn_free(conn);
+	}
 }
 
 /* A copy of addr, with room for the numbers if it is a name. */
@@ -157,20 +153,32 @@ static char *copy_text(const char *text, size_t least)
 	return copy;
 }
 
-static int copy_where(struct rpma_rt_conn *conn,
+static int make_setup(struct rpma_rt_conn *conn,
 		      const struct rt_conn_spec *spec)
 {
+	struct rt_conn_setup *setup = calloc(1, sizeof(*setup));
+
+	conn->setup = setup;
+	if (setup == NULL)
+		return RPMA_E_NOMEM;
+	setup->conn = conn;
+	setup->peer = spec->cfg->peer;
+	/* the peer's, when it comes, is kept in as much as it needs */
+	conn->pdata_in = malloc(RT_PDATA_MAX);
+	if (conn->pdata_in == NULL)
+		return RPMA_E_NOMEM;
 	if (spec->passive)
 		return 0;
-	conn->begin_msg.fn = spec->begin;
-	conn->addr = copy_text(spec->addr, RT_ADDR_SIZE);
-	conn->port = copy_text(spec->port, RT_PORT_SIZE);
-	return conn->addr && conn->port ? 0 : RPMA_E_NOMEM;
+	setup->begin_msg.fn = spec->begin;
+	setup->addr = copy_text(spec->addr, RT_ADDR_SIZE);
+	setup->port = copy_text(spec->port, RT_PORT_SIZE);
+	return setup->addr && setup->port ? 0 : RPMA_E_NOMEM;
 }
 
 static int record_new(const struct rt_conn_spec *spec, uint32_t *sq,
 		      uint32_t *rq, struct rpma_rt_conn **conn_ptr)
 {
+	struct rt_limits limits = rt_limits_of(spec->cfg);
 	struct rpma_rt_conn *conn;
 	int ret;
 
@@ -184,34 +192,30 @@ static int record_new(const struct rt_conn_spec *spec, uint32_t *sq,
 	atomic_store_explicit(&conn->held, 1, memory_order_relaxed);
 	conn->rt = spec->rt;
 	conn->device = spec->device;
-	conn->peer = spec->cfg->peer;
 	conn->passive = spec->passive;
 	/* relaxed: published by the inbox */
 	atomic_store_explicit(&conn->user, spec->cfg->user,
 			      memory_order_relaxed);
 	rt_name_init(conn);
-	rt_keepalive_init(conn);
 	conn->cq_user.failed = cq_failed;
 	conn->ctl_msg.fn = spec->control;
 	conn->poll_msg.fn = rt_messages_poll;
 	rt_conn_set_state(conn,
 			  spec->passive ? RT_CONN_READY : RT_CONN_RESOLVING);
-	*sq = 0;
-	*rq = 0;
-	ret = copy_where(conn, spec);
+	ret = make_setup(conn, spec);
 	if (ret == 0)
-		ret = copy_cfg(conn, spec->cfg, sq, rq);
+		ret = rt_fill_new(conn, spec->cfg->pool);
 	if (ret == 0)
-		ret = check_device(conn, *sq, *rq);
-	if (ret) { /* and nothing of that size is made */
-		*sq = 0;
-		*rq = 0;
-	}
+		ret = copy_cfg(conn, spec->cfg, &limits);
+	if (ret == 0)
+		ret = rt_limits_check(spec->cfg);
+	*sq = ret ? 0
+		  : limits.sq; /* where it fails, nothing so large is made */
+	*rq = ret ? 0 : limits.rq;
 	if (init_sides(conn, *sq, *rq, spec->cfg->single_poster) && ret == 0)
 		ret = RPMA_E_NOMEM;
-	conn->poll.kept_max = *sq + *rq;
 	conn->poll.kept =
-		calloc(conn->poll.kept_max + 1, sizeof(*conn->poll.kept));
+		calloc((size_t)*sq + *rq + 1, sizeof(*conn->poll.kept));
 	if (ret == 0 && conn->poll.kept == NULL)
 		ret = RPMA_E_NOMEM;
 	if (ret) {
@@ -228,15 +232,16 @@ static int record_new(const struct rt_conn_spec *spec, uint32_t *sq,
  * there is none left. */
 static int reserve_qp(struct rpma_rt_conn *conn)
 {
+	struct rt_conn_brought *brought = &conn->poll.brought;
 	struct rt_cq *cq = conn->cq;
 
-	if (conn->srq == NULL)
+	if (rt_conn_srq(conn) == NULL)
 		return 0;
 	if (cq->qps_reserved == cq->qps_announced) {
-		conn->qps = rt_qp_table_new(2 * cq->qps_announced + 1);
-		if (conn->qps == NULL)
+		brought->qps = rt_qp_table_new(2 * cq->qps_announced + 1);
+		if (brought->qps == NULL)
 			return RPMA_E_NOMEM;
-		cq->qps_announced = rt_qp_table_room(conn->qps);
+		cq->qps_announced = rt_qp_table_room(brought->qps);
 	}
 	cq->qps_reserved++;
 	return 0;
@@ -244,14 +249,21 @@ static int reserve_qp(struct rpma_rt_conn *conn)
 
 static void unreserve_qp(struct rpma_rt_conn *conn)
 {
-	if (conn->srq == NULL)
+	if (rt_conn_srq(conn) != NULL)
+		conn->cq->qps_reserved--;
+}
+
+/* Likewise of one that is not made. */
+static void undo_qp(struct rpma_rt_conn *conn)
+{
+	struct rt_conn_brought *brought = &conn->poll.brought;
+
+	unreserve_qp(conn);
+	if (brought->qps == NULL)
 		return;
-	conn->cq->qps_reserved--;
-	if (conn->qps != NULL) { /* not handed over */
-		conn->cq->qps_announced = conn->cq->qps_reserved;
-		rt_qp_table_delete(conn->qps);
-		conn->qps = NULL;
-	}
+	conn->cq->qps_announced = conn->cq->qps_reserved;
+	rt_qp_table_delete(brought->qps);
+	brought->qps = NULL;
 }
 
 static bool is_open(const struct rt_conn_spec *spec)
@@ -268,11 +280,12 @@ static int reserve_room(struct rpma_rt_conn *conn, struct ibv_context *ibv_ctx,
 {
 	struct rt_cq_user *user = &conn->cq_user;
 
-	user->room = sq + rq + (conn->srq != NULL ? 1 : 2) + /* markers */
-		     (conn->poll.keepalive.period_ns > 0);
-	if (conn->srq != NULL) {
-		user->srq = conn->srq->number;
-		user->srq_room = conn->srq->cfg.srq_size;
+	user->room = sq + rq +
+		     (rt_conn_srq(conn) != NULL ? 1 : 2) + /* markers */
+		     (conn->poll.keepalive != NULL);
+	if (rt_conn_srq(conn) != NULL) {
+		user->srq = conn->from.srq->number;
+		user->srq_room = conn->from.srq->cfg.srq_size;
 	}
 	return rt_cq_pool_reserve(conn->poller, ibv_ctx, user, &conn->cq);
 }
@@ -281,6 +294,7 @@ static int reserve_room(struct rpma_rt_conn *conn, struct ibv_context *ibv_ctx,
 static int reserve(struct rpma_rt_conn *conn, const struct rt_conn_spec *spec,
 		   struct ibv_context *ibv_ctx, uint32_t sq, uint32_t rq)
 {
+	struct rt_conn_brought *brought = &conn->poll.brought;
 	struct rt_poller *poller = conn->poller;
 	struct rpma_rt_queue *queue =
 		rt_conn_cfg_queue(spec->cfg, (uint32_t)poller->index);
@@ -292,54 +306,35 @@ static int reserve(struct rpma_rt_conn *conn, const struct rt_conn_spec *spec,
 	ret = reserve_room(conn, ibv_ctx, sq, rq);
 	if (ret)
 		goto err_return_slot;
-	ret = is_open(spec) ? reserve_qp(conn) : RPMA_RT_E_CLOSED;
+	ret = is_open(spec) ? 0 : RPMA_RT_E_CLOSED;
+	/* while the lock was released its SRQ may have told all its users */
+	if (ret == 0 && rt_conn_srq(conn) != NULL &&
+	    rt_srq_has_failed(conn->from.srq))
+		ret = RPMA_E_PROVIDER;
+	if (ret == 0)
+		ret = reserve_qp(conn);
 	if (ret)
 		goto err_unreserve;
-	ret = rt_route_new(
-		conn, RPMA_RT_SEND_SIDE, queue, sq + rq + RT_CONN_EVENTS,
-		&conn->own[RPMA_RT_SEND_SIDE], &conn->spill[RPMA_RT_SEND_SIDE]);
+	ret = rt_route_init_own(conn, RPMA_RT_SEND_SIDE, queue,
+				sq + rq + RT_CONN_EVENTS,
+				&brought->spill[RPMA_RT_SEND_SIDE]);
 	if (ret)
-		goto err_unreserve_qp;
-	ret = rt_route_new(conn, RPMA_RT_RECV_SIDE, queue, 0,
-			   &conn->own[RPMA_RT_RECV_SIDE],
-			   &conn->spill[RPMA_RT_RECV_SIDE]);
+		goto err_undo_qp;
+	ret = rt_route_init_own(conn, RPMA_RT_RECV_SIDE, queue, 0,
+				&brought->spill[RPMA_RT_RECV_SIDE]);
 	if (ret)
 		goto err_undo_route;
 	return 0;
 err_undo_route:
-	rt_route_undo(conn, conn->own[RPMA_RT_SEND_SIDE],
-		      conn->spill[RPMA_RT_SEND_SIDE]);
-err_unreserve_qp:
-	unreserve_qp(conn);
+	rt_route_undo(conn, &conn->own[RPMA_RT_SEND_SIDE],
+		      brought->spill[RPMA_RT_SEND_SIDE]);
+err_undo_qp:
+	undo_qp(conn);
 err_unreserve:
 	rt_cq_pool_unreserve(conn->cq, &conn->cq_user);
 err_return_slot:
 	rt_slots_return(poller, conn->slot);
 	return ret;
-}
-
-static void list_conn(struct rpma_rt *rt, struct rpma_rt_conn *conn)
-{
-	pthread_mutex_lock(&rt->directory);
-	conn->next = rt->conns;
-	if (rt->conns != NULL)
-		rt->conns->prev = conn;
-	rt->conns = conn;
-	pthread_mutex_unlock(&rt->directory);
-	/* relaxed: a count, read under no order */
-	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
-}
-
-static void unlist_conn(struct rpma_rt *rt, struct rpma_rt_conn *conn)
-{
-	pthread_mutex_lock(&rt->directory);
-	if (conn->prev != NULL)
-		conn->prev->next = conn->next;
-	else
-		rt->conns = conn->next;
-	if (conn->next != NULL)
-		conn->next->prev = conn->prev;
-	pthread_mutex_unlock(&rt->directory);
 }
 
 /* A request goes to no poller whose queue is closed or over its limit.
@@ -349,6 +344,11 @@ static int choose_poller(const struct rt_conn_spec *spec,
 {
 	uint64_t among = rt_conn_cfg_srq_pollers(spec->cfg);
 
+	if (among != 0) {
+		among = rt_conn_cfg_srq_pollers_alive(spec->cfg);
+		if (among == 0)
+			return RPMA_E_PROVIDER;
+	}
 	if (spec->listener != NULL) {
 		among = rt_listener_poller_open(spec->listener);
 		if (among == 0)
@@ -358,7 +358,8 @@ static int choose_poller(const struct rt_conn_spec *spec,
 	if (spec->listener != NULL)
 		conn->listener = spec->listener->number;
 	if (spec->listener != NULL && spec->listener->parts != NULL)
-		conn->part = &spec->listener->parts[conn->poller->index];
+		conn->poll.brought.part =
+			&spec->listener->parts[conn->poller->index];
 	return 0;
 }
 
@@ -371,12 +372,32 @@ static int choose_srq(const struct rt_conn_spec *spec,
 	if (rt_conn_cfg_srq_pollers(spec->cfg) == 0)
 		return 0;
 	srq = spec->cfg->srqs[conn->poller->index];
-	if (srq == NULL || srq->peer != spec->cfg->peer)
-		return RPMA_E_INVAL;
+	if (srq == NULL)
+		return rt_refuse_later(
+			RPMA_E_INVAL,
+			"rpma_rt_conn_cfg.srqs has none of poller %ld, where "
+			"the connection is",
+			conn->poller->index);
+	if (srq->peer != spec->cfg->peer)
+		return rt_refuse_later(
+			RPMA_E_INVAL,
+			"rpma_rt_conn_cfg.srqs: the one of poller %ld has "
+			"another peer than the connection",
+			conn->poller->index);
 	if (srq->closing)
-		return RPMA_RT_E_CLOSED;
-	conn->srq = srq;
-	return rpma_conn_cfg_set_srq(conn->cfg, srq->srq);
+		return rt_refuse_later(RPMA_RT_E_CLOSED,
+				       "rpma_rt_conn_cfg.srqs: the one of "
+				       "poller %ld is being deleted",
+				       conn->poller->index);
+	if (rt_srq_has_failed(srq)) /* the one of the poller that was named */
+		return rt_refuse_later(RPMA_E_PROVIDER,
+				       "rpma_rt_conn_cfg.srqs: the one of "
+				       "poller %ld has failed: delete it and "
+				       "make another",
+				       conn->poller->index);
+	conn->from.srq = srq;
+	conn->receives = RT_RECEIVES_SRQ;
+	return rpma_conn_cfg_set_srq(conn->setup->cfg, srq->srq);
 }
 
 /* What is used while the lock is released stays: a stop waits, the SRQ is not
@@ -385,15 +406,18 @@ static void hold(struct rpma_rt_conn *conn)
 {
 	conn->rt->in_use++;
 	conn->poller->conns++;
-	if (conn->srq != NULL)
-		conn->srq->users++;
+	if (rt_conn_srq(conn) != NULL)
+		conn->from.srq->users++;
+	rt_pool_ref(rt_fill_pool(conn));
+	rt_pool_use(rt_fill_pool(conn), conn->poller->index);
 }
 
 /* Undoes the counts above: conn is not made. REQUIRES: the runtime's lock */
 static void release_hold(struct rpma_rt_conn *conn)
 {
-	if (conn->srq != NULL)
-		conn->srq->users--;
+	if (rt_conn_srq(conn) != NULL)
+		conn->from.srq->users--;
+	rt_pool_unref(rt_fill_pool(conn));
 	conn->poller->conns--;
 	if (--conn->rt->in_use == 0)
 		pthread_cond_broadcast(&conn->rt->quiet);
@@ -411,6 +435,8 @@ static int register_locked(const struct rt_conn_spec *spec,
 
 	if (!is_open(spec))
 		return RPMA_RT_E_CLOSED;
+	if (rt_cm_error(spec->device->cm) != 0)
+		return RPMA_E_PROVIDER;
 	ret = rpma_peer_get_ibv_context(spec->cfg->peer, &ibv_ctx);
 	if (ret == 0 && has_name)
 		ret = rt_resolve_start(rt);
@@ -427,8 +453,10 @@ static int register_locked(const struct rt_conn_spec *spec,
 		release_hold(conn);
 		return ret;
 	}
-	rpma_conn_cfg_set_cq(conn->cfg, conn->cq->cq);
-	list_conn(rt, conn);
+	rpma_conn_cfg_set_cq(conn->setup->cfg, conn->cq->cq);
+	rt_listed_add(conn);
+	/* relaxed: a count, read under no order */
+	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
 	rt_conn_tell_poller(conn, RT_POLL_OPEN);
 	if (!spec->passive) {
 		/* relaxed: we hold the connection. Sent under the lock: before
@@ -439,9 +467,21 @@ static int register_locked(const struct rt_conn_spec *spec,
 			rt_resolve_push(conn);
 		else
 			rt_inbox_push_mt(&conn->device->control.inbox,
-					 &conn->begin_msg);
+					 &conn->setup->begin_msg);
 	}
 	return 0;
+}
+
+/* A refusal that has no words of its own. */
+static void say_why(const struct rt_conn_spec *spec)
+{
+	const struct rt_conn_cfg *cfg = spec->cfg;
+
+	if (rt_conn_cfg_srq_pollers(cfg) != rt_conn_cfg_srq_pollers_alive(cfg))
+		RT_LOG_ERROR("no connection: the device has reported an error "
+			     "of an SRQ in rpma_rt_conn_cfg.srqs, which takes "
+			     "none any more. Delete it and make another");
+	rt_cm_check(spec->device->cm);
 }
 
 int rt_conn_create(const struct rt_conn_spec *spec,
@@ -459,6 +499,7 @@ int rt_conn_create(const struct rt_conn_spec *spec,
 	ret = register_locked(spec, conn, sq, rq);
 	pthread_mutex_unlock(&spec->rt->lock);
 	if (ret) {
+		say_why(spec);
 		rt_conn_free(conn);
 		return ret;
 	}
@@ -471,18 +512,21 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 	struct rpma_rt *rt = conn->rt;
 	struct rpma_rt_route *route;
 
+	rt_conn_free_left(rt);
 	pthread_mutex_lock(&rt->lock);
 	/* first: what it names may go with the puts */
-	unlist_conn(rt, conn);
-	for (route = conn->poll.routes; route != NULL; route = route->next) {
+	rt_listed_end(conn);
+	for (route = conn->poll.routes; route != NULL;
+	     route = rt_route_next(route)) {
 		rt_route_release(conn, route);
 		if (route->queue != NULL)
 			rt_queue_unref_announced(route->queue);
 	}
 	unreserve_qp(conn);
 	rt_cq_pool_unreserve(conn->cq, &conn->cq_user);
-	if (conn->srq != NULL)
-		rt_srq_unref_announced(conn->srq);
+	if (rt_conn_srq(conn) != NULL)
+		rt_srq_unref_announced(conn->from.srq);
+	rt_pool_unref_announced(rt_fill_pool(conn));
 	rt_slots_return(conn->poller, conn->slot);
 	conn->poller->conns--;
 	pthread_mutex_lock(&rt->ask_lock);

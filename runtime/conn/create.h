@@ -38,7 +38,12 @@ int rt_conn_create(const struct rt_conn_spec *spec,
 
 /* Gives numbers, slot, room, lanes and queues back: the connection is DONE. */
 void rt_conn_unreserve(struct rpma_rt_conn *conn);
+/* Frees what only the way to established needs; once more does nothing.
+ * Control thread. */
+void rt_conn_end_handshake(struct rpma_rt_conn *conn);
 /* Frees the record. REQUIRES: no references are left */
 void rt_conn_free(struct rpma_rt_conn *conn);
+/* Frees those whose last holder was on a poller. Not on a poller. */
+void rt_conn_free_left(struct rpma_rt *rt);
 
 #endif /* RT_CONN_CREATE_H */

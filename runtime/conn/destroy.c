@@ -3,7 +3,7 @@
 
 /*
  * destroy.c -- see destroy.h. From a message to its answer conn->conn and
- * conn->ctl.req are the destroyer's: a dying connection handles CM events
+ * conn->setup->req are the destroyer's: a dying connection handles CM events
  * without them.
  */
 
@@ -21,26 +21,29 @@ static void destroy_qp(struct rt_msg *msg, void *owner)
 	if (conn->conn != NULL)
 		rpma_conn_destroy_qp(conn->conn, conn);
 	else
-		rpma_conn_req_destroy_qp(conn->ctl.req, conn);
+		rpma_conn_req_destroy_qp(conn->setup->req, conn);
 	rt_conn_tell_control(conn, RT_CTL_DESTROYED);
 }
 
 static int delete_id(struct rpma_rt_conn *conn)
 {
-	struct rpma_conn_private_data pdata = {conn->pdata_out,
-					       conn->pdata_out_len};
+	struct rt_conn_setup *setup = conn->setup;
+	struct rpma_conn_private_data pdata;
 
 	if (conn->conn != NULL) {
 		rpma_conn_release(conn->conn, conn);
 		return rpma_conn_delete(&conn->conn);
 	}
-	if (conn->ctl.req == NULL)
+	if (setup->req == NULL)
 		return 0;
-	rpma_conn_req_release(conn->ctl.req, conn);
-	return conn->ctl.handshake == RT_HANDSHAKE_REJECTED &&
-			       conn->pdata_out_len
-		       ? rpma_conn_req_reject(&conn->ctl.req, &pdata)
-		       : rpma_conn_req_delete(&conn->ctl.req);
+	if (setup->is_claimed) /* not before it has a queue pair */
+		rpma_conn_req_release(setup->req, conn);
+	if (conn->ctl.handshake != RT_HANDSHAKE_REJECTED ||
+	    setup->pdata_out_len == 0)
+		return rpma_conn_req_delete(&setup->req);
+	pdata.ptr = setup->pdata_out;
+	pdata.len = setup->pdata_out_len;
+	return rpma_conn_req_reject(&setup->req, &pdata);
 }
 
 /* Destroyer. */
@@ -67,8 +70,9 @@ static int silence(const struct rpma_rt_conn *conn)
 	struct rdma_cm_id *id;
 	int ret;
 
-	ret = conn->conn != NULL ? rpma_conn_get_cm_id(conn->conn, &id)
-				 : rpma_conn_req_get_cm_id(conn->ctl.req, &id);
+	ret = conn->conn != NULL
+		      ? rpma_conn_get_cm_id(conn->conn, &id)
+		      : rpma_conn_req_get_cm_id(conn->setup->req, &id);
 	return ret ? ret : rt_cm_silence_control(conn->device->cm, id);
 }
 

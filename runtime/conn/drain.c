@@ -12,15 +12,44 @@
 #include "conn/drain.h"
 
 #include "base/clock.h"
+#include "base/device.h"
+#include "base/log.h"
 #include "base/runtime.h"
 #include "conn/answer.h"
 #include "conn/bind.h"
+#include "conn/fill.h"
 #include "conn/keepalive.h"
+#include "conn/name.h"
+#include "pool/pool.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 #include "poller/cqs.h"
 
+/* The event comes with the markers, of a device that has it; of one that did
+ * not raise it, less time is spent. */
+#define LAST_WQE_NS	   500000000
+#define LAST_WQE_HARDLY_NS 10000000
+
 /* ----------------------------------------------------------- finishing --- */
+
+static bool is_failure(enum ibv_wc_status status)
+{
+	return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
+}
+
+/* A receive of a pool that brought no message: its slot is free again. */
+static void return_slot(struct rpma_rt_conn *conn, uint64_t cookie,
+			const struct rt_kept *kept)
+{
+	if (is_failure(kept->status) && !(kept->flags & RPMA_RT_C_SYNTHESIZED))
+		RT_LOG_WARNING("a receive of %s failed: %s%s", rt_name_of(conn),
+			       ibv_wc_status_str(kept->status),
+			       kept->status == IBV_WC_LOC_LEN_ERR
+				       ? ": the message is longer than "
+					 "slot_size of its pool"
+				       : "");
+	rt_pool_give_back(rt_fill_pool(conn), cookie);
+}
 
 static void write_finished(struct rpma_rt_conn *conn,
 			   const struct rt_ledger_entry *entry,
@@ -38,9 +67,14 @@ static void write_finished(struct rpma_rt_conn *conn,
 		.status = kept->status,
 		.opcode = kept->status == IBV_WC_SUCCESS ? kept->opcode
 							 : entry->opcode,
-		.flags = kept->flags,
+		.flags = kept->flags | (uint8_t)route->flags,
 	};
 
+	if ((route->flags & RPMA_RT_C_LEASE) &&
+	    kept->status != IBV_WC_SUCCESS) {
+		return_slot(conn, item.context, kept);
+		return;
+	}
 	rt_deliver_item(conn->poller, route, &item);
 }
 
@@ -85,6 +119,7 @@ static void become_broken(struct rpma_rt_conn *conn)
 	int i;
 
 	conn->poll.state = RT_PS_BROKEN;
+	rt_conn_set_closing(conn);
 	for (i = 0; i < 2; i++) {
 		conn->side[i].healthy = false;
 		/* relaxed: a hint to posters; the control thread makes it firm
@@ -95,9 +130,10 @@ static void become_broken(struct rpma_rt_conn *conn)
 	rt_conn_tell_control(conn, RT_CTL_BROKEN);
 }
 
-static bool is_failure(enum ibv_wc_status status)
+/* As many as may be posted. */
+static uint32_t kept_max(const struct rpma_rt_conn *conn)
 {
-	return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
+	return conn->gate[0].ledger.depth + conn->gate[1].ledger.depth;
 }
 
 static void failed(struct rt_side *side, const struct ibv_wc *wc)
@@ -112,7 +148,7 @@ static void failed(struct rt_side *side, const struct ibv_wc *wc)
 		become_broken(conn);
 		/* fall through */
 	case RT_PS_BROKEN:
-		if (conn->poll.kept_count < conn->poll.kept_max)
+		if (conn->poll.kept_count < kept_max(conn))
 			conn->poll.kept[conn->poll.kept_count++] = kept;
 		else /* more than was posted: the device repeats itself */
 			RT_STAT_ADD(conn->poller, stale, 1);
@@ -158,12 +194,46 @@ static void publish_owed(struct rpma_rt_conn *conn)
 
 /* ------------------------------------------------------------- draining --- */
 
-static bool is_drained(const struct rpma_rt_conn *conn)
+/* What has not come yet. */
+static uint32_t missing(const struct rpma_rt_conn *conn)
 {
-	uint32_t due = conn->ctl.markers_due;
+	return conn->ctl.markers_due & ~conn->poll.markers_seen;
+}
 
-	return (conn->poll.markers_seen & due) == due || conn->cq->dead ||
-	       rt_now_ns() >= conn->poll.deadline_ns;
+/* Nothing else is missing: it should have come with the markers. */
+static bool waits_for_last_wqe(struct rpma_rt_conn *conn)
+{
+	/* relaxed: a guess from what the device did before */
+	bool hardly = atomic_load_explicit(&conn->device->no_last_wqe,
+					   memory_order_relaxed);
+	uint64_t until =
+		rt_now_ns() + (hardly ? LAST_WQE_HARDLY_NS : LAST_WQE_NS);
+
+	if (missing(conn) != RT_MARK_LAST_WQE)
+		return false;
+	if (!conn->poll.awaits_last_wqe && until < conn->poll.deadline_ns)
+		conn->poll.deadline_ns = until;
+	conn->poll.awaits_last_wqe = true;
+	return true;
+}
+
+static bool is_drained(struct rpma_rt_conn *conn)
+{
+	if (conn->cq->dead || rt_now_ns() >= conn->poll.deadline_ns)
+		return true;
+	return (missing(conn) & ~RT_MARK_LAST_WQE) == 0 &&
+	       !waits_for_last_wqe(conn);
+}
+
+/* Receives of the SRQ that it took may be lost until that ends. */
+static void count_last_wqe(struct rpma_rt_conn *conn)
+{
+	if (!(missing(conn) & RT_MARK_LAST_WQE) || conn->cq->dead)
+		return;
+	RT_STAT_ADD(conn->poller, last_wqe_missing, 1);
+	/* relaxed: as above */
+	atomic_store_explicit(&conn->device->no_last_wqe, true,
+			      memory_order_relaxed);
 }
 
 /* Waits until conn is drained: a marker, the CQ's death, or the deadline. */
@@ -179,6 +249,7 @@ static int drain(struct rt_task *task, struct rt_poller *poller)
 		return 0;
 	}
 	conn->poll.state = RT_PS_DRAINED;
+	count_last_wqe(conn);
 	for (i = 0; i < 2; i++) {
 		if (conn->poll.markers_seen & (1u << i))
 			rt_ledger_finish_marker(&conn->gate[i].ledger);
@@ -213,6 +284,7 @@ void rt_drain_begin_poller(struct rpma_rt_conn *conn)
 	int i;
 
 	rt_keepalive_end(conn);
+	rt_fill_end_poller(conn);
 	if (conn->poll.is_draining)
 		rt_schedule_cancel(conn->poller, &conn->poll.dying);
 	rt_bind_give_up_poller(conn);
@@ -262,6 +334,16 @@ void rt_drain_marker_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		else
 			broken(&conn->side[side], status);
 	}
+	if (conn->poll.state == RT_PS_DRAINING)
+		rt_schedule_ready(conn->poller, &conn->poll.dying);
+}
+
+void rt_drain_last_wqe_poller(struct rpma_rt_conn *conn)
+{
+	/* relaxed: as in waits_for_last_wqe() */
+	atomic_store_explicit(&conn->device->no_last_wqe, false,
+			      memory_order_relaxed);
+	conn->poll.markers_seen |= RT_MARK_LAST_WQE;
 	if (conn->poll.state == RT_PS_DRAINING)
 		rt_schedule_ready(conn->poller, &conn->poll.dying);
 }

@@ -28,4 +28,8 @@ void rt_drain_begin_poller(struct rpma_rt_conn *conn);
 /* GONE: the queue pair is destroyed. Ends with RT_CTL_SWEPT. */
 void rt_drain_sweep_poller(struct rpma_rt_conn *conn);
 
+/* The device reports that the queue pair takes no receive of its SRQ any
+ * more. */
+void rt_drain_last_wqe_poller(struct rpma_rt_conn *conn);
+
 #endif /* RT_CONN_DRAIN_H */

@@ -10,9 +10,11 @@
 
 #include "conn/end.h"
 
+#include "conn/fill.h"
 #include "conn/item.h"
 #include "conn/route.h"
 #include "conn/slots.h"
+#include "pool/pool.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 #include "queue/lane.h"
@@ -44,7 +46,7 @@ static void close_route(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 	 * Of the others each function is called for it, each lane has it once;
 	 * CLOSED comes to the connection's own */
 	if (!rt_route_is_closed(route) &&
-	    (lane == NULL || (lane != conn->poll.lane && mark(conn, lane))))
+	    (lane == NULL || (lane != rt_conn_lane(conn) && mark(conn, lane))))
 		rt_deliver_item(conn->poller, entry, &item);
 	*entry = (struct rt_route_entry){0};
 	if (rt_route_is_closed(route) || waiter == NULL)
@@ -66,12 +68,12 @@ static int close_routes(struct rpma_rt_conn *conn, int max)
 	while ((route = conn->poll.to_announce) != NULL && n < max) {
 		if (route->queue != NULL)
 			rt_queue_announce_unref(route->queue);
-		conn->poll.to_announce = route->next;
+		conn->poll.to_announce = rt_route_next(route);
 		n++;
 	}
 	while ((route = conn->poll.to_close) != NULL && n < max) {
 		close_route(conn, route);
-		conn->poll.to_close = route->next;
+		conn->poll.to_close = rt_route_next(route);
 		n++;
 	}
 	return n;
@@ -79,10 +81,11 @@ static int close_routes(struct rpma_rt_conn *conn, int max)
 
 static void finish(struct rpma_rt_conn *conn, struct rt_poller *poller)
 {
-	if (conn->srq != NULL)
+	if (rt_conn_srq(conn) != NULL)
 		/* relaxed: CLOSED, which is published after it, carries it */
-		atomic_fetch_add_explicit(&conn->srq->leaving, 1,
+		atomic_fetch_add_explicit(&conn->from.srq->leaving, 1,
 					  memory_order_relaxed);
+	rt_pool_announce_unref(rt_fill_pool(conn));
 	/* functions have returned when CLOSED is seen */
 	rt_deliver_flush(poller);
 	if (conn->ctl.handshake != RT_HANDSHAKE_UNHEARD)

@@ -49,23 +49,13 @@ static void marker_enter(struct rt_gate *gate)
 	rt_fence_dekker();
 }
 
-static void marker_leave(struct rt_gate *gate)
-{
-	/* relaxed: its own word. Release: the ledger and the queue pair are
-	 * the control thread's once it sees this [GATE-2] */
-	atomic_store_explicit(
-		&gate->marker,
-		atomic_load_explicit(&gate->marker, memory_order_relaxed) + 1,
-		memory_order_release);
-}
-
 static int refusal(uint32_t state)
 {
 	return state == RT_GATE_NOT_YET ? RT_GATE_REFUSED_YET
 					: RPMA_RT_E_CLOSED;
 }
 
-static int enter_single(struct rt_gate *gate)
+int rt_gate_enter_single(struct rt_gate *gate)
 {
 	uint32_t state;
 
@@ -77,14 +67,14 @@ static int enter_single(struct rt_gate *gate)
 					     memory_order_acquire);
 		if (state == RT_GATE_OPEN)
 			return 0;
-		marker_leave(gate);
+		rt_gate_leave_single(gate);
 		if (state != RT_GATE_PAUSED)
 			return refusal(state);
 		if (!may_wait())
 			return RPMA_E_AGAIN;
 		/* held by the thread that paused it */
-		pthread_mutex_lock(&gate->lock);
-		pthread_mutex_unlock(&gate->lock);
+		rt_lock_take(&gate->lock);
+		rt_lock_release(&gate->lock);
 	}
 }
 
@@ -98,7 +88,7 @@ static void marker_wait(struct rt_gate *gate)
 
 	/* pairs with marker_enter() [GATE-1] */
 	rt_fence_dekker();
-	/* acquire: pairs with marker_leave() [GATE-2] */
+	/* acquire: pairs with rt_gate_leave_single() [GATE-2] */
 	first = atomic_load_explicit(&gate->marker, memory_order_acquire);
 	/* acquire: likewise. Another odd value: the poster left, and came again
 	 * to find the gate */
@@ -116,7 +106,7 @@ static void marker_wait(struct rt_gate *gate)
 
 /* -------------------------------------------------------------- posters --- */
 
-static bool is_closed(const struct rt_gate *gate)
+bool rt_gate_is_closed(const struct rt_gate *gate)
 {
 	/* relaxed: a thread that knows of HANDOVER sees this too, and then must
 	 * not answer AGAIN: the poller's last steps do not wait */
@@ -124,22 +114,22 @@ static bool is_closed(const struct rt_gate *gate)
 	       RT_GATE_CLOSED;
 }
 
-int rt_gate_enter(struct rt_gate *gate)
+int rt_gate_refuse_locked(struct rt_gate *gate)
 {
-	uint32_t state;
+	/* relaxed: the lock orders it */
+	uint32_t state =
+		atomic_load_explicit(&gate->state, memory_order_relaxed);
 
-	if (gate->single)
-		return enter_single(gate);
-	if (may_wait())
-		pthread_mutex_lock(&gate->lock);
-	else if (pthread_mutex_trylock(&gate->lock))
-		return is_closed(gate) ? RPMA_RT_E_CLOSED : RPMA_E_AGAIN;
-	/* relaxed: the lock orders it; the poller's early CLOSED is a hint */
-	state = atomic_load_explicit(&gate->state, memory_order_relaxed);
-	if (state == RT_GATE_OPEN)
-		return 0;
-	pthread_mutex_unlock(&gate->lock);
+	rt_lock_release(&gate->lock);
 	return refusal(state);
+}
+
+int rt_gate_try_enter(struct rt_gate *gate)
+{
+	if (!rt_lock_try(&gate->lock))
+		return rt_gate_is_closed(gate) ? RPMA_RT_E_CLOSED
+					       : RPMA_E_AGAIN;
+	return rt_gate_is_open(gate) ? 0 : rt_gate_refuse_locked(gate);
 }
 
 int rt_gate_await_open(struct rt_gate *gate, uint32_t want)
@@ -147,9 +137,9 @@ int rt_gate_await_open(struct rt_gate *gate, uint32_t want)
 	bool is_not_yet;
 
 	if (may_wait())
-		pthread_mutex_lock(&gate->lock);
-	else if (pthread_mutex_trylock(&gate->lock))
-		return is_closed(gate) ? 0 : RPMA_E_AGAIN;
+		rt_lock_take(&gate->lock);
+	else if (!rt_lock_try(&gate->lock))
+		return rt_gate_is_closed(gate) ? 0 : RPMA_E_AGAIN;
 	/* relaxed, both: rt_gate_open() takes the lock before the message of
 	 * the opening, after which the poller looks at want */
 	is_not_yet = atomic_load_explicit(&gate->state, memory_order_relaxed) ==
@@ -157,24 +147,16 @@ int rt_gate_await_open(struct rt_gate *gate, uint32_t want)
 	if (is_not_yet)
 		atomic_fetch_or_explicit(&gate->side->want, want,
 					 memory_order_relaxed);
-	pthread_mutex_unlock(&gate->lock);
+	rt_lock_release(&gate->lock);
 	return is_not_yet ? RT_GATE_REFUSED_YET : 0;
-}
-
-void rt_gate_leave(struct rt_gate *gate)
-{
-	if (gate->single)
-		marker_leave(gate);
-	else
-		pthread_mutex_unlock(&gate->lock);
 }
 
 /* --------------------------------------------------- the control thread --- */
 
-static void gate_change(struct rt_gate *gate, uint32_t from, uint32_t to)
+static void gate_change(struct rt_gate *gate, uint8_t from, uint8_t to)
 {
-	/* release: pairs with the acquire in enter_single(); posters that lock
-	 * see it by the lock. Never back from CLOSED */
+	/* release: pairs with the acquire in rt_gate_enter_single(); posters
+	 * that lock see it by the lock. Never back from CLOSED */
 	atomic_compare_exchange_strong_explicit(&gate->state, &from, to,
 						memory_order_release,
 						memory_order_relaxed);
@@ -182,25 +164,25 @@ static void gate_change(struct rt_gate *gate, uint32_t from, uint32_t to)
 
 void rt_gate_open(struct rt_gate *gate)
 {
-	pthread_mutex_lock(&gate->lock);
+	rt_lock_take(&gate->lock);
 	gate_change(gate, RT_GATE_NOT_YET, RT_GATE_OPEN);
-	pthread_mutex_unlock(&gate->lock);
+	rt_lock_release(&gate->lock);
 }
 
 void rt_gate_close(struct rt_gate *gate)
 {
-	pthread_mutex_lock(&gate->lock);
+	rt_lock_take(&gate->lock);
 	/* relaxed: posters look under the lock, or behind the fence */
 	atomic_store_explicit(&gate->state, RT_GATE_CLOSED,
 			      memory_order_relaxed);
 	if (gate->single)
 		marker_wait(gate);
-	pthread_mutex_unlock(&gate->lock);
+	rt_lock_release(&gate->lock);
 }
 
 void rt_gate_pause(struct rt_gate *gate)
 {
-	pthread_mutex_lock(&gate->lock);
+	rt_lock_take(&gate->lock);
 	if (gate->single) {
 		gate_change(gate, RT_GATE_OPEN, RT_GATE_PAUSED);
 		marker_wait(gate);
@@ -216,5 +198,5 @@ void rt_gate_resume(struct rt_gate *gate, bool is_over)
 				      memory_order_relaxed);
 	else
 		gate_change(gate, RT_GATE_PAUSED, RT_GATE_OPEN);
-	pthread_mutex_unlock(&gate->lock);
+	rt_lock_release(&gate->lock);
 }

@@ -11,13 +11,15 @@
 #ifndef RT_CONN_GATE_H
 #define RT_CONN_GATE_H
 
-#include <pthread.h>
+#include <assert.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "base/order.h"
+#include "base/self.h"
 #include "conn/ledger.h"
 #include "poller/side.h"
 
@@ -28,19 +30,20 @@ enum rt_gate_state {
 	RT_GATE_PAUSED = 3 /* single poster: the control thread is inside */
 };
 
+/* one cache line, the posters': what others write there they write seldom */
 struct rt_gate {
 	/* posters, under the lock or as the single one declared, between two
 	 * steps of the marker; the ledger is the poller's after HANDOVER */
-	alignas(RT_CACHE_LINE) pthread_mutex_t lock;
+	alignas(RT_CACHE_LINE) struct rt_lock lock;
 	_Atomic uint32_t marker; /* odd: the single poster is inside */
-	bool single;		 /* immutable */
 	struct rt_side *side;	 /* immutable: the poller's part */
 	struct rt_ledger ledger;
-
-	/* shared, written seldom */
-	alignas(RT_CACHE_LINE) _Atomic uint32_t state; /* enum rt_gate_state */
 	_Atomic uint32_t owed; /* for the directory: see RT_OWED_UNKNOWN */
+	_Atomic uint8_t state; /* enum rt_gate_state */
+	bool single;	       /* immutable */
 };
+static_assert(sizeof(struct rt_gate) == RT_CACHE_LINE,
+	      "a post touches one line of the connection's side");
 
 /* of rt_gate.owed: not handed over yet; else how many were unfinished when the
  * connection made its last step */
@@ -51,12 +54,14 @@ struct rt_gate {
 /* Poster. 0: inside, until it leaves. RT_GATE_REFUSED_YET: the gate will open.
  * ERRORS: RPMA_RT_E_CLOSED (it will not), RPMA_E_AGAIN (a poller thread would
  * have to wait) */
-int rt_gate_enter(struct rt_gate *gate);
+static inline int rt_gate_enter(struct rt_gate *gate);
 /* Poster, refused with RT_GATE_REFUSED_YET. The same: want is left, and
  * answered behind the event that comes with the opening. 0: the gate has
  * changed, enter again. ERRORS: RPMA_E_AGAIN (as above) */
 int rt_gate_await_open(struct rt_gate *gate, uint32_t want);
-void rt_gate_leave(struct rt_gate *gate);
+static inline void rt_gate_leave(struct rt_gate *gate);
+/* Does it stay closed? No post that finds it so is answered later. */
+bool rt_gate_is_closed(const struct rt_gate *gate);
 
 /* Control thread. Opened once; never again after it was closed. */
 void rt_gate_open(struct rt_gate *gate);
@@ -66,5 +71,51 @@ void rt_gate_close(struct rt_gate *gate);
  * is_over, closed. Also by a redirection. */
 void rt_gate_pause(struct rt_gate *gate);
 void rt_gate_resume(struct rt_gate *gate, bool is_over);
+
+/* -------------------------------------------- inline: each post does it --- */
+
+/* The same where it is no lock, where the caller must not wait for it, and for
+ * the caller that has it and finds the gate not open. */
+int rt_gate_enter_single(struct rt_gate *gate);
+int rt_gate_try_enter(struct rt_gate *gate);
+int rt_gate_refuse_locked(struct rt_gate *gate);
+
+static inline bool rt_gate_is_open(const struct rt_gate *gate)
+{
+	/* relaxed: the lock orders it; the poller's early CLOSED is a hint */
+	return atomic_load_explicit(&gate->state, memory_order_relaxed) ==
+	       RT_GATE_OPEN;
+}
+
+static inline int rt_gate_enter(struct rt_gate *gate)
+{
+	if (gate->single)
+		return rt_gate_enter_single(gate);
+	/* a poller never waits for another thread's post */
+	if (__builtin_expect(rt_self_is_poller(), 0))
+		return rt_gate_try_enter(gate);
+	rt_lock_take(&gate->lock);
+	return __builtin_expect(rt_gate_is_open(gate), 1)
+		       ? 0
+		       : rt_gate_refuse_locked(gate);
+}
+
+static inline void rt_gate_leave_single(struct rt_gate *gate)
+{
+	/* relaxed: its own word. Release: the ledger and the queue pair are
+	 * the control thread's once it sees this [GATE-2] */
+	atomic_store_explicit(
+		&gate->marker,
+		atomic_load_explicit(&gate->marker, memory_order_relaxed) + 1,
+		memory_order_release);
+}
+
+static inline void rt_gate_leave(struct rt_gate *gate)
+{
+	if (gate->single)
+		rt_gate_leave_single(gate);
+	else
+		rt_lock_release(&gate->lock);
+}
 
 #endif /* RT_CONN_GATE_H */

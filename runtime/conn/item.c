@@ -62,5 +62,5 @@ void rt_item_write_event(struct rpma_rt_conn *conn, enum rpma_rt_event event)
 {
 	struct rpma_rt_completion item = rt_item_event(conn, event);
 
-	rt_deliver_write(conn->poller, conn->poll.lane, &item);
+	rt_deliver_write(conn->poller, rt_conn_lane(conn), &item);
 }

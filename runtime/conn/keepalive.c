@@ -5,6 +5,8 @@
 
 #include "conn/keepalive.h"
 
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "conn/conn.h"
 #include "poller/poller.h"
@@ -22,8 +24,10 @@ static uint64_t round_down(uint64_t ns, uint64_t period_ns)
 void rt_keepalive_completed(struct rpma_rt_conn *conn,
 			    enum ibv_wc_status status)
 {
-	conn->poll.keepalive.out = false;
-	conn->poll.keepalive.answered = true;
+	if (conn->poll.keepalive == NULL)
+		return;
+	conn->poll.keepalive->out = false;
+	conn->poll.keepalive->answered = true;
 	if (status != IBV_WC_SUCCESS)
 		conn->side[RPMA_RT_SEND_SIDE].ops->broken(
 			&conn->side[RPMA_RT_SEND_SIDE], status);
@@ -46,16 +50,15 @@ static void post(struct rpma_rt_conn *conn)
 
 	if (ibv_post_send(conn->qp, &wr, &bad))
 		return; /* again after a period */
-	conn->poll.keepalive.out = true;
+	conn->poll.keepalive->out = true;
 	RT_STAT_ADD(conn->poller, keepalives, 1);
 }
 
 /* A look at a connection: has a send completed since the last look? */
 static int look(struct rt_task *task, struct rt_poller *poller)
 {
-	struct rpma_rt_conn *conn =
-		RT_FROM(struct rpma_rt_conn, poll.keepalive.task, task);
-	struct rt_keepalive *alive = &conn->poll.keepalive;
+	struct rt_keepalive *alive = RT_FROM(struct rt_keepalive, task, task);
+	struct rpma_rt_conn *conn = alive->conn;
 	uint32_t count = conn->side[RPMA_RT_SEND_SIDE].count;
 	bool moved = alive->answered || alive->seen != count;
 
@@ -70,16 +73,27 @@ static int look(struct rt_task *task, struct rt_poller *poller)
 	return 1;
 }
 
-void rt_keepalive_init(struct rpma_rt_conn *conn)
+int rt_keepalive_new(struct rpma_rt_conn *conn, uint32_t period_ms)
 {
-	rt_task_init(&conn->poll.keepalive.task, look);
+	struct rt_keepalive *alive;
+
+	if (period_ms == 0)
+		return 0;
+	alive = calloc(1, sizeof(*alive));
+	if (alive == NULL)
+		return RPMA_E_NOMEM;
+	alive->conn = conn;
+	alive->period_ns = (uint64_t)period_ms * UINT64_C(1000000);
+	rt_task_init(&alive->task, look);
+	conn->poll.keepalive = alive;
+	return 0;
 }
 
 void rt_keepalive_begin(struct rpma_rt_conn *conn)
 {
-	struct rt_keepalive *alive = &conn->poll.keepalive;
+	struct rt_keepalive *alive = conn->poll.keepalive;
 
-	if (alive->period_ns == 0 || conn->poll.state != RT_PS_HEALTHY)
+	if (alive == NULL || conn->poll.state != RT_PS_HEALTHY)
 		return;
 	alive->answered = true; /* the first look only counts */
 	rt_schedule_at(conn->poller, &alive->task,
@@ -89,5 +103,6 @@ void rt_keepalive_begin(struct rpma_rt_conn *conn)
 
 void rt_keepalive_end(struct rpma_rt_conn *conn)
 {
-	rt_schedule_cancel(conn->poller, &conn->poll.keepalive.task);
+	if (conn->poll.keepalive != NULL)
+		rt_schedule_cancel(conn->poller, &conn->poll.keepalive->task);
 }

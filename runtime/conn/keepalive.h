@@ -22,7 +22,8 @@ struct rpma_rt_conn;
 
 /* of a connection */
 struct rt_keepalive {
-	uint64_t period_ns; /* immutable; 0: off */
+	struct rpma_rt_conn *conn; /* immutable */
+	uint64_t period_ns;	   /* likewise */
 	/* the poller's */
 	struct rt_task task; /* its looks */
 	uint32_t seen;	     /* send side's completions at the last look */
@@ -30,7 +31,8 @@ struct rt_keepalive {
 	bool out;	     /* one is under way */
 };
 
-void rt_keepalive_init(struct rpma_rt_conn *conn);
+/* For a connection that is being made; 0: it has none. ERRORS: RPMA_E_NOMEM */
+int rt_keepalive_new(struct rpma_rt_conn *conn, uint32_t period_ms);
 /* The connection is established; does nothing if it has no keep-alive. */
 void rt_keepalive_begin(struct rpma_rt_conn *conn);
 /* The connection dies. */

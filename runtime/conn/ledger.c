@@ -44,18 +44,6 @@ void rt_ledger_reap(struct rt_ledger *ledger, uint32_t retired)
 	}
 }
 
-void rt_ledger_append(struct rt_ledger *ledger, uint64_t wr_id, uint8_t opcode,
-		      bool signaled)
-{
-	assert(rt_ledger_room(ledger) > 0);
-	*at(ledger, ledger->tail++) =
-		(struct rt_ledger_entry){.wr_id = wr_id,
-					 .opcode = opcode,
-					 .signaled = signaled,
-					 .tick = ledger->tick};
-	ledger->unsignaled = signaled ? 0 : ledger->unsignaled + 1;
-}
-
 void rt_ledger_link(struct rt_ledger *ledger, uint8_t link)
 {
 	assert(ledger->head != ledger->tail);

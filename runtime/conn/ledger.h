@@ -10,6 +10,7 @@
 #ifndef RT_CONN_LEDGER_H
 #define RT_CONN_LEDGER_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -62,8 +63,17 @@ static inline bool rt_ledger_must_signal(const struct rt_ledger *ledger)
 }
 
 /* REQUIRES: room */
-void rt_ledger_append(struct rt_ledger *ledger, uint64_t wr_id, uint8_t opcode,
-		      bool signaled);
+static inline void rt_ledger_append(struct rt_ledger *ledger, uint64_t wr_id,
+				    uint8_t opcode, bool signaled)
+{
+	assert(rt_ledger_room(ledger) > 0);
+	ledger->entries[ledger->tail++ & ledger->mask] =
+		(struct rt_ledger_entry){.wr_id = wr_id,
+					 .opcode = opcode,
+					 .signaled = signaled,
+					 .tick = ledger->tick};
+	ledger->unsignaled = signaled ? 0 : ledger->unsignaled + 1;
+}
 /* The newest one is of a link; bits of enum rt_ledger_link. */
 void rt_ledger_link(struct rt_ledger *ledger, uint8_t link);
 /* The most that a link may be, so that its room comes without it: what can be

@@ -17,10 +17,12 @@
 #include "base/cfg.h"
 #include "base/context.h"
 #include "base/log.h"
+#include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/thread.h"
 #include "cm/device.h"
 #include "conn/cfg.h"
+#include "conn/limits.h"
 #include "queue/queue.h"
 #include "srq/srq.h"
 #include "poller/place.h"
@@ -33,7 +35,7 @@ static void release_srqs(struct rpma_rt_listener *listener)
 {
 	pthread_mutex_lock(&listener->rt->lock);
 	if (listener->has_srqs)
-		rt_conn_cfg_unref_srqs(&listener->cfg);
+		rt_conn_cfg_unref(&listener->cfg);
 	listener->has_srqs = false;
 	pthread_mutex_unlock(&listener->rt->lock);
 }
@@ -46,6 +48,7 @@ void rt_listener_unref(struct rpma_rt_listener *listener)
 	if (atomic_fetch_sub_explicit(&listener->target.count, 1,
 				      memory_order_acq_rel) != 1)
 		return;
+	rt_context_unlist(rt, &listener->listed);
 	release_srqs(listener);
 	rt_conn_cfg_fini(&listener->cfg);
 	rt_listener_poller_free_all(listener);
@@ -54,31 +57,50 @@ void rt_listener_unref(struct rpma_rt_listener *listener)
 	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
 }
 
-/* Into the runtime's list, unless it stops: then the caller has to close it. A
- * stop waits for its end in any case: the caller holds the runtime. */
-static int list_listener(struct rpma_rt *rt, struct rpma_rt_listener *listener)
+/* Has its device failed since the listener was begun? Whoever ends listeners
+ * then did not find it in the list. REQUIRES: the runtime's lock */
+static bool is_lost(const struct rpma_rt_listener *listener, uint32_t fatals)
 {
-	int ret = RPMA_RT_E_CLOSED;
+	const struct rt_cm *cm = listener->device->cm;
+
+	return listener->is_lost || cm->fatals != fatals ||
+	       rt_cm_error(cm) != 0;
+}
+
+/* Into the runtime's list, unless that stops, or the device is lost: then the
+ * caller has to close it. A stop waits for its end in any case: the caller
+ * holds the runtime. */
+static int list_listener(struct rpma_rt *rt, struct rpma_rt_listener *listener,
+			 uint32_t fatals)
+{
+	int ret = 0;
 
 	/* relaxed: we hold it. Until the end on its last poller */
 	atomic_fetch_add_explicit(&listener->target.count, 1,
 				  memory_order_relaxed);
+	rt_context_list(rt, &rt->listed_listeners, &listener->listed);
 	pthread_mutex_lock(&rt->lock);
 	rt->in_use++;
-	if (!rt->stopping) {
+	if (rt->stopping) {
+		ret = RPMA_RT_E_CLOSED;
+	} else if (is_lost(listener, fatals)) {
+		ret = RPMA_E_PROVIDER;
+	} else {
 		listener->next = rt->listeners;
 		rt->listeners = listener;
-		ret = 0;
 	}
 	pthread_mutex_unlock(&rt->lock);
+	if (ret == RPMA_E_PROVIDER)
+		RT_LOG_ERROR("no listener at port %u: its device failed while "
+			     "it was made",
+			     listener->port);
 	return ret;
 }
 
 /* Was it listed? Then the caller has to close it. */
-static bool unlist_locked(struct rpma_rt *rt,
-			  const struct rpma_rt_listener *listener)
+static bool unlist_locked(const struct rpma_rt_listener *listener)
 {
-	struct rpma_rt_listener **link = &rt->listeners;
+	struct rpma_rt_listener **link = &listener->rt->listeners;
 
 	while (*link != NULL && *link != listener)
 		link = &(*link)->next;
@@ -86,6 +108,12 @@ static bool unlist_locked(struct rpma_rt *rt,
 		return false;
 	*link = listener->next;
 	return true;
+}
+
+void rt_listener_unlist_locked(struct rpma_rt_listener *listener)
+{
+	unlist_locked(listener);
+	listener->is_removed = true;
 }
 
 /* --------------------------------------------------- the control thread --- */
@@ -114,22 +142,35 @@ static void shutdown_message(struct rt_msg *msg, void *owner)
 	rt_inbox_push_mt(&listener->device->control.inbox, &listener->msg);
 }
 
-/* Its device is gone. It ends, unless somebody else ends it already. */
+void rt_listener_end_control(struct rpma_rt_listener *listener,
+			     enum rpma_rt_reason reason, int err)
+{
+	RT_LOG_WARNING("the listener at port %u ends: its device %s",
+		       listener->port,
+		       reason == RPMA_RT_REASON_DEVICE
+			       ? "failed, or was removed"
+			       : "reports no requests any more");
+	listener->closed = true;
+	listener->reason = reason;
+	listener->err = err;
+	listener->msg.fn = shutdown_message;
+	rt_inbox_push_mt(&listener->device->destroyer.inbox, &listener->msg);
+}
+
+/* Its device is gone. It ends, unless another thread ends it already; the
+ * thread that makes it finds out when it would list it. */
 static void device_removed(struct rpma_rt_listener *listener)
 {
 	struct rpma_rt *rt = listener->rt;
+	bool is_ours;
 
 	pthread_mutex_lock(&rt->lock);
-	listener->is_removed = unlist_locked(rt, listener);
+	is_ours = unlist_locked(listener);
+	listener->is_removed |= is_ours;
+	listener->is_lost = true;
 	pthread_mutex_unlock(&rt->lock);
-	if (!listener->is_removed)
-		return;
-	RT_LOG_WARNING("the listener at port %u ends: its device was removed",
-		       listener->port);
-	listener->closed = true;
-	listener->reason = RPMA_RT_REASON_DEVICE;
-	listener->msg.fn = shutdown_message;
-	rt_inbox_push_mt(&listener->device->destroyer.inbox, &listener->msg);
+	if (is_ours)
+		rt_listener_end_control(listener, RPMA_RT_REASON_DEVICE, 0);
 }
 
 static void cm_event(struct rt_cm_target *target,
@@ -194,6 +235,7 @@ static int listener_new(struct rpma_rt *rt, const struct rpma_rt_conn_cfg *cfg,
 	/* relaxed: nobody else knows it. The application's handle */
 	atomic_store_explicit(&listener->target.count, 1, memory_order_relaxed);
 	listener->rt = rt;
+	CDS_INIT_LIST_HEAD(&listener->listed);
 	/* relaxed: just a number */
 	listener->number = 1 + atomic_fetch_add_explicit(&last_number, 1,
 							 memory_order_relaxed);
@@ -210,7 +252,7 @@ static int listener_new(struct rpma_rt *rt, const struct rpma_rt_conn_cfg *cfg,
 		return ret;
 	}
 	pthread_mutex_lock(&rt->lock);
-	rt_conn_cfg_ref_srqs(&listener->cfg);
+	rt_conn_cfg_ref(&listener->cfg);
 	listener->has_srqs = true;
 	pthread_mutex_unlock(&rt->lock);
 	/* relaxed: a count, read under no order */
@@ -230,6 +272,16 @@ static bool has_closed_queue(const struct rpma_rt_listener *listener)
 	return false;
 }
 
+static uint32_t count_fatals(const struct rt_device *device)
+{
+	uint32_t fatals;
+
+	pthread_mutex_lock(&device->rt->lock);
+	fatals = device->cm->fatals;
+	pthread_mutex_unlock(&device->rt->lock);
+	return fatals;
+}
+
 /* On the network. What was made of it is undone when it fails, and what could
  * be asked of it already ends, without a word to the program. */
 static int begin(struct rpma_rt_listener *listener, const char *addr,
@@ -238,12 +290,21 @@ static int begin(struct rpma_rt_listener *listener, const char *addr,
 	struct rpma_peer *peer = listener->cfg.peer;
 	struct rpma_rt *rt = listener->rt;
 	struct ibv_context *ibv_ctx;
+	uint32_t fatals = 0;
 	int ret = RPMA_RT_E_CLOSED;
 
 	if (!has_closed_queue(listener))
+		ret = rt_limits_check(&listener->cfg);
+	if (ret == 0)
+		ret = rt_limits_try(&listener->cfg);
+	if (ret == 0)
 		ret = rpma_peer_get_ibv_context(peer, &ibv_ctx);
 	if (ret == 0)
 		ret = rt_device_get(rt, ibv_ctx, &listener->device);
+	if (ret == 0)
+		ret = rt_cm_check(listener->device->cm);
+	if (ret == 0)
+		fatals = count_fatals(listener->device);
 	if (ret == 0)
 		ret = rpma_ep_listen_ex(peer, addr, port, listener->cfg.backlog,
 					listener->device->cm->channel,
@@ -253,7 +314,7 @@ static int begin(struct rpma_rt_listener *listener, const char *addr,
 		return ret;
 	}
 	rpma_ep_get_port(listener->ep, &listener->port);
-	ret = list_listener(rt, listener);
+	ret = list_listener(rt, listener, fatals);
 	if (ret) {
 		listener->is_silent = true;
 		rt_listener_close(listener, RPMA_RT_REASON_STOPPED);
@@ -265,17 +326,18 @@ int rpma_rt_listen(struct rpma_rt *rt, const char *addr, const char *port,
 		   const struct rpma_rt_conn_cfg *cfg,
 		   struct rpma_rt_listener **listener_ptr)
 {
+	static const char what[] = "no listener is made";
 	struct rpma_rt_listener *listener;
 	int ret;
 
-	if (rt == NULL || addr == NULL || port == NULL || cfg == NULL ||
-	    listener_ptr == NULL)
-		return RPMA_E_INVAL;
-	ret = rt_context_check_wait(rt);
+	ret = RT_REFUSE_NULL(rt, addr, port, cfg, listener_ptr);
 	if (ret == 0)
-		ret = rt_context_ref(rt);
+		ret = RT_REFUSE_WAIT(rt);
 	if (ret)
 		return ret;
+	ret = rt_context_ref(rt);
+	if (ret)
+		return RT_REFUSED(ret, what);
 	ret = listener_new(rt, cfg, &listener);
 	if (ret)
 		goto release_runtime;
@@ -287,7 +349,7 @@ int rpma_rt_listen(struct rpma_rt *rt, const char *addr, const char *port,
 	}
 release_runtime:
 	rt_context_unref(rt);
-	return ret;
+	return RT_REFUSED(ret, what);
 }
 
 int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
@@ -295,9 +357,9 @@ int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
 {
 	int ret;
 
-	if (listener == NULL || port == NULL)
-		return RPMA_E_INVAL;
-	ret = rt_context_check(listener->rt);
+	ret = RT_REFUSE_NULL(listener, port);
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(listener->rt);
 	if (ret == 0)
 		*port = listener->port;
 	return ret;
@@ -328,7 +390,7 @@ static void end_for_drain(struct rpma_rt_listener *listener)
 	bool is_ours;
 
 	pthread_mutex_lock(&rt->lock);
-	is_ours = unlist_locked(rt, listener);
+	is_ours = unlist_locked(listener);
 	listener->is_removed |= is_ours;
 	pthread_mutex_unlock(&rt->lock);
 	if (is_ours)
@@ -341,17 +403,19 @@ int rpma_rt_listener_drain(struct rpma_rt_listener *listener,
 	struct rpma_rt *rt;
 	int ret;
 
-	if (listener == NULL)
-		return RPMA_E_INVAL;
+	ret = RT_REFUSE_NULL(listener);
+	if (ret)
+		return ret;
 	rt = listener->rt;
-	ret = rt_context_check_wait(rt);
+	ret = RT_REFUSE_WAIT(rt);
 	if (ret == 0 && timeout_ms > RT_DRAIN_MS_MAX)
 		ret = rt_cfg_refuse("rpma_rt_listener_drain()", "timeout_ms",
 				    timeout_ms, 0, RT_DRAIN_MS_MAX);
-	if (ret == 0)
-		ret = rt_context_ref(rt);
 	if (ret)
 		return ret;
+	ret = rt_context_ref(rt);
+	if (ret)
+		return RT_REFUSED(ret, "the listener is not drained");
 	end_for_drain(listener);
 	drain_conns(listener, timeout_ms);
 	rt_context_unref(rt);
@@ -366,18 +430,17 @@ int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr)
 	struct rpma_rt *rt;
 	int ret;
 
-	if (listener_ptr == NULL)
-		return RPMA_E_INVAL;
+	ret = RT_REFUSE_NULL(listener_ptr);
+	if (ret || *listener_ptr == NULL)
+		return ret;
 	listener = *listener_ptr;
-	if (listener == NULL)
-		return 0;
 	rt = listener->rt;
-	ret = rt_context_check_wait(rt);
+	ret = RT_REFUSE_WAIT(rt);
 	if (ret)
 		return ret;
 	if (rt_context_ref(rt) == 0) {
 		pthread_mutex_lock(&rt->lock);
-		is_ours = unlist_locked(rt, listener);
+		is_ours = unlist_locked(listener);
 		is_removed = listener->is_removed;
 		pthread_mutex_unlock(&rt->lock);
 		if (is_ours)

@@ -17,6 +17,13 @@
  * runtime's list, and holds it. */
 void rt_listener_close(struct rpma_rt_listener *listener,
 		       enum rpma_rt_reason reason);
+/* Off the runtime's list, for the caller to end it. REQUIRES: it is there; the
+ * runtime's lock */
+void rt_listener_unlist_locked(struct rpma_rt_listener *listener);
+/* Control thread: the same as close, for a caller that may not wait; it took
+ * the listener off the list. err: an errno that tells more, or 0. */
+void rt_listener_end_control(struct rpma_rt_listener *listener,
+			     enum rpma_rt_reason reason, int err);
 void rt_listener_unref(struct rpma_rt_listener *listener);
 
 #endif /* RT_CONN_LISTENER_H */

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/context.h"
 #include "base/device.h"
 #include "base/log.h"
@@ -18,6 +19,7 @@
 #include "poller/poller.h"
 #include "queue/lane.h"
 #include "queue/queue.h"
+#include "srq/srq.h"
 
 static void try_end(struct rt_listener_poller *part);
 
@@ -176,6 +178,11 @@ void rt_listener_poller_free_all(struct rpma_rt_listener *listener)
 
 /* ------------------------------------------------------------- requests --- */
 
+static bool is_srq_alive(const struct rpma_rt_srq *srq)
+{
+	return srq == NULL || !rt_srq_has_failed(srq);
+}
+
 uint64_t rt_listener_poller_open(const struct rpma_rt_listener *listener)
 {
 	const struct rt_conn_cfg *cfg = &listener->cfg;
@@ -189,7 +196,7 @@ uint64_t rt_listener_poller_open(const struct rpma_rt_listener *listener)
 		if (!is_candidate(cfg, i))
 			continue;
 		queue = rt_conn_cfg_queue(cfg, i);
-		if (rt_queue_is_closed(queue))
+		if (rt_queue_is_closed(queue) || !is_srq_alive(cfg->srqs[i]))
 			continue;
 		poller = &listener->rt->pollers[i];
 		lane = rt_queue_lane(queue, (int)i, &poller->bell);
@@ -199,19 +206,41 @@ uint64_t rt_listener_poller_open(const struct rpma_rt_listener *listener)
 	return open;
 }
 
-void rt_listener_poller_count_refused(struct rpma_rt_listener *listener)
+/* Why a request is refused, and what to do. */
+static const char *reason_2str(int error)
 {
-	uint32_t refused = ++listener->refused;
+	switch (error) {
+	case RPMA_RT_E_BUSY:
+		return "each of its queues is over its backlog_limit (take "
+		       "from it faster) or closed, or its SRQ has failed";
+	case RPMA_E_NOMEM:
+		return "there is no memory, or no room in a completion queue";
+	default:
+		return rpma_rt_err_2str(error);
+	}
+}
 
-	/* relaxed: statistic, orders nothing */
+void rt_listener_poller_count_refused(struct rpma_rt_listener *listener,
+				      int error)
+{
+	/* relaxed, both: statistics, which order nothing */
+	uint32_t refused = 1 + atomic_fetch_add_explicit(&listener->refused, 1,
+							 memory_order_relaxed);
+	bool is_new =
+		error != atomic_exchange_explicit(&listener->refused_for, error,
+						  memory_order_relaxed);
+
+	/* relaxed, both: likewise */
+	atomic_store_explicit(&listener->refused_ms, rt_now_ms(),
+			      memory_order_relaxed);
 	atomic_fetch_add_explicit(&listener->rt->requests_refused, 1,
 				  memory_order_relaxed);
-	if ((refused & (refused - 1)) != 0) /* once, twice, four times ... */
+	/* the 1st, 2nd, 4th ..., and one that has another cause */
+	if (!is_new && (refused & (refused - 1)) != 0)
 		return;
 	RT_LOG_WARNING("the listener at port %u has refused %" PRIu32
-		       " requests, as every queue of it was over its "
-		       "backlog_limit or closed: take from them faster",
-		       listener->port, refused);
+		       " requests, the last because %s",
+		       listener->port, refused, reason_2str(error));
 }
 
 void rt_listener_poller_expect(struct rt_listener_poller *part)
@@ -254,6 +283,7 @@ static struct rpma_rt_completion closed_item(struct rpma_rt_listener *listener)
 	return (struct rpma_rt_completion){
 		.context = (uintptr_t)listener,
 		.user = listener->cfg.user,
+		.imm = (uint32_t)-listener->err,
 		.kind = RPMA_RT_EVENT,
 		.status = (uint8_t)listener->reason,
 		.opcode = RPMA_RT_EVENT_LISTENER_CLOSED,
@@ -302,6 +332,8 @@ void rt_listener_poller_end_all(struct rpma_rt_listener *listener)
 	uint32_t left = 0;
 	uint32_t i;
 
+	/* relaxed: statistic, orders nothing */
+	atomic_store_explicit(&listener->is_over, true, memory_order_relaxed);
 	listener->ended_msg.fn = ended_message;
 	for (i = 0; i < count; i++) {
 		part = &listener->parts[i];

@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <urcu/list.h>
+
 #include "rpma_rt.h"
 #include "base/inbox.h"
 #include "cm/cm.h"
@@ -56,10 +58,16 @@ struct rpma_rt_listener {
 	/* of whoever takes it off the list */
 	struct rpma_ep *ep;
 	enum rpma_rt_reason reason;
-	bool is_silent;	  /* the call that made it failed: no LISTENER_CLOSED */
-	bool closed;	  /* the control thread's: requests are refused */
-	uint32_t refused; /* likewise: requests, as every queue was full */
-	bool is_id_kept;  /* the destroyer's, then the control thread's */
+	int err;	/* errno that tells more, or 0 */
+	bool is_silent; /* the call that made it failed: no LISTENER_CLOSED */
+	bool closed;	/* the control thread's: requests are refused */
+	/* requests that were refused for us, the error of the last one and when
+	 * it was; likewise */
+	_Atomic uint32_t refused;
+	_Atomic int refused_for;
+	_Atomic uint32_t refused_ms;
+	_Atomic bool is_over; /* LISTENER_CLOSED comes, or came; for the dump */
+	bool is_id_kept;      /* the destroyer's, then the control thread's */
 	struct rt_msg msg; /* its device is gone: to the destroyer and back */
 	/* from the end on: parts that have not written their last item; the
 	 * last one's message to the control thread */
@@ -67,10 +75,12 @@ struct rpma_rt_listener {
 	struct rt_msg ended_msg;
 	/* under the runtime's lock */
 	bool has_srqs; /* it is a user of those in cfg */
-	/* taken off the list neither by a delete nor by a stop: its device was
-	 * removed, or it drains */
+	/* taken off the list neither by a delete nor by a stop: its device is
+	 * lost, or it drains */
 	bool is_removed;
+	bool is_lost; /* its device was removed, maybe before it was listed */
 	struct rpma_rt_listener *next;
+	struct cds_list_head listed; /* as long as there is the handle */
 };
 
 /* One of each poller for a listener with its configuration; holds the queues.
@@ -85,9 +95,10 @@ void rt_listener_poller_free_all(struct rpma_rt_listener *listener);
  * listener's connections. REQUIRES: the runtime's lock */
 uint64_t rt_listener_poller_open(const struct rpma_rt_listener *listener);
 
-/* Control thread: a request was refused, since the queue of each of its pollers
- * is over its limit, or closed. */
-void rt_listener_poller_count_refused(struct rpma_rt_listener *listener);
+/* Control thread: a request became no connection, for that error; not one that
+ * came when the listener ended already. */
+void rt_listener_poller_count_refused(struct rpma_rt_listener *listener,
+				      int error);
 /* Control thread: the poller will write a REQUEST. */
 void rt_listener_poller_expect(struct rt_listener_poller *part);
 /* Poller: it has written that. */

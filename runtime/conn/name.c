@@ -12,10 +12,11 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/context.h"
-#include "base/log.h"
+#include "base/refuse.h"
 #include "base/runtime.h"
 #include "conn/conn.h"
 
@@ -27,13 +28,14 @@ void rt_name_init(struct rpma_rt_conn *conn)
 	conn->number = atomic_fetch_add_explicit(&last_number, 1,
 						 memory_order_relaxed) +
 		       1;
-	snprintf(conn->name, sizeof(conn->name), "conn %" PRIu32, conn->number);
+	snprintf(conn->name.text, sizeof(conn->name.text), "conn %" PRIu32,
+		 conn->number);
 }
 
 void rt_name_copy(struct rpma_rt_conn *conn, char *name)
 {
 	pthread_mutex_lock(&conn->rt->directory);
-	memcpy(name, conn->name, sizeof(conn->name));
+	strcpy(name, rt_name_of(conn));
 	pthread_mutex_unlock(&conn->rt->directory);
 }
 
@@ -42,43 +44,53 @@ static int check_name(const char *name, size_t len)
 {
 	size_t i;
 
-	if (len == 0 || len > RPMA_RT_NAME_MAX) {
-		RT_LOG_ERROR("a connection's name has 1 to %d characters",
-			     RPMA_RT_NAME_MAX);
-		return RPMA_E_INVAL;
-	}
+	if (len == 0 || len > RPMA_RT_NAME_MAX)
+		return RT_REFUSE(
+			RPMA_E_INVAL, "name is %s: give 1 to %d characters",
+			len == 0 ? "empty" : "too long", RPMA_RT_NAME_MAX);
 	for (i = 0; i < len; i++) {
 		if (name[i] >= ' ' && name[i] <= '~')
 			continue;
-		RT_LOG_ERROR("character %zu of a connection's name is %d: no "
-			     "printable ASCII character",
-			     i, name[i]);
-		return RPMA_E_INVAL;
+		return RT_REFUSE(
+			RPMA_E_INVAL,
+			"name[%zu] is %d: no printable ASCII character", i,
+			name[i]);
 	}
 	return 0;
 }
 
 int rpma_rt_conn_set_name(struct rpma_rt_conn *conn, const char *name)
 {
+	char *given;
 	size_t len;
 	int ret;
 
-	if (conn == NULL || name == NULL)
-		return RPMA_E_INVAL;
-	ret = rt_context_check_wait(conn->rt);
+	ret = RT_REFUSE_NULL(conn, name);
+	if (ret == 0)
+		ret = RT_REFUSE_WAIT(conn->rt);
 	if (ret)
 		return ret;
 	/* relaxed: the calling thread's own doing */
 	if (atomic_load_explicit(&conn->reached, memory_order_relaxed) &
 	    RT_REACHED_DECISION)
-		return RPMA_E_INVAL;
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "\"%s\" was connected or rejected: give it "
+				 "its name before that",
+				 rt_name_of(conn));
 	len = strnlen(name, RPMA_RT_NAME_MAX + 1);
 	ret = check_name(name, len);
 	if (ret)
 		return ret;
+	if (conn->is_named)
+		given = conn->name.given;
+	else
+		given = malloc(RPMA_RT_NAME_MAX + 1);
+	if (given == NULL)
+		return RT_REFUSED(RPMA_E_NOMEM, "the name is as before");
 	pthread_mutex_lock(&conn->rt->directory);
-	memcpy(conn->name, name, len);
-	conn->name[len] = '\0';
+	memcpy(given, name, len);
+	given[len] = '\0';
+	conn->name.given = given;
 	conn->is_named = true;
 	pthread_mutex_unlock(&conn->rt->directory);
 	return 0;
@@ -86,5 +98,5 @@ int rpma_rt_conn_set_name(struct rpma_rt_conn *conn, const char *name)
 
 const char *rpma_rt_conn_get_name(const struct rpma_rt_conn *conn)
 {
-	return conn == NULL ? NULL : conn->name;
+	return conn == NULL ? NULL : rt_name_of(conn);
 }

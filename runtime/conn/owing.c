@@ -15,52 +15,61 @@
 void rt_owing_list_poller(struct rpma_rt_conn *conn,
 			  struct rpma_rt_route *route)
 {
-	route->next = conn->poll.routes;
-	route->link = &conn->poll.routes;
-	if (route->next != NULL)
-		route->next->link = &route->next;
+	struct rpma_rt_route *next = conn->poll.routes;
+	struct rt_route_opened *opened;
+
 	conn->poll.routes = route;
 	conn->poll.routes_count++;
+	if (route->is_own)
+		return; /* it knows what follows */
+	opened = rt_route_opened(route);
+	opened->next = next;
+	opened->link = &conn->poll.routes;
+	if (!next->is_own)
+		rt_route_opened(next)->link = &opened->next;
 }
 
-static void unlist(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
+static void unlist(struct rpma_rt_conn *conn, struct rt_route_opened *opened)
 {
-	*route->link = route->next;
-	if (route->next != NULL)
-		route->next->link = route->link;
+	*opened->link = opened->next;
+	if (!opened->next->is_own)
+		rt_route_opened(opened->next)->link = opened->link;
 	conn->poll.routes_count--;
 }
 
 void rt_owing_bury_poller(struct rpma_rt_route *route)
 {
+	struct rt_route_opened *opened = rt_route_opened(route);
 	struct rpma_rt_conn *conn = route->conn;
 
 	conn->cq->routes[route->number] = (struct rt_route_entry){0};
-	unlist(conn, route);
-	route->next = conn->poll.buried;
+	unlist(conn, opened);
+	opened->next = conn->poll.buried;
 	conn->poll.buried = route;
 	/* release: a reader of it does not take the number for this route's */
-	atomic_store_explicit(&route->is_buried, true, memory_order_release);
+	atomic_store_explicit(&opened->is_buried, true, memory_order_release);
 	rt_numbers_return_poller(&conn->cq->numbers, route->number);
 }
 
-static bool owes(const struct rpma_rt_route *route, const struct rt_side *side)
+static bool owes(const struct rt_route_opened *route,
+		 const struct rt_side *side)
 {
 	return (int32_t)(side->count - route->last_retired) < 0;
 }
 
 void rt_owing_until_poller(struct rpma_rt_route *route, uint32_t retired)
 {
+	struct rt_route_opened *opened = rt_route_opened(route);
 	struct rpma_rt_conn *conn = route->conn;
 	struct rt_side *side = &conn->side[route->side];
 
-	route->last_retired = retired;
-	if (!owes(route, side)) {
+	opened->last_retired = retired;
+	if (!owes(opened, side)) {
 		rt_owing_bury_poller(route);
 		return;
 	}
-	route->owing_next = conn->poll.owing;
-	conn->poll.owing = route;
+	opened->owing_next = conn->poll.owing;
+	conn->poll.owing = opened;
 	/* relaxed: our own bit */
 	atomic_fetch_or_explicit(&side->want, RT_WANT_RETIRED,
 				 memory_order_relaxed);
@@ -69,18 +78,18 @@ void rt_owing_until_poller(struct rpma_rt_route *route, uint32_t retired)
 void rt_owing_look_poller(struct rt_side *side)
 {
 	struct rpma_rt_conn *conn = rt_conn_of_side(side);
-	struct rpma_rt_route **link = &conn->poll.owing;
-	struct rpma_rt_route *route;
+	struct rt_route_opened **link = &conn->poll.owing;
+	struct rt_route_opened *opened;
 	bool is_left = false;
 
-	while ((route = *link) != NULL) {
-		if (route->side == side->which && !owes(route, side)) {
-			*link = route->owing_next;
-			rt_owing_bury_poller(route);
+	while ((opened = *link) != NULL) {
+		if (opened->route.side == side->which && !owes(opened, side)) {
+			*link = opened->owing_next;
+			rt_owing_bury_poller(&opened->route);
 			continue;
 		}
-		is_left |= route->side == side->which;
-		link = &route->owing_next;
+		is_left |= opened->route.side == side->which;
+		link = &opened->owing_next;
 	}
 	if (!is_left)
 		/* relaxed: our own bit */

@@ -10,9 +10,11 @@
 
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/context.h"
+#include "base/refuse.h"
 #include "conn/conn.h"
 
 /* -------------------------------------------------------------- address --- */
@@ -25,18 +27,36 @@ static socklen_t size_of(const struct sockaddr *addr)
 	case AF_INET6:
 		return sizeof(struct sockaddr_in6);
 	default:
-		return sizeof(struct sockaddr_storage);
+		return RT_ADDR_IB;
 	}
+}
+
+static bool is_other(const struct sockaddr *addr)
+{
+	return addr->sa_family != AF_INET && addr->sa_family != AF_INET6;
 }
 
 int rt_peer_keep_addr_control(struct rpma_rt_conn *conn)
 {
+	union rt_peer_addr *addr = &conn->peer_addr;
+	const struct sockaddr *peer;
 	struct rdma_cm_id *id;
-	int ret = rpma_conn_req_get_cm_id(conn->ctl.req, &id);
+	void *to = addr;
+	int ret;
 
-	if (ret == 0)
-		conn->peer_addr = id->route.addr.dst_storage;
-	return ret;
+	ret = rpma_conn_req_get_cm_id(conn->setup->req, &id);
+	if (ret)
+		return ret;
+	peer = (const struct sockaddr *)&id->route.addr.dst_storage;
+	if (is_other(peer)) {
+		to = malloc(RT_ADDR_IB);
+		if (to == NULL)
+			return RPMA_E_NOMEM;
+		addr->other.family = peer->sa_family;
+		addr->other.whole = to;
+	}
+	memcpy(to, peer, size_of(peer));
+	return 0;
 }
 
 int rpma_rt_conn_get_peer_addr(const struct rpma_rt_conn *conn,
@@ -46,16 +66,21 @@ int rpma_rt_conn_get_peer_addr(const struct rpma_rt_conn *conn,
 	socklen_t room;
 	int ret;
 
-	if (conn == NULL || addr == NULL || len == NULL)
-		return RPMA_E_INVAL;
-	ret = rt_context_check(conn->rt);
+	ret = RT_REFUSE_NULL(conn, addr, len);
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(conn->rt);
 	if (ret)
 		return ret;
 	/* acquire: pairs with the release in qp_is_made() */
 	if (!(atomic_load_explicit(&conn->reached, memory_order_acquire) &
 	      RT_REACHED_READY))
-		return RPMA_E_INVAL;
-	peer = (const struct sockaddr *)&conn->peer_addr;
+		return RT_REFUSE(
+			RPMA_E_INVAL,
+			"the peer's address is not known yet: wait for "
+			"RPMA_RT_EVENT_READY");
+	peer = &conn->peer_addr.any;
+	if (is_other(peer))
+		peer = (const struct sockaddr *)conn->peer_addr.other.whole;
 	room = *len;
 	*len = size_of(peer);
 	memcpy(addr, peer, room < *len ? room : *len);
@@ -91,10 +116,10 @@ int rpma_rt_conn_apply_remote_peer_cfg(struct rpma_rt_conn *conn,
 	bool direct_write;
 	int ret;
 
-	if (conn == NULL)
-		return RPMA_E_INVAL;
-	ret = rt_context_check(conn->rt);
-	if (ret == 0) /* refuses NULL */
+	ret = RT_REFUSE_NULL(conn, pcfg);
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(conn->rt);
+	if (ret == 0)
 		ret = rpma_peer_cfg_get_direct_write_to_pmem(pcfg,
 							     &direct_write);
 	if (ret)
@@ -102,7 +127,8 @@ int rpma_rt_conn_apply_remote_peer_cfg(struct rpma_rt_conn *conn,
 	/* acquire: pairs with the release in copy_pcfg() */
 	own = atomic_load_explicit(&conn->remote_cfg, memory_order_acquire);
 	if (own == NULL)
-		return copy_pcfg(conn, direct_write);
+		return RT_REFUSED(copy_pcfg(conn, direct_write),
+				  "the peer's configuration is not applied");
 	return rpma_peer_cfg_set_direct_write_to_pmem(own, direct_write);
 }
 
@@ -123,4 +149,6 @@ void rt_peer_fini(struct rpma_rt_conn *conn)
 		atomic_load_explicit(&conn->remote_cfg, memory_order_relaxed);
 
 	rpma_peer_cfg_delete(&pcfg);
+	if (is_other(&conn->peer_addr.any))
+		free(conn->peer_addr.other.whole);
 }

@@ -13,6 +13,7 @@
 #include "base/context.h"
 #include "base/log.h"
 #include "base/order.h"
+#include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/self.h"
 #include "base/wr.h"
@@ -45,18 +46,20 @@ refusal(struct rt_gate *gate, const struct rpma_rt_route *route, uint32_t count)
 }
 
 /* The route of this connection whose function is running; NULL: none. */
-static struct rpma_rt_route *running_route(const struct rpma_rt_conn *conn)
+static struct rt_route_opened *running_route(const struct rpma_rt_conn *conn)
 {
 	const struct rt_poller *self = rt_self_poller();
 	struct rt_callback *callback = self ? self->calls.running : NULL;
-	struct rpma_rt_route *running;
+	struct rt_route_opened *running;
 
 	if (callback == NULL)
 		return NULL;
-	running = RT_FROM(struct rpma_rt_route, callback, callback);
+	running = RT_FROM(struct rt_route_opened, callback, callback);
 	/* what its last call is refused for, its connection's queue is told */
-	return running->conn == conn && !rt_route_is_closed(running) ? running
-								     : NULL;
+	return running->route.conn == conn &&
+			       !rt_route_is_closed(&running->route)
+		       ? running
+		       : NULL;
 }
 
 /* With which waiter: it knows its lane. NULL: it leads to a function now. */
@@ -82,7 +85,7 @@ static bool has_moved(const struct rpma_rt_route *route,
 int rt_post_await_credit(struct rt_gate *gate,
 			 const struct rpma_rt_route *route, uint32_t count)
 {
-	struct rpma_rt_route *running = running_route(route->conn);
+	struct rt_route_opened *running = running_route(route->conn);
 	struct rt_side *side = gate->side;
 	struct rt_waiter *waiter = NULL;
 	enum rpma_rt_again reason;
@@ -112,13 +115,15 @@ int rt_post_await_credit(struct rt_gate *gate,
 			return rt_want_again(reason);
 		}
 	}
+	if (waiter != NULL)
+		rt_answer_lock_left(side);
 	return 0;
 }
 
 /* The gate is not open yet: as with credit, exactly one WRITABLE follows. */
 static int await_open(struct rpma_rt_conn *conn, enum rpma_rt_side which)
 {
-	struct rpma_rt_route *running = running_route(conn);
+	struct rt_route_opened *running = running_route(conn);
 	struct rt_gate *gate = &conn->gate[which];
 	uint32_t want = RT_WANT_CREDIT;
 	int ret;
@@ -136,54 +141,49 @@ static int await_open(struct rpma_rt_conn *conn, enum rpma_rt_side which)
 	return ret;
 }
 
-int rt_post_enter(struct rpma_rt_conn *conn, enum rpma_rt_side which)
+int rt_post_await_gate(struct rpma_rt_conn *conn, enum rpma_rt_side which,
+		       int refused)
 {
-	struct rt_gate *gate = &conn->gate[which];
-	int ret = rt_gate_enter(gate);
-	struct rpma_rt_route *running;
+	struct rt_route_opened *running;
 
-	if (ret == RT_GATE_REFUSED_YET)
-		ret = await_open(conn, which);
-	if (ret == RT_GATE_REFUSED_YET)
+	if (refused == RT_GATE_REFUSED_YET)
+		refused = await_open(conn, which);
+	if (refused == RT_GATE_REFUSED_YET)
 		return RPMA_E_AGAIN;
-	if (ret == 0)
-		gate->ledger.tick = rt_poller_tick(conn->poller);
-	if (ret != RPMA_E_AGAIN)
-		return ret;
+	if (refused != RPMA_E_AGAIN)
+		return RT_REFUSED(refused, "nothing is posted");
 	running = running_route(conn);
 	if (running != NULL)
-		rt_answer_retry_lock(running, which);
+		rt_answer_lock_inside(running, which);
+	else if (rt_answer_lock(conn, which) == RPMA_RT_E_CLOSED)
+		return RPMA_RT_E_CLOSED;
 	return rt_want_again(RPMA_RT_AGAIN_LOCK);
 }
 
-int rt_post_refuse_route(const struct rpma_rt_conn *conn,
-			 const struct rpma_rt_route *route,
-			 enum rpma_rt_side side, int index)
+int rt_post_refuse_recv(const struct rpma_rt_conn *conn)
 {
-	if (route->conn == conn && route->side == side &&
-	    rt_route_is_closed(route))
-		return RPMA_RT_E_CLOSED;
-	return rt_wr_refuse(index,
-			    "names a route of another connection or side");
+	if (rt_conn_fed(conn) != NULL)
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "conn takes receives from a pool, which keeps "
+				 "them posted: give leases back instead");
+	return RT_REFUSE(RPMA_E_INVAL,
+			 "conn takes receives from a shared queue: post them "
+			 "with rpma_rt_srq_post_recv()");
 }
 
-int rt_post_check(struct rpma_rt_conn *conn, const void *wr, int count)
+int rt_post_nothing(struct rpma_rt_conn *conn, const void *wr, int count,
+		    enum rpma_rt_side which)
 {
-	int ret;
-
-	rt_want_none();
 	if (conn == NULL || count < 0 || (wr == NULL && count > 0))
-		return RPMA_E_INVAL;
-	ret = rt_context_check(conn->rt);
-	if (ret)
-		return ret;
-	/* relaxed: a set_queue() from here on leaves ROUTE_CLOSED; whoever
-	 * posts orders the two */
-	if (!(atomic_load_explicit(&conn->reached, memory_order_relaxed) &
-	      RT_REACHED_POST))
-		atomic_fetch_or_explicit(&conn->reached, RT_REACHED_POST,
-					 memory_order_relaxed);
-	return 0;
+		return rt_wr_refuse_call("conn", conn, count);
+	return rt_post_check(conn, which);
+}
+
+void rt_post_mark(struct rpma_rt_conn *conn)
+{
+	/* relaxed: as in rt_post_check() */
+	atomic_fetch_or_explicit(&conn->reached, RT_REACHED_POST,
+				 memory_order_relaxed);
 }
 
 /* A verb refused a post that had room: closes the connection. REQUIRES: the
@@ -201,5 +201,9 @@ int rt_post_answer(struct rpma_rt_conn *conn, int taken, int ret)
 {
 	if (ret == RPMA_E_PROVIDER)
 		give_up(conn);
-	return taken > 0 ? taken : ret;
+	if (taken > 0)
+		rt_refuse_forget();
+	if (taken > 0 || ret == RPMA_E_AGAIN)
+		return taken > 0 ? taken : ret;
+	return RT_REFUSED(ret, "nothing is posted");
 }

@@ -12,16 +12,79 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/context.h"
 #include "conn/conn.h"
+#include "conn/gate.h"
 #include "conn/route.h"
+#include "poller/poller.h"
+#include "poller/want.h"
 #include "queue/lane.h"
 
-/* Are a call's arguments valid, and was the runtime made in this process? */
-int rt_post_check(struct rpma_rt_conn *conn, const void *wr, int count);
-/* 0: the caller is inside the gate, until rt_gate_leave(). Else an error. */
-int rt_post_enter(struct rpma_rt_conn *conn, enum rpma_rt_side which);
-/* How many were taken; if none, the error. REQUIRES: the gate was left */
+/* A call that posts nothing: 0 for a count of 0; else what is wrong, logged. */
+int rt_post_nothing(struct rpma_rt_conn *conn, const void *wr, int count,
+		    enum rpma_rt_side which);
+/* The connection is posted to for the first time. */
+void rt_post_mark(struct rpma_rt_conn *conn);
+/* Receives are an SRQ's, or a pool's: RPMA_E_INVAL, logged. */
+int rt_post_refuse_recv(const struct rpma_rt_conn *conn);
+/* Of rt_post_enter(): the gate refused; 0: it is open by now, and the caller is
+ * inside. */
+int rt_post_await_gate(struct rpma_rt_conn *conn, enum rpma_rt_side which,
+		       int refused);
+/* The end of a call that was refused, or taken in part: how many were taken; if
+ * none, the error. REQUIRES: the gate was left */
 int rt_post_answer(struct rpma_rt_conn *conn, int taken, int ret);
+
+/* Is there something to post, and something to post it to? The beginning of
+ * each call. */
+static inline bool rt_post_has_some(const struct rpma_rt_conn *conn,
+				    const void *wr, int count)
+{
+	rt_want_none();
+	/* each by itself: as one condition they cost more */
+	if (__builtin_expect(conn == NULL, 0))
+		return false;
+	if (__builtin_expect(wr == NULL, 0))
+		return false;
+	return __builtin_expect(count > 0, 1);
+}
+
+/* Was the runtime made in this process, and may that side be posted to? */
+static inline int rt_post_check(struct rpma_rt_conn *conn,
+				enum rpma_rt_side which)
+{
+	if (__builtin_expect(rt_context_check(conn->rt), 0))
+		return RT_REFUSE_FORKED(conn->rt);
+	if (which == RPMA_RT_RECV_SIDE &&
+	    __builtin_expect(conn->receives != RT_RECEIVES_OWN, 0))
+		return rt_post_refuse_recv(conn);
+	/* relaxed: a set_queue() from here on leaves ROUTE_CLOSED; whoever
+	 * posts orders the two */
+	if (__builtin_expect(!(atomic_load_explicit(&conn->reached,
+						    memory_order_relaxed) &
+			       RT_REACHED_POST),
+			     0))
+		rt_post_mark(conn);
+	return 0;
+}
+
+/* 0: the caller is inside the gate, until rt_gate_leave(). Else an error. */
+static inline int rt_post_enter(struct rpma_rt_conn *conn,
+				enum rpma_rt_side which)
+{
+	struct rt_gate *gate = &conn->gate[which];
+	int ret = rt_post_check(conn, which);
+
+	if (__builtin_expect(ret, 0))
+		return ret;
+	ret = rt_gate_enter(gate);
+	if (__builtin_expect(ret, 0))
+		ret = rt_post_await_gate(conn, which, ret);
+	if (__builtin_expect(ret, 0))
+		return ret;
+	gate->ledger.tick = rt_poller_tick(conn->poller);
+	return 0;
+}
 
 /* Inside the gate: credit for count work requests, the one of route among
  * them. ERRORS: RPMA_E_AGAIN, with one WRITABLE to follow */
@@ -57,20 +120,14 @@ static inline bool rt_post_is_route(const struct rpma_rt_conn *conn,
 	return route == NULL ||
 	       (route->conn == conn &&
 		atomic_load_explicit(&route->open_side, memory_order_relaxed) ==
-			(uint32_t)side);
+			side);
 }
 
 static inline const struct rpma_rt_route *
 rt_post_route(const struct rpma_rt_conn *conn,
 	      const struct rpma_rt_route *route, enum rpma_rt_side side)
 {
-	return route == NULL ? conn->own[side] : route;
+	return route == NULL ? &conn->own[side] : route;
 }
-
-/* Why the work request of that index may not name that route: RPMA_RT_E_CLOSED,
- * or RPMA_E_INVAL, which is logged. */
-int rt_post_refuse_route(const struct rpma_rt_conn *conn,
-			 const struct rpma_rt_route *route,
-			 enum rpma_rt_side side, int index);
 
 #endif /* RT_CONN_POST_H */

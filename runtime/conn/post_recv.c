@@ -9,180 +9,154 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/chunks.h"
+#include "base/likely.h"
 #include "base/wr.h"
+#include "conn/fault.h"
 #include "conn/post.h"
-#include "poller/want.h"
 
 /* A call of rpma_rt_post_recv(), inside the gate; as that of post_send.c. */
 struct batch {
+	struct rt_chunks chunks; /* first */
 	struct rpma_rt_conn *conn;
 	struct rt_gate *gate;
 	const struct rpma_rt_recv_wr *wr;
-	int count;
-	int checked;
-	int posted;
-	int n;
 	struct rpma_recv_wr chain[RT_POST_CHUNK];
-	struct rt_wr_pieces pieces;
+	struct ibv_sge sge[RT_WR_MAX_SGE];
 };
 
-static int fault(const struct batch *b, int index)
+static inline struct batch *batch_of(struct rt_chunks *chunks)
 {
-	const struct rpma_rt_recv_wr *wr = &b->wr[index];
-	const char *wrong = rt_wr_recv_fault(wr, b->conn->max_sge);
+	return (struct batch *)chunks;
+}
 
-	if (wrong != NULL)
-		return rt_wr_refuse(index, wrong);
-	if (rt_post_is_route(b->conn, wr->route, RPMA_RT_RECV_SIDE))
-		return 0;
-	return rt_post_refuse_route(b->conn, wr->route, RPMA_RT_RECV_SIDE,
-				    index);
+/* One piece, or none, and a route of this side: the usual one, which is looked
+ * at once. */
+static inline bool is_plain(const struct rpma_rt_conn *conn,
+			    const struct rpma_rt_recv_wr *wr)
+{
+	return rt_post_is_route(conn, wr->route, RPMA_RT_RECV_SIDE) &&
+	       rt_wr_is_plain_recv(wr);
 }
 
 /* 0, RPMA_E_INVAL, RPMA_RT_E_CLOSED (its route). */
-static inline int check(const struct batch *b, int index)
+static int check(struct rt_chunks *chunks, int index)
 {
-	const struct rpma_rt_recv_wr *wr = &b->wr[index];
+	const struct batch *b = batch_of(chunks);
 
-	if (rt_post_is_route(b->conn, wr->route, RPMA_RT_RECV_SIDE) &&
-	    rt_wr_is_plain_recv(wr))
-		return 0;
-	return fault(b, index);
-}
-
-/* Checks the receives from index on, ahead of the chain. */
-static int check_from(struct batch *b, int index)
-{
-	int ret;
-
-	for (; index < b->count; index++) {
-		ret = check(b, index);
-		if (ret)
-			return ret;
-	}
-	b->checked = b->count;
-	return 0;
+	return is_plain(b->conn, &b->wr[index])
+		       ? 0
+		       : rt_fault_check_recv(b->conn, &b->wr[index], index);
 }
 
 /* An error of a later receive comes before the lack of credit. */
 static int await_credit(struct batch *b, int index,
 			const struct rpma_rt_route *route)
 {
-	int ret = 0;
+	int ret = rt_chunks_check_rest(&b->chunks, check, index);
 
-	if (b->checked < b->count)
-		ret = check_from(b, index);
 	return ret ? ret : rt_post_await_credit(b->gate, route, 1);
 }
 
-static int append(struct batch *b, int index, struct rpma_recv_wr *out)
+/* One that is not plain, or has to wait for credit. */
+__attribute__((noinline)) static int append_any(struct batch *b, int index,
+						struct rpma_recv_wr *out)
 {
 	const struct rpma_rt_recv_wr *wr = &b->wr[index];
-	const struct rpma_rt_route *route =
-		rt_post_route(b->conn, wr->route, RPMA_RT_RECV_SIDE);
+	const struct rpma_rt_route *route;
 	uint64_t wr_id;
 	int ret = 0;
 
-	if (index >= b->checked)
-		ret = check(b, index);
+	if (rt_chunks_is_full(&b->chunks, wr->piece_count))
+		return RT_CHUNKS_FULL;
+	if (index >= b->chunks.checked)
+		ret = check(&b->chunks, index);
 	if (ret)
 		return ret;
+	route = rt_post_route(b->conn, wr->route, RPMA_RT_RECV_SIDE);
 	if (!rt_post_has_credit(b->gate, route, 1))
 		ret = await_credit(b, index, route);
 	if (ret)
 		return ret;
 	wr_id = rt_wr_id(route->number, wr->context);
-	ret = rt_wr_prepare_recv(wr, wr_id, &b->pieces, out);
+	ret = rt_wr_prepare_recv(wr, wr_id, &b->sge[b->chunks.pieces], out);
 	if (ret)
+		return rt_wr_refuse_for(index, ret);
+	b->chunks.pieces += wr->piece_count;
+	rt_ledger_append(&b->gate->ledger, wr_id, IBV_WC_RECV, true);
+	return 0;
+}
+
+/* Puts the next receive into the chain and the ledger. */
+static inline int append(struct rt_chunks *chunks, int index, int n)
+{
+	struct batch *b = batch_of(chunks);
+	struct rpma_recv_wr *out = &b->chain[n];
+	const struct rpma_rt_recv_wr *wr = &b->wr[index];
+	const struct rpma_rt_route *route;
+	uint64_t wr_id;
+	int ret;
+
+	/* of the one before; this one's is NULL from its preparation on */
+	if (n > 0)
+		out[-1].wr.next = &out->wr;
+	if (unlikely(!is_plain(b->conn, wr)))
+		return append_any(b, index, out);
+	route = rt_post_route(b->conn, wr->route, RPMA_RT_RECV_SIDE);
+	if (unlikely(!rt_post_has_credit(b->gate, route, 1)))
+		return append_any(b, index, out);
+	wr_id = rt_wr_id(route->number, wr->context);
+	ret = rpma_wr_recv(wr->dst, wr->offset, wr->len, wr_id, out);
+	if (unlikely(ret))
 		return ret;
 	rt_ledger_append(&b->gate->ledger, wr_id, IBV_WC_RECV, true);
 	return 0;
 }
 
-static int fill(struct batch *b)
+static inline int ring(struct rt_chunks *chunks)
 {
-	int most = b->count - b->posted;
-	uint32_t count;
-	int ret = 0;
-	int n = 0;
-
-	b->pieces.used = 0;
-	if (most > RT_POST_CHUNK)
-		most = RT_POST_CHUNK;
-	while (n < most) {
-		count = b->wr[b->posted + n].piece_count;
-		if (count != 0 && !rt_wr_has_pieces(&b->pieces, count)) {
-			if (b->checked < b->count)
-				ret = check_from(b, b->posted + n);
-			break;
-		}
-		ret = append(b, b->posted + n, &b->chain[n]);
-		if (ret)
-			break;
-		n++;
-	}
-	b->n = n;
-	return ret;
-}
-
-static int ring(struct batch *b)
-{
+	struct batch *b = batch_of(chunks);
 	struct ibv_recv_wr *bad = NULL;
-	int taken = b->n;
-	int ret;
-	int i;
+	int taken;
 
-	for (i = 0; i < b->n; i++)
-		b->chain[i].wr.next = i + 1 < b->n ? &b->chain[i + 1].wr : NULL;
+	b->chain[chunks->n - 1].wr.next = NULL;
 	/* by the queue pair: the request becomes a connection meanwhile */
-	ret = ibv_post_recv(b->conn->qp, &b->chain[0].wr, &bad);
-	if (ret) {
-		taken = bad ? (int)((struct rpma_recv_wr *)bad - b->chain) : 0;
-		rt_ledger_take_back(&b->gate->ledger, (uint32_t)(b->n - taken));
-	}
-	b->posted += taken;
-	return ret ? RPMA_E_PROVIDER : 0;
+	if (ibv_post_recv(b->conn->qp, &b->chain[0].wr, &bad) == 0)
+		return chunks->n;
+	taken = bad ? (int)((struct rpma_recv_wr *)bad - b->chain) : 0;
+	rt_ledger_take_back(&b->gate->ledger, (uint32_t)(chunks->n - taken));
+	return taken;
 }
 
-static int post(struct batch *b)
+static void drop(struct rt_chunks *chunks)
 {
-	int refused = 0;
-	int ret = 0;
-
-	if (b->count > RT_POST_CHUNK)
-		ret = check_from(b, 0);
-	while (ret == 0 && refused == 0 && b->posted < b->count) {
-		refused = fill(b);
-		if (refused != 0 && refused != RPMA_E_AGAIN && b->posted == 0) {
-			rt_ledger_take_back(&b->gate->ledger, (uint32_t)b->n);
-			break;
-		}
-		if (b->n > 0)
-			ret = ring(b);
-	}
-	return ret ? ret : refused;
+	rt_ledger_take_back(&batch_of(chunks)->gate->ledger,
+			    (uint32_t)chunks->n);
 }
 
 int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 		      const struct rpma_rt_recv_wr *wr, int count)
 {
+	static const struct rt_chunks_ops ops = {
+		.check = check,
+		.append = append,
+		.ring = ring,
+		.drop = drop,
+	};
 	struct batch b;
-	int ret = rt_post_check(conn, wr, count);
+	int ret;
 
-	if (ret == 0 && conn->srq != NULL)
-		ret = RPMA_E_INVAL; /* its receives are the SRQ's */
-	if (ret || count == 0)
-		return ret;
+	if (!rt_post_has_some(conn, wr, count))
+		return rt_post_nothing(conn, wr, count, RPMA_RT_RECV_SIDE);
 	ret = rt_post_enter(conn, RPMA_RT_RECV_SIDE);
-	if (ret)
+	if (unlikely(ret))
 		return ret;
+	rt_chunks_begin(&b.chunks, count);
 	b.conn = conn;
 	b.gate = &conn->gate[RPMA_RT_RECV_SIDE];
 	b.wr = wr;
-	b.count = count;
-	b.checked = 0;
-	b.posted = 0;
-	ret = post(&b);
+	ret = rt_chunks_post(&b.chunks, &ops);
 	rt_gate_leave(b.gate);
-	return rt_post_answer(conn, b.posted, ret);
+	return ret == 0 ? b.chunks.posted
+			: rt_post_answer(conn, b.chunks.posted, ret);
 }

@@ -73,14 +73,14 @@ static void point_followers(struct rpma_rt_route *from,
 			    const struct rt_route_entry *to,
 			    struct rpma_rt_route *new_to)
 {
-	struct rpma_rt_route *route;
+	struct rt_route_opened *owing;
 
-	for (route = from->conn->poll.owing; route != NULL;
-	     route = route->owing_next) {
-		if (route->to != from)
+	for (owing = from->conn->poll.owing; owing != NULL;
+	     owing = owing->owing_next) {
+		if (owing->to != from)
 			continue;
-		route->to = new_to;
-		point(route, to);
+		owing->to = new_to;
+		point(&owing->route, to);
 	}
 }
 
@@ -90,9 +90,10 @@ static bool leads_there(const struct rpma_rt_conn *conn,
 {
 	const struct rpma_rt_route *route;
 
-	if (lane == conn->poll.lane)
+	if (lane == rt_conn_lane(conn))
 		return true;
-	for (route = conn->poll.routes; route != NULL; route = route->next) {
+	for (route = conn->poll.routes; route != NULL;
+	     route = rt_route_next(route)) {
 		if (!rt_route_is_closed(route) && rt_route_lane(route) == lane)
 			return true;
 	}
@@ -130,18 +131,17 @@ int rt_redirect_own_poller(struct rt_redirect *redirect)
 
 	if (is_dying(conn))
 		return RPMA_RT_E_CLOSED;
-	redirect->from = conn->own[0]->queue;
-	redirect->from_lane = conn->poll.lane;
-	was_behind = rt_lane_is_backlogged(conn->poll.lane);
-	conn->poll.lane = lane;
+	redirect->from = conn->own[0].queue;
+	redirect->from_lane = rt_conn_lane(conn);
+	was_behind = rt_lane_is_backlogged(rt_conn_lane(conn));
 	for (i = 0; i < 2; i++) {
 		/* here, not by the caller: the connection may die before that
 		 * goes on */
 		redirect->waiter[i] =
-			show_posters(conn->own[i], redirect->own_to[i]);
-		conn->own[i]->queue = redirect->own_to[i]->queue;
-		point(conn->own[i], &to);
-		point_followers(conn->own[i], &to, conn->own[i]);
+			show_posters(&conn->own[i], redirect->own_to[i]);
+		conn->own[i].queue = redirect->own_to[i]->queue;
+		point(&conn->own[i], &to);
+		point_followers(&conn->own[i], &to, &conn->own[i]);
 		/* the reader of ROUTE_CLOSED may delete the queue */
 		rt_queue_announce_unref(redirect->from);
 	}
@@ -157,9 +157,9 @@ int rt_redirect_own_poller(struct rt_redirect *redirect)
 
 /* What a post inside its function was refused for is answered in the
  * connection's queue: the function is not called any more. */
-static void hand_wants_over(struct rpma_rt_route *route)
+static void hand_wants_over(struct rt_route_opened *route)
 {
-	struct rpma_rt_conn *conn = route->conn;
+	struct rpma_rt_conn *conn = route->route.conn;
 	int i;
 
 	for (i = 0; i < 2; i++) {
@@ -175,13 +175,14 @@ static void hand_wants_over(struct rpma_rt_route *route)
 	route->wants = 0;
 }
 
-static void end_function(struct rpma_rt_route *route)
+static void end_function(struct rt_route_opened *route)
 {
+	struct rpma_rt_conn *conn = route->route.conn;
 	struct rpma_rt_completion item =
-		rt_item_event(route->conn, RPMA_RT_EVENT_ROUTE_CLOSED);
+		rt_item_event(conn, RPMA_RT_EVENT_ROUTE_CLOSED);
 
 	hand_wants_over(route);
-	rt_deliver_call(route->conn->poller, &route->callback, &item);
+	rt_deliver_call(conn->poller, &route->callback, &item);
 }
 
 static void end_lane(struct rt_redirect *redirect)
@@ -212,7 +213,7 @@ int rt_redirect_route_poller(struct rt_redirect *redirect)
 	redirect->from = route->queue;
 	redirect->from_lane = rt_route_lane(route);
 	route->queue = NULL;
-	route->to = redirect->to;
+	rt_route_opened(route)->to = redirect->to;
 	/* relaxed: a poster that goes on is waited for [ROUTE-1] */
 	atomic_store_explicit(&route->open_side, RT_ROUTE_CLOSED,
 			      memory_order_relaxed);
@@ -222,7 +223,7 @@ int rt_redirect_route_poller(struct rt_redirect *redirect)
 	if (conn->poll.srq_route == route->number)
 		rt_bind_redirect_poller(conn, redirect->to->number);
 	if (redirect->from_lane == NULL)
-		end_function(route);
+		end_function(rt_route_opened(route));
 	else
 		end_lane(redirect);
 	rt_deliver_flush(conn->poller);

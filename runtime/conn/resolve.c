@@ -11,9 +11,11 @@
 
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/device.h"
+#include "base/log.h"
 #include "base/runtime.h"
 #include "conn/conn.h"
 
@@ -26,35 +28,54 @@ bool rt_resolve_is_numeric(const char *addr, const char *port)
 		inet_pton(AF_INET6, addr, bytes) == 1);
 }
 
-static bool resolve(struct rpma_rt_conn *conn)
+static void log_unknown(const struct rt_conn_setup *setup, int err)
+{
+	char text[128];
+
+	if (err == EAI_SYSTEM)
+		snprintf(text, sizeof(text), "%m"); /* errno, in words */
+	else
+		snprintf(text, sizeof(text), "%s", gai_strerror(err));
+	RT_LOG_WARNING("there is no address for host \"%s\", port \"%s\": %s. "
+		       "Give a name that the resolver knows, or an IP address, "
+		       "and a port",
+		       setup->addr, setup->port, text);
+}
+
+static bool resolve(struct rt_conn_setup *setup)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
 	struct addrinfo *info;
-	bool found;
+	int err = getaddrinfo(setup->addr, setup->port, &hints, &info);
 
-	if (getaddrinfo(conn->addr, conn->port, &hints, &info))
+	if (err) {
+		log_unknown(setup, err);
 		return false;
-	found = getnameinfo(info->ai_addr, info->ai_addrlen, conn->addr,
-			    RT_ADDR_SIZE, conn->port, RT_PORT_SIZE,
-			    NI_NUMERICHOST | NI_NUMERICSERV) == 0;
+	}
+	err = getnameinfo(info->ai_addr, info->ai_addrlen, setup->addr,
+			  RT_ADDR_SIZE, setup->port, RT_PORT_SIZE,
+			  NI_NUMERICHOST | NI_NUMERICSERV);
 	freeaddrinfo(info);
-	return found;
+	if (err)
+		log_unknown(setup, err);
+	return err == 0;
 }
 
 /* Resolver thread. */
 static void question(struct rt_msg *msg, void *owner)
 {
-	struct rpma_rt_conn *conn =
-		RT_FROM(struct rpma_rt_conn, begin_msg, msg);
+	struct rt_conn_setup *setup =
+		RT_FROM(struct rt_conn_setup, begin_msg, msg);
+	struct rpma_rt_conn *conn = setup->conn;
 	/* relaxed: a hint; closed meanwhile, so the answer is not needed */
 	bool closed =
 		atomic_load_explicit(&conn->gate[RPMA_RT_RECV_SIDE].state,
 				     memory_order_relaxed) == RT_GATE_CLOSED;
 
 	(void)owner;
-	if (closed || !resolve(conn))
-		conn->addr[0] = '\0';
-	msg->fn = conn->begin;
+	if (closed || !resolve(setup))
+		setup->addr[0] = '\0';
+	msg->fn = setup->begin;
 	rt_inbox_push_mt(&conn->device->control.inbox, msg);
 }
 
@@ -64,16 +85,18 @@ int rt_resolve_start(struct rpma_rt *rt)
 
 	if (rt->has_resolver)
 		return 0;
-	ret = rt_thread_start(&rt->resolver, rt);
+	ret = rt_thread_start(&rt->resolver, rt, "rt-name");
 	rt->has_resolver = ret == 0;
 	return ret;
 }
 
 void rt_resolve_push(struct rpma_rt_conn *conn)
 {
-	conn->begin = conn->begin_msg.fn;
-	conn->begin_msg.fn = question;
-	rt_inbox_push_mt(&conn->rt->resolver.inbox, &conn->begin_msg);
+	struct rt_conn_setup *setup = conn->setup;
+
+	setup->begin = setup->begin_msg.fn;
+	setup->begin_msg.fn = question;
+	rt_inbox_push_mt(&conn->rt->resolver.inbox, &setup->begin_msg);
 }
 
 static int nothing(void *arg)

@@ -28,16 +28,19 @@ static int lane_reserve(struct rpma_rt_route *route, uint32_t entries,
 	const struct rt_lane *lane =
 		rt_queue_lane(route->queue, poller->index, &poller->bell);
 	struct rt_lane *reserved;
+	uint32_t announced;
 	int ret;
 
 	if (lane == NULL)
 		return RPMA_E_NOMEM;
-	route->announced_before = lane->announced;
+	announced = lane->announced;
 	route->reserved = entries;
 	ret = rt_reserve_lane(poller, route->queue, entries, &reserved,
 			      spill_ptr);
 	if (ret)
 		return ret;
+	if (*spill_ptr != NULL)
+		(*spill_ptr)->announced_before = announced;
 	/* relaxed: nobody else knows the route yet */
 	atomic_store_explicit(&route->lane, reserved, memory_order_relaxed);
 	rt_route_waiter(route)->lane = reserved;
@@ -48,8 +51,10 @@ static int lane_reserve(struct rpma_rt_route *route, uint32_t entries,
  * kept for it by the first connection until the last one goes. */
 static int share(struct rpma_rt_route *route, struct rt_spill **spill_ptr)
 {
-	const struct rpma_rt_srq *srq = route->conn->srq;
+	const struct rpma_rt_srq *srq = rt_conn_srq(route->conn);
 	struct rt_lane *lane = rt_route_lane(route);
+	uint32_t before = *spill_ptr != NULL ? (*spill_ptr)->announced_before
+					     : lane->announced;
 	struct rt_spill *spill = NULL;
 	int ret = 0;
 
@@ -60,6 +65,7 @@ static int share(struct rpma_rt_route *route, struct rt_spill **spill_ptr)
 	lane->number_users[srq->number]++;
 	route->shares = true;
 	if (spill != NULL) { /* it has room for both */
+		spill->announced_before = before;
 		rt_spill_delete(*spill_ptr);
 		*spill_ptr = spill;
 	}
@@ -69,7 +75,7 @@ static int share(struct rpma_rt_route *route, struct rt_spill **spill_ptr)
 /* Gives back the route's reservation in that lane, which it led or leads to. */
 static void unreserve(const struct rpma_rt_route *route, struct rt_lane *lane)
 {
-	const struct rpma_rt_srq *srq = route->conn->srq;
+	const struct rpma_rt_srq *srq = rt_conn_srq(route->conn);
 
 	if (route->shares && --lane->number_users[srq->number] == 0)
 		lane->reserved -= srq->cfg.srq_size;
@@ -83,13 +89,16 @@ static int place_route(struct rpma_rt_route *route, uint32_t entries,
 	int ret;
 
 	ret = lane_reserve(route, entries, spill_ptr);
-	if (ret || conn->srq == NULL || route->side != RPMA_RT_RECV_SIDE)
+	if (ret || rt_conn_srq(conn) == NULL ||
+	    route->side != RPMA_RT_RECV_SIDE)
 		return ret;
 	ret = share(route, spill_ptr);
 	if (ret == 0)
 		return 0;
 	rt_route_lane(route)->reserved -= entries;
-	rt_route_lane(route)->announced = route->announced_before;
+	if (*spill_ptr != NULL)
+		rt_route_lane(route)->announced =
+			(*spill_ptr)->announced_before;
 	rt_spill_delete(*spill_ptr);
 	rt_queue_unref(route->queue);
 	return ret;
@@ -97,27 +106,28 @@ static int place_route(struct rpma_rt_route *route, uint32_t entries,
 
 static void route_list(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 {
-	route->listed_lane = rt_route_lane(route);
 	if (route->queue != NULL)
 		route->listed_queue = rt_queue_id(route->queue);
 	pthread_mutex_lock(&conn->rt->directory);
-	route->listed_next = conn->listed;
+	if (!route->is_own)
+		rt_route_opened(route)->listed_next = conn->listed;
 	conn->listed = route;
 	pthread_mutex_unlock(&conn->rt->directory);
 }
 
 /* Updates the directory's copy of where route leads: where to leads. The caller
- * references both the former queue and that of to. */
+ * references both the former queue and that of to: a dump that has read the
+ * former lane is over when this returns. */
 static void route_relist(struct rpma_rt_route *route,
 			 const struct rpma_rt_route *to)
 {
 	pthread_mutex_lock(&route->conn->rt->directory);
-	route->listed_lane = to->listed_lane;
 	route->listed_queue = to->listed_queue;
 	pthread_mutex_unlock(&route->conn->rt->directory);
 }
 
-/* Takes the route off the directory, before it is freed. */
+/* Takes the route off the directory, before it is freed. An own one goes only
+ * with those before it. */
 static void route_unlist(struct rpma_rt_conn *conn,
 			 const struct rpma_rt_route *route)
 {
@@ -125,58 +135,94 @@ static void route_unlist(struct rpma_rt_conn *conn,
 
 	pthread_mutex_lock(&conn->rt->directory);
 	while (*link != route)
-		link = &(*link)->listed_next;
-	*link = route->listed_next;
+		link = &rt_route_opened(*link)->listed_next;
+	*link = rt_route_listed_next(route);
 	pthread_mutex_unlock(&conn->rt->directory);
+}
+
+static void delete_waiter(struct rpma_rt_route *route)
+{
+	rt_waiter_delete(rt_route_waiter(route));
+	/* relaxed: nobody uses it any more */
+	atomic_store_explicit(&route->waiter, NULL, memory_order_relaxed);
 }
 
 void rt_route_free(struct rpma_rt_route *route)
 {
-	rt_waiter_delete(rt_route_waiter(route));
-	free(route);
+	delete_waiter(route);
+	if (!route->is_own)
+		free(rt_route_opened(route));
+}
+
+/* Number, waiter and place of a record that knows its connection and side. */
+static int route_init(struct rpma_rt_route *route, struct rpma_rt_queue *queue,
+		      uint32_t entries, struct rt_spill **spill_ptr)
+{
+	struct rpma_rt_conn *conn = route->conn;
+	struct rt_waiter *waiter;
+	uint32_t number;
+	int ret;
+
+	route->queue = queue;
+	/* relaxed: nobody else knows the route yet */
+	atomic_store_explicit(&route->open_side, route->side,
+			      memory_order_relaxed);
+	if (queue != NULL) {
+		waiter = rt_waiter_new(rt_answer_eased_poller,
+				       &conn->side[route->side]);
+		if (waiter == NULL)
+			return RPMA_E_NOMEM;
+		/* relaxed: likewise */
+		atomic_store_explicit(&route->waiter, waiter,
+				      memory_order_relaxed);
+	}
+	ret = rt_numbers_take(&conn->cq->numbers, &number);
+	if (ret)
+		return ret;
+	route->number = (uint16_t)number;
+	*spill_ptr = NULL;
+	if (queue != NULL)
+		ret = place_route(route, entries, spill_ptr);
+	if (ret)
+		rt_numbers_return(&conn->cq->numbers, route->number);
+	else
+		route_list(conn, route);
+	return ret;
 }
 
 int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		 struct rpma_rt_queue *queue, uint32_t entries,
 		 struct rpma_rt_route **route_ptr, struct rt_spill **spill_ptr)
 {
-	struct rpma_rt_route *route;
-	struct rt_waiter *waiter;
+	struct rt_route_opened *opened;
 	int ret;
 
-	route = calloc(1, sizeof(*route));
-	if (route == NULL)
+	opened = calloc(1, sizeof(*opened));
+	if (opened == NULL)
 		return RPMA_E_NOMEM;
-	route->conn = conn;
-	route->queue = queue;
-	route->side = side;
-	/* relaxed: nobody else knows the route yet */
-	atomic_store_explicit(&route->open_side, side, memory_order_relaxed);
-	ret = RPMA_E_NOMEM;
-	if (queue != NULL) {
-		waiter = rt_waiter_new(rt_answer_eased_poller,
-				       &conn->side[side]);
-		if (waiter == NULL)
-			goto err_free;
-		/* relaxed: likewise */
-		atomic_store_explicit(&route->waiter, waiter,
-				      memory_order_relaxed);
-	}
-	ret = rt_numbers_take(&conn->cq->numbers, &route->number);
+	opened->route.conn = conn;
+	opened->route.side = (uint8_t)side;
+	ret = route_init(&opened->route, queue, entries, spill_ptr);
 	if (ret)
-		goto err_free;
-	*spill_ptr = NULL;
-	if (queue != NULL)
-		ret = place_route(route, entries, spill_ptr);
+		rt_route_free(&opened->route);
+	else
+		*route_ptr = &opened->route;
+	return ret;
+}
+
+int rt_route_init_own(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		      struct rpma_rt_queue *queue, uint32_t entries,
+		      struct rt_spill **spill_ptr)
+{
+	struct rpma_rt_route *own = &conn->own[side];
+	int ret;
+
+	own->conn = conn;
+	own->side = (uint8_t)side;
+	own->is_own = true;
+	ret = route_init(own, queue, entries, spill_ptr);
 	if (ret)
-		goto err_return_number;
-	route_list(conn, route);
-	*route_ptr = route;
-	return 0;
-err_return_number:
-	rt_numbers_return(&conn->cq->numbers, route->number);
-err_free:
-	rt_route_free(route);
+		delete_waiter(own);
 	return ret;
 }
 
@@ -206,14 +252,16 @@ void rt_route_swap(struct rpma_rt_route *own, struct rpma_rt_queue *from,
 static void unlist_buried(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt_route **link = &conn->listed_closed;
+	struct rt_route_opened *opened;
 
 	while (*link != NULL) {
+		opened = rt_route_opened(*link);
 		/* acquire: pairs with the release in bury() */
-		if (atomic_load_explicit(&(*link)->is_buried,
+		if (atomic_load_explicit(&opened->is_buried,
 					 memory_order_acquire))
-			*link = (*link)->listed_next;
+			*link = opened->listed_next;
 		else
-			link = &(*link)->listed_next;
+			link = &opened->listed_next;
 	}
 }
 
@@ -225,8 +273,8 @@ static void route_list_closed(struct rpma_rt_conn *conn,
 	route_unlist(conn, route);
 	pthread_mutex_lock(&conn->rt->directory);
 	unlist_buried(conn);
-	route->listed_to = to;
-	route->listed_next = conn->listed_closed;
+	rt_route_opened(route)->listed_to = to;
+	rt_route_opened(route)->listed_next = conn->listed_closed;
 	conn->listed_closed = route;
 	pthread_mutex_unlock(&conn->rt->directory);
 }
@@ -248,7 +296,7 @@ void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
 {
 	/* one that the poller has got is announced rightly */
 	if (spill != NULL)
-		rt_route_lane(route)->announced = route->announced_before;
+		rt_route_lane(route)->announced = spill->announced_before;
 	rt_route_release(conn, route);
 	route_unlist(conn, route);
 	if (route->queue != NULL)

@@ -10,48 +10,11 @@
 #define RT_CONN_ROUTE_H
 
 #include "conn/conn.h"
-#include "poller/callback.h"
+#include "conn/route_record.h"
 
-/* of rpma_rt_route.wants: on that side for credit or backlog, for the lock */
+/* of rt_route_opened.wants: on that side for credit or backlog, for the lock */
 #define RT_WANTS(side)	    (1u << (side))
 #define RT_WANTS_LOCK(side) (4u << (side))
-
-#define RT_ROUTE_CLOSED 2 /* of rpma_rt_route.open_side: posts are refused */
-
-/* a caller's handle. Leads to a lane of a queue or to a function; who may
- * change where: doc/protocols/route.md. */
-struct rpma_rt_route {
-	/* immutable once the opener has returned it */
-	struct rpma_rt_conn *conn;
-	struct rt_callback callback; /* fn NULL: a lane */
-	uint32_t number;
-	enum rpma_rt_side side;
-	/* written by the poller, read by posters inside its gate too */
-	_Atomic(struct rt_lane *) lane;	    /* NULL: a function */
-	_Atomic(struct rt_waiter *) waiter; /* for a lane; NULL: a function */
-	_Atomic uint32_t open_side;	    /* its side, or RT_ROUTE_CLOSED */
-	/* the poller's */
-	struct rpma_rt_queue *queue; /* held; NULL: a function, or closed */
-	struct rpma_rt_route *next;  /* the connection's list, or buried ones */
-	struct rpma_rt_route **link; /* what points here in the first */
-	uint8_t wants; /* its function was refused, see RT_WANTS_ */
-	/* closed: where what it owes goes, NULL: not yet; the others of its
-	 * connection that owe; until so many have retired on its side */
-	struct rpma_rt_route *to;
-	struct rpma_rt_route *owing_next;
-	uint32_t last_retired;
-	/* the directory's, see doc/protocols/directory.md */
-	struct rpma_rt_route *listed_next;
-	struct rt_lane *listed_lane;	 /* NULL: a function */
-	uint32_t listed_queue;		 /* its id; 0: a function */
-	struct rpma_rt_route *listed_to; /* closed: to is listed instead */
-	_Atomic bool is_buried; /* the poller is through: the number may be
-				 * another's */
-	/* under the runtime's lock */
-	uint32_t reserved;	   /* entries of the lane's spill held for it */
-	uint32_t announced_before; /* of the lane, should it be undone */
-	bool shares;		   /* counted in the lane's number_users */
-};
 
 /* For the poller, and for callers that know that it does not move. */
 static inline struct rt_lane *rt_route_lane(const struct rpma_rt_route *route)
@@ -85,6 +48,10 @@ static inline bool rt_route_is_closed(const struct rpma_rt_route *route)
 int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		 struct rpma_rt_queue *queue, uint32_t entries,
 		 struct rpma_rt_route **route_ptr, struct rt_spill **spill_ptr);
+/* Likewise the connection's own of that side. */
+int rt_route_init_own(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		      struct rpma_rt_queue *queue, uint32_t entries,
+		      struct rt_spill **spill_ptr);
 /* The poller has moved own, a route of its own queue, to where to leads, and
  * the connection may have ended since. Place and hold pass over, to ends; the
  * former queue's hold was announced. REQUIRES: the runtime's lock */
@@ -99,7 +66,8 @@ void rt_route_end(struct rpma_rt_route *route, struct rpma_rt_queue *from,
  * runtime's lock, held since rt_route_new() */
 void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
 		   struct rt_spill *spill);
-/* Frees a route that neither posters nor the poller use any more. */
+/* Frees a route that neither posters nor the poller use any more; of one of the
+ * connection's own its waiter. */
 void rt_route_free(struct rpma_rt_route *route);
 /* Gives place and number back. The queue's lane may be gone once the queue was
  * put: that comes after it. REQUIRES: the runtime's lock */

@@ -16,13 +16,17 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/context.h"
+#include "base/log.h"
+#include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/thread.h"
 #include "events/events.h"
 
 #define BUCKETS 1024
+#define BATCH	64 /* events in a round of the event thread */
 
 /* the reading of one context */
 struct reader {
@@ -89,21 +93,27 @@ void rt_async_disown(struct rt_async_object *object)
 	pthread_mutex_unlock(&async.lock);
 }
 
-/* What the event names; NULL: a port or the device. */
+/* The object of the event, if it may be the runtime's; NULL: a port, the
+ * device, what the runtime never makes. */
 static const void *object_of(const struct ibv_async_event *event)
 {
 	switch (event->event_type) {
-	case IBV_EVENT_DEVICE_FATAL:
-	case IBV_EVENT_PORT_ACTIVE:
-	case IBV_EVENT_PORT_ERR:
-	case IBV_EVENT_LID_CHANGE:
-	case IBV_EVENT_PKEY_CHANGE:
-	case IBV_EVENT_SM_CHANGE:
-	case IBV_EVENT_CLIENT_REREGISTER:
-	case IBV_EVENT_GID_CHANGE:
-		return NULL;
-	default: /* a union of pointers */
+	case IBV_EVENT_CQ_ERR:
 		return event->element.cq;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return event->element.qp;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return event->element.srq;
+	default: /* of a port, the device, a WQ, or newer than this list */
+		return NULL;
 	}
 }
 
@@ -201,18 +211,29 @@ static int read_event(struct ibv_context *ibv_ctx)
 	return 0;
 }
 
+/* For good: a device that is gone has its fd readable for ever. */
+static void give_up(const struct ibv_context *ibv_ctx, int err)
+{
+	RT_LOG_ERROR("asynchronous events of %s can be read no more: %s. All "
+		     "that runtimes have on it ends",
+		     ibv_ctx->device->name, strerror(err));
+	tell_fatal(ibv_ctx, NULL);
+}
+
 static void reader_ready(struct rt_source *source)
 {
 	struct reader *reader = (struct reader *)source;
-	int err;
+	int err = 0;
+	int i;
 
-	do
+	/* what is left keeps the fd readable: then other sources, and calls,
+	 * have had their turn */
+	for (i = 0; i < BATCH && (err == 0 || err == EINTR); i++)
 		err = read_event(reader->ibv_ctx);
-	while (err == 0 || err == EINTR);
-	if (err == EAGAIN)
+	if (err == 0 || err == EINTR || err == EAGAIN)
 		rt_thread_succeeded(source);
-	else /* a device that is gone has its fd readable for ever */
-		rt_thread_failed(source);
+	else if (rt_thread_failed(source, err))
+		give_up(reader->ibv_ctx, err);
 }
 
 /* REQUIRES of the following: the lock */
@@ -222,7 +243,7 @@ static int reader_new(struct ibv_context *ibv_ctx, struct reader **reader_ptr)
 	struct reader *reader;
 
 	if (flags < 0 || fcntl(ibv_ctx->async_fd, F_SETFL, flags | O_NONBLOCK))
-		return RPMA_E_PROVIDER;
+		return rt_refuse_system("fcntl");
 	reader = calloc(1, sizeof(*reader));
 	if (reader == NULL)
 		return RPMA_E_NOMEM;
@@ -312,13 +333,16 @@ int rpma_rt_feed_async_event(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 {
 	int ret;
 
-	if (rt == NULL || ibv_ctx == NULL || event == NULL)
-		return RPMA_E_INVAL;
-	ret = rt_context_check(rt);
+	ret = RT_REFUSE_NULL(rt, ibv_ctx, event);
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(rt);
 	if (ret)
 		return ret;
 	if (!rt->cfg.async_feed)
-		return RPMA_E_NOSUPP;
+		return RT_REFUSE(RPMA_E_NOSUPP,
+				 "the runtime reads these events itself: "
+				 "rpma_rt_cfg.async_feed is 0");
+	/* one that concerns no object of ours is an answer, no refusal */
 	if (event->event_type == IBV_EVENT_DEVICE_FATAL)
 		return tell_fatal(ibv_ctx, rt) > 0 ? 0 : RPMA_E_UNKNOWN;
 	return tell_owner(event) ? 0 : RPMA_E_UNKNOWN;

@@ -29,7 +29,7 @@ static int become_event_thread(void *arg)
 
 static int start(void)
 {
-	int ret = rt_thread_start(&events.thread, NULL);
+	int ret = rt_thread_start(&events.thread, NULL, "rt-event");
 
 	if (ret == 0)
 		rt_call_sync(NULL, &events.thread.inbox, become_event_thread,

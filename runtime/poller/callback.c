@@ -9,6 +9,7 @@
 
 #include <assert.h>
 
+#include "base/clock.h"
 #include "poller/poller.h"
 
 void rt_callback_add(struct rt_poller *poller, struct rt_callback *callback,
@@ -25,16 +26,26 @@ void rt_callback_add(struct rt_poller *poller, struct rt_callback *callback,
 	poller->written++;
 }
 
+void rt_callback_date(struct rt_callbacks *calls)
+{
+	/* relaxed: rt_callback_show() publishes it */
+	atomic_store_explicit(&calls->since_ms, rt_now_ms(),
+			      memory_order_relaxed);
+}
+
 void rt_callback_run(struct rt_poller *poller)
 {
 	struct rt_callbacks *calls = &poller->calls;
 	uint32_t i;
 
 	assert(calls->running == NULL);
+	rt_callback_date(calls);
 	for (i = 0; i < calls->count; i++) {
 		calls->running = calls->due[i].callback;
+		rt_callback_show(calls, calls->running);
 		calls->running->fn(&calls->due[i].item, calls->running->arg);
 	}
+	rt_callback_show(calls, NULL);
 	calls->running = NULL;
 	calls->count = 0;
 }

@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 
 #include "base/device.h"
+#include "base/refuse.h"
 #include "base/runtime.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
@@ -25,7 +26,7 @@ static int set_nonblocking(int fd)
 	int flags = fcntl(fd, F_GETFL);
 
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK))
-		return RPMA_E_PROVIDER;
+		return rt_refuse_system("fcntl");
 	return 0;
 }
 
@@ -34,7 +35,7 @@ static int query_max_cqe(struct ibv_context *ibv_ctx, uint32_t *max_cqe)
 	struct ibv_device_attr attr;
 
 	if (ibv_query_device(ibv_ctx, &attr))
-		return RPMA_E_PROVIDER;
+		return rt_refuse_system("ibv_query_device");
 	*max_cqe = (uint32_t)attr.max_cqe;
 	return 0;
 }
@@ -63,8 +64,9 @@ int rt_cq_channel_new(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 	if (ret)
 		goto err_channel_delete;
 	event.data.fd = channel->fd;
-	ret = RPMA_E_PROVIDER;
 	if (epoll_ctl(poller->epfd, EPOLL_CTL_ADD, channel->fd, &event))
+		ret = rt_refuse_system("epoll_ctl");
+	if (ret)
 		goto err_channel_delete;
 	*channel_ptr = channel;
 	return 0;
@@ -106,8 +108,13 @@ static int choose_size(const struct rt_channel *channel, uint32_t room,
 		entries = room;
 	if (entries > channel->max_cqe)
 		entries = channel->max_cqe;
-	if (entries < room)
+	if (entries < room) {
+		rt_refuse_later(RPMA_E_NOMEM,
+				"the sizes of the queues need %ld completions, "
+				"more than a CQ of the device holds",
+				(long)room);
 		return RPMA_E_NOMEM;
+	}
 	*cqe = (int)entries;
 	return 0;
 }

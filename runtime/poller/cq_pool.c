@@ -391,6 +391,31 @@ void rt_cq_pool_unreserve(struct rt_cq *cq, struct rt_cq_user *user)
 	retire_unused(cq);
 }
 
+static void tell_users_of(const struct rt_cq *cq, uint32_t srq)
+{
+	struct rt_cq_user *user;
+
+	if (cq->srq_users[srq] == 0)
+		return;
+	cds_list_for_each_entry(user, &cq->users, in_cq)
+	{
+		if (user->srq == srq)
+			user->failed(user);
+	}
+}
+
+void rt_cq_pool_fail_srq(const struct rt_poller *poller, uint32_t srq)
+{
+	const struct rt_channel *channel;
+	const struct rt_cq *cq;
+
+	for (channel = poller->channels; channel != NULL;
+	     channel = channel->next) {
+		for (cq = channel->cqs; cq != NULL; cq = cq->next)
+			tell_users_of(cq, srq);
+	}
+}
+
 /* -------------------------------------------------------------- the end --- */
 
 void rt_cq_pool_unwatch(struct rt_poller *poller)

@@ -158,6 +158,10 @@ int rt_cq_pool_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 /* The CQ may go with its last user. REQUIRES: the runtime's lock */
 void rt_cq_pool_unreserve(struct rt_cq *cq, struct rt_cq_user *user);
 
+/* The SRQ of that number has failed: so do its users. REQUIRES: the runtime's
+ * lock */
+void rt_cq_pool_fail_srq(const struct rt_poller *poller, uint32_t srq);
+
 /* Ends the watch for asynchronous events, before the control thread ends.
  * REQUIRES: no more CQs are made */
 void rt_cq_pool_unwatch(struct rt_poller *poller);

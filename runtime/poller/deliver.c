@@ -12,14 +12,13 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/likely.h"
 #include "base/runtime.h"
 #include "queue/queue.h"
 
 #define ANSWERS 64 /* to those that wait for lanes, in a round */
 
 static_assert(RT_LANE_NUMBERS == RT_ROUTE_FIRST, "a bit for each number");
-
-#define unlikely(x) __builtin_expect(!!(x), 0)
 
 void rt_deliver_write(struct rt_poller *poller, struct rt_lane *lane,
 		      const struct rpma_rt_completion *item)
@@ -71,9 +70,11 @@ static void count_spilled(struct rt_poller *poller, struct rt_lane *lane)
  * the credits go back. */
 static void fill_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 {
+	uint32_t ms = rt_poller_tick(poller);
 	struct rt_lane *lane;
 
 	for (lane = lanes; lane != NULL; lane = lane->touched_next) {
+		rt_lane_date_poller(lane, rt_lane_last_poller(lane), ms);
 		if (unlikely(poller->polled_ns != 0))
 			rt_lane_stamp_poller(lane, poller->polled_ns);
 		rt_lane_flush_poller(lane);
@@ -88,24 +89,25 @@ static void fill_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 
 /* After the credits: the thread that takes a completion may post in its place
  * at once. */
-static void publish_lanes(struct rt_lane *lanes)
+static void publish_lanes(const struct rt_poller *poller, struct rt_lane *lanes)
 {
+	bool is_timed = poller->rt->cfg.timing != 0;
 	struct rt_lane *lane;
 
-	for (lane = lanes; lane != NULL; lane = lane->touched_next)
+	for (lane = lanes; lane != NULL; lane = lane->touched_next) {
+		if (!is_timed)
+			rt_lane_sign_poller(lane);
 		rt_lane_publish_poller(lane);
+	}
 }
 
-static void publish_retired(struct rt_side *sides)
+static void publish_retired(struct rt_side *sides, uint32_t ms)
 {
 	struct rt_side *side;
 
 	for (side = sides; side != NULL; side = side->touched_next) {
 		side->touched = false;
-		/* release [LEDGER-1]: pairs with the acquire in post.c; what
-		 * was delivered, and the backlog flag, come with the credit */
-		atomic_store_explicit(&side->retired, side->count,
-				      memory_order_release);
+		rt_side_publish(side, ms);
 	}
 }
 
@@ -165,9 +167,7 @@ static void answer_numbers(struct rt_reserved *numbers)
 	}
 }
 
-/* After a fence: rings the lane's consumer, unless that is the thread that runs
- * this poller, and polls next. True: the consumer slept. */
-static bool ring_lane(struct rt_poller *poller, struct rt_lane *lane)
+bool rt_deliver_ring(struct rt_poller *poller, struct rt_lane *lane)
 {
 	if (!rt_left_out_may(lane, poller->runner))
 		return rt_lane_bell_poller(lane);
@@ -182,7 +182,7 @@ static void ring_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 
 	for (lane = lanes; lane != NULL; lane = next) {
 		next = lane->touched_next;
-		if (ring_lane(poller, lane))
+		if (rt_deliver_ring(poller, lane))
 			RT_STAT_ADD(poller, doorbells, 1);
 	}
 }
@@ -200,19 +200,18 @@ static void flush_once(struct rt_poller *poller)
 	RT_STAT_ADD(poller, delivered, poller->written);
 	poller->written = 0;
 	fill_lanes(poller, lanes);
-	publish_retired(sides);
+	publish_retired(sides, rt_poller_tick(poller));
 	if (unlikely(numbers != NULL))
 		publish_numbers(poller, lanes, numbers);
-	publish_lanes(lanes);
+	publish_lanes(poller, lanes);
 	/* the batch's only fence: before it what we published, after it what
 	 * sleepers and refused posters wrote [LANE-3] [LEDGER-2] */
 	rt_fence_dekker();
 	ring_lanes(poller, lanes);
 	/* after the lanes' list was walked: this begins a new one */
 	for (side = sides; side != NULL; side = side->touched_next) {
-		if (unlikely(rt_side_wants(side,
-					   RT_WANT_CREDIT | RT_WANT_RETIRED)))
-			side->ops->answer(side, poller, RT_WANT_CREDIT);
+		if (unlikely(rt_side_is_due(side)))
+			side->ops->answer(side, poller, RT_SIDE_ANSWERS);
 	}
 	if (unlikely(numbers != NULL))
 		answer_numbers(numbers);
@@ -260,7 +259,7 @@ static uint32_t retry_spill(struct rt_poller *poller, struct rt_lane *lane)
 	/* pairs with the consumer's before it sleeps [LANE-3], and with the one
 	 * of a poster that found the backlog [LEDGER-2] */
 	rt_fence_dekker();
-	ring_lane(poller, lane);
+	rt_deliver_ring(poller, lane);
 	return moved;
 }
 

@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -19,9 +20,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/cpu.h"
+#include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/self.h"
+#include "base/spawn.h"
 #include "base/wait.h"
 #include "poller/arm.h"
 #include "poller/channel.h"
@@ -102,8 +104,8 @@ static void *poller_main(void *arg)
 {
 	struct rt_poller *poller = arg;
 
-	rt_cpu_pin_self(poller->cpu);
 	rt_self_set_poller(poller);
+	(void)rt_self_tid(); /* from now on it is known */
 	for (;;) {
 		if (rt_round_run(poller, INT_MAX) > 0) {
 			end_idling(poller);
@@ -150,6 +152,8 @@ static void run_owned(struct rt_owned *owned)
 	uint64_t runner = poller->runner;
 
 	rt_self_set_poller(poller);
+	(void)rt_self_tid(); /* as in poller_main() */
+	rt_poller_set_tick_ms(poller, rt_now_ms());
 	poller->runner = 0;
 	/* armed: its owner may be about to sleep on the fd without another
 	 * look at what this round delivered */
@@ -200,8 +204,9 @@ static int add_timer(struct rt_poller *poller)
 	event.data.fd =
 		timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (event.data.fd < 0)
-		return RPMA_E_PROVIDER;
+		return rt_refuse_system("timerfd_create");
 	if (epoll_ctl(poller->epfd, EPOLL_CTL_ADD, event.data.fd, &event)) {
+		rt_refuse_system("epoll_ctl");
 		close(event.data.fd);
 		return RPMA_E_PROVIDER;
 	}
@@ -228,13 +233,14 @@ int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
 		return ret;
 	poller->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (poller->epfd < 0)
-		return RPMA_E_PROVIDER;
+		return rt_refuse_system("epoll_create1");
 	ret = rt_bell_init(&poller->bell);
 	if (ret)
 		goto err_close_epfd;
 	event.data.fd = rt_bell_fd(&poller->bell);
-	ret = RPMA_E_PROVIDER;
 	if (epoll_ctl(poller->epfd, EPOLL_CTL_ADD, event.data.fd, &event))
+		ret = rt_refuse_system("epoll_ctl");
+	if (ret)
 		goto err_fini_bell;
 	ret = add_timer(poller);
 	if (ret)
@@ -268,9 +274,11 @@ void rt_poller_fini(struct rt_poller *poller)
 
 int rt_poller_start(struct rt_poller *poller)
 {
-	if (pthread_create(&poller->thread, NULL, poller_main, poller))
-		return RPMA_E_PROVIDER;
-	return 0;
+	char name[RT_SPAWN_NAME];
+
+	snprintf(name, sizeof(name), "rt-poll%d", poller->index);
+	return rt_spawn(&poller->thread, name, poller->cpu, poller_main,
+			poller);
 }
 
 void rt_poller_stop(struct rt_poller *poller)
@@ -286,4 +294,6 @@ void rt_poller_close(struct rt_poller *poller)
 {
 	while (!poller->threaded && !rt_owner_close(&poller->owned))
 		rt_wait_nap(); /* a thread is inside, for a round */
+	/* what came with the last connection's end: it gives handles back */
+	rt_inbox_run_owner(&poller->inbox, poller);
 }

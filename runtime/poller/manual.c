@@ -8,9 +8,11 @@
 
 #include <limits.h>
 
+#include "base/clock.h"
 #include "base/context.h"
-#include "base/log.h"
+#include "base/likely.h"
 #include "base/owner.h"
+#include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/stats.h"
 #include "base/wait.h"
@@ -19,39 +21,76 @@
 #include "poller/channel.h"
 #include "poller/round.h"
 
-#define unlikely(x) __builtin_expect(!!(x), 0)
+/* Does the runtime have a poller of this index? */
+static int check_index(const struct rt_log_place *place,
+		       const struct rpma_rt *rt, uint32_t poller)
+{
+	if (poller < rt->cfg.pollers)
+		return 0;
+	return rt_refuse(place, RPMA_E_INVAL, "poller is %u, it may be 0..%u",
+			 poller, rt->cfg.pollers - 1);
+}
+
+/* Is it in manual mode? */
+static int check_mode(const struct rt_log_place *place,
+		      const struct rpma_rt *rt)
+{
+	if (rt->cfg.mode == RPMA_RT_MODE_MANUAL)
+		return 0;
+	return rt_refuse(place, RPMA_E_NOSUPP,
+			 "the poller has a thread: rpma_rt_cfg.mode is not "
+			 "RPMA_RT_MODE_MANUAL");
+}
 
 /* The poller that a call names, to be run by hand. */
-static int find(struct rpma_rt *rt, uint32_t poller,
-		struct rt_poller **poller_ptr)
+static int find(const struct rt_log_place *place, struct rpma_rt *rt,
+		uint32_t poller, struct rt_poller **poller_ptr)
 {
-	int ret;
+	const void *const pointers[] = {rt};
+	int ret = rt_refuse_null(place, "rt", pointers, sizeof(pointers));
 
-	if (rt == NULL || poller >= rt->cfg.pollers)
-		return RPMA_E_INVAL;
-	ret = rt_context_check_wait(rt);
+	if (ret == 0)
+		ret = check_index(place, rt, poller);
+	if (ret == 0)
+		ret = rt_context_check_wait(place, rt);
+	if (ret == 0)
+		ret = check_mode(place, rt);
 	if (ret)
 		return ret;
-	if (rt->cfg.mode != RPMA_RT_MODE_MANUAL)
-		return RPMA_E_NOSUPP;
 	if (rt_context_is_stopped(rt))
-		return RPMA_RT_E_CLOSED;
+		return rt_refuse(
+			place, RPMA_RT_E_CLOSED,
+			"the runtime was stopped: poller %u has nothing "
+			"to do any more",
+			poller);
 	*poller_ptr = &rt->pollers[poller];
 	return 0;
 }
 
-/* Likewise, entered: the poller belongs to the caller from here on. */
-static int enter(struct rpma_rt *rt, uint32_t poller,
-		 struct rt_poller **poller_ptr)
+/* ret, of entering the poller. */
+static int refused_entry(const struct rt_log_place *place, uint32_t poller,
+			 int ret)
 {
-	int ret = find(rt, poller, poller_ptr);
+	if (ret == RPMA_RT_E_BUSY)
+		return rt_refuse(place, ret,
+				 "poller %u: another thread is inside, in a "
+				 "call that runs it",
+				 poller);
+	return rt_refuse_finish(place, ret, "the poller is not run");
+}
+
+/* Likewise, entered: the poller belongs to the caller from here on. */
+static int enter(const struct rt_log_place *place, struct rpma_rt *rt,
+		 uint32_t poller, struct rt_poller **poller_ptr)
+{
+	int ret = find(place, rt, poller, poller_ptr);
 
 	if (ret)
 		return ret;
 	/* a waiting thread runs a round of it, as it belonged to no thread */
 	while ((ret = rt_poller_enter(*poller_ptr)) == RPMA_E_AGAIN)
 		rt_wait_nap();
-	return ret;
+	return refused_entry(place, poller, ret);
 }
 
 /* Likewise if the poller belongs to the caller already; false: enter() finds
@@ -68,29 +107,42 @@ static inline bool enter_own(struct rpma_rt *rt, uint32_t poller,
 	return rt_poller_enter_own(*poller_ptr);
 }
 
-static int run_entered(struct rt_poller *p, uint32_t budget)
+/* A function of its own: a loop that does not sleep saves no registers for it.
+ */
+__attribute__((noinline)) static void wake(struct rt_poller *p)
+{
+	rt_poller_set_tick_ms(p, rt_now_ms()); /* it may have slept */
+	rt_channel_wake(p);
+}
+
+__attribute__((always_inline)) static inline int
+run_entered(struct rt_poller *p, uint32_t budget)
 {
 	int handled;
 
 	if (unlikely(p->armed))
-		rt_channel_wake(p);
+		wake(p);
 	handled = rt_round_run(p, (int)budget);
 	rt_poller_leave(p);
 	return handled;
 }
 
 /* A function of its own: a loop comes here once. */
-__attribute__((noinline)) static int run_first(struct rpma_rt *rt,
+__attribute__((noinline)) static int run_first(const struct rt_log_place *place,
+					       struct rpma_rt *rt,
 					       uint32_t poller, uint32_t budget)
 {
 	struct rt_poller *p;
 	int ret;
 
 	if (budget < 1)
-		return RPMA_E_INVAL;
-	ret = enter(rt, poller, &p);
+		return rt_refuse(place, RPMA_E_INVAL,
+				 "budget is 0: give how many completions a "
+				 "round may take, 1 or more");
+	ret = enter(place, rt, poller, &p);
 	if (ret)
 		return ret;
+	(void)rt_self_tid(); /* from now on it is known */
 	return run_entered(p, budget > INT_MAX ? INT_MAX : budget);
 }
 
@@ -99,7 +151,7 @@ int rpma_rt_poller_run(struct rpma_rt *rt, uint32_t poller, uint32_t budget)
 	struct rt_poller *p;
 
 	if (unlikely(budget - 1 >= INT_MAX || !enter_own(rt, poller, &p)))
-		return run_first(rt, poller, budget);
+		return run_first(RT_LOG_HERE, rt, poller, budget);
 	return run_entered(p, budget);
 }
 
@@ -107,7 +159,7 @@ int rpma_rt_poller_arm(struct rpma_rt *rt, uint32_t poller)
 {
 	struct rt_poller *p;
 	bool sleep;
-	int ret = enter(rt, poller, &p);
+	int ret = enter(RT_LOG_HERE, rt, poller, &p);
 
 	if (ret)
 		return ret;
@@ -123,21 +175,20 @@ int rpma_rt_poller_release(struct rpma_rt *rt, uint32_t poller)
 	char name[RT_THREAD_NAME];
 	struct rt_poller *p;
 	pid_t tid;
-	int ret = find(rt, poller, &p);
+	int ret = find(RT_LOG_HERE, rt, poller, &p);
 
 	if (ret)
 		return ret;
-	if (rt_owner_is_other(&p->owned, name, &tid)) {
-		RT_LOG_ERROR("poller %u belongs to thread %s (%d): only that "
-			     "one releases it",
-			     poller, name, (int)tid);
-		return RPMA_E_INVAL;
-	}
+	if (rt_owner_is_other(&p->owned, name, &tid))
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "poller %u belongs to thread %s (%d): only "
+				 "that one releases it",
+				 poller, name, (int)tid);
 	if (!rt_owner_is_self(&p->owned))
 		return 0;
 	ret = rt_poller_enter(p);
 	if (ret)
-		return ret;
+		return refused_entry(RT_LOG_HERE, poller, ret);
 	rt_left_out_ring_poller(&p->left_out);
 	p->runner = 0;
 	rt_owner_release(&p->owned);
@@ -147,15 +198,16 @@ int rpma_rt_poller_release(struct rpma_rt *rt, uint32_t poller)
 
 int rpma_rt_poller_get_fd(const struct rpma_rt *rt, uint32_t poller, int *fd)
 {
-	int ret;
+	int ret = RT_REFUSE_NULL(rt, fd);
 
-	if (rt == NULL || fd == NULL || poller >= rt->cfg.pollers)
-		return RPMA_E_INVAL;
-	ret = rt_context_check(rt);
+	if (ret == 0)
+		ret = check_index(RT_LOG_HERE, rt, poller);
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(rt);
+	if (ret == 0)
+		ret = check_mode(RT_LOG_HERE, rt);
 	if (ret)
 		return ret;
-	if (rt->cfg.mode != RPMA_RT_MODE_MANUAL)
-		return RPMA_E_NOSUPP;
 	*fd = rt->pollers[poller].epfd;
 	return 0;
 }
@@ -165,11 +217,14 @@ int rpma_rt_poller_get_stats(const struct rpma_rt *rt, uint32_t poller,
 {
 	struct rpma_rt_poller_stats known;
 	const struct rt_poller *p;
+	uint64_t alone;
 	int ret;
 
-	if (rt == NULL || stats == NULL || poller >= rt->cfg.pollers)
-		return RPMA_E_INVAL;
-	ret = rt_context_check(rt);
+	ret = RT_REFUSE_NULL(rt, stats);
+	if (ret == 0)
+		ret = check_index(RT_LOG_HERE, rt, poller);
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(rt);
 	if (ret)
 		return ret;
 	p = &rt->pollers[poller];
@@ -189,13 +244,19 @@ int rpma_rt_poller_get_stats(const struct rpma_rt *rt, uint32_t poller,
 	READ(stale);
 	READ(lost_events_recovered);
 	READ(keepalives);
+	READ(last_wqe_missing);
 	READ(spinning_ns);
 	READ(sleeping_ns);
 #undef READ
-	/* each poll counts in one of the two */
-	known.polls =
-		known.empty_polls + atomic_load_explicit(&p->stats.full_polls,
-							 memory_order_relaxed);
+	/* relaxed: likewise */
+	alone = atomic_load_explicit(&p->stats.alone, memory_order_relaxed);
+	known.completions += alone;
+	known.delivered += alone;
+	known.batches += alone;
+	/* each poll counts in one of the three */
+	known.polls = known.empty_polls + alone +
+		      atomic_load_explicit(&p->stats.full_polls,
+					   memory_order_relaxed);
 	rt_stats_give(stats, size, &known, sizeof(known));
 	return 0;
 }

@@ -90,10 +90,14 @@ struct rt_poller {
 
 	/* written by the poller, read by anyone */
 	alignas(RT_CACHE_LINE) struct {
+		/* rounds of one completion that went straight into its lane:
+		 * each a full poll, a completion, delivered, and a batch,
+		 * which those do not count */
+		_Atomic uint64_t alone;
 		_Atomic uint64_t full_polls, empty_polls, completions,
 			delivered, batches, doorbells, sleeps, events, acks,
 			spilled, lost, stale, lost_events_recovered, keepalives,
-			spinning_ns, sleeping_ns;
+			last_wqe_missing, spinning_ns, sleeping_ns;
 	} stats;
 };
 
@@ -111,16 +115,19 @@ static inline uint32_t rt_poller_tick(const struct rt_poller *poller)
 	return atomic_load_explicit(&poller->tick_ms, memory_order_relaxed);
 }
 
-/* The poller has read the clock, for any reason. */
-static inline void rt_poller_set_tick(struct rt_poller *poller, uint64_t now_ns)
+static inline void rt_poller_set_tick_ms(struct rt_poller *poller, uint32_t ms)
 {
-	uint32_t ms = (uint32_t)(now_ns / 1000000);
-
 	/* the line is posters' as long as nothing changes */
 	if (ms != rt_poller_tick(poller))
 		/* relaxed: as above */
 		atomic_store_explicit(&poller->tick_ms, ms,
 				      memory_order_relaxed);
+}
+
+/* The poller has read the clock, for any reason. */
+static inline void rt_poller_set_tick(struct rt_poller *poller, uint64_t now_ns)
+{
+	rt_poller_set_tick_ms(poller, (uint32_t)(now_ns / 1000000));
 }
 
 /* ERRORS: RPMA_E_NOMEM, RPMA_E_PROVIDER */
@@ -168,6 +175,9 @@ static inline bool rt_deliver_is_due(const struct rt_poller *poller)
 }
 /* Publishes lanes and retired counts, rings sleeping consumers. */
 void rt_deliver_flush(struct rt_poller *poller);
+/* After a fence: rings the lane's consumer, unless that is the thread that runs
+ * this poller, and polls next. True: the consumer slept. */
+bool rt_deliver_ring(struct rt_poller *poller, struct rt_lane *lane);
 /* Writes an item into a lane of the poller. */
 void rt_deliver_write(struct rt_poller *poller, struct rt_lane *lane,
 		      const struct rpma_rt_completion *item);

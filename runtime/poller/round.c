@@ -14,15 +14,13 @@
 #include <stddef.h>
 
 #include "base/clock.h"
+#include "base/likely.h"
 #include "base/runtime.h"
 #include "poller/channel.h"
 #include "poller/cqs.h"
 #include "poller/poller.h"
 
 #define ROUNDS_PER_TICK 1024 /* while it is never idle */
-
-#define likely(x)   __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
 
 /* -------------------------------------------------------------- routing --- */
 
@@ -39,8 +37,9 @@ item_of(const struct rt_route_entry *entry, const struct ibv_wc *wc)
 	item.kind = RPMA_RT_COMPLETION;
 	item.status = IBV_WC_SUCCESS;
 	item.opcode = (uint8_t)wc->opcode;
-	item.flags = (uint8_t)wc->wc_flags &
-		     (RPMA_RT_C_WITH_IMM | RPMA_RT_C_WITH_INV);
+	item.flags = (uint8_t)(((uint8_t)wc->wc_flags &
+				(RPMA_RT_C_WITH_IMM | RPMA_RT_C_WITH_INV)) |
+			       entry->flags);
 	return item;
 }
 
@@ -189,17 +188,16 @@ __attribute__((noinline)) static int deliver_batch(struct rt_poller *poller,
 	return n;
 }
 
+/* How many completions there are in wcs. REQUIRES: it is not dead */
 static inline int poll_cq(struct rt_poller *poller, struct rt_cq *cq,
 			  int budget)
 {
 	int n;
 
-	if (unlikely(cq->dead || rt_cq_is_held_up(cq)))
-		return 0;
 	n = ibv_poll_cq(cq->ibv_cq, budget < RT_BATCH ? budget : RT_BATCH,
 			poller->wcs);
 	if (n > 0)
-		return deliver_batch(poller, cq, n);
+		return n;
 	if (unlikely(n < 0))
 		rt_cqs_fail_poller(poller, cq);
 	if (unlikely(!cds_list_empty(&cq->sweeping)))
@@ -209,23 +207,81 @@ static inline int poll_cq(struct rt_poller *poller, struct rt_cq *cq,
 }
 
 /* One batch of each CQ, beginning with another one each time. A function of its
- * own: most pollers have one CQ. */
-__attribute__((noinline)) static int poll_several(struct rt_poller *poller,
-						  int budget)
+ * own, for pollers with several CQs, or with one that is not as usual. */
+__attribute__((noinline)) static int poll_any(struct rt_poller *poller,
+					      int budget)
 {
+	struct rt_cq *cq;
 	int done = 0;
 	int at;
+	int n;
 	int i;
 
 	if (++poller->cqs_first >= poller->cqs_count)
 		poller->cqs_first = 0;
 	at = poller->cqs_first;
 	for (i = 0; i < poller->cqs_count && done < budget; i++) {
-		done += poll_cq(poller, poller->cqs[at], budget - done);
+		cq = poller->cqs[at];
 		if (++at >= poller->cqs_count)
 			at = 0;
+		if (unlikely(cq->dead || rt_cq_is_held_up(cq)))
+			continue;
+		n = poll_cq(poller, cq, budget - done);
+		if (n > 0)
+			done += deliver_batch(poller, cq, n);
 	}
 	return done;
+}
+
+/* ------------------------------------------------------ one completion --- */
+
+/*
+ * The usual completion: an operation that succeeded, of a route to a lane with
+ * room, on a CQ with routes that nothing but completions is expected of.
+ * Returns its route, or NULL.
+ */
+static inline const struct rt_route_entry *
+usual_route(const struct rt_poller *poller, const struct rt_cq *cq,
+	    const struct ibv_wc *wc)
+{
+	const struct rt_route_entry *entry;
+
+	if (unlikely(poller->rt->cfg.timing != 0 ||
+		     cq->sweeping.next != &cq->sweeping))
+		return NULL;
+	entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
+	if (!is_route_of(entry, wc) || entry->is_callback ||
+	    wc->status != IBV_WC_SUCCESS || wc->wr_id & RT_ON_ERROR_ONLY ||
+	    !entry->side->healthy || !rt_lane_has_place_poller(entry->lane))
+		return NULL;
+	return entry;
+}
+
+/* Straight into the ring, with the steps of flush_once() in their order, up to
+ * its fence. */
+static inline void deliver_one(struct rt_poller *poller, struct rt_cq *cq,
+			       const struct rt_route_entry *entry)
+{
+	struct rpma_rt_completion item = item_of(entry, &poller->wcs[0]);
+	uint32_t ms = rt_poller_tick(poller);
+
+	assert(!rt_deliver_is_due(poller)); /* else it would come too late */
+	rt_lane_fill_slot(rt_lane_place_poller(entry->lane), &item);
+	entry->side->count++;
+	rt_lane_date_poller(entry->lane, entry->lane->tail_next, ms);
+	rt_side_publish(entry->side, ms);
+	rt_lane_publish_one_poller(entry->lane);
+	cq->taken++;
+	RT_STAT_ADD(poller, alone, 1);
+	/* as in flush_once() [LANE-3] [LEDGER-2] */
+	rt_fence_dekker();
+}
+
+/* After that fence: nobody sleeps, and no poster waits. */
+static inline bool is_silent(const struct rt_route_entry *entry)
+{
+	return !rt_bell_is_due(entry->lane->consumer) &&
+	       !rt_side_is_due(entry->side);
 }
 
 /* ------------------------------------------------------------ the round --- */
@@ -269,24 +325,69 @@ __attribute__((noinline)) static int end_batches(struct rt_poller *poller,
 	return is_quiet(poller) ? done : do_others(poller, done);
 }
 
+__attribute__((noinline)) static int deliver_all(struct rt_poller *poller,
+						 struct rt_cq *cq, int n)
+{
+	return end_batches(poller, deliver_batch(poller, cq, n));
+}
+
+/* The end of a round of one completion, for which somebody waits. */
+__attribute__((noinline)) static int
+ring_one(struct rt_poller *poller, const struct rt_route_entry *entry)
+{
+	if (rt_deliver_ring(poller, entry->lane))
+		RT_STAT_ADD(poller, doorbells, 1);
+	if (rt_side_is_due(entry->side))
+		entry->side->ops->answer(entry->side, poller, RT_SIDE_ANSWERS);
+	return end_batches(poller, 1);
+}
+
+/* The round's only CQ had n. The usual one, alone, goes a straight way; calls
+ * are the last thing in each branch, so no register is saved for them. */
+static inline int end_single(struct rt_poller *poller, struct rt_cq *cq, int n)
+{
+	const struct rt_route_entry *entry = NULL;
+
+	if (n == 1)
+		entry = usual_route(poller, cq, &poller->wcs[0]);
+	if (entry == NULL)
+		return deliver_all(poller, cq, n);
+	deliver_one(poller, cq, entry);
+	if (unlikely(!is_silent(entry)))
+		return ring_one(poller, entry);
+	return is_quiet(poller) ? 1 : do_others(poller, 1);
+}
+
 __attribute__((noinline)) static void read_clock(struct rt_poller *poller)
 {
 	rt_poller_set_tick(poller, rt_now_ns());
 }
 
+/* Has it only one CQ, with routes, that can be polled? Most pollers have. */
+static inline bool has_single(const struct rt_poller *poller)
+{
+	return likely(poller->cqs_count == 1 && !poller->cqs[0]->dead &&
+		      poller->cqs[0]->raw == NULL);
+}
+
 int rt_round_run(struct rt_poller *poller, int budget)
 {
-	int done;
+	struct rt_cq *cq;
+	int n;
 
 	if (unlikely(rt_owner_count_turn(&poller->owned) % ROUNDS_PER_TICK ==
 		     0))
 		read_clock(poller);
-	if (likely(poller->cqs_count == 1))
-		done = poll_cq(poller, poller->cqs[0], budget);
-	else
-		done = poll_several(poller, budget);
-	if (done > 0)
-		return end_batches(poller, done);
+	if (has_single(poller)) {
+		cq = poller->cqs[0];
+		n = poll_cq(poller, cq, budget);
+		if (n > 0)
+			return end_single(poller, cq, n);
+	} else {
+		n = poll_any(poller, budget);
+		if (n > 0)
+			return end_batches(poller, n);
+	}
 	/* polls that found nothing wrote nothing */
 	assert(!rt_deliver_is_due(poller));
 	return is_quiet(poller) ? 0 : do_others(poller, 0);

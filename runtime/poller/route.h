@@ -16,12 +16,12 @@
 #include <stdint.h>
 
 #include "rpma_rt.h"
+#include "base/wr.h"
 
 struct rt_callback;
 struct rt_lane;
 struct rt_side;
 
-#define RT_COOKIE_MASK	  ((UINT64_C(1) << RPMA_RT_CONTEXT_BITS) - 1)
 #define RT_ROUTE_SHIFT	  RPMA_RT_CONTEXT_BITS
 #define RT_ROUTE_MASK	  0x7fffu
 #define RT_ON_ERROR_ONLY  (UINT64_C(1) << 63)
@@ -71,7 +71,8 @@ struct rt_route_entry {
 	void *user;
 	struct rt_side *side;
 	uint32_t qp_key;
-	uint32_t is_callback;
+	uint16_t is_callback;
+	uint16_t flags; /* RPMA_RT_C_LEASE, or none: of its completions */
 };
 
 /* ERRORS: RPMA_E_NOMEM. Every entry free. */

@@ -32,8 +32,11 @@ struct rt_task {
 	int (*run)(struct rt_task *task, struct rt_poller *poller);
 	struct cds_list_head
 		link; /* among the ready, or in a list to wait in */
-	struct rt_heap_node timer; /* its key: the deadline */
-	uint64_t until_taken;	   /* in a CQ's list: see rt_cq.sweeping */
+	union {
+		struct rt_heap_node timer; /* its key: the deadline */
+		/* in a CQ's list, and in no heap: see rt_cq.sweeping */
+		uint64_t until_taken;
+	};
 };
 
 /* a poller's */

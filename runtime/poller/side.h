@@ -37,7 +37,8 @@ struct rt_side_ops {
 struct rt_side {
 	/* read by posters; want is written by them, when they are refused */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t retired;
-	_Atomic uint32_t want; /* of enum rt_want */
+	_Atomic uint32_t want;	     /* of enum rt_want */
+	_Atomic uint32_t retired_ms; /* when it rose last, for the dump */
 	/* the poller's */
 	uint32_t count; /* signaled WRs retired: what retired will be */
 	bool healthy;
@@ -47,6 +48,20 @@ struct rt_side {
 	const struct rt_side_ops *ops; /* immutable */
 };
 
+/* Gives back the credits of what has retired. */
+static inline void rt_side_publish(struct rt_side *side, uint32_t ms)
+{
+	/* relaxed: statistic, orders nothing */
+	atomic_store_explicit(&side->retired_ms, ms, memory_order_relaxed);
+	/* release [LEDGER-1]: pairs with the acquire in post.c; what was
+	 * delivered, and the backlog flag, come with the credit */
+	atomic_store_explicit(&side->retired, side->count,
+			      memory_order_release);
+}
+
+/* what the end of a batch answers; a backlog's end is answered when it eases */
+#define RT_SIDE_ANSWERS (RT_WANT_CREDIT | RT_WANT_LOCK)
+
 /* Is one of these wanted? In the rounds of its poller only. */
 static inline bool rt_side_wants(const struct rt_side *side, uint32_t wants)
 {
@@ -54,6 +69,13 @@ static inline bool rt_side_wants(const struct rt_side *side, uint32_t wants)
 	 * between the poster's store and its second look [LEDGER-2] */
 	return atomic_load_explicit(&side->want, memory_order_relaxed) &
 	       (wants | wants << RT_WANT_IN_CALL);
+}
+
+/* After the batch's fence: does anybody wait for its end? */
+static inline bool rt_side_is_due(const struct rt_side *side)
+{
+	return rt_side_wants(side,
+			     RT_SIDE_ANSWERS | RT_WANT_RETIRED | RT_WANT_POOL);
 }
 
 #endif /* RT_POLLER_SIDE_H */

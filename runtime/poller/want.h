@@ -22,11 +22,14 @@ enum rt_want {
 	RT_WANT_BACKLOG = 1 << 1,
 	/* not a poster's but the poller's own: closed routes of that side wait
 	 * for their work requests */
-	RT_WANT_RETIRED = 1 << 4
+	RT_WANT_RETIRED = 1 << 4,
+	/* on another poller, or inside a function of another connection: the
+	 * lock was not free */
+	RT_WANT_LOCK = 1 << 5,
+	/* the poller's own, for the connection's life: a pool fills it */
+	RT_WANT_POOL = 1 << 8
 };
-#define RT_WANT_IN_CALL 2
-
-#define RT_POST_CHUNK 32 /* work requests a doorbell, at most */
+#define RT_WANT_IN_CALL 2 /* of the first two */
 
 /* the calling thread's rpma_rt_again_reason() */
 extern _Thread_local enum rpma_rt_again rt_want_reason;

@@ -13,6 +13,7 @@
 #include <sched.h>
 
 #include "base/clock.h"
+#include "base/refuse.h"
 #include "base/self.h"
 #include "queue/count.h"
 #include "queue/impl.h"
@@ -23,26 +24,14 @@
 #define NS_PER_US    1000
 #define SPINS_A_LOOK 64 /* takes between two reads of the clock */
 
-/* On a queue that is not shared a second consumer is a mistake of the program:
- * an assertion where those are compiled, else refused. */
-static int enter_alone(struct rpma_rt_queue *queue)
+int rt_alone_refuse(const struct rpma_rt_queue *queue)
 {
-	uint32_t nobody = 0;
-
-	/* acquire: pairs with leave_alone(); a consumer that took over sees
-	 * what the one before it did. Failure: nothing is read */
-	if (atomic_compare_exchange_strong_explicit(
-		    &queue->consumers, &nobody, RT_CONSUMER_INSIDE,
-		    memory_order_acquire, memory_order_relaxed))
-		return 0;
 	assert(!"two consumers at once on a queue that is not shared");
-	return RPMA_RT_E_BUSY;
-}
-
-static void leave_alone(struct rpma_rt_queue *queue)
-{
-	/* release: to the next one's enter_alone() */
-	atomic_store_explicit(&queue->consumers, 0, memory_order_release);
+	return RT_REFUSE(
+		RPMA_RT_E_BUSY,
+		"another thread takes from queue %u (%s), which is not "
+		"shared: set rpma_rt_queue_cfg.shared",
+		queue->id, queue->name);
 }
 
 /* Takes until items come or the queue's budget, or the time, is over. */
@@ -82,7 +71,7 @@ static uint32_t sleep_once(struct rpma_rt_queue *queue,
 	if (count == 0 && *why == RT_TAKE_EMPTY && rt_wake_take_consumer(queue))
 		*why = RT_TAKE_WOKEN;
 	if (count == 0 && *why == RT_TAKE_EMPTY) {
-		rt_stat_add_mt(&queue->stats.sleeps, 1);
+		rt_queue_count_sleep(queue);
 		rt_bell_sleep_armed(&queue->bell, timeout_ns);
 		rt_queue_time_wakeup(queue);
 	}
@@ -118,14 +107,14 @@ static uint32_t sleep_for(struct rpma_rt_queue *queue,
 int rt_alone_poll(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
 		  uint32_t max, uint32_t *count, enum rt_take_end *why)
 {
-	int ret = enter_alone(queue);
+	int ret = rt_alone_enter(queue);
 
 	if (ret)
 		return ret;
 	rt_queue_time_wakeup(queue);
 	*count = rt_queue_poll_consumer(queue, cmpl, max, why);
 	rt_queue_count_take(queue, &queue->stats.polls, *count);
-	leave_alone(queue);
+	rt_alone_leave(queue);
 	return 0;
 }
 
@@ -134,7 +123,7 @@ int rt_alone_wait(struct rpma_rt_queue *queue, int64_t timeout_ns,
 		  uint32_t *count, enum rt_take_end *why)
 {
 	int64_t end_ns;
-	int ret = enter_alone(queue);
+	int ret = rt_alone_enter(queue);
 
 	if (ret)
 		return ret;
@@ -146,7 +135,7 @@ int rt_alone_wait(struct rpma_rt_queue *queue, int64_t timeout_ns,
 			*count = sleep_for(queue, cmpl, max, end_ns, why);
 	}
 	rt_queue_count_take(queue, &queue->stats.waits, *count);
-	leave_alone(queue);
+	rt_alone_leave(queue);
 	return 0;
 }
 
@@ -172,11 +161,11 @@ static enum rt_take_end arm(struct rpma_rt_queue *queue)
 
 int rt_alone_arm(struct rpma_rt_queue *queue, enum rt_take_end *end)
 {
-	int ret = enter_alone(queue);
+	int ret = rt_alone_enter(queue);
 
 	if (ret)
 		return ret;
 	*end = arm(queue);
-	leave_alone(queue);
+	rt_alone_leave(queue);
 	return 0;
 }

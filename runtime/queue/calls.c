@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * calls.c -- the calls of an application on a queue: new, delete, poll, wait,
- * arm, its fd, its statistics.
+ * calls.c -- the calls of an application on a queue: new, delete, arm, its fd,
+ * its statistics. Those that take from it are in poll.c.
  */
 
 #include <assert.h>
@@ -15,10 +15,9 @@
 #include "base/cfg.h"
 #include "base/clock.h"
 #include "base/context.h"
-#include "base/log.h"
+#include "base/refuse.h"
 #include "base/wait.h"
 #include "queue/alone.h"
-#include "queue/count.h"
 #include "queue/impl.h"
 #include "queue/left_out.h"
 #include "queue/list.h"
@@ -27,10 +26,6 @@
 #include "queue/shared.h"
 #include "queue/take.h"
 #include "queue/wake.h"
-
-#define NS_PER_MS 1000000
-
-#define unlikely(x) __builtin_expect(!!(x), 0)
 
 /* ------------------------------------------------------ new and delete --- */
 
@@ -59,18 +54,18 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 	struct rpma_rt_queue *queue;
 	int ret;
 
-	if (rt == NULL || queue_ptr == NULL)
-		return RPMA_E_INVAL;
-	ret = rt_cfg_read_queue(cfg, &checked);
+	ret = RT_REFUSE_NULL(rt, queue_ptr);
 	if (ret == 0)
-		ret = rt_context_check_wait(rt);
+		ret = rt_cfg_read_queue(cfg, &checked);
+	if (ret == 0)
+		ret = RT_REFUSE_WAIT(rt);
 	if (ret)
 		return ret;
 	if (rt_context_is_stopped(rt))
-		return RPMA_RT_E_CLOSED;
+		return RT_REFUSE(RPMA_RT_E_CLOSED, "the runtime was stopped");
 	queue = aligned_alloc(RT_CACHE_LINE, sizeof(*queue));
 	if (queue == NULL)
-		return RPMA_E_NOMEM;
+		return RT_REFUSED(RPMA_E_NOMEM, "no queue is made");
 	memset(queue, 0, sizeof(*queue));
 	queue->rt = rt;
 	rt_bell_init_futex(&queue->bell);
@@ -82,6 +77,7 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 	queue->bell.timed = rt_context_is_timed(rt);
 	queue->goes_in = queue->params.shared || queue->bell.timed;
 	rt_mpsc_init(&queue->messages);
+	rt_mark_init(&queue->waits);
 	pthread_mutex_init(&queue->lock, NULL);
 	rt_wait_cond_init(&queue->left);
 	rt_queue_list_add(rt, queue);
@@ -97,11 +93,15 @@ static bool is_consumed(const struct rpma_rt_queue *queue)
 	       0;
 }
 
-static int refuse_delete(const struct rpma_rt_queue *queue, const char *why)
+static int refuse_delete(const struct rt_log_place *place,
+			 struct rpma_rt_queue *queue, const char *why)
 {
-	RT_LOG_INFO("queue %u (%s) is not deleted: %s", queue->id, queue->name,
-		    why);
-	return RPMA_RT_E_BUSY;
+	/* relaxed: statistic, orders nothing */
+	atomic_store_explicit(&queue->delete_refused, true,
+			      memory_order_relaxed);
+	return rt_refuse(place, RPMA_RT_E_BUSY,
+			 "queue %u (%s) is not deleted: %s", queue->id,
+			 queue->name, why);
 }
 
 /* True when neither a user nor a pusher is left; waits for users whose last
@@ -152,23 +152,24 @@ int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr)
 	struct rpma_rt_queue *queue;
 	int ret;
 
-	if (queue_ptr == NULL)
-		return RPMA_E_INVAL;
+	ret = RT_REFUSE_NULL(queue_ptr);
+	if (ret || *queue_ptr == NULL)
+		return ret;
 	queue = *queue_ptr;
-	if (queue == NULL)
-		return 0;
-	ret = rt_context_check_wait(queue->rt);
+	ret = RT_REFUSE_WAIT(queue->rt);
 	if (ret)
 		return ret;
 	if (is_consumed(queue))
-		return refuse_delete(queue, "a thread takes from it or waits");
+		return refuse_delete(RT_LOG_HERE, queue,
+				     "a thread takes from it or waits");
 	if (rt_context_is_stopped(queue->rt))
 		drop_items(queue);
 	if (!is_free(queue))
-		return refuse_delete(queue,
+		return refuse_delete(RT_LOG_HERE, queue,
 				     "a connection whose CLOSED has not come, "
 				     "a listener or an SRQ names it, or items "
-				     "wait behind a full lane");
+				     "wait behind a full lane; rpma_rt_dump() "
+				     "says which");
 	rt_wake_await_leave(queue);
 	drop_items(queue);
 	rt_queue_list_remove(queue->rt, queue);
@@ -219,9 +220,9 @@ int rpma_rt_queue_get_stats(const struct rpma_rt_queue *queue,
 	uint64_t idle;
 	int ret;
 
-	if (queue == NULL || stats == NULL)
-		return RPMA_E_INVAL;
-	ret = rt_context_check(queue->rt);
+	ret = RT_REFUSE_NULL(queue, stats);
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(queue->rt);
 	if (ret)
 		return ret;
 #define READ(name) known.name = rt_stat_read(&queue->stats.name)
@@ -245,174 +246,15 @@ int rpma_rt_queue_get_stats(const struct rpma_rt_queue *queue,
 	return 0;
 }
 
-/* --------------------------------------------------------------- taking --- */
-
-static int answer(uint32_t count, enum rt_take_end why)
-{
-	if (count > 0)
-		return (int)count;
-	return why == RT_TAKE_CLOSED ? RPMA_RT_E_CLOSED : 0;
-}
-
-/* 0: the call may take, unless max is 0. */
-__attribute__((noinline)) static int
-check_take(const struct rpma_rt_queue *queue,
-	   const struct rpma_rt_completion *cmpl, int max)
-{
-	if (queue == NULL || max < 0 || (cmpl == NULL && max > 0))
-		return RPMA_E_INVAL;
-	return rt_context_check(queue->rt);
-}
-
-static uint32_t poll_shared(struct rpma_rt_queue *queue,
-			    struct rpma_rt_completion *cmpl, uint32_t max,
-			    enum rt_take_end *why)
-{
-	uint32_t count;
-
-	rt_queue_time_wakeup(queue);
-	count = rt_shared_poll(queue, cmpl, max, why);
-	rt_queue_count_take(queue, &queue->stats.polls, count);
-	return count;
-}
-
-/*
- * Nothing to take, nothing owed, not closed, and no consumer inside: a poll of
- * a queue that is not shared answers without entering. Later items are found by
- * the next poll, or by the second look of a consumer before it sleeps.
- */
-static bool is_idle(const struct rpma_rt_queue *queue)
-{
-	uint32_t lanes;
-	uint32_t i;
-
-	/* relaxed: a consumer that enters looks again; no items are read */
-	if (queue->goes_in ||
-	    atomic_load_explicit(&queue->owes_pollers, memory_order_relaxed) ||
-	    atomic_load_explicit(&queue->consumers, memory_order_relaxed) !=
-		    0 ||
-	    !rt_mpsc_is_empty_owner(&queue->messages) ||
-	    (atomic_load_explicit(&queue->gate, memory_order_relaxed) &
-	     RT_QUEUE_CLOSED) != 0)
-		return false;
-	/* acquire [LANE-6] */
-	lanes = atomic_load_explicit(&queue->lane_count, memory_order_acquire);
-	for (i = 0; i < lanes; i++) {
-		if (!rt_lane_is_empty_mt(queue->lanes[i]))
-			return false;
-	}
-	return true;
-}
-
-/* A function of its own: an idle poll saves no registers for it. */
-__attribute__((noinline)) static int
-poll_inside(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
-	    int max)
-{
-	enum rt_take_end why = RT_TAKE_EMPTY;
-	uint32_t count = 0;
-	int ret = 0;
-
-	if (queue->params.shared)
-		count = poll_shared(queue, cmpl, (uint32_t)max, &why);
-	else
-		ret = rt_alone_poll(queue, cmpl, (uint32_t)max, &count, &why);
-	return ret ? ret : answer(count, why);
-}
-
-int rpma_rt_queue_poll(struct rpma_rt_queue *queue,
-		       struct rpma_rt_completion *cmpl, int max)
-{
-	if (unlikely(queue == NULL || max <= 0 || rt_context_check(queue->rt) ||
-		     cmpl == NULL))
-		return check_take(queue, cmpl, max);
-	if (!is_idle(queue))
-		return poll_inside(queue, cmpl, max);
-	rt_stat_add(&queue->stats.idle_polls, 1);
-	return 0;
-}
-
-static uint32_t wait_shared(struct rpma_rt_queue *queue, int64_t timeout_ns,
-			    struct rpma_rt_completion *cmpl, uint32_t max,
-			    enum rt_take_end *why)
-{
-	uint32_t count;
-
-	count = rt_shared_wait(queue, cmpl, max, rt_queue_end_ns(timeout_ns),
-			       why);
-	rt_queue_count_take(queue, &queue->stats.waits, count);
-	return count;
-}
-
-static int wait_once(struct rpma_rt_queue *queue, int64_t timeout_ns,
-		     struct rpma_rt_completion *cmpl, uint32_t max,
-		     uint32_t *count, enum rt_take_end *why)
-{
-	if (!queue->params.shared)
-		return rt_alone_wait(queue, timeout_ns, cmpl, max, count, why);
-	*count = wait_shared(queue, timeout_ns, cmpl, max, why);
-	return 0;
-}
-
-/* The caller has pollers of manual mode: runs rounds of them, outside of the
- * queue since their functions may take from it, and short waits by turns. */
-static int wait_and_run(struct rpma_rt_queue *queue, int64_t timeout_ns,
-			struct rpma_rt_completion *cmpl, uint32_t max,
-			uint32_t *count, enum rt_take_end *why)
-{
-	int64_t end_ns = rt_queue_end_ns(timeout_ns);
-	int64_t left = RT_WAIT_NS;
-	bool is_last = false;
-	int ret;
-
-	do {
-		rt_wait_run();
-		if (end_ns >= 0)
-			left = end_ns - (int64_t)rt_now_ns();
-		if (left > RT_WAIT_NS)
-			left = RT_WAIT_NS;
-		if (left <= 0) {
-			left = 0;
-			is_last = true;
-		}
-		ret = wait_once(queue, left, cmpl, max, count, why);
-	} while (ret == 0 && *count == 0 && *why != RT_TAKE_CLOSED &&
-		 *why != RT_TAKE_WOKEN && !is_last);
-	return ret;
-}
-
-int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
-		       struct rpma_rt_completion *cmpl, int max, int timeout_ms)
-{
-	enum rt_take_end why = RT_TAKE_EMPTY;
-	uint32_t count = 0;
-	int64_t timeout_ns;
-	int ret;
-
-	if (timeout_ms < -1)
-		return RPMA_E_INVAL;
-	ret = check_take(queue, cmpl, max);
-	if (ret == 0)
-		ret = rt_context_check_wait(queue->rt);
-	if (ret || max == 0)
-		return ret;
-	timeout_ns = timeout_ms < 0 ? -1 : (int64_t)timeout_ms * NS_PER_MS;
-	if (rt_wait_has_pollers())
-		ret = wait_and_run(queue, timeout_ns, cmpl, (uint32_t)max,
-				   &count, &why);
-	else
-		ret = wait_once(queue, timeout_ns, cmpl, (uint32_t)max, &count,
-				&why);
-	return ret ? ret : answer(count, why);
-}
+/* ------------------------------------------------------------ its fd --- */
 
 int rpma_rt_queue_get_fd(struct rpma_rt_queue *queue, int *fd)
 {
 	int ret;
 
-	if (queue == NULL || fd == NULL)
-		return RPMA_E_INVAL;
-	ret = rt_context_check(queue->rt);
+	ret = RT_REFUSE_NULL(queue, fd);
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(queue->rt);
 	if (ret)
 		return ret;
 	/* several consumers of a shared queue may call at once */
@@ -420,7 +262,7 @@ int rpma_rt_queue_get_fd(struct rpma_rt_queue *queue, int *fd)
 	ret = rt_bell_add_fd(&queue->bell);
 	pthread_mutex_unlock(&queue->lock);
 	if (ret)
-		return ret;
+		return RT_REFUSED(ret, "the queue has no descriptor");
 	*fd = rt_bell_fd(&queue->bell);
 	return 0;
 }
@@ -430,16 +272,17 @@ int rpma_rt_queue_arm(struct rpma_rt_queue *queue)
 	enum rt_take_end end;
 	int ret;
 
-	if (queue == NULL)
-		return RPMA_E_INVAL;
-	ret = rt_context_check(queue->rt);
+	ret = RT_REFUSE_NULL(queue);
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(queue->rt);
 	if (ret)
 		return ret;
-	if (rt_bell_fd(&queue->bell) < 0) {
-		RT_LOG_ERROR("a queue is armed before its descriptor is asked "
-			     "for: call rpma_rt_queue_get_fd() first");
-		return RPMA_E_INVAL;
-	}
+	if (rt_bell_fd(&queue->bell) < 0)
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "queue %u (%s) is armed before its descriptor "
+				 "is asked for: call rpma_rt_queue_get_fd() "
+				 "first",
+				 queue->id, queue->name);
 	if (queue->params.shared)
 		end = rt_shared_arm(queue);
 	else
@@ -447,6 +290,6 @@ int rpma_rt_queue_arm(struct rpma_rt_queue *queue)
 	if (ret)
 		return ret;
 	if (end == RT_TAKE_CLOSED)
-		return RPMA_RT_E_CLOSED;
+		return rt_queue_refuse_closed(queue);
 	return end != RT_TAKE_EMPTY;
 }

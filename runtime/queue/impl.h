@@ -15,6 +15,7 @@
 
 #include "rpma_rt.h"
 #include "base/bell.h"
+#include "base/mark.h"
 #include "base/mpsc.h"
 #include "base/stats.h"
 #include "queue/lane.h"
@@ -64,6 +65,7 @@ struct rpma_rt_queue {
 
 	/* those who consume, or want to */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t consumers; /* RT_CONSUMER_* */
+	_Atomic uint32_t inside; /* tid of the last to go in, for the dump */
 
 	/* written by the sleeping consumer, read by those who publish */
 	alignas(RT_CACHE_LINE) struct rt_bell bell;
@@ -72,12 +74,17 @@ struct rpma_rt_queue {
 	/* messages, and the threads inside push */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t gate;
 	struct rt_mpsc messages;
+	struct rt_mark waits; /* for the dump */
 
 	/* written by the consumer, some by anyone, read by anyone */
 	alignas(RT_CACHE_LINE) struct {
 		/* polls that did not go in are counted apart */
 		_Atomic uint64_t idle_polls, polls, waits, empty, batches,
 			taken, messages_taken, busy, messages, sleeps, wakes;
+		/* the last to take something, or of many that found nothing:
+		 * tid, then when in ms; 0: none yet */
+		_Atomic uint64_t last_look, last_take;
+		_Atomic bool date_due; /* the next take is worth a date */
 	} stats;
 	struct rt_histogram dispatch;
 	struct rt_histogram wakeup;
@@ -90,8 +97,18 @@ struct rpma_rt_queue {
 	struct rpma_rt_queue *next; /* the runtime's list, under its lock */
 	struct rt_queue_lane *of_poller[RPMA_RT_MAX_POLLERS];
 
+	_Atomic bool delete_refused; /* still used, for the dump */
+
 	/* immutable after new; for the dump */
 	char name[RPMA_RT_NAME_MAX + 1];
 };
+
+/* May there be tokens of joints among items that were taken? */
+static inline bool rt_queue_has_tokens(const struct rpma_rt_queue *queue)
+{
+	/* relaxed: the taker of a token has seen the tail that brings the
+	 * count */
+	return atomic_load_explicit(&queue->joints, memory_order_relaxed) > 0;
+}
 
 #endif /* RT_QUEUE_IMPL_H */

@@ -71,6 +71,7 @@ int rt_lane_init(struct rt_lane *lane, struct rt_bell *poller,
 	assert(size >= 2 && (size & (size - 1)) == 0);
 	memset(lane, 0, sizeof(*lane));
 	CDS_INIT_LIST_HEAD(&lane->left_link);
+	rt_mark_init(&lane->waits);
 	lane->poller = poller;
 	lane->consumer = consumer;
 	lane->size = size;
@@ -119,13 +120,6 @@ static void ring_put(struct rt_lane *lane,
 	lane->tail_next += count;
 }
 
-static void release_tail(struct rt_lane *lane)
-{
-	/* release [LANE-1]: publishes the slots to the acquire in take */
-	atomic_store_explicit(&lane->tail, lane->tail_next,
-			      memory_order_release);
-}
-
 static void tell_spill(struct rt_lane *lane)
 {
 	/* relaxed: statistic for rpma_rt_dump(), orders nothing */
@@ -171,7 +165,7 @@ void rt_lane_publish_poller(struct rt_lane *lane)
 	lane->touched = false;
 	if (lane->staged_count > 0)
 		rt_lane_flush_poller(lane);
-	release_tail(lane);
+	rt_lane_release_tail_poller(lane);
 }
 
 /* Updates the flags after a spill shrank. */
@@ -214,7 +208,7 @@ uint32_t rt_lane_retry_poller(struct rt_lane *lane)
 	}
 	if (moved == 0)
 		return 0;
-	release_tail(lane);
+	rt_lane_release_tail_poller(lane);
 	tell_spill(lane);
 	ease(lane);
 	return moved;

@@ -28,7 +28,9 @@
 
 #include "rpma_rt.h"
 #include "base/bell.h"
+#include "base/mark.h"
 #include "base/order.h"
+#include "base/self.h"
 #include "base/stats.h"
 #include "queue/spill.h"
 #include "queue/waiter.h"
@@ -68,6 +70,7 @@ struct rt_lane {
 	bool answering;	   /* and waiters may not have been answered yet */
 	bool spill_listed; /* in the poller's list of lanes that spill */
 	struct rt_lane *touched_next; /* the poller's list of touched lanes */
+	struct rt_mark waits;	      /* read by the dump */
 	struct rt_lane *spill_next;
 	_Atomic uint64_t wakes; /* of the consumer, for statistics */
 	/* the list of lanes that the poller did not ring for, NULL: the lane
@@ -93,6 +96,9 @@ struct rt_lane {
 
 	/* written by the poller, read by the consumer */
 	alignas(RT_APART) _Atomic uint32_t tail; /* items published */
+	/* by which thread, unless takes are timed: compared only, it may have
+	 * ended */
+	_Atomic(const struct rt_self *) by;
 
 	/* written by the consumer, read by the poller */
 	alignas(RT_APART) _Atomic uint32_t head; /* items taken */
@@ -162,6 +168,45 @@ rt_lane_slot_poller(struct rt_lane *lane)
 	return &lane->staged[lane->staged_count++];
 }
 
+/*
+ * Has a batch of one item its place in the ring itself? It is filled there,
+ * then published by rt_lane_publish_one_poller(). False: stage it, the ring may
+ * be full, or there is a spill. REQUIRES: nothing is staged
+ */
+static inline bool rt_lane_has_place_poller(const struct rt_lane *lane)
+{
+	return lane->spill->count == 0 &&
+	       lane->tail_next - lane->head_seen < lane->size;
+}
+
+static inline struct rpma_rt_completion *
+rt_lane_place_poller(const struct rt_lane *lane)
+{
+	return &lane->ring[lane->tail_next & (lane->size - 1)];
+}
+
+static inline void rt_lane_release_tail_poller(struct rt_lane *lane)
+{
+	/* release [LANE-1]: publishes the slots to the acquire in take */
+	atomic_store_explicit(&lane->tail, lane->tail_next,
+			      memory_order_release);
+}
+
+/* Before the lane is published, unless takes are timed: the calling thread may
+ * take from it in a straight line. */
+static inline void rt_lane_sign_poller(struct rt_lane *lane)
+{
+	/* relaxed: a hint */
+	atomic_store_explicit(&lane->by, &rt_self, memory_order_relaxed);
+}
+
+static inline void rt_lane_publish_one_poller(struct rt_lane *lane)
+{
+	rt_lane_sign_poller(lane);
+	lane->tail_next++;
+	rt_lane_release_tail_poller(lane);
+}
+
 /* True once between two publishes: the caller remembers the lane. */
 static inline bool rt_lane_touch_poller(struct rt_lane *lane)
 {
@@ -191,6 +236,24 @@ uint32_t rt_lane_retry_poller(struct rt_lane *lane);
 
 /* The staged items were polled at ns; between slot and flush. */
 void rt_lane_stamp_poller(struct rt_lane *lane, uint64_t ns);
+
+/* The number of the last item that is staged. */
+static inline uint32_t rt_lane_last_poller(const struct rt_lane *lane)
+{
+	return lane->tail_next + lane->spill->count + lane->staged_count - 1;
+}
+
+/* The item of that number was polled at about ms; it and what came before it
+ * are published after this. */
+static inline void rt_lane_date_poller(struct rt_lane *lane, uint32_t number,
+				       uint32_t ms)
+{
+	if (rt_mark_date(&lane->waits, ms))
+		/* relaxed: a statistic; the consumer's line, once a second */
+		rt_mark_put(&lane->waits, number, ms,
+			    atomic_load_explicit(&lane->head,
+						 memory_order_relaxed));
+}
 
 /* True once after the backlog flag was cleared. */
 bool rt_lane_take_eased_poller(struct rt_lane *lane);
@@ -264,6 +327,28 @@ static inline uint32_t rt_lane_count_mt(const struct rt_lane *lane)
 	/* relaxed: statistic, orders nothing */
 	return tail - head +
 	       atomic_load_explicit(&lane->spill_now, memory_order_relaxed);
+}
+
+/* Any thread: does an item wait, and since when at least, in ms? */
+static inline bool rt_lane_waits_mt(const struct rt_lane *lane,
+				    uint32_t *since_ms)
+{
+	/* relaxed: what is taken meanwhile is still counted as there, and by
+	 * the mark as well */
+	uint32_t head = atomic_load_explicit(&lane->head, memory_order_relaxed);
+
+	/* acquire [LANE-1]: the date of what is published. Without that, what
+	 * a spill has may be newer than the date */
+	if (atomic_load_explicit(&lane->tail, memory_order_acquire) == head)
+		return false;
+	*since_ms = rt_mark_since(&lane->waits, head);
+	return true;
+}
+
+/* When the last item was written. */
+static inline uint32_t rt_lane_dated_mt(const struct rt_lane *lane)
+{
+	return rt_mark_last(&lane->waits);
 }
 
 /* --------------------------------------------------------- the consumer --- */

@@ -8,6 +8,8 @@
 
 #include "queue/left_out.h"
 
+#include <urcu/compiler.h> /* caa_container_of: others bring it since 0.13 */
+
 void rt_left_out_init(struct rt_left_out *list)
 {
 	/* relaxed: no other thread has it yet */

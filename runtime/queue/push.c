@@ -9,7 +9,9 @@
 
 #include "queue/push.h"
 
+#include "base/clock.h"
 #include "base/context.h"
+#include "base/refuse.h"
 #include "queue/impl.h"
 #include "queue/queue.h"
 
@@ -40,6 +42,30 @@ static bool enter_gate(struct rpma_rt_queue *queue)
 	if ((gate & RT_QUEUE_CLOSED) == 0)
 		return true;
 	leave_gate(queue);
+	return false;
+}
+
+/* False: there are as many as may be. Pushed before it is counted as taken, so
+ * never more, and a few less while others are refused. */
+static bool count_message(struct rpma_rt_queue *queue)
+{
+	uint32_t ms = rt_now_ms();
+	bool is_due = rt_mark_date(&queue->waits, ms);
+	/* relaxed, but for one: counts; what was taken was counted before.
+	 * Release: the date, to rt_queue_snapshot() */
+	uint64_t taken = atomic_load_explicit(&queue->stats.messages_taken,
+					      memory_order_relaxed);
+	uint64_t before = atomic_fetch_add_explicit(&queue->stats.messages, 1,
+						    memory_order_release);
+
+	if (is_due)
+		rt_mark_put(&queue->waits, (uint32_t)before, ms,
+			    (uint32_t)taken);
+	if (before - taken < RPMA_RT_MAX_MESSAGES)
+		return true;
+	/* relaxed: likewise */
+	atomic_fetch_sub_explicit(&queue->stats.messages, 1,
+				  memory_order_relaxed);
 	return false;
 }
 
@@ -80,14 +106,14 @@ int rpma_rt_queue_push(struct rpma_rt_queue *queue, uint64_t context,
 	struct message *msg;
 	int ret;
 
-	if (queue == NULL)
-		return RPMA_E_INVAL;
-	ret = rt_context_check(queue->rt);
+	ret = RT_REFUSE_NULL(queue);
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(queue->rt);
 	if (ret)
 		return ret;
 	msg = malloc(sizeof(*msg));
 	if (msg == NULL)
-		return RPMA_E_NOMEM;
+		return RT_REFUSED(RPMA_E_NOMEM, "the message is not pushed");
 	msg->item = (struct rpma_rt_completion){
 		.context = context,
 		.user = user,
@@ -97,9 +123,19 @@ int rpma_rt_queue_push(struct rpma_rt_queue *queue, uint64_t context,
 	};
 	if (!enter_gate(queue)) {
 		free(msg);
-		return RPMA_RT_E_CLOSED;
+		return RT_REFUSE(RPMA_RT_E_CLOSED,
+				 "queue %u (%s) is closed: the message is not "
+				 "pushed",
+				 queue->id, queue->name);
 	}
-	rt_stat_add_mt(&queue->stats.messages, 1);
+	if (!count_message(queue)) {
+		leave_gate(queue);
+		free(msg);
+		return RT_REFUSE(RPMA_RT_E_BUSY,
+				 "queue %u (%s) has as many messages as it "
+				 "holds: poll it; the message is not pushed",
+				 queue->id, queue->name);
+	}
 	rt_mpsc_push_mt(&queue->messages, &msg->node);
 	rt_queue_ring(queue);
 	leave_gate(queue);
@@ -110,9 +146,9 @@ int rpma_rt_queue_close(struct rpma_rt_queue *queue)
 {
 	int ret;
 
-	if (queue == NULL)
-		return RPMA_E_INVAL;
-	ret = rt_context_check(queue->rt);
+	ret = RT_REFUSE_NULL(queue);
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(queue->rt);
 	if (ret)
 		return ret;
 	if (!enter_gate(queue))

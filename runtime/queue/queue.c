@@ -8,7 +8,7 @@
 
 #include "queue/queue.h"
 
-#include "base/log.h"
+#include "base/refuse.h"
 #include "queue/impl.h"
 
 #include <assert.h>
@@ -185,8 +185,9 @@ int rt_queue_check_of(const struct rpma_rt_queue *queue,
 {
 	if (rt_queue_is_of(queue, rt))
 		return 0;
-	RT_LOG_ERROR("%s is of another runtime", field);
-	return RPMA_E_INVAL;
+	return RT_REFUSE(RPMA_E_INVAL,
+			 "%s is of another runtime: give a queue of this one",
+			 field);
 }
 
 bool rt_queue_is_of(const struct rpma_rt_queue *queue, const struct rpma_rt *rt)
@@ -248,37 +249,4 @@ struct rpma_rt_queue *rt_queue_next(const struct rpma_rt_queue *queue)
 uint32_t rt_queue_id(const struct rpma_rt_queue *queue)
 {
 	return queue->id;
-}
-
-void rt_queue_snapshot(const struct rpma_rt_queue *queue,
-		       struct rt_queue_state *view)
-{
-	/* relaxed: statistics, order nothing */
-	uint32_t consumers =
-		atomic_load_explicit(&queue->consumers, memory_order_relaxed);
-	const struct rt_lane *lane;
-	uint32_t i;
-
-	*view = (struct rt_queue_state){
-		.id = queue->id,
-		.shared = queue->params.shared,
-		.closed = rt_queue_is_closed(queue),
-		/* relaxed: likewise */
-		.finished = atomic_load_explicit(&queue->finished,
-						 memory_order_relaxed),
-		.inside = (consumers & RT_CONSUMER_INSIDE) != 0,
-		.asleep = rt_bell_ways(&queue->bell) != RT_BELL_AWAKE,
-		.waiters = consumers / RT_CONSUMER_WAITER,
-		/* acquire [LANE-6] */
-		.lanes = atomic_load_explicit(&queue->lane_count,
-					      memory_order_acquire),
-	};
-	memcpy(view->name, queue->name, sizeof(view->name));
-	for (i = 0; i < view->lanes; i++) {
-		lane = queue->lanes[i];
-		/* relaxed: statistics, order nothing */
-		view->spilled += atomic_load_explicit(&lane->spill_now,
-						      memory_order_relaxed);
-		view->backlogged += rt_lane_is_backlogged(lane);
-	}
 }

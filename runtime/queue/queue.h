@@ -68,6 +68,12 @@ void rt_queue_close_gate(struct rpma_rt_queue *queue);
 /* Rings after a fence of its own; counted. */
 void rt_queue_ring(struct rpma_rt_queue *queue);
 
+/* a thread did something; tid 0: none has */
+struct rt_queue_date {
+	uint32_t tid;
+	uint32_t ago_ms;
+};
+
 /* The state of a queue, for rpma_rt_dump(); the caller keeps it alive. */
 struct rt_queue_state {
 	uint32_t id; /* of the process */
@@ -81,8 +87,14 @@ struct rt_queue_state {
 	uint32_t lanes;
 	uint32_t spilled;    /* items behind full lanes */
 	uint32_t backlogged; /* lanes over the limit */
+	bool delete_refused;
+	bool has_waiting;    /* an item, */
+	uint32_t waiting_ms; /* at least for so long */
+	uint32_t inside_tid; /* of the last consumer; 0: none was inside */
+	struct rt_queue_date look; /* the last that found nothing, as far as */
+	struct rt_queue_date take; /* it was noted; that took something */
 };
-void rt_queue_snapshot(const struct rpma_rt_queue *queue,
+void rt_queue_snapshot(const struct rpma_rt_queue *queue, uint32_t now_ms,
 		       struct rt_queue_state *view);
 /* RPMA_E_INVAL, logged with the name of the field that holds it: it is another
  * runtime's. */

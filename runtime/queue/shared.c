@@ -40,8 +40,10 @@ static bool try_enter(struct rpma_rt_queue *queue, uint32_t inside)
 		if (atomic_compare_exchange_weak_explicit(
 			    &queue->consumers, &old,
 			    (old + inside) | RT_CONSUMER_INSIDE,
-			    memory_order_acquire, memory_order_relaxed))
+			    memory_order_acquire, memory_order_relaxed)) {
+			rt_queue_go_in(queue);
 			return true;
+		}
 	}
 	return false;
 }
@@ -63,8 +65,10 @@ static bool enter_or_mark(struct rpma_rt_queue *queue, uint32_t inside,
 	} while (!atomic_compare_exchange_weak_explicit(
 		&queue->consumers, &old, new, memory_order_acq_rel,
 		memory_order_relaxed));
-	if ((old & RT_CONSUMER_INSIDE) == 0)
+	if ((old & RT_CONSUMER_INSIDE) == 0) {
+		rt_queue_go_in(queue);
 		return true;
+	}
 	rt_stat_add_mt(&queue->stats.busy, 1);
 	return false;
 }
@@ -253,7 +257,7 @@ static uint32_t give_up(struct rpma_rt_queue *queue,
 
 static void sleep_once(struct rpma_rt_queue *queue, int64_t left_ns)
 {
-	rt_stat_add_mt(&queue->stats.sleeps, 1);
+	rt_queue_count_sleep(queue);
 	rt_bell_sleep_armed(&queue->bell, left_ns);
 	rt_queue_time_wakeup(queue);
 }

@@ -20,6 +20,7 @@ struct rt_spill *rt_spill_new(uint32_t entries)
 	if (spill == NULL)
 		return NULL;
 	spill->entries = entries;
+	spill->announced_before = 0;
 	spill->first = 0;
 	spill->count = 0;
 	return spill;

@@ -15,6 +15,7 @@
 #include "rpma_rt.h"
 
 struct rt_spill {
+	uint32_t announced_before; /* of its lane, should it be undone */
 	uint32_t entries;
 	uint32_t first;
 	uint32_t count;

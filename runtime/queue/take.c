@@ -10,6 +10,7 @@
 #include "queue/take.h"
 
 #include "base/clock.h"
+#include "base/refuse.h"
 #include "queue/impl.h"
 #include "queue/joint.h"
 #include "queue/push.h"
@@ -18,8 +19,9 @@
 
 /* Takes up to max items from all sources, beginning with another one each time.
  */
-static uint32_t take_lane(struct rpma_rt_queue *queue, struct rt_lane *lane,
-			  struct rpma_rt_completion *cmpl, uint32_t max)
+static inline uint32_t take_lane(struct rpma_rt_queue *queue,
+				 struct rt_lane *lane,
+				 struct rpma_rt_completion *cmpl, uint32_t max)
 {
 	uint32_t count = rt_lane_take_consumer(lane, cmpl, max);
 	uint64_t ns;
@@ -68,22 +70,30 @@ static uint32_t take_all(struct rpma_rt_queue *queue,
 	return total;
 }
 
-uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
-				struct rpma_rt_completion *cmpl, uint32_t max)
+uint32_t rt_queue_take_tokens_consumer(struct rpma_rt_queue *queue,
+				       struct rpma_rt_completion *cmpl,
+				       uint32_t count, uint32_t max)
 {
-	uint32_t count = take_all(queue, cmpl, max);
 	uint32_t left;
 
-	/* relaxed: the taker of a token has seen the tail that brings the
-	 * count. Tokens alone are nothing: there may be items behind them */
-	while (count > 0 &&
-	       atomic_load_explicit(&queue->joints, memory_order_relaxed) > 0) {
+	/* tokens alone are nothing: there may be items behind them */
+	while (count > 0 && rt_queue_has_tokens(queue)) {
 		left = rt_joint_finish_consumer(queue, cmpl, count);
 		if (left > 0)
 			return left;
 		count = take_all(queue, cmpl, max);
 	}
 	return count;
+}
+
+uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
+				struct rpma_rt_completion *cmpl, uint32_t max)
+{
+	uint32_t count = take_all(queue, cmpl, max);
+
+	if (count == 0 || !rt_queue_has_tokens(queue))
+		return count;
+	return rt_queue_take_tokens_consumer(queue, cmpl, count, max);
 }
 
 /* Before the take whose nothing it explains: what was published before the
@@ -191,4 +201,12 @@ enum rt_take_end rt_queue_look_consumer(struct rpma_rt_queue *queue)
 		return end;
 	ring_pollers(queue);
 	return rt_wake_is_due(queue) ? RT_TAKE_WOKEN : RT_TAKE_EMPTY;
+}
+
+int rt_queue_refuse_closed(const struct rpma_rt_queue *queue)
+{
+	return RT_REFUSE(RPMA_RT_E_CLOSED,
+			 "queue %u (%s) is closed and empty: nothing comes any "
+			 "more",
+			 queue->id, queue->name);
 }

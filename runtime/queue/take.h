@@ -25,6 +25,11 @@ enum rt_take_end {
  * Thread: the consumer, or the one that deletes. */
 uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
 				struct rpma_rt_completion *cmpl, uint32_t max);
+/* The end of a take of so many items: tokens of joints are dropped. If they
+ * were all, takes again. */
+uint32_t rt_queue_take_tokens_consumer(struct rpma_rt_queue *queue,
+				       struct rpma_rt_completion *cmpl,
+				       uint32_t count, uint32_t max);
 /* A poll: takes; of nothing, says why and rings pollers that sleep on a spill.
  */
 uint32_t rt_queue_poll_consumer(struct rpma_rt_queue *queue,
@@ -36,6 +41,9 @@ uint32_t rt_queue_take_again_consumer(struct rpma_rt_queue *queue,
 				      uint32_t max, enum rt_take_end *why);
 /* The same without taking: RT_TAKE_EMPTY if a take would find nothing. */
 enum rt_take_end rt_queue_look_consumer(struct rpma_rt_queue *queue);
+
+/* RPMA_RT_E_CLOSED, logged: a take that found the end. */
+int rt_queue_refuse_closed(const struct rpma_rt_queue *queue);
 
 /* When a wait of that length ends, of rt_now_ns(); -1: never */
 static inline int64_t rt_queue_end_ns(int64_t timeout_ns)

@@ -12,11 +12,14 @@
 #include <string.h>
 
 #include "base/cfg.h"
+#include "base/clock.h"
 #include "base/context.h"
-#include "base/log.h"
+#include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/wait.h"
 #include "cm/device.h"
+#include "pool/pool.h"
+#include "poller/cq_pool.h"
 #include "poller/poller.h"
 #include "poller/reserve.h"
 #include "queue/queue.h"
@@ -37,11 +40,39 @@ static void arm_message(struct rt_msg *msg, void *owner)
 	ibv_modify_srq(srq->ibv_srq, &attr, IBV_SRQ_LIMIT);
 }
 
+/* Control thread: the SRQ takes nobody new, those that it has close, and its
+ * queue is told. */
+static void fail_message(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, fail_msg, msg);
+	struct rpma_rt *rt = owner;
+
+	pthread_mutex_lock(&rt->lock);
+	/* relaxed: under the lock, to those who take it for a connection */
+	atomic_store_explicit(&srq->failed, true, memory_order_relaxed);
+	rt_cq_pool_fail_srq(srq->poller, srq->number);
+	pthread_mutex_unlock(&rt->lock);
+	RT_LOG_ERROR("the device reports an error of an SRQ of poller %d: its "
+		     "connections are closed. Delete it and make another",
+		     srq->poller->index);
+	rt_inbox_push_mt(&srq->poller->inbox, &srq->told_msg);
+}
+
+void rt_srq_fail_mt(struct rpma_rt_srq *srq)
+{
+	/* relaxed: only the first caller matters; the inbox orders the rest */
+	if (!atomic_exchange_explicit(&srq->fail_sent, true,
+				      memory_order_relaxed))
+		rt_inbox_push_mt(&srq->device->control.inbox, &srq->fail_msg);
+}
+
 /* Event thread. */
 static void async_event(struct rt_async_object *self, enum ibv_event_type type)
 {
 	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, async, self);
 
+	if (type == IBV_EVENT_SRQ_ERR)
+		rt_srq_fail_mt(srq);
 	/* acq_rel: pairs with the exchange in rt_srq_look_message(): the
 	 * message is free again */
 	if (type == IBV_EVENT_SRQ_LIMIT_REACHED &&
@@ -93,8 +124,13 @@ static int srq_alloc(const struct rpma_rt_srq_cfg *cfg,
 	/* relaxed: nobody knows it yet */
 	atomic_store_explicit(&srq->retired, cfg->srq_size,
 			      memory_order_relaxed);
+	atomic_store_explicit(&srq->retired_ms, rt_now_ms(),
+			      memory_order_relaxed);
 	srq->arm_msg.fn = arm_message;
+	srq->fail_msg.fn = fail_message;
 	srq->look_msg.fn = rt_srq_look_message;
+	srq->lock_msg.fn = rt_srq_lock_message;
+	srq->told_msg.fn = rt_srq_told_message;
 	*srq_ptr = srq;
 	return 0;
 }
@@ -179,8 +215,11 @@ static int register_locked(struct beginning *beginning)
 	}
 	srq->next = rt->srqs;
 	rt->srqs = srq;
+	rt_pool_ref(srq->cfg.pool);
+	rt_pool_use(srq->cfg.pool, srq->poller->index);
 	/* relaxed: a count, read under no order */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
+	rt_context_list(rt, &rt->listed_srqs, &srq->listed);
 	rt_poller_call_send(srq->poller, &beginning->call, begin_on_poller,
 			    beginning);
 	return 0;
@@ -203,39 +242,46 @@ static int make(struct rpma_rt_srq *srq)
 	return ret;
 }
 
-int rpma_rt_srq_new(struct rpma_rt *rt, const struct rpma_rt_srq_cfg *given,
+int rpma_rt_srq_new(struct rpma_rt *rt, const struct rpma_rt_srq_cfg *cfg,
 		    struct rpma_rt_srq **srq_ptr)
 {
-	struct rpma_rt_srq_cfg cfg;
+	static const char what[] = "no SRQ is made";
+	struct rpma_rt_srq_cfg checked;
 	struct ibv_context *ibv_ctx;
 	struct rt_device *device;
 	struct rpma_rt_srq *srq;
 	int ret;
 
-	if (rt == NULL || given == NULL || srq_ptr == NULL)
-		return RPMA_E_INVAL;
-	ret = rt_cfg_read_srq(given, rt->cfg.pollers, &cfg);
+	ret = RT_REFUSE_NULL(rt, cfg, srq_ptr);
 	if (ret == 0)
-		ret = rt_queue_check_of(cfg.queue, rt, "rpma_rt_srq_cfg.queue");
+		ret = rt_cfg_read_srq(cfg, rt->cfg.pollers, &checked);
 	if (ret == 0)
-		ret = rt_context_check_wait(rt);
+		ret = rt_queue_check_of(checked.queue, rt,
+					"rpma_rt_srq_cfg.queue");
 	if (ret == 0)
-		ret = rt_context_ref(rt);
+		ret = rt_pool_check_of(checked.pool, rt, checked.peer,
+				       "rpma_rt_srq_cfg.pool");
+	if (ret == 0)
+		ret = RT_REFUSE_WAIT(rt);
 	if (ret)
 		return ret;
-	ret = rpma_peer_get_ibv_context(cfg.peer, &ibv_ctx);
+	ret = rt_context_ref(rt);
+	if (ret)
+		return RT_REFUSED(ret, what);
+	ret = rpma_peer_get_ibv_context(checked.peer, &ibv_ctx);
 	if (ret == 0)
 		ret = rt_device_get(rt, ibv_ctx, &device);
 	if (ret == 0)
-		ret = srq_alloc(&cfg, &srq);
+		ret = srq_alloc(&checked, &srq);
 	if (ret)
 		goto release_runtime;
 	srq->rt = rt;
-	srq->peer = cfg.peer;
+	srq->peer = checked.peer;
 	srq->device = device;
-	srq->poller = &rt->pollers[cfg.poller];
-	srq->user = cfg.user;
-	srq->queue = cfg.queue;
+	srq->poller = &rt->pollers[checked.poller];
+	srq->user = checked.user;
+	srq->queue = checked.queue;
+	rt_srq_feed_init(srq);
 	ret = make(srq);
 	if (ret)
 		srq_free(srq);
@@ -243,7 +289,7 @@ int rpma_rt_srq_new(struct rpma_rt *rt, const struct rpma_rt_srq_cfg *given,
 		*srq_ptr = srq;
 release_runtime:
 	rt_context_unref(rt);
-	return ret;
+	return RT_REFUSED(ret, what);
 }
 
 /* --------------------------------------------------------------- ending --- */
@@ -275,19 +321,28 @@ static int finish(struct rpma_rt_srq *srq)
 	int ret;
 
 	pthread_mutex_lock(&srq->lock);
+	pthread_mutex_lock(&rt->ask_lock);
 	srq->closed = true;
+	pthread_mutex_unlock(&rt->ask_lock);
 	pthread_mutex_unlock(&srq->lock);
-	/* behind an arm message, which names the device's SRQ */
+	/* from here on nobody says that it failed */
+	pthread_mutex_lock(&rt->lock);
+	unlist(rt, srq);
+	pthread_mutex_unlock(&rt->lock);
+	rt_async_disown(&srq->async);
+	/* behind an arm message, which names the device's SRQ, and a failure */
 	rt_call_sync(rt, &srq->device->control.inbox, nothing, NULL);
 	ret = verbs_delete(srq);
-	/* behind a limit message */
+	/* behind a limit message, and that it failed */
 	while (rt_poller_call(srq->poller, end_on_poller, srq))
 		; /* the poller does other things between two parts */
 	pthread_mutex_lock(&rt->lock);
-	unlist(rt, srq);
 	srq->poller->numbers_taken[srq->number] = false;
 	srq->lane->reserved -= srq->reserved;
+	/* relaxed: a delete of the queue takes the directory's lock after it */
+	atomic_store_explicit(&srq->is_over, true, memory_order_relaxed);
 	rt_queue_unref_announced(srq->queue);
+	rt_pool_unref(srq->cfg.pool);
 	pthread_mutex_unlock(&rt->lock);
 	return ret;
 }
@@ -335,13 +390,12 @@ int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr)
 	bool is_used;
 	int ret;
 
-	if (srq_ptr == NULL)
-		return RPMA_E_INVAL;
+	ret = RT_REFUSE_NULL(srq_ptr);
+	if (ret || *srq_ptr == NULL)
+		return ret;
 	srq = *srq_ptr;
-	if (srq == NULL)
-		return 0;
 	rt = srq->rt;
-	ret = rt_context_check_wait(rt);
+	ret = RT_REFUSE_WAIT(rt);
 	if (ret)
 		return ret;
 	if (rt_context_ref(rt) == 0) {
@@ -356,10 +410,15 @@ int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr)
 		is_used = ret != 0;
 	}
 	if (is_used) {
-		RT_LOG_INFO("the SRQ is not deleted: a listener, or a "
-			    "connection whose CLOSED has not come, uses it");
-		return ret;
+		/* relaxed: statistic, orders nothing */
+		atomic_store_explicit(&srq->delete_refused, true,
+				      memory_order_relaxed);
+		return RT_REFUSE(ret,
+				 "the SRQ is not deleted: a listener, or a "
+				 "connection whose CLOSED has not come, "
+				 "uses it");
 	}
+	rt_context_unlist(rt, &srq->listed);
 	srq_free(srq);
 	/* release: pairs with the acquire in rpma_rt_delete() */
 	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/runtime.h"
+#include "pool/pool.h"
 #include "poller/poller.h"
 #include "poller/qp_table.h"
 #include "queue/lane.h"
@@ -59,7 +60,7 @@ static bool slot_return(struct rpma_rt_srq *srq, uint64_t cookie,
 	return true;
 }
 
-/* Of no connection: back to the SRQ's own queue, marked. */
+/* Of no connection: back to the SRQ's own queue, marked, or to its pool. */
 static void give_back(struct rpma_rt_srq *srq, uint64_t context)
 {
 	const struct rpma_rt_completion item = {
@@ -71,6 +72,10 @@ static void give_back(struct rpma_rt_srq *srq, uint64_t context)
 		.flags = RPMA_RT_C_SYNTHESIZED,
 	};
 
+	if (srq->cfg.pool != NULL) {
+		rt_pool_give_back(srq->cfg.pool, context);
+		return;
+	}
 	rt_deliver_write(srq->poller, srq->lane, &item);
 }
 
@@ -98,7 +103,13 @@ static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 	}
 	if (wc->status != IBV_WC_SUCCESS)
 		entry->side->ops->broken(entry->side, wc->status);
+	if (srq->cfg.pool != NULL && wc->status != IBV_WC_SUCCESS) {
+		rt_pool_give_back(srq->cfg.pool, context);
+		return;
+	}
 	item = rt_item_of_wc(wc, context, entry->user, IBV_WC_RECV);
+	if (srq->cfg.pool != NULL)
+		item.flags |= RPMA_RT_C_LEASE;
 	if (entry->is_callback) {
 		rt_deliver_item(poller, entry, &item);
 		return;
@@ -123,6 +134,9 @@ static void publish(void *arg)
 {
 	struct rpma_rt_srq *srq = arg;
 
+	/* relaxed: statistic, orders nothing */
+	atomic_store_explicit(&srq->retired_ms, rt_poller_tick(srq->poller),
+			      memory_order_relaxed);
 	/* release [SRQ-1]: the slots below it, and the flag */
 	atomic_store_explicit(&srq->retired, srq->count, memory_order_release);
 }
@@ -192,7 +206,10 @@ static void refill_if_due(struct rpma_rt_srq *srq)
 	if (out == srq->cfg.srq_size) /* another poster was faster */
 		return;
 	srq->refilling = true;
+	rt_callback_date(&srq->poller->calls);
+	rt_callback_show(&srq->poller->calls, srq);
 	srq->cfg.refill(srq, srq->cfg.srq_size - out, srq->cfg.refill_arg);
+	rt_callback_show(&srq->poller->calls, NULL);
 	srq->refilling = false;
 	if (srq->refill_again)
 		rt_schedule_ready(srq->poller, &srq->again);
@@ -217,7 +234,8 @@ static void write_own(struct rpma_rt_srq *srq, enum rpma_rt_kind kind,
  */
 static void answer_wants(struct rpma_rt_srq *srq)
 {
-	uint32_t wants = RT_WANT_CREDIT | (srq->held ? 0 : RT_WANT_BACKLOG);
+	uint32_t wants = RT_WANT_CREDIT | RT_WANT_LOCK |
+			 (srq->held ? 0 : RT_WANT_BACKLOG);
 
 	if (rt_lane_is_backlogged(srq->lane)) {
 		rt_lane_wait_mt(srq->lane, srq->waiter);
@@ -256,6 +274,26 @@ void rt_srq_eased_poller(void *arg)
 	touch(arg);
 }
 
+/* Slots were given back. */
+static void fill_hungry(struct rt_feed *feed)
+{
+	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, feed, feed);
+
+	srq->refill_due = true;
+	if (count_out(srq) < srq->cfg.srq_size)
+		refill_if_due(srq);
+	else
+		rt_feed_end_poller(feed, false);
+}
+
+void rt_srq_feed_init(struct rpma_rt_srq *srq)
+{
+	if (srq->cfg.pool == NULL)
+		return;
+	srq->cfg.refill = rt_srq_fill_poller;
+	rt_feed_init(&srq->feed, srq->cfg.pool, srq->poller, fill_hungry);
+}
+
 /* In the round after the one in which a refill found the lock taken. */
 static int refill_again(struct rt_task *task, struct rt_poller *poller)
 {
@@ -279,6 +317,32 @@ void rt_srq_look_message(struct rt_msg *msg, void *owner)
 	atomic_exchange_explicit(&srq->look_sent, false, memory_order_acq_rel);
 	srq->refill_due = true;
 	touch(srq);
+}
+
+void rt_srq_lock_message(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, lock_msg, msg);
+
+	(void)owner;
+	/* acq_rel: pairs with the exchange in refuse_lock() */
+	atomic_exchange_explicit(&srq->lock_sent, false, memory_order_acq_rel);
+	touch(srq);
+}
+
+void rt_srq_told_message(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, told_msg, msg);
+	const struct rpma_rt_completion item = {
+		.context = (uintptr_t)srq,
+		.user = srq->user,
+		.kind = RPMA_RT_EVENT,
+		.status = RPMA_RT_REASON_DEVICE,
+		.opcode = RPMA_RT_EVENT_SRQ_FAILED,
+	};
+
+	(void)owner;
+	/* once, and it has its place in the lane: no need to wait for room */
+	rt_deliver_write(srq->poller, srq->lane, &item);
 }
 
 static const struct rt_reserved_ops srq_ops = {
@@ -334,6 +398,8 @@ bool rt_srq_end_poller(struct rpma_rt_srq *srq)
 {
 	/* what it was touched for is done, so nothing of it is listed */
 	srq->cfg.refill = NULL;
+	if (srq->cfg.pool != NULL)
+		rt_feed_end_poller(&srq->feed, false);
 	rt_schedule_cancel(srq->poller, &srq->again);
 	rt_deliver_flush(srq->poller);
 	if (give_back_some(srq) > 0) {

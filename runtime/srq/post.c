@@ -10,8 +10,11 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/chunks.h"
 #include "base/context.h"
 #include "base/device.h"
+#include "base/likely.h"
+#include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/self.h"
 #include "base/wr.h"
@@ -29,9 +32,12 @@ static uint32_t room(const struct rpma_rt_srq *srq)
 	       srq->taken;
 }
 
-static enum rpma_rt_again refusal(const struct rpma_rt_srq *srq)
+/* In *credit so many slots that the answer is for. */
+static enum rpma_rt_again refusal(const struct rpma_rt_srq *srq,
+				  uint32_t *credit)
 {
-	if (room(srq) == 0)
+	*credit = room(srq);
+	if (*credit == 0)
 		return RPMA_RT_AGAIN_CREDIT;
 	/* acquire [SRQ-2]: pairs with the clear in let_go_on(); that a
 	 * set flag is seen comes from the acquire before this */
@@ -48,13 +54,13 @@ static bool is_refilling(const struct rpma_rt_srq *srq)
 
 /* As take_credit() of a connection's side; a refill function is called again
  * instead of an event. */
-static int take_credit(struct rpma_rt_srq *srq)
+static int take_credit(struct rpma_rt_srq *srq, uint32_t *credit)
 {
 	enum rpma_rt_again reason;
 	uint32_t want;
 	uint32_t before;
 
-	while ((reason = refusal(srq)) != RPMA_RT_AGAIN_NONE) {
+	while ((reason = refusal(srq, credit)) != RPMA_RT_AGAIN_NONE) {
 		if (is_refilling(srq)) {
 			srq->refill_waits |= reason == RPMA_RT_AGAIN_BACKLOG;
 			return rt_want_again(reason);
@@ -66,11 +72,33 @@ static int take_credit(struct rpma_rt_srq *srq)
 						  memory_order_relaxed);
 		/* pairs with flush_once() and the retry of spills [LEDGER-2] */
 		rt_fence_dekker();
-		if (refusal(srq) == reason ||
+		if (refusal(srq, credit) == reason ||
 		    !rt_want_take_back(&srq->want, want, before))
 			return rt_want_again(reason);
 	}
 	return 0;
+}
+
+/* Inside a function that is not its own refill: its queue gets WRITABLE. */
+static int refuse_lock(struct rpma_rt_srq *srq)
+{
+	int ret = RPMA_RT_E_CLOSED;
+
+	/* it ends under this lock, and its poller sees the message before */
+	pthread_mutex_lock(&srq->rt->ask_lock);
+	if (!srq->closed) {
+		/* relaxed: the message orders it */
+		atomic_fetch_or_explicit(&srq->want, RT_WANT_LOCK,
+					 memory_order_relaxed);
+		/* acq_rel: pairs with the exchange in rt_srq_lock_message():
+		 * either that sees the want, or the message is sent again */
+		if (!atomic_exchange_explicit(&srq->lock_sent, true,
+					      memory_order_acq_rel))
+			rt_inbox_push_mt(&srq->poller->inbox, &srq->lock_msg);
+		ret = rt_want_again(RPMA_RT_AGAIN_LOCK);
+	}
+	pthread_mutex_unlock(&srq->rt->ask_lock);
+	return ret;
 }
 
 static int enter(struct rpma_rt_srq *srq)
@@ -78,11 +106,12 @@ static int enter(struct rpma_rt_srq *srq)
 	if (!rt_self_is_poller()) {
 		pthread_mutex_lock(&srq->lock);
 	} else if (pthread_mutex_trylock(&srq->lock)) {
-		if (is_refilling(srq))
-			srq->refill_again = true;
+		if (!is_refilling(srq))
+			return refuse_lock(srq);
+		srq->refill_again = true;
 		return rt_want_again(RPMA_RT_AGAIN_LOCK);
 	}
-	if (!srq->closed)
+	if (!srq->closed && !rt_srq_has_failed(srq))
 		return 0;
 	pthread_mutex_unlock(&srq->lock);
 	return RPMA_RT_E_CLOSED;
@@ -142,15 +171,18 @@ static void look_again(struct rpma_rt_srq *srq)
 
 /* A call of rpma_rt_srq_post_recv(), under the lock. */
 struct batch {
+	struct rt_chunks chunks; /* first */
 	struct rpma_rt_srq *srq;
 	const struct rpma_rt_recv_wr *wr;
-	int count;
-	int checked; /* those before it were validated ahead */
-	int posted;  /* those before it are the device's */
-	int n;	     /* so many after these are in the chain */
+	uint32_t credit; /* slots that need no further look */
 	struct rpma_recv_wr chain[RT_POST_CHUNK];
-	struct rt_wr_pieces pieces;
+	struct ibv_sge sge[RT_WR_MAX_SGE];
 };
+
+static inline struct batch *batch_of(struct rt_chunks *chunks)
+{
+	return (struct batch *)chunks;
+}
 
 static int fault(const struct batch *b, int index)
 {
@@ -168,91 +200,91 @@ static inline bool is_plain(const struct rpma_rt_recv_wr *wr)
 }
 
 /* 0, RPMA_E_INVAL. */
-static int check(const struct batch *b, int index)
+static int check(struct rt_chunks *chunks, int index)
 {
+	const struct batch *b = batch_of(chunks);
+
 	return is_plain(&b->wr[index]) ? 0 : fault(b, index);
 }
 
-/* Checks the receives from index on, ahead of the chain. */
-static int check_from(struct batch *b, int index)
+/* Credit, as long as it lasts: the flag was looked at after all of it was
+ * acquired [SRQ-2]. An error of a later receive comes before the lack of it. */
+__attribute__((noinline)) static int get_credit(struct batch *b, int index)
 {
-	for (; index < b->count; index++) {
-		if (check(b, index))
-			return RPMA_E_INVAL;
-	}
-	b->checked = b->count;
+	int ret;
+
+	if (refusal(b->srq, &b->credit) == RPMA_RT_AGAIN_NONE)
+		return 0;
+	ret = rt_chunks_check_rest(&b->chunks, check, index);
+	if (ret == 0)
+		ret = take_credit(b->srq, &b->credit);
+	if (ret)
+		b->credit = 0;
+	return ret;
+}
+
+/* One that is not plain. */
+__attribute__((noinline)) static int prepare_any(struct batch *b, int index,
+						 uint64_t wr_id,
+						 struct rpma_recv_wr *out)
+{
+	const struct rpma_rt_recv_wr *wr = &b->wr[index];
+	int ret = rt_wr_prepare_recv(wr, wr_id, &b->sge[b->chunks.pieces], out);
+
+	if (ret)
+		return rt_wr_refuse_for(index, ret);
+	b->chunks.pieces += wr->piece_count;
 	return 0;
 }
 
-/* An error of a later receive comes before the lack of credit. */
-static int await_credit(struct batch *b, int index)
+/* It is not plain: does it fit, and is it valid? */
+static int check_any(struct batch *b, int index)
 {
-	int ret = 0;
-
-	if (b->checked < b->count)
-		ret = check_from(b, index);
-	return ret ? ret : take_credit(b->srq);
+	if (rt_chunks_is_full(&b->chunks, b->wr[index].piece_count))
+		return RT_CHUNKS_FULL;
+	return index < b->chunks.checked ? 0 : fault(b, index);
 }
 
 /* Puts the next receive into the chain and a slot. */
-static int append(struct batch *b, int index, struct rpma_recv_wr *out)
+static inline int append(struct rt_chunks *chunks, int index, int n)
 {
+	struct batch *b = batch_of(chunks);
+	struct rpma_recv_wr *out = &b->chain[n];
 	const struct rpma_rt_recv_wr *wr = &b->wr[index];
 	struct rpma_rt_srq *srq = b->srq;
+	bool plain = is_plain(wr);
 	struct rt_srq_slot *slot;
 	uint32_t place;
-	bool plain = is_plain(wr);
 	uint64_t wr_id;
 	int ret = 0;
 
-	if (!plain && index >= b->checked && fault(b, index))
-		return RPMA_E_INVAL;
-	if (refusal(srq) != RPMA_RT_AGAIN_NONE)
-		ret = await_credit(b, index);
-	if (ret)
+	/* of the one before; this one's is NULL from its preparation on */
+	if (n > 0)
+		out[-1].wr.next = &out->wr;
+	if (unlikely(!plain))
+		ret = check_any(b, index);
+	if (unlikely(ret == 0 && b->credit == 0))
+		ret = get_credit(b, index);
+	if (unlikely(ret))
 		return ret;
 	place = srq->returned[srq->taken & srq->mask];
 	slot = &srq->slots[place];
 	wr_id = rt_wr_id(srq->number,
 			 rt_srq_cookie(place, slot->generation + 1));
-	ret = plain ? rpma_wr_recv(wr->dst, wr->offset, wr->len, wr_id, out)
-		    : rt_wr_prepare_recv(wr, wr_id, &b->pieces, out);
-	if (ret)
+	ret = likely(plain)
+		      ? rpma_wr_recv(wr->dst, wr->offset, wr->len, wr_id, out)
+		      : prepare_any(b, index, wr_id, out);
+	if (unlikely(ret))
 		return ret;
 	slot->context = wr->context;
 	slot->generation++;
 	srq->taken++;
+	b->credit--;
 	return 0;
 }
 
-static int fill(struct batch *b)
-{
-	int most = b->count - b->posted;
-	uint32_t count;
-	int ret = 0;
-	int n = 0;
-
-	b->pieces.used = 0;
-	if (most > RT_POST_CHUNK)
-		most = RT_POST_CHUNK;
-	while (n < most) {
-		count = b->wr[b->posted + n].piece_count;
-		if (count != 0 && !rt_wr_has_pieces(&b->pieces, count)) {
-			if (b->checked < b->count)
-				ret = check_from(b, b->posted + n);
-			break;
-		}
-		ret = append(b, b->posted + n, &b->chain[n]);
-		if (ret)
-			break;
-		n++;
-	}
-	b->n = n;
-	return ret;
-}
-
 /* The last so many: their slots were never out. */
-static void take_back(struct rpma_rt_srq *srq, uint32_t count)
+static void take_back(struct rpma_rt_srq *srq, int count)
 {
 	while (count-- > 0) {
 		srq->taken--;
@@ -260,48 +292,28 @@ static void take_back(struct rpma_rt_srq *srq, uint32_t count)
 	}
 }
 
-static int ring(struct batch *b)
+static inline int ring(struct rt_chunks *chunks)
 {
+	struct batch *b = batch_of(chunks);
 	struct rpma_rt_srq *srq = b->srq;
 	struct ibv_recv_wr *bad = NULL;
-	int taken = b->n;
-	int ret;
-	int i;
+	int taken;
 
-	for (i = 0; i < b->n; i++)
-		b->chain[i].wr.next = i + 1 < b->n ? &b->chain[i + 1].wr : NULL;
+	b->chain[chunks->n - 1].wr.next = NULL;
 	publish(srq);
-	watch(srq, (uint32_t)b->n);
-	ret = ibv_post_srq_recv(srq->ibv_srq, &b->chain[0].wr, &bad);
-	if (ret) {
-		taken = bad ? (int)((struct rpma_recv_wr *)bad - b->chain) : 0;
-		take_back(srq, (uint32_t)(b->n - taken));
-		publish(srq);
-		look_again(srq);
-	}
-	b->posted += taken;
-	/* there was a slot: a full queue here is the provider's fault */
-	return ret ? RPMA_E_PROVIDER : 0;
+	watch(srq, (uint32_t)chunks->n);
+	if (ibv_post_srq_recv(srq->ibv_srq, &b->chain[0].wr, &bad) == 0)
+		return chunks->n;
+	taken = bad ? (int)((struct rpma_recv_wr *)bad - b->chain) : 0;
+	take_back(srq, chunks->n - taken);
+	publish(srq);
+	look_again(srq);
+	return taken;
 }
 
-/* As post() of conn/post_send.c. */
-static int post(struct batch *b)
+static void drop(struct rt_chunks *chunks)
 {
-	int refused = 0;
-	int ret = 0;
-
-	if (b->count > RT_POST_CHUNK)
-		ret = check_from(b, 0);
-	while (ret == 0 && refused == 0 && b->posted < b->count) {
-		refused = fill(b);
-		if (refused != 0 && refused != RPMA_E_AGAIN && b->posted == 0) {
-			take_back(b->srq, (uint32_t)b->n);
-			break;
-		}
-		if (b->n > 0)
-			ret = ring(b);
-	}
-	return ret ? ret : refused;
+	take_back(batch_of(chunks)->srq, chunks->n);
 }
 
 /* Enough is out again: arms the device's limit, which is passed sooner than
@@ -321,31 +333,61 @@ static void arm_if_due(struct rpma_rt_srq *srq)
 		rt_inbox_push_mt(&srq->device->control.inbox, &srq->arm_msg);
 }
 
-int rpma_rt_srq_post_recv(struct rpma_rt_srq *srq,
-			  const struct rpma_rt_recv_wr *wr, int count)
+static int refused(int ret)
 {
+	if (ret == 0 || ret == RPMA_E_AGAIN)
+		return ret;
+	if (ret == RPMA_RT_E_CLOSED)
+		return RT_REFUSE(ret, "nothing is posted: the SRQ is being "
+				      "deleted, or its runtime was stopped");
+	if (ret == RPMA_E_PROVIDER)
+		return RT_REFUSE(ret, "nothing is posted: the device refused "
+				      "a receive for the SRQ");
+	return RT_REFUSED(ret, "nothing is posted");
+}
+
+int rt_srq_post(struct rpma_rt_srq *srq, const struct rpma_rt_recv_wr *wr,
+		int count)
+{
+	static const struct rt_chunks_ops ops = {
+		.check = check,
+		.append = append,
+		.ring = ring,
+		.drop = drop,
+	};
 	struct batch b;
+	int posted;
 	int ret;
 
 	rt_want_none();
-	if (srq == NULL || count < 0 || (wr == NULL && count > 0))
-		return RPMA_E_INVAL;
-	ret = rt_context_check(srq->rt);
-	if (ret || count == 0)
+	if (unlikely(srq == NULL || count < 0 || (wr == NULL && count > 0)))
+		return rt_wr_refuse_call("srq", srq, count);
+	ret = RT_REFUSE_FORKED(srq->rt);
+	if (unlikely(ret || count == 0))
 		return ret;
 	ret = enter(srq);
-	if (ret)
-		return ret;
+	if (unlikely(ret))
+		return refused(ret);
+	rt_chunks_begin(&b.chunks, count);
 	b.srq = srq;
 	b.wr = wr;
-	b.count = count;
-	b.checked = 0;
-	b.posted = 0;
-	ret = post(&b);
-	if (b.posted > 0)
+	b.credit = 0;
+	ret = rt_chunks_post(&b.chunks, &ops);
+	posted = b.chunks.posted;
+	if (posted > 0)
 		arm_if_due(srq);
 	pthread_mutex_unlock(&srq->lock);
-	if (ret == RPMA_E_PROVIDER)
+	if (unlikely(ret == RPMA_E_PROVIDER))
 		rt_want_none();
-	return b.posted > 0 ? b.posted : ret;
+	return posted > 0 ? posted : refused(ret);
+}
+
+int rpma_rt_srq_post_recv(struct rpma_rt_srq *srq,
+			  const struct rpma_rt_recv_wr *wr, int count)
+{
+	if (unlikely(srq != NULL && srq->cfg.pool != NULL))
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "srq takes receives from a pool, which keeps "
+				 "them posted: give leases back instead");
+	return rt_srq_post(srq, wr, count);
 }

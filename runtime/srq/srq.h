@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include <infiniband/verbs.h>
+#include <urcu/list.h>
 
 #include "rpma_rt.h"
 #include "events/async.h"
@@ -24,6 +25,7 @@
 #include "base/order.h"
 #include "poller/route.h"
 #include "poller/schedule.h"
+#include "pool/feed.h"
 
 struct rt_cq;
 struct rt_device;
@@ -66,7 +68,7 @@ struct rpma_rt_srq {
 	alignas(RT_CACHE_LINE) pthread_mutex_t lock;
 	uint32_t taken; /* slots taken from returned[], in all */
 	uint32_t since; /* posted since SRQ_LIMIT, armed again with limit */
-	bool closed;
+	bool closed;	/* set under the runtime's ask_lock too */
 	_Atomic uint32_t posted; /* = taken, for the poller */
 
 	/* shared, written seldom */
@@ -75,16 +77,24 @@ struct rpma_rt_srq {
 	_Atomic bool armed; /* SRQ_LIMIT, or the device's */
 	_Atomic bool arm_sent;
 	_Atomic bool look_sent;
+	_Atomic bool lock_sent;
+	_Atomic bool failed;	/* the device says so: control, once */
+	_Atomic bool fail_sent; /* once */
 	struct rt_msg arm_msg;	/* to the control thread */
+	struct rt_msg fail_msg; /* likewise */
 	struct rt_msg look_msg; /* to the poller */
+	struct rt_msg lock_msg; /* to the poller, of another one */
+	struct rt_msg told_msg; /* likewise: it has failed */
 
 	/* the poller's; returned[] and retired are read by posters */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t retired;
-	uint32_t count; /* slots returned: what retired will be */
+	_Atomic uint32_t retired_ms; /* when it rose last, for the dump */
+	uint32_t count;		     /* slots returned: what retired will be */
 	uint32_t *returned;
 	uint32_t held;	      /* lanes that hold it */
 	uint32_t ended;	      /* slots that its end has looked at */
 	struct rt_task again; /* the refill found the lock taken */
+	struct rt_feed feed;  /* with a pool */
 	bool refilling;	      /* its function runs */
 	bool refill_due;      /* whatever is out */
 	bool refill_again;    /* it found the lock taken */
@@ -92,11 +102,16 @@ struct rpma_rt_srq {
 	bool limit_pending;   /* SRQ_LIMIT waits for its queue */
 
 	/* under the runtime's lock */
-	uint32_t users;		  /* connections, listeners */
-	_Atomic uint32_t leaving; /* of them: CLOSED is out, DONE comes */
-	pthread_cond_t left;	  /* users became fewer */
-	bool closing;		  /* no further ones */
+	uint32_t users;		     /* connections, listeners */
+	_Atomic uint32_t leaving;    /* of them: CLOSED is out, DONE comes */
+	pthread_cond_t left;	     /* users became fewer */
+	bool closing;		     /* no further ones */
+	_Atomic bool delete_refused; /* to such, for the dump */
 	struct rpma_rt_srq *next;
+	/* for the dump: as long as there is the handle; its queue is not held
+	 * any more */
+	struct cds_list_head listed;
+	_Atomic bool is_over;
 };
 
 static inline uint64_t rt_srq_cookie(uint32_t slot, uint32_t generation)
@@ -105,7 +120,26 @@ static inline uint64_t rt_srq_cookie(uint32_t slot, uint32_t generation)
 	       (generation & RT_SRQ_GEN_MASK);
 }
 
-/* ----------------------------------------------------------- its life --- */
+/* -------------------------------------------------------------- posting --- */
+
+/* rpma_rt_srq_post_recv(), also where a pool has its receives posted. */
+int rt_srq_post(struct rpma_rt_srq *srq, const struct rpma_rt_recv_wr *wr,
+		int count);
+/* The refill of an SRQ with a pool; a kind of rpma_rt_refill_fn. */
+void rt_srq_fill_poller(struct rpma_rt_srq *srq, uint32_t room, void *arg);
+
+/* ------------------------------------------------------------- its life --- */
+
+/* The device failed, or reports an error of the SRQ. Any thread that keeps the
+ * SRQ from ending; wait-free. */
+void rt_srq_fail_mt(struct rpma_rt_srq *srq);
+/* Any thread: may connections use it no more? Under the runtime's lock, the
+ * answer holds until that is released. */
+static inline bool rt_srq_has_failed(const struct rpma_rt_srq *srq)
+{
+	/* relaxed: a post that came before goes to the device, no more */
+	return atomic_load_explicit(&srq->failed, memory_order_relaxed);
+}
 
 /* The runtime stops and has no connections any more: every SRQ gives back what
  * is out and ends; the handles stay. */
@@ -114,7 +148,10 @@ void rt_srq_finish_all(struct rpma_rt *rt);
  * REQUIRES: the runtime's lock. */
 void rt_srq_unref_announced(struct rpma_rt_srq *srq);
 
-/* ---------------------------------------------------------- the poller --- */
+/* Before anybody knows it: with a pool the refill is the runtime's. */
+void rt_srq_feed_init(struct rpma_rt_srq *srq);
+
+/* ----------------------------------------------------------- the poller --- */
 
 /* The lane of an SRQ's own queue, which it waited for, is under its limit
  * again. */
@@ -123,7 +160,11 @@ void rt_srq_eased_poller(void *arg);
  * call. False: that was the last. */
 void rt_srq_begin_poller(struct rpma_rt_srq *srq);
 bool rt_srq_end_poller(struct rpma_rt_srq *srq);
+/* The SRQ has failed: says so in its queue. */
+void rt_srq_told_message(struct rt_msg *msg, void *owner);
 /* The device says that the limit was passed, or refused a post. */
 void rt_srq_look_message(struct rt_msg *msg, void *owner);
+/* A post inside a function of another object would have had to wait. */
+void rt_srq_lock_message(struct rt_msg *msg, void *owner);
 
 #endif /* RT_SRQ_SRQ_H */

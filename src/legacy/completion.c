@@ -71,7 +71,7 @@ int rpma_cq_get_completion(struct rpma_cq *cq, struct rpma_completion *cmpl)
 	int ret;
 
 	if (cmpl == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", cmpl);
 	ret = rpma_cq_get_wc(cq, 1, &wc, NULL);
 	if (ret)
 		return ret;
@@ -81,11 +81,11 @@ int rpma_cq_get_completion(struct rpma_cq *cq, struct rpma_completion *cmpl)
 int rpma_conn_next_completion(const struct rpma_conn *conn,
 			      struct rpma_completion *cmpl)
 {
-	struct rpma_cq *cq;
+	struct rpma_cq *cq = NULL;
 	int ret;
 
 	if (cmpl == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", cmpl);
 	ret = rpma__legacy_cq(conn, &cq);
 	return ret ? ret : rpma_cq_get_completion(cq, cmpl);
 }

@@ -25,7 +25,7 @@ int rpma__conn_next_completion_0_9(const struct rpma_conn *conn,
 	int ret;
 
 	if (cmpl == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", cmpl);
 	ret = rpma_conn_next_completion(conn, &newer);
 	if (ret)
 		return ret;

@@ -11,6 +11,7 @@
 
 #include "conn.h"
 #include "librpma_legacy.h"
+#include "log.h"
 
 /* struct rpma_completion as 0.9 had it: its callers have no room for more. */
 struct rpma__completion_0_9 {
@@ -28,9 +29,11 @@ static inline int rpma__legacy_cq(const struct rpma_conn *conn,
 				  struct rpma_cq **cq_ptr)
 {
 	if (!rpma__conn_is_valid(conn))
-		return rpma__conn_refusal(conn);
+		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", conn);
 	if (rpma__claim_is_held(&conn->claim))
-		return RPMA_E_SHARED_CHANNEL;
+		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
+				   "conn is claimed: its completions are its "
+				   "owner's");
 	*cq_ptr = conn->cq;
 	return 0;
 }

@@ -4,10 +4,11 @@
 /* Waiting for completions of a connection as if it had only one CQ. */
 
 #include "legacy.h"
+#include "log.h"
 
 int rpma_conn_prepare_completions(const struct rpma_conn *conn)
 {
-	struct rpma_cq *cq;
+	struct rpma_cq *cq = NULL;
 	int ret = rpma__legacy_cq(conn, &cq);
 
 	return ret ? ret : rpma_cq_wait(cq);
@@ -20,11 +21,11 @@ int rpma_conn_completion_wait(struct rpma_conn *conn)
 
 int rpma_conn_get_completion_fd(const struct rpma_conn *conn, int *fd)
 {
-	struct rpma_cq *cq;
+	struct rpma_cq *cq = NULL;
 	int ret;
 
 	if (fd == NULL)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", fd);
 	ret = rpma__legacy_cq(conn, &cq);
 	return ret ? ret : rpma_cq_get_fd(cq, fd);
 }

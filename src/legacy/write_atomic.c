@@ -4,6 +4,7 @@
 /* The atomic write from before 0.13: its eight bytes come from a region. */
 
 #include "legacy.h"
+#include "log.h"
 
 int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *dst,
 		      size_t dst_offset, const struct rpma_mr_local *src,
@@ -13,7 +14,8 @@ int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *dst,
 	int ret;
 
 	if (dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT)
-		return RPMA_E_INVAL;
+		return RPMA_REFUSE(RPMA_E_INVAL,
+				   "dst_offset is no multiple of 8");
 	ret = rpma_wr_write(conn, dst, dst_offset, src, src_offset,
 			    RPMA_ATOMIC_WRITE_ALIGNMENT, flags,
 			    (uintptr_t)op_context, &wr);

@@ -27,6 +27,8 @@
 #define OPS	1000000
 #define PINGS	50000
 #define REPEATS 12
+#define CROWD	20000 /* queue pairs */
+#define DEREGS	200
 
 struct end {
 	struct ibv_context *ctx;
@@ -340,6 +342,47 @@ static double line_round_trip(void)
 	return (end - start) / PINGS * 1e9;
 }
 
+/* Others in the process, which a deregistration has to do nothing for. */
+static void crowd_open(struct ibv_qp **qp)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = a.scq,
+		.recv_cq = a.rcq,
+		.qp_type = IBV_QPT_RC,
+		.cap = {1, 1, 1, 1, 0},
+	};
+	int i;
+
+	for (i = 0; i < CROWD; i++) {
+		qp[i] = ibv_create_qp(a.pd, &init);
+		if (!qp[i])
+			die("ibv_create_qp");
+	}
+}
+
+/* Nanoseconds of an ibv_dereg_mr() beside so many queue pairs. */
+static double dereg_in_a_crowd(void)
+{
+	static struct ibv_qp *qp[CROWD];
+	struct ibv_mr *mr[DEREGS];
+	double start, end;
+	int i;
+
+	crowd_open(qp);
+	for (i = 0; i < DEREGS; i++) {
+		mr[i] = ibv_reg_mr(a.pd, a.buf, BUF, IBV_ACCESS_LOCAL_WRITE);
+		if (!mr[i])
+			die("ibv_reg_mr");
+	}
+	start = now();
+	for (i = 0; i < DEREGS; i++)
+		ibv_dereg_mr(mr[i]);
+	end = now();
+	for (i = 0; i < CROWD; i++)
+		ibv_destroy_qp(qp[i]);
+	return (end - start) / DEREGS * 1e9;
+}
+
 struct figure {
 	const char *name;
 	double (*measure)(void);
@@ -352,6 +395,7 @@ static const struct figure figures[] = {
 	{"send8_one_thread", send_one_thread, false, false},
 	{"send8_two_threads", send_two_threads, false, true},
 	{"send8_latency", send_latency, true, true},
+	{"dereg_20000_qps", dereg_in_a_crowd, true, false},
 	{"cache_line_round_trip", line_round_trip, true, true},
 };
 

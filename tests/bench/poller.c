@@ -2,14 +2,16 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * bench_poller [--seconds S] [--cpus A,B] bare|poller|ops FANOUT
+ * bench_poller [--seconds S] [--cpus A,B] bare|poller|ops|added FANOUT [QPS]
  *
  * Nanoseconds that a completion costs the thread that polls. The CQ is not a
  * device's: its poll copies work completions out of an array, so that what is
  * measured is what the runtime adds. "bare" is a loop of ibv_poll_cq() that
  * looks at each; "poller" is rounds of the runtime's poller, which route to
  * FANOUT queues that one consumer empties on the other CPU; "ops" is the same
- * in completions a second, to stand beside bench_handoff.
+ * in completions a second, to stand beside bench_handoff; "added" is what
+ * "poller" takes more than "bare", measured one after the other. Completions
+ * are of QPS queue pairs (default 8) and of 64 routes, or as many as these.
  */
 
 #include <pthread.h>
@@ -33,10 +35,11 @@
 #include "poller/cqs.h"
 #include "poller/cq.h"
 
-#define WCS	   4096
+#define WCS	   8192
 #define IN_FLIGHT  1024
 #define ROUTES	   64
 #define SIDES	   8 /* connection sides that the routes belong to */
+#define MAX_SIDES  4096
 #define FIRST_QP   100
 #define MAX_FANOUT 8
 #define CLOCK_EACH 1024
@@ -59,7 +62,9 @@ struct bench {
 	struct rpma_rt_queue *queues[MAX_FANOUT];
 	uint32_t fanout;
 	struct rt_cq rt_cq;
-	struct rt_side sides[SIDES];
+	struct rt_side sides[MAX_SIDES];
+	uint32_t sides_count;
+	uint32_t routes_count;
 };
 
 static struct canned canned;
@@ -83,7 +88,7 @@ static int poll_canned(struct ibv_cq *cq, int count, struct ibv_wc *wc)
 	return count;
 }
 
-static void init_canned(void)
+static void init_canned(const struct bench *bench)
 {
 	uint32_t route;
 	uint32_t i;
@@ -92,9 +97,9 @@ static void init_canned(void)
 	canned.cq.context = &canned.context;
 	for (i = 0; i < WCS; i++) {
 		/* a fixed disorder, as in bench_handoff */
-		route = (i * 2654435761u >> 7) % ROUTES;
+		route = (i * 2654435761u >> 7) % bench->routes_count;
 		canned.wcs[i].wr_id = rt_wr_id(RT_ROUTE_FIRST + route, i + 1);
-		canned.wcs[i].qp_num = FIRST_QP + route % SIDES;
+		canned.wcs[i].qp_num = FIRST_QP + route % bench->sides_count;
 		canned.wcs[i].opcode = IBV_WC_RECV;
 	}
 }
@@ -150,17 +155,17 @@ static void open_routes(struct bench *bench, struct rt_poller *poller)
 		calloc(RT_ROUTE_COUNT, sizeof(*bench->rt_cq.routes));
 	if (bench->rt_cq.routes == NULL)
 		bench_fail("no memory");
-	for (i = 0; i < SIDES; i++)
+	for (i = 0; i < bench->sides_count; i++)
 		bench->sides[i].healthy = true;
-	for (i = 0; i < ROUTES; i++) {
+	for (i = 0; i < bench->routes_count; i++) {
 		entry = &bench->rt_cq.routes[RT_ROUTE_FIRST + i];
 		entry->lane = rt_queue_lane(bench->queues[i % bench->fanout], 0,
 					    &poller->bell);
 		if (entry->lane == NULL)
 			bench_fail("no lane");
 		entry->user = bench;
-		entry->side = &bench->sides[i % SIDES];
-		entry->qp_key = rt_qp_key(FIRST_QP + i % SIDES);
+		entry->side = &bench->sides[i % bench->sides_count];
+		entry->qp_key = rt_qp_key(FIRST_QP + i % bench->sides_count);
 	}
 	poller->cqs = calloc(1, sizeof(struct rt_cq *));
 	if (poller->cqs == NULL)
@@ -223,20 +228,41 @@ static double run_poller(struct bench *bench)
 	return seconds;
 }
 
+/* Of a completion, in ns. */
+static double measure_bare(struct bench *bench)
+{
+	double ns = run_bare(bench) * 1e9 / (double)canned.polled;
+
+	canned.polled = 0;
+	/* relaxed: no other thread yet */
+	atomic_store_explicit(&canned.taken, 0, memory_order_relaxed);
+	return ns;
+}
+
 int main(int argc, char **argv)
 {
 	static struct bench bench;
 	char name[32];
+	double bare = 0;
 	double seconds;
 
 	bench.args = bench_parse(argc, argv);
-	if (bench.args.count != 2)
+	if (bench.args.count != 2 && bench.args.count != 3)
 		bench_fail("usage: bench_poller [--seconds S] [--cpus A,B] "
-			   "bare|poller|ops FANOUT");
+			   "bare|poller|ops|added FANOUT [QPS]");
 	bench.fanout = (uint32_t)atoi(bench.args.words[1]);
 	if (bench.fanout < 1 || bench.fanout > MAX_FANOUT)
 		bench_fail("FANOUT is 1 to 8");
-	init_canned();
+	bench.sides_count = SIDES;
+	if (bench.args.count == 3)
+		bench.sides_count = (uint32_t)atoi(bench.args.words[2]);
+	if (bench.sides_count < 1 || bench.sides_count > MAX_SIDES)
+		bench_fail("QPS is 1 to 4096");
+	bench.routes_count =
+		bench.sides_count > ROUTES ? bench.sides_count : ROUTES;
+	init_canned(&bench);
+	if (strcmp(bench.args.words[0], "added") == 0)
+		bare = measure_bare(&bench);
 	if (strcmp(bench.args.words[0], "bare") == 0)
 		seconds = run_bare(&bench);
 	else
@@ -247,6 +273,7 @@ int main(int argc, char **argv)
 		bench_report(name, (double)canned.polled / seconds / 1e6,
 			     "Mops/s");
 	else
-		bench_report(name, seconds * 1e9 / (double)canned.polled, "ns");
+		bench_report(name, seconds * 1e9 / (double)canned.polled - bare,
+			     "ns");
 	return 0;
 }

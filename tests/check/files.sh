@@ -54,6 +54,41 @@ header_functions()
 		grep -oE '\brpma_[a-z0-9_]+\(' | tr -d '(' | sort -u
 }
 
+# ctest_names BUILD: tests without flavour, each with and without what follows its
+# last dots
+ctest_names()
+{
+	ctest --test-dir "$1" -C vm -N |
+		sed -n 's/^ *Test *#[0-9]*: [a-z]*\.//p' |
+		awk '{ print; while (sub(/\.[^.]*$/, "")) print }' | sort -u
+}
+
+# test_cases: the functions of tests
+test_cases()
+{
+	git ls-files -- 'tests/*.c' | xargs -d '\n' \
+		sed -nE 's/^[a-z].*[ *]([a-z_0-9]+__[A-Za-z_0-9]+|[a-z]+(_[a-z]+)+)\(.*/\1/p' |
+		sort -u
+}
+
+# quoted: of lines "row TAB text" what stands in backquotes, after its row
+quoted()
+{
+	awk -F'\t' '{
+		n = split($2, part, "`")
+		for (i = 2; i <= n; i += 2)
+			print $1 "\t" part[i]
+	}'
+}
+
+# missing KIND FILE: rows that name what is not in FILE
+missing()
+{
+	awk -F'\t' -v kind="$1" -v file="$2" '
+		BEGIN { while ((getline < file) > 0) known[$0] = 1 }
+		!($2 in known) { print "\t" $1 ": no " kind " " $2 }'
+}
+
 # need PROGRAM PACKAGE: ends the check if PROGRAM is not installed
 need()
 {

@@ -78,7 +78,8 @@ AT(rpma_rt_cfg, async_fn, 48);
 AT(rpma_rt_cfg, async_arg, 56);
 AT(rpma_rt_cfg, reserved, 64);
 
-SIZE(rpma_rt_poller_stats, 128);
+SIZE(rpma_rt_poller_stats, 136);
+AT(rpma_rt_poller_stats, last_wqe_missing, 128);
 SIZE(rpma_rt_histogram, 264);
 AT(rpma_rt_histogram, sum_ns, 256);
 
@@ -114,7 +115,8 @@ AT(rpma_rt_conn_cfg, min_rnr_timer, 92);
 AT(rpma_rt_conn_cfg, ack_timeout, 93);
 AT(rpma_rt_conn_cfg, single_poster, 94);
 AT(rpma_rt_conn_cfg, reserved8, 95);
-AT(rpma_rt_conn_cfg, reserved, 96);
+AT(rpma_rt_conn_cfg, pool, 96);
+AT(rpma_rt_conn_cfg, reserved, 104);
 
 SIZE(rpma_rt_srq_cfg, 80);
 AT(rpma_rt_srq_cfg, size, 0);
@@ -128,7 +130,27 @@ AT(rpma_rt_srq_cfg, srq_size, 48);
 AT(rpma_rt_srq_cfg, limit, 52);
 AT(rpma_rt_srq_cfg, max_sge, 56);
 AT(rpma_rt_srq_cfg, reserved32, 60);
-AT(rpma_rt_srq_cfg, reserved, 64);
+AT(rpma_rt_srq_cfg, pool, 64);
+AT(rpma_rt_srq_cfg, reserved, 72);
+
+SIZE(rpma_rt_pool_cfg, 64);
+AT(rpma_rt_pool_cfg, size, 0);
+AT(rpma_rt_pool_cfg, count, 4);
+AT(rpma_rt_pool_cfg, slot_size, 8);
+AT(rpma_rt_pool_cfg, usage, 12);
+AT(rpma_rt_pool_cfg, peer, 16);
+AT(rpma_rt_pool_cfg, name, 24);
+AT(rpma_rt_pool_cfg, reserved, 32);
+
+SIZE(rpma_rt_lease, 48);
+AT(rpma_rt_lease, pool, 0);
+AT(rpma_rt_lease, data, 8);
+AT(rpma_rt_lease, mr, 16);
+AT(rpma_rt_lease, offset, 24);
+AT(rpma_rt_lease, len, 32);
+AT(rpma_rt_lease, slot, 36);
+AT(rpma_rt_lease, generation, 40);
+AT(rpma_rt_lease, reserved32, 44);
 
 #define CHECK(cond)                                                        \
 	do {                                                               \

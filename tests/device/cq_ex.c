@@ -5,13 +5,14 @@
  * Extended completion queues: batches of start, next and end.
  */
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <time.h>
 #include "wire.h"
 
-static struct ibv_cq_ex *cq_ex(void)
+static struct ibv_cq_ex *cq_ex_with(uint64_t flags)
 {
-	struct ibv_cq_init_attr_ex attr = {.cqe = 16,
-					   .wc_flags = IBV_WC_EX_WITH_BYTE_LEN};
+	struct ibv_cq_init_attr_ex attr = {.cqe = 16, .wc_flags = flags};
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(dut.verbs, &attr);
 
 	fx_need(cq || (errno != EOPNOTSUPP && errno != ENOSYS),
@@ -19,6 +20,11 @@ static struct ibv_cq_ex *cq_ex(void)
 	assert_non_null(cq);
 	fx_keep_cq(ibv_cq_ex_to_cq(cq));
 	return cq;
+}
+
+static struct ibv_cq_ex *cq_ex(void)
+{
+	return cq_ex_with(IBV_WC_EX_WITH_BYTE_LEN);
 }
 
 static void post_write(const struct end *e, uint64_t id)
@@ -104,6 +110,109 @@ static void cq_ex__receives_have_a_length(void **state)
 	assert_int_equal(seen, 1 << 1 | 1 << 2);
 }
 
+static void cq_ex__receives_have_all_standard_fields(void **state)
+{
+	struct ibv_cq_ex *cq = cq_ex_with(IBV_WC_STANDARD_FLAGS);
+	struct op op = {.code = IBV_WR_SEND_WITH_IMM,
+			.id = 2,
+			.flags = IBV_SEND_SIGNALED,
+			.len = 8,
+			.imm = 0x11223344};
+	struct end e;
+
+	(void)state;
+	wire_self(&e, ibv_cq_ex_to_cq(cq));
+	assert_int_equal(wire_recv(&e, 1, 64, 64), 0);
+	assert_int_equal(wire_post(&e, &op), 0);
+	for (int i = 0; i < 2; ++i) {
+		start_batch(cq);
+		assert_int_equal(cq->status, IBV_WC_SUCCESS);
+		assert_int_equal(ibv_wc_read_qp_num(cq), e.qp->qp_num);
+		if (cq->wr_id == 1) {
+			assert_int_equal(ibv_wc_read_byte_len(cq), 8);
+			assert_true(ibv_wc_read_wc_flags(cq) & IBV_WC_WITH_IMM);
+			assert_int_equal(ntohl(ibv_wc_read_imm_data(cq)),
+					 0x11223344);
+			assert_int_equal(ibv_wc_read_sl(cq), 0);
+			assert_int_equal(ibv_wc_read_dlid_path_bits(cq), 0);
+		}
+		ibv_end_poll(cq);
+	}
+}
+
+static uint64_t raw_clock(void)
+{
+	struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
+
+	assert_int_equal(ibv_query_rt_values_ex(dut.verbs, &values), 0);
+	assert_int_equal(values.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
+	return (uint64_t)values.raw_clock.tv_sec * 1000000000u +
+	       (uint64_t)values.raw_clock.tv_nsec;
+}
+
+/* Each within the call that posted it and the poll that found it. */
+static void cq_ex__completions_have_a_time(void **state)
+{
+	struct ibv_cq_ex *cq = cq_ex_with(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP);
+	struct end e;
+
+	(void)state;
+	wire_self(&e, ibv_cq_ex_to_cq(cq));
+	for (uint64_t i = 0; i < 40; ++i) {
+		uint64_t before = raw_clock();
+
+		post_write(&e, i);
+		start_batch(cq);
+		assert_true(ibv_wc_read_completion_ts(cq) >= before);
+		assert_true(ibv_wc_read_completion_ts(cq) <= raw_clock());
+		ibv_end_poll(cq);
+	}
+}
+
+static void cq_ex__completions_have_a_wall_clock(void **state)
+{
+	struct ibv_cq_ex *cq =
+		cq_ex_with(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK);
+	struct timespec now;
+	struct end e;
+	uint64_t told;
+
+	(void)state;
+	wire_self(&e, ibv_cq_ex_to_cq(cq));
+	post_write(&e, 1);
+	start_batch(cq);
+	told = ibv_wc_read_completion_wallclock_ns(cq) / 1000000000u;
+	clock_gettime(CLOCK_REALTIME, &now);
+	ibv_end_poll(cq);
+	assert_in_range(told, (uint64_t)now.tv_sec - 100,
+			(uint64_t)now.tv_sec + 1);
+}
+
+/* Those that were there keep theirs; others may come meanwhile. */
+static void cq_ex__resized_keeps_times(void **state)
+{
+	struct ibv_cq_ex *cq = cq_ex_with(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP);
+	uint64_t before;
+	struct end e;
+
+	(void)state;
+	wire_self(&e, ibv_cq_ex_to_cq(cq));
+	before = raw_clock();
+	post_write(&e, 1);
+	start_batch(cq);
+	ibv_end_poll(cq);
+	for (uint64_t i = 2; i < 6; ++i)
+		post_write(&e, i);
+	assert_int_equal(ibv_resize_cq(ibv_cq_ex_to_cq(cq), 200), 0);
+	for (uint64_t i = 2; i < 6; ++i) {
+		start_batch(cq);
+		assert_int_equal(cq->wr_id, i);
+		assert_in_range(ibv_wc_read_completion_ts(cq), before,
+				raw_clock());
+		ibv_end_poll(cq);
+	}
+}
+
 static void cq_ex__mixes_with_poll_cq(void **state)
 {
 	struct ibv_cq_ex *cq = cq_ex();
@@ -127,6 +236,10 @@ int main(int argc, char **argv)
 		FX_TEST(cq_ex__empty_ENOENT),
 		FX_TEST(cq_ex__gives_what_is_there),
 		FX_TEST(cq_ex__receives_have_a_length),
+		FX_TEST(cq_ex__receives_have_all_standard_fields),
+		FX_TEST(cq_ex__completions_have_a_time),
+		FX_TEST(cq_ex__completions_have_a_wall_clock),
+		FX_TEST(cq_ex__resized_keeps_times),
 		FX_TEST(cq_ex__mixes_with_poll_cq),
 	};
 

@@ -241,6 +241,47 @@ static void damaged_srq__refused(void **state)
 	assert_int_equal(fx_destroy(srq), 0);
 }
 
+/* Errno too says what was wrong with it. */
+static void damaged_cq__arm_refused(void **state)
+{
+	struct ibv_comp_channel *ch = fx_channel();
+	struct ibv_cq *cq = fx_cq(4, NULL, ch);
+	int ret;
+
+	(void)state;
+	errno = 0;
+	cq->handle ^= DAMAGE;
+	ret = ibv_req_notify_cq(cq, 0);
+	cq->handle ^= DAMAGE;
+	assert_refused(ret);
+	assert_int_equal(errno, ret);
+}
+
+static void damaged_pd__says_so_in_errno(void **state)
+{
+	struct ibv_pd *pd = fx_pd();
+	int ret;
+
+	(void)state;
+	errno = 0;
+	pd->handle ^= DAMAGE;
+	ret = ibv_dealloc_pd(pd);
+	pd->handle ^= DAMAGE;
+	assert_refused(ret);
+	assert_int_equal(errno, ret);
+}
+
+static void busy_pd__says_so_in_errno(void **state)
+{
+	struct ibv_pd *pd = fx_pd();
+
+	(void)state;
+	fx_srq(pd, 4);
+	errno = 0;
+	assert_int_equal(fx_destroy(pd), EBUSY);
+	assert_int_equal(errno, EBUSY);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +302,9 @@ int main(int argc, char **argv)
 		FX_TEST(damaged_cq__refused),
 		FX_TEST(damaged_qp__refused),
 		FX_TEST(damaged_srq__refused),
+		FX_TEST(damaged_cq__arm_refused),
+		FX_TEST(damaged_pd__says_so_in_errno),
+		FX_TEST(busy_pd__says_so_in_errno),
 	};
 
 	return fx_main(argc, argv, "destroy", tests, FX_COUNT(tests));

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 #include "fixture.h"
 
@@ -128,6 +129,28 @@ void fx_need(bool condition, const char *reason)
 	skip();
 }
 
+/* A device of the kernel does what that kernel does; see traits.h. */
+static bool is_older_than_group(const char *group)
+{
+	const char *const *name = dut.traits->groups_of_kernel;
+	struct utsname kernel;
+	int major;
+	int minor;
+
+	if (name == NULL || uname(&kernel) ||
+	    sscanf(kernel.release, "%d.%d", &major, &minor) != 2 ||
+	    major * 1000 + minor >= dut.traits->kernel)
+		return false;
+	while (*name != NULL && strcmp(*name, group) != 0)
+		name++;
+	if (*name == NULL)
+		return false;
+	printf("SKIPPED: %s is written for Linux %d.%d, this is %s\n", group,
+	       dut.traits->kernel / 1000, dut.traits->kernel % 1000,
+	       kernel.release);
+	return true;
+}
+
 int fx_main(int argc, char **argv, const char *group,
 	    const struct CMUnitTest *tests, size_t count)
 {
@@ -136,6 +159,10 @@ int fx_main(int argc, char **argv, const char *group,
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (open_device())
 		return EXIT_SKIPPED;
+	if (is_older_than_group(group)) {
+		ibv_close_device(dut.verbs);
+		return EXIT_SKIPPED;
+	}
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
 	failed = _cmocka_run_group_tests(group, tests, count, NULL, NULL);

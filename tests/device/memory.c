@@ -442,6 +442,65 @@ static void reg_mr__reused_at_once_has_another_key(void **state)
 	}
 }
 
+static void both_keys_wrong(struct wire *w, struct ibv_send_wr *wr,
+			    struct ibv_sge *sge)
+{
+	wrong_lkey(w, wr, sge);
+	wrong_rkey(w, wr, sge);
+}
+
+/* The bytes come back before it is known where they go. */
+static void rkey__with_a_bad_lkey_REM_ACCESS_ERR(void **state)
+{
+	(void)state;
+	fails(NULL, &read_op, both_keys_wrong, IBV_WC_REM_ACCESS_ERR);
+	fails(NULL, &add_op, both_keys_wrong, IBV_WC_REM_ACCESS_ERR);
+	fails(NULL, &swap_op, both_keys_wrong, IBV_WC_REM_ACCESS_ERR);
+}
+
+static struct ibv_mr *empty_mr(const struct end *e)
+{
+	struct ibv_mr *mr = ibv_reg_mr(e->pd, e->buf + 128, 0, FX_ALL_ACCESS);
+
+	fx_need(mr, "the device registers no region of length 0");
+	fx_keep_mr(mr);
+	return mr;
+}
+
+static void reg_mr__of_length_0_opens_nothing(void **state)
+{
+	struct wire *w = wire_new(NULL);
+	struct op op = write_op;
+	struct ibv_send_wr *bad;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+
+	(void)state;
+	wire_wr(&w->a, &op, &wr, &sge);
+	set_rkey(&wr, empty_mr(&w->b)->rkey);
+	sge.length = 0;
+	assert_int_equal(ibv_post_send(w->a.qp, &wr, &bad), 0);
+	fx_expect(w->a.scq, op.id, IBV_WC_SUCCESS);
+	sge.length = 1;
+	assert_int_equal(ibv_post_send(w->a.qp, &wr, &bad), 0);
+	fx_expect(w->a.scq, op.id, IBV_WC_REM_ACCESS_ERR);
+}
+
+static void reg_mr__of_a_swapped_context_refused(void **state)
+{
+	struct ibv_pd *pd = fx_pd();
+	void *p = fx_alloc(4096);
+	struct ibv_context *other = fx_context();
+	struct ibv_context *own = pd->context;
+	struct ibv_mr *mr;
+
+	(void)state;
+	pd->context = other;
+	mr = ibv_reg_mr(pd, p, 4096, FX_ALL_ACCESS);
+	pd->context = own;
+	assert_null(mr);
+}
+
 static void dereg_mr__of_another_region_harms_nothing(void **state)
 {
 	struct wire *w = wire_new(NULL);
@@ -478,6 +537,9 @@ int main(int argc, char **argv)
 		FX_TEST(reg_mr__describes_itself),
 		FX_TEST(reg_mr__live_keys_are_distinct),
 		FX_TEST(reg_mr__reused_at_once_has_another_key),
+		FX_TEST(rkey__with_a_bad_lkey_REM_ACCESS_ERR),
+		FX_TEST(reg_mr__of_length_0_opens_nothing),
+		FX_TEST(reg_mr__of_a_swapped_context_refused),
 		FX_TEST(dereg_mr__of_another_region_harms_nothing),
 	};
 

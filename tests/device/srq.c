@@ -289,6 +289,63 @@ static void resize__keeps_receives(void **state)
 	}
 }
 
+static void resize__below_what_is_posted_refused(void **state)
+{
+	struct hub h = hub_new(64);
+	struct wire *w = spoke(&h, 7);
+	struct ibv_srq_attr attr = {.max_wr = 4};
+
+	(void)state;
+	fx_need(dut.attr.device_cap_flags & IBV_DEVICE_SRQ_RESIZE,
+		"the device does not resize SRQs");
+	for (uint64_t i = 0; i < 40; ++i)
+		post(&h, i);
+	assert_int_not_equal(ibv_modify_srq(h.srq, &attr, IBV_SRQ_MAX_WR), 0);
+	for (uint64_t i = 0; i < 40; ++i) {
+		deliver(w, 10);
+		fx_expect(w->b.rcq, i, IBV_WC_SUCCESS);
+	}
+}
+
+static void resize__beyond_limit_refused(void **state)
+{
+	struct hub h = hub_new(8);
+	struct ibv_srq_attr attr = {.max_wr =
+					    (uint32_t)dut.attr.max_srq_wr + 1};
+
+	(void)state;
+	fx_need(dut.attr.device_cap_flags & IBV_DEVICE_SRQ_RESIZE,
+		"the device does not resize SRQs");
+	assert_int_not_equal(ibv_modify_srq(h.srq, &attr, IBV_SRQ_MAX_WR), 0);
+}
+
+/* Up and down, with receives that go round the end of the ring. */
+static void resize__again_and_again(void **state)
+{
+	static const uint32_t sizes[] = {8, 64, 5, 33, 6, 128, 7};
+	struct hub h = hub_new(16);
+	struct wire *w = spoke(&h, 7);
+	uint64_t in = 0;
+	uint64_t out = 0;
+
+	(void)state;
+	fx_need(dut.attr.device_cap_flags & IBV_DEVICE_SRQ_RESIZE,
+		"the device does not resize SRQs");
+	for (int i = 0; i < 70; ++i) {
+		struct ibv_srq_attr attr = {.max_wr =
+						    sizes[i % FX_COUNT(sizes)]};
+
+		while (in - out < 5)
+			post(&h, in++);
+		assert_int_equal(ibv_modify_srq(h.srq, &attr, IBV_SRQ_MAX_WR),
+				 0);
+		for (int k = 0; k < 3; ++k) {
+			deliver(w, 10);
+			fx_expect(w->b.rcq, out++, IBV_WC_SUCCESS);
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -307,6 +364,9 @@ int main(int argc, char **argv)
 		FX_TEST(failed_qp__LAST_WQE_REACHED),
 		FX_TEST(srq__of_another_pd_allowed_or_EINVAL),
 		FX_TEST(resize__keeps_receives),
+		FX_TEST(resize__below_what_is_posted_refused),
+		FX_TEST(resize__beyond_limit_refused),
+		FX_TEST(resize__again_and_again),
 	};
 
 	return fx_main(argc, argv, "srq", tests, FX_COUNT(tests));

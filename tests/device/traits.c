@@ -8,6 +8,10 @@
 
 #include "traits.h"
 
+/* 6.1 answers some of their calls otherwise */
+static const char *const rxe_groups[] = {"query",	"memory", "arm",
+					 "transitions", "errors", NULL};
+
 const struct traits device_traits[] = {
 	{
 		.prefix = "loop",
@@ -25,6 +29,11 @@ const struct traits device_traits[] = {
 		.checks_source_qp = true,
 		.access_event = true,
 		.comm_est_event = true,
+		.window_has_bounds = true,
+		.zero_based_regions = true,
+		.controlled_qkey = true,
+		.bad_invalidate_is_told = true,
+		.invalidated_is_told = true,
 		.bad_gather = IBV_WC_LOC_PROT_ERR,
 		.bad_recv_lkey = IBV_WC_LOC_PROT_ERR,
 		.short_recv = IBV_WC_LOC_LEN_ERR,
@@ -32,6 +41,8 @@ const struct traits device_traits[] = {
 	},
 	{
 		.prefix = "rxe",
+		.groups_of_kernel = rxe_groups,
+		.kernel = 6012,
 		.overrun_kills_cq = false,
 		.last_wqe_event = false,
 		.error_is_solicited = false,
@@ -46,6 +57,11 @@ const struct traits device_traits[] = {
 		.checks_source_qp = false,
 		.access_event = false,
 		.comm_est_event = false,
+		.window_has_bounds = false,
+		.zero_based_regions = false,
+		.controlled_qkey = false,
+		.bad_invalidate_is_told = false,
+		.invalidated_is_told = false,
 		.bad_gather = IBV_WC_WR_FLUSH_ERR,
 		.bad_recv_lkey = IBV_WC_LOC_QP_OP_ERR,
 		.short_recv = IBV_WC_LOC_QP_OP_ERR,

@@ -14,6 +14,10 @@
 
 struct traits {
 	const char *prefix; /* of the names of such devices */
+	/* groups of tests that are not run where the kernel, 1000 * major +
+	 * minor, is an older one; up to NULL. NULL: the device has no kernel */
+	const char *const *groups_of_kernel;
+	int kernel;
 	/* an overrun CQ gives nothing any more */
 	bool overrun_kills_cq;
 	/* a QP of an SRQ that fails raises QP_LAST_WQE_REACHED */
@@ -42,6 +46,16 @@ struct traits {
 	bool access_event;
 	/* the first message to a QP in RTR raises COMM_EST */
 	bool comm_est_event;
+	/* a window ends where its bind says, not where its region does */
+	bool window_has_bounds;
+	/* a zero-based region counts from 0 */
+	bool zero_based_regions;
+	/* a Q_Key with its highest bit stands for that of the sender */
+	bool controlled_qkey;
+	/* a bad rkey in a SEND_WITH_INV is answered to its sender */
+	bool bad_invalidate_is_told;
+	/* the completion of a receive says which rkey it invalidated */
+	bool invalidated_is_told;
 	/* status of a WR that may not read what it would send */
 	enum ibv_wc_status bad_gather;
 	/* status of a receive WR whose lkey names nothing */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define TRACE_MAX 8192
+#define SAID_MAX  1024
 #define PLANS_MAX 4
 
 void *__real_calloc(size_t count, size_t size);
@@ -20,6 +21,8 @@ static char trace[TRACE_MAX];
 static size_t trace_len;
 static int live;
 static bool is_quiet;
+static char said[SAID_MAX];
+static int said_count;
 
 /* calls that are to fail; call NULL: free */
 static struct plan {
@@ -32,6 +35,8 @@ void mocks_reset(void)
 {
 	trace[0] = '\0';
 	trace_len = 0;
+	said[0] = '\0';
+	said_count = 0;
 	memset(plans, 0, sizeof(plans));
 }
 
@@ -103,6 +108,50 @@ int mocks_live(void)
 	return live;
 }
 
+/* ---- the log ---- */
+
+static void keep_error(enum rpma_log_level level, const char *file_name,
+		       const int line_no, const char *function_name,
+		       const char *message_format, ...)
+{
+	va_list args;
+
+	(void)file_name;
+	(void)line_no;
+	(void)function_name;
+	if (level != RPMA_LOG_LEVEL_ERROR)
+		return;
+	va_start(args, message_format);
+	(void)vsnprintf(said, sizeof(said), message_format, args);
+	va_end(args);
+	said_count++;
+}
+
+void mocks_listen(void)
+{
+	(void)rpma_log_set_function(keep_error);
+	(void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_ERROR);
+	said[0] = '\0';
+	said_count = 0;
+}
+
+int mocks_said_count(void)
+{
+	return said_count;
+}
+
+const char *mocks_said(void)
+{
+	return said;
+}
+
+void expect_said(const char *part)
+{
+	if (said_count != 1 || strstr(said, part) == NULL)
+		fail_msg("\"%s\" is not the one error: %d, the last is \"%s\"",
+			 part, said_count, said);
+}
+
 /* ---- the allocator, as the library sees it; not in the trace ---- */
 
 void *__wrap_malloc(size_t size);
@@ -151,6 +200,7 @@ int mocks_setup(void **state)
 {
 	(void)state;
 	mocks_reset();
+	(void)rpma_log_set_function(RPMA_LOG_USE_DEFAULT_FUNCTION);
 	(void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
 	return 0;
 }

@@ -97,6 +97,14 @@ extern int mock_poll_answer;
 /* The completions: this one, with wr_id counted up from one more. */
 extern struct ibv_wc mock_wc;
 
+/* From now on until the test ends the library's errors are kept. */
+void mocks_listen(void);
+/* How many there were since then or the last reset; the text of the last. */
+int mocks_said_count(void);
+const char *mocks_said(void);
+/* The last one has this part; and it is the only one. */
+void expect_said(const char *part);
+
 /* What was posted last: copies of the work requests of the chain. */
 #define MOCK_POSTED_MAX 8
 extern struct ibv_send_wr mock_sent[MOCK_POSTED_MAX];

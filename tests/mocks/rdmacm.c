@@ -271,6 +271,8 @@ int rdma_getaddrinfo(const char *node, const char *service,
 
 	(void)node;
 	assert_int_equal(hints->ai_port_space, RDMA_PS_TCP);
+	if (err < 0) /* an EAI_*; errno is nobody's */
+		return err;
 	if (err)
 		return answer(err);
 	*info = mock_alloc(sizeof(**info));

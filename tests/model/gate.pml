@@ -16,15 +16,24 @@
  * own to it, and the route a waiter; the first one's is also the connection's
  * own, with which the poller waits when it puts an answer off.
  *
+ * In the one that lives the second poster is a function on another poller, which
+ * never waits for the lock: refused for it, it asks the poller by a message for
+ * its answer.
+ *
  * Work requests are numbered as posted. Each wants a completion always, or on
  * error only; the device executes them in order, may fail one, and from then
  * on flushes.
+ *
+ * The application closes the connection, or (DRAINS) drains it: then the marker
+ * is posted early, behind all that was posted, and its success ends the
+ * connection.
  *
  * Wanted: each WR that the device took has exactly one completion, or none if
  * it wanted one on error only and succeeded; none is made up while the device
  * has a real one; nothing is posted once the gate has closed firmly; a poster
  * that was refused hears WRITABLE, which nobody writes unasked; and the spill
- * stays within what was reserved for it.
+ * stays within what was reserved for it. Where a drain ends by its marker, all
+ * that was posted has succeeded, and is not said to be unknown.
  *
  * Each M_ macro breaks one thing; tests/model/run expects an error with each.
  */
@@ -36,16 +45,31 @@
 	defined(M_TAKE_ANOTHERS_BACK) || defined(M_WANT_NOT_TAKEN) || \
 	defined(M_WANT_READ_THEN_CLEARED) || defined(M_NEVER_SIGNALED) || \
 	defined(M_NOT_LISTED) || defined(M_LISTED_BEFORE_WANT) ||         \
-	defined(M_UNLISTED_AFTER_ANSWER) || defined(M_PUT_OFF_FORGOTTEN)
+	defined(M_UNLISTED_AFTER_ANSWER) || defined(M_PUT_OFF_FORGOTTEN) || \
+	defined(M_LOCK_UNTOLD) || defined(M_LOCK_MESSAGE_FREED_LATE) ||   \
+	defined(M_LOCK_LEFT)
 #define LIVES
 #endif
 #ifdef M_NEVER_SIGNALED
 #define SQ 2
 #endif
+/* a poster that goes on, and has no completion */
+#ifdef M_LOCK_LEFT
+#define SQ 3
+#endif
 /* a backlog that comes back while a poster is refused */
 #if defined(M_LISTED_BEFORE_WANT) || defined(M_UNLISTED_AFTER_ANSWER)
 #define SQ 2
 #define N  4
+#endif
+
+/* the application drains, and does not close */
+#if defined(M_EARLY_MARKER_FORGOTTEN) || defined(M_MARKER_BEFORE_GATE) || \
+	defined(M_SECOND_MARKER)
+#define DRAINS 1
+#endif
+#ifndef DRAINS
+#define DRAINS 0
 #endif
 
 #ifndef SQ
@@ -76,6 +100,7 @@
 
 #define CREDIT 1 /* bits of want */
 #define ROOM   2
+#define LOCKED 4
 
 mtype = { RTS, ERR, GONE, HEALTHY, BROKEN, DRAINING, SWEEPING, SWEPT };
 
@@ -108,6 +133,7 @@ mtype qp = RTS;
 byte executed; /* WRs that are through */
 bool marker_posted;
 bool marker_through;
+byte markers; /* there is room for one */
 bool has_cqe[N]; /* a completion was made */
 bool failed[N];
 #define MARKER N
@@ -118,7 +144,10 @@ byte ring;
 byte spill;
 
 /* messages; the poller's state */
+bool lock_sent;
+bool told_lock;
 bool told_broken;
+bool told_empty;
 bool told_handover;
 bool told_drained;
 bool told_gone;
@@ -212,6 +241,14 @@ inline wait_in_lane(p)
 #define MAY_TAKE_BACK(p) (before[p] == 0)
 #endif
 
+inline send_lock_message()
+{
+	d_step {
+		told_lock = told_lock || !lock_sent;
+		lock_sent = true
+	}
+}
+
 /* why: 0, or the reason it was refused for */
 inline take_credit(p)
 {
@@ -224,7 +261,7 @@ inline take_credit(p)
 	:: why != 0 ->
 		pending[p] = why;
 		if
-		:: why == ROOM -> wait_in_lane(p)
+		:: why == ROOM -> waited = true; wait_in_lane(p)
 		:: why != ROOM
 		fi;
 #ifndef M_NO_FENCE_CREDIT
@@ -260,7 +297,15 @@ inline take_credit(p)
 #endif
 	od;
 	again = 0;
-	before[p] = 0
+	before[p] = 0;
+#ifndef M_LOCK_LEFT
+	/* its waiter was listed, perhaps in place of the poller's */
+	if
+	:: why == 0 && waited && (want & LOCKED) != 0 -> send_lock_message()
+	:: else
+	fi;
+#endif
+	waited = false
 }
 
 /* Append and doorbell: nobody else is in here. */
@@ -287,14 +332,36 @@ inline post()
 #define UNLOCK locked = false
 #endif
 
+/* Another thread is inside, and the gate is not CLOSED. The exchange orders the
+ * two. */
+inline refuse_lock()
+{
+	d_step {
+		unanswered = unanswered + ((want & LOCKED) == 0 -> 1 : 0);
+		want = want | LOCKED
+	};
+#ifndef M_LOCK_UNTOLD
+	send_lock_message()
+#endif
+}
+
 proctype poster(bool p)
 {
 	byte why;
 	byte again;
 	bool refused;
 	bool quiet;
+	bool waited;
 
 	do
+#ifdef LIVES
+	:: d_step {
+		p == 1 && locked && !closed && !mem[HINT] ->
+		told[p] = false
+	   };
+		refuse_lock();
+		told[p] || ps == SWEPT
+#endif
 	:: d_step { !locked -> locked = true; told[p] = false };
 		if
 		:: closed || mem[HINT] || tail == N -> locked = false; break
@@ -347,10 +414,12 @@ end:	do
 		executed++
 	}
 	:: d_step {
-		qp == ERR && executed == tail && marker_posted &&
+		qp != GONE && executed == tail && marker_posted &&
 		!marker_through ->
 		marker_through = true;
-		cq!MARKER, false
+		markers++;
+		assert(markers == 1);
+		cq!MARKER, (qp == RTS)
 	}
 	od
 }
@@ -388,7 +457,8 @@ inline answer_want(bits)
 			want = want & (7 - (bits));
 #endif
 #endif
-			unanswered = unanswered - (taken & 1) - (taken >> 1);
+			unanswered = unanswered - (taken & 1) -
+				     ((taken >> 1) & 1) - (taken >> 2);
 			assert(unanswered >= 0);
 			told[0] = told[0] || taken != 0;
 			told[1] = told[1] || taken != 0;
@@ -437,7 +507,7 @@ inline flush()
 #ifndef M_NO_FENCE_FLUSH
 	FENCE(POLLER);
 #endif
-	answer_want(CREDIT)
+	answer_want(CREDIT + LOCKED)
 }
 
 inline retry()
@@ -461,7 +531,7 @@ inline answer_waiter(p)
 #ifndef M_UNLISTED_AFTER_ANSWER
 	listed[p] = false;
 #endif
-	answer_want(CREDIT + ROOM);
+	answer_want(CREDIT + ROOM + LOCKED);
 #ifdef M_UNLISTED_AFTER_ANSWER
 	listed[p] = false
 #endif
@@ -536,11 +606,26 @@ inline retire(id)
 	flush()
 }
 
+/* An early one says that all before it has succeeded; or it has failed. */
+inline off_marker(good)
+{
+#ifdef M_EARLY_MARKER_FORGOTTEN
+	marker_seen = ps != HEALTHY;
+#else
+	marker_seen = true;
+#endif
+	if
+	:: ps == HEALTHY && good -> told_empty = true
+	:: ps == HEALTHY && !good -> become_broken()
+	:: else
+	fi
+}
+
 inline poll_one()
 {
 	cq?id, good;
 	if
-	:: id == MARKER -> marker_seen = true
+	:: id == MARKER -> off_marker(good)
 	:: id != MARKER && good && ps == HEALTHY -> retire(id)
 	:: id != MARKER && !(good && ps == HEALTHY) -> off_success(id, good)
 	fi;
@@ -628,6 +713,15 @@ proctype poller()
 		:: !LOAD(POLLER, BACKLOG) && !on_stack[0] && !on_stack[1] ->
 			answering = false
 		fi
+	:: told_lock ->
+#ifdef M_LOCK_MESSAGE_FREED_LATE
+		told_lock = false;
+		answer_want(LOCKED);
+		lock_sent = false
+#else
+		d_step { told_lock = false; lock_sent = false };
+		answer_want(LOCKED)
+#endif
 	:: told_handover -> take_over()
 	/* the marker came; or a time passed */
 	:: ps == DRAINING && !is_drained -> drained()
@@ -652,9 +746,22 @@ end:	do
 
 /* ---------------------------------------------------------- the control --- */
 
+/* Until its marker has succeeded, something has failed, or it is closed all the
+ * same: its time is over, the peer leaves. */
+inline drain()
+{
+	marker_posted = true;
+	if
+	:: told_empty -> emptied = true
+	:: told_broken
+	:: true
+	fi
+}
+
 proctype control()
 {
 	byte i;
+	bool emptied;
 
 	/* the application closes, at any time or when all is posted; or the
 	 * poller says that it is broken */
@@ -664,9 +771,18 @@ proctype control()
 #endif
 	:: true -> posters_done == 2 || told_broken
 	fi;
+#ifdef M_MARKER_BEFORE_GATE
+	marker_posted = true;
+#endif
 	LOCK;
 	closed = true;
 	UNLOCK;
+#if DRAINS
+	drain();
+#endif
+#ifdef M_SECOND_MARKER
+	marker_through = false;
+#endif
 	d_step { qp = ERR; marker_posted = true };
 	told_handover = true;
 	told_drained;
@@ -684,6 +800,8 @@ proctype control()
 	:: i < tail ->
 		assert(finished[i] || i < head);
 		assert(on_error_only[i] || delivered[i] == 1);
+		assert(!emptied || i < executed && !failed[i]);
+		assert(!emptied || !on_error_only[i] || delivered[i] == 0);
 		assert(!failed[i] || delivered[i] == 1);
 		assert(i < executed || delivered[i] == 1);
 		/* a success is not said to be something else, if the poller

@@ -65,14 +65,16 @@ ibv_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
 
 	struct ibv_cq *cq;
 
-	if (is_held)
+	if (is_held && channel != NULL)
 		hold();
 	/* relaxed: a count */
 	atomic_fetch_add_explicit(&cqs, 1, memory_order_relaxed);
 	*(void **)&real = dlsym(RTLD_NEXT, "ibv_create_cq");
 	cq = real(ctx, cqe, cq_context, channel, comp_vector);
-	/* relaxed: read behind a connection's first event */
-	atomic_store_explicit(&newest, cq, memory_order_relaxed);
+	/* relaxed: read behind a connection's first event. One without a
+	 * channel is made by a listener that asks what the device can do */
+	if (channel != NULL)
+		atomic_store_explicit(&newest, cq, memory_order_relaxed);
 	return cq;
 }
 

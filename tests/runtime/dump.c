@@ -8,14 +8,13 @@
  * usage: runtime_dump [pairs [messages]]
  */
 
-#define _GNU_SOURCE
 #include <ctype.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "dump_text.h"
 #include "stage.h"
 
 #define DEPTH  8
@@ -23,40 +22,19 @@
 #define WRITES 50
 #define PINGS  500
 
-/* As a string; freed by the caller. */
-static char *dump(struct rpma_rt *rt, enum rpma_rt_dump_format format)
-{
-	int fd = memfd_create("dump", MFD_CLOEXEC);
-	off_t size;
-	char *text;
-
-	CHECK(fd >= 0);
-	MUST(rpma_rt_dump(rt, fd, format));
-	size = lseek(fd, 0, SEEK_END);
-	CHECK(size > 0);
-	text = calloc((size_t)size + 1, 1);
-	CHECK(text != NULL);
-	CHECK(pread(fd, text, (size_t)size, 0) == size);
-	close(fd);
-	return text;
-}
-
-static void expect(const char *text, const char *words)
-{
-	if (strstr(text, words) != NULL)
-		return;
-	fprintf(stderr, "not there: %s\n%s\n", words, text);
-	CHECK(strstr(text, words) != NULL);
-}
-
 /* One JSON value from text; where it ends. */
 static const char *json_value(const char *text);
 
 static const char *json_string(const char *text)
 {
 	CHECK(*text == '"');
-	for (text++; *text != '"'; text++)
-		CHECK((unsigned char)*text >= 0x20 && *text != '\\');
+	for (text++; *text != '"'; text++) {
+		CHECK((unsigned char)*text >= 0x20);
+		if (*text == '\\') {
+			text++;
+			CHECK(*text == '"' || *text == '\\');
+		}
+	}
 	return text + 1;
 }
 
@@ -140,26 +118,28 @@ static void dump__work_under_way_SHOWN(struct stage *s)
 	wr.route = route;
 	MUST(world_post_recv(pair.passive, &wr));
 
-	text = dump(s->world.rt, RPMA_RT_DUMP_HUMAN);
-	expect(text, "2 connections");
-	expect(text, "established");
-	expect(text, "3 of 8 outstanding");
-	expect(text, "recv 0x11 ");
-	expect(text, "recv 0x33 ");
+	text = dump_text(s->world.rt, RPMA_RT_DUMP_HUMAN);
+	dump_text_expect(text, "2 connections");
+	dump_text_expect(text, "established");
+	dump_text_expect(text, "3 of 8 outstanding");
+	dump_text_expect(text, "recv 0x11 ");
+	dump_text_expect(text, "recv 0x33 ");
 	free(text);
 
-	text = dump(s->world.rt, RPMA_RT_DUMP_JSON);
+	text = dump_text(s->world.rt, RPMA_RT_DUMP_JSON);
 	check_json(text);
-	expect(text, "\"cqs\":[\n{\"poller\":0,");
-	expect(text, "\"outstanding\":3,");
-	expect(text, "{\"operation\":\"recv\",\"context\":51,\"age_ms\":");
+	dump_text_expect(text, "\"cqs\":[\n{\"poller\":0,");
+	dump_text_expect(text, "\"outstanding\":3,");
+	dump_text_expect(text,
+			 "{\"operation\":\"recv\",\"context\":51,\"age_ms\":");
 	free(text);
 
-	text = dump(s->world.rt, RPMA_RT_DUMP_PROMETHEUS);
+	text = dump_text(s->world.rt, RPMA_RT_DUMP_PROMETHEUS);
 	check_prometheus(text);
-	expect(text, "rpma_rt_connections{state=\"established\"} 2\n");
-	expect(text, "rpma_rt_outstanding{side=\"recv\"} 3\n");
-	expect(text, "rpma_rt_poller_polls_total{poller=\"1\"} ");
+	dump_text_expect(text,
+			 "rpma_rt_connections{state=\"established\"} 2\n");
+	dump_text_expect(text, "rpma_rt_outstanding{side=\"recv\"} 3\n");
+	dump_text_expect(text, "rpma_rt_poller_polls_total{poller=\"1\"} ");
 	free(text);
 
 	/* the flushed ones, then CLOSED */
@@ -212,7 +192,8 @@ static void *look_on(void *arg)
 
 	/* relaxed: it ends a little sooner or later */
 	while (!atomic_load_explicit(&onlooker->over, memory_order_relaxed)) {
-		text = dump(onlooker->rt, (enum rpma_rt_dump_format)format);
+		text = dump_text(onlooker->rt,
+				 (enum rpma_rt_dump_format)format);
 		if (format == RPMA_RT_DUMP_JSON)
 			check_json(text);
 		free(text);
@@ -336,8 +317,8 @@ static void dump__while_all_comes_and_goes_WHOLE(struct stage *s,
 	atomic_store_explicit(&onlooker.over, true, memory_order_relaxed);
 	pthread_join(thread, NULL);
 
-	text = dump(s->world.rt, RPMA_RT_DUMP_JSON);
-	expect(text, "{\"stopped\":true,");
+	text = dump_text(s->world.rt, RPMA_RT_DUMP_JSON);
+	dump_text_expect(text, "{\"stopped\":true,");
 	check_json(text);
 	free(text);
 	printf("ok: %lu dumps\n", (unsigned long)onlooker.dumps);

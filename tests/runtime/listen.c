@@ -3,10 +3,15 @@
 
 /*
  * listen.c -- listeners: a port in use, the wildcard address, one that is
- * deleted while its requests wait, requests that nobody ever takes, a stop; its
- * last item in one queue of several pollers, and in a queue for each.
+ * deleted while its requests wait, requests that nobody ever takes, one that is
+ * taken back, a stop; its last item in one queue of several pollers, and in a
+ * queue for each.
  */
 
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "loop.h"
 #include "stage.h"
 
 #define DEPTH	 8
@@ -24,6 +29,16 @@ static struct rpma_rt_conn *begin(struct stage *s)
 	world_event(s->aq, RPMA_RT_EVENT_READY);
 	MUST(rpma_rt_conn_connect(conn, NULL));
 	return conn;
+}
+
+static void use_port_of(struct stage *s,
+			const struct rpma_rt_listener *listener)
+{
+	uint16_t port;
+
+	MUST(rpma_rt_listener_get_port(listener, &port));
+	CHECK(port != 0);
+	snprintf(s->world.port, sizeof(s->world.port), "%u", port);
 }
 
 static struct rpma_rt_conn *request(struct rpma_rt_queue *queue)
@@ -72,13 +87,10 @@ static void listen__wildcard(struct stage *s)
 {
 	struct rpma_rt_listener *listener;
 	struct world_pair pair;
-	uint16_t port;
 
 	MUST(world_listen_at(s->world.rt, s->world.peer, "0.0.0.0", "0", 0,
 			     s->cfg, 0, s->pq, NULL, &listener));
-	MUST(rpma_rt_listener_get_port(listener, &port));
-	CHECK(port != 0);
-	snprintf(s->world.port, sizeof(s->world.port), "%u", port);
+	use_port_of(s, listener);
 	pair.active = begin(s);
 	pair.passive = request(s->pq);
 	MUST(rpma_rt_conn_connect(pair.passive, NULL));
@@ -131,6 +143,81 @@ static void delete__with_requests_in_the_queue(struct stage *s)
 	expect_closed(s->aq, &refused, RPMA_RT_REASON_REJECTED);
 	stage_ping(s, &pair, 6);
 	stage_disconnect(s, &pair);
+}
+
+static void wait_for_items(const struct rpma_rt_queue *queue, uint64_t count)
+{
+	struct rpma_rt_queue_stats stats;
+	uint64_t begin = world_now_ms();
+
+	do {
+		CHECK(world_now_ms() - begin < WORLD_PATIENCE_MS);
+		sched_yield();
+		MUST(rpma_rt_queue_get_stats(queue, &stats, sizeof(stats)));
+	} while (stats.backlog < count);
+}
+
+/* A destroy waits while held. */
+static _Atomic bool held;
+static _Atomic bool waits;
+
+static void hold_destroy(enum rpma_loopback_point point, const void *object,
+			 void *arg)
+{
+	(void)object;
+	(void)arg;
+	if (point != RPMA_LOOPBACK_DESTROY)
+		return;
+	/* release, acquire: pair with their opposites in the test */
+	atomic_store_explicit(&waits, true, memory_order_release);
+	while (atomic_load_explicit(&held, memory_order_acquire))
+		sched_yield();
+}
+
+/* The connection is dying: while its queue pair is being destroyed, where the
+ * device lets that be held up, and when its CLOSED, with the pointer of the
+ * listener, is in the queue. Another pointer
+ * is refused with RPMA_RT_E_CLOSED. */
+static void set_user__CLOSED_is_to_come_OR_THERE(struct stage *s)
+{
+	const struct loop *loop = loop_get();
+	struct rpma_rt_completion item;
+	struct rpma_rt_listener *listener;
+	struct rpma_rt_conn *passive;
+	struct rpma_rt_conn *active;
+	void *user;
+	int client;
+
+	MUST(world_listen_at(s->world.rt, s->world.peer, s->world.addr, "0", 0,
+			     s->cfg, 0, s->pq, s, &listener));
+	use_port_of(s, listener);
+	active = begin(s);
+	passive = request(s->pq);
+	/* relaxed: no other thread is there yet */
+	atomic_store_explicit(&held, loop != NULL, memory_order_relaxed);
+	if (loop != NULL)
+		loop->set_hook(hold_destroy, NULL);
+	MUST(rpma_rt_conn_close(passive));
+	/* acquire, release: pair with their opposites in the hook */
+	while (loop != NULL &&
+	       !atomic_load_explicit(&waits, memory_order_acquire))
+		sched_yield();
+	if (loop != NULL)
+		MUST_ANSWER(RPMA_RT_E_CLOSED,
+			    rpma_rt_conn_set_user(passive, &client));
+	atomic_store_explicit(&held, false, memory_order_release);
+	if (loop != NULL)
+		loop->set_hook(NULL, NULL);
+	wait_for_items(s->pq, 1);
+	MUST_ANSWER(RPMA_RT_E_CLOSED, rpma_rt_conn_set_user(passive, &client));
+	MUST(rpma_rt_conn_get_user(passive, &user));
+	CHECK(user == s);
+	item = world_event(s->pq, RPMA_RT_EVENT_CLOSED);
+	CHECK(item.context == (uintptr_t)passive);
+	CHECK(item.user == s);
+	MUST(rpma_rt_conn_unref(&passive));
+	expect_closed(s->aq, &active, RPMA_RT_REASON_REJECTED);
+	world_unlisten(&listener, s->pq);
 }
 
 /* Requests in a queue that nobody empties before the stop: each has its
@@ -249,11 +336,9 @@ static void take_until_closed(struct rpma_rt_queue *queue,
 static void request_many(struct stage *s, struct rpma_rt_listener *listener,
 			 struct rpma_rt_conn *active[])
 {
-	uint16_t port;
 	int i;
 
-	MUST(rpma_rt_listener_get_port(listener, &port));
-	snprintf(s->world.port, sizeof(s->world.port), "%u", port);
+	use_port_of(s, listener);
 	for (i = 0; i < MANY; i++)
 		active[i] = begin(s);
 }
@@ -347,6 +432,7 @@ int main(void)
 	listen__no_such_address(&s);
 	listen__wildcard(&s);
 	delete__with_requests_in_the_queue(&s);
+	set_user__CLOSED_is_to_come_OR_THERE(&s);
 	stage_close(&s);
 	stop__requests_never_taken(&cfg);
 	delete__queue_with_requests_inside(&cfg);

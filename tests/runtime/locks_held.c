@@ -6,8 +6,8 @@
  * and with no lock held that another connection needs: with none at all, but
  * for the gate of the connection that a connect or accept is about. The
  * runtime's objects are linked into this program, which counts their calls of
- * pthread's mutexes and of those verbs; a connection, an SRQ, an adopted CQ
- * and a runtime go through all steps of their lives once.
+ * pthread's mutexes, the pauses of gates, and those verbs; a connection, an
+ * SRQ, an adopted CQ and a runtime go through all steps of their lives once.
  */
 
 #include <pthread.h>
@@ -16,6 +16,7 @@
 
 #include "base/runtime.h"
 #include "base/self.h"
+#include "conn/gate.h"
 #include "loop.h"
 #include "stage.h"
 
@@ -23,20 +24,20 @@
 #define PAIRS	4
 #define AT_ONCE 8 /* locks that a thread holds, at most */
 
-static _Thread_local const pthread_mutex_t *held[AT_ONCE];
+static _Thread_local const void *held[AT_ONCE];
 static _Thread_local int held_count;
 static _Atomic(const struct rpma_rt *) judged;
 static _Atomic uint64_t looks; /* blocking verbs that were judged */
 
 /* ---------------------------------------------------------------- locks --- */
 
-static void hold(const pthread_mutex_t *lock)
+static void hold(const void *lock)
 {
 	CHECK(held_count < AT_ONCE);
 	held[held_count++] = lock;
 }
 
-static void let_go(const pthread_mutex_t *lock)
+static void let_go(const void *lock)
 {
 	int i = held_count;
 
@@ -77,15 +78,33 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
 	return __real_pthread_mutex_unlock(lock);
 }
 
+/* A gate's lock is taken inline, and held over a call of another file by its
+ * pause only. */
+void __real_rt_gate_pause(struct rt_gate *gate);
+void __wrap_rt_gate_pause(struct rt_gate *gate);
+void __wrap_rt_gate_pause(struct rt_gate *gate)
+{
+	__real_rt_gate_pause(gate);
+	hold(gate);
+}
+
+void __real_rt_gate_resume(struct rt_gate *gate, bool is_over);
+void __wrap_rt_gate_resume(struct rt_gate *gate, bool is_over);
+void __wrap_rt_gate_resume(struct rt_gate *gate, bool is_over)
+{
+	let_go(gate);
+	__real_rt_gate_resume(gate, is_over);
+}
+
 /* ---------------------------------------------------------------- verbs --- */
 
 /* Connects and accepts are about one connection, and may hold its gate. */
-static bool is_its_own(const char *verb, const pthread_mutex_t *lock)
+static bool is_its_own(const char *verb, const void *lock)
 {
 	/* acquire: pairs with the release in set_up() */
 	const char *rt = (const char *)atomic_load_explicit(
 		&judged, memory_order_acquire);
-	const char *at = (const char *)lock;
+	const char *at = lock;
 
 	/* an accept modifies the queue pair itself */
 	return (strcmp(verb, "rdma_cm") == 0 || strcmp(verb, "modify") == 0) &&

@@ -34,6 +34,7 @@ static void find(void)
 	FIND(remove_device, "rpma_loopback_remove_device");
 	FIND(restore_device, "rpma_loopback_restore_device");
 	FIND(raise, "rpma_loopback_raise");
+	FIND(raise_cm, "rpma_loopback_raise_cm");
 	FIND(break_cq, "rpma_loopback_break_cq");
 	FIND(spurious_event, "rpma_loopback_spurious_event");
 	FIND(get_mode, "rpma_loopback_get_mode");

@@ -22,6 +22,7 @@ struct loop {
 	int (*remove_device)(int index);
 	int (*restore_device)(int index);
 	int (*raise)(int event_type, void *object);
+	int (*raise_cm)(int event_type, int status, struct rdma_cm_id *id);
 	int (*break_cq)(struct ibv_cq *cq);
 	int (*spurious_event)(struct ibv_cq *cq);
 	enum rpma_loopback_mode (*get_mode)(void);

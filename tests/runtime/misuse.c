@@ -316,9 +316,12 @@ static void new__on_a_CPU_that_is_not_ours(void)
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
 	CHECK(!sched_setaffinity(0, sizeof(one), &one));
-	for (cpus[0] = cpu + 1; cpus[0] <= CPU_SETSIZE; cpus[0]++) {
-		cfg.cpus = cpus;
-		cfg.cpu_count = 1;
+	cfg.cpus = cpus;
+	cfg.cpu_count = 1;
+	for (cpus[0] = 0; cpus[0] <= CPU_SETSIZE; cpus[0]++) {
+		/* the process's, wherever this thread is pinned */
+		if (cpus[0] < CPU_SETSIZE && CPU_ISSET(cpus[0], &before))
+			continue;
 		REFUSED(RPMA_E_INVAL, rpma_rt_new(&cfg, &rt));
 	}
 	CHECK(!sched_setaffinity(0, sizeof(before), &before));

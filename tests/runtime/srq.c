@@ -491,7 +491,8 @@ static void stop__everything_comes_back(void)
 	stage_close(&s);
 }
 
-/* Connections end without LAST_WQE_REACHED, or with two: nobody waits. */
+/* Connections end without LAST_WQE_REACHED, or with two: nobody waits for long.
+ */
 static void last_wqe__never_or_twice(uint32_t each)
 {
 	static const char *const rules[] = {"knob:last_wqe=1",
@@ -506,6 +507,48 @@ static void last_wqe__never_or_twice(uint32_t each)
 	}
 }
 
+static uint64_t missing(const struct stage *s)
+{
+	struct rpma_rt_poller_stats stats;
+
+	MUST(rpma_rt_poller_get_stats(s->world.rt, 0, &stats, sizeof(stats)));
+	return stats.last_wqe_missing;
+}
+
+/* Both ends of each pair use the SRQ. */
+static void last_wqe__counted_where_it_is_missing(void)
+{
+	static const struct stage_cfg stage_cfg = {.pollers = 1, .depth = 8};
+	const struct loop *loop = loop_get();
+	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
+	struct world_pair pair;
+	struct rpma_rt_srq *srq;
+	struct stage s;
+	int i;
+
+	if (loop == NULL)
+		return;
+	stage_open(&s, &stage_cfg);
+	cfg.peer = s.world.peer;
+	cfg.queue = s.aq;
+	MUST(rpma_rt_srq_new(s.world.rt, &cfg, &srq));
+	s.cfg->srqs = &srq;
+	s.cfg->srq_count = 1;
+	for (i = 0; i < 2; i++) {
+		/* as it is; without */
+		if (i == 1)
+			CHECK(loop->fault("knob:last_wqe=1") == 0);
+		stage_connect(&s, &pair);
+		stage_disconnect(&s, &pair);
+		loop->fault_clear();
+		CHECK(missing(&s) == (i == 0 ? 0 : 2));
+	}
+	s.cfg->srq_count = 0;
+	MUST(rpma_rt_srq_delete(&srq));
+	world_event(s.aq, RPMA_RT_EVENT_SRQ_CLOSED);
+	stage_close(&s);
+}
+
 int main(int argc, char **argv)
 {
 	uint32_t each = argc > 1 ? (uint32_t)atoi(argv[1]) : 100;
@@ -514,6 +557,7 @@ int main(int argc, char **argv)
 	shared__by_all_connections(BUFFERS, 0, each);
 	shared__by_all_connections(1, 1, each / 5);
 	last_wqe__never_or_twice(each);
+	last_wqe__counted_where_it_is_missing();
 	refill__nobody_else_posts();
 	limit__event_in_the_queue();
 	limit__program_that_posts_when_told(each);

@@ -55,6 +55,26 @@ static void send__of_two_pieces_into_two(struct stage *s,
 	CHECK(!memcmp(s->memory + TO, s->memory + FROM + 8, TAIL - 8));
 }
 
+/* A header without a payload: the second piece of each side has no bytes. */
+static void send__a_piece_of_no_bytes(struct stage *s, struct world_pair *pair)
+{
+	const struct rpma_sge from[] = {{s->mr, FROM, HEADER}, {s->mr, 0, 0}};
+	const struct rpma_sge to[] = {{s->mr, TO, HEADER}, {s->mr, 0, 0}};
+	struct rpma_rt_recv_wr recv;
+	struct rpma_rt_wr send;
+
+	fill_page(s);
+	rpma_rt_prep_recv(&recv, NULL, 0, 0, 1);
+	rpma_rt_recv_wr_set_pieces(&recv, to, 2);
+	MUST(world_post_recv(pair->passive, &recv));
+	rpma_rt_prep_send(&send, NULL, 0, 0, 0, 2);
+	rpma_rt_wr_set_pieces(&send, from, 2);
+	MUST(world_post_send(pair->active, &send));
+	stage_completion(s->aq, 2, IBV_WC_SUCCESS);
+	CHECK(stage_completion(s->pq, 1, IBV_WC_SUCCESS).byte_len == HEADER);
+	CHECK(!memcmp(s->memory + TO, s->memory + FROM, HEADER));
+}
+
 static void write_and_read__of_two_pieces(struct stage *s,
 					  struct world_pair *pair)
 {
@@ -262,6 +282,7 @@ int main(void)
 	s.cfg->max_inline = HEADER;
 	stage_connect(&s, &pair);
 	send__of_two_pieces_into_two(&s, &pair);
+	send__a_piece_of_no_bytes(&s, &pair);
 	write_and_read__of_two_pieces(&s, &pair);
 	write__many_pieces_in_one_call(&s, &pair);
 	atomics__answer_what_was_there(&s, &pair);

@@ -10,6 +10,7 @@
 #include "sweep.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <librpma_legacy.h>
 
 #include "conn_cfg.h"
@@ -59,14 +60,82 @@ union out {
 };
 static union out out;
 
+static struct {
+	enum rpma_log_level level;
+	char text[1024];
+	int count;
+} heard;
+
+static void hear(enum rpma_log_level level, const char *file_name,
+		 const int line_no, const char *function_name,
+		 const char *message_format, ...)
+{
+	va_list args;
+
+	assert_non_null(file_name);
+	assert_non_null(function_name);
+	assert_true(line_no > 0);
+	va_start(args, message_format);
+	vsnprintf(heard.text, sizeof(heard.text), message_format, args);
+	va_end(args);
+	heard.level = level;
+	heard.count++;
+}
+
+static void forget(void)
+{
+	mocks_reset();
+	heard.count = 0;
+	ok(rpma_log_set_function(hear));
+	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_INFO));
+}
+
+static int get_heard(enum rpma_log_level *level, char *text, size_t size)
+{
+	*level = heard.level;
+	snprintf(text, size, "%s", heard.text);
+	return heard.count;
+}
+
+static enum rpma_log_level level_of(int error)
+{
+	switch (error) {
+	case 0:
+	case RPMA_E_AGAIN:
+	case RPMA_E_NO_COMPLETION:
+	case RPMA_E_NO_EVENT:
+		return RPMA_LOG_DISABLED;
+	default:
+		return RPMA_LOG_LEVEL_ERROR;
+	}
+}
+
+static const char *const headers[] = {RPMA_HEADERS "librpma.h",
+				      RPMA_HEADERS "librpma_legacy.h", NULL};
+
+static const char *const refuse_none[] = {
+	/* texts, of any number */
+	"rpma_err_2str",
+	"rpma_utils_conn_event_2str",
+	/* takes any function, NULL for its own */
+	"rpma_log_set_function",
+	/* what cannot be logged is not */
+	"rpma_log_message",
+	NULL,
+};
+
 const struct sweep_ground sweep_ground = {
 	.map = RPMA_MAP,
 	.least = 150, /* 84 of 1.3, and what 1.4 adds */
 	.out = &out,
 	.out_size = sizeof(out),
-	.forget = mocks_reset,
+	.forget = forget,
 	.trace = mocks_trace,
 	.text = rpma_err_2str,
+	.heard = get_heard,
+	.level = level_of,
+	.headers = headers,
+	.refuse_none = refuse_none,
 };
 
 static int me, other;
@@ -97,7 +166,8 @@ static void peers(void **state)
 	NULLS(rpma_peer_cfg_get_descriptor, pcfg, &out.pointer);
 	NULLS(rpma_peer_cfg_get_descriptor_size, pcfg, &out.size);
 	NULLS(rpma_peer_cfg_from_descriptor, desc, 1, &out.pcfg);
-	BAD(RPMA_E_INVAL, rpma_peer_cfg_from_descriptor, desc, 0, &out.pcfg);
+	BAD_SAYS("at least 1 byte", RPMA_E_INVAL, rpma_peer_cfg_from_descriptor,
+		 desc, 0, &out.pcfg);
 	DELETES(rpma_peer_cfg_delete, rpma_peer_cfg);
 	ok(rpma_peer_cfg_delete(&pcfg));
 	world_end();
@@ -134,12 +204,14 @@ static void regions(void **state)
 
 	NULLS(rpma_mr_remote_from_descriptor, desc, 21, &out.remote);
 	for (size = 0; size < 21; size++)
-		BAD(RPMA_E_INVAL, rpma_mr_remote_from_descriptor, desc, size,
-		    &out.remote);
+		BAD_SAYS("21 bytes, not", RPMA_E_INVAL,
+			 rpma_mr_remote_from_descriptor, desc, size,
+			 &out.remote);
 	desc[20] = 0;
 	for (size = 21; size <= sizeof(desc); size++)
-		BAD(RPMA_E_INVAL, rpma_mr_remote_from_descriptor, desc, size,
-		    &out.remote);
+		BAD_SAYS("is of no use", RPMA_E_INVAL,
+			 rpma_mr_remote_from_descriptor, desc, size,
+			 &out.remote);
 	NULLS(rpma_mr_remote_get_size, world.remote, &out.size);
 	NULLS(rpma_mr_remote_get_flush_type, world.remote, &out.number);
 	DELETES(rpma_mr_remote_delete, rpma_mr_remote);
@@ -174,18 +246,28 @@ static void configurations(void **state)
 	SWEEP_CFG(srq_cfg, name, type, initial)
 	RPMA__CONN_CFG_FIELDS(SWEEP_CONN)
 	RPMA__SRQ_CFG_FIELDS(SWEEP_SRQ)
-	BAD(RPMA_E_INVAL, rpma_conn_cfg_set_timeout, conn_cfg, -1);
-	BAD(RPMA_E_INVAL, rpma_conn_cfg_set_timeout, conn_cfg, INT_MIN);
+	BAD_SAYS("timeout: 0 or more", RPMA_E_INVAL, rpma_conn_cfg_set_timeout,
+		 conn_cfg, -1);
+	BAD_SAYS("timeout: 0 or more", RPMA_E_INVAL, rpma_conn_cfg_set_timeout,
+		 conn_cfg, INT_MIN);
 	BAD(RPMA_E_INVAL, rpma_conn_cfg_set_srq, conn_cfg, NULL);
 	BAD(RPMA_E_INVAL, rpma_conn_cfg_set_comp_vector, conn_cfg, -1);
-	BAD(RPMA_E_INVAL, rpma_conn_cfg_set_max_send_sge, conn_cfg, 0);
-	BAD(RPMA_E_INVAL, rpma_conn_cfg_set_max_recv_sge, conn_cfg, 0);
-	BAD(RPMA_E_INVAL, rpma_conn_cfg_set_max_inline_data, conn_cfg, 7);
-	BAD(RPMA_E_INVAL, rpma_conn_cfg_set_retry_count, conn_cfg, 8);
-	BAD(RPMA_E_INVAL, rpma_conn_cfg_set_rnr_retry_count, conn_cfg, 8);
-	BAD(RPMA_E_INVAL, rpma_conn_cfg_set_min_rnr_timer, conn_cfg, 32);
-	BAD(RPMA_E_INVAL, rpma_conn_cfg_set_ack_timeout, conn_cfg, 32);
-	BAD(RPMA_E_INVAL, rpma_srq_cfg_set_max_sge, srq_cfg, 0);
+	BAD_SAYS("max_send_sge: 1 or more", RPMA_E_INVAL,
+		 rpma_conn_cfg_set_max_send_sge, conn_cfg, 0);
+	BAD_SAYS("max_recv_sge: 1 or more", RPMA_E_INVAL,
+		 rpma_conn_cfg_set_max_recv_sge, conn_cfg, 0);
+	BAD_SAYS("max_inline_data: 8 or more", RPMA_E_INVAL,
+		 rpma_conn_cfg_set_max_inline_data, conn_cfg, 7);
+	BAD_SAYS("retry_count: 0 to 7", RPMA_E_INVAL,
+		 rpma_conn_cfg_set_retry_count, conn_cfg, 8);
+	BAD_SAYS("rnr_retry_count: 0 to 7", RPMA_E_INVAL,
+		 rpma_conn_cfg_set_rnr_retry_count, conn_cfg, 8);
+	BAD_SAYS("min_rnr_timer: 0 to 31, or unset", RPMA_E_INVAL,
+		 rpma_conn_cfg_set_min_rnr_timer, conn_cfg, 32);
+	BAD_SAYS("ack_timeout: 0 to 31, or unset", RPMA_E_INVAL,
+		 rpma_conn_cfg_set_ack_timeout, conn_cfg, 32);
+	BAD_SAYS("max_sge: 1 or more", RPMA_E_INVAL, rpma_srq_cfg_set_max_sge,
+		 srq_cfg, 0);
 	BAD(RPMA_E_INVAL, rpma_conn_cfg_set_tos, conn_cfg, 256);
 	BAD(RPMA_E_INVAL, rpma_conn_cfg_set_tos, conn_cfg, -2);
 	ok(rpma_conn_cfg_delete(&conn_cfg));
@@ -230,11 +312,14 @@ static void queues(void **state)
 	BAD(RPMA_E_INVAL, rpma_cq_new, MOCK_CTX, 4, NULL, -1, NULL, &out.cq);
 	BAD(RPMA_E_INVAL, rpma_cq_new, MOCK_CTX, 4, NULL, 2, NULL, &out.cq);
 	NULLS(rpma_cq_get_fd, cq, &out.number);
-	BAD(RPMA_E_SHARED_CHANNEL, rpma_cq_get_fd, cq, &out.number);
+	BAD_SAYS("channel that others share, or claimed", RPMA_E_SHARED_CHANNEL,
+		 rpma_cq_get_fd, cq, &out.number);
 	BAD(RPMA_E_INVAL, rpma_cq_wait, NULL);
-	BAD(RPMA_E_SHARED_CHANNEL, rpma_cq_wait, cq);
+	BAD_SAYS("channel that others share, or claimed", RPMA_E_SHARED_CHANNEL,
+		 rpma_cq_wait, cq);
 	BAD(RPMA_E_INVAL, rpma_cq_wait_event, NULL);
-	BAD(RPMA_E_SHARED_CHANNEL, rpma_cq_wait_event, cq);
+	BAD_SAYS("channel that others share, or claimed", RPMA_E_SHARED_CHANNEL,
+		 rpma_cq_wait_event, cq);
 	NULLS(rpma_cq_get_wc, cq, 1, out.wc, 0);
 	BAD(RPMA_E_INVAL, rpma_cq_get_wc, cq, 0, out.wc, &out.number);
 	BAD(RPMA_E_INVAL, rpma_cq_get_wc, cq, 0, out.wc, NULL);
@@ -246,7 +331,8 @@ static void queues(void **state)
 	NULLS(rpma_cq_get_context, cq, &out.pointer);
 	NULLS(rpma_cq_get_ibv_cq, cq, &out.ibv_cq);
 	NULLS(rpma_cq_from_ibv_cq, &strange, &out.cq);
-	BAD(RPMA_E_INVAL, rpma_cq_from_ibv_cq, &strange, &out.cq);
+	BAD_SAYS("not of this library", RPMA_E_INVAL, rpma_cq_from_ibv_cq,
+		 &strange, &out.cq);
 	NULLS(rpma_cq_claim, cq, &me);
 	NULLS(rpma_cq_release, cq, &me);
 	BAD(RPMA_E_INVAL, rpma_cq_release, cq, &me);
@@ -255,10 +341,13 @@ static void queues(void **state)
 	ok(rpma_cq_claim(cq, &me));
 	BAD(RPMA_E_CLAIMED, rpma_cq_claim, cq, &other);
 	BAD(RPMA_E_CLAIMED, rpma_cq_release, cq, &other);
-	BAD(RPMA_E_SHARED_CHANNEL, rpma_cq_get_wc, cq, 1, out.wc, NULL);
-	BAD(RPMA_E_SHARED_CHANNEL, rpma_cq_get_wc, cq, 1, out.wc, &out.number);
+	BAD_SAYS("channel that others share, or claimed", RPMA_E_SHARED_CHANNEL,
+		 rpma_cq_get_wc, cq, 1, out.wc, NULL);
+	BAD_SAYS("channel that others share, or claimed", RPMA_E_SHARED_CHANNEL,
+		 rpma_cq_get_wc, cq, 1, out.wc, &out.number);
 	none = cq;
-	BAD(RPMA_E_CLAIMED, rpma_cq_delete, &none);
+	BAD_SAYS("another owner has claimed it", RPMA_E_CLAIMED, rpma_cq_delete,
+		 &none);
 	assert_ptr_equal(none, cq);
 	ok(rpma_cq_release(cq, &me));
 	ok(rpma_cq_delete(&cq));
@@ -327,8 +416,8 @@ static void requests(void **state)
 	NULLS(rpma_conn_req_new_async, world.peer, "host", "7204", cfg, 0,
 	      &out.req);
 	/* it names no CM channel */
-	BAD(RPMA_E_INVAL, rpma_conn_req_new_async, world.peer, "host", "7204",
-	    cfg, NULL, &out.req);
+	BAD_SAYS("no CM channel", RPMA_E_INVAL, rpma_conn_req_new_async,
+		 world.peer, "host", "7204", cfg, NULL, &out.req);
 	ok(rpma_conn_req_new(world.peer, "host", "7204", NULL, &req));
 	same = req;
 	NULLS(rpma_conn_req_advance, req, &event);
@@ -346,7 +435,8 @@ static void requests(void **state)
 	BAD(RPMA_E_INVAL, rpma_conn_req_qp_to_err, NULL, NULL);
 	BAD(RPMA_E_INVAL, rpma_conn_req_destroy_qp, NULL, NULL);
 	/* ours: nobody is there to be rejected */
-	BAD(RPMA_E_INVAL, rpma_conn_req_reject, &req, &words);
+	BAD_SAYS("begun here", RPMA_E_INVAL, rpma_conn_req_reject, &req,
+		 &words);
 	BAD(RPMA_E_INVAL, rpma_conn_req_reject, NULL, &words);
 	DELETES(rpma_conn_req_delete, rpma_conn_req);
 	assert_ptr_equal(req, same);
@@ -354,11 +444,12 @@ static void requests(void **state)
 	ok(rpma_conn_req_claim(req, &me));
 	BAD(RPMA_E_CLAIMED, rpma_conn_req_claim, req, &other);
 	BAD(RPMA_E_CLAIMED, rpma_conn_req_release, req, &other);
-	BAD(RPMA_E_CLAIMED, rpma_conn_req_delete, &req);
+	BAD_SAYS("another owner has claimed it", RPMA_E_CLAIMED,
+		 rpma_conn_req_delete, &req);
 	BAD(RPMA_E_CLAIMED, rpma_conn_req_qp_to_err, req, &other);
 	BAD(RPMA_E_CLAIMED, rpma_conn_req_destroy_qp, req, NULL);
-	BAD(RPMA_E_SHARED_CHANNEL, rpma_conn_req_recv, req, world.mr, 0, 8,
-	    NULL);
+	BAD_SAYS("channel that others share, or claimed", RPMA_E_SHARED_CHANNEL,
+		 rpma_conn_req_recv, req, world.mr, 0, 8, NULL);
 	ok(rpma_conn_req_release(req, &me));
 
 	/* what is connected without a connection to write to is taken */
@@ -389,8 +480,8 @@ static void connections(void **state)
 	NULLS(rpma_conn_get_event_fd, world.conn, &out.number);
 	NULLS(rpma_conn_next_event, world.conn, &out.event);
 	NULLS(rpma_conn_handle_event, world.conn, &event, &out.event);
-	BAD(RPMA_E_NOT_SHARED_CHNL, rpma_conn_handle_event, world.conn, &event,
-	    &out.event);
+	BAD_SAYS("no shared completion channel", RPMA_E_NOT_SHARED_CHNL,
+		 rpma_conn_handle_event, world.conn, &event, &out.event);
 	NULLS(rpma_conn_get_private_data, world.conn, &out.data);
 	NULLS(rpma_conn_apply_remote_peer_cfg, world.conn, pcfg);
 	NULLS(rpma_conn_get_qp_num, world.conn, &out.u32);
@@ -400,14 +491,14 @@ static void connections(void **state)
 	NULLS(rpma_conn_get_cm_id, world.conn, &out.id);
 	BAD(RPMA_E_INVAL, rpma_conn_disconnect, NULL);
 	NULLS(rpma_conn_get_compl_fd, world.conn, &out.number);
-	BAD(RPMA_E_NOT_SHARED_CHNL, rpma_conn_get_compl_fd, world.conn,
-	    &out.number);
+	BAD_SAYS("no shared completion channel", RPMA_E_NOT_SHARED_CHNL,
+		 rpma_conn_get_compl_fd, world.conn, &out.number);
 	NULLS(rpma_conn_wait, world.conn, 0, &out.cq, 0);
-	BAD(RPMA_E_NOT_SHARED_CHNL, rpma_conn_wait, world.conn, 0, &out.cq,
-	    NULL);
+	BAD_SAYS("no shared completion channel", RPMA_E_NOT_SHARED_CHNL,
+		 rpma_conn_wait, world.conn, 0, &out.cq, NULL);
 	NULLS(rpma_conn_wait_event, world.conn, &out.cq, 0);
-	BAD(RPMA_E_NOT_SHARED_CHNL, rpma_conn_wait_event, world.conn, &out.cq,
-	    NULL);
+	BAD_SAYS("no shared completion channel", RPMA_E_NOT_SHARED_CHNL,
+		 rpma_conn_wait_event, world.conn, &out.cq, NULL);
 	NULLS(rpma_conn_get_event_status, world.conn, &out.number);
 	BAD(RPMA_E_AGAIN, rpma_conn_get_event_status, world.conn, &out.number);
 	NULLS(rpma_conn_claim, world.conn, &me);
@@ -419,7 +510,8 @@ static void connections(void **state)
 	ok(rpma_conn_claim(world.conn, &me));
 	BAD(RPMA_E_CLAIMED, rpma_conn_claim, world.conn, &other);
 	BAD(RPMA_E_CLAIMED, rpma_conn_release, world.conn, &other);
-	BAD(RPMA_E_CLAIMED, rpma_conn_delete, &world.conn);
+	BAD_SAYS("another owner has claimed it", RPMA_E_CLAIMED,
+		 rpma_conn_delete, &world.conn);
 	BAD(RPMA_E_CLAIMED, rpma_conn_qp_to_err, world.conn, &other);
 	BAD(RPMA_E_CLAIMED, rpma_conn_qp_to_err, world.conn, NULL);
 	BAD(RPMA_E_CLAIMED, rpma_conn_destroy_qp, world.conn, &other);
@@ -431,21 +523,25 @@ static void connections(void **state)
 
 static const char bytes[8];
 
-static void refuse_operations(struct rpma_conn *conn, int expected)
+static void refuse_operations(struct rpma_conn *conn, int expected,
+			      const char *says)
 {
 	struct rpma_mr_remote *remote = world.remote;
 	struct rpma_mr_local *mr = world.mr;
 
-	BAD(expected, rpma_read, conn, mr, 0, remote, 0, 8, 1, NULL);
-	BAD(expected, rpma_write, conn, remote, 0, mr, 0, 8, 1, NULL);
-	BAD(expected, rpma_write_with_imm, conn, remote, 0, mr, 0, 8, 1, 1,
-	    NULL);
-	BAD(expected, rpma_atomic_write, conn, remote, 0, bytes, 1, NULL);
-	BAD(expected, rpma_flush, conn, remote, 0, 8,
-	    RPMA_FLUSH_TYPE_VISIBILITY, 1, NULL);
-	BAD(expected, rpma_send, conn, mr, 0, 8, 1, NULL);
-	BAD(expected, rpma_send_with_imm, conn, mr, 0, 8, 1, 1, NULL);
-	BAD(expected, rpma_recv, conn, mr, 0, 8, NULL);
+	BAD_SAYS(says, expected, rpma_read, conn, mr, 0, remote, 0, 8, 1, NULL);
+	BAD_SAYS(says, expected, rpma_write, conn, remote, 0, mr, 0, 8, 1,
+		 NULL);
+	BAD_SAYS(says, expected, rpma_write_with_imm, conn, remote, 0, mr, 0, 8,
+		 1, 1, NULL);
+	BAD_SAYS(says, expected, rpma_atomic_write, conn, remote, 0, bytes, 1,
+		 NULL);
+	BAD_SAYS(says, expected, rpma_flush, conn, remote, 0, 8,
+		 RPMA_FLUSH_TYPE_VISIBILITY, 1, NULL);
+	BAD_SAYS(says, expected, rpma_send, conn, mr, 0, 8, 1, NULL);
+	BAD_SAYS(says, expected, rpma_send_with_imm, conn, mr, 0, 8, 1, 1,
+		 NULL);
+	BAD_SAYS(says, expected, rpma_recv, conn, mr, 0, 8, NULL);
 }
 
 static void operations(void **state)
@@ -515,44 +611,51 @@ static void operations(void **state)
 	    NULL);
 	BAD(RPMA_E_INVAL, rpma_wr_atomic_cmp_swp, conn, mr, 0, remote, 0, 1, 2,
 	    0, 7, &out.send_wr);
-	BAD(RPMA_E_INVAL, rpma_wr_atomic_fetch_add, conn, mr, 0, remote, 4, 1,
-	    1, 7, &out.send_wr);
+	BAD_SAYS("a multiple of 8", RPMA_E_INVAL, rpma_wr_atomic_fetch_add,
+		 conn, mr, 0, remote, 4, 1, 1, 7, &out.send_wr);
 	/* flags that the operation does not have, and bytes beyond 8 inline */
-	BAD(RPMA_E_INVAL, rpma_read, conn, mr, 0, remote, 0, 8, RPMA_F_INLINE,
-	    NULL);
-	BAD(RPMA_E_INVAL, rpma_read, conn, mr, 0, remote, 0, 8,
-	    RPMA_F_SOLICITED, NULL);
-	BAD(RPMA_E_INVAL, rpma_write, conn, remote, 0, mr, 0, 8,
-	    RPMA_F_SOLICITED, NULL);
-	BAD(RPMA_E_INVAL, rpma_write, conn, remote, 0, mr, 0, 9, RPMA_F_INLINE,
-	    NULL);
-	BAD(RPMA_E_INVAL, rpma_atomic_write, conn, remote, 0, bytes,
-	    RPMA_F_INLINE, NULL);
-	BAD(RPMA_E_INVAL, rpma_flush, conn, remote, 0, 8, flush, RPMA_F_INLINE,
-	    NULL);
-	BAD(RPMA_E_INVAL, rpma_send, conn, mr, 0, UINT32_MAX, RPMA_F_INLINE,
-	    NULL);
-	BAD(RPMA_E_INVAL, rpma_wr_send_with_imm, conn, mr, 0, 9, RPMA_F_INLINE,
-	    7, 7, &out.send_wr);
-	BAD(RPMA_E_INVAL, rpma_wr_atomic_fetch_add, conn, mr, 0, remote, 0, 1,
-	    RPMA_F_INLINE, 7, &out.send_wr);
-	BAD(RPMA_E_INVAL, rpma_wr_atomic_cmp_swp, conn, mr, 0, remote, 0, 1, 2,
-	    RPMA_F_SOLICITED, 7, &out.send_wr);
+	BAD_SAYS("RPMA_F_INLINE: only sends and writes", RPMA_E_INVAL,
+		 rpma_read, conn, mr, 0, remote, 0, 8, RPMA_F_INLINE, NULL);
+	BAD_SAYS("RPMA_F_SOLICITED: only sends and writes", RPMA_E_INVAL,
+		 rpma_read, conn, mr, 0, remote, 0, 8, RPMA_F_SOLICITED, NULL);
+	BAD_SAYS("RPMA_F_SOLICITED: only sends and writes", RPMA_E_INVAL,
+		 rpma_write, conn, remote, 0, mr, 0, 8, RPMA_F_SOLICITED, NULL);
+	BAD_SAYS("RPMA_F_INLINE: 9 bytes|max_inline_data", RPMA_E_INVAL,
+		 rpma_write, conn, remote, 0, mr, 0, 9, RPMA_F_INLINE, NULL);
+	BAD_SAYS("RPMA_F_INLINE: only sends and writes", RPMA_E_INVAL,
+		 rpma_atomic_write, conn, remote, 0, bytes, RPMA_F_INLINE,
+		 NULL);
+	BAD_SAYS("RPMA_F_INLINE: only sends and writes", RPMA_E_INVAL,
+		 rpma_flush, conn, remote, 0, 8, flush, RPMA_F_INLINE, NULL);
+	BAD_SAYS("RPMA_F_INLINE: 4294967295 bytes|max_inline_data",
+		 RPMA_E_INVAL, rpma_send, conn, mr, 0, UINT32_MAX,
+		 RPMA_F_INLINE, NULL);
+	BAD_SAYS("RPMA_F_INLINE: 9 bytes|max_inline_data", RPMA_E_INVAL,
+		 rpma_wr_send_with_imm, conn, mr, 0, 9, RPMA_F_INLINE, 7, 7,
+		 &out.send_wr);
+	BAD_SAYS("RPMA_F_INLINE: only sends and writes", RPMA_E_INVAL,
+		 rpma_wr_atomic_fetch_add, conn, mr, 0, remote, 0, 1,
+		 RPMA_F_INLINE, 7, &out.send_wr);
+	BAD_SAYS("RPMA_F_SOLICITED: only sends and writes", RPMA_E_INVAL,
+		 rpma_wr_atomic_cmp_swp, conn, mr, 0, remote, 0, 1, 2,
+		 RPMA_F_SOLICITED, 7, &out.send_wr);
 	/* nobody said that the other side writes to it directly */
-	BAD(RPMA_E_NOSUPP, rpma_flush, conn, remote, 0, 8,
-	    RPMA_FLUSH_TYPE_PERSISTENT, 1, NULL);
+	BAD_SAYS("does not write directly", RPMA_E_NOSUPP, rpma_flush, conn,
+		 remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, 1, NULL);
 
 	ok(rpma_conn_claim(conn, &me));
-	refuse_operations(conn, RPMA_E_SHARED_CHANNEL);
+	refuse_operations(conn, RPMA_E_SHARED_CHANNEL, "claimed");
 	BAD(RPMA_E_SHARED_CHANNEL, rpma_conn_post_send, conn, &other, &send_wr,
 	    &out.bad_send);
 	ok(rpma_conn_release(conn, &me));
 	ok(rpma_conn_destroy_qp(conn, NULL));
-	refuse_operations(conn, RPMA_E_INVAL);
-	BAD(RPMA_E_INVAL, rpma_conn_post_send, conn, NULL, &send_wr,
-	    &out.bad_send);
-	BAD(RPMA_E_INVAL, rpma_conn_get_qp, conn, &out.qp);
-	BAD(RPMA_E_INVAL, rpma_conn_get_qp_num, conn, &out.u32);
+	refuse_operations(conn, RPMA_E_INVAL, "no queue pair any more");
+	BAD_SAYS("no queue pair any more", RPMA_E_INVAL, rpma_conn_post_send,
+		 conn, NULL, &send_wr, &out.bad_send);
+	BAD_SAYS("no queue pair any more", RPMA_E_INVAL, rpma_conn_get_qp, conn,
+		 &out.qp);
+	BAD_SAYS("no queue pair any more", RPMA_E_INVAL, rpma_conn_get_qp_num,
+		 conn, &out.u32);
 	world_end();
 }
 

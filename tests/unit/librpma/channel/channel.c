@@ -177,9 +177,12 @@ static void wait__strange_cq_UNKNOWN_AND_ACKED(void **state)
 	(void)state;
 	ok(rpma_channel_new(MOCK_CTX, &channel));
 	mocks_reset();
+	mocks_listen();
 	mock_strange_cq.cq_context = (void *)1;
 	mock_cq_event(NULL);
 	assert_int_equal(wait_channel(), RPMA_E_UNKNOWN);
+	expect_said("ibv_get_cq_event() gave an event of a CQ that is not on "
+		    "this channel");
 	expect_trace("get_cq_event ack_cq(1)");
 	ok(rpma_channel_delete(&channel));
 }

@@ -817,9 +817,20 @@ static void async__error_event_FAILS(void **state)
 	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		ok(rpma_conn_req_new_async(world.peer, "h", "1", cfg, NULL,
 					   &req));
+		mocks_reset();
+		mocks_listen();
 		assert_int_equal(advance(req, types[i]), RPMA_E_PROVIDER);
+		expect_said("rdma_resolve_addr() failed: ");
 		ok(rpma_conn_req_delete(&req));
 	}
+	ok(rpma_conn_req_new_async(world.peer, "h", "1", cfg, NULL, &req));
+	assert_int_equal(advance(req, RDMA_CM_EVENT_ADDR_RESOLVED),
+			 RPMA_E_AGAIN);
+	mocks_reset();
+	assert_int_equal(advance(req, RDMA_CM_EVENT_ROUTE_ERROR),
+			 RPMA_E_PROVIDER);
+	expect_said("rdma_resolve_route() failed: ");
+	ok(rpma_conn_req_delete(&req));
 	ok(rpma_conn_req_new_async(world.peer, "h", "1", cfg, NULL, &req));
 	assert_int_equal(advance(req, RDMA_CM_EVENT_ADDR_ERROR),
 			 RPMA_E_PROVIDER);
@@ -878,7 +889,9 @@ static void advance__passive_lost_IS_NOT_REFUSED(void **state)
 	world_peer();
 	req = take();
 	ok(rpma_conn_req_get_cm_id(req, &event.id));
+	mocks_listen();
 	assert_int_equal(rpma_conn_req_advance(req, &event), RPMA_E_PROVIDER);
+	expect_said("rpma_conn_req_advance() failed: ");
 	ok(rpma_conn_req_delete(&req));
 	expect_trace(UNMADE "destroy_id");
 	world_end();

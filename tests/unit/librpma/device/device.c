@@ -8,43 +8,18 @@
 
 #include "world.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "device.h"
 
-static char logged[512];
-
-static void keep_message(enum rpma_log_level level, const char *file_name,
-			 const int line_no, const char *function_name,
-			 const char *message_format, ...)
-{
-	va_list args;
-
-	(void)file_name;
-	(void)line_no;
-	(void)function_name;
-	if (level != RPMA_LOG_LEVEL_ERROR)
-		return;
-	va_start(args, message_format);
-	vsnprintf(logged, sizeof(logged), message_format, args);
-	va_end(args);
-	/* each message is a line */
-	logged[strcspn(logged, "\n")] = '\0';
-}
-
-static void listen_to_the_log(void)
-{
-	logged[0] = '\0';
-	ok(rpma_log_set_function(keep_message));
-	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_ERROR));
-}
-
+/* The last error, which is a line, is this; none: "". */
 static void expect_logged(const char *text)
 {
-	if (strcmp(logged, text) != 0)
-		fail_msg("\"%s\" is in the log", logged);
-	logged[0] = '\0';
+	size_t length = strcspn(mocks_said(), "\n");
+
+	if (strlen(text) != length || strncmp(mocks_said(), text, length) != 0)
+		fail_msg("\"%s\" is in the log", mocks_said());
+	mocks_listen();
 }
 
 static void stop_listening(void)
@@ -88,7 +63,7 @@ static void conn_req__of_another_device_INVAL(void **state)
 	ok(rpma_channel_new(MOCK_OTHER_CTX, &channel));
 	ok(rpma_cq_new(MOCK_OTHER_CTX, 4, NULL, 0, NULL, &cq));
 	ok(rpma_srq_new(peer, NULL, &srq));
-	listen_to_the_log();
+	mocks_listen();
 
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_cq(cfg, cq));
@@ -124,7 +99,7 @@ static void srq_new__of_another_device_INVAL(void **state)
 	ok(rpma_channel_new(MOCK_OTHER_CTX, &channel));
 	ok(rpma_cq_new(MOCK_OTHER_CTX, 4, NULL, 0, NULL, &cq));
 	mocks_reset();
-	listen_to_the_log();
+	mocks_listen();
 	ok(rpma_srq_cfg_new(&cfg));
 	ok(rpma_srq_cfg_set_rcq(cfg, cq));
 	assert_int_equal(rpma_srq_new(world.peer, cfg, &srq), RPMA_E_INVAL);
@@ -152,7 +127,7 @@ static void cq_new__channel_of_another_device_INVAL(void **state)
 	(void)state;
 	ok(rpma_channel_new(MOCK_OTHER_CTX, &channel));
 	mocks_reset();
-	listen_to_the_log();
+	mocks_listen();
 	assert_int_equal(rpma_cq_new(MOCK_CTX, 4, channel, 0, NULL, &cq),
 			 RPMA_E_INVAL);
 	expect_trace("");
@@ -168,7 +143,7 @@ static void check__opened_twice_INVAL(void **state)
 	struct ibv_context again = *MOCK_CTX;
 
 	(void)state;
-	listen_to_the_log();
+	mocks_listen();
 	ok(rpma__device_check("the SRQ", MOCK_CTX, "the RCQ", MOCK_CTX));
 	expect_logged("");
 	assert_int_equal(

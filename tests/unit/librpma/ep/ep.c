@@ -162,8 +162,10 @@ static void next_conn_req__EACH_FAILURE(void **state)
 		{"create_qp", 1, EINVAL, RPMA_E_PROVIDER,
 		 TAKEN "notify create_qp(10/10/1/1/8) destroy_cq(10) "
 		       "destroy_ch " REFUSE},
-		/* the request is there: what is left is only the event */
-		{"ack", 1, EINVAL, 0, NULL},
+		/* as if it had failed before */
+		{"ack", 1, EINVAL, RPMA_E_PROVIDER,
+		 TAKEN "notify create_qp(10/10/1/1/8) ack destroy_qp "
+		       "destroy_cq(10) destroy_ch reject destroy_id"},
 		{NULL, 0, 0, 0,
 		 TAKEN "notify create_qp(10/10/1/1/8) ack destroy_qp "
 		       "destroy_cq(10) destroy_ch reject destroy_id"},

@@ -55,6 +55,20 @@ static void errno_2str__number_or_errno(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
+static void cm_advice__NAMES_WHAT_IS_MISSING(void **state)
+{
+	(void)state;
+	errno = ENODEV;
+	assert_non_null(strstr(rpma__cm_advice(), "/dev/infiniband/rdma_cm"));
+	assert_non_null(strstr(rpma__cm_advice(), "rdma_ucm"));
+	assert_non_null(strstr(rpma__cm_advice(), "librpma_loopback.so"));
+	errno = EACCES;
+	assert_non_null(strstr(rpma__cm_advice(), "/dev/infiniband/rdma_cm"));
+	errno = EINVAL;
+	assert_string_equal(rpma__cm_advice(), "");
+	assert_int_equal(errno, EINVAL);
+}
+
 static void err_first__KEEPS_THE_FIRST(void **state)
 {
 	int ret = 0;
@@ -75,6 +89,7 @@ int main(void)
 		mock_test(err_2str__numbers_ARE_THOSE_OF_1_3),
 		mock_test(err_2str__anything_else_IS_UNKNOWN),
 		mock_test(errno_2str__number_or_errno),
+		mock_test(cm_advice__NAMES_WHAT_IS_MISSING),
 		mock_test(err_first__KEEPS_THE_FIRST),
 	};
 

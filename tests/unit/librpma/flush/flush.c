@@ -74,15 +74,17 @@ static int delete_flush(void)
 	return ret;
 }
 
-#define MADE "sysconf mmap reg_mr(8, 0x1) "
+#define MADE_ONCE "sysconf mmap reg_mr(8, 0x1)"
+#define MADE	  MADE_ONCE " "
 
 static void new__EACH_FAILURE(void **state)
 {
 	const struct failure failures[] = {
 		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
+		{"malloc", 2, ENOMEM, RPMA_E_NOMEM, ""},
 		{"sysconf", 1, EINVAL, RPMA_E_PROVIDER, "sysconf"},
 		{"mmap", 1, ENOMEM, RPMA_E_NOMEM, "sysconf mmap"},
-		{"malloc", 2, ENOMEM, RPMA_E_NOMEM, "sysconf mmap munmap"},
+		{"malloc", 3, ENOMEM, RPMA_E_NOMEM, "sysconf mmap munmap"},
 		{"reg_mr", 1, ENOMEM, RPMA_E_PROVIDER, MADE "munmap"},
 		{NULL, 0, 0, 0, MADE "dereg_mr munmap"},
 	};
@@ -106,6 +108,38 @@ static void delete__EACH_FAILURE(void **state)
 	mock_fail("dereg_mr", 1, EIO);
 	mock_fail("munmap", 1, EINVAL);
 	assert_int_equal(delete_flush(), RPMA_E_PROVIDER);
+	world_end();
+}
+
+/* However many connections a peer has: one page, one region. */
+static void new__ONE_BUFFER_A_PEER(void **state)
+{
+	const size_t page = (size_t)__real_sysconf(_SC_PAGESIZE);
+	struct rpma__flush *flushes[100] = {NULL};
+	struct rpma__flush *other = NULL;
+	struct rpma_peer *peer = NULL;
+	int i;
+
+	(void)state;
+	world_peer();
+	for (i = 0; i < 100; i++)
+		ok(rpma__flush_new(world.peer, NULL, &flushes[i]));
+	expect_trace(MADE_ONCE);
+	assert_int_equal(mapped, page);
+	ok(rpma_peer_new(MOCK_CTX, &peer));
+	mocks_reset();
+	ok(rpma__flush_new(peer, NULL, &other));
+	expect_trace(MADE_ONCE);
+	assert_ptr_not_equal(other->raw, flushes[0]->raw);
+	assert_int_equal(mapped, 2 * page);
+	for (i = 0; i < 99; i++)
+		ok(rpma__flush_delete(&flushes[i]));
+	expect_trace(MADE_ONCE);
+	ok(rpma__flush_delete(&flushes[99]));
+	expect_trace(MADE_ONCE " dereg_mr munmap");
+	ok(rpma__flush_delete(&other));
+	assert_int_equal(mapped, 0);
+	ok(rpma_peer_delete(&peer));
 	world_end();
 }
 
@@ -135,6 +169,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		mock_test(new__EACH_FAILURE),
 		mock_test(delete__EACH_FAILURE),
+		mock_test(new__ONE_BUFFER_A_PEER),
 		mock_test(fill__READS_INTO_THE_BUFFER),
 	};
 

@@ -72,7 +72,10 @@ static void peer__INHERITED(void **state)
 	refused(rpma_mr_from_ibv_mr(peer, &ibv_mr, 0, RPMA_MR_USAGE_SEND, &mr));
 	refused(rpma_mr_reg(peer, mem, 8, RPMA_MR_USAGE_SEND, &mr));
 	refused(rpma_srq_new(peer, NULL, &srq));
+	mocks_listen();
 	refused(rpma_ep_listen(peer, "host", "7204", &ep));
+	expect_said("made before a fork, in another process: fork first "
+		    "(daemon() forks too)");
 	refused(rpma_conn_req_new(peer, "host", "7204", NULL, &req));
 	refused(rpma_peer_delete(&peer));
 	assert_null(peer);

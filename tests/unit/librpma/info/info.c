@@ -6,10 +6,37 @@
 #include "mocks.h"
 
 #include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "info.h"
 
+static char said[512];
+
 static struct rdma_cm_id *id;
+
+static void hear(enum rpma_log_level level, const char *file_name,
+		 const int line_no, const char *function_name,
+		 const char *message_format, ...)
+{
+	va_list args;
+
+	(void)file_name;
+	(void)line_no;
+	(void)function_name;
+	assert_int_equal(level, RPMA_LOG_LEVEL_ERROR);
+	va_start(args, message_format);
+	vsnprintf(said, sizeof(said), message_format, args);
+	va_end(args);
+}
+
+static void begin_to_hear(void)
+{
+	said[0] = '\0';
+	ok(rpma_log_set_function(hear));
+	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_ERROR));
+}
 
 static int get_and_bind(void)
 {
@@ -66,11 +93,52 @@ static void active__EACH_FAILURE(void **state)
 	ok(rdma_destroy_id(id));
 }
 
+/* What the resolver answers is no errno: errno says "Success". */
+static void get__unknown_name_THE_RESOLVERS_WORDS(void **state)
+{
+	struct rdma_addrinfo *info = NULL;
+
+	(void)state;
+	begin_to_hear();
+	errno = 0;
+	mock_fail("getaddrinfo", 1, EAI_NONAME);
+	assert_int_equal(
+		rpma__info_get("nowhere", "70", RPMA__INFO_ACTIVE, &info),
+		RPMA_E_PROVIDER);
+	assert_non_null(strstr(said, "nowhere, 70"));
+	assert_non_null(strstr(said, gai_strerror(EAI_NONAME)));
+	assert_null(strstr(said, "Success"));
+	errno = ECONNRESET;
+	mock_fail("getaddrinfo", 1, EAI_SYSTEM);
+	assert_int_equal(
+		rpma__info_get("nowhere", NULL, RPMA__INFO_ACTIVE, &info),
+		RPMA_E_PROVIDER);
+	assert_non_null(strstr(said, strerror(ECONNRESET)));
+	ok(rpma_log_set_function(NULL));
+}
+
+static void get__no_rdma_SAYS_WHAT_IS_NEEDED(void **state)
+{
+	struct rdma_addrinfo *info = NULL;
+
+	(void)state;
+	begin_to_hear();
+	mock_fail("getaddrinfo", 1, ENODEV);
+	assert_int_equal(rpma__info_get("host", "1", RPMA__INFO_ACTIVE, &info),
+			 RPMA_E_PROVIDER);
+	assert_non_null(strstr(said, strerror(ENODEV)));
+	assert_non_null(strstr(said, "/dev/infiniband/rdma_cm"));
+	assert_non_null(strstr(said, "librpma_loopback.so"));
+	ok(rpma_log_set_function(NULL));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		mock_test(passive__EACH_FAILURE),
 		mock_test(active__EACH_FAILURE),
+		mock_test(get__unknown_name_THE_RESOLVERS_WORDS),
+		mock_test(get__no_rdma_SAYS_WHAT_IS_NEEDED),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,8 +5,11 @@
 
 #include "mocks.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +25,9 @@ static int priority;
 static int syslog_calls;
 static bool clock_fails;
 static int identity_taken; /* calls since the process began */
+static int dgram_errno;	   /* of connecting to /dev/log with a socket of */
+static int stream_errno;   /* that type */
+static int connects;
 
 void __wrap_syslog(int prio, const char *format, ...);
 void __wrap___syslog_chk(int prio, int flag, const char *format, ...);
@@ -29,6 +35,21 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *now);
 void __wrap_openlog(const char *ident, int option, int facility);
 void __wrap_closelog(void);
 int __real_clock_gettime(clockid_t id, struct timespec *now);
+int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len);
+
+int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	const struct sockaddr_un *where = (const struct sockaddr_un *)addr;
+	socklen_t size = sizeof(int);
+	int type = 0;
+
+	assert_int_equal(len, sizeof(*where));
+	assert_string_equal(where->sun_path, "/dev/log");
+	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size), 0);
+	connects++;
+	errno = type == SOCK_DGRAM ? dgram_errno : stream_errno;
+	return errno ? -1 : 0;
+}
 
 void __wrap_openlog(const char *ident, int option, int facility)
 {
@@ -109,6 +130,61 @@ static void error_without_place(void)
 static void aux(enum rpma_log_level level)
 {
 	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, level));
+}
+
+static void warning(void)
+{
+	CALL(RPMA_LOG_LEVEL_WARNING, "file.c", "a warning\n");
+}
+
+static void fatal(void)
+{
+	CALL(RPMA_LOG_LEVEL_FATAL, "file.c", "the end\n");
+}
+
+/* The program has set nothing, and this is a container. */
+static void log__no_syslog_ERRORS_ON_STDERR(void **state)
+{
+	(void)state;
+	dgram_errno = ENOENT;
+	errno = EADDRINUSE;
+	assert_non_null(strstr(stderr_of(error_with_place), "it is so\n"));
+	assert_int_equal(errno, EADDRINUSE); /* of what is logged */
+	assert_non_null(strstr(stderr_of(fatal), "the end\n"));
+	assert_string_equal(stderr_of(warning), "");
+	dgram_errno = ECONNREFUSED; /* what listened is gone */
+	assert_non_null(strstr(stderr_of(error_with_place), "it is so\n"));
+	dgram_errno = EPROTOTYPE; /* it may listen on a stream */
+	stream_errno = ECONNREFUSED;
+	assert_non_null(strstr(stderr_of(error_with_place), "it is so\n"));
+	/* and each of them to syslog, in case */
+	assert_string_equal(to_syslog, "rpma: *ERROR* file.c:  12: function: "
+				       "it is so\n");
+}
+
+static void log__syslog_listens_NOTHING_ON_STDERR(void **state)
+{
+	(void)state;
+	dgram_errno = 0;
+	assert_string_equal(stderr_of(error_with_place), "");
+	dgram_errno = EPROTOTYPE;
+	stream_errno = 0;
+	assert_string_equal(stderr_of(error_with_place), "");
+}
+
+/* Set once, the threshold rules: as in 1.3, nobody asks for syslog. */
+static void log__aux_set_RULES_WITHOUT_SYSLOG(void **state)
+{
+	(void)state;
+	dgram_errno = ENOENT;
+	connects = 0;
+	aux(RPMA_LOG_DISABLED);
+	assert_string_equal(stderr_of(error_with_place), "");
+	aux(RPMA_LOG_LEVEL_FATAL);
+	assert_string_equal(stderr_of(error_with_place), "");
+	aux(RPMA_LOG_LEVEL_WARNING);
+	assert_non_null(strstr(stderr_of(warning), "a warning\n"));
+	assert_int_equal(connects, 0);
 }
 
 static void log__every_level_HAS_TAG_AND_SEVERITY(void **state)
@@ -213,6 +289,10 @@ static void log__program_KEEPS_ITS_IDENTITY(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		/* before a test sets the auxiliary threshold */
+		cmocka_unit_test(log__no_syslog_ERRORS_ON_STDERR),
+		cmocka_unit_test(log__syslog_listens_NOTHING_ON_STDERR),
+		cmocka_unit_test(log__aux_set_RULES_WITHOUT_SYSLOG),
 		cmocka_unit_test(log__every_level_HAS_TAG_AND_SEVERITY),
 		cmocka_unit_test(log__disabled_SAYS_NOTHING),
 		cmocka_unit_test(log__aux_below_NOTHING_ON_STDERR),

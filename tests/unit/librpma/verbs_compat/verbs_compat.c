@@ -192,6 +192,36 @@ static void flush__native_HAS_NO_BUFFER(void **state)
 	end();
 }
 
+static int flush_bytes(size_t len)
+{
+	return rpma_flush(world.conn, world.remote, 0, len,
+			  RPMA_FLUSH_TYPE_VISIBILITY, ALWAYS, (void *)5);
+}
+
+/* Verbs take 32 bits: what is longer is refused, in words, and not cut. */
+static void flush__native_TOO_LONG_INVAL(void **state)
+{
+	const size_t most = UINT32_MAX;
+	struct rpma_send_wr wr;
+
+	(void)state;
+	begin(false, true);
+	mocks_listen();
+	assert_int_equal(flush_bytes(most + 1), RPMA_E_INVAL);
+	expect_said("len: a native flush has up to 4294967295 bytes, not "
+		    "4294967296");
+	assert_int_equal(flush_bytes(SIZE_MAX), RPMA_E_INVAL);
+	assert_int_equal(rpma_wr_flush(world.conn, world.remote, 0, most + 17,
+				       RPMA_FLUSH_TYPE_VISIBILITY,
+				       ALWAYS | RPMA_F_FENCE, 5, &wr),
+			 RPMA_E_INVAL);
+	assert_int_equal(mocks_said_count(), 3);
+	expect_trace("");
+	ok(flush_bytes(most));
+	expect_trace("start flush(5, 0x2, +0, 4294967295, 1, 0) complete");
+	end();
+}
+
 /* Whoever flushes by reading may do so too. */
 static void access__flush_NATIVE_AND_BY_READ(void **state)
 {
@@ -274,6 +304,7 @@ int main(void)
 		mock_test(qp__operations_ASKED_FOR_IF_THERE),
 		mock_test(atomic_write__native),
 		mock_test(flush__native_HAS_NO_BUFFER),
+		mock_test(flush__native_TOO_LONG_INVAL),
 		mock_test(access__flush_NATIVE_AND_BY_READ),
 		mock_test(chain__mixed_KEEPS_ITS_ORDER),
 		mock_test(chain__native_refused_IS_THE_FIRST_OF_ITS_RUN),

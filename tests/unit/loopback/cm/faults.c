@@ -200,10 +200,14 @@ static void resolved__late_destroyed_QUIET(void **state)
 	rdma_destroy_event_channel(ch);
 }
 
-/* the QP cannot be moved on: CONNECT_ERROR, and the server is refused */
+/* the QP cannot be moved on: CONNECT_ERROR; as with librdmacm the server is
+ * refused only when the identifier is destroyed, and until then the handshake
+ * goes on */
 static void response__qp_fails_CONNECT_ERROR(void **state)
 {
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
 	struct pair p;
+	int mask;
 
 	(void)state;
 	pair_request(&p);
@@ -211,8 +215,13 @@ static void response__qp_fails_CONNECT_ERROR(void **state)
 	add_rule("call:verb=ibv_modify_qp,errno=EIO,count=1");
 	take_status(p.cch, RDMA_CM_EVENT_CONNECT_ERROR, -1);
 	assert_int_equal(state_of(p.client), IBV_QPS_ERR);
-	take_status(p.lch, RDMA_CM_EVENT_REJECTED, 28);
+	assert_quiet(p.lch);
+	assert_int_equal(rdma_init_qp_attr(p.client, &attr, &mask), 0);
 	assert_quiet(p.cch);
+	drop_qp(p.client, p.ccq);
+	assert_int_equal(rdma_destroy_id(p.client), 0);
+	p.client = NULL;
+	take_status(p.lch, RDMA_CM_EVENT_REJECTED, 28);
 	pair_teardown(&p);
 }
 

@@ -210,7 +210,9 @@ static void destroy__client_answered_REJECTED_28(void **state)
 /* destroy: the server goes with its answer unread */
 static void destroy__server_answered_CONNECT_ERROR(void **state)
 {
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
 	struct pair p;
+	int mask;
 
 	(void)state;
 	pair_request(&p);
@@ -220,6 +222,9 @@ static void destroy__server_answered_CONNECT_ERROR(void **state)
 	p.server = NULL;
 	take_status(p.cch, RDMA_CM_EVENT_CONNECT_ERROR, -1);
 	assert_int_equal(state_of(p.client), IBV_QPS_ERR);
+	/* the handshake is over */
+	assert_int_equal(rdma_init_qp_attr(p.client, &attr, &mask), -1);
+	assert_int_equal(errno, EINVAL);
 	/* the refusal that follows is not told as well */
 	assert_quiet(p.cch);
 	pair_teardown(&p);

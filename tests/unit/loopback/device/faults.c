@@ -68,6 +68,36 @@ static void wr__of_one_qp_OTHERS_PASS(void **state)
 	pair_delete(q);
 }
 
+/* The first that is made is number 1 of the process's life. */
+static void wr__of_the_nth_qp_OTHERS_PASS(void **state)
+{
+	struct pair *p = pair_new(0);
+	struct pair *q;
+	char rule[80];
+	unsigned long n = 0;
+
+	(void)state;
+	/* the order of those that this test makes: it looks for p's first */
+	while (!rpma_loopback_fault_count()) {
+		snprintf(rule, sizeof(rule), "wr:qp=#%lu,rnr=1,count=1", ++n);
+		fault(rule);
+		assert_int_equal(end_write(&p->a, &p->b, 1, 0, 8), 0);
+		end_expect(&p->a, 1, IBV_WC_SUCCESS);
+	}
+	rpma_loopback_fault_clear();
+	q = pair_new(0); /* the next two */
+	snprintf(rule, sizeof(rule), "wr:qp=#%lu,status=general_err", n + 3);
+	fault(rule);
+	assert_int_equal(end_write(&p->a, &p->b, 1, 0, 8), 0);
+	end_expect(&p->a, 1, IBV_WC_SUCCESS);
+	assert_int_equal(end_write(&q->a, &q->b, 1, 0, 8), 0);
+	end_expect(&q->a, 1, IBV_WC_SUCCESS);
+	assert_int_equal(end_write(&q->b, &q->a, 1, 0, 8), 0);
+	end_expect(&q->b, 1, IBV_WC_GENERAL_ERR);
+	pair_delete(p);
+	pair_delete(q);
+}
+
 static void wr__rnr_twice_SUCCEEDS_THEN(void **state)
 {
 	struct pair *p = pair_new(0);
@@ -295,6 +325,7 @@ int main(void)
 		FRESH(wr__nth_before_FAILS_AND_FLUSHES),
 		FRESH(wr__after_THE_DATA_MOVED),
 		FRESH(wr__of_one_qp_OTHERS_PASS),
+		FRESH(wr__of_the_nth_qp_OTHERS_PASS),
 		FRESH(wr__rnr_twice_SUCCEEDS_THEN),
 		FRESH(wr__rnr_thrice_RNR_RETRY_EXC_ERR),
 		FRESH(wr__delayed_IS_LATER),

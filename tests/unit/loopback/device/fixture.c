@@ -31,7 +31,7 @@ struct ibv_qp *end_qp(const struct end *end)
 	return qp;
 }
 
-static void end_init(struct end *end, int with_srq)
+void end_init(struct end *end, int with_srq)
 {
 	struct ibv_srq_init_attr srq = {
 		.attr = {.max_wr = DEPTH, .max_sge = 4}};
@@ -59,7 +59,7 @@ static void end_init(struct end *end, int with_srq)
 	end->qp = end_qp(end);
 }
 
-static void end_fini(struct end *end)
+void end_fini(struct end *end)
 {
 	assert_int_equal(ibv_destroy_qp(end->qp), 0);
 	if (end->srq)

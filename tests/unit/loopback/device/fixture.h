@@ -40,6 +40,8 @@ struct pair {
 struct pair *pair_new(int with_srq);
 void pair_delete(struct pair *pair);
 
+void end_init(struct end *end, int with_srq);
+void end_fini(struct end *end);
 struct ibv_qp *end_qp(const struct end *end);
 int end_move(const struct end *end, const struct end *peer,
 	     enum ibv_qp_state to);

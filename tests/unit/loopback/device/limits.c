@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * limits.c -- queue pairs up to the most that the device has, the numbers
- * that they get, and the memory that they leave behind.
+ * limits.c -- queue pairs up to the most that the device has, their numbers,
+ * and the memory that they leave behind.
  */
 
 #include "fixture.h"
@@ -14,9 +14,9 @@
 #include <stdlib.h>
 
 #define NUMBERS (1u << 24)
-#define REUSES	600 /* more than the numbers that one slot can have */
+#define REUSES	600 /* more than the numbers that are free */
 #define TURNS	20000
-#define KEPT	(12u << 20) /* bytes */
+#define KEPT	(1u << 20) /* bytes */
 
 /* As many queue pairs as the device has, and what they are made of. */
 struct qps {
@@ -125,8 +125,8 @@ static void create_qp__one_too_many_ENOMEM(void **state)
 	qps_close(&all);
 }
 
-/* With one slot free, every new queue pair gets that slot. */
-static void create_qp__one_slot_free_NEW_NUMBER(void **state)
+/* There are more numbers than queue pairs, so the last has a new one, too. */
+static void create_qp__full_but_one_NEW_NUMBER(void **state)
 {
 	struct qps all;
 	struct ibv_qp **last;
@@ -182,7 +182,7 @@ int main(void)
 		/* the first: slots are kept, and the others use all of them */
 		FRESH(destroy_qp__one_after_another_LITTLE_IS_KEPT),
 		FRESH(create_qp__one_too_many_ENOMEM),
-		FRESH(create_qp__one_slot_free_NEW_NUMBER),
+		FRESH(create_qp__full_but_one_NEW_NUMBER),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@ struct owner {
 	const void *element;
 	const void *last; /* the thing that told */
 	uint32_t acked;	  /* when a handler ran */
+	atomic_bool is_stopped;
 };
 
 static void ring(struct owner *owner)
@@ -186,6 +188,46 @@ static void event__address_used_again_only_the_owner_of_then(void **state)
 	close(new.fd);
 }
 
+/* Whatever lies where a pointer would: it is not looked at. */
+static void event__newer_than_the_list_SHOWN(void **state)
+{
+	struct owner a;
+	struct ibv_qp qp;
+
+	(void)state;
+	owner_init(&a, true);
+	a.object.object = &qp;
+	rt_async_own(&a.object);
+	fake_async_event((enum ibv_event_type)(IBV_EVENT_WQ_FATAL + 1), &qp);
+	wait_for(&a);
+	assert_ptr_equal(a.last, handler);
+	assert_int_equal(a.type, IBV_EVENT_WQ_FATAL + 1);
+	rt_async_disown(&a.object);
+	rt_async_unwatch(&a.device);
+	close(a.fd);
+}
+
+/* A device that is gone: not silence, but its end. */
+static void read__broken_for_good_FATAL(void **state)
+{
+	uint64_t one = 1;
+	struct owner a;
+
+	(void)state;
+	owner_init(&a, true);
+	/* relaxed, both: the event publishes it, and it stays */
+	atomic_store_explicit(&fake_async_errno, EIO, memory_order_relaxed);
+	assert_int_equal(write(fake_ctx.async_fd, &one, sizeof(one)),
+			 sizeof(one)); /* readable for ever */
+	wait_for(&a);
+	assert_ptr_equal(a.last, &a.device);
+	assert_true(fake_said("asynchronous events of fake0 can be read no "
+			      "more: Input/output error"));
+	atomic_store_explicit(&fake_async_errno, 0, memory_order_relaxed);
+	rt_async_unwatch(&a.device);
+	close(a.fd);
+}
+
 /* Foreign objects, ports: every runtime of the device once, acknowledged. */
 static void event__of_nobody_shown_to_handlers(void **state)
 {
@@ -319,6 +361,41 @@ static void handler__may_not_stop(void **state)
 	close(b.fd);
 }
 
+/* Each event brings the next one, until it is stopped. */
+static void flooding_handler(struct ibv_context *ibv_ctx,
+			     const struct ibv_async_event *event, void *arg)
+{
+	struct owner *owner = arg;
+
+	handler(ibv_ctx, event, owner);
+	if (!atomic_load_explicit(&owner->is_stopped, memory_order_acquire))
+		fake_async_event(IBV_EVENT_PORT_ACTIVE, NULL);
+}
+
+static int stop_flood(void *arg)
+{
+	struct owner *owner = arg;
+
+	atomic_store_explicit(&owner->is_stopped, true, memory_order_release);
+	return 0;
+}
+
+/* A device whose events never end: what others ask of the thread is done. */
+static void flood__others_have_their_turn(void **state)
+{
+	struct owner owner;
+
+	(void)state;
+	owner_init(&owner, true);
+	owner.rt.cfg.async_fn = flooding_handler;
+	fake_async_event(IBV_EVENT_PORT_ACTIVE, NULL);
+	wait_for(&owner);
+	ok(rt_events_call(stop_flood, &owner));
+	ok(rt_events_call(nothing, NULL));
+	rt_async_unwatch(&owner.device);
+	close(owner.fd);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -326,9 +403,12 @@ int main(void)
 		TEST(event__told_to_the_owner_of_its_object),
 		TEST(event__address_used_again_only_the_owner_of_then),
 		TEST(event__of_nobody_shown_to_handlers),
+		TEST(event__newer_than_the_list_SHOWN),
+		TEST(read__broken_for_good_FATAL),
 		TEST(watch__refused_nothing_left),
 		TEST(feed__as_if_it_had_been_read),
 		TEST(handler__may_not_stop),
+		TEST(flood__others_have_their_turn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,8 @@
  * Every function of the runtime and the arguments that it has to refuse: NULL
  * in each pointer, values out of range, objects in the wrong state or of
  * another runtime (bad_objects.c), calls that wait where none may, objects
- * from before a fork, mistakes that only an assertion reports (bad_place.c).
+ * from before a fork, mistakes that only an assertion reports (bad_place.c), a
+ * system that refuses (bad_system.c).
  * Here: configurations and runtimes. The last test names the functions that
  * were forgotten.
  */
@@ -14,15 +15,75 @@
 
 union bad_out out;
 
+static void forget(void)
+{
+	fake_forget_trace();
+	fake_forget_messages();
+}
+
+static enum rpma_log_level level_of(int error)
+{
+	if (error >= 0 || error == RPMA_E_AGAIN)
+		return RPMA_LOG_DISABLED;
+	if (error == RPMA_RT_E_CLOSED)
+		return RPMA_LOG_LEVEL_INFO;
+	return error == RPMA_RT_E_BUSY ? RPMA_LOG_LEVEL_WARNING
+				       : RPMA_LOG_LEVEL_ERROR;
+}
+
+static const char *const headers[] = {RPMA_RT_HEADERS "rpma_rt.h",
+				      RPMA_RT_HEADERS "rpma_rt_inline.h", NULL};
+
+static const char *const refuse_none[] = {
+	/* texts, of any number */
+	"rpma_rt_err_2str",
+	"rpma_rt_kind_2str",
+	"rpma_rt_event_2str",
+	"rpma_rt_reason_2str",
+	"rpma_rt_again_2str",
+	"rpma_rt_completion_2str",
+	/* answers no */
+	"rpma_rt_completion_lease",
+	/* asserts its arguments */
+	"rpma_rt_completion_to_wc",
+	/* of the calling thread, without arguments */
+	"rpma_rt_again_reason",
+	/* NULL of NULL */
+	"rpma_rt_conn_get_name",
+	/* is for handlers of signals, which may not log */
+	"rpma_rt_queue_wake",
+	NULL,
+};
+
 const struct sweep_ground sweep_ground = {
 	.map = RPMA_RT_MAP,
 	.least = 55,
 	.out = &out,
 	.out_size = sizeof(out),
-	.forget = fake_forget_trace,
+	.forget = forget,
 	.trace = fake_trace,
 	.text = rpma_rt_err_2str,
+	.heard = fake_messages,
+	.level = level_of,
+	.names_parameters = true,
+	.headers = headers,
+	.refuse_none = refuse_none,
 };
+
+int bad_setup(void **state)
+{
+	int ret = fake_setup(state);
+	struct fake *f = *state;
+
+	fake_watch_locks(f->rt);
+	return ret;
+}
+
+int bad_teardown(void **state)
+{
+	fake_watch_locks(NULL);
+	return fake_teardown(state);
+}
 
 void bad_hear(const struct rpma_rt_completion *cmpl, void *arg)
 {
@@ -69,6 +130,7 @@ static void configurations(void **state)
 	INITS(rpma_rt);
 	INITS(rpma_rt_queue);
 	INITS(rpma_rt_srq);
+	INITS(rpma_rt_pool);
 	INITS(rpma_rt_conn);
 }
 
@@ -78,11 +140,11 @@ static void configurations_of_runtimes(void **state)
 	struct rpma_rt_cfg cfg;
 
 	(void)state;
-#define WRONG(field, value)                                    \
-	do {                                                   \
-		cfg = (struct rpma_rt_cfg)RPMA_RT_CFG_INIT;    \
-		cfg.field = value;                             \
-		BAD(RPMA_E_INVAL, rpma_rt_new, &cfg, &out.rt); \
+#define WRONG(field, value)                                                 \
+	do {                                                                \
+		cfg = (struct rpma_rt_cfg)RPMA_RT_CFG_INIT;                 \
+		cfg.field = value;                                          \
+		BAD_SAYS(#field, RPMA_E_INVAL, rpma_rt_new, &cfg, &out.rt); \
 	} while (0)
 	WRONG(size, 0);
 	WRONG(size, sizeof(cfg) - 1);
@@ -113,7 +175,8 @@ static void configurations_of_queues(void **state)
 	do {                                                                   \
 		cfg = (struct rpma_rt_queue_cfg)RPMA_RT_QUEUE_CFG_INIT;        \
 		cfg.field = value;                                             \
-		BAD(RPMA_E_INVAL, rpma_rt_queue_new, f->rt, &cfg, &out.queue); \
+		BAD_SAYS(#field, RPMA_E_INVAL, rpma_rt_queue_new, f->rt, &cfg, \
+			 &out.queue);                                          \
 	} while (0)
 	WRONG(size, 0);
 	WRONG(size, sizeof(cfg) - 1);
@@ -140,14 +203,14 @@ static void configurations_of_connections(void **state)
 	struct fake *f = *state;
 	void *any = &cfg;
 
-#define WRONG(field, value)                                                  \
-	do {                                                                 \
-		cfg = f->rt_cfg;                                             \
-		cfg.field = value;                                           \
-		BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1", "1", &cfg, \
-		    &out.conn);                                              \
-		BAD(RPMA_E_INVAL, rpma_rt_listen, f->rt, "::1", "1", &cfg,   \
-		    &out.listener);                                          \
+#define WRONG(field, value)                                                    \
+	do {                                                                   \
+		cfg = f->rt_cfg;                                               \
+		cfg.field = value;                                             \
+		BAD_SAYS(#field, RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1", \
+			 "1", &cfg, &out.conn);                                \
+		BAD_SAYS(#field, RPMA_E_INVAL, rpma_rt_listen, f->rt, "::1",   \
+			 "1", &cfg, &out.listener);                            \
 	} while (0)
 	WRONG(size, 0);
 	WRONG(size, sizeof(cfg) - 1);
@@ -173,7 +236,7 @@ static void configurations_of_connections(void **state)
 	WRONG(ack_timeout, 254);
 	WRONG(single_poster, 2);
 	WRONG(reserved8, 1);
-	WRONG(reserved[3], 1);
+	WRONG(reserved[2], 1);
 	/* what is the runtime's to choose: each such pointer */
 #define OURS(name, value)                                    \
 	do {                                                 \
@@ -197,11 +260,12 @@ static void configurations_of_srqs(void **state)
 	struct rpma_rt_srq_cfg cfg;
 	struct fake *f = *state;
 
-#define WRONG(field, value)                                                \
-	do {                                                               \
-		cfg = bad_srq_cfg(f->queue);                               \
-		cfg.field = value;                                         \
-		BAD(RPMA_E_INVAL, rpma_rt_srq_new, f->rt, &cfg, &out.srq); \
+#define WRONG(field, value)                                                  \
+	do {                                                                 \
+		cfg = bad_srq_cfg(f->queue);                                 \
+		cfg.field = value;                                           \
+		BAD_SAYS(#field, RPMA_E_INVAL, rpma_rt_srq_new, f->rt, &cfg, \
+			 &out.srq);                                          \
 	} while (0)
 	WRONG(size, 0);
 	WRONG(size, sizeof(cfg) - 1);
@@ -215,8 +279,13 @@ static void configurations_of_srqs(void **state)
 	WRONG(max_sge, 33);
 	WRONG(max_sge, UINT32_MAX);
 	WRONG(reserved32, 1);
-	WRONG(reserved[1], 1);
+	WRONG(reserved[0], 1);
 #undef WRONG
+	cfg = bad_srq_cfg(f->queue);
+	cfg.pool = (void *)&out;
+	cfg.refill = bad_refill;
+	BAD_SAYS("pool and refill", RPMA_E_INVAL, rpma_rt_srq_new, f->rt, &cfg,
+		 &out.srq);
 }
 
 /* -------------------------------------------------------------- runtime --- */
@@ -233,14 +302,14 @@ static void cpus(void **state)
 	NULLS(rpma_rt_new, 0, &out.rt);
 	cfg.cpu_count = 1;
 	cfg.cpus = none_such;
-	BAD(RPMA_E_INVAL, rpma_rt_new, &cfg, &out.rt);
+	BAD_SAYS("cpu", RPMA_E_INVAL, rpma_rt_new, &cfg, &out.rt);
 	cfg.cpus = negative;
-	BAD(RPMA_E_INVAL, rpma_rt_new, &cfg, &out.rt);
+	BAD_SAYS("cpu", RPMA_E_INVAL, rpma_rt_new, &cfg, &out.rt);
 	cfg.cpus = two;
 	cfg.cpu_count = 2;
-	BAD(RPMA_E_INVAL, rpma_rt_new, &cfg, &out.rt);
+	BAD_SAYS("cpu", RPMA_E_INVAL, rpma_rt_new, &cfg, &out.rt);
 	cfg.pollers = 3;
-	BAD(RPMA_E_INVAL, rpma_rt_new, &cfg, &out.rt);
+	BAD_SAYS("cpu", RPMA_E_INVAL, rpma_rt_new, &cfg, &out.rt);
 }
 
 static void runtimes(void **state)
@@ -277,9 +346,11 @@ static void runtimes(void **state)
 	BAD(RPMA_E_INVAL, rpma_rt_dump, f->rt, -1, RPMA_RT_DUMP_HUMAN);
 	BAD(RPMA_E_INVAL, rpma_rt_dump, f->rt, 2, 3);
 	BAD(RPMA_E_INVAL, rpma_rt_dump, f->rt, 2, -1);
-	BAD(RPMA_E_PROVIDER, rpma_rt_dump, f->rt, INT_MAX, RPMA_RT_DUMP_JSON);
+	BAD_SAYS("write()", RPMA_E_PROVIDER, rpma_rt_dump, f->rt, INT_MAX,
+		 RPMA_RT_DUMP_JSON);
 	NULLS(rpma_rt_feed_async_event, f->rt, &fake_ctx, &event);
-	BAD(RPMA_E_NOSUPP, rpma_rt_feed_async_event, f->rt, &fake_ctx, &event);
+	BAD_SAYS("async_feed", RPMA_E_NOSUPP, rpma_rt_feed_async_event, f->rt,
+		 &fake_ctx, &event);
 }
 
 /* With threads there is nothing to run by hand. */
@@ -289,10 +360,14 @@ static void manual_mode(void **state)
 
 	(void)state;
 	ok(rpma_rt_new(NULL, &rt));
-	BAD(RPMA_E_NOSUPP, rpma_rt_poller_run, rt, 0, 1);
-	BAD(RPMA_E_NOSUPP, rpma_rt_poller_arm, rt, 0);
-	BAD(RPMA_E_NOSUPP, rpma_rt_poller_release, rt, 0);
-	BAD(RPMA_E_NOSUPP, rpma_rt_poller_get_fd, rt, 0, &out.number);
+	BAD_SAYS("RPMA_RT_MODE_MANUAL", RPMA_E_NOSUPP, rpma_rt_poller_run, rt,
+		 0, 1);
+	BAD_SAYS("RPMA_RT_MODE_MANUAL", RPMA_E_NOSUPP, rpma_rt_poller_arm, rt,
+		 0);
+	BAD_SAYS("RPMA_RT_MODE_MANUAL", RPMA_E_NOSUPP, rpma_rt_poller_release,
+		 rt, 0);
+	BAD_SAYS("RPMA_RT_MODE_MANUAL", RPMA_E_NOSUPP, rpma_rt_poller_get_fd,
+		 rt, 0, &out.number);
 	ok(rpma_rt_delete(&rt));
 }
 
@@ -343,30 +418,34 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(configurations),
 		cmocka_unit_test(configurations_of_runtimes),
-		fake_test(configurations_of_queues),
-		fake_test(configurations_of_connections),
-		fake_test(configurations_of_srqs),
+		bad_test(configurations_of_queues),
+		bad_test(configurations_of_connections),
+		bad_test(configurations_of_srqs),
 		cmocka_unit_test(cpus),
-		fake_test(runtimes),
+		bad_test(runtimes),
 		cmocka_unit_test(manual_mode),
-		fake_test(queues),
-		fake_test(a_closed_queue),
-		fake_test(a_queue_in_use),
-		fake_test(making_connections),
-		fake_test(adoption),
-		fake_test(connections),
-		fake_test(connections_too_early_or_late),
-		fake_test(routes_to_be_closed),
-		fake_test(a_closed_connection),
-		fake_test(routes),
-		fake_test(posts),
-		fake_test(posts_beyond_credit),
-		fake_test(making_srqs),
-		fake_test(srqs),
-		fake_test(waiting_on_a_poller),
-		fake_test(waiting_on_the_event_thread),
-		fake_test(of_before_a_fork),
-		fake_test(mistakes),
+		bad_test(queues),
+		bad_test(a_closed_queue),
+		bad_test(a_queue_in_use),
+		bad_test(making_connections),
+		bad_test(adoption),
+		bad_test(connections),
+		bad_test(connections_too_early_or_late),
+		bad_test(routes_to_be_closed),
+		bad_test(a_closed_connection),
+		bad_test(routes),
+		bad_test(posts),
+		bad_test(posts_beyond_credit),
+		bad_test(making_srqs),
+		bad_test(srqs),
+		bad_test(pools),
+		bad_test(waiting_on_a_poller),
+		bad_test(waiting_on_the_event_thread),
+		bad_test(of_before_a_fork),
+		bad_test(mistakes),
+		bad_test(no_memory),
+		bad_test(system_refuses),
+		bad_test(a_poller_in_use),
 		cmocka_unit_test(texts),
 		cmocka_unit_test(names),
 		cmocka_unit_test(every_function_WAS_SWEPT),

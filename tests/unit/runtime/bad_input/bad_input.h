@@ -27,6 +27,8 @@ union bad_out {
 	struct rpma_rt_route *route;
 	struct rpma_rt_adopted *adopted;
 	struct rpma_rt_srq *srq;
+	struct rpma_rt_pool *pool;
+	struct rpma_rt_lease lease;
 	struct rpma_rt_poller_stats poller_stats;
 	struct rpma_rt_queue_stats queue_stats;
 	struct rpma_conn_private_data pdata;
@@ -67,11 +69,23 @@ void posts(void **state);
 void posts_beyond_credit(void **state);
 void making_srqs(void **state);
 void srqs(void **state);
+void pools(void **state);
 
 /* bad_place.c */
 void waiting_on_a_poller(void **state);
 void waiting_on_the_event_thread(void **state);
 void of_before_a_fork(void **state);
 void mistakes(void **state);
+
+/* bad_system.c */
+void no_memory(void **state);
+void system_refuses(void **state);
+void a_poller_in_use(void **state);
+
+/* As fake_test(); messages are logged where no lock is held. */
+int bad_setup(void **state);
+int bad_teardown(void **state);
+#define bad_test(test) \
+	cmocka_unit_test_setup_teardown(test, bad_setup, bad_teardown)
 
 #endif /* RT_BAD_INPUT_H */

@@ -9,6 +9,7 @@
 #include "bad_input.h"
 
 #include "queue/impl.h"
+#include "srq/srq.h"
 
 static struct rpma_conn_private_data words = {"hello", 6};
 
@@ -36,7 +37,7 @@ void queues(void **state)
 	NULLS(rpma_rt_queue_get_fd, queue, &out.number);
 	BAD(RPMA_E_INVAL, rpma_rt_queue_push, NULL, 0, NULL, 0, 0);
 	BAD(RPMA_E_INVAL, rpma_rt_queue_close, NULL);
-	BAD(RPMA_E_INVAL, rpma_rt_queue_wake, NULL);
+	BAD_SAYS(SWEEP_SILENCE, RPMA_E_INVAL, rpma_rt_queue_wake, NULL);
 	NULLS(rpma_rt_queue_get_stats, queue, &out.queue_stats,
 	      sizeof(out.queue_stats));
 }
@@ -52,22 +53,26 @@ void a_closed_queue(void **state)
 	ok(rpma_rt_queue_new(f->rt, NULL, &queue));
 	ok(rpma_rt_queue_close(queue));
 	BAD(0, rpma_rt_queue_close, queue);
-	BAD(RPMA_RT_E_CLOSED, rpma_rt_queue_push, queue, 0, NULL, 0, 0);
+	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_queue_push, queue, 0, NULL,
+		 0, 0);
 	BAD(0, rpma_rt_queue_wake, queue);
-	BAD(RPMA_RT_E_CLOSED, rpma_rt_queue_poll, queue, out.items, 1);
-	BAD(RPMA_RT_E_CLOSED, rpma_rt_queue_wait, queue, out.items, 1, -1);
+	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_queue_poll, queue,
+		 out.items, 1);
+	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_queue_wait, queue,
+		 out.items, 1, -1);
 	f->rt_cfg.queue = queue;
-	BAD(RPMA_RT_E_CLOSED, rpma_rt_conn_new, f->rt, "::1", "1", &f->rt_cfg,
-	    &out.conn);
-	BAD(RPMA_RT_E_CLOSED, rpma_rt_listen, f->rt, "::1", "1", &f->rt_cfg,
-	    &out.listener);
+	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_conn_new, f->rt, "::1",
+		 "1", &f->rt_cfg, &out.conn);
+	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_listen, f->rt, "::1", "1",
+		 &f->rt_cfg, &out.listener);
 	f->rt_cfg.queue = f->queue;
 	srq_cfg = bad_srq_cfg(queue);
 	assert_int_equal(rpma_rt_srq_new(f->rt, &srq_cfg, &out.srq),
 			 RPMA_RT_E_CLOSED);
-	BAD(RPMA_RT_E_CLOSED, rpma_rt_conn_set_queue, conn, queue);
-	BAD(RPMA_RT_E_CLOSED, rpma_rt_route_open, conn, RPMA_RT_SEND_SIDE,
-	    queue, &out.route);
+	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_conn_set_queue, conn,
+		 queue);
+	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_route_open, conn,
+		 RPMA_RT_SEND_SIDE, queue, &out.route);
 	ok(rpma_rt_queue_delete(&queue));
 	fake_bury(f, &conn);
 }
@@ -79,12 +84,13 @@ void a_queue_in_use(void **state)
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct rpma_rt_queue *queue = f->queue;
 
-	BAD(RPMA_RT_E_BUSY, rpma_rt_queue_delete, &queue);
+	BAD_SAYS("a connection", RPMA_RT_E_BUSY, rpma_rt_queue_delete, &queue);
 	fake_bury(f, &conn);
 	/* relaxed: another thread would do it; there is none here */
 	atomic_store_explicit(&queue->consumers, RT_CONSUMER_INSIDE,
 			      memory_order_relaxed);
-	BAD(RPMA_RT_E_BUSY, rpma_rt_queue_delete, &queue);
+	BAD_SAYS("a thread takes", RPMA_RT_E_BUSY, rpma_rt_queue_delete,
+		 &queue);
 	atomic_store_explicit(&queue->consumers, 0, memory_order_relaxed);
 	assert_ptr_equal(queue, f->queue);
 }
@@ -104,25 +110,25 @@ void making_connections(void **state)
 	NULLS(rpma_rt_listener_get_port, &f->listener, &out.u16);
 	NULLS(rpma_rt_conn_new, f->rt, "::1", "1", &f->rt_cfg, &out.conn);
 	f->rt_cfg.queue = foreign;
-	BAD(RPMA_E_INVAL, rpma_rt_listen, f->rt, "::1", "1", &f->rt_cfg,
-	    &out.listener);
-	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1", "1", &f->rt_cfg,
-	    &out.conn);
+	BAD_SAYS("rpma_rt_conn_cfg.queue|another runtime", RPMA_E_INVAL,
+		 rpma_rt_listen, f->rt, "::1", "1", &f->rt_cfg, &out.listener);
+	BAD_SAYS("rpma_rt_conn_cfg.queue|another runtime", RPMA_E_INVAL,
+		 rpma_rt_conn_new, f->rt, "::1", "1", &f->rt_cfg, &out.conn);
 	f->rt_cfg.queue = f->queue;
 	/* a marker and a keep-alive take a place each */
 	f->rt_cfg.sq_size = (uint32_t)fake_attr.max_qp_wr - 1;
 	f->rt_cfg.keepalive_ms = 1;
-	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1", "1", &f->rt_cfg,
-	    &out.conn);
+	BAD_SAYS("sq_size", RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1", "1",
+		 &f->rt_cfg, &out.conn);
 	f->rt_cfg.keepalive_ms = 0;
 	f->rt_cfg.sq_size = FAKE_SQ;
 	f->rt_cfg.rq_size = (uint32_t)fake_attr.max_qp_wr;
-	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1", "1", &f->rt_cfg,
-	    &out.conn);
+	BAD_SAYS("rq_size", RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1", "1",
+		 &f->rt_cfg, &out.conn);
 	f->rt_cfg.rq_size = FAKE_RQ;
 	f->rt_cfg.max_sge = (uint32_t)fake_attr.max_sge + 1;
-	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1", "1", &f->rt_cfg,
-	    &out.conn);
+	BAD_SAYS("max_sge", RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1", "1",
+		 &f->rt_cfg, &out.conn);
 	f->rt_cfg.max_sge = 1;
 	foreign_end(rt, foreign);
 }
@@ -143,8 +149,8 @@ void adoption(void **state)
 	    &out.adopted);
 	BAD(RPMA_E_INVAL, rpma_rt_adopt, f->rt, &conn, 0, foreign, NULL,
 	    &out.adopted);
-	BAD(RPMA_E_INVAL, rpma_rt_adopt_srq, f->rt, &srq, 0, f->queue, NULL,
-	    &out.adopted);
+	BAD_SAYS("RCQ", RPMA_E_INVAL, rpma_rt_adopt_srq, f->rt, &srq, 0,
+		 f->queue, NULL, &out.adopted);
 	DELETES(rpma_rt_adopted_release, rpma_rt_adopted);
 	foreign_end(rt, foreign);
 }
@@ -222,13 +228,13 @@ void routes_to_be_closed(void **state)
 	BAD(RPMA_E_INVAL, rpma_rt_route_close, NULL, NULL);
 	BAD(RPMA_E_INVAL, rpma_rt_route_close, route, route);
 	BAD(RPMA_E_INVAL, rpma_rt_route_close, route,
-	    conn->own[RPMA_RT_RECV_SIDE]);
+	    &conn->own[RPMA_RT_RECV_SIDE]);
 	BAD(RPMA_E_INVAL, rpma_rt_route_close, route,
-	    other->own[RPMA_RT_SEND_SIDE]);
+	    &other->own[RPMA_RT_SEND_SIDE]);
 	ok(rpma_rt_route_close(route, NULL));
-	BAD(RPMA_RT_E_CLOSED, rpma_rt_route_close, route, NULL);
+	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_route_close, route, NULL);
 	send.route = route;
-	BAD(RPMA_RT_E_CLOSED, rpma_rt_post_send, conn, &send, 1);
+	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_post_send, conn, &send, 1);
 	fake_bury(f, &other);
 	fake_bury(f, &conn);
 }
@@ -245,16 +251,18 @@ void a_closed_connection(void **state)
 	fake_bury(f, &conn);
 	BAD(0, rpma_rt_conn_close, held); /* twice */
 	BAD(0, rpma_rt_conn_drain, held, 0);
-	BAD(RPMA_RT_E_CLOSED, rpma_rt_conn_connect, held, NULL);
-	BAD(RPMA_RT_E_CLOSED, rpma_rt_conn_reject, held, NULL);
-	BAD(RPMA_RT_E_CLOSED, rpma_rt_conn_set_queue, held, f->queue);
-	BAD(RPMA_RT_E_CLOSED, rpma_rt_conn_set_user, held, NULL);
-	BAD(RPMA_RT_E_CLOSED, rpma_rt_route_open, held, RPMA_RT_SEND_SIDE,
-	    f->queue, &out.route);
-	BAD(RPMA_RT_E_CLOSED, rpma_rt_route_open_callback, held,
-	    RPMA_RT_SEND_SIDE, bad_hear, NULL, &out.route);
-	BAD(RPMA_RT_E_CLOSED, rpma_rt_send, held, NULL, 0, 0, ALWAYS, 1);
-	BAD(RPMA_RT_E_CLOSED, rpma_rt_recv, held, NULL, 0, 0, 1);
+	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_conn_connect, held, NULL);
+	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_conn_reject, held, NULL);
+	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_conn_set_queue, held,
+		 f->queue);
+	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_conn_set_user, held, NULL);
+	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_route_open, held,
+		 RPMA_RT_SEND_SIDE, f->queue, &out.route);
+	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_route_open_callback, held,
+		 RPMA_RT_SEND_SIDE, bad_hear, NULL, &out.route);
+	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_send, held, NULL, 0, 0,
+		 ALWAYS, 1);
+	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_recv, held, NULL, 0, 0, 1);
 	ok(rpma_rt_conn_get_user(held, &user));
 	assert_ptr_equal(user, f); /* as it was */
 	ok(rpma_rt_conn_unref(&held));
@@ -304,9 +312,9 @@ void posts(void **state)
 	BAD(RPMA_E_INVAL, rpma_rt_post_send, conn, &wr, -1);
 	BAD(0, rpma_rt_post_recv, conn, &recv_wr, 0);
 	BAD(RPMA_E_INVAL, rpma_rt_post_recv, conn, &recv_wr, INT_MIN);
-#define WRONG(kind, ...)                             \
-	BAD(RPMA_E_INVAL, rpma_rt_post_##kind, conn, \
-	    &(WR_##kind){__VA_ARGS__}, 1)
+#define WRONG(kind, ...)                                                    \
+	BAD_SAYS("work request 0", RPMA_E_INVAL, rpma_rt_post_##kind, conn, \
+		 &(WR_##kind){__VA_ARGS__}, 1)
 #define WR_send struct rpma_rt_wr
 #define WR_recv struct rpma_rt_recv_wr
 	WRONG(send, .op = 0);
@@ -326,8 +334,8 @@ void posts(void **state)
 	SEND(.piece_count = 2, .pieces = pieces);
 	SEND(.piece_count = UINT16_MAX, .pieces = pieces);
 	SEND(.piece_count = 1, .pieces = pieces, .len = 1);
-	SEND(.route = other->own[RPMA_RT_SEND_SIDE]);
-	SEND(.route = conn->own[RPMA_RT_RECV_SIDE]);
+	SEND(.route = &other->own[RPMA_RT_SEND_SIDE]);
+	SEND(.route = &conn->own[RPMA_RT_RECV_SIDE]);
 	WRONG(send, .op = RPMA_RT_OP_READ, .len = 1);
 	WRONG(send, .op = RPMA_RT_OP_READ, .flags = RPMA_RT_F_INLINE);
 	WRONG(send, .op = RPMA_RT_OP_WRITE, .remote = remote);
@@ -347,18 +355,23 @@ void posts(void **state)
 	WRONG(recv, .piece_count = UINT32_MAX, .pieces = pieces);
 	WRONG(recv, .context = wide);
 	WRONG(recv, .offset = 1);
-	WRONG(recv, .route = other->own[RPMA_RT_RECV_SIDE]);
-	WRONG(recv, .route = conn->own[RPMA_RT_SEND_SIDE]);
+	WRONG(recv, .route = &other->own[RPMA_RT_RECV_SIDE]);
+	WRONG(recv, .route = &conn->own[RPMA_RT_SEND_SIDE]);
 #undef WRONG
 	BAD(RPMA_E_INVAL, rpma_rt_send, NULL, NULL, 0, 0, ALWAYS, 1);
-	BAD(RPMA_E_INVAL, rpma_rt_send, conn, NULL, 0, 1, 0, 1);
-	BAD(RPMA_E_INVAL, rpma_rt_send, conn, NULL, 0, 0, ALWAYS, wide);
+	BAD_SAYS("work request 0", RPMA_E_INVAL, rpma_rt_send, conn, NULL, 0, 1,
+		 0, 1);
+	BAD_SAYS("work request 0", RPMA_E_INVAL, rpma_rt_send, conn, NULL, 0, 0,
+		 ALWAYS, wide);
 	BAD(RPMA_E_INVAL, rpma_rt_recv, NULL, NULL, 0, 0, 1);
-	BAD(RPMA_E_INVAL, rpma_rt_recv, conn, NULL, 0, 0, wide);
+	BAD_SAYS("work request 0", RPMA_E_INVAL, rpma_rt_recv, conn, NULL, 0, 0,
+		 wide);
 	BAD(RPMA_E_INVAL, rpma_rt_read, NULL, NULL, 0, NULL, 0, 0, ALWAYS, 1);
-	BAD(RPMA_E_INVAL, rpma_rt_read, conn, NULL, 0, NULL, 0, 1, 0, 1);
+	BAD_SAYS("work request 0", RPMA_E_INVAL, rpma_rt_read, conn, NULL, 0,
+		 NULL, 0, 1, 0, 1);
 	BAD(RPMA_E_INVAL, rpma_rt_write, NULL, NULL, 0, NULL, 0, 0, ALWAYS, 1);
-	BAD(RPMA_E_INVAL, rpma_rt_write, conn, NULL, 0, NULL, 0, 1, 0, 1);
+	BAD_SAYS("work request 0", RPMA_E_INVAL, rpma_rt_write, conn, NULL, 0,
+		 NULL, 0, 1, 0, 1);
 	assert_int_equal(fake_qp(conn)->sq_count, 0);
 	assert_int_equal(fake_qp(conn)->rq_count, 0);
 	fake_bury(f, &other);
@@ -382,7 +395,8 @@ void posts_beyond_credit(void **state)
 	BAD(RPMA_E_AGAIN, rpma_rt_recv, conn, NULL, 0, 0, 1);
 	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
 	/* what can never be posted is not told to wait */
-	BAD(RPMA_E_INVAL, rpma_rt_send, conn, NULL, 0, 0, 4, 1);
+	BAD_SAYS("work request 0", RPMA_E_INVAL, rpma_rt_send, conn, NULL, 0, 0,
+		 4, 1);
 	fake_bury(f, &conn);
 }
 
@@ -422,7 +436,8 @@ void making_srqs(void **state)
 
 	NULLS(rpma_rt_srq_new, f->rt, &cfg, &out.srq);
 	cfg.queue = foreign;
-	BAD(RPMA_E_INVAL, rpma_rt_srq_new, f->rt, &cfg, &out.srq);
+	BAD_SAYS("another runtime", RPMA_E_INVAL, rpma_rt_srq_new, f->rt, &cfg,
+		 &out.srq);
 	foreign_end(rt, foreign);
 }
 
@@ -441,22 +456,89 @@ void srqs(void **state)
 	NULLS(rpma_rt_srq_post_recv, srq, &wr, 1);
 	BAD(0, rpma_rt_srq_post_recv, srq, &wr, 0);
 	BAD(RPMA_E_INVAL, rpma_rt_srq_post_recv, srq, &wr, INT_MIN);
-	BAD(RPMA_E_INVAL, rpma_rt_srq_post_recv, srq, &routed, 1);
+	BAD_SAYS("work request 0|route", RPMA_E_INVAL, rpma_rt_srq_post_recv,
+		 srq, &routed, 1);
 	BAD(RPMA_E_INVAL, rpma_rt_srq_recv, NULL, NULL, 0, 0, 1);
-	BAD(RPMA_E_INVAL, rpma_rt_srq_recv, srq, NULL, 0, 0, wide);
+	BAD_SAYS("48 bits", RPMA_E_INVAL, rpma_rt_srq_recv, srq, NULL, 0, 0,
+		 wide);
 	twice[0] = srq;
 	twice[1] = srq;
 	f->rt_cfg.srqs = twice;
 	f->rt_cfg.srq_count = 2;
-	BAD(RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1", "1", &f->rt_cfg,
-	    &out.conn);
+	BAD_SAYS("srqs", RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1", "1",
+		 &f->rt_cfg, &out.conn);
 	/* one that shares has no receives of its own */
 	f->rt_cfg.srqs = twice;
 	f->rt_cfg.srq_count = 1;
 	conn = fake_established(f);
-	BAD(RPMA_E_INVAL, rpma_rt_recv, conn, NULL, 0, 0, 1);
-	BAD(RPMA_RT_E_BUSY, rpma_rt_srq_delete, &srq);
+	BAD_SAYS("shared", RPMA_E_INVAL, rpma_rt_recv, conn, NULL, 0, 0, 1);
+	BAD_SAYS("not deleted", RPMA_RT_E_BUSY, rpma_rt_srq_delete, &srq);
 	fake_bury(f, &conn);
+	srq->async.event(&srq->async, IBV_EVENT_SRQ_ERR);
+	fake_finish_down(f);
+	BAD_SAYS("srqs|Delete it and make another", RPMA_E_PROVIDER,
+		 rpma_rt_conn_new, f->rt, "::1", "1", &f->rt_cfg, &out.conn);
+	fake_take(f, f->queue); /* SRQ_FAILED */
 	f->rt_cfg.srq_count = 0;
 	bad_srq_end(f, srq);
+}
+
+/* --------------------------------------------------------------- pools --- */
+
+void pools(void **state)
+{
+	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
+	struct fake *f = *state;
+	struct rpma_rt_pool *pool = NULL;
+	struct rpma_rt_conn *conn = NULL;
+	struct rpma_rt_lease lease;
+	struct rpma_rt_srq *srq;
+	struct rpma_peer other = fake_peer;
+	const struct rpma_rt_completion none = {0};
+
+	sweep_begin("rpma_rt_completion_lease");
+	assert_false(rpma_rt_completion_lease(&none, &lease));
+	BAD_SAYS("peer", RPMA_E_INVAL, rpma_rt_pool_new, f->rt, &cfg,
+		 &out.pool);
+	cfg.peer = &fake_peer;
+	cfg.count = 1;
+	NULLS(rpma_rt_pool_new, f->rt, &cfg, &out.pool);
+	cfg.slot_size = 1073741825;
+	BAD_SAYS("slot_size", RPMA_E_INVAL, rpma_rt_pool_new, f->rt, &cfg,
+		 &out.pool);
+	cfg.slot_size = 8;
+	ok(rpma_rt_pool_new(f->rt, &cfg, &pool));
+	DELETES(rpma_rt_pool_delete, rpma_rt_pool);
+	NULLS(rpma_rt_pool_take, pool, &out.lease);
+	ok(rpma_rt_pool_take(pool, &lease));
+	BAD(RPMA_E_AGAIN, rpma_rt_pool_take, pool, &out.lease);
+	BAD_SAYS("not given back", RPMA_RT_E_BUSY, rpma_rt_pool_delete, &pool);
+	NULLS(rpma_rt_lease_give_back, &lease);
+	ok(rpma_rt_lease_give_back(&lease));
+	BAD_SAYS("before", RPMA_E_INVAL, rpma_rt_lease_give_back, &lease);
+	lease.slot = 1;
+	BAD_SAYS("lease.slot", RPMA_E_INVAL, rpma_rt_lease_give_back, &lease);
+	lease.pool = NULL;
+	BAD_SAYS("lease.pool", RPMA_E_INVAL, rpma_rt_lease_give_back, &lease);
+	f->rt_cfg.pool = pool;
+	f->rt_cfg.peer = &other;
+	BAD_SAYS("another peer", RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1",
+		 "1", &f->rt_cfg, &out.conn);
+	f->rt_cfg.peer = &fake_peer;
+	srq = bad_srq_open(f);
+	f->rt_cfg.srqs = &srq;
+	f->rt_cfg.srq_count = 1;
+	BAD_SAYS("pool and srqs", RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1",
+		 "1", &f->rt_cfg, &out.conn);
+	f->rt_cfg.srqs = NULL;
+	f->rt_cfg.srq_count = 0;
+	bad_srq_end(f, srq);
+	conn = fake_established(f);
+	BAD_SAYS("a pool", RPMA_E_INVAL, rpma_rt_recv, conn, NULL, 0, 0, 1);
+	BAD_SAYS("a pool", RPMA_E_INVAL, rpma_rt_route_open, conn,
+		 RPMA_RT_RECV_SIDE, f->queue, &out.route);
+	BAD_SAYS("use it", RPMA_RT_E_BUSY, rpma_rt_pool_delete, &pool);
+	fake_bury(f, &conn);
+	f->rt_cfg.pool = NULL;
+	ok(rpma_rt_pool_delete(&pool));
 }

@@ -11,6 +11,7 @@
 #include "adopt.h"
 #include "base/context.h"
 #include "events/events.h"
+#include "pool/pool.h"
 #include "queue/impl.h"
 #include "conn/gate.h"
 #include "death.h"
@@ -25,12 +26,17 @@ static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn,
 	struct rpma_rt_srq_cfg srq_cfg = bad_srq_cfg(f->queue);
 	struct rpma_rt_queue *queue = f->queue;
 	struct rpma_rt *rt = f->rt;
+	struct rpma_rt_pool_cfg pool_cfg = RPMA_RT_POOL_CFG_INIT;
+	struct rpma_rt_pool made_up = {.rt = rt};
+	struct rpma_rt_pool *pool = &made_up;
 	struct rpma_rt_adopted adopted = {.rt = rt};
 	struct rpma_rt_adopted *handle = &adopted;
 	struct rpma_conn plain = {0};
 	struct rpma_srq srq = {0};
 
-#define THREAD(...) BAD(RPMA_RT_E_THREAD, __VA_ARGS__)
+#define THREAD(...)                                                 \
+	BAD_SAYS("function that the runtime called|another thread", \
+		 RPMA_RT_E_THREAD, __VA_ARGS__)
 	THREAD(rpma_rt_new, NULL, &out.rt);
 	THREAD(rpma_rt_stop, rt);
 	THREAD(rpma_rt_delete, &rt);
@@ -49,8 +55,11 @@ static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn,
 	THREAD(rpma_rt_adopted_release, &handle);
 	THREAD(rpma_rt_srq_new, rt, &srq_cfg, &out.srq);
 	THREAD(rpma_rt_srq_delete, &shared);
+	pool_cfg.peer = &fake_peer;
+	THREAD(rpma_rt_pool_new, rt, &pool_cfg, &out.pool);
+	THREAD(rpma_rt_pool_delete, &pool);
 	THREAD(rpma_rt_conn_set_queue, conn, queue);
-	THREAD(rpma_rt_route_close, conn->own[RPMA_RT_SEND_SIDE], NULL);
+	THREAD(rpma_rt_route_close, &conn->own[RPMA_RT_SEND_SIDE], NULL);
 	THREAD(rpma_rt_conn_set_user, conn, NULL);
 	THREAD(rpma_rt_conn_set_name, conn, "a name");
 	THREAD(rpma_rt_route_open, conn, RPMA_RT_SEND_SIDE, queue, &out.route);
@@ -109,12 +118,17 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	struct rpma_rt_srq_cfg srq_cfg = bad_srq_cfg(f->queue);
 	struct rpma_rt_queue *queue = f->queue;
 	struct rpma_rt *rt = f->rt;
+	struct rpma_rt_pool_cfg pool_cfg = RPMA_RT_POOL_CFG_INIT;
+	struct rpma_rt_pool made_up = {.rt = rt};
+	struct rpma_rt_pool *pool = &made_up;
+	struct rpma_rt_lease lease = {.pool = pool, .generation = 1};
 	struct rpma_rt_adopted adopted = {.rt = rt};
 	struct rpma_rt_adopted *handle = &adopted;
 	struct rpma_conn plain = {0};
 	struct rpma_srq srq = {0};
 
-#define FORKED(...) BAD(RPMA_RT_E_FORKED, __VA_ARGS__)
+#define FORKED(...) \
+	BAD_SAYS("fork()|in this process", RPMA_RT_E_FORKED, __VA_ARGS__)
 	FORKED(rpma_rt_stop, rt);
 	FORKED(rpma_rt_delete, &rt);
 	FORKED(rpma_rt_dump, rt, 1, RPMA_RT_DUMP_HUMAN);
@@ -133,7 +147,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_queue_arm, queue);
 	FORKED(rpma_rt_queue_push, queue, 0, NULL, 0, 0);
 	FORKED(rpma_rt_queue_close, queue);
-	FORKED(rpma_rt_queue_wake, queue);
+	BAD_SAYS(SWEEP_SILENCE, RPMA_RT_E_FORKED, rpma_rt_queue_wake, queue);
 	FORKED(rpma_rt_queue_get_stats, queue, &out.queue_stats,
 	       sizeof(out.queue_stats));
 	FORKED(rpma_rt_dump, rt, 2, RPMA_RT_DUMP_HUMAN);
@@ -147,9 +161,14 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_adopted_release, &handle);
 	FORKED(rpma_rt_srq_new, rt, &srq_cfg, &out.srq);
 	FORKED(rpma_rt_srq_delete, &shared);
+	pool_cfg.peer = &fake_peer;
+	FORKED(rpma_rt_pool_new, rt, &pool_cfg, &out.pool);
+	FORKED(rpma_rt_pool_delete, &pool);
+	FORKED(rpma_rt_pool_take, pool, &out.lease);
+	FORKED(rpma_rt_lease_give_back, &lease);
 	FORKED(rpma_rt_srq_recv, shared, NULL, 0, 0, 1);
 	FORKED(rpma_rt_conn_set_queue, conn, queue);
-	FORKED(rpma_rt_route_close, conn->own[RPMA_RT_SEND_SIDE], NULL);
+	FORKED(rpma_rt_route_close, &conn->own[RPMA_RT_SEND_SIDE], NULL);
 	FORKED(rpma_rt_conn_set_user, conn, NULL);
 	FORKED(rpma_rt_conn_set_name, conn, "a name");
 	FORKED(rpma_rt_conn_get_user, conn, &out.pointer);

@@ -353,9 +353,9 @@ static void open__bad_input_and_no_memory(void **state)
 /* While another thread has the lock of that side. */
 static void round_locked(struct fake *f, struct rt_gate *gate)
 {
-	pthread_mutex_lock(&gate->lock);
+	rt_lock_take(&gate->lock);
 	fake_round(f);
-	pthread_mutex_unlock(&gate->lock);
+	rt_lock_release(&gate->lock);
 }
 
 static void act_post_locked(struct ear *ear,

@@ -110,7 +110,7 @@ static void init__wrong_size_INVAL(void **state)
 	struct rpma_rt_cfg cfg = {.size = 7};
 
 	(void)state;
-	assert_int_equal(rpma_rt_cfg_init(NULL, sizeof(cfg)), RPMA_E_INVAL);
+	refused(rpma_rt_cfg_init(NULL, sizeof(cfg)), "cfg is NULL");
 	refused(rpma_rt_cfg_init(&cfg, sizeof(cfg) - 1),
 		"rpma_rt_cfg.size is 95");
 	refused(rpma_rt_cfg_init(&cfg, 4097), "96..4096");

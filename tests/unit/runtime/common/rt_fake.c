@@ -6,6 +6,10 @@
 #define _GNU_SOURCE
 #include "rt_fake.h"
 
+#include "base/runtime.h"
+#include "conn/conn.h"
+#include "srq/srq.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -37,23 +41,108 @@ static struct {
 static _Atomic int logged;
 static struct {
 	pthread_mutex_t lock;
-	char text[256];
+	char text[512];
+	enum rpma_log_level level;
+	int count;
+	char trouble[512]; /* the last warning or error */
 } last_log = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static char news[256];
+static char news[512];
+
+bool __wrap_rt_limit_pass(uint64_t now_ns, const char *file, int line,
+			  uint32_t *left_out, bool *is_last);
+
+/* Tests say more in a second than programs do. */
+bool __wrap_rt_limit_pass(uint64_t now_ns, const char *file, int line,
+			  uint32_t *left_out, bool *is_last)
+{
+	(void)now_ns;
+	(void)file;
+	(void)line;
+	*left_out = 0;
+	*is_last = false;
+	return true;
+}
+
+static struct rpma_rt *watched;
+
+static void expect_free(pthread_mutex_t *lock)
+{
+	assert_int_equal(pthread_mutex_trylock(lock), 0);
+	pthread_mutex_unlock(lock);
+}
+
+/* Likewise of a gate's. */
+static void expect_open(struct rt_gate *gate)
+{
+	assert_true(rt_lock_try(&gate->lock));
+	rt_lock_release(&gate->lock);
+}
+
+/* The log function is the program's: it may call what takes these. */
+static void expect_no_lock(void)
+{
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_srq *srq;
+
+	if (watched == NULL)
+		return;
+	expect_free(&watched->lock);
+	expect_free(&watched->directory);
+	expect_free(&watched->ask_lock);
+	for (conn = watched->conns; conn != NULL; conn = conn->next) {
+		expect_open(&conn->gate[RPMA_RT_SEND_SIDE]);
+		expect_open(&conn->gate[RPMA_RT_RECV_SIDE]);
+	}
+	for (srq = watched->srqs; srq != NULL; srq = srq->next)
+		expect_free(&srq->lock);
+}
+
+void fake_watch_locks(struct rpma_rt *rt)
+{
+	watched = rt;
+}
+
+int rpma_log_get_threshold(enum rpma_log_threshold threshold,
+			   enum rpma_log_level *level)
+{
+	(void)threshold;
+	*level = RPMA_LOG_LEVEL_INFO;
+	return 0;
+}
 
 const char *fake_news(void)
 {
 	return news;
 }
 
+void fake_forget_messages(void)
+{
+	pthread_mutex_lock(&last_log.lock);
+	last_log.count = 0;
+	pthread_mutex_unlock(&last_log.lock);
+}
+
+int fake_messages(enum rpma_log_level *level, char *text, size_t size)
+{
+	int count;
+
+	pthread_mutex_lock(&last_log.lock);
+	count = last_log.count;
+	*level = last_log.level;
+	snprintf(text, size, "%s", last_log.text);
+	pthread_mutex_unlock(&last_log.lock);
+	return count;
+}
+
 void rpma_log_message(enum rpma_log_level level, const char *file_name,
 		      int line_no, const char *function_name,
 		      const char *message_format, ...)
 {
-	char text[256];
+	char text[512];
 	va_list args;
 
 	(void)line_no;
+	expect_no_lock();
 	assert_non_null(file_name);
 	assert_non_null(function_name);
 	assert_non_null(message_format);
@@ -61,10 +150,13 @@ void rpma_log_message(enum rpma_log_level level, const char *file_name,
 	vsnprintf(text, sizeof(text), message_format, args);
 	va_end(args);
 	pthread_mutex_lock(&last_log.lock);
+	memcpy(last_log.text, text, sizeof(text));
+	last_log.level = level;
+	last_log.count++;
 	if (level > RPMA_LOG_LEVEL_WARNING) /* news, and no trouble */
 		memcpy(news, text, sizeof(text));
 	else
-		memcpy(last_log.text, text, sizeof(text));
+		memcpy(last_log.trouble, text, sizeof(text));
 	pthread_mutex_unlock(&last_log.lock);
 	if (level > RPMA_LOG_LEVEL_WARNING)
 		return;
@@ -77,7 +169,7 @@ bool fake_said(const char *words)
 	bool is_said;
 
 	pthread_mutex_lock(&last_log.lock);
-	is_said = strstr(last_log.text, words) != NULL;
+	is_said = strstr(last_log.trouble, words) != NULL;
 	pthread_mutex_unlock(&last_log.lock);
 	return is_said;
 }
@@ -308,13 +400,6 @@ WRAP(int, pthread_create,
 	return err ? err : __real_pthread_create(thread, attr, fn, arg);
 }
 
-WRAP(int, sched_getaffinity, (pid_t pid, size_t size, cpu_set_t *set))
-{
-	return sys_fails("sched_getaffinity")
-		       ? -1
-		       : __real_sched_getaffinity(pid, size, set);
-}
-
 WRAP(int, pthread_setaffinity_np,
      (pthread_t thread, size_t size, const cpu_set_t *set))
 {
@@ -323,12 +408,14 @@ WRAP(int, pthread_setaffinity_np,
 	return err ? err : __real_pthread_setaffinity_np(thread, size, set);
 }
 
-WRAP(int, pthread_mutex_timedlock,
-     (pthread_mutex_t * mutex, const struct timespec *until))
+WRAP(int, pthread_mutex_clocklock,
+     (pthread_mutex_t * mutex, clockid_t clock, const struct timespec *until))
 {
-	int err = fake_failing("pthread_mutex_timedlock");
+	int err = fake_failing("pthread_mutex_clocklock");
 
-	return err ? err : __real_pthread_mutex_timedlock(mutex, until);
+	/* the time of day may be set while a thread waits */
+	assert_int_equal(clock, CLOCK_MONOTONIC);
+	return err ? err : __real_pthread_mutex_clocklock(mutex, clock, until);
 }
 
 /* What it writes to is the caller's to free. */

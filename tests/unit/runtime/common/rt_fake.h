@@ -116,9 +116,14 @@ struct rpma_srq {
 extern struct ibv_context fake_ctx;
 extern struct rpma_peer fake_peer;
 extern struct ibv_device_attr fake_attr;
+/* The most bytes inline that a queue pair may be asked for. */
+extern uint32_t fake_max_inline;
+/* With which reading asynchronous events fails; 0: it does not. */
+extern _Atomic int fake_async_errno;
 
 /* The nth call of that name from now on, counted from 1, fails once: with
- * that return value of librpma, with that errno of verbs and the system. */
+ * that return value of librpma, with that errno of verbs and the system.
+ * Reading a CM event fails with an errno. */
 void fake_fail(const char *call, int nth, int value);
 /* Has every failure that was asked for happened? */
 bool fake_failed(void);
@@ -126,6 +131,13 @@ bool fake_failed(void);
  * only news. */
 int fake_logged(void);
 const char *fake_news(void);
+/* How many messages of any level came since they were forgotten, and the
+ * last. */
+int fake_messages(enum rpma_log_level *level, char *text, size_t size);
+void fake_forget_messages(void);
+/* From now on no lock of this runtime and its connections may be held where a
+ * message is logged. No other thread may hold one. NULL: no runtime. */
+void fake_watch_locks(struct rpma_rt *rt);
 /* Are these words in the last of them? */
 bool fake_said(const char *words);
 /* Calls that make, move or unmake something, in order, a space between. */
@@ -141,6 +153,8 @@ void fake_wc(struct rt_cq *cq, uint64_t wr_id, enum ibv_wc_status status,
 	     enum ibv_wc_opcode opcode, uint32_t qp_num);
 /* While a CQ is made next: fn is called, once, by its maker. */
 void fake_when_made(void (*fn)(void *arg), void *arg);
+/* While a listener is put on the network next: likewise. */
+void fake_when_listening(void (*fn)(void *arg), void *arg);
 /* A completion event of the CQ, to be read from its channel. */
 void fake_cq_event(struct rt_cq *cq);
 struct rpma_cq *fake_cq(struct rt_cq *cq);
@@ -237,8 +251,13 @@ int fake_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr,
 void fake_srq_limit(struct rpma_rt_srq *srq);
 /* What it waits for to drain has not come in time. */
 void fake_drain_time_over(struct fake *f, struct rpma_rt_conn *conn);
+/* The device takes no receive of its SRQ any more. */
+void fake_last_wqe(struct rpma_rt_conn *conn);
 /* Both markers come in, as flushed. */
 void fake_markers(struct rpma_rt_conn *conn);
+/* The newest connection of struct fake *arg is closed, until its last items are
+ * written and the control thread is about to be told. */
+void fake_die(void *arg);
 
 /* ---- for the fakes themselves ---- */
 

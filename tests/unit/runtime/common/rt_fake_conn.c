@@ -193,6 +193,7 @@ int rpma_conn_handle_event(struct rpma_conn *conn,
 	case RDMA_CM_EVENT_UNREACHABLE:
 		*event = RPMA_CONN_UNREACHABLE;
 		return 0;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		*event = RPMA_CONN_LOST;
 		return 0;

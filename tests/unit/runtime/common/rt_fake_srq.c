@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* The made-up shared receive queue; see rt_fake.h. */
+/* The made-up shared receive queue, and memory; see rt_fake.h. */
 
 #include "rt_fake.h"
 
@@ -89,4 +89,38 @@ void fake_srq_wc(const struct rpma_rt_conn *conn, const struct rpma_rt_srq *srq,
 void fake_srq_limit(struct rpma_rt_srq *srq)
 {
 	srq->async.event(&srq->async, IBV_EVENT_SRQ_LIMIT_REACHED);
+}
+
+/* --------------------------------------------------------------- memory --- */
+
+struct rpma_mr_local {
+	void *ptr;
+};
+
+int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
+		struct rpma_mr_local **mr_ptr)
+{
+	int ret = fake_enter("mr_reg");
+
+	(void)peer;
+	(void)size;
+	assert_true(usage & RPMA_MR_USAGE_RECV);
+	assert_true(usage & RPMA_MR_USAGE_SEND);
+	if (ret)
+		return ret;
+	*mr_ptr = fake_object_new(sizeof(**mr_ptr));
+	(*mr_ptr)->ptr = ptr;
+	return 0;
+}
+
+int rpma_mr_dereg(struct rpma_mr_local **mr_ptr)
+{
+	int ret;
+
+	if (*mr_ptr == NULL)
+		return 0;
+	ret = fake_enter("mr_dereg");
+	fake_object_free(*mr_ptr);
+	*mr_ptr = NULL;
+	return ret;
 }

@@ -12,8 +12,13 @@
 
 #include "log.h"
 
-struct ibv_device_attr fake_attr = {
-	.max_cqe = 1 << 20, .max_qp_wr = 1 << 15, .max_sge = 4};
+struct ibv_device_attr fake_attr = {.max_cqe = 1 << 20,
+				    .max_qp_wr = 1 << 15,
+				    .max_sge = 4,
+				    .max_qp_rd_atom = 16,
+				    .max_qp_init_rd_atom = 8};
+uint32_t fake_max_inline = 256;
+_Atomic int fake_async_errno;
 
 /* not one of the calls that may be told to fail */
 int __real_eventfd(unsigned value, int flags);
@@ -87,7 +92,10 @@ static int post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr,
 	return 0;
 }
 
+static struct ibv_device fake_device = {.name = "fake0"};
+
 struct ibv_context fake_ctx = {
+	.device = &fake_device,
 	.ops = {.poll_cq = poll_cq,
 		.req_notify_cq = req_notify_cq,
 		.post_send = post_send,
@@ -145,6 +153,10 @@ int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 	int err = fake_failing("get_async_event");
 	uint64_t one;
 
+	if (err == 0)
+		/* relaxed: the test's own */
+		err = atomic_load_explicit(&fake_async_errno,
+					   memory_order_relaxed);
 	assert_ptr_equal(ctx, &fake_ctx);
 	if (err) {
 		errno = err;
@@ -174,6 +186,28 @@ int rdma_reject(struct rdma_cm_id *id, const void *data, uint8_t len)
 	return fake_enter("rdma_reject");
 }
 
+/* what a handshake that goes on answers; one that is over fails */
+int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr,
+		      int *qp_attr_mask)
+{
+	(void)id;
+	assert_int_equal(qp_attr->qp_state, IBV_QPS_RTR);
+	*qp_attr_mask = IBV_QP_STATE;
+	return fake_enter("rdma_init_qp_attr");
+}
+
+int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
+{
+	assert_non_null(id);
+	assert_int_equal(event, IBV_EVENT_COMM_EST);
+	return fake_enter("rdma_notify");
+}
+
+const char *rdma_event_str(enum rdma_cm_event_type event)
+{
+	return event == RDMA_CM_EVENT_ADDR_CHANGE ? "address change" : "other";
+}
+
 int rdma_destroy_id(struct rdma_cm_id *id)
 {
 	(void)id;
@@ -198,6 +232,61 @@ int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 	(void)id;
 	assert_non_null(channel);
 	return fake_enter("rdma_migrate_id");
+}
+
+/* what is made to learn whether the device makes it */
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *context,
+			     struct ibv_comp_channel *channel, int vector)
+{
+	struct ibv_cq *cq;
+
+	(void)cqe;
+	(void)context;
+	(void)channel;
+	(void)vector;
+	errno = fake_failing("ibv_create_cq");
+	if (errno)
+		return NULL;
+	cq = fake_object_new(sizeof(*cq));
+	cq->context = ctx;
+	return cq;
+}
+
+int ibv_destroy_cq(struct ibv_cq *cq)
+{
+	fake_object_free(cq);
+	return 0;
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp *qp;
+
+	errno = fake_failing("ibv_create_qp");
+	if (errno == 0 && init->cap.max_inline_data > fake_max_inline)
+		errno = EINVAL;
+	if (errno)
+		return NULL;
+	init->cap.max_inline_data = fake_max_inline; /* what it got */
+	qp = fake_object_new(sizeof(*qp));
+	qp->context = pd->context;
+	return qp;
+}
+
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+	fake_object_free(qp);
+	return 0;
+}
+
+int rpma_peer_get_ibv_pd(const struct rpma_peer *peer, struct ibv_pd **ibv_pd)
+{
+	static struct ibv_pd pd;
+
+	pd.context = peer->ibv_ctx;
+	*ibv_pd = &pd;
+	return fake_failing("peer_get_ibv_pd");
 }
 
 /* what the device brings */
@@ -269,6 +358,25 @@ uint32_t fake_async_acked(void)
 _Atomic int rpma__log_thresholds[RPMA_LOG_THRESHOLD_MAX] = {
 	[RPMA_LOG_THRESHOLD] = RPMA_LOG_DISABLED,
 };
+
+void rpma__log_refuse(const char *file, int line, const char *function,
+		      const char *words)
+{
+	(void)file;
+	(void)line;
+	(void)function;
+	(void)words;
+}
+
+void rpma__log_refuse_null(const char *file, int line, const char *function,
+			   int err, const char *words, const char *names,
+			   const void *const *pointers)
+{
+	(void)err;
+	(void)names;
+	(void)pointers;
+	rpma__log_refuse(file, line, function, words);
+}
 
 rpma__log_function *rpma__log_get_function(void)
 {
@@ -461,8 +569,10 @@ int rpma_cm_channel_get_event(struct rpma_cm_channel *channel,
 	int ret = fake_failing("cm_channel_get_event");
 	uint64_t one;
 
-	if (ret)
-		return ret;
+	if (ret > 0) { /* librdmacm's */
+		errno = ret;
+		return RPMA_E_PROVIDER;
+	}
 	if (read(channel->fd, &one, sizeof(one)) != sizeof(one))
 		return RPMA_E_NO_EVENT;
 	pthread_mutex_lock(&fake.lock);
@@ -519,10 +629,22 @@ struct rpma_ep {
 	uint16_t port;
 };
 
+static struct {
+	void (*fn)(void *arg);
+	void *arg;
+} listening;
+
+void fake_when_listening(void (*fn)(void *arg), void *arg)
+{
+	listening.fn = fn;
+	listening.arg = arg;
+}
+
 int rpma_ep_listen_ex(struct rpma_peer *peer, const char *addr,
 		      const char *port, int backlog, struct rpma_cm_channel *cm,
 		      void *context, struct rpma_ep **ep_ptr)
 {
+	void (*fn)(void *arg) = listening.fn;
 	int ret = fake_enter("ep_listen");
 
 	(void)peer;
@@ -532,6 +654,9 @@ int rpma_ep_listen_ex(struct rpma_peer *peer, const char *addr,
 	assert_non_null(context);
 	if (ret)
 		return ret;
+	listening.fn = NULL;
+	if (fn != NULL)
+		fn(listening.arg);
 	*ep_ptr = fake_object_new(sizeof(**ep_ptr));
 	(*ep_ptr)->port = (uint16_t)atoi(port);
 	return 0;

@@ -4,6 +4,7 @@
 /* A runtime without threads, and a connection's life by hand; see rt_fake.h. */
 
 #include "rt_fake.h"
+#include "conn/lost.h"
 
 #include <limits.h>
 #include <string.h>
@@ -154,13 +155,19 @@ static struct rpma_rt *rt_new(void)
 	struct rpma_rt *rt = calloc(1, sizeof(*rt));
 
 	assert_non_null(rt);
+	by_hand = rt;
 	ok(rpma_rt_cfg_init(&rt->cfg, sizeof(rt->cfg)));
 	rt->cfg.mode = RPMA_RT_MODE_MANUAL;
 	rt->cfg.cq_size = 64;
 	rt->drop_item = rt_conn_drop_item;
+	rt->device_ops = &rt_lost_ops;
 	pthread_mutex_init(&rt->lock, NULL);
 	pthread_mutex_init(&rt->ask_lock, NULL);
 	pthread_mutex_init(&rt->directory, NULL);
+	CDS_INIT_LIST_HEAD(&rt->listed_listeners);
+	CDS_INIT_LIST_HEAD(&rt->listed_srqs);
+	CDS_INIT_LIST_HEAD(&rt->listed_adopted);
+	CDS_INIT_LIST_HEAD(&rt->listed_pools);
 	rt_wait_cond_init(&rt->quiet);
 	rt_wait_cond_init(&rt->changed);
 	/* relaxed: nobody else knows it */
@@ -183,6 +190,7 @@ static void rt_free(struct rpma_rt *rt)
 		for (cq = channel->cqs; cq != NULL; cq = cq->next)
 			rt_async_disown(&cq->async);
 	}
+	rt_conn_free_left(rt);
 	assert_true(rt_owner_close(&rt->pollers[0].owned));
 	ok(rt_cq_pool_fini(&rt->pollers[0]));
 	rt_internal_delete(&rt->pollers[0]);
@@ -212,7 +220,6 @@ int fake_setup(void **state)
 	f = calloc(1, sizeof(*f));
 	assert_non_null(f);
 	f->rt = rt_new();
-	by_hand = f->rt;
 	f->device = device_of(f->rt);
 	f->poller = &f->rt->pollers[0];
 	ok(rpma_rt_queue_new(f->rt, NULL, &f->queue));
@@ -351,6 +358,20 @@ void fake_drain_time_over(struct fake *f, struct rpma_rt_conn *conn)
 	rt_schedule_ready(f->poller, &conn->poll.dying);
 }
 
+void fake_die(void *arg)
+{
+	struct fake *f = arg;
+	struct rpma_rt_conn *conn = f->rt->conns;
+
+	ok(rpma_rt_conn_close(conn));
+	while (rt_slots_of(f->poller)->conns[conn->slot] != NULL) {
+		fake_control(f);
+		fake_round(f);
+		if (conn->poll.state == RT_PS_DRAINING)
+			fake_markers(conn);
+	}
+}
+
 void fake_bury(struct fake *f, struct rpma_rt_conn **conn)
 {
 	const struct rpma_rt_completion *last;
@@ -426,8 +447,15 @@ void fake_received(struct rpma_rt_conn *conn, uint32_t index,
 		opcode_of(status, IBV_WC_RECV), conn->qp_num);
 }
 
+void fake_last_wqe(struct rpma_rt_conn *conn)
+{
+	conn->ctl.async.event(&conn->ctl.async, IBV_EVENT_QP_LAST_WQE_REACHED);
+}
+
 void fake_markers(struct rpma_rt_conn *conn)
 {
+	if (rt_conn_srq(conn) != NULL)
+		fake_last_wqe(conn);
 	fake_wc(conn->cq, rt_wr_id_internal(RT_SQ_MARKER, conn->slot),
 		IBV_WC_WR_FLUSH_ERR, IBV_WC_DRIVER1, conn->qp_num);
 	fake_wc(conn->cq, rt_wr_id_internal(RT_RQ_MARKER, conn->slot),

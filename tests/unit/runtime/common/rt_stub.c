@@ -27,6 +27,14 @@ void rpma_log_message(enum rpma_log_level level, const char *file_name,
 	(void)message_format;
 }
 
+int rpma_log_get_threshold(enum rpma_log_threshold threshold,
+			   enum rpma_log_level *level)
+{
+	(void)threshold;
+	*level = RPMA_LOG_DISABLED;
+	return 0;
+}
+
 int rt_cpu_check(int cpu)
 {
 	(void)cpu;
@@ -40,9 +48,16 @@ int rt_context_pollers(const struct rpma_rt *rt)
 
 _Atomic unsigned rt_context_forks;
 
-int rt_context_check_wait(const struct rpma_rt *rt)
+int rt_context_refuse_forked(const struct rt_log_place *place)
 {
-	return stub_on_poller ? RPMA_RT_E_THREAD : rt_context_check(rt);
+	(void)place;
+	return RPMA_RT_E_FORKED;
+}
+
+int rt_context_check_thread(const struct rt_log_place *place)
+{
+	(void)place;
+	return stub_on_poller ? RPMA_RT_E_THREAD : 0;
 }
 
 bool rt_context_is_stopped(const struct rpma_rt *rt)

@@ -132,7 +132,9 @@ static void resolve__fails_UNREACHABLE_with_status(void **state)
 	fake_finish_down(f);
 	fake_conn_event(conn, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
 	expect_death(f, &conn, RPMA_RT_REASON_UNREACHABLE, -ENODEV);
-	assert_non_null(strstr(fake_trace(), "req_release req_delete"));
+	/* it is claimed when it has a queue pair */
+	assert_non_null(strstr(fake_trace(), "req_delete"));
+	assert_null(strstr(fake_trace(), "req_release"));
 }
 
 /* Resolved, but without a queue pair: a resource refused. */
@@ -183,6 +185,31 @@ static void connect__refused_flush_first_still_REJECTED(void **state)
 	assert_int_equal(fake_take(f, f->queue), 1);
 	fake_conn_event(conn, RDMA_CM_EVENT_REJECTED, 28);
 	expect_death(f, &conn, RPMA_RT_REASON_REJECTED, 28);
+}
+
+/* The peer accepted and left at once: librdmacm reports its own failure. */
+static void connect__peer_leaves_meanwhile_DISCONNECTED(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = ready(f);
+
+	ok(rpma_rt_conn_connect(conn, NULL));
+	fake_finish_down(f);
+	fake_fail("rdma_init_qp_attr", 1, -1);
+	fake_conn_event(conn, RDMA_CM_EVENT_CONNECT_ERROR, -1);
+	expect_death(f, &conn, RPMA_RT_REASON_DISCONNECTED, 0);
+}
+
+/* The peer is there still, so a verb has failed; -1 is no errno. */
+static void connect__answer_cannot_be_taken_FAILED(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = ready(f);
+
+	ok(rpma_rt_conn_connect(conn, NULL));
+	fake_finish_down(f);
+	fake_conn_event(conn, RDMA_CM_EVENT_CONNECT_ERROR, -1);
+	expect_death(f, &conn, RPMA_RT_REASON_FAILED, 0);
 }
 
 /* Once it was established the first cause remains the reason. */
@@ -457,21 +484,6 @@ static void set_queue__moves_and_gives_back(void **state)
 	ok(rpma_rt_queue_delete(&other));
 }
 
-/* Its last items are written, and the control thread is about to be told. */
-static void die_up_to_the_last_item(void *arg)
-{
-	struct fake *f = arg;
-	struct rpma_rt_conn *conn = f->rt->conns;
-
-	ok(rpma_rt_conn_close(conn));
-	while (rt_slots_of(f->poller)->conns[conn->slot] != NULL) {
-		fake_control(f);
-		fake_round(f);
-		if (conn->poll.state == RT_PS_DRAINING)
-			fake_markers(conn);
-	}
-}
-
 /* The poller has moved it and answered; the caller is slow to go on. */
 static void set_queue__dies_meanwhile(void **state)
 {
@@ -480,7 +492,7 @@ static void set_queue__dies_meanwhile(void **state)
 	struct rpma_rt_queue *other;
 
 	ok(rpma_rt_queue_new(f->rt, NULL, &other));
-	fake_when_answered(die_up_to_the_last_item, f);
+	fake_when_answered(fake_die, f);
 	ok(rpma_rt_conn_set_queue(conn, other));
 	fake_finish_down(f);
 	/* CLOSED and nothing else, in the new one; nobody holds either */
@@ -500,7 +512,7 @@ static void die_to_the_end(void *arg)
 {
 	struct fake *f = arg;
 
-	die_up_to_the_last_item(f);
+	fake_die(f);
 	fake_finish_down(f);
 	assert_non_null(f->rt->conns);
 	assert_int_equal(f->rt->in_use, 1);
@@ -598,6 +610,95 @@ static void route_open__refused(void **state)
 		RPMA_RT_E_CLOSED);
 	assert_null(route);
 	fake_bury(f, &conn);
+}
+
+/* Of what a connection is not, or newer than this library. */
+static void cm_event__says_nothing_GOES_ON(void **state)
+{
+	static const int types[] = {
+		RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_MULTICAST_ERROR,
+		RDMA_CM_EVENT_ADDR_CHANGE, RDMA_CM_EVENT_TIMEWAIT_EXIT + 1,
+		RDMA_CM_EVENT_TIMEWAIT_EXIT + 4};
+	struct fake *f = *state;
+	struct rpma_rt_conn *request = fake_request(f);
+	struct rpma_rt_conn *conn = fake_established(f);
+	size_t i;
+
+	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		fake_conn_event(request, types[i], -1);
+		fake_conn_event(conn, types[i], -1);
+	}
+	fake_finish_down(f);
+	assert_non_null(strstr(fake_news(), "goes on"));
+	assert_int_equal(fake_take(f, f->queue), 0);
+	assert_int_equal(request->ctl.state, RT_CONN_READY);
+	assert_int_equal(conn->ctl.state, RT_CONN_ESTABLISHED);
+	fake_bury(f, &request);
+	fake_bury(f, &conn);
+}
+
+/* A message came before the last word of the handshake: the CM is told, while
+ * it waits for that. */
+static void comm_est__told_while_connecting(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+	struct rdma_cm_id id;
+	struct rt_async_object *async = &conn->ctl.async;
+
+	conn->setup->id = &id; /* the event's, which the fake has not */
+	async->event(async, IBV_EVENT_COMM_EST);
+	fake_finish_down(f);
+	assert_null(strstr(fake_trace(), "rdma_notify"));
+	ok(rpma_rt_conn_connect(conn, NULL));
+	fake_control(f);
+	async->event(async, IBV_EVENT_COMM_EST);
+	async->event(async, IBV_EVENT_SQ_DRAINED);
+	fake_finish_down(f);
+	assert_non_null(strstr(fake_trace(), "rdma_notify"));
+	fake_forget_trace();
+	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
+	async->event(async, IBV_EVENT_COMM_EST);
+	async->event(async, IBV_EVENT_PATH_MIG);
+	fake_finish_down(f);
+	assert_null(strstr(fake_trace(), "rdma_notify"));
+	assert_non_null(strstr(fake_news(), "its path has moved"));
+	async->event(async, IBV_EVENT_PATH_MIG_ERR);
+	fake_finish_down(f);
+	assert_non_null(strstr(fake_news(), "its path cannot move"));
+	fake_bury(f, &conn);
+}
+
+/* CLOSED is in the queue, with the former pointer; the call says so, and
+ * changes nothing. */
+static void user__dying_CLOSED(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+	void *user;
+	int here;
+
+	fake_conn_event(conn, RDMA_CM_EVENT_REJECTED, 0);
+	fake_finish_down(f);
+	assert_int_equal(rpma_rt_conn_set_user(conn, &here), RPMA_RT_E_CLOSED);
+	ok(rpma_rt_conn_get_user(conn, &user));
+	assert_ptr_equal(user, f);
+	fake_bury(f, &conn);
+	assert_ptr_equal(f->items[0].user, f);
+}
+
+/* It dies while the poller is asked, before the poller has the message. */
+static void user__dies_meanwhile_CLOSED(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_request(f);
+	int here;
+
+	ok(rpma_rt_conn_close(conn));
+	fake_control(f); /* HANDOVER is in the poller's inbox */
+	assert_int_equal(rpma_rt_conn_set_user(conn, &here), RPMA_RT_E_CLOSED);
+	fake_bury(f, &conn);
+	assert_ptr_equal(f->items[0].user, f);
 }
 
 static void user__of_the_items_from_then_on(void **state)
@@ -795,6 +896,8 @@ int main(void)
 		fake_test(resolve__no_queue_pair_FAILED),
 		fake_test(connect__refused_the_peer_s_word_kept),
 		fake_test(connect__refused_flush_first_still_REJECTED),
+		fake_test(connect__peer_leaves_meanwhile_DISCONNECTED),
+		fake_test(connect__answer_cannot_be_taken_FAILED),
 		fake_test(death__a_later_cause_changes_nothing),
 		fake_test(connect__verb_fails_FAILED),
 		fake_test(connect__twice_or_after_reject_INVAL),
@@ -816,6 +919,10 @@ int main(void)
 		fake_test(change__refused_its_spill_stays),
 		fake_test(set_queue__invalid_or_dying),
 		fake_test(route_open__refused),
+		fake_test(cm_event__says_nothing_GOES_ON),
+		fake_test(comm_est__told_while_connecting),
+		fake_test(user__dying_CLOSED),
+		fake_test(user__dies_meanwhile_CLOSED),
 		fake_test(user__of_the_items_from_then_on),
 		fake_test(drop_item__a_request_put),
 		fake_test(getters__invalid_INVAL),

@@ -81,7 +81,7 @@ static void create__what_it_holds_and_gives_back(void **state)
 			 FAKE_SQ + FAKE_RQ + RT_CONN_EVENTS);
 	assert_int_equal(with.in_use, 1);
 	assert_int_equal(rpma_rt_queue_delete(&f->queue), RPMA_RT_E_BUSY);
-	assert_non_null(strstr(fake_news(), "is not deleted"));
+	assert_true(fake_said("is not deleted"));
 	fake_bury(f, &conn);
 	after = count(f);
 	expect_same(&after, &before);
@@ -189,7 +189,7 @@ static void create__closed_queue_or_stopping_CLOSED(void **state)
 	assert_null(conn);
 }
 
-static void create__more_than_the_device_has_NOMEM(void **state)
+static void create__more_than_a_cq_of_the_device_INVAL(void **state)
 {
 	struct fake *f = *state;
 	struct rt_conn_spec spec = spec_of(f);
@@ -197,7 +197,7 @@ static void create__more_than_the_device_has_NOMEM(void **state)
 	int max = fake_attr.max_cqe;
 
 	fake_attr.max_cqe = FAKE_SQ + FAKE_RQ + 1; /* one too few */
-	assert_int_equal(rt_conn_create(&spec, &conn), RPMA_E_NOMEM);
+	assert_int_equal(rt_conn_create(&spec, &conn), RPMA_E_INVAL);
 	fake_attr.max_cqe = FAKE_SQ + FAKE_RQ + 2;
 	conn = fake_established(f);
 	assert_int_equal(conn->cq->room, 0);
@@ -243,16 +243,16 @@ static void create__configuration(void **state)
 
 	f->rt_cfg.min_rnr_timer = 3;
 	conn = fake_request(f);
-	ok(rpma_conn_cfg_get_sq_size(conn->cfg, &size));
+	ok(rpma_conn_cfg_get_sq_size(conn->setup->cfg, &size));
 	assert_int_equal(size, FAKE_SQ + 1);
-	ok(rpma_conn_cfg_get_rq_size(conn->cfg, &size));
+	ok(rpma_conn_cfg_get_rq_size(conn->setup->cfg, &size));
 	assert_int_equal(size, FAKE_RQ + 1);
-	ok(rpma_conn_cfg_get_min_rnr_timer(conn->cfg, &timer));
+	ok(rpma_conn_cfg_get_min_rnr_timer(conn->setup->cfg, &timer));
 	assert_int_equal(timer, 3);
 	fake_bury(f, &conn);
 	f->rt_cfg.min_rnr_timer = RPMA_MIN_RNR_TIMER_UNSET;
 	conn = fake_request(f);
-	ok(rpma_conn_cfg_get_min_rnr_timer(conn->cfg, &timer));
+	ok(rpma_conn_cfg_get_min_rnr_timer(conn->setup->cfg, &timer));
 	assert_int_equal(timer, 12);
 	fake_bury(f, &conn);
 }
@@ -265,7 +265,7 @@ int main(void)
 		fake_test(create__first_each_failure_nothing_left),
 		fake_test(create__no_cq_the_channel_stays),
 		fake_test(create__closed_queue_or_stopping_CLOSED),
-		fake_test(create__more_than_the_device_has_NOMEM),
+		fake_test(create__more_than_a_cq_of_the_device_INVAL),
 		fake_test(create__longer_than_the_device_has_INVAL),
 		fake_test(create__no_slot_NOMEM),
 		fake_test(create__configuration),

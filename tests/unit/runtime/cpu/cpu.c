@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* CPUs allowed to the process, and pinning. */
+/* CPUs of the process, and where a thread is placed. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -10,40 +10,19 @@
 #include "base/cpu.h"
 #include "rt_fake.h"
 
-static void nth_allowed__round_again(void **state)
+static int first_of(const cpu_set_t *set)
 {
-	cpu_set_t set;
-	int first;
-	int cpu;
-	int n;
+	int cpu = 0;
 
-	(void)state;
-	ok(sched_getaffinity(0, sizeof(set), &set));
-	for (n = 0; n < CPU_COUNT(&set); n++) {
-		ok(rt_cpu_nth_allowed(n, &cpu));
-		assert_true(CPU_ISSET(cpu, &set));
-	}
-	ok(rt_cpu_nth_allowed(0, &first));
-	ok(rt_cpu_nth_allowed(CPU_COUNT(&set), &cpu));
-	assert_int_equal(cpu, first);
-}
-
-static void nth_allowed__system_refuses_PROVIDER(void **state)
-{
-	int cpu = 5;
-
-	(void)state;
-	fake_fail("sched_getaffinity", 1, EPERM);
-	assert_int_equal(rt_cpu_nth_allowed(0, &cpu), RPMA_E_PROVIDER);
-	assert_int_equal(cpu, 5);
+	while (!CPU_ISSET(cpu, set))
+		cpu++;
+	return cpu;
 }
 
 static void check__any_is_always_right(void **state)
 {
 	(void)state;
-	fake_fail("sched_getaffinity", 1, EPERM); /* not asked */
 	ok(rt_cpu_check(RPMA_RT_CPU_ANY));
-	assert_false(fake_failed());
 }
 
 static void check__no_such_cpu_INVAL(void **state)
@@ -60,47 +39,60 @@ static void check__no_such_cpu_INVAL(void **state)
 	assert_int_equal(rt_cpu_check(cpu), RPMA_E_INVAL);
 }
 
-static void check__system_refuses_PROVIDER(void **state)
-{
-	(void)state;
-	fake_fail("sched_getaffinity", 1, EPERM);
-	assert_int_equal(rt_cpu_check(0), RPMA_E_PROVIDER);
-}
-
-static void pin_self__there_it_runs(void **state)
+/* Where the caller is pinned does not count. */
+static void check__pinned_caller_every_CPU_of_the_process(void **state)
 {
 	cpu_set_t before;
-	cpu_set_t set;
 	int cpu;
 
 	(void)state;
 	ok(sched_getaffinity(0, sizeof(before), &before));
-	ok(rt_cpu_nth_allowed(0, &cpu));
-	ok(rt_cpu_pin_self(cpu));
-	ok(sched_getaffinity(0, sizeof(set), &set));
-	assert_int_equal(CPU_COUNT(&set), 1);
-	assert_true(CPU_ISSET(cpu, &set));
-	ok(sched_setaffinity(0, sizeof(before), &before));
+	rt_cpu_place(pthread_self(), first_of(&before));
+	for (cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (CPU_ISSET(cpu, &before))
+			ok(rt_cpu_check(cpu));
+	}
+	rt_cpu_place(pthread_self(), RPMA_RT_CPU_ANY);
 }
 
-static void pin_self__any_leaves_it(void **state)
+static void place__there_it_runs_and_any_takes_it_back(void **state)
 {
+	cpu_set_t before;
+	cpu_set_t set;
+
 	(void)state;
+	ok(sched_getaffinity(0, sizeof(before), &before));
+	rt_cpu_place(pthread_self(), first_of(&before));
+	ok(sched_getaffinity(0, sizeof(set), &set));
+	assert_int_equal(CPU_COUNT(&set), 1);
+	assert_true(CPU_ISSET(first_of(&before), &set));
+	rt_cpu_place(pthread_self(), RPMA_RT_CPU_ANY);
+	ok(sched_getaffinity(0, sizeof(set), &set));
+	assert_true(CPU_EQUAL(&set, &before));
+}
+
+static void place__refused_it_runs_where_it_ran(void **state)
+{
+	cpu_set_t before;
+	cpu_set_t set;
+
+	(void)state;
+	ok(sched_getaffinity(0, sizeof(before), &before));
 	fake_fail("pthread_setaffinity_np", 1, EINVAL);
-	ok(rt_cpu_pin_self(RPMA_RT_CPU_ANY));
-	assert_int_equal(rt_cpu_pin_self(0), RPMA_E_PROVIDER);
+	rt_cpu_place(pthread_self(), first_of(&before));
+	assert_true(fake_failed());
+	ok(sched_getaffinity(0, sizeof(set), &set));
+	assert_true(CPU_EQUAL(&set, &before));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nth_allowed__round_again),
-		cmocka_unit_test(nth_allowed__system_refuses_PROVIDER),
 		cmocka_unit_test(check__any_is_always_right),
 		cmocka_unit_test(check__no_such_cpu_INVAL),
-		cmocka_unit_test(check__system_refuses_PROVIDER),
-		cmocka_unit_test(pin_self__there_it_runs),
-		cmocka_unit_test(pin_self__any_leaves_it),
+		cmocka_unit_test(check__pinned_caller_every_CPU_of_the_process),
+		cmocka_unit_test(place__there_it_runs_and_any_takes_it_back),
+		cmocka_unit_test(place__refused_it_runs_where_it_ran),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,7 +75,8 @@ static void dump__after_fork_FORKED(void **state)
 	f->rt->fork_generation--;
 }
 
-/* Pollers, CQs, queues, connections, the text. */
+/* Pollers, CQs, queues, connections, listeners, SRQs, adopted ones, holders of
+ * queues, what looks wrong, the text. */
 static void dump__no_memory_NOMEM(void **state)
 {
 	struct fake *f = *state;
@@ -83,7 +84,7 @@ static void dump__no_memory_NOMEM(void **state)
 	int n;
 
 	assert_true(fd >= 0);
-	for (n = 1; n <= 5; n++) {
+	for (n = 1; n <= 10; n++) {
 		fake_fail("malloc", n, 1);
 		assert_int_equal(rpma_rt_dump(f->rt, fd, RPMA_RT_DUMP_JSON),
 				 RPMA_E_NOMEM);
@@ -98,7 +99,7 @@ static void dump__list_being_changed_for_long_BUSY(void **state)
 {
 	struct fake *f = *state;
 
-	fake_fail("pthread_mutex_timedlock", 1, ETIMEDOUT);
+	fake_fail("pthread_mutex_clocklock", 1, ETIMEDOUT);
 	assert_int_equal(rpma_rt_dump(f->rt, 1, RPMA_RT_DUMP_HUMAN),
 			 RPMA_RT_E_BUSY);
 }
@@ -255,9 +256,9 @@ static void dump__ledger_not_read_WHY(void **state)
 
 	f->rt_cfg.single_poster = 1;
 	single = fake_established(f);
-	pthread_mutex_lock(&conn->gate[RPMA_RT_SEND_SIDE].lock);
+	rt_lock_take(&conn->gate[RPMA_RT_SEND_SIDE].lock);
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);
-	pthread_mutex_unlock(&conn->gate[RPMA_RT_SEND_SIDE].lock);
+	rt_lock_release(&conn->gate[RPMA_RT_SEND_SIDE].lock);
 	expect(text, "send: gate open, depth 8, ledger not read: busy\n");
 	expect(text, "recv: gate open, 0 of 8 outstanding\n");
 	expect(text, "recv: gate open, depth 8, ledger not read: "

@@ -3,6 +3,7 @@
 
 /* The event thread, for real: sources, and how they end or rest. */
 
+#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <semaphore.h>
@@ -77,6 +78,8 @@ static void source__ready_until_removed(void **state)
 	close(counter.answer);
 }
 
+#define GIVEN_UP 16 /* failures in a row, of other kinds */
+
 /* a source that has no memory for a while */
 struct poor {
 	struct rt_source source; /* first */
@@ -91,7 +94,7 @@ static void poor_ready(struct rt_source *source)
 	uint64_t value;
 
 	if (poor->calls++ < poor->refusals) {
-		rt_thread_rest(source);
+		assert_false(rt_thread_failed(source, ENOMEM));
 		return;
 	}
 	assert_int_equal(read(source->fd, &value, sizeof(value)),
@@ -122,11 +125,11 @@ static void rest__goes_on_later(void **state)
 	struct poor poor;
 
 	(void)state;
-	poor_init(&poor, 3);
+	poor_init(&poor, GIVEN_UP + 4);
 	fd.fd = poor.answer;
 	assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
 	rt_events_remove(&poor.source);
-	assert_int_equal(poor.calls, 4);
+	assert_int_equal(poor.calls, GIVEN_UP + 5);
 	close(poor.source.fd);
 	close(poor.answer);
 }
@@ -161,7 +164,8 @@ static void broken_ready(struct rt_source *source)
 
 	/* relaxed: a count */
 	atomic_fetch_add_explicit(&broken->calls, 1, memory_order_relaxed);
-	rt_thread_failed(source);
+	/* of what will not pass */
+	rt_thread_failed(source, EIO);
 	assert_int_equal(sem_post(&broken->called), 0);
 }
 
@@ -175,14 +179,15 @@ static void failed__not_for_ever(void **state)
 	assert_int_equal(sem_init(&broken.called, 0, 0), 0);
 	broken.source.fd = eventfd(1, EFD_CLOEXEC); /* readable for ever */
 	ok(rt_events_add(&broken.source));
-	for (i = 0; i < 50; i++)
+	for (i = 0; i < GIVEN_UP; i++)
 		assert_int_equal(sem_wait(&broken.called), 0);
 	for (i = 0; i < 100; i++)
 		ok(rt_events_call(nothing, NULL));
 	rt_events_remove(&broken.source);
 	/* relaxed: no other thread calls it any more */
 	assert_int_equal(
-		atomic_load_explicit(&broken.calls, memory_order_relaxed), 50);
+		atomic_load_explicit(&broken.calls, memory_order_relaxed),
+		GIVEN_UP);
 	close(broken.source.fd);
 	sem_destroy(&broken.called);
 }

@@ -23,7 +23,6 @@ static void gate_init(struct rt_gate *gate, bool single)
 {
 	memset(gate, 0, sizeof(*gate));
 	memset(&side, 0, sizeof(side));
-	pthread_mutex_init(&gate->lock, NULL);
 	gate->single = single;
 	gate->side = &side;
 }
@@ -61,7 +60,6 @@ static void enter__as_the_gate_says(void **state)
 		assert_int_equal(rt_gate_enter(&gate), RPMA_RT_E_CLOSED);
 		ok(rt_gate_await_open(&gate, 2));
 		assert_int_equal(wanted(&gate), 1);
-		pthread_mutex_destroy(&gate.lock);
 	}
 }
 
@@ -77,7 +75,6 @@ static void resume__over_CLOSED(void **state)
 		rt_gate_pause(&gate);
 		rt_gate_resume(&gate, true);
 		assert_int_equal(rt_gate_enter(&gate), RPMA_RT_E_CLOSED);
-		pthread_mutex_destroy(&gate.lock);
 	}
 }
 
@@ -95,7 +92,6 @@ static void resume__closed_meanwhile_stays_CLOSED(void **state)
 			      memory_order_relaxed);
 	rt_gate_resume(&gate, false);
 	assert_int_equal(rt_gate_enter(&gate), RPMA_RT_E_CLOSED);
-	pthread_mutex_destroy(&gate.lock);
 }
 
 struct closing {
@@ -143,7 +139,6 @@ static void close__waits_for_who_is_inside(bool single, bool pauses)
 			 pauses ? 0 : RPMA_RT_E_CLOSED);
 	if (pauses)
 		rt_gate_leave(&closing.gate);
-	pthread_mutex_destroy(&closing.gate.lock);
 }
 
 static void close__and_pause_wait_for_who_is_inside(void **state)
@@ -185,7 +180,6 @@ static void enter__paused_waits_or_AGAIN_on_a_poller(void **state)
 		closing.written = 1;
 		rt_gate_resume(&closing.gate, false);
 		ok(pthread_join(thread, NULL));
-		pthread_mutex_destroy(&closing.gate.lock);
 	}
 }
 
@@ -211,7 +205,6 @@ static void enter__two_single_posters_assertion(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_false(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	rt_gate_leave(&gate);
-	pthread_mutex_destroy(&gate.lock);
 }
 
 /* The whole connection: posts, dies with posts outstanding. */

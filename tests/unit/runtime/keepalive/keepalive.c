@@ -19,7 +19,7 @@
 /* Its next look is due. */
 static void let_time_pass(struct fake *f, struct rpma_rt_conn *conn)
 {
-	rt_schedule_ready(f->poller, &conn->poll.keepalive.task);
+	rt_schedule_ready(f->poller, &conn->poll.keepalive->task);
 	fake_round(f);
 }
 
@@ -69,11 +69,13 @@ static void off__nothing(void **state)
 static void room__one_more(void **state)
 {
 	struct fake *f = *state;
-	struct rpma_rt_conn *conn = watched(f);
+	struct rpma_rt_conn *conn;
 	uint32_t sq;
 
+	f->rt_cfg.keepalive_ms = HOUR_MS;
+	conn = fake_request(f);
 	assert_int_equal(conn->cq_user.room, FAKE_SQ + FAKE_RQ + 3);
-	ok(rpma_conn_cfg_get_sq_size(conn->cfg, &sq));
+	ok(rpma_conn_cfg_get_sq_size(conn->setup->cfg, &sq));
 	assert_int_equal(sq, FAKE_SQ + 2);
 	fake_bury(f, &conn);
 }

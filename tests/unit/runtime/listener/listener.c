@@ -4,6 +4,8 @@
 /* Listening, the copy of a configuration, its queues and their last item, and
  * how CM events are read. */
 
+#include <errno.h>
+
 #include "rt_fake.h"
 
 static int listen_at(struct fake *f, struct rpma_rt_queue *queue,
@@ -86,6 +88,89 @@ static void listen__invalid_INVAL(void **state)
 	assert_int_equal(rpma_rt_listener_get_port(NULL, &port), RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_listener_delete(NULL), RPMA_E_INVAL);
 	ok(rpma_rt_listener_delete(&listener));
+}
+
+/* What none of its clients could have. */
+static void listen__beyond_the_device_INVAL(void **state)
+{
+	struct rpma_rt_listener *listener = NULL;
+	struct fake *f = *state;
+
+#define LISTEN(words)                                               \
+	do {                                                        \
+		assert_int_equal(listen_at(f, f->queue, &listener), \
+				 RPMA_E_INVAL);                     \
+		assert_true(fake_said(words));                      \
+		assert_null(f->rt->listeners);                      \
+	} while (0)
+	f->rt_cfg.sq_size = 1000000;
+	LISTEN("rpma_rt_conn_cfg.sq_size is 1000000, it may be 1..32767");
+	f->rt_cfg.keepalive_ms = 1; /* which takes a place */
+	LISTEN("rpma_rt_conn_cfg.sq_size is 1000000, it may be 1..32766");
+	f->rt_cfg.keepalive_ms = 0;
+	f->rt_cfg.sq_size = FAKE_SQ;
+	f->rt_cfg.rq_size = 1000000;
+	LISTEN("rpma_rt_conn_cfg.rq_size is 1000000, it may be 1..32767");
+	f->rt_cfg.rq_size = FAKE_RQ;
+	f->rt_cfg.max_sge = 5;
+	LISTEN("rpma_rt_conn_cfg.max_sge is 5, it may be 1..4");
+	f->rt_cfg.max_sge = 1;
+	f->rt_cfg.max_inline = fake_max_inline + 1;
+	LISTEN("rpma_rt_conn_cfg.max_inline is 257, it may be 8..256");
+	f->rt_cfg.max_inline = 1 << 30;
+	LISTEN("rpma_rt_conn_cfg.max_inline is 1073741824, it may be 8..256");
+	f->rt_cfg.max_inline = 8;
+	/* only the device knows why */
+	fake_fail("ibv_create_qp", 1, EINVAL);
+	fake_fail("ibv_create_qp", 1, EINVAL);
+	LISTEN("the device refuses a queue pair with rpma_rt_conn_cfg.sq_size");
+#undef LISTEN
+	assert_true(fake_failed());
+	assert_string_equal(fake_trace(), ""); /* it was never on the network */
+}
+
+static void listen__device_fails_while_asked(void **state)
+{
+	struct rpma_rt_listener *listener = NULL;
+	struct fake *f = *state;
+
+	fake_fail("ibv_query_device", 1, ENOMEM);
+	assert_int_equal(listen_at(f, f->queue, &listener), RPMA_E_PROVIDER);
+	fake_fail("peer_get_ibv_pd", 1, RPMA_E_FORKED);
+	assert_int_equal(listen_at(f, f->queue, &listener), RPMA_E_FORKED);
+	fake_fail("ibv_create_cq", 1, ENOMEM);
+	assert_int_equal(listen_at(f, f->queue, &listener), RPMA_E_PROVIDER);
+	fake_fail("ibv_create_qp", 1, ENOMEM);
+	assert_int_equal(listen_at(f, f->queue, &listener), RPMA_E_NOMEM);
+	fake_fail("ibv_create_qp", 1, EIO);
+	assert_int_equal(listen_at(f, f->queue, &listener), RPMA_E_PROVIDER);
+	assert_true(fake_said("Input/output error"));
+	assert_true(fake_failed());
+	assert_null(listener);
+}
+
+static void listen__atomics_beyond_the_device_INVAL(void **state)
+{
+	struct rpma_rt_listener *listener = NULL;
+	struct fake *f = *state;
+	struct rpma_conn_cfg *more;
+
+	ok(rpma_conn_cfg_new(&more));
+	f->rt_cfg.more = more;
+	ok(rpma_conn_cfg_set_responder_resources(more, 17));
+	assert_int_equal(listen_at(f, f->queue, &listener), RPMA_E_INVAL);
+	assert_true(fake_said("rpma_rt_conn_cfg.more.responder_resources is "
+			      "17, it may be 0..16"));
+	ok(rpma_conn_cfg_set_responder_resources(more, 16));
+	ok(rpma_conn_cfg_set_initiator_depth(more, 9));
+	assert_int_equal(listen_at(f, f->queue, &listener), RPMA_E_INVAL);
+	assert_true(fake_said("rpma_rt_conn_cfg.more.initiator_depth is 9, it "
+			      "may be 0..8"));
+	ok(rpma_conn_cfg_set_initiator_depth(more, 8));
+	ok(listen_at(f, f->queue, &listener));
+	unlisten(f, f->queue, &listener);
+	f->rt_cfg.more = NULL;
+	ok(rpma_conn_cfg_delete(&more));
 }
 
 static void listen__each_failure_nothing_left(void **state)
@@ -356,6 +441,32 @@ static void request__queue_over_its_limit_REFUSED_AND_COUNTED(void **state)
 	unlisten(f, f->queue, &listener);
 }
 
+/* Whatever the cause, it is counted, and each cause is in the log. */
+static void request__no_connection_of_it_COUNTED(void **state)
+{
+	static const char *const calls[] = {"malloc", "req_new", "req_get_qp"};
+	struct rpma_rt_listener *listener;
+	struct fake *f = *state;
+	int i;
+
+	ok(listen_at(f, f->queue, &listener));
+	for (i = 0; i < 3; i++) {
+		fake_fail(calls[i], 1, i == 0 ? 1 : RPMA_E_PROVIDER);
+		fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener);
+		fake_cm_ready(f);
+		fake_finish_down(f);
+		assert_true(fake_failed());
+		/* relaxed: statistic, orders nothing */
+		assert_int_equal(atomic_load_explicit(&f->rt->requests_refused,
+						      memory_order_relaxed),
+				 i + 1);
+	}
+	assert_int_equal(fake_take(f, f->queue), 0);
+	assert_true(fake_said("port 4711 has refused 2 requests, the last "
+			      "because Provider error"));
+	unlisten(f, f->queue, &listener);
+}
+
 /* There is no place for it while the queue is over its limit. */
 static void closed__queue_over_its_limit_WAITS(void **state)
 {
@@ -423,12 +534,15 @@ static void cm_ready__reading_fails_once_nothing_lost(void **state)
 
 	ok(listen_at(f, f->queue, &listener));
 	fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener);
-	fake_fail("cm_channel_get_event", 1, RPMA_E_PROVIDER);
+	fake_fail("cm_channel_get_event", 1, EIO);
 	fake_cm_ready(f);
 	assert_true(fake_failed());
+	assert_true(fake_said("CM events of fake0 cannot be read for now"));
 	assert_int_equal(f->device->cm->source.failures, 1);
 	fake_cm_ready(f);
 	assert_int_equal(f->device->cm->source.failures, 0);
+	assert_string_equal(fake_news(),
+			    "CM events of fake0 can be read again");
 	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	conn = (struct rpma_rt_conn *)(uintptr_t)f->items[0].context;
@@ -436,25 +550,133 @@ static void cm_ready__reading_fails_once_nothing_lost(void **state)
 	unlisten(f, f->queue, &listener);
 }
 
-static void cm_ready__channel_broken_given_up(void **state)
+static void fail_reading(struct fake *f, int count, int err)
 {
-	struct fake *f = *state;
 	int i;
 
-	for (i = 0; i < 50; i++) {
-		assert_int_equal(f->device->cm->source.failures, i);
-		fake_fail("cm_channel_get_event", 1, RPMA_E_PROVIDER);
+	for (i = 0; i < count; i++) {
+		fake_fail("cm_channel_get_event", 1, err);
 		fake_cm_ready(f);
 		assert_true(fake_failed());
 	}
+}
+
+/* Want of memory passes, however long it takes; so does what comes rarely. */
+static void cm_ready__no_memory_NEVER_GIVEN_UP(void **state)
+{
+	struct fake *f = *state;
+
+	fail_reading(f, 1000, ENOMEM);
+	fail_reading(f, 15, EIO);
+	assert_int_equal(rt_cm_error(f->device->cm), 0);
+	fake_cm_ready(f);
+	fail_reading(f, 15, EIO);
+	assert_int_equal(rt_cm_error(f->device->cm), 0);
+	fake_cm_ready(f);
+}
+
+/* The channel is broken: whoever relied on it is told, and nobody new does. */
+static void cm_ready__given_up_ALL_ARE_TOLD(void **state)
+{
+	struct rpma_rt_listener *listener;
+	struct rpma_rt_listener *other;
+	struct fake *f = *state;
+	struct rpma_rt_conn *established = fake_established(f);
+	struct rpma_rt_conn *request = fake_request(f);
+	struct rpma_rt_conn *conn;
+	int value;
+
+	ok(listen_at(f, f->queue, &listener));
+	fail_reading(f, 16, EBADF);
+	assert_int_equal(rt_cm_error(f->device->cm), EBADF);
+	assert_true(fake_said("CM events of fake0 can be read no more") ||
+		    fake_said("reports no requests any more"));
 	/* it rests no more */
-	assert_null(f->device->cm->source.resting_next);
+	assert_null(f->device->control.resting);
+	fake_finish_down(f);
+	expect_listener_closed(f, f->queue, listener, RPMA_RT_REASON_FAILED);
+	assert_int_equal(rpma_rt_completion_detail(&f->items[0], &value),
+			 RPMA_RT_DETAIL_ERRNO);
+	assert_int_equal(value, EBADF);
+	fake_markers(request);
+	fake_finish_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_ptr_equal(rpma_rt_completion_conn(&f->items[0]), request);
+	assert_int_equal(f->items[0].status, RPMA_RT_REASON_FAILED);
+	assert_int_equal(rpma_rt_completion_detail(&f->items[0], &value),
+			 RPMA_RT_DETAIL_ERRNO);
+	assert_int_equal(value, EBADF);
+	ok(rpma_rt_conn_unref(&request));
+	ok(rpma_rt_listener_delete(&listener));
+
+	assert_int_equal(listen_at(f, f->queue, &other), RPMA_E_PROVIDER);
+	assert_true(fake_said("no connections with fake0 in this runtime"));
+	fake_logged();
+	assert_int_equal(
+		rpma_rt_conn_new(f->rt, "127.0.0.1", "1", &f->rt_cfg, &conn),
+		RPMA_E_PROVIDER);
+	assert_int_equal(fake_logged(), 1);
+	/* what is established goes on */
+	ok(fake_send(established, 1, 0));
+	fake_bury(f, &established);
+	assert_int_equal(f->items[f->got - 1].status, RPMA_RT_REASON_LOCAL);
+}
+
+/* ------------------------------------------------ a device that is lost --- */
+
+static void fatal(struct fake *f)
+{
+	f->device->cm->async.fatal(&f->device->cm->async);
+}
+
+/* No id is removed; the device says that it has failed. */
+static void device__fatal_DEVICE(void **state)
+{
+	struct rpma_rt_listener *listener;
+	struct fake *f = *state;
+
+	ok(listen_at(f, f->queue, &listener));
+	fake_forget_trace();
+	fatal(f);
+	fatal(f); /* as one */
+	fake_finish_down(f);
+	expect_listener_closed(f, f->queue, listener, RPMA_RT_REASON_DEVICE);
+	assert_string_equal(fake_trace(), "ep_shutdown");
+	ok(rpma_rt_listener_delete(&listener));
+	/* a device that is back takes another */
+	ok(listen_at(f, f->queue, &listener));
+	unlisten(f, f->queue, &listener);
+}
+
+static void fail_device(void *arg)
+{
+	struct fake *f = arg;
+
+	fatal(f);
+	fake_control(f);
+}
+
+/* Between the network and the list: it is found out. */
+static void device__fatal_while_listening_PROVIDER(void **state)
+{
+	struct rpma_rt_listener *listener = NULL;
+	struct fake *f = *state;
+
+	fake_when_listening(fail_device, f);
+	assert_int_equal(listen_at(f, f->queue, &listener), RPMA_E_PROVIDER);
+	assert_true(fake_said("its device failed while it was made"));
+	assert_null(listener);
+	fake_finish_down(f);
+	assert_int_equal(fake_take(f, f->queue), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fake_test(listen__invalid_INVAL),
+		fake_test(listen__beyond_the_device_INVAL),
+		fake_test(listen__device_fails_while_asked),
+		fake_test(listen__atomics_beyond_the_device_INVAL),
 		fake_test(listen__each_failure_nothing_left),
 		fake_test(listen__closed_queue_or_stopping_CLOSED),
 		fake_test(listener__holds_its_queue_until_deleted),
@@ -467,10 +689,14 @@ int main(void)
 		fake_test(closed__queue_over_its_limit_WAITS),
 		fake_test(queues__one_of_each_poller),
 		fake_test(request__queue_over_its_limit_REFUSED_AND_COUNTED),
+		fake_test(request__no_connection_of_it_COUNTED),
 		fake_test(device__removed_DEVICE),
 		fake_test(device__removed_while_it_is_deleted_ONCE),
 		fake_test(cm_ready__reading_fails_once_nothing_lost),
-		fake_test(cm_ready__channel_broken_given_up),
+		fake_test(cm_ready__no_memory_NEVER_GIVEN_UP),
+		fake_test(cm_ready__given_up_ALL_ARE_TOLD),
+		fake_test(device__fatal_DEVICE),
+		fake_test(device__fatal_while_listening_PROVIDER),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

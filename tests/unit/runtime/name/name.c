@@ -39,7 +39,7 @@ static void set_name__invalid_INVAL(void **state)
 	strcpy(before, rpma_rt_conn_get_name(conn));
 	assert_int_equal(rpma_rt_conn_set_name(NULL, "x"), RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_conn_set_name(conn, NULL), RPMA_E_INVAL);
-	assert_int_equal(fake_logged(), 0);
+	assert_int_equal(fake_logged(), 2);
 	assert_int_equal(rpma_rt_conn_set_name(conn, ""), RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_conn_set_name(conn, LONGEST "2"),
 			 RPMA_E_INVAL);
@@ -91,6 +91,7 @@ static void set_name__after_connect_INVAL(void **state)
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	assert_int_equal(rpma_rt_conn_set_name(conn, "late"), RPMA_E_INVAL);
+	assert_int_equal(fake_logged(), 1);
 	fake_bury(f, &conn);
 }
 

@@ -110,19 +110,21 @@ static void get_peer_addr__little_room_cut(void **state)
 }
 
 /* Of no family that is known here: as it is, whole. */
-static void get_peer_addr__another_family_whole(void **state)
+/* The longest that the connection manager has. */
+static void get_peer_addr__infiniband_whole(void **state)
 {
-	struct sockaddr_storage peer = {.ss_family = AF_UNIX};
+	struct sockaddr_storage peer = {.ss_family = AF_IB};
 	struct fake *f = *state;
 	struct sockaddr_storage addr;
 	socklen_t len = sizeof(addr);
 	struct rpma_rt_conn *conn;
 
+	memset((char *)&peer + 2, 7, sizeof(peer) - 2);
 	set_peer(&peer, sizeof(peer));
 	conn = fake_request(f);
 	ok(rpma_rt_conn_get_peer_addr(conn, (struct sockaddr *)&addr, &len));
-	assert_int_equal(len, sizeof(peer));
-	assert_memory_equal(&addr, &peer, sizeof(peer));
+	assert_int_equal(len, RT_ADDR_IB);
+	assert_memory_equal(&addr, &peer, len);
 	ok(rpma_rt_conn_close(conn));
 	fake_bury(f, &conn);
 }
@@ -265,7 +267,7 @@ int main(void)
 		fake_test(get_peer_addr__before_ready_INVAL),
 		fake_test(get_peer_addr__closed_still_known),
 		fake_test(get_peer_addr__little_room_cut),
-		fake_test(get_peer_addr__another_family_whole),
+		fake_test(get_peer_addr__infiniband_whole),
 		fake_test(apply__invalid_INVAL),
 		fake_test(flush__nothing_applied_NOSUPP),
 		fake_test(flush__applied_posts),

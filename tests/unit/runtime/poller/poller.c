@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "rt_fake.h"
 #include "base/self.h"
@@ -100,6 +101,67 @@ static void round__one_batch_one_publication(void **state)
 	fake_round(f);
 	assert_int_equal(stats_of(f).batches, batches + 1);
 	assert_int_equal(stats_of(f).completions, FAKE_SQ);
+	fake_bury(f, &conn);
+}
+
+/* One completion alone wakes a consumer that sleeps on its fd, and brings the
+ * poster that was refused its WRITABLE, behind it. */
+static void round__one_alone_RINGS_AND_ANSWERS(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct epoll_event event = {.events = EPOLLIN};
+	int set = epoll_create1(0);
+	int fd;
+	int i;
+
+	for (i = 0; i < FAKE_SQ; i++)
+		ok(fake_send(conn, (uint64_t)i, ALWAYS));
+	assert_int_equal(fake_send(conn, 0, ALWAYS), RPMA_E_AGAIN);
+	ok(rpma_rt_queue_get_fd(f->queue, &fd));
+	ok(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event));
+	ok(rpma_rt_queue_arm(f->queue));
+	f->poller->runner =
+		0; /* of the thread that armed the ring is left out */
+	fake_sent(conn, 0, IBV_WC_SUCCESS);
+	assert_int_equal(rt_round_run(f->poller, RT_BATCH), 1);
+	assert_int_equal(epoll_wait(set, &event, 1, 0), 1);
+	assert_int_equal(fake_take(f, f->queue), 2);
+	assert_int_equal(f->items[0].kind, RPMA_RT_COMPLETION);
+	assert_int_equal(f->items[1].kind, RPMA_RT_WRITABLE);
+	ok(fake_send(conn, 0, ALWAYS));
+	assert_int_equal(stats_of(f).doorbells, 1);
+	close(set);
+	fake_bury(f, &conn);
+}
+
+/* One alone is counted as a batch is; one that is swallowed gives its credit
+ * back all the same. */
+static void round__one_alone_COUNTED(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_poller_stats before = stats_of(f);
+	struct rpma_rt_poller_stats after;
+	int i;
+
+	send_and_complete(conn, 1);
+	assert_int_equal(rt_round_run(f->poller, RT_BATCH), 1);
+	after = stats_of(f);
+	assert_int_equal(after.polls - after.empty_polls,
+			 before.polls - before.empty_polls + 1);
+	assert_int_equal(after.completions, before.completions + 1);
+	assert_int_equal(after.delivered, before.delivered + 1);
+	assert_int_equal(after.batches, before.batches + 1);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	/* the last of these is signaled, so that room comes back */
+	for (i = 0; i < FAKE_SQ / 2; i++)
+		ok(fake_send(conn, 1, RPMA_F_COMPLETION_ON_ERROR));
+	fake_sent(conn, fake_qp(conn)->sq_count - 1, IBV_WC_SUCCESS);
+	assert_int_equal(rt_round_run(f->poller, RT_BATCH), 1);
+	assert_int_equal(stats_of(f).completions, before.completions + 2);
+	assert_int_equal(stats_of(f).delivered, before.delivered + 1);
+	assert_int_equal(fake_take(f, f->queue), 0);
 	fake_bury(f, &conn);
 }
 
@@ -550,6 +612,8 @@ int main(void)
 		fake_test(round__budget_kept),
 		fake_test(round__each_cq_in_turn),
 		fake_test(round__one_batch_one_publication),
+		fake_test(round__one_alone_RINGS_AND_ANSWERS),
+		fake_test(round__one_alone_COUNTED),
 		fake_test(add_cq__no_memory_its_connections_die),
 		fake_test(arm__every_cq_then_asleep),
 		fake_test(arm__completion_before_its_arm_found),

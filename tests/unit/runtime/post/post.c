@@ -9,6 +9,8 @@
 #include <errno.h>
 
 #include "rt_fake.h"
+#include "base/chunks.h"
+#include "srq/srq.h"
 
 #define ALWAYS	 RPMA_F_COMPLETION_ALWAYS
 #define ON_ERROR RPMA_F_COMPLETION_ON_ERROR
@@ -72,6 +74,86 @@ static void post_recv__invalid_INVAL(void **state)
 	assert_int_equal(rpma_rt_post_recv(conn, &wr, -1), RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_post_recv(conn, &wr, 1), RPMA_E_INVAL);
 	assert_int_equal(rt_ledger_room(&conn->gate[1].ledger), FAKE_RQ);
+	fake_bury(f, &conn);
+}
+
+/* Whatever is refused is logged once: the call, or the work request's index. */
+static void expect_said(int ret, int error, const char *words)
+{
+	assert_int_equal(ret, error);
+	assert_int_equal(fake_logged(), 1);
+	assert_true(fake_said(words));
+}
+
+static void post__refused_call_LOGGED(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_recv_wr recv = {.context = 1};
+	struct rpma_rt_wr wr = a_send(0);
+	struct rpma_rt_srq srq = {0};
+
+	fake_logged();
+	expect_said(rpma_rt_post_send(NULL, &wr, 1), RPMA_E_INVAL, "conn");
+	expect_said(rpma_rt_post_send(conn, NULL, 1), RPMA_E_INVAL, "wr");
+	expect_said(rpma_rt_post_send(conn, &wr, -1), RPMA_E_INVAL, "count");
+	expect_said(rpma_rt_post_recv(NULL, &recv, 1), RPMA_E_INVAL, "conn");
+	expect_said(rpma_rt_post_recv(conn, NULL, 1), RPMA_E_INVAL, "wr");
+	expect_said(rpma_rt_post_recv(conn, &recv, -1), RPMA_E_INVAL, "count");
+	expect_said(rpma_rt_srq_post_recv(NULL, &recv, 1), RPMA_E_INVAL, "srq");
+	expect_said(rpma_rt_srq_post_recv(&srq, NULL, 1), RPMA_E_INVAL, "wr");
+	expect_said(rpma_rt_srq_post_recv(&srq, &recv, -1), RPMA_E_INVAL,
+		    "count");
+	conn->from.srq = &srq;
+	conn->receives = RT_RECEIVES_SRQ;
+	expect_said(rpma_rt_post_recv(conn, &recv, 1), RPMA_E_INVAL,
+		    "rpma_rt_srq_post_recv()");
+	expect_said(rpma_rt_post_recv(conn, &recv, 0), RPMA_E_INVAL,
+		    "rpma_rt_srq_post_recv()");
+	conn->receives = RT_RECEIVES_OWN;
+	fake_bury(f, &conn);
+}
+
+/* What only librpma knows, alone and among others. */
+static void post_send__refused_by_librpma_LOGGED_WITH_INDEX(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_wr wrs[RT_POST_CHUNK + 2];
+
+	fill(wrs, RT_POST_CHUNK + 2);
+	wrs[0].op = RPMA_RT_OP_FETCH_ADD;
+	wrs[0].local = A_LOCAL;
+	wrs[0].remote = A_REGION;
+	wrs[RT_POST_CHUNK] = wrs[0];
+	fake_logged();
+	fake_fail("wr_fetch_add", 1, RPMA_E_INVAL);
+	expect_said(rpma_rt_post_send(conn, wrs, 1), RPMA_E_INVAL,
+		    "request 0 ");
+	fake_fail("wr_fetch_add", 2, RPMA_E_NOSUPP);
+	expect_said(rpma_rt_post_send(conn, wrs, RT_POST_CHUNK + 2),
+		    RPMA_E_NOSUPP, "request 32 ");
+	assert_int_equal(fake_qp(conn)->sq_count, 0);
+	assert_int_equal(rt_ledger_room(&conn->gate[0].ledger), FAKE_SQ);
+	fake_bury(f, &conn);
+}
+
+/* A single one is refused as one of many is. */
+static void post__one_alone_refused_NONE_POSTED(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_wr wr = a_send(0);
+
+	wr.local = A_LOCAL;
+	fake_fail("wr_send", 1, RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), RPMA_E_INVAL);
+	assert_int_equal(rt_ledger_room(&conn->gate[0].ledger), FAKE_SQ);
+	fake_fail("post_send", 1, ENOMEM);
+	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), RPMA_E_PROVIDER);
+	assert_int_equal(rt_ledger_room(&conn->gate[0].ledger), FAKE_SQ);
+	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), RPMA_RT_E_CLOSED);
+	fake_finish_down(f);
 	fake_bury(f, &conn);
 }
 
@@ -338,21 +420,82 @@ static void post__retired_meanwhile_no_AGAIN(void **state)
 	fake_bury(f, &conn);
 }
 
+/* On a poller thread, while another thread posts. */
+static void send_locked_out(struct fake *f, struct rpma_rt_conn *conn,
+			    int answer)
+{
+	rt_lock_take(&conn->gate[0].lock);
+	ok(rt_poller_enter(f->poller));
+	assert_int_equal(fake_send(conn, 0, ALWAYS), answer);
+	rt_poller_leave(f->poller);
+	rt_lock_release(&conn->gate[0].lock);
+}
+
+/* However often it was refused before the poller's round, one WRITABLE; and one
+ * more when it is refused after that. */
 static void post__on_a_poller_thread_never_waits_AGAIN(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
+	int i;
 
-	pthread_mutex_lock(&conn->gate[0].lock); /* another thread posts */
-	ok(rt_poller_enter(f->poller));
-	assert_int_equal(fake_send(conn, 0, ALWAYS), RPMA_E_AGAIN);
-	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_LOCK);
-	ok(fake_recv(conn, 0)); /* the sides do not hinder each other */
-	rt_poller_leave(f->poller);
-	pthread_mutex_unlock(&conn->gate[0].lock);
-	fake_round(f);
-	assert_int_equal(fake_take(f, f->queue), 0); /* no WRITABLE for that */
+	for (i = 0; i < 2; i++) {
+		send_locked_out(f, conn, RPMA_E_AGAIN);
+		assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_LOCK);
+		ok(fake_recv(conn, 0)); /* the sides do not hinder each other */
+		send_locked_out(f, conn, RPMA_E_AGAIN);
+		assert_false(rt_inbox_is_empty(&f->poller->inbox));
+		fake_round(f);
+		fake_round(f);
+		assert_int_equal(fake_take(f, f->queue), 1);
+		assert_int_equal(f->items[0].kind, RPMA_RT_WRITABLE);
+		assert_int_equal(f->items[0].opcode, RPMA_RT_SEND_SIDE);
+		assert_int_equal(f->items[0].context, (uintptr_t)conn);
+	}
 	fake_bury(f, &conn);
+}
+
+/* Behind the event that opens the side, not before it. */
+static void post__locked_out_before_READY_told_behind_it(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = NULL;
+
+	ok(rpma_rt_conn_new(f->rt, "::1", "1", &f->rt_cfg, &conn));
+	send_locked_out(f, conn, RPMA_E_AGAIN);
+	fake_finish_down(f);
+	assert_int_equal(fake_take(f, f->queue), 0);
+	fake_conn_event(conn, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	fake_conn_event(conn, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	fake_finish_down(f);
+	ok(rpma_rt_conn_connect(conn, NULL));
+	fake_finish_down(f);
+	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
+	fake_finish_down(f);
+	assert_int_equal(fake_take(f, f->queue), 3);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_READY);
+	assert_int_equal(f->items[1].opcode, RPMA_RT_EVENT_ESTABLISHED);
+	assert_int_equal(f->items[2].kind, RPMA_RT_WRITABLE);
+	fake_bury(f, &conn);
+}
+
+/* CLOSED has come, or is to come: no AGAIN that nothing follows. */
+static void post__locked_out_of_one_that_is_closed_CLOSED(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	send_locked_out(f, conn, RPMA_E_AGAIN);
+	ok(rpma_rt_conn_close(conn));
+	send_locked_out(f, conn, RPMA_RT_E_CLOSED);
+	fake_finish_down(f);
+	fake_markers(conn);
+	fake_finish_down(f);
+	assert_int_equal(fake_take(f, f->queue), 2); /* no WRITABLE behind it */
+	assert_int_equal(f->items[0].kind, RPMA_RT_WRITABLE);
+	assert_int_equal(f->items[1].opcode, RPMA_RT_EVENT_CLOSED);
+	send_locked_out(f, conn, RPMA_RT_E_CLOSED);
+	ok(rpma_rt_conn_unref(&conn));
 }
 
 static void post__on_error_only_tagged(void **state)
@@ -542,7 +685,7 @@ static void part__what_it_may_not_have_INVAL(void **state)
 	wrs[0].flags |= ON_ERROR;
 	assert_int_equal(rpma_rt_post_send(conn, wrs, 2), RPMA_E_INVAL);
 	fill_link(wrs, 2, RPMA_RT_F_PART);
-	wrs[0].route = conn->own[RPMA_RT_SEND_SIDE];
+	wrs[0].route = &conn->own[RPMA_RT_SEND_SIDE];
 	assert_int_equal(rpma_rt_post_send(conn, wrs, 2), RPMA_E_INVAL);
 	assert_int_equal(fake_qp(conn)->sq_count, 0);
 	fake_bury(f, &conn);
@@ -578,6 +721,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fake_test(post_send__invalid_INVAL),
 		fake_test(post_recv__invalid_INVAL),
+		fake_test(post__refused_call_LOGGED),
+		fake_test(post_send__refused_by_librpma_LOGGED_WITH_INDEX),
+		fake_test(post__one_alone_refused_NONE_POSTED),
 		fake_test(post__route_of_another_side_or_connection_INVAL),
 		fake_test(post__gates_AGAIN_open_CLOSED),
 		fake_test(post__too_early_then_closed_NO_WRITABLE),
@@ -593,6 +739,8 @@ int main(void)
 		fake_test(post__beyond_credit_A_PART),
 		fake_test(post__retired_meanwhile_no_AGAIN),
 		fake_test(post__on_a_poller_thread_never_waits_AGAIN),
+		fake_test(post__locked_out_before_READY_told_behind_it),
+		fake_test(post__locked_out_of_one_that_is_closed_CLOSED),
 		fake_test(post__on_error_only_tagged),
 		fake_test(post_send__each_operation),
 		fake_test(one_each__as_in_a_batch),

@@ -377,6 +377,40 @@ static void poll__one_lane_always_full_OTHERS_COME(void **state)
 	assert_int_equal(seen, (1u << (POLLERS + 1)) - 1);
 }
 
+/* A few or many, in one piece or around the end of the ring. */
+static void poll__any_number_anywhere_in_the_ring_IN_ORDER(void **state)
+{
+	struct world *world = *state;
+	struct rt_lane *lane = lane_of(world, 0);
+	uint64_t next = 0;
+	int count;
+	int i;
+
+	for (count = 1; count <= SIZE; count++) {
+		stub_publish(lane, next, (uint32_t)count);
+		assert_int_equal(poll_up_to(world, MAX), count);
+		for (i = 0; i < count; i++)
+			assert_int_equal(world->taken[i].context, next++);
+		assert_int_equal(poll_up_to(world, MAX), 0);
+	}
+}
+
+/* A lane that always has items does not hide messages. */
+static void poll__lane_and_messages_BOTH(void **state)
+{
+	struct world *world = *state;
+	struct rt_lane *lane = lane_of(world, 0);
+
+	stub_publish(lane, 0, 3);
+	assert_int_equal(rpma_rt_queue_push(world->queue, 9, NULL, 0, 0), 0);
+	assert_int_equal(poll_up_to(world, 1), 1);
+	assert_int_equal(poll_up_to(world, 1), 1);
+	assert_true(world->taken[0].kind == RPMA_RT_MESSAGE ||
+		    world->taken[0].context == 0);
+	assert_int_equal(poll_up_to(world, MAX), 2);
+	assert_int_equal(poll_up_to(world, MAX), 0);
+}
+
 static void push__fields_ARRIVE(void **state)
 {
 	struct world *world = *state;
@@ -454,6 +488,33 @@ static void close__empty_CLOSED(void **state)
 	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, 1, -1),
 			 RPMA_RT_E_CLOSED);
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
+}
+
+/* As many as may be; the next one when one was taken. */
+static void push__too_many_BUSY(void **state)
+{
+	struct world *world = *state;
+	struct rpma_rt_queue *queue = world->queue;
+	struct rpma_rt_completion item;
+	struct rpma_rt_queue_stats stats;
+	uint32_t i;
+
+	for (i = 0; i < RPMA_RT_MAX_MESSAGES; i++)
+		assert_int_equal(rpma_rt_queue_push(queue, i, NULL, 0, 0), 0);
+	assert_int_equal(rpma_rt_queue_push(queue, i, NULL, 0, 0),
+			 RPMA_RT_E_BUSY);
+	assert_int_equal(rpma_rt_queue_poll(queue, &item, 1), 1);
+	assert_int_equal(rpma_rt_queue_push(queue, i, NULL, 0, 0), 0);
+	assert_int_equal(rpma_rt_queue_push(queue, i, NULL, 0, 0),
+			 RPMA_RT_E_BUSY);
+	assert_int_equal(rpma_rt_queue_get_stats(queue, &stats, sizeof(stats)),
+			 0);
+	assert_int_equal(stats.messages, RPMA_RT_MAX_MESSAGES + 1);
+	for (i = 1; i <= RPMA_RT_MAX_MESSAGES; i++) {
+		assert_int_equal(rpma_rt_queue_poll(queue, &item, 1), 1);
+		assert_int_equal(item.context, i);
+	}
+	assert_int_equal(rpma_rt_queue_poll(queue, &item, 1), 0);
 }
 
 static void push__closed_CLOSED(void **state)
@@ -811,6 +872,32 @@ static void take__item_of_two_lanes_LAST(void **state)
 			 0);
 }
 
+/* likewise where the queue has one lane, with an item before the token, behind
+ * it, or neither */
+static void take__token_in_the_one_lane_DROPPED(void **state)
+{
+	struct world *world = *state;
+	struct rt_lane *lane = lane_of(world, 0);
+	struct rt_joint *joint = joint_new(world, 5);
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		if (i & 1)
+			stub_publish(lane, 1, 1);
+		publish_token(lane, joint);
+		if (i & 2)
+			stub_publish(lane, 2, 1);
+		assert_int_equal(poll_up_to(world, MAX), (i & 1) + (i >> 1));
+		if (i & 1)
+			assert_int_equal(world->taken[0].context, 1);
+		if (i & 2)
+			assert_int_equal(world->taken[i & 1].context, 2);
+	}
+	publish_token(lane, joint);
+	assert_int_equal(poll_up_to(world, MAX), 1);
+	assert_int_equal(world->taken[0].context, 77);
+}
+
 /* a queue that is deleted with tokens inside frees what they belong to */
 static void delete__token_inside_FREED(void **state)
 {
@@ -973,6 +1060,7 @@ int main(void)
 #define ON_QUEUE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		ON_QUEUE(take__item_of_two_lanes_LAST),
+		ON_QUEUE(take__token_in_the_one_lane_DROPPED),
 		ON_QUEUE(delete__token_inside_FREED),
 		ON_QUEUE(wake__null_INVAL),
 		ON_QUEUE(wake__before_a_wait_THAT_ANSWERS_0),
@@ -1003,6 +1091,8 @@ int main(void)
 		ON_QUEUE(poll__more_than_max_REST_LATER),
 		ON_QUEUE(poll__several_sources_ALL),
 		ON_QUEUE(poll__one_lane_always_full_OTHERS_COME),
+		ON_QUEUE(poll__any_number_anywhere_in_the_ring_IN_ORDER),
+		ON_QUEUE(poll__lane_and_messages_BOTH),
 		ON_QUEUE(push__fields_ARRIVE),
 		ON_QUEUE(push__several_IN_ORDER),
 		ON_QUEUE(push__null_INVAL),
@@ -1010,6 +1100,7 @@ int main(void)
 		ON_QUEUE(wait__something_there_AT_ONCE),
 		ON_QUEUE(wait__nothing_comes_NONE),
 		ON_QUEUE(close__empty_CLOSED),
+		ON_QUEUE(push__too_many_BUSY),
 		ON_QUEUE(push__closed_CLOSED),
 		ON_QUEUE(close__messages_inside_THEN_CLOSED),
 		ON_QUEUE(close__users_left_NONE),

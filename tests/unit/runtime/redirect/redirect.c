@@ -627,20 +627,6 @@ static void close__refused_in_the_last_call(void **state)
 
 /* ------------------------------------------------------------- deaths --- */
 
-static void die_to_the_end(void *arg)
-{
-	struct fake *f = arg;
-	struct rpma_rt_conn *conn = f->rt->conns;
-
-	ok(rpma_rt_conn_close(conn));
-	while (rt_slots_of(f->poller)->conns[conn->slot] != NULL) {
-		fake_control(f);
-		fake_round(f);
-		if (conn->poll.state == RT_PS_DRAINING)
-			fake_markers(conn);
-	}
-}
-
 /* It ends between the steps of a change. */
 static void close__dies_meanwhile(void **state)
 {
@@ -652,7 +638,7 @@ static void close__dies_meanwhile(void **state)
 	struct rpma_rt_route *route = open_to(conn, queue);
 
 	ok(post(conn, route, 1, ALWAYS));
-	fake_when_answered(die_to_the_end, f);
+	fake_when_answered(fake_die, f);
 	ok(rpma_rt_route_close(route, NULL));
 	fake_finish_down(f);
 	expect_closed(f, queue);
@@ -729,7 +715,7 @@ static void dump__what_a_closed_one_owes(void **state)
 	fake_round(f);
 	ok(rpma_rt_route_close(to, NULL));
 	assert_ptr_equal(conn->listed_closed, to);
-	assert_null(to->listed_next);
+	assert_null(rt_route_listed_next(to));
 	take_all(f, queue);
 	take_all(f, last);
 	fake_bury(f, &conn);

@@ -89,8 +89,8 @@ static void name__becomes_a_number(void **state)
 	sem_post(&server.answer);
 	rt_resolve_stop(f->rt); /* waits for the answer */
 	fake_finish_down(f);
-	assert_string_equal(conn->addr, "192.0.2.1");
-	assert_string_equal(conn->port, "4711");
+	assert_string_equal(conn->setup->addr, "192.0.2.1");
+	assert_string_equal(conn->setup->port, "4711");
 	assert_string_equal(fake_trace(), "req_new_async");
 	fake_bury(f, &conn);
 }
@@ -125,9 +125,14 @@ static void name__unknown_UNREACHABLE(void **state)
 	struct rpma_rt_conn *conn = begun(f);
 
 	server.result = EAI_NONAME;
+	fake_logged();
 	sem_post(&server.answer);
 	rt_resolve_stop(f->rt);
+	assert_true(fake_said("host.example"));
+	assert_true(fake_said("4711"));
+	assert_true(fake_said(gai_strerror(EAI_NONAME)));
 	expect_closed(f, &conn, RPMA_RT_REASON_UNREACHABLE);
+	assert_int_equal(fake_logged(), 1);
 }
 
 static void name__no_thread_refused(void **state)

@@ -9,7 +9,9 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "rt_fake.h"
+#include "base/chunks.h"
 #include "poller/want.h"
 #include "poller/qp_table.h"
 #include "srq/srq.h"
@@ -132,8 +134,10 @@ static void bury_in(struct fake *f, struct rpma_rt_conn **conn,
 	ok(rpma_rt_conn_close(*conn));
 	fake_finish_down(f);
 	assert_int_equal(fake_qp(*conn)->rq_count, 0);
-	assert_int_equal((*conn)->ctl.markers_due, 1u << RPMA_RT_SEND_SIDE);
+	assert_int_equal((*conn)->ctl.markers_due,
+			 1u << RPMA_RT_SEND_SIDE | RT_MARK_LAST_WQE);
 	sq_marker(*conn);
+	fake_last_wqe(*conn);
 	fake_finish_down(f);
 	assert_true(fake_take(f, queue) > 0);
 	assert_int_equal(f->items[f->got - 1].opcode, RPMA_RT_EVENT_CLOSED);
@@ -143,6 +147,91 @@ static void bury_in(struct fake *f, struct rpma_rt_conn **conn,
 static void bury(struct fake *f, struct rpma_rt_conn **conn)
 {
 	bury_in(f, conn, f->queue);
+}
+
+static uint64_t last_wqe_missing(const struct fake *f)
+{
+	struct rpma_rt_poller_stats stats;
+
+	ok(rpma_rt_poller_get_stats(f->rt, 0, &stats, sizeof(stats)));
+	return stats.last_wqe_missing;
+}
+
+/* The queue pair is not destroyed while the device may take receives for it. */
+static void last_wqe__waited_for(void **state)
+{
+	struct rpma_rt_conn *conn;
+	struct scene s;
+
+	scene_open(&s, state);
+	scene_srq(&s);
+	conn = fake_established(s.f);
+	ok(rpma_rt_conn_close(conn));
+	fake_finish_down(s.f);
+	sq_marker(conn);
+	fake_finish_down(s.f);
+	assert_int_equal(conn->poll.state, RT_PS_DRAINING);
+	assert_int_equal(conn->ctl.qp_state, RT_QP_ALIVE);
+	assert_int_equal(fake_take(s.f, s.f->queue), 0);
+	fake_last_wqe(conn);
+	fake_finish_down(s.f);
+	assert_int_equal(fake_take(s.f, s.f->queue), 1);
+	assert_int_equal(s.f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
+	assert_int_equal(last_wqe_missing(s.f), 0);
+	ok(rpma_rt_conn_unref(&conn));
+	scene_delete(&s, 0);
+	scene_close(&s);
+}
+
+/* Before the program's close, as when the queue pair fails by itself. */
+static void last_wqe__came_before_not_waited_for(void **state)
+{
+	struct rpma_rt_conn *conn;
+	struct scene s;
+
+	scene_open(&s, state);
+	scene_srq(&s);
+	conn = fake_established(s.f);
+	fake_last_wqe(conn);
+	fake_finish_down(s.f);
+	ok(rpma_rt_conn_close(conn));
+	fake_finish_down(s.f);
+	sq_marker(conn);
+	fake_finish_down(s.f);
+	assert_int_equal(fake_take(s.f, s.f->queue), 1);
+	assert_int_equal(last_wqe_missing(s.f), 0);
+	ok(rpma_rt_conn_unref(&conn));
+	scene_delete(&s, 0);
+	scene_close(&s);
+}
+
+/* A device without the event: each connection is counted, and the second waits
+ * for less time. */
+static void last_wqe__missing_counted_then_hardly_waited_for(void **state)
+{
+	struct rpma_rt_conn *conn;
+	struct scene s;
+	int i;
+
+	scene_open(&s, state);
+	scene_srq(&s);
+	for (i = 0; i < 2; i++) {
+		conn = fake_established(s.f);
+		ok(rpma_rt_conn_close(conn));
+		fake_finish_down(s.f);
+		sq_marker(conn);
+		fake_finish_down(s.f);
+		assert_int_equal(fake_take(s.f, s.f->queue), 0);
+		assert_true(i == 0 ||
+			    conn->poll.deadline_ns < rt_now_ns() + 20000000);
+		fake_drain_time_over(s.f, conn);
+		fake_finish_down(s.f);
+		assert_int_equal(fake_take(s.f, s.f->queue), 1);
+		assert_int_equal(last_wqe_missing(s.f), i + 1);
+		ok(rpma_rt_conn_unref(&conn));
+	}
+	scene_delete(&s, 0);
+	scene_close(&s);
 }
 
 /* ------------------------------------------------------- the happy path --- */
@@ -268,6 +357,7 @@ static void error__delivered_at_once_and_the_connection_dies(void **state)
 	fake_control(s.f);
 	/* after the queue pair is gone, before the sweep is over */
 	sq_marker(conn);
+	fake_last_wqe(conn);
 	fake_srq_wc(conn, s.srq, 2, IBV_WC_WR_FLUSH_ERR);
 	fake_finish_down(s.f);
 	assert_int_equal(fake_take(s.f, s.f->queue), 2);
@@ -337,6 +427,7 @@ static void number_reused__waits_for_the_sweep(void **state)
 	ok(rpma_rt_conn_close(old));
 	fake_finish_down(s.f);
 	sq_marker(old);
+	fake_last_wqe(old);
 	fake_round(s.f);
 	fake_control(s.f); /* destroyed; GONE is in the poller's inbox */
 	fake_qp_num = old->qp_num;
@@ -380,6 +471,7 @@ static void number_reused__closed_while_it_waits(void **state)
 	ok(rpma_rt_conn_close(old));
 	fake_finish_down(s.f);
 	sq_marker(old);
+	fake_last_wqe(old);
 	fake_round(s.f);
 	fake_control(s.f);
 	fake_qp_num = old->qp_num;
@@ -389,6 +481,7 @@ static void number_reused__closed_while_it_waits(void **state)
 	rt_conn_die_control(waiter, RPMA_RT_REASON_STOPPED, 0);
 	fake_finish_down(s.f);
 	sq_marker(waiter);
+	fake_last_wqe(waiter);
 	fake_finish_down(s.f);
 	assert_int_equal(fake_take(s.f, s.f->queue), 3);
 	assert_int_equal(s.f->items[0].opcode, RPMA_RT_EVENT_REQUEST);
@@ -475,6 +568,7 @@ static void set_queue__the_receives_go_along(void **state)
 	ok(rpma_rt_conn_close(conn));
 	fake_finish_down(s.f);
 	sq_marker(conn);
+	fake_last_wqe(conn);
 	fake_finish_down(s.f);
 	assert_int_equal(fake_take(s.f, queue), 1);
 	ok(rpma_rt_conn_unref(&conn));
@@ -577,6 +671,7 @@ static void backlog__holds_the_srq_until_it_clears(void **state)
 	ok(rpma_rt_conn_close(conn));
 	fake_finish_down(s.f);
 	sq_marker(conn);
+	fake_last_wqe(conn);
 	fake_finish_down(s.f);
 	fake_take(s.f, slow);
 	ok(rpma_rt_conn_unref(&conn));
@@ -619,7 +714,7 @@ static void backlog__not_of_a_lane_that_it_never_filled(void **state)
 	s.f->rt_cfg.srq_count = 1;
 	/* a stranger's receives bring it over its limit, in one batch with one
 	 * of ours */
-	for (i = 0; !rt_lane_is_backlogged(conn->poll.lane); i++) {
+	for (i = 0; !rt_lane_is_backlogged(rt_conn_lane(conn)); i++) {
 		ok(fake_recv(conn, i));
 		fake_received(conn, i, IBV_WC_SUCCESS);
 		ok(post(&s, i));
@@ -729,6 +824,33 @@ static void refill__lock_taken_again_in_the_next_round(void **state)
 	assert_int_equal(refill_ret, 0);
 	assert_int_equal(fake_round(s.f), 0);
 	scene_delete(&s, 2);
+	scene_close(&s);
+}
+
+/* A function of a connection's route, which posts while another thread does. */
+static void post__lock_taken_in_a_function_one_WRITABLE(void **state)
+{
+	struct scene s;
+	int i;
+
+	scene_open(&s, state);
+	scene_srq(&s);
+	fake_round(s.f);
+	pthread_mutex_lock(&s.srq->lock);
+	ok(rt_poller_enter(s.f->poller));
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(post(&s, 1), RPMA_E_AGAIN);
+		assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_LOCK);
+	}
+	rt_poller_leave(s.f->poller);
+	pthread_mutex_unlock(&s.srq->lock);
+	assert_false(rt_inbox_is_empty(&s.f->poller->inbox));
+	fake_round(s.f);
+	fake_round(s.f);
+	assert_int_equal(fake_take(s.f, s.queue), 1);
+	assert_int_equal(s.f->items[0].kind, RPMA_RT_WRITABLE);
+	assert_int_equal(s.f->items[0].opcode, RPMA_RT_WRITABLE_SRQ);
+	scene_delete(&s, 0);
 	scene_close(&s);
 }
 
@@ -1031,10 +1153,10 @@ static void delete__refused_while_used(void **state)
 	bury(s.f, &conn);
 	fake_configure(s.f);
 	pthread_mutex_lock(&s.f->rt->lock);
-	rt_conn_cfg_ref_srqs(&s.f->listener.cfg); /* a listener */
+	rt_conn_cfg_ref(&s.f->listener.cfg); /* a listener */
 	pthread_mutex_unlock(&s.f->rt->lock);
 	assert_int_equal(rpma_rt_srq_delete(&s.srq), RPMA_RT_E_BUSY);
-	rt_conn_cfg_unref_srqs(&s.f->listener.cfg);
+	rt_conn_cfg_unref(&s.f->listener.cfg);
 	assert_int_equal(rpma_rt_srq_delete(NULL), RPMA_E_INVAL);
 	scene_delete(&s, 0);
 	ok(rpma_rt_srq_delete(&s.srq));
@@ -1042,6 +1164,106 @@ static void delete__refused_while_used(void **state)
 }
 
 /* its poller does other things between two parts: another thread can tell */
+/* The device reports an error of it, twice. */
+static void report_error(struct scene *s)
+{
+	struct rt_async_object *async = &s->srq->async;
+
+	async->event(async, IBV_EVENT_SRQ_ERR);
+	async->event(async, IBV_EVENT_SRQ_ERR);
+	fake_control(s->f);
+}
+
+static void expect_failed(const struct scene *s, int i)
+{
+	const struct rpma_rt_completion *item = &s->f->items[i];
+
+	assert_ptr_equal(rpma_rt_completion_srq(item), s->srq);
+	assert_int_equal(item->opcode, RPMA_RT_EVENT_SRQ_FAILED);
+	assert_int_equal(item->status, RPMA_RT_REASON_DEVICE);
+	assert_ptr_equal(item->user, s);
+}
+
+/* Its users close, also one that is no user yet; its queue is told, once; it
+ * takes neither receives nor connections. */
+static void fail__users_close_NOBODY_NEW(void **state)
+{
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_conn *other;
+	struct scene s;
+	struct fake *f;
+
+	scene_open(&s, state);
+	f = s.f;
+	other = fake_request(f); /* has receives of its own */
+	scene_srq(&s);
+	fake_configure(f);
+	conn = fake_request(f);
+	post_many(&s, 1);
+	report_error(&s);
+	assert_true(fake_said("the device reports an error of an SRQ"));
+	fake_finish_down(f);
+	assert_int_equal(fake_take(f, s.queue), 1);
+	expect_failed(&s, 0);
+	assert_int_equal(other->ctl.state, RT_CONN_READY);
+	fake_bury(f, &conn);
+	assert_int_equal(f->items[f->got - 1].status, RPMA_RT_REASON_DEVICE);
+	assert_int_equal(post(&s, 2), RPMA_RT_E_CLOSED);
+	assert_int_equal(
+		rpma_rt_conn_new(f->rt, "127.0.0.1", "1", &f->rt_cfg, &conn),
+		RPMA_E_PROVIDER);
+	assert_true(fake_said("an SRQ in rpma_rt_conn_cfg.srqs"));
+	fake_bury(f, &other);
+	scene_delete(&s, 1);
+	scene_close(&s);
+}
+
+/* While room is made for it: the lock is free, and all its users are told. */
+static void fail_meanwhile(void *arg)
+{
+	report_error(arg);
+}
+
+static void fail__while_a_connection_is_made(void **state)
+{
+	struct rpma_rt_conn *conn = NULL;
+	struct scene s;
+	struct fake *f;
+
+	scene_open(&s, state);
+	f = s.f;
+	scene_srq(&s);
+	fake_when_made(fail_meanwhile, &s);
+	assert_int_equal(
+		rpma_rt_conn_new(f->rt, "127.0.0.1", "1", &f->rt_cfg, &conn),
+		RPMA_E_PROVIDER);
+	assert_null(conn);
+	assert_int_equal(s.srq->users, 0);
+	fake_finish_down(f);
+	assert_int_equal(fake_take(f, s.queue), 1);
+	expect_failed(&s, 0);
+	scene_delete(&s, 0);
+	scene_close(&s);
+}
+
+/* The event comes while the SRQ is deleted: nobody is left who names it. */
+static void fail__behind_a_delete(void **state)
+{
+	struct rt_async_object *async;
+	struct scene s;
+
+	scene_open(&s, state);
+	scene_srq(&s);
+	async = &s.srq->async;
+	async->event(async, IBV_EVENT_SRQ_ERR); /* not handled yet */
+	s.f->rt_cfg.srq_count = 0;
+	ok(rpma_rt_srq_delete(&s.srq));
+	assert_int_equal(fake_take(s.f, s.queue), 2);
+	assert_int_equal(s.f->items[0].opcode, RPMA_RT_EVENT_SRQ_FAILED);
+	assert_int_equal(s.f->items[1].opcode, RPMA_RT_EVENT_SRQ_CLOSED);
+	scene_close(&s);
+}
+
 static void take_first_part(void *arg)
 {
 	struct scene *s = arg;
@@ -1199,6 +1421,9 @@ static void conn__srqs_that_cannot_be_INVAL(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		fake_test(last_wqe__waited_for),
+		fake_test(last_wqe__came_before_not_waited_for),
+		fake_test(last_wqe__missing_counted_then_hardly_waited_for),
 		fake_test(round__to_the_queue_of_who_took_it),
 		fake_test(post__credit_then_one_WRITABLE),
 		fake_test(post__bad_input_and_what_the_device_refuses),
@@ -1213,6 +1438,7 @@ int main(void)
 		fake_test(backlog__not_of_a_lane_that_it_never_filled),
 		fake_test(refill__below_the_limit_before_functions),
 		fake_test(refill__lock_taken_again_in_the_next_round),
+		fake_test(post__lock_taken_in_a_function_one_WRITABLE),
 		fake_test(limit__told_once_and_again_when_as_many_were_posted),
 		fake_test(limit__all_taken_before_the_post_returns),
 		fake_test(limit__told_after_a_refused_post),
@@ -1224,6 +1450,9 @@ int main(void)
 		fake_test(cq_full__another_one_with_the_depth_again),
 		fake_test(numbers_exhausted__another_cq),
 		fake_test(delete__refused_while_used),
+		fake_test(fail__users_close_NOBODY_NEW),
+		fake_test(fail__while_a_connection_is_made),
+		fake_test(fail__behind_a_delete),
 		fake_test(delete__much_is_out_in_parts),
 		fake_test(finish_all__given_back_and_posts_CLOSED),
 		fake_test(new__max_sge_IS_PASSED_ON),

@@ -16,13 +16,17 @@ static void start__each_failure_nothing_left(void **state)
 {
 	(void)state;
 	fake_fail("epoll_create1", 1, EMFILE);
-	assert_int_equal(rt_thread_start(&thread, &rt), RPMA_E_PROVIDER);
+	assert_int_equal(rt_thread_start(&thread, &rt, "test"),
+			 RPMA_E_PROVIDER);
 	fake_fail("epoll_ctl", 1, ENOSPC);
-	assert_int_equal(rt_thread_start(&thread, &rt), RPMA_E_PROVIDER);
+	assert_int_equal(rt_thread_start(&thread, &rt, "test"),
+			 RPMA_E_PROVIDER);
 	fake_fail("eventfd", 1, EMFILE);
-	assert_int_equal(rt_thread_start(&thread, &rt), RPMA_E_PROVIDER);
+	assert_int_equal(rt_thread_start(&thread, &rt, "test"),
+			 RPMA_E_PROVIDER);
 	fake_fail("pthread_create", 1, EAGAIN);
-	assert_int_equal(rt_thread_start(&thread, &rt), RPMA_E_PROVIDER);
+	assert_int_equal(rt_thread_start(&thread, &rt, "test"),
+			 RPMA_E_PROVIDER);
 	assert_true(fake_failed());
 	assert_int_equal(fake_memory(), 0);
 }
@@ -45,7 +49,7 @@ static void call__runs_on_the_owner_and_answers(void **state)
 	struct asked asked = {.answer = -7};
 
 	(void)state;
-	ok(rt_thread_start(&thread, &rt));
+	ok(rt_thread_start(&thread, &rt, "test"));
 	assert_int_equal(rt_call_sync(&rt, &thread.inbox, answer, &asked), -7);
 	assert_true(pthread_equal(asked.thread, thread.thread));
 	rt_thread_stop(&thread);
@@ -70,7 +74,7 @@ static void stop__the_inbox_is_run_first(void **state)
 	int i;
 
 	(void)state;
-	ok(rt_thread_start(&thread, &rt));
+	ok(rt_thread_start(&thread, &rt, "test"));
 	for (i = 0; i < 100; i++) {
 		msgs[i] = (struct counted){.msg.fn = count, .count = &done};
 		rt_inbox_push_mt(&thread.inbox, &msgs[i].msg);
@@ -128,7 +132,7 @@ static void messages__one_that_may_wait_then_all_others(void **state)
 		may_wait[i] = (struct noted){.msg.fn = noting,
 					     .name = (char)('0' + i)};
 	}
-	ok(rt_thread_start(&thread, &rt));
+	ok(rt_thread_start(&thread, &rt, "test"));
 	rt_inbox_push_mt(&thread.inbox, &sender);
 	rt_thread_stop(&thread);
 	assert_string_equal(notes, "0is12");
@@ -158,7 +162,7 @@ static void stop__right_after_a_message(void **state)
 	(void)state;
 	sem_init(&last.sent, 0, 0);
 	fake_when_empty(send_and_stop, &last);
-	ok(rt_thread_start(&thread, &rt));
+	ok(rt_thread_start(&thread, &rt, "test"));
 	sem_wait(&last.sent);
 	rt_thread_stop(&thread);
 	assert_int_equal(done, 1);

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * limit.c -- see limit.h. A place has an entry of a table for good, and one
+ * word there has the second and the count of messages in it. Any thread.
+ */
+
+#include "base/limit.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#define NS_PER_S 1000000000u
+#define ENTRIES	 1024 /* a power of two; the library has fewer places */
+
+struct entry {
+	_Atomic uint64_t place; /* 0: free */
+	_Atomic uint64_t used;	/* the second, from 1; 32 bits: messages */
+};
+
+static struct entry entries[ENTRIES];
+
+/* One number for a place: addresses of user space have 47 bits. */
+static uint64_t number_of(const char *file, int line)
+{
+	return (uint64_t)(uintptr_t)file << 17 ^ (uint32_t)line;
+}
+
+/* NULL: the table is full */
+static struct entry *entry_of(uint64_t place)
+{
+	/* the upper bits of a product depend on all bits of the factor */
+	uint64_t at = place * UINT64_C(0x9e3779b97f4a7c15) >> 40;
+	struct entry *entry;
+	uint64_t found;
+	uint32_t i;
+
+	for (i = 0; i < ENTRIES; i++) {
+		entry = &entries[(at + i) & (ENTRIES - 1)];
+		found = 0;
+		/* relaxed, both: an entry has nothing but its two words */
+		if (atomic_compare_exchange_strong_explicit(
+			    &entry->place, &found, place, memory_order_relaxed,
+			    memory_order_relaxed) ||
+		    found == place)
+			return entry;
+	}
+	return NULL;
+}
+
+bool rt_limit_pass(uint64_t now_ns, const char *file, int line,
+		   uint32_t *left_out, bool *is_last)
+{
+	struct entry *entry = entry_of(number_of(file, line));
+	uint64_t second = (now_ns / NS_PER_S + 1) << 32;
+	uint64_t old;
+	uint64_t next;
+
+	*left_out = 0;
+	*is_last = false;
+	if (entry == NULL)
+		return false;
+	/* relaxed, all: the word is all there is */
+	old = atomic_load_explicit(&entry->used, memory_order_relaxed);
+	do {
+		/* of two threads the one that read the clock first may come
+		 * last: its message counts in the later second */
+		next = old >= second ? old + 1 : second + 1;
+	} while (!atomic_compare_exchange_weak_explicit(
+		&entry->used, &old, next, memory_order_relaxed,
+		memory_order_relaxed));
+	if (old < second && (uint32_t)old > RT_LIMIT_A_SECOND)
+		*left_out = (uint32_t)old - RT_LIMIT_A_SECOND;
+	*is_last = (uint32_t)next == RT_LIMIT_A_SECOND;
+	return (uint32_t)next <= RT_LIMIT_A_SECOND;
+}

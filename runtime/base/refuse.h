@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * refuse.h -- a call that is refused says why, in the log, once. The function
+ * that decides an error logs it, or, where it holds a lock, notes the reason
+ * for the function that is called by the program, which logs it when the locks
+ * are released. RPMA_E_AGAIN of a post, and "empty", are no refusals.
+ */
+
+#ifndef RT_BASE_REFUSE_H
+#define RT_BASE_REFUSE_H
+
+#include <stddef.h>
+
+#include "base/log.h"
+
+/*
+ * Logs the reason of an error and returns the error. Mistakes of the program
+ * and what the system denies are errors, RPMA_RT_E_BUSY is a warning,
+ * RPMA_RT_E_CLOSED, which comes in the usual course too, is an information.
+ */
+#define RT_REFUSE(err, ...) rt_refuse(RT_LOG_HERE, err, __VA_ARGS__)
+__attribute__((cold, format(printf, 3, 4))) int
+rt_refuse(const struct rt_log_place *place, int err, const char *format, ...);
+
+/* 0, or RPMA_E_INVAL: one of the pointers, named as the header names them, is
+ * NULL. */
+#define RT_REFUSE_NULL(...)                                \
+	rt_refuse_null(RT_LOG_HERE, #__VA_ARGS__,          \
+		       (const void *const[]){__VA_ARGS__}, \
+		       sizeof((const void *const[]){__VA_ARGS__}))
+__attribute__((cold)) int rt_refuse_null_at(const struct rt_log_place *place,
+					    const char *names, size_t nth);
+
+static inline int rt_refuse_null(const struct rt_log_place *place,
+				 const char *names, const void *const *pointers,
+				 size_t size)
+{
+	size_t i;
+
+	for (i = 0; i < size / sizeof(*pointers); i++) {
+		if (__builtin_expect(pointers[i] == NULL, false))
+			return rt_refuse_null_at(place, names, i);
+	}
+	return 0;
+}
+
+/* Under a lock: notes why the calling thread's call will be refused, and
+ * returns the error. words: a literal, a format for one long. */
+int rt_refuse_later(int err, const char *words, long number);
+/* The same of a work request: its index in the call, and its fault, to be read
+ * after "work request N". */
+int rt_refuse_wr(int err, int index, const char *fault);
+/* The same for a call of the system that failed: its name and errno. */
+int rt_refuse_system(const char *name);
+/* Drops a note: the error was handled. */
+void rt_refuse_forget(void);
+
+/*
+ * At the end of a public function, without locks: logs the reason that was
+ * noted, or, for RPMA_E_NOMEM, RPMA_RT_E_BUSY and RPMA_RT_E_CLOSED, which
+ * nobody else logs, that what could not be done. Returns ret.
+ */
+#define RT_REFUSED(ret, what) rt_refuse_finish(RT_LOG_HERE, ret, what)
+__attribute__((cold)) int rt_refuse_finish_at(const struct rt_log_place *place,
+					      int ret, const char *what);
+
+static inline int rt_refuse_finish(const struct rt_log_place *place, int ret,
+				   const char *what)
+{
+	return __builtin_expect(ret < 0, false)
+		       ? rt_refuse_finish_at(place, ret, what)
+		       : ret;
+}
+
+#endif /* RT_BASE_REFUSE_H */

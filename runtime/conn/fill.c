@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * fill.c -- see fill.h. The poller is the receive side's only poster; the
+ * dump, and a change of the connection's queue, may be inside its gate.
+ */
+
+#include "conn/fill.h"
+
+#include <stdlib.h>
+
+#include <infiniband/verbs.h>
+
+#include "base/log.h"
+#include "conn/conn.h"
+#include "conn/gate.h"
+#include "conn/name.h"
+#include "conn/route.h"
+#include "pool/feed.h"
+#include "pool/pool.h"
+#include "poller/poller.h"
+#include "queue/lane.h"
+
+/* what keeps receives from being posted, besides room for them */
+enum fill_end {
+	FILL_DONE,    /* nothing: the receive queue is full, or is waited for */
+	FILL_EMPTY,   /* there is no slot */
+	FILL_REFUSED, /* the device does not take them */
+};
+
+/* --------------------------------------------------------------- memory --- */
+
+int rt_fill_new(struct rpma_rt_conn *conn, struct rpma_rt_pool *pool)
+{
+	struct rt_conn_fed *fed;
+
+	if (pool == NULL)
+		return 0;
+	fed = calloc(1, sizeof(*fed));
+	if (fed == NULL)
+		return RPMA_E_NOMEM;
+	fed->conn = conn;
+	fed->pool = pool;
+	conn->from.fed = fed;
+	conn->receives = RT_RECEIVES_POOL;
+	return 0;
+}
+
+void rt_fill_free(struct rpma_rt_conn *conn)
+{
+	free(rt_conn_fed(conn));
+}
+
+/* ------------------------------------------------------------- receives --- */
+
+static struct rt_gate *gate_of(struct rpma_rt_conn *conn)
+{
+	return &conn->gate[RPMA_RT_RECV_SIDE];
+}
+
+/* Posts them with one doorbell; how many the device took. */
+static uint32_t post(struct rpma_rt_conn *conn, const uint64_t *cookies,
+		     uint32_t n)
+{
+	struct rpma_recv_wr chain[RT_FEED_CHUNK];
+	struct rt_ledger *ledger = &gate_of(conn)->ledger;
+	uint32_t route = conn->own[RPMA_RT_RECV_SIDE].number;
+	struct ibv_recv_wr *bad = NULL;
+	uint64_t wr_id;
+	uint32_t taken;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		wr_id = rt_wr_id(route, cookies[i]);
+		rpma_wr_recv(conn->from.fed->pool->mr,
+			     rt_pool_offset(conn->from.fed->pool,
+					    rt_pool_at(cookies[i])),
+			     conn->from.fed->pool->slot_size, wr_id, &chain[i]);
+		if (i > 0)
+			chain[i - 1].wr.next = &chain[i].wr;
+		rt_ledger_append(ledger, wr_id, IBV_WC_RECV, true);
+	}
+	chain[n - 1].wr.next = NULL;
+	if (ibv_post_recv(conn->qp, &chain[0].wr, &bad) == 0)
+		return n;
+	taken = bad ? (uint32_t)((struct rpma_recv_wr *)bad - chain) : 0;
+	rt_ledger_take_back(ledger, n - taken);
+	return taken;
+}
+
+/* Fills the receive queue, as far as slots go. Inside the gate. */
+static enum fill_end fill_inside(struct rpma_rt_conn *conn)
+{
+	struct rt_ledger *ledger = &gate_of(conn)->ledger;
+	uint64_t cookies[RT_FEED_CHUNK];
+	uint32_t room;
+	uint32_t taken;
+	uint32_t n;
+
+	while ((room = rt_ledger_room(ledger)) > 0) {
+		n = rt_pool_take(conn->from.fed->pool, cookies,
+				 room < RT_FEED_CHUNK ? room : RT_FEED_CHUNK);
+		if (n == 0)
+			return FILL_EMPTY;
+		taken = post(conn, cookies, n);
+		if (taken == n)
+			continue;
+		while (taken < n)
+			rt_pool_give_back(conn->from.fed->pool,
+					  cookies[taken++]);
+		return FILL_REFUSED;
+	}
+	return FILL_DONE;
+}
+
+/* ------------------------------------------------------------ a filling --- */
+
+/* While its queue is over its limit no more is promised to it: the lane's
+ * waiter fills again, or the change to another queue. */
+static bool is_behind(struct rpma_rt_conn *conn)
+{
+	const struct rpma_rt_route *own = &conn->own[RPMA_RT_RECV_SIDE];
+	struct rt_lane *lane = rt_route_lane(own);
+	_Atomic uint32_t *want = &conn->side[RPMA_RT_RECV_SIDE].want;
+
+	if (!rt_lane_is_backlogged(lane)) {
+		/* relaxed, these three: only this thread uses the bit */
+		if (atomic_load_explicit(want, memory_order_relaxed) &
+		    RT_WANT_BACKLOG)
+			atomic_fetch_and_explicit(want,
+						  ~(uint32_t)RT_WANT_BACKLOG,
+						  memory_order_relaxed);
+		return false;
+	}
+	/* relaxed: likewise */
+	atomic_fetch_or_explicit(want, RT_WANT_BACKLOG, memory_order_relaxed);
+	rt_lane_wait_mt(lane, rt_route_waiter(own));
+	return true;
+}
+
+/* 0: inside the gate. Not got: again in the next round. */
+static int enter(struct rpma_rt_conn *conn)
+{
+	int ret = rt_gate_enter(gate_of(conn));
+
+	if (ret == RPMA_E_AGAIN)
+		rt_schedule_ready(conn->poller, &conn->from.fed->again);
+	return ret;
+}
+
+static enum fill_end fill_once(struct rpma_rt_conn *conn, uint32_t *out)
+{
+	struct rt_gate *gate = gate_of(conn);
+	enum fill_end end;
+
+	if (is_behind(conn) || enter(conn))
+		return FILL_DONE;
+	gate->ledger.tick = rt_poller_tick(conn->poller);
+	/* what this thread has published */
+	rt_ledger_reap(&gate->ledger, conn->side[RPMA_RT_RECV_SIDE].count);
+	end = fill_inside(conn);
+	*out = gate->ledger.depth - rt_ledger_room(&gate->ledger);
+	rt_gate_leave(gate);
+	return end;
+}
+
+void rt_fill_poller(struct rpma_rt_conn *conn)
+{
+	uint32_t size = gate_of(conn)->ledger.depth;
+	enum fill_end end;
+	uint32_t out = size;
+
+	do {
+		end = fill_once(conn, &out);
+	} while (!rt_feed_end_poller(&conn->from.fed->feed,
+				     end == FILL_EMPTY &&
+					     rt_feed_is_low(out, size)));
+	if (end != FILL_REFUSED)
+		return;
+	RT_LOG_ERROR("the device refused a receive from pool \"%s\" for %s, "
+		     "which closes",
+		     conn->from.fed->pool->name, rt_name_of(conn));
+	rt_conn_tell_control(conn, RT_CTL_REFUSED);
+}
+
+static void fill_hungry(struct rt_feed *feed)
+{
+	rt_fill_poller(RT_FROM(struct rt_conn_fed, feed, feed)->conn);
+}
+
+static int fill_again(struct rt_task *task, struct rt_poller *poller)
+{
+	(void)poller;
+	rt_fill_poller(RT_FROM(struct rt_conn_fed, again, task)->conn);
+	return 1;
+}
+
+void rt_fill_begin_poller(struct rpma_rt_conn *conn)
+{
+	if (rt_conn_fed(conn) == NULL)
+		return;
+	rt_feed_init(&conn->from.fed->feed, conn->from.fed->pool, conn->poller,
+		     fill_hungry);
+	rt_task_init(&conn->from.fed->again, fill_again);
+	conn->from.fed->is_fed = true;
+	/* relaxed: looked at by this thread only; no poster waits on this side,
+	 * so each batch that has taken receives comes to rt_answer_poller() */
+	atomic_fetch_or_explicit(&conn->side[RPMA_RT_RECV_SIDE].want,
+				 RT_WANT_POOL, memory_order_relaxed);
+	rt_fill_poller(conn);
+}
+
+void rt_fill_end_poller(struct rpma_rt_conn *conn)
+{
+	if (rt_conn_fed(conn) == NULL || !conn->from.fed->is_fed)
+		return;
+	conn->from.fed->is_fed = false;
+	rt_schedule_cancel(conn->poller, &conn->from.fed->again);
+	rt_feed_end_poller(&conn->from.fed->feed, false);
+}

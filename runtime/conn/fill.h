@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* fill.h -- the receive queue of a connection with a pool is kept filled. Runs
+ * on the connection's poller. doc/protocols/pool.md. */
+
+#ifndef RT_CONN_FILL_H
+#define RT_CONN_FILL_H
+
+#include "conn/conn.h"
+#include "pool/feed.h"
+#include "poller/schedule.h"
+
+/* of a connection with a pool: the poller's, but for the pool, which stays */
+struct rt_conn_fed {
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_pool *pool;
+	struct rt_feed feed; /* while is_fed */
+	struct rt_task again;
+	bool is_fed;
+};
+
+/* While the record is made; NULL: without a pool. ERRORS: RPMA_E_NOMEM */
+int rt_fill_new(struct rpma_rt_conn *conn, struct rpma_rt_pool *pool);
+void rt_fill_free(struct rpma_rt_conn *conn);
+
+/* Its pool, or NULL. */
+static inline struct rpma_rt_pool *rt_fill_pool(const struct rpma_rt_conn *conn)
+{
+	return rt_conn_fed(conn) != NULL ? conn->from.fed->pool : NULL;
+}
+
+/* Nothing of these without a pool. */
+
+/* The receive side is open: posts the first ones, before READY or REQUEST. */
+void rt_fill_begin_poller(struct rpma_rt_conn *conn);
+/* Receives have retired, or a backlog has eased. */
+void rt_fill_poller(struct rpma_rt_conn *conn);
+/* The connection dies: no further receives. */
+void rt_fill_end_poller(struct rpma_rt_conn *conn);
+
+#endif /* RT_CONN_FILL_H */

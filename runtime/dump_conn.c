@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * dump_conn.c -- the snapshot of a connection, under the directory's lock; a
+ * ledger is read under its side's lock, if that is free.
+ * doc/protocols/directory.md.
+ */
+
+#include "dump_snapshot.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/stats.h"
+#include "conn/name.h"
+#include "conn/route.h"
+#include "poller/poller.h"
+#include "queue/lane.h"
+
+/* -------------------------------------------------------------- routes --- */
+
+static const struct rpma_rt_route *find_route(const struct rpma_rt_conn *conn,
+					      uint32_t number)
+{
+	const struct rpma_rt_route *route = conn->listed;
+
+	while (route != NULL && route->number != number)
+		route = rt_route_listed_next(route);
+	if (route != NULL)
+		return route;
+	for (route = conn->listed_closed; route != NULL;
+	     route = rt_route_listed_next(route)) {
+		/* acquire: pairs with the release in rt_owing_bury_poller() */
+		if (route->number == number &&
+		    !atomic_load_explicit(&rt_route_opened(route)->is_buried,
+					  memory_order_acquire))
+			break;
+	}
+	while (route != NULL && !route->is_own &&
+	       rt_route_opened(route)->listed_to != NULL)
+		route = rt_route_opened(route)->listed_to;
+	return route;
+}
+
+/* The routes of one of its lists: holders of queues, functions that run. */
+static void take_routes(const struct rpma_rt_route *route,
+			const struct rt_dump_conn *conn, struct rt_dump *dump)
+{
+	struct rt_dump_poller *poller = &dump->pollers[conn->poller];
+	char label[RT_DUMP_LABEL];
+
+	snprintf(label, sizeof(label), "connection \"%s\"", conn->name);
+	for (; route != NULL; route = rt_route_listed_next(route)) {
+		if (!route->is_own &&
+		    poller->function == &rt_route_opened(route)->callback)
+			memcpy(poller->function_of, label, sizeof(label));
+		if (route->listed_queue != 0)
+			rt_dump_hold(dump, route->listed_queue, label);
+	}
+}
+
+static bool is_backlogged(const struct rpma_rt_conn *conn)
+{
+	const struct rpma_rt_route *route;
+
+	const struct rt_lane *lane;
+
+	for (route = conn->listed; route != NULL;
+	     route = rt_route_listed_next(route)) {
+		/* alive while the directory's lock is held: route_relist() */
+		lane = rt_route_lane(route);
+		if (lane != NULL && rt_lane_is_backlogged(lane))
+			return true;
+	}
+	return false;
+}
+
+/* ------------------------------------------------------- work requests --- */
+
+static void take_wr(const struct rpma_rt_conn *conn,
+		    const struct rt_ledger_entry *entry, uint32_t now_ms,
+		    struct rt_dump_wr *wr)
+{
+	const struct rpma_rt_route *route =
+		find_route(conn, rt_wr_id_route(entry->wr_id));
+
+	*wr = (struct rt_dump_wr){
+		.context = rt_wr_id_cookie(entry->wr_id),
+		.age_ms = rt_ms_between(entry->tick, now_ms),
+		.opcode = entry->opcode,
+		.on_error_only = (entry->wr_id & RT_ON_ERROR_ONLY) != 0,
+	};
+	if (route != NULL)
+		wr->queue = route->listed_queue;
+}
+
+/* Of those that are not signaled it is not known whether they wait. */
+static void take_waiting(const struct rt_ledger *ledger, uint32_t now_ms,
+			 struct rt_dump_side *out)
+{
+	const struct rt_ledger_entry *entry;
+	uint32_t i;
+
+	for (i = ledger->head; i != ledger->tail; i++) {
+		entry = &ledger->entries[i & ledger->mask];
+		if (!entry->signaled)
+			continue;
+		out->has_waiting = true;
+		out->waiting_opcode = entry->opcode;
+		out->waiting_ms = rt_ms_between(entry->tick, now_ms);
+		return;
+	}
+}
+
+/* Under the side's lock, the gate not closed: the ledger is the holder's. */
+static void take_ledger(const struct rpma_rt_conn *conn, struct rt_gate *gate,
+			uint32_t now_ms, struct rt_dump_side *out)
+{
+	struct rt_ledger *ledger = &gate->ledger;
+	uint32_t i;
+
+	/* acquire [LEDGER-1]: as a poster */
+	rt_ledger_reap(ledger, atomic_load_explicit(&gate->side->retired,
+						    memory_order_acquire));
+	out->outstanding = ledger->tail - ledger->head;
+	for (i = 0; i < out->outstanding && i < RT_DUMP_WRS; i++)
+		take_wr(conn,
+			&ledger->entries[(ledger->head + i) & ledger->mask],
+			now_ms, &out->wrs[i]);
+	out->shown = i;
+	take_waiting(ledger, now_ms, out);
+}
+
+/* NULL: the ledger was read. */
+static const char *try_ledger(const struct rpma_rt_conn *conn,
+			      struct rt_gate *gate, uint32_t now_ms,
+			      struct rt_dump_side *out)
+{
+	if (gate->single) {
+		out->is_inside = rt_stat_read32(&gate->marker) & 1;
+		return "single poster";
+	}
+	if (!rt_lock_try(&gate->lock)) {
+		out->is_inside = true;
+		return "busy";
+	}
+	/* the lock orders it. A firm close takes the lock, and the
+	 * ledger is handed over after it */
+	out->gate = rt_stat_read8(&gate->state);
+	if (out->gate != RT_GATE_CLOSED)
+		take_ledger(conn, gate, now_ms, out);
+	rt_lock_release(&gate->lock);
+	return out->gate == RT_GATE_CLOSED ? "closed" : NULL;
+}
+
+static void take_side(const struct rpma_rt_conn *conn, struct rt_gate *gate,
+		      uint32_t now_ms, struct rt_dump_side *out)
+{
+	uint32_t owed = rt_stat_read32(&gate->owed);
+
+	*out = (struct rt_dump_side){
+		.depth = gate->ledger.depth,
+		.want = rt_stat_read32(&gate->side->want),
+		.gate = rt_stat_read8(&gate->state),
+		.retired = rt_stat_read32(&gate->side->retired),
+		.retired_ms = rt_ms_between(
+			rt_stat_read32(&gate->side->retired_ms), now_ms),
+	};
+	out->unread = try_ledger(conn, gate, now_ms, out);
+	out->counted = out->unread == NULL || owed != RT_OWED_UNKNOWN;
+	if (out->unread != NULL && out->counted)
+		out->outstanding = owed;
+}
+
+/* --------------------------------------------------------- connections --- */
+
+static void print_addr(const union rt_peer_addr *addr, char text[RT_DUMP_ADDR])
+{
+	char host[INET6_ADDRSTRLEN] = "?";
+
+	if (addr->any.sa_family == AF_INET) {
+		inet_ntop(AF_INET, &addr->in.sin_addr, host, sizeof(host));
+		snprintf(text, RT_DUMP_ADDR, "%s:%u", host,
+			 ntohs(addr->in.sin_port));
+	} else if (addr->any.sa_family == AF_INET6) {
+		inet_ntop(AF_INET6, &addr->in6.sin6_addr, host, sizeof(host));
+		snprintf(text, RT_DUMP_ADDR, "[%s]:%u", host,
+			 ntohs(addr->in6.sin6_port));
+	}
+}
+
+/* What the record itself has. */
+static void take_record(const struct rpma_rt_conn *conn, uint32_t now_ms,
+			struct rt_dump_conn *out)
+{
+	uint32_t shown = rt_stat_read32(&conn->ctl.shown);
+	uint32_t closing = rt_stat_read32(&conn->closing);
+	/* acquire: pairs with the release in qp_is_made() */
+	uint32_t reached =
+		atomic_load_explicit(&conn->reached, memory_order_acquire);
+
+	*out = (struct rt_dump_conn){
+		.handle = conn,
+		.slot = conn->slot,
+		.number = conn->number,
+		.is_named = conn->is_named,
+		.state = shown & 0xff,
+		.state_ms = rt_ms_between(rt_stat_read32(&conn->ctl.shown_ms),
+					  now_ms),
+		.reason = shown >> 8,
+		/* relaxed: the program orders its own pointer */
+		.user = atomic_load_explicit(&conn->user, memory_order_relaxed),
+		.is_decided = (reached & RT_REACHED_DECISION) != 0,
+		.is_closing = closing != 0,
+		.closing_ms = rt_ms_between(closing, now_ms),
+		.is_drained = rt_stat_read32(&conn->drain_ms) != 0,
+		.poller = conn->poller->index,
+		.holders = rt_stat_read32(&conn->target.count),
+		.held = rt_stat_read32(&conn->held),
+		.passive = conn->passive,
+		.has_srq = conn->receives != RT_RECEIVES_OWN,
+	};
+	strcpy(out->name, rt_name_of(conn));
+	if (!(reached & RT_REACHED_READY))
+		return;
+	out->qp_num = conn->qp_num;
+	print_addr(&conn->peer_addr, out->peer);
+}
+
+void rt_dump_conn_take(struct rpma_rt_conn *conn, struct rt_dump *dump,
+		       struct rt_dump_conn *out)
+{
+	uint32_t i;
+
+	take_record(conn, dump->now_ms, out);
+	out->queue = conn->own[RPMA_RT_SEND_SIDE].listed_queue;
+	out->is_backlogged = is_backlogged(conn);
+	for (i = 0; i < 2; i++)
+		take_side(conn, &conn->gate[i], dump->now_ms, &out->side[i]);
+	take_routes(conn->listed, out, dump);
+	take_routes(conn->listed_closed, out, dump);
+	for (i = 0; i < dump->srqs_count; i++) {
+		if (dump->srqs[i].handle == rt_conn_srq(conn))
+			dump->srqs[i].users++;
+	}
+}
+
+void rt_dump_conn_take_ended(struct rpma_rt_conn *conn, uint32_t now_ms,
+			     struct rt_dump_conn *out)
+{
+	take_record(conn, now_ms, out);
+	out->is_ended = true;
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * life.c -- the life of a pool: its memory, its number in this process, who
+ * uses it, and its end. Made and ended by the calling thread.
+ * doc/protocols/pool.md.
+ */
+
+#include "pool/pool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cfg.h"
+#include "base/context.h"
+#include "base/log.h"
+#include "base/refuse.h"
+#include "base/runtime.h"
+#include "base/wait.h"
+#include "pool/feed.h"
+#include "poller/poller.h"
+
+#define PAGE 4096
+
+static _Atomic uint32_t last_name;
+
+/* --------------------------------------------------------------- making --- */
+
+static void pool_free(struct rpma_rt_pool *pool)
+{
+	pthread_cond_destroy(&pool->left);
+	free(pool->feeders);
+	free(pool->slots);
+	free(pool->memory);
+	free(pool);
+}
+
+/* All slots are free, the first one first. */
+static void link_slots(struct rpma_rt_pool *pool)
+{
+	uint32_t i;
+
+	/* relaxed, both: nobody knows it yet */
+	for (i = 0; i + 1 < pool->count; i++)
+		atomic_store_explicit(&pool->slots[i].next, i + 2,
+				      memory_order_relaxed);
+	atomic_store_explicit(&pool->head, 1, memory_order_relaxed);
+}
+
+static void name_pool(struct rpma_rt_pool *pool, const char *name)
+{
+	/* relaxed: just a number */
+	uint32_t number = 1 + atomic_fetch_add_explicit(&last_name, 1,
+							memory_order_relaxed);
+
+	if (name != NULL)
+		snprintf(pool->name, sizeof(pool->name), "%s", name);
+	else
+		snprintf(pool->name, sizeof(pool->name), "pool %u", number);
+}
+
+static int pool_alloc(struct rpma_rt *rt, const struct rpma_rt_pool_cfg *cfg,
+		      struct rpma_rt_pool **pool_ptr)
+{
+	struct rpma_rt_pool *pool;
+	size_t size;
+	uint32_t i;
+
+	pool = aligned_alloc(RT_APART, sizeof(*pool));
+	if (pool == NULL)
+		return RPMA_E_NOMEM;
+	memset(pool, 0, sizeof(*pool));
+	rt_wait_cond_init(&pool->left);
+	pool->rt = rt;
+	pool->peer = cfg->peer;
+	pool->count = cfg->count;
+	pool->slot_size = cfg->slot_size;
+	/* a line is written by one slot's holder only */
+	pool->stride = ((uint64_t)cfg->slot_size + RT_CACHE_LINE - 1) /
+		       RT_CACHE_LINE * RT_CACHE_LINE;
+	size = (pool->stride * pool->count + PAGE - 1) / PAGE * PAGE;
+	pool->memory = aligned_alloc(PAGE, size);
+	pool->slots = calloc(pool->count, sizeof(*pool->slots));
+	pool->feeders = calloc(rt->cfg.pollers, sizeof(*pool->feeders));
+	if (pool->memory == NULL || pool->slots == NULL ||
+	    pool->feeders == NULL) {
+		pool_free(pool);
+		return RPMA_E_NOMEM;
+	}
+	/* what was in it before is not for peers */
+	memset(pool->memory, 0, size);
+	link_slots(pool);
+	name_pool(pool, cfg->name);
+	for (i = 0; i < rt->cfg.pollers; i++)
+		rt_feed_init_feeder(&pool->feeders[i], pool, &rt->pollers[i]);
+	*pool_ptr = pool;
+	return 0;
+}
+
+static int take_number(struct rpma_rt_pool *pool)
+{
+	struct rpma_rt_pool *none;
+	uint32_t i;
+
+	for (i = 0; i < RT_POOL_POOLS; i++) {
+		none = NULL;
+		/* release: pairs with nothing that reads before it has a
+		 * completion; relaxed: it is another's */
+		if (!atomic_compare_exchange_strong_explicit(
+			    &rt_pool_table[i], &none, pool,
+			    memory_order_release, memory_order_relaxed))
+			continue;
+		pool->number = i;
+		return 0;
+	}
+	return RT_REFUSE(RPMA_E_NOMEM,
+			 "no pool is made: this process has %u already",
+			 RT_POOL_POOLS);
+}
+
+static void return_number(struct rpma_rt_pool *pool)
+{
+	/* release: what we did with the pool is over for the next one there */
+	atomic_store_explicit(&rt_pool_table[pool->number], NULL,
+			      memory_order_release);
+}
+
+static int pool_make(struct rpma_rt *rt, const struct rpma_rt_pool_cfg *cfg,
+		     struct rpma_rt_pool **pool_ptr)
+{
+	struct rpma_rt_pool *pool;
+	int ret = pool_alloc(rt, cfg, &pool);
+
+	if (ret)
+		return RT_REFUSED(ret, "no pool is made");
+	ret = rpma_mr_reg(cfg->peer, pool->memory, pool->stride * pool->count,
+			  (int)cfg->usage | RPMA_MR_USAGE_SEND |
+				  RPMA_MR_USAGE_RECV,
+			  &pool->mr);
+	if (ret == 0)
+		ret = take_number(pool);
+	if (ret) {
+		rpma_mr_dereg(&pool->mr);
+		pool_free(pool);
+		return ret;
+	}
+	/* relaxed: a count, read under no order */
+	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
+	rt_context_list(rt, &rt->listed_pools, &pool->listed);
+	*pool_ptr = pool;
+	return 0;
+}
+
+int rpma_rt_pool_new(struct rpma_rt *rt, const struct rpma_rt_pool_cfg *cfg,
+		     struct rpma_rt_pool **pool_ptr)
+{
+	struct rpma_rt_pool_cfg checked;
+	int ret = RT_REFUSE_NULL(rt, cfg, pool_ptr);
+
+	if (ret == 0)
+		ret = rt_cfg_read_pool(cfg, &checked);
+	if (ret == 0)
+		ret = RT_REFUSE_WAIT(rt);
+	if (ret)
+		return ret;
+	ret = rt_context_ref(rt);
+	if (ret)
+		return RT_REFUSED(ret, "no pool is made");
+	ret = pool_make(rt, &checked, pool_ptr);
+	rt_context_unref(rt);
+	return ret;
+}
+
+/* ---------------------------------------------------------------- users --- */
+
+int rt_pool_check_of(const struct rpma_rt_pool *pool, const struct rpma_rt *rt,
+		     const struct rpma_peer *peer, const char *field)
+{
+	const char *wrong = NULL;
+
+	if (pool == NULL)
+		return 0;
+	if (pool->rt != rt)
+		wrong = "runtime";
+	else if (pool->peer != peer)
+		wrong = "peer";
+	if (wrong == NULL)
+		return 0;
+	RT_LOG_ERROR("%s has another %s: make a pool for each", field, wrong);
+	return RPMA_E_INVAL;
+}
+
+void rt_pool_ref(struct rpma_rt_pool *pool)
+{
+	if (pool != NULL)
+		pool->users++;
+}
+
+void rt_pool_use(struct rpma_rt_pool *pool, int poller)
+{
+	if (pool != NULL)
+		pool->feeders[poller].is_used = true;
+}
+
+void rt_pool_unref(struct rpma_rt_pool *pool)
+{
+	if (pool == NULL)
+		return;
+	pool->users--;
+	pthread_cond_broadcast(&pool->left);
+}
+
+void rt_pool_announce_unref(struct rpma_rt_pool *pool)
+{
+	if (pool != NULL)
+		/* relaxed: CLOSED, which is published after it, carries it */
+		atomic_fetch_add_explicit(&pool->leaving, 1,
+					  memory_order_relaxed);
+}
+
+void rt_pool_unref_announced(struct rpma_rt_pool *pool)
+{
+	if (pool == NULL)
+		return;
+	/* relaxed: under the lock */
+	atomic_fetch_sub_explicit(&pool->leaving, 1, memory_order_relaxed);
+	rt_pool_unref(pool);
+}
+
+/* --------------------------------------------------------------- ending --- */
+
+/* Waits for users whose CLOSED was written: they are about to go. How many are
+ * left. */
+static uint32_t await_users(struct rpma_rt_pool *pool)
+{
+	struct rt_wait wait = {0};
+	uint32_t users;
+
+	pthread_mutex_lock(&pool->rt->lock);
+	/* relaxed: a caller that has seen CLOSED sees the stores before it */
+	while (pool->users > 0 &&
+	       pool->users == atomic_load_explicit(&pool->leaving,
+						   memory_order_relaxed))
+		rt_wait_step(&wait, &pool->left, &pool->rt->lock);
+	users = pool->users;
+	pthread_mutex_unlock(&pool->rt->lock);
+	return users;
+}
+
+static int refuse_used(struct rpma_rt_pool *pool)
+{
+	uint32_t users = await_users(pool);
+	uint32_t out = rt_pool_out(pool);
+
+	if (users == 0 && out == 0)
+		return 0;
+	/* relaxed: statistic, orders nothing */
+	atomic_store_explicit(&pool->delete_refused, true,
+			      memory_order_relaxed);
+	if (users > 0)
+		return RT_REFUSE(RPMA_RT_E_BUSY,
+				 "pool \"%s\" is not deleted: %u connections "
+				 "whose CLOSED has not come, listeners or SRQs "
+				 "use it",
+				 pool->name, users);
+	return RT_REFUSE(RPMA_RT_E_BUSY,
+			 "pool \"%s\" is not deleted: %u leases are not given "
+			 "back (messages in queues count)",
+			 pool->name, out);
+}
+
+static int nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+/* Behind the message that an answer may have sent: no further one comes, as
+ * nobody is hungry. Of pollers that were never fed there is none. */
+static void empty_inboxes(struct rpma_rt_pool *pool)
+{
+	uint32_t i;
+
+	for (i = 0; i < pool->rt->cfg.pollers; i++) {
+		if (pool->feeders[i].is_used)
+			rt_poller_call(pool->feeders[i].poller, nothing, NULL);
+	}
+}
+
+/* A message may be in the inbox of a poller that has stopped. */
+static void keep_ended(struct rpma_rt_pool *pool)
+{
+	pthread_mutex_lock(&pool->rt->lock);
+	pool->next_ended = pool->rt->ended_pools;
+	pool->rt->ended_pools = pool;
+	pthread_mutex_unlock(&pool->rt->lock);
+}
+
+void rt_pool_free_ended(struct rpma_rt *rt)
+{
+	struct rpma_rt_pool *pool;
+
+	while ((pool = rt->ended_pools) != NULL) {
+		rt->ended_pools = pool->next_ended;
+		pool_free(pool);
+	}
+}
+
+static int finish(struct rpma_rt_pool *pool)
+{
+	struct rpma_rt *rt = pool->rt;
+	int ret;
+
+	rt_context_unlist(rt, &pool->listed);
+	return_number(pool);
+	ret = rpma_mr_dereg(&pool->mr);
+	if (rt_context_ref(rt) == 0) {
+		empty_inboxes(pool);
+		rt_context_unref(rt);
+		pool_free(pool);
+	} else {
+		rt_context_wait_stopped(rt);
+		keep_ended(pool);
+	}
+	/* release: pairs with the acquire in rpma_rt_delete() */
+	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
+	return ret;
+}
+
+int rpma_rt_pool_delete(struct rpma_rt_pool **pool_ptr)
+{
+	struct rpma_rt_pool *pool;
+	int ret = RT_REFUSE_NULL(pool_ptr);
+
+	if (ret || *pool_ptr == NULL)
+		return ret;
+	pool = *pool_ptr;
+	ret = RT_REFUSE_WAIT(pool->rt);
+	if (ret == 0)
+		ret = refuse_used(pool);
+	if (ret)
+		return ret;
+	ret = finish(pool);
+	*pool_ptr = NULL;
+	return ret;
+}

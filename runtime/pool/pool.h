@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * pool.h -- registered memory in slots: its life (life.c), taking and giving
+ * back slots (slots.c). Receive queues that are filled from it: feed.h.
+ * doc/protocols/pool.md has states, owners, and why no wake-up is lost.
+ */
+
+#ifndef RT_POOL_POOL_H
+#define RT_POOL_POOL_H
+
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <urcu/list.h>
+
+#include "rpma_rt.h"
+#include "base/order.h"
+
+struct rt_feeder;
+
+#define RT_POOL_POOLS	 1024u /* in this process, at once */
+#define RT_POOL_GEN_BITS 18
+#define RT_POOL_GEN_MASK ((1u << RT_POOL_GEN_BITS) - 1)
+#define RT_POOL_AT_BITS	 20 /* of a slot's index */
+#define RT_POOL_AT_MASK	 ((1u << RT_POOL_AT_BITS) - 1)
+
+/* rt_pool.head: the first free slot, from 1 on, 0: none; above it a count of
+ * takes, without which an old head could pass for a new one */
+#define RT_POOL_FIRST_MASK ((UINT64_C(1) << 24) - 1)
+#define RT_POOL_TAKE	   (UINT64_C(1) << 24)
+
+struct rt_pool_slot {
+	_Atomic uint32_t generation; /* odd: out */
+	_Atomic uint32_t next;	     /* free: the next one, as in the head */
+};
+
+struct rpma_rt_pool {
+	/* immutable after new */
+	struct rpma_rt *rt;
+	struct rt_pool_slot *slots;
+	char *memory;
+	struct rpma_mr_local *mr;
+	uint64_t stride; /* from one slot to the next */
+	uint32_t slot_size;
+	uint32_t count;
+	uint32_t number; /* in the table of this process */
+	struct rpma_peer *peer;
+	struct rt_feeder *feeders; /* one a poller */
+	char name[RPMA_RT_NAME_MAX + 1];
+
+	/* any thread */
+	alignas(RT_APART) _Atomic uint64_t head;
+	/* which pollers ask for a message with the next slot: bits. Read by
+	 * whoever gives back, written seldom */
+	alignas(RT_APART) _Atomic uint64_t asking;
+	_Atomic uint32_t lows; /* feeders with a receive queue that is low */
+	_Atomic uint64_t times_low;
+
+	/* under the runtime's lock */
+	uint32_t users;		  /* connections, listeners, SRQs */
+	_Atomic uint32_t leaving; /* of them: CLOSED is out, DONE comes */
+	pthread_cond_t left;	  /* users became fewer */
+	struct rpma_rt_pool *next_ended;
+	struct cds_list_head listed; /* for the dump */
+	_Atomic bool delete_refused; /* likewise */
+};
+
+/* ---------------------------------------------------------------- slots --- */
+
+/* Where a slot is: 48 bits, the context of its receives. */
+static inline uint64_t rt_pool_cookie(const struct rpma_rt_pool *pool,
+				      uint32_t at, uint32_t generation)
+{
+	return (uint64_t)pool->number << (RT_POOL_AT_BITS + RT_POOL_GEN_BITS) |
+	       (uint64_t)at << RT_POOL_GEN_BITS | generation;
+}
+
+static inline uint32_t rt_pool_at(uint64_t cookie)
+{
+	return (uint32_t)(cookie >> RT_POOL_GEN_BITS) & RT_POOL_AT_MASK;
+}
+
+static inline uint64_t rt_pool_offset(const struct rpma_rt_pool *pool,
+				      uint32_t at)
+{
+	return at * pool->stride;
+}
+
+/* Any thread: is there no slot now? seq_cst: before a poller sleeps on it. */
+static inline bool rt_pool_is_empty(struct rpma_rt_pool *pool)
+{
+	/* seq_cst [POOL-2]: after the bit in asking; pairs with push() */
+	return (atomic_load_explicit(&pool->head, memory_order_seq_cst) &
+		RT_POOL_FIRST_MASK) == 0;
+}
+
+/* Any thread: takes up to max slots, out from here on; their cookies. How many.
+ * Lock-free. */
+uint32_t rt_pool_take(struct rpma_rt_pool *pool, uint64_t *cookies,
+		      uint32_t max);
+/* Any thread: gives back the slot of a cookie that was taken, once. */
+void rt_pool_give_back(struct rpma_rt_pool *pool, uint64_t cookie);
+/* A completion that no consumer will take: so does it, if it has a lease. */
+void rt_pool_drop(const struct rpma_rt_completion *item);
+/* How many slots are out; walks over all of them, and is exact only while no
+ * other thread takes or gives back. */
+uint32_t rt_pool_out(const struct rpma_rt_pool *pool);
+
+/* The pools of this process, by number. */
+extern _Atomic(struct rpma_rt_pool *) rt_pool_table[RT_POOL_POOLS]
+	__attribute__((visibility("hidden")));
+
+/* ---------------------------------------------------------------- users --- */
+
+/* Is it a pool that an object of rt and peer may name? 0, or RPMA_E_INVAL,
+ * logged by the name of the field. */
+int rt_pool_check_of(const struct rpma_rt_pool *pool, const struct rpma_rt *rt,
+		     const struct rpma_peer *peer, const char *field);
+/* One more user, and one less; NULL: nothing. Before a user has receives on a
+ * poller. REQUIRES: the runtime's lock. */
+void rt_pool_ref(struct rpma_rt_pool *pool);
+void rt_pool_use(struct rpma_rt_pool *pool, int poller);
+void rt_pool_unref(struct rpma_rt_pool *pool);
+/* Of a connection: before it writes CLOSED, on its poller; when it is DONE,
+ * under the runtime's lock. NULL: nothing. */
+void rt_pool_announce_unref(struct rpma_rt_pool *pool);
+void rt_pool_unref_announced(struct rpma_rt_pool *pool);
+
+/* The runtime is freed: what its stop left of deleted pools. */
+void rt_pool_free_ended(struct rpma_rt *rt);
+
+#endif /* RT_POOL_POOL_H */

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * slots.c -- taking slots and giving them back: a list of the free ones, linked
+ * by their numbers, from which any thread takes and to which any gives. Of a
+ * slot the generation says whether it is out, and which lease of it is valid.
+ * doc/protocols/pool.md.
+ */
+
+#include "pool/pool.h"
+
+#include <assert.h>
+
+#include "base/context.h"
+#include "base/likely.h"
+#include "base/refuse.h"
+#include "pool/feed.h"
+
+_Atomic(struct rpma_rt_pool *) rt_pool_table[RT_POOL_POOLS];
+
+static uint32_t generation_of(uint64_t cookie)
+{
+	return (uint32_t)cookie & RT_POOL_GEN_MASK;
+}
+
+/* --------------------------------------------------------------- taking --- */
+
+/* Out of the list, so the caller's alone: it gets the next generation. */
+static uint64_t begin_lease(struct rpma_rt_pool *pool, uint32_t at)
+{
+	struct rt_pool_slot *slot = &pool->slots[at];
+	/* relaxed, both: [POOL-1] brought it, and the lease carries it on */
+	uint32_t generation =
+		atomic_load_explicit(&slot->generation, memory_order_relaxed) +
+		1;
+
+	assert(generation & 1);
+	atomic_store_explicit(&slot->generation, generation,
+			      memory_order_relaxed);
+	return rt_pool_cookie(pool, at, generation);
+}
+
+/* The list behind its first max slots, or behind the last; how many it passed.
+ * What it walks over may be taken meanwhile: then the head is another. */
+static uint32_t walk(struct rpma_rt_pool *pool, uint64_t head, uint32_t max,
+		     uint32_t *next)
+{
+	uint32_t n = 0;
+
+	*next = (uint32_t)(head & RT_POOL_FIRST_MASK);
+	while (*next != 0 && n < max) {
+		/* relaxed: written before the push that the head came with */
+		*next = atomic_load_explicit(&pool->slots[*next - 1].next,
+					     memory_order_relaxed);
+		n++;
+	}
+	return n;
+}
+
+uint32_t rt_pool_take(struct rpma_rt_pool *pool, uint64_t *cookies,
+		      uint32_t max)
+{
+	uint64_t head;
+	uint32_t next;
+	uint32_t at;
+	uint32_t n;
+	uint32_t i;
+
+	/* acquire [POOL-1]: pairs with push() */
+	head = atomic_load_explicit(&pool->head, memory_order_acquire);
+	do {
+		n = walk(pool, head, max, &next);
+		if (n == 0)
+			return 0;
+		/* acquire: as above; others' takes and gives change it */
+	} while (!atomic_compare_exchange_weak_explicit(
+		&pool->head, &head,
+		((head & ~RT_POOL_FIRST_MASK) + RT_POOL_TAKE) | next,
+		memory_order_acquire, memory_order_acquire));
+	at = (uint32_t)(head & RT_POOL_FIRST_MASK);
+	for (i = 0; i < n; i++) {
+		cookies[i] = begin_lease(pool, at - 1);
+		/* relaxed: it is ours */
+		at = atomic_load_explicit(&pool->slots[at - 1].next,
+					  memory_order_relaxed);
+	}
+	return n;
+}
+
+static void fill_lease(struct rpma_rt_pool *pool, uint64_t cookie, uint32_t len,
+		       struct rpma_rt_lease *lease)
+{
+	uint32_t at = rt_pool_at(cookie);
+
+	lease->pool = pool;
+	lease->offset = rt_pool_offset(pool, at);
+	lease->data = pool->memory + lease->offset;
+	lease->mr = pool->mr;
+	lease->len = len;
+	lease->slot = at;
+	lease->generation = generation_of(cookie);
+	lease->reserved32 = 0;
+}
+
+int rpma_rt_pool_take(struct rpma_rt_pool *pool, struct rpma_rt_lease *lease)
+{
+	uint64_t cookie;
+	int ret;
+
+	if (unlikely(pool == NULL || lease == NULL))
+		return RT_REFUSE_NULL(pool, lease);
+	ret = RT_REFUSE_FORKED(pool->rt);
+	if (unlikely(ret))
+		return ret;
+	if (unlikely(rt_pool_take(pool, &cookie, 1) == 0))
+		return RPMA_E_AGAIN;
+	fill_lease(pool, cookie, pool->slot_size, lease);
+	return 0;
+}
+
+bool rpma_rt_completion_lease(const struct rpma_rt_completion *cmpl,
+			      struct rpma_rt_lease *lease)
+{
+	struct rpma_rt_pool *pool;
+
+	if (!(cmpl->flags & RPMA_RT_C_LEASE))
+		return false;
+	/* relaxed: it was there before the receive was posted, and stays while
+	 * the lease is out */
+	pool = atomic_load_explicit(
+		&rt_pool_table[cmpl->context >>
+			       (RT_POOL_AT_BITS + RT_POOL_GEN_BITS)],
+		memory_order_relaxed);
+	if (pool == NULL)
+		return false;
+	/* of a write the data is elsewhere, and its length, too */
+	fill_lease(pool, cmpl->context,
+		   cmpl->opcode == IBV_WC_RECV ? cmpl->byte_len : 0, lease);
+	return true;
+}
+
+/* ---------------------------------------------------------- giving back --- */
+
+static void push(struct rpma_rt_pool *pool, uint32_t at)
+{
+	struct rt_pool_slot *slot = &pool->slots[at];
+	/* relaxed: the exchange looks again */
+	uint64_t head = atomic_load_explicit(&pool->head, memory_order_relaxed);
+
+	do {
+		/* relaxed: the exchange publishes it */
+		atomic_store_explicit(&slot->next,
+				      (uint32_t)(head & RT_POOL_FIRST_MASK),
+				      memory_order_relaxed);
+		/* seq_cst: releases the slot, with what was done to its bytes
+		 * [POOL-1], and comes before the look at asking [POOL-2] */
+	} while (!atomic_compare_exchange_weak_explicit(
+		&pool->head, &head, (head & ~RT_POOL_FIRST_MASK) | (at + 1),
+		memory_order_seq_cst, memory_order_relaxed));
+}
+
+/* Ends that lease of the slot; false: it is over already. */
+static inline bool end_lease(struct rpma_rt_pool *pool, uint32_t at,
+			     uint32_t generation)
+{
+	/* relaxed: of two that give it back one gets it; push() publishes */
+	return atomic_compare_exchange_strong_explicit(
+		&pool->slots[at].generation, &generation,
+		(generation + 1) & RT_POOL_GEN_MASK, memory_order_relaxed,
+		memory_order_relaxed);
+}
+
+static inline void give_back(struct rpma_rt_pool *pool, uint32_t at)
+{
+	push(pool, at);
+	/* seq_cst [POOL-2]: after the push; pairs with ask() */
+	if (unlikely(atomic_load_explicit(&pool->asking,
+					  memory_order_seq_cst) != 0))
+		rt_feed_answer_mt(pool);
+}
+
+void rt_pool_give_back(struct rpma_rt_pool *pool, uint64_t cookie)
+{
+	if (end_lease(pool, rt_pool_at(cookie), generation_of(cookie)))
+		give_back(pool, rt_pool_at(cookie));
+}
+
+__attribute__((cold, noinline)) static int
+refuse_lease(const struct rpma_rt_lease *lease)
+{
+	if (lease == NULL)
+		return RT_REFUSE_NULL(lease);
+	if (lease->pool == NULL)
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "lease.pool is NULL: fill the lease by "
+				 "rpma_rt_pool_take() or "
+				 "rpma_rt_completion_lease()");
+	if (lease->slot >= lease->pool->count)
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "lease.slot is %u, pool \"%s\" has %u slots",
+				 lease->slot, lease->pool->name,
+				 lease->pool->count);
+	return RT_REFUSE(RPMA_E_INVAL,
+			 "the lease of slot %u of pool \"%s\" was given back "
+			 "before (generation %u): give each back once",
+			 lease->slot, lease->pool->name, lease->generation);
+}
+
+int rpma_rt_lease_give_back(const struct rpma_rt_lease *lease)
+{
+	struct rpma_rt_pool *pool;
+	int ret;
+
+	if (unlikely(lease == NULL || lease->pool == NULL))
+		return refuse_lease(lease);
+	pool = lease->pool;
+	ret = RT_REFUSE_FORKED(pool->rt);
+	if (unlikely(ret))
+		return ret;
+	if (unlikely(lease->slot >= pool->count || !(lease->generation & 1) ||
+		     !end_lease(pool, lease->slot, lease->generation)))
+		return refuse_lease(lease);
+	give_back(pool, lease->slot);
+	return 0;
+}
+
+void rt_pool_drop(const struct rpma_rt_completion *item)
+{
+	struct rpma_rt_lease lease;
+
+	if (rpma_rt_completion_lease(item, &lease))
+		rt_pool_give_back(lease.pool, item->context);
+}
+
+uint32_t rt_pool_out(const struct rpma_rt_pool *pool)
+{
+	uint32_t out = 0;
+	uint32_t i;
+
+	/* relaxed: a count; exact where the caller orders it */
+	for (i = 0; i < pool->count; i++)
+		out += atomic_load_explicit(&pool->slots[i].generation,
+					    memory_order_relaxed) &
+		       1;
+	return out;
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Datagrams: address handles, the header of 40 bytes that they arrive behind,
+ * Q_Keys, and that they are dropped where nobody waits for them.
+ */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include "wire.h"
+
+#define QKEY 0x11111111u
+#define GRH  40u
+#define LEN  64u
+
+/* A UD queue pair and all that it needs. */
+struct post_office {
+	struct end e;
+	struct ibv_ah *ah; /* to the device itself */
+};
+
+static int undo_ah(void *p)
+{
+	return ibv_destroy_ah(p);
+}
+
+static struct ibv_ah *ah_of(struct ibv_pd *pd)
+{
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
+	struct ibv_ah *ah;
+
+	attr.grh.dgid = dut.gid;
+	attr.grh.sgid_index = dut.gid_index;
+	attr.grh.hop_limit = 64;
+	ah = ibv_create_ah(pd, &attr);
+	fx_need(ah || errno != EOPNOTSUPP, "the device has no address handles");
+	assert_non_null(ah);
+	fx_keep(ah, undo_ah);
+	return ah;
+}
+
+static void move(struct ibv_qp *qp, enum ibv_qp_state to, int mask)
+{
+	struct ibv_qp_attr attr = {.qp_state = to,
+				   .port_num = 1,
+				   .qkey = QKEY,
+				   .sq_psn = WIRE_PSN};
+
+	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | mask), 0);
+}
+
+static void to_rts(struct ibv_qp *qp)
+{
+	move(qp, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+	move(qp, IBV_QPS_RTR, 0);
+	move(qp, IBV_QPS_RTS, IBV_QP_SQ_PSN);
+}
+
+static void office_open(struct post_office *o, bool with_ops)
+{
+	struct end *e = &o->e;
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_UD,
+		.cap = {8, 8, 2, 2, 0},
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.send_ops_flags =
+			IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
+	};
+
+	e->pd = fx_pd();
+	e->mr = fx_mr(e->pd, FX_BUF, FX_ALL_ACCESS);
+	e->buf = e->mr->addr;
+	e->scq = fx_cq(16, NULL, NULL);
+	e->rcq = fx_cq(16, NULL, NULL);
+	attr.pd = e->pd;
+	attr.send_cq = e->scq;
+	attr.recv_cq = e->rcq;
+	if (with_ops)
+		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	e->qp = ibv_create_qp_ex(dut.verbs, &attr);
+	fx_need(e->qp || errno != EOPNOTSUPP, "the device has no UD");
+	assert_non_null(e->qp);
+	fx_keep_qp(e->qp);
+	to_rts(e->qp);
+	o->ah = ah_of(e->pd);
+}
+
+/* LEN bytes from the start of the buffer to the queue pair qpn. */
+static void mail_by(const struct post_office *o, struct ibv_ah *ah,
+		    uint32_t qpn, uint32_t qkey, uint64_t id, uint32_t len)
+{
+	struct ibv_sge sge = {(uintptr_t)o->e.buf, len, o->e.mr->lkey};
+	struct ibv_send_wr *bad, wr = {
+					 .wr_id = id,
+					 .sg_list = &sge,
+					 .num_sge = 1,
+					 .opcode = IBV_WR_SEND_WITH_IMM,
+					 .send_flags = IBV_SEND_SIGNALED,
+					 .imm_data = htonl((uint32_t)id),
+					 .wr.ud = {.ah = ah,
+						   .remote_qpn = qpn,
+						   .remote_qkey = qkey},
+				 };
+
+	assert_int_equal(ibv_post_send(o->e.qp, &wr, &bad), 0);
+	fx_expect(o->e.scq, id, IBV_WC_SUCCESS);
+}
+
+static void mail(const struct post_office *from, const struct post_office *to,
+		 uint64_t id)
+{
+	mail_by(from, from->ah, to->e.qp->qp_num, QKEY, id, LEN);
+}
+
+static void datagram__arrives_behind_a_header(void **state)
+{
+	struct post_office a;
+	struct post_office b;
+	struct ibv_wc wc;
+
+	(void)state;
+	office_open(&a, false);
+	office_open(&b, false);
+	memset(a.e.buf, 0x3d, LEN);
+	assert_int_equal(wire_recv(&b.e, 1, 512, GRH + LEN), 0);
+	mail(&a, &b, 7);
+	wc = fx_expect(b.e.rcq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(wc.opcode, IBV_WC_RECV);
+	assert_int_equal(wc.byte_len, GRH + LEN);
+	assert_true(wc.wc_flags & IBV_WC_GRH);
+	assert_true(wc.wc_flags & IBV_WC_WITH_IMM);
+	assert_int_equal(ntohl(wc.imm_data), 7);
+	assert_int_equal(wc.src_qp, a.e.qp->qp_num);
+	assert_int_equal(wc.qp_num, b.e.qp->qp_num);
+	assert_memory_equal(b.e.buf + 512 + GRH, a.e.buf, LEN);
+}
+
+/* RoCE v2 of an IPv4 address: the last 20 bytes are its header. */
+static void datagram__header_has_both_addresses(void **state)
+{
+	const uint8_t *addr = dut.gid.raw + 12;
+	struct post_office a;
+
+	(void)state;
+	office_open(&a, false);
+	assert_int_equal(wire_recv(&a.e, 1, 512, GRH + LEN), 0);
+	mail(&a, &a, 7);
+	fx_expect(a.e.rcq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(a.e.buf[512 + 20], 0x45);
+	assert_memory_equal(a.e.buf + 512 + 32, addr, 4);
+	assert_memory_equal(a.e.buf + 512 + 36, addr, 4);
+}
+
+/* The receiver answers by what came with the datagram alone. */
+static void datagram__answered_by_its_header(void **state)
+{
+	struct post_office a;
+	struct post_office b;
+	struct ibv_ah *back;
+	struct ibv_wc wc;
+
+	(void)state;
+	office_open(&a, false);
+	office_open(&b, false);
+	assert_int_equal(wire_recv(&a.e, 1, 512, GRH + LEN), 0);
+	assert_int_equal(wire_recv(&b.e, 2, 512, GRH + LEN), 0);
+	mail(&a, &b, 7);
+	wc = fx_expect(b.e.rcq, 2, IBV_WC_SUCCESS);
+	back = ibv_create_ah_from_wc(
+		b.e.pd, &wc, (struct ibv_grh *)(void *)(b.e.buf + 512), 1);
+	assert_non_null(back);
+	fx_keep(back, undo_ah);
+	mail_by(&b, back, wc.src_qp, QKEY, 8, LEN);
+	wc = fx_expect(a.e.rcq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(ntohl(wc.imm_data), 8);
+}
+
+static void datagram__wrong_qkey_dropped(void **state)
+{
+	struct post_office a;
+	struct post_office b;
+	struct ibv_wc wc;
+
+	(void)state;
+	office_open(&a, false);
+	office_open(&b, false);
+	assert_int_equal(wire_recv(&b.e, 1, 512, GRH + LEN), 0);
+	mail_by(&a, a.ah, b.e.qp->qp_num, QKEY + 1, 7, LEN);
+	mail(&a, &b, 8);
+	wc = fx_expect(b.e.rcq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(ntohl(wc.imm_data), 8);
+}
+
+/* With its highest bit set, a Q_Key stands for that of the sender's QP. */
+static void datagram__qkey_of_the_sender(void **state)
+{
+	struct post_office a;
+	struct post_office b;
+
+	(void)state;
+	office_open(&a, false);
+	office_open(&b, false);
+	fx_need(dut.traits->controlled_qkey,
+		"the device sends a Q_Key with its highest bit as it is");
+	assert_int_equal(wire_recv(&b.e, 1, 512, GRH + LEN), 0);
+	mail_by(&a, a.ah, b.e.qp->qp_num, 0x80000000u, 7, LEN);
+	fx_expect(b.e.rcq, 1, IBV_WC_SUCCESS);
+}
+
+/* What came before the receive may be late, and have it after all. */
+static void datagram__without_a_receive_dropped(void **state)
+{
+	struct post_office a;
+	struct post_office b;
+	struct ibv_wc wc;
+
+	(void)state;
+	office_open(&a, false);
+	office_open(&b, false);
+	mail(&a, &b, 7);
+	assert_int_equal(wire_recv(&b.e, 1, 512, GRH + LEN), 0);
+	assert_int_equal(wire_recv(&b.e, 2, 512, GRH + LEN), 0);
+	mail(&a, &b, 8);
+	wc = fx_wait(b.e.rcq);
+	if (ntohl(wc.imm_data) == 7)
+		wc = fx_wait(b.e.rcq);
+	assert_int_equal(ntohl(wc.imm_data), 8);
+}
+
+static void datagram__to_nobody_succeeds(void **state)
+{
+	struct post_office a;
+
+	(void)state;
+	office_open(&a, false);
+	mail_by(&a, a.ah, a.e.qp->qp_num ^ 0x55, QKEY, 7, LEN);
+}
+
+static void datagram__other_operations_refused(void **state)
+{
+	struct post_office a;
+	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_RDMA_WRITE};
+
+	(void)state;
+	fx_need(dut.traits->post_checks_opcode,
+		"the device takes any operation");
+	office_open(&a, false);
+	wr.wr.ud.ah = a.ah;
+	assert_int_not_equal(ibv_post_send(a.e.qp, &wr, &bad), 0);
+}
+
+static void wr__datagram(void **state)
+{
+	struct post_office a;
+	struct post_office b;
+	struct ibv_qp_ex *ex;
+
+	(void)state;
+	office_open(&a, true);
+	office_open(&b, false);
+	ex = ibv_qp_to_qp_ex(a.e.qp);
+	memset(a.e.buf, 0x4e, 8);
+	assert_int_equal(wire_recv(&b.e, 1, 512, GRH + LEN), 0);
+	ibv_wr_start(ex);
+	ex->wr_id = 7;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send(ex);
+	ibv_wr_set_ud_addr(ex, a.ah, b.e.qp->qp_num, QKEY);
+	ibv_wr_set_sge(ex, a.e.mr->lkey, (uintptr_t)a.e.buf, 8);
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	fx_expect(a.e.scq, 7, IBV_WC_SUCCESS);
+	assert_int_equal(fx_expect(b.e.rcq, 1, IBV_WC_SUCCESS).byte_len,
+			 GRH + 8);
+	assert_memory_equal(b.e.buf + 512 + GRH, a.e.buf, 8);
+}
+
+static void modify__without_qkey_EINVAL(void **state)
+{
+	struct post_office a;
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+
+	(void)state;
+	office_open(&a, false);
+	wire_reset(a.e.qp);
+	assert_int_equal(
+		ibv_modify_qp(a.e.qp, &attr,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT),
+		EINVAL);
+	to_rts(a.e.qp);
+}
+
+static void create_ah__no_such_gid_index_refused(void **state)
+{
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
+
+	(void)state;
+	attr.grh.dgid = dut.gid;
+	attr.grh.sgid_index = 255;
+	assert_null(ibv_create_ah(fx_pd(), &attr));
+}
+
+static void dealloc_pd__with_ah_EBUSY(void **state)
+{
+	struct ibv_pd *pd = fx_pd();
+
+	(void)state;
+	assert_true(dut.attr.max_ah > 0);
+	ah_of(pd);
+	assert_int_equal(fx_destroy(pd), EBUSY);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		FX_TEST(datagram__arrives_behind_a_header),
+		FX_TEST(datagram__header_has_both_addresses),
+		FX_TEST(datagram__answered_by_its_header),
+		FX_TEST(datagram__wrong_qkey_dropped),
+		FX_TEST(datagram__qkey_of_the_sender),
+		FX_TEST(datagram__without_a_receive_dropped),
+		FX_TEST(datagram__to_nobody_succeeds),
+		FX_TEST(datagram__other_operations_refused),
+		FX_TEST(wr__datagram),
+		FX_TEST(modify__without_qkey_EINVAL),
+		FX_TEST(create_ah__no_such_gid_index_refused),
+		FX_TEST(dealloc_pd__with_ah_EBUSY),
+	};
+
+	return fx_main(argc, argv, "ud", tests, FX_COUNT(tests));
+}

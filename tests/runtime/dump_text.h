@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * dump_text.h -- dumps as strings, at a time that the test chooses: the clocks
+ * of the process are those of this file.
+ */
+
+#ifndef DUMP_TEXT_H
+#define DUMP_TEXT_H
+
+#include <stdint.h>
+
+#include "rpma_rt.h"
+
+/* The clocks of the calling thread, or of all, are so many ms ahead. */
+void dump_text_set_ahead(uint32_t ms);
+void dump_text_add_ahead_all(uint32_t ms);
+
+/* As a string; freed by the caller. */
+char *dump_text(struct rpma_rt *rt, enum rpma_rt_dump_format format);
+/* The same as it would be so many ms later, had nothing happened. */
+char *dump_text_later(struct rpma_rt *rt, enum rpma_rt_dump_format format,
+		      uint32_t ms);
+
+/* Aborts with the text unless the words are there. */
+void dump_text_expect(const char *text, const char *words);
+
+/* How many of that kind look wrong, in a text of Prometheus. */
+uint64_t dump_text_count(const char *text, const char *kind);
+
+/* Until every poller sleeps: an awake one that has not read the clock for long
+ * looks stuck. */
+void dump_text_await_sleep(struct rpma_rt *rt);
+
+/* Until every poller sleeps, or has read the clock within so many ms: it does
+ * so every 1,024 rounds, which is nothing in a second of its time, but not in a
+ * second of the test's. */
+void dump_text_await_clock(struct rpma_rt *rt, uint32_t ms);
+
+#endif /* DUMP_TEXT_H */

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * numbers.c -- what a queue pair's number and a region's keys are made of, when
+ * a number comes again, and that no two processes have the same ones.
+ */
+
+#include "fixture.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NUMBERS 65534 /* of a process: 1 to 0xfffe */
+#define KEYS	4
+#define ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ)
+
+static uint32_t number_of_next(const struct end *e)
+{
+	struct ibv_qp *qp = end_qp(e);
+	uint32_t number = qp->qp_num;
+
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	return number;
+}
+
+static void qp_number__process_above_16_BITS(void **state)
+{
+	struct pair *p = pair_new(0);
+	uint32_t process = p->a.qp->qp_num >> 16;
+
+	(void)state;
+	assert_in_range(process, 1, 254);
+	assert_int_equal(p->b.qp->qp_num >> 16, process);
+	assert_in_range(p->a.qp->qp_num & 0xffff, 1, NUMBERS);
+	pair_delete(p);
+}
+
+/* A number comes again after all others that are free. */
+static void qp_number__again_AFTER_ALL_OTHERS(void **state)
+{
+	struct pair *p = pair_new(0);
+	unsigned char *seen = calloc(NUMBERS + 1, 1);
+	uint32_t first = 0, number;
+
+	(void)state;
+	assert_non_null(seen);
+	for (int i = 0; i < NUMBERS - 2; i++) { /* two are the pair's */
+		number = number_of_next(&p->a) & 0xffff;
+		assert_in_range(number, 1, NUMBERS);
+		assert_false(seen[number]);
+		seen[number] = 1;
+		first = i ? first : number;
+	}
+	assert_false(seen[p->a.qp->qp_num & 0xffff]);
+	assert_false(seen[p->b.qp->qp_num & 0xffff]);
+	assert_int_equal(number_of_next(&p->a) & 0xffff, first);
+	free(seen);
+	pair_delete(p);
+}
+
+struct sample {
+	uint32_t numbers[KEYS];
+	uint32_t keys[KEYS];
+};
+
+/* The next numbers and keys of this process. */
+static struct sample sample_take(const struct end *e)
+{
+	struct sample sample;
+	struct ibv_mr *mr;
+
+	for (int i = 0; i < KEYS; i++) {
+		sample.numbers[i] = number_of_next(e);
+		mr = ibv_reg_mr(e->pd, e->buf, BUF_SIZE, ACCESS);
+		assert_non_null(mr);
+		assert_int_equal(mr->lkey >> 16, mr->rkey >> 16);
+		assert_int_not_equal(mr->lkey, mr->rkey);
+		sample.keys[i] = mr->rkey;
+		assert_int_equal(ibv_dereg_mr(mr), 0);
+	}
+	return sample;
+}
+
+/* The same of a child, which begins with a copy of all that we have. */
+static struct sample sample_of_child(const struct end *e)
+{
+	struct sample sample;
+	int fd[2], status;
+	pid_t pid;
+
+	assert_int_equal(pipe(fd), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		sample = sample_take(e);
+		_exit(write(fd[1], &sample, sizeof(sample)) != sizeof(sample));
+	}
+	assert_int_equal(read(fd[0], &sample, sizeof(sample)), sizeof(sample));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	close(fd[0]);
+	close(fd[1]);
+	return sample;
+}
+
+static void fork__child_DRAWS_ITS_OWN(void **state)
+{
+	struct pair *p = pair_new(0);
+	struct sample child = sample_of_child(&p->a);
+	struct sample parent = sample_take(&p->a);
+
+	(void)state;
+	assert_memory_not_equal(child.numbers, parent.numbers,
+				sizeof(child.numbers));
+	assert_memory_not_equal(child.keys, parent.keys, sizeof(child.keys));
+	pair_delete(p);
+}
+
+/* A child's queue pair does not reach the copy of its parent's. */
+static void fork__number_of_the_parent_NOBODY_ANSWERS(void **state)
+{
+	struct pair *p = pair_new(0);
+	pid_t pid;
+	int status;
+
+	(void)state;
+	assert_int_equal(rpma_loopback_fault("knob:retry_us=100"), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		number_of_next(&p->a); /* its numbers are drawn */
+		assert_int_equal(end_write(&p->a, &p->b, 1, 0, 8), 0);
+		end_expect(&p->a, 1, IBV_WC_RETRY_EXC_ERR);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(end_write(&p->a, &p->b, 1, 0, 8), 0);
+	end_expect(&p->a, 1, IBV_WC_SUCCESS);
+	pair_delete(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FRESH(qp_number__process_above_16_BITS),
+		FRESH(qp_number__again_AFTER_ALL_OTHERS),
+		FRESH(fork__child_DRAWS_ITS_OWN),
+		FRESH(fork__number_of_the_parent_NOBODY_ANSWERS),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

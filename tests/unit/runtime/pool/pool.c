@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Pools on a made-up device: what is posted when, leases and their
+ * generations, receive queues that wait for slots, what a dying connection
+ * gives back, when a pool may be deleted, what it is refused for.
+ */
+
+#include <string.h>
+
+#include "rt_fake.h"
+#include "pool/feed.h"
+#include "pool/pool.h"
+#include "srq/srq.h"
+
+#define SLOT_SIZE 32
+
+static struct rpma_rt_pool *pool_open(struct fake *f, uint32_t count)
+{
+	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
+	struct rpma_rt_pool *pool;
+
+	cfg.peer = &fake_peer;
+	cfg.count = count;
+	cfg.slot_size = SLOT_SIZE;
+	ok(rpma_rt_pool_new(f->rt, &cfg, &pool));
+	f->rt_cfg.pool = pool;
+	return pool;
+}
+
+static void pool_close(struct fake *f, struct rpma_rt_pool **pool)
+{
+	f->rt_cfg.pool = NULL;
+	assert_int_equal(rt_pool_out(*pool), 0);
+	ok(rpma_rt_pool_delete(pool));
+	assert_null(*pool);
+}
+
+/* The next receive that was posted completes; its lease. */
+static void receive(struct fake *f, struct rpma_rt_conn *conn, uint32_t index,
+		    struct rpma_rt_lease *lease)
+{
+	fake_received(conn, index, IBV_WC_SUCCESS);
+	fake_round(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_true(rpma_rt_completion_lease(&f->items[0], lease));
+}
+
+/* Both markers, and the receives from that one on, flushed; then CLOSED. */
+static void bury(struct fake *f, struct rpma_rt_conn **conn, uint32_t from)
+{
+	ok(rpma_rt_conn_close(*conn));
+	fake_finish_down(f);
+	for (; from + 1 < fake_qp(*conn)->rq_count; from++)
+		fake_received(*conn, from, IBV_WC_WR_FLUSH_ERR);
+	fake_markers(*conn);
+	fake_finish_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
+	ok(rpma_rt_conn_unref(conn));
+}
+
+static void new__refused(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
+	struct rpma_rt_pool *pool = NULL;
+
+	assert_int_equal(rpma_rt_pool_new(f->rt, &cfg, &pool), RPMA_E_INVAL);
+	assert_true(fake_said("rpma_rt_pool_cfg.peer is missing"));
+	cfg.peer = &fake_peer;
+	cfg.count = 1048577;
+	assert_int_equal(rpma_rt_pool_new(f->rt, &cfg, &pool), RPMA_E_INVAL);
+	cfg.count = 4;
+	fake_fail("mr_reg", 1, RPMA_E_PROVIDER);
+	assert_int_equal(rpma_rt_pool_new(f->rt, &cfg, &pool), RPMA_E_PROVIDER);
+	assert_null(pool);
+	fake_logged();
+}
+
+static void take__each_slot_once_then_AGAIN(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_pool *pool = pool_open(f, 3);
+	struct rpma_rt_lease leases[3];
+	struct rpma_rt_lease lease;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		ok(rpma_rt_pool_take(pool, &leases[i]));
+		assert_int_equal(leases[i].slot, i);
+		assert_int_equal(leases[i].len, SLOT_SIZE);
+		assert_ptr_equal(leases[i].data, pool->memory + i * 64);
+		assert_int_equal(leases[i].offset, i * 64);
+	}
+	assert_int_equal(rpma_rt_pool_take(pool, &lease), RPMA_E_AGAIN);
+	assert_int_equal(fake_logged(), 0);
+	assert_int_equal(rpma_rt_pool_delete(&pool), RPMA_RT_E_BUSY);
+	assert_true(fake_said("3 leases are not given back"));
+	ok(rpma_rt_lease_give_back(&leases[1]));
+	ok(rpma_rt_pool_take(pool, &lease));
+	assert_int_equal(lease.slot, 1);
+	assert_int_equal(lease.generation, leases[1].generation + 2);
+	/* of the slot's former lease */
+	assert_int_equal(rpma_rt_lease_give_back(&leases[1]), RPMA_E_INVAL);
+	assert_true(fake_said("was given back before"));
+	ok(rpma_rt_lease_give_back(&lease));
+	assert_int_equal(rpma_rt_lease_give_back(&lease), RPMA_E_INVAL);
+	ok(rpma_rt_lease_give_back(&leases[0]));
+	ok(rpma_rt_lease_give_back(&leases[2]));
+	fake_logged();
+	pool_close(f, &pool);
+}
+
+static void generation__begins_anew(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_pool *pool = pool_open(f, 1);
+	struct rpma_rt_lease lease;
+	uint32_t i;
+
+	for (i = 0; i <= RT_POOL_GEN_MASK / 2 + 1; i++) {
+		ok(rpma_rt_pool_take(pool, &lease));
+		assert_int_equal(lease.generation,
+				 (2 * i + 1) & RT_POOL_GEN_MASK);
+		ok(rpma_rt_lease_give_back(&lease));
+	}
+	pool_close(f, &pool);
+}
+
+/* Before REQUEST is in the queue; again at each batch's end. */
+static void conn__filled_before_the_program_hears(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_pool *pool = pool_open(f, 2 * FAKE_RQ);
+	struct rpma_rt_conn *conn = fake_request(f);
+	struct rpma_rt_lease lease;
+
+	assert_int_equal(fake_qp(conn)->rq_count, FAKE_RQ);
+	assert_int_equal(rt_pool_out(pool), FAKE_RQ);
+	assert_int_equal(fake_recv(conn, 1), RPMA_E_INVAL);
+	assert_true(fake_said("a pool"));
+	assert_int_equal(rpma_rt_pool_delete(&pool), RPMA_RT_E_BUSY);
+	fake_logged();
+	receive(f, conn, 0, &lease);
+	assert_int_equal(fake_qp(conn)->rq_count, FAKE_RQ + 1);
+	assert_int_equal(rt_pool_out(pool), FAKE_RQ + 1);
+	ok(rpma_rt_lease_give_back(&lease));
+	bury(f, &conn, 1);
+	pool_close(f, &pool);
+}
+
+/* Fewer than a quarter, and no slot: one line in the log; the next lease is
+ * posted at once, without a completion. */
+static void dry__next_lease_is_posted(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_pool *pool = pool_open(f, 2);
+	struct rpma_rt_conn *conn = fake_request(f);
+	struct rpma_rt_lease leases[2];
+
+	assert_int_equal(fake_qp(conn)->rq_count, 2);
+	assert_int_equal(fake_logged(), 0);
+	receive(f, conn, 0, &leases[0]);
+	assert_int_equal(fake_logged(), 1);
+	assert_true(fake_said("has no free slot"));
+	receive(f, conn, 1, &leases[1]);
+	assert_int_equal(fake_logged(), 0);
+	ok(rpma_rt_lease_give_back(&leases[1]));
+	assert_int_equal(fake_qp(conn)->rq_count, 2);
+	fake_round(f);
+	assert_int_equal(fake_qp(conn)->rq_count, 3);
+	/* low still: two at once are one message */
+	receive(f, conn, 2, &leases[1]);
+	ok(rpma_rt_lease_give_back(&leases[0]));
+	ok(rpma_rt_lease_give_back(&leases[1]));
+	fake_round(f);
+	assert_int_equal(fake_qp(conn)->rq_count, 5);
+	assert_int_equal(pool->lows, 0);
+	assert_int_equal(pool->times_low, 1);
+	assert_int_equal(pool->asking, 0);
+	bury(f, &conn, 3);
+	pool_close(f, &pool);
+}
+
+/* It dies while it waits for slots: nobody is told any more. */
+static void dry__dies(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_pool *pool = pool_open(f, 1);
+	struct rpma_rt_conn *conn = fake_request(f);
+	struct rpma_rt_lease lease;
+
+	receive(f, conn, 0, &lease);
+	assert_int_equal(fake_logged(), 1);
+	assert_int_equal(pool->asking, 1);
+	bury(f, &conn, 1);
+	assert_int_equal(pool->asking, 0);
+	assert_int_equal(pool->lows, 0);
+	ok(rpma_rt_lease_give_back(&lease));
+	fake_round(f);
+	pool_close(f, &pool);
+}
+
+/* Two that wait: each slot goes to the one that waits longest. */
+static void dry__by_turns(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_pool *pool = pool_open(f, 2);
+	struct rpma_rt_conn *first = fake_request(f);
+	struct rpma_rt_conn *second = fake_request(f);
+	struct rpma_rt_lease leases[2];
+
+	assert_int_equal(fake_qp(second)->rq_count, 0);
+	receive(f, first, 0, &leases[0]);
+	receive(f, first, 1, &leases[1]);
+	ok(rpma_rt_lease_give_back(&leases[0]));
+	fake_round(f);
+	assert_int_equal(fake_qp(second)->rq_count, 1);
+	ok(rpma_rt_lease_give_back(&leases[1]));
+	fake_round(f);
+	assert_int_equal(fake_qp(first)->rq_count, 3);
+	fake_logged();
+	bury(f, &first, 2);
+	bury(f, &second, 0);
+	pool_close(f, &pool);
+}
+
+/* The device takes some of a chain: the rest are free again, and it closes. */
+static void device__refuses_CLOSES(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_pool *pool = pool_open(f, 2 * FAKE_RQ);
+	struct rpma_rt_conn *conn = fake_request(f);
+	struct rpma_rt_lease lease;
+
+	fake_received(conn, 0, IBV_WC_SUCCESS);
+	fake_fail("post_recv", 1, EINVAL);
+	fake_finish_down(f);
+	assert_true(fake_take(f, f->queue) > 0);
+	assert_true(rpma_rt_completion_lease(&f->items[0], &lease));
+	ok(rpma_rt_lease_give_back(&lease));
+	fake_markers(conn);
+	fake_finish_down(f);
+	assert_true(fake_take(f, f->queue) > 0);
+	assert_int_equal(f->items[f->got - 1].opcode, RPMA_RT_EVENT_CLOSED);
+	fake_logged();
+	ok(rpma_rt_conn_unref(&conn));
+	pool_close(f, &pool);
+}
+
+/* A write with immediate data uses a receive, whose slot has no bytes of it. */
+static void lease__of_a_write_len_0(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_pool *pool = pool_open(f, 1);
+	struct rpma_rt_completion item = {.kind = RPMA_RT_COMPLETION,
+					  .opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+					  .flags = RPMA_RT_C_LEASE,
+					  .byte_len = 7};
+	struct rpma_rt_lease lease;
+
+	assert_int_equal(rt_pool_take(pool, &item.context, 1), 1);
+	assert_true(rpma_rt_completion_lease(&item, &lease));
+	assert_int_equal(lease.len, 0);
+	item.opcode = IBV_WC_RECV;
+	assert_true(rpma_rt_completion_lease(&item, &lease));
+	assert_int_equal(lease.len, 7);
+	rt_pool_drop(&item);
+	/* the same lease: it was dropped */
+	assert_int_equal(rpma_rt_lease_give_back(&lease), RPMA_E_INVAL);
+	item.flags = 0;
+	assert_false(rpma_rt_completion_lease(&item, &lease));
+	fake_logged();
+	pool_close(f, &pool);
+}
+
+static void srq__filled_and_given_back(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_pool *pool = pool_open(f, 3);
+	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_lease lease;
+	struct rpma_rt_srq *srq;
+
+	f->rt_cfg.pool = NULL;
+	cfg.peer = &fake_peer;
+	cfg.queue = f->queue;
+	cfg.srq_size = 2;
+	cfg.pool = pool;
+	ok(rpma_rt_srq_new(f->rt, &cfg, &srq));
+	fake_round(f);
+	assert_int_equal(rt_pool_out(pool), 2);
+	assert_int_equal(rpma_rt_srq_recv(srq, NULL, 0, 0, 1), RPMA_E_INVAL);
+	fake_logged();
+	f->rt_cfg.srqs = &srq;
+	f->rt_cfg.srq_count = 1;
+	conn = fake_established(f);
+	fake_srq_wc(conn, srq, 0, IBV_WC_SUCCESS);
+	fake_round(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_true(rpma_rt_completion_lease(&f->items[0], &lease));
+	assert_int_equal(rt_pool_out(pool), 3);
+	ok(rpma_rt_lease_give_back(&lease));
+	ok(rpma_rt_conn_close(conn));
+	fake_finish_down(f);
+	/* taken by the dying queue pair: not seen */
+	fake_srq_wc(conn, srq, 1, IBV_WC_WR_FLUSH_ERR);
+	fake_wc(conn->cq, rt_wr_id_internal(RT_SQ_MARKER, conn->slot),
+		IBV_WC_WR_FLUSH_ERR, IBV_WC_DRIVER1, conn->qp_num);
+	fake_last_wqe(conn);
+	fake_finish_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
+	ok(rpma_rt_conn_unref(&conn));
+	f->rt_cfg.srq_count = 0;
+	assert_int_equal(rpma_rt_pool_delete(&pool), RPMA_RT_E_BUSY);
+	fake_logged();
+	ok(rpma_rt_srq_delete(&srq));
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_SRQ_CLOSED);
+	pool_close(f, &pool);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(new__refused),
+		fake_test(take__each_slot_once_then_AGAIN),
+		fake_test(generation__begins_anew),
+		fake_test(conn__filled_before_the_program_hears),
+		fake_test(dry__next_lease_is_posted),
+		fake_test(dry__dies),
+		fake_test(dry__by_turns),
+		fake_test(device__refuses_CLOSES),
+		fake_test(lease__of_a_write_len_0),
+		fake_test(srq__filled_and_given_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
