@@ -65,7 +65,8 @@ static struct rt_dump_cq *take_poller(struct rt_poller *poller, uint32_t now_ms,
 		.cpu = poller->cpu,
 		.asleep = rt_bell_ways(&poller->bell) != RT_BELL_AWAKE,
 		.stopping = rt_stat_is(&poller->stopping),
-		.clock_age_ms = rt_ms_between(rt_poller_tick(poller), now_ms),
+		.clock_age_ms =
+			rt_ms_between(rt_poller_last_tick(poller), now_ms),
 		.manual = !poller->threaded,
 		/* acquire: pairs with the release in rt_callback_show() */
 		.function = atomic_load_explicit(&poller->calls.shown,

@@ -74,6 +74,7 @@ bool rt_arm_poller(struct rt_poller *poller)
 		return false;
 	}
 	poller->armed = true;
+	rt_poller_set_tick_asleep(poller);
 	if (!poller->threaded)
 		set_timer(poller);
 	RT_STAT_ADD(poller, sleeps, 1);

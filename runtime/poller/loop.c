@@ -159,6 +159,8 @@ static void run_owned(struct rt_owned *owned)
 	 * look at what this round delivered */
 	if (rt_round_run(poller, RT_BATCH) > 0 && poller->armed)
 		rt_bell_ring(&poller->bell);
+	if (poller->armed)
+		rt_poller_set_tick_asleep(poller);
 	poller->runner = runner;
 	rt_self_set_poller(NULL);
 }

@@ -29,6 +29,8 @@
 #include "base/order.h"
 #include "base/bell.h"
 #include "base/call.h"
+#include "base/clock.h"
+#include "base/likely.h"
 #include "base/self.h"
 
 #define RT_BATCH 32 /* completions taken from a CQ at once */
@@ -84,9 +86,11 @@ struct rt_poller {
 	struct rt_callbacks calls;
 	struct rt_reserved reserved[RT_ROUTE_FIRST];
 
-	/* the poller's last look at the clock, in ms: what posts are dated by.
-	 * Apart from what changes with each round */
+	/* the poller's last look at the clock, in ms: what posts are dated by;
+	 * 0: it sleeps since slept_ms, and who dates reads the clock. Apart
+	 * from what changes with each round */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t tick_ms;
+	_Atomic uint32_t slept_ms;
 
 	/* written by the poller, read by anyone */
 	alignas(RT_CACHE_LINE) struct {
@@ -109,19 +113,46 @@ struct rt_poller {
 				      (uint64_t)(n),                       \
 			      memory_order_relaxed)
 
+/* Date of what is posted or delivered now, in ms. */
 static inline uint32_t rt_poller_tick(const struct rt_poller *poller)
 {
 	/* relaxed: a date, and a coarse one */
-	return atomic_load_explicit(&poller->tick_ms, memory_order_relaxed);
+	uint32_t ms =
+		atomic_load_explicit(&poller->tick_ms, memory_order_relaxed);
+
+	return likely(ms != 0) ? ms : rt_now_ms();
+}
+
+/* The poller's last look at the clock, for the dump. */
+static inline uint32_t rt_poller_last_tick(const struct rt_poller *poller)
+{
+	/* relaxed: as above */
+	uint32_t ms =
+		atomic_load_explicit(&poller->tick_ms, memory_order_relaxed);
+
+	return ms != 0 ? ms
+		       : atomic_load_explicit(&poller->slept_ms,
+					      memory_order_relaxed);
 }
 
 static inline void rt_poller_set_tick_ms(struct rt_poller *poller, uint32_t ms)
 {
-	/* the line is posters' as long as nothing changes */
-	if (ms != rt_poller_tick(poller))
-		/* relaxed: as above */
+	if (ms == 0) /* once in 49 days */
+		ms = 1;
+	/* the line is posters' as long as nothing changes.
+	 * relaxed, both: as above */
+	if (ms != atomic_load_explicit(&poller->tick_ms, memory_order_relaxed))
 		atomic_store_explicit(&poller->tick_ms, ms,
 				      memory_order_relaxed);
+}
+
+/* The poller sleeps from here on: its last look at the clock gets old. */
+static inline void rt_poller_set_tick_asleep(struct rt_poller *poller)
+{
+	/* relaxed, both: as above */
+	atomic_store_explicit(&poller->slept_ms, rt_now_ms(),
+			      memory_order_relaxed);
+	atomic_store_explicit(&poller->tick_ms, 0, memory_order_relaxed);
 }
 
 /* The poller has read the clock, for any reason. */
