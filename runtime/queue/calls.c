@@ -18,6 +18,7 @@
 #include "base/refuse.h"
 #include "base/wait.h"
 #include "queue/alone.h"
+#include "queue/count.h"
 #include "queue/impl.h"
 #include "queue/left_out.h"
 #include "queue/list.h"
@@ -225,12 +226,12 @@ int rpma_rt_queue_get_stats(const struct rpma_rt_queue *queue,
 		ret = RT_REFUSE_FORKED(queue->rt);
 	if (ret)
 		return ret;
+	known.batches = rt_queue_batches(queue);
 #define READ(name) known.name = rt_stat_read(&queue->stats.name)
 	READ(polls);
 	READ(waits);
 	READ(empty);
 	READ(busy);
-	READ(batches);
 	READ(taken);
 	READ(messages);
 	READ(sleeps);

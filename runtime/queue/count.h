@@ -87,6 +87,16 @@ static inline void rt_queue_date_take(struct rpma_rt_queue *queue)
 	rt_queue_date(&queue->stats.last_take);
 }
 
+/* Calls that found something: those that went in, without the empty ones, which
+ * are read first since a call counts itself first. */
+static inline uint64_t rt_queue_batches(const struct rpma_rt_queue *queue)
+{
+	uint64_t empty = rt_stat_read(&queue->stats.empty);
+
+	return rt_stat_read(&queue->stats.polls) +
+	       rt_stat_read(&queue->stats.waits) - empty;
+}
+
 /*
  * A take is dated after a look that was, after a sleep, and every
  * RT_TAKES_A_DATE times else: where items come all the time the clock would
@@ -97,7 +107,7 @@ static inline bool rt_queue_is_date_due(const struct rpma_rt_queue *queue)
 	/* relaxed: statistic, orders nothing */
 	return atomic_load_explicit(&queue->stats.date_due,
 				    memory_order_relaxed) ||
-	       rt_stat_read(&queue->stats.batches) % RT_TAKES_A_DATE == 1;
+	       rt_queue_batches(queue) % RT_TAKES_A_DATE == 1;
 }
 
 /* A call, and what it found; a consumer, of a shared queue any. */
@@ -112,7 +122,6 @@ static inline void rt_queue_count_take(struct rpma_rt_queue *queue,
 			rt_queue_date_look(queue);
 		return;
 	}
-	rt_queue_count(queue, &queue->stats.batches, 1);
 	rt_queue_count(queue, &queue->stats.taken, count);
 	if (rt_queue_is_date_due(queue))
 		rt_queue_date_take(queue);

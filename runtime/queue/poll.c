@@ -102,7 +102,6 @@ static inline void count_poll(struct rpma_rt_queue *queue, uint32_t count)
 	rt_queue_date_at(&queue->stats.last_take,
 			 rt_lane_dated_mt(queue->lanes[0]));
 	rt_stat_add(&queue->stats.polls, 1);
-	rt_stat_add(&queue->stats.batches, 1);
 	rt_stat_add(&queue->stats.taken, count);
 }
 

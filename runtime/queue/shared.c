@@ -31,7 +31,7 @@ static uint32_t consumers_of(const struct rpma_rt_queue *queue)
 }
 
 /* Enters, if no other is inside. inside: further changes of the word. */
-static bool try_enter(struct rpma_rt_queue *queue, uint32_t inside)
+static inline bool try_enter(struct rpma_rt_queue *queue, uint32_t inside)
 {
 	uint32_t old = consumers_of(queue);
 
@@ -130,7 +130,7 @@ static void leave(struct rpma_rt_queue *queue, bool found)
 		}
 	} while (!try_leave(queue, &consumers, 0));
 	/* outside: a woken worker finds no other inside */
-	if (rt_bell_wake_ways(&queue->bell, owed))
+	if (owed != 0 && rt_bell_wake_ways(&queue->bell, owed))
 		rt_stat_add_mt(&queue->stats.wakes, 1);
 }
 

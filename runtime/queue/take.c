@@ -10,6 +10,7 @@
 #include "queue/take.h"
 
 #include "base/clock.h"
+#include "base/likely.h"
 #include "base/refuse.h"
 #include "queue/impl.h"
 #include "queue/joint.h"
@@ -17,8 +18,6 @@
 #include "queue/queue.h"
 #include "queue/wake.h"
 
-/* Takes up to max items from all sources, beginning with another one each time.
- */
 static inline uint32_t take_lane(struct rpma_rt_queue *queue,
 				 struct rt_lane *lane,
 				 struct rpma_rt_completion *cmpl, uint32_t max)
@@ -34,6 +33,8 @@ static inline uint32_t take_lane(struct rpma_rt_queue *queue,
 	return count;
 }
 
+/* Takes up to max items from all sources, beginning with another one each time.
+ */
 static uint32_t take_all(struct rpma_rt_queue *queue,
 			 struct rpma_rt_completion *cmpl, uint32_t max)
 {
@@ -86,14 +87,20 @@ uint32_t rt_queue_take_tokens_consumer(struct rpma_rt_queue *queue,
 	return count;
 }
 
-uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
-				struct rpma_rt_completion *cmpl, uint32_t max)
+static inline uint32_t take(struct rpma_rt_queue *queue,
+			    struct rpma_rt_completion *cmpl, uint32_t max)
 {
 	uint32_t count = take_all(queue, cmpl, max);
 
-	if (count == 0 || !rt_queue_has_tokens(queue))
+	if (count == 0 || likely(!rt_queue_has_tokens(queue)))
 		return count;
 	return rt_queue_take_tokens_consumer(queue, cmpl, count, max);
+}
+
+uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
+				struct rpma_rt_completion *cmpl, uint32_t max)
+{
+	return take(queue, cmpl, max);
 }
 
 /* Before the take whose nothing it explains: what was published before the
@@ -155,7 +162,7 @@ uint32_t rt_queue_poll_consumer(struct rpma_rt_queue *queue,
 				struct rpma_rt_completion *cmpl, uint32_t max,
 				enum rt_take_end *why)
 {
-	uint32_t count = rt_queue_take_consumer(queue, cmpl, max);
+	uint32_t count = take(queue, cmpl, max);
 
 	*why = RT_TAKE_EMPTY;
 	if (count > 0)
