@@ -79,8 +79,8 @@ struct rpma_rt_queue {
 	/* written by the consumer, some by anyone, read by anyone */
 	alignas(RT_CACHE_LINE) struct {
 		/* polls that did not go in are counted apart */
-		_Atomic uint64_t idle_polls, polls, waits, empty,
-			taken, messages_taken, busy, messages, sleeps, wakes;
+		_Atomic uint64_t idle_polls, polls, waits, empty, taken,
+			messages_taken, busy, messages, sleeps, wakes;
 		/* the last to take something, or of many that found nothing:
 		 * tid, then when in ms; 0: none yet */
 		_Atomic uint64_t last_look, last_take;
