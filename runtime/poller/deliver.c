@@ -91,11 +91,11 @@ static void fill_lanes(struct rt_poller *poller, struct rt_lane *lanes)
  * at once. */
 static void publish_lanes(const struct rt_poller *poller, struct rt_lane *lanes)
 {
-	bool is_timed = poller->rt->cfg.timing != 0;
+	bool is_signed = !poller->threaded && poller->rt->cfg.timing == 0;
 	struct rt_lane *lane;
 
 	for (lane = lanes; lane != NULL; lane = lane->touched_next) {
-		if (!is_timed)
+		if (is_signed)
 			rt_lane_sign_poller(lane);
 		rt_lane_publish_poller(lane);
 	}

@@ -270,6 +270,8 @@ static inline void deliver_one(struct rt_poller *poller, struct rt_cq *cq,
 	entry->side->count++;
 	rt_lane_date_poller(entry->lane, entry->lane->tail_next, ms);
 	rt_side_publish(entry->side, ms);
+	if (!poller->threaded)
+		rt_lane_sign_poller(entry->lane);
 	rt_lane_publish_one_poller(entry->lane);
 	cq->taken++;
 	RT_STAT_ADD(poller, alone, 1);

@@ -96,8 +96,8 @@ struct rt_lane {
 
 	/* written by the poller, read by the consumer */
 	alignas(RT_APART) _Atomic uint32_t tail; /* items published */
-	/* by which thread, unless takes are timed: compared only, it may have
-	 * ended */
+	/* by which thread, in manual mode, unless takes are timed: compared
+	 * only, it may have ended */
 	_Atomic(const struct rt_self *) by;
 
 	/* written by the consumer, read by the poller */
@@ -192,8 +192,8 @@ static inline void rt_lane_release_tail_poller(struct rt_lane *lane)
 			      memory_order_release);
 }
 
-/* Before the lane is published, unless takes are timed: the calling thread may
- * take from it in a straight line. */
+/* Before the lane is published, by a poller of manual mode, unless takes are
+ * timed: the calling thread may take from it in a straight line. */
 static inline void rt_lane_sign_poller(struct rt_lane *lane)
 {
 	/* relaxed: a hint */
@@ -202,7 +202,6 @@ static inline void rt_lane_sign_poller(struct rt_lane *lane)
 
 static inline void rt_lane_publish_one_poller(struct rt_lane *lane)
 {
-	rt_lane_sign_poller(lane);
 	lane->tail_next++;
 	rt_lane_release_tail_poller(lane);
 }

@@ -43,6 +43,7 @@
 #define FIRST_QP   100
 #define MAX_FANOUT 8
 #define CLOCK_EACH 1024
+#define TELL_EACH  128 /* taken items, as the line moves each time */
 
 struct canned {
 	struct ibv_context context;
@@ -180,6 +181,7 @@ static void *consumer_main(void *arg)
 	struct bench *bench = arg;
 	struct rpma_rt_completion cmpl[RT_BATCH];
 	uint64_t taken = 0;
+	uint64_t told = 0;
 	uint32_t i = 0;
 	int got;
 
@@ -189,8 +191,10 @@ static void *consumer_main(void *arg)
 	       atomic_load_explicit(&canned.total, memory_order_acquire) !=
 		       taken) {
 		got = rpma_rt_queue_poll(bench->queues[i], cmpl, RT_BATCH);
-		if (got > 0) {
+		if (got > 0)
 			taken += (uint64_t)got;
+		if (taken - told >= TELL_EACH || (got <= 0 && taken != told)) {
+			told = taken;
 			/* release: they have been handled */
 			atomic_store_explicit(&canned.taken, taken,
 					      memory_order_release);
@@ -211,6 +215,7 @@ static double run_poller(struct bench *bench)
 
 	open_queues(bench);
 	poller = &bench->rt->pollers[0];
+	poller->threaded = true; /* this thread does nothing else */
 	open_routes(bench, poller);
 	if (pthread_create(&consumer, NULL, consumer_main, bench))
 		bench_fail("no thread");
