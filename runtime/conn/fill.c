@@ -156,7 +156,7 @@ static enum fill_end fill_once(struct rpma_rt_conn *conn, uint32_t *out)
 
 	if (is_behind(conn) || enter(conn))
 		return FILL_DONE;
-	gate->ledger.tick = rt_poller_tick(conn->poller);
+	gate->ledger.tick = rt_poller_date(conn->poller);
 	/* what this thread has published */
 	rt_ledger_reap(&gate->ledger, conn->side[RPMA_RT_RECV_SIDE].count);
 	end = fill_inside(conn);

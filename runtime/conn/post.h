@@ -82,7 +82,7 @@ static inline int rt_post_enter(struct rpma_rt_conn *conn,
 		ret = rt_post_await_gate(conn, which, ret);
 	if (__builtin_expect(ret, 0))
 		return ret;
-	gate->ledger.tick = rt_poller_tick(conn->poller);
+	gate->ledger.tick = rt_poller_date(conn->poller);
 	return 0;
 }
 

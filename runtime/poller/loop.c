@@ -296,6 +296,7 @@ void rt_poller_close(struct rt_poller *poller)
 {
 	while (!poller->threaded && !rt_owner_close(&poller->owned))
 		rt_wait_nap(); /* a thread is inside, for a round */
+	rt_poller_set_tick(poller, rt_now_ns()); /* it may have slept */
 	/* what came with the last connection's end: it gives handles back */
 	rt_inbox_run_owner(&poller->inbox, poller);
 }

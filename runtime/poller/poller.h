@@ -113,12 +113,17 @@ struct rt_poller {
 				      (uint64_t)(n),                       \
 			      memory_order_relaxed)
 
-/* Date of what is posted or delivered now, in ms. */
+/* Date of what a round delivers, in ms. REQUIRES: the poller is awake */
 static inline uint32_t rt_poller_tick(const struct rt_poller *poller)
 {
 	/* relaxed: a date, and a coarse one */
-	uint32_t ms =
-		atomic_load_explicit(&poller->tick_ms, memory_order_relaxed);
+	return atomic_load_explicit(&poller->tick_ms, memory_order_relaxed);
+}
+
+/* Date of what is posted now, by any thread. */
+static inline uint32_t rt_poller_date(const struct rt_poller *poller)
+{
+	uint32_t ms = rt_poller_tick(poller);
 
 	return likely(ms != 0) ? ms : rt_now_ms();
 }
@@ -126,10 +131,9 @@ static inline uint32_t rt_poller_tick(const struct rt_poller *poller)
 /* The poller's last look at the clock, for the dump. */
 static inline uint32_t rt_poller_last_tick(const struct rt_poller *poller)
 {
-	/* relaxed: as above */
-	uint32_t ms =
-		atomic_load_explicit(&poller->tick_ms, memory_order_relaxed);
+	uint32_t ms = rt_poller_tick(poller);
 
+	/* relaxed: as above */
 	return ms != 0 ? ms
 		       : atomic_load_explicit(&poller->slept_ms,
 					      memory_order_relaxed);
@@ -139,9 +143,8 @@ static inline void rt_poller_set_tick_ms(struct rt_poller *poller, uint32_t ms)
 {
 	if (ms == 0) /* once in 49 days */
 		ms = 1;
-	/* the line is posters' as long as nothing changes.
-	 * relaxed, both: as above */
-	if (ms != atomic_load_explicit(&poller->tick_ms, memory_order_relaxed))
+	/* the line is posters' as long as nothing changes. relaxed: as above */
+	if (ms != rt_poller_tick(poller))
 		atomic_store_explicit(&poller->tick_ms, ms,
 				      memory_order_relaxed);
 }
