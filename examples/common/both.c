@@ -49,6 +49,8 @@ int both_stop(struct both *both)
 
 void both_close(struct both *both)
 {
+	if (both->pool != NULL)
+		TRY(rpma_rt_pool_delete(&both->pool));
 	TRY(rpma_rt_delete(&both->rt));
 	rpma_mr_dereg(&both->mr);
 	rpma_peer_delete(&both->peer);
@@ -63,6 +65,7 @@ int both_listen(struct both *both, struct rpma_rt_queue *queue)
 
 	cfg.peer = both->peer;
 	cfg.queue = queue;
+	cfg.pool = both->pool;
 	ret = TRY(rpma_rt_listen(both->rt, both->address, "0", &cfg,
 				 &both->listener)) ||
 	      TRY(rpma_rt_listener_get_port(both->listener, &port));
@@ -78,6 +81,7 @@ int both_connect(struct both *both, struct rpma_rt_queue *queue,
 	cfg.peer = both->peer;
 	cfg.queue = queue;
 	cfg.user = end;
+	cfg.pool = both->pool;
 	return TRY(rpma_rt_conn_new(both->rt, both->address, both->port, &cfg,
 				    &end->conn));
 }
@@ -105,7 +109,7 @@ int end_receive(struct both *both, struct end *end)
 
 int end_connect(struct both *both, struct end *end)
 {
-	return end_receive(both, end) ||
+	return (both->pool == NULL && end_receive(both, end)) ||
 	       TRY(rpma_rt_conn_connect(end->conn, NULL));
 }
 

@@ -34,6 +34,7 @@ struct both {
 	size_t used; /* of the page */
 	struct rpma_rt *rt;
 	struct rpma_rt_listener *listener;
+	struct rpma_rt_pool *pool; /* the receives come from it; NULL: none */
 };
 
 /* Says on stderr what failed if ret is negative, and passes ret on. */
@@ -61,7 +62,7 @@ int both_refuse(struct rpma_rt_conn *conn);
 
 /* Gives the end its places in the page. */
 void end_init(struct both *both, struct end *end, int number);
-/* READY: a receive first, then connect. */
+/* READY: a receive first, unless a pool has them, then connect. */
 int end_connect(struct both *both, struct end *end);
 /* REQUEST: the same for a connection that becomes this end's. */
 int end_accept(struct both *both, struct end *end, struct rpma_rt_conn *conn);
