@@ -104,7 +104,7 @@ int rpma__channel_add(struct rpma_channel *channel, struct rpma_cq *cq)
 		channel->count++;
 	}
 	pthread_mutex_unlock(&channel->lock);
-	return ret;
+	return ret ? RPMA_REFUSE_NOMEM("another CQ of a channel") : 0;
 }
 
 void rpma__channel_set_leaving(struct rpma_channel *channel, struct rpma_cq *cq,
@@ -157,7 +157,7 @@ int rpma_channel_new(struct ibv_context *ibv_ctx,
 
 	channel = calloc(1, sizeof(*channel));
 	if (channel == NULL)
-		return RPMA_E_NOMEM;
+		return RPMA_REFUSE_NOMEM("a completion channel");
 	channel->channel = ibv_create_comp_channel(ibv_ctx);
 	if (channel->channel == NULL) {
 		RPMA_LOG_CALL("ibv_create_comp_channel", -1);

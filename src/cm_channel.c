@@ -89,7 +89,7 @@ int rpma_cm_channel_new(struct rpma_cm_channel **channel_ptr)
 
 	channel = malloc(sizeof(*channel));
 	if (channel == NULL)
-		return RPMA_E_NOMEM;
+		return RPMA_REFUSE_NOMEM("a CM channel");
 	channel->evch = rdma_create_event_channel();
 	if (channel->evch == NULL) {
 		RPMA_LOG_CM_CALL("rdma_create_event_channel");

@@ -30,7 +30,7 @@ int rpma__conn_new(struct rpma_peer *peer, struct rdma_cm_id *id,
 	struct rpma_conn *conn = calloc(1, sizeof(*conn));
 
 	if (conn == NULL)
-		return RPMA_E_NOMEM;
+		return RPMA_REFUSE_NOMEM("a connection");
 
 	conn->peer = peer;
 	conn->forks = rpma__forks_now();

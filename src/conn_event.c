@@ -43,8 +43,7 @@ static bool from_cm_event(enum rdma_cm_event_type type,
 /* A refusal without its private data is better than an unreported one. */
 static void keep_refusal(struct rpma_conn *conn, const void *ptr, uint8_t len)
 {
-	if (rpma__private_data_init(&conn->data, ptr, len))
-		RPMA_LOG_WARNING("no memory for what came with the refusal");
+	(void)rpma__private_data_init(&conn->data, ptr, len);
 }
 
 /* The passive side has its data from the request: that is not replaced. */

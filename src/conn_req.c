@@ -89,7 +89,7 @@ static int new_req(struct rpma_peer *peer, struct rdma_cm_id *id,
 	int ret;
 
 	if (req == NULL)
-		return RPMA_E_NOMEM;
+		return RPMA_REFUSE_NOMEM("a connection request");
 	ret = rpma__conn_new(peer, id, cfg->cm_channel, &req->conn);
 	if (ret) {
 		free(req);

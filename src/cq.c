@@ -80,7 +80,7 @@ int rpma__cq_new(const struct rpma__cq_attr *attr, struct rpma_cq **cq_ptr)
 	int ret;
 
 	if (cq == NULL)
-		return RPMA_E_NOMEM;
+		return RPMA_REFUSE_NOMEM("a CQ");
 	cq->context = attr->context;
 	cq->standalone = attr->standalone;
 	cq->forks = rpma__forks_now();

@@ -110,7 +110,7 @@ int rpma_ep_listen_ex(struct rpma_peer *peer, const char *addr,
 
 	ep = calloc(1, sizeof(*ep));
 	if (ep == NULL)
-		return RPMA_E_NOMEM;
+		return RPMA_REFUSE_NOMEM("an endpoint");
 	ep->peer = peer;
 	ep->forks = rpma__forks_now();
 	ret = init_channel(ep, cm_channel);

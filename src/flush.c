@@ -59,7 +59,7 @@ static int map_raw(struct rpma__flush_buffer *buffer)
 	raw = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE,
 		   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (raw == MAP_FAILED)
-		return RPMA_E_NOMEM;
+		return RPMA_REFUSE_NOMEM("the buffer of flushes");
 	buffer->raw = raw;
 	buffer->size = (size_t)page;
 	return 0;
@@ -72,7 +72,7 @@ static int buffer_new(struct rpma_peer *peer,
 	int ret;
 
 	if (buffer == NULL)
-		return RPMA_E_NOMEM;
+		return RPMA_REFUSE_NOMEM("the buffer of flushes");
 	buffer->pd = peer->pd;
 	ret = map_raw(buffer);
 	if (ret)
@@ -168,7 +168,7 @@ int rpma__flush_new(struct rpma_peer *peer, struct ibv_qp *qp,
 	int ret = 0;
 
 	if (flush == NULL)
-		return RPMA_E_NOMEM;
+		return RPMA_REFUSE_NOMEM("a connection's flushes");
 	if (!rpma__qp_has_flush(qp))
 		ret = init_emulated(flush, peer);
 	if (ret) {

@@ -81,6 +81,9 @@ __attribute__((cold)) void rpma__log_refuse_null(const char *file, int line,
 						 const char *names,
 						 const void *const *pointers);
 
+/* Logs that there is no memory for what, a literal, and is the error. */
+#define RPMA_REFUSE_NOMEM(what) RPMA_REFUSE(RPMA_E_NOMEM, "no memory for " what)
+
 /* "name(...) failed: text" for a call that answered ret or set errno */
 #define RPMA_LOG_CALL(name, ret) \
 	RPMA_LOG_ERROR("%s() failed: %s", name, rpma__errno_2str(ret))

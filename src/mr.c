@@ -41,7 +41,7 @@ int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
 
 	mr = malloc(sizeof(*mr));
 	if (mr == NULL)
-		return RPMA_E_NOMEM;
+		return RPMA_REFUSE_NOMEM("a region");
 	ret = rpma__peer_reg_mr(peer, ptr, size, usage, &mr->ibv_mr);
 	if (ret)
 		goto err_free;
@@ -78,7 +78,7 @@ int rpma_mr_from_ibv_mr(struct rpma_peer *peer, struct ibv_mr *ibv_mr,
 
 	mr = malloc(sizeof(*mr));
 	if (mr == NULL)
-		return RPMA_E_NOMEM;
+		return RPMA_REFUSE_NOMEM("a region");
 	*mr = (struct rpma_mr_local){
 		.ibv_mr = ibv_mr,
 		.addr = iova,

@@ -99,7 +99,7 @@ int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_size,
 
 	mr = malloc(sizeof(*mr));
 	if (mr == NULL)
-		return RPMA_E_NOMEM;
+		return RPMA_REFUSE_NOMEM("a remote region");
 	mr->raddr = get_u64(bytes, AT_ADDR);
 	mr->size = get_u64(bytes, AT_SIZE);
 	mr->rkey = get_u32(bytes, AT_RKEY);

@@ -135,7 +135,7 @@ static int alloc_pd(struct ibv_context *ibv_ctx, struct ibv_pd **pd_ptr)
 		return 0;
 	}
 	if (errno == ENOMEM)
-		return RPMA_E_NOMEM;
+		return RPMA_REFUSE_NOMEM("a protection domain");
 	if (errno == 0) {
 		RPMA_LOG_ERROR("ibv_alloc_pd() failed and did not say why");
 		return RPMA_E_UNKNOWN;
@@ -174,7 +174,7 @@ int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr)
 		return ret;
 	peer = malloc(sizeof(*peer));
 	if (peer == NULL) {
-		ret = RPMA_E_NOMEM;
+		ret = RPMA_REFUSE_NOMEM("a peer");
 		goto err_dealloc_pd;
 	}
 

@@ -19,7 +19,7 @@ static int new_cfg(bool direct_write, struct rpma_peer_cfg **pcfg_ptr)
 	struct rpma_peer_cfg *pcfg = malloc(sizeof(*pcfg));
 
 	if (pcfg == NULL)
-		return RPMA_E_NOMEM;
+		return RPMA_REFUSE_NOMEM("a configuration of a peer");
 
 	atomic_init(&pcfg->direct_write_to_pmem, direct_write);
 	*pcfg_ptr = pcfg;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "log.h"
+
 int rpma__private_data_init(struct rpma_conn_private_data *pdata,
 			    const void *ptr, uint8_t len)
 {
@@ -17,7 +19,7 @@ int rpma__private_data_init(struct rpma_conn_private_data *pdata,
 
 	pdata->ptr = malloc(len);
 	if (pdata->ptr == NULL)
-		return RPMA_E_NOMEM;
+		return RPMA_REFUSE_NOMEM("private data");
 	memcpy(pdata->ptr, ptr, len);
 	pdata->len = len;
 	return 0;

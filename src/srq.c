@@ -114,7 +114,7 @@ int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
 	if (srq == NULL) {
 		/* written also when there is no memory: 1.3 does so */
 		*srq_ptr = NULL;
-		return RPMA_E_NOMEM;
+		return RPMA_REFUSE_NOMEM("an SRQ");
 	}
 	srq->forks = rpma__forks_now();
 	ret = create_srq(srq, peer, &values);

@@ -37,7 +37,7 @@ int rpma_srq_cfg_new(struct rpma_srq_cfg **cfg_ptr)
 	/* written also when there is no memory: 1.3 does so */
 	*cfg_ptr = cfg;
 	if (cfg == NULL)
-		return RPMA_E_NOMEM;
+		return RPMA_REFUSE_NOMEM("a configuration of an SRQ");
 #define INIT(name, type, initial, is_valid, range) \
 	atomic_init(&cfg->name, initial);
 	RPMA__SRQ_CFG_FIELDS(INIT)

@@ -119,7 +119,7 @@ static void keep_error(enum rpma_log_level level, const char *file_name,
 	(void)file_name;
 	(void)line_no;
 	(void)function_name;
-	if (level != RPMA_LOG_LEVEL_ERROR)
+	if (level > RPMA_LOG_LEVEL_ERROR)
 		return;
 	va_start(args, message_format);
 	(void)vsnprintf(said, sizeof(said), message_format, args);
@@ -215,6 +215,25 @@ int mocks_teardown(void **state)
 	return -1;
 }
 
+/* An error was said; that memory is missing, once and in these words. */
+static void expect_reason(const struct failure *failure)
+{
+	switch (failure->ret) {
+	case 0:
+	case RPMA_E_AGAIN:
+	case RPMA_E_NO_COMPLETION:
+	case RPMA_E_NO_EVENT:
+		return;
+	case RPMA_E_NOMEM:
+		expect_said("no memory for ");
+		return;
+	default:
+		if (said_count == 0)
+			fail_msg("%s fails, and nothing is said",
+				 failure->call);
+	}
+}
+
 void each_failure(int (*op)(void), const struct failure *failures, size_t count)
 {
 	int before = live;
@@ -225,6 +244,7 @@ void each_failure(int (*op)(void), const struct failure *failures, size_t count)
 		int ret;
 
 		mocks_reset();
+		mocks_listen();
 		if (failure->call)
 			mock_fail(failure->call, failure->nth, failure->err);
 		ret = op();
@@ -232,6 +252,7 @@ void each_failure(int (*op)(void), const struct failure *failures, size_t count)
 			print_error("%s fails: %s\n", failure->call,
 				    rpma_err_2str(ret));
 		assert_int_equal(ret, failure->ret);
+		expect_reason(failure);
 		if (failure->trace)
 			expect_trace(failure->trace);
 		if (live != before)

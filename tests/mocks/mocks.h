@@ -63,7 +63,8 @@ struct failure {
 	int ret;
 	const char *trace;
 };
-/* Runs op for each, and sees that what fails leaves nothing behind. */
+/* Runs op for each, and sees that what fails leaves nothing behind and is said;
+ * takes the log. */
 void each_failure(int (*op)(void), const struct failure *failures,
 		  size_t count);
 #define EACH_FAILURE(op, failures) \

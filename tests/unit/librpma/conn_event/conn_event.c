@@ -242,9 +242,11 @@ static void handle_event__of_a_cm_channel(void **state)
 	assert_int_equal(rpma_conn_handle_event(world.conn, &cm_event, &event),
 			 RPMA_E_INVAL);
 	cm_event.id = mock_id;
+	mocks_listen();
 	mock_fail("malloc", 1, ENOMEM);
 	assert_int_equal(rpma_conn_handle_event(world.conn, &cm_event, &event),
 			 RPMA_E_NOMEM);
+	expect_said("no memory for private data");
 	ok(rpma_conn_handle_event(world.conn, &cm_event, &event));
 	assert_int_equal(event, RPMA_CONN_ESTABLISHED);
 	ok(rpma_conn_get_private_data(world.conn, &data));

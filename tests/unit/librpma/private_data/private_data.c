@@ -44,8 +44,10 @@ static void init__no_memory_NOMEM(void **state)
 	struct rpma_conn_private_data data = {(void *)7, 7};
 
 	(void)state;
+	mocks_listen();
 	mock_fail("malloc", 1, ENOMEM);
 	assert_int_equal(rpma__private_data_init(&data, "x", 1), RPMA_E_NOMEM);
+	expect_said("no memory for private data");
 	assert_null(data.ptr);
 	assert_int_equal(data.len, 0);
 }
