@@ -403,6 +403,15 @@ void rpma_log_message(enum rpma_log_level level, const char *file_name,
 		      const char *message_format, ...)
 	__attribute__((format(printf, 5, 6)));
 
+/*
+ * What the calling thread logs from rpma_log_hold() on reaches the log function
+ * in rpma_log_release(), which the thread calls as often, not before: for calls
+ * that are made under a lock which the log function may take. File and function
+ * names of rpma_log_message() last until then.
+ */
+void rpma_log_hold(void);
+void rpma_log_release(void);
+
 struct rdma_cm_id;
 struct rdma_event_channel;
 

@@ -15,8 +15,6 @@
 
 #include "log_default.h"
 
-#define MESSAGE_MAX 1024
-
 #ifdef DEBUG
 #define DEFAULT_THRESHOLD     RPMA_LOG_LEVEL_DEBUG
 #define DEFAULT_THRESHOLD_AUX RPMA_LOG_LEVEL_WARNING
@@ -45,6 +43,8 @@ static bool is_threshold(enum rpma_log_threshold threshold)
 
 rpma__log_function *rpma__log_get_function(void)
 {
+	if (rpma__log_is_held())
+		return rpma__log_keep;
 	/* acquire: what its setter prepared; pairs with its release there */
 	return atomic_load_explicit(&function, memory_order_acquire);
 }
@@ -107,7 +107,7 @@ void rpma_log_message(enum rpma_log_level level, const char *file_name,
 		      const char *message_format, ...)
 {
 	rpma__log_function *log_function;
-	char message[MESSAGE_MAX];
+	char message[RPMA__LOG_MESSAGE_MAX];
 	va_list args;
 	int len;
 

@@ -23,7 +23,19 @@ typedef void rpma__log_function(enum rpma_log_level level,
 /* The settings; log.c has them. Hidden: read without the GOT. */
 __attribute__((visibility("hidden"))) extern _Atomic int
 	rpma__log_thresholds[RPMA_LOG_THRESHOLD_MAX];
+/* The function; rpma__log_keep() while the calling thread holds messages. */
 rpma__log_function *rpma__log_get_function(void);
+
+/* of rpma_log_message(), without its newline */
+#define RPMA__LOG_MESSAGE_MAX 1024
+
+/* Between rpma_log_hold() and rpma_log_release() of the calling thread? */
+bool rpma__log_is_held(void);
+/* A log function: keeps the message for rpma_log_release(). */
+void rpma__log_keep(enum rpma_log_level level, const char *file_name,
+		    const int line_no, const char *function_name,
+		    const char *message_format, ...)
+	__attribute__((format(printf, 5, 6)));
 
 /* What goes to stderr: the auxiliary threshold, and where the program has not
  * set that, what RPMA_LOG names. True: the program has set it. */

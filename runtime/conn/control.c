@@ -208,7 +208,9 @@ static void connect_now(struct rpma_rt_conn *conn)
 	if (conn->ctl.state != RT_CONN_READY)
 		return;
 	rt_conn_set_state(conn, RT_CONN_CONNECTING);
-	/* a failure destroys the queue pair: no thread may be posting to it */
+	/* a failure, which is logged, destroys the queue pair: no thread may be
+	 * posting to it */
+	rpma_log_hold();
 	rt_gate_pause(rq);
 	ret = rpma_conn_req_connect(&setup->req, pdata.len ? &pdata : NULL,
 				    &conn->conn);
@@ -217,6 +219,7 @@ static void connect_now(struct rpma_rt_conn *conn)
 		rt_async_disown(&conn->ctl.async);
 	}
 	rt_gate_resume(rq, ret != 0);
+	rpma_log_release();
 	if (ret)
 		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
 }

@@ -25,6 +25,7 @@ struct batch {
 	const struct rpma_rt_wr *wr;
 	int admitted; /* those before it, of a link, have their credit */
 	bool has_native;
+	bool is_log_held; /* until the gate is left */
 	struct rpma_send_wr chain[RT_POST_CHUNK];
 	struct ibv_sge sge[RT_WR_MAX_SGE];
 };
@@ -32,6 +33,15 @@ struct batch {
 static inline struct batch *batch_of(struct rt_chunks *chunks)
 {
 	return (struct batch *)chunks;
+}
+
+/* What librpma may refuse is logged behind the gate: the log's function is the
+ * program's, and may post itself. */
+static void hold_log(struct batch *b)
+{
+	if (!b->is_log_held)
+		rpma_log_hold();
+	b->is_log_held = true;
 }
 
 /* --------------------------------------------------------- validation --- */
@@ -74,7 +84,10 @@ static int check_ahead(struct rt_chunks *chunks, int index)
 	struct batch *b = batch_of(chunks);
 	int ret = check(b, index);
 
-	return ret ? ret : rt_prepare_check(b->conn, &b->wr[index], index);
+	if (ret || !rt_prepare_may_refuse(&b->wr[index]))
+		return ret;
+	hold_log(b);
+	return rt_prepare_check(b->conn, &b->wr[index], index);
 }
 
 /* -------------------------------------------------------------- credit --- */
@@ -172,6 +185,8 @@ static int append_any(struct batch *b, int index, struct rpma_send_wr *out)
 	 * completes when it fails */
 	wr_id = wr_id_of(b, is_part(wr) ? last_of_link(b, index) : index) |
 		(silent ? RT_ON_ERROR_ONLY : 0);
+	if (rt_prepare_may_refuse(wr))
+		hold_log(b);
 	ret = rt_prepare_send(b->conn, wr, wr_id, signaled,
 			      &b->sge[b->chunks.pieces], out);
 	if (ret)
@@ -248,8 +263,10 @@ static int give_plain(struct batch *b, int *taken)
 static int give(struct batch *b, int *taken)
 {
 	struct rpma_send_wr *bad = NULL;
-	int ret = rpma_conn_post_send(b->conn->conn, b->conn, b->chain, &bad);
+	int ret;
 
+	hold_log(b);
+	ret = rpma_conn_post_send(b->conn->conn, b->conn, b->chain, &bad);
 	if (ret)
 		*taken = bad ? (int)(bad - b->chain) : 0;
 	return ret;
@@ -277,10 +294,9 @@ static void drop(struct rt_chunks *chunks)
 			    (uint32_t)chunks->n);
 }
 
-/* Any number of any kind; in *posted how many. */
-__attribute__((noinline)) static int post_any(struct rpma_rt_conn *conn,
-					      const struct rpma_rt_wr *wr,
-					      int count, int *posted)
+/* Any number of any kind; leaves the gate. */
+__attribute__((noinline)) static int
+post_any(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count)
 {
 	static const struct rt_chunks_ops ops = {
 		.check = check_ahead,
@@ -297,9 +313,13 @@ __attribute__((noinline)) static int post_any(struct rpma_rt_conn *conn,
 	b.wr = wr;
 	b.admitted = 0;
 	b.has_native = false;
+	b.is_log_held = false;
 	ret = rt_chunks_post(&b.chunks, &ops);
-	*posted = b.chunks.posted;
-	return ret;
+	rt_gate_leave(b.gate);
+	if (b.is_log_held)
+		rpma_log_release();
+	return ret == 0 ? b.chunks.posted
+			: rt_post_answer(conn, b.chunks.posted, ret);
 }
 
 /* Is it plain and has its credit? Then its route. */
@@ -337,7 +357,6 @@ int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 {
 	const struct rpma_rt_route *route;
 	struct rt_gate *gate;
-	int posted;
 	int ret;
 
 	if (!rt_post_has_some(conn, wr, count))
@@ -347,12 +366,9 @@ int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		return ret;
 	gate = &conn->gate[RPMA_RT_SEND_SIDE];
 	route = count == 1 ? ready_route(conn, gate, wr) : NULL;
-	if (likely(route != NULL)) {
-		ret = post_plain(conn, gate, wr, route);
-		rt_gate_leave(gate);
-		return likely(ret == 0) ? 1 : rt_post_answer(conn, 0, ret);
-	}
-	ret = post_any(conn, wr, count, &posted);
+	if (unlikely(route == NULL))
+		return post_any(conn, wr, count);
+	ret = post_plain(conn, gate, wr, route);
 	rt_gate_leave(gate);
-	return ret == 0 ? posted : rt_post_answer(conn, posted, ret);
+	return likely(ret == 0) ? 1 : rt_post_answer(conn, 0, ret);
 }

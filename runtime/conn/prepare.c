@@ -91,10 +91,7 @@ int rt_prepare_check(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		     int index)
 {
 	struct rpma_send_wr scratch;
-	int ret;
+	int ret = rt_prepare_send(conn, wr, 0, true, NULL, &scratch);
 
-	if (wr->op != RPMA_RT_OP_FLUSH && wr->op < RPMA_RT_OP_COMPARE_SWAP)
-		return 0;
-	ret = rt_prepare_send(conn, wr, 0, true, NULL, &scratch);
 	return ret ? rt_wr_refuse_for(index, ret) : 0;
 }

@@ -26,8 +26,14 @@
 int rt_prepare_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		    uint64_t wr_id, bool signaled, struct ibv_sge *sge,
 		    struct rpma_send_wr *out);
-/* Could it be prepared, as far as only librpma knows? That of index, valid.
- * ERRORS: librpma's, logged with the index */
+/* A valid one: is it of those that only librpma knows enough of? */
+static inline bool rt_prepare_may_refuse(const struct rpma_rt_wr *wr)
+{
+	return wr->op == RPMA_RT_OP_FLUSH || wr->op >= RPMA_RT_OP_COMPARE_SWAP;
+}
+
+/* Could such a one be prepared? That of index. ERRORS: librpma's, noted with
+ * the index */
 int rt_prepare_check(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		     int index);
 

@@ -121,6 +121,9 @@ static const char *const refuse_none[] = {
 	"rpma_log_set_function",
 	/* what cannot be logged is not */
 	"rpma_log_message",
+	/* a pair that ends and has not begun does nothing */
+	"rpma_log_hold",
+	"rpma_log_release",
 	NULL,
 };
 
@@ -699,6 +702,11 @@ static void logs_and_texts(void **state)
 	sweep_begin("rpma_log_message");
 	rpma_log_message(RPMA_LOG_DISABLED, NULL, 0, NULL, "nobody hears");
 	rpma_log_message(RPMA_LOG_LEVEL_DEBUG + 1, NULL, 0, NULL, "this");
+	sweep_begin("rpma_log_hold");
+	rpma_log_hold();
+	sweep_begin("rpma_log_release");
+	rpma_log_release();
+	rpma_log_release();
 	sweep_begin("rpma_err_2str");
 	assert_string_equal(rpma_err_2str(1), "Unknown error");
 	assert_string_equal(rpma_err_2str(INT_MIN), "Unknown error");

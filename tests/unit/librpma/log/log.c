@@ -5,6 +5,8 @@
 
 #include "mocks.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -164,6 +166,125 @@ static void message__long_IS_CUT(void **state)
 	ok(rpma_log_set_function(NULL));
 }
 
+/* ---------------------------------------------------------------- held --- */
+
+static void log_to_us(void)
+{
+	calls = 0;
+	ok(rpma_log_set_function(log_it));
+	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_WARNING));
+}
+
+static void hold__nested_NOTHING_BEFORE_THE_LAST_RELEASE(void **state)
+{
+	(void)state;
+	log_to_us();
+	rpma_log_hold();
+	RPMA_LOG_ERROR("first %d", 1);
+	rpma_log_hold();
+	rpma_log_message(RPMA_LOG_LEVEL_WARNING, "f.c", 1, "f", "second");
+	RPMA_LOG_INFO("not this");
+	rpma_log_release();
+	assert_int_equal(calls, 0);
+	rpma_log_release();
+	assert_int_equal(calls, 2);
+	assert_string_equal(last, "second\n");
+	assert_int_equal(last_level, RPMA_LOG_LEVEL_WARNING);
+	assert_string_equal(last_file, "f.c");
+	assert_string_equal(last_function, "f");
+	RPMA_LOG_ERROR("at once again");
+	assert_int_equal(calls, 3);
+	rpma_log_release(); /* of no pair */
+	RPMA_LOG_ERROR("as before");
+	assert_int_equal(calls, 4);
+	ok(rpma_log_set_function(NULL));
+}
+
+static void hold__long_THE_SAME_TEXT(void **state)
+{
+	char text[1024];
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	log_to_us();
+	rpma_log_hold();
+	rpma_log_message(RPMA_LOG_LEVEL_ERROR, "f.c", 1, "f", "%s", text);
+	rpma_log_release();
+	assert_int_equal(calls, 1);
+	assert_int_equal(strlen(last), 1024);
+	assert_int_equal(last[1023], '\n');
+	ok(rpma_log_set_function(NULL));
+}
+
+static void hold__no_memory_COUNTED(void **state)
+{
+	(void)state;
+	log_to_us();
+	rpma_log_hold();
+	mock_fail("malloc", 1, ENOMEM);
+	RPMA_LOG_ERROR("lost");
+	RPMA_LOG_ERROR("kept");
+	rpma_log_release();
+	assert_int_equal(calls, 2);
+	assert_string_equal(last, "no memory for 1 messages of the log\n");
+	ok(rpma_log_set_function(NULL));
+}
+
+/* Logs, and holds, when it is called the first time. */
+static void log_more(enum rpma_log_level level, const char *file_name,
+		     const int line_no, const char *function_name,
+		     const char *message_format, ...)
+{
+	(void)level;
+	(void)file_name;
+	(void)line_no;
+	(void)function_name;
+	(void)message_format;
+	if (calls++ > 0)
+		return;
+	rpma_log_hold();
+	RPMA_LOG_ERROR("of the function itself");
+	assert_int_equal(calls, 1);
+	rpma_log_release();
+	assert_int_equal(calls, 2);
+}
+
+static void release__function_holds_too_EACH_ONCE(void **state)
+{
+	(void)state;
+	log_to_us();
+	ok(rpma_log_set_function(log_more));
+	rpma_log_hold();
+	RPMA_LOG_ERROR("one");
+	RPMA_LOG_ERROR("two");
+	rpma_log_release();
+	assert_int_equal(calls, 3);
+	ok(rpma_log_set_function(NULL));
+}
+
+static void *log_there(void *arg)
+{
+	(void)arg;
+	RPMA_LOG_ERROR("of another thread");
+	return NULL;
+}
+
+static void hold__of_a_thread_ITS_OWN_ONLY(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	log_to_us();
+	rpma_log_hold();
+	assert_int_equal(pthread_create(&thread, NULL, log_there, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(calls, 1);
+	rpma_log_release();
+	assert_int_equal(calls, 1);
+	ok(rpma_log_set_function(NULL));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +296,11 @@ int main(void)
 		cmocka_unit_test(message__of_another_library_LIKE_OURS),
 		cmocka_unit_test(message__no_level_or_format_NOTHING),
 		cmocka_unit_test(message__long_IS_CUT),
+		mock_test(hold__nested_NOTHING_BEFORE_THE_LAST_RELEASE),
+		mock_test(hold__long_THE_SAME_TEXT),
+		mock_test(hold__no_memory_COUNTED),
+		mock_test(release__function_holds_too_EACH_ONCE),
+		mock_test(hold__of_a_thread_ITS_OWN_ONLY),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
