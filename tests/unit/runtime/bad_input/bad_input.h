@@ -80,7 +80,13 @@ void mistakes(void **state);
 /* bad_system.c */
 void no_memory(void **state);
 void system_refuses(void **state);
-void a_poller_in_use(void **state);
+
+/* bad_busy.c */
+void a_queue_behind(void **state);
+void adoption_of_what_is_in_use(void **state);
+void a_queue_full_of_messages(void **state);
+void another_thread_inside(void **state);
+void a_runtime_with_handles(void **state);
 
 /* As fake_test(); messages are logged where no lock is held. */
 int bad_setup(void **state);

@@ -211,19 +211,3 @@ void system_refuses(void **state)
 	fail_each(f, NULL, dump, "rpma_rt_dump", "pthread_mutex_clocklock",
 		  ETIMEDOUT, RPMA_RT_E_BUSY, "another thread");
 }
-
-/* Another thread runs the poller: from inside a function of it. */
-void a_poller_in_use(void **state)
-{
-	struct fake *f = *state;
-
-	/* relaxed: another thread would do it; there is none here */
-	atomic_store_explicit(&f->poller->owned.inside, RT_INSIDE_OWNER,
-			      memory_order_relaxed);
-	BAD_SAYS("poller 0|another thread", RPMA_RT_E_BUSY, rpma_rt_poller_run,
-		 f->rt, 0, 1);
-	BAD_SAYS("poller 0|another thread", RPMA_RT_E_BUSY, rpma_rt_poller_arm,
-		 f->rt, 0);
-	atomic_store_explicit(&f->poller->owned.inside, RT_INSIDE_NOBODY,
-			      memory_order_relaxed);
-}
