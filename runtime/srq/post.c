@@ -338,8 +338,10 @@ static int refused(int ret)
 	if (ret == 0 || ret == RPMA_E_AGAIN)
 		return ret;
 	if (ret == RPMA_RT_E_CLOSED)
-		return RT_REFUSE(ret, "nothing is posted: the SRQ is being "
-				      "deleted, or its runtime was stopped");
+		return RT_REFUSE(ret,
+				 "nothing is posted: the SRQ is being "
+				 "deleted, its device has reported an "
+				 "error of it, or its runtime was stopped");
 	if (ret == RPMA_E_PROVIDER)
 		return RT_REFUSE(ret, "nothing is posted: the device refused "
 				      "a receive for the SRQ");

@@ -11,12 +11,16 @@
  *
  * The peers send N messages, as soon as there is a receive. The device may
  * refuse a post once. Whether it has a limit event is its business with FN=1;
- * with FN=0 nobody asks it.
+ * with FN=0 nobody asks it. With FAILS=1 it may report an error of the SRQ, and
+ * one of its own: then it takes no more messages; a connection of the SRQ is
+ * being made meanwhile.
  *
  * Wanted: every message finds a receive in the end, though nobody but the
  * poller ever tells to post; SRQ_LIMIT each time that LIMIT were out and fewer
  * are; one WRITABLE for each refusal, and none without; no slot given out
- * twice; the poller never counts more back than were out.
+ * twice; the poller never counts more back than were out. After an error:
+ * SRQ_FAILED, once; a post that follows it is refused, so nobody waits for a
+ * WRITABLE that cannot come; no connection is left that was not told.
  *
  * Each M_ macro breaks one thing; tests/model/run expects an error with each.
  */
@@ -28,8 +32,22 @@
 #define FN 1
 #endif
 
+/* what breaks its end, where it may fail */
+#if defined(M_FAILURE_UNHEARD) || defined(M_FAILED_TWICE) || \
+	defined(M_FAILED_AFTER) || defined(M_NO_SECOND_LOOK)
+#define FAILS 1
+#endif
+
 #ifndef FN
 #define FN 0
+#endif
+#ifndef FAILS
+#define FAILS 0
+#endif
+/* an error at any time is many states: fewer of the rest */
+#if FAILS
+#define N 1
+#define REFUSALS 0
 #endif
 #ifndef SIZE
 #define SIZE 2 /* of the SRQ */
@@ -106,6 +124,21 @@ bool idle;
 /* the SRQ's queue */
 byte limits;
 byte writables;
+byte failures;
+
+/* an error: the device's events; of fail_msg and told_msg, whether they are on
+ * their way */
+bool broken;
+byte errors;
+bool fail_sent;
+bool fail_msg;
+bool told_msg;
+byte told_count;
+/* under the runtime's lock */
+bool rt_locked;
+bool failed;
+bool listed;    /* the connection */
+bool conn_told;
 
 /* ------------------------------------------------------------ posting --- */
 
@@ -229,6 +262,17 @@ inline post(t)
 	arm_if_due(t)
 }
 
+/* SRQ_FAILED was taken: a post is refused from here on. */
+inline give_up()
+{
+	LOCK;
+	assert(failed);
+	UNLOCK(TOLD);
+	todo = 0;
+	idle = true;
+	break
+}
+
 /* Posts LIMIT when told, and nothing else; or does not, for others may. */
 proctype told()
 {
@@ -248,9 +292,13 @@ end:		atomic { limits > 0 ->
 			:: idle = true
 			fi
 		}
+	:: todo == 0 && failures > 0 -> failures--; give_up()
 	:: todo > 0 ->
 		LOCK;
-		post(TOLD);
+		if
+		:: failed -> todo = 0; idle = true
+		:: else -> post(TOLD)
+		fi;
 		if
 		:: todo > 0 && !refused ->
 			/* no slot: says so, and looks again */
@@ -258,7 +306,11 @@ end:		atomic { limits > 0 ->
 			if
 			:: ROOM(TOLD) == 0 ->
 				UNLOCK(TOLD);
-end_room:			atomic { writables > 0 -> writables-- }
+end_room:			if
+				:: atomic { writables > 0 -> writables-- }
+				:: atomic { failures > 0 -> failures-- };
+					give_up()
+				fi
 			:: else ->
 				/* taken back; or the poller has it, and tells */
 				atomic { FENCE(TOLD) ->
@@ -269,7 +321,11 @@ end_room:			atomic { writables > 0 -> writables-- }
 				if
 #ifndef M_GO_ON_UNREFUSED
 				:: gone -> gone = false;
-end_told:				atomic { writables > 0 -> writables-- }
+end_told:				if
+					:: atomic { writables > 0 -> writables-- }
+					:: atomic { failures > 0 -> failures-- };
+						give_up()
+					fi
 #endif
 				:: else -> gone = false
 				fi
@@ -290,8 +346,8 @@ proctype other()
 
 	LOCK;
 	if
-	:: todo = 1
-	:: todo = SIZE
+	:: !failed -> todo = 1
+	:: !failed -> todo = SIZE
 	:: skip
 	fi;
 	post(OTHER);
@@ -303,7 +359,8 @@ proctype other()
 proctype peers()
 {
 end:	do
-	:: atomic { sent < N && device > 0 ->
+	:: atomic { FAILS && !broken -> broken = true; errors = 2 }
+	:: atomic { sent < N && device > 0 && !broken ->
 		sent++;
 		device--;
 		cq++;
@@ -314,8 +371,43 @@ end:	do
 		:: else
 		fi
 	}
-	:: sent == N -> break
+	:: sent == N && broken == FAILS -> break
 	od
+}
+
+#define RT_LOCK	  atomic { !rt_locked -> rt_locked = true }
+#define RT_UNLOCK rt_locked = false
+
+inline fail()
+{
+#ifdef M_FAILED_AFTER
+	told_msg = true;
+#endif
+	RT_LOCK;
+	failed = true;
+	conn_told = listed;
+	RT_UNLOCK
+#ifndef M_FAILED_AFTER
+	; told_msg = true
+#endif
+}
+
+/* Makes a connection; without the lock while its queue pair is made. */
+proctype maker()
+{
+	RT_LOCK;
+	if
+	:: failed -> RT_UNLOCK
+	:: else ->
+		RT_UNLOCK;
+		RT_LOCK;
+#ifdef M_NO_SECOND_LOOK
+		listed = true;
+#else
+		listed = !failed;
+#endif
+		RT_UNLOCK
+	fi
 }
 
 proctype control()
@@ -323,6 +415,8 @@ proctype control()
 end:	do
 	:: atomic { arm_sent -> arm_sent = false };
 		device_armed = true
+	:: atomic { fail_msg -> fail_msg = false };
+		fail()
 	od
 }
 
@@ -333,6 +427,17 @@ end:	do
 	:: atomic { event -> event = false; look = true; device_told = true }
 #ifndef M_DEVICE_ALONE
 	:: atomic { event -> event = false }
+#endif
+#ifdef M_FAILURE_UNHEARD
+	:: atomic { errors > 0 -> errors-- }
+#elif defined(M_FAILED_TWICE)
+	:: atomic { errors > 0 && !fail_msg -> errors--; fail_msg = true }
+#else
+	:: atomic { errors > 0 ->
+		errors--;
+		fail_msg = fail_msg || !fail_sent;
+		fail_sent = true
+	}
 #endif
 	od
 }
@@ -428,7 +533,10 @@ inline refill()
 			todo = SIZE - out;
 			if
 			:: atomic { !locked -> locked = true };
-				post(POLLER);
+				if
+				:: failed
+				:: else -> post(POLLER)
+				fi;
 				UNLOCK(POLLER)
 			:: atomic { locked ->
 #ifndef M_NO_REFILL_AGAIN
@@ -457,7 +565,7 @@ proctype poller()
 	skip;
 #endif
 end:	do
-	:: cq > 0 || look || refill_again || (FN && refill_due) ->
+	:: cq > 0 || look || refill_again || (FN && refill_due) || told_msg ->
 		do
 		:: cq > 0 -> complete()
 		:: break
@@ -469,6 +577,13 @@ end:	do
 			fi;
 			if
 			:: refill_again -> refill_again = false; refill_due = true
+			:: else
+			fi;
+			if
+			:: told_msg ->
+				told_msg = false;
+				failures++;
+				told_count++
 			:: else
 			fi
 		};
@@ -493,10 +608,12 @@ end:	do
 active proctype ending()
 {
 	timeout;
-	assert(count == SIZE + N || idle);
-	assert(FN || !(reached && OUT_NOW < LIMIT));
-	assert(!want || OUT_NOW == SIZE);
-	assert(writables == 0)
+	assert(count == SIZE + N || idle || failed);
+	assert(FN || failed || !(reached && OUT_NOW < LIMIT));
+	assert(!want || OUT_NOW == SIZE || failed);
+	assert(writables == 0 || failed);
+	assert(failed == broken && told_count == failed);
+	assert(!failed || !listed || conn_told)
 }
 
 init {
@@ -517,6 +634,10 @@ init {
 		run other();
 		if
 		:: !FN -> limits = 1; run buffer(TOLD); run told()
+		:: else
+		fi;
+		if
+		:: FAILS -> run maker()
 		:: else
 		fi
 	}
