@@ -26,6 +26,7 @@ static const char *const names[RT_DUMP_KINDS] = {
 	[RT_DUMP_CLOSING_LONG] = "closing_long",
 	[RT_DUMP_DELETE_BUSY] = "delete_busy",
 	[RT_DUMP_SRQ_DRY] = "srq_dry",
+	[RT_DUMP_POOL_DRY] = "pool_dry",
 	[RT_DUMP_LISTENER_REFUSES] = "listener_refuses",
 	[RT_DUMP_CM_DEAF] = "cm_deaf",
 };

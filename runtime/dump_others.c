@@ -18,6 +18,7 @@
 #include "base/runtime.h"
 #include "base/stats.h"
 #include "conn/listener_poller.h"
+#include "pool/feed.h"
 #include "pool/pool.h"
 #include "poller/poller.h"
 #include "srq/srq.h"
@@ -139,13 +140,31 @@ static void take_adopted(const struct rpma_rt_adopted *adopted,
 	rt_dump_hold(dump, out->queue, "an adopted connection");
 }
 
-static void take_pool(const struct rpma_rt_pool *pool, struct rt_dump_pool *out)
+static uint32_t low_for_ms(const struct rpma_rt_pool *pool, uint32_t now_ms)
+{
+	uint32_t longest = 0;
+	uint32_t since;
+	uint32_t ms;
+	uint32_t i;
+
+	for (i = 0; i < pool->rt->cfg.pollers; i++) {
+		since = rt_stat_read32(&pool->feeders[i].low_ms);
+		ms = since == 0 ? 0 : rt_ms_between(since, now_ms);
+		if (ms > longest)
+			longest = ms;
+	}
+	return longest;
+}
+
+static void take_pool(const struct rpma_rt_pool *pool,
+		      const struct rt_dump *dump, struct rt_dump_pool *out)
 {
 	*out = (struct rt_dump_pool){
 		.count = pool->count,
 		.slot_size = pool->slot_size,
 		.out = rt_pool_out(pool),
 		.lows = rt_stat_read32(&pool->lows),
+		.low_for_ms = low_for_ms(pool, dump->now_ms),
 		.times_low = rt_stat_read(&pool->times_low),
 		.delete_refused = rt_stat_is(&pool->delete_refused),
 	};
@@ -173,5 +192,5 @@ void rt_dump_others_take(const struct rpma_rt *rt, struct rt_dump *dump)
 	i = 0;
 	cds_list_for_each(link, &rt->listed_pools)
 		take_pool(RT_FROM(const struct rpma_rt_pool, listed, link),
-			  &dump->pools[i++]);
+			  dump, &dump->pools[i++]);
 }

@@ -143,9 +143,10 @@ struct rt_dump_pool {
 	char name[RPMA_RT_NAME_MAX + 1];
 	uint32_t count;
 	uint32_t slot_size;
-	uint32_t out;	    /* slots posted, and leases */
-	uint32_t lows;	    /* pollers with a receive queue that is low */
-	uint64_t times_low; /* from none to one */
+	uint32_t out;	     /* slots posted, and leases */
+	uint32_t lows;	     /* pollers with a receive queue that is low */
+	uint32_t low_for_ms; /* the one of them that is so for longest */
+	uint64_t times_low;  /* from none to one */
 	bool delete_refused;
 };
 

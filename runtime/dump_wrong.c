@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump_wrong.c -- see dump_wrong.h: pollers, queues, SRQs, listeners, deletes
- * that are refused. A runtime that has stopped has no more than the last.
+ * dump_wrong.c -- see dump_wrong.h: pollers, queues, SRQs, pools, listeners,
+ * deletes that are refused. A runtime that has stopped has no more than the
+ * last.
  */
 
 #include "dump_wrong.h"
@@ -151,7 +152,7 @@ static void judge_queue(struct rt_dump *dump, const struct rt_dump_queue *queue)
 			RT_DUMP_SECONDS(view->waiting_ms));
 }
 
-/* ----------------------------------------------------- SRQs, listeners --- */
+/* ---------------------------------------------- SRQs, pools, listeners --- */
 
 static void judge_srq(struct rt_dump *dump, const struct rt_dump_srq *srq)
 {
@@ -171,6 +172,23 @@ static void judge_srq(struct rt_dump *dump, const struct rt_dump_srq *srq)
 			: "it has had no receive for %u.%u s: the peers of its "
 			  "connections wait until some are posted",
 		RT_DUMP_SECONDS(srq->retired_ms));
+}
+
+/* A lease given back meanwhile went to another, or was not enough. */
+static void judge_pool(struct rt_dump *dump, const struct rt_dump_pool *pool)
+{
+	char object[RT_DUMP_LABEL];
+
+	if (pool->low_for_ms < RT_DUMP_LONG_MS || pool->out < pool->count)
+		return;
+	snprintf(object, sizeof(object), "pool \"%s\"", pool->name);
+	rt_dump_wrong_add(
+		dump, RT_DUMP_POOL_DRY, object, pool->low_for_ms,
+		"none of its %u slots is free, and a receive queue that takes "
+		"from it has been less than a quarter full for %u.%u s: the "
+		"peers wait. Give leases back, or make rpma_rt_pool_cfg.count "
+		"larger",
+		pool->count, RT_DUMP_SECONDS(pool->low_for_ms));
 }
 
 static void judge_listener(struct rt_dump *dump,
@@ -348,7 +366,9 @@ int rt_dump_wrong_judge(struct rt_dump *dump)
 	for (i = 0; i < dump->listeners_count; i++)
 		judge_listener(dump, &dump->listeners[i]);
 	judge_deletes(dump);
-	for (i = 0; i < dump->pools_count; i++)
+	for (i = 0; i < dump->pools_count; i++) {
+		judge_pool(dump, &dump->pools[i]);
 		judge_pool_delete(dump, &dump->pools[i]);
+	}
 	return 0;
 }

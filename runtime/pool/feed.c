@@ -8,6 +8,7 @@
 
 #include "pool/feed.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "pool/pool.h"
 #include "poller/poller.h"
@@ -18,7 +19,9 @@ static void become_low(struct rt_feeder *feeder)
 {
 	struct rpma_rt_pool *pool = feeder->pool;
 
-	/* relaxed, both: statistics, which order nothing */
+	/* relaxed, these: statistics, which order nothing */
+	atomic_store_explicit(&feeder->low_ms, rt_now_ms() | 1,
+			      memory_order_relaxed);
 	if (atomic_fetch_add_explicit(&pool->lows, 1, memory_order_relaxed))
 		return;
 	atomic_fetch_add_explicit(&pool->times_low, 1, memory_order_relaxed);
@@ -74,7 +77,8 @@ static void unlist_hungry(struct rt_feed *feed)
 	cds_list_del(&feed->link);
 	if (!cds_list_empty(&feeder->hungry))
 		return;
-	/* relaxed: statistic, orders nothing */
+	/* relaxed, both: statistics, which order nothing */
+	atomic_store_explicit(&feeder->low_ms, 0, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&feeder->pool->lows, 1, memory_order_relaxed);
 	/* else its message is on its way */
 	if (feeder->asked && !is_answered(feeder))

@@ -12,6 +12,8 @@
 #define RT_POOL_FEED_H
 
 #include <stdbool.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <urcu/list.h>
@@ -42,6 +44,7 @@ struct rt_feeder {
 	struct cds_list_head hungry;
 	bool is_used; /* under the runtime's lock: a receive queue had it */
 	bool asked;   /* the bit was set, and its message did not come yet */
+	_Atomic uint32_t low_ms; /* since when some are hungry, odd; 0: none */
 	/* of whoever took the bit, then of the poller */
 	struct rt_msg msg;
 };

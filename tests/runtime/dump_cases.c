@@ -47,6 +47,7 @@ void scene_close(struct scene *c)
 	MUST(rpma_rt_conn_unref(&c->pair.passive));
 	MUST(rpma_rt_listener_delete(&c->listener));
 	MUST(rpma_rt_srq_delete(&c->srq));
+	MUST(rpma_rt_pool_delete(&c->pool));
 	if (c->work != NULL)
 		drop_items(c->work);
 	MUST(rpma_rt_queue_delete(&c->work));
@@ -506,7 +507,7 @@ static void delete_with_handles(struct scene *c)
 	name_conn(c, c->pair.active);
 }
 
-/* ----------------------------------------------------- SRQs, listeners --- */
+/* ---------------------------------------------- SRQs, pools, listeners --- */
 
 static void connect_with_srq(struct scene *c)
 {
@@ -539,6 +540,32 @@ static void delete_srq_unused(struct scene *c)
 	MUST(rpma_rt_conn_close(c->pair.active));
 	take_closed(c);
 	MUST(rpma_rt_srq_delete(&c->srq));
+}
+
+/* The program keeps every lease: no receive can be posted. */
+static void keep_all_leases(struct scene *c)
+{
+	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
+	int i;
+
+	cfg.name = "kept";
+	cfg.peer = c->s.world.peer;
+	cfg.count = 2 * CASES_DEPTH;
+	cfg.slot_size = 64;
+	MUST(rpma_rt_pool_new(c->s.world.rt, &cfg, &c->pool));
+	for (i = 0; i < 2 * CASES_DEPTH; i++)
+		MUST(rpma_rt_pool_take(c->pool, &c->leases[i]));
+	c->s.cfg->pool = c->pool;
+	connect_pair(c);
+	snprintf(c->object, sizeof(c->object), "pool \"kept\"");
+}
+
+static void give_all_leases(struct scene *c)
+{
+	int i;
+
+	for (i = 0; i < 2 * CASES_DEPTH; i++)
+		MUST(rpma_rt_lease_give_back(&c->leases[i]));
 }
 
 static void listener_refuses(struct scene *c)
@@ -655,6 +682,8 @@ const struct dump_case dump_cases[] = {
 	{"delete_busy", "was refused: 2 connections", EVENT, .is_at_once = true,
 	 .provoke = delete_used_srq, .mend = delete_srq_unused},
 	{"srq_dry", NULL, EVENT, .provoke = connect_with_srq, .mend = fill_srq},
+	{"pool_dry", "none of its 16 slots is free", EVENT,
+	 .provoke = keep_all_leases, .mend = give_all_leases},
 	{"listener_refuses", NULL, EVENT, .is_at_once = true,
 	 .provoke = listener_refuses, .mend = long_ago},
 };

@@ -25,6 +25,8 @@ struct scene {
 	struct rpma_rt_listener *listener;
 	struct rpma_rt_queue *work;
 	struct rpma_rt_srq *srq;
+	struct rpma_rt_pool *pool;
+	struct rpma_rt_lease leases[2 * CASES_DEPTH]; /* all that it has */
 	struct rpma_rt_route *route;
 	bool is_stopped;
 	sem_t entered;

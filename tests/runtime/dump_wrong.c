@@ -31,7 +31,7 @@ static const char *const kinds[] = {
 	"connect_missing",  "no_answer",      "send_waits",
 	"receives_missing", "credit_used_up", "closing_long",
 	"delete_busy",	    "srq_dry",	      "listener_refuses",
-	"cm_deaf",
+	"cm_deaf",	    "pool_dry",
 };
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
