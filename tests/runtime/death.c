@@ -401,22 +401,17 @@ static void wait_for_fault(struct scene *s)
 	} while (!failed);
 }
 
-/* A verb of the CQs fails once; which CQ that is, is chance, so all the
- * connections may be counted in, but for newcomers. */
-static void verb_of_cq__fails(struct scene *s, const char *rule)
+static void collect_all(struct scene *s)
+{
+	collect_both(s, ANY);
+	collect(s, s->stage.aq, &s->other.active, 0, 0, ANY);
+	collect(s, s->stage.pq, &s->other.passive, 0, 0, ANY);
+}
+
+static void welcome_newcomers(struct scene *s)
 {
 	int i;
 
-	open_scene(s);
-	leave_outstanding(s);
-	CHECK(s->loop->fault(rule) == 0);
-	/* a close wakes the poller, which then polls, arms, and so on */
-	MUST(rpma_rt_conn_close(s->victim.active));
-	collect_both(s, ANY);
-	MUST(rpma_rt_conn_close(s->other.active));
-	collect(s, s->stage.aq, &s->other.active, 0, 0, ANY);
-	collect(s, s->stage.pq, &s->other.passive, 0, 0, ANY);
-	wait_for_fault(s);
 	for (i = 0; i < 3; i++) {
 		stage_connect(&s->stage, &s->victim);
 		stage_ping(&s->stage, &s->victim, 5);
@@ -425,8 +420,37 @@ static void verb_of_cq__fails(struct scene *s, const char *rule)
 	close_scene(s);
 }
 
+/* A verb of the CQs fails once; which CQ that is, is chance, so all the
+ * connections may be counted in, but for newcomers. */
+static void verb_of_cq__fails(struct scene *s, const char *rule)
+{
+	open_scene(s);
+	leave_outstanding(s);
+	CHECK(s->loop->fault(rule) == 0);
+	/* a close wakes the poller, which then polls, arms, and so on */
+	MUST(rpma_rt_conn_close(s->victim.active));
+	MUST(rpma_rt_conn_close(s->other.active));
+	collect_all(s);
+	wait_for_fault(s);
+	welcome_newcomers(s);
+}
+
+/* Each CQ fails once, and nobody closes the victim. */
+static void poll_fails__all_die(struct scene *s)
+{
+	open_scene(s);
+	leave_outstanding(s);
+	CHECK(s->loop->fault("call:verb=ibv_poll_cq,count=99") == 0);
+	/* wakes the poller */
+	MUST(rpma_rt_conn_close(s->other.active));
+	collect_all(s);
+	s->loop->fault_clear();
+	welcome_newcomers(s);
+}
+
 static void poll_fails(struct scene *s)
 {
+	poll_fails__all_die(s);
 	verb_of_cq__fails(s, "call:verb=ibv_poll_cq,nth=1");
 	verb_of_cq__fails(s, "call:verb=ibv_poll_cq,nth=4");
 }
