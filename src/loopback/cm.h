@@ -127,6 +127,7 @@ struct lb_cm_msg {
 	uint32_t to;		     /* 0 in a REQ: whoever listens at dst */
 	int reason;		     /* REJ */
 	enum rdma_port_space ps;     /* REQ */
+	enum ibv_qp_type qp_type;    /* REQ */
 	struct sockaddr_storage src; /* REQ: of the active side */
 	struct sockaddr_storage dst; /* REQ */
 	int dst_dev;		     /* REQ: whose address dst is */

@@ -92,6 +92,7 @@ static int connect_id(struct lb_cm_id *id, struct lb_cm_msg *req)
 	if (id->state != LB_CM_ROUTE_RESOLVED)
 		return lb_cm_id_state_errno(id);
 	req->ps = id->ps;
+	req->qp_type = id->id.qp_type;
 	req->src = id->src;
 	req->dst = id->dst;
 	req->dst_dev = id->dst_dev;

@@ -197,7 +197,8 @@ int lb_cm_id_create(struct lb_cm_channel *channel, struct rdma_cm_id **out,
 	struct lb_cm_id *id;
 	int err = ENOMEM;
 
-	if ((ps != RDMA_PS_TCP && ps != RDMA_PS_IB) || type != IBV_QPT_RC)
+	if ((ps != RDMA_PS_TCP && ps != RDMA_PS_IB) ||
+	    (type != IBV_QPT_RC && type != IBV_QPT_UC))
 		return lb_cm_err(EOPNOTSUPP);
 	if (!channel)
 		channel = own = lb_cm_channel_new();

@@ -40,6 +40,15 @@ static int attr_init(const struct lb_cm_id *id, struct ibv_qp_attr *attr)
 	return mask;
 }
 
+/*
+ * As a kernel has it: the port space of TCP is reliable, whatever the QP.
+ * Both are fixed once the identifier is made.
+ */
+static bool is_reliable(const struct lb_cm_id *id)
+{
+	return id->ps == RDMA_PS_TCP || id->id.qp_type == IBV_QPT_RC;
+}
+
 /* [lock] */
 static int attr_rtr(const struct lb_cm_id *id, const struct lb_cm_dev *dev,
 		    struct ibv_qp_attr *attr)
@@ -58,7 +67,10 @@ static int attr_rtr(const struct lb_cm_id *id, const struct lb_cm_dev *dev,
 	attr->max_dest_rd_atomic = id->responder_resources;
 	attr->min_rnr_timer = 0; /* the longest, as the kernel has it */
 	return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-	       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	       IBV_QP_RQ_PSN |
+	       (is_reliable(id)
+			? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER
+			: 0);
 }
 
 /* [lock] */
@@ -69,8 +81,10 @@ static int attr_rts(const struct lb_cm_id *id, struct ibv_qp_attr *attr)
 	attr->retry_cnt = id->retry_count;
 	attr->rnr_retry = id->rnr_retry_count;
 	attr->timeout = id->ack_timeout ? id->ack_timeout : DEFAULT_ACK_TIMEOUT;
-	return IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC |
-	       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT;
+	return IBV_QP_STATE | IBV_QP_SQ_PSN |
+	       (is_reliable(id) ? IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT |
+					  IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT
+				: 0);
 }
 
 static bool is_connecting(enum lb_cm_link link)

@@ -22,7 +22,7 @@ struct waiting {
 static struct lb_cm_id *child_new(const struct lb_cm_id *listener,
 				  const struct lb_cm_msg *req)
 {
-	struct lb_cm_id *id = lb_cm_id_new(listener->ps, IBV_QPT_RC);
+	struct lb_cm_id *id = lb_cm_id_new(listener->ps, listener->id.qp_type);
 
 	if (!id)
 		return NULL;
@@ -161,6 +161,9 @@ void lb_cm_request_receive(const struct lb_cm_msg *req)
 		log_nobody(req);
 	if (!listener || !lb_device_at(req->dst_dev))
 		lb_cm_link_refuse(req, LB_CM_REJ_NO_LISTENER);
+	else if (listener->ps == RDMA_PS_IB &&
+		 listener->id.qp_type != req->qp_type)
+		lb_cm_link_refuse(req, LB_CM_REJ_CONSUMER);
 	else if (!is_wanted(req))
 		return;
 	else if (listener->unread_requests >= listener->backlog)

@@ -54,6 +54,8 @@ static int on_rnr(struct lb_qp *qp, uint32_t timer)
 {
 	struct lb_exec *x = &qp->exec;
 
+	if (qp->type != IBV_QPT_RC)
+		return LB_EXEC_OK; /* it is dropped */
 	qp->stats.rnr++;
 	if (qp->attr.rnr_retry != 7) { /* 7 is for ever */
 		if (!x->rnr_left)
@@ -124,6 +126,15 @@ static int check_local(struct lb_work *w)
 		       : 0;
 }
 
+/* A message that nobody answers. */
+static int execute_unreliable(struct lb_work *w)
+{
+	struct lb_qp *qp = w->qp;
+	int ret = qp->type == IBV_QPT_UD ? lb_ud_execute(w) : lb_uc_execute(w);
+
+	return ret ? ret : qp->exec.fault.status;
+}
+
 static int attempt(struct lb_work *w)
 {
 	struct lb_qp *qp = w->qp;
@@ -153,10 +164,8 @@ static int attempt(struct lb_work *w)
 	ret = check_local(w);
 	if (ret)
 		return ret;
-	if (qp->type == IBV_QPT_UD) {
-		ret = lb_ud_execute(w);
-		return ret ? ret : x->fault.status;
-	}
+	if (qp->type != IBV_QPT_RC)
+		return execute_unreliable(w);
 	w->peer = lb_qp_at(qp->peer_qpn);
 	if (!w->peer)
 		return on_silence(qp);

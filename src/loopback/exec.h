@@ -76,6 +76,8 @@ int lb_move_slice(struct lb_work *w, const struct lb_span *dst,
 
 /* respond.c: what the peer makes of it; both locks held */
 int lb_respond(struct lb_work *w);
+/* The same of a peer that is known to listen. */
+int lb_respond_to(struct lb_work *w);
 /* Of these, the receive: false if there is none; its end, one way or other. */
 bool lb_respond_take(struct lb_work *w);
 int lb_respond_complete(struct lb_work *w);
@@ -83,6 +85,9 @@ void lb_respond_fail(struct lb_work *w, enum ibv_wc_status status);
 
 /* ud.c: 0 or the status of a datagram that cannot be sent */
 int lb_ud_execute(struct lb_work *w);
+
+/* uc.c: LB_EXEC_OK, also if the message was dropped, or LB_EXEC_AGAIN */
+int lb_uc_execute(struct lb_work *w);
 
 /* run.c: kick the slot of qp after a while. 0 or ENOMEM. */
 int lb_kick_later(struct lb_qp *qp, uint64_t delay_ns);

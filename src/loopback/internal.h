@@ -177,7 +177,7 @@ void lb_sq_remember(struct lb_qp *qp, uint32_t pos);
 /* Hash of the buffers of a request, 0 if not to be read; barrier entered. */
 uint64_t lb_wqe_hash(const struct lb_qp *qp, const struct lb_wqe *wqe);
 
-/* what ibv_create_qp_ex() may ask for in send_ops_flags */
+/* the ibv_wr_* operations of the types of queue pairs */
 #define LB_SEND_OPS                                                            \
 	((uint64_t)(IBV_QP_EX_WITH_RDMA_WRITE |                                \
 		    IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND | \
@@ -187,6 +187,12 @@ uint64_t lb_wqe_hash(const struct lb_qp *qp, const struct lb_wqe *wqe);
 		    IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |        \
 		    IBV_QP_EX_WITH_SEND_WITH_INV |                             \
 		    IBV_QP_EX_WITH_ATOMIC_WRITE))
+
+#define LB_SEND_OPS_UC                                                         \
+	((uint64_t)(IBV_QP_EX_WITH_RDMA_WRITE |                                \
+		    IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND | \
+		    IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV |  \
+		    IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV))
 
 #define LB_SEND_OPS_UD \
 	((uint64_t)(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM))

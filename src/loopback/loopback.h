@@ -378,7 +378,7 @@ struct lb_qp {
 	 */
 	LB_ALIGNED _Atomic uint32_t qpn; /* 0: nobody's */
 	_Atomic uint32_t state;		 /* enum ibv_qp_state */
-	uint32_t peer_qpn;
+	uint32_t peer_qpn;		 /* of RC; 0: another type, or none */
 	uint32_t access;
 	struct lb_cq *send_cq;
 	struct lb_cq *recv_cq;

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * modify.c -- the state machines of RC and UD queue pairs: which transitions
+ * modify.c -- the state machines of RC, UC and UD queue pairs: which transitions
  * exist, which attributes each must and may have, and what they mean here.
  */
 
@@ -175,6 +175,77 @@ static const struct transition ud_table[STATES][STATES] = {
 		},
 };
 
+static const struct transition uc_table[STATES][STATES] = {
+	[IBV_QPS_RESET] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_INIT] = {.legal = true,
+					  .must = IBV_QP_PKEY_INDEX |
+						  IBV_QP_PORT |
+						  IBV_QP_ACCESS_FLAGS},
+		},
+	[IBV_QPS_INIT] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_INIT] = {.legal = true,
+					  .may = IBV_QP_PKEY_INDEX |
+						 IBV_QP_PORT |
+						 IBV_QP_ACCESS_FLAGS},
+			[IBV_QPS_RTR] = {.legal = true,
+					 .must = IBV_QP_AV | IBV_QP_PATH_MTU |
+						 IBV_QP_DEST_QPN |
+						 IBV_QP_RQ_PSN,
+					 .may = IBV_QP_ACCESS_FLAGS |
+						IBV_QP_PKEY_INDEX},
+		},
+	[IBV_QPS_RTR] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_RTS] = {.legal = true,
+					 .must = IBV_QP_SQ_PSN,
+					 .may = IBV_QP_CUR_STATE |
+						IBV_QP_ACCESS_FLAGS},
+		},
+	[IBV_QPS_RTS] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_RTS] = {.legal = true,
+					 .may = IBV_QP_CUR_STATE |
+						IBV_QP_ACCESS_FLAGS},
+			[IBV_QPS_SQD] = {.legal = true,
+					 .may = IBV_QP_EN_SQD_ASYNC_NOTIFY},
+		},
+	[IBV_QPS_SQD] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_RTS] = {.legal = true,
+					 .may = IBV_QP_CUR_STATE |
+						IBV_QP_ACCESS_FLAGS},
+			[IBV_QPS_SQD] = {.legal = true,
+					 .may = IBV_QP_AV |
+						IBV_QP_ACCESS_FLAGS |
+						IBV_QP_PKEY_INDEX},
+		},
+	[IBV_QPS_ERR] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+		},
+};
+
+static const struct transition *transition_of(enum ibv_qp_type type,
+					      enum ibv_qp_state from,
+					      enum ibv_qp_state to)
+{
+	if (type == IBV_QPT_UD)
+		return &ud_table[from][to];
+	return type == IBV_QPT_UC ? &uc_table[from][to] : &table[from][to];
+}
+
 /* --- values */
 
 static int check_values(const struct lb_qp *qp, const struct ibv_qp_attr *attr,
@@ -214,7 +285,7 @@ static int check_transition(enum ibv_qp_type type, enum ibv_qp_state from,
 		return EINVAL;
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
 		return EINVAL;
-	t = type == IBV_QPT_UD ? &ud_table[from][to] : &table[from][to];
+	t = transition_of(type, from, to);
 	mask &= ~(IBV_QP_STATE);
 	if (!t->legal || (mask & t->must) != t->must ||
 	    (mask & ~(t->must | t->may)))
@@ -255,8 +326,10 @@ static void store_values(struct lb_qp *qp, const struct ibv_qp_attr *attr,
 		a->retry_cnt = attr->retry_cnt;
 	if (mask & IBV_QP_RNR_RETRY)
 		a->rnr_retry = attr->rnr_retry;
-	if (mask & IBV_QP_DEST_QPN)
-		a->dest_qp_num = qp->peer_qpn = attr->dest_qp_num;
+	if (mask & IBV_QP_DEST_QPN) {
+		a->dest_qp_num = attr->dest_qp_num;
+		qp->peer_qpn = qp->type == IBV_QPT_RC ? attr->dest_qp_num : 0;
+	}
 	if (mask & IBV_QP_AV) {
 		a->ah_attr = attr->ah_attr;
 		qp->peer_dev = lb_device_by_gid(&attr->ah_attr.grh.dgid);

@@ -106,13 +106,31 @@ static int set_datagram(struct lb_wqe *wqe, const struct ibv_send_wr *wr,
 			 wr->wr.ud.remote_qkey);
 }
 
+/* Does it need no answer, as on an unreliable connection? */
+static bool is_one_way(enum ibv_wr_opcode opcode)
+{
+	switch (opcode) {
+	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+	case IBV_WR_ATOMIC_WRITE:
+		return false;
+	default:
+		return true;
+	}
+}
+
 static int set_operation(struct lb_wqe *wqe, const struct ibv_send_wr *wr,
 			 const struct lb_qp *qp)
 {
 	wqe->opcode = (uint8_t)wr->opcode;
 	wqe->imm = wr->imm_data; /* or the rkey to invalidate */
-	if (qp->type == IBV_QPT_UD)
-		return set_datagram(wqe, wr, qp);
+	if (qp->type != IBV_QPT_RC) {
+		if (qp->type == IBV_QPT_UD)
+			return set_datagram(wqe, wr, qp);
+		if (!is_one_way(wr->opcode))
+			return EINVAL;
+	}
 	switch (wr->opcode) {
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:

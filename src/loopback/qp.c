@@ -87,7 +87,8 @@ static int check_caps(const struct ibv_qp_init_attr *init)
 {
 	const struct ibv_qp_cap *cap = &init->cap;
 
-	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UD)
+	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UC &&
+	    init->qp_type != IBV_QPT_UD)
 		return EOPNOTSUPP;
 	if (cap->max_send_wr > LB_MAX_QP_WR || cap->max_recv_wr > LB_MAX_QP_WR)
 		return EINVAL;
@@ -283,6 +284,14 @@ LB_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
 	return &handle->ibv;
 }
 
+/* What ibv_create_qp_ex() may ask for in send_ops_flags. */
+static uint64_t send_ops_of(enum ibv_qp_type type)
+{
+	if (type == IBV_QPT_UD)
+		return LB_SEND_OPS_UD;
+	return type == IBV_QPT_UC ? LB_SEND_OPS_UC : LB_SEND_OPS;
+}
+
 struct ibv_qp *lb_create_qp_ex(struct ibv_context *context,
 			       struct ibv_qp_init_attr_ex *attr)
 {
@@ -308,9 +317,8 @@ struct ibv_qp *lb_create_qp_ex(struct ibv_context *context,
 	else if ((attr->comp_mask & ~known) ||
 		 ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
 		  attr->create_flags) ||
-		 (has_ops && (attr->send_ops_flags &
-			      ~(attr->qp_type == IBV_QPT_UD ? LB_SEND_OPS_UD
-							    : LB_SEND_OPS))))
+		 (has_ops &&
+		  (attr->send_ops_flags & ~send_ops_of(attr->qp_type))))
 		err = EOPNOTSUPP;
 	if (err) {
 		errno = err;

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * respond.c -- the peer's half of a request: checks it, takes a receive,
- * moves the data, completes the receive. Run by the thread that executes the
+ * respond.c -- the peer's half of a request of a connection: checks it, takes a
+ * receive, moves the data, completes the receive. Run by the thread that executes the
  * requester, with the requester's sq.lock and the peer's rq.pop held.
  */
 
@@ -58,6 +58,15 @@ static int reject(struct lb_work *w, enum ibv_event_type event, int status)
 	lb_mr_done(&w->window);
 	lb_async_qp(w->peer, event);
 	lb_resp_fail(w->run, w->peer);
+	return status;
+}
+
+/* The same, but of an unreliable connection it is dropped. */
+static int refuse(struct lb_work *w, enum ibv_event_type event, int status)
+{
+	if (w->qp->type != IBV_QPT_UC)
+		return reject(w, event, status);
+	lb_mr_done(&w->window);
 	return status;
 }
 
@@ -167,7 +176,7 @@ static int check_remote(struct lb_work *w, uint32_t access,
 	struct lb_qp *peer = w->peer;
 
 	if (!(peer->access & access))
-		return reject(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+		return refuse(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
 	remote[0].addr = NULL;
 	remote[0].len = wqe->length;
 	remote[1].len = 0;
@@ -175,7 +184,7 @@ static int check_remote(struct lb_work *w, uint32_t access,
 	    !lb_mr_remote(wqe->rkey, wqe->remote_addr, wqe->length, access,
 			  peer, &remote[0].addr, &w->window))
 		return 0;
-	return reject(w, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR);
+	return refuse(w, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR);
 }
 
 static int respond_write(struct lb_work *w)
@@ -251,13 +260,11 @@ static int respond_atomic(struct lb_work *w)
 	return LB_EXEC_OK;
 }
 
-int lb_respond(struct lb_work *w)
+int lb_respond_to(struct lb_work *w)
 {
 	struct lb_exec *x = &w->qp->exec;
 	int ret;
 
-	if (!is_answering(w))
-		return LB_EXEC_SILENT;
 	if (x->claimed && x->epoch != w->peer->resp.epoch)
 		return LB_EXEC_SILENT; /* it was reset or broke in between */
 	if (!x->claimed) {
@@ -290,4 +297,9 @@ int lb_respond(struct lb_work *w)
 	if (ret == LB_EXEC_OK && takes_receive(w->wqe))
 		ret = lb_respond_complete(w);
 	return ret;
+}
+
+int lb_respond(struct lb_work *w)
+{
+	return is_answering(w) ? lb_respond_to(w) : LB_EXEC_SILENT;
 }

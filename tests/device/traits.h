@@ -56,6 +56,8 @@ struct traits {
 	bool bad_invalidate_is_told;
 	/* the completion of a receive says which rkey it invalidated */
 	bool invalidated_is_told;
+	/* an unreliable connection has SEND_WITH_INV */
+	bool uc_invalidates;
 	/* status of a WR that may not read what it would send */
 	enum ibv_wc_status bad_gather;
 	/* status of a receive WR whose lkey names nothing */

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Connected RC queue pairs for the tests, and posting on them. Runs in
+ * Connected queue pairs for the tests, and posting on them. Runs in
  * cmocka's thread; posting may be done by any.
  */
 
@@ -38,7 +38,9 @@ int wire_to_rtr(const struct wire_opts *opts, uint32_t qpn,
 	attr->ah_attr.grh.sgid_index = dut.gid_index;
 	attr->ah_attr.grh.hop_limit = 64;
 	return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-	       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	       IBV_QP_RQ_PSN |
+	       (opts->is_uc ? 0
+			    : IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 }
 
 int wire_to_rts(const struct wire_opts *opts, struct ibv_qp_attr *attr)
@@ -50,8 +52,11 @@ int wire_to_rts(const struct wire_opts *opts, struct ibv_qp_attr *attr)
 	attr->rnr_retry = opts->rnr_retry;
 	attr->sq_psn = WIRE_PSN;
 	attr->max_rd_atomic = 1;
-	return IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-	       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+	return IBV_QP_STATE | IBV_QP_SQ_PSN |
+	       (opts->is_uc
+			? 0
+			: IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				  IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 static void modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
@@ -110,7 +115,7 @@ void wire_end(const struct wire_opts *opts, struct end *end)
 			.max_recv_sge = o->srq ? 0 : o->sge,
 			.max_inline_data = o->inline_size},
 		.srq = o->srq,
-		.qp_type = IBV_QPT_RC,
+		.qp_type = o->is_uc ? IBV_QPT_UC : IBV_QPT_RC,
 		.sq_sig_all = o->sig_all,
 	};
 

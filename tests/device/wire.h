@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Two RC queue pairs connected by modify, each with its own protection
+ * Two RC or UC queue pairs connected by modify, each with its own protection
  * domain, completion channel, two CQs and one memory region, and short ways
  * to post. Destroyed after the test like everything of fixture.h.
  */
@@ -24,6 +24,7 @@ struct wire_opts {
 	uint8_t timeout;       /* of lost packets: 4.096 us << timeout */
 	uint8_t min_rnr_timer; /* encoded; 1: 10 us */
 	int sig_all;
+	bool is_uc;	    /* not RC */
 	unsigned qp_access; /* what the QPs let the other end do */
 	int mr_access;	    /* of both regions */
 	/* of end b, if not its own: */
