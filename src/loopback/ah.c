@@ -8,6 +8,7 @@
  */
 
 #include "ah.h"
+#include "mcast.h"
 #include "internal.h"
 
 #include <arpa/inet.h>
@@ -103,25 +104,52 @@ static uint8_t index_of(const struct lb_device *dev, const union ibv_gid *gid)
 
 /* --- the objects */
 
-int lb_ah_check(const struct ibv_ah_attr *attr, const struct lb_device *dev)
+/* The source of attr. 0 or an errno. */
+static int check_source(const struct ibv_ah_attr *attr,
+			const struct lb_device *dev)
 {
 	/* the link layer is Ethernet: no address without a GID */
 	if (!attr->is_global || attr->grh.sgid_index >= dev->ngids)
 		return EINVAL;
-	if (attr->port_num != 1)
-		return EINVAL;
+	return attr->port_num == 1 ? 0 : EINVAL;
+}
+
+int lb_ah_check(const struct ibv_ah_attr *attr, const struct lb_device *dev)
+{
+	int err = check_source(attr, dev);
+
+	if (err)
+		return err;
 	return lb_device_by_gid(&attr->grh.dgid) ? 0 : EHOSTUNREACH;
+}
+
+/* Also to a multicast group, unlike a connection. 0 or an errno. */
+static int set_route(struct lb_route *route, const struct ibv_ah_attr *attr,
+		     const struct lb_device *dev)
+{
+	const struct lb_device *to;
+	int err = check_source(attr, dev);
+
+	if (err)
+		return err;
+	route->sgid = attr->grh.sgid_index;
+	memcpy(route->dgid, attr->grh.dgid.raw, sizeof(route->dgid));
+	route->is_multicast = lb_mcast_is(&attr->grh.dgid);
+	if (route->is_multicast)
+		return 0;
+	to = lb_device_by_gid(&attr->grh.dgid);
+	if (!to)
+		return EHOSTUNREACH;
+	route->device = (uint8_t)to->index;
+	return 0;
 }
 
 static int attach(struct lb_ah *ah, struct ibv_pd *ibv_pd,
 		  const struct ibv_ah_attr *attr)
 {
 	struct lb_obj *pd = lb_obj_find(ibv_pd, LB_PD);
-	const struct lb_device *to = lb_device_by_gid(&attr->grh.dgid);
-	int err = pd ? lb_ah_check(attr, pd->dev) : EINVAL;
+	int err = pd ? set_route(&ah->route, attr, pd->dev) : EINVAL;
 
-	if (!err && !to)
-		err = EHOSTUNREACH; /* its device has just been removed */
 	if (!err)
 		err = lb_obj_add(&ah->obj, &ah->ibv, LB_AH, pd->dev,
 				 &ah->ibv.handle);
@@ -129,9 +157,6 @@ static int attach(struct lb_ah *ah, struct ibv_pd *ibv_pd,
 		return err;
 	pd->refs++;
 	ah->pd = lb_pd_root(ibv_pd);
-	ah->route.device = (uint8_t)to->index;
-	ah->route.dgid = index_of(to, &attr->grh.dgid);
-	ah->route.sgid = attr->grh.sgid_index;
 	return 0;
 }
 
@@ -216,10 +241,13 @@ int lb_ah_set(struct lb_wqe *wqe, const struct lb_qp *qp, struct ibv_ah *ibv,
 {
 	const struct lb_ah *ah = (const struct lb_ah *)ibv;
 
-	if (!ah || ah->magic != LB_AH || ah->pd != qp->pd)
+	if (!ah || ah->magic != LB_AH || ah->pd != qp->pd) {
+		lb_misuse("datagram by an address handle that is none, or of "
+			  "another protection domain than its QP");
 		return EINVAL;
+	}
 	wqe->rkey = qpn;
-	wqe->remote_addr = qkey;
-	memcpy(&wqe->swap, &ah->route, sizeof(ah->route));
+	wqe->qkey = qkey;
+	wqe->route = ah->route;
 	return 0;
 }

@@ -13,13 +13,6 @@
 
 #define LB_GRH 40 /* bytes before a datagram's own */
 
-/* From one GID of a device to another: what a work request keeps. */
-struct lb_route {
-	uint8_t device; /* index */
-	uint8_t dgid;	/* index in its table */
-	uint8_t sgid;	/* index in the table of the sender's device */
-};
-
 struct lb_ah {
 	struct ibv_ah ibv; /* first: the handle */
 	struct lb_obj obj;

@@ -32,6 +32,9 @@ enum {
 	LB_CM_REQ_PRIV = 56,
 	LB_CM_REP_PRIV = 196,
 	LB_CM_REJ_PRIV = 148,
+	/* and of datagrams, whose requests and answers are one packet each */
+	LB_CM_UD_REQ_PRIV = 180,
+	LB_CM_UD_REP_PRIV = 136,
 	LB_CM_PRIV_MAX = 196,
 };
 
@@ -50,6 +53,12 @@ enum {
 	LB_CM_MAX_IDS = 65536,
 	LB_CM_WAITING = LB_CM_MAX_IDS, /* that wait for room in a backlog */
 	LB_CM_PORT_NUM = 1,
+};
+
+/* the status of UNREACHABLE when a request of datagrams is refused */
+enum {
+	LB_CM_UD_NO_LISTENER = 1,
+	LB_CM_UD_REJECTED = 2,
 };
 
 /* ---- objects ------------------------------------------------------------ */
@@ -151,6 +160,7 @@ struct lb_cm_event {
 	struct lb_cm_id
 		*owner; /* [lock] until read, then fixed; NULL: dropped */
 	struct lb_cm_id *child;	    /* of CONNECT_REQUEST, else NULL */
+	struct lb_cm_group *group;  /* of MULTICAST_JOIN, else NULL */
 	struct lb_cm_channel *from; /* [lock] where it was read */
 	pthread_t reader;	    /* [lock] the thread that read it */
 	uint64_t not_before;	    /* [lock] held back until then */
@@ -159,6 +169,15 @@ struct lb_cm_event {
 	bool twice;	 /* a fault doubles it */
 	bool twin;	 /* and this is the second */
 	uint8_t priv[LB_CM_PRIV_MAX];
+};
+
+/* A multicast group that an identifier has joined. */
+struct lb_cm_group {
+	struct lb_list node; /* [lock] of the identifier */
+	struct sockaddr_storage addr;
+	void *context;
+	bool send_only;
+	union ibv_gid gid;
 };
 
 struct lb_cm_id {
@@ -208,6 +227,8 @@ struct lb_cm_id {
 	unsigned nwaiting;
 	struct lb_list waiting; /* requests that found no room */
 
+	struct lb_list groups; /* of struct lb_cm_group */
+
 	/* connection */
 	uint32_t peer; /* handle, 0: not known */
 	struct lb_cm_params mine;
@@ -220,6 +241,12 @@ struct lb_cm_id {
 	enum lb_cm_timer timer;
 	uint64_t deadline;
 };
+
+/* The type is fixed once the identifier is made. */
+static inline bool lb_cm_id_is_ud(const struct lb_cm_id *id)
+{
+	return id->id.qp_type == IBV_QPT_UD;
+}
 
 /* As every rdma_* function reports an error. */
 static inline int lb_cm_err(int err)
@@ -259,6 +286,9 @@ void lb_cm_addr_set_port(struct sockaddr_storage *ss, in_port_t port);
 /* Tell the application what has been found out about its identifier. */
 void lb_cm_addr_publish(struct lb_cm_id *id);
 void lb_cm_route_publish(struct lb_cm_id *id);
+/* Both of an address whose family is known. */
+void lb_cm_addr_to_gid(const struct sockaddr *sa, union ibv_gid *gid);
+bool lb_cm_addr_is_multicast(const struct sockaddr *sa);
 /* Bind to the wildcard and a free port. 0 or an errno. */
 int lb_cm_bind_any(struct lb_cm_id *id);
 
@@ -330,9 +360,15 @@ struct lb_cm_event *lb_cm_event_new(struct lb_cm_id *owner,
 				    const void *data, uint8_t len);
 void lb_cm_event_set_params(struct lb_cm_event *event,
 			    const struct lb_cm_params *params);
+/* How the owner gets to the queue pair qpn behind a GID. */
+void lb_cm_event_set_ud(struct lb_cm_event *event, const union ibv_gid *gid,
+			uint32_t qpn);
 /* Deliver what has been made, with the hooks around it. No lock. */
 void lb_cm_flush(void);
 void lb_cm_event_drop_all(struct lb_cm_id *id); /* [lock] unread ones */
+/* [lock] unread ones of this group */
+void lb_cm_event_drop_group(struct lb_cm_id *id,
+			    const struct lb_cm_group *group);
 /* [lock] unread ones, also of requests to a listener */
 void lb_cm_event_move_all(struct lb_cm_id *id, struct lb_cm_channel *to);
 void lb_cm_event_ack(struct rdma_cm_event *event);
@@ -340,6 +376,9 @@ struct rdma_cm_event *lb_cm_event_get(struct lb_cm_channel *ch);
 /* Wait until all that was read (from one channel) is acknowledged. */
 void lb_cm_event_wait_acked(struct lb_cm_id *id,
 			    const struct lb_cm_channel *from);
+/* The same of what is of this group. */
+void lb_cm_event_wait_group(struct lb_cm_id *id,
+			    const struct lb_cm_group *group);
 /* A synchronous call ends with the event that it waits for here. */
 int lb_cm_complete(struct lb_cm_id *id);
 
@@ -366,6 +405,12 @@ void lb_cm_request_receive(const struct lb_cm_msg *req);
 /* The listener has read one: there is room again. */
 void lb_cm_request_readmit(struct lb_cm_id *listener);
 void lb_cm_request_refuse_waiting(struct lb_cm_id *listener);
+
+/* ---- cm_group.c ---------------------------------------------------------- */
+
+/* A MULTICAST_JOIN is read: it becomes an error if the QP cannot join. */
+void lb_cm_group_read(struct lb_cm_event *event);
+void lb_cm_group_free_all(struct lb_cm_id *id);
 
 /* ---- cm_timer.c --------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
  */
 
 #include "cm.h"
+#include "mcast.h"
 
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -66,6 +67,22 @@ void lb_cm_addr_set_port(struct sockaddr_storage *ss, in_port_t port)
 		((struct sockaddr_in *)ss)->sin_port = port;
 	else
 		((struct sockaddr_in6 *)ss)->sin6_port = port;
+}
+
+void lb_cm_addr_to_gid(const struct sockaddr *sa, union ibv_gid *gid)
+{
+	struct lb_cm_addr addr;
+
+	lb_cm_addr_from(&addr, sa);
+	memcpy(gid->raw, addr.ip.s6_addr, sizeof(gid->raw));
+}
+
+bool lb_cm_addr_is_multicast(const struct sockaddr *sa)
+{
+	union ibv_gid gid;
+
+	lb_cm_addr_to_gid(sa, &gid);
+	return lb_mcast_is(&gid);
 }
 
 static in_port_t port_of(const struct sockaddr *sa)
@@ -254,14 +271,22 @@ LB_EXPORT int rdma_bind_addr(struct rdma_cm_id *cm_id, struct sockaddr *addr)
 
 /* ---- resolving ---------------------------------------------------------- */
 
-/* [lock] The source becomes the destination's address: all is local. */
+/* An address for somebody who wants to reach dst: all is local. */
+static struct sockaddr_storage source_for(const struct sockaddr *dst)
+{
+	struct sockaddr_storage any = any_of(dst->sa_family);
+
+	return destination(lb_cm_addr_is_multicast(dst) ? (void *)&any : dst);
+}
+
+/* [lock] */
 static void choose_source(struct lb_cm_id *id, const struct place *place)
 {
 	in_port_t port = port_of((struct sockaddr *)&id->src);
 
 	if (id->dev >= 0)
 		return;
-	id->src = id->dst;
+	id->src = source_for((struct sockaddr *)&id->dst);
 	lb_cm_addr_set_port(&id->src, port);
 	id->dev = place->dev;
 	id->gid_index = place->gid_index;
@@ -285,7 +310,10 @@ static int resolve(struct lb_cm_id *id, const struct sockaddr_storage *dst,
 	choose_source(id, place);
 	id->dst_dev = place->dev;
 	id->dst_gid_index = place->gid_index;
-	id->dgid = *lb_cm_dev_gid(place->dev, place->gid_index);
+	if (lb_cm_addr_is_multicast((struct sockaddr *)dst))
+		lb_cm_addr_to_gid((struct sockaddr *)dst, &id->dgid);
+	else
+		id->dgid = *lb_cm_dev_gid(place->dev, place->gid_index);
 	id->state = LB_CM_ADDR_RESOLVED;
 	lb_cm_event_new(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL, 0);
 	return 0;
@@ -296,6 +324,7 @@ static int resolve_addr(struct lb_cm_id *id, const struct sockaddr *src,
 {
 	struct sockaddr_storage dst = destination(dst_sa);
 	struct sockaddr_storage any = any_of(dst.ss_family);
+	struct sockaddr_storage near = source_for((struct sockaddr *)&dst);
 	struct place place = {.dev = -1};
 	int err = 0;
 
@@ -306,7 +335,7 @@ static int resolve_addr(struct lb_cm_id *id, const struct sockaddr *src,
 	if (err)
 		return err;
 	err = lb_fail("cm.resolve_addr");
-	if (!err && find_place((struct sockaddr *)&dst, &place))
+	if (!err && find_place((struct sockaddr *)&near, &place))
 		err = EHOSTUNREACH;
 	lb_cm_lock();
 	err = resolve(id, &dst, &place, err);

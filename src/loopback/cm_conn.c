@@ -23,6 +23,8 @@ static bool is_valid(const struct lb_cm_id *id,
 		     const struct rdma_conn_param *param,
 		     const struct lb_cm_dev *dev)
 {
+	if (lb_cm_id_is_ud(id))
+		return true;
 	if (!param)
 		return id->id.qp != NULL;
 	if (param->responder_resources != RDMA_MAX_RESP_RES &&
@@ -117,7 +119,9 @@ static int connect_with(struct lb_cm_id *id,
 
 	if (!dev || !is_valid(id, param, dev))
 		return EINVAL;
-	if (!set_private_data(&req, id, param, LB_CM_REQ_PRIV))
+	if (!set_private_data(&req, id, param,
+			      lb_cm_id_is_ud(id) ? LB_CM_UD_REQ_PRIV
+						 : LB_CM_REQ_PRIV))
 		return EINVAL;
 	params_from(&req.params, id, param);
 	req.params.responder_resources =
@@ -237,7 +241,9 @@ static int accept_with(struct lb_cm_id *id, const struct rdma_conn_param *param)
 	if (lb_cm_qp_to_rtr(id, rep.params.responder_resources) ||
 	    lb_cm_qp_to_rts(id, rep.params.initiator_depth))
 		return errno;
-	if (!set_private_data(&rep, id, param, LB_CM_REP_PRIV))
+	if (!set_private_data(&rep, id, param,
+			      lb_cm_id_is_ud(id) ? LB_CM_UD_REP_PRIV
+						 : LB_CM_REP_PRIV))
 		return reject_with(id, EINVAL);
 	lb_cm_lock();
 	err = reply(id, &rep);
@@ -255,6 +261,8 @@ LB_EXPORT int rdma_accept(struct rdma_cm_id *cm_id,
 	if (!id)
 		return -1;
 	err = accept_with(id, conn_param);
+	if (!err && lb_cm_id_is_ud(id))
+		return lb_cm_leave(cm_id, 0); /* no event follows */
 	return lb_cm_leave(cm_id, err ? lb_cm_err(err) : lb_cm_complete(id));
 }
 
@@ -265,7 +273,7 @@ static int reject(struct lb_cm_id *id, int reason, const void *data,
 
 	if (!data)
 		len = 0;
-	if (len > LB_CM_REJ_PRIV)
+	if (len > (lb_cm_id_is_ud(id) ? LB_CM_UD_REP_PRIV : LB_CM_REJ_PRIV))
 		return EINVAL;
 	lb_cm_lock();
 	err = id->state == LB_CM_GONE

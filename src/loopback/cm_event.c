@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define EVENT_MAGIC 0x6c625f636d5f6576ull /* "lb_cm_ev" */
+#define HOP_LIMIT   64
 
 static struct lb_list pending = {&pending, &pending}; /* [lock] */
 static uint64_t scans;				      /* [lock] */
@@ -138,6 +139,23 @@ void lb_cm_event_set_params(struct lb_cm_event *event,
 	conn->rnr_retry_count = params->rnr_retry_count;
 	conn->srq = params->srq;
 	conn->qp_num = params->qp_num;
+}
+
+void lb_cm_event_set_ud(struct lb_cm_event *event, const union ibv_gid *gid,
+			uint32_t qpn)
+{
+	const struct lb_cm_id *owner = event->owner;
+	struct rdma_ud_param *ud = &event->ev.param.ud;
+
+	ud->ah_attr.is_global = 1;
+	ud->ah_attr.port_num = LB_CM_PORT_NUM;
+	ud->ah_attr.sl = owner->tos >> 5;
+	ud->ah_attr.grh.dgid = *gid;
+	ud->ah_attr.grh.sgid_index = (uint8_t)owner->gid_index;
+	ud->ah_attr.grh.hop_limit = HOP_LIMIT;
+	ud->ah_attr.grh.traffic_class = owner->tos;
+	ud->qp_num = qpn;
+	ud->qkey = RDMA_UDP_QKEY;
 }
 
 LB_EXPORT int rpma_loopback_raise_cm(int event_type, int status,
@@ -275,6 +293,18 @@ void lb_cm_event_drop_all(struct lb_cm_id *id)
 		drop(unread_entry(id->unread.next));
 }
 
+void lb_cm_event_drop_group(struct lb_cm_id *id,
+			    const struct lb_cm_group *group)
+{
+	struct lb_list *n, *next;
+
+	for (n = id->unread.next; n != &id->unread; n = next) {
+		next = n->next;
+		if (unread_entry(n)->group == group)
+			drop(unread_entry(n));
+	}
+}
+
 void lb_cm_event_move_all(struct lb_cm_id *id, struct lb_cm_channel *to)
 {
 	if (id->channel == to)
@@ -306,6 +336,7 @@ void lb_cm_event_ack(struct rdma_cm_event *ev)
 struct acks {
 	struct lb_cm_id *id;
 	const struct lb_cm_channel *from; /* NULL: any */
+	const struct lb_cm_group *group;  /* NULL: any */
 };
 
 /* [lock] An event that is waited for, NULL: all are acknowledged. */
@@ -317,7 +348,8 @@ static struct lb_cm_event *first_unacked(const struct acks *acks)
 		struct lb_cm_event *event =
 			lb_entry(n, struct lb_cm_event, node);
 
-		if (!acks->from || event->from == acks->from)
+		if ((!acks->from || event->from == acks->from) &&
+		    (!acks->group || event->group == acks->group))
 			return event;
 	}
 	return NULL;
@@ -333,26 +365,40 @@ static bool is_acked(void *arg)
 	return acked;
 }
 
-void lb_cm_event_wait_acked(struct lb_cm_id *id,
-			    const struct lb_cm_channel *from)
+static void wait_acked(struct acks *acks)
 {
-	struct acks acks = {.id = id, .from = from};
 	struct lb_cm_event *event;
 	bool own;
 
 	lb_cm_lock();
-	event = first_unacked(&acks);
+	event = first_unacked(acks);
 	own = event && pthread_equal(event->reader, pthread_self());
 	lb_cm_unlock();
 	if (own)
 		lb_misuse("rdma_cm: waits for an event that this thread read "
 			  "and has not acknowledged");
 	if (event)
-		lb_block(is_acked, &acks);
+		lb_block(is_acked, acks);
 	lb_cm_lock();
-	while (first_unacked(&acks))
-		lb_cm_wait(&id->acked);
+	while (first_unacked(acks))
+		lb_cm_wait(&acks->id->acked);
 	lb_cm_unlock();
+}
+
+void lb_cm_event_wait_acked(struct lb_cm_id *id,
+			    const struct lb_cm_channel *from)
+{
+	struct acks acks = {.id = id, .from = from};
+
+	wait_acked(&acks);
+}
+
+void lb_cm_event_wait_group(struct lb_cm_id *id,
+			    const struct lb_cm_group *group)
+{
+	struct acks acks = {.id = id, .group = group};
+
+	wait_acked(&acks);
 }
 
 LB_EXPORT int rdma_ack_cm_event(struct rdma_cm_event *ev)

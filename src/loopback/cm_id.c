@@ -87,6 +87,7 @@ struct lb_cm_id *lb_cm_id_new(enum rdma_port_space ps, enum ibv_qp_type type)
 	lb_list_init(&id->bind_node);
 	lb_list_init(&id->waiting);
 	lb_list_init(&id->timer_node);
+	lb_list_init(&id->groups);
 	pthread_cond_init(&id->acked, NULL);
 	return id;
 }
@@ -134,6 +135,7 @@ void lb_cm_id_retire(struct lb_cm_id *id)
 void lb_cm_id_delete(struct lb_cm_id *id)
 {
 	pthread_cond_destroy(&id->acked);
+	lb_cm_group_free_all(id);
 	free(id->id.route.path_rec);
 	free(id->qp_init_attr);
 	free(id->connect_data);
@@ -189,6 +191,22 @@ int lb_cm_leave(const void *object, int ret)
 	return ret;
 }
 
+static bool is_supported(enum rdma_port_space ps, enum ibv_qp_type type)
+{
+	bool is_connected = type == IBV_QPT_RC || type == IBV_QPT_UC;
+
+	switch (ps) {
+	case RDMA_PS_TCP:
+		return is_connected;
+	case RDMA_PS_UDP:
+		return type == IBV_QPT_UD;
+	case RDMA_PS_IB:
+		return is_connected || type == IBV_QPT_UD;
+	default:
+		return false;
+	}
+}
+
 int lb_cm_id_create(struct lb_cm_channel *channel, struct rdma_cm_id **out,
 		    void *context, enum rdma_port_space ps,
 		    enum ibv_qp_type type)
@@ -197,8 +215,7 @@ int lb_cm_id_create(struct lb_cm_channel *channel, struct rdma_cm_id **out,
 	struct lb_cm_id *id;
 	int err = ENOMEM;
 
-	if ((ps != RDMA_PS_TCP && ps != RDMA_PS_IB) ||
-	    (type != IBV_QPT_RC && type != IBV_QPT_UC))
+	if (!is_supported(ps, type))
 		return lb_cm_err(EOPNOTSUPP);
 	if (!channel)
 		channel = own = lb_cm_channel_new();
@@ -293,8 +310,10 @@ LB_EXPORT int rdma_create_id(struct rdma_event_channel *channel,
 	if (err || !id || (channel && !ch))
 		return lb_cm_err(err ? err : EINVAL);
 	lb_hook(RPMA_LOOPBACK_CM_CALL, channel);
-	return lb_cm_leave(channel,
-			   lb_cm_id_create(ch, id, context, ps, IBV_QPT_RC));
+	return lb_cm_leave(
+		channel,
+		lb_cm_id_create(ch, id, context, ps,
+				ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC));
 }
 
 LB_EXPORT int rdma_destroy_id(struct rdma_cm_id *cm_id)

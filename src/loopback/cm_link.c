@@ -167,6 +167,42 @@ static void receive_mra(struct lb_cm_id *id, const struct lb_cm_msg *msg)
 		id->peer = msg->from;
 }
 
+/* Of datagrams: all is known, and there is nothing to keep up. */
+static void receive_ud_rep(struct lb_cm_id *id, const struct lb_cm_msg *msg)
+{
+	struct lb_cm_event *event;
+
+	if (id->link != LB_CM_LINK_REQ_SENT)
+		return;
+	go_idle(id);
+	event = lb_cm_event_new(id, RDMA_CM_EVENT_ESTABLISHED, 0, msg->priv,
+				LB_CM_UD_REP_PRIV);
+	if (event)
+		lb_cm_event_set_ud(event, &msg->params.gid, msg->params.qp_num);
+}
+
+static int ud_status(int reason)
+{
+	switch (reason) {
+	case LB_CM_REJ_TIMEOUT:
+		return -ETIMEDOUT;
+	case LB_CM_REJ_NO_LISTENER:
+		return LB_CM_UD_NO_LISTENER;
+	default:
+		return LB_CM_UD_REJECTED;
+	}
+}
+
+/* Of datagrams: a server never hears that its client has gone. */
+static void receive_ud_rej(struct lb_cm_id *id, const struct lb_cm_msg *msg)
+{
+	if (id->link != LB_CM_LINK_REQ_SENT)
+		return;
+	go_idle(id);
+	lb_cm_event_new(id, RDMA_CM_EVENT_UNREACHABLE, ud_status(msg->reason),
+			msg->priv, LB_CM_UD_REP_PRIV);
+}
+
 static void receive_rep(struct lb_cm_id *id, const struct lb_cm_msg *msg)
 {
 	struct lb_cm_event *event;
@@ -279,6 +315,14 @@ static void receive(const struct lb_cm_msg *msg)
 		receive_stray(msg);
 		return;
 	}
+	if (lb_cm_id_is_ud(id) && msg->type == LB_CM_MSG_REP) {
+		receive_ud_rep(id, msg);
+		return;
+	}
+	if (lb_cm_id_is_ud(id) && msg->type == LB_CM_MSG_REJ) {
+		receive_ud_rej(id, msg);
+		return;
+	}
 	switch (msg->type) {
 	case LB_CM_MSG_MRA:
 		receive_mra(id, msg);
@@ -311,10 +355,23 @@ void lb_cm_link_connect(struct lb_cm_id *id, struct lb_cm_msg *req)
 		tell_unreachable(id);
 }
 
+/* Of datagrams: that was all. */
+static void reply_ud(struct lb_cm_id *id, struct lb_cm_msg *rep)
+{
+	if (!send_msg(id, rep))
+		send_reject(id, LB_CM_REJ_TIMEOUT);
+	go_idle(id);
+	id->quiet = false;
+}
+
 int lb_cm_link_reply(struct lb_cm_id *id, struct lb_cm_msg *rep)
 {
 	if (id->link != LB_CM_LINK_REQ_RCVD)
 		return EINVAL;
+	if (lb_cm_id_is_ud(id)) {
+		reply_ud(id, rep);
+		return 0;
+	}
 	id->link = LB_CM_LINK_REP_SENT;
 	id->quiet = false;
 	lb_cm_timer_start(id, LB_CM_TIMER_ANSWER);

@@ -79,35 +79,6 @@ LB_EXPORT int rdma_set_option(struct rdma_cm_id *cm_id, int level, int optname,
 	return lb_cm_leave(cm_id, err ? lb_cm_err(err) : 0);
 }
 
-/* No multicast: it is for unreliable datagrams. */
-
-LB_EXPORT int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr,
-				  void *context)
-{
-	(void)id;
-	(void)addr;
-	(void)context;
-	return lb_cm_err(EOPNOTSUPP);
-}
-
-LB_EXPORT int
-rdma_join_multicast_ex(struct rdma_cm_id *id,
-		       struct rdma_cm_join_mc_attr_ex *mc_join_attr,
-		       void *context)
-{
-	(void)id;
-	(void)mc_join_attr;
-	(void)context;
-	return lb_cm_err(EOPNOTSUPP);
-}
-
-LB_EXPORT int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
-{
-	(void)id;
-	(void)addr;
-	return lb_cm_err(EOPNOTSUPP);
-}
-
 /* No enhanced connection establishment: there is one vendor here. */
 
 LB_EXPORT int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)

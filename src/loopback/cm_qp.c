@@ -18,6 +18,15 @@
 
 /* ---- attributes --------------------------------------------------------- */
 
+/* Of datagrams, in every state. */
+static int attr_ud(struct ibv_qp_attr *attr)
+{
+	attr->pkey_index = 0;
+	attr->port_num = LB_CM_PORT_NUM;
+	attr->qkey = RDMA_UDP_QKEY;
+	return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+}
+
 /* Before there is a connection only INIT makes sense. */
 static int attr_unconnected(struct ibv_qp_attr *attr)
 {
@@ -104,6 +113,8 @@ static bool is_connecting(enum lb_cm_link link)
 static int fill_attr(const struct lb_cm_id *id, const struct lb_cm_dev *dev,
 		     struct ibv_qp_attr *attr)
 {
+	if (lb_cm_id_is_ud(id))
+		return attr_ud(attr);
 	if (id->link == LB_CM_LINK_NONE)
 		return attr_unconnected(attr);
 	if (attr->qp_state == IBV_QPS_INIT &&
@@ -182,7 +193,7 @@ int lb_cm_qp_to_rtr(struct lb_cm_id *id, uint8_t responder_resources)
 				       : &responder_resources;
 	struct ibv_qp *qp = id->id.qp;
 
-	if (!qp)
+	if (!qp || lb_cm_id_is_ud(id))
 		return 0;
 	/* once more, now that it is known what the peer may do */
 	if (move(id, qp, IBV_QPS_INIT, NULL))
@@ -196,7 +207,9 @@ int lb_cm_qp_to_rts(struct lb_cm_id *id, uint8_t initiator_depth)
 				       ? NULL
 				       : &initiator_depth;
 
-	return id->id.qp ? move(id, id->id.qp, IBV_QPS_RTS, limit) : 0;
+	if (!id->id.qp || lb_cm_id_is_ud(id))
+		return 0;
+	return move(id, id->id.qp, IBV_QPS_RTS, limit);
 }
 
 int lb_cm_qp_to_err(struct lb_cm_id *id)
@@ -204,6 +217,21 @@ int lb_cm_qp_to_err(struct lb_cm_id *id)
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
 	return id->id.qp ? modify(id->id.qp, &attr, IBV_QP_STATE) : 0;
+}
+
+/* A new QP: of a connection to INIT, of datagrams to RTS. */
+static int begin(struct lb_cm_id *id, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
+
+	if (move(id, qp, IBV_QPS_INIT, NULL))
+		return -1;
+	if (!lb_cm_id_is_ud(id))
+		return 0;
+	if (modify(qp, &attr, IBV_QP_STATE))
+		return -1;
+	attr.qp_state = IBV_QPS_RTS;
+	return modify(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
 }
 
 /* ---- completion queues of its own --------------------------------------- */
@@ -267,7 +295,7 @@ static int create_qp(struct lb_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	qp = ibv_create_qp_ex(cm_id->verbs, attr);
 	if (!qp)
 		goto err_cqs;
-	if (move(id, qp, IBV_QPS_INIT, NULL))
+	if (begin(id, qp))
 		goto err_qp;
 	cm_id->pd = qp->pd;
 	cm_id->qp = qp;

@@ -94,6 +94,9 @@ static bool read_event(struct lb_cm_event *event)
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 		read_response(event);
 		break;
+	case RDMA_CM_EVENT_MULTICAST_JOIN:
+		lb_cm_group_read(event);
+		break;
 	case RDMA_CM_EVENT_REJECTED:
 		if (has_failed(id))
 			return false;

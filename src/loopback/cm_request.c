@@ -58,8 +58,9 @@ static bool admit(struct lb_cm_id *listener, const struct lb_cm_msg *req)
 
 	if (!child)
 		return false;
-	event = lb_cm_event_new(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0,
-				req->priv, LB_CM_REQ_PRIV);
+	event = lb_cm_event_new(
+		listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0, req->priv,
+		lb_cm_id_is_ud(child) ? LB_CM_UD_REQ_PRIV : LB_CM_REQ_PRIV);
 	if (!event) {
 		child->peer = 0;
 		lb_cm_id_retire(child);
@@ -67,7 +68,8 @@ static bool admit(struct lb_cm_id *listener, const struct lb_cm_msg *req)
 		return false;
 	}
 	event->child = child;
-	lb_cm_event_set_params(event, &req->params);
+	if (!lb_cm_id_is_ud(child))
+		lb_cm_event_set_params(event, &req->params);
 	listener->unread_requests++;
 	lb_cm_link_send(child, LB_CM_MSG_MRA);
 	return true;

@@ -70,6 +70,8 @@ enum {
 	LB_MAX_SRQ = 1024,
 	LB_MAX_SRQ_WR = 16384,
 	LB_MAX_AH = 4096,
+	LB_MAX_MCAST_GRP = 8192,  /* of the process, as the next */
+	LB_MAX_MCAST_ATTACH = 56, /* QPs of one group */
 	LB_MAX_RD_ATOM = 16,
 	LB_MAX_MSG = 1 << 30,
 	LB_MAX_PKEYS = 1,
@@ -317,12 +319,28 @@ struct lb_srq {
 
 /* ---- queue pairs ------------------------------------------------------- */
 
+/* Where a datagram goes, as its address handle says. */
+struct lb_route {
+	uint8_t sgid; /* index in the table of the sender's device */
+	bool is_multicast;
+	uint8_t device;	  /* index, unless it is multicast */
+	uint8_t dgid[16]; /* of bytes, for a work request has room for those */
+};
+
 /* A work request in the send queue. */
 struct lb_wqe {
 	uint64_t wr_id;
-	uint64_t remote_addr;
-	uint64_t compare_add;
-	uint64_t swap;
+	union {
+		struct {
+			uint64_t remote_addr;
+			uint64_t compare_add;
+			uint64_t swap;
+		};
+		struct {
+			uint32_t qkey;
+			struct lb_route route;
+		};
+	};
 	uint32_t length; /* of the message */
 	uint32_t rkey;
 	uint32_t imm;	/* network byte order, or rkey to invalidate */

@@ -46,6 +46,9 @@ static void fill_device(const struct lb_device *dev, struct ibv_device_attr *a)
 	a->max_mr = LB_MAX_MR;
 	a->max_mw = LB_MAX_MW;
 	a->max_ah = LB_MAX_AH;
+	a->max_mcast_grp = LB_MAX_MCAST_GRP;
+	a->max_mcast_qp_attach = LB_MAX_MCAST_ATTACH;
+	a->max_total_mcast_qp_attach = LB_MAX_MCAST_GRP * LB_MAX_MCAST_ATTACH;
 	a->max_pd = LB_MAX_PD;
 	a->max_qp_rd_atom = LB_MAX_RD_ATOM;
 	a->max_qp_init_rd_atom = LB_MAX_RD_ATOM;

@@ -64,20 +64,6 @@ LB_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 
 /* --- datagrams */
 
-LB_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
-			       uint16_t lid)
-{
-	(void)qp, (void)gid, (void)lid;
-	return EOPNOTSUPP;
-}
-
-LB_EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
-			       uint16_t lid)
-{
-	(void)qp, (void)gid, (void)lid;
-	return EOPNOTSUPP;
-}
-
 LB_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 					  struct ibv_ah_attr *attr,
 					  uint8_t eth_mac[6], uint16_t *vid)

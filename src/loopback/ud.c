@@ -2,7 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * ud.c -- executes a datagram: at once and as a whole. A datagram that nobody
+ * ud.c -- executes a datagram: at once and as a whole, to a queue pair or to
+ * the members of a multicast group. A datagram that nobody
  * may have, or for which no receive is posted, is dropped, and its sender has
  * success all the same. Run with the sender's sq.lock held.
  */
@@ -10,21 +11,21 @@
 #include "ah.h"
 #include "exec.h"
 #include "internal.h"
+#include "mcast.h"
 
 #include <string.h>
 
 #define OWN_QKEY 0x80000000u /* "use the one of my queue pair" */
 
-static bool is_listening(const struct lb_work *w, const struct lb_route *route)
+static bool is_listening(const struct lb_work *w)
 {
 	const struct lb_qp *peer = w->peer;
-	uint32_t qkey = (uint32_t)w->wqe->remote_addr;
+	uint32_t qkey = w->wqe->qkey;
 	uint32_t state = lb_qp_state(peer);
 
 	if (qkey & OWN_QKEY)
 		qkey = w->qp->attr.qkey;
-	return lb_qp_number(peer) == w->wqe->rkey && peer->type == IBV_QPT_UD &&
-	       peer->dev == &lb.devices[route->device] &&
+	return peer->type == IBV_QPT_UD &&
 	       (state == IBV_QPS_RTR || state == IBV_QPS_RTS ||
 		state == IBV_QPS_SQD) &&
 	       peer->attr.qkey == qkey;
@@ -49,13 +50,25 @@ static int fill(struct lb_work *w, uint8_t grh[LB_GRH])
 	return err;
 }
 
-static void deliver(struct lb_work *w, const struct lb_route *route)
+static union ibv_gid dgid_of(const struct lb_wqe *wqe)
 {
+	union ibv_gid gid;
+
+	memcpy(gid.raw, wqe->route.dgid, sizeof(gid.raw));
+	return gid;
+}
+
+/* To the peer, which is the one meant; its rq.pop held. */
+static void deliver(struct lb_work *w)
+{
+	const union ibv_gid *from = &w->qp->dev->gids[w->wqe->route.sgid];
+	const union ibv_gid to = dgid_of(w->wqe);
 	uint8_t grh[LB_GRH];
 	int err;
 
-	lb_ah_header(grh, &w->qp->dev->gids[route->sgid],
-		     &w->peer->dev->gids[route->dgid], w->wqe->length);
+	if (!is_listening(w) || !lb_respond_take(w))
+		return;
+	lb_ah_header(grh, from, &to, w->wqe->length);
 	err = fill(w, grh);
 	if (err)
 		lb_respond_fail(w, err == ENOSPC ? IBV_WC_LOC_LEN_ERR
@@ -65,19 +78,42 @@ static void deliver(struct lb_work *w, const struct lb_route *route)
 	w->qp->stats.bytes += w->wqe->length;
 }
 
-int lb_ud_execute(struct lb_work *w)
+static void to_one(struct lb_work *w)
 {
-	struct lb_route route;
+	const struct lb_device *dev = &lb.devices[w->wqe->route.device];
 
-	if (w->wqe->length > LB_MTU_BYTES)
-		return IBV_WC_LOC_LEN_ERR;
-	memcpy(&route, &w->wqe->swap, sizeof(route));
 	w->peer = lb_qp_at(w->wqe->rkey);
 	if (!w->peer)
-		return LB_EXEC_OK;
+		return;
 	lb_lock_get(&w->peer->rq.pop);
-	if (is_listening(w, &route) && lb_respond_take(w))
-		deliver(w, &route);
+	if (lb_qp_number(w->peer) == w->wqe->rkey && w->peer->dev == dev)
+		deliver(w);
 	lb_lock_put(&w->peer->rq.pop);
+}
+
+/* To all members of a group, the sender too if it is one. */
+static void to_group(struct lb_work *w)
+{
+	struct lb_member members[LB_MAX_MCAST_ATTACH];
+	const union ibv_gid gid = dgid_of(w->wqe);
+	uint32_t i, n = lb_mcast_members(&gid, members);
+
+	for (i = 0; i < n; i++) {
+		w->peer = members[i].qp;
+		lb_lock_get(&w->peer->rq.pop);
+		if (lb_qp_number(w->peer) && w->peer->order == members[i].order)
+			deliver(w);
+		lb_lock_put(&w->peer->rq.pop);
+	}
+}
+
+int lb_ud_execute(struct lb_work *w)
+{
+	if (w->wqe->length > LB_MTU_BYTES)
+		return IBV_WC_LOC_LEN_ERR;
+	if (!w->wqe->route.is_multicast)
+		to_one(w);
+	else if (w->wqe->rkey == LB_MCAST_QPN)
+		to_group(w);
 	return LB_EXEC_OK;
 }

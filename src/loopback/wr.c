@@ -41,8 +41,10 @@ static void wr_start(struct ibv_qp_ex *ex)
 	/* relaxed: only ERR may come meanwhile, and its maker flushes */
 	state = atomic_load_explicit(&qp->state, memory_order_relaxed);
 	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD &&
-	    state != IBV_QPS_ERR)
+	    state != IBV_QPS_ERR) {
+		lb_misuse("send posted to a QP that is not connected");
 		set_error(h, EINVAL);
+	}
 }
 
 static int wr_complete(struct ibv_qp_ex *ex)

@@ -59,6 +59,7 @@ struct cm_seen cm_next(struct rdma_event_channel *channel)
 	seen.id = event->id;
 	seen.listen_id = event->listen_id;
 	seen.param = event->param.conn;
+	seen.ud = event->param.ud;
 	if (seen.param.private_data && seen.param.private_data_len)
 		memcpy(seen.data, seen.param.private_data,
 		       seen.param.private_data_len);
@@ -134,7 +135,7 @@ static int undo_qp(void *p)
 
 void cm_make_qp(struct cm_end *end)
 {
-	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
+	struct ibv_qp_init_attr attr = {.qp_type = end->id->qp_type,
 					.cap = {.max_send_wr = DEPTH,
 						.max_recv_wr = DEPTH,
 						.max_send_sge = 1,

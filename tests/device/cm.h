@@ -19,6 +19,7 @@ struct cm_seen {
 	struct rdma_cm_id *id;
 	struct rdma_cm_id *listen_id;
 	struct rdma_conn_param param; /* its private_data is data below */
+	struct rdma_ud_param ud;      /* the same of datagrams */
 	uint8_t data[256];
 };
 

@@ -56,6 +56,8 @@ struct traits {
 	bool bad_invalidate_is_told;
 	/* the completion of a receive says which rkey it invalidated */
 	bool invalidated_is_told;
+	/* who is attached to a group hears it without more */
+	bool hears_by_attach;
 	/* an unreliable connection has SEND_WITH_INV */
 	bool uc_invalidates;
 	/* status of a WR that may not read what it would send */

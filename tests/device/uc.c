@@ -30,10 +30,8 @@ static struct wire *uc_new(void)
 	return wire_new(uc_opts());
 }
 
-static const struct op send_op = {.code = IBV_WR_SEND,
-				  .id = 7,
-				  .flags = IBV_SEND_SIGNALED,
-				  .len = LEN};
+static const struct op send_op = {
+	.code = IBV_WR_SEND, .id = 7, .flags = IBV_SEND_SIGNALED, .len = LEN};
 static const struct op write_op = {.code = IBV_WR_RDMA_WRITE,
 				   .id = 7,
 				   .flags = IBV_SEND_SIGNALED,
@@ -487,8 +485,7 @@ static int undo_mw(void *p)
 static void write__through_a_window(void **state)
 {
 	struct wire_opts opts = *uc_opts();
-	struct ibv_mw_bind bind = {.wr_id = 5,
-				   .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_mw_bind bind = {.wr_id = 5, .send_flags = IBV_SEND_SIGNALED};
 	struct wire *w;
 	struct ibv_mr as_mr;
 	struct ibv_mr *mr;

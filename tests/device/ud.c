@@ -9,110 +9,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
-#include "wire.h"
-
-#define QKEY 0x11111111u
-#define GRH  40u
-#define LEN  64u
-
-/* A UD queue pair and all that it needs. */
-struct post_office {
-	struct end e;
-	struct ibv_ah *ah; /* to the device itself */
-};
-
-static int undo_ah(void *p)
-{
-	return ibv_destroy_ah(p);
-}
-
-static struct ibv_ah *ah_of(struct ibv_pd *pd)
-{
-	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
-	struct ibv_ah *ah;
-
-	attr.grh.dgid = dut.gid;
-	attr.grh.sgid_index = dut.gid_index;
-	attr.grh.hop_limit = 64;
-	ah = ibv_create_ah(pd, &attr);
-	fx_need(ah || errno != EOPNOTSUPP, "the device has no address handles");
-	assert_non_null(ah);
-	fx_keep(ah, undo_ah);
-	return ah;
-}
-
-static void move(struct ibv_qp *qp, enum ibv_qp_state to, int mask)
-{
-	struct ibv_qp_attr attr = {.qp_state = to,
-				   .port_num = 1,
-				   .qkey = QKEY,
-				   .sq_psn = WIRE_PSN};
-
-	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | mask), 0);
-}
-
-static void to_rts(struct ibv_qp *qp)
-{
-	move(qp, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
-	move(qp, IBV_QPS_RTR, 0);
-	move(qp, IBV_QPS_RTS, IBV_QP_SQ_PSN);
-}
-
-static void office_open(struct post_office *o, bool with_ops)
-{
-	struct end *e = &o->e;
-	struct ibv_qp_init_attr_ex attr = {
-		.qp_type = IBV_QPT_UD,
-		.cap = {8, 8, 2, 2, 0},
-		.comp_mask = IBV_QP_INIT_ATTR_PD,
-		.send_ops_flags =
-			IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
-	};
-
-	e->pd = fx_pd();
-	e->mr = fx_mr(e->pd, FX_BUF, FX_ALL_ACCESS);
-	e->buf = e->mr->addr;
-	e->scq = fx_cq(16, NULL, NULL);
-	e->rcq = fx_cq(16, NULL, NULL);
-	attr.pd = e->pd;
-	attr.send_cq = e->scq;
-	attr.recv_cq = e->rcq;
-	if (with_ops)
-		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-	e->qp = ibv_create_qp_ex(dut.verbs, &attr);
-	fx_need(e->qp || errno != EOPNOTSUPP, "the device has no UD");
-	assert_non_null(e->qp);
-	fx_keep_qp(e->qp);
-	to_rts(e->qp);
-	o->ah = ah_of(e->pd);
-}
-
-/* LEN bytes from the start of the buffer to the queue pair qpn. */
-static void mail_by(const struct post_office *o, struct ibv_ah *ah,
-		    uint32_t qpn, uint32_t qkey, uint64_t id, uint32_t len)
-{
-	struct ibv_sge sge = {(uintptr_t)o->e.buf, len, o->e.mr->lkey};
-	struct ibv_send_wr *bad, wr = {
-					 .wr_id = id,
-					 .sg_list = &sge,
-					 .num_sge = 1,
-					 .opcode = IBV_WR_SEND_WITH_IMM,
-					 .send_flags = IBV_SEND_SIGNALED,
-					 .imm_data = htonl((uint32_t)id),
-					 .wr.ud = {.ah = ah,
-						   .remote_qpn = qpn,
-						   .remote_qkey = qkey},
-				 };
-
-	assert_int_equal(ibv_post_send(o->e.qp, &wr, &bad), 0);
-	fx_expect(o->e.scq, id, IBV_WC_SUCCESS);
-}
-
-static void mail(const struct post_office *from, const struct post_office *to,
-		 uint64_t id)
-{
-	mail_by(from, from->ah, to->e.qp->qp_num, QKEY, id, LEN);
-}
+#include "office.h"
 
 static void datagram__arrives_behind_a_header(void **state)
 {
@@ -123,18 +20,18 @@ static void datagram__arrives_behind_a_header(void **state)
 	(void)state;
 	office_open(&a, false);
 	office_open(&b, false);
-	memset(a.e.buf, 0x3d, LEN);
-	assert_int_equal(wire_recv(&b.e, 1, 512, GRH + LEN), 0);
-	mail(&a, &b, 7);
+	memset(a.e.buf, 0x3d, OFFICE_LEN);
+	assert_int_equal(wire_recv(&b.e, 1, 512, OFFICE_GRH + OFFICE_LEN), 0);
+	office_mail(&a, &b, 7);
 	wc = fx_expect(b.e.rcq, 1, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, IBV_WC_RECV);
-	assert_int_equal(wc.byte_len, GRH + LEN);
+	assert_int_equal(wc.byte_len, OFFICE_GRH + OFFICE_LEN);
 	assert_true(wc.wc_flags & IBV_WC_GRH);
 	assert_true(wc.wc_flags & IBV_WC_WITH_IMM);
 	assert_int_equal(ntohl(wc.imm_data), 7);
 	assert_int_equal(wc.src_qp, a.e.qp->qp_num);
 	assert_int_equal(wc.qp_num, b.e.qp->qp_num);
-	assert_memory_equal(b.e.buf + 512 + GRH, a.e.buf, LEN);
+	assert_memory_equal(b.e.buf + 512 + OFFICE_GRH, a.e.buf, OFFICE_LEN);
 }
 
 /* RoCE v2 of an IPv4 address: the last 20 bytes are its header. */
@@ -145,8 +42,8 @@ static void datagram__header_has_both_addresses(void **state)
 
 	(void)state;
 	office_open(&a, false);
-	assert_int_equal(wire_recv(&a.e, 1, 512, GRH + LEN), 0);
-	mail(&a, &a, 7);
+	assert_int_equal(wire_recv(&a.e, 1, 512, OFFICE_GRH + OFFICE_LEN), 0);
+	office_mail(&a, &a, 7);
 	fx_expect(a.e.rcq, 1, IBV_WC_SUCCESS);
 	assert_int_equal(a.e.buf[512 + 20], 0x45);
 	assert_memory_equal(a.e.buf + 512 + 32, addr, 4);
@@ -164,15 +61,15 @@ static void datagram__answered_by_its_header(void **state)
 	(void)state;
 	office_open(&a, false);
 	office_open(&b, false);
-	assert_int_equal(wire_recv(&a.e, 1, 512, GRH + LEN), 0);
-	assert_int_equal(wire_recv(&b.e, 2, 512, GRH + LEN), 0);
-	mail(&a, &b, 7);
+	assert_int_equal(wire_recv(&a.e, 1, 512, OFFICE_GRH + OFFICE_LEN), 0);
+	assert_int_equal(wire_recv(&b.e, 2, 512, OFFICE_GRH + OFFICE_LEN), 0);
+	office_mail(&a, &b, 7);
 	wc = fx_expect(b.e.rcq, 2, IBV_WC_SUCCESS);
 	back = ibv_create_ah_from_wc(
 		b.e.pd, &wc, (struct ibv_grh *)(void *)(b.e.buf + 512), 1);
 	assert_non_null(back);
-	fx_keep(back, undo_ah);
-	mail_by(&b, back, wc.src_qp, QKEY, 8, LEN);
+	fx_keep(back, office_undo_ah);
+	office_mail_by(&b, back, wc.src_qp, OFFICE_QKEY, 8, OFFICE_LEN);
 	wc = fx_expect(a.e.rcq, 1, IBV_WC_SUCCESS);
 	assert_int_equal(ntohl(wc.imm_data), 8);
 }
@@ -186,9 +83,10 @@ static void datagram__wrong_qkey_dropped(void **state)
 	(void)state;
 	office_open(&a, false);
 	office_open(&b, false);
-	assert_int_equal(wire_recv(&b.e, 1, 512, GRH + LEN), 0);
-	mail_by(&a, a.ah, b.e.qp->qp_num, QKEY + 1, 7, LEN);
-	mail(&a, &b, 8);
+	assert_int_equal(wire_recv(&b.e, 1, 512, OFFICE_GRH + OFFICE_LEN), 0);
+	office_mail_by(&a, a.ah, b.e.qp->qp_num, OFFICE_QKEY + 1, 7,
+		       OFFICE_LEN);
+	office_mail(&a, &b, 8);
 	wc = fx_expect(b.e.rcq, 1, IBV_WC_SUCCESS);
 	assert_int_equal(ntohl(wc.imm_data), 8);
 }
@@ -204,8 +102,8 @@ static void datagram__qkey_of_the_sender(void **state)
 	office_open(&b, false);
 	fx_need(dut.traits->controlled_qkey,
 		"the device sends a Q_Key with its highest bit as it is");
-	assert_int_equal(wire_recv(&b.e, 1, 512, GRH + LEN), 0);
-	mail_by(&a, a.ah, b.e.qp->qp_num, 0x80000000u, 7, LEN);
+	assert_int_equal(wire_recv(&b.e, 1, 512, OFFICE_GRH + OFFICE_LEN), 0);
+	office_mail_by(&a, a.ah, b.e.qp->qp_num, 0x80000000u, 7, OFFICE_LEN);
 	fx_expect(b.e.rcq, 1, IBV_WC_SUCCESS);
 }
 
@@ -219,10 +117,10 @@ static void datagram__without_a_receive_dropped(void **state)
 	(void)state;
 	office_open(&a, false);
 	office_open(&b, false);
-	mail(&a, &b, 7);
-	assert_int_equal(wire_recv(&b.e, 1, 512, GRH + LEN), 0);
-	assert_int_equal(wire_recv(&b.e, 2, 512, GRH + LEN), 0);
-	mail(&a, &b, 8);
+	office_mail(&a, &b, 7);
+	assert_int_equal(wire_recv(&b.e, 1, 512, OFFICE_GRH + OFFICE_LEN), 0);
+	assert_int_equal(wire_recv(&b.e, 2, 512, OFFICE_GRH + OFFICE_LEN), 0);
+	office_mail(&a, &b, 8);
 	wc = fx_wait(b.e.rcq);
 	if (ntohl(wc.imm_data) == 7)
 		wc = fx_wait(b.e.rcq);
@@ -235,7 +133,8 @@ static void datagram__to_nobody_succeeds(void **state)
 
 	(void)state;
 	office_open(&a, false);
-	mail_by(&a, a.ah, a.e.qp->qp_num ^ 0x55, QKEY, 7, LEN);
+	office_mail_by(&a, a.ah, a.e.qp->qp_num ^ 0x55, OFFICE_QKEY, 7,
+		       OFFICE_LEN);
 }
 
 static void datagram__other_operations_refused(void **state)
@@ -262,18 +161,18 @@ static void wr__datagram(void **state)
 	office_open(&b, false);
 	ex = ibv_qp_to_qp_ex(a.e.qp);
 	memset(a.e.buf, 0x4e, 8);
-	assert_int_equal(wire_recv(&b.e, 1, 512, GRH + LEN), 0);
+	assert_int_equal(wire_recv(&b.e, 1, 512, OFFICE_GRH + OFFICE_LEN), 0);
 	ibv_wr_start(ex);
 	ex->wr_id = 7;
 	ex->wr_flags = IBV_SEND_SIGNALED;
 	ibv_wr_send(ex);
-	ibv_wr_set_ud_addr(ex, a.ah, b.e.qp->qp_num, QKEY);
+	ibv_wr_set_ud_addr(ex, a.ah, b.e.qp->qp_num, OFFICE_QKEY);
 	ibv_wr_set_sge(ex, a.e.mr->lkey, (uintptr_t)a.e.buf, 8);
 	assert_int_equal(ibv_wr_complete(ex), 0);
 	fx_expect(a.e.scq, 7, IBV_WC_SUCCESS);
 	assert_int_equal(fx_expect(b.e.rcq, 1, IBV_WC_SUCCESS).byte_len,
-			 GRH + 8);
-	assert_memory_equal(b.e.buf + 512 + GRH, a.e.buf, 8);
+			 OFFICE_GRH + 8);
+	assert_memory_equal(b.e.buf + 512 + OFFICE_GRH, a.e.buf, 8);
 }
 
 static void modify__without_qkey_EINVAL(void **state)
@@ -288,7 +187,7 @@ static void modify__without_qkey_EINVAL(void **state)
 		ibv_modify_qp(a.e.qp, &attr,
 			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT),
 		EINVAL);
-	to_rts(a.e.qp);
+	office_to_rts(a.e.qp);
 }
 
 static void create_ah__no_such_gid_index_refused(void **state)
@@ -307,7 +206,7 @@ static void dealloc_pd__with_ah_EBUSY(void **state)
 
 	(void)state;
 	assert_true(dut.attr.max_ah > 0);
-	ah_of(pd);
+	office_ah(pd, &dut.gid);
 	assert_int_equal(fx_destroy(pd), EBUSY);
 }
 

@@ -55,7 +55,6 @@ static void create_id__port_spaces_CHECKED(void **state)
 	struct rdma_cm_id *id = NULL;
 
 	(void)state;
-	assert_fails(rdma_create_id(ch, &id, NULL, RDMA_PS_UDP), EOPNOTSUPP);
 	assert_fails(rdma_create_id(ch, &id, NULL, RDMA_PS_IPOIB), EOPNOTSUPP);
 	assert_fails(rdma_create_id(ch, &id, NULL, 0), EOPNOTSUPP);
 	assert_fails(rdma_create_id(ch, NULL, NULL, RDMA_PS_TCP), EINVAL);
@@ -67,28 +66,61 @@ static void create_id__port_spaces_CHECKED(void **state)
 	assert_int_equal(id->qp_type, IBV_QPT_RC);
 	assert_null(id->verbs);
 	rdma_destroy_id(id);
+	assert_int_equal(rdma_create_id(ch, &id, NULL, RDMA_PS_UDP), 0);
+	assert_int_equal(id->qp_type, IBV_QPT_UD);
+	rdma_destroy_id(id);
 	rdma_destroy_event_channel(ch);
 }
 
 /* what the device does not have says so */
 static void calls__not_there_EOPNOTSUPP(void **state)
 {
-	struct rdma_cm_join_mc_attr_ex join = {0};
-	struct sockaddr_in group = v4("224.0.0.9", 0);
 	struct ibv_ece ece = {.vendor_id = 1};
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id = new_client(ch, 1);
 	char path[64] = {0};
 
 	(void)state;
-	assert_fails(rdma_join_multicast(id, SA(group), NULL), EOPNOTSUPP);
-	assert_fails(rdma_join_multicast_ex(id, &join, NULL), EOPNOTSUPP);
-	assert_fails(rdma_leave_multicast(id, SA(group)), EOPNOTSUPP);
 	assert_fails(rdma_set_local_ece(id, &ece), EOPNOTSUPP);
 	assert_fails(rdma_get_remote_ece(id, &ece), EOPNOTSUPP);
 	assert_fails(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH,
 				     path, sizeof(path)),
 		     EOPNOTSUPP);
+	rdma_destroy_id(id);
+	rdma_destroy_event_channel(ch);
+}
+
+/* join, leave: only datagrams, only with an address */
+static void multicast__CHECKED(void **state)
+{
+	const uint32_t all =
+		RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
+	struct sockaddr_in group = v4("224.0.0.9", 0);
+	struct sockaddr_in here = v4("127.0.0.1", 0);
+	struct rdma_cm_join_mc_attr_ex join = {.comp_mask = all,
+					       .addr = SA(group)};
+	struct rdma_event_channel *ch = new_channel();
+	struct rdma_cm_id *id = new_client(ch, 1);
+
+	(void)state;
+	assert_fails(rdma_join_multicast(id, SA(group), NULL), EINVAL);
+	assert_fails(rdma_join_multicast_ex(id, &join, NULL), EINVAL);
+	assert_fails(rdma_leave_multicast(id, SA(group)), EADDRNOTAVAIL);
+	rdma_destroy_id(id);
+	assert_int_equal(rdma_create_id(ch, &id, NULL, RDMA_PS_UDP), 0);
+	assert_int_equal(rdma_bind_addr(id, SA(here)), 0);
+	assert_fails(rdma_join_multicast(id, NULL, NULL), EINVAL);
+	assert_fails(rdma_leave_multicast(id, NULL), EADDRNOTAVAIL);
+	join.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS;
+	assert_fails(rdma_join_multicast_ex(id, &join, NULL), EINVAL);
+	join.comp_mask = RDMA_CM_JOIN_MC_ATTR_RESERVED | all;
+	assert_fails(rdma_join_multicast_ex(id, &join, NULL), ENOTSUP);
+	join.comp_mask = all;
+	join.join_flags = RDMA_MC_JOIN_FLAG_RESERVED;
+	assert_fails(rdma_join_multicast_ex(id, &join, NULL), EINVAL);
+	join.join_flags = RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER;
+	assert_int_equal(rdma_join_multicast_ex(id, &join, NULL), 0);
+	/* with its event unread */
 	rdma_destroy_id(id);
 	rdma_destroy_event_channel(ch);
 }
@@ -246,6 +278,7 @@ int main(void)
 		T(calls__bad_handle_EINVAL),
 		T(create_id__port_spaces_CHECKED),
 		T(calls__not_there_EOPNOTSUPP),
+		T(multicast__CHECKED),
 		T(set_option__CHECKED),
 		T(init_qp_attr__by_state_MASK),
 		T(create_qp__wrong_id_EINVAL),

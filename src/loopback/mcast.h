@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * mcast.h -- multicast groups, between mcast.c, which keeps them, ah.c, which
+ * addresses them, and ud.c, which sends to their members.
+ */
+
+#ifndef LB_MCAST_H
+#define LB_MCAST_H
+
+#include "loopback.h"
+
+#define LB_MCAST_QPN 0xffffffu /* "all members of the group" */
+
+/* A queue pair in a group: still that one while its order is the same. */
+struct lb_member {
+	struct lb_qp *qp;
+	uint64_t order;
+};
+
+bool lb_mcast_is(const union ibv_gid *gid);
+/* Copy the members of the group to to, which has room for all. How many. */
+uint32_t lb_mcast_members(const union ibv_gid *gid,
+			  struct lb_member to[LB_MAX_MCAST_ATTACH]);
+
+#endif /* LB_MCAST_H */

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * unreliable.c -- unreliable connections, datagrams and multicast, as only
+ * this device shows them: dropped by a fault rule, torn down under load, with
+ * members that fail all at once, in the strict mode.
+ */
+
+#include "fixture.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define QKEY   0x1234u
+#define GRH    40u
+#define ROUNDS 20
+
+static const enum rpma_loopback_mode modes[] = {RPMA_LOOPBACK_INLINE,
+						RPMA_LOOPBACK_THREAD};
+
+static void fault(const char *rule)
+{
+	assert_int_equal(rpma_loopback_fault(rule), 0);
+}
+
+static struct ibv_qp *qp_of(const struct end *e, enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = e->cq,
+		.recv_cq = e->cq,
+		.cap = {DEPTH, DEPTH, 1, 1, 64},
+		.qp_type = type,
+	};
+	struct ibv_qp *qp = ibv_create_qp(e->pd, &init);
+
+	assert_non_null(qp);
+	return qp;
+}
+
+static void swap_qp(struct end *e, enum ibv_qp_type type)
+{
+	assert_int_equal(ibv_destroy_qp(e->qp), 0);
+	e->qp = qp_of(e, type);
+}
+
+/* From RESET to RTS, connected to the queue pair qpn if that is not 0. */
+static void to_rts(const struct end *e, uint32_t qpn)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qkey = QKEY,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = qpn,
+		.ah_attr = {.is_global = 1, .port_num = 1},
+	};
+	int init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	int rtr = IBV_QP_STATE;
+
+	init |= qpn ? IBV_QP_ACCESS_FLAGS : IBV_QP_QKEY;
+	if (qpn)
+		rtr |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+		       IBV_QP_RQ_PSN;
+	assert_int_equal(ibv_query_gid(e->ctx, 1, 0, &attr.ah_attr.grh.dgid),
+			 0);
+	assert_int_equal(ibv_modify_qp(e->qp, &attr, init), 0);
+	attr.qp_state = IBV_QPS_RTR;
+	assert_int_equal(ibv_modify_qp(e->qp, &attr, rtr), 0);
+	attr.qp_state = IBV_QPS_RTS;
+	assert_int_equal(
+		ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+}
+
+static struct pair *uc_new(void)
+{
+	struct pair *p = pair_new(0);
+
+	swap_qp(&p->a, IBV_QPT_UC);
+	swap_qp(&p->b, IBV_QPT_UC);
+	to_rts(&p->a, p->b.qp->qp_num);
+	to_rts(&p->b, p->a.qp->qp_num);
+	return p;
+}
+
+static void wr__uc_without_a_receive_DROPPED(void **state)
+{
+	struct rpma_loopback_stats before, after;
+	struct pair *p = uc_new();
+	struct ibv_wc wc;
+
+	(void)state;
+	fault("wr:op=send,rnr=1,count=1");
+	rpma_loopback_get_stats(&before);
+	assert_int_equal(end_recv(&p->b, 5, 0, 8), 0);
+	assert_int_equal(end_send(&p->a, 1, 0, 8), 0);
+	end_expect(&p->a, 1, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_poll_cq(p->b.cq, 1, &wc), 0);
+	assert_int_equal(end_send(&p->a, 2, 0, 8), 0);
+	end_expect(&p->a, 2, IBV_WC_SUCCESS);
+	end_expect(&p->b, 5, IBV_WC_SUCCESS);
+	rpma_loopback_get_stats(&after);
+	assert_int_equal(after.rnr, before.rnr);
+	pair_delete(p);
+}
+
+static void wr__uc_status_FAILS_THE_SENDER_ONLY(void **state)
+{
+	struct pair *p = uc_new();
+
+	(void)state;
+	fault("wr:op=send,status=loc_qp_op_err,when=after,count=1");
+	assert_int_equal(end_recv(&p->b, 5, 0, 8), 0);
+	assert_int_equal(end_send(&p->a, 1, 0, 8), 0);
+	end_expect(&p->a, 1, IBV_WC_LOC_QP_OP_ERR);
+	end_expect(&p->b, 5, IBV_WC_SUCCESS);
+	assert_int_equal(p->b.qp->state, IBV_QPS_RTS);
+	pair_delete(p);
+}
+
+static void to_state(const struct end *e, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = {.qp_state = state};
+
+	assert_int_equal(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE), 0);
+}
+
+struct writer {
+	struct pair *p;
+	_Atomic int stop;
+	int failed; /* completions without success */
+};
+
+/* Writes all of b's memory, again and again; reports instead of asserting. */
+static void *write_on(void *arg)
+{
+	struct writer *w = arg;
+	const struct end *a = &w->p->a;
+	struct ibv_wc wc;
+
+	/* relaxed: only ends the loop */
+	while (!atomic_load_explicit(&w->stop, memory_order_relaxed)) {
+		if (end_write(a, &w->p->b, 1, 0, BUF_SIZE))
+			w->failed++;
+		while (!ibv_poll_cq(a->cq, 1, &wc))
+			;
+		w->failed += wc.status != IBV_WC_SUCCESS;
+	}
+	return NULL;
+}
+
+/* In slices or not: what is cut off is dropped, and the sender goes on. */
+static void peer__reset_under_load_SENDER_SUCCEEDS(void **state)
+{
+	(void)state;
+	for (int m = 0; m < 2; m++) {
+		struct writer w = {.p = uc_new()};
+		struct pair *p = w.p;
+		pthread_t t;
+
+		rpma_loopback_set_mode(modes[m]);
+		assert_int_equal(pthread_create(&t, NULL, write_on, &w), 0);
+		for (int i = 0; i < ROUNDS; i++) {
+			to_state(&p->b, i & 1 ? IBV_QPS_ERR : IBV_QPS_RESET);
+			to_state(&p->b, IBV_QPS_RESET);
+			to_rts(&p->b, p->a.qp->qp_num);
+		}
+		/* relaxed: as in write_on() */
+		atomic_store_explicit(&w.stop, 1, memory_order_relaxed);
+		assert_int_equal(pthread_join(t, NULL), 0);
+		assert_int_equal(w.failed, 0);
+		assert_int_equal(end_recv(&p->b, 5, 0, 8), 0);
+		assert_int_equal(end_send(&p->a, 1, 0, 8), 0);
+		end_expect(&p->a, 1, IBV_WC_SUCCESS);
+		end_expect(&p->b, 5, IBV_WC_SUCCESS);
+		pair_delete(p);
+	}
+}
+
+/* --- multicast */
+
+static const union ibv_gid group = {
+	.raw = {[10] = 0xff, 0xff, 239, 1, 2, 3}};
+
+static struct pair *ud_new(void)
+{
+	struct pair *p = pair_new(0);
+
+	swap_qp(&p->a, IBV_QPT_UD);
+	swap_qp(&p->b, IBV_QPT_UD);
+	to_rts(&p->a, 0);
+	to_rts(&p->b, 0);
+	return p;
+}
+
+static struct ibv_ah *group_ah(const struct end *e)
+{
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
+	struct ibv_ah *ah;
+
+	attr.grh.dgid = group;
+	ah = ibv_create_ah(e->pd, &attr);
+	assert_non_null(ah);
+	return ah;
+}
+
+static int mail(const struct end *e, struct ibv_ah *ah, uint64_t id)
+{
+	struct ibv_sge sge = {(uintptr_t)e->buf, 8, e->mr->lkey};
+	struct ibv_send_wr *bad, wr = {
+					 .wr_id = id,
+					 .sg_list = &sge,
+					 .num_sge = 1,
+					 .opcode = IBV_WR_SEND,
+					 .send_flags = IBV_SEND_SIGNALED,
+					 .wr.ud = {.ah = ah,
+						   .remote_qpn = 0xffffff,
+						   .remote_qkey = QKEY},
+				 };
+
+	return ibv_post_send(e->qp, &wr, &bad);
+}
+
+struct mailer {
+	const struct end *e;
+	struct ibv_ah *ah;
+	_Atomic int stop;
+	int failed;
+};
+
+static void *mail_on(void *arg)
+{
+	struct mailer *m = arg;
+	struct ibv_wc wc;
+
+	/* relaxed: only ends the loop */
+	while (!atomic_load_explicit(&m->stop, memory_order_relaxed)) {
+		if (mail(m->e, m->ah, 1))
+			m->failed++;
+		while (!ibv_poll_cq(m->e->cq, 1, &wc))
+			;
+		m->failed += wc.status != IBV_WC_SUCCESS;
+	}
+	return NULL;
+}
+
+/* One that is destroyed after it was detached gets nothing any more. */
+static void member__leaves_under_load_MEMORY_IS_ITS_OWN(void **state)
+{
+	(void)state;
+	for (int m = 0; m < 2; m++) {
+		struct pair *p = ud_new();
+		struct mailer mailer = {.e = &p->a, .ah = group_ah(&p->a)};
+		pthread_t t;
+
+		rpma_loopback_set_mode(modes[m]);
+		assert_int_equal(pthread_create(&t, NULL, mail_on, &mailer),
+				 0);
+		for (int i = 0; i < ROUNDS; i++) {
+			struct ibv_wc wc;
+
+			assert_int_equal(
+				ibv_attach_mcast(p->b.qp, &group, 0), 0);
+			assert_int_equal(end_recv(&p->b, 5, 0, GRH + 8), 0);
+			end_expect(&p->b, 5, IBV_WC_SUCCESS);
+			assert_int_equal(end_recv(&p->b, 6, 0, GRH + 8), 0);
+			assert_int_equal(
+				ibv_detach_mcast(p->b.qp, &group, 0), 0);
+			swap_qp(&p->b, IBV_QPT_UD);
+			memset(p->b.buf, 1, GRH + 8);
+			while (ibv_poll_cq(p->b.cq, 1, &wc))
+				;
+			to_rts(&p->b, 0);
+		}
+		/* relaxed: as in mail_on() */
+		atomic_store_explicit(&mailer.stop, 1, memory_order_relaxed);
+		assert_int_equal(pthread_join(t, NULL), 0);
+		assert_int_equal(mailer.failed, 0);
+		assert_int_equal(ibv_destroy_ah(mailer.ah), 0);
+		pair_delete(p);
+	}
+}
+
+/* More queue pairs break than a thread can look after at once. */
+static void members__fail_together_ALL_ARE_FLUSHED(void **state)
+{
+	enum { N = 8 };
+	struct pair *p = ud_new();
+	struct ibv_ah *ah = group_ah(&p->a);
+	struct end member[N] = {0};
+
+	(void)state;
+	for (int i = 0; i < N; i++) {
+		end_init(&member[i], 0);
+		swap_qp(&member[i], IBV_QPT_UD);
+		to_rts(&member[i], 0);
+		assert_int_equal(ibv_attach_mcast(member[i].qp, &group, 0), 0);
+		/* too short, and the one that is flushed */
+		assert_int_equal(end_recv(&member[i], 5, 0, GRH), 0);
+		assert_int_equal(end_recv(&member[i], 6, 64, GRH), 0);
+	}
+	assert_int_equal(mail(&p->a, ah, 1), 0);
+	end_expect(&p->a, 1, IBV_WC_SUCCESS);
+	for (int i = 0; i < N; i++) {
+		end_expect(&member[i], 5, IBV_WC_LOC_LEN_ERR);
+		end_expect(&member[i], 6, IBV_WC_WR_FLUSH_ERR);
+		assert_int_equal(ibv_detach_mcast(member[i].qp, &group, 0), 0);
+		end_fini(&member[i]);
+	}
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	pair_delete(p);
+}
+
+static void call__attach_and_detach_FAIL(void **state)
+{
+	struct pair *p = ud_new();
+
+	(void)state;
+	fault("call:verb=ibv_attach_mcast,errno=EIO,count=1");
+	fault("call:verb=ibv_detach_mcast,errno=EIO,count=1");
+	errno = 0;
+	assert_int_equal(ibv_attach_mcast(p->a.qp, &group, 0), EIO);
+	assert_int_equal(errno, EIO);
+	assert_int_equal(ibv_attach_mcast(p->a.qp, &group, 0), 0);
+	assert_int_equal(ibv_detach_mcast(p->a.qp, &group, 0), EIO);
+	assert_int_equal(ibv_detach_mcast(p->a.qp, &group, 0), 0);
+	pair_delete(p);
+}
+
+/* --- the strict mode */
+
+static uint64_t misuses(void)
+{
+	struct rpma_loopback_stats stats;
+
+	rpma_loopback_get_stats(&stats);
+	return stats.misuses;
+}
+
+static void strict__attached_or_a_foreign_handle_MISUSE(void **state)
+{
+	struct pair *p = ud_new();
+	struct ibv_ah *ah = group_ah(&p->b);
+	uint64_t before;
+
+	(void)state;
+	rpma_loopback_set_strict(RPMA_LOOPBACK_STRICT_WARN);
+	before = misuses();
+	assert_int_equal(mail(&p->a, ah, 1), EINVAL);
+	assert_int_equal(misuses(), before + 1);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	assert_int_equal(ibv_attach_mcast(p->a.qp, &group, 0), 0);
+	assert_int_equal(ibv_destroy_qp(p->a.qp), EBUSY);
+	assert_int_equal(misuses(), before + 2);
+	assert_int_equal(ibv_detach_mcast(p->a.qp, &group, 0), 0);
+	pair_delete(p);
+}
+
+static void strict__wr_start_too_early_MISUSE(void **state)
+{
+	struct pair *p = pair_new(0);
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = p->a.cq,
+		.recv_cq = p->a.cq,
+		.pd = p->a.pd,
+		.cap = {DEPTH, DEPTH, 1, 1, 0},
+		.qp_type = IBV_QPT_UC,
+		.comp_mask =
+			IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(p->a.ctx, &init);
+	struct ibv_qp_ex *ex;
+	uint64_t before;
+
+	(void)state;
+	assert_non_null(qp);
+	ex = ibv_qp_to_qp_ex(qp);
+	rpma_loopback_set_strict(RPMA_LOOPBACK_STRICT_WARN);
+	before = misuses();
+	ibv_wr_start(ex);
+	ibv_wr_send(ex);
+	assert_int_equal(ibv_wr_complete(ex), EINVAL);
+	assert_int_equal(misuses(), before + 1);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	pair_delete(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FRESH(wr__uc_without_a_receive_DROPPED),
+		FRESH(wr__uc_status_FAILS_THE_SENDER_ONLY),
+		FRESH(peer__reset_under_load_SENDER_SUCCEEDS),
+		FRESH(member__leaves_under_load_MEMORY_IS_ITS_OWN),
+		FRESH(members__fail_together_ALL_ARE_FLUSHED),
+		FRESH(call__attach_and_detach_FAIL),
+		FRESH(strict__attached_or_a_foreign_handle_MISUSE),
+		FRESH(strict__wr_start_too_early_MISUSE),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
