@@ -112,8 +112,8 @@ LB_EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *cm_id,
 				     struct rdma_cm_join_mc_attr_ex *attr,
 				     void *context)
 {
-	const uint32_t all = RDMA_CM_JOIN_MC_ATTR_ADDRESS |
-			     RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
+	const uint32_t all =
+		RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
 	struct lb_cm_id *id = lb_cm_enter("rdma_join_multicast_ex", cm_id);
 	int err = EINVAL;
 

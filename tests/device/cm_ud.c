@@ -284,8 +284,7 @@ static void join__tells_where_to_send(void **state)
 	assert_int_equal(event->param.ud.qkey, RDMA_UDP_QKEY);
 	assert_int_equal(event->param.ud.ah_attr.is_global, 1);
 	assert_memory_equal(&event->param.ud.ah_attr.grh.dgid, &gid, 16);
-	assert_int_equal(event->param.ud.ah_attr.grh.sgid_index,
-			 dut.gid_index);
+	assert_int_equal(event->param.ud.ah_attr.grh.sgid_index, dut.gid_index);
 	assert_int_equal(rdma_ack_cm_event(event), 0);
 	assert_int_equal(leave(end->id, addr), 0);
 }

@@ -19,8 +19,12 @@
 /* 239.a.b.c as a GID */
 static union ibv_gid group(unsigned a, unsigned b, unsigned c)
 {
-	const union ibv_gid gid = {.raw = {[10] = 0xff, 0xff, 239, (uint8_t)a,
-					   (uint8_t)b, (uint8_t)c}};
+	const union ibv_gid gid = {.raw = {[10] = 0xff,
+					   0xff,
+					   239,
+					   (uint8_t)a,
+					   (uint8_t)b,
+					   (uint8_t)c}};
 
 	return gid;
 }
@@ -72,11 +76,11 @@ static struct membership *attach(const struct post_office *o,
 	return m;
 }
 
-static void mail_group(const struct post_office *from,
-		       const union ibv_gid *gid, uint64_t id)
+static void mail_group(const struct post_office *from, const union ibv_gid *gid,
+		       uint64_t id)
 {
-	office_mail_by(from, office_ah(from->e.pd, gid), GROUP_QPN,
-		       OFFICE_QKEY, id, OFFICE_LEN);
+	office_mail_by(from, office_ah(from->e.pd, gid), GROUP_QPN, OFFICE_QKEY,
+		       id, OFFICE_LEN);
 }
 
 static void group__reaches_its_members_the_sender_too(void **state)

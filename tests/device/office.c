@@ -99,7 +99,8 @@ void office_mail_by(const struct post_office *o, struct ibv_ah *ah,
 void office_mail(const struct post_office *from, const struct post_office *to,
 		 uint64_t id)
 {
-	office_mail_by(from, from->ah, to->e.qp->qp_num, OFFICE_QKEY, id, OFFICE_LEN);
+	office_mail_by(from, from->ah, to->e.qp->qp_num, OFFICE_QKEY, id,
+		       OFFICE_LEN);
 }
 
 void office_recv(const struct post_office *o, uint64_t id)

@@ -6,6 +6,7 @@
  * for each why both behaviours are allowed.
  */
 
+#include <errno.h>
 #include "traits.h"
 
 /* 6.1 answers some of their calls otherwise */
@@ -36,6 +37,7 @@ const struct traits device_traits[] = {
 		.invalidated_is_told = true,
 		.hears_by_attach = true,
 		.uc_invalidates = true,
+		.full = ENOMEM,
 		.bad_gather = IBV_WC_LOC_PROT_ERR,
 		.bad_recv_lkey = IBV_WC_LOC_PROT_ERR,
 		.short_recv = IBV_WC_LOC_LEN_ERR,
@@ -66,6 +68,7 @@ const struct traits device_traits[] = {
 		.invalidated_is_told = false,
 		.hears_by_attach = false,
 		.uc_invalidates = false,
+		.full = EINVAL,
 		.bad_gather = IBV_WC_WR_FLUSH_ERR,
 		.bad_recv_lkey = IBV_WC_LOC_QP_OP_ERR,
 		.short_recv = IBV_WC_LOC_QP_OP_ERR,

@@ -60,6 +60,8 @@ struct traits {
 	bool hears_by_attach;
 	/* an unreliable connection has SEND_WITH_INV */
 	bool uc_invalidates;
+	/* errno when there can be no more objects of a kind */
+	int full;
 	/* status of a WR that may not read what it would send */
 	enum ibv_wc_status bad_gather;
 	/* status of a receive WR whose lkey names nothing */

@@ -240,8 +240,7 @@ static void leave_it(void *arg)
 
 static int race_check(void *arg)
 {
-	const union ibv_gid gid = {
-		.raw = {[10] = 0xff, 0xff, 239, 1, 1, 1}};
+	const union ibv_gid gid = {.raw = {[10] = 0xff, 0xff, 239, 1, 1, 1}};
 	struct race *r = arg;
 	int ret = r->left || ibv_detach_mcast(r->id->qp, &gid, 0) != EINVAL;
 

@@ -184,8 +184,7 @@ static void peer__reset_under_load_SENDER_SUCCEEDS(void **state)
 
 /* --- multicast */
 
-static const union ibv_gid group = {
-	.raw = {[10] = 0xff, 0xff, 239, 1, 2, 3}};
+static const union ibv_gid group = {.raw = {[10] = 0xff, 0xff, 239, 1, 2, 3}};
 
 static struct pair *ud_new(void)
 {
@@ -259,18 +258,17 @@ static void member__leaves_under_load_MEMORY_IS_ITS_OWN(void **state)
 		pthread_t t;
 
 		rpma_loopback_set_mode(modes[m]);
-		assert_int_equal(pthread_create(&t, NULL, mail_on, &mailer),
-				 0);
+		assert_int_equal(pthread_create(&t, NULL, mail_on, &mailer), 0);
 		for (int i = 0; i < ROUNDS; i++) {
 			struct ibv_wc wc;
 
-			assert_int_equal(
-				ibv_attach_mcast(p->b.qp, &group, 0), 0);
+			assert_int_equal(ibv_attach_mcast(p->b.qp, &group, 0),
+					 0);
 			assert_int_equal(end_recv(&p->b, 5, 0, GRH + 8), 0);
 			end_expect(&p->b, 5, IBV_WC_SUCCESS);
 			assert_int_equal(end_recv(&p->b, 6, 0, GRH + 8), 0);
-			assert_int_equal(
-				ibv_detach_mcast(p->b.qp, &group, 0), 0);
+			assert_int_equal(ibv_detach_mcast(p->b.qp, &group, 0),
+					 0);
 			swap_qp(&p->b, IBV_QPT_UD);
 			memset(p->b.buf, 1, GRH + 8);
 			while (ibv_poll_cq(p->b.cq, 1, &wc))
