@@ -76,8 +76,6 @@ int lb_move_slice(struct lb_work *w, const struct lb_span *dst,
 
 /* respond.c: what the peer makes of it; both locks held */
 int lb_respond(struct lb_work *w);
-/* The same of a peer that is known to listen. */
-int lb_respond_to(struct lb_work *w);
 /* Of these, the receive: false if there is none; its end, one way or other. */
 bool lb_respond_take(struct lb_work *w);
 int lb_respond_complete(struct lb_work *w);

@@ -119,10 +119,21 @@ struct lb_device {
 	int ngids;
 	union ibv_gid gids[LB_MAX_GIDS];
 	uint64_t guid; /* network byte order */
+	char homes[IBV_QPT_UD + 1];
 	/* under lb.big */
 	int counts[LB_TD - LB_CONTEXT + 1];
 	struct lb_context *contexts;
 };
+
+/*
+ * Where the queue pairs of a type are on a device: of this address only the
+ * identity counts, which an executor compares. NULL: nowhere.
+ */
+static inline const char *lb_home(const struct lb_device *dev,
+				  enum ibv_qp_type type)
+{
+	return dev ? &dev->homes[type] : NULL;
+}
 
 /* An asynchronous event on its way to ibv_get_async_event(). */
 struct lb_async {
@@ -396,14 +407,15 @@ struct lb_qp {
 	 */
 	LB_ALIGNED _Atomic uint32_t qpn; /* 0: nobody's */
 	_Atomic uint32_t state;		 /* enum ibv_qp_state */
-	uint32_t peer_qpn;		 /* of RC; 0: another type, or none */
+	uint32_t peer_qpn;
 	uint32_t access;
 	struct lb_cq *send_cq;
 	struct lb_cq *recv_cq;
 	struct lb_srq *srq;
 	struct ibv_pd *pd;
+	const char *home; /* see lb_home() */
+	const char *peer_home;
 	struct lb_device *dev;
-	struct lb_device *peer_dev;
 	struct lb_qp_handle *handle; /* for events only */
 	struct lb_context *ctx;
 	struct ibv_qp_attr attr; /* what ibv_query_qp() tells */

@@ -326,13 +326,12 @@ static void store_values(struct lb_qp *qp, const struct ibv_qp_attr *attr,
 		a->retry_cnt = attr->retry_cnt;
 	if (mask & IBV_QP_RNR_RETRY)
 		a->rnr_retry = attr->rnr_retry;
-	if (mask & IBV_QP_DEST_QPN) {
-		a->dest_qp_num = attr->dest_qp_num;
-		qp->peer_qpn = qp->type == IBV_QPT_RC ? attr->dest_qp_num : 0;
-	}
+	if (mask & IBV_QP_DEST_QPN)
+		a->dest_qp_num = qp->peer_qpn = attr->dest_qp_num;
 	if (mask & IBV_QP_AV) {
 		a->ah_attr = attr->ah_attr;
-		qp->peer_dev = lb_device_by_gid(&attr->ah_attr.grh.dgid);
+		qp->peer_home = lb_home(
+			lb_device_by_gid(&attr->ah_attr.grh.dgid), qp->type);
 	}
 }
 

@@ -140,7 +140,7 @@ void lb_qp_reset(struct lb_qp *qp)
 	atomic_store_explicit(&qp->state, IBV_QPS_RESET, memory_order_relaxed);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->peer_qpn = 0;
-	qp->peer_dev = NULL;
+	qp->peer_home = NULL;
 	qp->access = 0;
 }
 
@@ -168,6 +168,7 @@ static int slot_fill(struct lb_qp *qp, struct lb_qp_handle *handle)
 	qp->handle = handle;
 	qp->sig_all = init->sq_sig_all;
 	qp->type = init->qp_type;
+	qp->home = lb_home(qp->dev, qp->type);
 	lb_qp_reset(qp);
 	memset(&qp->stats, 0, sizeof(qp->stats));
 	qp->resp.flushed = 0;

@@ -37,10 +37,11 @@ static bool is_answering(const struct lb_work *w)
 	uint32_t state = lb_qp_state(peer);
 
 	return lb_qp_number(peer) == qp->peer_qpn &&
-	       peer->dev == qp->peer_dev &&
+	       peer->home == qp->peer_home &&
 	       (state == IBV_QPS_RTR || state == IBV_QPS_RTS ||
 		state == IBV_QPS_SQD) &&
-	       peer->peer_qpn == lb_qp_number(qp) && peer->peer_dev == qp->dev;
+	       peer->peer_qpn == lb_qp_number(qp) &&
+	       peer->peer_home == qp->home;
 }
 
 static void note_first_message(struct lb_qp *peer)
@@ -260,11 +261,13 @@ static int respond_atomic(struct lb_work *w)
 	return LB_EXEC_OK;
 }
 
-int lb_respond_to(struct lb_work *w)
+int lb_respond(struct lb_work *w)
 {
 	struct lb_exec *x = &w->qp->exec;
 	int ret;
 
+	if (!is_answering(w))
+		return LB_EXEC_SILENT;
 	if (x->claimed && x->epoch != w->peer->resp.epoch)
 		return LB_EXEC_SILENT; /* it was reset or broke in between */
 	if (!x->claimed) {
@@ -297,9 +300,4 @@ int lb_respond_to(struct lb_work *w)
 	if (ret == LB_EXEC_OK && takes_receive(w->wqe))
 		ret = lb_respond_complete(w);
 	return ret;
-}
-
-int lb_respond(struct lb_work *w)
-{
-	return is_answering(w) ? lb_respond_to(w) : LB_EXEC_SILENT;
 }

@@ -191,12 +191,9 @@ static void mw__as_many_as_told(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		FX_TEST(pd__as_many_as_told),
-		FX_TEST(ah__as_many_as_told),
-		FX_TEST(cq__as_many_as_told),
-		FX_TEST(srq__as_many_as_told),
-		FX_TEST(qp__as_many_as_told),
-		FX_TEST(mr__as_many_as_told),
+		FX_TEST(pd__as_many_as_told), FX_TEST(ah__as_many_as_told),
+		FX_TEST(cq__as_many_as_told), FX_TEST(srq__as_many_as_told),
+		FX_TEST(qp__as_many_as_told), FX_TEST(mr__as_many_as_told),
 		FX_TEST(mw__as_many_as_told),
 	};
 
