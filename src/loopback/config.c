@@ -195,6 +195,7 @@ static void fork_step(enum lb_fork_step step)
 	lb_service_fork(step);
 	lb_thread_fork(step);
 	lb_qp_number_fork(step);
+	lb_mcast_fork(step);
 	lb_barrier_fork(step);
 	if (step != LB_FORK_BEFORE)
 		pthread_mutex_unlock(&lb.big);

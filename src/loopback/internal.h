@@ -166,6 +166,9 @@ struct lb_qp *lb_qp_at(uint32_t qpn);
 /* A child has none of its parent's. */
 void lb_qp_number_fork(enum lb_fork_step step);
 
+/* mcast.c: nor is a child a member of its parent's groups */
+void lb_mcast_fork(enum lb_fork_step step);
+
 /* Both are called with all locks of the QP held. */
 void lb_qp_reset(struct lb_qp *qp);
 void lb_qp_set_error(struct lb_run *run, struct lb_qp *qp);

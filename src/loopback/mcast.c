@@ -182,3 +182,29 @@ LB_EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
 	pthread_mutex_unlock(&lb.big);
 	return lb_error(err);
 }
+
+/* --- fork */
+
+static void free_all(struct group *group)
+{
+	while (group) {
+		struct group *next = group->next;
+
+		free(group);
+		group = next;
+	}
+}
+
+void lb_mcast_fork(enum lb_fork_step step)
+{
+	uint32_t i;
+
+	if (step != LB_FORK_CHILD)
+		return;
+	lb_lock_init(&lock); /* a thread of the parent may have had it */
+	for (i = 0; i < BUCKETS; i++) {
+		free_all(buckets[i]);
+		buckets[i] = NULL;
+	}
+	ngroups = 0;
+}

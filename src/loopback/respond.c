@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * respond.c -- the peer's half of a request of a connection: checks it, takes a
- * receive, moves the data, completes the receive. Run by the thread that executes the
- * requester, with the requester's sq.lock and the peer's rq.pop held.
+ * respond.c -- the peer's half of a request of a connection: checks it, takes
+ * a receive, moves the data, completes the receive. Run by the thread that
+ * executes the requester, with the requester's sq.lock and the peer's rq.pop
+ * held.
  */
 
 #include "ah.h"

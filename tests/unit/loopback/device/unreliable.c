@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define QKEY   0x1234u
 #define GRH    40u
@@ -330,6 +332,40 @@ static void call__attach_and_detach_FAIL(void **state)
 	pair_delete(p);
 }
 
+/* A child's datagram stays away from its copy of its parent's members. */
+static bool child_reaches_nobody(const struct pair *parents)
+{
+	struct pair *p = ud_new();
+	struct ibv_ah *ah = group_ah(&p->a);
+	struct ibv_wc wc;
+
+	assert_int_equal(ibv_attach_mcast(p->b.qp, &group, 0), 0);
+	assert_int_equal(end_recv(&p->b, 5, 0, GRH + 8), 0);
+	assert_int_equal(mail(&p->a, ah, 1), 0);
+	end_expect(&p->b, 5, IBV_WC_SUCCESS);
+	return !ibv_poll_cq(parents->b.cq, 1, &wc);
+}
+
+static void fork__child_is_in_no_group(void **state)
+{
+	struct pair *p = ud_new();
+	int status;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(ibv_attach_mcast(p->b.qp, &group, 0), 0);
+	assert_int_equal(end_recv(&p->b, 5, 0, GRH + 8), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		_exit(child_reaches_nobody(p) ? 42 : 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 42);
+	assert_int_equal(ibv_detach_mcast(p->b.qp, &group, 0), 0);
+	pair_delete(p);
+}
+
 /* --- the strict mode */
 
 static uint64_t misuses(void)
@@ -392,6 +428,8 @@ static void strict__wr_start_too_early_MISUSE(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		/* first: it forks, and the others start threads */
+		FRESH(fork__child_is_in_no_group),
 		FRESH(wr__uc_without_a_receive_DROPPED),
 		FRESH(wr__uc_status_FAILS_THE_SENDER_ONLY),
 		FRESH(peer__reset_under_load_SENDER_SUCCEEDS),
