@@ -30,6 +30,7 @@ void lb_device_start(void)
 		struct lb_device *dev = &lb.devices[n];
 
 		dev->index = n;
+		lb_list_init(&dev->contexts);
 		dev->guid = htobe64(GUID_BASE + (uint64_t)n);
 		dev->ibv.node_type = IBV_NODE_CA;
 		dev->ibv.transport_type = IBV_TRANSPORT_IB;
@@ -188,8 +189,7 @@ LB_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	pthread_mutex_lock(&lb.big);
 	err = lb_obj_add(&ctx->obj, &ctx->vctx.context, LB_CONTEXT, dev, NULL);
 	if (!err) {
-		ctx->next = dev->contexts;
-		dev->contexts = ctx;
+		lb_list_push(&dev->contexts, &ctx->node);
 	}
 	pthread_mutex_unlock(&lb.big);
 	if (!err)
@@ -201,7 +201,7 @@ LB_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 
 LB_EXPORT int ibv_close_device(struct ibv_context *context)
 {
-	struct lb_context **at, *ctx;
+	struct lb_context *ctx;
 	struct lb_obj *obj;
 	int err;
 
@@ -212,9 +212,7 @@ LB_EXPORT int ibv_close_device(struct ibv_context *context)
 		return -1;
 	}
 	ctx = from_context(context);
-	for (at = &obj->dev->contexts; *at != ctx; at = &(*at)->next)
-		;
-	*at = ctx->next;
+	lb_list_del(&ctx->node);
 	pthread_mutex_unlock(&lb.big);
 	lb_hook(RPMA_LOOPBACK_DESTROY_DONE, context);
 	context_delete(ctx);
@@ -255,16 +253,17 @@ static void tell_removal(struct lb_device *dev)
 /* Every QP of the device to error, as if its wire were cut. */
 static void break_qps(struct lb_device *dev)
 {
-	struct lb_context *ctx;
 	struct lb_run run;
+	struct lb_list *n;
 	struct lb_qp *qp;
 
 	lb_run_begin(&run);
 	pthread_mutex_lock(&lb.big);
 	for (qp = lb_qp_slots(); qp; qp = qp->next)
 		lb_qp_break(&run, qp, dev);
-	for (ctx = dev->contexts; ctx; ctx = ctx->next)
-		lb_async_context(ctx, IBV_EVENT_DEVICE_FATAL);
+	for (n = dev->contexts.next; n != &dev->contexts; n = n->next)
+		lb_async_context(lb_entry(n, struct lb_context, node),
+				 IBV_EVENT_DEVICE_FATAL);
 	pthread_mutex_unlock(&lb.big);
 	lb_run_end(&run);
 }

@@ -122,7 +122,7 @@ struct lb_device {
 	char homes[IBV_QPT_UD + 1];
 	/* under lb.big */
 	int counts[LB_TD - LB_CONTEXT + 1];
-	struct lb_context *contexts;
+	struct lb_list contexts; /* of struct lb_context */
 };
 
 /*
@@ -150,9 +150,9 @@ struct lb_asyncs {
 
 struct lb_context {
 	struct lb_obj obj;
-	struct lb_context *next; /* of the device; under lb.big */
-	pthread_mutex_t lock;	 /* the list, and the events of its objects */
-	struct lb_list asyncs;	 /* queued, of struct lb_async */
+	struct lb_list node;   /* of the device; under lb.big */
+	pthread_mutex_t lock;  /* the list, and the events of its objects */
+	struct lb_list asyncs; /* queued, of struct lb_async */
 	/* its end is struct ibv_context, as verbs_get_ctx() expects */
 	struct verbs_context vctx;
 };

@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * modify.c -- the state machines of RC, UC and UD queue pairs: which transitions
- * exist, which attributes each must and may have, and what they mean here.
+ * modify.c -- the state machines of RC, UC and UD queue pairs: which
+ * transitions exist, which attributes each must and may have, and what they
+ * mean here.
  */
 
 #include "ah.h"

@@ -4,7 +4,9 @@
 /*
  * object.c -- the registry of live handles. A verb that is not on the data
  * path looks its handle up here before it follows it, so that a freed or
- * damaged handle is an error and not a crash. Everything under lb.big.
+ * damaged handle is an error and not a crash. The table has about as many
+ * buckets as there are objects: with each that comes or goes it has one more or
+ * less, so no call walks it (linear hashing). Everything under lb.big.
  */
 
 #include "loopback.h"
@@ -14,9 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS 16384 /* a power of 2 */
+#define FIRST	 64u /* buckets that stay, a power of 2 */
+#define SEGMENTS 16u /* of buckets, each as large as all before it */
 
-static struct lb_obj *buckets[BUCKETS];
+static struct lb_obj *first_segment[FIRST];
+static struct lb_obj **segments[SEGMENTS] = {first_segment};
+static uint32_t nbuckets = FIRST;
+static uint32_t nobjs;
 
 static const int limits[] = {
 	[LB_CONTEXT - LB_CONTEXT] = 1024, [LB_PD - LB_CONTEXT] = LB_MAX_PD,
@@ -37,10 +43,111 @@ void *lb_zalloc(size_t size)
 	return mem;
 }
 
+/* --- the table */
+
+/* Of a bucket other than the first ones. */
+static uint32_t segment_of(uint32_t i)
+{
+	return 32 - (uint32_t)__builtin_clz(i / FIRST);
+}
+
+static uint32_t segment_start(uint32_t segment)
+{
+	return FIRST << (segment - 1);
+}
+
+static struct lb_obj **bucket_at(uint32_t i)
+{
+	uint32_t segment;
+
+	if (i < FIRST)
+		return &first_segment[i];
+	segment = segment_of(i);
+	return &segments[segment][i - segment_start(segment)];
+}
+
+/* The bucket that bucket i, the last one, was divided from. */
+static uint32_t parent_of(uint32_t i)
+{
+	return i - lb_pow2(i + 1) / 2;
+}
+
 static struct lb_obj **bucket_of(const void *handle)
 {
-	return &buckets[lb_mix((uintptr_t)handle) & (BUCKETS - 1)];
+	uint32_t i =
+		(uint32_t)lb_mix((uintptr_t)handle) & (lb_pow2(nbuckets) - 1);
+
+	return bucket_at(i < nbuckets ? i : parent_of(i));
 }
+
+/* All objects of the list to the buckets that they are in now. */
+static void distribute(struct lb_obj *list)
+{
+	while (list) {
+		struct lb_obj *obj = list;
+		struct lb_obj **bucket = bucket_of(obj->handle);
+
+		list = obj->next;
+		obj->next = *bucket;
+		*bucket = obj;
+	}
+}
+
+static struct lb_obj *take_all(uint32_t i)
+{
+	struct lb_obj *list = *bucket_at(i);
+
+	*bucket_at(i) = NULL;
+	return list;
+}
+
+/* One bucket more; without memory the lists get longer instead. */
+static void grow(void)
+{
+	uint32_t segment = segment_of(nbuckets);
+	uint32_t start = segment_start(segment);
+	struct lb_obj *list;
+
+	if (nobjs <= nbuckets || segment >= SEGMENTS)
+		return;
+	if (!segments[segment])
+		segments[segment] = calloc(start, sizeof(*segments[segment]));
+	if (!segments[segment])
+		return;
+	list = take_all(parent_of(nbuckets));
+	nbuckets++;
+	distribute(list);
+}
+
+/* One bucket less, and the segment with its first one. */
+static void shrink(void)
+{
+	uint32_t last = nbuckets - 1;
+	struct lb_obj *list;
+
+	if (nobjs >= nbuckets / 2 || nbuckets == FIRST)
+		return;
+	list = take_all(last);
+	nbuckets = last;
+	distribute(list);
+	if (last != segment_start(segment_of(last)))
+		return;
+	free(segments[segment_of(last)]);
+	segments[segment_of(last)] = NULL;
+}
+
+static void insert(struct lb_obj *obj)
+{
+	struct lb_obj **bucket;
+
+	nobjs++;
+	grow();
+	bucket = bucket_of(obj->handle);
+	obj->next = *bucket;
+	*bucket = obj;
+}
+
+/* --- the objects */
 
 /* Every handle but a context begins with the pointer to its context. */
 static struct ibv_context *context_in(const struct lb_obj *obj)
@@ -56,7 +163,6 @@ int lb_obj_add(struct lb_obj *obj, void *handle, enum lb_type type,
 	       struct lb_device *dev, uint32_t *word)
 {
 	static uint32_t last;
-	struct lb_obj **bucket = bucket_of(handle);
 
 	if (dev->counts[type - LB_CONTEXT] >= limits[type - LB_CONTEXT])
 		return ENOMEM;
@@ -70,8 +176,7 @@ int lb_obj_add(struct lb_obj *obj, void *handle, enum lb_type type,
 	if (word)
 		*word = obj->number;
 	obj->context = context_in(obj);
-	obj->next = *bucket;
-	*bucket = obj;
+	insert(obj);
 	return 0;
 }
 
@@ -94,6 +199,9 @@ void lb_obj_del(struct lb_obj *obj)
 	while (*at != obj)
 		at = &(*at)->next;
 	*at = obj->next;
+	nobjs--;
+	shrink();
+	shrink(); /* it keeps up, though the limit is half of the buckets */
 	obj->dev->counts[obj->type - LB_CONTEXT]--;
 	obj->was = obj->type;
 	obj->type = LB_NONE;
@@ -101,12 +209,9 @@ void lb_obj_del(struct lb_obj *obj)
 
 void lb_obj_put_back(struct lb_obj *obj)
 {
-	struct lb_obj **bucket = bucket_of(obj->handle);
-
 	obj->type = obj->was;
 	obj->dev->counts[obj->type - LB_CONTEXT]++;
-	obj->next = *bucket;
-	*bucket = obj;
+	insert(obj);
 }
 
 struct lb_obj *lb_obj_check(const void *handle, enum lb_type type)
