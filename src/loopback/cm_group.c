@@ -144,7 +144,7 @@ static int leave(struct lb_cm_id *id, const struct sockaddr *addr)
 	lb_cm_unlock();
 	if (!group)
 		return EADDRNOTAVAIL;
-	/* who reads the event may be about to attach: it does so before */
+	/* a thread that reads the event attaches before it acknowledges */
 	lb_cm_event_wait_group(id, group);
 	if (id->id.qp && !group->send_only)
 		ibv_detach_mcast(id->id.qp, &group->gid, 0);

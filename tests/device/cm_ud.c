@@ -201,7 +201,7 @@ static void connect__listener_destroyed_UNREACHABLE(void **state)
 		REJECTED);
 }
 
-/* The server does not hear of it, and answers nobody. */
+/* The server is not told that its client has gone. */
 static void accept__client_gone_succeeds(void **state)
 {
 	struct cm_link *l = link_init();

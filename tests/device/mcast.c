@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Multicast groups: who is attached gets what is sent to the group, the
- * sender too, each by its own receive and Q_Key; what cannot be attached; as
- * many groups and members as the device says, and no more.
+ * Multicast groups: every queue pair that is attached gets what is sent to the
+ * group, the sender too, each by its own receive and Q_Key; what cannot be
+ * attached; as many groups and members as the device says, and no more.
  */
 
 #include <arpa/inet.h>

@@ -56,7 +56,7 @@ struct traits {
 	bool bad_invalidate_is_told;
 	/* the completion of a receive says which rkey it invalidated */
 	bool invalidated_is_told;
-	/* who is attached to a group hears it without more */
+	/* to be attached to a group is enough to hear it */
 	bool hears_by_attach;
 	/* an unreliable connection has SEND_WITH_INV */
 	bool uc_invalidates;
