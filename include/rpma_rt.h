@@ -58,6 +58,8 @@ extern "C" {
 #define RPMA_RT_E_THREAD (-100102)
 /* the object is still used, or another thread is inside */
 #define RPMA_RT_E_BUSY (-100103)
+/* so many of the operations failed that what was waited for cannot be */
+#define RPMA_RT_E_FAILED (-100104)
 
 /* Text of an error of either library. Thread: any. */
 const char *rpma_rt_err_2str(int ret);
@@ -69,7 +71,10 @@ enum rpma_rt_again {
 		1, /* as many in flight as the queue pair holds */
 	RPMA_RT_AGAIN_BACKLOG = 2, /* the destination's consumer is behind */
 	RPMA_RT_AGAIN_LOCK = 3,	   /* on a poller thread: another is inside */
-	RPMA_RT_AGAIN_NOT_YET = 4  /* before READY (receives), ESTABLISHED */
+	RPMA_RT_AGAIN_NOT_YET = 4, /* before READY (receives), ESTABLISHED */
+	/* all futures of that side are held: drop some. WRITABLE comes only
+	 * for those that were dropped before they were complete */
+	RPMA_RT_AGAIN_FUTURES = 5
 };
 
 /* Thread: any; answers for the calling thread. */
@@ -122,6 +127,9 @@ enum rpma_rt_reason {
 #define RPMA_RT_C_WITH_INV (1 << 3) /* imm holds the invalidated rkey */
 /* a message in a slot of a pool, see rpma_rt_completion_lease() */
 #define RPMA_RT_C_LEASE (1 << 4)
+/* of a future that was cancelled, or led to the queue: its work is over, the
+ * outcome is not in it (status IBV_WC_GENERAL_ERR) */
+#define RPMA_RT_C_DETACHED (1 << 5)
 /* not from the device: the outcome is unknown (status IBV_WC_GENERAL_ERR) */
 #define RPMA_RT_C_SYNTHESIZED (1 << 7)
 
@@ -191,6 +199,7 @@ struct rpma_rt_adopted;
 struct rpma_rt_route;
 struct rpma_rt_srq;
 struct rpma_rt_pool;
+struct rpma_rt_future;
 
 /* Functions that the runtime calls: their object is the first argument, arg the
  * last. The calls that take them say on which thread they run and what they may
@@ -616,6 +625,9 @@ int rpma_rt_lease_give_back(const struct rpma_rt_lease *lease);
  *   single_poster  1: one thread at a time posts sends, and one receives: no
  *               lock is taken for it. Which thread may change, if the program
  *               orders the two. Default 0.
+ *   futures     futures that are held at a time, a side, 0..1048576; default
+ *               0: work requests with one are RPMA_E_INVAL. The receive side
+ *               has none with SRQs or a pool
  *   more        librpma's object for settings without a field here (retries,
  *               atomics in flight, type of service, source address), copied;
  *               NULL, the default: its defaults. Fields here have precedence.
@@ -644,7 +656,9 @@ struct rpma_rt_conn_cfg {
 	uint8_t single_poster;
 	uint8_t reserved8;
 	struct rpma_rt_pool *pool;
-	uint64_t reserved[3];
+	uint32_t futures;
+	uint32_t reserved32;
+	uint64_t reserved[2];
 };
 
 /* clang-format off */
@@ -652,8 +666,8 @@ struct rpma_rt_conn_cfg {
 	RPMA_RT_POLLER_ANY, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, \
 	RPMA_RT_DEFAULT_SQ_SIZE, RPMA_RT_DEFAULT_RQ_SIZE, 1, \
 	RPMA_RT_DEFAULT_INLINE, RPMA_DEFAULT_TIMEOUT_MS, 0, 0, \
-	RPMA_MIN_RNR_TIMER_UNSET, RPMA_ACK_TIMEOUT_UNSET, 0, 0, NULL, \
-	{0, 0, 0} }
+	RPMA_MIN_RNR_TIMER_UNSET, RPMA_ACK_TIMEOUT_UNSET, 0, 0, NULL, 0, 0, \
+	{0, 0} }
 /* clang-format on */
 int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size);
 
@@ -896,12 +910,21 @@ enum rpma_rt_op {
 #define RPMA_RT_F_PART (1 << 29)
 
 /*
+ * The work request names a future in place of a route: its result is stored
+ * there, see rpma_rt_future_poll(). Not with RPMA_F_COMPLETION_ON_ERROR or
+ * RPMA_RT_F_PART; with the last of a link it stands for all of that.
+ */
+#define RPMA_RT_F_FUTURE (1 << 30)
+
+/*
  * One work request of the send side: zeroed, then filled, by hand or by one of
  * the rpma_rt_prep_*() of rpma_rt_inline.h. reserved words must be 0.
  *   op        enum rpma_rt_op
  *   flags     see above
  *   context   comes back in the completion; of 48 bits
  *   route     where the completion goes; NULL: to the connection's queue
+ *   future    with RPMA_RT_F_FUTURE: the handle that the post fills in, if the
+ *             work request is taken
  *   local, local_offset, len  the bytes on this side: source, or destination of
  *             a read (of an atomic: 8 bytes, for what was there; len 0 or 8);
  *             local NULL and len 0: none. Of a flush, len bytes on the far side
@@ -921,7 +944,10 @@ struct rpma_rt_wr {
 	uint16_t piece_count;
 	uint32_t flags;
 	uint64_t context;
-	const struct rpma_rt_route *route;
+	union {
+		const struct rpma_rt_route *route;
+		struct rpma_rt_future *future;
+	};
 	union {
 		struct rpma_mr_local *local;
 		const struct rpma_sge *pieces;
@@ -942,7 +968,10 @@ struct rpma_rt_wr {
 /* A receive: the fields are as those of struct rpma_rt_wr. */
 struct rpma_rt_recv_wr {
 	uint64_t context;
-	const struct rpma_rt_route *route;
+	union {
+		const struct rpma_rt_route *route;
+		struct rpma_rt_future *future;
+	};
 	union {
 		struct rpma_mr_local *dst;
 		const struct rpma_sge *pieces;
@@ -950,7 +979,7 @@ struct rpma_rt_recv_wr {
 	uint64_t offset;
 	uint64_t len;
 	uint32_t piece_count;
-	uint32_t flags; /* 0 */
+	uint32_t flags; /* 0, or RPMA_RT_F_FUTURE */
 };
 
 /*
@@ -979,6 +1008,80 @@ RPMA_RT_MUST_CHECK int rpma_rt_post_send(struct rpma_rt_conn *conn,
 RPMA_RT_MUST_CHECK int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 					 const struct rpma_rt_recv_wr *wr,
 					 int count);
+
+/* -------------------------------------------------------------- futures --- */
+
+/*
+ * A work request with RPMA_RT_F_FUTURE has its result stored for whoever holds
+ * its future, instead of delivered. The handle is plain data, filled in by the
+ * post; copies name the same future, which one thread at a time uses. It is
+ * held until it is dropped: at most rpma_rt_conn_cfg.futures of them a side,
+ * rpma_rt_delete() is RPMA_RT_E_BUSY while any is held, and a future may
+ * outlive its connection. Before CLOSED every future of a connection is
+ * complete, like other work requests. After fork() each call in the child is
+ * RPMA_RT_E_FORKED; RPMA_E_INVAL: the future was dropped before, or none.
+ */
+struct rpma_rt_future {
+	uint64_t opaque[2];
+};
+
+/* 1: it is complete, *cmpl is the result, with the context of its work request;
+ * may be asked again. 0: not yet. Thread: the holder's. */
+RPMA_RT_MUST_CHECK int rpma_rt_future_poll(const struct rpma_rt_future *future,
+					   struct rpma_rt_completion *cmpl);
+/* The same, but waits up to timeout_ms (-1 = without end): 0 = the time passed,
+ * and nothing else has changed. RPMA_RT_E_THREAD on a poller and in functions
+ * that it calls. Thread: the holder's. */
+RPMA_RT_MUST_CHECK int rpma_rt_future_wait(const struct rpma_rt_future *future,
+					   struct rpma_rt_completion *cmpl,
+					   int timeout_ms);
+/*
+ * Waits until wanted (1..count) of these have succeeded, of any connections and
+ * runtimes: wanted = 1 waits for any, wanted = count for all. Answers how many
+ * have, >= wanted; 0 = the time passed; RPMA_RT_E_FAILED = so many have failed
+ * that wanted cannot be reached, at once. rpma_rt_future_poll() has the result
+ * of each. The rest as rpma_rt_future_wait().
+ */
+RPMA_RT_MUST_CHECK int
+rpma_rt_future_wait_some(const struct rpma_rt_future *futures, int count,
+			 int wanted, int timeout_ms);
+
+/* what a cancel could do */
+enum rpma_rt_cancelled {
+	/* it takes effect or not, and the result is dropped */
+	RPMA_RT_CANCELLED_DETACHED = 1,
+	/* too late: the result is there, or with its function */
+	RPMA_RT_CANCELLED_DONE = 2
+};
+
+/*
+ * Gives up the result; never waits. DETACHED: nobody gets it, but a message
+ * that a receive took, or takes, goes to the connection's queue. The memory is
+ * the device's until the future is complete, which poll and wait report, with
+ * RPMA_RT_C_DETACHED. (A receive whose connection had written CLOSED by then
+ * keeps its result.) The future is still to be dropped. Thread: the holder's.
+ */
+int rpma_rt_future_cancel(const struct rpma_rt_future *future,
+			  enum rpma_rt_cancelled *cancelled);
+/*
+ * Has the connection's poller call fn(cmpl, arg) once with the result, as the
+ * function of a route; also if it is complete already. fn NULL: the result goes
+ * to the connection's queue instead, and the future is complete with
+ * RPMA_RT_C_DETACHED, unless CLOSED was written before. Once a future, not
+ * after a cancel: RPMA_E_INVAL. After a stop it is not called. Thread: the
+ * holder's.
+ */
+int rpma_rt_future_then(const struct rpma_rt_future *future,
+			rpma_rt_route_fn *fn, void *arg);
+/*
+ * The future is no more, and *future is zeroed; never waits. 0: its function
+ * was not called, and will not be; 1: it was, or will be in a moment. Of a
+ * zeroed one 0. The work goes on, and its memory is the device's until that is
+ * over: cancel and wait if that has to be known. A message that a receive took,
+ * or takes, and nobody got, goes to the connection's queue, unless CLOSED is
+ * written by then. Thread: the holder's.
+ */
+int rpma_rt_future_drop(struct rpma_rt_future *future);
 
 /* ------------------------------------------------ shared receive queues --- */
 

@@ -85,8 +85,9 @@ static void take_wr(const struct rpma_rt_conn *conn,
 		    const struct rt_ledger_entry *entry, uint32_t now_ms,
 		    struct rt_dump_wr *wr)
 {
-	const struct rpma_rt_route *route =
-		find_route(conn, rt_wr_id_route(entry->wr_id));
+	uint32_t number = rt_wr_id_route(entry->wr_id);
+	const struct rpma_rt_route *route = find_route(conn, number);
+	int i;
 
 	*wr = (struct rt_dump_wr){
 		.context = rt_wr_id_cookie(entry->wr_id),
@@ -96,6 +97,9 @@ static void take_wr(const struct rpma_rt_conn *conn,
 	};
 	if (route != NULL)
 		wr->queue = route->listed_queue;
+	for (i = 0; i < 2; i++)
+		wr->has_future |= conn->side[i].futures != NULL &&
+				  conn->side[i].futures->number == number;
 }
 
 /* Of those that are not signaled it is not known whether they wait. */

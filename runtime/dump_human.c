@@ -170,7 +170,8 @@ static void human_side(const char *name, const struct rt_dump_side *side,
 			fprintf(out, "queue %" PRIu32 "%s\n", wr->queue,
 				wr->on_error_only ? ", on error only" : "");
 		else
-			fputs("a function\n", out);
+			fputs(wr->has_future ? "a future\n" : "a function\n",
+			      out);
 	}
 	if (side->outstanding > side->shown && side->unread == NULL)
 		fprintf(out, "      and %" PRIu32 " more\n",

@@ -74,6 +74,8 @@ static struct rt_dump_cq *take_poller(struct rt_poller *poller, uint32_t now_ms,
 		.function_ms = rt_ms_between(
 			rt_stat_read32(&poller->calls.since_ms), now_ms),
 	};
+	if (out->function == &poller->futures)
+		strcpy(out->function_of, "a future");
 	if (out->manual)
 		out->known = rt_owner_look(&poller->owned, out->owner_name,
 					   &out->owner_tid);

@@ -27,10 +27,11 @@
 
 struct rt_dump_wr {
 	uint64_t context;
-	uint32_t queue; /* its id; 0: a function */
+	uint32_t queue; /* its id; 0: a function, or a future */
 	uint32_t age_ms;
 	uint8_t opcode;
 	bool on_error_only;
+	bool has_future;
 };
 
 struct rt_dump_side {

@@ -25,6 +25,7 @@
 #include "conn/lost.h"
 #include "conn/resolve.h"
 #include "events/events.h"
+#include "future/future.h"
 #include "queue/queue.h"
 #include "srq/srq.h"
 #include "pool/pool.h"
@@ -312,6 +313,7 @@ int rpma_rt_stop(struct rpma_rt *rt)
 	rt_srq_finish_all(rt);
 	stop_threads(rt);
 	finish_queues(rt);
+	rt_future_finish_all(rt);
 	return 0;
 }
 
@@ -341,7 +343,14 @@ int rpma_rt_delete(struct rpma_rt **rt_ptr)
 				 "rpma_rt_dump() lists them",
 				 handles);
 	}
+	handles = rt_future_held(rt);
+	if (handles > 0)
+		return RT_REFUSE(RPMA_RT_E_BUSY,
+				 "the runtime is stopped and not deleted: %u "
+				 "futures of it are held, drop them",
+				 handles);
 	rt_conn_free_left(rt);
+	rt_future_free_all(rt);
 	fini_pollers(rt, rt->cfg.pollers);
 	rt_pool_free_ended(rt);
 	free_runtime(rt);

@@ -131,6 +131,8 @@ static const struct rt_cfg_field conn_fields[] = {
 	RANGE(rpma_rt_conn_cfg, single_poster, 0, 1),
 	ZERO(rpma_rt_conn_cfg, reserved8),
 	ANY(rpma_rt_conn_cfg, pool),
+	RANGE(rpma_rt_conn_cfg, futures, 0, 1048576),
+	ZERO(rpma_rt_conn_cfg, reserved32),
 	ZERO(rpma_rt_conn_cfg, reserved),
 	END,
 };

@@ -24,6 +24,8 @@ const char *rpma_rt_err_2str(int ret)
 		return "A call that may wait, on a thread that may not";
 	case RPMA_RT_E_BUSY:
 		return "Still used, or another thread is inside";
+	case RPMA_RT_E_FAILED:
+		return "Too many of the operations failed";
 	default:
 		return rpma_err_2str(ret);
 	}
@@ -90,6 +92,10 @@ const char *rpma_rt_again_2str(enum rpma_rt_again reason)
 		[RPMA_RT_AGAIN_NOT_YET] =
 			"not yet: receives may be posted from READY or REQUEST "
 			"on, other work requests from ESTABLISHED on",
+		[RPMA_RT_AGAIN_FUTURES] =
+			"futures: all that rpma_rt_conn_cfg.futures allows are "
+			"held; drop some; WRITABLE comes only for those that "
+			"were dropped before they were complete",
 	};
 
 	return NAME(names, reason);

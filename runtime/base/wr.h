@@ -39,8 +39,9 @@
  * to be read after "a work request ". */
 const char *rt_wr_pieces_fault(const struct rpma_sge *pieces, uint32_t count,
 			       uint32_t max_sge);
-/* Likewise of a receive, its route aside, that is not plain. */
-const char *rt_wr_recv_fault(const struct rpma_rt_recv_wr *wr,
+/* Likewise of a receive, its route or future aside, that is not plain; flags:
+ * those that it may have. */
+const char *rt_wr_recv_fault(const struct rpma_rt_recv_wr *wr, uint32_t flags,
 			     uint32_t max_sge);
 /* Notes what is wrong with the work request of that index, for the end of the
  * call (refuse.h), and returns RPMA_E_INVAL. */

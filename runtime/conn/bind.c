@@ -10,6 +10,7 @@
 
 #include "conn/bind.h"
 
+#include "conn/futures.h"
 #include "conn/item.h"
 #include "conn/listener_poller.h"
 #include "conn/owing.h"
@@ -129,6 +130,7 @@ void rt_bind_open_poller(struct rpma_rt_conn *conn)
 	}
 	if (conn->poll.brought.qps != NULL)
 		take_qp_table(conn);
+	rt_futures_open_poller(conn);
 	conn->poll.srq_route = conn->own[RPMA_RT_RECV_SIDE].number;
 }
 
@@ -159,6 +161,7 @@ void rt_bind_qp_poller(struct rpma_rt_conn *conn)
 	     route = rt_route_next(route))
 		conn->cq->routes[route->number].qp_key =
 			rt_qp_key(conn->qp_num);
+	rt_futures_bind_poller(conn);
 	if (rt_conn_srq(conn) != NULL)
 		enter_qp_table(conn);
 }
@@ -207,4 +210,5 @@ void rt_bind_set_user_poller(struct rpma_rt_conn *conn)
 	for (route = conn->poll.routes; route != NULL;
 	     route = rt_route_next(route))
 		conn->cq->routes[route->number].user = rt_item_user(conn);
+	rt_futures_set_user_poller(conn);
 }

@@ -169,6 +169,7 @@ int rt_conn_cfg_read(const struct rpma_rt_conn_cfg *given,
 		.backlog = (int)checked.backlog,
 		.keepalive_ms = checked.keepalive_ms,
 		.single_poster = checked.single_poster,
+		.futures = checked.futures,
 		.pool = checked.pool,
 	};
 	ret = read_queues(&checked, rt, cfg);

@@ -23,6 +23,7 @@ struct rt_conn_cfg {
 	int poller;		     /* an index or RPMA_RT_POLLER_* */
 	int backlog;
 	uint32_t keepalive_ms; /* 0: off */
+	uint32_t futures;      /* a side */
 	bool single_poster;
 	struct rpma_rt_srq *srqs[RPMA_RT_MAX_POLLERS]; /* by poller */
 	struct rpma_rt_pool *pool;

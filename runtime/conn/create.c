@@ -20,6 +20,7 @@
 #include "conn/cfg.h"
 #include "conn/drain.h"
 #include "conn/fill.h"
+#include "conn/futures.h"
 #include "conn/keepalive.h"
 #include "conn/limits.h"
 #include "conn/listener_poller.h"
@@ -290,6 +291,23 @@ static int reserve_room(struct rpma_rt_conn *conn, struct ibv_context *ibv_ctx,
 	return rt_cq_pool_reserve(conn->poller, ibv_ctx, user, &conn->cq);
 }
 
+/* Items of the connection's own queue that its spill has room for: also those
+ * of futures whose work is over, and that lead there afterwards. */
+static uint32_t count_items(const struct rpma_rt_conn *conn,
+			    const struct rt_conn_spec *spec, uint32_t sq,
+			    uint32_t rq)
+{
+	uint32_t count = sq + rq + RT_CONN_EVENTS;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (rt_futures_has(conn, (enum rpma_rt_side)i,
+				   spec->cfg->futures))
+			count += spec->cfg->futures;
+	}
+	return count;
+}
+
 /* REQUIRES: the runtime's lock */
 static int reserve(struct rpma_rt_conn *conn, const struct rt_conn_spec *spec,
 		   struct ibv_context *ibv_ctx, uint32_t sq, uint32_t rq)
@@ -315,11 +333,14 @@ static int reserve(struct rpma_rt_conn *conn, const struct rt_conn_spec *spec,
 		ret = reserve_qp(conn);
 	if (ret)
 		goto err_unreserve;
-	ret = rt_route_init_own(conn, RPMA_RT_SEND_SIDE, queue,
-				sq + rq + RT_CONN_EVENTS,
-				&brought->spill[RPMA_RT_SEND_SIDE]);
+	ret = rt_futures_reserve(conn, spec->cfg->futures);
 	if (ret)
 		goto err_undo_qp;
+	ret = rt_route_init_own(conn, RPMA_RT_SEND_SIDE, queue,
+				count_items(conn, spec, sq, rq),
+				&brought->spill[RPMA_RT_SEND_SIDE]);
+	if (ret)
+		goto err_undo_futures;
 	ret = rt_route_init_own(conn, RPMA_RT_RECV_SIDE, queue, 0,
 				&brought->spill[RPMA_RT_RECV_SIDE]);
 	if (ret)
@@ -328,6 +349,8 @@ static int reserve(struct rpma_rt_conn *conn, const struct rt_conn_spec *spec,
 err_undo_route:
 	rt_route_undo(conn, &conn->own[RPMA_RT_SEND_SIDE],
 		      brought->spill[RPMA_RT_SEND_SIDE]);
+err_undo_futures:
+	rt_futures_unreserve(conn);
 err_undo_qp:
 	undo_qp(conn);
 err_unreserve:
@@ -522,6 +545,7 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 		if (route->queue != NULL)
 			rt_queue_unref_announced(route->queue);
 	}
+	rt_futures_unreserve(conn);
 	unreserve_qp(conn);
 	rt_cq_pool_unreserve(conn->cq, &conn->cq_user);
 	if (rt_conn_srq(conn) != NULL)

@@ -11,6 +11,7 @@
 #include "conn/end.h"
 
 #include "conn/fill.h"
+#include "conn/futures.h"
 #include "conn/item.h"
 #include "conn/route.h"
 #include "conn/slots.h"
@@ -132,6 +133,8 @@ void rt_end_begin_poller(struct rpma_rt_conn *conn)
 	struct rt_poller *poller = conn->poller;
 	struct rt_slots *slots = rt_slots_of(poller);
 
+	/* while its own routes lead to its queue still */
+	rt_futures_end_poller(conn);
 	conn->poll.to_announce = conn->poll.routes;
 	conn->poll.to_close = conn->poll.routes;
 	conn->poll.mark = ++slots->marks;

@@ -19,6 +19,7 @@
 #include "base/wr.h"
 #include "conn/answer.h"
 #include "conn/gate.h"
+#include "future/future.h"
 #include "poller/callback.h"
 #include "poller/poller.h"
 #include "poller/want.h"
@@ -118,6 +119,68 @@ int rt_post_await_credit(struct rt_gate *gate,
 	if (waiter != NULL)
 		rt_answer_lock_left(side);
 	return 0;
+}
+
+/* -------------------------------------------------------------- futures --- */
+
+static struct rt_future *slot_of(const struct rpma_rt_future *future)
+{
+	return (struct rt_future *)(uintptr_t)future->opaque[0];
+}
+
+/* As with credit: the poller, which frees what was dropped before it was
+ * complete, answers. What the program has yet to drop it frees itself. */
+static struct rt_future *await_future(struct rpma_rt_conn *conn,
+				      struct rt_side *side, uint64_t context)
+{
+	struct rt_route_opened *running = running_route(conn);
+	struct rt_future *slot;
+	uint32_t want = RT_WANT_CREDIT;
+	uint32_t before;
+
+	if (running != NULL)
+		want <<= RT_WANT_IN_CALL;
+	/* relaxed: the fence orders it */
+	before = atomic_fetch_or_explicit(&side->want, want,
+					  memory_order_relaxed);
+	/* pairs with flush_once() [LEDGER-2]: either that sees want, or this
+	 * look the slots that the poller freed */
+	rt_fence_dekker();
+	slot = rt_future_take(side->futures, context);
+	if (slot != NULL && rt_want_take_back(&side->want, want, before))
+		return slot;
+	if (slot != NULL)
+		rt_future_return(slot);
+	if (running != NULL)
+		running->wants |= (uint8_t)RT_WANTS(side->which);
+	return NULL;
+}
+
+int rt_post_take_future(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+			uint64_t context, struct rpma_rt_future *future)
+{
+	struct rt_side *of = &conn->side[side];
+	struct rt_future *slot = rt_future_take(of->futures, context);
+
+	if (slot == NULL)
+		slot = await_future(conn, of, context);
+	if (slot == NULL)
+		return rt_want_again(RPMA_RT_AGAIN_FUTURES);
+	rt_future_name(future, slot);
+	return 0;
+}
+
+void rt_post_return_future(struct rpma_rt_future *future)
+{
+	rt_future_return(slot_of(future));
+	*future = (struct rpma_rt_future){{0, 0}};
+}
+
+uint64_t rt_post_future_wr_id(const struct rpma_rt_future *future)
+{
+	const struct rt_future *slot = slot_of(future);
+
+	return rt_wr_id(slot->of->number, rt_future_cookie(slot));
 }
 
 /* The gate is not open yet: as with credit, exactly one WRITABLE follows. */

@@ -91,6 +91,15 @@ static inline int rt_post_enter(struct rpma_rt_conn *conn,
 int rt_post_await_credit(struct rt_gate *gate,
 			 const struct rpma_rt_route *route, uint32_t count);
 
+/* Inside the gate: a slot for a future of that side, which *future names from
+ * here on. ERRORS: RPMA_E_AGAIN: all are out */
+int rt_post_take_future(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+			uint64_t context, struct rpma_rt_future *future);
+/* The same undone: it was not posted. */
+void rt_post_return_future(struct rpma_rt_future *future);
+/* The wr_id of a work request with that future. */
+uint64_t rt_post_future_wr_id(const struct rpma_rt_future *future);
+
 /* Is the route's consumer behind? A function never is. */
 static inline bool rt_post_is_behind(const struct rpma_rt_route *route)
 {

@@ -21,6 +21,7 @@ struct batch {
 	struct rpma_rt_conn *conn;
 	struct rt_gate *gate;
 	const struct rpma_rt_recv_wr *wr;
+	int futures; /* those before it, if they have one, have its slot */
 	struct rpma_recv_wr chain[RT_POST_CHUNK];
 	struct ibv_sge sge[RT_WR_MAX_SGE];
 };
@@ -35,8 +36,8 @@ static inline struct batch *batch_of(struct rt_chunks *chunks)
 static inline bool is_plain(const struct rpma_rt_conn *conn,
 			    const struct rpma_rt_recv_wr *wr)
 {
-	return rt_post_is_route(conn, wr->route, RPMA_RT_RECV_SIDE) &&
-	       rt_wr_is_plain_recv(wr);
+	return rt_wr_is_plain_recv(wr) &&
+	       rt_post_is_route(conn, wr->route, RPMA_RT_RECV_SIDE);
 }
 
 /* 0, RPMA_E_INVAL, RPMA_RT_E_CLOSED (its route). */
@@ -58,11 +59,36 @@ static int await_credit(struct batch *b, int index,
 	return ret ? ret : rt_post_await_credit(b->gate, route, 1);
 }
 
+static int take_future(struct batch *b, int index)
+{
+	const struct rpma_rt_recv_wr *wr = &b->wr[index];
+	int ret = rt_chunks_check_rest(&b->chunks, check, index);
+
+	if (ret == 0)
+		ret = rt_post_take_future(b->conn, RPMA_RT_RECV_SIDE,
+					  wr->context, wr->future);
+	if (ret == 0)
+		b->futures = index + 1;
+	return ret;
+}
+
+/* The slots of those that were not posted. */
+static void return_futures(const struct batch *b)
+{
+	int i;
+
+	for (i = b->chunks.posted; i < b->futures; i++) {
+		if (b->wr[i].flags & RPMA_RT_F_FUTURE)
+			rt_post_return_future(b->wr[i].future);
+	}
+}
+
 /* One that is not plain, or has to wait for credit. */
 __attribute__((noinline)) static int append_any(struct batch *b, int index,
 						struct rpma_recv_wr *out)
 {
 	const struct rpma_rt_recv_wr *wr = &b->wr[index];
+	bool has_future = wr->flags & RPMA_RT_F_FUTURE;
 	const struct rpma_rt_route *route;
 	uint64_t wr_id;
 	int ret = 0;
@@ -73,12 +99,18 @@ __attribute__((noinline)) static int append_any(struct batch *b, int index,
 		ret = check(&b->chunks, index);
 	if (ret)
 		return ret;
-	route = rt_post_route(b->conn, wr->route, RPMA_RT_RECV_SIDE);
+	/* a future is as the connection's own: there goes its message when it
+	 * is dropped */
+	route = rt_post_route(b->conn, has_future ? NULL : wr->route,
+			      RPMA_RT_RECV_SIDE);
 	if (!rt_post_has_credit(b->gate, route, 1))
 		ret = await_credit(b, index, route);
+	if (ret == 0 && has_future)
+		ret = take_future(b, index);
 	if (ret)
 		return ret;
-	wr_id = rt_wr_id(route->number, wr->context);
+	wr_id = has_future ? rt_post_future_wr_id(wr->future)
+			   : rt_wr_id(route->number, wr->context);
 	ret = rt_wr_prepare_recv(wr, wr_id, &b->sge[b->chunks.pieces], out);
 	if (ret)
 		return rt_wr_refuse_for(index, ret);
@@ -155,7 +187,10 @@ int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 	b.conn = conn;
 	b.gate = &conn->gate[RPMA_RT_RECV_SIDE];
 	b.wr = wr;
+	b.futures = 0;
 	ret = rt_chunks_post(&b.chunks, &ops);
+	if (unlikely(b.futures > 0))
+		return_futures(&b);
 	rt_gate_leave(b.gate);
 	return ret == 0 ? b.chunks.posted
 			: rt_post_answer(conn, b.chunks.posted, ret);

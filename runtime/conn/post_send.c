@@ -24,6 +24,7 @@ struct batch {
 	struct rt_gate *gate;
 	const struct rpma_rt_wr *wr;
 	int admitted; /* those before it, of a link, have their credit */
+	int futures;  /* those before it, if they have one, have its slot */
 	bool has_native;
 	bool is_log_held; /* until the gate is left */
 	struct rpma_send_wr chain[RT_POST_CHUNK];
@@ -49,6 +50,11 @@ static void hold_log(struct batch *b)
 static bool is_part(const struct rpma_rt_wr *wr)
 {
 	return wr->flags & RPMA_RT_F_PART;
+}
+
+static bool has_future(const struct rpma_rt_wr *wr)
+{
+	return wr->flags & RPMA_RT_F_FUTURE;
 }
 
 /* A valid send, write or read of one piece, without anything special: the usual
@@ -100,12 +106,48 @@ static int last_of_link(const struct batch *b, int index)
 	return index;
 }
 
+/* A future is as the connection's own: there goes what is dropped of it. */
+static const struct rpma_rt_route *route_of(const struct batch *b,
+					    const struct rpma_rt_wr *wr)
+{
+	return rt_post_route(b->conn, has_future(wr) ? NULL : wr->route,
+			     RPMA_RT_SEND_SIDE);
+}
+
+/* A slot for its future, if it has one. */
+static int take_future(struct batch *b, int index)
+{
+	const struct rpma_rt_wr *wr = &b->wr[index];
+	int ret;
+
+	if (!has_future(wr))
+		return 0;
+	/* before a want is left */
+	ret = rt_chunks_check_rest(&b->chunks, check_ahead, index);
+	if (ret == 0)
+		ret = rt_post_take_future(b->conn, RPMA_RT_SEND_SIDE,
+					  wr->context, wr->future);
+	if (ret == 0)
+		b->futures = index + 1;
+	return ret;
+}
+
+/* The slots of those that were not posted. */
+static void return_futures(const struct batch *b)
+{
+	int i;
+
+	for (i = b->chunks.posted; i < b->futures; i++) {
+		if (has_future(&b->wr[i]))
+			rt_post_return_future(b->wr[i].future);
+	}
+}
+
 /* An error of a later one comes before the lack of credit, which leaves a
  * want. */
 static int await_credit(struct batch *b, int index, uint32_t count)
 {
-	const struct rpma_rt_route *route =
-		rt_post_route(b->conn, b->wr[index].route, RPMA_RT_SEND_SIDE);
+	const struct rpma_rt_route *route = route_of(b, &b->wr[index]);
 	int ret;
 
 	if (rt_post_has_credit(b->gate, route, count))
@@ -120,20 +162,26 @@ static int admit_link(struct batch *b, int index)
 	int last = last_of_link(b, index);
 	uint32_t count = (uint32_t)(last - index + 1);
 	int ret = 0;
+	int i;
 
-	for (; index <= last && ret == 0; index++)
-		ret = await_credit(b, index, count);
+	for (i = index; i <= last && ret == 0; i++)
+		ret = await_credit(b, i, count);
+	for (i = index; i <= last && ret == 0; i++)
+		ret = take_future(b, i);
 	b->admitted = last + 1;
 	return ret;
 }
 
 static int admit(struct batch *b, int index)
 {
+	int ret;
+
 	if (index < b->admitted)
 		return 0;
 	if (b->wr[index].flags & RPMA_RT_F_LINKED)
 		return admit_link(b, index);
-	return await_credit(b, index, 1);
+	ret = await_credit(b, index, 1);
+	return ret ? ret : take_future(b, index);
 }
 
 /* ----------------------------------------------------------- appending --- */
@@ -156,10 +204,9 @@ static void link_entry(struct batch *b, const struct rpma_rt_wr *wr)
 static uint64_t wr_id_of(const struct batch *b, int index)
 {
 	const struct rpma_rt_wr *wr = &b->wr[index];
-	const struct rpma_rt_route *route =
-		rt_post_route(b->conn, wr->route, RPMA_RT_SEND_SIDE);
 
-	return rt_wr_id(route->number, wr->context);
+	return has_future(wr) ? rt_post_future_wr_id(wr->future)
+			      : rt_wr_id(route_of(b, wr)->number, wr->context);
 }
 
 /* One that is not plain, or has to wait for credit. */
@@ -312,9 +359,12 @@ post_any(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count)
 	b.gate = &conn->gate[RPMA_RT_SEND_SIDE];
 	b.wr = wr;
 	b.admitted = 0;
+	b.futures = 0;
 	b.has_native = false;
 	b.is_log_held = false;
 	ret = rt_chunks_post(&b.chunks, &ops);
+	if (unlikely(b.futures > 0))
+		return_futures(&b);
 	rt_gate_leave(b.gate);
 	if (b.is_log_held)
 		rpma_log_release();

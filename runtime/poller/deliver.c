@@ -36,11 +36,29 @@ void rt_deliver_call(struct rt_poller *poller, struct rt_callback *callback,
 	rt_callback_add(poller, callback, item);
 }
 
+void rt_deliver_futures(struct rt_poller *poller)
+{
+	if (rt_future_is_full(&poller->futures))
+		rt_deliver_flush(poller);
+}
+
+static void deliver_future(struct rt_poller *poller, struct rt_futures *futures,
+			   const struct rpma_rt_completion *item)
+{
+	struct rpma_rt_completion left;
+
+	rt_deliver_futures(poller);
+	if (unlikely(rt_future_complete_poller(poller, futures, item, &left)))
+		rt_deliver_write(poller, futures->own->lane, &left);
+}
+
 void rt_deliver_item(struct rt_poller *poller,
 		     const struct rt_route_entry *entry,
 		     const struct rpma_rt_completion *item)
 {
-	if (entry->is_callback)
+	if (entry->is_futures)
+		deliver_future(poller, entry->futures, item);
+	else if (entry->is_callback)
 		rt_deliver_call(poller, entry->callback, item);
 	else
 		rt_deliver_write(poller, entry->lane, item);

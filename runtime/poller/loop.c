@@ -229,6 +229,7 @@ int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
 	rt_poller_set_tick(poller, rt_now_ns());
 	rt_schedule_init(poller);
 	rt_left_out_init(&poller->left_out);
+	rt_future_init_poller(poller);
 	poller->threaded = rt->cfg.mode != RPMA_RT_MODE_MANUAL;
 	ret = init_owned(poller);
 	if (ret)

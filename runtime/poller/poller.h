@@ -19,6 +19,7 @@
 #include "rpma_rt.h"
 #include "poller/callback.h"
 #include "poller/cq_pool.h"
+#include "poller/future.h"
 #include "poller/reserved.h"
 #include "poller/schedule.h"
 #include "poller/side.h"
@@ -85,6 +86,7 @@ struct rt_poller {
 	alignas(RT_CACHE_LINE) struct ibv_wc wcs[RT_BATCH];
 	struct rt_callbacks calls;
 	struct rt_reserved reserved[RT_ROUTE_FIRST];
+	struct rt_future_batch futures;
 
 	/* the poller's last look at the clock, in ms: what posts are dated by;
 	 * 0: it sleeps since slept_ms, and who dates reads the clock. Apart
@@ -218,7 +220,9 @@ void rt_deliver_write(struct rt_poller *poller, struct rt_lane *lane,
 /* The function is called with the item at the batch's end. */
 void rt_deliver_call(struct rt_poller *poller, struct rt_callback *callback,
 		     const struct rpma_rt_completion *item);
-/* Where the route leads: into its lane, or to its function. */
+/* Of slots of futures, before what adds to the batch of them: makes room. */
+void rt_deliver_futures(struct rt_poller *poller);
+/* Where the route leads: into its lane, to its function or a future. */
 void rt_deliver_item(struct rt_poller *poller,
 		     const struct rt_route_entry *entry,
 		     const struct rpma_rt_completion *item);

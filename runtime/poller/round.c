@@ -46,12 +46,41 @@ item_of(const struct rt_route_entry *entry, const struct ibv_wc *wc)
 /* A function of its own: where the item's address is taken it is put together
  * in memory, from narrow stores, which costs deliver() 5 ns a completion. */
 __attribute__((noinline)) static void
-deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
-	     const struct ibv_wc *wc)
+deliver_any(struct rt_poller *poller, const struct rt_route_entry *entry,
+	    const struct ibv_wc *wc)
 {
 	struct rpma_rt_completion item = item_of(entry, wc);
 
-	rt_deliver_call(poller, entry->callback, &item);
+	rt_deliver_item(poller, entry, &item);
+}
+
+/* Into a slot of which nothing was asked but its result; else as the others. */
+static void deliver_future(struct rt_poller *poller,
+			   const struct rt_route_entry *entry,
+			   const struct ibv_wc *wc)
+{
+	uint64_t cookie = rt_wr_id_cookie(wc->wr_id);
+	struct rt_future *slot = rt_future_of_cookie(cookie);
+
+	if (unlikely(!rt_future_is_expected(slot, cookie) || slot->told != 0 ||
+		     rt_future_is_full(&poller->futures))) {
+		deliver_any(poller, entry, wc);
+		return;
+	}
+	rt_future_fill(slot, item_of(entry, wc));
+	rt_future_add_batch(&poller->futures, slot);
+	rt_deliver_touch_number(poller, RT_ROUTE_FUTURES);
+	poller->written++;
+}
+
+__attribute__((noinline)) static void
+deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
+	     const struct ibv_wc *wc)
+{
+	if (entry->is_futures)
+		deliver_future(poller, entry, wc);
+	else
+		deliver_any(poller, entry, wc);
 }
 
 static void deliver(struct rt_poller *poller,

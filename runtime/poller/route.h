@@ -19,6 +19,7 @@
 #include "base/wr.h"
 
 struct rt_callback;
+struct rt_futures;
 struct rt_lane;
 struct rt_side;
 
@@ -67,12 +68,14 @@ struct rt_route_entry {
 	union {
 		struct rt_lane *lane;
 		struct rt_callback *callback;
+		struct rt_futures *futures;
 	};
 	void *user;
 	struct rt_side *side;
 	uint32_t qp_key;
-	uint16_t is_callback;
-	uint16_t flags; /* RPMA_RT_C_LEASE, or none: of its completions */
+	uint8_t is_callback; /* it leads to no lane: to a function, or */
+	uint8_t is_futures;  /* to slots of futures */
+	uint16_t flags;	     /* RPMA_RT_C_LEASE, or none: of its completions */
 };
 
 /* ERRORS: RPMA_E_NOMEM. Every entry free. */

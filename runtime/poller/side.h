@@ -20,6 +20,7 @@
 #include "base/order.h"
 #include "poller/want.h"
 
+struct rt_futures;
 struct rt_poller;
 struct rt_side;
 
@@ -46,6 +47,7 @@ struct rt_side {
 	uint8_t which; /* enum rpma_rt_side; immutable */
 	struct rt_side *touched_next;
 	const struct rt_side_ops *ops; /* immutable */
+	struct rt_futures *futures;    /* immutable; NULL: it has none */
 };
 
 /* Gives back the credits of what has retired. */

@@ -40,6 +40,7 @@ AT(rpma_rt_wr, piece_count, 2);
 AT(rpma_rt_wr, flags, 4);
 AT(rpma_rt_wr, context, 8);
 AT(rpma_rt_wr, route, 16);
+AT(rpma_rt_wr, future, 16);
 AT(rpma_rt_wr, local, 24);
 AT(rpma_rt_wr, pieces, 24);
 AT(rpma_rt_wr, local_offset, 32);
@@ -55,6 +56,7 @@ AT(rpma_rt_wr, swap, 80);
 SIZE(rpma_rt_recv_wr, 48);
 AT(rpma_rt_recv_wr, context, 0);
 AT(rpma_rt_recv_wr, route, 8);
+AT(rpma_rt_recv_wr, future, 8);
 AT(rpma_rt_recv_wr, dst, 16);
 AT(rpma_rt_recv_wr, pieces, 16);
 AT(rpma_rt_recv_wr, offset, 24);
@@ -116,7 +118,9 @@ AT(rpma_rt_conn_cfg, ack_timeout, 93);
 AT(rpma_rt_conn_cfg, single_poster, 94);
 AT(rpma_rt_conn_cfg, reserved8, 95);
 AT(rpma_rt_conn_cfg, pool, 96);
-AT(rpma_rt_conn_cfg, reserved, 104);
+AT(rpma_rt_conn_cfg, futures, 104);
+AT(rpma_rt_conn_cfg, reserved32, 108);
+AT(rpma_rt_conn_cfg, reserved, 112);
 
 SIZE(rpma_rt_srq_cfg, 80);
 AT(rpma_rt_srq_cfg, size, 0);
@@ -141,6 +145,9 @@ AT(rpma_rt_pool_cfg, usage, 12);
 AT(rpma_rt_pool_cfg, peer, 16);
 AT(rpma_rt_pool_cfg, name, 24);
 AT(rpma_rt_pool_cfg, reserved, 32);
+
+SIZE(rpma_rt_future, 16);
+AT(rpma_rt_future, opaque, 0);
 
 SIZE(rpma_rt_lease, 48);
 AT(rpma_rt_lease, pool, 0);

@@ -236,7 +236,9 @@ static void configurations_of_connections(void **state)
 	WRONG(ack_timeout, 254);
 	WRONG(single_poster, 2);
 	WRONG(reserved8, 1);
-	WRONG(reserved[2], 1);
+	WRONG(futures, 1048577);
+	WRONG(reserved32, 1);
+	WRONG(reserved[1], 1);
 	/* what is the runtime's to choose: each such pointer */
 #define OURS(name, value)                                    \
 	do {                                                 \
@@ -377,7 +379,7 @@ static void texts(void **state)
 	sweep_begin("rpma_rt_err_2str");
 	assert_string_equal(rpma_rt_err_2str(1), "Unknown error");
 	assert_string_equal(rpma_rt_err_2str(INT_MIN), "Unknown error");
-	assert_string_equal(rpma_rt_err_2str(RPMA_RT_E_BUSY - 1),
+	assert_string_equal(rpma_rt_err_2str(RPMA_RT_E_FAILED - 1),
 			    "Unknown error");
 }
 
@@ -439,6 +441,7 @@ int main(void)
 		bad_test(making_srqs),
 		bad_test(srqs),
 		bad_test(pools),
+		bad_test(futures),
 		bad_test(waiting_on_a_poller),
 		bad_test(waiting_on_the_event_thread),
 		bad_test(of_before_a_fork),

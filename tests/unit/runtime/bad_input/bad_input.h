@@ -29,6 +29,7 @@ union bad_out {
 	struct rpma_rt_srq *srq;
 	struct rpma_rt_pool *pool;
 	struct rpma_rt_lease lease;
+	enum rpma_rt_cancelled cancelled;
 	struct rpma_rt_poller_stats poller_stats;
 	struct rpma_rt_queue_stats queue_stats;
 	struct rpma_conn_private_data pdata;
@@ -70,6 +71,7 @@ void posts_beyond_credit(void **state);
 void making_srqs(void **state);
 void srqs(void **state);
 void pools(void **state);
+void futures(void **state);
 
 /* bad_place.c */
 void waiting_on_a_poller(void **state);

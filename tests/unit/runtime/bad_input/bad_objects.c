@@ -542,3 +542,40 @@ void pools(void **state)
 	f->rt_cfg.pool = NULL;
 	ok(rpma_rt_pool_delete(&pool));
 }
+
+void futures(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_future future;
+	struct rpma_rt_future none = {{0, 0}};
+	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND,
+				.flags = RPMA_RT_F_FUTURE};
+
+	f->rt_cfg.futures = 1;
+	conn = fake_established(f);
+	BAD_SAYS("no future", RPMA_E_INVAL, rpma_rt_post_send, conn, &wr, 1);
+	wr.future = &future;
+	wr.flags |= RPMA_F_COMPLETION_ON_ERROR;
+	BAD_SAYS("on error", RPMA_E_INVAL, rpma_rt_post_send, conn, &wr, 1);
+	wr.flags = RPMA_RT_F_FUTURE;
+	ok(fake_post_send(conn, &wr));
+	BAD_SAYS("future is none", RPMA_E_INVAL, rpma_rt_future_poll, &none,
+		 out.items);
+	NULLS(rpma_rt_future_poll, &future, out.items);
+	NULLS(rpma_rt_future_wait, &future, out.items, 0);
+	NULLS(rpma_rt_future_wait_some, &future, 1, 1, 0);
+	NULLS(rpma_rt_future_cancel, &future, &out.cancelled);
+	BAD(RPMA_E_INVAL, rpma_rt_future_then, NULL, bad_hear, NULL);
+	NULLS(rpma_rt_future_drop, &future);
+	BAD(RPMA_E_INVAL, rpma_rt_future_wait, &future, out.items, -2);
+	BAD(RPMA_E_INVAL, rpma_rt_future_wait_some, &future, 1, 2, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_future_wait_some, &future, 1, 0, 0);
+	ok(rpma_rt_future_then(&future, bad_hear, NULL));
+	BAD_SAYS("continuation", RPMA_E_INVAL, rpma_rt_future_then, &future,
+		 bad_hear, NULL);
+	none = future;
+	fake_bury(f, &conn);
+	ok(rpma_rt_future_drop(&future) - 1);
+	BAD_SAYS("dropped before", RPMA_E_INVAL, rpma_rt_future_drop, &none);
+}

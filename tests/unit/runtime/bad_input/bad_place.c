@@ -29,6 +29,9 @@ static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn,
 	struct rpma_rt_pool_cfg pool_cfg = RPMA_RT_POOL_CFG_INIT;
 	struct rpma_rt_pool made_up = {.rt = rt};
 	struct rpma_rt_pool *pool = &made_up;
+	struct rt_futures block = {.rt = rt};
+	struct rt_future slot = {.of = &block};
+	struct rpma_rt_future future = {{(uintptr_t)&slot, 0}};
 	struct rpma_rt_adopted adopted = {.rt = rt};
 	struct rpma_rt_adopted *handle = &adopted;
 	struct rpma_conn plain = {0};
@@ -58,6 +61,8 @@ static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn,
 	pool_cfg.peer = &fake_peer;
 	THREAD(rpma_rt_pool_new, rt, &pool_cfg, &out.pool);
 	THREAD(rpma_rt_pool_delete, &pool);
+	THREAD(rpma_rt_future_wait, &future, out.items, 0);
+	THREAD(rpma_rt_future_wait_some, &future, 1, 1, 0);
 	THREAD(rpma_rt_conn_set_queue, conn, queue);
 	THREAD(rpma_rt_route_close, &conn->own[RPMA_RT_SEND_SIDE], NULL);
 	THREAD(rpma_rt_conn_set_user, conn, NULL);
@@ -122,6 +127,9 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	struct rpma_rt_pool made_up = {.rt = rt};
 	struct rpma_rt_pool *pool = &made_up;
 	struct rpma_rt_lease lease = {.pool = pool, .generation = 1};
+	struct rt_futures block = {.rt = rt};
+	struct rt_future slot = {.of = &block};
+	struct rpma_rt_future future = {{(uintptr_t)&slot, 0}};
 	struct rpma_rt_adopted adopted = {.rt = rt};
 	struct rpma_rt_adopted *handle = &adopted;
 	struct rpma_conn plain = {0};
@@ -166,6 +174,12 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_pool_delete, &pool);
 	FORKED(rpma_rt_pool_take, pool, &out.lease);
 	FORKED(rpma_rt_lease_give_back, &lease);
+	FORKED(rpma_rt_future_poll, &future, out.items);
+	FORKED(rpma_rt_future_wait, &future, out.items, -1);
+	FORKED(rpma_rt_future_wait_some, &future, 1, 1, -1);
+	FORKED(rpma_rt_future_cancel, &future, &out.cancelled);
+	FORKED(rpma_rt_future_then, &future, bad_hear, NULL);
+	FORKED(rpma_rt_future_drop, &future);
 	FORKED(rpma_rt_srq_recv, shared, NULL, 0, 0, 1);
 	FORKED(rpma_rt_conn_set_queue, conn, queue);
 	FORKED(rpma_rt_route_close, &conn->own[RPMA_RT_SEND_SIDE], NULL);

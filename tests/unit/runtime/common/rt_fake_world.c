@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/wait.h"
+#include "future/future.h"
 #include "poller/round.h"
 #include "poller/arm.h"
 #include "poller/channel.h"
@@ -191,6 +192,8 @@ static void rt_free(struct rpma_rt *rt)
 			rt_async_disown(&cq->async);
 	}
 	rt_conn_free_left(rt);
+	assert_int_equal(rt_future_held(rt), 0);
+	rt_future_free_all(rt);
 	assert_true(rt_owner_close(&rt->pollers[0].owned));
 	ok(rt_cq_pool_fini(&rt->pollers[0]));
 	rt_internal_delete(&rt->pollers[0]);

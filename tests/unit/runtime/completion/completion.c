@@ -79,6 +79,8 @@ static void err_2str__both_libraries(void **state)
 			    "Closed or closing");
 	assert_string_equal(rpma_rt_err_2str(RPMA_RT_E_FORKED),
 			    "Made before fork()");
+	assert_string_equal(rpma_rt_err_2str(RPMA_RT_E_FAILED),
+			    "Too many of the operations failed");
 	assert_string_equal(rpma_rt_err_2str(RPMA_E_NOMEM),
 			    rpma_err_2str(RPMA_E_NOMEM));
 	assert_non_null(rpma_rt_err_2str(12345));
@@ -201,7 +203,7 @@ static void names__each_its_own(void **state)
 	for (i = 0; i < 8; i++)
 		assert_string_not_equal(
 			rpma_rt_reason_2str((enum rpma_rt_reason)i), "unknown");
-	for (i = 0; i < 5; i++)
+	for (i = 0; i < 6; i++)
 		assert_string_not_equal(
 			rpma_rt_again_2str((enum rpma_rt_again)i), "unknown");
 	assert_string_equal(rpma_rt_kind_2str((enum rpma_rt_kind)99),
@@ -212,7 +214,7 @@ static void names__each_its_own(void **state)
 			    "unknown");
 	assert_string_equal(rpma_rt_reason_2str((enum rpma_rt_reason)8),
 			    "unknown");
-	assert_string_equal(rpma_rt_again_2str((enum rpma_rt_again)5),
+	assert_string_equal(rpma_rt_again_2str((enum rpma_rt_again)6),
 			    "unknown");
 }
 

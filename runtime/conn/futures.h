@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * futures.h -- the futures of a connection: a block of slots for each side that
+ * the program posts to, with a route number of its own.
+ * doc/protocols/future.md.
+ */
+
+#ifndef RT_CONN_FUTURES_H
+#define RT_CONN_FUTURES_H
+
+#include <stdint.h>
+
+#include "rpma_rt.h"
+#include "conn/conn.h"
+
+/* Has the connection some on that side, when it is made with count a side? */
+static inline bool rt_futures_has(const struct rpma_rt_conn *conn,
+				  enum rpma_rt_side side, uint32_t count)
+{
+	return count > 0 &&
+	       (side == RPMA_RT_SEND_SIDE || conn->receives == RT_RECEIVES_OWN);
+}
+
+/* REQUIRES: the runtime's lock, both. ERRORS: RPMA_E_NOMEM */
+int rt_futures_reserve(struct rpma_rt_conn *conn, uint32_t count);
+void rt_futures_unreserve(struct rpma_rt_conn *conn);
+
+/* The connection's poller: their entries in its CQ's table, with those of its
+ * own routes. */
+void rt_futures_open_poller(struct rpma_rt_conn *conn);
+void rt_futures_bind_poller(struct rpma_rt_conn *conn);
+void rt_futures_set_user_poller(struct rpma_rt_conn *conn);
+/* All of them are complete; its routes are closed next. */
+void rt_futures_end_poller(struct rpma_rt_conn *conn);
+
+#endif /* RT_CONN_FUTURES_H */

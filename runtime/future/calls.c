@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * calls.c -- the calls of a future's holder that never wait: poll, cancel,
+ * then, drop. Any thread, one at a time a future. doc/protocols/future.md.
+ */
+
+#include "future/future.h"
+
+#include "base/context.h"
+#include "base/refuse.h"
+
+int rt_future_find(const struct rt_log_place *place,
+		   const struct rpma_rt_future *future,
+		   struct rt_future **slot_ptr)
+{
+	struct rt_future *slot;
+	int ret;
+
+	if (future == NULL)
+		return rt_refuse(place, RPMA_E_INVAL, "future is NULL");
+	slot = (struct rt_future *)(uintptr_t)future->opaque[0];
+	if (slot == NULL)
+		return rt_refuse(place, RPMA_E_INVAL,
+				 "future is none: no work request with it was "
+				 "posted");
+	ret = rt_context_check_here(place, slot->of->rt);
+	if (ret)
+		return ret;
+	/* relaxed: the holder's own */
+	if (atomic_load_explicit(&slot->generation, memory_order_relaxed) !=
+	    future->opaque[1])
+		return rt_refuse(place, RPMA_E_INVAL,
+				 "future was dropped before");
+	*slot_ptr = slot;
+	return 0;
+}
+#define find(future, slot_ptr) rt_future_find(RT_LOG_HERE, future, slot_ptr)
+
+int rpma_rt_future_poll(const struct rpma_rt_future *future,
+			struct rpma_rt_completion *cmpl)
+{
+	struct rt_future *slot;
+	int ret = find(future, &slot);
+
+	if (ret == 0)
+		ret = RT_REFUSE_NULL(cmpl);
+	if (ret || !rt_future_is_ready(slot))
+		return ret;
+	slot->mine |= RT_FUTURE_READ;
+	*cmpl = slot->result;
+	return 1;
+}
+
+/* -------------------------------------------------------- continuation --- */
+
+static enum rt_future_claim claim_of(const struct rt_future *slot)
+{
+	/* acquire [FUTURE-4]: pairs with claim_call() */
+	return (enum rt_future_claim)atomic_load_explicit(&slot->claim,
+							  memory_order_acquire);
+}
+
+/* Its continuation comes no more; false: it has come, or will. */
+static bool take_call_back(struct rt_future *slot)
+{
+	uint8_t armed = RT_FUTURE_ARMED;
+
+	/* acq_rel [FUTURE-4]: one of the poller and the holder gets it */
+	return atomic_compare_exchange_strong_explicit(
+		       &slot->claim, &armed, RT_FUTURE_NEVER,
+		       memory_order_acq_rel, memory_order_acquire) ||
+	       armed != RT_FUTURE_CALLED;
+}
+
+int rpma_rt_future_then(const struct rpma_rt_future *future,
+			rpma_rt_route_fn *fn, void *arg)
+{
+	struct rt_future_then *then;
+	struct rt_future *slot;
+	int ret = find(future, &slot);
+
+	if (ret)
+		return ret;
+	if ((slot->mine & RT_FUTURE_AWAY) || claim_of(slot) != RT_FUTURE_NONE)
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "future has a continuation, or was cancelled");
+	then = &slot->of->then[slot - slot->of->slots];
+	then->fn = fn;
+	then->arg = arg;
+	if (fn == NULL)
+		slot->mine |= RT_FUTURE_AWAY;
+	/* relaxed: the request publishes it */
+	atomic_store_explicit(&slot->claim, RT_FUTURE_ARMED,
+			      memory_order_relaxed);
+	rt_future_ask_mt(slot, RT_FUTURE_THEN);
+	return 0;
+}
+
+/* ----------------------------------------------------- cancel and drop --- */
+
+int rpma_rt_future_cancel(const struct rpma_rt_future *future,
+			  enum rpma_rt_cancelled *cancelled)
+{
+	struct rt_future *slot;
+	int ret = find(future, &slot);
+
+	if (ret == 0)
+		ret = RT_REFUSE_NULL(cancelled);
+	if (ret)
+		return ret;
+	*cancelled = RPMA_RT_CANCELLED_DONE;
+	if (rt_future_is_ready(slot) && !(slot->mine & RT_FUTURE_AWAY))
+		return 0;
+	if (!take_call_back(slot))
+		return 0;
+	*cancelled = RPMA_RT_CANCELLED_DETACHED;
+	if (slot->mine & RT_FUTURE_AWAY)
+		return 0;
+	slot->mine |= RT_FUTURE_AWAY;
+	rt_future_ask_mt(slot, RT_FUTURE_CANCEL);
+	return 0;
+}
+
+/* A message in it that nobody has, which goes to the connection's queue. */
+static bool holds_message(const struct rt_future *slot)
+{
+	return slot->of->is_recv && slot->result.status == IBV_WC_SUCCESS &&
+	       !(slot->mine & RT_FUTURE_READ) &&
+	       claim_of(slot) != RT_FUTURE_CALLED;
+}
+
+int rpma_rt_future_drop(struct rpma_rt_future *future)
+{
+	struct rt_future *slot;
+	uint32_t asked = RT_FUTURE_DROP;
+	bool is_called;
+	int ret;
+
+	if (future != NULL && future->opaque[0] == 0)
+		return 0;
+	ret = find(future, &slot);
+	if (ret)
+		return ret;
+	*future = (struct rpma_rt_future){{0, 0}};
+	if (slot->mine & RT_FUTURE_READ)
+		asked |= RT_FUTURE_TAKEN;
+	/* with no continuation, or a former one, the poller is through with a
+	 * slot that is ready */
+	if (rt_future_is_ready(slot) && claim_of(slot) != RT_FUTURE_ARMED &&
+	    !holds_message(slot)) {
+		is_called = claim_of(slot) == RT_FUTURE_CALLED;
+		rt_future_free_holder(slot);
+		return is_called;
+	}
+	is_called = !take_call_back(slot);
+	rt_future_end_generation(slot);
+	rt_future_ask_mt(slot, asked);
+	return is_called;
+}

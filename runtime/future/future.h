@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * future.h -- futures as their holders and their connections see them: blocks
+ * of slots (life.c), what is asked of the poller (ask.c), the public calls
+ * (calls.c, wait.c). The slots: poller/future.h. doc/protocols/future.md.
+ */
+
+#ifndef RT_FUTURE_FUTURE_H
+#define RT_FUTURE_FUTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpma_rt.h"
+#include "base/log.h"
+#include "poller/future.h"
+
+struct rpma_rt;
+struct rt_poller;
+struct rt_side;
+
+/* -------------------------------------------------------------- blocks --- */
+
+/* A block of so many free slots, for a side of a connection on that poller; the
+ * caller sets its number. NULL: no memory. REQUIRES: the runtime's lock */
+struct rt_futures *rt_future_block_take(struct rt_poller *poller,
+					struct rt_side *side, uint32_t count);
+/* The connection is DONE, or was not made; slots may be out still. NULL:
+ * nothing. REQUIRES: the runtime's lock */
+void rt_future_block_return(struct rt_futures *futures);
+/* How many futures of the runtime are not dropped. */
+uint32_t rt_future_held(const struct rpma_rt *rt);
+/* The pollers have ended and rt_context_is_stopped(): what was asked since. */
+void rt_future_finish_all(struct rpma_rt *rt);
+/* The runtime is freed. */
+void rt_future_free_all(struct rpma_rt *rt);
+
+/* -------------------------------------------------------------- asking --- */
+
+/* Any thread that holds it: has the poller do that. */
+void rt_future_ask_mt(struct rt_future *slot, uint32_t asked);
+/* The block's message: runs the following. */
+void rt_future_message(struct rt_msg *msg, void *owner);
+/* The poller: what was asked of the block's slots so far. */
+void rt_future_run_poller(struct rt_futures *futures);
+
+/* ------------------------------------------------------------- handles --- */
+
+/* The slot of a handle in *slot_ptr; 0, or the error, logged. */
+int rt_future_find(const struct rt_log_place *place,
+		   const struct rpma_rt_future *future,
+		   struct rt_future **slot_ptr);
+/* The handle of a slot that was taken. */
+static inline void rt_future_name(struct rpma_rt_future *future,
+				  const struct rt_future *slot)
+{
+	future->opaque[0] = (uint64_t)(uintptr_t)slot;
+	/* relaxed: the caller took it */
+	future->opaque[1] =
+		atomic_load_explicit(&slot->generation, memory_order_relaxed);
+}
+
+/* What a thread sleeps on: taken for a sleep, then given back. They are never
+ * freed: a poller may ring one a moment longer. NULL: no memory. */
+struct rt_bell *rt_future_lot_take(void);
+void rt_future_lot_return(struct rt_bell *bell);
+
+#endif /* RT_FUTURE_FUTURE_H */

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * future.c -- slots of futures: taken by posters, complete and published by the
+ * poller, given back. The poller stores a result, and publishes it with one
+ * release store at the batch's end, when its credit is back.
+ * doc/protocols/future.md.
+ */
+
+#include "poller/future.h"
+
+#include <assert.h>
+
+#include "poller/poller.h"
+
+/* ---------------------------------------------------------- the poster --- */
+
+#define COLLECTED 32 /* slots at once */
+
+static bool is_free(const struct rt_future *slot)
+{
+	/* acquire [FUTURE-3]: pairs with the release of whoever gave it back */
+	return atomic_load_explicit(&slot->state, memory_order_acquire) ==
+	       RT_FUTURE_FREE;
+}
+
+static void push_free(struct rt_futures *futures, struct rt_future *slot)
+{
+	slot->next = futures->free;
+	futures->free = (uint32_t)(slot - futures->slots) + 1;
+}
+
+/* Finds the next slots that were given back, as long as they are neighbours.
+ * They are used in this order: given back likewise, each is found at once.
+ * REQUIRES: none is known to be free */
+static void collect(struct rt_futures *futures)
+{
+	uint32_t *link = &futures->free;
+	struct rt_future *slot;
+	uint32_t found = 0;
+	uint32_t i;
+
+	for (i = 0; i < futures->count && found < COLLECTED; i++) {
+		slot = &futures->slots[futures->cursor];
+		if (is_free(slot)) {
+			*link = futures->cursor + 1;
+			link = &slot->next;
+			*link = 0;
+			found++;
+		} else if (found > 0) {
+			return; /* the next one to be given back, maybe */
+		}
+		if (++futures->cursor == futures->count)
+			futures->cursor = 0;
+	}
+}
+
+struct rt_future *rt_future_take(struct rt_futures *futures, uint64_t context)
+{
+	struct rt_future *slot;
+
+	if (futures->free == 0)
+		collect(futures);
+	if (futures->free == 0)
+		return NULL;
+	slot = &futures->slots[futures->free - 1];
+	futures->free = slot->next;
+	slot->result.context = context;
+	slot->mine = 0;
+	slot->told = 0;
+	slot->tag++;
+	/* relaxed, these: the release below orders them; the holder gets
+	 * the slot from this thread */
+	atomic_store_explicit(&slot->waiter, NULL, memory_order_relaxed);
+	atomic_store_explicit(&slot->asked, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->claim, RT_FUTURE_NONE,
+			      memory_order_relaxed);
+	/* relaxed, both: likewise */
+	atomic_store_explicit(
+		&slot->generation,
+		atomic_load_explicit(&slot->generation, memory_order_relaxed) +
+			1,
+		memory_order_relaxed);
+	/* release [FUTURE-1]: pairs with rt_future_is_expected() */
+	atomic_store_explicit(&slot->state, RT_FUTURE_OUT,
+			      memory_order_release);
+	return slot;
+}
+
+void rt_future_end_generation(struct rt_future *slot)
+{
+	/* relaxed, both: the release that follows orders them */
+	atomic_store_explicit(
+		&slot->generation,
+		atomic_load_explicit(&slot->generation, memory_order_relaxed) +
+			1,
+		memory_order_relaxed);
+}
+
+void rt_future_return(struct rt_future *slot)
+{
+	rt_future_end_generation(slot);
+	/* relaxed: only posters look, inside the gate */
+	atomic_store_explicit(&slot->state, RT_FUTURE_FREE,
+			      memory_order_relaxed);
+	push_free(slot->of, slot);
+}
+
+/* ------------------------------------------------------------- freeing --- */
+
+static void set_free(struct rt_future *slot)
+{
+	/* release [FUTURE-3]: pairs with the acquire in collect(); the last
+	 * access of this thread to the slot */
+	atomic_store_explicit(&slot->state, RT_FUTURE_FREE,
+			      memory_order_release);
+}
+
+void rt_future_free_holder(struct rt_future *slot)
+{
+	rt_future_end_generation(slot);
+	set_free(slot);
+}
+
+/* On the poller: a poster that found none may go on. */
+static void set_free_poller(struct rt_poller *poller, struct rt_future *slot)
+{
+	struct rt_futures *futures = slot->of;
+
+	set_free(slot);
+	if (futures->own != NULL)
+		rt_deliver_touch_side(poller, futures->side);
+}
+
+/* ----------------------------------------------------------- finishing --- */
+
+/* A message that was received: it is nobody's to drop. */
+static bool is_message(const struct rt_future *slot)
+{
+	return slot->of->is_recv && slot->result.status == IBV_WC_SUCCESS;
+}
+
+/* Does the continuation come? Else a drop was faster. */
+static bool claim_call(struct rt_future *slot)
+{
+	uint8_t armed = RT_FUTURE_ARMED;
+
+	/* acq_rel [FUTURE-4]: one of the poller and the holder gets it */
+	return atomic_compare_exchange_strong_explicit(
+		&slot->claim, &armed, RT_FUTURE_CALLED, memory_order_acq_rel,
+		memory_order_acquire);
+}
+
+static bool was_called(const struct rt_future *slot)
+{
+	/* relaxed: the poller's own doing */
+	return atomic_load_explicit(&slot->claim, memory_order_relaxed) ==
+	       RT_FUTURE_CALLED;
+}
+
+static void add_call(struct rt_poller *poller,
+		     const struct rt_future_then *then,
+		     const struct rpma_rt_completion *item)
+{
+	struct rt_future_batch *batch = &poller->futures;
+
+	batch->calls[batch->calls_count].then = *then;
+	batch->calls[batch->calls_count].item = *item;
+	batch->calls_count++;
+	rt_deliver_touch_number(poller, RT_ROUTE_FUTURES);
+}
+
+/* The holder gets no result of it. */
+static void detach(struct rt_future *slot)
+{
+	slot->told |= RT_FUTURE_DETACHED;
+	slot->result = (struct rpma_rt_completion){
+		.context = slot->result.context,
+		.user = slot->result.user,
+		.qp_num = slot->result.qp_num,
+		.kind = RPMA_RT_COMPLETION,
+		.status = IBV_WC_GENERAL_ERR,
+		.opcode = slot->result.opcode,
+		.flags = RPMA_RT_C_DETACHED,
+	};
+}
+
+static void add_complete(struct rt_poller *poller, struct rt_future *slot)
+{
+	rt_future_add_batch(&poller->futures, slot);
+	rt_deliver_touch_number(poller, RT_ROUTE_FUTURES);
+}
+
+/* Is its continuation the connection's queue? */
+static bool is_for_queue(const struct rt_future *slot, uint32_t asked)
+{
+	return (asked & RT_FUTURE_THEN) &&
+	       slot->of->then[slot - slot->of->slots].fn == NULL;
+}
+
+/*
+ * The continuation, of a result that is stored. Copies, then claims: with that
+ * the holder may give the slot back. True: *left goes to the queue.
+ */
+static bool run_then(struct rt_poller *poller, struct rt_future *slot,
+		     struct rpma_rt_completion *left, bool *is_called)
+{
+	struct rt_futures *futures = slot->of;
+	struct rt_future_then then = futures->then[slot - futures->slots];
+	struct rpma_rt_completion item = slot->result;
+
+	*is_called = claim_call(slot);
+	if (!*is_called)
+		return false;
+	if (then.fn != NULL) {
+		add_call(poller, &then, &item);
+		return false;
+	}
+	*left = item;
+	return true;
+}
+
+/* What was asked of it, now that its result is stored and not published. */
+static bool finish(struct rt_poller *poller, struct rt_future *slot,
+		   struct rpma_rt_completion *left)
+{
+	bool is_called = false;
+	bool is_left = false;
+
+	if (slot->told & RT_FUTURE_THEN)
+		is_left = run_then(poller, slot, left, &is_called);
+	if ((slot->told & (RT_FUTURE_DROP | RT_FUTURE_CANCEL)) && !is_called &&
+	    is_message(slot)) {
+		*left = slot->result;
+		is_left = true;
+	}
+	if (slot->told & RT_FUTURE_DROP) {
+		set_free_poller(poller, slot);
+		return is_left;
+	}
+	if (is_left || (slot->told & RT_FUTURE_CANCEL))
+		detach(slot);
+	add_complete(poller, slot);
+	return is_left;
+}
+
+bool rt_future_complete_poller(struct rt_poller *poller,
+			       const struct rt_futures *futures,
+			       const struct rpma_rt_completion *item,
+			       struct rpma_rt_completion *left)
+{
+	struct rt_future *slot = rt_future_of_cookie(item->context);
+
+	assert(slot >= futures->slots &&
+	       slot < futures->slots + futures->count);
+	(void)futures;
+	if (unlikely(!rt_future_is_expected(slot, item->context))) {
+		RT_STAT_ADD(poller, stale, 1); /* the device repeats itself */
+		return false;
+	}
+	rt_future_fill(slot, *item);
+	poller->written++;
+	if (likely(slot->told == RT_FUTURE_FILLED)) {
+		add_complete(poller, slot);
+		return false;
+	}
+	return finish(poller, slot, left);
+}
+
+/* -------------------------------------------------------- what is asked --- */
+
+/* Of one whose result is published: the holder looks at it no more, unless all
+ * that it asked for is its continuation. */
+static bool ask_after(struct rt_poller *poller, struct rt_future *slot,
+		      uint32_t asked, struct rpma_rt_completion *left)
+{
+	bool is_gone = slot->of->own == NULL;
+	bool is_called = (slot->told & RT_FUTURE_DETACHED) || was_called(slot);
+	bool is_left = false;
+
+	if (is_gone && is_for_queue(slot, asked))
+		asked |= RT_FUTURE_CANCEL; /* the result stays */
+	else if ((asked & RT_FUTURE_THEN) && !is_called)
+		is_left = run_then(poller, slot, left, &is_called);
+	if (!(asked & (RT_FUTURE_DROP | RT_FUTURE_CANCEL)) && !is_left)
+		return false; /* it may be another's by now */
+	if (!is_called && !is_gone && is_message(slot) &&
+	    !(asked & RT_FUTURE_TAKEN)) {
+		*left = slot->result;
+		is_left = true;
+	}
+	if (asked & RT_FUTURE_DROP) {
+		set_free_poller(poller, slot);
+		return is_left;
+	}
+	/* without a queue the result stays where it is */
+	if (!is_gone)
+		detach(slot);
+	slot->told |= RT_FUTURE_DETACHED;
+	add_complete(poller, slot);
+	return is_left;
+}
+
+bool rt_future_ask_poller(struct rt_poller *poller, struct rt_future *slot,
+			  uint32_t asked, struct rpma_rt_completion *left)
+{
+	assert(!rt_future_is_full(&poller->futures));
+	if (slot->told & RT_FUTURE_FILLED)
+		return ask_after(poller, slot, asked, left);
+	slot->told |= (uint8_t)(asked & (RT_FUTURE_THEN | RT_FUTURE_CANCEL |
+					 RT_FUTURE_DROP));
+	return false;
+}
+
+/* ------------------------------------------------------- a batch's end --- */
+
+static void publish_slot(struct rt_future *slot)
+{
+	enum rt_future_state state = slot->told & RT_FUTURE_DETACHED
+					     ? RT_FUTURE_ENDED
+					     : RT_FUTURE_DONE;
+
+	/* release [FUTURE-2]: pairs with rt_future_state(); the holder may give
+	 * the slot back from here on */
+	atomic_store_explicit(&slot->state, (uint8_t)state,
+			      memory_order_release);
+}
+
+/* After the fence. Slots are never freed, so one that was given back meanwhile
+ * rings for nothing, at worst. */
+static void wake(struct rt_future *slot)
+{
+	struct rt_bell *bell;
+
+	/* relaxed: the fence orders it [FUTURE-5] */
+	if (likely(atomic_load_explicit(&slot->of->sleepers,
+					memory_order_relaxed) == 0))
+		return;
+	/* acquire: the bell, made by the thread that sleeps */
+	bell = atomic_load_explicit(&slot->waiter, memory_order_acquire);
+	if (bell != NULL)
+		rt_bell_ring_fenced(bell);
+}
+
+static void publish(void *arg)
+{
+	const struct rt_poller *poller = arg;
+	uint32_t i;
+
+	for (i = 0; i < poller->futures.count; i++)
+		publish_slot(poller->futures.complete[i]);
+}
+
+static void answer(void *arg)
+{
+	struct rt_poller *poller = arg;
+	struct rt_future_batch *batch = &poller->futures;
+	uint32_t count = batch->count;
+	uint32_t i;
+
+	batch->count = 0;
+	for (i = 0; i < count; i++)
+		wake(batch->complete[i]);
+	if (likely(batch->calls_count == 0))
+		return;
+	rt_callback_date(&poller->calls);
+	rt_callback_show(&poller->calls, batch);
+	for (i = 0; i < batch->calls_count; i++)
+		batch->calls[i].then.fn(&batch->calls[i].item,
+					batch->calls[i].then.arg);
+	rt_callback_show(&poller->calls, NULL);
+	batch->calls_count = 0;
+}
+
+void rt_future_ask_ended(struct rt_future *slot, uint32_t asked)
+{
+	if (asked & RT_FUTURE_DROP) {
+		set_free(slot);
+		return;
+	}
+	if (!(asked & RT_FUTURE_CANCEL) && !is_for_queue(slot, asked))
+		return;
+	slot->told |= RT_FUTURE_DETACHED;
+	publish_slot(slot);
+	/* pairs with the one of a holder before it sleeps [FUTURE-5] */
+	rt_fence_dekker();
+	wake(slot);
+}
+
+/* No work request has the reserved number: the device made it up. */
+static void completion(struct rt_poller *poller, struct rt_cq *cq,
+		       const struct ibv_wc *wc)
+{
+	(void)cq;
+	(void)wc;
+	RT_STAT_ADD(poller, stale, 1);
+}
+
+static const struct rt_reserved_ops future_ops = {
+	.completion = completion,
+	.publish = publish,
+	.answer = answer,
+};
+
+void rt_future_init_poller(struct rt_poller *poller)
+{
+	poller->reserved[RT_ROUTE_FUTURES] =
+		(struct rt_reserved){.ops = &future_ops, .arg = poller};
+}

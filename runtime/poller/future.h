@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * future.h -- futures as a poller sees them: slots, one for each future that is
+ * out, in which it stores the result. A side of a connection has a block of
+ * them, and a route number that leads there; the wr_id says which slot. States,
+ * owners of each word, why nothing is missed: doc/protocols/future.md.
+ */
+
+#ifndef RT_POLLER_FUTURE_H
+#define RT_POLLER_FUTURE_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rpma_rt.h"
+#include "base/bell.h"
+#include "base/inbox.h"
+#include "base/order.h"
+
+struct rt_poller;
+struct rt_route_entry;
+struct rt_side;
+
+/* the reserved number whose turn at a batch's end is theirs */
+#define RT_ROUTE_FUTURES 1u
+
+enum rt_future_state {
+	RT_FUTURE_FREE = 0,
+	RT_FUTURE_OUT = 1,
+	RT_FUTURE_DONE = 2, /* the result is there */
+	RT_FUTURE_ENDED = 3 /* it was detached, and its work is over */
+};
+
+/* what its holder asks of the poller: bits */
+enum rt_future_ask {
+	RT_FUTURE_THEN = 1 << 0,
+	RT_FUTURE_CANCEL = 1 << 1,
+	RT_FUTURE_DROP = 1 << 2,
+	RT_FUTURE_TAKEN = 1 << 3, /* with DROP: the holder has the result */
+	/* poller: the result is stored; it is to be published as ENDED */
+	RT_FUTURE_FILLED = 1 << 4,
+	RT_FUTURE_DETACHED = 1 << 5
+};
+
+/* its continuation: of two that want the last word one gets it */
+enum rt_future_claim {
+	RT_FUTURE_NONE = 0,
+	RT_FUTURE_ARMED = 1,
+	RT_FUTURE_CALLED = 2, /* it is, or will be, once */
+	RT_FUTURE_NEVER = 3
+};
+
+/* the holder's own notes: bits */
+enum rt_future_mine {
+	RT_FUTURE_READ = 1 << 0, /* it has the result */
+	RT_FUTURE_AWAY = 1 << 1	 /* it waits for ENDED instead of DONE */
+};
+
+/* one slot, a cache line */
+struct rt_future {
+	/* the poller's until state says DONE or ENDED; the context, and who
+	 * has it in hand before that: the poster */
+	alignas(RT_CACHE_LINE) struct rpma_rt_completion result;
+	struct rt_futures *of; /* immutable */
+	/* the holder's, while it sleeps; rung by the poller */
+	_Atomic(struct rt_bell *) waiter;
+	_Atomic uint32_t generation; /* of the holder; odd while it is out */
+	/* in the stack of free ones, or of those asked for: index + 1 */
+	uint32_t next;
+	_Atomic uint8_t state; /* enum rt_future_state */
+	_Atomic uint8_t asked; /* bits of enum rt_future_ask */
+	_Atomic uint8_t claim; /* enum rt_future_claim */
+	uint8_t mine;	       /* the holder's: bits of enum rt_future_mine */
+	uint8_t told;	       /* the poller's: what was asked */
+	uint8_t tag;	       /* the poster's: another in each wr_id */
+};
+_Static_assert(sizeof(struct rt_future) == RT_CACHE_LINE, "a line each");
+
+/* what is called; the holder writes it before it asks */
+struct rt_future_then {
+	rpma_rt_route_fn *fn; /* NULL: to the connection's queue */
+	void *arg;
+};
+
+/* of one side of a connection; used again by others when that has ended */
+struct rt_futures {
+	/* immutable while a connection has it */
+	struct rpma_rt *rt;
+	struct rt_poller *poller;
+	struct rt_side *side;
+	uint32_t number; /* the route */
+	uint32_t count;
+	bool is_recv;
+	/* the poller's: where messages go that nobody waits for; NULL: the
+	 * connection has not begun, or has written CLOSED */
+	const struct rt_route_entry *own;
+
+	/* holders: slots with something asked for, index + 1, 0: none */
+	_Atomic uint32_t requests;
+	_Atomic bool msg_sent;	   /* about them */
+	_Atomic uint32_t sleepers; /* holders that sleep on one of the slots */
+	struct rt_msg msg;
+
+	/* posters, inside the side's gate */
+	uint32_t free; /* slots known to be free: index + 1 */
+	uint32_t cursor;
+
+	/* under the runtime's lock */
+	struct rt_futures *all_next;
+	struct rt_futures *idle_next;
+
+	struct rt_future_then *then; /* one each */
+	struct rt_future *slots;
+};
+
+#define RT_FUTURE_BATCH 64
+
+/* a poller's: what was complete in this batch */
+struct rt_future_batch {
+	uint32_t count;
+	uint32_t calls_count;
+	struct rt_future *complete[RT_FUTURE_BATCH];
+	struct {
+		struct rt_future_then then;
+		struct rpma_rt_completion item;
+	} calls[RT_FUTURE_BATCH];
+};
+
+/* ---------------------------------------------------------- the poster --- */
+
+/* Of a slot that is out: the rest of its wr_id, see rt_wr_id(). */
+static inline uint64_t rt_future_cookie(const struct rt_future *slot)
+{
+	return (uint64_t)(uintptr_t)slot | (slot->tag & (RT_CACHE_LINE - 1));
+}
+
+/* Inside the gate: a free slot, out from here on; NULL: there is none. */
+struct rt_future *rt_future_take(struct rt_futures *futures, uint64_t context);
+/* Inside the gate: it was not posted. */
+void rt_future_return(struct rt_future *slot);
+
+/* ---------------------------------------------------------- the holder --- */
+
+static inline enum rt_future_state rt_future_state(const struct rt_future *slot)
+{
+	/* acquire [FUTURE-2]: pairs with publish(); the result */
+	return (enum rt_future_state)atomic_load_explicit(&slot->state,
+							  memory_order_acquire);
+}
+
+/* Its holder has what it waits for. */
+static inline bool rt_future_is_ready(const struct rt_future *slot)
+{
+	enum rt_future_state state = rt_future_state(slot);
+
+	return state == RT_FUTURE_ENDED ||
+	       (state == RT_FUTURE_DONE && !(slot->mine & RT_FUTURE_AWAY));
+}
+
+/* The handle that names it names it no more. */
+void rt_future_end_generation(struct rt_future *slot);
+/* Its holder gives it back, and the poller has no business with it any more. */
+void rt_future_free_holder(struct rt_future *slot);
+
+/* ---------------------------------------------------------- the poller --- */
+
+/* Before its first round. */
+void rt_future_init_poller(struct rt_poller *poller);
+
+/* Is the batch to be flushed before the next one? */
+static inline bool rt_future_is_full(const struct rt_future_batch *batch)
+{
+	return batch->count == RT_FUTURE_BATCH ||
+	       batch->calls_count == RT_FUTURE_BATCH;
+}
+
+static inline struct rt_future *rt_future_of_cookie(uint64_t cookie)
+{
+	return (struct rt_future *)(uintptr_t)(cookie &
+					       ~(uint64_t)(RT_CACHE_LINE - 1));
+}
+
+/* Is it out, and with this wr_id? */
+static inline bool rt_future_is_expected(const struct rt_future *slot,
+					 uint64_t cookie)
+{
+	/* acquire [FUTURE-1]: what the poster wrote */
+	return atomic_load_explicit(&slot->state, memory_order_acquire) ==
+		       RT_FUTURE_OUT &&
+	       rt_future_cookie(slot) == cookie &&
+	       !(slot->told & RT_FUTURE_FILLED);
+}
+
+/* Stores the result, all but the context, which the poster stored. By value:
+ * inlined, it is never put together in memory. */
+static inline void rt_future_fill(struct rt_future *slot,
+				  struct rpma_rt_completion item)
+{
+	item.context = slot->result.context;
+	slot->result = item;
+	slot->told |= RT_FUTURE_FILLED;
+}
+
+static inline void rt_future_add_batch(struct rt_future_batch *batch,
+				       struct rt_future *slot)
+{
+	batch->complete[batch->count++] = slot;
+}
+
+/* A completion of the block's number; its context is the cookie. True: *left
+ * goes to the connection's queue. REQUIRES: not full */
+bool rt_future_complete_poller(struct rt_poller *poller,
+			       const struct rt_futures *futures,
+			       const struct rpma_rt_completion *item,
+			       struct rpma_rt_completion *left);
+/* What was asked of a slot; nothing of the batch is unpublished. The rest as
+ * above. */
+bool rt_future_ask_poller(struct rt_poller *poller, struct rt_future *slot,
+			  uint32_t asked, struct rpma_rt_completion *left);
+/* The same when the poller has ended: nothing is called or delivered. */
+void rt_future_ask_ended(struct rt_future *slot, uint32_t asked);
+
+#endif /* RT_POLLER_FUTURE_H */

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Futures on a made-up device, each step by hand: when a result is seen, what a
+ * cancel and a drop find before and after it, who gets a message, functions,
+ * links, death, slots that come back.
+ */
+
+#include <string.h>
+
+#include "rt_fake.h"
+
+#define FUTURES 4
+#define LARGE	200
+
+static struct rpma_rt_conn *established(struct fake *f, uint32_t futures)
+{
+	f->rt_cfg.futures = futures;
+	return fake_established(f);
+}
+
+static int post_recv(struct rpma_rt_conn *conn, uint64_t context,
+		     struct rpma_rt_future *future)
+{
+	const struct rpma_rt_recv_wr wr = {.context = context,
+					   .future = future,
+					   .flags = RPMA_RT_F_FUTURE};
+
+	return fake_post_recv(conn, &wr);
+}
+
+static int post_send(struct rpma_rt_conn *conn, uint64_t context,
+		     struct rpma_rt_future *future)
+{
+	const struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND,
+				      .context = context,
+				      .future = future,
+				      .flags = RPMA_RT_F_FUTURE};
+
+	return fake_post_send(conn, &wr);
+}
+
+/* Until there is nothing more to do. */
+static void run(struct fake *f)
+{
+	while (fake_round(f) > 0)
+		;
+}
+
+static struct rpma_rt_completion completed(const struct rpma_rt_future *future,
+					   uint64_t context,
+					   enum ibv_wc_status status)
+{
+	struct rpma_rt_completion cmpl;
+
+	assert_int_equal(rpma_rt_future_poll(future, &cmpl), 1);
+	assert_int_equal(cmpl.context, context);
+	assert_int_equal(cmpl.status, status);
+	return cmpl;
+}
+
+static void pending(const struct rpma_rt_future *future)
+{
+	struct rpma_rt_completion cmpl;
+
+	assert_int_equal(rpma_rt_future_poll(future, &cmpl), 0);
+}
+
+/* The queue has that one message. */
+static void left(struct fake *f, uint64_t context)
+{
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].kind, RPMA_RT_COMPLETION);
+	assert_int_equal(f->items[0].status, IBV_WC_SUCCESS);
+	assert_int_equal(f->items[0].context, context);
+}
+
+/* ------------------------------------------------------------- results --- */
+
+static void poll__result_after_the_batch(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = established(f, FUTURES);
+	struct rpma_rt_completion cmpl;
+	struct rpma_rt_future futures[2];
+
+	ok(post_send(conn, 1, &futures[0]));
+	ok(post_recv(conn, 2, &futures[1]));
+	pending(&futures[0]);
+	fake_sent(conn, 0, IBV_WC_SUCCESS);
+	fake_received(conn, 0, IBV_WC_SUCCESS);
+	pending(&futures[0]);
+	run(f);
+	cmpl = completed(&futures[0], 1, IBV_WC_SUCCESS);
+	assert_ptr_equal(cmpl.user, f);
+	assert_int_equal(cmpl.qp_num, conn->qp_num);
+	completed(&futures[1], 2, IBV_WC_SUCCESS);
+	assert_int_equal(fake_take(f, f->queue), 0);
+	assert_int_equal(rpma_rt_future_drop(&futures[0]), 0);
+	assert_int_equal(rpma_rt_future_drop(&futures[1]), 0);
+	fake_bury(f, &conn);
+}
+
+/* More than a batch of the poller's has room for. */
+static void poll__many_at_once(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_future *futures = calloc(LARGE, sizeof(*futures));
+	struct rpma_rt_conn *conn;
+	uint32_t i;
+
+	assert_non_null(futures);
+	f->rt_cfg.sq_size = LARGE;
+	conn = established(f, LARGE);
+	for (i = 0; i < LARGE; i++)
+		ok(post_send(conn, i, &futures[i]));
+	/* broken at the first: all the others are kept, finished at once */
+	fake_sent(conn, 0, IBV_WC_RETRY_EXC_ERR);
+	for (i = 1; i < LARGE; i++)
+		fake_sent(conn, i, IBV_WC_WR_FLUSH_ERR);
+	run(f);
+	fake_bury(f, &conn);
+	completed(&futures[0], 0, IBV_WC_RETRY_EXC_ERR);
+	for (i = 0; i < LARGE; i++) {
+		if (i > 0)
+			completed(&futures[i], i, IBV_WC_WR_FLUSH_ERR);
+		assert_int_equal(rpma_rt_future_drop(&futures[i]), 0);
+	}
+	free(futures);
+}
+
+static void link__the_error_of_a_part(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = established(f, FUTURES);
+	struct rpma_rt_future future;
+	const struct rpma_rt_wr wr[2] = {
+		{.op = RPMA_RT_OP_SEND,
+		 .flags = RPMA_RT_F_LINKED | RPMA_RT_F_PART},
+		{.op = RPMA_RT_OP_SEND,
+		 .context = 7,
+		 .future = &future,
+		 .flags = RPMA_RT_F_FUTURE}};
+
+	assert_int_equal(rpma_rt_post_send(conn, wr, 2), 2);
+	fake_sent(conn, 0, IBV_WC_REM_ACCESS_ERR);
+	fake_sent(conn, 1, IBV_WC_WR_FLUSH_ERR);
+	run(f);
+	fake_bury(f, &conn);
+	completed(&future, 7, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(rpma_rt_future_drop(&future), 0);
+}
+
+/* ----------------------------------------------------- cancel and drop --- */
+
+static void cancel(const struct rpma_rt_future *future,
+		   enum rpma_rt_cancelled expected)
+{
+	enum rpma_rt_cancelled cancelled;
+
+	ok(rpma_rt_future_cancel(future, &cancelled));
+	assert_int_equal(cancelled, expected);
+}
+
+/* early: the poller gets the request before the message, else after. */
+static void cancel_beside_a_message(struct fake *f, bool early)
+{
+	struct rpma_rt_conn *conn = established(f, FUTURES);
+	struct rpma_rt_completion cmpl;
+	struct rpma_rt_future future;
+
+	ok(post_recv(conn, 3, &future));
+	if (!early)
+		fake_received(conn, 0, IBV_WC_SUCCESS);
+	cancel(&future, RPMA_RT_CANCELLED_DETACHED);
+	run(f);
+	if (early) {
+		pending(&future);
+		fake_received(conn, 0, IBV_WC_SUCCESS);
+		run(f);
+	}
+	cmpl = completed(&future, 3, IBV_WC_GENERAL_ERR);
+	assert_int_equal(cmpl.flags, RPMA_RT_C_DETACHED);
+	left(f, 3);
+	cancel(&future, RPMA_RT_CANCELLED_DETACHED);
+	assert_int_equal(rpma_rt_future_drop(&future), 0);
+	fake_bury(f, &conn);
+}
+
+static void cancel__message_to_the_queue(void **state)
+{
+	cancel_beside_a_message(*state, true);
+	cancel_beside_a_message(*state, false);
+}
+
+static void cancel__of_a_send_nothing_in_the_queue(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = established(f, FUTURES);
+	struct rpma_rt_future future;
+
+	ok(post_send(conn, 3, &future));
+	cancel(&future, RPMA_RT_CANCELLED_DETACHED);
+	run(f);
+	fake_sent(conn, 0, IBV_WC_SUCCESS);
+	run(f);
+	completed(&future, 3, IBV_WC_GENERAL_ERR);
+	assert_int_equal(fake_take(f, f->queue), 0);
+	assert_int_equal(rpma_rt_future_drop(&future), 0);
+	fake_bury(f, &conn);
+}
+
+/* The one message comes to the queue, at whatever time the drop is. */
+static void drop__message_to_the_queue(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = established(f, FUTURES);
+	struct rpma_rt_future future;
+	uint32_t i;
+
+	for (i = 0; i < 3; i++) {
+		ok(post_recv(conn, i, &future));
+		if (i == 0) {
+			assert_int_equal(rpma_rt_future_drop(&future), 0);
+			run(f);
+		}
+		fake_received(conn, i, IBV_WC_SUCCESS);
+		if (i == 1)
+			run(f);
+		if (i > 0)
+			assert_int_equal(rpma_rt_future_drop(&future), 0);
+		run(f);
+		left(f, i);
+	}
+	fake_bury(f, &conn);
+}
+
+/* A flushed receive is no message. */
+static void drop__of_a_failure_nothing_in_the_queue(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = established(f, FUTURES);
+	struct rpma_rt_future future;
+
+	ok(post_recv(conn, 1, &future));
+	assert_int_equal(rpma_rt_future_drop(&future), 0);
+	fake_bury(f, &conn); /* CLOSED alone */
+}
+
+/* ----------------------------------------------------------- functions --- */
+
+static int calls;
+static struct rpma_rt_completion heard;
+
+static void hear(const struct rpma_rt_completion *cmpl, void *arg)
+{
+	struct rpma_rt_future *future = arg;
+
+	calls++;
+	heard = *cmpl;
+	if (future != NULL)
+		assert_int_equal(rpma_rt_future_drop(future), 1);
+}
+
+static void then__called_once(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = established(f, FUTURES);
+	struct rpma_rt_future future;
+
+	calls = 0;
+	ok(post_recv(conn, 1, &future));
+	ok(rpma_rt_future_then(&future, hear, &future));
+	run(f);
+	fake_received(conn, 0, IBV_WC_SUCCESS);
+	run(f);
+	assert_int_equal(calls, 1);
+	assert_int_equal(heard.context, 1);
+	assert_int_equal(future.opaque[0], 0);
+	ok(post_recv(conn, 2, &future)); /* the result is there */
+	fake_received(conn, 1, IBV_WC_SUCCESS);
+	run(f);
+	ok(rpma_rt_future_then(&future, hear, NULL));
+	assert_int_equal(calls, 1);
+	run(f);
+	assert_int_equal(calls, 2);
+	assert_int_equal(rpma_rt_future_drop(&future), 1);
+	assert_int_equal(fake_take(f, f->queue), 0);
+	fake_bury(f, &conn);
+}
+
+/* A drop that says never, before and after the result. */
+static void then__dropped_never(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = established(f, FUTURES);
+	struct rpma_rt_future future;
+	uint32_t i;
+
+	calls = 0;
+	for (i = 0; i < 2; i++) {
+		ok(post_recv(conn, i, &future));
+		if (i == 1) {
+			fake_received(conn, i, IBV_WC_SUCCESS);
+			run(f);
+		}
+		ok(rpma_rt_future_then(&future, hear, NULL));
+		assert_int_equal(rpma_rt_future_drop(&future), 0);
+		if (i == 0)
+			fake_received(conn, i, IBV_WC_SUCCESS);
+		run(f);
+		left(f, i);
+	}
+	assert_int_equal(calls, 0);
+	fake_bury(f, &conn);
+}
+
+static void then__cancelled_never(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = established(f, FUTURES);
+	struct rpma_rt_future future;
+
+	calls = 0;
+	ok(post_recv(conn, 1, &future));
+	ok(rpma_rt_future_then(&future, hear, NULL));
+	run(f);
+	cancel(&future, RPMA_RT_CANCELLED_DETACHED);
+	fake_received(conn, 0, IBV_WC_SUCCESS);
+	run(f);
+	left(f, 1);
+	completed(&future, 1, IBV_WC_GENERAL_ERR);
+	assert_int_equal(calls, 0);
+	assert_int_equal(rpma_rt_future_drop(&future), 0);
+	fake_bury(f, &conn);
+}
+
+static void then__to_the_queue_also_a_failure(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = established(f, FUTURES);
+	struct rpma_rt_future future;
+
+	ok(post_send(conn, 5, &future));
+	ok(rpma_rt_future_then(&future, NULL, NULL));
+	fake_sent(conn, 0, IBV_WC_SUCCESS);
+	run(f);
+	left(f, 5);
+	completed(&future, 5, IBV_WC_GENERAL_ERR);
+	assert_int_equal(rpma_rt_future_drop(&future), 1);
+	fake_bury(f, &conn);
+}
+
+/* ---------------------------------------------------------------- ends --- */
+
+/* What no completion came for is made up, and CLOSED comes after it. */
+static void death__completes_all(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = established(f, FUTURES);
+	struct rpma_rt_future futures[3];
+	struct rpma_rt_completion cmpl;
+
+	calls = 0;
+	ok(post_send(conn, 1, &futures[0]));
+	ok(post_recv(conn, 2, &futures[1]));
+	ok(post_recv(conn, 3, &futures[2]));
+	cancel(&futures[1], RPMA_RT_CANCELLED_DETACHED);
+	ok(rpma_rt_future_then(&futures[2], hear, NULL));
+	fake_bury(f, &conn);
+	cmpl = completed(&futures[0], 1, IBV_WC_GENERAL_ERR);
+	assert_int_equal(cmpl.flags, RPMA_RT_C_SYNTHESIZED);
+	cmpl = completed(&futures[1], 2, IBV_WC_GENERAL_ERR);
+	assert_int_equal(cmpl.flags, RPMA_RT_C_DETACHED);
+	assert_int_equal(calls, 1);
+	assert_int_equal(heard.context, 3);
+	/* the connection is gone, the futures are not */
+	assert_int_equal(rpma_rt_future_drop(&futures[0]), 0);
+	assert_int_equal(rpma_rt_future_drop(&futures[1]), 0);
+	assert_int_equal(rpma_rt_future_drop(&futures[2]), 1);
+}
+
+/* A message in a slot whose connection has closed stays there. */
+static void death__a_result_stays(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = established(f, FUTURES);
+	struct rpma_rt_future futures[2];
+
+	ok(post_recv(conn, 1, &futures[0]));
+	ok(post_recv(conn, 2, &futures[1]));
+	fake_received(conn, 0, IBV_WC_SUCCESS);
+	fake_received(conn, 1, IBV_WC_SUCCESS);
+	run(f);
+	fake_bury(f, &conn);
+	ok(rpma_rt_future_then(&futures[0], NULL, NULL));
+	run(f);
+	completed(&futures[0], 1, IBV_WC_SUCCESS);
+	assert_int_equal(rpma_rt_future_drop(&futures[0]), 0);
+	assert_int_equal(rpma_rt_future_drop(&futures[1]), 0);
+	run(f);
+}
+
+/* --------------------------------------------------------------- slots --- */
+
+/* The slots of what was not posted are free again. */
+static void post__refused_slots_come_back(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = established(f, 1);
+	struct rpma_rt_future future = {{0, 0}};
+	struct rpma_rt_wr wr[2] = {{.op = RPMA_RT_OP_SEND,
+				    .future = &future,
+				    .flags = RPMA_RT_F_FUTURE}};
+
+	/* the second is wrong: none is posted */
+	assert_int_equal(rpma_rt_post_send(conn, wr, 2), RPMA_E_INVAL);
+	assert_int_equal(future.opaque[0], 0);
+	/* the second has no slot: the first is posted, alone */
+	wr[1] = wr[0];
+	assert_int_equal(rpma_rt_post_send(conn, wr, 2), 1);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_FUTURES);
+	fake_sent(conn, 0, IBV_WC_SUCCESS);
+	run(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].kind, RPMA_RT_WRITABLE);
+	assert_int_equal(rpma_rt_future_drop(&future), 0);
+	/* a link has slots for all, or none */
+	wr[0].flags |= RPMA_RT_F_LINKED;
+	assert_int_equal(rpma_rt_post_send(conn, wr, 2), RPMA_E_AGAIN);
+	assert_int_equal(future.opaque[0], 0);
+	ok(post_send(conn, 1, &future));
+	assert_int_equal(rpma_rt_future_drop(&future), 0);
+	fake_bury(f, &conn);
+}
+
+static void post__refused_by_the_device_no_future(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = established(f, 1);
+	struct rpma_rt_future future;
+
+	fake_fail("post_send", 1, ENOMEM);
+	assert_int_equal(post_send(conn, 1, &future), RPMA_E_PROVIDER);
+	assert_int_equal(future.opaque[0], 0);
+	fake_bury(f, &conn);
+}
+
+/* The poller frees a slot: a poster that was refused gets WRITABLE. */
+static void post__WRITABLE_for_a_slot_of_the_poller(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = established(f, 1);
+	struct rpma_rt_future future;
+
+	ok(post_recv(conn, 1, &future));
+	fake_received(conn, 0, IBV_WC_SUCCESS);
+	run(f);
+	assert_int_equal(rpma_rt_future_drop(&future), 0); /* asked */
+	assert_int_equal(post_recv(conn, 2, &future), RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_FUTURES);
+	run(f);
+	assert_int_equal(fake_take(f, f->queue), 2);
+	assert_int_equal(f->items[0].context, 1);
+	assert_int_equal(f->items[1].kind, RPMA_RT_WRITABLE);
+	ok(post_recv(conn, 2, &future));
+	assert_int_equal(rpma_rt_future_drop(&future), 0);
+	fake_bury(f, &conn);
+}
+
+/* Blocks of connections that are gone serve others. */
+static void block__used_again(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_future future;
+	int memory = 0;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		conn = established(f, FUTURES);
+		ok(post_send(conn, 1, &future));
+		fake_bury(f, &conn);
+		assert_int_equal(rpma_rt_future_drop(&future), 0);
+		run(f);
+		if (i == 0)
+			memory = fake_memory();
+	}
+	assert_int_equal(fake_memory(), memory);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(poll__result_after_the_batch),
+		fake_test(poll__many_at_once),
+		fake_test(link__the_error_of_a_part),
+		fake_test(cancel__message_to_the_queue),
+		fake_test(cancel__of_a_send_nothing_in_the_queue),
+		fake_test(drop__message_to_the_queue),
+		fake_test(drop__of_a_failure_nothing_in_the_queue),
+		fake_test(then__called_once),
+		fake_test(then__dropped_never),
+		fake_test(then__cancelled_never),
+		fake_test(then__to_the_queue_also_a_failure),
+		fake_test(death__completes_all),
+		fake_test(death__a_result_stays),
+		fake_test(post__refused_slots_come_back),
+		fake_test(post__refused_by_the_device_no_future),
+		fake_test(post__WRITABLE_for_a_slot_of_the_poller),
+		fake_test(block__used_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
