@@ -66,6 +66,7 @@ int both_listen(struct both *both, struct rpma_rt_queue *queue)
 	cfg.peer = both->peer;
 	cfg.queue = queue;
 	cfg.pool = both->pool;
+	cfg.futures = both->futures;
 	ret = TRY(rpma_rt_listen(both->rt, both->address, "0", &cfg,
 				 &both->listener)) ||
 	      TRY(rpma_rt_listener_get_port(both->listener, &port));
@@ -80,6 +81,7 @@ int both_connect(struct both *both, struct rpma_rt_queue *queue,
 
 	cfg.peer = both->peer;
 	cfg.queue = queue;
+	cfg.futures = both->futures;
 	cfg.user = end;
 	cfg.pool = both->pool;
 	return TRY(rpma_rt_conn_new(both->rt, both->address, both->port, &cfg,

@@ -31,7 +31,8 @@ struct both {
 	struct rpma_peer *peer;
 	struct rpma_mr_local *mr;
 	char *page;
-	size_t used; /* of the page */
+	size_t used;	  /* of the page */
+	uint32_t futures; /* of each connection and side */
 	struct rpma_rt *rt;
 	struct rpma_rt_listener *listener;
 	struct rpma_rt_pool *pool; /* the receives come from it; NULL: none */
