@@ -9,7 +9,8 @@
  * "post". WAY says where completions lead: "queue", "shared" (a queue of
  * several consumers), "callback" (a function), "srq" (receives of a shared
  * receive queue, to a queue), "adopted" (receives of an adopted connection),
- * "write" (sends, to a queue); "bare" is an ibv_poll_cq() loop that looks at
+ * "write" (sends, to a queue), "future" (receives, each with a future, which
+ * the consumer polls and drops); "bare" is an ibv_poll_cq() loop that looks at
  * each. A poll finds BATCH completions at most.
  *
  * All by the public interface, in manual mode, on one thread: a burst is
@@ -46,6 +47,7 @@ struct bench {
 	struct rpma_rt_srq *srq;
 	struct rpma_conn *plain[2]; /* adopted, its peer */
 	struct rpma_rt_adopted *adopted;
+	struct rpma_rt_future futures[COUNT];
 	uint64_t called;
 
 	double ns[STEPS][MAX_BURSTS];
@@ -61,6 +63,7 @@ struct way {
 	/* POST_EACH work requests */
 	void (*post)(struct bench *bench, uint64_t context);
 	bool calls; /* a function: nothing is in a queue */
+	bool holds; /* futures: likewise */
 };
 
 /* ------------------------------------------ the device that only copies --- */
@@ -339,6 +342,27 @@ static void post_adopted(struct bench *bench, uint64_t context)
 			(const void *)(uintptr_t)(context + (uint64_t)i)));
 }
 
+static void open_future(struct bench *bench)
+{
+	bench->stage.cfg->futures = DEPTH;
+	open_pair(bench);
+}
+
+static void post_futures(struct bench *bench, uint64_t context)
+{
+	struct rpma_rt_recv_wr wrs[POST_EACH];
+	int i;
+
+	for (i = 0; i < POST_EACH; i++) {
+		rpma_rt_prep_recv(&wrs[i], bench->stage.mr, 0, 64,
+				  context + (uint64_t)i);
+		wrs[i].flags = RPMA_RT_F_FUTURE;
+		wrs[i].future = &bench->futures[context + (uint64_t)i];
+	}
+	MUST_ANSWER(POST_EACH,
+		    rpma_rt_post_recv(bench->pair.active, wrs, POST_EACH));
+}
+
 static void post_bare(struct bench *bench, uint64_t context)
 {
 	int i;
@@ -349,13 +373,15 @@ static void post_bare(struct bench *bench, uint64_t context)
 }
 
 static const struct way ways[] = {
-	{"bare", false, NULL, NULL, post_bare, false},
-	{"queue", false, open_queue, close_queue, post_recvs, false},
-	{"shared", true, open_queue, close_queue, post_recvs, false},
-	{"callback", false, open_callback, close_pair, post_recvs, true},
-	{"srq", false, open_srq, close_srq, post_srq_recvs, false},
-	{"adopted", false, open_adopted, close_adopted, post_adopted, false},
-	{"write", false, open_write, close_queue, post_writes, false},
+	{"bare", false, NULL, NULL, post_bare, false, false},
+	{"queue", false, open_queue, close_queue, post_recvs, false, false},
+	{"shared", true, open_queue, close_queue, post_recvs, false, false},
+	{"callback", false, open_callback, close_pair, post_recvs, true, false},
+	{"srq", false, open_srq, close_srq, post_srq_recvs, false, false},
+	{"adopted", false, open_adopted, close_adopted, post_adopted, false,
+	 false},
+	{"write", false, open_write, close_queue, post_writes, false, false},
+	{"future", false, open_future, close_pair, post_futures, false, true},
 };
 
 static const struct way *find_way(const char *name)
@@ -366,7 +392,8 @@ static const struct way *find_way(const char *name)
 		if (strcmp(ways[i].name, name) == 0)
 			return &ways[i];
 	}
-	bench_fail("WAY is bare, queue, shared, callback, srq, adopted, write");
+	bench_fail("WAY is bare, queue, shared, callback, srq, adopted, write, "
+		   "future");
 }
 
 /* ------------------------------------------------------------ measuring --- */
@@ -411,6 +438,18 @@ static void take(struct bench *bench)
 	}
 }
 
+static void take_futures(struct bench *bench)
+{
+	struct rpma_rt_completion item;
+	uint64_t i;
+
+	for (i = 0; i < COUNT; i++) {
+		MUST_ANSWER(1, rpma_rt_future_poll(&bench->futures[i], &item));
+		CHECK(item.status == IBV_WC_SUCCESS && item.context == i);
+		MUST(rpma_rt_future_drop(&bench->futures[i]));
+	}
+}
+
 /* Posts, delivers, takes; the seconds of each. */
 static void burst(struct bench *bench, const struct way *way, struct ibv_cq *cq,
 		  double seconds[STEPS])
@@ -428,7 +467,9 @@ static void burst(struct bench *bench, const struct way *way, struct ibv_cq *cq,
 		run_rounds(bench);
 	seconds[ROUND] = bench_now() - begin;
 	begin = bench_now();
-	if (way->open != NULL && !way->calls)
+	if (way->holds)
+		take_futures(bench);
+	else if (way->open != NULL && !way->calls)
 		take(bench);
 	seconds[TAKE] = bench_now() - begin;
 }
