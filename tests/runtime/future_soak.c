@@ -15,6 +15,7 @@
  */
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -104,8 +105,10 @@ static void post_one(struct holder *h)
 					  memory_order_release);
 	}
 	pthread_mutex_unlock(&soak->lock);
-	if (ret != 0)
+	if (ret != 0) {
 		free(held->future);
+		sched_yield();
+	}
 	CHECK(ret == 0 || ret == RPMA_E_AGAIN || ret == RPMA_RT_E_CLOSED);
 }
 
@@ -267,13 +270,17 @@ static void send_all(struct soak *soak, uint32_t count)
 		CHECK(world_now_ms() < until);
 		/* acquire: pairs with the posts */
 		if (sent ==
-		    atomic_load_explicit(&soak->posted, memory_order_acquire))
+		    atomic_load_explicit(&soak->posted, memory_order_acquire)) {
+			sched_yield();
 			continue;
+		}
 		rpma_rt_prep_send(&wr, soak->s.mr, 0, LEN, RPMA_RT_F_FUTURE,
 				  sent);
 		wr.future = &future;
-		if (world_post_send(soak->pair.active, &wr) == RPMA_E_AGAIN)
+		if (world_post_send(soak->pair.active, &wr) == RPMA_E_AGAIN) {
+			sched_yield();
 			continue;
+		}
 		sent++;
 		if (roll(&soak->seed, 2)) {
 			MUST_ANSWER(1, rpma_rt_future_wait(&future, &cmpl,
