@@ -72,8 +72,8 @@ enum rpma_rt_again {
 	RPMA_RT_AGAIN_BACKLOG = 2, /* the destination's consumer is behind */
 	RPMA_RT_AGAIN_LOCK = 3,	   /* on a poller thread: another is inside */
 	RPMA_RT_AGAIN_NOT_YET = 4, /* before READY (receives), ESTABLISHED */
-	/* all futures of that side are held: drop some. WRITABLE comes only
-	 * for those that were dropped before they were complete */
+	/* all futures of that side are held: drop some. WRITABLE comes with
+	 * the next completion of that side; all may be held still */
 	RPMA_RT_AGAIN_FUTURES = 5
 };
 
@@ -1019,7 +1019,8 @@ RPMA_RT_MUST_CHECK int rpma_rt_post_recv(struct rpma_rt_conn *conn,
  * rpma_rt_delete() is RPMA_RT_E_BUSY while any is held, and a future may
  * outlive its connection. Before CLOSED every future of a connection is
  * complete, like other work requests. After fork() each call in the child is
- * RPMA_RT_E_FORKED; RPMA_E_INVAL: the future was dropped before, or none.
+ * RPMA_RT_E_FORKED; RPMA_E_INVAL: the future was dropped before, or none, as
+ * long as its runtime is there. Each work request of a post names its own.
  */
 struct rpma_rt_future {
 	uint64_t opaque[2];
@@ -1050,7 +1051,8 @@ rpma_rt_future_wait_some(const struct rpma_rt_future *futures, int count,
 enum rpma_rt_cancelled {
 	/* it takes effect or not, and the result is dropped */
 	RPMA_RT_CANCELLED_DETACHED = 1,
-	/* too late: the result is there, or with its function */
+	/* too late: the result is there, or with its function, or goes to the
+	 * queue that rpma_rt_future_then() led it to */
 	RPMA_RT_CANCELLED_DONE = 2
 };
 
@@ -1058,8 +1060,8 @@ enum rpma_rt_cancelled {
  * Gives up the result; never waits. DETACHED: nobody gets it, but a message
  * that a receive took, or takes, goes to the connection's queue. The memory is
  * the device's until the future is complete, which poll and wait report, with
- * RPMA_RT_C_DETACHED. (A receive whose connection had written CLOSED by then
- * keeps its result.) The future is still to be dropped. Thread: the holder's.
+ * RPMA_RT_C_DETACHED; once the connection has ended the result stays. The
+ * future is still to be dropped. Thread: the holder's.
  */
 int rpma_rt_future_cancel(const struct rpma_rt_future *future,
 			  enum rpma_rt_cancelled *cancelled);
@@ -1067,7 +1069,7 @@ int rpma_rt_future_cancel(const struct rpma_rt_future *future,
  * Has the connection's poller call fn(cmpl, arg) once with the result, as the
  * function of a route; also if it is complete already. fn NULL: the result goes
  * to the connection's queue instead, and the future is complete with
- * RPMA_RT_C_DETACHED, unless CLOSED was written before. Once a future, not
+ * RPMA_RT_C_DETACHED, unless the connection has ended. Once a future, not
  * after a cancel: RPMA_E_INVAL. After a stop it is not called. Thread: the
  * holder's.
  */
@@ -1078,8 +1080,8 @@ int rpma_rt_future_then(const struct rpma_rt_future *future,
  * was not called, and will not be; 1: it was, or will be in a moment. Of a
  * zeroed one 0. The work goes on, and its memory is the device's until that is
  * over: cancel and wait if that has to be known. A message that a receive took,
- * or takes, and nobody got, goes to the connection's queue, unless CLOSED is
- * written by then. Thread: the holder's.
+ * or takes, and nobody got, goes to the connection's queue, unless that has
+ * ended. Thread: the holder's.
  */
 int rpma_rt_future_drop(struct rpma_rt_future *future);
 

@@ -264,6 +264,8 @@ static void finish_queues(struct rpma_rt *rt)
 	/* release: pairs with the acquire in rt_context_is_stopped() */
 	atomic_store_explicit(&rt->stopped, true, memory_order_release);
 	rt_queue_finish_all(rt->queues);
+	/* before a second caller of stop goes on, which may delete */
+	rt_future_finish_all(rt);
 	pthread_cond_broadcast(&rt->quiet);
 	pthread_mutex_unlock(&rt->lock);
 }
@@ -318,7 +320,6 @@ int rpma_rt_stop(struct rpma_rt *rt)
 	rt_srq_finish_all(rt);
 	stop_threads(rt);
 	finish_queues(rt);
-	rt_future_finish_all(rt);
 	return 0;
 }
 

@@ -63,7 +63,6 @@ struct rpma_rt {
 	struct rpma_rt_adopted *adopted;
 	struct rpma_rt_pool *ended_pools; /* deleted after the stop */
 	struct rt_futures *futures;	  /* blocks of slots; all that are */
-	struct rt_futures *idle_futures;  /* of no connection */
 	uint32_t in_use;	/* connections not DONE, calls that hold it */
 	bool stopping;		/* no further ones */
 	bool has_resolver;	/* a name was given */

@@ -14,7 +14,6 @@
 #include "base/self.h"
 
 /* between two looks at whom a poller belongs to */
-#define LOOK_NS 10000000
 /* a poller that has something to do and is not run for so long is logged */
 #define STALL_NS 1000000000u
 
@@ -149,7 +148,7 @@ void rt_wait_step(struct rt_wait *wait, pthread_cond_t *cond,
 		is_running |= visit(wait);
 		watch(wait);
 	}
-	wait->nap_ns = is_running ? RT_WAIT_NS : LOOK_NS;
+	wait->nap_ns = is_running ? RT_WAIT_NS : RT_WAIT_LOOK_NS;
 	pthread_mutex_lock(lock);
 }
 

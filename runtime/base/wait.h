@@ -52,5 +52,8 @@ void rt_wait_nap(void);
 bool rt_wait_has_pollers(void);
 void rt_wait_run(void);
 #define RT_WAIT_NS 100000
+/* Or than this, if what it waits for is another thread's poller, which may lose
+ * its owner. */
+#define RT_WAIT_LOOK_NS 10000000
 
 #endif /* RT_BASE_WAIT_H */

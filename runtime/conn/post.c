@@ -172,6 +172,8 @@ int rt_post_take_future(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 
 void rt_post_return_future(struct rpma_rt_future *future)
 {
+	if (future->opaque[0] == 0) /* two of the call named it */
+		return;
 	rt_future_return(slot_of(future));
 	*future = (struct rpma_rt_future){{0, 0}};
 }

@@ -30,7 +30,7 @@ static uint32_t take_asked(struct rt_future *slot)
 	return atomic_exchange_explicit(&slot->asked, 0, memory_order_acq_rel);
 }
 
-static void run_ended(struct rt_futures *futures)
+static void run_ended_once(struct rt_futures *futures)
 {
 	uint32_t at = take_all(futures);
 	struct rt_future *slot;
@@ -40,6 +40,32 @@ static void run_ended(struct rt_futures *futures)
 		at = slot->next;
 		rt_future_ask_ended(slot, take_asked(slot));
 	}
+}
+
+static bool has_requests(const struct rt_futures *futures)
+{
+	/* relaxed: after the fence of run_ended() */
+	return atomic_load_explicit(&futures->requests, memory_order_relaxed) !=
+	       0;
+}
+
+/* In place of the poller, which has ended: one thread at a time. One that finds
+ * another inside leaves its request to that, which looks again [FUTURE-7]. */
+static void run_ended(struct rt_futures *futures)
+{
+	do {
+		/* acquire: what the last one inside did with the slots */
+		if (atomic_exchange_explicit(&futures->ending, true,
+					     memory_order_acq_rel))
+			return;
+		run_ended_once(futures);
+		/* release: to the next one inside */
+		atomic_store_explicit(&futures->ending, false,
+				      memory_order_release);
+		/* pairs with the one of a thread that has put a request there
+		 * and then finds this one inside */
+		rt_fence_dekker();
+	} while (has_requests(futures));
 }
 
 void rt_future_run_poller(struct rt_futures *futures)
@@ -87,6 +113,11 @@ void rt_future_message(struct rt_msg *msg, void *owner)
 	 * put on the stack from here on sends it again */
 	atomic_exchange_explicit(&futures->msg_sent, false,
 				 memory_order_acq_rel);
+	/* acquire: pairs with the release in rt_poller_stop(). No batch may
+	 * follow that would publish it: it is the stop's [FUTURE-7] */
+	if (atomic_load_explicit(&futures->poller->stopping,
+				 memory_order_acquire))
+		return;
 	rt_future_run_poller(futures);
 }
 

@@ -100,6 +100,15 @@ int rpma_rt_future_then(const struct rpma_rt_future *future,
 
 /* ----------------------------------------------------- cancel and drop --- */
 
+/* Of one that waits for ENDED: because its result goes to the queue, which is
+ * not taken back? */
+static bool is_led_away(const struct rt_future *slot)
+{
+	enum rt_future_claim claim = claim_of(slot);
+
+	return claim == RT_FUTURE_ARMED || claim == RT_FUTURE_CALLED;
+}
+
 int rpma_rt_future_cancel(const struct rpma_rt_future *future,
 			  enum rpma_rt_cancelled *cancelled)
 {
@@ -111,13 +120,14 @@ int rpma_rt_future_cancel(const struct rpma_rt_future *future,
 	if (ret)
 		return ret;
 	*cancelled = RPMA_RT_CANCELLED_DONE;
-	if (rt_future_is_ready(slot) && !(slot->mine & RT_FUTURE_AWAY))
+	if (slot->mine & RT_FUTURE_AWAY) {
+		if (!is_led_away(slot)) /* cancelled before */
+			*cancelled = RPMA_RT_CANCELLED_DETACHED;
 		return 0;
-	if (!take_call_back(slot))
+	}
+	if (rt_future_is_ready(slot) || !take_call_back(slot))
 		return 0;
 	*cancelled = RPMA_RT_CANCELLED_DETACHED;
-	if (slot->mine & RT_FUTURE_AWAY)
-		return 0;
 	slot->mine |= RT_FUTURE_AWAY;
 	rt_future_ask_mt(slot, RT_FUTURE_CANCEL);
 	return 0;

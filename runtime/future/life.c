@@ -17,48 +17,83 @@
 #include "base/wr.h"
 #include "poller/poller.h"
 
-/* of blocks that might do, so many are looked at */
-#define LOOKED_AT 16
-
 static uint32_t count_out(const struct rt_futures *futures)
 {
 	uint32_t out = 0;
 	uint32_t i;
 
-	for (i = 0; i < futures->count; i++)
+	for (i = 0; i < futures->room; i++)
 		out += rt_future_state(&futures->slots[i]) != RT_FUTURE_FREE;
 	return out;
 }
 
-/* One that has enough, all free. */
-static struct rt_futures *
-find_idle(struct rpma_rt *rt, const struct rt_poller *poller, uint32_t count)
+static bool is_all_free(const struct rt_futures *futures)
 {
-	struct rt_futures **link = &rt->idle_futures;
-	struct rt_futures *futures;
-	int i;
+	uint32_t i;
 
-	for (i = 0; i < LOOKED_AT && *link != NULL; i++) {
-		futures = *link;
-		if (futures->poller == poller && futures->count >= count &&
-		    futures->count <= 2 * count && count_out(futures) == 0) {
-			*link = futures->idle_next;
-			return futures;
-		}
-		link = &futures->idle_next;
+	for (i = 0; i < futures->room; i++) {
+		if (rt_future_state(&futures->slots[i]) != RT_FUTURE_FREE)
+			return false;
 	}
+	return true;
+}
+
+/* The power of two that count needs. */
+static int size_of(uint32_t count)
+{
+	return count == 1 ? 0 : 32 - __builtin_clz(count - 1);
+}
+
+/* Out of the ring comes the one behind `before`. */
+static struct rt_futures *unlink_next(struct rt_futures **ring,
+				      struct rt_futures *before)
+{
+	struct rt_futures *futures = before->idle_next;
+
+	before->idle_next = futures->idle_next;
+	if (futures == before)
+		*ring = NULL;
+	else if (futures == *ring)
+		*ring = before;
+	return futures;
+}
+
+/* One of them that is all free. Such ones are at the beginning; of the others
+ * there are as many as have futures that the program has not dropped. */
+static struct rt_futures *find_idle(struct rt_futures **ring)
+{
+	struct rt_futures *before = *ring;
+
+	if (before == NULL)
+		return NULL;
+	do {
+		if (is_all_free(before->idle_next))
+			return unlink_next(ring, before);
+		before = before->idle_next;
+	} while (before != *ring);
 	return NULL;
 }
 
-static struct rt_futures *make(struct rt_poller *poller, uint32_t count)
+static void link_idle(struct rt_futures **ring, struct rt_futures *futures)
+{
+	struct rt_futures *last = *ring;
+
+	futures->idle_next = last != NULL ? last->idle_next : futures;
+	if (last != NULL)
+		last->idle_next = futures;
+	if (last == NULL || !is_all_free(futures))
+		*ring = futures;
+}
+
+static struct rt_futures *make(struct rt_poller *poller, uint32_t room)
 {
 	struct rt_futures *futures = calloc(1, sizeof(*futures));
-	size_t size = count * sizeof(*futures->slots);
+	size_t size = room * sizeof(*futures->slots);
 	uint32_t i;
 
 	if (futures == NULL)
 		return NULL;
-	futures->then = calloc(count, sizeof(*futures->then));
+	futures->then = calloc(room, sizeof(*futures->then));
 	futures->slots = aligned_alloc(RT_CACHE_LINE, size);
 	/* a slot's address is part of a wr_id */
 	if (futures->then == NULL || futures->slots == NULL ||
@@ -69,11 +104,11 @@ static struct rt_futures *make(struct rt_poller *poller, uint32_t count)
 		return NULL;
 	}
 	memset(futures->slots, 0, size);
-	for (i = 0; i < count; i++)
+	for (i = 0; i < room; i++)
 		futures->slots[i].of = futures;
 	futures->rt = poller->rt;
 	futures->poller = poller;
-	futures->count = count;
+	futures->room = room;
 	futures->msg.fn = rt_future_message;
 	futures->all_next = poller->rt->futures;
 	poller->rt->futures = futures;
@@ -83,12 +118,17 @@ static struct rt_futures *make(struct rt_poller *poller, uint32_t count)
 struct rt_futures *rt_future_block_take(struct rt_poller *poller,
 					struct rt_side *side, uint32_t count)
 {
-	struct rt_futures *futures = find_idle(poller->rt, poller, count);
+	int size = size_of(count);
+	struct rt_futures *futures = find_idle(&poller->idle_futures[size]);
 
 	if (futures == NULL)
-		futures = make(poller, count);
+		futures = make(poller, (uint32_t)1 << size);
 	if (futures == NULL)
 		return NULL;
+	/* no slot beyond count: those that were known to be free may be */
+	futures->count = count;
+	futures->free = 0;
+	futures->cursor = 0;
 	futures->side = side;
 	futures->is_recv = side->which == RPMA_RT_RECV_SIDE;
 	return futures;
@@ -96,13 +136,10 @@ struct rt_futures *rt_future_block_take(struct rt_poller *poller,
 
 void rt_future_block_return(struct rt_futures *futures)
 {
-	struct rpma_rt *rt;
-
-	if (futures == NULL)
-		return;
-	rt = futures->rt;
-	futures->idle_next = rt->idle_futures;
-	rt->idle_futures = futures;
+	if (futures != NULL)
+		link_idle(
+			&futures->poller->idle_futures[size_of(futures->room)],
+			futures);
 }
 
 uint32_t rt_future_held(const struct rpma_rt *rt)

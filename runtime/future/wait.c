@@ -30,6 +30,7 @@ struct wait {
 	int64_t end_ns; /* -1: without end */
 	int succeeded;	/* of the last look */
 	int complete;
+	bool is_of_others; /* one has a poller that another thread runs */
 };
 
 static struct rt_future *slot_of(const struct wait *wait, int index)
@@ -122,7 +123,7 @@ static void sleep_at(struct wait *wait, struct rt_bell *bell, int64_t ns)
 
 /* Runs what nobody else does: the caller's pollers, and those of the futures
  * that belong to no thread. Are there any? */
-static bool run_pollers(const struct wait *wait)
+static bool run_pollers(struct wait *wait)
 {
 	struct rt_poller *last = NULL;
 	struct rt_poller *poller;
@@ -137,6 +138,7 @@ static bool run_pollers(const struct wait *wait)
 			continue;
 		last = poller;
 		is_any |= rt_owner_visit(&poller->owned);
+		wait->is_of_others = true;
 	}
 	return is_any;
 }
@@ -145,15 +147,17 @@ static bool run_pollers(const struct wait *wait)
 static int wait_asleep(struct wait *wait)
 {
 	struct rt_bell *bell = rt_future_lot_take();
+	int64_t left, most;
 	bool is_running;
-	int64_t left;
 
 	if (bell == NULL)
 		return RT_REFUSED(RPMA_E_NOMEM, "the future is not waited for");
 	while (!look(wait) && (left = left_ns(wait)) != 0) {
 		is_running = run_pollers(wait);
-		if (is_running && (left < 0 || left > RT_WAIT_NS))
-			left = RT_WAIT_NS;
+		most = is_running ? RT_WAIT_NS : RT_WAIT_LOOK_NS;
+		if ((is_running || wait->is_of_others) &&
+		    (left < 0 || left > most))
+			left = most;
 		if (!is_running || !look(wait))
 			sleep_at(wait, bell, left);
 	}

@@ -93,7 +93,8 @@ struct rt_futures {
 	struct rt_poller *poller;
 	struct rt_side *side;
 	uint32_t number; /* the route */
-	uint32_t count;
+	uint32_t count;	 /* slots that it uses */
+	uint32_t room;	 /* slots that there are, a power of two; immutable */
 	bool is_recv;
 	/* the poller's: where messages go that nobody waits for; NULL: the
 	 * connection has not begun, or has written CLOSED */
@@ -102,6 +103,7 @@ struct rt_futures {
 	/* holders: slots with something asked for, index + 1, 0: none */
 	_Atomic uint32_t requests;
 	_Atomic bool msg_sent;	   /* about them */
+	_Atomic bool ending;	   /* after a stop: a thread does them */
 	_Atomic uint32_t sleepers; /* holders that sleep on one of the slots */
 	struct rt_msg msg;
 
@@ -111,11 +113,14 @@ struct rt_futures {
 
 	/* under the runtime's lock */
 	struct rt_futures *all_next;
-	struct rt_futures *idle_next;
+	struct rt_futures *idle_next; /* in the ring of its size */
 
 	struct rt_future_then *then; /* one each */
 	struct rt_future *slots;
 };
+
+/* sizes of blocks: powers of two, up to what a configuration may ask for */
+#define RT_FUTURE_SIZES 21
 
 #define RT_FUTURE_BATCH 64
 

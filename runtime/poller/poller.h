@@ -105,6 +105,10 @@ struct rt_poller {
 			spilled, lost, stale, lost_events_recovered, keepalives,
 			last_wqe_missing, spinning_ns, sleeping_ns;
 	} stats;
+
+	/* under the runtime's lock: blocks of no connection, by size, each a
+	 * ring; its last, NULL: none */
+	struct rt_futures *idle_futures[RT_FUTURE_SIZES];
 };
 
 /* one writer: a plain add, published relaxed since it orders nothing */

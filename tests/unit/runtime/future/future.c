@@ -352,6 +352,32 @@ static void then__to_the_queue_also_a_failure(void **state)
 	fake_bury(f, &conn);
 }
 
+/* What was led to the queue is not taken back: it comes there. */
+static void then__to_the_queue_then_cancelled_DONE(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = established(f, FUTURES);
+	enum rpma_rt_cancelled cancelled;
+	struct rpma_rt_future future;
+	int i;
+
+	ok(post_recv(conn, 5, &future));
+	ok(rpma_rt_future_then(&future, NULL, NULL));
+	for (i = 0; i < 2; i++) {
+		ok(rpma_rt_future_cancel(&future, &cancelled));
+		assert_int_equal(cancelled, RPMA_RT_CANCELLED_DONE);
+		pending(&future);
+	}
+	fake_received(conn, 0, IBV_WC_SUCCESS);
+	run(f);
+	left(f, 5);
+	ok(rpma_rt_future_cancel(&future, &cancelled));
+	assert_int_equal(cancelled, RPMA_RT_CANCELLED_DONE);
+	completed(&future, 5, IBV_WC_GENERAL_ERR);
+	assert_int_equal(rpma_rt_future_drop(&future), 1);
+	fake_bury(f, &conn);
+}
+
 /* ---------------------------------------------------------------- ends --- */
 
 /* What no completion came for is made up, and CLOSED comes after it. */
@@ -490,6 +516,65 @@ static void block__used_again(void **state)
 	assert_int_equal(fake_memory(), memory);
 }
 
+/* A connection has as many as it asked for, also in slots of one that had more.
+ */
+static void block__used_again_by_one_with_fewer(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = established(f, FUTURES + 4);
+	struct rpma_rt_future futures[FUTURES + 4];
+	int memory;
+	int i;
+
+	for (i = 0; i < FUTURES + 4; i++)
+		ok(post_recv(conn, 1, &futures[i]));
+	fake_bury(f, &conn);
+	for (i = 0; i < FUTURES + 4; i++)
+		assert_int_equal(rpma_rt_future_drop(&futures[i]), 0);
+	run(f);
+	memory = fake_memory();
+	conn = established(f, FUTURES + 1);
+	for (i = 0; i < FUTURES + 1; i++)
+		ok(post_recv(conn, 1, &futures[i]));
+	assert_int_equal(post_recv(conn, 1, &futures[i]), RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_FUTURES);
+	fake_bury(f, &conn);
+	for (i = 0; i < FUTURES + 1; i++)
+		assert_int_equal(rpma_rt_future_drop(&futures[i]), 0);
+	run(f);
+	assert_int_equal(fake_memory(), memory);
+}
+
+/* As many blocks as are held stay, and no more. */
+static void block__held_by_many_others_used_again(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_future held[LARGE / 4];
+	struct rpma_rt_future future;
+	struct rpma_rt_conn *conn;
+	int memory = 0;
+	int i;
+
+	for (i = 0; i < LARGE / 4; i++) {
+		conn = established(f, FUTURES);
+		ok(post_send(conn, 1, &held[i]));
+		fake_bury(f, &conn);
+	}
+	run(f);
+	for (i = 0; i < LARGE / 4; i++) {
+		conn = established(f, FUTURES);
+		ok(post_recv(conn, 1, &future));
+		fake_bury(f, &conn);
+		assert_int_equal(rpma_rt_future_drop(&future), 0);
+		run(f);
+		if (i == 0)
+			memory = fake_memory();
+	}
+	assert_int_equal(fake_memory(), memory);
+	for (i = 0; i < LARGE / 4; i++)
+		assert_int_equal(rpma_rt_future_drop(&held[i]), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -503,6 +588,7 @@ int main(void)
 		fake_test(then__called_once),
 		fake_test(then__dropped_never),
 		fake_test(then__cancelled_never),
+		fake_test(then__to_the_queue_then_cancelled_DONE),
 		fake_test(then__to_the_queue_also_a_failure),
 		fake_test(death__completes_all),
 		fake_test(death__a_result_stays),
@@ -510,6 +596,8 @@ int main(void)
 		fake_test(post__refused_by_the_device_no_future),
 		fake_test(post__WRITABLE_for_a_slot_of_the_poller),
 		fake_test(block__used_again),
+		fake_test(block__used_again_by_one_with_fewer),
+		fake_test(block__held_by_many_others_used_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
