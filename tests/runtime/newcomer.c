@@ -142,7 +142,7 @@ static void flag_of_another_operation(void)
 static void flag_that_is_none(void)
 {
 	refuse_send(&(struct rpma_rt_wr){
-		.op = RPMA_RT_OP_SEND, .flags = ALWAYS | 1u << 30, .len = 8});
+		.op = RPMA_RT_OP_SEND, .flags = ALWAYS | 1u << 22, .len = 8});
 }
 
 static void operation_forgotten(void)
