@@ -130,6 +130,9 @@ enum rpma_rt_reason {
 /* of a future that was cancelled, or led to the queue: its work is over, the
  * outcome is not in it (status IBV_WC_GENERAL_ERR) */
 #define RPMA_RT_C_DETACHED (1 << 5)
+/* of a future: its work request waited for room, and was not posted: it has no
+ * effect (status IBV_WC_GENERAL_ERR) */
+#define RPMA_RT_C_NOT_POSTED (1 << 6)
 /* not from the device: the outcome is unknown (status IBV_WC_GENERAL_ERR) */
 #define RPMA_RT_C_SYNTHESIZED (1 << 7)
 
@@ -628,6 +631,10 @@ int rpma_rt_lease_give_back(const struct rpma_rt_lease *lease);
  *   futures     futures that are held at a time, a side, 0..1048576; default
  *               0: work requests with one are RPMA_E_INVAL. The receive side
  *               has none with SRQs or a pool
+ *   futures_waiting  work requests with a future, a side, that a post takes
+ *               although there is no room: the poller posts them when there is,
+ *               in their order and before any other. 0..1048576; default 0:
+ *               they are RPMA_E_AGAIN like others. Not with single_poster
  *   more        librpma's object for settings without a field here (retries,
  *               atomics in flight, type of service, source address), copied;
  *               NULL, the default: its defaults. Fields here have precedence.
@@ -657,7 +664,7 @@ struct rpma_rt_conn_cfg {
 	uint8_t reserved8;
 	struct rpma_rt_pool *pool;
 	uint32_t futures;
-	uint32_t reserved32;
+	uint32_t futures_waiting;
 	uint64_t reserved[2];
 };
 
@@ -1021,6 +1028,9 @@ RPMA_RT_MUST_CHECK int rpma_rt_post_recv(struct rpma_rt_conn *conn,
  * complete, like other work requests. After fork() each call in the child is
  * RPMA_RT_E_FORKED; RPMA_E_INVAL: the future was dropped before, or none, as
  * long as its runtime is there. Each work request of a post names its own.
+ * Where rpma_rt_conn_cfg.futures_waiting is above 0 posts take them without
+ * room, too; meanwhile other posts of that side are RPMA_E_AGAIN. One whose
+ * connection ends before it was posted is complete with RPMA_RT_C_NOT_POSTED.
  */
 struct rpma_rt_future {
 	uint64_t opaque[2];
@@ -1053,12 +1063,17 @@ enum rpma_rt_cancelled {
 	RPMA_RT_CANCELLED_DETACHED = 1,
 	/* too late: the result is there, or with its function, or goes to the
 	 * queue that rpma_rt_future_then() led it to */
-	RPMA_RT_CANCELLED_DONE = 2
+	RPMA_RT_CANCELLED_DONE = 2,
+	/* it waited for room: it is not posted and has no effect, and its
+	 * memory is the program's at once */
+	RPMA_RT_CANCELLED_NOT_POSTED = 3
 };
 
 /*
- * Gives up the result; never waits. DETACHED: nobody gets it, but a message
- * that a receive took, or takes, goes to the connection's queue. The memory is
+ * Gives up the result; never waits. NOT_POSTED: the future is complete in a
+ * moment, with RPMA_RT_C_NOT_POSTED and _DETACHED. DETACHED: nobody gets it,
+ * but a message that a receive took, or takes, goes to the connection's queue.
+ * The memory is
  * the device's until the future is complete, which poll and wait report, with
  * RPMA_RT_C_DETACHED; once the connection has ended the result stays. The
  * future is still to be dropped. Thread: the holder's.

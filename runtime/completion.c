@@ -77,6 +77,14 @@ static bool has_reason(const struct rpma_rt_completion *cmpl)
 	       cmpl->opcode == RPMA_RT_EVENT_SRQ_FAILED;
 }
 
+/* What the status does not say. */
+static const char *outcome_2str(uint8_t flags)
+{
+	if (flags & RPMA_RT_C_NOT_POSTED)
+		return " (not posted)";
+	return flags & RPMA_RT_C_SYNTHESIZED ? " (synthesized)" : "";
+}
+
 char *rpma_rt_completion_2str(const struct rpma_rt_completion *cmpl, char *buf,
 			      size_t len)
 {
@@ -88,9 +96,8 @@ char *rpma_rt_completion_2str(const struct rpma_rt_completion *cmpl, char *buf,
 			 ", %" PRIu32 " bytes, imm %#" PRIx32,
 			 opcode_2str(cmpl->opcode), cmpl->qp_num,
 			 ibv_wc_status_str((enum ibv_wc_status)cmpl->status),
-			 cmpl->flags & RPMA_RT_C_SYNTHESIZED ? " (synthesized)"
-							     : "",
-			 cmpl->context, cmpl->byte_len, cmpl->imm);
+			 outcome_2str(cmpl->flags), cmpl->context,
+			 cmpl->byte_len, cmpl->imm);
 		break;
 	case RPMA_RT_EVENT:
 		snprintf(buf, len,

@@ -65,10 +65,9 @@ static const char *const states[RT_DUMP_STATES] = {
 };
 
 static const char *const gates[] = {
-	[RT_GATE_NOT_YET] = "not yet",
-	[RT_GATE_OPEN] = "open",
-	[RT_GATE_CLOSED] = "closed",
-	[RT_GATE_PAUSED] = "paused",
+	[RT_GATE_NOT_YET] = "not yet", [RT_GATE_OPEN] = "open",
+	[RT_GATE_CLOSED] = "closed",   [RT_GATE_PAUSED] = "paused",
+	[RT_GATE_WAITING] = "waiting",
 };
 
 #define NAME(table, i) \

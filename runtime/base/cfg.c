@@ -132,7 +132,7 @@ static const struct rt_cfg_field conn_fields[] = {
 	ZERO(rpma_rt_conn_cfg, reserved8),
 	ANY(rpma_rt_conn_cfg, pool),
 	RANGE(rpma_rt_conn_cfg, futures, 0, 1048576),
-	ZERO(rpma_rt_conn_cfg, reserved32),
+	RANGE(rpma_rt_conn_cfg, futures_waiting, 0, 1048576),
 	ZERO(rpma_rt_conn_cfg, reserved),
 	END,
 };

@@ -21,6 +21,8 @@
 
 /* of append: the chain's list has no room for its pieces, the next one's has */
 #define RT_CHUNKS_FULL 1
+/* of append: from this one on work requests wait for room */
+#define RT_CHUNKS_WAIT 2
 
 /* a call; first member of what the steps know of it */
 struct rt_chunks {
@@ -35,8 +37,8 @@ struct rt_chunks_ops {
 	/* Is that one valid? 0, or the error of the call. */
 	int (*check)(struct rt_chunks *chunks, int index);
 	/* Puts that one into the chain, as its nth; validates it, if it is not
-	 * among those checked. 0, RT_CHUNKS_FULL, RPMA_E_AGAIN, or the error of
-	 * the call. */
+	 * among those checked. 0, RT_CHUNKS_FULL, RT_CHUNKS_WAIT, RPMA_E_AGAIN,
+	 * or the error of the call. */
 	int (*append)(struct rt_chunks *chunks, int index, int n);
 	/* Posts the chain: how many the device took. What it refused is taken
 	 * back already. */
@@ -97,7 +99,8 @@ rt_chunks_fill(struct rt_chunks *chunks, const struct rt_chunks_ops *ops)
 }
 
 /* Posts what can be, in chunks->posted: 0 if that is all, else why it is not;
- * RPMA_E_PROVIDER: the device refused one. */
+ * RPMA_E_PROVIDER: the device refused one. RPMA_E_AGAIN and RT_CHUNKS_WAIT end
+ * a call that has posted the others. */
 __attribute__((always_inline)) static inline int
 rt_chunks_post(struct rt_chunks *chunks, const struct rt_chunks_ops *ops)
 {
@@ -108,7 +111,7 @@ rt_chunks_post(struct rt_chunks *chunks, const struct rt_chunks_ops *ops)
 		refused = rt_chunks_check_rest(chunks, ops->check, 0);
 	while (refused == 0 && chunks->posted < chunks->count) {
 		refused = rt_chunks_fill(chunks, ops);
-		if (refused != 0 && refused != RPMA_E_AGAIN &&
+		if (refused < 0 && refused != RPMA_E_AGAIN &&
 		    chunks->posted == 0) {
 			ops->drop(chunks);
 			return refused;

@@ -88,12 +88,21 @@ void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
 
 void rt_answer_eased_poller(void *arg)
 {
-	const uint32_t wants =
-		RT_WANT_CREDIT | RT_WANT_BACKLOG | RT_WANT_LOCK | RT_WANT_POOL;
+	const uint32_t wants = RT_WANT_CREDIT | RT_WANT_BACKLOG | RT_WANT_LOCK;
 	struct rt_side *side = arg;
 
-	if (rt_side_wants(side, wants))
-		rt_answer_poller(side, rt_conn_of_side(side)->poller, wants);
+	if (rt_side_wants(side, wants | RT_WANT_POOL | RT_WANT_FUTURES))
+		side->ops->answer(side, rt_conn_of_side(side)->poller, wants);
+}
+
+/* What was put off, too, is answered by the side's operation. */
+static void answer_lock(struct rt_side *side, struct rt_poller *poller)
+{
+	uint32_t wants = side->put_off | RT_WANT_LOCK;
+
+	side->put_off = 0;
+	if (wants != RT_WANT_LOCK || rt_side_wants(side, RT_WANT_LOCK))
+		side->ops->answer(side, poller, wants);
 }
 
 /* Posts that could not wait for a lock may be tried again. Before the number of
@@ -111,8 +120,7 @@ static void lock_message(struct rt_msg *msg, void *owner)
 		if (!conn->side[i].healthy)
 			continue;
 		call_writable(owner, conn, i, RT_WANTS_LOCK(i));
-		if (rt_side_wants(&conn->side[i], RT_WANT_LOCK))
-			rt_answer_poller(&conn->side[i], owner, RT_WANT_LOCK);
+		answer_lock(&conn->side[i], owner);
 	}
 	conn->target.ops->unref(&conn->target);
 }
@@ -134,6 +142,12 @@ void rt_answer_lock_inside(struct rt_route_opened *running, int side)
 {
 	running->wants |= (uint8_t)RT_WANTS_LOCK(side);
 	send_lock_message(running->route.conn);
+}
+
+void rt_answer_put_off_poller(struct rt_side *side, uint32_t wants)
+{
+	side->put_off |= (uint16_t)wants;
+	send_lock_message(rt_conn_of_side(side));
 }
 
 void rt_answer_lock_left(struct rt_side *side)

@@ -15,8 +15,12 @@
 /* There is credit, or room in a lane: answers these wants of the side. */
 void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
 		      uint32_t wants);
-/* The same of the rt_side that waited for a lane, whose backlog has cleared. */
+/* By the side's operation: the rt_side waited for a lane, whose backlog has
+ * cleared. */
 void rt_answer_eased_poller(void *arg);
+/* Another thread is inside the gate: by the side's operation in the next
+ * round. */
+void rt_answer_put_off_poller(struct rt_side *side, uint32_t wants);
 
 struct rt_route_opened;
 /* Inside running's function: a post to that side of its own connection would

@@ -333,7 +333,8 @@ static int reserve(struct rpma_rt_conn *conn, const struct rt_conn_spec *spec,
 		ret = reserve_qp(conn);
 	if (ret)
 		goto err_unreserve;
-	ret = rt_futures_reserve(conn, spec->cfg->futures);
+	ret = rt_futures_reserve(conn, spec->cfg->futures,
+				 spec->cfg->futures_waiting);
 	if (ret)
 		goto err_undo_qp;
 	ret = rt_route_init_own(conn, RPMA_RT_SEND_SIDE, queue,

@@ -15,11 +15,11 @@
 #include "base/device.h"
 #include "base/log.h"
 #include "base/runtime.h"
-#include "conn/answer.h"
 #include "conn/bind.h"
 #include "conn/fill.h"
 #include "conn/keepalive.h"
 #include "conn/name.h"
+#include "conn/resume.h"
 #include "pool/pool.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
@@ -176,7 +176,7 @@ static void broken(struct rt_side *side, enum ibv_wc_status status)
 const struct rt_side_ops rt_drain_side_ops = {
 	.failed = failed,
 	.broken = broken,
-	.answer = rt_answer_poller,
+	.answer = rt_resume_answer_poller,
 };
 
 /* For the directory: only the poller may read a ledger that was handed over. */
@@ -350,8 +350,21 @@ void rt_drain_last_wqe_poller(struct rpma_rt_conn *conn)
 
 /* ------------------------------------------------------------- sweeping --- */
 
-/* Synthesizes completions for the entries of the ledgers, in order, up to max
- * items; how many. */
+/* Ends the future of one that waits for room on that side; false: none does. */
+static bool end_waiting(struct rpma_rt_conn *conn, enum rpma_rt_side side)
+{
+	struct rpma_rt_completion item;
+
+	if (!rt_resume_take_poller(conn, side, &item))
+		return false;
+	rt_deliver_item(conn->poller,
+			&conn->cq->routes[conn->side[side].futures->number],
+			&item);
+	return true;
+}
+
+/* Synthesizes completions for the entries of the ledgers, in order, and ends
+ * what was not posted, up to max items; how many. */
 static int synthesize(struct rpma_rt_conn *conn, int max)
 {
 	static const struct rt_kept unknown = {.status = IBV_WC_GENERAL_ERR,
@@ -364,6 +377,8 @@ static int synthesize(struct rpma_rt_conn *conn, int max)
 		entry = rt_ledger_take_unfinished(&conn->gate[side].ledger);
 		if (entry != NULL) {
 			write_finished(conn, entry, &unknown);
+			n++;
+		} else if (end_waiting(conn, (enum rpma_rt_side)side)) {
 			n++;
 		} else if (side++ == RPMA_RT_RECV_SIDE) {
 			break;

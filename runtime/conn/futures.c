@@ -12,14 +12,25 @@
 #include "future/future.h"
 #include "poller/cq_pool.h"
 #include "poller/route.h"
+#include "poller/waiting.h"
 
 static struct rt_route_entry *entry_of(struct rpma_rt_conn *conn, int side)
 {
 	return &conn->cq->routes[conn->side[side].futures->number];
 }
 
+static int reserve_waiting(struct rt_futures *futures,
+			   const struct rpma_rt_conn *conn,
+			   enum rpma_rt_side side, uint32_t count)
+{
+	if (count == 0)
+		return 0;
+	futures->waiting = rt_waiting_new(side, count, conn->max_sge);
+	return futures->waiting != NULL ? 0 : RPMA_E_NOMEM;
+}
+
 static int reserve_side(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-			uint32_t count)
+			uint32_t count, uint32_t waiting)
 {
 	struct rt_futures *futures;
 	int ret;
@@ -28,21 +39,24 @@ static int reserve_side(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	if (futures == NULL)
 		return RPMA_E_NOMEM;
 	ret = rt_numbers_take(&conn->cq->numbers, &futures->number);
-	if (ret)
+	if (ret) {
 		rt_future_block_return(futures);
-	else
-		conn->side[side].futures = futures;
-	return ret;
+		return ret;
+	}
+	conn->side[side].futures = futures;
+	return reserve_waiting(futures, conn, side, waiting);
 }
 
-int rt_futures_reserve(struct rpma_rt_conn *conn, uint32_t count)
+int rt_futures_reserve(struct rpma_rt_conn *conn, uint32_t count,
+		       uint32_t waiting)
 {
 	int ret = 0;
 	int i;
 
 	for (i = 0; i < 2 && ret == 0; i++) {
 		if (rt_futures_has(conn, (enum rpma_rt_side)i, count))
-			ret = reserve_side(conn, (enum rpma_rt_side)i, count);
+			ret = reserve_side(conn, (enum rpma_rt_side)i, count,
+					   waiting);
 	}
 	if (ret)
 		rt_futures_unreserve(conn);
@@ -60,6 +74,8 @@ void rt_futures_unreserve(struct rpma_rt_conn *conn)
 			continue;
 		conn->side[i].futures = NULL;
 		rt_numbers_return(&conn->cq->numbers, futures->number);
+		rt_waiting_delete(futures->waiting);
+		futures->waiting = NULL;
 		rt_future_block_return(futures);
 	}
 }

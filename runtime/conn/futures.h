@@ -23,8 +23,10 @@ static inline bool rt_futures_has(const struct rpma_rt_conn *conn,
 	       (side == RPMA_RT_SEND_SIDE || conn->receives == RT_RECEIVES_OWN);
 }
 
-/* REQUIRES: the runtime's lock, both. ERRORS: RPMA_E_NOMEM */
-int rt_futures_reserve(struct rpma_rt_conn *conn, uint32_t count);
+/* REQUIRES: the runtime's lock, both. waiting: how many of a side may wait for
+ * room. ERRORS: RPMA_E_NOMEM */
+int rt_futures_reserve(struct rpma_rt_conn *conn, uint32_t count,
+		       uint32_t waiting);
 void rt_futures_unreserve(struct rpma_rt_conn *conn);
 
 /* The connection's poller: their entries in its CQ's table, with those of its

@@ -120,6 +120,8 @@ int rt_gate_refuse_locked(struct rt_gate *gate)
 	uint32_t state =
 		atomic_load_explicit(&gate->state, memory_order_relaxed);
 
+	if (state == RT_GATE_WAITING)
+		return RT_GATE_BEHIND;
 	rt_lock_release(&gate->lock);
 	return refusal(state);
 }
@@ -160,6 +162,19 @@ static void gate_change(struct rt_gate *gate, uint8_t from, uint8_t to)
 	atomic_compare_exchange_strong_explicit(&gate->state, &from, to,
 						memory_order_release,
 						memory_order_relaxed);
+}
+
+void rt_gate_set_waiting(struct rt_gate *gate, bool is_waiting)
+{
+	gate_change(gate, is_waiting ? RT_GATE_OPEN : RT_GATE_WAITING,
+		    is_waiting ? RT_GATE_WAITING : RT_GATE_OPEN);
+}
+
+void rt_gate_close_inside(struct rt_gate *gate)
+{
+	/* relaxed: posters look under the lock */
+	atomic_store_explicit(&gate->state, RT_GATE_CLOSED,
+			      memory_order_relaxed);
 }
 
 void rt_gate_open(struct rt_gate *gate)

@@ -27,7 +27,9 @@ enum rt_gate_state {
 	RT_GATE_NOT_YET = 0,
 	RT_GATE_OPEN = 1,
 	RT_GATE_CLOSED = 2,
-	RT_GATE_PAUSED = 3 /* single poster: the control thread is inside */
+	RT_GATE_PAUSED = 3, /* single poster: the control thread is inside */
+	/* open; work requests with a future wait for room, others are behind */
+	RT_GATE_WAITING = 4
 };
 
 /* one cache line, the posters': what others write there they write seldom */
@@ -50,16 +52,21 @@ static_assert(sizeof(struct rt_gate) == RT_CACHE_LINE,
 #define RT_OWED_UNKNOWN UINT32_MAX
 
 #define RT_GATE_REFUSED_YET 1
+#define RT_GATE_BEHIND	    2
 
-/* Poster. 0: inside, until it leaves. RT_GATE_REFUSED_YET: the gate will open.
- * ERRORS: RPMA_RT_E_CLOSED (it will not), RPMA_E_AGAIN (a poller thread would
- * have to wait) */
+/* Poster. 0: inside, until it leaves; RT_GATE_BEHIND: likewise, and others wait
+ * for room. RT_GATE_REFUSED_YET: the gate will open. ERRORS: RPMA_RT_E_CLOSED
+ * (it will not), RPMA_E_AGAIN (a poller thread would have to wait) */
 static inline int rt_gate_enter(struct rt_gate *gate);
 /* Poster, refused with RT_GATE_REFUSED_YET. The same: want is left, and
  * answered behind the event that comes with the opening. 0: the gate has
  * changed, enter again. ERRORS: RPMA_E_AGAIN (as above) */
 int rt_gate_await_open(struct rt_gate *gate, uint32_t want);
 static inline void rt_gate_leave(struct rt_gate *gate);
+/* Poster, inside, not a single one: from here on some wait for room, or none
+ * does any more; or the gate is closed, for what is left of a link. */
+void rt_gate_set_waiting(struct rt_gate *gate, bool is_waiting);
+void rt_gate_close_inside(struct rt_gate *gate);
 /* Does it stay closed? No post that finds it so is answered later. */
 bool rt_gate_is_closed(const struct rt_gate *gate);
 

@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 
+#include "base/chunks.h"
 #include "base/context.h"
 #include "base/log.h"
 #include "base/order.h"
@@ -123,11 +124,6 @@ int rt_post_await_credit(struct rt_gate *gate,
 
 /* -------------------------------------------------------------- futures --- */
 
-static struct rt_future *slot_of(const struct rpma_rt_future *future)
-{
-	return (struct rt_future *)(uintptr_t)future->opaque[0];
-}
-
 /* As with credit: the poller, which frees what was dropped before it was
  * complete, answers. What the program has yet to drop it frees itself. */
 static struct rt_future *await_future(struct rpma_rt_conn *conn,
@@ -174,15 +170,194 @@ void rt_post_return_future(struct rpma_rt_future *future)
 {
 	if (future->opaque[0] == 0) /* two of the call named it */
 		return;
-	rt_future_return(slot_of(future));
+	rt_future_return(rt_future_slot(future));
 	*future = (struct rpma_rt_future){{0, 0}};
 }
 
 uint64_t rt_post_future_wr_id(const struct rpma_rt_future *future)
 {
-	const struct rt_future *slot = slot_of(future);
+	const struct rt_future *slot = rt_future_slot(future);
 
 	return rt_wr_id(slot->of->number, rt_future_cookie(slot));
+}
+
+/* A verb refused a post that had room: closes the connection. REQUIRES: the
+ * gate was left */
+static void give_up(struct rpma_rt_conn *conn)
+{
+	rt_want_none();
+	RT_LOG_ERROR("the device refused a post of the connection with the "
+		     "queue pair %" PRIu32 ", which closes",
+		     conn->qp_num);
+	rt_conn_close_for(conn, RT_CTL_REFUSED);
+}
+
+/* ----------------------------------------------------- waiting for room --- */
+
+bool rt_post_is_full(struct rt_gate *gate, const struct rpma_rt_route *route,
+		     uint32_t count)
+{
+	return refusal(gate, route, count) != RPMA_RT_AGAIN_NONE;
+}
+
+/* So many from the first on have their room and are not cancelled: links are
+ * whole. What was cancelled before them is dropped. */
+static uint32_t claim_run(struct rt_gate *gate, struct rt_waiting *waiting,
+			  const struct rpma_rt_route *own)
+{
+	struct rt_future *slot;
+	uint32_t count = 0;
+	uint32_t last;
+	uint32_t next;
+
+	while (waiting->first + count < waiting->end && count < RT_POST_CHUNK) {
+		last = rt_waiting_last(waiting, waiting->first + count);
+		next = last + 1 - waiting->first;
+		slot = rt_waiting_slot(waiting, last);
+		if (slot != NULL && refusal(gate, own, next))
+			return count;
+		if (slot != NULL && rt_future_claim_post(slot)) {
+			count = next;
+			continue;
+		}
+		if (count > 0)
+			return count;
+		waiting->first = last + 1;
+	}
+	return count;
+}
+
+/* The device took fewer than it had room for: those left end with the
+ * connection. */
+static void unclaim(struct rt_gate *gate, struct rt_waiting *waiting,
+		    uint32_t count)
+{
+	const struct rpma_rt_wr *sends = waiting->sends;
+	struct rt_future *slot;
+	uint32_t i;
+
+	for (i = waiting->first; i < waiting->first + count; i++) {
+		slot = rt_future_slot(&waiting->futures[i]);
+		if (sends == NULL || (sends[i].flags & RPMA_RT_F_FUTURE))
+			rt_future_wait_for_room(slot, slot->result.opcode,
+						slot->result.qp_num);
+	}
+	waiting->is_cut = sends != NULL && waiting->first > 0 &&
+			  (sends[waiting->first - 1].flags & RPMA_RT_F_LINKED);
+	rt_gate_close_inside(gate);
+}
+
+/* Posts runs until there is no room for the next one. */
+static int post_runs(struct rpma_rt_conn *conn, struct rt_gate *gate,
+		     struct rt_waiting *waiting, rt_post_run_fn *run)
+{
+	const struct rpma_rt_route *own = &conn->own[gate->side->which];
+	uint32_t count;
+	uint32_t taken;
+
+	while ((count = claim_run(gate, waiting, own)) > 0) {
+		taken = (uint32_t)run(conn, waiting, waiting->first, count);
+		waiting->first += taken;
+		if (taken < count) {
+			unclaim(gate, waiting, count - taken);
+			return RPMA_E_PROVIDER;
+		}
+	}
+	return rt_waiting_is_empty(waiting) ? 0 : RPMA_E_AGAIN;
+}
+
+/* Has the first one room now, or waits for another lane? Else the poller sees
+ * that it waits: either it sees want, and the waiter, or this what it has
+ * published [LEDGER-2]. */
+static bool has_room_after_all(struct rt_gate *gate,
+			       const struct rpma_rt_route *own, uint32_t count)
+{
+	enum rpma_rt_again reason = refusal(gate, own, count);
+	const struct rt_waiter *waiter = NULL;
+
+	if (reason == RPMA_RT_AGAIN_NONE)
+		return true;
+	if (reason == RPMA_RT_AGAIN_BACKLOG)
+		waiter = wait_for_lane(own);
+	/* pairs with flush_once() and the retry of spills [LEDGER-2] */
+	rt_fence_dekker();
+	return refusal(gate, own, count) != reason ||
+	       has_moved(own, reason, waiter);
+}
+
+static void set_waiting(struct rt_gate *gate, bool is_waiting)
+{
+	_Atomic uint32_t *want = &gate->side->want;
+
+	rt_gate_set_waiting(gate, is_waiting);
+	/* release: pairs with the acquire in resume(): what resumes them. The
+	 * fence orders it, for the rest. Relaxed: of the second the gate */
+	if (is_waiting)
+		atomic_fetch_or_explicit(want, RT_WANT_FUTURES,
+					 memory_order_release);
+	else
+		atomic_fetch_and_explicit(want, ~(uint32_t)RT_WANT_FUTURES,
+					  memory_order_relaxed);
+}
+
+int rt_post_go_on(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		  rt_post_run_fn *run)
+{
+	struct rt_gate *gate = &conn->gate[side];
+	struct rt_waiting *waiting = rt_post_waiting(gate);
+	uint32_t first;
+	int ret;
+
+	while ((ret = post_runs(conn, gate, waiting, run)) == RPMA_E_AGAIN) {
+		set_waiting(gate, true);
+		first = waiting->first;
+		if (!has_room_after_all(gate, &conn->own[side],
+					rt_waiting_last(waiting, first) + 1 -
+						first))
+			return ret;
+	}
+	if (ret == 0) {
+		set_waiting(gate, false);
+		rt_answer_lock_left(gate->side);
+	}
+	return ret;
+}
+
+int rt_post_resume(struct rt_side *side, rt_post_run_fn *run)
+{
+	struct rpma_rt_conn *conn = rt_conn_of_side(side);
+	struct rt_gate *gate = &conn->gate[side->which];
+	int ret = rt_gate_try_enter(gate);
+	bool has_room;
+
+	if (ret != 0 && ret != RT_GATE_BEHIND) /* closed: CLOSED answers */
+		return ret == RPMA_E_AGAIN ? ret : RT_WAITING_STAYS;
+	gate->ledger.tick = rt_poller_date(conn->poller);
+	/* the log's function is the program's, and may post itself */
+	rpma_log_hold();
+	ret = rt_post_go_on(conn, (enum rpma_rt_side)side->which, run);
+	reap(gate);
+	has_room = rt_ledger_room(&gate->ledger) > 0;
+	rt_gate_leave(gate);
+	rpma_log_release();
+	if (ret == RPMA_E_PROVIDER)
+		give_up(conn);
+	return ret == 0 && has_room ? 0 : RT_WAITING_STAYS;
+}
+
+int rt_post_stay_behind(struct rpma_rt_conn *conn, enum rpma_rt_side side)
+{
+	struct rt_route_opened *running = running_route(conn);
+	uint32_t want = RT_WANT_CREDIT;
+
+	if (running != NULL)
+		want <<= RT_WANT_IN_CALL;
+	/* relaxed: the poller comes inside after this, or puts it off */
+	atomic_fetch_or_explicit(&conn->side[side].want, want,
+				 memory_order_relaxed);
+	if (running != NULL)
+		running->wants |= (uint8_t)RT_WANTS(side);
+	return rt_want_again(RPMA_RT_AGAIN_CREDIT);
 }
 
 /* The gate is not open yet: as with credit, exactly one WRITABLE follows. */
@@ -215,6 +390,8 @@ int rt_post_await_gate(struct rpma_rt_conn *conn, enum rpma_rt_side which,
 		refused = await_open(conn, which);
 	if (refused == RT_GATE_REFUSED_YET)
 		return RPMA_E_AGAIN;
+	if (refused == RT_GATE_BEHIND)
+		return refused;
 	if (refused != RPMA_E_AGAIN)
 		return RT_REFUSED(refused, "nothing is posted");
 	running = running_route(conn);
@@ -249,17 +426,6 @@ void rt_post_mark(struct rpma_rt_conn *conn)
 	/* relaxed: as in rt_post_check() */
 	atomic_fetch_or_explicit(&conn->reached, RT_REACHED_POST,
 				 memory_order_relaxed);
-}
-
-/* A verb refused a post that had room: closes the connection. REQUIRES: the
- * gate was left */
-static void give_up(struct rpma_rt_conn *conn)
-{
-	rt_want_none();
-	RT_LOG_ERROR("the device refused a post of the connection with the "
-		     "queue pair %" PRIu32 ", which closes",
-		     conn->qp_num);
-	rt_conn_close_for(conn, RT_CTL_REFUSED);
 }
 
 int rt_post_answer(struct rpma_rt_conn *conn, int taken, int ret)

@@ -17,6 +17,7 @@
 #include "conn/gate.h"
 #include "conn/route.h"
 #include "poller/poller.h"
+#include "poller/waiting.h"
 #include "poller/want.h"
 #include "queue/lane.h"
 
@@ -28,7 +29,7 @@ void rt_post_mark(struct rpma_rt_conn *conn);
 /* Receives are an SRQ's, or a pool's: RPMA_E_INVAL, logged. */
 int rt_post_refuse_recv(const struct rpma_rt_conn *conn);
 /* Of rt_post_enter(): the gate refused; 0: it is open by now, and the caller is
- * inside. */
+ * inside, as with RT_GATE_BEHIND. */
 int rt_post_await_gate(struct rpma_rt_conn *conn, enum rpma_rt_side which,
 		       int refused);
 /* The end of a call that was refused, or taken in part: how many were taken; if
@@ -68,7 +69,8 @@ static inline int rt_post_check(struct rpma_rt_conn *conn,
 	return 0;
 }
 
-/* 0: the caller is inside the gate, until rt_gate_leave(). Else an error. */
+/* 0: the caller is inside the gate, until rt_gate_leave(). RT_GATE_BEHIND: it
+ * is, but what it posts is behind what waits for room. Else an error. */
 static inline int rt_post_enter(struct rpma_rt_conn *conn,
 				enum rpma_rt_side which)
 {
@@ -99,6 +101,48 @@ int rt_post_take_future(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 void rt_post_return_future(struct rpma_rt_future *future);
 /* The wr_id of a work request with that future. */
 uint64_t rt_post_future_wr_id(const struct rpma_rt_future *future);
+
+/* ----------------------------------------------------- waiting for room --- */
+
+/* Posts entries first.. of what waits there, so many: how many the device took.
+ * They have their room. */
+typedef int rt_post_run_fn(struct rpma_rt_conn *conn,
+			   struct rt_waiting *waiting, uint32_t first,
+			   uint32_t count);
+
+/* Those of that side that may wait; NULL: none. */
+static inline struct rt_waiting *rt_post_waiting(const struct rt_gate *gate)
+{
+	const struct rt_futures *futures = gate->side->futures;
+
+	return futures != NULL ? futures->waiting : NULL;
+}
+
+/* Inside the gate, before the first of them waits: what resumes them. */
+static inline void rt_post_waiting_by(const struct rt_gate *gate,
+				      int (*resume)(struct rt_side *side))
+{
+	struct rt_waiting *waiting = rt_post_waiting(gate);
+
+	/* once: the poller reads it outside of the gate */
+	if (waiting->resume == NULL)
+		waiting->resume = resume;
+}
+
+/* Is there no room for count of that route, whatever was reaped? Leaves no
+ * want. */
+bool rt_post_is_full(struct rt_gate *gate, const struct rpma_rt_route *route,
+		     uint32_t count);
+/* Inside the gate: posts what waits, as far as there is room. 0: all of it.
+ * ERRORS: RPMA_E_AGAIN: the poller goes on with it; RPMA_E_PROVIDER: the gate
+ * is closed, for rt_post_answer() */
+int rt_post_go_on(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		  rt_post_run_fn *run);
+/* The poller: the same from outside of the gate; see rt_waiting.resume. */
+int rt_post_resume(struct rt_side *side, rt_post_run_fn *run);
+/* Inside the gate, while some wait: refuses what may not; WRITABLE comes when
+ * they are posted. RPMA_E_AGAIN */
+int rt_post_stay_behind(struct rpma_rt_conn *conn, enum rpma_rt_side side);
 
 /* Is the route's consumer behind? A function never is. */
 static inline bool rt_post_is_behind(const struct rpma_rt_route *route)

@@ -12,6 +12,7 @@
 
 #include "base/chunks.h"
 #include "base/likely.h"
+#include "base/refuse.h"
 #include "base/wr.h"
 #include "conn/fault.h"
 #include "conn/post.h"
@@ -172,12 +173,72 @@ static int admit_link(struct batch *b, int index)
 	return ret;
 }
 
+/* ----------------------------------------------------- waiting for room --- */
+
+/* Is it a work request, or a link, that one future stands for? Bytes that are
+ * copied at the call have nowhere to wait. */
+static bool may_wait(const struct batch *b, int index, int last)
+{
+	const struct rt_waiting *waiting = rt_post_waiting(b->gate);
+	int i;
+
+	if (waiting == NULL || b->gate->single || !has_future(&b->wr[last]) ||
+	    (uint32_t)(last - index) >= waiting->limit)
+		return false;
+	for (i = index; i <= last; i++) {
+		if ((b->wr[i].flags & RPMA_F_INLINE) ||
+		    (i < last && !is_part(&b->wr[i])))
+			return false;
+	}
+	return true;
+}
+
+/* There is no room, and it may wait for that. */
+static bool has_to_wait(const struct batch *b, int index)
+{
+	int last = last_of_link(b, index);
+
+	return may_wait(b, index, last) &&
+	       rt_post_is_full(b->gate, route_of(b, &b->wr[last]),
+			       (uint32_t)(last - index + 1));
+}
+
+/* 0; RT_CHUNKS_WAIT: the next one, or its link, is behind others for which
+ * there is no more room. ERRORS: RPMA_E_AGAIN */
+static int wait_for_room(struct batch *b)
+{
+	struct rt_waiting *waiting = rt_post_waiting(b->gate);
+	int index = b->chunks.posted;
+	int last = last_of_link(b, index);
+	struct rt_future *slot;
+	int ret;
+
+	if (!may_wait(b, index, last) ||
+	    !rt_waiting_has_room(waiting, (uint32_t)(last - index + 1)))
+		return RT_CHUNKS_WAIT;
+	ret = rt_post_take_future(b->conn, RPMA_RT_SEND_SIDE,
+				  b->wr[last].context, b->wr[last].future);
+	if (ret)
+		return ret;
+	for (; index <= last; index++)
+		rt_waiting_add_send(waiting, &b->wr[index], index == last);
+	slot = rt_future_slot(b->wr[last].future);
+	rt_future_wait_for_room(slot, rt_prepare_opcode(b->wr[last].op, false),
+				b->conn->qp_num);
+	b->chunks.posted = last + 1;
+	return 0;
+}
+
 static int admit(struct batch *b, int index)
 {
 	int ret;
 
 	if (index < b->admitted)
 		return 0;
+	if (unlikely(has_to_wait(b, index))) {
+		ret = rt_chunks_check_rest(&b->chunks, check_ahead, index);
+		return ret ? ret : RT_CHUNKS_WAIT;
+	}
 	if (b->wr[index].flags & RPMA_RT_F_LINKED)
 		return admit_link(b, index);
 	ret = await_credit(b, index, 1);
@@ -341,28 +402,86 @@ static void drop(struct rt_chunks *chunks)
 			    (uint32_t)chunks->n);
 }
 
-/* Any number of any kind; leaves the gate. */
-__attribute__((noinline)) static int
-post_any(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count)
+static const struct rt_chunks_ops ops = {
+	.check = check_ahead,
+	.append = append,
+	.ring = ring,
+	.drop = drop,
+};
+
+static void begin(struct batch *b, struct rpma_rt_conn *conn,
+		  const struct rpma_rt_wr *wr, int count)
 {
-	static const struct rt_chunks_ops ops = {
-		.check = check_ahead,
-		.append = append,
-		.ring = ring,
-		.drop = drop,
-	};
+	rt_chunks_begin(&b->chunks, count);
+	b->conn = conn;
+	b->gate = &conn->gate[RPMA_RT_SEND_SIDE];
+	b->wr = wr;
+	b->admitted = 0;
+	b->futures = 0;
+	b->has_native = false;
+	b->is_log_held = false;
+}
+
+/* Posts what waited, and has its slots: checked when they were taken. */
+static int run_waiting(struct rpma_rt_conn *conn, struct rt_waiting *waiting,
+		       uint32_t first, uint32_t count)
+{
+	struct batch b;
+
+	begin(&b, conn, &waiting->sends[first], (int)count);
+	b.chunks.checked = (int)count;
+	b.admitted = (int)count;
+	b.is_log_held = true; /* by the caller */
+	/* what librpma refuses now is as what the device does */
+	if (rt_chunks_post(&b.chunks, &ops) != 0)
+		rt_refuse_forget();
+	return b.chunks.posted;
+}
+
+/* See rt_waiting.resume. */
+static int resume(struct rt_side *side)
+{
+	return rt_post_resume(side, run_waiting);
+}
+
+/* From the next one of the call on: behind what waits, as long as some does. */
+static int post_behind(struct batch *b)
+{
+	int ret = 0;
+	int gone;
+
+	hold_log(b);
+	while (ret == 0 && b->chunks.posted < b->chunks.count)
+		ret = wait_for_room(b);
+	rt_post_waiting_by(b->gate, resume);
+	gone = rt_post_go_on(b->conn, RPMA_RT_SEND_SIDE, run_waiting);
+	if (gone == RPMA_E_PROVIDER || ret < 0)
+		return gone == RPMA_E_PROVIDER ? gone : ret;
+	if (gone == RPMA_E_AGAIN)
+		return ret == 0 ? 0
+				: rt_post_stay_behind(b->conn,
+						      RPMA_RT_SEND_SIDE);
+	return rt_chunks_post(&b->chunks, &ops);
+}
+
+/* Any number of any kind; leaves the gate. entered: with which answer. */
+__attribute__((noinline)) static int post_any(struct rpma_rt_conn *conn,
+					      const struct rpma_rt_wr *wr,
+					      int count, int entered)
+{
 	struct batch b;
 	int ret;
 
-	rt_chunks_begin(&b.chunks, count);
-	b.conn = conn;
-	b.gate = &conn->gate[RPMA_RT_SEND_SIDE];
-	b.wr = wr;
-	b.admitted = 0;
-	b.futures = 0;
-	b.has_native = false;
-	b.is_log_held = false;
-	ret = rt_chunks_post(&b.chunks, &ops);
+	begin(&b, conn, wr, count);
+	if (unlikely(entered == RT_GATE_BEHIND)) {
+		b.gate->ledger.tick = rt_poller_date(conn->poller);
+		ret = rt_chunks_check_rest(&b.chunks, check_ahead, 0);
+		ret = ret ? ret : RT_CHUNKS_WAIT;
+	} else {
+		ret = rt_chunks_post(&b.chunks, &ops);
+	}
+	while (unlikely(ret == RT_CHUNKS_WAIT))
+		ret = post_behind(&b);
 	if (unlikely(b.futures > 0))
 		return_futures(&b);
 	rt_gate_leave(b.gate);
@@ -413,11 +532,11 @@ int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		return rt_post_nothing(conn, wr, count, RPMA_RT_SEND_SIDE);
 	ret = rt_post_enter(conn, RPMA_RT_SEND_SIDE);
 	if (unlikely(ret))
-		return ret;
+		return ret < 0 ? ret : post_any(conn, wr, count, ret);
 	gate = &conn->gate[RPMA_RT_SEND_SIDE];
 	route = count == 1 ? ready_route(conn, gate, wr) : NULL;
 	if (unlikely(route == NULL))
-		return post_any(conn, wr, count);
+		return post_any(conn, wr, count, 0);
 	ret = post_plain(conn, gate, wr, route);
 	rt_gate_leave(gate);
 	return likely(ret == 0) ? 1 : rt_post_answer(conn, 0, ret);

@@ -20,7 +20,7 @@ int rt_future_find(const struct rt_log_place *place,
 
 	if (future == NULL)
 		return rt_refuse(place, RPMA_E_INVAL, "future is NULL");
-	slot = (struct rt_future *)(uintptr_t)future->opaque[0];
+	slot = rt_future_slot(future);
 	if (slot == NULL)
 		return rt_refuse(place, RPMA_E_INVAL,
 				 "future is none: no work request with it was "
@@ -120,14 +120,18 @@ int rpma_rt_future_cancel(const struct rpma_rt_future *future,
 	if (ret)
 		return ret;
 	*cancelled = RPMA_RT_CANCELLED_DONE;
-	if (slot->mine & RT_FUTURE_AWAY) {
-		if (!is_led_away(slot)) /* cancelled before */
-			*cancelled = RPMA_RT_CANCELLED_DETACHED;
-		return 0;
-	}
-	if (rt_future_is_ready(slot) || !take_call_back(slot))
+	if (slot->mine & RT_FUTURE_TAKEN_BACK)
+		*cancelled = RPMA_RT_CANCELLED_NOT_POSTED;
+	else if ((slot->mine & RT_FUTURE_AWAY) && !is_led_away(slot))
+		*cancelled = RPMA_RT_CANCELLED_DETACHED; /* before */
+	if ((slot->mine & RT_FUTURE_AWAY) || rt_future_is_ready(slot) ||
+	    !take_call_back(slot))
 		return 0;
 	*cancelled = RPMA_RT_CANCELLED_DETACHED;
+	if (rt_future_take_post_back(slot)) {
+		*cancelled = RPMA_RT_CANCELLED_NOT_POSTED;
+		slot->mine |= RT_FUTURE_TAKEN_BACK;
+	}
 	slot->mine |= RT_FUTURE_AWAY;
 	rt_future_ask_mt(slot, RT_FUTURE_CANCEL);
 	return 0;
@@ -165,6 +169,7 @@ int rpma_rt_future_drop(struct rpma_rt_future *future)
 		return is_called;
 	}
 	is_called = !take_call_back(slot);
+	rt_future_take_post_back(slot);
 	rt_future_end_generation(slot);
 	rt_future_ask_mt(slot, asked);
 	return is_called;

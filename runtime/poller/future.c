@@ -107,6 +107,49 @@ void rt_future_return(struct rt_future *slot)
 	push_free(slot->of, slot);
 }
 
+/* --------------------------------------------------- waiting for room --- */
+
+void rt_future_wait_for_room(struct rt_future *slot, uint8_t opcode,
+			     uint32_t qp_num)
+{
+	slot->result.opcode = opcode;
+	slot->result.qp_num = qp_num;
+	/* release [FUTURE-8]: the slot, to the poller that is asked for it */
+	atomic_store_explicit(&slot->state, RT_FUTURE_WAITING,
+			      memory_order_release);
+}
+
+bool rt_future_is_waiting(const struct rt_future *slot, uint64_t generation)
+{
+	/* relaxed, both: claim_post() decides. Another generation comes inside
+	 * the gate only, as far as that matters */
+	return atomic_load_explicit(&slot->generation, memory_order_relaxed) ==
+		       generation &&
+	       atomic_load_explicit(&slot->state, memory_order_relaxed) ==
+		       RT_FUTURE_WAITING;
+}
+
+static bool leave_waiting(struct rt_future *slot, uint8_t state)
+{
+	uint8_t waiting = RT_FUTURE_WAITING;
+
+	/* acq_rel [FUTURE-8]: one of the poster and the holder gets it; to the
+	 * poller as [FUTURE-1] */
+	return atomic_compare_exchange_strong_explicit(
+		&slot->state, &waiting, state, memory_order_acq_rel,
+		memory_order_relaxed);
+}
+
+bool rt_future_claim_post(struct rt_future *slot)
+{
+	return leave_waiting(slot, RT_FUTURE_OUT);
+}
+
+bool rt_future_take_post_back(struct rt_future *slot)
+{
+	return leave_waiting(slot, RT_FUTURE_UNPOSTED);
+}
+
 /* ------------------------------------------------------------- freeing --- */
 
 static void set_free(struct rt_future *slot)
@@ -174,6 +217,8 @@ static void add_call(struct rt_poller *poller,
 /* The holder gets no result of it. */
 static void detach(struct rt_future *slot)
 {
+	const uint8_t not_posted = slot->result.flags & RPMA_RT_C_NOT_POSTED;
+
 	slot->told |= RT_FUTURE_DETACHED;
 	slot->result = (struct rpma_rt_completion){
 		.context = slot->result.context,
@@ -182,7 +227,7 @@ static void detach(struct rt_future *slot)
 		.kind = RPMA_RT_COMPLETION,
 		.status = IBV_WC_GENERAL_ERR,
 		.opcode = slot->result.opcode,
-		.flags = RPMA_RT_C_DETACHED,
+		.flags = RPMA_RT_C_DETACHED | not_posted,
 	};
 }
 
@@ -302,6 +347,28 @@ static bool ask_after(struct rt_poller *poller, struct rt_future *slot,
 	return is_left;
 }
 
+/* The holder has taken its work request back: no completion comes. */
+static bool is_unposted(const struct rt_future *slot)
+{
+	/* acquire [FUTURE-8]: as in rt_future_is_expected() */
+	return atomic_load_explicit(&slot->state, memory_order_acquire) ==
+	       RT_FUTURE_UNPOSTED;
+}
+
+static void fill_unposted(struct rt_future *slot)
+{
+	const struct rt_route_entry *own = slot->of->own;
+
+	rt_future_fill(slot, (struct rpma_rt_completion){
+				     .user = own != NULL ? own->user : NULL,
+				     .qp_num = slot->result.qp_num,
+				     .kind = RPMA_RT_COMPLETION,
+				     .status = IBV_WC_GENERAL_ERR,
+				     .opcode = slot->result.opcode,
+				     .flags = RPMA_RT_C_NOT_POSTED,
+			     });
+}
+
 bool rt_future_ask_poller(struct rt_poller *poller, struct rt_future *slot,
 			  uint32_t asked, struct rpma_rt_completion *left)
 {
@@ -310,7 +377,12 @@ bool rt_future_ask_poller(struct rt_poller *poller, struct rt_future *slot,
 		return ask_after(poller, slot, asked, left);
 	slot->told |= (uint8_t)(asked & (RT_FUTURE_THEN | RT_FUTURE_CANCEL |
 					 RT_FUTURE_DROP));
-	return false;
+	/* with what is asked after it was taken back */
+	if (!(asked & (RT_FUTURE_CANCEL | RT_FUTURE_DROP)) ||
+	    !is_unposted(slot))
+		return false;
+	fill_unposted(slot);
+	return finish(poller, slot, left);
 }
 
 /* ------------------------------------------------------- a batch's end --- */
@@ -381,6 +453,10 @@ void rt_future_ask_ended(struct rt_future *slot, uint32_t asked)
 	}
 	if (!(asked & RT_FUTURE_CANCEL) && !is_for_queue(slot, asked))
 		return;
+	if (is_unposted(slot)) {
+		fill_unposted(slot);
+		detach(slot);
+	}
 	slot->told |= RT_FUTURE_DETACHED;
 	publish_slot(slot);
 	/* pairs with the one of a holder before it sleeps [FUTURE-5] */

@@ -24,6 +24,7 @@
 struct rt_poller;
 struct rt_route_entry;
 struct rt_side;
+struct rt_waiting;
 
 /* the reserved number whose turn at a batch's end is theirs */
 #define RT_ROUTE_FUTURES 1u
@@ -31,8 +32,10 @@ struct rt_side;
 enum rt_future_state {
 	RT_FUTURE_FREE = 0,
 	RT_FUTURE_OUT = 1,
-	RT_FUTURE_DONE = 2, /* the result is there */
-	RT_FUTURE_ENDED = 3 /* it was detached, and its work is over */
+	RT_FUTURE_DONE = 2,    /* the result is there */
+	RT_FUTURE_ENDED = 3,   /* it was detached, and its work is over */
+	RT_FUTURE_WAITING = 4, /* its work request waits for room */
+	RT_FUTURE_UNPOSTED = 5 /* it did, and was taken back by the holder */
 };
 
 /* what its holder asks of the poller: bits */
@@ -56,8 +59,9 @@ enum rt_future_claim {
 
 /* the holder's own notes: bits */
 enum rt_future_mine {
-	RT_FUTURE_READ = 1 << 0, /* it has the result */
-	RT_FUTURE_AWAY = 1 << 1	 /* it waits for ENDED instead of DONE */
+	RT_FUTURE_READ = 1 << 0,      /* it has the result */
+	RT_FUTURE_AWAY = 1 << 1,      /* it waits for ENDED instead of DONE */
+	RT_FUTURE_TAKEN_BACK = 1 << 2 /* its work request was not posted */
 };
 
 /* one slot, a cache line */
@@ -110,6 +114,7 @@ struct rt_futures {
 	/* posters, inside the side's gate */
 	uint32_t free; /* slots known to be free: index + 1 */
 	uint32_t cursor;
+	struct rt_waiting *waiting; /* for room; NULL: none may */
 
 	/* under the runtime's lock */
 	struct rt_futures *all_next;
@@ -143,10 +148,26 @@ static inline uint64_t rt_future_cookie(const struct rt_future *slot)
 	return (uint64_t)(uintptr_t)slot | (slot->tag & (RT_CACHE_LINE - 1));
 }
 
+/* The slot that a handle names. */
+static inline struct rt_future *
+rt_future_slot(const struct rpma_rt_future *future)
+{
+	return (struct rt_future *)(uintptr_t)future->opaque[0];
+}
+
 /* Inside the gate: a free slot, out from here on; NULL: there is none. */
 struct rt_future *rt_future_take(struct rt_futures *futures, uint64_t context);
 /* Inside the gate: it was not posted. */
 void rt_future_return(struct rt_future *slot);
+
+/* Inside the gate: its work request waits for room, from here on. */
+void rt_future_wait_for_room(struct rt_future *slot, uint8_t opcode,
+			     uint32_t qp_num);
+/* Does the one with that generation? The holder may take it back meanwhile. */
+bool rt_future_is_waiting(const struct rt_future *slot, uint64_t generation);
+/* Its work request is posted next: out again; false: the holder has taken it
+ * back. Of the two one gets it [FUTURE-8]. */
+bool rt_future_claim_post(struct rt_future *slot);
 
 /* ---------------------------------------------------------- the holder --- */
 
@@ -166,6 +187,8 @@ static inline bool rt_future_is_ready(const struct rt_future *slot)
 	       (state == RT_FUTURE_DONE && !(slot->mine & RT_FUTURE_AWAY));
 }
 
+/* Its work request is not posted any more; false: it is, or does not wait. */
+bool rt_future_take_post_back(struct rt_future *slot);
 /* The handle that names it names it no more. */
 void rt_future_end_generation(struct rt_future *slot);
 /* Its holder gives it back, and the poller has no business with it any more. */

@@ -44,7 +44,8 @@ struct rt_side {
 	uint32_t count; /* signaled WRs retired: what retired will be */
 	bool healthy;
 	bool touched;
-	uint8_t which; /* enum rpma_rt_side; immutable */
+	uint16_t put_off; /* wants, while another thread is inside the gate */
+	uint8_t which;	  /* enum rpma_rt_side; immutable */
 	struct rt_side *touched_next;
 	const struct rt_side_ops *ops; /* immutable */
 	struct rt_futures *futures;    /* immutable; NULL: it has none */
@@ -76,8 +77,8 @@ static inline bool rt_side_wants(const struct rt_side *side, uint32_t wants)
 /* After the batch's fence: does anybody wait for its end? */
 static inline bool rt_side_is_due(const struct rt_side *side)
 {
-	return rt_side_wants(side,
-			     RT_SIDE_ANSWERS | RT_WANT_RETIRED | RT_WANT_POOL);
+	return rt_side_wants(side, RT_SIDE_ANSWERS | RT_WANT_RETIRED |
+					   RT_WANT_POOL | RT_WANT_FUTURES);
 }
 
 #endif /* RT_POLLER_SIDE_H */

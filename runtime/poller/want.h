@@ -27,7 +27,9 @@ enum rt_want {
 	 * lock was not free */
 	RT_WANT_LOCK = 1 << 5,
 	/* the poller's own, for the connection's life: a pool fills it */
-	RT_WANT_POOL = 1 << 8
+	RT_WANT_POOL = 1 << 8,
+	/* the poller's own: work requests with a future wait for room */
+	RT_WANT_FUTURES = 1 << 9
 };
 #define RT_WANT_IN_CALL 2 /* of the first two */
 

@@ -119,7 +119,7 @@ AT(rpma_rt_conn_cfg, single_poster, 94);
 AT(rpma_rt_conn_cfg, reserved8, 95);
 AT(rpma_rt_conn_cfg, pool, 96);
 AT(rpma_rt_conn_cfg, futures, 104);
-AT(rpma_rt_conn_cfg, reserved32, 108);
+AT(rpma_rt_conn_cfg, futures_waiting, 108);
 AT(rpma_rt_conn_cfg, reserved, 112);
 
 SIZE(rpma_rt_srq_cfg, 80);

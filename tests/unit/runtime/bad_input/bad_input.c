@@ -237,7 +237,7 @@ static void configurations_of_connections(void **state)
 	WRONG(single_poster, 2);
 	WRONG(reserved8, 1);
 	WRONG(futures, 1048577);
-	WRONG(reserved32, 1);
+	WRONG(futures_waiting, 1048577);
 	WRONG(reserved[1], 1);
 	/* what is the runtime's to choose: each such pointer */
 #define OURS(name, value)                                    \

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * resume.c -- see resume.h. On the connection's poller.
+ */
+
+#include "conn/resume.h"
+
+#include "conn/answer.h"
+#include "conn/item.h"
+#include "poller/future.h"
+#include "poller/waiting.h"
+
+/* Its waiting ones; NULL: none may wait. */
+static struct rt_waiting *waiting_of(const struct rt_side *side)
+{
+	return side->futures != NULL ? side->futures->waiting : NULL;
+}
+
+/* Goes on with what waits. False: refused posters are answered later. */
+static bool resume(struct rt_side *side, uint32_t wants)
+{
+	int ret;
+
+	/* acquire: pairs with the release in set_waiting() */
+	if (!(atomic_load_explicit(&side->want, memory_order_acquire) &
+	      RT_WANT_FUTURES))
+		return true;
+	ret = waiting_of(side)->resume(side);
+	if (ret == RPMA_E_AGAIN)
+		rt_answer_put_off_poller(side, wants);
+	return ret == 0;
+}
+
+void rt_resume_answer_poller(struct rt_side *side, struct rt_poller *poller,
+			     uint32_t wants)
+{
+	if (side->healthy && !resume(side, wants))
+		wants = 0; /* but closed routes are looked after */
+	rt_answer_poller(side, poller, wants);
+}
+
+/* ---------------------------------------------------------- at the end --- */
+
+bool rt_resume_take_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+			   struct rpma_rt_completion *item)
+{
+	struct rt_waiting *waiting = waiting_of(&conn->side[side]);
+	struct rt_future *slot = NULL;
+	bool is_cut = false;
+	uint32_t last;
+
+	while (waiting != NULL && slot == NULL &&
+	       !rt_waiting_is_empty(waiting)) {
+		is_cut = waiting->is_cut;
+		waiting->is_cut = false;
+		last = rt_waiting_last(waiting, waiting->first);
+		waiting->first = last + 1;
+		slot = rt_waiting_slot(waiting, last);
+		if (slot != NULL && !rt_future_claim_post(slot))
+			slot = NULL;
+	}
+	if (slot == NULL)
+		return false;
+	*item = (struct rpma_rt_completion){
+		.context = rt_future_cookie(slot),
+		.user = rt_item_user(conn),
+		.qp_num = conn->qp_num,
+		.kind = RPMA_RT_COMPLETION,
+		.status = IBV_WC_GENERAL_ERR,
+		.opcode = slot->result.opcode,
+		.flags = is_cut ? RPMA_RT_C_SYNTHESIZED : RPMA_RT_C_NOT_POSTED,
+	};
+	return true;
+}

@@ -1,0 +1,751 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * futures_waiting.c -- work requests with a future that wait for room: taken up
+ * to the limit, posted in their order and before any other; cancelled or
+ * dropped before, they have no effect; a link waits as one; when the connection
+ * ends they were not posted. The peer posts no receive as long as the send
+ * queue is to stay full. Last, two threads that cancel and drop at any step,
+ * and one without futures that waits for WRITABLE when it is refused.
+ *
+ * usage: runtime_futures_waiting [messages of a thread [seed]]
+ */
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "stage.h"
+
+#define DEPTH	4
+#define FUTURES 64
+#define WAITING 16
+#define LEN	8u
+#define PATIENT WORLD_PATIENCE_MS
+
+struct scene {
+	struct stage s;
+	struct world_pair pair;
+};
+
+static void open_stage(struct scene *c, enum rpma_rt_mode mode)
+{
+	struct stage_cfg cfg = {.pollers = 1, .mode = mode, .depth = DEPTH};
+
+	stage_open(&c->s, &cfg);
+	if (mode == RPMA_RT_MODE_MANUAL)
+		CHECK(rpma_rt_poller_run(c->s.world.rt, 0, 1) >= 0);
+	c->s.cfg->rq_size = 2 * FUTURES;
+	c->s.cfg->futures = FUTURES;
+	c->s.cfg->futures_waiting = WAITING;
+}
+
+static void open_scene(struct scene *c, enum rpma_rt_mode mode)
+{
+	open_stage(c, mode);
+	stage_connect(&c->s, &c->pair);
+}
+
+static void close_scene(struct scene *c)
+{
+	stage_disconnect(&c->s, &c->pair);
+	stage_close(&c->s);
+}
+
+/* ------------------------------------------------------------- posting --- */
+
+/* A message with that number, which is its context, too. */
+static int try_send(struct scene *c, uint32_t number,
+		    struct rpma_rt_future *future, uint32_t flags)
+{
+	struct rpma_rt_wr wr;
+
+	rpma_rt_prep_send_with_imm(&wr, c->s.mr, 0, LEN, number, flags, number);
+	if (future != NULL) {
+		wr.flags |= RPMA_RT_F_FUTURE;
+		wr.future = future;
+	}
+	return rpma_rt_post_send(c->pair.active, &wr, 1);
+}
+
+static void send_some(struct scene *c, uint32_t first,
+		      struct rpma_rt_future *futures, uint32_t count)
+{
+	uint32_t i;
+
+	for (i = 0; i < count; i++)
+		MUST_ANSWER(1, try_send(c, first + i, &futures[i], 0));
+}
+
+static void post_receives(struct scene *c, uint32_t count)
+{
+	struct rpma_rt_recv_wr wr;
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		rpma_rt_prep_recv(&wr, c->s.mr, 64, LEN, i);
+		MUST(world_post_recv(c->pair.passive, &wr));
+	}
+}
+
+/* The next message has that number. */
+static void take_message(struct scene *c, uint32_t number)
+{
+	struct rpma_rt_completion item = world_next(c->s.pq);
+	uint32_t imm;
+
+	CHECK(item.kind == RPMA_RT_COMPLETION && item.status == IBV_WC_SUCCESS);
+	CHECK(rpma_rt_completion_imm(&item, &imm) && imm == number);
+}
+
+static void take_writable(struct scene *c)
+{
+	struct rpma_rt_completion item = world_next(c->s.aq);
+
+	CHECK(item.kind == RPMA_RT_WRITABLE && item.opcode == 0);
+}
+
+/* As many as there are. */
+static void take_writables(struct scene *c)
+{
+	struct rpma_rt_completion item;
+
+	while (rpma_rt_queue_wait(c->s.aq, &item, 1, 2) == 1)
+		CHECK(item.kind == RPMA_RT_WRITABLE);
+}
+
+static void check_empty(struct scene *c)
+{
+	struct rpma_rt_completion item;
+
+	MUST_ANSWER(0, rpma_rt_queue_wait(c->s.aq, &item, 1, 2));
+	MUST_ANSWER(0, rpma_rt_queue_wait(c->s.pq, &item, 1, 2));
+}
+
+static void take_results(struct rpma_rt_future *futures, uint32_t first,
+			 uint32_t count)
+{
+	struct rpma_rt_completion cmpl;
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		MUST_ANSWER(1,
+			    rpma_rt_future_wait(&futures[i], &cmpl, PATIENT));
+		CHECK(rpma_rt_completion_is_ok(&cmpl));
+		CHECK(cmpl.context == first + i);
+		MUST(rpma_rt_future_drop(&futures[i]));
+	}
+}
+
+/* ------------------------------------------------------------ in order --- */
+
+static void wait__in_order_before_others(struct scene *c)
+{
+	struct rpma_rt_future futures[DEPTH + WAITING + 1];
+	const uint32_t all = DEPTH + WAITING;
+	struct rpma_rt_completion cmpl;
+	uint32_t i;
+
+	send_some(c, 0, futures, all);
+	MUST_ANSWER(RPMA_E_AGAIN, try_send(c, all, &futures[all], 0));
+	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
+	MUST_ANSWER(RPMA_E_AGAIN, try_send(c, all, NULL, 0));
+	for (i = 0; i < all; i++)
+		MUST_ANSWER(0, rpma_rt_future_poll(&futures[i], &cmpl));
+	post_receives(c, all + 1);
+	take_writable(c);
+	/* nothing waits any more, and all of it is ahead of this */
+	MUST_ANSWER(1, try_send(c, all, NULL, 0));
+	for (i = 0; i <= all; i++)
+		take_message(c, i);
+	take_results(futures, 0, all);
+	stage_completion(c->s.aq, all, IBV_WC_SUCCESS);
+	check_empty(c);
+}
+
+/* One call: as many as there is room for, and that may wait. */
+static void wait__of_one_call(struct scene *c)
+{
+	struct rpma_rt_future futures[DEPTH + WAITING + 2];
+	struct rpma_rt_wr wr[DEPTH + WAITING + 2];
+	const int all = DEPTH + WAITING;
+	int i;
+
+	for (i = 0; i < all + 2; i++) {
+		rpma_rt_prep_send_with_imm(&wr[i], c->s.mr, 0, LEN, (uint32_t)i,
+					   RPMA_RT_F_FUTURE, (uint64_t)i);
+		wr[i].future = &futures[i];
+	}
+	wr[all + 1].op = 0; /* before anything is posted, or waits */
+	CHECK(rpma_rt_post_send(c->pair.active, wr, all + 2) == RPMA_E_INVAL);
+	MUST_ANSWER(all, rpma_rt_post_send(c->pair.active, wr, all + 1));
+	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
+	post_receives(c, (uint32_t)all);
+	for (i = 0; i < all; i++)
+		take_message(c, (uint32_t)i);
+	take_results(futures, 0, (uint32_t)all);
+	take_writable(c);
+	check_empty(c);
+}
+
+static void recv__waits_too(struct scene *c)
+{
+	struct rpma_rt_future futures[2 * FUTURES];
+	struct rpma_rt_completion cmpl;
+	struct rpma_rt_recv_wr wr;
+	int ret = 1;
+	int n = 0;
+	int i;
+
+	for (i = 0; i < 2 * FUTURES - 8; i++) { /* all but eight */
+		rpma_rt_prep_recv(&wr, c->s.mr, 64, LEN, 0);
+		MUST(world_post_recv(c->pair.passive, &wr));
+	}
+	while (ret == 1) {
+		rpma_rt_prep_recv(&wr, c->s.mr, 64, LEN, (uint64_t)n);
+		wr.flags = RPMA_RT_F_FUTURE;
+		wr.future = &futures[n];
+		ret = rpma_rt_post_recv(c->pair.passive, &wr, 1);
+		n += ret == 1;
+	}
+	CHECK(ret == RPMA_E_AGAIN && n == 8 + WAITING);
+	for (i = 0; i < 2 * FUTURES - 8 + n; i++) {
+		MUST_ANSWER(1, try_send(c, (uint32_t)i, NULL, 0));
+		stage_completion(c->s.aq, (uint64_t)i, IBV_WC_SUCCESS);
+	}
+	for (i = 0; i < 2 * FUTURES - 8; i++) {
+		cmpl = world_next(c->s.pq);
+		if (cmpl.kind == RPMA_RT_WRITABLE)
+			cmpl = world_next(c->s.pq);
+		CHECK(cmpl.kind == RPMA_RT_COMPLETION);
+	}
+	for (i = 0; i < n; i++) {
+		MUST_ANSWER(1,
+			    rpma_rt_future_wait(&futures[i], &cmpl, PATIENT));
+		CHECK(cmpl.status == IBV_WC_SUCCESS);
+		CHECK(cmpl.context == (uint64_t)i);
+		CHECK(ntohl(cmpl.imm) == (uint32_t)(2 * FUTURES - 8 + i));
+		MUST(rpma_rt_future_drop(&futures[i]));
+	}
+	check_empty(c);
+}
+
+/* -------------------------------------------------- cancelled, dropped --- */
+
+static void cancel__NOT_POSTED(struct scene *c)
+{
+	struct rpma_rt_future futures[DEPTH + 3];
+	enum rpma_rt_cancelled cancelled;
+	struct rpma_rt_completion cmpl;
+	int i;
+
+	send_some(c, 0, futures, DEPTH + 3);
+	for (i = 0; i < 2; i++) {
+		MUST(rpma_rt_future_cancel(&futures[DEPTH], &cancelled));
+		CHECK(cancelled == RPMA_RT_CANCELLED_NOT_POSTED);
+	}
+	MUST_ANSWER(1, rpma_rt_future_wait(&futures[DEPTH], &cmpl, PATIENT));
+	CHECK(cmpl.context == DEPTH && cmpl.opcode == IBV_WC_SEND);
+	CHECK(cmpl.flags == (RPMA_RT_C_DETACHED | RPMA_RT_C_NOT_POSTED));
+	MUST(rpma_rt_future_drop(&futures[DEPTH]));
+	MUST(rpma_rt_future_drop(&futures[DEPTH + 1]));
+	post_receives(c, DEPTH + 1);
+	for (i = 0; i < DEPTH; i++)
+		take_message(c, (uint32_t)i);
+	take_message(c, DEPTH + 2);
+	take_results(futures, 0, DEPTH);
+	take_results(&futures[DEPTH + 2], DEPTH + 2, 1);
+	check_empty(c);
+}
+
+/* What was cancelled takes no room from others. */
+static void cancel__again_and_again(struct scene *c)
+{
+	struct rpma_rt_future futures[DEPTH + WAITING - 1];
+	enum rpma_rt_cancelled cancelled;
+	struct rpma_rt_completion cmpl;
+	struct rpma_rt_future other;
+	int i;
+
+	send_some(c, 0, futures, DEPTH + WAITING - 1);
+	for (i = 0; i < 20 * WAITING; i++) {
+		while (try_send(c, 1000, &other, 0) != 1) {
+			/* the slot of another is free in a moment */
+			CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_FUTURES);
+			MUST_ANSWER(0,
+				    rpma_rt_future_wait(&futures[0], &cmpl, 1));
+		}
+		MUST(rpma_rt_future_cancel(&other, &cancelled));
+		CHECK(cancelled == RPMA_RT_CANCELLED_NOT_POSTED);
+		MUST(rpma_rt_future_drop(&other));
+	}
+	post_receives(c, DEPTH + WAITING - 1);
+	for (i = 0; i < DEPTH + WAITING - 1; i++)
+		take_message(c, (uint32_t)i);
+	take_results(futures, 0, DEPTH + WAITING - 1);
+	take_writables(c);
+}
+
+/* A poster that was refused behind it gets WRITABLE with the next completion,
+ * though nothing waits then that could be posted. */
+static void cancel__others_are_told(struct scene *c)
+{
+	struct rpma_rt_future futures[DEPTH + 1];
+	enum rpma_rt_cancelled cancelled;
+	int i;
+
+	send_some(c, 0, futures, DEPTH + 1);
+	MUST_ANSWER(RPMA_E_AGAIN, try_send(c, 50, NULL, 0));
+	MUST(rpma_rt_future_cancel(&futures[DEPTH], &cancelled));
+	CHECK(cancelled == RPMA_RT_CANCELLED_NOT_POSTED);
+	post_receives(c, DEPTH);
+	for (i = 0; i < DEPTH; i++)
+		take_message(c, (uint32_t)i);
+	take_writable(c);
+	MUST(rpma_rt_future_drop(&futures[DEPTH]));
+	take_results(futures, 0, DEPTH);
+	check_empty(c);
+}
+
+static _Atomic int calls;
+
+static void on_result(const struct rpma_rt_completion *cmpl, void *arg)
+{
+	CHECK(cmpl->context == *(uint32_t *)arg);
+	/* release: what it was called with */
+	atomic_fetch_add_explicit(&calls, 1, memory_order_release);
+}
+
+static void then__called_when_posted(struct scene *c)
+{
+	struct rpma_rt_future futures[DEPTH + 2];
+	struct rpma_rt_completion cmpl;
+	uint32_t context = DEPTH;
+	int i;
+
+	/* relaxed: no function is due */
+	atomic_store_explicit(&calls, 0, memory_order_relaxed);
+	send_some(c, 0, futures, DEPTH + 2);
+	MUST(rpma_rt_future_then(&futures[DEPTH], on_result, &context));
+	MUST(rpma_rt_future_then(&futures[DEPTH + 1], on_result, &context));
+	MUST_ANSWER(0, rpma_rt_future_drop(&futures[DEPTH + 1]));
+	post_receives(c, DEPTH + 1);
+	for (i = 0; i <= DEPTH; i++)
+		take_message(c, (uint32_t)i);
+	/* acquire: pairs with on_result() */
+	while (atomic_load_explicit(&calls, memory_order_acquire) < 1)
+		MUST_ANSWER(0, rpma_rt_queue_wait(c->s.aq, &cmpl, 1, 1));
+	MUST_ANSWER(1, rpma_rt_future_drop(&futures[DEPTH]));
+	take_results(futures, 0, DEPTH);
+	check_empty(c);
+	/* relaxed: likewise */
+	CHECK(atomic_load_explicit(&calls, memory_order_relaxed) == 1);
+}
+
+/* ---------------------------------------------------------------- links --- */
+
+static int post_link(struct scene *c, uint32_t number,
+		     struct rpma_rt_future *future, uint32_t first_flags)
+{
+	struct rpma_rt_wr wr[2];
+
+	rpma_rt_prep_write(&wr[0], c->s.remote, 512 + 8 * number, c->s.mr, 256,
+			   LEN, first_flags, 0);
+	rpma_rt_prep_send_with_imm(&wr[1], c->s.mr, 0, LEN, number,
+				   RPMA_RT_F_FUTURE, number);
+	wr[1].future = future;
+	return rpma_rt_post_send(c->pair.active, wr, 2);
+}
+
+static void link__waits_as_one(struct scene *c)
+{
+	const uint32_t part = RPMA_RT_F_LINKED | RPMA_RT_F_PART;
+	struct rpma_rt_future futures[DEPTH + 2];
+	enum rpma_rt_cancelled cancelled;
+	int i;
+
+	memcpy(c->s.memory + 256, "written", 8);
+	send_some(c, 0, futures, DEPTH - 1);
+	/* room for one, so for none of the link */
+	MUST_ANSWER(2, post_link(c, 10, &futures[DEPTH], part));
+	MUST_ANSWER(2, post_link(c, 11, &futures[DEPTH + 1], part));
+	/* ahead of it nothing goes, though there is room for one */
+	MUST_ANSWER(RPMA_E_AGAIN, try_send(c, 99, NULL, 0));
+	/* a link of more than one outcome does not wait */
+	MUST_ANSWER(RPMA_E_AGAIN,
+		    post_link(c, 12, &futures[DEPTH - 1], RPMA_RT_F_LINKED));
+	MUST(rpma_rt_future_cancel(&futures[DEPTH], &cancelled));
+	CHECK(cancelled == RPMA_RT_CANCELLED_NOT_POSTED);
+	MUST(rpma_rt_future_drop(&futures[DEPTH]));
+	post_receives(c, DEPTH);
+	for (i = 0; i < DEPTH - 1; i++)
+		take_message(c, (uint32_t)i);
+	take_message(c, 11);
+	take_results(futures, 0, DEPTH - 1);
+	take_results(&futures[DEPTH + 1], 11, 1);
+	CHECK(memcmp(c->s.memory + 512 + 88, "written", 8) == 0);
+	CHECK(c->s.memory[512 + 80] == 0 && c->s.memory[512 + 96] == 0);
+	take_writable(c);
+	check_empty(c);
+}
+
+/* ----------------------------------------------------- that do not wait --- */
+
+static void inline__does_not_wait(struct scene *c)
+{
+	struct rpma_rt_future futures[DEPTH + 1];
+	int i;
+
+	send_some(c, 0, futures, DEPTH);
+	MUST_ANSWER(RPMA_E_AGAIN,
+		    try_send(c, 50, &futures[DEPTH], RPMA_RT_F_INLINE));
+	post_receives(c, DEPTH);
+	for (i = 0; i < DEPTH; i++)
+		take_message(c, (uint32_t)i);
+	take_results(futures, 0, DEPTH);
+	take_writable(c);
+	check_empty(c);
+}
+
+static void single_poster__does_not_wait(struct scene *c)
+{
+	struct rpma_rt_future futures[DEPTH + 1];
+	struct world_pair pair = c->pair;
+	int i;
+
+	c->s.cfg->single_poster = 1;
+	stage_connect(&c->s, &c->pair);
+	send_some(c, 0, futures, DEPTH);
+	MUST_ANSWER(RPMA_E_AGAIN, try_send(c, 50, &futures[DEPTH], 0));
+	post_receives(c, DEPTH);
+	for (i = 0; i < DEPTH; i++)
+		take_message(c, (uint32_t)i);
+	take_results(futures, 0, DEPTH);
+	take_writable(c);
+	stage_disconnect(&c->s, &c->pair);
+	c->pair = pair;
+	c->s.cfg->single_poster = 0;
+}
+
+/* -------------------------------------------------------------- backlog --- */
+
+/* The connection's own queue is over its limit: likewise. */
+static void backlog__waits_until_it_eases(enum rpma_rt_mode mode)
+{
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
+	struct rpma_rt_completion items[64];
+	struct rpma_rt_future future;
+	struct rpma_rt_queue *aq;
+	struct scene c;
+	uint32_t sent = 0;
+	uint32_t i;
+
+	open_stage(&c, mode);
+	aq = c.s.aq;
+	cfg.lane_size = 64;
+	cfg.backlog_limit = 1;
+	MUST(rpma_rt_queue_new(c.s.world.rt, &cfg, &c.s.aq));
+	stage_connect(&c.s, &c.pair);
+	post_receives(&c, 2 * FUTURES);
+	while (try_send(&c, sent, NULL, 0) == 1 ||
+	       rpma_rt_again_reason() != RPMA_RT_AGAIN_BACKLOG) {
+		sent += rpma_rt_again_reason() == RPMA_RT_AGAIN_NONE;
+		CHECK(sent < 2 * FUTURES - 2);
+		if (mode == RPMA_RT_MODE_MANUAL)
+			CHECK(rpma_rt_poller_run(c.s.world.rt, 0, 64) >= 0);
+	}
+	MUST_ANSWER(1, try_send(&c, 1000, &future, 0));
+	for (i = 0; i < sent;) {
+		int n = rpma_rt_queue_wait(c.s.aq, items, 64, PATIENT);
+		int k;
+
+		CHECK(n > 0);
+		for (k = 0; k < n; k++)
+			i += items[k].kind == RPMA_RT_COMPLETION;
+	}
+	take_results(&future, 1000, 1);
+	for (i = 0; i < sent; i++)
+		take_message(&c, i);
+	take_message(&c, 1000);
+	MUST(rpma_rt_conn_close(c.pair.active));
+	while (rpma_rt_queue_wait(c.s.aq, items, 1, PATIENT) != 1 ||
+	       items[0].kind != RPMA_RT_EVENT)
+		;
+	do
+		items[0] = world_next(c.s.pq);
+	while (items[0].kind != RPMA_RT_EVENT);
+	MUST(rpma_rt_conn_unref(&c.pair.active));
+	MUST(rpma_rt_conn_unref(&c.pair.passive));
+	MUST(rpma_rt_queue_delete(&c.s.aq));
+	c.s.aq = aq;
+	stage_close(&c.s);
+}
+
+/* ----------------------------------------------------------------- ends --- */
+
+static void close__NOT_POSTED(struct scene *c)
+{
+	struct rpma_rt_future futures[DEPTH + 3];
+	enum rpma_rt_cancelled cancelled;
+	struct rpma_rt_completion cmpl;
+	int i;
+
+	send_some(c, 0, futures, DEPTH + 3);
+	MUST(rpma_rt_future_cancel(&futures[DEPTH + 1], &cancelled));
+	MUST(rpma_rt_conn_close(c->pair.active));
+	world_event(c->s.aq, RPMA_RT_EVENT_CLOSED);
+	for (i = 0; i < DEPTH + 3; i++) {
+		MUST_ANSWER(1,
+			    rpma_rt_future_wait(&futures[i], &cmpl, PATIENT));
+		CHECK(cmpl.context == (uint64_t)i);
+		CHECK(cmpl.status != IBV_WC_SUCCESS);
+		CHECK(!!(cmpl.flags & RPMA_RT_C_NOT_POSTED) == (i >= DEPTH));
+		CHECK(!(cmpl.flags & RPMA_RT_C_SYNTHESIZED) || i < DEPTH);
+		MUST(rpma_rt_future_drop(&futures[i]));
+	}
+	world_event(c->s.pq, RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_unref(&c->pair.active));
+	MUST(rpma_rt_conn_unref(&c->pair.passive));
+	stage_close(&c->s);
+}
+
+static void stop__NOT_POSTED(struct scene *c)
+{
+	struct rpma_rt_future futures[DEPTH + 2];
+	struct rpma_rt_completion cmpl;
+
+	send_some(c, 0, futures, DEPTH + 2);
+	MUST(rpma_rt_future_drop(&futures[0]));
+	MUST(rpma_rt_future_drop(&futures[1]));
+	MUST(rpma_rt_future_drop(&futures[2]));
+	MUST(rpma_rt_future_drop(&futures[3]));
+	MUST(rpma_rt_stop(c->s.world.rt));
+	world_event(c->s.aq, RPMA_RT_EVENT_CLOSED);
+	world_event(c->s.pq, RPMA_RT_EVENT_CLOSED);
+	MUST_ANSWER(1, rpma_rt_future_poll(&futures[DEPTH], &cmpl));
+	CHECK(cmpl.flags == RPMA_RT_C_NOT_POSTED);
+	MUST(rpma_rt_future_drop(&futures[DEPTH]));
+	MUST(rpma_rt_future_drop(&futures[DEPTH + 1]));
+	MUST(rpma_rt_conn_unref(&c->pair.active));
+	MUST(rpma_rt_conn_unref(&c->pair.passive));
+	stage_close(&c->s);
+}
+
+/* ----------------------------------------------------------------- race --- */
+
+#define HELD	16
+#define THREADS 3 /* the last one posts without futures */
+
+struct race {
+	struct scene c;
+	uint32_t messages;
+	_Atomic uint32_t ended; /* threads that have posted all theirs */
+	_Atomic uint8_t *sent;	/* by number: it was not taken back */
+};
+
+struct racer {
+	struct race *race;
+	pthread_t thread;
+	uint32_t index;
+	uint32_t seed;
+};
+
+static uint32_t roll(uint32_t *seed, uint32_t n)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return (*seed >> 8) % n;
+}
+
+/* Was it posted, and is it over? Else it was taken back. */
+static bool finish(struct racer *racer, struct rpma_rt_future *future)
+{
+	enum rpma_rt_cancelled cancelled;
+	struct rpma_rt_completion cmpl;
+	bool is_posted = true;
+
+	if (roll(&racer->seed, 3) == 0) {
+		MUST(rpma_rt_future_cancel(future, &cancelled));
+		is_posted = cancelled != RPMA_RT_CANCELLED_NOT_POSTED;
+	}
+	MUST_ANSWER(1, rpma_rt_future_wait(future, &cmpl, PATIENT));
+	CHECK(!(cmpl.flags & RPMA_RT_C_NOT_POSTED) == is_posted);
+	CHECK(is_posted || (cmpl.flags & RPMA_RT_C_DETACHED));
+	MUST(rpma_rt_future_drop(future));
+	return is_posted;
+}
+
+static void *race_main(void *arg)
+{
+	struct racer *racer = arg;
+	struct race *race = racer->race;
+	struct rpma_rt_future futures[HELD];
+	uint32_t numbers[HELD];
+	uint32_t count = 0;
+	uint32_t n = 0;
+	uint32_t i;
+	int ret;
+
+	while (n < race->messages || count > 0) {
+		if (n < race->messages && count < HELD &&
+		    roll(&racer->seed, 3) != 0) {
+			numbers[count] = n * THREADS + racer->index;
+			ret = try_send(&race->c, numbers[count],
+				       &futures[count], 0);
+			if (ret == 1) {
+				count++;
+				n++;
+				continue;
+			}
+			CHECK(ret == RPMA_E_AGAIN);
+			sched_yield();
+		}
+		if (count == 0)
+			continue;
+		i = roll(&racer->seed, count);
+		/* relaxed: joined before it is read */
+		atomic_store_explicit(&race->sent[numbers[i]],
+				      finish(racer, &futures[i]),
+				      memory_order_relaxed);
+		futures[i] = futures[--count];
+		numbers[i] = numbers[count];
+	}
+	/* relaxed: its futures are over, so its messages are there */
+	atomic_fetch_add_explicit(&race->ended, 1, memory_order_relaxed);
+	return NULL;
+}
+
+static void *plain_main(void *arg)
+{
+	struct racer *racer = arg;
+	struct race *race = racer->race;
+	struct rpma_rt_completion item;
+	uint32_t taken = 0;
+	uint32_t n = 0;
+
+	while (taken < race->messages) {
+		if (n < race->messages &&
+		    try_send(&race->c, n * THREADS + racer->index, NULL, 0) ==
+			    1) {
+			/* relaxed: joined before it is read */
+			atomic_store_explicit(
+				&race->sent[n * THREADS + racer->index], true,
+				memory_order_relaxed);
+			n++;
+			continue;
+		}
+		/* a refusal is followed by WRITABLE, whoever waits for room */
+		do {
+			item = world_next(race->c.s.aq);
+			taken += item.kind == RPMA_RT_COMPLETION;
+		} while (n < race->messages && item.kind != RPMA_RT_WRITABLE);
+	}
+	/* relaxed: its completions came, so its messages are there */
+	atomic_fetch_add_explicit(&race->ended, 1, memory_order_relaxed);
+	return NULL;
+}
+
+/* Posts a receive for each that it takes; the numbers of each thread rise. */
+static void receive_all(struct race *race, uint8_t *got)
+{
+	struct rpma_rt_completion item;
+	uint32_t last[THREADS] = {0};
+	uint32_t imm;
+	int n;
+
+	post_receives(&race->c, FUTURES);
+	for (;;) {
+		/* relaxed: another look follows */
+		bool is_over =
+			atomic_load_explicit(&race->ended,
+					     memory_order_relaxed) == THREADS;
+
+		n = rpma_rt_queue_wait(race->c.s.pq, &item, 1,
+				       is_over ? 10 : 1);
+		if (n == 0 && is_over)
+			return;
+		if (n == 0)
+			continue;
+		CHECK(n == 1 && item.status == IBV_WC_SUCCESS);
+		CHECK(rpma_rt_completion_imm(&item, &imm));
+		CHECK(imm < race->messages * THREADS && got[imm] == 0);
+		CHECK(imm >= last[imm % THREADS]);
+		last[imm % THREADS] = imm;
+		got[imm] = 1;
+		post_receives(&race->c, 1);
+	}
+}
+
+static void race__each_once_or_taken_back(uint32_t messages, uint32_t seed)
+{
+	const uint32_t all = messages * THREADS;
+	struct racer racers[THREADS];
+	struct race race = {.messages = messages};
+	uint8_t *got = calloc(all, 1);
+	uint32_t i;
+
+	race.sent = calloc(all, sizeof(*race.sent));
+	CHECK(got && race.sent);
+	open_scene(&race.c, RPMA_RT_MODE_ADAPTIVE);
+	for (i = 0; i < THREADS; i++) {
+		racers[i] = (struct racer){
+			.race = &race, .index = i, .seed = seed + i};
+		CHECK(pthread_create(&racers[i].thread, NULL,
+				     i == THREADS - 1 ? plain_main : race_main,
+				     &racers[i]) == 0);
+	}
+	receive_all(&race, got);
+	for (i = 0; i < THREADS; i++)
+		CHECK(pthread_join(racers[i].thread, NULL) == 0);
+	for (i = 0; i < all; i++)
+		/* relaxed: joined */
+		CHECK(got[i] == atomic_load_explicit(&race.sent[i],
+						     memory_order_relaxed));
+	take_writables(&race.c);
+	MUST(rpma_rt_conn_close(race.c.pair.active));
+	world_event(race.c.s.aq, RPMA_RT_EVENT_CLOSED);
+	while (world_next(race.c.s.pq).kind != RPMA_RT_EVENT)
+		;
+	MUST(rpma_rt_conn_unref(&race.c.pair.active));
+	MUST(rpma_rt_conn_unref(&race.c.pair.passive));
+	stage_close(&race.c.s);
+	free(race.sent);
+	free(got);
+}
+
+static void run_all(enum rpma_rt_mode mode)
+{
+	static void (*const cases[])(struct scene *c) = {
+		wait__in_order_before_others, wait__of_one_call,
+		cancel__NOT_POSTED,	      cancel__again_and_again,
+		cancel__others_are_told,      then__called_when_posted,
+		link__waits_as_one,	      inline__does_not_wait,
+		single_poster__does_not_wait, recv__waits_too,
+	};
+	struct scene c;
+	size_t i;
+
+	open_scene(&c, mode);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		cases[i](&c);
+	close_scene(&c);
+	open_scene(&c, mode);
+	close__NOT_POSTED(&c);
+	open_scene(&c, mode);
+	stop__NOT_POSTED(&c);
+	backlog__waits_until_it_eases(mode);
+}
+
+int main(int argc, char *argv[])
+{
+	uint32_t messages = argc > 1 ? (uint32_t)atoi(argv[1]) : 1000;
+	uint32_t seed = argc > 2 ? (uint32_t)atoi(argv[2]) : 1;
+
+	run_all(RPMA_RT_MODE_ADAPTIVE);
+	run_all(RPMA_RT_MODE_EVENT);
+	run_all(RPMA_RT_MODE_MANUAL);
+	printf("seed %u\n", seed);
+	race__each_once_or_taken_back(messages, seed);
+	return 0;
+}
