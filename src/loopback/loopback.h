@@ -38,8 +38,8 @@
 
 #include <infiniband/verbs.h>
 
-#include "list.h"
-#include "lock.h"
+#include "base/list.h"
+#include "base/lock.h"
 #include "rpma_loopback.h"
 
 /* verbs.h makes these macros; here they are functions to define */
@@ -677,7 +677,7 @@ bool lb_sched_is_on(void); /* is this thread one that it schedules? */
 /* Let it switch, if so, and if that is a point where it may. */
 void lb_sched_yield(enum rpma_loopback_point point);
 
-/* ---- also for the rdma_cm half (cm*.c) --------------------------------- */
+/* ---- also for the rdma_cm half (cm/) --------------------------------- */
 
 /*
  * service.c: run fn(arg) in the service thread once delay_ns have passed

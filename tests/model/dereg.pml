@@ -3,7 +3,7 @@
 
 /*
  * A memory region of the loopback device goes away while others execute, as in
- * doc/protocols/loopback.md, [BARRIER], and src/loopback/barrier.c: threads FIRST
+ * doc/protocols/loopback.md, [BARRIER], and src/loopback/memory/barrier.c: threads FIRST
  * and SECOND execute requests that write into the region, as long as its key is
  * one; a thread DEREG takes the key away, waits for the words that are odd,
  * and then the memory is its own again, and it writes to it.

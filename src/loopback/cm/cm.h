@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * cm.h -- the rdma_cm half of the loopback device: identifiers, event
+ * channels, and the handshake between two identifiers.
+ *
+ * One mutex, lb_cm_lock(), guards everything below that says [lock]. Under it
+ * no verb, hook or callback runs and nothing blocks. Of the device's locks only
+ * those of line 7 are taken inside this mutex; it is taken inside none of them.
+ *
+ * The mutex does not guard the public struct rdma_cm_id: as in librdmacm that
+ * is written only by threads that call a function on the identifier or read an
+ * event of it, never on behalf of the peer. What the peer needs is kept a
+ * second time, in the private half. Identifiers know each other by handle,
+ * looked up when a message arrives, so either may go away at any time.
+ *
+ * doc/protocols/loopback-cm.md: states, order of events, what may overlap.
+ */
+
+#ifndef LB_CM_H
+#define LB_CM_H
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <rdma/rdma_cma.h>
+
+#include "loopback.h"
+
+/* private data as the wire has it, on RoCE and in port space TCP */
+enum {
+	LB_CM_REQ_PRIV = 56,
+	LB_CM_REP_PRIV = 196,
+	LB_CM_REJ_PRIV = 148,
+	/* and of datagrams, whose requests and answers are one packet each */
+	LB_CM_UD_REQ_PRIV = 180,
+	LB_CM_UD_REP_PRIV = 136,
+	LB_CM_PRIV_MAX = 196,
+};
+
+/* reasons of a refusal: the status of REJECTED */
+enum {
+	LB_CM_REJ_NO_RESOURCES = 3,
+	LB_CM_REJ_TIMEOUT = 4,
+	LB_CM_REJ_COMM_ID = 6,
+	LB_CM_REJ_NO_LISTENER = 8,
+	LB_CM_REJ_CONSUMER = 28,
+	LB_CM_REJ_VENDOR_OPTION = 35,
+};
+
+enum {
+	LB_CM_BACKLOG = 1024, /* as the kernel: the default, and the most */
+	LB_CM_MAX_IDS = 65536,
+	LB_CM_WAITING = LB_CM_MAX_IDS, /* that wait for room in a backlog */
+	LB_CM_PORT_NUM = 1,
+};
+
+/* the status of UNREACHABLE when a request of datagrams is refused */
+enum {
+	LB_CM_UD_NO_LISTENER = 1,
+	LB_CM_UD_REJECTED = 2,
+};
+
+/* ---- objects ------------------------------------------------------------ */
+
+/* What the application has done with an identifier. */
+enum lb_cm_state {
+	LB_CM_IDLE,
+	LB_CM_BOUND,
+	LB_CM_ADDR_RESOLVED,
+	LB_CM_ROUTE_RESOLVED,
+	LB_CM_CONNECT,	  /* from connect or a request, until it ends */
+	LB_CM_DISCONNECT, /* DISCONNECTED has been made */
+	LB_CM_LISTEN,
+	LB_CM_GONE, /* its device or its channel was taken away */
+};
+
+/* How far the handshake with the peer is. */
+enum lb_cm_link {
+	LB_CM_LINK_NONE, /* never connected */
+	LB_CM_LINK_IDLE, /* did not become a connection, or is none any more */
+	LB_CM_LINK_REQ_SENT,
+	LB_CM_LINK_REQ_RCVD,
+	LB_CM_LINK_REP_SENT,
+	LB_CM_LINK_REP_RCVD,
+	LB_CM_LINK_ESTABLISHED,
+	LB_CM_LINK_DREQ_SENT,
+	LB_CM_LINK_DREQ_RCVD,
+	LB_CM_LINK_TIMEWAIT,
+};
+
+/* Waits that end by themselves; an identifier has one at most. */
+enum lb_cm_timer {
+	LB_CM_TIMER_ANSWER, /* to a request or a reply */
+	LB_CM_TIMER_DREQ,   /* to a disconnect */
+	LB_CM_TIMER_TIMEWAIT,
+	LB_CM_TIMERS,
+};
+
+/* An address in one shape: IPv4 as v4-mapped IPv6. */
+struct lb_cm_addr {
+	struct in6_addr ip;
+	in_port_t port; /* network byte order */
+	bool v4;
+	bool any;
+};
+
+/* What one end tells the other about itself. */
+struct lb_cm_params {
+	union ibv_gid gid;
+	uint32_t qp_num;
+	uint32_t psn;
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	uint8_t flow_control;
+	uint8_t retry_count;
+	uint8_t rnr_retry_count;
+	uint8_t srq;
+};
+
+enum lb_cm_msg_type {
+	LB_CM_MSG_REQ,
+	LB_CM_MSG_MRA, /* the request has arrived, its answer takes time */
+	LB_CM_MSG_REP,
+	LB_CM_MSG_RTU,
+	LB_CM_MSG_REJ,
+	LB_CM_MSG_DREQ,
+	LB_CM_MSG_DREP,
+	LB_CM_MSGS,
+};
+
+/* A message from one identifier to another. It carries no pointer. */
+struct lb_cm_msg {
+	enum lb_cm_msg_type type;
+	uint32_t from;
+	uint32_t to;		     /* 0 in a REQ: whoever listens at dst */
+	int reason;		     /* REJ */
+	enum rdma_port_space ps;     /* REQ */
+	enum ibv_qp_type qp_type;    /* REQ */
+	struct sockaddr_storage src; /* REQ: of the active side */
+	struct sockaddr_storage dst; /* REQ */
+	int dst_dev;		     /* REQ: whose address dst is */
+	int dst_gid_index;
+	struct lb_cm_params params; /* REQ, REP */
+	uint8_t priv[LB_CM_PRIV_MAX];
+};
+
+struct lb_cm_channel {
+	struct rdma_event_channel ch; /* first: the application's */
+	uint64_t magic;
+	struct lb_list events; /* [lock] unread, of struct lb_cm_event */
+	unsigned nids;	       /* [lock] identifiers that use it */
+};
+
+struct lb_cm_event {
+	struct rdma_cm_event ev; /* first: the application's */
+	uint64_t magic;
+	struct lb_list node; /* [lock] pending, of a channel, or unacked */
+	struct lb_list unread_node; /* [lock] of its owner, until read */
+	struct lb_cm_id
+		*owner; /* [lock] until read, then fixed; NULL: dropped */
+	struct lb_cm_id *child;	    /* of CONNECT_REQUEST, else NULL */
+	struct lb_cm_group *group;  /* of MULTICAST_JOIN, else NULL */
+	struct lb_cm_channel *from; /* [lock] where it was read */
+	pthread_t reader;	    /* [lock] the thread that read it */
+	uint64_t not_before;	    /* [lock] held back until then */
+	bool delivering; /* [lock] somebody runs the hook before delivery */
+	bool delivered;	 /* [lock] it was put on the channel of its owner */
+	bool twice;	 /* a fault doubles it */
+	bool twin;	 /* and this is the second */
+	uint8_t priv[LB_CM_PRIV_MAX];
+};
+
+/* A multicast group that an identifier has joined. */
+struct lb_cm_group {
+	struct lb_list node; /* [lock] of the identifier */
+	struct sockaddr_storage addr;
+	void *context;
+	bool send_only;
+	union ibv_gid gid;
+};
+
+struct lb_cm_id {
+	struct rdma_cm_id id; /* first: the application's; not [lock] */
+	uint64_t magic;
+	uint32_t handle; /* [lock] 0: cannot be found any more */
+
+	/* rdma_create_ep(): only by callers on this identifier */
+	struct ibv_qp_init_attr *qp_init_attr;
+	void *connect_data;
+	size_t connect_len;
+
+	/* all the rest is [lock] */
+	enum lb_cm_state state;
+	enum lb_cm_link link;
+	enum rdma_port_space ps;
+	bool sync; /* its channel is its own, the application sees none */
+	bool connect_error; /* CONNECT_ERROR given: no REJECTED after it */
+	bool has_qp;	    /* connects the QP of the public half */
+	bool quiet; /* a request that is not accepted: it gets no events */
+	struct lb_cm_channel *channel; /* NULL: destroyed under it */
+
+	/* events */
+	struct lb_list unread;	/* made, not read, in the order of making */
+	struct lb_list unacked; /* read, not acknowledged */
+	pthread_cond_t acked;
+	unsigned unread_requests;
+	uint64_t held; /* the last scan that found an event held back */
+
+	/* address */
+	struct sockaddr_storage src;
+	struct sockaddr_storage dst;
+	int dev; /* index, -1: none */
+	int gid_index;
+	int dst_dev; /* of the peer's address, once resolved */
+	int dst_gid_index;
+	union ibv_gid dgid;	  /* the peer's */
+	struct lb_list bind_node; /* on a port */
+	bool reuseaddr;
+	bool afonly;
+	bool afonly_set;
+	uint8_t tos;
+	uint8_t ack_timeout; /* 0: the default */
+
+	/* listening */
+	unsigned backlog;
+	unsigned nwaiting;
+	struct lb_list waiting; /* requests that found no room */
+
+	struct lb_list groups; /* of struct lb_cm_group */
+
+	/* connection */
+	uint32_t peer; /* handle, 0: not known */
+	struct lb_cm_params mine;
+	struct lb_cm_params theirs;
+	uint8_t responder_resources; /* as negotiated: of our QP */
+	uint8_t initiator_depth;
+	uint8_t retry_count;
+	uint8_t rnr_retry_count;
+	struct lb_list timer_node;
+	enum lb_cm_timer timer;
+	uint64_t deadline;
+};
+
+/* The type is fixed once the identifier is made. */
+static inline bool lb_cm_id_is_ud(const struct lb_cm_id *id)
+{
+	return id->id.qp_type == IBV_QPT_UD;
+}
+
+/* As every rdma_* function reports an error. */
+static inline int lb_cm_err(int err)
+{
+	errno = err;
+	return -1;
+}
+
+/* ---- dev.c ----------------------------------------------------------- */
+
+/* A device as the connection manager uses it, opened at its first use. */
+struct lb_cm_dev {
+	struct lb_device *dev;
+	struct ibv_context *verbs;
+	struct ibv_pd *pd;
+	enum ibv_mtu mtu;
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+};
+
+/*
+ * Device index; NULL: there is none, or it cannot be opened. Not under the
+ * lock, except for the device of an identifier, which has been opened.
+ */
+const struct lb_cm_dev *lb_cm_dev(int index);
+const union ibv_gid *lb_cm_dev_gid(int index, int gid_index);
+
+/* ---- addr.c ---------------------------------------------------------- */
+
+/* How long the address of a family is; 0: the family is not known. */
+socklen_t lb_cm_addr_len(const struct sockaddr *sa);
+/* false: the family is not known */
+bool lb_cm_addr_from(struct lb_cm_addr *addr, const struct sockaddr *sa);
+bool lb_cm_addr_is_same_ip(const struct lb_cm_addr *a,
+			   const struct lb_cm_addr *b);
+void lb_cm_addr_set_port(struct sockaddr_storage *ss, in_port_t port);
+/* Tell the application what has been found out about its identifier. */
+void lb_cm_addr_publish(struct lb_cm_id *id);
+void lb_cm_route_publish(struct lb_cm_id *id);
+/* Both of an address whose family is known. */
+void lb_cm_addr_to_gid(const struct sockaddr *sa, union ibv_gid *gid);
+bool lb_cm_addr_is_multicast(const struct sockaddr *sa);
+/* Bind to the wildcard and a free port. 0 or an errno. */
+int lb_cm_bind_any(struct lb_cm_id *id);
+
+/* ---- port.c: all [lock] ---------------------------------------------- */
+
+/* Give id the port of id->src, or a free one. 0 or an errno. */
+int lb_cm_port_bind(struct lb_cm_id *id);
+/* May id listen on the port that it shares? 0 or an errno. */
+int lb_cm_port_listen(struct lb_cm_id *id);
+struct lb_cm_id *lb_cm_port_listener(enum rdma_port_space ps,
+				     const struct sockaddr_storage *dst);
+
+/* ---- id.c ------------------------------------------------------------ */
+
+void lb_cm_lock(void);
+void lb_cm_unlock(void);
+/* [lock] release it while waiting for cond */
+void lb_cm_wait(pthread_cond_t *cond);
+/* The private half; NULL with errno EINVAL: not a loopback identifier. */
+struct lb_cm_id *lb_cm_id_of(struct rdma_cm_id *id);
+struct lb_cm_id *lb_cm_id_find(uint32_t handle); /* [lock] */
+/* [lock] walk all that can be found; start with 0, ends with NULL */
+struct lb_cm_id *lb_cm_id_walk(uint32_t *cursor);
+/* An identifier nobody else knows yet; NULL with errno set. */
+struct lb_cm_id *lb_cm_id_new(enum rdma_port_space ps, enum ibv_qp_type type);
+int lb_cm_id_insert(struct lb_cm_id *id); /* [lock] 0 or an errno */
+/* [lock] where its events go from now on */
+void lb_cm_id_set_channel(struct lb_cm_id *id, struct lb_cm_channel *ch);
+/* [lock] no message, event or timer reaches it from now on */
+void lb_cm_id_retire(struct lb_cm_id *id);
+void lb_cm_id_delete(struct lb_cm_id *id);
+bool lb_cm_id_is_sync(struct lb_cm_id *id); /* no lock */
+bool lb_cm_id_is_idle(struct lb_cm_id *id); /* no lock */
+/* What rdma_create_id() etc. do once arguments are checked. No lock. */
+int lb_cm_id_create(struct lb_cm_channel *channel, struct rdma_cm_id **id,
+		    void *context, enum rdma_port_space ps,
+		    enum ibv_qp_type type);
+void lb_cm_id_destroy(struct lb_cm_id *id);
+int lb_cm_id_migrate(struct lb_cm_id *id, struct lb_cm_channel *to);
+/*
+ * Around every call on an identifier: injected errors, the check of the
+ * handle, hooks. NULL with errno: the call fails; else leave returns ret.
+ */
+struct lb_cm_id *lb_cm_enter(const char *verb, struct rdma_cm_id *cm_id);
+int lb_cm_leave(const void *object, int ret);
+/* Errno of a call that id's state does not allow. [lock] */
+int lb_cm_id_state_errno(const struct lb_cm_id *id);
+
+/* ---- channel.c, event.c ------------------------------------------- */
+
+struct lb_cm_channel *lb_cm_channel_of(struct rdma_event_channel *channel);
+struct lb_cm_channel *lb_cm_channel_new(void);
+void lb_cm_channel_delete(struct lb_cm_channel *ch); /* NULL is fine */
+/* [lock] push an event where readers find it; take it away again */
+void lb_cm_channel_push(struct lb_cm_channel *ch, struct lb_cm_event *event);
+void lb_cm_channel_withdraw(struct lb_cm_channel *ch,
+			    struct lb_cm_event *event);
+/* Wait for an event, as the channel's O_NONBLOCK says; NULL with errno. */
+struct lb_cm_event *lb_cm_channel_read(struct lb_cm_channel *ch);
+
+/*
+ * [lock] Make an event of owner; readers see it after lb_cm_flush(). data
+ * may be NULL; the reader is told len bytes of it, padded with zeros. The
+ * result is for filling in more, and is NULL if there is no such event:
+ * no memory, a fault dropped it, or owner gets no events.
+ */
+struct lb_cm_event *lb_cm_event_new(struct lb_cm_id *owner,
+				    enum rdma_cm_event_type type, int status,
+				    const void *data, uint8_t len);
+void lb_cm_event_set_params(struct lb_cm_event *event,
+			    const struct lb_cm_params *params);
+/* How the owner gets to the queue pair qpn behind a GID. */
+void lb_cm_event_set_ud(struct lb_cm_event *event, const union ibv_gid *gid,
+			uint32_t qpn);
+/* Deliver what has been made, with the hooks around it. No lock. */
+void lb_cm_flush(void);
+void lb_cm_event_drop_all(struct lb_cm_id *id); /* [lock] unread ones */
+/* [lock] unread ones of this group */
+void lb_cm_event_drop_group(struct lb_cm_id *id,
+			    const struct lb_cm_group *group);
+/* [lock] unread ones, also of requests to a listener */
+void lb_cm_event_move_all(struct lb_cm_id *id, struct lb_cm_channel *to);
+void lb_cm_event_ack(struct rdma_cm_event *event);
+struct rdma_cm_event *lb_cm_event_get(struct lb_cm_channel *ch);
+/* Wait until all that was read (from one channel) is acknowledged. */
+void lb_cm_event_wait_acked(struct lb_cm_id *id,
+			    const struct lb_cm_channel *from);
+/* The same of what is of this group. */
+void lb_cm_event_wait_group(struct lb_cm_id *id,
+			    const struct lb_cm_group *group);
+/* A synchronous call ends with the event that it waits for here. */
+int lb_cm_complete(struct lb_cm_id *id);
+
+/* ---- link.c: the handshake; all [lock] ------------------------------- */
+
+void lb_cm_link_connect(struct lb_cm_id *id, struct lb_cm_msg *req);
+int lb_cm_link_reply(struct lb_cm_id *id, struct lb_cm_msg *rep);
+int lb_cm_link_ready(struct lb_cm_id *id);
+int lb_cm_link_reject(struct lb_cm_id *id, int reason, const void *data,
+		      uint8_t len);
+int lb_cm_link_established(struct lb_cm_id *id); /* seen by other means */
+void lb_cm_link_disconnect(struct lb_cm_id *id);
+/* End it from any state, as the destruction of its identifier does. */
+void lb_cm_link_break(struct lb_cm_id *id);
+void lb_cm_link_timeout(struct lb_cm_id *id);
+/* Messages without content; false: lost, nothing will come back. */
+bool lb_cm_link_send(struct lb_cm_id *id, enum lb_cm_msg_type type);
+/* A message is for nobody, or for nobody in that state. */
+void lb_cm_link_refuse(const struct lb_cm_msg *msg, int reason);
+
+/* ---- request.c: all [lock] -------------------------------------------- */
+
+void lb_cm_request_receive(const struct lb_cm_msg *req);
+/* The listener has read one: there is room again. */
+void lb_cm_request_readmit(struct lb_cm_id *listener);
+void lb_cm_request_refuse_waiting(struct lb_cm_id *listener);
+
+/* ---- group.c ---------------------------------------------------------- */
+
+/* A MULTICAST_JOIN is read: it becomes an error if the QP cannot join. */
+void lb_cm_group_read(struct lb_cm_event *event);
+void lb_cm_group_free_all(struct lb_cm_id *id);
+
+/* ---- timer.c --------------------------------------------------------- */
+
+void lb_cm_timer_start(struct lb_cm_id *id, enum lb_cm_timer kind); /* [lock] */
+void lb_cm_timer_stop(struct lb_cm_id *id);			    /* [lock] */
+
+/* ---- qp.c: 0 or -1 with errno; nothing to do without a QP ------------ */
+
+int lb_cm_qp_to_rtr(struct lb_cm_id *id, uint8_t responder_resources);
+int lb_cm_qp_to_rts(struct lb_cm_id *id, uint8_t initiator_depth);
+int lb_cm_qp_to_err(struct lb_cm_id *id);
+
+#endif /* LB_CM_H */

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * link.c -- the handshake of two identifiers: REQ, REP, RTU to connect,
+ * REJ to refuse, DREQ and DREP to part. A message changes the state of the
+ * one identifier it is for, and makes its events; only transmit() knows that
+ * both are in one process. Everything is under the lock.
+ */
+
+#include "cm/cm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void receive(const struct lb_cm_msg *msg);
+
+/* ---- the transport ------------------------------------------------------ */
+
+static const char *const fault_names[LB_CM_MSGS] = {
+	[LB_CM_MSG_REQ] = "cm.msg_req",	  [LB_CM_MSG_MRA] = "cm.msg_mra",
+	[LB_CM_MSG_REP] = "cm.msg_rep",	  [LB_CM_MSG_RTU] = "cm.msg_rtu",
+	[LB_CM_MSG_REJ] = "cm.msg_rej",	  [LB_CM_MSG_DREQ] = "cm.msg_dreq",
+	[LB_CM_MSG_DREP] = "cm.msg_drep",
+};
+
+static void receive_late(void *arg)
+{
+	struct lb_cm_msg *msg = arg;
+
+	lb_cm_lock();
+	receive(msg);
+	lb_cm_unlock();
+	lb_cm_flush();
+	free(msg);
+}
+
+static bool send_late(const struct lb_cm_msg *msg, uint32_t delay_us)
+{
+	struct lb_cm_msg *copy = malloc(sizeof(*copy));
+
+	if (!copy)
+		return false;
+	*copy = *msg;
+	if (lb_service_post(receive_late, copy, (uint64_t)delay_us * 1000)) {
+		free(copy);
+		return false;
+	}
+	return true;
+}
+
+/* false: it is lost, and nothing will come back */
+static bool transmit(const struct lb_cm_msg *msg)
+{
+	uint32_t delay_us = 0;
+
+	switch (lb_fault_event(fault_names[msg->type], &delay_us)) {
+	case LB_EVENT_DROP:
+		return false;
+	case LB_EVENT_LATE:
+		return send_late(msg, delay_us);
+	case LB_EVENT_DOUBLE:
+		receive(msg);
+		break;
+	default:
+		break;
+	}
+	receive(msg);
+	return true;
+}
+
+static bool send_msg(struct lb_cm_id *id, struct lb_cm_msg *msg)
+{
+	msg->from = id->handle;
+	if (!msg->to)
+		msg->to = id->peer;
+	return transmit(msg);
+}
+
+bool lb_cm_link_send(struct lb_cm_id *id, enum lb_cm_msg_type type)
+{
+	struct lb_cm_msg msg = {.type = type};
+
+	return send_msg(id, &msg);
+}
+
+static void send_reject(struct lb_cm_id *id, int reason)
+{
+	struct lb_cm_msg msg = {.type = LB_CM_MSG_REJ, .reason = reason};
+
+	if (id->peer)
+		send_msg(id, &msg);
+}
+
+/* Refuse a message that is for nobody, or for nobody in that state. */
+void lb_cm_link_refuse(const struct lb_cm_msg *msg, int reason)
+{
+	struct lb_cm_msg rej = {
+		.type = LB_CM_MSG_REJ,
+		.from = msg->to,
+		.to = msg->from,
+		.reason = reason,
+	};
+
+	transmit(&rej);
+}
+
+/* ---- ends of a connection ----------------------------------------------- */
+
+/* Ends the connection; the caller reports it to the application. */
+static void go_idle(struct lb_cm_id *id)
+{
+	lb_cm_timer_stop(id);
+	id->link = LB_CM_LINK_IDLE;
+	id->peer = 0;
+}
+
+static void go_timewait(struct lb_cm_id *id)
+{
+	id->link = LB_CM_LINK_TIMEWAIT;
+	lb_cm_timer_start(id, LB_CM_TIMER_TIMEWAIT);
+}
+
+/* DISCONNECTED comes once, whatever follows. */
+static void tell_disconnected(struct lb_cm_id *id, int status)
+{
+	if (id->state != LB_CM_CONNECT)
+		return;
+	id->state = LB_CM_DISCONNECT;
+	lb_cm_event_new(id, RDMA_CM_EVENT_DISCONNECTED, status, NULL, 0);
+}
+
+static void tell_unreachable(struct lb_cm_id *id)
+{
+	send_reject(id, LB_CM_REJ_TIMEOUT);
+	go_idle(id);
+	lb_cm_event_new(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, NULL, 0);
+}
+
+static void dreq_unanswered(struct lb_cm_id *id)
+{
+	tell_disconnected(id, -ETIMEDOUT);
+	go_timewait(id);
+}
+
+void lb_cm_link_timeout(struct lb_cm_id *id)
+{
+	switch (id->timer) {
+	case LB_CM_TIMER_ANSWER:
+		tell_unreachable(id);
+		break;
+	case LB_CM_TIMER_DREQ:
+		dreq_unanswered(id);
+		break;
+	default:
+		go_idle(id);
+		lb_cm_event_new(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, NULL, 0);
+		break;
+	}
+}
+
+/* ---- messages arrive ----------------------------------------------------- */
+
+static void receive_mra(struct lb_cm_id *id, const struct lb_cm_msg *msg)
+{
+	if (id->link == LB_CM_LINK_REQ_SENT)
+		id->peer = msg->from;
+}
+
+/* Of datagrams: all is known, and there is nothing to keep up. */
+static void receive_ud_rep(struct lb_cm_id *id, const struct lb_cm_msg *msg)
+{
+	struct lb_cm_event *event;
+
+	if (id->link != LB_CM_LINK_REQ_SENT)
+		return;
+	go_idle(id);
+	event = lb_cm_event_new(id, RDMA_CM_EVENT_ESTABLISHED, 0, msg->priv,
+				LB_CM_UD_REP_PRIV);
+	if (event)
+		lb_cm_event_set_ud(event, &msg->params.gid, msg->params.qp_num);
+}
+
+static int ud_status(int reason)
+{
+	switch (reason) {
+	case LB_CM_REJ_TIMEOUT:
+		return -ETIMEDOUT;
+	case LB_CM_REJ_NO_LISTENER:
+		return LB_CM_UD_NO_LISTENER;
+	default:
+		return LB_CM_UD_REJECTED;
+	}
+}
+
+/* Of datagrams: a server never hears that its client has gone. */
+static void receive_ud_rej(struct lb_cm_id *id, const struct lb_cm_msg *msg)
+{
+	if (id->link != LB_CM_LINK_REQ_SENT)
+		return;
+	go_idle(id);
+	lb_cm_event_new(id, RDMA_CM_EVENT_UNREACHABLE, ud_status(msg->reason),
+			msg->priv, LB_CM_UD_REP_PRIV);
+}
+
+static void receive_rep(struct lb_cm_id *id, const struct lb_cm_msg *msg)
+{
+	struct lb_cm_event *event;
+
+	if (id->link != LB_CM_LINK_REQ_SENT) {
+		if (id->peer != msg->from)
+			lb_cm_link_refuse(msg, LB_CM_REJ_COMM_ID);
+		return;
+	}
+	lb_cm_timer_stop(id);
+	id->link = LB_CM_LINK_REP_RCVD;
+	id->peer = msg->from;
+	id->theirs = msg->params;
+	id->responder_resources = msg->params.initiator_depth;
+	id->initiator_depth = msg->params.responder_resources;
+	id->rnr_retry_count = msg->params.rnr_retry_count;
+	event = lb_cm_event_new(id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0,
+				msg->priv, LB_CM_REP_PRIV);
+	if (event)
+		lb_cm_event_set_params(event, &msg->params);
+}
+
+int lb_cm_link_established(struct lb_cm_id *id)
+{
+	if (id->link == LB_CM_LINK_ESTABLISHED)
+		return EISCONN;
+	if (id->link != LB_CM_LINK_REP_SENT)
+		return EINVAL;
+	lb_cm_timer_stop(id);
+	id->link = LB_CM_LINK_ESTABLISHED;
+	lb_cm_event_new(id, RDMA_CM_EVENT_ESTABLISHED, 0, NULL, 0);
+	return 0;
+}
+
+static void receive_rej(struct lb_cm_id *id, const struct lb_cm_msg *msg)
+{
+	switch (id->link) {
+	case LB_CM_LINK_REQ_SENT:
+	case LB_CM_LINK_REQ_RCVD:
+	case LB_CM_LINK_REP_SENT:
+	case LB_CM_LINK_REP_RCVD:
+		go_idle(id);
+		lb_cm_event_new(id, RDMA_CM_EVENT_REJECTED, msg->reason,
+				msg->priv, LB_CM_REJ_PRIV);
+		break;
+	default:
+		break;
+	}
+}
+
+static void receive_dreq(struct lb_cm_id *id)
+{
+	switch (id->link) {
+	case LB_CM_LINK_REP_SENT: /* RTU was lost */
+	case LB_CM_LINK_ESTABLISHED:
+	case LB_CM_LINK_DREQ_SENT: /* both at once */
+		lb_cm_timer_stop(id);
+		id->link = LB_CM_LINK_DREQ_RCVD;
+		tell_disconnected(id, 0);
+		break;
+	case LB_CM_LINK_TIMEWAIT: /* DREP was lost */
+		lb_cm_link_send(id, LB_CM_MSG_DREP);
+		break;
+	default:
+		break;
+	}
+}
+
+static void receive_drep(struct lb_cm_id *id)
+{
+	if (id->link != LB_CM_LINK_DREQ_SENT &&
+	    id->link != LB_CM_LINK_DREQ_RCVD)
+		return;
+	tell_disconnected(id, 0);
+	go_timewait(id);
+}
+
+/* A message to a handle without identifier: answered if the sender waits. */
+static void receive_stray(const struct lb_cm_msg *msg)
+{
+	struct lb_cm_msg drep = {
+		.type = LB_CM_MSG_DREP,
+		.from = msg->to,
+		.to = msg->from,
+	};
+
+	if (msg->type == LB_CM_MSG_REP)
+		lb_cm_link_refuse(msg, LB_CM_REJ_COMM_ID);
+	else if (msg->type == LB_CM_MSG_DREQ)
+		transmit(&drep);
+}
+
+/* Is id still there, and the sender the peer of its connection? */
+static bool is_for(const struct lb_cm_id *id, const struct lb_cm_msg *msg)
+{
+	if (!id || id->state == LB_CM_GONE)
+		return false;
+	return !id->peer || !msg->from || id->peer == msg->from;
+}
+
+static void receive(const struct lb_cm_msg *msg)
+{
+	struct lb_cm_id *id = msg->to ? lb_cm_id_find(msg->to) : NULL;
+
+	if (msg->type == LB_CM_MSG_REQ) {
+		lb_cm_request_receive(msg);
+		return;
+	}
+	if (!is_for(id, msg)) {
+		receive_stray(msg);
+		return;
+	}
+	if (lb_cm_id_is_ud(id) && msg->type == LB_CM_MSG_REP) {
+		receive_ud_rep(id, msg);
+		return;
+	}
+	if (lb_cm_id_is_ud(id) && msg->type == LB_CM_MSG_REJ) {
+		receive_ud_rej(id, msg);
+		return;
+	}
+	switch (msg->type) {
+	case LB_CM_MSG_MRA:
+		receive_mra(id, msg);
+		break;
+	case LB_CM_MSG_REP:
+		receive_rep(id, msg);
+		break;
+	case LB_CM_MSG_RTU:
+		lb_cm_link_established(id);
+		break;
+	case LB_CM_MSG_REJ:
+		receive_rej(id, msg);
+		break;
+	case LB_CM_MSG_DREQ:
+		receive_dreq(id);
+		break;
+	default:
+		receive_drep(id);
+		break;
+	}
+}
+
+/* ---- what the application asks for -------------------------------------- */
+
+void lb_cm_link_connect(struct lb_cm_id *id, struct lb_cm_msg *req)
+{
+	id->link = LB_CM_LINK_REQ_SENT;
+	lb_cm_timer_start(id, LB_CM_TIMER_ANSWER);
+	if (!send_msg(id, req))
+		tell_unreachable(id);
+}
+
+/* Of datagrams: that was all. */
+static void reply_ud(struct lb_cm_id *id, struct lb_cm_msg *rep)
+{
+	if (!send_msg(id, rep))
+		send_reject(id, LB_CM_REJ_TIMEOUT);
+	go_idle(id);
+	id->quiet = false;
+}
+
+int lb_cm_link_reply(struct lb_cm_id *id, struct lb_cm_msg *rep)
+{
+	if (id->link != LB_CM_LINK_REQ_RCVD)
+		return EINVAL;
+	if (lb_cm_id_is_ud(id)) {
+		reply_ud(id, rep);
+		return 0;
+	}
+	id->link = LB_CM_LINK_REP_SENT;
+	id->quiet = false;
+	lb_cm_timer_start(id, LB_CM_TIMER_ANSWER);
+	if (!send_msg(id, rep))
+		tell_unreachable(id);
+	return 0;
+}
+
+int lb_cm_link_ready(struct lb_cm_id *id)
+{
+	if (id->link != LB_CM_LINK_REP_RCVD)
+		return EINVAL;
+	id->link = LB_CM_LINK_ESTABLISHED;
+	lb_cm_link_send(id, LB_CM_MSG_RTU);
+	return 0;
+}
+
+int lb_cm_link_reject(struct lb_cm_id *id, int reason, const void *data,
+		      uint8_t len)
+{
+	struct lb_cm_msg rej = {.type = LB_CM_MSG_REJ, .reason = reason};
+	bool linger = id->link == LB_CM_LINK_REP_SENT;
+
+	switch (id->link) {
+	case LB_CM_LINK_REQ_SENT:
+	case LB_CM_LINK_REQ_RCVD:
+	case LB_CM_LINK_REP_SENT:
+	case LB_CM_LINK_REP_RCVD:
+		break;
+	default:
+		return EINVAL;
+	}
+	if (len)
+		memcpy(rej.priv, data, len);
+	rej.to = id->peer;
+	go_idle(id);
+	if (rej.to)
+		send_msg(id, &rej);
+	if (linger)
+		go_timewait(id);
+	return 0;
+}
+
+void lb_cm_link_disconnect(struct lb_cm_id *id)
+{
+	if (id->link == LB_CM_LINK_ESTABLISHED) {
+		id->link = LB_CM_LINK_DREQ_SENT;
+		lb_cm_timer_start(id, LB_CM_TIMER_DREQ);
+		if (!lb_cm_link_send(id, LB_CM_MSG_DREQ))
+			dreq_unanswered(id);
+	} else if (id->link == LB_CM_LINK_DREQ_RCVD) {
+		lb_cm_link_send(id, LB_CM_MSG_DREP);
+		go_timewait(id);
+	}
+}
+
+void lb_cm_link_break(struct lb_cm_id *id)
+{
+	enum lb_cm_link link = id->link;
+
+	lb_cm_timer_stop(id);
+	id->link = LB_CM_LINK_NONE;
+	switch (link) {
+	case LB_CM_LINK_REQ_SENT:
+		send_reject(id, LB_CM_REJ_TIMEOUT);
+		break;
+	case LB_CM_LINK_REQ_RCVD:
+	case LB_CM_LINK_REP_SENT:
+	case LB_CM_LINK_REP_RCVD:
+		send_reject(id, LB_CM_REJ_CONSUMER);
+		break;
+	case LB_CM_LINK_ESTABLISHED:
+		lb_cm_link_send(id, LB_CM_MSG_DREQ);
+		break;
+	case LB_CM_LINK_DREQ_RCVD:
+		lb_cm_link_send(id, LB_CM_MSG_DREP);
+		break;
+	default:
+		break;
+	}
+	id->peer = 0;
+	lb_cm_request_refuse_waiting(id);
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * exec.c -- executes send queues. One thread at a time executes a QP, the one
+ * that holds its sq.lock; while it works with the peer's responder it holds
+ * the peer's rq.pop too. The oldest request is executed as far as possible: to
+ * its end, to the end of the budget, or to a wait for a timer.
+ */
+
+#include "exec/exec.h"
+#include "internal.h"
+
+#include <string.h>
+
+/* a budget counts bytes; a request without any costs this much */
+#define WR_COST 64
+
+/* a silent peer whose QP has no timeout is looked at this often */
+#define NO_TIMEOUT_NS 10000000u
+
+/* Wait after "receiver not ready" by timer code, in units of 10 us. */
+static const uint32_t rnr_units[32] = {
+	65536, 1,    2,	   3,	 4,    6,     8,     12,    16,	   24,	 32,
+	48,    64,   96,   128,	 192,  256,   384,   512,   768,   1024, 1536,
+	2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+
+static int wait_for(struct lb_qp *qp, uint64_t ns)
+{
+	qp->exec.wait_until = lb_now() + ns;
+	return lb_kick_later(qp, ns) ? (int)IBV_WC_GENERAL_ERR : LB_EXEC_WAIT;
+}
+
+static int begin(struct lb_work *w)
+{
+	struct lb_qp *qp = w->qp;
+	struct lb_exec *x = &qp->exec;
+
+	memset(x, 0, sizeof(*x));
+	x->begun = true;
+	x->rnr_left = qp->attr.rnr_retry;
+	x->retry_left = qp->attr.retry_cnt;
+	/* relaxed: a rule may miss requests that are on their way */
+	if (lb_likely(!atomic_load_explicit(&lb_faults, memory_order_relaxed)))
+		return LB_EXEC_OK;
+	lb_fault_wr(qp, w->wqe, &x->fault);
+	if (x->fault.delay_us)
+		return wait_for(qp, x->fault.delay_us * 1000ull);
+	return LB_EXEC_OK;
+}
+
+/* The peer had no receive: try again later, or give up. */
+static int on_rnr(struct lb_qp *qp, uint32_t timer)
+{
+	struct lb_exec *x = &qp->exec;
+
+	if (qp->type != IBV_QPT_RC)
+		return LB_EXEC_OK; /* it is dropped */
+	qp->stats.rnr++;
+	if (qp->attr.rnr_retry != 7) { /* 7 is for ever */
+		if (!x->rnr_left)
+			return IBV_WC_RNR_RETRY_EXC_ERR;
+		x->rnr_left--;
+	}
+	return wait_for(qp, rnr_units[timer & 31] * 10000ull);
+}
+
+/* The peer did not answer: wait for as long as its answer could take. */
+static int on_silence(struct lb_qp *qp)
+{
+	uint64_t ns = NO_TIMEOUT_NS;
+	uint32_t cap_us = lb_knob(LB_KNOB_RETRY_US);
+
+	if (qp->attr.timeout)
+		ns = 4096ull << qp->attr.timeout;
+	if (cap_us && ns > cap_us * 1000ull)
+		ns = cap_us * 1000ull;
+	qp->exec.silent = true;
+	return wait_for(qp, ns);
+}
+
+/* Is there a try left after a wait in silence? A timeout of 0 is for ever. */
+static bool may_retry(struct lb_qp *qp)
+{
+	struct lb_exec *x = &qp->exec;
+
+	if (!x->silent)
+		return true;
+	x->silent = false;
+	if (!qp->attr.timeout)
+		return true;
+	qp->stats.retries++;
+	if (!x->retry_left || x->claimed)
+		return false;
+	x->retry_left--;
+	return true;
+}
+
+/*
+ * Fill w->local, but of a request that reads; 0 or the status of one that must
+ * not be sent.
+ */
+static int check_local(struct lb_work *w)
+{
+	const struct lb_wqe *wqe = w->wqe;
+	bool reads = lb_wqe_reads(wqe);
+
+	if (wqe->length > LB_MAX_MSG)
+		return IBV_WC_LOC_LEN_ERR;
+	if (reads && !w->qp->attr.max_rd_atomic)
+		return IBV_WC_LOC_QP_OP_ERR;
+	if (wqe->length != 8 && (wqe->opcode == IBV_WR_ATOMIC_WRITE ||
+				 (reads && wqe->opcode != IBV_WR_RDMA_READ)))
+		return IBV_WC_LOC_LEN_ERR;
+	if (wqe->is_inline) {
+		w->local[0].addr = (uint8_t *)w->wqe->data;
+		w->local[0].len = wqe->length;
+		w->local[1].len = 0;
+		return 0;
+	}
+	if (reads) /* it is the answer that looks where to go */
+		return 0;
+	return lb_to_spans(wqe->sge, wqe->nsge, wqe->length, 0, w->qp->pd,
+			   w->local)
+		       ? IBV_WC_LOC_PROT_ERR
+		       : 0;
+}
+
+/* A message that nobody answers. */
+static int execute_unreliable(struct lb_work *w)
+{
+	struct lb_qp *qp = w->qp;
+	int ret = qp->type == IBV_QPT_UD ? lb_ud_execute(w) : lb_uc_execute(w);
+
+	return ret ? ret : qp->exec.fault.status;
+}
+
+static int attempt(struct lb_work *w)
+{
+	struct lb_qp *qp = w->qp;
+	struct lb_exec *x = &qp->exec;
+	uint32_t timer = 0;
+	int ret = LB_EXEC_OK;
+
+	if (!x->begun)
+		ret = begin(w);
+	if (ret)
+		return ret;
+	if (x->wait_until && lb_now() < x->wait_until)
+		return LB_EXEC_WAIT;
+	x->wait_until = 0;
+	if (!may_retry(qp))
+		return IBV_WC_RETRY_EXC_ERR;
+	if (x->fault.status && !x->fault.after)
+		return x->fault.status;
+	if (x->fault.rnr) {
+		x->fault.rnr--;
+		return on_rnr(qp, 1);
+	}
+	if (lb_wqe_is_local(w->wqe)) {
+		ret = lb_mw_execute(qp, w->wqe);
+		return ret ? ret : x->fault.status;
+	}
+	ret = check_local(w);
+	if (ret)
+		return ret;
+	if (qp->type != IBV_QPT_RC)
+		return execute_unreliable(w);
+	w->peer = lb_qp_at(qp->peer_qpn);
+	if (!w->peer)
+		return on_silence(qp);
+	lb_lock_get(&w->peer->rq.pop);
+	ret = lb_respond(w);
+	timer = w->peer->attr.min_rnr_timer;
+	lb_lock_put(&w->peer->rq.pop);
+	if (ret == LB_EXEC_RNR)
+		return on_rnr(qp, timer);
+	if (ret == LB_EXEC_SILENT)
+		return on_silence(qp);
+	if (ret == LB_EXEC_OK && x->fault.status)
+		return x->fault.status;
+	return ret;
+}
+
+/* Was the buffer left alone while the request was under way? */
+static void check_hash(struct lb_qp *qp, const struct lb_wqe *wqe)
+{
+	uint64_t *check = &qp->sq_checks[qp->sq_exec & qp->sq_mask];
+	uint64_t then = *check;
+	uint64_t now = then ? lb_wqe_hash(qp, wqe) : 0;
+
+	*check = 0;
+	if (then && now && then != now)
+		lb_misuse("the buffer of request %#llx changed before its "
+			  "completion",
+			  (unsigned long long)wqe->wr_id);
+}
+
+static enum ibv_wc_opcode wc_opcode(const struct lb_wqe *wqe)
+{
+	switch (wqe->opcode) {
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return IBV_WC_RDMA_WRITE;
+	case IBV_WR_RDMA_READ:
+		return IBV_WC_RDMA_READ;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		return IBV_WC_COMP_SWAP;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return IBV_WC_FETCH_ADD;
+	case IBV_WR_ATOMIC_WRITE:
+		return IBV_WC_ATOMIC_WRITE;
+	case IBV_WR_BIND_MW:
+		return IBV_WC_BIND_MW;
+	case IBV_WR_LOCAL_INV:
+		return IBV_WC_LOCAL_INV;
+	default:
+		return IBV_WC_SEND;
+	}
+}
+
+static int complete(struct lb_work *w)
+{
+	struct lb_qp *qp = w->qp;
+	const struct lb_wqe *wqe = w->wqe;
+	struct ibv_wc wc;
+
+	if (lb_is_strict())
+		check_hash(qp, wqe);
+	if (!qp->sig_all && !(wqe->flags & IBV_SEND_SIGNALED))
+		return 0;
+	memset(&wc, 0, sizeof(wc));
+	wc.wr_id = wqe->wr_id;
+	wc.status = IBV_WC_SUCCESS;
+	wc.opcode = wc_opcode(wqe);
+	wc.byte_len = wqe->length;
+	wc.qp_num = lb_qp_number(qp);
+	return lb_cq_push(w->run, qp->send_cq, &wc, (uintptr_t)qp | LB_OWNER_SQ,
+			  qp->sq_exec, false);
+}
+
+/* The request ends with an error, and with it the QP. */
+static void fail(struct lb_work *w, int status)
+{
+	struct lb_qp *qp = w->qp;
+	struct ibv_wc wc = {
+		.wr_id = w->wqe->wr_id,
+		.status = (enum ibv_wc_status)status,
+		.qp_num = lb_qp_number(qp),
+	};
+
+	lb_log(2, "qp %#x: request %#llx failed with status %d",
+	       lb_qp_number(qp), (unsigned long long)w->wqe->wr_id, status);
+	qp->stats.failed++;
+	lb_cq_push(w->run, qp->send_cq, &wc, (uintptr_t)qp | LB_OWNER_SQ,
+		   qp->sq_exec, false);
+	qp->sq_exec++;
+	lb_qp_fail(w->run, qp);
+}
+
+static enum lb_step execute_head(struct lb_work *w)
+{
+	struct lb_qp *qp = w->qp;
+	int ret;
+
+	w->wqe = lb_sq_slot(qp, qp->sq_exec);
+	ret = attempt(w);
+	if (ret == LB_EXEC_WAIT)
+		return LB_WAIT;
+	if (ret == LB_EXEC_AGAIN)
+		return LB_AGAIN;
+	qp->stats.executed++;
+	qp->exec.begun = false;
+	if (ret) {
+		fail(w, ret);
+		return LB_DONE;
+	}
+	if (lb_likely(!complete(w))) {
+		qp->sq_exec++;
+		return LB_DONE;
+	}
+	lb_async_qp(qp, IBV_EVENT_QP_FATAL);
+	qp->sq_exec++;
+	lb_qp_fail(w->run, qp);
+	return LB_DONE;
+}
+
+static enum lb_step sq_run(struct lb_run *run, struct lb_qp *qp,
+			   uint64_t budget)
+{
+	struct lb_work w;
+	enum lb_step step;
+
+	w.run = run;
+	w.qp = qp;
+	w.window = NULL;
+	w.budget = budget;
+	while (qp->sq_exec != qp->sq_tail) {
+		uint32_t state = lb_qp_state(qp);
+
+		if (state == IBV_QPS_ERR) {
+			lb_sq_flush(run, qp);
+			break;
+		}
+		if (state == IBV_QPS_SQD && !qp->exec.begun)
+			break;
+		if (!w.budget)
+			return LB_AGAIN;
+		step = execute_head(&w);
+		if (step != LB_DONE)
+			return step;
+		w.budget -= w.budget < WR_COST ? w.budget : WR_COST;
+	}
+	lb_sq_drained(qp);
+	return LB_DONE;
+}
+
+enum lb_step lb_sq_run(struct lb_run *run, struct lb_qp *qp, uint64_t budget)
+{
+	struct lb_executor *self = lb_barrier_enter();
+	enum lb_step step = sq_run(run, qp, budget);
+
+	lb_barrier_leave(self);
+	return step;
+}
+
+void lb_sq_submit(struct lb_run *run, struct lb_qp *qp)
+{
+	/* relaxed: an option */
+	if (lb_likely(atomic_load_explicit(&lb.mode, memory_order_relaxed) ==
+		      RPMA_LOOPBACK_INLINE))
+		lb_sq_run(run, qp, UINT64_MAX);
+	else if (qp->sq_exec != qp->sq_tail)
+		lb_thread_add(qp);
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * modify.c -- the state machines of RC, UC and UD queue pairs: which
+ * transitions exist, which attributes each must and may have, and what they
+ * mean here.
+ */
+
+#include "qp/ah.h"
+#include "internal.h"
+
+#include <errno.h>
+
+#define STATES	     (IBV_QPS_ERR + 1)
+#define MAX_RETRY    7
+#define MAX_RNR_CODE 31
+#define MAX_TIMEOUT  31
+
+struct transition {
+	bool legal;
+	int must; /* besides IBV_QP_STATE */
+	int may;
+};
+
+static const struct transition table[STATES][STATES] = {
+	[IBV_QPS_RESET] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_INIT] =
+				{
+					.legal = true,
+					.must = IBV_QP_PKEY_INDEX |
+						IBV_QP_PORT |
+						IBV_QP_ACCESS_FLAGS,
+				},
+		},
+	[IBV_QPS_INIT] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_INIT] =
+				{
+					.legal = true,
+					.may = IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					       IBV_QP_ACCESS_FLAGS,
+				},
+			[IBV_QPS_RTR] =
+				{
+					.legal = true,
+					.must = IBV_QP_AV | IBV_QP_PATH_MTU |
+						IBV_QP_DEST_QPN |
+						IBV_QP_RQ_PSN |
+						IBV_QP_MAX_DEST_RD_ATOMIC |
+						IBV_QP_MIN_RNR_TIMER,
+					.may = IBV_QP_ACCESS_FLAGS |
+					       IBV_QP_PKEY_INDEX,
+				},
+		},
+	[IBV_QPS_RTR] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_RTS] =
+				{
+					.legal = true,
+					.must = IBV_QP_TIMEOUT |
+						IBV_QP_RETRY_CNT |
+						IBV_QP_RNR_RETRY |
+						IBV_QP_SQ_PSN |
+						IBV_QP_MAX_QP_RD_ATOMIC,
+					.may = IBV_QP_CUR_STATE |
+					       IBV_QP_ACCESS_FLAGS |
+					       IBV_QP_MIN_RNR_TIMER,
+				},
+		},
+	[IBV_QPS_RTS] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_RTS] =
+				{
+					.legal = true,
+					.may = IBV_QP_CUR_STATE |
+					       IBV_QP_ACCESS_FLAGS |
+					       IBV_QP_MIN_RNR_TIMER,
+				},
+			[IBV_QPS_SQD] =
+				{
+					.legal = true,
+					.may = IBV_QP_EN_SQD_ASYNC_NOTIFY,
+				},
+		},
+	[IBV_QPS_SQD] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_RTS] =
+				{
+					.legal = true,
+					.may = IBV_QP_CUR_STATE |
+					       IBV_QP_ACCESS_FLAGS |
+					       IBV_QP_MIN_RNR_TIMER,
+				},
+			[IBV_QPS_SQD] =
+				{
+					.legal = true,
+					.may = IBV_QP_PORT | IBV_QP_AV |
+					       IBV_QP_TIMEOUT |
+					       IBV_QP_RETRY_CNT |
+					       IBV_QP_RNR_RETRY |
+					       IBV_QP_MAX_QP_RD_ATOMIC |
+					       IBV_QP_MAX_DEST_RD_ATOMIC |
+					       IBV_QP_ACCESS_FLAGS |
+					       IBV_QP_PKEY_INDEX |
+					       IBV_QP_MIN_RNR_TIMER,
+				},
+		},
+	[IBV_QPS_ERR] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+		},
+};
+
+static const struct transition ud_table[STATES][STATES] = {
+	[IBV_QPS_RESET] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_INIT] = {.legal = true,
+					  .must = IBV_QP_PKEY_INDEX |
+						  IBV_QP_PORT | IBV_QP_QKEY},
+		},
+	[IBV_QPS_INIT] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_INIT] = {.legal = true,
+					  .may = IBV_QP_PKEY_INDEX |
+						 IBV_QP_PORT | IBV_QP_QKEY},
+			[IBV_QPS_RTR] = {.legal = true,
+					 .may = IBV_QP_PKEY_INDEX |
+						IBV_QP_QKEY},
+		},
+	[IBV_QPS_RTR] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_RTS] = {.legal = true,
+					 .must = IBV_QP_SQ_PSN,
+					 .may = IBV_QP_CUR_STATE | IBV_QP_QKEY},
+		},
+	[IBV_QPS_RTS] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_RTS] = {.legal = true,
+					 .may = IBV_QP_CUR_STATE | IBV_QP_QKEY},
+			[IBV_QPS_SQD] = {.legal = true,
+					 .may = IBV_QP_EN_SQD_ASYNC_NOTIFY},
+		},
+	[IBV_QPS_SQD] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_RTS] = {.legal = true,
+					 .may = IBV_QP_CUR_STATE | IBV_QP_QKEY},
+			[IBV_QPS_SQD] = {.legal = true,
+					 .may = IBV_QP_PKEY_INDEX |
+						IBV_QP_QKEY},
+		},
+	[IBV_QPS_ERR] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+		},
+};
+
+static const struct transition uc_table[STATES][STATES] = {
+	[IBV_QPS_RESET] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_INIT] = {.legal = true,
+					  .must = IBV_QP_PKEY_INDEX |
+						  IBV_QP_PORT |
+						  IBV_QP_ACCESS_FLAGS},
+		},
+	[IBV_QPS_INIT] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_INIT] = {.legal = true,
+					  .may = IBV_QP_PKEY_INDEX |
+						 IBV_QP_PORT |
+						 IBV_QP_ACCESS_FLAGS},
+			[IBV_QPS_RTR] = {.legal = true,
+					 .must = IBV_QP_AV | IBV_QP_PATH_MTU |
+						 IBV_QP_DEST_QPN |
+						 IBV_QP_RQ_PSN,
+					 .may = IBV_QP_ACCESS_FLAGS |
+						IBV_QP_PKEY_INDEX},
+		},
+	[IBV_QPS_RTR] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_RTS] = {.legal = true,
+					 .must = IBV_QP_SQ_PSN,
+					 .may = IBV_QP_CUR_STATE |
+						IBV_QP_ACCESS_FLAGS},
+		},
+	[IBV_QPS_RTS] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_RTS] = {.legal = true,
+					 .may = IBV_QP_CUR_STATE |
+						IBV_QP_ACCESS_FLAGS},
+			[IBV_QPS_SQD] = {.legal = true,
+					 .may = IBV_QP_EN_SQD_ASYNC_NOTIFY},
+		},
+	[IBV_QPS_SQD] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_RTS] = {.legal = true,
+					 .may = IBV_QP_CUR_STATE |
+						IBV_QP_ACCESS_FLAGS},
+			[IBV_QPS_SQD] = {.legal = true,
+					 .may = IBV_QP_AV |
+						IBV_QP_ACCESS_FLAGS |
+						IBV_QP_PKEY_INDEX},
+		},
+	[IBV_QPS_ERR] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+		},
+};
+
+static const struct transition *transition_of(enum ibv_qp_type type,
+					      enum ibv_qp_state from,
+					      enum ibv_qp_state to)
+{
+	if (type == IBV_QPT_UD)
+		return &ud_table[from][to];
+	return type == IBV_QPT_UC ? &uc_table[from][to] : &table[from][to];
+}
+
+/* --- values */
+
+static int check_values(const struct lb_qp *qp, const struct ibv_qp_attr *attr,
+			int mask)
+{
+	if ((mask & IBV_QP_PORT) && attr->port_num != 1)
+		return EINVAL;
+	if ((mask & IBV_QP_PKEY_INDEX) && attr->pkey_index >= LB_MAX_PKEYS)
+		return EINVAL;
+	if ((mask & IBV_QP_PATH_MTU) &&
+	    (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > LB_MTU))
+		return EINVAL;
+	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) &&
+	    attr->max_rd_atomic > LB_MAX_RD_ATOM)
+		return EINVAL;
+	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) &&
+	    attr->max_dest_rd_atomic > LB_MAX_RD_ATOM)
+		return EINVAL;
+	if ((mask & IBV_QP_MIN_RNR_TIMER) && attr->min_rnr_timer > MAX_RNR_CODE)
+		return EINVAL;
+	if ((mask & IBV_QP_TIMEOUT) && attr->timeout > MAX_TIMEOUT)
+		return EINVAL;
+	if ((mask & IBV_QP_RETRY_CNT) && attr->retry_cnt > MAX_RETRY)
+		return EINVAL;
+	if ((mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > MAX_RETRY)
+		return EINVAL;
+	return mask & IBV_QP_AV ? lb_ah_check(&attr->ah_attr, qp->dev) : 0;
+}
+
+static int check_transition(enum ibv_qp_type type, enum ibv_qp_state from,
+			    enum ibv_qp_state to,
+			    const struct ibv_qp_attr *attr, int mask)
+{
+	const struct transition *t;
+
+	if ((unsigned)to >= STATES)
+		return EINVAL;
+	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
+		return EINVAL;
+	t = transition_of(type, from, to);
+	mask &= ~(IBV_QP_STATE);
+	if (!t->legal || (mask & t->must) != t->must ||
+	    (mask & ~(t->must | t->may)))
+		return EINVAL;
+	return 0;
+}
+
+/* --- effects; all locks of the QP held */
+
+static void store_values(struct lb_qp *qp, const struct ibv_qp_attr *attr,
+			 int mask)
+{
+	struct ibv_qp_attr *a = &qp->attr;
+
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		a->qp_access_flags = qp->access = attr->qp_access_flags;
+	if (mask & IBV_QP_PORT)
+		a->port_num = attr->port_num;
+	if (mask & IBV_QP_PKEY_INDEX)
+		a->pkey_index = attr->pkey_index;
+	if (mask & IBV_QP_QKEY)
+		a->qkey = attr->qkey;
+	if (mask & IBV_QP_PATH_MTU)
+		a->path_mtu = attr->path_mtu;
+	if (mask & IBV_QP_RQ_PSN)
+		a->rq_psn = attr->rq_psn;
+	if (mask & IBV_QP_SQ_PSN)
+		a->sq_psn = attr->sq_psn;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		a->max_rd_atomic = attr->max_rd_atomic;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		a->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		a->min_rnr_timer = attr->min_rnr_timer;
+	if (mask & IBV_QP_TIMEOUT)
+		a->timeout = attr->timeout;
+	if (mask & IBV_QP_RETRY_CNT)
+		a->retry_cnt = attr->retry_cnt;
+	if (mask & IBV_QP_RNR_RETRY)
+		a->rnr_retry = attr->rnr_retry;
+	if (mask & IBV_QP_DEST_QPN)
+		a->dest_qp_num = qp->peer_qpn = attr->dest_qp_num;
+	if (mask & IBV_QP_AV) {
+		a->ah_attr = attr->ah_attr;
+		qp->peer_home = lb_home(
+			lb_device_by_gid(&attr->ah_attr.grh.dgid), qp->type);
+	}
+}
+
+void lb_sq_drained(struct lb_qp *qp)
+{
+	/* relaxed: SQD is left only with sq.lock, which we hold */
+	if (!qp->sq_drained_wanted || qp->exec.begun ||
+	    atomic_load_explicit(&qp->state, memory_order_relaxed) !=
+		    IBV_QPS_SQD)
+		return;
+	qp->sq_drained_wanted = false;
+	lb_async_qp(qp, IBV_EVENT_SQ_DRAINED);
+}
+
+static void enter(struct lb_run *run, struct lb_qp *qp, enum ibv_qp_state to,
+		  const struct ibv_qp_attr *attr, int mask)
+{
+	store_values(qp, attr, mask);
+	if (to == IBV_QPS_RESET) {
+		lb_qp_reset(qp);
+		return;
+	}
+	if (to == IBV_QPS_ERR) {
+		lb_qp_set_error(run, qp);
+		return;
+	}
+	/* relaxed: the locks order it */
+	atomic_store_explicit(&qp->state, to, memory_order_relaxed);
+	if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
+		qp->sq_drained_wanted = attr->en_sqd_async_notify;
+	lb_sq_drained(qp);
+}
+
+/* Connected to what this process does not have: the posts of qp will fail. */
+static void check_peer(const struct lb_qp_handle *handle, uint32_t qpn)
+{
+	const struct lb_qp *peer = lb_qp_at(qpn);
+
+	/* relaxed: words only, and nothing of the peer is followed */
+	if (peer && qpn &&
+	    atomic_load_explicit(&peer->qpn, memory_order_relaxed) == qpn)
+		return;
+	lb_log(0,
+	       "qp %#x: no queue pair %#x in this process, so all that it "
+	       "posts will fail. Either that one was destroyed, or it is "
+	       "another process's: both ends of a connection have to be in one "
+	       "process; for two, use another device, Soft-RoCE for instance",
+	       handle->qpn, qpn);
+}
+
+/* What happened on the way is paid by run. lb.big not held. */
+static int modify(struct lb_run *run, struct lb_qp_handle *handle,
+		  const struct ibv_qp_attr *attr, int mask)
+{
+	struct lb_qp *qp = handle->qp;
+	enum ibv_qp_state from, to;
+	int err;
+
+	lb_qp_lock(qp);
+	/* relaxed: constant while the locks are held */
+	from = (enum ibv_qp_state)atomic_load_explicit(&qp->state,
+						       memory_order_relaxed);
+	to = mask & IBV_QP_STATE ? attr->qp_state : from;
+	err = check_transition(qp->type, from, to, attr, mask);
+	if (!err)
+		err = check_values(qp, attr, mask);
+	if (!err) {
+		enter(run, qp, to, attr, mask);
+		handle->ibv.state = to;
+	}
+	lb_qp_unlock(qp);
+	if (!err && (mask & IBV_QP_DEST_QPN))
+		check_peer(handle, attr->dest_qp_num);
+	if (!err && from == IBV_QPS_SQD && to == IBV_QPS_RTS)
+		lb_qp_kick(qp); /* what was posted meanwhile */
+	return err;
+}
+
+LB_EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr,
+			    int attr_mask)
+{
+	struct lb_qp_handle *handle = (struct lb_qp_handle *)ibv;
+	struct lb_run run;
+	int err = lb_fail("ibv_modify_qp");
+
+	if (err)
+		return lb_error(err);
+	if (!lb_obj_check(ibv, LB_QP)) {
+		lb_misuse("ibv_modify_qp(%p): no such object", (void *)ibv);
+		return lb_error(ENOENT);
+	}
+	lb_hook(RPMA_LOOPBACK_MODIFY, ibv);
+	lb_run_begin(&run);
+	err = modify(&run, handle, attr, attr_mask);
+	lb_run_end(&run);
+	lb_hook(RPMA_LOOPBACK_MODIFY_DONE, ibv);
+	return lb_error(err);
+}
+
+LB_EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr,
+			   int attr_mask, struct ibv_qp_init_attr *init_attr)
+{
+	struct lb_qp_handle *handle = (struct lb_qp_handle *)ibv;
+	struct lb_qp *qp;
+	int err = lb_fail("ibv_query_qp");
+
+	(void)attr_mask; /* all of them, always */
+	if (!err && !lb_obj_check(ibv, LB_QP))
+		err = ENOENT;
+	if (err)
+		return lb_error(err);
+	qp = handle->qp;
+	lb_qp_lock(qp);
+	*attr = qp->attr;
+	/* relaxed: constant while the locks are held */
+	attr->qp_state = (enum ibv_qp_state)atomic_load_explicit(
+		&qp->state, memory_order_relaxed);
+	attr->cur_qp_state = attr->qp_state;
+	attr->sq_draining = attr->qp_state == IBV_QPS_SQD && qp->exec.begun;
+	attr->cap = qp->cap;
+	handle->ibv.state = attr->qp_state;
+	*init_attr = handle->init;
+	lb_qp_unlock(qp);
+	return 0;
+}

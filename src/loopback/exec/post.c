@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * post.c -- ibv_post_send() and its like: each request is checked, copied to
+ * its ring, and submitted to exec.c. Any thread.
+ */
+
+#include "qp/ah.h"
+#include "exec/exec.h"
+#include "internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define KNOWN_FLAGS                                                \
+	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | \
+	 IBV_SEND_INLINE)
+
+/* --- the send queue; sq.lock held */
+
+struct lb_wqe *lb_sq_slot(const struct lb_qp *qp, uint32_t pos)
+{
+	return (struct lb_wqe *)(qp->sq +
+				 (size_t)(pos & qp->sq_mask) * qp->sq_stride);
+}
+
+bool lb_sq_has_room(struct lb_qp *qp, uint32_t pos)
+{
+	if (lb_likely(pos - qp->sq_freed_seen < qp->cap.max_send_wr))
+		return true;
+	/* acquire: pairs with the release in lb_advance() */
+	qp->sq_freed_seen =
+		atomic_load_explicit(&qp->sq_freed, memory_order_acquire);
+	return pos - qp->sq_freed_seen < qp->cap.max_send_wr;
+}
+
+/* May this state be posted to? An error QP takes and flushes. */
+static int check_state(const struct lb_qp *qp)
+{
+	/* relaxed: only ERR may come meanwhile, and its maker flushes */
+	switch (atomic_load_explicit(&qp->state, memory_order_relaxed)) {
+	case IBV_QPS_RTS:
+	case IBV_QPS_SQD:
+		return 0;
+	case IBV_QPS_ERR:
+		return 0;
+	default:
+		lb_misuse("send posted to a QP that is not connected");
+		return EINVAL;
+	}
+}
+
+static int set_inline(struct lb_wqe *wqe, const struct ibv_send_wr *wr,
+		      const struct lb_qp *qp)
+{
+	uint8_t *to = wqe->data;
+	uint64_t length = 0;
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++)
+		length += wr->sg_list[i].length;
+	if (length > qp->cap.max_inline_data)
+		return EINVAL;
+	for (i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		if (!sge->length)
+			continue;
+		memcpy(to, (const void *)(uintptr_t)sge->addr, sge->length);
+		to += sge->length;
+	}
+	wqe->is_inline = 1;
+	wqe->length = (uint32_t)length;
+	return 0;
+}
+
+static void set_sges(struct lb_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	uint64_t length = 0;
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++) {
+		wqe->sge[i] = wr->sg_list[i];
+		length += wr->sg_list[i].length;
+	}
+	wqe->is_inline = 0;
+	wqe->nsge = (uint8_t)wr->num_sge;
+	/* what is too long for any message is too long for this word */
+	wqe->length = length > LB_MAX_MSG ? UINT32_MAX : (uint32_t)length;
+}
+
+static void set_no_sges(struct lb_wqe *wqe)
+{
+	wqe->is_inline = 0;
+	wqe->nsge = 0;
+	wqe->length = 0;
+}
+
+static int set_datagram(struct lb_wqe *wqe, const struct ibv_send_wr *wr,
+			const struct lb_qp *qp)
+{
+	if (wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM)
+		return EINVAL;
+	return lb_ah_set(wqe, qp, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+			 wr->wr.ud.remote_qkey);
+}
+
+/* Does it need no answer, as on an unreliable connection? */
+static bool is_one_way(enum ibv_wr_opcode opcode)
+{
+	switch (opcode) {
+	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+	case IBV_WR_ATOMIC_WRITE:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static int set_operation(struct lb_wqe *wqe, const struct ibv_send_wr *wr,
+			 const struct lb_qp *qp)
+{
+	wqe->opcode = (uint8_t)wr->opcode;
+	wqe->imm = wr->imm_data; /* or the rkey to invalidate */
+	if (qp->type != IBV_QPT_RC) {
+		if (qp->type == IBV_QPT_UD)
+			return set_datagram(wqe, wr, qp);
+		if (!is_one_way(wr->opcode))
+			return EINVAL;
+	}
+	switch (wr->opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
+		return 0;
+	case IBV_WR_LOCAL_INV:
+		return wr->send_flags & IBV_SEND_INLINE ? EINVAL : 0;
+	case IBV_WR_BIND_MW:
+		if (wr->send_flags & IBV_SEND_INLINE)
+			return EINVAL;
+		return lb_mw_set_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
+				      &wr->bind_mw.bind_info);
+	case IBV_WR_RDMA_READ:
+		if (wr->send_flags & IBV_SEND_INLINE)
+			return EINVAL;
+		/* fall through */
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+	case IBV_WR_ATOMIC_WRITE:
+		wqe->remote_addr = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
+		return 0;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		if (wr->send_flags & IBV_SEND_INLINE)
+			return EINVAL;
+		wqe->remote_addr = wr->wr.atomic.remote_addr;
+		wqe->rkey = wr->wr.atomic.rkey;
+		wqe->compare_add = wr->wr.atomic.compare_add;
+		wqe->swap = wr->wr.atomic.swap;
+		return 0;
+	default:
+		return EINVAL;
+	}
+}
+
+uint64_t lb_wqe_hash(const struct lb_qp *qp, const struct lb_wqe *wqe)
+{
+	uint64_t hash = 0;
+	uint32_t i, k;
+	uint8_t *mem;
+
+	if (wqe->is_inline || wqe->opcode == IBV_WR_RDMA_READ ||
+	    wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	    wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		return 0;
+	for (i = 0; i < wqe->nsge; i++) {
+		const struct ibv_sge *sge = &wqe->sge[i];
+
+		if (lb_mr_local(sge->lkey, sge->addr, sge->length, 0, qp->pd,
+				&mem))
+			return 0;
+		for (k = 0; k < sge->length; k++)
+			hash = (hash ^ mem[k]) * 0x100000001b3u;
+	}
+	return hash | 1;
+}
+
+void lb_sq_remember(struct lb_qp *qp, uint32_t pos)
+{
+	struct lb_executor *self = lb_barrier_enter();
+
+	qp->sq_checks[pos & qp->sq_mask] = lb_wqe_hash(qp, lb_sq_slot(qp, pos));
+	lb_barrier_leave(self);
+}
+
+int lb_sq_enqueue(struct lb_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct lb_wqe *wqe;
+	int err;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge ||
+	    (wr->send_flags & ~(unsigned)KNOWN_FLAGS))
+		return EINVAL;
+	if (!lb_sq_has_room(qp, qp->sq_tail))
+		return ENOMEM;
+	wqe = lb_sq_slot(qp, qp->sq_tail);
+	err = set_operation(wqe, wr, qp);
+	if (err)
+		return err;
+	wqe->wr_id = wr->wr_id;
+	wqe->flags = (uint8_t)wr->send_flags;
+	if (wr->send_flags & IBV_SEND_INLINE) {
+		err = set_inline(wqe, wr, qp);
+		if (err)
+			return err;
+	} else if (lb_wqe_is_local(wqe)) {
+		set_no_sges(wqe);
+	} else {
+		set_sges(wqe, wr);
+	}
+	/* what a fence waits for may well change the buffer */
+	if (lb_is_strict() && !(wr->send_flags & IBV_SEND_FENCE))
+		lb_sq_remember(qp, qp->sq_tail);
+	qp->sq_tail++;
+	return 0;
+}
+
+int lb_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr,
+		 struct ibv_send_wr **bad)
+{
+	struct lb_qp_handle *handle = (struct lb_qp_handle *)ibv;
+	struct lb_qp *qp = handle->qp;
+	struct lb_run run;
+	int err = lb_fail("ibv_post_send");
+
+	if (handle->magic != LB_QP)
+		err = EINVAL;
+	if (err) {
+		*bad = wr;
+		return err;
+	}
+	lb_hook(RPMA_LOOPBACK_POST_SEND, ibv);
+	lb_run_begin(&run);
+	lb_lock_get(&qp->sq_lock);
+	err = check_state(qp);
+	for (; wr && !err; wr = wr->next) {
+		err = lb_sq_enqueue(qp, wr);
+		if (err)
+			break;
+	}
+	lb_sq_submit(&run, qp);
+	lb_lock_put(&qp->sq_lock);
+	lb_run_end(&run);
+	if (err)
+		*bad = wr;
+	lb_hook(RPMA_LOOPBACK_POST_SEND_DONE, ibv);
+	return err;
+}
+
+/* --- the receive queue */
+
+/* A receive came to a QP in error: it is flushed like those before it. */
+static void flush_late(struct lb_qp *qp)
+{
+	struct lb_run run;
+
+	lb_run_begin(&run);
+	lb_lock_get(&qp->rq.pop);
+	lb_lock_get(&qp->rq.post);
+	/* relaxed: constant while the locks are held */
+	if (atomic_load_explicit(&qp->state, memory_order_relaxed) ==
+	    IBV_QPS_ERR)
+		lb_rq_flush(&run, qp);
+	lb_lock_put(&qp->rq.post);
+	lb_lock_put(&qp->rq.pop);
+	lb_run_end(&run);
+}
+
+int lb_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr,
+		 struct ibv_recv_wr **bad)
+{
+	struct lb_qp_handle *handle = (struct lb_qp_handle *)ibv;
+	struct lb_qp *qp = handle->qp;
+	uint32_t state;
+	int err = lb_fail("ibv_post_recv");
+
+	if (handle->magic != LB_QP || ibv->srq)
+		err = EINVAL;
+	if (err) {
+		*bad = wr;
+		return err;
+	}
+	lb_hook(RPMA_LOOPBACK_POST_RECV, ibv);
+	lb_lock_get(&qp->rq.post);
+	/* relaxed: it changes only with rq.post held */
+	state = atomic_load_explicit(&qp->state, memory_order_relaxed);
+	if (state == IBV_QPS_RESET) {
+		lb_misuse("receive posted to a QP in RESET");
+		err = EINVAL;
+	}
+	for (; wr && !err; wr = wr->next) {
+		err = lb_rq_post(&qp->rq, wr);
+		if (err)
+			break;
+	}
+	lb_lock_put(&qp->rq.post);
+	if (err)
+		*bad = wr;
+	if (state == IBV_QPS_ERR)
+		flush_late(qp);
+	lb_hook(RPMA_LOOPBACK_POST_RECV_DONE, ibv);
+	return err;
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * respond.c -- the peer's half of a request of a connection: checks it, takes
+ * a receive, moves the data, completes the receive. Run by the thread that
+ * executes the requester, with the requester's sq.lock and the peer's rq.pop
+ * held.
+ */
+
+#include "qp/ah.h"
+#include "exec/exec.h"
+#include "internal.h"
+
+#include <errno.h>
+
+static bool has_imm(const struct lb_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_SEND_WITH_IMM ||
+	       wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static bool has_inv(const struct lb_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_SEND_WITH_INV;
+}
+
+static bool takes_receive(const struct lb_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_SEND || has_inv(wqe) ||
+	       wqe->opcode == IBV_WR_SEND_WITH_IMM ||
+	       wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static bool is_answering(const struct lb_work *w)
+{
+	const struct lb_qp *qp = w->qp, *peer = w->peer;
+	uint32_t state = lb_qp_state(peer);
+
+	return lb_qp_number(peer) == qp->peer_qpn &&
+	       peer->home == qp->peer_home &&
+	       (state == IBV_QPS_RTR || state == IBV_QPS_RTS ||
+		state == IBV_QPS_SQD) &&
+	       peer->peer_qpn == lb_qp_number(qp) &&
+	       peer->peer_home == qp->home;
+}
+
+static void note_first_message(struct lb_qp *peer)
+{
+	if (lb_likely(peer->resp.comm_est))
+		return;
+	peer->resp.comm_est = true;
+	if (lb_qp_state(peer) == IBV_QPS_RTR)
+		lb_async_qp(peer, IBV_EVENT_COMM_EST);
+}
+
+/* The request is not acceptable: the responder breaks and says why. */
+static int reject(struct lb_work *w, enum ibv_event_type event, int status)
+{
+	lb_mr_done(&w->window);
+	lb_async_qp(w->peer, event);
+	lb_resp_fail(w->run, w->peer);
+	return status;
+}
+
+/* The same, but of an unreliable connection it is dropped. */
+static int refuse(struct lb_work *w, enum ibv_event_type event, int status)
+{
+	if (w->qp->type != IBV_QPT_UC)
+		return reject(w, event, status);
+	lb_mr_done(&w->window);
+	return status;
+}
+
+bool lb_respond_take(struct lb_work *w)
+{
+	struct lb_qp *peer = w->peer;
+	struct lb_rqe *rqe;
+	uint32_t pos;
+
+	/* a message that its sender's reset cut off: this one fills it anew */
+	if (peer->resp.busy)
+		return true;
+	if (peer->srq)
+		return lb_srq_take(peer->srq, &peer->resp);
+	rqe = lb_rq_pop(&peer->rq, &pos);
+	if (rqe)
+		lb_resp_set(&peer->resp, rqe, pos);
+	return rqe;
+}
+
+static uintptr_t receive_owner(const struct lb_qp *peer)
+{
+	return (uintptr_t)peer | (peer->srq ? LB_OWNER_NONE : LB_OWNER_RQ);
+}
+
+/* The receive that the message took ends with an error, and with it the QP. */
+void lb_respond_fail(struct lb_work *w, enum ibv_wc_status status)
+{
+	struct lb_resp *resp = &w->peer->resp;
+	struct ibv_wc wc = {
+		.wr_id = resp->wr_id,
+		.status = status,
+		.qp_num = lb_qp_number(w->peer),
+	};
+
+	resp->busy = false;
+	lb_cq_push(w->run, w->peer->recv_cq, &wc, receive_owner(w->peer),
+		   resp->pos, false);
+	lb_resp_fail(w->run, w->peer);
+}
+
+/* The window that the message takes away from its sender. */
+static int invalidate(struct lb_work *w)
+{
+	if (lb_mw_invalidate(w->peer, w->wqe->imm))
+		return LB_EXEC_OK;
+	lb_respond_fail(w, IBV_WC_REM_INV_REQ_ERR);
+	return IBV_WC_REM_OP_ERR;
+}
+
+int lb_respond_complete(struct lb_work *w)
+{
+	const struct lb_wqe *wqe = w->wqe;
+	struct lb_resp *resp = &w->peer->resp;
+	bool is_ud = w->peer->type == IBV_QPT_UD;
+	struct ibv_wc wc = {
+		.wr_id = resp->wr_id,
+		.status = IBV_WC_SUCCESS,
+		.opcode = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM
+				  ? IBV_WC_RECV_RDMA_WITH_IMM
+				  : IBV_WC_RECV,
+		.byte_len = wqe->length + (is_ud ? LB_GRH : 0),
+		/* or the rkey that was invalidated, which has the same place */
+		.imm_data = has_imm(wqe) || has_inv(wqe) ? wqe->imm : 0,
+		.wc_flags = has_imm(wqe)   ? IBV_WC_WITH_IMM
+			    : has_inv(wqe) ? IBV_WC_WITH_INV
+					   : 0,
+		.qp_num = lb_qp_number(w->peer),
+		.src_qp = lb_qp_number(w->qp),
+	};
+
+	if (is_ud)
+		wc.wc_flags |= IBV_WC_GRH;
+	resp->busy = false;
+	if (lb_likely(!lb_cq_push(w->run, w->peer->recv_cq, &wc,
+				  receive_owner(w->peer), resp->pos,
+				  wqe->flags & IBV_SEND_SOLICITED)))
+		return LB_EXEC_OK;
+	return reject(w, IBV_EVENT_QP_FATAL, IBV_WC_REM_OP_ERR);
+}
+
+static int respond_send(struct lb_work *w)
+{
+	struct lb_resp *resp = &w->peer->resp;
+	const struct lb_qp *peer = w->peer;
+	const struct ibv_pd *pd = peer->srq ? &peer->srq->pd->ibv : peer->pd;
+	struct lb_span dst[LB_MAX_SGE + 1];
+	int ret;
+
+	ret = lb_to_spans(resp->sge, resp->nsge, w->wqe->length,
+			  IBV_ACCESS_LOCAL_WRITE, pd, dst);
+	if (!ret)
+		return lb_move_slice(w, dst, w->local, w->wqe->length);
+	if (ret == ENOSPC) {
+		lb_respond_fail(w, IBV_WC_LOC_LEN_ERR);
+		return IBV_WC_REM_INV_REQ_ERR;
+	}
+	lb_respond_fail(w, IBV_WC_LOC_PROT_ERR);
+	return IBV_WC_REM_OP_ERR;
+}
+
+/* The remote side of an RDMA request, checked. 0 or the status. */
+static int check_remote(struct lb_work *w, uint32_t access,
+			struct lb_span *remote)
+{
+	const struct lb_wqe *wqe = w->wqe;
+	struct lb_qp *peer = w->peer;
+
+	if (!(peer->access & access))
+		return refuse(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+	remote[0].addr = NULL;
+	remote[0].len = wqe->length;
+	remote[1].len = 0;
+	if (!wqe->length || /* then the key does not matter */
+	    !lb_mr_remote(wqe->rkey, wqe->remote_addr, wqe->length, access,
+			  peer, &remote[0].addr, &w->window))
+		return 0;
+	return refuse(w, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR);
+}
+
+static int respond_write(struct lb_work *w)
+{
+	struct lb_span remote[2];
+	int ret = check_remote(w, IBV_ACCESS_REMOTE_WRITE, remote);
+
+	if (ret)
+		return ret;
+	if (w->wqe->opcode == IBV_WR_ATOMIC_WRITE && (w->wqe->remote_addr & 7))
+		return reject(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+	return lb_move_slice(w, remote, w->local, w->wqe->length);
+}
+
+/* Where the answer goes: 0, or the status of a requester that must not. */
+static int check_answer(struct lb_work *w)
+{
+	return lb_to_spans(w->wqe->sge, w->wqe->nsge, w->wqe->length,
+			   IBV_ACCESS_LOCAL_WRITE, w->qp->pd, w->local)
+		       ? IBV_WC_LOC_PROT_ERR
+		       : 0;
+}
+
+static int respond_read(struct lb_work *w)
+{
+	struct lb_span remote[2];
+	int ret;
+
+	if (!w->peer->attr.max_dest_rd_atomic)
+		return reject(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+	ret = check_remote(w, IBV_ACCESS_REMOTE_READ, remote);
+	if (!ret)
+		ret = check_answer(w);
+	if (ret)
+		return ret;
+	return lb_move_slice(w, w->local, remote, w->wqe->length);
+}
+
+static int respond_atomic(struct lb_work *w)
+{
+	const struct lb_wqe *wqe = w->wqe;
+	struct lb_span remote[2], old[2];
+	_Atomic uint64_t *word;
+	uint64_t value;
+	int ret;
+
+	if (!w->peer->attr.max_dest_rd_atomic || (wqe->remote_addr & 7))
+		return reject(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+	ret = check_remote(w, IBV_ACCESS_REMOTE_ATOMIC, remote);
+	if (ret)
+		return ret;
+	word = (_Atomic uint64_t *)remote[0].addr;
+	if ((uintptr_t)word & 7)
+		return reject(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+	/* acq_rel, both: pairs with whoever else works on the word */
+	if (wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		value = atomic_fetch_add_explicit(word, wqe->compare_add,
+						  memory_order_acq_rel);
+	} else {
+		value = wqe->compare_add;
+		atomic_compare_exchange_strong_explicit(word, &value, wqe->swap,
+							memory_order_acq_rel,
+							memory_order_acquire);
+	}
+	ret = check_answer(w);
+	if (ret) /* what the peer did stays done, as on a wire */
+		return ret;
+	old[0].addr = (uint8_t *)&value;
+	old[0].len = sizeof(value);
+	old[1].len = 0;
+	lb_move(w->local, 0, old, 0, sizeof(value), true);
+	w->qp->stats.bytes += sizeof(value);
+	return LB_EXEC_OK;
+}
+
+int lb_respond(struct lb_work *w)
+{
+	struct lb_exec *x = &w->qp->exec;
+	int ret;
+
+	if (!is_answering(w))
+		return LB_EXEC_SILENT;
+	if (x->claimed && x->epoch != w->peer->resp.epoch)
+		return LB_EXEC_SILENT; /* it was reset or broke in between */
+	if (!x->claimed) {
+		note_first_message(w->peer);
+		if (takes_receive(w->wqe) && !lb_respond_take(w))
+			return LB_EXEC_RNR;
+		x->claimed = true;
+		x->epoch = w->peer->resp.epoch;
+	}
+	switch (w->wqe->opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
+		ret = respond_send(w);
+		break;
+	case IBV_WR_RDMA_READ:
+		ret = respond_read(w);
+		break;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		ret = respond_atomic(w);
+		break;
+	default:
+		ret = respond_write(w);
+		break;
+	}
+	lb_mr_done(&w->window);
+	if (ret == LB_EXEC_OK && has_inv(w->wqe))
+		ret = invalidate(w);
+	if (ret == LB_EXEC_OK && takes_receive(w->wqe))
+		ret = lb_respond_complete(w);
+	return ret;
+}
