@@ -41,8 +41,11 @@ void *lb_zalloc(size_t size);
 
 uint64_t lb_mix(uint64_t x); /* a bijection that scatters */
 uint64_t lb_real_now(void);
-bool lb_sched_clock(uint64_t *now);  /* true: virtual time is on */
-void lb_sched_advance(uint64_t now); /* virtual time is at least now */
+bool lb_clock_is_virtual(uint64_t *now); /* *now is the time then */
+void lb_clock_start(uint64_t now);	 /* virtual time from now on */
+void lb_clock_stop(void);
+void lb_clock_advance(uint64_t now); /* virtual time is at least now */
+void lb_random_restart(void);	     /* draw the numbers of the seed again */
 /* A detached thread that no signal interrupts. 0 or an errno. */
 int lb_spawn(void *(*fn)(void *), const char *name);
 /* Look again whether the scheduler has gone. */

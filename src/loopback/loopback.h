@@ -497,7 +497,7 @@ extern struct lb_globals lb;
 
 /* ---- lb_: calls between the files -------------------------------------- */
 
-/* config.c: environment, log, time, random numbers */
+/* config.c */
 void lb_start(void); /* once, by whoever comes first; cheap afterwards */
 void lb_log(int level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -672,10 +672,19 @@ static inline void lb_hook(enum rpma_loopback_point point, const void *object)
 		lb_hook_call(point, object);
 }
 
-/* sched.c */
-bool lb_sched_is_on(void); /* is this thread one that it schedules? */
-/* Let it switch, if so, and if that is a point where it may. */
-void lb_sched_yield(enum rpma_loopback_point point);
+/*
+ * The deterministic scheduler, which attaches itself while it runs. All that is
+ * below it knows it by this table only.
+ */
+struct lb_scheduler {
+	bool (*is_scheduled)(void); /* is this thread one that it schedules? */
+	/* Let it switch, if so, and if that is a point where it may. */
+	void (*yield)(enum rpma_loopback_point point);
+	bool (*block)(bool (*pred)(void *arg), void *arg); /* lb_block() */
+};
+void lb_hook_attach(const struct lb_scheduler *scheduler);
+void lb_hook_detach(void);
+bool lb_hook_is_scheduled(void); /* is this thread one that it schedules? */
 
 /* ---- also for the rdma_cm half (cm/) --------------------------------- */
 
@@ -748,7 +757,7 @@ enum lb_knob {
 uint32_t lb_knob(enum lb_knob knob);
 
 /*
- * sched.c: wait in a verb or rdma_cm call for something that another thread
+ * hook.c: wait in a verb or rdma_cm call for something that another thread
  * brings. Under the deterministic scheduler it lets the others run until
  * pred(arg), and returns true; without it returns false at once, and the
  * caller blocks its own way. No lock held. pred is called with none held.

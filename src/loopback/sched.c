@@ -79,33 +79,7 @@ struct run {
 };
 
 static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic int is_active;
-static _Atomic uint64_t clock_now;
 static _Thread_local struct body *self; /* NULL: not one of its threads */
-
-/* --- the clock */
-
-bool lb_sched_clock(uint64_t *now)
-{
-	/* acquire: pairs with the release in activate(); the clock is set */
-	if (lb_likely(!atomic_load_explicit(&is_active, memory_order_acquire)))
-		return false;
-	/* relaxed: one thread runs at a time, and the baton orders them */
-	*now = atomic_load_explicit(&clock_now, memory_order_relaxed);
-	return true;
-}
-
-void lb_sched_advance(uint64_t now)
-{
-	/* relaxed, both: as above */
-	if (now > atomic_load_explicit(&clock_now, memory_order_relaxed))
-		atomic_store_explicit(&clock_now, now, memory_order_relaxed);
-}
-
-bool lb_sched_is_on(void)
-{
-	return self;
-}
 
 /* --- deciding; run->lock held */
 
@@ -280,7 +254,14 @@ static void yield(struct body *me)
 	pthread_mutex_unlock(&me->run->lock);
 }
 
-void lb_sched_yield(enum rpma_loopback_point point)
+/* --- what the hooks call */
+
+static bool is_scheduled(void)
+{
+	return self;
+}
+
+static void yield_at(enum rpma_loopback_point point)
 {
 	uint32_t points = self ? self->run->sched->points : 0;
 
@@ -288,7 +269,7 @@ void lb_sched_yield(enum rpma_loopback_point point)
 		yield(self);
 }
 
-bool lb_block(bool (*pred)(void *arg), void *arg)
+static bool block(bool (*pred)(void *arg), void *arg)
 {
 	struct body *me = self;
 
@@ -303,6 +284,14 @@ bool lb_block(bool (*pred)(void *arg), void *arg)
 	pthread_mutex_unlock(&me->run->lock);
 	return true;
 }
+
+static const struct lb_scheduler scheduler = {
+	.is_scheduled = is_scheduled,
+	.yield = yield_at,
+	.block = block,
+};
+
+/* --- what the bodies call */
 
 LB_EXPORT void rpma_loopback_sched_point(const char *name)
 {
@@ -328,7 +317,7 @@ LB_EXPORT void rpma_loopback_sched_wait(int (*pred)(void *arg), void *arg)
 	const struct timespec nap = {.tv_nsec = 50000};
 	struct wait wait = {.pred = pred, .arg = arg};
 
-	if (lb_block(is_true, &wait))
+	if (block(is_true, &wait))
 		return;
 	while (!pred(arg))
 		nanosleep(&nap, NULL);
@@ -356,22 +345,16 @@ static void *body_main(void *arg)
 
 static void activate(void)
 {
-	/* relaxed: published by the release */
-	atomic_store_explicit(&clock_now, lb_real_now(), memory_order_relaxed);
-	/* release: pairs with the acquire in lb_sched_clock() */
-	atomic_store_explicit(&is_active, 1, memory_order_release);
+	lb_clock_start(lb_real_now());
 	lb_service_rest();
 	lb_thread_rest();
-	/* relaxed: the threads are created after this */
-	atomic_fetch_add_explicit(&lb_hooks, 1, memory_order_relaxed);
+	lb_hook_attach(&scheduler);
 }
 
 static void deactivate(void)
 {
-	/* relaxed: the threads have ended, or never run again */
-	atomic_fetch_sub_explicit(&lb_hooks, 1, memory_order_relaxed);
-	/* release: pairs with the acquire in lb_sched_clock() */
-	atomic_store_explicit(&is_active, 0, memory_order_release);
+	lb_hook_detach();
+	lb_clock_stop();
 	lb_service_wake();
 	lb_thread_wake();
 }

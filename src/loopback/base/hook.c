@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * hook.c -- calls the test's hook, and the scheduler, at the points named in
- * rpma_loopback.h. Without either, a hook point costs one load.
+ * hook.c -- calls the test's hook, and the scheduler if one is attached, at the
+ * points named in rpma_loopback.h. Without either, a hook point costs one load.
  */
 
 #include "loopback.h"
@@ -13,11 +13,50 @@
 
 _Atomic uint32_t lb_hooks;
 
+static _Atomic(const struct lb_scheduler *) attached;
 static _Atomic(rpma_loopback_hook_fn) hook_fn;
 static void *hook_arg; /* written while nobody is in lb_hook_call() */
 static _Atomic uint32_t users;
 static pthread_mutex_t setting = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local unsigned depth; /* hooks of this thread call verbs */
+
+/* --- the scheduler */
+
+static const struct lb_scheduler *scheduler(void)
+{
+	/* acquire: pairs with the release in lb_hook_attach() */
+	return atomic_load_explicit(&attached, memory_order_acquire);
+}
+
+void lb_hook_attach(const struct lb_scheduler *to)
+{
+	/* release: pairs with the acquire in scheduler() */
+	atomic_store_explicit(&attached, to, memory_order_release);
+	/* relaxed: its threads are created after this */
+	atomic_fetch_add_explicit(&lb_hooks, 1, memory_order_relaxed);
+}
+
+/*
+ * The table stays: a thread of a run that failed may still be in it, and the
+ * scheduler knows its own threads from others.
+ */
+void lb_hook_detach(void)
+{
+	/* relaxed: the threads have ended, or never run again */
+	atomic_fetch_sub_explicit(&lb_hooks, 1, memory_order_relaxed);
+}
+
+bool lb_hook_is_scheduled(void)
+{
+	return scheduler() && scheduler()->is_scheduled();
+}
+
+bool lb_block(bool (*pred)(void *arg), void *arg)
+{
+	return scheduler() && scheduler()->block(pred, arg);
+}
+
+/* --- the points */
 
 void lb_hook_call(enum rpma_loopback_point point, const void *object)
 {
@@ -25,7 +64,8 @@ void lb_hook_call(enum rpma_loopback_point point, const void *object)
 
 	if (depth)
 		return;
-	lb_sched_yield(point);
+	if (scheduler())
+		scheduler()->yield(point);
 	/* seq_cst, both, here and in set_hook(): announce, then look */
 	atomic_fetch_add_explicit(&users, 1, memory_order_seq_cst);
 	fn = atomic_load_explicit(&hook_fn, memory_order_seq_cst);

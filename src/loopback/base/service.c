@@ -103,7 +103,7 @@ static void *service(void *arg)
 	(void)arg;
 	pthread_mutex_lock(&lock);
 	for (;;) {
-		if (!njobs || lb_sched_clock(&now)) {
+		if (!njobs || lb_clock_is_virtual(&now)) {
 			pthread_cond_wait(&wake, &lock);
 			continue;
 		}
@@ -172,7 +172,7 @@ int lb_service_post(void (*fn)(void *arg), void *arg, uint64_t delay_ns)
 	err = start();
 	if (!err)
 		err = insert(&job);
-	if (!err && !lb_sched_clock(&(uint64_t){0}))
+	if (!err && !lb_clock_is_virtual(&(uint64_t){0}))
 		pthread_cond_signal(&wake);
 	pthread_mutex_unlock(&lock);
 	return err ? ENOMEM : 0;
@@ -229,7 +229,7 @@ bool lb_service_step(void)
 	pthread_mutex_unlock(&lock);
 	if (!job.fn)
 		return false;
-	lb_sched_advance(job.when);
+	lb_clock_advance(job.when);
 	job.fn(job.arg);
 	return true;
 }

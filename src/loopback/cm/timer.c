@@ -91,7 +91,7 @@ void lb_cm_timer_start(struct lb_cm_id *id, enum lb_cm_timer kind)
 
 	lb_cm_timer_stop(id);
 	id->timer = kind;
-	if (lb_sched_is_on()) {
+	if (lb_hook_is_scheduled()) {
 		start_scheduled(id);
 		return;
 	}

@@ -117,7 +117,7 @@ static void *progress(void *arg)
 	(void)arg;
 	for (;;) {
 		pthread_mutex_lock(&lock);
-		while (!queued || lb_sched_clock(&now))
+		while (!queued || lb_clock_is_virtual(&now))
 			pthread_cond_wait(&wake, &lock);
 		is_running = true;
 		pthread_mutex_unlock(&lock);
@@ -139,7 +139,7 @@ void lb_thread_add(struct lb_qp *qp)
 	if (!is_started)
 		is_started = !lb_spawn(progress, "lb-progress");
 	push(qp);
-	if (!lb_sched_clock(&now))
+	if (!lb_clock_is_virtual(&now))
 		pthread_cond_signal(&wake);
 	pthread_mutex_unlock(&lock);
 }

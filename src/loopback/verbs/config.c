@@ -2,150 +2,21 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * config.c -- the process-wide state, its settings from the environment, and
- * the small services that every other file uses: log, clock, random numbers,
- * the slow half of the lock. Any thread.
+ * config.c -- the settings, from the environment at the first use of the device
+ * and by calls afterwards; what the device does at a fork. Any thread.
  */
 
 #include "loopback.h"
 #include "internal.h"
 
 #include <errno.h>
-#include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
-#include <unistd.h>
 
-/* a contended lock: looks, then offers of the processor, then naps */
-#define LOCK_SPINS   100
-#define LOCK_YIELDS  50
-#define LOCK_NAP_NS  20000
 #define DEFAULT_SEED 1
 
-struct lb_globals lb = {
-	.big = PTHREAD_MUTEX_INITIALIZER,
-};
-
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static _Atomic uint64_t draws;
-static _Atomic uint64_t misuses;
-
-/* --- locks, time, chance */
-
-void lb_lock_wait(struct lb_lock *lock)
-{
-	const struct timespec nap = {.tv_nsec = LOCK_NAP_NS};
-	unsigned tries = 0;
-
-	for (;; tries++) {
-		/* relaxed: only a hint that trying may succeed */
-		if (!atomic_load_explicit(&lock->word, memory_order_relaxed) &&
-		    lb_lock_try(lock))
-			return;
-		if (tries < LOCK_SPINS)
-			lb_cpu_relax();
-		else if (tries < LOCK_SPINS + LOCK_YIELDS)
-			sched_yield();
-		else
-			nanosleep(&nap, NULL);
-	}
-}
-
-uint64_t lb_real_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-uint64_t lb_now(void)
-{
-	uint64_t now;
-
-	return lb_sched_clock(&now) ? now : lb_real_now();
-}
-
-uint64_t lb_mix(uint64_t x)
-{
-	x += 0x9e3779b97f4a7c15u;
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-	return x ^ (x >> 31);
-}
-
-uint64_t lb_random(void)
-{
-	/* relaxed: each draw is different, their order does not matter */
-	uint64_t n = atomic_fetch_add_explicit(&draws, 1, memory_order_relaxed);
-
-	return lb_mix(
-		lb_mix(atomic_load_explicit(&lb.seed, memory_order_relaxed)) +
-		n);
-}
-
-void lb_draw(void *buf, size_t size)
-{
-	uint8_t *to = buf;
-	uint64_t x = lb_real_now() ^ (uint64_t)getpid() << 32;
-	ssize_t got = getrandom(buf, size, 0);
-	size_t i;
-
-	/* where the kernel does not give any: the time and the process */
-	for (i = got > 0 ? (size_t)got : 0; i < size; i++) {
-		x = lb_mix(x);
-		to[i] = (uint8_t)x;
-	}
-}
-
-/* --- what goes to stderr */
-
-static void say(const char *what, const char *fmt, va_list ap)
-{
-	char text[512];
-
-	vsnprintf(text, sizeof(text), fmt, ap);
-	/* one call, so that lines of several threads do not mix */
-	fprintf(stderr, "loopback: %s%s\n", what, text);
-}
-
-void lb_log(int level, const char *fmt, ...)
-{
-	va_list ap;
-
-	/* relaxed: an option */
-	if (level > atomic_load_explicit(&lb.log, memory_order_relaxed))
-		return;
-	va_start(ap, fmt);
-	say("", fmt, ap);
-	va_end(ap);
-}
-
-void lb_misuse(const char *fmt, ...)
-{
-	va_list ap;
-	/* relaxed: an option, and a counter */
-	int strict = atomic_load_explicit(&lb.strict, memory_order_relaxed);
-
-	if (strict == RPMA_LOOPBACK_STRICT_OFF)
-		return;
-	atomic_fetch_add_explicit(&misuses, 1, memory_order_relaxed);
-	va_start(ap, fmt);
-	say("misuse: ", fmt, ap);
-	va_end(ap);
-	if (strict == RPMA_LOOPBACK_STRICT_ABORT)
-		abort();
-}
-
-uint64_t lb_misuse_count(void)
-{
-	/* relaxed: a counter */
-	return atomic_load_explicit(&misuses, memory_order_relaxed);
-}
 
 /* --- the environment */
 
@@ -273,7 +144,7 @@ LB_EXPORT void rpma_loopback_set_seed(uint64_t seed)
 	lb_start();
 	/* relaxed: whoever needs a repeatable run sets it while all is quiet */
 	atomic_store_explicit(&lb.seed, seed, memory_order_relaxed);
-	atomic_store_explicit(&draws, 0, memory_order_relaxed);
+	lb_random_restart();
 }
 
 LB_EXPORT uint64_t rpma_loopback_get_seed(void)

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* lock.c -- the slow half of the lock of the data path. Any thread. */
+
+#include "loopback.h"
+#include "internal.h"
+
+#include <sched.h>
+#include <time.h>
+
+/* a contended lock: looks, then offers of the processor, then naps */
+#define SPINS  100
+#define YIELDS 50
+#define NAP_NS 20000
+
+void lb_lock_wait(struct lb_lock *lock)
+{
+	const struct timespec nap = {.tv_nsec = NAP_NS};
+	unsigned tries = 0;
+
+	for (;; tries++) {
+		/* relaxed: only a hint that trying may succeed */
+		if (!atomic_load_explicit(&lock->word, memory_order_relaxed) &&
+		    lb_lock_try(lock))
+			return;
+		if (tries < SPINS)
+			lb_cpu_relax();
+		else if (tries < SPINS + YIELDS)
+			sched_yield();
+		else
+			nanosleep(&nap, NULL);
+	}
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * log.c -- what the device writes to stderr: what happened, as far as the log
+ * level wants to know, and what the application did wrong. Any thread.
+ */
+
+#include "loopback.h"
+#include "internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static _Atomic uint64_t misuses;
+
+static void say(const char *what, const char *fmt, va_list ap)
+{
+	char text[512];
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	/* one call, so that lines of several threads do not mix */
+	fprintf(stderr, "loopback: %s%s\n", what, text);
+}
+
+void lb_log(int level, const char *fmt, ...)
+{
+	va_list ap;
+
+	/* relaxed: an option */
+	if (level > atomic_load_explicit(&lb.log, memory_order_relaxed))
+		return;
+	va_start(ap, fmt);
+	say("", fmt, ap);
+	va_end(ap);
+}
+
+void lb_misuse(const char *fmt, ...)
+{
+	va_list ap;
+	/* relaxed: an option, and a counter */
+	int strict = atomic_load_explicit(&lb.strict, memory_order_relaxed);
+
+	if (strict == RPMA_LOOPBACK_STRICT_OFF)
+		return;
+	atomic_fetch_add_explicit(&misuses, 1, memory_order_relaxed);
+	va_start(ap, fmt);
+	say("misuse: ", fmt, ap);
+	va_end(ap);
+	if (strict == RPMA_LOOPBACK_STRICT_ABORT)
+		abort();
+}
+
+uint64_t lb_misuse_count(void)
+{
+	/* relaxed: a counter */
+	return atomic_load_explicit(&misuses, memory_order_relaxed);
+}
