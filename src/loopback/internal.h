@@ -68,7 +68,7 @@ uint64_t lb_async_count(void);
 uint64_t lb_overrun_count(void);
 void lb_mr_start(void);
 void lb_device_start(void);
-void lb_gid_start(struct lb_device *dev);
+void lb_gid_start(void);
 void lb_fill_ops(struct verbs_context *vctx);
 /* The domain that keys are compared by: pd, or the one it is a child of. */
 struct ibv_pd *lb_pd_root(struct ibv_pd *pd);
@@ -136,7 +136,6 @@ static inline void lb_barrier_leave(struct lb_executor *self)
 }
 
 /* The next completion; cq.poll held. */
-int lb_wait_fd(int fd);
 /* From now on completions have times. 0 or ENOMEM; nobody uses it yet. */
 int lb_cq_keep_times(struct lb_cq *cq);
 bool lb_cq_take(struct lb_cq *cq, struct lb_cqe *out);

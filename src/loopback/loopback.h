@@ -135,17 +135,18 @@ static inline const char *lb_home(const struct lb_device *dev,
 	return dev ? &dev->homes[type] : NULL;
 }
 
-/* An asynchronous event on its way to ibv_get_async_event(). */
-struct lb_async {
-	struct lb_list node;	  /* of the context */
-	struct lb_list of_object; /* of its QP, CQ or SRQ */
-	struct ibv_async_event event;
-};
-
 /* Asynchronous events of a QP, CQ or SRQ. Under context.lock. */
 struct lb_asyncs {
 	struct lb_list queued;
 	uint32_t reported; /* given out by ibv_get_async_event() */
+};
+
+/* An asynchronous event on its way to ibv_get_async_event(). */
+struct lb_async {
+	struct lb_list node;	  /* of the context */
+	struct lb_list of_object; /* of its QP, CQ or SRQ */
+	struct lb_asyncs *of;	  /* of that; NULL: it is the context's */
+	struct ibv_async_event event;
 };
 
 struct lb_context {
@@ -484,9 +485,6 @@ struct lb_run {
 
 struct lb_globals {
 	pthread_mutex_t big;
-	int ndevices;
-	struct lb_device devices[LB_MAX_DEVICES];
-	struct lb_mr_row *rows; /* LB_ROWS */
 	_Atomic int mode;	/* enum rpma_loopback_mode */
 	_Atomic int strict;	/* enum rpma_loopback_strict */
 	_Atomic int log;	/* 0 silent, 1 faults and misuse, 2 objects */
@@ -533,6 +531,8 @@ int lb_obj_retire(const char *verb, const void *handle, enum lb_type type,
 		  struct lb_obj **obj);
 
 /* device.c, query.c */
+extern int lb_ndevices;
+extern struct lb_device lb_devices[LB_MAX_DEVICES];
 struct lb_context *lb_context_of(struct ibv_context *context);
 struct lb_device *lb_device_by_gid(const union ibv_gid *gid);
 int lb_query_device_ex(struct ibv_context *context,
@@ -543,7 +543,9 @@ int lb_query_rt_values(struct ibv_context *context,
 int lb_query_port(struct ibv_context *context, uint8_t port_num,
 		  struct ibv_port_attr *attr, size_t attr_size);
 
-/* mr.c: keys to memory; between lb_barrier_enter() and _leave() */
+/* mr.c */
+extern struct lb_mr_row *lb_rows; /* LB_ROWS */
+/* Keys to memory; between lb_barrier_enter() and _leave() */
 int lb_mr_local(uint32_t lkey, uint64_t addr, uint64_t len, uint32_t access,
 		const struct ibv_pd *pd, uint8_t **mem);
 /*
@@ -567,7 +569,7 @@ void lb_mr_row_free(struct lb_mr_row *row);
 uint32_t lb_mr_row_key(struct lb_mr_row *row);
 static inline struct lb_mr_row *lb_mr_row_of(uint32_t key)
 {
-	return &lb.rows[key >> 16];
+	return &lb_rows[key >> 16];
 }
 
 /* mw.c */
@@ -593,14 +595,29 @@ struct ibv_cq_ex *lb_create_cq_ex(struct ibv_context *context,
 				  struct ibv_cq_init_attr_ex *attr);
 void lb_channel_deliver(struct lb_cq *cq, uint32_t events);
 void lb_channel_forget(struct lb_cq *cq);
-void lb_ring_fd(int fd, uint64_t n);
-void lb_unring_fd(int fd, uint32_t n);
+
+/* fd.c */
+void lb_fd_ring(int fd, uint64_t n);
+/* Take n units back, if no reader was faster: a reader then finds nothing. */
+void lb_fd_unring(int fd, uint32_t n);
+/* One unit, waiting unless the fd is O_NONBLOCK. 0, or -1 with errno. */
+int lb_fd_wait(int fd);
 
 /* async.c */
-void lb_async_qp(struct lb_qp *qp, enum ibv_event_type type);
-void lb_async_cq(struct lb_cq *cq, enum ibv_event_type type);
-void lb_async_srq(struct lb_srq *srq, enum ibv_event_type type);
-void lb_async_context(struct lb_context *ctx, enum ibv_event_type type);
+enum lb_async_target {
+	LB_ASYNC_CONTEXT,
+	LB_ASYNC_QP,
+	LB_ASYNC_CQ,
+	LB_ASYNC_SRQ,
+};
+enum lb_async_target lb_async_target(enum ibv_event_type type);
+/*
+ * An event of element, whose events of is; of ctx if that is NULL. The caller
+ * keeps the element from being destroyed, a QP by a lock of it. Any lock but
+ * context.lock may be held.
+ */
+void lb_async_add(struct lb_context *ctx, struct lb_asyncs *of,
+		  enum ibv_event_type type, void *element);
 void lb_async_init(struct lb_asyncs *asyncs);
 /* Withdraw the events that are queued. */
 void lb_async_forget(struct lb_context *ctx, struct lb_asyncs *asyncs);
@@ -626,6 +643,7 @@ struct ibv_srq *lb_create_srq_ex(struct ibv_context *context,
 int lb_get_srq_num(struct ibv_srq *srq, uint32_t *num);
 
 /* qp.c, modify.c */
+void lb_qp_event(struct lb_qp *qp, enum ibv_event_type type); /* any lock */
 struct ibv_qp *lb_create_qp_ex(struct ibv_context *context,
 			       struct ibv_qp_init_attr_ex *attr);
 void lb_qp_lock(struct lb_qp *qp);
@@ -708,7 +726,6 @@ bool lb_service_has_work(void);
  */
 struct lb_device *lb_device_by_addr(const struct sockaddr *addr);
 struct lb_device *lb_device_of(struct ibv_context *context);
-int lb_device_count(void);
 struct lb_device *lb_device_at(int index);
 /* The GID index under which the device has addr; 0 if it is only routed. */
 int lb_device_gid_index(const struct lb_device *dev,
@@ -739,8 +756,14 @@ enum lb_event_action {
 	LB_EVENT_LATE, /* after *delay_us */
 };
 enum lb_event_action lb_fault_event(const char *event, uint32_t *delay_us);
-void lb_fault_wr(const struct lb_qp *qp, const struct lb_wqe *wqe,
-		 struct lb_wr_fault *fault);
+/* The work request that rules are asked about. */
+struct lb_fault_of {
+	uint32_t qpn;
+	uint64_t order; /* of creation of its queue pair */
+	uint32_t opcode;
+	uint64_t wr_id;
+};
+void lb_fault_wr(const struct lb_fault_of *of, struct lb_wr_fault *fault);
 
 /* Ways to behave that real devices differ in; set by "knob:" rules. */
 enum lb_knob {

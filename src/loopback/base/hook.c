@@ -80,7 +80,6 @@ void lb_hook_call(enum rpma_loopback_point point, const void *object)
 
 LB_EXPORT void rpma_loopback_set_hook(rpma_loopback_hook_fn hook, void *arg)
 {
-	lb_start();
 	pthread_mutex_lock(&setting);
 	/* seq_cst: pairs with lb_hook_call(), which announces, then looks */
 	if (atomic_exchange_explicit(&hook_fn, NULL, memory_order_seq_cst))

@@ -215,6 +215,7 @@ int lb_cm_id_create(struct lb_cm_channel *channel, struct rdma_cm_id **out,
 	struct lb_cm_id *id;
 	int err = ENOMEM;
 
+	lb_start();
 	if (!is_supported(ps, type))
 		return lb_cm_err(EOPNOTSUPP);
 	if (!channel)

@@ -12,11 +12,8 @@
 #include "internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 static _Atomic uint64_t events;
@@ -25,44 +22,6 @@ uint64_t lb_event_count(void)
 {
 	/* relaxed: a counter */
 	return atomic_load_explicit(&events, memory_order_relaxed);
-}
-
-/* --- the fd, also of asynchronous events */
-
-void lb_ring_fd(int fd, uint64_t n)
-{
-	ssize_t ret;
-
-	do {
-		ret = write(fd, &n, sizeof(n));
-	} while (ret < 0 && errno == EINTR);
-}
-
-/* Take n units back, if no reader was faster: a reader then finds nothing. */
-void lb_unring_fd(int fd, uint32_t n)
-{
-	uint64_t unit;
-	struct iovec iov = {.iov_base = &unit, .iov_len = sizeof(unit)};
-
-	while (n-- && preadv2(fd, &iov, 1, -1, RWF_NOWAIT) > 0)
-		;
-}
-
-static bool is_readable(void *arg)
-{
-	struct pollfd pfd = {.fd = *(int *)arg, .events = POLLIN};
-
-	return poll(&pfd, 1, 0) > 0;
-}
-
-/* One unit, waiting unless the fd is O_NONBLOCK. 0, or -1 with errno. */
-int lb_wait_fd(int fd)
-{
-	uint64_t unit;
-
-	if (!(fcntl(fd, F_GETFL) & O_NONBLOCK))
-		lb_block(is_readable, &fd);
-	return read(fd, &unit, sizeof(unit)) == sizeof(unit) ? 0 : -1;
 }
 
 /* --- events */
@@ -99,7 +58,7 @@ void lb_channel_deliver(struct lb_cq *cq, uint32_t n)
 	pthread_mutex_unlock(&ch->lock);
 	/* relaxed: a counter */
 	atomic_fetch_add_explicit(&events, n, memory_order_relaxed);
-	lb_ring_fd(ch->ibv.fd, n);
+	lb_fd_ring(ch->ibv.fd, n);
 }
 
 /* A late event: its CQ may have gone meanwhile, or be another one. */
@@ -153,7 +112,7 @@ void lb_channel_forget(struct lb_cq *cq)
 	if (cq->queued)
 		unlink_cq(ch, cq);
 	pthread_mutex_unlock(&ch->lock);
-	lb_unring_fd(ch->ibv.fd, n);
+	lb_fd_unring(ch->ibv.fd, n);
 }
 
 static struct lb_cq *next_event(struct lb_channel *ch)
@@ -186,7 +145,7 @@ LB_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel,
 	}
 	lb_hook(RPMA_LOOPBACK_GET_EVENT, channel);
 	do {
-		if (lb_wait_fd(channel->fd))
+		if (lb_fd_wait(channel->fd))
 			return -1;
 		/* none: its CQ was destroyed after we were let through */
 		found = next_event(ch);

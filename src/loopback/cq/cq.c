@@ -93,7 +93,8 @@ static void kill(struct lb_cq *cq)
 	if (cq->dead)
 		return;
 	cq->dead = true;
-	lb_async_cq(cq, IBV_EVENT_CQ_ERR);
+	lb_async_add(lb_context_of(cq->ibv.context), &cq->asyncs,
+		     IBV_EVENT_CQ_ERR, cq);
 }
 
 int lb_cq_push(struct lb_run *run, struct lb_cq *cq, const struct ibv_wc *wc,

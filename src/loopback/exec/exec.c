@@ -31,6 +31,18 @@ static int wait_for(struct lb_qp *qp, uint64_t ns)
 	return lb_kick_later(qp, ns) ? (int)IBV_WC_GENERAL_ERR : LB_EXEC_WAIT;
 }
 
+static void ask_rules(struct lb_work *w)
+{
+	const struct lb_fault_of of = {
+		.qpn = lb_qp_number(w->qp),
+		.order = w->qp->order,
+		.opcode = w->wqe->opcode,
+		.wr_id = w->wqe->wr_id,
+	};
+
+	lb_fault_wr(&of, &w->qp->exec.fault);
+}
+
 static int begin(struct lb_work *w)
 {
 	struct lb_qp *qp = w->qp;
@@ -43,7 +55,7 @@ static int begin(struct lb_work *w)
 	/* relaxed: a rule may miss requests that are on their way */
 	if (lb_likely(!atomic_load_explicit(&lb_faults, memory_order_relaxed)))
 		return LB_EXEC_OK;
-	lb_fault_wr(qp, w->wqe, &x->fault);
+	ask_rules(w);
 	if (x->fault.delay_us)
 		return wait_for(qp, x->fault.delay_us * 1000ull);
 	return LB_EXEC_OK;
@@ -279,7 +291,7 @@ static enum lb_step execute_head(struct lb_work *w)
 		qp->sq_exec++;
 		return LB_DONE;
 	}
-	lb_async_qp(qp, IBV_EVENT_QP_FATAL);
+	lb_qp_event(qp, IBV_EVENT_QP_FATAL);
 	qp->sq_exec++;
 	lb_qp_fail(w->run, qp);
 	return LB_DONE;

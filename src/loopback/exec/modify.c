@@ -344,7 +344,7 @@ void lb_sq_drained(struct lb_qp *qp)
 		    IBV_QPS_SQD)
 		return;
 	qp->sq_drained_wanted = false;
-	lb_async_qp(qp, IBV_EVENT_SQ_DRAINED);
+	lb_qp_event(qp, IBV_EVENT_SQ_DRAINED);
 }
 
 static void enter(struct lb_run *run, struct lb_qp *qp, enum ibv_qp_state to,

@@ -51,14 +51,14 @@ static void note_first_message(struct lb_qp *peer)
 		return;
 	peer->resp.comm_est = true;
 	if (lb_qp_state(peer) == IBV_QPS_RTR)
-		lb_async_qp(peer, IBV_EVENT_COMM_EST);
+		lb_qp_event(peer, IBV_EVENT_COMM_EST);
 }
 
 /* The request is not acceptable: the responder breaks and says why. */
 static int reject(struct lb_work *w, enum ibv_event_type event, int status)
 {
 	lb_mr_done(&w->window);
-	lb_async_qp(w->peer, event);
+	lb_qp_event(w->peer, event);
 	lb_resp_fail(w->run, w->peer);
 	return status;
 }

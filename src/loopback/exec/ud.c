@@ -80,7 +80,7 @@ static void deliver(struct lb_work *w)
 
 static void to_one(struct lb_work *w)
 {
-	const struct lb_device *dev = &lb.devices[w->wqe->route.device];
+	const struct lb_device *dev = &lb_devices[w->wqe->route.device];
 
 	w->peer = lb_qp_at(w->wqe->rkey);
 	if (!w->peer)

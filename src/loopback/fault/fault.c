@@ -169,19 +169,16 @@ enum lb_event_action lb_fault_event(const char *event, uint32_t *delay_us)
 	return action;
 }
 
-void lb_fault_wr(const struct lb_qp *qp, const struct lb_wqe *wqe,
-		 struct lb_wr_fault *fault)
+void lb_fault_wr(const struct lb_fault_of *of, struct lb_wr_fault *fault)
 {
-	/* relaxed: constant while its sq.lock is held, which it is */
-	uint32_t qpn = atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 	struct lb_rule *r;
 
 	pthread_mutex_lock(&lock);
 	for (r = rules; r < rules + nrules; r++) {
 		if (r->kind != LB_FAULT_WR ||
-		    (r->subject != LB_FAULT_ANY && r->subject != wqe->opcode) ||
-		    (r->qp != LB_FAULT_ANY && r->qp != qpn) ||
-		    (r->order != LB_FAULT_ANY && r->order != qp->order) ||
+		    (r->subject != LB_FAULT_ANY && r->subject != of->opcode) ||
+		    (r->qp != LB_FAULT_ANY && r->qp != of->qpn) ||
+		    (r->order != LB_FAULT_ANY && r->order != of->order) ||
 		    !fires(r))
 			continue;
 		fault->status = (int)r->value;
@@ -191,7 +188,7 @@ void lb_fault_wr(const struct lb_qp *qp, const struct lb_wqe *wqe,
 		lb_log(1,
 		       "fault: qp %#x request %#llx: status %u %s, rnr %u, "
 		       "delay %u us",
-		       qpn, (unsigned long long)wqe->wr_id, r->value,
+		       of->qpn, (unsigned long long)of->wr_id, r->value,
 		       r->after ? "after" : "before", r->rnr, r->delay_us);
 		break;
 	}

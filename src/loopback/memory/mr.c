@@ -36,6 +36,8 @@
 /* free rows are used again when there are more than these, the oldest first */
 #define FREE_ROWS 1024u
 
+struct lb_mr_row *lb_rows;
+
 /* under lb.big */
 static uint32_t fresh_row = 1;	    /* the next that was never used */
 static uint16_t free_rows[LB_ROWS]; /* that have been, a ring */
@@ -45,13 +47,13 @@ static bool can_populate;
 void lb_mr_start(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t size = LB_ROWS * sizeof(*lb.rows);
+	size_t size = LB_ROWS * sizeof(*lb_rows);
 	void *probe;
 
 	/* not calloc: most rows are never touched, and need no memory then */
-	lb.rows = mmap(NULL, size, PROT_READ | PROT_WRITE,
+	lb_rows = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (lb.rows == MAP_FAILED) {
+	if (lb_rows == MAP_FAILED) {
 		lb_log(0, "no memory for the table of memory regions");
 		abort();
 	}
@@ -167,14 +169,14 @@ struct lb_mr_row *lb_mr_row_new(void)
 	uint32_t nfree = free_tail - free_head;
 
 	if (fresh_row < LB_ROWS && nfree <= FREE_ROWS)
-		return &lb.rows[fresh_row++];
-	return nfree ? &lb.rows[free_rows[free_head++ % LB_ROWS]] : NULL;
+		return &lb_rows[fresh_row++];
+	return nfree ? &lb_rows[free_rows[free_head++ % LB_ROWS]] : NULL;
 }
 
 void lb_mr_row_free(struct lb_mr_row *row)
 {
 	row->pd = NULL;
-	free_rows[free_tail++ % LB_ROWS] = (uint16_t)(row - lb.rows);
+	free_rows[free_tail++ % LB_ROWS] = (uint16_t)(row - lb_rows);
 }
 
 /* An even key, never 0, and not the one before. */
@@ -187,7 +189,7 @@ uint32_t lb_mr_row_key(struct lb_mr_row *row)
 		tag &= TAG_MASK;
 	} while (tag == row->tag);
 	row->tag = tag;
-	return (uint32_t)(row - lb.rows) << ROW_SHIFT | tag;
+	return (uint32_t)(row - lb_rows) << ROW_SHIFT | tag;
 }
 
 static void row_publish(struct lb_mr_row *row)

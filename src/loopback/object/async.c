@@ -22,18 +22,11 @@ uint64_t lb_async_count(void)
 	return atomic_load_explicit(&count, memory_order_relaxed);
 }
 
-enum target {
-	TO_CONTEXT,
-	TO_QP,
-	TO_CQ,
-	TO_SRQ,
-};
-
-static enum target target_of(enum ibv_event_type type)
+enum lb_async_target lb_async_target(enum ibv_event_type type)
 {
 	switch (type) {
 	case IBV_EVENT_CQ_ERR:
-		return TO_CQ;
+		return LB_ASYNC_CQ;
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
@@ -42,27 +35,12 @@ static enum target target_of(enum ibv_event_type type)
 	case IBV_EVENT_PATH_MIG:
 	case IBV_EVENT_PATH_MIG_ERR:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		return TO_QP;
+		return LB_ASYNC_QP;
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		return TO_SRQ;
+		return LB_ASYNC_SRQ;
 	default:
-		return TO_CONTEXT;
-	}
-}
-
-/* Of the object that the event is of; NULL if that is the context. */
-static struct lb_asyncs *asyncs_of(const struct ibv_async_event *event)
-{
-	switch (target_of(event->event_type)) {
-	case TO_QP:
-		return &((struct lb_qp_handle *)event->element.qp)->asyncs;
-	case TO_CQ:
-		return &((struct lb_cq *)event->element.cq)->asyncs;
-	case TO_SRQ:
-		return &((struct lb_srq *)event->element.srq)->asyncs;
-	default:
-		return NULL;
+		return LB_ASYNC_CONTEXT;
 	}
 }
 
@@ -73,23 +51,22 @@ void lb_async_init(struct lb_asyncs *asyncs)
 
 /* --- making them; any lock but context.lock may be held */
 
-/* The caller keeps the element from being destroyed: a QP by a lock of it. */
-static void add(struct lb_context *ctx, enum ibv_event_type type, void *element)
+void lb_async_add(struct lb_context *ctx, struct lb_asyncs *of,
+		  enum ibv_event_type type, void *element)
 {
 	struct lb_async *async = calloc(1, sizeof(*async));
-	struct lb_asyncs *of;
 
 	if (!async) {
 		lb_log(0, "no memory: asynchronous event %d is lost", type);
 		return;
 	}
+	async->of = of;
 	async->event.event_type = type;
-	if (target_of(type) == TO_CONTEXT)
-		async->event.element.port_num = 1;
-	else
+	if (of)
 		async->event.element.qp = element; /* a union of pointers */
+	else
+		async->event.element.port_num = 1;
 	lb_list_init(&async->of_object);
-	of = asyncs_of(&async->event);
 	/* relaxed: a counter */
 	atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
 	pthread_mutex_lock(&ctx->lock);
@@ -97,27 +74,7 @@ static void add(struct lb_context *ctx, enum ibv_event_type type, void *element)
 	if (of)
 		lb_list_push(&of->queued, &async->of_object);
 	pthread_mutex_unlock(&ctx->lock);
-	lb_ring_fd(ctx->vctx.context.async_fd, 1);
-}
-
-void lb_async_qp(struct lb_qp *qp, enum ibv_event_type type)
-{
-	add(qp->ctx, type, qp->handle);
-}
-
-void lb_async_cq(struct lb_cq *cq, enum ibv_event_type type)
-{
-	add(lb_context_of(cq->ibv.context), type, cq);
-}
-
-void lb_async_srq(struct lb_srq *srq, enum ibv_event_type type)
-{
-	add(lb_context_of(srq->ibv.context), type, srq);
-}
-
-void lb_async_context(struct lb_context *ctx, enum ibv_event_type type)
-{
-	add(ctx, type, NULL);
+	lb_fd_ring(ctx->vctx.context.async_fd, 1);
 }
 
 static void async_delete(struct lb_async *async)
@@ -137,14 +94,13 @@ void lb_async_forget(struct lb_context *ctx, struct lb_asyncs *asyncs)
 		async_delete(
 			lb_entry(queued->next, struct lb_async, of_object));
 	pthread_mutex_unlock(&ctx->lock);
-	lb_unring_fd(ctx->vctx.context.async_fd, n);
+	lb_fd_unring(ctx->vctx.context.async_fd, n);
 }
 
 /* --- giving them out */
 
 static bool next_event(struct lb_context *ctx, struct ibv_async_event *event)
 {
-	struct lb_asyncs *of;
 	struct lb_async *async;
 	bool found;
 
@@ -153,9 +109,8 @@ static bool next_event(struct lb_context *ctx, struct ibv_async_event *event)
 	if (found) {
 		async = lb_entry(ctx->asyncs.next, struct lb_async, node);
 		*event = async->event;
-		of = asyncs_of(event);
-		if (of)
-			of->reported++;
+		if (async->of)
+			async->of->reported++;
 		async_delete(async);
 	}
 	pthread_mutex_unlock(&ctx->lock);
@@ -180,7 +135,7 @@ LB_EXPORT int ibv_get_async_event(struct ibv_context *context,
 	}
 	lb_hook(RPMA_LOOPBACK_GET_EVENT, context);
 	do {
-		if (lb_wait_fd(context->async_fd))
+		if (lb_fd_wait(context->async_fd))
 			return -1;
 		/* none: its object was destroyed after we were let through */
 	} while (!next_event(ctx, event));
@@ -203,45 +158,18 @@ LB_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 	struct ibv_srq *srq = event->element.srq;
 
 	lb_hook(RPMA_LOOPBACK_ACK, NULL);
-	switch (target_of(event->event_type)) {
-	case TO_QP:
+	switch (lb_async_target(event->event_type)) {
+	case LB_ASYNC_QP:
 		ack(&qp->mutex, &qp->cond, &qp->events_completed);
 		break;
-	case TO_CQ:
+	case LB_ASYNC_CQ:
 		ack(&cq->mutex, &cq->cond, &cq->async_events_completed);
 		break;
-	case TO_SRQ:
+	case LB_ASYNC_SRQ:
 		ack(&srq->mutex, &srq->cond, &srq->events_completed);
 		break;
-	case TO_CONTEXT:
+	case LB_ASYNC_CONTEXT:
 		break;
 	}
 	lb_hook(RPMA_LOOPBACK_ACK_DONE, NULL); /* the object may be gone */
-}
-
-LB_EXPORT int rpma_loopback_raise(int event_type, void *object)
-{
-	static const enum lb_type types[] = {
-		[TO_CONTEXT] = LB_CONTEXT,
-		[TO_QP] = LB_QP,
-		[TO_CQ] = LB_CQ,
-		[TO_SRQ] = LB_SRQ,
-	};
-	enum ibv_event_type type = (enum ibv_event_type)event_type;
-	enum target target = target_of(type);
-	struct ibv_context *context;
-
-	if (event_type < 0 || event_type > IBV_EVENT_WQ_FATAL)
-		return -EINVAL;
-	pthread_mutex_lock(&lb.big);
-	if (!lb_obj_find(object, types[target])) {
-		pthread_mutex_unlock(&lb.big);
-		return -EINVAL;
-	}
-	/* the context is the first field of qp, cq and srq alike */
-	context = target == TO_CONTEXT ? object
-				       : ((struct ibv_qp *)object)->context;
-	add(lb_context_of(context), type, object);
-	pthread_mutex_unlock(&lb.big);
-	return 0;
 }

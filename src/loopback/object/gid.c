@@ -86,12 +86,11 @@ struct lb_device *lb_device_by_gid(const union ibv_gid *gid)
 {
 	static const union ibv_gid none;
 
-	lb_start();
-	if (lb.ndevices == 0 || gid_equal(gid, &none))
+	if (lb_ndevices == 0 || gid_equal(gid, &none))
 		return NULL;
 	if (gid_is_loopback4(gid))
-		return lb_device_at(gid->raw[14] % lb.ndevices);
-	if (gid_index(&lb.devices[0], gid) >= 0 || machine_has(gid, NULL))
+		return lb_device_at(gid->raw[14] % lb_ndevices);
+	if (gid_index(&lb_devices[0], gid) >= 0 || machine_has(gid, NULL))
 		return lb_device_at(0);
 	return NULL;
 }
@@ -112,7 +111,8 @@ int lb_device_gid_index(const struct lb_device *dev,
 	return index < 0 ? 0 : index;
 }
 
-void lb_gid_start(struct lb_device *dev)
+/* Of every device the loopback address, of the first also the machine's. */
+static void fill(struct lb_device *dev)
 {
 	union ibv_gid gid = {.raw = {[10] = 0xff, 0xff, 127, 0}};
 
@@ -121,4 +121,12 @@ void lb_gid_start(struct lb_device *dev)
 	gid_add(dev, &gid);
 	if (!dev->index)
 		machine_has(NULL, dev);
+}
+
+void lb_gid_start(void)
+{
+	int n;
+
+	for (n = 0; n < lb_ndevices; n++)
+		fill(&lb_devices[n]);
 }

@@ -45,9 +45,9 @@ static void say_last_wqe(struct lb_qp *qp)
 		return;
 	qp->resp.last_wqe = true;
 	if (knob != 1)
-		lb_async_qp(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+		lb_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 	if (knob == 2)
-		lb_async_qp(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+		lb_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
 void lb_rq_flush(struct lb_run *run, struct lb_qp *qp)

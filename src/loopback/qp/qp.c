@@ -39,6 +39,11 @@ void lb_qp_unlock(struct lb_qp *qp)
 	lb_lock_put(&qp->sq_lock);
 }
 
+void lb_qp_event(struct lb_qp *qp, enum ibv_event_type type)
+{
+	lb_async_add(qp->ctx, &qp->handle->asyncs, type, qp->handle);
+}
+
 struct lb_qp *lb_qp_slots(void)
 {
 	return slots;
@@ -430,7 +435,6 @@ LB_EXPORT void rpma_loopback_get_stats(struct rpma_loopback_stats *stats)
 {
 	struct lb_qp *qp;
 
-	lb_start();
 	pthread_mutex_lock(&lb.big);
 	*stats = past;
 	for (qp = slots; qp; qp = qp->next) {

@@ -28,7 +28,8 @@ static void check_limit(struct lb_srq *srq)
 	if (left >= srq->limit)
 		return;
 	srq->limit = 0;
-	lb_async_srq(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
+	lb_async_add(lb_context_of(srq->ibv.context), &srq->asyncs,
+		     IBV_EVENT_SRQ_LIMIT_REACHED, srq);
 }
 
 bool lb_srq_take(struct lb_srq *srq, struct lb_resp *resp)

@@ -107,11 +107,12 @@ static void start(void)
 		&lb.seed,
 		env_number("RPMA_LOOPBACK_SEED", DEFAULT_SEED, UINT64_MAX),
 		memory_order_relaxed);
-	lb.ndevices =
+	lb_ndevices =
 		(int)env_number("RPMA_LOOPBACK_DEVICES", 1, LB_MAX_DEVICES);
 	lb_mr_start();
 	lb_barrier_start();
 	lb_device_start();
+	lb_gid_start();
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 	if (rules)
 		rpma_loopback_fault(rules);
