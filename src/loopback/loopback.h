@@ -548,12 +548,17 @@ extern struct lb_mr_row *lb_rows; /* LB_ROWS */
 /* Keys to memory; between lb_barrier_enter() and _leave() */
 int lb_mr_local(uint32_t lkey, uint64_t addr, uint64_t len, uint32_t access,
 		const struct ibv_pd *pd, uint8_t **mem);
+/* A queue pair, as the owner of regions and windows sees it. */
+struct lb_mr_user {
+	const struct ibv_pd *pd;
+	uint64_t order; /* of its creation */
+};
 /*
- * Access through qp. *window is the row of a window, whose lock is held then
+ * Access by a peer of user. *window is the row of a window, whose lock is held then
  * until lb_mr_done(), else NULL.
  */
 int lb_mr_remote(uint32_t rkey, uint64_t addr, uint64_t len, uint32_t access,
-		 const struct lb_qp *qp, uint8_t **mem,
+		 const struct lb_mr_user *user, uint8_t **mem,
 		 struct lb_mr_row **window);
 static inline void lb_mr_done(struct lb_mr_row **window)
 {
@@ -575,14 +580,20 @@ static inline struct lb_mr_row *lb_mr_row_of(uint32_t key)
 /* mw.c */
 struct ibv_mw *lb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int lb_dealloc_mw(struct ibv_mw *mw);
-int lb_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *ask);
-/* Make wqe a request to bind. 0 or EINVAL. */
-int lb_mw_set_bind(struct lb_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
-		   const struct ibv_mw_bind_info *info);
-/* Bind or invalidate, as wqe says: 0 or a status. */
-int lb_mw_execute(const struct lb_qp *qp, const struct lb_wqe *wqe);
+/* What a bind work request asks for. */
+struct lb_mw_bind {
+	uint32_t rkey; /* the new one */
+	uint32_t lkey;
+	uint32_t access;
+	uint64_t addr;
+	uint64_t length;
+};
+/* 0, and *bind is what to ask for, or EINVAL. */
+int lb_mw_ask(struct lb_mw_bind *bind, struct ibv_mw *mw, uint32_t rkey,
+	      const struct ibv_mw_bind_info *info);
+bool lb_mw_bind(const struct lb_mw_bind *bind, const struct lb_mr_user *user);
 /* The window with this rkey is not bound any more; false: there is none. */
-bool lb_mw_invalidate(const struct lb_qp *qp, uint32_t rkey);
+bool lb_mw_invalidate(uint32_t rkey, const struct ibv_pd *pd);
 
 /* cq.c, channel.c */
 int lb_cq_push(struct lb_run *run, struct lb_cq *cq, const struct ibv_wc *wc,
@@ -657,6 +668,7 @@ void lb_run_kick(struct lb_run *run, struct lb_qp *qp);
 /* post.c, wr.c */
 int lb_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		 struct ibv_send_wr **bad);
+int lb_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *ask);
 int lb_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 		 struct ibv_recv_wr **bad);
 struct lb_wqe *lb_sq_slot(const struct lb_qp *qp, uint32_t pos);

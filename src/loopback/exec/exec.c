@@ -170,7 +170,7 @@ static int attempt(struct lb_work *w)
 		return on_rnr(qp, 1);
 	}
 	if (lb_wqe_is_local(w->wqe)) {
-		ret = lb_mw_execute(qp, w->wqe);
+		ret = lb_bind_execute(qp, w->wqe);
 		return ret ? ret : x->fault.status;
 	}
 	ret = check_local(w);

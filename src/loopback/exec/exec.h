@@ -56,6 +56,11 @@ static inline bool lb_wqe_is_local(const struct lb_wqe *wqe)
 	return wqe->opcode == IBV_WR_BIND_MW || wqe->opcode == IBV_WR_LOCAL_INV;
 }
 
+/* bind.c: make wqe a request to bind: 0 or EINVAL; execute it: 0 or a status */
+int lb_bind_set(struct lb_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
+		const struct ibv_mw_bind_info *info);
+int lb_bind_execute(const struct lb_qp *qp, const struct lb_wqe *wqe);
+
 /* copy.c */
 
 /*
@@ -70,9 +75,12 @@ int lb_to_spans(const struct ibv_sge *sge, uint32_t nsge, uint64_t length,
  */
 void lb_move(const struct lb_span *dst, uint64_t to, const struct lb_span *src,
 	     uint64_t at, uint64_t n, bool last);
-/* Move as much as the budget allows: LB_EXEC_OK or LB_EXEC_AGAIN. */
-int lb_move_slice(struct lb_work *w, const struct lb_span *dst,
-		  const struct lb_span *src, uint64_t total);
+/*
+ * Of a message of total bytes, whose first done have been moved, move up to
+ * budget more: how many.
+ */
+uint64_t lb_move_slice(const struct lb_span *dst, const struct lb_span *src,
+		       uint64_t total, uint64_t done, uint64_t budget);
 
 /* respond.c: what the peer makes of it; both locks held */
 int lb_respond(struct lb_work *w);

@@ -141,8 +141,8 @@ static int set_operation(struct lb_wqe *wqe, const struct ibv_send_wr *wr,
 	case IBV_WR_BIND_MW:
 		if (wr->send_flags & IBV_SEND_INLINE)
 			return EINVAL;
-		return lb_mw_set_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
-				      &wr->bind_mw.bind_info);
+		return lb_bind_set(wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
+				   &wr->bind_mw.bind_info);
 	case IBV_WR_RDMA_READ:
 		if (wr->send_flags & IBV_SEND_INLINE)
 			return EINVAL;
@@ -259,6 +259,31 @@ int lb_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr,
 		*bad = wr;
 	lb_hook(RPMA_LOOPBACK_POST_SEND_DONE, ibv);
 	return err;
+}
+
+int lb_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *ask)
+{
+	struct ibv_send_wr *bad,
+		wr = {
+			.wr_id = ask->wr_id,
+			.opcode = IBV_WR_BIND_MW,
+			.send_flags = ask->send_flags,
+			.bind_mw =
+				{
+					.mw = mw,
+					.rkey = ibv_inc_rkey(mw->rkey),
+					.bind_info = ask->bind_info,
+				},
+		};
+	int err = lb_fail("ibv_bind_mw");
+
+	if (!err && (ask->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED))
+		err = EINVAL; /* of a type 1 window */
+	if (!err)
+		err = lb_post_send(qp, &wr, &bad);
+	if (!err)
+		mw->rkey = wr.bind_mw.rkey;
+	return lb_error(err);
 }
 
 /* --- the receive queue */

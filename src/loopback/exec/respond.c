@@ -113,7 +113,7 @@ void lb_respond_fail(struct lb_work *w, enum ibv_wc_status status)
 /* The window that the message takes away from its sender. */
 static int invalidate(struct lb_work *w)
 {
-	if (lb_mw_invalidate(w->peer, w->wqe->imm))
+	if (lb_mw_invalidate(w->wqe->imm, w->peer->pd))
 		return LB_EXEC_OK;
 	lb_respond_fail(w, IBV_WC_REM_INV_REQ_ERR);
 	return IBV_WC_REM_OP_ERR;
@@ -150,6 +150,19 @@ int lb_respond_complete(struct lb_work *w)
 	return reject(w, IBV_EVENT_QP_FATAL, IBV_WC_REM_OP_ERR);
 }
 
+/* Move as much as the budget allows: LB_EXEC_OK or LB_EXEC_AGAIN. */
+static int move_slice(struct lb_work *w, const struct lb_span *dst,
+		      const struct lb_span *src, uint64_t total)
+{
+	struct lb_exec *x = &w->qp->exec;
+	uint64_t n = lb_move_slice(dst, src, total, x->done, w->budget);
+
+	x->done += n;
+	w->budget -= n < w->budget ? n : w->budget;
+	w->qp->stats.bytes += n;
+	return x->done == total ? LB_EXEC_OK : LB_EXEC_AGAIN;
+}
+
 static int respond_send(struct lb_work *w)
 {
 	struct lb_resp *resp = &w->peer->resp;
@@ -161,7 +174,7 @@ static int respond_send(struct lb_work *w)
 	ret = lb_to_spans(resp->sge, resp->nsge, w->wqe->length,
 			  IBV_ACCESS_LOCAL_WRITE, pd, dst);
 	if (!ret)
-		return lb_move_slice(w, dst, w->local, w->wqe->length);
+		return move_slice(w, dst, w->local, w->wqe->length);
 	if (ret == ENOSPC) {
 		lb_respond_fail(w, IBV_WC_LOC_LEN_ERR);
 		return IBV_WC_REM_INV_REQ_ERR;
@@ -176,6 +189,7 @@ static int check_remote(struct lb_work *w, uint32_t access,
 {
 	const struct lb_wqe *wqe = w->wqe;
 	struct lb_qp *peer = w->peer;
+	const struct lb_mr_user user = {peer->pd, peer->order};
 
 	if (!(peer->access & access))
 		return refuse(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
@@ -184,7 +198,7 @@ static int check_remote(struct lb_work *w, uint32_t access,
 	remote[1].len = 0;
 	if (!wqe->length || /* then the key does not matter */
 	    !lb_mr_remote(wqe->rkey, wqe->remote_addr, wqe->length, access,
-			  peer, &remote[0].addr, &w->window))
+			  &user, &remote[0].addr, &w->window))
 		return 0;
 	return refuse(w, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR);
 }
@@ -198,7 +212,7 @@ static int respond_write(struct lb_work *w)
 		return ret;
 	if (w->wqe->opcode == IBV_WR_ATOMIC_WRITE && (w->wqe->remote_addr & 7))
 		return reject(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
-	return lb_move_slice(w, remote, w->local, w->wqe->length);
+	return move_slice(w, remote, w->local, w->wqe->length);
 }
 
 /* Where the answer goes: 0, or the status of a requester that must not. */
@@ -222,7 +236,7 @@ static int respond_read(struct lb_work *w)
 		ret = check_answer(w);
 	if (ret)
 		return ret;
-	return lb_move_slice(w, w->local, remote, w->wqe->length);
+	return move_slice(w, w->local, remote, w->wqe->length);
 }
 
 static int respond_atomic(struct lb_work *w)

@@ -8,6 +8,7 @@
  * complete() post nothing of it.
  */
 
+#include "exec/exec.h"
 #include "qp/ah.h"
 #include "internal.h"
 
@@ -147,7 +148,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 {
 	struct lb_wqe *wqe = add(ex, IBV_WR_BIND_MW, IBV_QP_EX_WITH_BIND_MW);
 
-	if (wqe && lb_mw_set_bind(wqe, mw, rkey, bind_info))
+	if (wqe && lb_bind_set(wqe, mw, rkey, bind_info))
 		set_error(from_ex(ex), EINVAL);
 }
 

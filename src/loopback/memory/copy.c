@@ -7,7 +7,6 @@
  * 8 bytes go last, and at once when they are aligned.
  */
 
-#include "loopback.h"
 #include "exec/exec.h"
 
 #include <errno.h>
@@ -118,25 +117,21 @@ static void move_end(const struct lb_span *dst, const struct lb_span *src,
 }
 
 /* The last word goes in one piece. */
-int lb_move_slice(struct lb_work *w, const struct lb_span *dst,
-		  const struct lb_span *src, uint64_t total)
+uint64_t lb_move_slice(const struct lb_span *dst, const struct lb_span *src,
+		       uint64_t total, uint64_t done, uint64_t budget)
 {
-	struct lb_exec *x = &w->qp->exec;
-	uint64_t n = total - x->done;
+	uint64_t left = total - done, n = left;
 
-	if (n > w->budget) {
-		n = w->budget;
-		if (total - x->done <= LAST_WORD)
-			n = total - x->done;
-		else if (total - x->done - n < LAST_WORD)
-			n = total - x->done - LAST_WORD;
+	if (n > budget) {
+		n = budget;
+		if (left <= LAST_WORD)
+			n = left;
+		else if (left - n < LAST_WORD)
+			n = left - LAST_WORD;
 	}
-	if (x->done + n == total && n >= LAST_WORD && src[0].len < total)
-		move_end(dst, src, x->done, n);
+	if (n == left && n >= LAST_WORD && src[0].len < total)
+		move_end(dst, src, done, n);
 	else
-		lb_move(dst, x->done, src, x->done, n, x->done + n == total);
-	x->done += n;
-	w->budget -= n < w->budget ? n : w->budget;
-	w->qp->stats.bytes += n;
-	return x->done == total ? LB_EXEC_OK : LB_EXEC_AGAIN;
+		lb_move(dst, done, src, done, n, n == left);
+	return n;
 }

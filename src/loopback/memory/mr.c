@@ -94,21 +94,21 @@ int lb_mr_local(uint32_t lkey, uint64_t addr, uint64_t len, uint32_t access,
 
 /* The rkey that row had is a window's. */
 static int window_check(struct lb_mr_row *row, uint32_t rkey, uint64_t addr,
-			uint64_t len, uint32_t access, const struct lb_qp *qp,
-			uint8_t **mem)
+			uint64_t len, uint32_t access,
+			const struct lb_mr_user *user, uint8_t **mem)
 {
 	const struct lb_mw *mw = row->window;
 
 	/* relaxed: it changes under the lock, which is held */
 	if (atomic_load_explicit(&row->rkey, memory_order_relaxed) != rkey)
 		return ENOENT;
-	if (mw->qp_order && mw->qp_order != qp->order)
+	if (mw->qp_order && mw->qp_order != user->order)
 		return EACCES;
-	return row_check(row, addr, len, access, qp->pd, mem);
+	return row_check(row, addr, len, access, user->pd, mem);
 }
 
 int lb_mr_remote(uint32_t rkey, uint64_t addr, uint64_t len, uint32_t access,
-		 const struct lb_qp *qp, uint8_t **mem,
+		 const struct lb_mr_user *user, uint8_t **mem,
 		 struct lb_mr_row **window)
 {
 	struct lb_mr_row *row = lb_mr_row_of(rkey);
@@ -120,9 +120,9 @@ int lb_mr_remote(uint32_t rkey, uint64_t addr, uint64_t len, uint32_t access,
 	    atomic_load_explicit(&row->rkey, memory_order_acquire) != rkey)
 		return ENOENT;
 	if (lb_likely(!row->window))
-		return row_check(row, addr, len, access, qp->pd, mem);
+		return row_check(row, addr, len, access, user->pd, mem);
 	lb_lock_get(&row->lock);
-	err = window_check(row, rkey, addr, len, access, qp, mem);
+	err = window_check(row, rkey, addr, len, access, user, mem);
 	if (err)
 		lb_lock_put(&row->lock);
 	else

@@ -10,7 +10,7 @@
  * bound is thus no longer in use either.
  */
 
-#include "exec/exec.h"
+#include "loopback.h"
 #include "internal.h"
 
 #include <errno.h>
@@ -23,43 +23,33 @@
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED)
 #define REMOTE_WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* What a bind work request asks for. */
-struct bind {
-	uint32_t rkey; /* the new one */
-	uint32_t lkey;
-	uint32_t access;
-	uint64_t addr;
-	uint64_t length;
-	struct lb_mr_row *region; /* NULL: length is 0 */
-};
-
 /* --- the work requests; sq.lock held */
 
-int lb_mw_set_bind(struct lb_wqe *wqe, struct ibv_mw *ibv, uint32_t rkey,
-		   const struct ibv_mw_bind_info *info)
+int lb_mw_ask(struct lb_mw_bind *b, struct ibv_mw *ibv, uint32_t rkey,
+	      const struct ibv_mw_bind_info *info)
 {
 	struct lb_mw *mw = (struct lb_mw *)ibv;
 
 	if (!mw || mw->magic != LB_MW || (!info->mr && info->length))
 		return EINVAL;
-	wqe->rkey = (ibv->rkey & ~KEY_MASK) | (rkey & KEY_MASK);
-	wqe->imm = info->length ? info->mr->lkey : 0;
-	wqe->remote_addr = info->addr;
-	wqe->compare_add = info->length;
-	wqe->swap = info->mw_access_flags;
+	b->rkey = (ibv->rkey & ~KEY_MASK) | (rkey & KEY_MASK);
+	b->lkey = info->length ? info->mr->lkey : 0;
+	b->addr = info->addr;
+	b->length = info->length;
+	b->access = info->mw_access_flags;
 	return 0;
 }
 
 /* May the region be bound so? Its row's lock held. */
-static bool may_bind(const struct lb_mr_row *row, const struct bind *b,
-		     const struct lb_qp *qp)
+static bool may_bind(const struct lb_mr_row *row, const struct lb_mw_bind *b,
+		     const struct ibv_pd *pd)
 {
 	uint64_t offset = b->addr - row->iova;
 
 	/* relaxed: dereg changes it under the row's lock, which is held */
 	if (atomic_load_explicit(&row->lkey, memory_order_relaxed) != b->lkey)
 		return false;
-	if (row->pd != qp->pd || !(row->access & IBV_ACCESS_MW_BIND) ||
+	if (row->pd != pd || !(row->access & IBV_ACCESS_MW_BIND) ||
 	    (row->access & IBV_ACCESS_ZERO_BASED))
 		return false;
 	if ((b->access & REMOTE_WRITES) &&
@@ -69,19 +59,22 @@ static bool may_bind(const struct lb_mr_row *row, const struct bind *b,
 	       offset <= row->length - b->length;
 }
 
-/* The region of a bind counts one window more, which keeps it registered. */
-static bool region_hold(struct bind *b, const struct lb_qp *qp)
+/*
+ * The region of a bind counts one window more, which keeps it registered. NULL:
+ * it may not be bound.
+ */
+static struct lb_mr_row *region_hold(const struct lb_mw_bind *b,
+				     const struct ibv_pd *pd)
 {
 	struct lb_mr_row *row = lb_mr_row_of(b->lkey);
 	bool ok;
 
 	lb_lock_get(&row->lock);
-	ok = b->lkey && may_bind(row, b, qp);
+	ok = b->lkey && may_bind(row, b, pd);
 	if (ok)
 		row->windows++;
 	lb_lock_put(&row->lock);
-	b->region = ok ? row : NULL;
-	return ok;
+	return ok ? row : NULL;
 }
 
 static void region_drop(struct lb_mr_row *row)
@@ -114,63 +107,57 @@ static struct lb_mr_row *unbind(struct lb_mw *mw)
 }
 
 /* The window changes over to what b says; its row's lock held. */
-static void rebind(struct lb_mw *mw, const struct bind *b,
-		   const struct lb_qp *qp)
+static void rebind(struct lb_mw *mw, const struct lb_mw_bind *b,
+		   struct lb_mr_row *region, uint64_t order)
 {
 	struct lb_mr_row *row = mw->row;
 
 	mw->key = b->rkey;
-	if (!b->region)
+	if (!region)
 		return;
-	mw->region = b->region;
-	mw->qp_order = mw->ibv.type == IBV_MW_TYPE_2 ? qp->order : 0;
+	mw->region = region;
+	mw->qp_order = mw->ibv.type == IBV_MW_TYPE_2 ? order : 0;
 	row->access = b->access;
 	row->length = b->length;
 	row->iova = b->access & IBV_ACCESS_ZERO_BASED ? 0 : b->addr;
 	/* nothing of the region's row changes while windows are bound to it */
-	row->base = b->region->base + (b->addr - b->region->iova);
+	row->base = region->base + (b->addr - region->iova);
 	/* release: pairs with the acquire in lb_mr_remote() */
 	atomic_store_explicit(&row->rkey, mw->key, memory_order_release);
 }
 
-static bool is_bindable(const struct lb_mw *mw, const struct bind *b,
-			const struct lb_qp *qp)
+static bool is_bindable(const struct lb_mw *mw, const struct lb_mw_bind *b,
+			const struct ibv_pd *pd)
 {
-	if (!mw || mw->row->pd != qp->pd || (b->access & ~WINDOW_RIGHTS))
+	if (!mw || mw->row->pd != pd || (b->access & ~WINDOW_RIGHTS))
 		return false;
 	if (mw->ibv.type == IBV_MW_TYPE_1)
 		return !(b->access & IBV_ACCESS_ZERO_BASED);
 	return b->length && !mw->region;
 }
 
-static int bind_window(const struct lb_qp *qp, const struct lb_wqe *wqe)
+bool lb_mw_bind(const struct lb_mw_bind *b, const struct lb_mr_user *user)
 {
-	struct lb_mr_row *row = lb_mr_row_of(wqe->rkey), *old = NULL;
-	struct bind b = {
-		.rkey = wqe->rkey,
-		.lkey = wqe->imm,
-		.access = (uint32_t)wqe->swap,
-		.addr = wqe->remote_addr,
-		.length = wqe->compare_add,
-	};
+	struct lb_mr_row *row = lb_mr_row_of(b->rkey);
+	struct lb_mr_row *region = NULL, *old = NULL;
 	struct lb_mw *mw;
 	bool ok;
 
-	if (b.length && !region_hold(&b, qp))
-		return IBV_WC_MW_BIND_ERR;
+	if (b->length && !(region = region_hold(b, user->pd)))
+		return false;
 	lb_lock_get(&row->lock);
-	mw = window_of(row, b.rkey);
-	ok = is_bindable(mw, &b, qp);
+	mw = window_of(row, b->rkey);
+	ok = is_bindable(mw, b, user->pd);
 	if (ok) {
 		old = unbind(mw);
-		rebind(mw, &b, qp);
+		rebind(mw, b, region, user->order);
 	}
 	lb_lock_put(&row->lock);
-	region_drop(ok ? old : b.region);
-	return ok ? 0 : IBV_WC_MW_BIND_ERR;
+	region_drop(ok ? old : region);
+	return ok;
 }
 
-bool lb_mw_invalidate(const struct lb_qp *qp, uint32_t rkey)
+bool lb_mw_invalidate(uint32_t rkey, const struct ibv_pd *pd)
 {
 	struct lb_mr_row *row = lb_mr_row_of(rkey), *old = NULL;
 	struct lb_mw *mw;
@@ -179,19 +166,12 @@ bool lb_mw_invalidate(const struct lb_qp *qp, uint32_t rkey)
 	lb_lock_get(&row->lock);
 	mw = window_of(row, rkey);
 	ok = mw && mw->key == rkey && mw->ibv.type == IBV_MW_TYPE_2 &&
-	     row->pd == qp->pd;
+	     row->pd == pd;
 	if (ok)
 		old = unbind(mw);
 	lb_lock_put(&row->lock);
 	region_drop(old);
 	return ok;
-}
-
-int lb_mw_execute(const struct lb_qp *qp, const struct lb_wqe *wqe)
-{
-	if (wqe->opcode == IBV_WR_BIND_MW)
-		return bind_window(qp, wqe);
-	return lb_mw_invalidate(qp, wqe->imm) ? 0 : IBV_WC_LOC_QP_OP_ERR;
 }
 
 /* --- the objects */
@@ -275,29 +255,4 @@ int lb_dealloc_mw(struct ibv_mw *ibv)
 	mw->magic = 0;
 	free(mw);
 	return 0;
-}
-
-int lb_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *ask)
-{
-	struct ibv_send_wr *bad,
-		wr = {
-			.wr_id = ask->wr_id,
-			.opcode = IBV_WR_BIND_MW,
-			.send_flags = ask->send_flags,
-			.bind_mw =
-				{
-					.mw = mw,
-					.rkey = ibv_inc_rkey(mw->rkey),
-					.bind_info = ask->bind_info,
-				},
-		};
-	int err = lb_fail("ibv_bind_mw");
-
-	if (!err && (ask->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED))
-		err = EINVAL; /* of a type 1 window */
-	if (!err)
-		err = lb_post_send(qp, &wr, &bad);
-	if (!err)
-		mw->rkey = wr.bind_mw.rkey;
-	return lb_error(err);
 }
