@@ -224,8 +224,13 @@ struct lb_channel {
 struct lb_cqe {
 	struct ibv_wc wc;
 	_Atomic uint32_t seq; /* position + 1 when full; see cq.c */
-	uint32_t pos;	      /* what the owner gets back when this is polled */
-	uintptr_t owner;      /* see lb_owner; 0: cleaned, skip */
+	uint32_t pos;	      /* the slot that its request has */
+	/*
+	 * What the poll of this moves on behind pos: the queue's word, or
+	 * lb_cq_no_slot; NULL: cleaned, skip. Of a queue pair's slot, which
+	 * is never freed.
+	 */
+	_Atomic uint32_t *freed;
 };
 
 /* When a completion was added, of a CQ that was asked to keep it. */
@@ -234,12 +239,9 @@ struct lb_stamp {
 	uint64_t wall; /* nanoseconds since 1970 */
 };
 
-/* Whose slot a completion gives back when it is polled: an lb_qp plus this. */
-enum lb_owner {
-	LB_OWNER_SQ,
-	LB_OWNER_RQ,
-	LB_OWNER_NONE,
-	LB_OWNER_MASK,
+/* The CQs with events that a thread has made and not yet handed over. */
+struct lb_due {
+	struct lb_cq *first;
 };
 
 enum lb_arm {
@@ -476,7 +478,7 @@ struct lb_qp_handle {
  * look after. Made by lb_run_begin(), paid by lb_run_end().
  */
 struct lb_run {
-	struct lb_cq *due;
+	struct lb_due due;
 	struct lb_qp *kick;
 	struct lb_qp *kick2;
 };
@@ -596,9 +598,12 @@ bool lb_mw_bind(const struct lb_mw_bind *bind, const struct lb_mr_user *user);
 bool lb_mw_invalidate(uint32_t rkey, const struct ibv_pd *pd);
 
 /* cq.c, channel.c */
-int lb_cq_push(struct lb_run *run, struct lb_cq *cq, const struct ibv_wc *wc,
-	       uintptr_t owner, uint32_t pos, bool solicited);
-void lb_cq_due(struct lb_run *run, struct lb_cq *cq); /* push held */
+extern _Atomic uint32_t lb_cq_no_slot; /* its address counts: nothing to free */
+int lb_cq_push(struct lb_due *due, struct lb_cq *cq, const struct ibv_wc *wc,
+	       _Atomic uint32_t *freed, uint32_t pos, bool solicited);
+/* due.c: an event of cq is made, push held; all are handed over, no lock */
+void lb_due_add(struct lb_due *due, struct lb_cq *cq);
+void lb_due_pay(struct lb_due *due);
 void lb_cq_clean(struct lb_cq *cq, uint32_t qpn);
 int lb_cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int lb_cq_arm(struct ibv_cq *cq, int solicited_only);

@@ -21,6 +21,8 @@
 
 #define POISON 0xa5
 
+_Atomic uint32_t lb_cq_no_slot;
+
 static _Atomic uint64_t overruns;
 
 uint64_t lb_overrun_count(void)
@@ -45,14 +47,6 @@ static void poison(struct ibv_wc *wc)
 	wc->qp_num = valid.qp_num;
 }
 
-void lb_cq_due(struct lb_run *run, struct lb_cq *cq)
-{
-	if (cq->due++)
-		return; /* the thread that made it 1 delivers this one too */
-	cq->due_next = run->due;
-	run->due = cq;
-}
-
 static bool is_full(struct lb_cq *cq)
 {
 	if (lb_likely(cq->tail - cq->head_seen < cq->cap))
@@ -71,8 +65,8 @@ static void stamp(struct lb_stamp *to)
 	to->wall = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
 }
 
-static void put(struct lb_cq *cq, const struct ibv_wc *wc, uintptr_t owner,
-		uint32_t pos)
+static void put(struct lb_cq *cq, const struct ibv_wc *wc,
+		_Atomic uint32_t *freed, uint32_t pos)
 {
 	struct lb_cqe *cqe = &cq->ring[cq->tail & cq->mask];
 
@@ -82,7 +76,7 @@ static void put(struct lb_cq *cq, const struct ibv_wc *wc, uintptr_t owner,
 	if (!lb_likely(!cq->stamps))
 		stamp(&cq->stamps[cq->tail & cq->mask]);
 	cqe->pos = pos;
-	cqe->owner = owner;
+	cqe->freed = freed;
 	cq->tail++;
 	/* release: pairs with the acquire in peek(); publishes the entry */
 	atomic_store_explicit(&cqe->seq, cq->tail, memory_order_release);
@@ -97,8 +91,8 @@ static void kill(struct lb_cq *cq)
 		     IBV_EVENT_CQ_ERR, cq);
 }
 
-int lb_cq_push(struct lb_run *run, struct lb_cq *cq, const struct ibv_wc *wc,
-	       uintptr_t owner, uint32_t pos, bool solicited)
+int lb_cq_push(struct lb_due *due, struct lb_cq *cq, const struct ibv_wc *wc,
+	       _Atomic uint32_t *freed, uint32_t pos, bool solicited)
 {
 	bool full;
 
@@ -112,13 +106,13 @@ int lb_cq_push(struct lb_run *run, struct lb_cq *cq, const struct ibv_wc *wc,
 		atomic_fetch_add_explicit(&overruns, 1, memory_order_relaxed);
 		return -1;
 	}
-	put(cq, wc, owner, pos);
+	put(cq, wc, freed, pos);
 	if (cq->armed == LB_ARM_ANY ||
 	    (cq->armed == LB_ARM_SOLICITED &&
 	     (solicited || wc->status != IBV_WC_SUCCESS))) {
 		cq->armed = LB_ARM_NONE;
 		if (cq->channel)
-			lb_cq_due(run, cq);
+			lb_due_add(due, cq);
 	}
 	lb_lock_put(&cq->push);
 	return 0;
@@ -140,17 +134,8 @@ static struct lb_cqe *peek(struct lb_cq *cq, uint32_t head)
 /* The slot that the request had may be used again. */
 static void give_back(const struct lb_cqe *cqe)
 {
-	struct lb_qp *qp =
-		(struct lb_qp *)(cqe->owner & ~(uintptr_t)LB_OWNER_MASK);
-
-	switch (cqe->owner & LB_OWNER_MASK) {
-	case LB_OWNER_SQ:
-		lb_advance(&qp->sq_freed, cqe->pos + 1);
-		break;
-	case LB_OWNER_RQ:
-		lb_advance(&qp->rq.freed, cqe->pos + 1);
-		break;
-	}
+	if (cqe->freed != &lb_cq_no_slot)
+		lb_advance(cqe->freed, cqe->pos + 1);
 }
 
 bool lb_cq_take(struct lb_cq *cq, struct lb_cqe *out)
@@ -161,7 +146,7 @@ bool lb_cq_take(struct lb_cq *cq, struct lb_cqe *out)
 	bool found = false;
 
 	while (!found && (cqe = peek(cq, head))) {
-		found = cqe->owner != 0;
+		found = cqe->freed != NULL;
 		if (found) {
 			out->wc = cqe->wc;
 			if (cq->stamps)
@@ -183,7 +168,7 @@ static int poll_some(struct lb_cq *cq, int n, struct ibv_wc *wc)
 	int got = 0;
 
 	while (got < n && (cqe = peek(cq, head))) {
-		if (lb_likely(cqe->owner)) {
+		if (lb_likely(cqe->freed != NULL)) {
 			wc[got++] = cqe->wc;
 			give_back(cqe);
 		}
@@ -223,7 +208,7 @@ int lb_cq_poll(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 int lb_cq_arm(struct ibv_cq *ibv, int solicited_only)
 {
 	struct lb_cq *cq = (struct lb_cq *)ibv;
-	struct lb_run run;
+	struct lb_due due = {NULL};
 	int err = lb_fail("ibv_req_notify_cq");
 
 	if (cq->magic != LB_CQ)
@@ -234,7 +219,6 @@ int lb_cq_arm(struct ibv_cq *ibv, int solicited_only)
 	if (err)
 		return lb_error(err);
 	lb_hook(RPMA_LOOPBACK_ARM, ibv);
-	lb_run_begin(&run);
 	lb_lock_get(&cq->push);
 	if (!solicited_only)
 		cq->armed = LB_ARM_ANY;
@@ -244,10 +228,10 @@ int lb_cq_arm(struct ibv_cq *ibv, int solicited_only)
 	    /* relaxed: a poll at the same time may go either way */
 	    cq->tail != atomic_load_explicit(&cq->head, memory_order_relaxed)) {
 		cq->armed = LB_ARM_NONE;
-		lb_cq_due(&run, cq);
+		lb_due_add(&due, cq);
 	}
 	lb_lock_put(&cq->push);
-	lb_run_end(&run);
+	lb_due_pay(&due);
 	lb_hook(RPMA_LOOPBACK_ARM_DONE, ibv);
 	return 0;
 }
@@ -264,7 +248,7 @@ void lb_cq_clean(struct lb_cq *cq, uint32_t qpn)
 		struct lb_cqe *cqe = &cq->ring[i & cq->mask];
 
 		if (cqe->wc.qp_num == qpn)
-			cqe->owner = 0;
+			cqe->freed = NULL;
 	}
 	lb_lock_put(&cq->poll);
 	lb_lock_put(&cq->push);
@@ -531,18 +515,17 @@ LB_EXPORT int rpma_loopback_break_cq(struct ibv_cq *ibv)
 LB_EXPORT int rpma_loopback_spurious_event(struct ibv_cq *ibv)
 {
 	struct lb_cq *cq = (struct lb_cq *)ibv;
-	struct lb_run run;
+	struct lb_due due = {NULL};
 	int err = -EINVAL;
 
-	lb_run_begin(&run);
 	pthread_mutex_lock(&lb.big);
 	if (lb_obj_find(ibv, LB_CQ) && cq->channel) {
 		lb_lock_get(&cq->push);
-		lb_cq_due(&run, cq);
+		lb_due_add(&due, cq);
 		lb_lock_put(&cq->push);
 		err = 0;
 	}
 	pthread_mutex_unlock(&lb.big);
-	lb_run_end(&run);
+	lb_due_pay(&due);
 	return err;
 }

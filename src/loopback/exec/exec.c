@@ -247,7 +247,7 @@ static int complete(struct lb_work *w)
 	wc.opcode = wc_opcode(wqe);
 	wc.byte_len = wqe->length;
 	wc.qp_num = lb_qp_number(qp);
-	return lb_cq_push(w->run, qp->send_cq, &wc, (uintptr_t)qp | LB_OWNER_SQ,
+	return lb_cq_push(&w->run->due, qp->send_cq, &wc, &qp->sq_freed,
 			  qp->sq_exec, false);
 }
 
@@ -264,8 +264,8 @@ static void fail(struct lb_work *w, int status)
 	lb_log(2, "qp %#x: request %#llx failed with status %d",
 	       lb_qp_number(qp), (unsigned long long)w->wqe->wr_id, status);
 	qp->stats.failed++;
-	lb_cq_push(w->run, qp->send_cq, &wc, (uintptr_t)qp | LB_OWNER_SQ,
-		   qp->sq_exec, false);
+	lb_cq_push(&w->run->due, qp->send_cq, &wc, &qp->sq_freed, qp->sq_exec,
+		   false);
 	qp->sq_exec++;
 	lb_qp_fail(w->run, qp);
 }

@@ -89,9 +89,10 @@ bool lb_respond_take(struct lb_work *w)
 	return rqe;
 }
 
-static uintptr_t receive_owner(const struct lb_qp *peer)
+/* What the poll of a receive moves on: a slot of an SRQ is free already. */
+static _Atomic uint32_t *receive_freed(struct lb_qp *peer)
 {
-	return (uintptr_t)peer | (peer->srq ? LB_OWNER_NONE : LB_OWNER_RQ);
+	return peer->srq ? &lb_cq_no_slot : &peer->rq.freed;
 }
 
 /* The receive that the message took ends with an error, and with it the QP. */
@@ -105,7 +106,7 @@ void lb_respond_fail(struct lb_work *w, enum ibv_wc_status status)
 	};
 
 	resp->busy = false;
-	lb_cq_push(w->run, w->peer->recv_cq, &wc, receive_owner(w->peer),
+	lb_cq_push(&w->run->due, w->peer->recv_cq, &wc, receive_freed(w->peer),
 		   resp->pos, false);
 	lb_resp_fail(w->run, w->peer);
 }
@@ -143,8 +144,8 @@ int lb_respond_complete(struct lb_work *w)
 	if (is_ud)
 		wc.wc_flags |= IBV_WC_GRH;
 	resp->busy = false;
-	if (lb_likely(!lb_cq_push(w->run, w->peer->recv_cq, &wc,
-				  receive_owner(w->peer), resp->pos,
+	if (lb_likely(!lb_cq_push(&w->run->due, w->peer->recv_cq, &wc,
+				  receive_freed(w->peer), resp->pos,
 				  wqe->flags & IBV_SEND_SOLICITED)))
 		return LB_EXEC_OK;
 	return reject(w, IBV_EVENT_QP_FATAL, IBV_WC_REM_OP_ERR);

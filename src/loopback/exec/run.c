@@ -11,7 +11,7 @@
 
 void lb_run_begin(struct lb_run *run)
 {
-	run->due = NULL;
+	run->due.first = NULL;
 	run->kick = NULL;
 	run->kick2 = NULL;
 }
@@ -46,44 +46,21 @@ static struct lb_qp *next_kick(struct lb_run *run)
 	return qp;
 }
 
-/* Let the CQ's channel have its events. */
-static void pay_due(struct lb_cq *cq)
-{
-	uint32_t n;
-
-	lb_lock_get(&cq->push);
-	n = cq->due;
-	cq->due = 0;
-	cq->delivering++; /* keeps ibv_destroy_cq() waiting */
-	lb_lock_put(&cq->push);
-	lb_hook(RPMA_LOOPBACK_DELIVER, &cq->ibv);
-	while (n--)
-		lb_deliver_event(cq);
-	lb_hook(RPMA_LOOPBACK_DELIVER_DONE, &cq->ibv);
-	lb_lock_get(&cq->push);
-	cq->delivering--;
-	lb_lock_put(&cq->push);
-}
-
 static void pay(struct lb_run *run)
 {
 	struct lb_qp *qp;
-	struct lb_cq *cq;
 
 	while ((qp = next_kick(run))) {
 		lb_lock_get(&qp->sq_lock);
 		lb_sq_submit(run, qp);
 		lb_lock_put(&qp->sq_lock);
 	}
-	while ((cq = run->due)) {
-		run->due = cq->due_next;
-		pay_due(cq);
-	}
+	lb_due_pay(&run->due);
 }
 
 void lb_run_end(struct lb_run *run)
 {
-	while (run->kick || run->due)
+	while (run->kick || run->due.first)
 		pay(run);
 }
 

@@ -32,17 +32,6 @@ static const int limits[] = {
 	[LB_MW - LB_CONTEXT] = LB_MAX_MW, [LB_TD - LB_CONTEXT] = LB_MAX_PD,
 };
 
-void *lb_zalloc(size_t size)
-{
-	void *mem;
-
-	size = (size + LB_CACHE_LINE - 1) & ~(size_t)(LB_CACHE_LINE - 1);
-	mem = aligned_alloc(LB_CACHE_LINE, size ? size : LB_CACHE_LINE);
-	if (mem)
-		memset(mem, 0, size);
-	return mem;
-}
-
 /* --- the table */
 
 /* Of a bucket other than the first ones. */

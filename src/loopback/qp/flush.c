@@ -13,7 +13,7 @@
 #include <string.h>
 
 static void flush_one(struct lb_run *run, struct lb_qp *qp, struct lb_cq *cq,
-		      uint64_t wr_id, uintptr_t owner, uint32_t pos)
+		      uint64_t wr_id, _Atomic uint32_t *freed, uint32_t pos)
 {
 	struct ibv_wc wc = {
 		.wr_id = wr_id,
@@ -22,7 +22,7 @@ static void flush_one(struct lb_run *run, struct lb_qp *qp, struct lb_cq *cq,
 		.qp_num = atomic_load_explicit(&qp->qpn, memory_order_relaxed),
 	};
 
-	lb_cq_push(run, cq, &wc, owner, pos, false);
+	lb_cq_push(&run->due, cq, &wc, freed, pos, false);
 }
 
 void lb_sq_flush(struct lb_run *run, struct lb_qp *qp)
@@ -30,7 +30,7 @@ void lb_sq_flush(struct lb_run *run, struct lb_qp *qp)
 	for (; qp->sq_exec != qp->sq_tail; qp->sq_exec++) {
 		flush_one(run, qp, qp->send_cq,
 			  lb_sq_slot(qp, qp->sq_exec)->wr_id,
-			  (uintptr_t)qp | LB_OWNER_SQ, qp->sq_exec);
+			  &qp->sq_freed, qp->sq_exec);
 		qp->stats.flushed++;
 	}
 	memset(&qp->exec, 0, sizeof(qp->exec));
@@ -53,8 +53,7 @@ static void say_last_wqe(struct lb_qp *qp)
 void lb_rq_flush(struct lb_run *run, struct lb_qp *qp)
 {
 	struct lb_resp *resp = &qp->resp;
-	uintptr_t owner =
-		(uintptr_t)qp | (qp->srq ? LB_OWNER_NONE : LB_OWNER_RQ);
+	_Atomic uint32_t *freed = qp->srq ? &lb_cq_no_slot : &qp->rq.freed;
 	struct lb_rqe *rqe;
 	uint32_t pos;
 
@@ -62,11 +61,11 @@ void lb_rq_flush(struct lb_run *run, struct lb_qp *qp)
 	if (resp->busy) {
 		resp->busy = false;
 		resp->flushed++;
-		flush_one(run, qp, qp->recv_cq, resp->wr_id, owner, resp->pos);
+		flush_one(run, qp, qp->recv_cq, resp->wr_id, freed, resp->pos);
 	}
 	while ((rqe = lb_rq_pop(&qp->rq, &pos))) {
 		resp->flushed++;
-		flush_one(run, qp, qp->recv_cq, rqe->wr_id, owner, pos);
+		flush_one(run, qp, qp->recv_cq, rqe->wr_id, freed, pos);
 	}
 	say_last_wqe(qp);
 }

@@ -79,23 +79,6 @@ void lb_rq_reset(struct lb_rq *rq)
 	lb_advance(&rq->freed, rq->tail);
 }
 
-void lb_advance(_Atomic uint32_t *word, uint32_t to)
-{
-	/* relaxed: only compared; the exchange below orders */
-	uint32_t now = atomic_load_explicit(word, memory_order_relaxed);
-
-	/*
-	 * release: pairs with the acquire of a poster in search of room; the
-	 * slots before to were read. A smaller value comes from a completion
-	 * of an earlier life of the queue and changes nothing.
-	 */
-	while ((int32_t)(to - now) > 0 &&
-	       !atomic_compare_exchange_weak_explicit(word, &now, to,
-						      memory_order_release,
-						      memory_order_relaxed))
-		;
-}
-
 static bool has_room(struct lb_rq *rq)
 {
 	if (lb_likely(rq->tail - rq->freed_seen < rq->cap))

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* zalloc.c -- memory for objects of the data path. Any thread. */
+
+#include "loopback.h"
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void *lb_zalloc(size_t size)
+{
+	void *mem;
+
+	size = (size + LB_CACHE_LINE - 1) & ~(size_t)(LB_CACHE_LINE - 1);
+	mem = aligned_alloc(LB_CACHE_LINE, size ? size : LB_CACHE_LINE);
+	if (mem)
+		memset(mem, 0, size);
+	return mem;
+}
