@@ -182,26 +182,6 @@ void lb_sq_remember(struct lb_qp *qp, uint32_t pos);
 /* Hash of the buffers of a request, 0 if not to be read; barrier entered. */
 uint64_t lb_wqe_hash(const struct lb_qp *qp, const struct lb_wqe *wqe);
 
-/* the ibv_wr_* operations of the types of queue pairs */
-#define LB_SEND_OPS                                                            \
-	((uint64_t)(IBV_QP_EX_WITH_RDMA_WRITE |                                \
-		    IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND | \
-		    IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |  \
-		    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                        \
-		    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |                      \
-		    IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |        \
-		    IBV_QP_EX_WITH_SEND_WITH_INV |                             \
-		    IBV_QP_EX_WITH_ATOMIC_WRITE))
-
-#define LB_SEND_OPS_UC                                                         \
-	((uint64_t)(IBV_QP_EX_WITH_RDMA_WRITE |                                \
-		    IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND | \
-		    IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV |  \
-		    IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV))
-
-#define LB_SEND_OPS_UD \
-	((uint64_t)(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM))
-
 /* RoCE MTU of the only port */
 #define LB_MTU	     IBV_MTU_4096
 #define LB_MTU_BYTES 4096u

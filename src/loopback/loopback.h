@@ -481,6 +481,8 @@ struct lb_run {
 	struct lb_due due;
 	struct lb_qp *kick;
 	struct lb_qp *kick2;
+	/* Look at qp after a while, in the service thread. 0 or ENOMEM. */
+	int (*later)(struct lb_qp *qp, uint64_t delay_ns);
 };
 
 /* ---- the process ------------------------------------------------------- */
@@ -668,7 +670,12 @@ void lb_qp_fail(struct lb_run *run, struct lb_qp *qp);	 /* to ERR; sq.lock */
 void lb_resp_fail(struct lb_run *run, struct lb_qp *qp); /* rq.pop */
 void lb_sq_flush(struct lb_run *run, struct lb_qp *qp);	 /* sq.lock */
 void lb_rq_flush(struct lb_run *run, struct lb_qp *qp);	 /* rq.pop, rq.post */
-void lb_run_kick(struct lb_run *run, struct lb_qp *qp);
+/* kick.c: a queue pair to look after; the next of those, or NULL */
+void lb_kick_add(struct lb_run *run, struct lb_qp *qp);
+struct lb_qp *lb_kick_next(struct lb_run *run);
+/* The object that ibv_create_qp() makes; NULL with errno. */
+struct lb_qp_handle *lb_qp_new(struct ibv_pd *pd,
+			       const struct ibv_qp_init_attr *init);
 
 /* post.c, wr.c */
 int lb_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
@@ -687,13 +694,14 @@ enum lb_step {
 	LB_WAIT,  /* a timer or the peer will call again */
 };
 enum lb_step lb_sq_run(struct lb_run *run, struct lb_qp *qp, uint64_t budget);
-void lb_sq_submit(struct lb_run *run, struct lb_qp *qp); /* sq.lock */
-void lb_qp_kick(struct lb_qp *qp);			 /* no lock held */
+void lb_run_submit(struct lb_run *run, struct lb_qp *qp); /* sq.lock */
+void lb_run_again(struct lb_qp *qp);			  /* no lock held */
 void lb_run_begin(struct lb_run *run);
 void lb_run_end(struct lb_run *run);
 
 /* thread.c */
-void lb_thread_add(struct lb_qp *qp);
+void lb_thread_add(struct lb_qp *qp,
+		   void (*fn)(struct lb_qp *qp, uint64_t budget));
 bool lb_thread_step(void); /* one slice of one QP; false: nothing to do */
 bool lb_thread_has_work(void);
 

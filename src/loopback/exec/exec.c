@@ -25,10 +25,11 @@ static const uint32_t rnr_units[32] = {
 	48,    64,   96,   128,	 192,  256,   384,   512,   768,   1024, 1536,
 	2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
-static int wait_for(struct lb_qp *qp, uint64_t ns)
+static int wait_for(struct lb_work *w, uint64_t ns)
 {
-	qp->exec.wait_until = lb_now() + ns;
-	return lb_kick_later(qp, ns) ? (int)IBV_WC_GENERAL_ERR : LB_EXEC_WAIT;
+	w->qp->exec.wait_until = lb_now() + ns;
+	return w->run->later(w->qp, ns) ? (int)IBV_WC_GENERAL_ERR
+					: LB_EXEC_WAIT;
 }
 
 static void ask_rules(struct lb_work *w)
@@ -57,13 +58,14 @@ static int begin(struct lb_work *w)
 		return LB_EXEC_OK;
 	ask_rules(w);
 	if (x->fault.delay_us)
-		return wait_for(qp, x->fault.delay_us * 1000ull);
+		return wait_for(w, x->fault.delay_us * 1000ull);
 	return LB_EXEC_OK;
 }
 
 /* The peer had no receive: try again later, or give up. */
-static int on_rnr(struct lb_qp *qp, uint32_t timer)
+static int on_rnr(struct lb_work *w, uint32_t timer)
 {
+	struct lb_qp *qp = w->qp;
 	struct lb_exec *x = &qp->exec;
 
 	if (qp->type != IBV_QPT_RC)
@@ -74,12 +76,13 @@ static int on_rnr(struct lb_qp *qp, uint32_t timer)
 			return IBV_WC_RNR_RETRY_EXC_ERR;
 		x->rnr_left--;
 	}
-	return wait_for(qp, rnr_units[timer & 31] * 10000ull);
+	return wait_for(w, rnr_units[timer & 31] * 10000ull);
 }
 
 /* The peer did not answer: wait for as long as its answer could take. */
-static int on_silence(struct lb_qp *qp)
+static int on_silence(struct lb_work *w)
 {
+	struct lb_qp *qp = w->qp;
 	uint64_t ns = NO_TIMEOUT_NS;
 	uint32_t cap_us = lb_knob(LB_KNOB_RETRY_US);
 
@@ -88,7 +91,7 @@ static int on_silence(struct lb_qp *qp)
 	if (cap_us && ns > cap_us * 1000ull)
 		ns = cap_us * 1000ull;
 	qp->exec.silent = true;
-	return wait_for(qp, ns);
+	return wait_for(w, ns);
 }
 
 /* Is there a try left after a wait in silence? A timeout of 0 is for ever. */
@@ -167,7 +170,7 @@ static int attempt(struct lb_work *w)
 		return x->fault.status;
 	if (x->fault.rnr) {
 		x->fault.rnr--;
-		return on_rnr(qp, 1);
+		return on_rnr(w, 1);
 	}
 	if (lb_wqe_is_local(w->wqe)) {
 		ret = lb_bind_execute(qp, w->wqe);
@@ -180,15 +183,15 @@ static int attempt(struct lb_work *w)
 		return execute_unreliable(w);
 	w->peer = lb_qp_at(qp->peer_qpn);
 	if (!w->peer)
-		return on_silence(qp);
+		return on_silence(w);
 	lb_lock_get(&w->peer->rq.pop);
 	ret = lb_respond(w);
 	timer = w->peer->attr.min_rnr_timer;
 	lb_lock_put(&w->peer->rq.pop);
 	if (ret == LB_EXEC_RNR)
-		return on_rnr(qp, timer);
+		return on_rnr(w, timer);
 	if (ret == LB_EXEC_SILENT)
-		return on_silence(qp);
+		return on_silence(w);
 	if (ret == LB_EXEC_OK && x->fault.status)
 		return x->fault.status;
 	return ret;
@@ -334,14 +337,4 @@ enum lb_step lb_sq_run(struct lb_run *run, struct lb_qp *qp, uint64_t budget)
 
 	lb_barrier_leave(self);
 	return step;
-}
-
-void lb_sq_submit(struct lb_run *run, struct lb_qp *qp)
-{
-	/* relaxed: an option */
-	if (lb_likely(atomic_load_explicit(&lb.mode, memory_order_relaxed) ==
-		      RPMA_LOOPBACK_INLINE))
-		lb_sq_run(run, qp, UINT64_MAX);
-	else if (qp->sq_exec != qp->sq_tail)
-		lb_thread_add(qp);
 }

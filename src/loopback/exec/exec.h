@@ -95,7 +95,4 @@ int lb_ud_execute(struct lb_work *w);
 /* uc.c: LB_EXEC_OK, also if the message was dropped, or LB_EXEC_AGAIN */
 int lb_uc_execute(struct lb_work *w);
 
-/* run.c: kick the slot of qp after a while. 0 or ENOMEM. */
-int lb_kick_later(struct lb_qp *qp, uint64_t delay_ns);
-
 #endif /* LB_EXEC_H */

@@ -336,17 +336,6 @@ static void store_values(struct lb_qp *qp, const struct ibv_qp_attr *attr,
 	}
 }
 
-void lb_sq_drained(struct lb_qp *qp)
-{
-	/* relaxed: SQD is left only with sq.lock, which we hold */
-	if (!qp->sq_drained_wanted || qp->exec.begun ||
-	    atomic_load_explicit(&qp->state, memory_order_relaxed) !=
-		    IBV_QPS_SQD)
-		return;
-	qp->sq_drained_wanted = false;
-	lb_qp_event(qp, IBV_EVENT_SQ_DRAINED);
-}
-
 static void enter(struct lb_run *run, struct lb_qp *qp, enum ibv_qp_state to,
 		  const struct ibv_qp_attr *attr, int mask)
 {
@@ -407,7 +396,7 @@ static int modify(struct lb_run *run, struct lb_qp_handle *handle,
 	if (!err && (mask & IBV_QP_DEST_QPN))
 		check_peer(handle, attr->dest_qp_num);
 	if (!err && from == IBV_QPS_SQD && to == IBV_QPS_RTS)
-		lb_qp_kick(qp); /* what was posted meanwhile */
+		lb_run_again(qp); /* what was posted meanwhile */
 	return err;
 }
 

@@ -19,22 +19,6 @@
 
 /* --- the send queue; sq.lock held */
 
-struct lb_wqe *lb_sq_slot(const struct lb_qp *qp, uint32_t pos)
-{
-	return (struct lb_wqe *)(qp->sq +
-				 (size_t)(pos & qp->sq_mask) * qp->sq_stride);
-}
-
-bool lb_sq_has_room(struct lb_qp *qp, uint32_t pos)
-{
-	if (lb_likely(pos - qp->sq_freed_seen < qp->cap.max_send_wr))
-		return true;
-	/* acquire: pairs with the release in lb_advance() */
-	qp->sq_freed_seen =
-		atomic_load_explicit(&qp->sq_freed, memory_order_acquire);
-	return pos - qp->sq_freed_seen < qp->cap.max_send_wr;
-}
-
 /* May this state be posted to? An error QP takes and flushes. */
 static int check_state(const struct lb_qp *qp)
 {
@@ -252,7 +236,7 @@ int lb_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr,
 		if (err)
 			break;
 	}
-	lb_sq_submit(&run, qp);
+	lb_run_submit(&run, qp);
 	lb_lock_put(&qp->sq_lock);
 	lb_run_end(&run);
 	if (err)

@@ -2,57 +2,65 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * run.c -- the work that a thread put off until it holds no lock: send queues
- * to flush or to continue, and events for completion channels.
+ * run.c -- send queues are executed: by the thread that posts, by the progress
+ * thread, or by the service thread when a wait is over; and what such a thread
+ * put off until it holds no lock, send queues to flush or to continue and events
+ * for completion channels.
  */
 
 #include "exec/exec.h"
 #include "internal.h"
+
+static void again_job(void *arg)
+{
+	lb_run_again(arg);
+}
+
+static int later(struct lb_qp *qp, uint64_t delay_ns)
+{
+	/* a slot is never freed: the queue pair that has it then is looked at */
+	return lb_service_post(again_job, qp, delay_ns);
+}
 
 void lb_run_begin(struct lb_run *run)
 {
 	run->due.first = NULL;
 	run->kick = NULL;
 	run->kick2 = NULL;
+	run->later = later;
 }
 
-static void kick_job(void *arg)
+static void slice(struct lb_qp *qp, uint64_t budget)
 {
-	lb_qp_kick(arg);
+	struct lb_run run;
+	enum lb_step step;
+
+	lb_run_begin(&run);
+	lb_lock_get(&qp->sq_lock);
+	step = lb_sq_run(&run, qp, budget);
+	if (step == LB_AGAIN)
+		lb_thread_add(qp, slice);
+	lb_lock_put(&qp->sq_lock);
+	lb_run_end(&run);
 }
 
-int lb_kick_later(struct lb_qp *qp, uint64_t delay_ns)
+void lb_run_submit(struct lb_run *run, struct lb_qp *qp)
 {
-	/* a slot is never freed: whoever has it then may be kicked */
-	return lb_service_post(kick_job, qp, delay_ns);
-}
-
-void lb_run_kick(struct lb_run *run, struct lb_qp *qp)
-{
-	if (!run->kick || run->kick == qp)
-		run->kick = qp;
-	else if (!run->kick2 || run->kick2 == qp)
-		run->kick2 = qp;
-	else if (lb_kick_later(qp, 0))
-		lb_log(0, "no memory: a send queue is not flushed");
-}
-
-static struct lb_qp *next_kick(struct lb_run *run)
-{
-	struct lb_qp *qp = run->kick;
-
-	run->kick = run->kick2;
-	run->kick2 = NULL;
-	return qp;
+	/* relaxed: an option */
+	if (lb_likely(atomic_load_explicit(&lb.mode, memory_order_relaxed) ==
+		      RPMA_LOOPBACK_INLINE))
+		lb_sq_run(run, qp, UINT64_MAX);
+	else if (qp->sq_exec != qp->sq_tail)
+		lb_thread_add(qp, slice);
 }
 
 static void pay(struct lb_run *run)
 {
 	struct lb_qp *qp;
 
-	while ((qp = next_kick(run))) {
+	while ((qp = lb_kick_next(run))) {
 		lb_lock_get(&qp->sq_lock);
-		lb_sq_submit(run, qp);
+		lb_run_submit(run, qp);
 		lb_lock_put(&qp->sq_lock);
 	}
 	lb_due_pay(&run->due);
@@ -64,11 +72,11 @@ void lb_run_end(struct lb_run *run)
 		pay(run);
 }
 
-void lb_qp_kick(struct lb_qp *qp)
+void lb_run_again(struct lb_qp *qp)
 {
 	struct lb_run run;
 
 	lb_run_begin(&run);
-	lb_run_kick(&run, qp);
+	lb_kick_add(&run, qp);
 	lb_run_end(&run);
 }

@@ -23,6 +23,7 @@ static bool is_started;
 static bool is_running;		       /* a slice */
 static struct lb_qp *queue[LB_MAX_QP]; /* QPs with work, in no order */
 static unsigned queued;
+static void (*execute)(struct lb_qp *qp, uint64_t budget); /* under lock */
 
 /* --- the queue; lock held */
 
@@ -61,20 +62,6 @@ static uint64_t slice(void)
 	}
 }
 
-static void run_slice(struct lb_qp *qp)
-{
-	struct lb_run run;
-	enum lb_step step;
-
-	lb_run_begin(&run);
-	lb_lock_get(&qp->sq_lock);
-	step = lb_sq_run(&run, qp, slice());
-	if (step == LB_AGAIN)
-		lb_thread_add(qp);
-	lb_lock_put(&qp->sq_lock);
-	lb_run_end(&run);
-}
-
 /* Sometimes be late. */
 static void dawdle(void)
 {
@@ -89,14 +76,16 @@ static void dawdle(void)
 
 bool lb_thread_step(void)
 {
+	void (*fn)(struct lb_qp *qp, uint64_t budget);
 	struct lb_qp *qp = NULL;
 
 	pthread_mutex_lock(&lock);
+	fn = execute;
 	if (queued)
 		qp = pick();
 	pthread_mutex_unlock(&lock);
 	if (qp)
-		run_slice(qp);
+		fn(qp, slice());
 	return qp;
 }
 
@@ -131,13 +120,15 @@ static void *progress(void *arg)
 	return NULL;
 }
 
-void lb_thread_add(struct lb_qp *qp)
+void lb_thread_add(struct lb_qp *qp,
+		   void (*fn)(struct lb_qp *qp, uint64_t budget))
 {
 	uint64_t now;
 
 	pthread_mutex_lock(&lock);
 	if (!is_started)
 		is_started = !lb_spawn(progress, "lb-progress");
+	execute = fn; /* it is always the same */
 	push(qp);
 	if (!lb_clock_is_virtual(&now))
 		pthread_cond_signal(&wake);

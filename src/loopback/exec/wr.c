@@ -58,7 +58,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	lb_run_begin(&run);
 	if (!err) {
 		qp->sq_tail = h->wr_tail;
-		lb_sq_submit(&run, qp);
+		lb_run_submit(&run, qp);
 	}
 	lb_lock_put(&qp->sq_lock);
 	lb_run_end(&run);

@@ -82,7 +82,7 @@ void lb_resp_fail(struct lb_run *run, struct lb_qp *qp)
 	lb_lock_get(&qp->rq.post);
 	set_error(run, qp);
 	lb_lock_put(&qp->rq.post);
-	lb_run_kick(run, qp);
+	lb_kick_add(run, qp);
 }
 
 void lb_qp_fail(struct lb_run *run, struct lb_qp *qp)

@@ -252,8 +252,8 @@ static int attach(struct lb_qp_handle *handle, struct ibv_pd *pd)
 	return 0;
 }
 
-static struct lb_qp_handle *handle_new(struct ibv_pd *pd,
-				       const struct ibv_qp_init_attr *init)
+struct lb_qp_handle *lb_qp_new(struct ibv_pd *pd,
+			       const struct ibv_qp_init_attr *init)
 {
 	struct lb_qp_handle *handle = NULL;
 	int err = lb_fail("ibv_create_qp");
@@ -282,62 +282,11 @@ static struct lb_qp_handle *handle_new(struct ibv_pd *pd,
 LB_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
 				       struct ibv_qp_init_attr *init)
 {
-	struct lb_qp_handle *handle = handle_new(pd, init);
+	struct lb_qp_handle *handle = lb_qp_new(pd, init);
 
 	if (!handle)
 		return NULL;
 	init->cap = handle->init.cap;
-	return &handle->ibv;
-}
-
-/* What ibv_create_qp_ex() may ask for in send_ops_flags. */
-static uint64_t send_ops_of(enum ibv_qp_type type)
-{
-	if (type == IBV_QPT_UD)
-		return LB_SEND_OPS_UD;
-	return type == IBV_QPT_UC ? LB_SEND_OPS_UC : LB_SEND_OPS;
-}
-
-struct ibv_qp *lb_create_qp_ex(struct ibv_context *context,
-			       struct ibv_qp_init_attr_ex *attr)
-{
-	const uint32_t known = IBV_QP_INIT_ATTR_PD |
-			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
-			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
-	struct lb_qp_handle *handle;
-	struct ibv_qp_init_attr init = {
-		.qp_context = attr->qp_context,
-		.send_cq = attr->send_cq,
-		.recv_cq = attr->recv_cq,
-		.srq = attr->srq,
-		.cap = attr->cap,
-		.qp_type = attr->qp_type,
-		.sq_sig_all = attr->sq_sig_all,
-	};
-	bool has_ops = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-	int err = 0;
-
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) ||
-	    attr->pd->context != context)
-		err = EINVAL;
-	else if ((attr->comp_mask & ~known) ||
-		 ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
-		  attr->create_flags) ||
-		 (has_ops &&
-		  (attr->send_ops_flags & ~send_ops_of(attr->qp_type))))
-		err = EOPNOTSUPP;
-	if (err) {
-		errno = err;
-		return NULL;
-	}
-	handle = handle_new(attr->pd, &init);
-	if (!handle)
-		return NULL;
-	attr->cap = handle->init.cap;
-	if (has_ops) {
-		handle->send_ops = attr->send_ops_flags;
-		lb_wr_init(handle);
-	}
 	return &handle->ibv;
 }
 
