@@ -10,14 +10,21 @@
  * failure prints it and a replay reads it.
  */
 
-#include "loopback.h"
-#include "internal.h"
-
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "base/base.h"
+#include "base/clock.h"
+#include "base/hook.h"
+#include "base/random.h"
+#include "base/service.h"
+#include "exec/thread.h"
+#include "rpma_loopback.h"
+#include "verbs/config.h"
 
 #define MAX_THREADS   8
 #define MAX_DECISIONS 65536

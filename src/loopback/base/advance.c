@@ -6,7 +6,9 @@
  * thread.
  */
 
-#include "loopback.h"
+#include "base/advance.h"
+
+#include <stdatomic.h>
 
 void lb_advance(_Atomic uint32_t *word, uint32_t to)
 {

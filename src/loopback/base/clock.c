@@ -6,10 +6,12 @@
  * deterministic scheduler sets. Any thread.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "base/clock.h"
 
+#include <stdatomic.h>
 #include <time.h>
+
+#include "base/base.h"
 
 static _Atomic int is_virtual;
 static _Atomic uint64_t virtual_now;

@@ -6,14 +6,15 @@
  * and contexts let applications wait for. Any thread.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include "base/hook.h"
 
 void lb_fd_ring(int fd, uint64_t n)
 {

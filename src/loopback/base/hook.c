@@ -6,10 +6,14 @@
  * points named in rpma_loopback.h. Without either, a hook point costs one load.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "base/hook.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
+
+#include "base/base.h"
+#include "rpma_loopback.h"
 
 _Atomic uint32_t lb_hooks;
 

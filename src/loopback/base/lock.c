@@ -3,11 +3,13 @@
 
 /* lock.c -- the slow half of the lock of the data path. Any thread. */
 
-#include "loopback.h"
-#include "internal.h"
+#include "base/lock.h"
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <time.h>
+
+#include "base/base.h"
 
 /* a contended lock: looks, then offers of the processor, then naps */
 #define SPINS  100

@@ -6,12 +6,15 @@
  * level wants to know, and what the application did wrong. Any thread.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "base/log.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "base/process.h"
+#include "rpma_loopback.h"
 
 static _Atomic uint64_t misuses;
 

@@ -3,7 +3,9 @@
 
 /* process.c -- see process.h. */
 
-#include "loopback.h"
+#include "base/process.h"
+
+#include <pthread.h>
 
 struct lb_globals lb = {
 	.big = PTHREAD_MUTEX_INITIALIZER,

@@ -6,11 +6,14 @@
  * and numbers that nobody can foretell. Any thread.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "base/random.h"
 
+#include <stdatomic.h>
 #include <sys/random.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "base/process.h"
 
 static _Atomic uint64_t draws;
 

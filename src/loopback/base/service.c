@@ -7,13 +7,16 @@
  * the deterministic scheduler it sleeps, and the scheduler runs the jobs.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "base/service.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
+
+#include "base/clock.h"
+#include "base/process.h"
 
 struct job {
 	uint64_t when;

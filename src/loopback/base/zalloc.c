@@ -3,11 +3,12 @@
 
 /* zalloc.c -- memory for objects of the data path. Any thread. */
 
-#include "loopback.h"
-#include "internal.h"
+#include "base/zalloc.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/lock.h"
 
 void *lb_zalloc(size_t size)
 {

@@ -8,12 +8,16 @@
  * when the call returns.
  */
 
-#include "cm/cm.h"
-#include "qp/mcast.h"
-
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/base.h"
+#include "cm/cm.h"
+#include "fault/fault.h"
+#include "object/device.h"
+#include "qp/mcast.h"
 
 #define FULL_PKEY 0xffff
 

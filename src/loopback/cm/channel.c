@@ -11,13 +11,21 @@
  * channel. Such a reader finds nothing and goes back to sleep.
  */
 
-#include "cm/cm.h"
-
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include "base/base.h"
+#include "base/hook.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "cm/cm.h"
+#include "fault/fault.h"
+#include "rpma_loopback.h"
 
 #define CHANNEL_MAGIC 0x6c625f636d5f6368ull /* "lb_cm_ch" */
 

@@ -23,9 +23,14 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
-#include "loopback.h"
+#include "base/list.h"
 
 /* private data as the wire has it, on RoCE and in port space TCP */
 enum {

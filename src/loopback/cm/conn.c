@@ -7,9 +7,12 @@
  * part is link.c. Any thread.
  */
 
-#include "cm/cm.h"
-
+#include <errno.h>
 #include <string.h>
+
+#include "base/base.h"
+#include "base/random.h"
+#include "cm/cm.h"
 
 /* ---- parameters --------------------------------------------------------- */
 

@@ -8,9 +8,19 @@
  * device from under its identifiers. Any thread.
  */
 
-#include "cm/cm.h"
-
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+
+#include "base/base.h"
+#include "base/list.h"
+#include "cm/cm.h"
+#include "object/device.h"
+#include "object/limits.h"
+#include "object/query.h"
+#include "verbs/config.h"
+#include "verbs/removal.h"
 
 /* each is set once, by whoever opens the device first */
 static _Atomic(struct lb_cm_dev *) devs[LB_MAX_DEVICES];

@@ -6,11 +6,15 @@
  * synchronously. Runs in the thread of the caller.
  */
 
-#include "cm/cm.h"
-
-#include <rdma/rdma_verbs.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <rdma/rdma_verbs.h>
+
+#include "base/base.h"
+#include "cm/cm.h"
+#include "fault/fault.h"
 
 #define RESOLVE_MS 2000
 

@@ -10,10 +10,20 @@
  * one that a hook is busy with or that a fault holds back.
  */
 
-#include "cm/cm.h"
-
+#include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/base.h"
+#include "base/clock.h"
+#include "base/hook.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/service.h"
+#include "cm/cm.h"
+#include "fault/fault.h"
+#include "rpma_loopback.h"
 
 #define EVENT_MAGIC 0x6c625f636d5f6576ull /* "lb_cm_ev" */
 #define HOP_LIMIT   64

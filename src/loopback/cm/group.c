@@ -7,11 +7,14 @@
  * leave waits until that event is acknowledged. Any thread.
  */
 
-#include "cm/cm.h"
-#include "qp/mcast.h"
-
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/base.h"
+#include "base/list.h"
+#include "cm/cm.h"
+#include "qp/mcast.h"
 
 static struct lb_cm_group *group_entry(struct lb_list *node)
 {

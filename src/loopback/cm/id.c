@@ -6,10 +6,19 @@
  * and the lock of the rdma_cm half. Any thread.
  */
 
-#include "cm/cm.h"
-
+#include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/base.h"
+#include "base/hook.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "cm/cm.h"
+#include "fault/fault.h"
+#include "rpma_loopback.h"
+#include "verbs/config.h"
 
 #define ID_MAGIC   0x6c625f636d5f6964ull /* "lb_cm_id" */
 #define INDEX_MASK (LB_CM_MAX_IDS - 1)

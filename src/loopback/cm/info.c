@@ -7,11 +7,14 @@
  * returns the EAI_* codes; errors of its own are -1 with errno. Any thread.
  */
 
-#include "cm/cm.h"
-
+#include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/base.h"
+#include "cm/cm.h"
+#include "fault/fault.h"
 
 static int socktype_of(int qp_type)
 {

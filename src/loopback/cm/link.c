@@ -8,10 +8,13 @@
  * both are in one process. Everything is under the lock.
  */
 
-#include "cm/cm.h"
-
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/service.h"
+#include "cm/cm.h"
+#include "fault/fault.h"
 
 static void receive(const struct lb_cm_msg *msg);
 

@@ -6,9 +6,11 @@
  * device does not support, which fail with an errno. Any thread.
  */
 
-#include "cm/cm.h"
-
+#include <errno.h>
 #include <string.h>
+
+#include "base/base.h"
+#include "cm/cm.h"
 
 /* [lock] */
 static int set_reuseaddr(struct lb_cm_id *id, int on)

@@ -8,9 +8,11 @@
  * lb_cm_lock().
  */
 
-#include "cm/cm.h"
-
 #include <arpa/inet.h>
+#include <errno.h>
+
+#include "base/list.h"
+#include "cm/cm.h"
 
 #define PORT_BUCKETS	256
 #define EPHEMERAL_FIRST 32768

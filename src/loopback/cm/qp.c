@@ -8,10 +8,17 @@
  * request, in the thread that reads that event; no lock is held around verbs.
  */
 
-#include "cm/cm.h"
+#include <errno.h>
+#include <string.h>
 
 #include <rdma/rdma_verbs.h>
-#include <string.h>
+
+#include "base/base.h"
+#include "base/hook.h"
+#include "base/log.h"
+#include "cm/cm.h"
+#include "fault/fault.h"
+#include "rpma_loopback.h"
 
 #define DEFAULT_ACK_TIMEOUT 18
 #define HOP_LIMIT	    64

@@ -8,7 +8,13 @@
  * request on. Runs in the thread that reads, without a lock.
  */
 
+#include <errno.h>
+
+#include "base/base.h"
+#include "base/hook.h"
 #include "cm/cm.h"
+#include "fault/fault.h"
+#include "rpma_loopback.h"
 
 /* The new identifier inherits from the one that listens. */
 static int announce_child(struct lb_cm_event *event)

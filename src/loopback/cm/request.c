@@ -7,10 +7,13 @@
  * that came before. Everything is under the lock.
  */
 
-#include "cm/cm.h"
-
 #include <arpa/inet.h>
 #include <stdlib.h>
+
+#include "base/list.h"
+#include "base/log.h"
+#include "cm/cm.h"
+#include "object/device.h"
 
 /* A request that found the backlog of its listener full. */
 struct waiting {

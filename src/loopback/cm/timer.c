@@ -8,6 +8,10 @@
  * that the job takes it itself.
  */
 
+#include "base/clock.h"
+#include "base/hook.h"
+#include "base/list.h"
+#include "base/service.h"
 #include "cm/cm.h"
 
 #define MS 1000000ull

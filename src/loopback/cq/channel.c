@@ -8,13 +8,27 @@
  * under channel.lock, made longer before the unit is added.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "cq/channel.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include "base/base.h"
+#include "base/fd.h"
+#include "base/hook.h"
+#include "base/lock.h"
+#include "base/process.h"
+#include "base/service.h"
+#include "base/zalloc.h"
+#include "cq/cq.h"
+#include "fault/fault.h"
+#include "object/device.h"
+#include "object/object.h"
+#include "rpma_loopback.h"
 
 static _Atomic uint64_t events;
 

@@ -10,14 +10,33 @@
  * makes the event, or after it, and then the next poll sees the completion.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "cq/cq.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "base/advance.h"
+#include "base/base.h"
+#include "base/clock.h"
+#include "base/hook.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/random.h"
+#include "base/zalloc.h"
+#include "cq/channel.h"
+#include "cq/due.h"
+#include "fault/fault.h"
+#include "object/async.h"
+#include "object/device.h"
+#include "object/limits.h"
+#include "object/object.h"
+#include "rpma_loopback.h"
 
 #define POISON 0xa5
 

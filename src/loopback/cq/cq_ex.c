@@ -6,10 +6,12 @@
  * takes cq.poll, and ibv_end_poll() gives it back, as providers do.
  */
 
-#include "loopback.h"
-#include "internal.h"
-
 #include <errno.h>
+
+#include "base/hook.h"
+#include "base/lock.h"
+#include "cq/cq.h"
+#include "rpma_loopback.h"
 
 #define WC_TIMES                                          \
 	((uint64_t)(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \

@@ -6,8 +6,13 @@
  * completion channels have them once the thread holds no lock.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "cq/due.h"
+
+#include "base/hook.h"
+#include "base/lock.h"
+#include "cq/channel.h"
+#include "cq/cq.h"
+#include "rpma_loopback.h"
 
 void lb_due_add(struct lb_due *due, struct lb_cq *cq)
 {

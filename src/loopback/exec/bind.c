@@ -6,10 +6,14 @@
  * have nothing to do with a peer. sq.lock held.
  */
 
-#include "exec/exec.h"
-#include "internal.h"
+#include "exec/bind.h"
 
 #include <errno.h>
+
+#include "memory/mr.h"
+#include "memory/mw.h"
+#include "qp/qp.h"
+#include "qp/wqe.h"
 
 int lb_bind_set(struct lb_wqe *wqe, struct ibv_mw *mw, uint32_t rkey,
 		const struct ibv_mw_bind_info *info)

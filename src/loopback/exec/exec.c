@@ -9,9 +9,31 @@
  */
 
 #include "exec/exec.h"
-#include "internal.h"
 
+#include <stdatomic.h>
 #include <string.h>
+
+#include "base/base.h"
+#include "base/clock.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "cq/cq.h"
+#include "exec/bind.h"
+#include "exec/hash.h"
+#include "exec/respond.h"
+#include "exec/uc.h"
+#include "exec/ud.h"
+#include "exec/work.h"
+#include "fault/fault.h"
+#include "memory/barrier.h"
+#include "memory/copy.h"
+#include "object/limits.h"
+#include "qp/flush.h"
+#include "qp/kick.h"
+#include "qp/number.h"
+#include "qp/qp.h"
+#include "qp/sq.h"
+#include "qp/wqe.h"
 
 /* a budget counts bytes; a request without any costs this much */
 #define WR_COST 64

@@ -6,8 +6,13 @@
  * they were left alone until it completed. sq.lock held.
  */
 
-#include "exec/exec.h"
-#include "internal.h"
+#include "exec/hash.h"
+
+#include "memory/barrier.h"
+#include "memory/mr.h"
+#include "qp/qp.h"
+#include "qp/sq.h"
+#include "qp/wqe.h"
 
 uint64_t lb_wqe_hash(const struct lb_qp *qp, const struct lb_wqe *wqe)
 {

@@ -7,10 +7,24 @@
  * mean here.
  */
 
-#include "qp/ah.h"
-#include "internal.h"
-
 #include <errno.h>
+#include <stdatomic.h>
+
+#include "base/base.h"
+#include "base/hook.h"
+#include "base/log.h"
+#include "exec/run.h"
+#include "fault/fault.h"
+#include "object/device.h"
+#include "object/limits.h"
+#include "object/object.h"
+#include "qp/ah.h"
+#include "qp/flush.h"
+#include "qp/kick.h"
+#include "qp/number.h"
+#include "qp/qp.h"
+#include "qp/sq.h"
+#include "rpma_loopback.h"
 
 #define STATES	     (IBV_QPS_ERR + 1)
 #define MAX_RETRY    7

@@ -6,12 +6,30 @@
  * its ring, and submitted to exec.c. Any thread.
  */
 
-#include "qp/ah.h"
-#include "exec/exec.h"
-#include "internal.h"
+#include "exec/post.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
+
+#include "base/base.h"
+#include "base/hook.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "exec/bind.h"
+#include "exec/hash.h"
+#include "exec/run.h"
+#include "fault/fault.h"
+#include "object/limits.h"
+#include "object/object.h"
+#include "qp/ah.h"
+#include "qp/flush.h"
+#include "qp/kick.h"
+#include "qp/qp.h"
+#include "qp/rq.h"
+#include "qp/sq.h"
+#include "qp/wqe.h"
+#include "rpma_loopback.h"
 
 #define KNOWN_FLAGS                                                \
 	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | \

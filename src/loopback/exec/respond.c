@@ -8,11 +8,25 @@
  * held.
  */
 
-#include "qp/ah.h"
-#include "exec/exec.h"
-#include "internal.h"
+#include "exec/respond.h"
 
 #include <errno.h>
+#include <stdatomic.h>
+
+#include "base/base.h"
+#include "cq/cq.h"
+#include "exec/work.h"
+#include "memory/copy.h"
+#include "memory/mr.h"
+#include "memory/mw.h"
+#include "object/limits.h"
+#include "qp/ah.h"
+#include "qp/flush.h"
+#include "qp/qp.h"
+#include "qp/resp.h"
+#include "qp/rq.h"
+#include "qp/srq.h"
+#include "qp/wqe.h"
 
 static bool has_imm(const struct lb_wqe *wqe)
 {

@@ -8,8 +8,20 @@
  * for completion channels.
  */
 
+#include "exec/run.h"
+
+#include <stdatomic.h>
+
+#include "base/base.h"
+#include "base/lock.h"
+#include "base/process.h"
+#include "base/service.h"
+#include "cq/due.h"
 #include "exec/exec.h"
-#include "internal.h"
+#include "exec/thread.h"
+#include "qp/kick.h"
+#include "qp/qp.h"
+#include "rpma_loopback.h"
 
 static void again_job(void *arg)
 {

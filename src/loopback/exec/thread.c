@@ -8,11 +8,18 @@
  * that is there before the completion is, completions of QPs in another order.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "exec/thread.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <time.h>
+
+#include "base/clock.h"
+#include "base/process.h"
+#include "base/random.h"
+#include "base/service.h"
+#include "object/limits.h"
+#include "qp/qp.h"
 
 #define MAX_NAP_NS 50000
 

@@ -7,8 +7,12 @@
  * its sender has success all the same. Run with the sender's sq.lock held.
  */
 
-#include "exec/exec.h"
-#include "internal.h"
+#include "exec/uc.h"
+
+#include "base/lock.h"
+#include "exec/respond.h"
+#include "exec/work.h"
+#include "qp/number.h"
 
 int lb_uc_execute(struct lb_work *w)
 {

@@ -8,12 +8,23 @@
  * success all the same. Run with the sender's sq.lock held.
  */
 
-#include "qp/ah.h"
-#include "exec/exec.h"
-#include "internal.h"
-#include "qp/mcast.h"
+#include "exec/ud.h"
 
+#include <errno.h>
 #include <string.h>
+
+#include "base/lock.h"
+#include "exec/respond.h"
+#include "exec/work.h"
+#include "memory/copy.h"
+#include "object/device.h"
+#include "object/limits.h"
+#include "qp/ah.h"
+#include "qp/mcast.h"
+#include "qp/number.h"
+#include "qp/qp.h"
+#include "qp/resp.h"
+#include "qp/wqe.h"
 
 #define OWN_QKEY 0x80000000u /* "use the one of my queue pair" */
 

@@ -8,12 +8,27 @@
  * complete() post nothing of it.
  */
 
-#include "exec/exec.h"
-#include "qp/ah.h"
-#include "internal.h"
+#include "exec/wr.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
+
+#include "base/base.h"
+#include "base/hook.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "exec/bind.h"
+#include "exec/hash.h"
+#include "exec/run.h"
+#include "fault/fault.h"
+#include "object/limits.h"
+#include "qp/ah.h"
+#include "qp/kick.h"
+#include "qp/qp.h"
+#include "qp/sq.h"
+#include "qp/wqe.h"
+#include "rpma_loopback.h"
 
 static struct lb_qp_handle *from_ex(struct ibv_qp_ex *ex)
 {

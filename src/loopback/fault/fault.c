@@ -8,11 +8,18 @@
  */
 
 #include "fault/fault.h"
-#include "internal.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/base.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "fault/rule.h"
+#include "rpma_loopback.h"
 
 #define MAX_RULES 64
 

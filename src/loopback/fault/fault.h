@@ -2,45 +2,69 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * fault.h -- a fault rule, shared by the parser of the language (fault_parse.c)
- * and the list of rules (fault.c).
+ * fault.h -- the rules by which the device fails on purpose, and the knobs.
  */
 
-#ifndef LB_FAULT_H
-#define LB_FAULT_H
+#ifndef LB_FAULT_FAULT_H
+#define LB_FAULT_FAULT_H
 
-#include "loopback.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
-#define LB_FAULT_ANY UINT32_MAX
+#include "base/base.h"
 
-enum lb_fault_kind {
-	LB_FAULT_WR,
-	LB_FAULT_CALL,
-	LB_FAULT_EVENT,
-	LB_FAULT_KNOB,
+/*
+ * lb_fail("rdma_connect"): the errno that a rule asks for this call
+ * of the verb, or 0. lb_fault_event("cm.established"): what to do with this
+ * event. Both cost one load when there are no rules.
+ */
+extern _Atomic uint32_t lb_faults;
+int lb_fail_slow(const char *verb);
+static inline int lb_fail(const char *verb)
+{
+	/* relaxed: rules apply to calls that come after them in some order */
+	if (lb_likely(!atomic_load_explicit(&lb_faults, memory_order_relaxed)))
+		return 0;
+	return lb_fail_slow(verb);
+}
+
+enum lb_event_action {
+	LB_EVENT_PASS,
+	LB_EVENT_DROP,
+	LB_EVENT_DOUBLE,
+	LB_EVENT_LATE, /* after *delay_us */
 };
-
-struct lb_rule {
-	enum lb_fault_kind kind;
-	uint32_t subject; /* opcode, or index of a verb, event or knob */
-	uint32_t qp;	  /* the number of one, or LB_FAULT_ANY */
-	uint32_t order;	  /* of creation of one, or LB_FAULT_ANY */
-	uint32_t value;	  /* status, errno, action, or value of the knob */
-	uint32_t rnr;
+enum lb_event_action lb_fault_event(const char *event, uint32_t *delay_us);
+/* What a fault rule wants of a work request. */
+struct lb_wr_fault {
+	int status;   /* enum ibv_wc_status, 0: none */
+	bool after;   /* fail after the data moved */
+	uint32_t rnr; /* times to find no receive */
 	uint32_t delay_us;
-	bool after;
-	/* which of the matches: all, or the nth, every nth, one in prob */
-	uint32_t nth, every, prob, count;
-	uint64_t seen, fired;
 };
 
-/* What call and event rules name; the index is the subject. NULL at the end. */
-extern const char *const lb_fault_calls[];
-extern const char *const lb_fault_events[];
+/* The work request that rules are asked about. */
+struct lb_fault_of {
+	uint32_t qpn;
+	uint64_t order; /* of creation of its queue pair */
+	uint32_t opcode;
+	uint64_t wr_id;
+};
+void lb_fault_wr(const struct lb_fault_of *of, struct lb_wr_fault *fault);
 
-/* One rule from text, which is changed. 0, or -EINVAL with a message. */
-int lb_rule_parse(struct lb_rule *rule, char *text);
-/* -EINVAL with a message that something is missing. */
-int lb_rule_incomplete(const char *what);
+/* Ways to behave that real devices differ in; set by "knob:" rules. */
+enum lb_knob {
+	LB_KNOB_QPN_REUSE,	/* a new QP gets the number freed last */
+	LB_KNOB_DESTROY_CLEANS, /* destroy_qp removes its CQEs */
+	LB_KNOB_ARM_PENDING,  /* arming a CQ that is not empty makes an event */
+	LB_KNOB_AFTER_CQ_ERR, /* a dead CQ still takes completions */
+	LB_KNOB_PLAIN_ERRORS, /* error completions are filled in full */
+	LB_KNOB_SPURIOUS,     /* every n-th poll makes an event */
+	LB_KNOB_NO_LAST_WQE,  /* 1: LAST_WQE_REACHED never comes, 2: twice */
+	LB_KNOB_RETRY_US,     /* a retry of a silent peer takes at most this */
+	LB_KNOBS,
+};
+uint32_t lb_knob(enum lb_knob knob);
 
-#endif /* LB_FAULT_H */
+#endif /* LB_FAULT_FAULT_H */

@@ -6,12 +6,15 @@
  * answers an unknown one with those that it knows.
  */
 
-#include "fault/fault.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "fault/fault.h"
+#include "fault/rule.h"
 
 struct name {
 	const char *name;

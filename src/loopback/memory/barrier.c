@@ -9,14 +9,20 @@
  * doc/protocols/loopback.md, [BARRIER].
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "memory/barrier.h"
 
 #include <linux/membarrier.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/base.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/process.h"
 
 #define SPINS 1000 /* looks at a word before the processor is given away */
 

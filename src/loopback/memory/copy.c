@@ -7,10 +7,13 @@
  * 8 bytes go last, and at once when they are aligned.
  */
 
-#include "exec/exec.h"
+#include "memory/copy.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
+
+#include "memory/mr.h"
 
 /* what of a message becomes visible at once, and after the rest of it */
 #define LAST_WORD 8

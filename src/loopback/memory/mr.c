@@ -9,14 +9,32 @@
  * under lb.big; executors read them, and ibv_dereg_mr() waits for those.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "memory/mr.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "base/base.h"
+#include "base/hook.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/random.h"
+#include "fault/fault.h"
+#include "memory/barrier.h"
+#include "memory/pd.h"
+#include "object/limits.h"
+#include "object/object.h"
+#include "rpma_loopback.h"
+
+/* verbs.h makes these macros; here they are functions to define */
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
 
 #define ROW_SHIFT 16	  /* see lb_mr_row_of() */
 #define TAG_MASK  0xfffeu /* without the bit of the purpose */

@@ -10,11 +10,22 @@
  * bound is thus no longer in use either.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "memory/mw.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+
+#include "base/hook.h"
+#include "base/lock.h"
+#include "base/process.h"
+#include "fault/fault.h"
+#include "memory/barrier.h"
+#include "memory/mr.h"
+#include "memory/pd.h"
+#include "object/object.h"
+#include "rpma_loopback.h"
 
 #define KEY_MASK 0xffu /* what of an rkey the application chooses */
 

@@ -6,11 +6,19 @@
  * Under lb.big.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "memory/pd.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
+
+#include "base/base.h"
+#include "base/hook.h"
+#include "base/process.h"
+#include "fault/fault.h"
+#include "object/device.h"
+#include "object/object.h"
+#include "rpma_loopback.h"
 
 /* parent: of a parent domain, else NULL */
 static struct lb_pd *pd_new(struct ibv_context *context, struct ibv_pd *parent,

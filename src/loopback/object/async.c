@@ -8,11 +8,22 @@
  * it has a list of them, so that this takes no search.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "object/async.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+
+#include "base/base.h"
+#include "base/fd.h"
+#include "base/hook.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "fault/fault.h"
+#include "object/device.h"
+#include "object/object.h"
+#include "rpma_loopback.h"
 
 static _Atomic uint64_t count;
 

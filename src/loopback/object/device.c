@@ -6,11 +6,15 @@
  * once started, but for the mark of a removal; any thread.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "object/device.h"
 
 #include <endian.h>
+#include <stdatomic.h>
 #include <stdio.h>
+
+#include "base/base.h"
+#include "base/list.h"
+#include "object/limits.h"
 
 #define GUID_BASE 0x024c420000000001u
 

@@ -6,12 +6,12 @@
  * The tables are filled once; any thread.
  */
 
-#include "loopback.h"
-#include "internal.h"
-
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <string.h>
+
+#include "object/device.h"
+#include "object/limits.h"
 
 /* sa as the GID of a RoCE v2 port, false if it is not an IP address */
 static bool gid_from(const struct sockaddr *sa, union ibv_gid *gid)

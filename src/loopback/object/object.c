@@ -9,12 +9,20 @@
  * less, so no call walks it (linear hashing). Everything under lb.big.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "object/object.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/base.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/random.h"
+#include "fault/fault.h"
+#include "object/device.h"
+#include "object/limits.h"
 
 #define FIRST	 64u /* buckets that stay, a power of 2 */
 #define SEGMENTS 16u /* of buckets, each as large as all before it */

@@ -6,13 +6,23 @@
  * immutable state; any thread.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "object/query.h"
 
 #include <endian.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/base.h"
+#include "base/clock.h"
+#include "fault/fault.h"
+#include "object/device.h"
+#include "object/limits.h"
+#include "object/object.h"
+
+/* verbs.h makes it a macro; here it is a function to define */
+#undef ibv_query_port
 
 #define PORTS	  1
 #define PKEY	  0xffff

@@ -8,13 +8,26 @@
  */
 
 #include "qp/ah.h"
-#include "qp/mcast.h"
-#include "internal.h"
 
 #include <arpa/inet.h>
 #include <endian.h>
+#include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/base.h"
+#include "base/hook.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "fault/fault.h"
+#include "memory/pd.h"
+#include "object/device.h"
+#include "object/object.h"
+#include "qp/mcast.h"
+#include "qp/qp.h"
+#include "qp/wqe.h"
+#include "rpma_loopback.h"
 
 #define HOPS  64
 #define UDP   17

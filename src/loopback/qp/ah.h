@@ -6,10 +6,18 @@
  * which copy what is in them, and ud.c, which goes where that leads.
  */
 
-#ifndef LB_AH_H
-#define LB_AH_H
+#ifndef LB_QP_AH_H
+#define LB_QP_AH_H
 
-#include "loopback.h"
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "object/device.h"
+#include "object/object.h"
+#include "qp/wqe.h"
+
+struct lb_qp;
 
 #define LB_GRH 40 /* bytes before a datagram's own */
 
@@ -29,4 +37,4 @@ int lb_ah_set(struct lb_wqe *wqe, const struct lb_qp *qp, struct ibv_ah *ah,
 void lb_ah_header(uint8_t grh[LB_GRH], const union ibv_gid *from,
 		  const union ibv_gid *to, uint32_t length);
 
-#endif /* LB_AH_H */
+#endif /* LB_QP_AH_H */

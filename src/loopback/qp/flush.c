@@ -4,13 +4,23 @@
 /*
  * flush.c -- queue pairs go to error: the requests in their queues complete
  * with IBV_WC_WR_FLUSH_ERR. Run by the thread that made the error, under the
- * locks that each function names in loopback.h.
+ * locks that flush.h names for each.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "qp/flush.h"
 
+#include <stdatomic.h>
 #include <string.h>
+
+#include "base/lock.h"
+#include "cq/cq.h"
+#include "fault/fault.h"
+#include "object/device.h"
+#include "qp/kick.h"
+#include "qp/qp.h"
+#include "qp/resp.h"
+#include "qp/rq.h"
+#include "qp/sq.h"
 
 static void flush_one(struct lb_run *run, struct lb_qp *qp, struct lb_cq *cq,
 		      uint64_t wr_id, _Atomic uint32_t *freed, uint32_t pos)

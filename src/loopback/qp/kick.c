@@ -7,8 +7,10 @@
  * the service thread.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "qp/kick.h"
+
+#include "base/log.h"
+#include "qp/qp.h"
 
 void lb_kick_add(struct lb_run *run, struct lb_qp *qp)
 {

@@ -9,10 +9,20 @@
  */
 
 #include "qp/mcast.h"
-#include "internal.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/base.h"
+#include "base/lock.h"
+#include "base/process.h"
+#include "base/random.h"
+#include "fault/fault.h"
+#include "object/limits.h"
+#include "object/object.h"
+#include "qp/qp.h"
 
 #define BUCKETS 1024 /* a power of 2 */
 

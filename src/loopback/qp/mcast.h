@@ -6,10 +6,18 @@
  * addresses them, and ud.c, which sends to their members.
  */
 
-#ifndef LB_MCAST_H
-#define LB_MCAST_H
+#ifndef LB_QP_MCAST_H
+#define LB_QP_MCAST_H
 
-#include "loopback.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "base/process.h"
+#include "object/limits.h"
+
+struct lb_qp;
 
 #define LB_MCAST_QPN 0xffffffu /* "all members of the group" */
 
@@ -23,5 +31,7 @@ bool lb_mcast_is(const union ibv_gid *gid);
 /* Copy the members of the group to to, which has room for all. How many. */
 uint32_t lb_mcast_members(const union ibv_gid *gid,
 			  struct lb_member to[LB_MAX_MCAST_ATTACH]);
+/* A child is in none of its parent's groups. */
+void lb_mcast_fork(enum lb_fork_step step);
 
-#endif /* LB_MCAST_H */
+#endif /* LB_QP_MCAST_H */

@@ -9,10 +9,16 @@
  * lb.big; any thread looks one up.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "qp/number.h"
 
+#include <stdatomic.h>
 #include <string.h>
+
+#include "base/process.h"
+#include "base/random.h"
+#include "fault/fault.h"
+#include "object/limits.h"
+#include "qp/qp.h"
 
 #define SHIFT	  16
 #define COUNT	  (1u << SHIFT)

@@ -9,12 +9,34 @@
  * needed, LB_MAX_QP at most.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "qp/qp.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/advance.h"
+#include "base/base.h"
+#include "base/hook.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/zalloc.h"
+#include "cq/channel.h"
+#include "cq/cq.h"
+#include "fault/fault.h"
+#include "memory/pd.h"
+#include "object/async.h"
+#include "object/device.h"
+#include "object/limits.h"
+#include "object/object.h"
+#include "qp/number.h"
+#include "qp/rq.h"
+#include "qp/srq.h"
+#include "qp/wqe.h"
+#include "rpma_loopback.h"
 
 /* under lb.big */
 static struct lb_qp *slots;	 /* all that were made */

@@ -9,12 +9,18 @@
  * completion that is polled late cannot free a slot twice.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "qp/rq.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/advance.h"
+#include "base/base.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/zalloc.h"
 
 static struct lb_rqe *slot_at(const struct lb_rq *rq, uint32_t pos)
 {

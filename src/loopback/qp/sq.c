@@ -5,8 +5,13 @@
  * sq.c -- the ring of posted sends of a queue pair. All under its sq.lock.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "qp/sq.h"
+
+#include <stdatomic.h>
+
+#include "base/base.h"
+#include "qp/qp.h"
+#include "qp/wqe.h"
 
 struct lb_wqe *lb_sq_slot(const struct lb_qp *qp, uint32_t pos)
 {

@@ -7,11 +7,27 @@
  * several QPs come back in any order.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "qp/srq.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
+
+#include "base/advance.h"
+#include "base/base.h"
+#include "base/hook.h"
+#include "base/lock.h"
+#include "base/process.h"
+#include "base/zalloc.h"
+#include "fault/fault.h"
+#include "memory/pd.h"
+#include "object/async.h"
+#include "object/device.h"
+#include "object/limits.h"
+#include "object/object.h"
+#include "qp/resp.h"
+#include "qp/rq.h"
+#include "rpma_loopback.h"
 
 /* --- the data path */
 

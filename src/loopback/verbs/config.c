@@ -6,13 +6,27 @@
  * and by calls afterwards; what the device does at a fork. Any thread.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "verbs/config.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/base.h"
+#include "base/process.h"
+#include "base/random.h"
+#include "base/service.h"
+#include "exec/thread.h"
+#include "memory/barrier.h"
+#include "memory/mr.h"
+#include "object/device.h"
+#include "object/limits.h"
+#include "qp/mcast.h"
+#include "qp/number.h"
+#include "rpma_loopback.h"
 
 #define DEFAULT_SEED 1
 

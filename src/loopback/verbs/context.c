@@ -6,13 +6,27 @@
  * Under lb.big where it changes anything.
  */
 
-#include "loopback.h"
-#include "internal.h"
-
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include "base/base.h"
+#include "base/hook.h"
+#include "base/list.h"
+#include "base/process.h"
+#include "fault/fault.h"
+#include "object/async.h"
+#include "object/device.h"
+#include "object/limits.h"
+#include "object/object.h"
+#include "rpma_loopback.h"
+#include "verbs/config.h"
+#include "verbs/ops.h"
+
+/* verbs.h makes it a macro; here it is a function to define */
+#undef ibv_get_device_list
 
 LB_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 {

@@ -6,10 +6,12 @@
  * thread.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "verbs/qp_ex.h"
 
 #include <errno.h>
+
+#include "exec/wr.h"
+#include "qp/qp.h"
 
 /* the ibv_wr_* operations of the types of queue pairs */
 #define LB_SEND_OPS                                                            \

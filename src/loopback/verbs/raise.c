@@ -6,10 +6,18 @@
  * have one. Any thread.
  */
 
-#include "loopback.h"
-#include "internal.h"
-
 #include <errno.h>
+#include <pthread.h>
+
+#include "base/base.h"
+#include "base/process.h"
+#include "cq/cq.h"
+#include "object/async.h"
+#include "object/device.h"
+#include "object/object.h"
+#include "qp/qp.h"
+#include "qp/srq.h"
+#include "rpma_loopback.h"
 
 static const enum lb_type types[] = {
 	[LB_ASYNC_CONTEXT] = LB_CONTEXT,

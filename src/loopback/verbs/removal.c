@@ -6,10 +6,23 @@
  * go to error, contexts have DEVICE_FATAL, then listeners are called.
  */
 
-#include "loopback.h"
-#include "internal.h"
+#include "verbs/removal.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/base.h"
+#include "base/list.h"
+#include "base/process.h"
+#include "exec/run.h"
+#include "object/async.h"
+#include "object/device.h"
+#include "qp/flush.h"
+#include "qp/kick.h"
+#include "qp/qp.h"
+#include "rpma_loopback.h"
+#include "verbs/config.h"
 
 #define MAX_LISTENERS 4
 

@@ -7,10 +7,17 @@
  * private fields that the objects of the loopback device lack.
  */
 
-#include "loopback.h"
-#include "internal.h"
-
 #include <errno.h>
+
+#include "base/base.h"
+#include "cq/cq.h"
+#include "exec/post.h"
+#include "memory/mw.h"
+#include "memory/pd.h"
+#include "object/query.h"
+#include "qp/srq.h"
+#include "verbs/ops.h"
+#include "verbs/qp_ex.h"
 
 static void *no_pointer(void)
 {

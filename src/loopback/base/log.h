@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * log.h -- what the device writes to stderr.
+ */
+
+#ifndef LB_BASE_LOG_H
+#define LB_BASE_LOG_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/process.h"
+#include "rpma_loopback.h"
+
+void lb_log(int level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Complain about a misuse: nothing, a line, or abort. */
+void lb_misuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static inline bool lb_is_strict(void)
+{
+	/* relaxed: an option, orders nothing */
+	return atomic_load_explicit(&lb.strict, memory_order_relaxed) !=
+	       RPMA_LOOPBACK_STRICT_OFF;
+}
+
+uint64_t lb_misuse_count(void);
+
+#endif /* LB_BASE_LOG_H */

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * zalloc.h -- memory for objects of the data path.
+ */
+
+#ifndef LB_BASE_ZALLOC_H
+#define LB_BASE_ZALLOC_H
+
+#include <stddef.h>
+
+/* Memory in whole cache lines, zeroed; free() gives it back. */
+void *lb_zalloc(size_t size);
+
+#endif /* LB_BASE_ZALLOC_H */

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * cq.h -- completion queues.
+ */
+
+#ifndef LB_CQ_CQ_H
+#define LB_CQ_CQ_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "base/base.h"
+#include "base/lock.h"
+#include "cq/due.h"
+#include "object/async.h"
+#include "object/object.h"
+
+struct lb_channel;
+
+/* One completion, one cache line. */
+struct lb_cqe {
+	struct ibv_wc wc;
+	_Atomic uint32_t seq; /* position + 1 when full; see cq.c */
+	uint32_t pos;	      /* the slot that its request has */
+	/*
+	 * What the poll of this moves on behind pos: the queue's word, or
+	 * lb_cq_no_slot; NULL: cleaned, skip. Of a queue pair's slot, which
+	 * is never freed.
+	 */
+	_Atomic uint32_t *freed;
+};
+
+/* When a completion was added, of a CQ that was asked to keep it. */
+struct lb_stamp {
+	uint64_t raw;  /* nanoseconds of lb_now() */
+	uint64_t wall; /* nanoseconds since 1970 */
+};
+
+enum lb_arm {
+	LB_ARM_NONE,
+	LB_ARM_SOLICITED,
+	LB_ARM_ANY,
+};
+
+struct lb_cq {
+	union {
+		struct ibv_cq ibv; /* first: the handle */
+		struct ibv_cq_ex ex;
+	};
+	uint8_t slack[64]; /* for callers built with a longer ibv_cq_ex */
+	struct lb_obj obj;
+	uint32_t magic;
+	bool has_ex;
+	uint64_t wc_flags;
+	struct lb_channel *channel;
+	uint32_t cap; /* entries; under both locks */
+	uint32_t mask;
+	struct lb_cqe *ring;
+	struct lb_stamp *stamps; /* one for each entry; NULL: not kept */
+
+	/* under push: by executors that complete, and by arming */
+	LB_ALIGNED struct lb_lock push;
+	uint32_t tail;
+	uint32_t head_seen; /* head as of the last look */
+	enum lb_arm armed;
+	bool dead;
+	uint32_t due;		/* events made, not yet handed to the channel */
+	uint32_t delivering;	/* being handed to the channel */
+	struct lb_cq *due_next; /* by the thread that made due 1 */
+
+	/* under poll: by the poller */
+	LB_ALIGNED struct lb_lock poll;
+	_Atomic uint32_t head;
+	struct lb_cqe cur; /* of ibv_start_poll() */
+	struct lb_stamp cur_stamp;
+
+	/* under the channel's lock */
+	LB_ALIGNED struct lb_cq *next;
+	bool queued;
+	uint32_t pending;  /* events in the channel */
+	uint32_t reported; /* events given out by ibv_get_cq_event() */
+	pthread_t reader;  /* the thread that got the last one */
+
+	struct lb_asyncs asyncs;
+};
+
+extern _Atomic uint32_t lb_cq_no_slot; /* its address counts: nothing to free */
+int lb_cq_push(struct lb_due *due, struct lb_cq *cq, const struct ibv_wc *wc,
+	       _Atomic uint32_t *freed, uint32_t pos, bool solicited);
+void lb_cq_clean(struct lb_cq *cq, uint32_t qpn);
+int lb_cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int lb_cq_arm(struct ibv_cq *cq, int solicited_only);
+struct ibv_cq_ex *lb_create_cq_ex(struct ibv_context *context,
+				  struct ibv_cq_init_attr_ex *attr);
+/* From now on completions have times. 0 or ENOMEM; nobody uses it yet. */
+int lb_cq_keep_times(struct lb_cq *cq);
+/* The next completion; cq.poll held. */
+bool lb_cq_take(struct lb_cq *cq, struct lb_cqe *out);
+struct lb_cq *lb_cq_new(struct ibv_context *context, int cqe, void *cq_context,
+			struct ibv_comp_channel *channel, int vector);
+uint64_t lb_overrun_count(void);
+
+#endif /* LB_CQ_CQ_H */

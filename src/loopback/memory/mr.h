@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * mr.h -- memory regions, memory windows, and the table that keys index.
+ */
+
+#ifndef LB_MEMORY_MR_H
+#define LB_MEMORY_MR_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "base/base.h"
+#include "base/lock.h"
+#include "object/object.h"
+
+/*
+ * One row of the table that keys index, of a region or of a window. The row
+ * of a region is valid for a key while lkey or rkey is that key; its other
+ * fields do not change meanwhile. The row of a window has no lkey, and all of
+ * it but window is under its lock: see mw.c.
+ */
+struct lb_mr_row {
+	_Atomic uint32_t lkey; /* 0: nobody's */
+	_Atomic uint32_t rkey;
+	uint32_t access;
+	uint32_t tag;  /* of its last keys; under lb.big */
+	uint64_t iova; /* what the keys' addresses count from */
+	uint64_t length;
+	uint8_t *base; /* where iova is in this process */
+	struct ibv_pd *pd;
+	struct lb_mw *window; /* NULL: a region's row, or free */
+	struct lb_lock lock;
+	uint32_t windows; /* that are bound to this region; under lock */
+};
+
+struct lb_mr {
+	struct ibv_mr ibv; /* first: the handle */
+	struct lb_obj obj;
+	struct lb_mr_row *row;
+};
+
+/* A memory window. Under the lock of its row, but for the handle. */
+struct lb_mw {
+	struct ibv_mw ibv; /* first: the handle */
+	struct lb_obj obj;
+	uint32_t magic;
+	uint32_t key; /* the rkey it has, or had when it was last bound */
+	struct lb_mr_row *row;
+	struct lb_mr_row *region; /* NULL: not bound */
+	uint64_t qp_order;	  /* of the only QP that may use it; 0: any */
+};
+
+extern struct lb_mr_row *lb_rows; /* LB_ROWS */
+
+/* Keys to memory; between lb_barrier_enter() and _leave(). 0 or an errno. */
+int lb_mr_local(uint32_t lkey, uint64_t addr, uint64_t len, uint32_t access,
+		const struct ibv_pd *pd, uint8_t **mem);
+/* A queue pair, as the owner of regions and windows sees it. */
+struct lb_mr_user {
+	const struct ibv_pd *pd;
+	uint64_t order; /* of its creation */
+};
+/*
+ * Access by a peer of user. *window is the row of a window, whose lock is held then
+ * until lb_mr_done(), else NULL.
+ */
+int lb_mr_remote(uint32_t rkey, uint64_t addr, uint64_t len, uint32_t access,
+		 const struct lb_mr_user *user, uint8_t **mem,
+		 struct lb_mr_row **window);
+static inline void lb_mr_done(struct lb_mr_row **window)
+{
+	if (lb_likely(!*window))
+		return;
+	lb_lock_put(&(*window)->lock);
+	*window = NULL;
+}
+int lb_reg_mr_check(const void *addr, size_t length, int access);
+/* Rows, under lb.big: a free one, or NULL; and the keys of its next use. */
+struct lb_mr_row *lb_mr_row_new(void);
+void lb_mr_row_free(struct lb_mr_row *row);
+uint32_t lb_mr_row_key(struct lb_mr_row *row);
+static inline struct lb_mr_row *lb_mr_row_of(uint32_t key)
+{
+	return &lb_rows[key >> 16];
+}
+void lb_mr_start(void);
+
+#endif /* LB_MEMORY_MR_H */

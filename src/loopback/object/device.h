@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * device.h -- devices, their contexts and addresses.
+ */
+
+#ifndef LB_OBJECT_DEVICE_H
+#define LB_OBJECT_DEVICE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include <infiniband/verbs.h>
+
+#include "base/list.h"
+#include "object/limits.h"
+#include "object/object.h"
+
+struct lb_device {
+	struct ibv_device ibv; /* first: the handle */
+	int index;
+	_Atomic int removed;
+	/* immutable after lb_start() */
+	int ngids;
+	union ibv_gid gids[LB_MAX_GIDS];
+	uint64_t guid; /* network byte order */
+	char homes[IBV_QPT_UD + 1];
+	/* under lb.big */
+	int counts[LB_TD - LB_CONTEXT + 1];
+	struct lb_list contexts; /* of struct lb_context */
+};
+
+/*
+ * Where the queue pairs of a type are on a device: of this address only the
+ * identity counts, which an executor compares. NULL: nowhere.
+ */
+static inline const char *lb_home(const struct lb_device *dev,
+				  enum ibv_qp_type type)
+{
+	return dev ? &dev->homes[type] : NULL;
+}
+
+struct lb_context {
+	struct lb_obj obj;
+	struct lb_list node;   /* of the device; under lb.big */
+	pthread_mutex_t lock;  /* the list, and the events of its objects */
+	struct lb_list asyncs; /* queued, of struct lb_async */
+	/* its end is struct ibv_context, as verbs_get_ctx() expects */
+	struct verbs_context vctx;
+};
+
+extern int lb_ndevices;
+extern struct lb_device lb_devices[LB_MAX_DEVICES];
+struct lb_context *lb_context_of(struct ibv_context *context);
+struct lb_device *lb_device_of(struct ibv_context *context);
+/* NULL: there is none, or it was removed. */
+struct lb_device *lb_device_at(int index);
+void lb_device_start(void);
+
+/* gid.c */
+struct lb_device *lb_device_by_gid(const union ibv_gid *gid);
+/*
+ * The device that owns an address: 127.a.b.c is device b modulo the number
+ * of devices (so 127.0.0.1 is loop0, 127.0.1.1 is loop1 if there is one),
+ * any other address of this machine is loop0. NULL: not of this machine, or
+ * the device was removed. IPv4-mapped IPv6 counts as IPv4, the wildcard as
+ * nobody's.
+ */
+struct lb_device *lb_device_by_addr(const struct sockaddr *addr);
+/* The GID index under which the device has addr; 0 if it is only routed. */
+int lb_device_gid_index(const struct lb_device *dev,
+			const struct sockaddr *addr);
+void lb_gid_start(void);
+
+#endif /* LB_OBJECT_DEVICE_H */

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * object.h -- the registry of live handles.
+ */
+
+#ifndef LB_OBJECT_OBJECT_H
+#define LB_OBJECT_OBJECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+struct lb_device;
+
+enum lb_type {
+	LB_NONE,
+	LB_CONTEXT = 0x4c420001, /* these are the magic words of the objects */
+	LB_PD,
+	LB_MR,
+	LB_CHANNEL,
+	LB_CQ,
+	LB_SRQ,
+	LB_QP,
+	LB_AH,
+	LB_MW,
+	LB_TD,
+};
+
+/*
+ * What every object has: its place in the registry of live handles, and how
+ * many others refer to it. Under lb.big.
+ */
+struct lb_obj {
+	struct lb_obj *next;
+	void *handle; /* what the application holds */
+	/* in the handle, and damaged if not the same any more: */
+	struct ibv_context *context;
+	uint32_t *word;	 /* the number, NULL if it has none */
+	uint32_t number; /* what it must be */
+	enum lb_type type;
+	enum lb_type was; /* before lb_obj_del() */
+	int refs;
+	struct lb_device *dev;
+};
+
+/* All but lb_obj_check() and lb_obj_retire() under lb.big. */
+
+/*
+ * 0, and *word (may be NULL) is a number of the type's own, or ENOMEM when
+ * the device's table is full.
+ */
+int lb_obj_add(struct lb_obj *obj, void *handle, enum lb_type type,
+	       struct lb_device *dev, uint32_t *word);
+struct lb_obj *lb_obj_find(const void *handle, enum lb_type type);
+void lb_obj_del(struct lb_obj *obj);
+void lb_obj_put_back(struct lb_obj *obj); /* undoes it */
+/* The object if handle is a live one, else NULL with errno ENOENT. */
+struct lb_obj *lb_obj_check(const void *handle, enum lb_type type);
+/*
+ * Destroy's first half: faults, the handle, references. 0 with lb.big held
+ * and *obj unregistered, or an errno, which is set.
+ */
+int lb_obj_retire(const char *verb, const void *handle, enum lb_type type,
+		  struct lb_obj **obj);
+
+#endif /* LB_OBJECT_OBJECT_H */

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * qp.h -- queue pairs.
+ *
+ * struct lb_qp never returns to malloc: a pointer to one may be kept by anybody, but
+ * means something only after its lock is held and its number compared. The handle
+ * that the application has (struct lb_qp_handle) does return, so that a sanitizer
+ * sees its late use.
+ */
+
+#ifndef LB_QP_QP_H
+#define LB_QP_QP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "base/base.h"
+#include "base/lock.h"
+#include "cq/cq.h"
+#include "fault/fault.h"
+#include "object/async.h"
+#include "object/device.h"
+#include "object/object.h"
+#include "qp/resp.h"
+#include "qp/rq.h"
+#include "qp/srq.h"
+#include "qp/wqe.h"
+#include "rpma_loopback.h"
+
+/* How far the oldest work request is. Under sq.lock. */
+struct lb_exec {
+	bool begun;   /* the fields below are valid */
+	bool claimed; /* the peer's responder works for it */
+	bool silent;  /* the peer has not answered the last attempt */
+	struct lb_wr_fault fault;
+	uint32_t epoch; /* of the peer's responder when claimed */
+	uint64_t done;	/* bytes moved */
+	uint32_t rnr_left;
+	uint32_t retry_left;
+	uint64_t wait_until; /* nanoseconds of lb_now(); 0: not waiting */
+};
+
+struct lb_qp {
+	/*
+	 * Written with sq.lock, rq.pop and rq.post held; read with any of
+	 * them. The one exception: state becomes ERR with rq.pop and rq.post,
+	 * and whoever did it sees to the SQ after that.
+	 */
+	LB_ALIGNED _Atomic uint32_t qpn; /* 0: nobody's */
+	_Atomic uint32_t state;		 /* enum ibv_qp_state */
+	uint32_t peer_qpn;
+	uint32_t access;
+	struct lb_cq *send_cq;
+	struct lb_cq *recv_cq;
+	struct lb_srq *srq;
+	struct ibv_pd *pd;
+	const char *home; /* see lb_home() */
+	const char *peer_home;
+	struct lb_device *dev;
+	struct lb_qp_handle *handle; /* for events only */
+	struct lb_context *ctx;
+	struct ibv_qp_attr attr; /* what ibv_query_qp() tells */
+	struct ibv_qp_cap cap;
+	uint32_t max_sge;
+	enum ibv_qp_type type;
+	uint64_t order;		 /* of creation, from 1 */
+	struct lb_qp *next;	 /* of all slots; under lb.big */
+	struct lb_qp *free_next; /* under lb.big */
+	bool sig_all;
+
+	/* under sq.lock: by posters and executors */
+	LB_ALIGNED struct lb_lock sq_lock;
+	uint32_t sq_tail; /* next to post */
+	uint32_t sq_exec; /* next to execute */
+	uint32_t sq_freed_seen;
+	uint32_t sq_mask;
+	uint32_t sq_stride;
+	uint8_t *sq;
+	uint64_t
+		*sq_checks; /* hashes of the buffers when posted; strict only */
+	bool sq_drained_wanted;
+	struct lb_exec exec;
+	struct rpma_loopback_stats stats;
+
+	/* slots before this may be reused; set by the poll of send_cq */
+	LB_ALIGNED _Atomic uint32_t sq_freed;
+
+	struct lb_rq rq;
+	LB_ALIGNED struct lb_resp resp;
+
+	bool run_queued; /* thread.c: has work */
+};
+
+/* What the application's struct ibv_qp * points to. */
+struct lb_qp_handle {
+	union {
+		struct ibv_qp ibv; /* first: the handle */
+		struct ibv_qp_ex ex;
+	};
+	uint8_t slack[256]; /* for callers built with a longer ibv_qp_ex */
+	struct lb_obj obj;
+	uint32_t magic;
+	struct lb_qp *qp;
+	uint32_t qpn;
+	struct ibv_qp_init_attr init;
+	uint64_t send_ops; /* 0: no ibv_wr_ interface */
+	struct lb_asyncs asyncs;
+	/* between wr_start and wr_complete, under sq.lock */
+	uint32_t wr_tail;
+	int wr_error;
+	struct lb_wqe *wr_last;
+};
+
+static inline uint32_t lb_qp_state(const struct lb_qp *qp)
+{
+	/* relaxed: the locks order it */
+	return atomic_load_explicit(&qp->state, memory_order_relaxed);
+}
+
+static inline uint32_t lb_qp_number(const struct lb_qp *qp)
+{
+	/* relaxed: constant while one of the locks is held */
+	return atomic_load_explicit(&qp->qpn, memory_order_relaxed);
+}
+
+void lb_qp_event(struct lb_qp *qp, enum ibv_event_type type); /* any lock */
+/* The object that ibv_create_qp() makes; NULL with errno. */
+struct lb_qp_handle *lb_qp_new(struct ibv_pd *pd,
+			       const struct ibv_qp_init_attr *init);
+void lb_qp_lock(struct lb_qp *qp);
+void lb_qp_unlock(struct lb_qp *qp);
+/* All locks of the QP held. */
+void lb_qp_reset(struct lb_qp *qp);
+/* The first of all slots; lb.big held. */
+struct lb_qp *lb_qp_slots(void);
+
+#endif /* LB_QP_QP_H */

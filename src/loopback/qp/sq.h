@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * sq.h -- the ring of posted sends of a queue pair; sq.lock held.
+ */
+
+#ifndef LB_QP_SQ_H
+#define LB_QP_SQ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lb_qp;
+struct lb_wqe;
+
+struct lb_wqe *lb_sq_slot(const struct lb_qp *qp, uint32_t pos);
+bool lb_sq_has_room(struct lb_qp *qp, uint32_t pos);
+/* Raise SQ_DRAINED if it is due; sq.lock held. */
+void lb_sq_drained(struct lb_qp *qp);
+
+#endif /* LB_QP_SQ_H */
