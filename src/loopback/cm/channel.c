@@ -12,7 +12,6 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -20,12 +19,10 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "base/hook.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "cm/cm.h"
 #include "fault/fault.h"
-#include "rpma_loopback.h"
 
 #define CHANNEL_MAGIC 0x6c625f636d5f6368ull /* "lb_cm_ch" */
 
@@ -57,25 +54,8 @@ struct lb_cm_channel *lb_cm_channel_new(void)
 	return ch;
 }
 
-/* [lock] Identifiers of a closed channel live on without connection. */
-static void orphan_ids(const struct lb_cm_channel *ch)
+void lb_cm_channel_free(struct lb_cm_channel *ch)
 {
-	struct lb_cm_id *id;
-	uint32_t cursor = 0;
-
-	while (ch->nids && (id = lb_cm_id_walk(&cursor)))
-		if (id->channel == ch)
-			lb_cm_id_retire(id);
-}
-
-void lb_cm_channel_delete(struct lb_cm_channel *ch)
-{
-	if (!ch)
-		return;
-	lb_cm_lock();
-	orphan_ids(ch);
-	lb_cm_unlock();
-	lb_cm_flush();
 	close(ch->ch.fd);
 	ch->magic = 0;
 	free(ch);
@@ -106,64 +86,6 @@ void lb_cm_channel_withdraw(struct lb_cm_channel *ch, struct lb_cm_event *event)
 	(void)!preadv2(ch->ch.fd, &iov, 1, -1, RWF_NOWAIT);
 }
 
-/* [lock] */
-static struct lb_cm_event *first_event(const struct lb_cm_channel *ch)
-{
-	if (lb_list_is_empty(&ch->events))
-		return NULL;
-	return lb_entry(ch->events.next, struct lb_cm_event, node);
-}
-
-static bool has_event(void *arg)
-{
-	const struct lb_cm_channel *ch = arg;
-	bool has;
-
-	lb_cm_lock();
-	has = !lb_list_is_empty(&ch->events);
-	lb_cm_unlock();
-	return has;
-}
-
-/* The next event, which the caller must acknowledge; NULL: none any more. */
-static struct lb_cm_event *take_event(struct lb_cm_channel *ch)
-{
-	struct lb_cm_event *event;
-
-	lb_cm_lock();
-	event = first_event(ch);
-	if (event) {
-		lb_list_del(&event->node);
-		lb_list_del(&event->unread_node);
-		lb_list_push(&event->owner->unacked, &event->node);
-		event->from = ch;
-		event->reader = pthread_self();
-		if (event->child) {
-			lb_cm_id_set_channel(event->child, ch);
-			event->owner->unread_requests--;
-			lb_cm_request_readmit(event->owner);
-		}
-	}
-	lb_cm_unlock();
-	lb_cm_flush();
-	return event;
-}
-
-struct lb_cm_event *lb_cm_channel_read(struct lb_cm_channel *ch)
-{
-	struct lb_cm_event *event;
-	uint64_t unit;
-
-	do {
-		if (!(fcntl(ch->ch.fd, F_GETFL) & O_NONBLOCK))
-			lb_block(has_event, ch);
-		if (read(ch->ch.fd, &unit, sizeof(unit)) < 0)
-			return NULL;
-		event = take_event(ch);
-	} while (!event);
-	return event;
-}
-
 LB_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 {
 	int err = lb_fail("rdma_create_event_channel");
@@ -175,17 +97,4 @@ LB_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 	}
 	ch = lb_cm_channel_new();
 	return ch ? &ch->ch : NULL;
-}
-
-LB_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
-{
-	struct lb_cm_channel *ch = lb_cm_channel_of(channel);
-
-	if (!ch) {
-		lb_misuse("rdma_destroy_event_channel: not a channel");
-		return;
-	}
-	lb_hook(RPMA_LOOPBACK_CM_CALL, channel);
-	lb_cm_channel_delete(ch);
-	lb_hook(RPMA_LOOPBACK_CM_CALL_DONE, channel);
 }

@@ -244,6 +244,7 @@ struct lb_cm_id {
 	uint8_t rnr_retry_count;
 	struct lb_list timer_node;
 	enum lb_cm_timer timer;
+	void (*on_timer)(struct lb_cm_id *id);
 	uint64_t deadline;
 };
 
@@ -259,6 +260,8 @@ static inline int lb_cm_err(int err)
 	errno = err;
 	return -1;
 }
+
+struct lb_device;
 
 /* ---- dev.c ----------------------------------------------------------- */
 
@@ -288,14 +291,17 @@ bool lb_cm_addr_from(struct lb_cm_addr *addr, const struct sockaddr *sa);
 bool lb_cm_addr_is_same_ip(const struct lb_cm_addr *a,
 			   const struct lb_cm_addr *b);
 void lb_cm_addr_set_port(struct sockaddr_storage *ss, in_port_t port);
-/* Tell the application what has been found out about its identifier. */
-void lb_cm_addr_publish(struct lb_cm_id *id);
-void lb_cm_route_publish(struct lb_cm_id *id);
 /* Both of an address whose family is known. */
 void lb_cm_addr_to_gid(const struct sockaddr *sa, union ibv_gid *gid);
 bool lb_cm_addr_is_multicast(const struct sockaddr *sa);
+
+/* ---- publish.c, resolve.c ------------------------------------------------- */
+
+/* Tell the application what has been found out about its identifier. */
+void lb_cm_publish_addr(struct lb_cm_id *id);
+void lb_cm_publish_route(struct lb_cm_id *id);
 /* Bind to the wildcard and a free port. 0 or an errno. */
-int lb_cm_bind_any(struct lb_cm_id *id);
+int lb_cm_resolve_bind_any(struct lb_cm_id *id);
 
 /* ---- port.c: all [lock] ---------------------------------------------- */
 
@@ -306,7 +312,7 @@ int lb_cm_port_listen(struct lb_cm_id *id);
 struct lb_cm_id *lb_cm_port_listener(enum rdma_port_space ps,
 				     const struct sockaddr_storage *dst);
 
-/* ---- id.c ------------------------------------------------------------ */
+/* ---- table.c -------------------------------------------------------------- */
 
 void lb_cm_lock(void);
 void lb_cm_unlock(void);
@@ -319,20 +325,13 @@ struct lb_cm_id *lb_cm_id_find(uint32_t handle); /* [lock] */
 struct lb_cm_id *lb_cm_id_walk(uint32_t *cursor);
 /* An identifier nobody else knows yet; NULL with errno set. */
 struct lb_cm_id *lb_cm_id_new(enum rdma_port_space ps, enum ibv_qp_type type);
-int lb_cm_id_insert(struct lb_cm_id *id); /* [lock] 0 or an errno */
+int lb_cm_id_insert(struct lb_cm_id *id);  /* [lock] 0 or an errno */
+void lb_cm_id_remove(struct lb_cm_id *id); /* [lock] from the table */
+void lb_cm_id_delete(struct lb_cm_id *id);
 /* [lock] where its events go from now on */
 void lb_cm_id_set_channel(struct lb_cm_id *id, struct lb_cm_channel *ch);
-/* [lock] no message, event or timer reaches it from now on */
-void lb_cm_id_retire(struct lb_cm_id *id);
-void lb_cm_id_delete(struct lb_cm_id *id);
 bool lb_cm_id_is_sync(struct lb_cm_id *id); /* no lock */
 bool lb_cm_id_is_idle(struct lb_cm_id *id); /* no lock */
-/* What rdma_create_id() etc. do once arguments are checked. No lock. */
-int lb_cm_id_create(struct lb_cm_channel *channel, struct rdma_cm_id **id,
-		    void *context, enum rdma_port_space ps,
-		    enum ibv_qp_type type);
-void lb_cm_id_destroy(struct lb_cm_id *id);
-int lb_cm_id_migrate(struct lb_cm_id *id, struct lb_cm_channel *to);
 /*
  * Around every call on an identifier: injected errors, the check of the
  * handle, hooks. NULL with errno: the call fails; else leave returns ret.
@@ -342,17 +341,29 @@ int lb_cm_leave(const void *object, int ret);
 /* Errno of a call that id's state does not allow. [lock] */
 int lb_cm_id_state_errno(const struct lb_cm_id *id);
 
+/* ---- retire.c, id.c, start.c ---------------------------------------------- */
+
+/* [lock] no message, event or timer reaches it from now on */
+void lb_cm_id_retire(struct lb_cm_id *id);
+void lb_cm_channel_delete(struct lb_cm_channel *ch); /* NULL is fine */
+/* What rdma_create_id() etc. do once arguments are checked. No lock. */
+int lb_cm_id_create(struct lb_cm_channel *channel, struct rdma_cm_id **id,
+		    void *context, enum rdma_port_space ps,
+		    enum ibv_qp_type type);
+void lb_cm_id_destroy(struct lb_cm_id *id);
+int lb_cm_id_migrate(struct lb_cm_id *id, struct lb_cm_channel *to);
+void lb_cm_start(void); /* once, by the first identifier */
+void lb_cm_removal(struct lb_device *device);
+
 /* ---- channel.c, event.c ------------------------------------------- */
 
 struct lb_cm_channel *lb_cm_channel_of(struct rdma_event_channel *channel);
 struct lb_cm_channel *lb_cm_channel_new(void);
-void lb_cm_channel_delete(struct lb_cm_channel *ch); /* NULL is fine */
+void lb_cm_channel_free(struct lb_cm_channel *ch);
 /* [lock] push an event where readers find it; take it away again */
 void lb_cm_channel_push(struct lb_cm_channel *ch, struct lb_cm_event *event);
 void lb_cm_channel_withdraw(struct lb_cm_channel *ch,
 			    struct lb_cm_event *event);
-/* Wait for an event, as the channel's O_NONBLOCK says; NULL with errno. */
-struct lb_cm_event *lb_cm_channel_read(struct lb_cm_channel *ch);
 
 /*
  * [lock] Make an event of owner; readers see it after lb_cm_flush(). data
@@ -370,22 +381,44 @@ void lb_cm_event_set_ud(struct lb_cm_event *event, const union ibv_gid *gid,
 			uint32_t qpn);
 /* Deliver what has been made, with the hooks around it. No lock. */
 void lb_cm_flush(void);
-void lb_cm_event_drop_all(struct lb_cm_id *id); /* [lock] unread ones */
+/*
+ * [lock] Drop the first unread one; *child is the identifier of the request that
+ * it was, or NULL. false: there is none.
+ */
+bool lb_cm_event_drop_first(struct lb_cm_id *id, struct lb_cm_id **child);
 /* [lock] unread ones of this group */
 void lb_cm_event_drop_group(struct lb_cm_id *id,
 			    const struct lb_cm_group *group);
 /* [lock] unread ones, also of requests to a listener */
 void lb_cm_event_move_all(struct lb_cm_id *id, struct lb_cm_channel *to);
 void lb_cm_event_ack(struct rdma_cm_event *event);
-struct rdma_cm_event *lb_cm_event_get(struct lb_cm_channel *ch);
 /* Wait until all that was read (from one channel) is acknowledged. */
 void lb_cm_event_wait_acked(struct lb_cm_id *id,
 			    const struct lb_cm_channel *from);
 /* The same of what is of this group. */
 void lb_cm_event_wait_group(struct lb_cm_id *id,
 			    const struct lb_cm_group *group);
+
+/* ---- read.c ---------------------------------------------------------------- */
+
+/* Wait for an event, as the channel's O_NONBLOCK says; NULL with errno. */
+struct rdma_cm_event *lb_cm_read(struct lb_cm_channel *ch);
 /* A synchronous call ends with the event that it waits for here. */
-int lb_cm_complete(struct lb_cm_id *id);
+int lb_cm_read_sync(struct lb_cm_id *id);
+
+/* ---- wire.c: messages; all [lock] ------------------------------------------ */
+
+/* Where messages arrive. */
+void lb_cm_wire_attach(void (*fn)(const struct lb_cm_msg *msg));
+/* All of these: false: it is lost, and nothing will come back. */
+bool lb_cm_wire_transmit(const struct lb_cm_msg *msg);
+bool lb_cm_wire_post(struct lb_cm_id *id, struct lb_cm_msg *msg); /* to its peer */
+bool lb_cm_wire_send(struct lb_cm_id *id, enum lb_cm_msg_type type);
+/* To the peer, if there is one. */
+void lb_cm_wire_reject(struct lb_cm_id *id, int reason);
+/* A message is for nobody, or for nobody in that state. */
+void lb_cm_wire_refuse(const struct lb_cm_msg *msg, int reason);
+void lb_cm_receive(const struct lb_cm_msg *msg); /* receive.c */
 
 /* ---- link.c: the handshake; all [lock] ------------------------------- */
 
@@ -398,11 +431,8 @@ int lb_cm_link_established(struct lb_cm_id *id); /* seen by other means */
 void lb_cm_link_disconnect(struct lb_cm_id *id);
 /* End it from any state, as the destruction of its identifier does. */
 void lb_cm_link_break(struct lb_cm_id *id);
-void lb_cm_link_timeout(struct lb_cm_id *id);
-/* Messages without content; false: lost, nothing will come back. */
-bool lb_cm_link_send(struct lb_cm_id *id, enum lb_cm_msg_type type);
-/* A message is for nobody, or for nobody in that state. */
-void lb_cm_link_refuse(const struct lb_cm_msg *msg, int reason);
+/* A message for id, which is there, from its peer; no request. */
+void lb_cm_link_receive(struct lb_cm_id *id, const struct lb_cm_msg *msg);
 
 /* ---- request.c: all [lock] -------------------------------------------- */
 
@@ -411,16 +441,12 @@ void lb_cm_request_receive(const struct lb_cm_msg *req);
 void lb_cm_request_readmit(struct lb_cm_id *listener);
 void lb_cm_request_refuse_waiting(struct lb_cm_id *listener);
 
-/* ---- group.c ---------------------------------------------------------- */
-
-/* A MULTICAST_JOIN is read: it becomes an error if the QP cannot join. */
-void lb_cm_group_read(struct lb_cm_event *event);
-void lb_cm_group_free_all(struct lb_cm_id *id);
-
 /* ---- timer.c --------------------------------------------------------- */
 
-void lb_cm_timer_start(struct lb_cm_id *id, enum lb_cm_timer kind); /* [lock] */
-void lb_cm_timer_stop(struct lb_cm_id *id);			    /* [lock] */
+/* [lock] Have fn called, under the lock, when the wait is over. */
+void lb_cm_timer_start(struct lb_cm_id *id, enum lb_cm_timer kind,
+		       void (*fn)(struct lb_cm_id *id));
+void lb_cm_timer_stop(struct lb_cm_id *id); /* [lock] */
 
 /* ---- qp.c: 0 or -1 with errno; nothing to do without a QP ------------ */
 

@@ -149,7 +149,7 @@ LB_EXPORT int rdma_connect(struct rdma_cm_id *cm_id,
 	if (!id)
 		return -1;
 	err = connect_with(id, conn_param);
-	return lb_cm_leave(cm_id, err ? lb_cm_err(err) : lb_cm_complete(id));
+	return lb_cm_leave(cm_id, err ? lb_cm_err(err) : lb_cm_read_sync(id));
 }
 
 /* ---- listen ------------------------------------------------------------- */
@@ -178,7 +178,7 @@ LB_EXPORT int rdma_listen(struct rdma_cm_id *cm_id, int backlog)
 	if (!id)
 		return -1;
 	if (lb_cm_id_is_idle(id))
-		err = lb_cm_bind_any(id);
+		err = lb_cm_resolve_bind_any(id);
 	if (!err) {
 		lb_cm_lock();
 		err = listen_id(id, backlog);
@@ -266,7 +266,7 @@ LB_EXPORT int rdma_accept(struct rdma_cm_id *cm_id,
 	err = accept_with(id, conn_param);
 	if (!err && lb_cm_id_is_ud(id))
 		return lb_cm_leave(cm_id, 0); /* no event follows */
-	return lb_cm_leave(cm_id, err ? lb_cm_err(err) : lb_cm_complete(id));
+	return lb_cm_leave(cm_id, err ? lb_cm_err(err) : lb_cm_read_sync(id));
 }
 
 static int reject(struct lb_cm_id *id, int reason, const void *data,
@@ -357,7 +357,7 @@ LB_EXPORT int rdma_disconnect(struct rdma_cm_id *cm_id)
 	err = disconnect(id);
 	lb_cm_unlock();
 	lb_cm_flush();
-	return lb_cm_leave(cm_id, err ? lb_cm_err(err) : lb_cm_complete(id));
+	return lb_cm_leave(cm_id, err ? lb_cm_err(err) : lb_cm_read_sync(id));
 }
 
 LB_EXPORT int rdma_notify(struct rdma_cm_id *cm_id, enum ibv_event_type event)

@@ -4,8 +4,7 @@
 /*
  * dev.c -- a context and a default protection domain of every device,
  * opened at the first use and kept for the life of the process: identifiers
- * hand them out, and librdmacm's users never close them. Also the removal of a
- * device from under its identifiers. Any thread.
+ * hand them out, and librdmacm's users never close them. Any thread.
  */
 
 #include <errno.h>
@@ -14,17 +13,14 @@
 #include <stdlib.h>
 
 #include "base/base.h"
-#include "base/list.h"
 #include "cm/cm.h"
 #include "object/device.h"
 #include "object/limits.h"
 #include "object/query.h"
 #include "verbs/config.h"
-#include "verbs/removal.h"
 
 /* each is set once, by whoever opens the device first */
 static _Atomic(struct lb_cm_dev *) devs[LB_MAX_DEVICES];
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void dev_close(struct lb_cm_dev *dev)
 {
@@ -63,48 +59,6 @@ err_close:
 	return NULL;
 }
 
-/* [lock] Reports the removal to its identifiers: they serve no more. */
-static void tell_removal(int dev)
-{
-	struct lb_cm_id *id;
-	uint32_t cursor = 0;
-
-	while ((id = lb_cm_id_walk(&cursor))) {
-		if (id->dev != dev || id->state == LB_CM_GONE)
-			continue;
-		id->state = LB_CM_GONE;
-		lb_cm_event_new(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0, NULL, 0);
-	}
-}
-
-/* [lock] Peers on other devices see a disconnect or a refusal. */
-static void break_links(int dev)
-{
-	struct lb_cm_id *id;
-	uint32_t cursor = 0;
-
-	while ((id = lb_cm_id_walk(&cursor))) {
-		if (id->dev != dev)
-			continue;
-		lb_list_del(&id->bind_node);
-		lb_cm_link_break(id);
-	}
-}
-
-static void on_removal(struct lb_device *device)
-{
-	lb_cm_lock();
-	tell_removal(device->index);
-	break_links(device->index);
-	lb_cm_unlock();
-	lb_cm_flush();
-}
-
-static void listen_for_removal(void)
-{
-	lb_on_removal(on_removal);
-}
-
 /* Of two threads that open a device at once, one has it for nothing. */
 static const struct lb_cm_dev *dev_first(int index)
 {
@@ -112,7 +66,6 @@ static const struct lb_cm_dev *dev_first(int index)
 	struct lb_cm_dev *dev = device ? dev_open(device) : NULL;
 	struct lb_cm_dev *other = NULL;
 
-	pthread_once(&once, listen_for_removal);
 	if (!dev)
 		return NULL;
 	/* acq_rel: publishes *dev to, or gets it from, lb_cm_dev() */

@@ -127,7 +127,7 @@ static int get_request(struct lb_cm_id *listener, struct rdma_cm_id **id)
 	if (listener->id.event)
 		lb_cm_event_ack(listener->id.event);
 	listener->id.event = NULL;
-	event = lb_cm_event_get(lb_cm_channel_of(listener->id.channel));
+	event = lb_cm_read(lb_cm_channel_of(listener->id.channel));
 	if (!event)
 		return -1;
 	if (take_request(listener, event, id)) {

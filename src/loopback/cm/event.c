@@ -271,23 +271,10 @@ static struct lb_cm_event *unread_entry(struct lb_list *node)
 	return lb_entry(node, struct lb_cm_event, unread_node);
 }
 
-/* [lock] A request that will not be read: refuse it. */
-static void drop_child(struct lb_cm_event *event)
-{
-	struct lb_cm_id *child = event->child;
-
-	event->child = NULL;
-	if (!child)
-		return;
-	lb_cm_id_retire(child);
-	lb_cm_id_delete(child);
-}
-
 /* [lock] An event that nobody will read. */
 static void drop(struct lb_cm_event *event)
 {
 	lb_list_del(&event->unread_node);
-	drop_child(event);
 	if (event->delivered)
 		lb_cm_channel_withdraw(event->owner->channel, event);
 	event->owner = NULL;
@@ -297,10 +284,16 @@ static void drop(struct lb_cm_event *event)
 	event_free(event);
 }
 
-void lb_cm_event_drop_all(struct lb_cm_id *id)
+bool lb_cm_event_drop_first(struct lb_cm_id *id, struct lb_cm_id **child)
 {
-	while (!lb_list_is_empty(&id->unread))
-		drop(unread_entry(id->unread.next));
+	struct lb_cm_event *event;
+
+	if (lb_list_is_empty(&id->unread))
+		return false;
+	event = unread_entry(id->unread.next);
+	*child = event->child;
+	drop(event);
+	return true;
 }
 
 void lb_cm_event_drop_group(struct lb_cm_id *id,

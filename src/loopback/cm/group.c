@@ -32,30 +32,6 @@ static struct lb_cm_group *find(struct lb_cm_id *id, const struct sockaddr *sa)
 	return NULL;
 }
 
-void lb_cm_group_free_all(struct lb_cm_id *id)
-{
-	while (!lb_list_is_empty(&id->groups)) {
-		struct lb_cm_group *group = group_entry(id->groups.next);
-
-		lb_list_del(&group->node);
-		free(group);
-	}
-}
-
-void lb_cm_group_read(struct lb_cm_event *event)
-{
-	struct lb_cm_group *group = event->group;
-	struct ibv_qp *qp = event->owner->id.qp;
-
-	if (!group)
-		return; /* raised by a test */
-	event->ev.param.ud.private_data = group->context;
-	if (!qp || group->send_only || !ibv_attach_mcast(qp, &group->gid, 0))
-		return;
-	event->ev.event = RDMA_CM_EVENT_MULTICAST_ERROR;
-	event->ev.status = -1;
-}
-
 /* [lock] 0 or an errno */
 static int join(struct lb_cm_id *id, struct lb_cm_group *group)
 {
@@ -108,7 +84,7 @@ LB_EXPORT int rdma_join_multicast(struct rdma_cm_id *cm_id,
 	if (!id)
 		return -1;
 	err = join_addr(id, addr, false, context);
-	return lb_cm_leave(cm_id, err ? lb_cm_err(err) : lb_cm_complete(id));
+	return lb_cm_leave(cm_id, err ? lb_cm_err(err) : lb_cm_read_sync(id));
 }
 
 LB_EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *cm_id,
@@ -130,7 +106,7 @@ LB_EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *cm_id,
 				attr->join_flags ==
 					RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER,
 				context);
-	return lb_cm_leave(cm_id, err ? lb_cm_err(err) : lb_cm_complete(id));
+	return lb_cm_leave(cm_id, err ? lb_cm_err(err) : lb_cm_read_sync(id));
 }
 
 static int leave(struct lb_cm_id *id, const struct sockaddr *addr)

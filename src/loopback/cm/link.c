@@ -4,109 +4,16 @@
 /*
  * link.c -- the handshake of two identifiers: REQ, REP, RTU to connect,
  * REJ to refuse, DREQ and DREP to part. A message changes the state of the
- * one identifier it is for, and makes its events; only transmit() knows that
- * both are in one process. Everything is under the lock.
+ * one identifier it is for, and makes its events. Everything is under the lock.
  */
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/service.h"
 #include "cm/cm.h"
-#include "fault/fault.h"
 
-static void receive(const struct lb_cm_msg *msg);
-
-/* ---- the transport ------------------------------------------------------ */
-
-static const char *const fault_names[LB_CM_MSGS] = {
-	[LB_CM_MSG_REQ] = "cm.msg_req",	  [LB_CM_MSG_MRA] = "cm.msg_mra",
-	[LB_CM_MSG_REP] = "cm.msg_rep",	  [LB_CM_MSG_RTU] = "cm.msg_rtu",
-	[LB_CM_MSG_REJ] = "cm.msg_rej",	  [LB_CM_MSG_DREQ] = "cm.msg_dreq",
-	[LB_CM_MSG_DREP] = "cm.msg_drep",
-};
-
-static void receive_late(void *arg)
-{
-	struct lb_cm_msg *msg = arg;
-
-	lb_cm_lock();
-	receive(msg);
-	lb_cm_unlock();
-	lb_cm_flush();
-	free(msg);
-}
-
-static bool send_late(const struct lb_cm_msg *msg, uint32_t delay_us)
-{
-	struct lb_cm_msg *copy = malloc(sizeof(*copy));
-
-	if (!copy)
-		return false;
-	*copy = *msg;
-	if (lb_service_post(receive_late, copy, (uint64_t)delay_us * 1000)) {
-		free(copy);
-		return false;
-	}
-	return true;
-}
-
-/* false: it is lost, and nothing will come back */
-static bool transmit(const struct lb_cm_msg *msg)
-{
-	uint32_t delay_us = 0;
-
-	switch (lb_fault_event(fault_names[msg->type], &delay_us)) {
-	case LB_EVENT_DROP:
-		return false;
-	case LB_EVENT_LATE:
-		return send_late(msg, delay_us);
-	case LB_EVENT_DOUBLE:
-		receive(msg);
-		break;
-	default:
-		break;
-	}
-	receive(msg);
-	return true;
-}
-
-static bool send_msg(struct lb_cm_id *id, struct lb_cm_msg *msg)
-{
-	msg->from = id->handle;
-	if (!msg->to)
-		msg->to = id->peer;
-	return transmit(msg);
-}
-
-bool lb_cm_link_send(struct lb_cm_id *id, enum lb_cm_msg_type type)
-{
-	struct lb_cm_msg msg = {.type = type};
-
-	return send_msg(id, &msg);
-}
-
-static void send_reject(struct lb_cm_id *id, int reason)
-{
-	struct lb_cm_msg msg = {.type = LB_CM_MSG_REJ, .reason = reason};
-
-	if (id->peer)
-		send_msg(id, &msg);
-}
-
-/* Refuse a message that is for nobody, or for nobody in that state. */
-void lb_cm_link_refuse(const struct lb_cm_msg *msg, int reason)
-{
-	struct lb_cm_msg rej = {
-		.type = LB_CM_MSG_REJ,
-		.from = msg->to,
-		.to = msg->from,
-		.reason = reason,
-	};
-
-	transmit(&rej);
-}
+static void timeout(struct lb_cm_id *id);
 
 /* ---- ends of a connection ----------------------------------------------- */
 
@@ -121,7 +28,7 @@ static void go_idle(struct lb_cm_id *id)
 static void go_timewait(struct lb_cm_id *id)
 {
 	id->link = LB_CM_LINK_TIMEWAIT;
-	lb_cm_timer_start(id, LB_CM_TIMER_TIMEWAIT);
+	lb_cm_timer_start(id, LB_CM_TIMER_TIMEWAIT, timeout);
 }
 
 /* DISCONNECTED comes once, whatever follows. */
@@ -135,7 +42,7 @@ static void tell_disconnected(struct lb_cm_id *id, int status)
 
 static void tell_unreachable(struct lb_cm_id *id)
 {
-	send_reject(id, LB_CM_REJ_TIMEOUT);
+	lb_cm_wire_reject(id, LB_CM_REJ_TIMEOUT);
 	go_idle(id);
 	lb_cm_event_new(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, NULL, 0);
 }
@@ -146,7 +53,7 @@ static void dreq_unanswered(struct lb_cm_id *id)
 	go_timewait(id);
 }
 
-void lb_cm_link_timeout(struct lb_cm_id *id)
+static void timeout(struct lb_cm_id *id)
 {
 	switch (id->timer) {
 	case LB_CM_TIMER_ANSWER:
@@ -212,7 +119,7 @@ static void receive_rep(struct lb_cm_id *id, const struct lb_cm_msg *msg)
 
 	if (id->link != LB_CM_LINK_REQ_SENT) {
 		if (id->peer != msg->from)
-			lb_cm_link_refuse(msg, LB_CM_REJ_COMM_ID);
+			lb_cm_wire_refuse(msg, LB_CM_REJ_COMM_ID);
 		return;
 	}
 	lb_cm_timer_stop(id);
@@ -267,7 +174,7 @@ static void receive_dreq(struct lb_cm_id *id)
 		tell_disconnected(id, 0);
 		break;
 	case LB_CM_LINK_TIMEWAIT: /* DREP was lost */
-		lb_cm_link_send(id, LB_CM_MSG_DREP);
+		lb_cm_wire_send(id, LB_CM_MSG_DREP);
 		break;
 	default:
 		break;
@@ -283,41 +190,8 @@ static void receive_drep(struct lb_cm_id *id)
 	go_timewait(id);
 }
 
-/* A message to a handle without identifier: answered if the sender waits. */
-static void receive_stray(const struct lb_cm_msg *msg)
+void lb_cm_link_receive(struct lb_cm_id *id, const struct lb_cm_msg *msg)
 {
-	struct lb_cm_msg drep = {
-		.type = LB_CM_MSG_DREP,
-		.from = msg->to,
-		.to = msg->from,
-	};
-
-	if (msg->type == LB_CM_MSG_REP)
-		lb_cm_link_refuse(msg, LB_CM_REJ_COMM_ID);
-	else if (msg->type == LB_CM_MSG_DREQ)
-		transmit(&drep);
-}
-
-/* Is id still there, and the sender the peer of its connection? */
-static bool is_for(const struct lb_cm_id *id, const struct lb_cm_msg *msg)
-{
-	if (!id || id->state == LB_CM_GONE)
-		return false;
-	return !id->peer || !msg->from || id->peer == msg->from;
-}
-
-static void receive(const struct lb_cm_msg *msg)
-{
-	struct lb_cm_id *id = msg->to ? lb_cm_id_find(msg->to) : NULL;
-
-	if (msg->type == LB_CM_MSG_REQ) {
-		lb_cm_request_receive(msg);
-		return;
-	}
-	if (!is_for(id, msg)) {
-		receive_stray(msg);
-		return;
-	}
 	if (lb_cm_id_is_ud(id) && msg->type == LB_CM_MSG_REP) {
 		receive_ud_rep(id, msg);
 		return;
@@ -353,16 +227,16 @@ static void receive(const struct lb_cm_msg *msg)
 void lb_cm_link_connect(struct lb_cm_id *id, struct lb_cm_msg *req)
 {
 	id->link = LB_CM_LINK_REQ_SENT;
-	lb_cm_timer_start(id, LB_CM_TIMER_ANSWER);
-	if (!send_msg(id, req))
+	lb_cm_timer_start(id, LB_CM_TIMER_ANSWER, timeout);
+	if (!lb_cm_wire_post(id, req))
 		tell_unreachable(id);
 }
 
 /* Of datagrams: that was all. */
 static void reply_ud(struct lb_cm_id *id, struct lb_cm_msg *rep)
 {
-	if (!send_msg(id, rep))
-		send_reject(id, LB_CM_REJ_TIMEOUT);
+	if (!lb_cm_wire_post(id, rep))
+		lb_cm_wire_reject(id, LB_CM_REJ_TIMEOUT);
 	go_idle(id);
 	id->quiet = false;
 }
@@ -377,8 +251,8 @@ int lb_cm_link_reply(struct lb_cm_id *id, struct lb_cm_msg *rep)
 	}
 	id->link = LB_CM_LINK_REP_SENT;
 	id->quiet = false;
-	lb_cm_timer_start(id, LB_CM_TIMER_ANSWER);
-	if (!send_msg(id, rep))
+	lb_cm_timer_start(id, LB_CM_TIMER_ANSWER, timeout);
+	if (!lb_cm_wire_post(id, rep))
 		tell_unreachable(id);
 	return 0;
 }
@@ -388,7 +262,7 @@ int lb_cm_link_ready(struct lb_cm_id *id)
 	if (id->link != LB_CM_LINK_REP_RCVD)
 		return EINVAL;
 	id->link = LB_CM_LINK_ESTABLISHED;
-	lb_cm_link_send(id, LB_CM_MSG_RTU);
+	lb_cm_wire_send(id, LB_CM_MSG_RTU);
 	return 0;
 }
 
@@ -412,7 +286,7 @@ int lb_cm_link_reject(struct lb_cm_id *id, int reason, const void *data,
 	rej.to = id->peer;
 	go_idle(id);
 	if (rej.to)
-		send_msg(id, &rej);
+		lb_cm_wire_post(id, &rej);
 	if (linger)
 		go_timewait(id);
 	return 0;
@@ -422,11 +296,11 @@ void lb_cm_link_disconnect(struct lb_cm_id *id)
 {
 	if (id->link == LB_CM_LINK_ESTABLISHED) {
 		id->link = LB_CM_LINK_DREQ_SENT;
-		lb_cm_timer_start(id, LB_CM_TIMER_DREQ);
-		if (!lb_cm_link_send(id, LB_CM_MSG_DREQ))
+		lb_cm_timer_start(id, LB_CM_TIMER_DREQ, timeout);
+		if (!lb_cm_wire_send(id, LB_CM_MSG_DREQ))
 			dreq_unanswered(id);
 	} else if (id->link == LB_CM_LINK_DREQ_RCVD) {
-		lb_cm_link_send(id, LB_CM_MSG_DREP);
+		lb_cm_wire_send(id, LB_CM_MSG_DREP);
 		go_timewait(id);
 	}
 }
@@ -439,22 +313,21 @@ void lb_cm_link_break(struct lb_cm_id *id)
 	id->link = LB_CM_LINK_NONE;
 	switch (link) {
 	case LB_CM_LINK_REQ_SENT:
-		send_reject(id, LB_CM_REJ_TIMEOUT);
+		lb_cm_wire_reject(id, LB_CM_REJ_TIMEOUT);
 		break;
 	case LB_CM_LINK_REQ_RCVD:
 	case LB_CM_LINK_REP_SENT:
 	case LB_CM_LINK_REP_RCVD:
-		send_reject(id, LB_CM_REJ_CONSUMER);
+		lb_cm_wire_reject(id, LB_CM_REJ_CONSUMER);
 		break;
 	case LB_CM_LINK_ESTABLISHED:
-		lb_cm_link_send(id, LB_CM_MSG_DREQ);
+		lb_cm_wire_send(id, LB_CM_MSG_DREQ);
 		break;
 	case LB_CM_LINK_DREQ_RCVD:
-		lb_cm_link_send(id, LB_CM_MSG_DREP);
+		lb_cm_wire_send(id, LB_CM_MSG_DREP);
 		break;
 	default:
 		break;
 	}
 	id->peer = 0;
-	lb_cm_request_refuse_waiting(id);
 }

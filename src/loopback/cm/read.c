@@ -9,12 +9,78 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "base/hook.h"
+#include "base/list.h"
 #include "cm/cm.h"
 #include "fault/fault.h"
 #include "rpma_loopback.h"
+
+/* ---- an event is taken from its channel ------------------------------------ */
+
+/* [lock] */
+static struct lb_cm_event *first_event(const struct lb_cm_channel *ch)
+{
+	if (lb_list_is_empty(&ch->events))
+		return NULL;
+	return lb_entry(ch->events.next, struct lb_cm_event, node);
+}
+
+static bool has_event(void *arg)
+{
+	const struct lb_cm_channel *ch = arg;
+	bool has;
+
+	lb_cm_lock();
+	has = !lb_list_is_empty(&ch->events);
+	lb_cm_unlock();
+	return has;
+}
+
+/* The next event, which the caller must acknowledge; NULL: none any more. */
+static struct lb_cm_event *take_event(struct lb_cm_channel *ch)
+{
+	struct lb_cm_event *event;
+
+	lb_cm_lock();
+	event = first_event(ch);
+	if (event) {
+		lb_list_del(&event->node);
+		lb_list_del(&event->unread_node);
+		lb_list_push(&event->owner->unacked, &event->node);
+		event->from = ch;
+		event->reader = pthread_self();
+		if (event->child) {
+			lb_cm_id_set_channel(event->child, ch);
+			event->owner->unread_requests--;
+			lb_cm_request_readmit(event->owner);
+		}
+	}
+	lb_cm_unlock();
+	lb_cm_flush();
+	return event;
+}
+
+static struct lb_cm_event *take_next(struct lb_cm_channel *ch)
+{
+	struct lb_cm_event *event;
+	uint64_t unit;
+
+	do {
+		if (!(fcntl(ch->ch.fd, F_GETFL) & O_NONBLOCK))
+			lb_block(has_event, ch);
+		if (read(ch->ch.fd, &unit, sizeof(unit)) < 0)
+			return NULL;
+		event = take_event(ch);
+	} while (!event);
+	return event;
+}
+
+/* ---- what librdmacm does with it ------------------------------------------- */
 
 /* The new identifier inherits from the one that listens. */
 static int announce_child(struct lb_cm_event *event)
@@ -28,8 +94,8 @@ static int announce_child(struct lb_cm_event *event)
 	event->ev.id = &child->id;
 	if (lb_cm_id_is_sync(listener) && lb_cm_id_migrate(child, NULL))
 		return -1;
-	lb_cm_addr_publish(child);
-	lb_cm_route_publish(child);
+	lb_cm_publish_addr(child);
+	lb_cm_publish_route(child);
 	return 0;
 }
 
@@ -83,6 +149,21 @@ static void read_response(struct lb_cm_event *event)
 	lb_cm_unlock();
 }
 
+/* A MULTICAST_JOIN is read: it becomes an error if the QP cannot join. */
+static void read_join(struct lb_cm_event *event)
+{
+	struct lb_cm_group *group = event->group;
+	struct ibv_qp *qp = event->owner->id.qp;
+
+	if (!group)
+		return; /* raised by a test */
+	event->ev.param.ud.private_data = group->context;
+	if (!qp || group->send_only || !ibv_attach_mcast(qp, &group->gid, 0))
+		return;
+	event->ev.event = RDMA_CM_EVENT_MULTICAST_ERROR;
+	event->ev.status = -1;
+}
+
 /* false: the application does not see this event */
 static bool read_event(struct lb_cm_event *event)
 {
@@ -92,16 +173,16 @@ static bool read_event(struct lb_cm_event *event)
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		return !announce_child(event);
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		lb_cm_addr_publish(id);
+		lb_cm_publish_addr(id);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		lb_cm_route_publish(id);
+		lb_cm_publish_route(id);
 		break;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 		read_response(event);
 		break;
 	case RDMA_CM_EVENT_MULTICAST_JOIN:
-		lb_cm_group_read(event);
+		read_join(event);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
 		if (has_failed(id))
@@ -125,12 +206,12 @@ static void discard(struct lb_cm_event *event)
 		lb_cm_id_destroy(child);
 }
 
-struct rdma_cm_event *lb_cm_event_get(struct lb_cm_channel *ch)
+struct rdma_cm_event *lb_cm_read(struct lb_cm_channel *ch)
 {
 	struct lb_cm_event *event;
 
 	for (;;) {
-		event = lb_cm_channel_read(ch);
+		event = take_next(ch);
 		if (!event)
 			return NULL;
 		if (read_event(event))
@@ -139,7 +220,7 @@ struct rdma_cm_event *lb_cm_event_get(struct lb_cm_channel *ch)
 	}
 }
 
-int lb_cm_complete(struct lb_cm_id *id)
+int lb_cm_read_sync(struct lb_cm_id *id)
 {
 	const struct rdma_cm_event *ev;
 
@@ -147,7 +228,7 @@ int lb_cm_complete(struct lb_cm_id *id)
 		return 0;
 	if (id->id.event)
 		lb_cm_event_ack(id->id.event);
-	id->id.event = lb_cm_event_get(lb_cm_channel_of(id->id.channel));
+	id->id.event = lb_cm_read(lb_cm_channel_of(id->id.channel));
 	ev = id->id.event;
 	if (!ev)
 		return -1;
@@ -168,7 +249,7 @@ LB_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
 	if (err || !ch || !event)
 		return lb_cm_err(err ? err : EINVAL);
 	lb_hook(RPMA_LOOPBACK_CM_CALL, channel);
-	got = lb_cm_event_get(ch);
+	got = lb_cm_read(ch);
 	if (got)
 		*event = got;
 	return lb_cm_leave(channel, got ? 0 : -1);

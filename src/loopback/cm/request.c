@@ -65,8 +65,7 @@ static bool admit(struct lb_cm_id *listener, const struct lb_cm_msg *req)
 		listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0, req->priv,
 		lb_cm_id_is_ud(child) ? LB_CM_UD_REQ_PRIV : LB_CM_REQ_PRIV);
 	if (!event) {
-		child->peer = 0;
-		lb_cm_id_retire(child);
+		lb_cm_id_remove(child);
 		lb_cm_id_delete(child);
 		return false;
 	}
@@ -74,7 +73,7 @@ static bool admit(struct lb_cm_id *listener, const struct lb_cm_msg *req)
 	if (!lb_cm_id_is_ud(child))
 		lb_cm_event_set_params(event, &req->params);
 	listener->unread_requests++;
-	lb_cm_link_send(child, LB_CM_MSG_MRA);
+	lb_cm_wire_send(child, LB_CM_MSG_MRA);
 	return true;
 }
 
@@ -131,7 +130,7 @@ void lb_cm_request_refuse_waiting(struct lb_cm_id *listener)
 
 	while ((w = first_waiting(listener))) {
 		lb_list_del(&w->node);
-		lb_cm_link_refuse(&w->req, LB_CM_REJ_NO_LISTENER);
+		lb_cm_wire_refuse(&w->req, LB_CM_REJ_NO_LISTENER);
 		free(w);
 	}
 	listener->nwaiting = 0;
@@ -165,10 +164,10 @@ void lb_cm_request_receive(const struct lb_cm_msg *req)
 	if (!listener)
 		log_nobody(req);
 	if (!listener || !lb_device_at(req->dst_dev))
-		lb_cm_link_refuse(req, LB_CM_REJ_NO_LISTENER);
+		lb_cm_wire_refuse(req, LB_CM_REJ_NO_LISTENER);
 	else if (listener->ps == RDMA_PS_IB &&
 		 listener->id.qp_type != req->qp_type)
-		lb_cm_link_refuse(req, LB_CM_REJ_CONSUMER);
+		lb_cm_wire_refuse(req, LB_CM_REJ_CONSUMER);
 	else if (!is_wanted(req))
 		return;
 	else if (listener->unread_requests >= listener->backlog)

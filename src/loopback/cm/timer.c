@@ -66,7 +66,7 @@ static void job(void *arg)
 	armed[kind] = false;
 	while ((id = first_of(kind)) && id->deadline <= now) {
 		lb_list_del(&id->timer_node);
-		lb_cm_link_timeout(id);
+		id->on_timer(id);
 	}
 	arm(kind, now);
 	lb_cm_unlock();
@@ -86,15 +86,17 @@ void lb_cm_timer_stop(struct lb_cm_id *id)
 static void start_scheduled(struct lb_cm_id *id)
 {
 	if (id->timer == LB_CM_TIMER_TIMEWAIT)
-		lb_cm_link_timeout(id);
+		id->on_timer(id);
 }
 
-void lb_cm_timer_start(struct lb_cm_id *id, enum lb_cm_timer kind)
+void lb_cm_timer_start(struct lb_cm_id *id, enum lb_cm_timer kind,
+		       void (*fn)(struct lb_cm_id *id))
 {
 	uint64_t now = lb_now();
 
 	lb_cm_timer_stop(id);
 	id->timer = kind;
+	id->on_timer = fn;
 	if (lb_hook_is_scheduled()) {
 		start_scheduled(id);
 		return;

@@ -169,7 +169,7 @@ static int set_operation(struct lb_wqe *wqe, const struct ibv_send_wr *wr,
 	}
 }
 
-int lb_sq_enqueue(struct lb_qp *qp, const struct ibv_send_wr *wr)
+static int enqueue(struct lb_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct lb_wqe *wqe;
 	int err;
@@ -220,7 +220,7 @@ int lb_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr,
 	lb_lock_get(&qp->sq_lock);
 	err = check_state(qp);
 	for (; wr && !err; wr = wr->next) {
-		err = lb_sq_enqueue(qp, wr);
+		err = enqueue(qp, wr);
 		if (err)
 			break;
 	}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * retire.c -- identifiers end, those of a channel that goes away too. Any
+ * thread.
+ */
+
+#include "base/base.h"
+#include "base/hook.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "cm/cm.h"
+#include "rpma_loopback.h"
+
+void lb_cm_id_retire(struct lb_cm_id *id)
+{
+	struct lb_cm_id *child;
+
+	lb_cm_link_break(id);
+	lb_cm_request_refuse_waiting(id);
+	lb_list_del(&id->bind_node);
+	while (lb_cm_event_drop_first(id, &child)) {
+		if (!child)
+			continue;
+		/* a request that will not be read: refuse it */
+		lb_cm_id_retire(child);
+		lb_cm_id_delete(child);
+	}
+	lb_cm_id_remove(id);
+	id->state = LB_CM_GONE;
+	lb_cm_id_set_channel(id, NULL);
+}
+
+/* [lock] Identifiers of a closed channel live on without connection. */
+static void orphan_ids(const struct lb_cm_channel *ch)
+{
+	struct lb_cm_id *id;
+	uint32_t cursor = 0;
+
+	while (ch->nids && (id = lb_cm_id_walk(&cursor)))
+		if (id->channel == ch)
+			lb_cm_id_retire(id);
+}
+
+void lb_cm_channel_delete(struct lb_cm_channel *ch)
+{
+	if (!ch)
+		return;
+	lb_cm_lock();
+	orphan_ids(ch);
+	lb_cm_unlock();
+	lb_cm_flush();
+	lb_cm_channel_free(ch);
+}
+
+LB_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	struct lb_cm_channel *ch = lb_cm_channel_of(channel);
+
+	if (!ch) {
+		lb_misuse("rdma_destroy_event_channel: not a channel");
+		return;
+	}
+	lb_hook(RPMA_LOOPBACK_CM_CALL, channel);
+	lb_cm_channel_delete(ch);
+	lb_hook(RPMA_LOOPBACK_CM_CALL_DONE, channel);
+}
