@@ -30,7 +30,7 @@ static void again_job(void *arg)
 
 static int later(struct lb_qp *qp, uint64_t delay_ns)
 {
-	/* a slot is never freed: the queue pair that has it then is looked at */
+	/* a slot is never freed: whichever queue pair has it then */
 	return lb_service_post(again_job, qp, delay_ns);
 }
 
