@@ -127,7 +127,7 @@ static bool may_retry(struct lb_qp *qp)
 	if (!qp->attr.timeout)
 		return true;
 	qp->stats.retries++;
-	if (!x->retry_left || x->claimed)
+	if (!x->retry_left || x->accepted)
 		return false;
 	x->retry_left--;
 	return true;

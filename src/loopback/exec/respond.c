@@ -169,13 +169,13 @@ int lb_respond_complete(struct lb_work *w)
 static int move_slice(struct lb_work *w, const struct lb_span *dst,
 		      const struct lb_span *src, uint64_t total)
 {
-	struct lb_exec *x = &w->qp->exec;
-	uint64_t n = lb_move_slice(dst, src, total, x->done, w->budget);
+	struct lb_resp *resp = &w->peer->resp;
+	uint64_t n = lb_move_slice(dst, src, total, resp->done, w->budget);
 
-	x->done += n;
+	resp->done += n;
 	w->budget -= n < w->budget ? n : w->budget;
 	w->qp->stats.bytes += n;
-	return x->done == total ? LB_EXEC_OK : LB_EXEC_AGAIN;
+	return resp->done == total ? LB_EXEC_OK : LB_EXEC_AGAIN;
 }
 
 static int respond_send(struct lb_work *w)
@@ -291,22 +291,10 @@ static int respond_atomic(struct lb_work *w)
 	return LB_EXEC_OK;
 }
 
-int lb_respond(struct lb_work *w)
+static int respond(struct lb_work *w)
 {
-	struct lb_exec *x = &w->qp->exec;
 	int ret;
 
-	if (!is_answering(w))
-		return LB_EXEC_SILENT;
-	if (x->claimed && x->epoch != w->peer->resp.epoch)
-		return LB_EXEC_SILENT; /* it was reset or broke in between */
-	if (!x->claimed) {
-		note_first_message(w->peer);
-		if (takes_receive(w->wqe) && !lb_respond_take(w))
-			return LB_EXEC_RNR;
-		x->claimed = true;
-		x->epoch = w->peer->resp.epoch;
-	}
 	switch (w->wqe->opcode) {
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
@@ -329,5 +317,38 @@ int lb_respond(struct lb_work *w)
 		ret = invalidate(w);
 	if (ret == LB_EXEC_OK && takes_receive(w->wqe))
 		ret = lb_respond_complete(w);
+	return ret;
+}
+
+/* Begin with the request: LB_EXEC_OK or LB_EXEC_RNR. */
+static int begin(struct lb_work *w)
+{
+	struct lb_resp *resp = &w->peer->resp;
+
+	note_first_message(w->peer);
+	if (takes_receive(w->wqe) && !lb_respond_take(w))
+		return LB_EXEC_RNR;
+	w->qp->exec.accepted = true;
+	resp->is_working = true;
+	resp->done = 0;
+	return LB_EXEC_OK;
+}
+
+int lb_respond(struct lb_work *w)
+{
+	struct lb_resp *resp = &w->peer->resp;
+	int ret = LB_EXEC_OK;
+
+	if (!is_answering(w))
+		return LB_EXEC_SILENT;
+	if (!w->qp->exec.accepted)
+		ret = begin(w);
+	else if (!resp->is_working)
+		return LB_EXEC_SILENT; /* it was reset or broke in between */
+	if (ret != LB_EXEC_OK)
+		return ret;
+	ret = respond(w);
+	if (ret != LB_EXEC_AGAIN)
+		resp->is_working = false;
 	return ret;
 }

@@ -67,7 +67,8 @@ void lb_rq_flush(struct lb_run *run, struct lb_qp *qp)
 	struct lb_rqe *rqe;
 	uint32_t pos;
 
-	resp->epoch++; /* takes the receive from the thread that fills it */
+	/* takes the receive from the thread that fills it */
+	resp->is_working = false;
 	if (resp->busy) {
 		resp->busy = false;
 		resp->flushed++;

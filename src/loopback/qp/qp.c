@@ -159,7 +159,7 @@ void lb_qp_reset(struct lb_qp *qp)
 	memset(&qp->exec, 0, sizeof(qp->exec));
 	qp->sq_drained_wanted = false;
 	lb_rq_reset(&qp->rq);
-	qp->resp.epoch++;
+	qp->resp.is_working = false;
 	qp->resp.busy = false;
 	qp->resp.comm_est = false;
 	qp->resp.last_wqe = false;

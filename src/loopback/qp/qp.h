@@ -32,14 +32,15 @@
 #include "qp/wqe.h"
 #include "rpma_loopback.h"
 
-/* How far the oldest work request is. Under sq.lock. */
+/*
+ * How far the requester is with the oldest work request; how much of it is done
+ * is for the peer's responder to know. Under sq.lock.
+ */
 struct lb_exec {
-	bool begun;   /* the fields below are valid */
-	bool claimed; /* the peer's responder works for it */
-	bool silent;  /* the peer has not answered the last attempt */
+	bool begun;    /* the fields below are valid */
+	bool accepted; /* the peer's responder has begun with it */
+	bool silent;   /* the peer has not answered the last attempt */
 	struct lb_wr_fault fault;
-	uint32_t epoch; /* of the peer's responder when claimed */
-	uint64_t done;	/* bytes moved */
 	uint32_t rnr_left;
 	uint32_t retry_left;
 	uint64_t wait_until; /* nanoseconds of lb_now(); 0: not waiting */

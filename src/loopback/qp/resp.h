@@ -2,7 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * resp.h -- the receive that a responder is filling.
+ * resp.h -- the responder of a queue pair: how far it is with the request that it
+ * answers, and the receive that it is filling.
  */
 
 #ifndef LB_QP_RESP_H
@@ -16,12 +17,17 @@
 #include "object/limits.h"
 #include "qp/rq.h"
 
-/* The receive that the responder is filling. Under rq.pop. */
+/*
+ * Under rq.pop. A responder has one requester, the one that it is connected to,
+ * which has one request under way; a reset or an error takes the work away, and
+ * the requester finds the responder without it.
+ */
 struct lb_resp {
-	uint32_t epoch; /* grows when the responder loses its work */
-	bool busy;	/* rqe is taken and not completed */
-	bool comm_est;	/* said that the first message came */
-	bool last_wqe;	/* said LAST_WQE_REACHED */
+	bool is_working; /* a request was begun, and is not at its end */
+	bool busy;	 /* the receive below is taken and not completed */
+	bool comm_est;	 /* said that the first message came */
+	bool last_wqe;	 /* said LAST_WQE_REACHED */
+	uint64_t done;	 /* bytes moved of the request */
 	uint32_t pos;
 	uint32_t nsge;
 	uint64_t wr_id;
