@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * advance.c -- a position that only grows: what of a ring may be used again. Any
- * thread.
+ * advance.c -- a position that only grows: what of a ring may be used again.
+ * Any thread.
  */
 
 #include "base/advance.h"

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * fd.c -- an eventfd that counts events, one unit each: what completion channels
- * and contexts let applications wait for. Any thread.
+ * fd.c -- an eventfd that counts events, one unit each: what completion
+ * channels and contexts let applications wait for. Any thread.
  */
 
 #include "base/fd.h"

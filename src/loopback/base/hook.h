@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * hook.h -- the points where a test, or the scheduler, has its say. Called with no
- * lock held.
+ * hook.h -- the points where a test, or the scheduler, has its say. Called with
+ * no lock held.
  */
 
 #ifndef LB_BASE_HOOK_H

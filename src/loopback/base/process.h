@@ -4,7 +4,8 @@
 /*
  * process.h -- the state of the process that every room shares.
  *
- * Lock order of the device (take only downwards, never two of one line at a time):
+ * Lock order of the device (take only downwards, never two of one line at a
+ * time):
  *   1 lb.big         tables, reference counts, create and destroy
  *   2 sq.lock        of one QP: its send queue, and the right to execute it
  *   3 rq.pop         of one QP: its responder, and taking from its RQ
@@ -27,9 +28,9 @@
 
 struct lb_globals {
 	pthread_mutex_t big;
-	_Atomic int mode;	/* enum rpma_loopback_mode */
-	_Atomic int strict;	/* enum rpma_loopback_strict */
-	_Atomic int log;	/* 0 silent, 1 faults and misuse, 2 objects */
+	_Atomic int mode;   /* enum rpma_loopback_mode */
+	_Atomic int strict; /* enum rpma_loopback_strict */
+	_Atomic int log;    /* 0 silent, 1 faults and misuse, 2 objects */
 	_Atomic uint64_t seed;
 };
 

@@ -295,7 +295,7 @@ void lb_cm_addr_set_port(struct sockaddr_storage *ss, in_port_t port);
 void lb_cm_addr_to_gid(const struct sockaddr *sa, union ibv_gid *gid);
 bool lb_cm_addr_is_multicast(const struct sockaddr *sa);
 
-/* ---- publish.c, resolve.c ------------------------------------------------- */
+/* ---- publish.c, resolve.c ------------------------------------------------ */
 
 /* Tell the application what has been found out about its identifier. */
 void lb_cm_publish_addr(struct lb_cm_id *id);
@@ -312,7 +312,7 @@ int lb_cm_port_listen(struct lb_cm_id *id);
 struct lb_cm_id *lb_cm_port_listener(enum rdma_port_space ps,
 				     const struct sockaddr_storage *dst);
 
-/* ---- table.c -------------------------------------------------------------- */
+/* ---- table.c ------------------------------------------------------------- */
 
 void lb_cm_lock(void);
 void lb_cm_unlock(void);
@@ -341,7 +341,7 @@ int lb_cm_leave(const void *object, int ret);
 /* Errno of a call that id's state does not allow. [lock] */
 int lb_cm_id_state_errno(const struct lb_cm_id *id);
 
-/* ---- retire.c, id.c, start.c ---------------------------------------------- */
+/* ---- retire.c, id.c, start.c --------------------------------------------- */
 
 /* [lock] no message, event or timer reaches it from now on */
 void lb_cm_id_retire(struct lb_cm_id *id);
@@ -382,8 +382,8 @@ void lb_cm_event_set_ud(struct lb_cm_event *event, const union ibv_gid *gid,
 /* Deliver what has been made, with the hooks around it. No lock. */
 void lb_cm_flush(void);
 /*
- * [lock] Drop the first unread one; *child is the identifier of the request that
- * it was, or NULL. false: there is none.
+ * [lock] Drop the first unread one; *child is the identifier of the request
+ * that it was, or NULL. false: there is none.
  */
 bool lb_cm_event_drop_first(struct lb_cm_id *id, struct lb_cm_id **child);
 /* [lock] unread ones of this group */
@@ -399,20 +399,21 @@ void lb_cm_event_wait_acked(struct lb_cm_id *id,
 void lb_cm_event_wait_group(struct lb_cm_id *id,
 			    const struct lb_cm_group *group);
 
-/* ---- read.c ---------------------------------------------------------------- */
+/* ---- read.c -------------------------------------------------------------- */
 
 /* Wait for an event, as the channel's O_NONBLOCK says; NULL with errno. */
 struct rdma_cm_event *lb_cm_read(struct lb_cm_channel *ch);
 /* A synchronous call ends with the event that it waits for here. */
 int lb_cm_read_sync(struct lb_cm_id *id);
 
-/* ---- wire.c: messages; all [lock] ------------------------------------------ */
+/* ---- wire.c: messages; all [lock] ---------------------------------------- */
 
 /* Where messages arrive. */
 void lb_cm_wire_attach(void (*fn)(const struct lb_cm_msg *msg));
 /* All of these: false: it is lost, and nothing will come back. */
 bool lb_cm_wire_transmit(const struct lb_cm_msg *msg);
-bool lb_cm_wire_post(struct lb_cm_id *id, struct lb_cm_msg *msg); /* to its peer */
+/* To the peer of id. */
+bool lb_cm_wire_post(struct lb_cm_id *id, struct lb_cm_msg *msg);
 bool lb_cm_wire_send(struct lb_cm_id *id, enum lb_cm_msg_type type);
 /* To the peer, if there is one. */
 void lb_cm_wire_reject(struct lb_cm_id *id, int reason);

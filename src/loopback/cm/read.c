@@ -20,7 +20,7 @@
 #include "fault/fault.h"
 #include "rpma_loopback.h"
 
-/* ---- an event is taken from its channel ------------------------------------ */
+/* ---- an event is taken from its channel ---------------------------------- */
 
 /* [lock] */
 static struct lb_cm_event *first_event(const struct lb_cm_channel *ch)
@@ -80,7 +80,7 @@ static struct lb_cm_event *take_next(struct lb_cm_channel *ch)
 	return event;
 }
 
-/* ---- what librdmacm does with it ------------------------------------------- */
+/* ---- what librdmacm does with it ----------------------------------------- */
 
 /* The new identifier inherits from the one that listens. */
 static int announce_child(struct lb_cm_event *event)

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * removal.c -- a device is removed from under its identifiers. Run by the thread
- * that removes it.
+ * removal.c -- a device is removed from under its identifiers. Run by the
+ * thread that removes it.
  */
 
 #include "base/list.h"

@@ -136,8 +136,8 @@ void lb_cm_id_remove(struct lb_cm_id *id)
 static void free_groups(struct lb_cm_id *id)
 {
 	while (!lb_list_is_empty(&id->groups)) {
-		struct lb_cm_group *group = lb_entry(id->groups.next,
-						     struct lb_cm_group, node);
+		struct lb_cm_group *group =
+			lb_entry(id->groups.next, struct lb_cm_group, node);
 
 		lb_list_del(&group->node);
 		free(group);

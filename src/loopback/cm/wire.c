@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * wire.c -- messages from one identifier to another, as the fault rules let them
- * pass. Only this file knows that both are in one process. Everything is under
- * the lock.
+ * wire.c -- messages from one identifier to another, as the fault rules let
+ * them pass. Only this file knows that both are in one process. Everything is
+ * under the lock.
  */
 
 #include <stdlib.h>

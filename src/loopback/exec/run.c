@@ -4,8 +4,8 @@
 /*
  * run.c -- send queues are executed: by the thread that posts, by the progress
  * thread, or by the service thread when a wait is over; and what such a thread
- * put off until it holds no lock, send queues to flush or to continue and events
- * for completion channels.
+ * put off until it holds no lock, send queues to flush or to continue and
+ * events for completion channels.
  */
 
 #include "exec/run.h"

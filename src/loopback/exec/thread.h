@@ -16,8 +16,8 @@
 struct lb_qp;
 
 /*
- * Have fn(qp, budget) called for slices of random size, until it does not add qp
- * again.
+ * Have fn(qp, budget) called for slices of random size, until it does not add
+ * qp again.
  */
 void lb_thread_add(struct lb_qp *qp,
 		   void (*fn)(struct lb_qp *qp, uint64_t budget));

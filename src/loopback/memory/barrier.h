@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * barrier.h -- a thread that executes may hold keys: one that takes keys away waits
- * for those.
+ * barrier.h -- a thread that executes may hold keys: one that takes keys away
+ * waits for those.
  */
 
 #ifndef LB_MEMORY_BARRIER_H

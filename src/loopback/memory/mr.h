@@ -67,8 +67,8 @@ struct lb_mr_user {
 	uint64_t order; /* of its creation */
 };
 /*
- * Access by a peer of user. *window is the row of a window, whose lock is held then
- * until lb_mr_done(), else NULL.
+ * Access by a peer of user. *window is the row of a window, whose lock is held
+ * then until lb_mr_done(), else NULL.
  */
 int lb_mr_remote(uint32_t rkey, uint64_t addr, uint64_t len, uint32_t access,
 		 const struct lb_mr_user *user, uint8_t **mem,

@@ -39,8 +39,8 @@ void lb_sq_flush(struct lb_run *run, struct lb_qp *qp)
 {
 	for (; qp->sq_exec != qp->sq_tail; qp->sq_exec++) {
 		flush_one(run, qp, qp->send_cq,
-			  lb_sq_slot(qp, qp->sq_exec)->wr_id,
-			  &qp->sq_freed, qp->sq_exec);
+			  lb_sq_slot(qp, qp->sq_exec)->wr_id, &qp->sq_freed,
+			  qp->sq_exec);
 		qp->stats.flushed++;
 	}
 	memset(&qp->exec, 0, sizeof(qp->exec));

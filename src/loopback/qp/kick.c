@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * kick.c -- the queue pairs whose send queues a thread has to look after, once it
- * holds no lock. They are two, or more of a message to many; the rest is done by
- * the service thread.
+ * kick.c -- the queue pairs whose send queues a thread has to look after, once
+ * it holds no lock. They are two, or more of a message to many; the rest is
+ * done by the service thread.
  */
 
 #include "qp/kick.h"

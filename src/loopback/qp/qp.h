@@ -4,10 +4,10 @@
 /*
  * qp.h -- queue pairs.
  *
- * struct lb_qp never returns to malloc: a pointer to one may be kept by anybody, but
- * means something only after its lock is held and its number compared. The handle
- * that the application has (struct lb_qp_handle) does return, so that a sanitizer
- * sees its late use.
+ * struct lb_qp never returns to malloc: a pointer to one may be kept by
+ * anybody, but means something only after its lock is held and its number
+ * compared. The handle that the application has (struct lb_qp_handle) does
+ * return, so that a sanitizer sees its late use.
  */
 
 #ifndef LB_QP_QP_H

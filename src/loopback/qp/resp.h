@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * resp.h -- the responder of a queue pair: how far it is with the request that it
- * answers, and the receive that it is filling.
+ * resp.h -- the responder of a queue pair: how far it is with the request that
+ * it answers, and the receive that it is filling.
  */
 
 #ifndef LB_QP_RESP_H
