@@ -1173,5 +1173,6 @@ RPMA_RT_MUST_CHECK int rpma_rt_srq_post_recv(struct rpma_rt_srq *srq,
 #endif
 
 #include <rpma_rt_inline.h>
+#include <rpma_rt_shard.h>
 
 #endif /* RPMA_RT_H */

@@ -105,6 +105,22 @@ static const struct rpma_rt_pool_cfg pool_init = RPMA_RT_POOL_CFG_INIT;
 static const struct rt_cfg_type pool = {"rpma_rt_pool_cfg", pool_fields,
 					&pool_init, sizeof(pool_init), 64};
 
+static const struct rt_cfg_field shards_fields[] = {
+	POWER(rpma_rt_shards_cfg, lane_size, 2, 65536),
+	RANGE(rpma_rt_shards_cfg, spin_us, 0, 1000000),
+	RANGE(rpma_rt_shards_cfg, arg_count, 0, RPMA_RT_MAX_POLLERS),
+	NEEDED(rpma_rt_shards_cfg, item_fn),
+	NEEDED(rpma_rt_shards_cfg, message_fn),
+	ANY(rpma_rt_shards_cfg, args),
+	ANY(rpma_rt_shards_cfg, queue),
+	ZERO(rpma_rt_shards_cfg, reserved),
+	END,
+};
+static const struct rpma_rt_shards_cfg shards_init = RPMA_RT_SHARDS_CFG_INIT;
+static const struct rt_cfg_type shards = {"rpma_rt_shards_cfg", shards_fields,
+					  &shards_init, sizeof(shards_init),
+					  80};
+
 /* a code of InfiniBand */
 #define CODE_MAX 31
 
@@ -380,6 +396,29 @@ int rt_cfg_read_pool(const struct rpma_rt_pool_cfg *given,
 	int ret = rt_cfg_read(&pool, given, cfg);
 
 	return ret ? ret : check_name(&pool, cfg->name);
+}
+
+int rpma_rt_shards_cfg_init(struct rpma_rt_shards_cfg *cfg, size_t size)
+{
+	return rt_cfg_init(&shards, cfg, size);
+}
+
+int rt_cfg_read_shards(const struct rpma_rt_shards_cfg *given, uint32_t pollers,
+		       struct rpma_rt_shards_cfg *cfg)
+{
+	int ret = rt_cfg_read(&shards, given, cfg);
+
+	if (ret)
+		return ret;
+	if ((cfg->args == NULL) != (cfg->arg_count == 0)) {
+		RT_LOG_ERROR("%s.args and arg_count: one is 0, not the other",
+			     shards.name);
+		return RPMA_E_INVAL;
+	}
+	if (cfg->args != NULL && cfg->arg_count != pollers)
+		return rt_cfg_refuse(shards.name, "arg_count", cfg->arg_count,
+				     pollers, pollers);
+	return 0;
 }
 
 int rpma_rt_srq_cfg_init(struct rpma_rt_srq_cfg *cfg, size_t size)

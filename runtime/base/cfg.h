@@ -60,6 +60,8 @@ int rt_cfg_read_runtime(const struct rpma_rt_cfg *given,
 			struct rpma_rt_cfg *cfg);
 int rt_cfg_read_queue(const struct rpma_rt_queue_cfg *given,
 		      struct rpma_rt_queue_cfg *cfg);
+int rt_cfg_read_shards(const struct rpma_rt_shards_cfg *given, uint32_t pollers,
+		       struct rpma_rt_shards_cfg *cfg);
 int rt_cfg_read_pool(const struct rpma_rt_pool_cfg *given,
 		     struct rpma_rt_pool_cfg *cfg);
 int rt_cfg_read_srq(const struct rpma_rt_srq_cfg *given, uint32_t pollers,

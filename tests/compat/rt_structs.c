@@ -149,6 +149,30 @@ AT(rpma_rt_pool_cfg, reserved, 32);
 SIZE(rpma_rt_future, 16);
 AT(rpma_rt_future, opaque, 0);
 
+SIZE(rpma_rt_shards_cfg, 80);
+AT(rpma_rt_shards_cfg, size, 0);
+AT(rpma_rt_shards_cfg, lane_size, 4);
+AT(rpma_rt_shards_cfg, spin_us, 8);
+AT(rpma_rt_shards_cfg, arg_count, 12);
+AT(rpma_rt_shards_cfg, item_fn, 16);
+AT(rpma_rt_shards_cfg, message_fn, 24);
+AT(rpma_rt_shards_cfg, args, 32);
+AT(rpma_rt_shards_cfg, queue, 40);
+AT(rpma_rt_shards_cfg, reserved, 48);
+
+SIZE(rpma_rt_shard_message, 32);
+AT(rpma_rt_shard_message, context, 0);
+AT(rpma_rt_shard_message, words, 8);
+AT(rpma_rt_shard_message, code, 24);
+AT(rpma_rt_shard_message, from, 28);
+AT(rpma_rt_shard_message, kind, 30);
+AT(rpma_rt_shard_message, reserved8, 31);
+
+SIZE(rpma_rt_timer, 64);
+AT(rpma_rt_timer, fn, 0);
+AT(rpma_rt_timer, arg, 8);
+AT(rpma_rt_timer, opaque, 16);
+
 SIZE(rpma_rt_lease, 48);
 AT(rpma_rt_lease, pool, 0);
 AT(rpma_rt_lease, data, 8);

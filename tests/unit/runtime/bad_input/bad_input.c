@@ -32,7 +32,8 @@ static enum rpma_log_level level_of(int error)
 }
 
 static const char *const headers[] = {RPMA_RT_HEADERS "rpma_rt.h",
-				      RPMA_RT_HEADERS "rpma_rt_inline.h", NULL};
+				      RPMA_RT_HEADERS "rpma_rt_inline.h",
+				      RPMA_RT_HEADERS "rpma_rt_shard.h", NULL};
 
 static const char *const refuse_none[] = {
 	/* texts, of any number */
@@ -442,6 +443,8 @@ int main(void)
 		bad_test(srqs),
 		bad_test(pools),
 		bad_test(futures),
+		cmocka_unit_test(configurations_of_shards),
+		cmocka_unit_test(shards),
 		bad_test(waiting_on_a_poller),
 		bad_test(waiting_on_the_event_thread),
 		bad_test(of_before_a_fork),

@@ -30,6 +30,9 @@ union bad_out {
 	struct rpma_rt_pool *pool;
 	struct rpma_rt_lease lease;
 	enum rpma_rt_cancelled cancelled;
+	struct rpma_rt_shards *shards;
+	struct rpma_rt_shard *shard;
+	struct rpma_rt_shard_stats shard_stats;
 	struct rpma_rt_poller_stats poller_stats;
 	struct rpma_rt_queue_stats queue_stats;
 	struct rpma_conn_private_data pdata;
@@ -72,6 +75,10 @@ void making_srqs(void **state);
 void srqs(void **state);
 void pools(void **state);
 void futures(void **state);
+
+/* bad_shard.c */
+void configurations_of_shards(void **state);
+void shards(void **state);
 
 /* bad_place.c */
 void waiting_on_a_poller(void **state);

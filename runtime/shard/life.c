@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * life.c -- a set of shards from new to delete, and what is asked of it in
+ * between. Any thread.
+ */
+
+#include "shard/shard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cfg.h"
+#include "base/context.h"
+#include "base/refuse.h"
+
+/* ---------------------------------------------------------- making --- */
+
+/* Queues that are there are deleted; those that cannot be stay. */
+static int delete_queues(struct rpma_rt_shards *set)
+{
+	uint32_t i;
+	int ret;
+
+	for (i = 0; i < set->count; i++) {
+		ret = rpma_rt_queue_delete(&set->shards[i].queue);
+		if (ret)
+			return ret;
+		set->queues[i] = NULL;
+		set->shards[i].is_queue_over = true;
+	}
+	return 0;
+}
+
+static void free_set(struct rpma_rt_shards *set)
+{
+	uint32_t i;
+
+	for (i = 0; i < set->count * set->count; i++)
+		free(set->lanes[i]);
+	pthread_mutex_destroy(&set->lock);
+	free(set->lanes);
+	free(set->queues);
+	free(set->shards);
+	free(set);
+}
+
+static struct rpma_rt_shards *alloc_set(uint32_t count)
+{
+	struct rpma_rt_shards *set = aligned_alloc(RT_APART, sizeof(*set));
+
+	if (set == NULL)
+		return NULL;
+	memset(set, 0, sizeof(*set));
+	pthread_mutex_init(&set->lock, NULL);
+	set->count = count;
+	set->shards = aligned_alloc(RT_APART, count * sizeof(*set->shards));
+	set->queues = calloc(count, sizeof(*set->queues));
+	set->lanes = calloc((size_t)count * count, sizeof(*set->lanes));
+	if (set->shards == NULL || set->queues == NULL || set->lanes == NULL) {
+		if (set->lanes == NULL)
+			set->count = 0;
+		free_set(set);
+		return NULL;
+	}
+	memset(set->shards, 0, count * sizeof(*set->shards));
+	return set;
+}
+
+static int make_queue(struct rpma_rt_shard *shard,
+		      const struct rpma_rt_shards_cfg *cfg)
+{
+	struct rpma_rt_queue_cfg queue_cfg = RPMA_RT_QUEUE_CFG_INIT;
+	char name[RPMA_RT_NAME_MAX + 1];
+
+	if (cfg->queue != NULL)
+		return rpma_rt_queue_new(shard->rt, cfg->queue, &shard->queue);
+	snprintf(name, sizeof(name), "shard %u", shard->index);
+	queue_cfg.name = name;
+	return rpma_rt_queue_new(shard->rt, &queue_cfg, &shard->queue);
+}
+
+static int make_shard(struct rpma_rt_shards *set, uint32_t index,
+		      const struct rpma_rt_shards_cfg *cfg)
+{
+	struct rpma_rt_shard *shard = &set->shards[index];
+	int ret;
+
+	shard->set = set;
+	shard->rt = set->rt;
+	shard->index = index;
+	shard->count = set->count;
+	shard->arg = cfg->args == NULL ? NULL : cfg->args[index];
+	ret = make_queue(shard, cfg);
+	if (ret)
+		return ret;
+	set->queues[index] = shard->queue;
+	return rt_shard_sleep_init(shard);
+}
+
+static void close_fds(struct rpma_rt_shards *set, uint32_t count)
+{
+	while (count-- > 0)
+		rt_shard_sleep_fini(&set->shards[count]);
+}
+
+static int make_set(struct rpma_rt *rt, const struct rpma_rt_shards_cfg *cfg,
+		    struct rpma_rt_shards **set_ptr)
+{
+	struct rpma_rt_shards *set =
+		alloc_set((uint32_t)rt_context_pollers(rt));
+	uint32_t i;
+	int ret = 0;
+
+	if (set == NULL)
+		return RPMA_E_NOMEM;
+	set->rt = rt;
+	set->lane_size = cfg->lane_size;
+	set->spin_ns = (uint64_t)cfg->spin_us * 1000;
+	set->item_fn = cfg->item_fn;
+	set->message_fn = cfg->message_fn;
+	for (i = 0; i < set->count && ret == 0; i++)
+		ret = make_shard(set, i, cfg);
+	if (ret) {
+		/* the last of them has closed its own */
+		close_fds(set, i - 1);
+		(void)delete_queues(set);
+		free_set(set);
+		return ret;
+	}
+	*set_ptr = set;
+	return 0;
+}
+
+int rpma_rt_shards_new(struct rpma_rt *rt, const struct rpma_rt_shards_cfg *cfg,
+		       struct rpma_rt_shards **shards_ptr)
+{
+	struct rpma_rt_shards_cfg checked;
+	int ret = RT_REFUSE_NULL(rt, cfg, shards_ptr);
+
+	if (ret == 0)
+		ret = RT_REFUSE_WAIT(rt);
+	if (ret == 0)
+		ret = rt_cfg_read_shards(cfg, (uint32_t)rt_context_pollers(rt),
+					 &checked);
+	if (ret)
+		return ret;
+	if (rt_context_owned(rt) == NULL)
+		return RT_REFUSE(RPMA_E_NOSUPP,
+				 "shards run the pollers: rpma_rt_cfg.mode is "
+				 "not RPMA_RT_MODE_MANUAL");
+	return RT_REFUSED(make_set(rt, &checked, shards_ptr),
+			  "no shards are made");
+}
+
+/* ---------------------------------------------------------- asking --- */
+
+int rpma_rt_shards_get(const struct rpma_rt_shards *shards, uint32_t index,
+		       struct rpma_rt_shard **shard_ptr)
+{
+	int ret = RT_REFUSE_NULL(shards, shard_ptr);
+
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(shards->rt);
+	if (ret)
+		return ret;
+	if (index >= shards->count)
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "index is %u, the shards are 0..%u", index,
+				 shards->count - 1);
+	*shard_ptr = &shards->shards[index];
+	return 0;
+}
+
+int rpma_rt_shard_get_queue(const struct rpma_rt_shard *shard,
+			    struct rpma_rt_queue **queue_ptr)
+{
+	int ret = RT_REFUSE_NULL(shard, queue_ptr);
+
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(shard->rt);
+	if (ret == 0)
+		*queue_ptr = shard->queue;
+	return ret;
+}
+
+int rpma_rt_shards_deal(const struct rpma_rt_shards *shards,
+			struct rpma_rt_conn_cfg *cfg)
+{
+	int ret = RT_REFUSE_NULL(shards, cfg);
+
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(shards->rt);
+	if (ret)
+		return ret;
+	cfg->poller = RPMA_RT_POLLER_ANY;
+	cfg->queue = NULL;
+	cfg->queues = shards->queues;
+	cfg->queue_count = shards->count;
+	return 0;
+}
+
+/* ---------------------------------------------------------- ending --- */
+
+/* Of those that the threads left when they stopped to run shards. */
+static uint32_t count_left(const struct rpma_rt_shards *set)
+{
+	uint32_t left = 0;
+	uint32_t i;
+
+	for (i = 0; i < set->count * set->count; i++) {
+		if (set->lanes[i] != NULL)
+			left += rt_shard_lane_left(set->lanes[i]);
+	}
+	return left;
+}
+
+static int refuse_run(const struct rpma_rt_shards *set)
+{
+	uint32_t i;
+
+	for (i = 0; i < set->count; i++) {
+		/* acquire: pairs with leave() in run.c */
+		if (atomic_load_explicit(&set->shards[i].runner,
+					 memory_order_acquire) != 0)
+			return RT_REFUSE(RPMA_RT_E_BUSY,
+					 "the shards are not deleted: a thread "
+					 "runs shard %u",
+					 i);
+	}
+	return 0;
+}
+
+int rpma_rt_shards_delete(struct rpma_rt_shards **shards_ptr)
+{
+	struct rpma_rt_shards *set;
+	uint32_t left;
+	int ret = RT_REFUSE_NULL(shards_ptr);
+
+	if (ret || *shards_ptr == NULL)
+		return ret;
+	set = *shards_ptr;
+	ret = RT_REFUSE_WAIT(set->rt);
+	if (ret)
+		return ret;
+	rt_shard_end_begin(set);
+	ret = refuse_run(set);
+	if (ret == 0)
+		ret = delete_queues(set);
+	if (ret)
+		return ret;
+	left = count_left(set);
+	if (left > 0)
+		RT_LOG_WARNING("%u messages between shards were not delivered: "
+			       "run each until it is RPMA_RT_E_CLOSED",
+			       left);
+	close_fds(set, set->count);
+	free_set(set);
+	*shards_ptr = NULL;
+	return 0;
+}

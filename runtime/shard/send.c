@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * send.c -- posts, requests and answers: what a function sends is written into
+ * its lane, and handed over at the turn's end. The shard's thread.
+ */
+
+#include "shard/shard.h"
+
+#include <assert.h>
+
+#include "base/context.h"
+#include "base/refuse.h"
+#include "base/stats.h"
+
+/* ----------------------------------------------------------- lanes --- */
+
+/* REQUIRES: the set's lock */
+static struct rt_shard_lane *make(struct rpma_rt_shards *set, uint32_t from,
+				  uint32_t to)
+{
+	struct rt_shard_lane **lane = &set->lanes[from * set->count + to];
+
+	if (*lane != NULL)
+		return *lane;
+	*lane = rt_shard_lane_new(set->lane_size);
+	if (*lane != NULL)
+		/* release [SHARD-1]: the lane */
+		atomic_fetch_or_explicit(&set->shards[to].met,
+					 rt_shard_bit(from),
+					 memory_order_release);
+	return *lane;
+}
+
+static void open_out(struct rpma_rt_shard *shard, struct rt_shard_out *out,
+		     struct rt_shard_lane *lane)
+{
+	out->lane = lane;
+	out->slots = lane->slots;
+	out->mask = 2 * lane->limit - 1;
+	if (rt_shard_phase_of(shard) == RT_SHARD_RUNS)
+		out->room = lane->limit;
+}
+
+/* The lane to that shard, and, for requests, the one of the answers.
+ * ERRORS: RPMA_E_NOMEM */
+static int open_lanes(struct rpma_rt_shard *shard, uint32_t to, bool both)
+{
+	struct rt_shard_out *out = &shard->out[to];
+	struct rpma_rt_shards *set = shard->set;
+	struct rt_shard_lane *back = NULL;
+	struct rt_shard_lane *lane;
+
+	pthread_mutex_lock(&set->lock);
+	lane = make(set, shard->index, to);
+	if (both)
+		back = make(set, to, shard->index);
+	pthread_mutex_unlock(&set->lock);
+	if (lane == NULL || (both && back == NULL))
+		return RPMA_E_NOMEM;
+	if (out->lane == NULL)
+		open_out(shard, out, lane);
+	if (both && !out->is_paired) {
+		out->is_paired = true;
+		out->credits = set->lane_size;
+	}
+	return 0;
+}
+
+/* --------------------------------------------------------- sending --- */
+
+static inline void put(struct rpma_rt_shard *shard, uint32_t to,
+		       const struct rpma_rt_shard_message *message,
+		       uint64_t context, enum rpma_rt_shard_kind kind)
+{
+	struct rt_shard_out *out = &shard->out[to];
+	struct rpma_rt_shard_message *slot = &out->slots[out->next & out->mask];
+
+	*slot = *message;
+	slot->context = context;
+	slot->from = (uint16_t)shard->index;
+	slot->kind = (uint8_t)kind;
+	out->next++;
+	shard->touched |= rt_shard_bit(to);
+	if (out->next - out->published >= RT_SHARD_STAGED)
+		rt_shard_lane_publish(out);
+	rt_stat_add(&shard->counters.sent, 1);
+}
+
+/* No room, by what the sender knows; want: what it is refused for. */
+static int refuse(struct rpma_rt_shard *shard, uint32_t to,
+		  enum rt_shard_want want)
+{
+	struct rt_shard_out *out = &shard->out[to];
+
+	out->wants |= (uint8_t)want;
+	shard->wants |= rt_shard_bit(to);
+	if (want == RT_SHARD_WANT_ROOM)
+		/* relaxed: asleep, released behind it, carries it */
+		atomic_store_explicit(&out->lane->wants, true,
+				      memory_order_relaxed);
+	rt_stat_add(&shard->counters.refused, 1);
+	return RPMA_E_AGAIN;
+}
+
+/* There is room, or there is an error. */
+__attribute__((noinline)) static int find_room(struct rpma_rt_shard *shard,
+					       uint32_t to, bool is_request)
+{
+	struct rt_shard_out *out = &shard->out[to];
+	int ret;
+
+	if (rt_shard_phase_of(shard) != RT_SHARD_RUNS)
+		return RT_REFUSE(RPMA_RT_E_CLOSED,
+				 "the shards are stopped: shard %u sends no "
+				 "message to shard %u",
+				 shard->index, to);
+	if (out->lane == NULL || (is_request && !out->is_paired)) {
+		ret = open_lanes(shard, to, is_request);
+		if (ret)
+			return RT_REFUSED(ret, "no message is sent");
+	}
+	if (!rt_shard_lane_has_room(out))
+		rt_shard_lane_look(out);
+	if (!rt_shard_lane_has_room(out))
+		return refuse(shard, to, RT_SHARD_WANT_ROOM);
+	if (is_request && out->unanswered >= out->credits)
+		return refuse(shard, to, RT_SHARD_WANT_CREDIT);
+	return 0;
+}
+
+/* Is it the shard's thread that calls, and is there such a shard? */
+static inline int check(const struct rt_log_place *place,
+			const struct rpma_rt_shard *shard, uint32_t to)
+{
+	if (unlikely(shard->thread != rt_self_number() ||
+		     rt_context_check(shard->rt) != 0)) {
+		int ret = rt_shard_refuse_thread(place, shard);
+
+		if (ret)
+			return ret;
+	}
+	if (unlikely(to >= shard->count))
+		return rt_refuse(place, RPMA_E_INVAL,
+				 "the message is to shard %u, there are 0..%u",
+				 to, shard->count - 1);
+	return 0;
+}
+
+int rpma_rt_shard_post(struct rpma_rt_shard *shard, uint32_t to,
+		       const struct rpma_rt_shard_message *message)
+{
+	int ret = RT_REFUSE_NULL(shard, message);
+
+	if (ret == 0)
+		ret = check(RT_LOG_HERE, shard, to);
+	if (ret)
+		return ret;
+	if (unlikely(!rt_shard_lane_has_room(&shard->out[to]))) {
+		ret = find_room(shard, to, false);
+		if (ret)
+			return ret;
+	}
+	put(shard, to, message, message->context, RPMA_RT_SHARD_POST);
+	return 0;
+}
+
+int rpma_rt_shard_request(struct rpma_rt_shard *shard, uint32_t to,
+			  const struct rpma_rt_shard_message *message)
+{
+	struct rt_shard_out *out;
+	int ret = RT_REFUSE_NULL(shard, message);
+
+	if (ret == 0)
+		ret = check(RT_LOG_HERE, shard, to);
+	if (ret)
+		return ret;
+	out = &shard->out[to];
+	if (unlikely(!rt_shard_lane_has_room(out) ||
+		     out->unanswered >= out->credits)) {
+		ret = find_room(shard, to, true);
+		if (ret)
+			return ret;
+	}
+	out->unanswered++;
+	rt_stat_add(&shard->counters.requested, 1);
+	put(shard, to, message, message->context, RPMA_RT_SHARD_REQUEST);
+	return 0;
+}
+
+int rpma_rt_shard_answer(struct rpma_rt_shard *shard,
+			 const struct rpma_rt_shard_message *request,
+			 const struct rpma_rt_shard_message *answer)
+{
+	struct rt_shard_out *out;
+	uint32_t to;
+	int ret = RT_REFUSE_NULL(shard, request, answer);
+
+	if (ret)
+		return ret;
+	to = request->from;
+	ret = check(RT_LOG_HERE, shard, to);
+	if (ret)
+		return ret;
+	out = &shard->out[to];
+	if (unlikely(request->kind != RPMA_RT_SHARD_REQUEST || out->owed == 0))
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "shard %u owes no answer to shard %u: it is "
+				 "no request, or was answered before",
+				 shard->index, to);
+	if (unlikely(rt_shard_phase_of(shard) >= RT_SHARD_DRAINED))
+		return RT_REFUSE(RPMA_RT_E_CLOSED,
+				 "the shards are stopped: shard %u answers too "
+				 "late",
+				 shard->index);
+	if (unlikely(out->lane == NULL))
+		/* the request made the lane, so this finds it */
+		open_lanes(shard, to, false);
+	/* reserved by the request */
+	assert(out->next - out->head_seen <= out->mask ||
+	       (rt_shard_lane_look(out),
+		out->next - out->head_seen <= out->mask));
+	out->owed--;
+	rt_stat_add(&shard->counters.replied, 1);
+	put(shard, to, answer, request->context, RPMA_RT_SHARD_ANSWER);
+	return 0;
+}
+
+/* ------------------------------------------------- at a turn's end --- */
+
+/* Takes the lowest bit out of a word that has one: its index. */
+static inline uint32_t take_bit(uint64_t *bits)
+{
+	uint32_t index = (uint32_t)__builtin_ctzll(*bits);
+
+	*bits &= *bits - 1;
+	return index;
+}
+
+void rt_shard_send_hand_over(struct rpma_rt_shard *shard)
+{
+	uint64_t touched = shard->touched;
+	uint64_t drained = shard->drained & ~touched;
+	uint64_t bits;
+
+	if ((touched | drained) == 0)
+		return;
+	for (bits = touched; bits != 0;)
+		rt_shard_lane_publish(&shard->out[take_bit(&bits)]);
+	/* [SHARD-4]: tails and heads before asleep; without it both this
+	 * shard and the sleeper may read what was before */
+	rt_fence_dekker();
+	for (bits = touched; bits != 0;)
+		rt_shard_ring(shard, take_bit(&bits), NULL);
+	for (bits = drained; bits != 0;) {
+		uint32_t from = take_bit(&bits);
+
+		rt_shard_ring(shard, from, shard->out[from].back);
+	}
+	shard->touched = 0;
+	shard->drained = 0;
+}
+
+/* --------------------------------------------------------- refused --- */
+
+/* Is what the shard was refused for there again? */
+static bool is_eased(struct rt_shard_out *out)
+{
+	if (out->wants & RT_SHARD_WANT_ROOM) {
+		rt_shard_lane_look(out);
+		if (!rt_shard_lane_is_eased(out))
+			return false;
+	}
+	return !(out->wants & RT_SHARD_WANT_CREDIT) ||
+	       out->unanswered <= out->credits / 2;
+}
+
+bool rt_shard_send_is_eased(struct rpma_rt_shard *shard)
+{
+	uint64_t bits = shard->wants;
+
+	while (bits != 0) {
+		if (is_eased(&shard->out[take_bit(&bits)]))
+			return true;
+	}
+	return false;
+}
+
+int rt_shard_send_tell(struct rpma_rt_shard *shard)
+{
+	struct rpma_rt_shard_message message = {
+		.kind = RPMA_RT_SHARD_WRITABLE,
+	};
+	uint64_t bits = shard->wants;
+	int told = 0;
+
+	while (bits != 0) {
+		uint32_t to = take_bit(&bits);
+		struct rt_shard_out *out = &shard->out[to];
+
+		if (!is_eased(out))
+			continue;
+		/* relaxed: one ring too many does no harm */
+		if (out->wants & RT_SHARD_WANT_ROOM)
+			atomic_store_explicit(&out->lane->wants, false,
+					      memory_order_relaxed);
+		out->wants = 0;
+		shard->wants &= ~rt_shard_bit(to);
+		message.from = (uint16_t)to;
+		shard->set->message_fn(shard, &message, shard->arg);
+		told++;
+	}
+	return told;
+}
+
+void rt_shard_send_close(struct rpma_rt_shard *shard)
+{
+	uint32_t i;
+
+	for (i = 0; i < shard->count; i++) {
+		shard->out[i].room = 0;
+		shard->out[i].wants = 0;
+	}
+	shard->wants = 0;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * timer.c -- timers of a shard: a heap by time, of structs of the program's.
+ * The shard's thread.
+ */
+
+#include "shard/shard.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "base/context.h"
+#include "base/from.h"
+#include "base/refuse.h"
+#include "base/stats.h"
+
+#define NS_PER_US 1000u
+
+/* struct rpma_rt_timer, inside */
+struct __attribute__((may_alias)) timer {
+	rpma_rt_timer_fn *fn;
+	void *arg;
+	struct rpma_rt_shard *shard; /* where it is set; NULL: nowhere */
+	struct rt_heap_node node;
+};
+_Static_assert(sizeof(struct timer) == sizeof(struct rpma_rt_timer),
+	       "one is the other");
+_Static_assert(offsetof(struct timer, shard) ==
+		       offsetof(struct rpma_rt_timer, opaque),
+	       "behind the program's fields");
+
+static void unset(struct timer *timer)
+{
+	rt_heap_remove(&timer->shard->timers, &timer->node);
+	timer->shard = NULL;
+}
+
+/* of one that is set, or was never */
+static int check(const struct rt_log_place *place,
+		 const struct rpma_rt_shard *shard, const struct timer *timer)
+{
+	int ret = rt_shard_refuse_thread(place, shard);
+
+	if (ret == 0 && timer->shard != NULL && timer->shard != shard)
+		return rt_refuse(place, RPMA_E_INVAL,
+				 "the timer is set on another shard than %u, "
+				 "or was not zeroed",
+				 shard->index);
+	return ret;
+}
+
+/* The time of a delay; one that lies beyond the clock is the last. */
+static uint64_t due_ns(uint64_t delay_us)
+{
+	uint64_t now = rt_now_ns();
+
+	if (delay_us > (UINT64_MAX - 1 - now) / NS_PER_US)
+		return UINT64_MAX - 1;
+	return now + delay_us * NS_PER_US;
+}
+
+int rpma_rt_timer_start(struct rpma_rt_shard *shard,
+			struct rpma_rt_timer *timer, uint64_t delay_us)
+{
+	struct timer *inside = (struct timer *)(void *)timer;
+	int ret = RT_REFUSE_NULL(shard, timer);
+
+	if (ret == 0)
+		ret = check(RT_LOG_HERE, shard, inside);
+	if (ret)
+		return ret;
+	if (inside->fn == NULL)
+		return RT_REFUSE(RPMA_E_INVAL, "rpma_rt_timer.fn is missing");
+	if (inside->shard != NULL)
+		unset(inside);
+	inside->shard = shard;
+	rt_heap_insert(&shard->timers, &inside->node, due_ns(delay_us));
+	return 0;
+}
+
+int rpma_rt_timer_cancel(struct rpma_rt_shard *shard,
+			 struct rpma_rt_timer *timer)
+{
+	struct timer *inside = (struct timer *)(void *)timer;
+	int ret = RT_REFUSE_NULL(shard, timer);
+
+	if (ret == 0)
+		ret = check(RT_LOG_HERE, shard, inside);
+	if (ret || inside->shard == NULL)
+		return ret;
+	unset(inside);
+	return 1;
+}
+
+uint64_t rt_shard_timer_next(const struct rpma_rt_shard *shard)
+{
+	return shard->timers.first == NULL ? UINT64_MAX
+					   : shard->timers.first->key;
+}
+
+int rt_shard_timer_call(struct rpma_rt_shard *shard)
+{
+	struct timer *timer;
+	uint64_t now;
+	int called = 0;
+
+	if (likely(shard->timers.first == NULL))
+		return 0;
+	now = rt_now_ns();
+	while (called < RT_SHARD_BATCH && rt_shard_timer_next(shard) <= now) {
+		timer = RT_FROM(struct timer, node, shard->timers.first);
+		unset(timer);
+		/* it may be set again, or freed, inside */
+		timer->fn(shard, (struct rpma_rt_timer *)(void *)timer);
+		called++;
+	}
+	if (called > 0)
+		rt_stat_add(&shard->counters.timers, (uint64_t)called);
+	return called;
+}

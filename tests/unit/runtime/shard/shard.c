@@ -1,0 +1,692 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Shards that one thread runs in turn, each step by hand: what is sent comes
+ * once and in order, a full lane refuses, answers have their room, timers, and
+ * how a stop goes on from phase to phase.
+ */
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rt_fake.h"
+#include "shard/shard.h"
+
+#define SHARDS 3
+#define LANE   4
+#define MANY   64
+
+/* what came to a shard, and what it does with it */
+struct end {
+	struct rpma_rt_shard *shard;
+	struct rpma_rt_shard_message got[MANY];
+	int count;
+	int writable; /* times that it heard that */
+	int items;
+	bool answers;	     /* each request at once */
+	int to_send;	     /* requests, in its functions */
+	uint32_t to_send_to; /* the shard */
+	int timers;
+	struct rpma_rt_timer *restart; /* in its function */
+};
+
+struct test {
+	struct rpma_rt *rt;
+	struct rpma_rt_shards *shards;
+	struct end ends[SHARDS];
+};
+
+/* ------------------------------------------------------- functions --- */
+
+static struct rpma_rt_shard_message message_of(uint64_t context)
+{
+	return (struct rpma_rt_shard_message){
+		.context = context,
+		.words = {context + 1, context + 2},
+		.code = (uint32_t)context + 3,
+	};
+}
+
+static void send_more(struct end *end)
+{
+	struct rpma_rt_shard_message message = message_of(100);
+
+	while (end->to_send > 0 &&
+	       rpma_rt_shard_request(end->shard, end->to_send_to, &message) ==
+		       0)
+		end->to_send--;
+}
+
+static void on_message(struct rpma_rt_shard *shard,
+		       const struct rpma_rt_shard_message *message, void *arg)
+{
+	struct rpma_rt_shard_message answer = message_of(7);
+	struct end *end = arg;
+
+	assert_ptr_equal(shard, end->shard);
+	if (message->kind == RPMA_RT_SHARD_WRITABLE) {
+		end->writable++;
+		send_more(end);
+		return;
+	}
+	assert_true(end->count < MANY);
+	end->got[end->count++] = *message;
+	if (end->answers && message->kind == RPMA_RT_SHARD_REQUEST)
+		ok(rpma_rt_shard_answer(shard, message, &answer));
+	send_more(end);
+}
+
+static void on_item(struct rpma_rt_shard *shard,
+		    const struct rpma_rt_completion *item, void *arg)
+{
+	struct end *end = arg;
+
+	assert_ptr_equal(shard, end->shard);
+	assert_int_equal(item->kind, RPMA_RT_MESSAGE);
+	end->items++;
+}
+
+static void on_timer(struct rpma_rt_shard *shard, struct rpma_rt_timer *timer)
+{
+	struct end *end = timer->arg;
+
+	assert_ptr_equal(shard, end->shard);
+	end->timers++;
+	if (end->restart != NULL)
+		ok(rpma_rt_timer_start(shard, end->restart, 0));
+}
+
+/* ----------------------------------------------------- the fixture --- */
+
+static int setup(void **state)
+{
+	struct rpma_rt_shards_cfg cfg = RPMA_RT_SHARDS_CFG_INIT;
+	struct rpma_rt_cfg rt_cfg = RPMA_RT_CFG_INIT;
+	struct test *test = calloc(1, sizeof(*test));
+	void *args[SHARDS];
+	uint32_t i;
+
+	assert_non_null(test);
+	rt_cfg.mode = RPMA_RT_MODE_MANUAL;
+	rt_cfg.pollers = SHARDS;
+	ok(rpma_rt_new(&rt_cfg, &test->rt));
+	for (i = 0; i < SHARDS; i++)
+		args[i] = &test->ends[i];
+	cfg.lane_size = LANE;
+	cfg.item_fn = on_item;
+	cfg.message_fn = on_message;
+	cfg.args = args;
+	cfg.arg_count = SHARDS;
+	ok(rpma_rt_shards_new(test->rt, &cfg, &test->shards));
+	for (i = 0; i < SHARDS; i++) {
+		ok(rpma_rt_shards_get(test->shards, i, &test->ends[i].shard));
+		test->ends[i].answers = true;
+	}
+	*state = test;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct test *test = *state;
+
+	ok(rpma_rt_shards_delete(&test->shards));
+	assert_null(test->shards);
+	ok(rpma_rt_delete(&test->rt));
+	free(test);
+	return 0;
+}
+
+static int turn(struct test *test, uint32_t index)
+{
+	return rpma_rt_shard_run(test->ends[index].shard, 0);
+}
+
+static void turn_all(struct test *test, int times)
+{
+	uint32_t i;
+
+	while (times-- > 0) {
+		for (i = 0; i < SHARDS; i++)
+			assert_true(turn(test, i) >= 0);
+	}
+}
+
+static int post(struct test *test, uint32_t from, uint32_t to, uint64_t context)
+{
+	struct rpma_rt_shard_message message = message_of(context);
+
+	return rpma_rt_shard_post(test->ends[from].shard, to, &message);
+}
+
+static int request(struct test *test, uint32_t from, uint32_t to,
+		   uint64_t context)
+{
+	struct rpma_rt_shard_message message = message_of(context);
+
+	return rpma_rt_shard_request(test->ends[from].shard, to, &message);
+}
+
+static void came(struct end *end, int at, enum rpma_rt_shard_kind kind,
+		 uint32_t from, uint64_t context)
+{
+	assert_true(at < end->count);
+	assert_int_equal(end->got[at].kind, kind);
+	assert_int_equal(end->got[at].from, from);
+	assert_int_equal(end->got[at].context, context);
+}
+
+static struct rpma_rt_shard_stats stats_of(struct test *test, uint32_t index)
+{
+	struct rpma_rt_shard_stats stats;
+
+	ok(rpma_rt_shard_get_stats(test->ends[index].shard, &stats,
+				   sizeof(stats)));
+	return stats;
+}
+
+/* -------------------------------------------------------- messages --- */
+
+static void post__comes_ONCE_IN_ORDER(void **state)
+{
+	struct test *test = *state;
+	struct end *end = &test->ends[1];
+	struct rpma_rt_shard_message first = message_of(10);
+
+	ok(post(test, 0, 1, 10));
+	ok(post(test, 2, 1, 20));
+	ok(post(test, 0, 1, 11));
+	assert_int_equal(turn(test, 1), 0); /* nobody has handed over */
+	assert_int_equal(turn(test, 0), 0);
+	assert_int_equal(turn(test, 1), 2);
+	came(end, 0, RPMA_RT_SHARD_POST, 0, 10);
+	came(end, 1, RPMA_RT_SHARD_POST, 0, 11);
+	assert_memory_equal(end->got[0].words, first.words,
+			    sizeof(first.words));
+	assert_int_equal(end->got[0].code, first.code);
+	turn_all(test, 2);
+	assert_int_equal(end->count, 3);
+	came(end, 2, RPMA_RT_SHARD_POST, 2, 20);
+}
+
+static void post__to_itself_COMES(void **state)
+{
+	struct test *test = *state;
+
+	ok(post(test, 0, 0, 1));
+	ok(request(test, 0, 0, 2));
+	turn_all(test, 2);
+	assert_int_equal(test->ends[0].count, 3);
+	came(&test->ends[0], 0, RPMA_RT_SHARD_POST, 0, 1);
+	came(&test->ends[0], 1, RPMA_RT_SHARD_REQUEST, 0, 2);
+	came(&test->ends[0], 2, RPMA_RT_SHARD_ANSWER, 0, 2);
+}
+
+static void post__full_AGAIN_then_WRITABLE_once(void **state)
+{
+	struct test *test = *state;
+	int i;
+
+	for (i = 0; i < LANE; i++)
+		ok(post(test, 0, 1, 0));
+	assert_int_equal(post(test, 0, 1, 0), RPMA_E_AGAIN);
+	assert_int_equal(post(test, 0, 1, 0), RPMA_E_AGAIN);
+	assert_int_equal(turn(test, 0), 0);
+	assert_int_equal(post(test, 0, 1, 0), RPMA_E_AGAIN);
+	ok(post(test, 0, 2, 0)); /* another lane */
+	assert_int_equal(test->ends[0].writable, 0);
+	assert_int_equal(turn(test, 1), LANE);
+	assert_int_equal(turn(test, 0), 1);
+	assert_int_equal(test->ends[0].writable, 1);
+	ok(post(test, 0, 1, 0));
+	turn_all(test, 2);
+	assert_int_equal(test->ends[0].writable, 1);
+	assert_int_equal(stats_of(test, 0).refused, 3);
+}
+
+static void post__more_than_a_lane_COMES_round_it(void **state)
+{
+	struct test *test = *state;
+	struct end *end = &test->ends[1];
+	int i;
+
+	for (i = 0; i < MANY; i++) {
+		ok(post(test, 0, 1, (uint64_t)i));
+		if (i % 3 == 2)
+			turn_all(test, 1);
+	}
+	turn_all(test, 1);
+	assert_int_equal(end->count, MANY);
+	for (i = 0; i < MANY; i++)
+		came(end, i, RPMA_RT_SHARD_POST, 0, (uint64_t)i);
+}
+
+/* -------------------------------------------------------- requests --- */
+
+static void request__is_ANSWERED(void **state)
+{
+	struct test *test = *state;
+
+	ok(request(test, 0, 1, 42));
+	assert_int_equal(stats_of(test, 0).unanswered, 1);
+	turn_all(test, 1);
+	assert_int_equal(turn(test, 0), 1);
+	came(&test->ends[1], 0, RPMA_RT_SHARD_REQUEST, 0, 42);
+	came(&test->ends[0], 0, RPMA_RT_SHARD_ANSWER, 1, 42);
+	assert_int_equal(test->ends[0].got[0].code, message_of(7).code);
+	assert_int_equal(stats_of(test, 0).unanswered, 0);
+	assert_int_equal(stats_of(test, 1).owed, 0);
+}
+
+/* Both lanes are full of requests: nobody waits for the other. */
+static void request__both_full_are_ANSWERED(void **state)
+{
+	struct test *test = *state;
+	int i;
+
+	for (i = 0; i < LANE; i++) {
+		ok(request(test, 0, 1, 0));
+		ok(request(test, 1, 0, 0));
+	}
+	assert_int_equal(request(test, 0, 1, 0), RPMA_E_AGAIN);
+	assert_int_equal(request(test, 1, 0, 0), RPMA_E_AGAIN);
+	turn_all(test, 3);
+	assert_int_equal(test->ends[0].count, 2 * LANE);
+	assert_int_equal(test->ends[1].count, 2 * LANE);
+	assert_int_equal(stats_of(test, 0).unanswered, 0);
+	assert_int_equal(stats_of(test, 1).unanswered, 0);
+}
+
+/* The receiver fills the lane with posts of its own before it answers. */
+static void answer__behind_a_full_lane_has_ROOM(void **state)
+{
+	struct test *test = *state;
+	struct rpma_rt_shard_message answer = message_of(7);
+	struct end *end = &test->ends[1];
+	int i;
+
+	end->answers = false;
+	for (i = 0; i < LANE; i++)
+		ok(request(test, 0, 1, (uint64_t)i));
+	turn_all(test, 1);
+	assert_int_equal(end->count, LANE);
+	assert_int_equal(stats_of(test, 1).owed, LANE);
+	for (i = 0; i < LANE; i++)
+		ok(post(test, 1, 0, 50));
+	assert_int_equal(post(test, 1, 0, 50), RPMA_E_AGAIN);
+	for (i = 0; i < LANE; i++)
+		ok(rpma_rt_shard_answer(end->shard, &end->got[i], &answer));
+	assert_int_equal(post(test, 1, 0, 50), RPMA_E_AGAIN);
+	turn_all(test, 2);
+	assert_int_equal(test->ends[0].count, 2 * LANE);
+	for (i = 0; i < LANE; i++) {
+		came(&test->ends[0], i, RPMA_RT_SHARD_POST, 1, 50);
+		came(&test->ends[0], LANE + i, RPMA_RT_SHARD_ANSWER, 1,
+		     (uint64_t)i);
+	}
+}
+
+/* Taken, but not answered: the lane is empty, the credits are out. */
+static void request__without_credit_AGAIN_then_WRITABLE(void **state)
+{
+	struct test *test = *state;
+	struct rpma_rt_shard_message answer = message_of(7);
+	struct end *end = &test->ends[1];
+	int i;
+
+	end->answers = false;
+	for (i = 0; i < LANE; i++)
+		ok(request(test, 0, 1, (uint64_t)i));
+	turn_all(test, 1);
+	assert_int_equal(request(test, 0, 1, 0), RPMA_E_AGAIN);
+	ok(post(test, 0, 1, 0));
+	turn_all(test, 2);
+	assert_int_equal(test->ends[0].writable, 0);
+	for (i = 0; i < LANE / 2; i++)
+		ok(rpma_rt_shard_answer(end->shard, &end->got[i], &answer));
+	turn_all(test, 2);
+	assert_int_equal(test->ends[0].writable, 1);
+	ok(request(test, 0, 1, 0));
+	for (; i < LANE; i++)
+		ok(rpma_rt_shard_answer(end->shard, &end->got[i], &answer));
+}
+
+/* A credit is back when the slot of its answer is, not before: requests that
+ * are sent in the functions of answers. */
+static void request__in_a_function_of_an_answer_HAS_ROOM(void **state)
+{
+	struct test *test = *state;
+	int i;
+
+	test->ends[0].to_send = 5 * LANE;
+	test->ends[0].to_send_to = 1;
+	for (i = 0; i < LANE; i++)
+		ok(request(test, 0, 1, 0));
+	for (i = 0; i < 20 * LANE; i++)
+		turn_all(test, 1);
+	assert_int_equal(test->ends[0].to_send, 0);
+	assert_int_equal(test->ends[0].count, 6 * LANE);
+	assert_int_equal(stats_of(test, 0).unanswered, 0);
+}
+
+static void answer__twice_or_to_none_INVAL(void **state)
+{
+	struct test *test = *state;
+	struct rpma_rt_shard_message answer = message_of(7);
+	struct end *end = &test->ends[1];
+
+	ok(request(test, 0, 1, 1));
+	ok(post(test, 0, 1, 2));
+	turn_all(test, 1);
+	assert_int_equal(
+		rpma_rt_shard_answer(end->shard, &end->got[0], &answer),
+		RPMA_E_INVAL);
+	assert_true(fake_said("owes no answer"));
+	assert_int_equal(
+		rpma_rt_shard_answer(end->shard, &end->got[1], &answer),
+		RPMA_E_INVAL);
+}
+
+/* ------------------------------------------------ queue and timers --- */
+
+static void item__of_the_queue_COMES(void **state)
+{
+	struct test *test = *state;
+	struct rpma_rt_queue *queue;
+
+	ok(rpma_rt_shard_get_queue(test->ends[2].shard, &queue));
+	ok(rpma_rt_queue_push(queue, 1, NULL, 0, 0));
+	turn_all(test, 1);
+	assert_int_equal(test->ends[2].items, 1);
+	assert_int_equal(stats_of(test, 2).items, 1);
+}
+
+static void wait_ms(int ms)
+{
+	struct timespec time = {.tv_nsec = (long)ms * 1000000};
+
+	nanosleep(&time, NULL);
+}
+
+static void timer__is_called_when_DUE(void **state)
+{
+	struct test *test = *state;
+	struct end *end = &test->ends[0];
+	struct rpma_rt_timer soon = {.fn = on_timer, .arg = end};
+	struct rpma_rt_timer late = {.fn = on_timer, .arg = end};
+	struct rpma_rt_timer never = {.fn = on_timer, .arg = end};
+
+	ok(rpma_rt_timer_start(end->shard, &late, 3600000000u));
+	ok(rpma_rt_timer_start(end->shard, &never, UINT64_MAX));
+	ok(rpma_rt_timer_start(end->shard, &soon, 2000));
+	assert_int_equal(turn(test, 0), 0);
+	/* the run ends when it is due */
+	assert_int_equal(rpma_rt_shard_run(end->shard, -1), 1);
+	assert_int_equal(end->timers, 1);
+	assert_int_equal(stats_of(test, 0).timers, 1);
+	/* not before the time of the run */
+	assert_int_equal(rpma_rt_shard_run(end->shard, 1), 0);
+	/* moved */
+	ok(rpma_rt_timer_start(end->shard, &late, 0));
+	assert_int_equal(turn(test, 0), 1);
+	assert_int_equal(rpma_rt_timer_cancel(end->shard, &late), 0);
+	assert_int_equal(rpma_rt_timer_cancel(end->shard, &never), 1);
+	assert_int_equal(end->timers, 2);
+}
+
+static void timer__cancelled_is_NOT_CALLED(void **state)
+{
+	struct test *test = *state;
+	struct end *end = &test->ends[0];
+	struct rpma_rt_timer timers[10] = {0};
+	int i;
+
+	for (i = 0; i < 10; i++) {
+		timers[i].fn = on_timer;
+		timers[i].arg = end;
+		ok(rpma_rt_timer_start(end->shard, &timers[i],
+				       (uint64_t)(10 - i)));
+	}
+	for (i = 0; i < 10; i += 2)
+		assert_int_equal(rpma_rt_timer_cancel(end->shard, &timers[i]),
+				 1);
+	wait_ms(1);
+	assert_int_equal(turn(test, 0), 5);
+	assert_int_equal(end->timers, 5);
+}
+
+/* One that is always due does not keep the shard from anything else. */
+static void timer__set_again_inside_is_BOUNDED(void **state)
+{
+	struct test *test = *state;
+	struct end *end = &test->ends[0];
+	struct rpma_rt_timer timer = {.fn = on_timer, .arg = end};
+
+	end->restart = &timer;
+	ok(rpma_rt_timer_start(end->shard, &timer, 0));
+	ok(post(test, 0, 0, 1));
+	turn_all(test, 3);
+	assert_int_equal(end->count, 1);
+	assert_true(end->timers >= 2);
+	end->restart = NULL;
+	(void)rpma_rt_timer_cancel(end->shard, &timer);
+}
+
+static void timer__wrong_INVAL(void **state)
+{
+	struct test *test = *state;
+	struct rpma_rt_timer timer = {.fn = on_timer};
+
+	ok(rpma_rt_timer_start(test->ends[0].shard, &timer, 1000000));
+	assert_int_equal(rpma_rt_timer_start(test->ends[1].shard, &timer, 1),
+			 RPMA_E_INVAL);
+	assert_true(fake_said("another shard"));
+	assert_int_equal(rpma_rt_timer_cancel(test->ends[1].shard, &timer),
+			 RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_timer_cancel(test->ends[0].shard, &timer), 1);
+}
+
+/* ----------------------------------------------------------- sleep --- */
+
+/* With nothing to do it sleeps, once, for the whole time. */
+static void run__idle_SLEEPS(void **state)
+{
+	struct test *test = *state;
+
+	assert_int_equal(rpma_rt_shard_run(test->ends[0].shard, 20), 0);
+	assert_int_equal(stats_of(test, 0).sleeps, 1);
+}
+
+/* The word says asleep, and the eventfd is written once for one sleep. */
+static void ring__once_for_a_sleep(void **state)
+{
+	struct test *test = *state;
+	struct rpma_rt_shard *sleeper = test->ends[1].shard;
+	uint64_t writes;
+	int i;
+
+	/* relaxed: one thread */
+	atomic_store_explicit(&sleeper->asleep, 1, memory_order_relaxed);
+	for (i = 0; i < 3; i++) {
+		ok(post(test, 0, 1, 0));
+		assert_int_equal(turn(test, 0), 0);
+	}
+	assert_int_equal(stats_of(test, 0).rings, 1);
+	assert_int_equal(read(sleeper->eventfd, &writes, sizeof(writes)),
+			 sizeof(writes));
+	assert_int_equal(writes, 1);
+	/* relaxed: as above; the next sleep */
+	atomic_store_explicit(&sleeper->asleep, 3, memory_order_relaxed);
+	ok(post(test, 0, 1, 0));
+	assert_int_equal(turn(test, 0), 0);
+	assert_int_equal(stats_of(test, 0).rings, 2);
+	/* relaxed: as above; awake */
+	atomic_store_explicit(&sleeper->asleep, 4, memory_order_relaxed);
+	turn_all(test, 2);
+	assert_int_equal(test->ends[1].count, 4);
+}
+
+/* A sender that sleeps is rung for room only if it wants some. */
+static void ring__for_room_only_if_WANTED(void **state)
+{
+	struct test *test = *state;
+	struct rpma_rt_shard *sender = test->ends[0].shard;
+	int i;
+
+	ok(post(test, 0, 1, 0));
+	assert_int_equal(turn(test, 0), 0);
+	/* relaxed, here and below: one thread */
+	atomic_store_explicit(&sender->asleep, 1, memory_order_relaxed);
+	assert_int_equal(turn(test, 1), 1);
+	assert_int_equal(stats_of(test, 1).rings, 0);
+	atomic_store_explicit(&sender->asleep, 2, memory_order_relaxed);
+	for (i = 0; i < LANE; i++)
+		ok(post(test, 0, 1, 0));
+	assert_int_equal(post(test, 0, 1, 0), RPMA_E_AGAIN);
+	assert_int_equal(turn(test, 0), 0);
+	/* relaxed: as above */
+	atomic_store_explicit(&sender->asleep, 3, memory_order_relaxed);
+	assert_int_equal(turn(test, 1), LANE);
+	assert_int_equal(stats_of(test, 1).rings, 1);
+	/* relaxed: as above */
+	atomic_store_explicit(&sender->asleep, 4, memory_order_relaxed);
+	assert_int_equal(turn(test, 0), 1);
+	assert_int_equal(test->ends[0].writable, 1);
+}
+
+/* ------------------------------------------------------------ stop --- */
+
+static void stop__delivers_what_was_SENT(void **state)
+{
+	struct test *test = *state;
+	int i;
+
+	for (i = 0; i < LANE; i++)
+		ok(post(test, 0, 1, (uint64_t)i));
+	ok(request(test, 2, 0, 9));
+	ok(rpma_rt_shards_stop(test->shards));
+	ok(post(test, 1, 2, 1)); /* shard 1 does not know yet */
+	for (i = 0; i < 3; i++)
+		turn_all(test, 1);
+	assert_int_equal(test->ends[1].count, LANE);
+	assert_int_equal(test->ends[0].count, 1);
+	assert_int_equal(test->ends[2].count, 2);
+	assert_int_equal(post(test, 0, 1, 0), RPMA_RT_E_CLOSED);
+	assert_int_equal(request(test, 0, 1, 0), RPMA_RT_E_CLOSED);
+}
+
+/* No shard ends before all are through; then all do. */
+static void stop__ends_TOGETHER(void **state)
+{
+	struct test *test = *state;
+	uint32_t i;
+	int times;
+
+	turn_all(test, 1);
+	ok(rpma_rt_shards_stop(test->shards));
+	for (times = 0; times < 10; times++) {
+		assert_int_equal(turn(test, 0), 0);
+		assert_int_equal(turn(test, 1), 0);
+	}
+	for (times = 0; times < 10; times++) {
+		for (i = 0; i < SHARDS; i++)
+			(void)turn(test, i);
+	}
+	for (i = 0; i < SHARDS; i++)
+		assert_int_equal(turn(test, i), RPMA_RT_E_CLOSED);
+	ok(rpma_rt_shards_stop(test->shards));
+}
+
+/* One that the receiver kept is answered while it may, and counted else. */
+static void stop__a_request_that_was_KEPT(void **state)
+{
+	struct test *test = *state;
+	struct rpma_rt_shard_message answer = message_of(7);
+	struct end *end = &test->ends[1];
+	int times;
+
+	end->answers = false;
+	ok(request(test, 0, 1, 1));
+	ok(request(test, 0, 1, 2));
+	turn_all(test, 1);
+	ok(rpma_rt_shards_stop(test->shards));
+	turn_all(test, 1);
+	ok(rpma_rt_shard_answer(end->shard, &end->got[0], &answer));
+	for (times = 0; times < 10; times++) {
+		(void)turn(test, 1);
+		(void)turn(test, 0);
+		(void)turn(test, 2);
+	}
+	assert_int_equal(turn(test, 0), RPMA_RT_E_CLOSED);
+	assert_int_equal(test->ends[0].count, 1);
+	assert_int_equal(stats_of(test, 0).unanswered, 1);
+	assert_int_equal(stats_of(test, 1).owed, 1);
+	assert_int_equal(
+		rpma_rt_shard_answer(end->shard, &end->got[1], &answer),
+		RPMA_RT_E_CLOSED);
+}
+
+/* A stop of the runtime is one of the shards. */
+static void stop__of_the_RUNTIME(void **state)
+{
+	struct test *test = *state;
+	uint32_t i;
+	int times;
+
+	turn_all(test, 1);
+	ok(post(test, 0, 1, 1));
+	assert_int_equal(turn(test, 0), 0);
+	ok(rpma_rt_stop(test->rt));
+	for (times = 0; times < 10; times++) {
+		for (i = 0; i < SHARDS; i++)
+			(void)turn(test, i);
+	}
+	assert_int_equal(test->ends[1].count, 1);
+	for (i = 0; i < SHARDS; i++)
+		assert_int_equal(turn(test, i), RPMA_RT_E_CLOSED);
+}
+
+static void delete__says_what_was_NOT_DELIVERED(void **state)
+{
+	struct test *test = *state;
+
+	ok(post(test, 0, 1, 1));
+	assert_int_equal(turn(test, 0), 0);
+	ok(rpma_rt_shards_delete(&test->shards));
+	assert_true(fake_said("1 messages between shards"));
+	(void)fake_logged();
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(post__comes_ONCE_IN_ORDER),
+		TEST(post__to_itself_COMES),
+		TEST(post__full_AGAIN_then_WRITABLE_once),
+		TEST(post__more_than_a_lane_COMES_round_it),
+		TEST(request__is_ANSWERED),
+		TEST(request__both_full_are_ANSWERED),
+		TEST(answer__behind_a_full_lane_has_ROOM),
+		TEST(request__without_credit_AGAIN_then_WRITABLE),
+		TEST(request__in_a_function_of_an_answer_HAS_ROOM),
+		TEST(answer__twice_or_to_none_INVAL),
+		TEST(item__of_the_queue_COMES),
+		TEST(timer__is_called_when_DUE),
+		TEST(timer__cancelled_is_NOT_CALLED),
+		TEST(timer__set_again_inside_is_BOUNDED),
+		TEST(timer__wrong_INVAL),
+		TEST(run__idle_SLEEPS),
+		TEST(ring__once_for_a_sleep),
+		TEST(ring__for_room_only_if_WANTED),
+		TEST(stop__delivers_what_was_SENT),
+		TEST(stop__ends_TOGETHER),
+		TEST(stop__a_request_that_was_KEPT),
+		TEST(stop__of_the_RUNTIME),
+		TEST(delete__says_what_was_NOT_DELIVERED),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
