@@ -22,7 +22,9 @@ struct rt_shard_lane {
 	uint32_t limit; /* immutable; the ring has twice as many */
 	/* the sender's */
 	alignas(RT_APART) _Atomic uint32_t tail;
-	_Atomic bool wants; /* it was refused, and waits for room */
+	/* it was refused, and waits for room; a line of its own, which the
+	 * receiver reads only when the sender sleeps */
+	alignas(RT_APART) _Atomic bool wants;
 	/* the receiver's */
 	alignas(RT_APART) _Atomic uint32_t head;
 	/* the sender's up to tail */
@@ -90,6 +92,9 @@ static inline bool rt_shard_lane_is_eased(const struct rt_shard_out *out)
 /* Sender: publishes what is written. */
 static inline void rt_shard_lane_publish(struct rt_shard_out *out)
 {
+	/* no store for nothing: the receiver has the line */
+	if (out->published == out->next)
+		return;
 	out->published = out->next;
 	/* release [SHARD-2]: the messages */
 	atomic_store_explicit(&out->lane->tail, out->next,
