@@ -28,7 +28,7 @@ struct run {
 	struct bench_args args;
 	_Alignas(RT_APART) uint64_t taken; /* the consumer's */
 	uint64_t sum;
-	_Alignas(RT_APART) uint64_t sent; /* the producer's */
+	_Alignas(RT_APART) uint64_t sent;	   /* the producer's */
 	_Alignas(RT_APART) _Atomic uint64_t total; /* sent in all; 0: not yet */
 	_Alignas(RT_APART) _Atomic bool ready;
 	double seconds;
@@ -53,7 +53,7 @@ static void fill(struct rpma_rt_shard_message *message, uint64_t number)
 	message->code = 1;
 }
 
-/* ---------------------------------------------------------------- shards --- */
+/* ------------------------------------------------------------ shards --- */
 
 static void on_message(struct rpma_rt_shard *shard,
 		       const struct rpma_rt_shard_message *message, void *arg)
@@ -113,7 +113,7 @@ static void shard_open(void)
 		bench_fail("no shards");
 }
 
-/* ------------------------------------------------------------------ ring --- */
+/* -------------------------------------------------------------- ring --- */
 
 static void ring_send(void)
 {
@@ -152,7 +152,7 @@ static void ring_take(void)
 	atomic_store_explicit(&run.head, head, memory_order_release);
 }
 
-/* ------------------------------------------------------------------- both --- */
+/* -------------------------------------------------------------- both --- */
 
 static void (*take)(void);
 static void (*send_some)(void);
