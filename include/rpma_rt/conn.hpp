@@ -1,0 +1,983 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * conn.hpp: connections, the operations on them, their messages.
+ *
+ * What a connection needs for its operations is made with it: a slot for each
+ * work request that may be under way. A slot has the lease, and who awaits the
+ * result; nobody, when that was destroyed. Operations that find no room wait in
+ * a line, first in, first out.
+ */
+
+#ifndef RPMA_RT_CONN_HPP
+#define RPMA_RT_CONN_HPP
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <rpma_rt/loop.hpp>
+
+namespace rpma::rt
+{
+
+/*
+ * What a connection, or a listener, is made with.
+ *   via           required
+ *   messages      receives come from it; nullptr: it receives nothing
+ *   private_data  for the other side, up to 255 bytes; of a connection that
+ *                 connects
+ *   cfg           the rest: sizes, times. Its peer, queue, user, pool,
+ *                 single_poster and, where the loop runs a poller, poller are
+ *                 not used
+ */
+struct endpoint {
+	const peer &via;
+	const pool *messages = nullptr;
+	std::string_view private_data = {};
+	rpma_rt_conn_cfg cfg = RPMA_RT_CONN_CFG_INIT;
+};
+
+/*
+ * How N work requests ended that were posted together. The leases come back,
+ * well or not; but of several that failed, or may have been posted, they are
+ * given back when the connection is closed.
+ */
+template <size_t N> class [[nodiscard]] outcome
+{
+public:
+	outcome(const rt::error &why) noexcept : error_(why)
+	{
+	}
+	outcome(const rt::error &why, std::array<lease, N> &&slots) noexcept
+	    : slots_(std::move(slots)), error_(why)
+	{
+	}
+	bool ok() const noexcept
+	{
+		return !error_;
+	}
+	explicit operator bool() const noexcept
+	{
+		return ok();
+	}
+	const rt::error &error() const noexcept
+	{
+		return error_;
+	}
+	/* the leases, of one the lease; throws */
+	auto value() &&
+	{
+		if (!ok())
+			detail::fail(error_);
+		if constexpr (N == 1)
+			return std::move(slots_[0]);
+		else
+			return std::move(slots_);
+	}
+	/* the lease of a work request; empty if it had none */
+	lease &slot(size_t index = 0) noexcept
+	{
+		return slots_[index];
+	}
+
+private:
+	std::array<lease, N> slots_;
+	rt::error error_;
+};
+
+namespace detail
+{
+
+/* Work requests that are posted together, and what awaits their outcome. */
+class op : public waiter
+{
+public:
+	op(op &&) noexcept = default;
+	inline ~op();
+	bool succeeded() const noexcept
+	{
+		return !why_;
+	}
+
+protected:
+	explicit op(ref<conn_core> conn) noexcept : conn_(std::move(conn))
+	{
+	}
+	inline bool start(rpma_rt_wr *wrs, lease *leases,
+			  uint32_t count) noexcept;
+
+	friend struct conn_core;
+	enum state : uint8_t { IDLE, WAITING, POSTED, COMPLETE };
+
+	ref<conn_core> conn_;
+	rpma_rt_wr *wrs_ = nullptr;
+	lease *leases_ = nullptr;
+	uint32_t count_ = 0;
+	uint32_t slot_ = 0;
+	state state_ = IDLE;
+	error why_;
+};
+
+/* A connection in the requests of a listener. */
+struct request_link : link {
+	explicit request_link(conn_core *c) noexcept : conn(c)
+	{
+	}
+	conn_core *conn;
+};
+
+struct conn_core final : counted<conn_core>, member {
+	/* what is posted, or free */
+	struct slot {
+		lease buffer;
+		op *awaiting = nullptr;
+		uint32_t next = 0; /* of the same post, or free */
+		uint32_t count = 0;
+		uint16_t generation = 0;
+	};
+	enum stage : uint8_t { BEGUN, ESTABLISHED, CLOSED };
+
+	ref<loop_core> loop;
+	ref<peer_core> peer;
+	ref<pool_core> pool;
+	rpma_rt_conn *raw = nullptr;
+	std::unique_ptr<slot[]> slots;
+	uint32_t slot_count = 0;
+	uint32_t free_first = 0;
+	uint32_t free_count = 0;
+	link line; /* operations that wait until they can be posted */
+	/* WRITABLE will come: none can be posted before */
+	bool is_refused = false;
+	stage is = BEGUN;
+	uint8_t reason = 0;
+	link watches;
+	link readers;
+	ring<message> unread;
+	std::string private_data; /* for the connect after READY */
+	request_link pending{this};
+
+	~conn_core()
+	{
+		if (raw)
+			rpma_rt_conn_unref(&raw);
+	}
+	static inline ref<conn_core> make(const ref<loop_core> &loop,
+					  const ref<peer_core> &peer,
+					  const ref<pool_core> &pool,
+					  uint32_t slots) noexcept;
+
+	/* until CLOSED, the loop has a reference */
+	void join() noexcept
+	{
+		get();
+		loop->conns.push_back(*this);
+	}
+	error why_closed() const noexcept
+	{
+		return error::closed(reason);
+	}
+	void close() noexcept override
+	{
+		if (raw && is != CLOSED)
+			rpma_rt_conn_close(raw);
+	}
+
+	/* --------------------------------------------------- operations --- */
+
+	enum answer { YES, LATER, NO };
+
+	uint64_t context_of(uint32_t index) const noexcept
+	{
+		return index | uint64_t(slots[index].generation) << 32;
+	}
+	/* Its slots are the first free ones. */
+	void fill_slots(op &o, bool is_awaited) noexcept
+	{
+		uint32_t index = free_first;
+
+		o.slot_ = index;
+		slots[index].awaiting = is_awaited ? &o : nullptr;
+		slots[index].count = o.count_;
+		for (uint32_t i = 0; i < o.count_; i++) {
+			slots[index].buffer = std::move(o.leases_[i]);
+			index = slots[index].next;
+		}
+		free_first = index;
+		free_count -= o.count_;
+	}
+	answer post(op &o) noexcept
+	{
+		int taken;
+
+		if (o.count_ > free_count && o.count_ <= slot_count)
+			return LATER;
+		o.wrs_[o.count_ - 1].context = context_of(free_first);
+		taken = o.count_ > slot_count
+				? RPMA_E_INVAL
+				: rpma_rt_post_send(raw, o.wrs_,
+						    static_cast<int>(o.count_));
+		if (taken == static_cast<int>(o.count_)) {
+			o.state_ = op::POSTED;
+			fill_slots(o, true);
+			return YES;
+		}
+		if (taken == RPMA_E_AGAIN) {
+			is_refused = true;
+			return LATER;
+		}
+		o.state_ = op::COMPLETE;
+		if (taken < 0) {
+			o.why_ = error::not_posted(taken);
+			return NO;
+		}
+		/* a link that is cut off: the connection closes, and nothing
+		 * says when the device has done with the first ones */
+		fill_slots(o, false);
+		o.why_ = error::unknown();
+		return NO;
+	}
+	/* false: it is complete */
+	bool start(op &o) noexcept
+	{
+		answer got = LATER;
+
+		if (is == CLOSED) {
+			o.state_ = op::COMPLETE;
+			o.why_ = error::not_posted(RPMA_RT_E_CLOSED);
+			return false;
+		}
+		if (line.is_empty() && !is_refused)
+			got = post(o);
+		if (got == LATER) {
+			o.state_ = op::WAITING;
+			line.push_back(o);
+		}
+		return got != NO;
+	}
+	/* Those of the line that can be posted now. */
+	void go_on() noexcept
+	{
+		while (!line.is_empty() && !is_refused) {
+			op &first = static_cast<op &>(
+				static_cast<waiter &>(line.first()));
+			answer got = post(first);
+
+			if (got == LATER)
+				return;
+			first.unlink();
+			if (got == NO)
+				first.complete();
+		}
+	}
+	void free_slots(uint32_t index, op *awaiting) noexcept
+	{
+		uint32_t first = index;
+		uint32_t count = slots[index].count;
+
+		for (uint32_t i = 0;; i++) {
+			if (awaiting)
+				awaiting->leases_[i] =
+					std::move(slots[index].buffer);
+			else
+				slots[index].buffer.give_back();
+			if (i + 1 == count)
+				break;
+			index = slots[index].next;
+		}
+		slots[index].next = free_first;
+		free_first = first;
+		free_count += count;
+	}
+	void on_completion(const rpma_rt_completion &item) noexcept
+	{
+		uint32_t index = static_cast<uint32_t>(item.context);
+
+		/* one that was posted around this object */
+		if (index >= slot_count || item.context != context_of(index))
+			return;
+		slot &s = slots[index];
+		op *awaiting = std::exchange(s.awaiting, nullptr);
+
+		s.generation++;
+		/* a link completes when its first part has failed: the others
+		 * may be with the device until the connection is closed */
+		if (item.status == IBV_WC_SUCCESS || s.count == 1)
+			free_slots(index, awaiting);
+		if (awaiting) {
+			awaiting->state_ = op::COMPLETE;
+			awaiting->why_ = error::of(item);
+			awaiting->complete();
+		}
+		go_on();
+	}
+
+	/* ----------------------------------------------------- messages --- */
+
+	inline void on_message(const rpma_rt_completion &item) noexcept;
+	inline void read_next() noexcept;
+
+	/* ------------------------------------------------------- events --- */
+
+	inline void set_stage(stage now) noexcept;
+	void on_ready() noexcept
+	{
+		rpma_conn_private_data pdata = {
+			private_data.data(),
+			static_cast<uint8_t>(private_data.size())};
+
+		if (rpma_rt_conn_connect(raw, private_data.empty() ? nullptr
+								   : &pdata))
+			rpma_rt_conn_close(raw);
+	}
+	inline void on_closed(const rpma_rt_completion &item) noexcept;
+	void on_event(const rpma_rt_completion &item) noexcept
+	{
+		switch (item.opcode) {
+		case RPMA_RT_EVENT_READY:
+			on_ready();
+			break;
+		case RPMA_RT_EVENT_ESTABLISHED:
+			set_stage(ESTABLISHED);
+			break;
+		case RPMA_RT_EVENT_CLOSED:
+			on_closed(item);
+			break;
+		default:
+			break;
+		}
+	}
+	void on_item(const rpma_rt_completion &item) noexcept override
+	{
+		if (item.flags & RPMA_RT_C_LEASE) {
+			on_message(item);
+		} else if (item.kind == RPMA_RT_COMPLETION) {
+			on_completion(item);
+		} else if (item.kind == RPMA_RT_EVENT) {
+			on_event(item);
+		} else if (item.kind == RPMA_RT_WRITABLE && item.opcode == 0) {
+			is_refused = false;
+			go_on();
+		}
+	}
+};
+
+inline ref<conn_core> conn_core::make(const ref<loop_core> &loop,
+				      const ref<peer_core> &peer,
+				      const ref<pool_core> &pool,
+				      uint32_t count) noexcept
+{
+	auto core = ref<conn_core>::adopt(new (std::nothrow) conn_core);
+
+	if (!core)
+		return core;
+	core->slots.reset(new (std::nothrow) slot[count]);
+	if (!core->slots)
+		return {};
+	core->loop = loop;
+	core->peer = peer;
+	core->pool = pool;
+	core->slot_count = core->free_count = count;
+	for (uint32_t i = 0; i < count; i++)
+		core->slots[i].next = i + 1;
+	return core;
+}
+
+inline op::~op()
+{
+	/* the slot keeps the lease until the device has done with it */
+	if (state_ == POSTED)
+		conn_->slots[slot_].awaiting = nullptr;
+}
+
+inline bool op::start(rpma_rt_wr *wrs, lease *leases, uint32_t count) noexcept
+{
+	wrs_ = wrs;
+	leases_ = leases;
+	count_ = count;
+	return conn_->start(*this);
+}
+
+/* ------------------------------------------------------ what is awaited --- */
+
+/* Until the connection is that far, or closed. */
+class watch : public waiter
+{
+public:
+	watch(watch &&) noexcept = default;
+
+	watch(ref<conn_core> conn, conn_core::stage until) noexcept
+	    : conn_(std::move(conn)), until_(until)
+	{
+	}
+
+protected:
+	bool start_watch() noexcept
+	{
+		if (conn_->is >= until_)
+			return false;
+		conn_->watches.push_back(*this);
+		return true;
+	}
+	friend struct conn_core;
+	ref<conn_core> conn_;
+	conn_core::stage until_;
+};
+
+inline void conn_core::set_stage(stage now) noexcept
+{
+	link *w = &watches.first();
+
+	is = now;
+	/* one that completes may take others back: from the beginning again */
+	while (w != &watches) {
+		auto &first = static_cast<watch &>(static_cast<waiter &>(*w));
+
+		if (is < first.until_) {
+			w = &w->next();
+			continue;
+		}
+		first.unlink();
+		first.complete();
+		w = &watches.first();
+	}
+}
+
+/* The next message. */
+class receiving : public awaitable<receiving>
+{
+public:
+	explicit receiving(ref<conn_core> conn) noexcept
+	    : conn_(std::move(conn))
+	{
+	}
+	receiving(receiving &&) noexcept = default;
+	~receiving()
+	{
+		if (message_) { /* nobody has it: it is the next one again */
+			conn_->unread.push_front(std::move(message_));
+			conn_->read_next();
+		}
+	}
+	bool start() noexcept
+	{
+		if (!conn_->unread.is_empty()) {
+			message_ = conn_->unread.pop_front();
+			return false;
+		}
+		if (conn_->is == conn_core::CLOSED || !conn_->pool)
+			return false;
+		conn_->readers.push_back(*this);
+		return true;
+	}
+	result<message> finish() noexcept
+	{
+		if (message_)
+			return std::move(message_);
+		if (!conn_->pool)
+			return error::call(RPMA_E_NOSUPP);
+		return conn_->why_closed();
+	}
+	bool succeeded() const noexcept
+	{
+		return static_cast<bool>(message_);
+	}
+
+private:
+	friend struct conn_core;
+	ref<conn_core> conn_;
+	message message_;
+};
+
+inline void conn_core::on_message(const rpma_rt_completion &item) noexcept
+{
+	std::optional<uint32_t> imm;
+	rpma_rt_lease raw_lease;
+	uint32_t value;
+
+	if (!rpma_rt_completion_lease(&item, &raw_lease))
+		return;
+	if (rpma_rt_completion_imm(&item, &value))
+		imm = value;
+	unread.push_back(access::make_message(raw_lease, pool, imm));
+	read_next();
+}
+
+inline void conn_core::read_next() noexcept
+{
+	if (readers.is_empty() || unread.is_empty())
+		return;
+	auto &next = static_cast<receiving &>(
+		static_cast<waiter &>(readers.first()));
+
+	next.unlink();
+	next.message_ = unread.pop_front();
+	next.complete();
+}
+
+inline void conn_core::on_closed(const rpma_rt_completion &item) noexcept
+{
+	ref<conn_core> self = ref<conn_core>::adopt(this); /* the loop's */
+
+	unlink();
+	pending.unlink();
+	reason = item.status;
+	is = CLOSED;
+	for (uint32_t i = 0; i < slot_count; i++)
+		slots[i].buffer.give_back();
+	while (!line.is_empty()) {
+		auto &first =
+			static_cast<op &>(static_cast<waiter &>(line.first()));
+
+		first.unlink();
+		first.state_ = op::COMPLETE;
+		first.why_ = error::not_posted(RPMA_RT_E_CLOSED);
+		first.complete();
+	}
+	while (!readers.is_empty()) {
+		auto &first = static_cast<waiter &>(readers.first());
+
+		first.unlink();
+		first.complete();
+	}
+	set_stage(CLOSED);
+}
+
+} // namespace detail
+
+/*
+ * N work requests under way: co_await gives an outcome<N>. They are posted when
+ * it is awaited.
+ */
+template <size_t N = 1> class [[nodiscard]] operation : public detail::op
+{
+public:
+	operation(operation &&) noexcept = default;
+	bool await_ready() const noexcept
+	{
+		return false;
+	}
+	bool await_suspend(std::coroutine_handle<> awaiting) noexcept
+	{
+		handle = awaiting;
+		return start();
+	}
+	outcome<N> await_resume() noexcept
+	{
+		return finish();
+	}
+	bool start() noexcept
+	{
+		return op::start(wrs_of_, leases_of_.data(), N);
+	}
+	outcome<N> finish() noexcept
+	{
+		return {why_, std::move(leases_of_)};
+	}
+	/* Flags more for the last of them: RPMA_RT_F_FENCE, _SOLICITED,
+	 * _INLINE. */
+	operation &&with(uint32_t flags) && noexcept
+	{
+		wrs_of_[N - 1].flags |= flags;
+		return std::move(*this);
+	}
+
+private:
+	friend class connection;
+	template <size_t M> friend class operation;
+	explicit operation(detail::ref<detail::conn_core> conn) noexcept
+	    : op(std::move(conn))
+	{
+	}
+	rpma_rt_wr wrs_of_[N];
+	std::array<lease, N> leases_of_;
+};
+
+/*
+ * A connection. Destroying it closes it: what is posted completes, and what is
+ * awaited ends with an error. Thread: its loop's.
+ *
+ * Those that take a lease use its bytes: size() of them, see lease::resize().
+ * Those with _raw in their name use memory of the program, which has to stay
+ * until the operation is complete, also when nobody awaits it any more.
+ */
+class connection
+{
+public:
+	connection(connection &&) noexcept = default;
+	connection &operator=(connection &&other) noexcept
+	{
+		std::swap(core_, other.core_);
+		return *this;
+	}
+	~connection()
+	{
+		if (core_)
+			core_->close();
+	}
+
+	/* ----------------------------------------------------- messages --- */
+
+	/* co_await: result<message>, the next one; the error closed after the
+	 * last. Messages come in order; of several that wait, the first gets
+	 * the first. RPMA_E_NOSUPP: there is no pool. */
+	auto receive() const noexcept
+	{
+		return detail::receiving(core_);
+	}
+	operation<> send(lease buffer) const noexcept
+	{
+		auto o = send_raw(buffer.raw().mr, buffer.raw().offset,
+				  buffer.size());
+
+		return keep(std::move(o), std::move(buffer));
+	}
+	operation<> send(lease buffer, uint32_t imm) const noexcept
+	{
+		auto o = send(std::move(buffer));
+
+		o.wrs_of_[0].op = RPMA_RT_OP_SEND_WITH_IMM;
+		o.wrs_of_[0].imm = imm;
+		return o;
+	}
+	operation<> send_raw(const rpma_mr_local *src, size_t offset,
+			     size_t len) const noexcept
+	{
+		operation<> o(core_);
+
+		rpma_rt_prep_send(o.wrs_of_, src, offset, len, 0, 0);
+		return o;
+	}
+
+	/* ------------------------------------------------ remote memory --- */
+
+	operation<> write(const remote_memory &dst, size_t offset,
+			  lease buffer) const noexcept
+	{
+		auto o = write_raw(dst, offset, buffer.raw().mr,
+				   buffer.raw().offset, buffer.size());
+
+		return keep(std::move(o), std::move(buffer));
+	}
+	operation<> write(const remote_memory &dst, size_t offset, lease buffer,
+			  uint32_t imm) const noexcept
+	{
+		auto o = write(dst, offset, std::move(buffer));
+
+		o.wrs_of_[0].op = RPMA_RT_OP_WRITE_WITH_IMM;
+		o.wrs_of_[0].imm = imm;
+		return o;
+	}
+	operation<> write_raw(const remote_memory &dst, size_t offset,
+			      const rpma_mr_local *src, size_t src_offset,
+			      size_t len) const noexcept
+	{
+		operation<> o(core_);
+
+		rpma_rt_prep_write(o.wrs_of_, dst.raw(), offset, src,
+				   src_offset, len, 0, 0);
+		return o;
+	}
+	/* into the lease */
+	operation<> read(const remote_memory &src, size_t offset,
+			 lease buffer) const noexcept
+	{
+		auto o = read_raw(src, offset, buffer.raw().mr,
+				  buffer.raw().offset, buffer.size());
+
+		return keep(std::move(o), std::move(buffer));
+	}
+	operation<> read_raw(const remote_memory &src, size_t offset,
+			     rpma_mr_local *dst, size_t dst_offset,
+			     size_t len) const noexcept
+	{
+		operation<> o(core_);
+
+		rpma_rt_prep_read(o.wrs_of_, dst, dst_offset, src.raw(), offset,
+				  len, 0, 0);
+		return o;
+	}
+	operation<>
+	flush(const remote_memory &dst, size_t offset, size_t len,
+	      rpma_flush_type type = RPMA_FLUSH_TYPE_VISIBILITY) const noexcept
+	{
+		operation<> o(core_);
+
+		rpma_rt_prep_flush(o.wrs_of_, dst.raw(), offset, len, type, 0,
+				   0);
+		return o;
+	}
+	/* offsets of atomics are multiples of 8 */
+	operation<> atomic_write(const remote_memory &dst, size_t offset,
+				 uint64_t value) const noexcept
+	{
+		operation<> o(core_);
+		char bytes[8];
+
+		std::memcpy(bytes, &value, sizeof(bytes));
+		rpma_rt_prep_atomic_write(o.wrs_of_, dst.raw(), offset, bytes,
+					  0, 0);
+		return o;
+	}
+	/* what was there before is in the lease: slot().as<uint64_t>() */
+	operation<> compare_swap(const remote_memory &dst, size_t offset,
+				 uint64_t compare, uint64_t swap,
+				 lease old) const noexcept
+	{
+		auto o = compare_swap_raw(dst, offset, compare, swap,
+					  old.raw().mr, old.raw().offset);
+
+		return keep(std::move(o), std::move(old));
+	}
+	operation<> compare_swap_raw(const remote_memory &dst, size_t offset,
+				     uint64_t compare, uint64_t swap,
+				     rpma_mr_local *old,
+				     size_t old_offset) const noexcept
+	{
+		operation<> o(core_);
+
+		rpma_rt_prep_compare_swap(o.wrs_of_, old, old_offset, dst.raw(),
+					  offset, compare, swap, 0, 0);
+		return o;
+	}
+	operation<> fetch_add(const remote_memory &dst, size_t offset,
+			      uint64_t add, lease old) const noexcept
+	{
+		auto o = fetch_add_raw(dst, offset, add, old.raw().mr,
+				       old.raw().offset);
+
+		return keep(std::move(o), std::move(old));
+	}
+	operation<> fetch_add_raw(const remote_memory &dst, size_t offset,
+				  uint64_t add, rpma_mr_local *old,
+				  size_t old_offset) const noexcept
+	{
+		operation<> o(core_);
+
+		rpma_rt_prep_fetch_add(o.wrs_of_, old, old_offset, dst.raw(),
+				       offset, add, 0, 0);
+		return o;
+	}
+	/* These of this connection are posted together or not at all, and have
+	 * one outcome: all have succeeded, or why one has not. */
+	template <typename... Rest>
+	operation<1 + sizeof...(Rest)> link(operation<> first,
+					    Rest... rest) const noexcept
+	{
+		operation<1 + sizeof...(Rest)> o(core_);
+		size_t count = 0;
+
+		add(o, count, first);
+		(add(o, count, rest), ...);
+		for (size_t i = 0; i < sizeof...(Rest); i++)
+			o.wrs_of_[i].flags |= RPMA_RT_F_LINKED | RPMA_RT_F_PART;
+		return o;
+	}
+
+	/* ------------------------------------------------------- itself --- */
+
+	/* co_await: result<void>. An accepted one is not established yet:
+	 * messages may come before, and operations wait for it. */
+	inline auto established() const noexcept;
+	/* co_await: rpma_rt_reason; nothing of it is under way then. */
+	inline auto closed() const noexcept;
+	/* Closes it: what is awaited ends with an error. */
+	void close() noexcept
+	{
+		core_->close();
+	}
+	/* Closes it when what is posted has completed, or after so many
+	 * milliseconds (0: no limit). */
+	result<void> drain(uint32_t timeout_ms) noexcept
+	{
+		return detail::result_of_call(
+			rpma_rt_conn_drain(core_->raw, timeout_ms));
+	}
+	/* of the other side; it stays as long as this. The network may have
+	 * added zeros */
+	std::string_view private_data() const noexcept
+	{
+		rpma_conn_private_data pdata = {nullptr, 0};
+
+		if (rpma_rt_conn_get_private_data(core_->raw, &pdata) ||
+		    !pdata.ptr)
+			return {};
+		return {static_cast<const char *>(pdata.ptr), pdata.len};
+	}
+	/* For calls that have no function here. Work requests and receives
+	 * must not be posted by it. */
+	rpma_rt_conn *raw() const noexcept
+	{
+		return core_->raw;
+	}
+
+private:
+	friend class request;
+	friend class detail::connecting;
+	friend class listener;
+	explicit connection(detail::ref<detail::conn_core> core) noexcept
+	    : core_(std::move(core))
+	{
+	}
+	static operation<> keep(operation<> &&o, lease &&buffer) noexcept
+	{
+		o.leases_of_[0] = std::move(buffer);
+		return std::move(o);
+	}
+	template <typename O>
+	void add(O &o, size_t &count, operation<> &part) const noexcept
+	{
+		o.wrs_of_[count] = part.wrs_of_[0];
+		o.leases_of_[count++] = std::move(part.leases_of_[0]);
+	}
+	detail::ref<detail::conn_core> core_;
+};
+
+namespace detail
+{
+
+template <typename D> class watching : public awaitable<D, watch>
+{
+public:
+	bool start() noexcept
+	{
+		return this->start_watch();
+	}
+	bool succeeded() const noexcept
+	{
+		return this->conn_->is >= this->until_;
+	}
+
+protected:
+	using awaitable<D, watch>::awaitable;
+};
+
+class establishing : public watching<establishing>
+{
+public:
+	explicit establishing(ref<conn_core> conn) noexcept
+	    : watching(std::move(conn), conn_core::ESTABLISHED)
+	{
+	}
+	result<void> finish() noexcept
+	{
+		if (conn_->is == conn_core::CLOSED)
+			return conn_->why_closed();
+		return {};
+	}
+	bool succeeded() const noexcept
+	{
+		return conn_->is == conn_core::ESTABLISHED;
+	}
+};
+
+class closing : public watching<closing>
+{
+public:
+	explicit closing(ref<conn_core> conn) noexcept
+	    : watching(std::move(conn), conn_core::CLOSED)
+	{
+	}
+	rpma_rt_reason finish() noexcept
+	{
+		return static_cast<rpma_rt_reason>(conn_->reason);
+	}
+};
+
+/* A connection that was begun; closed, if nobody gets it. */
+class connecting : public awaitable<connecting, watch>
+{
+public:
+	connecting(ref<conn_core> conn, const error &why) noexcept
+	    : awaitable(conn, conn_core::ESTABLISHED), made_(std::move(conn)),
+	      why_(why)
+	{
+	}
+	connecting(connecting &&) noexcept = default;
+	bool start() noexcept
+	{
+		return !why_ && start_watch();
+	}
+	result<connection> finish() noexcept
+	{
+		if (why_)
+			return why_;
+		if (conn_->is == conn_core::CLOSED)
+			return conn_->why_closed();
+		return std::move(made_);
+	}
+	bool succeeded() const noexcept
+	{
+		return !why_ && conn_->is == conn_core::ESTABLISHED;
+	}
+
+private:
+	connection made_;
+	error why_;
+};
+
+inline rpma_rt_conn_cfg cfg_of(const endpoint &with, const loop_core &loop,
+			       member *user) noexcept
+{
+	rpma_rt_conn_cfg cfg = with.cfg;
+
+	cfg.peer = with.via.raw();
+	cfg.queue = loop.queue;
+	cfg.user = user;
+	cfg.pool = with.messages ? with.messages->raw() : nullptr;
+	cfg.single_poster = 1;
+	if (loop.poller >= 0)
+		cfg.poller = loop.poller;
+	return cfg;
+}
+
+inline ref<pool_core> pool_of(const endpoint &with) noexcept
+{
+	return with.messages ? access::core(*with.messages) : ref<pool_core>();
+}
+
+} // namespace detail
+
+inline auto connection::established() const noexcept
+{
+	return detail::establishing(core_);
+}
+
+inline auto connection::closed() const noexcept
+{
+	return detail::closing(core_);
+}
+
+inline detail::connecting loop::connect(std::string address, std::string port,
+					const endpoint &with) const
+{
+	auto core = detail::conn_core::make(
+		core_, detail::access::core(with.via), detail::pool_of(with),
+		with.cfg.sq_size);
+	int ret = RPMA_RT_E_CLOSED;
+
+	if (!core)
+		return {{}, error::call(RPMA_E_NOMEM)};
+	if (with.private_data.size() > UINT8_MAX)
+		return {{}, error::call(RPMA_E_INVAL)};
+	core->private_data = with.private_data;
+	rpma_rt_conn_cfg cfg = detail::cfg_of(with, *core_, core.get());
+	if (!core_->has_ended)
+		ret = rpma_rt_conn_new(core_->rt->raw, address.c_str(),
+				       port.c_str(), &cfg, &core->raw);
+	if (ret < 0)
+		return {{}, error::call(ret)};
+	core->join();
+	return {std::move(core), {}};
+}
+
+} // namespace rpma::rt
+
+#endif /* RPMA_RT_CONN_HPP */

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * error.hpp: why something failed, and results that are a value or that.
+ */
+
+#ifndef RPMA_RT_ERROR_HPP
+#define RPMA_RT_ERROR_HPP
+
+#include <rpma_rt.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace rpma::rt
+{
+
+enum class errc : uint8_t {
+	none = 0,
+	call = 1,	/* a call was refused: code() */
+	not_posted = 2, /* the operation has not begun: code() */
+	failed = 3,	/* it was posted: status(), an enum ibv_wc_status */
+	unknown = 4,	/* it was posted, and its outcome is not known */
+	closed = 5,	/* the connection or listener ended: reason() */
+	timed_out = 6
+};
+
+/* Why something failed; plain data. */
+class error
+{
+public:
+	error() = default;
+	static error call(int code) noexcept
+	{
+		return {errc::call, 0, code};
+	}
+	static error not_posted(int code) noexcept
+	{
+		return {errc::not_posted, 0, code};
+	}
+	static error closed(uint8_t reason) noexcept
+	{
+		return {errc::closed, reason, RPMA_RT_E_CLOSED};
+	}
+	static error unknown() noexcept
+	{
+		return {errc::unknown, IBV_WC_GENERAL_ERR, RPMA_RT_E_FAILED};
+	}
+	static error timed_out() noexcept
+	{
+		return {errc::timed_out, 0, RPMA_E_AGAIN};
+	}
+	/* none if the operation succeeded */
+	static error of(const rpma_rt_completion &item) noexcept
+	{
+		if (item.status == IBV_WC_SUCCESS)
+			return {};
+		return {item.flags & RPMA_RT_C_SYNTHESIZED ? errc::unknown
+							   : errc::failed,
+			item.status, RPMA_RT_E_FAILED};
+	}
+	explicit operator bool() const noexcept
+	{
+		return what_ != errc::none;
+	}
+	errc what() const noexcept
+	{
+		return what_;
+	}
+	/* RPMA_E_*, RPMA_RT_E_*; 0 without an error */
+	int code() const noexcept
+	{
+		return code_;
+	}
+	ibv_wc_status status() const noexcept
+	{
+		return what_ == errc::failed || what_ == errc::unknown
+			       ? static_cast<ibv_wc_status>(detail_)
+			       : IBV_WC_SUCCESS;
+	}
+	rpma_rt_reason reason() const noexcept
+	{
+		return what_ == errc::closed
+			       ? static_cast<rpma_rt_reason>(detail_)
+			       : RPMA_RT_REASON_LOCAL;
+	}
+	std::string text() const
+	{
+		switch (what_) {
+		case errc::none:
+			return "no error";
+		case errc::call:
+			return rpma_rt_err_2str(code_);
+		case errc::not_posted:
+			return std::string("not posted: ") +
+			       rpma_rt_err_2str(code_);
+		case errc::failed:
+			return "failed with status " + std::to_string(detail_);
+		case errc::unknown:
+			return "posted, with an unknown outcome";
+		case errc::closed:
+			return std::string("closed: ") +
+			       rpma_rt_reason_2str(reason());
+		case errc::timed_out:
+			break;
+		}
+		return "timed out";
+	}
+
+private:
+	error(errc what, uint8_t detail, int code) noexcept
+	    : what_(what), detail_(detail), code_(code)
+	{
+	}
+	errc what_ = errc::none;
+	uint8_t detail_ = 0;
+	int code_ = 0;
+};
+
+/* What value() throws. */
+class failure : public std::runtime_error
+{
+public:
+	explicit failure(const rt::error &why)
+	    : std::runtime_error(why.text()), why_(why)
+	{
+	}
+	const rt::error &error() const noexcept
+	{
+		return why_;
+	}
+
+private:
+	rt::error why_;
+};
+
+namespace detail
+{
+[[noreturn]] inline void fail(const error &why)
+{
+#ifdef __cpp_exceptions
+	throw failure(why);
+#else
+	(void)why;
+	std::abort();
+#endif
+}
+} // namespace detail
+
+/* A value, or why there is none. */
+template <typename T> class [[nodiscard]] result
+{
+public:
+	using value_type = T;
+	result(T value) : value_(std::move(value))
+	{
+	}
+	result(const rt::error &why) noexcept : error_(why)
+	{
+	}
+	bool ok() const noexcept
+	{
+		return value_.has_value();
+	}
+	explicit operator bool() const noexcept
+	{
+		return ok();
+	}
+	const rt::error &error() const noexcept
+	{
+		return error_;
+	}
+	T &operator*() noexcept
+	{
+		return *value_;
+	}
+	T *operator->() noexcept
+	{
+		return &*value_;
+	}
+	/* throws */
+	T value() &&
+	{
+		if (!ok())
+			detail::fail(error_);
+		return std::move(*value_);
+	}
+	T &value() &
+	{
+		if (!ok())
+			detail::fail(error_);
+		return *value_;
+	}
+
+private:
+	std::optional<T> value_;
+	rt::error error_;
+};
+
+template <> class [[nodiscard]] result<void>
+{
+public:
+	using value_type = void;
+	result() noexcept = default;
+	result(const rt::error &why) noexcept : error_(why)
+	{
+	}
+	bool ok() const noexcept
+	{
+		return !error_;
+	}
+	explicit operator bool() const noexcept
+	{
+		return ok();
+	}
+	const rt::error &error() const noexcept
+	{
+		return error_;
+	}
+	void value() const
+	{
+		if (!ok())
+			detail::fail(error_);
+	}
+
+private:
+	rt::error error_;
+};
+
+namespace detail
+{
+
+/* 0 or an error, as calls return it */
+inline result<void> result_of_call(int ret) noexcept
+{
+	return ret < 0 ? result<void>(error::call(ret)) : result<void>();
+}
+
+} // namespace detail
+
+} // namespace rpma::rt
+
+#endif /* RPMA_RT_ERROR_HPP */

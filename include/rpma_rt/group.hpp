@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * group.hpp: several awaitables at once, in the frame of the coroutine that
+ * awaits them: all of them, any one, or so many that succeed.
+ */
+
+#ifndef RPMA_RT_GROUP_HPP
+#define RPMA_RT_GROUP_HPP
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include <rpma_rt/task.hpp>
+
+namespace rpma::rt
+{
+
+namespace detail
+{
+
+/* what awaiting an A gives; std::monostate for void */
+template <typename A>
+using raw_result_of = decltype(std::declval<A &>().finish());
+template <typename A>
+using result_of = std::conditional_t<std::is_void_v<raw_result_of<A>>,
+				     std::monostate, raw_result_of<A>>;
+
+template <typename A> result_of<A> finish(A &member)
+{
+	if constexpr (std::is_void_v<raw_result_of<A>>) {
+		member.finish();
+		return {};
+	} else {
+		return member.finish();
+	}
+}
+
+} // namespace detail
+
+/* What came of when_any(), when_some(): results of those that are complete. */
+template <typename... R> class [[nodiscard]] some_of
+{
+public:
+	/* which one decided it: the first, or the one that made it enough */
+	size_t index = 0;
+	size_t succeeded = 0;
+	/* when_some(): as many as were wanted have succeeded */
+	bool ok() const noexcept
+	{
+		return is_enough;
+	}
+	explicit operator bool() const noexcept
+	{
+		return is_enough;
+	}
+	/* nullptr: it was taken back before it was complete */
+	template <size_t I> auto *get() noexcept
+	{
+		auto &result = std::get<I>(results);
+
+		return result ? &*result : nullptr;
+	}
+
+	std::tuple<std::optional<R>...> results;
+	bool is_enough = false;
+};
+
+namespace detail
+{
+
+/* The members, and how many of them are complete. */
+template <typename... A> class members : public group
+{
+public:
+	/* enough is what decides: so many are complete, or have succeeded */
+	members(size_t enough, bool counts_success, A &&...member) noexcept
+	    : members_(std::optional<A>(std::move(member))...), enough_(enough),
+	      counts_success_(counts_success)
+	{
+	}
+	members(members &&) noexcept = default;
+
+	/* false: decided already */
+	bool start(waiter &self) noexcept
+	{
+		self_ = &self;
+		is_decided_ = false;
+		start_from<0>();
+		is_started_ = true;
+		return !is_decided_;
+	}
+	void on_complete(waiter &member) noexcept override
+	{
+		note(index_of(member));
+		if (is_decided_ && is_started_)
+			self_->complete();
+	}
+	bool is_enough() const noexcept
+	{
+		return (counts_success_ ? succeeded_ : complete_) >= enough_;
+	}
+
+protected:
+	template <size_t I> void start_from() noexcept
+	{
+		if constexpr (I < sizeof...(A)) {
+			auto &member = *std::get<I>(members_);
+
+			if (is_decided_)
+				return;
+			member.in = this;
+			if (!member.start())
+				note(I);
+			start_from<I + 1>();
+		} else {
+			decide_if(0);
+		}
+	}
+	template <size_t... I>
+	size_t find(const waiter &member, std::index_sequence<I...>) noexcept
+	{
+		size_t found = 0;
+
+		((std::get<I>(members_) && &*std::get<I>(members_) == &member
+			  ? void(found = I)
+			  : void()),
+		 ...);
+		return found;
+	}
+	size_t index_of(const waiter &member) noexcept
+	{
+		return find(member, std::index_sequence_for<A...>());
+	}
+	template <size_t... I>
+	bool has_succeeded(size_t index, std::index_sequence<I...>) noexcept
+	{
+		bool is = false;
+
+		((I == index ? void(is = std::get<I>(members_)->succeeded())
+			     : void()),
+		 ...);
+		return is;
+	}
+	/* one more is complete */
+	void note(size_t index) noexcept
+	{
+		is_complete_[index] = true;
+		complete_++;
+		succeeded_ +=
+			has_succeeded(index, std::index_sequence_for<A...>());
+		decide_if(index);
+	}
+	/* enough are complete, or cannot be any more: the rest is taken back */
+	void decide_if(size_t index) noexcept
+	{
+		size_t possible = succeeded_ + (sizeof...(A) - complete_);
+
+		if (is_decided_ ||
+		    !(is_enough() || (counts_success_ && possible < enough_)))
+			return;
+		is_decided_ = true;
+		index_ = index;
+		take_back(std::index_sequence_for<A...>());
+	}
+	template <size_t... I>
+	void take_back(std::index_sequence<I...>) noexcept
+	{
+		((is_complete_[I] ? void() : std::get<I>(members_).reset()),
+		 ...);
+	}
+
+	std::tuple<std::optional<A>...> members_;
+	std::array<bool, sizeof...(A)> is_complete_{};
+	waiter *self_ = nullptr;
+	size_t enough_;
+	size_t complete_ = 0;
+	size_t succeeded_ = 0;
+	size_t index_ = 0;
+	bool counts_success_;
+	bool is_decided_ = false;
+	bool is_started_ = false;
+};
+
+template <typename... A>
+class [[nodiscard]] all : public awaitable<all<A...>>, members<A...>
+{
+public:
+	explicit all(A &&...member) noexcept
+	    : members<A...>(sizeof...(A), false, std::move(member)...)
+	{
+	}
+	bool start() noexcept
+	{
+		return members<A...>::start(*this);
+	}
+	std::tuple<result_of<A>...> finish()
+	{
+		return std::apply(
+			[](auto &...member) {
+				/* in braces: in order */
+				return std::tuple<result_of<A>...>{
+					detail::finish(*member)...};
+			},
+			this->members_);
+	}
+	bool succeeded() const noexcept
+	{
+		return this->succeeded_ == sizeof...(A);
+	}
+};
+
+template <typename... A>
+class [[nodiscard]] some : public awaitable<some<A...>>, members<A...>
+{
+public:
+	some(size_t enough, bool counts_success, A &&...member) noexcept
+	    : members<A...>(enough, counts_success, std::move(member)...)
+	{
+	}
+	bool start() noexcept
+	{
+		return members<A...>::start(*this);
+	}
+	some_of<result_of<A>...> finish()
+	{
+		some_of<result_of<A>...> answer;
+
+		answer.index = this->index_;
+		answer.succeeded = this->succeeded_;
+		answer.is_enough = this->is_enough();
+		fill(answer, std::index_sequence_for<A...>());
+		return answer;
+	}
+	bool succeeded() const noexcept
+	{
+		return this->is_enough();
+	}
+
+private:
+	template <typename S, size_t... I>
+	void fill(S &answer, std::index_sequence<I...>)
+	{
+		((this->is_complete_[I]
+			  ? void(std::get<I>(answer.results)
+					 .emplace(detail::finish(
+						 *std::get<I>(this->members_))))
+			  : void()),
+		 ...);
+	}
+};
+
+} // namespace detail
+
+/* All are complete, well or not: a tuple of their results. */
+template <typename... A> auto when_all(A... member) noexcept
+{
+	return detail::all<A...>(std::move(member)...);
+}
+
+/* The first one that is complete, well or not; the others are taken back: they
+ * are not resumed, a message stays in its stream, an operation that is posted
+ * goes on and its lease is given back when it is complete. */
+template <typename... A> auto when_any(A... member) noexcept
+{
+	return detail::some<A...>(1, false, std::move(member)...);
+}
+
+/* So many have succeeded, or so many failed that it cannot be; the others are
+ * taken back, as by when_any(). */
+template <typename... A> auto when_some(size_t wanted, A... member) noexcept
+{
+	return detail::some<A...>(wanted, true, std::move(member)...);
+}
+
+/* The same of an array. */
+template <typename A, size_t N> auto when_all(std::array<A, N> member) noexcept
+{
+	return std::apply([](auto &...m) { return when_all(std::move(m)...); },
+			  member);
+}
+template <typename A, size_t N> auto when_any(std::array<A, N> member) noexcept
+{
+	return std::apply([](auto &...m) { return when_any(std::move(m)...); },
+			  member);
+}
+template <typename A, size_t N>
+auto when_some(size_t wanted, std::array<A, N> member) noexcept
+{
+	return std::apply(
+		[wanted](auto &...m) {
+			return when_some(wanted, std::move(m)...);
+		},
+		member);
+}
+
+} // namespace rpma::rt
+
+#endif /* RPMA_RT_GROUP_HPP */

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * listener.hpp: listeners and the requests that come to them.
+ */
+
+#ifndef RPMA_RT_LISTENER_HPP
+#define RPMA_RT_LISTENER_HPP
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <rpma_rt/conn.hpp>
+
+namespace rpma::rt
+{
+
+namespace detail
+{
+
+class requesting;
+
+struct listener_core final : counted<listener_core>, member {
+	ref<loop_core> loop;
+	ref<peer_core> peer;
+	ref<pool_core> pool;
+	rpma_rt_listener *raw = nullptr;
+	uint32_t slot_count = 0;
+	bool is_over = false;
+	uint8_t reason = 0;
+	/* requests that ended before they were connections of the loop: their
+	 * CLOSED has this as its user pointer */
+	uint32_t strays = 0;
+	link requests; /* conn_core.pending */
+	link acceptors;
+
+	~listener_core()
+	{
+		rpma_rt_listener_delete(&raw);
+	}
+	/* until the last item, the loop has a reference */
+	void join() noexcept
+	{
+		get();
+		loop->listeners.push_back(*this);
+	}
+	void close() noexcept override
+	{
+		rpma_rt_listener_delete(&raw);
+		while (!requests.is_empty()) {
+			auto &first =
+				static_cast<request_link &>(requests.first());
+
+			first.unlink();
+			first.conn->close();
+		}
+	}
+	inline void give(conn_core &conn) noexcept;
+	inline void give_back(ref<conn_core> conn) noexcept;
+	inline void give_to_next() noexcept;
+	/* The connection of a request becomes one of the loop's. */
+	void on_request(rpma_rt_conn *conn) noexcept
+	{
+		auto core = conn_core::make(loop, peer, pool, slot_count);
+		int ret = RPMA_E_NOMEM;
+
+		if (core)
+			ret = rpma_rt_conn_set_user(
+				conn, static_cast<member *>(core.get()));
+		if (ret < 0) {
+			strays++;
+			rpma_rt_conn_close(conn);
+			rpma_rt_conn_unref(&conn);
+			return;
+		}
+		core->raw = conn;
+		core->join();
+		if (is_over || !raw)
+			core->close();
+		else
+			give(*core);
+	}
+	inline void on_last(uint8_t why) noexcept;
+	void leave_if_last() noexcept
+	{
+		if (!is_over || strays > 0 || !is_linked())
+			return;
+		unlink();
+		put();
+	}
+	void on_item(const rpma_rt_completion &item) noexcept override
+	{
+		switch (rpma_rt_completion_event(&item)) {
+		case RPMA_RT_EVENT_REQUEST:
+			on_request(rpma_rt_completion_conn(&item));
+			break;
+		case RPMA_RT_EVENT_CLOSED:
+			strays--;
+			leave_if_last();
+			break;
+		case RPMA_RT_EVENT_LISTENER_CLOSED:
+			on_last(item.status);
+			break;
+		default:
+			break;
+		}
+	}
+};
+
+inline result<void> answer(conn_core &conn, std::string_view private_data,
+			   bool is_accepted) noexcept
+{
+	rpma_conn_private_data pdata = {
+		const_cast<char *>(private_data.data()),
+		static_cast<uint8_t>(private_data.size())};
+	const auto *data = private_data.empty() ? nullptr : &pdata;
+
+	if (private_data.size() > UINT8_MAX)
+		return error::call(RPMA_E_INVAL);
+	return result_of_call(is_accepted
+				      ? rpma_rt_conn_connect(conn.raw, data)
+				      : rpma_rt_conn_reject(conn.raw, data));
+}
+
+/* The next request; accepted as soon as it comes, if so asked: others may be
+ * waited for together with it. */
+class requesting : public waiter
+{
+public:
+	requesting(ref<listener_core> from, bool accepts) noexcept
+	    : from_(std::move(from)), accepts_(accepts)
+	{
+	}
+	requesting(requesting &&) noexcept = default;
+	~requesting()
+	{
+		if (conn_ && accepts_)
+			conn_->close();
+		else if (conn_) /* nobody has it: it is the next one again */
+			from_->give_back(std::move(conn_));
+	}
+	bool start() noexcept
+	{
+		if (!from_->requests.is_empty()) {
+			auto &first = static_cast<request_link &>(
+				from_->requests.first());
+
+			first.unlink();
+			take(*first.conn);
+			return false;
+		}
+		if (from_->is_over || !from_->raw)
+			return false;
+		from_->acceptors.push_back(*this);
+		return true;
+	}
+	bool succeeded() const noexcept
+	{
+		return conn_ && !why_;
+	}
+
+protected:
+	void take(conn_core &conn) noexcept
+	{
+		conn_ = ref<conn_core>(&conn);
+		if (accepts_)
+			why_ = answer(conn, {}, true).error();
+	}
+	friend struct listener_core;
+	ref<listener_core> from_;
+	ref<conn_core> conn_;
+	error why_;
+	bool accepts_;
+};
+
+inline void listener_core::give(conn_core &conn) noexcept
+{
+	requests.push_back(conn.pending);
+	give_to_next();
+}
+
+inline void listener_core::give_back(ref<conn_core> conn) noexcept
+{
+	if (conn->is == conn_core::CLOSED)
+		return;
+	if (is_over || !raw) {
+		conn->close();
+		return;
+	}
+	requests.push_front(conn->pending);
+	give_to_next();
+}
+
+inline void listener_core::give_to_next() noexcept
+{
+	if (acceptors.is_empty() || requests.is_empty())
+		return;
+	auto &next = static_cast<requesting &>(
+		static_cast<waiter &>(acceptors.first()));
+	auto &first = static_cast<request_link &>(requests.first());
+
+	first.unlink();
+	next.unlink();
+	next.take(*first.conn);
+	next.complete();
+}
+
+inline void listener_core::on_last(uint8_t why) noexcept
+{
+	reason = why;
+	is_over = true;
+	while (!acceptors.is_empty()) {
+		auto &first = static_cast<waiter &>(acceptors.first());
+
+		first.unlink();
+		first.complete();
+	}
+	leave_if_last();
+}
+
+} // namespace detail
+
+/* A peer that asks to connect; destroying it refuses the peer. */
+class request
+{
+public:
+	request(request &&) noexcept = default;
+	request &operator=(request &&) noexcept = default;
+	/* of the peer; it stays as long as this. The network may have added
+	 * zeros */
+	std::string_view private_data() const noexcept
+	{
+		return conn_.private_data();
+	}
+	/* Operations wait until it is established. */
+	result<connection> accept(std::string_view private_data = {}) &&
+	{
+		auto done = detail::answer(*conn_.core_, private_data, true);
+
+		if (!done)
+			return done.error();
+		return std::move(conn_);
+	}
+	result<void> reject(std::string_view private_data = {}) &&
+	{
+		return detail::answer(*conn_.core_, private_data, false);
+	}
+
+private:
+	friend class listener;
+	explicit request(detail::ref<detail::conn_core> core) noexcept
+	    : conn_(std::move(core))
+	{
+	}
+	static connection take(detail::ref<detail::conn_core> core) noexcept
+	{
+		return connection(std::move(core));
+	}
+	connection conn_;
+};
+
+/* Takes requests. Destroying it ends that: requests that nobody has taken are
+ * refused, connections stay. Thread: its loop's. */
+class listener
+{
+public:
+	listener(listener &&) noexcept = default;
+	listener &operator=(listener &&other) noexcept
+	{
+		std::swap(core_, other.core_);
+		return *this;
+	}
+	~listener()
+	{
+		if (core_)
+			core_->close();
+	}
+	uint16_t port() const noexcept
+	{
+		uint16_t port = 0;
+
+		rpma_rt_listener_get_port(core_->raw, &port);
+		return port;
+	}
+	/* co_await: result<request>; the error closed when it ends. */
+	inline auto next() const noexcept;
+	/* co_await: result<connection>, of the next request, which is accepted
+	 * as it is. */
+	inline auto accept() const noexcept;
+
+private:
+	friend class loop;
+	class next_of;
+	class accept_of;
+	explicit listener(detail::ref<detail::listener_core> core) noexcept
+	    : core_(std::move(core))
+	{
+	}
+	detail::ref<detail::listener_core> core_;
+};
+
+class listener::next_of
+    : public detail::awaitable<listener::next_of, detail::requesting>
+{
+public:
+	using awaitable::awaitable;
+	result<request> finish() noexcept
+	{
+		if (!conn_)
+			return error::closed(from_->reason);
+		return request(std::move(conn_));
+	}
+};
+
+class listener::accept_of
+    : public detail::awaitable<listener::accept_of, detail::requesting>
+{
+public:
+	using awaitable::awaitable;
+	result<connection> finish() noexcept
+	{
+		if (!conn_)
+			return error::closed(from_->reason);
+		if (why_)
+			return why_;
+		return request::take(std::move(conn_));
+	}
+};
+
+inline auto listener::next() const noexcept
+{
+	return next_of(core_, false);
+}
+
+inline auto listener::accept() const noexcept
+{
+	return accept_of(core_, true);
+}
+
+inline result<listener> loop::listen(const std::string &address,
+				     const std::string &port,
+				     const endpoint &with) const
+{
+	auto core = detail::ref<detail::listener_core>::adopt(
+		new detail::listener_core);
+	rpma_rt_conn_cfg cfg = detail::cfg_of(with, *core_, core.get());
+	int ret = RPMA_RT_E_CLOSED;
+
+	core->loop = core_;
+	core->peer = detail::access::core(with.via);
+	core->pool = detail::pool_of(with);
+	core->slot_count = with.cfg.sq_size;
+	if (!core_->has_ended)
+		ret = rpma_rt_listen(core_->rt->raw, address.c_str(),
+				     port.c_str(), &cfg, &core->raw);
+	if (ret < 0)
+		return error::call(ret);
+	core->join();
+	return listener(std::move(core));
+}
+
+} // namespace rpma::rt
+
+#endif /* RPMA_RT_LISTENER_HPP */

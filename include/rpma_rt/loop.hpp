@@ -1,0 +1,831 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * loop.hpp: a loop takes the items of a queue and resumes the coroutines that
+ * wait for them, on the one thread that runs it; in manual mode it runs the
+ * poller, too. Timers, items of the queue, and a way from one loop to another.
+ */
+
+#ifndef RPMA_RT_LOOP_HPP
+#define RPMA_RT_LOOP_HPP
+
+#include <poll.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <climits>
+#include <coroutine>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <unistd.h>
+
+#include <rpma_rt/group.hpp>
+#include <rpma_rt/owner.hpp>
+#include <rpma_rt/timer.hpp>
+
+namespace rpma::rt
+{
+
+/*
+ *   poller   in manual mode the poller that the loop runs; -1: of a manual
+ *            runtime 0, of others none, whose threads run
+ *   spin     how long it looks for work before it sleeps, in manual mode (in
+ *            others queue.spin_us is that)
+ *   borrowed a queue of the program's, to which nothing else leads; it has to
+ *            stay until the loop is destroyed. nullptr: the loop makes one
+ *   queue    of the one that it makes
+ */
+struct loop_cfg {
+	int poller = -1;
+	std::chrono::microseconds spin{50};
+	rpma_rt_queue *borrowed = nullptr;
+	rpma_rt_queue_cfg queue = RPMA_RT_QUEUE_CFG_INIT;
+};
+
+namespace detail
+{
+
+/* A connection or listener of a loop: the user pointer of its items. */
+class member : public link
+{
+public:
+	virtual void on_item(const rpma_rt_completion &item) noexcept = 0;
+	virtual void close() noexcept = 0;
+
+protected:
+	~member() = default;
+};
+
+/* Coroutines that come from other threads, until the loop takes them. The one
+ * part of a loop that others use: all of it under the lock, see
+ * doc/protocols/coroutine.md. */
+class mailbox
+{
+public:
+	explicit mailbox(rpma_rt_queue *queue) noexcept : queue_(queue)
+	{
+	}
+	/* false: the loop has ended */
+	bool put(link &element) noexcept
+	{
+		std::lock_guard<std::mutex> guard(lock_);
+
+		if (!queue_)
+			return false;
+		list_.push_back(element);
+		/* release: pairs with the acquire in take() */
+		has_some_.store(true, std::memory_order_release);
+		rpma_rt_queue_wake(queue_);
+		return true;
+	}
+	void take_back(link &element) noexcept
+	{
+		std::lock_guard<std::mutex> guard(lock_);
+
+		element.unlink();
+	}
+	/* for the loop: those that came */
+	void take(link &ready) noexcept
+	{
+		/* acquire: pairs with the release in put() */
+		if (!has_some_.load(std::memory_order_acquire))
+			return;
+		std::lock_guard<std::mutex> guard(lock_);
+
+		/* relaxed: under the lock */
+		has_some_.store(false, std::memory_order_relaxed);
+		while (!list_.is_empty())
+			ready.push_back(list_.first());
+	}
+	void close() noexcept
+	{
+		std::lock_guard<std::mutex> guard(lock_);
+
+		queue_ = nullptr;
+	}
+
+private:
+	std::mutex lock_;
+	link list_;
+	std::atomic<bool> has_some_{false};
+	rpma_rt_queue *queue_;
+};
+
+/* A spawned task; it destroys itself at its end. */
+struct root {
+	struct promise_type : link {
+		root get_return_object() noexcept
+		{
+			return {std::coroutine_handle<
+				promise_type>::from_promise(*this)};
+		}
+		std::suspend_always initial_suspend() noexcept
+		{
+			return {};
+		}
+		std::suspend_never final_suspend() noexcept
+		{
+			return {};
+		}
+		void return_void() noexcept
+		{
+		}
+		void unhandled_exception() noexcept
+		{
+			std::terminate();
+		}
+	};
+	std::coroutine_handle<promise_type> frame;
+};
+
+/* Makes a context the thread's. */
+class scope
+{
+public:
+	explicit scope(context &ctx) noexcept
+	    : ctx_(ctx), former_(std::exchange(here, &ctx))
+	{
+	}
+	~scope()
+	{
+		here = former_;
+	}
+	scope(const scope &) = delete;
+	scope &operator=(const scope &) = delete;
+	/* until nothing more is ready; then others leave */
+	inline void run() noexcept;
+
+private:
+	context &ctx_;
+	context *former_;
+};
+
+struct loop_core : counted<loop_core> {
+	ref<runtime_core> rt;
+	rpma_rt_queue *queue = nullptr;
+	bool is_borrowed = false;
+	bool is_inside = false;
+	bool has_ended = false;
+	int poller = -1;
+	int fds[2] = {-1, -1}; /* of the queue and that poller */
+	std::chrono::microseconds spin{0};
+	context ctx;
+	link roots;	/* promises of spawned tasks */
+	link conns;	/* until their CLOSED */
+	link listeners; /* until their LISTENER_CLOSED */
+	timer_heap timers;
+	std::shared_ptr<mailbox> mail;
+	ring<rpma_rt_completion> items; /* of no connection */
+	link item_waiters;
+
+	static constexpr int BATCH = 64;
+
+	~loop_core()
+	{
+		if (queue && !is_borrowed)
+			rpma_rt_queue_delete(&queue);
+	}
+
+	/* -------------------------------------------------------- items --- */
+
+	/* One that was taken from the queue. */
+	void handle(const rpma_rt_completion &item) noexcept
+	{
+		if (item.kind != RPMA_RT_MESSAGE && item.user)
+			static_cast<member *>(item.user)->on_item(item);
+		else
+			give(item);
+	}
+	inline void give(const rpma_rt_completion &item) noexcept;
+	inline void give_to_next() noexcept;
+
+	/* -------------------------------------------------------- turns --- */
+
+	int milliseconds_to(clock::time_point at) const noexcept
+	{
+		auto left = std::chrono::ceil<std::chrono::milliseconds>(
+				    at - clock::now())
+				    .count();
+
+		return static_cast<int>(
+			std::clamp<decltype(left)>(left, 0, INT_MAX));
+	}
+	/* how long it may sleep, at most limit (-1: without end) */
+	int may_sleep(int limit) const noexcept
+	{
+		int left;
+
+		if (!timers.first() || limit == 0)
+			return limit;
+		left = milliseconds_to(timers.first()->at);
+		return limit < 0 ? left : std::min(left, limit);
+	}
+	int get_fds() noexcept
+	{
+		int ret = rpma_rt_queue_get_fd(queue, &fds[0]);
+
+		return ret < 0 ? ret
+			       : rpma_rt_poller_get_fd(rt->raw, poller,
+						       &fds[1]);
+	}
+	/* Manual mode: runs the poller, and sleeps on both descriptors. */
+	int take_manual(rpma_rt_completion *batch, int timeout_ms) noexcept
+	{
+		const auto begin = clock::now();
+
+		for (;;) {
+			int done = rpma_rt_poller_run(rt->raw, poller, BATCH);
+			int got = rpma_rt_queue_poll(queue, batch, BATCH);
+
+			if (got != 0)
+				return got;
+			if (done < 0 && done != RPMA_RT_E_CLOSED)
+				return done;
+			if (timeout_ms == 0 || is_awaited())
+				return 0;
+			if (done > 0 || clock::now() - begin < spin)
+				continue;
+			if (rpma_rt_queue_arm(queue) != 0 ||
+			    rpma_rt_poller_arm(rt->raw, poller) != 0)
+				continue;
+			if (!sleep(timeout_ms))
+				return rpma_rt_queue_poll(queue, batch, BATCH);
+			timeout_ms = 0;
+		}
+	}
+	/* false: the time has passed */
+	bool sleep(int timeout_ms) noexcept
+	{
+		pollfd both[2] = {{fds[0], POLLIN, 0}, {fds[1], POLLIN, 0}};
+
+		return ::poll(both, 2, timeout_ms) != 0;
+	}
+	bool is_awaited() noexcept
+	{
+		mail->take(ctx.ready);
+		return !ctx.ready.is_empty();
+	}
+	int take(rpma_rt_completion *batch, int timeout_ms) noexcept
+	{
+		if (poller >= 0)
+			return take_manual(batch, timeout_ms);
+		if (timeout_ms == 0)
+			return rpma_rt_queue_poll(queue, batch, BATCH);
+		return rpma_rt_queue_wait(queue, batch, BATCH, timeout_ms);
+	}
+	inline int expire() noexcept;
+	/* One turn, which sleeps so long at most. How much was done, or an
+	 * error. After each item the coroutines that it concerns run. */
+	int turn(int timeout_ms) noexcept
+	{
+		rpma_rt_completion batch[BATCH];
+		int done;
+		int got;
+
+		if (is_inside)
+			return RPMA_RT_E_BUSY;
+		is_inside = true;
+		ref<loop_core> self(this);
+		scope running(ctx);
+
+		done = is_awaited();
+		running.run();
+		done += expire();
+		running.run();
+		got = take(batch, done ? 0 : may_sleep(timeout_ms));
+		for (int i = 0; i < got; i++) {
+			handle(batch[i]);
+			running.run();
+		}
+		done += expire();
+		mail->take(ctx.ready);
+		running.run();
+		is_inside = false;
+		return got < 0 ? got : done + got;
+	}
+
+	/* ---------------------------------------------------------- end --- */
+
+	inline void end() noexcept;
+	inline void drain() noexcept;
+};
+
+/* Takes what is awaited back from a loop that may have ended. */
+class sleeper : public awaitable<sleeper>, timer
+{
+public:
+	sleeper(ref<loop_core> loop, clock::time_point until) noexcept
+	    : loop_(std::move(loop))
+	{
+		at = until;
+	}
+	sleeper(sleeper &&) noexcept = default;
+	~sleeper()
+	{
+		if (loop_)
+			loop_->timers.remove(*this);
+	}
+	bool start() noexcept
+	{
+		if (loop_->has_ended)
+			return false;
+		loop_->timers.insert(*this);
+		return true;
+	}
+	result<void> finish() noexcept
+	{
+		if (loop_->has_ended)
+			return error::call(RPMA_RT_E_CLOSED);
+		return {};
+	}
+	bool succeeded() const noexcept
+	{
+		return true;
+	}
+
+	void cancel() noexcept
+	{
+		unlink();
+		loop_->timers.remove(*this);
+	}
+
+private:
+	friend struct loop_core;
+	ref<loop_core> loop_;
+};
+
+inline int loop_core::expire() noexcept
+{
+	int count = 0;
+
+	if (!timers.first())
+		return 0;
+	const auto now = clock::now();
+
+	while (timers.first() && timers.first()->at <= now) {
+		auto &first = static_cast<sleeper &>(*timers.first());
+
+		timers.remove(first);
+		first.complete();
+		count++;
+	}
+	return count;
+}
+
+/* The next item of the queue that is of no connection. */
+class next_item : public awaitable<next_item>
+{
+public:
+	explicit next_item(ref<loop_core> loop) noexcept
+	    : loop_(std::move(loop))
+	{
+	}
+	next_item(next_item &&) noexcept = default;
+	~next_item()
+	{
+		if (item_) /* nobody has it: it is the next one again */
+			loop_->items.push_front(*item_), loop_->give_to_next();
+	}
+	bool start() noexcept
+	{
+		if (loop_->has_ended)
+			return false;
+		if (!loop_->items.is_empty()) {
+			item_ = loop_->items.pop_front();
+			return false;
+		}
+		loop_->item_waiters.push_back(*this);
+		return true;
+	}
+	result<rpma_rt_completion> finish() noexcept
+	{
+		if (!item_)
+			return error::call(RPMA_RT_E_CLOSED);
+		return *std::exchange(item_, std::nullopt);
+	}
+	bool succeeded() const noexcept
+	{
+		return item_.has_value();
+	}
+
+private:
+	friend struct loop_core;
+	ref<loop_core> loop_;
+	std::optional<rpma_rt_completion> item_;
+};
+
+inline void loop_core::give(const rpma_rt_completion &item) noexcept
+{
+	items.push_back(item);
+	give_to_next();
+}
+
+inline void loop_core::give_to_next() noexcept
+{
+	if (item_waiters.is_empty() || items.is_empty())
+		return;
+	auto &next = static_cast<next_item &>(item_waiters.first());
+
+	next.unlink();
+	next.item_ = items.pop_front();
+	next.complete();
+}
+
+/* Goes on on another loop's thread. Not in a group. */
+class switching : public awaitable<switching>
+{
+public:
+	switching(std::shared_ptr<mailbox> to, const context *there) noexcept
+	    : to_(std::move(to)), there_(there)
+	{
+	}
+	switching(switching &&) noexcept = default;
+	~switching()
+	{
+		if (is_away_)
+			to_->take_back(*this);
+	}
+	bool start() noexcept
+	{
+		if (here == there_)
+			return false;
+		/* what led here has to return first: it may look at the
+		 * coroutine, which the other thread resumes at once */
+		if (here)
+			here->leaving.push_back(*this);
+		else
+			leave();
+		return true;
+	}
+	void leave() noexcept
+	{
+		unlink();
+		is_away_ = true;
+		if (to_->put(*this))
+			return;
+		is_away_ = false;
+		is_refused_ = true;
+		complete();
+	}
+	/* RPMA_RT_E_CLOSED: that loop has ended, and this is still the former
+	 * thread */
+	result<void> finish() noexcept
+	{
+		if (is_refused_)
+			return error::call(RPMA_RT_E_CLOSED);
+		return {};
+	}
+	bool succeeded() const noexcept
+	{
+		return !is_refused_;
+	}
+
+private:
+	std::shared_ptr<mailbox> to_;
+	const context *there_;
+	bool is_away_ = false;
+	bool is_refused_ = false;
+};
+
+inline void scope::run() noexcept
+{
+	for (;;) {
+		if (!ctx_.ready.is_empty()) {
+			auto &next = static_cast<waiter &>(ctx_.ready.first());
+
+			next.unlink();
+			next.handle.resume();
+		} else if (!ctx_.leaving.is_empty()) {
+			static_cast<switching &>(ctx_.leaving.first()).leave();
+		} else {
+			return;
+		}
+	}
+}
+
+inline root run_root(task<void> spawned, std::shared_ptr<mailbox> home,
+		     const context *there)
+{
+	co_await std::move(spawned);
+	/* its promise is in a list of that thread's */
+	co_await switching(std::move(home), there);
+}
+
+template <typename T>
+task<T> come_back(task<T> called, std::shared_ptr<mailbox> home,
+		  const context *there)
+{
+	if constexpr (std::is_void_v<T>) {
+		co_await std::move(called);
+		co_await switching(std::move(home), there);
+	} else {
+		T value = co_await std::move(called);
+
+		co_await switching(std::move(home), there);
+		co_return value;
+	}
+}
+
+/* Everything is closed, and what is owed is taken; nobody is resumed. */
+inline void loop_core::end() noexcept
+{
+	has_ended = true;
+	mail->close();
+	scope running(ctx);
+
+	while (!roots.is_empty())
+		std::coroutine_handle<root::promise_type>::from_promise(
+			static_cast<root::promise_type &>(roots.first()))
+			.destroy();
+	for (link *m = &conns.first(); m != &conns; m = &m->next())
+		static_cast<member *>(m)->close();
+	for (link *m = &listeners.first(); m != &listeners; m = &m->next())
+		static_cast<member *>(m)->close();
+	drain();
+	if (poller >= 0)
+		rpma_rt_poller_release(rt->raw, poller);
+}
+
+inline void loop_core::drain() noexcept
+{
+	rpma_rt_completion batch[BATCH];
+
+	while (!conns.is_empty() || !listeners.is_empty()) {
+		int got;
+
+		if (poller >= 0) {
+			/* BUSY: another thread runs it */
+			if (rpma_rt_poller_run(rt->raw, poller, BATCH) == 0)
+				usleep(100);
+			got = rpma_rt_queue_poll(queue, batch, BATCH);
+		} else {
+			got = rpma_rt_queue_wait(queue, batch, BATCH, -1);
+		}
+		if (got < 0)
+			return;
+		for (int i = 0; i < got; i++)
+			handle(batch[i]);
+	}
+}
+
+/* R, or an error of it after so long. */
+template <typename A>
+class [[nodiscard]] timed : public awaitable<timed<A>>, group
+{
+public:
+	timed(A &&limited, sleeper &&limit) noexcept
+	    : limited_(std::move(limited)), limit_(std::move(limit))
+	{
+	}
+	timed(timed &&) noexcept = default;
+	bool start() noexcept
+	{
+		limited_->in = this;
+		if (!limited_->start())
+			return false;
+		limit_.in = this;
+		if (limit_.start())
+			return true;
+		limited_.reset();
+		return false;
+	}
+	void on_complete(waiter &done) noexcept override
+	{
+		if (&done == &limit_)
+			limited_.reset();
+		else
+			limit_.cancel();
+		this->complete();
+	}
+	result_of<A> finish()
+	{
+		if (limited_)
+			return detail::finish(*limited_);
+		return error::timed_out();
+	}
+	bool succeeded() const noexcept
+	{
+		return limited_ && limited_->succeeded();
+	}
+
+private:
+	std::optional<A> limited_;
+	sleeper limit_;
+};
+
+} // namespace detail
+
+/* A loop, as other threads know it: coroutines go there. */
+class loop_ref
+{
+public:
+	/* co_await: what follows is on the thread of that loop. The coroutine
+	 * may be destroyed there, or before it has left. */
+	auto resume_there() const
+	{
+		return detail::switching(mail_, there_);
+	}
+
+private:
+	friend class loop;
+	loop_ref(std::shared_ptr<detail::mailbox> mail,
+		 const detail::context *there)
+	    : mail_(std::move(mail)), there_(there)
+	{
+	}
+	std::shared_ptr<detail::mailbox> mail_;
+	const detail::context *there_;
+};
+
+struct endpoint;
+class listener;
+class connection;
+namespace detail
+{
+class connecting;
+struct conn_core;
+} // namespace detail
+
+/*
+ * What runs coroutines. Destroying it ends it: tasks that were spawned are
+ * destroyed, connections closed, and what is owed is taken, which takes up to
+ * rpma_rt_cfg.teardown_ms. Coroutines that others hold are not resumed any
+ * more. Thread: one at a time.
+ */
+class loop
+{
+public:
+	static result<loop> make(const runtime &rt, const loop_cfg &cfg = {})
+	{
+		const auto &core = detail::access::core(rt);
+		loop made;
+		int ret = 0;
+
+		made.core_->rt = core;
+		made.core_->poller =
+			cfg.poller < 0 && core->is_manual ? 0 : cfg.poller;
+		made.core_->spin = cfg.spin;
+		made.core_->queue = cfg.borrowed;
+		made.core_->is_borrowed = cfg.borrowed != nullptr;
+		if (!cfg.borrowed)
+			ret = rpma_rt_queue_new(core->raw, &cfg.queue,
+						&made.core_->queue);
+		if (ret == 0 && made.core_->poller >= 0)
+			ret = made.core_->get_fds();
+		if (ret < 0)
+			return error::call(ret);
+		made.core_->mail =
+			std::make_shared<detail::mailbox>(made.core_->queue);
+		return made;
+	}
+	loop(loop &&) noexcept = default;
+	loop &operator=(loop &&other) noexcept
+	{
+		std::swap(core_, other.core_);
+		return *this;
+	}
+	~loop()
+	{
+		if (core_ && core_->mail)
+			core_->end();
+	}
+
+	/* Runs until that task is complete: its result, if that is one, or one
+	 * with its value. The error of the loop: the runtime was stopped. */
+	template <typename T> auto run(task<T> called)
+	{
+		return run_until(detail::come_back(std::move(called),
+						   core_->mail, &core_->ctx));
+	}
+	/* One turn: takes what is there, or waits so long for the first (-1:
+	 * without end). How much was done; RPMA_RT_E_CLOSED: the runtime was
+	 * stopped, RPMA_RT_E_BUSY: the caller is a coroutine of the loop. */
+	int turn(int timeout_ms) noexcept
+	{
+		return core_->turn(timeout_ms);
+	}
+	/* Begins a task that nobody awaits. It ends by itself, or with the
+	 * loop; an exception that leaves it ends the program. */
+	void spawn(task<void> spawned)
+	{
+		auto root = detail::run_root(std::move(spawned), core_->mail,
+					     &core_->ctx);
+		detail::scope running(core_->ctx);
+		bool was_inside = std::exchange(core_->is_inside, true);
+
+		core_->roots.push_back(root.frame.promise());
+		root.frame.resume();
+		/* else what became ready runs in the turn that is under way */
+		if (!was_inside)
+			running.run();
+		core_->is_inside = was_inside;
+	}
+
+	/* co_await: result<void> after so long, at the earliest. */
+	auto sleep_for(clock::duration time) const noexcept
+	{
+		return sleep_until(clock::now() + time);
+	}
+	detail::sleeper sleep_until(clock::time_point at) const noexcept
+	{
+		return detail::sleeper(core_, at);
+	}
+	/* co_await: what awaiting that gives, or the error timed_out: then it
+	 * is taken back, as by when_any(). */
+	template <typename A>
+	auto within(clock::duration time, A limited) const noexcept
+	{
+		return detail::timed<A>(std::move(limited), sleep_for(time));
+	}
+	/* co_await: result<rpma_rt_completion>, the next item of the queue that
+	 * is of no connection: what rpma_rt_queue_push() put in. */
+	auto next() const noexcept
+	{
+		return detail::next_item(core_);
+	}
+
+	/* co_await: result<connection>, which is established. */
+	inline detail::connecting connect(std::string address, std::string port,
+					  const endpoint &with) const;
+	/* Port "0": any, see listener::port(). */
+	inline result<listener> listen(const std::string &address,
+				       const std::string &port,
+				       const endpoint &with) const;
+
+	/* For other threads. */
+	loop_ref remote() const
+	{
+		return loop_ref(core_->mail, &core_->ctx);
+	}
+	/* For rpma_rt_queue_push(). Routes and connections of the program's
+	 * must not lead there. */
+	rpma_rt_queue *queue() const noexcept
+	{
+		return core_->queue;
+	}
+
+private:
+	loop()
+	    : core_(detail::ref<detail::loop_core>::adopt(
+		      new detail::loop_core))
+	{
+	}
+	struct caller : detail::group {
+		bool is_over = false;
+		void on_complete(detail::waiter &) noexcept override
+		{
+			is_over = true;
+		}
+	};
+	template <typename T> struct flat {
+		using type = result<T>;
+	};
+	template <typename T> struct flat<result<T>> {
+		using type = result<T>;
+	};
+	template <typename T> typename flat<T>::type run_until(task<T> called)
+	{
+		caller self;
+
+		if (core_->is_inside)
+			return error::call(RPMA_RT_E_BUSY);
+		called.in = &self;
+		if (!begin(called))
+			self.is_over = true;
+		while (!self.is_over) {
+			int ret = core_->turn(-1);
+
+			if (ret < 0)
+				return error::call(ret);
+		}
+		if constexpr (std::is_void_v<T>) {
+			called.finish();
+			return {};
+		} else {
+			return called.finish();
+		}
+	}
+	template <typename T> bool begin(task<T> &called)
+	{
+		detail::scope running(core_->ctx);
+		bool is_under_way;
+
+		core_->is_inside = true;
+		is_under_way = called.start();
+		running.run();
+		core_->is_inside = false;
+		return is_under_way;
+	}
+	detail::ref<detail::loop_core> core_;
+};
+
+} // namespace rpma::rt
+
+#endif /* RPMA_RT_LOOP_HPP */

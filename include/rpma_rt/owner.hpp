@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * owner.hpp: owners of the objects that are of no loop: runtime, peer, memory,
+ * pool, leases, futures. They count references, so that the order in which they
+ * are destroyed does not matter.
+ */
+
+#ifndef RPMA_RT_OWNER_HPP
+#define RPMA_RT_OWNER_HPP
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include <rpma_rt/error.hpp>
+
+namespace rpma::rt
+{
+
+namespace detail
+{
+
+/* A counted reference; T has get() and put(). */
+template <typename T> class ref
+{
+public:
+	ref() = default;
+	/* takes the reference that the caller has */
+	static ref adopt(T *object) noexcept
+	{
+		ref r;
+		r.object_ = object;
+		return r;
+	}
+	explicit ref(T *object) noexcept : object_(object)
+	{
+		if (object_)
+			object_->get();
+	}
+	ref(const ref &other) noexcept : ref(other.object_)
+	{
+	}
+	ref(ref &&other) noexcept
+	    : object_(std::exchange(other.object_, nullptr))
+	{
+	}
+	ref &operator=(ref other) noexcept
+	{
+		std::swap(object_, other.object_);
+		return *this;
+	}
+	~ref()
+	{
+		if (object_)
+			object_->put();
+	}
+	T *operator->() const noexcept
+	{
+		return object_;
+	}
+	T &operator*() const noexcept
+	{
+		return *object_;
+	}
+	T *get() const noexcept
+	{
+		return object_;
+	}
+	explicit operator bool() const noexcept
+	{
+		return object_ != nullptr;
+	}
+
+private:
+	T *object_ = nullptr;
+};
+
+/* Objects that several threads refer to. */
+template <typename T> class shared
+{
+public:
+	void get() noexcept
+	{
+		/* relaxed: the caller has a reference */
+		refs_.fetch_add(1, std::memory_order_relaxed);
+	}
+	void put() noexcept
+	{
+		/* acq_rel: whoever frees it has seen what the others did */
+		if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+			delete static_cast<T *>(this);
+	}
+
+private:
+	std::atomic<uint32_t> refs_{1};
+};
+
+/* Objects of one thread. */
+template <typename T> class counted
+{
+public:
+	void get() noexcept
+	{
+		refs_++;
+	}
+	void put() noexcept
+	{
+		if (--refs_ == 0)
+			delete static_cast<T *>(this);
+	}
+
+private:
+	uint32_t refs_ = 1;
+};
+
+/* the deletes below fail if something still uses the object, which references
+ * exclude; the library logs why, and the memory stays */
+struct runtime_core : shared<runtime_core> {
+	rpma_rt *raw = nullptr;
+	bool is_manual = false;
+	~runtime_core()
+	{
+		if (raw)
+			rpma_rt_delete(&raw);
+	}
+};
+
+struct peer_core : shared<peer_core> {
+	rpma_peer *raw = nullptr;
+	~peer_core()
+	{
+		rpma_peer_delete(&raw);
+	}
+};
+
+struct memory_core : shared<memory_core> {
+	ref<peer_core> peer;
+	rpma_mr_local *raw = nullptr;
+	~memory_core()
+	{
+		rpma_mr_dereg(&raw);
+	}
+};
+
+struct pool_core : shared<pool_core> {
+	ref<runtime_core> rt;
+	ref<peer_core> peer;
+	rpma_rt_pool *raw = nullptr;
+	~pool_core()
+	{
+		if (raw)
+			rpma_rt_pool_delete(&raw);
+	}
+};
+
+struct access; /* to what the owners own */
+
+} // namespace detail
+
+/* --------------------------------------------------------------- owners --- */
+
+/* A runtime; copies are the same one. Thread: any. */
+class runtime
+{
+public:
+	static result<runtime> make(rpma_rt_cfg cfg = RPMA_RT_CFG_INIT)
+	{
+		runtime r;
+		int ret = rpma_rt_new(&cfg, &r.core_->raw);
+
+		if (ret < 0)
+			return error::call(ret);
+		r.core_->is_manual = cfg.mode == RPMA_RT_MODE_MANUAL;
+		return r;
+	}
+	rpma_rt *raw() const noexcept
+	{
+		return core_->raw;
+	}
+
+private:
+	runtime()
+	    : core_(detail::ref<detail::runtime_core>::adopt(
+		      new detail::runtime_core))
+	{
+	}
+	friend detail::access;
+	detail::ref<detail::runtime_core> core_;
+};
+
+/* A device and a protection domain; copies are the same one. Thread: any. */
+class peer
+{
+public:
+	static result<peer> make(ibv_context *device)
+	{
+		peer p;
+		int ret = rpma_peer_new(device, &p.core_->raw);
+
+		if (ret)
+			return error::call(ret);
+		return p;
+	}
+	/* on the device that has this address, or, REMOTE, leads to it */
+	static result<peer>
+	of(const std::string &address,
+	   rpma_util_ibv_context_type type = RPMA_UTIL_IBV_CONTEXT_LOCAL)
+	{
+		ibv_context *device = nullptr;
+		int ret = rpma_utils_get_ibv_context(address.c_str(), type,
+						     &device);
+
+		if (ret)
+			return error::call(ret);
+		return make(device);
+	}
+	rpma_peer *raw() const noexcept
+	{
+		return core_->raw;
+	}
+
+private:
+	peer()
+	    : core_(detail::ref<detail::peer_core>::adopt(
+		      new detail::peer_core))
+	{
+	}
+	friend detail::access;
+	detail::ref<detail::peer_core> core_;
+};
+
+/* The description of a region that is sent to the other side. */
+inline result<std::string> descriptor_of(const rpma_mr_local *mr)
+{
+	size_t size = 0;
+	int ret = rpma_mr_get_descriptor_size(mr, &size);
+	std::string text(size, '\0');
+
+	if (ret == 0)
+		ret = rpma_mr_get_descriptor(mr, text.data());
+	if (ret)
+		return error::call(ret);
+	return text;
+}
+
+/* A registered region of the program's memory, which has to stay as long as
+ * this, its copies and what is posted. Thread: any. */
+class memory
+{
+public:
+	static result<memory> make(const peer &p, void *ptr, size_t size,
+				   int usage);
+	rpma_mr_local *raw() const noexcept
+	{
+		return core_->raw;
+	}
+	result<std::string> descriptor() const
+	{
+		return descriptor_of(core_->raw);
+	}
+
+private:
+	memory()
+	    : core_(detail::ref<detail::memory_core>::adopt(
+		      new detail::memory_core))
+	{
+	}
+	detail::ref<detail::memory_core> core_;
+};
+
+/* A region of the other side. Thread: any. */
+class remote_memory
+{
+public:
+	static result<remote_memory> make(std::string_view descriptor)
+	{
+		remote_memory r;
+		int ret = rpma_mr_remote_from_descriptor(
+			descriptor.data(), descriptor.size(), &r.raw_);
+
+		if (ret)
+			return error::call(ret);
+		return r;
+	}
+	remote_memory(remote_memory &&other) noexcept
+	    : raw_(std::exchange(other.raw_, nullptr))
+	{
+	}
+	remote_memory &operator=(remote_memory &&other) noexcept
+	{
+		std::swap(raw_, other.raw_);
+		return *this;
+	}
+	~remote_memory()
+	{
+		rpma_mr_remote_delete(&raw_);
+	}
+	const rpma_mr_remote *raw() const noexcept
+	{
+		return raw_;
+	}
+
+private:
+	remote_memory() = default;
+	rpma_mr_remote *raw_ = nullptr;
+};
+
+/* One slot of a pool; given back when it is destroyed. An empty one has no
+ * slot. It keeps its pool. Thread: any, one at a time. */
+class lease
+{
+public:
+	lease() = default;
+	lease(lease &&other) noexcept
+	    : raw_(other.raw_), pool_(std::move(other.pool_))
+	{
+	}
+	lease &operator=(lease &&other) noexcept
+	{
+		if (this != &other) {
+			give_back();
+			raw_ = other.raw_;
+			pool_ = std::move(other.pool_);
+		}
+		return *this;
+	}
+	~lease()
+	{
+		give_back();
+	}
+	explicit operator bool() const noexcept
+	{
+		return static_cast<bool>(pool_);
+	}
+	void give_back() noexcept
+	{
+		if (pool_) {
+			rpma_rt_lease_give_back(&raw_);
+			pool_ = {};
+		}
+	}
+	std::byte *data() const noexcept
+	{
+		return static_cast<std::byte *>(raw_.data);
+	}
+	/* bytes that are in use: a message's, or as resize() said */
+	size_t size() const noexcept
+	{
+		return raw_.len;
+	}
+	std::span<std::byte> bytes() const noexcept
+	{
+		return {data(), size()};
+	}
+	std::string_view text() const noexcept
+	{
+		return {static_cast<const char *>(raw_.data), size()};
+	}
+	/* The first bytes as a T. */
+	template <typename T>
+		requires std::is_trivially_copyable_v<T>
+	T as() const noexcept
+	{
+		T value{};
+		std::memcpy(&value, raw_.data, std::min(sizeof(T), size()));
+		return value;
+	}
+	/* at most the slot's size, which the caller knows */
+	lease &resize(size_t len) noexcept
+	{
+		raw_.len = static_cast<uint32_t>(len);
+		return *this;
+	}
+	/* Copies as much of it as there is room in what was taken. */
+	lease &assign(std::string_view text) noexcept
+	{
+		resize(std::min(text.size(), size()));
+		std::memcpy(raw_.data, text.data(), size());
+		return *this;
+	}
+	const rpma_rt_lease &raw() const noexcept
+	{
+		return raw_;
+	}
+
+private:
+	friend detail::access;
+	rpma_rt_lease raw_{};
+	detail::ref<detail::pool_core> pool_;
+};
+
+/* Registered memory in slots; copies are the same one. Thread: any. */
+class pool
+{
+public:
+	/* of cfg the peer is not used */
+	static result<pool> make(const runtime &rt, const peer &p,
+				 rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT);
+	/* A free slot: RPMA_E_AGAIN: there is none now. */
+	result<lease> take() const;
+	rpma_rt_pool *raw() const noexcept
+	{
+		return core_->raw;
+	}
+
+private:
+	pool()
+	    : core_(detail::ref<detail::pool_core>::adopt(
+		      new detail::pool_core))
+	{
+	}
+	friend detail::access;
+	detail::ref<detail::pool_core> core_;
+};
+
+/* A received message; of a write with immediate data it has no bytes. */
+class message : public lease
+{
+public:
+	/* in host order */
+	const std::optional<uint32_t> &imm() const noexcept
+	{
+		return imm_;
+	}
+
+private:
+	friend detail::access;
+	std::optional<uint32_t> imm_;
+};
+
+/* The result of a work request that is posted with RPMA_RT_F_FUTURE; dropped
+ * when this is destroyed, before its runtime. Thread: the holder's. */
+class future
+{
+public:
+	future() = default;
+	future(future &&other) noexcept
+	    : raw_(std::exchange(other.raw_, rpma_rt_future{}))
+	{
+	}
+	future &operator=(future &&other) noexcept
+	{
+		std::swap(raw_, other.raw_);
+		return *this;
+	}
+	~future()
+	{
+		rpma_rt_future_drop(&raw_);
+	}
+	/* for the work request */
+	rpma_rt_future *raw() noexcept
+	{
+		return &raw_;
+	}
+	/* RPMA_E_AGAIN: not yet */
+	result<rpma_rt_completion> poll() const
+	{
+		rpma_rt_completion item;
+
+		return result_of(rpma_rt_future_poll(&raw_, &item), item);
+	}
+	/* the same when the time has passed; -1: without end */
+	result<rpma_rt_completion> wait(int timeout_ms) const
+	{
+		rpma_rt_completion item;
+
+		return result_of(rpma_rt_future_wait(&raw_, &item, timeout_ms),
+				 item);
+	}
+	result<rpma_rt_cancelled> cancel() const
+	{
+		rpma_rt_cancelled cancelled{};
+		int ret = rpma_rt_future_cancel(&raw_, &cancelled);
+
+		if (ret < 0)
+			return error::call(ret);
+		return cancelled;
+	}
+
+private:
+	static result<rpma_rt_completion>
+	result_of(int ret, const rpma_rt_completion &item)
+	{
+		if (ret == 1)
+			return item;
+		return error::call(ret == 0 ? RPMA_E_AGAIN : ret);
+	}
+	rpma_rt_future raw_{};
+};
+
+namespace detail
+{
+
+struct access {
+	template <typename T> static const auto &core(const T &owner) noexcept
+	{
+		return owner.core_;
+	}
+	static lease make_lease(const rpma_rt_lease &raw,
+				const ref<pool_core> &pool) noexcept
+	{
+		lease l;
+		l.raw_ = raw;
+		l.pool_ = pool;
+		return l;
+	}
+	static message make_message(const rpma_rt_lease &raw,
+				    const ref<pool_core> &pool,
+				    std::optional<uint32_t> imm) noexcept
+	{
+		message m;
+		static_cast<lease &>(m) = make_lease(raw, pool);
+		m.imm_ = imm;
+		return m;
+	}
+};
+
+} // namespace detail
+
+inline result<memory> memory::make(const peer &p, void *ptr, size_t size,
+				   int usage)
+{
+	memory m;
+	int ret;
+
+	m.core_->peer = detail::access::core(p);
+	ret = rpma_mr_reg(p.raw(), ptr, size, usage, &m.core_->raw);
+	if (ret)
+		return error::call(ret);
+	return m;
+}
+
+inline result<pool> pool::make(const runtime &rt, const peer &p,
+			       rpma_rt_pool_cfg cfg)
+{
+	pool made;
+	int ret;
+
+	cfg.peer = p.raw();
+	made.core_->rt = detail::access::core(rt);
+	made.core_->peer = detail::access::core(p);
+	ret = rpma_rt_pool_new(rt.raw(), &cfg, &made.core_->raw);
+	if (ret < 0)
+		return error::call(ret);
+	return made;
+}
+
+inline result<lease> pool::take() const
+{
+	rpma_rt_lease raw;
+	int ret = rpma_rt_pool_take(core_->raw, &raw);
+
+	if (ret < 0)
+		return error::call(ret);
+	return detail::access::make_lease(raw, core_);
+}
+
+} // namespace rpma::rt
+
+#endif /* RPMA_RT_OWNER_HPP */

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * destroy.cc -- a coroutine that is destroyed wherever it is suspended: in each
+ * kind of wait, while the device holds its work and writes later. The device
+ * writes into no slot that somebody else has, a coroutine that is gone is not
+ * resumed, and what was not taken is there for the next. With held work only on
+ * the loopback device.
+ */
+
+#include <cstring>
+
+#include "scene.hpp"
+
+#define ROUNDS 8
+#define HELD   "delay_us=20000"
+
+/* A task that is begun and destroyed while it waits. */
+template <typename... A>
+static void begin_and_destroy(scene &s, rt::task<void> (*fn)(scene &, A &...),
+			      A &...arg)
+{
+	bool is_gone = false;
+	auto task = fn(s, arg...);
+	auto both = [](scene &w, rt::task<void> t,
+		       bool &gone) -> rt::task<void> {
+		auto first = co_await rt::when_any(std::move(t),
+						   w.loop.sleep_for(1ms));
+		CHECK(first.index == 1);
+		gone = true;
+	};
+
+	s.run(both(s, std::move(task), is_gone));
+	CHECK(is_gone);
+}
+
+static pair connect(scene &s)
+{
+	auto both = s.loop.run(s.connect());
+
+	return must(std::move(both));
+}
+
+/* All of the pool is free again, but for what is posted. */
+static void wait_until_free(scene &s, size_t count)
+{
+	for (;;) {
+		if (s.take_all().size() >= count)
+			return;
+		CHECK(s.loop.turn(1000) >= 0);
+	}
+}
+
+/* ------------------------------------------------------------ held work --- */
+
+static rt::task<void> read_it(scene &s, rt::connection &conn)
+{
+	co_await conn.read(s.remote, 0, s.lease("0123456789"));
+	CHECK(!"resumed");
+}
+
+static rt::task<void> link_it(scene &s, rt::connection &conn)
+{
+	co_await conn.link(conn.read(s.remote, 0, s.lease("0123456789")),
+			   conn.flush(s.remote, 0, 8),
+			   conn.read(s.remote, 0, s.lease("0123456789")));
+	CHECK(!"resumed");
+}
+
+static rt::task<void> add_it(scene &s, rt::connection &conn)
+{
+	co_await conn.fetch_add(s.remote, 8, 1, s.lease());
+	CHECK(!"resumed");
+}
+
+/* The device writes after the coroutine is gone: into the slot, which nobody
+ * else gets before. */
+static int destroy_held(scene &s, rt::connection &conn, const char *rule,
+			rt::task<void> (*fn)(scene &, rt::connection &))
+{
+	const struct loop *device = loop_get();
+	size_t posted = 2 * s.cfg.depth;
+	size_t all = s.cfg.slots - posted;
+
+	CHECK(device->fault(rule) == 0);
+	begin_and_destroy(s, fn, conn);
+	auto others = s.take_all();
+	bool is_held = others.size() < all;
+	for (auto &other : others)
+		memset(other.resize(64).data(), 'x', 64);
+	/* the rest comes back when the device has done with it */
+	while (others.size() < all) {
+		CHECK(s.loop.turn(1000) >= 0);
+		for (auto &more : s.take_all()) {
+			memset(more.resize(64).data(), 'x', 64);
+			others.push_back(std::move(more));
+		}
+	}
+	for (auto &other : others)
+		CHECK(other.text() == std::string(64, 'x'));
+	device->fault_clear();
+	return is_held;
+}
+
+static void held_work__writes_into_its_slot(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+	auto both = connect(s);
+	int held = 0;
+
+	if (loop_get() == nullptr)
+		return;
+	for (int i = 0; i < ROUNDS; i++) {
+		held += destroy_held(s, both.client, "wr:op=read," HELD,
+				     read_it);
+		held += destroy_held(s, both.client, "wr:op=read," HELD,
+				     link_it);
+		held += destroy_held(s, both.client, "wr:op=fetch_add," HELD,
+				     add_it);
+	}
+	/* a machine that stops for longer than the device holds it may have
+	 * passed some by */
+	CHECK(held > 0);
+	CHECK(s.page[1] == ROUNDS);
+}
+
+/* The loop, the connection, the pool go while the device still holds work. */
+static void held_work__owners_go(rpma_rt_mode mode)
+{
+	for (int i = 0; i < 4 && loop_get(); i++) {
+		std::optional<scene> s(std::in_place, scene_cfg{.mode = mode});
+		std::optional<pair> both(connect(*s));
+
+		CHECK(loop_get()->fault("wr:op=read," HELD) == 0);
+		begin_and_destroy(*s, read_it, both->client);
+		if (i & 1)
+			both.reset();
+		s.reset();
+		loop_get()->fault_clear();
+	}
+}
+
+/* --------------------------------------------- each kind of suspension --- */
+
+static rt::task<void> await_message(scene &, rt::connection &conn)
+{
+	(void)co_await conn.receive();
+	CHECK(!"resumed");
+}
+
+static rt::task<void> await_closed(scene &, rt::connection &conn)
+{
+	(void)co_await conn.closed();
+	CHECK(!"resumed");
+}
+
+static rt::task<void> await_timer(scene &s, rt::connection &)
+{
+	(void)co_await s.loop.sleep_for(1h);
+	CHECK(!"resumed");
+}
+
+static rt::task<void> await_item(scene &s, rt::connection &)
+{
+	(void)co_await s.loop.next();
+	CHECK(!"resumed");
+}
+
+static rt::task<void> await_limited(scene &s, rt::connection &conn)
+{
+	(void)co_await s.loop.within(1h, conn.receive());
+	CHECK(!"resumed");
+}
+
+static rt::task<void> await_task(scene &s, rt::connection &conn)
+{
+	co_await await_message(s, conn);
+	CHECK(!"resumed");
+}
+
+static rt::task<void> await_all(scene &s, rt::connection &conn)
+{
+	co_await rt::when_all(await_message(s, conn), conn.receive(),
+			      s.loop.sleep_for(0ms), s.loop.next());
+	CHECK(!"resumed");
+}
+
+static rt::task<void> await_any(scene &s, rt::connection &conn)
+{
+	(void)co_await rt::when_any(await_task(s, conn), conn.closed());
+	CHECK(!"resumed");
+}
+
+static rt::task<void> await_some(scene &s, rt::connection &conn)
+{
+	(void)co_await rt::when_some(2, s.loop.sleep_for(0ms), conn.receive(),
+				     s.loop.next());
+	CHECK(!"resumed");
+}
+
+static rt::task<void> await_request(scene &s, rt::connection &)
+{
+	auto listener = must(s.loop.listen(address(), "0", s.endpoint()));
+
+	(void)co_await listener.next();
+	CHECK(!"resumed");
+}
+
+/* The peer is there and does not answer. */
+static rt::task<void> await_connect(scene &s, rt::connection &)
+{
+	auto listener = must(s.loop.listen(address(), "0", s.endpoint()));
+
+	(void)co_await s.loop.connect(
+		address(), std::to_string(listener.port()), s.endpoint());
+	CHECK(!"resumed");
+}
+
+static rt::task<void> still_works(scene &s, pair &both)
+{
+	must(co_await both.client.send(s.lease("to")));
+	CHECK(must(co_await both.server.receive()).text() == "to");
+	must(co_await both.server.send(s.lease("fro")));
+	CHECK(must(co_await both.client.receive()).text() == "fro");
+	CHECK(!rpma_rt_queue_push(s.loop.queue(), 7, nullptr, 0, 0));
+	CHECK(must(co_await s.loop.next()).context == 7);
+}
+
+static void suspended__destroyed_anywhere(rpma_rt_mode mode)
+{
+	rt::task<void> (*const all[])(scene &, rt::connection &) = {
+		await_message, await_closed,  await_timer,  await_item,
+		await_limited, await_task,    await_all,    await_any,
+		await_some,    await_request, await_connect};
+	scene s({.mode = mode});
+	auto both = connect(s);
+
+	for (auto *fn : all) {
+		begin_and_destroy(s, fn, both.client);
+		s.run(still_works(s, both));
+	}
+	/* spawned ones go with the loop */
+	for (auto *fn : all)
+		s.loop.spawn(fn(s, both.client));
+}
+
+/* ---------------------------------------------------- what is not taken --- */
+
+/* Both are complete in one step, and the one that loses keeps nothing. */
+static rt::task<void> lose_nothing(scene &s)
+{
+	auto both = co_await s.connect();
+	int taken = 0;
+
+	for (int i = 0; i < 200; i++) {
+		must(co_await both.client.send(s.lease(std::to_string(i))));
+		CHECK(!rpma_rt_queue_push(s.loop.queue(), 1, nullptr, 0, 0));
+		auto any = co_await rt::when_any(s.loop.next(),
+						 both.server.receive(),
+						 s.loop.sleep_for(0ms));
+		if (auto *message = any.get<1>())
+			CHECK(must(std::move(*message)).text() ==
+			      std::to_string(taken++));
+		if (!any.get<0>())
+			CHECK(must(co_await s.loop.next()).context == 1);
+	}
+	while (taken < 200)
+		CHECK(must(co_await both.server.receive()).text() ==
+		      std::to_string(taken++));
+}
+
+static void losers__take_nothing_along(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+
+	s.run(lose_nothing(s));
+}
+
+static rt::task<void> end_another(std::optional<rt::task<void>> &other,
+				  rt::connection &conn)
+{
+	co_await conn.closed();
+	CHECK(other);
+	other.reset();
+}
+
+static rt::task<void> be_ended(rt::connection &conn)
+{
+	co_await conn.closed();
+	CHECK(!"resumed");
+}
+
+/* Both wait for the same event; the first one destroys the second, which is
+ * about to be resumed. */
+static void ready_one__destroyed_by_another(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+	auto both = connect(s);
+	std::optional<rt::task<void>> other;
+
+	s.loop.spawn(end_another(other, both.client));
+	other.emplace(be_ended(both.client));
+	CHECK(other->await_suspend(std::noop_coroutine()));
+	both.server.close();
+	while (other)
+		CHECK(s.loop.turn(1000) >= 0);
+}
+
+static void losers__leases_come_back(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+	auto race = [](scene &w) -> rt::task<void> {
+		auto both = co_await w.connect();
+
+		for (int i = 0; i < 100; i++) {
+			auto any = co_await rt::when_any(
+				both.client.write(w.remote, 0, w.lease("a")),
+				both.client.write(w.remote, 0, w.lease("b")),
+				w.loop.sleep_for(1ms));
+			(void)any;
+		}
+		both.client.close();
+		co_await both.client.closed();
+		co_await both.server.closed();
+	};
+
+	s.run(race(s));
+	wait_until_free(s, s.cfg.slots);
+}
+
+int main(void)
+{
+	RUN(held_work__writes_into_its_slot);
+	RUN(held_work__owners_go);
+	RUN(suspended__destroyed_anywhere);
+	RUN(losers__take_nothing_along);
+	RUN(ready_one__destroyed_by_another);
+	RUN(losers__leases_come_back);
+	return 0;
+}

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * ops.cc -- what a coroutine awaits: every operation, links, messages with and
+ * without immediate data, requests with private data, timers, limits of time,
+ * items of the queue; and what it gets when that fails. Owners destroyed in
+ * any order.
+ */
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "scene.hpp"
+
+#define PINGS 1000
+
+/* ------------------------------------------------------------- messages --- */
+
+static rt::task<void> echo(rt::connection &conn, int count)
+{
+	for (int i = 0; i < count; i++) {
+		auto message = must(co_await conn.receive());
+
+		must(co_await conn.send(std::move(message)));
+	}
+}
+
+static rt::task<void> ask(scene &s, rt::connection &conn, int count)
+{
+	for (int i = 0; i < count; i++) {
+		std::string text = "ping " + std::to_string(i);
+
+		must(co_await conn.send(s.lease(text)));
+		auto answer = must(co_await conn.receive());
+		CHECK(answer.text() == text && !answer.imm());
+	}
+}
+
+static rt::task<void> ping(scene &s)
+{
+	auto both = co_await s.connect();
+
+	co_await rt::when_all(echo(both.server, PINGS),
+			      ask(s, both.client, PINGS));
+}
+
+static void messages__come_back(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+
+	s.run(ping(s));
+}
+
+/* Several are there before somebody looks, and stay in order. */
+static rt::task<void> send_first(scene &s)
+{
+	auto both = co_await s.connect();
+
+	for (int i = 0; i < 40; i++)
+		must(co_await both.client.send(s.lease(std::to_string(i))));
+	for (int i = 0; i < 40; i++)
+		CHECK(must(co_await both.server.receive()).text() ==
+		      std::to_string(i));
+	both.client.close();
+	auto last = co_await both.server.receive();
+	CHECK(!last && last.error().what() == rt::errc::closed);
+	CHECK(last.error().reason() == RPMA_RT_REASON_DISCONNECTED);
+	CHECK(co_await both.client.closed() == RPMA_RT_REASON_LOCAL);
+}
+
+static void messages__untaken_STAY(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+
+	s.run(send_first(s));
+}
+
+static rt::task<void> send_imm(scene &s)
+{
+	auto both = co_await s.connect();
+
+	must(co_await both.client.send(s.lease("with"), 7));
+	must(co_await both.client.write(s.remote, 64, s.lease("beside"), 8));
+	auto sent = must(co_await both.server.receive());
+	auto written = must(co_await both.server.receive());
+	CHECK(sent.text() == "with" && *sent.imm() == 7);
+	CHECK(written.size() == 0 && *written.imm() == 8);
+	CHECK(memcmp(&s.page[8], "beside", 6) == 0);
+}
+
+static void immediate__arrives(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+
+	s.run(send_imm(s));
+}
+
+/* -------------------------------------------------------- remote memory --- */
+
+static rt::task<void> operate(scene &s)
+{
+	auto both = co_await s.connect();
+	auto &conn = both.client;
+
+	auto written = co_await conn.write(s.remote, 0, s.lease("to and fro"));
+	CHECK(written && written.slot().text() == "to and fro");
+	must(co_await conn.flush(s.remote, 0, 10));
+	auto read = co_await conn.read(s.remote, 0, s.lease("0123456789"));
+	CHECK(read && read.slot().text() == "to and fro");
+
+	must(co_await conn.atomic_write(s.remote, 8, 40));
+	auto old = co_await conn.fetch_add(s.remote, 8, 2, s.lease());
+	CHECK(old && old.slot().as<uint64_t>() == 40 && s.page[1] == 42);
+	old = co_await conn.compare_swap(s.remote, 8, 42, 1, s.lease());
+	CHECK(old && old.slot().as<uint64_t>() == 42 && s.page[1] == 1);
+	old = co_await conn.compare_swap(s.remote, 8, 42, 2, s.lease());
+	CHECK(old && old.slot().as<uint64_t>() == 1 && s.page[1] == 1);
+}
+
+static rt::task<void> operate_raw(scene &s)
+{
+	auto both = co_await s.connect();
+	auto &conn = both.client;
+	auto *mr = s.memory.raw();
+
+	s.page[100] = 5;
+	must(co_await conn.write_raw(s.remote, 808, mr, 800, 8));
+	CHECK(s.page[101] == 5);
+	must(co_await conn.read_raw(s.remote, 808, mr, 816, 8));
+	CHECK(s.page[102] == 5);
+	must(co_await conn.fetch_add_raw(s.remote, 800, 1, mr, 824));
+	CHECK(s.page[100] == 6 && s.page[103] == 5);
+	must(co_await conn.compare_swap_raw(s.remote, 800, 6, 9, mr, 824));
+	CHECK(s.page[100] == 9 && s.page[103] == 6);
+}
+
+static void operations__do_what_they_say(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+
+	s.run(operate(s));
+	s.run(operate_raw(s));
+}
+
+static rt::task<void> link_them(scene &s)
+{
+	auto both = co_await s.connect();
+	auto &conn = both.client;
+
+	auto done =
+		co_await conn.link(conn.write(s.remote, 0, s.lease("record")),
+				   conn.flush(s.remote, 0, 6),
+				   conn.write(s.remote, 64, s.lease("tail")),
+				   conn.send(s.lease("written")));
+	CHECK(done && done.slot(0).text() == "record" && !done.slot(1) &&
+	      done.slot(3).text() == "written");
+	CHECK(must(co_await both.server.receive()).text() == "written");
+	CHECK(memcmp(&s.page[0], "record", 6) == 0 &&
+	      memcmp(&s.page[8], "tail", 4) == 0);
+
+	/* longer than what the connection can have under way */
+	auto one = [&] { return conn.flush(s.remote, 0, 8); };
+	auto no = co_await conn.link(one(), one(), one(), one(), one(), one(),
+				     one(), one(), one(), one(), one(), one(),
+				     one(), one(), one(), one(), one());
+	CHECK(!no && no.error().what() == rt::errc::not_posted &&
+	      no.error().code() == RPMA_E_INVAL);
+	must(co_await one());
+}
+
+static void link__is_one(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+
+	s.run(link_them(s));
+}
+
+/* --------------------------------------------------------------- errors --- */
+
+static rt::task<void> be_refused(scene &s)
+{
+	auto both = co_await s.connect();
+	auto &conn = both.client;
+
+	/* what cannot be posted comes back with its bytes */
+	auto odd = co_await conn.fetch_add(s.remote, 3, 1, s.lease());
+	CHECK(!odd && odd.error().what() == rt::errc::not_posted);
+	CHECK(odd.error().code() == RPMA_E_INVAL && odd.slot());
+	/* what the other side refuses has a status */
+	auto far = co_await conn.write(s.remote, 4090, s.lease("too long"));
+	CHECK(!far && far.error().what() == rt::errc::failed);
+	CHECK(far.error().status() == IBV_WC_REM_ACCESS_ERR);
+	CHECK(far.slot().text() == "too long");
+	CHECK(co_await conn.closed() == RPMA_RT_REASON_ERROR);
+	auto late = co_await conn.send(s.lease("late"));
+	CHECK(!late && late.error().what() == rt::errc::not_posted);
+	CHECK(late.slot().text() == "late");
+	bool has_thrown = false;
+	try {
+		(void)(co_await conn.send(s.lease())).value();
+	} catch (const rt::failure &why) {
+		has_thrown = why.error().code() == RPMA_RT_E_CLOSED;
+	}
+	CHECK(has_thrown);
+}
+
+static rt::task<void> fail_link(scene &s)
+{
+	auto both = co_await s.connect();
+	auto &conn = both.client;
+	auto done = co_await conn.link(
+		conn.write(s.remote, 4090, s.lease("too long")),
+		conn.write(s.remote, 64, s.lease("never")),
+		conn.send(s.lease("never")));
+
+	CHECK(!done && done.error().status() == IBV_WC_REM_ACCESS_ERR);
+	co_await conn.closed();
+}
+
+static rt::task<void> reach_nobody(scene &s)
+{
+	auto nobody = co_await s.loop.connect(address(), "1", s.endpoint());
+
+	CHECK(!nobody && nobody.error().what() == rt::errc::closed);
+	CHECK(nobody.error().reason() == RPMA_RT_REASON_REJECTED);
+	rt::endpoint wrong = s.endpoint();
+	wrong.cfg.keepalive_ms = 3600001;
+	auto no = co_await s.loop.connect(address(), "1", wrong);
+	CHECK(!no && no.error().what() == rt::errc::call);
+}
+
+static void errors__are_values(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+
+	rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
+	s.run(be_refused(s));
+	s.run(fail_link(s));
+	s.run(reach_nobody(s));
+	rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_WARNING);
+}
+
+/* ------------------------------------------------------------- requests --- */
+
+static rt::task<void> choose(scene &s, rt::listener &listener)
+{
+	auto first = must(co_await listener.next());
+	CHECK(first.private_data().starts_with("one"));
+	must(std::move(first).reject("no"));
+	auto second = must(co_await listener.next());
+	CHECK(second.private_data().starts_with("two"));
+	auto conn = must(std::move(second).accept("yes"));
+	/* not established yet, perhaps: it is sent then */
+	must(co_await conn.send(s.lease("welcome")));
+	co_await conn.closed();
+}
+
+static rt::task<void> be_chosen(scene &s, std::string port)
+{
+	rt::endpoint with = s.endpoint();
+
+	with.private_data = "one";
+	auto no = co_await s.loop.connect(address(), port, with);
+	CHECK(!no && no.error().reason() == RPMA_RT_REASON_REJECTED);
+	with.private_data = "two";
+	auto conn = must(co_await s.loop.connect(address(), port, with));
+	CHECK(conn.private_data().starts_with("yes"));
+	CHECK(must(co_await conn.receive()).text() == "welcome");
+}
+
+static rt::task<void> ask_twice(scene &s)
+{
+	auto listener = must(s.loop.listen(address(), "0", s.endpoint()));
+
+	co_await rt::when_all(choose(s, listener),
+			      be_chosen(s, std::to_string(listener.port())));
+}
+
+static void requests__are_chosen(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+
+	s.run(ask_twice(s));
+}
+
+/* ---------------------------------------------------------------- times --- */
+
+static rt::task<void> tick(scene &s, int ms, std::vector<int> &order)
+{
+	auto begin = rt::clock::now();
+
+	must(co_await s.loop.sleep_for(ms * 1ms));
+	CHECK(rt::clock::now() - begin >= ms * 1ms);
+	order.push_back(ms);
+}
+
+static rt::task<void> tick_all(scene &s)
+{
+	std::vector<int> order;
+
+	co_await rt::when_all(tick(s, 9, order), tick(s, 1, order),
+			      tick(s, 5, order), tick(s, 7, order),
+			      tick(s, 3, order));
+	CHECK(std::is_sorted(order.begin(), order.end()) && order.size() == 5);
+}
+
+static rt::task<void> wait_in_vain(scene &s)
+{
+	auto both = co_await s.connect();
+
+	auto none = co_await s.loop.within(5ms, both.client.receive());
+	CHECK(!none && none.error().what() == rt::errc::timed_out);
+	/* what comes too late is not lost */
+	must(co_await both.server.send(s.lease("late")));
+	auto late = co_await s.loop.within(1min, both.client.receive());
+	CHECK(must(std::move(late)).text() == "late");
+	auto any = co_await rt::when_any(s.loop.sleep_for(1min),
+					 s.loop.sleep_for(1ms));
+	CHECK(any.index == 1 && any.get<1>() && !any.get<0>());
+}
+
+static void timers__end_in_order(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+
+	s.run(tick_all(s));
+	s.run(wait_in_vain(s));
+}
+
+/* Thousands, of which every second one is taken back. */
+static void timers__many_and_taken_back(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+	int over = 0;
+	auto one = [](scene &w, int us, int &count) -> rt::task<void> {
+		must(co_await w.loop.sleep_for(us * 1us));
+		count++;
+	};
+	auto half = [&one](scene &w, int us, int &count) -> rt::task<void> {
+		auto first = co_await rt::when_any(
+			one(w, us, count), w.loop.sleep_for(us * 1us + 1h));
+		CHECK(first.index == 0);
+	};
+
+	for (int i = 0; i < 5000; i++)
+		s.loop.spawn(half(s, i * 7919 % 20000, over));
+	while (over < 5000)
+		CHECK(s.loop.turn(1000) >= 0);
+}
+
+/* ---------------------------------------------------------------- items --- */
+
+static rt::task<void> take_items(scene &s)
+{
+	for (uint64_t i = 0; i < 100; i++)
+		CHECK(must(co_await s.loop.next()).context == i);
+	auto none = co_await s.loop.within(1ms, s.loop.next());
+	CHECK(!none);
+	CHECK(!rpma_rt_queue_push(s.loop.queue(), 100, nullptr, 0, 0));
+	CHECK(must(co_await s.loop.next()).context == 100);
+}
+
+static void items__come_in_order(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+
+	for (uint64_t i = 0; i < 100; i++)
+		CHECK(!rpma_rt_queue_push(s.loop.queue(), i, nullptr, 0, 0));
+	s.run(take_items(s));
+}
+
+/* --------------------------------------------------------------- owners --- */
+
+/* Each order in which five owners go, with a connection that is up, a message
+ * that is not taken and a lease. */
+static void owners__destroyed_in_any_order(rpma_rt_mode mode)
+{
+	std::vector<int> order(5);
+
+	std::iota(order.begin(), order.end(), 0);
+	do {
+		std::optional<rt::peer> peer(open_peer());
+		std::optional<rt::runtime> runtime(open_runtime(mode));
+		std::optional<rt::pool> pool(open_pool(*runtime, *peer, 64));
+		std::optional<rt::loop> loop(must(rt::loop::make(*runtime)));
+		rt::lease lease = must(pool->take());
+		std::optional<pair> both;
+		auto connect = [&]() -> rt::task<void> {
+			rt::endpoint with{.via = *peer, .messages = &*pool};
+			with.cfg.sq_size = with.cfg.rq_size = 8;
+			auto listener =
+				must(loop->listen(address(), "0", with));
+			auto [client, server] = co_await rt::when_all(
+				loop->connect(address(),
+					      std::to_string(listener.port()),
+					      with),
+				listener.accept());
+			both.emplace(pair{must(std::move(client)),
+					  must(std::move(server))});
+			must(co_await both->client.send(must(pool->take())));
+		};
+
+		must(loop->run(connect()));
+		for (int which : order) {
+			if (which == 0)
+				peer.reset();
+			else if (which == 1)
+				runtime.reset();
+			else if (which == 2)
+				pool.reset();
+			else if (which == 3)
+				loop.reset();
+			else
+				both.reset();
+		}
+		lease.assign("still there");
+	} while (std::next_permutation(order.begin(), order.end()));
+}
+
+int main(void)
+{
+	RUN(messages__come_back);
+	RUN(messages__untaken_STAY);
+	RUN(immediate__arrives);
+	RUN(operations__do_what_they_say);
+	RUN(link__is_one);
+	RUN(errors__are_values);
+	RUN(requests__are_chosen);
+	RUN(timers__end_in_order);
+	RUN(timers__many_and_taken_back);
+	RUN(items__come_in_order);
+	RUN(owners__destroyed_in_any_order);
+	return 0;
+}
