@@ -515,7 +515,7 @@ inline root run_root(task<void> spawned, std::shared_ptr<mailbox> home,
 {
 	co_await std::move(spawned);
 	/* its promise is in a list of that thread's */
-	co_await switching(std::move(home), there);
+	(void)co_await switching(std::move(home), there);
 }
 
 template <typename T>
@@ -524,11 +524,11 @@ task<T> come_back(task<T> called, std::shared_ptr<mailbox> home,
 {
 	if constexpr (std::is_void_v<T>) {
 		co_await std::move(called);
-		co_await switching(std::move(home), there);
+		(void)co_await switching(std::move(home), there);
 	} else {
 		T value = co_await std::move(called);
 
-		co_await switching(std::move(home), there);
+		(void)co_await switching(std::move(home), there);
 		co_return value;
 	}
 }

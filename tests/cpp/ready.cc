@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * ready.cc -- a million awaits of what is complete at once: tasks, tasks in
+ * tasks, groups of them. The stack does not grow, however it is compiled, and
+ * but for the frames of the tasks nothing is allocated. Needs no device;
+ * tests/cpp/compilers runs it.
+ */
+
+#include <cstdio>
+#include <cstdlib>
+
+#include <rpma_rt.hpp>
+
+#define AWAITS 1000000
+
+namespace rt = rpma::rt;
+
+static uintptr_t lowest = UINTPTR_MAX;
+static uintptr_t highest;
+static unsigned long allocated;
+
+__attribute__((noinline)) void *operator new(size_t size)
+{
+	void *memory = malloc(size);
+
+	allocated++;
+	if (!memory)
+		abort();
+	return memory;
+}
+
+__attribute__((noinline)) void operator delete(void *memory) noexcept
+{
+	free(memory);
+}
+
+__attribute__((noinline)) void operator delete(void *memory, size_t) noexcept
+{
+	free(memory);
+}
+
+static void look_at_stack()
+{
+	auto now = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+
+	lowest = std::min(lowest, now);
+	highest = std::max(highest, now);
+}
+
+static rt::task<int> one()
+{
+	look_at_stack();
+	co_return 1;
+}
+
+static rt::task<int> two()
+{
+	int first = co_await one();
+	int second = co_await one();
+
+	co_return first + second;
+}
+
+static rt::task<void> await_tasks(long &sum)
+{
+	for (int i = 0; i < AWAITS; i++)
+		sum += co_await one();
+}
+
+static rt::task<void> await_nested(long &sum)
+{
+	for (int i = 0; i < AWAITS; i += 2)
+		sum += co_await two();
+}
+
+static rt::task<void> await_groups(long &sum)
+{
+	for (int i = 0; i < AWAITS; i += 4) {
+		auto both = co_await rt::when_all(one(), one());
+		auto any = co_await rt::when_any(one(), one());
+		auto some = co_await rt::when_some(1, one(), one());
+
+		sum += std::get<0>(both) + std::get<1>(both) + *any.get<0>() +
+		       *some.get<0>();
+	}
+}
+
+/* what is allocated beside frames: nothing */
+static int run(const char *name, rt::task<void> (*fn)(long &),
+	       unsigned long frames)
+{
+	long sum = 0;
+	auto task = fn(sum);
+
+	allocated = 0;
+	lowest = UINTPTR_MAX;
+	highest = 0;
+	if (task.await_suspend(std::noop_coroutine()) || sum != AWAITS ||
+	    allocated != frames || highest - lowest > 4096) {
+		printf("%s: sum %ld, %lu allocated, %lu of the stack\n", name,
+		       sum, allocated,
+		       static_cast<unsigned long>(highest - lowest));
+		return 1;
+	}
+	return 0;
+}
+
+int main(void)
+{
+	return run("tasks", await_tasks, AWAITS) |
+	       run("nested", await_nested, AWAITS / 2 * 3) |
+	       run("groups", await_groups, AWAITS / 4 * 6);
+}
