@@ -207,7 +207,8 @@ struct conn_core final : counted<conn_core>, member {
 		slots[index].awaiting = is_awaited ? &o : nullptr;
 		slots[index].count = o.count_;
 		for (uint32_t i = 0; i < o.count_; i++) {
-			slots[index].buffer = std::move(o.leases_[i]);
+			if (o.leases_[i])
+				slots[index].buffer = std::move(o.leases_[i]);
 			index = slots[index].next;
 		}
 		free_first = index;
@@ -283,7 +284,7 @@ struct conn_core final : counted<conn_core>, member {
 		uint32_t count = slots[index].count;
 
 		for (uint32_t i = 0;; i++) {
-			if (awaiting)
+			if (awaiting && slots[index].buffer)
 				awaiting->leases_[i] =
 					std::move(slots[index].buffer);
 			else

@@ -317,9 +317,10 @@ class lease
 {
 public:
 	lease() = default;
-	lease(lease &&other) noexcept
-	    : raw_(other.raw_), pool_(std::move(other.pool_))
+	lease(lease &&other) noexcept : pool_(std::move(other.pool_))
 	{
+		if (pool_)
+			raw_ = other.raw_;
 	}
 	lease &operator=(lease &&other) noexcept
 	{

@@ -26,6 +26,13 @@ __attribute__((noinline)) void *operator new(size_t size)
 	return memory;
 }
 
+__attribute__((noinline)) void *operator new(size_t size,
+					     const std::nothrow_t &) noexcept
+{
+	allocated++;
+	return malloc(size);
+}
+
 __attribute__((noinline)) void operator delete(void *memory) noexcept
 {
 	free(memory);
