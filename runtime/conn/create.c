@@ -292,18 +292,23 @@ static int reserve_room(struct rpma_rt_conn *conn, struct ibv_context *ibv_ctx,
 }
 
 /* Items of the connection's own queue that its spill has room for: also those
- * of futures whose work is over, and that lead there afterwards. */
+ * of futures whose work is over, and that lead there afterwards, and of those
+ * that were taken while it is over its limit, and are not posted. */
 static uint32_t count_items(const struct rpma_rt_conn *conn,
 			    const struct rt_conn_spec *spec, uint32_t sq,
 			    uint32_t rq)
 {
 	uint32_t count = sq + rq + RT_CONN_EVENTS;
+	uint32_t waiting = spec->cfg->futures_waiting;
 	int i;
+
+	if (waiting > spec->cfg->futures)
+		waiting = spec->cfg->futures;
 
 	for (i = 0; i < 2; i++) {
 		if (rt_futures_has(conn, (enum rpma_rt_side)i,
 				   spec->cfg->futures))
-			count += spec->cfg->futures;
+			count += spec->cfg->futures + waiting;
 	}
 	return count;
 }

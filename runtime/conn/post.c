@@ -227,21 +227,14 @@ static uint32_t claim_run(struct rt_gate *gate, struct rt_waiting *waiting,
 	return count;
 }
 
-/* The device took fewer than it had room for: those left end with the
- * connection. */
-static void unclaim(struct rt_gate *gate, struct rt_waiting *waiting,
-		    uint32_t count)
+/* The device took fewer than it had room for: those left, whose futures are
+ * out, end with the connection. */
+static void give_back(struct rt_gate *gate, struct rt_waiting *waiting,
+		      uint32_t count)
 {
 	const struct rpma_rt_wr *sends = waiting->sends;
-	struct rt_future *slot;
-	uint32_t i;
 
-	for (i = waiting->first; i < waiting->first + count; i++) {
-		slot = rt_future_slot(&waiting->futures[i]);
-		if (sends == NULL || (sends[i].flags & RPMA_RT_F_FUTURE))
-			rt_future_wait_for_room(slot, slot->result.opcode,
-						slot->result.qp_num);
-	}
+	waiting->claimed = count;
 	waiting->is_cut = sends != NULL && waiting->first > 0 &&
 			  (sends[waiting->first - 1].flags & RPMA_RT_F_LINKED);
 	rt_gate_close_inside(gate);
@@ -259,7 +252,7 @@ static int post_runs(struct rpma_rt_conn *conn, struct rt_gate *gate,
 		taken = (uint32_t)run(conn, waiting, waiting->first, count);
 		waiting->first += taken;
 		if (taken < count) {
-			unclaim(gate, waiting, count - taken);
+			give_back(gate, waiting, count - taken);
 			return RPMA_E_PROVIDER;
 		}
 	}

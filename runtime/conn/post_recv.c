@@ -126,13 +126,13 @@ static int admit(struct batch *b, int index, const struct rpma_rt_route *route)
 
 	if (index < b->admitted)
 		return 0;
-	if (unlikely(may_wait(b, index) &&
-		     rt_post_is_full(b->gate, route, 1))) {
-		ret = rt_chunks_check_rest(&b->chunks, check, index);
-		return ret ? ret : RT_CHUNKS_WAIT;
-	}
-	if (!rt_post_has_credit(b->gate, route, 1))
+	if (!rt_post_has_credit(b->gate, route, 1)) {
+		if (may_wait(b, index) && rt_post_is_full(b->gate, route, 1)) {
+			ret = rt_chunks_check_rest(&b->chunks, check, index);
+			return ret ? ret : RT_CHUNKS_WAIT;
+		}
 		ret = await_credit(b, index, route);
+	}
 	if (ret == 0 && has_future(&b->wr[index]))
 		ret = take_future(b, index);
 	return ret;

@@ -197,10 +197,12 @@ static bool may_wait(const struct batch *b, int index, int last)
 static bool has_to_wait(const struct batch *b, int index)
 {
 	int last = last_of_link(b, index);
+	uint32_t count = (uint32_t)(last - index + 1);
+	const struct rpma_rt_route *route = route_of(b, &b->wr[last]);
 
-	return may_wait(b, index, last) &&
-	       rt_post_is_full(b->gate, route_of(b, &b->wr[last]),
-			       (uint32_t)(last - index + 1));
+	return !rt_post_has_credit(b->gate, route, count) &&
+	       may_wait(b, index, last) &&
+	       rt_post_is_full(b->gate, route, count);
 }
 
 /* 0; RT_CHUNKS_WAIT: the next one, or its link, is behind others for which

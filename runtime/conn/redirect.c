@@ -49,7 +49,8 @@ static void answer_waiters(struct rt_side *side, bool was_behind)
 	/* pairs with a poster's before its second look [ROUTE-1] */
 	rt_fence_dekker();
 	/* an answer that was put off, as the own lane was over its limit */
-	if (was_behind || rt_side_wants(side, RT_WANT_BACKLOG))
+	if (was_behind ||
+	    rt_side_wants(side, RT_WANT_BACKLOG | RT_WANT_FUTURES))
 		rt_answer_eased_poller(side);
 }
 

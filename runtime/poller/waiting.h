@@ -28,7 +28,8 @@ struct rt_waiting {
 	 * is left; RT_WAITING_STAYS. ERRORS: RPMA_E_AGAIN: another thread is
 	 * inside the gate. Set by the first to wait */
 	int (*resume)(struct rt_side *side);
-	bool is_cut; /* parts of the first one's link were posted */
+	uint32_t claimed; /* so many from the first were to be posted: out */
+	bool is_cut;	  /* parts of the first one's link were posted */
 	/* of the side; the other is NULL */
 	struct rpma_rt_wr *sends;
 	struct rpma_rt_recv_wr *recvs;

@@ -533,6 +533,228 @@ static void stop__NOT_POSTED(struct scene *c)
 	stage_close(&c->s);
 }
 
+/* Rounds until there is nothing to do. */
+static void run_rounds(struct scene *c)
+{
+	int ret;
+
+	do
+		ret = rpma_rt_poller_run(c->s.world.rt, 0, 64);
+	while (ret > 0);
+	CHECK(ret == 0);
+}
+
+static int send_by(struct scene *c, struct rpma_rt_route *route,
+		   uint32_t number)
+{
+	struct rpma_rt_wr wr;
+
+	rpma_rt_prep_send_with_imm(&wr, c->s.mr, 0, LEN, number, 0, number);
+	wr.route = route;
+	return rpma_rt_post_send(c->pair.active, &wr, 1);
+}
+
+/* Messages of that route, each received, until its consumer is behind: how
+ * many. */
+static uint32_t fill_backlog(struct scene *c, struct rpma_rt_route *route)
+{
+	uint32_t sent = 0;
+
+	post_receives(c, 1);
+	for (;;) {
+		if (send_by(c, route, sent) == 1) {
+			take_message(c, sent++);
+			post_receives(c, 1);
+			CHECK(sent < 2 * FUTURES);
+		} else if (rpma_rt_again_reason() == RPMA_RT_AGAIN_BACKLOG) {
+			return sent;
+		}
+		run_rounds(c);
+	}
+}
+
+static struct rpma_rt_queue *narrow_queue(struct scene *c)
+{
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
+	struct rpma_rt_queue *queue;
+
+	cfg.lane_size = 64;
+	cfg.backlog_limit = 1;
+	MUST(rpma_rt_queue_new(c->s.world.rt, &cfg, &queue));
+	return queue;
+}
+
+/* The end of both connections, whatever else is in the queues. */
+static void end_pair(struct scene *c, struct rpma_rt_queue *aq)
+{
+	struct rpma_rt_completion item;
+
+	MUST(rpma_rt_conn_close(c->pair.active));
+	do
+		item = world_next(aq);
+	while (rpma_rt_completion_event(&item) != RPMA_RT_EVENT_CLOSED);
+	do
+		item = world_next(c->s.pq);
+	while (rpma_rt_completion_event(&item) != RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_unref(&c->pair.active));
+	MUST(rpma_rt_conn_unref(&c->pair.passive));
+}
+
+/* A route's consumer that was behind has caught up while others wait for room:
+ * a poster that was refused for it gets WRITABLE when nothing waits. */
+static void backlog__answered_behind_the_waiting(void)
+{
+	struct rpma_rt_future futures[DEPTH + 2];
+	struct rpma_rt_route *route;
+	struct rpma_rt_queue *queue;
+	struct scene c;
+	uint32_t sent;
+
+	open_scene(&c, RPMA_RT_MODE_MANUAL);
+	queue = narrow_queue(&c);
+	MUST(rpma_rt_route_open(c.pair.active, RPMA_RT_SEND_SIDE, queue,
+				&route));
+	sent = fill_backlog(&c, route);
+	/* the receive that is left is for the first of these; the last waits */
+	send_some(&c, 0, futures, DEPTH + 2);
+	take_message(&c, 0);
+	for (; sent > 0; sent--)
+		CHECK(world_next(queue).kind == RPMA_RT_COMPLETION);
+	run_rounds(&c);
+	post_receives(&c, DEPTH + 1);
+	take_results(futures, 0, DEPTH + 2);
+	take_writable(&c);
+	end_pair(&c, c.s.aq);
+	CHECK(world_next(queue).opcode == RPMA_RT_EVENT_ROUTE_CLOSED);
+	MUST(rpma_rt_queue_delete(&queue));
+	stage_close(&c.s);
+}
+
+/* Results that were led to a queue that is behind, and then as many that were
+ * not posted, with CLOSED behind them. */
+static void close__room_for_every_item(void)
+{
+	struct rpma_rt_future futures[2][WAITING];
+	struct rpma_rt_completion item;
+	uint32_t not_posted = 0;
+	uint32_t items = 0;
+	struct rpma_rt_queue *aq;
+	uint32_t sent;
+	struct scene c;
+	uint32_t i;
+	int round;
+
+	open_stage(&c, RPMA_RT_MODE_MANUAL);
+	aq = c.s.aq;
+	c.s.cfg->futures = WAITING;
+	c.s.aq = narrow_queue(&c);
+	stage_connect(&c.s, &c.pair);
+	for (i = 0; i < WAITING; i++) {
+		post_receives(&c, 1);
+		MUST_ANSWER(1, try_send(&c, i, &futures[0][i], 0));
+		take_message(&c, i);
+		MUST_ANSWER(
+			1, rpma_rt_future_wait(&futures[0][i], &item, PATIENT));
+	}
+	sent = fill_backlog(&c, NULL);
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < WAITING; i++) {
+			if (round == 1)
+				MUST_ANSWER(1,
+					    try_send(&c, i, &futures[1][i], 0));
+			MUST(rpma_rt_future_then(&futures[round][i], NULL,
+						 NULL));
+		}
+		for (i = 0; i < WAITING && round == 0; i++) {
+			MUST_ANSWER(1, rpma_rt_future_wait(&futures[0][i],
+							   &item, PATIENT));
+			CHECK(rpma_rt_future_drop(&futures[0][i]) >= 0);
+		}
+	}
+	run_rounds(&c);
+	MUST(rpma_rt_conn_close(c.pair.active));
+	do {
+		item = world_next(c.s.aq);
+		items += item.kind == RPMA_RT_COMPLETION;
+		not_posted += (item.flags & RPMA_RT_C_NOT_POSTED) != 0;
+	} while (rpma_rt_completion_event(&item) != RPMA_RT_EVENT_CLOSED);
+	CHECK(not_posted == WAITING && items == sent + 2 * WAITING);
+	for (i = 0; i < WAITING; i++)
+		CHECK(rpma_rt_future_drop(&futures[1][i]) >= 0);
+	do
+		item = world_next(c.s.pq);
+	while (rpma_rt_completion_event(&item) != RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_unref(&c.pair.active));
+	MUST(rpma_rt_conn_unref(&c.pair.passive));
+	MUST(rpma_rt_queue_delete(&c.s.aq));
+	c.s.aq = aq;
+	stage_close(&c.s);
+}
+
+static int (*device_post)(struct ibv_qp *qp, struct ibv_send_wr *wr,
+			  struct ibv_send_wr **bad);
+static struct rpma_rt_future *dropped; /* inside the verb; NULL: none */
+static int cuts;
+
+/* The device takes the first part of a link and refuses the rest. */
+static int post_and_cut(struct ibv_qp *qp, struct ibv_send_wr *wr,
+			struct ibv_send_wr **bad)
+{
+	struct ibv_send_wr *rest = wr->next;
+
+	if (rest == NULL)
+		return device_post(qp, wr, bad);
+	wr->next = NULL;
+	CHECK(device_post(qp, wr, bad) == 0);
+	wr->next = rest;
+	if (dropped != NULL)
+		MUST(rpma_rt_future_drop(dropped));
+	cuts++;
+	*bad = rest;
+	return ENOMEM;
+}
+
+/* A link that waited, of which the device takes a part: what was posted has its
+ * effect, so it cannot be taken back; nothing of it stays held. */
+static void verb_fails__cut_link_is_over(bool drops)
+{
+	const uint32_t part = RPMA_RT_F_LINKED | RPMA_RT_F_PART;
+	struct rpma_rt_future futures[DEPTH];
+	enum rpma_rt_cancelled cancelled;
+	struct rpma_rt_completion cmpl;
+	struct rpma_rt_future future;
+	struct ibv_context *ibv_ctx;
+	struct scene c;
+	int i;
+
+	open_scene(&c, RPMA_RT_MODE_MANUAL);
+	ibv_ctx = c.s.world.ibv_ctx;
+	send_some(&c, 0, futures, DEPTH);
+	MUST_ANSWER(2, post_link(&c, 10, &future, part));
+	device_post = ibv_ctx->ops.post_send;
+	ibv_ctx->ops.post_send = post_and_cut;
+	dropped = drops ? &future : NULL;
+	cuts = 0;
+	post_receives(&c, DEPTH);
+	while (cuts == 0)
+		CHECK(rpma_rt_poller_run(c.s.world.rt, 0, 64) >= 0);
+	ibv_ctx->ops.post_send = device_post;
+	if (!drops) {
+		MUST(rpma_rt_future_cancel(&future, &cancelled));
+		CHECK(cancelled == RPMA_RT_CANCELLED_DETACHED);
+		MUST_ANSWER(1, rpma_rt_future_wait(&future, &cmpl, PATIENT));
+		CHECK(cmpl.flags == RPMA_RT_C_DETACHED);
+		MUST(rpma_rt_future_drop(&future));
+	}
+	for (i = 0; i < DEPTH; i++) {
+		MUST_ANSWER(1,
+			    rpma_rt_future_wait(&futures[i], &cmpl, PATIENT));
+		MUST(rpma_rt_future_drop(&futures[i]));
+	}
+	end_pair(&c, c.s.aq);
+	stage_close(&c.s); /* BUSY, if it were held */
+}
+
 /* ----------------------------------------------------------------- race --- */
 
 #define HELD	16
@@ -745,6 +967,10 @@ int main(int argc, char *argv[])
 	run_all(RPMA_RT_MODE_ADAPTIVE);
 	run_all(RPMA_RT_MODE_EVENT);
 	run_all(RPMA_RT_MODE_MANUAL);
+	backlog__answered_behind_the_waiting();
+	close__room_for_every_item();
+	verb_fails__cut_link_is_over(false);
+	verb_fails__cut_link_is_over(true);
 	printf("seed %u\n", seed);
 	race__each_once_or_taken_back(messages, seed);
 	return 0;
