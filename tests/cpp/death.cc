@@ -209,7 +209,7 @@ static rt::task<void> die_between(scene &s)
 		};
 		auto die = [](scene &w, rt::connection &c,
 			      int us) -> rt::task<void> {
-			co_await w.loop.sleep_for(us * 1us);
+			(void)co_await w.loop.sleep_for(us * 1us);
 			c.close();
 		};
 
