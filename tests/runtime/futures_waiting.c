@@ -727,18 +727,19 @@ static void verb_fails__cut_link_is_over(bool drops)
 	struct scene c;
 	int i;
 
-	open_scene(&c, RPMA_RT_MODE_MANUAL);
+	/* as long as there is a thread that posts to the queue pair */
+	open_stage(&c, RPMA_RT_MODE_MANUAL);
 	ibv_ctx = c.s.world.ibv_ctx;
-	send_some(&c, 0, futures, DEPTH);
-	MUST_ANSWER(2, post_link(&c, 10, &future, part));
 	device_post = ibv_ctx->ops.post_send;
 	ibv_ctx->ops.post_send = post_and_cut;
+	stage_connect(&c.s, &c.pair);
+	send_some(&c, 0, futures, DEPTH);
+	MUST_ANSWER(2, post_link(&c, 10, &future, part));
 	dropped = drops ? &future : NULL;
 	cuts = 0;
 	post_receives(&c, DEPTH);
 	while (cuts == 0)
 		CHECK(rpma_rt_poller_run(c.s.world.rt, 0, 64) >= 0);
-	ibv_ctx->ops.post_send = device_post;
 	if (!drops) {
 		MUST(rpma_rt_future_cancel(&future, &cancelled));
 		CHECK(cancelled == RPMA_RT_CANCELLED_DETACHED);
@@ -752,6 +753,7 @@ static void verb_fails__cut_link_is_over(bool drops)
 		MUST(rpma_rt_future_drop(&futures[i]));
 	}
 	end_pair(&c, c.s.aq);
+	ibv_ctx->ops.post_send = device_post;
 	stage_close(&c.s); /* BUSY, if it were held */
 }
 
