@@ -304,7 +304,6 @@ static uint32_t count_items(const struct rpma_rt_conn *conn,
 
 	if (waiting > spec->cfg->futures)
 		waiting = spec->cfg->futures;
-
 	for (i = 0; i < 2; i++) {
 		if (rt_futures_has(conn, (enum rpma_rt_side)i,
 				   spec->cfg->futures))

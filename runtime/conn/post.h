@@ -113,9 +113,7 @@ typedef int rt_post_run_fn(struct rpma_rt_conn *conn,
 /* Those of that side that may wait; NULL: none. */
 static inline struct rt_waiting *rt_post_waiting(const struct rt_gate *gate)
 {
-	const struct rt_futures *futures = gate->side->futures;
-
-	return futures != NULL ? futures->waiting : NULL;
+	return rt_waiting_of(gate->side);
 }
 
 /* Inside the gate, before the first of them waits: what resumes them. */

@@ -12,12 +12,6 @@
 #include "poller/future.h"
 #include "poller/waiting.h"
 
-/* Its waiting ones; NULL: none may wait. */
-static struct rt_waiting *waiting_of(const struct rt_side *side)
-{
-	return side->futures != NULL ? side->futures->waiting : NULL;
-}
-
 /* Goes on with what waits. False: refused posters are answered later. */
 static bool resume(struct rt_side *side, uint32_t wants)
 {
@@ -27,7 +21,7 @@ static bool resume(struct rt_side *side, uint32_t wants)
 	if (!(atomic_load_explicit(&side->want, memory_order_acquire) &
 	      RT_WANT_FUTURES))
 		return true;
-	ret = waiting_of(side)->resume(side);
+	ret = rt_waiting_of(side)->resume(side);
 	if (ret == RPMA_E_AGAIN)
 		rt_answer_put_off_poller(side, wants);
 	return ret == 0;
@@ -79,7 +73,7 @@ static struct rt_future *take_first(struct rt_waiting *waiting)
 bool rt_resume_take_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 			   struct rpma_rt_completion *item)
 {
-	struct rt_waiting *waiting = waiting_of(&conn->side[side]);
+	struct rt_waiting *waiting = rt_waiting_of(&conn->side[side]);
 	struct rt_future *slot = NULL;
 	bool is_cut = false;
 

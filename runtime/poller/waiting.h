@@ -16,6 +16,7 @@
 
 #include "rpma_rt.h"
 #include "poller/future.h"
+#include "poller/side.h"
 
 #define RT_WAITING_STAYS 1
 
@@ -42,6 +43,12 @@ struct rt_waiting {
 struct rt_waiting *rt_waiting_new(enum rpma_rt_side side, uint32_t limit,
 				  uint32_t max_sge);
 void rt_waiting_delete(struct rt_waiting *waiting);
+
+/* Those of that side; NULL: none may wait. */
+static inline struct rt_waiting *rt_waiting_of(const struct rt_side *side)
+{
+	return side->futures != NULL ? side->futures->waiting : NULL;
+}
 
 static inline bool rt_waiting_is_empty(const struct rt_waiting *waiting)
 {
