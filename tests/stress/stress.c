@@ -11,7 +11,7 @@
 
 #include "base/order.h"
 
-#define DEFAULT_SECONDS 4
+#define DEFAULT_SECONDS 2
 
 double stress_now(void)
 {
