@@ -60,6 +60,8 @@ struct traits {
 	bool hears_by_attach;
 	/* an unreliable connection has SEND_WITH_INV */
 	bool uc_invalidates;
+	/* a failed send of UC or UD ends its send queue alone, in SQE */
+	bool has_sqe;
 	/* errno when there can be no more objects of a kind */
 	int full;
 	/* status of a WR that may not read what it would send */

@@ -276,7 +276,7 @@ static int complete(struct lb_work *w)
 			  qp->sq_exec, false);
 }
 
-/* The request ends with an error, and with it the QP. */
+/* The request ends with an error, and with it the QP, or its send queue. */
 static void fail(struct lb_work *w, int status)
 {
 	struct lb_qp *qp = w->qp;
@@ -292,7 +292,10 @@ static void fail(struct lb_work *w, int status)
 	lb_cq_push(&w->run->due, qp->send_cq, &wc, &qp->sq_freed, qp->sq_exec,
 		   false);
 	qp->sq_exec++;
-	lb_qp_fail(w->run, qp);
+	if (qp->type == IBV_QPT_RC)
+		lb_qp_fail(w->run, qp);
+	else
+		lb_sq_fail(w->run, qp);
 }
 
 static enum lb_step execute_head(struct lb_work *w)
@@ -335,7 +338,7 @@ static enum lb_step sq_run(struct lb_run *run, struct lb_qp *qp,
 	while (qp->sq_exec != qp->sq_tail) {
 		uint32_t state = lb_qp_state(qp);
 
-		if (state == IBV_QPS_ERR) {
+		if (lb_qp_flushes(state)) {
 			lb_sq_flush(run, qp);
 			break;
 		}

@@ -183,6 +183,13 @@ static const struct transition ud_table[STATES][STATES] = {
 					 .may = IBV_QP_PKEY_INDEX |
 						IBV_QP_QKEY},
 		},
+	[IBV_QPS_SQE] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_RTS] = {.legal = true,
+					 .may = IBV_QP_CUR_STATE | IBV_QP_QKEY},
+		},
 	[IBV_QPS_ERR] =
 		{
 			[IBV_QPS_RESET] = {.legal = true},
@@ -244,6 +251,14 @@ static const struct transition uc_table[STATES][STATES] = {
 					 .may = IBV_QP_AV |
 						IBV_QP_ACCESS_FLAGS |
 						IBV_QP_PKEY_INDEX},
+		},
+	[IBV_QPS_SQE] =
+		{
+			[IBV_QPS_RESET] = {.legal = true},
+			[IBV_QPS_ERR] = {.legal = true},
+			[IBV_QPS_RTS] = {.legal = true,
+					 .may = IBV_QP_CUR_STATE |
+						IBV_QP_ACCESS_FLAGS},
 		},
 	[IBV_QPS_ERR] =
 		{
@@ -362,6 +377,8 @@ static void enter(struct lb_run *run, struct lb_qp *qp, enum ibv_qp_state to,
 		lb_qp_set_error(run, qp);
 		return;
 	}
+	if (lb_qp_state(qp) == IBV_QPS_SQE)
+		lb_sq_flush(run, qp); /* what nobody executed yet */
 	/* relaxed: the locks order it */
 	atomic_store_explicit(&qp->state, to, memory_order_relaxed);
 	if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)

@@ -37,20 +37,13 @@
 
 /* --- the send queue; sq.lock held */
 
-/* May this state be posted to? An error QP takes and flushes. */
+/* May it be posted to? Only ERR may come meanwhile, and its maker flushes. */
 static int check_state(const struct lb_qp *qp)
 {
-	/* relaxed: only ERR may come meanwhile, and its maker flushes */
-	switch (atomic_load_explicit(&qp->state, memory_order_relaxed)) {
-	case IBV_QPS_RTS:
-	case IBV_QPS_SQD:
+	if (lb_qp_takes_sends(lb_qp_state(qp)))
 		return 0;
-	case IBV_QPS_ERR:
-		return 0;
-	default:
-		lb_misuse("send posted to a QP that is not connected");
-		return EINVAL;
-	}
+	lb_misuse("send posted to a QP that is not connected");
+	return EINVAL;
 }
 
 static int set_inline(struct lb_wqe *wqe, const struct ibv_send_wr *wr,

@@ -49,12 +49,10 @@ static bool takes_receive(const struct lb_wqe *wqe)
 static bool is_answering(const struct lb_work *w)
 {
 	const struct lb_qp *qp = w->qp, *peer = w->peer;
-	uint32_t state = lb_qp_state(peer);
 
 	return lb_qp_number(peer) == qp->peer_qpn &&
 	       peer->home == qp->peer_home &&
-	       (state == IBV_QPS_RTR || state == IBV_QPS_RTS ||
-		state == IBV_QPS_SQD) &&
+	       lb_qp_takes_in(lb_qp_state(peer)) &&
 	       peer->peer_qpn == lb_qp_number(qp) &&
 	       peer->peer_home == qp->home;
 }

@@ -32,13 +32,10 @@ static bool is_listening(const struct lb_work *w)
 {
 	const struct lb_qp *peer = w->peer;
 	uint32_t qkey = w->wqe->qkey;
-	uint32_t state = lb_qp_state(peer);
 
 	if (qkey & OWN_QKEY)
 		qkey = w->qp->attr.qkey;
-	return peer->type == IBV_QPT_UD &&
-	       (state == IBV_QPS_RTR || state == IBV_QPS_RTS ||
-		state == IBV_QPS_SQD) &&
+	return peer->type == IBV_QPT_UD && lb_qp_takes_in(lb_qp_state(peer)) &&
 	       peer->attr.qkey == qkey;
 }
 

@@ -11,7 +11,6 @@
 #include "exec/wr.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -47,17 +46,14 @@ static void wr_start(struct ibv_qp_ex *ex)
 {
 	struct lb_qp_handle *h = from_ex(ex);
 	struct lb_qp *qp = h->qp;
-	uint32_t state;
 
 	lb_hook(RPMA_LOOPBACK_POST_SEND, ex);
 	lb_lock_get(&qp->sq_lock);
 	h->wr_tail = qp->sq_tail;
 	h->wr_last = NULL;
 	h->wr_error = lb_fail("ibv_wr_complete");
-	/* relaxed: only ERR may come meanwhile, and its maker flushes */
-	state = atomic_load_explicit(&qp->state, memory_order_relaxed);
-	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD &&
-	    state != IBV_QPS_ERR) {
+	/* only ERR may come meanwhile, and its maker flushes */
+	if (!lb_qp_takes_sends(lb_qp_state(qp))) {
 		lb_misuse("send posted to a QP that is not connected");
 		set_error(h, EINVAL);
 	}

@@ -106,6 +106,20 @@ void lb_qp_fail(struct lb_run *run, struct lb_qp *qp)
 	lb_sq_flush(run, qp);
 }
 
+void lb_sq_fail(struct lb_run *run, struct lb_qp *qp)
+{
+	lb_lock_get(&qp->rq.pop);
+	lb_lock_get(&qp->rq.post);
+	/* what its responder broke meanwhile stays so */
+	if (lb_qp_state(qp) != IBV_QPS_ERR)
+		/* relaxed: the locks order it */
+		atomic_store_explicit(&qp->state, IBV_QPS_SQE,
+				      memory_order_relaxed);
+	lb_lock_put(&qp->rq.post);
+	lb_lock_put(&qp->rq.pop);
+	lb_sq_flush(run, qp);
+}
+
 void lb_qp_set_error(struct lb_run *run, struct lb_qp *qp)
 {
 	set_error(run, qp);

@@ -12,7 +12,9 @@ struct lb_device;
 struct lb_qp;
 struct lb_run;
 
-void lb_qp_fail(struct lb_run *run, struct lb_qp *qp);	 /* to ERR; sq.lock */
+void lb_qp_fail(struct lb_run *run, struct lb_qp *qp); /* to ERR; sq.lock */
+/* to SQE, not of RC: only its sends end; sq.lock */
+void lb_sq_fail(struct lb_run *run, struct lb_qp *qp);
 void lb_resp_fail(struct lb_run *run, struct lb_qp *qp); /* rq.pop */
 void lb_sq_flush(struct lb_run *run, struct lb_qp *qp);	 /* sq.lock */
 void lb_rq_flush(struct lb_run *run, struct lb_qp *qp);	 /* rq.pop, rq.post */

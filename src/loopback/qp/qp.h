@@ -123,6 +123,26 @@ static inline uint32_t lb_qp_state(const struct lb_qp *qp)
 	return atomic_load_explicit(&qp->state, memory_order_relaxed);
 }
 
+/* Does a queue pair in this state take what comes to it? */
+static inline bool lb_qp_takes_in(uint32_t state)
+{
+	return state == IBV_QPS_RTR || state == IBV_QPS_RTS ||
+	       state == IBV_QPS_SQD || state == IBV_QPS_SQE;
+}
+
+/* Are its sends flushed? */
+static inline bool lb_qp_flushes(uint32_t state)
+{
+	return state == IBV_QPS_ERR || state == IBV_QPS_SQE;
+}
+
+/* May it be posted sends, if only to flush them? */
+static inline bool lb_qp_takes_sends(uint32_t state)
+{
+	return state == IBV_QPS_RTS || state == IBV_QPS_SQD ||
+	       lb_qp_flushes(state);
+}
+
 static inline uint32_t lb_qp_number(const struct lb_qp *qp)
 {
 	/* relaxed: constant while one of the locks is held */
