@@ -80,7 +80,16 @@ static void log_reg_failed(size_t size, int access)
 	const char *text = rpma__errno_2str(-1);
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_MEMLOCK, &limit) || !may_be_limit(err, &limit))
+	if (err == EINVAL &&
+	    (access & rpma__access_flush(RPMA_FLUSH_TYPE_PERSISTENT)))
+		RPMA_LOG_ERROR("ibv_reg_mr(size %zu, access 0x%x) failed: %s: "
+			       "a device that flushes itself may take only "
+			       "persistent memory for "
+			       "RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT; give it "
+			       "such memory, or leave that usage out",
+			       size, (unsigned)access, text);
+	else if (getrlimit(RLIMIT_MEMLOCK, &limit) ||
+		 !may_be_limit(err, &limit))
 		RPMA_LOG_ERROR("ibv_reg_mr(size %zu, access 0x%x) failed: %s",
 			       size, (unsigned)access, text);
 	else

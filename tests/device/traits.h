@@ -62,6 +62,10 @@ struct traits {
 	bool uc_invalidates;
 	/* a failed send of UC or UD ends its send queue alone, in SQE */
 	bool has_sqe;
+	/* ordinary memory can be registered for flushes that survive */
+	bool any_memory_persists;
+	/* a flush needs a resource of the responder, as a read does */
+	bool flush_is_counted;
 	/* errno when there can be no more objects of a kind */
 	int full;
 	/* status of a WR that may not read what it would send */

@@ -7,6 +7,7 @@
  */
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <string.h>
 #include "wire.h"
 
@@ -145,6 +146,39 @@ struct wire *wire_new(const struct wire_opts *opts)
 	w->b.peer = &w->a;
 	wire_move(opts, w->a.qp, w->b.qp->qp_num, IBV_QPS_RTS);
 	wire_move(opts, w->b.qp, w->a.qp->qp_num, IBV_QPS_RTS);
+	return w;
+}
+
+struct wire *wire_new_ex(const struct wire_opts *opts, uint64_t send_ops,
+			 struct ibv_qp_ex **ex)
+{
+	struct wire *w = wire_new(opts);
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = opts->depth,
+			.max_recv_wr = opts->depth,
+			.max_send_sge = opts->sge,
+			.max_recv_sge = opts->sge,
+			.max_inline_data = opts->inline_size},
+		.comp_mask =
+			IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = send_ops,
+		.pd = w->a.pd,
+		.send_cq = w->a.scq,
+		.recv_cq = w->a.rcq,
+	};
+
+	w->a.qp = ibv_create_qp_ex(dut.verbs, &attr);
+	fx_need(w->a.qp || errno != EOPNOTSUPP,
+		"the device has no extended queue pairs with these operations");
+	assert_non_null(w->a.qp);
+	fx_keep_qp(w->a.qp);
+	w->a.cap = attr.cap;
+	wire_reset(w->b.qp);
+	wire_move(opts, w->a.qp, w->b.qp->qp_num, IBV_QPS_RTS);
+	wire_move(opts, w->b.qp, w->a.qp->qp_num, IBV_QPS_RTS);
+	*ex = ibv_qp_to_qp_ex(w->a.qp);
+	assert_non_null(*ex);
 	return w;
 }
 

@@ -89,6 +89,9 @@ void wire_reset(struct ibv_qp *qp);
 /* An end in RESET; two ends connected. NULL: the defaults. */
 void wire_end(const struct wire_opts *opts, struct end *end);
 struct wire *wire_new(const struct wire_opts *opts);
+/* The same, and end a has a QP that was made for these ibv_wr_* operations. */
+struct wire *wire_new_ex(const struct wire_opts *opts, uint64_t send_ops,
+			 struct ibv_qp_ex **ex);
 /* An end connected to itself, with all its completions in the CQ. */
 void wire_self(struct end *end, struct ibv_cq *cq);
 

@@ -18,41 +18,15 @@
 	 IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |   \
 	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 
-/* A wire whose end a has another QP, one made for ibv_wr_*. */
+/* Its end a posts by ibv_wr_*. */
 static struct wire *wire_ex(uint32_t depth, struct ibv_qp_ex **ex)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
-	struct wire *w;
-	struct ibv_qp_init_attr_ex attr = {
-		.qp_type = IBV_QPT_RC,
-		.cap = {.max_send_wr = depth,
-			.max_recv_wr = 4,
-			.max_send_sge = 4,
-			.max_recv_sge = 1,
-			.max_inline_data = 64},
-		.comp_mask =
-			IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-		.send_ops_flags = SEND_OPS,
-	};
-	struct ibv_qp *qp;
 
-	w = wire_new(&opts);
-	attr.pd = w->a.pd;
-	attr.send_cq = w->a.scq;
-	attr.recv_cq = w->a.rcq;
-	qp = ibv_create_qp_ex(dut.verbs, &attr);
-	fx_need(qp || errno != EOPNOTSUPP,
-		"the device has no extended queue pairs");
-	assert_non_null(qp);
-	fx_keep_qp(qp);
-	wire_reset(w->b.qp);
-	wire_move(&opts, qp, w->b.qp->qp_num, IBV_QPS_RTS);
-	wire_move(&opts, w->b.qp, qp->qp_num, IBV_QPS_RTS);
-	w->a.qp = qp;
-	w->a.cap = attr.cap;
-	*ex = ibv_qp_to_qp_ex(qp);
-	assert_non_null(*ex);
-	return w;
+	opts.depth = depth;
+	opts.sge = 4;
+	opts.inline_size = 64;
+	return wire_new_ex(&opts, SEND_OPS, ex);
 }
 
 static void start(struct ibv_qp_ex *ex, uint64_t id, unsigned flags)

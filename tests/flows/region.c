@@ -15,9 +15,16 @@
 #define SIGNALED RPMA_F_COMPLETION_ALWAYS
 #define SIZE	 4096
 
+/* a device that flushes itself wants the right to it */
+#ifdef RPMA_HAVE_NATIVE_FLUSH
+#define FLUSH IBV_ACCESS_FLUSH_GLOBAL
+#else
+#define FLUSH 0
+#endif
+
 #define REMOTE                                              \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
-	 IBV_ACCESS_REMOTE_READ)
+	 IBV_ACCESS_REMOTE_READ | FLUSH)
 #define USAGE                                               \
 	(RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_READ_SRC | \
 	 RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV |          \

@@ -16,6 +16,7 @@
 #include "base/base.h"
 #include "base/hook.h"
 #include "base/log.h"
+#include "base/newer.h"
 #include "cm/cm.h"
 #include "fault/fault.h"
 #include "rpma_loopback.h"
@@ -51,8 +52,9 @@ static int attr_init(const struct lb_cm_id *id, struct ibv_qp_attr *attr)
 
 	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 	if (id->responder_resources)
-		attr->qp_access_flags |=
-			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+		attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ |
+					 IBV_ACCESS_REMOTE_ATOMIC |
+					 LB_ACCESS_FLUSH;
 	return mask;
 }
 

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/newer.h"
 #include "cq/cq.h"
 #include "exec/bind.h"
 #include "exec/hash.h"
@@ -144,7 +145,7 @@ static int check_local(struct lb_work *w)
 
 	if (wqe->length > LB_MAX_MSG)
 		return IBV_WC_LOC_LEN_ERR;
-	if (reads && !w->qp->attr.max_rd_atomic)
+	if (lb_wqe_is_counted(wqe) && !w->qp->attr.max_rd_atomic)
 		return IBV_WC_LOC_QP_OP_ERR;
 	if (wqe->length != 8 && (wqe->opcode == IBV_WR_ATOMIC_WRITE ||
 				 (reads && wqe->opcode != IBV_WR_RDMA_READ)))
@@ -247,6 +248,8 @@ static enum ibv_wc_opcode wc_opcode(const struct lb_wqe *wqe)
 		return IBV_WC_FETCH_ADD;
 	case IBV_WR_ATOMIC_WRITE:
 		return IBV_WC_ATOMIC_WRITE;
+	case LB_WR_FLUSH:
+		return (enum ibv_wc_opcode)LB_WC_FLUSH;
 	case IBV_WR_BIND_MW:
 		return IBV_WC_BIND_MW;
 	case IBV_WR_LOCAL_INV:

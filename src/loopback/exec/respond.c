@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include "base/base.h"
+#include "base/newer.h"
 #include "cq/cq.h"
 #include "exec/work.h"
 #include "memory/copy.h"
@@ -223,7 +224,8 @@ static int respond_write(struct lb_work *w)
 
 	if (ret)
 		return ret;
-	if (w->wqe->opcode == IBV_WR_ATOMIC_WRITE && (w->wqe->remote_addr & 7))
+	if (w->wqe->opcode == IBV_WR_ATOMIC_WRITE &&
+	    ((w->wqe->remote_addr | (uintptr_t)remote[0].addr) & 7))
 		return reject(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
 	return move_slice(w, remote, w->local, w->wqe->length);
 }
@@ -242,8 +244,6 @@ static int respond_read(struct lb_work *w)
 	struct lb_span remote[2];
 	int ret;
 
-	if (!w->peer->attr.max_dest_rd_atomic)
-		return reject(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
 	ret = check_remote(w, IBV_ACCESS_REMOTE_READ, remote);
 	if (!ret)
 		ret = check_answer(w);
@@ -260,7 +260,7 @@ static int respond_atomic(struct lb_work *w)
 	uint64_t value;
 	int ret;
 
-	if (!w->peer->attr.max_dest_rd_atomic || (wqe->remote_addr & 7))
+	if (wqe->remote_addr & 7)
 		return reject(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
 	ret = check_remote(w, IBV_ACCESS_REMOTE_ATOMIC, remote);
 	if (ret)
@@ -289,10 +289,47 @@ static int respond_atomic(struct lb_work *w)
 	return LB_EXEC_OK;
 }
 
+static uint32_t flush_rights(const struct lb_wqe *wqe)
+{
+	uint32_t rights = 0;
+
+	if (wqe->flush_type & LB_FLUSH_GLOBAL)
+		rights |= LB_RIGHT_FLUSH_GLOBAL;
+	if (wqe->flush_type & LB_FLUSH_PERSISTENT)
+		rights |= LB_RIGHT_FLUSH_PERSISTENT;
+	return rights;
+}
+
+/*
+ * There is nothing to do once it may be done: what was written before is in
+ * memory, for requests are executed in order, and is seen by whoever sees the
+ * completion or what is written after it. Memory that survives is whatever lies
+ * behind the mapping, as for any store.
+ */
+static int respond_flush(struct lb_work *w)
+{
+	const struct lb_wqe *wqe = w->wqe;
+	struct lb_qp *peer = w->peer;
+	const struct lb_mr_user user = {peer->pd, peer->order};
+	uint32_t rights = flush_rights(wqe);
+	uint8_t *mem;
+
+	if ((peer->access & rights) != rights)
+		return reject(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+	if (lb_mr_remote(wqe->rkey, wqe->flush_addr,
+			 wqe->flush_all ? LB_MR_ALL : wqe->flush_length, rights,
+			 &user, &mem, &w->window))
+		return reject(w, IBV_EVENT_QP_ACCESS_ERR,
+			      IBV_WC_REM_ACCESS_ERR);
+	return LB_EXEC_OK;
+}
+
 static int respond(struct lb_work *w)
 {
 	int ret;
 
+	if (lb_wqe_is_counted(w->wqe) && !w->peer->attr.max_dest_rd_atomic)
+		return reject(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
 	switch (w->wqe->opcode) {
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
@@ -305,6 +342,9 @@ static int respond(struct lb_work *w)
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		ret = respond_atomic(w);
+		break;
+	case LB_WR_FLUSH:
+		ret = respond_flush(w);
 		break;
 	default:
 		ret = respond_write(w);

@@ -227,6 +227,26 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey,
 	wqe->length = sizeof(uint64_t);
 }
 
+#ifdef RPMA_HAVE_NATIVE_FLUSH
+/* A flush has no data. */
+static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
+		     size_t len, uint8_t type, uint8_t level)
+{
+	struct lb_wqe *wqe = add_rdma(ex, IBV_WR_FLUSH, IBV_QP_EX_WITH_FLUSH,
+				      rkey, remote_addr);
+
+	from_ex(ex)->wr_last = NULL;
+	if (!wqe)
+		return;
+	if (len > UINT32_MAX || level > IBV_FLUSH_MR ||
+	    (type & ~(IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT)))
+		set_error(from_ex(ex), EINVAL);
+	wqe->flush_length = (uint32_t)len;
+	wqe->flush_type = type;
+	wqe->flush_all = level == IBV_FLUSH_MR;
+}
+#endif
+
 /* --- their data */
 
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah,
@@ -341,6 +361,9 @@ void lb_wr_init(struct lb_qp_handle *handle)
 	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
 	ex->wr_atomic_write = wr_atomic_write;
+#ifdef RPMA_HAVE_NATIVE_FLUSH
+	ex->wr_flush = wr_flush;
+#endif
 	ex->wr_set_sge = wr_set_sge;
 	ex->wr_set_sge_list = wr_set_sge_list;
 	ex->wr_set_inline_data = wr_set_inline_data;

@@ -13,6 +13,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/newer.h"
 #include "fault/fault.h"
 #include "fault/rule.h"
 
@@ -41,6 +42,7 @@ static const struct name ops[] = {
 	{"fetch_add", IBV_WR_ATOMIC_FETCH_AND_ADD},
 	{"cmp_swp", IBV_WR_ATOMIC_CMP_AND_SWP},
 	{"atomic_write", IBV_WR_ATOMIC_WRITE},
+	{"flush", LB_WR_FLUSH},
 	{"send_inv", IBV_WR_SEND_WITH_INV},
 	{"local_inv", IBV_WR_LOCAL_INV},
 	{"bind_mw", IBV_WR_BIND_MW},

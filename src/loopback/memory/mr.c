@@ -23,6 +23,7 @@
 #include "base/hook.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/newer.h"
 #include "base/process.h"
 #include "base/random.h"
 #include "fault/fault.h"
@@ -44,7 +45,8 @@
 	 IBV_ACCESS_REMOTE_ATOMIC)
 #define KNOWN_RIGHTS                                                   \
 	(REMOTE_RIGHTS | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | \
-	 IBV_ACCESS_ZERO_BASED | (int)IBV_ACCESS_OPTIONAL_RANGE)
+	 IBV_ACCESS_ZERO_BASED | LB_ACCESS_FLUSH |                     \
+	 (int)IBV_ACCESS_OPTIONAL_RANGE)
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ  22
@@ -93,7 +95,7 @@ static int row_check(const struct lb_mr_row *row, uint64_t addr, uint64_t len,
 	if (row->pd != pd || (row->access & access) != access)
 		return EACCES;
 	if (addr < row->iova || len > row->length || offset > row->length - len)
-		return EFAULT;
+		return len == LB_MR_ALL ? 0 : EFAULT;
 	*mem = row->base + offset;
 	return 0;
 }

@@ -66,6 +66,8 @@ struct lb_mr_user {
 	const struct ibv_pd *pd;
 	uint64_t order; /* of its creation */
 };
+/* The length of all that a key opens, wherever that is; *mem is not set then. */
+#define LB_MR_ALL UINT64_MAX
 /*
  * Access by a peer of user. *window is the row of a window, whose lock is held
  * then until lb_mr_done(), else NULL.

@@ -19,6 +19,7 @@
 
 #include "base/hook.h"
 #include "base/lock.h"
+#include "base/newer.h"
 #include "base/process.h"
 #include "fault/fault.h"
 #include "memory/barrier.h"
@@ -31,7 +32,7 @@
 
 #define WINDOW_RIGHTS                                       \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED)
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | LB_ACCESS_FLUSH)
 #define REMOTE_WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 /* --- the work requests; sq.lock held */

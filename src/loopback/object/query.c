@@ -16,6 +16,7 @@
 
 #include "base/base.h"
 #include "base/clock.h"
+#include "base/newer.h"
 #include "fault/fault.h"
 #include "object/device.h"
 #include "object/limits.h"
@@ -100,6 +101,8 @@ int lb_query_device_ex(struct ibv_context *context,
 	if (err)
 		return err;
 	full.phys_port_cnt_ex = PORTS;
+	full.device_cap_flags_ex = full.orig_attr.device_cap_flags |
+				   LB_CAPS_FLUSH | LB_CAPS_ATOMIC_WRITE;
 	full.completion_timestamp_mask = UINT64_MAX;
 	full.hca_core_clock = CLOCK_KHZ;
 	memset(attr, 0, attr_size);

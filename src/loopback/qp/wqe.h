@@ -13,6 +13,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/newer.h"
+
 /* Where a datagram goes, as its address handle says. */
 struct lb_route {
 	uint8_t sgid; /* index in the table of the sender's device */
@@ -29,6 +31,12 @@ struct lb_wqe {
 			uint64_t remote_addr;
 			uint64_t compare_add;
 			uint64_t swap;
+		};
+		struct {
+			uint64_t flush_addr; /* is remote_addr */
+			uint32_t flush_length;
+			uint8_t flush_type; /* enum ibv_placement_type */
+			bool flush_all;	    /* of the region */
 		};
 		struct {
 			uint32_t qkey;
@@ -53,6 +61,13 @@ static inline bool lb_wqe_reads(const struct lb_wqe *wqe)
 	return wqe->opcode == IBV_WR_RDMA_READ ||
 	       wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
 	       wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* Does its answer take a resource of the peer's? Those of reads are few. */
+static inline bool lb_wqe_is_counted(const struct lb_wqe *wqe)
+{
+	return lb_wqe_reads(wqe) || wqe->opcode == IBV_WR_ATOMIC_WRITE ||
+	       wqe->opcode == LB_WR_FLUSH;
 }
 
 /* Has it nothing to do with a peer? */

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 
+#include "base/newer.h"
 #include "exec/wr.h"
 #include "qp/qp.h"
 
@@ -22,7 +23,7 @@
 		    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |                      \
 		    IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |        \
 		    IBV_QP_EX_WITH_SEND_WITH_INV |                             \
-		    IBV_QP_EX_WITH_ATOMIC_WRITE))
+		    IBV_QP_EX_WITH_ATOMIC_WRITE | LB_SEND_OPS_FLUSH))
 
 #define LB_SEND_OPS_UC                                                         \
 	((uint64_t)(IBV_QP_EX_WITH_RDMA_WRITE |                                \
