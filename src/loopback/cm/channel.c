@@ -51,6 +51,7 @@ struct lb_cm_channel *lb_cm_channel_new(void)
 	}
 	ch->magic = CHANNEL_MAGIC;
 	lb_list_init(&ch->events);
+	lb_list_init(&ch->ids);
 	return ch;
 }
 

@@ -154,7 +154,7 @@ struct lb_cm_channel {
 	struct rdma_event_channel ch; /* first: the application's */
 	uint64_t magic;
 	struct lb_list events; /* [lock] unread, of struct lb_cm_event */
-	unsigned nids;	       /* [lock] identifiers that use it */
+	struct lb_list ids;    /* [lock] that use it, of struct lb_cm_id */
 };
 
 struct lb_cm_event {
@@ -204,6 +204,7 @@ struct lb_cm_id {
 	bool has_qp;	    /* connects the QP of the public half */
 	bool quiet; /* a request that is not accepted: it gets no events */
 	struct lb_cm_channel *channel; /* NULL: destroyed under it */
+	struct lb_list channel_node;   /* of channel */
 
 	/* events */
 	struct lb_list unread;	/* made, not read, in the order of making */

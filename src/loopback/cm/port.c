@@ -14,16 +14,15 @@
 #include "base/list.h"
 #include "cm/cm.h"
 
-#define PORT_BUCKETS	256
 #define EPHEMERAL_FIRST 32768
 #define EPHEMERAL_LAST	60999
 
-static struct lb_list buckets[PORT_BUCKETS];
+static struct lb_list owners[UINT16_MAX + 1]; /* of each port, in all spaces */
 static unsigned next_ephemeral = EPHEMERAL_FIRST;
 
-static struct lb_list *bucket_of(in_port_t port)
+static struct lb_list *owners_of(in_port_t port)
 {
-	struct lb_list *b = &buckets[ntohs(port) % PORT_BUCKETS];
+	struct lb_list *b = &owners[ntohs(port)];
 
 	if (!b->next)
 		lb_list_init(b);
@@ -42,13 +41,13 @@ static struct lb_cm_addr src_of(const struct lb_cm_id *id)
 static int port_check(const struct lb_cm_id *id, const struct lb_cm_addr *addr,
 		      bool reuse)
 {
-	struct lb_list *b = bucket_of(addr->port);
+	struct lb_list *b = owners_of(addr->port);
 
 	for (struct lb_list *n = b->next; n != b; n = n->next) {
 		struct lb_cm_id *o = lb_entry(n, struct lb_cm_id, bind_node);
 		struct lb_cm_addr other = src_of(o);
 
-		if (o == id || o->ps != id->ps || other.port != addr->port)
+		if (o == id || o->ps != id->ps)
 			continue;
 		if (reuse && o->reuseaddr)
 			continue;
@@ -64,12 +63,12 @@ static int port_check(const struct lb_cm_id *id, const struct lb_cm_addr *addr,
 
 static bool port_is_free(const struct lb_cm_id *id, in_port_t port)
 {
-	struct lb_list *b = bucket_of(port);
+	struct lb_list *b = owners_of(port);
 
 	for (struct lb_list *n = b->next; n != b; n = n->next) {
 		struct lb_cm_id *o = lb_entry(n, struct lb_cm_id, bind_node);
 
-		if (o->ps == id->ps && src_of(o).port == port)
+		if (o->ps == id->ps)
 			return false;
 	}
 	return true;
@@ -101,7 +100,7 @@ int lb_cm_port_bind(struct lb_cm_id *id)
 	if (err || !addr.port)
 		return err ? err : EADDRNOTAVAIL;
 	lb_cm_addr_set_port(&id->src, addr.port);
-	lb_list_push(bucket_of(addr.port), &id->bind_node);
+	lb_list_push(owners_of(addr.port), &id->bind_node);
 	return 0;
 }
 
@@ -123,7 +122,7 @@ static bool listens_at(const struct lb_cm_id *id, const struct lb_cm_addr *to)
 {
 	struct lb_cm_addr at = src_of(id);
 
-	if (id->state != LB_CM_LISTEN || at.port != to->port)
+	if (id->state != LB_CM_LISTEN)
 		return false;
 	if (at.any)
 		return at.v4 == to->v4 || !id->afonly;
@@ -138,7 +137,7 @@ struct lb_cm_id *lb_cm_port_listener(enum rdma_port_space ps,
 
 	if (!lb_cm_addr_from(&to, (const struct sockaddr *)dst))
 		return NULL;
-	b = bucket_of(to.port);
+	b = owners_of(to.port);
 	for (struct lb_list *n = b->next; n != b; n = n->next) {
 		struct lb_cm_id *id = lb_entry(n, struct lb_cm_id, bind_node);
 

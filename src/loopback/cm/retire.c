@@ -35,12 +35,9 @@ void lb_cm_id_retire(struct lb_cm_id *id)
 /* [lock] Identifiers of a closed channel live on without connection. */
 static void orphan_ids(const struct lb_cm_channel *ch)
 {
-	struct lb_cm_id *id;
-	uint32_t cursor = 0;
-
-	while (ch->nids && (id = lb_cm_id_walk(&cursor)))
-		if (id->channel == ch)
-			lb_cm_id_retire(id);
+	while (!lb_list_is_empty(&ch->ids))
+		lb_cm_id_retire(
+			lb_entry(ch->ids.next, struct lb_cm_id, channel_node));
 }
 
 void lb_cm_channel_delete(struct lb_cm_channel *ch)

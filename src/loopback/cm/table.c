@@ -88,6 +88,7 @@ struct lb_cm_id *lb_cm_id_new(enum rdma_port_space ps, enum ibv_qp_type type)
 	id->id.qp_type = type;
 	id->ps = ps;
 	id->dev = -1;
+	lb_list_init(&id->channel_node);
 	lb_list_init(&id->unread);
 	lb_list_init(&id->unacked);
 	lb_list_init(&id->bind_node);
@@ -117,11 +118,10 @@ int lb_cm_id_insert(struct lb_cm_id *id)
 
 void lb_cm_id_set_channel(struct lb_cm_id *id, struct lb_cm_channel *ch)
 {
-	if (id->channel)
-		id->channel->nids--;
+	lb_list_del(&id->channel_node);
 	id->channel = ch;
 	if (ch)
-		ch->nids++;
+		lb_list_push(&ch->ids, &id->channel_node);
 }
 
 void lb_cm_id_remove(struct lb_cm_id *id)

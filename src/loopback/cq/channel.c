@@ -20,6 +20,7 @@
 #include "base/base.h"
 #include "base/fd.h"
 #include "base/hook.h"
+#include "base/list.h"
 #include "base/lock.h"
 #include "base/process.h"
 #include "base/service.h"
@@ -40,35 +41,14 @@ uint64_t lb_event_count(void)
 
 /* --- events */
 
-/* Put cq at the end of the list; channel.lock held. */
-static void append(struct lb_channel *ch, struct lb_cq *cq)
-{
-	cq->next = NULL;
-	cq->queued = true;
-	*ch->last = cq;
-	ch->last = &cq->next;
-}
-
-static void unlink_cq(struct lb_channel *ch, struct lb_cq *cq)
-{
-	struct lb_cq **at = &ch->first;
-
-	while (*at != cq)
-		at = &(*at)->next;
-	*at = cq->next;
-	if (!cq->next)
-		ch->last = at;
-	cq->queued = false;
-}
-
 void lb_channel_deliver(struct lb_cq *cq, uint32_t n)
 {
 	struct lb_channel *ch = cq->channel;
 
 	pthread_mutex_lock(&ch->lock);
 	cq->pending += n;
-	if (!cq->queued)
-		append(ch, cq);
+	if (lb_list_is_empty(&cq->node))
+		lb_list_push(&ch->events, &cq->node);
 	pthread_mutex_unlock(&ch->lock);
 	/* relaxed: a counter */
 	atomic_fetch_add_explicit(&events, n, memory_order_relaxed);
@@ -123,22 +103,21 @@ void lb_channel_forget(struct lb_cq *cq)
 	pthread_mutex_lock(&ch->lock);
 	n = cq->pending;
 	cq->pending = 0;
-	if (cq->queued)
-		unlink_cq(ch, cq);
+	lb_list_del(&cq->node);
 	pthread_mutex_unlock(&ch->lock);
 	lb_fd_unring(ch->ibv.fd, n);
 }
 
 static struct lb_cq *next_event(struct lb_channel *ch)
 {
-	struct lb_cq *cq;
+	struct lb_cq *cq = NULL;
 
 	pthread_mutex_lock(&ch->lock);
-	cq = ch->first;
-	if (cq) {
-		unlink_cq(ch, cq);
+	if (!lb_list_is_empty(&ch->events)) {
+		cq = lb_entry(ch->events.next, struct lb_cq, node);
+		lb_list_del(&cq->node);
 		if (--cq->pending)
-			append(ch, cq);
+			lb_list_push(&ch->events, &cq->node);
 		cq->reported++;
 		cq->reader = pthread_self();
 	}
@@ -205,7 +184,7 @@ ibv_create_comp_channel(struct ibv_context *context)
 		err = ENOMEM;
 	if (!err) {
 		ch->magic = LB_CHANNEL;
-		ch->last = &ch->first;
+		lb_list_init(&ch->events);
 		pthread_mutex_init(&ch->lock, NULL);
 		ch->ibv.context = context;
 		ch->ibv.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);

@@ -13,6 +13,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/list.h"
 #include "object/object.h"
 
 struct lb_cq;
@@ -21,9 +22,8 @@ struct lb_channel {
 	struct ibv_comp_channel ibv; /* first: the handle */
 	struct lb_obj obj;
 	uint32_t magic;
-	pthread_mutex_t lock; /* the list, and pending of its CQs */
-	struct lb_cq *first;  /* CQs with events, in the order of events */
-	struct lb_cq **last;
+	pthread_mutex_t lock;  /* the list, and pending of its CQs */
+	struct lb_list events; /* CQs with events, in the order of events */
 };
 
 void lb_channel_deliver(struct lb_cq *cq, uint32_t events);

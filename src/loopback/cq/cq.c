@@ -24,6 +24,7 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/hook.h"
+#include "base/list.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/process.h"
@@ -330,6 +331,7 @@ struct lb_cq *lb_cq_new(struct ibv_context *context, int cqe, void *cq_context,
 		err = ENOMEM;
 	if (!err) {
 		lb_async_init(&cq->asyncs);
+		lb_list_init(&cq->node);
 		cq->magic = LB_CQ;
 		cq->cap = (uint32_t)cqe;
 		cq->mask = lb_pow2(cq->cap) - 1;

@@ -16,6 +16,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/base.h"
+#include "base/list.h"
 #include "base/lock.h"
 #include "cq/due.h"
 #include "object/async.h"
@@ -81,8 +82,7 @@ struct lb_cq {
 	struct lb_stamp cur_stamp;
 
 	/* under the channel's lock */
-	LB_ALIGNED struct lb_cq *next;
-	bool queued;
+	LB_ALIGNED struct lb_list node;
 	uint32_t pending;  /* events in the channel */
 	uint32_t reported; /* events given out by ibv_get_cq_event() */
 	pthread_t reader;  /* the thread that got the last one */
