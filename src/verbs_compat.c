@@ -107,6 +107,19 @@ bool rpma__qp_has_flush(struct ibv_qp *qp)
 #endif
 }
 
+enum ibv_wc_opcode rpma__wc_emulated(enum ibv_wc_opcode opcode)
+{
+#ifdef RPMA_HAVE_NATIVE_ATOMIC_WRITE
+	if (opcode == IBV_WC_ATOMIC_WRITE)
+		return IBV_WC_RDMA_WRITE;
+#endif
+#ifdef RPMA_HAVE_NATIVE_FLUSH
+	if (opcode == IBV_WC_FLUSH)
+		return IBV_WC_RDMA_READ;
+#endif
+	return opcode;
+}
+
 #if defined(RPMA_HAVE_NATIVE_ATOMIC_WRITE) || defined(RPMA_HAVE_NATIVE_FLUSH)
 
 #ifdef RPMA_HAVE_NATIVE_FLUSH

@@ -54,4 +54,7 @@ bool rpma__qp_has_flush(struct ibv_qp *qp);
 int rpma__post_native(struct ibv_qp *qp, const struct rpma_send_wr *first,
 		      const struct rpma_send_wr *end);
 
+/* The opcode of a completion as it is where nothing is native. */
+enum ibv_wc_opcode rpma__wc_emulated(enum ibv_wc_opcode opcode);
+
 #endif /* RPMA_VERBS_COMPAT_H */

@@ -3,8 +3,9 @@
 
 /*
  * Taking completions one by one, as librpma's own struct instead of struct
- * ibv_wc. A completion that enum rpma_op has no name for is taken too, and is
- * an error.
+ * ibv_wc. Native flushes and atomic writes are the reads and writes that they
+ * are without a device for them: old programs know no others. A completion that
+ * enum rpma_op has no name for is taken too, and is an error.
  */
 
 #include "legacy.h"
@@ -12,10 +13,11 @@
 #include <arpa/inet.h>
 
 #include "log.h"
+#include "verbs_compat.h"
 
 static int op_from_opcode(enum ibv_wc_opcode opcode, enum rpma_op *op)
 {
-	switch (opcode) {
+	switch (rpma__wc_emulated(opcode)) {
 	case IBV_WC_RDMA_READ:
 		*op = RPMA_OP_READ;
 		return 0;

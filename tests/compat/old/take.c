@@ -120,6 +120,9 @@ static int cq_get(struct rpma_conn *conn, struct done *done)
 #if RPMA_OLD >= 11
 static enum done_op op_from_opcode(enum ibv_wc_opcode opcode)
 {
+	/* the number of IBV_WC_FLUSH: such a device's struct ibv_wc has it */
+	if ((int)opcode == 8)
+		return DONE_READ;
 	switch (opcode) {
 	case IBV_WC_RDMA_READ:
 		return DONE_READ;

@@ -21,6 +21,7 @@
 #define IB_UVERBS_DEVICE_FLUSH_GLOBAL	  (1ULL << 38)
 #define IB_UVERBS_DEVICE_FLUSH_PERSISTENT (1ULL << 39)
 #define IBV_QP_EX_WITH_FLUSH		  (1 << 11)
+#define IBV_WC_FLUSH			  ((enum ibv_wc_opcode)8)
 #define IBV_FLUSH_GLOBAL		  1
 #define IBV_FLUSH_PERSISTENT		  2
 #define IBV_FLUSH_RANGE			  0

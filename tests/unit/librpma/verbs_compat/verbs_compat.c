@@ -243,6 +243,16 @@ static void access__flush_NATIVE_AND_BY_READ(void **state)
 }
 
 /* write, atomic write, flush, send, send: each run has its own doorbell */
+/* Programs from before there were any know reads and writes. */
+static void completion__native_OLD_PROGRAMS_SEE_READ_AND_WRITE(void **state)
+{
+	(void)state;
+	assert_int_equal(rpma__wc_emulated(IBV_WC_FLUSH), IBV_WC_RDMA_READ);
+	assert_int_equal(rpma__wc_emulated(IBV_WC_ATOMIC_WRITE),
+			 IBV_WC_RDMA_WRITE);
+	assert_int_equal(rpma__wc_emulated(IBV_WC_SEND), IBV_WC_SEND);
+}
+
 static void make_chain(struct rpma_send_wr *wr)
 {
 	int i;
@@ -306,6 +316,7 @@ int main(void)
 		mock_test(flush__native_HAS_NO_BUFFER),
 		mock_test(flush__native_TOO_LONG_INVAL),
 		mock_test(access__flush_NATIVE_AND_BY_READ),
+		mock_test(completion__native_OLD_PROGRAMS_SEE_READ_AND_WRITE),
 		mock_test(chain__mixed_KEEPS_ITS_ORDER),
 		mock_test(chain__native_refused_IS_THE_FIRST_OF_ITS_RUN),
 	};
