@@ -115,7 +115,7 @@ static void flush_client(struct side *side)
 	ok(side, rpma_write(side->conn, side->remote, AT_WORDS, side->mr, 0, 8,
 			    SILENT, (void *)1));
 	ok(side, rpma_flush(side->conn, side->remote, AT_WORDS, 8,
-			    RPMA_FLUSH_TYPE_PERSISTENT, SIGNALED, (void *)2));
+			    side->flush_type, SIGNALED, (void *)2));
 	wc = side_next(side, false);
 	must(side, wc.status == IBV_WC_SUCCESS && wc.wr_id == 2);
 	note_form(side, wc.opcode, IBV_WC_RDMA_READ);

@@ -70,7 +70,8 @@ struct side {
 	struct rpma_peer *peer;
 	char *mem;
 	struct rpma_mr_local *mr;
-	struct rpma_ep *ep; /* of the server */
+	enum rpma_flush_type flush_type; /* the most that the device has */
+	struct rpma_ep *ep;		 /* of the server */
 	char port[8];
 
 	/* what follows is of the operation at work */

@@ -10,7 +10,8 @@
 
 #define FIRST_PORT 7450
 #define LAST_PORT  7999
-#define USAGE_ALL  0xff
+#define PERSISTENT RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT
+#define USAGE_ALL  (0xff & ~PERSISTENT)
 
 /* Private data: words of its side, and where its memory is. */
 struct hello {
@@ -41,8 +42,14 @@ bool side_open(struct side *side, const char *role, const char *addr)
 	side->mem = aligned_alloc(INTEROP_MEM, INTEROP_MEM);
 	must(side, side->mem);
 	ok(side, rpma_peer_new(ctx, &side->peer));
-	ok(side, rpma_mr_reg(side->peer, side->mem, INTEROP_MEM, USAGE_ALL,
-			     &side->mr));
+	/* a device that flushes itself may want memory that persists */
+	side->flush_type = RPMA_FLUSH_TYPE_PERSISTENT;
+	if (rpma_mr_reg(side->peer, side->mem, INTEROP_MEM,
+			USAGE_ALL | PERSISTENT, &side->mr)) {
+		side->flush_type = RPMA_FLUSH_TYPE_VISIBILITY;
+		ok(side, rpma_mr_reg(side->peer, side->mem, INTEROP_MEM,
+				     USAGE_ALL, &side->mr));
+	}
 	return true;
 }
 

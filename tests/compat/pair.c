@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -65,17 +66,33 @@ struct rpma_ep *pair_listen(char *port)
 	return NULL;
 }
 
-/* Some devices that flush themselves take no ordinary memory to persist. */
-static void open_side(struct side *side)
+/* A device that flushes itself may take only memory that persists for that. */
+static bool persists = true;
+
+struct rpma_mr_local *pair_reg(char *mem)
 {
 	const int persistent = RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
+	struct rpma_mr_local *mr = NULL;
 
+	if (persists)
+		persists = !rpma_mr_reg(the_peer, mem, PAIR_MEM,
+					USAGE_ALL | persistent, &mr);
+	if (!persists)
+		ok(rpma_mr_reg(the_peer, mem, PAIR_MEM, USAGE_ALL, &mr));
+	return mr;
+}
+
+enum rpma_flush_type pair_flush_type(void)
+{
+	return persists ? RPMA_FLUSH_TYPE_PERSISTENT
+			: RPMA_FLUSH_TYPE_VISIBILITY;
+}
+
+static void open_side(struct side *side)
+{
 	side->mem = aligned_alloc(PAIR_MEM, PAIR_MEM);
 	assert_non_null(side->mem);
-	if (rpma_mr_reg(the_peer, side->mem, PAIR_MEM, USAGE_ALL | persistent,
-			&side->mr) == RPMA_E_PROVIDER)
-		ok(rpma_mr_reg(the_peer, side->mem, PAIR_MEM, USAGE_ALL,
-			       &side->mr));
+	side->mr = pair_reg(side->mem);
 }
 
 static void exchange(const struct side *from, struct side *to)

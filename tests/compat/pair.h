@@ -66,6 +66,11 @@ void pair_open(struct pair *pair);
 void pair_open_how(struct pair *pair, const struct pair_how *how);
 void pair_close(struct pair *pair);
 
+/* PAIR_MEM bytes, registered for everything that the device takes them for. */
+struct rpma_mr_local *pair_reg(char *mem);
+/* The most that such memory can be flushed for; once it is registered. */
+enum rpma_flush_type pair_flush_type(void);
+
 /* The next event of a connection has to be this one. */
 void expect_event(struct rpma_conn *conn, enum rpma_conn_event expected);
 /* Waits until the CQ has one completion, and takes it. */

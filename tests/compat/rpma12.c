@@ -245,7 +245,7 @@ static void flush__after_unsignaled_COMPLETES_ALONE(void **state)
 	ok(rpma_atomic_write(pair.client.conn, pair.client.remote, 64, atom,
 			     RPMA_F_COMPLETION_ON_ERROR, CTX(3)));
 	ok(rpma_flush(pair.client.conn, pair.client.remote, 64, 8,
-		      RPMA_FLUSH_TYPE_PERSISTENT, SIGNALED, CTX(4)));
+		      pair_flush_type(), SIGNALED, CTX(4)));
 	wc = next_wc(cq_of(&pair.client));
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.wr_id, 4);

@@ -363,7 +363,7 @@ static void poller_channel__every_post_SHARED_CHANNEL(void **state)
 	const int refused = RPMA_E_SHARED_CHANNEL;
 	struct scene scene = {0};
 	struct rpma_mr_remote *remote = NULL;
-	struct rpma_mr_local *mr = NULL;
+	struct rpma_mr_local *mr;
 	char *mem = aligned_alloc(PAIR_MEM, PAIR_MEM);
 	struct rpma_conn *conn;
 	char desc[32];
@@ -372,7 +372,7 @@ static void poller_channel__every_post_SHARED_CHANNEL(void **state)
 	scene_open_poller(&scene);
 	conn = scene.conn;
 	assert_non_null(mem);
-	ok(rpma_mr_reg(the_peer, mem, PAIR_MEM, 0xff, &mr));
+	mr = pair_reg(mem);
 	ok(rpma_mr_get_descriptor(mr, desc));
 	ok(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &remote));
 	assert_int_equal(rpma_read(conn, mr, 0, remote, 64, 8, SIGNALED, NULL),
