@@ -155,7 +155,7 @@ static int choose(struct run *run, const int *ids, int n)
 		return choose_replay(run, ids, n);
 	if (!run->is_random)
 		return 0;
-	run->random = lb_mix(run->random);
+	run->random = lb_random_mix(run->random);
 	return (int)(run->random % (unsigned)n);
 }
 
@@ -352,7 +352,7 @@ static void *body_main(void *arg)
 
 static void activate(void)
 {
-	lb_clock_start(lb_real_now());
+	lb_clock_start(lb_clock_real_now());
 	lb_service_rest();
 	lb_thread_rest();
 	lb_hook_attach(&scheduler);
@@ -530,9 +530,9 @@ static int one_run(const struct rpma_loopback_sched *sched,
 	run->nprefix = *nprefix;
 	run->replay = replay;
 	run->is_random = sched->runs && !replay;
-	run->random =
-		lb_mix((sched->seed ? sched->seed : rpma_loopback_get_seed()) +
-		       result->runs);
+	run->random = lb_random_mix(
+		(sched->seed ? sched->seed : rpma_loopback_get_seed()) +
+		result->runs);
 	run_once(run);
 	result->runs++;
 	if (result->steps < run->steps)
@@ -565,7 +565,7 @@ LB_EXPORT int rpma_loopback_sched_run(const struct rpma_loopback_sched *sched,
 	prefix = calloc(MAX_DECISIONS, sizeof(*prefix));
 	if (!prefix)
 		return -ENOMEM;
-	lb_start();
+	lb_config_start();
 	memset(result, 0, sizeof(*result));
 	if (!replay)
 		replay = sched->replay;

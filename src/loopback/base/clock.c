@@ -16,7 +16,7 @@
 static _Atomic int is_virtual;
 static _Atomic uint64_t virtual_now;
 
-uint64_t lb_real_now(void)
+uint64_t lb_clock_real_now(void)
 {
 	struct timespec ts;
 
@@ -34,11 +34,11 @@ bool lb_clock_is_virtual(uint64_t *now)
 	return true;
 }
 
-uint64_t lb_now(void)
+uint64_t lb_clock_now(void)
 {
 	uint64_t now;
 
-	return lb_clock_is_virtual(&now) ? now : lb_real_now();
+	return lb_clock_is_virtual(&now) ? now : lb_clock_real_now();
 }
 
 void lb_clock_start(uint64_t now)

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-uint64_t lb_now(void); /* nanoseconds; virtual under the scheduler */
-uint64_t lb_real_now(void);
+uint64_t lb_clock_now(void); /* nanoseconds; virtual under the scheduler */
+uint64_t lb_clock_real_now(void);
 bool lb_clock_is_virtual(uint64_t *now); /* *now is the time then */
 void lb_clock_start(uint64_t now);	 /* virtual time from now on */
 void lb_clock_stop(void);

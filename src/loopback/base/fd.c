@@ -46,6 +46,6 @@ int lb_fd_wait(int fd)
 	uint64_t unit;
 
 	if (!(fcntl(fd, F_GETFL) & O_NONBLOCK))
-		lb_block(is_readable, &fd);
+		lb_hook_block(is_readable, &fd);
 	return read(fd, &unit, sizeof(unit)) == sizeof(unit) ? 0 : -1;
 }

@@ -15,7 +15,7 @@
 #include "base/base.h"
 #include "rpma_loopback.h"
 
-_Atomic uint32_t lb_hooks;
+_Atomic uint32_t lb_hook_users;
 
 static _Atomic(const struct lb_scheduler *) attached;
 static _Atomic(rpma_loopback_hook_fn) hook_fn;
@@ -37,7 +37,7 @@ void lb_hook_attach(const struct lb_scheduler *to)
 	/* release: pairs with the acquire in scheduler() */
 	atomic_store_explicit(&attached, to, memory_order_release);
 	/* relaxed: its threads are created after this */
-	atomic_fetch_add_explicit(&lb_hooks, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&lb_hook_users, 1, memory_order_relaxed);
 }
 
 /*
@@ -47,7 +47,7 @@ void lb_hook_attach(const struct lb_scheduler *to)
 void lb_hook_detach(void)
 {
 	/* relaxed: the threads have ended, or never run again */
-	atomic_fetch_sub_explicit(&lb_hooks, 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&lb_hook_users, 1, memory_order_relaxed);
 }
 
 bool lb_hook_is_scheduled(void)
@@ -55,7 +55,7 @@ bool lb_hook_is_scheduled(void)
 	return scheduler() && scheduler()->is_scheduled();
 }
 
-bool lb_block(bool (*pred)(void *arg), void *arg)
+bool lb_hook_block(bool (*pred)(void *arg), void *arg)
 {
 	return scheduler() && scheduler()->block(pred, arg);
 }
@@ -88,7 +88,8 @@ LB_EXPORT void rpma_loopback_set_hook(rpma_loopback_hook_fn hook, void *arg)
 	/* seq_cst: pairs with lb_hook_call(), which announces, then looks */
 	if (atomic_exchange_explicit(&hook_fn, NULL, memory_order_seq_cst))
 		/* relaxed: a hint to look at hook_fn */
-		atomic_fetch_sub_explicit(&lb_hooks, 1, memory_order_relaxed);
+		atomic_fetch_sub_explicit(&lb_hook_users, 1,
+					  memory_order_relaxed);
 	/* acquire: pairs with the release in lb_hook_call(); seq_cst: above */
 	while (atomic_load_explicit(&users, memory_order_seq_cst))
 		sched_yield();
@@ -97,7 +98,8 @@ LB_EXPORT void rpma_loopback_set_hook(rpma_loopback_hook_fn hook, void *arg)
 	atomic_store_explicit(&hook_fn, hook, memory_order_seq_cst);
 	if (hook)
 		/* relaxed: a hint to look at hook_fn */
-		atomic_fetch_add_explicit(&lb_hooks, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&lb_hook_users, 1,
+					  memory_order_relaxed);
 	pthread_mutex_unlock(&setting);
 }
 

@@ -16,12 +16,13 @@
 #include "base/base.h"
 #include "rpma_loopback.h"
 
-extern _Atomic uint32_t lb_hooks; /* how many want to be called */
+extern _Atomic uint32_t lb_hook_users; /* how many want to be called */
 void lb_hook_call(enum rpma_loopback_point point, const void *object);
 static inline void lb_hook(enum rpma_loopback_point point, const void *object)
 {
 	/* relaxed: lb_hook_call() looks again, and properly */
-	if (!lb_likely(!atomic_load_explicit(&lb_hooks, memory_order_relaxed)))
+	if (!lb_likely(!atomic_load_explicit(&lb_hook_users,
+					     memory_order_relaxed)))
 		lb_hook_call(point, object);
 }
 
@@ -33,7 +34,7 @@ struct lb_scheduler {
 	bool (*is_scheduled)(void); /* is this thread one that it schedules? */
 	/* Let it switch, if so, and if that is a point where it may. */
 	void (*yield)(enum rpma_loopback_point point);
-	bool (*block)(bool (*pred)(void *arg), void *arg); /* lb_block() */
+	bool (*block)(bool (*pred)(void *arg), void *arg); /* lb_hook_block() */
 };
 void lb_hook_attach(const struct lb_scheduler *scheduler);
 void lb_hook_detach(void);
@@ -45,6 +46,6 @@ bool lb_hook_is_scheduled(void); /* is this thread one that it schedules? */
  * pred(arg), and returns true; without it returns false at once, and the
  * caller blocks its own way. No lock held. pred is called with none held.
  */
-bool lb_block(bool (*pred)(void *arg), void *arg);
+bool lb_hook_block(bool (*pred)(void *arg), void *arg);
 
 #endif /* LB_BASE_HOOK_H */

@@ -39,7 +39,7 @@ void lb_log(int level, const char *fmt, ...)
 	va_end(ap);
 }
 
-void lb_misuse(const char *fmt, ...)
+void lb_log_misuse(const char *fmt, ...)
 {
 	va_list ap;
 	/* relaxed: an option, and a counter */
@@ -55,7 +55,7 @@ void lb_misuse(const char *fmt, ...)
 		abort();
 }
 
-uint64_t lb_misuse_count(void)
+uint64_t lb_log_misuse_count(void)
 {
 	/* relaxed: a counter */
 	return atomic_load_explicit(&misuses, memory_order_relaxed);

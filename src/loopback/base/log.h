@@ -19,7 +19,7 @@ void lb_log(int level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* Complain about a misuse: nothing, a line, or abort. */
-void lb_misuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void lb_log_misuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 static inline bool lb_is_strict(void)
 {
 	/* relaxed: an option, orders nothing */
@@ -27,6 +27,6 @@ static inline bool lb_is_strict(void)
 	       RPMA_LOOPBACK_STRICT_OFF;
 }
 
-uint64_t lb_misuse_count(void);
+uint64_t lb_log_misuse_count(void);
 
 #endif /* LB_BASE_LOG_H */

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * newer.h -- what rdma-core 56 knows and 44 does not: requests to flush, and the
- * capability bit of atomic writes. Built with one that does not, the device has
- * neither; the numbers here, which are the kernel's, then name what no program
- * can ask for.
+ * newer.h -- what rdma-core 56 knows and 44 does not: requests to flush, and
+ * the capability bit of atomic writes. Built with one that does not, the device
+ * has neither; the numbers here, which are the kernel's, then name what no
+ * program can ask for.
  */
 
 #ifndef LB_BASE_NEWER_H
@@ -19,7 +19,8 @@
 #define LB_FLUSH_GLOBAL	    IBV_FLUSH_GLOBAL
 #define LB_FLUSH_PERSISTENT IBV_FLUSH_PERSISTENT
 #define LB_FLUSH_MR	    IBV_FLUSH_MR
-#define LB_ACCESS_FLUSH	    (IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT)
+#define LB_ACCESS_GLOBAL    IBV_ACCESS_FLUSH_GLOBAL
+#define LB_ACCESS_FLUSH	    (LB_ACCESS_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT)
 #define LB_SEND_OPS_FLUSH   IBV_QP_EX_WITH_FLUSH
 #define LB_CAPS_FLUSH \
 	(IB_UVERBS_DEVICE_FLUSH_GLOBAL | IB_UVERBS_DEVICE_FLUSH_PERSISTENT)

@@ -17,7 +17,7 @@
 
 static _Atomic uint64_t draws;
 
-uint64_t lb_mix(uint64_t x)
+uint64_t lb_random_mix(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15u;
 	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -30,9 +30,9 @@ uint64_t lb_random(void)
 	/* relaxed: each draw is different, their order does not matter */
 	uint64_t n = atomic_fetch_add_explicit(&draws, 1, memory_order_relaxed);
 
-	return lb_mix(
-		lb_mix(atomic_load_explicit(&lb.seed, memory_order_relaxed)) +
-		n);
+	return lb_random_mix(lb_random_mix(atomic_load_explicit(
+				     &lb.seed, memory_order_relaxed)) +
+			     n);
 }
 
 void lb_random_restart(void)
@@ -41,16 +41,16 @@ void lb_random_restart(void)
 	atomic_store_explicit(&draws, 0, memory_order_relaxed);
 }
 
-void lb_draw(void *buf, size_t size)
+void lb_random_draw(void *buf, size_t size)
 {
 	uint8_t *to = buf;
-	uint64_t x = lb_real_now() ^ (uint64_t)getpid() << 32;
+	uint64_t x = lb_clock_real_now() ^ (uint64_t)getpid() << 32;
 	ssize_t got = getrandom(buf, size, 0);
 	size_t i;
 
 	/* where the kernel does not give any: the time and the process */
 	for (i = got > 0 ? (size_t)got : 0; i < size; i++) {
-		x = lb_mix(x);
+		x = lb_random_mix(x);
 		to[i] = (uint8_t)x;
 	}
 }

@@ -11,9 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-uint64_t lb_random(void);	      /* any thread; follows from the seed */
-void lb_draw(void *buf, size_t size); /* any thread; nobody can foretell */
-void lb_random_restart(void);	      /* draw the numbers of the seed again */
-uint64_t lb_mix(uint64_t x);	      /* a bijection that scatters */
+uint64_t lb_random(void); /* any thread; follows from the seed */
+void lb_random_draw(void *buf,
+		    size_t size);   /* any thread; nobody can foretell */
+void lb_random_restart(void);	    /* draw the numbers of the seed again */
+uint64_t lb_random_mix(uint64_t x); /* a bijection that scatters */
 
 #endif /* LB_BASE_RANDOM_H */

@@ -110,7 +110,7 @@ static void *service(void *arg)
 			pthread_cond_wait(&wake, &lock);
 			continue;
 		}
-		if (heap[0].when > lb_real_now()) {
+		if (heap[0].when > lb_clock_real_now()) {
 			wait_until(heap[0].when);
 			continue;
 		}
@@ -125,7 +125,7 @@ static void *service(void *arg)
 	return NULL;
 }
 
-int lb_spawn(void *(*fn)(void *), const char *name)
+int lb_service_spawn(void *(*fn)(void *), const char *name)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -156,7 +156,7 @@ static int start(void)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&wake, &attr);
 	pthread_condattr_destroy(&attr);
-	err = lb_spawn(service, "lb-service");
+	err = lb_service_spawn(service, "lb-service");
 	is_started = !err;
 	return err;
 }
@@ -164,7 +164,7 @@ static int start(void)
 int lb_service_post(void (*fn)(void *arg), void *arg, uint64_t delay_ns)
 {
 	struct job job = {
-		.when = lb_now() + delay_ns,
+		.when = lb_clock_now() + delay_ns,
 		.fn = fn,
 		.arg = arg,
 	};

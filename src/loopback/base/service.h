@@ -14,11 +14,11 @@
 #include "base/process.h"
 
 /*
- * Run fn(arg) in the service thread once delay_ns have passed
- * (lb_now() time). Jobs that are due run in the order of their times, one at
- * a time, with no lock held; a job may post others, and may call verbs. There
- * is no cancelling: let arg name something that can be looked up. Returns 0
- * or ENOMEM.
+ * Run fn(arg) in the service thread once delay_ns of lb_clock_now() have
+ * passed. Jobs that are due run in the order of their times, one at a time,
+ * with no lock held; a job may post others, and may call verbs. There is no
+ * cancelling: let arg name something that can be looked up. Returns 0 or
+ * ENOMEM.
  */
 int lb_service_post(void (*fn)(void *arg), void *arg, uint64_t delay_ns);
 
@@ -32,6 +32,6 @@ void lb_service_rest(void);
 void lb_service_fork(enum lb_fork_step step);
 
 /* A detached thread that no signal interrupts. 0 or an errno. */
-int lb_spawn(void *(*fn)(void *), const char *name);
+int lb_service_spawn(void *(*fn)(void *), const char *name);
 
 #endif /* LB_BASE_SERVICE_H */

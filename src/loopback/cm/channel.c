@@ -89,7 +89,7 @@ void lb_cm_channel_withdraw(struct lb_cm_channel *ch, struct lb_cm_event *event)
 
 LB_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 {
-	int err = lb_fail("rdma_create_event_channel");
+	int err = lb_fault_errno("rdma_create_event_channel");
 	struct lb_cm_channel *ch;
 
 	if (err) {

@@ -98,7 +98,7 @@ LB_EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
 	struct ibv_context **list = calloc(LB_MAX_DEVICES + 1, sizeof(*list));
 	int n = 0;
 
-	lb_start();
+	lb_config_start();
 	for (int i = 0; list && i < LB_MAX_DEVICES; i++) {
 		const struct lb_cm_dev *dev = lb_cm_dev(i);
 

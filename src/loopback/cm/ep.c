@@ -70,7 +70,7 @@ LB_EXPORT int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res,
 			     struct ibv_qp_init_attr *qp_init_attr)
 {
 	struct rdma_cm_id *cm_id;
-	int err = lb_fail("rdma_create_ep");
+	int err = lb_fault_errno("rdma_create_ep");
 
 	if (err || !id || !res)
 		return lb_cm_err(err ? err : EINVAL);

@@ -107,7 +107,7 @@ static void hold_back(struct lb_cm_event *event, uint32_t delay_us)
 	uint64_t ns = (uint64_t)delay_us * 1000;
 
 	if (lb_service_post(flush_job, NULL, ns) == 0)
-		event->not_before = lb_now() + ns;
+		event->not_before = lb_clock_now() + ns;
 }
 
 struct lb_cm_event *lb_cm_event_new(struct lb_cm_id *owner,
@@ -191,7 +191,7 @@ LB_EXPORT int rpma_loopback_raise_cm(int event_type, int status,
 /* [lock] The next event whose turn it is. */
 static struct lb_cm_event *next_pending(void)
 {
-	uint64_t now = lb_now();
+	uint64_t now = lb_clock_now();
 
 	scans++;
 	for (struct lb_list *n = pending.next; n != &pending; n = n->next) {
@@ -378,10 +378,11 @@ static void wait_acked(struct acks *acks)
 	own = event && pthread_equal(event->reader, pthread_self());
 	lb_cm_unlock();
 	if (own)
-		lb_misuse("rdma_cm: waits for an event that this thread read "
-			  "and has not acknowledged");
+		lb_log_misuse(
+			"rdma_cm: waits for an event that this thread read "
+			"and has not acknowledged");
 	if (event)
-		lb_block(is_acked, acks);
+		lb_hook_block(is_acked, acks);
 	lb_cm_lock();
 	while (first_unacked(acks))
 		lb_cm_wait(&acks->id->acked);
@@ -407,7 +408,7 @@ void lb_cm_event_wait_group(struct lb_cm_id *id,
 LB_EXPORT int rdma_ack_cm_event(struct rdma_cm_event *ev)
 {
 	struct lb_cm_event *event = (struct lb_cm_event *)(void *)ev;
-	int err = lb_fail("rdma_ack_cm_event");
+	int err = lb_fault_errno("rdma_ack_cm_event");
 	const struct rdma_cm_id *id;
 
 	if (err)

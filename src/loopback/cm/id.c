@@ -130,7 +130,7 @@ LB_EXPORT int rdma_create_id(struct rdma_event_channel *channel,
 			     enum rdma_port_space ps)
 {
 	struct lb_cm_channel *ch = channel ? lb_cm_channel_of(channel) : NULL;
-	int err = lb_fail("rdma_create_id");
+	int err = lb_fault_errno("rdma_create_id");
 
 	if (err || !id || (channel && !ch))
 		return lb_cm_err(err ? err : EINVAL);
@@ -148,7 +148,7 @@ LB_EXPORT int rdma_destroy_id(struct rdma_cm_id *cm_id)
 	if (!id)
 		return -1;
 	if (cm_id->qp)
-		lb_misuse("rdma_destroy_id: its QP still exists");
+		lb_log_misuse("rdma_destroy_id: its QP still exists");
 	lb_cm_id_destroy(id);
 	return lb_cm_leave(cm_id, 0);
 }

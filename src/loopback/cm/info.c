@@ -138,7 +138,7 @@ LB_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 {
 	static const struct rdma_addrinfo no_hints;
 	struct rdma_addrinfo *rai;
-	int ret = lb_fail("rdma_getaddrinfo");
+	int ret = lb_fault_errno("rdma_getaddrinfo");
 
 	if (ret || !res || (!node && !service && !hints))
 		return lb_cm_err(ret ? ret : EINVAL);

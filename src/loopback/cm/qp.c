@@ -356,7 +356,7 @@ LB_EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 			     struct ibv_qp_init_attr *qp_init_attr)
 {
 	struct ibv_qp_init_attr_ex attr = {0};
-	int ret = lb_fail("rdma_create_qp");
+	int ret = lb_fault_errno("rdma_create_qp");
 
 	if (ret || !id || !qp_init_attr)
 		return lb_cm_err(ret ? ret : EINVAL);
@@ -371,7 +371,7 @@ LB_EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 LB_EXPORT void rdma_destroy_qp(struct rdma_cm_id *cm_id)
 {
 	if (!lb_cm_id_of(cm_id)) {
-		lb_misuse("rdma_destroy_qp: not an identifier");
+		lb_log_misuse("rdma_destroy_qp: not an identifier");
 		return;
 	}
 	lb_hook(RPMA_LOOPBACK_CM_CALL, cm_id);
@@ -411,7 +411,7 @@ LB_EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd,
 			      struct ibv_srq_init_attr *attr)
 {
 	struct ibv_srq_init_attr_ex attr_ex = {0};
-	int ret = lb_fail("rdma_create_srq");
+	int ret = lb_fault_errno("rdma_create_srq");
 
 	if (ret || !attr)
 		return lb_cm_err(ret ? ret : EINVAL);
@@ -427,7 +427,7 @@ LB_EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd,
 LB_EXPORT void rdma_destroy_srq(struct rdma_cm_id *cm_id)
 {
 	if (!lb_cm_id_of(cm_id)) {
-		lb_misuse("rdma_destroy_srq: not an identifier");
+		lb_log_misuse("rdma_destroy_srq: not an identifier");
 		return;
 	}
 	lb_hook(RPMA_LOOPBACK_CM_CALL, cm_id);

@@ -72,7 +72,7 @@ static struct lb_cm_event *take_next(struct lb_cm_channel *ch)
 
 	do {
 		if (!(fcntl(ch->ch.fd, F_GETFL) & O_NONBLOCK))
-			lb_block(has_event, ch);
+			lb_hook_block(has_event, ch);
 		if (read(ch->ch.fd, &unit, sizeof(unit)) < 0)
 			return NULL;
 		event = take_event(ch);
@@ -243,7 +243,7 @@ LB_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
 				struct rdma_cm_event **event)
 {
 	struct lb_cm_channel *ch = lb_cm_channel_of(channel);
-	int err = lb_fail("rdma_get_cm_event");
+	int err = lb_fault_errno("rdma_get_cm_event");
 	struct rdma_cm_event *got;
 
 	if (err || !ch || !event)

@@ -3,8 +3,8 @@
 
 /*
  * resolve.c -- identifiers are bound, addresses and routes resolved.
- * lb_device_by_addr() decides which device an address belongs to. Any thread;
- * resolving does not wait, its event is there when the call returns.
+ * lb_gid_device_of_addr() decides which device an address belongs to. Any
+ * thread; resolving does not wait, its event is there when the call returns.
  */
 
 #include <errno.h>
@@ -72,14 +72,14 @@ static bool is_there(const struct place *place)
 /* Where a local address is. 0 or an errno. */
 static int find_place(const struct sockaddr *sa, struct place *place)
 {
-	const struct lb_device *dev = lb_device_by_addr(sa);
+	const struct lb_device *dev = lb_gid_device_of_addr(sa);
 
 	if (!dev)
 		return EADDRNOTAVAIL;
 	if (!lb_cm_dev(dev->index))
 		return ENODEV;
 	place->dev = dev->index;
-	place->gid_index = lb_device_gid_index(dev, sa);
+	place->gid_index = lb_gid_index_of_addr(dev, sa);
 	return 0;
 }
 
@@ -207,7 +207,7 @@ static int resolve_addr(struct lb_cm_id *id, const struct sockaddr *src,
 		err = bind_addr(id, src ? src : (struct sockaddr *)&any);
 	if (err)
 		return err;
-	err = lb_fail("cm.resolve_addr");
+	err = lb_fault_errno("cm.resolve_addr");
 	if (!err && find_place((struct sockaddr *)&near, &place))
 		err = EHOSTUNREACH;
 	lb_cm_lock();
@@ -258,7 +258,7 @@ LB_EXPORT int rdma_resolve_route(struct rdma_cm_id *cm_id, int timeout_ms)
 		return -1;
 	if (!timeout_ms) /* as the kernel */
 		return lb_cm_leave(cm_id, lb_cm_err(EINVAL));
-	err = lb_fail("cm.resolve_route");
+	err = lb_fault_errno("cm.resolve_route");
 	lb_cm_lock();
 	err = resolve_route(id, err);
 	lb_cm_unlock();

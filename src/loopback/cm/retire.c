@@ -56,7 +56,7 @@ LB_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	struct lb_cm_channel *ch = lb_cm_channel_of(channel);
 
 	if (!ch) {
-		lb_misuse("rdma_destroy_event_channel: not a channel");
+		lb_log_misuse("rdma_destroy_event_channel: not a channel");
 		return;
 	}
 	lb_hook(RPMA_LOOPBACK_CM_CALL, channel);

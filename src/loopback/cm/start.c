@@ -16,8 +16,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void start(void)
 {
-	lb_start();
-	lb_on_removal(lb_cm_removal);
+	lb_config_start();
+	lb_removal_listen(lb_cm_removal);
 	lb_cm_lock();
 	lb_cm_wire_attach(lb_cm_receive);
 	lb_cm_unlock();

@@ -183,7 +183,7 @@ int lb_cm_id_state_errno(const struct lb_cm_id *id)
 struct lb_cm_id *lb_cm_enter(const char *verb, struct rdma_cm_id *cm_id)
 {
 	struct lb_cm_id *id = lb_cm_id_of(cm_id);
-	int err = lb_fail(verb);
+	int err = lb_fault_errno(verb);
 
 	if (err) {
 		errno = err;

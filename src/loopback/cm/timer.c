@@ -59,7 +59,7 @@ static void job(void *arg)
 {
 	enum lb_cm_timer kind =
 		(enum lb_cm_timer)((struct lb_list *)arg - lists);
-	uint64_t now = lb_now();
+	uint64_t now = lb_clock_now();
 	struct lb_cm_id *id;
 
 	lb_cm_lock();
@@ -92,7 +92,7 @@ static void start_scheduled(struct lb_cm_id *id)
 void lb_cm_timer_start(struct lb_cm_id *id, enum lb_cm_timer kind,
 		       void (*fn)(struct lb_cm_id *id))
 {
-	uint64_t now = lb_now();
+	uint64_t now = lb_clock_now();
 
 	lb_cm_timer_stop(id);
 	id->timer = kind;

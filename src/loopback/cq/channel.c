@@ -33,7 +33,7 @@
 
 static _Atomic uint64_t events;
 
-uint64_t lb_event_count(void)
+uint64_t lb_channel_event_count(void)
 {
 	/* relaxed: a counter */
 	return atomic_load_explicit(&events, memory_order_relaxed);
@@ -61,7 +61,7 @@ static void deliver_late(void *arg)
 	struct lb_cq *cq = arg;
 
 	pthread_mutex_lock(&lb.big);
-	if (!lb_obj_find(cq, LB_CQ) || !cq->channel) {
+	if (!lb_object_find(cq, LB_CQ) || !cq->channel) {
 		pthread_mutex_unlock(&lb.big);
 		return;
 	}
@@ -75,7 +75,7 @@ static void deliver_late(void *arg)
 	lb_lock_put(&cq->push);
 }
 
-void lb_deliver_event(struct lb_cq *cq)
+void lb_channel_deliver_event(struct lb_cq *cq)
 {
 	uint32_t delay_us = 0;
 
@@ -130,7 +130,7 @@ LB_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel,
 {
 	struct lb_channel *ch = (struct lb_channel *)channel;
 	struct lb_cq *found;
-	int err = lb_fail("ibv_get_cq_event");
+	int err = lb_fault_errno("ibv_get_cq_event");
 
 	if (err || ch->magic != LB_CHANNEL) {
 		errno = err ? err : EINVAL;
@@ -163,12 +163,12 @@ LB_EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 
 static int attach(struct lb_channel *ch, struct ibv_context *context)
 {
-	struct lb_obj *ctx = lb_obj_find(context, LB_CONTEXT);
+	struct lb_obj *ctx = lb_object_find(context, LB_CONTEXT);
 	int err;
 
 	if (!ctx)
 		return EINVAL;
-	err = lb_obj_add(&ch->obj, &ch->ibv, LB_CHANNEL, ctx->dev, NULL);
+	err = lb_object_add(&ch->obj, &ch->ibv, LB_CHANNEL, ctx->dev, NULL);
 	if (!err)
 		ctx->refs++;
 	return err;
@@ -178,7 +178,7 @@ LB_EXPORT struct ibv_comp_channel *
 ibv_create_comp_channel(struct ibv_context *context)
 {
 	struct lb_channel *ch = NULL;
-	int err = lb_fail("ibv_create_comp_channel");
+	int err = lb_fault_errno("ibv_create_comp_channel");
 
 	if (!err && !(ch = lb_zalloc(sizeof(*ch))))
 		err = ENOMEM;
@@ -211,11 +211,11 @@ LB_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	int err;
 
 	lb_hook(RPMA_LOOPBACK_DESTROY, channel);
-	err = lb_obj_retire("ibv_destroy_comp_channel", channel, LB_CHANNEL,
-			    &obj);
+	err = lb_object_retire("ibv_destroy_comp_channel", channel, LB_CHANNEL,
+			       &obj);
 	if (err)
 		return err;
-	lb_context_of(channel->context)->obj.refs--;
+	lb_device_context_of(channel->context)->obj.refs--;
 	pthread_mutex_unlock(&lb.big);
 	lb_hook(RPMA_LOOPBACK_DESTROY_DONE, channel);
 	ch->magic = 0;

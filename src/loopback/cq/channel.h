@@ -29,7 +29,7 @@ struct lb_channel {
 void lb_channel_deliver(struct lb_cq *cq, uint32_t events);
 void lb_channel_forget(struct lb_cq *cq);
 /* One event to the channel of cq, as the fault rules want it. */
-void lb_deliver_event(struct lb_cq *cq);
-uint64_t lb_event_count(void);
+void lb_channel_deliver_event(struct lb_cq *cq);
+uint64_t lb_channel_event_count(void);
 
 #endif /* LB_CQ_CHANNEL_H */

@@ -45,7 +45,7 @@ _Atomic uint32_t lb_cq_no_slot;
 
 static _Atomic uint64_t overruns;
 
-uint64_t lb_overrun_count(void)
+uint64_t lb_cq_overrun_count(void)
 {
 	/* relaxed: a counter */
 	return atomic_load_explicit(&overruns, memory_order_relaxed);
@@ -58,7 +58,7 @@ static void poison(struct ibv_wc *wc)
 {
 	struct ibv_wc valid = *wc;
 
-	if (lb_knob(LB_KNOB_PLAIN_ERRORS))
+	if (lb_fault_knob(LB_KNOB_PLAIN_ERRORS))
 		return;
 	memset(wc, POISON, sizeof(*wc));
 	wc->wr_id = valid.wr_id;
@@ -81,7 +81,7 @@ static void stamp(struct lb_stamp *to)
 	struct timespec wall;
 
 	clock_gettime(CLOCK_REALTIME, &wall);
-	to->raw = lb_now();
+	to->raw = lb_clock_now();
 	to->wall = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
 }
 
@@ -107,7 +107,7 @@ static void kill(struct lb_cq *cq)
 	if (cq->dead)
 		return;
 	cq->dead = true;
-	lb_async_add(lb_context_of(cq->ibv.context), &cq->asyncs,
+	lb_async_add(lb_device_context_of(cq->ibv.context), &cq->asyncs,
 		     IBV_EVENT_CQ_ERR, cq);
 }
 
@@ -120,7 +120,7 @@ int lb_cq_push(struct lb_due *due, struct lb_cq *cq, const struct ibv_wc *wc,
 	full = is_full(cq);
 	if (full)
 		kill(cq);
-	if (full || (cq->dead && !lb_knob(LB_KNOB_AFTER_CQ_ERR))) {
+	if (full || (cq->dead && !lb_fault_knob(LB_KNOB_AFTER_CQ_ERR))) {
 		lb_lock_put(&cq->push);
 		/* relaxed: a counter */
 		atomic_fetch_add_explicit(&overruns, 1, memory_order_relaxed);
@@ -201,7 +201,7 @@ static int poll_some(struct lb_cq *cq, int n, struct ibv_wc *wc)
 
 static void spurious(struct lb_cq *cq)
 {
-	uint32_t every = lb_knob(LB_KNOB_SPURIOUS);
+	uint32_t every = lb_fault_knob(LB_KNOB_SPURIOUS);
 
 	if (every && cq->channel && lb_random() % every == 0)
 		rpma_loopback_spurious_event(&cq->ibv);
@@ -210,7 +210,7 @@ static void spurious(struct lb_cq *cq)
 int lb_cq_poll(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 {
 	struct lb_cq *cq = (struct lb_cq *)ibv;
-	int got = -lb_fail("ibv_poll_cq");
+	int got = -lb_fault_errno("ibv_poll_cq");
 
 	if (cq->magic != LB_CQ)
 		return -EINVAL;
@@ -229,7 +229,7 @@ int lb_cq_arm(struct ibv_cq *ibv, int solicited_only)
 {
 	struct lb_cq *cq = (struct lb_cq *)ibv;
 	struct lb_due due = {NULL};
-	int err = lb_fail("ibv_req_notify_cq");
+	int err = lb_fault_errno("ibv_req_notify_cq");
 
 	if (cq->magic != LB_CQ)
 		err = EINVAL;
@@ -244,7 +244,7 @@ int lb_cq_arm(struct ibv_cq *ibv, int solicited_only)
 		cq->armed = LB_ARM_ANY;
 	else if (cq->armed == LB_ARM_NONE)
 		cq->armed = LB_ARM_SOLICITED;
-	if (lb_knob(LB_KNOB_ARM_PENDING) && cq->channel &&
+	if (lb_fault_knob(LB_KNOB_ARM_PENDING) && cq->channel &&
 	    /* relaxed: a poll at the same time may go either way */
 	    cq->tail != atomic_load_explicit(&cq->head, memory_order_relaxed)) {
 		cq->armed = LB_ARM_NONE;
@@ -296,15 +296,16 @@ int lb_cq_keep_times(struct lb_cq *cq)
 static int attach(struct lb_cq *cq, struct ibv_context *context,
 		  struct ibv_comp_channel *channel)
 {
-	struct lb_obj *ctx = lb_obj_find(context, LB_CONTEXT);
+	struct lb_obj *ctx = lb_object_find(context, LB_CONTEXT);
 	struct lb_obj *ch = NULL;
 	int err;
 
 	if (channel)
-		ch = lb_obj_find(channel, LB_CHANNEL);
+		ch = lb_object_find(channel, LB_CHANNEL);
 	if (!ctx || (channel && (!ch || channel->context != context)))
 		return EINVAL;
-	err = lb_obj_add(&cq->obj, &cq->ibv, LB_CQ, ctx->dev, &cq->ibv.handle);
+	err = lb_object_add(&cq->obj, &cq->ibv, LB_CQ, ctx->dev,
+			    &cq->ibv.handle);
 	if (err)
 		return err;
 	ctx->refs++;
@@ -319,7 +320,7 @@ struct lb_cq *lb_cq_new(struct ibv_context *context, int cqe, void *cq_context,
 			struct ibv_comp_channel *channel, int vector)
 {
 	struct lb_cq *cq = NULL;
-	int err = lb_fail("ibv_create_cq");
+	int err = lb_fault_errno("ibv_create_cq");
 
 	if (!err && (cqe < 1 || cqe > LB_MAX_CQE))
 		err = EINVAL;
@@ -409,9 +410,9 @@ LB_EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	struct lb_cq *cq = (struct lb_cq *)ibv;
 	struct entries e = {0};
 	uint32_t head;
-	int err = lb_fail("ibv_resize_cq");
+	int err = lb_fault_errno("ibv_resize_cq");
 
-	if (!err && !lb_obj_check(ibv, LB_CQ))
+	if (!err && !lb_object_check(ibv, LB_CQ))
 		err = ENOENT;
 	if (!err && (cqe < 1 || cqe > LB_MAX_CQE))
 		err = EINVAL;
@@ -462,11 +463,12 @@ static void wait_acks(struct lb_cq *cq)
 {
 	if (!is_acked(cq) && cq->reported &&
 	    pthread_equal(cq->reader, pthread_self()))
-		lb_misuse("ibv_destroy_cq(%p): its events are not acknowledged "
-			  "by the thread that got them, which now waits for "
-			  "itself",
-			  (void *)cq);
-	if (lb_block(is_acked, cq))
+		lb_log_misuse(
+			"ibv_destroy_cq(%p): its events are not acknowledged "
+			"by the thread that got them, which now waits for "
+			"itself",
+			(void *)cq);
+	if (lb_hook_block(is_acked, cq))
 		return;
 	pthread_mutex_lock(&cq->ibv.mutex);
 	while (cq->ibv.comp_events_completed != cq->reported ||
@@ -482,7 +484,7 @@ static void detach(struct lb_cq *cq)
 		cq->channel->obj.refs--;
 		cq->channel->ibv.refcnt--;
 	}
-	lb_context_of(cq->ibv.context)->obj.refs--;
+	lb_device_context_of(cq->ibv.context)->obj.refs--;
 	pthread_mutex_unlock(&lb.big);
 }
 
@@ -493,18 +495,18 @@ LB_EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
 	int err;
 
 	lb_hook(RPMA_LOOPBACK_DESTROY, ibv);
-	err = lb_obj_retire("ibv_destroy_cq", ibv, LB_CQ, &obj);
+	err = lb_object_retire("ibv_destroy_cq", ibv, LB_CQ, &obj);
 	if (err)
 		return err;
 	pthread_mutex_unlock(&lb.big);
 	/* no QP completes here any more, but a thread may still deliver */
-	if (!lb_block(is_quiet, cq)) {
+	if (!lb_hook_block(is_quiet, cq)) {
 		while (!is_quiet(cq))
 			sched_yield();
 	}
 	if (cq->channel)
 		lb_channel_forget(cq);
-	lb_async_forget(lb_context_of(ibv->context), &cq->asyncs);
+	lb_async_forget(lb_device_context_of(ibv->context), &cq->asyncs);
 	wait_acks(cq);
 	detach(cq);
 	lb_hook(RPMA_LOOPBACK_DESTROY_DONE, ibv);
@@ -523,7 +525,7 @@ LB_EXPORT int rpma_loopback_break_cq(struct ibv_cq *ibv)
 	int err = -EINVAL;
 
 	pthread_mutex_lock(&lb.big);
-	if (lb_obj_find(ibv, LB_CQ)) {
+	if (lb_object_find(ibv, LB_CQ)) {
 		lb_lock_get(&cq->push);
 		kill(cq);
 		lb_lock_put(&cq->push);
@@ -540,7 +542,7 @@ LB_EXPORT int rpma_loopback_spurious_event(struct ibv_cq *ibv)
 	int err = -EINVAL;
 
 	pthread_mutex_lock(&lb.big);
-	if (lb_obj_find(ibv, LB_CQ) && cq->channel) {
+	if (lb_object_find(ibv, LB_CQ) && cq->channel) {
 		lb_lock_get(&cq->push);
 		lb_due_add(&due, cq);
 		lb_lock_put(&cq->push);

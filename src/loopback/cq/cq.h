@@ -39,7 +39,7 @@ struct lb_cqe {
 
 /* When a completion was added, of a CQ that was asked to keep it. */
 struct lb_stamp {
-	uint64_t raw;  /* nanoseconds of lb_now() */
+	uint64_t raw;  /* nanoseconds of lb_clock_now() */
 	uint64_t wall; /* nanoseconds since 1970 */
 };
 
@@ -96,7 +96,7 @@ int lb_cq_push(struct lb_due *due, struct lb_cq *cq, const struct ibv_wc *wc,
 void lb_cq_clean(struct lb_cq *cq, uint32_t qpn);
 int lb_cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int lb_cq_arm(struct ibv_cq *cq, int solicited_only);
-struct ibv_cq_ex *lb_create_cq_ex(struct ibv_context *context,
+struct ibv_cq_ex *lb_cq_ex_create(struct ibv_context *context,
 				  struct ibv_cq_init_attr_ex *attr);
 /* From now on completions have times. 0 or ENOMEM; nobody uses it yet. */
 int lb_cq_keep_times(struct lb_cq *cq);
@@ -104,6 +104,6 @@ int lb_cq_keep_times(struct lb_cq *cq);
 bool lb_cq_take(struct lb_cq *cq, struct lb_cqe *out);
 struct lb_cq *lb_cq_new(struct ibv_context *context, int cqe, void *cq_context,
 			struct ibv_comp_channel *channel, int vector);
-uint64_t lb_overrun_count(void);
+uint64_t lb_cq_overrun_count(void);
 
 #endif /* LB_CQ_CQ_H */

@@ -125,7 +125,7 @@ static uint16_t read_cvlan(struct ibv_cq_ex *ex)
 	return 0;
 }
 
-struct ibv_cq_ex *lb_create_cq_ex(struct ibv_context *context,
+struct ibv_cq_ex *lb_cq_ex_create(struct ibv_context *context,
 				  struct ibv_cq_init_attr_ex *attr)
 {
 	struct lb_cq *cq;

@@ -34,7 +34,7 @@ static void pay(struct lb_cq *cq)
 	lb_lock_put(&cq->push);
 	lb_hook(RPMA_LOOPBACK_DELIVER, &cq->ibv);
 	while (n--)
-		lb_deliver_event(cq);
+		lb_channel_deliver_event(cq);
 	lb_hook(RPMA_LOOPBACK_DELIVER_DONE, &cq->ibv);
 	lb_lock_get(&cq->push);
 	cq->delivering--;

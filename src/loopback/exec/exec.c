@@ -50,7 +50,7 @@ static const uint32_t rnr_units[32] = {
 
 static int wait_for(struct lb_work *w, uint64_t ns)
 {
-	w->qp->exec.wait_until = lb_now() + ns;
+	w->qp->exec.wait_until = lb_clock_now() + ns;
 	return w->run->later(w->qp, ns) ? (int)IBV_WC_GENERAL_ERR
 					: LB_EXEC_WAIT;
 }
@@ -77,7 +77,8 @@ static int begin(struct lb_work *w)
 	x->rnr_left = qp->attr.rnr_retry;
 	x->retry_left = qp->attr.retry_cnt;
 	/* relaxed: a rule may miss requests that are on their way */
-	if (lb_likely(!atomic_load_explicit(&lb_faults, memory_order_relaxed)))
+	if (lb_likely(!atomic_load_explicit(&lb_fault_count,
+					    memory_order_relaxed)))
 		return LB_EXEC_OK;
 	ask_rules(w);
 	if (x->fault.delay_us)
@@ -107,7 +108,7 @@ static int on_silence(struct lb_work *w)
 {
 	struct lb_qp *qp = w->qp;
 	uint64_t ns = NO_TIMEOUT_NS;
-	uint32_t cap_us = lb_knob(LB_KNOB_RETRY_US);
+	uint32_t cap_us = lb_fault_knob(LB_KNOB_RETRY_US);
 
 	if (qp->attr.timeout)
 		ns = 4096ull << qp->attr.timeout;
@@ -158,8 +159,8 @@ static int check_local(struct lb_work *w)
 	}
 	if (reads) /* it is the answer that looks where to go */
 		return 0;
-	return lb_to_spans(wqe->sge, wqe->nsge, wqe->length, 0, w->qp->pd,
-			   w->local)
+	return lb_copy_spans(wqe->sge, wqe->nsge, wqe->length, 0, w->qp->pd,
+			     w->local)
 		       ? IBV_WC_LOC_PROT_ERR
 		       : 0;
 }
@@ -184,7 +185,7 @@ static int attempt(struct lb_work *w)
 		ret = begin(w);
 	if (ret)
 		return ret;
-	if (x->wait_until && lb_now() < x->wait_until)
+	if (x->wait_until && lb_clock_now() < x->wait_until)
 		return LB_EXEC_WAIT;
 	x->wait_until = 0;
 	if (!may_retry(qp))
@@ -225,13 +226,13 @@ static void check_hash(struct lb_qp *qp, const struct lb_wqe *wqe)
 {
 	uint64_t *check = &qp->sq_checks[qp->sq_exec & qp->sq_mask];
 	uint64_t then = *check;
-	uint64_t now = then ? lb_wqe_hash(qp, wqe) : 0;
+	uint64_t now = then ? lb_hash_wqe(qp, wqe) : 0;
 
 	*check = 0;
 	if (then && now && then != now)
-		lb_misuse("the buffer of request %#llx changed before its "
-			  "completion",
-			  (unsigned long long)wqe->wr_id);
+		lb_log_misuse("the buffer of request %#llx changed before its "
+			      "completion",
+			      (unsigned long long)wqe->wr_id);
 }
 
 static enum ibv_wc_opcode wc_opcode(const struct lb_wqe *wqe)
@@ -298,7 +299,7 @@ static void fail(struct lb_work *w, int status)
 	if (qp->type == IBV_QPT_RC)
 		lb_qp_fail(w->run, qp);
 	else
-		lb_sq_fail(w->run, qp);
+		lb_qp_fail_sends(w->run, qp);
 }
 
 static enum lb_step execute_head(struct lb_work *w)
@@ -342,7 +343,7 @@ static enum lb_step sq_run(struct lb_run *run, struct lb_qp *qp,
 		uint32_t state = lb_qp_state(qp);
 
 		if (lb_qp_flushes(state)) {
-			lb_sq_flush(run, qp);
+			lb_flush_sends(run, qp);
 			break;
 		}
 		if (state == IBV_QPS_SQD && !qp->exec.begun)
@@ -358,7 +359,7 @@ static enum lb_step sq_run(struct lb_run *run, struct lb_qp *qp,
 	return LB_DONE;
 }
 
-enum lb_step lb_sq_run(struct lb_run *run, struct lb_qp *qp, uint64_t budget)
+enum lb_step lb_exec_run(struct lb_run *run, struct lb_qp *qp, uint64_t budget)
 {
 	struct lb_executor *self = lb_barrier_enter();
 	enum lb_step step = sq_run(run, qp, budget);

@@ -18,6 +18,6 @@ enum lb_step {
 	LB_AGAIN, /* call again: the budget is used up */
 	LB_WAIT,  /* a timer or the peer will call again */
 };
-enum lb_step lb_sq_run(struct lb_run *run, struct lb_qp *qp, uint64_t budget);
+enum lb_step lb_exec_run(struct lb_run *run, struct lb_qp *qp, uint64_t budget);
 
 #endif /* LB_EXEC_EXEC_H */

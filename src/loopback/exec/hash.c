@@ -14,7 +14,7 @@
 #include "qp/sq.h"
 #include "qp/wqe.h"
 
-uint64_t lb_wqe_hash(const struct lb_qp *qp, const struct lb_wqe *wqe)
+uint64_t lb_hash_wqe(const struct lb_qp *qp, const struct lb_wqe *wqe)
 {
 	uint64_t hash = 0;
 	uint32_t i, k;
@@ -36,10 +36,10 @@ uint64_t lb_wqe_hash(const struct lb_qp *qp, const struct lb_wqe *wqe)
 	return hash | 1;
 }
 
-void lb_sq_remember(struct lb_qp *qp, uint32_t pos)
+void lb_hash_remember(struct lb_qp *qp, uint32_t pos)
 {
 	struct lb_executor *self = lb_barrier_enter();
 
-	qp->sq_checks[pos & qp->sq_mask] = lb_wqe_hash(qp, lb_sq_slot(qp, pos));
+	qp->sq_checks[pos & qp->sq_mask] = lb_hash_wqe(qp, lb_sq_slot(qp, pos));
 	lb_barrier_leave(self);
 }

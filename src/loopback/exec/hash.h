@@ -14,8 +14,8 @@ struct lb_qp;
 struct lb_wqe;
 
 /* Of the request at pos, for the strict mode: what its buffers hash to. */
-void lb_sq_remember(struct lb_qp *qp, uint32_t pos);
+void lb_hash_remember(struct lb_qp *qp, uint32_t pos);
 /* Hash of the buffers of a request, 0 if not to be read; barrier entered. */
-uint64_t lb_wqe_hash(const struct lb_qp *qp, const struct lb_wqe *wqe);
+uint64_t lb_hash_wqe(const struct lb_qp *qp, const struct lb_wqe *wqe);
 
 #endif /* LB_EXEC_HASH_H */

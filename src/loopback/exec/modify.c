@@ -360,8 +360,8 @@ static void store_values(struct lb_qp *qp, const struct ibv_qp_attr *attr,
 		a->dest_qp_num = qp->peer_qpn = attr->dest_qp_num;
 	if (mask & IBV_QP_AV) {
 		a->ah_attr = attr->ah_attr;
-		qp->peer_home = lb_home(
-			lb_device_by_gid(&attr->ah_attr.grh.dgid), qp->type);
+		qp->peer_home = lb_home(lb_gid_device(&attr->ah_attr.grh.dgid),
+					qp->type);
 	}
 }
 
@@ -378,7 +378,7 @@ static void enter(struct lb_run *run, struct lb_qp *qp, enum ibv_qp_state to,
 		return;
 	}
 	if (lb_qp_state(qp) == IBV_QPS_SQE)
-		lb_sq_flush(run, qp); /* what nobody executed yet */
+		lb_flush_sends(run, qp); /* what nobody executed yet */
 	/* relaxed: the locks order it */
 	atomic_store_explicit(&qp->state, to, memory_order_relaxed);
 	if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
@@ -436,12 +436,12 @@ LB_EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr,
 {
 	struct lb_qp_handle *handle = (struct lb_qp_handle *)ibv;
 	struct lb_run run;
-	int err = lb_fail("ibv_modify_qp");
+	int err = lb_fault_errno("ibv_modify_qp");
 
 	if (err)
 		return lb_error(err);
-	if (!lb_obj_check(ibv, LB_QP)) {
-		lb_misuse("ibv_modify_qp(%p): no such object", (void *)ibv);
+	if (!lb_object_check(ibv, LB_QP)) {
+		lb_log_misuse("ibv_modify_qp(%p): no such object", (void *)ibv);
 		return lb_error(ENOENT);
 	}
 	lb_hook(RPMA_LOOPBACK_MODIFY, ibv);
@@ -457,10 +457,10 @@ LB_EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr,
 {
 	struct lb_qp_handle *handle = (struct lb_qp_handle *)ibv;
 	struct lb_qp *qp;
-	int err = lb_fail("ibv_query_qp");
+	int err = lb_fault_errno("ibv_query_qp");
 
 	(void)attr_mask; /* all of them, always */
-	if (!err && !lb_obj_check(ibv, LB_QP))
+	if (!err && !lb_object_check(ibv, LB_QP))
 		err = ENOENT;
 	if (err)
 		return lb_error(err);

@@ -42,7 +42,7 @@ static int check_state(const struct lb_qp *qp)
 {
 	if (lb_qp_takes_sends(lb_qp_state(qp)))
 		return 0;
-	lb_misuse("send posted to a QP that is not connected");
+	lb_log_misuse("send posted to a QP that is not connected");
 	return EINVAL;
 }
 
@@ -189,7 +189,7 @@ static int enqueue(struct lb_qp *qp, const struct ibv_send_wr *wr)
 	}
 	/* what a fence waits for may well change the buffer */
 	if (lb_is_strict() && !(wr->send_flags & IBV_SEND_FENCE))
-		lb_sq_remember(qp, qp->sq_tail);
+		lb_hash_remember(qp, qp->sq_tail);
 	qp->sq_tail++;
 	return 0;
 }
@@ -200,7 +200,7 @@ int lb_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr,
 	struct lb_qp_handle *handle = (struct lb_qp_handle *)ibv;
 	struct lb_qp *qp = handle->qp;
 	struct lb_run run;
-	int err = lb_fail("ibv_post_send");
+	int err = lb_fault_errno("ibv_post_send");
 
 	if (handle->magic != LB_QP)
 		err = EINVAL;
@@ -226,7 +226,8 @@ int lb_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr,
 	return err;
 }
 
-int lb_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *ask)
+int lb_post_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
+		    struct ibv_mw_bind *ask)
 {
 	struct ibv_send_wr *bad,
 		wr = {
@@ -240,7 +241,7 @@ int lb_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *ask)
 					.bind_info = ask->bind_info,
 				},
 		};
-	int err = lb_fail("ibv_bind_mw");
+	int err = lb_fault_errno("ibv_bind_mw");
 
 	if (!err && (ask->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED))
 		err = EINVAL; /* of a type 1 window */
@@ -264,7 +265,7 @@ static void flush_late(struct lb_qp *qp)
 	/* relaxed: constant while the locks are held */
 	if (atomic_load_explicit(&qp->state, memory_order_relaxed) ==
 	    IBV_QPS_ERR)
-		lb_rq_flush(&run, qp);
+		lb_flush_receives(&run, qp);
 	lb_lock_put(&qp->rq.post);
 	lb_lock_put(&qp->rq.pop);
 	lb_run_end(&run);
@@ -276,7 +277,7 @@ int lb_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr,
 	struct lb_qp_handle *handle = (struct lb_qp_handle *)ibv;
 	struct lb_qp *qp = handle->qp;
 	uint32_t state;
-	int err = lb_fail("ibv_post_recv");
+	int err = lb_fault_errno("ibv_post_recv");
 
 	if (handle->magic != LB_QP || ibv->srq)
 		err = EINVAL;
@@ -289,7 +290,7 @@ int lb_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr,
 	/* relaxed: it changes only with rq.post held */
 	state = atomic_load_explicit(&qp->state, memory_order_relaxed);
 	if (state == IBV_QPS_RESET) {
-		lb_misuse("receive posted to a QP in RESET");
+		lb_log_misuse("receive posted to a QP in RESET");
 		err = EINVAL;
 	}
 	for (; wr && !err; wr = wr->next) {

@@ -12,7 +12,8 @@
 
 int lb_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		 struct ibv_send_wr **bad);
-int lb_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *ask);
+int lb_post_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
+		    struct ibv_mw_bind *ask);
 int lb_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 		 struct ibv_recv_wr **bad);
 

@@ -72,7 +72,7 @@ static int reject(struct lb_work *w, enum ibv_event_type event, int status)
 {
 	lb_mr_done(&w->window);
 	lb_qp_event(w->peer, event);
-	lb_resp_fail(w->run, w->peer);
+	lb_flush_responder(w->run, w->peer);
 	return status;
 }
 
@@ -121,7 +121,7 @@ void lb_respond_fail(struct lb_work *w, enum ibv_wc_status status)
 	resp->busy = false;
 	lb_cq_push(&w->run->due, w->peer->recv_cq, &wc, receive_freed(w->peer),
 		   resp->pos, false);
-	lb_resp_fail(w->run, w->peer);
+	lb_flush_responder(w->run, w->peer);
 }
 
 /* The window that the message takes away from its sender. */
@@ -169,7 +169,7 @@ static int move_slice(struct lb_work *w, const struct lb_span *dst,
 		      const struct lb_span *src, uint64_t total)
 {
 	struct lb_resp *resp = &w->peer->resp;
-	uint64_t n = lb_move_slice(dst, src, total, resp->done, w->budget);
+	uint64_t n = lb_copy_slice(dst, src, total, resp->done, w->budget);
 
 	resp->done += n;
 	w->budget -= n < w->budget ? n : w->budget;
@@ -185,8 +185,8 @@ static int respond_send(struct lb_work *w)
 	struct lb_span dst[LB_MAX_SGE + 1];
 	int ret;
 
-	ret = lb_to_spans(resp->sge, resp->nsge, w->wqe->length,
-			  IBV_ACCESS_LOCAL_WRITE, pd, dst);
+	ret = lb_copy_spans(resp->sge, resp->nsge, w->wqe->length,
+			    IBV_ACCESS_LOCAL_WRITE, pd, dst);
 	if (!ret)
 		return move_slice(w, dst, w->local, w->wqe->length);
 	if (ret == ENOSPC) {
@@ -233,8 +233,8 @@ static int respond_write(struct lb_work *w)
 /* Where the answer goes: 0, or the status of a requester that must not. */
 static int check_answer(struct lb_work *w)
 {
-	return lb_to_spans(w->wqe->sge, w->wqe->nsge, w->wqe->length,
-			   IBV_ACCESS_LOCAL_WRITE, w->qp->pd, w->local)
+	return lb_copy_spans(w->wqe->sge, w->wqe->nsge, w->wqe->length,
+			     IBV_ACCESS_LOCAL_WRITE, w->qp->pd, w->local)
 		       ? IBV_WC_LOC_PROT_ERR
 		       : 0;
 }
@@ -284,7 +284,7 @@ static int respond_atomic(struct lb_work *w)
 	old[0].addr = (uint8_t *)&value;
 	old[0].len = sizeof(value);
 	old[1].len = 0;
-	lb_move(w->local, 0, old, 0, sizeof(value), true);
+	lb_copy_move(w->local, 0, old, 0, sizeof(value), true);
 	w->qp->stats.bytes += sizeof(value);
 	return LB_EXEC_OK;
 }

@@ -49,7 +49,7 @@ static void slice(struct lb_qp *qp, uint64_t budget)
 
 	lb_run_begin(&run);
 	lb_lock_get(&qp->sq_lock);
-	step = lb_sq_run(&run, qp, budget);
+	step = lb_exec_run(&run, qp, budget);
 	if (step == LB_AGAIN)
 		lb_thread_add(qp, slice);
 	lb_lock_put(&qp->sq_lock);
@@ -61,7 +61,7 @@ void lb_run_submit(struct lb_run *run, struct lb_qp *qp)
 	/* relaxed: an option */
 	if (lb_likely(atomic_load_explicit(&lb.mode, memory_order_relaxed) ==
 		      RPMA_LOOPBACK_INLINE))
-		lb_sq_run(run, qp, UINT64_MAX);
+		lb_exec_run(run, qp, UINT64_MAX);
 	else if (qp->sq_exec != qp->sq_tail)
 		lb_thread_add(qp, slice);
 }

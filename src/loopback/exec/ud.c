@@ -51,10 +51,10 @@ static int fill(struct lb_work *w, uint8_t grh[LB_GRH])
 	int err;
 
 	memcpy(src + 1, w->local, sizeof(w->local));
-	err = lb_to_spans(resp->sge, resp->nsge, length, IBV_ACCESS_LOCAL_WRITE,
-			  pd, dst);
+	err = lb_copy_spans(resp->sge, resp->nsge, length,
+			    IBV_ACCESS_LOCAL_WRITE, pd, dst);
 	if (!err)
-		lb_move(dst, 0, src, 0, length, true);
+		lb_copy_move(dst, 0, src, 0, length, true);
 	return err;
 }
 
@@ -88,7 +88,7 @@ static void deliver(struct lb_work *w)
 
 static void to_one(struct lb_work *w)
 {
-	const struct lb_device *dev = &lb_devices[w->wqe->route.device];
+	const struct lb_device *dev = &lb_device_all[w->wqe->route.device];
 
 	w->peer = lb_qp_at(w->wqe->rkey);
 	if (!w->peer)

@@ -51,10 +51,10 @@ static void wr_start(struct ibv_qp_ex *ex)
 	lb_lock_get(&qp->sq_lock);
 	h->wr_tail = qp->sq_tail;
 	h->wr_last = NULL;
-	h->wr_error = lb_fail("ibv_wr_complete");
+	h->wr_error = lb_fault_errno("ibv_wr_complete");
 	/* only ERR may come meanwhile, and its maker flushes */
 	if (!lb_qp_takes_sends(lb_qp_state(qp))) {
-		lb_misuse("send posted to a QP that is not connected");
+		lb_log_misuse("send posted to a QP that is not connected");
 		set_error(h, EINVAL);
 	}
 }
@@ -280,7 +280,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge,
 	wqe->nsge = (uint8_t)num_sge;
 	wqe->length = length > LB_MAX_MSG ? UINT32_MAX : (uint32_t)length;
 	if (lb_is_strict() && !(wqe->flags & IBV_SEND_FENCE))
-		lb_sq_remember(h->qp, h->wr_tail - 1);
+		lb_hash_remember(h->qp, h->wr_tail - 1);
 }
 
 static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr,

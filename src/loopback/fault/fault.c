@@ -23,7 +23,7 @@
 
 #define MAX_RULES 64
 
-_Atomic uint32_t lb_faults; /* number of rules */
+_Atomic uint32_t lb_fault_count; /* number of rules */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct lb_rule rules[MAX_RULES];
@@ -33,7 +33,7 @@ static _Atomic uint32_t knobs[LB_KNOBS];
 
 /* --- the list; lock held */
 
-static void set_knob(enum lb_knob knob, uint32_t value)
+static void set_knob(enum lb_fault_knob knob, uint32_t value)
 {
 	/* relaxed: an option */
 	atomic_store_explicit(&knobs[knob], value, memory_order_relaxed);
@@ -45,13 +45,13 @@ static void add_rules(const struct lb_rule *parsed, uint32_t n)
 
 	for (i = 0; i < n; i++) {
 		if (parsed[i].kind == LB_FAULT_KNOB)
-			set_knob((enum lb_knob)parsed[i].subject,
+			set_knob((enum lb_fault_knob)parsed[i].subject,
 				 parsed[i].value);
 		else
 			rules[nrules++] = parsed[i];
 	}
 	/* relaxed: rules apply to calls that come after them in some order */
-	atomic_store_explicit(&lb_faults, nrules, memory_order_relaxed);
+	atomic_store_explicit(&lb_fault_count, nrules, memory_order_relaxed);
 }
 
 LB_EXPORT int rpma_loopback_fault(const char *text)
@@ -64,9 +64,9 @@ LB_EXPORT int rpma_loopback_fault(const char *text)
 	one = copy ? strtok_r(copy, ";", &save) : NULL;
 	for (; one && !ret; one = strtok_r(NULL, ";", &save)) {
 		if (n == MAX_RULES)
-			ret = lb_rule_incomplete("too many rules");
+			ret = lb_fault_rule_incomplete("too many rules");
 		else
-			ret = lb_rule_parse(&parsed[n++], one);
+			ret = lb_fault_rule_parse(&parsed[n++], one);
 	}
 	free(copy);
 	if (ret)
@@ -75,7 +75,7 @@ LB_EXPORT int rpma_loopback_fault(const char *text)
 	if (nrules + n <= MAX_RULES)
 		add_rules(parsed, n);
 	else
-		ret = lb_rule_incomplete("too many rules");
+		ret = lb_fault_rule_incomplete("too many rules");
 	pthread_mutex_unlock(&lock);
 	return ret;
 }
@@ -88,9 +88,9 @@ LB_EXPORT void rpma_loopback_fault_clear(void)
 	nrules = 0;
 	total = 0;
 	for (i = 0; i < LB_KNOBS; i++)
-		set_knob((enum lb_knob)i, 0);
+		set_knob((enum lb_fault_knob)i, 0);
 	/* relaxed: as in add_rules() */
-	atomic_store_explicit(&lb_faults, 0, memory_order_relaxed);
+	atomic_store_explicit(&lb_fault_count, 0, memory_order_relaxed);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -104,7 +104,7 @@ LB_EXPORT uint64_t rpma_loopback_fault_count(void)
 	return n;
 }
 
-uint32_t lb_knob(enum lb_knob knob)
+uint32_t lb_fault_knob(enum lb_fault_knob knob)
 {
 	/* relaxed: an option */
 	return atomic_load_explicit(&knobs[knob], memory_order_relaxed);
@@ -141,7 +141,7 @@ static struct lb_rule *next_match(enum lb_fault_kind kind,
 
 /* --- the questions that the device asks */
 
-int lb_fail_slow(const char *verb)
+int lb_fault_ask_errno(const char *verb)
 {
 	struct lb_rule *r;
 	int err = 0;
@@ -162,7 +162,8 @@ enum lb_event_action lb_fault_event(const char *event, uint32_t *delay_us)
 	struct lb_rule *r;
 
 	/* relaxed: rules apply to calls that come after them in some order */
-	if (lb_likely(!atomic_load_explicit(&lb_faults, memory_order_relaxed)))
+	if (lb_likely(!atomic_load_explicit(&lb_fault_count,
+					    memory_order_relaxed)))
 		return LB_EVENT_PASS;
 	pthread_mutex_lock(&lock);
 	r = next_match(LB_FAULT_EVENT, lb_fault_events, event, rules);

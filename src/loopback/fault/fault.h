@@ -15,18 +15,19 @@
 #include "base/base.h"
 
 /*
- * lb_fail("rdma_connect"): the errno that a rule asks for this call
+ * lb_fault_errno("rdma_connect"): the errno that a rule asks for this call
  * of the verb, or 0. lb_fault_event("cm.established"): what to do with this
  * event. Both cost one load when there are no rules.
  */
-extern _Atomic uint32_t lb_faults;
-int lb_fail_slow(const char *verb);
-static inline int lb_fail(const char *verb)
+extern _Atomic uint32_t lb_fault_count;
+int lb_fault_ask_errno(const char *verb);
+static inline int lb_fault_errno(const char *verb)
 {
 	/* relaxed: rules apply to calls that come after them in some order */
-	if (lb_likely(!atomic_load_explicit(&lb_faults, memory_order_relaxed)))
+	if (lb_likely(!atomic_load_explicit(&lb_fault_count,
+					    memory_order_relaxed)))
 		return 0;
-	return lb_fail_slow(verb);
+	return lb_fault_ask_errno(verb);
 }
 
 enum lb_event_action {
@@ -54,7 +55,7 @@ struct lb_fault_of {
 void lb_fault_wr(const struct lb_fault_of *of, struct lb_wr_fault *fault);
 
 /* Ways to behave that real devices differ in; set by "knob:" rules. */
-enum lb_knob {
+enum lb_fault_knob {
 	LB_KNOB_QPN_REUSE,	/* a new QP gets the number freed last */
 	LB_KNOB_DESTROY_CLEANS, /* destroy_qp removes its CQEs */
 	LB_KNOB_ARM_PENDING,  /* arming a CQ that is not empty makes an event */
@@ -65,6 +66,6 @@ enum lb_knob {
 	LB_KNOB_RETRY_US,     /* a retry of a silent peer takes at most this */
 	LB_KNOBS,
 };
-uint32_t lb_knob(enum lb_knob knob);
+uint32_t lb_fault_knob(enum lb_fault_knob knob);
 
 #endif /* LB_FAULT_FAULT_H */

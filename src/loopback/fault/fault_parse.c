@@ -383,7 +383,7 @@ static int parse_pair(struct lb_rule *r, char *pair)
 	}
 }
 
-int lb_rule_incomplete(const char *what)
+int lb_fault_rule_incomplete(const char *what)
 {
 	fprintf(stderr, "loopback: fault rules: %s\n", what);
 	return -EINVAL;
@@ -392,16 +392,17 @@ int lb_rule_incomplete(const char *what)
 static int check_rule(const struct lb_rule *r)
 {
 	if (r->kind == LB_FAULT_WR && !r->value && !r->rnr && !r->delay_us)
-		return lb_rule_incomplete("wr wants status, rnr or delay_us");
+		return lb_fault_rule_incomplete(
+			"wr wants status, rnr or delay_us");
 	if (r->kind == LB_FAULT_CALL && r->subject == LB_FAULT_ANY)
-		return lb_rule_incomplete("call wants verb");
+		return lb_fault_rule_incomplete("call wants verb");
 	if (r->kind == LB_FAULT_EVENT &&
 	    (r->subject == LB_FAULT_ANY || !r->value))
-		return lb_rule_incomplete("event wants of and action");
+		return lb_fault_rule_incomplete("event wants of and action");
 	return 0;
 }
 
-int lb_rule_parse(struct lb_rule *r, char *text)
+int lb_fault_rule_parse(struct lb_rule *r, char *text)
 {
 	char *pairs = strchr(text, ':'), *save = NULL, *pair;
 	uint32_t kind;
@@ -421,7 +422,7 @@ int lb_rule_parse(struct lb_rule *r, char *text)
 		r->value = EIO;
 	pair = pairs ? strtok_r(pairs, ",", &save) : NULL;
 	if (!pair)
-		return lb_rule_incomplete("a rule is kind:key=value,...");
+		return lb_fault_rule_incomplete("a rule is kind:key=value,...");
 	for (; pair && !ret; pair = strtok_r(NULL, ",", &save))
 		ret = parse_pair(r, pair);
 	return ret ? ret : check_rule(r);

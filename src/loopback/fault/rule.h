@@ -40,8 +40,8 @@ extern const char *const lb_fault_calls[];
 extern const char *const lb_fault_events[];
 
 /* One rule from text, which is changed. 0, or -EINVAL with a message. */
-int lb_rule_parse(struct lb_rule *rule, char *text);
+int lb_fault_rule_parse(struct lb_rule *rule, char *text);
 /* -EINVAL with a message that something is missing. */
-int lb_rule_incomplete(const char *what);
+int lb_fault_rule_incomplete(const char *what);
 
 #endif /* LB_FAULT_RULE_H */

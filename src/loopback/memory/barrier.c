@@ -26,7 +26,7 @@
 
 #define SPINS 1000 /* looks at a word before the processor is given away */
 
-_Thread_local struct lb_executor lb_executor;
+_Thread_local struct lb_executor lb_barrier_executor;
 bool lb_barrier_is_heavy;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list */
@@ -69,9 +69,9 @@ void lb_barrier_fork(enum lb_fork_step step)
 	if (step == LB_FORK_CHILD) {
 		/* the other threads are the parent's, and so is their memory */
 		lb_list_init(&executors);
-		lb_list_init(&lb_executor.node);
-		if (lb_executor.is_listed)
-			lb_list_push(&executors, &lb_executor.node);
+		lb_list_init(&lb_barrier_executor.node);
+		if (lb_barrier_executor.is_listed)
+			lb_list_push(&executors, &lb_barrier_executor.node);
 	}
 	pthread_mutex_unlock(&lock);
 }

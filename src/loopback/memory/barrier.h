@@ -22,7 +22,7 @@ struct lb_executor {
 	bool is_listed;
 	struct lb_list node;
 };
-extern _Thread_local struct lb_executor lb_executor;
+extern _Thread_local struct lb_executor lb_barrier_executor;
 /* Without membarrier() the fence is the executor's, too. */
 extern bool lb_barrier_is_heavy;
 void lb_barrier_start(void);
@@ -47,7 +47,7 @@ static inline void lb_barrier_fence(void)
 /* From here to lb_barrier_leave() this thread may look keys up. */
 static inline struct lb_executor *lb_barrier_enter(void)
 {
-	struct lb_executor *self = &lb_executor;
+	struct lb_executor *self = &lb_barrier_executor;
 	uint32_t word;
 
 	if (!lb_likely(self->is_listed))

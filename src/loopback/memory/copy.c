@@ -59,8 +59,9 @@ static void copy(uint8_t *dst, const uint8_t *src, uint64_t len, bool last)
 
 /* --- messages */
 
-int lb_to_spans(const struct ibv_sge *sge, uint32_t nsge, uint64_t length,
-		uint32_t access, const struct ibv_pd *pd, struct lb_span *span)
+int lb_copy_spans(const struct ibv_sge *sge, uint32_t nsge, uint64_t length,
+		  uint32_t access, const struct ibv_pd *pd,
+		  struct lb_span *span)
 {
 	uint32_t i;
 	int err;
@@ -81,8 +82,8 @@ int lb_to_spans(const struct ibv_sge *sge, uint32_t nsge, uint64_t length,
 	return length ? ENOSPC : 0;
 }
 
-void lb_move(const struct lb_span *dst, uint64_t to, const struct lb_span *src,
-	     uint64_t at, uint64_t n, bool last)
+void lb_copy_move(const struct lb_span *dst, uint64_t to,
+		  const struct lb_span *src, uint64_t at, uint64_t n, bool last)
 {
 	while (to && to >= dst->len)
 		to -= dst++->len;
@@ -114,13 +115,13 @@ static void move_end(const struct lb_span *dst, const struct lb_span *src,
 	const struct lb_span tail[2] = {{(uint8_t *)&word, sizeof(word)}};
 
 	n -= sizeof(word);
-	lb_move(dst, from, src, from, n, false);
-	lb_move(tail, 0, src, from + n, sizeof(word), false);
-	lb_move(dst, from + n, tail, 0, sizeof(word), true);
+	lb_copy_move(dst, from, src, from, n, false);
+	lb_copy_move(tail, 0, src, from + n, sizeof(word), false);
+	lb_copy_move(dst, from + n, tail, 0, sizeof(word), true);
 }
 
 /* The last word goes in one piece. */
-uint64_t lb_move_slice(const struct lb_span *dst, const struct lb_span *src,
+uint64_t lb_copy_slice(const struct lb_span *dst, const struct lb_span *src,
 		       uint64_t total, uint64_t done, uint64_t budget)
 {
 	uint64_t left = total - done, n = left;
@@ -135,6 +136,6 @@ uint64_t lb_move_slice(const struct lb_span *dst, const struct lb_span *src,
 	if (n == left && n >= LAST_WORD && src[0].len < total)
 		move_end(dst, src, done, n);
 	else
-		lb_move(dst, done, src, done, n, n == left);
+		lb_copy_move(dst, done, src, done, n, n == left);
 	return n;
 }

@@ -23,19 +23,21 @@ struct lb_span {
  * The first length bytes of a scatter/gather list as memory of this process.
  * ENOSPC if it is shorter than that, another errno if a key does not allow it.
  */
-int lb_to_spans(const struct ibv_sge *sge, uint32_t nsge, uint64_t length,
-		uint32_t access, const struct ibv_pd *pd, struct lb_span *span);
+int lb_copy_spans(const struct ibv_sge *sge, uint32_t nsge, uint64_t length,
+		  uint32_t access, const struct ibv_pd *pd,
+		  struct lb_span *span);
 /*
  * Move n bytes from offset at of src to offset to of dst; last: they are the
  * end of a message.
  */
-void lb_move(const struct lb_span *dst, uint64_t to, const struct lb_span *src,
-	     uint64_t at, uint64_t n, bool last);
+void lb_copy_move(const struct lb_span *dst, uint64_t to,
+		  const struct lb_span *src, uint64_t at, uint64_t n,
+		  bool last);
 /*
  * Of a message of total bytes, whose first done have been moved, move up to
  * budget more: how many.
  */
-uint64_t lb_move_slice(const struct lb_span *dst, const struct lb_span *src,
+uint64_t lb_copy_slice(const struct lb_span *dst, const struct lb_span *src,
 		       uint64_t total, uint64_t done, uint64_t budget);
 
 #endif /* LB_MEMORY_COPY_H */

@@ -56,7 +56,7 @@
 /* free rows are used again when there are more than these, the oldest first */
 #define FREE_ROWS 1024u
 
-struct lb_mr_row *lb_rows;
+struct lb_mr_row *lb_mr_rows;
 
 /* under lb.big */
 static uint32_t fresh_row = 1;	    /* the next that was never used */
@@ -67,13 +67,13 @@ static bool can_populate;
 void lb_mr_start(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t size = LB_ROWS * sizeof(*lb_rows);
+	size_t size = LB_ROWS * sizeof(*lb_mr_rows);
 	void *probe;
 
 	/* not calloc: most rows are never touched, and need no memory then */
-	lb_rows = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (lb_rows == MAP_FAILED) {
+	lb_mr_rows = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (lb_mr_rows == MAP_FAILED) {
 		lb_log(0, "no memory for the table of memory regions");
 		abort();
 	}
@@ -169,7 +169,7 @@ static int populate(const void *addr, size_t length, int access)
 	return errno == ENOMEM || errno == EINVAL ? EFAULT : errno;
 }
 
-int lb_reg_mr_check(const void *addr, size_t length, int access)
+int lb_mr_check(const void *addr, size_t length, int access)
 {
 	if ((uintptr_t)addr + length < (uintptr_t)addr)
 		return EINVAL;
@@ -189,14 +189,14 @@ struct lb_mr_row *lb_mr_row_new(void)
 	uint32_t nfree = free_tail - free_head;
 
 	if (fresh_row < LB_ROWS && nfree <= FREE_ROWS)
-		return &lb_rows[fresh_row++];
-	return nfree ? &lb_rows[free_rows[free_head++ % LB_ROWS]] : NULL;
+		return &lb_mr_rows[fresh_row++];
+	return nfree ? &lb_mr_rows[free_rows[free_head++ % LB_ROWS]] : NULL;
 }
 
 void lb_mr_row_free(struct lb_mr_row *row)
 {
 	row->pd = NULL;
-	free_rows[free_tail++ % LB_ROWS] = (uint16_t)(row - lb_rows);
+	free_rows[free_tail++ % LB_ROWS] = (uint16_t)(row - lb_mr_rows);
 }
 
 /* An even key, never 0, and not the one before. */
@@ -205,11 +205,11 @@ uint32_t lb_mr_row_key(struct lb_mr_row *row)
 	uint32_t tag;
 
 	do {
-		lb_draw(&tag, sizeof(tag));
+		lb_random_draw(&tag, sizeof(tag));
 		tag &= TAG_MASK;
 	} while (tag == row->tag);
 	row->tag = tag;
-	return (uint32_t)(row - lb_rows) << ROW_SHIFT | tag;
+	return (uint32_t)(row - lb_mr_rows) << ROW_SHIFT | tag;
 }
 
 static void row_publish(struct lb_mr_row *row)
@@ -225,14 +225,14 @@ static void row_publish(struct lb_mr_row *row)
 static int mr_attach(struct lb_mr *mr, struct ibv_pd *ibv_pd, void *addr,
 		     size_t length, uint64_t iova, int access)
 {
-	struct lb_obj *pd = lb_obj_find(ibv_pd, LB_PD);
+	struct lb_obj *pd = lb_object_find(ibv_pd, LB_PD);
 	struct lb_mr_row *row = pd ? lb_mr_row_new() : NULL;
 	int err = !pd ? EINVAL : !row ? ENOMEM : 0;
 
 	mr->ibv.context = ibv_pd->context;
 	if (!err)
-		err = lb_obj_add(&mr->obj, &mr->ibv, LB_MR, pd->dev,
-				 &mr->ibv.handle);
+		err = lb_object_add(&mr->obj, &mr->ibv, LB_MR, pd->dev,
+				    &mr->ibv.handle);
 	if (err) {
 		if (row)
 			lb_mr_row_free(row);
@@ -259,12 +259,12 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 			     uint64_t iova, int access)
 {
 	struct lb_mr *mr = NULL;
-	int err = lb_fail("ibv_reg_mr");
+	int err = lb_fault_errno("ibv_reg_mr");
 
 	if (access & IBV_ACCESS_ZERO_BASED)
 		iova = 0;
 	if (!err)
-		err = lb_reg_mr_check(addr, length, access);
+		err = lb_mr_check(addr, length, access);
 	if (!err && !(mr = calloc(1, sizeof(*mr))))
 		err = ENOMEM;
 	if (!err) {
@@ -322,14 +322,15 @@ LB_EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 	int err;
 
 	lb_hook(RPMA_LOOPBACK_DESTROY, ibv);
-	err = lb_obj_retire("ibv_dereg_mr", ibv, LB_MR, &obj);
+	err = lb_object_retire("ibv_dereg_mr", ibv, LB_MR, &obj);
 	if (err)
 		return err;
 	if (!row_close(mr->row)) {
-		lb_obj_put_back(obj);
+		lb_object_put_back(obj);
 		pthread_mutex_unlock(&lb.big);
-		lb_misuse("ibv_dereg_mr(%p): memory windows are bound to it",
-			  (void *)ibv);
+		lb_log_misuse(
+			"ibv_dereg_mr(%p): memory windows are bound to it",
+			(void *)ibv);
 		return lb_error(EBUSY);
 	}
 	lb_barrier_wait(); /* whoever saw the keys may still use them */

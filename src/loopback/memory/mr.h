@@ -56,7 +56,7 @@ struct lb_mw {
 	uint64_t qp_order;	  /* of the only QP that may use it; 0: any */
 };
 
-extern struct lb_mr_row *lb_rows; /* LB_ROWS */
+extern struct lb_mr_row *lb_mr_rows; /* LB_ROWS */
 
 /* Keys to memory; between lb_barrier_enter() and _leave(). 0 or an errno. */
 int lb_mr_local(uint32_t lkey, uint64_t addr, uint64_t len, uint32_t access,
@@ -66,7 +66,7 @@ struct lb_mr_user {
 	const struct ibv_pd *pd;
 	uint64_t order; /* of its creation */
 };
-/* The length of all that a key opens, wherever that is; *mem is not set then. */
+/* The length of all that a key opens, wherever it is; *mem is not set then. */
 #define LB_MR_ALL UINT64_MAX
 /*
  * Access by a peer of user. *window is the row of a window, whose lock is held
@@ -82,14 +82,14 @@ static inline void lb_mr_done(struct lb_mr_row **window)
 	lb_lock_put(&(*window)->lock);
 	*window = NULL;
 }
-int lb_reg_mr_check(const void *addr, size_t length, int access);
+int lb_mr_check(const void *addr, size_t length, int access);
 /* Rows, under lb.big: a free one, or NULL; and the keys of its next use. */
 struct lb_mr_row *lb_mr_row_new(void);
 void lb_mr_row_free(struct lb_mr_row *row);
 uint32_t lb_mr_row_key(struct lb_mr_row *row);
 static inline struct lb_mr_row *lb_mr_row_of(uint32_t key)
 {
-	return &lb_rows[key >> 16];
+	return &lb_mr_rows[key >> 16];
 }
 void lb_mr_start(void);
 

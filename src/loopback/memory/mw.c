@@ -191,13 +191,13 @@ bool lb_mw_invalidate(uint32_t rkey, const struct ibv_pd *pd)
 /* lb.big held. */
 static int attach(struct lb_mw *mw, struct ibv_pd *ibv_pd)
 {
-	struct lb_obj *pd = lb_obj_find(ibv_pd, LB_PD);
+	struct lb_obj *pd = lb_object_find(ibv_pd, LB_PD);
 	struct lb_mr_row *row = pd ? lb_mr_row_new() : NULL;
 	int err = !pd ? EINVAL : !row ? ENOMEM : 0;
 
 	if (!err)
-		err = lb_obj_add(&mw->obj, &mw->ibv, LB_MW, pd->dev,
-				 &mw->ibv.handle);
+		err = lb_object_add(&mw->obj, &mw->ibv, LB_MW, pd->dev,
+				    &mw->ibv.handle);
 	if (err) {
 		if (row)
 			lb_mr_row_free(row);
@@ -214,10 +214,10 @@ static int attach(struct lb_mw *mw, struct ibv_pd *ibv_pd)
 	return 0;
 }
 
-struct ibv_mw *lb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+struct ibv_mw *lb_mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	struct lb_mw *mw = NULL;
-	int err = lb_fail("ibv_alloc_mw");
+	int err = lb_fault_errno("ibv_alloc_mw");
 
 	if (!err && type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
 		err = EINVAL;
@@ -239,7 +239,7 @@ struct ibv_mw *lb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	return NULL;
 }
 
-int lb_dealloc_mw(struct ibv_mw *ibv)
+int lb_mw_dealloc(struct ibv_mw *ibv)
 {
 	struct lb_mw *mw = (struct lb_mw *)ibv;
 	struct lb_mr_row *row, *region;
@@ -247,7 +247,7 @@ int lb_dealloc_mw(struct ibv_mw *ibv)
 	int err;
 
 	lb_hook(RPMA_LOOPBACK_DESTROY, ibv);
-	err = lb_obj_retire("ibv_dealloc_mw", ibv, LB_MW, &obj);
+	err = lb_object_retire("ibv_dealloc_mw", ibv, LB_MW, &obj);
 	if (err)
 		return err;
 	row = mw->row;

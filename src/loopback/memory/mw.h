@@ -15,8 +15,8 @@
 
 #include "memory/mr.h"
 
-struct ibv_mw *lb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
-int lb_dealloc_mw(struct ibv_mw *mw);
+struct ibv_mw *lb_mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type);
+int lb_mw_dealloc(struct ibv_mw *mw);
 /* What a bind work request asks for. */
 struct lb_mw_bind {
 	uint32_t rkey; /* the new one */

@@ -26,7 +26,7 @@ static struct lb_pd *pd_new(struct ibv_context *context, struct ibv_pd *parent,
 {
 	struct lb_pd *pd = NULL;
 	struct lb_obj *ctx, *up = NULL;
-	int err = lb_fail(verb);
+	int err = lb_fault_errno(verb);
 
 	if (!err)
 		pd = calloc(1, sizeof(*pd));
@@ -35,14 +35,14 @@ static struct lb_pd *pd_new(struct ibv_context *context, struct ibv_pd *parent,
 		return NULL;
 	}
 	pthread_mutex_lock(&lb.big);
-	ctx = lb_obj_find(context, LB_CONTEXT);
+	ctx = lb_object_find(context, LB_CONTEXT);
 	if (parent)
-		up = lb_obj_find(parent, LB_PD);
+		up = lb_object_find(parent, LB_PD);
 	err = ctx && (up || !parent) ? 0 : EINVAL;
 	pd->ibv.context = context;
 	if (!err)
-		err = lb_obj_add(&pd->obj, &pd->ibv, LB_PD, ctx->dev,
-				 &pd->ibv.handle);
+		err = lb_object_add(&pd->obj, &pd->ibv, LB_PD, ctx->dev,
+				    &pd->ibv.handle);
 	if (!err) {
 		ctx->refs++;
 		pd->parent = (struct lb_pd *)parent;
@@ -71,10 +71,10 @@ LB_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
 	int err;
 
 	lb_hook(RPMA_LOOPBACK_DESTROY, ibv);
-	err = lb_obj_retire("ibv_dealloc_pd", ibv, LB_PD, &obj);
+	err = lb_object_retire("ibv_dealloc_pd", ibv, LB_PD, &obj);
 	if (err)
 		return err;
-	lb_context_of(ibv->context)->obj.refs--;
+	lb_device_context_of(ibv->context)->obj.refs--;
 	if (pd->parent)
 		pd->parent->obj.refs--;
 	pthread_mutex_unlock(&lb.big);
@@ -83,8 +83,8 @@ LB_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
 	return 0;
 }
 
-struct ibv_pd *lb_alloc_parent_domain(struct ibv_context *context,
-				      struct ibv_parent_domain_init_attr *attr)
+struct ibv_pd *lb_pd_alloc_parent(struct ibv_context *context,
+				  struct ibv_parent_domain_init_attr *attr)
 {
 	struct lb_pd *pd;
 

@@ -20,7 +20,7 @@ struct lb_pd {
 
 /* The domain that keys are compared by: pd, or the one it is a child of. */
 struct ibv_pd *lb_pd_root(struct ibv_pd *pd);
-struct ibv_pd *lb_alloc_parent_domain(struct ibv_context *context,
-				      struct ibv_parent_domain_init_attr *attr);
+struct ibv_pd *lb_pd_alloc_parent(struct ibv_context *context,
+				  struct ibv_parent_domain_init_attr *attr);
 
 #endif /* LB_MEMORY_PD_H */

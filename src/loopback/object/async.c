@@ -137,10 +137,10 @@ void lb_async_fini(struct lb_context *ctx)
 LB_EXPORT int ibv_get_async_event(struct ibv_context *context,
 				  struct ibv_async_event *event)
 {
-	struct lb_context *ctx = lb_context_of(context);
-	int err = lb_fail("ibv_get_async_event");
+	struct lb_context *ctx = lb_device_context_of(context);
+	int err = lb_fault_errno("ibv_get_async_event");
 
-	if (err || !lb_obj_check(context, LB_CONTEXT)) {
+	if (err || !lb_object_check(context, LB_CONTEXT)) {
 		errno = err ? err : EINVAL;
 		return -1;
 	}

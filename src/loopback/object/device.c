@@ -18,15 +18,15 @@
 
 #define GUID_BASE 0x024c420000000001u
 
-int lb_ndevices;
-struct lb_device lb_devices[LB_MAX_DEVICES];
+int lb_device_count;
+struct lb_device lb_device_all[LB_MAX_DEVICES];
 
 void lb_device_start(void)
 {
 	int n;
 
-	for (n = 0; n < lb_ndevices; n++) {
-		struct lb_device *dev = &lb_devices[n];
+	for (n = 0; n < lb_device_count; n++) {
+		struct lb_device *dev = &lb_device_all[n];
 
 		dev->index = n;
 		lb_list_init(&dev->contexts);
@@ -47,15 +47,15 @@ struct lb_device *lb_device_at(int index)
 {
 	struct lb_device *dev;
 
-	if (index < 0 || index >= lb_ndevices)
+	if (index < 0 || index >= lb_device_count)
 		return NULL;
-	dev = &lb_devices[index];
+	dev = &lb_device_all[index];
 	/* acquire: pairs with the release of rpma_loopback_remove_device() */
 	return atomic_load_explicit(&dev->removed, memory_order_acquire) ? NULL
 									 : dev;
 }
 
-struct lb_context *lb_context_of(struct ibv_context *context)
+struct lb_context *lb_device_context_of(struct ibv_context *context)
 {
 	return (struct lb_context *)((char *)context -
 				     offsetof(struct lb_context, vctx.context));

@@ -23,7 +23,7 @@ struct lb_device {
 	struct ibv_device ibv; /* first: the handle */
 	int index;
 	_Atomic int removed;
-	/* immutable after lb_start() */
+	/* immutable after lb_config_start() */
 	int ngids;
 	union ibv_gid gids[LB_MAX_GIDS];
 	uint64_t guid; /* network byte order */
@@ -52,16 +52,16 @@ struct lb_context {
 	struct verbs_context vctx;
 };
 
-extern int lb_ndevices;
-extern struct lb_device lb_devices[LB_MAX_DEVICES];
-struct lb_context *lb_context_of(struct ibv_context *context);
+extern int lb_device_count;
+extern struct lb_device lb_device_all[LB_MAX_DEVICES];
+struct lb_context *lb_device_context_of(struct ibv_context *context);
 struct lb_device *lb_device_of(struct ibv_context *context);
 /* NULL: there is none, or it was removed. */
 struct lb_device *lb_device_at(int index);
 void lb_device_start(void);
 
 /* gid.c */
-struct lb_device *lb_device_by_gid(const union ibv_gid *gid);
+struct lb_device *lb_gid_device(const union ibv_gid *gid);
 /*
  * The device that owns an address: 127.a.b.c is device b modulo the number
  * of devices (so 127.0.0.1 is loop0, 127.0.1.1 is loop1 if there is one),
@@ -69,10 +69,10 @@ struct lb_device *lb_device_by_gid(const union ibv_gid *gid);
  * the device was removed. IPv4-mapped IPv6 counts as IPv4, the wildcard as
  * nobody's.
  */
-struct lb_device *lb_device_by_addr(const struct sockaddr *addr);
+struct lb_device *lb_gid_device_of_addr(const struct sockaddr *addr);
 /* The GID index under which the device has addr; 0 if it is only routed. */
-int lb_device_gid_index(const struct lb_device *dev,
-			const struct sockaddr *addr);
+int lb_gid_index_of_addr(const struct lb_device *dev,
+			 const struct sockaddr *addr);
 void lb_gid_start(void);
 
 #endif /* LB_OBJECT_DEVICE_H */

@@ -82,28 +82,28 @@ static bool machine_has(const union ibv_gid *gid, struct lb_device *collect)
 	return found;
 }
 
-struct lb_device *lb_device_by_gid(const union ibv_gid *gid)
+struct lb_device *lb_gid_device(const union ibv_gid *gid)
 {
 	static const union ibv_gid none;
 
-	if (lb_ndevices == 0 || gid_equal(gid, &none))
+	if (lb_device_count == 0 || gid_equal(gid, &none))
 		return NULL;
 	if (gid_is_loopback4(gid))
-		return lb_device_at(gid->raw[14] % lb_ndevices);
-	if (gid_index(&lb_devices[0], gid) >= 0 || machine_has(gid, NULL))
+		return lb_device_at(gid->raw[14] % lb_device_count);
+	if (gid_index(&lb_device_all[0], gid) >= 0 || machine_has(gid, NULL))
 		return lb_device_at(0);
 	return NULL;
 }
 
-struct lb_device *lb_device_by_addr(const struct sockaddr *addr)
+struct lb_device *lb_gid_device_of_addr(const struct sockaddr *addr)
 {
 	union ibv_gid gid;
 
-	return gid_from(addr, &gid) ? lb_device_by_gid(&gid) : NULL;
+	return gid_from(addr, &gid) ? lb_gid_device(&gid) : NULL;
 }
 
-int lb_device_gid_index(const struct lb_device *dev,
-			const struct sockaddr *addr)
+int lb_gid_index_of_addr(const struct lb_device *dev,
+			 const struct sockaddr *addr)
 {
 	union ibv_gid gid;
 	int index = gid_from(addr, &gid) ? gid_index(dev, &gid) : -1;
@@ -127,6 +127,6 @@ void lb_gid_start(void)
 {
 	int n;
 
-	for (n = 0; n < lb_ndevices; n++)
-		fill(&lb_devices[n]);
+	for (n = 0; n < lb_device_count; n++)
+		fill(&lb_device_all[n]);
 }

@@ -71,8 +71,8 @@ static uint32_t parent_of(uint32_t i)
 
 static struct lb_obj **bucket_of(const void *handle)
 {
-	uint32_t i =
-		(uint32_t)lb_mix((uintptr_t)handle) & (lb_pow2(nbuckets) - 1);
+	uint32_t i = (uint32_t)lb_random_mix((uintptr_t)handle) &
+		     (lb_pow2(nbuckets) - 1);
 
 	return bucket_at(i < nbuckets ? i : parent_of(i));
 }
@@ -156,8 +156,8 @@ static struct ibv_context *context_in(const struct lb_obj *obj)
 	return context;
 }
 
-int lb_obj_add(struct lb_obj *obj, void *handle, enum lb_type type,
-	       struct lb_device *dev, uint32_t *word)
+int lb_object_add(struct lb_obj *obj, void *handle, enum lb_type type,
+		  struct lb_device *dev, uint32_t *word)
 {
 	static uint32_t last;
 
@@ -177,7 +177,7 @@ int lb_obj_add(struct lb_obj *obj, void *handle, enum lb_type type,
 	return 0;
 }
 
-struct lb_obj *lb_obj_find(const void *handle, enum lb_type type)
+struct lb_obj *lb_object_find(const void *handle, enum lb_type type)
 {
 	struct lb_obj *obj = *bucket_of(handle);
 
@@ -189,7 +189,7 @@ struct lb_obj *lb_obj_find(const void *handle, enum lb_type type)
 	return obj;
 }
 
-void lb_obj_del(struct lb_obj *obj)
+void lb_object_del(struct lb_obj *obj)
 {
 	struct lb_obj **at = bucket_of(obj->handle);
 
@@ -204,43 +204,43 @@ void lb_obj_del(struct lb_obj *obj)
 	obj->type = LB_NONE;
 }
 
-void lb_obj_put_back(struct lb_obj *obj)
+void lb_object_put_back(struct lb_obj *obj)
 {
 	obj->type = obj->was;
 	obj->dev->counts[obj->type - LB_CONTEXT]++;
 	insert(obj);
 }
 
-struct lb_obj *lb_obj_check(const void *handle, enum lb_type type)
+struct lb_obj *lb_object_check(const void *handle, enum lb_type type)
 {
 	struct lb_obj *obj;
 
 	pthread_mutex_lock(&lb.big);
-	obj = lb_obj_find(handle, type);
+	obj = lb_object_find(handle, type);
 	pthread_mutex_unlock(&lb.big);
 	if (!obj)
 		errno = ENOENT;
 	return obj;
 }
 
-int lb_obj_retire(const char *verb, const void *handle, enum lb_type type,
-		  struct lb_obj **obj)
+int lb_object_retire(const char *verb, const void *handle, enum lb_type type,
+		     struct lb_obj **obj)
 {
 	struct lb_obj *found;
-	int ret = lb_fail(verb);
+	int ret = lb_fault_errno(verb);
 
 	if (ret)
 		return lb_error(ret);
 	pthread_mutex_lock(&lb.big);
-	found = lb_obj_find(handle, type);
+	found = lb_object_find(handle, type);
 	if (found && !found->refs) {
-		lb_obj_del(found);
+		lb_object_del(found);
 		*obj = found;
 		return 0;
 	}
 	ret = found ? EBUSY : ENOENT;
 	pthread_mutex_unlock(&lb.big);
-	lb_misuse("%s(%p): %s", verb, handle,
-		  found ? "others refer to it" : "no such object");
+	lb_log_misuse("%s(%p): %s", verb, handle,
+		      found ? "others refer to it" : "no such object");
 	return lb_error(ret);
 }

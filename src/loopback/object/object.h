@@ -41,29 +41,29 @@ struct lb_obj {
 	uint32_t *word;	 /* the number, NULL if it has none */
 	uint32_t number; /* what it must be */
 	enum lb_type type;
-	enum lb_type was; /* before lb_obj_del() */
+	enum lb_type was; /* before lb_object_del() */
 	int refs;
 	struct lb_device *dev;
 };
 
-/* All but lb_obj_check() and lb_obj_retire() under lb.big. */
+/* All but lb_object_check() and lb_object_retire() under lb.big. */
 
 /*
  * 0, and *word (may be NULL) is a number of the type's own, or ENOMEM when
  * the device's table is full.
  */
-int lb_obj_add(struct lb_obj *obj, void *handle, enum lb_type type,
-	       struct lb_device *dev, uint32_t *word);
-struct lb_obj *lb_obj_find(const void *handle, enum lb_type type);
-void lb_obj_del(struct lb_obj *obj);
-void lb_obj_put_back(struct lb_obj *obj); /* undoes it */
+int lb_object_add(struct lb_obj *obj, void *handle, enum lb_type type,
+		  struct lb_device *dev, uint32_t *word);
+struct lb_obj *lb_object_find(const void *handle, enum lb_type type);
+void lb_object_del(struct lb_obj *obj);
+void lb_object_put_back(struct lb_obj *obj); /* undoes it */
 /* The object if handle is a live one, else NULL with errno ENOENT. */
-struct lb_obj *lb_obj_check(const void *handle, enum lb_type type);
+struct lb_obj *lb_object_check(const void *handle, enum lb_type type);
 /*
  * Destroy's first half: faults, the handle, references. 0 with lb.big held
  * and *obj unregistered, or an errno, which is set.
  */
-int lb_obj_retire(const char *verb, const void *handle, enum lb_type type,
-		  struct lb_obj **obj);
+int lb_object_retire(const char *verb, const void *handle, enum lb_type type,
+		     struct lb_obj **obj);
 
 #endif /* LB_OBJECT_OBJECT_H */

@@ -75,9 +75,9 @@ static void fill_device(const struct lb_device *dev, struct ibv_device_attr *a)
 LB_EXPORT int ibv_query_device(struct ibv_context *context,
 			       struct ibv_device_attr *attr)
 {
-	int err = lb_fail("ibv_query_device");
+	int err = lb_fault_errno("ibv_query_device");
 
-	if (!err && !lb_obj_check(context, LB_CONTEXT))
+	if (!err && !lb_object_check(context, LB_CONTEXT))
 		err = EINVAL;
 	if (err)
 		return lb_error(err);
@@ -117,11 +117,11 @@ int lb_query_rt_values(struct ibv_context *context,
 {
 	bool wanted = values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK;
 
-	if (!lb_obj_check(context, LB_CONTEXT))
+	if (!lb_object_check(context, LB_CONTEXT))
 		return lb_error(EINVAL);
 	values->comp_mask = wanted ? IBV_VALUES_MASK_RAW_CLOCK : 0;
 	values->raw_clock.tv_sec = 0;
-	values->raw_clock.tv_nsec = wanted ? (long)lb_now() : 0;
+	values->raw_clock.tv_nsec = wanted ? (long)lb_clock_now() : 0;
 	return 0;
 }
 
@@ -129,9 +129,10 @@ int lb_query_port(struct ibv_context *context, uint8_t port_num,
 		  struct ibv_port_attr *attr, size_t attr_size)
 {
 	struct ibv_port_attr full;
-	int err = lb_fail("ibv_query_port");
+	int err = lb_fault_errno("ibv_query_port");
 
-	if (!err && (port_num != PORTS || !lb_obj_check(context, LB_CONTEXT)))
+	if (!err &&
+	    (port_num != PORTS || !lb_object_check(context, LB_CONTEXT)))
 		err = EINVAL;
 	if (err)
 		return lb_error(err);
@@ -169,7 +170,7 @@ LB_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port_num,
 static const union ibv_gid *gid_at(struct ibv_context *context,
 				   uint32_t port_num, uint32_t index)
 {
-	if (!lb_obj_check(context, LB_CONTEXT))
+	if (!lb_object_check(context, LB_CONTEXT))
 		return NULL;
 	if (port_num != PORTS || index >= LB_MAX_GIDS) {
 		errno = EINVAL;
@@ -226,7 +227,7 @@ LB_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context,
 
 	if (flags || entry_size < sizeof(*entries))
 		return -EINVAL;
-	if (!lb_obj_check(context, LB_CONTEXT))
+	if (!lb_object_check(context, LB_CONTEXT))
 		return -EINVAL;
 	dev = lb_device_of(context);
 	if ((size_t)dev->ngids > max_entries)
@@ -256,7 +257,7 @@ LB_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num,
 LB_EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num,
 			     int index, __be16 *pkey)
 {
-	if (!lb_obj_check(context, LB_CONTEXT))
+	if (!lb_object_check(context, LB_CONTEXT))
 		return -1;
 	if (port_num != PORTS || index < 0 || index >= LB_MAX_PKEYS) {
 		errno = EINVAL;

@@ -133,7 +133,7 @@ int lb_ah_check(const struct ibv_ah_attr *attr, const struct lb_device *dev)
 
 	if (err)
 		return err;
-	return lb_device_by_gid(&attr->grh.dgid) ? 0 : EHOSTUNREACH;
+	return lb_gid_device(&attr->grh.dgid) ? 0 : EHOSTUNREACH;
 }
 
 /* Also to a multicast group, unlike a connection. 0 or an errno. */
@@ -150,7 +150,7 @@ static int set_route(struct lb_route *route, const struct ibv_ah_attr *attr,
 	route->is_multicast = lb_mcast_is(&attr->grh.dgid);
 	if (route->is_multicast)
 		return 0;
-	to = lb_device_by_gid(&attr->grh.dgid);
+	to = lb_gid_device(&attr->grh.dgid);
 	if (!to)
 		return EHOSTUNREACH;
 	route->device = (uint8_t)to->index;
@@ -160,12 +160,12 @@ static int set_route(struct lb_route *route, const struct ibv_ah_attr *attr,
 static int attach(struct lb_ah *ah, struct ibv_pd *ibv_pd,
 		  const struct ibv_ah_attr *attr)
 {
-	struct lb_obj *pd = lb_obj_find(ibv_pd, LB_PD);
+	struct lb_obj *pd = lb_object_find(ibv_pd, LB_PD);
 	int err = pd ? set_route(&ah->route, attr, pd->dev) : EINVAL;
 
 	if (!err)
-		err = lb_obj_add(&ah->obj, &ah->ibv, LB_AH, pd->dev,
-				 &ah->ibv.handle);
+		err = lb_object_add(&ah->obj, &ah->ibv, LB_AH, pd->dev,
+				    &ah->ibv.handle);
 	if (err)
 		return err;
 	pd->refs++;
@@ -177,7 +177,7 @@ LB_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
 				       struct ibv_ah_attr *attr)
 {
 	struct lb_ah *ah = NULL;
-	int err = lb_fail("ibv_create_ah");
+	int err = lb_fault_errno("ibv_create_ah");
 
 	if (!err && !(ah = calloc(1, sizeof(*ah))))
 		err = ENOMEM;
@@ -203,7 +203,7 @@ LB_EXPORT int ibv_destroy_ah(struct ibv_ah *ibv)
 	int err;
 
 	lb_hook(RPMA_LOOPBACK_DESTROY, ibv);
-	err = lb_obj_retire("ibv_destroy_ah", ibv, LB_AH, &obj);
+	err = lb_object_retire("ibv_destroy_ah", ibv, LB_AH, &obj);
 	if (err)
 		return err;
 	((struct lb_pd *)ibv->pd)->obj.refs--;
@@ -220,7 +220,7 @@ LB_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
 {
 	union ibv_gid own;
 
-	if (!lb_obj_check(context, LB_CONTEXT) ||
+	if (!lb_object_check(context, LB_CONTEXT) ||
 	    !(wc->wc_flags & IBV_WC_GRH)) {
 		errno = EINVAL;
 		return -1;
@@ -255,8 +255,9 @@ int lb_ah_set(struct lb_wqe *wqe, const struct lb_qp *qp, struct ibv_ah *ibv,
 	const struct lb_ah *ah = (const struct lb_ah *)ibv;
 
 	if (!ah || ah->magic != LB_AH || ah->pd != qp->pd) {
-		lb_misuse("datagram by an address handle that is none, or of "
-			  "another protection domain than its QP");
+		lb_log_misuse(
+			"datagram by an address handle that is none, or of "
+			"another protection domain than its QP");
 		return EINVAL;
 	}
 	wqe->rkey = qpn;

@@ -35,7 +35,7 @@ static void flush_one(struct lb_run *run, struct lb_qp *qp, struct lb_cq *cq,
 	lb_cq_push(&run->due, cq, &wc, freed, pos, false);
 }
 
-void lb_sq_flush(struct lb_run *run, struct lb_qp *qp)
+void lb_flush_sends(struct lb_run *run, struct lb_qp *qp)
 {
 	for (; qp->sq_exec != qp->sq_tail; qp->sq_exec++) {
 		flush_one(run, qp, qp->send_cq,
@@ -49,7 +49,7 @@ void lb_sq_flush(struct lb_run *run, struct lb_qp *qp)
 /* Of a QP with an SRQ: it takes no more from it. */
 static void say_last_wqe(struct lb_qp *qp)
 {
-	uint32_t knob = lb_knob(LB_KNOB_NO_LAST_WQE);
+	uint32_t knob = lb_fault_knob(LB_KNOB_NO_LAST_WQE);
 
 	if (!qp->srq || qp->resp.last_wqe)
 		return;
@@ -60,7 +60,7 @@ static void say_last_wqe(struct lb_qp *qp)
 		lb_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
-void lb_rq_flush(struct lb_run *run, struct lb_qp *qp)
+void lb_flush_receives(struct lb_run *run, struct lb_qp *qp)
 {
 	struct lb_resp *resp = &qp->resp;
 	_Atomic uint32_t *freed = qp->srq ? &lb_cq_no_slot : &qp->rq.freed;
@@ -85,10 +85,10 @@ static void set_error(struct lb_run *run, struct lb_qp *qp)
 {
 	/* relaxed: the locks order it; a bare look may be late */
 	atomic_store_explicit(&qp->state, IBV_QPS_ERR, memory_order_relaxed);
-	lb_rq_flush(run, qp);
+	lb_flush_receives(run, qp);
 }
 
-void lb_resp_fail(struct lb_run *run, struct lb_qp *qp)
+void lb_flush_responder(struct lb_run *run, struct lb_qp *qp)
 {
 	lb_lock_get(&qp->rq.post);
 	set_error(run, qp);
@@ -103,10 +103,10 @@ void lb_qp_fail(struct lb_run *run, struct lb_qp *qp)
 	set_error(run, qp);
 	lb_lock_put(&qp->rq.post);
 	lb_lock_put(&qp->rq.pop);
-	lb_sq_flush(run, qp);
+	lb_flush_sends(run, qp);
 }
 
-void lb_sq_fail(struct lb_run *run, struct lb_qp *qp)
+void lb_qp_fail_sends(struct lb_run *run, struct lb_qp *qp)
 {
 	lb_lock_get(&qp->rq.pop);
 	lb_lock_get(&qp->rq.post);
@@ -117,13 +117,13 @@ void lb_sq_fail(struct lb_run *run, struct lb_qp *qp)
 				      memory_order_relaxed);
 	lb_lock_put(&qp->rq.post);
 	lb_lock_put(&qp->rq.pop);
-	lb_sq_flush(run, qp);
+	lb_flush_sends(run, qp);
 }
 
 void lb_qp_set_error(struct lb_run *run, struct lb_qp *qp)
 {
 	set_error(run, qp);
-	lb_sq_flush(run, qp);
+	lb_flush_sends(run, qp);
 }
 
 void lb_qp_break(struct lb_run *run, struct lb_qp *qp,

@@ -14,10 +14,11 @@ struct lb_run;
 
 void lb_qp_fail(struct lb_run *run, struct lb_qp *qp); /* to ERR; sq.lock */
 /* to SQE, not of RC: only its sends end; sq.lock */
-void lb_sq_fail(struct lb_run *run, struct lb_qp *qp);
-void lb_resp_fail(struct lb_run *run, struct lb_qp *qp); /* rq.pop */
-void lb_sq_flush(struct lb_run *run, struct lb_qp *qp);	 /* sq.lock */
-void lb_rq_flush(struct lb_run *run, struct lb_qp *qp);	 /* rq.pop, rq.post */
+void lb_qp_fail_sends(struct lb_run *run, struct lb_qp *qp);
+void lb_flush_responder(struct lb_run *run, struct lb_qp *qp); /* rq.pop */
+void lb_flush_sends(struct lb_run *run, struct lb_qp *qp);     /* sq.lock */
+void lb_flush_receives(struct lb_run *run,
+		       struct lb_qp *qp); /* rq.pop, rq.post */
 /* All locks of the QP held. */
 void lb_qp_set_error(struct lb_run *run, struct lb_qp *qp);
 /* A QP of dev to ERR as if its device had gone; lb.big held. */

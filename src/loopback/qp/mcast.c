@@ -52,7 +52,8 @@ static struct group **bucket_of(const union ibv_gid *gid)
 	uint64_t half[2];
 
 	memcpy(half, gid->raw, sizeof(half));
-	return &buckets[lb_mix(half[0] ^ lb_mix(half[1])) & (BUCKETS - 1)];
+	return &buckets[lb_random_mix(half[0] ^ lb_random_mix(half[1])) &
+			(BUCKETS - 1)];
 }
 
 /* Where the pointer to the group is, or would be. */
@@ -152,11 +153,11 @@ static int leave(struct group **at, struct lb_qp_handle *handle)
 static int check(const char *verb, const struct ibv_qp *qp,
 		 const union ibv_gid *gid)
 {
-	int err = lb_fail(verb);
+	int err = lb_fault_errno(verb);
 
 	if (err)
 		return err;
-	if (!lb_obj_find(qp, LB_QP))
+	if (!lb_object_find(qp, LB_QP))
 		return ENOENT;
 	return qp->qp_type == IBV_QPT_UD && lb_mcast_is(gid) ? 0 : EINVAL;
 }

@@ -49,7 +49,7 @@ static void draw(void)
 {
 	uint32_t chance[2];
 
-	lb_draw(chance, sizeof(chance));
+	lb_random_draw(chance, sizeof(chance));
 	if (is_inherited)
 		memset(table, 0, sizeof(table));
 	is_inherited = false;
@@ -73,7 +73,7 @@ uint32_t lb_qp_number_new(struct lb_qp *qp)
 
 	if (!process_now())
 		draw();
-	if (lb_knob(LB_KNOB_QPN_REUSE) && head != tail) {
+	if (lb_fault_knob(LB_KNOB_QPN_REUSE) && head != tail) {
 		n = returned[--tail % COUNT];
 	} else if (fresh_left) {
 		n = fresh;

@@ -190,7 +190,7 @@ static int slot_fill(struct lb_qp *qp, struct lb_qp_handle *handle)
 	qp->recv_cq = (struct lb_cq *)init->recv_cq;
 	qp->srq = (struct lb_srq *)init->srq;
 	qp->pd = lb_pd_root(handle->ibv.pd);
-	qp->ctx = lb_context_of(handle->ibv.context);
+	qp->ctx = lb_device_context_of(handle->ibv.context);
 	qp->dev = lb_device_of(handle->ibv.context);
 	qp->handle = handle;
 	qp->sig_all = init->sq_sig_all;
@@ -234,9 +234,10 @@ static void handle_fill(struct lb_qp_handle *handle, struct ibv_pd *pd)
 static bool are_live(const struct ibv_qp_init_attr *init,
 		     const struct ibv_pd *pd)
 {
-	return lb_obj_find(pd, LB_PD) && lb_obj_find(init->send_cq, LB_CQ) &&
-	       lb_obj_find(init->recv_cq, LB_CQ) &&
-	       (!init->srq || lb_obj_find(init->srq, LB_SRQ)) &&
+	return lb_object_find(pd, LB_PD) &&
+	       lb_object_find(init->send_cq, LB_CQ) &&
+	       lb_object_find(init->recv_cq, LB_CQ) &&
+	       (!init->srq || lb_object_find(init->srq, LB_SRQ)) &&
 	       init->send_cq->context == pd->context &&
 	       init->recv_cq->context == pd->context &&
 	       (!init->srq || init->srq->context == pd->context);
@@ -262,8 +263,8 @@ static int attach(struct lb_qp_handle *handle, struct ibv_pd *pd)
 	err = slot_fill(qp, handle);
 	lb_qp_unlock(qp);
 	if (!err)
-		err = lb_obj_add(&handle->obj, &handle->ibv, LB_QP, dev,
-				 &handle->ibv.handle);
+		err = lb_object_add(&handle->obj, &handle->ibv, LB_QP, dev,
+				    &handle->ibv.handle);
 	if (err) { /* only ENOMEM of slot_fill(): QPs have one table */
 		slot_give(qp);
 		return err;
@@ -278,7 +279,7 @@ struct lb_qp_handle *lb_qp_new(struct ibv_pd *pd,
 			       const struct ibv_qp_init_attr *init)
 {
 	struct lb_qp_handle *handle = NULL;
-	int err = lb_fail("ibv_create_qp");
+	int err = lb_fault_errno("ibv_create_qp");
 
 	if (!err)
 		err = check_caps(init);
@@ -331,8 +332,8 @@ static void check_destroy(const struct lb_qp_handle *handle)
 	uint32_t state = atomic_load_explicit(&qp->state, memory_order_relaxed);
 
 	if (state == IBV_QPS_RTS && qp->sq_exec != qp->sq_tail)
-		lb_misuse("ibv_destroy_qp(%#x): %u sends are still posted",
-			  handle->qpn, qp->sq_tail - qp->sq_exec);
+		lb_log_misuse("ibv_destroy_qp(%#x): %u sends are still posted",
+			      handle->qpn, qp->sq_tail - qp->sq_exec);
 }
 
 /* The handle lets go of its slot; lb.big held. */
@@ -351,7 +352,7 @@ static void detach(struct lb_qp_handle *handle)
 	lb_qp_number_drop(handle->qpn);
 	slot_give(qp);
 	count_refs(handle, -1);
-	if (lb_knob(LB_KNOB_DESTROY_CLEANS)) {
+	if (lb_fault_knob(LB_KNOB_DESTROY_CLEANS)) {
 		lb_cq_clean((struct lb_cq *)handle->ibv.send_cq, handle->qpn);
 		lb_cq_clean((struct lb_cq *)handle->ibv.recv_cq, handle->qpn);
 	}
@@ -370,7 +371,7 @@ static bool is_acked(void *arg)
 
 static void wait_acks(struct lb_qp_handle *handle)
 {
-	if (lb_block(is_acked, handle))
+	if (lb_hook_block(is_acked, handle))
 		return;
 	pthread_mutex_lock(&handle->ibv.mutex);
 	while (handle->ibv.events_completed != handle->asyncs.reported)
@@ -385,12 +386,12 @@ LB_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 	int err;
 
 	lb_hook(RPMA_LOOPBACK_DESTROY, ibv);
-	err = lb_obj_retire("ibv_destroy_qp", ibv, LB_QP, &obj);
+	err = lb_object_retire("ibv_destroy_qp", ibv, LB_QP, &obj);
 	if (err)
 		return err;
 	detach(handle);
 	pthread_mutex_unlock(&lb.big);
-	lb_async_forget(lb_context_of(ibv->context), &handle->asyncs);
+	lb_async_forget(lb_device_context_of(ibv->context), &handle->asyncs);
 	wait_acks(handle);
 	lb_hook(RPMA_LOOPBACK_DESTROY_DONE, ibv);
 	handle->magic = 0;
@@ -416,8 +417,8 @@ LB_EXPORT void rpma_loopback_get_stats(struct rpma_loopback_stats *stats)
 		lb_qp_unlock(qp);
 	}
 	pthread_mutex_unlock(&lb.big);
-	stats->events = lb_event_count();
+	stats->events = lb_channel_event_count();
 	stats->async_events = lb_async_count();
-	stats->overruns = lb_overrun_count();
-	stats->misuses = lb_misuse_count();
+	stats->overruns = lb_cq_overrun_count();
+	stats->misuses = lb_log_misuse_count();
 }

@@ -43,7 +43,7 @@ struct lb_exec {
 	struct lb_wr_fault fault;
 	uint32_t rnr_left;
 	uint32_t retry_left;
-	uint64_t wait_until; /* nanoseconds of lb_now(); 0: not waiting */
+	uint64_t wait_until; /* nanoseconds of lb_clock_now(); 0: not waiting */
 };
 
 struct lb_qp {

@@ -112,7 +112,7 @@ static void check_overlap(const struct lb_rq *rq, const struct ibv_recv_wr *wr)
 
 				if (a->addr < b->addr + b->length &&
 				    b->addr < a->addr + a->length)
-					lb_misuse(
+					lb_log_misuse(
 						"receive %#llx overlaps "
 						"receive %#llx, which is "
 						"still posted",

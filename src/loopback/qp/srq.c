@@ -44,7 +44,7 @@ static void check_limit(struct lb_srq *srq)
 	if (left >= srq->limit)
 		return;
 	srq->limit = 0;
-	lb_async_add(lb_context_of(srq->ibv.context), &srq->asyncs,
+	lb_async_add(lb_device_context_of(srq->ibv.context), &srq->asyncs,
 		     IBV_EVENT_SRQ_LIMIT_REACHED, srq);
 }
 
@@ -64,11 +64,11 @@ bool lb_srq_take(struct lb_srq *srq, struct lb_resp *resp)
 	return rqe;
 }
 
-int lb_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr,
+int lb_srq_post_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr,
 		     struct ibv_recv_wr **bad)
 {
 	struct lb_srq *srq = (struct lb_srq *)ibv;
-	int err = lb_fail("ibv_post_srq_recv");
+	int err = lb_fault_errno("ibv_post_srq_recv");
 
 	if (srq->magic != LB_SRQ)
 		err = EINVAL;
@@ -92,14 +92,14 @@ int lb_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr,
 
 static int attach(struct lb_srq *srq, struct ibv_pd *ibv_pd)
 {
-	struct lb_obj *pd = lb_obj_find(ibv_pd, LB_PD);
+	struct lb_obj *pd = lb_object_find(ibv_pd, LB_PD);
 	int err;
 
 	if (!pd)
 		return EINVAL;
 	srq->ibv.context = ibv_pd->context;
-	err = lb_obj_add(&srq->obj, &srq->ibv, LB_SRQ, pd->dev,
-			 &srq->ibv.handle);
+	err = lb_object_add(&srq->obj, &srq->ibv, LB_SRQ, pd->dev,
+			    &srq->ibv.handle);
 	if (err)
 		return err;
 	pd->refs++;
@@ -113,7 +113,7 @@ LB_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 {
 	struct ibv_srq_attr *attr = &init->attr;
 	struct lb_srq *srq = NULL;
-	int err = lb_fail("ibv_create_srq");
+	int err = lb_fault_errno("ibv_create_srq");
 
 	if (!err && (!attr->max_wr || attr->max_wr > LB_MAX_SRQ_WR ||
 		     attr->max_sge > LB_MAX_SGE))
@@ -141,7 +141,7 @@ LB_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 	return NULL;
 }
 
-struct ibv_srq *lb_create_srq_ex(struct ibv_context *context,
+struct ibv_srq *lb_srq_create_ex(struct ibv_context *context,
 				 struct ibv_srq_init_attr_ex *attr)
 {
 	struct ibv_srq_init_attr init = {
@@ -164,7 +164,7 @@ struct ibv_srq *lb_create_srq_ex(struct ibv_context *context,
 	return ibv_create_srq(attr->pd, &init);
 }
 
-int lb_get_srq_num(struct ibv_srq *srq, uint32_t *num)
+int lb_srq_get_num(struct ibv_srq *srq, uint32_t *num)
 {
 	(void)srq, (void)num;
 	return EOPNOTSUPP; /* only XRC SRQs have one */
@@ -187,9 +187,9 @@ LB_EXPORT int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr,
 			     int mask)
 {
 	struct lb_srq *srq = (struct lb_srq *)ibv;
-	int err = lb_fail("ibv_modify_srq");
+	int err = lb_fault_errno("ibv_modify_srq");
 
-	if (!err && !lb_obj_check(ibv, LB_SRQ))
+	if (!err && !lb_object_check(ibv, LB_SRQ))
 		err = ENOENT;
 	if (!err && (mask & ~(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR)))
 		err = EINVAL;
@@ -212,9 +212,9 @@ LB_EXPORT int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr,
 LB_EXPORT int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 {
 	struct lb_srq *srq = (struct lb_srq *)ibv;
-	int err = lb_fail("ibv_query_srq");
+	int err = lb_fault_errno("ibv_query_srq");
 
-	if (!err && !lb_obj_check(ibv, LB_SRQ))
+	if (!err && !lb_object_check(ibv, LB_SRQ))
 		err = ENOENT;
 	if (err)
 		return lb_error(err);
@@ -239,7 +239,7 @@ static bool is_acked(void *arg)
 
 static void wait_acks(struct lb_srq *srq)
 {
-	if (lb_block(is_acked, srq))
+	if (lb_hook_block(is_acked, srq))
 		return;
 	pthread_mutex_lock(&srq->ibv.mutex);
 	while (srq->ibv.events_completed != srq->asyncs.reported)
@@ -254,11 +254,11 @@ LB_EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
 	int err;
 
 	lb_hook(RPMA_LOOPBACK_DESTROY, ibv);
-	err = lb_obj_retire("ibv_destroy_srq", ibv, LB_SRQ, &obj);
+	err = lb_object_retire("ibv_destroy_srq", ibv, LB_SRQ, &obj);
 	if (err)
 		return err;
 	pthread_mutex_unlock(&lb.big);
-	lb_async_forget(lb_context_of(ibv->context), &srq->asyncs);
+	lb_async_forget(lb_device_context_of(ibv->context), &srq->asyncs);
 	wait_acks(srq);
 	pthread_mutex_lock(&lb.big);
 	((struct lb_pd *)ibv->pd)->obj.refs--;

@@ -31,10 +31,10 @@ struct lb_srq {
 };
 
 bool lb_srq_take(struct lb_srq *srq, struct lb_resp *resp);
-int lb_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+int lb_srq_post_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 		     struct ibv_recv_wr **bad);
-struct ibv_srq *lb_create_srq_ex(struct ibv_context *context,
+struct ibv_srq *lb_srq_create_ex(struct ibv_context *context,
 				 struct ibv_srq_init_attr_ex *attr);
-int lb_get_srq_num(struct ibv_srq *srq, uint32_t *num);
+int lb_srq_get_num(struct ibv_srq *srq, uint32_t *num);
 
 #endif /* LB_QP_SRQ_H */

@@ -121,7 +121,7 @@ static void start(void)
 		&lb.seed,
 		env_number("RPMA_LOOPBACK_SEED", DEFAULT_SEED, UINT64_MAX),
 		memory_order_relaxed);
-	lb_ndevices =
+	lb_device_count =
 		(int)env_number("RPMA_LOOPBACK_DEVICES", 1, LB_MAX_DEVICES);
 	lb_mr_start();
 	lb_barrier_start();
@@ -132,7 +132,7 @@ static void start(void)
 		rpma_loopback_fault(rules);
 }
 
-void lb_start(void)
+void lb_config_start(void)
 {
 	pthread_once(&once, start);
 }
@@ -141,14 +141,14 @@ void lb_start(void)
 
 LB_EXPORT void rpma_loopback_set_mode(enum rpma_loopback_mode mode)
 {
-	lb_start();
+	lb_config_start();
 	/* relaxed: read by posts that come after in some other order */
 	atomic_store_explicit(&lb.mode, (int)mode, memory_order_relaxed);
 }
 
 LB_EXPORT enum rpma_loopback_mode rpma_loopback_get_mode(void)
 {
-	lb_start();
+	lb_config_start();
 	/* relaxed: an option */
 	return (enum rpma_loopback_mode)atomic_load_explicit(
 		&lb.mode, memory_order_relaxed);
@@ -156,7 +156,7 @@ LB_EXPORT enum rpma_loopback_mode rpma_loopback_get_mode(void)
 
 LB_EXPORT void rpma_loopback_set_seed(uint64_t seed)
 {
-	lb_start();
+	lb_config_start();
 	/* relaxed: whoever needs a repeatable run sets it while all is quiet */
 	atomic_store_explicit(&lb.seed, seed, memory_order_relaxed);
 	lb_random_restart();
@@ -164,14 +164,14 @@ LB_EXPORT void rpma_loopback_set_seed(uint64_t seed)
 
 LB_EXPORT uint64_t rpma_loopback_get_seed(void)
 {
-	lb_start();
+	lb_config_start();
 	/* relaxed: an option */
 	return atomic_load_explicit(&lb.seed, memory_order_relaxed);
 }
 
 LB_EXPORT void rpma_loopback_set_strict(enum rpma_loopback_strict strict)
 {
-	lb_start();
+	lb_config_start();
 	/* relaxed: an option */
 	atomic_store_explicit(&lb.strict, (int)strict, memory_order_relaxed);
 }

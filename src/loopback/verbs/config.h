@@ -8,6 +8,6 @@
 #ifndef LB_VERBS_CONFIG_H
 #define LB_VERBS_CONFIG_H
 
-void lb_start(void); /* once, by whoever comes first; cheap afterwards */
+void lb_config_start(void); /* once, by whoever comes first; cheap afterwards */
 
 #endif /* LB_VERBS_CONFIG_H */

@@ -31,17 +31,17 @@
 LB_EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 {
 	struct ibv_device **list;
-	int err = lb_fail("ibv_get_device_list");
+	int err = lb_fault_errno("ibv_get_device_list");
 	int n, found = 0;
 
-	lb_start();
-	list = calloc((size_t)lb_ndevices + 1, sizeof(*list));
+	lb_config_start();
+	list = calloc((size_t)lb_device_count + 1, sizeof(*list));
 	if (!list || err) {
 		free(list);
 		errno = err ? err : ENOMEM;
 		return NULL;
 	}
-	for (n = 0; n < lb_ndevices; n++) {
+	for (n = 0; n < lb_device_count; n++) {
 		struct lb_device *dev = lb_device_at(n);
 
 		if (dev)
@@ -61,8 +61,8 @@ static bool is_device(const struct ibv_device *device)
 {
 	int n;
 
-	for (n = 0; n < lb_ndevices; n++) {
-		if (device == &lb_devices[n].ibv)
+	for (n = 0; n < lb_device_count; n++) {
+		if (device == &lb_device_all[n].ibv)
 			return true;
 	}
 	return false;
@@ -79,7 +79,7 @@ static struct lb_context *context_new(struct lb_device *dev)
 	lb_list_init(&ctx->asyncs);
 	pthread_mutex_init(&ctx->lock, NULL);
 	ctx->vctx.sz = sizeof(ctx->vctx);
-	lb_fill_ops(&ctx->vctx);
+	lb_stubs_fill_ops(&ctx->vctx);
 	ibv->device = &dev->ibv;
 	ibv->cmd_fd = -1;
 	ibv->num_comp_vectors = LB_COMP_VECTORS;
@@ -105,9 +105,9 @@ LB_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
 	struct lb_device *dev = (struct lb_device *)device;
 	struct lb_context *ctx;
-	int err = lb_fail("ibv_open_device");
+	int err = lb_fault_errno("ibv_open_device");
 
-	lb_start();
+	lb_config_start();
 	if (!err && (!is_device(device) || !lb_device_at(dev->index)))
 		err = ENODEV;
 	ctx = err ? NULL : context_new(dev);
@@ -116,7 +116,8 @@ LB_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 		return NULL;
 	}
 	pthread_mutex_lock(&lb.big);
-	err = lb_obj_add(&ctx->obj, &ctx->vctx.context, LB_CONTEXT, dev, NULL);
+	err = lb_object_add(&ctx->obj, &ctx->vctx.context, LB_CONTEXT, dev,
+			    NULL);
 	if (!err)
 		lb_list_push(&dev->contexts, &ctx->node);
 	pthread_mutex_unlock(&lb.big);
@@ -134,12 +135,12 @@ LB_EXPORT int ibv_close_device(struct ibv_context *context)
 	int err;
 
 	lb_hook(RPMA_LOOPBACK_DESTROY, context);
-	err = lb_obj_retire("ibv_close_device", context, LB_CONTEXT, &obj);
+	err = lb_object_retire("ibv_close_device", context, LB_CONTEXT, &obj);
 	if (err) {
 		errno = err;
 		return -1;
 	}
-	ctx = lb_context_of(context);
+	ctx = lb_device_context_of(context);
 	lb_list_del(&ctx->node);
 	pthread_mutex_unlock(&lb.big);
 	lb_hook(RPMA_LOOPBACK_DESTROY_DONE, context);

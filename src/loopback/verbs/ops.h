@@ -10,6 +10,6 @@
 
 #include <infiniband/verbs.h>
 
-void lb_fill_ops(struct verbs_context *vctx);
+void lb_stubs_fill_ops(struct verbs_context *vctx);
 
 #endif /* LB_VERBS_OPS_H */

@@ -42,7 +42,7 @@ static uint64_t send_ops_of(enum ibv_qp_type type)
 	return type == IBV_QPT_UC ? LB_SEND_OPS_UC : LB_SEND_OPS;
 }
 
-struct ibv_qp *lb_create_qp_ex(struct ibv_context *context,
+struct ibv_qp *lb_qp_ex_create(struct ibv_context *context,
 			       struct ibv_qp_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD |

@@ -10,7 +10,7 @@
 
 #include <infiniband/verbs.h>
 
-struct ibv_qp *lb_create_qp_ex(struct ibv_context *context,
+struct ibv_qp *lb_qp_ex_create(struct ibv_context *context,
 			       struct ibv_qp_init_attr_ex *attr);
 
 #endif /* LB_VERBS_QP_EX_H */

@@ -49,7 +49,7 @@ LB_EXPORT int rpma_loopback_raise(int event_type, void *object)
 	if (event_type < 0 || event_type > IBV_EVENT_WQ_FATAL)
 		return -EINVAL;
 	pthread_mutex_lock(&lb.big);
-	if (!lb_obj_find(object, types[target])) {
+	if (!lb_object_find(object, types[target])) {
 		pthread_mutex_unlock(&lb.big);
 		return -EINVAL;
 	}
@@ -57,8 +57,8 @@ LB_EXPORT int rpma_loopback_raise(int event_type, void *object)
 	context = target == LB_ASYNC_CONTEXT
 			  ? object
 			  : ((struct ibv_qp *)object)->context;
-	lb_async_add(lb_context_of(context), asyncs_of(target, object), type,
-		     object);
+	lb_async_add(lb_device_context_of(context), asyncs_of(target, object),
+		     type, object);
 	pthread_mutex_unlock(&lb.big);
 	return 0;
 }

@@ -28,7 +28,7 @@
 
 static _Atomic(void (*)(struct lb_device *)) removal_fns[MAX_LISTENERS];
 
-void lb_on_removal(void (*fn)(struct lb_device *dev))
+void lb_removal_listen(void (*fn)(struct lb_device *dev))
 {
 	int i;
 
@@ -48,7 +48,7 @@ static void tell_removal(struct lb_device *dev)
 	int i;
 
 	for (i = 0; i < MAX_LISTENERS; i++) {
-		/* acquire: pairs with the release in lb_on_removal() */
+		/* acquire: pairs with the release in lb_removal_listen() */
 		void (*fn)(struct lb_device *) = atomic_load_explicit(
 			&removal_fns[i], memory_order_acquire);
 
@@ -79,7 +79,7 @@ LB_EXPORT int rpma_loopback_remove_device(int index)
 {
 	struct lb_device *dev;
 
-	lb_start();
+	lb_config_start();
 	dev = lb_device_at(index);
 	if (!dev)
 		return -ENODEV;
@@ -92,11 +92,11 @@ LB_EXPORT int rpma_loopback_remove_device(int index)
 
 LB_EXPORT int rpma_loopback_restore_device(int index)
 {
-	lb_start();
-	if (index < 0 || index >= lb_ndevices)
+	lb_config_start();
+	if (index < 0 || index >= lb_device_count)
 		return -ENODEV;
 	/* release: pairs with the acquire in lb_device_at() */
-	atomic_store_explicit(&lb_devices[index].removed, 0,
+	atomic_store_explicit(&lb_device_all[index].removed, 0,
 			      memory_order_release);
 	return 0;
 }

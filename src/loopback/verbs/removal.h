@@ -11,6 +11,6 @@
 struct lb_device;
 
 /* fn is called, in the thread that removes it, when a device is removed. */
-void lb_on_removal(void (*fn)(struct lb_device *dev));
+void lb_removal_listen(void (*fn)(struct lb_device *dev));
 
 #endif /* LB_VERBS_REMOVAL_H */

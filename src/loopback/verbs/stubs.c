@@ -27,26 +27,26 @@ static void *no_pointer(void)
 
 /* --- inline verbs that call through the context */
 
-void lb_fill_ops(struct verbs_context *vctx)
+void lb_stubs_fill_ops(struct verbs_context *vctx)
 {
 	struct ibv_context_ops *ops = &vctx->context.ops;
 
-	ops->alloc_mw = lb_alloc_mw;
-	ops->bind_mw = lb_bind_mw;
-	ops->dealloc_mw = lb_dealloc_mw;
+	ops->alloc_mw = lb_mw_alloc;
+	ops->bind_mw = lb_post_bind_mw;
+	ops->dealloc_mw = lb_mw_dealloc;
 	ops->poll_cq = lb_cq_poll;
 	ops->req_notify_cq = lb_cq_arm;
-	ops->post_srq_recv = lb_post_srq_recv;
+	ops->post_srq_recv = lb_srq_post_recv;
 	ops->post_send = lb_post_send;
 	ops->post_recv = lb_post_recv;
 	vctx->query_port = lb_query_port;
 	vctx->query_device_ex = lb_query_device_ex;
 	vctx->query_rt_values = lb_query_rt_values;
-	vctx->create_cq_ex = lb_create_cq_ex;
-	vctx->create_qp_ex = lb_create_qp_ex;
-	vctx->create_srq_ex = lb_create_srq_ex;
-	vctx->get_srq_num = lb_get_srq_num;
-	vctx->alloc_parent_domain = lb_alloc_parent_domain;
+	vctx->create_cq_ex = lb_cq_ex_create;
+	vctx->create_qp_ex = lb_qp_ex_create;
+	vctx->create_srq_ex = lb_srq_create_ex;
+	vctx->get_srq_num = lb_srq_get_num;
+	vctx->alloc_parent_domain = lb_pd_alloc_parent;
 	/* the others stay NULL: their inline verbs say EOPNOTSUPP */
 }
 
