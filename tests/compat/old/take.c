@@ -120,9 +120,14 @@ static int cq_get(struct rpma_conn *conn, struct done *done)
 #if RPMA_OLD >= 11
 static enum done_op op_from_opcode(enum ibv_wc_opcode opcode)
 {
-	/* the number of IBV_WC_FLUSH: such a device's struct ibv_wc has it */
+	/*
+	 * The numbers of IBV_WC_FLUSH and IBV_WC_ATOMIC_WRITE: struct ibv_wc
+	 * of a device that does these itself has them.
+	 */
 	if ((int)opcode == 8)
 		return DONE_READ;
+	if ((int)opcode == 9)
+		return DONE_WRITE;
 	switch (opcode) {
 	case IBV_WC_RDMA_READ:
 		return DONE_READ;
