@@ -5,6 +5,8 @@
  * addr.c -- addresses, IPv4 and IPv6 in one shape. Any thread.
  */
 
+#include "cm/addr.h"
+
 #include <netinet/in.h>
 #include <string.h>
 

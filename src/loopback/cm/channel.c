@@ -11,6 +11,8 @@
  * channel. Such a reader finds nothing and goes back to sleep.
  */
 
+#include "cm/channel.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

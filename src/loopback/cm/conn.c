@@ -13,6 +13,14 @@
 #include "base/base.h"
 #include "base/random.h"
 #include "cm/cm.h"
+#include "cm/dev.h"
+#include "cm/event.h"
+#include "cm/link.h"
+#include "cm/port.h"
+#include "cm/qp.h"
+#include "cm/read.h"
+#include "cm/resolve.h"
+#include "cm/table.h"
 
 /* ---- parameters --------------------------------------------------------- */
 

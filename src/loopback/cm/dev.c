@@ -7,6 +7,8 @@
  * hand them out, and librdmacm's users never close them. Any thread.
  */
 
+#include "cm/dev.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>

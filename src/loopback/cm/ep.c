@@ -13,7 +13,12 @@
 #include <rdma/rdma_verbs.h>
 
 #include "base/base.h"
+#include "cm/channel.h"
 #include "cm/cm.h"
+#include "cm/event.h"
+#include "cm/id.h"
+#include "cm/read.h"
+#include "cm/table.h"
 #include "fault/fault.h"
 
 #define RESOLVE_MS 2000

@@ -10,6 +10,8 @@
  * one that a hook is busy with or that a fault holds back.
  */
 
+#include "cm/event.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,7 +23,9 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/service.h"
+#include "cm/channel.h"
 #include "cm/cm.h"
+#include "cm/table.h"
 #include "fault/fault.h"
 #include "rpma_loopback.h"
 

@@ -13,7 +13,11 @@
 
 #include "base/base.h"
 #include "base/list.h"
+#include "cm/addr.h"
 #include "cm/cm.h"
+#include "cm/event.h"
+#include "cm/read.h"
+#include "cm/table.h"
 #include "qp/mcast.h"
 
 static struct lb_cm_group *group_entry(struct lb_list *node)

@@ -6,12 +6,19 @@
  * thread.
  */
 
+#include "cm/id.h"
+
 #include <errno.h>
 
 #include "base/base.h"
 #include "base/hook.h"
 #include "base/log.h"
+#include "cm/channel.h"
 #include "cm/cm.h"
+#include "cm/event.h"
+#include "cm/retire.h"
+#include "cm/start.h"
+#include "cm/table.h"
 #include "fault/fault.h"
 #include "rpma_loopback.h"
 

@@ -7,11 +7,16 @@
  * one identifier it is for, and makes its events. Everything is under the lock.
  */
 
+#include "cm/link.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cm/cm.h"
+#include "cm/event.h"
+#include "cm/timer.h"
+#include "cm/wire.h"
 
 static void timeout(struct lb_cm_id *id);
 

@@ -11,6 +11,7 @@
 
 #include "base/base.h"
 #include "cm/cm.h"
+#include "cm/table.h"
 
 /* [lock] */
 static int set_reuseaddr(struct lb_cm_id *id, int on)

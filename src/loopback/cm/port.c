@@ -8,11 +8,15 @@
  * lb_cm_lock().
  */
 
+#include "cm/port.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 
 #include "base/list.h"
+#include "cm/addr.h"
 #include "cm/cm.h"
+#include "cm/table.h"
 
 #define EPHEMERAL_FIRST 32768
 #define EPHEMERAL_LAST	60999

@@ -6,9 +6,13 @@
  * identifier. Run by a thread that calls a function on it, or reads its event.
  */
 
+#include "cm/publish.h"
+
 #include <stdlib.h>
 
 #include "cm/cm.h"
+#include "cm/dev.h"
+#include "cm/table.h"
 
 #define FULL_PKEY 0xffff
 

@@ -8,6 +8,8 @@
  * request, in the thread that reads that event; no lock is held around verbs.
  */
 
+#include "cm/qp.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -18,6 +20,8 @@
 #include "base/log.h"
 #include "base/newer.h"
 #include "cm/cm.h"
+#include "cm/dev.h"
+#include "cm/table.h"
 #include "fault/fault.h"
 #include "rpma_loopback.h"
 

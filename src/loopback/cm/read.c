@@ -8,6 +8,8 @@
  * request on. Runs in the thread that reads, without a lock.
  */
 
+#include "cm/read.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,7 +18,15 @@
 #include "base/base.h"
 #include "base/hook.h"
 #include "base/list.h"
+#include "cm/channel.h"
 #include "cm/cm.h"
+#include "cm/event.h"
+#include "cm/id.h"
+#include "cm/link.h"
+#include "cm/publish.h"
+#include "cm/qp.h"
+#include "cm/request.h"
+#include "cm/table.h"
 #include "fault/fault.h"
 #include "rpma_loopback.h"
 

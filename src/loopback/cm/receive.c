@@ -6,7 +6,13 @@
  * for, or at nobody. Everything is under the lock.
  */
 
+#include "cm/receive.h"
+
 #include "cm/cm.h"
+#include "cm/link.h"
+#include "cm/request.h"
+#include "cm/table.h"
+#include "cm/wire.h"
 
 /* A message to a handle without identifier: answered if the sender waits. */
 static void receive_stray(const struct lb_cm_msg *msg)

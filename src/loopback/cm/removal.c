@@ -6,8 +6,14 @@
  * thread that removes it.
  */
 
+#include "cm/removal.h"
+
 #include "base/list.h"
 #include "cm/cm.h"
+#include "cm/event.h"
+#include "cm/link.h"
+#include "cm/request.h"
+#include "cm/table.h"
 #include "object/device.h"
 
 /* [lock] Reports the removal to its identifiers: they serve no more. */

@@ -7,12 +7,19 @@
  * that came before. Everything is under the lock.
  */
 
+#include "cm/request.h"
+
 #include <arpa/inet.h>
 #include <stdlib.h>
 
 #include "base/list.h"
 #include "base/log.h"
+#include "cm/addr.h"
 #include "cm/cm.h"
+#include "cm/event.h"
+#include "cm/port.h"
+#include "cm/table.h"
+#include "cm/wire.h"
 #include "object/device.h"
 
 /* A request that found the backlog of its listener full. */

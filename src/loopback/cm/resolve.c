@@ -7,12 +7,21 @@
  * thread; resolving does not wait, its event is there when the call returns.
  */
 
+#include "cm/resolve.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
 
 #include "base/base.h"
+#include "cm/addr.h"
 #include "cm/cm.h"
+#include "cm/dev.h"
+#include "cm/event.h"
+#include "cm/port.h"
+#include "cm/publish.h"
+#include "cm/read.h"
+#include "cm/table.h"
 #include "fault/fault.h"
 #include "object/device.h"
 

@@ -6,11 +6,18 @@
  * thread.
  */
 
+#include "cm/retire.h"
+
 #include "base/base.h"
 #include "base/hook.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "cm/channel.h"
 #include "cm/cm.h"
+#include "cm/event.h"
+#include "cm/link.h"
+#include "cm/request.h"
+#include "cm/table.h"
 #include "rpma_loopback.h"
 
 void lb_cm_id_retire(struct lb_cm_id *id)

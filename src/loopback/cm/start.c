@@ -6,9 +6,15 @@
  * devices.
  */
 
+#include "cm/start.h"
+
 #include <pthread.h>
 
 #include "cm/cm.h"
+#include "cm/receive.h"
+#include "cm/removal.h"
+#include "cm/table.h"
+#include "cm/wire.h"
 #include "verbs/config.h"
 #include "verbs/removal.h"
 

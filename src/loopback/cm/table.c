@@ -6,6 +6,8 @@
  * call on an identifier begins and ends with. Any thread.
  */
 
+#include "cm/table.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -8,11 +8,15 @@
  * that the job takes it itself.
  */
 
+#include "cm/timer.h"
+
 #include "base/clock.h"
 #include "base/hook.h"
 #include "base/list.h"
 #include "base/service.h"
 #include "cm/cm.h"
+#include "cm/event.h"
+#include "cm/table.h"
 
 #define MS 1000000ull
 

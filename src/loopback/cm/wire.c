@@ -7,10 +7,14 @@
  * under the lock.
  */
 
+#include "cm/wire.h"
+
 #include <stdlib.h>
 
 #include "base/service.h"
 #include "cm/cm.h"
+#include "cm/event.h"
+#include "cm/table.h"
 #include "fault/fault.h"
 
 static void (*receive)(const struct lb_cm_msg *msg);
