@@ -29,6 +29,7 @@ struct run {
 	_Alignas(RT_APART) uint64_t taken; /* the consumer's */
 	uint64_t sum;
 	_Alignas(RT_APART) uint64_t sent;	   /* the producer's */
+	uint32_t next, head_seen;		   /* likewise, of the ring */
 	_Alignas(RT_APART) _Atomic uint64_t total; /* sent in all; 0: not yet */
 	_Alignas(RT_APART) _Atomic bool ready;
 	double seconds;
@@ -38,7 +39,6 @@ struct run {
 
 	/* the ring */
 	_Alignas(RT_APART) _Atomic uint32_t tail;
-	uint32_t next, head_seen;
 	_Alignas(RT_APART) _Atomic uint32_t head;
 	_Alignas(RT_APART) struct rpma_rt_shard_message slots[SLOTS];
 };
