@@ -76,8 +76,14 @@ static inline void put(struct rpma_rt_shard *shard, uint32_t to,
 {
 	struct rt_shard_out *out = &shard->out[to];
 	struct rpma_rt_shard_message *slot = &out->slots[out->next & out->mask];
+	/* volatile: read in words, as the caller has just written them. A wider
+	 * load would wait until they have left the store buffer, in line behind
+	 * what was written to the lane, each of whose lines the receiver has */
+	const volatile uint64_t *words = message->words;
 
-	*slot = *message;
+	slot->words[0] = words[0];
+	slot->words[1] = words[1];
+	slot->code = message->code;
 	slot->context = context;
 	slot->from = (uint16_t)shard->index;
 	slot->kind = (uint8_t)kind;
