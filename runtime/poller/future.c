@@ -399,16 +399,19 @@ static void publish_slot(struct rt_future *slot)
 			      memory_order_release);
 }
 
-/* After the fence. Slots are never freed, so one that was given back meanwhile
- * rings for nothing, at worst. */
+static bool has_sleepers(const struct rt_futures *futures)
+{
+	/* relaxed: the fence orders it [FUTURE-5] */
+	return unlikely(atomic_load_explicit(&futures->sleepers,
+					     memory_order_relaxed) != 0);
+}
+
+/* After the fence, if its block has sleepers. Slots are never freed, so one
+ * that was given back meanwhile rings for nothing, at worst. */
 static void wake(struct rt_future *slot)
 {
 	struct rt_bell *bell;
 
-	/* relaxed: the fence orders it [FUTURE-5] */
-	if (likely(atomic_load_explicit(&slot->of->sleepers,
-					memory_order_relaxed) == 0))
-		return;
 	/* acquire: the bell, made by the thread that sleeps */
 	bell = atomic_load_explicit(&slot->waiter, memory_order_acquire);
 	if (bell != NULL)
@@ -421,7 +424,7 @@ static void publish(void *arg)
 	uint32_t i;
 
 	for (i = 0; i < poller->futures.count; i++)
-		publish_slot(poller->futures.complete[i]);
+		publish_slot(poller->futures.complete[i].slot);
 }
 
 static void answer(void *arg)
@@ -432,8 +435,10 @@ static void answer(void *arg)
 	uint32_t i;
 
 	batch->count = 0;
-	for (i = 0; i < count; i++)
-		wake(batch->complete[i]);
+	for (i = 0; i < count; i++) {
+		if (has_sleepers(batch->complete[i].of))
+			wake(batch->complete[i].slot);
+	}
 	if (likely(batch->calls_count == 0))
 		return;
 	rt_callback_date(&poller->calls);
@@ -461,7 +466,8 @@ void rt_future_ask_ended(struct rt_future *slot, uint32_t asked)
 	publish_slot(slot);
 	/* pairs with the one of a holder before it sleeps [FUTURE-5] */
 	rt_fence_dekker();
-	wake(slot);
+	if (has_sleepers(slot->of))
+		wake(slot);
 }
 
 /* No work request has the reserved number: the device made it up. */

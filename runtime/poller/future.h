@@ -133,7 +133,11 @@ struct rt_futures {
 struct rt_future_batch {
 	uint32_t count;
 	uint32_t calls_count;
-	struct rt_future *complete[RT_FUTURE_BATCH];
+	/* with its block: once it is published the line is the holder's */
+	struct {
+		struct rt_future *slot;
+		const struct rt_futures *of;
+	} complete[RT_FUTURE_BATCH];
 	struct {
 		struct rt_future_then then;
 		struct rpma_rt_completion item;
@@ -212,6 +216,15 @@ static inline struct rt_future *rt_future_of_cookie(uint64_t cookie)
 					       ~(uint64_t)(RT_CACHE_LINE - 1));
 }
 
+/* Of the completions of a poll, the line of the one so far ahead is asked for:
+ * a holder had it, mostly, on another CPU. */
+#define RT_FUTURE_AHEAD 8
+
+static inline void rt_future_prefetch(uint64_t cookie)
+{
+	__builtin_prefetch(rt_future_of_cookie(cookie), 1);
+}
+
 /* Is it out, and with this wr_id? */
 static inline bool rt_future_is_expected(const struct rt_future *slot,
 					 uint64_t cookie)
@@ -236,7 +249,8 @@ static inline void rt_future_fill(struct rt_future *slot,
 static inline void rt_future_add_batch(struct rt_future_batch *batch,
 				       struct rt_future *slot)
 {
-	batch->complete[batch->count++] = slot;
+	batch->complete[batch->count].slot = slot;
+	batch->complete[batch->count++].of = slot->of;
 }
 
 /* A completion of the block's number; its context is the cookie. True: *left

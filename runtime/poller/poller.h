@@ -83,7 +83,8 @@ struct rt_poller {
 	uint64_t spinning_since_ns; /* with timing; 0: it is not idle */
 	struct rt_channel *reading; /* its channels */
 	/* aligned: copied into by the provider, then read, each round */
-	alignas(RT_CACHE_LINE) struct ibv_wc wcs[RT_BATCH];
+	/* the last ones are never polled: a future's is looked ahead to */
+	alignas(RT_CACHE_LINE) struct ibv_wc wcs[RT_BATCH + RT_FUTURE_AHEAD];
 	struct rt_callbacks calls;
 	struct rt_reserved reserved[RT_ROUTE_FIRST];
 	struct rt_future_batch futures;

@@ -62,6 +62,8 @@ static void deliver_future(struct rt_poller *poller,
 	uint64_t cookie = rt_wr_id_cookie(wc->wr_id);
 	struct rt_future *slot = rt_future_of_cookie(cookie);
 
+	/* of another route, or an earlier poll, it is an address like any */
+	rt_future_prefetch(rt_wr_id_cookie(wc[RT_FUTURE_AHEAD].wr_id));
 	if (unlikely(!rt_future_is_expected(slot, cookie) || slot->told != 0 ||
 		     rt_future_is_full(&poller->futures))) {
 		deliver_any(poller, entry, wc);

@@ -8,13 +8,22 @@
  * WAY: "future", from a poller's thread to one that waits for each, drops it
  * and takes a slot for the next, 1,024 in flight; "slot", the poller's part
  * alone; "stores", a release store into a line each, which that cannot do
- * without. The futures' own code, without a device or connections.
+ * without; both of them "_away": into lines that another CPU has written since,
+ * as a holder does that drops a future and posts the next. The futures' own
+ * code, without a device or connections.
+ *
+ * WAY "wake", "futex": microseconds, in the median, from a completion until the
+ * thread that sleeps in rpma_rt_future_wait() is back from it, and from a store
+ * and FUTEX_WAKE until one that sleeps in a bare FUTEX_WAIT is.
  */
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "bench.h"
 #include "base/runtime.h"
@@ -23,6 +32,10 @@
 
 #define SLOTS 1024
 #define BATCH 32
+
+/* a thread that waits spins for 20 us before it sleeps */
+#define ASLEEP_NS 100000
+#define WAKES	  65536 /* samples, at most */
 
 static struct rpma_rt rt;
 static struct rt_poller poller;
@@ -92,6 +105,8 @@ static void complete_all(const uint64_t *cookies)
 	int i;
 
 	for (i = 0; i < SLOTS; i++) {
+		if (i + RT_FUTURE_AHEAD < SLOTS)
+			rt_future_prefetch(cookies[i + RT_FUTURE_AHEAD]);
 		complete(cookies[i]);
 		if (i % BATCH == BATCH - 1)
 			rt_deliver_flush(&poller);
@@ -109,18 +124,88 @@ static void store_all(const uint64_t *cookies)
 				      memory_order_release);
 }
 
+/* Whose lines the slots are before: this thread's, or the keeper's, which gives
+ * them back and takes them again on the other CPU, as holders do. */
+static struct {
+	_Alignas(64) _Atomic uint32_t turn; /* odd: the keeper's */
+	_Alignas(64) _Atomic bool is_over;
+	uint64_t cookies[SLOTS];
+	const int *cpus; /* the poller's, its own */
+} keeper;
+
+static void await_turn(uint32_t turn)
+{
+	/* acquire: pairs with the release of the other's next_turn() */
+	while (atomic_load_explicit(&keeper.turn, memory_order_acquire) != turn)
+		rt_cpu_relax();
+}
+
+static void next_turn(uint32_t turn)
+{
+	/* release: the slots */
+	atomic_store_explicit(&keeper.turn, turn + 1, memory_order_release);
+}
+
+static void *keeper_main(void *arg)
+{
+	uint32_t turn = 1;
+
+	(void)arg;
+	bench_pin(keeper.cpus[1]);
+	for (;; turn += 2) {
+		await_turn(turn);
+		/* relaxed: behind the turn */
+		if (atomic_load_explicit(&keeper.is_over, memory_order_relaxed))
+			return NULL;
+		give_all();
+		take_all(keeper.cookies);
+		next_turn(turn);
+	}
+}
+
+static double run_away(double seconds, void (*fn)(const uint64_t *cookies))
+{
+	double end = bench_now() + seconds;
+	pthread_t thread;
+	double took = 0;
+	double begin;
+	uint64_t count = 0;
+	uint32_t turn = 0;
+
+	take_all(keeper.cookies);
+	/* before this thread is pinned: the other inherits that */
+	if (pthread_create(&thread, NULL, keeper_main, NULL))
+		bench_fail("no thread");
+	bench_pin(keeper.cpus[0]);
+	do {
+		next_turn(turn);
+		turn += 2;
+		await_turn(turn);
+		begin = bench_now();
+		fn(keeper.cookies);
+		took += bench_now() - begin;
+		count += SLOTS;
+	} while (bench_now() < end);
+	/* relaxed: before the turn */
+	atomic_store_explicit(&keeper.is_over, true, memory_order_relaxed);
+	next_turn(turn);
+	pthread_join(thread, NULL);
+	give_all();
+	return (double)count / took / 1e6;
+}
+
 static double run_alone(double seconds, void (*fn)(const uint64_t *cookies))
 {
-	uint64_t cookies[SLOTS];
 	double end = bench_now() + seconds;
 	double took = 0;
 	double begin;
 	uint64_t count = 0;
 
+	bench_pin(keeper.cpus[0]);
 	do {
-		take_all(cookies);
+		take_all(keeper.cookies);
 		begin = bench_now();
-		fn(cookies);
+		fn(keeper.cookies);
 		took += bench_now() - begin;
 		give_all();
 		count += SLOTS;
@@ -149,8 +234,11 @@ static void *poller_main(void *arg)
 				return NULL;
 			rt_cpu_relax();
 		}
-		for (i = 0; i < BATCH; i++)
+		for (i = 0; i < BATCH; i++) {
+			rt_future_prefetch(
+				cq.cookies[(done + RT_FUTURE_AHEAD) % SLOTS]);
 			complete(cq.cookies[done++ % SLOTS]);
+		}
 		rt_deliver_flush(&poller);
 	}
 }
@@ -168,13 +256,24 @@ static void post(struct rpma_rt_future *future, uint64_t at)
 		atomic_store_explicit(&cq.posted, at + 1, memory_order_release);
 }
 
-static void wait_for(struct rpma_rt_future *future, uint64_t at)
+static void wait_for_result(struct rpma_rt_future *future, uint64_t at)
 {
 	struct rpma_rt_completion cmpl;
 
-	if (rpma_rt_future_wait(future, &cmpl, -1) != 1 || cmpl.context != at ||
-	    rpma_rt_future_drop(future) != 0)
+	if (rpma_rt_future_wait(future, &cmpl, -1) != 1 || cmpl.context != at)
 		bench_fail("a result is wrong");
+}
+
+static void drop(struct rpma_rt_future *future)
+{
+	if (rpma_rt_future_drop(future) != 0)
+		bench_fail("a future is not dropped");
+}
+
+static void wait_for(struct rpma_rt_future *future, uint64_t at)
+{
+	wait_for_result(future, at);
+	drop(future);
 }
 
 static double run_both(const struct bench_args *args)
@@ -209,23 +308,151 @@ static double run_both(const struct bench_args *args)
 	return (double)taken / (end - begin) / 1e6;
 }
 
+/* --------------------------------------------------- a thread asleep --- */
+
+static struct {
+	/* the sleeper's: waits that it has begun; UINT64_MAX: it ends */
+	_Alignas(64) _Atomic uint64_t begun;
+	uint64_t cookie; /* of the future that it waits for */
+	/* the waker's */
+	_Alignas(64) uint64_t woken_ns;
+	_Alignas(64) _Atomic uint32_t word; /* of the bare futex */
+} bed;
+
+static void wake_futex(void)
+{
+	/* release: woken_ns */
+	atomic_store_explicit(&bed.word, 1, memory_order_release);
+	syscall(SYS_futex, &bed.word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void sleep_futex(void)
+{
+	/* acquire: pairs with wake_futex() */
+	while (atomic_load_explicit(&bed.word, memory_order_acquire) == 0)
+		syscall(SYS_futex, &bed.word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL,
+			0);
+	/* relaxed: the waker looks behind the next begun */
+	atomic_store_explicit(&bed.word, 0, memory_order_relaxed);
+}
+
+static void wake_future(void)
+{
+	complete(bed.cookie);
+	rt_deliver_flush(&poller);
+}
+
+struct waking {
+	const struct bench_args *args;
+	bool is_bare;
+};
+
+static void *waker_main(void *arg)
+{
+	const struct waking *way = arg;
+	uint64_t round = 0;
+	uint64_t begun;
+	uint64_t asleep;
+
+	bench_pin(way->args->cpus[0]);
+	for (;;) {
+		do {
+			/* acquire: the cookie */
+			begun = atomic_load_explicit(&bed.begun,
+						     memory_order_acquire);
+			if (begun == UINT64_MAX)
+				return NULL;
+			rt_cpu_relax();
+		} while (begun == round);
+		round = begun;
+		asleep = bench_now_ns() + ASLEEP_NS;
+		while (bench_now_ns() < asleep)
+			rt_cpu_relax();
+		bed.woken_ns = bench_now_ns();
+		if (way->is_bare)
+			wake_futex();
+		else
+			wake_future();
+	}
+}
+
+/* One sleep, from the moment of its wake, in ns. */
+static uint64_t sleep_once(bool is_bare, uint64_t round)
+{
+	struct rpma_rt_future future;
+	uint64_t ns;
+
+	if (!is_bare) {
+		post(&future, round);
+		bed.cookie = cq.cookies[round % SLOTS];
+	}
+	/* release: pairs with the acquire in waker_main() */
+	atomic_store_explicit(&bed.begun, round, memory_order_release);
+	if (is_bare) {
+		sleep_futex();
+		return bench_now_ns() - bed.woken_ns;
+	}
+	wait_for_result(&future, round);
+	ns = bench_now_ns() - bed.woken_ns;
+	drop(&future);
+	return ns;
+}
+
+static double run_asleep(const struct bench_args *args, bool is_bare)
+{
+	static uint64_t samples[WAKES];
+	struct waking way = {args, is_bare};
+	double end = bench_now() + args->seconds;
+	uint64_t count = 0;
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, waker_main, &way))
+		bench_fail("no thread");
+	bench_pin(args->cpus[1]);
+	do {
+		samples[count] = sleep_once(is_bare, count + 1);
+		count++;
+	} while (bench_now() < end && count < WAKES);
+	/* release: nothing */
+	atomic_store_explicit(&bed.begun, UINT64_MAX, memory_order_release);
+	pthread_join(thread, NULL);
+	return bench_percentile(samples, count, 0.5);
+}
+
 int main(int argc, char **argv)
 {
+	static const struct {
+		const char *way;
+		double (*run)(double seconds, void (*fn)(const uint64_t *));
+		void (*fn)(const uint64_t *cookies);
+	} parts[] = {
+		{"slot", run_alone, complete_all},
+		{"stores", run_alone, store_all},
+		{"slot_away", run_away, complete_all},
+		{"stores_away", run_away, store_all},
+	};
 	struct bench_args args = bench_parse(argc, argv);
 	const char *way = args.count == 1 ? args.words[0] : "";
+	size_t i;
 
 	open_all();
 	if (strcmp(way, "future") == 0) {
 		bench_report(way, run_both(&args), "Mops/s");
 		return 0;
 	}
-	bench_pin(args.cpus[0]);
-	if (strcmp(way, "slot") == 0)
-		bench_report(way, run_alone(args.seconds, complete_all),
+	if (strcmp(way, "wake") == 0 || strcmp(way, "futex") == 0) {
+		bench_report(way, run_asleep(&args, strcmp(way, "futex") == 0),
+			     "us");
+		return 0;
+	}
+	keeper.cpus = args.cpus;
+	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		if (strcmp(way, parts[i].way) != 0)
+			continue;
+		bench_report(way, parts[i].run(args.seconds, parts[i].fn),
 			     "Mops/s");
-	else if (strcmp(way, "stores") == 0)
-		bench_report(way, run_alone(args.seconds, store_all), "Mops/s");
-	else
-		bench_fail("WAY is future, slot, stores");
-	return 0;
+		return 0;
+	}
+	bench_fail("WAY is future, slot, stores, slot_away, stores_away, wake, "
+		   "futex");
 }
