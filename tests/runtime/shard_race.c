@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * shard_race.c -- shards that nothing wakes but one another: no timer, no
+ * connection, no time to spin. A shard that sleeps is woken by a message; one
+ * that was refused is told when there is room; an answer that is late, behind a
+ * full lane, has room; and a stop at any time loses none of what was taken.
+ *
+ * A wake-up that is lost, or never sent, is a hang.
+ *
+ * usage: runtime_shard_race [messages [seed]]
+ */
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "world.h"
+
+#define SHARDS 3
+#define LANE   8
+#define STOPS  20 /* in the middle of traffic */
+
+/* a shard's own, of its thread; read when that has ended */
+struct core {
+	struct rpma_rt_shard *shard;
+	pthread_t thread;
+	uint32_t index;
+	uint32_t seed;
+	uint64_t sent[SHARDS]; /* posts and requests, by the other shard */
+	uint64_t came[SHARDS];
+	uint64_t asked[SHARDS]; /* requests sent */
+	uint64_t answered[SHARDS];
+	uint64_t replied[SHARDS]; /* answers sent */
+	struct rpma_rt_shard_message kept[2 * LANE];
+	uint32_t kept_count;
+};
+
+static struct {
+	struct world world;
+	struct rpma_rt_shards *shards;
+	struct core cores[SHARDS];
+	rpma_rt_shard_message_fn *on_message;
+	uint64_t limit;
+	bool is_one_way; /* posts of shard 0 to shard 1 only */
+	uint32_t seed;
+	_Atomic uint32_t through; /* shards that have all */
+	_Atomic uint64_t traffic; /* messages, roughly */
+} set;
+
+static uint32_t roll(uint32_t *seed, uint32_t n)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return (*seed >> 8) % n;
+}
+
+/* The others get further, or not. */
+static void dawdle(struct core *core)
+{
+	uint32_t turns = roll(&core->seed, 64);
+
+	if (turns == 0)
+		sched_yield();
+	while (turns-- > 0)
+		atomic_signal_fence(memory_order_seq_cst); /* a loop stays */
+}
+
+/* ----------------------------------------------------------- the set --- */
+
+static void on_message(struct rpma_rt_shard *shard,
+		       const struct rpma_rt_shard_message *message, void *arg)
+{
+	const struct core *core = arg;
+
+	CHECK(shard == core->shard);
+	set.on_message(shard, message, arg);
+}
+
+static void on_item(struct rpma_rt_shard *shard,
+		    const struct rpma_rt_completion *item, void *arg)
+{
+	(void)shard;
+	(void)item;
+	(void)arg;
+	CHECK(false);
+}
+
+static void *core_main(void *arg)
+{
+	struct core *core = arg;
+	int ret;
+
+	do {
+		dawdle(core);
+		ret = rpma_rt_shard_run(core->shard, -1);
+	} while (ret >= 0);
+	CHECK(ret == RPMA_RT_E_CLOSED);
+	return NULL;
+}
+
+static void open_set(rpma_rt_shard_message_fn *fn)
+{
+	struct rpma_rt_shards_cfg cfg = RPMA_RT_SHARDS_CFG_INIT;
+	void *args[SHARDS];
+	uint32_t i;
+
+	world_start(&set.world, SHARDS, RPMA_RT_MODE_MANUAL);
+	memset(set.cores, 0, sizeof(set.cores));
+	for (i = 0; i < SHARDS; i++)
+		args[i] = &set.cores[i];
+	set.on_message = fn;
+	/* relaxed, both: no thread runs */
+	atomic_store_explicit(&set.through, 0, memory_order_relaxed);
+	atomic_store_explicit(&set.traffic, 0, memory_order_relaxed);
+	cfg.lane_size = LANE;
+	cfg.spin_us = 0;
+	cfg.item_fn = on_item;
+	cfg.message_fn = on_message;
+	cfg.args = args;
+	cfg.arg_count = SHARDS;
+	MUST(rpma_rt_shards_new(set.world.rt, &cfg, &set.shards));
+	for (i = 0; i < SHARDS; i++) {
+		MUST(rpma_rt_shards_get(set.shards, i, &set.cores[i].shard));
+		set.cores[i].index = i;
+		set.cores[i].seed = roll(&set.seed, 1 << 20);
+	}
+}
+
+static void start(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < SHARDS; i++)
+		CHECK(pthread_create(&set.cores[i].thread, NULL, core_main,
+				     &set.cores[i]) == 0);
+}
+
+static void join(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < SHARDS; i++)
+		CHECK(pthread_join(set.cores[i].thread, NULL) == 0);
+}
+
+static void close_set(void)
+{
+	MUST(rpma_rt_shards_delete(&set.shards));
+	MUST(rpma_rt_delete(&set.world.rt));
+}
+
+static void finish(void)
+{
+	join();
+	close_set();
+}
+
+/* The calling shard has all; the last one stops the set. */
+static void is_through(uint32_t shards)
+{
+	/* relaxed: a count */
+	if (atomic_fetch_add_explicit(&set.through, 1, memory_order_relaxed) +
+		    1 ==
+	    shards)
+		MUST(rpma_rt_shards_stop(set.shards));
+}
+
+static void send_one(struct core *core, uint32_t to, bool is_request, int *ret)
+{
+	struct rpma_rt_shard_message message = {
+		.context = core->sent[to],
+		.words = {core->index, ~core->sent[to]},
+	};
+
+	*ret = is_request ? rpma_rt_shard_request(core->shard, to, &message)
+			  : rpma_rt_shard_post(core->shard, to, &message);
+	if (*ret != 0)
+		return;
+	core->sent[to]++;
+	core->asked[to] += is_request;
+}
+
+/* One that came is the next one of its sender. */
+static void take_one(struct core *core,
+		     const struct rpma_rt_shard_message *message)
+{
+	uint32_t from = message->from;
+
+	CHECK(message->context == core->came[from]);
+	CHECK(message->words[0] == from);
+	CHECK(message->words[1] == ~message->context);
+	core->came[from]++;
+	dawdle(core);
+	/* still the same: the sender has not used its slot again */
+	CHECK(message->words[1] == ~message->context);
+}
+
+/* ------------------------------------------------------------ a wake --- */
+
+/* One token goes round; all shards but one sleep. */
+static void on_token(struct rpma_rt_shard *shard,
+		     const struct rpma_rt_shard_message *message, void *arg)
+{
+	struct rpma_rt_shard_message next = *message;
+	struct core *core = arg;
+
+	(void)shard;
+	CHECK(message->kind == RPMA_RT_SHARD_POST);
+	if (++next.context == set.limit) {
+		MUST(rpma_rt_shards_stop(set.shards));
+		return;
+	}
+	MUST(rpma_rt_shard_post(core->shard, (core->index + 1) % SHARDS,
+				&next));
+}
+
+static void message__wakes_a_SLEEPER(void)
+{
+	struct rpma_rt_shard_message token = {0};
+	struct rpma_rt_shard_stats stats;
+
+	open_set(on_token);
+	MUST(rpma_rt_shard_post(set.cores[0].shard, 1, &token));
+	start();
+	join();
+	MUST(rpma_rt_shard_get_stats(set.cores[0].shard, &stats,
+				     sizeof(stats)));
+	CHECK(stats.sleeps > 0);
+	close_set();
+}
+
+/* -------------------------------------------------------------- room --- */
+
+static void flood(struct core *core, uint32_t to)
+{
+	int ret = 0;
+
+	while (ret == 0 && core->sent[to] < set.limit)
+		send_one(core, to, !set.is_one_way && core->sent[to] % 3 == 0,
+			 &ret);
+	CHECK(ret == 0 || ret == RPMA_E_AGAIN);
+}
+
+/* Whoever was refused goes on when it is told to, and at no other time. */
+static void on_flood(struct rpma_rt_shard *shard,
+		     const struct rpma_rt_shard_message *message, void *arg)
+{
+	struct core *core = arg;
+	uint32_t from = message->from;
+
+	if (message->kind == RPMA_RT_SHARD_WRITABLE) {
+		flood(core, from);
+		return;
+	}
+	if (message->kind == RPMA_RT_SHARD_ANSWER) {
+		CHECK(message->context == 3 * core->answered[from]);
+		core->answered[from]++;
+		return;
+	}
+	take_one(core, message);
+	if (message->kind == RPMA_RT_SHARD_REQUEST)
+		MUST(rpma_rt_shard_answer(shard, message, message));
+	if (core->came[from] == set.limit)
+		is_through(set.is_one_way ? 1 : 2);
+}
+
+/* No message goes back: nothing but the room wakes the sender. */
+static void posts__one_way_are_TOLD_of_room(void)
+{
+	set.is_one_way = true;
+	open_set(on_flood);
+	flood(&set.cores[0], 1);
+	start();
+	finish();
+	CHECK(set.cores[0].sent[1] == set.limit);
+}
+
+static void refused__is_TOLD_of_room(void)
+{
+	set.is_one_way = false;
+	open_set(on_flood);
+	flood(&set.cores[0], 1);
+	flood(&set.cores[1], 0);
+	start();
+	finish();
+	CHECK(set.cores[0].sent[1] == set.limit);
+	CHECK(set.cores[1].answered[0] == set.cores[1].asked[0]);
+}
+
+/* ------------------------------------------------------ late answers --- */
+
+/* The receiver keeps requests, fills the lane with posts, then answers. */
+static void answer_kept(struct core *core)
+{
+	int ret = 0;
+	uint32_t i;
+
+	while (ret == 0)
+		send_one(core, 0, false, &ret);
+	CHECK(ret == RPMA_E_AGAIN);
+	for (i = 0; i < core->kept_count; i++)
+		MUST(rpma_rt_shard_answer(core->shard, &core->kept[i],
+					  &core->kept[i]));
+	core->kept_count = 0;
+}
+
+static void ask(struct core *core)
+{
+	int ret = 0;
+
+	while (ret == 0 && core->sent[1] < set.limit)
+		send_one(core, 1, true, &ret);
+	CHECK(ret == 0 || ret == RPMA_E_AGAIN);
+}
+
+static void on_late(struct rpma_rt_shard *shard,
+		    const struct rpma_rt_shard_message *message, void *arg)
+{
+	struct core *core = arg;
+
+	(void)shard;
+	switch (message->kind) {
+	case RPMA_RT_SHARD_REQUEST:
+		take_one(core, message);
+		/* no more are under way than there are credits */
+		CHECK(core->kept_count < LANE);
+		core->kept[core->kept_count++] = *message;
+		if (core->kept_count == LANE)
+			answer_kept(core);
+		break;
+	case RPMA_RT_SHARD_POST:
+		take_one(core, message);
+		break;
+	case RPMA_RT_SHARD_ANSWER:
+		CHECK(message->context == core->answered[1]);
+		if (++core->answered[1] == set.limit)
+			is_through(1);
+		break;
+	default:
+		if (core->index == 0)
+			ask(core);
+	}
+}
+
+static void answer__late_has_ROOM(void)
+{
+	open_set(on_late);
+	ask(&set.cores[0]);
+	start();
+	finish();
+	CHECK(set.cores[0].came[1] == set.cores[1].sent[0]);
+}
+
+/* -------------------------------------------------------------- stop --- */
+
+static void send_some(struct core *core)
+{
+	uint32_t to;
+	int ret;
+
+	for (to = 0; to < SHARDS; to++) {
+		send_one(core, to, roll(&core->seed, 2) == 0, &ret);
+		CHECK(ret == 0 || ret == RPMA_E_AGAIN ||
+		      ret == RPMA_RT_E_CLOSED);
+	}
+}
+
+static void on_any(struct rpma_rt_shard *shard,
+		   const struct rpma_rt_shard_message *message, void *arg)
+{
+	struct core *core = arg;
+	uint32_t from = message->from;
+	int ret;
+
+	/* relaxed: a hint to the thread that stops */
+	atomic_fetch_add_explicit(&set.traffic, 1, memory_order_relaxed);
+	if (message->kind == RPMA_RT_SHARD_ANSWER) {
+		core->answered[from]++;
+	} else if (message->kind != RPMA_RT_SHARD_WRITABLE) {
+		take_one(core, message);
+		if (message->kind == RPMA_RT_SHARD_REQUEST) {
+			ret = rpma_rt_shard_answer(shard, message, message);
+			CHECK(ret == 0);
+			core->replied[from]++;
+		}
+	}
+	send_some(core);
+}
+
+/* What was taken was delivered, what was answered came back. */
+static void check_totals(void)
+{
+	const struct core *cores = set.cores;
+	uint32_t i;
+	uint32_t j;
+
+	for (i = 0; i < SHARDS; i++) {
+		for (j = 0; j < SHARDS; j++) {
+			CHECK(cores[i].sent[j] == cores[j].came[i]);
+			CHECK(cores[i].answered[j] == cores[j].replied[i]);
+			CHECK(cores[i].answered[j] == cores[i].asked[j]);
+		}
+	}
+}
+
+static void stop__in_the_middle_LOSES_NOTHING(void)
+{
+	uint64_t after = roll(&set.seed, 3000);
+	uint32_t i;
+
+	open_set(on_any);
+	for (i = 0; i < SHARDS; i++)
+		send_some(&set.cores[i]);
+	start();
+	/* relaxed: any time will do */
+	while (atomic_load_explicit(&set.traffic, memory_order_relaxed) < after)
+		sched_yield();
+	MUST(rpma_rt_shards_stop(set.shards));
+	finish();
+	check_totals();
+}
+
+int main(int argc, char **argv)
+{
+	int i;
+
+	set.limit = argc > 1 ? strtoull(argv[1], NULL, 10) : 3000;
+	set.limit -= set.limit % LANE;
+	set.seed = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10)
+			    : (uint32_t)time(NULL);
+	printf("seed %u\n", set.seed);
+	world_open(&set.world);
+	message__wakes_a_SLEEPER();
+	posts__one_way_are_TOLD_of_room();
+	refused__is_TOLD_of_room();
+	answer__late_has_ROOM();
+	for (i = 0; i < STOPS; i++)
+		stop__in_the_middle_LOSES_NOTHING();
+	world_close(&set.world);
+	return 0;
+}
