@@ -139,10 +139,11 @@ int rpma_rt_shard_get_queue(const struct rpma_rt_shard *shard,
 /*
  * Runs the shard until something was done: a round of its poller, messages,
  * timers that are due, items, each with its function; sleeps when there is
- * nothing. Answers how much was done, 0 = timeout_ms (-1 = without end) passed.
- * The poller belongs to the caller from then on. RPMA_RT_E_CLOSED: stopped,
- * nothing more comes, the poller belongs to no thread. RPMA_RT_E_BUSY: another
- * thread runs the shard or its poller, or the call is in a function of it.
+ * nothing. Answers how much was done, 0 = timeout_ms (-1 = without end) passed,
+ * or the queue was woken: rpma_rt_queue_wake(), from any thread. The poller
+ * belongs to the caller from then on. RPMA_RT_E_CLOSED: stopped, nothing more
+ * comes, the poller belongs to no thread. RPMA_RT_E_BUSY: another thread runs
+ * the shard or its poller, or the call is in a function of it.
  * Thread: one at a time, not a poller.
  */
 RPMA_RT_MUST_CHECK int rpma_rt_shard_run(struct rpma_rt_shard *shard,

@@ -95,26 +95,28 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Turns until one does something, or for so long; timeout_ms: not 0. */
+/* Turns until one does something, or the queue was woken, or for so long;
+ * timeout_ms: not 0. */
 static int idle(struct rpma_rt_shard *shard, int timeout_ms)
 {
 	uint64_t now = rt_now_ns();
 	uint64_t spin_end = now + shard->set->spin_ns;
 	uint64_t end = timeout_ms < 0 ? UINT64_MAX
 				      : now + (uint64_t)timeout_ms * NS_PER_MS;
+	int woken = 0;
 	int ret;
 
 	while (now < end) {
 		if (now >= spin_end) {
-			ret = rt_shard_sleep(
+			woken = rt_shard_sleep(
 				shard, least(end, rt_shard_timer_next(shard)));
-			if (ret)
-				return ret;
+			if (woken < 0)
+				return woken;
 		} else {
 			rt_cpu_relax();
 		}
 		ret = turn(shard);
-		if (ret != 0)
+		if (ret != 0 || woken > 0)
 			return ret;
 		now = rt_now_ns();
 	}

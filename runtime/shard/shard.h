@@ -168,7 +168,8 @@ void rt_shard_end_begin(struct rpma_rt_shards *set);
 int rt_shard_sleep_init(struct rpma_rt_shard *shard);
 void rt_shard_sleep_fini(struct rpma_rt_shard *shard);
 /* Sleeps until there is something, or that time of the monotonic clock, or for
- * no reason. 0, or an error of the calls that arm. */
+ * no reason. 0; 1: the queue said that there is something, or was woken; or an
+ * error of the calls that arm. */
 int rt_shard_sleep(struct rpma_rt_shard *shard, uint64_t until_ns);
 
 /* ---------------------------------------------------------- ring.c --- */

@@ -108,18 +108,26 @@ static bool has_work(struct rpma_rt_shard *shard)
 	       rt_shard_end_is_due(shard);
 }
 
-/* 0: armed, sleep; 1: there is work; or an error. */
-static int arm(struct rpma_rt_shard *shard)
+/* 0: armed; 1: there is something, or there was a wake; or an error. */
+static int arm_queue(struct rpma_rt_shard *shard)
 {
-	int ret = 0;
+	int ret;
 
-	if (!shard->is_queue_over)
-		ret = rpma_rt_queue_arm(shard->queue);
+	if (shard->is_queue_over)
+		return 0;
+	ret = rpma_rt_queue_arm(shard->queue);
 	/* the next turn finds that it is closed */
-	if (ret == RPMA_RT_E_CLOSED)
-		return 1;
-	if (ret == 0 && !shard->is_poller_over)
-		ret = rpma_rt_poller_arm(shard->rt, shard->index);
+	return ret == RPMA_RT_E_CLOSED ? 1 : ret;
+}
+
+/* 0: armed; 1: there is work; or an error. */
+static int arm_poller(struct rpma_rt_shard *shard)
+{
+	int ret;
+
+	if (shard->is_poller_over)
+		return 0;
+	ret = rpma_rt_poller_arm(shard->rt, shard->index);
 	return ret == RPMA_RT_E_CLOSED ? 1 : ret;
 }
 
@@ -144,6 +152,7 @@ static void sleep_on_fd(struct rpma_rt_shard *shard, uint64_t until_ns)
 
 int rt_shard_sleep(struct rpma_rt_shard *shard, uint64_t until_ns)
 {
+	int armed = 0;
 	int ret = 0;
 
 	/* before asleep: a ring that this takes away was for what the look
@@ -153,10 +162,14 @@ int rt_shard_sleep(struct rpma_rt_shard *shard, uint64_t until_ns)
 	/* [SHARD-4]: asleep before the look */
 	rt_fence_dekker();
 	if (!has_work(shard)) {
-		ret = arm(shard);
+		ret = arm_queue(shard);
 		if (ret == 0)
+			armed = arm_poller(shard);
+		if (ret == 0 && armed == 0)
 			sleep_on_fd(shard, until_ns);
 	}
 	count_asleep(shard);
-	return ret < 0 ? ret : 0;
+	if (armed < 0)
+		return armed;
+	return ret;
 }

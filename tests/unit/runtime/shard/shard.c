@@ -499,6 +499,19 @@ static void run__idle_SLEEPS(void **state)
 	assert_int_equal(stats_of(test, 0).sleeps, 1);
 }
 
+/* A wake of its queue brings the run back, once. */
+static void run__queue_woken_RETURNS(void **state)
+{
+	struct test *test = *state;
+	struct rpma_rt_queue *queue;
+
+	ok(rpma_rt_shard_get_queue(test->ends[0].shard, &queue));
+	ok(rpma_rt_queue_wake(queue));
+	assert_int_equal(rpma_rt_shard_run(test->ends[0].shard, -1), 0);
+	assert_int_equal(rpma_rt_shard_run(test->ends[0].shard, 20), 0);
+	assert_int_equal(stats_of(test, 0).sleeps, 1);
+}
+
 /* The word says asleep, and the eventfd is written once for one sleep. */
 static void ring__once_for_a_sleep(void **state)
 {
@@ -679,6 +692,7 @@ int main(void)
 		TEST(timer__set_again_inside_is_BOUNDED),
 		TEST(timer__wrong_INVAL),
 		TEST(run__idle_SLEEPS),
+		TEST(run__queue_woken_RETURNS),
 		TEST(ring__once_for_a_sleep),
 		TEST(ring__for_room_only_if_WANTED),
 		TEST(stop__delivers_what_was_SENT),
