@@ -31,5 +31,6 @@
 #include <rpma_rt/loop.hpp>
 #include <rpma_rt/conn.hpp>
 #include <rpma_rt/listener.hpp>
+#include <rpma_rt/shard.hpp>
 
 #endif /* RPMA_RT_HPP */

@@ -167,6 +167,16 @@ private:
 	context *former_;
 };
 
+/* What runs the poller and takes the items in place of a loop, and calls it
+ * with each: a shard. */
+struct source {
+	/* how much was done, or an error: there is nothing any more */
+	virtual int run(int timeout_ms) noexcept = 0;
+
+protected:
+	~source() = default;
+};
+
 struct loop_core : counted<loop_core> {
 	ref<runtime_core> rt;
 	rpma_rt_queue *queue = nullptr;
@@ -184,6 +194,7 @@ struct loop_core : counted<loop_core> {
 	std::shared_ptr<mailbox> mail;
 	ring<rpma_rt_completion> items; /* of no connection */
 	link item_waiters;
+	std::shared_ptr<source> below; /* of a shard */
 
 	static constexpr int BATCH = 64;
 
@@ -280,12 +291,27 @@ struct loop_core : counted<loop_core> {
 			return rpma_rt_queue_poll(queue, batch, BATCH);
 		return rpma_rt_queue_wait(queue, batch, BATCH, timeout_ms);
 	}
+	/* Takes items and handles each, with the coroutines that it concerns;
+	 * or the error that there are none any more. */
+	int take_all(scope &running, int timeout_ms) noexcept
+	{
+		rpma_rt_completion batch[BATCH];
+		int got;
+
+		if (below)
+			return below->run(timeout_ms);
+		got = take(batch, timeout_ms);
+		for (int i = 0; i < got; i++) {
+			handle(batch[i]);
+			running.run();
+		}
+		return got;
+	}
 	inline int expire() noexcept;
 	/* One turn, which sleeps so long at most. How much was done, or an
 	 * error. After each item the coroutines that it concerns run. */
 	int turn(int timeout_ms) noexcept
 	{
-		rpma_rt_completion batch[BATCH];
 		int done;
 		int got;
 
@@ -299,11 +325,7 @@ struct loop_core : counted<loop_core> {
 		running.run();
 		done += expire();
 		running.run();
-		got = take(batch, done ? 0 : may_sleep(timeout_ms));
-		for (int i = 0; i < got; i++) {
-			handle(batch[i]);
-			running.run();
-		}
+		got = take_all(running, done ? 0 : may_sleep(timeout_ms));
 		done += expire();
 		mail->take(ctx.ready);
 		running.run();
@@ -560,6 +582,11 @@ inline void loop_core::drain() noexcept
 	while (!conns.is_empty() || !listeners.is_empty()) {
 		int got;
 
+		if (below) {
+			if (below->run(-1) < 0)
+				return;
+			continue;
+		}
 		if (poller >= 0) {
 			/* BUSY: another thread runs it */
 			if (rpma_rt_poller_run(rt->raw, poller, BATCH) == 0)
@@ -771,12 +798,15 @@ public:
 		return core_->queue;
 	}
 
-private:
+protected:
 	loop()
 	    : core_(detail::ref<detail::loop_core>::adopt(
 		      new detail::loop_core))
 	{
 	}
+	detail::ref<detail::loop_core> core_;
+
+private:
 	struct caller : detail::group {
 		bool is_over = false;
 		void on_complete(detail::waiter &) noexcept override
@@ -802,7 +832,8 @@ private:
 		while (!self.is_over) {
 			int ret = core_->turn(-1);
 
-			if (ret < 0)
+			/* the end may be what it waited for */
+			if (ret < 0 && !self.is_over)
 				return error::call(ret);
 		}
 		if constexpr (std::is_void_v<T>) {
@@ -823,7 +854,6 @@ private:
 		core_->is_inside = false;
 		return is_under_way;
 	}
-	detail::ref<detail::loop_core> core_;
 };
 
 } // namespace rpma::rt

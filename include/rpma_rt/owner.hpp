@@ -124,6 +124,7 @@ private:
 struct runtime_core : shared<runtime_core> {
 	rpma_rt *raw = nullptr;
 	bool is_manual = false;
+	uint32_t pollers = 0;
 	~runtime_core()
 	{
 		if (raw)
@@ -177,6 +178,7 @@ public:
 		if (ret < 0)
 			return error::call(ret);
 		r.core_->is_manual = cfg.mode == RPMA_RT_MODE_MANUAL;
+		r.core_->pollers = cfg.pollers;
 		return r;
 	}
 	rpma_rt *raw() const noexcept

@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * shard.hpp: shards for coroutines, over rpma_rt_shard.h. A set of them has one
+ * for each poller of a manual runtime. A shard is a loop, which a thread runs;
+ * its coroutines send messages to other shards and await those that come. What
+ * of a shard is its thread's is in no lock; coroutines go from one to another
+ * by remote().resume_there(), as between any loops.
+ */
+
+#ifndef RPMA_RT_SHARD_HPP
+#define RPMA_RT_SHARD_HPP
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <rpma_rt/loop.hpp>
+
+namespace rpma::rt
+{
+
+/* What shards send to one another: words, code and context are the program's;
+ * from, and of those that come kind, the library's. */
+using shard_message = rpma_rt_shard_message;
+
+/* As in rpma_rt_shards_cfg. */
+struct shards_cfg {
+	uint32_t lane_size = RPMA_RT_DEFAULT_SHARD_LANE_SIZE;
+	std::chrono::microseconds spin{RPMA_RT_DEFAULT_SHARD_SPIN_US};
+	const rpma_rt_queue_cfg *queue = nullptr;
+};
+
+namespace detail
+{
+
+struct shard_core;
+
+/* The set. A place for each shard is the argument of its functions. */
+struct shards_core {
+	struct place {
+		/* set before the first run, on the thread that runs it */
+		std::atomic<shard_core *> in{nullptr};
+	};
+	ref<runtime_core> rt;
+	rpma_rt_shards *raw = nullptr;
+	std::unique_ptr<place[]> places;
+	uint32_t count = 0;
+	uint32_t lane_size = 0;
+
+	~shards_core()
+	{
+		if (raw)
+			rpma_rt_shards_delete(&raw);
+	}
+	static inline void on_item(rpma_rt_shard *,
+				   const rpma_rt_completion *item,
+				   void *arg) noexcept;
+	static inline void on_message(rpma_rt_shard *,
+				      const shard_message *message,
+				      void *arg) noexcept;
+};
+
+class asking;
+
+/* A shard of the set, below its loop. */
+struct shard_core final : source {
+	std::shared_ptr<shards_core> set;
+	rpma_rt_shard *raw = nullptr;
+	loop_core *loop = nullptr; /* which owns this */
+	uint32_t index = 0;
+	bool has_ended = false;
+	ring<shard_message> unread; /* posts and requests */
+	link readers;
+	std::unique_ptr<link[]> lines; /* that wait for room, by receiver */
+	/* requests under way: what awaits the answer, nullptr: nothing any
+	 * more; their index is the context */
+	std::vector<asking *> askers;
+	std::vector<uint32_t> free_askers;
+
+	~shard_core()
+	{
+		/* release: to the next one that takes the place */
+		if (set)
+			set->places[index].in.store(nullptr,
+						    std::memory_order_release);
+	}
+	int run(int timeout_ms) noexcept override
+	{
+		int ret = rpma_rt_shard_run(raw, timeout_ms);
+
+		if (ret == RPMA_RT_E_CLOSED)
+			end();
+		return ret;
+	}
+	inline void end() noexcept;
+	inline void on_message(const shard_message &message) noexcept;
+	inline void on_writable(uint32_t to) noexcept;
+	inline void on_answer(const shard_message &message) noexcept;
+	inline void read_next() noexcept;
+	/* The coroutines that a function of the shard made ready. */
+	void resume() noexcept
+	{
+		scope(loop->ctx).run();
+	}
+};
+
+inline void shards_core::on_item(rpma_rt_shard *,
+				 const rpma_rt_completion *item,
+				 void *arg) noexcept
+{
+	/* relaxed: set on this thread */
+	auto *self =
+		static_cast<place *>(arg)->in.load(std::memory_order_relaxed);
+
+	self->loop->handle(*item);
+	self->resume();
+}
+
+inline void shards_core::on_message(rpma_rt_shard *,
+				    const shard_message *message,
+				    void *arg) noexcept
+{
+	/* relaxed: set on this thread */
+	auto *self =
+		static_cast<place *>(arg)->in.load(std::memory_order_relaxed);
+
+	self->on_message(*message);
+	self->resume();
+}
+
+/* A post or a request, until it is taken; a request, until it is answered. */
+class sending : public waiter
+{
+public:
+	sending(ref<loop_core> loop, shard_core *shard, uint32_t to,
+		const shard_message &message) noexcept
+	    : loop_(std::move(loop)), shard_(shard), to_(to), message_(message)
+	{
+	}
+	sending(sending &&) noexcept = default;
+
+protected:
+	friend struct shard_core;
+	/* true: it waits, in the line of that shard */
+	bool start_sending() noexcept
+	{
+		if (shard_->has_ended)
+			ret_ = RPMA_RT_E_CLOSED;
+		else if (to_ < shard_->set->count &&
+			 !shard_->lines[to_].is_empty())
+			ret_ = RPMA_E_AGAIN;
+		else
+			ret_ = send();
+		if (ret_ == RPMA_E_AGAIN)
+			shard_->lines[to_].push_back(*this);
+		return ret_ == RPMA_E_AGAIN;
+	}
+	virtual int send() noexcept = 0;
+	/* It was sent, or refused. */
+	virtual void sent() noexcept = 0;
+
+	ref<loop_core> loop_;
+	shard_core *shard_;
+	uint32_t to_;
+	int ret_ = 0;
+	shard_message message_;
+};
+
+class posting final : public awaitable<posting, sending>
+{
+public:
+	using awaitable::awaitable;
+	posting(posting &&) noexcept = default;
+	bool start() noexcept
+	{
+		return start_sending();
+	}
+	result<void> finish() noexcept
+	{
+		return result_of_call(ret_);
+	}
+	bool succeeded() const noexcept
+	{
+		return ret_ == 0;
+	}
+
+private:
+	int send() noexcept override
+	{
+		return rpma_rt_shard_post(shard_->raw, to_, &message_);
+	}
+	void sent() noexcept override
+	{
+		complete();
+	}
+};
+
+class asking final : public awaitable<asking, sending>
+{
+public:
+	using awaitable::awaitable;
+	asking(asking &&) noexcept = default;
+	~asking()
+	{
+		/* the answer comes all the same, to nobody */
+		if (is_sent_)
+			shard_->askers[slot_] = nullptr;
+	}
+	bool start() noexcept
+	{
+		return start_sending() || is_sent_;
+	}
+	result<shard_message> finish() noexcept
+	{
+		if (ret_ != 0)
+			return error::call(ret_);
+		return message_;
+	}
+	bool succeeded() const noexcept
+	{
+		return ret_ == 0;
+	}
+
+private:
+	friend struct shard_core;
+	int send() noexcept override
+	{
+		shard_message request = message_;
+
+		/* none: as many are under way as there are credits */
+		if (shard_->free_askers.empty())
+			return RPMA_E_AGAIN;
+		slot_ = shard_->free_askers.back();
+		request.context = slot_;
+		int ret = rpma_rt_shard_request(shard_->raw, to_, &request);
+		if (ret == 0) {
+			shard_->free_askers.pop_back();
+			shard_->askers[slot_] = this;
+			is_sent_ = true;
+		}
+		return ret;
+	}
+	void sent() noexcept override
+	{
+		if (!is_sent_)
+			complete();
+	}
+	void answered(const shard_message &answer) noexcept
+	{
+		const uint64_t context = message_.context;
+
+		is_sent_ = false;
+		message_ = answer;
+		message_.context = context;
+		complete();
+	}
+	void ended() noexcept
+	{
+		is_sent_ = false;
+		ret_ = RPMA_RT_E_CLOSED;
+		complete();
+	}
+	uint32_t slot_ = 0;
+	bool is_sent_ = false;
+};
+
+/* The next post or request. */
+class taking : public awaitable<taking>
+{
+public:
+	taking(ref<loop_core> loop, shard_core *shard) noexcept
+	    : loop_(std::move(loop)), shard_(shard)
+	{
+	}
+	taking(taking &&other) noexcept
+	    : loop_(std::move(other.loop_)), shard_(other.shard_)
+	{
+	}
+	~taking()
+	{
+		if (has_message_) { /* nobody has it: it is the next again */
+			shard_->unread.push_front(message_);
+			shard_->read_next();
+		}
+	}
+	bool start() noexcept
+	{
+		if (!shard_->unread.is_empty()) {
+			give(shard_->unread.pop_front());
+			return false;
+		}
+		if (shard_->has_ended)
+			return false;
+		shard_->readers.push_back(*this);
+		return true;
+	}
+	result<shard_message> finish() noexcept
+	{
+		if (!std::exchange(has_message_, false))
+			return error::call(RPMA_RT_E_CLOSED);
+		return message_;
+	}
+	bool succeeded() const noexcept
+	{
+		return has_message_;
+	}
+
+private:
+	friend struct shard_core;
+	void give(const shard_message &message) noexcept
+	{
+		message_ = message;
+		has_message_ = true;
+	}
+	ref<loop_core> loop_;
+	shard_core *shard_;
+	shard_message message_ = {};
+	bool has_message_ = false;
+};
+
+inline void shard_core::read_next() noexcept
+{
+	if (readers.is_empty() || unread.is_empty())
+		return;
+	auto &next =
+		static_cast<taking &>(static_cast<waiter &>(readers.first()));
+
+	next.unlink();
+	next.give(unread.pop_front());
+	next.complete();
+}
+
+inline void shard_core::on_writable(uint32_t to) noexcept
+{
+	while (!lines[to].is_empty()) {
+		auto &first = static_cast<sending &>(
+			static_cast<waiter &>(lines[to].first()));
+
+		first.ret_ = first.send();
+		if (first.ret_ == RPMA_E_AGAIN)
+			return;
+		first.unlink();
+		first.sent();
+	}
+}
+
+inline void shard_core::on_answer(const shard_message &message) noexcept
+{
+	const auto slot = static_cast<uint32_t>(message.context);
+	asking *awaiting = std::exchange(askers[slot], nullptr);
+
+	free_askers.push_back(slot);
+	if (awaiting)
+		awaiting->answered(message);
+}
+
+inline void shard_core::on_message(const shard_message &message) noexcept
+{
+	switch (message.kind) {
+	case RPMA_RT_SHARD_WRITABLE:
+		on_writable(message.from);
+		break;
+	case RPMA_RT_SHARD_ANSWER:
+		on_answer(message);
+		break;
+	default:
+		unread.push_back(message);
+		read_next();
+		break;
+	}
+}
+
+/* The shard is stopped: nothing comes any more. */
+inline void shard_core::end() noexcept
+{
+	if (std::exchange(has_ended, true))
+		return;
+	scope running(loop->ctx); /* coroutines are resumed later */
+
+	for (uint32_t i = 0; i < set->count; i++) {
+		while (!lines[i].is_empty()) {
+			auto &first = static_cast<sending &>(
+				static_cast<waiter &>(lines[i].first()));
+
+			first.unlink();
+			first.ret_ = RPMA_RT_E_CLOSED;
+			first.sent();
+		}
+	}
+	for (auto &awaiting : askers) {
+		if (awaiting)
+			std::exchange(awaiting, nullptr)->ended();
+	}
+	while (!readers.is_empty()) {
+		auto &first = static_cast<waiter &>(readers.first());
+
+		first.unlink();
+		first.complete();
+	}
+}
+
+} // namespace detail
+
+/* The shards of a runtime in manual mode; copies are the same ones. Thread:
+ * any. */
+class shards
+{
+public:
+	static result<shards> make(const runtime &rt,
+				   const shards_cfg &given = {})
+	{
+		rpma_rt_shards_cfg cfg = RPMA_RT_SHARDS_CFG_INIT;
+		const auto &runtime = detail::access::core(rt);
+		auto core = std::make_shared<detail::shards_core>();
+		std::vector<void *> args;
+
+		core->rt = runtime;
+		core->count = runtime->pollers;
+		core->lane_size = given.lane_size;
+		core->places.reset(new detail::shards_core::place[core->count]);
+		for (uint32_t i = 0; i < core->count; i++)
+			args.push_back(&core->places[i]);
+		cfg.lane_size = given.lane_size;
+		cfg.spin_us = static_cast<uint32_t>(given.spin.count());
+		cfg.queue = given.queue;
+		cfg.item_fn = detail::shards_core::on_item;
+		cfg.message_fn = detail::shards_core::on_message;
+		cfg.args = args.data();
+		cfg.arg_count = core->count;
+		int ret = rpma_rt_shards_new(runtime->raw, &cfg, &core->raw);
+		if (ret < 0)
+			return error::call(ret);
+		return shards(std::move(core));
+	}
+	/* how many */
+	uint32_t size() const noexcept
+	{
+		return core_->count;
+	}
+	/* Posts and requests fail from then on, what was taken is delivered;
+	 * then what still waits fails, and run() and turn() of each shard, with
+	 * RPMA_RT_E_CLOSED. */
+	result<void> stop() const noexcept
+	{
+		return detail::result_of_call(rpma_rt_shards_stop(core_->raw));
+	}
+
+private:
+	friend class shard;
+	explicit shards(std::shared_ptr<detail::shards_core> core) noexcept
+	    : core_(std::move(core))
+	{
+	}
+	std::shared_ptr<detail::shards_core> core_;
+};
+
+/*
+ * A loop that runs a shard: its poller, its queue, its messages. Made on the
+ * thread that runs it, once for each index; a shard of the set that nobody runs
+ * holds up a stop. What it awaits when it is destroyed is not resumed.
+ */
+class shard : public loop
+{
+public:
+	static result<shard> make(const shards &set, uint32_t index)
+	{
+		auto core = std::make_shared<detail::shard_core>();
+		const auto &of = set.core_;
+		rpma_rt_queue *queue = nullptr;
+		int ret = rpma_rt_shards_get(of->raw, index, &core->raw);
+
+		if (ret == 0)
+			ret = rpma_rt_shard_get_queue(core->raw, &queue);
+		if (ret < 0)
+			return error::call(ret);
+		detail::shard_core *nobody = nullptr;
+		/* acquire: the end of the former; else nothing is looked at */
+		if (!of->places[index].in.compare_exchange_strong(
+			    nobody, core.get(), std::memory_order_acquire,
+			    std::memory_order_relaxed))
+			return error::call(RPMA_RT_E_BUSY);
+		core->set = of;
+		core->index = index;
+		core->lines.reset(new detail::link[of->count]);
+		/* as many as there are credits */
+		core->askers.resize(size_t(of->lane_size) * of->count);
+		core->free_askers.reserve(core->askers.size());
+		for (size_t i = core->askers.size(); i > 0; i--)
+			core->free_askers.push_back(
+				static_cast<uint32_t>(i - 1));
+		shard made(of->rt, queue, static_cast<int>(index));
+		made.shard_ = core.get();
+		core->loop = made.core_.get();
+		made.core_->below = std::move(core);
+		return made;
+	}
+
+	/* co_await: result<void>, when it was taken; it waits for room. */
+	auto post(uint32_t to, const shard_message &message) const noexcept
+	{
+		return detail::posting(core_, shard_, to, message);
+	}
+	/* co_await: result<shard_message>, the answer, with the context of the
+	 * request. */
+	auto request(uint32_t to, const shard_message &message) const noexcept
+	{
+		return detail::asking(core_, shard_, to, message);
+	}
+	/* co_await: result<shard_message>, the next post or request of another
+	 * shard, or of this one; the error RPMA_RT_E_CLOSED after the last. */
+	auto receive() const noexcept
+	{
+		return detail::taking(core_, shard_);
+	}
+	/* Answers a request, once; there is room for it. */
+	result<void> answer(const shard_message &request,
+			    const shard_message &answer) const noexcept
+	{
+		return detail::result_of_call(
+			rpma_rt_shard_answer(shard_->raw, &request, &answer));
+	}
+	uint32_t index() const noexcept
+	{
+		return shard_->index;
+	}
+
+private:
+	shard(const detail::ref<detail::runtime_core> &rt, rpma_rt_queue *queue,
+	      int poller)
+	{
+		core_->rt = rt;
+		core_->queue = queue;
+		core_->is_borrowed = true;
+		core_->poller = poller;
+		core_->mail = std::make_shared<detail::mailbox>(queue);
+	}
+	detail::shard_core *shard_ = nullptr;
+};
+
+} // namespace rpma::rt
+
+#endif /* RPMA_RT_SHARD_HPP */

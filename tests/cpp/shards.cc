@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * shards.cc -- coroutines on shards: messages and answers, a sender that waits
+ * for room, the way from shard to shard, a connection between two of them, and
+ * what is awaited when the set, or the runtime, is stopped.
+ */
+
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include "scene.hpp"
+
+#define SHARDS 3
+#define ROUNDS 500
+
+/* A set, each shard of which a thread runs until it is stopped. */
+struct several {
+	rt::peer peer = open_peer();
+	rt::runtime runtime;
+	rt::shards set;
+	std::atomic<int> ready{0};
+	std::array<std::optional<rt::loop_ref>, SHARDS> refs;
+
+	explicit several(uint32_t lane_size)
+	    : runtime(open()),
+	      set(must(rt::shards::make(runtime, {.lane_size = lane_size})))
+	{
+		CHECK(set.size() == SHARDS);
+	}
+	static rt::runtime open()
+	{
+		rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
+
+		cfg.mode = RPMA_RT_MODE_MANUAL;
+		cfg.pollers = SHARDS;
+		cfg.backstop_ms = 0;
+		return must(rt::runtime::make(cfg));
+	}
+	/* begins with fn(shard); each is spawned there */
+	template <typename Fn> void run(Fn fn)
+	{
+		std::vector<std::thread> threads;
+
+		for (uint32_t i = 0; i < SHARDS; i++)
+			threads.emplace_back([this, i, &fn] {
+				auto shard = must(rt::shard::make(set, i));
+
+				refs[i] = shard.remote();
+				/* release: refs */
+				ready.fetch_add(1, std::memory_order_release);
+				/* acquire: those of the others */
+				while (ready.load(std::memory_order_acquire) <
+				       SHARDS)
+					std::this_thread::yield();
+				fn(shard);
+				while (shard.turn(-1) >= 0)
+					continue;
+			});
+		for (auto &thread : threads)
+			thread.join();
+	}
+};
+
+/* ------------------------------------------------------------- messages --- */
+
+static rt::shard_message message_of(uint64_t word, uint64_t context = 0)
+{
+	rt::shard_message message = {};
+
+	message.context = context;
+	message.words[0] = word;
+	return message;
+}
+
+struct tally {
+	uint64_t posts[SHARDS] = {};
+	int left = 2;
+};
+
+static rt::task<void> serve(rt::shard &self, tally &t)
+{
+	for (;;) {
+		auto came = co_await self.receive();
+
+		if (!came) {
+			CHECK(came.error().code() == RPMA_RT_E_CLOSED);
+			co_return;
+		}
+		auto message = *came;
+		if (message.kind == RPMA_RT_SHARD_REQUEST) {
+			message.words[0] *= 2;
+			must(self.answer(message, message));
+		} else {
+			/* in the order in which they were sent */
+			CHECK(message.words[0] == t.posts[message.from]++);
+		}
+	}
+}
+
+static rt::task<void> ask(rt::shard &self)
+{
+	for (uint64_t i = 0; i < ROUNDS; i++) {
+		const auto to = static_cast<uint32_t>(i % SHARDS);
+		auto [one, two] = co_await rt::when_all(
+			self.request(to, message_of(i, 7)),
+			self.request((to + 1) % SHARDS, message_of(i + 1)));
+		auto first = must(std::move(one));
+
+		CHECK(first.words[0] == 2 * i && first.context == 7);
+		CHECK(must(std::move(two)).words[0] == 2 * (i + 1));
+	}
+}
+
+static rt::task<void> tell(rt::shard &self)
+{
+	for (uint64_t i = 0; i < ROUNDS; i++)
+		for (uint32_t to = 0; to < SHARDS; to++)
+			must(co_await self.post(to, message_of(i)));
+	auto none = co_await self.post(SHARDS, {});
+	CHECK(!none && none.error().code() == RPMA_E_INVAL);
+}
+
+static rt::task<void> work(rt::shard &self, several &c, std::atomic<int> &over)
+{
+	co_await rt::when_all(ask(self), tell(self));
+	/* acq_rel: what the others did */
+	if (over.fetch_add(1, std::memory_order_acq_rel) + 1 == SHARDS)
+		must(c.set.stop());
+}
+
+/* With a lane of two messages most of them wait. */
+static void messages__come_and_are_answered(uint32_t lane_size)
+{
+	several c(lane_size);
+	std::atomic<int> over{0};
+	std::array<tally, SHARDS> tallies;
+
+	rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
+	c.run([&](rt::shard &shard) {
+		shard.spawn(serve(shard, tallies[shard.index()]));
+		shard.spawn(work(shard, c, over));
+	});
+	rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_WARNING);
+	for (auto &t : tallies)
+		for (uint64_t posts : t.posts)
+			CHECK(posts == ROUNDS);
+}
+
+/* --------------------------------------------------------------- travel --- */
+
+static rt::task<void> travel(several &c)
+{
+	std::array<std::thread::id, SHARDS> ids;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		for (size_t to = 0; to < SHARDS; to++) {
+			must(co_await c.refs[to]->resume_there());
+			if (i == 0)
+				ids[to] = std::this_thread::get_id();
+			CHECK(std::this_thread::get_id() == ids[to]);
+		}
+	}
+	CHECK(ids[0] != ids[1] && ids[1] != ids[2]);
+	must(c.set.stop());
+}
+
+static void coroutine__travels()
+{
+	several c(8);
+
+	c.run([&](rt::shard &shard) {
+		if (shard.index() == 0)
+			shard.spawn(travel(c));
+	});
+}
+
+/* ---------------------------------------------------------- connections --- */
+
+static rt::task<void> echo(rt::listener listener)
+{
+	auto conn = must(co_await listener.accept());
+
+	for (;;) {
+		auto message = co_await conn.receive();
+		if (!message)
+			break;
+		(void)co_await conn.send(std::move(*message));
+	}
+}
+
+static rt::task<void> call(rt::shard &self, several &c, rt::pool &pool,
+			   rt::endpoint with, uint16_t port)
+{
+	auto conn = must(
+		co_await self.connect(address(), std::to_string(port), with));
+
+	for (int i = 0; i < ROUNDS; i++) {
+		auto ping = must(pool.take());
+
+		ping.assign("ping");
+		must(co_await conn.send(std::move(ping)));
+		CHECK(must(co_await conn.receive()).text() == "ping");
+	}
+	conn.close();
+	co_await conn.closed();
+	must(c.set.stop());
+}
+
+/* The server is on another shard; it says its port in an answer. */
+static rt::task<void> serve_port(rt::shard &self, rt::endpoint with)
+{
+	auto listener = must(self.listen(address(), "0", with));
+	auto asked = must(co_await self.receive());
+
+	must(self.answer(asked, message_of(listener.port())));
+	co_await echo(std::move(listener));
+}
+
+static rt::task<void> ask_port(rt::shard &self, several &c, rt::pool &pool,
+			       rt::endpoint with)
+{
+	auto told = must(co_await self.request(2, {}));
+
+	co_await call(self, c, pool, with,
+		      static_cast<uint16_t>(told.words[0]));
+}
+
+static void connection__of_two_shards()
+{
+	several c(8);
+	auto pool = open_pool(c.runtime, c.peer, 64);
+	rt::endpoint with{.via = c.peer, .messages = &pool};
+
+	with.cfg.sq_size = with.cfg.rq_size = 8;
+	c.run([&](rt::shard &shard) {
+		if (shard.index() == 2)
+			shard.spawn(serve_port(shard, with));
+		else if (shard.index() == 1)
+			shard.spawn(ask_port(shard, c, pool, with));
+	});
+}
+
+/* ----------------------------------------------------------------- stop --- */
+
+/* The receiver takes nothing: an answer never comes, the lane is full. */
+static rt::task<void> wait_in_vain(rt::shard &self, int &told)
+{
+	auto answer = co_await self.request(1, {});
+	CHECK(!answer && answer.error().code() == RPMA_RT_E_CLOSED);
+	told++;
+}
+
+static rt::task<void> fill(rt::shard &self, int &told)
+{
+	for (;;) {
+		auto sent = co_await self.post(1, {});
+
+		if (sent)
+			continue;
+		CHECK(sent.error().code() == RPMA_RT_E_CLOSED);
+		told++;
+		co_return;
+	}
+}
+
+static rt::task<void> hear(rt::shard &self, int &told)
+{
+	auto came = co_await self.receive();
+	CHECK(!came && came.error().code() == RPMA_RT_E_CLOSED);
+	told++;
+}
+
+/* Of set or runtime, while this thread runs all shards in turn. */
+static void stop__everybody_is_told(bool of_runtime)
+{
+	several c(2);
+	auto first = must(rt::shard::make(c.set, 0));
+	auto second = must(rt::shard::make(c.set, 1));
+	std::optional<rt::shard> third(must(rt::shard::make(c.set, 2)));
+	int told = 0;
+	int ended = 0;
+
+	auto twice = rt::shard::make(c.set, 0);
+	CHECK(!twice && twice.error().code() == RPMA_RT_E_BUSY);
+	first.spawn(wait_in_vain(first, told));
+	first.spawn(fill(first, told));
+	second.spawn(wait_in_vain(second, told));
+	third->spawn(hear(*third, told));
+	{
+		auto gone = wait_in_vain(first, told);
+
+		CHECK(gone.await_suspend(std::noop_coroutine()));
+	}
+	rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
+	if (of_runtime)
+		CHECK(rpma_rt_stop(c.runtime.raw()) == 0);
+	else
+		must(c.set.stop());
+	while (ended < SHARDS)
+		ended = (first.turn(0) == RPMA_RT_E_CLOSED) +
+			(second.turn(0) == RPMA_RT_E_CLOSED) +
+			(third->turn(0) == RPMA_RT_E_CLOSED);
+	rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_WARNING);
+	CHECK(told == 4);
+	/* its place is free again */
+	third.reset();
+	third.emplace(must(rt::shard::make(c.set, 2)));
+}
+
+/* One that is destroyed while it waits for its answer is not resumed. */
+static void shard__destroyed_with_waiting()
+{
+	several c(2);
+	int told = 0;
+	{
+		auto first = must(rt::shard::make(c.set, 0));
+
+		first.spawn(wait_in_vain(first, told));
+		first.spawn(fill(first, told));
+		first.spawn(hear(first, told));
+		CHECK(first.turn(0) >= 0);
+	}
+	CHECK(told == 0);
+}
+
+int main(void)
+{
+	messages__come_and_are_answered(2);
+	messages__come_and_are_answered(256);
+	coroutine__travels();
+	connection__of_two_shards();
+	stop__everybody_is_told(false);
+	stop__everybody_is_told(true);
+	shard__destroyed_with_waiting();
+	return 0;
+}
