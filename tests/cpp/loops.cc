@@ -125,6 +125,61 @@ static void loops__destroyed_on_the_way(rpma_rt_mode mode)
 	CHECK(was_refused);
 }
 
+/* --------------------------------------------------------------- borrow --- */
+
+static rt::task<void> ping(rt::loop &loop, rt::peer &peer, rt::pool &pool)
+{
+	rt::endpoint with{.via = peer, .messages = &pool};
+
+	with.cfg.sq_size = with.cfg.rq_size = 8;
+	auto listener = must(loop.listen(address(), "0", with));
+	auto [one, two] = co_await rt::when_all(
+		loop.connect(address(), std::to_string(listener.port()), with),
+		listener.accept());
+	auto client = must(std::move(one));
+	auto server = must(std::move(two));
+	auto sent = must(pool.take());
+
+	sent.assign("ping");
+	must(co_await client.send(std::move(sent)));
+	CHECK(must(co_await server.receive()).text() == "ping");
+	must(co_await loop.sleep_for(1ms));
+}
+
+/* A queue of the program's, and in manual mode another poller than the first:
+ * both are the program's again when the loop has gone. */
+static void loops__borrow_a_queue(rpma_rt_mode mode)
+{
+	auto peer = open_peer();
+	rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
+	rpma_rt_completion item;
+	rpma_rt_queue *queue;
+
+	cfg.mode = mode;
+	cfg.pollers = 2;
+	cfg.backstop_ms = 0;
+	auto runtime = must(rt::runtime::make(cfg));
+	auto pool = open_pool(runtime, peer, 64);
+	CHECK(rpma_rt_queue_new(runtime.raw(), nullptr, &queue) == 0);
+	for (int i = 0; i < 2; i++) {
+		rt::loop_cfg with;
+
+		with.borrowed = queue;
+		with.poller = mode == RPMA_RT_MODE_MANUAL ? 1 : -1;
+		auto loop = must(rt::loop::make(runtime, with));
+		CHECK(loop.queue() == queue);
+		must(loop.run(ping(loop, peer, pool)));
+	}
+	CHECK(rpma_rt_queue_push(queue, 7, nullptr, 0, 0) == 0);
+	CHECK(rpma_rt_queue_poll(queue, &item, 1) == 1 && item.context == 7);
+	if (mode == RPMA_RT_MODE_MANUAL)
+		std::thread([&] {
+			CHECK(rpma_rt_poller_run(runtime.raw(), 1, 1) >= 0);
+			CHECK(rpma_rt_poller_release(runtime.raw(), 1) == 0);
+		}).join();
+	CHECK(rpma_rt_queue_delete(&queue) == 0);
+}
+
 /* ----------------------------------------------------------- allocation --- */
 
 static rt::task<void> await_everything(scene &s)
@@ -171,6 +226,7 @@ int main(void)
 {
 	RUN(loops__coroutines_travel);
 	RUN(loops__destroyed_on_the_way);
+	RUN(loops__borrow_a_queue);
 	RUN(awaits__allocate_nothing);
 	return 0;
 }
