@@ -3,9 +3,9 @@
 
 /*
  * shard_race.c -- shards that nothing wakes but one another: no timer, no
- * connection, no time to spin. A shard that sleeps is woken by a message; one
- * that was refused is told when there is room; an answer that is late, behind a
- * full lane, has room; and a stop at any time loses none of what was taken.
+ * connection, no time to spin. A shard that sleeps is woken by a message; a
+ * sender that was refused is called when it may send; an answer behind a
+ * full lane has its room; and a stop at any time loses none of what was taken.
  *
  * A wake-up that is lost, or never sent, is a hang.
  *
