@@ -243,6 +243,50 @@ static void human_pools(const struct rt_dump *dump, FILE *out)
 	}
 }
 
+static const char *phase_of(const struct rt_dump_shard *shard)
+{
+	static const char *const texts[] = {"", ", stopping: sends nothing",
+					    ", stopping: answers nothing",
+					    ", stopped"};
+
+	return texts[shard->phase];
+}
+
+static void human_shards(const struct rt_dump *dump, FILE *out)
+{
+	const struct rt_dump_shard *shard;
+	uint32_t i;
+	uint32_t j;
+
+	for (i = 0; i < dump->shards_count; i++) {
+		shard = &dump->shards[i];
+		fprintf(out,
+			"shard %" PRIu32 " of set %" PRIu32
+			": %s, queue %" PRIu32 ", %" PRIu32
+			" messages wait, %" PRIu32 " timers, %" PRIu64
+			" requests without an answer, %" PRIu64
+			" to answer%s\n",
+			shard->index, shard->set,
+			shard->asleep	? "asleep"
+			: shard->is_run ? "awake"
+					: "not run",
+			shard->queue, shard->waiting, shard->timers,
+			shard->stats.unanswered, shard->stats.owed,
+			phase_of(shard));
+		for (j = 0; j < shard->lanes_count; j++) {
+			if (shard->lanes[j].waiting == 0)
+				continue;
+			fprintf(out,
+				"    from shard %" PRIu32 ": %" PRIu32
+				" messages wait%s\n",
+				shard->lanes[j].from, shard->lanes[j].waiting,
+				shard->lanes[j].wants_room
+					? ", and it was refused"
+					: "");
+		}
+	}
+}
+
 static void human_others(const struct rt_dump *dump, FILE *out)
 {
 	const struct rt_dump_listener *listener;
@@ -276,6 +320,7 @@ static void human_others(const struct rt_dump *dump, FILE *out)
 			dump->adopted[i].queue, dump->adopted[i].user,
 			dump->adopted[i].is_over ? ", given back" : "");
 	human_pools(dump, out);
+	human_shards(dump, out);
 }
 
 static void human_wrong(const struct rt_dump_wrongs *wrongs, FILE *out)

@@ -242,6 +242,31 @@ static void json_pool(const struct rt_dump_pool *pool, FILE *out)
 		pool->times_low);
 }
 
+static void json_shard(const struct rt_dump_shard *shard, FILE *out)
+{
+	uint32_t i;
+
+	fprintf(out,
+		"{\"set\":%" PRIu32 ",\"shard\":%" PRIu32 ",\"queue\":%" PRIu32
+		",\"asleep\":%s,\"run\":%s,\"phase\":%" PRIu32
+		",\"timers\":%" PRIu32 ",\"unanswered\":%" PRIu64
+		",\"owed\":%" PRIu64 ",\"refused\":%" PRIu64
+		",\"waiting\":%" PRIu32 ",\"lanes\":[",
+		shard->set, shard->index, shard->queue, yes(shard->asleep),
+		yes(shard->is_run), shard->phase, shard->timers,
+		shard->stats.unanswered, shard->stats.owed,
+		shard->stats.refused, shard->waiting);
+	for (i = 0; i < shard->lanes_count; i++) {
+		comma(i, out);
+		fprintf(out,
+			"{\"from\":%" PRIu32 ",\"waiting\":%" PRIu32
+			",\"wants_room\":%s}",
+			shard->lanes[i].from, shard->lanes[i].waiting,
+			yes(shard->lanes[i].wants_room));
+	}
+	fputs("]}", out);
+}
+
 static void json_others(const struct rt_dump *dump, FILE *out)
 {
 	uint32_t i;
@@ -265,6 +290,11 @@ static void json_others(const struct rt_dump *dump, FILE *out)
 	for (i = 0; i < dump->pools_count; i++) {
 		comma(i, out);
 		json_pool(&dump->pools[i], out);
+	}
+	fputs("],\n\"shards\":[", out);
+	for (i = 0; i < dump->shards_count; i++) {
+		comma(i, out);
+		json_shard(&dump->shards[i], out);
 	}
 }
 

@@ -263,6 +263,34 @@ static void prom_pools(const struct rt_dump *dump, FILE *out)
 	}
 }
 
+static void prom_shards(const struct rt_dump *dump, FILE *out)
+{
+	const struct rt_dump_shard *shard;
+	uint32_t i;
+
+	fputs("# HELP rpma_rt_shard_waiting Messages to a shard that it has "
+	      "not taken.\n"
+	      "# TYPE rpma_rt_shard_waiting gauge\n",
+	      out);
+	for (i = 0; i < dump->shards_count; i++) {
+		shard = &dump->shards[i];
+		fprintf(out,
+			"rpma_rt_shard_waiting{set=\"%" PRIu32
+			"\",shard=\"%" PRIu32 "\"} %" PRIu32 "\n",
+			shard->set, shard->index, shard->waiting);
+	}
+	fputs("# HELP rpma_rt_shard_asleep 1: it sleeps, or is about to.\n"
+	      "# TYPE rpma_rt_shard_asleep gauge\n",
+	      out);
+	for (i = 0; i < dump->shards_count; i++) {
+		shard = &dump->shards[i];
+		fprintf(out,
+			"rpma_rt_shard_asleep{set=\"%" PRIu32
+			"\",shard=\"%" PRIu32 "\"} %d\n",
+			shard->set, shard->index, shard->asleep);
+	}
+}
+
 static void prom_listeners(const struct rt_dump *dump, FILE *out)
 {
 	uint32_t i;
@@ -322,6 +350,7 @@ void rt_dump_prometheus(const struct rt_dump *dump, FILE *out)
 	prom_waiting(dump, out);
 	prom_srqs(dump, out);
 	prom_pools(dump, out);
+	prom_shards(dump, out);
 	prom_listeners(dump, out);
 	prom_wrongs(dump->wrongs, out);
 }

@@ -133,6 +133,7 @@ static void count_all(const struct rpma_rt *rt, struct rt_dump *dump)
 	for (conn = rt->ended; conn != NULL; conn = conn->next)
 		dump->conns_count++;
 	rt_dump_others_count(rt, dump);
+	rt_dump_shards_count(rt, dump);
 }
 
 void rt_dump_snapshot_free(struct rt_dump *dump)
@@ -145,6 +146,7 @@ void rt_dump_snapshot_free(struct rt_dump *dump)
 	free(dump->srqs);
 	free(dump->adopted);
 	free(dump->pools);
+	free(dump->shards);
 	free(dump->holds);
 	free(dump->wrongs);
 }
@@ -162,10 +164,11 @@ static int reserve(struct rt_dump *dump)
 	dump->srqs = calloc(dump->srqs_count + 1, sizeof(*dump->srqs));
 	dump->adopted = calloc(dump->adopted_count + 1, sizeof(*dump->adopted));
 	dump->pools = calloc(dump->pools_count + 1, sizeof(*dump->pools));
+	dump->shards = calloc(dump->shards_count + 1, sizeof(*dump->shards));
 	dump->holds = calloc(RT_DUMP_HOLDS, sizeof(*dump->holds));
 	if (dump->pollers && dump->cqs && dump->queues && dump->conns &&
 	    dump->listeners && dump->srqs && dump->adopted && dump->pools &&
-	    dump->holds)
+	    dump->shards && dump->holds)
 		return 0;
 	rt_dump_snapshot_free(dump);
 	return RPMA_E_NOMEM;
@@ -216,6 +219,7 @@ static int take_locked(struct rpma_rt *rt, struct rt_dump *dump)
 	     i++, queue = rt_queue_next(queue))
 		take_queue(queue, dump, &dump->queues[i]);
 	rt_dump_others_take(rt, dump);
+	rt_dump_shards_take(rt, dump);
 	for (i = 0, conn = rt->conns; conn != NULL; i++, conn = conn->next)
 		rt_dump_conn_take(conn, dump, &dump->conns[i]);
 	take_ended(rt, dump, i);

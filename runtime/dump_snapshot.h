@@ -159,6 +159,27 @@ struct rt_dump_adopted {
 	const void *user;
 };
 
+/* messages from that shard, published and not taken */
+struct rt_dump_lane {
+	uint32_t from;
+	uint32_t waiting;
+	bool wants_room; /* that shard was refused */
+};
+
+struct rt_dump_shard {
+	uint32_t set; /* 0.., in the order in which they were made */
+	uint32_t index;
+	uint32_t queue; /* its id; 0: deleted */
+	bool asleep;
+	bool is_run;	 /* a thread is inside rpma_rt_shard_run() */
+	uint32_t phase;	 /* enum rt_shard_phase */
+	uint32_t timers; /* set */
+	struct rpma_rt_shard_stats stats;
+	uint32_t waiting; /* the sum over its lanes */
+	uint32_t lanes_count;
+	struct rt_dump_lane lanes[RPMA_RT_MAX_POLLERS];
+};
+
 /* something that holds a queue whose delete was refused */
 struct rt_dump_hold {
 	uint32_t queue;
@@ -181,6 +202,7 @@ struct rt_dump {
 	uint32_t srqs_count;
 	uint32_t adopted_count;
 	uint32_t pools_count;
+	uint32_t shards_count;
 	bool has_refused;     /* a queue whose delete was refused */
 	uint32_t holds_count; /* found; RT_DUMP_HOLDS of them are there */
 	struct rt_dump_poller *pollers;
@@ -191,6 +213,7 @@ struct rt_dump {
 	struct rt_dump_srq *srqs;
 	struct rt_dump_adopted *adopted;
 	struct rt_dump_pool *pools;
+	struct rt_dump_shard *shards;
 	struct rt_dump_hold *holds;
 	struct rt_dump_wrongs *wrongs;
 };
@@ -211,6 +234,9 @@ void rt_dump_conn_take_ended(struct rpma_rt_conn *conn, uint32_t now_ms,
 /* Before connections. */
 void rt_dump_others_take(const struct rpma_rt *rt, struct rt_dump *dump);
 void rt_dump_others_count(const struct rpma_rt *rt, struct rt_dump *dump);
+/* dump_shards.c */
+void rt_dump_shards_take(const struct rpma_rt *rt, struct rt_dump *dump);
+void rt_dump_shards_count(const struct rpma_rt *rt, struct rt_dump *dump);
 
 /* If a delete of that queue was refused, notes that `by` holds it. */
 void rt_dump_hold(struct rt_dump *dump, uint32_t queue, const char *by);

@@ -184,6 +184,7 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 	CDS_INIT_LIST_HEAD(&rt->listed_srqs);
 	CDS_INIT_LIST_HEAD(&rt->listed_adopted);
 	CDS_INIT_LIST_HEAD(&rt->listed_pools);
+	CDS_INIT_LIST_HEAD(&rt->listed_shards);
 	rt_wait_cond_init(&rt->quiet);
 	rt_wait_cond_init(&rt->changed);
 	ret = start(rt);

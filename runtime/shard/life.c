@@ -15,6 +15,7 @@
 #include "base/cfg.h"
 #include "base/context.h"
 #include "base/refuse.h"
+#include "base/runtime.h"
 
 /* ---------------------------------------------------------- making --- */
 
@@ -130,6 +131,7 @@ static int make_set(struct rpma_rt *rt, const struct rpma_rt_shards_cfg *cfg,
 		free_set(set);
 		return ret;
 	}
+	rt_context_list(rt, &rt->listed_shards, &set->listed);
 	*set_ptr = set;
 	return 0;
 }
@@ -247,10 +249,15 @@ int rpma_rt_shards_delete(struct rpma_rt_shards **shards_ptr)
 		return ret;
 	rt_shard_end_begin(set);
 	ret = refuse_run(set);
-	if (ret == 0)
-		ret = delete_queues(set);
 	if (ret)
 		return ret;
+	/* before the dump could find a queue that is freed */
+	rt_context_unlist(set->rt, &set->listed);
+	ret = delete_queues(set);
+	if (ret) {
+		rt_context_list(set->rt, &set->rt->listed_shards, &set->listed);
+		return ret;
+	}
 	left = count_left(set);
 	if (left > 0)
 		RT_LOG_WARNING("%u messages between shards were not delivered: "

@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <urcu/list.h>
+
 #include "rpma_rt.h"
 #include "base/heap.h"
 #include "base/likely.h"
@@ -46,10 +48,11 @@ struct rt_shard_counters {
 	_Atomic uint64_t timers;
 	_Atomic uint64_t sleeps;
 	_Atomic uint64_t rings;
-	_Atomic uint64_t answered;  /* answers that came to its requests */
-	_Atomic uint64_t requested; /* requests that it sent */
-	_Atomic uint64_t asked;	    /* requests that came */
-	_Atomic uint64_t replied;   /* answers that it sent */
+	_Atomic uint64_t answered;   /* answers that came to its requests */
+	_Atomic uint64_t requested;  /* requests that it sent */
+	_Atomic uint64_t asked;	     /* requests that came */
+	_Atomic uint64_t replied;    /* answers that it sent */
+	_Atomic uint64_t timers_set; /* now */
 };
 
 struct rpma_rt_shard {
@@ -104,6 +107,9 @@ struct rpma_rt_shards {
 	struct rpma_rt_shard *shards;
 
 	alignas(RT_APART) _Atomic bool stopping; /* set once */
+
+	/* in the runtime's list, for its dump */
+	struct cds_list_head listed;
 
 	/* for the lanes, each made once: by from * count + to; NULL: not yet */
 	alignas(RT_APART) pthread_mutex_t lock;

@@ -35,6 +35,7 @@ _Static_assert(offsetof(struct timer, shard) ==
 static void unset(struct timer *timer)
 {
 	rt_heap_remove(&timer->shard->timers, &timer->node);
+	rt_stat_add(&timer->shard->counters.timers_set, (uint64_t)-1);
 	timer->shard = NULL;
 }
 
@@ -78,6 +79,7 @@ int rpma_rt_timer_start(struct rpma_rt_shard *shard,
 		unset(inside);
 	inside->shard = shard;
 	rt_heap_insert(&shard->timers, &inside->node, due_ns(delay_us));
+	rt_stat_add(&shard->counters.timers_set, 1);
 	return 0;
 }
 

@@ -169,6 +169,7 @@ static struct rpma_rt *rt_new(void)
 	CDS_INIT_LIST_HEAD(&rt->listed_srqs);
 	CDS_INIT_LIST_HEAD(&rt->listed_adopted);
 	CDS_INIT_LIST_HEAD(&rt->listed_pools);
+	CDS_INIT_LIST_HEAD(&rt->listed_shards);
 	rt_wait_cond_init(&rt->quiet);
 	rt_wait_cond_init(&rt->changed);
 	/* relaxed: nobody else knows it */

@@ -661,6 +661,68 @@ static void stop__of_the_RUNTIME(void **state)
 		assert_int_equal(turn(test, i), RPMA_RT_E_CLOSED);
 }
 
+/* ------------------------------------------------------------ dump --- */
+
+static void dumped(struct test *test, enum rpma_rt_dump_format format,
+		   const char *expected)
+{
+	static char text[65536];
+	int fds[2];
+	ssize_t length;
+
+	assert_int_equal(pipe(fds), 0);
+	ok(rpma_rt_dump(test->rt, fds[1], format));
+	length = read(fds[0], text, sizeof(text) - 1);
+	assert_true(length > 0);
+	text[length] = '\0';
+	if (strstr(text, expected) == NULL)
+		fail_msg("no \"%s\" in %s", expected, text);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* Shard 0 has filled the lane to shard 1, which sleeps, or seems to. */
+static void dump__says_what_WAITS(void **state)
+{
+	struct test *test = *state;
+	struct end *end = &test->ends[0];
+	struct rpma_rt_timer timer = {.fn = on_timer, .arg = end};
+	int i;
+
+	ok(request(test, 0, 1, 0));
+	for (i = 1; i < LANE; i++)
+		ok(post(test, 0, 1, 0));
+	assert_int_equal(post(test, 0, 1, 0), RPMA_E_AGAIN);
+	ok(rpma_rt_timer_start(end->shard, &timer, 1000000));
+	assert_int_equal(turn(test, 0), 0);
+	/* relaxed: one thread */
+	atomic_store_explicit(&test->ends[1].shard->asleep, 1,
+			      memory_order_relaxed);
+	dumped(test, RPMA_RT_DUMP_HUMAN, "shard 1 of set 0: asleep, queue ");
+	dumped(test, RPMA_RT_DUMP_HUMAN,
+	       "    from shard 0: 4 messages wait, and it was refused\n");
+	dumped(test, RPMA_RT_DUMP_HUMAN,
+	       "0 messages wait, 1 timers, 1 requests without an answer, 0 to "
+	       "answer\n");
+	dumped(test, RPMA_RT_DUMP_JSON,
+	       "{\"from\":0,\"waiting\":4,\"wants_room\":true}]}");
+	dumped(test, RPMA_RT_DUMP_PROMETHEUS,
+	       "rpma_rt_shard_waiting{set=\"0\",shard=\"1\"} 4\n");
+	dumped(test, RPMA_RT_DUMP_PROMETHEUS,
+	       "rpma_rt_shard_asleep{set=\"0\",shard=\"1\"} 1\n");
+	assert_int_equal(rpma_rt_timer_cancel(end->shard, &timer), 1);
+	/* relaxed: as above */
+	atomic_store_explicit(&test->ends[1].shard->asleep, 2,
+			      memory_order_relaxed);
+	turn_all(test, 2);
+	dumped(test, RPMA_RT_DUMP_HUMAN,
+	       "0 messages wait, 0 timers, 0 requests without an answer, 0 to "
+	       "answer\n");
+	ok(rpma_rt_shards_stop(test->shards));
+	assert_int_equal(turn(test, 2), 0);
+	dumped(test, RPMA_RT_DUMP_HUMAN, "to answer, stopping: sends nothing");
+}
+
 static void delete__says_what_was_NOT_DELIVERED(void **state)
 {
 	struct test *test = *state;
@@ -699,6 +761,7 @@ int main(void)
 		TEST(stop__ends_TOGETHER),
 		TEST(stop__a_request_that_was_KEPT),
 		TEST(stop__of_the_RUNTIME),
+		TEST(dump__says_what_WAITS),
 		TEST(delete__says_what_was_NOT_DELIVERED),
 	};
 
