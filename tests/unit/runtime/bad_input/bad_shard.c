@@ -107,6 +107,8 @@ static void refuse_all(struct rpma_rt_shards *shards,
 	struct rpma_rt_conn_cfg conn_cfg = RPMA_RT_CONN_CFG_INIT;
 	struct rpma_rt_timer timer = {.fn = NULL};
 	struct rpma_rt_timer none = {.fn = hear_timer};
+	struct rpma_rt_timer set = {.fn = hear_timer};
+	struct rpma_rt_shard *other = NULL;
 
 	NULLS(rpma_rt_shards_get, shards, 0, &out.shard);
 	BAD_SAYS("0..1", RPMA_E_INVAL, rpma_rt_shards_get, shards, 2,
@@ -132,6 +134,13 @@ static void refuse_all(struct rpma_rt_shards *shards,
 	BAD_SAYS("fn", RPMA_E_INVAL, rpma_rt_timer_start, shard, &timer, 0);
 	NULLS(rpma_rt_timer_cancel, shard, &none);
 	BAD(0, rpma_rt_timer_cancel, shard, &none);
+	ok(rpma_rt_shards_get(shards, 1, &other));
+	ok(rpma_rt_timer_start(other, &set, UINT64_MAX));
+	BAD_SAYS("another shard", RPMA_E_INVAL, rpma_rt_timer_start, shard,
+		 &set, 0);
+	BAD_SAYS("another shard", RPMA_E_INVAL, rpma_rt_timer_cancel, shard,
+		 &set);
+	ok(rpma_rt_timer_cancel(other, &set) - 1);
 	BAD(RPMA_E_INVAL, rpma_rt_shards_stop, NULL);
 }
 
@@ -198,6 +207,9 @@ static void refuse_stopped(struct rpma_rt_shards *shards,
 			   struct rpma_rt_shard *shard)
 {
 	struct rpma_rt_shard_message message = {0};
+	struct rpma_rt_shard *other = NULL;
+	int ret = 0;
+	int i;
 
 	BAD(0, rpma_rt_shards_stop, shards);
 	BAD(0, rpma_rt_shards_stop, shards);
@@ -206,6 +218,20 @@ static void refuse_stopped(struct rpma_rt_shards *shards,
 		 &message);
 	BAD_SAYS("stopped", RPMA_RT_E_CLOSED, rpma_rt_shard_request, shard, 0,
 		 &message);
+	ok(rpma_rt_shards_get(shards, 1, &other));
+	for (i = 0; i < 10; i++) {
+		ret = rpma_rt_shard_run(shard, 0);
+		ret += rpma_rt_shard_run(other, 0);
+	}
+	assert_int_equal(ret, 2 * RPMA_RT_E_CLOSED);
+	BAD_SAYS("nothing to do", RPMA_RT_E_CLOSED, rpma_rt_shard_run, shard,
+		 0);
+	/* a request that its receiver kept for so long */
+	message.kind = RPMA_RT_SHARD_REQUEST;
+	shard->out[0].owed = 1;
+	BAD_SAYS("too late", RPMA_RT_E_CLOSED, rpma_rt_shard_answer, shard,
+		 &message, &message);
+	shard->out[0].owed = 0;
 }
 
 void shards(void **state)
