@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump_shards.c -- the snapshot of shards: who sleeps, with what in its lanes.
+ * dump_shards.c -- the snapshot of shards: which sleep, what waits in lanes.
  * Under the directory's lock; of a shard that runs meanwhile what is read at
  * once need not belong together.
  */
