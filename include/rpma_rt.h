@@ -1036,6 +1036,21 @@ struct rpma_rt_future {
 	uint64_t opaque[2];
 };
 
+/*
+ * A future of an event of the connection: RPMA_RT_EVENT_READY, _ESTABLISHED or
+ * _CLOSED, whether it has come or is to come; the queue gets the event all the
+ * same. Its result is the item of the event, or, of one that comes no more,
+ * that of CLOSED, with the reason: so opcode tells. In
+ * rpma_rt_future_wait_some() it has succeeded if the event has come: CLOSED
+ * always does, after every other future of the connection is complete. READY of
+ * an accepted connection has come. Cancelled it is complete at once. 16 are
+ * held at most: RPMA_RT_E_BUSY. RPMA_RT_E_CLOSED: the connection has ended,
+ * and CLOSED was delivered. RPMA_E_INVAL: rpma_rt_conn_cfg.futures was 0.
+ * Thread: any.
+ */
+int rpma_rt_conn_future(struct rpma_rt_conn *conn, enum rpma_rt_event event,
+			struct rpma_rt_future *future);
+
 /* 1: it is complete, *cmpl is the result, with the context of its work request;
  * may be asked again. 0: not yet. Thread: the holder's. */
 RPMA_RT_MUST_CHECK int rpma_rt_future_poll(const struct rpma_rt_future *future,
@@ -1061,8 +1076,8 @@ rpma_rt_future_wait_some(const struct rpma_rt_future *futures, int count,
 enum rpma_rt_cancelled {
 	/* it takes effect or not, and the result is dropped */
 	RPMA_RT_CANCELLED_DETACHED = 1,
-	/* too late: the result is there, or with its function, or goes to the
-	 * queue that rpma_rt_future_then() led it to */
+	/* too late: the result is there, or with its function, or goes where
+	 * rpma_rt_future_deliver() led it */
 	RPMA_RT_CANCELLED_DONE = 2,
 	/* it waited for room: it is not posted and has no effect, and its
 	 * memory is the program's at once */
@@ -1082,14 +1097,24 @@ int rpma_rt_future_cancel(const struct rpma_rt_future *future,
 			  enum rpma_rt_cancelled *cancelled);
 /*
  * Has the connection's poller call fn(cmpl, arg) once with the result, as the
- * function of a route; also if it is complete already. fn NULL: the result goes
- * to the connection's queue instead, and the future is complete with
- * RPMA_RT_C_DETACHED, unless the connection has ended. Once a future, not
+ * function of a route; also if it is complete already. Once a future, not
  * after a cancel: RPMA_E_INVAL. After a stop it is not called. Thread: the
  * holder's.
  */
 int rpma_rt_future_then(const struct rpma_rt_future *future,
 			rpma_rt_route_fn *fn, void *arg);
+/*
+ * Has the result delivered, as if its work request had named that route, NULL:
+ * to the connection's queue; also if it is complete already. The future is
+ * complete with RPMA_RT_C_DETACHED then; when the connection has ended the
+ * result stays instead. Once a future, in place of a function. RPMA_E_INVAL:
+ * as rpma_rt_future_then(), or the route is of another connection or side, or
+ * the future is of an event. RPMA_RT_E_CLOSED: the route is; one that is closed
+ * afterwards leads the result where its others go. RPMA_RT_E_BUSY: the route's
+ * consumer is behind, and all is as before. Thread: the holder's.
+ */
+int rpma_rt_future_deliver(const struct rpma_rt_future *future,
+			   struct rpma_rt_route *route);
 /*
  * The future is no more, and *future is zeroed; never waits. 0: its function
  * was not called, and will not be; 1: it was, or will be in a moment. Of a

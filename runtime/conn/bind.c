@@ -26,6 +26,9 @@ static void write_open(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 		       enum rpma_rt_side side)
 {
 	rt_item_write_event(conn, event);
+	rt_futures_event_poller(conn, event == RPMA_RT_EVENT_REQUEST
+					      ? RPMA_RT_EVENT_READY
+					      : event);
 	rt_deliver_touch_side(conn->poller, &conn->side[side]);
 }
 

@@ -18,6 +18,7 @@
 #include "base/wait.h"
 #include "conn/bind.h"
 #include "conn/conn.h"
+#include "conn/futures.h"
 #include "conn/name.h"
 #include "conn/redirect.h"
 #include "conn/route.h"
@@ -365,6 +366,8 @@ static int open_route(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	ret = begin_change(conn);
 	if (ret)
 		return RT_REFUSED(ret, what);
+	/* futures are led there when their credit is back, too */
+	entries += rt_futures_count(conn, side);
 	ret = rt_route_new(conn, side, queue, entries, &change.route,
 			   &change.spill[0]);
 	if (ret)

@@ -191,6 +191,7 @@ struct rpma_rt_conn {
 	bool is_done; /* the control thread may be gone */
 	enum rt_change change;
 	bool is_named;		      /* by the program; as the name */
+	bool has_futures;	      /* immutable */
 	union rt_peer_addr peer_addr; /* before REACHED_READY */
 
 	_Atomic(void *) user; /* the application's */

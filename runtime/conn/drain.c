@@ -17,6 +17,7 @@
 #include "base/runtime.h"
 #include "conn/bind.h"
 #include "conn/fill.h"
+#include "conn/futures.h"
 #include "conn/keepalive.h"
 #include "conn/name.h"
 #include "conn/resume.h"
@@ -177,6 +178,7 @@ const struct rt_side_ops rt_drain_side_ops = {
 	.failed = failed,
 	.broken = broken,
 	.answer = rt_resume_answer_poller,
+	.lead = rt_futures_lead_poller,
 };
 
 /* For the directory: only the poller may read a ledger that was handed over. */

@@ -91,6 +91,7 @@ static void finish(struct rpma_rt_conn *conn, struct rt_poller *poller)
 	rt_deliver_flush(poller);
 	if (conn->ctl.handshake != RT_HANDSHAKE_UNHEARD)
 		rt_item_write_event(conn, RPMA_RT_EVENT_CLOSED);
+	rt_futures_closed_poller(conn);
 	rt_slots_set_poller(poller, conn->slot, NULL);
 	/* rung before the control thread lets the queues go */
 	rt_deliver_flush(poller);

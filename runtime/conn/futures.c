@@ -3,14 +3,21 @@
 
 /*
  * futures.c -- see futures.h. Reserved and given back under the runtime's lock;
- * the rest runs on the connection's poller.
+ * the calls run on any thread, the rest on the connection's poller.
  */
 
 #include "conn/futures.h"
 
+#include "base/context.h"
+#include "base/refuse.h"
+#include "base/runtime.h"
 #include "conn/item.h"
+#include "conn/name.h"
+#include "conn/post.h"
+#include "conn/route.h"
 #include "future/future.h"
 #include "poller/cq_pool.h"
+#include "poller/poller.h"
 #include "poller/route.h"
 #include "poller/waiting.h"
 
@@ -47,6 +54,21 @@ static int reserve_side(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	return reserve_waiting(futures, conn, side, waiting);
 }
 
+/* Of its events, which go with those of the send side. */
+static int reserve_events(struct rpma_rt_conn *conn)
+{
+	struct rt_side *side = &conn->side[RPMA_RT_SEND_SIDE];
+	struct rt_futures *events =
+		rt_future_block_take(conn->poller, side, RT_FUTURE_EVENT_SLOTS);
+
+	if (events == NULL)
+		return RPMA_E_NOMEM;
+	events->is_events = true;
+	side->futures->events = events;
+	conn->has_futures = true;
+	return 0;
+}
+
 int rt_futures_reserve(struct rpma_rt_conn *conn, uint32_t count,
 		       uint32_t waiting)
 {
@@ -58,9 +80,23 @@ int rt_futures_reserve(struct rpma_rt_conn *conn, uint32_t count,
 			ret = reserve_side(conn, (enum rpma_rt_side)i, count,
 					   waiting);
 	}
+	if (ret == 0 && count > 0)
+		ret = reserve_events(conn);
 	if (ret)
 		rt_futures_unreserve(conn);
 	return ret;
+}
+
+/* Off the side: whoever wants one of an event looks under this lock. */
+static struct rt_futures *take_off(struct rpma_rt_conn *conn, int side)
+{
+	struct rt_futures *futures;
+
+	pthread_mutex_lock(&conn->rt->ask_lock);
+	futures = conn->side[side].futures;
+	conn->side[side].futures = NULL;
+	pthread_mutex_unlock(&conn->rt->ask_lock);
+	return futures;
 }
 
 void rt_futures_unreserve(struct rpma_rt_conn *conn)
@@ -69,22 +105,44 @@ void rt_futures_unreserve(struct rpma_rt_conn *conn)
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		futures = conn->side[i].futures;
+		futures = take_off(conn, i);
 		if (futures == NULL)
 			continue;
-		conn->side[i].futures = NULL;
 		rt_numbers_return(&conn->cq->numbers, futures->number);
 		rt_waiting_delete(futures->waiting);
 		futures->waiting = NULL;
+		rt_future_block_return(futures->events);
 		rt_future_block_return(futures);
 	}
 }
+
+uint32_t rt_futures_count(const struct rpma_rt_conn *conn,
+			  enum rpma_rt_side side)
+{
+	const struct rt_futures *futures = conn->side[side].futures;
+
+	return futures != NULL ? futures->count : 0;
+}
+
+/* Of its events; NULL: it has none, or is DONE. */
+static struct rt_futures *events_of(const struct rpma_rt_conn *conn)
+{
+	const struct rt_futures *futures =
+		conn->side[RPMA_RT_SEND_SIDE].futures;
+
+	return futures != NULL ? futures->events : NULL;
+}
+
+/* -------------------------------------------------------- the poller --- */
 
 void rt_futures_open_poller(struct rpma_rt_conn *conn)
 {
 	struct rt_futures *futures;
 	int i;
 
+	if (events_of(conn) != NULL)
+		events_of(conn)->own =
+			&conn->cq->routes[conn->own[RPMA_RT_SEND_SIDE].number];
 	for (i = 0; i < 2; i++) {
 		futures = conn->side[i].futures;
 		if (futures == NULL)
@@ -133,4 +191,160 @@ void rt_futures_end_poller(struct rpma_rt_conn *conn)
 		futures->own = NULL;
 		*entry_of(conn, i) = (struct rt_route_entry){0};
 	}
+}
+
+/* ----------------------------------------------------------- events --- */
+
+/* It has come, or comes no more: completes those that watch it. */
+static void set_event(struct rpma_rt_conn *conn, enum rpma_rt_event event,
+		      const struct rpma_rt_completion *item)
+{
+	struct rt_futures *events = events_of(conn);
+
+	rt_future_set_event_poller(events, event, item);
+	do {
+		rt_deliver_futures(conn->poller);
+	} while (rt_future_event_poller(conn->poller, events));
+}
+
+void rt_futures_event_poller(struct rpma_rt_conn *conn,
+			     enum rpma_rt_event event)
+{
+	const struct rpma_rt_completion item = rt_item_event(conn, event);
+
+	if (events_of(conn) != NULL)
+		set_event(conn, event, &item);
+}
+
+void rt_futures_closed_poller(struct rpma_rt_conn *conn)
+{
+	const struct rpma_rt_completion item =
+		rt_item_event(conn, RPMA_RT_EVENT_CLOSED);
+	struct rt_futures *events = events_of(conn);
+	int event;
+
+	if (events == NULL)
+		return;
+	rt_future_run_poller(events);
+	for (event = RT_FUTURE_EVENT_FIRST; event <= RPMA_RT_EVENT_CLOSED;
+	     event++) {
+		if (!(events->came >> (event - RT_FUTURE_EVENT_FIRST) & 1))
+			set_event(conn, (enum rpma_rt_event)event, &item);
+	}
+	events->own = NULL;
+}
+
+/* Any thread: a slot for an event, while the connection is not DONE. */
+static int take_event(struct rpma_rt_conn *conn, enum rpma_rt_event event,
+		      struct rt_future **slot_ptr)
+{
+	struct rt_future *slot = NULL;
+	struct rt_futures *events;
+
+	/* it becomes DONE under this lock; of two threads one takes a slot */
+	pthread_mutex_lock(&conn->rt->ask_lock);
+	events = events_of(conn);
+	if (events != NULL)
+		slot = rt_future_take(events, (uintptr_t)conn);
+	pthread_mutex_unlock(&conn->rt->ask_lock);
+	if (events == NULL)
+		return RPMA_RT_E_CLOSED;
+	if (slot == NULL)
+		return RPMA_RT_E_BUSY;
+	slot->tag = (uint8_t)event;
+	slot->result = (struct rpma_rt_completion){
+		.context = (uintptr_t)conn,
+		.opcode = (uint8_t)event,
+	};
+	*slot_ptr = slot;
+	return 0;
+}
+
+int rpma_rt_conn_future(struct rpma_rt_conn *conn, enum rpma_rt_event event,
+			struct rpma_rt_future *future)
+{
+	struct rt_future *slot;
+	int ret = RT_REFUSE_NULL(conn, future);
+
+	if (ret == 0)
+		ret = rt_context_check_here(RT_LOG_HERE, conn->rt);
+	if (ret)
+		return ret;
+	if (event < RT_FUTURE_EVENT_FIRST || event > RPMA_RT_EVENT_CLOSED)
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "event is %d: give RPMA_RT_EVENT_READY, "
+				 "_ESTABLISHED or _CLOSED",
+				 (int)event);
+	if (!conn->has_futures)
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "\"%s\" was made without futures: set "
+				 "rpma_rt_conn_cfg.futures",
+				 rt_name_of(conn));
+	ret = take_event(conn, event, &slot);
+	if (ret == RPMA_RT_E_BUSY)
+		return RT_REFUSE(ret,
+				 "%d futures of events of \"%s\" are held: "
+				 "drop some",
+				 RT_FUTURE_EVENT_SLOTS, rt_name_of(conn));
+	if (ret)
+		return RT_REFUSED(ret, "no future is made");
+	rt_future_name(future, slot);
+	rt_future_ask_mt(slot, RT_FUTURE_WATCH);
+	return 0;
+}
+
+/* --------------------------------------------------------- delivery --- */
+
+const struct rt_route_entry *rt_futures_lead_poller(struct rt_side *side,
+						    const void *route)
+{
+	const struct rpma_rt_conn *conn = rt_conn_of_side(side);
+	const struct rpma_rt_route *at = route;
+
+	/* one was open when another was closed to it, so this ends */
+	while (rt_route_is_closed(at))
+		at = rt_route_opened(at)->to;
+	return &conn->cq->routes[at->number];
+}
+
+static int check_route(const struct rt_log_place *place,
+		       const struct rt_future *slot,
+		       const struct rpma_rt_route *route)
+{
+	if (slot->of->is_events)
+		return rt_refuse(place, RPMA_E_INVAL,
+				 "future is of an event, which comes to the "
+				 "connection's queue by itself");
+	if (route == NULL)
+		return 0;
+	if (&route->conn->side[route->side] != slot->of->side)
+		return rt_refuse(place, RPMA_E_INVAL,
+				 "route is of another connection, or of the "
+				 "other side: give one of the future's, or "
+				 "NULL");
+	if (rt_route_is_closed(route))
+		return rt_refuse(place, RPMA_RT_E_CLOSED,
+				 "the future is not delivered: its route is "
+				 "closed");
+	if (rt_post_is_behind(route))
+		return rt_refuse(place, RPMA_RT_E_BUSY,
+				 "the future is not delivered: the consumer "
+				 "of its route is behind");
+	return 0;
+}
+
+int rpma_rt_future_deliver(const struct rpma_rt_future *future,
+			   struct rpma_rt_route *route)
+{
+	const struct rt_future_then then = {.arg = route};
+	struct rt_future *slot;
+	int ret = rt_future_find(RT_LOG_HERE, future, &slot);
+
+	if (ret == 0)
+		ret = check_route(RT_LOG_HERE, slot, route);
+	if (ret == 0)
+		ret = rt_future_check_arm(RT_LOG_HERE, slot);
+	if (ret == 0)
+		rt_future_arm(slot, &then);
+	return ret;
 }

@@ -14,6 +14,9 @@
 
 #include "rpma_rt.h"
 #include "conn/conn.h"
+#include "conn/route_record.h"
+
+struct rt_route_entry;
 
 /* Has the connection some on that side, when it is made with count a side? */
 static inline bool rt_futures_has(const struct rpma_rt_conn *conn,
@@ -29,6 +32,10 @@ int rt_futures_reserve(struct rpma_rt_conn *conn, uint32_t count,
 		       uint32_t waiting);
 void rt_futures_unreserve(struct rpma_rt_conn *conn);
 
+/* So many of that side are held at most. */
+uint32_t rt_futures_count(const struct rpma_rt_conn *conn,
+			  enum rpma_rt_side side);
+
 /* The connection's poller: their entries in its CQ's table, with those of its
  * own routes. */
 void rt_futures_open_poller(struct rpma_rt_conn *conn);
@@ -36,5 +43,13 @@ void rt_futures_bind_poller(struct rpma_rt_conn *conn);
 void rt_futures_set_user_poller(struct rpma_rt_conn *conn);
 /* All of them are complete; its routes are closed next. */
 void rt_futures_end_poller(struct rpma_rt_conn *conn);
+/* READY, ESTABLISHED has come, which is being written. */
+void rt_futures_event_poller(struct rpma_rt_conn *conn,
+			     enum rpma_rt_event event);
+/* So is CLOSED: no further event comes. */
+void rt_futures_closed_poller(struct rpma_rt_conn *conn);
+/* See rt_side_ops.lead. */
+const struct rt_route_entry *rt_futures_lead_poller(struct rt_side *side,
+						    const void *route);
 
 #endif /* RT_CONN_FUTURES_H */

@@ -71,6 +71,7 @@ static void run_ended(struct rt_futures *futures)
 void rt_future_run_poller(struct rt_futures *futures)
 {
 	struct rt_poller *poller = futures->poller;
+	const struct rt_route_entry *to;
 	struct rpma_rt_completion left;
 	struct rt_future *slot;
 	uint32_t at;
@@ -83,8 +84,10 @@ void rt_future_run_poller(struct rt_futures *futures)
 		slot = &futures->slots[at - 1];
 		at = slot->next;
 		rt_deliver_futures(poller);
-		if (rt_future_ask_poller(poller, slot, take_asked(slot), &left))
-			rt_deliver_write(poller, futures->own->lane, &left);
+		to = rt_future_ask_poller(poller, slot, take_asked(slot),
+					  &left);
+		if (to != NULL)
+			rt_deliver_item(poller, to, &left);
 	}
 }
 

@@ -74,28 +74,40 @@ static bool take_call_back(struct rt_future *slot)
 	       armed != RT_FUTURE_CALLED;
 }
 
-int rpma_rt_future_then(const struct rpma_rt_future *future,
-			rpma_rt_route_fn *fn, void *arg)
+int rt_future_check_arm(const struct rt_log_place *place,
+			const struct rt_future *slot)
 {
-	struct rt_future_then *then;
-	struct rt_future *slot;
-	int ret = find(future, &slot);
+	if (!(slot->mine & RT_FUTURE_AWAY) && claim_of(slot) == RT_FUTURE_NONE)
+		return 0;
+	return rt_refuse(place, RPMA_E_INVAL,
+			 "future has a continuation, or was cancelled");
+}
 
-	if (ret)
-		return ret;
-	if ((slot->mine & RT_FUTURE_AWAY) || claim_of(slot) != RT_FUTURE_NONE)
-		return RT_REFUSE(RPMA_E_INVAL,
-				 "future has a continuation, or was cancelled");
-	then = &slot->of->then[slot - slot->of->slots];
-	then->fn = fn;
-	then->arg = arg;
-	if (fn == NULL)
+void rt_future_arm(struct rt_future *slot, const struct rt_future_then *then)
+{
+	slot->of->then[slot - slot->of->slots] = *then;
+	if (then->fn == NULL)
 		slot->mine |= RT_FUTURE_AWAY;
 	/* relaxed: the request publishes it */
 	atomic_store_explicit(&slot->claim, RT_FUTURE_ARMED,
 			      memory_order_relaxed);
 	rt_future_ask_mt(slot, RT_FUTURE_THEN);
-	return 0;
+}
+
+int rpma_rt_future_then(const struct rpma_rt_future *future,
+			rpma_rt_route_fn *fn, void *arg)
+{
+	const struct rt_future_then then = {.fn = fn, .arg = arg};
+	struct rt_future *slot;
+	int ret = find(future, &slot);
+
+	if (ret == 0)
+		ret = RT_REFUSE_NULL(fn);
+	if (ret == 0)
+		ret = rt_future_check_arm(RT_LOG_HERE, slot);
+	if (ret == 0)
+		rt_future_arm(slot, &then);
+	return ret;
 }
 
 /* ----------------------------------------------------- cancel and drop --- */

@@ -46,6 +46,12 @@ void rt_future_message(struct rt_msg *msg, void *owner);
 /* The poller: what was asked of the block's slots so far. */
 void rt_future_run_poller(struct rt_futures *futures);
 
+/* Has it no continuation, and was not cancelled? 0, or the error, logged. */
+int rt_future_check_arm(const struct rt_log_place *place,
+			const struct rt_future *slot);
+/* Its holder: that is called, or it is led there. */
+void rt_future_arm(struct rt_future *slot, const struct rt_future_then *then);
+
 /* ------------------------------------------------------------- handles --- */
 
 /* The slot of a handle in *slot_ptr; 0, or the error, logged. */

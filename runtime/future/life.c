@@ -131,6 +131,10 @@ struct rt_futures *rt_future_block_take(struct rt_poller *poller,
 	futures->cursor = 0;
 	futures->side = side;
 	futures->is_recv = side->which == RPMA_RT_RECV_SIDE;
+	futures->is_events = false;
+	futures->events = NULL;
+	futures->came = 0;
+	futures->watching = 0;
 	return futures;
 }
 

@@ -51,7 +51,7 @@ static bool look(struct wait *wait)
 		if (!rt_future_is_ready(slot))
 			continue;
 		wait->complete++;
-		wait->succeeded += slot->result.status == IBV_WC_SUCCESS;
+		wait->succeeded += rt_future_has_succeeded(slot);
 	}
 	if (wait->wanted == 0)
 		return wait->complete == wait->count;

@@ -45,11 +45,13 @@ void rt_deliver_futures(struct rt_poller *poller)
 static void deliver_future(struct rt_poller *poller, struct rt_futures *futures,
 			   const struct rpma_rt_completion *item)
 {
+	const struct rt_route_entry *to;
 	struct rpma_rt_completion left;
 
 	rt_deliver_futures(poller);
-	if (unlikely(rt_future_complete_poller(poller, futures, item, &left)))
-		rt_deliver_write(poller, futures->own->lane, &left);
+	to = rt_future_complete_poller(poller, futures, item, &left);
+	if (unlikely(to != NULL))
+		rt_deliver_item(poller, to, &left);
 }
 
 void rt_deliver_item(struct rt_poller *poller,

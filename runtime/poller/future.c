@@ -172,7 +172,7 @@ static void set_free_poller(struct rt_poller *poller, struct rt_future *slot)
 	struct rt_futures *futures = slot->of;
 
 	set_free(slot);
-	if (futures->own != NULL)
+	if (futures->own != NULL && !futures->is_events)
 		rt_deliver_touch_side(poller, futures->side);
 }
 
@@ -237,8 +237,8 @@ static void add_complete(struct rt_poller *poller, struct rt_future *slot)
 	rt_deliver_touch_number(poller, RT_ROUTE_FUTURES);
 }
 
-/* Is its continuation the connection's queue? */
-static bool is_for_queue(const struct rt_future *slot, uint32_t asked)
+/* Is it led to a route, or to the connection's queue? */
+static bool is_led(const struct rt_future *slot, uint32_t asked)
 {
 	return (asked & RT_FUTURE_THEN) &&
 	       slot->of->then[slot - slot->of->slots].fn == NULL;
@@ -246,10 +246,12 @@ static bool is_for_queue(const struct rt_future *slot, uint32_t asked)
 
 /*
  * The continuation, of a result that is stored. Copies, then claims: with that
- * the holder may give the slot back. True: *left goes to the queue.
+ * the holder may give the slot back. Where *left goes, or NULL.
  */
-static bool run_then(struct rt_poller *poller, struct rt_future *slot,
-		     struct rpma_rt_completion *left, bool *is_called)
+static const struct rt_route_entry *run_then(struct rt_poller *poller,
+					     struct rt_future *slot,
+					     struct rpma_rt_completion *left,
+					     bool *is_called)
 {
 	struct rt_futures *futures = slot->of;
 	struct rt_future_then then = futures->then[slot - futures->slots];
@@ -257,43 +259,45 @@ static bool run_then(struct rt_poller *poller, struct rt_future *slot,
 
 	*is_called = claim_call(slot);
 	if (!*is_called)
-		return false;
+		return NULL;
 	if (then.fn != NULL) {
 		add_call(poller, &then, &item);
-		return false;
+		return NULL;
 	}
 	*left = item;
-	return true;
+	return then.arg == NULL
+		       ? futures->own
+		       : futures->side->ops->lead(futures->side, then.arg);
 }
 
 /* What was asked of it, now that its result is stored and not published. */
-static bool finish(struct rt_poller *poller, struct rt_future *slot,
-		   struct rpma_rt_completion *left)
+static const struct rt_route_entry *finish(struct rt_poller *poller,
+					   struct rt_future *slot,
+					   struct rpma_rt_completion *left)
 {
+	const struct rt_route_entry *to = NULL;
 	bool is_called = false;
-	bool is_left = false;
 
 	if (slot->told & RT_FUTURE_THEN)
-		is_left = run_then(poller, slot, left, &is_called);
+		to = run_then(poller, slot, left, &is_called);
 	if ((slot->told & (RT_FUTURE_DROP | RT_FUTURE_CANCEL)) && !is_called &&
 	    is_message(slot)) {
 		*left = slot->result;
-		is_left = true;
+		to = slot->of->own;
 	}
 	if (slot->told & RT_FUTURE_DROP) {
 		set_free_poller(poller, slot);
-		return is_left;
+		return to;
 	}
-	if (is_left || (slot->told & RT_FUTURE_CANCEL))
+	if (to != NULL || (slot->told & RT_FUTURE_CANCEL))
 		detach(slot);
 	add_complete(poller, slot);
-	return is_left;
+	return to;
 }
 
-bool rt_future_complete_poller(struct rt_poller *poller,
-			       const struct rt_futures *futures,
-			       const struct rpma_rt_completion *item,
-			       struct rpma_rt_completion *left)
+const struct rt_route_entry *rt_future_complete_poller(
+	struct rt_poller *poller, const struct rt_futures *futures,
+	const struct rpma_rt_completion *item, struct rpma_rt_completion *left)
 {
 	struct rt_future *slot = rt_future_of_cookie(item->context);
 
@@ -302,13 +306,13 @@ bool rt_future_complete_poller(struct rt_poller *poller,
 	(void)futures;
 	if (unlikely(!rt_future_is_expected(slot, item->context))) {
 		RT_STAT_ADD(poller, stale, 1); /* the device repeats itself */
-		return false;
+		return NULL;
 	}
 	rt_future_fill(slot, *item);
 	poller->written++;
 	if (likely(slot->told == RT_FUTURE_FILLED)) {
 		add_complete(poller, slot);
-		return false;
+		return NULL;
 	}
 	return finish(poller, slot, left);
 }
@@ -317,34 +321,36 @@ bool rt_future_complete_poller(struct rt_poller *poller,
 
 /* Of one whose result is published: the holder looks at it no more, unless all
  * that it asked for is its continuation. */
-static bool ask_after(struct rt_poller *poller, struct rt_future *slot,
-		      uint32_t asked, struct rpma_rt_completion *left)
+static const struct rt_route_entry *ask_after(struct rt_poller *poller,
+					      struct rt_future *slot,
+					      uint32_t asked,
+					      struct rpma_rt_completion *left)
 {
 	bool is_gone = slot->of->own == NULL;
 	bool is_called = (slot->told & RT_FUTURE_DETACHED) || was_called(slot);
-	bool is_left = false;
+	const struct rt_route_entry *to = NULL;
 
-	if (is_gone && is_for_queue(slot, asked))
+	if (is_gone && is_led(slot, asked))
 		asked |= RT_FUTURE_CANCEL; /* the result stays */
 	else if ((asked & RT_FUTURE_THEN) && !is_called)
-		is_left = run_then(poller, slot, left, &is_called);
-	if (!(asked & (RT_FUTURE_DROP | RT_FUTURE_CANCEL)) && !is_left)
-		return false; /* it may be another's by now */
+		to = run_then(poller, slot, left, &is_called);
+	if (!(asked & (RT_FUTURE_DROP | RT_FUTURE_CANCEL)) && to == NULL)
+		return NULL; /* it may be another's by now */
 	if (!is_called && !is_gone && is_message(slot) &&
 	    !(asked & RT_FUTURE_TAKEN)) {
 		*left = slot->result;
-		is_left = true;
+		to = slot->of->own;
 	}
 	if (asked & RT_FUTURE_DROP) {
 		set_free_poller(poller, slot);
-		return is_left;
+		return to;
 	}
 	/* without a queue the result stays where it is */
 	if (!is_gone)
 		detach(slot);
 	slot->told |= RT_FUTURE_DETACHED;
 	add_complete(poller, slot);
-	return is_left;
+	return to;
 }
 
 /* The holder has taken its work request back: no completion comes. */
@@ -369,18 +375,83 @@ static void fill_unposted(struct rt_future *slot)
 			     });
 }
 
-bool rt_future_ask_poller(struct rt_poller *poller, struct rt_future *slot,
-			  uint32_t asked, struct rpma_rt_completion *left)
+/* ------------------------------------------------------------- events --- */
+
+static uint32_t watch_bit(const struct rt_future *slot)
+{
+	return UINT32_C(1) << (slot - slot->of->slots);
+}
+
+/* What it stands for has come, or comes no more. */
+static bool has_come(const struct rt_future *slot)
+{
+	return slot->of->came >> (slot->tag - RT_FUTURE_EVENT_FIRST) & 1;
+}
+
+/* Of an event: nothing is in the device's hands, so what was asked is done at
+ * once. False: it is watched. */
+static bool fill_event(struct rt_future *slot, uint32_t asked)
+{
+	struct rt_futures *futures = slot->of;
+
+	if (has_come(slot)) {
+		rt_future_fill(
+			slot,
+			futures->event[slot->tag - RT_FUTURE_EVENT_FIRST]);
+	} else if (asked & (RT_FUTURE_CANCEL | RT_FUTURE_DROP)) {
+		futures->watching &= ~watch_bit(slot);
+		slot->told |= RT_FUTURE_FILLED;
+	} else {
+		futures->watching |= watch_bit(slot);
+	}
+	return slot->told & RT_FUTURE_FILLED;
+}
+
+void rt_future_set_event_poller(struct rt_futures *futures,
+				enum rpma_rt_event event,
+				const struct rpma_rt_completion *item)
+{
+	futures->event[event - RT_FUTURE_EVENT_FIRST] = *item;
+	futures->came |= UINT32_C(1) << (event - RT_FUTURE_EVENT_FIRST);
+}
+
+bool rt_future_event_poller(struct rt_poller *poller,
+			    struct rt_futures *futures)
+{
+	uint32_t watching = futures->watching;
+	struct rpma_rt_completion left;
+	struct rt_future *slot;
+
+	for (; watching != 0; watching &= watching - 1) {
+		slot = &futures->slots[__builtin_ctz(watching)];
+		if (!has_come(slot))
+			continue;
+		futures->watching &= ~watch_bit(slot);
+		fill_event(slot, 0);
+		finish(poller, slot, &left); /* it is led nowhere */
+		return true;
+	}
+	return false;
+}
+
+/* --------------------------------------------------------- each request --- */
+
+const struct rt_route_entry *
+rt_future_ask_poller(struct rt_poller *poller, struct rt_future *slot,
+		     uint32_t asked, struct rpma_rt_completion *left)
 {
 	assert(!rt_future_is_full(&poller->futures));
 	if (slot->told & RT_FUTURE_FILLED)
 		return ask_after(poller, slot, asked, left);
 	slot->told |= (uint8_t)(asked & (RT_FUTURE_THEN | RT_FUTURE_CANCEL |
 					 RT_FUTURE_DROP));
+	if (slot->of->is_events)
+		return fill_event(slot, asked) ? finish(poller, slot, left)
+					       : NULL;
 	/* with what is asked after it was taken back */
 	if (!(asked & (RT_FUTURE_CANCEL | RT_FUTURE_DROP)) ||
 	    !is_unposted(slot))
-		return false;
+		return NULL;
 	fill_unposted(slot);
 	return finish(poller, slot, left);
 }
@@ -456,13 +527,18 @@ void rt_future_ask_ended(struct rt_future *slot, uint32_t asked)
 		set_free(slot);
 		return;
 	}
-	if (!(asked & RT_FUTURE_CANCEL) && !is_for_queue(slot, asked))
+	/* every connection has ended, so the event is known */
+	if (asked & RT_FUTURE_WATCH)
+		fill_event(slot, 0);
+	if (!(asked & (RT_FUTURE_CANCEL | RT_FUTURE_WATCH)) &&
+	    !is_led(slot, asked))
 		return;
 	if (is_unposted(slot)) {
 		fill_unposted(slot);
 		detach(slot);
 	}
-	slot->told |= RT_FUTURE_DETACHED;
+	if ((asked & RT_FUTURE_CANCEL) || is_led(slot, asked))
+		slot->told |= RT_FUTURE_DETACHED;
 	publish_slot(slot);
 	/* pairs with the one of a holder before it sleeps [FUTURE-5] */
 	rt_fence_dekker();

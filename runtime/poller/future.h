@@ -46,7 +46,8 @@ enum rt_future_ask {
 	RT_FUTURE_TAKEN = 1 << 3, /* with DROP: the holder has the result */
 	/* poller: the result is stored; it is to be published as ENDED */
 	RT_FUTURE_FILLED = 1 << 4,
-	RT_FUTURE_DETACHED = 1 << 5
+	RT_FUTURE_DETACHED = 1 << 5,
+	RT_FUTURE_WATCH = 1 << 6 /* its event, whether it has come or comes */
 };
 
 /* its continuation: of two that want the last word one gets it */
@@ -80,17 +81,29 @@ struct rt_future {
 	_Atomic uint8_t claim; /* enum rt_future_claim */
 	uint8_t mine;	       /* the holder's: bits of enum rt_future_mine */
 	uint8_t told;	       /* the poller's: what was asked */
-	uint8_t tag;	       /* the poster's: another in each wr_id */
+	/* the poster's: another in each wr_id; of an event: which */
+	uint8_t tag;
 };
 _Static_assert(sizeof(struct rt_future) == RT_CACHE_LINE, "a line each");
 
-/* what is called; the holder writes it before it asks */
+/* what is called, or where it is delivered; the holder writes it before it
+ * asks */
 struct rt_future_then {
-	rpma_rt_route_fn *fn; /* NULL: to the connection's queue */
-	void *arg;
+	rpma_rt_route_fn *fn; /* NULL: arg is a route, which it is led to */
+	void *arg;	      /* of that NULL: the connection's queue */
 };
 
-/* of one side of a connection; used again by others when that has ended */
+/* events of a connection that futures stand for */
+#define RT_FUTURE_EVENT_FIRST RPMA_RT_EVENT_READY
+#define RT_FUTURE_EVENTS      3
+_Static_assert(RPMA_RT_EVENT_CLOSED ==
+		       RT_FUTURE_EVENT_FIRST + RT_FUTURE_EVENTS - 1,
+	       "READY, ESTABLISHED, CLOSED");
+/* futures of them at once, a connection */
+#define RT_FUTURE_EVENT_SLOTS 16
+
+/* of one side of a connection, or of its events; used again by others when that
+ * has ended */
 struct rt_futures {
 	/* immutable while a connection has it */
 	struct rpma_rt *rt;
@@ -100,9 +113,16 @@ struct rt_futures {
 	uint32_t count;	 /* slots that it uses */
 	uint32_t room;	 /* slots that there are, a power of two; immutable */
 	bool is_recv;
+	bool is_events;
+	struct rt_futures *events; /* the connection's; of its send side */
 	/* the poller's: where messages go that nobody waits for; NULL: the
 	 * connection has not begun, or has written CLOSED */
 	const struct rt_route_entry *own;
+	/* of events, the poller's: bits of those that have come, or will not;
+	 * what those with the bit end with; bits of slots that watch another */
+	uint32_t came;
+	uint32_t watching;
+	struct rpma_rt_completion event[RT_FUTURE_EVENTS];
 
 	/* holders: slots with something asked for, index + 1, 0: none */
 	_Atomic uint32_t requests;
@@ -191,6 +211,14 @@ static inline bool rt_future_is_ready(const struct rt_future *slot)
 	       (state == RT_FUTURE_DONE && !(slot->mine & RT_FUTURE_AWAY));
 }
 
+/* Has what it stands for succeeded? CLOSED always has. REQUIRES: it is ready */
+static inline bool rt_future_has_succeeded(const struct rt_future *slot)
+{
+	return slot->of->is_events ? slot->result.kind == RPMA_RT_EVENT &&
+					     slot->result.opcode == slot->tag
+				   : slot->result.status == IBV_WC_SUCCESS;
+}
+
 /* Its work request is not posted any more; false: it is, or does not wait. */
 bool rt_future_take_post_back(struct rt_future *slot);
 /* The handle that names it names it no more. */
@@ -253,16 +281,25 @@ static inline void rt_future_add_batch(struct rt_future_batch *batch,
 	batch->complete[batch->count++].of = slot->of;
 }
 
-/* A completion of the block's number; its context is the cookie. True: *left
- * goes to the connection's queue. REQUIRES: not full */
-bool rt_future_complete_poller(struct rt_poller *poller,
-			       const struct rt_futures *futures,
-			       const struct rpma_rt_completion *item,
-			       struct rpma_rt_completion *left);
+/* A completion of the block's number; its context is the cookie. Where *left
+ * goes; NULL: there is none. REQUIRES: not full */
+const struct rt_route_entry *rt_future_complete_poller(
+	struct rt_poller *poller, const struct rt_futures *futures,
+	const struct rpma_rt_completion *item, struct rpma_rt_completion *left);
 /* What was asked of a slot; nothing of the batch is unpublished. The rest as
  * above. */
-bool rt_future_ask_poller(struct rt_poller *poller, struct rt_future *slot,
-			  uint32_t asked, struct rpma_rt_completion *left);
+const struct rt_route_entry *
+rt_future_ask_poller(struct rt_poller *poller, struct rt_future *slot,
+		     uint32_t asked, struct rpma_rt_completion *left);
+/* Of a block of events: that one has come, or comes no more; what futures of it
+ * end with. */
+void rt_future_set_event_poller(struct rt_futures *futures,
+				enum rpma_rt_event event,
+				const struct rpma_rt_completion *item);
+/* Completes one of those that watch what has come; false: there is none.
+ * REQUIRES: not full */
+bool rt_future_event_poller(struct rt_poller *poller,
+			    struct rt_futures *futures);
 /* The same when the poller has ended: nothing is called or delivered. */
 void rt_future_ask_ended(struct rt_future *slot, uint32_t asked);
 

@@ -22,6 +22,7 @@
 
 struct rt_futures;
 struct rt_poller;
+struct rt_route_entry;
 struct rt_side;
 
 /* of a kind of side; all on its poller */
@@ -33,6 +34,9 @@ struct rt_side_ops {
 	/* want has one of these bits, or the same inside a function */
 	void (*answer)(struct rt_side *side, struct rt_poller *poller,
 		       uint32_t wants);
+	/* where a future of it that is led to that route is delivered */
+	const struct rt_route_entry *(*lead)(struct rt_side *side,
+					     const void *route);
 };
 
 struct rt_side {
@@ -48,7 +52,8 @@ struct rt_side {
 	uint8_t which;	  /* enum rpma_rt_side; immutable */
 	struct rt_side *touched_next;
 	const struct rt_side_ops *ops; /* immutable */
-	struct rt_futures *futures;    /* immutable; NULL: it has none */
+	/* NULL: it has none, or is DONE: the send side's under ask_lock */
+	struct rt_futures *futures;
 };
 
 /* Gives back the credits of what has retired. */

@@ -3,11 +3,12 @@
 
 /*
  * future_soak.c -- receives that race everything that their holders may do:
- * two threads post receives with futures, then poll, wait for a moment, cancel,
- * arm a function, lead to the queue, hand to the other thread, and drop, at any
- * step, while messages come. Each message is got once: from its future, by its
- * function, or from the queue. Every other connection is closed on the way:
- * then no message is got twice, and every future is complete.
+ * two threads post receives with futures, then poll, wait for a moment, for the
+ * connection's end too, cancel, arm a function, lead to one of two queues, hand
+ * to the other thread, and drop, at any step, while messages come. Each message
+ * is got once: from its future, by its function, or from a queue. Every other
+ * connection is closed on the way: then no message is got twice, and every
+ * future is complete.
  *
  * A handle is memory of its own, freed with its drop.
  *
@@ -39,6 +40,8 @@ struct held {
 struct soak {
 	struct stage s;
 	struct world_pair pair;
+	struct rpma_rt_queue *other;
+	struct rpma_rt_route *route; /* there */
 	uint32_t seed;
 	_Atomic uint32_t posted; /* receives taken */
 	_Atomic bool is_closing;
@@ -56,6 +59,7 @@ struct holder {
 	bool consumes; /* the queue */
 	struct held held[HELD];
 	uint32_t count;
+	struct rpma_rt_future closed; /* of the receiving end */
 };
 
 static uint32_t roll(uint32_t *seed, uint32_t n)
@@ -167,6 +171,46 @@ static void swap(struct holder *h, uint32_t i)
 	pthread_mutex_unlock(&soak->lock);
 }
 
+/* It, or the end of the connection. */
+static int wait_for(struct holder *h, uint32_t i,
+		    struct rpma_rt_completion *cmpl)
+{
+	struct rpma_rt_future futures[2] = {*h->held[i].future, h->closed};
+	int count = h->closed.opaque[0] == 0 ? 1 : 2;
+	int ret = rpma_rt_future_wait_some(futures, count, 1,
+					   (int)roll(&h->seed, 2));
+
+	CHECK(ret >= 0 || (ret == RPMA_RT_E_FAILED && count == 1));
+	if (count == 2 && rpma_rt_future_poll(&h->closed, cmpl) == 1) {
+		/* what was posted is complete before */
+		CHECK(is_closing(h->soak));
+		MUST_ANSWER(1, rpma_rt_future_poll(h->held[i].future, cmpl));
+	}
+	if (count == 2 && roll(&h->seed, 4) == 0) {
+		MUST(rpma_rt_future_drop(&h->closed));
+		ret = rpma_rt_conn_future(h->soak->pair.passive,
+					  RPMA_RT_EVENT_CLOSED, &h->closed);
+		CHECK(ret == 0 || ret == RPMA_RT_E_CLOSED);
+	}
+	return rpma_rt_future_poll(h->held[i].future, cmpl);
+}
+
+static void lead(struct holder *h, uint32_t i)
+{
+	const struct rpma_rt_future *future = h->held[i].future;
+	struct rpma_rt_route *route = h->soak->route;
+	int ret;
+
+	if (roll(&h->seed, 2))
+		ret = rpma_rt_future_then(future, on_result, h->soak);
+	else
+		ret = rpma_rt_future_deliver(future,
+					     roll(&h->seed, 2) ? route : NULL);
+	CHECK(ret == 0 || ret == RPMA_RT_E_BUSY);
+	if (ret == 0)
+		h->held[i].state = ARMED;
+}
+
 static void act_on(struct holder *h, uint32_t i)
 {
 	struct rpma_rt_future *future = h->held[i].future;
@@ -181,18 +225,18 @@ static void act_on(struct holder *h, uint32_t i)
 		break;
 	case 2:
 		if (h->held[i].state != ARMED)
-			ret = rpma_rt_future_wait(future, &cmpl,
-						  (int)roll(&h->seed, 2));
+			ret = roll(&h->seed, 2)
+				      ? wait_for(h, i, &cmpl)
+				      : rpma_rt_future_wait(
+						future, &cmpl,
+						(int)roll(&h->seed, 2));
 		break;
 	case 3:
 		cancel(h, i);
 		return;
 	case 4:
-		if (h->held[i].state != PLAIN)
-			return;
-		h->held[i].state = ARMED;
-		MUST(rpma_rt_future_then(
-			future, roll(&h->seed, 2) ? on_result : NULL, h->soak));
+		if (h->held[i].state == PLAIN)
+			lead(h, i);
 		return;
 	case 5:
 		swap(h, i);
@@ -207,10 +251,10 @@ static void act_on(struct holder *h, uint32_t i)
 }
 
 /* Messages of futures that were dropped or cancelled, or led there. */
-static void consume(struct soak *soak)
+static void consume_from(struct soak *soak, struct rpma_rt_queue *queue)
 {
 	struct rpma_rt_completion items[16];
-	int n = rpma_rt_queue_poll(soak->s.pq, items, 16);
+	int n = rpma_rt_queue_poll(queue, items, 16);
 	int i;
 
 	CHECK(n >= 0);
@@ -221,6 +265,12 @@ static void consume(struct soak *soak)
 		soak->is_closed |= rpma_rt_completion_event(&items[i]) ==
 				   RPMA_RT_EVENT_CLOSED;
 	}
+}
+
+static void consume(struct soak *soak)
+{
+	consume_from(soak, soak->other);
+	consume_from(soak, soak->s.pq);
 }
 
 static void *holder_main(void *arg)
@@ -240,6 +290,7 @@ static void *holder_main(void *arg)
 		if (h->consumes)
 			consume(soak);
 	}
+	MUST(rpma_rt_future_drop(&h->closed));
 	return NULL;
 }
 
@@ -312,7 +363,12 @@ static void begin(struct soak *soak, struct holder holders[2])
 	memset((void *)soak->got, 0, sizeof(soak->got));
 	memset(holders, 0, 2 * sizeof(*holders));
 	stage_connect(&soak->s, &soak->pair);
+	MUST(rpma_rt_route_open(soak->pair.passive, RPMA_RT_RECV_SIDE,
+				soak->other, &soak->route));
 	for (i = 0; i < 2; i++) {
+		MUST(rpma_rt_conn_future(soak->pair.passive,
+					 RPMA_RT_EVENT_CLOSED,
+					 &holders[i].closed));
 		holders[i].soak = soak;
 		holders[i].seed = roll(&soak->seed, 1u << 20);
 		holders[i].consumes = i == 0;
@@ -388,6 +444,7 @@ int main(int argc, char **argv)
 	pthread_mutex_init(&soak->lock, NULL);
 	stage_open(&soak->s, &cfg);
 	soak->s.cfg->futures = FUTURES;
+	MUST(rpma_rt_queue_new(soak->s.world.rt, NULL, &soak->other));
 	for (i = 0; i < count / MESSAGES; i++) {
 		if (i % 2 == 0)
 			live(soak);
@@ -395,6 +452,7 @@ int main(int argc, char **argv)
 			die(soak);
 		part(soak);
 	}
+	MUST(rpma_rt_queue_delete(&soak->other));
 	stage_close(&soak->s);
 	pthread_mutex_destroy(&soak->lock);
 	free(soak);

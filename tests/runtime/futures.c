@@ -5,8 +5,8 @@
  * futures.c -- futures of work requests: each holds its one result, whatever
  * the operation; waits for one, for k of several; cancelled and dropped at
  * every step, when a message goes to the connection's queue instead; functions
- * called once; all are complete before CLOSED and by a stop. With a poller's
- * thread and by hand.
+ * called once; delivered to any queue, by a route; all are complete before
+ * CLOSED and by a stop. With a poller's thread and by hand.
  */
 
 #include <pthread.h>
@@ -390,7 +390,7 @@ static void then__queue(struct scene *c)
 	struct rpma_rt_future future;
 
 	recv_at(c, 1, &future);
-	MUST(rpma_rt_future_then(&future, NULL, NULL));
+	MUST(rpma_rt_future_deliver(&future, NULL));
 	ping(c, 2);
 	stage_completion(c->s.pq, 1, IBV_WC_SUCCESS);
 	CHECK(result(&future, 1, IBV_WC_GENERAL_ERR).flags ==
@@ -399,10 +399,127 @@ static void then__queue(struct scene *c)
 	recv_at(c, 3, &future); /* complete before */
 	ping(c, 4);
 	MUST_ANSWER(1, rpma_rt_future_wait_some(&future, 1, 1, PATIENT));
-	MUST(rpma_rt_future_then(&future, NULL, NULL));
+	MUST(rpma_rt_future_deliver(&future, NULL));
 	stage_completion(c->s.pq, 3, IBV_WC_SUCCESS);
 	result(&future, 3, IBV_WC_GENERAL_ERR);
 	MUST_ANSWER(1, rpma_rt_future_drop(&future));
+	check_empty(c);
+}
+
+/* A third queue, by a route of that side. */
+static struct rpma_rt_route *open_route(struct scene *c, enum rpma_rt_side side,
+					struct rpma_rt_queue **queue)
+{
+	struct rpma_rt_route *route;
+
+	MUST(rpma_rt_queue_new(c->s.world.rt, NULL, queue));
+	MUST(rpma_rt_route_open(c->pair.passive, side, *queue, &route));
+	return route;
+}
+
+static void deliver__any_queue(struct scene *c)
+{
+	struct rpma_rt_future futures[2];
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_route *route = open_route(c, RPMA_RT_RECV_SIDE, &queue);
+
+	recv_at(c, 1, &futures[0]);
+	recv_at(c, 2, &futures[1]);
+	MUST(rpma_rt_future_deliver(&futures[0], route));
+	ping(c, 3);
+	stage_completion(queue, 1, IBV_WC_SUCCESS);
+	CHECK(result(&futures[0], 1, IBV_WC_GENERAL_ERR).flags ==
+	      RPMA_RT_C_DETACHED);
+	MUST_ANSWER(1, rpma_rt_future_drop(&futures[0]));
+	ping(c, 4); /* complete before */
+	MUST_ANSWER(1, rpma_rt_future_wait_some(&futures[1], 1, 1, PATIENT));
+	MUST(rpma_rt_future_deliver(&futures[1], route));
+	stage_completion(queue, 2, IBV_WC_SUCCESS);
+	result(&futures[1], 2, IBV_WC_GENERAL_ERR);
+	MUST_ANSWER(1, rpma_rt_future_drop(&futures[1]));
+	MUST(rpma_rt_route_close(route, NULL));
+	world_event(queue, RPMA_RT_EVENT_ROUTE_CLOSED);
+	MUST(rpma_rt_queue_delete(&queue));
+	check_empty(c);
+}
+
+/* A route that is closed leads what was led there where its others go. */
+static void deliver__closed_route_leads_on(struct scene *c)
+{
+	struct rpma_rt_future futures[3];
+	struct rpma_rt_queue *queues[2];
+	struct rpma_rt_route *routes[2];
+	int i;
+
+	for (i = 0; i < 2; i++)
+		routes[i] = open_route(c, RPMA_RT_RECV_SIDE, &queues[i]);
+	for (i = 0; i < 3; i++)
+		recv_at(c, (uint64_t)i, &futures[i]);
+	MUST(rpma_rt_future_deliver(&futures[0], routes[0]));
+	MUST(rpma_rt_future_deliver(&futures[1], routes[0]));
+	MUST(rpma_rt_route_close(routes[0], routes[1]));
+	world_event(queues[0], RPMA_RT_EVENT_ROUTE_CLOSED);
+	ping(c, 3);
+	stage_completion(queues[1], 0, IBV_WC_SUCCESS);
+	MUST(rpma_rt_route_close(routes[1], NULL));
+	world_event(queues[1], RPMA_RT_EVENT_ROUTE_CLOSED);
+	ping(c, 4);
+	stage_completion(c->s.pq, 1, IBV_WC_SUCCESS);
+	CHECK(rpma_rt_future_deliver(&futures[2], routes[1]) ==
+	      RPMA_RT_E_CLOSED);
+	ping(c, 5);
+	result(&futures[2], 2, IBV_WC_SUCCESS);
+	for (i = 0; i < 3; i++) {
+		MUST_ANSWER(i < 2, rpma_rt_future_drop(&futures[i]));
+		if (i < 2)
+			MUST(rpma_rt_queue_delete(&queues[i]));
+	}
+	check_empty(c);
+}
+
+static void deliver__to_a_function(struct scene *c)
+{
+	struct rpma_rt_future future;
+	struct rpma_rt_route *route;
+
+	/* relaxed: no function is due */
+	atomic_store_explicit(&calls, 0, memory_order_relaxed);
+	MUST(rpma_rt_route_open_callback(c->pair.passive, RPMA_RT_RECV_SIDE,
+					 on_result, NULL, &route));
+	recv_at(c, 1, &future);
+	MUST(rpma_rt_future_deliver(&future, route));
+	ping(c, 2);
+	wait_for_call(c, 1);
+	CHECK(called_with.context == 1 && called_with.byte_len == LEN);
+	result(&future, 1, IBV_WC_GENERAL_ERR);
+	MUST_ANSWER(1, rpma_rt_future_drop(&future));
+	MUST(rpma_rt_route_close(route, NULL));
+	wait_for_call(c, 2);
+	CHECK(rpma_rt_completion_event(&called_with) ==
+	      RPMA_RT_EVENT_ROUTE_CLOSED);
+	check_empty(c);
+}
+
+static void deliver__wrong_route_INVAL(struct scene *c)
+{
+	struct rpma_rt_future future;
+	struct rpma_rt_queue *queue;
+	struct rpma_rt_route *route = open_route(c, RPMA_RT_SEND_SIDE, &queue);
+
+	recv_at(c, 1, &future);
+	CHECK(rpma_rt_future_deliver(&future, route) == RPMA_E_INVAL);
+	ping(c, 2);
+	result(&future, 1, IBV_WC_SUCCESS);
+	MUST(rpma_rt_future_drop(&future));
+	send_at(c, 3, &future); /* of the active end */
+	CHECK(rpma_rt_future_deliver(&future, route) == RPMA_E_INVAL);
+	recv_at(c, 4, NULL);
+	result(&future, 3, IBV_WC_SUCCESS);
+	stage_completion(c->s.pq, 4, IBV_WC_SUCCESS);
+	MUST(rpma_rt_future_drop(&future));
+	MUST(rpma_rt_route_close(route, NULL));
+	world_event(queue, RPMA_RT_EVENT_ROUTE_CLOSED);
+	MUST(rpma_rt_queue_delete(&queue));
 	check_empty(c);
 }
 
@@ -480,7 +597,7 @@ static void post__wrong_INVAL(struct scene *c)
 	CHECK(rpma_rt_post_send(c->pair.active, wr, 2) == RPMA_E_INVAL);
 	CHECK(future.opaque[0] == 0);
 	CHECK(rpma_rt_future_poll(&future, &cmpl) == RPMA_E_INVAL);
-	CHECK(rpma_rt_future_then(&future, NULL, NULL) == RPMA_E_INVAL);
+	CHECK(rpma_rt_future_deliver(&future, NULL) == RPMA_E_INVAL);
 	CHECK(rpma_rt_future_wait_some(&future, 1, 1, 0) == RPMA_E_INVAL);
 	check_empty(c);
 }
@@ -584,7 +701,7 @@ static void close__all_complete(struct scene *c)
 	MUST_ANSWER(RPMA_RT_E_FAILED,
 		    rpma_rt_future_wait_some(futures, 1, 1, PATIENT));
 	/* by hand no round is run before the stop, which does it */
-	MUST(rpma_rt_future_then(&futures[3], NULL, NULL));
+	MUST(rpma_rt_future_deliver(&futures[3], NULL));
 	MUST(rpma_rt_stop(c->s.world.rt));
 	MUST_ANSWER(1, rpma_rt_future_wait(&futures[3], &cmpl, PATIENT));
 	MUST(rpma_rt_future_drop(&futures[0]));
@@ -615,7 +732,7 @@ static void stop__delete_BUSY(struct scene *c)
 	MUST(rpma_rt_future_drop(&futures[0]));
 	CHECK(rpma_rt_delete(&rt) == RPMA_RT_E_BUSY);
 	/* its poller has ended */
-	MUST(rpma_rt_future_then(&futures[1], NULL, NULL));
+	MUST(rpma_rt_future_deliver(&futures[1], NULL));
 	MUST_ANSWER(1, rpma_rt_future_wait(&futures[1], &cmpl, -1));
 	MUST(rpma_rt_future_drop(&futures[1]));
 	MUST(rpma_mr_remote_delete(&c->s.remote));
@@ -637,6 +754,10 @@ static void run_all(enum rpma_rt_mode mode)
 		drop__message_to_the_queue,
 		then__function_once,
 		then__queue,
+		deliver__any_queue,
+		deliver__closed_route_leads_on,
+		deliver__to_a_function,
+		deliver__wrong_route_INVAL,
 		post__all_are_held_AGAIN,
 		post__many_times,
 		post__wrong_INVAL,

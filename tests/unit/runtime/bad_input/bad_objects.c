@@ -548,9 +548,15 @@ void futures(void **state)
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 	struct rpma_rt_future future;
+	struct rpma_rt_future event;
 	struct rpma_rt_future none = {{0, 0}};
 	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND,
 				.flags = RPMA_RT_F_FUTURE};
+
+	conn = fake_established(f);
+	BAD_SAYS("without futures", RPMA_E_INVAL, rpma_rt_conn_future, conn,
+		 RPMA_RT_EVENT_CLOSED, &event);
+	fake_bury(f, &conn);
 
 	f->rt_cfg.futures = 1;
 	conn = fake_established(f);
@@ -567,6 +573,17 @@ void futures(void **state)
 	NULLS(rpma_rt_future_wait_some, &future, 1, 1, 0);
 	NULLS(rpma_rt_future_cancel, &future, &out.cancelled);
 	BAD(RPMA_E_INVAL, rpma_rt_future_then, NULL, bad_hear, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_future_then, &future, NULL, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_future_deliver, NULL, NULL);
+	NULLS(rpma_rt_conn_future, conn, RPMA_RT_EVENT_CLOSED, &event);
+	BAD_SAYS("RPMA_RT_EVENT_READY", RPMA_E_INVAL, rpma_rt_conn_future, conn,
+		 RPMA_RT_EVENT_REQUEST, &event);
+	BAD_SAYS("RPMA_RT_EVENT_READY", RPMA_E_INVAL, rpma_rt_conn_future, conn,
+		 RPMA_RT_EVENT_ROUTE_CLOSED, &event);
+	ok(rpma_rt_conn_future(conn, RPMA_RT_EVENT_CLOSED, &event));
+	BAD_SAYS("of an event", RPMA_E_INVAL, rpma_rt_future_deliver, &event,
+		 NULL);
+	ok(rpma_rt_future_drop(&event));
 	NULLS(rpma_rt_future_drop, &future);
 	BAD(RPMA_E_INVAL, rpma_rt_future_wait, &future, out.items, -2);
 	BAD(RPMA_E_INVAL, rpma_rt_future_wait_some, &future, 1, 2, 0);

@@ -179,6 +179,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_future_wait_some, &future, 1, 1, -1);
 	FORKED(rpma_rt_future_cancel, &future, &out.cancelled);
 	FORKED(rpma_rt_future_then, &future, bad_hear, NULL);
+	FORKED(rpma_rt_future_deliver, &future, NULL);
 	FORKED(rpma_rt_future_drop, &future);
 	FORKED(rpma_rt_srq_recv, shared, NULL, 0, 0, 1);
 	FORKED(rpma_rt_conn_set_queue, conn, queue);
@@ -193,6 +194,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_conn_connect, conn, NULL);
 	FORKED(rpma_rt_conn_reject, conn, NULL);
 	FORKED(rpma_rt_conn_close, conn);
+	FORKED(rpma_rt_conn_future, conn, RPMA_RT_EVENT_CLOSED, &future);
 	FORKED(rpma_rt_conn_drain, conn, 0);
 	FORKED(rpma_rt_conn_ref, conn);
 	FORKED(rpma_rt_conn_unref, &conn);

@@ -343,7 +343,7 @@ static void then__to_the_queue_also_a_failure(void **state)
 	struct rpma_rt_future future;
 
 	ok(post_send(conn, 5, &future));
-	ok(rpma_rt_future_then(&future, NULL, NULL));
+	ok(rpma_rt_future_deliver(&future, NULL));
 	fake_sent(conn, 0, IBV_WC_SUCCESS);
 	run(f);
 	left(f, 5);
@@ -362,7 +362,7 @@ static void then__to_the_queue_then_cancelled_DONE(void **state)
 	int i;
 
 	ok(post_recv(conn, 5, &future));
-	ok(rpma_rt_future_then(&future, NULL, NULL));
+	ok(rpma_rt_future_deliver(&future, NULL));
 	for (i = 0; i < 2; i++) {
 		ok(rpma_rt_future_cancel(&future, &cancelled));
 		assert_int_equal(cancelled, RPMA_RT_CANCELLED_DONE);
@@ -420,7 +420,7 @@ static void death__a_result_stays(void **state)
 	fake_received(conn, 1, IBV_WC_SUCCESS);
 	run(f);
 	fake_bury(f, &conn);
-	ok(rpma_rt_future_then(&futures[0], NULL, NULL));
+	ok(rpma_rt_future_deliver(&futures[0], NULL));
 	run(f);
 	completed(&futures[0], 1, IBV_WC_SUCCESS);
 	assert_int_equal(rpma_rt_future_drop(&futures[0]), 0);
