@@ -104,8 +104,10 @@ static struct rt_futures *make(struct rt_poller *poller, uint32_t room)
 		return NULL;
 	}
 	memset(futures->slots, 0, size);
-	for (i = 0; i < room; i++)
+	for (i = 0; i < room; i++) {
 		futures->slots[i].of = futures;
+		rt_future_poison(&futures->slots[i]);
+	}
 	futures->rt = poller->rt;
 	futures->poller = poller;
 	futures->room = room;

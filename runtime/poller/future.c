@@ -66,6 +66,7 @@ struct rt_future *rt_future_take(struct rt_futures *futures, uint64_t context)
 		return NULL;
 	slot = &futures->slots[futures->free - 1];
 	futures->free = slot->next;
+	rt_future_unpoison(slot);
 	slot->result.context = context;
 	slot->mine = 0;
 	slot->told = 0;
@@ -101,6 +102,7 @@ void rt_future_end_generation(struct rt_future *slot)
 void rt_future_return(struct rt_future *slot)
 {
 	rt_future_end_generation(slot);
+	rt_future_poison(slot);
 	/* relaxed: only posters look, inside the gate */
 	atomic_store_explicit(&slot->state, RT_FUTURE_FREE,
 			      memory_order_relaxed);
@@ -154,6 +156,7 @@ bool rt_future_take_post_back(struct rt_future *slot)
 
 static void set_free(struct rt_future *slot)
 {
+	rt_future_poison(slot);
 	/* release [FUTURE-3]: pairs with the acquire in collect(); the last
 	 * access of this thread to the slot */
 	atomic_store_explicit(&slot->state, RT_FUTURE_FREE,

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "poller/future.h"
 #include "rt_fake.h"
 
 #define FUTURES 4
@@ -430,6 +431,30 @@ static void death__a_result_stays(void **state)
 
 /* --------------------------------------------------------------- slots --- */
 
+#ifdef RT_POISONS
+/* Nobody looks into a slot that nobody has. */
+static void drop__slot_is_poisoned(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = established(f, FUTURES);
+	struct rpma_rt_future future;
+	struct rt_future *slot;
+
+	ok(post_send(conn, 1, &future));
+	slot = rt_future_slot(&future);
+	assert_null(
+		__asan_region_is_poisoned(&slot->result, sizeof(slot->result)));
+	fake_sent(conn, 0, IBV_WC_SUCCESS);
+	run(f);
+	completed(&future, 1, IBV_WC_SUCCESS);
+	assert_int_equal(rpma_rt_future_drop(&future), 0);
+	assert_ptr_equal(
+		__asan_region_is_poisoned(&slot->result, sizeof(slot->result)),
+		&slot->result);
+	fake_bury(f, &conn);
+}
+#endif
+
 /* The slots of what was not posted are free again. */
 static void post__refused_slots_come_back(void **state)
 {
@@ -592,6 +617,9 @@ int main(void)
 		fake_test(then__to_the_queue_also_a_failure),
 		fake_test(death__completes_all),
 		fake_test(death__a_result_stays),
+#ifdef RT_POISONS
+		fake_test(drop__slot_is_poisoned),
+#endif
 		fake_test(post__refused_slots_come_back),
 		fake_test(post__refused_by_the_device_no_future),
 		fake_test(post__WRITABLE_for_a_slot_of_the_poller),
