@@ -19,9 +19,11 @@ void rt_dump_shards_count(const struct rpma_rt *rt, struct rt_dump *dump)
 	const struct cds_list_head *link;
 
 	cds_list_for_each(link, &rt->listed_shards)
+	{
 		dump->shards_count +=
 			RT_FROM(const struct rpma_rt_shards, listed, link)
 				->count;
+	}
 }
 
 static void take_lane(const struct rt_shard_lane *lane, uint32_t from,
@@ -50,15 +52,14 @@ static void take_shard(struct rpma_rt_shards *set, uint32_t index,
 	if (shard->queue != NULL)
 		out->queue = rt_queue_id(shard->queue);
 	/* relaxed, here and below: shown, they order nothing */
-	out->asleep = atomic_load_explicit(&shard->asleep,
-					   memory_order_relaxed) %
-			      2 !=
-		      0;
+	out->asleep =
+		atomic_load_explicit(&shard->asleep, memory_order_relaxed) %
+			2 !=
+		0;
 	/* relaxed, both: as above */
-	out->is_run = atomic_load_explicit(&shard->runner,
-					   memory_order_relaxed) != 0;
-	out->phase =
-		atomic_load_explicit(&shard->phase, memory_order_relaxed);
+	out->is_run =
+		atomic_load_explicit(&shard->runner, memory_order_relaxed) != 0;
+	out->phase = atomic_load_explicit(&shard->phase, memory_order_relaxed);
 	out->timers = (uint32_t)rt_stat_read(&shard->counters.timers_set);
 	rpma_rt_shard_get_stats(shard, &out->stats, sizeof(out->stats));
 	/* the lock: which lanes there are */

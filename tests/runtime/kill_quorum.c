@@ -150,8 +150,8 @@ static int complete(struct rpma_rt_future *futures, int count, uint64_t value)
 
 	CHECK(rpma_rt_future_wait_some(futures, count, 1, PATIENT) >= 1);
 	for (i = 0; i < count; i++) {
-		MUST_ANSWER(1, rpma_rt_future_wait(&futures[i], &cmpl,
-						   PATIENT));
+		MUST_ANSWER(1,
+			    rpma_rt_future_wait(&futures[i], &cmpl, PATIENT));
 		CHECK(cmpl.context == value);
 		succeeded += cmpl.status == IBV_WC_SUCCESS;
 		MUST(rpma_rt_future_drop(&futures[i]));
