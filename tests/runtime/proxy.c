@@ -187,24 +187,50 @@ static void post_receives(struct proxy *p, struct rpma_rt_conn *conn,
 				  i));
 }
 
-/* The next message that is no noise; its receive is posted again. */
-static uint64_t next_message(struct proxy *p, struct rpma_rt_conn *conn,
-			     struct rpma_rt_queue *queue, size_t memory)
+/* What is received next, whose receive is posted again; NOISE too when the
+ * thread that makes it has ended. */
+static uint64_t receive_next(struct proxy *p, struct rpma_rt_conn *conn,
+			     struct rpma_rt_queue *queue, size_t memory,
+			     bool *is_end)
 {
 	struct rpma_rt_completion item;
 	uint64_t number;
 
+	do
+		item = world_next(queue);
+	while (item.kind == RPMA_RT_WRITABLE);
+	*is_end = item.kind == RPMA_RT_MESSAGE;
+	if (*is_end)
+		return NOISE;
+	CHECK(rpma_rt_completion_is_received(&item));
+	number = *word(p, memory + item.context * SIZE);
+	MUST(rpma_rt_recv(conn, p->stage.mr, memory + item.context * SIZE, SIZE,
+			  item.context));
+	return number;
+}
+
+/* The next message that is no noise. */
+static uint64_t next_message(struct proxy *p, struct rpma_rt_conn *conn,
+			     struct rpma_rt_queue *queue, size_t memory)
+{
+	uint64_t number;
+	bool is_end;
+
 	do {
-		do
-			item = world_next(queue);
-		while (item.kind == RPMA_RT_WRITABLE);
-		CHECK(rpma_rt_completion_is_received(&item));
-		number = *word(p, memory + item.context * SIZE);
-		MUST(rpma_rt_recv(conn, p->stage.mr,
-				  memory + item.context * SIZE, SIZE,
-				  item.context));
+		number = receive_next(p, conn, queue, memory, &is_end);
+		CHECK(!is_end);
 	} while (number & NOISE);
 	return number;
+}
+
+/* Until there is no more noise, which would wait for receives for ever. */
+static void receive_noise(struct proxy *p, struct rpma_rt_conn *conn,
+			  struct rpma_rt_queue *queue, size_t memory)
+{
+	bool is_end = false;
+
+	while (!is_end)
+		CHECK(receive_next(p, conn, queue, memory, &is_end) & NOISE);
 }
 
 /* The peer has received what was there WINDOW messages ago. */
@@ -236,6 +262,7 @@ static void *run_server(void *arg)
 				   SERVER_IN * PART) == i);
 		say(p, p->back.passive, SERVER_OUT * PART, i);
 	}
+	receive_noise(p, p->back.passive, p->server_queue, SERVER_IN * PART);
 	return NULL;
 }
 
@@ -290,6 +317,8 @@ static void *run_noise(void *arg)
 		world_event(queue, RPMA_RT_EVENT_ROUTE_CLOSED);
 	}
 	MUST(rpma_rt_queue_delete(&queue));
+	MUST(rpma_rt_queue_push(p->client_queue, 0, NULL, 0, 0));
+	MUST(rpma_rt_queue_push(p->server_queue, 0, NULL, 0, 0));
 	return NULL;
 }
 
@@ -379,6 +408,7 @@ static void load__in_order_none_lost(uint64_t messages)
 	run_client(&p);
 	/* release: pairs with the acquire in run_noise() */
 	atomic_store_explicit(&p.is_over, true, memory_order_release);
+	receive_noise(&p, p.front.active, p.client_queue, CLIENT_IN * PART);
 	pthread_join(threads[2], NULL);
 	pthread_join(threads[1], NULL);
 	MUST(rpma_rt_queue_push(p.queue, 0, NULL, 0, 0));
