@@ -87,6 +87,7 @@ static void finish(struct rpma_rt_conn *conn, struct rt_poller *poller)
 		atomic_fetch_add_explicit(&conn->from.srq->leaving, 1,
 					  memory_order_relaxed);
 	rt_pool_announce_unref(rt_fill_pool(conn));
+	rt_futures_closing_poller(conn);
 	/* functions have returned when CLOSED is seen */
 	rt_deliver_flush(poller);
 	if (conn->ctl.handshake != RT_HANDSHAKE_UNHEARD)

@@ -216,7 +216,8 @@ void rt_futures_event_poller(struct rpma_rt_conn *conn,
 		set_event(conn, event, &item);
 }
 
-void rt_futures_closed_poller(struct rpma_rt_conn *conn)
+/* Those that have not come yet, and come no more, up to this one. */
+static void end_events(struct rpma_rt_conn *conn, enum rpma_rt_event last)
 {
 	const struct rpma_rt_completion item =
 		rt_item_event(conn, RPMA_RT_EVENT_CLOSED);
@@ -226,12 +227,24 @@ void rt_futures_closed_poller(struct rpma_rt_conn *conn)
 	if (events == NULL)
 		return;
 	rt_future_run_poller(events);
-	for (event = RT_FUTURE_EVENT_FIRST; event <= RPMA_RT_EVENT_CLOSED;
-	     event++) {
+	for (event = RT_FUTURE_EVENT_FIRST; event <= (int)last; event++) {
 		if (!(events->came >> (event - RT_FUTURE_EVENT_FIRST) & 1))
 			set_event(conn, (enum rpma_rt_event)event, &item);
 	}
-	events->own = NULL;
+}
+
+void rt_futures_closing_poller(struct rpma_rt_conn *conn)
+{
+	end_events(conn, RPMA_RT_EVENT_ESTABLISHED);
+}
+
+void rt_futures_closed_poller(struct rpma_rt_conn *conn)
+{
+	struct rt_futures *events = events_of(conn);
+
+	end_events(conn, RPMA_RT_EVENT_CLOSED);
+	if (events != NULL)
+		events->own = NULL;
 }
 
 /* Any thread: a slot for an event, while the connection is not DONE. */
@@ -307,9 +320,40 @@ const struct rt_route_entry *rt_futures_lead_poller(struct rt_side *side,
 	return &conn->cq->routes[at->number];
 }
 
+/* Under the gate, as a post looks: a route that is closed, or whose connection
+ * has ended, may have lost its lane with its queue. There the result is led on,
+ * or stays. */
+static int check_consumer(const struct rt_log_place *place,
+			  struct rpma_rt_route *route)
+{
+	struct rt_gate *gate = &route->conn->gate[route->side];
+	int ret = rt_gate_hold(gate);
+	bool is_closed;
+	bool is_behind;
+
+	if (ret == RPMA_E_AGAIN)
+		return rt_refuse(place, RPMA_RT_E_BUSY,
+				 "the future is not delivered: another thread "
+				 "is posting, and a function does not wait");
+	if (ret == RPMA_RT_E_CLOSED)
+		return 0;
+	is_closed = rt_route_is_closed(route);
+	is_behind = !is_closed && rt_post_is_behind(route);
+	rt_gate_let_go(gate);
+	if (is_closed)
+		return rt_refuse(place, RPMA_RT_E_CLOSED,
+				 "the future is not delivered: its route is "
+				 "closed");
+	if (is_behind)
+		return rt_refuse(place, RPMA_RT_E_BUSY,
+				 "the future is not delivered: the consumer "
+				 "of its route is behind");
+	return 0;
+}
+
 static int check_route(const struct rt_log_place *place,
 		       const struct rt_future *slot,
-		       const struct rpma_rt_route *route)
+		       struct rpma_rt_route *route)
 {
 	if (slot->of->is_events)
 		return rt_refuse(place, RPMA_E_INVAL,
@@ -322,15 +366,7 @@ static int check_route(const struct rt_log_place *place,
 				 "route is of another connection, or of the "
 				 "other side: give one of the future's, or "
 				 "NULL");
-	if (rt_route_is_closed(route))
-		return rt_refuse(place, RPMA_RT_E_CLOSED,
-				 "the future is not delivered: its route is "
-				 "closed");
-	if (rt_post_is_behind(route))
-		return rt_refuse(place, RPMA_RT_E_BUSY,
-				 "the future is not delivered: the consumer "
-				 "of its route is behind");
-	return 0;
+	return check_consumer(place, route);
 }
 
 int rpma_rt_future_deliver(const struct rpma_rt_future *future,

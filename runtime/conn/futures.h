@@ -46,7 +46,9 @@ void rt_futures_end_poller(struct rpma_rt_conn *conn);
 /* READY, ESTABLISHED has come, which is being written. */
 void rt_futures_event_poller(struct rpma_rt_conn *conn,
 			     enum rpma_rt_event event);
-/* So is CLOSED: no further event comes. */
+/* CLOSED is written next: the others come no more, and their functions have
+ * returned after the next flush. Then, behind CLOSED: that one has come. */
+void rt_futures_closing_poller(struct rpma_rt_conn *conn);
 void rt_futures_closed_poller(struct rpma_rt_conn *conn);
 /* See rt_side_ops.lead. */
 const struct rt_route_entry *rt_futures_lead_poller(struct rt_side *side,

@@ -134,6 +134,24 @@ int rt_gate_try_enter(struct rt_gate *gate)
 	return rt_gate_is_open(gate) ? 0 : rt_gate_refuse_locked(gate);
 }
 
+/* Who changes the gate has the lock, a single poster's gate too. */
+int rt_gate_hold(struct rt_gate *gate)
+{
+	if (may_wait())
+		rt_lock_take(&gate->lock);
+	else if (!rt_lock_try(&gate->lock))
+		return RPMA_E_AGAIN;
+	if (!rt_gate_is_closed(gate))
+		return 0;
+	rt_lock_release(&gate->lock);
+	return RPMA_RT_E_CLOSED;
+}
+
+void rt_gate_let_go(struct rt_gate *gate)
+{
+	rt_lock_release(&gate->lock);
+}
+
 int rt_gate_await_open(struct rt_gate *gate, uint32_t want)
 {
 	bool is_not_yet;

@@ -63,6 +63,11 @@ static inline int rt_gate_enter(struct rt_gate *gate);
  * changed, enter again. ERRORS: RPMA_E_AGAIN (as above) */
 int rt_gate_await_open(struct rt_gate *gate, uint32_t want);
 static inline void rt_gate_leave(struct rt_gate *gate);
+/* Any thread, also beside a single poster: until rt_gate_let_go() the gate does
+ * not change, and no route of its side loses its lane. ERRORS: RPMA_E_AGAIN (a
+ * poller; another thread is inside), RPMA_RT_E_CLOSED */
+int rt_gate_hold(struct rt_gate *gate);
+void rt_gate_let_go(struct rt_gate *gate);
 /* Poster, inside, not a single one: from here on some wait for room, or none
  * does any more; or the gate is closed, for what is left of a link. */
 void rt_gate_set_waiting(struct rt_gate *gate, bool is_waiting);

@@ -8,6 +8,7 @@
  * thread and by hand.
  */
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "stage.h"
@@ -91,6 +92,124 @@ static void drop_all(struct rpma_rt_future *futures, int count)
 
 	for (i = 0; i < count; i++)
 		MUST(rpma_rt_future_drop(&futures[i]));
+}
+
+/* ---------------------------------------------------------- delivery --- */
+
+/* The connection has ended, and the queue of the route is gone: the result
+ * stays. */
+static void deliver__route_of_the_past(struct scene *c)
+{
+	struct rpma_rt_completion cmpl;
+	struct rpma_rt_future future;
+	struct rpma_rt_route *route;
+	struct rpma_rt_queue *queue;
+
+	stage_connect(&c->s, &c->pair);
+	MUST(rpma_rt_queue_new(c->s.world.rt, NULL, &queue));
+	MUST(rpma_rt_route_open(c->pair.passive, RPMA_RT_RECV_SIDE, queue,
+				&route));
+	recv_at(c, 1, &future);
+	MUST(rpma_rt_conn_close(c->pair.active));
+	MUST_ANSWER(1, rpma_rt_future_wait(&future, &cmpl, PATIENT));
+	world_event(queue, RPMA_RT_EVENT_ROUTE_CLOSED);
+	world_event(c->s.aq, RPMA_RT_EVENT_CLOSED);
+	world_event(c->s.pq, RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_queue_delete(&queue));
+	MUST(rpma_rt_future_deliver(&future, route));
+	MUST_ANSWER(1, rpma_rt_future_wait(&future, &cmpl, PATIENT));
+	MUST(rpma_rt_future_drop(&future));
+	MUST(rpma_rt_conn_unref(&c->pair.active));
+	MUST(rpma_rt_conn_unref(&c->pair.passive));
+}
+
+struct deliverer {
+	struct rpma_rt_future future;
+	struct rpma_rt_route *route;
+	atomic_bool is_over;
+};
+
+static void *deliver_on(void *arg)
+{
+	struct deliverer *d = arg;
+	int ret;
+
+	/* relaxed: the thread is joined */
+	while (!atomic_load_explicit(&d->is_over, memory_order_relaxed)) {
+		ret = rpma_rt_future_deliver(&d->future, d->route);
+		/* it is led elsewhere already; the route is looked at first */
+		CHECK(ret == RPMA_E_INVAL || ret == RPMA_RT_E_CLOSED);
+	}
+	return NULL;
+}
+
+/* While another thread closes the route and deletes its queue. */
+static void deliver__against_a_close(struct scene *c)
+{
+	struct rpma_rt_queue *queue;
+	struct deliverer d;
+	pthread_t thread;
+	int i;
+
+	stage_connect(&c->s, &c->pair);
+	recv_at(c, 1, &d.future);
+	MUST(rpma_rt_future_deliver(&d.future, NULL));
+	for (i = 0; i < 20; i++) {
+		atomic_init(&d.is_over, false);
+		MUST(rpma_rt_queue_new(c->s.world.rt, NULL, &queue));
+		MUST(rpma_rt_route_open(c->pair.passive, RPMA_RT_RECV_SIDE,
+					queue, &d.route));
+		CHECK(!pthread_create(&thread, NULL, deliver_on, &d));
+		MUST(rpma_rt_route_close(d.route, NULL));
+		world_event(queue, RPMA_RT_EVENT_ROUTE_CLOSED);
+		MUST(rpma_rt_queue_delete(&queue));
+		/* relaxed: likewise */
+		atomic_store_explicit(&d.is_over, true, memory_order_relaxed);
+		pthread_join(thread, NULL);
+	}
+	MUST(rpma_rt_future_drop(&d.future));
+	stage_disconnect(&c->s, &c->pair);
+}
+
+/* On the thread that runs the poller, which holds the future of CLOSED: that is
+ * not complete before this has returned. */
+static void look_for_closed(const struct rpma_rt_completion *item, void *arg)
+{
+	struct rpma_rt_future *closed = arg;
+	struct rpma_rt_completion cmpl;
+
+	CHECK(rpma_rt_completion_event(item) == RPMA_RT_EVENT_CLOSED);
+	MUST_ANSWER(0, rpma_rt_future_poll(closed, &cmpl));
+	closed->opaque[0] = 0; /* called */
+}
+
+static void then__before_closed(struct scene *c)
+{
+	struct rpma_rt_listener *listener =
+		world_listen(&c->s.world, c->s.cfg, c->s.pq);
+	struct rpma_rt_future established, ready, closed, copy;
+	struct rpma_rt_completion cmpl;
+	struct rpma_rt_conn *conn;
+
+	MUST(world_conn_new(c->s.world.rt, c->s.world.peer, c->s.world.addr,
+			    c->s.world.port, c->s.cfg, 0, c->s.aq, NULL,
+			    &conn));
+	established = future_of(conn, RPMA_RT_EVENT_ESTABLISHED);
+	ready = future_of(conn, RPMA_RT_EVENT_READY);
+	closed = future_of(conn, RPMA_RT_EVENT_CLOSED);
+	copy = closed;
+	MUST(rpma_rt_future_then(&established, look_for_closed, &copy));
+	MUST_ANSWER(1, rpma_rt_future_wait(&ready, &cmpl, PATIENT));
+	MUST(rpma_rt_conn_close(conn));
+	MUST_ANSWER(1, rpma_rt_future_wait(&closed, &cmpl, PATIENT));
+	CHECK(copy.opaque[0] == 0);
+	CHECK(rpma_rt_future_drop(&established) >= 0);
+	MUST(rpma_rt_future_drop(&ready));
+	MUST(rpma_rt_future_drop(&closed));
+	world_event(c->s.aq, RPMA_RT_EVENT_READY);
+	world_event(c->s.aq, RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_unref(&conn));
+	world_unlisten(&listener, c->s.pq);
 }
 
 /* ------------------------------------------------------------ a life --- */
@@ -356,6 +475,9 @@ static void run_all(enum rpma_rt_mode mode)
 	life__refused(&c);
 	life__closed_before_connect(&c);
 	mixed__message_or_closed(&c);
+	deliver__route_of_the_past(&c);
+	deliver__against_a_close(&c);
+	then__before_closed(&c);
 	given_up__at_once(&c);
 	then__function_once(&c);
 	stop__completes(&c);
