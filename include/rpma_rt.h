@@ -1042,11 +1042,11 @@ struct rpma_rt_future {
  * same. Its result is the item of the event, or, of one that comes no more,
  * that of CLOSED, with the reason: so opcode tells. In
  * rpma_rt_future_wait_some() it has succeeded if the event has come: CLOSED
- * always does, after every other future of the connection is complete. Functions
- * of those that were asked for before have returned by then; that of a future
- * of CLOSED runs when the others see it too. READY of an accepted connection has
- * come, though its queue got REQUEST. Cancelled it is complete at once. 16 are
- * held at most: RPMA_RT_E_BUSY. RPMA_RT_E_CLOSED: the connection has ended,
+ * always does, after every other future of the connection is complete, and the
+ * functions of those that were asked for before have returned; that of a future
+ * of CLOSED runs when the others see it too. READY of an accepted connection
+ * has come, though its queue got REQUEST. Cancelled it is complete at once. 16
+ * are held at most: RPMA_RT_E_BUSY. RPMA_RT_E_CLOSED: the connection has ended,
  * and CLOSED was delivered. RPMA_E_INVAL: rpma_rt_conn_cfg.futures was 0.
  * Thread: any.
  */

@@ -134,7 +134,7 @@ int rt_gate_try_enter(struct rt_gate *gate)
 	return rt_gate_is_open(gate) ? 0 : rt_gate_refuse_locked(gate);
 }
 
-/* Who changes the gate has the lock, a single poster's gate too. */
+/* The lock is taken for each change of the gate, a single poster's too. */
 int rt_gate_hold(struct rt_gate *gate)
 {
 	if (may_wait())

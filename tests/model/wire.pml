@@ -71,11 +71,11 @@
 #define SLEEP	 8
 #define WANT	 10
 #define REQ	 12		  /* RQ for each */
-#define ANS	 (REQ + 2 * RQ) /* AN for each */
-#define WORDS	 (ANS + 2 * AN)
+#define ANSWER	 (REQ + 2 * RQ) /* AN for each */
+#define WORDS	 (ANSWER + 2 * AN)
 
 #define REQ_SLOT(i, n) (REQ + (i) * RQ + (n) % RQ)
-#define ANS_SLOT(i, n) (ANS + (i) * AN + (n) % AN)
+#define ANS_SLOT(i, n) (ANSWER + (i) * AN + (n) % AN)
 
 #include "buffers.pml"
 
