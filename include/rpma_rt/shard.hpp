@@ -39,12 +39,31 @@ namespace detail
 {
 
 struct shard_core;
+class asking;
 
 /* The set. A place for each shard is the argument of its functions. */
 struct shards_core {
 	struct place {
 		/* set before the first run, on the thread that runs it */
 		std::atomic<shard_core *> in{nullptr};
+		/* Of the shard in it. Requests under way, those of the shards
+		 * before it too, whose answers are still to come: what awaits
+		 * the answer, nullptr: nothing any more; their index is the
+		 * context. */
+		std::vector<asking *> askers;
+		std::vector<uint32_t> free_askers;
+
+		/* Made once, for so many requests. */
+		void make_askers(size_t count)
+		{
+			if (!askers.empty())
+				return;
+			free_askers.reserve(count);
+			askers.resize(count); /* the last that may throw */
+			for (size_t i = count; i > 0; i--)
+				free_askers.push_back(
+					static_cast<uint32_t>(i - 1));
+		}
 	};
 	ref<runtime_core> rt;
 	rpma_rt_shards *raw = nullptr;
@@ -65,11 +84,10 @@ struct shards_core {
 				      void *arg) noexcept;
 };
 
-class asking;
-
 /* A shard of the set, below its loop. */
 struct shard_core final : source {
 	std::shared_ptr<shards_core> set;
+	shards_core::place *place = nullptr;
 	rpma_rt_shard *raw = nullptr;
 	loop_core *loop = nullptr; /* which owns this */
 	uint32_t index = 0;
@@ -77,17 +95,13 @@ struct shard_core final : source {
 	ring<shard_message> unread; /* posts and requests */
 	link readers;
 	std::unique_ptr<link[]> lines; /* that wait for room, by receiver */
-	/* requests under way: what awaits the answer, nullptr: nothing any
-	 * more; their index is the context */
-	std::vector<asking *> askers;
-	std::vector<uint32_t> free_askers;
 
+	/* None of its requests is awaited any more: those hold the loop. */
 	~shard_core()
 	{
 		/* release: to the next one that takes the place */
-		if (set)
-			set->places[index].in.store(nullptr,
-						    std::memory_order_release);
+		if (place)
+			place->in.store(nullptr, std::memory_order_release);
 	}
 	int run(int timeout_ms) noexcept override
 	{
@@ -209,7 +223,7 @@ public:
 	{
 		/* the answer comes all the same, to nobody */
 		if (is_sent_)
-			shard_->askers[slot_] = nullptr;
+			shard_->place->askers[slot_] = nullptr;
 	}
 	bool start() noexcept
 	{
@@ -233,14 +247,14 @@ private:
 		shard_message request = message_;
 
 		/* none: as many are under way as there are credits */
-		if (shard_->free_askers.empty())
+		if (shard_->place->free_askers.empty())
 			return RPMA_E_AGAIN;
-		slot_ = shard_->free_askers.back();
+		slot_ = shard_->place->free_askers.back();
 		request.context = slot_;
 		int ret = rpma_rt_shard_request(shard_->raw, to_, &request);
 		if (ret == 0) {
-			shard_->free_askers.pop_back();
-			shard_->askers[slot_] = this;
+			shard_->place->free_askers.pop_back();
+			shard_->place->askers[slot_] = this;
 			is_sent_ = true;
 		}
 		return ret;
@@ -352,9 +366,9 @@ inline void shard_core::on_writable(uint32_t to) noexcept
 inline void shard_core::on_answer(const shard_message &message) noexcept
 {
 	const auto slot = static_cast<uint32_t>(message.context);
-	asking *awaiting = std::exchange(askers[slot], nullptr);
+	asking *awaiting = std::exchange(place->askers[slot], nullptr);
 
-	free_askers.push_back(slot);
+	place->free_askers.push_back(slot);
 	if (awaiting)
 		awaiting->answered(message);
 }
@@ -392,7 +406,7 @@ inline void shard_core::end() noexcept
 			first.sent();
 		}
 	}
-	for (auto &awaiting : askers) {
+	for (auto &awaiting : place->askers) {
 		if (awaiting)
 			std::exchange(awaiting, nullptr)->ended();
 	}
@@ -478,21 +492,19 @@ public:
 			ret = rpma_rt_shard_get_queue(core->raw, &queue);
 		if (ret < 0)
 			return error::call(ret);
+		auto *place = &of->places[index];
 		detail::shard_core *nobody = nullptr;
 		/* acquire: the end of the former; else nothing is looked at */
-		if (!of->places[index].in.compare_exchange_strong(
+		if (!place->in.compare_exchange_strong(
 			    nobody, core.get(), std::memory_order_acquire,
 			    std::memory_order_relaxed))
 			return error::call(RPMA_RT_E_BUSY);
 		core->set = of;
+		core->place = place;
 		core->index = index;
 		core->lines.reset(new detail::link[of->count]);
 		/* as many as there are credits */
-		core->askers.resize(size_t(of->lane_size) * of->count);
-		core->free_askers.reserve(core->askers.size());
-		for (size_t i = core->askers.size(); i > 0; i--)
-			core->free_askers.push_back(
-				static_cast<uint32_t>(i - 1));
+		place->make_askers(size_t(of->lane_size) * of->count);
 		shard made(of->rt, queue, static_cast<int>(index));
 		made.shard_ = core.get();
 		core->loop = made.core_.get();

@@ -3,8 +3,9 @@
 
 /*
  * shards.cc -- coroutines on shards: messages and answers, a sender that waits
- * for room, the way from shard to shard, a connection between two of them, and
- * what is awaited when the set, or the runtime, is stopped.
+ * for room, the way from shard to shard, a connection between two of them, what
+ * is awaited when the set, or the runtime, is stopped, and answers that come to
+ * a shard made again.
  */
 
 #include <array>
@@ -326,6 +327,55 @@ static void shard__destroyed_with_waiting()
 	CHECK(told == 0);
 }
 
+static rt::task<void> ask_for(rt::shard &self, uint64_t word, int &answered)
+{
+	auto answer = must(co_await self.request(1, message_of(word, word)));
+
+	CHECK(answer.words[0] == word && answer.context == word);
+	answered++;
+}
+
+static rt::task<void> repeat(rt::shard &self)
+{
+	for (;;) {
+		auto asked = must(co_await self.receive());
+
+		must(self.answer(asked, asked));
+	}
+}
+
+/* Answers to requests of a shard that was destroyed come to the next one of its
+ * index, which does not take them for its own, and uses their places again. */
+static void shard__made_again_with_answers_to_come()
+{
+	several c(4);
+	auto second = must(rt::shard::make(c.set, 1));
+	const int asked = 20; /* more than may be under way in the set */
+	int answered = 0;
+	uint64_t word = 0;
+
+	second.spawn(repeat(second));
+	for (int i = 0; i < ROUNDS; i++) {
+		auto first = must(rt::shard::make(c.set, 0));
+
+		for (int j = 0; j < i % 7; j++)
+			first.spawn(ask_for(first, ++word, answered));
+		CHECK(first.turn(0) >= 0);
+		if (i % 3 != 0)
+			CHECK(second.turn(0) >= 0);
+	}
+	auto first = must(rt::shard::make(c.set, 0));
+
+	answered = 0;
+	for (int j = 0; j < asked; j++)
+		first.spawn(ask_for(first, ++word, answered));
+	for (int turns = 0; answered < asked; turns++) {
+		CHECK(turns < ROUNDS);
+		CHECK(first.turn(0) >= 0);
+		CHECK(second.turn(0) >= 0);
+	}
+}
+
 int main(void)
 {
 	messages__come_and_are_answered(2);
@@ -335,5 +385,6 @@ int main(void)
 	stop__everybody_is_told(false);
 	stop__everybody_is_told(true);
 	shard__destroyed_with_waiting();
+	shard__made_again_with_answers_to_come();
 	return 0;
 }
