@@ -236,6 +236,7 @@ void soak_end_put(struct soak_end *end);
 struct rpma_rt_conn *soak_conn(const struct soak_end *end);
 void soak_learn(struct soak_end *end, struct rpma_rt_conn *conn);
 /* Some end that lives, or NULL; to be put. */
+struct soak_end *soak_end_at(struct soak_epoch *epoch, int index);
 struct soak_end *soak_end_any(struct soak_epoch *epoch, uint64_t *random);
 /* The other end, or NULL; to be put. */
 struct soak_end *soak_end_peer(struct soak_end *end);

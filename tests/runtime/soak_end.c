@@ -217,6 +217,16 @@ static struct soak_end *hold(struct soak_end *end)
 	return end;
 }
 
+struct soak_end *soak_end_at(struct soak_epoch *epoch, int index)
+{
+	struct soak_end *end;
+
+	pthread_mutex_lock(&epoch->lock);
+	end = hold(&epoch->ends[index]);
+	pthread_mutex_unlock(&epoch->lock);
+	return end;
+}
+
 struct soak_end *soak_end_any(struct soak_epoch *epoch, uint64_t *random)
 {
 	struct soak_end *end = NULL;

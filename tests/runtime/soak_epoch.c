@@ -171,16 +171,7 @@ static void close_all(struct soak_epoch *epoch)
 	int i;
 
 	for (i = 0; i < SOAK_ENDS; i++) {
-		pthread_mutex_lock(&epoch->lock);
-		end = &epoch->ends[i];
-		/* relaxed: the lock publishes it. In use: not 0 for long */
-		if (!end->used ||
-		    atomic_load_explicit(&end->refs, memory_order_relaxed) == 0)
-			end = NULL;
-		else
-			atomic_fetch_add_explicit(&end->refs, 1,
-						  memory_order_relaxed);
-		pthread_mutex_unlock(&epoch->lock);
+		end = soak_end_at(epoch, i);
 		if (end != NULL) {
 			soak_end_close(end);
 			soak_end_put(end);
