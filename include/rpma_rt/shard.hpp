@@ -246,9 +246,7 @@ private:
 	{
 		shard_message request = message_;
 
-		/* none: as many are under way as there are credits */
-		if (shard_->place->free_askers.empty())
-			return RPMA_E_AGAIN;
+		/* there is one: credits are used up before */
 		slot_ = shard_->place->free_askers.back();
 		request.context = slot_;
 		int ret = rpma_rt_shard_request(shard_->raw, to_, &request);
@@ -503,8 +501,9 @@ public:
 		core->place = place;
 		core->index = index;
 		core->lines.reset(new detail::link[of->count]);
-		/* as many as there are credits */
-		place->make_askers(size_t(of->lane_size) * of->count);
+		/* as many as there are credits, and one for a request that is
+		 * refused: WRITABLE follows the refusal of the library only */
+		place->make_askers(size_t(of->lane_size) * of->count + 1);
 		shard made(of->rt, queue, static_cast<int>(index));
 		made.shard_ = core.get();
 		core->loop = made.core_.get();

@@ -369,10 +369,41 @@ static void shard__made_again_with_answers_to_come()
 	answered = 0;
 	for (int j = 0; j < asked; j++)
 		first.spawn(ask_for(first, ++word, answered));
-	for (int turns = 0; answered < asked; turns++) {
-		CHECK(turns < ROUNDS);
+	int turns = 0;
+	while (answered < asked) {
+		CHECK(turns++ < ROUNDS);
 		CHECK(first.turn(0) >= 0);
 		CHECK(second.turn(0) >= 0);
+	}
+}
+
+static rt::task<void> ask_shard(rt::shard &self, uint32_t to, int &answered)
+{
+	must(co_await self.request(to, {}));
+	answered++;
+}
+
+/* To every shard as many as may be under way, and more that wait. */
+static void requests__all_that_may_be_under_way()
+{
+	several c(2);
+	std::vector<rt::shard> all;
+	int answered = 0;
+	int asked = 0;
+
+	for (uint32_t i = 0; i < SHARDS; i++)
+		all.push_back(must(rt::shard::make(c.set, i)));
+	for (auto &shard : all)
+		shard.spawn(repeat(shard));
+	for (; asked < 5 * SHARDS; asked++)
+		all[0].spawn(ask_shard(all[0],
+				       static_cast<uint32_t>(asked) % SHARDS,
+				       answered));
+	int turns = 0;
+	while (answered < asked) {
+		CHECK(turns++ < ROUNDS);
+		for (auto &shard : all)
+			CHECK(shard.turn(0) >= 0);
 	}
 }
 
@@ -386,5 +417,6 @@ int main(void)
 	stop__everybody_is_told(true);
 	shard__destroyed_with_waiting();
 	shard__made_again_with_answers_to_come();
+	requests__all_that_may_be_under_way();
 	return 0;
 }
