@@ -134,12 +134,19 @@ int rt_gate_try_enter(struct rt_gate *gate)
 	return rt_gate_is_open(gate) ? 0 : rt_gate_refuse_locked(gate);
 }
 
+/* False: a poller, and another thread has the lock. */
+static bool take_lock(struct rt_gate *gate)
+{
+	if (!may_wait())
+		return rt_lock_try(&gate->lock);
+	rt_lock_take(&gate->lock);
+	return true;
+}
+
 /* The lock is taken for each change of the gate, a single poster's too. */
 int rt_gate_hold(struct rt_gate *gate)
 {
-	if (may_wait())
-		rt_lock_take(&gate->lock);
-	else if (!rt_lock_try(&gate->lock))
+	if (!take_lock(gate))
 		return RPMA_E_AGAIN;
 	if (!rt_gate_is_closed(gate))
 		return 0;
@@ -156,9 +163,7 @@ int rt_gate_await_open(struct rt_gate *gate, uint32_t want)
 {
 	bool is_not_yet;
 
-	if (may_wait())
-		rt_lock_take(&gate->lock);
-	else if (!rt_lock_try(&gate->lock))
+	if (!take_lock(gate))
 		return rt_gate_is_closed(gate) ? 0 : RPMA_E_AGAIN;
 	/* relaxed, both: rt_gate_open() takes the lock before the message of
 	 * the opening, after which the poller looks at want */
