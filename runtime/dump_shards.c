@@ -53,9 +53,7 @@ static void take_shard(struct rpma_rt_shards *set, uint32_t index,
 		out->queue = rt_queue_id(shard->queue);
 	/* relaxed, here and below: shown, they order nothing */
 	out->asleep =
-		atomic_load_explicit(&shard->asleep, memory_order_relaxed) %
-			2 !=
-		0;
+		atomic_load_explicit(&shard->asleep, memory_order_relaxed) & 1;
 	/* relaxed, both: as above */
 	out->is_run =
 		atomic_load_explicit(&shard->runner, memory_order_relaxed) != 0;
