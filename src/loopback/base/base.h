@@ -3,8 +3,9 @@
 
 /*
  * base.h -- what every file of the device may use. The rooms stand one above
- * the other, and each uses those below it: base, fault, object, memory, cq, qp,
- * exec, verbs, cm; on top sched.c. tests/check/layers sees to it.
+ * the other, and each uses those below it: base, capture, fault, wire, object,
+ * memory, cq, qp, exec, verbs, cm; on top sched.c. tests/check/layers sees to
+ * it.
  */
 
 #ifndef LB_BASE_BASE_H

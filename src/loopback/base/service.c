@@ -125,7 +125,7 @@ static void *service(void *arg)
 	return NULL;
 }
 
-int lb_service_spawn(void *(*fn)(void *), const char *name)
+int lb_service_spawn(void *(*fn)(void *), const char *name, void *arg)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -136,7 +136,7 @@ int lb_service_spawn(void *(*fn)(void *), const char *name)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	err = pthread_create(&thread, &attr, fn, NULL);
+	err = pthread_create(&thread, &attr, fn, arg);
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!err) /* not the name of the thread that was first to need it */
@@ -156,7 +156,7 @@ static int start(void)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&wake, &attr);
 	pthread_condattr_destroy(&attr);
-	err = lb_service_spawn(service, "lb-service");
+	err = lb_service_spawn(service, "lb-service", NULL);
 	is_started = !err;
 	return err;
 }

@@ -32,6 +32,6 @@ void lb_service_rest(void);
 void lb_service_fork(enum lb_fork_step step);
 
 /* A detached thread that no signal interrupts. 0 or an errno. */
-int lb_service_spawn(void *(*fn)(void *), const char *name);
+int lb_service_spawn(void *(*fn)(void *), const char *name, void *arg);
 
 #endif /* LB_BASE_SERVICE_H */

@@ -92,7 +92,7 @@ const struct lb_cm_dev *lb_cm_dev(int index)
 
 const union ibv_gid *lb_cm_dev_gid(int index, int gid_index)
 {
-	return &lb_cm_dev(index)->dev->gids[gid_index];
+	return lb_gid_at(lb_cm_dev(index)->dev, gid_index);
 }
 
 LB_EXPORT struct ibv_context **rdma_get_devices(int *num_devices)

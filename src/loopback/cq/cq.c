@@ -38,6 +38,7 @@
 #include "object/limits.h"
 #include "object/object.h"
 #include "rpma_loopback.h"
+#include "wire/nic.h"
 
 #define POISON 0xa5
 
@@ -217,6 +218,8 @@ int lb_cq_poll(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	if (got)
 		return got;
 	lb_hook(RPMA_LOOPBACK_POLL, ibv);
+	if (lb_nic_has_links())
+		lb_nic_poll();
 	lb_lock_get(&cq->poll);
 	got = poll_some(cq, n, wc);
 	lb_lock_put(&cq->poll);
@@ -252,6 +255,8 @@ int lb_cq_arm(struct ibv_cq *ibv, int solicited_only)
 	}
 	lb_lock_put(&cq->push);
 	lb_due_pay(&due);
+	if (lb_nic_has_links())
+		lb_nic_poll_arm();
 	lb_hook(RPMA_LOOPBACK_ARM_DONE, ibv);
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include "base/lock.h"
 #include "cq/cq.h"
 #include "rpma_loopback.h"
+#include "wire/nic.h"
 
 #define WC_TIMES                                          \
 	((uint64_t)(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
@@ -45,6 +46,8 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	if (attr->comp_mask)
 		return EINVAL;
 	lb_hook(RPMA_LOOPBACK_POLL, ex);
+	if (lb_nic_has_links())
+		lb_nic_poll();
 	lb_lock_get(&cq->poll);
 	ret = next_poll(ex);
 	if (ret)

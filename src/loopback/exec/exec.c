@@ -18,8 +18,10 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/newer.h"
+#include "capture/file.h"
 #include "cq/cq.h"
 #include "exec/bind.h"
+#include "exec/captured.h"
 #include "exec/hash.h"
 #include "exec/respond.h"
 #include "exec/uc.h"
@@ -35,9 +37,6 @@
 #include "qp/qp.h"
 #include "qp/sq.h"
 #include "qp/wqe.h"
-
-/* a budget counts bytes; a request without any costs this much */
-#define WR_COST 64
 
 /* a silent peer whose QP has no timeout is looked at this often */
 #define NO_TIMEOUT_NS 10000000u
@@ -67,15 +66,21 @@ static void ask_rules(struct lb_work *w)
 	lb_fault_wr(&of, &w->qp->exec.fault);
 }
 
-static int begin(struct lb_work *w)
+void lb_exec_reset(struct lb_qp *qp)
 {
-	struct lb_qp *qp = w->qp;
 	struct lb_exec *x = &qp->exec;
 
 	memset(x, 0, sizeof(*x));
 	x->begun = true;
 	x->rnr_left = qp->attr.rnr_retry;
 	x->retry_left = qp->attr.retry_cnt;
+}
+
+int lb_exec_begin(struct lb_work *w)
+{
+	struct lb_exec *x = &w->qp->exec;
+
+	lb_exec_reset(w->qp);
 	/* relaxed: a rule may miss requests that are on their way */
 	if (lb_likely(!atomic_load_explicit(&lb_fault_count,
 					    memory_order_relaxed)))
@@ -86,8 +91,7 @@ static int begin(struct lb_work *w)
 	return LB_EXEC_OK;
 }
 
-/* The peer had no receive: try again later, or give up. */
-static int on_rnr(struct lb_work *w, uint32_t timer)
+int lb_exec_rnr(struct lb_work *w, uint32_t timer)
 {
 	struct lb_qp *qp = w->qp;
 	struct lb_exec *x = &qp->exec;
@@ -103,8 +107,7 @@ static int on_rnr(struct lb_work *w, uint32_t timer)
 	return wait_for(w, rnr_units[timer & 31] * 10000ull);
 }
 
-/* The peer did not answer: wait for as long as its answer could take. */
-static int on_silence(struct lb_work *w)
+int lb_exec_silence(struct lb_work *w)
 {
 	struct lb_qp *qp = w->qp;
 	uint64_t ns = NO_TIMEOUT_NS;
@@ -118,8 +121,7 @@ static int on_silence(struct lb_work *w)
 	return wait_for(w, ns);
 }
 
-/* Is there a try left after a wait in silence? A timeout of 0 is for ever. */
-static bool may_retry(struct lb_qp *qp)
+bool lb_exec_may_retry(struct lb_qp *qp)
 {
 	struct lb_exec *x = &qp->exec;
 
@@ -135,11 +137,7 @@ static bool may_retry(struct lb_qp *qp)
 	return true;
 }
 
-/*
- * Fill w->local, but of a request that reads; 0 or the status of one that must
- * not be sent.
- */
-static int check_local(struct lb_work *w)
+int lb_exec_check(struct lb_work *w)
 {
 	const struct lb_wqe *wqe = w->wqe;
 	bool reads = lb_wqe_reads(wqe);
@@ -182,40 +180,40 @@ static int attempt(struct lb_work *w)
 	int ret = LB_EXEC_OK;
 
 	if (!x->begun)
-		ret = begin(w);
+		ret = lb_exec_begin(w);
 	if (ret)
 		return ret;
 	if (x->wait_until && lb_clock_now() < x->wait_until)
 		return LB_EXEC_WAIT;
 	x->wait_until = 0;
-	if (!may_retry(qp))
+	if (!lb_exec_may_retry(qp))
 		return IBV_WC_RETRY_EXC_ERR;
 	if (x->fault.status && !x->fault.after)
 		return x->fault.status;
 	if (x->fault.rnr) {
 		x->fault.rnr--;
-		return on_rnr(w, 1);
+		return lb_exec_rnr(w, 1);
 	}
 	if (lb_wqe_is_local(w->wqe)) {
 		ret = lb_bind_execute(qp, w->wqe);
 		return ret ? ret : x->fault.status;
 	}
-	ret = check_local(w);
+	ret = lb_exec_check(w);
 	if (ret)
 		return ret;
 	if (qp->type != IBV_QPT_RC)
 		return execute_unreliable(w);
 	w->peer = lb_qp_at(qp->peer_qpn);
 	if (!w->peer)
-		return on_silence(w);
+		return lb_exec_silence(w);
 	lb_lock_get(&w->peer->rq.pop);
 	ret = lb_respond(w);
 	timer = w->peer->attr.min_rnr_timer;
 	lb_lock_put(&w->peer->rq.pop);
 	if (ret == LB_EXEC_RNR)
-		return on_rnr(w, timer);
+		return lb_exec_rnr(w, timer);
 	if (ret == LB_EXEC_SILENT)
-		return on_silence(w);
+		return lb_exec_silence(w);
 	if (ret == LB_EXEC_OK && x->fault.status)
 		return x->fault.status;
 	return ret;
@@ -302,30 +300,41 @@ static void fail(struct lb_work *w, int status)
 		lb_qp_fail_sends(w->run, qp);
 }
 
+void lb_exec_finish(struct lb_work *w, int status)
+{
+	struct lb_qp *qp = w->qp;
+
+	qp->stats.executed++;
+	qp->exec.begun = false;
+	if (status) {
+		fail(w, status);
+		return;
+	}
+	if (lb_likely(!complete(w))) {
+		qp->sq_exec++;
+		return;
+	}
+	lb_qp_event(qp, IBV_EVENT_QP_FATAL);
+	qp->sq_exec++;
+	lb_qp_fail(w->run, qp);
+}
+
 static enum lb_step execute_head(struct lb_work *w)
 {
 	struct lb_qp *qp = w->qp;
 	int ret;
 
 	w->wqe = lb_sq_slot(qp, qp->sq_exec);
+	w->moved = 0;
 	ret = attempt(w);
+	qp->stats.bytes += w->moved;
+	if (lb_file_is_wanted())
+		lb_captured_request(w, ret);
 	if (ret == LB_EXEC_WAIT)
 		return LB_WAIT;
 	if (ret == LB_EXEC_AGAIN)
 		return LB_AGAIN;
-	qp->stats.executed++;
-	qp->exec.begun = false;
-	if (ret) {
-		fail(w, ret);
-		return LB_DONE;
-	}
-	if (lb_likely(!complete(w))) {
-		qp->sq_exec++;
-		return LB_DONE;
-	}
-	lb_qp_event(qp, IBV_EVENT_QP_FATAL);
-	qp->sq_exec++;
-	lb_qp_fail(w->run, qp);
+	lb_exec_finish(w, ret);
 	return LB_DONE;
 }
 
@@ -337,6 +346,7 @@ static enum lb_step sq_run(struct lb_run *run, struct lb_qp *qp,
 
 	w.run = run;
 	w.qp = qp;
+	w.from = lb_qp_number(qp);
 	w.window = NULL;
 	w.budget = budget;
 	while (qp->sq_exec != qp->sq_tail) {
@@ -353,7 +363,7 @@ static enum lb_step sq_run(struct lb_run *run, struct lb_qp *qp,
 		step = execute_head(&w);
 		if (step != LB_DONE)
 			return step;
-		w.budget -= w.budget < WR_COST ? w.budget : WR_COST;
+		w.budget -= w.budget < LB_EXEC_COST ? w.budget : LB_EXEC_COST;
 	}
 	lb_sq_drained(qp);
 	return LB_DONE;

@@ -25,6 +25,8 @@
 #include "qp/qp.h"
 #include "qp/sq.h"
 #include "rpma_loopback.h"
+#include "wire/link.h"
+#include "wire/nic.h"
 
 #define STATES	     (IBV_QPS_ERR + 1)
 #define MAX_RETRY    7
@@ -325,6 +327,24 @@ static int check_transition(enum ibv_qp_type type, enum ibv_qp_state from,
 
 /* --- effects; all locks of the QP held */
 
+static void set_psn(struct lb_qp *qp, uint32_t psn)
+{
+	struct lb_remote *r = &qp->remote;
+
+	qp->attr.sq_psn = psn;
+	r->sent.psn = r->acked.psn = psn & LB_PSN_MASK;
+}
+
+/* The address of the peer. */
+static void set_path(struct lb_qp *qp, const struct ibv_ah_attr *path)
+{
+	const struct lb_device *dev = lb_gid_device(&path->grh.dgid);
+
+	qp->attr.ah_attr = *path;
+	qp->peer_home = lb_home(dev, qp->type);
+	qp->remote.device = dev ? (uint8_t)dev->index : LB_MAX_DEVICES;
+}
+
 static void store_values(struct lb_qp *qp, const struct ibv_qp_attr *attr,
 			 int mask)
 {
@@ -341,9 +361,10 @@ static void store_values(struct lb_qp *qp, const struct ibv_qp_attr *attr,
 	if (mask & IBV_QP_PATH_MTU)
 		a->path_mtu = attr->path_mtu;
 	if (mask & IBV_QP_RQ_PSN)
-		a->rq_psn = attr->rq_psn;
+		a->rq_psn = attr->rq_psn,
+		qp->resp.psn = a->rq_psn & LB_PSN_MASK;
 	if (mask & IBV_QP_SQ_PSN)
-		a->sq_psn = attr->sq_psn;
+		set_psn(qp, attr->sq_psn);
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
 		a->max_rd_atomic = attr->max_rd_atomic;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
@@ -358,11 +379,8 @@ static void store_values(struct lb_qp *qp, const struct ibv_qp_attr *attr,
 		a->rnr_retry = attr->rnr_retry;
 	if (mask & IBV_QP_DEST_QPN)
 		a->dest_qp_num = qp->peer_qpn = attr->dest_qp_num;
-	if (mask & IBV_QP_AV) {
-		a->ah_attr = attr->ah_attr;
-		qp->peer_home = lb_home(lb_gid_device(&attr->ah_attr.grh.dgid),
-					qp->type);
-	}
+	if (mask & IBV_QP_AV)
+		set_path(qp, &attr->ah_attr);
 }
 
 static void enter(struct lb_run *run, struct lb_qp *qp, enum ibv_qp_state to,
@@ -386,21 +404,79 @@ static void enter(struct lb_run *run, struct lb_qp *qp, enum ibv_qp_state to,
 	lb_sq_drained(qp);
 }
 
-/* Connected to what this process does not have: the posts of qp will fail. */
+/*
+ * Connected to what this process does not have: the posts of qp will fail. Of
+ * another process its link tells.
+ */
 static void check_peer(const struct lb_qp_handle *handle, uint32_t qpn)
 {
 	const struct lb_qp *peer = lb_qp_at(qpn);
 
+	if (lb_qp_number_process(qpn))
+		return;
 	/* relaxed: words only, and nothing of the peer is followed */
 	if (peer && qpn &&
 	    atomic_load_explicit(&peer->qpn, memory_order_relaxed) == qpn)
 		return;
 	lb_log(0,
 	       "qp %#x: no queue pair %#x in this process, so all that it "
-	       "posts will fail. Either that one was destroyed, or it is "
-	       "another process's: both ends of a connection have to be in one "
-	       "process; for two, use another device, Soft-RoCE for instance",
+	       "posts will fail: that one was destroyed, or never was",
 	       handle->qpn, qpn);
+}
+
+static void catch_up(void *link, struct lb_run *run)
+{
+	lb_link_catch_up(link, run);
+}
+
+/* A reference to the way to a queue pair of another process, or NULL. */
+static struct lb_link *link_to(uint32_t qpn)
+{
+	unsigned number = lb_qp_number_process(qpn);
+	struct lb_nic *nic = lb_nic_self();
+	struct lb_link *link = NULL;
+
+	if (number && nic)
+		link = lb_nic_link(nic, number);
+	if (link) /* what is for an earlier life of the queue pair finds it */
+		lb_run_with(catch_up, link);
+	return link;
+}
+
+/* Anybody may send to a queue pair for datagrams. */
+static void serve(void)
+{
+	struct lb_nic *nic = lb_nic_self();
+
+	if (nic)
+		lb_nic_serve(nic);
+}
+
+/* May it be done now? From which state to which? */
+static int check_locked(const struct lb_qp *qp, const struct ibv_qp_attr *attr,
+			int mask, enum ibv_qp_state *from,
+			enum ibv_qp_state *to)
+{
+	int err;
+
+	/* relaxed: constant while the locks are held */
+	*from = (enum ibv_qp_state)atomic_load_explicit(&qp->state,
+							memory_order_relaxed);
+	*to = mask & IBV_QP_STATE ? attr->qp_state : *from;
+	err = check_transition(qp->type, *from, *to, attr, mask);
+	return err ? err : check_values(qp, attr, mask);
+}
+
+/* The same before anything is begun that has effects elsewhere. */
+static int check(struct lb_qp *qp, const struct ibv_qp_attr *attr, int mask,
+		 enum ibv_qp_state *from, enum ibv_qp_state *to)
+{
+	int err;
+
+	lb_qp_lock(qp);
+	err = check_locked(qp, attr, mask, from, to);
+	lb_qp_unlock(qp);
+	return err;
 }
 
 /* What happened on the way is paid by run. lb.big not held. */
@@ -409,21 +485,28 @@ static int modify(struct lb_run *run, struct lb_qp_handle *handle,
 {
 	struct lb_qp *qp = handle->qp;
 	enum ibv_qp_state from, to;
+	struct lb_link *link = NULL;
 	int err;
 
+	err = check(qp, attr, mask, &from, &to);
+	if (err)
+		return err;
+	if (mask & IBV_QP_DEST_QPN)
+		link = link_to(attr->dest_qp_num);
+	else if (qp->type == IBV_QPT_UD && to == IBV_QPS_RTR)
+		serve();
 	lb_qp_lock(qp);
-	/* relaxed: constant while the locks are held */
-	from = (enum ibv_qp_state)atomic_load_explicit(&qp->state,
-						       memory_order_relaxed);
-	to = mask & IBV_QP_STATE ? attr->qp_state : from;
-	err = check_transition(qp->type, from, to, attr, mask);
-	if (!err)
-		err = check_values(qp, attr, mask);
+	/* once more: the state may be another meanwhile */
+	err = check_locked(qp, attr, mask, &from, &to);
 	if (!err) {
 		enter(run, qp, to, attr, mask);
 		handle->ibv.state = to;
 	}
+	if (!err && link) /* there was none: the queue pair had been reset */
+		qp->remote.link = link;
 	lb_qp_unlock(qp);
+	if (err && link)
+		lb_link_put(link);
 	if (!err && (mask & IBV_QP_DEST_QPN))
 		check_peer(handle, attr->dest_qp_num);
 	if (!err && from == IBV_QPS_SQD && to == IBV_QPS_RTS)

@@ -3,9 +3,9 @@
 
 /*
  * respond.c -- the peer's half of a request of a connection: checks it, takes
- * a receive, moves the data, completes the receive. Run by the thread that
- * executes the requester, with the requester's sq.lock and the peer's rq.pop
- * held.
+ * a receive, moves the data, completes the receive. Run with the peer's rq.pop
+ * held, by the thread that executes the requester, with that one's sq.lock, or
+ * by inbound.c, if the requester is another process's.
  */
 
 #include "exec/respond.h"
@@ -40,7 +40,7 @@ static bool has_inv(const struct lb_wqe *wqe)
 	return wqe->opcode == IBV_WR_SEND_WITH_INV;
 }
 
-static bool takes_receive(const struct lb_wqe *wqe)
+bool lb_respond_takes(const struct lb_wqe *wqe)
 {
 	return wqe->opcode == IBV_WR_SEND || has_inv(wqe) ||
 	       wqe->opcode == IBV_WR_SEND_WITH_IMM ||
@@ -79,7 +79,7 @@ static int reject(struct lb_work *w, enum ibv_event_type event, int status)
 /* The same, but of an unreliable connection it is dropped. */
 static int refuse(struct lb_work *w, enum ibv_event_type event, int status)
 {
-	if (w->qp->type != IBV_QPT_UC)
+	if (w->peer->type != IBV_QPT_UC)
 		return reject(w, event, status);
 	lb_mr_done(&w->window);
 	return status;
@@ -151,12 +151,13 @@ int lb_respond_complete(struct lb_work *w)
 			    : has_inv(wqe) ? IBV_WC_WITH_INV
 					   : 0,
 		.qp_num = lb_qp_number(w->peer),
-		.src_qp = lb_qp_number(w->qp),
+		.src_qp = w->from,
 	};
 
 	if (is_ud)
 		wc.wc_flags |= IBV_WC_GRH;
 	resp->busy = false;
+	resp->received++;
 	if (lb_likely(!lb_cq_push(&w->run->due, w->peer->recv_cq, &wc,
 				  receive_freed(w->peer), resp->pos,
 				  wqe->flags & IBV_SEND_SOLICITED)))
@@ -173,7 +174,7 @@ static int move_slice(struct lb_work *w, const struct lb_span *dst,
 
 	resp->done += n;
 	w->budget -= n < w->budget ? n : w->budget;
-	w->qp->stats.bytes += n;
+	w->moved += n;
 	return resp->done == total ? LB_EXEC_OK : LB_EXEC_AGAIN;
 }
 
@@ -230,9 +231,14 @@ static int respond_write(struct lb_work *w)
 	return move_slice(w, remote, w->local, w->wqe->length);
 }
 
-/* Where the answer goes: 0, or the status of a requester that must not. */
+/*
+ * Where the answer goes: 0, or the status of a requester that must not. One of
+ * another process looks when it gets the answer.
+ */
 static int check_answer(struct lb_work *w)
 {
+	if (!w->qp)
+		return 0;
 	return lb_copy_spans(w->wqe->sge, w->wqe->nsge, w->wqe->length,
 			     IBV_ACCESS_LOCAL_WRITE, w->qp->pd, w->local)
 		       ? IBV_WC_LOC_PROT_ERR
@@ -250,6 +256,20 @@ static int respond_read(struct lb_work *w)
 	if (ret)
 		return ret;
 	return move_slice(w, w->local, remote, w->wqe->length);
+}
+
+static int check_counted(struct lb_work *w)
+{
+	if (lb_wqe_is_counted(w->wqe) && !w->peer->attr.max_dest_rd_atomic)
+		return reject(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+	return 0;
+}
+
+int lb_respond_reads(struct lb_work *w, struct lb_span remote[2])
+{
+	int ret = check_counted(w);
+
+	return ret ? ret : check_remote(w, IBV_ACCESS_REMOTE_READ, remote);
 }
 
 static int respond_atomic(struct lb_work *w)
@@ -285,7 +305,7 @@ static int respond_atomic(struct lb_work *w)
 	old[0].len = sizeof(value);
 	old[1].len = 0;
 	lb_copy_move(w->local, 0, old, 0, sizeof(value), true);
-	w->qp->stats.bytes += sizeof(value);
+	w->moved += sizeof(value);
 	return LB_EXEC_OK;
 }
 
@@ -326,10 +346,10 @@ static int respond_flush(struct lb_work *w)
 
 static int respond(struct lb_work *w)
 {
-	int ret;
+	int ret = check_counted(w);
 
-	if (lb_wqe_is_counted(w->wqe) && !w->peer->attr.max_dest_rd_atomic)
-		return reject(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+	if (ret)
+		return ret;
 	switch (w->wqe->opcode) {
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
@@ -353,40 +373,47 @@ static int respond(struct lb_work *w)
 	lb_mr_done(&w->window);
 	if (ret == LB_EXEC_OK && has_inv(w->wqe))
 		ret = invalidate(w);
-	if (ret == LB_EXEC_OK && takes_receive(w->wqe))
+	if (ret == LB_EXEC_OK && lb_respond_takes(w->wqe))
 		ret = lb_respond_complete(w);
 	return ret;
 }
 
-/* Begin with the request: LB_EXEC_OK or LB_EXEC_RNR. */
-static int begin(struct lb_work *w)
+int lb_respond_begin(struct lb_work *w)
 {
 	struct lb_resp *resp = &w->peer->resp;
 
 	note_first_message(w->peer);
-	if (takes_receive(w->wqe) && !lb_respond_take(w))
+	resp->is_working = false; /* the message before may be cut off */
+	if (lb_respond_takes(w->wqe) && !lb_respond_take(w))
 		return LB_EXEC_RNR;
-	w->qp->exec.accepted = true;
 	resp->is_working = true;
 	resp->done = 0;
 	return LB_EXEC_OK;
 }
 
+int lb_respond_some(struct lb_work *w)
+{
+	int ret = respond(w);
+
+	if (ret != LB_EXEC_AGAIN)
+		w->peer->resp.is_working = false;
+	return ret;
+}
+
 int lb_respond(struct lb_work *w)
 {
-	struct lb_resp *resp = &w->peer->resp;
-	int ret = LB_EXEC_OK;
+	struct lb_exec *x = &w->qp->exec;
+	int ret;
 
 	if (!is_answering(w))
 		return LB_EXEC_SILENT;
-	if (!w->qp->exec.accepted)
-		ret = begin(w);
-	else if (!resp->is_working)
+	if (!x->accepted) {
+		ret = lb_respond_begin(w);
+		if (ret != LB_EXEC_OK)
+			return ret;
+		x->accepted = true;
+	} else if (!w->peer->resp.is_working) {
 		return LB_EXEC_SILENT; /* it was reset or broke in between */
-	if (ret != LB_EXEC_OK)
-		return ret;
-	ret = respond(w);
-	if (ret != LB_EXEC_AGAIN)
-		resp->is_working = false;
-	return ret;
+	}
+	return lb_respond_some(w);
 }

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * respond.h -- the peer's half of a request; both locks held.
+ * respond.h -- the peer's half of a request; its rq.pop held.
  */
 
 #ifndef LB_EXEC_RESPOND_H
@@ -16,6 +16,19 @@
 
 /* What the peer makes of it. */
 int lb_respond(struct lb_work *w);
+/*
+ * The two halves of that, if it is known that the peer answers: the request is
+ * begun, LB_EXEC_OK or LB_EXEC_RNR; and as much is done as the budget allows.
+ */
+int lb_respond_begin(struct lb_work *w);
+int lb_respond_some(struct lb_work *w);
+/*
+ * Of a READ the check, 0 or the status: remote is what is read, until
+ * lb_mr_done() of w->window.
+ */
+int lb_respond_reads(struct lb_work *w, struct lb_span remote[2]);
+/* Does it take a receive? */
+bool lb_respond_takes(const struct lb_wqe *wqe);
 /* Of these, the receive: false if there is none; its end, one way or other. */
 bool lb_respond_take(struct lb_work *w);
 int lb_respond_complete(struct lb_work *w);

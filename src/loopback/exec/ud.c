@@ -5,7 +5,9 @@
  * ud.c -- executes a datagram: at once and as a whole, to a queue pair or to
  * the members of a multicast group. A datagram that nobody
  * may have, or for which no receive is posted, is dropped, and its sender has
- * success all the same. Run with the sender's sq.lock held.
+ * success all the same. Run with the sender's sq.lock held. To
+ * another process it goes as a record; what such a one delivers comes from
+ * inbound.c.
  */
 
 #include "exec/ud.h"
@@ -25,16 +27,21 @@
 #include "qp/qp.h"
 #include "qp/resp.h"
 #include "qp/wqe.h"
+#include "wire/link.h"
+#include "wire/nic.h"
+#include "wire/record.h"
 
 #define OWN_QKEY 0x80000000u /* "use the one of my queue pair" */
 
-static bool is_listening(const struct lb_work *w)
+static uint32_t qkey_of(const struct lb_work *w)
 {
-	const struct lb_qp *peer = w->peer;
 	uint32_t qkey = w->wqe->qkey;
 
-	if (qkey & OWN_QKEY)
-		qkey = w->qp->attr.qkey;
+	return qkey & OWN_QKEY ? w->qp->attr.qkey : qkey;
+}
+
+static bool is_listening(const struct lb_qp *peer, uint32_t qkey)
+{
 	return peer->type == IBV_QPT_UD && lb_qp_takes_in(lb_qp_state(peer)) &&
 	       peer->attr.qkey == qkey;
 }
@@ -66,33 +73,93 @@ static union ibv_gid dgid_of(const struct lb_wqe *wqe)
 	return gid;
 }
 
-/* To the peer, which is the one meant; its rq.pop held. */
-static void deliver(struct lb_work *w)
+void lb_ud_deliver(struct lb_work *w, const struct lb_datagram *datagram)
 {
-	const union ibv_gid *from = &w->qp->dev->gids[w->wqe->route.sgid];
-	const union ibv_gid to = dgid_of(w->wqe);
 	uint8_t grh[LB_GRH];
 	int err;
 
-	if (!is_listening(w) || !lb_respond_take(w))
+	if (!is_listening(w->peer, datagram->qkey) || !lb_respond_take(w))
 		return;
-	lb_ah_header(grh, from, &to, w->wqe->length);
+	lb_ah_header(grh, &datagram->from, &datagram->to, w->wqe->length);
 	err = fill(w, grh);
 	if (err)
 		lb_respond_fail(w, err == ENOSPC ? IBV_WC_LOC_LEN_ERR
 						 : IBV_WC_LOC_PROT_ERR);
 	else
 		lb_respond_complete(w);
-	w->qp->stats.bytes += w->wqe->length;
+	w->moved += w->wqe->length;
+}
+
+/* From this process to this one. */
+static void deliver(struct lb_work *w)
+{
+	const struct lb_datagram datagram = {
+		.from = *lb_gid_at(w->qp->dev, w->wqe->route.sgid),
+		.to = dgid_of(w->wqe),
+		.qkey = qkey_of(w),
+	};
+
+	lb_ud_deliver(w, &datagram);
+}
+
+/* The way to another process, that of the last datagram if it leads there. */
+static struct lb_link *way_to(struct lb_qp *qp, unsigned process)
+{
+	struct lb_link *way = qp->remote.way;
+	struct lb_nic *nic = lb_nic_self();
+
+	if (way && lb_link_number(way) == process &&
+	    lb_link_state(way) != LB_LINK_DEAD)
+		return way;
+	if (way) { /* the waiter may be on its list, which has its own lock */
+		lb_link_leave(way, &qp->remote.waiter);
+		lb_link_put(way);
+	}
+	qp->remote.way = nic ? lb_nic_link(nic, process) : NULL;
+	return qp->remote.way;
+}
+
+/* It is sent once it is in the ring, and lost if nobody is there. */
+static int to_other(struct lb_work *w, unsigned process)
+{
+	const struct lb_wqe *wqe = w->wqe;
+	struct lb_link *way = way_to(w->qp, process);
+	struct lb_record record = {
+		.length = (uint16_t)wqe->length,
+		.type = LB_RECORD_DATAGRAM,
+		.device = (uint8_t)w->qp->dev->index,
+		.code = wqe->route.device,
+		.from = w->from,
+		.to = wqe->rkey,
+		.total = wqe->length,
+		.key = qkey_of(w),
+		.imm = wqe->imm,
+	};
+
+	if (!way)
+		return LB_EXEC_OK;
+	if (wqe->opcode == IBV_WR_SEND_WITH_IMM)
+		record.flags |= LB_RECORD_IMM;
+	if (wqe->flags & IBV_SEND_SOLICITED)
+		record.flags |= LB_RECORD_SOLICITED;
+	memcpy(record.sgid, lb_gid_at(w->qp->dev, wqe->route.sgid),
+	       sizeof(record.sgid));
+	memcpy(record.dgid, wqe->route.dgid, sizeof(record.dgid));
+	switch (lb_link_request(way, &record, w->local, 0,
+				&w->qp->remote.waiter)) {
+	case LB_PUT_NO_ROOM:
+	case LB_PUT_NOT_YET:
+		return LB_EXEC_WAIT;
+	default:
+		w->moved += wqe->length;
+		return LB_EXEC_OK;
+	}
 }
 
 static void to_one(struct lb_work *w)
 {
 	const struct lb_device *dev = &lb_device_all[w->wqe->route.device];
 
-	w->peer = lb_qp_at(w->wqe->rkey);
-	if (!w->peer)
-		return;
 	lb_lock_get(&w->peer->rq.pop);
 	if (lb_qp_number(w->peer) == w->wqe->rkey && w->peer->dev == dev)
 		deliver(w);
@@ -119,9 +186,18 @@ int lb_ud_execute(struct lb_work *w)
 {
 	if (w->wqe->length > LB_MTU_BYTES)
 		return IBV_WC_LOC_LEN_ERR;
-	if (!w->wqe->route.is_multicast)
+	/* without an address: it went after the handle was made */
+	if (lb_gid_at(w->qp->dev, w->wqe->route.sgid) == &lb_gid_none)
+		return LB_EXEC_OK;
+	if (w->wqe->route.is_multicast) {
+		if (w->wqe->rkey == LB_MCAST_QPN)
+			to_group(w);
+		return LB_EXEC_OK;
+	}
+	w->peer = lb_qp_at(w->wqe->rkey);
+	if (w->peer)
 		to_one(w);
-	else if (w->wqe->rkey == LB_MCAST_QPN)
-		to_group(w);
+	else if (lb_qp_number_process(w->wqe->rkey))
+		return to_other(w, lb_qp_number_process(w->wqe->rkey));
 	return LB_EXEC_OK;
 }

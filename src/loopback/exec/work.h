@@ -28,10 +28,12 @@ enum {
 /* A request under execution. */
 struct lb_work {
 	struct lb_run *run;
-	struct lb_qp *qp;   /* sq.lock held */
+	struct lb_qp *qp;   /* sq.lock held; NULL: another process's */
 	struct lb_qp *peer; /* rq.pop held once it answers */
 	struct lb_wqe *wqe;
+	uint32_t from; /* the number of the requester */
 	uint64_t budget;
+	uint64_t moved;			      /* bytes, so far */
 	struct lb_span local[LB_MAX_SGE + 1]; /* ends with a length of 0 */
 	struct lb_mr_row *window;	      /* held: see lb_mr_remote() */
 };

@@ -48,6 +48,8 @@ static void wr_start(struct ibv_qp_ex *ex)
 	struct lb_qp *qp = h->qp;
 
 	lb_hook(RPMA_LOOPBACK_POST_SEND, ex);
+	lb_run_look();
+	lb_run_hold();
 	lb_lock_get(&qp->sq_lock);
 	h->wr_tail = qp->sq_tail;
 	h->wr_last = NULL;
@@ -72,6 +74,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 		lb_run_submit(&run, qp);
 	}
 	lb_lock_put(&qp->sq_lock);
+	lb_run_release();
 	lb_run_end(&run);
 	lb_hook(RPMA_LOOPBACK_POST_SEND_DONE, ex);
 	return err;
@@ -79,7 +82,12 @@ static int wr_complete(struct ibv_qp_ex *ex)
 
 static void wr_abort(struct ibv_qp_ex *ex)
 {
+	struct lb_run run;
+
+	lb_run_begin(&run);
 	lb_lock_put(&from_ex(ex)->qp->sq_lock);
+	lb_run_release();
+	lb_run_end(&run); /* what another batch of this thread owes */
 	lb_hook(RPMA_LOOPBACK_POST_SEND_DONE, ex);
 }
 

@@ -121,18 +121,18 @@ static void move_end(const struct lb_span *dst, const struct lb_span *src,
 }
 
 /* The last word goes in one piece. */
+uint64_t lb_copy_piece(uint64_t left, uint64_t budget)
+{
+	if (left <= budget || left <= LAST_WORD)
+		return left;
+	return left - budget < LAST_WORD ? left - LAST_WORD : budget;
+}
+
 uint64_t lb_copy_slice(const struct lb_span *dst, const struct lb_span *src,
 		       uint64_t total, uint64_t done, uint64_t budget)
 {
-	uint64_t left = total - done, n = left;
+	uint64_t left = total - done, n = lb_copy_piece(left, budget);
 
-	if (n > budget) {
-		n = budget;
-		if (left <= LAST_WORD)
-			n = left;
-		else if (left - n < LAST_WORD)
-			n = left - LAST_WORD;
-	}
 	if (n == left && n >= LAST_WORD && src[0].len < total)
 		move_end(dst, src, done, n);
 	else

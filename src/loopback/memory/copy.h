@@ -13,11 +13,7 @@
 
 #include <infiniband/verbs.h>
 
-/* A run of local memory. */
-struct lb_span {
-	uint8_t *addr;
-	uint64_t len;
-};
+#include "base/span.h"
 
 /*
  * The first length bytes of a scatter/gather list as memory of this process.
@@ -33,6 +29,8 @@ int lb_copy_spans(const struct ibv_sge *sge, uint32_t nsge, uint64_t length,
 void lb_copy_move(const struct lb_span *dst, uint64_t to,
 		  const struct lb_span *src, uint64_t at, uint64_t n,
 		  bool last);
+/* How many of the bytes that are left of a message go next: about budget. */
+uint64_t lb_copy_piece(uint64_t left, uint64_t budget);
 /*
  * Of a message of total bytes, whose first done have been moved, move up to
  * budget more: how many.

@@ -227,15 +227,15 @@ static int mr_attach(struct lb_mr *mr, struct ibv_pd *ibv_pd, void *addr,
 {
 	struct lb_obj *pd = lb_object_find(ibv_pd, LB_PD);
 	struct lb_mr_row *row = pd ? lb_mr_row_new() : NULL;
-	int err = !pd ? EINVAL : !row ? ENOMEM : 0;
+	int err;
 
+	if (!row)
+		return pd ? ENOMEM : EINVAL;
 	mr->ibv.context = ibv_pd->context;
-	if (!err)
-		err = lb_object_add(&mr->obj, &mr->ibv, LB_MR, pd->dev,
-				    &mr->ibv.handle);
+	err = lb_object_add(&mr->obj, &mr->ibv, LB_MR, pd->dev,
+			    &mr->ibv.handle);
 	if (err) {
-		if (row)
-			lb_mr_row_free(row);
+		lb_mr_row_free(row);
 		return err;
 	}
 	pd->refs++;

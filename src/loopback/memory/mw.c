@@ -193,14 +193,16 @@ static int attach(struct lb_mw *mw, struct ibv_pd *ibv_pd)
 {
 	struct lb_obj *pd = lb_object_find(ibv_pd, LB_PD);
 	struct lb_mr_row *row = pd ? lb_mr_row_new() : NULL;
-	int err = !pd ? EINVAL : !row ? ENOMEM : 0;
+	int err;
 
-	if (!err)
-		err = lb_object_add(&mw->obj, &mw->ibv, LB_MW, pd->dev,
-				    &mw->ibv.handle);
+	if (!row)
+		return pd ? ENOMEM : EINVAL;
+	mw->ibv.context = ibv_pd->context;
+	mw->ibv.pd = ibv_pd;
+	err = lb_object_add(&mw->obj, &mw->ibv, LB_MW, pd->dev,
+			    &mw->ibv.handle);
 	if (err) {
-		if (row)
-			lb_mr_row_free(row);
+		lb_mr_row_free(row);
 		return err;
 	}
 	pd->refs++;
@@ -225,8 +227,6 @@ struct ibv_mw *lb_mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type)
 		err = ENOMEM;
 	if (!err) {
 		mw->magic = LB_MW;
-		mw->ibv.context = pd->context;
-		mw->ibv.pd = pd;
 		mw->ibv.type = type;
 		pthread_mutex_lock(&lb.big);
 		err = attach(mw, pd);

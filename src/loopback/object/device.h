@@ -16,6 +16,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/list.h"
+#include "base/process.h"
 #include "object/limits.h"
 #include "object/object.h"
 
@@ -23,9 +24,9 @@ struct lb_device {
 	struct ibv_device ibv; /* first: the handle */
 	int index;
 	_Atomic int removed;
+	/* the table of gid.c; NULL: an empty row */
+	_Atomic(const union ibv_gid *) gids[LB_MAX_GIDS];
 	/* immutable after lb_config_start() */
-	int ngids;
-	union ibv_gid gids[LB_MAX_GIDS];
 	uint64_t guid; /* network byte order */
 	char homes[IBV_QPT_UD + 1];
 	/* under lb.big */
@@ -61,6 +62,13 @@ struct lb_device *lb_device_at(int index);
 void lb_device_start(void);
 
 /* gid.c */
+extern const union ibv_gid lb_gid_none; /* of rows without an address */
+/* What is in a row; &lb_gid_none: nothing. It stays readable for ever. */
+const union ibv_gid *lb_gid_at(const struct lb_device *dev, int index);
+/* The row with that GID, or -1. */
+int lb_gid_index(const struct lb_device *dev, const union ibv_gid *gid);
+/* Let the table follow the machine's addresses, if it has not just done so. */
+void lb_gid_refresh(void);
 struct lb_device *lb_gid_device(const union ibv_gid *gid);
 /*
  * The device that owns an address: 127.a.b.c is device b modulo the number
@@ -74,5 +82,6 @@ struct lb_device *lb_gid_device_of_addr(const struct sockaddr *addr);
 int lb_gid_index_of_addr(const struct lb_device *dev,
 			 const struct sockaddr *addr);
 void lb_gid_start(void);
+void lb_gid_fork(enum lb_fork_step step);
 
 #endif /* LB_OBJECT_DEVICE_H */

@@ -2,16 +2,39 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * gid.c -- the addresses of the devices, and which device an address is of.
- * The tables are filled once; any thread.
+ * gid.c -- the addresses of the devices, and which device an address is of. The
+ * table of the first device follows the machine's addresses: an address keeps
+ * its row while the machine has it, and the row of one that went is empty until
+ * another comes. A row points to an address that is never freed, so it is read
+ * without a lock; rows are written under one. Any thread.
  */
 
 #include <ifaddrs.h>
 #include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/clock.h"
 #include "object/device.h"
 #include "object/limits.h"
+
+/* The table is so old at most: as a kernel's, it follows soon, not at once. */
+#define MAX_AGE_NS 20000000u
+
+/* An address that a row points to, or has pointed to. */
+struct address {
+	struct address *next;
+	union ibv_gid gid;
+};
+
+const union ibv_gid lb_gid_none;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf */
+static struct address *addresses;			 /* under lock */
+static uint64_t read_at; /* when the machine's were read; under lock */
 
 /* sa as the GID of a RoCE v2 port, false if it is not an IP address */
 static bool gid_from(const struct sockaddr *sa, union ibv_gid *gid)
@@ -44,53 +67,140 @@ static bool gid_equal(const union ibv_gid *a, const union ibv_gid *b)
 	return !memcmp(a->raw, b->raw, sizeof(a->raw));
 }
 
-static int gid_index(const struct lb_device *dev, const union ibv_gid *gid)
+/* --- rows */
+
+const union ibv_gid *lb_gid_at(const struct lb_device *dev, int index)
+{
+	const union ibv_gid *gid;
+
+	if (index < 0 || index >= LB_MAX_GIDS)
+		return &lb_gid_none;
+	/* acquire: pairs with the release in set_row() */
+	gid = atomic_load_explicit(&dev->gids[index], memory_order_acquire);
+	return gid ? gid : &lb_gid_none;
+}
+
+static void set_row(struct lb_device *dev, int index, const union ibv_gid *gid)
+{
+	/* release: pairs with the acquire in lb_gid_at(); *gid is written */
+	atomic_store_explicit(&dev->gids[index], gid, memory_order_release);
+}
+
+static int find_row(const struct lb_device *dev, const union ibv_gid *gid)
 {
 	int i;
 
-	for (i = 0; i < dev->ngids; i++) {
-		if (gid_equal(&dev->gids[i], gid))
+	for (i = 0; i < LB_MAX_GIDS; i++) {
+		if (gid_equal(lb_gid_at(dev, i), gid))
 			return i;
 	}
 	return -1;
 }
 
-static void gid_add(struct lb_device *dev, const union ibv_gid *gid)
+/* The address as rows point to it; NULL: no memory. */
+static const union ibv_gid *intern(const union ibv_gid *gid)
 {
-	if (dev->ngids < LB_MAX_GIDS && gid_index(dev, gid) < 0)
-		dev->gids[dev->ngids++] = *gid;
+	struct address *a;
+
+	for (a = addresses; a; a = a->next) {
+		if (gid_equal(&a->gid, gid))
+			return &a->gid;
+	}
+	a = malloc(sizeof(*a));
+	if (!a)
+		return NULL;
+	a->gid = *gid;
+	a->next = addresses;
+	addresses = a;
+	return &a->gid;
 }
 
-/* Is gid an address of this machine now? Tells fn every one of them. */
-static bool machine_has(const union ibv_gid *gid, struct lb_device *collect)
+/* In the first empty row, unless it has one; left out if there is no room. */
+static void add_row(struct lb_device *dev, const union ibv_gid *gid)
 {
-	struct ifaddrs *list, *i;
+	int row = find_row(dev, &lb_gid_none);
+
+	if (row >= 0 && find_row(dev, gid) < 0)
+		set_row(dev, row, intern(gid));
+}
+
+/* --- the machine's addresses */
+
+static bool list_has(const struct ifaddrs *list, const union ibv_gid *gid)
+{
 	union ibv_gid have;
+
+	for (; list; list = list->ifa_next) {
+		if (list->ifa_addr && gid_from(list->ifa_addr, &have) &&
+		    gid_equal(gid, &have))
+			return true;
+	}
+	return false;
+}
+
+/* Rows whose address went first, so that they are there for those that came. */
+static void follow(struct lb_device *dev, const struct ifaddrs *list)
+{
+	const struct ifaddrs *i;
+	union ibv_gid have;
+	int row;
+
+	for (row = 0; row < LB_MAX_GIDS; row++) {
+		const union ibv_gid *gid = lb_gid_at(dev, row);
+
+		if (!gid_is_loopback4(gid) && !list_has(list, gid))
+			set_row(dev, row, NULL);
+	}
+	for (i = list; i; i = i->ifa_next) {
+		if (i->ifa_addr && gid_from(i->ifa_addr, &have) &&
+		    !gid_is_loopback4(&have))
+			add_row(dev, &have);
+	}
+}
+
+/*
+ * Reads the machine's addresses unless it has done so just now; with a gid it
+ * does in any case, and returns whether that is one of them.
+ */
+static bool read_machine(const union ibv_gid *gid)
+{
+	uint64_t now = lb_clock_real_now();
+	struct ifaddrs *list;
 	bool found = false;
 
-	if (getifaddrs(&list))
-		return false;
-	for (i = list; i; i = i->ifa_next) {
-		if (!i->ifa_addr || !gid_from(i->ifa_addr, &have))
-			continue;
-		if (collect && !gid_is_loopback4(&have))
-			gid_add(collect, &have);
-		if (gid && gid_equal(gid, &have))
-			found = true;
+	pthread_mutex_lock(&lock);
+	if ((gid || !read_at || now - read_at > MAX_AGE_NS) &&
+	    !getifaddrs(&list)) {
+		follow(&lb_device_all[0], list);
+		found = gid && list_has(list, gid);
+		freeifaddrs(list);
+		read_at = now;
 	}
-	freeifaddrs(list);
+	pthread_mutex_unlock(&lock);
 	return found;
+}
+
+void lb_gid_refresh(void)
+{
+	if (lb_device_count)
+		read_machine(NULL);
+}
+
+/* --- which device */
+
+int lb_gid_index(const struct lb_device *dev, const union ibv_gid *gid)
+{
+	lb_gid_refresh();
+	return gid_equal(gid, &lb_gid_none) ? -1 : find_row(dev, gid);
 }
 
 struct lb_device *lb_gid_device(const union ibv_gid *gid)
 {
-	static const union ibv_gid none;
-
-	if (lb_device_count == 0 || gid_equal(gid, &none))
+	if (lb_device_count == 0 || gid_equal(gid, &lb_gid_none))
 		return NULL;
 	if (gid_is_loopback4(gid))
 		return lb_device_at(gid->raw[14] % lb_device_count);
-	if (gid_index(&lb_device_all[0], gid) >= 0 || machine_has(gid, NULL))
+	if (lb_gid_index(&lb_device_all[0], gid) >= 0 || read_machine(gid))
 		return lb_device_at(0);
 	return NULL;
 }
@@ -106,27 +216,33 @@ int lb_gid_index_of_addr(const struct lb_device *dev,
 			 const struct sockaddr *addr)
 {
 	union ibv_gid gid;
-	int index = gid_from(addr, &gid) ? gid_index(dev, &gid) : -1;
+	int index = gid_from(addr, &gid) ? lb_gid_index(dev, &gid) : -1;
 
 	return index < 0 ? 0 : index;
 }
 
+/* --- start and fork */
+
 /* Of every device the loopback address, of the first also the machine's. */
-static void fill(struct lb_device *dev)
-{
-	union ibv_gid gid = {.raw = {[10] = 0xff, 0xff, 127, 0}};
-
-	gid.raw[14] = (uint8_t)dev->index;
-	gid.raw[15] = 1;
-	gid_add(dev, &gid);
-	if (!dev->index)
-		machine_has(NULL, dev);
-}
-
 void lb_gid_start(void)
 {
+	union ibv_gid gid = {.raw = {[10] = 0xff, 0xff, 127, [15] = 1}};
 	int n;
 
-	for (n = 0; n < lb_device_count; n++)
-		fill(&lb_device_all[n]);
+	for (n = 0; n < lb_device_count; n++) {
+		gid.raw[14] = (uint8_t)n;
+		pthread_mutex_lock(&lock);
+		add_row(&lb_device_all[n], &gid);
+		pthread_mutex_unlock(&lock);
+	}
+	lb_gid_refresh();
+}
+
+/* Nobody is in the middle of the table when it is copied for a child. */
+void lb_gid_fork(enum lb_fork_step step)
+{
+	if (step == LB_FORK_BEFORE)
+		pthread_mutex_lock(&lock);
+	else
+		pthread_mutex_unlock(&lock);
 }

@@ -166,7 +166,7 @@ LB_EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port_num,
 
 /* --- GIDs and P_Keys */
 
-/* The GID, or NULL with errno set. Unused rows of the table are zero. */
+/* The GID, &lb_gid_none of an empty row; or NULL with errno set. */
 static const union ibv_gid *gid_at(struct ibv_context *context,
 				   uint32_t port_num, uint32_t index)
 {
@@ -176,7 +176,8 @@ static const union ibv_gid *gid_at(struct ibv_context *context,
 		errno = EINVAL;
 		return NULL;
 	}
-	return &lb_device_of(context)->gids[index];
+	lb_gid_refresh();
+	return lb_gid_at(lb_device_of(context), (int)index);
 }
 
 LB_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num,
@@ -211,7 +212,7 @@ LB_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
 	gid = gid_at(context, port_num, gid_index);
 	if (!gid)
 		return EINVAL;
-	if ((int)gid_index >= lb_device_of(context)->ngids)
+	if (gid == &lb_gid_none)
 		return ENODATA;
 	fill_entry(entry, gid, gid_index);
 	return 0;
@@ -223,6 +224,7 @@ LB_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context,
 				       size_t entry_size)
 {
 	const struct lb_device *dev;
+	size_t n = 0;
 	int i;
 
 	if (flags || entry_size < sizeof(*entries))
@@ -230,23 +232,29 @@ LB_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context,
 	if (!lb_object_check(context, LB_CONTEXT))
 		return -EINVAL;
 	dev = lb_device_of(context);
-	if ((size_t)dev->ngids > max_entries)
-		return -EINVAL;
-	for (i = 0; i < dev->ngids; i++) {
-		void *at = (char *)entries + (size_t)i * entry_size;
+	lb_gid_refresh();
+	for (i = 0; i < LB_MAX_GIDS; i++) {
+		const union ibv_gid *gid = lb_gid_at(dev, i);
+		void *at = (char *)entries + n * entry_size;
 
-		fill_entry(at, &dev->gids[i], (uint32_t)i);
+		if (gid == &lb_gid_none)
+			continue;
+		if (n++ == max_entries)
+			return -EINVAL;
+		fill_entry(at, gid, (uint32_t)i);
 	}
-	return i;
+	return (ssize_t)n;
 }
 
 /* Of a private version of the real library, but its tools call it. */
 LB_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num,
 				 unsigned int index, unsigned int *type)
 {
-	if (!gid_at(context, port_num, index))
+	const union ibv_gid *gid = gid_at(context, port_num, index);
+
+	if (!gid)
 		return -1;
-	if ((int)index >= lb_device_of(context)->ngids) {
+	if (gid == &lb_gid_none) {
 		errno = EINVAL;
 		return -1;
 	}

@@ -106,13 +106,9 @@ static void read_header(const struct ibv_grh *grh, union ibv_gid *from,
 /* The GID's index in the table of dev; 0 if it is only routed there. */
 static uint8_t index_of(const struct lb_device *dev, const union ibv_gid *gid)
 {
-	int i;
+	int i = lb_gid_index(dev, gid);
 
-	for (i = 0; i < dev->ngids; i++) {
-		if (!memcmp(&dev->gids[i], gid, sizeof(*gid)))
-			return (uint8_t)i;
-	}
-	return 0;
+	return i < 0 ? 0 : (uint8_t)i;
 }
 
 /* --- the objects */
@@ -122,7 +118,10 @@ static int check_source(const struct ibv_ah_attr *attr,
 			const struct lb_device *dev)
 {
 	/* the link layer is Ethernet: no address without a GID */
-	if (!attr->is_global || attr->grh.sgid_index >= dev->ngids)
+	if (!attr->is_global)
+		return EINVAL;
+	lb_gid_refresh();
+	if (lb_gid_at(dev, attr->grh.sgid_index) == &lb_gid_none)
 		return EINVAL;
 	return attr->port_num == 1 ? 0 : EINVAL;
 }
@@ -161,8 +160,13 @@ static int attach(struct lb_ah *ah, struct ibv_pd *ibv_pd,
 		  const struct ibv_ah_attr *attr)
 {
 	struct lb_obj *pd = lb_object_find(ibv_pd, LB_PD);
-	int err = pd ? set_route(&ah->route, attr, pd->dev) : EINVAL;
+	int err;
 
+	if (!pd)
+		return EINVAL;
+	ah->ibv.context = ibv_pd->context;
+	ah->ibv.pd = ibv_pd;
+	err = set_route(&ah->route, attr, pd->dev);
 	if (!err)
 		err = lb_object_add(&ah->obj, &ah->ibv, LB_AH, pd->dev,
 				    &ah->ibv.handle);
@@ -183,8 +187,6 @@ LB_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
 		err = ENOMEM;
 	if (!err) {
 		ah->magic = LB_AH;
-		ah->ibv.context = pd->context;
-		ah->ibv.pd = pd;
 		pthread_mutex_lock(&lb.big);
 		err = attach(ah, pd, attr);
 		pthread_mutex_unlock(&lb.big);
@@ -244,7 +246,8 @@ LB_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd,
 {
 	struct ibv_ah_attr attr;
 
-	if (ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr))
+	if (!lb_object_check(pd, LB_PD) ||
+	    ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr))
 		return NULL;
 	return ibv_create_ah(pd, &attr);
 }

@@ -21,6 +21,7 @@
 #include "qp/resp.h"
 #include "qp/rq.h"
 #include "qp/sq.h"
+#include "wire/link.h"
 
 static void flush_one(struct lb_run *run, struct lb_qp *qp, struct lb_cq *cq,
 		      uint64_t wr_id, _Atomic uint32_t *freed, uint32_t pos)
@@ -35,6 +36,17 @@ static void flush_one(struct lb_run *run, struct lb_qp *qp, struct lb_cq *cq,
 	lb_cq_push(&run->due, cq, &wc, freed, pos, false);
 }
 
+/* Nothing of it waits any more, for room or for a link. */
+static void leave(struct lb_qp *qp)
+{
+	struct lb_remote *r = &qp->remote;
+
+	if (r->link)
+		lb_link_leave(r->link, &r->waiter);
+	if (r->way)
+		lb_link_leave(r->way, &r->waiter);
+}
+
 void lb_flush_sends(struct lb_run *run, struct lb_qp *qp)
 {
 	for (; qp->sq_exec != qp->sq_tail; qp->sq_exec++) {
@@ -44,6 +56,9 @@ void lb_flush_sends(struct lb_run *run, struct lb_qp *qp)
 		qp->stats.flushed++;
 	}
 	memset(&qp->exec, 0, sizeof(qp->exec));
+	qp->remote.acked.offset = 0;
+	lb_sq_go_back(qp);
+	leave(qp);
 }
 
 /* Of a QP with an SRQ: it takes no more from it. */

@@ -3,10 +3,10 @@
 
 /*
  * number.c -- the numbers of queue pairs: 8 bits of the process, 16 bits
- * given out in a circle, and the table from these to the slot. The process
- * and the beginning of the circle are drawn by getrandom() when the first queue
- * pair is made, in a forked child again. Numbers are given and taken under
- * lb.big; any thread looks one up.
+ * given out in a circle, and the table from these to the slot. The process is
+ * what the wire says, the beginning of the circle is drawn by getrandom(), when
+ * the first queue pair is made, in a forked child again. Numbers are given and
+ * taken under lb.big; any thread looks one up.
  */
 
 #include "qp/number.h"
@@ -19,6 +19,7 @@
 #include "fault/fault.h"
 #include "object/limits.h"
 #include "qp/qp.h"
+#include "wire/nic.h"
 
 #define SHIFT	  16
 #define COUNT	  (1u << SHIFT)
@@ -47,18 +48,17 @@ static uint32_t next_of(uint32_t n)
 /* A process and the beginning of its circle, which nobody can foretell. */
 static void draw(void)
 {
-	uint32_t chance[2];
+	uint32_t chance;
 
-	lb_random_draw(chance, sizeof(chance));
+	lb_random_draw(&chance, sizeof(chance));
 	if (is_inherited)
 		memset(table, 0, sizeof(table));
 	is_inherited = false;
 	head = tail = 0;
-	fresh = 1 + chance[1] % (LAST - 1);
+	fresh = 1 + chance % (LAST - 1);
 	fresh_left = LAST - 1;
 	/* relaxed: its first number is published later, under a lock */
-	atomic_store_explicit(&process, 1 + chance[0] % PROCESSES,
-			      memory_order_relaxed);
+	atomic_store_explicit(&process, lb_nic_number(), memory_order_relaxed);
 }
 
 static uint32_t process_now(void)
@@ -102,6 +102,13 @@ struct lb_qp *lb_qp_at(uint32_t qpn)
 		return NULL;
 	/* acquire: pairs with the release in lb_qp_number_new() */
 	return atomic_load_explicit(&table[qpn & LAST], memory_order_acquire);
+}
+
+unsigned lb_qp_number_process(uint32_t qpn)
+{
+	uint32_t n = qpn >> SHIFT;
+
+	return n && n <= PROCESSES && n != process_now() ? n : 0;
 }
 
 void lb_qp_number_fork(enum lb_fork_step step)

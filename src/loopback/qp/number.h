@@ -19,6 +19,8 @@ uint32_t lb_qp_number_new(struct lb_qp *qp);
 void lb_qp_number_drop(uint32_t qpn);
 /* The slot that number qpn is of, NULL if this process has no such QP. */
 struct lb_qp *lb_qp_at(uint32_t qpn);
+/* The process that number qpn is of, 0 if it is this one or none. */
+unsigned lb_qp_number_process(uint32_t qpn);
 /* A child has none of its parent's. */
 void lb_qp_number_fork(enum lb_fork_step step);
 

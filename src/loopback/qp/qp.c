@@ -37,6 +37,7 @@
 #include "qp/srq.h"
 #include "qp/wqe.h"
 #include "rpma_loopback.h"
+#include "wire/link.h"
 
 /* under lb.big */
 static struct lb_qp *slots;	 /* all that were made */
@@ -44,6 +45,7 @@ static struct lb_qp *free_slots; /* of them, those without a QP */
 static uint32_t nslots;
 static uint64_t created;		/* QPs so far */
 static struct rpma_loopback_stats past; /* of destroyed QPs */
+static uint64_t inherited;		/* QPs that a parent made */
 
 /* --- locks */
 
@@ -79,6 +81,7 @@ static struct lb_qp *slot_new(void)
 
 	if (!qp)
 		return NULL;
+	lb_link_waiter_init(&qp->remote.waiter);
 	nslots++;
 	qp->next = slots;
 	slots = qp;
@@ -151,16 +154,43 @@ static void queues_fini(struct lb_qp *qp)
 	lb_rq_fini(&qp->rq);
 }
 
+static void leave(struct lb_link **link, struct lb_waiter *waiter)
+{
+	if (!*link)
+		return;
+	lb_link_leave(*link, waiter);
+	lb_link_put(*link);
+	*link = NULL;
+}
+
+/* Answers to what was sent come too late, and find another life. */
+static void remote_reset(struct lb_qp *qp)
+{
+	struct lb_remote *r = &qp->remote;
+
+	r->life++;
+	r->acked.pos = qp->sq_exec;
+	r->acked.offset = 0;
+	r->sent = r->acked;
+	r->reads = 0;
+	leave(&r->link, &r->waiter);
+	leave(&r->way, &r->waiter);
+}
+
 void lb_qp_reset(struct lb_qp *qp)
 {
 	qp->sq_exec = qp->sq_tail;
 	qp->sq_freed_seen = qp->sq_tail;
 	lb_advance(&qp->sq_freed, qp->sq_tail);
 	memset(&qp->exec, 0, sizeof(qp->exec));
+	remote_reset(qp);
 	qp->sq_drained_wanted = false;
+	qp->sent_packets = 0;
+	qp->sent_messages = 0;
 	lb_rq_reset(&qp->rq);
 	qp->resp.is_working = false;
 	qp->resp.busy = false;
+	qp->resp.is_late = false;
 	qp->resp.comm_est = false;
 	qp->resp.last_wqe = false;
 	/* relaxed: the locks order it */
@@ -199,6 +229,7 @@ static int slot_fill(struct lb_qp *qp, struct lb_qp_handle *handle)
 	lb_qp_reset(qp);
 	memset(&qp->stats, 0, sizeof(qp->stats));
 	qp->resp.flushed = 0;
+	qp->resp.received = 0;
 	qp->order = ++created;
 	handle->qpn = lb_qp_number_new(qp);
 	/* relaxed: a thread that compares it holds one of the locks */
@@ -315,11 +346,19 @@ LB_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
 
 /* --- destruction */
 
+static bool is_inherited(const struct lb_qp *qp)
+{
+	return qp->order <= inherited;
+}
+
 static void stats_add(struct rpma_loopback_stats *to, const struct lb_qp *qp)
 {
+	if (is_inherited(qp))
+		return;
 	to->executed += qp->stats.executed;
 	to->failed += qp->stats.failed;
 	to->flushed += qp->stats.flushed + qp->resp.flushed;
+	to->received += qp->resp.received;
 	to->bytes += qp->stats.bytes;
 	to->rnr += qp->stats.rnr;
 	to->retries += qp->stats.retries;
@@ -403,6 +442,14 @@ LB_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 
 /* --- counters */
 
+void lb_qp_fork(enum lb_fork_step step)
+{
+	if (step != LB_FORK_CHILD)
+		return;
+	memset(&past, 0, sizeof(past));
+	inherited = created;
+}
+
 LB_EXPORT void rpma_loopback_get_stats(struct rpma_loopback_stats *stats)
 {
 	struct lb_qp *qp;
@@ -410,7 +457,8 @@ LB_EXPORT void rpma_loopback_get_stats(struct rpma_loopback_stats *stats)
 	pthread_mutex_lock(&lb.big);
 	*stats = past;
 	for (qp = slots; qp; qp = qp->next) {
-		if (slot_is_free(qp))
+		/* a thread of the parent may have had its locks at the fork */
+		if (slot_is_free(qp) || is_inherited(qp))
 			continue;
 		lb_qp_lock(qp);
 		stats_add(stats, qp);

@@ -21,11 +21,13 @@
 
 #include "base/base.h"
 #include "base/lock.h"
+#include "base/process.h"
 #include "cq/cq.h"
 #include "fault/fault.h"
 #include "object/async.h"
 #include "object/device.h"
 #include "object/object.h"
+#include "qp/remote.h"
 #include "qp/resp.h"
 #include "qp/rq.h"
 #include "qp/srq.h"
@@ -85,7 +87,10 @@ struct lb_qp {
 	uint64_t
 		*sq_checks; /* hashes of the buffers when posted; strict only */
 	bool sq_drained_wanted;
+	uint32_t sent_packets; /* since it was reset: counted for a capture */
+	uint32_t sent_messages;
 	struct lb_exec exec;
+	struct lb_remote remote;
 	struct rpma_loopback_stats stats;
 
 	/* slots before this may be reused; set by the poll of send_cq */
@@ -149,6 +154,13 @@ static inline uint32_t lb_qp_number(const struct lb_qp *qp)
 	return atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 }
 
+/* Is something of its sends on the way to another process? sq.lock. */
+static inline bool lb_qp_is_under_way(const struct lb_qp *qp)
+{
+	return qp->remote.sent.pos != qp->sq_exec ||
+	       qp->remote.sent.offset != qp->remote.acked.offset;
+}
+
 void lb_qp_event(struct lb_qp *qp, enum ibv_event_type type); /* any lock */
 /* The object that ibv_create_qp() makes; NULL with errno. */
 struct lb_qp_handle *lb_qp_new(struct ibv_pd *pd,
@@ -157,6 +169,8 @@ void lb_qp_lock(struct lb_qp *qp);
 void lb_qp_unlock(struct lb_qp *qp);
 /* All locks of the QP held. */
 void lb_qp_reset(struct lb_qp *qp);
+/* What a child counts begins with the fork. */
+void lb_qp_fork(enum lb_fork_step step);
 /* The first of all slots; lb.big held. */
 struct lb_qp *lb_qp_slots(void);
 

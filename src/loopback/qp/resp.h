@@ -27,11 +27,16 @@ struct lb_resp {
 	bool busy;	 /* the receive below is taken and not completed */
 	bool comm_est;	 /* said that the first message came */
 	bool last_wqe;	 /* said LAST_WQE_REACHED */
-	uint64_t done;	 /* bytes moved of the request */
+	/* of a requester in another process: */
+	bool is_late;  /* it got RNR: there was no receive for psn */
+	uint16_t late; /* the life that got it */
+	uint32_t psn;  /* of the next packet */
+	uint64_t done; /* bytes moved of the request */
 	uint32_t pos;
 	uint32_t nsge;
 	uint64_t wr_id;
-	uint64_t flushed; /* a counter */
+	uint64_t flushed;  /* a counter */
+	uint64_t received; /* of messages that a receive took */
 	struct ibv_sge sge[LB_MAX_SGE];
 };
 

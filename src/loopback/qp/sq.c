@@ -29,6 +29,16 @@ bool lb_sq_has_room(struct lb_qp *qp, uint32_t pos)
 	return pos - qp->sq_freed_seen < qp->cap.max_send_wr;
 }
 
+void lb_sq_go_back(struct lb_qp *qp)
+{
+	struct lb_remote *r = &qp->remote;
+
+	r->acked.pos = qp->sq_exec;
+	r->sent = r->acked;
+	r->reads = r->acked.offset &&
+		   lb_wqe_is_counted(lb_sq_slot(qp, qp->sq_exec));
+}
+
 void lb_sq_drained(struct lb_qp *qp)
 {
 	/* relaxed: SQD is left only with sq.lock, which we hold */

@@ -16,6 +16,8 @@ struct lb_wqe;
 
 struct lb_wqe *lb_sq_slot(const struct lb_qp *qp, uint32_t pos);
 bool lb_sq_has_room(struct lb_qp *qp, uint32_t pos);
+/* What is under way to another process is as if it had not been sent. */
+void lb_sq_go_back(struct lb_qp *qp);
 /* Raise SQ_DRAINED if it is due; sq.lock held. */
 void lb_sq_drained(struct lb_qp *qp);
 

@@ -19,6 +19,8 @@
 #include "base/process.h"
 #include "base/random.h"
 #include "base/service.h"
+#include "capture/file.h"
+#include "exec/inbound.h"
 #include "exec/thread.h"
 #include "memory/barrier.h"
 #include "memory/mr.h"
@@ -26,7 +28,10 @@
 #include "object/limits.h"
 #include "qp/mcast.h"
 #include "qp/number.h"
+#include "qp/qp.h"
 #include "rpma_loopback.h"
+#include "verbs/stats.h"
+#include "wire/nic.h"
 
 #define DEFAULT_SEED 1
 
@@ -77,11 +82,14 @@ static void fork_step(enum lb_fork_step step)
 {
 	if (step == LB_FORK_BEFORE)
 		pthread_mutex_lock(&lb.big);
+	lb_nic_fork(step); /* first: a thread that drains takes the others */
 	lb_service_fork(step);
 	lb_thread_fork(step);
 	lb_qp_number_fork(step);
+	lb_qp_fork(step);
 	lb_mcast_fork(step);
 	lb_barrier_fork(step);
+	lb_gid_fork(step);
 	if (step != LB_FORK_BEFORE)
 		pthread_mutex_unlock(&lb.big);
 }
@@ -99,6 +107,8 @@ static void after_fork_parent(void)
 static void after_fork_child(void)
 {
 	fork_step(LB_FORK_CHILD);
+	lb_stats_forked();
+	lb_file_forked();
 }
 
 static void start(void)
@@ -106,6 +116,7 @@ static void start(void)
 	static const char *const modes[] = {"inline", "thread", NULL};
 	static const char *const stricts[] = {"off", "warn", "abort", NULL};
 	const char *rules = getenv("RPMA_LOOPBACK_FAULT");
+	const char *file = getenv("RPMA_LOOPBACK_PCAP");
 
 	/* relaxed, all: pthread_once() publishes them */
 	atomic_store_explicit(&lb.mode, env_choice("RPMA_LOOPBACK_MODE", modes),
@@ -127,7 +138,12 @@ static void start(void)
 	lb_barrier_start();
 	lb_device_start();
 	lb_gid_start();
+	lb_inbound_start();
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+	if (file && *file)
+		lb_file_start(file);
+	if (env_number("RPMA_LOOPBACK_STATS", 0, 1))
+		lb_stats_start();
 	if (rules)
 		rpma_loopback_fault(rules);
 }

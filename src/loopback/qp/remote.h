@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * remote.h -- how far the requester of a queue pair is with a peer in another
+ * process. doc/protocols/wire.md has the rules.
+ */
+
+#ifndef LB_QP_REMOTE_H
+#define LB_QP_REMOTE_H
+
+#include <stdint.h>
+
+#include "wire/link.h"
+
+#define LB_PSN_MASK 0xffffffu
+
+/* A place between two parts of messages. */
+struct lb_place {
+	uint32_t pos;	 /* of the request, in the send queue */
+	uint32_t offset; /* bytes of its message that are before */
+	uint32_t psn;	 /* of the packet behind */
+};
+
+/*
+ * Under sq.lock; link and device are written with all locks, and read with
+ * any. What is between acked and sent is under way.
+ */
+struct lb_remote {
+	struct lb_link *link; /* a reference; NULL: not another process's */
+	struct lb_link *way;  /* that the last datagram went, a reference */
+	struct lb_waiter waiter;
+	uint8_t device; /* index: where the peer is, as its address says */
+	uint16_t life;	/* another one after each reset */
+	uint32_t reads; /* requests under way that lb_wqe_is_counted() */
+	struct lb_place sent;
+	struct lb_place acked; /* its pos is sq_exec */
+};
+
+/* Packets of a part of a message. */
+static inline uint32_t lb_psn_count(uint32_t length, unsigned path_mtu)
+{
+	uint32_t mtu = 128u << path_mtu;
+
+	return length <= mtu ? 1 : (length + mtu - 1) / mtu;
+}
+
+#endif /* LB_QP_REMOTE_H */

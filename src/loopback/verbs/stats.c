@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * stats.c -- see stats.h. Nothing is counted for it: queue pairs count, under
+ * locks that are held anyway, and are added up here. One line for each link
+ * would stand behind the one for the process itself.
+ */
+
+#include "verbs/stats.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "rpma_loopback.h"
+
+static bool is_child; /* of a fork */
+
+static void print(void)
+{
+	struct rpma_loopback_stats now;
+
+	rpma_loopback_get_stats(&now);
+	if (is_child && !now.executed && !now.received)
+		return;
+	fprintf(stderr,
+		"loopback: process %d, within itself: %llu requests (%llu "
+		"failed), %llu messages received, %llu bytes\n",
+		(int)getpid(), (unsigned long long)now.executed,
+		(unsigned long long)now.failed,
+		(unsigned long long)now.received,
+		(unsigned long long)now.bytes);
+}
+
+void lb_stats_start(void)
+{
+	if (atexit(print))
+		fprintf(stderr,
+			"loopback: no memory for RPMA_LOOPBACK_STATS\n");
+}
+
+void lb_stats_forked(void)
+{
+	is_child = true;
+}

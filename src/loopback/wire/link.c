@@ -1,0 +1,870 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * link.c -- the rings of a link: requests and answers are put, taken, covered;
+ * queue pairs wait for room, bells are rung for sleepers. Any thread, under
+ * link.in and link.out. doc/protocols/wire.md has the words with their writers,
+ * and why an answer never waits.
+ */
+
+#include "wire/link.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/base.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "wire/nic.h"
+#include "wire/parts.h"
+#include "wire/ring.h"
+#include "wire/socket.h"
+#include "wire/watch.h"
+
+/* a round takes so much of each ring */
+#define BOUND_RECORDS 32
+#define BOUND_BYTES   (32 * 1024)
+/* and so many rounds take all that a ring holds */
+#define ROUNDS (LB_SEGMENT_RING / LB_RECORD_UNIT / BOUND_RECORDS + 1)
+
+_Atomic uint32_t lb_link_ups;
+_Atomic uint32_t lb_link_owed;
+
+/* --- wrong records */
+
+/* under in */
+static void wrong(struct lb_link *link, const char *what)
+{
+	if (link->wrong)
+		return;
+	link->wrong = what;
+	lb_log(0,
+	       "process %u: its %s is wrong: the link to it is dropped, it is "
+	       "silent from now on",
+	       link->number, what);
+	lb_fd_ring(link->nic->wake.fd, 1);
+}
+
+void lb_link_break(struct lb_link *link, const char *what)
+{
+	lb_lock_get(&link->in);
+	if (link->theirs)
+		wrong(link, what);
+	lb_lock_put(&link->in);
+}
+
+/* --- bells */
+
+/* Either lock, so that the socket stays open. True: heard, or not needed. */
+static bool ring(struct lb_link *link)
+{
+	int err = lb_socket_bell(link->socket.fd);
+
+	lb_parts_at(link, LB_POINT_BELL);
+	/* a full socket has a reader that is awake; a dead one has none */
+	return !err || err == EAGAIN || err == EPIPE || err == ECONNRESET;
+}
+
+/* A bell is owed; under out. The link thread repeats it. */
+static void ring_later(struct lb_link *link)
+{
+	link->is_unheard = true;
+	lb_fd_ring(link->nic->wake.fd, 1);
+}
+
+/* A tail was published; under out. */
+static void ring_sleeper(struct lb_link *link)
+{
+	uint32_t sleep;
+
+	lb_parts_fence();
+	/* relaxed [WIRE-3]: behind the fence */
+	sleep = atomic_load_explicit(&link->theirs->sleep,
+				     memory_order_relaxed);
+	if (lb_likely(!(sleep & 1) || sleep == link->rung))
+		return;
+	link->rung = sleep;
+	link->out_stats.bells_rung++;
+	if (!ring(link))
+		ring_later(link);
+}
+
+/* A head was published; under in. */
+static void ring_wanting(struct lb_link *link)
+{
+	uint32_t want;
+
+	lb_parts_fence();
+	/* relaxed [WIRE-4]: behind the fence */
+	want = atomic_load_explicit(&link->theirs->want, memory_order_relaxed);
+	if (lb_likely(!(want & 1) || want == link->rung_want))
+		return;
+	link->rung_want = want;
+	link->in_stats.bells_rung++;
+	if (ring(link))
+		return;
+	lb_lock_get(&link->out);
+	ring_later(link);
+	lb_lock_put(&link->out);
+}
+
+/* --- putting; under out */
+
+static void put(struct lb_link *link, uint8_t *ring_bytes, uint64_t at,
+		const struct lb_record *record, const struct lb_span *src,
+		uint64_t from)
+{
+	lb_ring_put(ring_bytes, at, record, src, from);
+	link->out_stats.sent++;
+	link->out_stats.sent_bytes += record->length;
+	lb_parts_at(link, LB_POINT_RECORD);
+}
+
+static void set_want(struct lb_link *link, uint32_t want)
+{
+	link->want = want;
+	/* relaxed [WIRE-4]: a fence comes before the look at the head */
+	atomic_store_explicit(&link->mine->want, want, memory_order_relaxed);
+	lb_parts_at(link, LB_POINT_WANT);
+}
+
+static void wait_for_room(struct lb_link *link, struct lb_waiter *waiter)
+{
+	lb_list_del(&waiter->node);
+	lb_list_push(&link->waiting, &waiter->node);
+	if (!(link->want & 1))
+		set_want(link, link->want + 1);
+	if (link->owes_look)
+		return;
+	link->owes_look = true;
+	/* relaxed: counts what is under the locks of links */
+	atomic_fetch_add_explicit(&lb_link_owed, 1, memory_order_relaxed);
+}
+
+static enum lb_put_result request(struct lb_link *link,
+				  const struct lb_record *record,
+				  const struct lb_span *src, uint64_t from,
+				  struct lb_waiter *waiter)
+{
+	uint32_t size = lb_record_size(record->length);
+	uint32_t answer = lb_record_largest_answer(record);
+
+	if (link->req_tail + size - link->covered > LB_SEGMENT_RING ||
+	    link->owed + answer > LB_SEGMENT_RING) {
+		wait_for_room(link, waiter);
+		return LB_PUT_NO_ROOM;
+	}
+	put(link, link->mine->requests, link->req_tail, record, src, from);
+	link->req_tail += size;
+	link->owed += answer;
+	/* release [WIRE-1]: pairs with the acquire in take_requests() */
+	atomic_store_explicit(&link->mine->req_tail, link->req_tail,
+			      memory_order_release);
+	lb_parts_at(link, LB_POINT_REQ_TAIL);
+	ring_sleeper(link);
+	return LB_PUT_OK;
+}
+
+enum lb_put_result lb_link_request(struct lb_link *link,
+				   const struct lb_record *record,
+				   const struct lb_span *src, uint64_t from,
+				   struct lb_waiter *waiter)
+{
+	enum lb_put_result ret;
+
+	lb_lock_get(&link->out);
+	if (lb_likely(link->mine)) {
+		ret = request(link, record, src, from, waiter);
+	} else if (lb_parts_state(link) == LB_LINK_DEAD) {
+		ret = LB_PUT_DEAD;
+	} else {
+		lb_list_del(&waiter->node);
+		lb_list_push(&link->waiting, &waiter->node);
+		ret = LB_PUT_NOT_YET;
+	}
+	lb_lock_put(&link->out);
+	return ret;
+}
+
+void lb_link_leave(struct lb_link *link, struct lb_waiter *waiter)
+{
+	lb_lock_get(&link->out);
+	lb_list_del(&waiter->node);
+	lb_lock_put(&link->out);
+}
+
+/* Room for an answer: there is, unless the peer cheats. NULL, or what is wrong.
+ */
+static const char *room_for_answer(struct lb_link *link, uint32_t size)
+{
+	uint64_t head;
+
+	if (lb_likely(link->ans_tail + size - link->ans_head_seen <=
+		      LB_SEGMENT_RING))
+		return NULL;
+	/* acquire [WIRE-2] [WIRE-5]: what is before it may be overwritten */
+	head = atomic_load_explicit(&link->theirs->ans_head,
+				    memory_order_acquire);
+	if (!lb_ring_is_head(head, link->ans_head_seen, link->ans_tail))
+		return "ans_head";
+	link->ans_head_seen = head;
+	if (link->ans_tail + size - head > LB_SEGMENT_RING)
+		return "ans_head, which leaves no room for an answer,";
+	return NULL;
+}
+
+/* In a callback: link.in is held. */
+enum lb_put_result lb_link_answer(struct lb_link *link,
+				  const struct lb_record *record,
+				  const struct lb_span *src, uint64_t from)
+{
+	uint32_t size = lb_record_size(record->length);
+	const char *what;
+
+	if (link->wrong)
+		return LB_PUT_DEAD;
+	lb_lock_get(&link->out);
+	what = room_for_answer(link, size);
+	if (lb_likely(!what)) {
+		put(link, link->mine->answers, link->ans_tail, record, src,
+		    from);
+		link->ans_tail += size;
+		/* release [WIRE-1]: pairs with the acquire in look() */
+		atomic_store_explicit(&link->mine->ans_tail, link->ans_tail,
+				      memory_order_release);
+		lb_parts_at(link, LB_POINT_ANS_TAIL);
+	}
+	lb_lock_put(&link->out);
+	if (lb_likely(!what))
+		return LB_PUT_OK;
+	wrong(link, what);
+	return LB_PUT_DEAD;
+}
+
+/* --- taking; under in */
+
+/* What of one round is left. */
+struct bound {
+	uint32_t records;
+	uint32_t bytes;
+};
+
+static bool is_spent(const struct bound *bound)
+{
+	return !bound->records || !bound->bytes;
+}
+
+/*
+ * Take the record at *head, which ends before tail at the latest. False if it
+ * is wrong.
+ */
+static bool take(struct lb_link *link, const uint8_t *ring_bytes,
+		 uint64_t *head, uint64_t tail, bool is_answer,
+		 struct bound *bound, struct lb_run *run)
+{
+	struct lb_span payload[3];
+	struct lb_record record;
+	const char *what;
+	uint32_t size;
+
+	lb_ring_header(ring_bytes, *head, &record);
+	what = lb_record_wrong(&record, is_answer);
+	size = lb_record_size(record.length);
+	if (!what && size > tail - *head)
+		what = "length";
+	if (what) {
+		wrong(link, what);
+		return false;
+	}
+	lb_ring_payload(ring_bytes, *head, record.length, payload);
+	link->in_stats.taken++;
+	link->in_stats.taken_bytes += record.length;
+	if (is_answer)
+		link->nic->ops->answer(link, &record, payload, run);
+	else
+		link->nic->ops->request(link, &record, payload, run);
+	*head += size;
+	bound->records--;
+	bound->bytes -=
+		record.length < bound->bytes ? record.length : bound->bytes;
+	return !link->wrong; /* an answer may have found no room */
+}
+
+/* Move the waiters to another list: each is called once; under out. */
+static void take_waiting(struct lb_link *link)
+{
+	while (!lb_list_is_empty(&link->waiting)) {
+		struct lb_list *node = link->waiting.next;
+
+		lb_list_del(node);
+		lb_list_push(&link->told, node);
+	}
+}
+
+/* The next who is to be told, or NULL. */
+static struct lb_waiter *next_told(struct lb_link *link)
+{
+	struct lb_waiter *waiter = NULL;
+
+	lb_lock_get(&link->out);
+	if (!lb_list_is_empty(&link->told)) {
+		waiter = lb_entry(link->told.next, struct lb_waiter, node);
+		lb_list_del(&waiter->node);
+	}
+	lb_lock_put(&link->out);
+	return waiter;
+}
+
+/*
+ * Tell them. They may leave meanwhile, and a fork may come: told is under out,
+ * and of the link. Two that tell share it.
+ */
+static void tell(struct lb_link *link, struct lb_run *run)
+{
+	struct lb_waiter *waiter;
+
+	lb_lock_get(&link->out);
+	take_waiting(link);
+	lb_lock_put(&link->out);
+	while ((waiter = next_told(link)))
+		link->nic->ops->room(link, waiter, run);
+}
+
+/*
+ * Requests up to `behind` are covered: they were executed, and their answers
+ * taken. NULL, or what is wrong.
+ */
+static const char *cover(struct lb_link *link, struct lb_run *run)
+{
+	struct lb_record record;
+	bool is_wanted = false;
+
+	lb_lock_get(&link->out);
+	if (!lb_ring_is_head(link->behind, link->covered, link->req_tail))
+		goto wrong;
+	while (link->covered != link->behind) {
+		lb_ring_header(link->mine->requests, link->covered, &record);
+		link->covered += lb_record_size(record.length);
+		link->owed -= lb_record_largest_answer(&record);
+		if (link->covered > link->behind)
+			goto wrong; /* it ends inside a record */
+	}
+	is_wanted = link->want & 1;
+	if (is_wanted)
+		set_want(link, link->want + 1);
+	lb_lock_put(&link->out);
+	if (is_wanted)
+		tell(link, run);
+	return NULL;
+wrong:
+	lb_lock_put(&link->out);
+	return "req_head";
+}
+
+/*
+ * The peer's head of our requests, then the tail of its answers: with the
+ * answers up to there the requests before the head are covered. The tail is
+ * checked here, the head when it is used.
+ */
+static bool look(struct lb_link *link)
+{
+	uint64_t behind, tail;
+
+	/* acquire [WIRE-5]: the answers to what is before it are in ans_tail */
+	behind = atomic_load_explicit(&link->theirs->req_head,
+				      memory_order_acquire);
+	/* acquire [WIRE-1]: pairs with the release in lb_link_answer() */
+	tail = atomic_load_explicit(&link->theirs->ans_tail,
+				    memory_order_acquire);
+	if (!lb_ring_is_tail(tail, link->ans_tail_seen, link->ans_head)) {
+		wrong(link, "ans_tail");
+		return false;
+	}
+	link->is_behind = behind != link->behind;
+	link->behind = behind;
+	link->ans_tail_seen = tail;
+	return true;
+}
+
+/* Those that were seen; false: a record was wrong. */
+static bool take_seen(struct lb_link *link, struct bound *bound,
+		      struct lb_run *run)
+{
+	const uint64_t before = link->ans_head;
+
+	while (link->ans_head != link->ans_tail_seen && !is_spent(bound)) {
+		if (!take(link, link->theirs->answers, &link->ans_head,
+			  link->ans_tail_seen, true, bound, run))
+			return false;
+	}
+	if (link->ans_head == before)
+		return true;
+	/* release [WIRE-2]: pairs with room_for_answer() */
+	atomic_store_explicit(&link->mine->ans_head, link->ans_head,
+			      memory_order_release);
+	lb_parts_at(link, LB_POINT_ANS_HEAD);
+	return true;
+}
+
+/* What an earlier round had seen and left, then what is there now. */
+static bool take_answers(struct lb_link *link, struct bound *bound,
+			 struct lb_run *run)
+{
+	bool is_fresh = false;
+	const char *what;
+
+	for (;;) {
+		if (!take_seen(link, bound, run))
+			return false;
+		if (link->ans_head != link->ans_tail_seen)
+			return true;
+		what = link->is_behind ? cover(link, run) : NULL;
+		link->is_behind = false;
+		if (what) {
+			wrong(link, what);
+			return false;
+		}
+		if (is_fresh)
+			return true;
+		is_fresh = true;
+		if (!look(link))
+			return false;
+	}
+}
+
+static void take_requests(struct lb_link *link, struct bound *bound,
+			  struct lb_run *run)
+{
+	const uint64_t before = link->req_head;
+	/* acquire [WIRE-1]: pairs with the release in request() */
+	uint64_t tail = atomic_load_explicit(&link->theirs->req_tail,
+					     memory_order_acquire);
+
+	if (!lb_ring_is_tail(tail, link->req_tail_seen, link->req_head)) {
+		wrong(link, "req_tail");
+		return;
+	}
+	link->req_tail_seen = tail;
+	while (link->req_head != tail && !is_spent(bound)) {
+		if (!take(link, link->theirs->requests, &link->req_head, tail,
+			  false, bound, run))
+			return;
+	}
+	if (link->req_head == before)
+		return;
+	/* release [WIRE-2] [WIRE-5]: behind the tail of the answers */
+	atomic_store_explicit(&link->mine->req_head, link->req_head,
+			      memory_order_release);
+	lb_parts_at(link, LB_POINT_REQ_HEAD);
+}
+
+/*
+ * One round. True if it stopped at its bound, so that there may be more; *did
+ * if there was anything.
+ */
+static bool drain(struct lb_link *link, struct lb_run *run, bool *did)
+{
+	struct bound back = {BOUND_RECORDS, BOUND_BYTES}, there = back;
+	const uint64_t answers = link->ans_tail, requests = link->req_head;
+	const uint64_t behind = link->behind;
+
+	if (!link->theirs || link->wrong ||
+	    !lb_likely(take_answers(link, &back, run)))
+		return false;
+	take_requests(link, &there, run);
+	if (link->ans_tail != answers) {
+		lb_lock_get(&link->out);
+		ring_sleeper(link);
+		lb_lock_put(&link->out);
+	}
+	if (link->req_head != requests)
+		ring_wanting(link);
+	if (back.records + there.records != 2 * BOUND_RECORDS ||
+	    link->behind != behind)
+		*did = true;
+	return (is_spent(&back) || is_spent(&there)) && !link->wrong;
+}
+
+/* All that was there when it begins. */
+static bool drain_all(struct lb_link *link, struct lb_run *run)
+{
+	bool did = false;
+	unsigned i;
+
+	for (i = 0; i < ROUNDS && drain(link, run, &did); i++)
+		;
+	return did;
+}
+
+bool lb_link_drain(struct lb_link *link, struct lb_run *run, bool is_thread)
+{
+	bool did = false;
+
+	if (!lb_lock_try(&link->in))
+		return false;
+	link->looks += !is_thread;
+	drain(link, run, &did);
+	lb_lock_put(&link->in);
+	return did;
+}
+
+void lb_link_catch_up(struct lb_link *link, struct lb_run *run)
+{
+	lb_lock_get(&link->in);
+	drain_all(link, run);
+	lb_lock_put(&link->in);
+}
+
+void lb_link_look(struct lb_link *link, struct lb_run *run)
+{
+	bool owes;
+
+	lb_lock_get(&link->out);
+	owes = link->owes_look;
+	link->owes_look = false;
+	lb_lock_put(&link->out);
+	if (!owes)
+		return;
+	/* relaxed: as where it is counted up */
+	atomic_fetch_sub_explicit(&lb_link_owed, 1, memory_order_relaxed);
+	lb_lock_get(&link->in);
+	lb_parts_fence(); /* [WIRE-4]: want, then the heads */
+	drain_all(link, run);
+	lb_lock_put(&link->in);
+}
+
+/* --- sleeping */
+
+static void set_sleep(struct lb_link *link)
+{
+	link->sleep++;
+	/* relaxed [WIRE-3]: odd, a fence follows; even, it promises only */
+	atomic_store_explicit(&link->mine->sleep, link->sleep,
+			      memory_order_relaxed);
+	lb_parts_at(link, LB_POINT_SLEEP);
+}
+
+/*
+ * A bell for this value may have come too early, for a head that was covered
+ * before some had to wait: so sleep asks for another one. [WIRE-4]
+ */
+static void renew_want(struct lb_link *link)
+{
+	lb_lock_get(&link->out);
+	if (link->want & 1)
+		set_want(link, link->want + 2);
+	lb_lock_put(&link->out);
+}
+
+bool lb_link_arm(struct lb_link *link, struct lb_run *run)
+{
+	bool did = false;
+
+	lb_lock_get(&link->in);
+	if (link->theirs) {
+		if (!(link->sleep & 1))
+			set_sleep(link);
+		renew_want(link);
+		lb_parts_fence(); /* [WIRE-3]: sleep, then the tails */
+		did = drain_all(link, run);
+	}
+	lb_lock_put(&link->in);
+	return did;
+}
+
+void lb_link_wake(struct lb_link *link)
+{
+	lb_lock_get(&link->in);
+	if (link->theirs && link->sleep & 1)
+		set_sleep(link);
+	lb_lock_put(&link->in);
+}
+
+bool lb_link_is_awake(struct lb_link *link, bool *was_looked_at)
+{
+	bool is_awake;
+
+	lb_lock_get(&link->in);
+	*was_looked_at = link->looks != link->looks_then;
+	link->looks_then = link->looks;
+	is_awake = link->theirs && !(link->sleep & 1);
+	lb_lock_put(&link->in);
+	return is_awake;
+}
+
+/* --- messages */
+
+/* under out; the letter is still the caller's if it is not 0 */
+static int enqueue(struct lb_link *link, struct lb_letter *letter)
+{
+	if (link->nletters == LB_PARTS_QUEUE)
+		return ENOBUFS;
+	link->nletters++;
+	lb_list_push(&link->letters, &letter->node);
+	return 0;
+}
+
+/* under out */
+static int send_or_keep(struct lb_link *link, struct lb_letter *letter)
+{
+	int err;
+
+	if (lb_parts_state(link) == LB_LINK_DEAD)
+		return ENOTCONN;
+	if (!link->mine || link->nletters)
+		return enqueue(link, letter);
+	err = lb_socket_send(link->socket.fd, letter->bytes, letter->size);
+	if (err == EPIPE || err == ECONNRESET)
+		return ENOTCONN;
+	if (err) {
+		err = enqueue(link, letter);
+		lb_fd_ring(link->nic->wake.fd, 1);
+		return err;
+	}
+	link->out_stats.messages_sent++;
+	free(letter);
+	return 0;
+}
+
+int lb_link_send(struct lb_link *link, const void *data, size_t size)
+{
+	struct lb_letter *letter = malloc(sizeof(*letter) + 1 + size);
+	int err;
+
+	if (!letter)
+		return ENOMEM;
+	letter->size = 1 + size;
+	letter->bytes[0] = LB_SOCKET_MESSAGE;
+	memcpy(letter->bytes + 1, data, size);
+	lb_lock_get(&link->out);
+	err = send_or_keep(link, letter);
+	lb_lock_put(&link->out);
+	if (err)
+		free(letter);
+	if (err == ENOBUFS)
+		lb_link_break(link, "queue of messages, which it does not "
+				    "take,");
+	return err;
+}
+
+/* under out */
+static bool flush(struct lb_link *link)
+{
+	while (!lb_list_is_empty(&link->letters)) {
+		struct lb_letter *letter =
+			lb_entry(link->letters.next, struct lb_letter, node);
+
+		if (lb_socket_send(link->socket.fd, letter->bytes,
+				   letter->size))
+			return false; /* full, or it will be found dead */
+		lb_list_del(&letter->node);
+		link->nletters--;
+		link->out_stats.messages_sent++;
+		free(letter);
+	}
+	if (link->is_unheard && !ring(link))
+		return false;
+	link->is_unheard = false;
+	return true;
+}
+
+bool lb_link_flush(struct lb_link *link)
+{
+	bool all = true;
+
+	lb_lock_get(&link->out);
+	if (link->mine)
+		all = flush(link);
+	lb_lock_put(&link->out);
+	return all;
+}
+
+/* --- its life */
+
+static void set_state(struct lb_link *link, enum lb_link_state state)
+{
+	/* release: pairs with the acquire in lb_parts_state() */
+	atomic_store_explicit(&link->state, state, memory_order_release);
+}
+
+/*
+ * No lock: of a dead link without references everybody else looks at the state
+ * and, under the locks, at the segments, which it has none of.
+ */
+void lb_link_reset(struct lb_link *link, unsigned number)
+{
+	link->number = number;
+	link->cookie = 0;
+	link->wrong = NULL;
+	link->next_try = link->backoff = 0;
+	memset(&link->in_stats, 0, sizeof(link->in_stats));
+	memset(&link->out_stats, 0, sizeof(link->out_stats));
+	set_state(link, LB_LINK_CONTACT);
+}
+
+void lb_link_rise(struct lb_link *link, const struct lb_contact *contact,
+		  struct lb_run *run)
+{
+	lb_lock_get(&link->in);
+	lb_lock_get(&link->out);
+	link->cookie = contact->cookie;
+	link->mine = contact->mine;
+	link->theirs = contact->theirs;
+	link->socket.fd = contact->socket.fd;
+	link->pidfd.fd = contact->pidfd;
+	link->req_head = link->req_tail_seen = 0;
+	link->ans_head = link->ans_tail_seen = 0;
+	link->behind = 0;
+	link->is_behind = false;
+	link->sleep = link->want = 0;
+	link->rung = link->rung_want = 0;
+	link->req_tail = link->covered = 0;
+	link->ans_tail = link->ans_head_seen = 0;
+	link->owed = 0;
+	link->is_unheard = false;
+	set_state(link, LB_LINK_UP);
+	lb_lock_put(&link->out);
+	lb_lock_put(&link->in);
+	tell(link, run);
+}
+
+/* Both locks held: nobody is in the segments, and nobody will be. */
+static void bury(struct lb_link *link, struct lb_list *letters)
+{
+	set_state(link, LB_LINK_DEAD);
+	lb_segment_unmap(link->mine);
+	lb_segment_unmap(link->theirs);
+	link->mine = NULL;
+	link->theirs = NULL;
+	lb_watch_close(link->nic, &link->socket);
+	lb_watch_close(link->nic, &link->pidfd);
+	if (link->owes_look)
+		/* relaxed: as where it is counted up */
+		atomic_fetch_sub_explicit(&lb_link_owed, 1,
+					  memory_order_relaxed);
+	link->owes_look = false;
+	lb_list_init(letters);
+	while (!lb_list_is_empty(&link->letters)) {
+		struct lb_list *node = link->letters.next;
+
+		lb_list_del(node);
+		lb_list_push(letters, node);
+	}
+	link->nletters = 0;
+}
+
+static void free_letters(struct lb_list *letters)
+{
+	while (!lb_list_is_empty(letters)) {
+		struct lb_list *node = letters->next;
+
+		lb_list_del(node);
+		free(lb_entry(node, struct lb_letter, node));
+	}
+}
+
+void lb_link_die(struct lb_link *link, struct lb_run *run)
+{
+	struct lb_list letters;
+
+	lb_lock_get(&link->in);
+	if (link->theirs && !link->wrong)
+		drain_all(link, run); /* both tails have their last value */
+	lb_lock_get(&link->out);
+	bury(link, &letters);
+	lb_lock_put(&link->out);
+	lb_lock_put(&link->in);
+	free_letters(&letters);
+	tell(link, run);
+}
+
+/* In a child: what is mapped in its parent only is forgotten. */
+void lb_link_abandon(struct lb_link *link)
+{
+	struct lb_list letters;
+
+	link->mine = NULL;
+	link->theirs = NULL;
+	link->owes_look = false;
+	lb_socket_close(&link->socket.fd);
+	lb_socket_close(&link->pidfd.fd);
+	bury(link, &letters);
+	free_letters(&letters);
+	while (!lb_list_is_empty(&link->waiting))
+		lb_list_del(link->waiting.next);
+	while (!lb_list_is_empty(&link->told))
+		lb_list_del(link->told.next);
+}
+
+/* --- what others may know */
+
+void lb_link_heard(struct lb_link *link, bool is_bell)
+{
+	lb_lock_get(&link->in);
+	if (is_bell)
+		link->in_stats.bells_heard++;
+	else
+		link->in_stats.messages_taken++;
+	lb_lock_put(&link->in);
+}
+
+bool lb_link_is_wrong(struct lb_link *link)
+{
+	bool is_wrong;
+
+	lb_lock_get(&link->in);
+	is_wrong = link->wrong;
+	lb_lock_put(&link->in);
+	return is_wrong;
+}
+
+enum lb_link_state lb_link_state(const struct lb_link *link)
+{
+	return lb_parts_state(link);
+}
+
+unsigned lb_link_number(const struct lb_link *link)
+{
+	return link->number;
+}
+
+uint64_t lb_link_cookie(struct lb_link *link)
+{
+	uint64_t cookie;
+
+	lb_lock_get(&link->out);
+	cookie = link->cookie;
+	lb_lock_put(&link->out);
+	return cookie;
+}
+
+struct lb_link *lb_link_get(struct lb_link *link)
+{
+	/* relaxed: the caller has one already */
+	atomic_fetch_add_explicit(&link->refs, 1, memory_order_relaxed);
+	return link;
+}
+
+void lb_link_put(struct lb_link *link)
+{
+	/* release: pairs with the acquire in reuse() of links.c */
+	atomic_fetch_sub_explicit(&link->refs, 1, memory_order_release);
+}
+
+void lb_link_stats(struct lb_link *link, struct lb_link_stats *stats)
+{
+	lb_lock_get(&link->in);
+	lb_lock_get(&link->out);
+	*stats = link->out_stats;
+	stats->taken = link->in_stats.taken;
+	stats->taken_bytes = link->in_stats.taken_bytes;
+	stats->bells_rung += link->in_stats.bells_rung;
+	stats->bells_heard = link->in_stats.bells_heard;
+	stats->messages_taken = link->in_stats.messages_taken;
+	lb_lock_put(&link->out);
+	lb_lock_put(&link->in);
+}

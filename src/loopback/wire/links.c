@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * links.c -- the links of a NIC: a list that only grows, which those who drain
+ * walk without a lock, and by number the link that is not dead. Any thread.
+ */
+
+#include "wire/links.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/zalloc.h"
+#include "wire/parts.h"
+
+unsigned lb_links_count(struct lb_nic *nic)
+{
+	/* acquire: pairs with the release in add() */
+	return atomic_load_explicit(&nic->nlinks, memory_order_acquire);
+}
+
+struct lb_link *lb_links_at(struct lb_nic *nic, unsigned i)
+{
+	/* relaxed: below a count that was acquired it is constant */
+	return atomic_load_explicit(&nic->links[i], memory_order_relaxed);
+}
+
+/* A dead one without references; nic->lock held. */
+static struct lb_link *reuse(struct lb_nic *nic)
+{
+	unsigned n = lb_links_count(nic), i;
+
+	for (i = 0; i < n; i++) {
+		struct lb_link *link = lb_links_at(nic, i);
+
+		/* acquire: pairs with the release in lb_link_put() */
+		if (!atomic_load_explicit(&link->refs, memory_order_acquire) &&
+		    lb_parts_state(link) == LB_LINK_DEAD)
+			return link;
+	}
+	return NULL;
+}
+
+/* nic->lock held */
+static struct lb_link *add(struct lb_nic *nic)
+{
+	unsigned n = lb_links_count(nic);
+	struct lb_link *link;
+
+	link = n < LB_PARTS_LINKS ? lb_zalloc(sizeof(*link)) : NULL;
+	if (!link)
+		return NULL;
+	lb_lock_init(&link->in);
+	lb_lock_init(&link->out);
+	lb_list_init(&link->waiting);
+	lb_list_init(&link->told);
+	lb_list_init(&link->letters);
+	link->socket.fd = -1;
+	link->pidfd.fd = -1;
+	link->contact.socket.fd = -1;
+	link->contact.pidfd = -1;
+	link->nic = nic;
+	/* relaxed: the count publishes it; nobody else sees it yet */
+	atomic_store_explicit(&nic->links[n], link, memory_order_relaxed);
+	/* relaxed: as above */
+	atomic_store_explicit(&link->state, LB_LINK_DEAD, memory_order_relaxed);
+	/* release: pairs with the acquire in lb_links_count() */
+	atomic_store_explicit(&nic->nlinks, n + 1, memory_order_release);
+	return link;
+}
+
+/* nic->lock held */
+static struct lb_link *renew(struct lb_nic *nic, unsigned number)
+{
+	struct lb_link *link = reuse(nic);
+
+	if (!link)
+		link = add(nic);
+	if (!link)
+		return NULL;
+	lb_link_reset(link, number);
+	nic->current[number] = lb_link_get(link);
+	return link;
+}
+
+/* nic->lock held */
+static void forget(struct lb_nic *nic, unsigned number)
+{
+	struct lb_link *link = nic->current[number];
+
+	nic->current[number] = NULL;
+	if (link)
+		lb_link_put(link);
+}
+
+struct lb_link *lb_links_find(struct lb_nic *nic, unsigned number)
+{
+	struct lb_link *link;
+
+	pthread_mutex_lock(&nic->lock);
+	link = nic->current[number];
+	if (link && lb_parts_state(link) == LB_LINK_DEAD &&
+	    lb_clock_real_now() >= nic->nobody_until[number]) {
+		forget(nic, number);
+		link = NULL;
+	}
+	if (!link)
+		link = renew(nic, number);
+	if (link)
+		lb_link_get(link);
+	pthread_mutex_unlock(&nic->lock);
+	return link;
+}
+
+void lb_links_leave(struct lb_nic *nic, struct lb_link *link, uint64_t until)
+{
+	pthread_mutex_lock(&nic->lock);
+	nic->nobody_until[link->number] = until;
+	if (!until && nic->current[link->number] == link)
+		forget(nic, link->number);
+	pthread_mutex_unlock(&nic->lock);
+}
+
+void lb_links_forget_nobody(struct lb_nic *nic, unsigned number)
+{
+	pthread_mutex_lock(&nic->lock);
+	nic->nobody_until[number] = 0;
+	pthread_mutex_unlock(&nic->lock);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * nic_thread.c -- the link thread, one of a process, which makes links, hears
+ * bells, and drains where nobody else does. It sleeps in ppoll(); while `sleep`
+ * of a link is even it has a timer of 100 us, for even is its promise to look.
+ */
+
+#include "wire/nic_thread.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/service.h"
+#include "wire/contact.h"
+#include "wire/links.h"
+#include "wire/parts.h"
+#include "wire/socket.h"
+#include "wire/watch.h"
+
+#define TICK_NS	  100000u
+#define AT_A_TIME 64 /* descriptors */
+
+/* What the thread knows of one round. */
+struct round {
+	struct lb_nic *nic;
+	bool did;	  /* it has taken records itself */
+	bool is_promised; /* a link has an even `sleep` */
+};
+
+/* --- a round */
+
+static bool is_up(const struct lb_link *link)
+{
+	return lb_parts_state(link) == LB_LINK_UP;
+}
+
+static void wake_links(struct lb_nic *nic)
+{
+	unsigned n = lb_links_count(nic), i;
+
+	for (i = 0; i < n; i++) {
+		if (is_up(lb_links_at(nic, i)))
+			lb_link_wake(lb_links_at(nic, i));
+	}
+}
+
+/* What descriptors have; one at a time, for each may end what others are of. */
+static void read_descriptors(struct lb_nic *nic)
+{
+	struct epoll_event event;
+	unsigned i;
+
+	for (i = 0; i < AT_A_TIME; i++) {
+		struct lb_watch *watch;
+
+		if (epoll_wait(nic->epoll, &event, 1, 0) != 1)
+			return;
+		watch = event.data.ptr;
+		watch->ready(nic, watch, event.events);
+	}
+}
+
+static void drain(void *arg, struct lb_run *run)
+{
+	struct round *r = arg;
+	unsigned n = lb_links_count(r->nic), i;
+
+	for (i = 0; i < n; i++) {
+		struct lb_link *link = lb_links_at(r->nic, i);
+
+		if (is_up(link) && lb_link_drain(link, run, true))
+			r->did = true;
+	}
+}
+
+/* Links that nobody has looked at for a tick are told to ring. */
+static void let_sleep(void *arg, struct lb_run *run)
+{
+	struct round *r = arg;
+	unsigned n = lb_links_count(r->nic), i;
+
+	for (i = 0; i < n; i++) {
+		struct lb_link *link = lb_links_at(r->nic, i);
+		bool was_looked_at;
+
+		if (!is_up(link) || !lb_link_is_awake(link, &was_looked_at))
+			continue;
+		if (was_looked_at)
+			r->is_promised = true;
+		else if (lb_link_arm(link, run))
+			r->did = true;
+	}
+}
+
+/* --- time */
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Until then, or until a descriptor has something: true. */
+static bool wait_until(struct lb_nic *nic, uint64_t then)
+{
+	struct pollfd pfd = {.fd = nic->epoll, .events = POLLIN};
+	uint64_t now = lb_clock_real_now();
+	uint64_t ns = then > now ? then - now : 0;
+	struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u),
+			      .tv_nsec = (long)(ns % 1000000000u)};
+
+	return ppoll(&pfd, 1, then == UINT64_MAX ? NULL : &ts, NULL) > 0;
+}
+
+static bool is_stopping(struct lb_nic *nic)
+{
+	bool is;
+
+	pthread_mutex_lock(&nic->lock);
+	is = nic->is_stopping;
+	pthread_mutex_unlock(&nic->lock);
+	return is;
+}
+
+static void live(struct lb_nic *nic)
+{
+	uint64_t now = lb_clock_real_now(), next = now;
+	uint64_t ticked = now, worked = now;
+	struct round r = {.nic = nic, .is_promised = true};
+
+	while (!is_stopping(nic)) {
+		if (wait_until(nic, next)) {
+			/* in this order: a bell for what comes then stays */
+			read_descriptors(nic);
+			wake_links(nic);
+			r.is_promised = true;
+		}
+		now = lb_clock_real_now();
+		next = lb_contact_tend(nic, now);
+		r.did = false;
+		nic->ops->with_run(drain, &r);
+		if (!r.did && now - worked >= TICK_NS &&
+		    now - ticked >= TICK_NS && r.is_promised) {
+			ticked = now;
+			r.is_promised = false;
+			nic->ops->with_run(let_sleep, &r);
+		}
+		if (r.did) {
+			worked = now;
+			r.is_promised = true;
+		}
+		/* a target may spin on memory that only this thread fills */
+		if (now - worked < TICK_NS)
+			next = now;
+		else if (r.is_promised)
+			next = sooner(next, ticked + TICK_NS);
+	}
+}
+
+static void *run(void *arg)
+{
+	struct lb_nic *nic = arg;
+
+	prctl(PR_SET_TIMERSLACK, 1ul); /* a tick is not to become two */
+	live(nic);
+	pthread_mutex_lock(&nic->lock);
+	nic->is_threaded = false;
+	pthread_cond_signal(&nic->stopped);
+	pthread_mutex_unlock(&nic->lock);
+	return NULL;
+}
+
+/* --- its life */
+
+static void on_wake(struct lb_nic *nic, struct lb_watch *watch, uint32_t events)
+{
+	uint64_t units;
+
+	(void)nic;
+	(void)events;
+	if (read(watch->fd, &units, sizeof(units)) < 0)
+		return; /* another round has read it */
+}
+
+static void on_listener(struct lb_nic *nic, struct lb_watch *watch,
+			uint32_t events)
+{
+	(void)watch;
+	(void)events;
+	lb_contact_accept(nic);
+}
+
+static int open_descriptors(struct lb_nic *nic)
+{
+	nic->epoll = epoll_create1(EPOLL_CLOEXEC);
+	nic->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	nic->wake.ready = on_wake;
+	nic->listener.ready = on_listener;
+	if (nic->epoll >= 0 && nic->wake.fd >= 0 &&
+	    lb_watch_add(nic, &nic->wake) && lb_watch_add(nic, &nic->listener))
+		return 0;
+	return errno;
+}
+
+static void close_descriptors(struct lb_nic *nic)
+{
+	lb_socket_close(&nic->wake.fd);
+	lb_socket_close(&nic->epoll);
+}
+
+int lb_nic_thread_start(struct lb_nic *nic)
+{
+	int err;
+
+	if (nic->is_threaded)
+		return 0;
+	err = open_descriptors(nic);
+	if (!err)
+		err = lb_service_spawn(run, "lb-link", nic);
+	if (err)
+		close_descriptors(nic);
+	nic->is_threaded = !err;
+	return err;
+}
+
+void lb_nic_thread_stop(struct lb_nic *nic)
+{
+	pthread_mutex_lock(&nic->lock);
+	nic->is_stopping = true;
+	if (nic->is_threaded)
+		lb_fd_ring(nic->wake.fd, 1);
+	while (nic->is_threaded)
+		pthread_cond_wait(&nic->stopped, &nic->lock);
+	pthread_mutex_unlock(&nic->lock);
+}
+
+void lb_nic_thread_wake(struct lb_nic *nic)
+{
+	lb_fd_ring(nic->wake.fd, 1);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* record.c -- what a record may look like. Any thread. */
+
+#include "wire/record.h"
+
+#include <stddef.h>
+
+uint32_t lb_record_largest_answer(const struct lb_record *request)
+{
+	switch (request->type) {
+	case LB_RECORD_DATAGRAM:
+	case LB_RECORD_MULTICAST:
+		return 0;
+	case LB_RECORD_READ:
+		return lb_record_size(request->total);
+	default:
+		return request->flags & LB_RECORD_UNRELIABLE
+			       ? 0
+			       : lb_record_size(0);
+	}
+}
+
+/* The most payload of a type, -1 of one that is not known. */
+static int most_payload(unsigned type)
+{
+	switch (type) {
+	case LB_RECORD_SEND:
+	case LB_RECORD_WRITE:
+	case LB_RECORD_DATAGRAM:
+	case LB_RECORD_MULTICAST:
+	case LB_RECORD_BYTES:
+		return LB_RECORD_PAYLOAD;
+	case LB_RECORD_ATOMIC_WRITE:
+		return 8;
+	case LB_RECORD_READ:
+	case LB_RECORD_FETCH_ADD:
+	case LB_RECORD_CMP_SWP:
+	case LB_RECORD_FLUSH:
+	case LB_RECORD_ACK:
+	case LB_RECORD_VALUE:
+	case LB_RECORD_RNR:
+	case LB_RECORD_NAK:
+	case LB_RECORD_NOBODY:
+		return 0;
+	default:
+		return -1;
+	}
+}
+
+const char *lb_record_wrong(const struct lb_record *record, bool is_answer)
+{
+	int most = most_payload(record->type);
+
+	if (most < 0 || is_answer != (record->type >= LB_RECORD_ACK))
+		return "type";
+	if (record->length > most ||
+	    (record->type == LB_RECORD_ATOMIC_WRITE && record->length != 8))
+		return "length";
+	if (record->type == LB_RECORD_READ && record->total > LB_RECORD_PAYLOAD)
+		return "total";
+	return NULL;
+}

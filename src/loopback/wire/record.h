@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * record.h -- a record of a ring: a header of 64 bytes, and up to 16 KiB of
+ * payload, in multiples of 64. All fields have the byte order of the machine,
+ * and fixed widths, so that programs of 32 and 64 bits meet.
+ */
+
+#ifndef LB_WIRE_RECORD_H
+#define LB_WIRE_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	LB_RECORD_UNIT = 64,	     /* positions are multiples of it */
+	LB_RECORD_PAYLOAD = 1 << 14, /* the most of one record */
+	LB_RECORD_MAX = LB_RECORD_UNIT + LB_RECORD_PAYLOAD,
+};
+
+enum lb_record_type {
+	/* requests; the payload in brackets */
+	LB_RECORD_SEND = 1,	/* part of a message (its bytes) */
+	LB_RECORD_WRITE,	/* part of a message (its bytes) */
+	LB_RECORD_READ,		/* total bytes are asked for, 16 KiB at most */
+	LB_RECORD_FETCH_ADD,	/* operand */
+	LB_RECORD_CMP_SWP,	/* operand: compare; swap */
+	LB_RECORD_ATOMIC_WRITE, /* (8 bytes) */
+	LB_RECORD_FLUSH,	/* total bytes at remote_addr; code: its type */
+	LB_RECORD_DATAGRAM,	/* (its bytes) */
+	LB_RECORD_MULTICAST,	/* a datagram to all members of dgid (bytes) */
+	LB_RECORD_REQUESTS,	/* none: behind the last */
+
+	/* answers */
+	LB_RECORD_ACK = 32, /* it was executed */
+	LB_RECORD_BYTES,    /* of a READ (total bytes) */
+	LB_RECORD_VALUE,    /* of an atomic, before it: operand */
+	LB_RECORD_RNR,	    /* no receive; code: the timer */
+	LB_RECORD_NAK,	    /* code: enum ibv_wc_status of the requester */
+	LB_RECORD_NOBODY,   /* no such queue pair, or it does not answer */
+	LB_RECORD_ANSWERS,  /* none: behind the last */
+};
+
+/* flags */
+enum {
+	LB_RECORD_FIRST = 1, /* part of its message */
+	LB_RECORD_LAST = 2,
+	LB_RECORD_IMM = 4, /* imm is immediate data, */
+	LB_RECORD_INV = 8, /* or a key to invalidate */
+	LB_RECORD_SOLICITED = 16,
+	LB_RECORD_UNRELIABLE = 32, /* of UC: nobody answers it */
+	LB_RECORD_ALL = 64,	   /* FLUSH: the region, total is ignored */
+};
+
+struct lb_record {
+	uint16_t length; /* of the payload */
+	uint8_t type;	 /* enum lb_record_type */
+	uint8_t flags;
+	uint16_t life;	/* of the requester's queue pair; answers echo it */
+	uint8_t device; /* index, of the sender's queue pair */
+	uint8_t code;	/* see the types */
+	uint32_t from;	/* the sender's queue pair */
+	uint32_t to;	/* the receiver's; 0 of MULTICAST */
+	uint32_t psn;	/* of the first packet; answers echo it */
+	uint32_t total; /* length of the whole message, or see the types */
+	uint32_t key;	/* rkey, or Q_Key of datagrams */
+	uint32_t imm;
+	union {
+		struct {
+			uint64_t remote_addr; /* of this part */
+			uint64_t operand;
+			uint64_t swap;
+			uint32_t offset;   /* of this part in its message */
+			uint8_t to_device; /* index, as the address says */
+			uint8_t path_mtu;  /* PSNs count packets of it */
+			uint16_t spare;
+		};
+		struct { /* datagrams */
+			uint8_t sgid[16];
+			uint8_t dgid[16];
+		};
+	};
+};
+
+_Static_assert(sizeof(struct lb_record) == LB_RECORD_UNIT, "one unit");
+
+/* What a record with so much payload takes of a ring. */
+static inline uint32_t lb_record_size(uint32_t length)
+{
+	return LB_RECORD_UNIT +
+	       (length + LB_RECORD_UNIT - 1) / LB_RECORD_UNIT * LB_RECORD_UNIT;
+}
+
+/* What the largest answer to a request takes of a ring, 0 if it has none. */
+uint32_t lb_record_largest_answer(const struct lb_record *request);
+
+/*
+ * What is wrong with a header that a peer wrote, in words that can follow its
+ * name, NULL if nothing is: the type must be known, be an answer or not, and
+ * the lengths must fit it. Numbers, keys and addresses are for others to look
+ * up.
+ */
+const char *lb_record_wrong(const struct lb_record *record, bool is_answer);
+
+#endif /* LB_WIRE_RECORD_H */
