@@ -29,7 +29,8 @@ set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 # librpma_rt needs librpma: this one, not what is installed here
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/src)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/src
+	${PROJECT_BINARY_DIR}/src/loopback)
 
 set(version ${PROJECT_VERSION})
 
@@ -70,7 +71,8 @@ package(runtime rpma-librpma-rt0
 package(loopback rpma-loopback
 	"RDMA device in user space, for tests and development"
 	"Preloaded or linked ahead of libibverbs and librdmacm, a device within
- one process, and a simulator of faults. See rpma_loopback(7).")
+ one process, and a simulator of faults. rpma-loopback starts programs on it.
+ See rpma-loopback(1) and rpma_loopback(7).")
 
 package(dev rpma-dev
 	"remote memory access over RDMA (development files)"

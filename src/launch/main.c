@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * main.c -- rpma-loopback: starts a program with the loopback device in place
+ * of libibverbs and librdmacm, or says whether that would work.
+ */
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "place.h"
+#include "say.h"
+#include "setup.h"
+
+static const char help[] =
+	"usage: rpma-loopback [options] COMMAND [ARGUMENT...]\n"
+	"Starts COMMAND with an RDMA device in user space.\n"
+	"\n"
+	"  --check         say whether the device applies, start nothing\n"
+	"  --replace       libibverbs.so.1 and librdmacm.so.1 too, for what\n"
+	"                  looks them up by dlopen() or dlsym()\n"
+	"  --stats         messages and bytes on stderr at exit\n"
+	"  --pcap NAME     what is sent, as packets, in NAME.PROCESS.pcapng\n"
+	"  --fault RULES   faults to inject; may be given several times\n"
+	"  --strict WHAT   of misuse: off, warn, abort\n"
+	"  --mode MODE     inline, or thread: work is done later\n"
+	"  --devices N     how many devices\n"
+	"  --seed N        of random choices\n"
+	"  --log N         how much the device says\n"
+	"  --help, --version\n"
+	"\n"
+	"See man 1 rpma-loopback, and man 7 rpma_loopback for the rules.\n";
+
+enum {
+	OPT_CHECK = 256,
+	OPT_REPLACE,
+	OPT_STATS,
+	OPT_PCAP,
+	OPT_FAULT,
+	OPT_VARIABLE, /* and on: one for each of variables[] */
+};
+
+/* Options whose argument is the value of a variable. */
+static const struct {
+	const char *option;
+	const char *name;
+	const char *values; /* all that it may be, or NULL: a number */
+} variables[] = {
+	{"strict", "RPMA_LOOPBACK_STRICT", " off warn abort "},
+	{"mode", "RPMA_LOOPBACK_MODE", " inline thread "},
+	{"devices", "RPMA_LOOPBACK_DEVICES", NULL},
+	{"seed", "RPMA_LOOPBACK_SEED", NULL},
+	{"log", "RPMA_LOOPBACK_LOG", NULL},
+};
+#define VARIABLES (int)(sizeof(variables) / sizeof(*variables))
+
+static const struct option options[] = {
+	{"check", no_argument, NULL, OPT_CHECK},
+	{"replace", no_argument, NULL, OPT_REPLACE},
+	{"stats", no_argument, NULL, OPT_STATS},
+	{"pcap", required_argument, NULL, OPT_PCAP},
+	{"fault", required_argument, NULL, OPT_FAULT},
+	{"strict", required_argument, NULL, OPT_VARIABLE},
+	{"mode", required_argument, NULL, OPT_VARIABLE + 1},
+	{"devices", required_argument, NULL, OPT_VARIABLE + 2},
+	{"seed", required_argument, NULL, OPT_VARIABLE + 3},
+	{"log", required_argument, NULL, OPT_VARIABLE + 4},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, 'V'},
+	{NULL, 0, NULL, 0},
+};
+
+static _Noreturn void usage(void)
+{
+	fputs("try rpma-loopback --help\n", stderr);
+	exit(CHECK_FAILED);
+}
+
+/* A word of the list, which has a blank around each, or a number. */
+static int is_value(const char *value, const char *values)
+{
+	char word[64];
+
+	if (!values)
+		return *value && !value[strspn(value, "0123456789")];
+	snprintf(word, sizeof(word), " %s ", value);
+	return !strchr(value, ' ') && strstr(values, word);
+}
+
+static void set_variable(int n, const char *value)
+{
+	if (!is_value(value, variables[n].values)) {
+		say("--%s %s: want %s", variables[n].option, value,
+		    variables[n].values ? variables[n].values : "a number");
+		usage();
+	}
+	setup_set(variables[n].name, value);
+}
+
+static void take_option(struct setup *setup, int option)
+{
+	switch (option) {
+	case OPT_CHECK:
+		setup->check = true;
+		break;
+	case OPT_REPLACE:
+		setup->replace = true;
+		break;
+	case OPT_STATS:
+		setup_set("RPMA_LOOPBACK_STATS", "1");
+		break;
+	case OPT_PCAP:
+		setup_set("RPMA_LOOPBACK_PCAP", optarg);
+		break;
+	case OPT_FAULT:
+		setup_add_fault(optarg);
+		break;
+	case 'h':
+		fputs(help, stdout);
+		exit(0);
+	case 'V':
+		puts("rpma-loopback " LAUNCH_VERSION);
+		exit(0);
+	default:
+		if (option < OPT_VARIABLE || option >= OPT_VARIABLE + VARIABLES)
+			usage(); /* getopt_long() has said why */
+		set_variable(option - OPT_VARIABLE, optarg);
+	}
+}
+
+static void take_options(struct setup *setup, int argc, char **argv)
+{
+	int option;
+
+	/* "+": what stands behind the command is its own */
+	while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1)
+		take_option(setup, option);
+	if (optind == argc) {
+		say("no command");
+		usage();
+	}
+	setup->command = argv + optind;
+}
+
+/* In a process of its own, for it starts the device: it says what is wrong. */
+static _Noreturn void try_faults(const char *device_file, const char *rules)
+{
+	int (*fault)(const char *);
+	void *device;
+
+	unsetenv("RPMA_LOOPBACK_FAULT"); /* its start would take them too */
+	device = dlopen(device_file, RTLD_NOW);
+	*(void **)&fault = device ? dlsym(device, "rpma_loopback_fault") : NULL;
+	if (!fault)
+		say("%s", dlerror());
+	_exit(!fault || fault(rules));
+}
+
+/* A rule that the device does not understand is refused here. */
+static int check_faults(const struct place *place)
+{
+	const char *rules = getenv("RPMA_LOOPBACK_FAULT");
+	int status = -1;
+	pid_t pid;
+
+	if (!rules)
+		return 0;
+	pid = fork();
+	if (pid == 0)
+		try_faults(place->device, rules);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		say_errno("cannot look at the faults");
+	return status ? -1 : 0;
+}
+
+static int run(struct check *check)
+{
+	char **command = check->setup->command;
+	enum check_verdict verdict;
+
+	/* said now, for the program would only find no device */
+	verdict = check_files(check, command[0]);
+	if (verdict && verdict != CHECK_DOES_NOT)
+		return verdict;
+	if (setup_environment(check->setup, check->place, &check->program))
+		return CHECK_FAILED;
+	execvp(command[0], command);
+	verdict = errno == ENOENT ? CHECK_NOT_FOUND : CHECK_NOT_EXECUTABLE;
+	say_errno("%s", command[0]);
+	return verdict;
+}
+
+static int judge(struct check *check)
+{
+	enum check_verdict verdict;
+
+	check->out = stdout;
+	verdict = check_files(check, check->setup->command[0]);
+	if (verdict)
+		return verdict;
+	if (setup_environment(check->setup, check->place, &check->program))
+		return CHECK_FAILED;
+	return check_loading(check);
+}
+
+int main(int argc, char **argv)
+{
+	struct setup setup = {.check = false};
+	struct place place;
+	struct check check = {.setup = &setup, .place = &place};
+
+	take_options(&setup, argc, argv);
+	if (place_find(&place) || check_faults(&place))
+		return CHECK_FAILED;
+	return setup.check ? judge(&check) : run(&check);
+}

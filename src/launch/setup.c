@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* setup.c -- see setup.h. */
+
+#include "setup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "say.h"
+
+#define FAULT "RPMA_LOOPBACK_FAULT"
+
+/* Runtimes that have to come before every other library. */
+static const char *const sanitizers[] = {"libasan.so.", "libhwasan.so.",
+					 "liblsan.so.", "libtsan.so."};
+
+void setup_set(const char *name, const char *value)
+{
+	if (!setenv(name, value, 1))
+		return;
+	say_errno("cannot set %s", name);
+	exit(125);
+}
+
+static char *joined(const char *a, const char *b, char between)
+{
+	char *text;
+
+	if (asprintf(&text, "%s%c%s", a, between, b) >= 0)
+		return text;
+	say("no memory");
+	exit(125);
+}
+
+/* name=value, or with what it has: before:value, value:behind. */
+static void set_list(const char *name, const char *value, bool ahead)
+{
+	const char *now = getenv(name);
+	char *list;
+
+	if (!now || !*now) {
+		setup_set(name, value);
+		return;
+	}
+	list = ahead ? joined(value, now, ':') : joined(now, value, ':');
+	setup_set(name, list);
+	free(list);
+}
+
+/* Is it one of the list, which these separate? */
+static bool is_listed(const char *name, const char *value, const char *between)
+{
+	const char *list = getenv(name);
+	size_t len = strlen(value);
+
+	while (list && *list) {
+		size_t n = strcspn(list, between);
+
+		if (n == len && !memcmp(list, value, len))
+			return true;
+		list += n + (list[n] != '\0');
+	}
+	return false;
+}
+
+static void preload_sanitizer(const struct elf_file *program)
+{
+	const char *needed;
+	size_t i;
+
+	for (i = 0; i < sizeof(sanitizers) / sizeof(*sanitizers); i++) {
+		needed = elf_file_needs(program, sanitizers[i]);
+		if (needed && !is_listed("LD_PRELOAD", needed, ": "))
+			set_list("LD_PRELOAD", needed, true);
+	}
+}
+
+int setup_environment(const struct setup *setup, const struct place *place,
+		      const struct elf_file *program)
+{
+	bool has_blank = strchr(place->device, ' ');
+	const char *device = has_blank ? PLACE_DEVICE : place->device;
+
+	if (strpbrk(place->device, ":;$\n")) {
+		say("%s: the dynamic loader takes no path with one of : ; $ in "
+		    "it; move the installation",
+		    place->device);
+		return -1;
+	}
+	if (program)
+		preload_sanitizer(program);
+	/* a blank ends a name in LD_PRELOAD, but none in LD_LIBRARY_PATH */
+	if (has_blank && !is_listed("LD_LIBRARY_PATH", place->dir, ":;"))
+		set_list("LD_LIBRARY_PATH", place->dir, true);
+	if (!is_listed("LD_PRELOAD", device, ": "))
+		set_list("LD_PRELOAD", device, false);
+	if (setup->replace)
+		set_list("LD_LIBRARY_PATH", place->replacements, true);
+	return 0;
+}
+
+void setup_add_fault(const char *rules)
+{
+	static bool is_begun; /* what the variable had does not count */
+	char *list;
+
+	if (!is_begun) {
+		setup_set(FAULT, rules);
+	} else {
+		list = joined(getenv(FAULT), rules, ';');
+		setup_set(FAULT, list);
+		free(list);
+	}
+	is_begun = true;
+}
