@@ -589,13 +589,19 @@ int rpma_rt_lease_give_back(const struct rpma_rt_lease *lease);
 
 /*
  * What connections are made with, by rpma_rt_listen() and rpma_rt_conn_new().
- * Required: peer, queue or queues.
+ * Required: peer, and queue or queues, unless there are futures.
  *   poller      index, RPMA_RT_POLLER_ANY (default) or _LEAST; of a listener,
  *               chosen for each request, among pollers whose queue is not over
  *               its limit (backlog_limit); if all are, the request is refused
  *   peer        device and protection domain; stays until CLOSED of the last
  *               connection made with it, and LISTENER_CLOSED, were taken
- *   queue       where events, and completions without a route of their own, go
+ *   queue       where events, and completions without a route of their own, go.
+ *               NULL, the default, with futures: there is none. Events come by
+ *               rpma_rt_conn_future(), a listener's requests by
+ *               rpma_rt_listener_future(); a work request with neither a future
+ *               nor a route is RPMA_E_INVAL, and so are srqs and pool; there is
+ *               no WRITABLE; a message whose future was cancelled stays there,
+ *               one whose future was dropped is lost
  *   queues, queue_count  in place of queue, of listeners only: one for each
  *               poller, queue_count = pollers. A connection's is that of its
  *               poller. One may be named several times. NULL, 0, the default
@@ -697,7 +703,8 @@ int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size);
 /*
  * Listens at addr (a name is resolved by the caller's thread) and port ("0" =
  * any: rpma_rt_listener_get_port()). Requests arrive as RPMA_RT_EVENT_REQUEST,
- * in the queue of the poller that gets the connection.
+ * in the queue of the poller that gets the connection, or, without one, as
+ * results of rpma_rt_listener_future().
  * Thread: any.
  */
 RPMA_RT_MUST_CHECK int rpma_rt_listen(struct rpma_rt *rt, const char *addr,
@@ -707,10 +714,11 @@ RPMA_RT_MUST_CHECK int rpma_rt_listen(struct rpma_rt *rt, const char *addr,
 int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
 			      uint16_t *port);
 /* No further requests; those already delivered live on. EVENT_LISTENER_CLOSED
- * comes once in each of the listener's queues, as its last item there: then its
- * user pointer and its peer may go, and the queue. It also comes when the
- * device fails or is removed, its CM events can be read no more, or the runtime
- * stops; the handle is deleted all the same. Thread: owner. */
+ * comes once in each of the listener's queues, as its last item there, or to
+ * its futures: then its user pointer and its peer may go, and the queue. It
+ * also comes when the device fails or is removed, its CM events can be read no
+ * more, or the runtime stops; the handle is deleted all the same. Thread:
+ * owner. */
 int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr);
 /* No further requests: the listener ends, its handle stays to be deleted; and
  * each of its connections is drained, see rpma_rt_conn_drain(). Thread: any
@@ -735,7 +743,8 @@ RPMA_RT_MUST_CHECK int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr,
  * leads there, or neither connect, reject nor a post was called before. Waits
  * for the poller, not for the network or for work. RPMA_RT_E_BUSY: the queue's
  * consumer is behind; RPMA_E_NOMEM; RPMA_RT_E_CLOSED: the connection is dying:
- * all is as before. The same queue: 0. Thread: any that may wait.
+ * all is as before. The same queue: 0. RPMA_E_INVAL: it was made without a
+ * queue. Thread: any that may wait.
  */
 int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
 			   struct rpma_rt_queue *queue);
@@ -865,7 +874,7 @@ rpma_rt_route_open_callback(struct rpma_rt_conn *conn, enum rpma_rt_side side,
  * RPMA_RT_E_BUSY (to's consumer is behind), RPMA_E_NOMEM: all is as before.
  * RPMA_RT_E_CLOSED: it, or to, is closed, or the connection is dying.
  * RPMA_E_INVAL: to is another connection's, of the other side, or the route
- * itself. Thread: any that may wait.
+ * itself; or NULL and there is no queue. Thread: any that may wait.
  */
 int rpma_rt_route_close(struct rpma_rt_route *route, struct rpma_rt_route *to);
 
@@ -929,7 +938,8 @@ enum rpma_rt_op {
  *   op        enum rpma_rt_op
  *   flags     see above
  *   context   comes back in the completion; of 48 bits
- *   route     where the completion goes; NULL: to the connection's queue
+ *   route     where the completion goes; NULL: to the connection's queue, if it
+ *             has one, else RPMA_E_INVAL
  *   future    with RPMA_RT_F_FUTURE: the handle that the post fills in, if the
  *             work request is taken
  *   local, local_offset, len  the bytes on this side: source, or destination of
@@ -1047,11 +1057,25 @@ struct rpma_rt_future {
  * of CLOSED runs when the others see it too. READY of an accepted connection
  * has come, though its queue got REQUEST. Cancelled it is complete at once. 16
  * are held at most: RPMA_RT_E_BUSY. RPMA_RT_E_CLOSED: the connection has ended,
- * and CLOSED was delivered. RPMA_E_INVAL: rpma_rt_conn_cfg.futures was 0.
+ * and CLOSED was delivered to its queue; one without a queue can be asked as
+ * long as its handle is held. RPMA_E_INVAL: rpma_rt_conn_cfg.futures was 0.
  * Thread: any.
  */
 int rpma_rt_conn_future(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 			struct rpma_rt_future *future);
+
+/*
+ * A future of the next request of a listener that was made without a queue: its
+ * result is RPMA_RT_EVENT_REQUEST, the item of a connection, which is answered
+ * with rpma_rt_conn_connect() or _reject(); or, when the listener has ended,
+ * LISTENER_CLOSED, which is no success. Requests wait for futures in their
+ * order, up to 4096; one that nobody took is the next one's when its future is
+ * cancelled or dropped, and is refused when the listener ends. 16 are held at
+ * most: RPMA_RT_E_BUSY. RPMA_RT_E_CLOSED: the listener has ended. RPMA_E_INVAL:
+ * it has a queue. Thread: any.
+ */
+int rpma_rt_listener_future(struct rpma_rt_listener *listener,
+			    struct rpma_rt_future *future);
 
 /* 1: it is complete, *cmpl is the result, with the context of its work request;
  * may be asked again. 0: not yet. Thread: the holder's. */
@@ -1089,11 +1113,11 @@ enum rpma_rt_cancelled {
 /*
  * Gives up the result; never waits. NOT_POSTED: the future is complete in a
  * moment, with RPMA_RT_C_NOT_POSTED and _DETACHED. DETACHED: nobody gets it,
- * but a message that a receive took, or takes, goes to the connection's queue.
- * The memory is
- * the device's until the future is complete, which poll and wait report, with
- * RPMA_RT_C_DETACHED; once the connection has ended the result stays. The
- * future is still to be dropped. Thread: the holder's.
+ * but a message that a receive took, or takes, goes to the connection's queue;
+ * without one, or once that has had CLOSED, it stays in the future. The memory
+ * is the device's until the future is complete, which poll and wait report,
+ * with RPMA_RT_C_DETACHED. It has not succeeded in rpma_rt_future_wait_some().
+ * The future is still to be dropped. Thread: the holder's.
  */
 int rpma_rt_future_cancel(const struct rpma_rt_future *future,
 			  enum rpma_rt_cancelled *cancelled);
@@ -1111,9 +1135,10 @@ int rpma_rt_future_then(const struct rpma_rt_future *future,
  * complete with RPMA_RT_C_DETACHED then; when the connection has ended the
  * result stays instead. Once a future, in place of a function. RPMA_E_INVAL:
  * as rpma_rt_future_then(), or the route is of another connection or side, or
- * the future is of an event. RPMA_RT_E_CLOSED: the route is; one that is closed
- * afterwards leads the result where its others go. RPMA_RT_E_BUSY: the route's
- * consumer is behind, and all is as before. Thread: the holder's.
+ * NULL and there is no queue, or the future is of an event. RPMA_RT_E_CLOSED:
+ * the route is; one that is closed afterwards leads the result where its others
+ * go. RPMA_RT_E_BUSY: the route's consumer is behind, and all is as before.
+ * Thread: the holder's.
  */
 int rpma_rt_future_deliver(const struct rpma_rt_future *future,
 			   struct rpma_rt_route *route);
@@ -1122,8 +1147,8 @@ int rpma_rt_future_deliver(const struct rpma_rt_future *future,
  * was not called, and will not be; 1: it was, or will be in a moment. Of a
  * zeroed one 0. The work goes on, and its memory is the device's until that is
  * over: cancel and wait if that has to be known. A message that a receive took,
- * or takes, and nobody got, goes to the connection's queue, unless that has
- * ended. Thread: the holder's.
+ * or takes, and nobody got, goes to the connection's queue; without one, or
+ * when the connection has ended, it is lost. Thread: the holder's.
  */
 int rpma_rt_future_drop(struct rpma_rt_future *future);
 

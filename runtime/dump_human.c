@@ -211,9 +211,14 @@ static void human_conn(const struct rt_dump_conn *conn, FILE *out)
 	}
 	fprintf(out,
 		"connection %p \"%s\": slot %" PRIu32 ", QP 0x%" PRIx32
-		", poller %d, queue %" PRIu32 ", %s, %s",
+		", poller %d, ",
 		conn->handle, conn->name, conn->slot, conn->qp_num,
-		conn->poller, conn->queue, conn->passive ? "passive" : "active",
+		conn->poller);
+	if (conn->queue != 0)
+		fprintf(out, "queue %" PRIu32, conn->queue);
+	else
+		fputs("no queue", out);
+	fprintf(out, ", %s, %s", conn->passive ? "passive" : "active",
 		rt_dump_state(conn->state));
 	if (conn->state >= RT_CONN_DRAINING)
 		fprintf(out, " (%s)", rt_dump_reason(conn->reason));

@@ -513,8 +513,9 @@ inline void conn_core::on_message(const rpma_rt_completion &item) noexcept
 
 inline void conn_core::read_next() noexcept
 {
-	if (readers.is_empty() || unread.is_empty())
+	if (loop->has_ended || readers.is_empty() || unread.is_empty())
 		return;
+	scope running(loop->ctx); /* as in loop_core::give_to_next() */
 	auto &next = static_cast<receiving &>(
 		static_cast<waiter &>(readers.first()));
 

@@ -27,7 +27,8 @@ enum class errc : uint8_t {
 	failed = 3,	/* it was posted: status(), an enum ibv_wc_status */
 	unknown = 4,	/* it was posted, and its outcome is not known */
 	closed = 5,	/* the connection or listener ended: reason() */
-	timed_out = 6
+	timed_out = 6,
+	unanswered = 7 /* the shard that had the request was destroyed */
 };
 
 /* Why something failed; plain data. */
@@ -54,6 +55,10 @@ public:
 	static error timed_out() noexcept
 	{
 		return {errc::timed_out, 0, RPMA_E_AGAIN};
+	}
+	static error unanswered() noexcept
+	{
+		return {errc::unanswered, 0, RPMA_RT_E_FAILED};
 	}
 	/* none if the operation succeeded */
 	static error of(const rpma_rt_completion &item) noexcept
@@ -107,9 +112,11 @@ public:
 			return std::string("closed: ") +
 			       rpma_rt_reason_2str(reason());
 		case errc::timed_out:
+			return "timed out";
+		case errc::unanswered:
 			break;
 		}
-		return "timed out";
+		return "not answered: the shard that had it has ended";
 	}
 
 private:

@@ -196,8 +196,9 @@ inline void listener_core::give_back(ref<conn_core> conn) noexcept
 
 inline void listener_core::give_to_next() noexcept
 {
-	if (acceptors.is_empty() || requests.is_empty())
+	if (loop->has_ended || acceptors.is_empty() || requests.is_empty())
 		return;
+	scope running(loop->ctx); /* as in loop_core::give_to_next() */
 	auto &next = static_cast<requesting &>(
 		static_cast<waiter &>(acceptors.first()));
 	auto &first = static_cast<request_link &>(requests.first());

@@ -172,6 +172,8 @@ private:
 struct source {
 	/* how much was done, or an error: there is nothing any more */
 	virtual int run(int timeout_ms) noexcept = 0;
+	/* the loop has ended, and its connections */
+	virtual void leave() noexcept = 0;
 
 protected:
 	~source() = default;
@@ -451,8 +453,9 @@ inline void loop_core::give(const rpma_rt_completion &item) noexcept
 
 inline void loop_core::give_to_next() noexcept
 {
-	if (item_waiters.is_empty() || items.is_empty())
+	if (has_ended || item_waiters.is_empty() || items.is_empty())
 		return;
+	scope running(ctx); /* resumed in a turn, whoever calls this */
 	auto &next = static_cast<next_item &>(item_waiters.first());
 
 	next.unlink();
@@ -480,21 +483,16 @@ public:
 			return false;
 		/* what led here has to return first: it may look at the
 		 * coroutine, which the other thread resumes at once */
-		if (here)
-			here->leaving.push_back(*this);
-		else
-			leave();
+		if (!here)
+			return put();
+		here->leaving.push_back(*this);
 		return true;
 	}
 	void leave() noexcept
 	{
 		unlink();
-		is_away_ = true;
-		if (to_->put(*this))
-			return;
-		is_away_ = false;
-		is_refused_ = true;
-		complete();
+		if (!put())
+			complete();
 	}
 	/* RPMA_RT_E_CLOSED: that loop has ended, and this is still the former
 	 * thread */
@@ -510,6 +508,17 @@ public:
 	}
 
 private:
+	/* false: that loop has ended. Else the coroutine is not this thread's
+	 * any more */
+	bool put() noexcept
+	{
+		is_away_ = true;
+		if (to_->put(*this))
+			return true;
+		is_away_ = false;
+		is_refused_ = true;
+		return false;
+	}
 	std::shared_ptr<mailbox> to_;
 	const context *there_;
 	bool is_away_ = false;
@@ -523,7 +532,7 @@ inline void scope::run() noexcept
 			auto &next = static_cast<waiter &>(ctx_.ready.first());
 
 			next.unlink();
-			next.handle.resume();
+			next.go_on();
 		} else if (!ctx_.leaving.is_empty()) {
 			static_cast<switching &>(ctx_.leaving.first()).leave();
 		} else {
@@ -571,6 +580,8 @@ inline void loop_core::end() noexcept
 	for (link *m = &listeners.first(); m != &listeners; m = &m->next())
 		static_cast<member *>(m)->close();
 	drain();
+	if (below)
+		below->leave();
 	if (poller >= 0)
 		rpma_rt_poller_release(rt->raw, poller);
 }

@@ -52,19 +52,43 @@ struct shards_core {
 		 * context. */
 		std::vector<asking *> askers;
 		std::vector<uint32_t> free_askers;
+		/* Posts and requests that came and were not read: those of the
+		 * shards before it too. */
+		ring<shard_message> unread;
+		/* Requests that came and were not answered, by sender and
+		 * context. */
+		std::vector<bool> owed;
 
-		/* Made once, for so many requests. */
-		void make_askers(size_t count)
+		/* Made once, for so many requests of each of so many shards. */
+		void make_askers(size_t count, size_t shards)
 		{
 			if (!askers.empty())
 				return;
 			free_askers.reserve(count);
+			owed.resize(count * shards);
 			askers.resize(count); /* the last that may throw */
 			for (size_t i = count; i > 0; i--)
 				free_askers.push_back(
 					static_cast<uint32_t>(i - 1));
 		}
+		size_t index_of(const shard_message &request) const noexcept
+		{
+			return request.from * askers.size() +
+			       static_cast<size_t>(request.context);
+		}
+		/* Is an answer to it to come from here? */
+		bool owes(const shard_message &request) const noexcept
+		{
+			return request.kind == RPMA_RT_SHARD_REQUEST &&
+			       request.context < askers.size() &&
+			       index_of(request) < owed.size() &&
+			       owed[index_of(request)];
+		}
 	};
+	/* In the context of an answer, beside the place of the request: there
+	 * is none, and will be none. */
+	static constexpr uint64_t UNANSWERED = uint64_t(1) << 63;
+
 	ref<runtime_core> rt;
 	rpma_rt_shards *raw = nullptr;
 	std::unique_ptr<place[]> places;
@@ -92,7 +116,7 @@ struct shard_core final : source {
 	loop_core *loop = nullptr; /* which owns this */
 	uint32_t index = 0;
 	bool has_ended = false;
-	ring<shard_message> unread; /* posts and requests */
+	bool has_left = false; /* nobody reads any more */
 	link readers;
 	std::unique_ptr<link[]> lines; /* that wait for room, by receiver */
 
@@ -116,10 +140,16 @@ struct shard_core final : source {
 	inline void on_writable(uint32_t to) noexcept;
 	inline void on_answer(const shard_message &message) noexcept;
 	inline void read_next() noexcept;
+	inline void give_back(const shard_message &message) noexcept;
+	inline int answer(const shard_message &request,
+			  shard_message message) noexcept;
+	inline void decline(shard_message request) noexcept;
+	inline void leave() noexcept override;
 	/* The coroutines that a function of the shard made ready. */
 	void resume() noexcept
 	{
-		scope(loop->ctx).run();
+		if (!loop->has_ended)
+			scope(loop->ctx).run();
 	}
 };
 
@@ -233,11 +263,13 @@ public:
 	{
 		if (ret_ != 0)
 			return error::call(ret_);
+		if (is_unanswered_)
+			return error::unanswered();
 		return message_;
 	}
 	bool succeeded() const noexcept
 	{
-		return ret_ == 0;
+		return ret_ == 0 && !is_unanswered_;
 	}
 
 private:
@@ -267,6 +299,7 @@ private:
 		const uint64_t context = message_.context;
 
 		is_sent_ = false;
+		is_unanswered_ = answer.context & shards_core::UNANSWERED;
 		message_ = answer;
 		message_.context = context;
 		complete();
@@ -279,6 +312,7 @@ private:
 	}
 	uint32_t slot_ = 0;
 	bool is_sent_ = false;
+	bool is_unanswered_ = false;
 };
 
 /* The next post or request. */
@@ -295,15 +329,15 @@ public:
 	}
 	~taking()
 	{
-		if (has_message_) { /* nobody has it: it is the next again */
-			shard_->unread.push_front(message_);
-			shard_->read_next();
-		}
+		if (has_message_) /* nobody has it: it is the next again */
+			shard_->give_back(message_);
 	}
 	bool start() noexcept
 	{
-		if (!shard_->unread.is_empty()) {
-			give(shard_->unread.pop_front());
+		if (shard_->has_left)
+			return false;
+		if (!shard_->place->unread.is_empty()) {
+			give(shard_->place->unread.pop_front());
 			return false;
 		}
 		if (shard_->has_ended)
@@ -337,14 +371,25 @@ private:
 
 inline void shard_core::read_next() noexcept
 {
-	if (readers.is_empty() || unread.is_empty())
+	if (has_left || loop->has_ended || readers.is_empty() ||
+	    place->unread.is_empty())
 		return;
+	scope running(loop->ctx); /* as in loop_core::give_to_next() */
 	auto &next =
 		static_cast<taking &>(static_cast<waiter &>(readers.first()));
 
 	next.unlink();
-	next.give(unread.pop_front());
+	next.give(place->unread.pop_front());
 	next.complete();
+}
+
+inline void shard_core::give_back(const shard_message &message) noexcept
+{
+	/* the sender has its error already */
+	if (has_left && message.kind == RPMA_RT_SHARD_REQUEST)
+		return;
+	place->unread.push_front(message);
+	read_next();
 }
 
 inline void shard_core::on_writable(uint32_t to) noexcept
@@ -380,18 +425,75 @@ inline void shard_core::on_message(const shard_message &message) noexcept
 	case RPMA_RT_SHARD_ANSWER:
 		on_answer(message);
 		break;
+	case RPMA_RT_SHARD_REQUEST:
+		place->owed[place->index_of(message)] = true;
+		if (has_left) {
+			decline(message);
+			break;
+		}
+		[[fallthrough]];
 	default:
-		unread.push_back(message);
+		place->unread.push_back(message);
 		read_next();
 		break;
 	}
 }
 
-/* The shard is stopped: nothing comes any more. */
+/* The request is owed. */
+inline int shard_core::answer(const shard_message &request,
+			      shard_message message) noexcept
+{
+	int ret = rpma_rt_shard_answer(raw, &request, &message);
+
+	if (ret == 0)
+		place->owed[place->index_of(request)] = false;
+	return ret;
+}
+
+inline void shard_core::decline(shard_message request) noexcept
+{
+	const size_t index = place->index_of(request);
+
+	request.context |= shards_core::UNANSWERED;
+	(void)rpma_rt_shard_answer(raw, &request, &request);
+	place->owed[index] = false;
+}
+
+/* The loop has ended. Whoever sent a request that came to it, and that is not
+ * answered, is told; posts that nobody has read stay. */
+inline void shard_core::leave() noexcept
+{
+	shard_message request = {};
+	bool is_any = false;
+
+	has_left = true;
+	for (size_t left = place->unread.size(); left > 0; left--) {
+		auto message = place->unread.pop_front();
+
+		if (message.kind != RPMA_RT_SHARD_REQUEST)
+			place->unread.push_back(message);
+	}
+	for (bool is : place->owed)
+		is_any |= is;
+	/* the shard is this thread's from here on; stopped: all are told */
+	if (!is_any || run(0) == RPMA_RT_E_CLOSED)
+		return;
+	request.kind = RPMA_RT_SHARD_REQUEST;
+	for (size_t i = 0; i < place->owed.size(); i++) {
+		request.from = static_cast<uint16_t>(i / place->askers.size());
+		request.context = i % place->askers.size();
+		if (place->owed[i])
+			decline(request);
+	}
+	(void)run(0); /* they are on their way */
+}
+
+/* The shard is stopped: nothing comes any more, and nothing is owed. */
 inline void shard_core::end() noexcept
 {
 	if (std::exchange(has_ended, true))
 		return;
+	place->owed.assign(place->owed.size(), false);
 	scope running(loop->ctx); /* coroutines are resumed later */
 
 	for (uint32_t i = 0; i < set->count; i++) {
@@ -474,7 +576,10 @@ private:
 /*
  * A loop that runs a shard: its poller, its queue, its messages. Made on the
  * thread that runs it, once for each index; a shard of the set that nobody runs
- * holds up a stop. What it awaits when it is destroyed is not resumed.
+ * holds up a stop, and what is sent to it waits. What it awaits when it is
+ * destroyed is not resumed. Requests that had come to it, read or not, and are
+ * not answered, end with the error unanswered; posts that it had not read are
+ * the next one's of its index.
  */
 class shard : public loop
 {
@@ -503,7 +608,8 @@ public:
 		core->lines.reset(new detail::link[of->count]);
 		/* as many as there are credits, and one for a request that is
 		 * refused: WRITABLE follows the refusal of the library only */
-		place->make_askers(size_t(of->lane_size) * of->count + 1);
+		place->make_askers(size_t(of->lane_size) * of->count + 1,
+				   of->count);
 		shard made(of->rt, queue, static_cast<int>(index));
 		made.shard_ = core.get();
 		core->loop = made.core_.get();
@@ -517,7 +623,8 @@ public:
 		return detail::posting(core_, shard_, to, message);
 	}
 	/* co_await: result<shard_message>, the answer, with the context of the
-	 * request. */
+	 * request; the error unanswered: it has come, and the shard that had it
+	 * was destroyed. */
 	auto request(uint32_t to, const shard_message &message) const noexcept
 	{
 		return detail::asking(core_, shard_, to, message);
@@ -528,12 +635,15 @@ public:
 	{
 		return detail::taking(core_, shard_);
 	}
-	/* Answers a request, once; there is room for it. */
+	/* Answers a request, of which from, kind and context are as they came,
+	 * once; there is room for it. RPMA_E_INVAL: it was answered, or its
+	 * sender knows that it is not. */
 	result<void> answer(const shard_message &request,
 			    const shard_message &answer) const noexcept
 	{
-		return detail::result_of_call(
-			rpma_rt_shard_answer(shard_->raw, &request, &answer));
+		if (!shard_->has_ended && !shard_->place->owes(request))
+			return error::call(RPMA_E_INVAL);
+		return detail::result_of_call(shard_->answer(request, answer));
 	}
 	uint32_t index() const noexcept
 	{

@@ -111,13 +111,20 @@ public:
 	std::coroutine_handle<> handle;
 	group *in = nullptr;
 
-	/* Nothing is resumed inside: what calls this may go on. */
+	/* Nothing is resumed inside, and no group takes its members back: a
+	 * coroutine that calls this goes on, and may be one of them. */
 	void complete() noexcept
+	{
+		if (here)
+			here->ready.push_back(*this);
+		else
+			go_on();
+	}
+	/* When no coroutine is on the stack. */
+	void go_on() noexcept
 	{
 		if (in)
 			in->on_complete(*this);
-		else if (here)
-			here->ready.push_back(*this);
 		else
 			handle.resume();
 	}

@@ -127,6 +127,10 @@ public:
 	{
 		return count_ == 0;
 	}
+	size_t size() const noexcept
+	{
+		return count_;
+	}
 	void push_back(T value)
 	{
 		make_room();

@@ -451,7 +451,25 @@ int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size)
 	return rt_cfg_init(&conn, cfg, size);
 }
 
-/* One queue, or one for each poller. */
+/* All that it brings comes by futures and routes. */
+static int check_no_queue(const struct rpma_rt_conn_cfg *cfg)
+{
+	if (cfg->futures == 0) {
+		RT_LOG_ERROR("%s.queue is missing, and so are futures, with "
+			     "which a connection may have none",
+			     conn.name);
+		return RPMA_E_INVAL;
+	}
+	if (cfg->srqs != NULL || cfg->pool != NULL) {
+		RT_LOG_ERROR("%s.queue is missing: messages of an SRQ or a "
+			     "pool come to it",
+			     conn.name);
+		return RPMA_E_INVAL;
+	}
+	return 0;
+}
+
+/* One queue, or one for each poller, or none. */
 static int check_queues(const struct rpma_rt_conn_cfg *cfg, uint32_t pollers)
 {
 	if (cfg->queues == NULL && cfg->queue_count != 0) {
@@ -464,10 +482,8 @@ static int check_queues(const struct rpma_rt_conn_cfg *cfg, uint32_t pollers)
 			     conn.name);
 		return RPMA_E_INVAL;
 	}
-	if (cfg->queue == NULL && cfg->queues == NULL) {
-		RT_LOG_ERROR("%s.queue is missing", conn.name);
-		return RPMA_E_INVAL;
-	}
+	if (cfg->queue == NULL && cfg->queues == NULL)
+		return check_no_queue(cfg);
 	if (cfg->queues != NULL && cfg->queue_count != pollers)
 		return rt_cfg_refuse(conn.name, "queue_count", cfg->queue_count,
 				     pollers, pollers);

@@ -46,7 +46,7 @@ static bool wait_for_own_lane(const struct rpma_rt_conn *conn,
 	const struct rpma_rt_route *own = &conn->own[side->which];
 	struct rt_lane *lane = rt_route_lane(own);
 
-	if (!rt_lane_is_backlogged(lane))
+	if (lane == NULL || !rt_lane_is_backlogged(lane))
 		return false;
 	rt_lane_wait_mt(lane, rt_route_waiter(own));
 	return true;
@@ -80,7 +80,7 @@ void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
 					  memory_order_acq_rel);
 	if (taken & wants) {
 		item = rt_item_writable(conn, side->which);
-		rt_deliver_write(poller, rt_conn_lane(conn), &item);
+		rt_item_write(conn, &item);
 	}
 	if (taken & in_call)
 		call_writable(poller, conn, side->which, RT_WANTS(side->which));

@@ -10,6 +10,7 @@
 
 #include "conn/bind.h"
 
+#include "conn/accept.h"
 #include "conn/futures.h"
 #include "conn/item.h"
 #include "conn/listener_poller.h"
@@ -50,6 +51,8 @@ void rt_bind_ready_poller(struct rpma_rt_conn *conn)
 	write_open(conn,
 		   conn->passive ? RPMA_RT_EVENT_REQUEST : RPMA_RT_EVENT_READY,
 		   RPMA_RT_RECV_SIDE);
+	if (part != NULL && part->lane == NULL)
+		rt_accept_offer_poller(part->listener->accept, conn);
 	if (part != NULL) /* the listener may end behind it */
 		rt_listener_poller_requested(part);
 }
@@ -97,6 +100,32 @@ void rt_bind_leave_poller(struct rpma_rt_conn *conn)
 
 /* -------------------------------------------------------- its routes --- */
 
+/* It has no queue: nothing is to come there, and if a device makes something up
+ * it goes nowhere. */
+static void forget(const struct rpma_rt_completion *cmpl, void *arg)
+{
+	(void)cmpl;
+	(void)arg;
+}
+
+static struct rt_callback nowhere = {.fn = forget};
+
+static struct rt_route_entry own_entry(struct rpma_rt_conn *conn,
+				       const struct rpma_rt_route *route)
+{
+	struct rt_route_entry entry = {
+		.lane = rt_route_lane(route),
+		.user = rt_item_user(conn),
+		.side = &conn->side[route->side],
+	};
+
+	if (entry.lane == NULL) {
+		entry.callback = &nowhere;
+		entry.is_callback = true;
+	}
+	return entry;
+}
+
 /* Replaces the QP table of conn's CQ with a larger one. */
 static void take_qp_table(struct rpma_rt_conn *conn)
 {
@@ -117,16 +146,12 @@ void rt_bind_open_poller(struct rpma_rt_conn *conn)
 	for (i = 0; i < 2; i++) {
 		route = &conn->own[i];
 		rt_owing_list_poller(conn, route);
-		conn->cq->routes[route->number] = (struct rt_route_entry){
-			.lane = rt_route_lane(route),
-			.user = rt_item_user(conn),
-			.side = &conn->side[route->side],
-		};
+		conn->cq->routes[route->number] = own_entry(conn, route);
 	}
 	if (rt_conn_fed(conn) != NULL)
 		conn->cq->routes[conn->own[RPMA_RT_RECV_SIDE].number].flags =
 			RPMA_RT_C_LEASE;
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < 2 && rt_conn_lane(conn) != NULL; i++) {
 		rt_lane_take_spill_poller(rt_conn_lane(conn),
 					  conn->poll.brought.spill[i]);
 		conn->poll.brought.spill[i] = NULL;

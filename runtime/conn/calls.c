@@ -74,7 +74,7 @@ int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr, const char *port,
 	ret = rt_conn_cfg_read(cfg, rt, &read);
 	if (ret)
 		goto release_runtime;
-	if (read.queue == NULL) {
+	if (read.queue == NULL && read.queues[0] != NULL) {
 		ret = RT_REFUSE(RPMA_E_INVAL,
 				"rpma_rt_conn_cfg.queues is for listeners: a "
 				"connection that is begun here has one queue");
@@ -252,6 +252,8 @@ void rt_conn_drop_item(const struct rpma_rt_completion *item)
 	    item->opcode != RPMA_RT_EVENT_REQUEST)
 		return;
 	conn = (struct rpma_rt_conn *)(uintptr_t)item->context;
+	/* nobody can answer it */
+	rt_conn_close_for(conn, RT_CTL_CLOSE);
 	rpma_rt_conn_unref(&conn);
 }
 

@@ -139,6 +139,8 @@ static int read_queues(const struct rpma_rt_conn_cfg *given,
 	if (given->queue != NULL)
 		return rt_queue_check_of(given->queue, rt,
 					 "rpma_rt_conn_cfg.queue");
+	if (given->queues == NULL)
+		return 0;
 	for (i = 0; i < rt->cfg.pollers && ret == 0; i++) {
 		snprintf(field, sizeof(field), "rpma_rt_conn_cfg.queues[%u]",
 			 i % RPMA_RT_MAX_POLLERS);

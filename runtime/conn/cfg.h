@@ -17,7 +17,7 @@
 struct rt_conn_cfg {
 	struct rpma_peer *peer;
 	struct rpma_rt_queue *queue; /* NULL: that of its poller in queues */
-	struct rpma_rt_queue *queues[RPMA_RT_MAX_POLLERS];
+	struct rpma_rt_queue *queues[RPMA_RT_MAX_POLLERS]; /* NULL: none */
 	void *user;
 	struct rpma_conn_cfg *verbs; /* every size and timer */
 	int poller;		     /* an index or RPMA_RT_POLLER_* */
@@ -41,7 +41,7 @@ void rt_conn_cfg_fini(struct rt_conn_cfg *cfg);
 int rt_conn_cfg_verbs(const struct rt_conn_cfg *cfg, struct rpma_cm_channel *cm,
 		      struct rpma_conn_cfg **verbs_ptr);
 
-/* The queue of what lives on the poller with that index. */
+/* The queue of what lives on the poller with that index; NULL: it has none. */
 static inline struct rpma_rt_queue *
 rt_conn_cfg_queue(const struct rt_conn_cfg *cfg, uint32_t poller)
 {

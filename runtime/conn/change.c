@@ -274,6 +274,11 @@ int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
 		ret = RT_REFUSE_NULL(queue);
 	if (ret == 0)
 		ret = rt_queue_check_of(queue, conn->rt, "queue");
+	if (ret == 0 && !rt_conn_has_queue(conn, RPMA_RT_SEND_SIDE))
+		ret = RT_REFUSE(RPMA_E_INVAL,
+				"\"%s\" was made without a queue: open a route "
+				"to this one",
+				rt_name_of(conn));
 	if (ret)
 		return ret;
 	ret = begin_change(conn);
@@ -332,6 +337,12 @@ int rpma_rt_route_close(struct rpma_rt_route *route, struct rpma_rt_route *to)
 				 to == route	    ? "the route itself"
 				 : to->conn != conn ? "of another connection"
 						    : "of the other side");
+	if (to == NULL &&
+	    !rt_conn_has_queue(conn, (enum rpma_rt_side)route->side))
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "\"%s\" was made without a queue: give "
+				 "another open route in to",
+				 rt_name_of(conn));
 	ret = begin_change(conn);
 	if (ret)
 		return RT_REFUSED(ret, what);

@@ -35,6 +35,7 @@
 #include "poller/route.h"
 #include "poller/side.h"
 
+struct rt_accept;
 struct rt_cq;
 struct rt_device;
 struct rt_listener_poller;
@@ -131,8 +132,13 @@ struct rt_conn_setup {
 	char *port;
 	struct rdma_cm_id *id; /* passive: until it is accepted or dies */
 	struct rpma_conn_req *req;
-	bool is_claimed;	 /* the request is ours */
-	struct rt_msg begin_msg; /* active: begins resolving */
+	bool is_claimed; /* the request is ours */
+	/* active: begins resolving; passive: offers the request to futures */
+	struct rt_msg begin_msg;
+	/* of a listener without a queue: what it is, where it waits */
+	struct rpma_rt_completion request;
+	struct rt_accept *accept;
+	struct rt_conn_setup *next;
 	void (*begin)(struct rt_msg *msg, void *owner); /* of a name */
 	/* the application's, before its decision */
 	uint8_t pdata_out_len;
@@ -277,7 +283,16 @@ static inline void rt_conn_set_state(struct rpma_rt_conn *conn,
 			      memory_order_relaxed);
 }
 
-/* The lane of its own queue; on its poller. */
+/* Has it a queue? That does not change. */
+static inline bool rt_conn_has_queue(const struct rpma_rt_conn *conn,
+				     enum rpma_rt_side side)
+{
+	/* relaxed: another queue has another lane, never none */
+	return atomic_load_explicit(&conn->own[side].lane,
+				    memory_order_relaxed) != NULL;
+}
+
+/* The lane of its own queue, NULL: it has none; on its poller. */
 static inline struct rt_lane *rt_conn_lane(const struct rpma_rt_conn *conn)
 {
 	/* relaxed: the poller writes it */

@@ -128,6 +128,7 @@ void rt_conn_free(struct rpma_rt_conn *conn)
 	free(conn->pdata_in);
 	free(conn->poll.keepalive);
 	rt_fill_free(conn);
+	rt_futures_free(conn);
 	free(conn->poll.kept);
 	free(conn);
 }
@@ -269,9 +270,12 @@ static void undo_qp(struct rpma_rt_conn *conn)
 
 static bool is_open(const struct rt_conn_spec *spec)
 {
+	const struct rpma_rt_queue *queue = spec->cfg->queue;
+
 	/* of a listener's: see choose_poller() */
-	return !spec->rt->stopping && (spec->listener != NULL ||
-				       !rt_queue_is_closed(spec->cfg->queue));
+	return !spec->rt->stopping &&
+	       (spec->listener != NULL || queue == NULL ||
+		!rt_queue_is_closed(queue));
 }
 
 /* Room in a CQ of its poller. The lock may have been released meanwhile.
@@ -337,8 +341,7 @@ static int reserve(struct rpma_rt_conn *conn, const struct rt_conn_spec *spec,
 		ret = reserve_qp(conn);
 	if (ret)
 		goto err_unreserve;
-	ret = rt_futures_reserve(conn, spec->cfg->futures,
-				 spec->cfg->futures_waiting);
+	ret = rt_futures_reserve(conn, spec->cfg, queue != NULL);
 	if (ret)
 		goto err_undo_qp;
 	ret = rt_route_init_own(conn, RPMA_RT_SEND_SIDE, queue,
@@ -550,7 +553,7 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 		if (route->queue != NULL)
 			rt_queue_unref_announced(route->queue);
 	}
-	rt_futures_unreserve(conn);
+	rt_futures_end(conn);
 	unreserve_qp(conn);
 	rt_cq_pool_unreserve(conn->cq, &conn->cq_user);
 	if (rt_conn_srq(conn) != NULL)

@@ -45,8 +45,8 @@ static void close_route(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 
 	/* a route that is closed has no ROUTE_CLOSED to come, and no waiter.
 	 * Of the others each function is called for it, each lane has it once;
-	 * CLOSED comes to the connection's own */
-	if (!rt_route_is_closed(route) &&
+	 * CLOSED comes to the connection's own, if it has a queue */
+	if (!rt_route_is_closed(route) && !route->is_own &&
 	    (lane == NULL || (lane != rt_conn_lane(conn) && mark(conn, lane))))
 		rt_deliver_item(conn->poller, entry, &item);
 	*entry = (struct rt_route_entry){0};

@@ -18,6 +18,10 @@ static int check_route(const struct rpma_rt_conn *conn,
 {
 	if (rt_post_is_route(conn, route, side))
 		return 0;
+	if (route == NULL)
+		return rt_wr_refuse(index,
+				    "has neither a future nor a route, and the "
+				    "connection was made without a queue");
 	if (route->conn == conn && route->side == side &&
 	    rt_route_is_closed(route))
 		return rt_refuse_wr(RPMA_RT_E_CLOSED, index,
@@ -221,7 +225,9 @@ int rt_fault_check_send(const struct rpma_rt_conn *conn,
 	if (wr->flags & RPMA_RT_F_FUTURE)
 		return check_future(conn, wr->future, wr->flags,
 				    RPMA_RT_SEND_SIDE, index);
-	return check_route(conn, wr->route, RPMA_RT_SEND_SIDE, index);
+	return is_part(wr)
+		       ? 0
+		       : check_route(conn, wr->route, RPMA_RT_SEND_SIDE, index);
 }
 
 int rt_fault_check_recv(const struct rpma_rt_conn *conn,

@@ -37,12 +37,13 @@ static int reserve_waiting(struct rt_futures *futures,
 }
 
 static int reserve_side(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-			uint32_t count, uint32_t waiting)
+			const struct rt_conn_cfg *cfg, bool has_queue)
 {
 	struct rt_futures *futures;
 	int ret;
 
-	futures = rt_future_block_take(conn->poller, &conn->side[side], count);
+	futures = rt_future_block_take(conn->poller, &conn->side[side],
+				       cfg->futures);
 	if (futures == NULL)
 		return RPMA_E_NOMEM;
 	ret = rt_numbers_take(&conn->cq->numbers, &futures->number);
@@ -50,8 +51,9 @@ static int reserve_side(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		rt_future_block_return(futures);
 		return ret;
 	}
+	futures->has_queue = has_queue;
 	conn->side[side].futures = futures;
-	return reserve_waiting(futures, conn, side, waiting);
+	return reserve_waiting(futures, conn, side, cfg->futures_waiting);
 }
 
 /* Of its events, which go with those of the send side. */
@@ -69,51 +71,73 @@ static int reserve_events(struct rpma_rt_conn *conn)
 	return 0;
 }
 
-int rt_futures_reserve(struct rpma_rt_conn *conn, uint32_t count,
-		       uint32_t waiting)
+int rt_futures_reserve(struct rpma_rt_conn *conn, const struct rt_conn_cfg *cfg,
+		       bool has_queue)
 {
 	int ret = 0;
 	int i;
 
 	for (i = 0; i < 2 && ret == 0; i++) {
-		if (rt_futures_has(conn, (enum rpma_rt_side)i, count))
-			ret = reserve_side(conn, (enum rpma_rt_side)i, count,
-					   waiting);
+		if (rt_futures_has(conn, (enum rpma_rt_side)i, cfg->futures))
+			ret = reserve_side(conn, (enum rpma_rt_side)i, cfg,
+					   has_queue);
 	}
-	if (ret == 0 && count > 0)
+	if (ret == 0 && cfg->futures > 0)
 		ret = reserve_events(conn);
 	if (ret)
 		rt_futures_unreserve(conn);
 	return ret;
 }
 
-/* Off the side: whoever wants one of an event looks under this lock. */
-static struct rt_futures *take_off(struct rpma_rt_conn *conn, int side)
+/* Whoever wants one of an event looks under this lock. */
+static void set_futures(struct rt_side *side, struct rpma_rt *rt,
+			struct rt_futures *futures)
 {
-	struct rt_futures *futures;
-
-	pthread_mutex_lock(&conn->rt->ask_lock);
-	futures = conn->side[side].futures;
-	conn->side[side].futures = NULL;
-	pthread_mutex_unlock(&conn->rt->ask_lock);
-	return futures;
+	pthread_mutex_lock(&rt->ask_lock);
+	side->futures = futures;
+	pthread_mutex_unlock(&rt->ask_lock);
 }
 
-void rt_futures_unreserve(struct rpma_rt_conn *conn)
+/* keeps_events: those stay in place of the send side's. */
+static void unreserve(struct rpma_rt_conn *conn, bool keeps_events)
 {
 	struct rt_futures *futures;
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		futures = take_off(conn, i);
+		futures = conn->side[i].futures;
 		if (futures == NULL)
 			continue;
+		set_futures(&conn->side[i], conn->rt,
+			    keeps_events ? futures->events : NULL);
 		rt_numbers_return(&conn->cq->numbers, futures->number);
 		rt_waiting_delete(futures->waiting);
 		futures->waiting = NULL;
-		rt_future_block_return(futures->events);
+		if (!keeps_events)
+			rt_future_block_return(futures->events);
 		rt_future_block_return(futures);
 	}
+}
+
+void rt_futures_unreserve(struct rpma_rt_conn *conn)
+{
+	unreserve(conn, false);
+}
+
+void rt_futures_end(struct rpma_rt_conn *conn)
+{
+	unreserve(conn, !rt_conn_has_queue(conn, RPMA_RT_SEND_SIDE));
+}
+
+void rt_futures_free(struct rpma_rt_conn *conn)
+{
+	struct rt_futures *events = conn->side[RPMA_RT_SEND_SIDE].futures;
+
+	if (events == NULL)
+		return;
+	pthread_mutex_lock(&conn->rt->lock);
+	rt_future_block_return(events);
+	pthread_mutex_unlock(&conn->rt->lock);
 }
 
 uint32_t rt_futures_count(const struct rpma_rt_conn *conn,
@@ -124,13 +148,13 @@ uint32_t rt_futures_count(const struct rpma_rt_conn *conn,
 	return futures != NULL ? futures->count : 0;
 }
 
-/* Of its events; NULL: it has none, or is DONE. */
+/* Of its events; NULL: it has none, or is DONE and had a queue. */
 static struct rt_futures *events_of(const struct rpma_rt_conn *conn)
 {
-	const struct rt_futures *futures =
-		conn->side[RPMA_RT_SEND_SIDE].futures;
+	struct rt_futures *futures = conn->side[RPMA_RT_SEND_SIDE].futures;
 
-	return futures != NULL ? futures->events : NULL;
+	return futures != NULL && !futures->is_events ? futures->events
+						      : futures;
 }
 
 /* -------------------------------------------------------- the poller --- */
@@ -247,7 +271,7 @@ void rt_futures_closed_poller(struct rpma_rt_conn *conn)
 		events->own = NULL;
 }
 
-/* Any thread: a slot for an event, while the connection is not DONE. */
+/* Any thread: a slot for an event, while there is a block of them. */
 static int take_event(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 		      struct rt_future **slot_ptr)
 {
@@ -359,6 +383,10 @@ static int check_route(const struct rt_log_place *place,
 		return rt_refuse(place, RPMA_E_INVAL,
 				 "future is of an event, which comes to the "
 				 "connection's queue by itself");
+	if (route == NULL && !slot->of->has_queue)
+		return rt_refuse(place, RPMA_E_INVAL,
+				 "the future's connection was made without a "
+				 "queue: name a route");
 	if (route == NULL)
 		return 0;
 	if (&route->conn->side[route->side] != slot->of->side)

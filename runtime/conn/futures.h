@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "rpma_rt.h"
+#include "conn/cfg.h"
 #include "conn/conn.h"
 #include "conn/route_record.h"
 
@@ -26,11 +27,17 @@ static inline bool rt_futures_has(const struct rpma_rt_conn *conn,
 	       (side == RPMA_RT_SEND_SIDE || conn->receives == RT_RECEIVES_OWN);
 }
 
-/* REQUIRES: the runtime's lock, both. waiting: how many of a side may wait for
- * room. ERRORS: RPMA_E_NOMEM */
-int rt_futures_reserve(struct rpma_rt_conn *conn, uint32_t count,
-		       uint32_t waiting);
+/* REQUIRES: the runtime's lock, both. cfg: how many a side, how many of those
+ * may wait for room. ERRORS: RPMA_E_NOMEM */
+int rt_futures_reserve(struct rpma_rt_conn *conn, const struct rt_conn_cfg *cfg,
+		       bool has_queue);
 void rt_futures_unreserve(struct rpma_rt_conn *conn);
+/* It is DONE: likewise, but without a queue its events stay to be asked for as
+ * long as its handle is held, or nobody could know why it has ended. REQUIRES:
+ * the runtime's lock */
+void rt_futures_end(struct rpma_rt_conn *conn);
+/* Gives those back. REQUIRES: not that lock */
+void rt_futures_free(struct rpma_rt_conn *conn);
 
 /* So many of that side are held at most. */
 uint32_t rt_futures_count(const struct rpma_rt_conn *conn,

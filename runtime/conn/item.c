@@ -58,9 +58,18 @@ struct rpma_rt_completion rt_item_writable(const struct rpma_rt_conn *conn,
 	};
 }
 
+void rt_item_write(struct rpma_rt_conn *conn,
+		   const struct rpma_rt_completion *item)
+{
+	struct rt_lane *lane = rt_conn_lane(conn);
+
+	if (lane != NULL)
+		rt_deliver_write(conn->poller, lane, item);
+}
+
 void rt_item_write_event(struct rpma_rt_conn *conn, enum rpma_rt_event event)
 {
 	struct rpma_rt_completion item = rt_item_event(conn, event);
 
-	rt_deliver_write(conn->poller, rt_conn_lane(conn), &item);
+	rt_item_write(conn, &item);
 }

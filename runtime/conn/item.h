@@ -17,7 +17,9 @@ struct rpma_rt_completion rt_item_event(const struct rpma_rt_conn *conn,
 					enum rpma_rt_event event);
 struct rpma_rt_completion rt_item_writable(const struct rpma_rt_conn *conn,
 					   int side);
-/* Writes an event to the connection's own queue. */
+/* To the connection's own queue, if it has one: an item, an event. */
+void rt_item_write(struct rpma_rt_conn *conn,
+		   const struct rpma_rt_completion *item);
 void rt_item_write_event(struct rpma_rt_conn *conn, enum rpma_rt_event event);
 
 #endif /* RT_CONN_ITEM_H */

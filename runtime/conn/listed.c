@@ -73,7 +73,10 @@ bool rt_listed_remove(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt *rt = conn->rt;
 
-	if (rt_self_is_poller()) {
+	/* or its futures are to be given back, under the runtime's lock, which
+	 * the caller may have */
+	if (rt_self_is_poller() ||
+	    conn->side[RPMA_RT_SEND_SIDE].futures != NULL) {
 		leave(conn);
 		return false;
 	}

@@ -21,10 +21,12 @@
 #include "base/runtime.h"
 #include "base/thread.h"
 #include "cm/device.h"
+#include "conn/accept.h"
 #include "conn/cfg.h"
 #include "conn/limits.h"
 #include "queue/queue.h"
 #include "srq/srq.h"
+#include "poller/future.h"
 #include "poller/place.h"
 
 static _Atomic uint32_t last_number;
@@ -50,6 +52,7 @@ void rt_listener_unref(struct rpma_rt_listener *listener)
 		return;
 	rt_context_unlist(rt, &listener->listed);
 	release_srqs(listener);
+	rt_accept_delete(listener->accept);
 	rt_conn_cfg_fini(&listener->cfg);
 	rt_listener_poller_free_all(listener);
 	free(listener);
@@ -222,6 +225,16 @@ void rt_listener_close(struct rpma_rt_listener *listener,
 	rt_listener_poller_end_all(listener);
 }
 
+/* It has no queue: its requests are futures. */
+static int make_accept(struct rpma_rt_listener *listener)
+{
+	listener->accept = rt_accept_new(rt_listener_poller_first(listener));
+	if (listener->accept != NULL)
+		return 0;
+	rt_listener_poller_undo_all(listener);
+	return RPMA_E_NOMEM;
+}
+
 static int listener_new(struct rpma_rt *rt, const struct rpma_rt_conn_cfg *cfg,
 			struct rpma_rt_listener **listener_ptr)
 {
@@ -246,6 +259,8 @@ static int listener_new(struct rpma_rt *rt, const struct rpma_rt_conn_cfg *cfg,
 	}
 	/* holds the queues, before begin() looks whether they are closed */
 	ret = rt_listener_poller_new_all(listener);
+	if (ret == 0 && rt_conn_cfg_queue(&listener->cfg, 0) == NULL)
+		ret = make_accept(listener);
 	if (ret) {
 		rt_conn_cfg_fini(&listener->cfg);
 		free(listener);
@@ -263,10 +278,12 @@ static int listener_new(struct rpma_rt *rt, const struct rpma_rt_conn_cfg *cfg,
 
 static bool has_closed_queue(const struct rpma_rt_listener *listener)
 {
+	const struct rpma_rt_queue *queue;
 	uint32_t i;
 
 	for (i = 0; i < listener->rt->cfg.pollers; i++) {
-		if (rt_queue_is_closed(rt_conn_cfg_queue(&listener->cfg, i)))
+		queue = rt_conn_cfg_queue(&listener->cfg, i);
+		if (queue != NULL && rt_queue_is_closed(queue))
 			return true;
 	}
 	return false;
@@ -362,6 +379,32 @@ int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
 		ret = RT_REFUSE_FORKED(listener->rt);
 	if (ret == 0)
 		*port = listener->port;
+	return ret;
+}
+
+int rpma_rt_listener_future(struct rpma_rt_listener *listener,
+			    struct rpma_rt_future *future)
+{
+	int ret = RT_REFUSE_NULL(listener, future);
+
+	if (ret == 0)
+		ret = rt_context_check_here(RT_LOG_HERE, listener->rt);
+	if (ret)
+		return ret;
+	if (listener->accept == NULL)
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "the listener was made with a queue, which "
+				 "its requests come to");
+	/* relaxed: a hint; one that is made all the same ends, too */
+	if (atomic_load_explicit(&listener->is_over, memory_order_relaxed))
+		return RT_REFUSE(RPMA_RT_E_CLOSED,
+				 "no future is made: the listener has ended");
+	ret = rt_accept_future(listener->accept, listener, future);
+	if (ret == RPMA_RT_E_BUSY)
+		return RT_REFUSE(ret,
+				 "%d futures of requests of the listener are "
+				 "held: drop some",
+				 RT_FUTURE_EVENT_SLOTS);
 	return ret;
 }
 

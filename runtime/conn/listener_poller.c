@@ -16,6 +16,7 @@
 #include "base/device.h"
 #include "base/log.h"
 #include "base/runtime.h"
+#include "conn/accept.h"
 #include "poller/poller.h"
 #include "queue/lane.h"
 #include "queue/queue.h"
@@ -59,11 +60,14 @@ static int part_init(struct rt_listener_poller *part,
 
 	/* one queue of several pollers: those that get no request bring it
 	 * nothing. A queue that gets none has its LISTENER_CLOSED too */
-	if (cfg->queue != NULL && !is_candidate(cfg, index))
+	if (cfg->queues[0] == NULL && !is_candidate(cfg, index))
 		return 0;
+	part->is_used = true;
 	part->listener = listener;
 	part->poller = poller;
 	part->end_msg.fn = end_message;
+	if (queue == NULL)
+		return 0;
 	part->lane = rt_queue_lane(queue, (int)index, &poller->bell);
 	part->waiter = rt_waiter_new(lane_eased, part);
 	if (part->lane == NULL || part->waiter == NULL)
@@ -176,6 +180,16 @@ void rt_listener_poller_free_all(struct rpma_rt_listener *listener)
 	listener->parts = NULL;
 }
 
+struct rt_poller *
+rt_listener_poller_first(const struct rpma_rt_listener *listener)
+{
+	uint32_t i = 0;
+
+	while (!listener->parts[i].is_used)
+		i++;
+	return listener->parts[i].poller;
+}
+
 /* ------------------------------------------------------------- requests --- */
 
 static bool is_srq_alive(const struct rpma_rt_srq *srq)
@@ -196,7 +210,10 @@ uint64_t rt_listener_poller_open(const struct rpma_rt_listener *listener)
 		if (!is_candidate(cfg, i))
 			continue;
 		queue = rt_conn_cfg_queue(cfg, i);
-		if (rt_queue_is_closed(queue) || !is_srq_alive(cfg->srqs[i]))
+		if (queue == NULL && rt_accept_has_room(listener->accept))
+			open |= UINT64_C(1) << i;
+		if (queue == NULL || rt_queue_is_closed(queue) ||
+		    !is_srq_alive(cfg->srqs[i]))
 			continue;
 		poller = &listener->rt->pollers[i];
 		lane = rt_queue_lane(queue, (int)i, &poller->bell);
@@ -212,7 +229,8 @@ static const char *reason_2str(int error)
 	switch (error) {
 	case RPMA_RT_E_BUSY:
 		return "each of its queues is over its backlog_limit (take "
-		       "from it faster) or closed, or its SRQ has failed";
+		       "from it faster) or closed, or its SRQ has failed, or "
+		       "too many wait for rpma_rt_listener_future()";
 	case RPMA_E_NOMEM:
 		return "there is no memory, or no room in a completion queue";
 	default:
@@ -290,6 +308,25 @@ static struct rpma_rt_completion closed_item(struct rpma_rt_listener *listener)
 	};
 }
 
+/* The last item of this part is written. */
+static void leave(struct rpma_rt_listener *listener)
+{
+	struct rt_inbox *control = &listener->device->control.inbox;
+	struct rpma_rt_completion item;
+
+	/* acq_rel: the last one sees that the others have rung */
+	if (atomic_fetch_sub_explicit(&listener->parts_left, 1,
+				      memory_order_acq_rel) != 1)
+		return;
+	if (listener->accept == NULL) {
+		rt_inbox_push_mt(control, &listener->ended_msg);
+		return;
+	}
+	item = closed_item(listener);
+	rt_accept_end_mt(listener->accept, &item, control,
+			 &listener->ended_msg);
+}
+
 /*
  * The last item of this lane, once no REQUEST is due. Not while the lane is
  * over its limit: below it there is room for one item that nobody reserved a
@@ -304,6 +341,11 @@ static void try_end(struct rt_listener_poller *part)
 	if (!part->is_ending ||
 	    atomic_load_explicit(&part->due, memory_order_relaxed) > 0)
 		return;
+	if (part->lane == NULL) { /* its requests are futures */
+		part->is_ending = false;
+		leave(listener);
+		return;
+	}
 	if (rt_lane_is_backlogged(part->lane)) {
 		rt_lane_wait_mt(part->lane, part->waiter);
 		return;
@@ -317,11 +359,7 @@ static void try_end(struct rt_listener_poller *part)
 	if (!listener->is_silent)
 		rt_deliver_write(part->poller, part->lane, &item);
 	rt_deliver_flush(part->poller);
-	/* acq_rel: the last one sees that the others have rung */
-	if (atomic_fetch_sub_explicit(&listener->parts_left, 1,
-				      memory_order_acq_rel) == 1)
-		rt_inbox_push_mt(&listener->device->control.inbox,
-				 &listener->ended_msg);
+	leave(listener);
 }
 
 void rt_listener_poller_end_all(struct rpma_rt_listener *listener)
@@ -337,7 +375,7 @@ void rt_listener_poller_end_all(struct rpma_rt_listener *listener)
 	listener->ended_msg.fn = ended_message;
 	for (i = 0; i < count; i++) {
 		part = &listener->parts[i];
-		left += part->queue != NULL;
+		left += part->is_used;
 		if (part->joint == NULL || !is_first(listener, i) ||
 		    listener->is_silent)
 			continue;
@@ -351,7 +389,7 @@ void rt_listener_poller_end_all(struct rpma_rt_listener *listener)
 		/* with the last message it may be gone */
 		part = &listener->parts[i];
 		poller = part->poller;
-		if (part->queue == NULL)
+		if (!part->is_used)
 			continue;
 		left--;
 		rt_inbox_push_mt(&poller->inbox, &part->end_msg);

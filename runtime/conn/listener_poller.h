@@ -23,15 +23,18 @@
 #include "queue/joint.h"
 #include "queue/waiter.h"
 
+struct rt_accept;
 struct rt_device;
 struct rt_lane;
 struct rt_poller;
 
 struct rt_listener_poller {
-	/* immutable; queue NULL: the listener uses this poller not at all */
+	/* immutable */
+	bool is_used; /* the listener uses this poller */
 	struct rpma_rt_listener *listener;
 	struct rt_poller *poller;
-	struct rpma_rt_queue *queue; /* held until the end */
+	/* held until the end; NULL, and no lane: its requests are futures */
+	struct rpma_rt_queue *queue;
 	struct rt_lane *lane;
 	/* requests that the control thread has told the poller of, and of which
 	 * it has written no REQUEST yet */
@@ -55,6 +58,7 @@ struct rpma_rt_listener {
 	uint16_t port;
 	/* one for each poller of the runtime */
 	struct rt_listener_poller *parts;
+	struct rt_accept *accept; /* NULL: it has queues */
 	/* of whoever takes it off the list */
 	struct rpma_ep *ep;
 	enum rpma_rt_reason reason;
@@ -86,6 +90,9 @@ struct rpma_rt_listener {
 /* One of each poller for a listener with its configuration; holds the queues.
  * ERRORS: RPMA_E_NOMEM */
 int rt_listener_poller_new_all(struct rpma_rt_listener *listener);
+/* The first poller that it uses. */
+struct rt_poller *
+rt_listener_poller_first(const struct rpma_rt_listener *listener);
 /* Of a listener that was never listed: nobody knows it. */
 void rt_listener_poller_undo_all(struct rpma_rt_listener *listener);
 /* Frees them, which have ended or were undone. */

@@ -162,16 +162,19 @@ static inline bool rt_post_has_credit(const struct rt_gate *gate,
 	       !rt_post_is_behind(route);
 }
 
-/* May a work request name that route? NULL: the connection's own. */
+/* May a work request name that route? NULL: the connection's own, if it has a
+ * queue. */
 static inline bool rt_post_is_route(const struct rpma_rt_conn *conn,
 				    const struct rpma_rt_route *route,
 				    enum rpma_rt_side side)
 {
 	/* relaxed: a post that passes by its closing is waited for [ROUTE-1] */
-	return route == NULL ||
-	       (route->conn == conn &&
-		atomic_load_explicit(&route->open_side, memory_order_relaxed) ==
-			side);
+	return route == NULL
+		       ? rt_conn_has_queue(conn, side)
+		       : route->conn == conn &&
+				 atomic_load_explicit(&route->open_side,
+						      memory_order_relaxed) ==
+					 side;
 }
 
 static inline const struct rpma_rt_route *

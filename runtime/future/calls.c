@@ -112,15 +112,6 @@ int rpma_rt_future_then(const struct rpma_rt_future *future,
 
 /* ----------------------------------------------------- cancel and drop --- */
 
-/* Of one that waits for ENDED: because its result goes to the queue, which is
- * not taken back? */
-static bool is_led_away(const struct rt_future *slot)
-{
-	enum rt_future_claim claim = claim_of(slot);
-
-	return claim == RT_FUTURE_ARMED || claim == RT_FUTURE_CALLED;
-}
-
 int rpma_rt_future_cancel(const struct rpma_rt_future *future,
 			  enum rpma_rt_cancelled *cancelled)
 {
@@ -134,7 +125,7 @@ int rpma_rt_future_cancel(const struct rpma_rt_future *future,
 	*cancelled = RPMA_RT_CANCELLED_DONE;
 	if (slot->mine & RT_FUTURE_TAKEN_BACK)
 		*cancelled = RPMA_RT_CANCELLED_NOT_POSTED;
-	else if ((slot->mine & RT_FUTURE_AWAY) && !is_led_away(slot))
+	else if (slot->mine & RT_FUTURE_CANCELLED)
 		*cancelled = RPMA_RT_CANCELLED_DETACHED; /* before */
 	if ((slot->mine & RT_FUTURE_AWAY) || rt_future_is_ready(slot) ||
 	    !take_call_back(slot))
@@ -144,16 +135,16 @@ int rpma_rt_future_cancel(const struct rpma_rt_future *future,
 		*cancelled = RPMA_RT_CANCELLED_NOT_POSTED;
 		slot->mine |= RT_FUTURE_TAKEN_BACK;
 	}
-	slot->mine |= RT_FUTURE_AWAY;
+	slot->mine |= RT_FUTURE_AWAY | RT_FUTURE_CANCELLED;
 	rt_future_ask_mt(slot, RT_FUTURE_CANCEL);
 	return 0;
 }
 
-/* A message in it that nobody has, which goes to the connection's queue. */
+/* A message in it that nobody has, which goes to the connection's queue; or a
+ * request, which is the next one's. */
 static bool holds_message(const struct rt_future *slot)
 {
-	return slot->of->is_recv && slot->result.status == IBV_WC_SUCCESS &&
-	       !(slot->mine & RT_FUTURE_READ) &&
+	return rt_future_is_message(slot) && !(slot->mine & RT_FUTURE_READ) &&
 	       claim_of(slot) != RT_FUTURE_CALLED;
 }
 

@@ -24,7 +24,8 @@ struct rt_side;
 /* -------------------------------------------------------------- blocks --- */
 
 /* A block of so many free slots, for a side of a connection on that poller; the
- * caller sets its number. NULL: no memory. REQUIRES: the runtime's lock */
+ * caller sets its number. side NULL: of a listener. NULL: no memory. REQUIRES:
+ * the runtime's lock */
 struct rt_futures *rt_future_block_take(struct rt_poller *poller,
 					struct rt_side *side, uint32_t count);
 /* The connection is DONE, or was not made; slots may be out still. NULL:

@@ -132,8 +132,10 @@ struct rt_futures *rt_future_block_take(struct rt_poller *poller,
 	futures->free = 0;
 	futures->cursor = 0;
 	futures->side = side;
-	futures->is_recv = side->which == RPMA_RT_RECV_SIDE;
+	futures->is_recv = side != NULL && side->which == RPMA_RT_RECV_SIDE;
 	futures->is_events = false;
+	futures->is_requests = false;
+	futures->source = NULL;
 	futures->events = NULL;
 	futures->came = 0;
 	futures->watching = 0;

@@ -12,6 +12,7 @@
 
 #include <assert.h>
 
+#include "base/context.h"
 #include "poller/poller.h"
 
 /* ---------------------------------------------------------- the poster --- */
@@ -181,12 +182,6 @@ static void set_free_poller(struct rt_poller *poller, struct rt_future *slot)
 
 /* ----------------------------------------------------------- finishing --- */
 
-/* A message that was received: it is nobody's to drop. */
-static bool is_message(const struct rt_future *slot)
-{
-	return slot->of->is_recv && slot->result.status == IBV_WC_SUCCESS;
-}
-
 /* Does the continuation come? Else a drop was faster. */
 static bool claim_call(struct rt_future *slot)
 {
@@ -234,6 +229,24 @@ static void detach(struct rt_future *slot)
 	};
 }
 
+/* Where its message goes if nobody has it; NULL: there is no queue, or none any
+ * more. */
+static const struct rt_route_entry *queue_of(const struct rt_future *slot)
+{
+	const struct rt_route_entry *own = slot->of->own;
+
+	return own != NULL && !own->is_callback ? own : NULL;
+}
+
+/* Its holder has cancelled it, and no queue has taken its result: a message
+ * stays, or it would be lost. */
+static void give_up(struct rt_future *slot)
+{
+	if (!rt_future_is_message(slot))
+		detach(slot);
+	slot->told |= RT_FUTURE_DETACHED;
+}
+
 static void add_complete(struct rt_poller *poller, struct rt_future *slot)
 {
 	rt_future_add_batch(&poller->futures, slot);
@@ -273,6 +286,22 @@ static const struct rt_route_entry *run_then(struct rt_poller *poller,
 		       : futures->side->ops->lead(futures->side, then.arg);
 }
 
+/* A request that nobody has is the next one's; when its listener has ended it
+ * is nobody's. */
+static void put_back(struct rt_future *slot, uint32_t asked)
+{
+	struct rt_future_source *source = slot->of->source;
+
+	if (!slot->of->is_requests || !rt_future_is_message(slot) ||
+	    was_called(slot) || (asked & RT_FUTURE_TAKEN))
+		return;
+	if (source != NULL)
+		source->put_back(source, &slot->result);
+	else
+		rt_context_drop_item(slot->of->rt, &slot->result);
+	detach(slot);
+}
+
 /* What was asked of it, now that its result is stored and not published. */
 static const struct rt_route_entry *finish(struct rt_poller *poller,
 					   struct rt_future *slot,
@@ -284,16 +313,18 @@ static const struct rt_route_entry *finish(struct rt_poller *poller,
 	if (slot->told & RT_FUTURE_THEN)
 		to = run_then(poller, slot, left, &is_called);
 	if ((slot->told & (RT_FUTURE_DROP | RT_FUTURE_CANCEL)) && !is_called &&
-	    is_message(slot)) {
+	    rt_future_is_message(slot)) {
 		*left = slot->result;
-		to = slot->of->own;
+		to = queue_of(slot);
 	}
 	if (slot->told & RT_FUTURE_DROP) {
 		set_free_poller(poller, slot);
 		return to;
 	}
-	if (to != NULL || (slot->told & RT_FUTURE_CANCEL))
+	if (to != NULL)
 		detach(slot);
+	else if (slot->told & RT_FUTURE_CANCEL)
+		give_up(slot);
 	add_complete(poller, slot);
 	return to;
 }
@@ -329,28 +360,30 @@ static const struct rt_route_entry *ask_after(struct rt_poller *poller,
 					      uint32_t asked,
 					      struct rpma_rt_completion *left)
 {
-	bool is_gone = slot->of->own == NULL;
 	bool is_called = (slot->told & RT_FUTURE_DETACHED) || was_called(slot);
+	/* the connection has ended: the result stays where it is */
+	bool stays = slot->of->own == NULL && is_led(slot, asked);
 	const struct rt_route_entry *to = NULL;
 
-	if (is_gone && is_led(slot, asked))
-		asked |= RT_FUTURE_CANCEL; /* the result stays */
-	else if ((asked & RT_FUTURE_THEN) && !is_called)
+	if ((asked & RT_FUTURE_THEN) && !stays && !is_called)
 		to = run_then(poller, slot, left, &is_called);
-	if (!(asked & (RT_FUTURE_DROP | RT_FUTURE_CANCEL)) && to == NULL)
+	if (!(asked & (RT_FUTURE_DROP | RT_FUTURE_CANCEL)) && !stays &&
+	    to == NULL)
 		return NULL; /* it may be another's by now */
-	if (!is_called && !is_gone && is_message(slot) &&
-	    !(asked & RT_FUTURE_TAKEN)) {
+	put_back(slot, asked);
+	if (!is_called && rt_future_is_message(slot) &&
+	    !(asked & RT_FUTURE_TAKEN) && queue_of(slot) != NULL) {
 		*left = slot->result;
-		to = slot->of->own;
+		to = queue_of(slot);
 	}
 	if (asked & RT_FUTURE_DROP) {
 		set_free_poller(poller, slot);
 		return to;
 	}
-	/* without a queue the result stays where it is */
-	if (!is_gone)
+	if (to != NULL)
 		detach(slot);
+	else if (asked & RT_FUTURE_CANCEL)
+		give_up(slot);
 	slot->told |= RT_FUTURE_DETACHED;
 	add_complete(poller, slot);
 	return to;
@@ -385,10 +418,20 @@ static uint32_t watch_bit(const struct rt_future *slot)
 	return UINT32_C(1) << (slot - slot->of->slots);
 }
 
-/* What it stands for has come, or comes no more. */
-static bool has_come(const struct rt_future *slot)
+/* What it stands for, if that has come, or comes no more. */
+static bool take_event(struct rt_future *slot, struct rpma_rt_completion *item)
 {
-	return slot->of->came >> (slot->tag - RT_FUTURE_EVENT_FIRST) & 1;
+	struct rt_futures *futures = slot->of;
+	int index =
+		futures->is_requests ? 0 : slot->tag - RT_FUTURE_EVENT_FIRST;
+
+	if (futures->source != NULL &&
+	    futures->source->take(futures->source, item)) {
+		slot->result.context = item->context;
+		return true;
+	}
+	*item = futures->event[index];
+	return futures->came >> index & 1;
 }
 
 /* Of an event: nothing is in the device's hands, so what was asked is done at
@@ -396,18 +439,24 @@ static bool has_come(const struct rt_future *slot)
 static bool fill_event(struct rt_future *slot, uint32_t asked)
 {
 	struct rt_futures *futures = slot->of;
+	struct rpma_rt_completion item;
 
-	if (has_come(slot)) {
-		rt_future_fill(
-			slot,
-			futures->event[slot->tag - RT_FUTURE_EVENT_FIRST]);
-	} else if (asked & (RT_FUTURE_CANCEL | RT_FUTURE_DROP)) {
-		futures->watching &= ~watch_bit(slot);
+	futures->watching &= ~watch_bit(slot);
+	if (asked & (RT_FUTURE_CANCEL | RT_FUTURE_DROP))
 		slot->told |= RT_FUTURE_FILLED;
-	} else {
+	else if (take_event(slot, &item))
+		rt_future_fill(slot, item);
+	else
 		futures->watching |= watch_bit(slot);
-	}
 	return slot->told & RT_FUTURE_FILLED;
+}
+
+void rt_future_set_last_poller(struct rt_futures *futures,
+			       const struct rpma_rt_completion *item)
+{
+	futures->source = NULL;
+	futures->event[0] = *item;
+	futures->came = 1;
 }
 
 void rt_future_set_event_poller(struct rt_futures *futures,
@@ -427,10 +476,8 @@ bool rt_future_event_poller(struct rt_poller *poller,
 
 	for (; watching != 0; watching &= watching - 1) {
 		slot = &futures->slots[__builtin_ctz(watching)];
-		if (!has_come(slot))
+		if (!fill_event(slot, 0))
 			continue;
-		futures->watching &= ~watch_bit(slot);
-		fill_event(slot, 0);
 		finish(poller, slot, &left); /* it is led nowhere */
 		return true;
 	}
@@ -526,21 +573,23 @@ static void answer(void *arg)
 
 void rt_future_ask_ended(struct rt_future *slot, uint32_t asked)
 {
+	if (asked & (RT_FUTURE_DROP | RT_FUTURE_CANCEL))
+		put_back(slot, asked);
 	if (asked & RT_FUTURE_DROP) {
 		set_free(slot);
 		return;
 	}
-	/* every connection has ended, so the event is known */
+	/* every connection and listener has ended, so the event is known */
 	if (asked & RT_FUTURE_WATCH)
 		fill_event(slot, 0);
 	if (!(asked & (RT_FUTURE_CANCEL | RT_FUTURE_WATCH)) &&
 	    !is_led(slot, asked))
 		return;
-	if (is_unposted(slot)) {
+	if (is_unposted(slot))
 		fill_unposted(slot);
-		detach(slot);
-	}
-	if ((asked & RT_FUTURE_CANCEL) || is_led(slot, asked))
+	if (asked & RT_FUTURE_CANCEL)
+		give_up(slot);
+	else if (is_led(slot, asked))
 		slot->told |= RT_FUTURE_DETACHED;
 	publish_slot(slot);
 	/* pairs with the one of a holder before it sleeps [FUTURE-5] */

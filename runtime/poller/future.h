@@ -61,9 +61,10 @@ enum rt_future_claim {
 
 /* the holder's own notes: bits */
 enum rt_future_mine {
-	RT_FUTURE_READ = 1 << 0,      /* it has the result */
-	RT_FUTURE_AWAY = 1 << 1,      /* it waits for ENDED instead of DONE */
-	RT_FUTURE_TAKEN_BACK = 1 << 2 /* its work request was not posted */
+	RT_FUTURE_READ = 1 << 0,       /* it has the result */
+	RT_FUTURE_AWAY = 1 << 1,       /* it waits for ENDED instead of DONE */
+	RT_FUTURE_TAKEN_BACK = 1 << 2, /* its work request was not posted */
+	RT_FUTURE_CANCELLED = 1 << 3   /* before it was complete */
 };
 
 /* one slot, a cache line */
@@ -103,8 +104,19 @@ _Static_assert(RPMA_RT_EVENT_CLOSED ==
 /* futures of them at once, a connection */
 #define RT_FUTURE_EVENT_SLOTS 16
 
-/* of one side of a connection, or of its events; used again by others when that
- * has ended */
+/* of futures whose items come one after the other, each for one of them: the
+ * requests of a listener. The poller's */
+struct rt_future_source {
+	/* Takes the next one; false: it has not come. */
+	bool (*take)(struct rt_future_source *source,
+		     struct rpma_rt_completion *item);
+	/* Nobody has it: it is the next one again. */
+	void (*put_back)(struct rt_future_source *source,
+			 const struct rpma_rt_completion *item);
+};
+
+/* of one side of a connection, of its events, or of a listener's requests; used
+ * again by others when that has ended */
 struct rt_futures {
 	/* immutable while a connection has it */
 	struct rpma_rt *rt;
@@ -115,15 +127,20 @@ struct rt_futures {
 	uint32_t room;	 /* slots that there are, a power of two; immutable */
 	bool is_recv;
 	bool is_events;
+	bool has_queue;		   /* the connection */
+	bool is_requests;	   /* of a listener, and events like those */
 	struct rt_futures *events; /* the connection's; of its send side */
-	/* the poller's: where messages go that nobody waits for; NULL: the
-	 * connection has not begun, or has written CLOSED */
+	/* the poller's: where messages go that nobody waits for, if that leads
+	 * to a queue; NULL: the connection has not begun, or has written
+	 * CLOSED */
 	const struct rt_route_entry *own;
 	/* of events, the poller's: bits of those that have come, or will not;
-	 * what those with the bit end with; bits of slots that watch another */
+	 * what those with the bit end with; bits of slots that watch another.
+	 * Of requests: whether the listener has ended, with its last item */
 	uint32_t came;
 	uint32_t watching;
 	struct rpma_rt_completion event[RT_FUTURE_EVENTS];
+	struct rt_future_source *source; /* of requests, before that */
 
 	/* holders: slots with something asked for, index + 1, 0: none */
 	_Atomic uint32_t requests;
@@ -228,12 +245,25 @@ static inline bool rt_future_is_ready(const struct rt_future *slot)
 	       (state == RT_FUTURE_DONE && !(slot->mine & RT_FUTURE_AWAY));
 }
 
-/* Has what it stands for succeeded? CLOSED always has. REQUIRES: it is ready */
+/* Has what it stands for succeeded? CLOSED always has; what was cancelled has
+ * not, also where its message stays. REQUIRES: it is ready */
 static inline bool rt_future_has_succeeded(const struct rt_future *slot)
 {
+	if (slot->mine & RT_FUTURE_CANCELLED)
+		return false;
 	return slot->of->is_events ? slot->result.kind == RPMA_RT_EVENT &&
 					     slot->result.opcode == slot->tag
 				   : slot->result.status == IBV_WC_SUCCESS;
+}
+
+/* Does it hold what nobody may lose: a message, a request? The poller, or its
+ * holder when it is ready. */
+static inline bool rt_future_is_message(const struct rt_future *slot)
+{
+	if (slot->of->is_requests)
+		return slot->result.kind == RPMA_RT_EVENT &&
+		       slot->result.opcode == RPMA_RT_EVENT_REQUEST;
+	return slot->of->is_recv && slot->result.status == IBV_WC_SUCCESS;
 }
 
 /* Its work request is not posted any more; false: it is, or does not wait. */
@@ -308,6 +338,9 @@ const struct rt_route_entry *rt_future_complete_poller(
 const struct rt_route_entry *
 rt_future_ask_poller(struct rt_poller *poller, struct rt_future *slot,
 		     uint32_t asked, struct rpma_rt_completion *left);
+/* Of a block of requests: there is no other; what futures of it end with. */
+void rt_future_set_last_poller(struct rt_futures *futures,
+			       const struct rpma_rt_completion *item);
 /* Of a block of events: that one has come, or comes no more; what futures of it
  * end with. */
 void rt_future_set_event_poller(struct rt_futures *futures,
