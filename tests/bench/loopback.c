@@ -29,6 +29,8 @@
 #define REPEATS 12
 #define CROWD	20000 /* queue pairs */
 #define DEREGS	200
+#define MANY	1000 /* of the other objects in a crowd */
+#define ROUNDS	2000 /* in which one object of each kind is made */
 
 struct end {
 	struct ibv_context *ctx;
@@ -383,6 +385,88 @@ static double dereg_in_a_crowd(void)
 	return (end - start) / DEREGS * 1e9;
 }
 
+/* An object of each kind, but for those that take a file descriptor. */
+struct set {
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	struct ibv_ah *ah;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+};
+
+static void set_open(struct set *s, const union ibv_gid *gid)
+{
+	struct ibv_ah_attr to = {.is_global = 1, .port_num = 1};
+	struct ibv_srq_init_attr srq = {.attr = {.max_wr = 1, .max_sge = 1}};
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.cap = {1, 1, 1, 1, 0},
+	};
+
+	to.grh.dgid = *gid;
+	s->pd = ibv_alloc_pd(a.ctx);
+	s->cq = ibv_create_cq(a.ctx, 1, NULL, NULL, 0);
+	if (!s->pd || !s->cq)
+		die("objects");
+	s->mr = ibv_reg_mr(s->pd, a.buf, BUF, IBV_ACCESS_LOCAL_WRITE);
+	s->ah = ibv_create_ah(s->pd, &to);
+	s->srq = ibv_create_srq(s->pd, &srq);
+	init.srq = s->srq;
+	init.send_cq = s->cq;
+	init.recv_cq = s->cq;
+	s->qp = ibv_create_qp(s->pd, &init);
+	if (!s->mr || !s->ah || !s->srq || !s->qp)
+		die("objects");
+}
+
+static void set_close(struct set *s)
+{
+	if (ibv_destroy_qp(s->qp) || ibv_destroy_srq(s->srq) ||
+	    ibv_destroy_ah(s->ah) || ibv_dereg_mr(s->mr) ||
+	    ibv_destroy_cq(s->cq) || ibv_dealloc_pd(s->pd))
+		die("the end of an object");
+}
+
+/* Nanoseconds in which an object of each kind is made and destroyed. */
+static double verbs_alone(void)
+{
+	union ibv_gid gid;
+	struct set s;
+	double start;
+	int i;
+
+	if (ibv_query_gid(a.ctx, 1, 0, &gid))
+		die("ibv_query_gid");
+	start = now();
+	for (i = 0; i < ROUNDS; i++) {
+		set_open(&s, &gid);
+		set_close(&s);
+	}
+	return (now() - start) / ROUNDS * 1e9;
+}
+
+static double verbs_in_a_crowd(void)
+{
+	static struct ibv_qp *qp[CROWD];
+	static struct set others[MANY];
+	union ibv_gid gid;
+	double ns;
+	int i;
+
+	if (ibv_query_gid(a.ctx, 1, 0, &gid))
+		die("ibv_query_gid");
+	crowd_open(qp);
+	for (i = 0; i < MANY; i++)
+		set_open(&others[i], &gid);
+	ns = verbs_alone();
+	for (i = 0; i < MANY; i++)
+		set_close(&others[i]);
+	for (i = 0; i < CROWD; i++)
+		ibv_destroy_qp(qp[i]);
+	return ns;
+}
+
 struct figure {
 	const char *name;
 	double (*measure)(void);
@@ -396,6 +480,8 @@ static const struct figure figures[] = {
 	{"send8_two_threads", send_two_threads, false, true},
 	{"send8_latency", send_latency, true, true},
 	{"dereg_20000_qps", dereg_in_a_crowd, true, false},
+	{"verbs_20000_qps", verbs_in_a_crowd, true, false},
+	{"verbs_alone", verbs_alone, true, false},
 	{"cache_line_round_trip", line_round_trip, true, true},
 };
 

@@ -329,6 +329,112 @@ static void losers__leases_come_back(rpma_rt_mode mode)
 	wait_until_free(s, s.cfg.slots);
 }
 
+/* -------------------------------------------- others get what it had --- */
+
+/* Has the item, and waits for more. */
+static rt::task<void> keep_item(rt::loop &loop)
+{
+	co_await rt::when_all(loop.next(), loop.sleep_for(1h));
+}
+
+static void push_item(rt::loop &loop, uint64_t context)
+{
+	CHECK(rpma_rt_queue_push(loop.queue(), context, nullptr, 0, 0) == 0);
+}
+
+static rt::task<int> end_keeper(scene &s, std::optional<rt::task<void>> &keeper)
+{
+	std::array<int, 16> own = {1, 2, 3};
+
+	(void)co_await s.loop.sleep_for(1ms);
+	keeper.reset(); /* its item completes the other one of the group */
+	for (int &value : own)
+		value++;
+	co_return own[2];
+}
+
+static rt::task<void> decide_inside(scene &s)
+{
+	std::optional<rt::task<void>> keeper(keep_item(s.loop));
+
+	CHECK(keeper->await_suspend(std::noop_coroutine()));
+	push_item(s.loop, 7);
+	(void)co_await s.loop.sleep_for(1ms);
+	auto any = co_await rt::when_any(s.loop.next(), end_keeper(s, keeper));
+	/* both may be: nothing is lost */
+	if (any.get<0>())
+		CHECK(must(std::move(*any.get<0>())).context == 7);
+	else
+		CHECK(must(co_await s.loop.next()).context == 7);
+}
+
+/* A coroutine does something that decides the group that it is a member of. */
+static void member__decides_while_it_runs(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+
+	s.run(decide_inside(s));
+}
+
+static rt::task<void> decide_once(scene &s)
+{
+	const auto begin = rt::clock::now();
+
+	push_item(s.loop, 8);
+	auto both = co_await rt::when_all(
+		rt::when_any(rt::when_all(s.loop.next(), s.loop.sleep_for(1h)),
+			     s.loop.sleep_for(1ms), s.loop.next()),
+		s.loop.sleep_for(20ms));
+	CHECK(rt::clock::now() - begin >= 20ms);
+	auto &any = std::get<0>(both);
+	CHECK(any.index == 1 && !any.get<0>());
+	if (any.get<2>())
+		CHECK(must(std::move(*any.get<2>())).context == 8);
+	else
+		CHECK(must(co_await s.loop.next()).context == 8);
+}
+
+/* A member that is taken back lets go of what another one of them awaits. */
+static void member__taken_back_completes_another(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+
+	s.run(decide_once(s));
+}
+
+static rt::task<void> note_item(rt::loop &loop, bool &came)
+{
+	(void)co_await loop.next();
+	came = true;
+}
+
+/* What had an item is destroyed: another coroutine gets that in a turn, and not
+ * before; behind the loop's end nobody. */
+static void keeper__destroyed_outside(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+
+	for (bool has_ended : {false, true}) {
+		std::optional<rt::loop> loop(must(rt::loop::make(s.runtime)));
+		std::optional<rt::task<void>> keeper(keep_item(*loop));
+		bool came = false;
+		auto other = note_item(*loop, came);
+
+		CHECK(keeper->await_suspend(std::noop_coroutine()));
+		push_item(*loop, 9);
+		CHECK(loop->turn(1000) > 0);
+		CHECK(other.await_suspend(std::noop_coroutine()));
+		if (has_ended)
+			loop.reset();
+		keeper.reset();
+		CHECK(!came);
+		if (!has_ended) {
+			CHECK(loop->turn(0) >= 0);
+			CHECK(came);
+		}
+	}
+}
+
 int main(void)
 {
 	RUN(held_work__writes_into_its_slot);
@@ -337,5 +443,8 @@ int main(void)
 	RUN(losers__take_nothing_along);
 	RUN(ready_one__destroyed_by_another);
 	RUN(losers__leases_come_back);
+	RUN(member__decides_while_it_runs);
+	RUN(member__taken_back_completes_another);
+	RUN(keeper__destroyed_outside);
 	return 0;
 }

@@ -377,6 +377,130 @@ static void shard__made_again_with_answers_to_come()
 	}
 }
 
+/* What became of requests. */
+struct asked {
+	int answered = 0;
+	int unanswered = 0;
+};
+
+static rt::task<void> ask_second(rt::shard &self, uint64_t word, asked &of)
+{
+	auto answer = co_await self.request(1, message_of(word, word));
+
+	if (answer)
+		CHECK(answer->words[0] == word && answer->context == word);
+	else
+		CHECK(answer.error().what() == rt::errc::unanswered &&
+		      answer.error().code() == RPMA_RT_E_FAILED);
+	of.answered += answer.ok();
+	of.unanswered += !answer.ok();
+}
+
+static rt::task<void> tell_second(rt::shard &self, uint64_t word)
+{
+	must(co_await self.post(1, message_of(word)));
+}
+
+/* One is answered, which is refused again; one is kept. */
+static rt::task<void> answer_one(rt::shard &self)
+{
+	auto first = must(co_await self.receive());
+	auto kept = must(co_await self.receive());
+
+	must(self.answer(first, first));
+	auto again = self.answer(first, first);
+	CHECK(!again && again.error().code() == RPMA_E_INVAL);
+	(void)co_await self.sleep_for(1h);
+	must(self.answer(kept, kept));
+}
+
+static rt::task<void> hear_posts(rt::shard &self, uint64_t &next)
+{
+	for (;;) {
+		auto post = must(co_await self.receive());
+
+		CHECK(post.kind == RPMA_RT_SHARD_POST);
+		CHECK(post.words[0] == next);
+		next++;
+	}
+}
+
+/* A shard with requests that it has not answered goes: some it had read, some
+ * not, one it has in its hand for nobody, and one comes while it goes. Each is
+ * told; the posts between them are the next shard's. */
+static void requests__of_a_shard_that_goes(bool elsewhere)
+{
+	several c(4);
+	auto first = must(rt::shard::make(c.set, 0));
+	std::optional<rt::shard> second(must(rt::shard::make(c.set, 1)));
+	uint64_t next = 1;
+	asked of;
+
+	second->spawn(answer_one(*second));
+	first.spawn(ask_second(first, 1, of));
+	first.spawn(ask_second(first, 2, of));
+	first.spawn(ask_second(first, 3, of));
+	CHECK(first.turn(0) >= 0);
+	CHECK(second->turn(0) >= 0);
+	first.spawn(tell_second(first, 1));
+	CHECK(first.turn(0) >= 0);
+	CHECK(of.answered == 1);
+	CHECK(second->turn(0) >= 0);
+	first.spawn(tell_second(first, 2));
+	first.spawn(ask_second(first, 4, of));
+	CHECK(first.turn(0) >= 0);
+	if (elsewhere)
+		std::thread([&] { second.reset(); }).join();
+	else
+		second.reset();
+	CHECK(of.unanswered == 0);
+	CHECK(first.turn(0) >= 0);
+	CHECK(of.answered == 1 && of.unanswered == 3);
+
+	second.emplace(must(rt::shard::make(c.set, 1)));
+	second->spawn(hear_posts(*second, next));
+	CHECK(second->turn(0) >= 0);
+	CHECK(next == 3);
+	second.reset();
+	/* credits and places are back */
+	second.emplace(must(rt::shard::make(c.set, 1)));
+	second->spawn(repeat(*second));
+	for (uint64_t i = 0; i < 20; i++)
+		first.spawn(ask_second(first, i, of));
+	for (int turns = 0; of.answered < 21; turns++) {
+		CHECK(turns < ROUNDS);
+		CHECK(first.turn(0) >= 0);
+		CHECK(second->turn(0) >= 0);
+	}
+}
+
+/* A coroutine that the program holds has read a request when its shard goes. */
+static void request__in_a_task_of_the_program()
+{
+	several c(4);
+	auto first = must(rt::shard::make(c.set, 0));
+	std::optional<rt::shard> second(must(rt::shard::make(c.set, 1)));
+	asked of;
+	{
+		auto held = second->receive();
+
+		CHECK(held.await_suspend(std::noop_coroutine()));
+		first.spawn(ask_second(first, 1, of));
+		CHECK(first.turn(0) >= 0);
+		CHECK(second->turn(0) >= 0);
+		second.reset();
+		CHECK(first.turn(0) >= 0);
+		CHECK(of.unanswered == 1);
+		auto twice = rt::shard::make(c.set, 1);
+		CHECK(!twice && twice.error().code() == RPMA_RT_E_BUSY);
+	}
+	second.emplace(must(rt::shard::make(c.set, 1)));
+	uint64_t next = 1;
+	second->spawn(hear_posts(*second, next));
+	CHECK(second->turn(0) >= 0);
+	CHECK(next == 1);
+}
+
 static rt::task<void> ask_shard(rt::shard &self, uint32_t to, int &answered)
 {
 	must(co_await self.request(to, {}));
@@ -417,6 +541,9 @@ int main(void)
 	stop__everybody_is_told(true);
 	shard__destroyed_with_waiting();
 	shard__made_again_with_answers_to_come();
+	requests__of_a_shard_that_goes(false);
+	requests__of_a_shard_that_goes(true);
+	request__in_a_task_of_the_program();
 	requests__all_that_may_be_under_way();
 	return 0;
 }

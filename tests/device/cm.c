@@ -92,27 +92,37 @@ uint16_t cm_port(struct rdma_cm_id *id)
 	return ntohs(rdma_get_src_port(id));
 }
 
-struct rdma_cm_id *cm_listen(struct rdma_event_channel *channel)
+static struct rdma_cm_id *listen_at(struct rdma_event_channel *channel,
+				    struct sockaddr *addr)
 {
 	struct rdma_cm_id *id = cm_id(channel);
-	struct sockaddr_in addr = cm_addr(0);
 
-	assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&addr), 0);
+	assert_int_equal(rdma_bind_addr(id, addr), 0);
 	assert_int_equal(rdma_listen(id, 64), 0);
 	assert_int_not_equal(cm_port(id), 0);
 	return id;
+}
+
+struct rdma_cm_id *cm_listen(struct rdma_event_channel *channel)
+{
+	struct sockaddr_in addr = cm_addr(0);
+
+	return listen_at(channel, (struct sockaddr *)&addr);
+}
+
+static void resolve_at(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	assert_int_equal(rdma_resolve_addr(id, NULL, addr, RESOLVE_MS), 0);
+	cm_expect(id->channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(rdma_resolve_route(id, RESOLVE_MS), 0);
+	cm_expect(id->channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
 void cm_resolve(struct rdma_cm_id *id, uint16_t port)
 {
 	struct sockaddr_in addr = cm_addr(port);
 
-	assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&addr,
-					   RESOLVE_MS),
-			 0);
-	cm_expect(id->channel, RDMA_CM_EVENT_ADDR_RESOLVED);
-	assert_int_equal(rdma_resolve_route(id, RESOLVE_MS), 0);
-	cm_expect(id->channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	resolve_at(id, (struct sockaddr *)&addr);
 }
 
 static int undo_pd(void *p)
@@ -175,17 +185,25 @@ struct rdma_conn_param cm_param(const void *data, uint8_t len)
 	return param;
 }
 
-struct cm_link *cm_link_init(void)
+/* The listener gets a port, and the client resolves it at the same address. */
+static struct cm_link *link_init_at(struct sockaddr *addr)
 {
 	struct cm_link *l = fx_alloc(sizeof(*l));
 
 	l->server.channel = cm_channel();
 	l->client.channel = cm_channel();
-	l->listener = cm_listen(l->server.channel);
+	l->listener = listen_at(l->server.channel, addr);
 	l->client.id = cm_id(l->client.channel);
-	cm_resolve(l->client.id, cm_port(l->listener));
+	resolve_at(l->client.id, rdma_get_local_addr(l->listener));
 	cm_make_qp(&l->client);
 	return l;
+}
+
+struct cm_link *cm_link_init(void)
+{
+	struct sockaddr_in addr = cm_addr(0);
+
+	return link_init_at((struct sockaddr *)&addr);
 }
 
 struct cm_seen cm_request(struct cm_link *l, const void *data, uint8_t len)
@@ -217,15 +235,22 @@ void cm_established(struct cm_link *l)
 	assert_ptr_equal(seen.id, l->server.id);
 }
 
-struct cm_link *cm_link_new(void)
+struct cm_link *cm_link_new_at(struct sockaddr *addr)
 {
-	struct cm_link *l = cm_link_init();
+	struct cm_link *l = link_init_at(addr);
 
 	cm_request(l, NULL, 0);
 	cm_make_qp(&l->server);
 	cm_accept(l, NULL, 0);
 	cm_established(l);
 	return l;
+}
+
+struct cm_link *cm_link_new(void)
+{
+	struct sockaddr_in addr = cm_addr(0);
+
+	return cm_link_new_at((struct sockaddr *)&addr);
 }
 
 void cm_hang_up(struct cm_link *l)

@@ -67,8 +67,10 @@ struct cm_seen cm_request(struct cm_link *l, const void *data, uint8_t len);
 /* accepting it; and until both ends are ESTABLISHED. */
 void cm_accept(struct cm_link *l, const void *data, uint8_t len);
 void cm_established(struct cm_link *l);
-/* All of them; and until both ends are DISCONNECTED, by the client. */
+/* All of them, at the device's address or at another, whose port is 0. */
 struct cm_link *cm_link_new(void);
+struct cm_link *cm_link_new_at(struct sockaddr *addr);
+/* Until both ends are DISCONNECTED, by the client. */
 void cm_hang_up(struct cm_link *l);
 
 void cm_post_recv(const struct cm_end *end, uint64_t id);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include "../vm/pmem.h"
 #include "wire.h"
 
 #if !defined(RPMA_HAVE_NATIVE_ATOMIC_WRITE) || !defined(RPMA_HAVE_NATIVE_FLUSH)
@@ -337,21 +338,112 @@ static void flush__in_error_state_is_flushed(void **state)
 	flush(whole(), IBV_WC_WR_FLUSH_ERR);
 }
 
-static void flush__persistent(void **state)
+/* ---- flushes that survive ---- */
+
+#define BOTH (IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT)
+
+static int undo_pmem(void *at)
+{
+	return pmem_unmap(at, FX_BUF);
+}
+
+/* FX_BUF bytes that the device takes for persistent memory. */
+static uint8_t *persistent_memory(void)
+{
+	uint8_t *at;
+
+	if (dut.traits->any_memory_persists)
+		return fx_alloc(FX_BUF);
+	at = pmem_map(FX_BUF);
+	fx_need(at, "the device takes persistent memory only, and "
+		    "RPMA_TEST_PMEM names none");
+	fx_keep(at, undo_pmem);
+	memset(at, 0, FX_BUF);
+	return at;
+}
+
+/* End b has such memory, in a region with these rights to flush. */
+static void connect_persistent(unsigned qp_access, int flush_access)
+{
+	connect_with(FX_REMOTE_ACCESS | qp_access, FX_ALL_ACCESS);
+	w->b.buf = persistent_memory();
+	w->b.mr = fx_mr_at(w->b.pd, w->b.buf, FX_BUF,
+			   FX_ALL_ACCESS | flush_access);
+}
+
+/* A write, and behind it a flush of this kind, of those bytes or of all. */
+static void write_and_flush(uint8_t byte, uint8_t type, uint8_t level)
+{
+	struct ibv_wc wc;
+
+	memset(w->a.buf, byte, 1024);
+	start(1);
+	ibv_wr_rdma_write(ex, w->b.mr->rkey, there(1024));
+	ibv_wr_set_sge(ex, w->a.mr->lkey, (uintptr_t)w->a.buf, 1024);
+	ex->wr_id = 2;
+	ibv_wr_flush(ex, w->b.mr->rkey, there(1024), 1024, type, level);
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	fx_expect(w->a.scq, 1, IBV_WC_SUCCESS);
+	wc = fx_expect(w->a.scq, 2, IBV_WC_SUCCESS);
+	assert_int_equal(wc.opcode, IBV_WC_FLUSH);
+	assert_memory_equal(w->b.buf + 1024, w->a.buf, 1024);
+}
+
+static void flush__persistent_by_each_level(void **state)
+{
+	(void)state;
+	connect_persistent(BOTH, IBV_ACCESS_FLUSH_PERSISTENT);
+	write_and_flush(1, IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE);
+	write_and_flush(2, IBV_FLUSH_PERSISTENT, IBV_FLUSH_MR);
+}
+
+static void flush__of_each_type_by_each_level(void **state)
+{
+	static const uint8_t types[] = {IBV_FLUSH_GLOBAL, IBV_FLUSH_PERSISTENT,
+					IBV_FLUSH_GLOBAL |
+						IBV_FLUSH_PERSISTENT};
+
+	(void)state;
+	connect_persistent(BOTH, BOTH);
+	for (uint8_t i = 0; i < FX_COUNT(types); ++i) {
+		write_and_flush((uint8_t)(2 * i + 1), types[i],
+				IBV_FLUSH_RANGE);
+		write_and_flush((uint8_t)(2 * i + 2), types[i], IBV_FLUSH_MR);
+	}
+}
+
+static void flush__global_of_what_persists_only_fails(void **state)
 {
 	struct flush f;
 
 	(void)state;
-	fx_need(dut.traits->any_memory_persists,
-		"the device has persistent memory of its own kind only");
-	connect_with(FX_REMOTE_ACCESS | IBV_ACCESS_FLUSH_GLOBAL |
-			     IBV_ACCESS_FLUSH_PERSISTENT,
-		     FX_ALL_ACCESS | IBV_ACCESS_FLUSH_PERSISTENT);
+	connect_persistent(BOTH, IBV_ACCESS_FLUSH_PERSISTENT);
+	f = whole();
+	f.type = IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT;
+	flush(f, IBV_WC_REM_ACCESS_ERR);
+}
+
+static void flush__persistent_beyond_the_region_fails(void **state)
+{
+	struct flush f;
+
+	(void)state;
+	connect_persistent(BOTH, BOTH);
 	f = whole();
 	f.type = IBV_FLUSH_PERSISTENT;
-	flush(f, IBV_WC_SUCCESS);
-	f.type |= IBV_FLUSH_GLOBAL; /* which the region forbids */
+	f.at += 8;
 	flush(f, IBV_WC_REM_ACCESS_ERR);
+}
+
+static void flush__persistent_to_a_qp_that_forbids_it_fails(void **state)
+{
+	struct flush f;
+
+	(void)state;
+	connect_persistent(IBV_ACCESS_FLUSH_GLOBAL, BOTH);
+	f = whole();
+	f.type = IBV_FLUSH_PERSISTENT;
+	flush(f, IBV_WC_REM_INV_REQ_ERR);
 }
 
 static void reg_mr__of_ordinary_memory_to_persist(void **state)
@@ -468,7 +560,11 @@ int main(int argc, char **argv)
 		FX_TEST(flush__of_a_region_for_another_type_fails),
 		FX_TEST(flush__to_a_qp_that_forbids_it_fails),
 		FX_TEST(flush__in_error_state_is_flushed),
-		FX_TEST(flush__persistent),
+		FX_TEST(flush__persistent_by_each_level),
+		FX_TEST(flush__of_each_type_by_each_level),
+		FX_TEST(flush__global_of_what_persists_only_fails),
+		FX_TEST(flush__persistent_beyond_the_region_fails),
+		FX_TEST(flush__persistent_to_a_qp_that_forbids_it_fails),
 		FX_TEST(flush__takes_a_resource_of_reads),
 		FX_TEST(reg_mr__of_ordinary_memory_to_persist),
 		FX_TEST(wr__a_flush_of_no_such_kind_EINVAL),

@@ -66,6 +66,8 @@ struct traits {
 	bool any_memory_persists;
 	/* a flush needs a resource of the responder, as a read does */
 	bool flush_is_counted;
+	/* a change of the table of GIDs raises GID_CHANGE */
+	bool gid_event;
 	/* errno when there can be no more objects of a kind */
 	int full;
 	/* status of a WR that may not read what it would send */

@@ -7,10 +7,12 @@
  * made of reads and writes. Alone, in a chain with others, and refused.
  */
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../vm/pmem.h"
 #include "pair.h"
 
 #if !defined(RPMA_HAVE_NATIVE_ATOMIC_WRITE) || !defined(RPMA_HAVE_NATIVE_FLUSH)
@@ -140,48 +142,152 @@ static void chain__write_flush_atomic_write(void **state)
 	pair_close(&pair);
 }
 
-/* Memory that survives is for the device to know: some refuse any other. */
-static void flush__persistent_IS_NATIVE(void **state)
+/* ---- memory that survives ---- */
+
+/* Some memory of the server besides what a pair has, and how to reach it. */
+struct store {
+	char *mem;
+	void *pmem; /* NULL: mem is ordinary memory */
+	struct rpma_mr_local *mr;
+	struct rpma_mr_remote *remote;
+};
+
+static int store_reg(struct store *store)
 {
-	struct rpma_mr_local *mr = NULL;
-	struct rpma_mr_remote *remote = NULL;
-	char *mem = aligned_alloc(SIZE, SIZE);
-	struct pair pair;
+	return rpma_mr_reg(the_peer, store->mem, SIZE,
+			   RPMA_MR_USAGE_WRITE_DST |
+				   RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
+				   RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT,
+			   &store->mr);
+}
+
+/* Some devices want persistent memory for it, which not every machine has. */
+static bool store_open(struct store *store)
+{
 	char desc[32];
 	size_t size = 0;
 
-	(void)state;
-	open_native(&pair);
-	assert_non_null(mem);
-	if (rpma_mr_reg(the_peer, mem, SIZE,
-			RPMA_MR_USAGE_WRITE_DST |
-				RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT,
-			&mr) == RPMA_E_PROVIDER) {
-		pair_close(&pair);
-		free(mem);
+	*store = (struct store){.mem = aligned_alloc(SIZE, SIZE)};
+	assert_non_null(store->mem);
+	if (store_reg(store)) {
+		free(store->mem);
+		store->mem = store->pmem = pmem_map(SIZE);
+		if (!store->pmem)
+			return false;
+		ok(store_reg(store));
+	}
+	memset(store->mem, 0, SIZE);
+	ok(rpma_mr_get_descriptor_size(store->mr, &size));
+	assert_true(size <= sizeof(desc));
+	ok(rpma_mr_get_descriptor(store->mr, desc));
+	ok(rpma_mr_remote_from_descriptor(desc, size, &store->remote));
+	return true;
+}
+
+static void store_close(struct store *store)
+{
+	ok(rpma_mr_remote_delete(&store->remote));
+	ok(rpma_mr_dereg(&store->mr));
+	if (store->pmem)
+		ok(pmem_unmap(store->pmem, SIZE));
+	else
+		free(store->mem);
+}
+
+/* A persistent flush wants the server's word for its memory. */
+static void give_word(struct rpma_conn *conn)
+{
+	struct rpma_peer_cfg *pcfg = NULL;
+
+	ok(rpma_peer_cfg_new(&pcfg));
+	ok(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, true));
+	ok(rpma_conn_apply_remote_peer_cfg(conn, pcfg));
+	ok(rpma_peer_cfg_delete(&pcfg));
+}
+
+static void open_persistent(struct pair *pair, struct store *store)
+{
+	open_native(pair);
+	if (!store_open(store)) {
+		pair_close(pair);
 		puts("skipped: the device takes no ordinary memory for "
-		     "persistent memory");
+		     "persistent memory, and RPMA_TEST_PMEM names none");
 		skip();
 	}
-	ok(rpma_mr_get_descriptor_size(mr, &size));
-	ok(rpma_mr_get_descriptor(mr, desc));
-	ok(rpma_mr_remote_from_descriptor(desc, size, &remote));
-	/* persistent flushes want the server's word for its memory */
-	{
-		struct rpma_peer_cfg *pcfg = NULL;
+	give_word(pair->client.conn);
+}
 
-		ok(rpma_peer_cfg_new(&pcfg));
-		ok(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, true));
-		ok(rpma_conn_apply_remote_peer_cfg(pair.client.conn, pcfg));
-		ok(rpma_peer_cfg_delete(&pcfg));
+static void flush__persistent_IS_NATIVE(void **state)
+{
+	static const enum rpma_flush_type types[] = {
+		RPMA_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY};
+	struct store store;
+	struct pair pair;
+	struct side *client = &pair.client;
+
+	(void)state;
+	open_persistent(&pair, &store);
+	for (int i = 0; i < 2; i++) {
+		client->mem[0] = (char)(i + 1);
+		ok(rpma_write(client->conn, store.remote, 128, client->mr, 0, 1,
+			      RPMA_F_COMPLETION_ON_ERROR, NULL));
+		ok(rpma_flush(client->conn, store.remote, 0, SIZE, types[i],
+			      SIGNALED, (void *)1));
+		expect_done(client, 1, IBV_WC_FLUSH);
+		assert_int_equal(store.mem[128], i + 1);
 	}
-	ok(rpma_flush(pair.client.conn, remote, 0, SIZE,
-		      RPMA_FLUSH_TYPE_PERSISTENT, SIGNALED, (void *)1));
-	expect_done(&pair.client, 1, IBV_WC_FLUSH);
 	pair_close(&pair);
-	ok(rpma_mr_remote_delete(&remote));
-	ok(rpma_mr_dereg(&mr));
-	free(mem);
+	store_close(&store);
+}
+
+static void flush__persistent_of_another_s_memory_ERROR(void **state)
+{
+	struct store store;
+	struct pair pair;
+
+	(void)state;
+	open_persistent(&pair, &store);
+	ok(rpma_flush(pair.client.conn, store.remote, 8, SIZE,
+		      RPMA_FLUSH_TYPE_PERSISTENT, SIGNALED, (void *)1));
+	assert_int_equal(next_wc(cq_of(&pair.client)).status,
+			 IBV_WC_REM_ACCESS_ERR);
+	pair_close(&pair);
+	store_close(&store);
+}
+
+/* A log that survives: the entry first, and then the word that points at it. */
+static void chain__both_flushes_persistent(void **state)
+{
+	const int persistent = RPMA_FLUSH_TYPE_PERSISTENT;
+	const char word[8] = "pointer";
+	struct rpma_send_wr wrs[4];
+	struct rpma_send_wr *bad = NULL;
+	struct store store;
+	struct pair pair;
+	struct side *client = &pair.client;
+
+	(void)state;
+	open_persistent(&pair, &store);
+	memcpy(client->mem, "entry", 6);
+	ok(rpma_wr_write(client->conn, store.remote, 512, client->mr, 0, 6,
+			 SIGNALED, 1, &wrs[0]));
+	ok(rpma_wr_flush(client->conn, store.remote, 512, 6, persistent,
+			 SIGNALED, 2, &wrs[1]));
+	ok(rpma_wr_atomic_write(client->conn, store.remote, 0, word, SIGNALED,
+				3, &wrs[2]));
+	ok(rpma_wr_flush(client->conn, store.remote, 0, 8, persistent, SIGNALED,
+			 4, &wrs[3]));
+	for (int i = 0; i < 3; i++)
+		wrs[i].wr.next = &wrs[i + 1].wr;
+	ok(rpma_conn_post_send(client->conn, NULL, wrs, &bad));
+	expect_done(client, 1, IBV_WC_RDMA_WRITE);
+	expect_done(client, 2, IBV_WC_FLUSH);
+	expect_done(client, 3, IBV_WC_ATOMIC_WRITE);
+	expect_done(client, 4, IBV_WC_FLUSH);
+	assert_string_equal(store.mem + 512, "entry");
+	assert_memory_equal(store.mem, word, 8);
+	pair_close(&pair);
+	store_close(&store);
 }
 
 int main(void)
@@ -191,8 +297,10 @@ int main(void)
 		cmocka_unit_test(flush__of_everything),
 		cmocka_unit_test(flush__of_another_s_memory_ERROR),
 		cmocka_unit_test(flush__persistent_IS_NATIVE),
+		cmocka_unit_test(flush__persistent_of_another_s_memory_ERROR),
 		cmocka_unit_test(atomic_write__IS_NATIVE),
 		cmocka_unit_test(chain__write_flush_atomic_write),
+		cmocka_unit_test(chain__both_flushes_persistent),
 	};
 
 	return PAIR_RUN(tests);

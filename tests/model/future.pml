@@ -9,7 +9,8 @@
  * the end, at any moment; the message of each use comes at any moment too. So
  * does a stop: the connection dies, which completes what is out, it ends, then
  * the poller does, and what is asked after that the stop does, or the holder.
- * With EVENT=1 the slot is of an event of the connection, which comes once.
+ * With EVENT=1 the slot is of an event of the connection, which comes once; with
+ * NO_QUEUE=1 the connection has no queue, and is_led means: to a route.
  *
  * The poller publishes through a store buffer of one place, which its fence
  * waits for; so is that the stop has come, and that nobody does requests after
@@ -19,7 +20,8 @@
  * the queue, and by one only, unless it was dropped when the connection had
  * ended; no function is called after drop has said never, and none twice; no
  * slot is given to a poster that the poller has still to touch; nobody sleeps
- * on a result (an invalid end state).
+ * on a result (an invalid end state); a holder that has cancelled reads none,
+ * but a message that had no queue to go to.
  *
  * Each M_ macro breaks one thing; tests/model/run expects an error with each.
  */
@@ -38,6 +40,18 @@
 #endif
 #ifdef M_WATCH_LATE
 #define EVENT 1
+#endif
+#ifdef M_RESULT_STAYS
+#define EVENT 1
+#endif
+/* a message that is given up where there is no queue */
+#ifdef M_MESSAGE_TAKEN_ALONG
+#define NO_QUEUE 1
+#endif
+#ifdef NO_QUEUE
+#define GONE true
+#else
+#define GONE gone
 #endif
 #ifdef EVENT
 #define RECV false
@@ -191,18 +205,36 @@ inline finish(u)
 	fi;
 	if
 	:: RECV && (told & (DROP | CANCEL)) && !is_called ->
+#ifdef NO_QUEUE
+		lost[u] = lost[u] || (told & DROP)
+#else
 		atomic { GET(u) }
+#endif
 	:: else
 	fi;
 	if
 	:: told & DROP -> set_free()
 	:: !(told & DROP) && ((told & CANCEL) || is_left) ->
+#if defined(NO_QUEUE) && !defined(M_MESSAGE_TAKEN_ALONG)
+		if
+		:: is_left || !RECV -> detach()
+		:: else -> is_detached = true
+		fi;
+#else
 		detach();
+#endif
 		publish(ENDED)
 	:: !(told & (DROP | CANCEL)) && !is_left -> publish(DONE)
 	fi;
 	is_left = false
 }
+
+/* A message that has no queue stays, lest it be lost; no other result does. */
+#ifdef M_RESULT_STAYS
+#define IS_GIVEN_UP false
+#else
+#define IS_GIVEN_UP (!RECV && (bits & CANCEL) && !((bits & THEN) && is_led))
+#endif
 
 #ifdef M_CALLED_IGNORED
 #define WAS_CALLED false
@@ -229,16 +261,16 @@ inline ask_after()
 	:: !(bits & (DROP | CANCEL)) && !is_left -> skip
 	:: (bits & (DROP | CANCEL)) || is_left ->
 		if
-		:: RECV && !is_called && !gone && !(bits & TAKEN) ->
+		:: RECV && !is_called && !GONE && !(bits & TAKEN) ->
 			atomic { GET(u) }
 		:: else ->
-			lost[u] = lost[u] || (gone && (bits & DROP))
+			lost[u] = lost[u] || (GONE && (bits & DROP))
 		fi;
 		if
 		:: bits & DROP -> set_free()
 		:: else ->
 			if
-			:: !gone -> detach()
+			:: is_left || !GONE || IS_GIVEN_UP -> detach()
 			:: else -> is_detached = true
 			fi;
 #ifdef M_LED_NOT_ENDED
@@ -357,6 +389,7 @@ inline ask_ended()
 	if
 	:: bits & DROP -> set_free()
 	:: !(bits & DROP) && ((bits & CANCEL) || ((bits & THEN) && is_led)) ->
+		is_empty = is_empty || IS_GIVEN_UP;
 		is_detached = true;
 		publish(ENDED)
 	:: !(bits & (DROP | CANCEL)) && !((bits & THEN) && is_led) ->
@@ -475,6 +508,7 @@ inline look_and_read()
 	if
 	:: IS_READY ->
 		has_read = true;
+		assert(!is_cancelled || RECV || is_empty);
 		if
 		/* a result that is detached is no message */
 		:: !is_empty -> atomic { GET(use) }
@@ -514,6 +548,7 @@ proctype holder()
 	bool is_never;
 	bool has_read;
 	bool is_armed;
+	bool is_cancelled;
 
 	do
 	:: atomic {
@@ -553,6 +588,7 @@ proctype holder()
 			if
 			:: is_never ->
 				is_away = true;
+				is_cancelled = true;
 				ask(CANCEL)
 			:: else
 			fi
@@ -590,7 +626,8 @@ proctype holder()
 			is_away = false;
 			is_never = false;
 			has_read = false;
-			is_armed = false
+			is_armed = false;
+			is_cancelled = false
 		}
 	:: use == USES || !MAY_TAKE -> break
 	od;

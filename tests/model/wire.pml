@@ -34,6 +34,10 @@
 #define N0    1
 #define N1    0
 #endif
+#if defined(M_WANT_KEPT)
+#define N0 4
+#define N1 0
+#endif
 #if defined(M_ANSWERS_WAIT)
 #define N0 2
 #define N1 2
@@ -198,7 +202,11 @@ inline cover()
 		covered = behind;
 		if
 		:: want % 2 == 1 ->
+#ifdef M_WANT_KEPT
+			want--; /* and the next odd value is the same one */
+#else
 			want++;
+#endif
 			put(me, WANT + me, want, true);
 			did = true
 		:: else

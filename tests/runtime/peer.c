@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../vm/pmem.h"
 #include "stage.h"
 
 #define DEPTH	8
@@ -54,16 +55,28 @@ static int flush(struct rpma_rt_conn *conn, struct rpma_mr_remote *remote)
 	return world_post_send(conn, &wr);
 }
 
-static struct rpma_mr_local *register_persistent(struct stage *s)
+static struct rpma_mr_local *register_at(struct stage *s, void *at)
 {
-	struct rpma_mr_local *mr;
+	const int usage =
+		RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
+	struct rpma_mr_local *mr = NULL;
 
-	if (rpma_mr_reg(s->world.peer, s->memory, STAGE_SIZE,
-			RPMA_MR_USAGE_WRITE_DST |
-				RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT,
-			&mr)) {
+	if (at == NULL ||
+	    rpma_mr_reg(s->world.peer, at, STAGE_SIZE, usage, &mr))
+		return NULL;
+	return mr;
+}
+
+/* Of ordinary memory, or of persistent memory where the device wants that. */
+static struct rpma_mr_local *register_persistent(struct stage *s, void *pmem)
+{
+	struct rpma_mr_local *mr = register_at(s, s->memory);
+
+	if (mr == NULL)
+		mr = register_at(s, pmem);
+	if (mr == NULL) {
 		puts("skipped: the device takes no ordinary memory for "
-		     "persistent memory");
+		     "persistent memory, and RPMA_TEST_PMEM names none");
 		exit(77);
 	}
 	return mr;
@@ -178,6 +191,7 @@ static void get_peer_addr__both_sides_also_closed(struct stage *s)
 static void run(bool single)
 {
 	const struct stage_cfg cfg = {.pollers = 1, .depth = DEPTH};
+	void *pmem = pmem_map(STAGE_SIZE);
 	struct rpma_mr_remote *remote;
 	struct rpma_mr_local *mr;
 	struct world_pair pair;
@@ -185,7 +199,7 @@ static void run(bool single)
 
 	stage_open(&s, &cfg);
 	s.cfg->single_poster = single;
-	mr = register_persistent(&s);
+	mr = register_persistent(&s, pmem);
 	remote = world_remote_of(mr);
 	stage_connect(&s, &pair);
 	flush__not_told_NOSUPP_told_completes(&s, &pair, remote);
@@ -195,6 +209,8 @@ static void run(bool single)
 	get_peer_addr__both_sides_also_closed(&s);
 	MUST(rpma_mr_remote_delete(&remote));
 	MUST(rpma_mr_dereg(&mr));
+	if (pmem != NULL)
+		MUST(pmem_unmap(pmem, STAGE_SIZE));
 	stage_close(&s);
 }
 

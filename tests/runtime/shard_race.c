@@ -354,6 +354,69 @@ static void answer__late_has_ROOM(void)
 	CHECK(set.cores[0].came[1] == set.cores[1].sent[0]);
 }
 
+/* ----------------------------------------------------------- credits --- */
+
+/* The receiver keeps requests, and answers none. */
+static void on_kept(struct rpma_rt_shard *shard,
+		    const struct rpma_rt_shard_message *message, void *arg)
+{
+	struct core *core = arg;
+
+	(void)shard;
+	if (message->kind == RPMA_RT_SHARD_REQUEST) {
+		take_one(core, message);
+		CHECK(core->kept_count < LANE);
+		core->kept[core->kept_count++] = *message;
+	} else if (message->kind == RPMA_RT_SHARD_ANSWER) {
+		core->answered[1]++;
+	}
+}
+
+/* The calling thread runs all shards to their end. */
+static void run_to_the_end(void)
+{
+	uint32_t closed = 0;
+	uint32_t i;
+	int ret;
+
+	while (closed != (1 << SHARDS) - 1) {
+		for (i = 0; i < SHARDS; i++) {
+			if (closed & (1U << i))
+				continue;
+			ret = rpma_rt_shard_run(set.cores[i].shard, 0);
+			CHECK(ret >= 0 || ret == RPMA_RT_E_CLOSED);
+			if (ret < 0)
+				closed |= 1U << i;
+		}
+	}
+}
+
+/* The lane is empty, its room is not the sender's to use: one thread has all
+ * shards, so that the receiver is sure to be done with the lane. */
+static void request__without_CREDIT_is_refused(void)
+{
+	struct core *asker = &set.cores[0];
+	struct core *receiver = &set.cores[1];
+	uint32_t i;
+
+	open_set(on_kept);
+	ask(asker);
+	CHECK(asker->asked[1] == LANE);
+	while (receiver->kept_count < LANE) {
+		CHECK(rpma_rt_shard_run(asker->shard, 0) >= 0);
+		CHECK(rpma_rt_shard_run(receiver->shard, 0) >= 0);
+	}
+	ask(asker);
+	CHECK(asker->asked[1] == LANE);
+	for (i = 0; i < LANE; i++)
+		MUST(rpma_rt_shard_answer(receiver->shard, &receiver->kept[i],
+					  &receiver->kept[i]));
+	MUST(rpma_rt_shards_stop(set.shards));
+	run_to_the_end();
+	CHECK(asker->answered[1] == LANE);
+	close_set();
+}
+
 /* -------------------------------------------------------------- stop --- */
 
 static void send_some(struct core *core)
@@ -437,6 +500,7 @@ int main(int argc, char **argv)
 	posts__one_way_are_TOLD_of_room();
 	refused__is_TOLD_of_room();
 	answer__late_has_ROOM();
+	request__without_CREDIT_is_refused();
 	for (i = 0; i < STOPS; i++)
 		stop__in_the_middle_LOSES_NOTHING();
 	world_close(&set.world);

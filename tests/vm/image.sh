@@ -146,17 +146,16 @@ extract_kernel() { # bzImage
 }
 
 # Paths of the modules and all that they need, in the order of loading.
-module_files() { # tree version
+module_files() { # tree version list
 	local module
 
-	PATH=$PATH:/usr/sbin:/sbin depmod -b "$1" "$2" || return
-	grep -v '^#' "$here/modules" | while read -r module; do
+	grep -v '^#' "$here/$3" | while read -r module; do
 		PATH=$PATH:/usr/sbin:/sbin modprobe -d "$1" -S "$2" \
 			--show-depends "$module" || exit
 	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }'
 }
 
-copy_modules() { # to, the list on stdin
+copy_modules() { # to, name of the list there; paths on stdin
 	local file name
 
 	while read -r file; do
@@ -166,7 +165,7 @@ copy_modules() { # to, the list on stdin
 		*.xz) xz -dc "$file" >"$1/$name" ;;
 		*) cp "$file" "$1/$name" ;;
 		esac || return
-		echo "$name" >>"$1/list"
+		echo "$name" >>"$1/$2"
 	done
 }
 
@@ -179,8 +178,12 @@ make_initramfs() { # tree version
 	for applet in sh mount insmod mkdir ln cp sleep switch_root; do
 		ln -s busybox "$root/bin/$applet"
 	done
-	module_files "$1" "$2" >"$work/module_files" &&
-		copy_modules "$root/modules" <"$work/module_files" || return
+	PATH=$PATH:/usr/sbin:/sbin depmod -b "$1" "$2" || return
+	module_files "$1" "$2" modules >"$work/always" &&
+		module_files "$1" "$2" modules.pmem >"$work/both" || return
+	copy_modules "$root/modules" list <"$work/always" || return
+	grep -v -x -F -f "$work/always" "$work/both" |
+		copy_modules "$root/modules" list.pmem || return
 	(cd "$root" && find . | cpio -o -H newc --quiet)
 }
 
@@ -218,7 +221,7 @@ find_image() { # key
 get_image() {
 	local key
 
-	key=$(cat "$here"/{init,guest,modules,image.sh} - \
+	key=$(cat "$here"/{init,guest,modules,modules.pmem,image.sh} - \
 		<<<"${kernel_packages[*]}" | sha256sum)
 	key=${key:0:12}
 	find_image "$key" && return

@@ -123,6 +123,59 @@ struct pair *pair_new(int with_srq)
 	return pair;
 }
 
+void end_swap_qp(struct end *end, enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = end->cq,
+		.recv_cq = end->cq,
+		.cap = {DEPTH, DEPTH, 1, 1, 64},
+		.qp_type = type,
+	};
+
+	assert_int_equal(ibv_destroy_qp(end->qp), 0);
+	end->qp = ibv_create_qp(end->pd, &init);
+	assert_non_null(end->qp);
+}
+
+void end_to_rts(const struct end *end, uint32_t qpn)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qkey = QKEY,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = qpn,
+		.ah_attr = {.is_global = 1, .port_num = 1},
+	};
+	int init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	int rtr = IBV_QP_STATE;
+
+	init |= qpn ? IBV_QP_ACCESS_FLAGS : IBV_QP_QKEY;
+	if (qpn)
+		rtr |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+		       IBV_QP_RQ_PSN;
+	assert_int_equal(ibv_query_gid(end->ctx, 1, 0, &attr.ah_attr.grh.dgid),
+			 0);
+	assert_int_equal(ibv_modify_qp(end->qp, &attr, init), 0);
+	attr.qp_state = IBV_QPS_RTR;
+	assert_int_equal(ibv_modify_qp(end->qp, &attr, rtr), 0);
+	attr.qp_state = IBV_QPS_RTS;
+	assert_int_equal(
+		ibv_modify_qp(end->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+}
+
+struct pair *pair_new_uc(void)
+{
+	struct pair *p = pair_new(0);
+
+	end_swap_qp(&p->a, IBV_QPT_UC);
+	end_swap_qp(&p->b, IBV_QPT_UC);
+	end_to_rts(&p->a, p->b.qp->qp_num);
+	end_to_rts(&p->b, p->a.qp->qp_num);
+	return p;
+}
+
 void pair_delete(struct pair *pair)
 {
 	end_fini(&pair->a);

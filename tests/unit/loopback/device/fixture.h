@@ -21,6 +21,7 @@
 
 #define BUF_SIZE 65536
 #define DEPTH	 16
+#define QKEY	 0x1234u
 
 struct end {
 	struct ibv_context *ctx;
@@ -38,6 +39,7 @@ struct pair {
 };
 
 struct pair *pair_new(int with_srq);
+struct pair *pair_new_uc(void); /* unreliable connections */
 void pair_delete(struct pair *pair);
 
 void end_init(struct end *end, int with_srq);
@@ -51,6 +53,10 @@ int end_write(const struct end *end, const struct end *peer, uint64_t wr_id,
 	      uint32_t offset, uint32_t length);
 int end_recv(const struct end *end, uint64_t wr_id, uint32_t offset,
 	     uint32_t length);
+/* Its queue pair is a new one of that type, in RESET and without an SRQ. */
+void end_swap_qp(struct end *end, enum ibv_qp_type type);
+/* From RESET to RTS: of UC, connected to the number qpn; of UD if that is 0. */
+void end_to_rts(const struct end *end, uint32_t qpn);
 /* The next completion; waits for it. */
 struct ibv_wc end_wait(const struct end *end);
 void end_expect(const struct end *end, uint64_t wr_id,

@@ -443,6 +443,7 @@ int main(void)
 		bad_test(srqs),
 		bad_test(pools),
 		bad_test(futures),
+		bad_test(no_queue),
 		cmocka_unit_test(configurations_of_shards),
 		cmocka_unit_test(shards),
 		bad_test(waiting_on_a_poller),

@@ -30,6 +30,7 @@ union bad_out {
 	struct rpma_rt_pool *pool;
 	struct rpma_rt_lease lease;
 	enum rpma_rt_cancelled cancelled;
+	struct rpma_rt_future future;
 	struct rpma_rt_shards *shards;
 	struct rpma_rt_shard *shard;
 	struct rpma_rt_shard_stats shard_stats;
@@ -75,6 +76,7 @@ void making_srqs(void **state);
 void srqs(void **state);
 void pools(void **state);
 void futures(void **state);
+void no_queue(void **state);
 
 /* bad_shard.c */
 void configurations_of_shards(void **state);

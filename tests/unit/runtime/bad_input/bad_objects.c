@@ -543,6 +543,66 @@ void pools(void **state)
 	ok(rpma_rt_pool_delete(&pool));
 }
 
+/* What needs the connection's queue, of one that was made without. */
+static void use_no_queue(struct fake *f, struct rpma_rt_conn *conn)
+{
+	const struct rpma_rt_recv_wr plain = {.context = 1};
+	struct rpma_rt_future future;
+	const struct rpma_rt_recv_wr wr = {.future = &future,
+					   .flags = RPMA_RT_F_FUTURE};
+	struct rpma_rt_route *route;
+
+	BAD_SAYS("without a queue", RPMA_E_INVAL, rpma_rt_post_recv, conn,
+		 &plain, 1);
+	BAD_SAYS("without a queue", RPMA_E_INVAL, rpma_rt_conn_set_queue, conn,
+		 f->queue);
+	ok(fake_post_recv(conn, &wr));
+	BAD_SAYS("without a queue", RPMA_E_INVAL, rpma_rt_future_deliver,
+		 &future, NULL);
+	ok(rpma_rt_future_drop(&future));
+	ok(rpma_rt_route_open(conn, RPMA_RT_RECV_SIDE, f->queue, &route));
+	BAD_SAYS("without a queue", RPMA_E_INVAL, rpma_rt_route_close, route,
+		 NULL);
+}
+
+void no_queue(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_srq *srq;
+	struct rpma_rt_conn *conn;
+
+	f->rt_cfg.queue = NULL;
+	BAD_SAYS("queue is missing", RPMA_E_INVAL, rpma_rt_conn_new, f->rt,
+		 "::1", "1", &f->rt_cfg, &out.conn);
+	f->rt_cfg.futures = 2;
+	NULLS(rpma_rt_listener_future, &f->listener, &out.future);
+	BAD_SAYS("made with a queue", RPMA_E_INVAL, rpma_rt_listener_future,
+		 &f->listener, &out.future);
+	srq = bad_srq_open(f);
+	f->rt_cfg.srqs = &srq;
+	f->rt_cfg.srq_count = 1;
+	BAD_SAYS("an SRQ or a pool", RPMA_E_INVAL, rpma_rt_conn_new, f->rt,
+		 "::1", "1", &f->rt_cfg, &out.conn);
+	f->rt_cfg.srqs = NULL;
+	f->rt_cfg.srq_count = 0;
+	bad_srq_end(f, srq);
+	ok(rpma_rt_conn_new(f->rt, "::1", "1", &f->rt_cfg, &conn));
+	fake_finish_down(f);
+	fake_conn_event(conn, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	fake_conn_event(conn, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	fake_finish_down(f);
+	use_no_queue(f, conn);
+	ok(rpma_rt_conn_close(conn));
+	fake_finish_down(f);
+	fake_markers(conn);
+	fake_finish_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_ROUTE_CLOSED);
+	ok(rpma_rt_conn_unref(&conn));
+	f->rt_cfg.queue = f->queue;
+	f->rt_cfg.futures = 0;
+}
+
 void futures(void **state)
 {
 	struct fake *f = *state;

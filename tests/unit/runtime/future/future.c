@@ -429,6 +429,90 @@ static void death__a_result_stays(void **state)
 	run(f);
 }
 
+/* ------------------------------------ a cancel that comes after the end --- */
+
+/* What a cancel has seen is pending: what happens before it goes on. */
+static struct fake *ending;
+static struct rpma_rt_conn *ends;
+static bool is_stopped;
+
+bool __real_rt_future_take_post_back(struct rt_future *slot);
+bool __wrap_rt_future_take_post_back(struct rt_future *slot);
+bool __wrap_rt_future_take_post_back(struct rt_future *slot)
+{
+	struct fake *f = ending;
+
+	ending = NULL;
+	if (f != NULL) {
+		fake_sent(ends, 0, IBV_WC_SUCCESS);
+		fake_received(ends, 0, IBV_WC_SUCCESS);
+		fake_received(ends, 1, IBV_WC_SUCCESS);
+		run(f);
+		fake_bury(f, &ends);
+		/* relaxed: one thread */
+		atomic_store_explicit(&f->rt->stopped, is_stopped,
+				      memory_order_relaxed);
+	}
+	return __real_rt_future_take_post_back(slot);
+}
+
+/* It is cancelled, says the call, so it has not succeeded, and its holder has
+ * no result of it; but a message that has no queue to go to. */
+static void cancel_at_the_end(struct fake *f, int which)
+{
+	struct rpma_rt_conn *conn = established(f, FUTURES);
+	struct rpma_rt_future futures[4];
+	struct rpma_rt_completion cmpl;
+	int i;
+
+	ends = conn;
+	ok(post_send(conn, 0, &futures[0]));
+	ok(post_recv(conn, 1, &futures[1]));
+	ok(post_recv(conn, 2, &futures[2]));
+	ok(rpma_rt_conn_future(conn, RPMA_RT_EVENT_CLOSED, &futures[3]));
+	run(f);
+	ending = f;
+	cancel(&futures[which], RPMA_RT_CANCELLED_DETACHED);
+	assert_null(ending);
+	run(f);
+	/* relaxed: one thread */
+	atomic_store_explicit(&f->rt->stopped, false, memory_order_relaxed);
+	cancel(&futures[which], RPMA_RT_CANCELLED_DETACHED);
+	assert_int_equal(rpma_rt_future_wait_some(&futures[which], 1, 1, 0),
+			 RPMA_RT_E_FAILED);
+	assert_int_equal(rpma_rt_future_wait_some(futures, 4, 4, 0),
+			 RPMA_RT_E_FAILED);
+	assert_int_equal(rpma_rt_future_wait_some(futures, 4, 3, 0), 3);
+	assert_int_equal(rpma_rt_future_poll(&futures[which], &cmpl), 1);
+	if (which == 1) {
+		assert_int_equal(cmpl.status, IBV_WC_SUCCESS);
+		assert_int_equal(cmpl.context, 1);
+	} else {
+		assert_int_equal(cmpl.status, IBV_WC_GENERAL_ERR);
+		assert_int_equal(cmpl.flags, RPMA_RT_C_DETACHED);
+		assert_int_equal(cmpl.kind, RPMA_RT_COMPLETION);
+	}
+	for (i = 0; i < 4; i++)
+		ok(rpma_rt_future_drop(&futures[i]));
+	run(f);
+}
+
+static void cancel__carried_out_after_CLOSED(void **state)
+{
+	is_stopped = false;
+	cancel_at_the_end(*state, 0);
+	cancel_at_the_end(*state, 1);
+	cancel_at_the_end(*state, 3);
+}
+
+static void cancel__carried_out_by_the_stop(void **state)
+{
+	is_stopped = true;
+	cancel_at_the_end(*state, 0);
+	cancel_at_the_end(*state, 1);
+	cancel_at_the_end(*state, 3);
+}
+
 /* --------------------------------------------------------------- slots --- */
 
 #ifdef RT_POISONS
@@ -617,6 +701,8 @@ int main(void)
 		fake_test(then__to_the_queue_also_a_failure),
 		fake_test(death__completes_all),
 		fake_test(death__a_result_stays),
+		fake_test(cancel__carried_out_after_CLOSED),
+		fake_test(cancel__carried_out_by_the_stop),
 #ifdef RT_POISONS
 		fake_test(drop__slot_is_poisoned),
 #endif

@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * future.c -- futures in every order of the accesses of their holder and of
+ * their poller: polled, waited for, cancelled, with a function, dropped, used
+ * again, and the end of the poller, each while its work request completes. A
+ * wake-up that is lost is an order in which every thread waits.
+ *
+ * The device is made up; the poller does its rounds, and sleeps when its inbox
+ * is empty.
+ */
+
+#include <time.h>
+
+#include "explore.h"
+#include "future/future.h"
+#include "rt_fake.h"
+
+#define FUTURES 2
+
+static struct fake *f;
+static struct rpma_rt_conn *conns[FUTURES]; /* with one, with two */
+
+/* of an order */
+static struct rpma_rt_conn *conn;
+static struct rpma_rt_future futures[FUTURES];
+static struct rt_future *slots[FUTURES];
+static int posted;
+static int completed;
+static bool is_recv;
+static bool is_holder_through;
+static int called;
+static int taken; /* messages that the holder has */
+static bool is_dropped_called;
+
+/* ------------------------------------------- what is not traced in it --- */
+
+static bool is_of_poller(const struct rt_inbox *inbox)
+{
+	return f != NULL && inbox == &f->poller->inbox;
+}
+
+void __real_rt_inbox_push_mt(struct rt_inbox *inbox, struct rt_msg *msg);
+void __wrap_rt_inbox_push_mt(struct rt_inbox *inbox, struct rt_msg *msg);
+void __wrap_rt_inbox_push_mt(struct rt_inbox *inbox, struct rt_msg *msg)
+{
+	if (is_of_poller(inbox))
+		explore_touch(inbox);
+	__real_rt_inbox_push_mt(inbox, msg);
+}
+
+int __real_rt_inbox_run_some_owner(struct rt_inbox *inbox, void *owner,
+				   int max);
+int __wrap_rt_inbox_run_some_owner(struct rt_inbox *inbox, void *owner,
+				   int max);
+int __wrap_rt_inbox_run_some_owner(struct rt_inbox *inbox, void *owner, int max)
+{
+	if (is_of_poller(inbox))
+		explore_touch(inbox);
+	return __real_rt_inbox_run_some_owner(inbox, owner, max);
+}
+
+static bool is_rung(void *arg)
+{
+	const struct rt_bell *bell = arg;
+
+	/* relaxed: one thread runs at a time */
+	return atomic_load_explicit(&bell->word, memory_order_relaxed) ==
+	       RT_BELL_AWAKE;
+}
+
+void __wrap_rt_bell_sleep_armed(struct rt_bell *bell, int64_t timeout_ns);
+void __wrap_rt_bell_sleep_armed(struct rt_bell *bell, int64_t timeout_ns)
+{
+	(void)timeout_ns; /* without end, in these plays */
+	explore_wait(&bell->word, is_rung, bell);
+}
+
+/* Time passes when it is looked at: a thread that spins does so once. */
+int __wrap_clock_gettime(clockid_t which, struct timespec *time);
+int __wrap_clock_gettime(clockid_t which, struct timespec *time)
+{
+	static long ms;
+
+	(void)which;
+	ms++;
+	*time = (struct timespec){ms / 1000, ms % 1000 * 1000000};
+	return 0;
+}
+
+/* ------------------------------------------------------------ an order --- */
+
+static int post(int index)
+{
+	const struct rpma_rt_recv_wr recv = {.context = (uint64_t)posted,
+					     .future = &futures[index],
+					     .flags = RPMA_RT_F_FUTURE};
+	const struct rpma_rt_wr send = {.op = RPMA_RT_OP_SEND,
+					.context = (uint64_t)posted,
+					.future = &futures[index],
+					.flags = RPMA_RT_F_FUTURE};
+	int ret = is_recv ? fake_post_recv(conn, &recv)
+			  : fake_post_send(conn, &send);
+
+	/* the device has it: behind the stores before */
+	explore_touch(&f->poller->inbox);
+	posted += ret == 0;
+	return ret;
+}
+
+static void watch(const struct rt_future *slot)
+{
+	explore_watch(&slot->waiter, sizeof(slot->waiter));
+	explore_watch(&slot->state, sizeof(slot->state));
+	explore_watch(&slot->asked, sizeof(slot->asked));
+	explore_watch(&slot->claim, sizeof(slot->claim));
+}
+
+static void watch_bell(void)
+{
+	struct rt_bell *bell = rt_future_lot_take();
+
+	EXPLORE_CHECK(bell != NULL);
+	explore_watch(&bell->word, sizeof(bell->word));
+	rt_future_lot_return(bell);
+}
+
+/* Of an order that ended with a stop; its message may be in the inbox. */
+static void go_on(void)
+{
+	/* relaxed, both: no thread runs */
+	atomic_store_explicit(&f->rt->stopped, false, memory_order_relaxed);
+	atomic_store_explicit(&f->poller->stopping, false,
+			      memory_order_relaxed);
+	while (fake_round(f) > 0)
+		;
+}
+
+static void begin(int count)
+{
+	const struct rt_futures *of;
+	int i;
+
+	go_on();
+	conn = conns[count - 1];
+	fake_qp(conn)->sq_count = 0;
+	fake_qp(conn)->rq_count = 0;
+	is_holder_through = is_dropped_called = false;
+	called = taken = posted = completed = 0;
+	explore_watch_nothing();
+	for (i = 0; i < count; i++) {
+		EXPLORE_CHECK(post(i) == 0);
+		slots[i] = rt_future_slot(&futures[i]);
+		watch(slots[i]);
+	}
+	of = slots[0]->of;
+	explore_watch(&of->requests, sizeof(of->requests));
+	explore_watch(&of->msg_sent, sizeof(of->msg_sent));
+	explore_watch(&of->ending, sizeof(of->ending));
+	explore_watch(&of->sleepers, sizeof(of->sleepers));
+	explore_watch(&f->poller->stopping, sizeof(f->poller->stopping));
+	explore_watch(&f->rt->stopped, sizeof(f->rt->stopped));
+	watch_bell();
+}
+
+static void begin_send(void)
+{
+	is_recv = false;
+	begin(1);
+}
+
+static void begin_recv(void)
+{
+	is_recv = true;
+	begin(1);
+}
+
+static void begin_two(void)
+{
+	is_recv = false;
+	begin(2);
+}
+
+static void complete(uint32_t index)
+{
+	if (is_recv)
+		fake_received(conn, index, IBV_WC_SUCCESS);
+	else
+		fake_sent(conn, index, IBV_WC_SUCCESS);
+	completed++;
+}
+
+/* Everything is back, and no message is lost or doubled. */
+static void check(void)
+{
+	int got = fake_take(f, f->queue);
+
+	EXPLORE_CHECK(rt_future_held(f->rt) == 0);
+	EXPLORE_CHECK(taken + got == (is_recv ? posted : 0));
+	EXPLORE_CHECK(called == is_dropped_called);
+}
+
+/* ---------------------------------------------------------- the poller --- */
+
+static bool has_work(void *arg)
+{
+	(void)arg;
+	return !rt_inbox_is_empty(&f->poller->inbox) || completed < posted ||
+	       is_holder_through;
+}
+
+/* What is posted completes; until the holder is through and nothing is asked
+ * any more. */
+static void run_rounds(void)
+{
+	do {
+		if (completed < posted)
+			complete((uint32_t)completed);
+		while (fake_round(f) > 0)
+			;
+		explore_wait(&f->poller->inbox, has_work, NULL);
+	} while (!rt_inbox_is_empty(&f->poller->inbox) || completed < posted);
+}
+
+/* One in each batch, the second first. */
+static void run_two(void)
+{
+	complete(1);
+	fake_round(f);
+	complete(0);
+	run_rounds();
+}
+
+/* As in rpma_rt_stop(): the poller's last rounds, when all work is complete;
+ * then what was asked since. */
+static void stop(void)
+{
+	explore_store(&f->poller->stopping, true, 1);
+	while (fake_round(f) > 0)
+		;
+	explore_touch(&f->poller->inbox);
+	rt_inbox_run_owner(&f->poller->inbox, f->poller);
+	explore_store(&f->rt->stopped, true, 1);
+	rt_future_finish_all(f->rt);
+}
+
+static void run_and_stop(void)
+{
+	complete(0);
+	while (fake_round(f) > 0)
+		;
+	stop();
+}
+
+static void run_two_and_stop(void)
+{
+	complete(1);
+	complete(0);
+	while (fake_round(f) > 0)
+		;
+	stop();
+}
+
+/* ---------------------------------------------------------- the holder --- */
+
+static void end_holder(void)
+{
+	explore_touch(&f->poller->inbox);
+	is_holder_through = true;
+}
+
+static void drop(int index)
+{
+	int ret = rpma_rt_future_drop(&futures[index]);
+
+	EXPLORE_CHECK(ret >= 0);
+	is_dropped_called |= ret;
+}
+
+static struct rpma_rt_completion wait_for(int index)
+{
+	struct rpma_rt_completion cmpl;
+
+	EXPLORE_CHECK(rpma_rt_future_wait(&futures[index], &cmpl, -1) == 1);
+	return cmpl;
+}
+
+static void wait_and_drop(void)
+{
+	struct rpma_rt_completion cmpl = wait_for(0);
+
+	EXPLORE_CHECK(cmpl.status == IBV_WC_SUCCESS && cmpl.context == 0);
+	drop(0);
+	end_holder();
+}
+
+static void poll_and_drop(void)
+{
+	struct rpma_rt_completion cmpl;
+	int ret = rpma_rt_future_poll(&futures[0], &cmpl);
+
+	EXPLORE_CHECK(ret >= 0);
+	taken += ret && is_recv;
+	drop(0);
+	end_holder();
+}
+
+/* What the cancel says is so. */
+static void cancel_and_drop(void)
+{
+	enum rpma_rt_cancelled cancelled;
+	struct rpma_rt_completion cmpl;
+	bool is_detached;
+
+	EXPLORE_CHECK(rpma_rt_future_cancel(&futures[0], &cancelled) == 0);
+	EXPLORE_CHECK(cancelled != RPMA_RT_CANCELLED_NOT_POSTED);
+	is_detached = cancelled == RPMA_RT_CANCELLED_DETACHED;
+	cmpl = wait_for(0);
+	EXPLORE_CHECK((cmpl.status == IBV_WC_SUCCESS) == !is_detached);
+	EXPLORE_CHECK(!(cmpl.flags & RPMA_RT_C_DETACHED) == !is_detached);
+	taken += is_recv && !is_detached;
+	drop(0);
+	end_holder();
+}
+
+/* The result may stay where it is: the wait comes to an end. */
+static void cancel_in_a_stop(void)
+{
+	enum rpma_rt_cancelled cancelled;
+
+	EXPLORE_CHECK(rpma_rt_future_cancel(&futures[0], &cancelled) == 0);
+	wait_for(0);
+	drop(0);
+}
+
+static void wait_in_a_stop(void)
+{
+	enum rpma_rt_cancelled cancelled;
+
+	EXPLORE_CHECK(rpma_rt_future_cancel(&futures[1], &cancelled) == 0);
+	EXPLORE_CHECK(rpma_rt_future_wait_some(futures, 2, 2, -1) != 0);
+	EXPLORE_CHECK(rpma_rt_future_wait_some(&futures[0], 1, 1, -1) == 1);
+	wait_for(1);
+	drop(0);
+	drop(1);
+}
+
+static void drop_in_a_stop(void)
+{
+	drop(0);
+}
+
+static void count_call(const struct rpma_rt_completion *item, void *arg)
+{
+	(void)arg;
+	EXPLORE_CHECK(item->status == IBV_WC_SUCCESS);
+	called++;
+	taken += is_recv;
+}
+
+static void then_and_drop(void)
+{
+	EXPLORE_CHECK(rpma_rt_future_then(&futures[0], count_call, NULL) == 0);
+	drop(0);
+	end_holder();
+}
+
+static void then_cancel_and_drop(void)
+{
+	enum rpma_rt_cancelled cancelled;
+
+	EXPLORE_CHECK(rpma_rt_future_then(&futures[0], count_call, NULL) == 0);
+	EXPLORE_CHECK(rpma_rt_future_cancel(&futures[0], &cancelled) == 0);
+	drop(0);
+	/* one of the cancel and the function gets it; of neither it is when the
+	 * result is there, and the drop comes before the function */
+	EXPLORE_CHECK(cancelled == RPMA_RT_CANCELLED_DONE ||
+		      !is_dropped_called);
+	end_holder();
+}
+
+static void wait_for_one_of_two(void)
+{
+	EXPLORE_CHECK(rpma_rt_future_wait_some(futures, 2, 1, -1) >= 1);
+	drop(0);
+	drop(1);
+	end_holder();
+}
+
+static void wait_for_two(void)
+{
+	EXPLORE_CHECK(rpma_rt_future_wait_some(futures, 2, 2, -1) == 2);
+	drop(0);
+	drop(1);
+	end_holder();
+}
+
+/* Both have to succeed, and one is cancelled. */
+static void cancel_one_of_two(void)
+{
+	enum rpma_rt_cancelled cancelled;
+	int ret;
+
+	EXPLORE_CHECK(rpma_rt_future_cancel(&futures[0], &cancelled) == 0);
+	ret = rpma_rt_future_wait_some(futures, 2, 2, -1);
+	if (cancelled == RPMA_RT_CANCELLED_DONE)
+		EXPLORE_CHECK(ret == 2);
+	else
+		EXPLORE_CHECK(ret == RPMA_RT_E_FAILED);
+	drop(0);
+	drop(1);
+	end_holder();
+}
+
+static bool is_free(void *arg)
+{
+	const struct rt_future *slot = arg;
+
+	/* relaxed: one thread runs at a time */
+	return atomic_load_explicit(&slot->state, memory_order_relaxed) ==
+	       RT_FUTURE_FREE;
+}
+
+/* The slot is used again as soon as it is free; an old handle names nothing. */
+static void drop_and_post(void)
+{
+	struct rpma_rt_future old = futures[0];
+	struct rpma_rt_completion cmpl;
+
+	drop(0);
+	explore_wait(&slots[0]->state, is_free, slots[0]);
+	EXPLORE_CHECK(post(0) == 0);
+	EXPLORE_CHECK(rt_future_slot(&futures[0]) == slots[0]);
+	EXPLORE_CHECK(rpma_rt_future_poll(&old, &cmpl) == RPMA_E_INVAL);
+	cmpl = wait_for(0);
+	EXPLORE_CHECK(cmpl.status == IBV_WC_SUCCESS && cmpl.context == 1);
+	drop(0);
+	end_holder();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct explore plays[] = {
+		{"wait",
+		 2,
+		 {wait_and_drop, run_rounds},
+		 begin_send,
+		 check,
+		 false},
+		{"poll",
+		 2,
+		 {poll_and_drop, run_rounds},
+		 begin_send,
+		 check,
+		 false},
+		{"cancel",
+		 2,
+		 {cancel_and_drop, run_rounds},
+		 begin_send,
+		 check,
+		 false},
+		{"message",
+		 2,
+		 {poll_and_drop, run_rounds},
+		 begin_recv,
+		 check,
+		 false},
+		{"message_cancel",
+		 2,
+		 {cancel_and_drop, run_rounds},
+		 begin_recv,
+		 check,
+		 false},
+		{"then",
+		 2,
+		 {then_and_drop, run_rounds},
+		 begin_send,
+		 check,
+		 false},
+		{"message_then",
+		 2,
+		 {then_and_drop, run_rounds},
+		 begin_recv,
+		 check,
+		 false},
+		{"then_cancel",
+		 2,
+		 {then_cancel_and_drop, run_rounds},
+		 begin_recv,
+		 check,
+		 false},
+		{"again",
+		 2,
+		 {drop_and_post, run_rounds},
+		 begin_send,
+		 check,
+		 false},
+		{"stop",
+		 2,
+		 {cancel_in_a_stop, run_and_stop},
+		 begin_send,
+		 check,
+		 false},
+		{"stop_drop",
+		 2,
+		 {drop_in_a_stop, run_and_stop},
+		 begin_send,
+		 check,
+		 false},
+		{"one_of_two",
+		 2,
+		 {wait_for_one_of_two, run_two},
+		 begin_two,
+		 check,
+		 false},
+		{"two_of_two",
+		 2,
+		 {wait_for_two, run_two},
+		 begin_two,
+		 check,
+		 false},
+		{"cancel_of_two",
+		 2,
+		 {cancel_one_of_two, run_two},
+		 begin_two,
+		 check,
+		 false},
+		{"stop_two",
+		 2,
+		 {wait_in_a_stop, run_two_and_stop},
+		 begin_two,
+		 check,
+		 true},
+		{NULL, 0, {NULL}, NULL, NULL, false},
+	};
+	void *state;
+	uint32_t i;
+
+	EXPLORE_CHECK(fake_setup(&state) == 0);
+	f = state;
+	for (i = 0; i < FUTURES; i++) {
+		f->rt_cfg.futures = i + 1;
+		conns[i] = fake_established(f);
+	}
+	/* no thread that waits runs it */
+	f->poller->threaded = true;
+	return explore_main(argc, argv, plays);
+}

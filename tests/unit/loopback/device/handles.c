@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * handles.c -- every verb off the data path refuses a handle that is gone, one
+ * whose number is damaged, and one with the context of another: it says so by
+ * ENOENT or EINVAL, in errno too, before it follows the handle, which the
+ * address sanitizer would see.
+ */
+
+#include "fixture.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the calls need besides the handle. */
+static struct end e;
+static struct ibv_context *other;
+static const union ibv_gid group = {.raw = {[10] = 0xff, 0xff, 239, 1, 2, 3}};
+
+static int of_pointer(const void *made)
+{
+	return made ? 0 : errno;
+}
+
+/* Of verbs that return -1. */
+static int of_errno(int ret)
+{
+	return ret ? errno : 0;
+}
+
+/* --- how each kind of object is made, and where its number is */
+
+static void *make_context(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context = ibv_open_device(list[0]);
+
+	ibv_free_device_list(list);
+	return context;
+}
+
+static int end_context(void *h)
+{
+	return of_errno(ibv_close_device(h));
+}
+
+static void *make_pd(void)
+{
+	return ibv_alloc_pd(e.ctx);
+}
+
+static int end_pd(void *h)
+{
+	return ibv_dealloc_pd(h);
+}
+
+static void *make_mr(void)
+{
+	return ibv_reg_mr(e.pd, e.buf, 64, IBV_ACCESS_LOCAL_WRITE);
+}
+
+static int end_mr(void *h)
+{
+	return ibv_dereg_mr(h);
+}
+
+static void *make_mw(void)
+{
+	return ibv_alloc_mw(e.pd, IBV_MW_TYPE_1);
+}
+
+static int end_mw(void *h)
+{
+	return ibv_dealloc_mw(h);
+}
+
+static void *make_ah(void)
+{
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
+
+	assert_int_equal(ibv_query_gid(e.ctx, 1, 0, &attr.grh.dgid), 0);
+	return ibv_create_ah(e.pd, &attr);
+}
+
+static int end_ah(void *h)
+{
+	return ibv_destroy_ah(h);
+}
+
+static void *make_channel(void)
+{
+	return ibv_create_comp_channel(e.ctx);
+}
+
+static int end_channel(void *h)
+{
+	return ibv_destroy_comp_channel(h);
+}
+
+static void *make_cq(void)
+{
+	return ibv_create_cq(e.ctx, 8, NULL, NULL, 0);
+}
+
+static int end_cq(void *h)
+{
+	return ibv_destroy_cq(h);
+}
+
+static void *make_srq(void)
+{
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = 8, .max_sge = 1}};
+
+	return ibv_create_srq(e.pd, &init);
+}
+
+static int end_srq(void *h)
+{
+	return ibv_destroy_srq(h);
+}
+
+static struct ibv_qp *qp_of(struct ibv_pd *pd, struct ibv_cq *cq,
+			    struct ibv_srq *srq)
+{
+	struct ibv_qp_init_attr init = {.send_cq = cq,
+					.recv_cq = cq,
+					.srq = srq,
+					.cap = {8, 8, 1, 1, 0},
+					.qp_type = IBV_QPT_UD};
+
+	return ibv_create_qp(pd, &init);
+}
+
+static void *make_qp(void)
+{
+	return qp_of(e.pd, e.cq, NULL);
+}
+
+static int end_qp_of(void *h)
+{
+	return ibv_destroy_qp(h);
+}
+
+enum kind { CONTEXT, PD, MR, MW, AH, CHANNEL, CQ, SRQ, QP };
+
+static const struct {
+	void *(*make)(void);
+	int (*end)(void *h);
+	int number; /* where it is; -1: the kind has none */
+} kinds[] = {
+	[CONTEXT] = {make_context, end_context, -1},
+	[PD] = {make_pd, end_pd, offsetof(struct ibv_pd, handle)},
+	[MR] = {make_mr, end_mr, offsetof(struct ibv_mr, handle)},
+	[MW] = {make_mw, end_mw, offsetof(struct ibv_mw, handle)},
+	[AH] = {make_ah, end_ah, offsetof(struct ibv_ah, handle)},
+	[CHANNEL] = {make_channel, end_channel, -1},
+	[CQ] = {make_cq, end_cq, offsetof(struct ibv_cq, handle)},
+	[SRQ] = {make_srq, end_srq, offsetof(struct ibv_srq, handle)},
+	[QP] = {make_qp, end_qp_of, offsetof(struct ibv_qp, handle)},
+};
+
+/* --- the calls */
+
+static int query_device(void *h)
+{
+	struct ibv_device_attr attr;
+
+	return ibv_query_device(h, &attr);
+}
+
+static int query_device_ex(void *h)
+{
+	struct ibv_device_attr_ex attr;
+
+	return ibv_query_device_ex(h, NULL, &attr);
+}
+
+static int query_port(void *h)
+{
+	struct ibv_port_attr attr;
+
+	return ibv_query_port(h, 1, &attr);
+}
+
+static int query_gid(void *h)
+{
+	union ibv_gid gid;
+
+	return of_errno(ibv_query_gid(h, 1, 0, &gid));
+}
+
+static int query_pkey(void *h)
+{
+	__be16 pkey;
+
+	return of_errno(ibv_query_pkey(h, 1, 0, &pkey));
+}
+
+static int alloc_pd(void *h)
+{
+	return of_pointer(ibv_alloc_pd(h));
+}
+
+static int create_channel(void *h)
+{
+	return of_pointer(ibv_create_comp_channel(h));
+}
+
+static int create_cq(void *h)
+{
+	return of_pointer(ibv_create_cq(h, 8, NULL, NULL, 0));
+}
+
+static int get_async_event(void *h)
+{
+	struct ibv_async_event event;
+
+	return of_errno(ibv_get_async_event(h, &event));
+}
+
+static int init_ah_from_wc(void *h)
+{
+	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
+	struct ibv_grh grh = {0};
+	struct ibv_ah_attr attr;
+
+	return of_errno(ibv_init_ah_from_wc(h, 1, &wc, &grh, &attr));
+}
+
+static int reg_mr(void *h)
+{
+	return of_pointer(ibv_reg_mr(h, e.buf, 64, IBV_ACCESS_LOCAL_WRITE));
+}
+
+static int alloc_mw(void *h)
+{
+	return of_pointer(ibv_alloc_mw(h, IBV_MW_TYPE_1));
+}
+
+static int create_ah(void *h)
+{
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
+
+	assert_int_equal(ibv_query_gid(e.ctx, 1, 0, &attr.grh.dgid), 0);
+	errno = 0;
+	return of_pointer(ibv_create_ah(h, &attr));
+}
+
+static int create_ah_from_wc(void *h)
+{
+	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
+	struct ibv_grh grh = {0};
+
+	return of_pointer(ibv_create_ah_from_wc(h, &wc, &grh, 1));
+}
+
+static int create_srq(void *h)
+{
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = 8, .max_sge = 1}};
+
+	return of_pointer(ibv_create_srq(h, &init));
+}
+
+static int create_qp(void *h)
+{
+	return of_pointer(qp_of(h, e.cq, NULL));
+}
+
+static int bind_mw(void *h)
+{
+	struct ibv_mw_bind bind = {.bind_info = {.mr = NULL}};
+
+	return ibv_bind_mw(e.qp, h, &bind);
+}
+
+static int create_cq_on(void *h)
+{
+	return of_pointer(ibv_create_cq(e.ctx, 8, NULL, h, 0));
+}
+
+static int resize_cq(void *h)
+{
+	return ibv_resize_cq(h, 16);
+}
+
+static int create_qp_on_cq(void *h)
+{
+	return of_pointer(qp_of(e.pd, h, NULL));
+}
+
+static int query_srq(void *h)
+{
+	struct ibv_srq_attr attr;
+
+	return ibv_query_srq(h, &attr);
+}
+
+static int modify_srq(void *h)
+{
+	struct ibv_srq_attr attr = {.srq_limit = 1};
+
+	return ibv_modify_srq(h, &attr, IBV_SRQ_LIMIT);
+}
+
+static int create_qp_on_srq(void *h)
+{
+	return of_pointer(qp_of(e.pd, e.cq, h));
+}
+
+static int query_qp(void *h)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	return ibv_query_qp(h, &attr, IBV_QP_STATE, &init);
+}
+
+static int modify_qp(void *h)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+
+	return ibv_modify_qp(h, &attr, IBV_QP_STATE);
+}
+
+static int attach(void *h)
+{
+	return ibv_attach_mcast(h, &group, 0);
+}
+
+static int detach(void *h)
+{
+	return ibv_detach_mcast(h, &group, 0);
+}
+
+/* The verbs that destroy are in the other table. */
+static const struct {
+	enum kind kind;
+	const char *name;
+	int (*call)(void *h);
+	bool is_inline; /* the program's part of it follows the handle */
+} calls[] = {
+	{CONTEXT, "query_device", query_device, false},
+	{CONTEXT, "query_device_ex", query_device_ex, true},
+	{CONTEXT, "query_port", query_port, true},
+	{CONTEXT, "query_gid", query_gid, false},
+	{CONTEXT, "query_pkey", query_pkey, false},
+	{CONTEXT, "alloc_pd", alloc_pd, false},
+	{CONTEXT, "create_comp_channel", create_channel, false},
+	{CONTEXT, "create_cq", create_cq, false},
+	{CONTEXT, "get_async_event", get_async_event, false},
+	{CONTEXT, "init_ah_from_wc", init_ah_from_wc, false},
+	{PD, "reg_mr", reg_mr, false},
+	{PD, "alloc_mw", alloc_mw, true},
+	{PD, "create_ah", create_ah, false},
+	{PD, "create_ah_from_wc", create_ah_from_wc, false},
+	{PD, "create_srq", create_srq, false},
+	{PD, "create_qp", create_qp, false},
+	{MW, "bind_mw", bind_mw, true},
+	{CHANNEL, "create_cq", create_cq_on, false},
+	{CQ, "resize_cq", resize_cq, false},
+	{CQ, "create_qp", create_qp_on_cq, false},
+	{SRQ, "query_srq", query_srq, false},
+	{SRQ, "modify_srq", modify_srq, false},
+	{SRQ, "create_qp", create_qp_on_srq, false},
+	{QP, "query_qp", query_qp, false},
+	{QP, "modify_qp", modify_qp, false},
+	{QP, "attach_mcast", attach, false},
+	{QP, "detach_mcast", detach, false},
+};
+
+#define CALLS (sizeof(calls) / sizeof(calls[0]))
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+/* --- tests */
+
+static void begin(void)
+{
+	end_init(&e, 0);
+	other = make_context();
+	assert_non_null(other);
+}
+
+static void finish(void)
+{
+	assert_int_equal(ibv_close_device(other), 0);
+	end_fini(&e);
+}
+
+static void refuse(const char *name, int (*call)(void *h), void *h)
+{
+	int err;
+
+	errno = 0;
+	err = call(h);
+	if ((err != ENOENT && err != EINVAL) || errno != err)
+		fail_msg("%s gives %d, errno %d", name, err, errno);
+}
+
+/* All calls that take such a handle, and the verb that destroys it. */
+static void refuse_all(enum kind kind, void *h, bool inline_too)
+{
+	for (size_t i = 0; i < CALLS; i++) {
+		if (calls[i].kind == kind &&
+		    (inline_too || !calls[i].is_inline))
+			refuse(calls[i].name, calls[i].call, h);
+	}
+	/* part of the program, like some above */
+	if (inline_too || kind != MW)
+		refuse("the end", kinds[kind].end, h);
+}
+
+static void handle__gone_REFUSED(void **state)
+{
+	(void)state;
+	begin();
+	for (size_t k = 0; k < KINDS; k++) {
+		void *h = kinds[k].make();
+
+		assert_non_null(h);
+		assert_int_equal(kinds[k].end(h), 0);
+		refuse_all((enum kind)k, h, false);
+	}
+	finish();
+}
+
+static void handle__damaged_REFUSED(void **state)
+{
+	(void)state;
+	begin();
+	for (size_t k = 0; k < KINDS; k++) {
+		uint8_t *h;
+
+		if (kinds[k].number < 0)
+			continue;
+		h = kinds[k].make();
+		assert_non_null(h);
+		h[kinds[k].number] ^= 1;
+		refuse_all((enum kind)k, h, true);
+		h[kinds[k].number] ^= 1;
+		assert_int_equal(kinds[k].end(h), 0);
+	}
+	finish();
+}
+
+/* Each kind but contexts begins with the pointer to its context. */
+static void handle__of_another_context_REFUSED(void **state)
+{
+	(void)state;
+	begin();
+	for (size_t k = CONTEXT + 1; k < KINDS; k++) {
+		struct ibv_context **h = kinds[k].make();
+
+		assert_non_null(h);
+		*h = other;
+		refuse_all((enum kind)k, h, true);
+		*h = e.ctx;
+		assert_int_equal(kinds[k].end(h), 0);
+	}
+	finish();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FRESH(handle__gone_REFUSED),
+		FRESH(handle__damaged_REFUSED),
+		FRESH(handle__of_another_context_REFUSED),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * fixture.h -- an end of a link: a NIC with a layer above it that knows what
+ * comes next. Requests are numbered, by their PSN; each byte of a request, and
+ * of an answer, follows from its number.
+ */
+
+#ifndef WIRE_FIXTURE_H
+#define WIRE_FIXTURE_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "wire/link.h"
+#include "wire/nic.h"
+#include "wire/parts.h"
+
+/* A thread of the test asks; others, as the link threads, take and answer. */
+struct end {
+	struct lb_nic *nic;
+	struct lb_link *link; /* to the other end, with a reference */
+	struct lb_waiter waiter;
+	uint32_t sent;	/* requests; the number of the next */
+	uint32_t ended; /* requests that the last answer is behind */
+
+	/* what came, under link.in */
+	_Atomic uint32_t requests;
+	_Atomic uint32_t answers;
+	/* answers that this end did not give, on purpose */
+	_Atomic uint32_t silences;
+	_Atomic uint32_t rooms;
+	_Atomic uint32_t ups;
+	_Atomic uint32_t deads;
+	_Atomic uint32_t messages;
+	_Atomic uint32_t wrongs; /* of anything: must stay 0 */
+};
+
+void end_init(struct end *end);
+void end_fini(struct end *end);
+/* Make contact, from a; return once both are up. */
+void end_meet(struct end *a, struct end *b);
+
+/* The nth request: its type and length follow from its number. */
+struct lb_record end_record(uint32_t number, uint32_t seed);
+/* Put it; room is waited for if there is none. False: the link is dead. */
+bool end_request(struct end *end, const struct lb_record *record);
+/* The same, once. */
+enum lb_put_result end_try(struct end *end, const struct lb_record *record);
+/* All that a has sent has come to b, and its answers have come. */
+void end_arrive(struct end *a, struct end *b);
+
+/* Wait until a count is at least n. */
+void end_wait(const _Atomic uint32_t *count, uint32_t n);
+uint32_t end_count(const _Atomic uint32_t *count);
+
+/* From here on stderr is kept: what was said, until the next call. */
+void said_begin(void);
+const char *said_end(void);
+
+#endif /* WIRE_FIXTURE_H */

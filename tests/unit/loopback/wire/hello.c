@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * hello.c -- how a link is made, and why it is not: contacts from both sides at
+ * once, nobody, another version, other devices, memory that is no segment, a
+ * socket that is held by nobody who answers.
+ */
+
+#include "fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "wire/hello.h"
+#include "wire/segment.h"
+#include "wire/socket.h"
+
+#define SEED  7u
+#define TIMES 30
+
+static void contact__of_both_at_once_ONE_LINK(void **state)
+{
+	(void)state;
+	for (int i = 0; i < TIMES; i++) {
+		struct end a, b;
+		struct lb_record record = end_record(0, SEED);
+
+		end_init(&a);
+		end_init(&b);
+		end_meet(&a, &b); /* both begin */
+		assert_true(end_request(&a, &record));
+		assert_true(end_request(&b, &record));
+		end_arrive(&a, &b);
+		end_arrive(&b, &a);
+		assert_int_equal(end_count(&a.ups), 1);
+		assert_int_equal(end_count(&b.ups), 1);
+		assert_int_equal(end_count(&a.deads), 0);
+		end_fini(&a);
+		end_fini(&b);
+	}
+}
+
+/* A request that is put before there is a link waits, and is told. */
+static void request__before_the_link_NOT_YET(void **state)
+{
+	struct end a, b;
+	struct lb_record record = end_record(0, SEED);
+
+	(void)state;
+	end_init(&a);
+	end_init(&b);
+	pthread_mutex_lock(&b.nic->lock); /* its thread gets nowhere */
+	a.link = lb_nic_link(a.nic, lb_nic_number_of(b.nic));
+	assert_int_equal(end_try(&a, &record), LB_PUT_NOT_YET);
+	assert_int_equal(lb_link_cookie(a.link), 0);
+	pthread_mutex_unlock(&b.nic->lock);
+	end_wait(&a.rooms, 1);
+	assert_int_equal(end_try(&a, &record), LB_PUT_OK);
+	end_arrive(&a, &b);
+	assert_int_equal(lb_link_cookie(a.link), b.nic->cookie);
+	end_fini(&a);
+	end_fini(&b);
+}
+
+/* A number that only this test has taken and given back. */
+static unsigned number_of_nobody(void)
+{
+	struct end gone;
+	unsigned number;
+
+	end_init(&gone);
+	number = lb_nic_number_of(gone.nic);
+	end_fini(&gone);
+	return number;
+}
+
+static void nobody__is_DEAD_and_said_once(void **state)
+{
+	unsigned number = number_of_nobody();
+	struct lb_record record = end_record(0, SEED);
+	const char *said;
+	char words[64];
+	struct end a;
+
+	(void)state;
+	end_init(&a);
+	said_begin();
+	a.link = lb_nic_link(a.nic, number);
+	end_wait(&a.deads, 1);
+	assert_int_equal(end_try(&a, &record), LB_PUT_DEAD);
+	assert_int_equal(lb_link_send(a.link, "hello", 5), ENOTCONN);
+	/* soon after: it is not asked again */
+	lb_link_put(lb_nic_link(a.nic, number));
+	said = said_end();
+	snprintf(words, sizeof(words), "no process %u in this network", number);
+	assert_non_null(strstr(said, words));
+	assert_null(strstr(strstr(said, words) + 1, words));
+	end_fini(&a);
+}
+
+static void number__of_this_process_NO_LINK(void **state)
+{
+	struct end a;
+
+	(void)state;
+	end_init(&a);
+	assert_null(lb_nic_link(a.nic, lb_nic_number_of(a.nic)));
+	assert_null(lb_nic_link(a.nic, 0));
+	assert_null(lb_nic_link(a.nic, 255));
+	end_fini(&a);
+}
+
+/* --- a peer that is made by hand */
+
+static struct lb_hello hand_hello(unsigned kind)
+{
+	return (struct lb_hello){
+		.magic = LB_HELLO_MAGIC,
+		.version = LB_HELLO_VERSION,
+		.length = sizeof(struct lb_hello),
+		.kind = kind,
+		.number = 254,
+		.cookie = 99,
+		.devices = 1,
+		.devices_hash = 42,
+		.user = geteuid(),
+	};
+}
+
+static int hand_connect(const struct end *a)
+{
+	char name[LB_PARTS_NAME];
+	int fd;
+
+	lb_parts_name(name, lb_nic_number_of(a->nic));
+	fd = lb_socket_connect(name);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+/* What it has answered, within a second; 0: the end. */
+static ssize_t hand_receive(int fd, struct lb_hello *answer, int *passed)
+{
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+
+	assert_int_equal(poll(&pfd, 1, 5000), 1);
+	return lb_socket_receive(fd, answer, sizeof(*answer), passed);
+}
+
+/* A hello with these bytes is refused for this reason, in these words. */
+static void refused(const void *bytes, size_t size, int pass,
+		    enum lb_hello_reason reason, const char *words)
+{
+	struct lb_hello answer;
+	struct end a;
+	const char *said;
+	int fd, passed;
+
+	end_init(&a);
+	said_begin();
+	fd = hand_connect(&a);
+	assert_int_equal(lb_socket_send_fd(fd, bytes, size, pass), 0);
+	assert_int_equal(hand_receive(fd, &answer, &passed), sizeof(answer));
+	assert_int_equal(passed, -1);
+	assert_int_equal(hand_receive(fd, &(struct lb_hello){0}, &passed), 0);
+	said = said_end();
+	assert_int_equal(answer.kind, LB_HELLO_REFUSAL);
+	assert_int_equal(answer.reason, reason);
+	if (!strstr(said, words))
+		fail_msg("wanted: %s\nsaid: %s", words, said);
+	assert_int_equal(end_count(&a.ups), 0);
+	close(fd);
+	end_fini(&a);
+}
+
+static void hello__of_another_version_REFUSED(void **state)
+{
+	struct lb_hello hello = hand_hello(LB_HELLO_HELLO);
+	const struct {
+		uint32_t magic;
+		uint16_t version, length;
+		uint8_t more[100];
+	} newer = {LB_HELLO_MAGIC, 9, 108, {0}};
+
+	(void)state;
+	hello.version = 2;
+	refused(&hello, sizeof(hello), -1, LB_HELLO_VERSIONS,
+		"has version 2 of the wire, this one");
+	/* of a length that this version does not know */
+	refused(&newer, 80, -1, LB_HELLO_VERSIONS, "has version 9 of the wire");
+}
+
+static void hello__of_other_devices_REFUSED(void **state)
+{
+	struct lb_hello hello = hand_hello(LB_HELLO_HELLO);
+
+	(void)state;
+	hello.devices = 3;
+	refused(&hello, sizeof(hello), -1, LB_HELLO_DEVICES,
+		"process 254 has 3 devices");
+	hello = hand_hello(LB_HELLO_HELLO);
+	hello.devices_hash = 43;
+	refused(&hello, sizeof(hello), -1, LB_HELLO_DEVICES, "GUIDs 0x2b");
+}
+
+static void hello__of_nonsense_REFUSED(void **state)
+{
+	struct lb_hello hello = hand_hello(LB_HELLO_HELLO);
+
+	(void)state;
+	refused("hi", 2, -1, LB_HELLO_WRONG, "what is no hello");
+	hello.kind = LB_HELLO_READY;
+	refused(&hello, sizeof(hello), -1, LB_HELLO_WRONG, "what is no hello");
+	hello = hand_hello(LB_HELLO_HELLO);
+	hello.number = 255;
+	refused(&hello, sizeof(hello), -1, LB_HELLO_WRONG, "what is no hello");
+	hello = hand_hello(LB_HELLO_HELLO);
+	hello.cookie = 0;
+	refused(&hello, sizeof(hello), -1, LB_HELLO_WRONG, "what is no hello");
+	hello = hand_hello(LB_HELLO_HELLO);
+	refused(&hello, sizeof(hello) - 1, -1, LB_HELLO_WRONG,
+		"what is no hello");
+}
+
+/* Memory that could shrink, or that is of another size, is not mapped. */
+static void hello__without_a_segment_REFUSED(void **state)
+{
+	const off_t size = sizeof(struct lb_segment);
+	struct lb_hello hello = hand_hello(LB_HELLO_HELLO);
+	const char *words = "refuses the other's memory";
+	int fd = memfd_create("unsealed", MFD_ALLOW_SEALING);
+
+	(void)state;
+	refused(&hello, sizeof(hello), -1, LB_HELLO_SEGMENT, words);
+	assert_int_equal(ftruncate(fd, size), 0);
+	assert_int_equal(fallocate(fd, 0, 0, size), 0);
+	refused(&hello, sizeof(hello), fd, LB_HELLO_SEGMENT, words);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW),
+			 0);
+	refused(&hello, sizeof(hello), fd, LB_HELLO_SEGMENT, words);
+	close(fd);
+	/* sealed, but with holes, which need memory when they are read */
+	fd = memfd_create("holes", MFD_ALLOW_SEALING);
+	assert_int_equal(ftruncate(fd, size), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS,
+			       F_SEAL_SHRINK | F_SEAL_GROW |
+				       F_SEAL_FUTURE_WRITE | F_SEAL_SEAL),
+			 0);
+	refused(&hello, sizeof(hello), fd, LB_HELLO_SEGMENT, words);
+	close(fd);
+	fd = open("/dev/zero", O_RDONLY);
+	refused(&hello, sizeof(hello), fd, LB_HELLO_SEGMENT, words);
+	close(fd);
+}
+
+/* A peer says hello and never READY: the next one gets the link. */
+static void hello__then_silence_ANOTHER_GETS_THE_LINK(void **state)
+{
+	struct lb_hello hello = hand_hello(LB_HELLO_HELLO), answer;
+	struct end a;
+	int fd[2], passed, segment;
+	struct lb_segment *mine = lb_segment_new(&segment);
+
+	(void)state;
+	end_init(&a);
+	while (lb_nic_number_of(a.nic) == hello.number)
+		hello.number--;
+	for (int i = 0; i < 2; i++) {
+		fd[i] = hand_connect(&a);
+		assert_int_equal(lb_socket_send_fd(fd[i], &hello, sizeof(hello),
+						   segment),
+				 0);
+		assert_int_equal(hand_receive(fd[i], &answer, &passed),
+				 sizeof(answer));
+		assert_int_equal(answer.kind, LB_HELLO_ANSWER);
+		assert_true(passed >= 0);
+		close(passed);
+	}
+	assert_int_equal(hand_receive(fd[0], &answer, &passed), 0);
+	hello.kind = LB_HELLO_READY;
+	assert_int_equal(lb_socket_send(fd[1], &hello, sizeof(hello)), 0);
+	end_wait(&a.ups, 1);
+	/* it is up: another life of the number has to come again */
+	hello.kind = LB_HELLO_HELLO;
+	hello.cookie = 100;
+	close(fd[0]);
+	fd[0] = hand_connect(&a);
+	assert_int_equal(
+		lb_socket_send_fd(fd[0], &hello, sizeof(hello), segment), 0);
+	assert_int_equal(hand_receive(fd[0], &answer, &passed), sizeof(answer));
+	assert_int_equal(answer.kind, LB_HELLO_REFUSAL);
+	assert_int_equal(answer.reason, LB_HELLO_COME_AGAIN);
+	/* and gets the link once the former one has died */
+	close(fd[0]);
+	close(fd[1]);
+	end_wait(&a.deads, 1);
+	fd[0] = hand_connect(&a);
+	assert_int_equal(
+		lb_socket_send_fd(fd[0], &hello, sizeof(hello), segment), 0);
+	assert_int_equal(hand_receive(fd[0], &answer, &passed), sizeof(answer));
+	assert_int_equal(answer.kind, LB_HELLO_ANSWER);
+	close(passed);
+	close(fd[0]);
+	close(segment);
+	end_fini(&a);
+	lb_segment_unmap(mine);
+}
+
+/* A peer that says that it refuses, for no reason, is no peer. */
+static void refusal__without_a_reason_NO_LINK(void **state)
+{
+	struct lb_hello hello = hand_hello(LB_HELLO_REFUSAL), theirs;
+	unsigned number = number_of_nobody();
+	struct lb_segment *mine;
+	char name[LB_PARTS_NAME];
+	int listener, fd, passed, segment;
+	struct pollfd pfd = {.events = POLLIN};
+	struct end a;
+
+	(void)state;
+	lb_parts_name(name, number);
+	listener = lb_socket_listen(name);
+	assert_true(listener >= 0);
+	mine = lb_segment_new(&segment);
+	assert_non_null(mine);
+	end_init(&a);
+	said_begin();
+	a.link = lb_nic_link(a.nic, number);
+	pfd.fd = listener;
+	assert_int_equal(poll(&pfd, 1, 5000), 1);
+	fd = lb_socket_accept(listener);
+	assert_true(fd >= 0);
+	assert_int_equal(hand_receive(fd, &theirs, &passed), sizeof(theirs));
+	assert_true(passed >= 0);
+	close(passed);
+	hello.number = number;
+	assert_int_equal(lb_socket_send_fd(fd, &hello, sizeof(hello), segment),
+			 0);
+	end_wait(&a.deads, 1);
+	assert_non_null(strstr(said_end(), "what is no hello"));
+	assert_int_equal(end_count(&a.ups), 0);
+	close(fd);
+	close(listener);
+	close(segment);
+	end_fini(&a);
+	lb_segment_unmap(mine);
+}
+
+/* What a peer has mapped it can neither store to nor cut. */
+static void segment__is_READ_ONLY_to_others(void **state)
+{
+	int fd;
+	struct lb_segment *mine = lb_segment_new(&fd);
+
+	(void)state;
+	assert_non_null(mine);
+	assert_true(mmap(NULL, sizeof(*mine), PROT_READ | PROT_WRITE,
+			 MAP_SHARED, fd, 0) == MAP_FAILED);
+	assert_int_equal(ftruncate(fd, 0), -1);
+	assert_int_equal(pwrite(fd, "x", 1, 0), -1);
+	assert_int_equal(fallocate(fd,
+				   FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				   0, 4096),
+			 -1);
+	close(fd);
+	lb_segment_unmap(mine);
+}
+
+/*
+ * A process has ended, and a child of it still holds the socket of its name:
+ * connect() succeeds, to nobody.
+ */
+static void socket__held_by_a_child_NOBODY(void **state)
+{
+	int go[2], held[2], status;
+	char name[LB_PARTS_NAME], byte = 0;
+	unsigned number = number_of_nobody();
+	const char *said;
+	struct end a;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(go), 0);
+	assert_int_equal(pipe(held), 0);
+	lb_parts_name(name, number);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		close(go[1]);
+		if (lb_socket_listen(name) < 0)
+			_exit(1);
+		if (fork() == 0) {
+			if (write(held[1], &byte, 1) != 1 ||
+			    read(go[0], &byte, 1) != 0)
+				_exit(1);
+		}
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(read(held[0], &byte, 1), 1);
+	end_init(&a);
+	said_begin();
+	a.link = lb_nic_link(a.nic, number);
+	end_wait(&a.deads, 1);
+	said = said_end();
+	assert_non_null(strstr(said, "no process"));
+	close(go[0]);
+	close(go[1]);
+	close(held[0]);
+	close(held[1]);
+	end_fini(&a);
+}
+
+/* --- no descriptor is left */
+
+static _Atomic int refusals;	    /* that accept4() still makes */
+static _Atomic uint64_t refused_at; /* the first, lb_clock_real_now() */
+
+/* Stands before that of the C library; the link thread calls it. */
+int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *restrict length, int flags)
+{
+	(void)addr, (void)length; /* nobody asks for the address */
+	if (atomic_load_explicit(&refusals, memory_order_acquire) == 0)
+		return (int)syscall(SYS_accept4, fd, NULL, NULL, flags);
+	if (atomic_load_explicit(&refused_at, memory_order_acquire) == 0)
+		atomic_store_explicit(&refused_at, lb_clock_real_now(),
+				      memory_order_release);
+	atomic_fetch_sub_explicit(&refusals, 1, memory_order_acq_rel);
+	errno = EMFILE;
+	return -1;
+}
+
+/* Whoever wants in waits, and the link thread does not turn meanwhile. */
+static void guest__no_descriptor_GETS_IN_LATER(void **state)
+{
+	struct lb_hello hello = hand_hello(LB_HELLO_HELLO), answer;
+	int fd, passed, segment;
+	struct lb_segment *mine = lb_segment_new(&segment);
+	struct end a;
+
+	(void)state;
+	end_init(&a);
+	while (lb_nic_number_of(a.nic) == hello.number)
+		hello.number--;
+	atomic_store_explicit(&refusals, 2, memory_order_release);
+	fd = hand_connect(&a);
+	assert_int_equal(lb_socket_send_fd(fd, &hello, sizeof(hello), segment),
+			 0);
+	assert_int_equal(hand_receive(fd, &answer, &passed), sizeof(answer));
+	assert_int_equal(answer.kind, LB_HELLO_ANSWER);
+	/* each of the two refusals costs some time: few a second */
+	assert_true(lb_clock_real_now() -
+			    atomic_load_explicit(&refused_at,
+						 memory_order_acquire) >
+		    100000000u);
+	close(passed);
+	close(fd);
+	close(segment);
+	end_fini(&a);
+	lb_segment_unmap(mine);
+}
+
+static _Atomic int memfd_refusals; /* that memfd_create() still makes */
+
+/* Stands before that of the C library, as accept4() above. */
+int memfd_create(const char *name, unsigned flags)
+{
+	if (atomic_load_explicit(&memfd_refusals, memory_order_acquire) == 0)
+		return (int)syscall(SYS_memfd_create, name, flags);
+	atomic_fetch_sub_explicit(&memfd_refusals, 1, memory_order_acq_rel);
+	errno = EMFILE;
+	return -1;
+}
+
+/* It is tried again, by whichever side had none. */
+static void segment__no_descriptor_IS_MADE_LATER(void **state)
+{
+	struct end a, b;
+
+	(void)state;
+	end_init(&a);
+	end_init(&b);
+	atomic_store_explicit(&memfd_refusals, 3, memory_order_release);
+	end_meet(&a, &b);
+	assert_int_equal(end_count(&a.deads), 0);
+	assert_int_equal(end_count(&b.deads), 0);
+	end_fini(&a);
+	end_fini(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(contact__of_both_at_once_ONE_LINK),
+		cmocka_unit_test(request__before_the_link_NOT_YET),
+		cmocka_unit_test(nobody__is_DEAD_and_said_once),
+		cmocka_unit_test(number__of_this_process_NO_LINK),
+		cmocka_unit_test(hello__of_another_version_REFUSED),
+		cmocka_unit_test(hello__of_other_devices_REFUSED),
+		cmocka_unit_test(hello__of_nonsense_REFUSED),
+		cmocka_unit_test(hello__without_a_segment_REFUSED),
+		cmocka_unit_test(hello__then_silence_ANOTHER_GETS_THE_LINK),
+		cmocka_unit_test(refusal__without_a_reason_NO_LINK),
+		cmocka_unit_test(segment__is_READ_ONLY_to_others),
+		cmocka_unit_test(socket__held_by_a_child_NOBODY),
+		cmocka_unit_test(guest__no_descriptor_GETS_IN_LATER),
+		cmocka_unit_test(segment__no_descriptor_IS_MADE_LATER),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * link.c -- a link with both ends in this process: whatever is put arrives
+ * whole, in order and one time, whoever drains and whoever sleeps; a sender
+ * without room gets a call when there is some.
+ */
+
+#include "fixture.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/lock.h"
+
+#define SEED 20261123u
+
+struct stream {
+	struct end *from;
+	uint32_t n;
+	_Atomic bool is_over;
+};
+
+static void *stream(void *arg)
+{
+	struct stream *s = arg;
+
+	for (uint32_t i = 0; i < s->n; i++) {
+		struct lb_record record = end_record(s->from->sent, SEED);
+
+		if (!end_request(s->from, &record))
+			break;
+	}
+	return NULL;
+}
+
+/* A thread that polls, as ibv_poll_cq() does. */
+static void *poller(void *arg)
+{
+	struct stream *s = arg;
+
+	while (!atomic_load_explicit(&s->is_over, memory_order_acquire))
+		lb_nic_drain(s->from->nic, NULL);
+	return NULL;
+}
+
+static void streams(uint32_t na, uint32_t nb, bool polls)
+{
+	struct end a, b;
+	struct stream sa = {&a, na, false}, sb = {&b, nb, false};
+	pthread_t ta, tb, pa, pb;
+
+	end_init(&a);
+	end_init(&b);
+	end_meet(&a, &b);
+	if (polls) {
+		pthread_create(&pa, NULL, poller, &sa);
+		pthread_create(&pb, NULL, poller, &sb);
+	}
+	pthread_create(&ta, NULL, stream, &sa);
+	pthread_create(&tb, NULL, stream, &sb);
+	pthread_join(ta, NULL);
+	pthread_join(tb, NULL);
+	end_arrive(&a, &b);
+	end_arrive(&b, &a);
+	if (polls) {
+		atomic_store_explicit(&sa.is_over, true, memory_order_release);
+		atomic_store_explicit(&sb.is_over, true, memory_order_release);
+		pthread_join(pa, NULL);
+		pthread_join(pb, NULL);
+	}
+	end_fini(&a);
+	end_fini(&b);
+}
+
+static void records__one_way_nobody_polls(void **state)
+{
+	(void)state;
+	streams(2000, 0, false);
+}
+
+static void records__both_ways_nobody_polls(void **state)
+{
+	(void)state;
+	streams(2000, 2000, false);
+}
+
+static void records__both_ways_both_poll(void **state)
+{
+	(void)state;
+	streams(2000, 2000, true);
+}
+
+/* One record every millisecond: the receiver sleeps before each. */
+static void record__wakes_a_SLEEPER(void **state)
+{
+	struct end a, b;
+	struct lb_link_stats stats;
+
+	(void)state;
+	end_init(&a);
+	end_init(&b);
+	end_meet(&a, &b);
+	for (uint32_t i = 0; i < 50; i++) {
+		struct lb_record record = end_record(i, SEED);
+
+		poll(NULL, 0, 2);
+		assert_true(end_request(&a, &record));
+		end_wait(&b.requests, i + 1);
+	}
+	end_arrive(&a, &b);
+	lb_link_stats(a.link, &stats);
+	assert_int_equal(stats.sent, 50);
+	assert_true(stats.bells_rung > 0);
+	assert_true(stats.bells_rung <= 50);
+	end_fini(&a);
+	end_fini(&b);
+}
+
+/* One bell for many records, as long as the receiver does not wake up. */
+static void arm__rings_once(void **state)
+{
+	struct end a, b;
+	struct lb_link_stats before, after;
+
+	(void)state;
+	end_init(&a);
+	end_init(&b);
+	end_meet(&a, &b);
+	lb_lock_get(&b.link->in); /* its thread waits at the first bell */
+	lb_link_stats(a.link, &before);
+	for (uint32_t i = 0; i < 20; i++) {
+		struct lb_record record = {
+			.type = LB_RECORD_SEND, .psn = i, .life = 7, .from = 1};
+
+		assert_int_equal(end_try(&a, &record), LB_PUT_OK);
+	}
+	lb_link_stats(a.link, &after);
+	assert_in_range(after.bells_rung - before.bells_rung, 0, 1);
+	lb_lock_put(&b.link->in);
+	end_wait(&b.requests, 20);
+	end_fini(&a);
+	end_fini(&b);
+}
+
+/* The ring is filled while nobody drains: it is told, and all arrives. */
+static void room__is_TOLD(void **state)
+{
+	struct end a, b;
+	enum lb_put_result ret = LB_PUT_OK;
+	uint32_t sent;
+
+	(void)state;
+	end_init(&a);
+	end_init(&b);
+	end_meet(&a, &b);
+	lb_lock_get(&b.link->in);
+	while (ret == LB_PUT_OK) {
+		struct lb_record record = end_record(a.sent, SEED);
+
+		ret = end_try(&a, &record);
+	}
+	assert_int_equal(ret, LB_PUT_NO_ROOM);
+	lb_nic_look(a.nic, NULL);
+	assert_int_equal(end_count(&a.rooms), 0);
+	sent = a.sent;
+	lb_lock_put(&b.link->in);
+	end_wait(&a.rooms, 1);
+	end_wait(&b.requests, sent);
+	for (uint32_t i = 0; i < 100; i++) {
+		struct lb_record record = end_record(a.sent, SEED);
+
+		assert_true(end_request(&a, &record));
+	}
+	end_arrive(&a, &b);
+	end_fini(&a);
+	end_fini(&b);
+}
+
+/* --- a bell that comes too early */
+
+static struct {
+	struct end a, b;
+	_Atomic uint32_t stage; /* of the stops below */
+	_Atomic uint32_t go;
+	uint32_t sleep; /* of a, odd, before it hears the bell */
+} early;
+
+static uint32_t sleep_of_a(void)
+{
+	return atomic_load_explicit(&early.a.link->mine->sleep,
+				    memory_order_acquire);
+}
+
+/* b stops behind its first head, and behind the bell that it rings then. */
+static void stop_early(enum lb_point point, struct lb_link *link)
+{
+	uint32_t stage = end_count(&early.stage);
+
+	(void)link;
+	if (point == LB_POINT_REQ_HEAD && stage == 1) {
+		atomic_store_explicit(&early.stage, 2, memory_order_release);
+		end_wait(&early.go, 1);
+	} else if (point == LB_POINT_BELL && stage == 2) {
+		atomic_store_explicit(&early.stage, 3, memory_order_release);
+		while (sleep_of_a() < early.sleep + 2)
+			poll(NULL, 0, 1);
+	}
+}
+
+static enum lb_put_result mail(struct end *end)
+{
+	struct lb_record record = {
+		.type = LB_RECORD_DATAGRAM,
+		.length = LB_RECORD_PAYLOAD,
+		.psn = end->sent,
+		.life = 7,
+		.from = 1,
+		.to = 2,
+	};
+
+	return end_try(end, &record);
+}
+
+/*
+ * A head is covered, then somebody waits for room, then the bell for that head
+ * comes: there is another bell for the heads behind it.
+ */
+static void room__bell_for_an_OLD_HEAD_is_not_the_only_one(void **state)
+{
+	struct end *a = &early.a, *b = &early.b;
+	enum lb_put_result ret;
+
+	(void)state;
+	end_init(a);
+	end_init(b);
+	pthread_mutex_lock(&b->nic->lock);
+	b->nic->at = stop_early;
+	pthread_mutex_unlock(&b->nic->lock);
+	end_meet(a, b);
+	atomic_store_explicit(&early.stage, 1, memory_order_release);
+	assert_int_equal(mail(a), LB_PUT_OK);
+	end_wait(&early.stage, 2);
+	lb_nic_drain(a->nic, NULL); /* covers it */
+	do {
+		ret = mail(a);
+	} while (ret == LB_PUT_OK);
+	assert_int_equal(ret, LB_PUT_NO_ROOM);
+	lb_nic_look(a->nic, NULL);
+	assert_int_equal(end_count(&a->rooms), 0);
+	while (!(sleep_of_a() & 1))
+		poll(NULL, 0, 1);
+	early.sleep = sleep_of_a();
+	atomic_store_explicit(&early.go, 1, memory_order_release);
+	end_wait(&a->rooms, 1);
+	end_wait(&b->requests, a->sent);
+	end_fini(a);
+	end_fini(b);
+}
+
+/* Credits of requests that nobody answers come back all the same. */
+static void credits__of_the_SILENT_come_back(void **state)
+{
+	struct end a, b;
+
+	(void)state;
+	end_init(&a);
+	end_init(&b);
+	end_meet(&a, &b);
+	for (uint32_t i = 0; i < 500; i++) {
+		struct lb_record record = {
+			.type = LB_RECORD_READ,
+			.psn = i,
+			.total = LB_RECORD_PAYLOAD,
+			.life = 7,
+			.from = 1,
+		};
+
+		assert_true(end_request(&a, &record));
+	}
+	end_arrive(&a, &b);
+	end_fini(&a);
+	end_fini(&b);
+}
+
+static void messages__in_order(void **state)
+{
+	struct end a, b;
+	uint8_t bytes[LB_LINK_MESSAGE] = {0};
+
+	(void)state;
+	end_init(&a);
+	end_init(&b);
+	a.link = lb_nic_link(a.nic, lb_nic_number_of(b.nic));
+	for (uint32_t i = 0; i < 1000; i++) { /* the first before it is up */
+		memcpy(bytes, &i, sizeof(i));
+		assert_int_equal(lb_link_send(a.link, bytes,
+					      i % LB_LINK_MESSAGE + 1 > 4
+						      ? i % LB_LINK_MESSAGE + 1
+						      : 4),
+				 0);
+	}
+	end_wait(&b.messages, 1000);
+	end_fini(&a);
+	end_fini(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(records__one_way_nobody_polls),
+		cmocka_unit_test(records__both_ways_nobody_polls),
+		cmocka_unit_test(records__both_ways_both_poll),
+		cmocka_unit_test(record__wakes_a_SLEEPER),
+		cmocka_unit_test(arm__rings_once),
+		cmocka_unit_test(room__is_TOLD),
+		cmocka_unit_test(
+			room__bell_for_an_OLD_HEAD_is_not_the_only_one),
+		cmocka_unit_test(credits__of_the_SILENT_come_back),
+		cmocka_unit_test(messages__in_order),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * processes.c -- processes that cannot have a link, and say so: of another
+ * user, in another network namespace, where no socket is allowed; and a child,
+ * which is another process than its parent.
+ */
+
+#include "fixture.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/process.h"
+
+#define NOBODY_USER 65534
+
+/* A child without threads runs it; what it has said, in `said`. */
+static unsigned in_child(void (*prepare)(void), unsigned (*body)(unsigned),
+			 unsigned number, char *said, size_t size)
+{
+	int out[2], status;
+	ssize_t got;
+	pid_t pid;
+
+	assert_int_equal(pipe(out), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (dup2(out[1], STDERR_FILENO) < 0)
+			_exit(99);
+		prepare();
+		_exit((int)body(number));
+	}
+	close(out[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	got = read(out[0], said, size - 1);
+	said[got > 0 ? got : 0] = '\0';
+	close(out[0]);
+	assert_true(WIFEXITED(status));
+	return (unsigned)WEXITSTATUS(status);
+}
+
+/* It wants a link to this number, which it does not get: 0. */
+static unsigned want_link(unsigned number)
+{
+	struct end end;
+	unsigned ups;
+
+	end_init(&end);
+	end.link = lb_nic_link(end.nic, number);
+	if (!end.link)
+		return 2;
+	end_wait(&end.deads, 1);
+	ups = end_count(&end.ups);
+	end_fini(&end);
+	return ups;
+}
+
+static void become_another(void)
+{
+	if (setresuid(NOBODY_USER, NOBODY_USER, NOBODY_USER))
+		_exit(98);
+}
+
+static void leave_network(void)
+{
+	if (unshare(CLONE_NEWNET))
+		_exit(98);
+}
+
+static void be_the_same(void)
+{
+}
+
+static void root_only(void)
+{
+	if (!geteuid())
+		return;
+	print_message("skipped: to be another user, or in another namespace, "
+		      "needs root\n");
+	skip();
+}
+
+static void user__another_is_REFUSED_by_both(void **state)
+{
+	char said[4096];
+	const char *we;
+	struct end a;
+
+	(void)state;
+	root_only();
+	end_init(&a);
+	said_begin();
+	assert_int_equal(in_child(become_another, want_link,
+				  lb_nic_number_of(a.nic), said, sizeof(said)),
+			 0);
+	poll(NULL, 0, 10);
+	we = said_end();
+	if (!strstr(said, "is of user 0, this one") ||
+	    !strstr(said, "of user 65534: no link. Run both as one user"))
+		fail_msg("the other: %s", said);
+	if (!strstr(we, "a process of user 65534 wants a link to this one"))
+		fail_msg("we: %s", we);
+	assert_int_equal(end_count(&a.ups), 0);
+	end_fini(&a);
+}
+
+static void namespace__another_is_NOBODY(void **state)
+{
+	char said[4096];
+	struct end a;
+
+	(void)state;
+	root_only();
+	end_init(&a);
+	assert_int_equal(in_child(leave_network, want_link,
+				  lb_nic_number_of(a.nic), said, sizeof(said)),
+			 0);
+	if (!strstr(said, "in this network namespace"))
+		fail_msg("said: %s", said);
+	end_fini(&a);
+}
+
+/* --- the process's own NIC, and fork */
+
+static void ignore_link(struct lb_link *link, struct lb_run *run)
+{
+	(void)link;
+	(void)run;
+}
+
+static void with_run(void (*fn)(void *arg, struct lb_run *run), void *arg)
+{
+	fn(arg, NULL);
+}
+
+static const struct lb_nic_ops ops = {
+	.dead = ignore_link,
+	.with_run = with_run,
+};
+static const struct lb_nic_config config = {1, 42};
+
+/* As it is where the system allows nothing: a number all the same. */
+static void no_descriptors(void)
+{
+	struct rlimit none = {0, 0};
+
+	if (setrlimit(RLIMIT_NOFILE, &none))
+		_exit(98);
+}
+
+static unsigned number_without_sockets(unsigned unused)
+{
+	unsigned number;
+
+	(void)unused;
+	lb_nic_attach(&ops, &config);
+	number = lb_nic_number();
+	if (!number || number != lb_nic_number())
+		return 1;
+	return lb_nic_link(lb_nic_self(), number % 254 + 1) ? 2 : 0;
+}
+
+static void sandbox__A_NUMBER_and_a_line(void **state)
+{
+	char said[4096];
+	const char *words = "it reaches no other process";
+
+	(void)state;
+	assert_int_equal(in_child(no_descriptors, number_without_sockets, 0,
+				  said, sizeof(said)),
+			 0);
+	if (!strstr(said, words) || strstr(strstr(said, words) + 1, words))
+		fail_msg("said: %s", said);
+}
+
+static void before(void)
+{
+	lb_nic_fork(LB_FORK_BEFORE);
+}
+
+static void parent(void)
+{
+	lb_nic_fork(LB_FORK_PARENT);
+}
+
+static void child(void)
+{
+	lb_nic_fork(LB_FORK_CHILD);
+}
+
+static unsigned the_test; /* its number */
+
+/* A link of the process's own NIC to the test. */
+static struct lb_link *link_to_test(void)
+{
+	struct lb_link *link = lb_nic_link(lb_nic_self(), the_test);
+
+	while (link && lb_link_state(link) == LB_LINK_CONTACT)
+		poll(NULL, 0, 1);
+	return link;
+}
+
+/* In a child: the number is another, and the links of the parent are dead. */
+static unsigned be_a_child(unsigned number)
+{
+	struct lb_link *inherited = atomic_load_explicit(
+		&lb_nic_self()->links[0], memory_order_relaxed);
+
+	if (lb_link_state(inherited) != LB_LINK_DEAD || lb_nic_has_links())
+		return 1;
+	if (lb_nic_link(lb_nic_self(), the_test))
+		return 2; /* it has no number yet */
+	if (lb_nic_number() == number)
+		return 3;
+	return lb_link_state(link_to_test()) == LB_LINK_UP ? 0 : 4;
+}
+
+static unsigned forks(unsigned number)
+{
+	unsigned self, ret;
+	struct lb_link *link;
+	char said[4096];
+
+	if (pthread_atfork(before, parent, child))
+		return 10;
+	the_test = number;
+	lb_nic_attach(&ops, &config);
+	self = lb_nic_number();
+	link = link_to_test();
+	if (lb_link_state(link) != LB_LINK_UP)
+		return 11;
+	ret = in_child(be_the_same, be_a_child, self, said, sizeof(said));
+	if (ret)
+		return ret;
+	if (lb_link_state(link) != LB_LINK_UP || !lb_nic_has_links())
+		return 12;
+	return 0;
+}
+
+/* The link of the parent lives on while its child has one of its own. */
+static void fork__child_IS_ANOTHER(void **state)
+{
+	char said[4096];
+	struct end a;
+
+	(void)state;
+	end_init(&a);
+	assert_int_equal(in_child(be_the_same, forks, lb_nic_number_of(a.nic),
+				  said, sizeof(said)),
+			 0);
+	end_wait(&a.deads, 2); /* exit is death */
+	assert_int_equal(end_count(&a.ups), 2);
+	end_fini(&a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(user__another_is_REFUSED_by_both),
+		cmocka_unit_test(namespace__another_is_NOBODY),
+		cmocka_unit_test(sandbox__A_NUMBER_and_a_line),
+		cmocka_unit_test(fork__child_IS_ANOTHER),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
