@@ -4,8 +4,8 @@
 /*
  * futures ADDRESS: questions and answers by futures. The client posts a receive
  * and a send, each with a future, and waits for both, with a limit of time; the
- * server's receive has a function, which answers. No completion is in a queue;
- * the connection's events are.
+ * server's receive has a function, which answers. There is no queue: the
+ * request, and the connection's events, are futures too.
  */
 
 #include <stdio.h>
@@ -86,72 +86,66 @@ static int ask(int round)
 	return ret;
 }
 
-static int serve(struct rpma_rt_conn *conn)
+/* The result of the future, which is dropped: is it that event? */
+static int await(struct rpma_rt_future *future, enum rpma_rt_event event,
+		 struct rpma_rt_completion *cmpl)
 {
-	if (server.conn != NULL)
-		return both_refuse(conn);
-	server.conn = conn;
-	return TRY(rpma_rt_conn_set_user(conn, &server)) || hear() ||
-	       TRY(rpma_rt_conn_connect(conn, NULL));
+	int ret = TRY(rpma_rt_future_wait(future, cmpl, LIMIT));
+
+	rpma_rt_future_drop(future);
+	return ret != 1 || rpma_rt_completion_event(cmpl) != (uint32_t)event;
 }
 
-/* Handles events until both ends are established, or, at the end, closed. */
-static int until(struct rpma_rt_queue *queue, bool is_end)
+static int await_end(struct end *end, enum rpma_rt_event event)
 {
-	struct rpma_rt_completion event;
-	struct rpma_rt_conn *conn;
-	int ret = 0, left = 2;
+	struct rpma_rt_completion cmpl;
+	struct rpma_rt_future future;
 
-	while (ret == 0 && left > 0) {
-		if (TRY(rpma_rt_queue_wait(queue, &event, 1, -1)) != 1)
-			return 1;
-		conn = rpma_rt_completion_conn(&event);
-		switch (rpma_rt_completion_event(&event)) {
-		case RPMA_RT_EVENT_REQUEST:
-			ret = serve(conn);
-			break;
-		case RPMA_RT_EVENT_READY:
-			ret = TRY(rpma_rt_conn_connect(conn, NULL));
-			break;
-		case RPMA_RT_EVENT_ESTABLISHED:
-			left--;
-			break;
-		case RPMA_RT_EVENT_CLOSED:
-			left = is_end ? left - 1 : 0;
-			ret = !is_end;
-			break;
-		}
-	}
-	return ret;
+	return TRY(rpma_rt_conn_future(end->conn, event, &future)) ||
+	       await(&future, event, &cmpl);
 }
 
-static int run(struct rpma_rt_queue *queue)
+static int serve(void)
+{
+	struct rpma_rt_completion cmpl;
+	struct rpma_rt_future request;
+
+	if (TRY(rpma_rt_listener_future(both.listener, &request)) ||
+	    await(&request, RPMA_RT_EVENT_REQUEST, &cmpl))
+		return 1;
+	server.conn = rpma_rt_completion_conn(&cmpl);
+	return hear() || TRY(rpma_rt_conn_connect(server.conn, NULL));
+}
+
+static int run(void)
 {
 	int ret, round;
 
 	end_init(&both, &server, 0);
 	end_init(&both, &client, 1);
 	both.futures = 4;
-	ret = both_listen(&both, queue) ||
-	      both_connect(&both, queue, &client) || until(queue, false);
+	ret = both_listen(&both, NULL) || both_connect(&both, NULL, &client) ||
+	      await_end(&client, RPMA_RT_EVENT_READY) ||
+	      TRY(rpma_rt_conn_connect(client.conn, NULL)) || serve() ||
+	      await_end(&client, RPMA_RT_EVENT_ESTABLISHED) ||
+	      await_end(&server, RPMA_RT_EVENT_ESTABLISHED);
 	for (round = 1; round <= ROUNDS && ret == 0; round++)
 		ret = ask(round);
 	return ret || TRY(rpma_rt_conn_close(client.conn)) ||
-	       until(queue, true);
+	       await_end(&client, RPMA_RT_EVENT_CLOSED) ||
+	       await_end(&server, RPMA_RT_EVENT_CLOSED);
 }
 
 int main(int argc, char **argv)
 {
-	struct rpma_rt_queue *queue = NULL;
 	int ret;
 
 	ret = both_usage(argc, argv) || both_open(&both, argv[1], NULL) ||
-	      rpma_rt_queue_new(both.rt, NULL, &queue) || run(queue);
+	      run();
 	both_stop(&both);
 	rpma_rt_future_drop(&question);
 	rpma_rt_conn_unref(&server.conn);
 	rpma_rt_conn_unref(&client.conn);
-	rpma_rt_queue_delete(&queue);
 	both_close(&both);
 	return ret;
 }

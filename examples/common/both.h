@@ -52,9 +52,10 @@ int both_open(struct both *both, const char *address,
 int both_stop(struct both *both);
 void both_close(struct both *both);
 
-/* Requests come to that queue. */
+/* Requests come to that queue; NULL: they are futures. */
 int both_listen(struct both *both, struct rpma_rt_queue *queue);
-/* Begins a connection to the listener; what comes of it comes to queue. */
+/* Begins a connection to the listener; what comes of it comes to queue, or by
+ * futures. */
 int both_connect(struct both *both, struct rpma_rt_queue *queue,
 		 struct end *end);
 
