@@ -348,6 +348,19 @@ void said_begin(void)
 	assert_int_equal(dup2(fileno(kept), STDERR_FILENO), STDERR_FILENO);
 }
 
+void said_wait(const char *words)
+{
+	char text[4096];
+	ssize_t got;
+
+	do {
+		poll(NULL, 0, 1);
+		got = pread(fileno(kept), text, sizeof(text) - 1, 0);
+		assert_true(got >= 0);
+		text[got] = '\0';
+	} while (!strstr(text, words));
+}
+
 const char *said_end(void)
 {
 	static char text[65536];

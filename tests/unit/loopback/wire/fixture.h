@@ -64,6 +64,8 @@ uint32_t end_count(const _Atomic uint32_t *count);
 
 /* From here on stderr is kept: what was said, until the next call. */
 void said_begin(void);
+/* Wait until these words are among what was said. */
+void said_wait(const char *words);
 const char *said_end(void);
 
 #endif /* WIRE_FIXTURE_H */
