@@ -133,6 +133,10 @@ uint64_t lb_copy_slice(const struct lb_span *dst, const struct lb_span *src,
 {
 	uint64_t left = total - done, n = lb_copy_piece(left, budget);
 
+	if (n == total && src->len >= total && dst->len >= total) {
+		copy(dst->addr, src->addr, total, true);
+		return total;
+	}
 	if (n == left && n >= LAST_WORD && src[0].len < total)
 		move_end(dst, src, done, n);
 	else
