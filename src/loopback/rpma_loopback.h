@@ -104,13 +104,15 @@ rpma_loopback_point_name(enum rpma_loopback_point point);
 
 /* Counters of the process since its start, of a child since the fork. */
 struct rpma_loopback_stats {
-	uint64_t executed;     /* work requests that completed, well or not */
-	uint64_t failed;       /* of these, not with success and not flushed */
-	uint64_t flushed;      /* sends and receives flushed */
-	uint64_t bytes;	       /* payload moved */
-	uint64_t received;     /* messages that took a receive, all of them */
-	uint64_t rnr;	       /* times a message found no receive */
-	uint64_t retries;      /* times a peer did not answer */
+	uint64_t executed; /* work requests that completed, well or not */
+	uint64_t failed;   /* of these, not with success and not flushed */
+	uint64_t flushed;  /* sends and receives flushed */
+	uint64_t bytes;	   /* payload moved */
+	uint64_t received; /* messages that took a receive, all of them */
+	uint64_t rnr;	   /* times a message found no receive */
+	uint64_t retries;  /* times a peer did not answer */
+	/* not reliable, to a process that took nothing for a second */
+	uint64_t lost;
 	uint64_t events;       /* completion events delivered */
 	uint64_t async_events; /* asynchronous events queued */
 	uint64_t overruns;     /* completions lost on a dead CQ */

@@ -158,6 +158,15 @@ static void forget_sent(struct lb_work *w, uint32_t n)
 		lb_exec_finish(w, qp->exec.fault.status);
 }
 
+/* The oldest request, of an unreliable connection, gets nowhere. */
+static int lose(struct lb_work *w)
+{
+	w->qp->remote.sent.pos = w->qp->sq_exec + 1;
+	w->qp->remote.sent.offset = 0;
+	forget_sent(w, 0);
+	return LB_EXEC_AGAIN;
+}
+
 static int send_part(struct lb_work *w)
 {
 	struct lb_qp *qp = w->qp;
@@ -173,6 +182,9 @@ static int send_part(struct lb_work *w)
 		break;
 	case LB_PUT_DEAD:
 		return LB_EXEC_SILENT;
+	case LB_PUT_LOST:
+		qp->stats.lost++;
+		return lose(w);
 	default: /* the waiter is told */
 		return LB_EXEC_WAIT;
 	}
@@ -183,15 +195,6 @@ static int send_part(struct lb_work *w)
 	if (qp->type == IBV_QPT_UC)
 		forget_sent(w, n);
 	return LB_EXEC_OK;
-}
-
-/* The oldest request, of an unreliable connection, gets nowhere. */
-static int lose(struct lb_work *w)
-{
-	w->qp->remote.sent.pos = w->qp->sq_exec + 1;
-	w->qp->remote.sent.offset = 0;
-	forget_sent(w, 0);
-	return LB_EXEC_AGAIN;
 }
 
 /* May it go behind what is under way? */

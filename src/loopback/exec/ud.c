@@ -150,6 +150,9 @@ static int to_other(struct lb_work *w, unsigned process)
 	case LB_PUT_NO_ROOM:
 	case LB_PUT_NOT_YET:
 		return LB_EXEC_WAIT;
+	case LB_PUT_LOST:
+		w->qp->stats.lost++;
+		return LB_EXEC_OK;
 	default:
 		w->moved += wqe->length;
 		return LB_EXEC_OK;

@@ -362,6 +362,7 @@ static void stats_add(struct rpma_loopback_stats *to, const struct lb_qp *qp)
 	to->bytes += qp->stats.bytes;
 	to->rnr += qp->stats.rnr;
 	to->retries += qp->stats.retries;
+	to->lost += qp->stats.lost;
 }
 
 static void check_destroy(const struct lb_qp_handle *handle)

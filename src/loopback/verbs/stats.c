@@ -32,6 +32,11 @@ static void print(void)
 		(unsigned long long)now.failed,
 		(unsigned long long)now.received,
 		(unsigned long long)now.bytes);
+	if (now.lost)
+		fprintf(stderr,
+			"loopback: process %d, to processes that took nothing: "
+			"%llu datagrams and messages of UC lost\n",
+			(int)getpid(), (unsigned long long)now.lost);
 }
 
 void lb_stats_start(void)

@@ -588,8 +588,21 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+struct lose {
+	struct lb_link *link;
+	uint64_t now;
+	uint64_t next;
+};
+
+static void lose(void *arg, struct lb_run *run)
+{
+	struct lose *l = arg;
+
+	l->next = lb_link_lose(l->link, l->now, run);
+}
+
 /* What a link needs now; when it needs more. */
-static uint64_t tend(struct lb_nic *nic, struct lb_link *link, uint64_t now)
+static uint64_t tend_one(struct lb_nic *nic, struct lb_link *link, uint64_t now)
 {
 	if (lb_parts_state(link) == LB_LINK_DEAD)
 		return UINT64_MAX;
@@ -611,6 +624,16 @@ static uint64_t tend(struct lb_nic *nic, struct lb_link *link, uint64_t now)
 		return UINT64_MAX;
 	return link->contact.stage == LB_STAGE_NONE ? link->next_try
 						    : link->contact.deadline;
+}
+
+static uint64_t tend(struct lb_nic *nic, struct lb_link *link, uint64_t now)
+{
+	uint64_t next = tend_one(nic, link, now);
+	struct lose l = {link, now, UINT64_MAX};
+
+	if (lb_parts_state(link) != LB_LINK_DEAD)
+		nic->ops->with_run(lose, &l);
+	return sooner(next, l.next);
 }
 
 uint64_t lb_contact_tend(struct lb_nic *nic, uint64_t now)

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 
 #include "base/base.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "wire/nic.h"
@@ -145,6 +146,30 @@ static void wait_for_room(struct lb_link *link, struct lb_waiter *waiter)
 	atomic_fetch_add_explicit(&lb_link_owed, 1, memory_order_relaxed);
 }
 
+/*
+ * A request that nobody answers finds no room, or no link yet. Has one of these
+ * waited for so long that this one is lost? If not, the link thread looks.
+ */
+static bool is_lost(struct lb_link *link, const struct lb_record *record)
+{
+	uint64_t now;
+
+	if (lb_record_largest_answer(record))
+		return false;
+	now = lb_clock_real_now();
+	if (!link->stuck_since)
+		link->stuck_since = now;
+	if (now - link->stuck_since >= link->nic->patience) {
+		link->out_stats.lost++;
+		return true;
+	}
+	if (!link->loses_at) {
+		link->loses_at = link->stuck_since + link->nic->patience;
+		lb_fd_ring(link->nic->wake.fd, 1);
+	}
+	return false;
+}
+
 static enum lb_put_result request(struct lb_link *link,
 				  const struct lb_record *record,
 				  const struct lb_span *src, uint64_t from,
@@ -155,6 +180,8 @@ static enum lb_put_result request(struct lb_link *link,
 
 	if (link->req_tail + size - link->covered > LB_SEGMENT_RING ||
 	    link->owed + answer > LB_SEGMENT_RING) {
+		if (is_lost(link, record))
+			return LB_PUT_LOST;
 		wait_for_room(link, waiter);
 		return LB_PUT_NO_ROOM;
 	}
@@ -181,6 +208,8 @@ enum lb_put_result lb_link_request(struct lb_link *link,
 		ret = request(link, record, src, from, waiter);
 	} else if (lb_parts_state(link) == LB_LINK_DEAD) {
 		ret = LB_PUT_DEAD;
+	} else if (is_lost(link, record)) {
+		ret = LB_PUT_LOST;
 	} else {
 		lb_list_del(&waiter->node);
 		lb_list_push(&link->waiting, &waiter->node);
@@ -334,6 +363,25 @@ static void tell(struct lb_link *link, struct lb_run *run)
 		link->nic->ops->room(link, waiter, run);
 }
 
+uint64_t lb_link_lose(struct lb_link *link, uint64_t now, struct lb_run *run)
+{
+	uint64_t end;
+	bool is_over = false;
+
+	lb_lock_get(&link->out);
+	if (link->loses_at && now >= link->loses_at) {
+		end = link->stuck_since + link->nic->patience;
+		is_over = link->stuck_since && now >= end;
+		/* later: there was room, then there was none again */
+		link->loses_at = link->stuck_since && !is_over ? end : 0;
+	}
+	end = link->loses_at ? link->loses_at : UINT64_MAX;
+	lb_lock_put(&link->out);
+	if (is_over)
+		tell(link, run);
+	return end;
+}
+
 /*
  * Requests up to `behind` are covered: they were executed, and their answers
  * taken. NULL, or what is wrong.
@@ -353,6 +401,7 @@ static const char *cover(struct lb_link *link, struct lb_run *run)
 		if (link->covered > link->behind)
 			goto wrong; /* it ends inside a record */
 	}
+	link->stuck_since = 0;
 	is_wanted = link->want & 1;
 	if (is_wanted)
 		set_want(link, link->want + 1);
@@ -701,6 +750,7 @@ void lb_link_reset(struct lb_link *link, unsigned number)
 	link->cookie = 0;
 	link->wrong = NULL;
 	link->next_try = link->backoff = 0;
+	link->stuck_since = link->loses_at = 0;
 	memset(&link->in_stats, 0, sizeof(link->in_stats));
 	memset(&link->out_stats, 0, sizeof(link->out_stats));
 	set_state(link, LB_LINK_CONTACT);
@@ -725,6 +775,7 @@ void lb_link_rise(struct lb_link *link, const struct lb_contact *contact,
 	link->req_tail = link->covered = 0;
 	link->ans_tail = link->ans_head_seen = 0;
 	link->owed = 0;
+	link->stuck_since = 0;
 	link->is_unheard = false;
 	set_state(link, LB_LINK_UP);
 	lb_lock_put(&link->out);

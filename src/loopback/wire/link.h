@@ -39,11 +39,13 @@ enum lb_put_result {
 	LB_PUT_NO_ROOM, /* later: the waiter is on the list */
 	LB_PUT_NOT_YET, /* the link is in contact; the waiter is on the list */
 	LB_PUT_DEAD,	/* never: the peer is silent from now on */
+	LB_PUT_LOST,	/* nobody answers it, and the peer takes nothing */
 };
 
 /*
- * A waiter for a link to have room, to be up, or to be dead: part of a queue
- * pair. lb_nic_ops.room is called for it, one time, then it is on no list.
+ * A waiter for a link to have room, to be up, or to be dead, or for its own
+ * patience to end: part of a queue pair. lb_nic_ops.room is called for it, one
+ * time, then it is on no list.
  */
 struct lb_waiter {
 	struct lb_list node; /* under link.out */
@@ -58,7 +60,9 @@ static inline void lb_link_waiter_init(struct lb_waiter *waiter)
  * Put a request into the ring: the header, and of src, which ends with a length
  * of 0, record->length bytes from offset `from`. Never waits. Any lock but
  * another link.out may be held. A waiter may be on one list only. With
- * LB_PUT_NO_ROOM the thread owes lb_nic_look(), once it holds no lock.
+ * LB_PUT_NO_ROOM the thread owes lb_nic_look(), once it holds no lock. A
+ * request that has no answer waits for a second at most, if nothing is taken
+ * meanwhile.
  */
 enum lb_put_result lb_link_request(struct lb_link *link,
 				   const struct lb_record *record,
@@ -111,6 +115,7 @@ struct lb_link_stats {
 	uint64_t taken, taken_bytes;
 	uint64_t bells_rung, bells_heard;
 	uint64_t messages_sent, messages_taken; /* beside the rings */
+	uint64_t lost;				/* requests: LB_PUT_LOST */
 };
 void lb_link_stats(struct lb_link *link, struct lb_link_stats *stats);
 

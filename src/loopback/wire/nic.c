@@ -27,6 +27,8 @@
 #include "wire/segment.h"
 #include "wire/socket.h"
 
+#define PATIENCE 1000000000u /* ns */
+
 /* of this process; under lb.big until there is one */
 static _Atomic(struct lb_nic *) self;
 static const struct lb_nic_ops *self_ops;
@@ -97,6 +99,7 @@ static struct lb_nic *make(const struct lb_nic_ops *ops,
 		return NULL;
 	nic->ops = ops;
 	nic->config = *config;
+	nic->patience = PATIENCE;
 	nic->epoll = -1;
 	nic->wake.fd = -1;
 	nic->listener.fd = -1;

@@ -98,11 +98,16 @@ struct lb_link {
 	LB_ALIGNED struct lb_lock out;
 	uint64_t req_tail, covered;
 	uint64_t ans_tail, ans_head_seen; /* of our answers */
-	uint64_t owed;		/* the largest answers to what is not covered */
-	uint32_t want;		/* odd: some wait */
-	uint32_t rung;		/* the value of their sleep that was rung for */
-	bool is_unheard;	/* a bell could not be rung */
-	bool owes_look;		/* lb_nic_look() */
+	uint64_t owed;	 /* the largest answers to what is not covered */
+	uint32_t want;	 /* odd: some wait */
+	uint32_t rung;	 /* the value of their sleep that was rung for */
+	bool is_unheard; /* a bell could not be rung */
+	bool owes_look;	 /* lb_nic_look() */
+	/*
+	 * Since when a request that nobody answers has waited, and nothing was
+	 * covered; when the link thread promised to see to that. 0: neither.
+	 */
+	uint64_t stuck_since, loses_at;
 	struct lb_list waiting; /* of struct lb_waiter */
 	struct lb_list told;	/* those of them that are being told */
 	struct lb_list letters; /* of struct lb_letter */
@@ -132,7 +137,8 @@ struct lb_nic {
 	const struct lb_nic_ops *ops;
 	struct lb_nic_config config;
 	unsigned number;
-	uint64_t cookie; /* 0: not drawn */
+	uint64_t cookie;   /* 0: not drawn */
+	uint64_t patience; /* of requests that nobody answers, ns; constant */
 	/* a test's, set before the first link */
 	void (*at)(enum lb_point point, struct lb_link *link);
 
@@ -219,6 +225,11 @@ void lb_link_wake(struct lb_link *link);
 bool lb_link_is_awake(struct lb_link *link, bool *was_looked_at);
 /* Fence, and take all that came before. */
 void lb_link_look(struct lb_link *link, struct lb_run *run);
+/*
+ * Those whose patience is over are told, if they wait in vain. When that is to
+ * be called again at the latest.
+ */
+uint64_t lb_link_lose(struct lb_link *link, uint64_t now, struct lb_run *run);
 /* Messages that wait, and bells: false if the socket has no room for them. */
 bool lb_link_flush(struct lb_link *link);
 /* A bell, or a message, was read from the socket. */

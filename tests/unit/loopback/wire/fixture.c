@@ -251,6 +251,7 @@ void end_init(struct end *end)
 	lb_link_waiter_init(&end->waiter);
 	end->nic = lb_nic_new(&ops, &config);
 	assert_non_null(end->nic);
+	end_patience(end, 3600000000000u);
 	for (int i = 0; i < MAX_ENDS; i++) {
 		struct end *none = NULL;
 
@@ -260,6 +261,13 @@ void end_init(struct end *end)
 			return;
 	}
 	fail_msg("more ends than the fixture has room for");
+}
+
+void end_patience(struct end *end, uint64_t ns)
+{
+	pthread_mutex_lock(&end->nic->lock);
+	end->nic->patience = ns;
+	pthread_mutex_unlock(&end->nic->lock);
 }
 
 void end_fini(struct end *end)
@@ -314,6 +322,7 @@ bool end_request(struct end *end, const struct lb_record *record)
 		case LB_PUT_OK:
 			return true;
 		case LB_PUT_DEAD:
+		case LB_PUT_LOST:
 			return false;
 		case LB_PUT_NO_ROOM:
 			lb_nic_look(end->nic, NULL);

@@ -46,6 +46,8 @@ struct end {
 
 void end_init(struct end *end);
 void end_fini(struct end *end);
+/* Of requests that nobody answers; an hour if not called. No link yet. */
+void end_patience(struct end *end, uint64_t ns);
 /* Make contact, from a; return once both are up. */
 void end_meet(struct end *a, struct end *b);
 

@@ -224,6 +224,78 @@ static enum lb_put_result mail(struct end *end)
 	return end_try(end, &record);
 }
 
+static uint64_t lost(struct end *end)
+{
+	struct lb_link_stats stats;
+
+	lb_link_stats(end->link, &stats);
+	return stats.lost;
+}
+
+/*
+ * The peer takes nothing: the request that has waited for some time is lost,
+ * and those behind it are at once; not one that is to be answered. Once it
+ * takes something they wait again.
+ */
+static void room__of_one_who_takes_nothing_LOST(void **state)
+{
+	const struct lb_record reliable = {
+		.type = LB_RECORD_SEND,
+		.length = LB_RECORD_PAYLOAD,
+		.total = LB_RECORD_PAYLOAD,
+	};
+	struct end a, b;
+	enum lb_put_result ret;
+
+	(void)state;
+	end_init(&a);
+	end_init(&b);
+	end_patience(&a, 30000000);
+	end_meet(&a, &b);
+	lb_lock_get(&b.link->in);
+	do {
+		ret = mail(&a);
+	} while (ret == LB_PUT_OK);
+	assert_int_equal(ret, LB_PUT_NO_ROOM);
+	assert_int_equal(lost(&a), 0);
+	lb_nic_look(a.nic, NULL);
+	end_wait(&a.rooms, 1); /* it need not wait any more */
+	assert_int_equal(mail(&a), LB_PUT_LOST);
+	assert_int_equal(mail(&a), LB_PUT_LOST);
+	assert_int_equal(lost(&a), 2);
+	assert_int_equal(end_try(&a, &reliable), LB_PUT_NO_ROOM);
+	lb_nic_look(a.nic, NULL);
+	lb_lock_put(&b.link->in);
+	end_wait(&a.rooms, 2);
+	assert_int_equal(mail(&a), LB_PUT_OK);
+	end_wait(&b.requests, a.sent);
+	assert_int_equal(lost(&a), 2);
+	end_fini(&a);
+	end_fini(&b);
+}
+
+/* The same, of one who does not answer the hello. */
+static void link__of_one_who_does_not_answer_LOST(void **state)
+{
+	struct end a, b;
+
+	(void)state;
+	end_init(&a);
+	end_init(&b);
+	end_patience(&a, 30000000);
+	pthread_mutex_lock(&b.nic->lock); /* its thread gets nowhere */
+	a.link = lb_nic_link(a.nic, lb_nic_number_of(b.nic));
+	assert_int_equal(mail(&a), LB_PUT_NOT_YET);
+	end_wait(&a.rooms, 1);
+	assert_int_equal(mail(&a), LB_PUT_LOST);
+	pthread_mutex_unlock(&b.nic->lock);
+	end_wait(&a.ups, 1);
+	assert_int_equal(mail(&a), LB_PUT_OK);
+	end_wait(&b.requests, 1);
+	end_fini(&a);
+	end_fini(&b);
+}
+
 /*
  * A head is covered, then somebody waits for room, then the bell for that head
  * comes: there is another bell for the heads behind it.
@@ -316,6 +388,8 @@ int main(void)
 		cmocka_unit_test(record__wakes_a_SLEEPER),
 		cmocka_unit_test(arm__rings_once),
 		cmocka_unit_test(room__is_TOLD),
+		cmocka_unit_test(room__of_one_who_takes_nothing_LOST),
+		cmocka_unit_test(link__of_one_who_does_not_answer_LOST),
 		cmocka_unit_test(
 			room__bell_for_an_OLD_HEAD_is_not_the_only_one),
 		cmocka_unit_test(credits__of_the_SILENT_come_back),

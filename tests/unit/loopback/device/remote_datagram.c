@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * remote_datagram.c -- what is not sent reliably, between two processes: to one
+ * that is stopped.
+ */
+
+#include "two.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SENDER, RECEIVER };
+
+#define GRH  40u
+#define MTU  4096u
+#define BIG  60000u /* of a connection: several parts of a message */
+#define MANY 150u   /* datagrams: more than two rings hold */
+
+/* A queue pair for datagrams and an unreliable connection, and the others. */
+struct side {
+	const struct two_process *self;
+	struct end mail;
+	struct end uc;
+	struct ibv_ah *ah;
+	struct {
+		uint32_t mail, uc;
+		pid_t pid;
+	} other;
+};
+
+static void side_begin(struct side *s, const struct two_process *self)
+{
+	struct ibv_ah_attr to = {.is_global = 1, .port_num = 1};
+
+	s->self = self;
+	end_init(&s->mail, 0);
+	end_swap_qp(&s->mail, IBV_QPT_UD);
+	end_init(&s->uc, 0);
+	end_swap_qp(&s->uc, IBV_QPT_UC);
+	s->other.mail = s->mail.qp->qp_num;
+	s->other.uc = s->uc.qp->qp_num;
+	s->other.pid = getpid();
+	two_swap(self, &s->other, &s->other, sizeof(s->other));
+	end_to_rts(&s->mail, 0);
+	end_to_rts(&s->uc, s->other.uc);
+	assert_int_equal(ibv_query_gid(s->mail.ctx, 1, 0, &to.grh.dgid), 0);
+	s->ah = ibv_create_ah(s->mail.pd, &to);
+	assert_non_null(s->ah);
+	two_wait(self);
+}
+
+static void side_end(struct side *s)
+{
+	assert_int_equal(ibv_destroy_ah(s->ah), 0);
+	end_fini(&s->uc);
+	end_fini(&s->mail);
+}
+
+/* One datagram, with a number; it has success, whatever becomes of it. */
+static void mail(struct side *s, uint32_t number)
+{
+	struct ibv_sge sge = {(uintptr_t)s->mail.buf, MTU, s->mail.mr->lkey};
+	struct ibv_send_wr *bad, wr = {
+					 .wr_id = number,
+					 .sg_list = &sge,
+					 .num_sge = 1,
+					 .opcode = IBV_WR_SEND_WITH_IMM,
+					 .send_flags = IBV_SEND_SIGNALED,
+					 .imm_data = htonl(number),
+					 .wr.ud = {.ah = s->ah,
+						   .remote_qpn = s->other.mail,
+						   .remote_qkey = QKEY},
+				 };
+
+	assert_int_equal(ibv_post_send(s->mail.qp, &wr, &bad), 0);
+	end_expect(&s->mail, number, IBV_WC_SUCCESS);
+}
+
+static void uc_send(struct side *s, uint8_t byte)
+{
+	memset(s->uc.buf, byte, BIG);
+	assert_int_equal(end_send(&s->uc, byte, 0, BIG), 0);
+	end_expect(&s->uc, byte, IBV_WC_SUCCESS);
+}
+
+static uint64_t lost(void)
+{
+	struct rpma_loopback_stats stats;
+
+	rpma_loopback_get_stats(&stats);
+	return stats.lost;
+}
+
+/* Takes datagrams, and posts receives, until this one comes. */
+static void take_until(struct side *s, uint32_t number)
+{
+	struct ibv_wc wc;
+
+	do {
+		wc = end_wait(&s->mail);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		assert_int_equal(wc.byte_len, GRH + MTU);
+		assert_int_equal(end_recv(&s->mail, 0, 0, GRH + MTU), 0);
+	} while (ntohl(wc.imm_data) != number);
+}
+
+/* Sends until one is not lost: the peer goes on, as fast as it can. */
+static uint32_t mail_until_it_is_taken(struct side *s, uint32_t number)
+{
+	uint64_t before;
+
+	do {
+		before = lost();
+		mail(s, ++number);
+	} while (lost() != before);
+	return number;
+}
+
+static void send_to_stopped(struct side *s)
+{
+	uint64_t before;
+	uint32_t last;
+
+	kill(s->other.pid, SIGSTOP); /* it does soon */
+	/* the ring is full in the middle of one of these */
+	do {
+		uc_send(s, 1);
+	} while (!lost());
+	before = lost();
+	for (uint32_t i = 1; i <= MANY; i++)
+		mail(s, i);
+	assert_true(lost() - before > MANY / 2);
+	kill(s->other.pid, SIGCONT);
+	last = mail_until_it_is_taken(s, MANY);
+	two_swap(s->self, &last, &last, sizeof(last));
+	two_wait(s->self);
+	uc_send(s, 99);
+}
+
+/* Messages before the last were whole, or did not come. */
+static void take_what_comes(struct side *s)
+{
+	struct ibv_wc wc;
+	uint32_t last = 0;
+
+	two_swap(s->self, &last, &last, sizeof(last));
+	take_until(s, last);
+	while (ibv_poll_cq(s->uc.cq, 1, &wc)) {
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		assert_int_equal(wc.byte_len, BIG);
+		assert_int_equal(end_recv(&s->uc, 0, 0, BIG), 0);
+	}
+	two_wait(s->self);
+	wc = end_wait(&s->uc);
+	assert_int_equal(wc.byte_len, BIG);
+	for (uint32_t i = 0; i < BIG; i++)
+		assert_int_equal(s->uc.buf[i], 99);
+}
+
+static void stop_and_go_on(const struct two_process *self)
+{
+	struct side s;
+
+	side_begin(&s, self);
+	if (self->number == RECEIVER) {
+		for (int i = 0; i < DEPTH; i++) {
+			assert_int_equal(end_recv(&s.mail, 0, 0, GRH + MTU), 0);
+			assert_int_equal(end_recv(&s.uc, 0, 0, BIG), 0);
+		}
+		take_until(&s, 0);
+		two_wait(self);
+		take_what_comes(&s);
+	} else {
+		mail(&s, 0);
+		two_wait(self);
+		send_to_stopped(&s);
+	}
+	two_wait(self);
+	side_end(&s);
+}
+
+/* --- the tests */
+
+static void run(two_body_fn *body)
+{
+	struct two_process p[2] = {0};
+
+	two_run(p, body);
+	assert_string_equal(p[0].said, "");
+	assert_string_equal(p[1].said, "");
+}
+
+static void stopped__HOLDS_UP_NO_DATAGRAM(void **state)
+{
+	(void)state;
+	run(stop_and_go_on);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FRESH(stopped__HOLDS_UP_NO_DATAGRAM),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
