@@ -61,3 +61,110 @@ installed()
 	[[ -n $path ]] || exec "$here/../missing" "$1" rdma-core
 	echo "$path"
 }
+
+# --- two processes
+
+# is_listened_at PORT: by anybody on this machine
+is_listened_at()
+{
+	grep -qiE ": [0-9A-F]+:$(printf %04X "$1") [0-9A-F]+:0000 0A " \
+		/proc/net/tcp /proc/net/tcp6
+}
+
+# A TCP port on which nobody listens, below those that are given out.
+free_port()
+{
+	port=$((20000 + RANDOM % 12000))
+	while is_listened_at "$port"; do
+		port=$((20000 + RANDOM % 12000))
+	done
+}
+
+# of_link WAY FILE: what a process sent or received over links, as --stats says
+# on stderr: no line of the program is before it
+of_link()
+{
+	sed -nE "s/^loopback: .*link to process .*$1 ([^;]*bytes).*/\1/p" "$2"
+}
+
+# A program as server and client, both on the device and with --stats. They say
+# what is in server, client, and .out beside those, and have to exit with 0.
+# two PORT_OPTION COMMAND...: the client gets 127.0.0.1 behind that
+two()
+{
+	local option=$1 tries status=0 server port
+
+	shift
+	for ((tries = 0; tries < 5; tries++)); do
+		free_port
+		timeout 60 "$launch" --stats "$@" "$option" "$port" \
+			>"$work/server.out" 2>"$work/server" &
+		server=$!
+		while kill -0 "$server" 2>/dev/null &&
+			! is_listened_at "$port"; do
+			sleep 0.02
+		done
+		timeout 60 "$launch" --stats "$@" "$option" "$port" 127.0.0.1 \
+			>"$work/client.out" 2>"$work/client" || status=$?
+		wait "$server" || status=$?
+		# another program took the port in between
+		grep -qE "(Couldn't|Unable to) (listen|bind)" "$work"/server{,.out} ||
+			return "$status"
+		status=0
+	done
+	return 1
+}
+
+# The two ends agree on what went over the link between them, and it was some.
+agree()
+{
+	local sent received
+
+	sent=$(of_link sent "$work/client")
+	received=$(of_link received "$work/client")
+	[[ "$sent $received" == *[1-9]*requests* &&
+		$sent == "$(of_link received "$work/server")" &&
+		$received == "$(of_link sent "$work/server")" ]]
+}
+
+# got_most N CLIENT SERVER: each end took N requests at least, and no more than
+# the other sent. For programs that end when messages are still under way.
+got_most()
+{
+	local sent received from to
+
+	for from in "$2 $3" "$3 $2"; do
+		to=${from#* }
+		sent=$(of_link sent "${from% *}")
+		received=$(of_link received "$to")
+		((${received%% *} >= $1 && ${received%% *} <= ${sent%% *})) ||
+			return 1
+	done
+}
+
+# judged JUDGE...: how the last two() ended, and what the judge says of it
+judged()
+{
+	if [[ $ended == 0 ]] && "$@"; then
+		echo "ok: $command"
+		return
+	fi
+	complain "exit status $ended, or figures that differ: $command"
+	tail -n 5 "$work"/{server,client}{,.out}
+}
+
+# talks PORT_OPTION COMMAND...: two(), and they agree
+talks()
+{
+	command=${*:2} ended=0
+	two "$@" || ended=$?
+	judged agree
+}
+
+# talks_of TURNS PORT_OPTION COMMAND...: two(), and got_most()
+talks_of()
+{
+	command=${*:3} ended=0
+	two "${@:2}" || ended=$?
+	judged got_most "$1" "$work/client" "$work/server"
+}

@@ -3,8 +3,8 @@
 
 /*
  * stats.c -- see stats.h. Nothing is counted for it: queue pairs count, under
- * locks that are held anyway, and are added up here. One line for each link
- * would stand behind the one for the process itself.
+ * locks that are held anyway, and are added up here. So do links, each of which
+ * has a line of its own behind that of the process.
  */
 
 #include "verbs/stats.h"
@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "rpma_loopback.h"
+#include "wire/nic.h"
+#include "wire/report.h"
 
 static bool is_child; /* of a fork */
 
@@ -26,8 +28,8 @@ static void print(void)
 	if (is_child && !now.executed && !now.received)
 		return;
 	fprintf(stderr,
-		"loopback: process %d, within itself: %llu requests (%llu "
-		"failed), %llu messages received, %llu bytes\n",
+		"loopback: process %d, in all: %llu requests (%llu failed), "
+		"%llu messages received, %llu bytes\n",
 		(int)getpid(), (unsigned long long)now.executed,
 		(unsigned long long)now.failed,
 		(unsigned long long)now.received,
@@ -39,9 +41,19 @@ static void print(void)
 			(int)getpid(), (unsigned long long)now.lost);
 }
 
+static void print_all(void)
+{
+	struct lb_nic *nic = lb_nic_self();
+
+	print();
+	if (nic)
+		lb_nic_each(nic, lb_report_link, NULL);
+}
+
 void lb_stats_start(void)
 {
-	if (atexit(print))
+	lb_report_start();
+	if (atexit(print_all))
 		fprintf(stderr,
 			"loopback: no memory for RPMA_LOOPBACK_STATS\n");
 }

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "wire/nic.h"
 #include "wire/parts.h"
+#include "wire/report.h"
 #include "wire/ring.h"
 #include "wire/socket.h"
 #include "wire/watch.h"
@@ -186,6 +187,7 @@ static enum lb_put_result request(struct lb_link *link,
 		return LB_PUT_NO_ROOM;
 	}
 	put(link, link->mine->requests, link->req_tail, record, src, from);
+	link->out_stats.requests_sent++;
 	link->req_tail += size;
 	link->owed += answer;
 	/* release [WIRE-1]: pairs with the acquire in take_requests() */
@@ -312,6 +314,7 @@ static bool take(struct lb_link *link, const uint8_t *ring_bytes,
 	lb_ring_payload(ring_bytes, *head, record.length, payload);
 	link->in_stats.taken++;
 	link->in_stats.taken_bytes += record.length;
+	link->in_stats.requests_taken += !is_answer;
 	if (is_answer)
 		link->nic->ops->answer(link, &record, payload, run);
 	else
@@ -748,6 +751,8 @@ void lb_link_reset(struct lb_link *link, unsigned number)
 {
 	link->number = number;
 	link->cookie = 0;
+	link->pid = 0;
+	link->is_reported = false;
 	link->wrong = NULL;
 	link->next_try = link->backoff = 0;
 	link->stuck_since = link->loses_at = 0;
@@ -762,6 +767,7 @@ void lb_link_rise(struct lb_link *link, const struct lb_contact *contact,
 	lb_lock_get(&link->in);
 	lb_lock_get(&link->out);
 	link->cookie = contact->cookie;
+	link->pid = contact->pid;
 	link->mine = contact->mine;
 	link->theirs = contact->theirs;
 	link->socket.fd = contact->socket.fd;
@@ -826,6 +832,7 @@ void lb_link_die(struct lb_link *link, struct lb_run *run)
 	if (link->theirs && !link->wrong)
 		drain_all(link, run); /* both tails have their last value */
 	lb_lock_get(&link->out);
+	lb_report_end(link);
 	bury(link, &letters);
 	lb_lock_put(&link->out);
 	lb_lock_put(&link->in);
@@ -913,6 +920,7 @@ void lb_link_stats(struct lb_link *link, struct lb_link_stats *stats)
 	*stats = link->out_stats;
 	stats->taken = link->in_stats.taken;
 	stats->taken_bytes = link->in_stats.taken_bytes;
+	stats->requests_taken = link->in_stats.requests_taken;
 	stats->bells_rung += link->in_stats.bells_rung;
 	stats->bells_heard = link->in_stats.bells_heard;
 	stats->messages_taken = link->in_stats.messages_taken;

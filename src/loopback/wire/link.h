@@ -113,6 +113,7 @@ void lb_link_put(struct lb_link *link);
 struct lb_link_stats {
 	uint64_t sent, sent_bytes; /* by us: requests and answers */
 	uint64_t taken, taken_bytes;
+	uint64_t requests_sent, requests_taken; /* of those */
 	uint64_t bells_rung, bells_heard;
 	uint64_t messages_sent, messages_taken; /* beside the rings */
 	uint64_t lost;				/* requests: LB_PUT_LOST */

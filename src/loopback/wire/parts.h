@@ -76,6 +76,8 @@ struct lb_link {
 	struct lb_nic *nic; /* constant */
 	unsigned number;    /* constant while there is a reference */
 	uint64_t cookie;
+	pid_t pid;	  /* as the kernel tells it; 0: of another space */
+	bool is_reported; /* report.c */
 	struct lb_segment *mine;	 /* NULL: it is not up */
 	const struct lb_segment *theirs; /* the same */
 	struct lb_watch socket;

@@ -482,6 +482,24 @@ static void dealloc_pd__with_a_window_or_a_handle_MISUSE(void **state)
 	close_stock();
 }
 
+static void close_device__with_a_cq_MISUSE(void **state)
+{
+	struct rpma_loopback_stats before, after;
+	struct ibv_cq *cq;
+
+	(void)state;
+	open_stock();
+	cq = s.e.cq;
+	rpma_loopback_set_strict(RPMA_LOOPBACK_STRICT_WARN);
+	rpma_loopback_get_stats(&before);
+	assert_int_equal(ibv_close_device(s.e.ctx), 0);
+	rpma_loopback_get_stats(&after);
+	assert_int_equal(after.misuses, before.misuses + 1);
+	/* what refers to it is there as before */
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	close_stock();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -490,6 +508,7 @@ int main(void)
 		FRESH(wr__datagram_FAILS_IN_SQE),
 		FRESH(wr__native_FAILS_AS_TOLD),
 		FRESH(dealloc_pd__with_a_window_or_a_handle_MISUSE),
+		FRESH(close_device__with_a_cq_MISUSE),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,7 +68,9 @@ void end_fini(struct end *end)
 	assert_int_equal(ibv_destroy_cq(end->cq), 0);
 	assert_int_equal(ibv_destroy_comp_channel(end->channel), 0);
 	assert_int_equal(ibv_dealloc_pd(end->pd), 0);
+	rpma_loopback_set_strict(RPMA_LOOPBACK_STRICT_ABORT); /* if used */
 	assert_int_equal(ibv_close_device(end->ctx), 0);
+	rpma_loopback_set_strict(RPMA_LOOPBACK_STRICT_OFF);
 	free(end->buf);
 }
 
