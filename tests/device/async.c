@@ -167,7 +167,9 @@ static void first_message__in_rtr_COMM_EST(void **state)
 
 	(void)state;
 	fx_need(dut.traits->comm_est_event, "the device raises no COMM_EST");
+	fx_far();
 	wire_end(NULL, &a);
+	fx_near();
 	wire_end(NULL, &b);
 	a.peer = &b;
 	wire_move(NULL, b.qp, a.qp->qp_num, IBV_QPS_RTR);

@@ -250,6 +250,7 @@ static void one_cq__for_both_queues(void **state)
 	fx_expect_empty(cq);
 }
 
+/* End b overruns its queue, which it sends to. */
 static struct wire *overrun(int *capacity)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
@@ -259,18 +260,18 @@ static struct wire *overrun(int *capacity)
 	opts.depth = 64;
 	opts.cq_depth = 4;
 	w = wire_new(&opts);
-	*capacity = w->a.scq->cqe;
+	*capacity = w->b.scq->cqe;
 	assert_true(*capacity < 32);
 	for (uint64_t i = 0; i < 64; ++i) {
 		struct op op = write_op;
 
 		op.id = i;
 		/* the QP may have failed by now: then it refuses or flushes */
-		if (wire_post(&w->a, &op))
+		if (wire_post(&w->b, &op))
 			break;
 	}
 	event = fx_expect_async(dut.verbs, IBV_EVENT_CQ_ERR);
-	assert_ptr_equal(event.element.cq, w->a.scq);
+	assert_ptr_equal(event.element.cq, w->b.scq);
 	return w;
 }
 
@@ -280,8 +281,8 @@ static void overrun__raises_CQ_ERR(void **state)
 	struct wire *w = overrun(&capacity);
 
 	(void)state;
-	assert_int_equal(fx_destroy(w->a.qp), 0);
-	assert_int_equal(fx_destroy(w->a.scq), 0);
+	assert_int_equal(fx_destroy(w->b.qp), 0);
+	assert_int_equal(fx_destroy(w->b.scq), 0);
 }
 
 static void overrun__invents_no_completion(void **state)
@@ -292,7 +293,7 @@ static void overrun__invents_no_completion(void **state)
 	int n = 0;
 
 	(void)state;
-	while (ibv_poll_cq(w->a.scq, 1, &wc) == 1) {
+	while (ibv_poll_cq(w->b.scq, 1, &wc) == 1) {
 		assert_in_range(wc.wr_id, 0, 63);
 		++n;
 	}
@@ -320,11 +321,11 @@ static void overrun__cq_gives_nothing_any_more(void **state)
 	fx_need(dut.traits->overrun_kills_cq,
 		"the device drops the completion and goes on with the CQ");
 	w = overrun(&capacity);
-	while (ibv_poll_cq(w->a.scq, 1, &wc) == 1)
+	while (ibv_poll_cq(w->b.scq, 1, &wc) == 1)
 		;
-	wire_send(&w->a, 900);
+	wire_send(&w->b, 900);
 	wire_check(other);
-	assert_true(ibv_poll_cq(w->a.scq, 1, &wc) <= 0);
+	assert_true(ibv_poll_cq(w->b.scq, 1, &wc) <= 0);
 }
 
 int main(int argc, char **argv)

@@ -213,7 +213,7 @@ static void damaged_cq__refused(void **state)
 
 static void damaged_qp__refused(void **state)
 {
-	struct wire *w = wire_new(NULL);
+	struct wire *w = wire_new_at(NULL, false, true);
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 	int modified;
 

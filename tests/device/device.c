@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+#include "far.h"
 #include "fixture.h"
 
 #define DEFAULT_ADDR "127.0.0.1"
@@ -21,6 +22,12 @@
 #define EXIT_SKIPPED 77
 
 struct device dut;
+
+/* Of the tests so far, how many had an end in another process. */
+static struct {
+	unsigned tests;
+	unsigned tests_split;
+} done;
 
 static bool is_address(const struct ibv_gid_entry *entry, in_addr_t addr)
 {
@@ -109,15 +116,22 @@ static int open_device(void)
 int fx_setup(void **state)
 {
 	(void)state;
+	fx_split();
 	alarm(WATCHDOG_S);
 	return 0;
 }
 
 int fx_teardown(void **state)
 {
-	(void)state;
+	const char *name = *state;
+
 	fx_release(0);
 	alarm(0);
+	done.tests++;
+	if (fx_split())
+		done.tests_split++;
+	else if (far_context())
+		printf("in one process: %s\n", name);
 	return 0;
 }
 
@@ -151,21 +165,51 @@ static bool is_older_than_group(const char *group)
 	return true;
 }
 
+/* The tests, each with its name as its state. */
+static int run(const char *group, const struct CMUnitTest *tests, size_t count)
+{
+	struct CMUnitTest *named = calloc(count, sizeof(*named));
+	int failed;
+
+	assert_non_null(named);
+	for (size_t i = 0; i < count; ++i) {
+		named[i] = tests[i];
+		named[i].initial_state = (void *)(uintptr_t)tests[i].name;
+	}
+	failed = _cmocka_run_group_tests(group, named, count, NULL, NULL);
+	if (far_context())
+		printf("%u of %u tests had an end in another process\n",
+		       done.tests_split, done.tests);
+	free(named);
+	return failed;
+}
+
 int fx_main(int argc, char **argv, const char *group,
 	    const struct CMUnitTest *tests, size_t count)
 {
 	int failed;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (getenv("RPMA_TEST_SPLIT"))
+		far_start();
 	if (open_device())
 		return EXIT_SKIPPED;
 	if (is_older_than_group(group)) {
 		ibv_close_device(dut.verbs);
 		return EXIT_SKIPPED;
 	}
+	if (getenv("RPMA_TEST_SPLIT") &&
+	    far_open(ibv_get_device_name(dut.verbs->device))) {
+		printf("the other process cannot open the device\n");
+		return EXIT_FAILURE;
+	}
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
-	failed = _cmocka_run_group_tests(group, tests, count, NULL, NULL);
+	failed = run(group, tests, count);
+	if (far_context() && (far_close() || far_end())) {
+		printf("the other process has something left over\n");
+		failed = 1;
+	}
 	if (ibv_close_device(dut.verbs)) {
 		printf("the device could not be closed\n");
 		failed = 1;

@@ -214,7 +214,9 @@ static void peer_not_there_yet__sender_fails(void **state)
 	struct end b;
 
 	(void)state;
+	fx_far();
 	wire_end(&opts, &a);
+	fx_near();
 	wire_end(&opts, &b);
 	a.peer = &b;
 	wire_move(&opts, a.qp, b.qp->qp_num, IBV_QPS_RTS);

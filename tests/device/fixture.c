@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "far.h"
 #include "fixture.h"
 
 #define MAX_KEPT 1024
@@ -24,6 +25,33 @@ static struct kept {
 	fx_undo undo;
 } kept[MAX_KEPT];
 static size_t kept_count;
+static struct ibv_context *maker; /* NULL: dut.verbs */
+static bool is_split;		  /* it was another */
+
+void fx_far(void)
+{
+	maker = far_context();
+	is_split = is_split || maker;
+}
+
+bool fx_split(void)
+{
+	bool was = is_split;
+
+	fx_near();
+	is_split = false;
+	return was;
+}
+
+void fx_near(void)
+{
+	maker = NULL;
+}
+
+static struct ibv_context *made_by(void)
+{
+	return maker ? maker : dut.verbs;
+}
 
 static int64_t now_ns(void)
 {
@@ -131,7 +159,10 @@ void fx_release(size_t mark)
 
 static int undo_alloc(void *p)
 {
-	free(p);
+	if (far_has(p))
+		far_free(p);
+	else
+		free(p);
 	return 0;
 }
 
@@ -193,7 +224,7 @@ void fx_keep_cq(struct ibv_cq *cq)
 void *fx_alloc(size_t size)
 {
 	size_t whole = (size + 4095) & ~(size_t)4095;
-	void *p = aligned_alloc(4096, whole);
+	void *p = far_context() ? far_alloc(whole) : aligned_alloc(4096, whole);
 
 	assert_non_null(p);
 	memset(p, 0, whole);
@@ -212,7 +243,7 @@ struct ibv_context *fx_context(void)
 
 struct ibv_pd *fx_pd(void)
 {
-	struct ibv_pd *pd = ibv_alloc_pd(dut.verbs);
+	struct ibv_pd *pd = ibv_alloc_pd(made_by());
 
 	assert_non_null(pd);
 	fx_keep_pd(pd);
@@ -221,7 +252,7 @@ struct ibv_pd *fx_pd(void)
 
 struct ibv_comp_channel *fx_channel(void)
 {
-	struct ibv_comp_channel *ch = ibv_create_comp_channel(dut.verbs);
+	struct ibv_comp_channel *ch = ibv_create_comp_channel(made_by());
 
 	assert_non_null(ch);
 	fx_keep(ch, undo_channel);
@@ -230,7 +261,7 @@ struct ibv_comp_channel *fx_channel(void)
 
 struct ibv_cq *fx_cq(int cqe, void *context, struct ibv_comp_channel *channel)
 {
-	struct ibv_cq *cq = ibv_create_cq(dut.verbs, cqe, context, channel, 0);
+	struct ibv_cq *cq = ibv_create_cq(made_by(), cqe, context, channel, 0);
 
 	assert_non_null(cq);
 	fx_keep_cq(cq);

@@ -47,6 +47,16 @@ struct device {
 
 extern struct device dut;
 
+/*
+ * Whose objects fx_pd(), fx_channel() and fx_cq() make: dut.verbs, or where
+ * fx_far() put them: a test of two ends has one of them in another
+ * process where RPMA_TEST_SPLIT is set (far.h), and both in this one otherwise.
+ */
+void fx_far(void);
+void fx_near(void);
+/* Was fx_far() of use since the last call? Begins anew, near. */
+bool fx_split(void);
+
 /* Runs the tests, those only that match argv[1] if there is one. */
 int fx_main(int argc, char **argv, const char *group,
 	    const struct CMUnitTest *tests, size_t count);

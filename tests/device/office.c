@@ -68,12 +68,20 @@ void office_open(struct post_office *o, bool with_ops)
 	attr.recv_cq = e->rcq;
 	if (with_ops)
 		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-	e->qp = ibv_create_qp_ex(dut.verbs, &attr);
+	e->qp = ibv_create_qp_ex(e->pd->context, &attr);
 	fx_need(e->qp || errno != EOPNOTSUPP, "the device has no UD");
 	assert_non_null(e->qp);
 	fx_keep_qp(e->qp);
 	office_to_rts(e->qp);
 	o->ah = office_ah(e->pd, &dut.gid);
+}
+
+void office_open_two(struct post_office *a, struct post_office *b)
+{
+	fx_far();
+	office_open(a, false);
+	fx_near();
+	office_open(b, false);
 }
 
 void office_mail_by(const struct post_office *o, struct ibv_ah *ah,

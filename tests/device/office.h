@@ -26,6 +26,8 @@ struct ibv_ah *office_ah(struct ibv_pd *pd, const union ibv_gid *to);
 void office_to_rts(struct ibv_qp *qp);
 /* with_ops: for ibv_wr_* */
 void office_open(struct post_office *o, bool with_ops);
+/* Where there is another process, it has the first. */
+void office_open_two(struct post_office *a, struct post_office *b);
 /*
  * len bytes from the start of the buffer to the queue pair qpn, with the id
  * as immediate data; returns when they have left.

@@ -66,10 +66,15 @@ static void exceeded__receiver_is_not_harmed(void **state)
 	fx_expect_empty(w->b.rcq);
 }
 
-/* Long enough for many tries of 10 us, and not asserted upon. */
+/*
+ * Long enough for many tries of 10 us, and not asserted upon. A poll in
+ * another process lasts longer than one of them.
+ */
 static void let_it_try(const struct wire *w)
 {
-	for (int i = 0; i < 20000; ++i) {
+	int polls = w->a.qp->context == dut.verbs ? 20000 : 100;
+
+	for (int i = 0; i < polls; ++i) {
 		fx_expect_empty(w->a.scq);
 		sched_yield();
 	}
@@ -194,13 +199,17 @@ static void waiting__destroyed_receiver_fails_the_sender(void **state)
 static void waiting__sender_can_be_destroyed(void **state)
 {
 	struct wire *w = with_retries(7);
+	bool is_split;
 
 	(void)state;
 	assert_int_equal(wire_send(&w->a, 1), 0);
 	let_it_try(w);
+	is_split = w->a.qp->context != dut.verbs;
 	assert_int_equal(fx_destroy(w->a.qp), 0);
 	assert_int_equal(wire_recv(&w->b, 2, 0, 8), 0);
-	fx_expect_empty(w->b.rcq);
+	/* from another process its last try may be on the way yet */
+	if (!is_split)
+		fx_expect_empty(w->b.rcq);
 }
 
 /* With an impatient receiver too, retries end only when they are used up. */

@@ -38,8 +38,7 @@ static void pair_open(enum ibv_qp_type type)
 		pair.b = &pair.w->b;
 		return;
 	}
-	office_open(&pair.offices[0], false);
-	office_open(&pair.offices[1], false);
+	office_open_two(&pair.offices[0], &pair.offices[1]);
 	pair.a = &pair.offices[0].e;
 	pair.b = &pair.offices[1].e;
 }

@@ -313,7 +313,9 @@ static void post_recv__in_init_is_used_later(void **state)
 	struct end b;
 
 	(void)state;
+	fx_far();
 	wire_end(NULL, &a);
+	fx_near();
 	wire_end(NULL, &b);
 	a.peer = &b;
 	b.peer = &a;

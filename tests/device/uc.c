@@ -389,7 +389,9 @@ static void send__to_another_type_not_delivered(void **state)
 	struct end b;
 
 	(void)state;
+	fx_far();
 	wire_end(uc_opts(), &a);
+	fx_near();
 	wire_end(&rc, &b);
 	wire_move(uc_opts(), a.qp, b.qp->qp_num, IBV_QPS_RTS);
 	rc.timeout = 8;
@@ -410,7 +412,7 @@ static void send__to_another_type_not_delivered(void **state)
 
 static struct wire *uc_ex(struct ibv_qp_ex **ex)
 {
-	struct wire *w = uc_new();
+	struct wire *w = wire_new_at(uc_opts(), false, true);
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_type = IBV_QPT_UC,
 		.send_cq = w->a.scq,

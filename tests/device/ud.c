@@ -18,8 +18,7 @@ static void datagram__arrives_behind_a_header(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	office_open(&a, false);
-	office_open(&b, false);
+	office_open_two(&a, &b);
 	memset(a.e.buf, 0x3d, OFFICE_LEN);
 	assert_int_equal(wire_recv(&b.e, 1, 512, OFFICE_GRH + OFFICE_LEN), 0);
 	office_mail(&a, &b, 7);
@@ -59,8 +58,7 @@ static void datagram__answered_by_its_header(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	office_open(&a, false);
-	office_open(&b, false);
+	office_open_two(&a, &b);
 	assert_int_equal(wire_recv(&a.e, 1, 512, OFFICE_GRH + OFFICE_LEN), 0);
 	assert_int_equal(wire_recv(&b.e, 2, 512, OFFICE_GRH + OFFICE_LEN), 0);
 	office_mail(&a, &b, 7);
@@ -81,8 +79,7 @@ static void datagram__wrong_qkey_dropped(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	office_open(&a, false);
-	office_open(&b, false);
+	office_open_two(&a, &b);
 	assert_int_equal(wire_recv(&b.e, 1, 512, OFFICE_GRH + OFFICE_LEN), 0);
 	office_mail_by(&a, a.ah, b.e.qp->qp_num, OFFICE_QKEY + 1, 7,
 		       OFFICE_LEN);
@@ -98,8 +95,7 @@ static void datagram__qkey_of_the_sender(void **state)
 	struct post_office b;
 
 	(void)state;
-	office_open(&a, false);
-	office_open(&b, false);
+	office_open_two(&a, &b);
 	fx_need(dut.traits->controlled_qkey,
 		"the device sends a Q_Key with its highest bit as it is");
 	assert_int_equal(wire_recv(&b.e, 1, 512, OFFICE_GRH + OFFICE_LEN), 0);
@@ -115,8 +111,7 @@ static void datagram__without_a_receive_dropped(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	office_open(&a, false);
-	office_open(&b, false);
+	office_open_two(&a, &b);
 	office_mail(&a, &b, 7);
 	assert_int_equal(wire_recv(&b.e, 1, 512, OFFICE_GRH + OFFICE_LEN), 0);
 	assert_int_equal(wire_recv(&b.e, 2, 512, OFFICE_GRH + OFFICE_LEN), 0);
@@ -158,7 +153,9 @@ static void wr__datagram(void **state)
 
 	(void)state;
 	office_open(&a, true);
+	fx_far();
 	office_open(&b, false);
+	fx_near();
 	ex = ibv_qp_to_qp_ex(a.e.qp);
 	memset(a.e.buf, 0x4e, 8);
 	assert_int_equal(wire_recv(&b.e, 1, 512, OFFICE_GRH + OFFICE_LEN), 0);

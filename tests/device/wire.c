@@ -132,7 +132,7 @@ void wire_end(const struct wire_opts *opts, struct end *end)
 	end->cap = attr.cap;
 }
 
-struct wire *wire_new(const struct wire_opts *opts)
+struct wire *wire_new_at(const struct wire_opts *opts, bool far_a, bool far_b)
 {
 	struct wire *w = fx_alloc(sizeof(*w));
 	struct wire_opts a_opts = opts ? *opts : defaults;
@@ -140,8 +140,14 @@ struct wire *wire_new(const struct wire_opts *opts)
 	a_opts.channel = NULL;
 	a_opts.srq = NULL;
 	a_opts.srq_pd = NULL;
+	if (far_a)
+		fx_far();
 	wire_end(&a_opts, &w->a);
+	fx_near();
+	if (far_b)
+		fx_far();
 	wire_end(opts, &w->b);
+	fx_near();
 	w->a.peer = &w->b;
 	w->b.peer = &w->a;
 	wire_move(opts, w->a.qp, w->b.qp->qp_num, IBV_QPS_RTS);
@@ -149,10 +155,15 @@ struct wire *wire_new(const struct wire_opts *opts)
 	return w;
 }
 
+struct wire *wire_new(const struct wire_opts *opts)
+{
+	return wire_new_at(opts, true, false);
+}
+
 struct wire *wire_new_ex(const struct wire_opts *opts, uint64_t send_ops,
 			 struct ibv_qp_ex **ex)
 {
-	struct wire *w = wire_new(opts);
+	struct wire *w = wire_new_at(opts, false, true);
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_type = IBV_QPT_RC,
 		.cap = {.max_send_wr = opts->depth,

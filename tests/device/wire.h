@@ -86,9 +86,14 @@ void wire_move(const struct wire_opts *opts, struct ibv_qp *qp, uint32_t qpn,
 void wire_fail(struct ibv_qp *qp);
 void wire_reset(struct ibv_qp *qp);
 
-/* An end in RESET; two ends connected. NULL: the defaults. */
+/*
+ * An end in RESET; two ends connected. NULL: the defaults. Where there is
+ * another process, it has end a of wire_new(), and end b of wire_new_ex().
+ */
 void wire_end(const struct wire_opts *opts, struct end *end);
 struct wire *wire_new(const struct wire_opts *opts);
+/* The same, and which ends are in another process if there is one. */
+struct wire *wire_new_at(const struct wire_opts *opts, bool far_a, bool far_b);
 /* The same, and end a has a QP that was made for these ibv_wr_* operations. */
 struct wire *wire_new_ex(const struct wire_opts *opts, uint64_t send_ops,
 			 struct ibv_qp_ex **ex);
