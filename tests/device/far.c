@@ -182,10 +182,9 @@ WRAPPED(struct ibv_mr *, ibv_reg_mr, struct ibv_pd *pd, void *addr,
 WRAPPED(struct ibv_mr *, ibv_reg_mr_iova2, struct ibv_pd *pd, void *addr,
 	size_t length, uint64_t iova, unsigned access)
 {
-	return is_far(pd->context)
-		       ? reg_mr(pd, addr, length, access)
-		       : __real_ibv_reg_mr_iova2(pd, addr, length, iova,
-						 access);
+	return is_far(pd->context) ? reg_mr(pd, addr, length, access)
+				   : __real_ibv_reg_mr_iova2(pd, addr, length,
+							     iova, access);
 }
 
 static int do_dereg_mr(void *args)

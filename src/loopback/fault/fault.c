@@ -23,7 +23,8 @@
 
 #define MAX_RULES 64
 
-_Atomic uint32_t lb_fault_count; /* number of rules */
+_Atomic uint32_t lb_fault_count; /* number of rules but those of links */
+_Atomic uint32_t lb_fault_links; /* number of those */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct lb_rule rules[MAX_RULES];
@@ -39,9 +40,16 @@ static void set_knob(enum lb_fault_knob knob, uint32_t value)
 	atomic_store_explicit(&knobs[knob], value, memory_order_relaxed);
 }
 
+/* relaxed in all: rules apply to what comes after them in some order */
+static void set_counts(uint32_t others, uint32_t links)
+{
+	atomic_store_explicit(&lb_fault_count, others, memory_order_relaxed);
+	atomic_store_explicit(&lb_fault_links, links, memory_order_relaxed);
+}
+
 static void add_rules(const struct lb_rule *parsed, uint32_t n)
 {
-	uint32_t i;
+	uint32_t i, links = 0;
 
 	for (i = 0; i < n; i++) {
 		if (parsed[i].kind == LB_FAULT_KNOB)
@@ -50,8 +58,9 @@ static void add_rules(const struct lb_rule *parsed, uint32_t n)
 		else
 			rules[nrules++] = parsed[i];
 	}
-	/* relaxed: rules apply to calls that come after them in some order */
-	atomic_store_explicit(&lb_fault_count, nrules, memory_order_relaxed);
+	for (i = 0; i < nrules; i++)
+		links += rules[i].kind == LB_FAULT_LINK;
+	set_counts(nrules - links, links);
 }
 
 LB_EXPORT int rpma_loopback_fault(const char *text)
@@ -89,8 +98,7 @@ LB_EXPORT void rpma_loopback_fault_clear(void)
 	total = 0;
 	for (i = 0; i < LB_KNOBS; i++)
 		set_knob((enum lb_fault_knob)i, 0);
-	/* relaxed: as in add_rules() */
-	atomic_store_explicit(&lb_fault_count, 0, memory_order_relaxed);
+	set_counts(0, 0);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -174,6 +182,24 @@ enum lb_event_action lb_fault_event(const char *event, uint32_t *delay_us)
 	pthread_mutex_unlock(&lock);
 	if (action != LB_EVENT_PASS)
 		lb_log(1, "fault: event %s: action %d", event, action);
+	return action;
+}
+
+enum lb_link_action lb_fault_ask_link(uint32_t actions, uint32_t *delay_us)
+{
+	enum lb_link_action action = LB_LINK_PASS;
+	struct lb_rule *r;
+
+	pthread_mutex_lock(&lock);
+	for (r = rules; r < rules + nrules; r++) {
+		if (r->kind != LB_FAULT_LINK || !(r->subject & actions) ||
+		    !fires(r))
+			continue;
+		action = (enum lb_link_action)r->subject;
+		*delay_us = r->delay_us;
+		break;
+	}
+	pthread_mutex_unlock(&lock);
 	return action;
 }
 

@@ -37,6 +37,27 @@ enum lb_event_action {
 	LB_EVENT_LATE, /* after *delay_us */
 };
 enum lb_event_action lb_fault_event(const char *event, uint32_t *delay_us);
+
+/* What happens to a record of a link to another process. */
+enum lb_link_action {
+	LB_LINK_PASS = 0,
+	LB_LINK_BREAK = 1, /* the link ends before it is put */
+	LB_LINK_DENY = 2,  /* it finds no room, once */
+	LB_LINK_STALL = 4, /* nothing is taken for *delay_us, then it */
+};
+/* One of these actions, for the next record; a load when there are no rules. */
+extern _Atomic uint32_t lb_fault_links;
+enum lb_link_action lb_fault_ask_link(uint32_t actions, uint32_t *delay_us);
+static inline enum lb_link_action lb_fault_link(uint32_t actions,
+						uint32_t *delay_us)
+{
+	/* relaxed: rules apply to records that come after them in some order */
+	if (lb_likely(!atomic_load_explicit(&lb_fault_links,
+					    memory_order_relaxed)))
+		return LB_LINK_PASS;
+	return lb_fault_ask_link(actions, delay_us);
+}
+
 /* What a fault rule wants of a work request. */
 struct lb_wr_fault {
 	int status;   /* enum ibv_wc_status, 0: none */

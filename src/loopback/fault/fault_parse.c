@@ -25,11 +25,9 @@ struct name {
 /* --- names */
 
 static const struct name kinds[] = {
-	{"wr", LB_FAULT_WR},
-	{"call", LB_FAULT_CALL},
-	{"event", LB_FAULT_EVENT},
-	{"knob", LB_FAULT_KNOB},
-	{NULL, 0},
+	{"wr", LB_FAULT_WR},	   {"call", LB_FAULT_CALL},
+	{"event", LB_FAULT_EVENT}, {"link", LB_FAULT_LINK},
+	{"knob", LB_FAULT_KNOB},   {NULL, 0},
 };
 
 static const struct name ops[] = {
@@ -79,6 +77,13 @@ static const struct name actions[] = {
 	{"drop", LB_EVENT_DROP},
 	{"double", LB_EVENT_DOUBLE},
 	{"late", LB_EVENT_LATE},
+	{NULL, 0},
+};
+
+static const struct name link_actions[] = {
+	{"break", LB_LINK_BREAK},
+	{"deny", LB_LINK_DENY},
+	{"stall", LB_LINK_STALL},
 	{NULL, 0},
 };
 
@@ -349,6 +354,15 @@ static int parse_event(struct lb_rule *r, const char *key, const char *word)
 	return bad_key(key, "of action delay_us nth every prob count");
 }
 
+static int parse_link(struct lb_rule *r, const char *key, const char *word)
+{
+	if (!strcmp(key, "action"))
+		return find_name(link_actions, "action", word, &r->subject);
+	if (!strcmp(key, "delay_us"))
+		return get_number(key, word, &r->delay_us);
+	return bad_key(key, "action delay_us nth every prob count");
+}
+
 static int parse_knob(struct lb_rule *r, const char *key, const char *word)
 {
 	int ret = find_name(knob_names, "knob", key, &r->subject);
@@ -378,6 +392,8 @@ static int parse_pair(struct lb_rule *r, char *pair)
 		return parse_wr(r, pair, word);
 	case LB_FAULT_CALL:
 		return parse_call(r, pair, word);
+	case LB_FAULT_LINK:
+		return parse_link(r, pair, word);
 	default:
 		return parse_event(r, pair, word);
 	}
@@ -399,6 +415,11 @@ static int check_rule(const struct lb_rule *r)
 	if (r->kind == LB_FAULT_EVENT &&
 	    (r->subject == LB_FAULT_ANY || !r->value))
 		return lb_fault_rule_incomplete("event wants of and action");
+	if (r->kind == LB_FAULT_LINK && r->subject == LB_FAULT_ANY)
+		return lb_fault_rule_incomplete("link wants action");
+	if (r->kind == LB_FAULT_LINK && r->subject == LB_LINK_STALL &&
+	    !r->delay_us)
+		return lb_fault_rule_incomplete("stall wants delay_us");
 	return 0;
 }
 

@@ -18,12 +18,13 @@ enum lb_fault_kind {
 	LB_FAULT_WR,
 	LB_FAULT_CALL,
 	LB_FAULT_EVENT,
+	LB_FAULT_LINK,
 	LB_FAULT_KNOB,
 };
 
 struct lb_rule {
 	enum lb_fault_kind kind;
-	uint32_t subject; /* opcode, or index of a verb, event or knob */
+	uint32_t subject; /* opcode, index of a verb, event or knob, action */
 	uint32_t qp;	  /* the number of one, or LB_FAULT_ANY */
 	uint32_t order;	  /* of creation of one, or LB_FAULT_ANY */
 	uint32_t value;	  /* status, errno, action, or value of the knob */

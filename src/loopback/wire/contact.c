@@ -611,7 +611,7 @@ static uint64_t tend_one(struct lb_nic *nic, struct lb_link *link, uint64_t now)
 			lb_contact_end(nic, link, 0);
 		else if (!lb_link_flush(link))
 			return now + MS;
-		return UINT64_MAX;
+		return lb_link_resume(link, now);
 	}
 	if (link->contact.stage != LB_STAGE_NONE) {
 		if (now < link->contact.deadline)

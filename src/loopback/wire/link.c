@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "fault/fault.h"
 #include "wire/nic.h"
 #include "wire/parts.h"
 #include "wire/report.h"
@@ -114,6 +115,65 @@ static void ring_wanting(struct lb_link *link)
 	lb_lock_put(&link->out);
 }
 
+/* --- faults */
+
+/* To put a record: what a rule makes of it; under out. */
+static enum lb_link_action put_fault(struct lb_link *link, uint32_t actions)
+{
+	uint32_t none;
+	enum lb_link_action action = lb_fault_link(actions, &none);
+
+	if (lb_likely(action != LB_LINK_BREAK))
+		return action;
+	lb_log(1, "fault: the link to process %u breaks", link->number);
+	link->is_cut = true;
+	lb_fd_ring(link->nic->wake.fd, 1);
+	return action;
+}
+
+/* To take the next record of a ring: it is for later; under in. */
+static bool stalls(struct lb_link *link, bool is_answer)
+{
+	uint32_t delay_us;
+
+	if (link->is_forced)
+		return false;
+	if (link->was_stalled[is_answer]) {
+		link->was_stalled[is_answer] = false;
+		return false;
+	}
+	if (lb_likely(lb_fault_link(LB_LINK_STALL, &delay_us) == LB_LINK_PASS))
+		return false;
+	lb_log(1, "fault: the link to process %u stalls for %u us",
+	       link->number, delay_us);
+	link->was_stalled[is_answer] = true;
+	link->stalled_until = lb_clock_real_now() + delay_us * 1000ull;
+	lb_fd_ring(link->nic->wake.fd, 1); /* it keeps the time */
+	return true;
+}
+
+/* under in */
+static bool is_stalled(const struct lb_link *link)
+{
+	return !lb_likely(!link->stalled_until) && !link->is_forced &&
+	       lb_clock_real_now() < link->stalled_until;
+}
+
+uint64_t lb_link_resume(struct lb_link *link, uint64_t now)
+{
+	uint64_t until;
+
+	lb_lock_get(&link->in);
+	until = link->stalled_until;
+	if (until && now >= until) {
+		link->stalled_until = 0;
+		/* as a bell: one for what came meanwhile was heard already */
+		lb_fd_ring(link->nic->wake.fd, 1);
+	}
+	lb_lock_put(&link->in);
+	return until ? until : UINT64_MAX;
+}
+
 /* --- putting; under out */
 
 static void put(struct lb_link *link, uint8_t *ring_bytes, uint64_t at,
@@ -178,8 +238,17 @@ static enum lb_put_result request(struct lb_link *link,
 {
 	uint32_t size = lb_record_size(record->length);
 	uint32_t answer = lb_record_largest_answer(record);
+	enum lb_link_action fault;
 
-	if (link->req_tail + size - link->covered > LB_SEGMENT_RING ||
+	fault = put_fault(link, LB_LINK_BREAK | LB_LINK_DENY);
+	if (!lb_likely(!link->is_cut)) {
+		lb_list_del(&waiter->node);
+		lb_list_push(&link->waiting, &waiter->node);
+		return LB_PUT_NOT_YET; /* told when it is dead */
+	}
+	link->was_denied |= fault == LB_LINK_DENY;
+	if (fault == LB_LINK_DENY ||
+	    link->req_tail + size - link->covered > LB_SEGMENT_RING ||
 	    link->owed + answer > LB_SEGMENT_RING) {
 		if (is_lost(link, record))
 			return LB_PUT_LOST;
@@ -259,6 +328,11 @@ enum lb_put_result lb_link_answer(struct lb_link *link,
 	if (link->wrong)
 		return LB_PUT_DEAD;
 	lb_lock_get(&link->out);
+	put_fault(link, LB_LINK_BREAK);
+	if (!lb_likely(!link->is_cut)) {
+		lb_lock_put(&link->out);
+		return LB_PUT_DEAD;
+	}
 	what = room_for_answer(link, size);
 	if (lb_likely(!what)) {
 		put(link, link->mine->answers, link->ans_tail, record, src,
@@ -448,7 +522,8 @@ static bool take_seen(struct lb_link *link, struct bound *bound,
 {
 	const uint64_t before = link->ans_head;
 
-	while (link->ans_head != link->ans_tail_seen && !is_spent(bound)) {
+	while (link->ans_head != link->ans_tail_seen && !is_spent(bound) &&
+	       !stalls(link, true)) {
 		if (!take(link, link->theirs->answers, &link->ans_head,
 			  link->ans_tail_seen, true, bound, run))
 			return false;
@@ -501,7 +576,8 @@ static void take_requests(struct lb_link *link, struct bound *bound,
 		return;
 	}
 	link->req_tail_seen = tail;
-	while (link->req_head != tail && !is_spent(bound)) {
+	while (link->req_head != tail && !is_spent(bound) &&
+	       !is_stalled(link) && !stalls(link, false)) {
 		if (!take(link, link->theirs->requests, &link->req_head, tail,
 			  false, bound, run))
 			return;
@@ -524,7 +600,7 @@ static bool drain(struct lb_link *link, struct lb_run *run, bool *did)
 	const uint64_t answers = link->ans_tail, requests = link->req_head;
 	const uint64_t behind = link->behind;
 
-	if (!link->theirs || link->wrong ||
+	if (!link->theirs || link->wrong || is_stalled(link) ||
 	    !lb_likely(take_answers(link, &back, run)))
 		return false;
 	take_requests(link, &there, run);
@@ -567,17 +643,22 @@ bool lb_link_drain(struct lb_link *link, struct lb_run *run, bool is_thread)
 void lb_link_catch_up(struct lb_link *link, struct lb_run *run)
 {
 	lb_lock_get(&link->in);
+	link->is_forced = true;
 	drain_all(link, run);
+	link->is_forced = false;
 	lb_lock_put(&link->in);
 }
 
 void lb_link_look(struct lb_link *link, struct lb_run *run)
 {
-	bool owes;
+	bool owes, was_denied;
 
 	lb_lock_get(&link->out);
 	owes = link->owes_look;
-	link->owes_look = false;
+	was_denied = link->was_denied;
+	link->owes_look = link->was_denied = false;
+	if (was_denied && link->want & 1)
+		set_want(link, link->want + 1);
 	lb_lock_put(&link->out);
 	if (!owes)
 		return;
@@ -587,6 +668,8 @@ void lb_link_look(struct lb_link *link, struct lb_run *run)
 	lb_parts_fence(); /* [WIRE-4]: want, then the heads */
 	drain_all(link, run);
 	lb_lock_put(&link->in);
+	if (was_denied) /* perhaps nothing is on its way that makes room */
+		tell(link, run);
 }
 
 /* --- sleeping */
@@ -783,6 +866,9 @@ void lb_link_rise(struct lb_link *link, const struct lb_contact *contact,
 	link->owed = 0;
 	link->stuck_since = 0;
 	link->is_unheard = false;
+	link->is_cut = link->was_denied = false;
+	link->stalled_until = 0;
+	link->was_stalled[0] = link->was_stalled[1] = false;
 	set_state(link, LB_LINK_UP);
 	lb_lock_put(&link->out);
 	lb_lock_put(&link->in);
@@ -829,8 +915,10 @@ void lb_link_die(struct lb_link *link, struct lb_run *run)
 	struct lb_list letters;
 
 	lb_lock_get(&link->in);
+	link->is_forced = true;
 	if (link->theirs && !link->wrong)
 		drain_all(link, run); /* both tails have their last value */
+	link->is_forced = false;
 	lb_lock_get(&link->out);
 	lb_report_end(link);
 	bury(link, &letters);
@@ -876,6 +964,9 @@ bool lb_link_is_wrong(struct lb_link *link)
 
 	lb_lock_get(&link->in);
 	is_wrong = link->wrong;
+	lb_lock_get(&link->out);
+	is_wrong = is_wrong || link->is_cut;
+	lb_lock_put(&link->out);
 	lb_lock_put(&link->in);
 	return is_wrong;
 }

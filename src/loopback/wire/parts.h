@@ -90,8 +90,12 @@ struct lb_link {
 	uint64_t behind; /* a req_head of theirs; the answers before it */
 	bool is_behind;	 /* that, up to ans_tail_seen, is still to cover */
 	uint32_t sleep;
-	uint32_t rung_want;  /* the value of theirs that was rung for */
-	const char *wrong;   /* what was: nothing more is taken; or NULL */
+	uint32_t rung_want; /* the value of theirs that was rung for */
+	const char *wrong;  /* what was: nothing more is taken; or NULL */
+	/* by fault rules: nothing is taken before; 0: no stall is under way */
+	uint64_t stalled_until;
+	bool was_stalled[2]; /* by the next request, by the next answer */
+	bool is_forced;	     /* all is taken nevertheless */
 	uint64_t looks;	     /* how often somebody drained */
 	uint64_t looks_then; /* as the link thread saw it */
 	struct lb_link_stats in_stats;
@@ -105,6 +109,8 @@ struct lb_link {
 	uint32_t rung;	 /* the value of their sleep that was rung for */
 	bool is_unheard; /* a bell could not be rung */
 	bool owes_look;	 /* lb_nic_look() */
+	bool is_cut;	 /* by a fault rule: nothing more is put */
+	bool was_denied; /* by one: some wait who had room */
 	/*
 	 * Since when a request that nobody answers has waited, and nothing was
 	 * covered; when the link thread promised to see to that. 0: neither.
@@ -236,8 +242,13 @@ uint64_t lb_link_lose(struct lb_link *link, uint64_t now, struct lb_run *run);
 bool lb_link_flush(struct lb_link *link);
 /* A bell, or a message, was read from the socket. */
 void lb_link_heard(struct lb_link *link, bool is_bell);
-/* Was a record wrong? */
+/* Was a record wrong, or is the link cut? */
 bool lb_link_is_wrong(struct lb_link *link);
+/*
+ * The end of a stall, once it is over by now, makes the link thread look; the
+ * time when it will be, or UINT64_MAX.
+ */
+uint64_t lb_link_resume(struct lb_link *link, uint64_t now);
 /* A record of the socket was wrong, or too much waits for it: it will die. */
 void lb_link_break(struct lb_link *link, const char *what);
 

@@ -551,6 +551,56 @@ static void run_killed(two_body_fn *body, int who)
 	two_run(p, body);
 }
 
+/* --- a link that ends, and its processes do not */
+
+/* Some have arrived, one is silent, the rest is flushed. */
+static void expect_break(struct meet *m)
+{
+	struct ibv_wc wc = end_wait(&m->end);
+	uint64_t id = 0;
+
+	for (; wc.status == IBV_WC_SUCCESS; wc = end_wait(&m->end))
+		assert_int_equal(wc.wr_id, id++);
+	assert_in_range(id, 0, 4);
+	assert_int_equal(wc.wr_id, id++);
+	assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
+	while (id < 8)
+		end_expect(&m->end, id++, IBV_WC_WR_FLUSH_ERR);
+}
+
+static void break_and_connect_again(const struct two_process *self)
+{
+	struct meet m = {0};
+
+	meet_begin(&m, self, &patient);
+	if (self->number == SENDER) {
+		assert_int_equal(rpma_loopback_fault("link:action=break,nth=5"),
+				 0);
+		for (uint64_t i = 0; i < 8; i++)
+			post(&m, IBV_WR_RDMA_WRITE, i, 8);
+		expect_break(&m);
+		assert_int_equal(rpma_loopback_fault_count(), 1);
+		rpma_loopback_fault_clear();
+	}
+	two_wait(self);
+	move_to(&m, IBV_QPS_RESET);
+	two_wait(self);
+	meet_connect(&m, &patient);
+	two_wait(self);
+	post(&m, IBV_WR_RDMA_WRITE, 9, 50000);
+	end_expect(&m.end, 9, IBV_WC_SUCCESS);
+	two_wait(self);
+	meet_end(&m);
+}
+
+static void break__is_SILENCE_AND_A_NEW_LINK_COMES(void **state)
+{
+	struct two_process p[2] = {0};
+
+	(void)state;
+	two_run(p, break_and_connect_again);
+}
+
 static void rnr__receives_come_later_ALL_ARRIVE(void **state)
 {
 	(void)state;
@@ -690,6 +740,7 @@ int main(void)
 		cmocka_unit_test(stopped__IS_WAITED_FOR),
 		cmocka_unit_test(killed__receiver_SENDS_FAIL_IN_ORDER),
 		cmocka_unit_test(killed__sender_WHAT_IT_PUBLISHED_COMES),
+		cmocka_unit_test(break__is_SILENCE_AND_A_NEW_LINK_COMES),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

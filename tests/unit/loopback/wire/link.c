@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "rpma_loopback.h"
 
 #define SEED 20261123u
 
@@ -379,6 +380,73 @@ static void messages__in_order(void **state)
 	end_fini(&b);
 }
 
+/* --- faults */
+
+static void streams_under(const char *rules)
+{
+	assert_int_equal(rpma_loopback_fault(rules), 0);
+	streams(500, 500, false);
+	streams(500, 0, true);
+	assert_true(rpma_loopback_fault_count() >= 20);
+	rpma_loopback_fault_clear();
+}
+
+static void stall__everything_ARRIVES(void **state)
+{
+	(void)state;
+	streams_under("link:action=stall,delay_us=300,every=50");
+}
+
+static void delay__everything_ARRIVES(void **state)
+{
+	(void)state;
+	streams_under("link:action=stall,delay_us=5");
+}
+
+static void deny__everything_ARRIVES(void **state)
+{
+	(void)state;
+	streams_under("link:action=deny,every=3");
+}
+
+/* Nothing arrives that was put behind the break; a new link is made. */
+static void break__ENDS_AT_BOTH(void **state)
+{
+	struct end a, b;
+	struct lb_link *first;
+
+	(void)state;
+	end_init(&a);
+	end_init(&b);
+	end_meet(&a, &b);
+	assert_int_equal(rpma_loopback_fault("link:action=break,nth=20"), 0);
+	for (;;) {
+		struct lb_record record = {
+			.type = LB_RECORD_SEND, .psn = a.sent, .life = 7};
+
+		record.flags = LB_RECORD_UNRELIABLE; /* no answers */
+		record.from = 1;
+		if (end_try(&a, &record) != LB_PUT_OK)
+			break;
+	}
+	assert_int_equal(a.sent, 19);
+	end_wait(&a.deads, 1);
+	end_wait(&b.deads, 1);
+	assert_int_equal(end_count(&b.requests), 19);
+	assert_int_equal(rpma_loopback_fault_count(), 1);
+	rpma_loopback_fault_clear();
+	first = a.link;
+	lb_link_put(b.link);
+	/* relaxed: both links are dead */
+	atomic_store_explicit(&a.ups, 0, memory_order_relaxed);
+	atomic_store_explicit(&b.ups, 0, memory_order_relaxed);
+	end_meet(&a, &b);
+	assert_ptr_not_equal(a.link, first);
+	lb_link_put(first);
+	end_fini(&a);
+	end_fini(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -394,6 +462,10 @@ int main(void)
 			room__bell_for_an_OLD_HEAD_is_not_the_only_one),
 		cmocka_unit_test(credits__of_the_SILENT_come_back),
 		cmocka_unit_test(messages__in_order),
+		cmocka_unit_test(stall__everything_ARRIVES),
+		cmocka_unit_test(delay__everything_ARRIVES),
+		cmocka_unit_test(deny__everything_ARRIVES),
+		cmocka_unit_test(break__ENDS_AT_BOTH),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
