@@ -54,6 +54,7 @@ enum {
 /* What stands in the AETH of an answer, but for the credits. */
 enum {
 	LB_PACKET_IS_ACK = 0x1f, /* and no limit of credits */
+	LB_PACKET_RNR = 0x20,	 /* with the timer */
 	LB_PACKET_NAK_REQUEST = 0x61,
 	LB_PACKET_NAK_ACCESS = 0x62,
 	LB_PACKET_NAK_OPERATION = 0x63,

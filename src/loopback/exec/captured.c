@@ -12,6 +12,7 @@
 #include "capture/packet.h"
 #include "object/device.h"
 #include "qp/qp.h"
+#include "qp/remote.h"
 #include "qp/wqe.h"
 
 /* A message, or the bytes of an answer, on its way into packets. */
@@ -270,4 +271,109 @@ void lb_captured_request(struct lb_work *w, int result)
 		return;
 	send_answer(w, result,
 		    w->wqe->opcode == IBV_WR_RDMA_READ ? psn : next - 1);
+}
+
+/* --- what goes over a link */
+
+static void skip(struct message *m, uint64_t n)
+{
+	while (n >= m->span->len && m->span->len) {
+		n -= m->span->len;
+		m->span++;
+	}
+	m->done = n;
+}
+
+static bool is_cut(const struct lb_record *part)
+{
+	return part->type == LB_RECORD_SEND || part->type == LB_RECORD_WRITE;
+}
+
+/* Of a message that several parts make. */
+static void cut_opcodes(struct message *m, const struct lb_record *part)
+{
+	bool begins = part->flags & LB_RECORD_FIRST;
+	bool ends = part->flags & LB_RECORD_LAST;
+
+	if (!begins || !ends)
+		m->only = begins ? m->first : ends ? m->last : m->middle;
+	if (!begins)
+		m->first = m->middle;
+	if (!ends)
+		m->last = m->middle;
+	m->packet.is_solicited = ends && m->packet.is_solicited;
+}
+
+void lb_captured_part(struct lb_work *w, const struct lb_record *part)
+{
+	const struct lb_qp *qp = w->qp;
+	struct message m = {
+		.packet.psn = part->psn,
+		.span = w->local,
+		.left = part->length,
+		.mtu = 128u << qp->attr.path_mtu,
+	};
+
+	set_request(&m, w);
+	set_ends(&m.packet, w);
+	set_operation(&m.packet, w);
+	if (is_cut(part))
+		cut_opcodes(&m, part);
+	if (part->type == LB_RECORD_READ) {
+		m.packet.remote_addr = part->remote_addr;
+		m.packet.length = part->total;
+	}
+	skip(&m, part->length ? qp->remote.sent.offset : 0);
+	send_message(&m);
+}
+
+static uint8_t syndrome_in(const struct lb_record *answer)
+{
+	switch (answer->type) {
+	case LB_RECORD_RNR:
+		return LB_PACKET_RNR | (answer->code & 0x1f);
+	case LB_RECORD_NAK:
+		return syndrome_of(answer->code);
+	default:
+		return LB_PACKET_IS_ACK;
+	}
+}
+
+void lb_captured_answer(struct lb_qp *qp, const struct lb_record *part,
+			const struct lb_record *answer,
+			const struct lb_span *bytes)
+{
+	const struct ibv_global_route *grh = &qp->attr.ah_attr.grh;
+	uint32_t packets = lb_psn_count(part->length, qp->attr.path_mtu);
+	struct message m = {
+		.packet.from = lb_gid_at(qp->dev, grh->sgid_index)->raw,
+		.packet.to = grh->dgid.raw,
+		.packet.src_qpn = lb_qp_number(qp),
+		.packet.dest_qpn = qp->peer_qpn,
+		.packet.psn = (part->psn + packets - 1) & LB_PSN_MASK,
+		.packet.syndrome = syndrome_in(answer),
+		.packet.old = answer->operand,
+		.only = LB_PACKET_ACK,
+		.mtu = LB_PACKET_PAYLOAD,
+	};
+
+	if (m.packet.syndrome == LB_PACKET_IS_ACK &&
+	    (!is_cut(part) || part->flags & LB_RECORD_LAST))
+		qp->answered_messages++;
+	m.packet.msn = qp->answered_messages & 0xffffff;
+	if (answer->type == LB_RECORD_BYTES) {
+		set_opcodes(&m, LB_PACKET_RC, LB_PACKET_READ_ONLY,
+			    LB_PACKET_READ_FIRST, LB_PACKET_READ_LAST);
+		m.packet.psn = part->psn;
+		m.span = bytes;
+		m.left = part->total;
+		m.mtu = 128u << qp->attr.path_mtu;
+	} else if (answer->type == LB_RECORD_VALUE) {
+		m.only = LB_PACKET_ATOMIC_ACK;
+	} else if (answer->type == LB_RECORD_ACK &&
+		   (part->type == LB_RECORD_FLUSH ||
+		    part->type == LB_RECORD_ATOMIC_WRITE)) {
+		m.only = LB_PACKET_READ_ONLY;
+	}
+	send_message(&m);
 }

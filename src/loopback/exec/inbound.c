@@ -18,6 +18,8 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/process.h"
+#include "capture/file.h"
+#include "exec/captured.h"
 #include "exec/remote.h"
 #include "exec/respond.h"
 #include "exec/run.h"
@@ -177,6 +179,15 @@ static int begin(struct inbound *in)
 		       : LB_EXEC_SILENT;
 }
 
+/* NOBODY is silence on a wire; all others come from one that answers. */
+static void put_answer(struct inbound *in, const struct lb_record *a,
+		       const struct lb_span *bytes)
+{
+	lb_link_answer(in->link, a, bytes, 0);
+	if (lb_file_is_wanted() && a->type != LB_RECORD_NOBODY)
+		lb_captured_answer(in->work.peer, in->record, a, bytes);
+}
+
 static int answer(struct inbound *in, uint8_t type, uint8_t code)
 {
 	const struct lb_record *record = in->record;
@@ -191,7 +202,7 @@ static int answer(struct inbound *in, uint8_t type, uint8_t code)
 	};
 
 	if (!(record->flags & LB_RECORD_UNRELIABLE))
-		lb_link_answer(in->link, &a, NULL, 0);
+		put_answer(in, &a, NULL);
 	return LB_EXEC_OK;
 }
 
@@ -211,7 +222,7 @@ static int answer_read(struct inbound *in)
 
 	in->work.peer->resp.is_working = false;
 	if (!ret)
-		lb_link_answer(in->link, &a, remote, 0);
+		put_answer(in, &a, remote);
 	lb_mr_done(&in->work.window);
 	return ret;
 }

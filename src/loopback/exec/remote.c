@@ -17,8 +17,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "capture/file.h"
 #include "cq/cq.h"
 #include "exec/bind.h"
+#include "exec/captured.h"
 #include "exec/work.h"
 #include "fault/fault.h"
 #include "memory/barrier.h"
@@ -188,6 +190,8 @@ static int send_part(struct lb_work *w)
 	default: /* the waiter is told */
 		return LB_EXEC_WAIT;
 	}
+	if (lb_file_is_wanted())
+		lb_captured_part(w, &record);
 	w->budget -= cost < w->budget ? cost : w->budget;
 	if (!r->sent.offset && lb_wqe_is_counted(w->wqe))
 		r->reads++;

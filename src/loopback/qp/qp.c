@@ -187,6 +187,7 @@ void lb_qp_reset(struct lb_qp *qp)
 	qp->sq_drained_wanted = false;
 	qp->sent_packets = 0;
 	qp->sent_messages = 0;
+	qp->answered_messages = 0;
 	lb_rq_reset(&qp->rq);
 	qp->resp.is_working = false;
 	qp->resp.busy = false;

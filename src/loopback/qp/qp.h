@@ -89,6 +89,7 @@ struct lb_qp {
 	bool sq_drained_wanted;
 	uint32_t sent_packets; /* since it was reset: counted for a capture */
 	uint32_t sent_messages;
+	uint32_t answered_messages; /* to another process; under rq.pop */
 	struct lb_exec exec;
 	struct lb_remote remote;
 	struct rpma_loopback_stats stats;
