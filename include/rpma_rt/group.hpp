@@ -102,6 +102,10 @@ public:
 		if (is_decided_ && is_started_)
 			self_->complete();
 	}
+	void pass_on(absence *away) noexcept
+	{
+		away_ = away;
+	}
 	bool is_enough() const noexcept
 	{
 		return (counts_success_ ? succeeded_ : complete_) >= enough_;
@@ -116,6 +120,7 @@ protected:
 			if (is_decided_)
 				return;
 			member.in = this;
+			pass(member, away_);
 			if (!member.start())
 				note(I);
 			start_from<I + 1>();
@@ -179,6 +184,7 @@ protected:
 	std::tuple<std::optional<A>...> members_;
 	std::array<bool, sizeof...(A)> is_complete_{};
 	waiter *self_ = nullptr;
+	absence *away_ = nullptr;
 	size_t enough_;
 	size_t complete_ = 0;
 	size_t succeeded_ = 0;
@@ -192,6 +198,7 @@ template <typename... A>
 class [[nodiscard]] all : public awaitable<all<A...>>, members<A...>
 {
 public:
+	using members<A...>::pass_on;
 	explicit all(A &&...member) noexcept
 	    : members<A...>(sizeof...(A), false, std::move(member)...)
 	{
@@ -220,6 +227,7 @@ template <typename... A>
 class [[nodiscard]] some : public awaitable<some<A...>>, members<A...>
 {
 public:
+	using members<A...>::pass_on;
 	some(size_t enough, bool counts_success, A &&...member) noexcept
 	    : members<A...>(enough, counts_success, std::move(member)...)
 	{

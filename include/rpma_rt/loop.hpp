@@ -16,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <climits>
+#include <condition_variable>
 #include <coroutine>
 #include <cstdint>
 #include <memory>
@@ -63,6 +64,8 @@ protected:
 	~member() = default;
 };
 
+class switching;
+
 /* Coroutines that come from other threads, until the loop takes them. The one
  * part of a loop that others use: all of it under the lock, see
  * doc/protocols/coroutine.md. */
@@ -83,6 +86,7 @@ public:
 		/* release: pairs with the acquire in take() */
 		has_some_.store(true, std::memory_order_release);
 		rpma_rt_queue_wake(queue_);
+		came_.notify_one();
 		return true;
 	}
 	void take_back(link &element) noexcept
@@ -104,15 +108,23 @@ public:
 		while (!list_.is_empty())
 			ready.push_back(list_.first());
 	}
-	void close() noexcept
+	/* for the loop, whose queue is not waited for any more: until one
+	 * comes */
+	void wait() noexcept
 	{
-		std::lock_guard<std::mutex> guard(lock_);
+		std::unique_lock<std::mutex> guard(lock_);
 
-		queue_ = nullptr;
+		/* relaxed: under the lock */
+		came_.wait(guard, [this] {
+			return has_some_.load(std::memory_order_relaxed);
+		});
 	}
+	/* The loop has ended: those that it has not taken go back. */
+	inline void close() noexcept;
 
 private:
 	std::mutex lock_;
+	std::condition_variable came_;
 	link list_;
 	std::atomic<bool> has_some_{false};
 	rpma_rt_queue *queue_;
@@ -184,7 +196,9 @@ struct loop_core : counted<loop_core> {
 	rpma_rt_queue *queue = nullptr;
 	bool is_borrowed = false;
 	bool is_inside = false;
+	bool is_left = false; /* destroyed inside: it ends when that returns */
 	bool has_ended = false;
+	uint32_t depth = 0; /* of calls that run it */
 	int poller = -1;
 	int fds[2] = {-1, -1}; /* of the queue and that poller */
 	std::chrono::microseconds spin{0};
@@ -193,12 +207,30 @@ struct loop_core : counted<loop_core> {
 	link conns;	/* until their CLOSED */
 	link listeners; /* until their LISTENER_CLOSED */
 	timer_heap timers;
-	std::shared_ptr<mailbox> mail;
 	ring<rpma_rt_completion> items; /* of no connection */
 	link item_waiters;
 	std::shared_ptr<source> below; /* of a shard */
 
 	static constexpr int BATCH = 64;
+
+	/* A call that runs the loop. The loop may be destroyed inside: it ends
+	 * when the outermost of them returns. */
+	class entry
+	{
+	public:
+		explicit entry(loop_core &loop) noexcept : core(&loop)
+		{
+			core->depth++;
+		}
+		~entry()
+		{
+			if (--core->depth == 0 && core->is_left)
+				core->end();
+		}
+		entry(const entry &) = delete;
+		entry &operator=(const entry &) = delete;
+		const ref<loop_core> core;
+	};
 
 	~loop_core()
 	{
@@ -282,7 +314,7 @@ struct loop_core : counted<loop_core> {
 	}
 	bool is_awaited() noexcept
 	{
-		mail->take(ctx.ready);
+		ctx.mail->take(ctx.ready);
 		return !ctx.ready.is_empty();
 	}
 	int take(rpma_rt_completion *batch, int timeout_ms) noexcept
@@ -305,7 +337,8 @@ struct loop_core : counted<loop_core> {
 		got = take(batch, timeout_ms);
 		for (int i = 0; i < got; i++) {
 			handle(batch[i]);
-			running.run();
+			if (!is_left)
+				running.run();
 		}
 		return got;
 	}
@@ -319,24 +352,48 @@ struct loop_core : counted<loop_core> {
 
 		if (is_inside)
 			return RPMA_RT_E_BUSY;
+		if (has_ended)
+			return RPMA_RT_E_CLOSED;
 		is_inside = true;
-		ref<loop_core> self(this);
+		entry inside(*this);
 		scope running(ctx);
 
 		done = is_awaited();
 		running.run();
 		done += expire();
 		running.run();
-		got = take_all(running, done ? 0 : may_sleep(timeout_ms));
-		done += expire();
-		mail->take(ctx.ready);
-		running.run();
+		got = is_left ? 0
+			      : take_all(running,
+					 done ? 0 : may_sleep(timeout_ms));
+		if (!is_left) {
+			done += expire();
+			ctx.mail->take(ctx.ready);
+			running.run();
+		}
 		is_inside = false;
 		return got < 0 ? got : done + got;
 	}
 
 	/* ---------------------------------------------------------- end --- */
 
+	/* Nothing but coroutines comes any more: those that have come go on. */
+	void wait_for_mail() noexcept
+	{
+		ctx.mail->wait();
+		is_inside = true;
+		scope running(ctx);
+
+		(void)is_awaited();
+		running.run();
+		is_inside = false;
+	}
+	/* Its owner has gone. */
+	void leave() noexcept
+	{
+		is_left = true;
+		if (depth == 0)
+			end();
+	}
 	inline void end() noexcept;
 	inline void drain() noexcept;
 };
@@ -463,28 +520,37 @@ inline void loop_core::give_to_next() noexcept
 	next.complete();
 }
 
-/* Goes on on another loop's thread. Not in a group. */
-class switching : public awaitable<switching>
+/* of a coroutine that is destroyed on its way, and one that is sent back */
+inline constinit std::mutex turning_back;
+
+/* Goes on on another loop's thread. No member of a group. */
+class switching : public waiter
 {
 public:
-	switching(std::shared_ptr<mailbox> to, const context *there) noexcept
-	    : to_(std::move(to)), there_(there)
+	explicit switching(std::shared_ptr<mailbox> to) noexcept
+	    : to_(std::move(to))
 	{
 	}
 	switching(switching &&) noexcept = default;
 	~switching()
 	{
 		if (is_away_)
-			to_->take_back(*this);
+			take_back();
 	}
-	bool start() noexcept
+	bool await_ready() const noexcept
 	{
-		if (here == there_)
-			return false;
+		return here && here->mail == to_;
+	}
+	template <typename P>
+	bool await_suspend(std::coroutine_handle<P> awaiting) noexcept
+	{
+		handle = awaiting;
+		away_ = absence_of(awaiting);
 		/* what led here has to return first: it may look at the
 		 * coroutine, which the other thread resumes at once */
 		if (!here)
 			return put();
+		from_ = here->mail;
 		here->leaving.push_back(*this);
 		return true;
 	}
@@ -496,34 +562,85 @@ public:
 	}
 	/* RPMA_RT_E_CLOSED: that loop has ended, and this is still the former
 	 * thread */
-	result<void> finish() noexcept
+	result<void> await_resume() noexcept
 	{
+		if (std::exchange(is_away_, false) && is_at_home())
+			away_->count--;
 		if (is_refused_)
 			return error::call(RPMA_RT_E_CLOSED);
 		return {};
 	}
-	bool succeeded() const noexcept
-	{
-		return !is_refused_;
-	}
 
 private:
+	friend class mailbox;
+	/* on the thread of the loop::run() that leads to it */
+	bool is_at_home() const noexcept
+	{
+		return away_ && here && here->mail.get() == away_->home;
+	}
 	/* false: that loop has ended. Else the coroutine is not this thread's
 	 * any more */
 	bool put() noexcept
 	{
+		const auto to = to_; /* its lock outlasts this */
+		const bool leaves_home = is_at_home();
+
 		is_away_ = true;
-		if (to_->put(*this))
+		in_ = to.get();
+		if (leaves_home)
+			away_->count++;
+		if (to->put(*this))
 			return true;
+		if (leaves_home)
+			away_->count--;
 		is_away_ = false;
 		is_refused_ = true;
 		return false;
 	}
+	void take_back() noexcept
+	{
+		std::lock_guard<std::mutex> guard(turning_back);
+
+		in_->take_back(*this);
+		if (is_at_home())
+			away_->count--;
+	}
+	/* That loop has ended, and has not taken it: to the former one. */
+	void go_back() noexcept
+	{
+		const auto from = from_;
+
+		unlink();
+		if (!from)
+			return;
+		in_ = from.get();
+		is_refused_ = true;
+		(void)from->put(*this);
+	}
 	std::shared_ptr<mailbox> to_;
-	const context *there_;
+	std::shared_ptr<mailbox> from_; /* nullptr: from outside of a loop */
+	mailbox *in_ = nullptr;
+	absence *away_ = nullptr;
 	bool is_away_ = false;
 	bool is_refused_ = false;
 };
+
+inline void mailbox::close() noexcept
+{
+	std::lock_guard<std::mutex> guard(turning_back);
+	link left;
+
+	{
+		std::lock_guard<std::mutex> own(lock_);
+
+		queue_ = nullptr;
+		while (!list_.is_empty())
+			left.push_back(list_.first());
+	}
+	while (!left.is_empty())
+		static_cast<switching &>(static_cast<waiter &>(left.first()))
+			.go_back();
+}
 
 inline void scope::run() noexcept
 {
@@ -534,47 +651,66 @@ inline void scope::run() noexcept
 			next.unlink();
 			next.go_on();
 		} else if (!ctx_.leaving.is_empty()) {
-			static_cast<switching &>(ctx_.leaving.first()).leave();
+			static_cast<switching &>(
+				static_cast<waiter &>(ctx_.leaving.first()))
+				.leave();
 		} else {
 			return;
 		}
 	}
 }
 
-inline root run_root(task<void> spawned, std::shared_ptr<mailbox> home,
-		     const context *there)
+inline root run_root(task<void> spawned, std::shared_ptr<mailbox> home)
 {
 	co_await std::move(spawned);
 	/* its promise is in a list of that thread's */
-	(void)co_await switching(std::move(home), there);
+	(void)co_await switching(std::move(home));
 }
 
-template <typename T>
-task<T> come_back(task<T> called, std::shared_ptr<mailbox> home,
-		  const context *there)
+/* Until a task has ended, also by an exception. */
+template <typename T> class ended
 {
-	if constexpr (std::is_void_v<T>) {
-		co_await std::move(called);
-		(void)co_await switching(std::move(home), there);
-	} else {
-		T value = co_await std::move(called);
-
-		(void)co_await switching(std::move(home), there);
-		co_return value;
+public:
+	explicit ended(task<T> &of) noexcept : of_(of)
+	{
 	}
+	bool await_ready() const noexcept
+	{
+		return false;
+	}
+	template <typename P>
+	bool await_suspend(std::coroutine_handle<P> awaiting) noexcept
+	{
+		return of_.await_suspend(awaiting);
+	}
+	void await_resume() const noexcept
+	{
+	}
+
+private:
+	task<T> &of_;
+};
+
+template <typename T>
+task<T> come_back(task<T> called, std::shared_ptr<mailbox> home)
+{
+	co_await ended<T>(called);
+	(void)co_await switching(std::move(home));
+	co_return called.finish();
 }
 
 /* Everything is closed, and what is owed is taken; nobody is resumed. */
 inline void loop_core::end() noexcept
 {
 	has_ended = true;
-	mail->close();
 	scope running(ctx);
 
+	/* also those that came home, which must not go back */
 	while (!roots.is_empty())
 		std::coroutine_handle<root::promise_type>::from_promise(
 			static_cast<root::promise_type &>(roots.first()))
 			.destroy();
+	ctx.mail->close();
 	for (link *m = &conns.first(); m != &conns; m = &m->next())
 		static_cast<member *>(m)->close();
 	for (link *m = &listeners.first(); m != &listeners; m = &m->next())
@@ -623,6 +759,10 @@ public:
 	{
 	}
 	timed(timed &&) noexcept = default;
+	void pass_on(absence *away) noexcept
+	{
+		pass(*limited_, away);
+	}
 	bool start() noexcept
 	{
 		limited_->in = this;
@@ -646,7 +786,8 @@ public:
 	{
 		if (limited_)
 			return detail::finish(*limited_);
-		return error::timed_out();
+		auto limit = limit_.finish();
+		return limit ? error::timed_out() : limit.error();
 	}
 	bool succeeded() const noexcept
 	{
@@ -664,22 +805,22 @@ private:
 class loop_ref
 {
 public:
-	/* co_await: what follows is on the thread of that loop. The coroutine
-	 * may be destroyed there, or before it has left. */
+	/* co_await: result<void>; what follows is on the thread of that loop.
+	 * RPMA_RT_E_CLOSED: that has ended before it took the coroutine, which
+	 * goes on where it was. The coroutine may be destroyed there, or before
+	 * it has left. */
 	auto resume_there() const
 	{
-		return detail::switching(mail_, there_);
+		return detail::switching(mail_);
 	}
 
 private:
 	friend class loop;
-	loop_ref(std::shared_ptr<detail::mailbox> mail,
-		 const detail::context *there)
-	    : mail_(std::move(mail)), there_(there)
+	explicit loop_ref(std::shared_ptr<detail::mailbox> mail)
+	    : mail_(std::move(mail))
 	{
 	}
 	std::shared_ptr<detail::mailbox> mail_;
-	const detail::context *there_;
 };
 
 struct endpoint;
@@ -719,7 +860,7 @@ public:
 			ret = made.core_->get_fds();
 		if (ret < 0)
 			return error::call(ret);
-		made.core_->mail =
+		made.core_->ctx.mail =
 			std::make_shared<detail::mailbox>(made.core_->queue);
 		return made;
 	}
@@ -731,16 +872,18 @@ public:
 	}
 	~loop()
 	{
-		if (core_ && core_->mail)
-			core_->end();
+		if (core_ && core_->ctx.mail)
+			core_->leave();
 	}
 
 	/* Runs until that task is complete: its result, if that is one, or one
-	 * with its value. The error of the loop: the runtime was stopped. */
+	 * with its value. The error of the loop: the runtime was stopped, or
+	 * the loop destroyed, and the task, which is destroyed now, has come
+	 * back from other loops, if it was there. */
 	template <typename T> auto run(task<T> called)
 	{
-		return run_until(detail::come_back(std::move(called),
-						   core_->mail, &core_->ctx));
+		return run_until(
+			detail::come_back(std::move(called), core_->ctx.mail));
 	}
 	/* One turn: takes what is there, or waits so long for the first (-1:
 	 * without end). How much was done; RPMA_RT_E_CLOSED: the runtime was
@@ -753,23 +896,28 @@ public:
 	 * loop; an exception that leaves it ends the program. */
 	void spawn(task<void> spawned)
 	{
-		auto root = detail::run_root(std::move(spawned), core_->mail,
-					     &core_->ctx);
-		detail::scope running(core_->ctx);
-		bool was_inside = std::exchange(core_->is_inside, true);
+		auto root =
+			detail::run_root(std::move(spawned), core_->ctx.mail);
+		detail::loop_core::entry inside(*core_);
+		auto &core = *inside.core;
+		detail::scope running(core.ctx);
+		bool was_inside = std::exchange(core.is_inside, true);
 
-		core_->roots.push_back(root.frame.promise());
+		core.roots.push_back(root.frame.promise());
 		root.frame.resume();
 		/* else what became ready runs in the turn that is under way */
 		if (!was_inside)
 			running.run();
-		core_->is_inside = was_inside;
+		core.is_inside = was_inside;
 	}
 
 	/* co_await: result<void> after so long, at the earliest. */
 	auto sleep_for(clock::duration time) const noexcept
 	{
-		return sleep_until(clock::now() + time);
+		const auto now = clock::now();
+		const auto last = clock::time_point::max();
+
+		return sleep_until(time < last - now ? now + time : last);
 	}
 	detail::sleeper sleep_until(clock::time_point at) const noexcept
 	{
@@ -800,7 +948,7 @@ public:
 	/* For other threads. */
 	loop_ref remote() const
 	{
-		return loop_ref(core_->mail, &core_->ctx);
+		return loop_ref(core_->ctx.mail);
 	}
 	/* For rpma_rt_queue_push(). Routes and connections of the program's
 	 * must not lead there. */
@@ -833,19 +981,27 @@ private:
 	};
 	template <typename T> typename flat<T>::type run_until(task<T> called)
 	{
+		detail::loop_core::entry inside(*core_);
+		auto &core = *inside.core;
+		detail::absence away{core.ctx.mail.get()};
 		caller self;
 
-		if (core_->is_inside)
+		if (core.is_inside)
 			return error::call(RPMA_RT_E_BUSY);
 		called.in = &self;
-		if (!begin(called))
+		called.pass_on(&away);
+		if (!begin(core, called))
 			self.is_over = true;
 		while (!self.is_over) {
-			int ret = core_->turn(-1);
+			int ret =
+				core.is_left ? RPMA_RT_E_CLOSED : core.turn(-1);
 
 			/* the end may be what it waited for */
-			if (ret < 0 && !self.is_over)
+			if (ret >= 0 || self.is_over)
+				continue;
+			if (away.count == 0)
 				return error::call(ret);
+			core.wait_for_mail();
 		}
 		if constexpr (std::is_void_v<T>) {
 			called.finish();
@@ -854,15 +1010,16 @@ private:
 			return called.finish();
 		}
 	}
-	template <typename T> bool begin(task<T> &called)
+	template <typename T>
+	static bool begin(detail::loop_core &core, task<T> &called)
 	{
-		detail::scope running(core_->ctx);
+		detail::scope running(core.ctx);
 		bool is_under_way;
 
-		core_->is_inside = true;
+		core.is_inside = true;
 		is_under_way = called.start();
 		running.run();
-		core_->is_inside = false;
+		core.is_inside = false;
 		return is_under_way;
 	}
 };

@@ -148,7 +148,7 @@ struct shard_core final : source {
 	/* The coroutines that a function of the shard made ready. */
 	void resume() noexcept
 	{
-		if (!loop->has_ended)
+		if (!loop->has_ended && !loop->is_left)
 			scope(loop->ctx).run();
 	}
 };
@@ -658,7 +658,7 @@ private:
 		core_->queue = queue;
 		core_->is_borrowed = true;
 		core_->poller = poller;
-		core_->mail = std::make_shared<detail::mailbox>(queue);
+		core_->ctx.mail = std::make_shared<detail::mailbox>(queue);
 	}
 	detail::shard_core *shard_ = nullptr;
 };

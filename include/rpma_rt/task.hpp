@@ -11,8 +11,11 @@
 #define RPMA_RT_TASK_HPP
 
 #include <coroutine>
+#include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include <rpma_rt/error.hpp>
@@ -93,11 +96,22 @@ protected:
 	~group() = default;
 };
 
+class mailbox;
+
 /* A thread that runs coroutines: those that go on, and those that leave for
  * another loop, when everything that led to their suspension has returned. */
 struct context {
 	link ready;
 	link leaving;
+	std::shared_ptr<mailbox>
+		mail; /* names the loop, also when that is gone */
+};
+
+/* How many coroutines of a task that loop::run() awaits are on other loops: of
+ * the thread of that loop, its home. */
+struct absence {
+	const mailbox *home;
+	uint32_t count = 0;
 };
 
 /* the one whose coroutines the thread is running */
@@ -130,11 +144,23 @@ public:
 	}
 };
 
+class promise_base;
+template <typename P>
+absence *absence_of(std::coroutine_handle<P> awaiting) noexcept;
+
+/* What has coroutines in it, or may have, is told whose they are. */
+template <typename A> void pass(A &to, absence *away) noexcept
+{
+	if constexpr (requires { to.pass_on(away); })
+		to.pass_on(away);
+}
+
 /*
  * What can be awaited, by a coroutine or in a group. D has
  *	bool start()		begins; false: it is complete already
  *	R finish()		the result, once it is complete
  *	bool succeeded()	likewise: counts for when_some()
+ *	void pass_on(absence *)	if there are coroutines in it: before start()
  * and its destructor takes it back. It is moved before it begins only.
  */
 template <typename D, typename Base = waiter> class awaitable : public Base
@@ -145,9 +171,11 @@ public:
 	{
 		return false;
 	}
-	bool await_suspend(std::coroutine_handle<> awaiting) noexcept
+	template <typename P>
+	bool await_suspend(std::coroutine_handle<P> awaiting) noexcept
 	{
 		this->handle = awaiting;
+		pass(static_cast<D &>(*this), absence_of(awaiting));
 		return static_cast<D *>(this)->start();
 	}
 	auto await_resume()
@@ -170,6 +198,8 @@ class promise_base
 public:
 	/* the task object, which is what waits; nullptr: it does not yet */
 	waiter *awaiting = nullptr;
+	/* of the loop::run() that leads to it, if one does */
+	absence *away = nullptr;
 
 	std::suspend_always initial_suspend() noexcept
 	{
@@ -230,6 +260,15 @@ private:
 	}
 #endif
 };
+
+template <typename P>
+absence *absence_of(std::coroutine_handle<P> awaiting) noexcept
+{
+	if constexpr (std::is_base_of_v<promise_base, P>)
+		return awaiting.promise().away;
+	else
+		return nullptr;
+}
 
 template <typename T> class promise_of : public promise_base
 {
@@ -301,6 +340,10 @@ public:
 	{
 		if (frame_)
 			frame_.destroy();
+	}
+	void pass_on(detail::absence *away) noexcept
+	{
+		frame_.promise().away = away;
 	}
 	bool start() noexcept
 	{

@@ -125,6 +125,283 @@ static void loops__destroyed_on_the_way(rpma_rt_mode mode)
 	CHECK(was_refused);
 }
 
+/* ------------------------------------------------------- ends of loops --- */
+
+/* A loop of another thread, until this is destroyed. */
+class other_loop
+{
+public:
+	rt::loop loop;
+
+	explicit other_loop(const rt::runtime &runtime)
+	    : loop(must(rt::loop::make(runtime))), thread_([this] {
+		      /* relaxed, both: only the flag matters */
+		      while (!is_over_.load(std::memory_order_relaxed))
+			      CHECK(loop.turn(10) >= 0);
+	      })
+	{
+	}
+	~other_loop()
+	{
+		is_over_.store(true, std::memory_order_relaxed);
+		thread_.join();
+	}
+
+private:
+	std::atomic<bool> is_over_{false};
+	std::thread thread_;
+};
+
+struct visit {
+	rt::loop &there;
+	std::atomic<int> arrived{0};
+	std::atomic<bool> may_leave{false};
+	int over = 0;
+};
+
+/* Stays until it may leave, and then a little longer. */
+static rt::task<void> stay(visit &v)
+{
+	must(co_await v.there.remote().resume_there());
+	v.arrived++;
+	while (!v.may_leave)
+		must(co_await v.there.sleep_for(1ms));
+	for (int i = 0; i < 5; i++)
+		must(co_await v.there.sleep_for(1ms));
+}
+
+static rt::task<int> stay_once(visit &v)
+{
+	co_await stay(v);
+	co_return ++v.over;
+}
+
+static rt::task<void> stay_and_return(visit &v, rt::loop_ref home)
+{
+	co_await stay(v);
+	must(co_await home.resume_there());
+	v.over++;
+}
+
+static rt::task<rt::result<void>> stay_both(rt::loop &loop, visit &v)
+{
+	auto home = loop.remote();
+
+	co_await rt::when_all(stay_and_return(v, home),
+			      stay_and_return(v, home), loop.next());
+	co_return rt::result<void>();
+}
+
+static rt::task<int> stay_together(rt::loop &loop, visit &v)
+{
+	(void)co_await loop.within(1h, stay_both(loop, v));
+	co_return v.over;
+}
+
+/* The runtime stops while coroutines of the task that the loop runs are on
+ * another loop: they have come back when run() returns. */
+static void run__waits_for_those_away(rpma_rt_mode mode)
+{
+	for (bool is_group : {false, true}) {
+		scene s({.mode = mode});
+		auto runtime = open_runtime(RPMA_RT_MODE_ADAPTIVE);
+		other_loop other(runtime);
+		visit v{other.loop};
+		std::thread stopper([&] {
+			while (v.arrived < 1 + is_group)
+				std::this_thread::yield();
+			CHECK(rpma_rt_stop(s.runtime.raw()) == 0);
+			v.may_leave = true;
+		});
+		auto done = s.loop.run(is_group ? stay_together(s.loop, v)
+						: stay_once(v));
+
+		/* what the group waits for at home does not come */
+		CHECK(is_group ? v.over == 2 : must(std::move(done)) == 1);
+		stopper.join();
+	}
+}
+
+static rt::task<int> throw_away(visit &v)
+{
+	co_await stay(v);
+	throw 7;
+}
+
+/* It goes home with the exception. */
+static void exception__thrown_away(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+	auto runtime = open_runtime(RPMA_RT_MODE_ADAPTIVE);
+	other_loop other(runtime);
+	visit v{other.loop};
+	int thrown = 0;
+
+	v.may_leave = true;
+	try {
+		(void)s.loop.run(throw_away(v));
+	} catch (int what) {
+		thrown = what;
+	}
+	CHECK(thrown == 7);
+}
+
+static rt::task<void> try_to_leave(rt::loop_ref away, int &refused, int &over)
+{
+	auto there = co_await away.resume_there();
+
+	refused += !there;
+	over++;
+}
+
+/* Those that a loop has not taken when it ends go on where they were. */
+static void mailbox__of_an_ended_loop(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+	auto runtime = open_runtime(RPMA_RT_MODE_ADAPTIVE);
+	std::optional<rt::loop> other(must(rt::loop::make(runtime)));
+	int refused = 0;
+	int over = 0;
+
+	for (int i = 0; i < 3; i++)
+		s.loop.spawn(try_to_leave(other->remote(), refused, over));
+	CHECK(over == 0);
+	other.reset();
+	while (over < 3)
+		CHECK(s.loop.turn(1000) >= 0);
+	CHECK(refused == 3);
+}
+
+static rt::task<void> go_there(rt::loop_ref home, rt::loop_ref away, int &over)
+{
+	auto there = co_await away.resume_there();
+
+	if (there)
+		must(co_await home.resume_there());
+	over++;
+}
+
+/* The other loop ends while they come. */
+static void mailbox__ends_while_they_come(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+	auto runtime = open_runtime(RPMA_RT_MODE_ADAPTIVE);
+
+	for (int i = 0; i < 50; i++) {
+		std::optional<rt::loop> other(must(rt::loop::make(runtime)));
+		auto away = other->remote();
+		int over = 0;
+		std::thread thread([&] {
+			for (int n = 0; n < i % 4; n++)
+				CHECK(other->turn(0) >= 0);
+			other.reset();
+		});
+
+		for (int n = 0; n < 8; n++)
+			s.loop.spawn(go_there(s.loop.remote(), away, over));
+		while (over < 8)
+			CHECK(s.loop.turn(1000) >= 0);
+		thread.join();
+	}
+}
+
+/* A new loop, perhaps at the address of the former: it is another one. */
+static void loop_ref__of_a_former_loop(rpma_rt_mode mode)
+{
+	auto runtime = open_runtime(mode);
+
+	for (int i = 0; i < 10; i++) {
+		std::optional<rt::loop> former(must(rt::loop::make(runtime)));
+		auto away = former->remote();
+		int refused = 0;
+		int over = 0;
+
+		former.reset();
+		auto loop = must(rt::loop::make(runtime));
+		loop.spawn(try_to_leave(away, refused, over));
+		CHECK(over == 1 && refused == 1);
+	}
+}
+
+static rt::task<void> limit_late(scene &s)
+{
+	auto both = co_await s.connect();
+	auto other = must(rt::loop::make(s.runtime));
+	auto limited = other.within(1h, both.server.receive());
+
+	{
+		auto ended = std::move(other);
+	}
+	auto late = co_await std::move(limited);
+	CHECK(!late && late.error().what() == rt::errc::call &&
+	      late.error().code() == RPMA_RT_E_CLOSED);
+}
+
+/* No time has passed. */
+static void within__of_an_ended_loop(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+
+	s.run(limit_late(s));
+}
+
+static rt::task<int> end_loop(std::optional<rt::loop> &loop, bool waits)
+{
+	std::array<int, 16> own = {1, 2, 3};
+	rt::loop &l = *loop;
+
+	must(co_await l.sleep_for(0ms));
+	auto timer = l.sleep_for(0ms);
+	loop.reset();
+	for (int &value : own)
+		value++;
+	if (waits)
+		(void)co_await std::move(timer);
+	CHECK(!waits);
+	co_return own[2];
+}
+
+static rt::task<void> end_spawned(std::optional<rt::loop> &loop, bool waits)
+{
+	CHECK(co_await end_loop(loop, waits) == 4);
+}
+
+static rt::task<void> end_at_once(std::optional<rt::loop> &loop)
+{
+	std::array<int, 16> own = {1, 2, 3};
+
+	loop.reset();
+	for (int &value : own)
+		value++;
+	co_return;
+}
+
+/* It ends when none of its coroutines is on the stack. */
+static void loop__destroyed_by_its_coroutine(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+	std::optional<rt::loop> loop;
+	auto make = [&]() -> rt::loop & {
+		rt::loop_cfg with;
+
+		with.poller = -1;
+		return loop.emplace(must(rt::loop::make(s.runtime, with)));
+	};
+
+	for (bool waits : {false, true}) {
+		auto ended = make().run(end_loop(loop, waits));
+
+		CHECK(!loop && waits == !ended);
+		CHECK(waits || *ended == 4);
+		rt::loop &l = make();
+		l.spawn(end_spawned(loop, waits));
+		while (loop)
+			CHECK(loop->turn(1000) >= 0);
+	}
+	make().spawn(end_at_once(loop));
+	CHECK(!loop);
+}
+
 /* --------------------------------------------------------------- borrow --- */
 
 static rt::task<void> ping(rt::loop &loop, rt::peer &peer, rt::pool &pool)
@@ -226,6 +503,13 @@ int main(void)
 {
 	RUN(loops__coroutines_travel);
 	RUN(loops__destroyed_on_the_way);
+	RUN(run__waits_for_those_away);
+	RUN(exception__thrown_away);
+	RUN(mailbox__of_an_ended_loop);
+	RUN(mailbox__ends_while_they_come);
+	RUN(loop_ref__of_a_former_loop);
+	RUN(within__of_an_ended_loop);
+	RUN(loop__destroyed_by_its_coroutine);
 	RUN(loops__borrow_a_queue);
 	RUN(awaits__allocate_nothing);
 	return 0;

@@ -287,22 +287,22 @@ static void requests__are_chosen(rpma_rt_mode mode)
 
 /* ---------------------------------------------------------------- times --- */
 
-static rt::task<void> tick(scene &s, int ms, std::vector<int> &order)
+static rt::task<void> tick(scene &s, rt::clock::time_point begin, int ms,
+			   std::vector<int> &order)
 {
-	auto begin = rt::clock::now();
-
-	must(co_await s.loop.sleep_for(ms * 1ms));
+	must(co_await s.loop.sleep_until(begin + ms * 1ms));
 	CHECK(rt::clock::now() - begin >= ms * 1ms);
 	order.push_back(ms);
 }
 
 static rt::task<void> tick_all(scene &s)
 {
+	const auto now = rt::clock::now();
 	std::vector<int> order;
 
-	co_await rt::when_all(tick(s, 9, order), tick(s, 1, order),
-			      tick(s, 5, order), tick(s, 7, order),
-			      tick(s, 3, order));
+	co_await rt::when_all(tick(s, now, 9, order), tick(s, now, 1, order),
+			      tick(s, now, 5, order), tick(s, now, 7, order),
+			      tick(s, now, 3, order));
 	CHECK(std::is_sorted(order.begin(), order.end()) && order.size() == 5);
 }
 
@@ -316,8 +316,9 @@ static rt::task<void> wait_in_vain(scene &s)
 	must(co_await both.server.send(s.lease("late")));
 	auto late = co_await s.loop.within(1min, both.client.receive());
 	CHECK(must(std::move(late)).text() == "late");
-	auto any = co_await rt::when_any(s.loop.sleep_for(1min),
-					 s.loop.sleep_for(1ms));
+	auto any = co_await rt::when_any(
+		s.loop.sleep_for(rt::clock::duration::max()),
+		s.loop.sleep_for(1ms));
 	CHECK(any.index == 1 && any.get<1>() && !any.get<0>());
 }
 
