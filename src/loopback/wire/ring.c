@@ -5,11 +5,22 @@
  * ring.c -- copies records to and from the bytes of a ring. A header never goes
  * around the end, for both are multiples of a unit; payload does in two pieces.
  * No lock and no order of its own.
+ *
+ * Large payload is written past the caches. The reader has had the lines of the
+ * last round, so an ordinary store waits until they have come back from its
+ * processor: five times as long for 16 KiB, if no cache is between the two.
  */
 
 #include "wire/ring.h"
 
 #include <string.h>
+#if defined(__SSE2__) && !defined(__SANITIZE_THREAD__) && \
+	!defined(__SANITIZE_ADDRESS__)
+#include <emmintrin.h>
+#define CAN_STREAM 1
+#else /* a sanitizer is to see each store */
+#define CAN_STREAM 0
+#endif
 
 static uint32_t offset(uint64_t at)
 {
@@ -34,6 +45,49 @@ void lb_ring_header(const uint8_t *ring, uint64_t at, struct lb_record *record)
 	memcpy(record, ring + offset(at), sizeof(*record));
 }
 
+#define STREAMED 4096 /* bytes from which on it pays */
+
+#if CAN_STREAM
+
+/* `to` is aligned to 16. */
+static void stream(uint8_t *to, const uint8_t *from, uint64_t n)
+{
+	for (; n >= LB_RECORD_UNIT; n -= LB_RECORD_UNIT) {
+		const __m128i *src = (const __m128i *)(const void *)from;
+		__m128i *dst = (__m128i *)(void *)to;
+		__m128i a = _mm_loadu_si128(src), b = _mm_loadu_si128(src + 1);
+		__m128i c = _mm_loadu_si128(src + 2);
+		__m128i d = _mm_loadu_si128(src + 3);
+
+		_mm_stream_si128(dst, a);
+		_mm_stream_si128(dst + 1, b);
+		_mm_stream_si128(dst + 2, c);
+		_mm_stream_si128(dst + 3, d);
+		from += LB_RECORD_UNIT;
+		to += LB_RECORD_UNIT;
+	}
+	memcpy(to, from, n);
+	/* [WIRE-1]: a release of the tail does not order these stores */
+	_mm_sfence();
+}
+
+#else
+
+static void stream(uint8_t *to, const uint8_t *from, uint64_t n)
+{
+	memcpy(to, from, n);
+}
+
+#endif
+
+static void write_bytes(uint8_t *to, const uint8_t *from, uint64_t n)
+{
+	if (n >= STREAMED && !((uintptr_t)to % 16))
+		stream(to, from, n);
+	else
+		memcpy(to, from, n);
+}
+
 /* The next n bytes of a list, which is at offset *at of its first span. */
 static const struct lb_span *gather(uint8_t *to, uint64_t n,
 				    const struct lb_span *src, uint64_t *at)
@@ -43,7 +97,7 @@ static const struct lb_span *gather(uint8_t *to, uint64_t n,
 
 		if (piece > n)
 			piece = n;
-		memcpy(to, src->addr + *at, piece);
+		write_bytes(to, src->addr + *at, piece);
 		to += piece;
 		n -= piece;
 		*at += piece;
