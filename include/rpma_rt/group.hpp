@@ -60,7 +60,8 @@ public:
 	{
 		return is_enough;
 	}
-	/* nullptr: it was taken back before it was complete */
+	/* nullptr: it was taken back before it was complete, or it threw, and
+	 * enough of the others have succeeded */
 	template <size_t I> auto *get() noexcept
 	{
 		auto &result = std::get<I>(results);
@@ -255,12 +256,24 @@ private:
 	template <typename S, size_t... I>
 	void fill(S &answer, std::index_sequence<I...>)
 	{
-		((this->is_complete_[I]
-			  ? void(std::get<I>(answer.results)
-					 .emplace(detail::finish(
-						 *std::get<I>(this->members_))))
-			  : void()),
-		 ...);
+		((this->is_complete_[I] ? take<I>(answer) : void()), ...);
+	}
+	template <size_t I, typename S> void take(S &answer)
+	{
+		auto &result = std::get<I>(answer.results);
+		auto &member = *std::get<I>(this->members_);
+
+#ifdef __cpp_exceptions
+		try {
+			result.emplace(detail::finish(member));
+		} catch (...) {
+			/* that others have succeeded is not lost */
+			if (!this->counts_success_ || !answer.is_enough)
+				throw;
+		}
+#else
+		result.emplace(detail::finish(member));
+#endif
 	}
 };
 

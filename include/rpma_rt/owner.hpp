@@ -14,9 +14,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <mutex>
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include <rpma_rt/error.hpp>
 
@@ -121,6 +123,14 @@ private:
 
 /* the deletes below fail if something still uses the object, which references
  * exclude; the library logs why, and the memory stays */
+struct peer_core : shared<peer_core> {
+	rpma_peer *raw = nullptr;
+	~peer_core()
+	{
+		rpma_peer_delete(&raw);
+	}
+};
+
 struct runtime_core : shared<runtime_core> {
 	rpma_rt *raw = nullptr;
 	bool is_manual = false;
@@ -130,14 +140,21 @@ struct runtime_core : shared<runtime_core> {
 		if (raw)
 			rpma_rt_delete(&raw);
 	}
-};
-
-struct peer_core : shared<peer_core> {
-	rpma_peer *raw = nullptr;
-	~peer_core()
+	/* It goes after the runtime. */
+	void keep(const ref<peer_core> &peer)
 	{
-		rpma_peer_delete(&raw);
+		std::lock_guard<std::mutex> guard(lock_);
+
+		for (const auto &other : kept_) {
+			if (other.get() == peer.get())
+				return;
+		}
+		kept_.push_back(peer);
 	}
+
+private:
+	std::mutex lock_;
+	std::vector<ref<peer_core>> kept_;
 };
 
 struct memory_core : shared<memory_core> {
@@ -322,14 +339,14 @@ public:
 	lease(lease &&other) noexcept : pool_(std::move(other.pool_))
 	{
 		if (pool_)
-			raw_ = other.raw_;
+			take_slot(other);
 	}
 	lease &operator=(lease &&other) noexcept
 	{
 		if (this != &other) {
 			give_back();
-			raw_ = other.raw_;
 			pool_ = std::move(other.pool_);
+			take_slot(other);
 		}
 		return *this;
 	}
@@ -345,6 +362,7 @@ public:
 	{
 		if (pool_) {
 			rpma_rt_lease_give_back(&raw_);
+			forget_slot();
 			pool_ = {};
 		}
 	}
@@ -371,7 +389,9 @@ public:
 	T as() const noexcept
 	{
 		T value{};
-		std::memcpy(&value, raw_.data, std::min(sizeof(T), size()));
+		if (size() > 0)
+			std::memcpy(&value, data(),
+				    std::min(sizeof(T), size()));
 		return value;
 	}
 	/* at most the slot's size, which the caller knows */
@@ -384,7 +404,8 @@ public:
 	lease &assign(std::string_view text) noexcept
 	{
 		resize(std::min(text.size(), size()));
-		std::memcpy(raw_.data, text.data(), size());
+		if (size() > 0)
+			std::memcpy(data(), text.data(), size());
 		return *this;
 	}
 	const rpma_rt_lease &raw() const noexcept
@@ -394,6 +415,18 @@ public:
 
 private:
 	friend detail::access;
+	void take_slot(lease &other) noexcept
+	{
+		raw_ = other.raw_;
+		other.forget_slot();
+	}
+	/* An empty one has no bytes: those are somebody else's now. */
+	void forget_slot() noexcept
+	{
+		raw_.data = nullptr;
+		raw_.mr = nullptr;
+		raw_.len = 0;
+	}
 	rpma_rt_lease raw_{};
 	detail::ref<detail::pool_core> pool_;
 };
@@ -438,17 +471,20 @@ private:
 };
 
 /* The result of a work request that is posted with RPMA_RT_F_FUTURE; dropped
- * when this is destroyed, before its runtime. Thread: the holder's. */
+ * when this is destroyed: before its runtime, if the program posted it. Thread:
+ * the holder's. */
 class future
 {
 public:
 	future() = default;
 	future(future &&other) noexcept
-	    : raw_(std::exchange(other.raw_, rpma_rt_future{}))
+	    : rt_(std::move(other.rt_)),
+	      raw_(std::exchange(other.raw_, rpma_rt_future{}))
 	{
 	}
 	future &operator=(future &&other) noexcept
 	{
+		std::swap(rt_, other.rt_);
 		std::swap(raw_, other.raw_);
 		return *this;
 	}
@@ -494,6 +530,8 @@ private:
 			return item;
 		return error::call(ret == 0 ? RPMA_E_AGAIN : ret);
 	}
+	friend detail::access;
+	detail::ref<detail::runtime_core> rt_; /* of those made in here */
 	rpma_rt_future raw_{};
 };
 
@@ -504,6 +542,12 @@ struct access {
 	template <typename T> static const auto &core(const T &owner) noexcept
 	{
 		return owner.core_;
+	}
+	static future make_future(const ref<runtime_core> &rt) noexcept
+	{
+		future f;
+		f.rt_ = rt;
+		return f;
 	}
 	static lease make_lease(const rpma_rt_lease &raw,
 				const ref<pool_core> &pool) noexcept

@@ -333,7 +333,12 @@ public:
 	}
 	task &operator=(task &&other) noexcept
 	{
-		std::swap(frame_, other.frame_);
+		auto former = std::exchange(
+			frame_, std::exchange(other.frame_, nullptr));
+
+		/* this one, when it is moved to itself */
+		if (former && former != frame_)
+			former.destroy();
 		return *this;
 	}
 	~task()

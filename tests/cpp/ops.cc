@@ -242,6 +242,82 @@ static void errors__are_values(rpma_rt_mode mode)
 	rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_WARNING);
 }
 
+static rt::task<int> throw_it()
+{
+	throw 7;
+	co_return 1;
+}
+
+static rt::task<int> return_it()
+{
+	co_return 1;
+}
+
+template <typename A> static rt::task<int> thrown_by(A awaited)
+{
+	try {
+		(void)co_await std::move(awaited);
+	} catch (int what) {
+		co_return what;
+	}
+	co_return 0;
+}
+
+static rt::task<void> throw_in_groups()
+{
+	/* enough have succeeded: that is not lost */
+	auto some = co_await rt::when_some(1, throw_it(), return_it());
+	CHECK(some && some.index == 1 && !some.get<0>() && *some.get<1>() == 1);
+	CHECK(co_await thrown_by(rt::when_some(2, return_it(), throw_it())) ==
+	      7);
+	CHECK(co_await thrown_by(rt::when_any(throw_it(), return_it())) == 7);
+	CHECK(co_await thrown_by(rt::when_all(return_it(), throw_it())) == 7);
+}
+
+static void exceptions__in_groups(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+
+	s.run(throw_in_groups());
+}
+
+struct noting {
+	bool &is_gone;
+
+	~noting()
+	{
+		is_gone = true;
+	}
+};
+
+static rt::task<void> note_end(rt::loop &loop, bool &is_gone)
+{
+	noting here{is_gone};
+
+	(void)co_await loop.sleep_for(1h);
+}
+
+/* What was moved from leads nowhere; what is assigned to is gone. */
+static void moved__leads_nowhere(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+	auto from = s.lease("from");
+	auto to = std::move(from);
+	bool is_gone = false;
+
+	from.assign("another");
+	CHECK(!from && from.size() == 0 && from.as<int>() == 0);
+	CHECK(to.text() == "from");
+	to.give_back();
+	CHECK(!to && to.assign("another").text().empty());
+
+	auto waits = note_end(s.loop, is_gone);
+	CHECK(waits.await_suspend(std::noop_coroutine()));
+	auto next = note_end(s.loop, is_gone);
+	waits = std::move(next);
+	CHECK(is_gone);
+}
+
 /* ------------------------------------------------------------- requests --- */
 
 static rt::task<void> choose(scene &s, rt::listener &listener)
@@ -428,6 +504,8 @@ int main(void)
 	RUN(operations__do_what_they_say);
 	RUN(link__is_one);
 	RUN(errors__are_values);
+	RUN(exceptions__in_groups);
+	RUN(moved__leads_nowhere);
 	RUN(requests__are_chosen);
 	RUN(timers__end_in_order);
 	RUN(timers__many_and_taken_back);
