@@ -539,9 +539,10 @@ int rpma_rt_pool_cfg_init(struct rpma_rt_pool_cfg *cfg, size_t size);
  * Registered memory in slots of one size. A connection or SRQ whose
  * configuration names the pool has its receive queue kept filled from it:
  * posting receives is RPMA_E_INVAL, messages come with RPMA_RT_C_LEASE to the
- * connection's queue, and a receive that brings none gives its slot back
- * without a completion. Few receives left and no free slot: a line in the log,
- * and peers wait until a lease is given back. Thread: any that may wait.
+ * connection's queue, or without one by rpma_rt_conn_recv_future(), and a
+ * receive that brings none gives its slot back without a completion. Few
+ * receives left and no free slot: a line in the log, and peers wait until a
+ * lease is given back. Thread: any that may wait.
  */
 RPMA_RT_MUST_CHECK int rpma_rt_pool_new(struct rpma_rt *rt,
 					const struct rpma_rt_pool_cfg *cfg,
@@ -599,9 +600,10 @@ int rpma_rt_lease_give_back(const struct rpma_rt_lease *lease);
  *               NULL, the default, with futures: there is none. Events come by
  *               rpma_rt_conn_future(), a listener's requests by
  *               rpma_rt_listener_future(); a work request with neither a future
- *               nor a route is RPMA_E_INVAL, and so are srqs and pool; there is
- *               no WRITABLE; a message whose future was cancelled stays there,
- *               one whose future was dropped is lost
+ *               nor a route is RPMA_E_INVAL, and so are srqs; messages of a
+ *               pool come by rpma_rt_conn_recv_future(); there is no WRITABLE;
+ *               a message whose receive had a future that was cancelled stays
+ *               there, one whose future was dropped is lost
  *   queues, queue_count  in place of queue, of listeners only: one for each
  *               poller, queue_count = pollers. A connection's is that of its
  *               poller. One may be named several times. NULL, 0, the default
@@ -636,7 +638,8 @@ int rpma_rt_lease_give_back(const struct rpma_rt_lease *lease);
  *               orders the two. Default 0.
  *   futures     futures that are held at a time, a side, 0..1048576; default
  *               0: work requests with one are RPMA_E_INVAL. The receive side
- *               has none with SRQs or a pool
+ *               has none with SRQs; with a pool, those of messages, without a
+ *               queue
  *   futures_waiting  work requests with a future, a side, that a post takes
  *               although there is no room: the poller posts them when there is,
  *               in their order and before any other. 0..1048576; default 0:
@@ -1076,6 +1079,23 @@ int rpma_rt_conn_future(struct rpma_rt_conn *conn, enum rpma_rt_event event,
  */
 int rpma_rt_listener_future(struct rpma_rt_listener *listener,
 			    struct rpma_rt_future *future);
+
+/*
+ * A future of the next message of a connection that was made with a pool and
+ * without a queue: its result is the item of the message, with its lease, see
+ * rpma_rt_completion_lease(); or, when the connection has ended and there is no
+ * message left, that of CLOSED, which is no success. Messages go to futures in
+ * the order of both, and wait where there is none: up to rq_size of them,
+ * posted receives included, then the peer does. One that nobody read is the
+ * next one's again, in its former place, when its future is cancelled or
+ * dropped. A future that waits is cancelled, or dropped, with no effect on any
+ * message. Messages can be asked for as long as the handle is held; those that
+ * are left then are given back to the pool. RPMA_RT_E_BUSY:
+ * rpma_rt_conn_cfg.futures are held, or were a moment ago, until the poller has
+ * seen the drop. RPMA_E_INVAL: it has a queue, or no pool. Thread: any.
+ */
+int rpma_rt_conn_recv_future(struct rpma_rt_conn *conn,
+			     struct rpma_rt_future *future);
 
 /* 1: it is complete, *cmpl is the result, with the context of its work request;
  * may be asked again. 0: not yet. Thread: the holder's. */

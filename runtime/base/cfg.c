@@ -460,9 +460,9 @@ static int check_no_queue(const struct rpma_rt_conn_cfg *cfg)
 			     conn.name);
 		return RPMA_E_INVAL;
 	}
-	if (cfg->srqs != NULL || cfg->pool != NULL) {
-		RT_LOG_ERROR("%s.queue is missing: messages of an SRQ or a "
-			     "pool come to it",
+	if (cfg->srqs != NULL) {
+		RT_LOG_ERROR("%s.queue is missing: messages of an SRQ come to "
+			     "it",
 			     conn.name);
 		return RPMA_E_INVAL;
 	}

@@ -27,8 +27,6 @@ struct rt_accept {
 	struct rt_conn_setup *first;
 	struct rt_conn_setup *last;
 	_Atomic uint32_t count; /* of them; read by the control thread */
-	struct rt_msg again_msg;
-	bool again_sent;
 	/* of whoever ends it */
 	struct rt_msg end_msg;
 	struct rpma_rt_completion last_item;
@@ -51,12 +49,13 @@ bool rt_accept_has_room(const struct rt_accept *accept)
 	       WAITING_MAX;
 }
 
-static bool take(struct rt_future_source *source,
+static bool take(struct rt_future_source *source, const struct rt_future *slot,
 		 struct rpma_rt_completion *item)
 {
 	struct rt_accept *accept = (struct rt_accept *)source;
 	struct rt_conn_setup *setup = accept->first;
 
+	(void)slot;
 	if (setup == NULL)
 		return false;
 	accept->first = setup->next;
@@ -65,43 +64,19 @@ static bool take(struct rt_future_source *source,
 	return true;
 }
 
-/* To those that watch. */
-static void match(const struct rt_accept *accept)
-{
-	struct rt_poller *poller = accept->futures->poller;
-
-	do {
-		rt_deliver_futures(poller);
-	} while (rt_future_event_poller(poller, accept->futures));
-}
-
-static void again_message(struct rt_msg *msg, void *owner)
-{
-	struct rt_accept *accept = RT_FROM(struct rt_accept, again_msg, msg);
-
-	(void)owner;
-	accept->again_sent = false;
-	match(accept);
-}
-
-/* Its connection was not answered, so its setup is as it was. The future that
- * had it is not complete before this returns: others are, in a message. */
+/* Its connection was not answered, so its setup is as it was. */
 static void put_back(struct rt_future_source *source,
-		     const struct rpma_rt_completion *item)
+		     const struct rt_future *slot)
 {
 	struct rt_accept *accept = (struct rt_accept *)source;
 	struct rt_conn_setup *setup =
-		((struct rpma_rt_conn *)(uintptr_t)item->context)->setup;
+		((struct rpma_rt_conn *)(uintptr_t)slot->result.context)->setup;
 
 	setup->next = accept->first;
 	if (accept->first == NULL)
 		accept->last = setup;
 	accept->first = setup;
 	count(accept, 1);
-	if (accept->again_sent)
-		return;
-	accept->again_sent = true;
-	rt_inbox_push_mt(&accept->futures->poller->inbox, &accept->again_msg);
 }
 
 /* --------------------------------------------------------- a request --- */
@@ -112,14 +87,13 @@ static void offered_message(struct rt_msg *msg, void *owner)
 		RT_FROM(struct rt_conn_setup, begin_msg, msg);
 	struct rt_accept *accept = setup->accept;
 
-	(void)owner;
 	setup->next = NULL;
 	if (accept->first == NULL)
 		accept->first = setup;
 	else
 		accept->last->next = setup;
 	accept->last = setup;
-	match(accept);
+	rt_deliver_events(owner, accept->futures);
 }
 
 void rt_accept_offer_poller(struct rt_accept *accept, struct rpma_rt_conn *conn)
@@ -144,14 +118,11 @@ static void end_message(struct rt_msg *msg, void *owner)
 	struct rpma_rt_completion item;
 
 	rt_future_run_poller(accept->futures);
-	if (accept->again_sent) { /* behind that */
-		rt_inbox_push_mt(&poller->inbox, msg);
-		return;
-	}
-	while (take(&accept->source, &item))
+	while (take(&accept->source, NULL, &item))
 		rt_context_drop_item(poller->rt, &item);
+	accept->futures->source = NULL;
 	rt_future_set_last_poller(accept->futures, &accept->last_item);
-	match(accept);
+	rt_deliver_events(poller, accept->futures);
 	rt_deliver_flush(poller);
 	rt_inbox_push_mt(accept->ended_inbox, accept->ended_msg);
 }
@@ -177,7 +148,6 @@ struct rt_accept *rt_accept_new(struct rt_poller *poller)
 		return NULL;
 	accept->source.take = take;
 	accept->source.put_back = put_back;
-	accept->again_msg.fn = again_message;
 	pthread_mutex_lock(&poller->rt->lock);
 	accept->futures =
 		rt_future_block_take(poller, NULL, RT_FUTURE_EVENT_SLOTS);
@@ -187,7 +157,7 @@ struct rt_accept *rt_accept_new(struct rt_poller *poller)
 		return NULL;
 	}
 	accept->futures->is_events = true;
-	accept->futures->is_requests = true;
+	accept->futures->is_sequence = true;
 	accept->futures->source = &accept->source;
 	return accept;
 }

@@ -11,12 +11,14 @@
 #include "conn/bind.h"
 
 #include "conn/accept.h"
+#include "conn/fill.h"
 #include "conn/futures.h"
 #include "conn/item.h"
 #include "conn/listener_poller.h"
 #include "conn/owing.h"
 #include "conn/route.h"
 #include "conn/slots.h"
+#include "future/stream.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 #include "poller/qp_table.h"
@@ -113,16 +115,21 @@ static struct rt_callback nowhere = {.fn = forget};
 static struct rt_route_entry own_entry(struct rpma_rt_conn *conn,
 				       const struct rpma_rt_route *route)
 {
+	const struct rt_stream *stream = rt_fill_stream(conn);
 	struct rt_route_entry entry = {
 		.lane = rt_route_lane(route),
 		.user = rt_item_user(conn),
 		.side = &conn->side[route->side],
 	};
 
-	if (entry.lane == NULL) {
+	if (entry.lane != NULL)
+		return entry;
+	entry.is_callback = true;
+	entry.is_stream = stream != NULL && route->side == RPMA_RT_RECV_SIDE;
+	if (entry.is_stream)
+		entry.futures = stream->futures;
+	else
 		entry.callback = &nowhere;
-		entry.is_callback = true;
-	}
 	return entry;
 }
 

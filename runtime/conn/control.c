@@ -22,6 +22,7 @@
 #include "conn/change.h"
 #include "conn/create.h"
 #include "conn/destroy.h"
+#include "conn/futures.h"
 #include "conn/gate.h"
 #include "conn/hear.h"
 #include "conn/listed.h"
@@ -40,6 +41,7 @@ void rt_conn_unref(struct rpma_rt_conn *conn)
 	if (atomic_fetch_sub_explicit(&conn->target.count, 1,
 				      memory_order_acq_rel) != 1)
 		return;
+	rt_futures_let_go(conn);
 	if (rt_listed_remove(conn))
 		rt_conn_free(conn);
 	/* release: pairs with the acquire in rpma_rt_delete() */

@@ -127,8 +127,8 @@ void rt_conn_free(struct rpma_rt_conn *conn)
 	rt_conn_end_handshake(conn);
 	free(conn->pdata_in);
 	free(conn->poll.keepalive);
-	rt_fill_free(conn);
 	rt_futures_free(conn);
+	rt_fill_free(conn);
 	free(conn->poll.kept);
 	free(conn);
 }

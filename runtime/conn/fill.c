@@ -17,6 +17,7 @@
 #include "conn/gate.h"
 #include "conn/name.h"
 #include "conn/route.h"
+#include "future/stream.h"
 #include "pool/feed.h"
 #include "pool/pool.h"
 #include "poller/poller.h"
@@ -89,16 +90,28 @@ static uint32_t post(struct rpma_rt_conn *conn, const uint64_t *cookies,
 	return taken;
 }
 
+/* How many more may be posted. Messages of a stream that nobody has count as
+ * receives that are out: so many wait at most, and then its peer does. */
+static uint32_t room_of(struct rpma_rt_conn *conn)
+{
+	uint32_t room = rt_ledger_room(&gate_of(conn)->ledger);
+	const struct rt_stream *stream = conn->from.fed->stream;
+	uint32_t waiting = 0;
+
+	if (stream != NULL)
+		waiting = rt_stream_waiting_poller(stream);
+	return room > waiting ? room - waiting : 0;
+}
+
 /* Fills the receive queue, as far as slots go. Inside the gate. */
 static enum fill_end fill_inside(struct rpma_rt_conn *conn)
 {
-	struct rt_ledger *ledger = &gate_of(conn)->ledger;
 	uint64_t cookies[RT_FEED_CHUNK];
 	uint32_t room;
 	uint32_t taken;
 	uint32_t n;
 
-	while ((room = rt_ledger_room(ledger)) > 0) {
+	while ((room = room_of(conn)) > 0) {
 		n = rt_pool_take(conn->from.fed->pool, cookies,
 				 room < RT_FEED_CHUNK ? room : RT_FEED_CHUNK);
 		if (n == 0)
@@ -124,6 +137,8 @@ static bool is_behind(struct rpma_rt_conn *conn)
 	struct rt_lane *lane = rt_route_lane(own);
 	_Atomic uint32_t *want = &conn->side[RPMA_RT_RECV_SIDE].want;
 
+	if (lane == NULL)
+		return false;
 	if (!rt_lane_is_backlogged(lane)) {
 		/* relaxed, these three: only this thread uses the bit */
 		if (atomic_load_explicit(want, memory_order_relaxed) &

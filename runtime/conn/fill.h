@@ -11,10 +11,16 @@
 #include "pool/feed.h"
 #include "poller/schedule.h"
 
-/* of a connection with a pool: the poller's, but for the pool, which stays */
+struct rt_futures;
+struct rt_stream;
+
+/* of a connection with a pool: the poller's, but for what stays */
 struct rt_conn_fed {
-	struct rpma_rt_conn *conn;
+	struct rpma_rt_conn *conn; /* immutable, these four */
 	struct rpma_rt_pool *pool;
+	/* where its messages go; NULL: it has a queue. Futures of it */
+	struct rt_stream *stream;
+	struct rt_futures *messages;
 	struct rt_feed feed; /* while is_fed */
 	struct rt_task again;
 	bool is_fed;
@@ -23,6 +29,12 @@ struct rt_conn_fed {
 /* While the record is made; NULL: without a pool. ERRORS: RPMA_E_NOMEM */
 int rt_fill_new(struct rpma_rt_conn *conn, struct rpma_rt_pool *pool);
 void rt_fill_free(struct rpma_rt_conn *conn);
+
+/* Where its messages wait for futures, or NULL. */
+static inline struct rt_stream *rt_fill_stream(const struct rpma_rt_conn *conn)
+{
+	return rt_conn_fed(conn) != NULL ? conn->from.fed->stream : NULL;
+}
 
 /* Its pool, or NULL. */
 static inline struct rpma_rt_pool *rt_fill_pool(const struct rpma_rt_conn *conn)

@@ -11,11 +11,13 @@
 #include "base/context.h"
 #include "base/refuse.h"
 #include "base/runtime.h"
+#include "conn/fill.h"
 #include "conn/item.h"
 #include "conn/name.h"
 #include "conn/post.h"
 #include "conn/route.h"
 #include "future/future.h"
+#include "future/stream.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 #include "poller/route.h"
@@ -71,6 +73,24 @@ static int reserve_events(struct rpma_rt_conn *conn)
 	return 0;
 }
 
+/* Of its messages, if no queue gets them. */
+static int reserve_messages(struct rpma_rt_conn *conn, uint32_t count)
+{
+	struct rt_conn_fed *fed = rt_conn_fed(conn);
+	struct rt_stream *stream;
+
+	if (fed == NULL)
+		return 0;
+	stream =
+		rt_stream_new(conn->poller, count,
+			      conn->gate[RPMA_RT_RECV_SIDE].ledger.depth, conn);
+	if (stream == NULL)
+		return RPMA_E_NOMEM;
+	fed->stream = stream;
+	fed->messages = stream->futures;
+	return 0;
+}
+
 int rt_futures_reserve(struct rpma_rt_conn *conn, const struct rt_conn_cfg *cfg,
 		       bool has_queue)
 {
@@ -84,6 +104,8 @@ int rt_futures_reserve(struct rpma_rt_conn *conn, const struct rt_conn_cfg *cfg,
 	}
 	if (ret == 0 && cfg->futures > 0)
 		ret = reserve_events(conn);
+	if (ret == 0 && !has_queue)
+		ret = reserve_messages(conn, cfg->futures);
 	if (ret)
 		rt_futures_unreserve(conn);
 	return ret;
@@ -121,6 +143,11 @@ static void unreserve(struct rpma_rt_conn *conn, bool keeps_events)
 
 void rt_futures_unreserve(struct rpma_rt_conn *conn)
 {
+	rt_stream_undo(rt_fill_stream(conn));
+	if (rt_conn_fed(conn) != NULL) {
+		conn->from.fed->stream = NULL;
+		conn->from.fed->messages = NULL;
+	}
 	unreserve(conn, false);
 }
 
@@ -129,14 +156,21 @@ void rt_futures_end(struct rpma_rt_conn *conn)
 	unreserve(conn, !rt_conn_has_queue(conn, RPMA_RT_SEND_SIDE));
 }
 
+void rt_futures_let_go(struct rpma_rt_conn *conn)
+{
+	rt_stream_drop_mt(rt_fill_stream(conn));
+}
+
 void rt_futures_free(struct rpma_rt_conn *conn)
 {
 	struct rt_futures *events = conn->side[RPMA_RT_SEND_SIDE].futures;
+	struct rt_conn_fed *fed = rt_conn_fed(conn);
 
 	if (events == NULL)
 		return;
 	pthread_mutex_lock(&conn->rt->lock);
 	rt_future_block_return(events);
+	rt_future_block_return(fed != NULL ? fed->messages : NULL);
 	pthread_mutex_unlock(&conn->rt->lock);
 }
 
@@ -159,10 +193,24 @@ static struct rt_futures *events_of(const struct rpma_rt_conn *conn)
 
 /* -------------------------------------------------------- the poller --- */
 
+/* A receive may be posted in the place of a message that somebody has. */
+static void taken(void *arg)
+{
+	struct rpma_rt_conn *conn = arg;
+
+	rt_deliver_touch_side(conn->poller, &conn->side[RPMA_RT_RECV_SIDE]);
+}
+
 void rt_futures_open_poller(struct rpma_rt_conn *conn)
 {
+	struct rt_stream *stream = rt_fill_stream(conn);
 	struct rt_futures *futures;
 	int i;
+
+	if (stream != NULL) {
+		stream->arg = conn;
+		stream->taken = taken;
+	}
 
 	if (events_of(conn) != NULL)
 		events_of(conn)->own =
@@ -226,9 +274,7 @@ static void set_event(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 	struct rt_futures *events = events_of(conn);
 
 	rt_future_set_event_poller(events, event, item);
-	do {
-		rt_deliver_futures(conn->poller);
-	} while (rt_future_event_poller(conn->poller, events));
+	rt_deliver_events(conn->poller, events);
 }
 
 void rt_futures_event_poller(struct rpma_rt_conn *conn,
@@ -259,6 +305,11 @@ static void end_events(struct rpma_rt_conn *conn, enum rpma_rt_event last)
 
 void rt_futures_closing_poller(struct rpma_rt_conn *conn)
 {
+	const struct rpma_rt_completion item =
+		rt_item_event(conn, RPMA_RT_EVENT_CLOSED);
+
+	if (rt_fill_stream(conn) != NULL)
+		rt_stream_end_poller(rt_fill_stream(conn), &item);
 	end_events(conn, RPMA_RT_EVENT_ESTABLISHED);
 }
 
@@ -330,6 +381,36 @@ int rpma_rt_conn_future(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 	return 0;
 }
 
+int rpma_rt_conn_recv_future(struct rpma_rt_conn *conn,
+			     struct rpma_rt_future *future)
+{
+	int ret = RT_REFUSE_NULL(conn, future);
+
+	if (ret == 0)
+		ret = rt_context_check_here(RT_LOG_HERE, conn->rt);
+	if (ret)
+		return ret;
+	if (rt_conn_fed(conn) == NULL)
+		return RT_REFUSE(
+			RPMA_E_INVAL,
+			"\"%s\" was made without a pool: post receives "
+			"with RPMA_RT_F_FUTURE",
+			rt_name_of(conn));
+	if (rt_fill_stream(conn) == NULL)
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "\"%s\" was made with a queue, to which its "
+				 "messages come: set rpma_rt_conn_cfg.futures "
+				 "and no queue",
+				 rt_name_of(conn));
+	ret = rt_stream_future(conn->from.fed->messages, conn, future);
+	if (ret == 0)
+		return 0;
+	return RT_REFUSE(ret,
+			 "%u futures of messages of \"%s\" are held: drop "
+			 "some, or set rpma_rt_conn_cfg.futures",
+			 conn->from.fed->messages->count - 1, rt_name_of(conn));
+}
+
 /* --------------------------------------------------------- delivery --- */
 
 const struct rt_route_entry *rt_futures_lead_poller(struct rt_side *side,
@@ -379,6 +460,10 @@ static int check_route(const struct rt_log_place *place,
 		       const struct rt_future *slot,
 		       struct rpma_rt_route *route)
 {
+	if (slot->of->is_messages)
+		return rt_refuse(place, RPMA_E_INVAL,
+				 "future is of the next message: drop it, and "
+				 "the message is the next one's");
 	if (slot->of->is_events)
 		return rt_refuse(place, RPMA_E_INVAL,
 				 "future is of an event, which comes to the "

@@ -36,7 +36,10 @@ void rt_futures_unreserve(struct rpma_rt_conn *conn);
  * long as its handle is held, or nobody could know why it has ended. REQUIRES:
  * the runtime's lock */
 void rt_futures_end(struct rpma_rt_conn *conn);
-/* Gives those back. REQUIRES: not that lock */
+/* Its last reference goes: what nobody has of its messages is given back. Once,
+ * any thread */
+void rt_futures_let_go(struct rpma_rt_conn *conn);
+/* Gives the blocks back. REQUIRES: not that lock */
 void rt_futures_free(struct rpma_rt_conn *conn);
 
 /* So many of that side are held at most. */

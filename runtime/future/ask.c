@@ -15,12 +15,25 @@
 #include "poller/poller.h"
 #include "poller/route.h"
 
-/* What is on the stack is the caller's: index + 1 of the first. */
+/* What is on the stack is the caller's: index + 1 of the one that was put there
+ * first, and so on. Futures of the next message get it in this order. */
 static uint32_t take_all(struct rt_futures *futures)
 {
 	/* acquire [FUTURE-6]: the slots' next, as push() left them */
-	return atomic_exchange_explicit(&futures->requests, 0,
-					memory_order_acq_rel);
+	uint32_t at = atomic_exchange_explicit(&futures->requests, 0,
+					       memory_order_acq_rel);
+	uint32_t first = 0;
+	struct rt_future *slot;
+	uint32_t next;
+
+	while (at != 0) {
+		slot = &futures->slots[at - 1];
+		next = slot->next;
+		slot->next = first;
+		first = at;
+		at = next;
+	}
+	return first;
 }
 
 /* What was asked of it; from here on it may be put on the stack again. */
@@ -74,6 +87,7 @@ void rt_future_run_poller(struct rt_futures *futures)
 	const struct rt_route_entry *to;
 	struct rpma_rt_completion left;
 	struct rt_future *slot;
+	bool may_put_back = false;
 	uint32_t at;
 
 	/* each slot is either not complete, or published */
@@ -84,11 +98,17 @@ void rt_future_run_poller(struct rt_futures *futures)
 		slot = &futures->slots[at - 1];
 		at = slot->next;
 		rt_deliver_futures(poller);
+		/* before it is done: the block may be another's then */
+		may_put_back = rt_future_may_put_back(slot);
 		to = rt_future_ask_poller(poller, slot, take_asked(slot),
 					  &left);
 		if (to != NULL)
 			rt_deliver_item(poller, to, &left);
 	}
+	/* behind the requests: a slot that is complete now may be among those.
+	 * What keeps the source keeps the block */
+	if (may_put_back)
+		rt_deliver_events(poller, futures);
 }
 
 static void push(struct rt_futures *futures, struct rt_future *slot)

@@ -134,11 +134,13 @@ struct rt_futures *rt_future_block_take(struct rt_poller *poller,
 	futures->side = side;
 	futures->is_recv = side != NULL && side->which == RPMA_RT_RECV_SIDE;
 	futures->is_events = false;
-	futures->is_requests = false;
+	futures->is_sequence = false;
+	futures->is_messages = false;
 	futures->source = NULL;
 	futures->events = NULL;
 	futures->came = 0;
-	futures->watching = 0;
+	futures->watch_first = 0;
+	futures->watch_last = 0;
 	return futures;
 }
 

@@ -42,6 +42,23 @@ void rt_deliver_futures(struct rt_poller *poller)
 		rt_deliver_flush(poller);
 }
 
+void rt_deliver_events(struct rt_poller *poller, struct rt_futures *futures)
+{
+	do {
+		rt_deliver_futures(poller);
+	} while (rt_future_event_poller(poller, futures));
+}
+
+/* Of a stream: to the first that watches, or it waits. */
+static void deliver_message(struct rt_poller *poller,
+			    struct rt_futures *futures,
+			    const struct rpma_rt_completion *item)
+{
+	futures->source->put(futures->source, item);
+	poller->written++;
+	rt_deliver_events(poller, futures);
+}
+
 static void deliver_future(struct rt_poller *poller, struct rt_futures *futures,
 			   const struct rpma_rt_completion *item)
 {
@@ -60,6 +77,8 @@ void rt_deliver_item(struct rt_poller *poller,
 {
 	if (entry->is_futures)
 		deliver_future(poller, entry->futures, item);
+	else if (entry->is_stream)
+		deliver_message(poller, entry->futures, item);
 	else if (entry->is_callback)
 		rt_deliver_call(poller, entry->callback, item);
 	else

@@ -286,17 +286,17 @@ static const struct rt_route_entry *run_then(struct rt_poller *poller,
 		       : futures->side->ops->lead(futures->side, then.arg);
 }
 
-/* A request that nobody has is the next one's; when its listener has ended it
- * is nobody's. */
+/* A request, or a message of a stream, that nobody has is the next one's; when
+ * its source is gone it is nobody's. */
 static void put_back(struct rt_future *slot, uint32_t asked)
 {
 	struct rt_future_source *source = slot->of->source;
 
-	if (!slot->of->is_requests || !rt_future_is_message(slot) ||
+	if (!slot->of->is_sequence || !rt_future_is_message(slot) ||
 	    was_called(slot) || (asked & RT_FUTURE_TAKEN))
 		return;
 	if (source != NULL)
-		source->put_back(source, &slot->result);
+		source->put_back(source, slot);
 	else
 		rt_context_drop_item(slot->of->rt, &slot->result);
 	detach(slot);
@@ -413,9 +413,76 @@ static void fill_unposted(struct rt_future *slot)
 
 /* ------------------------------------------------------------- events --- */
 
-static uint32_t watch_bit(const struct rt_future *slot)
+/* A slot that watches has no result: its neighbours in their order, index + 1,
+ * 0: none, are in words of that. */
+static uint32_t *watch_next(struct rt_future *slot)
 {
-	return UINT32_C(1) << (slot - slot->of->slots);
+	return &slot->result.byte_len;
+}
+
+static uint32_t *watch_before(struct rt_future *slot)
+{
+	return &slot->result.imm;
+}
+
+static struct rt_future *watch_at(struct rt_futures *futures, uint32_t at)
+{
+	return at != 0 ? &futures->slots[at - 1] : NULL;
+}
+
+/* The last of those that watch. */
+static void watch(struct rt_future *slot)
+{
+	struct rt_futures *futures = slot->of;
+	struct rt_future *last = watch_at(futures, futures->watch_last);
+	uint32_t at = (uint32_t)(slot - futures->slots) + 1;
+
+	*watch_before(slot) = futures->watch_last;
+	*watch_next(slot) = 0;
+	*(last != NULL ? watch_next(last) : &futures->watch_first) = at;
+	futures->watch_last = at;
+	slot->told |= RT_FUTURE_WATCH;
+}
+
+static void unwatch(struct rt_future *slot)
+{
+	struct rt_futures *futures = slot->of;
+	struct rt_future *before;
+	struct rt_future *next;
+
+	if (!(slot->told & RT_FUTURE_WATCH))
+		return;
+	before = watch_at(futures, *watch_before(slot));
+	next = watch_at(futures, *watch_next(slot));
+	slot->told &= (uint8_t)~RT_FUTURE_WATCH;
+	*(before != NULL ? watch_next(before) : &futures->watch_first) =
+		*watch_next(slot);
+	*(next != NULL ? watch_before(next) : &futures->watch_last) =
+		*watch_before(slot);
+	*watch_before(slot) = 0;
+	*watch_next(slot) = 0;
+}
+
+static bool keeps_source(const struct rt_future *slot)
+{
+	return slot->of->is_messages && slot->tag == RT_FUTURE_KEEPS_SOURCE;
+}
+
+bool rt_future_may_put_back(const struct rt_future *slot)
+{
+	return slot->of->is_sequence && slot->of->source != NULL &&
+	       !keeps_source(slot);
+}
+
+/* A slot is dropped: if it stands for the source, that goes. */
+static void end_source(const struct rt_future *slot)
+{
+	struct rt_future_source *source = slot->of->source;
+
+	if (!keeps_source(slot))
+		return;
+	slot->of->source = NULL;
+	source->end(source);
 }
 
 /* What it stands for, if that has come, or comes no more. */
@@ -423,10 +490,10 @@ static bool take_event(struct rt_future *slot, struct rpma_rt_completion *item)
 {
 	struct rt_futures *futures = slot->of;
 	int index =
-		futures->is_requests ? 0 : slot->tag - RT_FUTURE_EVENT_FIRST;
+		futures->is_sequence ? 0 : slot->tag - RT_FUTURE_EVENT_FIRST;
 
 	if (futures->source != NULL &&
-	    futures->source->take(futures->source, item)) {
+	    futures->source->take(futures->source, slot, item)) {
 		slot->result.context = item->context;
 		return true;
 	}
@@ -438,23 +505,25 @@ static bool take_event(struct rt_future *slot, struct rpma_rt_completion *item)
  * once. False: it is watched. */
 static bool fill_event(struct rt_future *slot, uint32_t asked)
 {
-	struct rt_futures *futures = slot->of;
 	struct rpma_rt_completion item;
 
-	futures->watching &= ~watch_bit(slot);
-	if (asked & (RT_FUTURE_CANCEL | RT_FUTURE_DROP))
+	if (asked & (RT_FUTURE_CANCEL | RT_FUTURE_DROP)) {
+		unwatch(slot);
 		slot->told |= RT_FUTURE_FILLED;
-	else if (take_event(slot, &item))
-		rt_future_fill(slot, item);
-	else
-		futures->watching |= watch_bit(slot);
+		if (asked & RT_FUTURE_DROP)
+			end_source(slot);
+	} else if (!(slot->told & RT_FUTURE_WATCH)) {
+		if (take_event(slot, &item))
+			rt_future_fill(slot, item);
+		else
+			watch(slot);
+	}
 	return slot->told & RT_FUTURE_FILLED;
 }
 
 void rt_future_set_last_poller(struct rt_futures *futures,
 			       const struct rpma_rt_completion *item)
 {
-	futures->source = NULL;
 	futures->event[0] = *item;
 	futures->came = 1;
 }
@@ -470,18 +539,20 @@ void rt_future_set_event_poller(struct rt_futures *futures,
 bool rt_future_event_poller(struct rt_poller *poller,
 			    struct rt_futures *futures)
 {
-	uint32_t watching = futures->watching;
+	struct rt_future *slot = watch_at(futures, futures->watch_first);
+	struct rpma_rt_completion item;
 	struct rpma_rt_completion left;
-	struct rt_future *slot;
 
-	for (; watching != 0; watching &= watching - 1) {
-		slot = &futures->slots[__builtin_ctz(watching)];
-		if (!fill_event(slot, 0))
-			continue;
-		finish(poller, slot, &left); /* it is led nowhere */
-		return true;
-	}
-	return false;
+	while (slot != NULL && !take_event(slot, &item))
+		slot = futures->is_sequence
+			       ? NULL /* those behind it wait for the same */
+			       : watch_at(futures, *watch_next(slot));
+	if (slot == NULL)
+		return false;
+	unwatch(slot);
+	rt_future_fill(slot, item);
+	finish(poller, slot, &left); /* it is led nowhere */
+	return true;
 }
 
 /* --------------------------------------------------------- each request --- */
@@ -576,6 +647,8 @@ void rt_future_ask_ended(struct rt_future *slot, uint32_t asked)
 	if (asked & (RT_FUTURE_DROP | RT_FUTURE_CANCEL))
 		put_back(slot, asked);
 	if (asked & RT_FUTURE_DROP) {
+		unwatch(slot);
+		end_source(slot);
 		set_free(slot);
 		return;
 	}

@@ -105,18 +105,28 @@ _Static_assert(RPMA_RT_EVENT_CLOSED ==
 #define RT_FUTURE_EVENT_SLOTS 16
 
 /* of futures whose items come one after the other, each for one of them: the
- * requests of a listener. The poller's */
+ * requests of a listener, the messages of a stream. The poller's */
 struct rt_future_source {
-	/* Takes the next one; false: it has not come. */
+	/* One more has come. NULL: not this way. */
+	void (*put)(struct rt_future_source *source,
+		    const struct rpma_rt_completion *item);
+	/* Takes the next one, for the slot; false: it has not come. */
 	bool (*take)(struct rt_future_source *source,
+		     const struct rt_future *slot,
 		     struct rpma_rt_completion *item);
-	/* Nobody has it: it is the next one again. */
+	/* Nobody has the slot's result: it has its former place again. */
 	void (*put_back)(struct rt_future_source *source,
-			 const struct rpma_rt_completion *item);
+			 const struct rt_future *slot);
+	/* The slot that stands for the source itself is dropped, and with it
+	 * what nobody has; the source is no more. NULL: there is no such */
+	void (*end)(struct rt_future_source *source);
 };
 
-/* of one side of a connection, of its events, or of a listener's requests; used
- * again by others when that has ended */
+/* rt_future.tag of that slot */
+#define RT_FUTURE_KEEPS_SOURCE UINT8_MAX
+
+/* of one side of a connection, of its events, of a listener's requests, or of
+ * the messages of a stream; used again by others when that has ended */
 struct rt_futures {
 	/* immutable while a connection has it */
 	struct rpma_rt *rt;
@@ -126,21 +136,24 @@ struct rt_futures {
 	uint32_t count;	 /* slots that it uses */
 	uint32_t room;	 /* slots that there are, a power of two; immutable */
 	bool is_recv;
-	bool is_events;
+	bool is_events;		   /* their items come by themselves */
 	bool has_queue;		   /* the connection */
-	bool is_requests;	   /* of a listener, and events like those */
+	bool is_sequence;	   /* events that come from a source */
+	bool is_messages;	   /* and those are messages, not requests */
 	struct rt_futures *events; /* the connection's; of its send side */
 	/* the poller's: where messages go that nobody waits for, if that leads
 	 * to a queue; NULL: the connection has not begun, or has written
 	 * CLOSED */
 	const struct rt_route_entry *own;
 	/* of events, the poller's: bits of those that have come, or will not;
-	 * what those with the bit end with; bits of slots that watch another.
-	 * Of requests: whether the listener has ended, with its last item */
+	 * what those with the bit end with; slots that watch another, in their
+	 * order, index + 1. Of a sequence: whether no further item comes, with
+	 * the last one */
 	uint32_t came;
-	uint32_t watching;
+	uint32_t watch_first;
+	uint32_t watch_last;
 	struct rpma_rt_completion event[RT_FUTURE_EVENTS];
-	struct rt_future_source *source; /* of requests, before that */
+	struct rt_future_source *source; /* of a sequence; NULL: it is gone */
 
 	/* holders: slots with something asked for, index + 1, 0: none */
 	_Atomic uint32_t requests;
@@ -251,6 +264,9 @@ static inline bool rt_future_has_succeeded(const struct rt_future *slot)
 {
 	if (slot->mine & RT_FUTURE_CANCELLED)
 		return false;
+	if (slot->of->is_messages)
+		return slot->result.kind == RPMA_RT_COMPLETION &&
+		       slot->result.status == IBV_WC_SUCCESS;
 	return slot->of->is_events ? slot->result.kind == RPMA_RT_EVENT &&
 					     slot->result.opcode == slot->tag
 				   : slot->result.status == IBV_WC_SUCCESS;
@@ -260,7 +276,10 @@ static inline bool rt_future_has_succeeded(const struct rt_future *slot)
  * holder when it is ready. */
 static inline bool rt_future_is_message(const struct rt_future *slot)
 {
-	if (slot->of->is_requests)
+	if (slot->of->is_messages)
+		return slot->result.kind == RPMA_RT_COMPLETION &&
+		       slot->result.status == IBV_WC_SUCCESS;
+	if (slot->of->is_sequence)
 		return slot->result.kind == RPMA_RT_EVENT &&
 		       slot->result.opcode == RPMA_RT_EVENT_REQUEST;
 	return slot->of->is_recv && slot->result.status == IBV_WC_SUCCESS;
@@ -338,9 +357,13 @@ const struct rt_route_entry *rt_future_complete_poller(
 const struct rt_route_entry *
 rt_future_ask_poller(struct rt_poller *poller, struct rt_future *slot,
 		     uint32_t asked, struct rpma_rt_completion *left);
-/* Of a block of requests: there is no other; what futures of it end with. */
+/* Of a sequence: no further item comes; what futures of it end with, when there
+ * is nothing left. */
 void rt_future_set_last_poller(struct rt_futures *futures,
 			       const struct rpma_rt_completion *item);
+/* Before a request of a slot is done: is it of a sequence, to whose source an
+ * item may be put back? Not of the one whose drop ends the source. */
+bool rt_future_may_put_back(const struct rt_future *slot);
 /* Of a block of events: that one has come, or comes no more; what futures of it
  * end with. */
 void rt_future_set_event_poller(struct rt_futures *futures,

@@ -74,8 +74,9 @@ struct rt_route_entry {
 	struct rt_side *side;
 	uint32_t qp_key;
 	uint8_t is_callback; /* it leads to no lane: to a function, or */
-	uint8_t is_futures;  /* to slots of futures */
-	uint16_t flags;	     /* RPMA_RT_C_LEASE, or none: of its completions */
+	uint8_t is_futures;  /* to slots of futures, or */
+	uint8_t is_stream;   /* to a stream, whose futures come later */
+	uint8_t flags;	     /* RPMA_RT_C_LEASE, or none: of its completions */
 };
 
 /* ERRORS: RPMA_E_NOMEM. Every entry free. */

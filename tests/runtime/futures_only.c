@@ -369,6 +369,35 @@ static void accept__given_up(struct scene *c)
 	MUST(rpma_rt_listener_delete(&listener));
 }
 
+/* Of those that wait the one that was asked for first has it, whatever slot it
+ * is in. */
+static void accept__in_order(struct scene *c)
+{
+	struct rpma_rt_listener *listener =
+		world_listen(&c->s.world, c->s.cfg, NULL);
+	struct rpma_rt_future futures[16];
+	struct rpma_rt_conn *active, *passive;
+	int i;
+
+	for (i = 0; i < 16; i++)
+		futures[i] = next_request(listener);
+	for (i = 0; i < 8; i++)
+		drop(&futures[i]);
+	/* given back, but the first is used again at once */
+	while (rpma_rt_listener_future(listener, &futures[0]) == RPMA_RT_E_BUSY)
+		MUST_ANSWER(0, rpma_rt_future_wait_some(&futures[8], 1, 1, 1));
+	active = ask(c);
+	passive = requested(&futures[8]);
+	MUST_ANSWER(0, rpma_rt_future_wait_some(&futures[0], 1, 1, 0));
+	MUST(rpma_rt_conn_connect(passive, NULL));
+	await_event(active, RPMA_RT_EVENT_ESTABLISHED);
+	closed_by_peer(active, passive);
+	MUST(rpma_rt_future_drop(&futures[0]));
+	for (i = 9; i < 16; i++)
+		drop(&futures[i]);
+	MUST(rpma_rt_listener_delete(&listener));
+}
+
 /* What nobody took when the listener ends is refused; also what a future holds
  * that is dropped later. */
 static void accept__listener_ends(struct scene *c)
@@ -702,6 +731,7 @@ static void run_all(enum rpma_rt_mode mode)
 	life__an_error(&c);
 	accept__by_futures(&c);
 	accept__given_up(&c);
+	accept__in_order(&c);
 	accept__listener_ends(&c);
 	accept__by_a_function(&c);
 	post__without_a_future_INVAL(&c);

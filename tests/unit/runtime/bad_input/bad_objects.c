@@ -581,7 +581,7 @@ void no_queue(void **state)
 	srq = bad_srq_open(f);
 	f->rt_cfg.srqs = &srq;
 	f->rt_cfg.srq_count = 1;
-	BAD_SAYS("an SRQ or a pool", RPMA_E_INVAL, rpma_rt_conn_new, f->rt,
+	BAD_SAYS("messages of an SRQ", RPMA_E_INVAL, rpma_rt_conn_new, f->rt,
 		 "::1", "1", &f->rt_cfg, &out.conn);
 	f->rt_cfg.srqs = NULL;
 	f->rt_cfg.srq_count = 0;
@@ -636,6 +636,9 @@ void futures(void **state)
 	BAD(RPMA_E_INVAL, rpma_rt_future_then, &future, NULL, NULL);
 	BAD(RPMA_E_INVAL, rpma_rt_future_deliver, NULL, NULL);
 	NULLS(rpma_rt_conn_future, conn, RPMA_RT_EVENT_CLOSED, &event);
+	NULLS(rpma_rt_conn_recv_future, conn, &event);
+	BAD_SAYS("made without a pool", RPMA_E_INVAL, rpma_rt_conn_recv_future,
+		 conn, &event);
 	BAD_SAYS("RPMA_RT_EVENT_READY", RPMA_E_INVAL, rpma_rt_conn_future, conn,
 		 RPMA_RT_EVENT_REQUEST, &event);
 	BAD_SAYS("RPMA_RT_EVENT_READY", RPMA_E_INVAL, rpma_rt_conn_future, conn,

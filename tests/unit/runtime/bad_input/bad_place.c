@@ -195,6 +195,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_conn_reject, conn, NULL);
 	FORKED(rpma_rt_conn_close, conn);
 	FORKED(rpma_rt_conn_future, conn, RPMA_RT_EVENT_CLOSED, &future);
+	FORKED(rpma_rt_conn_recv_future, conn, &future);
 	FORKED(rpma_rt_listener_future, listener, &future);
 	FORKED(rpma_rt_conn_drain, conn, 0);
 	FORKED(rpma_rt_conn_ref, conn);
