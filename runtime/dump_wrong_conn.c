@@ -32,16 +32,22 @@ static void judge_handshake(struct rt_dump *dump,
 	else if (conn->passive)
 		rt_dump_wrong_add(dump, RT_DUMP_REQUEST_IGNORED, object, ms,
 				  "the request of a peer is not answered for "
-				  "%u.%u s: take RPMA_RT_EVENT_REQUEST from "
-				  "its queue and call rpma_rt_conn_connect() "
-				  "or rpma_rt_conn_reject()",
-				  RT_DUMP_SECONDS(ms));
+				  "%u.%u s: take RPMA_RT_EVENT_REQUEST %s and "
+				  "call rpma_rt_conn_connect() or "
+				  "rpma_rt_conn_reject()",
+				  RT_DUMP_SECONDS(ms),
+				  conn->queue != 0
+					  ? "from its queue"
+					  : "by rpma_rt_listener_future()");
 	else
 		rt_dump_wrong_add(dump, RT_DUMP_CONNECT_MISSING, object, ms,
 				  "it has been ready for %u.%u s: take "
-				  "RPMA_RT_EVENT_READY from its queue and call "
+				  "RPMA_RT_EVENT_READY %s and call "
 				  "rpma_rt_conn_connect()",
-				  RT_DUMP_SECONDS(ms));
+				  RT_DUMP_SECONDS(ms),
+				  conn->queue != 0
+					  ? "from its queue"
+					  : "by rpma_rt_conn_future()");
 }
 
 /* --------------------------------------------------------- established --- */

@@ -332,6 +332,43 @@ static void request_ignored(struct scene *c)
 	name_conn(c, c->pair.passive);
 }
 
+/* The same without queues: futures bring what comes. */
+static struct rpma_rt_completion await_future(struct rpma_rt_future *future)
+{
+	struct rpma_rt_completion item;
+
+	MUST_ANSWER(1, rpma_rt_future_wait(future, &item, WORLD_PATIENCE_MS));
+	MUST_ANSWER(0, rpma_rt_future_drop(future));
+	return item;
+}
+
+static void connect_missing_alone(struct scene *c)
+{
+	struct world *w = &c->s.world;
+	struct rpma_rt_future ready;
+
+	c->s.cfg->futures = 1;
+	c->listener = world_listen(w, c->s.cfg, NULL);
+	MUST(world_conn_new(w->rt, w->peer, w->addr, w->port, c->s.cfg, 0, NULL,
+			    NULL, &c->pair.active));
+	MUST(rpma_rt_conn_future(c->pair.active, RPMA_RT_EVENT_READY, &ready));
+	await_future(&ready);
+	name_conn(c, c->pair.active);
+}
+
+static void request_ignored_alone(struct scene *c)
+{
+	struct rpma_rt_completion item;
+	struct rpma_rt_future request;
+
+	connect_missing_alone(c);
+	MUST(rpma_rt_conn_connect(c->pair.active, NULL));
+	MUST(rpma_rt_listener_future(c->listener, &request));
+	item = await_future(&request);
+	c->pair.passive = rpma_rt_completion_conn(&item);
+	name_conn(c, c->pair.passive);
+}
+
 static void answer_request(struct scene *c)
 {
 	MUST(rpma_rt_conn_connect(c->pair.passive, NULL));
@@ -626,6 +663,13 @@ const struct dump_case dump_cases[] = {
 	 .mend = run_poller},
 	{"connect_missing", NULL, EVENT, .provoke = connect_missing,
 	 .mend = close_active},
+	{"connect_missing", "by rpma_rt_conn_future()", EVENT,
+	 .provoke = connect_missing_alone},
+	{"request_ignored",
+	 "by rpma_rt_listener_future()",
+	 {"no_answer"},
+	 EVENT,
+	 .provoke = request_ignored_alone},
 	{"request_ignored",
 	 "with ",
 	 {"no_answer"},
