@@ -191,7 +191,17 @@ static void order__of_messages_and_futures(struct scene *c)
 	part(c);
 }
 
-/* More than its receive queue and its pool hold: the peer waits. */
+static void dump(struct scene *c)
+{
+	FILE *file = tmpfile();
+
+	CHECK(file != NULL);
+	MUST(rpma_rt_dump(c->s.world.rt, fileno(file), RPMA_RT_DUMP_HUMAN));
+	MUST(rpma_rt_dump(c->s.world.rt, fileno(file), RPMA_RT_DUMP_JSON));
+	fclose(file);
+}
+
+/* More than its receive queue holds: the peer waits. */
 static void wait__until_the_peer_does(struct scene *c)
 {
 	uint32_t i;
@@ -203,6 +213,7 @@ static void wait__until_the_peer_does(struct scene *c)
 		stage_completion(c->s.pq, 0, IBV_WC_SUCCESS);
 	for (i = 0; i < DEPTH; i++)
 		post(c);
+	dump(c);
 	for (i = 0; i < 2 * DEPTH; i++)
 		take(c, i);
 	for (i = 0; i < DEPTH; i++)
