@@ -40,12 +40,12 @@ struct world {
 		return must(rt::future_listener::make(runtime, address(), "0",
 						      endpoint()));
 	}
-	rt::result<rt::future_connection>
-	connect(const rt::future_listener &to, int timeout_ms = -1) const
+	rt::result<rt::future_connection> connect(const rt::future_listener &to,
+						  int timeout_ms = -1) const
 	{
-		return rt::future_connection::connect(
-			runtime, address(), std::to_string(to.port()),
-			endpoint(), timeout_ms);
+		return rt::future_connection::connect(runtime, address(),
+						      std::to_string(to.port()),
+						      endpoint(), timeout_ms);
 	}
 };
 
@@ -84,8 +84,8 @@ static void connection__without_a_queue()
 
 		for (uint64_t i = 1; i <= ROUNDS; i++) {
 			rpma_rt_wr link[2];
-			auto back = must(
-				conn.receive_raw(w.memory.raw(), 24, 8));
+			auto back =
+				must(conn.receive_raw(w.memory.raw(), 24, 8));
 
 			w.page[2] = i;
 			rpma_rt_prep_write(&link[0], w.remote.raw(), 32,
@@ -176,8 +176,8 @@ static void owners__destroyed_in_any_order()
 			*peer, page.data(), 4096, RPMA_MR_USAGE_RECV)));
 		rt::endpoint with{.via = *peer};
 		std::optional<rt::future_listener> listener(
-			must(rt::future_listener::make(*runtime, address(),
-						       "0", with)));
+			must(rt::future_listener::make(*runtime, address(), "0",
+						       with)));
 		auto port = std::to_string(listener->port());
 		std::optional<rt::future_connection> client, server;
 		std::thread connects([&] {

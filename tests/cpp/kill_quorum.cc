@@ -131,9 +131,9 @@ static rt::task<link_to> connect_to(scene &s, const target &t)
 	auto h = t.get_hello();
 	auto conn = co_await s.loop.connect(address(), h.port, s.endpoint());
 
-	co_return link_to{must(std::move(conn)),
-			  must(rt::remote_memory::make(
-				  {h.descriptor, h.size}))};
+	co_return link_to{
+		must(std::move(conn)),
+		must(rt::remote_memory::make({h.descriptor, h.size}))};
 }
 
 static rt::task<void> write_all(scene &s, target &lives, target &dies)
