@@ -66,12 +66,14 @@ void meet_connect(struct meet *m, const struct meet_opts *opts)
 		.sq_psn = m->self->number ? 7 : 0xfffff0,
 		.max_rd_atomic = 4,
 		.max_dest_rd_atomic = 4,
-		.timeout = opts->is_endless ? 0 : 14,
+		.timeout = opts->timeout ? opts->timeout : 14,
 		.retry_cnt = 2,
 		.rnr_retry = opts->rnr_retry,
 		.min_rnr_timer = 1,
 	};
 
+	if (opts->is_endless)
+		attr.timeout = 0;
 	assert_int_equal(
 		ibv_query_gid(m->end.ctx, 1, 0, &attr.ah_attr.grh.dgid), 0);
 	move(m, &attr, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);

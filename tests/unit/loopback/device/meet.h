@@ -17,6 +17,7 @@ struct meet_opts {
 	int with_srq;
 	uint8_t rnr_retry; /* 7: without end */
 	int is_endless;	   /* it tries again for ever */
+	uint8_t timeout;   /* of a try, as verbs have it; 0: 14 */
 	uint32_t psn_gap;  /* more than what the other one sends */
 	int is_uc;
 	int is_threaded; /* the mode of the device */
