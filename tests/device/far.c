@@ -4,8 +4,8 @@
 /*
  * Verbs of objects that another process has. The linker leads the verbs of
  * libibverbs that tests call to __wrap_*; one of an object of this process
- * goes on to __real_*, and one of the other process's is called there. The verbs
- * that are called through a context need no such detour. What the test
+ * goes on to __real_*, and one of the other process's is called there. The
+ * verbs that are called through a context need no such detour. What the test
  * holds of an object over there is a copy with what programs read in it.
  */
 

@@ -4,8 +4,8 @@
 /*
  * Verbs of another process. It is a child of the test, opens the device for
  * itself, and does what the test asks for: a verb of an object that was made
- * with far_context() is executed there, and the test holds a copy of the object.
- * The memory that both have is at the same address in both.
+ * with far_context() is executed there, and the test holds a copy of the
+ * object. The memory that both have is at the same address in both.
  */
 
 #ifndef DEVICE_FAR_H

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 
 #include "base/service.h"
+#include "capture/file.h"
+#include "cm/captured.h"
 #include "cm/cm.h"
 #include "cm/event.h"
 #include "cm/table.h"
@@ -60,6 +62,8 @@ bool lb_cm_wire_transmit(const struct lb_cm_msg *msg)
 {
 	uint32_t delay_us = 0;
 
+	if (lb_file_is_wanted())
+		lb_cm_captured(msg);
 	switch (lb_fault_event(fault_names[msg->type], &delay_us)) {
 	case LB_EVENT_DROP:
 		return false;

@@ -25,8 +25,8 @@ void lb_captured_request(struct lb_work *w, int result);
 void lb_captured_part(struct lb_work *w, const struct lb_record *part);
 
 /*
- * What a connected queue pair answers to a part of another process, with the bytes of a
- * READ. Its rq.pop held.
+ * What a connected queue pair answers to a part of another process, with the
+ * bytes of a READ. Its rq.pop held.
  */
 void lb_captured_answer(struct lb_qp *qp, const struct lb_record *part,
 			const struct lb_record *answer,

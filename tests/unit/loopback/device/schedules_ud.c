@@ -443,8 +443,8 @@ static int check_swap(void *arg)
 	return (seen & w->must) != w->must;
 }
 
-static void mcast__last_member_goes_and_another_comes_GETS_THE_REST(
-	void **state)
+static void
+mcast__last_member_goes_and_another_comes_GETS_THE_REST(void **state)
 {
 	struct world w = {0};
 	struct rpma_loopback_sched sched = {
