@@ -29,6 +29,14 @@ static union ibv_gid group(unsigned a, unsigned b, unsigned c)
 	return gid;
 }
 
+/* One of 16 that no other process has at the same time, as good as surely. */
+static union ibv_gid own_group(unsigned n)
+{
+	unsigned pid = (unsigned)getpid();
+
+	return group(0x80 | pid >> 12, pid >> 4 & 0xff, (pid & 15) << 4 | n);
+}
+
 static int undo_socket(void *p)
 {
 	return close((int)(intptr_t)p);
@@ -85,7 +93,7 @@ static void mail_group(const struct post_office *from, const union ibv_gid *gid,
 
 static void group__reaches_its_members_the_sender_too(void **state)
 {
-	const union ibv_gid gid = group(1, 2, 3);
+	const union ibv_gid gid = own_group(3);
 	struct post_office a;
 	struct post_office b;
 	struct post_office c;
@@ -119,7 +127,7 @@ static void group__reaches_its_members_the_sender_too(void **state)
 
 static void group__sender_need_not_be_a_member(void **state)
 {
-	const union ibv_gid gid = group(1, 2, 4);
+	const union ibv_gid gid = own_group(4);
 	struct post_office a;
 	struct post_office b;
 
@@ -135,7 +143,7 @@ static void group__sender_need_not_be_a_member(void **state)
 
 static void group__member_without_a_receive_holds_nobody_up(void **state)
 {
-	const union ibv_gid gid = group(1, 2, 5);
+	const union ibv_gid gid = own_group(5);
 	struct post_office a;
 	struct post_office b;
 
@@ -152,7 +160,7 @@ static void group__member_without_a_receive_holds_nobody_up(void **state)
 
 static void group__wrong_qkey_dropped(void **state)
 {
-	const union ibv_gid gid = group(1, 2, 6);
+	const union ibv_gid gid = own_group(6);
 	struct post_office a;
 	struct post_office b;
 
@@ -170,7 +178,7 @@ static void group__wrong_qkey_dropped(void **state)
 
 static void group__left_is_not_heard(void **state)
 {
-	const union ibv_gid gid = group(1, 2, 7);
+	const union ibv_gid gid = own_group(7);
 	struct post_office a;
 	struct post_office b;
 
@@ -190,7 +198,7 @@ static void group__left_is_not_heard(void **state)
 
 static void group__of_nobody_succeeds(void **state)
 {
-	const union ibv_gid gid = group(1, 2, 8);
+	const union ibv_gid gid = own_group(8);
 	struct post_office a;
 
 	(void)state;
@@ -200,7 +208,7 @@ static void group__of_nobody_succeeds(void **state)
 
 static void attach__twice_is_once(void **state)
 {
-	const union ibv_gid gid = group(1, 2, 9);
+	const union ibv_gid gid = own_group(9);
 	struct post_office a;
 
 	(void)state;
@@ -218,7 +226,7 @@ static void attach__twice_is_once(void **state)
 
 static void attach__not_UD_or_no_group_EINVAL(void **state)
 {
-	const union ibv_gid gid = group(1, 2, 10);
+	const union ibv_gid gid = own_group(10);
 	struct post_office a;
 	struct end rc;
 
@@ -232,7 +240,7 @@ static void attach__not_UD_or_no_group_EINVAL(void **state)
 
 static void destroy_qp__attached_EBUSY(void **state)
 {
-	const union ibv_gid gid = group(1, 2, 11);
+	const union ibv_gid gid = own_group(11);
 	struct post_office a;
 
 	(void)state;
@@ -243,7 +251,7 @@ static void destroy_qp__attached_EBUSY(void **state)
 
 static void attach__more_members_than_fit_ENOMEM(void **state)
 {
-	const union ibv_gid gid = group(1, 2, 12);
+	const union ibv_gid gid = own_group(12);
 	struct post_office o;
 
 	(void)state;

@@ -30,6 +30,7 @@
 #include "memory/mr.h"
 #include "object/device.h"
 #include "qp/kick.h"
+#include "qp/mcast.h"
 #include "qp/number.h"
 #include "qp/qp.h"
 #include "qp/remote.h"
@@ -302,7 +303,6 @@ static void request_of(struct inbound *in)
 static void deliver(struct inbound *in)
 {
 	const struct lb_record *record = in->record;
-	struct lb_qp *peer = in->work.peer;
 	struct lb_datagram datagram = {.qkey = record->key};
 
 	memset(&in->wqe, 0, sizeof(in->wqe));
@@ -315,9 +315,39 @@ static void deliver(struct inbound *in)
 	memcpy(in->work.local, in->payload, 3 * sizeof(in->payload[0]));
 	memcpy(datagram.from.raw, record->sgid, sizeof(record->sgid));
 	memcpy(datagram.to.raw, record->dgid, sizeof(record->dgid));
-	if (lb_qp_number(peer) == record->to &&
-	    peer->dev->index == record->code)
-		lb_ud_deliver(&in->work, &datagram);
+	lb_ud_deliver(&in->work, &datagram);
+}
+
+static void deliver_one(struct inbound *in)
+{
+	const struct lb_qp *peer = in->work.peer;
+
+	if (lb_qp_number(peer) == in->record->to &&
+	    peer->dev->index == in->record->code)
+		deliver(in);
+}
+
+/* To all members of a group in this process, as one of its own senders. */
+static void deliver_group(struct inbound *in)
+{
+	struct lb_member members[LB_MAX_MCAST_ATTACH];
+	struct lb_executor *self;
+	union ibv_gid gid;
+	uint32_t i, n;
+
+	memcpy(gid.raw, in->record->dgid, sizeof(gid.raw));
+	n = lb_mcast_members(&gid, members);
+	self = lb_barrier_enter();
+	for (i = 0; i < n; i++) {
+		struct lb_qp *peer = members[i].qp;
+
+		in->work.peer = peer;
+		lb_lock_get(&peer->rq.pop);
+		if (lb_qp_number(peer) && peer->order == members[i].order)
+			deliver(in);
+		lb_lock_put(&peer->rq.pop);
+	}
+	lb_barrier_leave(self);
 }
 
 /* --- what the link calls */
@@ -330,8 +360,6 @@ static void request(struct lb_link *link, const struct lb_record *record,
 	bool is_datagram = record->type == LB_RECORD_DATAGRAM;
 	struct inbound in;
 
-	if (record->type == LB_RECORD_MULTICAST)
-		return; /* groups are of one process */
 	in.link = link;
 	in.record = record;
 	in.payload = payload;
@@ -342,6 +370,10 @@ static void request(struct lb_link *link, const struct lb_record *record,
 	in.work.from = record->from;
 	in.work.moved = 0;
 	in.work.window = NULL;
+	if (record->type == LB_RECORD_MULTICAST) {
+		deliver_group(&in);
+		return;
+	}
 	if (!peer && is_datagram)
 		return;
 	if (!peer) {
@@ -351,7 +383,7 @@ static void request(struct lb_link *link, const struct lb_record *record,
 	self = lb_barrier_enter();
 	lb_lock_get(&peer->rq.pop);
 	if (is_datagram)
-		deliver(&in);
+		deliver_one(&in);
 	else if (is_answering(peer, &in))
 		request_of(&in);
 	else

@@ -102,6 +102,18 @@ static void deliver(struct lb_work *w)
 	lb_ud_deliver(w, &datagram);
 }
 
+/* Datagrams go another way: the reference is the queue pair's. NULL: none. */
+static void go_by(struct lb_qp *qp, struct lb_link *way)
+{
+	struct lb_link *before = qp->remote.way;
+
+	if (before) { /* the waiter may be on its list */
+		lb_link_leave(before, &qp->remote.waiter);
+		lb_link_put(before);
+	}
+	qp->remote.way = way;
+}
+
 /* The way to another process, that of the last datagram if it leads there. */
 static struct lb_link *way_to(struct lb_qp *qp, unsigned process)
 {
@@ -111,19 +123,13 @@ static struct lb_link *way_to(struct lb_qp *qp, unsigned process)
 	if (way && lb_link_number(way) == process &&
 	    lb_link_state(way) != LB_LINK_DEAD)
 		return way;
-	if (way) { /* the waiter may be on its list, which has its own lock */
-		lb_link_leave(way, &qp->remote.waiter);
-		lb_link_put(way);
-	}
-	qp->remote.way = nic ? lb_nic_link(nic, process) : NULL;
+	go_by(qp, nic ? lb_nic_link(nic, process) : NULL);
 	return qp->remote.way;
 }
 
-/* It is sent once it is in the ring, and lost if nobody is there. */
-static int to_other(struct lb_work *w, unsigned process)
+static struct lb_record record_of(const struct lb_work *w)
 {
 	const struct lb_wqe *wqe = w->wqe;
-	struct lb_link *way = way_to(w->qp, process);
 	struct lb_record record = {
 		.length = (uint16_t)wqe->length,
 		.type = LB_RECORD_DATAGRAM,
@@ -136,8 +142,6 @@ static int to_other(struct lb_work *w, unsigned process)
 		.imm = wqe->imm,
 	};
 
-	if (!way)
-		return LB_EXEC_OK;
 	if (wqe->opcode == IBV_WR_SEND_WITH_IMM)
 		record.flags |= LB_RECORD_IMM;
 	if (wqe->flags & IBV_SEND_SOLICITED)
@@ -145,18 +149,37 @@ static int to_other(struct lb_work *w, unsigned process)
 	memcpy(record.sgid, lb_gid_at(w->qp->dev, wqe->route.sgid),
 	       sizeof(record.sgid));
 	memcpy(record.dgid, wqe->route.dgid, sizeof(record.dgid));
-	switch (lb_link_request(way, &record, w->local, 0,
-				&w->qp->remote.waiter)) {
+	return record;
+}
+
+/* It is sent once it is in the ring, and lost if nobody is there. */
+static int put(struct lb_work *w, const struct lb_record *record)
+{
+	struct lb_remote *r = &w->qp->remote;
+
+	switch (lb_link_request(r->way, record, w->local, 0, &r->waiter)) {
 	case LB_PUT_NO_ROOM:
 	case LB_PUT_NOT_YET:
 		return LB_EXEC_WAIT;
 	case LB_PUT_LOST:
 		w->qp->stats.lost++;
 		return LB_EXEC_OK;
+	case LB_PUT_NOBODY:
+		return LB_EXEC_OK;
 	default:
-		w->moved += wqe->length;
+		w->moved += w->wqe->length;
 		return LB_EXEC_OK;
 	}
+}
+
+static int to_other(struct lb_work *w, unsigned process)
+{
+	struct lb_record record;
+
+	if (!way_to(w->qp, process))
+		return LB_EXEC_OK;
+	record = record_of(w);
+	return put(w, &record);
 }
 
 static void to_one(struct lb_work *w)
@@ -169,8 +192,8 @@ static void to_one(struct lb_work *w)
 	lb_lock_put(&w->peer->rq.pop);
 }
 
-/* To all members of a group, the sender too if it is one. */
-static void to_group(struct lb_work *w)
+/* To all members of a group in this process, the sender too if it is one. */
+static void to_own_members(struct lb_work *w)
 {
 	struct lb_member members[LB_MAX_MCAST_ATTACH];
 	const union ibv_gid gid = dgid_of(w->wqe);
@@ -185,6 +208,40 @@ static void to_group(struct lb_work *w)
 	}
 }
 
+/* Over each link; it waits for one, and goes on there. */
+static int to_other_members(struct lb_work *w)
+{
+	struct lb_remote *r = &w->qp->remote;
+	struct lb_nic *nic = lb_nic_self();
+	struct lb_record record = record_of(w);
+	struct lb_link *link;
+	uint32_t at = r->fan - 1;
+
+	record.type = LB_RECORD_MULTICAST;
+	while ((link = lb_nic_next(nic, &at))) {
+		go_by(w->qp, link);
+		if (put(w, &record) == LB_EXEC_WAIT)
+			return LB_EXEC_WAIT;
+		r->fan = at + 1;
+	}
+	return LB_EXEC_OK;
+}
+
+static int to_group(struct lb_work *w)
+{
+	struct lb_remote *r = &w->qp->remote;
+	int ret;
+
+	if (!r->fan)
+		to_own_members(w);
+	if (!r->fan)
+		r->fan = 1;
+	ret = lb_nic_has_links() ? to_other_members(w) : LB_EXEC_OK;
+	if (ret == LB_EXEC_OK)
+		r->fan = 0;
+	return ret;
+}
+
 int lb_ud_execute(struct lb_work *w)
 {
 	if (w->wqe->length > LB_MTU_BYTES)
@@ -192,11 +249,8 @@ int lb_ud_execute(struct lb_work *w)
 	/* without an address: it went after the handle was made */
 	if (lb_gid_at(w->qp->dev, w->wqe->route.sgid) == &lb_gid_none)
 		return LB_EXEC_OK;
-	if (w->wqe->route.is_multicast) {
-		if (w->wqe->rkey == LB_MCAST_QPN)
-			to_group(w);
-		return LB_EXEC_OK;
-	}
+	if (w->wqe->route.is_multicast)
+		return w->wqe->rkey == LB_MCAST_QPN ? to_group(w) : LB_EXEC_OK;
 	w->peer = lb_qp_at(w->wqe->rkey);
 	if (w->peer)
 		to_one(w);

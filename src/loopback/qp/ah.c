@@ -25,9 +25,11 @@
 #include "object/device.h"
 #include "object/object.h"
 #include "qp/mcast.h"
+#include "qp/number.h"
 #include "qp/qp.h"
 #include "qp/wqe.h"
 #include "rpma_loopback.h"
+#include "wire/meet.h"
 
 #define HOPS  64
 #define UDP   17
@@ -189,8 +191,12 @@ LB_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
 		ah->magic = LB_AH;
 		pthread_mutex_lock(&lb.big);
 		err = attach(ah, pd, attr);
+		if (!err && ah->route.is_multicast)
+			lb_qp_number_own(); /* others look for it */
 		pthread_mutex_unlock(&lb.big);
 	}
+	if (!err && ah->route.is_multicast)
+		lb_meet_all();
 	if (!err)
 		return &ah->ibv;
 	free(ah);

@@ -57,6 +57,7 @@ void lb_flush_sends(struct lb_run *run, struct lb_qp *qp)
 	}
 	memset(&qp->exec, 0, sizeof(qp->exec));
 	qp->remote.acked.offset = 0;
+	qp->remote.fan = 0;
 	lb_sq_go_back(qp);
 	leave(qp);
 }

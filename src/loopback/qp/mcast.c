@@ -23,6 +23,9 @@
 #include "object/limits.h"
 #include "object/object.h"
 #include "qp/qp.h"
+#include "wire/meet.h"
+#include "wire/nic.h"
+#include "wire/record.h"
 
 #define BUCKETS 1024 /* a power of 2 */
 
@@ -35,7 +38,10 @@ struct group {
 
 static struct lb_lock lock; /* a leaf */
 static struct group *buckets[BUCKETS];
-static uint32_t ngroups; /* under lb.big */
+/* under lb.big */
+static uint32_t ngroups;
+static uint32_t counts[64]; /* of these, by the bit of lb_record_group() */
+static uint64_t told;	    /* to other processes: the bits that have some */
 
 bool lb_mcast_is(const union ibv_gid *gid)
 {
@@ -94,6 +100,22 @@ uint32_t lb_mcast_members(const union ibv_gid *gid,
 
 /* --- members come and go; lb.big held */
 
+/* Groups of its bit are one more or one less: others know of the first. */
+static void count(const union ibv_gid *gid, int by)
+{
+	struct lb_nic *nic = lb_nic_self();
+	uint64_t bit = lb_record_group(gid->raw);
+	uint32_t *n = &counts[__builtin_ctzll(bit)];
+	bool was_told = *n;
+
+	*n += (uint32_t)by;
+	if (was_told == (*n != 0))
+		return;
+	told ^= bit;
+	if (nic)
+		lb_nic_set_groups(nic, told);
+}
+
 static int join(struct group **at, struct lb_qp_handle *handle)
 {
 	struct group *group = *at;
@@ -126,7 +148,9 @@ static int found(const union ibv_gid *gid, struct lb_qp_handle *handle)
 	*bucket = group;
 	lb_lock_put(&lock);
 	ngroups++;
-	return join(bucket, handle);
+	join(bucket, handle); /* it has room */
+	count(gid, 1);
+	return 0;
 }
 
 static int leave(struct group **at, struct lb_qp_handle *handle)
@@ -145,6 +169,7 @@ static int leave(struct group **at, struct lb_qp_handle *handle)
 	if (group->count)
 		return 0;
 	ngroups--;
+	count(&group->gid, -1);
 	free(group);
 	return 0;
 }
@@ -177,6 +202,8 @@ LB_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
 		err = *at ? join(at, handle) : found(gid, handle);
 	}
 	pthread_mutex_unlock(&lb.big);
+	if (!err)
+		lb_meet_all();
 	return lb_error(err);
 }
 
@@ -218,4 +245,6 @@ void lb_mcast_fork(enum lb_fork_step step)
 		buckets[i] = NULL;
 	}
 	ngroups = 0;
+	memset(counts, 0, sizeof(counts));
+	told = 0;
 }

@@ -67,12 +67,18 @@ static uint32_t process_now(void)
 	return atomic_load_explicit(&process, memory_order_relaxed);
 }
 
+unsigned lb_qp_number_own(void)
+{
+	if (!process_now())
+		draw();
+	return process_now();
+}
+
 uint32_t lb_qp_number_new(struct lb_qp *qp)
 {
 	uint32_t n;
 
-	if (!process_now())
-		draw();
+	lb_qp_number_own();
 	if (lb_fault_knob(LB_KNOB_QPN_REUSE) && head != tail) {
 		n = returned[--tail % COUNT];
 	} else if (fresh_left) {

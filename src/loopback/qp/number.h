@@ -15,6 +15,8 @@
 struct lb_qp;
 
 /* Given and taken under lb.big. */
+/* The number of the process, which is drawn now at the latest. lb.big. */
+unsigned lb_qp_number_own(void);
 uint32_t lb_qp_number_new(struct lb_qp *qp);
 void lb_qp_number_drop(uint32_t qpn);
 /* The slot that number qpn is of, NULL if this process has no such QP. */

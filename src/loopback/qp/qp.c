@@ -173,6 +173,7 @@ static void remote_reset(struct lb_qp *qp)
 	r->acked.offset = 0;
 	r->sent = r->acked;
 	r->reads = 0;
+	r->fan = 0;
 	leave(&r->link, &r->waiter);
 	leave(&r->way, &r->waiter);
 }

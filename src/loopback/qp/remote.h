@@ -30,6 +30,8 @@ struct lb_remote {
 	struct lb_link *link; /* a reference; NULL: not another process's */
 	struct lb_link *way;  /* that the last datagram went, a reference */
 	struct lb_waiter waiter;
+	/* of a datagram to a group: 0, or 1 and the links that are behind */
+	uint32_t fan;
 	uint8_t device; /* index: where the peer is, as its address says */
 	uint16_t life;	/* another one after each reset */
 	uint32_t reads; /* requests under way that lb_wqe_is_counted() */

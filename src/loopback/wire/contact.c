@@ -178,6 +178,7 @@ static void come_up(struct lb_nic *nic, struct lb_link *link,
 		return;
 	}
 	lb_link_flush(link);
+	lb_links_came_up(nic);
 }
 
 /* Has the peer's process ended since its pidfd was opened? */

@@ -207,6 +207,35 @@ static void wait_for_room(struct lb_link *link, struct lb_waiter *waiter)
 	atomic_fetch_add_explicit(&lb_link_owed, 1, memory_order_relaxed);
 }
 
+/* --- groups */
+
+/* under out */
+static void publish_groups(struct lb_link *link, uint64_t groups)
+{
+	/* release [WIRE-7]: pairs with the acquire in has_members() */
+	atomic_store_explicit(&link->mine->groups, groups,
+			      memory_order_release);
+}
+
+void lb_link_set_groups(struct lb_link *link, uint64_t groups)
+{
+	lb_lock_get(&link->out);
+	if (link->mine)
+		publish_groups(link, groups);
+	lb_lock_put(&link->out);
+}
+
+/* Does the peer's process have some of the group? Or of another; under out. */
+static bool has_members(const struct lb_link *link, const uint8_t gid[16])
+{
+	/* acquire [WIRE-7]: a member that is seen is in its table */
+	return atomic_load_explicit(&link->theirs->groups,
+				    memory_order_acquire) &
+	       lb_record_group(gid);
+}
+
+/* --- putting requests */
+
 /*
  * A request that nobody answers finds no room, or no link yet. Has one of these
  * waited for so long that this one is lost? If not, the link thread looks.
@@ -240,6 +269,9 @@ static enum lb_put_result request(struct lb_link *link,
 	uint32_t answer = lb_record_largest_answer(record);
 	enum lb_link_action fault;
 
+	if (record->type == LB_RECORD_MULTICAST &&
+	    !has_members(link, record->dgid))
+		return LB_PUT_NOBODY;
 	fault = put_fault(link, LB_LINK_BREAK | LB_LINK_DENY);
 	if (!lb_likely(!link->is_cut)) {
 		lb_list_del(&waiter->node);
@@ -869,6 +901,9 @@ void lb_link_rise(struct lb_link *link, const struct lb_contact *contact,
 	link->is_cut = link->was_denied = false;
 	link->stalled_until = 0;
 	link->was_stalled[0] = link->was_stalled[1] = false;
+	pthread_mutex_lock(&link->nic->lock);
+	publish_groups(link, link->nic->groups);
+	pthread_mutex_unlock(&link->nic->lock);
 	set_state(link, LB_LINK_UP);
 	lb_lock_put(&link->out);
 	lb_lock_put(&link->in);

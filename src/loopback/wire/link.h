@@ -39,6 +39,7 @@ enum lb_put_result {
 	LB_PUT_NO_ROOM, /* later: the waiter is on the list */
 	LB_PUT_NOT_YET, /* the link is in contact; the waiter is on the list */
 	LB_PUT_DEAD,	/* never: the peer is silent from now on */
+	LB_PUT_NOBODY,	/* the peer's process is not in the group */
 	LB_PUT_LOST,	/* nobody answers it, and the peer takes nothing */
 };
 

@@ -121,6 +121,14 @@ void lb_links_leave(struct lb_nic *nic, struct lb_link *link, uint64_t until)
 	nic->nobody_until[link->number] = until;
 	if (!until && nic->current[link->number] == link)
 		forget(nic, link->number);
+	pthread_cond_broadcast(&nic->met);
+	pthread_mutex_unlock(&nic->lock);
+}
+
+void lb_links_came_up(struct lb_nic *nic)
+{
+	pthread_mutex_lock(&nic->lock);
+	pthread_cond_broadcast(&nic->met);
 	pthread_mutex_unlock(&nic->lock);
 }
 

@@ -20,6 +20,8 @@ struct lb_link *lb_links_find(struct lb_nic *nic, unsigned number);
  * The link thread.
  */
 void lb_links_leave(struct lb_nic *nic, struct lb_link *link, uint64_t until);
+/* Those who wait for some link to be up look again. The link thread. */
+void lb_links_came_up(struct lb_nic *nic);
 /* No link of this number is kept because nobody had it. */
 void lb_links_forget_nobody(struct lb_nic *nic, unsigned number);
 /* How many there are; the one of an index. Any thread, no lock. */

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/base.h"
 #include "base/lock.h"
@@ -89,6 +90,17 @@ static void begin_life(struct lb_nic *nic)
 	} while (!nic->cookie);
 }
 
+/* Waits on it have an end of lb_clock_real_now(). */
+static void init_met(struct lb_nic *nic)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&nic->met, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
 static struct lb_nic *make(const struct lb_nic_ops *ops,
 			   const struct lb_nic_config *config)
 {
@@ -103,12 +115,14 @@ static struct lb_nic *make(const struct lb_nic_ops *ops,
 	nic->epoll = -1;
 	nic->wake.fd = -1;
 	nic->listener.fd = -1;
+	nic->groups_fd = -1;
 	for (i = 0; i < LB_PARTS_GUESTS; i++) {
 		nic->guests[i].socket.fd = -1;
 		nic->guests[i].pidfd = -1;
 	}
 	pthread_mutex_init(&nic->lock, NULL);
 	pthread_cond_init(&nic->stopped, NULL);
+	init_met(nic);
 	begin_life(nic);
 	return nic;
 }
@@ -196,6 +210,32 @@ void lb_nic_each(struct lb_nic *nic,
 			fn(link, arg);
 		lb_link_put(link);
 	}
+}
+
+struct lb_link *lb_nic_next(struct lb_nic *nic, uint32_t *at)
+{
+	while (*at < lb_links_count(nic)) {
+		struct lb_link *link = lb_links_at(nic, (*at)++);
+
+		lb_link_get(link);
+		if (lb_parts_state(link) == LB_LINK_UP)
+			return link;
+		lb_link_put(link);
+	}
+	return NULL;
+}
+
+void lb_nic_set_groups(struct lb_nic *nic, uint64_t groups)
+{
+	unsigned n, i;
+
+	/* a link that is made later, or that comes up later, reads it */
+	pthread_mutex_lock(&nic->lock);
+	nic->groups = groups;
+	n = lb_links_count(nic);
+	pthread_mutex_unlock(&nic->lock);
+	for (i = 0; i < n; i++)
+		lb_link_set_groups(lb_links_at(nic, i), groups);
 }
 
 void lb_nic_drain(struct lb_nic *nic, struct lb_run *run)
@@ -290,10 +330,12 @@ void lb_nic_delete(struct lb_nic *nic)
 	for (i = 0; i < n; i++)
 		free(lb_links_at(nic, i));
 	lb_socket_close(&nic->listener.fd);
+	lb_socket_close(&nic->groups_fd);
 	lb_socket_close(&nic->wake.fd);
 	lb_socket_close(&nic->epoll);
 	pthread_mutex_destroy(&nic->lock);
 	pthread_cond_destroy(&nic->stopped);
+	pthread_cond_destroy(&nic->met);
 	free(nic);
 }
 
@@ -366,6 +408,11 @@ static void abandon(struct lb_nic *nic)
 	lb_socket_close(&nic->listener.fd);
 	lb_socket_close(&nic->wake.fd);
 	lb_socket_close(&nic->epoll);
+	lb_socket_close(&nic->groups_fd);
+	init_met(nic); /* some of the parent's may wait on it */
+	nic->groups = 0;
+	/* relaxed: a child has one thread */
+	atomic_store_explicit(&nic->has_met, false, memory_order_relaxed);
 	nic->is_threaded = false;
 	nic->accept_at = 0;
 	nic->number = 0;

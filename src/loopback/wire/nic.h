@@ -89,6 +89,16 @@ struct lb_link *lb_nic_link(struct lb_nic *nic, unsigned number);
  * a listener. 0, or an errno if nobody can be met.
  */
 int lb_nic_serve(struct lb_nic *nic);
+/*
+ * Multicast groups with members in this process, as lb_record_group() has them:
+ * what others send to them comes, before this returns. Under lb.big.
+ */
+void lb_nic_set_groups(struct lb_nic *nic, uint64_t groups);
+/*
+ * The first link that is up, from the one with index *at on, with a reference;
+ * *at is behind it then. NULL: no more.
+ */
+struct lb_link *lb_nic_next(struct lb_nic *nic, uint32_t *at);
 /* Call fn for each link that is up, which has a reference meanwhile. */
 void lb_nic_each(struct lb_nic *nic,
 		 void (*fn)(struct lb_link *link, void *arg), void *arg);

@@ -159,6 +159,10 @@ struct lb_nic {
 	bool is_threaded;
 	bool is_stopping;
 	pthread_cond_t stopped;
+	pthread_cond_t met; /* a link is not in contact any more */
+	uint64_t groups;    /* what lb_segment.groups of each link is */
+	int groups_fd;	    /* holds the name of lb_meet_all(); -1: none */
+	_Atomic bool has_met;
 
 	int nameless; /* why there is no listener, until that is said; or 0 */
 	struct lb_watch listener;
@@ -218,6 +222,8 @@ void lb_link_rise(struct lb_link *link, const struct lb_contact *contact,
 void lb_link_die(struct lb_link *link, struct lb_run *run);
 /* The same in a child, all locks held: what was its parent's is let go. */
 void lb_link_abandon(struct lb_link *link);
+/* The word of that name, if it is up. */
+void lb_link_set_groups(struct lb_link *link, uint64_t groups);
 /* As it is before its contact; nobody has a reference. */
 void lb_link_reset(struct lb_link *link, unsigned number);
 /*

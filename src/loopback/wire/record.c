@@ -6,6 +6,9 @@
 #include "wire/record.h"
 
 #include <stddef.h>
+#include <string.h>
+
+#include "base/random.h"
 
 uint32_t lb_record_largest_answer(const struct lb_record *request)
 {
@@ -20,6 +23,14 @@ uint32_t lb_record_largest_answer(const struct lb_record *request)
 			       ? 0
 			       : lb_record_size(0);
 	}
+}
+
+uint64_t lb_record_group(const uint8_t gid[16])
+{
+	uint64_t half[2];
+
+	memcpy(half, gid, sizeof(half));
+	return 1ull << (lb_random_mix(half[0] ^ lb_random_mix(half[1])) & 63);
 }
 
 /* The most payload of a type, -1 of one that is not known. */

@@ -95,6 +95,9 @@ static inline uint32_t lb_record_size(uint32_t length)
 /* What the largest answer to a request takes of a ring, 0 if it has none. */
 uint32_t lb_record_largest_answer(const struct lb_record *request);
 
+/* Which bit of 64 stands for a multicast group; others have the same. */
+uint64_t lb_record_group(const uint8_t gid[16]);
+
 /*
  * What is wrong with a header that a peer wrote, in words that can follow its
  * name, NULL if nothing is: the type must be known, be an answer or not, and

@@ -63,6 +63,10 @@ static struct lb_segment *make(int fd, struct own *own)
 		munmap(own->segment, SIZE);
 		own->segment = NULL;
 	}
+	if (own->segment)
+		/* relaxed: a socket is between this and its first reader */
+		atomic_store_explicit(&own->segment->groups, UINT64_MAX,
+				      memory_order_relaxed);
 	return own->segment;
 }
 

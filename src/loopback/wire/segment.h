@@ -26,6 +26,9 @@ struct lb_segment {
 	LB_ALIGNED _Atomic uint64_t req_tail;
 	_Atomic uint64_t ans_tail;
 	_Atomic uint32_t want; /* odd: requests wait for room */
+	uint32_t spare;
+	/* a bit for each of lb_record_group() that has members here, or all */
+	_Atomic uint64_t groups;
 	/* link.in: of the peer's rings */
 	LB_ALIGNED _Atomic uint64_t req_head;
 	_Atomic uint64_t ans_head;

@@ -74,6 +74,38 @@ int lb_socket_connect(const char *name)
 	return -err;
 }
 
+/* --- names alone */
+
+int lb_socket_probe(void)
+{
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int lb_socket_hold(const char *name)
+{
+	struct sockaddr_un sun;
+	socklen_t length = name_address(&sun, name);
+	int fd = lb_socket_probe();
+	int err;
+
+	if (fd < 0 || !bind(fd, (struct sockaddr *)&sun, length))
+		return fd;
+	err = errno;
+	close(fd);
+	return -err;
+}
+
+bool lb_socket_is_held(int probe, const char *name)
+{
+	struct sockaddr_un sun;
+	socklen_t length = name_address(&sun, name);
+
+	/* one of datagrams has nobody to accept it, and may do it again */
+	return !connect(probe, (struct sockaddr *)&sun, length);
+}
+
 int lb_socket_peer(int fd, pid_t *pid, uid_t *uid)
 {
 	struct ucred cred;

@@ -10,6 +10,7 @@
 #ifndef LB_WIRE_SOCKET_H
 #define LB_WIRE_SOCKET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -25,6 +26,14 @@ int lb_socket_listen(const char *name);
 int lb_socket_accept(int listener);
 /* -ECONNREFUSED: nobody has the name; -EAGAIN: too many wait. */
 int lb_socket_connect(const char *name);
+
+/*
+ * @name is held by a socket that nobody connects to. A probe asks whether some
+ * name is held by such a one.
+ */
+int lb_socket_hold(const char *name);
+int lb_socket_probe(void);
+bool lb_socket_is_held(int probe, const char *name);
 
 /* The process at the other end, as of its connect() or listen(). */
 int lb_socket_peer(int fd, pid_t *pid, uid_t *uid);

@@ -3,23 +3,24 @@
 
 /*
  * remote_datagram.c -- what is not sent reliably, between two processes: to one
- * that is stopped.
+ * that is stopped, and to multicast groups.
  */
 
 #include "two.h"
 
 #include <arpa/inet.h>
-#include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { SENDER, RECEIVER };
 
-#define GRH  40u
-#define MTU  4096u
-#define BIG  60000u /* of a connection: several parts of a message */
-#define MANY 150u   /* datagrams: more than two rings hold */
+#define GRH   40u
+#define GROUP 0xffffffu
+#define MTU   4096u
+#define BIG   60000u /* of a connection: several parts of a message */
+#define MANY  150u   /* datagrams: more than two rings hold */
 
 /* A queue pair for datagrams and an unreliable connection, and the others. */
 struct side {
@@ -61,10 +62,12 @@ static void side_end(struct side *s)
 	end_fini(&s->mail);
 }
 
-/* One datagram, with a number; it has success, whatever becomes of it. */
-static void mail(struct side *s, uint32_t number)
+static void post_mail(struct side *s, struct ibv_ah *ah, uint32_t qpn,
+		      uint32_t number)
 {
-	struct ibv_sge sge = {(uintptr_t)s->mail.buf, MTU, s->mail.mr->lkey};
+	/* not where receives are */
+	struct ibv_sge sge = {(uintptr_t)s->mail.buf + BUF_SIZE / 2, MTU,
+			      s->mail.mr->lkey};
 	struct ibv_send_wr *bad, wr = {
 					 .wr_id = number,
 					 .sg_list = &sge,
@@ -72,13 +75,25 @@ static void mail(struct side *s, uint32_t number)
 					 .opcode = IBV_WR_SEND_WITH_IMM,
 					 .send_flags = IBV_SEND_SIGNALED,
 					 .imm_data = htonl(number),
-					 .wr.ud = {.ah = s->ah,
-						   .remote_qpn = s->other.mail,
+					 .wr.ud = {.ah = ah,
+						   .remote_qpn = qpn,
 						   .remote_qkey = QKEY},
 				 };
 
 	assert_int_equal(ibv_post_send(s->mail.qp, &wr, &bad), 0);
+}
+
+/* One datagram, with a number; it has success, whatever becomes of it. */
+static void mail_by(struct side *s, struct ibv_ah *ah, uint32_t qpn,
+		    uint32_t number)
+{
+	post_mail(s, ah, qpn, number);
 	end_expect(&s->mail, number, IBV_WC_SUCCESS);
+}
+
+static void mail(struct side *s, uint32_t number)
+{
+	mail_by(s, s->ah, s->other.mail, number);
 }
 
 static void uc_send(struct side *s, uint8_t byte)
@@ -184,6 +199,154 @@ static void stop_and_go_on(const struct two_process *self)
 	side_end(&s);
 }
 
+/* --- groups */
+
+/* One that no other test has at the same time. */
+static union ibv_gid group_of(const struct side *s)
+{
+	pid_t pid = s->self->number == SENDER ? getpid() : s->other.pid;
+	union ibv_gid gid = {.raw = {0xff, 0x15}};
+
+	memcpy(gid.raw + 12, &pid, sizeof(pid));
+	return gid;
+}
+
+static struct ibv_ah *group_ah(struct side *s)
+{
+	struct ibv_ah_attr to = {.is_global = 1, .port_num = 1};
+	struct ibv_ah *ah;
+
+	to.grh.dgid = group_of(s);
+	ah = ibv_create_ah(s->mail.pd, &to);
+	assert_non_null(ah);
+	return ah;
+}
+
+static void attach(struct side *s)
+{
+	union ibv_gid gid = group_of(s);
+
+	assert_int_equal(ibv_attach_mcast(s->mail.qp, &gid, 0), 0);
+}
+
+static void detach(struct side *s)
+{
+	union ibv_gid gid = group_of(s);
+
+	assert_int_equal(ibv_detach_mcast(s->mail.qp, &gid, 0), 0);
+}
+
+static void post_receives(struct side *s)
+{
+	for (int i = 0; i < DEPTH; i++)
+		assert_int_equal(end_recv(&s->mail, 1000, 0, GRH + MTU), 0);
+}
+
+/* The next that comes is this one. */
+static void take(struct side *s, uint32_t number)
+{
+	struct ibv_wc wc = end_wait(&s->mail);
+
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.wr_id, 1000);
+	assert_int_equal(wc.byte_len, GRH + MTU);
+	assert_int_equal(ntohl(wc.imm_data), number);
+	assert_int_equal(wc.src_qp,
+			 number & 1 ? s->mail.qp->qp_num : s->other.mail);
+	/* for the group, which IPv6 has in its last 16 bytes */
+	assert_memory_equal(s->mail.buf + 24, group_of(s).raw, 16);
+	assert_int_equal(end_recv(&s->mail, 1000, 0, GRH + MTU), 0);
+}
+
+/* The sender has what it sends to a group that it is in: odd numbers. */
+static void take_own(struct side *s, struct ibv_ah *ah, uint32_t number)
+{
+	post_mail(s, ah, GROUP, number);
+	take(s, number);
+	end_expect(&s->mail, number, IBV_WC_SUCCESS);
+}
+
+/* The one attaches first, or the other has its address first. */
+static void to_groups(const struct two_process *self, bool attach_first)
+{
+	struct ibv_ah *ah = NULL;
+	struct side s;
+
+	side_begin(&s, self);
+	post_receives(&s);
+	if (self->number == SENDER && !attach_first)
+		ah = group_ah(&s);
+	two_wait(self);
+	if (self->number == RECEIVER)
+		attach(&s);
+	two_wait(self);
+	if (self->number == RECEIVER) {
+		take(&s, 2);
+		two_wait(self); /* the sender is in the group, too */
+		two_wait(self);
+		struct ibv_wc wc = end_wait(&s.mail);
+
+		assert_int_equal(ntohl(wc.imm_data), 5);
+		detach(&s);
+		two_wait(self);
+		/* what was sent to the group before it does not come */
+		wc = end_wait(&s.mail);
+		assert_int_equal(ntohl(wc.imm_data), 8);
+	} else {
+		if (attach_first)
+			ah = group_ah(&s);
+		mail_by(&s, ah, GROUP, 2);
+		two_wait(self);
+		attach(&s);
+		two_wait(self);
+		take_own(&s, ah, 5);
+		two_wait(self);
+		take_own(&s, ah, 7);
+		mail(&s, 8);
+		detach(&s);
+	}
+	two_wait(self);
+	if (ah)
+		assert_int_equal(ibv_destroy_ah(ah), 0);
+	side_end(&s);
+}
+
+static void attach_and_send(const struct two_process *self)
+{
+	to_groups(self, true);
+}
+
+static void send_and_attach(const struct two_process *self)
+{
+	to_groups(self, false);
+}
+
+/* Members of its own process get each datagram, and get it once. */
+static void group_with_a_stopped(const struct two_process *self)
+{
+	struct side s;
+	struct ibv_ah *ah;
+	struct ibv_wc wc;
+	uint32_t i = 1;
+
+	side_begin(&s, self);
+	post_receives(&s);
+	attach(&s);
+	ah = group_ah(&s);
+	two_wait(self);
+	if (self->number == SENDER) {
+		kill(s.other.pid, SIGSTOP);
+		for (; !lost(); i += 2)
+			take_own(&s, ah, i);
+		assert_int_equal(ibv_poll_cq(s.mail.cq, 1, &wc), 0);
+		kill(s.other.pid, SIGCONT);
+	}
+	two_wait(self);
+	detach(&s);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	side_end(&s);
+}
+
 /* --- the tests */
 
 static void run(two_body_fn *body)
@@ -201,10 +364,31 @@ static void stopped__HOLDS_UP_NO_DATAGRAM(void **state)
 	run(stop_and_go_on);
 }
 
+static void group__attached_BEFORE_THE_SENDER_HAS_ITS_ADDRESS(void **state)
+{
+	(void)state;
+	run(attach_and_send);
+}
+
+static void group__attached_AFTER_THE_SENDER_HAS_ITS_ADDRESS(void **state)
+{
+	(void)state;
+	run(send_and_attach);
+}
+
+static void group__with_one_who_is_stopped_OTHERS_GET_EACH_ONCE(void **state)
+{
+	(void)state;
+	run(group_with_a_stopped);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FRESH(stopped__HOLDS_UP_NO_DATAGRAM),
+		FRESH(group__attached_BEFORE_THE_SENDER_HAS_ITS_ADDRESS),
+		FRESH(group__attached_AFTER_THE_SENDER_HAS_ITS_ADDRESS),
+		FRESH(group__with_one_who_is_stopped_OTHERS_GET_EACH_ONCE),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

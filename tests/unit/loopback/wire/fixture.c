@@ -112,6 +112,7 @@ struct lb_record end_record(uint32_t number, uint32_t seed)
 static bool is_silent(const struct lb_record *request)
 {
 	return request->type == LB_RECORD_DATAGRAM ||
+	       request->type == LB_RECORD_MULTICAST ||
 	       request->psn % SILENT == SILENT - 1;
 }
 
@@ -322,6 +323,7 @@ bool end_request(struct end *end, const struct lb_record *record)
 		case LB_PUT_OK:
 			return true;
 		case LB_PUT_DEAD:
+		case LB_PUT_NOBODY:
 		case LB_PUT_LOST:
 			return false;
 		case LB_PUT_NO_ROOM:

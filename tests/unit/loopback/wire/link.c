@@ -358,6 +358,47 @@ static void credits__of_the_SILENT_come_back(void **state)
 	end_fini(&b);
 }
 
+static enum lb_put_result to_group(struct end *end, uint8_t number)
+{
+	struct lb_record record = {
+		.type = LB_RECORD_MULTICAST,
+		.psn = end->sent,
+		.dgid = {0xff, [15] = number},
+	};
+
+	return end_try(end, &record);
+}
+
+static uint64_t group(uint8_t number)
+{
+	return lb_record_group((const uint8_t[16]){0xff, [15] = number});
+}
+
+/* Known before the link is up, and as soon as it changes: nothing is sent. */
+static void group__without_members_there_NOBODY(void **state)
+{
+	struct end a, b;
+	uint8_t other = 2;
+
+	(void)state;
+	while (group(other) == group(1))
+		other++;
+	end_init(&a);
+	end_init(&b);
+	lb_nic_set_groups(b.nic, group(1));
+	end_meet(&a, &b);
+	assert_int_equal(to_group(&a, 1), LB_PUT_OK);
+	assert_int_equal(to_group(&a, other), LB_PUT_NOBODY);
+	assert_int_equal(to_group(&b, 1), LB_PUT_NOBODY);
+	lb_nic_set_groups(b.nic, group(other));
+	assert_int_equal(to_group(&a, 1), LB_PUT_NOBODY);
+	assert_int_equal(to_group(&a, other), LB_PUT_OK);
+	end_wait(&b.requests, 2);
+	assert_int_equal(end_count(&a.requests), 0);
+	end_fini(&a);
+	end_fini(&b);
+}
+
 static void messages__in_order(void **state)
 {
 	struct end a, b;
@@ -461,6 +502,7 @@ int main(void)
 		cmocka_unit_test(
 			room__bell_for_an_OLD_HEAD_is_not_the_only_one),
 		cmocka_unit_test(credits__of_the_SILENT_come_back),
+		cmocka_unit_test(group__without_members_there_NOBODY),
 		cmocka_unit_test(messages__in_order),
 		cmocka_unit_test(stall__everything_ARRIVES),
 		cmocka_unit_test(delay__everything_ARRIVES),
