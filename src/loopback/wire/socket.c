@@ -222,7 +222,8 @@ ssize_t lb_socket_receive(int fd, void *data, size_t size, int *passed)
 	if (ret < 0)
 		return -errno;
 	*passed = passed_of(&msg);
-	if (msg.msg_flags & MSG_TRUNC) {
+	/* more of either, or no descriptor was left to receive one */
+	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
 		lb_socket_close(passed);
 		return -EMSGSIZE;
 	}

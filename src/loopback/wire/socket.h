@@ -47,7 +47,8 @@ int lb_socket_send_fd(int fd, const void *data, size_t size, int pass);
 int lb_socket_bell(int fd);
 /*
  * One record: how long it is, 0 at the end, or a negative errno; -EMSGSIZE if
- * it is longer. *passed is a descriptor that came with it, or -1.
+ * it is longer, or not all its descriptors came. *passed is a descriptor that
+ * came with it, or -1.
  */
 ssize_t lb_socket_receive(int fd, void *data, size_t size, int *passed);
 

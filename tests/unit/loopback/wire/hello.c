@@ -268,6 +268,40 @@ static void hello__without_a_segment_REFUSED(void **state)
 	close(fd);
 }
 
+/* More descriptors than anybody sends: none of them stays open. */
+static void record__with_many_descriptors_REFUSED(void **state)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(3 * sizeof(int))];
+	} control = {.header = {.cmsg_len = CMSG_LEN(3 * sizeof(int)),
+				.cmsg_level = SOL_SOCKET,
+				.cmsg_type = SCM_RIGHTS}};
+	char byte = 0;
+	struct iovec iov = {&byte, 1};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
+	int fd[2], passed, before, after;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd), 0);
+	memcpy(CMSG_DATA(&control.header), (int[3]){fd[0], fd[0], fd[0]},
+	       3 * sizeof(int));
+	before = dup(fd[0]);
+	close(before);
+	assert_int_equal(sendmsg(fd[0], &msg, 0), 1);
+	assert_int_equal(lb_socket_receive(fd[1], &byte, 1, &passed),
+			 -EMSGSIZE);
+	assert_int_equal(passed, -1);
+	after = dup(fd[0]);
+	assert_int_equal(after, before);
+	close(after);
+	close(fd[0]);
+	close(fd[1]);
+}
+
 /* A peer says hello and never READY: the next one gets the link. */
 static void hello__then_silence_ANOTHER_GETS_THE_LINK(void **state)
 {
@@ -515,6 +549,7 @@ int main(void)
 		cmocka_unit_test(hello__of_other_devices_REFUSED),
 		cmocka_unit_test(hello__of_nonsense_REFUSED),
 		cmocka_unit_test(hello__without_a_segment_REFUSED),
+		cmocka_unit_test(record__with_many_descriptors_REFUSED),
 		cmocka_unit_test(hello__then_silence_ANOTHER_GETS_THE_LINK),
 		cmocka_unit_test(refusal__without_a_reason_NO_LINK),
 		cmocka_unit_test(segment__is_READ_ONLY_to_others),
