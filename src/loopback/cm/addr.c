@@ -7,9 +7,11 @@
 
 #include "cm/addr.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "cm/cm.h"
 #include "qp/mcast.h"
 
@@ -77,4 +79,24 @@ bool lb_cm_addr_is_multicast(const struct sockaddr *sa)
 
 	lb_cm_addr_to_gid(sa, &gid);
 	return lb_mcast_is(&gid);
+}
+
+void lb_cm_addr_log_nobody(const struct sockaddr_storage *ss)
+{
+	const struct sockaddr *dst = (const struct sockaddr *)ss;
+	char addr[INET6_ADDRSTRLEN] = "?";
+	struct lb_cm_addr to = {0};
+
+	if (!lb_cm_addr_from(&to, dst))
+		return;
+	if (dst->sa_family == AF_INET)
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)dst)->sin_addr,
+			  addr, sizeof(addr));
+	else
+		inet_ntop(AF_INET6, &to.ip, addr, sizeof(addr));
+	lb_log(0,
+	       "rdma_connect: nobody listens at %s port %u: refused. The other "
+	       "end must be a process of this user and network namespace, on "
+	       "the loopback device too",
+	       addr, ntohs(to.port));
 }

@@ -26,5 +26,7 @@ void lb_cm_addr_set_port(struct sockaddr_storage *ss, in_port_t port);
 /* Both of an address whose family is known. */
 void lb_cm_addr_to_gid(const struct sockaddr *sa, union ibv_gid *gid);
 bool lb_cm_addr_is_multicast(const struct sockaddr *sa);
+/* A request for a port that nobody listens at. */
+void lb_cm_addr_log_nobody(const struct sockaddr_storage *ss);
 
 #endif /* LB_CM_ADDR_H */

@@ -6,8 +6,9 @@
  * are identifiers, event channels, and messages between two identifiers.
  *
  * One mutex, lb_cm_lock(), guards everything below that says [lock]. Under it
- * no verb, hook or callback runs and nothing blocks. Of the device's locks only
- * those of line 7 are taken inside this mutex; it is taken inside none of them.
+ * no verb, hook or callback runs and nothing blocks. Of the device's locks
+ * those of line 7 are taken inside this mutex, and link.in when a peer takes
+ * nothing; it is taken inside none of them.
  *
  * The mutex does not guard the public struct rdma_cm_id: as in librdmacm that
  * is written only by threads that call a function on the identifier or read an
@@ -15,7 +16,8 @@
  * second time, in the private half. Identifiers know each other by handle,
  * looked up when a message arrives, so either may go away at any time.
  *
- * doc/protocols/loopback-cm.md: states, order of events, what may overlap.
+ * doc/protocols/loopback-cm.md: states, order of events, what may overlap;
+ * cm_wire.md is about two processes.
  */
 
 #ifndef LB_CM_H
@@ -134,9 +136,14 @@ enum lb_cm_msg_type {
 	LB_CM_MSGS,
 };
 
-/* A message from one identifier to another. It carries no pointer. */
+struct lb_link;	    /* the way to another process */
+struct lb_cm_reach; /* a request looks for one */
+
+/* A message from one identifier to another. It carries no pointer to either. */
 struct lb_cm_msg {
 	enum lb_cm_msg_type type;
+	bool again;	     /* REQ: has been sent before */
+	struct lb_link *via; /* NULL: both are in this process */
 	uint32_t from;
 	uint32_t to;		     /* 0 in a REQ: whoever listens at dst */
 	int reason;		     /* REJ */
@@ -236,7 +243,9 @@ struct lb_cm_id {
 	struct lb_list groups; /* of struct lb_cm_group */
 
 	/* connection */
-	uint32_t peer; /* handle, 0: not known */
+	uint32_t peer;		   /* handle, 0: not known */
+	struct lb_link *via;	   /* to its process; NULL: this one */
+	struct lb_cm_reach *reach; /* NULL: not under way */
 	struct lb_cm_params mine;
 	struct lb_cm_params theirs;
 	uint8_t responder_resources; /* as negotiated: of our QP */

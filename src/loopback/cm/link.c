@@ -15,8 +15,10 @@
 
 #include "cm/cm.h"
 #include "cm/event.h"
+#include "cm/reach.h"
 #include "cm/timer.h"
 #include "cm/wire.h"
+#include "wire/link.h"
 
 static void timeout(struct lb_cm_id *id);
 
@@ -26,6 +28,7 @@ static void timeout(struct lb_cm_id *id);
 static void go_idle(struct lb_cm_id *id)
 {
 	lb_cm_timer_stop(id);
+	lb_cm_reach_stop(id);
 	id->link = LB_CM_LINK_IDLE;
 	id->peer = 0;
 }
@@ -229,12 +232,34 @@ void lb_cm_link_receive(struct lb_cm_id *id, const struct lb_cm_msg *msg)
 
 /* ---- what the application asks for -------------------------------------- */
 
+/* Nobody is there to refuse it. */
+static void refuse_unsent(struct lb_cm_id *id)
+{
+	const struct lb_cm_msg rej = {.type = LB_CM_MSG_REJ,
+				      .reason = LB_CM_REJ_NO_LISTENER};
+
+	lb_cm_link_receive(id, &rej);
+}
+
+static void reached(struct lb_cm_id *id, struct lb_cm_msg *req)
+{
+	if (!id->via || lb_link_state(id->via) == LB_LINK_DEAD)
+		refuse_unsent(id);
+	else if (!lb_cm_wire_post(id, req))
+		tell_unreachable(id);
+}
+
 void lb_cm_link_connect(struct lb_cm_id *id, struct lb_cm_msg *req)
 {
 	id->link = LB_CM_LINK_REQ_SENT;
 	lb_cm_timer_start(id, LB_CM_TIMER_ANSWER, timeout);
-	if (!lb_cm_wire_post(id, req))
-		tell_unreachable(id);
+	if (!lb_cm_reach_is_far(req)) {
+		if (!lb_cm_wire_post(id, req))
+			tell_unreachable(id);
+		return;
+	}
+	if (!lb_cm_reach_start(id, req, reached))
+		refuse_unsent(id);
 }
 
 /* Of datagrams: that was all. */
@@ -290,7 +315,7 @@ int lb_cm_link_reject(struct lb_cm_id *id, int reason, const void *data,
 		memcpy(rej.priv, data, len);
 	rej.to = id->peer;
 	go_idle(id);
-	if (rej.to)
+	if (rej.to || id->via)
 		lb_cm_wire_post(id, &rej);
 	if (linger)
 		go_timewait(id);
@@ -315,6 +340,7 @@ void lb_cm_link_break(struct lb_cm_id *id)
 	enum lb_cm_link link = id->link;
 
 	lb_cm_timer_stop(id);
+	lb_cm_reach_stop(id);
 	id->link = LB_CM_LINK_NONE;
 	switch (link) {
 	case LB_CM_LINK_REQ_SENT:

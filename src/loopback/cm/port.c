@@ -4,25 +4,58 @@
 /*
  * port.c -- which identifier owns which port of which port space. The rules
  * are those of the kernel's rdma_cm: a port may be shared by different
- * addresses, not by one address and the wildcard. Everything here is under
- * lb_cm_lock().
+ * addresses, not by one address and the wildcard. A port belongs to one
+ * process, which has its name, or that of its block; doc/protocols/cm_wire.md.
+ * Everything here is under lb_cm_lock().
  */
 
 #include "cm/port.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/list.h"
+#include "base/log.h"
+#include "base/process.h"
 #include "cm/addr.h"
 #include "cm/cm.h"
 #include "cm/table.h"
+#include "wire/nic.h"
+#include "wire/port.h"
 
 #define EPHEMERAL_FIRST 32768
 #define EPHEMERAL_LAST	60999
+#define BLOCK		64
+#define BLOCKS		((EPHEMERAL_LAST - EPHEMERAL_FIRST) / BLOCK + 1)
 
 static struct lb_list owners[UINT16_MAX + 1]; /* of each port, in all spaces */
-static unsigned next_ephemeral = EPHEMERAL_FIRST;
+
+/* Ports that are given out, of one port space: 64 under one name. */
+struct block {
+	struct lb_port *name; /* NULL: not ours */
+	unsigned users;	      /* ports with owners */
+	uint64_t looked;      /* of each port: its own name was looked at, */
+	uint64_t foreign;     /* and is another process's */
+};
+
+/* A port space: what this process has of it. */
+static struct space {
+	enum rdma_port_space ps;
+	const char *word;
+	unsigned next;	    /* to be given out */
+	struct block *last; /* given out of; it stays without users */
+	struct lb_port
+		*names[UINT16_MAX + 1]; /* of ports that were asked for */
+	struct block blocks[BLOCKS];
+} spaces[] = {
+	{.ps = RDMA_PS_TCP, .word = "tcp", .next = EPHEMERAL_FIRST},
+	{.ps = RDMA_PS_UDP, .word = "udp", .next = EPHEMERAL_FIRST},
+	{.ps = RDMA_PS_IB, .word = "ib", .next = EPHEMERAL_FIRST},
+};
+static bool is_alone_said;
 
 static struct lb_list *owners_of(in_port_t port)
 {
@@ -65,47 +98,222 @@ static int port_check(const struct lb_cm_id *id, const struct lb_cm_addr *addr,
 	return 0;
 }
 
-static bool port_is_free(const struct lb_cm_id *id, in_port_t port)
+static bool is_ours(enum rdma_port_space ps, in_port_t port)
 {
 	struct lb_list *b = owners_of(port);
 
 	for (struct lb_list *n = b->next; n != b; n = n->next) {
-		struct lb_cm_id *o = lb_entry(n, struct lb_cm_id, bind_node);
-
-		if (o->ps == id->ps)
-			return false;
+		if (lb_entry(n, struct lb_cm_id, bind_node)->ps == ps)
+			return true;
 	}
+	return false;
+}
+
+/* ---- names --------------------------------------------------------------- */
+
+void lb_cm_port_start(void)
+{
+	pthread_mutex_lock(&lb.big);
+	lb_nic_number();
+	pthread_mutex_unlock(&lb.big);
+}
+
+static struct space *space_of(enum rdma_port_space ps)
+{
+	struct space *space = spaces;
+
+	while (space->ps != ps)
+		space++;
+	return space;
+}
+
+/* port: in the machine's byte order, as in all that follows */
+static struct block *block_of(struct space *space, unsigned port)
+{
+	if (port < EPHEMERAL_FIRST || port > EPHEMERAL_LAST)
+		return NULL;
+	return &space->blocks[(port - EPHEMERAL_FIRST) / BLOCK];
+}
+
+static void name_port(char name[LB_PORT_NAME], const struct space *space,
+		      unsigned port)
+{
+	snprintf(name, LB_PORT_NAME, "rpma-loopback.%s.%u", space->word, port);
+}
+
+static void name_block(char name[LB_PORT_NAME], const struct space *space,
+		       unsigned port)
+{
+	unsigned first = port - port % BLOCK;
+
+	snprintf(name, LB_PORT_NAME, "rpma-loopback.%s.%u-%u", space->word,
+		 first, first + BLOCK - 1);
+}
+
+/* Where there are no sockets every port is this process's alone. */
+static int without_name(int err)
+{
+	if (err == EADDRINUSE || err == EMFILE || err == ENFILE ||
+	    err == ENOMEM || err == ENOBUFS)
+		return err;
+	if (!is_alone_said)
+		lb_log(0,
+		       "no names for ports (%s): no other process is reached",
+		       strerror(err));
+	is_alone_said = true;
+	return 0;
+}
+
+/* 0 or an errno; without a name it is NULL. */
+static int hold(struct lb_port **port, const char *name)
+{
+	*port = lb_port_hold(name);
+	return *port ? 0 : without_name(errno);
+}
+
+/* Has another process taken a port before its block was ours? */
+static bool is_foreign(const struct space *space, struct block *block,
+		       unsigned port)
+{
+	uint64_t bit = (uint64_t)1 << port % BLOCK;
+	char name[LB_PORT_NAME];
+
+	name_port(name, space, port);
+	if (!(block->looked & bit) && lb_port_is_held(name))
+		block->foreign |= bit;
+	block->looked |= bit;
+	return block->foreign & bit;
+}
+
+/* Nobody uses it, and it is not the one that is given out of. */
+static void let_go(const struct space *space, struct block *block)
+{
+	if (block->users || block == space->last)
+		return;
+	lb_port_release(block->name);
+	block->name = NULL;
+	block->looked = block->foreign = 0;
+}
+
+/* Have the block of a port to give out of. false: another process has it. */
+static bool have_block(struct space *space, unsigned port)
+{
+	struct block *block = block_of(space, port), *last = space->last;
+	char name[LB_PORT_NAME];
+
+	name_block(name, space, port);
+	if (!block->name && hold(&block->name, name))
+		return false;
+	space->last = block;
+	if (last && last != block)
+		let_go(space, last);
 	return true;
 }
 
-/* A port that nobody has on any address; 0 if there is none. */
-static in_port_t port_any(const struct lb_cm_id *id)
+/* A port that was asked for, and has no owner here. 0 or an errno. */
+static int have_port(struct space *space, unsigned port)
 {
-	for (unsigned i = EPHEMERAL_FIRST; i <= EPHEMERAL_LAST; i++) {
-		in_port_t port = htons((uint16_t)next_ephemeral);
+	struct block *block = block_of(space, port);
+	char name[LB_PORT_NAME];
+	int err;
 
-		if (++next_ephemeral > EPHEMERAL_LAST)
-			next_ephemeral = EPHEMERAL_FIRST;
-		if (port_is_free(id, port))
-			return port;
+	if (block && block->name)
+		return is_foreign(space, block, port) ? EADDRINUSE : 0;
+	name_port(name, space, port);
+	err = hold(&space->names[port], name);
+	if (err || !block)
+		return err;
+	/* first the port, then its block; have_block() the other way round */
+	name_block(name, space, port);
+	if (!lb_port_is_held(name))
+		return 0;
+	lb_port_release(space->names[port]);
+	space->names[port] = NULL;
+	return EADDRINUSE;
+}
+
+/* A port that nobody has on any address; 0 if there is none. */
+static in_port_t port_any(struct space *space)
+{
+	unsigned i, port;
+
+	for (i = EPHEMERAL_FIRST; i <= EPHEMERAL_LAST; i++) {
+		port = space->next;
+		if (++space->next > EPHEMERAL_LAST)
+			space->next = EPHEMERAL_FIRST;
+		if (is_ours(space->ps, htons((uint16_t)port)))
+			continue;
+		if (!have_block(space, port))
+			space->next = port - port % BLOCK + BLOCK;
+		else if (!is_foreign(space, block_of(space, port), port))
+			return htons((uint16_t)port);
+		if (space->next > EPHEMERAL_LAST)
+			space->next = EPHEMERAL_FIRST;
 	}
 	return 0;
+}
+
+/* ---- binding ------------------------------------------------------------- */
+
+static void own(struct lb_cm_id *id, in_port_t port)
+{
+	struct space *space = space_of(id->ps);
+	struct block *block = block_of(space, ntohs(port));
+
+	if (block && !is_ours(id->ps, port))
+		block->users++;
+	lb_list_push(owners_of(port), &id->bind_node);
+}
+
+void lb_cm_port_leave(struct lb_cm_id *id)
+{
+	struct space *space = space_of(id->ps);
+	in_port_t port = src_of(id).port;
+	struct block *block = block_of(space, ntohs(port));
+
+	if (lb_list_is_empty(&id->bind_node))
+		return;
+	lb_list_del(&id->bind_node);
+	if (is_ours(id->ps, port))
+		return;
+	lb_port_release(space->names[ntohs(port)]);
+	space->names[ntohs(port)] = NULL;
+	if (block && !--block->users)
+		let_go(space, block);
 }
 
 int lb_cm_port_bind(struct lb_cm_id *id)
 {
+	struct space *space = space_of(id->ps);
 	struct lb_cm_addr addr = src_of(id);
 	int err = 0;
 
-	if (addr.port)
+	if (!addr.port)
+		addr.port = port_any(space);
+	else if (is_ours(id->ps, addr.port))
 		err = port_check(id, &addr, id->reuseaddr);
 	else
-		addr.port = port_any(id);
+		err = have_port(space, ntohs(addr.port));
 	if (err || !addr.port)
 		return err ? err : EADDRNOTAVAIL;
 	lb_cm_addr_set_port(&id->src, addr.port);
-	lb_list_push(owners_of(addr.port), &id->bind_node);
+	own(id, addr.port);
 	return 0;
+}
+
+/* Other processes may ask for the port. 0 or an errno. */
+static int listen_for_others(const struct lb_cm_id *id, unsigned number)
+{
+	struct space *space = space_of(id->ps);
+	struct block *block = block_of(space, number);
+	struct lb_port *port = space->names[number];
+	struct lb_nic *nic = lb_nic_self();
+
+	if (!port && block)
+		port = block->name;
+	if (!port || !nic || lb_nic_serve(nic))
+		return 0; /* which was said */
+	return lb_port_listen(port, nic);
 }
 
 int lb_cm_port_listen(struct lb_cm_id *id)
@@ -113,12 +321,39 @@ int lb_cm_port_listen(struct lb_cm_id *id)
 	struct lb_cm_addr addr = src_of(id);
 	int err;
 
-	if (!id->reuseaddr)
-		return 0;
-	err = port_check(id, &addr, false);
+	err = id->reuseaddr ? port_check(id, &addr, false) : 0;
+	if (!err)
+		err = listen_for_others(id, ntohs(addr.port));
 	if (!err)
 		id->reuseaddr = false;
 	return err;
+}
+
+/* ---- finding ------------------------------------------------------------- */
+
+bool lb_cm_port_is_ours(enum rdma_port_space ps,
+			const struct sockaddr_storage *addr)
+{
+	struct lb_cm_addr to;
+
+	return lb_cm_addr_from(&to, (const struct sockaddr *)addr) &&
+	       is_ours(ps, to.port);
+}
+
+void lb_cm_port_names(struct lb_cm_port_names *names, enum rdma_port_space ps,
+		      const struct sockaddr_storage *addr)
+{
+	struct space *space = space_of(ps);
+	struct lb_cm_addr to = {0};
+	const struct block *block;
+
+	lb_cm_addr_from(&to, (const struct sockaddr *)addr);
+	block = block_of(space, ntohs(to.port));
+	name_port(names->port, space, ntohs(to.port));
+	name_block(names->block, space, ntohs(to.port));
+	names->each[0] = names->port;
+	names->each[1] = block && !block->name ? names->block : NULL;
+	names->each[2] = NULL;
 }
 
 /* Does id listen at this address? By the rules above at most one id does. */

@@ -21,6 +21,7 @@ static void receive_stray(const struct lb_cm_msg *msg)
 		.type = LB_CM_MSG_DREP,
 		.from = msg->to,
 		.to = msg->from,
+		.via = msg->via,
 	};
 
 	if (msg->type == LB_CM_MSG_REP)
@@ -34,6 +35,8 @@ static bool is_for(const struct lb_cm_id *id, const struct lb_cm_msg *msg)
 {
 	if (!id || id->state == LB_CM_GONE)
 		return false;
+	if (id->via != msg->via)
+		return false;
 	return !id->peer || !msg->from || id->peer == msg->from;
 }
 
@@ -43,6 +46,8 @@ void lb_cm_receive(const struct lb_cm_msg *msg)
 
 	if (msg->type == LB_CM_MSG_REQ)
 		lb_cm_request_receive(msg);
+	else if (msg->type == LB_CM_MSG_REJ && !msg->to)
+		lb_cm_request_withdraw(msg);
 	else if (is_for(id, msg))
 		lb_cm_link_receive(id, msg);
 	else

@@ -12,6 +12,7 @@
 #include "cm/cm.h"
 #include "cm/event.h"
 #include "cm/link.h"
+#include "cm/port.h"
 #include "cm/request.h"
 #include "cm/table.h"
 #include "object/device.h"
@@ -39,7 +40,7 @@ static void break_links(int dev)
 	while ((id = lb_cm_id_walk(&cursor))) {
 		if (id->dev != dev)
 			continue;
-		lb_list_del(&id->bind_node);
+		lb_cm_port_leave(id);
 		lb_cm_link_break(id);
 		lb_cm_request_refuse_waiting(id);
 	}

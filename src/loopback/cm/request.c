@@ -9,7 +9,6 @@
 
 #include "cm/request.h"
 
-#include <arpa/inet.h>
 #include <stdlib.h>
 
 #include "base/list.h"
@@ -17,10 +16,12 @@
 #include "cm/addr.h"
 #include "cm/cm.h"
 #include "cm/event.h"
+#include "cm/link.h"
 #include "cm/port.h"
 #include "cm/table.h"
 #include "cm/wire.h"
 #include "object/device.h"
+#include "wire/link.h"
 
 /* A request that found the backlog of its listener full. */
 struct waiting {
@@ -48,6 +49,7 @@ static struct lb_cm_id *child_new(const struct lb_cm_id *listener,
 	id->ack_timeout = listener->ack_timeout;
 	id->afonly = listener->afonly;
 	id->peer = req->from;
+	id->via = req->via ? lb_link_get(req->via) : NULL;
 	id->theirs = req->params;
 	id->dgid = req->params.gid;
 	id->responder_resources = req->params.initiator_depth;
@@ -95,8 +97,19 @@ static void keep_waiting(struct lb_cm_id *listener, const struct lb_cm_msg *req)
 		return;
 	}
 	w->req = *req;
+	if (req->via)
+		lb_link_get(req->via);
 	listener->nwaiting++;
 	lb_list_push(&listener->waiting, &w->node);
+}
+
+static void waiting_delete(struct lb_cm_id *listener, struct waiting *w)
+{
+	lb_list_del(&w->node);
+	listener->nwaiting--;
+	if (w->req.via)
+		lb_link_put(w->req.via);
+	free(w);
 }
 
 static struct waiting *first_waiting(const struct lb_cm_id *listener)
@@ -104,6 +117,63 @@ static struct waiting *first_waiting(const struct lb_cm_id *listener)
 	if (lb_list_is_empty(&listener->waiting))
 		return NULL;
 	return lb_entry(listener->waiting.next, struct waiting, node);
+}
+
+/* The identifier that a request from another process has become, or NULL. */
+static struct lb_cm_id *child_of(const struct lb_link *via, uint32_t from)
+{
+	struct lb_cm_id *id;
+	uint32_t cursor = 0;
+
+	while ((id = lb_cm_id_walk(&cursor))) {
+		if (id->via == via && id->peer == from)
+			return id;
+	}
+	return NULL;
+}
+
+/* That of another process, which waits at a listener; or NULL. */
+static struct waiting *waiting_of(const struct lb_cm_id *listener,
+				  const struct lb_link *via, uint32_t from)
+{
+	const struct lb_list *node = listener->waiting.next;
+
+	for (; node != &listener->waiting; node = node->next) {
+		struct waiting *w = lb_entry(node, struct waiting, node);
+
+		if (w->req.via == via && w->req.from == from)
+			return w;
+	}
+	return NULL;
+}
+
+static bool is_known(const struct lb_cm_msg *req)
+{
+	struct lb_cm_id *id;
+	uint32_t cursor = 0;
+
+	while ((id = lb_cm_id_walk(&cursor))) {
+		if (waiting_of(id, req->via, req->from))
+			return true;
+	}
+	return child_of(req->via, req->from) != NULL;
+}
+
+void lb_cm_request_withdraw(const struct lb_cm_msg *rej)
+{
+	struct lb_cm_id *id = child_of(rej->via, rej->from);
+	struct waiting *w;
+	uint32_t cursor = 0;
+
+	if (id) {
+		lb_cm_link_receive(id, rej);
+		return;
+	}
+	while ((id = lb_cm_id_walk(&cursor))) {
+		w = waiting_of(id, rej->via, rej->from);
+		if (w)
+			waiting_delete(id, w);
+	}
 }
 
 /*
@@ -114,6 +184,8 @@ static bool is_wanted(const struct lb_cm_msg *req)
 {
 	const struct lb_cm_id *id = lb_cm_id_find(req->from);
 
+	if (req->via)
+		return lb_link_state(req->via) != LB_LINK_DEAD;
 	return id && id->link == LB_CM_LINK_REQ_SENT && !id->peer;
 }
 
@@ -123,11 +195,9 @@ void lb_cm_request_readmit(struct lb_cm_id *listener)
 
 	while (listener->unread_requests < listener->backlog &&
 	       (w = first_waiting(listener))) {
-		lb_list_del(&w->node);
-		listener->nwaiting--;
 		if (is_wanted(&w->req))
 			admit(listener, &w->req);
-		free(w);
+		waiting_delete(listener, w);
 	}
 }
 
@@ -136,32 +206,9 @@ void lb_cm_request_refuse_waiting(struct lb_cm_id *listener)
 	struct waiting *w;
 
 	while ((w = first_waiting(listener))) {
-		lb_list_del(&w->node);
 		lb_cm_wire_refuse(&w->req, LB_CM_REJ_NO_LISTENER);
-		free(w);
+		waiting_delete(listener, w);
 	}
-	listener->nwaiting = 0;
-}
-
-/* A request for a port that no identifier of this process listens at. */
-static void log_nobody(const struct lb_cm_msg *req)
-{
-	const struct sockaddr *dst = (const struct sockaddr *)&req->dst;
-	char addr[INET6_ADDRSTRLEN] = "?";
-	struct lb_cm_addr to = {0};
-
-	if (!lb_cm_addr_from(&to, dst))
-		return;
-	if (dst->sa_family == AF_INET)
-		inet_ntop(AF_INET, &((const struct sockaddr_in *)dst)->sin_addr,
-			  addr, sizeof(addr));
-	else
-		inet_ntop(AF_INET6, &to.ip, addr, sizeof(addr));
-	lb_log(0,
-	       "rdma_connect: nobody in this process listens at %s port %u: "
-	       "refused. Both ends of a connection have to be in one process; "
-	       "for two, use another device, Soft-RoCE for instance",
-	       addr, ntohs(to.port));
 }
 
 void lb_cm_request_receive(const struct lb_cm_msg *req)
@@ -169,13 +216,13 @@ void lb_cm_request_receive(const struct lb_cm_msg *req)
 	struct lb_cm_id *listener = lb_cm_port_listener(req->ps, &req->dst);
 
 	if (!listener)
-		log_nobody(req);
-	if (!listener || !lb_device_at(req->dst_dev))
+		lb_cm_addr_log_nobody(&req->dst);
+	if (!listener || req->dst_dev < 0 || !lb_device_at(req->dst_dev))
 		lb_cm_wire_refuse(req, LB_CM_REJ_NO_LISTENER);
 	else if (listener->ps == RDMA_PS_IB &&
 		 listener->id.qp_type != req->qp_type)
 		lb_cm_wire_refuse(req, LB_CM_REJ_CONSUMER);
-	else if (!is_wanted(req))
+	else if (!is_wanted(req) || (req->via && req->again && is_known(req)))
 		return;
 	else if (listener->unread_requests >= listener->backlog)
 		keep_waiting(listener, req);

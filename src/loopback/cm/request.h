@@ -13,6 +13,8 @@
 void lb_cm_request_receive(const struct lb_cm_msg *req);
 /* The listener has read one: there is room again. */
 void lb_cm_request_readmit(struct lb_cm_id *listener);
+/* The requester of another process has gone, and knows no answer yet. */
+void lb_cm_request_withdraw(const struct lb_cm_msg *rej);
 void lb_cm_request_refuse_waiting(struct lb_cm_id *listener);
 
 #endif /* LB_CM_REQUEST_H */

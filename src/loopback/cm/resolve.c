@@ -120,6 +120,7 @@ static int bind_addr(struct lb_cm_id *id, const struct sockaddr *sa)
 	struct place place = {.dev = -1};
 	int err = 0;
 
+	lb_cm_port_start();
 	if (!is_any(sa))
 		err = find_place(sa, &place);
 	if (err)

@@ -16,6 +16,7 @@
 #include "cm/cm.h"
 #include "cm/event.h"
 #include "cm/link.h"
+#include "cm/port.h"
 #include "cm/request.h"
 #include "cm/table.h"
 #include "rpma_loopback.h"
@@ -26,7 +27,7 @@ void lb_cm_id_retire(struct lb_cm_id *id)
 
 	lb_cm_link_break(id);
 	lb_cm_request_refuse_waiting(id);
-	lb_list_del(&id->bind_node);
+	lb_cm_port_leave(id);
 	while (lb_cm_event_drop_first(id, &child)) {
 		if (!child)
 			continue;

@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "cm/cm.h"
+#include "cm/peer.h"
 #include "cm/receive.h"
 #include "cm/removal.h"
 #include "cm/table.h"
@@ -27,6 +28,7 @@ static void start(void)
 	lb_cm_lock();
 	lb_cm_wire_attach(lb_cm_receive);
 	lb_cm_unlock();
+	lb_cm_peer_start();
 }
 
 void lb_cm_start(void)

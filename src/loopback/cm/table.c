@@ -18,6 +18,7 @@
 #include "cm/cm.h"
 #include "fault/fault.h"
 #include "rpma_loopback.h"
+#include "wire/link.h"
 
 #define ID_MAGIC   0x6c625f636d5f6964ull /* "lb_cm_id" */
 #define INDEX_MASK (LB_CM_MAX_IDS - 1)
@@ -150,6 +151,8 @@ void lb_cm_id_delete(struct lb_cm_id *id)
 {
 	pthread_cond_destroy(&id->acked);
 	free_groups(id);
+	if (id->via)
+		lb_link_put(id->via);
 	free(id->id.route.path_rec);
 	free(id->qp_init_attr);
 	free(id->connect_data);

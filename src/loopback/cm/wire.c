@@ -3,8 +3,8 @@
 
 /*
  * wire.c -- messages from one identifier to another, as the fault rules let
- * them pass. Only this file knows that both are in one process. Everything is
- * under the lock.
+ * them pass: to one of this process by a call, to one of another over its link.
+ * Everything is under the lock.
  */
 
 #include "cm/wire.h"
@@ -16,8 +16,10 @@
 #include "cm/captured.h"
 #include "cm/cm.h"
 #include "cm/event.h"
+#include "cm/pack.h"
 #include "cm/table.h"
 #include "fault/fault.h"
+#include "wire/link.h"
 
 static void (*receive)(const struct lb_cm_msg *msg);
 
@@ -33,15 +35,38 @@ static const char *const fault_names[LB_CM_MSGS] = {
 	[LB_CM_MSG_DREP] = "cm.msg_drep",
 };
 
-static void receive_late(void *arg)
+/* false: there is no way to its process any more */
+static bool deliver(const struct lb_cm_msg *msg)
+{
+	uint8_t bytes[LB_CM_PACK_SIZE];
+
+	if (!msg->via) {
+		receive(msg);
+		return true;
+	}
+	lb_cm_pack(bytes, msg);
+	return !lb_link_send(msg->via, bytes, sizeof(bytes));
+}
+
+static void deliver_late(void *arg)
 {
 	struct lb_cm_msg *msg = arg;
 
 	lb_cm_lock();
-	receive(msg);
+	deliver(msg);
+	if (msg->via)
+		lb_link_put(msg->via);
 	lb_cm_unlock();
 	lb_cm_flush();
 	free(msg);
+}
+
+static bool deliver_again(const struct lb_cm_msg *msg)
+{
+	struct lb_cm_msg copy = *msg;
+
+	copy.again = true;
+	return deliver(msg) && deliver(&copy);
 }
 
 static bool send_late(const struct lb_cm_msg *msg, uint32_t delay_us)
@@ -51,7 +76,11 @@ static bool send_late(const struct lb_cm_msg *msg, uint32_t delay_us)
 	if (!copy)
 		return false;
 	*copy = *msg;
-	if (lb_service_post(receive_late, copy, (uint64_t)delay_us * 1000)) {
+	if (copy->via)
+		lb_link_get(copy->via);
+	if (lb_service_post(deliver_late, copy, (uint64_t)delay_us * 1000)) {
+		if (copy->via)
+			lb_link_put(copy->via);
 		free(copy);
 		return false;
 	}
@@ -70,18 +99,16 @@ bool lb_cm_wire_transmit(const struct lb_cm_msg *msg)
 	case LB_EVENT_LATE:
 		return send_late(msg, delay_us);
 	case LB_EVENT_DOUBLE:
-		receive(msg);
-		break;
+		return deliver_again(msg);
 	default:
-		break;
+		return deliver(msg);
 	}
-	receive(msg);
-	return true;
 }
 
 bool lb_cm_wire_post(struct lb_cm_id *id, struct lb_cm_msg *msg)
 {
 	msg->from = id->handle;
+	msg->via = id->via;
 	if (!msg->to)
 		msg->to = id->peer;
 	return lb_cm_wire_transmit(msg);
@@ -98,7 +125,8 @@ void lb_cm_wire_reject(struct lb_cm_id *id, int reason)
 {
 	struct lb_cm_msg msg = {.type = LB_CM_MSG_REJ, .reason = reason};
 
-	if (id->peer)
+	/* a request that waits elsewhere is found by where it came from */
+	if (id->peer || id->via)
 		lb_cm_wire_post(id, &msg);
 }
 
@@ -108,6 +136,7 @@ void lb_cm_wire_refuse(const struct lb_cm_msg *msg, int reason)
 		.type = LB_CM_MSG_REJ,
 		.from = msg->to,
 		.to = msg->from,
+		.via = msg->via,
 		.reason = reason,
 	};
 

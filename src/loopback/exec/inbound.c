@@ -415,9 +415,25 @@ static void room(struct lb_link *link, struct lb_waiter *waiter,
 	lb_kick_add(run, lb_entry(waiter, struct lb_qp, remote.waiter));
 }
 
+/* the connection manager's, once there is one */
+static _Atomic(const struct lb_inbound_ops *) listener;
+
+void lb_inbound_listen(const struct lb_inbound_ops *ops)
+{
+	/* release: pairs with the acquire in listening() */
+	atomic_store_explicit(&listener, ops, memory_order_release);
+}
+
+static const struct lb_inbound_ops *listening(void)
+{
+	/* acquire: pairs with the release in lb_inbound_listen() */
+	return atomic_load_explicit(&listener, memory_order_acquire);
+}
+
 /* What was on its way to the peer will have no answer. */
 static void dead(struct lb_link *link, struct lb_run *run)
 {
+	const struct lb_inbound_ops *ops = listening();
 	struct lb_qp *qp;
 
 	pthread_mutex_lock(&lb.big);
@@ -429,12 +445,18 @@ static void dead(struct lb_link *link, struct lb_run *run)
 			lb_run_submit(run, qp);
 		lb_lock_put(&qp->sq_lock);
 	}
+	if (ops)
+		ops->dead(link);
 }
 
 static void message(struct lb_link *link, const void *data, size_t size,
 		    struct lb_run *run)
 {
-	(void)link, (void)data, (void)size, (void)run;
+	const struct lb_inbound_ops *ops = listening();
+
+	(void)run;
+	if (ops)
+		ops->message(link, data, size);
 }
 
 /* What both ends of a link must have: the same devices. Their addresses may

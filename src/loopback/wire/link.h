@@ -92,6 +92,12 @@ void lb_link_leave(struct lb_link *link, struct lb_waiter *waiter);
 int lb_link_send(struct lb_link *link, const void *data, size_t size);
 
 /*
+ * What the peer sent beside the rings is wrong, or too much waits for it: the
+ * link will die, with a line that says what was wrong. Takes link.in.
+ */
+void lb_link_break(struct lb_link *link, const char *what);
+
+/*
  * Take all that the peer had published when the call began, by waiting for
  * link.in. No lock held.
  */

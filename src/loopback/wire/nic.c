@@ -25,6 +25,7 @@
 #include "wire/links.h"
 #include "wire/nic_thread.h"
 #include "wire/parts.h"
+#include "wire/port.h"
 #include "wire/segment.h"
 #include "wire/socket.h"
 
@@ -429,6 +430,7 @@ void lb_nic_fork(enum lb_fork_step step)
 	if (step == LB_FORK_BEFORE && nic)
 		stop_links(nic);
 	lb_segment_fork(step);
+	lb_port_fork(step);
 	if (step == LB_FORK_CHILD && nic)
 		abandon(nic);
 	if (step != LB_FORK_BEFORE && nic)

@@ -27,7 +27,7 @@ enum {
 	LB_PARTS_NUMBERS = 254, /* of processes, from 1 */
 	LB_PARTS_LINKS = 1024,	/* with the dead that are in use */
 	LB_PARTS_GUESTS = 32,	/* contacts of others, at a time */
-	LB_PARTS_QUEUE = 1024,	/* messages that wait for the socket */
+	LB_PARTS_QUEUE = 16384, /* messages that wait for the socket */
 	LB_PARTS_NAME = 32,	/* bytes of a process's name */
 };
 
@@ -255,7 +255,5 @@ bool lb_link_is_wrong(struct lb_link *link);
  * time when it will be, or UINT64_MAX.
  */
 uint64_t lb_link_resume(struct lb_link *link, uint64_t now);
-/* A record of the socket was wrong, or too much waits for it: it will die. */
-void lb_link_break(struct lb_link *link, const char *what);
 
 #endif /* LB_WIRE_PARTS_H */

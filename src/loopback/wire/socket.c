@@ -19,6 +19,7 @@
 
 #define FLAGS	(SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC)
 #define BACKLOG 64
+#define MANY	4096 /* that ask for a port, at a time */
 /* descriptors that may come with a record: one too many is seen as such */
 #define PASSED 2
 
@@ -35,7 +36,7 @@ static socklen_t name_address(struct sockaddr_un *sun, const char *name)
 			   (size_t)length);
 }
 
-int lb_socket_listen(const char *name)
+int lb_socket_bind(const char *name)
 {
 	struct sockaddr_un sun;
 	socklen_t length = name_address(&sun, name);
@@ -44,7 +45,24 @@ int lb_socket_listen(const char *name)
 
 	if (fd < 0)
 		return -errno;
-	if (!bind(fd, (struct sockaddr *)&sun, length) && !listen(fd, BACKLOG))
+	if (!bind(fd, (struct sockaddr *)&sun, length))
+		return fd;
+	err = errno;
+	close(fd);
+	return -err;
+}
+
+int lb_socket_listen_at(int fd)
+{
+	return listen(fd, MANY) ? errno : 0;
+}
+
+int lb_socket_listen(const char *name)
+{
+	int fd = lb_socket_bind(name);
+	int err;
+
+	if (fd < 0 || !listen(fd, BACKLOG))
 		return fd;
 	err = errno;
 	close(fd);

@@ -23,6 +23,9 @@ enum {
 
 /* @name is held by a socket that listens; -EADDRINUSE: by another. */
 int lb_socket_listen(const char *name);
+/* The same in two steps; until the second nobody can connect to the name. */
+int lb_socket_bind(const char *name);
+int lb_socket_listen_at(int fd);
 int lb_socket_accept(int listener);
 /* -ECONNREFUSED: nobody has the name; -EAGAIN: too many wait. */
 int lb_socket_connect(const char *name);

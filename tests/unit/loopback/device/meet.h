@@ -9,6 +9,7 @@
 #ifndef LOOPBACK_MEET_H
 #define LOOPBACK_MEET_H
 
+#include "fixture.h"
 #include "two.h"
 
 #define MEET_SIZE (5u << 20) /* bytes of memory that are registered */

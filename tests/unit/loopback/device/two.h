@@ -10,9 +10,12 @@
 #ifndef LOOPBACK_TWO_H
 #define LOOPBACK_TWO_H
 
-#include "fixture.h"
-
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
+#include <cmocka.h>
 
 #define TWO_LOG 4096
 

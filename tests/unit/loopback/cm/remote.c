@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * remote.c -- connections between two processes: process 0 listens, process 1
+ * connects. What each reads of its channel is what it would read of a peer in
+ * its own process, also when the other one is killed.
+ */
+
+#include "fixture.h"
+
+#include <arpa/inet.h>
+#include <rdma/rdma_verbs.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../device/two.h"
+
+enum { SERVER, CLIENT };
+
+static const struct rdma_conn_param param = {
+	.responder_resources = 3,
+	.initiator_depth = 2,
+	.retry_count = 7,
+	.rnr_retry_count = 7,
+};
+
+/* What either side has. */
+struct side {
+	const struct two_process *self;
+	struct rdma_event_channel *ch;
+	struct rdma_cm_id *id; /* the listener, or the client */
+	struct rdma_cm_id *server;
+	struct ibv_cq *cq;
+};
+
+/* ---- steps ------------------------------------------------------------- */
+
+/* The server listens, the client has its port. */
+static void begin(struct side *s, const struct two_process *self, int backlog)
+{
+	uint16_t port = 0, theirs = 0;
+
+	memset(s, 0, sizeof(*s));
+	s->self = self;
+	s->ch = new_channel();
+	if (self->number == SERVER) {
+		s->id = new_listener(s->ch, backlog);
+		port = port_of(s->id);
+	}
+	two_swap(self, &port, &theirs, sizeof(port));
+	if (self->number == CLIENT) {
+		s->id = new_client(s->ch, theirs);
+		s->cq = add_qp(s->id);
+	}
+}
+
+static void ask(struct side *s, const char *words)
+{
+	struct rdma_conn_param p = param;
+
+	p.private_data = words;
+	p.private_data_len = (uint8_t)strlen(words);
+	assert_int_equal(rdma_connect(s->id, &p), 0);
+}
+
+static void take_request(struct side *s, const char *words)
+{
+	struct rdma_cm_event *event =
+		next_event(s->ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+
+	assert_ptr_equal(event->listen_id, s->id);
+	assert_memory_equal(event->param.conn.private_data, words,
+			    strlen(words));
+	assert_int_equal(event->param.conn.private_data_len, REQ_PRIV);
+	assert_int_equal(event->param.conn.responder_resources, 2);
+	assert_int_equal(event->param.conn.initiator_depth, 3);
+	s->server = event->id;
+	assert_int_equal(rdma_ack_cm_event(event), 0);
+	s->cq = add_qp(s->server);
+}
+
+static void take_words(struct side *s, enum rdma_cm_event_type type, int status,
+		       const char *words, int len)
+{
+	struct rdma_cm_event *event = next_event(s->ch, type);
+
+	assert_int_equal(event->status, status);
+	assert_memory_equal(event->param.conn.private_data, words,
+			    strlen(words));
+	assert_int_equal(event->param.conn.private_data_len, len);
+	assert_int_equal(rdma_ack_cm_event(event), 0);
+}
+
+static void accept_with(struct side *s, const char *words)
+{
+	struct rdma_conn_param p = param;
+
+	p.private_data = words;
+	p.private_data_len = (uint8_t)strlen(words);
+	assert_int_equal(rdma_accept(s->server, &p), 0);
+}
+
+static void connect_both(struct side *s)
+{
+	if (s->self->number == SERVER) {
+		take_request(s, "hello");
+		accept_with(s, "welcome");
+		take_event(s->ch, RDMA_CM_EVENT_ESTABLISHED);
+	} else {
+		ask(s, "hello");
+		take_words(s, RDMA_CM_EVENT_ESTABLISHED, 0, "welcome",
+			   REP_PRIV);
+	}
+}
+
+static void end(struct side *s)
+{
+	if (s->server) {
+		drop_qp(s->server, s->cq);
+		assert_int_equal(rdma_destroy_id(s->server), 0);
+	} else if (s->cq) {
+		drop_qp(s->id, s->cq);
+	}
+	assert_int_equal(rdma_destroy_id(s->id), 0);
+	rdma_destroy_event_channel(s->ch);
+}
+
+static struct rdma_cm_id *mine(const struct side *s)
+{
+	return s->server ? s->server : s->id;
+}
+
+/* ---- bytes ------------------------------------------------------------- */
+
+/* One message from the client to the server. */
+static void move_bytes(struct side *s)
+{
+	char memory[8] = "8 bytes";
+	struct rdma_cm_id *id = mine(s);
+	struct ibv_mr *mr = rdma_reg_msgs(id, memory, sizeof(memory));
+	struct ibv_wc wc;
+
+	assert_non_null(mr);
+	if (s->self->number == SERVER) {
+		memset(memory, 0, sizeof(memory));
+		assert_int_equal(
+			rdma_post_recv(id, NULL, memory, sizeof(memory), mr),
+			0);
+	}
+	two_wait(s->self);
+	if (s->self->number == CLIENT)
+		assert_int_equal(rdma_post_send(id, NULL, memory,
+						sizeof(memory), mr,
+						IBV_SEND_SIGNALED),
+				 0);
+	while (!ibv_poll_cq(s->cq, 1, &wc))
+		;
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_string_equal(memory, "8 bytes");
+	assert_int_equal(rdma_dereg_mr(mr), 0);
+}
+
+/* ---- tests ------------------------------------------------------------- */
+
+static void run(two_body_fn *body)
+{
+	struct two_process p[2] = {0};
+
+	two_run(p, body);
+	assert_string_equal(p[SERVER].said, "");
+	assert_string_equal(p[CLIENT].said, "");
+}
+
+static void disconnect_body(const struct two_process *self)
+{
+	struct side s;
+
+	begin(&s, self, 0);
+	connect_both(&s);
+	move_bytes(&s);
+	two_wait(self);
+	if (self->number == CLIENT)
+		assert_int_equal(rdma_disconnect(s.id), 0);
+	take_event(s.ch, RDMA_CM_EVENT_DISCONNECTED);
+	if (self->number == SERVER)
+		assert_int_equal(rdma_disconnect(s.server), 0);
+	take_event(s.ch, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	end(&s);
+}
+
+static void connection__between_two_MOVES_BYTES_AND_ENDS(void **state)
+{
+	(void)state;
+	run(disconnect_body);
+}
+
+static void reject_body(const struct two_process *self)
+{
+	struct side s;
+
+	begin(&s, self, 0);
+	if (self->number == SERVER) {
+		take_request(&s, "please");
+		assert_int_equal(rdma_reject(s.server, "no", 2), 0);
+	} else {
+		ask(&s, "please");
+		take_words(&s, RDMA_CM_EVENT_REJECTED, 28, "no", REJ_PRIV);
+	}
+	end(&s);
+}
+
+static void reject__by_another_REJECTED_WITH_WORDS(void **state)
+{
+	(void)state;
+	run(reject_body);
+}
+
+/* The listener goes with one request read, one unread, one that waits. */
+static void listener_body(const struct two_process *self)
+{
+	struct rdma_cm_id *more[2];
+	uint16_t port = 0;
+	struct side s;
+	int i;
+
+	begin(&s, self, 1);
+	if (self->number == SERVER) {
+		two_wait(self);
+		take_request(&s, "");
+		two_wait(self);
+		end(&s);
+		return;
+	}
+	port = ntohs(rdma_get_dst_port(s.id));
+	ask(&s, "");
+	two_wait(self);
+	for (i = 0; i < 2; i++) {
+		more[i] = new_client(s.ch, port);
+		assert_int_equal(
+			rdma_connect(more[i], &(struct rdma_conn_param){0}), 0);
+	}
+	two_wait(self);
+	for (i = 0; i < 3; i++) {
+		struct rdma_cm_event *event =
+			next_event(s.ch, RDMA_CM_EVENT_REJECTED);
+
+		assert_true(event->status == 28 || event->status == 8);
+		assert_int_equal(rdma_ack_cm_event(event), 0);
+	}
+	for (i = 0; i < 2; i++)
+		assert_int_equal(rdma_destroy_id(more[i]), 0);
+	end(&s);
+}
+
+static void listener__that_goes_REFUSES_ALL_REQUESTS(void **state)
+{
+	(void)state;
+	run(listener_body);
+}
+
+/* A port that another process has cannot be had, nor be had by chance. */
+static void port_body(const struct two_process *self)
+{
+	struct rdma_cm_id *id;
+	uint16_t port = 0, theirs = 0;
+	struct sockaddr_in addr;
+	struct side s;
+	int i;
+
+	begin(&s, self, 0);
+	if (self->number == SERVER)
+		port = port_of(s.id);
+	two_swap(self, &port, &theirs, sizeof(port));
+	if (self->number == CLIENT) {
+		addr = v4("127.0.0.1", theirs);
+		id = new_id(s.ch);
+		assert_fails(rdma_bind_addr(id, SA(addr)), EADDRINUSE);
+		addr = v4("0.0.0.0", theirs);
+		assert_fails(rdma_bind_addr(id, SA(addr)), EADDRINUSE);
+		assert_int_equal(rdma_destroy_id(id), 0);
+		for (i = 0; i < 100; i++) {
+			id = new_id(s.ch);
+			addr = v4("127.0.0.1", 0);
+			assert_int_equal(rdma_bind_addr(id, SA(addr)), 0);
+			assert_int_not_equal(port_of(id), theirs);
+			assert_int_equal(rdma_destroy_id(id), 0);
+		}
+	}
+	two_wait(self);
+	end(&s);
+}
+
+static void port__of_another_process_EADDRINUSE(void **state)
+{
+	(void)state;
+	run(port_body);
+}
+
+/* ---- death ------------------------------------------------------------- */
+
+enum step {
+	STEP_LISTENING, /* the server: the request is not read */
+	STEP_REQUESTED, /* the server: it is read */
+	STEP_ACCEPTED,	/* the server: RTU is not there yet, or is */
+	STEP_ESTABLISHED,
+	STEP_DISCONNECTED,
+	STEPS,
+};
+
+static enum step step;
+static int victim;
+
+static void die(void)
+{
+	kill(getpid(), SIGKILL);
+}
+
+static void be_server(struct side *s)
+{
+	if (step == STEP_LISTENING)
+		die();
+	take_request(s, "hello");
+	if (step == STEP_REQUESTED)
+		die();
+	accept_with(s, "welcome");
+	if (step == STEP_ACCEPTED)
+		die();
+	take_event(s->ch, RDMA_CM_EVENT_ESTABLISHED);
+	if (step == STEP_DISCONNECTED)
+		take_event(s->ch, RDMA_CM_EVENT_DISCONNECTED);
+	die();
+}
+
+/* What a client reads whose server dies at a step; 0: nothing more. */
+static void survive_server(struct side *s)
+{
+	struct rdma_cm_event *event;
+	enum rdma_cm_event_type type;
+	int status;
+
+	ask(s, "hello");
+	assert_int_equal(rdma_get_cm_event(s->ch, &event), 0);
+	type = event->event;
+	status = event->status;
+	assert_int_equal(rdma_ack_cm_event(event), 0);
+	if (step == STEP_LISTENING || step == STEP_REQUESTED) {
+		assert_int_equal(type, RDMA_CM_EVENT_REJECTED);
+		assert_true(status == 28 || status == 8);
+		return;
+	}
+	if (step == STEP_ACCEPTED && type == RDMA_CM_EVENT_CONNECT_ERROR)
+		return;
+	assert_int_equal(type, RDMA_CM_EVENT_ESTABLISHED);
+	if (step == STEP_DISCONNECTED)
+		assert_int_equal(rdma_disconnect(s->id), 0);
+	take_event(s->ch, RDMA_CM_EVENT_DISCONNECTED);
+}
+
+static void be_client(struct side *s)
+{
+	ask(s, "hello");
+	if (step <= STEP_REQUESTED) {
+		two_wait(s->self);
+		die();
+	}
+	take_words(s, RDMA_CM_EVENT_ESTABLISHED, 0, "welcome", REP_PRIV);
+	if (step == STEP_DISCONNECTED)
+		assert_int_equal(rdma_disconnect(s->id), 0);
+	die();
+}
+
+/* What a server reads whose client dies at a step. */
+static void survive_client(struct side *s)
+{
+	take_request(s, "hello");
+	if (step <= STEP_REQUESTED) {
+		struct rdma_conn_param p = param;
+
+		two_wait(s->self);
+		/* an accept that comes before the news is refused later */
+		if (!rdma_accept(s->server, &p))
+			take_status(s->ch, RDMA_CM_EVENT_REJECTED, 28);
+		else
+			assert_int_equal(errno, EINVAL);
+		return;
+	}
+	accept_with(s, "welcome");
+	take_event(s->ch, RDMA_CM_EVENT_ESTABLISHED);
+	take_event(s->ch, RDMA_CM_EVENT_DISCONNECTED);
+}
+
+static void death_body(const struct two_process *self)
+{
+	struct side s;
+
+	begin(&s, self, 0);
+	if (victim == SERVER && self->number == SERVER)
+		be_server(&s);
+	else if (victim == SERVER)
+		survive_server(&s);
+	else if (self->number == CLIENT)
+		be_client(&s);
+	else
+		survive_client(&s);
+	end(&s);
+}
+
+static void death__of_the_peer_at_a_step_IS_TOLD(void **state)
+{
+	(void)state;
+	for (victim = SERVER; victim <= CLIENT; victim++) {
+		for (step = 0; step < STEPS; step++) {
+			struct two_process p[2] = {0};
+
+			p[victim].signal = SIGKILL;
+			two_run(p, death_body);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(connection__between_two_MOVES_BYTES_AND_ENDS),
+		cmocka_unit_test(reject__by_another_REJECTED_WITH_WORDS),
+		cmocka_unit_test(listener__that_goes_REFUSES_ALL_REQUESTS),
+		cmocka_unit_test(port__of_another_process_EADDRINUSE),
+		cmocka_unit_test(death__of_the_peer_at_a_step_IS_TOLD),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
