@@ -26,7 +26,7 @@ static bool find_ends(const struct lb_cm_msg *msg, struct ends *ends)
 	struct lb_cm_id *id = lb_cm_id_find(msg->from);
 	bool is_sender = id;
 
-	if (!id)
+	if (!id && !msg->via) /* a handle of another process is none here */
 		id = lb_cm_id_find(msg->to);
 	if (!id || id->dev < 0)
 		return false;
