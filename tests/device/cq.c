@@ -172,7 +172,7 @@ static void *poll_until_all(void *arg)
 
 static void poll_cq__two_threads_share_without_loss(void **state)
 {
-	struct wire *w = wire_new(NULL);
+	struct wire *w = wire_new_at(NULL, false, true);
 	struct fx_deadline d = fx_deadline();
 	static atomic_int seen[SHARED_OPS];
 	static atomic_int total;

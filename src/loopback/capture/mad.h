@@ -50,7 +50,7 @@ struct lb_mad {
 	/* where REQ and SIDR_REQ come from and go to */
 	const uint8_t *sgid;
 	const uint8_t *dgid;
-	uint16_t src_port; /* network byte order */
+	uint16_t src_port;   /* network byte order */
 	const uint8_t *priv; /* as long as the type has it */
 };
 
