@@ -9,6 +9,7 @@
 
 #include "cm/wire.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/service.h"
@@ -35,17 +36,19 @@ static const char *const fault_names[LB_CM_MSGS] = {
 	[LB_CM_MSG_DREP] = "cm.msg_drep",
 };
 
-/* false: there is no way to its process any more */
+/* false: it cannot be sent. To the dead it can: their death is still to come. */
 static bool deliver(const struct lb_cm_msg *msg)
 {
 	uint8_t bytes[LB_CM_PACK_SIZE];
+	int err;
 
 	if (!msg->via) {
 		receive(msg);
 		return true;
 	}
 	lb_cm_pack(bytes, msg);
-	return !lb_link_send(msg->via, bytes, sizeof(bytes));
+	err = lb_link_send(msg->via, bytes, sizeof(bytes));
+	return !err || err == ENOTCONN;
 }
 
 static void deliver_late(void *arg)

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * port.c -- names that one process has: a socket bound to each. Who wants to
- * know whose a name is connects to it, gets a record with the number, and the
+ * port.c -- names that one process has: a socket bound to each. To learn whose
+ * a name is, connect to it: a record with the number comes, and the
  * connection ends. Any thread; answers and questions are read by the link
  * thread.
  *
