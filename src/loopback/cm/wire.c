@@ -36,7 +36,7 @@ static const char *const fault_names[LB_CM_MSGS] = {
 	[LB_CM_MSG_DREP] = "cm.msg_drep",
 };
 
-/* false: it cannot be sent. To the dead it can: their death is still to come. */
+/* false: it cannot be sent. To a dead process it can: death comes next. */
 static bool deliver(const struct lb_cm_msg *msg)
 {
 	uint8_t bytes[LB_CM_PACK_SIZE];
