@@ -6,13 +6,15 @@
  * that is stopped, and to multicast groups.
  */
 
-#include "two.h"
+#include "fixture.h"
 
 #include <arpa/inet.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "two.h"
 
 enum { SENDER, RECEIVER };
 
