@@ -33,6 +33,7 @@ static const char help[] =
 	"  --strict WHAT   of misuse: off, warn, abort\n"
 	"  --mode MODE     inline, or thread: work is done later\n"
 	"  --devices N     how many devices\n"
+	"  --network N     other processes with the same N are reached\n"
 	"  --seed N        of random choices\n"
 	"  --log N         how much the device says\n"
 	"  --help, --version\n"
@@ -57,6 +58,7 @@ static const struct {
 	{"strict", "RPMA_LOOPBACK_STRICT", " off warn abort "},
 	{"mode", "RPMA_LOOPBACK_MODE", " inline thread "},
 	{"devices", "RPMA_LOOPBACK_DEVICES", NULL},
+	{"network", "RPMA_LOOPBACK_NETWORK", NULL},
 	{"seed", "RPMA_LOOPBACK_SEED", NULL},
 	{"log", "RPMA_LOOPBACK_LOG", NULL},
 };
@@ -71,8 +73,9 @@ static const struct option options[] = {
 	{"strict", required_argument, NULL, OPT_VARIABLE},
 	{"mode", required_argument, NULL, OPT_VARIABLE + 1},
 	{"devices", required_argument, NULL, OPT_VARIABLE + 2},
-	{"seed", required_argument, NULL, OPT_VARIABLE + 3},
-	{"log", required_argument, NULL, OPT_VARIABLE + 4},
+	{"network", required_argument, NULL, OPT_VARIABLE + 3},
+	{"seed", required_argument, NULL, OPT_VARIABLE + 4},
+	{"log", required_argument, NULL, OPT_VARIABLE + 5},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},

@@ -32,6 +32,7 @@
 #include "rpma_loopback.h"
 #include "verbs/stats.h"
 #include "wire/nic.h"
+#include "wire/socket.h"
 
 #define DEFAULT_SEED 1
 
@@ -134,6 +135,8 @@ static void start(void)
 		memory_order_relaxed);
 	lb_device_count =
 		(int)env_number("RPMA_LOOPBACK_DEVICES", 1, LB_MAX_DEVICES);
+	lb_socket_set_network(
+		(uint32_t)env_number("RPMA_LOOPBACK_NETWORK", 0, UINT32_MAX));
 	lb_mr_start();
 	lb_barrier_start();
 	lb_device_start();

@@ -9,6 +9,7 @@
 #include "wire/socket.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +24,13 @@
 /* descriptors that may come with a record: one too many is seen as such */
 #define PASSED 2
 
+static uint32_t network;
+
+void lb_socket_set_network(uint32_t number)
+{
+	network = number;
+}
+
 /* The address of an abstract name, and its length. */
 static socklen_t name_address(struct sockaddr_un *sun, const char *name)
 {
@@ -30,8 +38,8 @@ static socklen_t name_address(struct sockaddr_un *sun, const char *name)
 
 	memset(sun, 0, sizeof(*sun));
 	sun->sun_family = AF_UNIX;
-	length = snprintf(sun->sun_path + 1, sizeof(sun->sun_path) - 1, "%s",
-			  name);
+	length = snprintf(sun->sun_path + 1, sizeof(sun->sun_path) - 1,
+			  network ? "%s/%" PRIu32 : "%s", name, network);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
 			   (size_t)length);
 }

@@ -21,6 +21,9 @@ enum {
 	LB_SOCKET_MESSAGE = 'm',
 };
 
+/* Names are one network's: 0 at first. Before the first of the other calls. */
+void lb_socket_set_network(uint32_t number);
+
 /* @name is held by a socket that listens; -EADDRINUSE: by another. */
 int lb_socket_listen(const char *name);
 /* The same in two steps; until the second nobody can connect to the name. */
