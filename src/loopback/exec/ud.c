@@ -236,7 +236,8 @@ static int to_group(struct lb_work *w)
 		to_own_members(w);
 	if (!r->fan)
 		r->fan = 1;
-	ret = lb_nic_has_links() ? to_other_members(w) : LB_EXEC_OK;
+	/* also without one that is up: it waits for those in contact */
+	ret = lb_nic_self() ? to_other_members(w) : LB_EXEC_OK;
 	if (ret == LB_EXEC_OK)
 		r->fan = 0;
 	return ret;

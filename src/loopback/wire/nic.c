@@ -219,7 +219,7 @@ struct lb_link *lb_nic_next(struct lb_nic *nic, uint32_t *at)
 		struct lb_link *link = lb_links_at(nic, (*at)++);
 
 		lb_link_get(link);
-		if (lb_parts_state(link) == LB_LINK_UP)
+		if (lb_parts_state(link) != LB_LINK_DEAD)
 			return link;
 		lb_link_put(link);
 	}

@@ -95,8 +95,9 @@ int lb_nic_serve(struct lb_nic *nic);
  */
 void lb_nic_set_groups(struct lb_nic *nic, uint64_t groups);
 /*
- * The first link that is up, from the one with index *at on, with a reference;
- * *at is behind it then. NULL: no more.
+ * The first link that is up, or in contact: the other side may have it up
+ * already. From the one with index *at on, with a reference; *at is behind it
+ * then. NULL: no more.
  */
 struct lb_link *lb_nic_next(struct lb_nic *nic, uint32_t *at);
 /* Call fn for each link that is up, which has a reference meanwhile. */

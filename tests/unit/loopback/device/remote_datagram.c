@@ -189,10 +189,12 @@ static void stop_and_go_on(const struct two_process *self)
 			assert_int_equal(end_recv(&s.mail, 0, 0, GRH + MTU), 0);
 			assert_int_equal(end_recv(&s.uc, 0, 0, BIG), 0);
 		}
+		two_wait(self);
 		take_until(&s, 0);
 		two_wait(self);
 		take_what_comes(&s);
 	} else {
+		two_wait(self);
 		mail(&s, 0);
 		two_wait(self);
 		send_to_stopped(&s);
