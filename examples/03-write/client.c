@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * client ADDRESS PORT TEXT: writes TEXT into the server's memory.
+ * client ADDRESS PORT [TEXT]: writes TEXT into the server's memory.
  */
 
 #include <stdlib.h>
@@ -76,18 +76,19 @@ int main(int argc, char **argv)
 	struct rpma_mr_local *mr = NULL;
 	struct rpma_conn_req *req = NULL;
 	struct rpma_conn *conn = NULL;
+	const char *text = argc == 4 ? argv[3] : "good morning";
 	char *page;
 	int ret = 1;
 
-	if (argc != 4 || strlen(argv[3]) >= PAGE) {
-		fprintf(stderr, "usage: %s ADDRESS PORT TEXT (to %d bytes)\n",
+	if (argc < 3 || argc > 4 || strlen(text) >= PAGE) {
+		fprintf(stderr, "usage: %s ADDRESS PORT [TEXT (to %d bytes)]\n",
 			argv[0], PAGE - 1);
 		return 2;
 	}
 	page = aligned_alloc(PAGE, PAGE);
 	if (!page)
 		return 1;
-	strcpy(page, argv[3]);
+	strcpy(page, text);
 	if (!open_peer(argv[1], RPMA_UTIL_IBV_CONTEXT_REMOTE, &peer) &&
 	    !check("rpma_mr_reg", rpma_mr_reg(peer, page, PAGE,
 					      RPMA_MR_USAGE_WRITE_SRC, &mr)) &&

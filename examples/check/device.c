@@ -195,7 +195,7 @@ static bool print_device(struct ibv_device *device)
 {
 	struct ibv_context *context = ibv_open_device(device);
 	int err = errno;
-	const char *kind = "in user space, within the process";
+	const char *kind = "in user space, for the processes of one user";
 
 	if (device_is_of_kernel(device))
 		kind = is_hardware(device) ? "hardware" : "software";
@@ -226,7 +226,8 @@ static void advise_no_device(bool has_module)
 	       "There is no RDMA device. The kernel can make one of a network "
 	       "interface, in software (Soft-RoCE):");
 	advise(ADVICE_NEEDED, "LD_PRELOAD=librpma_loopback.so PROGRAM",
-	       "Or both ends run in one process, on the loopback device:");
+	       "Or both ends run on this machine, on the loopback device, "
+	       "which is software:");
 	advise(ADVICE_NEEDED, "apt install ibverbs-providers",
 	       "Or there is a device, and the library of its make is missing "
 	       "(does /sys/class/infiniband list one?):");
