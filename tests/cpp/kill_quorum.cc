@@ -170,11 +170,6 @@ int main(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], "replica") == 0)
 		return replica(atoi(argv[2]));
-	if (loop_get() && !getenv("RPMA_TEST_PROCESSES")) {
-		printf("SKIP: connections of the loopback device are of one "
-		       "process\n");
-		return 77;
-	}
 	target lives, dies;
 	scene s;
 
