@@ -12,6 +12,7 @@
 #include <arpa/inet.h>
 #include <rdma/rdma_verbs.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -20,6 +21,8 @@
 #include "../device/two.h"
 
 enum { SERVER, CLIENT };
+
+#define FORK_PORT 7533 /* of no other test */
 
 static const struct rdma_conn_param param = {
 	.responder_resources = 3,
@@ -302,6 +305,184 @@ static void port__of_another_process_EADDRINUSE(void **state)
 	run(port_body);
 }
 
+static void v6_body(const struct two_process *self)
+{
+	uint16_t port = 0, theirs = 0;
+	struct sockaddr_in6 addr;
+	struct side s = {.self = self};
+
+	s.ch = new_channel();
+	s.id = new_id(s.ch);
+	if (self->number == SERVER) {
+		addr = v6("::1", 0);
+		assert_int_equal(rdma_bind_addr(s.id, SA(addr)), 0);
+		assert_int_equal(rdma_listen(s.id, 0), 0);
+		port = port_of(s.id);
+	}
+	two_swap(self, &port, &theirs, sizeof(port));
+	if (self->number == CLIENT) {
+		addr = v6("::1", theirs);
+		assert_int_equal(
+			rdma_resolve_addr(s.id, NULL, SA(addr), TIMEOUT_MS), 0);
+		take_event(s.ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+		assert_int_equal(rdma_resolve_route(s.id, TIMEOUT_MS), 0);
+		take_event(s.ch, RDMA_CM_EVENT_ROUTE_RESOLVED);
+		s.cq = add_qp(s.id);
+	}
+	connect_both(&s);
+	if (self->number == SERVER) {
+		addr = *(struct sockaddr_in6 *)rdma_get_peer_addr(s.server);
+		assert_int_equal(addr.sin6_family, AF_INET6);
+		assert_true(IN6_IS_ADDR_LOOPBACK(&addr.sin6_addr));
+	}
+	move_bytes(&s);
+	two_wait(self);
+	end(&s);
+}
+
+static void connection__over_v6_MOVES_BYTES(void **state)
+{
+	(void)state;
+	run(v6_body);
+}
+
+static struct rdma_cm_id *new_ep(int flags, uint16_t port)
+{
+	struct rdma_addrinfo hints = {.ai_flags = flags | RAI_NUMERICHOST,
+				      .ai_port_space = RDMA_PS_TCP};
+	struct ibv_qp_init_attr attr = {.cap = {4, 4, 1, 1, 8}};
+	struct rdma_addrinfo *res;
+	struct rdma_cm_id *id;
+	char service[8];
+
+	snprintf(service, sizeof(service), "%u", port);
+	assert_int_equal(rdma_getaddrinfo("127.0.0.1", service, &hints, &res),
+			 0);
+	assert_int_equal(rdma_create_ep(&id, res, NULL, &attr), 0);
+	rdma_freeaddrinfo(res);
+	return id;
+}
+
+/* Each call waits for the other process. */
+static void ep_body(const struct two_process *self)
+{
+	struct rdma_cm_id *listener = NULL, *id = NULL;
+	uint16_t port = 0, theirs = 0;
+	char memory[8] = "";
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+
+	if (self->number == SERVER) {
+		listener = new_ep(RAI_PASSIVE, 0);
+		assert_int_equal(rdma_listen(listener, 0), 0);
+		port = port_of(listener);
+	}
+	two_swap(self, &port, &theirs, sizeof(port));
+	if (self->number == SERVER)
+		assert_int_equal(rdma_get_request(listener, &id), 0);
+	else
+		id = new_ep(0, theirs);
+	mr = rdma_reg_msgs(id, memory, sizeof(memory));
+	assert_non_null(mr);
+	if (self->number == SERVER) {
+		assert_int_equal(
+			rdma_post_recv(id, NULL, memory, sizeof(memory), mr),
+			0);
+		assert_int_equal(rdma_accept(id, NULL), 0);
+		assert_int_equal(rdma_get_recv_comp(id, &wc), 1);
+		assert_string_equal(memory, "8 bytes");
+	} else {
+		strcpy(memory, "8 bytes");
+		assert_int_equal(rdma_connect(id, NULL), 0);
+		assert_int_equal(rdma_post_send(id, NULL, memory,
+						sizeof(memory), mr,
+						IBV_SEND_SIGNALED),
+				 0);
+		assert_int_equal(rdma_get_send_comp(id, &wc), 1);
+	}
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(rdma_disconnect(id), 0);
+	assert_int_equal(rdma_dereg_mr(mr), 0);
+	rdma_destroy_ep(id);
+	if (listener)
+		rdma_destroy_ep(listener);
+}
+
+static void endpoint__of_two_processes_WAITS_FOR_THE_OTHER(void **state)
+{
+	(void)state;
+	run(ep_body);
+}
+
+/* A child that does nothing until its parent closes the pipe. */
+static pid_t new_child(int pipes[2])
+{
+	pid_t pid;
+	char c;
+
+	assert_int_equal(pipe(pipes), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		close(pipes[1]);
+		_exit(read(pipes[0], &c, 1) != 0);
+	}
+	close(pipes[0]);
+	return pid;
+}
+
+static void end_child(pid_t pid, int pipes[2])
+{
+	int status;
+
+	close(pipes[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static struct rdma_cm_id *bind_to(struct rdma_event_channel *ch, uint16_t port)
+{
+	struct sockaddr_in addr = v4("127.0.0.1", port);
+	struct rdma_cm_id *id = new_id(ch);
+
+	assert_int_equal(rdma_bind_addr(id, SA(addr)), 0);
+	return id;
+}
+
+/* Each has a child, first while the server listens, then while connected. */
+static void fork_body(const struct two_process *self)
+{
+	pid_t at_start, connected;
+	int start_pipe[2], pipes[2];
+	struct rdma_cm_id *named = NULL;
+	struct side s;
+
+	begin(&s, self, 0);
+	if (self->number == SERVER)
+		named = bind_to(s.ch, FORK_PORT);
+	at_start = new_child(start_pipe);
+	connect_both(&s);
+	connected = new_child(pipes);
+	move_bytes(&s);
+	if (self->number == SERVER)
+		assert_int_equal(rdma_destroy_id(named), 0);
+	two_wait(self);
+	if (self->number == CLIENT) { /* the port is free: no child has it */
+		named = bind_to(s.ch, FORK_PORT);
+		assert_int_equal(rdma_destroy_id(named), 0);
+	}
+	two_wait(self);
+	end(&s);
+	end_child(connected, pipes); /* first: it has both pipes */
+	end_child(at_start, start_pipe);
+}
+
+static void fork__of_both_CONNECTION_LIVES_AND_PORT_IS_FREED(void **state)
+{
+	(void)state;
+	run(fork_body);
+}
+
 /* ---- death ------------------------------------------------------------- */
 
 enum step {
@@ -431,6 +612,11 @@ int main(void)
 		cmocka_unit_test(reject__by_another_REJECTED_WITH_WORDS),
 		cmocka_unit_test(listener__that_goes_REFUSES_ALL_REQUESTS),
 		cmocka_unit_test(port__of_another_process_EADDRINUSE),
+		cmocka_unit_test(connection__over_v6_MOVES_BYTES),
+		cmocka_unit_test(
+			endpoint__of_two_processes_WAITS_FOR_THE_OTHER),
+		cmocka_unit_test(
+			fork__of_both_CONNECTION_LIVES_AND_PORT_IS_FREED),
 		cmocka_unit_test(death__of_the_peer_at_a_step_IS_TOLD),
 	};
 
