@@ -16,6 +16,7 @@
 #include "cm/event.h"
 #include "cm/link.h"
 #include "cm/pack.h"
+#include "cm/port.h"
 #include "cm/receive.h"
 #include "cm/table.h"
 #include "exec/inbound.h"
@@ -105,6 +106,12 @@ static void after_fork(void)
 	lb_cm_unlock();
 }
 
+static void in_child(void)
+{
+	lb_cm_port_forked();
+	lb_cm_unlock();
+}
+
 void lb_cm_peer_start(void)
 {
 	static const struct lb_inbound_ops ops = {
@@ -112,6 +119,6 @@ void lb_cm_peer_start(void)
 		.dead = dead,
 	};
 
-	pthread_atfork(lb_cm_lock, after_fork, after_fork);
+	pthread_atfork(lb_cm_lock, after_fork, in_child);
 	lb_inbound_listen(&ops);
 }

@@ -253,6 +253,23 @@ static in_port_t port_any(struct space *space)
 	return 0;
 }
 
+/* Names stay the parent's: a block that the child gives out of is another. */
+void lb_cm_port_forked(void)
+{
+	size_t i, k;
+
+	for (i = 0; i < sizeof(spaces) / sizeof(*spaces); i++) {
+		spaces[i].last = NULL;
+		for (k = 0; k < BLOCKS; k++) {
+			struct block *block = &spaces[i].blocks[k];
+
+			lb_port_release(block->name);
+			block->name = NULL;
+			block->looked = block->foreign = 0;
+		}
+	}
+}
+
 /* ---- binding ------------------------------------------------------------- */
 
 static void own(struct lb_cm_id *id, in_port_t port)

@@ -18,6 +18,8 @@
 
 /* Before the first port, without the lock: the process gets its number. */
 void lb_cm_port_start(void);
+/* In a child, with the lock. */
+void lb_cm_port_forked(void);
 /* Give id the port of id->src, or a free one. 0 or an errno. */
 int lb_cm_port_bind(struct lb_cm_id *id);
 /* May id listen on the port that it shares? 0 or an errno. */
