@@ -23,24 +23,41 @@
 
 #define NOBODY_USER 65534
 
-/* A child without threads runs it; what it has said, in `said`. */
+/*
+ * A child runs it; what it has said, in `said`. With an end, that is made when
+ * the child is there, which has no lock of its threads then, and has its number.
+ */
 static unsigned in_child(void (*prepare)(void), unsigned (*body)(unsigned),
-			 unsigned number, char *said, size_t size)
+			 struct end *end, unsigned number, char *said,
+			 size_t size)
 {
-	int out[2], status;
+	int out[2], tell[2], status;
 	ssize_t got;
 	pid_t pid;
 
 	assert_int_equal(pipe(out), 0);
+	assert_int_equal(pipe(tell), 0);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		if (dup2(out[1], STDERR_FILENO) < 0)
 			_exit(99);
+		if (read(tell[0], &number, sizeof(number)) != sizeof(number))
+			_exit(97);
+		close(tell[0]);
+		close(tell[1]);
 		prepare();
 		_exit((int)body(number));
 	}
 	close(out[1]);
+	if (end) {
+		end_init(end);
+		number = lb_nic_number_of(end->nic);
+	}
+	assert_int_equal(write(tell[1], &number, sizeof(number)),
+			 sizeof(number));
+	close(tell[0]);
+	close(tell[1]);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	got = read(out[0], said, size - 1);
 	said[got > 0 ? got : 0] = '\0';
@@ -97,11 +114,10 @@ static void user__another_is_REFUSED_by_both(void **state)
 
 	(void)state;
 	root_only();
-	end_init(&a);
 	said_begin();
-	assert_int_equal(in_child(become_another, want_link,
-				  lb_nic_number_of(a.nic), said, sizeof(said)),
-			 0);
+	assert_int_equal(
+		in_child(become_another, want_link, &a, 0, said, sizeof(said)),
+		0);
 	/* another thread answers it and says so afterwards */
 	said_wait("a process of user 65534 wants a link to this one");
 	said_end();
@@ -119,10 +135,9 @@ static void namespace__another_is_NOBODY(void **state)
 
 	(void)state;
 	root_only();
-	end_init(&a);
-	assert_int_equal(in_child(leave_network, want_link,
-				  lb_nic_number_of(a.nic), said, sizeof(said)),
-			 0);
+	assert_int_equal(
+		in_child(leave_network, want_link, &a, 0, said, sizeof(said)),
+		0);
 	if (!strstr(said, "in this network namespace"))
 		fail_msg("said: %s", said);
 	end_fini(&a);
@@ -174,8 +189,8 @@ static void sandbox__A_NUMBER_and_a_line(void **state)
 	const char *words = "it reaches no other process";
 
 	(void)state;
-	assert_int_equal(in_child(no_descriptors, number_without_sockets, 0,
-				  said, sizeof(said)),
+	assert_int_equal(in_child(no_descriptors, number_without_sockets, NULL,
+				  0, said, sizeof(said)),
 			 0);
 	if (!strstr(said, words) || strstr(strstr(said, words) + 1, words))
 		fail_msg("said: %s", said);
@@ -244,7 +259,7 @@ static unsigned forks(unsigned number)
 	link = link_to_test(1);
 	if (lb_link_state(link) != LB_LINK_UP)
 		return 11;
-	ret = in_child(be_the_same, be_a_child, self, said, sizeof(said));
+	ret = in_child(be_the_same, be_a_child, NULL, self, said, sizeof(said));
 	if (ret)
 		return ret;
 	if (lb_link_state(link) != LB_LINK_UP || !lb_nic_has_links())
@@ -261,11 +276,9 @@ static void fork__child_IS_ANOTHER(void **state)
 	test_end = mmap(NULL, sizeof(*test_end), PROT_READ | PROT_WRITE,
 			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(test_end, MAP_FAILED);
-	end_init(test_end);
-	assert_int_equal(in_child(be_the_same, forks,
-				  lb_nic_number_of(test_end->nic), said,
-				  sizeof(said)),
-			 0);
+	assert_int_equal(
+		in_child(be_the_same, forks, test_end, 0, said, sizeof(said)),
+		0);
 	end_wait(&test_end->deads, 2); /* exit is death */
 	assert_int_equal(end_count(&test_end->ups), 2);
 	end_fini(test_end);
