@@ -25,7 +25,7 @@
 
 /*
  * A child runs it; what it has said, in `said`. With an end, that is made when
- * the child is there, which has no lock of its threads then, and has its number.
+ * the child is there, which has no lock of its threads then, and its number.
  */
 static unsigned in_child(void (*prepare)(void), unsigned (*body)(unsigned),
 			 struct end *end, unsigned number, char *said,
