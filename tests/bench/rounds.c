@@ -201,13 +201,12 @@ static void open_backlog(struct bench *bench)
 					&bench->routes[i]));
 }
 
-static uint64_t count_completions(struct bench *bench)
+static uint64_t items_inside(struct bench *bench)
 {
-	struct rpma_rt_poller_stats stats;
+	struct rpma_rt_queue_stats stats;
 
-	MUST(rpma_rt_poller_get_stats(bench->stage.world.rt, 0, &stats,
-				      sizeof(stats)));
-	return stats.completions;
+	MUST(rpma_rt_queue_get_stats(bench->slow, &stats, sizeof(stats)));
+	return stats.backlog;
 }
 
 /* Each posts once: the first ones fill the queue, the others are refused. */
@@ -220,7 +219,6 @@ static void prepare_backlog(struct bench *bench)
 		.remote = bench->stage.remote,
 		.len = 8,
 	};
-	uint64_t before = count_completions(bench);
 	uint32_t i;
 	int ret;
 
@@ -233,8 +231,7 @@ static void prepare_backlog(struct bench *bench)
 			bench->accepted++;
 			/* the poller comes so far, and fills the queue */
 			while (bench->accepted % LANE == 0 &&
-			       count_completions(bench) - before <
-				       bench->accepted)
+			       items_inside(bench) < bench->accepted)
 				sched_yield();
 			continue;
 		}
