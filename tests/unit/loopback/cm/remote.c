@@ -414,20 +414,29 @@ static void endpoint__of_two_processes_WAITS_FOR_THE_OTHER(void **state)
 	run(ep_body);
 }
 
-/* A child that does nothing until its parent closes the pipe. */
+/*
+ * A child that does nothing until its parent closes the pipe. It has lived when
+ * this returns: until its fork handlers have run it holds the names of ports
+ * that its parent had.
+ */
 static pid_t new_child(int pipes[2])
 {
+	int there[2];
 	pid_t pid;
-	char c;
+	char c = 0;
 
 	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(pipe(there), 0);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		close(pipes[1]);
-		_exit(read(pipes[0], &c, 1) != 0);
+		_exit(write(there[1], &c, 1) != 1 || read(pipes[0], &c, 1));
 	}
 	close(pipes[0]);
+	close(there[1]);
+	assert_int_equal(read(there[0], &c, 1), 1);
+	close(there[0]);
 	return pid;
 }
 
