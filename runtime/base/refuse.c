@@ -25,14 +25,8 @@ static _Thread_local struct {
 
 static enum rpma_log_level level_of(int err)
 {
-	switch (err) {
-	case RPMA_RT_E_CLOSED:
-		return RPMA_LOG_LEVEL_INFO;
-	case RPMA_RT_E_BUSY:
-		return RPMA_LOG_LEVEL_WARNING;
-	default:
-		return RPMA_LOG_LEVEL_ERROR;
-	}
+	return err == RPMA_RT_E_CLOSED ? RPMA_LOG_LEVEL_INFO
+				       : RPMA_LOG_LEVEL_ERROR;
 }
 
 int rt_refuse(const struct rt_log_place *place, int err, const char *format,

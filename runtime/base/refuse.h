@@ -16,9 +16,9 @@
 #include "base/log.h"
 
 /*
- * Logs the reason of an error and returns the error. Mistakes of the program
- * and what the system denies are errors, RPMA_RT_E_BUSY is a warning,
- * RPMA_RT_E_CLOSED, which comes in the usual course too, is an information.
+ * Logs the reason of an error and returns the error. It is an error in the log
+ * too, which reaches stderr where no syslog listens; RPMA_RT_E_CLOSED, which
+ * comes in the usual course as well, is an information.
  */
 #define RT_REFUSE(err, ...) rt_refuse(RT_LOG_HERE, err, __VA_ARGS__)
 __attribute__((cold, format(printf, 3, 4))) int

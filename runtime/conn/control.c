@@ -411,12 +411,11 @@ static void log_death(struct rpma_rt_conn *conn)
 
 	rt_name_copy(conn, name);
 	if (is_unreached(conn)) {
-		RT_LOG_WARNING("\"%s\" is not connected to %s, port %s: %s "
-			       "(status %d)%s",
-			       name, conn->setup->addr, conn->setup->port,
-			       rpma_rt_reason_2str(conn->ctl.reason),
-			       (int)conn->ctl.cm_status,
-			       unreached_advice(conn));
+		RT_LOG_ERROR("\"%s\" is not connected to %s, port %s: %s "
+			     "(status %d)%s",
+			     name, conn->setup->addr, conn->setup->port,
+			     rpma_rt_reason_2str(conn->ctl.reason),
+			     (int)conn->ctl.cm_status, unreached_advice(conn));
 		return;
 	}
 	RT_LOG_INFO("\"%s\" (queue pair 0x%x) closes, reason: %s", name,

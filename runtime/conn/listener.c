@@ -148,11 +148,11 @@ static void shutdown_message(struct rt_msg *msg, void *owner)
 void rt_listener_end_control(struct rpma_rt_listener *listener,
 			     enum rpma_rt_reason reason, int err)
 {
-	RT_LOG_WARNING("the listener at port %u ends: its device %s",
-		       listener->port,
-		       reason == RPMA_RT_REASON_DEVICE
-			       ? "failed, or was removed"
-			       : "reports no requests any more");
+	RT_LOG_ERROR("the listener at port %u ends: its device %s",
+		     listener->port,
+		     reason == RPMA_RT_REASON_DEVICE
+			     ? "failed, or was removed"
+			     : "reports no requests any more");
 	listener->closed = true;
 	listener->reason = reason;
 	listener->err = err;

@@ -256,9 +256,9 @@ void rt_listener_poller_count_refused(struct rpma_rt_listener *listener,
 	/* the 1st, 2nd, 4th ..., and one that has another cause */
 	if (!is_new && (refused & (refused - 1)) != 0)
 		return;
-	RT_LOG_WARNING("the listener at port %u has refused %" PRIu32
-		       " requests, the last because %s",
-		       listener->port, refused, reason_2str(error));
+	RT_LOG_ERROR("the listener at port %u has refused %" PRIu32
+		     " requests, the last because %s",
+		     listener->port, refused, reason_2str(error));
 }
 
 void rt_listener_poller_expect(struct rt_listener_poller *part)

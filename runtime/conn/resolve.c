@@ -36,10 +36,10 @@ static void log_unknown(const struct rt_conn_setup *setup, int err)
 		snprintf(text, sizeof(text), "%m"); /* errno, in words */
 	else
 		snprintf(text, sizeof(text), "%s", gai_strerror(err));
-	RT_LOG_WARNING("there is no address for host \"%s\", port \"%s\": %s. "
-		       "Give a name that the resolver knows, or an IP address, "
-		       "and a port",
-		       setup->addr, setup->port, text);
+	RT_LOG_ERROR("there is no address for host \"%s\", port \"%s\": %s. "
+		     "Give a name that the resolver knows, or an IP address, "
+		     "and a port",
+		     setup->addr, setup->port, text);
 }
 
 static bool resolve(struct rt_conn_setup *setup)

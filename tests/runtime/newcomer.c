@@ -33,6 +33,9 @@
 
 /* ------------------------------------------------------------- the log --- */
 
+/* what a program sees that has no log function, where no syslog listens */
+static enum rpma_log_level seen = RPMA_LOG_LEVEL_ERROR;
+
 static void log_fn(enum rpma_log_level level, const char *file, const int line,
 		   const char *function, const char *format, ...)
 {
@@ -41,7 +44,8 @@ static void log_fn(enum rpma_log_level level, const char *file, const int line,
 
 	(void)file;
 	(void)line;
-	(void)level;
+	if (level > seen)
+		return;
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
@@ -343,6 +347,7 @@ static void call_after_stop(void)
 	struct stage s;
 
 	/* told to those that ask: it comes in the usual course, too */
+	seen = RPMA_LOG_LEVEL_INFO;
 	MUST(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_INFO));
 	open_stage(&s);
 	MUST(rpma_rt_stop(s.world.rt));

@@ -25,10 +25,8 @@ static enum rpma_log_level level_of(int error)
 {
 	if (error >= 0 || error == RPMA_E_AGAIN)
 		return RPMA_LOG_DISABLED;
-	if (error == RPMA_RT_E_CLOSED)
-		return RPMA_LOG_LEVEL_INFO;
-	return error == RPMA_RT_E_BUSY ? RPMA_LOG_LEVEL_WARNING
-				       : RPMA_LOG_LEVEL_ERROR;
+	return error == RPMA_RT_E_CLOSED ? RPMA_LOG_LEVEL_INFO
+					 : RPMA_LOG_LEVEL_ERROR;
 }
 
 static const char *const headers[] = {RPMA_RT_HEADERS "rpma_rt.h",

@@ -207,7 +207,7 @@ static void refuse__LEVEL_OF_ITS_ERROR(void **state)
 	assert_int_equal(level_said, RPMA_LOG_LEVEL_ERROR);
 	assert_string_equal(said, "a 1");
 	assert_int_equal(RT_REFUSE(RPMA_RT_E_BUSY, "b"), RPMA_RT_E_BUSY);
-	assert_int_equal(level_said, RPMA_LOG_LEVEL_WARNING);
+	assert_int_equal(level_said, RPMA_LOG_LEVEL_ERROR);
 	assert_int_equal(RT_REFUSE(RPMA_RT_E_CLOSED, "c"), RPMA_RT_E_CLOSED);
 	assert_int_equal(level_said, RPMA_LOG_LEVEL_INFO);
 	threshold = RPMA_LOG_LEVEL_WARNING;
