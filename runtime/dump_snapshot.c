@@ -22,6 +22,7 @@
 #include "base/context.h"
 #include "base/runtime.h"
 #include "base/stats.h"
+#include "future/future.h"
 #include "poller/poller.h"
 #include "poller/cq_pool.h"
 
@@ -195,6 +196,9 @@ static void take_flags(struct rpma_rt *rt, struct rt_dump *dump)
 	dump->cm_errno =
 		atomic_load_explicit(&rt->cm_errno, memory_order_relaxed);
 	dump->delete_refused = rt_stat_is(&rt->delete_refused);
+	/* it has stopped: no block of futures is made any more */
+	if (dump->delete_refused)
+		dump->futures_held = rt_future_held(rt);
 }
 
 static int take_locked(struct rpma_rt *rt, struct rt_dump *dump)

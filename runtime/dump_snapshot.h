@@ -192,6 +192,7 @@ struct rt_dump {
 	uint32_t now_ms;
 	bool stopped;
 	bool delete_refused;
+	uint32_t futures_held;	   /* when a delete was refused */
 	uint64_t requests_refused; /* became no connection */
 	int cm_errno; /* for which CM events are read no more; 0: they are */
 	int pollers_count;

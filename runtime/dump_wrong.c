@@ -260,7 +260,20 @@ static void judge_held_conn(struct rt_dump *dump,
 			  conn->held);
 }
 
-/* After a stop every handle but the runtime's has to go. */
+/* A shard's queue goes with its set. */
+static const char *delete_of(const struct rt_dump *dump,
+			     const struct rt_dump_queue *queue)
+{
+	uint32_t i;
+
+	for (i = 0; i < dump->shards_count; i++) {
+		if (dump->shards[i].queue == queue->view.id)
+			return "rpma_rt_shards_delete";
+	}
+	return "rpma_rt_queue_delete";
+}
+
+/* After a stop every handle but the runtime's has to go, and every future. */
 static void judge_handles(struct rt_dump *dump)
 {
 	static const char *const text =
@@ -268,13 +281,19 @@ static void judge_handles(struct rt_dump *dump)
 	char object[RT_DUMP_LABEL];
 	uint32_t i;
 
+	if (dump->futures_held > 0)
+		rt_dump_wrong_add(dump, RT_DUMP_DELETE_BUSY, "runtime", 0,
+				  "%u futures that are held keep "
+				  "rpma_rt_delete() from going on: call "
+				  "rpma_rt_future_drop()",
+				  dump->futures_held);
 	for (i = 0; i < dump->conns_count; i++)
 		judge_held_conn(dump, &dump->conns[i]);
 	for (i = 0; i < dump->queues_count; i++) {
 		snprintf(object, sizeof(object), "queue \"%s\"",
 			 dump->queues[i].view.name);
 		rt_dump_wrong_add(dump, RT_DUMP_DELETE_BUSY, object, 0, text,
-				  "rpma_rt_queue_delete");
+				  delete_of(dump, &dump->queues[i]));
 	}
 	for (i = 0; i < dump->listeners_count; i++) {
 		snprintf(object, sizeof(object), "listener %u at port %u",

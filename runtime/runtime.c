@@ -328,6 +328,7 @@ int rpma_rt_delete(struct rpma_rt **rt_ptr)
 {
 	struct rpma_rt *rt;
 	uint32_t handles;
+	uint32_t futures;
 	int ret;
 
 	ret = RT_REFUSE_NULL(rt_ptr);
@@ -339,23 +340,23 @@ int rpma_rt_delete(struct rpma_rt **rt_ptr)
 		return ret;
 	/* acquire: pairs with the release of the thread that frees a handle */
 	handles = atomic_load_explicit(&rt->handles, memory_order_acquire);
-	if (handles > 0) {
+	futures = rt_future_held(rt);
+	if (handles > 0 || futures > 0)
 		/* relaxed: statistic, orders nothing */
 		atomic_store_explicit(&rt->delete_refused, true,
 				      memory_order_relaxed);
+	if (handles > 0)
 		return RT_REFUSE(RPMA_RT_E_BUSY,
 				 "the runtime is stopped and not deleted: %u "
 				 "handles of it are held (connections, "
 				 "listeners, queues, SRQs, pools, adopted); "
 				 "rpma_rt_dump() lists them",
 				 handles);
-	}
-	handles = rt_future_held(rt);
-	if (handles > 0)
+	if (futures > 0)
 		return RT_REFUSE(RPMA_RT_E_BUSY,
 				 "the runtime is stopped and not deleted: %u "
 				 "futures of it are held, drop them",
-				 handles);
+				 futures);
 	rt_conn_free_left(rt);
 	rt_future_free_all(rt);
 	fini_pollers(rt, rt->cfg.pollers);

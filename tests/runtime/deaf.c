@@ -116,11 +116,15 @@ static void expect_dumped(struct stage *s)
 {
 	int fd = memfd_create("dump", MFD_CLOEXEC);
 	char *text = calloc(1, DUMP);
+	const char *wrong;
 
 	CHECK(fd >= 0 && text != NULL);
 	MUST(rpma_rt_dump(s->world.rt, fd, RPMA_RT_DUMP_HUMAN));
 	CHECK(pread(fd, text, DUMP - 1, 0) > 0);
 	CHECK(strstr(text, "CM events can be read no more: Bad file") != NULL);
+	wrong = strstr(text, "what looks wrong:");
+	CHECK(wrong != NULL);
+	CHECK(strstr(wrong, "rdma_cm can be read no more (errno 9)") != NULL);
 	free(text);
 	close(fd);
 }

@@ -43,6 +43,9 @@ void scene_close(struct scene *c)
 	MUST(rpma_rt_stop(c->s.world.rt));
 	drop_items(c->s.aq);
 	drop_items(c->s.pq);
+	if (c->has_future)
+		MUST(rpma_rt_future_drop(&c->future));
+	MUST(rpma_rt_shards_delete(&c->shards));
 	MUST(rpma_rt_conn_unref(&c->pair.active));
 	MUST(rpma_rt_conn_unref(&c->pair.passive));
 	MUST(rpma_rt_listener_delete(&c->listener));
@@ -544,6 +547,49 @@ static void delete_with_handles(struct scene *c)
 	name_conn(c, c->pair.active);
 }
 
+static void delete_with_future(struct scene *c)
+{
+	struct rpma_rt *rt = c->s.world.rt;
+
+	c->s.cfg->futures = 2;
+	connect_pair(c);
+	MUST(rpma_rt_conn_future(c->pair.active, RPMA_RT_EVENT_CLOSED,
+				 &c->future));
+	c->has_future = true;
+	CHECK(rpma_rt_delete(&rt) == RPMA_RT_E_BUSY);
+	snprintf(c->object, sizeof(c->object), "runtime: 1 futures that");
+}
+
+static void delete_with_shards(struct scene *c)
+{
+	struct rpma_rt_shards_cfg cfg = RPMA_RT_SHARDS_CFG_INIT;
+	struct rpma_rt *rt = c->s.world.rt;
+
+	MUST(rpma_rt_shards_new(rt, &cfg, &c->shards));
+	CHECK(rpma_rt_delete(&rt) == RPMA_RT_E_BUSY);
+	snprintf(c->object, sizeof(c->object), "queue \"shard 0\"");
+}
+
+static void delete_with_lease(struct scene *c)
+{
+	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
+
+	cfg.name = "lent";
+	cfg.peer = c->s.world.peer;
+	cfg.count = 2 * CASES_DEPTH;
+	cfg.slot_size = 64;
+	MUST(rpma_rt_pool_new(c->s.world.rt, &cfg, &c->pool));
+	MUST(rpma_rt_pool_take(c->pool, &c->leases[0]));
+	CHECK(rpma_rt_pool_delete(&c->pool) == RPMA_RT_E_BUSY);
+	snprintf(c->object, sizeof(c->object), "pool \"lent\"");
+}
+
+static void delete_pool_unused(struct scene *c)
+{
+	MUST(rpma_rt_lease_give_back(&c->leases[0]));
+	MUST(rpma_rt_pool_delete(&c->pool));
+}
+
 /* ---------------------------------------------- SRQs, pools, listeners --- */
 
 static void connect_with_srq(struct scene *c)
@@ -725,6 +771,13 @@ const struct dump_case dump_cases[] = {
 	 .is_awake = true, .provoke = delete_with_handles},
 	{"delete_busy", "was refused: 2 connections", EVENT, .is_at_once = true,
 	 .provoke = delete_used_srq, .mend = delete_srq_unused},
+	{"delete_busy", "rpma_rt_future_drop()", EVENT, .is_at_once = true,
+	 .is_awake = true, .provoke = delete_with_future},
+	{"delete_busy", "rpma_rt_shards_delete()", MANUAL, .is_at_once = true,
+	 .is_awake = true, .provoke = delete_with_shards},
+	{"delete_busy", "rpma_rt_pool_delete() was refused", EVENT,
+	 .is_at_once = true, .provoke = delete_with_lease,
+	 .mend = delete_pool_unused},
 	{"srq_dry", NULL, EVENT, .provoke = connect_with_srq, .mend = fill_srq},
 	{"pool_dry", "none of its 16 slots is free", EVENT,
 	 .provoke = keep_all_leases, .mend = give_all_leases},

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "rpma_rt_shard.h"
 #include "stage.h"
 
 #define CASES_DEPTH 8
@@ -28,6 +29,9 @@ struct scene {
 	struct rpma_rt_pool *pool;
 	struct rpma_rt_lease leases[2 * CASES_DEPTH]; /* all that it has */
 	struct rpma_rt_route *route;
+	struct rpma_rt_shards *shards;
+	struct rpma_rt_future future;
+	bool has_future;
 	bool is_stopped;
 	sem_t entered;
 	sem_t leave;
