@@ -21,6 +21,7 @@
 #include "conn/cfg.h"
 #include "conn/create.h"
 #include "conn/name.h"
+#include "conn/resolve.h"
 #include "pool/pool.h"
 #include "poller/place.h"
 #include "poller/poller.h"
@@ -66,6 +67,8 @@ int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr, const char *port,
 	ret = RT_REFUSE_NULL(rt, addr, port, cfg, conn_ptr);
 	if (ret == 0)
 		ret = RT_REFUSE_WAIT(rt);
+	if (ret == 0)
+		ret = rt_resolve_check_port(RT_LOG_HERE, port);
 	if (ret)
 		return ret;
 	ret = rt_context_ref(rt);

@@ -24,6 +24,7 @@
 #include "conn/accept.h"
 #include "conn/cfg.h"
 #include "conn/limits.h"
+#include "conn/resolve.h"
 #include "queue/queue.h"
 #include "srq/srq.h"
 #include "poller/future.h"
@@ -350,6 +351,8 @@ int rpma_rt_listen(struct rpma_rt *rt, const char *addr, const char *port,
 	ret = RT_REFUSE_NULL(rt, addr, port, cfg, listener_ptr);
 	if (ret == 0)
 		ret = RT_REFUSE_WAIT(rt);
+	if (ret == 0)
+		ret = rt_resolve_check_port(RT_LOG_HERE, port);
 	if (ret)
 		return ret;
 	ret = rt_context_ref(rt);

@@ -11,11 +11,14 @@
 
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/device.h"
 #include "base/log.h"
+#include "base/refuse.h"
 #include "base/runtime.h"
 #include "conn/conn.h"
 
@@ -26,6 +29,17 @@ bool rt_resolve_is_numeric(const char *addr, const char *port)
 	return port[0] != '\0' && port[strspn(port, "0123456789")] == '\0' &&
 	       (inet_pton(AF_INET, addr, bytes) == 1 ||
 		inet_pton(AF_INET6, addr, bytes) == 1);
+}
+
+int rt_resolve_check_port(const struct rt_log_place *place, const char *port)
+{
+	if (port[strspn(port, "0123456789")] != '\0' ||
+	    strtoul(port, NULL, 10) <= UINT16_MAX)
+		return 0;
+	return rt_refuse(place, RPMA_E_INVAL,
+			 "port is \"%s\", it may be 0..65535 or the name of a "
+			 "service",
+			 port);
 }
 
 static void log_unknown(const struct rt_conn_setup *setup, int err)

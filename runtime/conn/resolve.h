@@ -11,6 +11,8 @@
 
 #include <stdbool.h>
 
+#include "base/log.h"
+
 struct rpma_rt;
 struct rpma_rt_conn;
 
@@ -20,6 +22,9 @@ struct rpma_rt_conn;
 
 /* An IPv4 or IPv6 address and a port, both as numbers? */
 bool rt_resolve_is_numeric(const char *addr, const char *port);
+/* 0, or RPMA_E_INVAL, logged: a number of more than 16 bits, of which the
+ * resolver would take the lower 16. */
+int rt_resolve_check_port(const struct rt_log_place *place, const char *port);
 
 /*
  * Starts the thread, if it is the first name. REQUIRES: the runtime's lock.

@@ -109,6 +109,11 @@ void making_connections(void **state)
 	BAD(RPMA_E_INVAL, rpma_rt_listener_drain, &f->listener, 600001);
 	NULLS(rpma_rt_listener_get_port, &f->listener, &out.u16);
 	NULLS(rpma_rt_conn_new, f->rt, "::1", "1", &f->rt_cfg, &out.conn);
+	BAD_SAYS("port is \"65536\"", RPMA_E_INVAL, rpma_rt_listen, f->rt,
+		 "::1", "65536", &f->rt_cfg, &out.listener);
+	BAD_SAYS("port is \"18446744073709551617\"", RPMA_E_INVAL,
+		 rpma_rt_conn_new, f->rt, "::1", "18446744073709551617",
+		 &f->rt_cfg, &out.conn);
 	f->rt_cfg.queue = foreign;
 	BAD_SAYS("rpma_rt_conn_cfg.queue|another runtime", RPMA_E_INVAL,
 		 rpma_rt_listen, f->rt, "::1", "1", &f->rt_cfg, &out.listener);
