@@ -158,7 +158,11 @@ static int dealloc_pd(struct ibv_pd *pd)
 	int ret = ibv_dealloc_pd(pd);
 
 	if (ret) {
-		RPMA_LOG_CALL("ibv_dealloc_pd", ret);
+		RPMA_LOG_ERROR(
+			"ibv_dealloc_pd() failed: %s%s", rpma__errno_2str(ret),
+			ret == EBUSY ? ": delete its regions, connections, "
+				       "requests and SRQs first"
+				     : "");
 		return RPMA_E_PROVIDER;
 	}
 	return 0;

@@ -60,6 +60,15 @@ static void delete__EACH_FAILURE(void **state)
 	EACH_FAILURE(delete_peer, failures);
 }
 
+static void delete__too_early_SAYS_WHAT_GOES_FIRST(void **state)
+{
+	(void)state;
+	mocks_listen();
+	mock_fail("dealloc_pd", 1, EBUSY);
+	assert_int_equal(delete_peer(), RPMA_E_PROVIDER);
+	expect_said("delete its regions, connections, requests and SRQs first");
+}
+
 static void arguments__NULL_INVAL(void **state)
 {
 	struct rpma_peer *peer = NULL;
@@ -153,6 +162,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		mock_test(new__EACH_FAILURE),
 		mock_test(delete__EACH_FAILURE),
+		mock_test(delete__too_early_SAYS_WHAT_GOES_FIRST),
 		mock_test(arguments__NULL_INVAL),
 		mock_test(access__of_every_usage),
 		mock_test(access__no_atomics_NOSUPP),
