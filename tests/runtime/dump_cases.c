@@ -560,11 +560,30 @@ static void delete_with_future(struct scene *c)
 	snprintf(c->object, sizeof(c->object), "runtime: 1 futures that");
 }
 
+/* They are never run. */
+static void no_item(struct rpma_rt_shard *shard,
+		    const struct rpma_rt_completion *item, void *arg)
+{
+	(void)shard;
+	(void)item;
+	(void)arg;
+}
+
+static void no_message(struct rpma_rt_shard *shard,
+		       const struct rpma_rt_shard_message *message, void *arg)
+{
+	(void)shard;
+	(void)message;
+	(void)arg;
+}
+
 static void delete_with_shards(struct scene *c)
 {
 	struct rpma_rt_shards_cfg cfg = RPMA_RT_SHARDS_CFG_INIT;
 	struct rpma_rt *rt = c->s.world.rt;
 
+	cfg.item_fn = no_item;
+	cfg.message_fn = no_message;
 	MUST(rpma_rt_shards_new(rt, &cfg, &c->shards));
 	CHECK(rpma_rt_delete(&rt) == RPMA_RT_E_BUSY);
 	snprintf(c->object, sizeof(c->object), "queue \"shard 0\"");
