@@ -5,18 +5,10 @@
 
 #include "world.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "cm_channel.h"
-
-/* Events are kept and queued by the programs they were copied for. */
-static_assert(sizeof(struct rpma_cm_event) == 312, "ABI");
-static_assert(offsetof(struct rpma_cm_event, context) == 8, "ABI");
-static_assert(offsetof(struct rpma_cm_event, reserved) == 27, "ABI");
-static_assert(offsetof(struct rpma_cm_event, private_data) == 48, "ABI");
-static_assert(offsetof(struct rpma_cm_event, raw) == 304, "ABI");
 
 static struct rpma_cm_channel *channel;
 

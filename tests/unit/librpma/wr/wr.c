@@ -8,23 +8,12 @@
 
 #include "world.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #define ALWAYS RPMA_F_COMPLETION_ALWAYS
 
 static int me;
-
-/* A program's array of them is laid out when that is compiled. */
-static_assert(sizeof(struct rpma_send_wr) == 176, "ABI");
-static_assert(offsetof(struct rpma_send_wr, sge) == 128, "ABI");
-static_assert(offsetof(struct rpma_send_wr, native) == 152, "ABI");
-static_assert(offsetof(struct rpma_send_wr, reserved) == 160, "ABI");
-static_assert(sizeof(struct rpma_recv_wr) == 64, "ABI");
-static_assert(offsetof(struct rpma_recv_wr, sge) == 32, "ABI");
-static_assert(offsetof(struct rpma_recv_wr, reserved) == 48, "ABI");
-static_assert(sizeof(struct rpma_sge) == 24, "ABI");
 
 static void prepare__EVERY_64_BIT_ID_AND_NO_CALL(void **state)
 {

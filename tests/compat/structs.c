@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The structs of rpma_rt.h as programs were compiled with them: sizes and
- * offsets, which never change, here where pointers have 8 bytes. And
+ * The structs of the public headers as programs were compiled with them: sizes
+ * and offsets, which never change, here where pointers have 8 bytes. And
  * configurations of programs with fewer or more fields than the library's.
  */
 
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "librpma_legacy.h"
 #include "rpma_rt.h"
 
 #define SIZE(type, bytes) \
@@ -21,6 +22,48 @@
 #define AT(type, field, offset)                                 \
 	static_assert(offsetof(struct type, field) == (offset), \
 		      "where " #field " is in " #type)
+
+SIZE(rpma_conn_private_data, 16);
+AT(rpma_conn_private_data, ptr, 0);
+AT(rpma_conn_private_data, len, 8);
+
+SIZE(rpma_completion, 32);
+AT(rpma_completion, op_context, 0);
+AT(rpma_completion, op, 8);
+AT(rpma_completion, byte_len, 12);
+AT(rpma_completion, op_status, 16);
+AT(rpma_completion, flags, 20);
+AT(rpma_completion, imm, 24);
+
+SIZE(rpma_cm_event, 312);
+AT(rpma_cm_event, type, 0);
+AT(rpma_cm_event, status, 4);
+AT(rpma_cm_event, context, 8);
+AT(rpma_cm_event, id, 16);
+AT(rpma_cm_event, private_data_len, 24);
+AT(rpma_cm_event, responder_resources, 25);
+AT(rpma_cm_event, initiator_depth, 26);
+AT(rpma_cm_event, reserved, 27);
+AT(rpma_cm_event, private_data, 48);
+AT(rpma_cm_event, raw, 304);
+
+SIZE(rpma_send_wr, 176);
+AT(rpma_send_wr, wr, 0);
+AT(rpma_send_wr, sge, 128);
+AT(rpma_send_wr, data, 144);
+AT(rpma_send_wr, native, 152);
+AT(rpma_send_wr, native_arg, 156);
+AT(rpma_send_wr, reserved, 160);
+
+SIZE(rpma_recv_wr, 64);
+AT(rpma_recv_wr, wr, 0);
+AT(rpma_recv_wr, sge, 32);
+AT(rpma_recv_wr, reserved, 48);
+
+SIZE(rpma_sge, 24);
+AT(rpma_sge, mr, 0);
+AT(rpma_sge, offset, 8);
+AT(rpma_sge, len, 16);
 
 SIZE(rpma_rt_completion, 32);
 AT(rpma_rt_completion, context, 0);
@@ -81,9 +124,41 @@ AT(rpma_rt_cfg, async_arg, 56);
 AT(rpma_rt_cfg, reserved, 64);
 
 SIZE(rpma_rt_poller_stats, 136);
+AT(rpma_rt_poller_stats, polls, 0);
+AT(rpma_rt_poller_stats, empty_polls, 8);
+AT(rpma_rt_poller_stats, completions, 16);
+AT(rpma_rt_poller_stats, delivered, 24);
+AT(rpma_rt_poller_stats, batches, 32);
+AT(rpma_rt_poller_stats, doorbells, 40);
+AT(rpma_rt_poller_stats, sleeps, 48);
+AT(rpma_rt_poller_stats, events, 56);
+AT(rpma_rt_poller_stats, acks, 64);
+AT(rpma_rt_poller_stats, spilled, 72);
+AT(rpma_rt_poller_stats, lost, 80);
+AT(rpma_rt_poller_stats, stale, 88);
+AT(rpma_rt_poller_stats, lost_events_recovered, 96);
+AT(rpma_rt_poller_stats, keepalives, 104);
+AT(rpma_rt_poller_stats, spinning_ns, 112);
+AT(rpma_rt_poller_stats, sleeping_ns, 120);
 AT(rpma_rt_poller_stats, last_wqe_missing, 128);
+
 SIZE(rpma_rt_histogram, 264);
+AT(rpma_rt_histogram, buckets, 0);
 AT(rpma_rt_histogram, sum_ns, 256);
+
+SIZE(rpma_rt_queue_stats, 608);
+AT(rpma_rt_queue_stats, polls, 0);
+AT(rpma_rt_queue_stats, waits, 8);
+AT(rpma_rt_queue_stats, empty, 16);
+AT(rpma_rt_queue_stats, busy, 24);
+AT(rpma_rt_queue_stats, batches, 32);
+AT(rpma_rt_queue_stats, taken, 40);
+AT(rpma_rt_queue_stats, messages, 48);
+AT(rpma_rt_queue_stats, sleeps, 56);
+AT(rpma_rt_queue_stats, wakes, 64);
+AT(rpma_rt_queue_stats, backlog, 72);
+AT(rpma_rt_queue_stats, dispatch, 80);
+AT(rpma_rt_queue_stats, wakeup, 344);
 
 SIZE(rpma_rt_queue_cfg, 48);
 AT(rpma_rt_queue_cfg, size, 0);
@@ -167,6 +242,17 @@ AT(rpma_rt_shard_message, code, 24);
 AT(rpma_rt_shard_message, from, 28);
 AT(rpma_rt_shard_message, kind, 30);
 AT(rpma_rt_shard_message, reserved8, 31);
+
+SIZE(rpma_rt_shard_stats, 72);
+AT(rpma_rt_shard_stats, items, 0);
+AT(rpma_rt_shard_stats, messages, 8);
+AT(rpma_rt_shard_stats, sent, 16);
+AT(rpma_rt_shard_stats, refused, 24);
+AT(rpma_rt_shard_stats, timers, 32);
+AT(rpma_rt_shard_stats, sleeps, 40);
+AT(rpma_rt_shard_stats, rings, 48);
+AT(rpma_rt_shard_stats, unanswered, 56);
+AT(rpma_rt_shard_stats, owed, 64);
 
 SIZE(rpma_rt_timer, 64);
 AT(rpma_rt_timer, fn, 0);
