@@ -252,7 +252,6 @@ extern const struct rt_cm_ops rt_conn_cm_ops;
 void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 			 uint32_t cm_status);
 
-/* The connection that the side belongs to. */
 /* Its SRQ, or NULL. */
 static inline struct rpma_rt_srq *rt_conn_srq(const struct rpma_rt_conn *conn)
 {
@@ -265,6 +264,7 @@ static inline struct rt_conn_fed *rt_conn_fed(const struct rpma_rt_conn *conn)
 	return conn->receives == RT_RECEIVES_POOL ? conn->from.fed : NULL;
 }
 
+/* The connection that the side belongs to. */
 static inline struct rpma_rt_conn *rt_conn_of_side(struct rt_side *side)
 {
 	return RT_FROM(struct rpma_rt_conn, side, side - side->which);
