@@ -71,6 +71,25 @@ test_cases()
 		sort -u
 }
 
+# object_symbols TREE OBJECTS [NM-OPTION...]: "file letter name" of each symbol of
+# those objects below OBJECTS that were made of the .c files of TREE
+object_symbols()
+{
+	local tree=$1 objects=$2
+
+	shift 2
+	(cd "$tree" && find . -name '*.c' -printf '%P\n') | sort |
+		while IFS= read -r file; do
+			[[ ! -e $objects/$file.o ]] ||
+				printf '%s\0' "$objects/$file.o"
+		done | xargs -0 nm -A "$@" |
+		awk -v skip="${#objects}" '{
+			file = substr($0, skip + 2)
+			sub(/\.o:.*/, "", file)
+			print file, $(NF - 1), $NF
+		}'
+}
+
 # quoted: of lines "row TAB text" what stands in backquotes, after its row
 quoted()
 {
