@@ -483,6 +483,22 @@ static struct lb_contact *free_guest(struct lb_nic *nic)
 	return NULL;
 }
 
+/* A process may come as often as it likes, and with users by turns. */
+static bool is_to_be_said(struct lb_nic *nic, uint32_t user)
+{
+	unsigned i;
+
+	for (i = 0; i < nic->nusers_said; i++) {
+		if (nic->users_said[i] == user)
+			return false;
+	}
+	if (i == LB_PARTS_USERS)
+		return false;
+	nic->users_said[i] = user;
+	nic->nusers_said++;
+	return true;
+}
+
 /* Of another user: both sides say so. */
 static bool is_of_user(struct lb_nic *nic, struct lb_contact *guest)
 {
@@ -492,14 +508,11 @@ static bool is_of_user(struct lb_nic *nic, struct lb_contact *guest)
 		return false;
 	if (theirs.user == mine.user)
 		return true;
-	if (nic->is_user_said && nic->user_said == theirs.user)
-		return false; /* it may come as often as it likes */
-	nic->is_user_said = true;
-	nic->user_said = theirs.user;
-	lb_log(0,
-	       "a process of user %u wants a link to this one (process %u) of "
-	       "user %u: refused. Run both as one user",
-	       theirs.user, mine.number, mine.user);
+	if (is_to_be_said(nic, theirs.user))
+		lb_log(0,
+		       "a process of user %u wants a link to this one (process "
+		       "%u) of user %u: refused. Run both as one user",
+		       theirs.user, mine.number, mine.user);
 	return false;
 }
 

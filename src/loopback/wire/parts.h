@@ -29,6 +29,7 @@ enum {
 	LB_PARTS_GUESTS = 32,	/* contacts of others, at a time */
 	LB_PARTS_QUEUE = 16384, /* messages that wait for the socket */
 	LB_PARTS_NAME = 32,	/* bytes of a process's name */
+	LB_PARTS_USERS = 8,	/* that are named when refused */
 };
 
 /* A descriptor that the link thread watches, and what it does then. */
@@ -172,8 +173,8 @@ struct lb_nic {
 	/* the link thread's */
 	uint64_t accept_at; /* the listener is not watched before; 0: it is */
 	bool is_said[LB_PARTS_NUMBERS + 1]; /* that nobody has the number */
-	bool is_user_said; /* that a process of another user came: */
-	uint32_t user_said;
+	unsigned nusers_said; /* of whom a process came, and was refused */
+	uint32_t users_said[LB_PARTS_USERS];
 	struct lb_contact guests[LB_PARTS_GUESTS];
 };
 

@@ -21,7 +21,8 @@
 
 #include "base/process.h"
 
-#define NOBODY_USER 65534
+#define NOBODY_USER  65534
+#define ANOTHER_USER 65533
 
 /*
  * A child runs it; what it has said, in `said`. With an end, that is made when
@@ -88,6 +89,21 @@ static void become_another(void)
 		_exit(98);
 }
 
+/* It wants links as two users by turns. */
+static unsigned want_links(unsigned number)
+{
+	unsigned i, ups = 0;
+
+	for (i = 0; i < 6 && !ups; i++) {
+		if (seteuid(i % 2 ? NOBODY_USER : ANOTHER_USER))
+			return 98;
+		ups = want_link(number);
+		if (seteuid(0))
+			return 98;
+	}
+	return ups;
+}
+
 static void leave_network(void)
 {
 	if (unshare(CLONE_NEWNET))
@@ -125,6 +141,44 @@ static void user__another_is_REFUSED_by_both(void **state)
 	    !strstr(said, "of user 65534: no link. Run both as one user"))
 		fail_msg("the other: %s", said);
 	assert_int_equal(end_count(&a.ups), 0);
+	end_fini(&a);
+}
+
+static unsigned count(const char *text, const char *words)
+{
+	unsigned n = 0;
+
+	while ((text = strstr(text, words))) {
+		text += strlen(words);
+		n++;
+	}
+	return n;
+}
+
+/* Nobody fills the log of a process that refuses him. */
+static void users__by_turns_are_SAID_ONCE(void **state)
+{
+	char said[4096];
+	const char *mine;
+	struct end a, b;
+
+	(void)state;
+	root_only();
+	said_begin();
+	assert_int_equal(
+		in_child(be_the_same, want_links, &a, 0, said, sizeof(said)),
+		0);
+	/* guests come in one after the other: b behind all of the child */
+	end_init(&b);
+	b.link = lb_nic_link(b.nic, lb_nic_number_of(a.nic));
+	end_wait(&a.ups, 1);
+	end_wait(&b.ups, 1);
+	mine = said_end();
+	assert_int_equal(count(mine, "a process of user 65534 wants a link"),
+			 1);
+	assert_int_equal(count(mine, "a process of user 65533 wants a link"),
+			 1);
+	end_fini(&b);
 	end_fini(&a);
 }
 
@@ -289,6 +343,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(user__another_is_REFUSED_by_both),
+		cmocka_unit_test(users__by_turns_are_SAID_ONCE),
 		cmocka_unit_test(namespace__another_is_NOBODY),
 		cmocka_unit_test(sandbox__A_NUMBER_and_a_line),
 		cmocka_unit_test(fork__child_IS_ANOTHER),
