@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/random.h"
+#include "wire/socket.h"
 
 #define MAX_ENDS 4
 /* every so many requests are dropped in silence by the other end */
@@ -343,6 +344,42 @@ void end_arrive(struct end *a, struct end *b)
 	assert_int_equal(end_count(&b->requests), a->sent);
 	assert_int_equal(end_count(&a->wrongs), 0);
 	assert_int_equal(end_count(&b->wrongs), 0);
+}
+
+/* --- a peer that is made by hand */
+
+struct lb_hello hand_hello(unsigned kind)
+{
+	return (struct lb_hello){
+		.magic = LB_HELLO_MAGIC,
+		.version = LB_HELLO_VERSION,
+		.length = sizeof(struct lb_hello),
+		.kind = kind,
+		.number = 254,
+		.cookie = 99,
+		.devices = 1,
+		.devices_hash = 42,
+		.user = geteuid(),
+	};
+}
+
+int hand_connect(unsigned number)
+{
+	char name[LB_PARTS_NAME];
+	int fd;
+
+	lb_parts_name(name, number);
+	fd = lb_socket_connect(name);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+ssize_t hand_receive(int fd, struct lb_hello *answer, int *passed)
+{
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+
+	assert_int_equal(poll(&pfd, 1, 5000), 1);
+	return lb_socket_receive(fd, answer, sizeof(*answer), passed);
 }
 
 /* --- what was said */

@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "wire/hello.h"
 #include "wire/link.h"
 #include "wire/nic.h"
 #include "wire/parts.h"
@@ -59,6 +60,12 @@ bool end_request(struct end *end, const struct lb_record *record);
 enum lb_put_result end_try(struct end *end, const struct lb_record *record);
 /* All that a has sent has come to b, and its answers have come. */
 void end_arrive(struct end *a, struct end *b);
+
+/* A peer that is made by hand, process 254: its hello, with 1 device, 42. */
+struct lb_hello hand_hello(unsigned kind);
+int hand_connect(unsigned number);
+/* What it gets, within seconds; 0: the end. */
+ssize_t hand_receive(int fd, struct lb_hello *answer, int *passed);
 
 /* Wait until a count is at least n. */
 void end_wait(const _Atomic uint32_t *count, uint32_t n);

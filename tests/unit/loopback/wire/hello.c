@@ -9,6 +9,7 @@
 
 #include "fixture.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -123,41 +124,6 @@ static void number__of_this_process_NO_LINK(void **state)
 
 /* --- a peer that is made by hand */
 
-static struct lb_hello hand_hello(unsigned kind)
-{
-	return (struct lb_hello){
-		.magic = LB_HELLO_MAGIC,
-		.version = LB_HELLO_VERSION,
-		.length = sizeof(struct lb_hello),
-		.kind = kind,
-		.number = 254,
-		.cookie = 99,
-		.devices = 1,
-		.devices_hash = 42,
-		.user = geteuid(),
-	};
-}
-
-static int hand_connect(const struct end *a)
-{
-	char name[LB_PARTS_NAME];
-	int fd;
-
-	lb_parts_name(name, lb_nic_number_of(a->nic));
-	fd = lb_socket_connect(name);
-	assert_true(fd >= 0);
-	return fd;
-}
-
-/* What it has answered, within a second; 0: the end. */
-static ssize_t hand_receive(int fd, struct lb_hello *answer, int *passed)
-{
-	struct pollfd pfd = {.fd = fd, .events = POLLIN};
-
-	assert_int_equal(poll(&pfd, 1, 5000), 1);
-	return lb_socket_receive(fd, answer, sizeof(*answer), passed);
-}
-
 /* A hello with these bytes is refused for this reason, in these words. */
 static void refused(const void *bytes, size_t size, int pass,
 		    enum lb_hello_reason reason, const char *words)
@@ -173,7 +139,7 @@ static void refused(const void *bytes, size_t size, int pass,
 		end_init(&a);
 	}
 	said_begin();
-	fd = hand_connect(&a);
+	fd = hand_connect(lb_nic_number_of(a.nic));
 	assert_int_equal(lb_socket_send_fd(fd, bytes, size, pass), 0);
 	assert_int_equal(hand_receive(fd, &answer, &passed), sizeof(answer));
 	assert_int_equal(passed, -1);
@@ -315,7 +281,7 @@ static void hello__then_silence_ANOTHER_GETS_THE_LINK(void **state)
 	while (lb_nic_number_of(a.nic) == hello.number)
 		hello.number--;
 	for (int i = 0; i < 2; i++) {
-		fd[i] = hand_connect(&a);
+		fd[i] = hand_connect(lb_nic_number_of(a.nic));
 		assert_int_equal(lb_socket_send_fd(fd[i], &hello, sizeof(hello),
 						   segment),
 				 0);
@@ -333,7 +299,7 @@ static void hello__then_silence_ANOTHER_GETS_THE_LINK(void **state)
 	hello.kind = LB_HELLO_HELLO;
 	hello.cookie = 100;
 	close(fd[0]);
-	fd[0] = hand_connect(&a);
+	fd[0] = hand_connect(lb_nic_number_of(a.nic));
 	assert_int_equal(
 		lb_socket_send_fd(fd[0], &hello, sizeof(hello), segment), 0);
 	assert_int_equal(hand_receive(fd[0], &answer, &passed), sizeof(answer));
@@ -343,7 +309,7 @@ static void hello__then_silence_ANOTHER_GETS_THE_LINK(void **state)
 	close(fd[0]);
 	close(fd[1]);
 	end_wait(&a.deads, 1);
-	fd[0] = hand_connect(&a);
+	fd[0] = hand_connect(lb_nic_number_of(a.nic));
 	assert_int_equal(
 		lb_socket_send_fd(fd[0], &hello, sizeof(hello), segment), 0);
 	assert_int_equal(hand_receive(fd[0], &answer, &passed), sizeof(answer));
@@ -493,7 +459,7 @@ static void guest__no_descriptor_GETS_IN_LATER(void **state)
 	while (lb_nic_number_of(a.nic) == hello.number)
 		hello.number--;
 	atomic_store_explicit(&refusals, 2, memory_order_release);
-	fd = hand_connect(&a);
+	fd = hand_connect(lb_nic_number_of(a.nic));
 	assert_int_equal(lb_socket_send_fd(fd, &hello, sizeof(hello), segment),
 			 0);
 	assert_int_equal(hand_receive(fd, &answer, &passed), sizeof(answer));
@@ -522,20 +488,91 @@ int memfd_create(const char *name, unsigned flags)
 	return -1;
 }
 
-/* It is tried again, by whichever side had none. */
-static void segment__no_descriptor_IS_MADE_LATER(void **state)
+/* What refuses three times is tried again, by whichever side needs it. */
+static void made_later(_Atomic int *refusals_of)
 {
 	struct end a, b;
 
-	(void)state;
 	end_init(&a);
 	end_init(&b);
-	atomic_store_explicit(&memfd_refusals, 3, memory_order_release);
+	atomic_store_explicit(refusals_of, 3, memory_order_release);
 	end_meet(&a, &b);
+	assert_int_equal(
+		atomic_load_explicit(refusals_of, memory_order_acquire), 0);
 	assert_int_equal(end_count(&a.deads), 0);
 	assert_int_equal(end_count(&b.deads), 0);
 	end_fini(&a);
 	end_fini(&b);
+}
+
+static void segment__no_descriptor_IS_MADE_LATER(void **state)
+{
+	(void)state;
+	made_later(&memfd_refusals);
+}
+
+/* --- no memory is left */
+
+static _Atomic int mmap_refusals; /* of shared memory, that are to come */
+
+/* Stands before that of the C library, or the sanitizer, as those above. */
+void *mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
+{
+	void *(*real)(void *, size_t, int, int, int, off_t);
+
+	if (!(flags & MAP_SHARED) ||
+	    atomic_load_explicit(&mmap_refusals, memory_order_acquire) == 0) {
+		*(void **)&real = dlsym(RTLD_NEXT, "mmap");
+		return real(addr, length, prot, flags, fd, offset);
+	}
+	atomic_fetch_sub_explicit(&mmap_refusals, 1, memory_order_acq_rel);
+	errno = ENOMEM;
+	return MAP_FAILED;
+}
+
+static void segment__no_memory_IS_MADE_LATER(void **state)
+{
+	(void)state;
+	made_later(&mmap_refusals);
+}
+
+/* As another process makes it: no page of it is mapped here. */
+static int foreign_segment(void)
+{
+	int fd = memfd_create("foreign", MFD_ALLOW_SEALING);
+
+	assert_int_equal(ftruncate(fd, sizeof(struct lb_segment)), 0);
+	assert_int_equal(fallocate(fd, 0, 0, sizeof(struct lb_segment)), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS,
+			       F_SEAL_SHRINK | F_SEAL_GROW |
+				       F_SEAL_FUTURE_WRITE | F_SEAL_SEAL),
+			 0);
+	return fd;
+}
+
+/* Theirs cannot be mapped: they hear it; the next time it is. */
+static void hello__no_memory_for_a_segment_REFUSED(void **state)
+{
+	struct lb_hello hello = hand_hello(LB_HELLO_HELLO), answer;
+	int segment = foreign_segment(), fd, passed;
+	struct end a;
+
+	(void)state;
+	atomic_store_explicit(&mmap_refusals, 1, memory_order_release);
+	refused(&hello, sizeof(hello), segment, LB_HELLO_SEGMENT,
+		"refuses the other's memory");
+	end_init(&a);
+	while (lb_nic_number_of(a.nic) == hello.number)
+		hello.number--;
+	fd = hand_connect(lb_nic_number_of(a.nic));
+	assert_int_equal(lb_socket_send_fd(fd, &hello, sizeof(hello), segment),
+			 0);
+	assert_int_equal(hand_receive(fd, &answer, &passed), sizeof(answer));
+	assert_int_equal(answer.kind, LB_HELLO_ANSWER);
+	close(passed);
+	close(fd);
+	close(segment);
+	end_fini(&a);
 }
 
 int main(void)
@@ -556,6 +593,8 @@ int main(void)
 		cmocka_unit_test(socket__held_by_a_child_NOBODY),
 		cmocka_unit_test(guest__no_descriptor_GETS_IN_LATER),
 		cmocka_unit_test(segment__no_descriptor_IS_MADE_LATER),
+		cmocka_unit_test(segment__no_memory_IS_MADE_LATER),
+		cmocka_unit_test(hello__no_memory_for_a_segment_REFUSED),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,9 @@
 #include <unistd.h>
 
 #include "base/process.h"
+#include "wire/hello.h"
+#include "wire/segment.h"
+#include "wire/socket.h"
 
 #define NOBODY_USER  65534
 #define ANOTHER_USER 65533
@@ -269,6 +272,19 @@ static unsigned the_test; /* its number */
 /* its end, in memory that the children see: its threads count, they look */
 static struct end *test_end;
 
+static void new_test_end(void)
+{
+	test_end = mmap(NULL, sizeof(*test_end), PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(test_end, MAP_FAILED);
+}
+
+static void delete_test_end(void)
+{
+	end_fini(test_end);
+	munmap(test_end, sizeof(*test_end));
+}
+
 /*
  * A link of the process's own NIC to the test, up on both sides: a process that
  * ends before is taken for one that was never there.
@@ -327,16 +343,160 @@ static void fork__child_IS_ANOTHER(void **state)
 	char said[4096];
 
 	(void)state;
-	test_end = mmap(NULL, sizeof(*test_end), PROT_READ | PROT_WRITE,
-			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	assert_ptr_not_equal(test_end, MAP_FAILED);
+	new_test_end();
 	assert_int_equal(
 		in_child(be_the_same, forks, test_end, 0, said, sizeof(said)),
 		0);
 	end_wait(&test_end->deads, 2); /* exit is death */
 	assert_int_equal(end_count(&test_end->ups), 2);
-	end_fini(test_end);
-	munmap(test_end, sizeof(*test_end));
+	delete_test_end();
+}
+
+/* --- a fork in the middle of two handshakes */
+
+static int go[2], tell[2]; /* pipes, to the process and from it */
+
+/* It begins one with the number, and is the guest of another. */
+static void be_midway(unsigned number)
+{
+	unsigned self;
+	char byte = 0;
+
+	if (pthread_atfork(before, parent, child))
+		_exit(10);
+	lb_nic_attach(&ops, &config);
+	self = lb_nic_number();
+	if (!lb_nic_link(lb_nic_self(), number) ||
+	    write(tell[1], &self, sizeof(self)) != sizeof(self) ||
+	    read(go[0], &byte, 1) != 1)
+		_exit(11);
+	if (fork() == 0) {
+		close(go[1]);
+		_exit(write(tell[1], &byte, 1) != 1 || read(go[0], &byte, 1));
+	}
+	_exit(0);
+}
+
+static pid_t start_midway(unsigned number, unsigned *self)
+{
+	pid_t pid;
+
+	assert_int_equal(pipe(go), 0);
+	assert_int_equal(pipe(tell), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		be_midway(number);
+	assert_int_equal(read(tell[0], self, sizeof(*self)), sizeof(*self));
+	return pid;
+}
+
+/* HELLO, ANSWER: what it gets, of this kind, with a segment. */
+static void expect(int fd, unsigned kind)
+{
+	struct lb_hello theirs;
+	int passed;
+
+	assert_int_equal(hand_receive(fd, &theirs, &passed), sizeof(theirs));
+	assert_int_equal(theirs.kind, kind);
+	assert_true(passed >= 0);
+	close(passed);
+}
+
+static void expect_end(int fd)
+{
+	struct lb_hello theirs;
+	int passed;
+
+	assert_int_equal(hand_receive(fd, &theirs, &passed), 0);
+	close(fd);
+}
+
+/* The child has nothing of them: both end with the process, not with it. */
+static void fork__in_a_handshake_CHILD_HAS_NO_SOCKET(void **state)
+{
+	struct lb_hello hello = hand_hello(LB_HELLO_HELLO);
+	int listener, began, guest, segment, status;
+	struct lb_segment *mine;
+	struct pollfd pfd = {.events = POLLIN};
+	char name[LB_PARTS_NAME], byte = 0;
+	unsigned self;
+	pid_t pid;
+
+	(void)state;
+	lb_parts_name(name, 253);
+	listener = lb_socket_listen(name);
+	assert_true(listener >= 0);
+	mine = lb_segment_new(&segment);
+	assert_non_null(mine);
+	pid = start_midway(253, &self);
+	pfd.fd = listener;
+	assert_int_equal(poll(&pfd, 1, 5000), 1);
+	began = lb_socket_accept(listener);
+	assert_true(began >= 0);
+	expect(began, LB_HELLO_HELLO);
+	guest = hand_connect(self);
+	if (self == hello.number)
+		hello.number = 252;
+	assert_int_equal(
+		lb_socket_send_fd(guest, &hello, sizeof(hello), segment), 0);
+	expect(guest, LB_HELLO_ANSWER);
+	assert_int_equal(write(go[1], &byte, 1), 1);
+	assert_int_equal(read(tell[0], &byte, 1), 1); /* the child lives */
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	expect_end(began);
+	expect_end(guest);
+	close(go[0]);
+	close(go[1]);
+	close(tell[0]);
+	close(tell[1]);
+	close(listener);
+	close(segment);
+	lb_segment_unmap(mine);
+}
+
+/* --- a process that sees no pid of the other */
+
+static void leave_pids(void)
+{
+	if (unshare(CLONE_NEWPID))
+		_exit(98);
+}
+
+/* Its child is the first of another space of pids. */
+static unsigned meet_from_afar(unsigned number)
+{
+	struct end end;
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		end_init(&end);
+		end.link = lb_nic_link(end.nic, number);
+		end_wait(&end.ups, 1);
+		end_wait(&test_end->ups, 1);
+		_exit(end.link->pid != 0);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return 97;
+	return (unsigned)status;
+}
+
+/* The end of file tells it of the end of the other. */
+static void pids__of_another_space_ARE_NOT_NEEDED(void **state)
+{
+	char said[4096];
+
+	(void)state;
+	root_only();
+	new_test_end();
+	assert_int_equal(in_child(leave_pids, meet_from_afar, test_end, 0, said,
+				  sizeof(said)),
+			 0);
+	end_wait(&test_end->deads, 1);
+	assert_int_equal(end_count(&test_end->ups), 1);
+	delete_test_end();
 }
 
 int main(void)
@@ -347,6 +507,8 @@ int main(void)
 		cmocka_unit_test(namespace__another_is_NOBODY),
 		cmocka_unit_test(sandbox__A_NUMBER_and_a_line),
 		cmocka_unit_test(fork__child_IS_ANOTHER),
+		cmocka_unit_test(fork__in_a_handshake_CHILD_HAS_NO_SOCKET),
+		cmocka_unit_test(pids__of_another_space_ARE_NOT_NEEDED),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
