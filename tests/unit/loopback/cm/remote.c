@@ -10,11 +10,14 @@
 #include "fixture.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <rdma/rdma_verbs.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -492,6 +495,66 @@ static void fork__of_both_CONNECTION_LIVES_AND_PORT_IS_FREED(void **state)
 	run(fork_body);
 }
 
+/* ---- a process that is stopped ------------------------------------------ */
+
+static void wait_until_stopped(pid_t pid)
+{
+	char name[32], text[256];
+	ssize_t size;
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
+	do {
+		poll(NULL, 0, 1);
+		fd = open(name, O_RDONLY);
+		assert_true(fd >= 0);
+		size = read(fd, text, sizeof(text) - 1);
+		assert_true(size > 0);
+		text[size] = '\0';
+		close(fd);
+	} while (!strstr(text, ") T "));
+}
+
+/* The server gets the second request, once it goes on, and no other. */
+static void stopped_body(const struct two_process *self)
+{
+	pid_t pid = getpid(), theirs;
+	struct rdma_cm_id *gone;
+	struct side s;
+
+	begin(&s, self, 0);
+	two_swap(self, &pid, &theirs, sizeof(pid));
+	if (self->number == SERVER) {
+		/* or it would stay if the client fails */
+		assert_int_equal(prctl(PR_SET_PDEATHSIG, SIGKILL), 0);
+		assert_int_equal(raise(SIGSTOP), 0);
+		take_request(&s, "hello");
+		accept_with(&s, "welcome");
+		take_event(s.ch, RDMA_CM_EVENT_ESTABLISHED);
+	} else {
+		wait_until_stopped(theirs);
+		gone = new_client(s.ch, ntohs(rdma_get_dst_port(s.id)));
+		assert_int_equal(
+			rdma_connect(gone, &(struct rdma_conn_param){0}), 0);
+		ask(&s, "hello");
+		assert_int_equal(rdma_destroy_id(gone), 0);
+		assert_false(is_readable(s.ch));
+		assert_int_equal(kill(theirs, SIGCONT), 0);
+		take_words(&s, RDMA_CM_EVENT_ESTABLISHED, 0, "welcome",
+			   REP_PRIV);
+	}
+	move_bytes(&s);
+	assert_false(is_readable(s.ch));
+	two_wait(self);
+	end(&s);
+}
+
+static void connect__to_one_who_is_stopped_WAITS(void **state)
+{
+	(void)state;
+	run(stopped_body);
+}
+
 /* ---- death ------------------------------------------------------------- */
 
 enum step {
@@ -626,6 +689,7 @@ int main(void)
 			endpoint__of_two_processes_WAITS_FOR_THE_OTHER),
 		cmocka_unit_test(
 			fork__of_both_CONNECTION_LIVES_AND_PORT_IS_FREED),
+		cmocka_unit_test(connect__to_one_who_is_stopped_WAITS),
 		cmocka_unit_test(death__of_the_peer_at_a_step_IS_TOLD),
 	};
 
