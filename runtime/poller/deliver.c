@@ -17,6 +17,7 @@
 #include "queue/queue.h"
 
 #define ANSWERS 64 /* to those that wait for lanes, in a round */
+#define SPILLS	64 /* lanes that get items of their spills, in a round */
 
 static_assert(RT_LANE_NUMBERS == RT_ROUTE_FIRST, "a bit for each number");
 
@@ -323,14 +324,44 @@ static void unlist_spilling(struct rt_poller *poller)
 	}
 }
 
-int rt_deliver_retry_spills(struct rt_poller *poller)
+/* Puts the lanes up to last behind the others, which are served first then. */
+static void rotate_spilling(struct rt_poller *poller, struct rt_lane *last)
+{
+	struct rt_lane *first = poller->spilling;
+	struct rt_lane *end = last;
+
+	while (end->spill_next != NULL)
+		end = end->spill_next;
+	poller->spilling = last->spill_next;
+	end->spill_next = first;
+	last->spill_next = NULL;
+}
+
+/* Items moved. A poller that moved some does not sleep: the rest has a turn. */
+static uint32_t retry_some(struct rt_poller *poller)
 {
 	struct rt_lane *lane;
 	uint32_t moved = 0;
-	uint32_t answered = 0;
+	uint32_t lanes = 0;
+	uint32_t n;
 
-	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next)
-		moved += retry_spill(poller, lane);
+	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next) {
+		n = retry_spill(poller, lane);
+		moved += n;
+		if (n > 0 && ++lanes == SPILLS && lane->spill_next != NULL) {
+			rotate_spilling(poller, lane);
+			break;
+		}
+	}
+	return moved;
+}
+
+int rt_deliver_retry_spills(struct rt_poller *poller)
+{
+	uint32_t moved = retry_some(poller);
+	uint32_t answered = 0;
+	struct rt_lane *lane;
+
 	/* an answer may call functions, whose items may fill a lane, which is
 	 * listed at the front then */
 	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next)

@@ -515,6 +515,38 @@ static void take_and_look(void *arg)
 	look->leaving = look->narrow->queue->leaving;
 }
 
+static int take_of_all(struct fake *f, const struct narrow *lanes, int count)
+{
+	int taken = 0;
+	int i;
+
+	for (i = 0; i < count; i++)
+		taken += fake_take(f, lanes[i].queue);
+	return taken;
+}
+
+/* One more than a round serves; none is left out in the next one. */
+static void spill__of_65_lanes_64_IN_A_ROUND(void **state)
+{
+	enum { LANES = 64 + 1 };
+	struct fake *f = *state;
+	struct narrow lanes[LANES];
+	int i;
+
+	for (i = 0; i < LANES; i++) {
+		narrow_new(f, &lanes[i]);
+		narrow_fill(f, &lanes[i], 64 + 1);
+	}
+	assert_int_equal(take_of_all(f, lanes, LANES), LANES * 64);
+	fake_round(f);
+	assert_int_equal(take_of_all(f, lanes, LANES), 64);
+	fake_round(f);
+	assert_int_equal(take_of_all(f, lanes, LANES), 1);
+	assert_null(f->poller->spilling);
+	for (i = 0; i < LANES; i++)
+		narrow_delete(f, &lanes[i]);
+}
+
 /* Whoever takes the last item of a spill does not find the queue held by it. */
 static void spill__announced_before_its_last_item(void **state)
 {
@@ -627,6 +659,7 @@ int main(void)
 		fake_test(events__channel_broken_its_cqs_dead),
 		fake_test(spill__order_kept_backlog_refuses_one_writable),
 		fake_test(spill__over_the_limit_BUSY),
+		fake_test(spill__of_65_lanes_64_IN_A_ROUND),
 		fake_test(spill__announced_before_its_last_item),
 		fake_test(spill__sleeps_on_it_and_the_consumer_rings),
 		fake_test(init__each_failure_nothing_left),
