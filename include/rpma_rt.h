@@ -696,8 +696,8 @@ int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size);
  *   active:  conn_new -> EVENT_READY -> [recv...] -> connect
  *            -> EVENT_ESTABLISHED -> ... -> EVENT_CLOSED
  *
- * A message of the peer can come before EVENT_ESTABLISHED (passive): posting
- * sends answers RPMA_E_AGAIN until then, with the reason NOT_YET.
+ * A message of the peer can come before EVENT_ESTABLISHED, on either side:
+ * posting sends answers RPMA_E_AGAIN until then, with the reason NOT_YET.
  * EVENT_CLOSED comes exactly once for every connection and is the last item
  * of it; every completion owed was delivered before. The receiver of the handle
  * (from EVENT_REQUEST or rpma_rt_conn_new()) unrefs it once.
@@ -1017,8 +1017,8 @@ struct rpma_rt_recv_wr {
  * themselves are borrowed for the call.
  *
  * Receives are taken from EVENT_REQUEST / EVENT_READY on, the others from
- * EVENT_ESTABLISHED on. On the accepting side a message may arrive before
- * ESTABLISHED; a send refused for that is followed by one WRITABLE after it.
+ * EVENT_ESTABLISHED on. A message may arrive before ESTABLISHED; a send refused
+ * for that is followed by one WRITABLE after it.
  * Thread: any (one at a time a side, if so declared); send side and receive
  * side do not hinder each other.
  */
