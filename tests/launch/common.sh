@@ -14,6 +14,8 @@ build=$(cd "${1:?usage: $0 BUILD}" && pwd)
 launch=$build/src/launch/rpma-loopback
 # shellcheck disable=SC2034 # by the tests
 programs=$build/tests/launch
+# shellcheck disable=SC2034 # by the tests
+network=${RPMA_LOOPBACK_NETWORK-} # that no other test has
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset "${!RPMA_LOOPBACK_@}" LD_PRELOAD LD_LIBRARY_PATH
@@ -87,30 +89,57 @@ of_link()
 	sed -nE "s/^loopback: .*link to process .*$1 ([^;]*bytes).*/\1/p" "$2"
 }
 
-# A program as server and client, both on the device and with --stats. They say
-# what is in server, client, and .out beside those, and have to exit with 0.
-# two PORT_OPTION COMMAND...: the client gets 127.0.0.1 behind that
+# new_ports: nobody listens, for on_device()
+new_ports()
+{
+	rm -rf "$work/ports"
+	mkdir "$work/ports"
+}
+
+# on_device COMMAND...: with --stats; rdma_connect() waits for a listener
+on_device()
+{
+	LD_PRELOAD=$programs/launch_connect.so LAUNCH_PORTS=$work/ports \
+		timeout 60 "$launch" --stats "$@"
+}
+
+# ends SERVER CLIENT [PORT]: two commands, both on_device(). They say what is in
+# server, client, and .out beside those, and have to exit with 0. The client
+# begins when a program listens at that TCP port.
+ends()
+{
+	local status=0 pid server client
+
+	new_ports
+	read -ra server <<<"$1"
+	read -ra client <<<"$2"
+	on_device "${server[@]}" >"$work/server.out" 2>"$work/server" &
+	pid=$!
+	while [[ ${3-} ]] && kill -0 "$pid" 2>/dev/null &&
+		! is_listened_at "$3"; do
+		sleep 0.02
+	done
+	on_device "${client[@]}" >"$work/client.out" 2>"$work/client" ||
+		status=$?
+	[[ $status == 0 ]] || kill "$pid" 2>/dev/null || true
+	wait "$pid" || status=$?
+	return "$status"
+}
+
+# two PORT_OPTION COMMAND...: a program as server and client, by ends(); the
+# client gets 127.0.0.1 behind the port
 two()
 {
-	local option=$1 tries status=0 server port
+	local tries status
 
-	shift
 	for ((tries = 0; tries < 5; tries++)); do
 		free_port
-		timeout 60 "$launch" --stats "$@" "$option" "$port" \
-			>"$work/server.out" 2>"$work/server" &
-		server=$!
-		while kill -0 "$server" 2>/dev/null &&
-			! is_listened_at "$port"; do
-			sleep 0.02
-		done
-		timeout 60 "$launch" --stats "$@" "$option" "$port" 127.0.0.1 \
-			>"$work/client.out" 2>"$work/client" || status=$?
-		wait "$server" || status=$?
+		status=0
+		ends "${*:2} $1 $port" "${*:2} $1 $port 127.0.0.1" "$port" ||
+			status=$?
 		# another program took the port in between
 		grep -qE "(Couldn't|Unable to) (listen|bind)" "$work"/server{,.out} ||
 			return "$status"
-		status=0
 	done
 	return 1
 }
@@ -158,6 +187,14 @@ talks()
 {
 	command=${*:2} ended=0
 	two "$@" || ended=$?
+	judged agree
+}
+
+# meets SERVER CLIENT [PORT]: ends(), and they agree
+meets()
+{
+	command=$2 ended=0
+	ends "$@" || ended=$?
 	judged agree
 }
 
