@@ -45,23 +45,6 @@ static struct ibv_cq_ex *make_cq_ex(void)
 	return ibv_create_cq_ex(s.e.ctx, &attr);
 }
 
-static struct ibv_qp *make_qp_ex(const struct end *e, enum ibv_qp_type type,
-				 uint64_t ops)
-{
-	struct ibv_qp_init_attr_ex init = {
-		.send_cq = e->cq,
-		.recv_cq = e->cq,
-		.pd = e->pd,
-		.cap = {DEPTH, DEPTH, 1, 1, 0},
-		.qp_type = type,
-		.comp_mask =
-			IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-		.send_ops_flags = ops,
-	};
-
-	return ibv_create_qp_ex(e->ctx, &init);
-}
-
 static enum ibv_qp_state state_of(struct ibv_qp *qp)
 {
 	struct ibv_qp_init_attr init;
@@ -79,7 +62,7 @@ static void open_stock(void)
 			  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
 	s.ah = make_ah();
 	s.cq_ex = make_cq_ex();
-	s.ud = make_qp_ex(&s.e, IBV_QPT_UD, IBV_QP_EX_WITH_SEND);
+	s.ud = end_qp_ex(&s.e, IBV_QPT_UD, IBV_QP_EX_WITH_SEND);
 	assert_true(s.mw && s.mr && s.ah && s.cq_ex && s.ud);
 	s.ex = ibv_qp_to_qp_ex(s.ud);
 	end_to_rts(&(struct end){.ctx = s.e.ctx, .qp = s.ud}, 0);
@@ -204,7 +187,7 @@ static int resize_srq(void)
 
 static int create_qp_ex(void)
 {
-	return of_pointer(make_qp_ex(&s.e, IBV_QPT_UC, IBV_QP_EX_WITH_SEND),
+	return of_pointer(end_qp_ex(&s.e, IBV_QPT_UC, IBV_QP_EX_WITH_SEND),
 			  undo_qp);
 }
 
@@ -225,40 +208,38 @@ static int wr_complete(void)
 	return err;
 }
 
+static const struct {
+	const char *verb;
+	int (*call)(void);
+} calls[] = {
+	{"ibv_alloc_mw", alloc_mw},	  {"ibv_dealloc_mw", dealloc_mw},
+	{"ibv_create_ah", create_ah},	  {"ibv_destroy_ah", destroy_ah},
+	{"ibv_attach_mcast", attach},	  {"ibv_detach_mcast", detach},
+	{"ibv_create_cq", create_cq_ex},  {"ibv_resize_cq", resize_cq},
+	{"ibv_modify_srq", resize_srq},	  {"ibv_create_qp", create_qp_ex},
+	{"ibv_wr_complete", wr_complete},
+};
+
+#define CALLS (sizeof(calls) / sizeof(calls[0]))
+
 static void call__each_verb_FAILS_ONCE_WITHOUT_EFFECT(void **state)
 {
-	static const struct {
-		const char *verb;
-		int (*call)(void);
-	} rows[] = {
-		{"ibv_alloc_mw", alloc_mw},
-		{"ibv_dealloc_mw", dealloc_mw},
-		{"ibv_create_ah", create_ah},
-		{"ibv_destroy_ah", destroy_ah},
-		{"ibv_attach_mcast", attach},
-		{"ibv_detach_mcast", detach},
-		{"ibv_create_cq", create_cq_ex},
-		{"ibv_resize_cq", resize_cq},
-		{"ibv_modify_srq", resize_srq},
-		{"ibv_create_qp", create_qp_ex},
-		{"ibv_wr_complete", wr_complete},
-	};
 	char rule[80];
 
 	(void)state;
 	open_stock();
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < CALLS; i++) {
 		snprintf(rule, sizeof(rule), "call:verb=%s,errno=EIO,count=1",
-			 rows[i].verb);
+			 calls[i].verb);
 		assert_int_equal(rpma_loopback_fault(rule), 0);
 		errno = 0;
-		if (rows[i].call() != EIO)
-			fail_msg("%s does not fail", rows[i].verb);
+		if (calls[i].call() != EIO)
+			fail_msg("%s does not fail", calls[i].verb);
 		/* of ibv_wr_complete() the manual promises none */
-		if (rows[i].call != wr_complete)
+		if (calls[i].call != wr_complete)
 			assert_int_equal(errno, EIO);
-		if (rows[i].call())
-			fail_msg("%s fails again", rows[i].verb);
+		if (calls[i].call())
+			fail_msg("%s fails again", calls[i].verb);
 	}
 	close_stock();
 }
@@ -406,25 +387,6 @@ static void native_post(struct ibv_qp_ex *ex, const struct end *to, bool flush)
 	assert_int_equal(ibv_wr_complete(ex), 0);
 }
 
-/* A pair of which end a was made for native operations. */
-static struct pair *native_pair(void)
-{
-	static const enum ibv_qp_state way[] = {IBV_QPS_RESET, IBV_QPS_INIT,
-						IBV_QPS_RTR, IBV_QPS_RTS};
-	struct pair *p = pair_new(0);
-
-	assert_int_equal(ibv_destroy_qp(p->a.qp), 0);
-	p->a.qp =
-		make_qp_ex(&p->a, IBV_QPT_RC,
-			   IBV_QP_EX_WITH_ATOMIC_WRITE | IBV_QP_EX_WITH_FLUSH);
-	assert_non_null(p->a.qp);
-	for (size_t i = 0; i < sizeof(way) / sizeof(way[0]); i++) {
-		assert_int_equal(end_move(&p->a, &p->b, way[i]), 0);
-		assert_int_equal(end_move(&p->b, &p->a, way[i]), 0);
-	}
-	return p;
-}
-
 static void wr__native_FAILS_AS_TOLD(void **state)
 {
 	static const char *const rules[] = {
@@ -433,7 +395,8 @@ static void wr__native_FAILS_AS_TOLD(void **state)
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		struct pair *p = native_pair();
+		struct pair *p = pair_new_ex(IBV_QP_EX_WITH_ATOMIC_WRITE |
+					     IBV_QP_EX_WITH_FLUSH);
 
 		assert_int_equal(rpma_loopback_fault(rules[i]), 0);
 		native_post(ibv_qp_to_qp_ex(p->a.qp), &p->b, i == 1);
@@ -443,7 +406,23 @@ static void wr__native_FAILS_AS_TOLD(void **state)
 	}
 }
 
+static void use_native(void)
+{
+	for (int i = 0; i < 2; i++) {
+		struct pair *p = pair_new_ex(IBV_QP_EX_WITH_ATOMIC_WRITE |
+					     IBV_QP_EX_WITH_FLUSH);
+
+		native_post(ibv_qp_to_qp_ex(p->a.qp), &p->b, i == 1);
+		end_expect(&p->a, 1, IBV_WC_SUCCESS);
+		pair_delete(p);
+	}
+}
+
 #else
+
+static void use_native(void)
+{
+}
 
 static void wr__native_FAILS_AS_TOLD(void **state)
 {
@@ -455,11 +434,53 @@ static void wr__native_FAILS_AS_TOLD(void **state)
 
 #endif
 
-/* --- misuse */
+/* --- the strict mode */
+
+static uint64_t misuses(void)
+{
+	struct rpma_loopback_stats stats;
+
+	rpma_loopback_get_stats(&stats);
+	return stats.misuses;
+}
+
+static void use_window(void)
+{
+	struct view v;
+
+	open_view(&v);
+	assert_int_equal(post_bind(&v), 0);
+	end_expect(&v.p->b, 3, IBV_WC_SUCCESS);
+	assert_int_equal(end_recv(&v.p->b, 5, 64, 8), 0);
+	assert_int_equal(post_send_inv(&v), 0);
+	end_expect(&v.p->a, 3, IBV_WC_SUCCESS);
+	end_expect(&v.p->b, 5, IBV_WC_SUCCESS);
+	v.rkey = ibv_inc_rkey(v.rkey);
+	assert_int_equal(post_bind(&v), 0);
+	end_expect(&v.p->b, 3, IBV_WC_SUCCESS);
+	assert_int_equal(post_local_inv(&v), 0);
+	end_expect(&v.p->b, 3, IBV_WC_SUCCESS);
+	close_view(&v);
+}
+
+static void good_use__of_each_kind_SILENT(void **state)
+{
+	uint64_t before = misuses();
+
+	(void)state;
+	open_stock();
+	rpma_loopback_set_strict(RPMA_LOOPBACK_STRICT_WARN);
+	for (size_t i = 0; i < CALLS; i++)
+		assert_int_equal(calls[i].call(), 0);
+	use_window();
+	use_native();
+	assert_int_equal(misuses(), before);
+	close_stock();
+}
 
 static void dealloc_pd__with_a_window_or_a_handle_MISUSE(void **state)
 {
-	struct rpma_loopback_stats before, after;
+	uint64_t before;
 	struct ibv_pd *pd;
 	struct ibv_mw *mw;
 	struct ibv_ah *ah;
@@ -470,31 +491,29 @@ static void dealloc_pd__with_a_window_or_a_handle_MISUSE(void **state)
 	mw = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
 	assert_non_null(mw);
 	rpma_loopback_set_strict(RPMA_LOOPBACK_STRICT_WARN);
-	rpma_loopback_get_stats(&before);
+	before = misuses();
 	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 	ah = make_ah();
 	assert_int_equal(ibv_dealloc_pd(s.e.pd), EBUSY);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
-	rpma_loopback_get_stats(&after);
-	assert_int_equal(after.misuses, before.misuses + 2);
+	assert_int_equal(misuses(), before + 2);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 	close_stock();
 }
 
 static void close_device__with_a_cq_MISUSE(void **state)
 {
-	struct rpma_loopback_stats before, after;
+	uint64_t before;
 	struct ibv_cq *cq;
 
 	(void)state;
 	open_stock();
 	cq = s.e.cq;
 	rpma_loopback_set_strict(RPMA_LOOPBACK_STRICT_WARN);
-	rpma_loopback_get_stats(&before);
+	before = misuses();
 	assert_int_equal(ibv_close_device(s.e.ctx), 0);
-	rpma_loopback_get_stats(&after);
-	assert_int_equal(after.misuses, before.misuses + 1);
+	assert_int_equal(misuses(), before + 1);
 	/* what refers to it is there as before */
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 	close_stock();
@@ -507,6 +526,7 @@ int main(void)
 		FRESH(wr__each_kind_FAILS_AS_TOLD),
 		FRESH(wr__datagram_FAILS_IN_SQE),
 		FRESH(wr__native_FAILS_AS_TOLD),
+		FRESH(good_use__of_each_kind_SILENT),
 		FRESH(dealloc_pd__with_a_window_or_a_handle_MISUSE),
 		FRESH(close_device__with_a_cq_MISUSE),
 	};

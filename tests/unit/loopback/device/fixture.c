@@ -12,9 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef RPMA_HAVE_NATIVE_FLUSH
+#define FLUSH_ACCESS IBV_ACCESS_FLUSH_GLOBAL
+#else
+#define FLUSH_ACCESS 0
+#endif
+
 #define ALL_ACCESS                                          \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
-	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | FLUSH_ACCESS)
+
+#define RANDOM_RUNS 200
 
 struct ibv_qp *end_qp(const struct end *end)
 {
@@ -29,6 +37,23 @@ struct ibv_qp *end_qp(const struct end *end)
 
 	assert_non_null(qp);
 	return qp;
+}
+
+struct ibv_qp *end_qp_ex(const struct end *end, enum ibv_qp_type type,
+			 uint64_t ops)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = end->cq,
+		.recv_cq = end->cq,
+		.pd = end->pd,
+		.cap = {DEPTH, DEPTH, 1, 1, 0},
+		.qp_type = type,
+		.comp_mask =
+			IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = ops,
+	};
+
+	return ibv_create_qp_ex(end->ctx, &init);
 }
 
 void end_init(struct end *end, int with_srq)
@@ -109,19 +134,36 @@ int end_move(const struct end *end, const struct end *peer,
 	return ibv_modify_qp(end->qp, &attr, mask);
 }
 
+static void connect_ends(struct pair *pair)
+{
+	static const enum ibv_qp_state way[] = {IBV_QPS_RESET, IBV_QPS_INIT,
+						IBV_QPS_RTR, IBV_QPS_RTS};
+
+	for (size_t i = 0; i < sizeof(way) / sizeof(way[0]); i++) {
+		assert_int_equal(end_move(&pair->a, &pair->b, way[i]), 0);
+		assert_int_equal(end_move(&pair->b, &pair->a, way[i]), 0);
+	}
+}
+
 struct pair *pair_new(int with_srq)
 {
-	static const enum ibv_qp_state way[] = {IBV_QPS_INIT, IBV_QPS_RTR,
-						IBV_QPS_RTS};
 	struct pair *pair = calloc(1, sizeof(*pair));
 
 	assert_non_null(pair);
 	end_init(&pair->a, with_srq);
 	end_init(&pair->b, with_srq);
-	for (size_t i = 0; i < sizeof(way) / sizeof(way[0]); i++) {
-		assert_int_equal(end_move(&pair->a, &pair->b, way[i]), 0);
-		assert_int_equal(end_move(&pair->b, &pair->a, way[i]), 0);
-	}
+	connect_ends(pair);
+	return pair;
+}
+
+struct pair *pair_new_ex(uint64_t ops)
+{
+	struct pair *pair = pair_new(0);
+
+	assert_int_equal(ibv_destroy_qp(pair->a.qp), 0);
+	pair->a.qp = end_qp_ex(&pair->a, IBV_QPT_RC, ops);
+	assert_non_null(pair->a.qp);
+	connect_ends(pair);
 	return pair;
 }
 
@@ -270,6 +312,24 @@ void end_take_event(const struct end *end)
 	assert_ptr_equal(cq, end->cq);
 	assert_ptr_equal(context, end);
 	ibv_ack_cq_events(cq, 1);
+}
+
+void search_inline(struct rpma_loopback_sched *sched)
+{
+	struct rpma_loopback_sched_result result;
+
+	rpma_loopback_set_mode(RPMA_LOOPBACK_INLINE);
+	sched->runs = 0;
+	assert_int_equal(rpma_loopback_sched_run(sched, &result), 0);
+	assert_true(result.complete);
+	assert_true(result.runs > 1);
+}
+
+void search_thread(struct rpma_loopback_sched *sched)
+{
+	rpma_loopback_set_mode(RPMA_LOOPBACK_THREAD);
+	sched->runs = RANDOM_RUNS;
+	assert_int_equal(rpma_loopback_sched_run(sched, NULL), 0);
 }
 
 int fresh(void **state)

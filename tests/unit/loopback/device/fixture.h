@@ -40,11 +40,15 @@ struct pair {
 
 struct pair *pair_new(int with_srq);
 struct pair *pair_new_uc(void); /* unreliable connections */
+/* Of its end a the queue pair is an extended one, for these operations. */
+struct pair *pair_new_ex(uint64_t ops);
 void pair_delete(struct pair *pair);
 
 void end_init(struct end *end, int with_srq);
 void end_fini(struct end *end);
 struct ibv_qp *end_qp(const struct end *end);
+struct ibv_qp *end_qp_ex(const struct end *end, enum ibv_qp_type type,
+			 uint64_t ops);
 int end_move(const struct end *end, const struct end *peer,
 	     enum ibv_qp_state to);
 int end_send(const struct end *end, uint64_t wr_id, uint32_t offset,
@@ -64,6 +68,11 @@ void end_expect(const struct end *end, uint64_t wr_id,
 /* Is the channel readable now? */
 int end_has_event(const struct end *end);
 void end_take_event(const struct end *end);
+
+/* The scheduler tries all orders in the inline mode, */
+void search_inline(struct rpma_loopback_sched *sched);
+/* and some of those that slices of the progress thread make. */
+void search_thread(struct rpma_loopback_sched *sched);
 
 /* setup and teardown of every test: no rule, hook or mode is left */
 int fresh(void **state);

@@ -2,10 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * schedules.c -- unreliable connections and memory windows under the scheduler:
- * a message that meets its receive, a write that meets a reset of its peer or
- * the end of its window, in every order of their steps, and at random also in
- * slices of the progress thread.
+ * schedules.c -- unreliable connections under the scheduler: a message that
+ * meets its receive, a write that meets a reset of its peer, in every order of
+ * their steps, and at random also in slices of the progress thread.
  */
 
 #include "fixture.h"
@@ -15,18 +14,12 @@
 #include <string.h>
 
 #define SIZE 4096u
-#define RUNS 200
 
 struct world {
 	struct pair *p;
-	/* of windows */
-	struct ibv_mr *mr; /* all of end b's memory, without remote rights */
-	struct ibv_mw *mw;
-	uint32_t rkey;
 	/* of a run */
 	bool posted;	  /* the receive */
 	bool was_posted;  /* before the message was sent */
-	bool is_own;	  /* the memory is, again, end b's */
 	unsigned ways[2]; /* runs in which it did not arrive, and did */
 };
 
@@ -38,20 +31,6 @@ static void begin_uc(void *arg)
 		pair_delete(w->p);
 	w->p = pair_new_uc();
 	w->posted = w->was_posted = false;
-}
-
-/* All orders of the inline mode, then some of the thread mode's. */
-static void search(struct rpma_loopback_sched *sched)
-{
-	struct rpma_loopback_sched_result result;
-
-	rpma_loopback_set_mode(RPMA_LOOPBACK_INLINE);
-	assert_int_equal(rpma_loopback_sched_run(sched, &result), 0);
-	assert_true(result.complete);
-	assert_true(result.runs > 1);
-	rpma_loopback_set_mode(RPMA_LOOPBACK_THREAD);
-	sched->runs = RUNS;
-	assert_int_equal(rpma_loopback_sched_run(sched, NULL), 0);
 }
 
 /* Nothing, or a completion with success of this request. */
@@ -108,7 +87,8 @@ static void uc__message_meets_its_receive_ARRIVES_OR_IS_DROPPED(void **state)
 	};
 
 	(void)state;
-	search(&sched);
+	search_inline(&sched);
+	search_thread(&sched);
 	assert_true(w.ways[0] && w.ways[1]);
 	pair_delete(w.p);
 }
@@ -164,113 +144,9 @@ static void uc__write_meets_a_reset_NO_BYTE_MOVES_AFTER_IT(void **state)
 	};
 
 	(void)state;
-	search(&sched);
+	search_inline(&sched);
+	search_thread(&sched);
 	pair_delete(w.p);
-}
-
-/* --- a write and the end of its window */
-
-static int post_of_window(const struct world *w, enum ibv_wr_opcode opcode)
-{
-	struct ibv_send_wr *bad, wr = {.wr_id = 3,
-				       .opcode = opcode,
-				       .send_flags = IBV_SEND_SIGNALED};
-
-	if (opcode == IBV_WR_LOCAL_INV) {
-		wr.invalidate_rkey = w->rkey;
-	} else {
-		wr.bind_mw.mw = w->mw;
-		wr.bind_mw.rkey = w->rkey;
-		wr.bind_mw.bind_info.mr = w->mr;
-		wr.bind_mw.bind_info.addr = (uintptr_t)w->p->b.buf;
-		wr.bind_mw.bind_info.length = SIZE;
-		wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE;
-	}
-	return ibv_post_send(w->p->b.qp, &wr, &bad);
-}
-
-static void end_window(struct world *w)
-{
-	if (!w->p)
-		return;
-	assert_int_equal(ibv_dealloc_mw(w->mw), 0);
-	assert_int_equal(ibv_dereg_mr(w->mr), 0);
-	pair_delete(w->p);
-}
-
-static void begin_window(void *arg)
-{
-	struct world *w = arg;
-
-	end_window(w);
-	w->p = pair_new(0);
-	w->mr = ibv_reg_mr(w->p->b.pd, w->p->b.buf, SIZE,
-			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
-	w->mw = ibv_alloc_mw(w->p->b.pd, IBV_MW_TYPE_2);
-	assert_true(w->mr && w->mw);
-	w->rkey = ibv_inc_rkey(w->mw->rkey);
-	assert_int_equal(post_of_window(w, IBV_WR_BIND_MW), 0);
-	end_expect(&w->p->b, 3, IBV_WC_SUCCESS);
-	memset(w->p->a.buf, 2, SIZE);
-	w->is_own = false;
-}
-
-static void write_window(void *arg)
-{
-	struct world *w = arg;
-	struct ibv_sge sge = {(uintptr_t)w->p->a.buf, SIZE, w->p->a.mr->lkey};
-	struct ibv_send_wr *bad, wr = {.wr_id = 1,
-				       .sg_list = &sge,
-				       .num_sge = 1,
-				       .opcode = IBV_WR_RDMA_WRITE,
-				       .send_flags = IBV_SEND_SIGNALED};
-
-	wr.wr.rdma.remote_addr = (uintptr_t)w->p->b.buf;
-	wr.wr.rdma.rkey = w->rkey;
-	ibv_post_send(w->p->a.qp, &wr, &bad);
-}
-
-static void take_window_away(void *arg)
-{
-	struct world *w = arg;
-	struct ibv_wc wc;
-
-	post_of_window(w, IBV_WR_LOCAL_INV);
-	while (!ibv_poll_cq(w->p->b.cq, 1, &wc))
-		rpma_loopback_sched_point("not yet invalid");
-	w->is_own = wc.status == IBV_WC_SUCCESS;
-	memset(w->p->b.buf, 1, SIZE);
-}
-
-static int check_window(void *arg)
-{
-	struct world *w = arg;
-	struct ibv_wc wrote = end_wait(&w->p->a);
-
-	if (wrote.status != IBV_WC_SUCCESS &&
-	    wrote.status != IBV_WC_REM_ACCESS_ERR)
-		return 1;
-	w->ways[wrote.status == IBV_WC_SUCCESS]++;
-	/* a write that is refused breaks the queue pair that invalidates */
-	return !is_all(w->p->b.buf, 1) ||
-	       (wrote.status == IBV_WC_SUCCESS && !w->is_own);
-}
-
-static void window__write_meets_its_end_NO_BYTE_MOVES_AFTER_IT(void **state)
-{
-	struct world w = {0};
-	struct rpma_loopback_sched sched = {
-		.threads = 2,
-		.body = {write_window, take_window_away},
-		.setup = begin_window,
-		.check = check_window,
-		.arg = &w,
-	};
-
-	(void)state;
-	search(&sched);
-	assert_true(w.ways[0] && w.ways[1]);
-	end_window(&w);
 }
 
 int main(void)
@@ -278,7 +154,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		FRESH(uc__message_meets_its_receive_ARRIVES_OR_IS_DROPPED),
 		FRESH(uc__write_meets_a_reset_NO_BYTE_MOVES_AFTER_IT),
-		FRESH(window__write_meets_its_end_NO_BYTE_MOVES_AFTER_IT),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,6 @@
 
 #define GRH  40u
 #define LEN  8u
-#define RUNS 200
 #define SENT 3 /* datagrams to a group */
 
 static const union ibv_gid group = {.raw = {[10] = 0xff, 0xff, 239, 1, 2, 3}};
@@ -110,18 +109,11 @@ static int mail_by(const struct world *w, struct ibv_ah *ah, uint64_t id)
 
 static void search(struct world *w, struct rpma_loopback_sched *sched)
 {
-	struct rpma_loopback_sched_result result;
-
 	sched->arg = w;
 	w->is_threaded = false;
-	rpma_loopback_set_mode(RPMA_LOOPBACK_INLINE);
-	assert_int_equal(rpma_loopback_sched_run(sched, &result), 0);
-	assert_true(result.complete);
-	assert_true(result.runs > 1);
+	search_inline(sched);
 	w->is_threaded = true;
-	rpma_loopback_set_mode(RPMA_LOOPBACK_THREAD);
-	sched->runs = RUNS;
-	assert_int_equal(rpma_loopback_sched_run(sched, NULL), 0);
+	search_thread(sched);
 }
 
 /* The sender has success whatever becomes of them; false: it has not. */
