@@ -16,7 +16,7 @@ static struct ibv_cq_ex *cq_ex_with(uint64_t flags)
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(dut.verbs, &attr);
 
 	fx_need(cq || (errno != EOPNOTSUPP && errno != ENOSYS),
-		"the device has no extended CQs");
+		"the device has no extended CQs with these fields");
 	assert_non_null(cq);
 	fx_keep_cq(ibv_cq_ex_to_cq(cq));
 	return cq;
@@ -140,6 +140,41 @@ static void cq_ex__receives_have_all_standard_fields(void **state)
 	}
 }
 
+static void cq_ex__receives_have_no_vlan(void **state)
+{
+	struct ibv_cq_ex *cq = cq_ex_with(IBV_WC_EX_WITH_CVLAN);
+	struct end e;
+
+	(void)state;
+	wire_self(&e, ibv_cq_ex_to_cq(cq));
+	assert_int_equal(wire_recv(&e, 1, 64, 64), 0);
+	assert_int_equal(wire_send(&e, 2), 0);
+	for (int i = 0; i < 2; ++i) {
+		start_batch(cq);
+		assert_int_equal(cq->status, IBV_WC_SUCCESS);
+		if (cq->wr_id == 1)
+			assert_int_equal(ibv_wc_read_cvlan(cq), 0);
+		ibv_end_poll(cq);
+	}
+}
+
+/* Neither steering nor the matching of tags: there is nothing to read. */
+static void create_cq_ex__fields_of_no_use_refused(void **state)
+{
+	static const uint64_t flags[] = {IBV_WC_EX_WITH_FLOW_TAG,
+					 IBV_WC_EX_WITH_TM_INFO};
+
+	(void)state;
+	cq_ex();
+	for (size_t i = 0; i < FX_COUNT(flags); ++i) {
+		struct ibv_cq_init_attr_ex attr = {.cqe = 16,
+						   .wc_flags = flags[i]};
+
+		assert_null(ibv_create_cq_ex(dut.verbs, &attr));
+		assert_int_equal(errno, EOPNOTSUPP);
+	}
+}
+
 static uint64_t raw_clock(void)
 {
 	struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
@@ -237,6 +272,8 @@ int main(int argc, char **argv)
 		FX_TEST(cq_ex__gives_what_is_there),
 		FX_TEST(cq_ex__receives_have_a_length),
 		FX_TEST(cq_ex__receives_have_all_standard_fields),
+		FX_TEST(cq_ex__receives_have_no_vlan),
+		FX_TEST(create_cq_ex__fields_of_no_use_refused),
 		FX_TEST(cq_ex__completions_have_a_time),
 		FX_TEST(cq_ex__completions_have_a_wall_clock),
 		FX_TEST(cq_ex__resized_keeps_times),

@@ -514,6 +514,64 @@ static void dereg_mr__of_another_region_harms_nothing(void **state)
 	assert_int_equal(w->b.buf[128], 77);
 }
 
+/* A name for the domain, as the manual has it. */
+static struct ibv_pd *parent_of(struct ibv_pd *pd)
+{
+	struct ibv_parent_domain_init_attr attr = {.pd = pd};
+	struct ibv_pd *parent = ibv_alloc_parent_domain(dut.verbs, &attr);
+
+	fx_need(parent || (errno != EOPNOTSUPP && errno != ENOSYS),
+		"the device has no parent domains");
+	assert_non_null(parent);
+	fx_keep_pd(parent);
+	return parent;
+}
+
+static void parent_domain__has_the_keys_of_its_domain(void **state)
+{
+	struct ibv_cq *cq = fx_cq(16, NULL, NULL);
+	struct ibv_qp_init_attr attr = {.send_cq = cq,
+					.recv_cq = cq,
+					.qp_type = IBV_QPT_RC,
+					.cap = {8, 8, 1, 1, 0}};
+	struct end e;
+	struct ibv_pd *parent;
+
+	(void)state;
+	wire_self(&e, cq);
+	parent = parent_of(e.pd);
+	/* a region of the parent, a queue pair of the domain */
+	e.mr = fx_mr(parent, FX_BUF, FX_ALL_ACCESS);
+	e.buf = e.mr->addr;
+	e.buf[64] = 77;
+	assert_int_equal(wire_post(&e, &write_op), 0);
+	fx_expect(cq, write_op.id, IBV_WC_SUCCESS);
+	assert_int_equal(e.buf[128], 77);
+	/* and the other way round */
+	e.mr = fx_mr(e.pd, FX_BUF, FX_ALL_ACCESS);
+	e.buf = e.mr->addr;
+	e.buf[64] = 78;
+	e.qp = fx_qp(parent, &attr);
+	wire_move(NULL, e.qp, e.qp->qp_num, IBV_QPS_RTS);
+	assert_int_equal(wire_post(&e, &write_op), 0);
+	fx_expect(cq, write_op.id, IBV_WC_SUCCESS);
+	assert_int_equal(e.buf[128], 78);
+}
+
+static void dealloc_pd__with_a_parent_domain_EBUSY(void **state)
+{
+	struct ibv_pd *pd = fx_pd();
+	struct ibv_pd *parent = parent_of(pd);
+	struct ibv_mr *mr = fx_mr(parent, FX_BUF, FX_ALL_ACCESS);
+
+	(void)state;
+	assert_int_equal(fx_destroy(pd), EBUSY);
+	assert_int_equal(fx_destroy(parent), EBUSY);
+	assert_int_equal(fx_destroy(mr), 0);
+	assert_int_equal(fx_destroy(parent), 0);
+	assert_int_equal(fx_destroy(pd), 0);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -541,6 +599,8 @@ int main(int argc, char **argv)
 		FX_TEST(reg_mr__of_length_0_opens_nothing),
 		FX_TEST(reg_mr__of_a_swapped_context_refused),
 		FX_TEST(dereg_mr__of_another_region_harms_nothing),
+		FX_TEST(parent_domain__has_the_keys_of_its_domain),
+		FX_TEST(dealloc_pd__with_a_parent_domain_EBUSY),
 	};
 
 	return fx_main(argc, argv, "memory", tests, FX_COUNT(tests));

@@ -104,6 +104,18 @@ static void query_device_ex__agrees_with_query_device(void **state)
 	assert_string_equal(ex.orig_attr.fw_ver, dut.attr.fw_ver);
 }
 
+static void query_device_ex__has_no_extended_atomics(void **state)
+{
+	struct ibv_device_attr_ex ex;
+
+	(void)state;
+	memset(&ex, 0, sizeof(ex));
+	assert_int_equal(ibv_query_device_ex(dut.verbs, NULL, &ex), 0);
+	assert_int_equal(ex.pci_atomic_caps.fetch_add, 0);
+	assert_int_equal(ex.pci_atomic_caps.swap, 0);
+	assert_int_equal(ex.pci_atomic_caps.compare_swap, 0);
+}
+
 static void query_port__is_active_ethernet(void **state)
 {
 	(void)state;
@@ -236,6 +248,7 @@ int main(int argc, char **argv)
 		FX_TEST(device__has_name_type_and_guid),
 		FX_TEST(query_device__limits_are_positive),
 		FX_TEST(query_device_ex__agrees_with_query_device),
+		FX_TEST(query_device_ex__has_no_extended_atomics),
 		FX_TEST(query_port__is_active_ethernet),
 		FX_TEST(query_port__no_such_port_EINVAL),
 		FX_TEST(query_gid__is_the_address),
