@@ -7,6 +7,9 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <time.h>
 #include "wire.h"
 
@@ -265,6 +268,59 @@ static void cq_ex__mixes_with_poll_cq(void **state)
 	}
 }
 
+struct resizer {
+	struct ibv_cq *cq;
+	sem_t begins;
+	int ret;
+};
+
+static void *resize(void *arg)
+{
+	struct resizer *r = arg;
+
+	sem_post(&r->begins);
+	r->ret = ibv_resize_cq(r->cq, 64);
+	return NULL;
+}
+
+/*
+ * One thread posts within its batch while another one resizes the CQ, which
+ * may wait for the end of the batch but may not hold up what is posted.
+ */
+static void cq_ex__resized_while_a_batch_posts(void **state)
+{
+	struct ibv_cq_ex *cq = cq_ex();
+	struct end e;
+
+	(void)state;
+	fx_need(dut.traits->next_poll_keeps_batch,
+		"the device's library ends a batch twice");
+	wire_self(&e, ibv_cq_ex_to_cq(cq));
+	for (int round = 0; round < 20; ++round) {
+		struct resizer r = {.cq = ibv_cq_ex_to_cq(cq)};
+		pthread_t thread;
+
+		assert_int_equal(sem_init(&r.begins, 0, 0), 0);
+		post_write(&e, 0);
+		start_batch(cq);
+		assert_int_equal(pthread_create(&thread, NULL, resize, &r), 0);
+		assert_int_equal(sem_wait(&r.begins), 0);
+		for (uint64_t i = 1; i < 100; ++i) {
+			struct fx_deadline d = fx_deadline();
+
+			post_write(&e, i);
+			while (ibv_next_poll(cq) != 0)
+				fx_check(&d, "a completion");
+			assert_int_equal(cq->wr_id, i);
+			sched_yield();
+		}
+		ibv_end_poll(cq);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		assert_int_equal(r.ret, 0);
+		sem_destroy(&r.begins);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -277,6 +333,7 @@ int main(int argc, char **argv)
 		FX_TEST(cq_ex__completions_have_a_time),
 		FX_TEST(cq_ex__completions_have_a_wall_clock),
 		FX_TEST(cq_ex__resized_keeps_times),
+		FX_TEST(cq_ex__resized_while_a_batch_posts),
 		FX_TEST(cq_ex__mixes_with_poll_cq),
 	};
 

@@ -265,8 +265,8 @@ void lb_cq_clean(struct lb_cq *cq, uint32_t qpn)
 {
 	uint32_t i;
 
+	lb_lock_get(&cq->poll); /* first, as in ibv_resize_cq() */
 	lb_lock_get(&cq->push);
-	lb_lock_get(&cq->poll);
 	/* relaxed: head changes under cq.poll only, which we hold */
 	for (i = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	     i != cq->tail; i++) {
@@ -275,8 +275,8 @@ void lb_cq_clean(struct lb_cq *cq, uint32_t qpn)
 		if (cqe->wc.qp_num == qpn)
 			cqe->freed = NULL;
 	}
-	lb_lock_put(&cq->poll);
 	lb_lock_put(&cq->push);
+	lb_lock_put(&cq->poll);
 }
 
 /* --- the objects */
@@ -423,8 +423,12 @@ LB_EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 		err = EINVAL;
 	if (err)
 		return lb_error(err);
-	lb_lock_get(&cq->push);
+	/*
+	 * cq.poll first: a program has it from ibv_start_poll() to
+	 * ibv_end_poll(), and what it posts meanwhile wants cq.push.
+	 */
 	lb_lock_get(&cq->poll);
+	lb_lock_get(&cq->push);
 	/* relaxed: head changes under cq.poll only, which we hold */
 	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	if (cq->tail - head > (uint32_t)cqe)
@@ -433,8 +437,8 @@ LB_EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 		err = entries_new(&e, cq, (uint32_t)cqe, head);
 	if (!err)
 		entries_change(cq, &e, head);
-	lb_lock_put(&cq->poll);
 	lb_lock_put(&cq->push);
+	lb_lock_put(&cq->poll);
 	free(e.ring);
 	free(e.stamps);
 	return lb_error(err);

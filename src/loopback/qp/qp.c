@@ -378,7 +378,19 @@ static void check_destroy(const struct lb_qp_handle *handle)
 			      handle->qpn, qp->sq_tail - qp->sq_exec);
 }
 
-/* The handle lets go of its slot; lb.big held. */
+/*
+ * Without lb.big, which a thread that has cq.poll may wait for. Nobody has the
+ * number again before they are clean.
+ */
+static void clean_cqs(const struct lb_qp_handle *handle)
+{
+	pthread_mutex_unlock(&lb.big);
+	lb_cq_clean((struct lb_cq *)handle->ibv.send_cq, handle->qpn);
+	lb_cq_clean((struct lb_cq *)handle->ibv.recv_cq, handle->qpn);
+	pthread_mutex_lock(&lb.big);
+}
+
+/* The handle lets go of its slot; lb.big held, and given back meanwhile. */
 static void detach(struct lb_qp_handle *handle)
 {
 	struct lb_qp *qp = handle->qp;
@@ -391,13 +403,11 @@ static void detach(struct lb_qp_handle *handle)
 	lb_qp_reset(qp);
 	queues_fini(qp);
 	lb_qp_unlock(qp);
+	if (lb_fault_knob(LB_KNOB_DESTROY_CLEANS))
+		clean_cqs(handle);
 	lb_qp_number_drop(handle->qpn);
 	slot_give(qp);
 	count_refs(handle, -1);
-	if (lb_fault_knob(LB_KNOB_DESTROY_CLEANS)) {
-		lb_cq_clean((struct lb_cq *)handle->ibv.send_cq, handle->qpn);
-		lb_cq_clean((struct lb_cq *)handle->ibv.recv_cq, handle->qpn);
-	}
 }
 
 static bool is_acked(void *arg)
