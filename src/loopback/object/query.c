@@ -92,10 +92,8 @@ int lb_query_device_ex(struct ibv_context *context,
 	struct ibv_device_attr_ex full;
 	int err;
 
-	if (input && input->comp_mask)
-		return EINVAL;
-	if (attr_size < sizeof(attr->orig_attr))
-		return EINVAL;
+	if ((input && input->comp_mask) || attr_size < sizeof(attr->orig_attr))
+		return lb_error(EINVAL);
 	memset(&full, 0, sizeof(full));
 	err = ibv_query_device(context, &full.orig_attr);
 	if (err)
@@ -208,12 +206,12 @@ LB_EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
 	const union ibv_gid *gid;
 
 	if (flags || entry_size < sizeof(*entry))
-		return EINVAL;
+		return lb_error(EINVAL);
 	gid = gid_at(context, port_num, gid_index);
 	if (!gid)
-		return EINVAL;
+		return errno;
 	if (gid == &lb_gid_none)
-		return ENODATA;
+		return lb_error(ENODATA);
 	fill_entry(entry, gid, gid_index);
 	return 0;
 }
@@ -228,9 +226,9 @@ LB_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context,
 	int i;
 
 	if (flags || entry_size < sizeof(*entries))
-		return -EINVAL;
+		return -lb_error(EINVAL);
 	if (!lb_object_check(context, LB_CONTEXT))
-		return -EINVAL;
+		return -errno;
 	dev = lb_device_of(context);
 	lb_gid_refresh();
 	for (i = 0; i < LB_MAX_GIDS; i++) {
@@ -240,7 +238,7 @@ LB_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context,
 		if (gid == &lb_gid_none)
 			continue;
 		if (n++ == max_entries)
-			return -EINVAL;
+			return -lb_error(EINVAL);
 		fill_entry(at, gid, (uint32_t)i);
 	}
 	return (ssize_t)n;

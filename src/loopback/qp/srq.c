@@ -167,7 +167,7 @@ struct ibv_srq *lb_srq_create_ex(struct ibv_context *context,
 int lb_srq_get_num(struct ibv_srq *srq, uint32_t *num)
 {
 	(void)srq, (void)num;
-	return EOPNOTSUPP; /* only XRC SRQs have one */
+	return lb_error(EOPNOTSUPP); /* only XRC SRQs have one */
 }
 
 /* May size and limit become what attr says? Both locks held. */

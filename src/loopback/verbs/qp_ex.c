@@ -12,6 +12,7 @@
 
 #include "base/newer.h"
 #include "exec/wr.h"
+#include "object/object.h"
 #include "qp/qp.h"
 
 /* the ibv_wr_* operations of the types of queue pairs */
@@ -62,7 +63,7 @@ struct ibv_qp *lb_qp_ex_create(struct ibv_context *context,
 	int err = 0;
 
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) ||
-	    attr->pd->context != context)
+	    !lb_object_check(attr->pd, LB_PD) || attr->pd->context != context)
 		err = EINVAL;
 	else if ((attr->comp_mask & ~known) ||
 		 ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&

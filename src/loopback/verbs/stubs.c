@@ -76,7 +76,7 @@ LB_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 					  uint8_t eth_mac[6], uint16_t *vid)
 {
 	(void)context, (void)attr, (void)eth_mac, (void)vid;
-	return EOPNOTSUPP;
+	return lb_error(EOPNOTSUPP);
 }
 
 /* --- queue pairs */
@@ -93,7 +93,7 @@ LB_EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 LB_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	(void)qp, (void)ece;
-	return EOPNOTSUPP;
+	return lb_error(EOPNOTSUPP);
 }
 
 /* The last 8 bytes go last, the others in any order: not what this asks. */
