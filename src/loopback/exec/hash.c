@@ -38,8 +38,16 @@ uint64_t lb_hash_wqe(const struct lb_qp *qp, const struct lb_wqe *wqe)
 
 void lb_hash_remember(struct lb_qp *qp, uint32_t pos)
 {
-	struct lb_executor *self = lb_barrier_enter();
+	const struct lb_wqe *wqe = lb_sq_slot(qp, pos);
+	uint64_t *check = &qp->sq_checks[pos & qp->sq_mask];
+	struct lb_executor *self;
 
-	qp->sq_checks[pos & qp->sq_mask] = lb_hash_wqe(qp, lb_sq_slot(qp, pos));
+	/* one that failed in this place may have left its own */
+	*check = 0;
+	/* what a fence waits for may well change the buffer */
+	if (wqe->flags & IBV_SEND_FENCE)
+		return;
+	self = lb_barrier_enter();
+	*check = lb_hash_wqe(qp, wqe);
 	lb_barrier_leave(self);
 }

@@ -187,8 +187,7 @@ static int enqueue(struct lb_qp *qp, const struct ibv_send_wr *wr)
 	} else {
 		set_sges(wqe, wr);
 	}
-	/* what a fence waits for may well change the buffer */
-	if (lb_is_strict() && !(wr->send_flags & IBV_SEND_FENCE))
+	if (lb_is_strict())
 		lb_hash_remember(qp, qp->sq_tail);
 	qp->sq_tail++;
 	return 0;

@@ -287,7 +287,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge,
 	}
 	wqe->nsge = (uint8_t)num_sge;
 	wqe->length = length > LB_MAX_MSG ? UINT32_MAX : (uint32_t)length;
-	if (lb_is_strict() && !(wqe->flags & IBV_SEND_FENCE))
+	if (lb_is_strict())
 		lb_hash_remember(h->qp, h->wr_tail - 1);
 }
 

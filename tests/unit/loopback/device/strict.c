@@ -78,6 +78,49 @@ static void buffer__changed_before_its_completion(void **state)
 	pair_delete(p);
 }
 
+static int write_fenced(const struct pair *p, uint64_t id)
+{
+	struct ibv_sge sge = {(uintptr_t)p->a.buf, 64, p->a.mr->lkey};
+	struct ibv_send_wr *bad,
+		wr = {
+			.wr_id = id,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IBV_WR_RDMA_WRITE,
+			.send_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE,
+			.wr.rdma = {(uintptr_t)p->b.buf, p->b.mr->rkey},
+		};
+
+	return ibv_post_send(p->a.qp, &wr, &bad);
+}
+
+/* What was remembered of a request that failed is not its successor's. */
+static void buffer__changed_after_one_that_failed_SILENT(void **state)
+{
+	static const enum ibv_qp_state way[] = {IBV_QPS_RESET, IBV_QPS_INIT,
+						IBV_QPS_RTR, IBV_QPS_RTS};
+	uint64_t before = misuses();
+	struct pair *p = strict_pair();
+
+	(void)state;
+	assert_int_equal(rpma_loopback_fault("wr:status=rem_op_err,count=1"),
+			 0);
+	assert_int_equal(end_write(&p->a, &p->b, 1, 0, 64), 0);
+	end_expect(&p->a, 1, IBV_WC_REM_OP_ERR);
+	p->a.buf[3] ^= 1;
+	for (size_t i = 0; i < sizeof(way) / sizeof(way[0]); i++) {
+		assert_int_equal(end_move(&p->a, &p->b, way[i]), 0);
+		assert_int_equal(end_move(&p->b, &p->a, way[i]), 0);
+	}
+	/* once around the queue, to the same place in it */
+	for (uint64_t id = 2; id < 2 + DEPTH; id++) {
+		assert_int_equal(write_fenced(p, id), 0);
+		end_expect(&p->a, id, IBV_WC_SUCCESS);
+	}
+	pair_delete(p);
+	assert_int_equal(misuses(), before);
+}
+
 static void receives__overlap(void **state)
 {
 	uint64_t before = misuses();
@@ -182,6 +225,7 @@ int main(void)
 		FRESH(destroy_cq__reader_holds_its_event),
 		FRESH(good_use__SILENT),
 		FRESH(buffer__changed_before_its_completion),
+		FRESH(buffer__changed_after_one_that_failed_SILENT),
 		FRESH(receives__overlap),
 		FRESH(post__in_a_wrong_state),
 		FRESH(destroy__others_refer_to_it),
