@@ -5,8 +5,8 @@
  * Configurations that no connection is made with, on a device: objects of
  * another device, or of its second context where there is only one device;
  * contradictions. And the connection of a CQ on a channel.
- * The loopback device is two of them here. In the virtual machine the other end of
- * the device's link gets one, for as long as the test runs.
+ * The loopback device is two of them here. In the virtual machine the other end
+ * of the device's link gets one, for as long as the test runs.
  */
 
 #include <infiniband/verbs.h>
