@@ -39,7 +39,7 @@ static void answer(const struct stage *s, struct rpma_rt_conn *conn,
 	CHECK(ret == 0 || ret == RPMA_RT_E_CLOSED);
 }
 
-/* Until ESTABLISHED: the server may have heard of it before, and have sent. */
+/* Until ESTABLISHED: the server may know of it before, and may have sent. */
 static void establish(const struct stage *s, struct rpma_rt_conn *conn)
 {
 	struct rpma_rt_completion early[RECEIVES];
