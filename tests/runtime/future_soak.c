@@ -355,6 +355,11 @@ static void begin(struct soak *soak, struct holder holders[2])
 {
 	int i;
 
+	stage_connect(&soak->s, &soak->pair);
+	MUST(rpma_rt_route_open(soak->pair.passive, RPMA_RT_RECV_SIDE,
+				soak->other, &soak->route));
+	/* behind what the poller did for these: it has called the functions
+	 * that were asked for before, also those asked for after CLOSED */
 	soak->next = 0;
 	soak->is_closed = false;
 	/* relaxed, both: the threads are not there yet */
@@ -362,9 +367,6 @@ static void begin(struct soak *soak, struct holder holders[2])
 	atomic_store_explicit(&soak->is_closing, false, memory_order_relaxed);
 	memset((void *)soak->got, 0, sizeof(soak->got));
 	memset(holders, 0, 2 * sizeof(*holders));
-	stage_connect(&soak->s, &soak->pair);
-	MUST(rpma_rt_route_open(soak->pair.passive, RPMA_RT_RECV_SIDE,
-				soak->other, &soak->route));
 	for (i = 0; i < 2; i++) {
 		MUST(rpma_rt_conn_future(soak->pair.passive,
 					 RPMA_RT_EVENT_CLOSED,
