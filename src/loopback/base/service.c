@@ -125,22 +125,26 @@ static void *service(void *arg)
 	return NULL;
 }
 
-int lb_service_spawn(void *(*fn)(void *), const char *name, void *arg)
+int lb_service_spawn(void *(*fn)(void *), const char *name, void *arg,
+		     pthread_t *thread)
 {
 	pthread_attr_t attr;
-	pthread_t thread;
+	pthread_t detached;
 	sigset_t all, old;
 	int err;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	err = pthread_create(&thread, &attr, fn, arg);
+	if (!thread) {
+		thread = &detached;
+		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	}
+	err = pthread_create(thread, &attr, fn, arg);
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!err) /* not the name of the thread that was first to need it */
-		(void)pthread_setname_np(thread, name);
+		(void)pthread_setname_np(*thread, name);
 	return err;
 }
 
@@ -156,7 +160,7 @@ static int start(void)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&wake, &attr);
 	pthread_condattr_destroy(&attr);
-	err = lb_service_spawn(service, "lb-service", NULL);
+	err = lb_service_spawn(service, "lb-service", NULL, NULL);
 	is_started = !err;
 	return err;
 }

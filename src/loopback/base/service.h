@@ -8,6 +8,7 @@
 #ifndef LB_BASE_SERVICE_H
 #define LB_BASE_SERVICE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -31,7 +32,11 @@ void lb_service_rest(void);
 /* A child has neither the thread nor the work of its parent. */
 void lb_service_fork(enum lb_fork_step step);
 
-/* A detached thread that no signal interrupts. 0 or an errno. */
-int lb_service_spawn(void *(*fn)(void *), const char *name, void *arg);
+/*
+ * A thread that no signal interrupts; *thread is to be joined. NULL: detached,
+ * for one that never ends. 0 or an errno.
+ */
+int lb_service_spawn(void *(*fn)(void *), const char *name, void *arg,
+		     pthread_t *thread);
 
 #endif /* LB_BASE_SERVICE_H */

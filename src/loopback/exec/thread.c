@@ -134,7 +134,8 @@ void lb_thread_add(struct lb_qp *qp,
 
 	pthread_mutex_lock(&lock);
 	if (!is_started)
-		is_started = !lb_service_spawn(progress, "lb-progress", NULL);
+		is_started =
+			!lb_service_spawn(progress, "lb-progress", NULL, NULL);
 	execute = fn; /* it is always the same */
 	push(qp);
 	if (!lb_clock_is_virtual(&now))

@@ -122,7 +122,6 @@ static struct lb_nic *make(const struct lb_nic_ops *ops,
 		nic->guests[i].pidfd = -1;
 	}
 	pthread_mutex_init(&nic->lock, NULL);
-	pthread_cond_init(&nic->stopped, NULL);
 	init_met(nic);
 	begin_life(nic);
 	return nic;
@@ -335,7 +334,6 @@ void lb_nic_delete(struct lb_nic *nic)
 	lb_socket_close(&nic->wake.fd);
 	lb_socket_close(&nic->epoll);
 	pthread_mutex_destroy(&nic->lock);
-	pthread_cond_destroy(&nic->stopped);
 	pthread_cond_destroy(&nic->met);
 	free(nic);
 }

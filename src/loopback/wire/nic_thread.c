@@ -173,10 +173,6 @@ static void *run(void *arg)
 
 	prctl(PR_SET_TIMERSLACK, 1ul); /* a tick is not to become two */
 	live(nic);
-	pthread_mutex_lock(&nic->lock);
-	nic->is_threaded = false;
-	pthread_cond_signal(&nic->stopped);
-	pthread_mutex_unlock(&nic->lock);
 	return NULL;
 }
 
@@ -226,7 +222,7 @@ int lb_nic_thread_start(struct lb_nic *nic)
 		return 0;
 	err = open_descriptors(nic);
 	if (!err)
-		err = lb_service_spawn(run, "lb-link", nic);
+		err = lb_service_spawn(run, "lb-link", nic, &nic->thread);
 	if (err)
 		close_descriptors(nic);
 	nic->is_threaded = !err;
@@ -235,13 +231,18 @@ int lb_nic_thread_start(struct lb_nic *nic)
 
 void lb_nic_thread_stop(struct lb_nic *nic)
 {
+	bool is_threaded;
+
 	pthread_mutex_lock(&nic->lock);
 	nic->is_stopping = true;
-	if (nic->is_threaded)
-		lb_fd_ring(nic->wake.fd, 1);
-	while (nic->is_threaded)
-		pthread_cond_wait(&nic->stopped, &nic->lock);
+	is_threaded = nic->is_threaded;
 	pthread_mutex_unlock(&nic->lock);
+	if (!is_threaded)
+		return;
+	lb_fd_ring(nic->wake.fd, 1);
+	/* joined: a fork behind it finds no thread that ends */
+	pthread_join(nic->thread, NULL);
+	nic->is_threaded = false;
 }
 
 void lb_nic_thread_wake(struct lb_nic *nic)

@@ -159,7 +159,7 @@ struct lb_nic {
 	uint64_t nobody_until[LB_PARTS_NUMBERS + 1]; /* current is dead till */
 	bool is_threaded;
 	bool is_stopping;
-	pthread_cond_t stopped;
+	pthread_t thread;   /* if is_threaded */
 	pthread_cond_t met; /* a link is not in contact any more */
 	uint64_t groups;    /* what lb_segment.groups of each link is */
 	int groups_fd;	    /* holds the name of lb_meet_all(); -1: none */
