@@ -114,6 +114,7 @@ static bool is_silent(const struct lb_record *request)
 {
 	return request->type == LB_RECORD_DATAGRAM ||
 	       request->type == LB_RECORD_MULTICAST ||
+	       request->flags & LB_RECORD_UNRELIABLE ||
 	       request->psn % SILENT == SILENT - 1;
 }
 
