@@ -57,14 +57,18 @@ static void on_received(struct worker *worker, struct link *link, uint32_t slot,
 		count(&worker->stats.verify_errors, 1);
 	link->received++;
 	link->pending[link->pending_in++ % link->receives] = slot;
+	/* here: the last answer's send is flushed if the client, which has that
+	 * answer, leaves at once */
+	count(&worker->stats.messages, 1);
 	if (!counted(&worker->stats.first_ns))
 		count(&worker->stats.first_ns, worker->now_ns);
+	atomic_store_explicit(&worker->stats.last_ns, worker->now_ns,
+			      memory_order_relaxed);
 }
 
 static void on_sent(struct worker *worker, struct link *link, uint32_t slot)
 {
 	hist_add(&worker->stats.latency, worker->now_ns - link->since_ns[slot]);
-	count(&worker->stats.messages, 1);
 	atomic_store_explicit(&worker->stats.last_ns, worker->now_ns,
 			      memory_order_relaxed);
 }
