@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the rpma authors
 #
-# The program in README.md: its first block of C.
+# A program in README.md: its first block of the language (c, cpp).
 
-/^```c$/ { inside = !done; next }
+$0 == "```" language { inside = !done; next }
 /^```$/ { done = done || inside; inside = 0 }
 inside
