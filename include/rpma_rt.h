@@ -643,7 +643,8 @@ int rpma_rt_lease_give_back(const struct rpma_rt_lease *lease);
  *   futures_waiting  work requests with a future, a side, that a post takes
  *               although there is no room: the poller posts them when there is,
  *               in their order and before any other. 0..1048576; default 0:
- *               they are RPMA_E_AGAIN like others. Not with single_poster
+ *               they are RPMA_E_AGAIN like others; with single_poster too,
+ *               unless the thread that posts runs the poller, in manual mode
  *   more        librpma's object for settings without a field here (retries,
  *               atomics in flight, type of service, source address), copied;
  *               NULL, the default: its defaults. Fields here have precedence.

@@ -65,9 +65,12 @@ static const char *const states[RT_DUMP_STATES] = {
 };
 
 static const char *const gates[] = {
-	[RT_GATE_NOT_YET] = "not yet", [RT_GATE_OPEN] = "open",
-	[RT_GATE_CLOSED] = "closed",   [RT_GATE_PAUSED] = "paused",
+	[RT_GATE_NOT_YET] = "not yet",
+	[RT_GATE_OPEN] = "open",
+	[RT_GATE_CLOSED] = "closed",
 	[RT_GATE_WAITING] = "waiting",
+	[RT_GATE_PAUSED | RT_GATE_OPEN] = "paused",
+	[RT_GATE_PAUSED | RT_GATE_WAITING] = "paused",
 };
 
 #define NAME(table, i) \

@@ -28,6 +28,37 @@ static bool may_wait(void)
 	return !rt_self_is_poller();
 }
 
+/* --------------------------------------------------------- the state --- */
+
+/* From one to the other, paused or not; else nothing. */
+static void change(struct rt_gate *gate, uint8_t from, uint8_t to)
+{
+	/* relaxed: compared below */
+	uint8_t is = atomic_load_explicit(&gate->state, memory_order_relaxed);
+
+	/* release: pairs with the acquire in rt_gate_enter_single(); posters
+	 * that lock see it by the lock. Relaxed: compared again */
+	while ((is & ~RT_GATE_PAUSED) == from &&
+	       !atomic_compare_exchange_weak_explicit(
+		       &gate->state, &is, to | (is & RT_GATE_PAUSED),
+		       memory_order_release, memory_order_relaxed))
+		;
+}
+
+/* Of a gate that is open, whether some wait or not; else nothing. */
+static void set_paused(struct rt_gate *gate, uint8_t paused)
+{
+	/* relaxed: compared below */
+	uint8_t is = atomic_load_explicit(&gate->state, memory_order_relaxed);
+
+	/* as in change() */
+	while (is != RT_GATE_NOT_YET && is != RT_GATE_CLOSED &&
+	       !atomic_compare_exchange_weak_explicit(
+		       &gate->state, &is, (is & ~RT_GATE_PAUSED) | paused,
+		       memory_order_release, memory_order_relaxed))
+		;
+}
+
 /* ----------------------------------------------------------- one poster --- */
 
 static void marker_enter(struct rt_gate *gate)
@@ -44,8 +75,8 @@ static void marker_enter(struct rt_gate *gate)
 	before = atomic_load_explicit(&gate->marker, memory_order_relaxed);
 	atomic_store_explicit(&gate->marker, before + 1, memory_order_relaxed);
 #endif
-	/* pairs with marker_wait(): either the control thread sees the marker
-	 * odd, or we see the gate it stored before [GATE-1] */
+	/* pairs with look_at_marker(): either that sees the marker odd, or we
+	 * see the gate that was stored before [GATE-1] */
 	rt_fence_dekker();
 }
 
@@ -61,14 +92,17 @@ int rt_gate_enter_single(struct rt_gate *gate)
 
 	for (;;) {
 		marker_enter(gate);
-		/* acquire: pairs with the release in rt_gate_open() and
-		 * _resume(): the connection behind the gate */
+		/* acquire: pairs with the release in change() and
+		 * set_paused(): the connection behind the gate, and what
+		 * waits for room */
 		state = atomic_load_explicit(&gate->state,
 					     memory_order_acquire);
 		if (state == RT_GATE_OPEN)
 			return 0;
+		if (state == RT_GATE_WAITING)
+			return RT_GATE_BEHIND;
 		rt_gate_leave_single(gate);
-		if (state != RT_GATE_PAUSED)
+		if (!(state & RT_GATE_PAUSED))
 			return refusal(state);
 		if (!may_wait())
 			return RPMA_E_AGAIN;
@@ -78,20 +112,25 @@ int rt_gate_enter_single(struct rt_gate *gate)
 	}
 }
 
+/* The gate has changed: is the poster inside, which did not see that? */
+static uint32_t look_at_marker(const struct rt_gate *gate)
+{
+	/* pairs with marker_enter() [GATE-1] */
+	rt_fence_dekker();
+	/* acquire: pairs with rt_gate_leave_single() [GATE-2] */
+	return atomic_load_explicit(&gate->marker, memory_order_acquire);
+}
+
 /* Until the poster that was inside when the gate changed has left. Without a
  * bound: one that is stopped inside a post would hold a lock as long. */
 static void marker_wait(struct rt_gate *gate)
 {
 	const struct timespec nap = {.tv_nsec = SLEEP_NS};
+	uint32_t first = look_at_marker(gate);
 	uint32_t looks = 0;
-	uint32_t first;
 
-	/* pairs with marker_enter() [GATE-1] */
-	rt_fence_dekker();
-	/* acquire: pairs with rt_gate_leave_single() [GATE-2] */
-	first = atomic_load_explicit(&gate->marker, memory_order_acquire);
-	/* acquire: likewise. Another odd value: the poster left, and came again
-	 * to find the gate */
+	/* acquire: as the first. Another odd value: the poster left, and came
+	 * again to find the gate */
 	while ((first & 1) &&
 	       atomic_load_explicit(&gate->marker, memory_order_acquire) ==
 		       first) {
@@ -176,34 +215,63 @@ int rt_gate_await_open(struct rt_gate *gate, uint32_t want)
 	return is_not_yet ? RT_GATE_REFUSED_YET : 0;
 }
 
-/* --------------------------------------------------- the control thread --- */
-
-static void gate_change(struct rt_gate *gate, uint8_t from, uint8_t to)
-{
-	/* release: pairs with the acquire in rt_gate_enter_single(); posters
-	 * that lock see it by the lock. Never back from CLOSED */
-	atomic_compare_exchange_strong_explicit(&gate->state, &from, to,
-						memory_order_release,
-						memory_order_relaxed);
-}
-
 void rt_gate_set_waiting(struct rt_gate *gate, bool is_waiting)
 {
-	gate_change(gate, is_waiting ? RT_GATE_OPEN : RT_GATE_WAITING,
-		    is_waiting ? RT_GATE_WAITING : RT_GATE_OPEN);
+	change(gate, is_waiting ? RT_GATE_OPEN : RT_GATE_WAITING,
+	       is_waiting ? RT_GATE_WAITING : RT_GATE_OPEN);
 }
 
 void rt_gate_close_inside(struct rt_gate *gate)
 {
-	/* relaxed: posters look under the lock */
+	/* relaxed: posters look under the lock; behind a closed gate a single
+	 * one reads nothing */
 	atomic_store_explicit(&gate->state, RT_GATE_CLOSED,
 			      memory_order_relaxed);
 }
 
+/* ----------------------------------------------------------- the poller --- */
+
+static int enter_beside_single(struct rt_gate *gate)
+{
+	int ret = RPMA_E_AGAIN;
+	uint32_t state;
+
+	set_paused(gate, RT_GATE_PAUSED);
+	if (!(look_at_marker(gate) & 1)) {
+		/* relaxed: nobody else is inside */
+		state = atomic_load_explicit(&gate->state,
+					     memory_order_relaxed);
+		if (state & RT_GATE_PAUSED)
+			return 0;
+		ret = refusal(state);
+	}
+	rt_gate_leave_poller(gate);
+	return ret;
+}
+
+int rt_gate_enter_poller(struct rt_gate *gate)
+{
+	if (!gate->single)
+		return rt_gate_try_enter(gate);
+	if (!rt_lock_try(&gate->lock))
+		return rt_gate_is_closed(gate) ? RPMA_RT_E_CLOSED
+					       : RPMA_E_AGAIN;
+	return enter_beside_single(gate);
+}
+
+void rt_gate_leave_poller(struct rt_gate *gate)
+{
+	if (gate->single)
+		set_paused(gate, 0);
+	rt_lock_release(&gate->lock);
+}
+
+/* --------------------------------------------------- the control thread --- */
+
 void rt_gate_open(struct rt_gate *gate)
 {
 	rt_lock_take(&gate->lock);
-	gate_change(gate, RT_GATE_NOT_YET, RT_GATE_OPEN);
+	change(gate, RT_GATE_NOT_YET, RT_GATE_OPEN);
 	rt_lock_release(&gate->lock);
 }
 
@@ -222,7 +290,7 @@ void rt_gate_pause(struct rt_gate *gate)
 {
 	rt_lock_take(&gate->lock);
 	if (gate->single) {
-		gate_change(gate, RT_GATE_OPEN, RT_GATE_PAUSED);
+		set_paused(gate, RT_GATE_PAUSED);
 		marker_wait(gate);
 	}
 }
@@ -235,6 +303,6 @@ void rt_gate_resume(struct rt_gate *gate, bool is_over)
 		atomic_store_explicit(&gate->state, RT_GATE_CLOSED,
 				      memory_order_relaxed);
 	else
-		gate_change(gate, RT_GATE_PAUSED, RT_GATE_OPEN);
+		set_paused(gate, 0);
 	rt_lock_release(&gate->lock);
 }

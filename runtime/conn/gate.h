@@ -27,9 +27,11 @@ enum rt_gate_state {
 	RT_GATE_NOT_YET = 0,
 	RT_GATE_OPEN = 1,
 	RT_GATE_CLOSED = 2,
-	RT_GATE_PAUSED = 3, /* single poster: the control thread is inside */
 	/* open; work requests with a future wait for room, others are behind */
-	RT_GATE_WAITING = 4
+	RT_GATE_WAITING = 3,
+	/* a bit beside OPEN and WAITING, of a single poster's: another thread
+	 * is inside, or looks whether it may go in */
+	RT_GATE_PAUSED = 4
 };
 
 /* one cache line, the posters': what others write there they write seldom */
@@ -63,13 +65,18 @@ static inline int rt_gate_enter(struct rt_gate *gate);
  * changed, enter again. ERRORS: RPMA_E_AGAIN (as above) */
 int rt_gate_await_open(struct rt_gate *gate, uint32_t want);
 static inline void rt_gate_leave(struct rt_gate *gate);
+/* The side's poller, outside of functions: goes in beside the posters, a single
+ * one too, as they do, or goes away. ERRORS: RPMA_E_AGAIN (another thread is
+ * inside), as rt_gate_enter() */
+int rt_gate_enter_poller(struct rt_gate *gate);
+void rt_gate_leave_poller(struct rt_gate *gate);
 /* Any thread, also beside a single poster: until rt_gate_let_go() the gate does
  * not change, and no route of its side loses its lane. ERRORS: RPMA_E_AGAIN (a
  * poller; another thread is inside), RPMA_RT_E_CLOSED */
 int rt_gate_hold(struct rt_gate *gate);
 void rt_gate_let_go(struct rt_gate *gate);
-/* Poster, inside, not a single one: from here on some wait for room, or none
- * does any more; or the gate is closed, for what is left of a link. */
+/* Poster, or poller, inside: from here on some wait for room, or none does any
+ * more; or the gate is closed, for what is left of a link. */
 void rt_gate_set_waiting(struct rt_gate *gate, bool is_waiting);
 void rt_gate_close_inside(struct rt_gate *gate);
 /* Does it stay closed? No post that finds it so is answered later. */
@@ -87,7 +94,8 @@ void rt_gate_resume(struct rt_gate *gate, bool is_over);
 /* -------------------------------------------- inline: each post does it --- */
 
 /* The same where it is no lock, where the caller must not wait for it, and for
- * the caller that has it and finds the gate not open. */
+ * the caller that has it and finds the gate not open. The latter two are not
+ * for a single poster. */
 int rt_gate_enter_single(struct rt_gate *gate);
 int rt_gate_try_enter(struct rt_gate *gate);
 int rt_gate_refuse_locked(struct rt_gate *gate);

@@ -320,7 +320,7 @@ int rt_post_resume(struct rt_side *side, rt_post_run_fn *run)
 {
 	struct rpma_rt_conn *conn = rt_conn_of_side(side);
 	struct rt_gate *gate = &conn->gate[side->which];
-	int ret = rt_gate_try_enter(gate);
+	int ret = rt_gate_enter_poller(gate);
 	bool has_room;
 
 	if (ret != 0 && ret != RT_GATE_BEHIND) /* closed: CLOSED answers */
@@ -331,7 +331,7 @@ int rt_post_resume(struct rt_side *side, rt_post_run_fn *run)
 	ret = rt_post_go_on(conn, (enum rpma_rt_side)side->which, run);
 	reap(gate);
 	has_room = rt_ledger_room(&gate->ledger) > 0;
-	rt_gate_leave(gate);
+	rt_gate_leave_poller(gate);
 	rpma_log_release();
 	if (ret == RPMA_E_PROVIDER)
 		give_up(conn);

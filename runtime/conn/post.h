@@ -116,6 +116,15 @@ static inline struct rt_waiting *rt_post_waiting(const struct rt_gate *gate)
 	return rt_waiting_of(gate->side);
 }
 
+/* May a work request with a future wait there? Of a single poster one that runs
+ * the poller itself, in manual mode: it meets no other thread then. */
+static inline bool rt_post_may_wait(const struct rpma_rt_conn *conn,
+				    const struct rt_gate *gate)
+{
+	return rt_post_waiting(gate) != NULL &&
+	       (!gate->single || rt_owner_is_self(&conn->poller->owned));
+}
+
 /* Inside the gate, before the first of them waits: what resumes them. */
 static inline void rt_post_waiting_by(const struct rt_gate *gate,
 				      int (*resume)(struct rt_side *side))

@@ -94,8 +94,7 @@ static void return_futures(const struct batch *b)
 
 static bool may_wait(const struct batch *b, int index)
 {
-	return rt_post_waiting(b->gate) != NULL && !b->gate->single &&
-	       has_future(&b->wr[index]);
+	return rt_post_may_wait(b->conn, b->gate) && has_future(&b->wr[index]);
 }
 
 /* As in post_send.c: 0; RT_CHUNKS_WAIT. ERRORS: RPMA_E_AGAIN */

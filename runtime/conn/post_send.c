@@ -179,11 +179,10 @@ static int admit_link(struct batch *b, int index)
  * copied at the call have nowhere to wait. */
 static bool may_wait(const struct batch *b, int index, int last)
 {
-	const struct rt_waiting *waiting = rt_post_waiting(b->gate);
 	int i;
 
-	if (waiting == NULL || b->gate->single || !has_future(&b->wr[last]) ||
-	    (uint32_t)(last - index) >= waiting->limit)
+	if (!rt_post_may_wait(b->conn, b->gate) || !has_future(&b->wr[last]) ||
+	    (uint32_t)(last - index) >= rt_post_waiting(b->gate)->limit)
 		return false;
 	for (i = index; i <= last; i++) {
 		if ((b->wr[i].flags & RPMA_F_INLINE) ||

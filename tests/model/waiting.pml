@@ -9,16 +9,28 @@
  * some back at any moment. The gate is a lock; only the poller does not wait
  * for it.
  *
+ * Or (SINGLE=1) the two posters are one thread, which a marker lets in; another
+ * runs the poller, which has to see that marker even, as has a thread that
+ * pauses the gate for a while. Words of that handshake are in order here.
+ *
  * The poller publishes credit through a store buffer of one place, which its
  * fence waits for. What is read-modify-write is in order.
  *
  * Wanted: each one that waits is posted or taken back, not both, though nobody
  * but the poller comes (an invalid end state); they are posted in order, and
  * before a plain one that was refused behind them; each refusal is followed by
- * a WRITABLE.
+ * a WRITABLE; one thread is inside the gate.
  *
  * Each M_ macro breaks one thing; tests/model/run expects an error with each.
  */
+
+#if defined(M_MARKER_UNSEEN) || defined(M_NOT_PAUSED) || \
+	defined(M_PAUSE_TAKES_WAITING) || defined(M_AWAY_FOR_GOOD)
+#define SINGLE 1
+#endif
+#ifndef SINGLE
+#define SINGLE 0
+#endif
 
 #ifndef N
 #define N 3 /* with a future */
@@ -42,6 +54,9 @@ bool taken_back[N];
 /* the gate */
 bool locked;
 bool is_waiting; /* its state */
+bool paused;	 /* likewise */
+bool marker;	 /* odd */
+bool inside;
 byte first;	 /* those from here on */
 byte last;	 /* before here wait */
 
@@ -71,6 +86,65 @@ inline lock()
 inline unlock()
 {
 	locked = false
+}
+
+inline go_in()
+{
+	atomic {
+		assert(!inside);
+		inside = true
+	}
+}
+
+/* A poster. */
+inline enter()
+{
+	do
+	:: SINGLE ->
+		marker = true;
+		if
+		:: !paused -> break
+		:: paused ->
+			marker = false;
+			!locked
+		fi
+	:: !SINGLE -> lock(); break
+	od;
+	go_in()
+}
+
+inline leave()
+{
+	inside = false;
+	if
+	:: SINGLE -> marker = false
+	:: !SINGLE -> unlock()
+	fi
+}
+
+/* Has the lock: keeps the single poster out, if that is not inside. */
+inline pause()
+{
+#ifndef M_NOT_PAUSED
+	paused = SINGLE
+#else
+	skip
+#endif
+}
+
+#ifdef M_MARKER_UNSEEN
+#define IS_MARKED false
+#else
+#define IS_MARKED marker
+#endif
+
+inline end_pause()
+{
+#ifdef M_PAUSE_TAKES_WAITING
+	is_waiting = false;
+#endif
+	paused = false;
+	unlock()
 }
 
 /* Its store leaves the buffer by itself, or with the fence. */
@@ -141,8 +215,19 @@ inline answer()
 	:: want_waiting ->
 		if
 		:: atomic { !locked -> locked = true };
-			go_on();
-			unlock()
+			pause();
+			if
+			:: !IS_MARKED ->
+				go_in();
+				go_on();
+				inside = false
+			:: IS_MARKED ->
+#ifndef M_AWAY_FOR_GOOD
+				put_off = true;
+#endif
+				is_drained = false
+			fi;
+			end_pause()
 		:: locked ->
 #ifndef M_NOT_PUT_OFF
 			put_off = true;
@@ -184,13 +269,10 @@ end:	do
 
 /* --------------------------------------------------------- the posters --- */
 
-proctype with_futures()
+inline post_futures()
 {
-	bool is_drained;
-	byte i;
-
 	for (i : 0 .. N - 1) {
-		lock();
+		enter();
 		if
 		:: !is_waiting && HAS_ROOM ->
 			state[i] = OUT;
@@ -201,23 +283,17 @@ proctype with_futures()
 			last = i + 1;
 			go_on()
 		fi;
-		unlock()
+		leave()
 	}
-	for (i : 0 .. N - 1) {
-		(state[i] == UNPOSTED || i < highest)
-	}
-	over++
+	i = 0
 }
 
-proctype plain()
+inline post_plain()
 {
-	byte behind; /* those that waited when it was refused last are before */
-	byte i;
-
 	do
 	:: i == PLAIN -> break
 	:: i < PLAIN ->
-		lock();
+		enter();
 		if
 #ifdef M_PASSES_BY
 		:: HAS_ROOM ->
@@ -230,7 +306,7 @@ proctype plain()
 				posted++;
 				i++
 			};
-			unlock()
+			leave()
 #ifdef M_PASSES_BY
 		:: !HAS_ROOM && is_waiting ->
 #else
@@ -238,7 +314,7 @@ proctype plain()
 #endif
 			behind = last;
 			want_plain = true;
-			unlock();
+			leave();
 			atomic { writable -> writable = false }
 		:: !is_waiting && !HAS_ROOM ->
 			want_plain = true;
@@ -247,14 +323,58 @@ proctype plain()
 					want_plain = false };
 				posted++;
 				i++;
-				unlock()
+				leave()
 			:: !HAS_ROOM || !want_plain ->
-				unlock();
+				leave();
 				atomic { writable -> writable = false }
 			fi
 		fi
-	od;
+	od
+}
+
+/* Each is posted or taken back, whoever comes. */
+inline end_futures()
+{
+	for (i : 0 .. N - 1) {
+		(state[i] == UNPOSTED || i < highest)
+	}
 	over++
+}
+
+proctype with_futures()
+{
+	bool is_drained;
+	byte behind; /* those that waited when a plain one was refused last */
+	byte i;
+
+	post_futures();
+	if
+	:: SINGLE ->
+		post_plain();
+		over++
+	:: !SINGLE
+	fi;
+	end_futures()
+}
+
+proctype plain()
+{
+	byte behind; /* as above */
+	byte i;
+
+	post_plain();
+	over++
+}
+
+/* A change of a route, a handshake. */
+proctype pauser()
+{
+	lock();
+	pause();
+	!IS_MARKED;
+	go_in();
+	inside = false;
+	end_pause()
 }
 
 proctype holder()
@@ -284,7 +404,10 @@ init {
 		run poller();
 		run device();
 		run with_futures();
-		run plain();
+		if
+		:: SINGLE -> run pauser()
+		:: !SINGLE -> run plain()
+		fi;
 		run holder()
 	}
 }

@@ -6,8 +6,11 @@
  * to the limit, posted in their order and before any other; cancelled or
  * dropped before, they have no effect; a link waits as one; when the connection
  * ends they were not posted. The peer posts no receive as long as the send
- * queue is to stay full. Last, two threads that cancel and drop at any step,
- * and one without futures that waits for WRITABLE when it is refused.
+ * queue is to stay full. All of it with a single poster, too, that runs the
+ * poller by hand; while another thread does, or nobody, its work requests do
+ * not wait. Last, two threads that cancel and drop at any step, and one without
+ * futures that waits for WRITABLE when it is refused; and a poller that goes
+ * from the single poster to another thread and back.
  *
  * usage: runtime_futures_waiting [messages of a thread [seed]]
  */
@@ -30,8 +33,19 @@ struct scene {
 	struct world_pair pair;
 };
 
-static void open_stage(struct scene *c, enum rpma_rt_mode mode)
+/* the poller's thread, and the posters */
+enum kind {
+	THREAD, /* a poller with a thread */
+	ASLEEP, /* the same, it sleeps */
+	MANUAL,
+	SINGLE /* manual, and a single poster was declared */
+};
+
+static void open_stage(struct scene *c, enum kind kind)
 {
+	enum rpma_rt_mode mode = kind == THREAD	  ? RPMA_RT_MODE_ADAPTIVE
+				 : kind == ASLEEP ? RPMA_RT_MODE_EVENT
+						  : RPMA_RT_MODE_MANUAL;
 	struct stage_cfg cfg = {.pollers = 1, .mode = mode, .depth = DEPTH};
 
 	stage_open(&c->s, &cfg);
@@ -40,11 +54,12 @@ static void open_stage(struct scene *c, enum rpma_rt_mode mode)
 	c->s.cfg->rq_size = 2 * FUTURES;
 	c->s.cfg->futures = FUTURES;
 	c->s.cfg->futures_waiting = WAITING;
+	c->s.cfg->single_poster = kind == SINGLE;
 }
 
-static void open_scene(struct scene *c, enum rpma_rt_mode mode)
+static void open_scene(struct scene *c, enum kind kind)
 {
-	open_stage(c, mode);
+	open_stage(c, kind);
 	stage_connect(&c->s, &c->pair);
 }
 
@@ -409,30 +424,89 @@ static void inline__does_not_wait(struct scene *c)
 	check_empty(c);
 }
 
-static void single_poster__does_not_wait(struct scene *c)
+/* The poller has a thread. */
+static void single_poster__does_not_wait_for_a_thread(enum kind kind)
 {
 	struct rpma_rt_future futures[DEPTH + 1];
-	struct world_pair pair = c->pair;
+	struct scene c;
 	int i;
 
-	c->s.cfg->single_poster = 1;
-	stage_connect(&c->s, &c->pair);
-	send_some(c, 0, futures, DEPTH);
-	MUST_ANSWER(RPMA_E_AGAIN, try_send(c, 50, &futures[DEPTH], 0));
-	post_receives(c, DEPTH);
+	open_stage(&c, kind);
+	c.s.cfg->single_poster = 1;
+	stage_connect(&c.s, &c.pair);
+	send_some(&c, 0, futures, DEPTH);
+	MUST_ANSWER(RPMA_E_AGAIN, try_send(&c, 50, &futures[DEPTH], 0));
+	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
+	post_receives(&c, DEPTH);
 	for (i = 0; i < DEPTH; i++)
-		take_message(c, (uint32_t)i);
+		take_message(&c, (uint32_t)i);
 	take_results(futures, 0, DEPTH);
-	take_writable(c);
-	stage_disconnect(&c->s, &c->pair);
-	c->pair = pair;
-	c->s.cfg->single_poster = 0;
+	take_writable(&c);
+	check_empty(&c);
+	close_scene(&c);
+}
+
+/* The poller is nobody's, then the poster's, then nobody's while some wait. */
+static void single_poster__waits_while_the_poller_is_its_own(void)
+{
+	struct rpma_rt_future futures[DEPTH + 3];
+	struct scene c;
+	int i;
+
+	open_scene(&c, SINGLE);
+	send_some(&c, 0, futures, DEPTH);
+	MUST(rpma_rt_poller_release(c.s.world.rt, 0));
+	MUST_ANSWER(RPMA_E_AGAIN, try_send(&c, 50, &futures[DEPTH], 0));
+	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
+	MUST_ANSWER(0, rpma_rt_poller_run(c.s.world.rt, 0, 1));
+	send_some(&c, DEPTH, &futures[DEPTH], 2);
+	MUST(rpma_rt_poller_release(c.s.world.rt, 0));
+	/* behind what waits, and may not wait itself */
+	MUST_ANSWER(RPMA_E_AGAIN, try_send(&c, 50, &futures[DEPTH + 2], 0));
+	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
+	CHECK(rpma_rt_poller_run(c.s.world.rt, 0, 1) >= 0);
+	post_receives(&c, DEPTH + 2);
+	for (i = 0; i < DEPTH + 2; i++)
+		take_message(&c, (uint32_t)i);
+	take_results(futures, 0, DEPTH + 2);
+	take_writable(&c);
+	check_empty(&c);
+	close_scene(&c);
+}
+
+/* A route is closed, for which the gate is paused: what waits is ahead as
+ * before. */
+static void single_poster__waits_through_a_pause(void)
+{
+	const uint32_t part = RPMA_RT_F_LINKED | RPMA_RT_F_PART;
+	struct rpma_rt_future futures[DEPTH];
+	struct rpma_rt_route *route;
+	struct scene c;
+	int i;
+
+	open_scene(&c, SINGLE);
+	MUST(rpma_rt_route_open(c.pair.active, RPMA_RT_SEND_SIDE, c.s.aq,
+				&route));
+	send_some(&c, 0, futures, DEPTH - 1);
+	/* room for one, so for none of the link */
+	MUST_ANSWER(2, post_link(&c, 10, &futures[DEPTH - 1], part));
+	MUST(rpma_rt_route_close(route, NULL));
+	MUST_ANSWER(RPMA_E_AGAIN, try_send(&c, 50, NULL, 0));
+	post_receives(&c, DEPTH);
+	for (i = 0; i < DEPTH - 1; i++)
+		take_message(&c, (uint32_t)i);
+	take_message(&c, 10);
+	take_results(futures, 0, DEPTH - 1);
+	take_results(&futures[DEPTH - 1], 10, 1);
+	take_writable(&c);
+	check_empty(&c);
+	close_scene(&c);
 }
 
 /* -------------------------------------------------------------- backlog --- */
 
 /* The connection's own queue is over its limit: likewise. */
-static void backlog__waits_until_it_eases(enum rpma_rt_mode mode)
+static void backlog__waits_until_it_eases(enum kind kind)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct rpma_rt_completion items[64];
@@ -442,7 +516,7 @@ static void backlog__waits_until_it_eases(enum rpma_rt_mode mode)
 	uint32_t sent = 0;
 	uint32_t i;
 
-	open_stage(&c, mode);
+	open_stage(&c, kind);
 	aq = c.s.aq;
 	cfg.lane_size = 64;
 	cfg.backlog_limit = 1;
@@ -453,7 +527,7 @@ static void backlog__waits_until_it_eases(enum rpma_rt_mode mode)
 	       rpma_rt_again_reason() != RPMA_RT_AGAIN_BACKLOG) {
 		sent += rpma_rt_again_reason() == RPMA_RT_AGAIN_NONE;
 		CHECK(sent < 2 * FUTURES - 2);
-		if (mode == RPMA_RT_MODE_MANUAL)
+		if (kind >= MANUAL)
 			CHECK(rpma_rt_poller_run(c.s.world.rt, 0, 64) >= 0);
 	}
 	MUST_ANSWER(1, try_send(&c, 1000, &future, 0));
@@ -610,7 +684,7 @@ static void backlog__answered_behind_the_waiting(void)
 	struct scene c;
 	uint32_t sent;
 
-	open_scene(&c, RPMA_RT_MODE_MANUAL);
+	open_scene(&c, MANUAL);
 	queue = narrow_queue(&c);
 	MUST(rpma_rt_route_open(c.pair.active, RPMA_RT_SEND_SIDE, queue,
 				&route));
@@ -644,7 +718,7 @@ static void close__room_for_every_item(void)
 	uint32_t i;
 	int round;
 
-	open_stage(&c, RPMA_RT_MODE_MANUAL);
+	open_stage(&c, MANUAL);
 	aq = c.s.aq;
 	c.s.cfg->futures = WAITING;
 	c.s.aq = narrow_queue(&c);
@@ -727,7 +801,7 @@ static void verb_fails__cut_link_is_over(bool drops)
 	int i;
 
 	/* as long as there is a thread that posts to the queue pair */
-	open_stage(&c, RPMA_RT_MODE_MANUAL);
+	open_stage(&c, MANUAL);
 	ibv_ctx = c.s.world.ibv_ctx;
 	device_post = ibv_ctx->ops.post_send;
 	ibv_ctx->ops.post_send = post_and_cut;
@@ -910,7 +984,7 @@ static void race__each_once_or_taken_back(uint32_t messages, uint32_t seed)
 
 	race.sent = calloc(all, sizeof(*race.sent));
 	CHECK(got && race.sent);
-	open_scene(&race.c, RPMA_RT_MODE_ADAPTIVE);
+	open_scene(&race.c, THREAD);
 	for (i = 0; i < THREADS; i++) {
 		racers[i] = (struct racer){
 			.race = &race, .index = i, .seed = seed + i};
@@ -937,27 +1011,140 @@ static void race__each_once_or_taken_back(uint32_t messages, uint32_t seed)
 	free(got);
 }
 
-static void run_all(enum rpma_rt_mode mode)
+/* ------------------------------------------------ a poller that moves --- */
+
+struct mover {
+	struct scene c;
+	_Atomic bool may_run;
+	_Atomic bool is_over;
+};
+
+static void run_or_leave(struct scene *c)
+{
+	int ret = rpma_rt_poller_run(c->s.world.rt, 0, 64);
+
+	CHECK(ret >= 0 || ret == RPMA_RT_E_BUSY);
+}
+
+static void *move_main(void *arg)
+{
+	struct mover *mover = arg;
+
+	/* relaxed, both: another look follows */
+	while (!atomic_load_explicit(&mover->is_over, memory_order_relaxed)) {
+		if (atomic_load_explicit(&mover->may_run, memory_order_relaxed))
+			run_or_leave(&mover->c);
+		sched_yield();
+	}
+	return NULL;
+}
+
+/* What there is in the queues: messages in order, each with another receive
+ * behind it. */
+static uint32_t take_in_order(struct scene *c, uint32_t next)
+{
+	struct rpma_rt_completion item;
+	uint32_t imm;
+
+	while (rpma_rt_queue_poll(c->s.aq, &item, 1) == 1)
+		CHECK(item.kind == RPMA_RT_WRITABLE);
+	while (rpma_rt_queue_poll(c->s.pq, &item, 1) == 1) {
+		CHECK(item.status == IBV_WC_SUCCESS);
+		CHECK(rpma_rt_completion_imm(&item, &imm) && imm == next);
+		next++;
+		post_receives(c, 1);
+	}
+	return next;
+}
+
+/* Messages with futures, as many as are taken; then others until the last of
+ * those is complete, while another thread runs the poller. The number of the
+ * next message. */
+static uint32_t send_beside(struct mover *mover, uint32_t sent,
+			    uint32_t *received)
+{
+	struct rpma_rt_future futures[WAITING];
+	struct rpma_rt_completion cmpl;
+	struct scene *c = &mover->c;
+	const uint32_t first = sent;
+	uint32_t count = 0;
+
+	while (count < WAITING && try_send(c, sent, &futures[count], 0) == 1) {
+		count++;
+		sent++;
+	}
+	/* relaxed: a hint, as below */
+	atomic_store_explicit(&mover->may_run, true, memory_order_relaxed);
+	while (count > 0 &&
+	       rpma_rt_future_poll(&futures[count - 1], &cmpl) == 0) {
+		if (try_send(c, sent, NULL, RPMA_F_COMPLETION_ON_ERROR) == 1)
+			sent++;
+		else
+			sched_yield(); /* the other may need this processor */
+		*received = take_in_order(c, *received);
+	}
+	atomic_store_explicit(&mover->may_run, false, memory_order_relaxed);
+	take_results(futures, first, count);
+	return sent;
+}
+
+/* The poller goes from the single poster to another thread, whose rounds post
+ * what waits, beside the posts. Each message comes once, in order. */
+static void race__single_poster_and_a_poller_that_moves(uint32_t messages)
+{
+	struct mover mover = {.is_over = false};
+	struct scene *c = &mover.c;
+	uint32_t received = 0;
+	uint32_t sent = 0;
+	pthread_t thread;
+
+	open_scene(c, SINGLE);
+	post_receives(c, FUTURES);
+	/* a poller where another thread is inside is an error, in words */
+	MUST(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED));
+	CHECK(pthread_create(&thread, NULL, move_main, &mover) == 0);
+	while (sent < messages) {
+		run_or_leave(c);
+		sent = send_beside(&mover, sent, &received);
+	}
+	/* relaxed: the join orders the rest */
+	atomic_store_explicit(&mover.is_over, true, memory_order_relaxed);
+	CHECK(pthread_join(thread, NULL) == 0);
+	MUST(rpma_log_set_threshold(RPMA_LOG_THRESHOLD,
+				    RPMA_LOG_LEVEL_WARNING));
+	do {
+		run_or_leave(c); /* the poller is this thread's from here on */
+		received = take_in_order(c, received);
+	} while (received < sent);
+	end_pair(c, c->s.aq);
+	stage_close(&c->s);
+}
+
+static void run_all(enum kind kind)
 {
 	static void (*const cases[])(struct scene *c) = {
-		wait__in_order_before_others, wait__of_one_call,
-		cancel__NOT_POSTED,	      cancel__again_and_again,
-		cancel__others_are_told,      then__called_when_posted,
-		link__waits_as_one,	      inline__does_not_wait,
-		single_poster__does_not_wait, recv__waits_too,
+		wait__in_order_before_others,
+		wait__of_one_call,
+		cancel__NOT_POSTED,
+		cancel__again_and_again,
+		cancel__others_are_told,
+		then__called_when_posted,
+		link__waits_as_one,
+		inline__does_not_wait,
+		recv__waits_too,
 	};
 	struct scene c;
 	size_t i;
 
-	open_scene(&c, mode);
+	open_scene(&c, kind);
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		cases[i](&c);
 	close_scene(&c);
-	open_scene(&c, mode);
+	open_scene(&c, kind);
 	close__NOT_POSTED(&c);
-	open_scene(&c, mode);
+	open_scene(&c, kind);
 	stop__NOT_POSTED(&c);
-	backlog__waits_until_it_eases(mode);
+	backlog__waits_until_it_eases(kind);
 }
 
 int main(int argc, char *argv[])
@@ -965,14 +1152,20 @@ int main(int argc, char *argv[])
 	uint32_t messages = argc > 1 ? (uint32_t)atoi(argv[1]) : 1000;
 	uint32_t seed = argc > 2 ? (uint32_t)atoi(argv[2]) : 1;
 
-	run_all(RPMA_RT_MODE_ADAPTIVE);
-	run_all(RPMA_RT_MODE_EVENT);
-	run_all(RPMA_RT_MODE_MANUAL);
+	run_all(THREAD);
+	run_all(ASLEEP);
+	run_all(MANUAL);
+	run_all(SINGLE);
+	single_poster__does_not_wait_for_a_thread(THREAD);
+	single_poster__does_not_wait_for_a_thread(ASLEEP);
+	single_poster__waits_while_the_poller_is_its_own();
+	single_poster__waits_through_a_pause();
 	backlog__answered_behind_the_waiting();
 	close__room_for_every_item();
 	verb_fails__cut_link_is_over(false);
 	verb_fails__cut_link_is_over(true);
 	printf("seed %u\n", seed);
 	race__each_once_or_taken_back(messages, seed);
+	race__single_poster_and_a_poller_that_moves(messages);
 	return 0;
 }

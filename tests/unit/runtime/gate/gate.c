@@ -4,8 +4,8 @@
 /*
  * The gate of a side with its lock and with the marker of a single poster: the
  * posters that enter, that closing and pausing wait for the poster inside, the
- * error of a poller thread that may not wait, and that two single posters are
- * caught.
+ * error of a poller thread that may not wait, the side's poller beside a
+ * poster, and that two single posters are caught.
  */
 
 #include <signal.h>
@@ -183,6 +183,87 @@ static void enter__paused_waits_or_AGAIN_on_a_poller(void **state)
 	}
 }
 
+/* ------------------------------------------------- what waits for room --- */
+
+/* The single poster inside finds that others wait while a pause begins: the end
+ * of the pause leaves that. */
+static void pause__leaves_WAITING(void **state)
+{
+	struct closing closing = {.pauses = true, .written = 1};
+	pthread_t thread;
+
+	(void)state;
+	gate_init(&closing.gate, true);
+	rt_gate_open(&closing.gate);
+	ok(rt_gate_enter(&closing.gate));
+	ok(pthread_create(&thread, NULL, close_it, &closing));
+	/* relaxed: the join orders the rest */
+	while (!(atomic_load_explicit(&closing.gate.state,
+				      memory_order_relaxed) &
+		 RT_GATE_PAUSED))
+		sched_yield();
+	rt_gate_set_waiting(&closing.gate, true);
+	rt_gate_leave(&closing.gate);
+	ok(pthread_join(thread, NULL));
+	assert_int_equal(rt_gate_enter(&closing.gate), RT_GATE_BEHIND);
+	rt_gate_set_waiting(&closing.gate, false);
+	rt_gate_leave(&closing.gate);
+	ok(rt_gate_enter(&closing.gate));
+	rt_gate_leave(&closing.gate);
+}
+
+/* Whether some wait or not; the poster is as it was. */
+static void enter_poller__a_poster_inside_AGAIN(void **state)
+{
+	struct rt_gate gate;
+	int single;
+
+	(void)state;
+	for (single = 0; single < 2; single++) {
+		gate_init(&gate, single);
+		assert_int_equal(rt_gate_enter_poller(&gate),
+				 RT_GATE_REFUSED_YET);
+		rt_gate_open(&gate);
+		ok(rt_gate_enter(&gate));
+		assert_int_equal(rt_gate_enter_poller(&gate), RPMA_E_AGAIN);
+		rt_gate_set_waiting(&gate, true);
+		assert_int_equal(rt_gate_enter_poller(&gate), RPMA_E_AGAIN);
+		rt_gate_leave(&gate);
+		assert_int_equal(rt_gate_enter(&gate), RT_GATE_BEHIND);
+		rt_gate_leave(&gate);
+	}
+}
+
+/* Posters find what the poller has left. */
+static void enter_poller__posters_wait_or_AGAIN_on_a_poller(void **state)
+{
+	struct fake *f = *state;
+	struct closing closing = {0};
+	pthread_t thread;
+	int single;
+	int entered;
+
+	for (single = 0; single < 2; single++) {
+		gate_init(&closing.gate, single);
+		rt_gate_open(&closing.gate);
+		rt_gate_set_waiting(&closing.gate, true);
+		closing.written = 0;
+		entered = rt_gate_enter_poller(&closing.gate);
+		assert_true(entered == 0 || entered == RT_GATE_BEHIND);
+		ok(rt_poller_enter(f->poller));
+		assert_int_equal(rt_gate_enter(&closing.gate), RPMA_E_AGAIN);
+		rt_poller_leave(f->poller);
+		ok(pthread_create(&thread, NULL, enter_and_leave, &closing));
+		closing.written = 1;
+		rt_gate_set_waiting(&closing.gate, false);
+		rt_gate_leave_poller(&closing.gate);
+		ok(pthread_join(thread, NULL));
+		rt_gate_close(&closing.gate);
+		assert_int_equal(rt_gate_enter_poller(&closing.gate),
+				 RPMA_RT_E_CLOSED);
+	}
+}
+
 static void enter__two_single_posters_assertion(void **state)
 {
 	struct rt_gate gate;
@@ -241,6 +322,9 @@ int main(void)
 		fake_test(resume__closed_meanwhile_stays_CLOSED),
 		fake_test(close__and_pause_wait_for_who_is_inside),
 		fake_test(enter__paused_waits_or_AGAIN_on_a_poller),
+		fake_test(pause__leaves_WAITING),
+		fake_test(enter_poller__a_poster_inside_AGAIN),
+		fake_test(enter_poller__posters_wait_or_AGAIN_on_a_poller),
 		fake_test(enter__two_single_posters_assertion),
 		fake_test(conn__single_posts_and_dies),
 	};
