@@ -6,7 +6,9 @@
  * access, and one of them goes on. Of two accesses that concern each other and
  * that nothing orders, the other order is tried too (Flanagan and Godefroid,
  * "Dynamic partial-order reduction for model checking software", 2005); an
- * order that was tried already, as sleep sets tell, is not begun.
+ * order that was tried already, as sleep sets tell, is not begun. A play that
+ * has too many orders has a bound on interruptions: within that every order is
+ * tried, whatever concerns what.
  *
  * A step is an access with all that its thread does up to the next one. A
  * buffer gives its oldest store to the memory in a step of its own.
@@ -72,6 +74,9 @@ struct state {
 	unsigned done;
 	unsigned asleep;
 	int chosen;
+	/* of a search with a bound */
+	int usual;	/* if it is chosen, it is no interruption */
+	unsigned spent; /* interruptions before it */
 	struct access next[PROCS];
 	unsigned clock[PROCS]; /* behind the step */
 };
@@ -293,6 +298,32 @@ static int choose(const struct state *s)
 	return first_of(may);
 }
 
+/* No interruption: the thread that ran last goes on, or its buffer, for which
+ * it waits; else another thread, else a buffer. */
+static int choose_usual(const struct state *s)
+{
+	int last = depth > 0 ? thread_of(states[depth - 1].chosen) : 0;
+
+	if (s->enabled & (1u << last))
+		return last;
+	if (threads[last].next.is_full && threads[last].count > 0)
+		return last + EXPLORE_THREADS;
+	return first_of(s->enabled);
+}
+
+/* In a search with a bound all is tried that is within it. */
+static void begin_within_bound(struct state *s)
+{
+	/* which thread begins is no interruption */
+	const struct state *before = depth > 1 ? &states[depth - 1] : NULL;
+
+	s->usual = choose_usual(s);
+	s->chosen = s->usual;
+	if (before != NULL)
+		s->spent = before->spent + (before->chosen != before->usual);
+	s->todo = s->spent < play->bound ? s->enabled : 1u << s->usual;
+}
+
 static int choose_replay(const struct state *s)
 {
 	int proc = replay[depth] ? replay[depth] - '0' : first_of(s->enabled);
@@ -325,13 +356,15 @@ static int decide(void)
 	}
 	if (s->enabled == 0)
 		explore_fail("every thread waits");
-	if (depth >= prescribed) {
+	if (depth >= prescribed && play->bound > 0 && !replay) {
+		begin_within_bound(s);
+	} else if (depth >= prescribed) {
 		s->asleep = depth > 0 ? still_asleep(&states[depth - 1]) : 0;
 		is_known |= !(s->enabled & ~s->asleep);
 		s->chosen = replay ? choose_replay(s) : choose(s);
 		s->todo = 1u << s->chosen;
 	}
-	if (!is_known && !replay) {
+	if (!is_known && !replay && play->bound == 0) {
 		for (proc = 0; proc < PROCS; proc++)
 			look_back(proc, &s->next[proc]);
 	}
@@ -572,8 +605,10 @@ static void explore_play(const struct explore *p)
 		if (replay)
 			return;
 	} while (go_back());
-	printf("%s: all orders, in %u runs of up to %u steps\n", p->name, begun,
-	       longest);
+	printf("%s: all orders", p->name);
+	if (p->bound > 0)
+		printf(" of up to %u interruptions", p->bound);
+	printf(", in %u runs of up to %u steps\n", begun, longest);
 }
 
 /* -------------------------------------------------------------- program --- */

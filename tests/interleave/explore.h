@@ -29,6 +29,10 @@ struct explore {
 	void (*setup)(void);
 	void (*check)(void);
 	bool is_long; /* too much for the default */
+	/* interruptions of an order, at most: another thread goes on although
+	 * this one could, or a store leaves its buffer before it has to.
+	 * 0: there is no bound */
+	unsigned bound;
 };
 
 /* The program: all plays but the long ones; with "all" those too; with "found"
