@@ -501,6 +501,13 @@ static bool take_event(struct rt_future *slot, struct rpma_rt_completion *item)
 	return futures->came >> index & 1;
 }
 
+/* Do others watch for the same? What is listed meanwhile was put back, and is
+ * theirs. */
+static bool is_behind(const struct rt_future *slot)
+{
+	return slot->of->is_sequence && slot->of->watch_first != 0;
+}
+
 /* Of an event: nothing is in the device's hands, so what was asked is done at
  * once. False: it is watched. */
 static bool fill_event(struct rt_future *slot, uint32_t asked)
@@ -513,7 +520,7 @@ static bool fill_event(struct rt_future *slot, uint32_t asked)
 		if (asked & RT_FUTURE_DROP)
 			end_source(slot);
 	} else if (!(slot->told & RT_FUTURE_WATCH)) {
-		if (take_event(slot, &item))
+		if (!is_behind(slot) && take_event(slot, &item))
 			rt_future_fill(slot, item);
 		else
 			watch(slot);
