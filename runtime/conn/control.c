@@ -22,6 +22,7 @@
 #include "conn/change.h"
 #include "conn/create.h"
 #include "conn/destroy.h"
+#include "conn/fill.h"
 #include "conn/futures.h"
 #include "conn/gate.h"
 #include "conn/hear.h"
@@ -30,6 +31,7 @@
 #include "conn/name.h"
 #include "conn/peer.h"
 #include "conn/reason.h"
+#include "pool/pool.h"
 
 /* -------------------------------------------------------------- holders --- */
 
@@ -550,9 +552,23 @@ static void run_bits(struct rpma_rt_conn *conn, uint32_t bits)
 		done(conn);
 }
 
+/* Its pool is let go last: whoever may delete that then finds that the poller
+ * was asked to give back what nobody has. NULL: nothing. */
+static void let_pool_go(struct rpma_rt *rt, struct rpma_rt_pool *pool)
+{
+	if (pool == NULL)
+		return;
+	pthread_mutex_lock(&rt->lock);
+	rt_pool_unref_announced(pool);
+	pthread_mutex_unlock(&rt->lock);
+}
+
 void rt_conn_control_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_conn *conn = RT_FROM(struct rpma_rt_conn, ctl_msg, msg);
+	struct rpma_rt_pool *pool = NULL;
+	struct rpma_rt *rt = conn->rt;
+	bool was_done = conn->is_done;
 	uint32_t bits;
 
 	(void)owner;
@@ -561,5 +577,8 @@ void rt_conn_control_message(struct rt_msg *msg, void *owner)
 	bits = atomic_exchange_explicit(&conn->ctl_bits, 0,
 					memory_order_acquire);
 	run_bits(conn, bits);
+	if (conn->is_done && !was_done)
+		pool = rt_fill_pool(conn);
 	rt_conn_unref(conn);
+	let_pool_go(rt, pool);
 }

@@ -558,7 +558,6 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 	rt_cq_pool_unreserve(conn->cq, &conn->cq_user);
 	if (rt_conn_srq(conn) != NULL)
 		rt_srq_unref_announced(conn->from.srq);
-	rt_pool_unref_announced(rt_fill_pool(conn));
 	rt_slots_return(conn->poller, conn->slot);
 	conn->poller->conns--;
 	pthread_mutex_lock(&rt->ask_lock);

@@ -36,7 +36,8 @@ struct rt_conn_spec {
 int rt_conn_create(const struct rt_conn_spec *spec,
 		   struct rpma_rt_conn **conn_ptr);
 
-/* Gives numbers, slot, room, lanes and queues back: the connection is DONE. */
+/* Gives numbers, slot, room, lanes and queues back, all but its pool: the
+ * connection is DONE. */
 void rt_conn_unreserve(struct rpma_rt_conn *conn);
 /* Frees what only the way to established needs; once more does nothing.
  * Control thread. */

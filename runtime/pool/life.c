@@ -249,11 +249,42 @@ static uint32_t await_users(struct rpma_rt_pool *pool)
 	return users;
 }
 
-static int refuse_used(struct rpma_rt_pool *pool)
+static int nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+/* Behind what is in the inboxes of the pollers that were fed: messages of a
+ * feeder, of which none follows, as nobody is hungry; and futures and handles
+ * that were dropped, whose messages go back to the pool. False: the runtime has
+ * stopped, and no poller runs. */
+static bool run_pollers(struct rpma_rt_pool *pool)
+{
+	struct rpma_rt *rt = pool->rt;
+	uint32_t i;
+
+	if (rt_context_ref(rt)) {
+		rt_context_wait_stopped(rt);
+		return false;
+	}
+	for (i = 0; i < rt->cfg.pollers; i++) {
+		if (pool->feeders[i].is_used)
+			rt_poller_call(pool->feeders[i].poller, nothing, NULL);
+	}
+	rt_context_unref(rt);
+	return true;
+}
+
+static int refuse_used(struct rpma_rt_pool *pool, bool *has_run)
 {
 	uint32_t users = await_users(pool);
-	uint32_t out = rt_pool_out(pool);
+	uint32_t out = 0;
 
+	if (users == 0) {
+		*has_run = run_pollers(pool);
+		out = rt_pool_out(pool);
+	}
 	if (users == 0 && out == 0)
 		return 0;
 	/* relaxed: statistic, orders nothing */
@@ -269,24 +300,6 @@ static int refuse_used(struct rpma_rt_pool *pool)
 			 "pool \"%s\" is not deleted: %u leases are not given "
 			 "back (messages in queues count)",
 			 pool->name, out);
-}
-
-static int nothing(void *arg)
-{
-	(void)arg;
-	return 0;
-}
-
-/* Behind the message that an answer may have sent: no further one comes, as
- * nobody is hungry. Of pollers that were never fed there is none. */
-static void empty_inboxes(struct rpma_rt_pool *pool)
-{
-	uint32_t i;
-
-	for (i = 0; i < pool->rt->cfg.pollers; i++) {
-		if (pool->feeders[i].is_used)
-			rt_poller_call(pool->feeders[i].poller, nothing, NULL);
-	}
 }
 
 /* A message may be in the inbox of a poller that has stopped. */
@@ -308,7 +321,8 @@ void rt_pool_free_ended(struct rpma_rt *rt)
 	}
 }
 
-static int finish(struct rpma_rt_pool *pool)
+/* has_run: nothing of it is in an inbox. */
+static int finish(struct rpma_rt_pool *pool, bool has_run)
 {
 	struct rpma_rt *rt = pool->rt;
 	int ret;
@@ -316,14 +330,10 @@ static int finish(struct rpma_rt_pool *pool)
 	rt_context_unlist(rt, &pool->listed);
 	return_number(pool);
 	ret = rpma_mr_dereg(&pool->mr);
-	if (rt_context_ref(rt) == 0) {
-		empty_inboxes(pool);
-		rt_context_unref(rt);
+	if (has_run)
 		pool_free(pool);
-	} else {
-		rt_context_wait_stopped(rt);
+	else
 		keep_ended(pool);
-	}
 	/* release: pairs with the acquire in rpma_rt_delete() */
 	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
 	return ret;
@@ -332,6 +342,7 @@ static int finish(struct rpma_rt_pool *pool)
 int rpma_rt_pool_delete(struct rpma_rt_pool **pool_ptr)
 {
 	struct rpma_rt_pool *pool;
+	bool has_run = false;
 	int ret = RT_REFUSE_NULL(pool_ptr);
 
 	if (ret || *pool_ptr == NULL)
@@ -339,10 +350,10 @@ int rpma_rt_pool_delete(struct rpma_rt_pool **pool_ptr)
 	pool = *pool_ptr;
 	ret = RT_REFUSE_WAIT(pool->rt);
 	if (ret == 0)
-		ret = refuse_used(pool);
+		ret = refuse_used(pool, &has_run);
 	if (ret)
 		return ret;
-	ret = finish(pool);
+	ret = finish(pool, has_run);
 	*pool_ptr = NULL;
 	return ret;
 }

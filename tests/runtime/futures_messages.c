@@ -504,6 +504,22 @@ static void race__with_time(struct scene *c, uint32_t count)
 	part(c);
 }
 
+/* What nobody has is back when the pool is deleted, whoever gave it up. */
+static void deleted__with_the_handle(struct scene *c)
+{
+	struct rpma_rt_future unread;
+
+	join(c);
+	unread = next(c);
+	tell(c, 3);
+	MUST_ANSWER(1, rpma_rt_future_wait_some(&unread, 1, 1, PATIENT));
+	close_passive(c);
+	drop(&unread);
+	MUST(rpma_rt_conn_unref(&c->pair.active));
+	MUST(rpma_rt_pool_delete(&c->pool));
+	open_pool(c);
+}
+
 /* A stop completes what waits; what is left goes back to the pool. */
 static void stop__completes(struct scene *c)
 {
@@ -543,6 +559,7 @@ static void run_all(enum rpma_rt_mode mode, uint32_t count, uint32_t seed)
 		race__with_time(&c, count);
 	else
 		given_up__while_others_wait(&c);
+	deleted__with_the_handle(&c);
 	stop__completes(&c);
 }
 
