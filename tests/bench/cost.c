@@ -16,6 +16,7 @@
 
 #include "cost.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,6 +186,22 @@ static enum cost_op find_op(const char *name)
 	bench_fail("no such operation");
 }
 
+/* Does the device do it itself? Then it is posted by functions of the queue
+ * pair, which are not replaced. */
+static bool is_native(enum cost_op op)
+{
+#ifdef RPMA_HAVE_NATIVE_ATOMIC_WRITE
+	if (op == COST_ATOMIC_WRITE)
+		return true;
+#endif
+#ifdef RPMA_HAVE_NATIVE_FLUSH
+	if (op == COST_FLUSH)
+		return true;
+#endif
+	(void)op;
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	struct bench_args args = bench_parse(argc, argv);
@@ -193,6 +210,9 @@ int main(int argc, char **argv)
 	if (args.count != 2)
 		bench_fail("usage: bench_cost librpma|verbs|over OPERATION");
 	op = find_op(args.words[1]);
+	if (is_native(op))
+		bench_skip("the device has this operation itself, and its cost "
+			   "is not librpma's alone");
 	cost_librpma.open();
 	cost_verbs.open();
 	bench_pin(args.cpus[0]);
