@@ -147,8 +147,8 @@ static const struct rt_cfg_field conn_fields[] = {
 	RANGE(rpma_rt_conn_cfg, single_poster, 0, 1),
 	ZERO(rpma_rt_conn_cfg, reserved8),
 	ANY(rpma_rt_conn_cfg, pool),
-	RANGE(rpma_rt_conn_cfg, futures, 0, 1048576),
-	RANGE(rpma_rt_conn_cfg, futures_waiting, 0, 1048576),
+	RANGE(rpma_rt_conn_cfg, futures, 0, RT_CFG_FUTURES),
+	RANGE(rpma_rt_conn_cfg, futures_waiting, 0, RT_CFG_FUTURES),
 	ZERO(rpma_rt_conn_cfg, reserved),
 	END,
 };

@@ -15,6 +15,9 @@
 
 #include "rpma_rt.h"
 
+/* futures at a time, at most */
+#define RT_CFG_FUTURES 1048576
+
 enum rt_cfg_rule {
 	RT_CFG_RANGE, /* a number: min..max, or what the initializer has */
 	RT_CFG_POWER, /* likewise, and a power of two */

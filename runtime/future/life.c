@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cfg.h"
 #include "base/context.h"
 #include "base/runtime.h"
 #include "base/wr.h"
@@ -37,6 +38,9 @@ static bool is_all_free(const struct rt_futures *futures)
 	}
 	return true;
 }
+
+_Static_assert(RT_CFG_FUTURES + 1 <= 1 << (RT_FUTURE_SIZES - 1),
+	       "a ring for each size that is asked for");
 
 /* The power of two that count needs. */
 static int size_of(uint32_t count)

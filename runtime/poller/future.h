@@ -175,8 +175,9 @@ struct rt_futures {
 	struct rt_future *slots;
 };
 
-/* sizes of blocks: powers of two, up to what a configuration may ask for */
-#define RT_FUTURE_SIZES 21
+/* sizes of blocks: powers of two. A configuration may ask for RT_CFG_FUTURES,
+ * and a stream has one slot of its own besides */
+#define RT_FUTURE_SIZES 22
 
 #define RT_FUTURE_BATCH 64
 
