@@ -539,8 +539,9 @@ int rpma_rt_pool_cfg_init(struct rpma_rt_pool_cfg *cfg, size_t size);
  * Registered memory in slots of one size. A connection or SRQ whose
  * configuration names the pool has its receive queue kept filled from it:
  * posting receives is RPMA_E_INVAL, messages come with RPMA_RT_C_LEASE to the
- * connection's queue, or without one by rpma_rt_conn_recv_future(), and a
- * receive that brings none gives its slot back without a completion. Few
+ * connection's queue, or without one by rpma_rt_conn_recv_future() and
+ * rpma_rt_srq_recv_future(), and a receive that brings none gives its slot back
+ * without a completion. Few
  * receives left and no free slot: a line in the log, and peers wait until a
  * lease is given back. Thread: any that may wait.
  */
@@ -600,8 +601,9 @@ int rpma_rt_lease_give_back(const struct rpma_rt_lease *lease);
  *               NULL, the default, with futures: there is none. Events come by
  *               rpma_rt_conn_future(), a listener's requests by
  *               rpma_rt_listener_future(); a work request with neither a future
- *               nor a route is RPMA_E_INVAL, and so are srqs; messages of a
- *               pool come by rpma_rt_conn_recv_future(); there is no WRITABLE;
+ *               nor a route is RPMA_E_INVAL; messages of a pool come by
+ *               rpma_rt_conn_recv_future(), those of srqs, which have futures
+ *               then, by rpma_rt_srq_recv_future(); there is no WRITABLE;
  *               a message whose receive had a future that was cancelled stays
  *               there, one whose future was dropped is lost
  *   queues, queue_count  in place of queue, of listeners only: one for each
@@ -1178,11 +1180,12 @@ int rpma_rt_future_drop(struct rpma_rt_future *future);
 #define RPMA_RT_DEFAULT_SRQ_SIZE 1024
 
 /*
- * Required: peer, queue.
+ * Required: peer, and queue, unless there are futures.
  *   poller    index, default 0
  *   peer      the same as that of the connections
  *   queue     for items of no connection: WRITABLE, SRQ_LIMIT, SRQ_FAILED,
- *             receives that come back, SRQ_CLOSED
+ *             receives that come back, SRQ_CLOSED. NULL, the default, with
+ *             futures: there is none
  *   user      of those items, default NULL
  *   refill, refill_arg  called by the poller when fewer receives are out than
  *             the limit: so many more may be posted. NULL, the default:
@@ -1195,6 +1198,9 @@ int rpma_rt_future_drop(struct rpma_rt_future *future);
  *   pool      its receives come from this pool, see rpma_rt_pool_new(),
  *             refilled when fewer are out than the limit; not together with
  *             refill. NULL, the default: the program posts receives
+ *   futures   with a pool: futures of messages that are held at a time, see
+ *             rpma_rt_srq_recv_future(), 0..1048576. 0, the default: its
+ *             connections have queues
  */
 struct rpma_rt_srq_cfg {
 	uint32_t size;
@@ -1207,7 +1213,7 @@ struct rpma_rt_srq_cfg {
 	uint32_t srq_size;
 	uint32_t limit;
 	uint32_t max_sge;
-	uint32_t reserved32;
+	uint32_t futures;
 	struct rpma_rt_pool *pool;
 	uint64_t reserved[1];
 };
@@ -1240,6 +1246,20 @@ int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr);
 RPMA_RT_MUST_CHECK int rpma_rt_srq_post_recv(struct rpma_rt_srq *srq,
 					     const struct rpma_rt_recv_wr *wr,
 					     int count);
+
+/*
+ * A future of the next message of those connections of an SRQ with futures that
+ * have no queue: as rpma_rt_conn_recv_future() has it, in one order for all of
+ * them; user is the connection's. Up to srq_size messages wait, posted receives
+ * included, then all their peers do. Behind those that have come: SRQ_FAILED if
+ * the device reports an error of the SRQ, SRQ_CLOSED when that is deleted, or
+ * its runtime was stopped; these are no success. Messages that are left when it
+ * is deleted are given back to the pool. RPMA_RT_E_BUSY:
+ * rpma_rt_srq_cfg.futures are held, or were a moment ago. RPMA_E_INVAL: it has
+ * none. Thread: any.
+ */
+int rpma_rt_srq_recv_future(struct rpma_rt_srq *srq,
+			    struct rpma_rt_future *future);
 
 #ifdef __cplusplus
 }

@@ -312,9 +312,9 @@ static void human_others(const struct rt_dump *dump, FILE *out)
 		fprintf(out,
 			"SRQ %" PRIu32 " of poller %d: %" PRIu32 " of %" PRIu32
 			" receives out, %" PRIu32 " connections, queue %" PRIu32
-			", user %p%s%s\n",
+			", %" PRIu32 " messages wait, user %p%s%s\n",
 			srq->number, srq->poller, srq->out, srq->size,
-			srq->users, srq->queue, srq->user,
+			srq->users, srq->queue, srq->messages, srq->user,
 			srq->is_behind ? ", a queue over its limit" : "",
 			srq->is_over ? ", over" : "");
 	}

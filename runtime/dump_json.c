@@ -211,10 +211,10 @@ static void json_srq(const struct rt_dump_srq *srq, FILE *out)
 	fprintf(out,
 		"{\"srq\":%" PRIu32 ",\"poller\":%d,\"queue\":%" PRIu32
 		",\"size\":%" PRIu32 ",\"out\":%" PRIu32
-		",\"retired_ms\":%" PRIu32 ",\"connections\":%" PRIu32
-		",\"behind\":%s,\"over\":%s",
+		",\"messages\":%" PRIu32 ",\"retired_ms\":%" PRIu32
+		",\"connections\":%" PRIu32 ",\"behind\":%s,\"over\":%s",
 		srq->number, srq->poller, srq->queue, srq->size, srq->out,
-		srq->retired_ms, srq->users, yes(srq->is_behind),
+		srq->messages, srq->retired_ms, srq->users, yes(srq->is_behind),
 		yes(srq->is_over));
 	json_user(srq->user, out);
 	fputc('}', out);

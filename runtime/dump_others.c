@@ -106,6 +106,7 @@ static void take_srq(const struct rpma_rt_srq *srq, struct rt_dump *dump,
 		.user = srq->user,
 		.size = srq->cfg.srq_size,
 		.out = srq->cfg.srq_size - (retired - posted),
+		.messages = rt_stat_read32(&srq->messages_listed),
 		.retired_ms = rt_ms_between(rt_stat_read32(&srq->retired_ms),
 					    dump->now_ms),
 		.is_behind = rt_stat_is(&srq->behind),
@@ -119,7 +120,7 @@ static void take_srq(const struct rpma_rt_srq *srq, struct rt_dump *dump,
 	name_srq(out, label);
 	if (poller->function == srq)
 		memcpy(poller->function_of, label, sizeof(label));
-	if (out->is_over)
+	if (out->is_over || srq->queue == NULL)
 		return;
 	out->queue = rt_queue_id(srq->queue);
 	rt_dump_hold(dump, out->queue, label);

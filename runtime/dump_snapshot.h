@@ -132,7 +132,8 @@ struct rt_dump_srq {
 	const void *user;
 	uint32_t queue;
 	uint32_t size;
-	uint32_t out; /* receives posted */
+	uint32_t out;	   /* receives posted */
+	uint32_t messages; /* that no future was asked for */
 	uint32_t retired_ms;
 	uint32_t users; /* connections among those shown */
 	bool is_over;	/* deleted, or stopped: the handle is left */

@@ -154,6 +154,18 @@ static void judge_queue(struct rt_dump *dump, const struct rt_dump_queue *queue)
 
 /* ---------------------------------------------- SRQs, pools, listeners --- */
 
+static const char *why_dry(const struct rt_dump_srq *srq)
+{
+	if (srq->messages > 0)
+		return ", and messages wait in their place: ask for those with "
+		       "rpma_rt_srq_recv_future()";
+	if (srq->is_behind)
+		return ", and none can be posted as a queue that gets its "
+		       "messages is over its backlog_limit: take from that "
+		       "queue";
+	return ": the peers of its connections wait until some are posted";
+}
+
 static void judge_srq(struct rt_dump *dump, const struct rt_dump_srq *srq)
 {
 	char object[RT_DUMP_LABEL];
@@ -163,15 +175,9 @@ static void judge_srq(struct rt_dump *dump, const struct rt_dump_srq *srq)
 		return;
 	snprintf(object, sizeof(object), "SRQ %u of poller %d", srq->number,
 		 srq->poller);
-	rt_dump_wrong_add(
-		dump, RT_DUMP_SRQ_DRY, object, srq->retired_ms,
-		srq->is_behind
-			? "it has had no receive for %u.%u s, and none can be "
-			  "posted as a queue that gets its messages is over "
-			  "its backlog_limit: take from that queue"
-			: "it has had no receive for %u.%u s: the peers of its "
-			  "connections wait until some are posted",
-		RT_DUMP_SECONDS(srq->retired_ms));
+	rt_dump_wrong_add(dump, RT_DUMP_SRQ_DRY, object, srq->retired_ms,
+			  "it has had no receive for %u.%u s%s",
+			  RT_DUMP_SECONDS(srq->retired_ms), why_dry(srq));
 }
 
 /* A lease given back meanwhile went to another, or was not enough. */

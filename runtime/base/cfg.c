@@ -76,14 +76,14 @@ static const struct rt_cfg_type queue = {"rpma_rt_queue_cfg", queue_fields,
 static const struct rt_cfg_field srq_fields[] = {
 	RANGE(rpma_rt_srq_cfg, poller, 0, RPMA_RT_MAX_POLLERS - 1),
 	NEEDED(rpma_rt_srq_cfg, peer),
-	NEEDED(rpma_rt_srq_cfg, queue),
+	ANY(rpma_rt_srq_cfg, queue),
 	ANY(rpma_rt_srq_cfg, user),
 	ANY(rpma_rt_srq_cfg, refill),
 	ANY(rpma_rt_srq_cfg, refill_arg),
 	RANGE(rpma_rt_srq_cfg, srq_size, 1, 1048576),
 	RANGE(rpma_rt_srq_cfg, limit, 0, 1048576),
 	RANGE(rpma_rt_srq_cfg, max_sge, 1, 32),
-	ZERO(rpma_rt_srq_cfg, reserved32),
+	RANGE(rpma_rt_srq_cfg, futures, 0, RT_CFG_FUTURES),
 	ANY(rpma_rt_srq_cfg, pool),
 	ZERO(rpma_rt_srq_cfg, reserved),
 	END,
@@ -426,6 +426,24 @@ int rpma_rt_srq_cfg_init(struct rpma_rt_srq_cfg *cfg, size_t size)
 	return rt_cfg_init(&srq, cfg, size);
 }
 
+/* Messages are futures' out of a pool only; without those there is a queue. */
+static int check_srq_futures(const struct rpma_rt_srq_cfg *cfg)
+{
+	if (cfg->queue == NULL && cfg->futures == 0) {
+		RT_LOG_ERROR("%s.queue is missing, and so are futures, with "
+			     "which an SRQ may have none",
+			     srq.name);
+		return RPMA_E_INVAL;
+	}
+	if (cfg->futures > 0 && cfg->pool == NULL) {
+		RT_LOG_ERROR("%s.pool is missing: futures are of messages that "
+			     "come out of one",
+			     srq.name);
+		return RPMA_E_INVAL;
+	}
+	return 0;
+}
+
 int rt_cfg_read_srq(const struct rpma_rt_srq_cfg *given, uint32_t pollers,
 		    struct rpma_rt_srq_cfg *cfg)
 {
@@ -443,7 +461,7 @@ int rt_cfg_read_srq(const struct rpma_rt_srq_cfg *given, uint32_t pollers,
 		RT_LOG_ERROR("%s.pool and refill: give one of them", srq.name);
 		return RPMA_E_INVAL;
 	}
-	return 0;
+	return check_srq_futures(cfg);
 }
 
 int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size)
@@ -457,12 +475,6 @@ static int check_no_queue(const struct rpma_rt_conn_cfg *cfg)
 	if (cfg->futures == 0) {
 		RT_LOG_ERROR("%s.queue is missing, and so are futures, with "
 			     "which a connection may have none",
-			     conn.name);
-		return RPMA_E_INVAL;
-	}
-	if (cfg->srqs != NULL) {
-		RT_LOG_ERROR("%s.queue is missing: messages of an SRQ come to "
-			     "it",
 			     conn.name);
 		return RPMA_E_INVAL;
 	}

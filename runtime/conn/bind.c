@@ -23,6 +23,7 @@
 #include "poller/poller.h"
 #include "poller/qp_table.h"
 #include "queue/lane.h"
+#include "srq/srq.h"
 
 /* That side's gate is open: refused posters get WRITABLE after the event. */
 static void write_open(struct rpma_rt_conn *conn, enum rpma_rt_event event,
@@ -112,10 +113,20 @@ static void forget(const struct rpma_rt_completion *cmpl, void *arg)
 
 static struct rt_callback nowhere = {.fn = forget};
 
+/* Futures that get its messages if it has no queue, or NULL. */
+static struct rt_futures *messages_of(const struct rpma_rt_conn *conn)
+{
+	const struct rt_stream *stream = rt_fill_stream(conn);
+
+	if (rt_conn_srq(conn) != NULL)
+		return conn->from.srq->messages;
+	return stream != NULL ? stream->futures : NULL;
+}
+
 static struct rt_route_entry own_entry(struct rpma_rt_conn *conn,
 				       const struct rpma_rt_route *route)
 {
-	const struct rt_stream *stream = rt_fill_stream(conn);
+	struct rt_futures *messages = messages_of(conn);
 	struct rt_route_entry entry = {
 		.lane = rt_route_lane(route),
 		.user = rt_item_user(conn),
@@ -125,9 +136,9 @@ static struct rt_route_entry own_entry(struct rpma_rt_conn *conn,
 	if (entry.lane != NULL)
 		return entry;
 	entry.is_callback = true;
-	entry.is_stream = stream != NULL && route->side == RPMA_RT_RECV_SIDE;
+	entry.is_stream = messages != NULL && route->side == RPMA_RT_RECV_SIDE;
 	if (entry.is_stream)
-		entry.futures = stream->futures;
+		entry.futures = messages;
 	else
 		entry.callback = &nowhere;
 	return entry;

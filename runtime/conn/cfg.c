@@ -105,6 +105,7 @@ static int read_verbs(const struct rpma_rt_conn_cfg *given,
 static int read_srqs(const struct rpma_rt_conn_cfg *given,
 		     const struct rpma_rt *rt, struct rt_conn_cfg *cfg)
 {
+	bool has_queue = given->queue != NULL || given->queues != NULL;
 	struct rpma_rt_srq *srq;
 	const char *wrong;
 	uint32_t i;
@@ -117,6 +118,9 @@ static int read_srqs(const struct rpma_rt_conn_cfg *given,
 			wrong = "of another runtime";
 		else if (cfg->srqs[srq->poller->index] != NULL)
 			wrong = "a second one of its poller";
+		else if (!has_queue && srq->messages == NULL)
+			wrong = "without futures: messages of a connection "
+				"without a queue come by those";
 		else
 			wrong = NULL;
 		if (wrong != NULL) {

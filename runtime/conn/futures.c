@@ -390,6 +390,11 @@ int rpma_rt_conn_recv_future(struct rpma_rt_conn *conn,
 		ret = rt_context_check_here(RT_LOG_HERE, conn->rt);
 	if (ret)
 		return ret;
+	if (rt_conn_srq(conn) != NULL)
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "receives of \"%s\" are an SRQ's: call "
+				 "rpma_rt_srq_recv_future()",
+				 rt_name_of(conn));
 	if (rt_conn_fed(conn) == NULL)
 		return RT_REFUSE(
 			RPMA_E_INVAL,

@@ -60,6 +60,7 @@ static bool post_room(struct rpma_rt_srq *srq, uint32_t room, uint32_t *posted)
 void rt_srq_fill_poller(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 {
 	uint32_t size = srq->cfg.srq_size;
+	uint32_t out = size - room - rt_srq_listed_poller(srq);
 	uint32_t posted = 0;
 	bool is_empty;
 
@@ -67,6 +68,5 @@ void rt_srq_fill_poller(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 	do {
 		is_empty = post_room(srq, room, &posted);
 	} while (!rt_feed_end_poller(
-		&srq->feed,
-		is_empty && rt_feed_is_low(size - room + posted, size)));
+		&srq->feed, is_empty && rt_feed_is_low(out + posted, size)));
 }

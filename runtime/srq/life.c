@@ -112,9 +112,10 @@ static int srq_alloc(const struct rpma_rt_srq_cfg *cfg,
 	srq->mask = entries - 1;
 	srq->slots = calloc(cfg->srq_size, sizeof(*srq->slots));
 	srq->returned = calloc(entries, sizeof(*srq->returned));
-	srq->waiter = rt_waiter_new(rt_srq_eased_poller, srq);
+	if (cfg->queue != NULL)
+		srq->waiter = rt_waiter_new(rt_srq_eased_poller, srq);
 	if (srq->slots == NULL || srq->returned == NULL ||
-	    srq->waiter == NULL) {
+	    (cfg->queue != NULL && srq->waiter == NULL)) {
 		srq_free(srq);
 		return RPMA_E_NOMEM;
 	}
@@ -189,13 +190,30 @@ static int begin_on_poller(void *arg)
 	struct beginning *beginning = arg;
 	struct rpma_rt_srq *srq = beginning->srq;
 
-	rt_lane_take_spill_poller(srq->lane, beginning->spill);
+	if (srq->lane != NULL)
+		rt_lane_take_spill_poller(srq->lane, beginning->spill);
 	rt_srq_begin_poller(srq);
 	return 0;
 }
 
-/* Takes a number and a place in its queue, lists it, sends it to the poller, in
- * the order of reservations in its lanes.
+/* A place in its queue, and one for messages that no queue gets.
+ * REQUIRES: the runtime's lock */
+static int reserve(struct rpma_rt_srq *srq, struct rt_spill **spill_ptr)
+{
+	int ret = rt_srq_stream_new(srq);
+
+	if (ret || srq->queue == NULL)
+		return ret;
+	srq->reserved = srq->cfg.srq_size + RT_SRQ_EVENTS;
+	ret = rt_reserve_lane(srq->poller, srq->queue, srq->reserved,
+			      &srq->lane, spill_ptr);
+	if (ret)
+		rt_srq_stream_undo(srq);
+	return ret;
+}
+
+/* Takes a number and its places, lists it, sends it to the poller, in the order
+ * of reservations in its lanes.
  * REQUIRES: the runtime's lock */
 static int register_locked(struct beginning *beginning)
 {
@@ -206,9 +224,7 @@ static int register_locked(struct beginning *beginning)
 	ret = take_number(srq->poller, &srq->number);
 	if (ret)
 		return ret;
-	srq->reserved = srq->cfg.srq_size + RT_SRQ_EVENTS;
-	ret = rt_reserve_lane(srq->poller, srq->queue, srq->reserved,
-			      &srq->lane, &beginning->spill);
+	ret = reserve(srq, &beginning->spill);
 	if (ret) {
 		srq->poller->numbers_taken[srq->number] = false;
 		return ret;
@@ -255,7 +271,7 @@ int rpma_rt_srq_new(struct rpma_rt *rt, const struct rpma_rt_srq_cfg *cfg,
 	ret = RT_REFUSE_NULL(rt, cfg, srq_ptr);
 	if (ret == 0)
 		ret = rt_cfg_read_srq(cfg, rt->cfg.pollers, &checked);
-	if (ret == 0)
+	if (ret == 0 && checked.queue != NULL)
 		ret = rt_queue_check_of(checked.queue, rt,
 					"rpma_rt_srq_cfg.queue");
 	if (ret == 0)
@@ -314,8 +330,18 @@ static void unlist(struct rpma_rt *rt, const struct rpma_rt_srq *srq)
 	*link = srq->next;
 }
 
-/* REQUIRES: the SRQ has no users. Afterwards only the record is left. */
-static int finish(struct rpma_rt_srq *srq)
+/* Its place in its queue. REQUIRES: the runtime's lock */
+static void release_queue(struct rpma_rt_srq *srq)
+{
+	if (srq->queue == NULL)
+		return;
+	srq->lane->reserved -= srq->reserved;
+	rt_queue_unref_announced(srq->queue);
+}
+
+/* keeps_messages: those that nobody has stay, until the handle goes. Afterwards
+ * only the record is left. REQUIRES: the SRQ has no users. */
+static int finish(struct rpma_rt_srq *srq, bool keeps_messages)
 {
 	struct rpma_rt *rt = srq->rt;
 	int ret;
@@ -336,12 +362,13 @@ static int finish(struct rpma_rt_srq *srq)
 	/* behind a limit message, and that it failed */
 	while (rt_poller_call(srq->poller, end_on_poller, srq))
 		; /* the poller does other things between two parts */
+	if (!keeps_messages)
+		rt_srq_stream_drop(srq); /* before its pool may go */
 	pthread_mutex_lock(&rt->lock);
 	srq->poller->numbers_taken[srq->number] = false;
-	srq->lane->reserved -= srq->reserved;
 	/* relaxed: a delete of the queue takes the directory's lock after it */
 	atomic_store_explicit(&srq->is_over, true, memory_order_relaxed);
-	rt_queue_unref_announced(srq->queue);
+	release_queue(srq);
 	rt_pool_unref(srq->cfg.pool);
 	pthread_mutex_unlock(&rt->lock);
 	return ret;
@@ -358,7 +385,7 @@ void rt_srq_finish_all(struct rpma_rt *rt)
 		pthread_mutex_unlock(&rt->lock);
 		if (srq == NULL)
 			return;
-		finish(srq);
+		finish(srq, true);
 	}
 }
 
@@ -402,7 +429,7 @@ int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr)
 		ret = close_to_users(srq);
 		is_used = ret != 0;
 		if (!is_used)
-			ret = finish(srq);
+			ret = finish(srq, false);
 		rt_context_unref(rt);
 	} else { /* the stop ends it */
 		rt_context_wait_stopped(rt);
@@ -419,6 +446,8 @@ int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr)
 				 "uses it");
 	}
 	rt_context_unlist(rt, &srq->listed);
+	rt_srq_stream_drop(srq); /* of one that the stop ended */
+	rt_srq_stream_free(srq);
 	srq_free(srq);
 	/* release: pairs with the acquire in rpma_rt_delete() */
 	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);

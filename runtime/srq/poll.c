@@ -96,7 +96,8 @@ static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 		return;
 	}
 	if (route == 0) {
-		rt_deliver_mark_lane(srq->lane, srq->number);
+		if (srq->lane != NULL)
+			rt_deliver_mark_lane(srq->lane, srq->number);
 		give_back(srq, context);
 		RT_STAT_ADD(poller, stale, 1);
 		return;
@@ -134,8 +135,10 @@ static void publish(void *arg)
 {
 	struct rpma_rt_srq *srq = arg;
 
-	/* relaxed: statistic, orders nothing */
+	/* relaxed, both: statistics, order nothing */
 	atomic_store_explicit(&srq->retired_ms, rt_poller_tick(srq->poller),
+			      memory_order_relaxed);
+	atomic_store_explicit(&srq->messages_listed, rt_srq_listed_poller(srq),
 			      memory_order_relaxed);
 	/* release [SRQ-1]: the slots below it, and the flag */
 	atomic_store_explicit(&srq->retired, srq->count, memory_order_release);
@@ -193,22 +196,32 @@ static bool pass_limit(struct rpma_rt_srq *srq)
 	return false;
 }
 
+/* How many more may be posted. Messages that nobody has count as receives that
+ * are out: so many wait at most, and then peers do. */
+static uint32_t room_of(const struct rpma_rt_srq *srq)
+{
+	uint32_t used = count_out(srq) + rt_srq_listed_poller(srq);
+
+	return used < srq->cfg.srq_size ? srq->cfg.srq_size - used : 0;
+}
+
 static void refill_if_due(struct rpma_rt_srq *srq)
 {
 	uint32_t low = srq->cfg.limit ? srq->cfg.limit : srq->cfg.srq_size;
 	uint32_t out = count_out(srq);
+	uint32_t room = room_of(srq);
 
 	if (srq->cfg.refill == NULL || (out >= low && !srq->refill_due))
 		return;
 	srq->refill_due = false;
 	/* relaxed: a poster that posts after it may arm the device again */
 	atomic_store_explicit(&srq->armed, false, memory_order_relaxed);
-	if (out == srq->cfg.srq_size) /* another poster was faster */
+	if (room == 0) /* another poster was faster, or messages are listed */
 		return;
 	srq->refilling = true;
 	rt_callback_date(&srq->poller->calls);
 	rt_callback_show(&srq->poller->calls, srq);
-	srq->cfg.refill(srq, srq->cfg.srq_size - out, srq->cfg.refill_arg);
+	srq->cfg.refill(srq, room, srq->cfg.refill_arg);
 	rt_callback_show(&srq->poller->calls, NULL);
 	srq->refilling = false;
 	if (srq->refill_again)
@@ -216,17 +229,32 @@ static void refill_if_due(struct rpma_rt_srq *srq)
 	srq->refill_again = false;
 }
 
-static void write_own(struct rpma_rt_srq *srq, enum rpma_rt_kind kind,
-		      uint8_t opcode)
+static struct rpma_rt_completion
+own_item(struct rpma_rt_srq *srq, enum rpma_rt_kind kind, uint8_t opcode)
 {
-	const struct rpma_rt_completion item = {
+	return (struct rpma_rt_completion){
 		.context = (uintptr_t)srq,
 		.user = srq->user,
 		.kind = (uint8_t)kind,
 		.opcode = opcode,
 	};
+}
+
+static void write_own(struct rpma_rt_srq *srq, enum rpma_rt_kind kind,
+		      uint8_t opcode)
+{
+	const struct rpma_rt_completion item = own_item(srq, kind, opcode);
 
 	rt_deliver_write(srq->poller, srq->lane, &item);
+}
+
+/* To its queue, if it has one, and behind all messages that have come. */
+static void write_end(struct rpma_rt_srq *srq,
+		      const struct rpma_rt_completion *item)
+{
+	rt_srq_stream_end_poller(srq, item);
+	if (srq->lane != NULL)
+		rt_deliver_write(srq->poller, srq->lane, item);
 }
 
 /* Writes SRQ_LIMIT and WRITABLE, if due, to the SRQ's queue; they wait while
@@ -237,6 +265,8 @@ static void answer_wants(struct rpma_rt_srq *srq)
 	uint32_t wants = RT_WANT_CREDIT | RT_WANT_LOCK |
 			 (srq->held ? 0 : RT_WANT_BACKLOG);
 
+	if (srq->lane == NULL) /* only its pool posts, and wants nothing */
+		return;
 	if (rt_lane_is_backlogged(srq->lane)) {
 		rt_lane_wait_mt(srq->lane, srq->waiter);
 		return;
@@ -280,7 +310,7 @@ static void fill_hungry(struct rt_feed *feed)
 	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, feed, feed);
 
 	srq->refill_due = true;
-	if (count_out(srq) < srq->cfg.srq_size)
+	if (room_of(srq) > 0)
 		refill_if_due(srq);
 	else
 		rt_feed_end_poller(feed, false);
@@ -332,17 +362,13 @@ void rt_srq_lock_message(struct rt_msg *msg, void *owner)
 void rt_srq_told_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, told_msg, msg);
-	const struct rpma_rt_completion item = {
-		.context = (uintptr_t)srq,
-		.user = srq->user,
-		.kind = RPMA_RT_EVENT,
-		.status = RPMA_RT_REASON_DEVICE,
-		.opcode = RPMA_RT_EVENT_SRQ_FAILED,
-	};
+	struct rpma_rt_completion item =
+		own_item(srq, RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_FAILED);
 
 	(void)owner;
+	item.status = RPMA_RT_REASON_DEVICE;
 	/* once, and it has its place in the lane: no need to wait for room */
-	rt_deliver_write(srq->poller, srq->lane, &item);
+	write_end(srq, &item);
 }
 
 static const struct rt_reserved_ops srq_ops = {
@@ -358,6 +384,7 @@ void rt_srq_begin_poller(struct rpma_rt_srq *srq)
 	srq->poller->reserved[srq->number] =
 		(struct rt_reserved){.ops = &srq_ops, .arg = srq};
 	rt_task_init(&srq->again, refill_again);
+	rt_srq_stream_begin_poller(srq);
 	srq->refill_due = true;
 	touch(srq);
 }
@@ -371,7 +398,8 @@ static void let_go(struct rpma_rt_srq *srq)
 		lane->held_numbers[srq->number / 64] &=
 			~(UINT64_C(1) << srq->number % 64);
 	srq->poller->reserved[srq->number] = (struct rt_reserved){0};
-	rt_waiter_leave_poller(srq->waiter);
+	if (srq->waiter != NULL)
+		rt_waiter_leave_poller(srq->waiter);
 	srq->waiter = NULL;
 }
 
@@ -396,6 +424,9 @@ static uint32_t give_back_some(struct rpma_rt_srq *srq)
 
 bool rt_srq_end_poller(struct rpma_rt_srq *srq)
 {
+	const struct rpma_rt_completion last =
+		own_item(srq, RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_CLOSED);
+
 	/* what it was touched for is done, so nothing of it is listed */
 	srq->cfg.refill = NULL;
 	if (srq->cfg.pool != NULL)
@@ -407,8 +438,9 @@ bool rt_srq_end_poller(struct rpma_rt_srq *srq)
 		return true;
 	}
 	let_go(srq);
-	rt_queue_announce_unref(srq->queue);
-	write_own(srq, RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_CLOSED);
+	if (srq->queue != NULL)
+		rt_queue_announce_unref(srq->queue);
+	write_end(srq, &last);
 	/* rung before the caller lets the queue go */
 	rt_deliver_flush(srq->poller);
 	return false;

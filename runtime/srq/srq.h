@@ -3,8 +3,9 @@
 
 /*
  * srq.h -- a shared receive queue of one poller: its life (life.c), its
- * posters (post.c), its poller's side (poll.c). doc/protocols/srq.md has the
- * states, the owners, and the ways in which a buffer comes back.
+ * posters (post.c), its poller's side (poll.c), futures of its messages
+ * (messages.c). doc/protocols/srq.md has the states, the owners, and the ways
+ * in which a buffer comes back.
  */
 
 #ifndef RT_SRQ_SRQ_H
@@ -29,8 +30,10 @@
 
 struct rt_cq;
 struct rt_device;
+struct rt_futures;
 struct rt_lane;
 struct rt_poller;
+struct rt_stream;
 
 #define RT_SRQ_FIRST	 2u /* route numbers; 1 is not an SRQ's */
 #define RT_SRQ_END	 RT_ROUTE_FIRST
@@ -58,10 +61,15 @@ struct rpma_rt_srq {
 	uint32_t number; /* its route */
 	uint32_t mask;	 /* of returned[] */
 	struct rt_srq_slot *slots;
-	struct rpma_rt_queue *queue; /* its own, its lane there and place */
+	/* its own, its lane there and place; NULL, these three: it has none */
+	struct rpma_rt_queue *queue;
 	struct rt_lane *lane;
 	struct rt_waiter *waiter; /* for that lane; the poller's */
 	uint32_t reserved;
+	/* messages that no queue gets; NULL: it has no futures. The first is
+	 * NULL again when the SRQ is deleted */
+	struct rt_stream *stream;
+	struct rt_futures *messages;
 	struct rt_async_object async;
 
 	/* posters, under the lock */
@@ -88,8 +96,9 @@ struct rpma_rt_srq {
 
 	/* the poller's; returned[] and retired are read by posters */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t retired;
-	_Atomic uint32_t retired_ms; /* when it rose last, for the dump */
-	uint32_t count;		     /* slots returned: what retired will be */
+	_Atomic uint32_t retired_ms;	  /* when it rose last, for the dump */
+	_Atomic uint32_t messages_listed; /* that nobody has, likewise */
+	uint32_t count; /* slots returned: what retired will be */
 	uint32_t *returned;
 	uint32_t held;	      /* lanes that hold it */
 	uint32_t ended;	      /* slots that its end has looked at */
@@ -150,6 +159,25 @@ void rt_srq_unref_announced(struct rpma_rt_srq *srq);
 
 /* Before anybody knows it: with a pool the refill is the runtime's. */
 void rt_srq_feed_init(struct rpma_rt_srq *srq);
+
+/* ------------------------------------------------- futures of messages --- */
+
+/* Nothing of these without rpma_rt_srq_cfg.futures. */
+
+/* Before anybody knows it; ERRORS: RPMA_E_NOMEM. REQUIRES: the runtime's lock,
+ * the first two. */
+int rt_srq_stream_new(struct rpma_rt_srq *srq);
+void rt_srq_stream_undo(struct rpma_rt_srq *srq);
+/* It is deleted: what nobody has goes back to the pool, by its poller. */
+void rt_srq_stream_drop(struct rpma_rt_srq *srq);
+/* Its handle goes. */
+void rt_srq_stream_free(struct rpma_rt_srq *srq);
+/* The poller: messages that nobody has, each in the place of a receive. */
+uint32_t rt_srq_listed_poller(const struct rpma_rt_srq *srq);
+void rt_srq_stream_begin_poller(struct rpma_rt_srq *srq);
+/* What futures end with behind the messages that have come. */
+void rt_srq_stream_end_poller(struct rpma_rt_srq *srq,
+			      const struct rpma_rt_completion *last);
 
 /* ----------------------------------------------------------- the poller --- */
 

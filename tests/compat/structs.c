@@ -208,7 +208,7 @@ AT(rpma_rt_srq_cfg, refill_arg, 40);
 AT(rpma_rt_srq_cfg, srq_size, 48);
 AT(rpma_rt_srq_cfg, limit, 52);
 AT(rpma_rt_srq_cfg, max_sge, 56);
-AT(rpma_rt_srq_cfg, reserved32, 60);
+AT(rpma_rt_srq_cfg, futures, 60);
 AT(rpma_rt_srq_cfg, pool, 64);
 AT(rpma_rt_srq_cfg, reserved, 72);
 

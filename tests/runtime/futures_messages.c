@@ -2,419 +2,266 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * futures_messages.c -- futures of the next message: of a connection with a
- * pool and without a queue. Messages and futures meet in the order of both;
- * what nobody has waits, until its peer does; a future that is given up loses
- * no message, and changes no order. Then many messages, each of which races the
- * time after which its future is given up. With a poller's thread and by hand.
+ * futures_messages.c -- futures of the next message, of a connection with a
+ * pool and without a queue, or of an SRQ that such connections share. Messages
+ * and futures meet in the order of both; what nobody has waits, until its peer
+ * does; a future that is given up loses no message, and changes no order. Then
+ * many messages, each of which races the time after which its future is given
+ * up. With a poller's thread and by hand. What ends a connection's: here; an
+ * SRQ's: futures_srq.c.
  *
  * usage: runtime_futures_messages [messages [seed]]
  */
 
-#include <endian.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "stage.h"
-
-#define DEPTH	  16
-#define FUTURES	  8
-#define SLOTS	  64
-#define SLOT_SIZE 64
-#define LEN	  8u
-#define PATIENT	  WORLD_PATIENCE_MS
-
-struct scene {
-	struct stage s;
-	struct world_pair pair; /* the active end has a pool, and no queue */
-	struct rpma_rt_pool *pool;
-	uint32_t sent; /* the number of the next message, which is in imm */
-	uint32_t seed;
-};
-
-static void open_pool(struct scene *c)
-{
-	struct rpma_rt_pool_cfg pool = RPMA_RT_POOL_CFG_INIT;
-
-	pool.count = SLOTS;
-	pool.slot_size = SLOT_SIZE;
-	pool.peer = c->s.world.peer;
-	MUST(rpma_rt_pool_new(c->s.world.rt, &pool, &c->pool));
-}
-
-static void open_scene(struct scene *c, enum rpma_rt_mode mode)
-{
-	struct stage_cfg cfg = {.pollers = 1, .mode = mode, .depth = DEPTH};
-
-	stage_open(&c->s, &cfg);
-	if (mode == RPMA_RT_MODE_MANUAL)
-		CHECK(rpma_rt_poller_run(c->s.world.rt, 0, 1) >= 0);
-	open_pool(c);
-	c->s.cfg->futures = FUTURES;
-}
-
-static void drop(struct rpma_rt_future *future)
-{
-	MUST_ANSWER(0, rpma_rt_future_drop(future));
-}
-
-static struct rpma_rt_completion await_event(struct rpma_rt_conn *conn,
-					     enum rpma_rt_event event)
-{
-	struct rpma_rt_completion cmpl;
-	struct rpma_rt_future future;
-
-	MUST(rpma_rt_conn_future(conn, event, &future));
-	MUST_ANSWER(1, rpma_rt_future_wait(&future, &cmpl, PATIENT));
-	CHECK(rpma_rt_completion_event(&cmpl) == event);
-	drop(&future);
-	return cmpl;
-}
-
-static void join(struct scene *c)
-{
-	struct rpma_rt_listener *listener =
-		world_listen(&c->s.world, c->s.cfg, c->s.pq);
-	struct rpma_rt_conn_cfg cfg = *c->s.cfg;
-
-	cfg.pool = c->pool;
-	MUST(world_conn_new(c->s.world.rt, c->s.world.peer, c->s.world.addr,
-			    c->s.world.port, &cfg, 0, NULL, c,
-			    &c->pair.active));
-	await_event(c->pair.active, RPMA_RT_EVENT_READY);
-	MUST(rpma_rt_conn_connect(c->pair.active, NULL));
-	c->pair.passive = (struct rpma_rt_conn *)(uintptr_t)world_event(
-				  c->s.pq, RPMA_RT_EVENT_REQUEST)
-				  .context;
-	MUST(rpma_rt_conn_connect(c->pair.passive, NULL));
-	await_event(c->pair.active, RPMA_RT_EVENT_ESTABLISHED);
-	world_event(c->s.pq, RPMA_RT_EVENT_ESTABLISHED);
-	world_unlisten(&listener, c->s.pq);
-	c->sent = 0;
-}
-
-static void close_passive(struct scene *c)
-{
-	MUST(rpma_rt_conn_close(c->pair.passive));
-	await_event(c->pair.active, RPMA_RT_EVENT_CLOSED);
-	world_event(c->s.pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&c->pair.passive));
-}
-
-static void part(struct scene *c)
-{
-	close_passive(c);
-	MUST(rpma_rt_conn_unref(&c->pair.active));
-}
-
-static void post(struct scene *c)
-{
-	struct rpma_rt_wr wr;
-
-	rpma_rt_prep_send(&wr, c->s.mr, 0, LEN, 0, 0);
-	wr.op = RPMA_RT_OP_SEND_WITH_IMM;
-	wr.imm = c->sent++;
-	MUST(world_post_send(c->pair.passive, &wr));
-}
-
-/* Messages that are there when this returns. */
-static void tell(struct scene *c, int count)
-{
-	int i;
-
-	for (i = 0; i < count; i++) {
-		post(c);
-		stage_completion(c->s.pq, 0, IBV_WC_SUCCESS);
-	}
-}
-
-static struct rpma_rt_future next(struct scene *c)
-{
-	struct rpma_rt_future future;
-
-	MUST(rpma_rt_conn_recv_future(c->pair.active, &future));
-	return future;
-}
-
-/* The result is the message of that number, whose lease goes back. */
-static void is_message(const struct scene *c,
-		       const struct rpma_rt_completion *cmpl, uint32_t number)
-{
-	struct rpma_rt_lease lease;
-
-	CHECK(cmpl->kind == RPMA_RT_COMPLETION);
-	CHECK(cmpl->status == IBV_WC_SUCCESS && cmpl->byte_len == LEN);
-	CHECK(cmpl->user == c && be32toh(cmpl->imm) == number);
-	CHECK(rpma_rt_completion_lease(cmpl, &lease));
-	CHECK(lease.pool == c->pool && lease.len == LEN);
-	MUST(rpma_rt_lease_give_back(&lease));
-}
-
-static void brings(const struct scene *c, struct rpma_rt_future *future,
-		   uint32_t number)
-{
-	struct rpma_rt_completion cmpl;
-
-	MUST_ANSWER(1, rpma_rt_future_wait(future, &cmpl, PATIENT));
-	is_message(c, &cmpl, number);
-	drop(future);
-}
-
-static void take(struct scene *c, uint32_t number)
-{
-	struct rpma_rt_future future = next(c);
-
-	brings(c, &future, number);
-}
-
-static void is_closed(struct rpma_rt_future *future)
-{
-	struct rpma_rt_completion cmpl;
-
-	MUST_ANSWER(1, rpma_rt_future_wait(future, &cmpl, PATIENT));
-	CHECK(rpma_rt_completion_event(&cmpl) == RPMA_RT_EVENT_CLOSED);
-	MUST_ANSWER(RPMA_RT_E_FAILED,
-		    rpma_rt_future_wait_some(future, 1, 1, 0));
-	drop(future);
-}
+#include "messages.h"
 
 /* ----------------------------------------------------------- its order --- */
 
-static void order__of_messages_and_futures(struct scene *c)
+static void order__of_messages_and_futures(struct messages *m)
 {
 	struct rpma_rt_future futures[3];
 	int i;
 
-	join(c);
+	messages_join(m);
 	for (i = 0; i < 3; i++)
-		futures[i] = next(c);
-	tell(c, 5);
+		futures[i] = messages_next(m);
+	messages_tell(m, 5);
 	for (i = 2; i >= 0; i--)
-		brings(c, &futures[i], (uint32_t)i);
-	take(c, 3);
-	take(c, 4);
-	part(c);
+		messages_brings(m, &futures[i], (uint32_t)i);
+	messages_take(m, 3);
+	messages_take(m, 4);
+	messages_part(m, &m->pair);
 }
 
-static void dump(struct scene *c)
+static void dump(struct messages *m)
 {
 	FILE *file = tmpfile();
 
 	CHECK(file != NULL);
-	MUST(rpma_rt_dump(c->s.world.rt, fileno(file), RPMA_RT_DUMP_HUMAN));
-	MUST(rpma_rt_dump(c->s.world.rt, fileno(file), RPMA_RT_DUMP_JSON));
+	MUST(rpma_rt_dump(m->s.world.rt, fileno(file), RPMA_RT_DUMP_HUMAN));
+	MUST(rpma_rt_dump(m->s.world.rt, fileno(file), RPMA_RT_DUMP_JSON));
 	fclose(file);
 }
 
 /* More than its receive queue holds: the peer waits. */
-static void wait__until_the_peer_does(struct scene *c)
+static void wait__until_the_peer_does(struct messages *m)
 {
+	struct rpma_rt_completion item;
 	uint32_t i;
 
-	join(c);
-	for (i = 0; i < DEPTH; i++)
-		post(c);
-	for (i = 0; i < DEPTH; i++)
-		stage_completion(c->s.pq, 0, IBV_WC_SUCCESS);
-	for (i = 0; i < DEPTH; i++)
-		post(c);
-	dump(c);
-	for (i = 0; i < 2 * DEPTH; i++)
-		take(c, i);
-	for (i = 0; i < DEPTH; i++)
-		stage_completion(c->s.pq, 0, IBV_WC_SUCCESS);
-	part(c);
+	messages_join(m);
+	for (i = 0; i < MESSAGES_DEPTH; i++)
+		messages_post(m, &m->pair);
+	for (i = 0; i < MESSAGES_DEPTH; i++)
+		stage_completion(m->s.pq, 0, IBV_WC_SUCCESS);
+	for (i = 0; i < MESSAGES_DEPTH; i++)
+		messages_post(m, &m->pair);
+	dump(m);
+	CHECK(rpma_rt_queue_poll(m->s.pq, &item, 1) == 0);
+	for (i = 0; i < 2 * MESSAGES_DEPTH; i++)
+		messages_take(m, i);
+	for (i = 0; i < MESSAGES_DEPTH; i++)
+		stage_completion(m->s.pq, 0, IBV_WC_SUCCESS);
+	messages_part(m, &m->pair);
 }
 
-static void held__so_many(struct scene *c)
+static void held__so_many(struct messages *m)
 {
-	struct rpma_rt_future futures[FUTURES], other;
+	struct rpma_rt_future futures[MESSAGES_FUTURES], other;
 	int i;
 
-	join(c);
-	for (i = 0; i < FUTURES; i++)
-		futures[i] = next(c);
-	MUST_ANSWER(RPMA_RT_E_BUSY,
-		    rpma_rt_conn_recv_future(c->pair.active, &other));
-	drop(&futures[0]);
-	tell(c, FUTURES);
-	for (i = 1; i < FUTURES; i++)
-		brings(c, &futures[i], (uint32_t)i - 1);
-	take(c, FUTURES - 1);
-	part(c);
+	messages_join(m);
+	for (i = 0; i < MESSAGES_FUTURES; i++)
+		futures[i] = messages_next(m);
+	MUST_ANSWER(RPMA_RT_E_BUSY, messages_ask(m, &other));
+	messages_drop(&futures[0]);
+	messages_tell(m, MESSAGES_FUTURES);
+	for (i = 1; i < MESSAGES_FUTURES; i++)
+		messages_brings(m, &futures[i], (uint32_t)i - 1);
+	messages_take(m, MESSAGES_FUTURES - 1);
+	messages_part(m, &m->pair);
 }
 
 /* -------------------------------------------------------------- given up */
 
-static void given_up__before_it_comes(struct scene *c)
+static void given_up__before_it_comes(struct messages *m)
 {
-	struct rpma_rt_future cancelled = next(c);
-	struct rpma_rt_future dropped = next(c);
-	struct rpma_rt_future last = next(c);
+	struct rpma_rt_future cancelled = messages_next(m);
+	struct rpma_rt_future dropped = messages_next(m);
+	struct rpma_rt_future last = messages_next(m);
 	enum rpma_rt_cancelled answer;
 	struct rpma_rt_completion cmpl;
 
 	MUST(rpma_rt_future_cancel(&cancelled, &answer));
 	CHECK(answer == RPMA_RT_CANCELLED_DETACHED);
-	MUST_ANSWER(1, rpma_rt_future_wait(&cancelled, &cmpl, PATIENT));
+	MUST_ANSWER(1,
+		    rpma_rt_future_wait(&cancelled, &cmpl, MESSAGES_PATIENT));
 	CHECK(cmpl.flags & RPMA_RT_C_DETACHED);
 	MUST_ANSWER(RPMA_RT_E_FAILED,
 		    rpma_rt_future_wait_some(&cancelled, 1, 1, 0));
-	drop(&dropped);
-	tell(c, 1);
-	brings(c, &last, 0);
-	drop(&cancelled);
+	messages_drop(&dropped);
+	messages_tell(m, 1);
+	messages_brings(m, &last, 0);
+	messages_drop(&cancelled);
 }
 
 /* A message that nobody read has its former place, in whatever order futures
  * that have some are dropped; or one that waits has it. */
-static void given_up__with_a_message(struct scene *c)
+static void given_up__with_a_message(struct messages *m)
 {
 	struct rpma_rt_future futures[4];
 	struct rpma_rt_future waits;
 	uint32_t i;
 
 	for (i = 0; i < 4; i++)
-		futures[i] = next(c);
-	tell(c, 5);
-	MUST_ANSWER(4, rpma_rt_future_wait_some(futures, 4, 4, PATIENT));
-	drop(&futures[1]);
-	drop(&futures[0]);
-	drop(&futures[2]);
+		futures[i] = messages_next(m);
+	messages_tell(m, 5);
+	MUST_ANSWER(4,
+		    rpma_rt_future_wait_some(futures, 4, 4, MESSAGES_PATIENT));
+	messages_drop(&futures[1]);
+	messages_drop(&futures[0]);
+	messages_drop(&futures[2]);
 	for (i = 0; i < 3; i++)
-		take(c, i + 1);
-	take(c, 5);
-	waits = next(c);
-	drop(&futures[3]);
-	brings(c, &waits, 4);
+		messages_take(m, i + 1);
+	messages_take(m, 5);
+	waits = messages_next(m);
+	messages_drop(&futures[3]);
+	messages_brings(m, &waits, 4);
 }
 
 struct heard {
 	_Atomic uint32_t count;
-	const struct scene *c;
+	const struct messages *m;
 };
 
 static void hear(const struct rpma_rt_completion *cmpl, void *arg)
 {
 	struct heard *heard = arg;
 
-	is_message(heard->c, cmpl, 6);
+	messages_is(heard->m, cmpl, 6);
 	/* release: the lease was given back */
 	atomic_fetch_add_explicit(&heard->count, 1, memory_order_release);
 }
 
-static void then__a_function(struct scene *c)
+static void then__a_function(struct messages *m)
 {
-	struct heard heard = {.c = c};
-	struct rpma_rt_future future = next(c);
+	struct heard heard = {.m = m};
+	struct rpma_rt_future future = messages_next(m);
 	struct rpma_rt_completion cmpl;
 
 	MUST(rpma_rt_future_then(&future, hear, &heard));
 	MUST_ANSWER(RPMA_E_INVAL, rpma_rt_future_deliver(&future, NULL));
-	tell(c, 1);
-	MUST_ANSWER(1, rpma_rt_future_wait(&future, &cmpl, PATIENT));
+	messages_tell(m, 1);
+	MUST_ANSWER(1, rpma_rt_future_wait(&future, &cmpl, MESSAGES_PATIENT));
 	/* acquire: pairs with hear() */
 	while (atomic_load_explicit(&heard.count, memory_order_acquire) == 0)
-		MUST_ANSWER(1, rpma_rt_future_wait(&future, &cmpl, PATIENT));
+		MUST_ANSWER(1, rpma_rt_future_wait(&future, &cmpl,
+						   MESSAGES_PATIENT));
 	MUST_ANSWER(1, rpma_rt_future_drop(&future));
 }
 
-static void given_up(struct scene *c)
+static void given_up(struct messages *m)
 {
-	join(c);
-	given_up__before_it_comes(c);
-	given_up__with_a_message(c);
-	then__a_function(c);
-	part(c);
+	messages_join(m);
+	given_up__before_it_comes(m);
+	given_up__with_a_message(m);
+	then__a_function(m);
+	messages_part(m, &m->pair);
 }
 
 /* One that was asked for behind another that waits does not get what comes
  * back before that. By hand: else the next message may be faster. */
-static void given_up__while_others_wait(struct scene *c)
+static void given_up__while_others_wait(struct messages *m)
 {
 	struct rpma_rt_future dropped, first, second;
 
-	join(c);
-	dropped = next(c);
-	first = next(c);
-	tell(c, 1);
-	MUST_ANSWER(1, rpma_rt_future_wait_some(&dropped, 1, 1, PATIENT));
-	drop(&dropped);
-	second = next(c);
-	CHECK(rpma_rt_poller_run(c->s.world.rt, 0, 1) >= 0);
-	tell(c, 1);
-	brings(c, &first, 0);
-	brings(c, &second, 1);
-	part(c);
+	messages_join(m);
+	dropped = messages_next(m);
+	first = messages_next(m);
+	messages_tell(m, 1);
+	MUST_ANSWER(1,
+		    rpma_rt_future_wait_some(&dropped, 1, 1, MESSAGES_PATIENT));
+	messages_drop(&dropped);
+	second = messages_next(m);
+	CHECK(rpma_rt_poller_run(m->s.world.rt, 0, 1) >= 0);
+	messages_tell(m, 1);
+	messages_brings(m, &first, 0);
+	messages_brings(m, &second, 1);
+	messages_part(m, &m->pair);
 }
 
 /* ------------------------------------------------------------- its end --- */
 
 /* What came before the end is there after it, then CLOSED, more than once. */
-static void end__messages_first(struct scene *c)
+static void end__messages_first(struct messages *m)
 {
 	struct rpma_rt_future future;
 	int i;
 
-	join(c);
-	tell(c, 3);
-	close_passive(c);
-	take(c, 0);
-	future = next(c);
-	MUST_ANSWER(1, rpma_rt_future_wait_some(&future, 1, 1, PATIENT));
-	drop(&future);
-	take(c, 1);
-	take(c, 2);
+	messages_join(m);
+	messages_tell(m, 3);
+	messages_close(m, &m->pair);
+	messages_take(m, 0);
+	future = messages_next(m);
+	MUST_ANSWER(1,
+		    rpma_rt_future_wait_some(&future, 1, 1, MESSAGES_PATIENT));
+	messages_drop(&future);
+	messages_take(m, 1);
+	messages_take(m, 2);
 	for (i = 0; i < 2; i++) {
-		future = next(c);
-		is_closed(&future);
+		future = messages_next(m);
+		messages_is_over(&future, RPMA_RT_EVENT_CLOSED);
 	}
-	MUST(rpma_rt_conn_unref(&c->pair.active));
+	MUST(rpma_rt_conn_unref(&m->pair.active));
 }
 
 /* Those that wait end with it; a message outlives the handle in its future, and
  * what nobody has goes back to the pool with that. */
-static void end__futures_that_wait(struct scene *c)
+static void end__futures_that_wait(struct messages *m)
 {
 	struct rpma_rt_future waits, has, unread;
 
-	join(c);
-	has = next(c);
-	unread = next(c);
-	waits = next(c);
-	tell(c, 2);
-	MUST_ANSWER(1, rpma_rt_future_wait_some(&unread, 1, 1, PATIENT));
-	close_passive(c);
-	is_closed(&waits);
-	MUST(rpma_rt_conn_unref(&c->pair.active));
-	brings(c, &has, 0);
-	drop(&unread);
+	messages_join(m);
+	has = messages_next(m);
+	unread = messages_next(m);
+	waits = messages_next(m);
+	messages_tell(m, 2);
+	MUST_ANSWER(1,
+		    rpma_rt_future_wait_some(&unread, 1, 1, MESSAGES_PATIENT));
+	messages_close(m, &m->pair);
+	messages_is_over(&waits, RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_unref(&m->pair.active));
+	messages_brings(m, &has, 0);
+	messages_drop(&unread);
 
-	join(c);
-	tell(c, 3);
-	part(c);
+	messages_join(m);
+	messages_tell(m, 3);
+	messages_part(m, &m->pair);
 }
 
-static void refused__by_others(struct scene *c)
+static void refused__by_others(struct messages *m)
 {
-	struct rpma_rt_conn_cfg cfg = *c->s.cfg;
+	struct rpma_rt_conn_cfg cfg = *m->s.cfg;
 	struct rpma_rt_future future;
 	struct world_pair pair;
 
 	MUST_ANSWER(RPMA_E_INVAL, rpma_rt_conn_recv_future(NULL, &future));
-	stage_connect(&c->s, &pair);
+	stage_connect(&m->s, &pair);
 	/* it has no pool */
 	MUST_ANSWER(RPMA_E_INVAL,
 		    rpma_rt_conn_recv_future(pair.active, &future));
-	stage_disconnect(&c->s, &pair);
-	c->s.cfg->pool = c->pool;
-	stage_connect(&c->s, &pair);
+	stage_disconnect(&m->s, &pair);
+	m->s.cfg->pool = m->pool;
+	stage_connect(&m->s, &pair);
 	/* it has a queue */
 	MUST_ANSWER(RPMA_E_INVAL,
 		    rpma_rt_conn_recv_future(pair.active, &future));
-	stage_disconnect(&c->s, &pair);
-	*c->s.cfg = cfg;
+	stage_disconnect(&m->s, &pair);
+	*m->s.cfg = cfg;
 }
 
 /* -------------------------------------------------------------- races --- */
@@ -426,7 +273,7 @@ static uint32_t roll(uint32_t *seed, uint32_t n)
 }
 
 struct sender {
-	struct scene *c;
+	struct messages *m;
 	uint32_t count;
 	pthread_t thread;
 };
@@ -434,16 +281,17 @@ struct sender {
 static void *send_all(void *arg)
 {
 	const struct sender *sender = arg;
-	struct rpma_rt_completion items[DEPTH];
+	struct rpma_rt_completion items[MESSAGES_DEPTH];
 	uint32_t done = 0;
 	int n;
 	int i;
 
 	while (done < sender->count) {
-		while (sender->c->sent < sender->count &&
-		       sender->c->sent - done < DEPTH)
-			post(sender->c);
-		n = rpma_rt_queue_wait(sender->c->s.pq, items, DEPTH, PATIENT);
+		while (sender->m->sent < sender->count &&
+		       sender->m->sent - done < MESSAGES_DEPTH)
+			messages_post(sender->m, &sender->m->pair);
+		n = rpma_rt_queue_wait(sender->m->s.pq, items, MESSAGES_DEPTH,
+				       MESSAGES_PATIENT);
 		CHECK(n > 0);
 		for (i = 0; i < n; i++)
 			CHECK(items[i].status == IBV_WC_SUCCESS);
@@ -459,118 +307,141 @@ static int give_up(struct rpma_rt_future *future, uint32_t how,
 	enum rpma_rt_cancelled answer;
 
 	if (how == 0) {
-		drop(future);
+		messages_drop(future);
 		return 0;
 	}
 	MUST(rpma_rt_future_cancel(future, &answer));
-	MUST_ANSWER(1, rpma_rt_future_wait(future, cmpl, PATIENT));
+	MUST_ANSWER(1, rpma_rt_future_wait(future, cmpl, MESSAGES_PATIENT));
 	if (answer != RPMA_RT_CANCELLED_DONE)
 		CHECK(cmpl->flags & RPMA_RT_C_DETACHED);
-	drop(future);
+	messages_drop(future);
 	return answer == RPMA_RT_CANCELLED_DONE;
 }
 
 /* One holder: each message once, and all in their order, however many futures
  * of it were given up. */
-static void race__with_time(struct scene *c, uint32_t count)
+static void race__with_time(struct messages *m, uint32_t count)
 {
-	struct sender sender = {.c = c, .count = count};
+	struct sender sender = {.m = m, .count = count};
 	struct rpma_rt_completion cmpl;
 	struct rpma_rt_future future;
 	uint32_t got = 0;
 	uint32_t how;
 	int ret;
 
-	join(c);
+	messages_join(m);
 	CHECK(pthread_create(&sender.thread, NULL, send_all, &sender) == 0);
 	while (got < count) {
-		ret = rpma_rt_conn_recv_future(c->pair.active, &future);
+		ret = messages_ask(m, &future);
 		if (ret == RPMA_RT_E_BUSY) { /* dropped, the poller comes yet */
 			sched_yield();
 			continue;
 		}
 		MUST(ret);
-		how = roll(&c->seed, 8);
+		how = roll(&m->seed, 8);
 		ret = rpma_rt_future_wait(&future, &cmpl, how < 2 ? 0 : 1);
 		CHECK(ret == 0 || ret == 1);
 		if (ret == 0)
 			ret = give_up(&future, how % 2, &cmpl);
 		else
-			drop(&future);
+			messages_drop(&future);
 		if (ret == 1)
-			is_message(c, &cmpl, got++);
+			messages_is(m, &cmpl, got++);
 	}
 	CHECK(pthread_join(sender.thread, NULL) == 0);
-	part(c);
+	messages_part(m, &m->pair);
 }
 
 /* What nobody has is back when the pool is deleted, whoever gave it up. */
-static void deleted__with_the_handle(struct scene *c)
+static void deleted__with_the_handle(struct messages *m)
 {
 	struct rpma_rt_future unread;
 
-	join(c);
-	unread = next(c);
-	tell(c, 3);
-	MUST_ANSWER(1, rpma_rt_future_wait_some(&unread, 1, 1, PATIENT));
-	close_passive(c);
-	drop(&unread);
-	MUST(rpma_rt_conn_unref(&c->pair.active));
-	MUST(rpma_rt_pool_delete(&c->pool));
-	open_pool(c);
+	messages_join(m);
+	unread = messages_next(m);
+	messages_tell(m, 3);
+	MUST_ANSWER(1,
+		    rpma_rt_future_wait_some(&unread, 1, 1, MESSAGES_PATIENT));
+	messages_close(m, &m->pair);
+	messages_drop(&unread);
+	MUST(rpma_rt_conn_unref(&m->pair.active));
+	MUST(rpma_rt_pool_delete(&m->pool));
+	m->pool = messages_pool(m);
 }
 
 /* A stop completes what waits; what is left goes back to the pool. */
-static void stop__completes(struct scene *c)
+static void stop__completes(struct messages *m)
 {
 	struct rpma_rt_future waits, unread;
 
-	join(c);
-	unread = next(c);
-	waits = next(c);
-	tell(c, 1);
-	MUST_ANSWER(1, rpma_rt_future_wait_some(&unread, 1, 1, PATIENT));
-	MUST(rpma_rt_stop(c->s.world.rt));
-	is_closed(&waits);
-	drop(&unread);
-	take(c, 0);
-	unread = next(c);
-	is_closed(&unread);
-	MUST(rpma_rt_conn_unref(&c->pair.active));
-	world_event(c->s.pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&c->pair.passive));
-	MUST(rpma_rt_pool_delete(&c->pool));
-	stage_close(&c->s);
+	messages_join(m);
+	unread = messages_next(m);
+	waits = messages_next(m);
+	messages_tell(m, 1);
+	MUST_ANSWER(1,
+		    rpma_rt_future_wait_some(&unread, 1, 1, MESSAGES_PATIENT));
+	MUST(rpma_rt_stop(m->s.world.rt));
+	messages_is_over(&waits, RPMA_RT_EVENT_CLOSED);
+	messages_drop(&unread);
+	messages_take(m, 0);
+	unread = messages_next(m);
+	messages_is_over(&unread, RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_unref(&m->pair.active));
+	world_event(m->s.pq, RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_unref(&m->pair.passive));
+	MUST(rpma_rt_pool_delete(&m->pool));
+	stage_close(&m->s);
 }
 
-static void run_all(enum rpma_rt_mode mode, uint32_t count, uint32_t seed)
-{
-	struct scene c = {.seed = seed};
+/* ---------------------------------------------------------------- each --- */
 
-	open_scene(&c, mode);
-	order__of_messages_and_futures(&c);
-	wait__until_the_peer_does(&c);
-	held__so_many(&c);
-	given_up(&c);
-	end__messages_first(&c);
-	end__futures_that_wait(&c);
-	refused__by_others(&c);
+static void end_connection(struct messages *m)
+{
+	end__messages_first(m);
+	end__futures_that_wait(m);
+	refused__by_others(m);
+	deleted__with_the_handle(m);
+	stop__completes(m);
+}
+
+static void end_srq(struct messages *m)
+{
+	MUST(rpma_rt_srq_delete(&m->srq));
+	MUST(rpma_rt_pool_delete(&m->pool));
+	stage_close(&m->s);
+}
+
+static void run_all(enum rpma_rt_mode mode, bool is_shared, uint32_t count,
+		    uint32_t seed)
+{
+	struct messages m = {.seed = seed};
+
+	messages_open(&m, mode, is_shared);
+	order__of_messages_and_futures(&m);
+	wait__until_the_peer_does(&m);
+	held__so_many(&m);
+	given_up(&m);
 	if (mode != RPMA_RT_MODE_MANUAL)
-		race__with_time(&c, count);
+		race__with_time(&m, count);
 	else
-		given_up__while_others_wait(&c);
-	deleted__with_the_handle(&c);
-	stop__completes(&c);
+		given_up__while_others_wait(&m);
+	if (is_shared)
+		end_srq(&m);
+	else
+		end_connection(&m);
 }
 
 int main(int argc, char **argv)
 {
 	uint32_t count = argc > 1 ? (uint32_t)atoi(argv[1]) : 10000;
 	uint32_t seed = argc > 2 ? (uint32_t)atoi(argv[2]) : 1;
+	int is_shared;
 
 	printf("seed %u\n", seed);
-	run_all(RPMA_RT_MODE_ADAPTIVE, count / 2, seed);
-	run_all(RPMA_RT_MODE_EVENT, count / 2, seed + 1);
-	run_all(RPMA_RT_MODE_MANUAL, 0, seed);
+	for (is_shared = 0; is_shared < 2; is_shared++) {
+		run_all(RPMA_RT_MODE_ADAPTIVE, is_shared, count / 4, seed);
+		run_all(RPMA_RT_MODE_EVENT, is_shared, count / 4, seed + 1);
+		run_all(RPMA_RT_MODE_MANUAL, is_shared, 0, seed);
+	}
 	return 0;
 }

@@ -279,9 +279,13 @@ static void configurations_of_srqs(void **state)
 	WRONG(limit, cfg.srq_size + 1);
 	WRONG(max_sge, 33);
 	WRONG(max_sge, UINT32_MAX);
-	WRONG(reserved32, 1);
+	WRONG(futures, 1048577);
 	WRONG(reserved[0], 1);
 #undef WRONG
+	cfg = bad_srq_cfg(f->queue);
+	cfg.futures = 1;
+	BAD_SAYS("pool is missing", RPMA_E_INVAL, rpma_rt_srq_new, f->rt, &cfg,
+		 &out.srq);
 	cfg = bad_srq_cfg(f->queue);
 	cfg.pool = (void *)&out;
 	cfg.refill = bad_refill;

@@ -456,6 +456,7 @@ void srqs(void **state)
 	struct rpma_rt_srq *twice[2];
 	struct rpma_rt_conn *conn = NULL;
 	struct rpma_rt_srq *srq = bad_srq_open(f);
+	struct rpma_rt_future future;
 
 	DELETES(rpma_rt_srq_delete, rpma_rt_srq);
 	NULLS(rpma_rt_srq_post_recv, srq, &wr, 1);
@@ -466,16 +467,21 @@ void srqs(void **state)
 	BAD(RPMA_E_INVAL, rpma_rt_srq_recv, NULL, NULL, 0, 0, 1);
 	BAD_SAYS("48 bits", RPMA_E_INVAL, rpma_rt_srq_recv, srq, NULL, 0, 0,
 		 wide);
+	NULLS(rpma_rt_srq_recv_future, srq, &future);
+	BAD_SAYS("without futures", RPMA_E_INVAL, rpma_rt_srq_recv_future, srq,
+		 &future);
 	twice[0] = srq;
 	twice[1] = srq;
 	f->rt_cfg.srqs = twice;
 	f->rt_cfg.srq_count = 2;
 	BAD_SAYS("srqs", RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1", "1",
 		 &f->rt_cfg, &out.conn);
-	/* one that shares has no receives of its own */
 	f->rt_cfg.srqs = twice;
 	f->rt_cfg.srq_count = 1;
+	/* one that shares has no receives of its own */
 	conn = fake_established(f);
+	BAD_SAYS("rpma_rt_srq_recv_future", RPMA_E_INVAL,
+		 rpma_rt_conn_recv_future, conn, &future);
 	BAD_SAYS("shared", RPMA_E_INVAL, rpma_rt_recv, conn, NULL, 0, 0, 1);
 	BAD_SAYS("not deleted", RPMA_RT_E_BUSY, rpma_rt_srq_delete, &srq);
 	fake_bury(f, &conn);
@@ -586,8 +592,8 @@ void no_queue(void **state)
 	srq = bad_srq_open(f);
 	f->rt_cfg.srqs = &srq;
 	f->rt_cfg.srq_count = 1;
-	BAD_SAYS("messages of an SRQ", RPMA_E_INVAL, rpma_rt_conn_new, f->rt,
-		 "::1", "1", &f->rt_cfg, &out.conn);
+	BAD_SAYS("srqs[0] is without futures", RPMA_E_INVAL, rpma_rt_conn_new,
+		 f->rt, "::1", "1", &f->rt_cfg, &out.conn);
 	f->rt_cfg.srqs = NULL;
 	f->rt_cfg.srq_count = 0;
 	bad_srq_end(f, srq);

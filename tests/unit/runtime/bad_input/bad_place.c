@@ -182,6 +182,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_future_deliver, &future, NULL);
 	FORKED(rpma_rt_future_drop, &future);
 	FORKED(rpma_rt_srq_recv, shared, NULL, 0, 0, 1);
+	FORKED(rpma_rt_srq_recv_future, shared, &future);
 	FORKED(rpma_rt_conn_set_queue, conn, queue);
 	FORKED(rpma_rt_route_close, &conn->own[RPMA_RT_SEND_SIDE], NULL);
 	FORKED(rpma_rt_conn_set_user, conn, NULL);

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* messages.c -- see messages.h. */
+
+#include "messages.h"
+
+#include <endian.h>
+
+#define SLOT_SIZE 64
+#define LEN	  8u
+
+/* ------------------------------------------------------------- objects --- */
+
+struct rpma_rt_pool *messages_pool(struct messages *m)
+{
+	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
+	struct rpma_rt_pool *pool;
+
+	cfg.count = MESSAGES_SLOTS;
+	cfg.slot_size = SLOT_SIZE;
+	cfg.peer = m->s.world.peer;
+	MUST(rpma_rt_pool_new(m->s.world.rt, &cfg, &pool));
+	return pool;
+}
+
+struct rpma_rt_srq *messages_srq(struct messages *m,
+				 struct rpma_rt_queue *queue, uint32_t futures)
+{
+	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
+	struct rpma_rt_srq *srq;
+
+	cfg.peer = m->s.world.peer;
+	cfg.queue = queue;
+	cfg.user = m;
+	cfg.srq_size = MESSAGES_DEPTH;
+	cfg.pool = m->pool;
+	cfg.futures = futures;
+	MUST(rpma_rt_srq_new(m->s.world.rt, &cfg, &srq));
+	return srq;
+}
+
+void messages_open(struct messages *m, enum rpma_rt_mode mode, bool is_shared)
+{
+	struct stage_cfg cfg = {
+		.pollers = 1, .mode = mode, .depth = MESSAGES_DEPTH};
+
+	stage_open(&m->s, &cfg);
+	if (mode == RPMA_RT_MODE_MANUAL)
+		CHECK(rpma_rt_poller_run(m->s.world.rt, 0, 1) >= 0);
+	m->pool = messages_pool(m);
+	m->srq = is_shared ? messages_srq(m, NULL, MESSAGES_FUTURES) : NULL;
+	m->s.cfg->futures = MESSAGES_FUTURES;
+}
+
+/* --------------------------------------------------------- connections --- */
+
+struct rpma_rt_completion messages_event(struct rpma_rt_conn *conn,
+					 enum rpma_rt_event event)
+{
+	struct rpma_rt_completion cmpl;
+	struct rpma_rt_future future;
+
+	MUST(rpma_rt_conn_future(conn, event, &future));
+	MUST_ANSWER(1, rpma_rt_future_wait(&future, &cmpl, MESSAGES_PATIENT));
+	CHECK(rpma_rt_completion_event(&cmpl) == event);
+	messages_drop(&future);
+	return cmpl;
+}
+
+void messages_pair(struct messages *m, void *user, struct world_pair *pair)
+{
+	struct rpma_rt_listener *listener =
+		world_listen(&m->s.world, m->s.cfg, m->s.pq);
+	struct rpma_rt_conn_cfg cfg = *m->s.cfg;
+	struct rpma_rt_completion item;
+
+	if (m->srq != NULL) {
+		cfg.srqs = &m->srq;
+		cfg.srq_count = 1;
+	} else {
+		cfg.pool = m->pool;
+	}
+	MUST(world_conn_new(m->s.world.rt, m->s.world.peer, m->s.world.addr,
+			    m->s.world.port, &cfg, 0, NULL, user,
+			    &pair->active));
+	messages_event(pair->active, RPMA_RT_EVENT_READY);
+	MUST(rpma_rt_conn_connect(pair->active, NULL));
+	item = world_event(m->s.pq, RPMA_RT_EVENT_REQUEST);
+	pair->passive = (struct rpma_rt_conn *)(uintptr_t)item.context;
+	MUST(rpma_rt_conn_connect(pair->passive, NULL));
+	messages_event(pair->active, RPMA_RT_EVENT_ESTABLISHED);
+	world_event(m->s.pq, RPMA_RT_EVENT_ESTABLISHED);
+	world_unlisten(&listener, m->s.pq);
+}
+
+void messages_join(struct messages *m)
+{
+	messages_pair(m, m, &m->pair);
+	m->sent = 0;
+}
+
+void messages_close(struct messages *m, struct world_pair *pair)
+{
+	MUST(rpma_rt_conn_close(pair->passive));
+	messages_event(pair->active, RPMA_RT_EVENT_CLOSED);
+	world_event(m->s.pq, RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_unref(&pair->passive));
+}
+
+void messages_part(struct messages *m, struct world_pair *pair)
+{
+	messages_close(m, pair);
+	MUST(rpma_rt_conn_unref(&pair->active));
+}
+
+/* ------------------------------------------------------------ messages --- */
+
+void messages_post(struct messages *m, struct world_pair *pair)
+{
+	struct rpma_rt_wr wr;
+
+	rpma_rt_prep_send(&wr, m->s.mr, 0, LEN, 0, 0);
+	wr.op = RPMA_RT_OP_SEND_WITH_IMM;
+	wr.imm = m->sent++;
+	MUST(world_post_send(pair->passive, &wr));
+}
+
+void messages_tell(struct messages *m, int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++) {
+		messages_post(m, &m->pair);
+		stage_completion(m->s.pq, 0, IBV_WC_SUCCESS);
+	}
+}
+
+int messages_ask(const struct messages *m, struct rpma_rt_future *future)
+{
+	return m->srq != NULL
+		       ? rpma_rt_srq_recv_future(m->srq, future)
+		       : rpma_rt_conn_recv_future(m->pair.active, future);
+}
+
+struct rpma_rt_future messages_next(const struct messages *m)
+{
+	struct rpma_rt_future future;
+
+	MUST(messages_ask(m, &future));
+	return future;
+}
+
+void messages_drop(struct rpma_rt_future *future)
+{
+	MUST_ANSWER(0, rpma_rt_future_drop(future));
+}
+
+void messages_is(const struct messages *m,
+		 const struct rpma_rt_completion *cmpl, uint32_t number)
+{
+	struct rpma_rt_lease lease;
+
+	CHECK(cmpl->kind == RPMA_RT_COMPLETION);
+	CHECK(cmpl->status == IBV_WC_SUCCESS && cmpl->byte_len == LEN);
+	CHECK(be32toh(cmpl->imm) == number);
+	CHECK(rpma_rt_completion_lease(cmpl, &lease));
+	CHECK(lease.pool == m->pool && lease.len == LEN);
+	MUST(rpma_rt_lease_give_back(&lease));
+}
+
+void messages_brings(const struct messages *m, struct rpma_rt_future *future,
+		     uint32_t number)
+{
+	struct rpma_rt_completion cmpl;
+
+	MUST_ANSWER(1, rpma_rt_future_wait(future, &cmpl, MESSAGES_PATIENT));
+	CHECK(cmpl.user == m);
+	messages_is(m, &cmpl, number);
+	messages_drop(future);
+}
+
+void messages_take(struct messages *m, uint32_t number)
+{
+	struct rpma_rt_future future = messages_next(m);
+
+	messages_brings(m, &future, number);
+}
+
+void messages_is_over(struct rpma_rt_future *future, enum rpma_rt_event event)
+{
+	struct rpma_rt_completion cmpl;
+
+	MUST_ANSWER(1, rpma_rt_future_wait(future, &cmpl, MESSAGES_PATIENT));
+	CHECK(rpma_rt_completion_event(&cmpl) == event);
+	MUST_ANSWER(RPMA_RT_E_FAILED,
+		    rpma_rt_future_wait_some(future, 1, 1, 0));
+	messages_drop(future);
+}

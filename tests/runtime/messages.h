@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * messages.h -- a stage for futures of the next message: a pool, whose slots
+ * are receives of a connection without a queue, or of an SRQ that such
+ * connections share; a peer that sends numbered messages.
+ */
+
+#ifndef MESSAGES_H
+#define MESSAGES_H
+
+#include <stdbool.h>
+
+#include "stage.h"
+
+#define MESSAGES_DEPTH	 16 /* of queues, and of the SRQ */
+#define MESSAGES_FUTURES 8
+#define MESSAGES_SLOTS	 64
+#define MESSAGES_PATIENT WORLD_PATIENCE_MS
+
+struct messages {
+	struct stage s;
+	struct world_pair pair; /* the active end gets messages */
+	struct rpma_rt_pool *pool;
+	struct rpma_rt_srq *srq; /* NULL: the receives are the connection's */
+	uint32_t sent; /* the number of the next message, which is in imm */
+	uint32_t seed;
+};
+
+void messages_open(struct messages *m, enum rpma_rt_mode mode, bool is_shared);
+/* One more pool of that shape. */
+struct rpma_rt_pool *messages_pool(struct messages *m);
+/* Another SRQ of that pool, with so many futures. queue NULL: it has none */
+struct rpma_rt_srq *messages_srq(struct messages *m,
+				 struct rpma_rt_queue *queue, uint32_t futures);
+
+/* A pair whose active end gets messages by futures; user is its own. */
+void messages_pair(struct messages *m, void *user, struct world_pair *pair);
+/* That of m; numbers begin at 0. */
+void messages_join(struct messages *m);
+/* The passive end goes, and CLOSED of the other has been seen. */
+void messages_close(struct messages *m, struct world_pair *pair);
+/* Both go. */
+void messages_part(struct messages *m, struct world_pair *pair);
+/* The next item of that future, dropped. */
+struct rpma_rt_completion messages_event(struct rpma_rt_conn *conn,
+					 enum rpma_rt_event event);
+
+/* The next message is posted; so many are there when this returns. */
+void messages_post(struct messages *m, struct world_pair *pair);
+void messages_tell(struct messages *m, int count);
+
+/* 0 or an error. */
+int messages_ask(const struct messages *m, struct rpma_rt_future *future);
+struct rpma_rt_future messages_next(const struct messages *m);
+void messages_drop(struct rpma_rt_future *future);
+/* The result is the message of that number, whose lease goes back. */
+void messages_is(const struct messages *m,
+		 const struct rpma_rt_completion *cmpl, uint32_t number);
+/* The future brings it, and is dropped; the next one does. */
+void messages_brings(const struct messages *m, struct rpma_rt_future *future,
+		     uint32_t number);
+void messages_take(struct messages *m, uint32_t number);
+/* It brings that event, which is no success, and is dropped. */
+void messages_is_over(struct rpma_rt_future *future, enum rpma_rt_event event);
+
+#endif /* MESSAGES_H */
