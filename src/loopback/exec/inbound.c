@@ -180,10 +180,15 @@ static int begin(struct inbound *in)
 		       : LB_EXEC_SILENT;
 }
 
-/* NOBODY is silence on a wire; all others come from one that answers. */
+/* NOBODY is silence on a wire; all others come from one that answers. A capture
+ * has each acknowledgement by itself. */
 static void put_answer(struct inbound *in, const struct lb_record *a,
 		       const struct lb_span *bytes)
 {
+	if (a->type == LB_RECORD_ACK && lb_likely(!lb_file_is_wanted())) {
+		lb_link_acknowledge(in->link, a);
+		return;
+	}
 	lb_link_answer(in->link, a, bytes, 0);
 	if (lb_file_is_wanted() && a->type != LB_RECORD_NOBODY)
 		lb_captured_answer(in->work.peer, in->record, a, bytes);
@@ -199,6 +204,7 @@ static int answer(struct inbound *in, uint8_t type, uint8_t code)
 		.from = record->to,
 		.to = record->from,
 		.psn = record->psn,
+		.total = type == LB_RECORD_ACK ? record->psn : 0,
 		.operand = type == LB_RECORD_VALUE ? in->found : 0,
 	};
 

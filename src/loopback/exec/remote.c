@@ -333,11 +333,30 @@ enum lb_step lb_remote_run(struct lb_run *run, struct lb_qp *qp,
 
 /* --- answers */
 
+static uint32_t psn_distance(uint32_t from, uint32_t to)
+{
+	return (to - from) & LB_PSN_MASK;
+}
+
+/* Does an ACK stand for the part behind acked, and others up to one that is
+ * under way? */
+static bool is_among(const struct lb_remote *r, const struct lb_record *ack)
+{
+	return psn_distance(ack->total, r->acked.psn) <=
+		       psn_distance(ack->total, ack->psn) &&
+	       psn_distance(r->acked.psn, ack->psn) <
+		       psn_distance(r->acked.psn, r->sent.psn);
+}
+
 bool lb_remote_awaits(const struct lb_qp *qp, const struct lb_record *answer)
 {
-	return qp->type == IBV_QPT_RC && qp->remote.life == answer->life &&
-	       !lb_qp_flushes(lb_qp_state(qp)) && lb_qp_is_under_way(qp) &&
-	       qp->remote.acked.psn == answer->psn;
+	const struct lb_remote *r = &qp->remote;
+
+	if (qp->type != IBV_QPT_RC || r->life != answer->life ||
+	    lb_qp_flushes(lb_qp_state(qp)) || !lb_qp_is_under_way(qp))
+		return false;
+	return answer->type == LB_RECORD_ACK ? is_among(r, answer)
+					     : r->acked.psn == answer->psn;
 }
 
 /* What a responder may say of a request, or that it said something else. */
@@ -437,21 +456,34 @@ static int take(struct lb_work *w, const struct lb_record *a,
 	}
 }
 
+/* True: the part behind acked is done. */
+static bool take_next(struct lb_work *w, const struct lb_record *answer,
+		      const struct lb_span *bytes)
+{
+	int ret;
+
+	w->wqe = lb_sq_slot(w->qp, w->qp->sq_exec);
+	ret = take(w, answer, bytes);
+	if (ret == LB_EXEC_OK)
+		acknowledge(w);
+	else if (ret > 0)
+		lb_exec_finish(w, ret);
+	return ret == LB_EXEC_OK;
+}
+
 void lb_remote_take(struct lb_run *run, struct lb_qp *qp,
 		    const struct lb_record *answer, const struct lb_span *bytes)
 {
 	struct lb_executor *self = lb_barrier_enter();
 	struct lb_work w;
-	int ret;
+	bool is_last;
 
 	w.run = run;
 	w.qp = qp;
-	w.wqe = lb_sq_slot(qp, qp->sq_exec);
-	ret = take(&w, answer, bytes);
-	if (ret == LB_EXEC_OK)
-		acknowledge(&w);
-	else if (ret > 0)
-		lb_exec_finish(&w, ret);
+	do { /* those before it were executed, too */
+		is_last = qp->remote.acked.psn == answer->psn;
+	} while (take_next(&w, answer, bytes) && !is_last &&
+		 lb_remote_awaits(qp, answer));
 	lb_sq_drained(qp);
 	lb_barrier_leave(self);
 }

@@ -349,10 +349,10 @@ static const char *room_for_answer(struct lb_link *link, uint32_t size)
 	return NULL;
 }
 
-/* In a callback: link.in is held. */
-enum lb_put_result lb_link_answer(struct lb_link *link,
-				  const struct lb_record *record,
-				  const struct lb_span *src, uint64_t from)
+/* under in */
+static enum lb_put_result answer(struct lb_link *link,
+				 const struct lb_record *record,
+				 const struct lb_span *src, uint64_t from)
 {
 	uint32_t size = lb_record_size(record->length);
 	const char *what;
@@ -380,6 +380,37 @@ enum lb_put_result lb_link_answer(struct lb_link *link,
 		return LB_PUT_OK;
 	wrong(link, what);
 	return LB_PUT_DEAD;
+}
+
+/* The acknowledgement that is held; under in. */
+static void put_held(struct lb_link *link)
+{
+	if (!link->is_held)
+		return;
+	link->is_held = false;
+	answer(link, &link->held, NULL, 0);
+}
+
+enum lb_put_result lb_link_answer(struct lb_link *link,
+				  const struct lb_record *record,
+				  const struct lb_span *src, uint64_t from)
+{
+	put_held(link);
+	return answer(link, record, src, from);
+}
+
+void lb_link_acknowledge(struct lb_link *link, const struct lb_record *record)
+{
+	struct lb_record *held = &link->held;
+
+	if (link->is_held && held->from == record->from &&
+	    held->to == record->to && held->life == record->life) {
+		held->psn = record->psn;
+		return;
+	}
+	put_held(link);
+	*held = *record;
+	link->is_held = true;
 }
 
 /* --- taking; under in */
@@ -616,6 +647,7 @@ static void take_requests(struct lb_link *link, struct bound *bound,
 	}
 	if (link->req_head == before)
 		return;
+	put_held(link);
 	/* release [WIRE-2] [WIRE-5]: behind the tail of the answers */
 	atomic_store_explicit(&link->mine->req_head, link->req_head,
 			      memory_order_release);
@@ -891,6 +923,7 @@ void lb_link_rise(struct lb_link *link, const struct lb_contact *contact,
 	link->ans_head = link->ans_tail_seen = 0;
 	link->behind = 0;
 	link->is_behind = false;
+	link->is_held = false;
 	link->sleep = link->want = 0;
 	link->rung = link->rung_want = 0;
 	link->req_tail = link->covered = 0;

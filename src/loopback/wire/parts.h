@@ -90,6 +90,8 @@ struct lb_link {
 	uint64_t ans_head, ans_tail_seen; /* of their answers */
 	uint64_t behind; /* a req_head of theirs; the answers before it */
 	bool is_behind;	 /* that, up to ans_tail_seen, is still to cover */
+	bool is_held;	 /* an acknowledgement, until the round ends */
+	struct lb_record held;
 	uint32_t sleep;
 	uint32_t rung_want; /* the value of theirs that was rung for */
 	const char *wrong;  /* what was: nothing more is taken; or NULL */

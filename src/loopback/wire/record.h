@@ -33,7 +33,7 @@ enum lb_record_type {
 	LB_RECORD_REQUESTS,	/* none: behind the last */
 
 	/* answers */
-	LB_RECORD_ACK = 32, /* it was executed */
+	LB_RECORD_ACK = 32, /* executed: those from the PSN total to psn */
 	LB_RECORD_BYTES,    /* of a READ (total bytes) */
 	LB_RECORD_VALUE,    /* of an atomic, before it: operand */
 	LB_RECORD_RNR,	    /* no receive; code: the timer */

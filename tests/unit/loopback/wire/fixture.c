@@ -142,7 +142,10 @@ static void answer(struct end *end, struct lb_link *link,
 		record.type = LB_RECORD_VALUE;
 		record.operand = 3ull * request->psn;
 	}
-	if (lb_link_answer(link, &record, src, 0) != LB_PUT_OK)
+	record.total = record.type == LB_RECORD_ACK ? request->psn : 0;
+	if (record.type == LB_RECORD_ACK && end->acknowledges)
+		lb_link_acknowledge(link, &record);
+	else if (lb_link_answer(link, &record, src, 0) != LB_PUT_OK)
 		count(&end->wrongs);
 }
 
@@ -172,9 +175,11 @@ static void on_answer(struct lb_link *link, const struct lb_record *record,
 	(void)run;
 	if (!end)
 		return;
-	if (record->psn < end->ended || record->life != 7 || record->to != 1)
+	if (record->psn < end->ended || record->life != 7 ||
+	    record->to % 2 != 1)
 		count(&end->wrongs);
 	end->ended = record->psn + 1;
+	end->last[end_count(&end->answers) % 8] = *record;
 	if (record->type == LB_RECORD_BYTES &&
 	    !is_filled(payload, ~record->psn, record->length))
 		count(&end->wrongs);

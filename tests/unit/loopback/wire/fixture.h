@@ -30,12 +30,14 @@ struct end {
 	struct lb_nic *nic;
 	struct lb_link *link; /* to the other end, with a reference */
 	struct lb_waiter waiter;
-	uint32_t sent;	/* requests; the number of the next */
-	uint32_t ended; /* requests that the last answer is behind */
+	bool acknowledges; /* as the device does; else each by itself */
+	uint32_t sent;	   /* requests; the number of the next */
+	uint32_t ended;	   /* requests that the last answer is behind */
 
 	/* what came, under link.in */
 	_Atomic uint32_t requests;
 	_Atomic uint32_t answers;
+	struct lb_record last[8]; /* of these */
 	/* answers that this end did not give, on purpose */
 	_Atomic uint32_t silences;
 	_Atomic uint32_t rooms;

@@ -164,9 +164,9 @@ static void hello__of_another_version_REFUSED(void **state)
 	} newer = {LB_HELLO_MAGIC, 9, 108, {0}};
 
 	(void)state;
-	hello.version = 3;
+	hello.version = 4;
 	refused(&hello, sizeof(hello), -1, LB_HELLO_VERSIONS,
-		"has version 3 of the wire, this one");
+		"has version 4 of the wire, this one");
 	/* of a length that this version does not know */
 	refused(&newer, 80, -1, LB_HELLO_VERSIONS, "has version 9 of the wire");
 }

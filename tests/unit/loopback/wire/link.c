@@ -400,6 +400,62 @@ static uint64_t group(uint8_t number)
 	return lb_record_group((const uint8_t[16]){0xff, [15] = number});
 }
 
+/* Of so many requests in a row, which come in one round. */
+static void ask(struct end *end, uint8_t type, uint32_t from, uint32_t n)
+{
+	while (n--) {
+		const struct lb_record record = {
+			.type = type,
+			.psn = end->sent,
+			.life = 7,
+			.from = from,
+			.to = 2,
+		};
+
+		assert_int_equal(end_try(end, &record), LB_PUT_OK);
+	}
+}
+
+static void is_answer(const struct end *end, uint32_t index, uint8_t type,
+		      uint32_t to, uint32_t first, uint32_t last)
+{
+	const struct lb_record *answer = &end->last[index];
+
+	assert_int_equal(answer->type, type);
+	assert_int_equal(answer->to, to);
+	if (type == LB_RECORD_ACK)
+		assert_int_equal(answer->total, first);
+	assert_int_equal(answer->psn, last);
+}
+
+/* Behind each other of one queue pair; others, and other answers, have their
+ * own, in their order. */
+static void acknowledgements__of_a_round_ARE_ONE(void **state)
+{
+	struct end a, b;
+
+	(void)state;
+	end_init(&a);
+	end_init(&b);
+	b.acknowledges = true;
+	end_meet(&a, &b);
+	lb_lock_get(&b.link->in); /* nothing is taken meanwhile */
+	ask(&a, LB_RECORD_SEND, 1, 8);
+	ask(&a, LB_RECORD_FETCH_ADD, 1, 1);
+	ask(&a, LB_RECORD_SEND, 1, 5); /* the first of them is silent */
+	ask(&a, LB_RECORD_SEND, 3, 4); /* likewise */
+	lb_lock_put(&b.link->in);
+	end_wait(&b.requests, a.sent);
+	end_wait(&a.answers, 4);
+	is_answer(&a, 0, LB_RECORD_ACK, 1, 0, 7);
+	is_answer(&a, 1, LB_RECORD_VALUE, 1, 0, 8);
+	is_answer(&a, 2, LB_RECORD_ACK, 1, 10, 13);
+	is_answer(&a, 3, LB_RECORD_ACK, 3, 15, 17);
+	assert_int_equal(end_count(&a.answers), 4);
+	end_fini(&a);
+	end_fini(&b);
+}
+
 /* Known before the link is up, and as soon as it changes: nothing is sent. */
 static void group__without_members_there_NOBODY(void **state)
 {
@@ -528,6 +584,7 @@ int main(void)
 		cmocka_unit_test(
 			room__bell_for_an_OLD_HEAD_is_not_the_only_one),
 		cmocka_unit_test(credits__of_the_SILENT_come_back),
+		cmocka_unit_test(acknowledgements__of_a_round_ARE_ONE),
 		cmocka_unit_test(group__without_members_there_NOBODY),
 		cmocka_unit_test(messages__in_order),
 		cmocka_unit_test(stall__everything_ARRIVES),
