@@ -92,6 +92,9 @@ static void describe_part(const struct lb_qp *qp, const struct lb_wqe *wqe,
 		record->flags |= LB_RECORD_FIRST;
 	if (offset + n == wqe->length)
 		record->flags |= LB_RECORD_LAST;
+	if (n <= LB_RECORD_SMALL &&
+	    (record->type == LB_RECORD_SEND || record->type == LB_RECORD_WRITE))
+		record->flags |= LB_RECORD_INLINE;
 }
 
 static void describe(const struct lb_qp *qp, const struct lb_wqe *wqe,

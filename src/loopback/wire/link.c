@@ -265,7 +265,7 @@ static enum lb_put_result request(struct lb_link *link,
 				  const struct lb_span *src, uint64_t from,
 				  struct lb_waiter *waiter)
 {
-	uint32_t size = lb_record_size(record->length);
+	uint32_t size = lb_record_size(record);
 	uint32_t answer = lb_record_largest_answer(record);
 	enum lb_link_action fault;
 
@@ -354,7 +354,7 @@ static enum lb_put_result answer(struct lb_link *link,
 				 const struct lb_record *record,
 				 const struct lb_span *src, uint64_t from)
 {
-	uint32_t size = lb_record_size(record->length);
+	uint32_t size = lb_record_size(record);
 	const char *what;
 
 	if (link->wrong)
@@ -441,14 +441,14 @@ static bool take(struct lb_link *link, const uint8_t *ring_bytes,
 
 	lb_ring_header(ring_bytes, *head, &record);
 	what = lb_record_wrong(&record, is_answer);
-	size = lb_record_size(record.length);
+	size = lb_record_size(&record);
 	if (!what && size > tail - *head)
 		what = "length";
 	if (what) {
 		wrong(link, what);
 		return false;
 	}
-	lb_ring_payload(ring_bytes, *head, record.length, payload);
+	lb_ring_payload(ring_bytes, *head, &record, payload);
 	link->in_stats.taken++;
 	link->in_stats.taken_bytes += record.length;
 	link->in_stats.requests_taken += !is_answer;
@@ -536,7 +536,7 @@ static const char *cover(struct lb_link *link, struct lb_run *run)
 		goto wrong;
 	while (link->covered != link->behind) {
 		lb_ring_header(link->mine->requests, link->covered, &record);
-		link->covered += lb_record_size(record.length);
+		link->covered += lb_record_size(&record);
 		link->owed -= lb_record_largest_answer(&record);
 		if (link->covered > link->behind)
 			goto wrong; /* it ends inside a record */

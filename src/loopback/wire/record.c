@@ -17,11 +17,11 @@ uint32_t lb_record_largest_answer(const struct lb_record *request)
 	case LB_RECORD_MULTICAST:
 		return 0;
 	case LB_RECORD_READ:
-		return lb_record_size(request->total);
+		return lb_record_room(request->total);
 	default:
 		return request->flags & LB_RECORD_UNRELIABLE
 			       ? 0
-			       : lb_record_size(0);
+			       : lb_record_room(0);
 	}
 }
 
@@ -69,6 +69,11 @@ const char *lb_record_wrong(const struct lb_record *record, bool is_answer)
 	if (record->length > most ||
 	    (record->type == LB_RECORD_ATOMIC_WRITE && record->length != 8))
 		return "length";
+	if ((record->flags & LB_RECORD_INLINE) &&
+	    (record->length > LB_RECORD_SMALL ||
+	     (record->type != LB_RECORD_SEND &&
+	      record->type != LB_RECORD_WRITE)))
+		return "flags";
 	if (record->type == LB_RECORD_READ && record->total > LB_RECORD_PAYLOAD)
 		return "total";
 	return NULL;

@@ -3,8 +3,9 @@
 
 /*
  * record.h -- a record of a ring: a header of 64 bytes, and up to 16 KiB of
- * payload, in multiples of 64. All fields have the byte order of the machine,
- * and fixed widths, so that programs of 32 and 64 bits meet.
+ * payload behind it, in multiples of 64, or a few bytes of it in the header. All
+ * fields have the byte order of the machine, and fixed widths, so that programs
+ * of 32 and 64 bits meet.
  */
 
 #ifndef LB_WIRE_RECORD_H
@@ -17,6 +18,7 @@ enum {
 	LB_RECORD_UNIT = 64,	     /* positions are multiples of it */
 	LB_RECORD_PAYLOAD = 1 << 14, /* the most of one record */
 	LB_RECORD_MAX = LB_RECORD_UNIT + LB_RECORD_PAYLOAD,
+	LB_RECORD_SMALL = 16, /* the most payload in a header */
 };
 
 enum lb_record_type {
@@ -51,6 +53,8 @@ enum {
 	LB_RECORD_SOLICITED = 16,
 	LB_RECORD_UNRELIABLE = 32, /* of UC: nobody answers it */
 	LB_RECORD_ALL = 64,	   /* FLUSH: the region, total is ignored */
+	/* of a SEND or WRITE: the payload is in operand and swap, not behind */
+	LB_RECORD_INLINE = 128,
 };
 
 struct lb_record {
@@ -69,8 +73,13 @@ struct lb_record {
 	union {
 		struct {
 			uint64_t remote_addr; /* of this part */
-			uint64_t operand;
-			uint64_t swap;
+			union {
+				struct {
+					uint64_t operand;
+					uint64_t swap;
+				};
+				uint8_t small[LB_RECORD_SMALL];
+			};
 			uint32_t offset;   /* of this part in its message */
 			uint8_t to_device; /* index, as the address says */
 			uint8_t path_mtu;  /* PSNs count packets of it */
@@ -85,11 +94,19 @@ struct lb_record {
 
 _Static_assert(sizeof(struct lb_record) == LB_RECORD_UNIT, "one unit");
 
-/* What a record with so much payload takes of a ring. */
-static inline uint32_t lb_record_size(uint32_t length)
+/* What a header and so much payload behind it take of a ring. */
+static inline uint32_t lb_record_room(uint32_t length)
 {
 	return LB_RECORD_UNIT +
 	       (length + LB_RECORD_UNIT - 1) / LB_RECORD_UNIT * LB_RECORD_UNIT;
+}
+
+/* What a record takes. */
+static inline uint32_t lb_record_size(const struct lb_record *record)
+{
+	return record->flags & LB_RECORD_INLINE
+		       ? LB_RECORD_UNIT
+		       : lb_record_room(record->length);
 }
 
 /* What the largest answer to a request takes of a ring, 0 if it has none. */

@@ -27,17 +27,29 @@ static uint32_t offset(uint64_t at)
 	return (uint32_t)(at % LB_SEGMENT_RING);
 }
 
-void lb_ring_payload(const uint8_t *ring, uint64_t at, uint32_t length,
-		     struct lb_span payload[3])
+/* spans are for both who reads and who writes */
+static uint8_t *bytes_of(const void *from)
+{
+	return (uint8_t *)(uintptr_t)from;
+}
+
+void lb_ring_payload(const uint8_t *ring, uint64_t at,
+		     const struct lb_record *record, struct lb_span payload[3])
 {
 	uint32_t begin = offset(at + LB_RECORD_UNIT);
 	uint32_t to_end = LB_SEGMENT_RING - begin;
-	uint32_t first = length < to_end ? length : to_end;
-	uint8_t *bytes = (uint8_t *)(uintptr_t)ring; /* spans are for both */
+	uint32_t first = record->length < to_end ? record->length : to_end;
+	uint8_t *bytes = bytes_of(ring);
 
-	payload[0] = (struct lb_span){bytes + begin, first};
-	payload[1] = (struct lb_span){bytes, length - first};
 	payload[2] = (struct lb_span){NULL, 0};
+	if (record->flags & LB_RECORD_INLINE) {
+		payload[0] = (struct lb_span){bytes_of(record->small),
+					      record->length};
+		payload[1] = payload[2];
+		return;
+	}
+	payload[0] = (struct lb_span){bytes + begin, first};
+	payload[1] = (struct lb_span){bytes, record->length - first};
 }
 
 void lb_ring_header(const uint8_t *ring, uint64_t at, struct lb_record *record)
@@ -112,14 +124,16 @@ static const struct lb_span *gather(uint8_t *to, uint64_t n,
 void lb_ring_put(uint8_t *ring, uint64_t at, const struct lb_record *record,
 		 const struct lb_span *src, uint64_t from)
 {
+	struct lb_record *header =
+		(struct lb_record *)(void *)(ring + offset(at));
 	struct lb_span payload[3];
 
-	memcpy(ring + offset(at), record, sizeof(*record));
+	memcpy(header, record, sizeof(*record));
 	if (!record->length)
 		return;
 	while (from >= src->len)
 		from -= src++->len;
-	lb_ring_payload(ring, at, record->length, payload);
+	lb_ring_payload(ring, at, header, payload);
 	src = gather(payload[0].addr, payload[0].len, src, &from);
 	gather(payload[1].addr, payload[1].len, src, &from);
 }

@@ -19,10 +19,11 @@
 /* Write a record: of src, which ends with a length of 0, from offset `from`. */
 void lb_ring_put(uint8_t *ring, uint64_t at, const struct lb_record *record,
 		 const struct lb_span *src, uint64_t from);
-/* The header of a record, copied once; and where its payload lies. */
+/* The header of a record, copied once; and where its payload lies, in that copy
+ * if it is small. */
 void lb_ring_header(const uint8_t *ring, uint64_t at, struct lb_record *record);
-void lb_ring_payload(const uint8_t *ring, uint64_t at, uint32_t length,
-		     struct lb_span payload[3]);
+void lb_ring_payload(const uint8_t *ring, uint64_t at,
+		     const struct lb_record *record, struct lb_span payload[3]);
 
 /*
  * May a tail that was now read follow the last one, if the reader is at head?

@@ -105,6 +105,8 @@ struct lb_record end_record(uint32_t number, uint32_t seed)
 	default:
 		record.length = (uint16_t)length;
 		record.total = length;
+		if (length <= LB_RECORD_SMALL)
+			record.flags = LB_RECORD_INLINE;
 		break;
 	}
 	return record;

@@ -247,6 +247,12 @@ static void record__wrong_DROPPED(void **state)
 	header(&record, 64, "total");
 	record.type = LB_RECORD_ATOMIC_WRITE;
 	header(&record, 64, "length");
+	record.flags = LB_RECORD_INLINE;
+	record.length = 8;
+	header(&record, 64, "flags");
+	record.type = LB_RECORD_SEND;
+	record.length = LB_RECORD_SMALL + 1;
+	header(&record, 64, "flags");
 }
 
 /* Headers by chance: dropped with some words, or taken; never worse. */
