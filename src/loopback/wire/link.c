@@ -260,6 +260,11 @@ static bool is_lost(struct lb_link *link, const struct lb_record *record)
 	return false;
 }
 
+static struct lb_taken *taken_at(struct lb_link *link, uint64_t at)
+{
+	return &link->taken[at % LB_SEGMENT_RING / LB_RECORD_UNIT];
+}
+
 static enum lb_put_result request(struct lb_link *link,
 				  const struct lb_record *record,
 				  const struct lb_span *src, uint64_t from,
@@ -289,6 +294,9 @@ static enum lb_put_result request(struct lb_link *link,
 	}
 	put(link, link->mine->requests, link->req_tail, record, src, from);
 	link->out_stats.requests_sent++;
+	*taken_at(link, link->req_tail) =
+		(struct lb_taken){(uint16_t)(size / LB_RECORD_UNIT),
+				  (uint16_t)(answer / LB_RECORD_UNIT)};
 	link->req_tail += size;
 	link->owed += answer;
 	/* release [WIRE-1]: pairs with the acquire in take_requests() */
@@ -528,16 +536,16 @@ uint64_t lb_link_lose(struct lb_link *link, uint64_t now, struct lb_run *run)
  */
 static const char *cover(struct lb_link *link, struct lb_run *run)
 {
-	struct lb_record record;
+	const struct lb_taken *taken;
 	bool is_wanted = false;
 
 	lb_lock_get(&link->out);
 	if (!lb_ring_is_head(link->behind, link->covered, link->req_tail))
 		goto wrong;
 	while (link->covered != link->behind) {
-		lb_ring_header(link->mine->requests, link->covered, &record);
-		link->covered += lb_record_size(&record);
-		link->owed -= lb_record_largest_answer(&record);
+		taken = taken_at(link, link->covered);
+		link->covered += (uint64_t)taken->size * LB_RECORD_UNIT;
+		link->owed -= (uint64_t)taken->answer * LB_RECORD_UNIT;
 		if (link->covered > link->behind)
 			goto wrong; /* it ends inside a record */
 	}

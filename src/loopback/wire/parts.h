@@ -66,6 +66,13 @@ struct lb_letter {
 	uint8_t bytes[]; /* with the byte that says what it is */
 };
 
+/* Of a request that was put, in units: what it takes of the ring, and what its
+ * largest answer does. */
+struct lb_taken {
+	uint16_t size;
+	uint16_t answer;
+};
+
 /*
  * A link. Its memory is never given back, so anybody may take its locks; a link
  * that is dead and without references is the next one that is made.
@@ -124,6 +131,9 @@ struct lb_link {
 	struct lb_list letters; /* of struct lb_letter */
 	unsigned nletters;
 	struct lb_link_stats out_stats;
+	/* of requests that are not covered, by where they begin: in the ring
+	 * their lines would have to come back from the peer's processor */
+	struct lb_taken taken[LB_SEGMENT_RING / LB_RECORD_UNIT];
 
 	/* the link thread's */
 	LB_ALIGNED struct lb_contact contact;

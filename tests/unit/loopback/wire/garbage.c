@@ -205,6 +205,8 @@ static void publish(struct pair *p, const struct lb_record *record,
 	if (link->mine) { /* or b has seen the end already */
 		memcpy(link->mine->requests + link->req_tail % LB_SEGMENT_RING,
 		       record, sizeof(*record));
+		link->taken[link->req_tail % LB_SEGMENT_RING / LB_RECORD_UNIT]
+			.size = (uint16_t)(size / LB_RECORD_UNIT);
 		link->req_tail += size;
 		atomic_store_explicit(&link->mine->req_tail, link->req_tail,
 				      memory_order_release);
