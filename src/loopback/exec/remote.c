@@ -184,6 +184,7 @@ static int send_part(struct lb_work *w)
 	switch (lb_link_request(r->link, &record, w->local, r->sent.offset,
 				&r->waiter)) {
 	case LB_PUT_OK:
+		w->has_put = true;
 		break;
 	case LB_PUT_DEAD:
 		return LB_EXEC_SILENT;
@@ -322,13 +323,17 @@ enum lb_step lb_remote_run(struct lb_run *run, struct lb_qp *qp,
 			   uint64_t budget)
 {
 	struct lb_executor *self = lb_barrier_enter();
+	struct lb_link *link = qp->remote.link;
 	struct lb_work w;
 	enum lb_step step;
 
 	w.run = run;
 	w.qp = qp;
 	w.budget = budget;
+	w.has_put = false;
 	step = run_queue(&w);
+	if (w.has_put)
+		lb_link_show(link);
 	lb_sq_drained(qp);
 	lb_barrier_leave(self);
 	return step;

@@ -166,10 +166,14 @@ static int put(struct lb_work *w, const struct lb_record *record)
 		return LB_EXEC_OK;
 	case LB_PUT_NOBODY:
 		return LB_EXEC_OK;
-	default:
-		w->moved += w->wqe->length;
-		return LB_EXEC_OK;
+	case LB_PUT_OK:
+		lb_link_show(r->way);
+		break;
+	case LB_PUT_DEAD:
+		break;
 	}
+	w->moved += w->wqe->length;
+	return LB_EXEC_OK;
 }
 
 static int to_other(struct lb_work *w, unsigned process)

@@ -8,6 +8,7 @@
 #ifndef LB_EXEC_WORK_H
 #define LB_EXEC_WORK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "memory/copy.h"
@@ -33,7 +34,8 @@ struct lb_work {
 	struct lb_wqe *wqe;
 	uint32_t from; /* the number of the requester */
 	uint64_t budget;
-	uint64_t moved;			      /* bytes, so far */
+	uint64_t moved; /* bytes, so far */
+	bool has_put;	/* requests of another process's */
 	struct lb_span local[LB_MAX_SGE + 1]; /* ends with a length of 0 */
 	struct lb_mr_row *window;	      /* held: see lb_mr_remote() */
 };

@@ -260,6 +260,51 @@ static bool is_lost(struct lb_link *link, const struct lb_record *record)
 	return false;
 }
 
+/* What was put is published; under out. */
+static void publish(struct lb_link *link)
+{
+	link->req_shown = link->req_tail;
+	/* release [WIRE-1]: pairs with the acquire in take_requests() */
+	atomic_store_explicit(&link->mine->req_tail, link->req_tail,
+			      memory_order_release);
+	lb_parts_at(link, LB_POINT_REQ_TAIL);
+	ring_sleeper(link);
+}
+
+/* Staged requests, if there are some; under out. */
+static void show(struct lb_link *link)
+{
+	uint32_t n = (uint32_t)(link->req_tail - link->req_shown);
+
+	if (!n)
+		return;
+	lb_ring_copy(link->mine->requests, link->req_shown, link->staged, n);
+	publish(link);
+}
+
+/*
+ * A lock waits until all stores before it are done, and a store to the ring
+ * until its line has come from the peer's processor. So small requests are
+ * staged, and go into the ring together; under out.
+ */
+static void put_request(struct lb_link *link, const struct lb_record *record,
+			const struct lb_span *src, uint64_t from)
+{
+	uint32_t size = lb_record_size(record);
+
+	if (link->req_tail - link->req_shown + size > LB_PARTS_STAGED)
+		show(link);
+	if (size <= LB_PARTS_STAGED)
+		put(link, link->staged, link->req_tail - link->req_shown,
+		    record, src, from);
+	else
+		put(link, link->mine->requests, link->req_tail, record, src,
+		    from);
+	link->req_tail += size;
+	if (size > LB_PARTS_STAGED)
+		publish(link);
+}
+
 static struct lb_taken *taken_at(struct lb_link *link, uint64_t at)
 {
 	return &link->taken[at % LB_SEGMENT_RING / LB_RECORD_UNIT];
@@ -292,18 +337,12 @@ static enum lb_put_result request(struct lb_link *link,
 		wait_for_room(link, waiter);
 		return LB_PUT_NO_ROOM;
 	}
-	put(link, link->mine->requests, link->req_tail, record, src, from);
 	link->out_stats.requests_sent++;
 	*taken_at(link, link->req_tail) =
 		(struct lb_taken){(uint16_t)(size / LB_RECORD_UNIT),
 				  (uint16_t)(answer / LB_RECORD_UNIT)};
-	link->req_tail += size;
 	link->owed += answer;
-	/* release [WIRE-1]: pairs with the acquire in take_requests() */
-	atomic_store_explicit(&link->mine->req_tail, link->req_tail,
-			      memory_order_release);
-	lb_parts_at(link, LB_POINT_REQ_TAIL);
-	ring_sleeper(link);
+	put_request(link, record, src, from);
 	return LB_PUT_OK;
 }
 
@@ -328,6 +367,14 @@ enum lb_put_result lb_link_request(struct lb_link *link,
 	}
 	lb_lock_put(&link->out);
 	return ret;
+}
+
+void lb_link_show(struct lb_link *link)
+{
+	lb_lock_get(&link->out);
+	if (link->mine)
+		show(link);
+	lb_lock_put(&link->out);
 }
 
 void lb_link_leave(struct lb_link *link, struct lb_waiter *waiter)
@@ -540,7 +587,7 @@ static const char *cover(struct lb_link *link, struct lb_run *run)
 	bool is_wanted = false;
 
 	lb_lock_get(&link->out);
-	if (!lb_ring_is_head(link->behind, link->covered, link->req_tail))
+	if (!lb_ring_is_head(link->behind, link->covered, link->req_shown))
 		goto wrong;
 	while (link->covered != link->behind) {
 		taken = taken_at(link, link->covered);
@@ -934,7 +981,7 @@ void lb_link_rise(struct lb_link *link, const struct lb_contact *contact,
 	link->is_held = false;
 	link->sleep = link->want = 0;
 	link->rung = link->rung_want = 0;
-	link->req_tail = link->covered = 0;
+	link->req_tail = link->req_shown = link->covered = 0;
 	link->ans_tail = link->ans_head_seen = 0;
 	link->owed = 0;
 	link->stuck_since = 0;

@@ -71,6 +71,12 @@ enum lb_put_result lb_link_request(struct lb_link *link,
 				   struct lb_waiter *waiter);
 
 /*
+ * Small requests that were put may be hidden from the peer until this call, by
+ * the thread that put the last of them, before it lets any lock go.
+ */
+void lb_link_show(struct lb_link *link);
+
+/*
  * Answer a request, within lb_nic_ops.request and once at most: there is room.
  * Datagrams and LB_RECORD_UNRELIABLE have no answer; of the bytes that a READ
  * asks for an answer has no more. Not LB_PUT_OK: the link is broken, and the

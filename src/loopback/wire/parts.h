@@ -30,6 +30,7 @@ enum {
 	LB_PARTS_QUEUE = 16384, /* messages that wait for the socket */
 	LB_PARTS_NAME = 32,	/* bytes of a process's name */
 	LB_PARTS_USERS = 8,	/* that are named when refused */
+	LB_PARTS_STAGED = 1024, /* bytes of requests, before the ring */
 };
 
 /* A descriptor that the link thread watches, and what it does then. */
@@ -113,6 +114,7 @@ struct lb_link {
 	/* under out */
 	LB_ALIGNED struct lb_lock out;
 	uint64_t req_tail, covered;
+	uint64_t req_shown; /* the tail that was published; staged is behind */
 	uint64_t ans_tail, ans_head_seen; /* of our answers */
 	uint64_t owed;	 /* the largest answers to what is not covered */
 	uint32_t want;	 /* odd: some wait */
@@ -134,6 +136,7 @@ struct lb_link {
 	/* of requests that are not covered, by where they begin: in the ring
 	 * their lines would have to come back from the peer's processor */
 	struct lb_taken taken[LB_SEGMENT_RING / LB_RECORD_UNIT];
+	LB_ALIGNED uint8_t staged[LB_PARTS_STAGED];
 
 	/* the link thread's */
 	LB_ALIGNED struct lb_contact contact;

@@ -52,6 +52,15 @@ void lb_ring_payload(const uint8_t *ring, uint64_t at,
 	payload[1] = (struct lb_span){bytes, record->length - first};
 }
 
+void lb_ring_copy(uint8_t *ring, uint64_t at, const uint8_t *bytes, uint32_t n)
+{
+	uint32_t to_end = LB_SEGMENT_RING - offset(at);
+	uint32_t first = n < to_end ? n : to_end;
+
+	memcpy(ring + offset(at), bytes, first);
+	memcpy(ring, bytes + first, n - first);
+}
+
 void lb_ring_header(const uint8_t *ring, uint64_t at, struct lb_record *record)
 {
 	memcpy(record, ring + offset(at), sizeof(*record));

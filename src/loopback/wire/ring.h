@@ -19,6 +19,8 @@
 /* Write a record: of src, which ends with a length of 0, from offset `from`. */
 void lb_ring_put(uint8_t *ring, uint64_t at, const struct lb_record *record,
 		 const struct lb_span *src, uint64_t from);
+/* Write n bytes of whole records. */
+void lb_ring_copy(uint8_t *ring, uint64_t at, const uint8_t *bytes, uint32_t n);
 /* The header of a record, copied once; and where its payload lies, in that copy
  * if it is small. */
 void lb_ring_header(const uint8_t *ring, uint64_t at, struct lb_record *record);

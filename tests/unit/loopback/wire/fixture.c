@@ -318,8 +318,10 @@ enum lb_put_result end_try(struct end *end, const struct lb_record *record)
 
 	fill(bytes + 10, record->psn, length);
 	ret = lb_link_request(end->link, record, src, 10, &end->waiter);
-	if (ret == LB_PUT_OK)
+	if (ret == LB_PUT_OK) {
 		end->sent++;
+		lb_link_show(end->link);
+	}
 	return ret;
 }
 

@@ -208,6 +208,7 @@ static void publish(struct pair *p, const struct lb_record *record,
 		link->taken[link->req_tail % LB_SEGMENT_RING / LB_RECORD_UNIT]
 			.size = (uint16_t)(size / LB_RECORD_UNIT);
 		link->req_tail += size;
+		link->req_shown = link->req_tail;
 		atomic_store_explicit(&link->mine->req_tail, link->req_tail,
 				      memory_order_release);
 	}
