@@ -156,19 +156,27 @@ agree()
 		$received == "$(of_link sent "$work/server")" ]]
 }
 
-# got_most N CLIENT SERVER: each end took N requests at least, and no more than
-# the other sent. For programs that end when messages are still under way.
+# took N FROM TO: TO took N requests at least, and no more than FROM sent
+took()
+{
+	local sent received
+
+	sent=$(of_link sent "$2")
+	received=$(of_link received "$3")
+	((${received%% *} >= $1 && ${received%% *} <= ${sent%% *}))
+}
+
+# got_most N CLIENT SERVER: each end took N requests at least. For programs that
+# end when messages are still under way.
 got_most()
 {
-	local sent received from to
+	took "$1" "$2" "$3" && took "$1" "$3" "$2"
+}
 
-	for from in "$2 $3" "$3 $2"; do
-		to=${from#* }
-		sent=$(of_link sent "${from% *}")
-		received=$(of_link received "$to")
-		((${received%% *} >= $1 && ${received%% *} <= ${sent%% *})) ||
-			return 1
-	done
+# got_some N CLIENT SERVER: the same of the server; it may send none itself
+got_some()
+{
+	took "$1" "$2" "$3" && took 0 "$3" "$2"
 }
 
 # judged JUDGE...: how the last two() ended, and what the judge says of it
