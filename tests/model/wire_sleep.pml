@@ -210,7 +210,10 @@ proctype link()
 		do
 		:: promised && !fd ->
 			lock(LINK);
-			drain(LINK, false);
+			if
+			:: looks -> took = false /* the program polls */
+			:: drain(LINK, false)
+			fi;
 			unlock(LINK);
 			if
 			:: took

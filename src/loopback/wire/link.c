@@ -747,14 +747,30 @@ static bool drain_all(struct lb_link *link, struct lb_run *run)
 	return did;
 }
 
-bool lb_link_drain(struct lb_link *link, struct lb_run *run, bool is_thread)
+void lb_link_drain(struct lb_link *link, struct lb_run *run)
+{
+	bool did = false;
+
+	if (!lb_lock_try(&link->in))
+		return;
+	link->looks++;
+	drain(link, run, &did);
+	lb_lock_put(&link->in);
+}
+
+/* so many looks between two ticks are a program that polls */
+#define POLLS 16
+
+bool lb_link_help(struct lb_link *link, struct lb_run *run, bool is_rung)
 {
 	bool did = false;
 
 	if (!lb_lock_try(&link->in))
 		return false;
-	link->looks += !is_thread;
-	drain(link, run, &did);
+	if (is_rung)
+		link->looks_then = link->looks;
+	if (link->looks - link->looks_then < POLLS)
+		drain(link, run, &did);
 	lb_lock_put(&link->in);
 	return did;
 }

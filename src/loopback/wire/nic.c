@@ -246,7 +246,7 @@ void lb_nic_drain(struct lb_nic *nic, struct lb_run *run)
 		struct lb_link *link = lb_links_at(nic, i);
 
 		if (lb_parts_state(link) == LB_LINK_UP)
-			lb_link_drain(link, run, false);
+			lb_link_drain(link, run);
 	}
 }
 

@@ -34,6 +34,7 @@
 /* What the thread knows of one round. */
 struct round {
 	struct lb_nic *nic;
+	bool is_rung;	  /* a descriptor had something */
 	bool did;	  /* it has taken records itself */
 	bool is_promised; /* a link has an even `sleep` */
 };
@@ -79,7 +80,7 @@ static void drain(void *arg, struct lb_run *run)
 	for (i = 0; i < n; i++) {
 		struct lb_link *link = lb_links_at(r->nic, i);
 
-		if (is_up(link) && lb_link_drain(link, run, true))
+		if (is_up(link) && lb_link_help(link, run, r->is_rung))
 			r->did = true;
 	}
 }
@@ -139,7 +140,8 @@ static void live(struct lb_nic *nic)
 	struct round r = {.nic = nic, .is_promised = true};
 
 	while (!is_stopping(nic)) {
-		if (wait_until(nic, next)) {
+		r.is_rung = wait_until(nic, next);
+		if (r.is_rung) {
 			/* in this order: a bell for what comes then stays */
 			read_descriptors(nic);
 			wake_links(nic);

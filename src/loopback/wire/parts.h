@@ -107,7 +107,7 @@ struct lb_link {
 	uint64_t stalled_until;
 	bool was_stalled[2]; /* by the next request, by the next answer */
 	bool is_forced;	     /* all is taken nevertheless */
-	uint64_t looks;	     /* how often somebody drained */
+	uint64_t looks;	     /* how often the program drained */
 	uint64_t looks_then; /* as the link thread saw it */
 	struct lb_link_stats in_stats;
 
@@ -243,10 +243,16 @@ void lb_link_set_groups(struct lb_link *link, uint64_t groups);
 /* As it is before its contact; nobody has a reference. */
 void lb_link_reset(struct lb_link *link, unsigned number);
 /*
- * Take up to 32 records or 32 KiB of each ring; false: nothing was there, or
- * another thread is at it.
+ * Take up to 32 records or 32 KiB of each ring, unless another thread is at it:
+ * a program's thread, which looks.
  */
-bool lb_link_drain(struct lb_link *link, struct lb_run *run, bool is_thread);
+void lb_link_drain(struct lb_link *link, struct lb_run *run);
+/*
+ * The same by the link thread, unless the program polls: both would want one
+ * processor, and that is the program's. False: nothing was there, or taken.
+ * is_rung: a bell was heard, so it takes what is there all the same.
+ */
+bool lb_link_help(struct lb_link *link, struct lb_run *run, bool is_rung);
 /* Make sleep odd, and take all that came before. True if there was some. */
 bool lb_link_arm(struct lb_link *link, struct lb_run *run);
 /* Make sleep even: the link thread is awake. */
