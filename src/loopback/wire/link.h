@@ -87,9 +87,9 @@ enum lb_put_result lb_link_answer(struct lb_link *link,
 				  const struct lb_span *src, uint64_t from);
 
 /*
- * Likewise, an LB_RECORD_ACK. Several in a row with the same two queue pairs and
- * life go into the ring as one, which stands for all of them: before the next
- * answer that is none, or at the end of the round.
+ * Likewise, an LB_RECORD_ACK. Several in a row with the same two queue pairs
+ * and life go into the ring as one, which stands for all of them: before the
+ * next answer that is none, or at the end of the round.
  */
 void lb_link_acknowledge(struct lb_link *link, const struct lb_record *record);
 

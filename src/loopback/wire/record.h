@@ -3,7 +3,7 @@
 
 /*
  * record.h -- a record of a ring: a header of 64 bytes, and up to 16 KiB of
- * payload behind it, in multiples of 64, or a few bytes of it in the header. All
+ * payload behind it, in multiples of 64, or a few bytes in the header. All
  * fields have the byte order of the machine, and fixed widths, so that programs
  * of 32 and 64 bits meet.
  */
