@@ -200,8 +200,10 @@ static int send_part(struct lb_work *w)
 	if (!r->sent.offset && lb_wqe_is_counted(w->wqe))
 		r->reads++;
 	advance(&r->sent, qp, w->wqe, n);
-	if (qp->type == IBV_QPT_UC)
+	if (qp->type == IBV_QPT_UC) {
+		lb_link_show(r->link); /* before it is said to be sent */
 		forget_sent(w, n);
+	}
 	return LB_EXEC_OK;
 }
 

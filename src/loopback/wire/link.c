@@ -758,19 +758,20 @@ void lb_link_drain(struct lb_link *link, struct lb_run *run)
 	lb_lock_put(&link->in);
 }
 
-/* so many looks between two ticks are a program that polls */
+/* so many looks in 100 us are a program that polls */
 #define POLLS 16
 
-bool lb_link_help(struct lb_link *link, struct lb_run *run, bool is_rung)
+bool lb_link_help(struct lb_link *link, struct lb_run *run, bool is_rung,
+		  bool is_counted)
 {
 	bool did = false;
 
 	if (!lb_lock_try(&link->in))
 		return false;
-	if (is_rung)
-		link->looks_then = link->looks;
-	if (link->looks - link->looks_then < POLLS)
+	if (is_rung || link->looks - link->looks_counted < POLLS)
 		drain(link, run, &did);
+	if (is_counted)
+		link->looks_counted = link->looks;
 	lb_lock_put(&link->in);
 	return did;
 }

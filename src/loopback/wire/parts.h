@@ -105,10 +105,11 @@ struct lb_link {
 	const char *wrong;  /* what was: nothing more is taken; or NULL */
 	/* by fault rules: nothing is taken before; 0: no stall is under way */
 	uint64_t stalled_until;
-	bool was_stalled[2]; /* by the next request, by the next answer */
-	bool is_forced;	     /* all is taken nevertheless */
-	uint64_t looks;	     /* how often the program drained */
-	uint64_t looks_then; /* as the link thread saw it */
+	bool was_stalled[2];	/* by the next request, by the next answer */
+	bool is_forced;		/* all is taken nevertheless */
+	uint64_t looks;		/* how often the program drained */
+	uint64_t looks_then;	/* at the last tick of the link thread */
+	uint64_t looks_counted; /* 100 us ago, or less */
 	struct lb_link_stats in_stats;
 
 	/* under out */
@@ -250,9 +251,11 @@ void lb_link_drain(struct lb_link *link, struct lb_run *run);
 /*
  * The same by the link thread, unless the program polls: both would want one
  * processor, and that is the program's. False: nothing was there, or taken.
- * is_rung: a bell was heard, so it takes what is there all the same.
+ * is_rung: a bell was heard, so it takes what is there all the same;
+ * is_counted: looks are counted anew from here on.
  */
-bool lb_link_help(struct lb_link *link, struct lb_run *run, bool is_rung);
+bool lb_link_help(struct lb_link *link, struct lb_run *run, bool is_rung,
+		  bool is_counted);
 /* Make sleep odd, and take all that came before. True if there was some. */
 bool lb_link_arm(struct lb_link *link, struct lb_run *run);
 /* Make sleep even: the link thread is awake. */
