@@ -62,12 +62,6 @@ struct holder {
 	struct rpma_rt_future closed; /* of the receiving end */
 };
 
-static uint32_t roll(uint32_t *seed, uint32_t n)
-{
-	*seed = *seed * 1664525 + 1013904223;
-	return (*seed >> 8) % n;
-}
-
 static void get(struct soak *soak, uint64_t context)
 {
 	CHECK(context < MESSAGES);
@@ -178,7 +172,7 @@ static int wait_for(struct holder *h, uint32_t i,
 	struct rpma_rt_future futures[2] = {*h->held[i].future, h->closed};
 	int count = h->closed.opaque[0] == 0 ? 1 : 2;
 	int ret = rpma_rt_future_wait_some(futures, count, 1,
-					   (int)roll(&h->seed, 2));
+					   (int)world_roll(&h->seed, 2));
 
 	CHECK(ret >= 0 || (ret == RPMA_RT_E_FAILED && count == 1));
 	if (count == 2 && rpma_rt_future_poll(&h->closed, cmpl) == 1) {
@@ -186,7 +180,7 @@ static int wait_for(struct holder *h, uint32_t i,
 		CHECK(is_closing(h->soak));
 		MUST_ANSWER(1, rpma_rt_future_poll(h->held[i].future, cmpl));
 	}
-	if (count == 2 && roll(&h->seed, 4) == 0) {
+	if (count == 2 && world_roll(&h->seed, 4) == 0) {
 		MUST(rpma_rt_future_drop(&h->closed));
 		ret = rpma_rt_conn_future(h->soak->pair.passive,
 					  RPMA_RT_EVENT_CLOSED, &h->closed);
@@ -201,11 +195,11 @@ static void lead(struct holder *h, uint32_t i)
 	struct rpma_rt_route *route = h->soak->route;
 	int ret;
 
-	if (roll(&h->seed, 2))
+	if (world_roll(&h->seed, 2))
 		ret = rpma_rt_future_then(future, on_result, h->soak);
 	else
-		ret = rpma_rt_future_deliver(future,
-					     roll(&h->seed, 2) ? route : NULL);
+		ret = rpma_rt_future_deliver(
+			future, world_roll(&h->seed, 2) ? route : NULL);
 	CHECK(ret == 0 || ret == RPMA_RT_E_BUSY);
 	if (ret == 0)
 		h->held[i].state = ARMED;
@@ -217,7 +211,7 @@ static void act_on(struct holder *h, uint32_t i)
 	struct rpma_rt_completion cmpl;
 	int ret = 0;
 
-	switch (roll(&h->seed, 8)) {
+	switch (world_roll(&h->seed, 8)) {
 	case 0:
 	case 1:
 		if (h->held[i].state != ARMED)
@@ -225,11 +219,11 @@ static void act_on(struct holder *h, uint32_t i)
 		break;
 	case 2:
 		if (h->held[i].state != ARMED)
-			ret = roll(&h->seed, 2)
+			ret = world_roll(&h->seed, 2)
 				      ? wait_for(h, i, &cmpl)
 				      : rpma_rt_future_wait(
 						future, &cmpl,
-						(int)roll(&h->seed, 2));
+						(int)world_roll(&h->seed, 2));
 		break;
 	case 3:
 		cancel(h, i);
@@ -283,10 +277,10 @@ static void *holder_main(void *arg)
 	       (!is_closing(soak) &&
 		atomic_load_explicit(&soak->posted, memory_order_acquire) <
 			MESSAGES)) {
-		if (h->count < HELD && roll(&h->seed, 2))
+		if (h->count < HELD && world_roll(&h->seed, 2))
 			post_one(h);
 		if (h->count > 0)
-			act_on(h, roll(&h->seed, h->count));
+			act_on(h, world_roll(&h->seed, h->count));
 		if (h->consumes)
 			consume(soak);
 	}
@@ -333,7 +327,7 @@ static void send_all(struct soak *soak, uint32_t count)
 			continue;
 		}
 		sent++;
-		if (roll(&soak->seed, 2)) {
+		if (world_roll(&soak->seed, 2)) {
 			MUST_ANSWER(1, rpma_rt_future_wait(&future, &cmpl,
 							   WORLD_PATIENCE_MS));
 			CHECK(cmpl.context == sent - 1);
@@ -372,7 +366,7 @@ static void begin(struct soak *soak, struct holder holders[2])
 					 RPMA_RT_EVENT_CLOSED,
 					 &holders[i].closed));
 		holders[i].soak = soak;
-		holders[i].seed = roll(&soak->seed, 1u << 20);
+		holders[i].seed = world_roll(&soak->seed, 1u << 20);
 		holders[i].consumes = i == 0;
 		CHECK(pthread_create(&holders[i].thread, NULL, holder_main,
 				     &holders[i]) == 0);
@@ -408,7 +402,7 @@ static void die(struct soak *soak)
 	struct holder holders[2];
 
 	begin(soak, holders);
-	send_all(soak, 1 + roll(&soak->seed, MESSAGES / 2));
+	send_all(soak, 1 + world_roll(&soak->seed, MESSAGES / 2));
 	/* relaxed: a hint */
 	atomic_store_explicit(&soak->is_closing, true, memory_order_relaxed);
 	MUST(rpma_rt_conn_close(soak->pair.passive));

@@ -7,8 +7,8 @@
  * and futures meet in the order of both; what nobody has waits, until its peer
  * does; a future that is given up loses no message, and changes no order. Then
  * many messages, each of which races the time after which its future is given
- * up. With a poller's thread and by hand. What ends a connection's: here; an
- * SRQ's: futures_srq.c.
+ * up. With a poller's thread and by hand. The stop, and what ends a
+ * connection's: here; what ends an SRQ's: futures_srq.c.
  *
  * usage: runtime_futures_messages [messages [seed]]
  */
@@ -183,8 +183,7 @@ static void given_up__while_others_wait(struct messages *m)
 	dropped = messages_next(m);
 	first = messages_next(m);
 	messages_tell(m, 1);
-	MUST_ANSWER(1,
-		    rpma_rt_future_wait_some(&dropped, 1, 1, MESSAGES_PATIENT));
+	messages_has(&dropped);
 	messages_drop(&dropped);
 	second = messages_next(m);
 	CHECK(rpma_rt_poller_run(m->s.world.rt, 0, 1) >= 0);
@@ -207,8 +206,7 @@ static void end__messages_first(struct messages *m)
 	messages_close(m, &m->pair);
 	messages_take(m, 0);
 	future = messages_next(m);
-	MUST_ANSWER(1,
-		    rpma_rt_future_wait_some(&future, 1, 1, MESSAGES_PATIENT));
+	messages_has(&future);
 	messages_drop(&future);
 	messages_take(m, 1);
 	messages_take(m, 2);
@@ -230,8 +228,7 @@ static void end__futures_that_wait(struct messages *m)
 	unread = messages_next(m);
 	waits = messages_next(m);
 	messages_tell(m, 2);
-	MUST_ANSWER(1,
-		    rpma_rt_future_wait_some(&unread, 1, 1, MESSAGES_PATIENT));
+	messages_has(&unread);
 	messages_close(m, &m->pair);
 	messages_is_over(&waits, RPMA_RT_EVENT_CLOSED);
 	MUST(rpma_rt_conn_unref(&m->pair.active));
@@ -265,12 +262,6 @@ static void refused__by_others(struct messages *m)
 }
 
 /* -------------------------------------------------------------- races --- */
-
-static uint32_t roll(uint32_t *seed, uint32_t n)
-{
-	*seed = *seed * 1664525 + 1013904223;
-	return (*seed >> 8) % n;
-}
 
 struct sender {
 	struct messages *m;
@@ -338,7 +329,7 @@ static void race__with_time(struct messages *m, uint32_t count)
 			continue;
 		}
 		MUST(ret);
-		how = roll(&m->seed, 8);
+		how = world_roll(&m->seed, 8);
 		ret = rpma_rt_future_wait(&future, &cmpl, how < 2 ? 0 : 1);
 		CHECK(ret == 0 || ret == 1);
 		if (ret == 0)
@@ -360,8 +351,7 @@ static void deleted__with_the_handle(struct messages *m)
 	messages_join(m);
 	unread = messages_next(m);
 	messages_tell(m, 3);
-	MUST_ANSWER(1,
-		    rpma_rt_future_wait_some(&unread, 1, 1, MESSAGES_PATIENT));
+	messages_has(&unread);
 	messages_close(m, &m->pair);
 	messages_drop(&unread);
 	MUST(rpma_rt_conn_unref(&m->pair.active));
@@ -369,28 +359,30 @@ static void deleted__with_the_handle(struct messages *m)
 	m->pool = messages_pool(m);
 }
 
-/* A stop completes what waits; what is left goes back to the pool. */
+/* A stop completes what waits; a message that came is there after it, and what
+ * is left goes back to the pool. */
 static void stop__completes(struct messages *m)
 {
+	const enum rpma_rt_event last = m->srq != NULL
+						? RPMA_RT_EVENT_SRQ_CLOSED
+						: RPMA_RT_EVENT_CLOSED;
 	struct rpma_rt_future waits, unread;
 
 	messages_join(m);
 	unread = messages_next(m);
 	waits = messages_next(m);
 	messages_tell(m, 1);
-	MUST_ANSWER(1,
-		    rpma_rt_future_wait_some(&unread, 1, 1, MESSAGES_PATIENT));
+	messages_has(&unread);
 	MUST(rpma_rt_stop(m->s.world.rt));
-	messages_is_over(&waits, RPMA_RT_EVENT_CLOSED);
+	messages_is_over(&waits, last);
 	messages_drop(&unread);
 	messages_take(m, 0);
 	unread = messages_next(m);
-	messages_is_over(&unread, RPMA_RT_EVENT_CLOSED);
+	messages_is_over(&unread, last);
 	MUST(rpma_rt_conn_unref(&m->pair.active));
 	world_event(m->s.pq, RPMA_RT_EVENT_CLOSED);
 	MUST(rpma_rt_conn_unref(&m->pair.passive));
-	MUST(rpma_rt_pool_delete(&m->pool));
-	stage_close(&m->s);
+	messages_end(m);
 }
 
 /* ---------------------------------------------------------------- each --- */
@@ -401,14 +393,6 @@ static void end_connection(struct messages *m)
 	end__futures_that_wait(m);
 	refused__by_others(m);
 	deleted__with_the_handle(m);
-	stop__completes(m);
-}
-
-static void end_srq(struct messages *m)
-{
-	MUST(rpma_rt_srq_delete(&m->srq));
-	MUST(rpma_rt_pool_delete(&m->pool));
-	stage_close(&m->s);
 }
 
 static void run_all(enum rpma_rt_mode mode, bool is_shared, uint32_t count,
@@ -425,10 +409,9 @@ static void run_all(enum rpma_rt_mode mode, bool is_shared, uint32_t count,
 		race__with_time(&m, count);
 	else
 		given_up__while_others_wait(&m);
-	if (is_shared)
-		end_srq(&m);
-	else
+	if (!is_shared)
 		end_connection(&m);
+	stop__completes(&m);
 }
 
 int main(int argc, char **argv)

@@ -4,10 +4,10 @@
 /*
  * futures_srq.c -- futures of the next message of an SRQ: of its connections
  * without a queue, in one order for all, while those with a queue have theirs;
- * held up by messages that nobody wants, refilled when somebody takes one; its
- * delete, its failure, a stop. Then two threads that give futures up after a
- * while, against messages of two peers: none missing, none doubled, those of a
- * peer in their order. tests/runtime/futures_messages.c has the rest.
+ * its delete, its failure. Then one thread, and two, that give futures up after
+ * a while, against messages of two peers: none missing, none doubled, and for
+ * the one those of a peer in their order. What a connection's futures have,
+ * too, is in futures_messages.c.
  *
  * usage: runtime_futures_srq [messages [seed]]
  */
@@ -140,8 +140,7 @@ static void end__deleted(struct messages *m)
 	has = messages_next(m);
 	unread = messages_next(m);
 	messages_tell(m, 2);
-	MUST_ANSWER(1,
-		    rpma_rt_future_wait_some(&unread, 1, 1, MESSAGES_PATIENT));
+	messages_has(&unread);
 	waits = messages_next(m);
 	MUST_ANSWER(RPMA_RT_E_BUSY, rpma_rt_srq_delete(&m->srq));
 	messages_part(m, &m->pair);
@@ -189,34 +188,7 @@ static void end__failed(enum rpma_rt_mode mode)
 	}
 	MUST(rpma_rt_conn_unref(&m.pair.active));
 	MUST(rpma_rt_conn_unref(&m.pair.passive));
-	MUST(rpma_rt_srq_delete(&m.srq));
-	MUST(rpma_rt_pool_delete(&m.pool));
-	stage_close(&m.s);
-}
-
-/* A stop completes what waits; a message that came is there after it. */
-static void end__stopped(struct messages *m)
-{
-	struct rpma_rt_future waits, unread;
-
-	messages_join(m);
-	unread = messages_next(m);
-	waits = messages_next(m);
-	messages_tell(m, 1);
-	MUST_ANSWER(1,
-		    rpma_rt_future_wait_some(&unread, 1, 1, MESSAGES_PATIENT));
-	MUST(rpma_rt_stop(m->s.world.rt));
-	messages_is_over(&waits, RPMA_RT_EVENT_SRQ_CLOSED);
-	messages_drop(&unread);
-	messages_take(m, 0);
-	unread = messages_next(m);
-	messages_is_over(&unread, RPMA_RT_EVENT_SRQ_CLOSED);
-	MUST(rpma_rt_conn_unref(&m->pair.active));
-	world_event(m->s.pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&m->pair.passive));
-	MUST(rpma_rt_srq_delete(&m->srq));
-	MUST(rpma_rt_pool_delete(&m->pool));
-	stage_close(&m->s);
+	messages_end(&m);
 }
 
 /* -------------------------------------------------------------- races --- */
@@ -237,12 +209,6 @@ struct taker {
 	pthread_t thread;
 };
 
-static uint32_t roll(uint32_t *seed, uint32_t n)
-{
-	*seed = *seed * 1664525 + 1013904223;
-	return (*seed >> 8) % n;
-}
-
 static void *send_all(void *arg)
 {
 	struct race *race = arg;
@@ -250,7 +216,6 @@ static void *send_all(void *arg)
 	uint32_t sent[PEERS] = {0};
 	uint32_t done[PEERS] = {0};
 	uint32_t ended = 0;
-	struct rpma_rt_wr wr;
 	int which;
 	int n;
 	int i;
@@ -259,12 +224,8 @@ static void *send_all(void *arg)
 		for (which = 0; which < PEERS; which++) {
 			while (sent[which] < race->count &&
 			       sent[which] - done[which] < MESSAGES_DEPTH) {
-				rpma_rt_prep_send(&wr, race->m->s.mr, 0, 8, 0,
-						  (uint64_t)which);
-				wr.op = RPMA_RT_OP_SEND_WITH_IMM;
-				wr.imm = sent[which]++;
-				MUST(world_post_send(race->pairs[which].passive,
-						     &wr));
+				messages_send(race->m, &race->pairs[which],
+					      sent[which]++, (uint64_t)which);
 			}
 		}
 		n = rpma_rt_queue_wait(race->m->s.pq, items,
@@ -317,7 +278,7 @@ static void *take_all(void *arg)
 		}
 		MUST(ret);
 		ret = rpma_rt_future_wait(&future, &cmpl,
-					  roll(&taker->seed, 8) ? 1 : 0);
+					  world_roll(&taker->seed, 8) ? 1 : 0);
 		CHECK(ret == 0 || ret == 1);
 		messages_drop(&future);
 		if (ret == 1)
@@ -371,7 +332,7 @@ static void run_all(enum rpma_rt_mode mode, uint32_t count, uint32_t seed)
 		futures__as_many_as_may_be(&m);
 	}
 	end__deleted(&m);
-	end__stopped(&m);
+	messages_end(&m);
 	end__failed(mode);
 }
 

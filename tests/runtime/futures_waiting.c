@@ -849,12 +849,6 @@ struct racer {
 	uint32_t seed;
 };
 
-static uint32_t roll(uint32_t *seed, uint32_t n)
-{
-	*seed = *seed * 1664525 + 1013904223;
-	return (*seed >> 8) % n;
-}
-
 /* Was it posted, and is it over? Else it was taken back. */
 static bool finish(struct racer *racer, struct rpma_rt_future *future)
 {
@@ -862,7 +856,7 @@ static bool finish(struct racer *racer, struct rpma_rt_future *future)
 	struct rpma_rt_completion cmpl;
 	bool is_posted = true;
 
-	if (roll(&racer->seed, 3) == 0) {
+	if (world_roll(&racer->seed, 3) == 0) {
 		MUST(rpma_rt_future_cancel(future, &cancelled));
 		is_posted = cancelled != RPMA_RT_CANCELLED_NOT_POSTED;
 	}
@@ -886,7 +880,7 @@ static void *race_main(void *arg)
 
 	while (n < race->messages || count > 0) {
 		if (n < race->messages && count < HELD &&
-		    roll(&racer->seed, 3) != 0) {
+		    world_roll(&racer->seed, 3) != 0) {
 			numbers[count] = n * THREADS + racer->index;
 			ret = try_send(&race->c, numbers[count],
 				       &futures[count], 0);
@@ -900,7 +894,7 @@ static void *race_main(void *arg)
 		}
 		if (count == 0)
 			continue;
-		i = roll(&racer->seed, count);
+		i = world_roll(&racer->seed, count);
 		/* relaxed: joined before it is read */
 		atomic_store_explicit(&race->sent[numbers[i]],
 				      finish(racer, &futures[i]),

@@ -53,6 +53,13 @@ void messages_open(struct messages *m, enum rpma_rt_mode mode, bool is_shared)
 	m->s.cfg->futures = MESSAGES_FUTURES;
 }
 
+void messages_end(struct messages *m)
+{
+	MUST(rpma_rt_srq_delete(&m->srq)); /* NULL: nothing */
+	MUST(rpma_rt_pool_delete(&m->pool));
+	stage_close(&m->s);
+}
+
 /* --------------------------------------------------------- connections --- */
 
 struct rpma_rt_completion messages_event(struct rpma_rt_conn *conn,
@@ -116,14 +123,20 @@ void messages_part(struct messages *m, struct world_pair *pair)
 
 /* ------------------------------------------------------------ messages --- */
 
-void messages_post(struct messages *m, struct world_pair *pair)
+void messages_send(struct messages *m, struct world_pair *pair, uint32_t number,
+		   uint64_t context)
 {
 	struct rpma_rt_wr wr;
 
-	rpma_rt_prep_send(&wr, m->s.mr, 0, LEN, 0, 0);
+	rpma_rt_prep_send(&wr, m->s.mr, 0, LEN, 0, context);
 	wr.op = RPMA_RT_OP_SEND_WITH_IMM;
-	wr.imm = m->sent++;
+	wr.imm = number;
 	MUST(world_post_send(pair->passive, &wr));
+}
+
+void messages_post(struct messages *m, struct world_pair *pair)
+{
+	messages_send(m, pair, m->sent++, 0);
 }
 
 void messages_tell(struct messages *m, int count)
@@ -154,6 +167,12 @@ struct rpma_rt_future messages_next(const struct messages *m)
 void messages_drop(struct rpma_rt_future *future)
 {
 	MUST_ANSWER(0, rpma_rt_future_drop(future));
+}
+
+void messages_has(struct rpma_rt_future *future)
+{
+	MUST_ANSWER(1,
+		    rpma_rt_future_wait_some(future, 1, 1, MESSAGES_PATIENT));
 }
 
 void messages_is(const struct messages *m,

@@ -29,6 +29,8 @@ struct messages {
 };
 
 void messages_open(struct messages *m, enum rpma_rt_mode mode, bool is_shared);
+/* SRQ and pool go, and the stage; no connection is left. */
+void messages_end(struct messages *m);
 /* One more pool of that shape. */
 struct rpma_rt_pool *messages_pool(struct messages *m);
 /* Another SRQ of that pool, with so many futures. queue NULL: it has none */
@@ -47,7 +49,10 @@ void messages_part(struct messages *m, struct world_pair *pair);
 struct rpma_rt_completion messages_event(struct rpma_rt_conn *conn,
 					 enum rpma_rt_event event);
 
-/* The next message is posted; so many are there when this returns. */
+/* A message of that number is posted, with that context; the next one, with 0;
+ * so many are there when this returns. */
+void messages_send(struct messages *m, struct world_pair *pair, uint32_t number,
+		   uint64_t context);
 void messages_post(struct messages *m, struct world_pair *pair);
 void messages_tell(struct messages *m, int count);
 
@@ -55,6 +60,8 @@ void messages_tell(struct messages *m, int count);
 int messages_ask(const struct messages *m, struct rpma_rt_future *future);
 struct rpma_rt_future messages_next(const struct messages *m);
 void messages_drop(struct rpma_rt_future *future);
+/* It has a message, which nobody has read. */
+void messages_has(struct rpma_rt_future *future);
 /* The result is the message of that number, whose lease goes back. */
 void messages_is(const struct messages *m,
 		 const struct rpma_rt_completion *cmpl, uint32_t number);

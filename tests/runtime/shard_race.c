@@ -51,16 +51,10 @@ static struct {
 	_Atomic uint64_t traffic; /* messages, roughly */
 } set;
 
-static uint32_t roll(uint32_t *seed, uint32_t n)
-{
-	*seed = *seed * 1664525 + 1013904223;
-	return (*seed >> 8) % n;
-}
-
 /* The others get further, or not. */
 static void dawdle(struct core *core)
 {
-	uint32_t turns = roll(&core->seed, 64);
+	uint32_t turns = world_roll(&core->seed, 64);
 
 	if (turns == 0)
 		sched_yield();
@@ -125,7 +119,7 @@ static void open_set(rpma_rt_shard_message_fn *fn)
 	for (i = 0; i < SHARDS; i++) {
 		MUST(rpma_rt_shards_get(set.shards, i, &set.cores[i].shard));
 		set.cores[i].index = i;
-		set.cores[i].seed = roll(&set.seed, 1 << 20);
+		set.cores[i].seed = world_roll(&set.seed, 1 << 20);
 	}
 }
 
@@ -425,7 +419,7 @@ static void send_some(struct core *core)
 	int ret;
 
 	for (to = 0; to < SHARDS; to++) {
-		send_one(core, to, roll(&core->seed, 2) == 0, &ret);
+		send_one(core, to, world_roll(&core->seed, 2) == 0, &ret);
 		CHECK(ret == 0 || ret == RPMA_E_AGAIN ||
 		      ret == RPMA_RT_E_CLOSED);
 	}
@@ -471,7 +465,7 @@ static void check_totals(void)
 
 static void stop__in_the_middle_LOSES_NOTHING(void)
 {
-	uint64_t after = roll(&set.seed, 3000);
+	uint64_t after = world_roll(&set.seed, 3000);
 	uint32_t i;
 
 	open_set(on_any);

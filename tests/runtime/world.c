@@ -42,6 +42,12 @@ uint64_t world_now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
+uint32_t world_roll(uint32_t *seed, uint32_t n)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return (*seed >> 8) % n;
+}
+
 void world_open(struct world *w)
 {
 	const char *addr = getenv("RPMA_TEST_ADDR");

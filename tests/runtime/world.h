@@ -100,4 +100,7 @@ struct rpma_mr_remote *world_remote_of(const struct rpma_mr_local *mr);
 
 uint64_t world_now_ms(void);
 
+/* The next of a sequence by chance, below n: the same for the same seed. */
+uint32_t world_roll(uint32_t *seed, uint32_t n);
+
 #endif /* WORLD_H */
