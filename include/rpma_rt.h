@@ -541,9 +541,8 @@ int rpma_rt_pool_cfg_init(struct rpma_rt_pool_cfg *cfg, size_t size);
  * posting receives is RPMA_E_INVAL, messages come with RPMA_RT_C_LEASE to the
  * connection's queue, or without one by rpma_rt_conn_recv_future() and
  * rpma_rt_srq_recv_future(), and a receive that brings none gives its slot back
- * without a completion. Few
- * receives left and no free slot: a line in the log, and peers wait until a
- * lease is given back. Thread: any that may wait.
+ * without a completion. Few receives left and no free slot: a line in the log,
+ * and peers wait until a lease is given back. Thread: any that may wait.
  */
 RPMA_RT_MUST_CHECK int rpma_rt_pool_new(struct rpma_rt *rt,
 					const struct rpma_rt_pool_cfg *cfg,
