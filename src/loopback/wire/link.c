@@ -288,21 +288,19 @@ static void show(struct lb_link *link)
  * staged, and go into the ring together; under out.
  */
 static void put_request(struct lb_link *link, const struct lb_record *record,
-			const struct lb_span *src, uint64_t from)
+			uint32_t size, const struct lb_span *src, uint64_t from)
 {
-	uint32_t size = lb_record_size(record);
-
 	if (link->req_tail - link->req_shown + size > LB_PARTS_STAGED)
 		show(link);
-	if (size <= LB_PARTS_STAGED)
+	if (size <= LB_PARTS_STAGED) {
 		put(link, link->staged, link->req_tail - link->req_shown,
 		    record, src, from);
-	else
-		put(link, link->mine->requests, link->req_tail, record, src,
-		    from);
+		link->req_tail += size;
+		return;
+	}
+	put(link, link->mine->requests, link->req_tail, record, src, from);
 	link->req_tail += size;
-	if (size > LB_PARTS_STAGED)
-		publish(link);
+	publish(link);
 }
 
 static struct lb_taken *taken_at(struct lb_link *link, uint64_t at)
@@ -342,7 +340,7 @@ static enum lb_put_result request(struct lb_link *link,
 		(struct lb_taken){(uint16_t)(size / LB_RECORD_UNIT),
 				  (uint16_t)(answer / LB_RECORD_UNIT)};
 	link->owed += answer;
-	put_request(link, record, src, from);
+	put_request(link, record, size, src, from);
 	return LB_PUT_OK;
 }
 

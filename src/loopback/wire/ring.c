@@ -33,32 +33,38 @@ static uint8_t *bytes_of(const void *from)
 	return (uint8_t *)(uintptr_t)from;
 }
 
+/* n bytes of a ring, in two pieces if they go around its end. */
+static void pieces_of(uint8_t *ring, uint64_t at, uint32_t n,
+		      struct lb_span pieces[3])
+{
+	uint32_t begin = offset(at);
+	uint32_t to_end = LB_SEGMENT_RING - begin;
+	uint32_t first = n < to_end ? n : to_end;
+
+	pieces[0] = (struct lb_span){ring + begin, first};
+	pieces[1] = (struct lb_span){ring, n - first};
+	pieces[2] = (struct lb_span){NULL, 0};
+}
+
 void lb_ring_payload(const uint8_t *ring, uint64_t at,
 		     const struct lb_record *record, struct lb_span payload[3])
 {
-	uint32_t begin = offset(at + LB_RECORD_UNIT);
-	uint32_t to_end = LB_SEGMENT_RING - begin;
-	uint32_t first = record->length < to_end ? record->length : to_end;
-	uint8_t *bytes = bytes_of(ring);
-
-	payload[2] = (struct lb_span){NULL, 0};
 	if (record->flags & LB_RECORD_INLINE) {
 		payload[0] = (struct lb_span){bytes_of(record->small),
 					      record->length};
-		payload[1] = payload[2];
+		payload[1] = payload[2] = (struct lb_span){NULL, 0};
 		return;
 	}
-	payload[0] = (struct lb_span){bytes + begin, first};
-	payload[1] = (struct lb_span){bytes, record->length - first};
+	pieces_of(bytes_of(ring), at + LB_RECORD_UNIT, record->length, payload);
 }
 
 void lb_ring_copy(uint8_t *ring, uint64_t at, const uint8_t *bytes, uint32_t n)
 {
-	uint32_t to_end = LB_SEGMENT_RING - offset(at);
-	uint32_t first = n < to_end ? n : to_end;
+	struct lb_span to[3];
 
-	memcpy(ring + offset(at), bytes, first);
-	memcpy(ring, bytes + first, n - first);
+	pieces_of(ring, at, n, to);
+	memcpy(to[0].addr, bytes, to[0].len);
+	memcpy(to[1].addr, bytes + to[0].len, to[1].len);
 }
 
 void lb_ring_header(const uint8_t *ring, uint64_t at, struct lb_record *record)
