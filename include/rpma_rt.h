@@ -293,10 +293,10 @@ RPMA_RT_MUST_CHECK int rpma_rt_new(const struct rpma_rt_cfg *cfg,
 /*
  * Closes every listener and connection, delivers outstanding completions, stops
  * the threads. Queues stay, can be polled until empty and then answer
- * RPMA_RT_E_CLOSED. Blocks; RPMA_RT_E_THREAD from a poller. In manual mode the
- * caller runs its own pollers and those that belong to no thread; another
- * thread's have to be run there until rpma_rt_poller_run() answers
- * RPMA_RT_E_CLOSED.
+ * RPMA_RT_E_CLOSED. Blocks, but not until a queue is taken from;
+ * RPMA_RT_E_THREAD from a poller. In manual mode the caller runs its own
+ * pollers and those that belong to no thread; another thread's have to be run
+ * there until rpma_rt_poller_run() answers RPMA_RT_E_CLOSED.
  */
 int rpma_rt_stop(struct rpma_rt *rt);
 
@@ -709,7 +709,8 @@ int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size);
  * Listens at addr (a name is resolved by the caller's thread) and port ("0" =
  * any: rpma_rt_listener_get_port()). Requests arrive as RPMA_RT_EVENT_REQUEST,
  * in the queue of the poller that gets the connection, or, without one, as
- * results of rpma_rt_listener_future().
+ * results of rpma_rt_listener_future(). RPMA_RT_E_BUSY: a queue's consumer is
+ * behind.
  * Thread: any.
  */
 RPMA_RT_MUST_CHECK int rpma_rt_listen(struct rpma_rt *rt, const char *addr,

@@ -71,9 +71,9 @@ static bool is_lost(const struct rpma_rt_listener *listener, uint32_t fatals)
 	       rt_cm_error(cm) != 0;
 }
 
-/* Into the runtime's list, unless that stops, or the device is lost: then the
- * caller has to close it. A stop waits for its end in any case: the caller
- * holds the runtime. */
+/* Into the runtime's list, unless that stops, the device is lost, or a queue
+ * has no place for its last item: then the caller has to close it. A stop waits
+ * for its end in any case: the caller holds the runtime. */
 static int list_listener(struct rpma_rt *rt, struct rpma_rt_listener *listener,
 			 uint32_t fatals)
 {
@@ -90,6 +90,9 @@ static int list_listener(struct rpma_rt *rt, struct rpma_rt_listener *listener,
 	} else if (is_lost(listener, fatals)) {
 		ret = RPMA_E_PROVIDER;
 	} else {
+		ret = rt_listener_poller_reserve_all(listener);
+	}
+	if (ret == 0) {
 		listener->next = rt->listeners;
 		rt->listeners = listener;
 	}

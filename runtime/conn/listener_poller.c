@@ -18,15 +18,21 @@
 #include "base/runtime.h"
 #include "conn/accept.h"
 #include "poller/poller.h"
+#include "poller/reserve.h"
 #include "queue/lane.h"
 #include "queue/queue.h"
 #include "srq/srq.h"
 
 static void try_end(struct rt_listener_poller *part);
 
-static void lane_eased(void *arg)
+static void place_message(struct rt_msg *msg, void *owner)
 {
-	try_end(arg);
+	struct rt_listener_poller *part =
+		RT_FROM(struct rt_listener_poller, place_msg, msg);
+
+	(void)owner;
+	rt_lane_take_spill_poller(part->lane, part->spill);
+	part->spill = NULL;
 }
 
 static void end_message(struct rt_msg *msg, void *owner)
@@ -66,11 +72,11 @@ static int part_init(struct rt_listener_poller *part,
 	part->listener = listener;
 	part->poller = poller;
 	part->end_msg.fn = end_message;
+	part->place_msg.fn = place_message;
 	if (queue == NULL)
 		return 0;
 	part->lane = rt_queue_lane(queue, (int)index, &poller->bell);
-	part->waiter = rt_waiter_new(lane_eased, part);
-	if (part->lane == NULL || part->waiter == NULL)
+	if (part->lane == NULL)
 		return RPMA_E_NOMEM;
 	part->queue = queue;
 	rt_queue_ref(queue);
@@ -167,7 +173,6 @@ void rt_listener_poller_undo_all(struct rpma_rt_listener *listener)
 	free_joints(listener);
 	for (i = 0; i < listener->rt->cfg.pollers; i++) {
 		part = &listener->parts[i];
-		rt_waiter_delete(part->waiter);
 		if (part->queue != NULL)
 			rt_queue_unref(part->queue);
 	}
@@ -188,6 +193,48 @@ rt_listener_poller_first(const struct rpma_rt_listener *listener)
 	while (!listener->parts[i].is_used)
 		i++;
 	return listener->parts[i].poller;
+}
+
+/* ------------------------------------------- the place of the last item --- */
+
+static int reserve(struct rt_listener_poller *part)
+{
+	int ret;
+
+	/* items of what is gone may fill the spill: see rt_reserve_lane() */
+	if (rt_lane_is_backlogged(part->lane))
+		return RPMA_RT_E_BUSY;
+	ret = rt_reserve_spill(part->lane, 1, &part->spill);
+	if (ret)
+		return ret;
+	part->is_reserved = true;
+	if (part->spill != NULL)
+		rt_inbox_push_mt(&part->poller->inbox, &part->place_msg);
+	return 0;
+}
+
+int rt_listener_poller_reserve_all(struct rpma_rt_listener *listener)
+{
+	uint32_t i;
+	int ret = 0;
+
+	for (i = 0; i < listener->rt->cfg.pollers && ret == 0; i++) {
+		if (listener->parts[i].queue != NULL)
+			ret = reserve(&listener->parts[i]);
+	}
+	return ret;
+}
+
+static void unreserve_all(struct rpma_rt_listener *listener)
+{
+	uint32_t i;
+
+	pthread_mutex_lock(&listener->rt->lock);
+	for (i = 0; i < listener->rt->cfg.pollers; i++) {
+		if (listener->parts[i].is_reserved)
+			listener->parts[i].lane->reserved--;
+	}
+	pthread_mutex_unlock(&listener->rt->lock);
 }
 
 /* ------------------------------------------------------------- requests --- */
@@ -288,6 +335,7 @@ static void ended_message(struct rt_msg *msg, void *owner)
 	(void)owner;
 	if (listener->is_silent)
 		free_joints(listener);
+	unreserve_all(listener);
 	for (i = 0; i < rt->cfg.pollers; i++) {
 		if (listener->parts[i].queue != NULL)
 			rt_queue_unref_announced(listener->parts[i].queue);
@@ -327,11 +375,8 @@ static void leave(struct rpma_rt_listener *listener)
 			 &listener->ended_msg);
 }
 
-/*
- * The last item of this lane, once no REQUEST is due. Not while the lane is
- * over its limit: below it there is room for one item that nobody reserved a
- * place for, as for each of the items of a batch.
- */
+/* The last item of this lane, once no REQUEST is due. It has its place there:
+ * the thread that waits for the end may be the one that takes. */
 static void try_end(struct rt_listener_poller *part)
 {
 	struct rpma_rt_listener *listener = part->listener;
@@ -346,12 +391,7 @@ static void try_end(struct rt_listener_poller *part)
 		leave(listener);
 		return;
 	}
-	if (rt_lane_is_backlogged(part->lane)) {
-		rt_lane_wait_mt(part->lane, part->waiter);
-		return;
-	}
 	part->is_ending = false;
-	rt_waiter_leave_poller(part->waiter);
 	item = part->joint ? rt_joint_token(part->joint)
 			   : closed_item(listener);
 	/* before whoever takes it may delete the queue */

@@ -21,12 +21,12 @@
 #include "cm/cm.h"
 #include "conn/cfg.h"
 #include "queue/joint.h"
-#include "queue/waiter.h"
 
 struct rt_accept;
 struct rt_device;
 struct rt_lane;
 struct rt_poller;
+struct rt_spill;
 
 struct rt_listener_poller {
 	/* immutable */
@@ -43,9 +43,13 @@ struct rt_listener_poller {
 	/* before end_msg is sent: the closer's. NULL: no other poller's lane
 	 * leads to the queue */
 	struct rt_joint *joint;
+	/* under the runtime's lock: its lane has a place for its last item. A
+	 * larger spill is on its way to the poller, or NULL */
+	bool is_reserved;
+	struct rt_msg place_msg;
+	struct rt_spill *spill;
 	/* the poller's */
 	bool is_ending;
-	struct rt_waiter *waiter; /* for the lane's backlog to clear */
 };
 
 struct rpma_rt_listener {
@@ -90,6 +94,11 @@ struct rpma_rt_listener {
 /* One of each poller for a listener with its configuration; holds the queues.
  * ERRORS: RPMA_E_NOMEM */
 int rt_listener_poller_new_all(struct rpma_rt_listener *listener);
+/* A place in each of its lanes for the last item. If it fails, the caller ends
+ * the listener, silently; that end gives back what is reserved. REQUIRES: the
+ * runtime's lock. ERRORS: RPMA_E_NOMEM, RPMA_RT_E_BUSY (a queue's consumer is
+ * behind) */
+int rt_listener_poller_reserve_all(struct rpma_rt_listener *listener);
 /* The first poller that it uses. */
 struct rt_poller *
 rt_listener_poller_first(const struct rpma_rt_listener *listener);

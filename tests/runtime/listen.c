@@ -4,8 +4,8 @@
 /*
  * listen.c -- listeners: a port in use, the wildcard address, one that is
  * deleted while its requests wait, requests that nobody ever takes, one that is
- * taken back, a stop; its last item in one queue of several pollers, and in a
- * queue for each.
+ * taken back, a stop, also where the queue is over its limit; its last item in
+ * one queue of several pollers, and in a queue for each.
  */
 
 #include <sched.h>
@@ -19,6 +19,9 @@
 #define POLLERS	 3
 #define MANY	 24
 #define ROUNDS	 10
+#define LANE	 64
+#define LIMIT	 1
+#define LAST	 3 /* listeners that end in a queue over its limit */
 
 static struct rpma_rt_conn *begin(struct stage *s)
 {
@@ -267,6 +270,110 @@ static void stop__requests_never_taken(const struct stage_cfg *cfg)
 	stage_close(&s);
 }
 
+/* Completions until posts to the queue are refused, as nobody takes them. */
+static int fill(const struct stage *s, const struct world_pair *pair,
+		const struct rpma_rt_route *route)
+{
+	const struct rpma_rt_wr wr = {.op = RPMA_RT_OP_WRITE,
+				      .flags = RPMA_F_COMPLETION_ALWAYS,
+				      .route = route,
+				      .local = s->mr,
+				      .remote = s->remote,
+				      .remote_offset = STAGE_SIZE / 2,
+				      .len = 8};
+	int posted = 0;
+	int ret;
+
+	for (;;) {
+		ret = world_post_send(pair->active, &wr);
+		if (ret == 0) {
+			posted++;
+			continue;
+		}
+		CHECK(ret == RPMA_E_AGAIN);
+		if (rpma_rt_again_reason() == RPMA_RT_AGAIN_BACKLOG)
+			return posted;
+		CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
+		CHECK(world_next(s->aq).kind == RPMA_RT_WRITABLE);
+	}
+}
+
+static struct rpma_rt_queue *new_small_queue(const struct stage *s)
+{
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
+	struct rpma_rt_queue *queue;
+
+	cfg.lane_size = LANE;
+	cfg.backlog_limit = LIMIT;
+	MUST(rpma_rt_queue_new(s->world.rt, &cfg, &queue));
+	return queue;
+}
+
+/* Behind the completions; each listener once. */
+static void take_ends(struct rpma_rt_queue *queue, int completions,
+		      struct rpma_rt_listener *listeners[])
+{
+	struct rpma_rt_completion item;
+	unsigned ended = 0;
+	int routes = 0;
+	int i;
+	int k;
+
+	for (i = 0; i < completions + LAST + 1; i++) {
+		MUST_ANSWER(1, rpma_rt_queue_poll(queue, &item, 1));
+		CHECK((item.kind == RPMA_RT_COMPLETION) == (i < completions));
+		if (item.kind == RPMA_RT_COMPLETION)
+			continue;
+		if (item.opcode == RPMA_RT_EVENT_ROUTE_CLOSED) {
+			routes++;
+			continue;
+		}
+		for (k = 0; k < LAST; k++) {
+			if (rpma_rt_completion_listener(&item) == listeners[k])
+				ended |= 1u << k;
+		}
+	}
+	CHECK(routes == 1 && ended == (1u << LAST) - 1);
+	CHECK(rpma_rt_queue_poll(queue, &item, 1) == RPMA_RT_E_CLOSED);
+}
+
+/* The thread that stops is the one that would take: nobody makes room, and
+ * whoever waited for it would wait for ever. */
+static void stop__queue_over_its_limit(const struct stage_cfg *cfg)
+{
+	struct rpma_rt_listener *listeners[LAST];
+	struct rpma_rt_listener *deleted;
+	struct rpma_rt_queue *untouched;
+	struct rpma_rt_route *route;
+	struct world_pair pair;
+	struct stage s;
+	int posted;
+	int i;
+
+	stage_open(&s, cfg);
+	/* the poller is this thread's from here on, and runs where it waits */
+	if (cfg->mode == RPMA_RT_MODE_MANUAL)
+		MUST(rpma_rt_poller_run(s.world.rt, 0, 1));
+	untouched = new_small_queue(&s);
+	stage_connect(&s, &pair);
+	MUST(rpma_rt_route_open(pair.active, RPMA_RT_SEND_SIDE, untouched,
+				&route));
+	for (i = 0; i < LAST; i++)
+		listeners[i] = world_listen(&s.world, s.cfg, untouched);
+	posted = fill(&s, &pair, route);
+	/* this one ends at once, the others with the stop */
+	deleted = listeners[0];
+	MUST(rpma_rt_listener_delete(&deleted));
+	MUST(rpma_rt_stop(s.world.rt));
+	take_ends(untouched, posted, listeners);
+	MUST(rpma_rt_queue_delete(&untouched));
+	for (i = 1; i < LAST; i++)
+		MUST(rpma_rt_listener_delete(&listeners[i]));
+	expect_closed(s.aq, &pair.active, RPMA_RT_REASON_STOPPED);
+	expect_closed(s.pq, &pair.passive, RPMA_RT_REASON_STOPPED);
+	stage_close(&s);
+}
+
 /* A queue deleted with requests inside: their handles go with them. */
 static void delete__queue_with_requests_inside(const struct stage_cfg *cfg)
 {
@@ -425,6 +532,8 @@ int main(void)
 {
 	static const struct stage_cfg cfg = {
 		.pollers = 1, .mode = RPMA_RT_MODE_ADAPTIVE, .depth = DEPTH};
+	static const struct stage_cfg by_hand = {
+		.pollers = 1, .mode = RPMA_RT_MODE_MANUAL, .depth = DEPTH};
 	struct stage s;
 
 	stage_open(&s, &cfg);
@@ -435,6 +544,8 @@ int main(void)
 	set_user__CLOSED_is_to_come_OR_THERE(&s);
 	stage_close(&s);
 	stop__requests_never_taken(&cfg);
+	stop__queue_over_its_limit(&cfg);
+	stop__queue_over_its_limit(&by_hand);
 	delete__queue_with_requests_inside(&cfg);
 	several_pollers();
 	printf("ok\n");

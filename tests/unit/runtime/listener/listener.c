@@ -5,6 +5,7 @@
  * how CM events are read. */
 
 #include <errno.h>
+#include <string.h>
 
 #include "rt_fake.h"
 
@@ -178,24 +179,33 @@ static void listen__each_failure_nothing_left(void **state)
 	struct rpma_rt_listener *listener = NULL;
 	struct fake *f = *state;
 	int memory;
-	int nth;
+	int nth = 0;
+	int ret;
 
-	/* the lane that a listener makes stays with its queue */
-	ok(listen_at(f, f->queue, &listener));
-	unlisten(f, f->queue, &listener);
+	/* a lane stays with its queue */
+	assert_non_null(
+		rt_queue_lane(f->queue, f->poller->index, &f->poller->bell));
 	memory = fake_memory();
-	for (nth = 1; nth <= 4; nth++) {
-		fake_fail("malloc", nth, 1);
-		assert_int_equal(listen_at(f, f->queue, &listener),
-				 RPMA_E_NOMEM);
-		assert_true(fake_failed());
-		assert_int_equal(fake_memory(), memory);
-	}
 	fake_fail("ep_listen", 1, RPMA_E_PROVIDER); /* the port is in use */
 	assert_int_equal(listen_at(f, f->queue, &listener), RPMA_E_PROVIDER);
 	assert_null(listener);
 	assert_null(f->rt->listeners);
 	assert_int_equal(fake_memory(), memory);
+	/* the last one is of the place for its last item, after ep_listen */
+	do {
+		fake_forget_trace();
+		fake_fail("malloc", ++nth, 1);
+		ret = listen_at(f, f->queue, &listener);
+		fake_finish_down(f);
+		if (ret == 0)
+			break;
+		assert_int_equal(ret, RPMA_E_NOMEM);
+		assert_true(fake_failed());
+		assert_null(f->rt->listeners);
+		assert_int_equal(fake_take(f, f->queue), 0);
+		assert_int_equal(fake_memory(), memory);
+	} while (strcmp(fake_trace(), "ep_listen ep_shutdown") != 0);
+	assert_int_equal(ret, RPMA_E_NOMEM);
 	/* and the queue is free again, as the teardown sees */
 }
 
@@ -467,26 +477,52 @@ static void request__no_connection_of_it_COUNTED(void **state)
 	unlisten(f, f->queue, &listener);
 }
 
-/* There is no place for it while the queue is over its limit. */
-static void closed__queue_over_its_limit_WAITS(void **state)
+/* It has its place: whoever waits for the end may be the one that takes. */
+static void closed__queue_over_its_limit_COMES(void **state)
 {
 	struct rpma_rt_listener *listener;
 	struct fake *f = *state;
-	const struct rpma_rt_listener *former;
-	struct rt_lane *lane;
 
 	ok(listen_at(f, f->queue, &listener));
-	former = listener;
 	fill(f, true);
-	ok(rpma_rt_listener_delete(&listener));
-	fake_finish_down(f);
-	assert_int_equal(fake_take(f, f->queue), 0);
-	assert_int_equal(rpma_rt_queue_delete(&f->queue), RPMA_RT_E_BUSY);
+	unlisten(f, f->queue, &listener);
 	fill(f, false);
-	lane = rt_queue_lane(f->queue, f->poller->index, &f->poller->bell);
-	rt_waiter_answer_poller(&lane->waiters);
+}
+
+/* Items of what is gone may have the places that are free by the count. */
+static void listen__queue_over_its_limit_BUSY(void **state)
+{
+	struct rpma_rt_listener *listener = NULL;
+	struct fake *f = *state;
+
+	fill(f, true);
+	assert_int_equal(listen_at(f, f->queue, &listener), RPMA_RT_E_BUSY);
 	fake_finish_down(f);
-	expect_listener_closed(f, f->queue, former, RPMA_RT_REASON_LOCAL);
+	assert_null(listener);
+	assert_int_equal(fake_take(f, f->queue), 0);
+	assert_string_equal(fake_trace(), "ep_listen ep_shutdown");
+	fill(f, false);
+}
+
+static void listener__a_place_in_the_lane_UNTIL_ITS_END(void **state)
+{
+	struct rpma_rt_listener *listeners[2];
+	struct fake *f = *state;
+	struct rt_lane *lane =
+		rt_queue_lane(f->queue, f->poller->index, &f->poller->bell);
+	uint32_t before = lane->reserved;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		ok(listen_at(f, f->queue, &listeners[i]));
+		assert_int_equal(lane->reserved, before + i + 1);
+	}
+	fake_finish_down(f);
+	assert_true(lane->spill->entries >= lane->backlog_limit + before + 2);
+	while (i-- > 0) {
+		unlisten(f, f->queue, &listeners[i]);
+		assert_int_equal(lane->reserved, before + i);
+	}
 }
 
 static void device__removed_DEVICE(void **state)
@@ -686,7 +722,9 @@ int main(void)
 		fake_test(cm_ready__event_right_behind_its_request),
 		fake_test(delete__id_stays_record_stays),
 		fake_test(closed__queue_deleted_BUSY_until_it_came),
-		fake_test(closed__queue_over_its_limit_WAITS),
+		fake_test(closed__queue_over_its_limit_COMES),
+		fake_test(listen__queue_over_its_limit_BUSY),
+		fake_test(listener__a_place_in_the_lane_UNTIL_ITS_END),
 		fake_test(queues__one_of_each_poller),
 		fake_test(request__queue_over_its_limit_REFUSED_AND_COUNTED),
 		fake_test(request__no_connection_of_it_COUNTED),
