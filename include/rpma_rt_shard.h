@@ -174,7 +174,7 @@ int rpma_rt_shard_answer(struct rpma_rt_shard *shard,
 struct rpma_rt_shard_stats {
 	uint64_t items;	   /* given to item_fn */
 	uint64_t messages; /* given to message_fn, WRITABLE apart */
-	uint64_t sent;	   /* posts, requests and answers */
+	uint64_t sent;	   /* posts, requests and answers, handed over */
 	uint64_t refused;  /* RPMA_E_AGAIN */
 	uint64_t timers;   /* called */
 	uint64_t sleeps;

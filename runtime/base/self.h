@@ -48,6 +48,12 @@ static inline uint64_t rt_self_number(void)
 	return rt_self.number != 0 ? rt_self.number : rt_self_new_number();
 }
 
+/* The same without a call; 0: it was not asked for on this thread. */
+static inline uint64_t rt_self_known_number(void)
+{
+	return rt_self.number;
+}
+
 uint32_t rt_self_ask_tid(void);
 
 /* The kernel's number of the calling thread, for the dump. */

@@ -32,6 +32,7 @@
 #include "base/order.h"
 #include "base/self.h"
 #include "base/stats.h"
+#include "base/words.h"
 #include "queue/spill.h"
 #include "queue/waiter.h"
 
@@ -124,14 +125,8 @@ void rt_lane_fini(struct rt_lane *lane);
  * that takes a completion finds its credit free. touched stays as it is. */
 void rt_lane_flush_poller(struct rt_lane *lane);
 
-typedef uint64_t rt_two_words
-	__attribute__((vector_size(16), may_alias, aligned(8)));
-
-/*
- * Fills a slot by two wide stores, so that the copy to the ring, which follows
- * closely, can be fed from them: from nine narrow ones the processor cannot,
- * and waits until they have left for the cache.
- */
+/* Fills a slot by two wide stores, for the copy to the ring, which follows
+ * closely. */
 static inline void rt_lane_fill_slot(struct rpma_rt_completion *slot,
 				     const struct rpma_rt_completion *cmpl)
 {

@@ -37,10 +37,10 @@ static void open_out(struct rpma_rt_shard *shard, struct rt_shard_out *out,
 		     struct rt_shard_lane *lane)
 {
 	out->lane = lane;
-	out->slots = lane->slots;
 	out->mask = 2 * lane->limit - 1;
 	if (rt_shard_phase_of(shard) == RT_SHARD_RUNS)
 		out->room = lane->limit;
+	rt_shard_lane_set_free(out);
 }
 
 /* The lane to that shard, and, for requests, the one of the answers.
@@ -70,28 +70,38 @@ static int open_lanes(struct rpma_rt_shard *shard, uint32_t to, bool both)
 
 /* --------------------------------------------------------- sending --- */
 
+/* What comes behind the words of a message. */
+static inline uint64_t place_of(const struct rpma_rt_shard *shard,
+				uint32_t code, enum rpma_rt_shard_kind kind)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return code | (uint64_t)shard->index << 32 | (uint64_t)kind << 48;
+#else
+	return (uint64_t)code << 32 | (uint64_t)shard->index << 16 |
+	       (uint64_t)kind << 8;
+#endif
+}
+
+static inline void publish(struct rpma_rt_shard *shard,
+			   struct rt_shard_out *out)
+{
+	rt_stat_add(&shard->counters.sent, rt_shard_lane_publish(out));
+}
+
 static inline void put(struct rpma_rt_shard *shard, uint32_t to,
 		       const struct rpma_rt_shard_message *message,
 		       uint64_t context, enum rpma_rt_shard_kind kind)
 {
-	struct rt_shard_out *out = &shard->out[to];
-	struct rpma_rt_shard_message *slot = &out->slots[out->next & out->mask];
-	/* volatile: read in words, as the caller has just written them. A wider
-	 * load would wait until they have left the store buffer, in line behind
-	 * what was written to the lane, each of whose lines the receiver has */
-	const volatile uint64_t *words = message->words;
-
-	slot->words[0] = words[0];
-	slot->words[1] = words[1];
-	slot->code = message->code;
-	slot->context = context;
-	slot->from = (uint16_t)shard->index;
-	slot->kind = (uint8_t)kind;
-	out->next++;
+	rt_shard_lane_stage(&shard->out[to], message, context,
+			    place_of(shard, message->code, kind));
 	shard->touched |= rt_shard_bit(to);
-	if (out->next - out->published >= RT_SHARD_STAGED)
-		rt_shard_lane_publish(out);
-	rt_stat_add(&shard->counters.sent, 1);
+}
+
+/* A request takes a credit. */
+static inline void ask(struct rpma_rt_shard *shard, uint32_t to)
+{
+	shard->out[to].unanswered++;
+	rt_stat_add(&shard->counters.requested, 1);
 }
 
 /* No room, by what the sender knows; want: what it is refused for. */
@@ -127,6 +137,8 @@ __attribute__((noinline)) static int find_room(struct rpma_rt_shard *shard,
 		if (ret)
 			return RT_REFUSED(ret, "no message is sent");
 	}
+	if (rt_shard_lane_is_full(out))
+		publish(shard, out);
 	if (!rt_shard_lane_has_room(out))
 		rt_shard_lane_look(out);
 	if (!rt_shard_lane_has_room(out))
@@ -140,34 +152,54 @@ __attribute__((noinline)) static int find_room(struct rpma_rt_shard *shard,
 static inline int check(const struct rt_log_place *place,
 			const struct rpma_rt_shard *shard, uint32_t to)
 {
-	if (unlikely(shard->thread != rt_self_number() ||
-		     rt_context_check(shard->rt) != 0)) {
-		int ret = rt_shard_refuse_thread(place, shard);
+	int ret = rt_shard_refuse_thread(place, shard);
 
-		if (ret)
-			return ret;
-	}
-	if (unlikely(to >= shard->count))
+	if (ret)
+		return ret;
+	if (to >= shard->count)
 		return rt_refuse(place, RPMA_E_INVAL,
 				 "the message is to shard %u, there are 0..%u",
 				 to, shard->count - 1);
 	return 0;
 }
 
+/* Will check() find nothing? A function that asks this, and leaves all else to
+ * another one, saves no registers. */
+static inline bool is_right(const struct rpma_rt_shard *shard, uint32_t to)
+{
+	return shard != NULL && shard->thread == rt_self_known_number() &&
+	       rt_context_check(shard->rt) == 0 && to < shard->count;
+}
+
+/* Whatever post or request has to do first, or why it may not. */
+__attribute__((noinline)) static int
+send_slowly(const struct rt_log_place *place, struct rpma_rt_shard *shard,
+	    uint32_t to, const struct rpma_rt_shard_message *message,
+	    enum rpma_rt_shard_kind kind)
+{
+	const void *const pointers[] = {shard, message};
+	int ret = rt_refuse_null(place, "shard, message", pointers,
+				 sizeof(pointers));
+
+	if (ret == 0)
+		ret = check(place, shard, to);
+	if (ret == 0)
+		ret = find_room(shard, to, kind == RPMA_RT_SHARD_REQUEST);
+	if (ret)
+		return ret;
+	if (kind == RPMA_RT_SHARD_REQUEST)
+		ask(shard, to);
+	put(shard, to, message, message->context, kind);
+	return 0;
+}
+
 int rpma_rt_shard_post(struct rpma_rt_shard *shard, uint32_t to,
 		       const struct rpma_rt_shard_message *message)
 {
-	int ret = RT_REFUSE_NULL(shard, message);
-
-	if (ret == 0)
-		ret = check(RT_LOG_HERE, shard, to);
-	if (ret)
-		return ret;
-	if (unlikely(!rt_shard_lane_has_room(&shard->out[to]))) {
-		ret = find_room(shard, to, false);
-		if (ret)
-			return ret;
-	}
+	if (unlikely(!is_right(shard, to) || message == NULL ||
+		     !rt_shard_lane_is_free(&shard->out[to])))
+		return send_slowly(RT_LOG_HERE, shard, to, message,
+				   RPMA_RT_SHARD_POST);
 	put(shard, to, message, message->context, RPMA_RT_SHARD_POST);
 	return 0;
 }
@@ -175,22 +207,12 @@ int rpma_rt_shard_post(struct rpma_rt_shard *shard, uint32_t to,
 int rpma_rt_shard_request(struct rpma_rt_shard *shard, uint32_t to,
 			  const struct rpma_rt_shard_message *message)
 {
-	struct rt_shard_out *out;
-	int ret = RT_REFUSE_NULL(shard, message);
-
-	if (ret == 0)
-		ret = check(RT_LOG_HERE, shard, to);
-	if (ret)
-		return ret;
-	out = &shard->out[to];
-	if (unlikely(!rt_shard_lane_has_room(out) ||
-		     out->unanswered >= out->credits)) {
-		ret = find_room(shard, to, true);
-		if (ret)
-			return ret;
-	}
-	out->unanswered++;
-	rt_stat_add(&shard->counters.requested, 1);
+	if (unlikely(!is_right(shard, to) || message == NULL ||
+		     !rt_shard_lane_is_free(&shard->out[to]) ||
+		     shard->out[to].unanswered >= shard->out[to].credits))
+		return send_slowly(RT_LOG_HERE, shard, to, message,
+				   RPMA_RT_SHARD_REQUEST);
+	ask(shard, to);
 	put(shard, to, message, message->context, RPMA_RT_SHARD_REQUEST);
 	return 0;
 }
@@ -206,9 +228,11 @@ int rpma_rt_shard_answer(struct rpma_rt_shard *shard,
 	if (ret)
 		return ret;
 	to = request->from;
-	ret = check(RT_LOG_HERE, shard, to);
-	if (ret)
-		return ret;
+	if (unlikely(!is_right(shard, to))) {
+		ret = check(RT_LOG_HERE, shard, to);
+		if (ret)
+			return ret;
+	}
 	out = &shard->out[to];
 	if (unlikely(request->kind != RPMA_RT_SHARD_REQUEST || out->owed == 0))
 		return RT_REFUSE(RPMA_E_INVAL,
@@ -227,6 +251,8 @@ int rpma_rt_shard_answer(struct rpma_rt_shard *shard,
 	assert(out->next - out->head_seen <= out->mask ||
 	       (rt_shard_lane_look(out),
 		out->next - out->head_seen <= out->mask));
+	if (unlikely(rt_shard_lane_is_full(out)))
+		publish(shard, out);
 	out->owed--;
 	rt_stat_add(&shard->counters.replied, 1);
 	put(shard, to, answer, request->context, RPMA_RT_SHARD_ANSWER);
@@ -253,7 +279,7 @@ void rt_shard_send_hand_over(struct rpma_rt_shard *shard)
 	if ((touched | drained) == 0)
 		return;
 	for (bits = touched; bits != 0;)
-		rt_shard_lane_publish(&shard->out[take_bit(&bits)]);
+		publish(shard, &shard->out[take_bit(&bits)]);
 	/* [SHARD-4]: tails and heads before asleep; without it both this
 	 * shard and the sleeper may read what was before */
 	rt_fence_dekker();
@@ -326,6 +352,7 @@ void rt_shard_send_close(struct rpma_rt_shard *shard)
 
 	for (i = 0; i < shard->count; i++) {
 		shard->out[i].room = 0;
+		rt_shard_lane_set_free(&shard->out[i]);
 		shard->out[i].wants = 0;
 	}
 	shard->wants = 0;

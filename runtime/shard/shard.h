@@ -29,8 +29,6 @@
 /* in a turn, at most: completions of a round, messages of a lane, items, timers
  */
 #define RT_SHARD_BATCH 64
-/* messages that wait for the turn's end, a lane */
-#define RT_SHARD_STAGED 32
 
 /* how far a shard has got in a stop */
 enum rt_shard_phase {

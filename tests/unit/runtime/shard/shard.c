@@ -16,7 +16,8 @@
 
 #define SHARDS 3
 #define LANE   4
-#define MANY   64
+#define WIDE   64 /* more messages than may be staged */
+#define MANY   128
 
 /* what came to a shard, and what it does with it */
 struct end {
@@ -100,7 +101,7 @@ static void on_timer(struct rpma_rt_shard *shard, struct rpma_rt_timer *timer)
 
 /* ----------------------------------------------------- the fixture --- */
 
-static int setup(void **state)
+static int set_up(void **state, uint32_t lane_size)
 {
 	struct rpma_rt_shards_cfg cfg = RPMA_RT_SHARDS_CFG_INIT;
 	struct rpma_rt_cfg rt_cfg = RPMA_RT_CFG_INIT;
@@ -114,7 +115,7 @@ static int setup(void **state)
 	ok(rpma_rt_new(&rt_cfg, &test->rt));
 	for (i = 0; i < SHARDS; i++)
 		args[i] = &test->ends[i];
-	cfg.lane_size = LANE;
+	cfg.lane_size = lane_size;
 	cfg.item_fn = on_item;
 	cfg.message_fn = on_message;
 	cfg.args = args;
@@ -126,6 +127,16 @@ static int setup(void **state)
 	}
 	*state = test;
 	return 0;
+}
+
+static int setup(void **state)
+{
+	return set_up(state, LANE);
+}
+
+static int setup_wide(void **state)
+{
+	return set_up(state, WIDE);
 }
 
 static int teardown(void **state)
@@ -263,6 +274,49 @@ static void post__more_than_a_lane_COMES_round_it(void **state)
 		came(end, i, RPMA_RT_SHARD_POST, 0, (uint64_t)i);
 }
 
+/* As many as wait for a turn's end; one more has them handed over. */
+static void post__more_than_are_staged_COME_before_the_turn(void **state)
+{
+	struct test *test = *state;
+	struct end *end = &test->ends[1];
+	int i;
+
+	for (i = 0; i < RT_SHARD_STAGED; i++)
+		ok(post(test, 0, 1, (uint64_t)i));
+	assert_int_equal(turn(test, 1), 0);
+	ok(post(test, 0, 1, (uint64_t)i));
+	assert_int_equal(turn(test, 1), RT_SHARD_STAGED);
+	assert_int_equal(turn(test, 0), 0);
+	assert_int_equal(turn(test, 1), 1);
+	assert_int_equal(stats_of(test, 0).sent, RT_SHARD_STAGED + 1);
+	for (i = 0; i < RT_SHARD_STAGED + 1; i++)
+		came(end, i, RPMA_RT_SHARD_POST, 0, (uint64_t)i);
+}
+
+/* Staged or not, a lane has its size; and it is as wide when it goes round. */
+static void post__full_with_some_staged_AGAIN(void **state)
+{
+	struct test *test = *state;
+	int round;
+	int i;
+
+	for (round = 0; round < 7; round++) {
+		test->ends[1].count = 0;
+		for (i = 0; i < WIDE; i++)
+			ok(post(test, 0, 1, (uint64_t)i));
+		assert_int_equal(post(test, 0, 1, 0), RPMA_E_AGAIN);
+		turn_all(test, 3);
+		assert_int_equal(test->ends[1].count, WIDE);
+		for (i = 0; i < WIDE; i++)
+			came(&test->ends[1], i, RPMA_RT_SHARD_POST, 0,
+			     (uint64_t)i);
+		/* another place of the staged ones in each round */
+		for (i = 0; i < round; i++)
+			ok(post(test, 0, 1, 0));
+		turn_all(test, 2);
+	}
+}
+
 /* -------------------------------------------------------- requests --- */
 
 static void request__is_ANSWERED(void **state)
@@ -326,6 +380,34 @@ static void answer__behind_a_full_lane_has_ROOM(void **state)
 		came(&test->ends[0], LANE + i, RPMA_RT_SHARD_ANSWER, 1,
 		     (uint64_t)i);
 	}
+}
+
+/* More answers than may be staged, in one go, behind a full lane. */
+static void answer__more_than_are_staged_have_ROOM(void **state)
+{
+	struct test *test = *state;
+	struct rpma_rt_shard_message answer = message_of(7);
+	struct end *end = &test->ends[1];
+	int i;
+
+	end->answers = false;
+	for (i = 0; i < WIDE; i++)
+		ok(request(test, 0, 1, (uint64_t)i));
+	turn_all(test, 1);
+	assert_int_equal(end->count, WIDE);
+	for (i = 0; i < WIDE; i++)
+		ok(post(test, 1, 0, 50));
+	for (i = 0; i < WIDE; i++)
+		ok(rpma_rt_shard_answer(end->shard, &end->got[i], &answer));
+	assert_int_equal(post(test, 1, 0, 50), RPMA_E_AGAIN);
+	turn_all(test, 3);
+	assert_int_equal(test->ends[0].count, 2 * WIDE);
+	for (i = 0; i < WIDE; i++) {
+		came(&test->ends[0], i, RPMA_RT_SHARD_POST, 1, 50);
+		came(&test->ends[0], WIDE + i, RPMA_RT_SHARD_ANSWER, 1,
+		     (uint64_t)i);
+	}
+	assert_int_equal(stats_of(test, 1).owed, 0);
 }
 
 /* Taken, but not answered: the lane is empty, the credits are out. */
@@ -737,14 +819,19 @@ static void delete__says_what_was_NOT_DELIVERED(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST_WIDE(name) \
+	cmocka_unit_test_setup_teardown(name, setup_wide, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(post__comes_ONCE_IN_ORDER),
 		TEST(post__to_itself_COMES),
 		TEST(post__full_AGAIN_then_WRITABLE_once),
 		TEST(post__more_than_a_lane_COMES_round_it),
+		TEST_WIDE(post__more_than_are_staged_COME_before_the_turn),
+		TEST_WIDE(post__full_with_some_staged_AGAIN),
 		TEST(request__is_ANSWERED),
 		TEST(request__both_full_are_ANSWERED),
 		TEST(answer__behind_a_full_lane_has_ROOM),
+		TEST_WIDE(answer__more_than_are_staged_have_ROOM),
 		TEST(request__without_credit_AGAIN_then_WRITABLE),
 		TEST(request__in_a_function_of_an_answer_HAS_ROOM),
 		TEST(answer__twice_or_to_none_INVAL),
