@@ -27,9 +27,8 @@ struct rt_shard_lane *rt_shard_lane_new(uint32_t limit)
 	return lane;
 }
 
-uint32_t rt_shard_lane_left(const struct rt_shard_lane *lane)
+uint32_t rt_shard_lane_left(const struct rt_shard_lane *lane, uint32_t next)
 {
-	/* relaxed, both: the caller is alone */
-	return atomic_load_explicit(&lane->tail, memory_order_relaxed) -
-	       atomic_load_explicit(&lane->head, memory_order_relaxed);
+	/* relaxed: the caller is alone */
+	return next - atomic_load_explicit(&lane->head, memory_order_relaxed);
 }

@@ -77,8 +77,9 @@ struct rpma_rt_shards;
 
 /* The memory of one, for that many messages that are no answers; NULL. */
 struct rt_shard_lane *rt_shard_lane_new(uint32_t limit);
-/* Messages inside that nobody took; no other thread is at it. */
-uint32_t rt_shard_lane_left(const struct rt_shard_lane *lane);
+/* Messages that nobody took, up to the sender's next; no other thread is at it.
+ */
+uint32_t rt_shard_lane_left(const struct rt_shard_lane *lane, uint32_t next);
 
 /* Sender: may one more message that is no answer be staged at once? */
 static inline bool rt_shard_lane_is_free(const struct rt_shard_out *out)

@@ -209,12 +209,15 @@ int rpma_rt_shards_deal(const struct rpma_rt_shards *shards,
 /* Of those that the threads left when they stopped to run shards. */
 static uint32_t count_left(const struct rpma_rt_shards *set)
 {
+	const struct rpma_rt_shard *from;
 	uint32_t left = 0;
 	uint32_t i;
 
 	for (i = 0; i < set->count * set->count; i++) {
+		from = &set->shards[i / set->count];
 		if (set->lanes[i] != NULL)
-			left += rt_shard_lane_left(set->lanes[i]);
+			left += rt_shard_lane_left(
+				set->lanes[i], from->out[i % set->count].next);
 	}
 	return left;
 }

@@ -410,6 +410,54 @@ static void answer__more_than_are_staged_have_ROOM(void **state)
 	assert_int_equal(stats_of(test, 1).owed, 0);
 }
 
+/* All of that lane was taken, and it has gone on to that number. */
+static void go_on(struct test *test, uint32_t from, uint32_t to,
+		  uint32_t number)
+{
+	struct rt_shard_out *out = &test->ends[from].shard->out[to];
+	struct rpma_rt_shard *taker = test->ends[to].shard;
+	uint32_t i;
+
+	assert_int_equal(out->next, out->published);
+	out->next = number;
+	out->published = number;
+	for (i = 0; i < taker->in_count; i++) {
+		if (taker->in[i].from == from)
+			taker->in[i].head = number;
+	}
+	/* relaxed, both: one thread */
+	atomic_store_explicit(&out->lane->tail, number, memory_order_relaxed);
+	atomic_store_explicit(&out->lane->head, number, memory_order_relaxed);
+}
+
+/* A shard that sends nothing else: its numbers go round, and what it knew of
+ * the room is from the beginning. */
+static void answer__very_many_the_lane_KEEPS_ITS_SIZE(void **state)
+{
+	static const uint32_t numbers[] = {1000, INT32_MAX,
+					   (uint32_t)INT32_MAX + LANE + 100,
+					   UINT32_MAX - 1};
+	struct test *test = *state;
+	size_t i;
+	int k;
+
+	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		ok(request(test, 0, 1, 0));
+		turn_all(test, 2);
+		go_on(test, 1, 0, numbers[i]);
+		ok(request(test, 0, 1, 0));
+		turn_all(test, 2);
+		assert_int_equal(stats_of(test, 0).unanswered, 0);
+		test->ends[0].count = 0;
+		for (k = 0; k < LANE; k++)
+			ok(post(test, 1, 0, (uint64_t)k));
+		assert_int_equal(post(test, 1, 0, 0), RPMA_E_AGAIN);
+		turn_all(test, 3);
+		assert_int_equal(test->ends[0].count, LANE);
+		test->ends[1].count = 0;
+	}
+}
+
 /* Taken, but not answered: the lane is empty, the credits are out. */
 static void request__without_credit_AGAIN_then_WRITABLE(void **state)
 {
@@ -811,8 +859,9 @@ static void delete__says_what_was_NOT_DELIVERED(void **state)
 
 	ok(post(test, 0, 1, 1));
 	assert_int_equal(turn(test, 0), 0);
+	ok(post(test, 0, 1, 2)); /* not handed over */
 	ok(rpma_rt_shards_delete(&test->shards));
-	assert_true(fake_said("1 messages between shards"));
+	assert_true(fake_said("2 messages between shards"));
 	(void)fake_logged();
 }
 
@@ -832,6 +881,7 @@ int main(void)
 		TEST(request__both_full_are_ANSWERED),
 		TEST(answer__behind_a_full_lane_has_ROOM),
 		TEST_WIDE(answer__more_than_are_staged_have_ROOM),
+		TEST(answer__very_many_the_lane_KEEPS_ITS_SIZE),
 		TEST(request__without_credit_AGAIN_then_WRITABLE),
 		TEST(request__in_a_function_of_an_answer_HAS_ROOM),
 		TEST(answer__twice_or_to_none_INVAL),
