@@ -90,7 +90,7 @@ struct rt_lane {
 	struct rt_waiters waiters;
 
 	/* openers', under the runtime's lock */
-	uint32_t reserved;  /* entries owed to routes, beyond backlog_limit */
+	uint32_t reserved;  /* entries owed, beyond backlog_limit */
 	uint32_t announced; /* entries of the largest spill made so far */
 	/* connections whose receives lead here, by their SRQ's number */
 	uint16_t number_users[RT_LANE_NUMBERS];

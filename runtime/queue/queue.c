@@ -163,6 +163,9 @@ void rt_queue_unref_announced(struct rpma_rt_queue *queue)
 	assert(queue->leaving > 0);
 	queue->leaving--;
 	put_locked(queue);
+	/* its last item may be in a spill, which is a user that stays: a thread
+	 * that waits for leaving users must not wait for that one */
+	pthread_cond_broadcast(&queue->left);
 	pthread_mutex_unlock(&queue->lock);
 }
 

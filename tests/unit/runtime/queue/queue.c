@@ -6,14 +6,17 @@
  * the end of a queue.
  */
 
+#define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -35,7 +38,8 @@ struct world {
 	struct rpma_rt_queue *queue;
 	struct rpma_rt_completion taken[MAX];
 	int got;
-	int deleted; /* what deleting answered */
+	_Atomic int deleter; /* the thread that deletes; 0: not yet */
+	int deleted;	     /* what deleting answered */
 };
 
 static int fail_next; /* the next allocation fails */
@@ -237,6 +241,8 @@ static void *delete_main(void *arg)
 {
 	struct world *world = arg;
 
+	/* relaxed: a number */
+	atomic_store_explicit(&world->deleter, gettid(), memory_order_relaxed);
 	world->deleted = rpma_rt_queue_delete(&world->queue);
 	return NULL;
 }
@@ -267,6 +273,48 @@ static void delete__a_spill_that_stays_BUSY(void **state)
 	rt_queue_announce_spill_poller(lane, true);
 	assert_int_equal(pthread_create(&thread, NULL, delete_main, world), 0);
 	rt_queue_announce_spill_poller(lane, false);
+	pthread_join(thread, NULL);
+	assert_int_equal(world->deleted, RPMA_RT_E_BUSY);
+	rt_queue_unref_spill_poller(lane);
+	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
+}
+
+/* Until the thread that deletes sleeps, waiting. */
+static void await_deleter(struct world *world)
+{
+	char path[64];
+	char state = '?';
+	FILE *file;
+	int tid;
+
+	while (state != 'S') {
+		sched_yield();
+		/* relaxed: a number */
+		tid = atomic_load_explicit(&world->deleter,
+					   memory_order_relaxed);
+		snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+		file = tid != 0 ? fopen(path, "re") : NULL;
+		if (file == NULL)
+			continue;
+		if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+			state = '?';
+		fclose(file);
+	}
+}
+
+/* what was the last item of its user went to a spill, which is one, too */
+static void delete__the_last_item_in_a_spill_BUSY(void **state)
+{
+	struct world *world = *state;
+	struct rt_lane *lane = lane_of(world, 0);
+	pthread_t thread;
+
+	rt_queue_ref(world->queue);
+	rt_queue_announce_unref(world->queue);
+	assert_int_equal(pthread_create(&thread, NULL, delete_main, world), 0);
+	await_deleter(world);
+	rt_queue_ref_spill_poller(lane);
+	rt_queue_unref_announced(world->queue);
 	pthread_join(thread, NULL);
 	assert_int_equal(world->deleted, RPMA_RT_E_BUSY);
 	rt_queue_unref_spill_poller(lane);
@@ -1082,6 +1130,7 @@ int main(void)
 		ON_QUEUE(delete__a_spill_holds_it_BUSY),
 		ON_QUEUE(delete__a_spill_that_leaves_WAITS),
 		ON_QUEUE(delete__a_spill_that_stays_BUSY),
+		ON_QUEUE(delete__the_last_item_in_a_spill_BUSY),
 		ON_QUEUE(finish__a_spill_holds_it_PUT),
 		ON_QUEUE(lane__same_poller_SAME_LANE),
 		ON_QUEUE(lane__no_memory_NULL),
