@@ -381,6 +381,8 @@ static int choose_poller(const struct rt_conn_spec *spec,
 			return RPMA_E_PROVIDER;
 	}
 	if (spec->listener != NULL) {
+		if (!spec->listener->is_listed) /* the program may get none */
+			return RPMA_RT_E_CLOSED;
 		among = rt_listener_poller_open(spec->listener);
 		if (among == 0)
 			return RPMA_RT_E_BUSY;

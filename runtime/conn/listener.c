@@ -93,6 +93,7 @@ static int list_listener(struct rpma_rt *rt, struct rpma_rt_listener *listener,
 		ret = rt_listener_poller_reserve_all(listener);
 	}
 	if (ret == 0) {
+		listener->is_listed = true;
 		listener->next = rt->listeners;
 		rt->listeners = listener;
 	}
@@ -303,8 +304,8 @@ static uint32_t count_fatals(const struct rt_device *device)
 	return fatals;
 }
 
-/* On the network. What was made of it is undone when it fails, and what could
- * be asked of it already ends, without a word to the program. */
+/* On the network. What was made of it is undone when it fails, without a word
+ * to the program, which has had no request of it. */
 static int begin(struct rpma_rt_listener *listener, const char *addr,
 		 const char *port)
 {

@@ -82,7 +82,8 @@ struct rpma_rt_listener {
 	_Atomic uint32_t parts_left;
 	struct rt_msg ended_msg;
 	/* under the runtime's lock */
-	bool has_srqs; /* it is a user of those in cfg */
+	bool has_srqs;	/* it is a user of those in cfg */
+	bool is_listed; /* or was; requests that come before are refused */
 	/* taken off the list neither by a delete nor by a stop: its device is
 	 * lost, or it drains */
 	bool is_removed;

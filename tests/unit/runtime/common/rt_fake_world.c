@@ -239,6 +239,7 @@ int fake_setup(void **state)
 			      memory_order_relaxed);
 	f->listener.rt = f->rt;
 	f->listener.device = f->device;
+	f->listener.is_listed = true;
 	fake_configure(f);
 	fake_forget_trace();
 	*state = f;

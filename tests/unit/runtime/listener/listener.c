@@ -451,6 +451,24 @@ static void request__queue_over_its_limit_REFUSED_AND_COUNTED(void **state)
 	unlisten(f, f->queue, &listener);
 }
 
+/* The call that makes the listener may fail yet. */
+static void request__before_it_is_listed_REFUSED(void **state)
+{
+	struct rpma_rt_listener *listener;
+	struct fake *f = *state;
+
+	ok(listen_at(f, f->queue, &listener));
+	fake_forget_trace();
+	listener->is_listed = false;
+	fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener);
+	fake_cm_ready(f);
+	fake_finish_down(f);
+	assert_string_equal(fake_trace(), "rdma_reject rdma_destroy_id");
+	assert_int_equal(fake_take(f, f->queue), 0);
+	listener->is_listed = true;
+	unlisten(f, f->queue, &listener);
+}
+
 /* Whatever the cause, it is counted, and each cause is in the log. */
 static void request__no_connection_of_it_COUNTED(void **state)
 {
@@ -722,6 +740,7 @@ int main(void)
 		fake_test(cm_ready__event_right_behind_its_request),
 		fake_test(delete__id_stays_record_stays),
 		fake_test(closed__queue_deleted_BUSY_until_it_came),
+		fake_test(request__before_it_is_listed_REFUSED),
 		fake_test(closed__queue_over_its_limit_COMES),
 		fake_test(listen__queue_over_its_limit_BUSY),
 		fake_test(listener__a_place_in_the_lane_UNTIL_ITS_END),
