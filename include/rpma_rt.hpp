@@ -26,6 +26,7 @@
 
 #include <rpma_rt/error.hpp>
 #include <rpma_rt/owner.hpp>
+#include <rpma_rt/receive.hpp>
 #include <rpma_rt/task.hpp>
 #include <rpma_rt/group.hpp>
 #include <rpma_rt/loop.hpp>

@@ -24,6 +24,7 @@
 #include <utility>
 
 #include <rpma_rt/loop.hpp>
+#include <rpma_rt/receive.hpp>
 
 namespace rpma::rt
 {
@@ -31,16 +32,20 @@ namespace rpma::rt
 /*
  * What a connection, or a listener, is made with.
  *   via           required
- *   messages      receives come from it; nullptr: it receives nothing
+ *   messages      receives come from it; nullptr: it receives nothing, unless
+ *                 they are shared
+ *   shared        receives are those of it, in place of messages; of the
+ *                 poller that the connection has
  *   private_data  for the other side, up to 255 bytes; of a connection that
  *                 connects
- *   cfg           the rest: sizes, times. Its peer, queue, user, pool,
+ *   cfg           the rest: sizes, times. Its peer, queue, user, pool, srqs,
  *                 single_poster and, where the loop runs a poller, poller are
  *                 not used
  */
 struct endpoint {
 	const peer &via;
 	const pool *messages = nullptr;
+	const shared_receive_queue *shared = nullptr;
 	std::string_view private_data = {};
 	rpma_rt_conn_cfg cfg = RPMA_RT_CONN_CFG_INIT;
 };
@@ -147,7 +152,7 @@ struct conn_core final : counted<conn_core>, member {
 
 	ref<loop_core> loop;
 	ref<peer_core> peer;
-	ref<pool_core> pool;
+	receives from;
 	rpma_rt_conn *raw = nullptr;
 	std::unique_ptr<slot[]> slots;
 	uint32_t slot_count = 0;
@@ -171,7 +176,7 @@ struct conn_core final : counted<conn_core>, member {
 	}
 	static inline ref<conn_core> make(const ref<loop_core> &loop,
 					  const ref<peer_core> &peer,
-					  const ref<pool_core> &pool,
+					  const receives &from,
 					  uint32_t slots) noexcept;
 
 	/* until CLOSED, the loop has a reference */
@@ -372,7 +377,7 @@ struct conn_core final : counted<conn_core>, member {
 
 inline ref<conn_core> conn_core::make(const ref<loop_core> &loop,
 				      const ref<peer_core> &peer,
-				      const ref<pool_core> &pool,
+				      const receives &from,
 				      uint32_t count) noexcept
 {
 	auto core = ref<conn_core>::adopt(new (std::nothrow) conn_core);
@@ -384,7 +389,7 @@ inline ref<conn_core> conn_core::make(const ref<loop_core> &loop,
 		return {};
 	core->loop = loop;
 	core->peer = peer;
-	core->pool = pool;
+	core->from = from;
 	core->slot_count = core->free_count = count;
 	for (uint32_t i = 0; i < count; i++)
 		core->slots[i].next = i + 1;
@@ -473,7 +478,7 @@ public:
 			message_ = conn_->unread.pop_front();
 			return false;
 		}
-		if (conn_->is == conn_core::CLOSED || !conn_->pool)
+		if (conn_->is == conn_core::CLOSED || !conn_->from.pool)
 			return false;
 		conn_->readers.push_back(*this);
 		return true;
@@ -482,7 +487,7 @@ public:
 	{
 		if (message_)
 			return std::move(message_);
-		if (!conn_->pool)
+		if (!conn_->from.pool)
 			return error::call(RPMA_E_NOSUPP);
 		return conn_->why_closed();
 	}
@@ -499,15 +504,12 @@ private:
 
 inline void conn_core::on_message(const rpma_rt_completion &item) noexcept
 {
-	std::optional<uint32_t> imm;
 	rpma_rt_lease raw_lease;
-	uint32_t value;
 
 	if (!rpma_rt_completion_lease(&item, &raw_lease))
 		return;
-	if (rpma_rt_completion_imm(&item, &value))
-		imm = value;
-	unread.push_back(access::make_message(raw_lease, pool, imm));
+	unread.push_back(
+		access::make_message(raw_lease, from.pool, imm_of(item)));
 	read_next();
 }
 
@@ -925,24 +927,41 @@ private:
 	error why_;
 };
 
-inline rpma_rt_conn_cfg cfg_of(const endpoint &with, const loop_core &loop,
-			       member *user) noexcept
+/* *srq: of the cfg, for as long as that is used. */
+inline rpma_rt_conn_cfg cfg_of(const endpoint &with, rpma_rt_srq **srq) noexcept
 {
 	rpma_rt_conn_cfg cfg = with.cfg;
 
 	cfg.peer = with.via.raw();
+	cfg.pool = with.messages ? with.messages->raw() : nullptr;
+	*srq = with.shared ? with.shared->raw() : nullptr;
+	cfg.srqs = with.shared ? srq : nullptr;
+	cfg.srq_count = with.shared ? 1 : 0;
+	return cfg;
+}
+
+inline rpma_rt_conn_cfg cfg_of(const endpoint &with, rpma_rt_srq **srq,
+			       const loop_core &loop, member *user) noexcept
+{
+	rpma_rt_conn_cfg cfg = cfg_of(with, srq);
+
 	cfg.queue = loop.queue;
 	cfg.user = user;
-	cfg.pool = with.messages ? with.messages->raw() : nullptr;
 	cfg.single_poster = 1;
 	if (loop.poller >= 0)
 		cfg.poller = loop.poller;
 	return cfg;
 }
 
-inline ref<pool_core> pool_of(const endpoint &with) noexcept
+inline receives receives_of(const endpoint &with) noexcept
 {
-	return with.messages ? access::core(*with.messages) : ref<pool_core>();
+	if (with.shared) {
+		const auto &core = access::core(*with.shared);
+
+		return {core->pool, core};
+	}
+	return {with.messages ? access::core(*with.messages) : ref<pool_core>(),
+		{}};
 }
 
 } // namespace detail
@@ -961,8 +980,9 @@ inline detail::connecting loop::connect(std::string address, std::string port,
 					const endpoint &with) const
 {
 	auto core = detail::conn_core::make(
-		core_, detail::access::core(with.via), detail::pool_of(with),
-		with.cfg.sq_size);
+		core_, detail::access::core(with.via),
+		detail::receives_of(with), with.cfg.sq_size);
+	rpma_rt_srq *srq;
 	int ret = RPMA_RT_E_CLOSED;
 
 	if (!core)
@@ -970,7 +990,7 @@ inline detail::connecting loop::connect(std::string address, std::string port,
 	if (with.private_data.size() > UINT8_MAX)
 		return {{}, error::call(RPMA_E_INVAL)};
 	core->private_data = with.private_data;
-	rpma_rt_conn_cfg cfg = detail::cfg_of(with, *core_, core.get());
+	rpma_rt_conn_cfg cfg = detail::cfg_of(with, &srq, *core_, core.get());
 	if (!core_->has_ended)
 		ret = rpma_rt_conn_new(core_->rt->raw, address.c_str(),
 				       port.c_str(), &cfg, &core->raw);

@@ -31,6 +31,7 @@ namespace detail
 struct future_conn_core {
 	ref<runtime_core> rt;
 	ref<peer_core> peer;
+	receives from;
 	rpma_rt_conn *raw = nullptr;
 	future closed;
 
@@ -84,13 +85,12 @@ struct future_conn_core {
 	}
 };
 
-inline rpma_rt_conn_cfg future_cfg_of(const endpoint &with) noexcept
+inline rpma_rt_conn_cfg future_cfg_of(const endpoint &with,
+				      rpma_rt_srq **srq) noexcept
 {
-	rpma_rt_conn_cfg cfg = with.cfg;
+	rpma_rt_conn_cfg cfg = cfg_of(with, srq);
 
-	cfg.peer = with.via.raw();
 	cfg.queue = nullptr;
-	cfg.pool = with.messages ? with.messages->raw() : nullptr;
 	if (cfg.futures == 0)
 		cfg.futures = std::max(cfg.sq_size, cfg.rq_size);
 	return cfg;
@@ -107,15 +107,17 @@ inline rpma_rt_conn_cfg future_cfg_of(const endpoint &with) noexcept
 class future_connection
 {
 public:
-	/* Connects, and waits until that is done. Of the endpoint there are no
-	 * messages: receives are posted. cfg.futures 0: as many as sq_size. */
+	/* Connects, and waits until that is done. Where the endpoint has no
+	 * messages, receives are posted. cfg.futures 0: as many as sq_size, or
+	 * rq_size if that is more. */
 	static result<future_connection> connect(const runtime &rt,
 						 const std::string &address,
 						 const std::string &port,
 						 const endpoint &with,
 						 int timeout_ms = -1)
 	{
-		rpma_rt_conn_cfg cfg = detail::future_cfg_of(with);
+		rpma_rt_srq *srq;
+		rpma_rt_conn_cfg cfg = detail::future_cfg_of(with, &srq);
 		rpma_rt_conn *raw = nullptr;
 		int ret = rpma_rt_conn_new(rt.raw(), address.c_str(),
 					   port.c_str(), &cfg, &raw);
@@ -123,7 +125,8 @@ public:
 		if (ret < 0)
 			return error::call(ret);
 		auto made = own(detail::access::core(rt),
-				detail::access::core(with.via), raw);
+				detail::access::core(with.via),
+				detail::receives_of(with), raw);
 		if (!made)
 			return made;
 		auto &core = *made->core_;
@@ -176,6 +179,26 @@ public:
 
 		return taken(ret, count, std::move(made));
 	}
+	/* Of the next message; of an endpoint with messages that are not
+	 * shared. RPMA_E_INVAL: it has none. */
+	result<message_future> next() const
+	{
+		future made = detail::access::make_future(core_->rt);
+		int ret = rpma_rt_conn_recv_future(core_->raw, made.raw());
+
+		if (ret < 0)
+			return error::call(ret);
+		return message_future(std::move(made), core_->from.pool);
+	}
+	/* The next message. */
+	result<message> receive(int timeout_ms = -1) const
+	{
+		auto made = next();
+
+		if (!made)
+			return made.error();
+		return made->wait(timeout_ms);
+	}
 	/* Of a receive, into that memory. */
 	result<future> receive_raw(rpma_mr_local *dst, size_t offset,
 				   size_t len) const
@@ -219,12 +242,14 @@ private:
 	/* takes the handle, also when that fails */
 	static result<future_connection>
 	own(const detail::ref<detail::runtime_core> &rt,
-	    const detail::ref<detail::peer_core> &peer, rpma_rt_conn *raw)
+	    const detail::ref<detail::peer_core> &peer,
+	    const detail::receives &from, rpma_rt_conn *raw)
 	{
 		auto core = std::make_unique<detail::future_conn_core>();
 
 		core->rt = rt;
 		core->peer = peer;
+		core->from = from;
 		core->raw = raw;
 		auto closed = core->event(RPMA_RT_EVENT_CLOSED);
 		if (!closed) {
@@ -265,8 +290,9 @@ private:
 	friend class future_listener;
 	request_future(future &&made,
 		       const detail::ref<detail::runtime_core> &rt,
-		       const detail::ref<detail::peer_core> &peer) noexcept
-	    : rt_(rt), peer_(peer), future_(std::move(made))
+		       const detail::ref<detail::peer_core> &peer,
+		       const detail::receives &from) noexcept
+	    : rt_(rt), peer_(peer), from_(from), future_(std::move(made))
 	{
 	}
 	result<future_connection> take(result<rpma_rt_completion> got)
@@ -277,16 +303,18 @@ private:
 		if (rpma_rt_completion_event(&item) != RPMA_RT_EVENT_REQUEST)
 			return error::closed(item.status);
 		future_ = future();
-		return future_connection::own(rt_, peer_,
+		return future_connection::own(rt_, peer_, from_,
 					      rpma_rt_completion_conn(&item));
 	}
 	detail::ref<detail::runtime_core> rt_;
 	detail::ref<detail::peer_core> peer_;
+	detail::receives from_;
 	future future_;
 };
 
 /* A listener whose requests are futures, up to 16 at a time. Destroying it
- * refuses the requests that nobody has taken. Thread: any; one destroys it. */
+ * refuses the requests that nobody has taken; not in functions that a poller
+ * calls. Thread: any; one destroys it. */
 class future_listener
 {
 public:
@@ -297,11 +325,13 @@ public:
 					    const std::string &port,
 					    const endpoint &with)
 	{
-		rpma_rt_conn_cfg cfg = detail::future_cfg_of(with);
+		rpma_rt_srq *srq;
+		rpma_rt_conn_cfg cfg = detail::future_cfg_of(with, &srq);
 		future_listener made;
 
 		made.rt_ = detail::access::core(rt);
 		made.peer_ = detail::access::core(with.via);
+		made.from_ = detail::receives_of(with);
 		made.rt_->keep(made.peer_);
 		int ret = rpma_rt_listen(rt.raw(), address.c_str(),
 					 port.c_str(), &cfg, &made.raw_);
@@ -311,6 +341,7 @@ public:
 	}
 	future_listener(future_listener &&other) noexcept
 	    : rt_(std::move(other.rt_)), peer_(std::move(other.peer_)),
+	      from_(std::move(other.from_)),
 	      raw_(std::exchange(other.raw_, nullptr))
 	{
 	}
@@ -318,11 +349,13 @@ public:
 	{
 		std::swap(rt_, other.rt_);
 		std::swap(peer_, other.peer_);
+		std::swap(from_, other.from_);
 		std::swap(raw_, other.raw_);
 		return *this;
 	}
 	~future_listener()
 	{
+		refuse_all();
 		rpma_rt_listener_delete(&raw_);
 	}
 	uint16_t port() const noexcept
@@ -339,7 +372,7 @@ public:
 
 		if (ret < 0)
 			return error::call(ret);
-		return request_future(std::move(made), rt_, peer_);
+		return request_future(std::move(made), rt_, peer_, from_);
 	}
 	/* The next connection, accepted and established; it waits so long for
 	 * each of the two. */
@@ -360,8 +393,20 @@ public:
 
 private:
 	future_listener() = default;
+	/* Of the requests that have come: what their connections would receive
+	 * from may go before long, so they are to have ended. */
+	void refuse_all() const
+	{
+		while (raw_ && from_.pool) {
+			auto request = next();
+
+			if (!request || !request->poll())
+				return;
+		}
+	}
 	detail::ref<detail::runtime_core> rt_;
 	detail::ref<detail::peer_core> peer_;
+	detail::receives from_;
 	rpma_rt_listener *raw_ = nullptr;
 };
 

@@ -26,7 +26,7 @@ class requesting;
 struct listener_core final : counted<listener_core>, member {
 	ref<loop_core> loop;
 	ref<peer_core> peer;
-	ref<pool_core> pool;
+	receives from;
 	rpma_rt_listener *raw = nullptr;
 	uint32_t slot_count = 0;
 	bool is_over = false;
@@ -64,7 +64,7 @@ struct listener_core final : counted<listener_core>, member {
 	/* The connection of a request becomes one of the loop's. */
 	void on_request(rpma_rt_conn *conn) noexcept
 	{
-		auto core = conn_core::make(loop, peer, pool, slot_count);
+		auto core = conn_core::make(loop, peer, from, slot_count);
 		int ret = RPMA_E_NOMEM;
 
 		if (core)
@@ -347,12 +347,13 @@ inline result<listener> loop::listen(const std::string &address,
 {
 	auto core = detail::ref<detail::listener_core>::adopt(
 		new detail::listener_core);
-	rpma_rt_conn_cfg cfg = detail::cfg_of(with, *core_, core.get());
+	rpma_rt_srq *srq;
+	rpma_rt_conn_cfg cfg = detail::cfg_of(with, &srq, *core_, core.get());
 	int ret = RPMA_RT_E_CLOSED;
 
 	core->loop = core_;
 	core->peer = detail::access::core(with.via);
-	core->pool = detail::pool_of(with);
+	core->from = detail::receives_of(with);
 	core->slot_count = with.cfg.sq_size;
 	if (!core_->has_ended)
 		ret = rpma_rt_listen(core_->rt->raw, address.c_str(),

@@ -137,8 +137,14 @@ struct runtime_core : shared<runtime_core> {
 	uint32_t pollers = 0;
 	~runtime_core()
 	{
-		if (raw)
-			rpma_rt_delete(&raw);
+		if (!raw)
+			return;
+		rpma_rt_stop(raw);
+		for (auto *srq : busy_srqs_)
+			rpma_rt_srq_delete(&srq);
+		for (auto *pool : busy_pools_)
+			rpma_rt_pool_delete(&pool);
+		rpma_rt_delete(&raw);
 	}
 	/* It goes after the runtime. */
 	void keep(const ref<peer_core> &peer)
@@ -151,10 +157,26 @@ struct runtime_core : shared<runtime_core> {
 		}
 		kept_.push_back(peer);
 	}
+	/* Nobody has them, but connections of a listener that has gone end at
+	 * this moment: they go with the runtime. */
+	void keep_busy(rpma_rt_srq *srq, const ref<peer_core> &peer)
+	{
+		keep(peer);
+		std::lock_guard<std::mutex> guard(lock_);
+		busy_srqs_.push_back(srq);
+	}
+	void keep_busy(rpma_rt_pool *pool, const ref<peer_core> &peer)
+	{
+		keep(peer);
+		std::lock_guard<std::mutex> guard(lock_);
+		busy_pools_.push_back(pool);
+	}
 
 private:
 	std::mutex lock_;
 	std::vector<ref<peer_core>> kept_;
+	std::vector<rpma_rt_srq *> busy_srqs_;
+	std::vector<rpma_rt_pool *> busy_pools_;
 };
 
 struct memory_core : shared<memory_core> {
@@ -172,8 +194,20 @@ struct pool_core : shared<pool_core> {
 	rpma_rt_pool *raw = nullptr;
 	~pool_core()
 	{
-		if (raw)
-			rpma_rt_pool_delete(&raw);
+		if (raw && rpma_rt_pool_delete(&raw) == RPMA_RT_E_BUSY)
+			rt->keep_busy(raw, peer);
+	}
+};
+
+struct srq_core : shared<srq_core> {
+	ref<runtime_core> rt;
+	ref<peer_core> peer;
+	ref<pool_core> pool;
+	rpma_rt_srq *raw = nullptr;
+	~srq_core()
+	{
+		if (raw && rpma_rt_srq_delete(&raw) == RPMA_RT_E_BUSY)
+			rt->keep_busy(raw, peer);
 	}
 };
 

@@ -3,8 +3,9 @@
 
 /*
  * futures.cc -- connections and listeners without a queue and without a loop:
- * threads wait for what they did, requests are futures, owners are destroyed in
- * any order.
+ * threads wait for what they did, requests and messages are futures, receives
+ * are shared, also with connections of a loop; owners are destroyed in any
+ * order.
  */
 
 #include <algorithm>
@@ -158,6 +159,219 @@ static void connect__fails_with_a_reason()
 	CHECK(!end && end.error().what() == rt::errc::closed);
 }
 
+/* ----------------------------------------------------------- messages --- */
+
+static rt::pool open_pool(const world &w)
+{
+	rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
+
+	cfg.count = 64;
+	cfg.slot_size = 64;
+	return must(rt::pool::make(w.runtime, w.peer, cfg));
+}
+
+static uint64_t word_of(const rt::message &message)
+{
+	uint64_t word;
+
+	CHECK(message.size() == sizeof(word));
+	std::memcpy(&word, message.text().data(), sizeof(word));
+	return word;
+}
+
+static void send_word(world &w, const rt::future_connection &conn,
+		      uint64_t word)
+{
+	rpma_rt_wr wr;
+
+	w.page[100] = word;
+	rpma_rt_prep_send_with_imm(&wr, w.memory.raw(), 800, sizeof(word),
+				   static_cast<uint32_t>(word), 0, 0);
+	CHECK(wait_for(conn.post_raw(wr)).status == IBV_WC_SUCCESS);
+}
+
+struct both {
+	rt::future_connection client, server;
+};
+
+/* The server's receives are those; its user pointer, too. */
+static both connect_to(const world &w, const rt::endpoint &served)
+{
+	auto listener = must(
+		rt::future_listener::make(w.runtime, address(), "0", served));
+	std::optional<rt::future_connection> client;
+	std::thread connects(
+		[&] { client.emplace(must(w.connect(listener))); });
+	auto server = must(listener.accept());
+
+	connects.join();
+	return {std::move(*client), std::move(server)};
+}
+
+static void messages__of_a_connection()
+{
+	world w;
+	std::optional<rt::pool> pool(open_pool(w));
+	auto served = w.endpoint();
+
+	served.messages = &*pool;
+	std::optional<both> ends(connect_to(w, served));
+	pool.reset(); /* the connection keeps it */
+	for (uint64_t i = 1; i <= ROUNDS; i++) {
+		auto early = must(ends->server.next());
+		auto none = early.wait(0);
+		CHECK(!none && none.error().code() == RPMA_E_AGAIN);
+		std::optional<rt::message_future> given_up(
+			must(ends->server.next()));
+		send_word(w, ends->client, 2 * i);
+		auto came = must(early.wait(-1));
+		CHECK(word_of(came) == 2 * i && came.imm() == 2 * i);
+		/* what nobody waits for any more is the next one's */
+		send_word(w, ends->client, 2 * i + 1);
+		given_up.reset();
+		CHECK(word_of(must(ends->server.receive())) == 2 * i + 1);
+	}
+	send_word(w, ends->client, 7);
+	ends->client.close();
+	wait_for(ends->server.event(RPMA_RT_EVENT_CLOSED));
+	auto last = must(ends->server.receive());
+	CHECK(word_of(last) == 7);
+	auto end = ends->server.receive();
+	CHECK(!end && end.error().what() == rt::errc::closed);
+	ends.reset();
+	CHECK(word_of(last) == 7); /* a message is its holder's */
+}
+
+static rt::shared_receive_queue share(const world &w)
+{
+	rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
+
+	cfg.srq_size = 32;
+	return must(rt::shared_receive_queue::make(w.runtime, w.peer,
+						   open_pool(w), cfg));
+}
+
+/* Two connections, one stream. */
+static void messages__of_shared_receives()
+{
+	world w;
+	std::optional<rt::shared_receive_queue> shared(share(w));
+	auto served = w.endpoint();
+	int users[2];
+	std::optional<both> ends[2];
+	bool came[2] = {};
+
+	served.shared = &*shared;
+	for (int i = 0; i < 2; i++) {
+		served.cfg.user = &users[i];
+		ends[i].emplace(connect_to(w, served));
+	}
+	auto none = ends[0]->server.next();
+	CHECK(!none && none.error().code() == RPMA_E_INVAL);
+	for (uint64_t i = 1; i <= ROUNDS; i++) {
+		auto next = must(shared->next());
+		send_word(w, ends[i % 2]->client, i);
+		CHECK(word_of(must(next.wait(-1))) == i);
+		CHECK(next.user() == &users[i % 2]);
+		came[i % 2] = true;
+	}
+	CHECK(came[0] && came[1]);
+	auto last = must(shared->next());
+	ends[0].reset();
+	shared.reset(); /* a connection has it still */
+	send_word(w, ends[1]->client, 1);
+	CHECK(word_of(must(last.wait(-1))) == 1);
+	ends[1].reset();
+}
+
+/* The end of what is shared, when its last owner goes. */
+static void messages__of_shared_receives_END()
+{
+	world w;
+	std::optional<rt::shared_receive_queue> shared(share(w));
+	auto next = must(shared->next());
+
+	shared.reset();
+	auto end = next.wait(-1);
+	CHECK(!end && end.error().what() == rt::errc::closed);
+}
+
+static rt::task<uint64_t> take_words(rt::listener &listener, int count)
+{
+	auto conn = must(co_await listener.accept());
+	uint64_t sum = 0;
+
+	for (int i = 0; i < count; i++) {
+		auto message = must(co_await conn.receive());
+		sum += word_of(message);
+	}
+	co_return sum;
+}
+
+/* A connection of a loop has its own messages, from the same receives. */
+static void messages__of_a_loop_from_shared_receives()
+{
+	world w;
+	auto shared = share(w);
+	auto loop = must(rt::loop::make(w.runtime));
+	auto served = w.endpoint();
+
+	served.shared = &shared;
+	auto ends = connect_to(w, served);
+	auto listener = must(loop.listen(address(), "0", served));
+	auto port = std::to_string(listener.port());
+	std::thread sender([&] {
+		auto conn = must(rt::future_connection::connect(
+			w.runtime, address(), port, w.endpoint()));
+		for (uint64_t i = 1; i <= ROUNDS; i++)
+			send_word(w, conn, i);
+		wait_for(conn.event(RPMA_RT_EVENT_CLOSED));
+	});
+	auto sum = must(loop.run(take_words(listener, ROUNDS)));
+	CHECK(sum == ROUNDS * (ROUNDS + 1) / 2);
+	sender.join();
+	send_word(w, ends.client, 5);
+	CHECK(word_of(must(must(shared.next()).wait(-1))) == 5);
+}
+
+/* A listener goes with requests that nobody took, and pool and SRQ with it. */
+static void owners__of_receives_go_with_a_listener()
+{
+	for (int i = 0; i < 20; i++) {
+		world w;
+		std::optional<rt::pool> pool;
+		std::optional<rt::shared_receive_queue> shared;
+		auto served = w.endpoint();
+
+		if (i & 1) {
+			shared.emplace(share(w));
+			served.shared = &*shared;
+		} else {
+			pool.emplace(open_pool(w));
+			served.messages = &*pool;
+		}
+		std::optional<rt::future_listener> listener(
+			must(rt::future_listener::make(w.runtime, address(),
+						       "0", served)));
+		auto port = std::to_string(listener->port());
+		std::thread client([&] {
+			auto no = rt::future_connection::connect(
+				w.runtime, address(), port, w.endpoint());
+			CHECK(!no);
+		});
+		std::optional<rt::request_future> held;
+		if (i & 2) /* it has the request, and nobody asks for it */
+			held.emplace(must(listener->next()));
+		if (i & 4)
+			std::this_thread::yield();
+		listener.reset();
+		pool.reset();
+		shared.reset();
+		held.reset();
+		client.join();
+	}
+}
+
 /* Each order in which seven owners go, with a receive that is posted. */
 static void owners__destroyed_in_any_order()
 {
@@ -212,6 +426,11 @@ int main(void)
 	connection__without_a_queue();
 	request__given_up_is_the_next_ones();
 	connect__fails_with_a_reason();
+	messages__of_a_connection();
+	messages__of_shared_receives();
+	messages__of_shared_receives_END();
+	messages__of_a_loop_from_shared_receives();
+	owners__of_receives_go_with_a_listener();
 	owners__destroyed_in_any_order();
 	return 0;
 }

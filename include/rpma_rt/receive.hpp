@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * receive.hpp: receives that connections share, and futures of messages, for
+ * threads that wait without a loop.
+ */
+
+#ifndef RPMA_RT_RECEIVE_HPP
+#define RPMA_RT_RECEIVE_HPP
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include <rpma_rt/owner.hpp>
+
+namespace rpma::rt
+{
+
+namespace detail
+{
+
+/* what the receives of a connection come from; it stays as long as that */
+struct receives {
+	ref<pool_core> pool;
+	ref<srq_core> shared;
+};
+
+inline std::optional<uint32_t> imm_of(const rpma_rt_completion &item) noexcept
+{
+	uint32_t value;
+
+	if (!rpma_rt_completion_imm(&item, &value))
+		return std::nullopt;
+	return value;
+}
+
+} // namespace detail
+
+/* The next message of a connection, or of those that share receives, in the
+ * order in which they were asked for. Destroying it leaves the message to the
+ * next one. Thread: the holder's. */
+class message_future
+{
+public:
+	/* RPMA_E_AGAIN: none yet. The error closed, behind the last message:
+	 * the connection has ended, or the shared receive queue. Once. */
+	result<message> poll()
+	{
+		return take(future_.poll());
+	}
+	/* the same when the time has passed; -1: without end */
+	result<message> wait(int timeout_ms)
+	{
+		return take(future_.wait(timeout_ms));
+	}
+	/* of the message that was taken: its connection's, cfg.user of the
+	 * endpoint, or what rpma_rt_conn_set_user() has set */
+	void *user() const noexcept
+	{
+		return user_;
+	}
+
+private:
+	friend class future_connection;
+	friend class shared_receive_queue;
+	message_future(future &&made,
+		       const detail::ref<detail::pool_core> &pool)
+	    : pool_(pool), future_(std::move(made))
+	{
+	}
+	result<message> take(result<rpma_rt_completion> got)
+	{
+		rpma_rt_lease raw;
+
+		if (!got)
+			return got.error();
+		const rpma_rt_completion item = *got;
+		if (!rpma_rt_completion_lease(&item, &raw))
+			return error::closed(item.status);
+		future_ = future();
+		user_ = item.user;
+		return detail::access::make_message(raw, pool_,
+						    detail::imm_of(item));
+	}
+	detail::ref<detail::pool_core> pool_;
+	future future_;
+	void *user_ = nullptr;
+};
+
+/*
+ * Receives that the connections of one poller share, from a pool. Those with a
+ * loop await their own messages, as any; the messages of all those without one
+ * are one stream, of which next() is the next. Copies are the same one; it
+ * stays as long as connections and listeners that were made with it. Thread:
+ * any.
+ */
+class shared_receive_queue
+{
+public:
+	/* Of cfg the peer, pool, queue and refill are not used. cfg.futures 0:
+	 * as many as srq_size. */
+	static result<shared_receive_queue>
+	make(const runtime &rt, const peer &p, const pool &messages,
+	     rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT)
+	{
+		shared_receive_queue made;
+
+		cfg.peer = p.raw();
+		cfg.pool = messages.raw();
+		cfg.queue = nullptr;
+		cfg.refill = nullptr;
+		if (cfg.futures == 0)
+			cfg.futures = cfg.srq_size;
+		made.core_->rt = detail::access::core(rt);
+		made.core_->peer = detail::access::core(p);
+		made.core_->pool = detail::access::core(messages);
+		int ret = rpma_rt_srq_new(rt.raw(), &cfg, &made.core_->raw);
+		if (ret < 0)
+			return error::call(ret);
+		return made;
+	}
+	result<message_future> next() const
+	{
+		future made = detail::access::make_future(core_->rt);
+		int ret = rpma_rt_srq_recv_future(core_->raw, made.raw());
+
+		if (ret < 0)
+			return error::call(ret);
+		return message_future(std::move(made), core_->pool);
+	}
+	rpma_rt_srq *raw() const noexcept
+	{
+		return core_->raw;
+	}
+
+private:
+	shared_receive_queue()
+	    : core_(detail::ref<detail::srq_core>::adopt(new detail::srq_core))
+	{
+	}
+	friend detail::access;
+	detail::ref<detail::srq_core> core_;
+};
+
+} // namespace rpma::rt
+
+#endif /* RPMA_RT_RECEIVE_HPP */
