@@ -356,6 +356,9 @@ static int decide(void)
 	}
 	if (s->enabled == 0)
 		explore_fail("every thread waits");
+	if (depth < prescribed && !(s->enabled & (1u << s->chosen)))
+		explore_fail("an order cannot be repeated: the play depends "
+			     "on more than what it sets up");
 	if (depth >= prescribed && play->bound > 0 && !replay) {
 		begin_within_bound(s);
 	} else if (depth >= prescribed) {
