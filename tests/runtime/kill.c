@@ -25,14 +25,15 @@
 #define RECEIVES 2    /* of a client: more messages have to wait */
 #define ADAPTIVE {.pollers = 1, .mode = RPMA_RT_MODE_ADAPTIVE, .depth = DEPTH}
 
-/* Sends a message back, and makes room for another. */
+/* Sends a message back, and makes room for another. Other bytes of that length:
+ * where it came the next one may come meanwhile. */
 static void answer(const struct stage *s, struct rpma_rt_conn *conn,
 		   const struct rpma_rt_completion *item)
 {
 	int ret;
 
 	/* the server's last word may have closed it */
-	ret = rpma_rt_send(conn, s->mr, 0, item->byte_len,
+	ret = rpma_rt_send(conn, s->mr, 64, item->byte_len,
 			   RPMA_F_COMPLETION_ON_ERROR, 9);
 	CHECK(ret == 0 || ret == RPMA_RT_E_CLOSED);
 	ret = rpma_rt_recv(conn, s->mr, 0, 64, item->context);
