@@ -353,61 +353,44 @@ static void request__both_full_are_ANSWERED(void **state)
 	assert_int_equal(stats_of(test, 1).unanswered, 0);
 }
 
-/* The receiver fills the lane with posts of its own before it answers. */
-static void answer__behind_a_full_lane_has_ROOM(void **state)
+/* The receiver fills the lane with posts of its own before it answers all in
+ * one go. So many turns bring it back. */
+static void answers_behind_a_full_lane(struct test *test, int lane, int turns)
 {
-	struct test *test = *state;
 	struct rpma_rt_shard_message answer = message_of(7);
 	struct end *end = &test->ends[1];
 	int i;
 
 	end->answers = false;
-	for (i = 0; i < LANE; i++)
+	for (i = 0; i < lane; i++)
 		ok(request(test, 0, 1, (uint64_t)i));
 	turn_all(test, 1);
-	assert_int_equal(end->count, LANE);
-	assert_int_equal(stats_of(test, 1).owed, LANE);
-	for (i = 0; i < LANE; i++)
+	assert_int_equal(end->count, lane);
+	assert_int_equal(stats_of(test, 1).owed, lane);
+	for (i = 0; i < lane; i++)
 		ok(post(test, 1, 0, 50));
 	assert_int_equal(post(test, 1, 0, 50), RPMA_E_AGAIN);
-	for (i = 0; i < LANE; i++)
+	for (i = 0; i < lane; i++)
 		ok(rpma_rt_shard_answer(end->shard, &end->got[i], &answer));
 	assert_int_equal(post(test, 1, 0, 50), RPMA_E_AGAIN);
-	turn_all(test, 2);
-	assert_int_equal(test->ends[0].count, 2 * LANE);
-	for (i = 0; i < LANE; i++) {
+	turn_all(test, turns);
+	assert_int_equal(test->ends[0].count, 2 * lane);
+	for (i = 0; i < lane; i++) {
 		came(&test->ends[0], i, RPMA_RT_SHARD_POST, 1, 50);
-		came(&test->ends[0], LANE + i, RPMA_RT_SHARD_ANSWER, 1,
-		     (uint64_t)i);
-	}
-}
-
-/* More answers than may be staged, in one go, behind a full lane. */
-static void answer__more_than_are_staged_have_ROOM(void **state)
-{
-	struct test *test = *state;
-	struct rpma_rt_shard_message answer = message_of(7);
-	struct end *end = &test->ends[1];
-	int i;
-
-	end->answers = false;
-	for (i = 0; i < WIDE; i++)
-		ok(request(test, 0, 1, (uint64_t)i));
-	turn_all(test, 1);
-	assert_int_equal(end->count, WIDE);
-	for (i = 0; i < WIDE; i++)
-		ok(post(test, 1, 0, 50));
-	for (i = 0; i < WIDE; i++)
-		ok(rpma_rt_shard_answer(end->shard, &end->got[i], &answer));
-	assert_int_equal(post(test, 1, 0, 50), RPMA_E_AGAIN);
-	turn_all(test, 3);
-	assert_int_equal(test->ends[0].count, 2 * WIDE);
-	for (i = 0; i < WIDE; i++) {
-		came(&test->ends[0], i, RPMA_RT_SHARD_POST, 1, 50);
-		came(&test->ends[0], WIDE + i, RPMA_RT_SHARD_ANSWER, 1,
+		came(&test->ends[0], lane + i, RPMA_RT_SHARD_ANSWER, 1,
 		     (uint64_t)i);
 	}
 	assert_int_equal(stats_of(test, 1).owed, 0);
+}
+
+static void answer__behind_a_full_lane_has_ROOM(void **state)
+{
+	answers_behind_a_full_lane(*state, LANE, 2);
+}
+
+static void answer__more_than_are_staged_have_ROOM(void **state)
+{
+	answers_behind_a_full_lane(*state, WIDE, 3);
 }
 
 /* All of that lane was taken, and it has gone on to that number. */
