@@ -3,12 +3,13 @@
 # Copyright 2026, the rpma authors
 #
 # Sourced by "run": the packages of the host, and the cached image of the
-# guest, which is a directory with kernel, initramfs and version. An image is
-# built aside under a lock and renamed into place, so that a reader sees all
-# of it or nothing. Uses $here, $cache, $work and die() of the caller.
+# guest, which is a directory with kernel, initramfs, version and tsc_khz, a
+# program of the host. An image is built aside under a lock and renamed into
+# place, so that a reader sees all of it or nothing. Uses $here, $cache, $work
+# and die() of the caller.
 
 host_packages=(qemu-system-x86 cpio kmod iproute2 rdma-core ibverbs-providers
-	ibverbs-utils rdmacm-utils xz-utils zstd)
+	ibverbs-utils rdmacm-utils xz-utils zstd gcc libc6-dev)
 # The first that the package lists know. Both have rxe; why this order is in
 # README.md.
 kernel_packages=(linux-image-6.12-amd64 linux-image-amd64)
@@ -203,6 +204,8 @@ build_image() { # key
 		die "no kernel in $package"
 	make_initramfs "$work/tree" "$version" >"$image/initramfs" ||
 		die "cannot make the initramfs of $version"
+	quietly gcc -O2 -o "$image/tsc_khz" "$here/tsc_khz.c" ||
+		die "cannot compile tsc_khz.c"
 	mv -T "$image" "$cache/$version-$1" ||
 		die "cannot write to $cache"
 	rm -rf "${work:?}"/{tree,packages,initramfs,payload}
@@ -221,7 +224,7 @@ find_image() { # key
 get_image() {
 	local key
 
-	key=$(cat "$here"/{init,guest,modules,modules.pmem,image.sh} - \
+	key=$(cat "$here"/{init,guest,modules,modules.pmem,tsc_khz.c,image.sh} - \
 		<<<"${kernel_packages[*]}" | sha256sum)
 	key=${key:0:12}
 	find_image "$key" && return
