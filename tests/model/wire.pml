@@ -4,8 +4,10 @@
 /*
  * A link of the loopback device, as in doc/protocols/wire.md: two processes, each
  * with one thread that asks, answers, drains and sleeps; four rings, of RQ
- * requests and of AN answers; credits, room that is wanted, bells. Two of three
- * requests may have an answer, and need not have it, as when they are dropped. With KILLS=1 process 1 is killed at any step.
+ * requests and of AN answers; requests that are staged and published together,
+ * credits, room that is wanted, bells. Two of three requests may have an answer,
+ * and need not have it, as when they are dropped. With KILLS=1 process 1 is
+ * killed at any step.
  *
  * Stores go through buffers of DEPTH stores, see buffers.pml; those of a process
  * that was killed still leave, and its end of file comes behind them.
@@ -42,6 +44,11 @@
 #define N0 2
 #define N1 2
 #endif
+#if defined(M_ASKS_ONCE)
+#define N0   3
+#define FREE 1
+#define ASKS 0
+#endif
 
 /* requests that each process makes */
 #ifndef N0
@@ -54,12 +61,20 @@
 #ifndef KILLS
 #define KILLS 0
 #endif
+/* a process that goes to sleep asks for another bell if it wants room, and looks
+ * at the head too: as the device does */
+#ifndef ASKS
+#define ASKS 0
+#endif
 
 #define RQ 2
 #define AN 1
 
-/* may request number i have an answer? */
-#define OWES(i) ((i) % 3 != 0)
+/* may request number i have an answer? FREE, and each third one, has none */
+#ifndef FREE
+#define FREE 3
+#endif
+#define OWES(i) ((i) % 3 != FREE % 3)
 
 /* threads with a store buffer: processes 0 and 1 */
 #define THREADS 2
@@ -96,6 +111,13 @@ bool end_of_file;    /* and process 0 can see it */
 
 /* --------------------------------------------------------------- asking --- */
 
+#ifdef M_STAGED_NOT_COUNTED
+#define COUNTED shown
+#else
+#define COUNTED sent
+#endif
+#define ROOM (COUNTED - covered < RQ)
+
 /* Answers that requests behind what is covered may still have, and its own. */
 inline count_owed()
 {
@@ -104,7 +126,7 @@ inline count_owed()
 		owed = 0;
 		i = covered + 1;
 		do
-		:: i <= sent + 1 ->
+		:: i <= COUNTED + 1 ->
 			owed = owed + OWES(i);
 			i++
 		:: else -> break
@@ -119,39 +141,64 @@ inline count_owed()
 #define CREDIT (owed <= AN)
 #endif
 
-/* One at a time: a sender without room has nothing to publish. */
+/* Some requests, or all that find room, are staged; then they go to the ring,
+ * and one tail publishes them. */
 inline send()
 {
-	if
-	:: sent == TO_SEND(me) || want % 2 == 1
+	do
 	:: sent < TO_SEND(me) && want % 2 == 0 ->
 		count_owed();
 		if
-		:: sent - covered < RQ && CREDIT ->
-			atomic {
-				owed = 0;
-				did = true;
-				touched = true;
-				sent++;
-				put(me, REQ_SLOT(me, sent - 1), sent, false)
-			};
-#ifdef M_TAIL_RELAXED
-			put(me, REQ_TAIL + me, sent, false)
-#else
-			put(me, REQ_TAIL + me, sent, true)
-#endif
+		:: ROOM && CREDIT ->
+			atomic { owed = 0; did = true; sent++ }
 		:: else ->
 			atomic { owed = 0; want++ };
 #ifndef M_NO_WANT
 			put(me, WANT + me, want, true);
 #endif
-#ifndef M_NO_FENCE_WANT
-			FENCE(me);
-#endif
 #ifndef M_WANT_NO_LOOK
 			did = true /* a drain is owed */
 #endif
 		fi
+	:: sent == TO_SEND(me) || want % 2 == 1 || sent > shown -> break
+	od;
+#ifdef M_STAGED_WAITS
+	if
+	:: want % 2 == 0 -> publish()
+	:: else
+	fi;
+#else
+	publish();
+#endif
+#ifndef M_NO_FENCE_WANT
+	if
+	:: want % 2 == 1 -> FENCE(me)
+	:: else
+	fi
+#else
+	skip
+#endif
+}
+
+inline publish()
+{
+	if
+	:: shown < sent ->
+		do
+		:: shown < sent ->
+			atomic {
+				shown++;
+				touched = true;
+				put(me, REQ_SLOT(me, shown - 1), shown, false)
+			}
+		:: shown == sent -> break
+		od;
+#ifdef M_TAIL_RELAXED
+		put(me, REQ_TAIL + me, shown, false)
+#else
+		put(me, REQ_TAIL + me, shown, true)
+#endif
+	:: else
 	fi
 }
 
@@ -200,6 +247,7 @@ inline cover()
 	if
 	:: behind != covered ->
 		covered = behind;
+		assert(covered <= shown);
 		if
 		:: want % 2 == 1 ->
 #ifdef M_WANT_KEPT
@@ -322,6 +370,14 @@ inline go_to_sleep()
 	work = LOAD(me, REQ_TAIL + you) != req_head ||
 	       LOAD(me, ANS_TAIL + you) != ans_head;
 #endif
+#if ASKS
+	if
+	:: want % 2 == 1 ->
+		want = want + 2;
+		put(me, WANT + me, want, true)
+	:: else
+	fi;
+#endif
 	asleep++;
 	put(me, SLEEP + me, asleep, true);
 #ifndef M_NO_FENCE_SLEEP
@@ -330,6 +386,9 @@ inline go_to_sleep()
 #ifndef M_LOOK_FIRST
 	work = LOAD(me, REQ_TAIL + you) != req_head ||
 	       LOAD(me, ANS_TAIL + you) != ans_head;
+#endif
+#if ASKS
+	work = work || LOAD(me, REQ_HEAD + you) != covered;
 #endif
 #ifdef M_READ_LAST
 	fd[me] = false;
@@ -355,7 +414,7 @@ inline go_to_sleep()
 proctype side(byte me)
 {
 	byte you = 1 - me;
-	byte sent, covered, want, owed, i; /* requests from here */
+	byte sent, shown, covered, want, owed, i; /* requests from here */
 	byte req_head, tail, record;	   /* requests to here */
 	byte ans_next, ans_room;	   /* answers from here */
 	byte ans_head, answered, behind;   /* answers to here */
