@@ -751,25 +751,23 @@ void lb_link_drain(struct lb_link *link, struct lb_run *run)
 
 	if (!lb_lock_try(&link->in))
 		return;
-	link->looks++;
 	drain(link, run, &did);
+	link->looks.all++;
+	link->looks.useful += did;
 	lb_lock_put(&link->in);
 }
 
-/* so many looks in 100 us are a program that polls */
-#define POLLS 16
-
-bool lb_link_help(struct lb_link *link, struct lb_run *run, bool is_rung,
+bool lb_link_help(struct lb_link *link, struct lb_run *run, uint64_t polls,
 		  bool is_counted)
 {
 	bool did = false;
 
 	if (!lb_lock_try(&link->in))
 		return false;
-	if (is_rung || link->looks - link->looks_counted < POLLS)
+	if (link->looks.all - link->looks_counted < polls)
 		drain(link, run, &did);
 	if (is_counted)
-		link->looks_counted = link->looks;
+		link->looks_counted = link->looks.all;
 	lb_lock_put(&link->in);
 	return did;
 }
@@ -853,12 +851,13 @@ void lb_link_wake(struct lb_link *link)
 	lb_lock_put(&link->in);
 }
 
-bool lb_link_is_awake(struct lb_link *link, bool *was_looked_at)
+bool lb_link_is_awake(struct lb_link *link, struct lb_looks *since)
 {
 	bool is_awake;
 
 	lb_lock_get(&link->in);
-	*was_looked_at = link->looks != link->looks_then;
+	since->all = link->looks.all - link->looks_then.all;
+	since->useful = link->looks.useful - link->looks_then.useful;
 	link->looks_then = link->looks;
 	is_awake = link->theirs && !(link->sleep & 1);
 	lb_lock_put(&link->in);

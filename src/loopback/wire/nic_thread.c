@@ -4,7 +4,8 @@
 /*
  * nic_thread.c -- the link thread, one of a process, which makes links, hears
  * bells, and drains where nobody else does. It sleeps in ppoll(); while `sleep`
- * of a link is even it has a timer of 100 us, for even is its promise to look.
+ * of a link is even it has a timer, of one tick, for even is its promise to
+ * look.
  */
 
 #include "wire/nic_thread.h"
@@ -29,15 +30,20 @@
 #include "wire/watch.h"
 
 #define TICK_NS	  100000u
+#define TICK_MAX  (4 * TICK_NS) /* of a program in a hurry */
+#define POLLS	  16 /* so many looks in TICK_NS are a program that polls */
+#define FINDS	  4  /* and so many that found something: one in a hurry */
 #define AT_A_TIME 64 /* descriptors */
 
 /* What the thread knows of one round. */
 struct round {
 	struct lb_nic *nic;
+	uint64_t tick;	  /* the time between two looks, in ns */
 	bool is_rung;	  /* a descriptor had something */
 	bool is_counted;  /* looks are counted from this round on */
 	bool did;	  /* it has taken records itself */
 	bool is_promised; /* a link has an even `sleep` */
+	bool is_hurried;  /* the program finds much at each such link */
 };
 
 /* --- a round */
@@ -73,16 +79,24 @@ static void read_descriptors(struct lb_nic *nic)
 	}
 }
 
+/* So many looks in a tick are a program that polls. */
+static uint64_t polls(const struct round *r)
+{
+	return POLLS * r->tick / TICK_NS;
+}
+
 static void drain(void *arg, struct lb_run *run)
 {
 	struct round *r = arg;
 	unsigned n = lb_links_count(r->nic), i;
+	/* a bell: what is there is taken, whoever polls */
+	uint64_t enough = r->is_rung ? UINT64_MAX : polls(r);
 
 	for (i = 0; i < n; i++) {
 		struct lb_link *link = lb_links_at(r->nic, i);
 
 		if (is_up(link) &&
-		    lb_link_help(link, run, r->is_rung, r->is_counted))
+		    lb_link_help(link, run, enough, r->is_counted))
 			r->did = true;
 	}
 }
@@ -95,14 +109,16 @@ static void let_sleep(void *arg, struct lb_run *run)
 
 	for (i = 0; i < n; i++) {
 		struct lb_link *link = lb_links_at(r->nic, i);
-		bool was_looked_at;
+		struct lb_looks since;
 
-		if (!is_up(link) || !lb_link_is_awake(link, &was_looked_at))
+		if (!is_up(link) || !lb_link_is_awake(link, &since))
 			continue;
-		if (was_looked_at)
+		if (since.all)
 			r->is_promised = true;
 		else if (lb_link_arm(link, run))
 			r->did = true;
+		if (since.useful < FINDS * r->tick / TICK_NS)
+			r->is_hurried = false;
 	}
 }
 
@@ -111,6 +127,11 @@ static void let_sleep(void *arg, struct lb_run *run)
 static uint64_t sooner(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
+}
+
+static uint64_t longer(uint64_t tick)
+{
+	return sooner(2 * tick, TICK_MAX);
 }
 
 /* Until then, or until a descriptor has something: true. */
@@ -139,7 +160,11 @@ static void live(struct lb_nic *nic)
 {
 	uint64_t now = lb_clock_real_now(), next = now;
 	uint64_t ticked = now, worked = now, counted = now;
-	struct round r = {.nic = nic, .is_promised = true};
+	struct round r = {
+		.nic = nic,
+		.tick = TICK_NS,
+		.is_promised = true,
+	};
 
 	while (!is_stopping(nic)) {
 		r.is_rung = wait_until(nic, next);
@@ -152,26 +177,31 @@ static void live(struct lb_nic *nic)
 		now = lb_clock_real_now();
 		next = lb_contact_tend(nic, now);
 		/* by time alone: there are no ticks while it works */
-		r.is_counted = r.is_rung || now - counted >= TICK_NS;
+		r.is_counted = r.is_rung || now - counted >= r.tick;
 		if (r.is_counted)
 			counted = now;
 		r.did = false;
 		nic->ops->with_run(drain, &r);
 		if (!r.did && now - worked >= TICK_NS &&
-		    now - ticked >= TICK_NS && r.is_promised) {
+		    now - ticked >= r.tick && r.is_promised) {
 			ticked = now;
 			r.is_promised = false;
+			r.is_hurried = true;
 			nic->ops->with_run(let_sleep, &r);
+			/* each time takes the program's processor from it */
+			r.tick = r.is_hurried ? longer(r.tick) : TICK_NS;
 		}
 		if (r.did) {
 			worked = now;
 			r.is_promised = true;
 		}
+		if (r.did || r.is_rung)
+			r.tick = TICK_NS;
 		/* a target may spin on memory that only this thread fills */
 		if (now - worked < TICK_NS)
 			next = now;
 		else if (r.is_promised)
-			next = sooner(next, ticked + TICK_NS);
+			next = sooner(next, ticked + r.tick);
 	}
 }
 

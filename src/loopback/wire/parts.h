@@ -74,6 +74,11 @@ struct lb_taken {
 	uint16_t answer;
 };
 
+/* How often the program drained, and found something. */
+struct lb_looks {
+	uint64_t all, useful;
+};
+
 /*
  * A link. Its memory is never given back, so anybody may take its locks; a link
  * that is dead and without references is the next one that is made.
@@ -105,11 +110,11 @@ struct lb_link {
 	const char *wrong;  /* what was: nothing more is taken; or NULL */
 	/* by fault rules: nothing is taken before; 0: no stall is under way */
 	uint64_t stalled_until;
-	bool was_stalled[2];	/* by the next request, by the next answer */
-	bool is_forced;		/* all is taken nevertheless */
-	uint64_t looks;		/* how often the program drained */
-	uint64_t looks_then;	/* at the last tick of the link thread */
-	uint64_t looks_counted; /* 100 us ago, or less */
+	bool was_stalled[2]; /* by the next request, by the next answer */
+	bool is_forced;	     /* all is taken nevertheless */
+	struct lb_looks looks;
+	struct lb_looks looks_then; /* at the last tick of the link thread */
+	uint64_t looks_counted;	    /* all, a tick ago or less */
 	struct lb_link_stats in_stats;
 
 	/* under out */
@@ -251,17 +256,17 @@ void lb_link_drain(struct lb_link *link, struct lb_run *run);
 /*
  * The same by the link thread, unless the program polls: both would want one
  * processor, and that is the program's. False: nothing was there, or taken.
- * is_rung: a bell was heard, so it takes what is there all the same;
+ * polls: so many looks since they were counted are a program that polls;
  * is_counted: looks are counted anew from here on.
  */
-bool lb_link_help(struct lb_link *link, struct lb_run *run, bool is_rung,
+bool lb_link_help(struct lb_link *link, struct lb_run *run, uint64_t polls,
 		  bool is_counted);
 /* Make sleep odd, and take all that came before. True if there was some. */
 bool lb_link_arm(struct lb_link *link, struct lb_run *run);
 /* Make sleep even: the link thread is awake. */
 void lb_link_wake(struct lb_link *link);
-/* Is sleep even? *was_looked_at: somebody drained since the last question. */
-bool lb_link_is_awake(struct lb_link *link, bool *was_looked_at);
+/* Is sleep even? *since: the looks since the last question. */
+bool lb_link_is_awake(struct lb_link *link, struct lb_looks *since);
 /* Fence, and take all that came before. */
 void lb_link_look(struct lb_link *link, struct lb_run *run);
 /*

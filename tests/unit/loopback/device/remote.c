@@ -149,6 +149,49 @@ static void write_and_read(const struct two_process *self)
 	meet_end(&m);
 }
 
+/* The link thread looks seldom while a program polls and finds much: as soon as
+ * that calls no verb, writes to it are executed all the same. */
+#define STREAMS 5u
+#define LENGTH	2000u
+
+static void stream(struct meet *m, bool is_sender)
+{
+	for (uint32_t i = 0; i < LENGTH; i++) {
+		if (is_sender) {
+			assert_int_equal(
+				meet_post(m, IBV_WR_SEND, i, 0, 8, 0, 0), 0);
+			expect(m, i, IBV_WC_SEND);
+		} else {
+			expect(m, i % DEPTH, IBV_WC_RECV);
+			assert_int_equal(meet_recv(m, i % DEPTH, HALF, 8), 0);
+		}
+	}
+}
+
+static void stream_and_write(const struct two_process *self)
+{
+	struct meet m = {0};
+
+	meet_begin(&m, self, &plain);
+	for (uint32_t i = 0; i < DEPTH; i++)
+		assert_int_equal(meet_recv(&m, i, HALF, 8), 0);
+	two_wait(self);
+	for (uint32_t i = 0; i < STREAMS; i++) {
+		stream(&m, self->number == SENDER);
+		if (self->number == SENDER) {
+			meet_fill(&m, 0, 100, i);
+			assert_int_equal(meet_post(&m, IBV_WR_RDMA_WRITE, i, 0,
+						   100, HALF + 64, 0),
+					 0);
+			expect(&m, i, IBV_WC_RDMA_WRITE);
+		}
+		two_wait(self);
+		if (self->number == RECEIVER)
+			meet_check(&m, HALF + 64, 100, i);
+	}
+	meet_end(&m);
+}
+
 #define ADDS 500u
 
 static void add_and_swap(const struct two_process *self)
@@ -413,6 +456,12 @@ static void write_read__of_any_length_WITHOUT_THE_OTHER_PROGRAM(void **state)
 	run(write_and_read);
 }
 
+static void write__behind_a_stream_WITHOUT_THE_OTHER_PROGRAM(void **state)
+{
+	(void)state;
+	run(stream_and_write);
+}
+
 static void atomics__FIND_WHAT_WAS_THERE(void **state)
 {
 	(void)state;
@@ -465,6 +514,8 @@ int main(void)
 		cmocka_unit_test(write_imm__of_any_length_ARRIVES),
 		cmocka_unit_test(
 			write_read__of_any_length_WITHOUT_THE_OTHER_PROGRAM),
+		cmocka_unit_test(
+			write__behind_a_stream_WITHOUT_THE_OTHER_PROGRAM),
 		cmocka_unit_test(atomics__FIND_WHAT_WAS_THERE),
 		cmocka_unit_test(send__both_ways_without_room_IN_ORDER),
 		cmocka_unit_test(read__many_at_once_IN_ORDER),
