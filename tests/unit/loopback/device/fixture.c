@@ -64,6 +64,7 @@ void end_init(struct end *end, int with_srq)
 
 	assert_non_null(list);
 	assert_non_null(list[0]);
+	memset(end, 0, sizeof(*end));
 	end->ctx = ibv_open_device(list[0]);
 	ibv_free_device_list(list);
 	assert_non_null(end->ctx);
