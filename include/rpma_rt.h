@@ -321,9 +321,9 @@ int rpma_rt_feed_async_event(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
  * A poller belongs to the thread that called rpma_rt_poller_run() or
  * rpma_rt_poller_arm() on it last: its functions run there, in these calls and
  * in every call of that thread that waits. The call from another thread takes
- * the poller over, or answers RPMA_RT_E_BUSY while a thread is inside. After a
- * release, and after that thread's end, the poller belongs to no thread, as at
- * the beginning: a call that waits for it then runs it meanwhile.
+ * the poller over, or returns RPMA_RT_E_BUSY while a thread is inside run or
+ * arm. After a release, and after that thread's end, the poller belongs to no
+ * thread, as at the beginning: a call that waits for it then runs it meanwhile.
  */
 
 /* One round: at most budget (1..) work completions. Answers how many items of

@@ -169,7 +169,7 @@ static int refusal(uint32_t inside)
 {
 	if (inside == RT_INSIDE_CLOSED)
 		return RPMA_RT_E_CLOSED;
-	return inside == RT_INSIDE_VISITOR ? RPMA_E_AGAIN : RPMA_RT_E_BUSY;
+	return inside == RT_INSIDE_WAITING ? RPMA_E_AGAIN : RPMA_RT_E_BUSY;
 }
 
 int rt_owner_enter(struct rt_owned *owned)
@@ -221,7 +221,8 @@ static struct rt_owned *next_of_mine(void)
 		cds_list_add_tail(&owned->link, &rt_owner_self.pollers);
 		/* under the lock: a poller that is closed is off the list
 		 * before it is freed */
-		if (rt_owner_go_in(owned, RT_INSIDE_OWNER) != RT_INSIDE_NOBODY)
+		if (rt_owner_go_in(owned, RT_INSIDE_WAITING) !=
+		    RT_INSIDE_NOBODY)
 			owned = NULL;
 	}
 	pthread_mutex_unlock(&lock);
@@ -254,7 +255,7 @@ void rt_owner_run_all(void)
 	}
 }
 
-/* Enters a poller that belongs to no thread, as its visitor. */
+/* Enters a poller that belongs to no thread, for one round. */
 static bool go_visit(struct rt_owned *owned, bool *is_inside)
 {
 	bool is_nobodys;
@@ -266,7 +267,7 @@ static bool go_visit(struct rt_owned *owned, bool *is_inside)
 	is_nobodys = atomic_load_explicit(&owned->owner,
 					  memory_order_relaxed) == NULL;
 	if (is_nobodys)
-		*is_inside = rt_owner_go_in(owned, RT_INSIDE_VISITOR) ==
+		*is_inside = rt_owner_go_in(owned, RT_INSIDE_WAITING) ==
 			     RT_INSIDE_NOBODY;
 	pthread_mutex_unlock(&lock);
 	return is_nobodys;

@@ -26,7 +26,7 @@
 enum rt_inside {
 	RT_INSIDE_NOBODY = 0,
 	RT_INSIDE_OWNER = 1,   /* or the thread that is about to own it */
-	RT_INSIDE_VISITOR = 2, /* a thread that waits for it, for one round */
+	RT_INSIDE_WAITING = 2, /* for one round, in a call that waits */
 	RT_INSIDE_CLOSED = 3   /* no thread enters again */
 };
 
@@ -67,8 +67,8 @@ void rt_owner_init(struct rt_owned *owned, int index, struct rt_inbox *inbox,
 
 /*
  * Goes in as its owner, which the caller is from here on.
- * ERRORS: RPMA_RT_E_BUSY (another thread is inside), RPMA_E_AGAIN (a visitor
- * is, for a round), RPMA_RT_E_CLOSED, RPMA_E_NOMEM
+ * ERRORS: RPMA_RT_E_BUSY (another thread is inside), RPMA_E_AGAIN (a call that
+ * waits is inside, for one round), RPMA_RT_E_CLOSED, RPMA_E_NOMEM
  */
 int rt_owner_enter(struct rt_owned *owned);
 /* Inside: the poller belongs to no thread from here on. */

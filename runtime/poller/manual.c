@@ -67,14 +67,15 @@ static int find(const struct rt_log_place *place, struct rpma_rt *rt,
 	return 0;
 }
 
-/* ret, of entering the poller. */
+/* Logs why the poller is not entered, and returns ret. */
 static int refused_entry(const struct rt_log_place *place, uint32_t poller,
 			 int ret)
 {
 	if (ret == RPMA_RT_E_BUSY)
 		return rt_refuse(place, ret,
-				 "poller %u: another thread is inside, in a "
-				 "call that runs it",
+				 "poller %u: another thread is inside "
+				 "rpma_rt_poller_run() or "
+				 "rpma_rt_poller_arm() of this poller",
 				 poller);
 	return rt_refuse_finish(place, ret, "the poller is not run");
 }
@@ -87,7 +88,7 @@ static int enter(const struct rt_log_place *place, struct rpma_rt *rt,
 
 	if (ret)
 		return ret;
-	/* a waiting thread runs a round of it, as it belonged to no thread */
+	/* a call that waits runs a round of the poller on another thread */
 	while ((ret = rt_poller_enter(*poller_ptr)) == RPMA_E_AGAIN)
 		rt_wait_nap();
 	return refused_entry(place, poller, ret);
@@ -179,6 +180,9 @@ int rpma_rt_poller_release(struct rpma_rt *rt, uint32_t poller)
 
 	if (ret)
 		return ret;
+	/* another thread is inside: that thread takes the poller over */
+	while (rt_owner_is_self(&p->owned) && !rt_poller_enter_own(p))
+		rt_wait_nap();
 	if (rt_owner_is_other(&p->owned, name, &tid))
 		return RT_REFUSE(RPMA_E_INVAL,
 				 "poller %u belongs to thread %s (%d): only "
@@ -186,9 +190,6 @@ int rpma_rt_poller_release(struct rpma_rt *rt, uint32_t poller)
 				 poller, name, (int)tid);
 	if (!rt_owner_is_self(&p->owned))
 		return 0;
-	ret = rt_poller_enter(p);
-	if (ret)
-		return refused_entry(RT_LOG_HERE, poller, ret);
 	rt_left_out_ring_poller(&p->left_out);
 	p->runner = 0;
 	rt_owner_release(&p->owned);

@@ -200,12 +200,12 @@ static void release__nobodys_and_visited(void **state)
 static void run_again(struct rt_owned *owned)
 {
 	run(owned);
-	/* inside, as a visitor */
+	/* a call that waits is inside */
 	assert_int_equal(rt_owner_enter(owned), RPMA_E_AGAIN);
 	assert_false(rt_owner_close(owned));
 }
 
-/* The owner to be waits for the end of that round only. */
+/* The owner to be waits for the end of a visitor's round only, */
 static void visit__owner_waits_AGAIN(void **state)
 {
 	struct turns turns;
@@ -214,6 +214,21 @@ static void visit__owner_waits_AGAIN(void **state)
 	turns_init(&turns);
 	turns.owned.run = run_again;
 	assert_true(rt_owner_visit(&turns.owned));
+	assert_int_equal(turns.rounds, 1);
+	ok(enter_and_leave(&turns));
+	assert_true(rt_owner_close(&turns.owned));
+}
+
+/* and for the end of a round that the owner runs while the owner waits. */
+static void run_all__owner_to_be_waits_AGAIN(void **state)
+{
+	struct turns turns;
+
+	(void)state;
+	turns_init(&turns);
+	turns.owned.run = run_again;
+	ok(enter_and_leave(&turns));
+	rt_owner_run_all();
 	assert_int_equal(turns.rounds, 1);
 	ok(enter_and_leave(&turns));
 	assert_true(rt_owner_close(&turns.owned));
@@ -263,6 +278,7 @@ int main(void)
 		cmocka_unit_test(thread__its_end_releases),
 		cmocka_unit_test(release__nobodys_and_visited),
 		cmocka_unit_test(visit__owner_waits_AGAIN),
+		cmocka_unit_test(run_all__owner_to_be_waits_AGAIN),
 		cmocka_unit_test(run_all__each_once),
 		cmocka_unit_test(forked__owns_nothing),
 	};
