@@ -23,7 +23,7 @@
 #include "interop.h"
 
 #define IMM	 0x600dcafe
-#define PATIENCE 60 /* seconds; ends a hang, decides nothing else */
+#define PATIENCE 300 /* seconds; ends a hang, decides nothing else */
 #define SKIP	 77
 
 /* in this order they are taken */

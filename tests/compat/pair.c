@@ -13,7 +13,7 @@
 
 #define FIRST_PORT  7204
 #define LAST_PORT   7999
-#define PATIENCE_MS 60000 /* ends a hang, decides nothing else */
+#define PATIENCE_MS 300000 /* ends a hang, decides nothing else */
 
 #define USAGE_ALL                                            \
 	(RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST |   \

@@ -10,7 +10,7 @@
 #include <string.h>
 #include "cm.h"
 
-#define RESOLVE_MS 5000
+#define RESOLVE_MS 60000
 #define DEPTH	   16
 
 static int undo_channel(void *p)

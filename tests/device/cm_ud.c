@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include "cm.h"
 
-#define RESOLVE_MS 5000
+#define RESOLVE_MS 60000
 #define REQ_DATA   180 /* bytes of private data */
 #define REP_DATA   136
 #define GRH	   40

@@ -18,7 +18,7 @@
 
 #define DEFAULT_ADDR "127.0.0.1"
 /* A test that hangs ends its process after so many seconds. */
-#define WATCHDOG_S   180
+#define WATCHDOG_S   600
 #define EXIT_SKIPPED 77
 
 struct device dut;

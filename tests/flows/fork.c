@@ -19,7 +19,7 @@
 
 #include "pair.h"
 
-#define PATIENCE_S 60 /* ends a hang, decides nothing else */
+#define PATIENCE_S 300 /* ends a hang, decides nothing else */
 #define SKIPPED	   77
 
 /*

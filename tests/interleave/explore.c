@@ -30,7 +30,7 @@
 #define PROCS	   (2 * EXPLORE_THREADS) /* threads, then their buffers */
 #define LOOKS	   16
 #define ENOUGH	   2 /* looks at a word that nobody wrote meanwhile */
-#define STUCK_S	   120
+#define STUCK_S	   600
 #define PROGRESS   100000
 
 enum kind { NONE, READ, WRITE, FENCE };

@@ -100,7 +100,7 @@ new_ports()
 on_device()
 {
 	LD_PRELOAD=$programs/launch_connect.so LAUNCH_PORTS=$work/ports \
-		timeout 200 "$launch" --stats "$@"
+		timeout 300 "$launch" --stats "$@"
 }
 
 # ends SERVER CLIENT [PORT]: two commands, both on_device(). They say what is in

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE 20000 /* ms; then the device says that nobody listens */
+#define PATIENCE 300000 /* ms; then the device says that nobody listens */
 
 /* The listening identifiers; the programs make them in one thread. */
 static struct rdma_cm_id *listeners[8];

@@ -16,7 +16,7 @@
 #include "stage.h"
 
 /* a child that hangs is a failure, not a wait */
-#define CHILD_SECONDS 60
+#define CHILD_SECONDS 300
 
 #if defined(__SANITIZE_ADDRESS__)
 static bool is_child;

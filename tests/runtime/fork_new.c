@@ -17,7 +17,7 @@
 #include "stage.h"
 
 /* a child that hangs is a failure, not a wait */
-#define CHILD_SECONDS 60
+#define CHILD_SECONDS 300
 
 #define FORKED(expr) CHECK((expr) == RPMA_RT_E_FORKED)
 

@@ -18,7 +18,7 @@
 #define MANY  40 /* work requests: more than one doorbell takes */
 #define OURS  7	 /* the context of what the log function posts */
 /* before ctest loses patience, and with a name of what waits */
-#define HANG_S 60
+#define HANG_S 300
 
 static struct {
 	struct stage *stage;

@@ -11,7 +11,7 @@
 #include <time.h>
 
 #define ADDR	    "127.0.0.1"
-#define PATIENCE_MS 60000 /* longer is for ever */
+#define PATIENCE_MS 300000 /* longer is for ever */
 #define DEPTH	    4
 #define SIZE	    32
 

@@ -27,7 +27,7 @@
 #define REP_PRIV 196
 #define REJ_PRIV 148
 
-#define TIMEOUT_MS 1000
+#define TIMEOUT_MS 60000
 
 struct pair {
 	struct rdma_event_channel *lch; /* of the listener and the server */

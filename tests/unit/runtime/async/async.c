@@ -18,7 +18,7 @@
 #include "rt_fake.h"
 #include "base/self.h"
 
-#define PATIENCE_MS 30000
+#define PATIENCE_MS 300000
 
 /* an owner that counts its events on an eventfd that can be waited for */
 struct owner {

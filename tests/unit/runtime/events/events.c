@@ -12,7 +12,7 @@
 
 #include "rt_fake.h"
 
-#define PATIENCE_MS 30000
+#define PATIENCE_MS 300000
 
 static int setup(void **state)
 {
