@@ -247,10 +247,15 @@ static int make_qp(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg,
 
 	rpma__qp_attr_set_ops(&conn->peer->caps, &attr);
 	if (rdma_create_qp_ex(conn->id, &attr)) {
-		RPMA_LOG_ERROR("rdma_create_qp_ex(%u send, %u receive) "
-			       "failed: %s",
-			       cfg->sq_size, cfg->rq_size,
-			       rpma__errno_2str(-1));
+		RPMA_LOG_ERROR("rdma_create_qp_ex(%u send, %u receive work "
+			       "requests, %u and %u pieces each, %u inline "
+			       "bytes) failed: %s. The device takes at most %u "
+			       "work requests and %u pieces; verbs has no "
+			       "limit of inline bytes to show",
+			       cfg->sq_size, cfg->rq_size, cfg->max_send_sge,
+			       cfg->max_recv_sge, cfg->max_inline_data,
+			       rpma__errno_2str(-1), conn->peer->caps.max_qp_wr,
+			       conn->peer->caps.max_sge);
 		return RPMA_E_PROVIDER;
 	}
 	conn->has_atomic_write = rpma__qp_has_atomic_write(conn->id->qp);

@@ -38,6 +38,8 @@ int rpma__caps_query(struct ibv_context *ibv_ctx, struct rpma__caps *caps)
 		.odp = has_odp(&attr),
 		.atomics = attr.orig_attr.atomic_cap != IBV_ATOMIC_NONE,
 		.max_srq_sge = (uint32_t)attr.orig_attr.max_srq_sge,
+		.max_qp_wr = (uint32_t)attr.orig_attr.max_qp_wr,
+		.max_sge = (uint32_t)attr.orig_attr.max_sge,
 	};
 #ifdef RPMA_HAVE_NATIVE_ATOMIC_WRITE
 	caps->native_atomic_write =

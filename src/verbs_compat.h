@@ -19,6 +19,9 @@ struct rpma__caps {
 	bool native_flush; /* of both types */
 	bool atomics;	   /* compare and swap, fetch and add */
 	uint32_t max_srq_sge;
+	/* of a queue of a queue pair, for the words of a refusal */
+	uint32_t max_qp_wr;
+	uint32_t max_sge;
 };
 
 /* rpma_send_wr.native */

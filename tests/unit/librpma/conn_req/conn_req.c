@@ -387,6 +387,37 @@ static void connect__passive_SETS_THE_RNR_TIMER(void **state)
 	world_end();
 }
 
+/* The log has every number that was asked for, and the device's limits. */
+static void new__qp_refused_NAMES_LIMITS(void **state)
+{
+	const int max_qp_wr = mock_attr.orig_attr.max_qp_wr;
+	const int max_sge = mock_attr.orig_attr.max_sge;
+
+	(void)state;
+	mock_attr.orig_attr.max_qp_wr = 4711;
+	mock_attr.orig_attr.max_sge = 17;
+	world_peer();
+	cfg = NULL;
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_sq_size(cfg, 12));
+	ok(rpma_conn_cfg_set_rq_size(cfg, 13));
+	ok(rpma_conn_cfg_set_max_send_sge(cfg, 2));
+	ok(rpma_conn_cfg_set_max_recv_sge(cfg, 3));
+	ok(rpma_conn_cfg_set_max_inline_data(cfg, 4000));
+	mocks_reset();
+	mocks_listen();
+	mock_fail("create_qp", 1, EINVAL);
+	assert_int_equal(new_req(), RPMA_E_PROVIDER);
+	expect_said("(12 send, 13 receive work requests, 2 and 3 pieces each, "
+		    "4000 inline bytes) failed");
+	expect_said("at most 4711 work requests and 17 pieces");
+	ok(rpma_conn_cfg_delete(&cfg));
+	ok(rpma_log_set_function(RPMA_LOG_USE_DEFAULT_FUNCTION));
+	world_end();
+	mock_attr.orig_attr.max_qp_wr = max_qp_wr;
+	mock_attr.orig_attr.max_sge = max_sge;
+}
+
 static int new_from_event(void)
 {
 	struct rpma_cm_event event = {
@@ -1012,6 +1043,7 @@ int main(void)
 		mock_test(advance__passive_lost_IS_NOT_REFUSED),
 		mock_test(new__more_contradictions_INVAL),
 		mock_test(new__src_addr_EACH_FAILURE),
+		mock_test(new__qp_refused_NAMES_LIMITS),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
