@@ -293,6 +293,7 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
  * result of the operation only in its completion; never both.
  */
 
+/* No flags of verbs: IBV_SEND_FENCE has the value of the first of these. */
 #define RPMA_F_COMPLETION_ON_ERROR (1 << 0)
 #define RPMA_F_COMPLETION_ALWAYS   (1 << 1 | RPMA_F_COMPLETION_ON_ERROR)
 

@@ -907,7 +907,8 @@ enum rpma_rt_op {
  * Flags of a work request: 0, one of librpma's RPMA_F_COMPLETION_ALWAYS (as 0)
  * and RPMA_F_COMPLETION_ON_ERROR (no completion when it succeeds), and any of
  * these; the first three are librpma's, too. Where a flag is not for an
- * operation, RPMA_E_INVAL.
+ * operation, RPMA_E_INVAL. No flags of verbs: IBV_SEND_FENCE has the value of
+ * RPMA_F_COMPLETION_ON_ERROR; the others are refused by name.
  */
 /* begins when the reads and atomics posted before it are complete */
 #define RPMA_RT_F_FENCE RPMA_F_FENCE

@@ -54,8 +54,18 @@ int rt_refuse_null_at(const struct rt_log_place *place, const char *names,
 {
 	int len;
 	const char *name = name_of(names, nth, &len);
+	bool is_conn = len == (int)strlen("conn") &&
+		       strncmp(name, "conn", (size_t)len) == 0;
 
-	return rt_refuse(place, RPMA_E_INVAL, "%.*s is NULL", len, name);
+	return rt_refuse(
+		place, RPMA_E_INVAL, "%.*s is NULL%s", len, name,
+		is_conn ? ": rpma_rt_completion_conn() has the "
+			  "connection of an event and of WRITABLE, but "
+			  "the completion of a work request has none; "
+			  "there user names the connection, if the "
+			  "program set user "
+			  "(rpma_rt_conn_set_user())"
+			: "");
 }
 
 /* ---------------------------------------------------- noted, then said --- */

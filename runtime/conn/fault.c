@@ -8,6 +8,8 @@
 
 #include "conn/fault.h"
 
+#include <infiniband/verbs.h>
+
 #include "base/refuse.h"
 #include "base/wr.h"
 #include "conn/post.h"
@@ -92,6 +94,14 @@ static const char *strange_flag_fault(uint32_t strange)
 	if (strange & RPMA_F_SOLICITED)
 		return "has RPMA_F_SOLICITED, which is for what takes a "
 		       "receive of the peer";
+	/* bits of enum ibv_send_flags; IBV_SEND_FENCE and IBV_SEND_SIGNALED are
+	 * the two bits of RPMA_F_COMPLETION_ALWAYS */
+	if (strange & IBV_SEND_SOLICITED)
+		return "has IBV_SEND_SOLICITED, which is a flag of verbs: give "
+		       "RPMA_RT_F_SOLICITED";
+	if (strange & IBV_SEND_INLINE)
+		return "has IBV_SEND_INLINE, which is a flag of verbs: give "
+		       "RPMA_RT_F_INLINE";
 	return "has a bit in flags that is no flag: give RPMA_F_... and "
 	       "RPMA_RT_F_... only";
 }
@@ -108,7 +118,8 @@ static const char *flags_fault(const struct rpma_rt_wr *wr)
 	if (wr->flags & ~flags)
 		return strange_flag_fault(wr->flags & ~flags);
 	if ((wr->flags & RT_WR_COMPLETIONS) == RT_WR_HALF_OF_ALWAYS)
-		return "has half of RPMA_F_COMPLETION_ALWAYS";
+		return "has IBV_SEND_SIGNALED, which is a flag of verbs: give "
+		       "RPMA_F_COMPLETION_ALWAYS";
 	if (!is_part(wr))
 		return NULL;
 	if (!(wr->flags & RPMA_RT_F_LINKED))

@@ -440,6 +440,7 @@ int main(void)
 		bad_test(a_closed_connection),
 		bad_test(routes),
 		bad_test(posts),
+		bad_test(posts_in_words),
 		bad_test(posts_beyond_credit),
 		bad_test(making_srqs),
 		bad_test(srqs),

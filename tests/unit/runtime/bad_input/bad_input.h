@@ -71,6 +71,7 @@ void routes_to_be_closed(void **state);
 void a_closed_connection(void **state);
 void routes(void **state);
 void posts(void **state);
+void posts_in_words(void **state);
 void posts_beyond_credit(void **state);
 void making_srqs(void **state);
 void srqs(void **state);

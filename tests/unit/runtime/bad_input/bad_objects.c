@@ -297,6 +297,44 @@ void routes(void **state)
 	foreign_end(rt, foreign);
 }
 
+/* Mistakes whose words have to say what to do, and not only what is wrong. */
+void posts_in_words(void **state)
+{
+	static const struct {
+		uint32_t flags;
+		const char *words;
+	} rows[] = {
+		{IBV_SEND_SIGNALED,
+		 "IBV_SEND_SIGNALED|flag of verbs|RPMA_F_COMPLETION_ALWAYS"},
+		{IBV_SEND_SOLICITED,
+		 "IBV_SEND_SOLICITED|flag of verbs|RPMA_RT_F_SOLICITED"},
+		{IBV_SEND_INLINE,
+		 "IBV_SEND_INLINE|flag of verbs|RPMA_RT_F_INLINE"},
+		{IBV_SEND_SIGNALED | IBV_SEND_SOLICITED,
+		 "IBV_SEND_SOLICITED|flag of verbs|RPMA_RT_F_SOLICITED"},
+		{IBV_SEND_SIGNALED | IBV_SEND_INLINE,
+		 "IBV_SEND_INLINE|flag of verbs|RPMA_RT_F_INLINE"},
+		{1u << 4, "has a bit in flags that is no flag"},
+	};
+	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND};
+	const struct rpma_rt_recv_wr recv_wr = {0};
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		wr.flags = rows[i].flags;
+		BAD_SAYS(rows[i].words, RPMA_E_INVAL, rpma_rt_post_send, conn,
+			 &wr, 1);
+	}
+	wr.flags = ALWAYS;
+	conn = NULL; /* as rpma_rt_completion_conn() returns it */
+	BAD_SAYS("conn is NULL|rpma_rt_completion_conn()|rpma_rt_conn_set_user",
+		 RPMA_E_INVAL, rpma_rt_post_send, conn, &wr, 1);
+	BAD_SAYS("conn is NULL|rpma_rt_completion_conn()|rpma_rt_conn_set_user",
+		 RPMA_E_INVAL, rpma_rt_post_recv, conn, &recv_wr, 1);
+}
+
 /* One field each that cannot be; nothing of it is posted. */
 void posts(void **state)
 {
