@@ -328,21 +328,34 @@ static void human_others(const struct rt_dump *dump, FILE *out)
 	human_shards(dump, out);
 }
 
-static void human_wrong(const struct rt_dump_wrongs *wrongs, FILE *out)
+static void human_findings(const struct rt_dump_findings *findings, FILE *out)
 {
 	uint32_t i;
 
-	fprintf(out, "what looks wrong:%s\n",
-		wrongs->count == 0 ? " nothing" : "");
-	for (i = 0; i < wrongs->count; i++)
-		fprintf(out, "    %s: %s\n", wrongs->list[i].object,
-			wrongs->list[i].text);
+	for (i = 0; i < findings->count; i++)
+		fprintf(out, "    %s: %s\n", findings->list[i].object,
+			findings->list[i].text);
 	for (i = 0; i < RT_DUMP_KINDS; i++) {
-		if (wrongs->counts[i] > RT_DUMP_EACH)
+		if (findings->counts[i] > RT_DUMP_EACH)
 			fprintf(out, "    and %" PRIu32 " more: %s\n",
-				wrongs->counts[i] - RT_DUMP_EACH,
+				findings->counts[i] - RT_DUMP_EACH,
 				rt_dump_wrong_name((enum rt_dump_kind)i));
 	}
+}
+
+static void human_wrong(const struct rt_dump_wrongs *wrongs, FILE *out)
+{
+	bool has_old = wrongs->old.count > 0;
+	bool has_young = wrongs->young.count > 0;
+
+	fprintf(out, "what looks wrong:%s\n",
+		has_old	    ? ""
+		: has_young ? " nothing older than 5 s; younger:"
+			    : " nothing");
+	human_findings(&wrongs->old, out);
+	if (has_old && has_young)
+		fputs("younger than 5 s:\n", out);
+	human_findings(&wrongs->young, out);
 }
 
 void rt_dump_human(const struct rt_dump *dump, FILE *out)

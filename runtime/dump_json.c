@@ -298,25 +298,35 @@ static void json_others(const struct rt_dump *dump, FILE *out)
 	}
 }
 
+static void json_findings(const char *name,
+			  const struct rt_dump_findings *findings, FILE *out)
+{
+	const struct rt_dump_wrong *wrong;
+	uint32_t i;
+
+	fprintf(out, "],\n\"%s\":[", name);
+	for (i = 0; i < findings->count; i++) {
+		wrong = &findings->list[i];
+		comma(i, out);
+		fprintf(out, "{\"kind\":\"%s\",\"ms\":%" PRIu32,
+			rt_dump_wrong_name(wrong->kind), wrong->for_ms);
+		json_text("object", wrong->object, out);
+		json_text("text", wrong->text, out);
+		fputc('}', out);
+	}
+}
+
 static void json_wrongs(const struct rt_dump_wrongs *wrongs, FILE *out)
 {
 	uint32_t i;
 
-	fputs("],\n\"wrong\":[", out);
-	for (i = 0; i < wrongs->count; i++) {
-		comma(i, out);
-		fprintf(out, "{\"kind\":\"%s\",\"ms\":%" PRIu32,
-			rt_dump_wrong_name(wrongs->list[i].kind),
-			wrongs->list[i].for_ms);
-		json_text("object", wrongs->list[i].object, out);
-		json_text("text", wrongs->list[i].text, out);
-		fputc('}', out);
-	}
+	json_findings("wrong", &wrongs->old, out);
+	json_findings("wrong_younger", &wrongs->young, out);
 	fputs("],\n\"wrong_counts\":{", out);
 	for (i = 0; i < RT_DUMP_KINDS; i++)
 		fprintf(out, "%s\"%s\":%" PRIu32, i ? "," : "",
 			rt_dump_wrong_name((enum rt_dump_kind)i),
-			wrongs->counts[i]);
+			wrongs->old.counts[i]);
 	fputs("}}\n", out);
 }
 

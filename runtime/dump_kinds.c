@@ -27,6 +27,7 @@ static const char *const names[RT_DUMP_KINDS] = {
 	[RT_DUMP_DELETE_BUSY] = "delete_busy",
 	[RT_DUMP_SRQ_DRY] = "srq_dry",
 	[RT_DUMP_POOL_DRY] = "pool_dry",
+	[RT_DUMP_POOL_SHORT] = "pool_short",
 	[RT_DUMP_LISTENER_REFUSES] = "listener_refuses",
 	[RT_DUMP_CM_DEAF] = "cm_deaf",
 };
@@ -36,17 +37,27 @@ const char *rt_dump_wrong_name(enum rt_dump_kind kind)
 	return names[kind];
 }
 
+/* 0 is the time of a finding that needs no time. The time of a listener that
+ * refuses is how long ago the listener did. */
+static bool is_young(enum rt_dump_kind kind, uint32_t for_ms)
+{
+	return for_ms != 0 && for_ms < RT_DUMP_LONG_MS &&
+	       kind != RT_DUMP_LISTENER_REFUSES;
+}
+
 void rt_dump_wrong_add(struct rt_dump *dump, enum rt_dump_kind kind,
 		       const char *object, uint32_t for_ms, const char *format,
 		       ...)
 {
-	struct rt_dump_wrongs *wrongs = dump->wrongs;
+	struct rt_dump_findings *findings = is_young(kind, for_ms)
+						    ? &dump->wrongs->young
+						    : &dump->wrongs->old;
 	struct rt_dump_wrong *wrong;
 	va_list args;
 
-	if (wrongs->counts[kind]++ >= RT_DUMP_EACH)
+	if (findings->counts[kind]++ >= RT_DUMP_EACH)
 		return;
-	wrong = &wrongs->list[wrongs->count++];
+	wrong = &findings->list[findings->count++];
 	wrong->kind = kind;
 	wrong->for_ms = for_ms;
 	snprintf(wrong->object, sizeof(wrong->object), "%s", object);

@@ -217,7 +217,7 @@ static void prom_wrongs(const struct rt_dump_wrongs *wrongs, FILE *out)
 	for (i = 0; i < RT_DUMP_KINDS; i++)
 		fprintf(out, "rpma_rt_wrong{kind=\"%s\"} %" PRIu32 "\n",
 			rt_dump_wrong_name((enum rt_dump_kind)i),
-			wrongs->counts[i]);
+			wrongs->old.counts[i]);
 }
 
 static void prom_srqs(const struct rt_dump *dump, FILE *out)

@@ -9,6 +9,8 @@
 
 #include "dump_wrong.h"
 
+#include "pool/pool.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +52,7 @@ static bool has_work(const struct rt_dump *dump,
 	for (i = 0; i < dump->conns_count; i++) {
 		side = &dump->conns[i].side[RPMA_RT_SEND_SIDE];
 		if (dump->conns[i].poller == poller->index &&
-		    side->has_waiting && side->waiting_ms >= RT_DUMP_LONG_MS)
+		    side->has_waiting && side->waiting_ms >= RT_DUMP_YOUNG_MS)
 			return true;
 	}
 	return false;
@@ -62,7 +64,7 @@ static void judge_manual(struct rt_dump *dump,
 {
 	uint32_t ms = poller->clock_age_ms;
 
-	if (ms < RT_DUMP_LONG_MS || !has_work(dump, poller))
+	if (ms < RT_DUMP_YOUNG_MS || !has_work(dump, poller))
 		return;
 	if (poller->known == RT_OWNER_KNOWN)
 		rt_dump_wrong_add(
@@ -88,7 +90,7 @@ static void judge_poller(struct rt_dump *dump,
 
 	snprintf(object, sizeof(object), "poller %d", poller->index);
 	if (poller->function != NULL) {
-		if (poller->function_ms >= RT_DUMP_LONG_MS)
+		if (poller->function_ms >= RT_DUMP_YOUNG_MS)
 			rt_dump_wrong_add(
 				dump, RT_DUMP_FUNCTION_LONG, object,
 				poller->function_ms,
@@ -102,7 +104,8 @@ static void judge_poller(struct rt_dump *dump,
 				RT_DUMP_SECONDS(poller->function_ms));
 	} else if (poller->manual) {
 		judge_manual(dump, poller, object);
-	} else if (!rt_dump_wrong_runs(poller)) {
+	} else if (!poller->asleep &&
+		   poller->clock_age_ms >= RT_DUMP_YOUNG_MS) {
 		rt_dump_wrong_add(
 			dump, RT_DUMP_POLLER_STUCK, object,
 			poller->clock_age_ms,
@@ -121,7 +124,7 @@ static void judge_queue(struct rt_dump *dump, const struct rt_dump_queue *queue)
 	const struct rt_queue_state *view = &queue->view;
 	char object[RT_DUMP_LABEL];
 
-	if (!view->has_waiting || view->waiting_ms < RT_DUMP_LONG_MS)
+	if (!view->has_waiting || view->waiting_ms < RT_DUMP_YOUNG_MS)
 		return;
 	snprintf(object, sizeof(object), "queue \"%s\"", view->name);
 	if (view->inside && !view->asleep)
@@ -171,7 +174,7 @@ static void judge_srq(struct rt_dump *dump, const struct rt_dump_srq *srq)
 	char object[RT_DUMP_LABEL];
 
 	if (srq->is_over || srq->out > 0 || srq->users == 0 ||
-	    srq->retired_ms < RT_DUMP_LONG_MS)
+	    srq->retired_ms < RT_DUMP_YOUNG_MS)
 		return;
 	snprintf(object, sizeof(object), "SRQ %u of poller %d", srq->number,
 		 srq->poller);
@@ -185,7 +188,7 @@ static void judge_pool(struct rt_dump *dump, const struct rt_dump_pool *pool)
 {
 	char object[RT_DUMP_LABEL];
 
-	if (pool->low_for_ms < RT_DUMP_LONG_MS || pool->out < pool->count)
+	if (pool->low_for_ms < RT_DUMP_YOUNG_MS || pool->out < pool->count)
 		return;
 	snprintf(object, sizeof(object), "pool \"%s\"", pool->name);
 	rt_dump_wrong_add(
@@ -195,6 +198,20 @@ static void judge_pool(struct rt_dump *dump, const struct rt_dump_pool *pool)
 		"peers wait. Give leases back, or make rpma_rt_pool_cfg.count "
 		"larger",
 		pool->count, RT_DUMP_SECONDS(pool->low_for_ms));
+}
+
+/* A pool that full receive queues empty: rpma_rt_pool_take() finds a slot only
+ * by luck. */
+static void judge_pool_size(struct rt_dump *dump,
+			    const struct rt_dump_pool *pool)
+{
+	char object[RT_DUMP_LABEL];
+
+	if (pool->fills < pool->count)
+		return;
+	snprintf(object, sizeof(object), "pool \"%s\"", pool->name);
+	rt_dump_wrong_add(dump, RT_DUMP_POOL_SHORT, object, 0, "the pool %s",
+			  rt_pool_short_words(pool->count, pool->fills).text);
 }
 
 static void judge_listener(struct rt_dump *dump,
@@ -393,6 +410,7 @@ int rt_dump_wrong_judge(struct rt_dump *dump)
 	judge_deletes(dump);
 	for (i = 0; i < dump->pools_count; i++) {
 		judge_pool(dump, &dump->pools[i]);
+		judge_pool_size(dump, &dump->pools[i]);
 		judge_pool_delete(dump, &dump->pools[i]);
 	}
 	return 0;

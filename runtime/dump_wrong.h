@@ -15,6 +15,9 @@
 
 /* after so long something that should go on looks wrong */
 #define RT_DUMP_LONG_MS 5000
+/* a finding that has lasted less long than the above, but this long, is listed
+ * apart as a younger finding: a dump is often taken soon after a mistake */
+#define RT_DUMP_YOUNG_MS 500
 /* what happens again and again is told for so long after the last time */
 #define RT_DUMP_RECENT_MS 60000
 
@@ -36,6 +39,7 @@ enum rt_dump_kind {
 	RT_DUMP_DELETE_BUSY,
 	RT_DUMP_SRQ_DRY,
 	RT_DUMP_POOL_DRY,
+	RT_DUMP_POOL_SHORT,
 	RT_DUMP_LISTENER_REFUSES,
 	RT_DUMP_CM_DEAF,
 	RT_DUMP_KINDS
@@ -48,17 +52,23 @@ struct rt_dump_wrong {
 	char text[384];
 };
 
-struct rt_dump_wrongs {
+struct rt_dump_findings {
 	uint32_t counts[RT_DUMP_KINDS];
 	uint32_t count; /* in the list */
 	struct rt_dump_wrong list[RT_DUMP_KINDS * RT_DUMP_EACH];
+};
+
+struct rt_dump_wrongs {
+	struct rt_dump_findings old;   /* what looks wrong */
+	struct rt_dump_findings young; /* what may look wrong soon */
 };
 
 /* Fills dump->wrongs, which the caller frees. ERRORS: RPMA_E_NOMEM */
 int rt_dump_wrong_judge(struct rt_dump *dump);
 const char *rt_dump_wrong_name(enum rt_dump_kind kind);
 
-/* One more. */
+/* Adds a finding: to the young findings if for_ms is under RT_DUMP_LONG_MS and
+ * is the time for which the finding has lasted. */
 __attribute__((format(printf, 5, 6))) void
 rt_dump_wrong_add(struct rt_dump *dump, enum rt_dump_kind kind,
 		  const char *object, uint32_t for_ms, const char *format, ...);

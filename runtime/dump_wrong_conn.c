@@ -21,7 +21,7 @@ static void judge_handshake(struct rt_dump *dump,
 {
 	uint32_t ms = conn->state_ms;
 
-	if (ms < RT_DUMP_LONG_MS)
+	if (ms < RT_DUMP_YOUNG_MS)
 		return;
 	if (conn->state != RT_CONN_READY || conn->is_decided)
 		rt_dump_wrong_add(dump, RT_DUMP_NO_ANSWER, object, ms,
@@ -59,7 +59,8 @@ static void judge_sends(struct rt_dump *dump, const struct rt_dump_conn *conn,
 	const struct rt_dump_side *side = &conn->side[RPMA_RT_SEND_SIDE];
 	uint32_t ms = side->waiting_ms;
 
-	if (!side->has_waiting || ms < RT_DUMP_LONG_MS || conn->is_backlogged ||
+	if (!side->has_waiting || ms < RT_DUMP_YOUNG_MS ||
+	    conn->is_backlogged ||
 	    !rt_dump_wrong_runs(&dump->pollers[conn->poller]))
 		return;
 	if (side->waiting_opcode == IBV_WC_SEND)
@@ -106,7 +107,7 @@ static void judge_receives(struct rt_dump *dump,
 	uint32_t ms = idle_ms(conn, RPMA_RT_RECV_SIDE);
 
 	if (conn->has_srq || !side->counted || side->outstanding > 0 ||
-	    ms < RT_DUMP_LONG_MS)
+	    ms < RT_DUMP_YOUNG_MS)
 		return;
 	if (is_stream(side))
 		rt_dump_wrong_add(dump, RT_DUMP_RECEIVES_MISSING, object, ms,
@@ -131,7 +132,7 @@ static void judge_credit(struct rt_dump *dump, const struct rt_dump_conn *conn,
 	const struct rt_dump_side *side = &conn->side[RPMA_RT_SEND_SIDE];
 	uint32_t ms = idle_ms(conn, RPMA_RT_SEND_SIDE);
 
-	if (!(side->want & RT_WANT_CREDIT) || ms < RT_DUMP_LONG_MS ||
+	if (!(side->want & RT_WANT_CREDIT) || ms < RT_DUMP_YOUNG_MS ||
 	    conn->is_backlogged ||
 	    !rt_dump_wrong_runs(&dump->pollers[conn->poller]))
 		return;
@@ -172,7 +173,7 @@ static const char *why_closing(const struct rt_dump_conn *conn)
 static void judge_closing(struct rt_dump *dump, const struct rt_dump_conn *conn,
 			  const char *object)
 {
-	if (conn->closing_ms >= RT_DUMP_LONG_MS)
+	if (conn->closing_ms >= RT_DUMP_YOUNG_MS)
 		rt_dump_wrong_add(
 			dump, RT_DUMP_CLOSING_LONG, object, conn->closing_ms,
 			"it has been closing for %u.%u s: %s",

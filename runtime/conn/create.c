@@ -442,7 +442,8 @@ static void hold(struct rpma_rt_conn *conn)
 	if (rt_conn_srq(conn) != NULL)
 		conn->from.srq->users++;
 	rt_pool_ref(rt_fill_pool(conn));
-	rt_pool_use(rt_fill_pool(conn), conn->poller->index);
+	rt_pool_use(rt_fill_pool(conn), conn->poller->index,
+		    conn->gate[RPMA_RT_RECV_SIDE].ledger.depth);
 }
 
 /* Undoes the counts above: conn is not made. REQUIRES: the runtime's lock */
@@ -450,6 +451,8 @@ static void release_hold(struct rpma_rt_conn *conn)
 {
 	if (rt_conn_srq(conn) != NULL)
 		conn->from.srq->users--;
+	rt_pool_disuse(rt_fill_pool(conn),
+		       conn->gate[RPMA_RT_RECV_SIDE].ledger.depth);
 	rt_pool_unref(rt_fill_pool(conn));
 	conn->poller->conns--;
 	if (--conn->rt->in_use == 0)
@@ -536,6 +539,7 @@ int rt_conn_create(const struct rt_conn_spec *spec,
 		rt_conn_free(conn);
 		return ret;
 	}
+	rt_pool_log_short(rt_fill_pool(conn));
 	*conn_ptr = conn;
 	return 0;
 }
@@ -560,6 +564,8 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 	rt_cq_pool_unreserve(conn->cq, &conn->cq_user);
 	if (rt_conn_srq(conn) != NULL)
 		rt_srq_unref_announced(conn->from.srq);
+	rt_pool_disuse(rt_fill_pool(conn),
+		       conn->gate[RPMA_RT_RECV_SIDE].ledger.depth);
 	rt_slots_return(conn->poller, conn->slot);
 	conn->poller->conns--;
 	pthread_mutex_lock(&rt->ask_lock);

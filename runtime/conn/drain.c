@@ -43,12 +43,12 @@ static void return_slot(struct rpma_rt_conn *conn, uint64_t cookie,
 			const struct rt_kept *kept)
 {
 	if (is_failure(kept->status) && !(kept->flags & RPMA_RT_C_SYNTHESIZED))
-		RT_LOG_WARNING("a receive of %s failed: %s%s", rt_name_of(conn),
-			       ibv_wc_status_str(kept->status),
-			       kept->status == IBV_WC_LOC_LEN_ERR
-				       ? ": the message is longer than "
-					 "slot_size of its pool"
-				       : "");
+		RT_LOG_ERROR("a receive of %s failed: %s%s", rt_name_of(conn),
+			     ibv_wc_status_str(kept->status),
+			     kept->status == IBV_WC_LOC_LEN_ERR
+				     ? ": the peer's message is longer than "
+				       "rpma_rt_pool_cfg.slot_size"
+				     : "");
 	rt_pool_give_back(rt_fill_pool(conn), cookie);
 }
 

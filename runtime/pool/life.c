@@ -198,10 +198,52 @@ void rt_pool_ref(struct rpma_rt_pool *pool)
 		pool->users++;
 }
 
-void rt_pool_use(struct rpma_rt_pool *pool, int poller)
+void rt_pool_use(struct rpma_rt_pool *pool, int poller, uint32_t receives)
+{
+	if (pool == NULL)
+		return;
+	pool->feeders[poller].is_used = true;
+	/* relaxed: changed under the lock; the dump reads a statistic */
+	atomic_fetch_add_explicit(&pool->fills, receives, memory_order_relaxed);
+}
+
+void rt_pool_disuse(struct rpma_rt_pool *pool, uint32_t receives)
 {
 	if (pool != NULL)
-		pool->feeders[poller].is_used = true;
+		/* relaxed: as in rt_pool_use() */
+		atomic_fetch_sub_explicit(&pool->fills, receives,
+					  memory_order_relaxed);
+}
+
+struct rt_pool_words rt_pool_short_words(uint32_t count, uint32_t fills)
+{
+	struct rt_pool_words words;
+
+	snprintf(words.text, sizeof(words.text),
+		 "has %u slots, and the receive queues that are filled from "
+		 "the pool hold %u receives: %s. Make rpma_rt_pool_cfg.count "
+		 "larger, or rq_size (of an SRQ, srq_size) smaller",
+		 count, fills,
+		 fills > count ? "some receives have no slot and their peers "
+				 "wait, and rpma_rt_pool_take() gets none"
+			       : "no slot is left for rpma_rt_pool_take()");
+	return words;
+}
+
+void rt_pool_log_short(struct rpma_rt_pool *pool)
+{
+	uint32_t fills;
+
+	if (pool == NULL)
+		return;
+	/* relaxed, both: a number and a mark of the log, which order nothing */
+	fills = atomic_load_explicit(&pool->fills, memory_order_relaxed);
+	if (fills < pool->count ||
+	    atomic_exchange_explicit(&pool->is_short_logged, true,
+				     memory_order_relaxed))
+		return;
+	RT_LOG_ERROR("pool \"%s\" %s", pool->name,
+		     rt_pool_short_words(pool->count, fills).text);
 }
 
 void rt_pool_unref(struct rpma_rt_pool *pool)

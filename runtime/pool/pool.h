@@ -23,6 +23,11 @@
 
 struct rt_feeder;
 
+/* the end of a sentence about a pool */
+struct rt_pool_words {
+	char text[320];
+};
+
 #define RT_POOL_POOLS	 1024u /* in this process, at once */
 #define RT_POOL_GEN_BITS 18
 #define RT_POOL_GEN_MASK ((1u << RT_POOL_GEN_BITS) - 1)
@@ -63,11 +68,13 @@ struct rpma_rt_pool {
 
 	/* under the runtime's lock */
 	uint32_t users;		  /* connections, listeners, SRQs */
+	_Atomic uint32_t fills;	  /* receives of the users' full queues */
 	_Atomic uint32_t leaving; /* of them: CLOSED is out, DONE comes */
 	pthread_cond_t left;	  /* users became fewer */
 	struct rpma_rt_pool *next_ended;
 	struct cds_list_head listed; /* for the dump */
 	_Atomic bool delete_refused; /* likewise */
+	_Atomic bool is_short_logged;
 };
 
 /* ---------------------------------------------------------------- slots --- */
@@ -121,11 +128,19 @@ extern _Atomic(struct rpma_rt_pool *) rt_pool_table[RT_POOL_POOLS]
  * logged by the name of the field. */
 int rt_pool_check_of(const struct rpma_rt_pool *pool, const struct rpma_rt *rt,
 		     const struct rpma_peer *peer, const char *field);
-/* One more user, and one less; NULL: nothing. Before a user has receives on a
- * poller. REQUIRES: the runtime's lock. */
+/* One more user, and one less; NULL: nothing. REQUIRES: the runtime's lock. */
 void rt_pool_ref(struct rpma_rt_pool *pool);
-void rt_pool_use(struct rpma_rt_pool *pool, int poller);
 void rt_pool_unref(struct rpma_rt_pool *pool);
+/* rt_pool_use() counts a receive queue of that many receives on a poller, before
+ * the queue has receives; rt_pool_disuse() takes the queue out of the count.
+ * NULL: nothing. REQUIRES: the runtime's lock. */
+void rt_pool_use(struct rpma_rt_pool *pool, int poller, uint32_t receives);
+void rt_pool_disuse(struct rpma_rt_pool *pool, uint32_t receives);
+/* Logs, once a pool, that the full receive queues leave no slot for
+ * rpma_rt_pool_take(). NULL: nothing. Without locks, behind rt_pool_use(). */
+void rt_pool_log_short(struct rpma_rt_pool *pool);
+/* Returns how a pool is short, as the end of a sentence about that pool. */
+struct rt_pool_words rt_pool_short_words(uint32_t count, uint32_t fills);
 /* Of a connection: before it writes CLOSED, on its poller; when it is DONE,
  * under the runtime's lock. NULL: nothing. */
 void rt_pool_announce_unref(struct rpma_rt_pool *pool);

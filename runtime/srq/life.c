@@ -232,7 +232,7 @@ static int register_locked(struct beginning *beginning)
 	srq->next = rt->srqs;
 	rt->srqs = srq;
 	rt_pool_ref(srq->cfg.pool);
-	rt_pool_use(srq->cfg.pool, srq->poller->index);
+	rt_pool_use(srq->cfg.pool, srq->poller->index, srq->cfg.srq_size);
 	/* relaxed: a count, read under no order */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
 	rt_context_list(rt, &rt->listed_srqs, &srq->listed);
@@ -251,11 +251,13 @@ static int make(struct rpma_rt_srq *srq)
 	pthread_mutex_lock(&srq->rt->lock);
 	ret = register_locked(&beginning);
 	pthread_mutex_unlock(&srq->rt->lock);
-	if (ret)
+	if (ret) {
 		verbs_delete(srq);
-	else
-		rt_poller_call_wait(srq->poller, &beginning.call);
-	return ret;
+		return ret;
+	}
+	rt_poller_call_wait(srq->poller, &beginning.call);
+	rt_pool_log_short(srq->cfg.pool);
+	return 0;
 }
 
 int rpma_rt_srq_new(struct rpma_rt *rt, const struct rpma_rt_srq_cfg *cfg,
@@ -369,6 +371,7 @@ static int finish(struct rpma_rt_srq *srq, bool keeps_messages)
 	/* relaxed: a delete of the queue takes the directory's lock after it */
 	atomic_store_explicit(&srq->is_over, true, memory_order_relaxed);
 	release_queue(srq);
+	rt_pool_disuse(srq->cfg.pool, srq->cfg.srq_size);
 	rt_pool_unref(srq->cfg.pool);
 	pthread_mutex_unlock(&rt->lock);
 	return ret;

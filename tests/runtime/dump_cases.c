@@ -652,10 +652,10 @@ static void keep_all_leases(struct scene *c)
 
 	cfg.name = "kept";
 	cfg.peer = c->s.world.peer;
-	cfg.count = 2 * CASES_DEPTH;
+	cfg.count = 3 * CASES_DEPTH;
 	cfg.slot_size = 64;
 	MUST(rpma_rt_pool_new(c->s.world.rt, &cfg, &c->pool));
-	for (i = 0; i < 2 * CASES_DEPTH; i++)
+	for (i = 0; i < 3 * CASES_DEPTH; i++)
 		MUST(rpma_rt_pool_take(c->pool, &c->leases[i]));
 	c->s.cfg->pool = c->pool;
 	connect_pair(c);
@@ -666,8 +666,30 @@ static void give_all_leases(struct scene *c)
 {
 	int i;
 
-	for (i = 0; i < 2 * CASES_DEPTH; i++)
+	for (i = 0; i < 3 * CASES_DEPTH; i++)
 		MUST(rpma_rt_lease_give_back(&c->leases[i]));
+}
+
+/* The receives of the two ends take every slot. */
+static void connect_with_short_pool(struct scene *c)
+{
+	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
+
+	cfg.name = "short";
+	cfg.peer = c->s.world.peer;
+	cfg.count = 2 * CASES_DEPTH;
+	cfg.slot_size = 64;
+	MUST(rpma_rt_pool_new(c->s.world.rt, &cfg, &c->pool));
+	c->s.cfg->pool = c->pool;
+	connect_pair(c);
+	snprintf(c->object, sizeof(c->object), "pool \"short\"");
+}
+
+static void close_pair(struct scene *c)
+{
+	MUST(rpma_rt_conn_close(c->pair.active));
+	take_closed(c);
+	await_ended(c);
 }
 
 static void listener_refuses(struct scene *c)
@@ -798,8 +820,11 @@ const struct dump_case dump_cases[] = {
 	 .is_at_once = true, .provoke = delete_with_lease,
 	 .mend = delete_pool_unused},
 	{"srq_dry", NULL, EVENT, .provoke = connect_with_srq, .mend = fill_srq},
-	{"pool_dry", "none of its 16 slots is free", EVENT,
+	{"pool_dry", "none of its 24 slots is free", EVENT,
 	 .provoke = keep_all_leases, .mend = give_all_leases},
+	{"pool_short", "has 16 slots, and the receive queues", EVENT,
+	 .is_at_once = true, .provoke = connect_with_short_pool,
+	 .mend = close_pair},
 	{"listener_refuses", NULL, EVENT, .is_at_once = true,
 	 .provoke = listener_refuses, .mend = long_ago},
 };

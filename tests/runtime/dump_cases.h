@@ -27,7 +27,7 @@ struct scene {
 	struct rpma_rt_queue *work;
 	struct rpma_rt_srq *srq;
 	struct rpma_rt_pool *pool;
-	struct rpma_rt_lease leases[2 * CASES_DEPTH]; /* all that it has */
+	struct rpma_rt_lease leases[3 * CASES_DEPTH]; /* all that it has */
 	struct rpma_rt_route *route;
 	struct rpma_rt_shards *shards;
 	struct rpma_rt_future future;
