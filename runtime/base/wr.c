@@ -51,7 +51,7 @@ int rt_wr_refuse(int index, const char *fault)
 int rt_wr_refuse_call(const char *name, const void *owner, int count)
 {
 	if (owner == NULL)
-		return RT_REFUSE(RPMA_E_INVAL, "%s is NULL", name);
+		return rt_refuse_null_at(RT_LOG_HERE, name, 0);
 	if (count < 0)
 		return RT_REFUSE(RPMA_E_INVAL,
 				 "count is %d: give how many work requests to "

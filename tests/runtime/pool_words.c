@@ -43,7 +43,8 @@ static void hear(enum rpma_log_level level, const char *file_name,
 	vsnprintf(errors.text + used, sizeof(errors.text) - used,
 		  message_format, args);
 	va_end(args);
-	strncat(errors.text, "\n", sizeof(errors.text) - strlen(errors.text) - 1);
+	strncat(errors.text, "\n",
+		sizeof(errors.text) - strlen(errors.text) - 1);
 	pthread_cond_broadcast(&errors.more);
 	pthread_mutex_unlock(&errors.lock);
 }
@@ -194,9 +195,8 @@ static void pool__message_longer_than_a_slot_LOGGED(struct stage *s)
 
 int main(void)
 {
-	const struct stage_cfg cfg = {.pollers = 1,
-				      .mode = RPMA_RT_MODE_EVENT,
-				      .depth = DEPTH};
+	const struct stage_cfg cfg = {
+		.pollers = 1, .mode = RPMA_RT_MODE_EVENT, .depth = DEPTH};
 	struct stage s;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);

@@ -320,6 +320,8 @@ void posts_in_words(void **state)
 	const struct rpma_rt_recv_wr recv_wr = {0};
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
+	/* as rpma_rt_completion_conn() returns it */
+	struct rpma_rt_conn *none = NULL;
 	size_t i;
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -328,11 +330,11 @@ void posts_in_words(void **state)
 			 &wr, 1);
 	}
 	wr.flags = ALWAYS;
-	conn = NULL; /* as rpma_rt_completion_conn() returns it */
 	BAD_SAYS("conn is NULL|rpma_rt_completion_conn()|rpma_rt_conn_set_user",
-		 RPMA_E_INVAL, rpma_rt_post_send, conn, &wr, 1);
+		 RPMA_E_INVAL, rpma_rt_post_send, none, &wr, 1);
 	BAD_SAYS("conn is NULL|rpma_rt_completion_conn()|rpma_rt_conn_set_user",
-		 RPMA_E_INVAL, rpma_rt_post_recv, conn, &recv_wr, 1);
+		 RPMA_E_INVAL, rpma_rt_post_recv, none, &recv_wr, 1);
+	fake_bury(f, &conn);
 }
 
 /* One field each that cannot be; nothing of it is posted. */
