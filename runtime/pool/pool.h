@@ -131,9 +131,9 @@ int rt_pool_check_of(const struct rpma_rt_pool *pool, const struct rpma_rt *rt,
 /* One more user, and one less; NULL: nothing. REQUIRES: the runtime's lock. */
 void rt_pool_ref(struct rpma_rt_pool *pool);
 void rt_pool_unref(struct rpma_rt_pool *pool);
-/* rt_pool_use() counts a receive queue of that many receives on a poller, before
- * the queue has receives; rt_pool_disuse() takes the queue out of the count.
- * NULL: nothing. REQUIRES: the runtime's lock. */
+/* rt_pool_use() counts a receive queue of that many receives on a poller,
+ * before the queue has receives; rt_pool_disuse() takes the queue out of the
+ * count. NULL: nothing. REQUIRES: the runtime's lock. */
 void rt_pool_use(struct rpma_rt_pool *pool, int poller, uint32_t receives);
 void rt_pool_disuse(struct rpma_rt_pool *pool, uint32_t receives);
 /* Logs, once a pool, that the full receive queues leave no slot for

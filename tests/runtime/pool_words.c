@@ -4,7 +4,8 @@
 /*
  * pool_words.c -- what a pool has to say is an ERROR in the log, the level that
  * reaches standard error: the receive queues leave no slot for
- * rpma_rt_pool_take(); a receive queue starves; a message is longer than a slot.
+ * rpma_rt_pool_take(); a receive queue starves; a message is longer than a
+ * slot.
  * Each message has the numbers and the field of the configuration to change.
  */
 
