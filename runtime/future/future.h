@@ -69,9 +69,10 @@ static inline void rt_future_name(struct rpma_rt_future *future,
 		atomic_load_explicit(&slot->generation, memory_order_relaxed);
 }
 
-/* What a thread sleeps on: taken for a sleep, then given back. They are never
- * freed: a poller may ring one a moment longer. NULL: no memory. */
-struct rt_bell *rt_future_lot_take(void);
-void rt_future_lot_return(struct rt_bell *bell);
+/* Takes a place where a thread waits, with an empty list. Places are never
+ * freed: a poller may ring a moment longer. NULL: no memory. */
+struct rt_future_place *rt_future_lot_take(void);
+/* Gives the place back. REQUIRES: no slot points there, or will be pushed */
+void rt_future_lot_return(struct rt_future_place *place);
 
 #endif /* RT_FUTURE_FUTURE_H */

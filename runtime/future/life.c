@@ -89,6 +89,14 @@ static void link_idle(struct rt_futures **ring, struct rt_futures *futures)
 		*ring = futures;
 }
 
+static void free_block(struct rt_futures *futures)
+{
+	free(futures->then);
+	free(futures->waited);
+	free(futures->slots);
+	free(futures);
+}
+
 static struct rt_futures *make(struct rt_poller *poller, uint32_t room)
 {
 	struct rt_futures *futures = calloc(1, sizeof(*futures));
@@ -98,13 +106,13 @@ static struct rt_futures *make(struct rt_poller *poller, uint32_t room)
 	if (futures == NULL)
 		return NULL;
 	futures->then = calloc(room, sizeof(*futures->then));
+	futures->waited = calloc(room, sizeof(*futures->waited));
 	futures->slots = aligned_alloc(RT_CACHE_LINE, size);
 	/* a slot's address is part of a wr_id */
-	if (futures->then == NULL || futures->slots == NULL ||
+	if (futures->then == NULL || futures->waited == NULL ||
+	    futures->slots == NULL ||
 	    !rt_wr_is_context((uintptr_t)futures->slots + size)) {
-		free(futures->then);
-		free(futures->slots);
-		free(futures);
+		free_block(futures);
 		return NULL;
 	}
 	memset(futures->slots, 0, size);
@@ -173,8 +181,6 @@ void rt_future_free_all(struct rpma_rt *rt)
 
 	while ((futures = rt->futures) != NULL) {
 		rt->futures = futures->all_next;
-		free(futures->then);
-		free(futures->slots);
-		free(futures);
+		free_block(futures);
 	}
 }

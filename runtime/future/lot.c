@@ -2,33 +2,28 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * lot.c -- the places where threads sleep that wait for futures: bells of the
- * process, as many as threads slept at once. A poller that has just read where
- * a thread sleeps may ring there when that has left, so they are never freed,
- * and a thread that is rung for nothing looks again. Any thread, without a lock
- * that a fork could leave behind.
+ * lot.c -- the places where threads wait for futures, each with a bell and a list
+ * of complete slots: of the process, as many as threads waited at once. A poller
+ * that has just pushed a slot may ring when the thread has left, so places are
+ * never freed, and a thread that is rung for nothing looks again. Any thread,
+ * without a lock that a fork could leave behind.
  */
 
 #include "future/future.h"
 
-#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/from.h"
 #include "base/order.h"
 
-struct place {
-	alignas(RT_CACHE_LINE) struct rt_bell bell;
-	struct place *next;
-};
+static _Atomic(struct rt_future_place *) lot; /* those where no thread sleeps */
 
-static _Atomic(struct place *) lot; /* those where no thread sleeps */
-
-static void put_back(struct place *first, struct place *last)
+static void put_back(struct rt_future_place *first,
+		     struct rt_future_place *last)
 {
 	/* relaxed: the compare-and-swap decides */
-	struct place *head = atomic_load_explicit(&lot, memory_order_relaxed);
+	struct rt_future_place *head =
+		atomic_load_explicit(&lot, memory_order_relaxed);
 
 	do {
 		last->next = head;
@@ -38,23 +33,26 @@ static void put_back(struct place *first, struct place *last)
 							memory_order_relaxed));
 }
 
-static struct place *make(void)
+static struct rt_future_place *make(void)
 {
-	struct place *place = aligned_alloc(RT_CACHE_LINE, sizeof(*place));
+	struct rt_future_place *place =
+		aligned_alloc(RT_CACHE_LINE, sizeof(*place));
 
 	if (place == NULL)
 		return NULL;
 	rt_bell_init_futex(&place->bell);
+	/* relaxed: slots that point here are released later */
+	atomic_store_explicit(&place->pushed, NULL, memory_order_relaxed);
 	place->next = NULL;
 	return place;
 }
 
-struct rt_bell *rt_future_lot_take(void)
+struct rt_future_place *rt_future_lot_take(void)
 {
 	/* acquire [LOT-1]: all at once, so that none can have been away */
-	struct place *place =
+	struct rt_future_place *place =
 		atomic_exchange_explicit(&lot, NULL, memory_order_acquire);
-	struct place *last;
+	struct rt_future_place *last;
 
 	if (place == NULL)
 		place = make();
@@ -65,12 +63,10 @@ struct rt_bell *rt_future_lot_take(void)
 			;
 		put_back(place->next, last);
 	}
-	return &place->bell;
+	return place;
 }
 
-void rt_future_lot_return(struct rt_bell *bell)
+void rt_future_lot_return(struct rt_future_place *place)
 {
-	struct place *place = RT_FROM(struct place, bell, bell);
-
 	put_back(place, place);
 }

@@ -4,9 +4,9 @@
 /*
  * wait.c -- waiting for futures: for one, or for k of n. A thread that waits
  * spins, then sleeps in a place of the lot that each slot it waits for points
- * to; the poller rings it when it has published one of those. In manual mode it
- * runs its own pollers, and those of the futures that belong to no thread. Any
- * thread that may wait. doc/protocols/future.md.
+ * to; the poller pushes a slot there when its result is published, so a wake
+ * looks at complete slots only. In manual mode the thread runs its own pollers,
+ * and those of the futures that belong to no thread. Any thread that may wait. doc/protocols/future.md.
  */
 
 #include "future/future.h"
@@ -22,6 +22,9 @@
 #define SPIN_NS	     (RPMA_RT_DEFAULT_QUEUE_SPIN_US * 1000)
 #define SPINS_A_LOOK 64
 
+/* of so few futures a thread that spins looks at each; of more at the list */
+#define LOOKED_AT_EACH 8
+
 /* what a call waits for */
 struct wait {
 	const struct rpma_rt_future *futures;
@@ -30,7 +33,12 @@ struct wait {
 	int64_t end_ns; /* -1: without end */
 	int succeeded;	/* of the last look */
 	int complete;
-	bool is_of_others; /* one has a poller that another thread runs */
+	/* a slot of each poller that belongs to no thread, or may; NULL: none */
+	struct rt_future *visited;
+	/* NULL: not yet; then the slots point there, and so many tokens of slots
+	 * are not with this thread [FUTURE-9] */
+	struct rt_future_place *place;
+	int lent;
 };
 
 static struct rt_future *slot_of(const struct wait *wait, int index)
@@ -38,8 +46,23 @@ static struct rt_future *slot_of(const struct wait *wait, int index)
 	return (struct rt_future *)(uintptr_t)wait->futures[index].opaque[0];
 }
 
-/* Is it decided? */
-static bool look(struct wait *wait)
+static bool is_decided(const struct wait *wait)
+{
+	if (wait->wanted == 0)
+		return wait->complete == wait->count;
+	return wait->succeeded >= wait->wanted ||
+	       wait->count - wait->complete + wait->succeeded < wait->wanted;
+}
+
+static void count_ready(struct wait *wait, const struct rt_future *slot,
+			uint32_t times)
+{
+	wait->complete += (int)times;
+	if (rt_future_has_succeeded(slot))
+		wait->succeeded += (int)times;
+}
+
+static void look_at_each(struct wait *wait)
 {
 	const struct rt_future *slot;
 	int i;
@@ -48,15 +71,159 @@ static bool look(struct wait *wait)
 	wait->complete = 0;
 	for (i = 0; i < wait->count; i++) {
 		slot = slot_of(wait, i);
-		if (!rt_future_is_ready(slot))
-			continue;
-		wait->complete++;
-		wait->succeeded += rt_future_has_succeeded(slot);
+		if (rt_future_is_ready(slot))
+			count_ready(wait, slot, 1);
 	}
-	if (wait->wanted == 0)
-		return wait->complete == wait->count;
-	return wait->succeeded >= wait->wanted ||
-	       wait->count - wait->complete + wait->succeeded < wait->wanted;
+}
+
+/* ------------------------------------------------------------ the place --- */
+
+/* Counts the slot if it is ready and was not counted. */
+static void count_once(struct wait *wait, const struct rt_future *slot)
+{
+	struct rt_future_waited *waited = rt_future_waited(slot);
+
+	if (waited->times == 0 || !rt_future_is_ready(slot))
+		return;
+	count_ready(wait, slot, waited->times);
+	waited->times = 0;
+}
+
+/* Points the slot, whose token this thread has, to the place. The caller fences
+ * before it looks at the slot [FUTURE-5]. */
+static void point(struct wait *wait, struct rt_future *slot)
+{
+	wait->lent++;
+	/* release [FUTURE-9]: pairs with the exchange in wake(): the place, and
+	 * that this thread is through with the link */
+	atomic_store_explicit(&slot->waiter, wait->place, memory_order_release);
+}
+
+/* Adds or takes back the call in the block's sleepers. */
+static void add_sleeper(struct rt_futures *futures, bool is_added)
+{
+	/* relaxed: the fence of the caller orders it [FUTURE-5]; taken back:
+	 * orders nothing */
+	atomic_fetch_add_explicit(&futures->sleepers, is_added ? 1 : UINT32_MAX,
+				  memory_order_relaxed);
+}
+
+/* Is this the first of neighbours of one block? */
+static bool is_first_of_block(const struct wait *wait, int index)
+{
+	return index == 0 ||
+	       slot_of(wait, index)->of != slot_of(wait, index - 1)->of;
+}
+
+/* Points all slots to a place, and counts those that are ready. */
+static int take_place(struct wait *wait)
+{
+	struct rt_future *slot;
+	int i;
+
+	wait->place = rt_future_lot_take();
+	if (wait->place == NULL)
+		return RT_REFUSED(RPMA_E_NOMEM, "the future is not waited for");
+	wait->succeeded = 0;
+	wait->complete = 0;
+	for (i = 0; i < wait->count; i++) {
+		slot = slot_of(wait, i);
+		if (is_first_of_block(wait, i))
+			add_sleeper(slot->of, true);
+		if (rt_future_waited(slot)->times++ == 0)
+			point(wait, slot);
+	}
+	/* pairs with the batch's [FUTURE-5]: either the poller sees where this
+	 * thread waits, or this look sees what the poller published */
+	rt_fence_dekker();
+	for (i = 0; i < wait->count; i++)
+		count_once(wait, slot_of(wait, i));
+	return 0;
+}
+
+static bool has_pushed(const struct wait *wait)
+{
+	/* relaxed: take_pushed() takes them */
+	return atomic_load_explicit(&wait->place->pushed,
+				    memory_order_relaxed) != NULL;
+}
+
+/* Takes all pushed slots, and counts those that are ready. The others were
+ * pushed early, and point to the place again. */
+static void take_pushed(struct wait *wait)
+{
+	struct rt_future *slot;
+	struct rt_future *next;
+
+	if (!has_pushed(wait))
+		return;
+	/* acquire [FUTURE-9]: pairs with the push in wake(); the links */
+	slot = atomic_exchange_explicit(&wait->place->pushed, NULL,
+					memory_order_acquire);
+	for (; slot != NULL; slot = next) {
+		next = rt_future_waited(slot)->next;
+		wait->lent--;
+		count_once(wait, slot);
+		if (rt_future_waited(slot)->times == 0)
+			continue;
+		point(wait, slot);
+		/* as in take_place() [FUTURE-5] */
+		rt_fence_dekker();
+		count_once(wait, slot);
+	}
+}
+
+/* Sleeps until a slot is pushed, or for so long, or for no reason. */
+static void sleep_at_place(const struct wait *wait, int64_t ns)
+{
+	struct rt_bell *bell = &wait->place->bell;
+
+	/* its fence pairs with the one of rt_bell_ring() in wake() */
+	rt_bell_arm(bell, RT_BELL_ON_FUTEX);
+	if (!has_pushed(wait))
+		rt_bell_sleep_armed(bell, ns);
+	rt_bell_take_back(bell, RT_BELL_ON_FUTEX);
+}
+
+/* Has every slot's token again, then gives the place back. */
+static void leave_place(struct wait *wait)
+{
+	struct rt_future *slot;
+	int i;
+
+	for (i = 0; i < wait->count; i++) {
+		slot = slot_of(wait, i);
+		count_once(wait, slot);
+		rt_future_waited(slot)->times = 0;
+		/* relaxed, both [FUTURE-9]: one of the poller and this thread
+		 * gets the token; what the poller wrote before came with the
+		 * list */
+		if (atomic_load_explicit(&slot->waiter, memory_order_relaxed) !=
+			    NULL &&
+		    atomic_exchange_explicit(&slot->waiter, NULL,
+					     memory_order_relaxed) != NULL)
+			wait->lent--;
+		if (is_first_of_block(wait, i))
+			add_sleeper(slot->of, false);
+	}
+	take_pushed(wait);
+	while (wait->lent > 0) { /* a poller is about to push */
+		sleep_at_place(wait, -1);
+		take_pushed(wait);
+	}
+	rt_future_lot_return(wait->place);
+}
+
+/* -------------------------------------------------------------- waiting --- */
+
+/* Is it decided? */
+static bool look(struct wait *wait)
+{
+	if (wait->place == NULL)
+		look_at_each(wait);
+	else
+		take_pushed(wait);
+	return is_decided(wait);
 }
 
 /* ns; -1: without end */
@@ -87,100 +254,95 @@ static bool spin(struct wait *wait)
 	return false;
 }
 
-/* ------------------------------------------------------------- sleeping --- */
-
-static void point(const struct wait *wait, int index, struct rt_bell *bell)
+/* Lists one slot of each poller that has no thread of the library. */
+static void find_visited(struct wait *wait)
 {
-	struct rt_future *slot = slot_of(wait, index);
-
-	/* release: pairs with the acquire in wake(), for a bell that is new */
-	atomic_store_explicit(&slot->waiter, bell, memory_order_release);
-	/* relaxed: the fence of rt_bell_arm() orders it [FUTURE-5] */
-	if (bell != NULL)
-		atomic_fetch_add_explicit(&slot->of->sleepers, 1,
-					  memory_order_relaxed);
-	else
-		atomic_fetch_sub_explicit(&slot->of->sleepers, 1,
-					  memory_order_relaxed);
-}
-
-/* Sleeps until one of them is complete, or for so long, or for no reason. */
-static void sleep_at(struct wait *wait, struct rt_bell *bell, int64_t ns)
-{
+	const struct rt_poller *last = NULL;
+	const struct rt_poller *poller;
+	struct rt_future *seen;
 	int i;
 
-	for (i = 0; i < wait->count; i++)
-		point(wait, i, bell);
-	/* its fence pairs with the batch's [FUTURE-5]: either the poller sees
-	 * where this thread sleeps, or this look sees what it published */
-	rt_bell_arm(bell, RT_BELL_ON_FUTEX);
-	if (!look(wait))
-		rt_bell_sleep_armed(bell, ns);
-	rt_bell_take_back(bell, RT_BELL_ON_FUTEX);
-	for (i = 0; i < wait->count; i++)
-		point(wait, i, NULL);
-}
-
-/* Runs what nobody else does: the caller's pollers, and those of the futures
- * that belong to no thread. Are there any? */
-static bool run_pollers(struct wait *wait)
-{
-	struct rt_poller *last = NULL;
-	struct rt_poller *poller;
-	bool is_any = rt_wait_has_pollers();
-	int i;
-
-	if (is_any)
-		rt_wait_run();
 	for (i = 0; i < wait->count; i++) {
 		poller = slot_of(wait, i)->of->poller;
 		if (poller->threaded || poller == last)
 			continue;
 		last = poller;
-		is_any |= rt_owner_visit(&poller->owned);
-		wait->is_of_others = true;
+		for (seen = wait->visited; seen != NULL;
+		     seen = rt_future_waited(seen)->next_visited) {
+			if (seen->of->poller == poller)
+				break;
+		}
+		if (seen != NULL)
+			continue;
+		rt_future_waited(slot_of(wait, i))->next_visited =
+			wait->visited;
+		wait->visited = slot_of(wait, i);
 	}
+}
+
+/* Runs what nobody else does: the caller's pollers, and those of the futures
+ * that belong to no thread. Are there any? */
+static bool run_pollers(const struct wait *wait)
+{
+	const struct rt_future *slot;
+	bool is_any = rt_wait_has_pollers();
+
+	if (is_any)
+		rt_wait_run();
+	for (slot = wait->visited; slot != NULL;
+	     slot = rt_future_waited(slot)->next_visited)
+		is_any |= rt_owner_visit(&slot->of->poller->owned);
 	return is_any;
 }
 
 /* Until it is decided, or the time has passed. */
-static int wait_asleep(struct wait *wait)
+static void wait_asleep(struct wait *wait)
 {
-	struct rt_bell *bell = rt_future_lot_take();
 	int64_t left, most;
 	bool is_running;
 
-	if (bell == NULL)
-		return RT_REFUSED(RPMA_E_NOMEM, "the future is not waited for");
 	while (!look(wait) && (left = left_ns(wait)) != 0) {
 		is_running = run_pollers(wait);
 		most = is_running ? RT_WAIT_NS : RT_WAIT_LOOK_NS;
-		if ((is_running || wait->is_of_others) &&
+		if ((is_running || wait->visited != NULL) &&
 		    (left < 0 || left > most))
 			left = most;
 		if (!is_running || !look(wait))
-			sleep_at(wait, bell, left);
+			sleep_at_place(wait, left);
 	}
-	rt_future_lot_return(bell);
-	return 0;
 }
 
 static int wait_for(struct wait *wait, int timeout_ms)
 {
-	int ret = 0;
+	bool is_few = wait->count <= LOOKED_AT_EACH;
+	bool is_running;
+	int ret;
 
-	if (look(wait) || timeout_ms == 0) {
-		if (wait->complete < wait->count && run_pollers(wait))
+	if (look(wait)) {
+		if (wait->complete == wait->count)
+			return 0;
+		timeout_ms = 0;
+	}
+	find_visited(wait);
+	is_running = run_pollers(wait);
+	if (timeout_ms == 0) {
+		if (is_running)
 			look(wait);
 		return 0;
 	}
 	wait->end_ns = timeout_ms < 0 ? -1
 				      : (int64_t)rt_now_ns() +
 						(int64_t)timeout_ms * NS_PER_MS;
-	if (run_pollers(wait) || !spin(wait))
-		ret = wait_asleep(wait);
-	look(wait);
-	return ret;
+	if (is_few && !is_running && spin(wait))
+		return 0;
+	ret = take_place(wait);
+	if (ret)
+		return ret;
+	if (!is_few && !is_running)
+		spin(wait);
+	wait_asleep(wait);
+	leave_place(wait);
+	return 0;
 }
 
 /* ------------------------------------------------------------ the calls --- */

@@ -72,9 +72,8 @@ struct rt_future *rt_future_take(struct rt_futures *futures, uint64_t context)
 	slot->mine = 0;
 	slot->told = 0;
 	slot->tag++;
-	/* relaxed, these: the release below orders them; the holder gets
+	/* relaxed, both: the release below orders them; the holder gets
 	 * the slot from this thread */
-	atomic_store_explicit(&slot->waiter, NULL, memory_order_relaxed);
 	atomic_store_explicit(&slot->asked, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->claim, RT_FUTURE_NONE,
 			      memory_order_relaxed);
@@ -605,16 +604,35 @@ static bool has_sleepers(const struct rt_futures *futures)
 					     memory_order_relaxed) != 0);
 }
 
-/* After the fence, if its block has sleepers. Slots are never freed, so one
- * that was given back meanwhile rings for nothing, at worst. */
+/* Pushes the slot where its holder waits, after the fence, if the block has
+ * sleepers. Slots are never freed: a slot that was given back, and waited for
+ * again, is pushed early, at worst. */
 static void wake(struct rt_future *slot)
 {
-	struct rt_bell *bell;
+	struct rt_future_place *place;
+	struct rt_future *head;
 
-	/* acquire: the bell, made by the thread that sleeps */
-	bell = atomic_load_explicit(&slot->waiter, memory_order_acquire);
-	if (bell != NULL)
-		rt_bell_ring_fenced(bell);
+	/* relaxed: a look; the fence orders it [FUTURE-5] */
+	if (atomic_load_explicit(&slot->waiter, memory_order_relaxed) == NULL)
+		return;
+	/* acquire [FUTURE-9]: pairs with the release in point(); the place. One
+	 * of the poller and the holder gets the token */
+	place = atomic_exchange_explicit(&slot->waiter, NULL,
+					 memory_order_acquire);
+	if (place == NULL)
+		return;
+	/* relaxed: the compare-and-swap decides */
+	head = atomic_load_explicit(&place->pushed, memory_order_relaxed);
+	do {
+		rt_future_waited(slot)->next = head;
+		/* release [FUTURE-9]: pairs with take_pushed(); the link, and
+		 * that this thread is through with the slot */
+	} while (!atomic_compare_exchange_weak_explicit(
+		&place->pushed, &head, slot, memory_order_release,
+		memory_order_relaxed));
+	/* otherwise the poller that pushed the first slot rings */
+	if (head == NULL)
+		rt_bell_ring(&place->bell);
 }
 
 static void publish(void *arg)

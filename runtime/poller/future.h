@@ -73,8 +73,8 @@ struct rt_future {
 	 * has it in hand before that: the poster */
 	alignas(RT_CACHE_LINE) struct rpma_rt_completion result;
 	struct rt_futures *of; /* immutable */
-	/* the holder's, while it sleeps; rung by the poller */
-	_Atomic(struct rt_bell *) waiter;
+	/* where the holder waits; taken by exchange [FUTURE-9] */
+	_Atomic(struct rt_future_place *) waiter;
 	_Atomic uint32_t generation; /* of the holder; odd while it is out */
 	/* in the stack of free ones, or of those asked for: index + 1 */
 	uint32_t next;
@@ -87,6 +87,25 @@ struct rt_future {
 	uint8_t tag;
 };
 _Static_assert(sizeof(struct rt_future) == RT_CACHE_LINE, "a line each");
+
+/* where a thread that waits for futures sleeps, of the lot; never freed */
+struct rt_future_place {
+	alignas(RT_CACHE_LINE) struct rt_bell bell;
+	/* complete slots that pointed here: pollers push, the thread takes all */
+	_Atomic(struct rt_future *) pushed;
+	struct rt_future_place *next; /* of the lot */
+};
+
+/* the part of a slot that only waits use */
+struct rt_future_waited {
+	/* in the list of a place: of the thread that has the slot's token, see
+	 * [FUTURE-9] */
+	struct rt_future *next;
+	/* the holder's, while it waits: a slot of another poller that belongs
+	 * to no thread; how often the call names this slot, 0: counted */
+	struct rt_future *next_visited;
+	uint32_t times;
+};
 
 /* what is called, or where it is delivered; the holder writes it before it
  * asks */
@@ -159,7 +178,7 @@ struct rt_futures {
 	_Atomic uint32_t requests;
 	_Atomic bool msg_sent;	   /* about them */
 	_Atomic bool ending;	   /* after a stop: a thread does them */
-	_Atomic uint32_t sleepers; /* holders that sleep on one of the slots */
+	_Atomic uint32_t sleepers; /* calls that wait for one of the slots */
 	struct rt_msg msg;
 
 	/* posters, inside the side's gate */
@@ -171,7 +190,8 @@ struct rt_futures {
 	struct rt_futures *all_next;
 	struct rt_futures *idle_next; /* in the ring of its size */
 
-	struct rt_future_then *then; /* one each */
+	struct rt_future_then *then;	 /* one each */
+	struct rt_future_waited *waited; /* one each */
 	struct rt_future *slots;
 };
 
@@ -213,6 +233,13 @@ static inline void rt_future_unpoison(const struct rt_future *slot)
 }
 
 /* ---------------------------------------------------------- the poster --- */
+
+/* Returns the part of the slot that waits use. */
+static inline struct rt_future_waited *
+rt_future_waited(const struct rt_future *slot)
+{
+	return &slot->of->waited[slot - slot->of->slots];
+}
 
 /* Of a slot that is out: the rest of its wr_id, see rt_wr_id(). */
 static inline uint64_t rt_future_cookie(const struct rt_future *slot)

@@ -117,13 +117,14 @@ static void watch(const struct rt_future *slot)
 	explore_watch(&slot->claim, sizeof(slot->claim));
 }
 
-static void watch_bell(void)
+static void watch_place(void)
 {
-	struct rt_bell *bell = rt_future_lot_take();
+	struct rt_future_place *place = rt_future_lot_take();
 
-	EXPLORE_CHECK(bell != NULL);
-	explore_watch(&bell->word, sizeof(bell->word));
-	rt_future_lot_return(bell);
+	EXPLORE_CHECK(place != NULL);
+	explore_watch(&place->bell.word, sizeof(place->bell.word));
+	explore_watch(&place->pushed, sizeof(place->pushed));
+	rt_future_lot_return(place);
 }
 
 /* Of an order that ended with a stop; its message may be in the inbox. */
@@ -161,7 +162,7 @@ static void begin(int count)
 	explore_watch(&of->sleepers, sizeof(of->sleepers));
 	explore_watch(&f->poller->stopping, sizeof(f->poller->stopping));
 	explore_watch(&f->rt->stopped, sizeof(f->rt->stopped));
-	watch_bell();
+	watch_place();
 }
 
 static void begin_send(void)
@@ -439,6 +440,46 @@ static void drop_and_post(void)
 	end_holder();
 }
 
+/* The poller may be about to push the slot for its former use. */
+static void wait_and_wait_again(void)
+{
+	struct rpma_rt_completion cmpl = wait_for(0);
+
+	EXPLORE_CHECK(cmpl.context == 0);
+	drop(0);
+	EXPLORE_CHECK(post(0) == 0);
+	EXPLORE_CHECK(rt_future_slot(&futures[0]) == slots[0]);
+	cmpl = wait_for(0);
+	EXPLORE_CHECK(cmpl.status == IBV_WC_SUCCESS && cmpl.context == 1);
+	drop(0);
+	end_holder();
+}
+
+/* Any of those that are left, one after the other. */
+static void wait_for_any_of_two(void)
+{
+	struct rpma_rt_completion cmpl;
+	int first;
+
+	EXPLORE_CHECK(rpma_rt_future_wait_some(futures, 2, 1, -1) >= 1);
+	first = rpma_rt_future_poll(&futures[1], &cmpl) == 1 ? 1 : 0;
+	drop(first);
+	EXPLORE_CHECK(rpma_rt_future_wait_some(&futures[!first], 1, 1, -1) ==
+		      1);
+	drop(!first);
+	end_holder();
+}
+
+/* One that is named twice counts twice. */
+static void wait_for_one_twice(void)
+{
+	const struct rpma_rt_future twice[] = {futures[0], futures[0]};
+
+	EXPLORE_CHECK(rpma_rt_future_wait_some(twice, 2, 2, -1) == 2);
+	drop(0);
+	end_holder();
+}
+
 int main(int argc, char **argv)
 {
 #define PLAY(title, holder, poller, begin)                                     \
@@ -455,6 +496,10 @@ int main(int argc, char **argv)
 		{PLAY("message_then", then_and_drop, run_rounds, begin_recv)},
 		{PLAY("then_cancel", then_cancel_and_drop, run_rounds,
 		      begin_recv)},
+		{PLAY("wait_again", wait_and_wait_again, run_rounds,
+		      begin_send)},
+		{PLAY("twice", wait_for_one_twice, run_rounds, begin_send)},
+		{PLAY("any_of_two", wait_for_any_of_two, run_two, begin_two)},
 		{PLAY("again", drop_and_post, run_rounds, begin_send)},
 		{PLAY("stop", cancel_in_a_stop, run_and_stop, begin_send)},
 		{PLAY("stop_drop", drop_in_a_stop, run_and_stop, begin_send)},

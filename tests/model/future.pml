@@ -16,11 +16,15 @@
  * waits for; so is that the stop has come, and that nobody does requests after
  * it. What is read-modify-write is in order.
  *
+ * A holder that waits lends the slot's token to whoever publishes a result, who
+ * puts it into the list of the place where the holder sleeps. The token may come
+ * early, from the publication of the use before. A wait may end by its time.
+ *
  * Wanted: each message is got by one: read by the holder, called with, or in
  * the queue, and by one only, unless it was dropped when the connection had
  * ended; no function is called after drop has said never, and none twice; no
  * slot is given to a poster that the poller has still to touch; nobody sleeps
- * on a result (an invalid end state); a holder that has cancelled reads none,
+ * on a result (an invalid end state); the token is back when a wait ends; a holder that has cancelled reads none,
  * but a message that had no queue to go to.
  *
  * Each M_ macro breaks one thing; tests/model/run expects an error with each.
@@ -84,7 +88,9 @@ bool is_led;	  /* its continuation is a queue */
 bool is_detached; /* it is, or will be, ENDED */
 bool is_empty;	  /* the result was taken out of it */
 byte use;	  /* which use it is in */
-bool waiter;	  /* the holder sleeps there */
+bool waiter;	  /* the token is there: the holder waits */
+bool pushed;	  /* the slot is in the list of its holder's place */
+bool waits;	  /* the holder does: for the assertion */
 
 /* the stack of requests, and the message about it */
 bool on_stack;
@@ -97,7 +103,6 @@ bool event;    /* it has come */
 bool filled;
 byte told;
 byte to_store; /* published, and in its buffer; 0: nothing */
-bool rung;
 bool at_work; /* for the end of the search */
 
 /* the end of the connection, then of the poller */
@@ -140,8 +145,20 @@ inline publish(s)
 #ifndef M_NO_FENCE_PUBLISH
 	to_store == 0;
 #endif
+	atomic {
+		if
+#ifdef M_TOKEN_NOT_TAKEN
+		:: waiter -> has_token = true
+#else
+		:: waiter -> waiter = false; has_token = true
+#endif
+		:: else
+		fi
+	};
 	if
-	:: waiter -> rung = true
+	:: has_token ->
+		atomic { assert(waits && !pushed); pushed = true;
+			has_token = false }
 	:: else
 	fi
 }
@@ -340,6 +357,7 @@ proctype poller()
 	bool is_called;
 	bool is_left;
 	bool was_led;
+	bool has_token;
 
 	do
 	/* a completion: stored, complete, published */
@@ -438,6 +456,7 @@ proctype stop()
 {
 	byte bits;
 	bool was_inside;
+	bool has_token;
 
 	dying = true;
 	gone;
@@ -518,19 +537,51 @@ inline look_and_read()
 	fi
 }
 
-/* Until it is ready; the poller rings, or the second look finds it. */
+#ifdef M_NO_SECOND_LOOK
+#define IS_SEEN false
+#else
+#define IS_SEEN IS_READY
+#endif
+#ifdef M_NOT_POINTED_AGAIN
+#define POINTS_AGAIN false
+#else
+#define POINTS_AGAIN true
+#endif
+
+/* Until it is ready, or the time has passed; the poller pushes it, or the look
+ * behind each lending finds it. */
 inline sleep_until_ready()
 {
-	waiter = true;
-#ifndef M_NO_SECOND_LOOK
+	atomic { assert(!waiter && !pushed); waits = true; is_lent = true;
+		waiter = true };
+	do
+	:: is_lent && IS_SEEN -> break
+	:: is_lent && !IS_SEEN ->
+		if
+		:: true -> break /* the time has passed */
+		:: true -> atomic { pushed -> pushed = false; is_lent = false }
+		fi
+	:: !is_lent && IS_READY -> break
+	:: !is_lent && !IS_READY ->
+		if
+		:: POINTS_AGAIN -> atomic { waiter = true; is_lent = true }
+		:: !POINTS_AGAIN -> is_lent = true
+		fi
+	od;
+	/* has the token again */
+	atomic {
+		if
+		:: waiter -> waiter = false; is_lent = false
+		:: else
+		fi
+	};
+#ifndef M_LEFT_TOO_EARLY
 	if
-	:: IS_READY -> skip
-	:: else -> rung
+	:: is_lent -> atomic { pushed -> pushed = false; is_lent = false }
+	:: else
 	fi;
-#else
-	rung;
 #endif
-	atomic { waiter = false; rung = false }
+	atomic { waits = false; is_lent = false }
 }
 
 #ifdef EVENT
@@ -543,12 +594,14 @@ proctype holder()
 {
 	byte bits;
 	bool was_inside;
+	bool has_token;
 	bool is_first;
 	bool is_away;
 	bool is_never;
 	bool has_read;
 	bool is_armed;
 	bool is_cancelled;
+	bool is_lent;
 
 	do
 	:: atomic {

@@ -234,6 +234,68 @@ static void wait_some__any_and_all(struct scene *c)
 	check_empty(c);
 }
 
+/* More than a thread looks at while it spins, each named twice: each is counted
+ * as often as it is named. */
+static void wait_some__many_and_some_twice(struct scene *c)
+{
+	struct rpma_rt_future futures[2 * FUTURES];
+	int i;
+
+	for (i = 0; i < FUTURES; i++) {
+		recv_at(c, (uint64_t)i, &futures[2 * i]);
+		futures[2 * i + 1] = futures[2 * i];
+	}
+	MUST_ANSWER(0, rpma_rt_future_wait_some(futures, 2 * FUTURES, 1, 2));
+	for (i = 0; i < FUTURES; i++) {
+		ping(c, 10);
+		MUST_ANSWER(2 * (i + 1),
+			    rpma_rt_future_wait_some(futures, 2 * FUTURES,
+						     2 * i + 1, PATIENT));
+		if (i + 1 < FUTURES)
+			MUST_ANSWER(0, rpma_rt_future_wait_some(futures,
+								2 * FUTURES,
+								2 * i + 3, 1));
+	}
+	for (i = 0; i < FUTURES; i++) {
+		result(&futures[2 * i], (uint64_t)i, IBV_WC_SUCCESS);
+		MUST(rpma_rt_future_drop(&futures[2 * i]));
+	}
+	check_empty(c);
+}
+
+/* The thread sleeps while they come one after the other. */
+static void *ping_main(void *arg)
+{
+	struct scene *c = arg;
+	int i;
+
+	for (i = 0; i < FUTURES; i++)
+		ping(c, 60);
+	return NULL;
+}
+
+static void wait_some__all_of_many_asleep(struct scene *c)
+{
+	struct rpma_rt_future futures[2 * FUTURES];
+	pthread_t thread;
+	int i;
+
+	for (i = 0; i < FUTURES; i++) {
+		recv_at(c, (uint64_t)i, &futures[i]);
+		futures[FUTURES + i] = futures[i];
+	}
+	CHECK(pthread_create(&thread, NULL, ping_main, c) == 0);
+	MUST_ANSWER(2 * FUTURES,
+		    rpma_rt_future_wait_some(futures, 2 * FUTURES, 2 * FUTURES,
+					     PATIENT));
+	CHECK(pthread_join(thread, NULL) == 0);
+	for (i = 0; i < FUTURES; i++) {
+		result(&futures[i], (uint64_t)i, IBV_WC_SUCCESS);
+		MUST(rpma_rt_future_drop(&futures[i]));
+	}
+	check_empty(c);
+}
+
 struct sleeper {
 	pthread_t thread;
 	struct rpma_rt_future future;
@@ -749,6 +811,7 @@ static void run_all(enum rpma_rt_mode mode)
 		recv__message_in_the_future,
 		link__one_future,
 		wait_some__any_and_all,
+		wait_some__many_and_some_twice,
 		cancel__message_to_the_queue,
 		cancel__too_late_DONE,
 		drop__message_to_the_queue,
@@ -771,6 +834,8 @@ static void run_all(enum rpma_rt_mode mode)
 		cases[i](&c);
 	if (mode != RPMA_RT_MODE_MANUAL)
 		wait__elsewhere(&c);
+	if (mode != RPMA_RT_MODE_MANUAL)
+		wait_some__all_of_many_asleep(&c);
 	close_scene(&c);
 	open_scene(&c, mode);
 	close__all_complete(&c);
