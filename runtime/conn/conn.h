@@ -226,6 +226,8 @@ struct rpma_rt_conn {
 	/* every route of it, open and closed; directory's lock */
 	struct rpma_rt_route *listed;
 	struct rpma_rt_route *listed_closed;
+	/* the top of poll.buried at the change before; those below are off */
+	const struct rpma_rt_route *seen_buried;
 	/* the runtime's conns, then ended: under both locks, then the
 	 * directory's */
 	struct rpma_rt_conn *prev;

@@ -72,7 +72,9 @@ struct rt_conn_poller {
 		struct rpma_rt_route
 			*to_close; /* after LAST: those not closed */
 	};
-	struct rpma_rt_route *buried; /* and those that do not any more */
+	/* and those that do not any more; a stack that only grows, read by
+	 * changes too [ROUTE-3] */
+	_Atomic(struct rpma_rt_route *) buried;
 	struct rt_kept *kept;
 	uint32_t kept_count;
 	uint32_t kept_finished; /* of them, from HANDOVER on */

@@ -109,14 +109,17 @@ void rt_conn_end_handshake(struct rpma_rt_conn *conn)
 void rt_conn_free(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt_route *route;
+	struct rpma_rt_route *next;
 	int i;
 
 	while ((route = conn->poll.routes) != NULL) {
 		conn->poll.routes = rt_route_next(route);
 		rt_route_free(route);
 	}
-	while ((route = conn->poll.buried) != NULL) {
-		conn->poll.buried = rt_route_next(route);
+	/* relaxed: nobody else has the connection */
+	route = atomic_load_explicit(&conn->poll.buried, memory_order_relaxed);
+	for (; route != NULL; route = next) {
+		next = rt_route_next(route);
 		rt_route_free(route);
 	}
 	for (i = 0; i < 2; i++)

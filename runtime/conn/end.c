@@ -13,6 +13,7 @@
 #include "conn/fill.h"
 #include "conn/futures.h"
 #include "conn/item.h"
+#include "conn/owing.h"
 #include "conn/route.h"
 #include "conn/slots.h"
 #include "pool/pool.h"
@@ -50,6 +51,8 @@ static void close_route(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 	    (lane == NULL || (lane != rt_conn_lane(conn) && mark(conn, lane))))
 		rt_deliver_item(conn->poller, entry, &item);
 	*entry = (struct rt_route_entry){0};
+	if (!route->is_own)
+		rt_owing_unhash_poller(rt_route_opened(route));
 	if (rt_route_is_closed(route) || waiter == NULL)
 		return;
 	/* no poster is inside or will be: nobody waits for that lane */

@@ -424,9 +424,8 @@ const struct rt_route_entry *rt_futures_lead_poller(struct rt_side *side,
 	const struct rpma_rt_conn *conn = rt_conn_of_side(side);
 	const struct rpma_rt_route *at = route;
 
-	/* one was open when another was closed to it, so this ends */
-	while (rt_route_is_closed(at))
-		at = rt_route_opened(at)->to;
+	if (rt_route_is_closed(at))
+		return rt_route_led_to(&rt_route_opened(at)->led);
 	return &conn->cq->routes[at->number];
 }
 

@@ -12,6 +12,43 @@
 #include "conn/route.h"
 #include "poller/cq_pool.h"
 
+/* ---------------------------------------------------- routes of a lane --- */
+
+/* The bucket of a connection's open routes to the lane. */
+static struct cds_hlist_head *bucket_of(const struct rpma_rt_conn *conn,
+					const struct rt_lane *lane)
+{
+	uint64_t key = (uint64_t)(uintptr_t)conn * UINT64_C(0x9e3779b97f4a7c15);
+
+	key = (key ^ (uintptr_t)lane) * UINT64_C(0xd6e8feb86659fd93);
+	return &conn->cq->by_lane[(key >> 32) & (RT_LANE_BUCKETS - 1)];
+}
+
+void rt_owing_unhash_poller(struct rt_route_opened *opened)
+{
+	if (opened->same_lane.prev == NULL)
+		return;
+	cds_hlist_del(&opened->same_lane);
+	opened->same_lane.prev = NULL;
+}
+
+bool rt_owing_has_lane(const struct rpma_rt_conn *conn,
+		       const struct rt_lane *lane)
+{
+	const struct cds_hlist_node *node = bucket_of(conn, lane)->next;
+	const struct rt_route_opened *opened;
+
+	for (; node != NULL; node = node->next) {
+		opened = RT_FROM(const struct rt_route_opened, same_lane, node);
+		if (opened->route.conn == conn &&
+		    rt_route_lane(&opened->route) == lane)
+			return true;
+	}
+	return false;
+}
+
+/* ---------------------------------------------------------- the list --- */
+
 void rt_owing_list_poller(struct rpma_rt_conn *conn,
 			  struct rpma_rt_route *route)
 {
@@ -27,6 +64,9 @@ void rt_owing_list_poller(struct rpma_rt_conn *conn,
 	opened->link = &conn->poll.routes;
 	if (!next->is_own)
 		rt_route_opened(next)->link = &opened->next;
+	if (rt_route_lane(route) != NULL)
+		cds_hlist_add_head(&opened->same_lane,
+				   bucket_of(conn, rt_route_lane(route)));
 }
 
 static void unlist(struct rpma_rt_conn *conn, struct rt_route_opened *opened)
@@ -44,10 +84,13 @@ void rt_owing_bury_poller(struct rpma_rt_route *route)
 
 	conn->cq->routes[route->number] = (struct rt_route_entry){0};
 	unlist(conn, opened);
-	opened->next = conn->poll.buried;
-	conn->poll.buried = route;
 	/* release: a reader of it does not take the number for this route's */
 	atomic_store_explicit(&opened->is_buried, true, memory_order_release);
+	/* relaxed: the poller's own */
+	opened->next =
+		atomic_load_explicit(&conn->poll.buried, memory_order_relaxed);
+	/* release [ROUTE-3]: pairs with unlist_buried(); next, is_buried */
+	atomic_store_explicit(&conn->poll.buried, route, memory_order_release);
 	rt_numbers_return_poller(&conn->cq->numbers, route->number);
 }
 

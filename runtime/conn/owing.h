@@ -13,10 +13,18 @@
 #include "conn/conn.h"
 
 struct rpma_rt_route;
+struct rt_lane;
+struct rt_route_opened;
 
 /* A route that it did not have. */
 void rt_owing_list_poller(struct rpma_rt_conn *conn,
 			  struct rpma_rt_route *route);
+/* Takes an open route that leads to a lane out of the hash, if it is there: it
+ * is closed, or its connection ends. */
+void rt_owing_unhash_poller(struct rt_route_opened *opened);
+/* Does an open route of the connection, but its own, lead there? */
+bool rt_owing_has_lane(const struct rpma_rt_conn *conn,
+		       const struct rt_lane *lane);
 /* A closed one of that list: it owes until so many of its side retired. */
 void rt_owing_until_poller(struct rpma_rt_route *route, uint32_t retired);
 /* It owes nothing: its number may be another's, its record stays. */

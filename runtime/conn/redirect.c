@@ -56,49 +56,32 @@ static void answer_waiters(struct rt_side *side, bool was_behind)
 
 /* ---------------------------------------------------- what is delivered --- */
 
-/* That route, and those that it gets things of, lead where to does. */
-static void point(struct rpma_rt_route *route, const struct rt_route_entry *to)
+static struct rt_route_entry *entry_of(const struct rpma_rt_route *route)
 {
-	struct rpma_rt_conn *conn = route->conn;
-	struct rt_route_entry *entry = &conn->cq->routes[route->number];
-
-	if (to->is_callback)
-		entry->callback = to->callback;
-	else
-		entry->lane = to->lane;
-	entry->is_callback = to->is_callback;
+	return &route->conn->cq->routes[route->number];
 }
 
-/* What closed ones owe to `from` goes where to leads, to new_to's account. */
-static void point_followers(struct rpma_rt_route *from,
-			    const struct rt_route_entry *to,
-			    struct rpma_rt_route *new_to)
+/* Leads a route that is closed, and all that leads to it, where `to` leads. */
+static void lead_on(struct rpma_rt_route *route, struct rpma_rt_route *to)
 {
-	struct rt_route_opened *owing;
+	struct rt_led *led = &rt_route_opened(route)->led;
+	struct rt_route_entry *entry = entry_of(route);
 
-	for (owing = from->conn->poll.owing; owing != NULL;
-	     owing = owing->owing_next) {
-		if (owing->to != from)
-			continue;
-		owing->to = new_to;
-		point(&owing->route, to);
-	}
+	*led = (struct rt_led){.size = 1};
+	to->followers = rt_route_led_join(
+		rt_route_led_join(route->followers, led), to->followers);
+	to->followers->to = entry_of(to);
+	route->followers = NULL;
+	entry->led = led;
+	entry->is_callback = true;
+	entry->is_led = true;
 }
 
 /* Does an open route of the connection lead there, its own included? */
 static bool leads_there(const struct rpma_rt_conn *conn,
 			const struct rt_lane *lane)
 {
-	const struct rpma_rt_route *route;
-
-	if (lane == rt_conn_lane(conn))
-		return true;
-	for (route = conn->poll.routes; route != NULL;
-	     route = rt_route_next(route)) {
-		if (!rt_route_is_closed(route) && rt_route_lane(route) == lane)
-			return true;
-	}
-	return false;
+	return lane == rt_conn_lane(conn) || rt_owing_has_lane(conn, lane);
 }
 
 /* The connection's last item there. */
@@ -125,8 +108,6 @@ static bool is_early(const struct rpma_rt_conn *conn)
 int rt_redirect_own_poller(struct rt_redirect *redirect)
 {
 	struct rpma_rt_conn *conn = redirect->conn;
-	struct rt_lane *lane = rt_route_lane(redirect->own_to[0]);
-	const struct rt_route_entry to = {.lane = lane};
 	bool was_behind;
 	int i;
 
@@ -141,8 +122,8 @@ int rt_redirect_own_poller(struct rt_redirect *redirect)
 		redirect->waiter[i] =
 			show_posters(&conn->own[i], redirect->own_to[i]);
 		conn->own[i].queue = redirect->own_to[i]->queue;
-		point(&conn->own[i], &to);
-		point_followers(&conn->own[i], &to, &conn->own[i]);
+		entry_of(&conn->own[i])->lane =
+			rt_route_lane(redirect->own_to[i]);
 		/* the reader of ROUTE_CLOSED may delete the queue */
 		rt_queue_announce_unref(redirect->from);
 	}
@@ -201,8 +182,7 @@ int rt_redirect_route_poller(struct rt_redirect *redirect)
 {
 	struct rpma_rt_route *route = redirect->route;
 	struct rpma_rt_conn *conn = redirect->conn;
-	const struct rt_route_entry *to =
-		&conn->cq->routes[redirect->to->number];
+	const struct rt_route_entry *to = entry_of(redirect->to);
 
 	/* functions that are due are called while the route is open */
 	rt_deliver_flush(conn->poller);
@@ -214,13 +194,12 @@ int rt_redirect_route_poller(struct rt_redirect *redirect)
 	redirect->from = route->queue;
 	redirect->from_lane = rt_route_lane(route);
 	route->queue = NULL;
-	rt_route_opened(route)->to = redirect->to;
+	rt_owing_unhash_poller(rt_route_opened(route));
 	/* relaxed: a poster that goes on is waited for [ROUTE-1] */
 	atomic_store_explicit(&route->open_side, RT_ROUTE_CLOSED,
 			      memory_order_relaxed);
 	redirect->waiter[0] = show_posters(route, redirect->to);
-	point(route, to);
-	point_followers(route, to, redirect->to);
+	lead_on(route, redirect->to);
 	if (conn->poll.srq_route == route->number)
 		rt_bind_redirect_poller(conn, redirect->to->number);
 	if (redirect->from_lane == NULL)

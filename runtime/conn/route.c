@@ -104,14 +104,38 @@ static int place_route(struct rpma_rt_route *route, uint32_t entries,
 	return ret;
 }
 
+/* Lists an opened one first; own ones end the list. */
+static void list_first(struct rpma_rt_route **first,
+		       struct rt_route_opened *opened)
+{
+	struct rpma_rt_route *next = *first;
+
+	opened->listed_next = next;
+	opened->listed_link = first;
+	if (next != NULL && !next->is_own)
+		rt_route_opened(next)->listed_link = &opened->listed_next;
+	*first = &opened->route;
+}
+
+static void unlist(struct rt_route_opened *opened)
+{
+	struct rpma_rt_route *next = opened->listed_next;
+
+	*opened->listed_link = next;
+	if (next != NULL && !next->is_own)
+		rt_route_opened(next)->listed_link = opened->listed_link;
+	opened->listed_link = NULL;
+}
+
 static void route_list(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 {
 	if (route->queue != NULL)
 		route->listed_queue = rt_queue_id(route->queue);
 	pthread_mutex_lock(&conn->rt->directory);
-	if (!route->is_own)
-		rt_route_opened(route)->listed_next = conn->listed;
-	conn->listed = route;
+	if (route->is_own)
+		conn->listed = route;
+	else
+		list_first(&conn->listed, rt_route_opened(route));
 	pthread_mutex_unlock(&conn->rt->directory);
 }
 
@@ -131,12 +155,11 @@ static void route_relist(struct rpma_rt_route *route,
 static void route_unlist(struct rpma_rt_conn *conn,
 			 const struct rpma_rt_route *route)
 {
-	struct rpma_rt_route **link = &conn->listed;
-
 	pthread_mutex_lock(&conn->rt->directory);
-	while (*link != route)
-		link = &rt_route_opened(*link)->listed_next;
-	*link = rt_route_listed_next(route);
+	if (route->is_own)
+		conn->listed = rt_route_listed_next(route);
+	else
+		unlist(rt_route_opened(route));
 	pthread_mutex_unlock(&conn->rt->directory);
 }
 
@@ -248,21 +271,27 @@ void rt_route_swap(struct rpma_rt_route *own, struct rpma_rt_queue *from,
 	rt_queue_unref_announced(from);
 }
 
-/* Closed ones that owe nothing any more leave the directory. */
+/* Closed ones that owe nothing since the change before leave the directory. One
+ * that was buried before it was listed is on no list. */
 static void unlist_buried(struct rpma_rt_conn *conn)
 {
-	struct rpma_rt_route **link = &conn->listed_closed;
-	struct rt_route_opened *opened;
+	/* acquire [ROUTE-3]: pairs with rt_owing_bury_poller() */
+	struct rpma_rt_route *top =
+		atomic_load_explicit(&conn->poll.buried, memory_order_acquire);
+	struct rpma_rt_route *route = top;
 
-	while (*link != NULL) {
-		opened = rt_route_opened(*link);
-		/* acquire: pairs with the release in bury() */
-		if (atomic_load_explicit(&opened->is_buried,
-					 memory_order_acquire))
-			*link = opened->listed_next;
-		else
-			link = &opened->listed_next;
+	for (; route != conn->seen_buried; route = rt_route_next(route)) {
+		if (rt_route_opened(route)->listed_link != NULL)
+			unlist(rt_route_opened(route));
 	}
+	conn->seen_buried = top;
+}
+
+static bool is_buried(const struct rpma_rt_route *route)
+{
+	/* acquire: pairs with the release in rt_owing_bury_poller() */
+	return atomic_load_explicit(&rt_route_opened(route)->is_buried,
+				    memory_order_acquire);
 }
 
 /* The directory says that what it owes goes where to leads. */
@@ -274,8 +303,9 @@ static void route_list_closed(struct rpma_rt_conn *conn,
 	pthread_mutex_lock(&conn->rt->directory);
 	unlist_buried(conn);
 	rt_route_opened(route)->listed_to = to;
-	rt_route_opened(route)->listed_next = conn->listed_closed;
-	conn->listed_closed = route;
+	/* one that is buried behind this look is above what was seen */
+	if (!is_buried(route))
+		list_first(&conn->listed_closed, rt_route_opened(route));
 	pthread_mutex_unlock(&conn->rt->directory);
 }
 

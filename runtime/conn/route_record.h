@@ -15,8 +15,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <urcu/hlist.h>
+
 #include "base/from.h"
 #include "poller/callback.h"
+#include "poller/route.h"
 #include "rpma_rt.h"
 
 struct rt_lane;
@@ -33,6 +36,7 @@ struct rpma_rt_route {
 	_Atomic(struct rt_lane *) lane;	    /* NULL: a function */
 	_Atomic(struct rt_waiter *) waiter; /* for a lane; NULL: a function */
 	struct rpma_rt_queue *queue; /* the poller's; held; NULL: likewise */
+	struct rt_led *followers;    /* the poller's: closed routes led here */
 	uint32_t listed_queue;	     /* the directory's: its id, or 0 */
 	/* under the runtime's lock */
 	uint32_t reserved; /* entries of the lane's spill held for it */
@@ -52,9 +56,10 @@ struct rt_route_opened {
 	/* the poller's */
 	struct rpma_rt_route *next;  /* the connection's list, or buried ones */
 	struct rpma_rt_route **link; /* what points here in the first */
-	/* closed: where what it owes goes, NULL: not yet; the others of its
-	 * connection that owe; until so many have retired on its side */
-	struct rpma_rt_route *to;
+	struct cds_hlist_node same_lane; /* open: of its CQ's by_lane */
+	/* closed: where what it owes goes; the others of its connection that
+	 * owe; until so many have retired on its side */
+	struct rt_led led;
 	struct rt_route_opened *owing_next;
 	uint32_t last_retired;
 	uint8_t wants;		/* its function was refused, see RT_WANTS_ */
@@ -62,7 +67,8 @@ struct rt_route_opened {
 				 * another's */
 	/* the directory's, see doc/protocols/directory.md */
 	struct rpma_rt_route *listed_next;
-	struct rpma_rt_route *listed_to; /* closed: to is listed instead */
+	struct rpma_rt_route **listed_link; /* points here; NULL: off it */
+	struct rpma_rt_route *listed_to;    /* closed: to is listed instead */
 };
 
 /* REQUIRES: it is none of the connection's own */

@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * lot.c -- the places where threads wait for futures, each with a bell and a list
- * of complete slots: of the process, as many as threads waited at once. A poller
- * that has just pushed a slot may ring when the thread has left, so places are
- * never freed, and a thread that is rung for nothing looks again. Any thread,
- * without a lock that a fork could leave behind.
+ * lot.c -- the places where threads wait for futures, each with a bell and a
+ * list of complete slots: of the process, as many as threads waited at once. A
+ * poller that has just pushed a slot may ring when the thread has left, so
+ * places are never freed, and a thread that is rung for nothing looks again.
+ * Any thread, without a lock that a fork could leave behind.
  */
 
 #include "future/future.h"

@@ -6,7 +6,8 @@
  * spins, then sleeps in a place of the lot that each slot it waits for points
  * to; the poller pushes a slot there when its result is published, so a wake
  * looks at complete slots only. In manual mode the thread runs its own pollers,
- * and those of the futures that belong to no thread. Any thread that may wait. doc/protocols/future.md.
+ * and those of the futures that belong to no thread. Any thread that may wait.
+ * doc/protocols/future.md.
  */
 
 #include "future/future.h"
@@ -33,10 +34,10 @@ struct wait {
 	int64_t end_ns; /* -1: without end */
 	int succeeded;	/* of the last look */
 	int complete;
-	/* a slot of each poller that belongs to no thread, or may; NULL: none */
+	/* a slot of each poller that has no thread of the library */
 	struct rt_future *visited;
-	/* NULL: not yet; then the slots point there, and so many tokens of slots
-	 * are not with this thread [FUTURE-9] */
+	/* NULL: not yet; then the slots point there, and so many tokens of
+	 * slots are not with this thread [FUTURE-9] */
 	struct rt_future_place *place;
 	int lent;
 };

@@ -80,6 +80,8 @@ void rt_deliver_item(struct rt_poller *poller,
 		deliver_future(poller, entry->futures, item);
 	else if (entry->is_stream)
 		deliver_message(poller, entry->futures, item);
+	else if (entry->is_led)
+		rt_deliver_item(poller, rt_route_led_to(entry->led), item);
 	else if (entry->is_callback)
 		rt_deliver_call(poller, entry->callback, item);
 	else

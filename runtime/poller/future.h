@@ -91,7 +91,8 @@ _Static_assert(sizeof(struct rt_future) == RT_CACHE_LINE, "a line each");
 /* where a thread that waits for futures sleeps, of the lot; never freed */
 struct rt_future_place {
 	alignas(RT_CACHE_LINE) struct rt_bell bell;
-	/* complete slots that pointed here: pollers push, the thread takes all */
+	/* complete slots that pointed here: pollers push, the thread takes
+	 * all */
 	_Atomic(struct rt_future *) pushed;
 	struct rt_future_place *next; /* of the lot */
 };

@@ -2,7 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * route.c -- the table of a CQ's routes.
+ * route.c -- the table of a CQ's routes, and where closed routes lead: trees in
+ * which the smaller goes below the larger, and a way that is gone is halved.
  */
 
 #include "poller/route.h"
@@ -19,4 +20,30 @@ int rt_route_table_new(struct rt_route_entry **table_ptr)
 		return RPMA_E_NOMEM;
 	*table_ptr = table;
 	return 0;
+}
+
+struct rt_led *rt_route_led_join(struct rt_led *one, struct rt_led *other)
+{
+	struct rt_led *root = one;
+	struct rt_led *below = other;
+
+	if (one == NULL || other == NULL)
+		return one != NULL ? one : other;
+	if (one->size < other->size) {
+		root = other;
+		below = one;
+	}
+	below->up = root;
+	root->size += below->size;
+	return root;
+}
+
+const struct rt_route_entry *rt_route_led_to(struct rt_led *led)
+{
+	while (led->up != NULL) {
+		if (led->up->up != NULL)
+			led->up = led->up->up;
+		led = led->up;
+	}
+	return led->to;
 }

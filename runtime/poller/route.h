@@ -69,15 +69,32 @@ struct rt_route_entry {
 		struct rt_lane *lane;
 		struct rt_callback *callback;
 		struct rt_futures *futures;
+		struct rt_led *led;
 	};
 	void *user;
 	struct rt_side *side;
 	uint32_t qp_key;
 	uint8_t is_callback; /* it leads to no lane: to a function, or */
 	uint8_t is_futures;  /* to slots of futures, or */
-	uint8_t is_stream;   /* to a stream, whose futures come later */
-	uint8_t flags;	     /* RPMA_RT_C_LEASE, or none: of its completions */
+	/* to a stream, whose futures come later, or */
+	bool is_stream : 1;
+	bool is_led : 1; /* where an open route leads: the route is closed */
+	uint8_t flags;	 /* RPMA_RT_C_LEASE, or none: of its completions */
 };
+
+/* A closed route, whose completions go where an open route leads: a node of the
+ * tree of all such routes. The poller's; stays as long as its connection. */
+struct rt_led {
+	struct rt_led *up;		 /* NULL: the root */
+	const struct rt_route_entry *to; /* of the root: of the open route */
+	uint32_t size;			 /* of the root: nodes of the tree */
+};
+
+/* Joins the tree of these roots, of which each may be NULL, and returns its
+ * root. */
+struct rt_led *rt_route_led_join(struct rt_led *one, struct rt_led *other);
+/* Returns the entry of the open route. */
+const struct rt_route_entry *rt_route_led_to(struct rt_led *led);
 
 /* ERRORS: RPMA_E_NOMEM. Every entry free. */
 int rt_route_table_new(struct rt_route_entry **table_ptr);
