@@ -24,7 +24,7 @@
 #include "traits.h"
 
 /* How long something that must happen may take: a bound on failure only. */
-#define FX_DEADLINE_S 20
+#define FX_DEADLINE_S 300
 /* Bytes in each end's memory region. */
 #define FX_BUF 8192u
 #define FX_ALL_ACCESS                                       \

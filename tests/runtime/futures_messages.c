@@ -48,7 +48,8 @@ static void dump(struct messages *m)
 }
 
 /* More than its receive queue holds: the peer waits. */
-static void wait__until_the_peer_does(struct messages *m)
+static void wait__until_the_peer_does(struct messages *m,
+				      enum rpma_rt_mode mode)
 {
 	struct rpma_rt_completion item;
 	uint32_t i;
@@ -61,6 +62,11 @@ static void wait__until_the_peer_does(struct messages *m)
 	for (i = 0; i < MESSAGES_DEPTH; i++)
 		messages_post(m, &m->pair);
 	dump(m);
+	/* whatever the poller posts again */
+	if (mode == RPMA_RT_MODE_MANUAL) {
+		while (rpma_rt_poller_run(m->s.world.rt, 0, 64) > 0)
+			;
+	}
 	CHECK(rpma_rt_queue_poll(m->s.pq, &item, 1) == 0);
 	for (i = 0; i < 2 * MESSAGES_DEPTH; i++)
 		messages_take(m, i);
@@ -402,7 +408,7 @@ static void run_all(enum rpma_rt_mode mode, bool is_shared, uint32_t count,
 
 	messages_open(&m, mode, is_shared);
 	order__of_messages_and_futures(&m);
-	wait__until_the_peer_does(&m);
+	wait__until_the_peer_does(&m, mode);
 	held__so_many(&m);
 	given_up(&m);
 	if (mode != RPMA_RT_MODE_MANUAL)

@@ -24,7 +24,7 @@
 #define DEPTH	 32
 #define RECORDS	 200 /* before the kill, and behind it */
 #define LEN	 64
-#define PATIENT	 60000
+#define PATIENT	 WORLD_PATIENCE_MS
 #define ADAPTIVE {.pollers = 1, .mode = RPMA_RT_MODE_ADAPTIVE, .depth = DEPTH}
 
 /* what a replica says first */

@@ -388,7 +388,7 @@ ssize_t hand_receive(int fd, struct lb_hello *answer, int *passed)
 {
 	struct pollfd pfd = {.fd = fd, .events = POLLIN};
 
-	assert_int_equal(poll(&pfd, 1, 5000), 1);
+	assert_int_equal(poll(&pfd, 1, 300000), 1);
 	return lb_socket_receive(fd, answer, sizeof(*answer), passed);
 }
 
