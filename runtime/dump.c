@@ -9,12 +9,11 @@
 
 #include "rpma_rt.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/context.h"
 #include "base/refuse.h"
+#include "base/write.h"
 #include "dump_printers.h"
 #include "dump_snapshot.h"
 #include "dump_wrong.h"
@@ -37,23 +36,6 @@ static int print(const struct rt_dump *dump, enum rpma_rt_dump_format format,
 	if (fclose(out) != 0 || failed) {
 		free(*text);
 		return RPMA_E_NOMEM;
-	}
-	return 0;
-}
-
-static int write_all(int fd, const char *text, size_t len)
-{
-	ssize_t n;
-
-	while (len > 0) {
-		n = write(fd, text, len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		/* none at all: it would be so the next time */
-		if (n <= 0)
-			return rt_refuse_system("write");
-		text += n;
-		len -= (size_t)n;
 	}
 	return 0;
 }
@@ -90,7 +72,7 @@ int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format)
 	rt_dump_snapshot_free(&dump);
 	if (ret)
 		return RT_REFUSED(ret, what);
-	ret = write_all(fd, text, len);
+	ret = rt_write_all(fd, text, len);
 	free(text);
 	return RT_REFUSED(ret, what);
 }

@@ -128,7 +128,7 @@ static int start(struct rpma_rt *rt)
 {
 	int ret;
 
-	ret = rt_events_ref();
+	ret = rt_events_ref(rt_async_lost);
 	if (ret)
 		return ret;
 	ret = init_pollers(rt);

@@ -29,11 +29,11 @@ static void catch_signals(void)
 
 static unsigned count_cpus(void)
 {
-	cpu_set_t allowed;
+	cpu_set_t allowed[16]; /* of 1,024 CPUs each */
 
-	if (sched_getaffinity(0, sizeof(allowed), &allowed))
+	if (sched_getaffinity(0, sizeof(allowed), allowed))
 		return 1;
-	return (unsigned)CPU_COUNT(&allowed);
+	return (unsigned)CPU_COUNT_S(sizeof(allowed), allowed);
 }
 
 int main(int argc, char **argv)

@@ -46,13 +46,15 @@ static bool is_interrupted(void)
 /* A client beside a server on one machine begins with the last CPU. */
 static void reverse_cpus(struct rpma_rt_cfg *cfg, int32_t cpus[MAX_THREADS])
 {
-	cpu_set_t allowed;
+	enum { SETS = 16 }; /* of 1,024 CPUs each */
+	cpu_set_t allowed[SETS];
+	int cpu = SETS * CPU_SETSIZE;
 	uint32_t n = 0;
 
-	if (sched_getaffinity(0, sizeof(allowed), &allowed))
+	if (sched_getaffinity(0, sizeof(allowed), allowed))
 		return;
-	for (int cpu = CPU_SETSIZE - 1; cpu >= 0 && n < cfg->pollers; cpu--)
-		if (CPU_ISSET(cpu, &allowed))
+	while (--cpu >= 0 && n < cfg->pollers)
+		if (CPU_ISSET_S(cpu, sizeof(allowed), allowed))
 			cpus[n++] = cpu;
 	if (n != cfg->pollers)
 		return;

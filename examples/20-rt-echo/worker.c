@@ -228,20 +228,21 @@ static int get_items(struct worker *worker, struct rpma_rt_completion *items)
  */
 static void pin(const struct worker *worker)
 {
-	cpu_set_t allowed, one;
+	enum { SETS = 16 }; /* of 1,024 CPUs each */
+	cpu_set_t allowed[SETS], one[SETS];
 
-	if (sched_getaffinity(0, sizeof(allowed), &allowed))
+	if (sched_getaffinity(0, sizeof(allowed), allowed))
 		return;
-	unsigned cpus = (unsigned)CPU_COUNT(&allowed);
+	unsigned cpus = (unsigned)CPU_COUNT_S(sizeof(allowed), allowed);
 	unsigned n = worker->number % cpus;
 	if (worker->end->is_from_last)
 		n = cpus - 1 - n;
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-		if (!CPU_ISSET(cpu, &allowed) || n--)
+	for (int cpu = 0; cpu < SETS * CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET_S(cpu, sizeof(allowed), allowed) || n--)
 			continue;
-		CPU_ZERO(&one);
-		CPU_SET(cpu, &one);
-		pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
+		CPU_ZERO_S(sizeof(one), one);
+		CPU_SET_S(cpu, sizeof(one), one);
+		pthread_setaffinity_np(pthread_self(), sizeof(one), one);
 		return;
 	}
 }

@@ -22,6 +22,7 @@
 #include "advice.h"
 
 /* what a main job with its defaults registers, with room to spare */
+#define CPU_SETS       16 /* of 1,024 CPUs each */
 #define ENOUGH_MEMLOCK (64ul << 20)
 #define CM_FILE	       "/dev/infiniband/rdma_cm"
 #define MEMLOCK_TYPE                                                           \
@@ -44,15 +45,16 @@ int machine_read_int(const char *path, int other)
 
 bool machine_has_cpu_of_node(int node)
 {
-	cpu_set_t allowed;
+	cpu_set_t allowed[CPU_SETS];
 	char path[96];
 
-	if (sched_getaffinity(0, sizeof(allowed), &allowed))
+	if (sched_getaffinity(0, sizeof(allowed), allowed))
 		return true;
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+	for (int cpu = 0; cpu < CPU_SETS * CPU_SETSIZE; cpu++) {
 		snprintf(path, sizeof(path),
 			 "/sys/devices/system/node/node%d/cpu%d", node, cpu);
-		if (CPU_ISSET(cpu, &allowed) && access(path, F_OK) == 0)
+		if (CPU_ISSET_S(cpu, sizeof(allowed), allowed) &&
+		    access(path, F_OK) == 0)
 			return true;
 	}
 	return false;
@@ -135,19 +137,21 @@ static void judge_governor(void)
 
 void machine_print_cpus(void)
 {
-	cpu_set_t allowed;
+	cpu_set_t allowed[CPU_SETS];
 
-	if (sched_getaffinity(0, sizeof(allowed), &allowed)) {
+	if (sched_getaffinity(0, sizeof(allowed), allowed)) {
 		printf("The CPUs allowed cannot be read: %s.\n",
 		       strerror(errno));
 		return;
 	}
-	printf("This process may use %d CPUs:", CPU_COUNT(&allowed));
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, &allowed))
+	int count = CPU_COUNT_S(sizeof(allowed), allowed);
+
+	printf("This process may use %d CPUs:", count);
+	for (int cpu = 0; cpu < CPU_SETS * CPU_SETSIZE; cpu++)
+		if (CPU_ISSET_S(cpu, sizeof(allowed), allowed))
 			printf(" %d", cpu);
 	printf(".\n");
-	if (CPU_COUNT(&allowed) < 2)
+	if (count < 2)
 		advise(ADVICE_SLOW,
 		       "cfg.mode = RPMA_RT_MODE_EVENT, or taskset -c 0,1 "
 		       "PROGRAM",

@@ -310,7 +310,12 @@ struct loop_core : counted<loop_core> {
 	{
 		pollfd both[2] = {{fds[0], POLLIN, 0}, {fds[1], POLLIN, 0}};
 
-		return ::poll(both, 2, timeout_ms) != 0;
+		if (::poll(both, 2, timeout_ms) == 0)
+			return false;
+		/* closed by the program: no wake-up comes, so look often */
+		if ((both[0].revents | both[1].revents) & POLLNVAL)
+			(void)::poll(nullptr, 0, 10);
+		return true;
 	}
 	bool is_awaited() noexcept
 	{

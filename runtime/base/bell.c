@@ -40,7 +40,7 @@ static void read_wake_ups(struct rt_bell *bell)
 {
 	uint64_t writes;
 
-	if (bell->owed == 0)
+	if (bell->owed == 0 || rt_bell_fd(bell) < 0)
 		return;
 	if (read(rt_bell_fd(bell), &writes, sizeof(writes)) == sizeof(writes))
 		bell->owed -= (uint32_t)writes;
@@ -91,12 +91,20 @@ void rt_bell_prepare(struct rt_bell *bell)
 {
 	read_wake_ups(bell);
 	assert(bell->prepared == RT_BELL_AWAKE);
-	bell->prepared = RT_BELL_ON_FD;
+	bell->prepared =
+		rt_bell_fd(bell) >= 0 ? RT_BELL_ON_FD : RT_BELL_ON_FUTEX;
 	/* release [BELL-1]: the ringer that takes the word out sees the fd */
-	atomic_store_explicit(&bell->word, RT_BELL_ON_FD, memory_order_release);
+	atomic_store_explicit(&bell->word, bell->prepared,
+			      memory_order_release);
 	/* [LANE-4]: the word before the second look; without it both the ringer
 	 * and we may read what was before, and we sleep on it */
 	rt_fence_dekker();
+}
+
+void rt_bell_lose_fd(struct rt_bell *bell)
+{
+	set_fd(bell, -1);
+	bell->owed = 0;
 }
 
 void rt_bell_cancel(struct rt_bell *bell)
@@ -111,7 +119,7 @@ void rt_bell_cancel(struct rt_bell *bell)
 	 * that finds us awake may see this store */
 	old = atomic_exchange_explicit(&bell->word, RT_BELL_AWAKE,
 				       memory_order_acq_rel);
-	if (old == RT_BELL_AWAKE)
+	if (old == RT_BELL_AWAKE && prepared == RT_BELL_ON_FD)
 		bell->owed++;
 	read_wake_ups(bell);
 }

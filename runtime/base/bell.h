@@ -61,9 +61,13 @@ int rt_bell_fd(const struct rt_bell *bell);
 
 /* ---------------------------------------------------------- one sleeper --- */
 
-/* Sleeper, awake: asleep on the fd from here; look at everything, then sleep
- * on the fd; in any case rt_bell_cancel() before the next. */
+/* Sleeper, awake: asleep on the fd from here, or on the futex if there is no
+ * fd; look at everything, then sleep there; in any case rt_bell_cancel() before
+ * the next. */
 void rt_bell_prepare(struct rt_bell *bell);
+/* Sleeper: the fd was closed by the program. The bell neither reads, writes nor
+ * closes that number any more, and rt_bell_prepare() prepares for the futex. */
+void rt_bell_lose_fd(struct rt_bell *bell);
 /* Sleeper: awake, whether it was rung, slept or neither; the fd is quiet. */
 void rt_bell_cancel(struct rt_bell *bell);
 /* Sleeper: true while prepared and no ring has been seen. */

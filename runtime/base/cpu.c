@@ -10,41 +10,75 @@
 #define _GNU_SOURCE
 #include "base/cpu.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <sched.h>
-#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "rpma_rt.h"
 
-/* immutable after the library is loaded */
-static cpu_set_t allowed;
-static bool is_known;
+#define MOST_CPUS (1 << 20) /* more than any kernel knows */
 
+/* immutable after the library is loaded; NULL: not known */
+static cpu_set_t *allowed;
+static int count; /* of the CPUs that the set has room for */
+static int error; /* why they are not known */
+
+/* The kernel refuses a set that is smaller than its own. */
 __attribute__((constructor)) static void read_allowed(void)
 {
-	is_known = sched_getaffinity(getpid(), sizeof(allowed), &allowed) == 0;
+	for (count = CPU_SETSIZE; count <= MOST_CPUS; count *= 2) {
+		allowed = CPU_ALLOC(count);
+		if (allowed == NULL) {
+			error = ENOMEM;
+			return;
+		}
+		if (sched_getaffinity(getpid(), CPU_ALLOC_SIZE(count),
+				      allowed) == 0)
+			return;
+		error = errno;
+		CPU_FREE(allowed);
+		allowed = NULL;
+		if (error != EINVAL)
+			return;
+	}
 }
 
 int rt_cpu_check(int cpu)
 {
 	if (cpu == RPMA_RT_CPU_ANY)
 		return 0;
-	if (cpu < 0 || cpu >= CPU_SETSIZE)
-		return RPMA_E_INVAL;
-	if (!is_known)
+	if (allowed == NULL) {
+		RT_LOG_ERROR("CPU %d cannot be named: the CPUs of this process "
+			     "are not known, sched_getaffinity() failed: %s",
+			     cpu, strerror(error));
 		return RPMA_E_PROVIDER;
-	return CPU_ISSET(cpu, &allowed) ? 0 : RPMA_E_INVAL;
+	}
+	if (cpu >= 0 && cpu < count &&
+	    CPU_ISSET_S((size_t)cpu, CPU_ALLOC_SIZE(count), allowed))
+		return 0;
+	return RPMA_E_INVAL;
 }
 
 void rt_cpu_place(pthread_t thread, int cpu)
 {
-	cpu_set_t set = allowed;
+	size_t size = CPU_ALLOC_SIZE(count);
+	cpu_set_t *set;
 
-	if (cpu != RPMA_RT_CPU_ANY) {
-		CPU_ZERO(&set);
-		CPU_SET(cpu, &set);
-	} else if (!is_known) {
+	if (allowed == NULL)
+		return;
+	if (cpu == RPMA_RT_CPU_ANY) {
+		(void)pthread_setaffinity_np(thread, size, allowed);
 		return;
 	}
-	(void)pthread_setaffinity_np(thread, sizeof(set), &set);
+	set = CPU_ALLOC(count);
+	if (set == NULL)
+		return;
+	CPU_ZERO_S(size, set);
+	CPU_SET_S((size_t)cpu, size, set);
+	(void)pthread_setaffinity_np(thread, size, set);
+	CPU_FREE(set);
 }

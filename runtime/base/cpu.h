@@ -13,7 +13,7 @@
 #include <pthread.h>
 
 /* ERRORS: RPMA_E_INVAL (no such CPU, or not one of the process's),
- * RPMA_E_PROVIDER (those are not known) */
+ * RPMA_E_PROVIDER (those are not known; logged) */
 int rt_cpu_check(int cpu);
 
 /* The thread runs on that CPU only; RPMA_RT_CPU_ANY: on any of the process's.

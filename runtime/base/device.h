@@ -27,6 +27,8 @@ struct rt_device_ops {
 	void (*fatal)(struct rt_device *device);
 	/* its CM events are read no more, see rt_cm_error() */
 	void (*deaf)(struct rt_device *device);
+	/* the program closed descriptors of the runtime, see base/fds.h */
+	void (*lost)(struct rt_device *device);
 };
 
 struct rt_device {
@@ -36,6 +38,9 @@ struct rt_device {
 	struct rt_thread control;   /* messages get rt */
 	struct rt_thread destroyer; /* likewise */
 	struct rt_cm *cm;	    /* its events: cm/cm.h */
+	/* descriptors were lost, as a poller or the event thread noticed */
+	struct rt_msg lost_msg;
+	_Atomic bool lost_sent;
 	/* a queue pair of an SRQ ended without LAST_WQE_REACHED: it is waited
 	 * for shortly, until one comes */
 	_Atomic bool no_last_wqe;

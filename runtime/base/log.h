@@ -34,6 +34,7 @@ struct rt_log_place {
 	})
 
 #define RT_LOG(level, ...)  rt_log(RT_LOG_HERE, level, __VA_ARGS__)
+#define RT_LOG_FATAL(...)   RT_LOG(RPMA_LOG_LEVEL_FATAL, __VA_ARGS__)
 #define RT_LOG_ERROR(...)   RT_LOG(RPMA_LOG_LEVEL_ERROR, __VA_ARGS__)
 #define RT_LOG_WARNING(...) RT_LOG(RPMA_LOG_LEVEL_WARNING, __VA_ARGS__)
 #define RT_LOG_INFO(...)    RT_LOG(RPMA_LOG_LEVEL_INFO, __VA_ARGS__)

@@ -76,6 +76,8 @@ struct rpma_rt {
 	_Atomic uint64_t requests_refused; /* became no connection */
 	_Atomic int cm_errno; /* for which CM events are read no more; or 0 */
 	_Atomic bool delete_refused; /* for handles that were held */
+	/* errno of descriptors that the program closed, or 0: base/fds.h */
+	_Atomic int fds_error;
 };
 
 #endif /* RT_BASE_RUNTIME_H */

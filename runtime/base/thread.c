@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fds.h"
 #include "base/refuse.h"
 #include "base/spawn.h"
 #include "rpma_rt.h"
@@ -25,6 +26,7 @@
  * that costs nothing, and delays it little when it can be read again. */
 #define FIRST_REST_NS	UINT64_C(10000000)
 #define LONGEST_REST_NS UINT64_C(160000000)
+#define NS_PER_MS	INT64_C(1000000)
 #define MOST_FAILURES	16 /* readings of a source that cannot get better */
 
 /* -------------------------------------------------------------- sources --- */
@@ -33,7 +35,10 @@ static void set_events(struct rt_source *source, uint32_t wanted)
 {
 	struct epoll_event event = {.events = wanted, .data.ptr = source};
 
-	epoll_ctl(source->thread->epfd, EPOLL_CTL_MOD, source->fd, &event);
+	/* else the number may be another descriptor of the program */
+	if (!source->thread->has_lost_fds)
+		epoll_ctl(source->thread->epfd, EPOLL_CTL_MOD, source->fd,
+			  &event);
 }
 
 int rt_thread_add(struct rt_thread *thread, struct rt_source *source)
@@ -61,7 +66,9 @@ void rt_thread_mute(struct rt_source *source)
 
 	if (*link != NULL)
 		*link = source->resting_next;
-	epoll_ctl(source->thread->epfd, EPOLL_CTL_DEL, source->fd, NULL);
+	if (!source->thread->has_lost_fds)
+		epoll_ctl(source->thread->epfd, EPOLL_CTL_DEL, source->fd,
+			  NULL);
 }
 
 static uint64_t rest_of(const struct rt_source *source)
@@ -156,6 +163,27 @@ bool rt_thread_is_idle(struct rt_thread *thread)
 	       rt_inbox_is_empty(&thread->later);
 }
 
+/* The program closed the thread's descriptors: messages come without them. */
+static void lose_fds(struct rt_thread *thread, int err)
+{
+	thread->has_lost_fds = true;
+	rt_bell_lose_fd(&thread->bell);
+	if (thread->lost != NULL)
+		thread->lost(thread, err);
+}
+
+/* How many sources are ready, or -1 and errno. */
+static int sleep_until_ready(struct rt_thread *thread,
+			     struct epoll_event *batch, int timeout_ms)
+{
+	if (!thread->has_lost_fds)
+		return rt_fds_wait(thread->epfd, &thread->bell, batch, BATCH,
+				   timeout_ms);
+	rt_bell_sleep_armed(&thread->bell,
+			    timeout_ms < 0 ? -1 : timeout_ms * NS_PER_MS);
+	return 0;
+}
+
 /* Runs the sources that are ready. Sleeps until there is one, or a message, but
  * not when there is a message already: so neither keeps the other waiting. */
 static void serve_sources(struct rt_thread *thread)
@@ -171,7 +199,9 @@ static void serve_sources(struct rt_thread *thread)
 	if (!rt_thread_is_idle(thread) ||
 	    atomic_load_explicit(&thread->stopping, memory_order_acquire))
 		timeout = 0;
-	n = epoll_wait(thread->epfd, batch, BATCH, timeout);
+	n = sleep_until_ready(thread, batch, timeout);
+	if (n < 0)
+		lose_fds(thread, errno);
 	rt_bell_cancel(&thread->bell);
 	for (i = 0; i < n; i++) {
 		source = batch[i].data.ptr;
@@ -205,6 +235,7 @@ int rt_thread_start(struct rt_thread *thread, struct rpma_rt *rt,
 
 	thread->rt = rt;
 	thread->resting = NULL;
+	thread->has_lost_fds = false;
 	/* relaxed: the thread's creation orders it */
 	atomic_store_explicit(&thread->stopping, false, memory_order_relaxed);
 	thread->epfd = epoll_create1(EPOLL_CLOEXEC);
@@ -252,7 +283,8 @@ void rt_thread_fini(struct rt_thread *thread)
 	rt_inbox_fini(&thread->later);
 	rt_inbox_fini(&thread->inbox);
 	rt_bell_fini(&thread->bell);
-	close(thread->epfd);
+	if (!thread->has_lost_fds)
+		close(thread->epfd);
 }
 
 void rt_thread_stop(struct rt_thread *thread)

@@ -45,6 +45,10 @@ struct rt_thread {
 	_Atomic bool stopping;
 	/* the thread's */
 	struct rt_source *resting;
+	bool has_lost_fds; /* sleeps on the futex of the bell: base/fds.h */
+	/* set before the start, or NULL: runs on the thread when the program
+	 * has closed its descriptors; sources are not ready any more */
+	void (*lost)(struct rt_thread *thread, int err);
 };
 
 /* The owner that messages of this inbox get is rt. name: as of rt_spawn().

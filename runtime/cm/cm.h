@@ -16,6 +16,8 @@
 #include <stdint.h>
 
 #include "rpma_rt.h"
+#include "base/device.h"
+#include "base/fds.h"
 #include "base/thread.h"
 #include "events/async.h"
 
@@ -63,7 +65,9 @@ struct rt_cm {
 static inline int rt_cm_error(const struct rt_cm *cm)
 {
 	/* acquire: pairs with the release in give_up() */
-	return atomic_load_explicit(&cm->error, memory_order_acquire);
+	int err = atomic_load_explicit(&cm->error, memory_order_acquire);
+
+	return err != 0 ? err : rt_fds_error(cm->device->rt);
 }
 /* May connections and listeners rely on its events? No lock is held.
  * ERRORS: RPMA_E_PROVIDER (they are not read any more), logged */

@@ -12,8 +12,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/fds.h"
+#include "base/from.h"
+#include "base/refuse.h"
 #include "base/spawn.h"
 #include "cm/cm.h"
+
+/* Control thread. */
+static void lost_message(struct rt_msg *msg, void *owner)
+{
+	struct rt_device *device = RT_FROM(struct rt_device, lost_msg, msg);
+
+	(void)owner;
+	device->rt->device_ops->lost(device);
+}
+
+/* Control thread: its own descriptors. The destroyer needs none. */
+static void lost(struct rt_thread *thread, int err)
+{
+	struct rt_device *device = RT_FROM(struct rt_device, control, thread);
+
+	rt_fds_note_lost(device->rt, err);
+	device->rt->device_ops->lost(device);
+}
 
 /* One of a device's two threads. */
 static int start(struct rt_thread *thread, struct rpma_rt *rt, const char *kind,
@@ -39,6 +60,8 @@ static int device_new(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 		return RPMA_E_NOMEM;
 	device->rt = rt;
 	device->ibv_ctx = ibv_ctx;
+	device->lost_msg.fn = lost_message;
+	device->control.lost = lost;
 	ret = start(&device->control, rt, "rt-ctl", number);
 	if (ret)
 		goto err_free;
@@ -105,6 +128,12 @@ int rt_device_get(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 	struct rt_device *made;
 	int ret;
 
+	if (rt_fds_error(rt) != 0)
+		return rt_refuse_later(
+			RPMA_E_PROVIDER,
+			"the program closed descriptors of the "
+			"runtime (errno %ld): make a new runtime",
+			rt_fds_error(rt));
 	if (device == NULL) {
 		ret = device_new(rt, ibv_ctx, &made);
 		if (ret)

@@ -17,6 +17,7 @@
 
 #include "base/context.h"
 #include "base/device.h"
+#include "base/fds.h"
 #include "base/log.h"
 #include "base/runtime.h"
 #include "conn/change.h"
@@ -505,10 +506,11 @@ static void done(struct rpma_rt_conn *conn)
 	rt_context_unref(rt);
 }
 
-/* Of an established one nothing more is to come but its peer's leaving. */
+/* An established connection goes on: only its peer's leaving is not heard. Not
+ * where completions are not heard either. */
 static void go_deaf(struct rpma_rt_conn *conn)
 {
-	if (conn->ctl.state < RT_CONN_ESTABLISHED)
+	if (conn->ctl.state < RT_CONN_ESTABLISHED || rt_fds_error(conn->rt))
 		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED,
 				    (uint32_t)-rt_cm_error(conn->device->cm));
 }
@@ -519,12 +521,12 @@ static void run_bits(struct rpma_rt_conn *conn, uint32_t bits)
 		conn->ctl.handshake = RT_HANDSHAKE_REJECTED;
 	if (bits & (RT_CTL_REJECT | RT_CTL_CLOSE))
 		rt_conn_die_control(conn, RPMA_RT_REASON_LOCAL, 0);
+	if (bits & RT_CTL_DEAF)
+		go_deaf(conn);
 	if (bits & RT_CTL_DEVICE)
 		rt_conn_die_control(conn, RPMA_RT_REASON_DEVICE, 0);
 	if (bits & RT_CTL_STOP)
 		rt_conn_die_control(conn, RPMA_RT_REASON_STOPPED, 0);
-	if (bits & RT_CTL_DEAF)
-		go_deaf(conn);
 	if (bits & RT_CTL_CONNECT) /* not if it was closed meanwhile */
 		connect_now(conn);
 	if (bits & RT_CTL_HEARD)

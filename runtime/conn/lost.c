@@ -38,18 +38,23 @@ static void end_listeners(const struct rt_device *device,
 		rt_listener_end_control(listener, reason, err);
 }
 
-static void fatal(struct rt_device *device)
+static void fail_srqs(const struct rt_device *device)
 {
 	struct rpma_rt *rt = device->rt;
 	struct rpma_rt_srq *srq;
 
-	end_listeners(device, RPMA_RT_REASON_DEVICE, 0);
 	pthread_mutex_lock(&rt->lock);
 	for (srq = rt->srqs; srq != NULL; srq = srq->next) {
 		if (srq->device == device)
 			rt_srq_fail_mt(srq);
 	}
 	pthread_mutex_unlock(&rt->lock);
+}
+
+static void fatal(struct rt_device *device)
+{
+	end_listeners(device, RPMA_RT_REASON_DEVICE, 0);
+	fail_srqs(device);
 }
 
 /* Each connection in a message of its own, for dying blocks. */
@@ -67,4 +72,13 @@ static void deaf(struct rt_device *device)
 	end_listeners(device, RPMA_RT_REASON_FAILED, rt_cm_error(device->cm));
 }
 
-const struct rt_device_ops rt_lost_ops = {.fatal = fatal, .deaf = deaf};
+/* Nothing can be read on the device any more, by no thread of the runtime. */
+static void lost(struct rt_device *device)
+{
+	/* first: the end of an SRQ has a connection die for another reason */
+	deaf(device);
+	fail_srqs(device);
+}
+
+const struct rt_device_ops rt_lost_ops = {
+	.fatal = fatal, .deaf = deaf, .lost = lost};

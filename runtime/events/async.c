@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/context.h"
+#include "base/fds.h"
 #include "base/log.h"
 #include "base/refuse.h"
 #include "base/runtime.h"
@@ -324,6 +325,20 @@ int rt_async_watch(struct rt_async_device *device)
 void rt_async_unwatch(struct rt_async_device *device)
 {
 	rt_events_call(unwatch, device);
+}
+
+void rt_async_lost(struct rt_thread *thread, int err)
+{
+	const struct rt_async_device *device;
+
+	(void)thread;
+	/* no message of the log while the lock is held */
+	rpma_log_hold();
+	pthread_mutex_lock(&async.lock);
+	for (device = async.devices; device != NULL; device = device->next)
+		rt_fds_lost_mt(device->rt, err);
+	pthread_mutex_unlock(&async.lock);
+	rpma_log_release();
 }
 
 /* -------------------------------------------------------------- feeding --- */

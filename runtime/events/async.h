@@ -20,6 +20,8 @@
 
 #include "rpma_rt.h"
 
+struct rt_thread;
+
 /* an object of the library that an event may name; embedded in its owner */
 struct rt_async_object {
 	const void *object; /* ibv_qp, ibv_cq or ibv_srq */
@@ -51,6 +53,9 @@ int rt_async_watch(struct rt_async_device *device);
  * of it and will not. */
 void rt_async_unwatch(struct rt_async_device *device);
 
+/* Event thread: the program closed its descriptors, so no event is read any
+ * more: each runtime that is watched ends all that it has on its devices. */
+void rt_async_lost(struct rt_thread *thread, int err);
 /* In the child of a fork: nothing is owned, nothing watched. */
 void rt_async_forked(void);
 

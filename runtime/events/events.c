@@ -27,9 +27,12 @@ static int become_event_thread(void *arg)
 	return 0;
 }
 
-static int start(void)
+static int start(void (*lost)(struct rt_thread *thread, int err))
 {
-	int ret = rt_thread_start(&events.thread, NULL, "rt-event");
+	int ret;
+
+	events.thread.lost = lost;
+	ret = rt_thread_start(&events.thread, NULL, "rt-event");
 
 	if (ret == 0)
 		rt_call_sync(NULL, &events.thread.inbox, become_event_thread,
@@ -37,13 +40,13 @@ static int start(void)
 	return ret;
 }
 
-int rt_events_ref(void)
+int rt_events_ref(void (*lost)(struct rt_thread *thread, int err))
 {
 	int ret = 0;
 
 	pthread_mutex_lock(&events.lock);
 	if (events.count == 0)
-		ret = start();
+		ret = start(lost);
 	if (ret == 0)
 		events.count++;
 	pthread_mutex_unlock(&events.lock);

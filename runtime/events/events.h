@@ -12,8 +12,10 @@
 
 #include "base/thread.h"
 
-/* Starts the thread if it is the first. ERRORS: RPMA_E_PROVIDER, _NOMEM */
-int rt_events_ref(void);
+/* Starts the thread if it is the first. lost: runs on the thread when the
+ * program has closed its descriptors, with the errno; the same in each call.
+ * ERRORS: RPMA_E_PROVIDER, _NOMEM */
+int rt_events_ref(void (*lost)(struct rt_thread *thread, int err));
 /* Stops it after the last; not from the event thread. */
 void rt_events_unref(void);
 

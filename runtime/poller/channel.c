@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/device.h"
+#include "base/fds.h"
 #include "base/runtime.h"
 #include "poller/cq.h"
 #include "poller/cqs.h"
@@ -40,6 +41,15 @@ static void ack(struct rt_poller *poller, struct rt_cq *cq)
 	ibv_ack_cq_events(cq->ibv_cq, rt_cq_unacked(cq));
 	rt_cq_set_unacked(cq, 0);
 	RT_STAT_ADD(poller, acks, 1);
+}
+
+void rt_channel_lose_fds(struct rt_poller *poller, int err)
+{
+	if (poller->threaded && !poller->has_lost_fds) {
+		poller->has_lost_fds = true;
+		rt_bell_lose_fd(&poller->bell);
+	}
+	rt_fds_lost_mt(poller->rt, err);
 }
 
 /* Nothing on the channel wakes the poller any more: its connections die, and
@@ -104,6 +114,8 @@ static int read_channel(struct rt_poller *poller, struct rt_channel *channel)
 		if (ibv_get_cq_event(channel->ibv_channel, &ibv_cq, &rpma_cq)) {
 			if (errno == EINTR)
 				continue;
+			if (errno == EBADF && !channel->is_adopted)
+				rt_channel_lose_fds(poller, EBADF);
 			if (errno != EAGAIN)
 				fail_channel(poller, channel);
 			break;

@@ -10,6 +10,8 @@ struct rt_cq;
 struct rt_msg;
 struct rt_poller;
 
+/* The program closed the poller's descriptors, or one of a channel. */
+void rt_channel_lose_fds(struct rt_poller *poller, int err);
 /* What follows a sleep: bell off, channel events read; how many. */
 int rt_channel_wake(struct rt_poller *poller);
 /* A CQ is to be let go; the message is in the rt_cq. */

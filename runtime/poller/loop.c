@@ -10,6 +10,7 @@
 #include "poller/poller.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fds.h"
 #include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/self.h"
@@ -30,6 +32,7 @@
 #include "poller/round.h"
 
 #define ROUNDS_PER_CLOCK 64
+#define NAP_NS		 INT64_C(10000000)
 
 /* ------------------------------------------------------------- sleeping --- */
 
@@ -49,14 +52,30 @@ static int sleep_ms(const struct rt_poller *poller)
 	return ms < 0 || left < (uint64_t)ms ? (int)left : ms;
 }
 
+static int sleep_on_fd(const struct rt_poller *poller)
+{
+	struct epoll_event event;
+
+	return rt_fds_wait(poller->epfd, &poller->bell, &event, 1,
+			   sleep_ms(poller));
+}
+
+/* Sleeps where no descriptor is left: CQs are polled from time to time, until
+ * the control thread has closed what is on them. */
+static int nap(struct rt_poller *poller)
+{
+	rt_bell_sleep_armed(&poller->bell, NAP_NS);
+	return 0;
+}
+
 static void sleep_until_something(struct rt_poller *poller)
 {
 	bool is_timed = poller->rt->cfg.timing != 0;
 	uint64_t asleep_ns = is_timed ? rt_now_ns() : 0;
-	struct epoll_event event;
-	int n;
+	int n = poller->has_lost_fds ? nap(poller) : sleep_on_fd(poller);
 
-	n = epoll_wait(poller->epfd, &event, 1, sleep_ms(poller));
+	if (n < 0)
+		rt_channel_lose_fds(poller, errno);
 	if (is_timed)
 		RT_STAT_ADD(poller, sleeping_ns, rt_now_ns() - asleep_ns);
 	poller->timed_out = rt_channel_wake(poller) == 0 && n == 0;
@@ -271,7 +290,9 @@ void rt_poller_fini(struct rt_poller *poller)
 	rt_bell_fini(&poller->bell);
 	if (poller->timer >= 0)
 		close(poller->timer);
-	close(poller->epfd);
+	/* else the number may be another descriptor of the program */
+	if (!poller->has_lost_fds)
+		close(poller->epfd);
 	free(poller->cqs);
 }
 

@@ -77,8 +77,9 @@ struct rt_poller {
 	uint64_t polled_ns;    /* when a timed batch was polled; 0: none */
 	uint32_t untimed;      /* batches since the last timed one */
 	uint32_t idle_rounds;
-	bool armed;	/* the bell is prepared */
-	bool timed_out; /* woken by the back-stop alone */
+	bool armed;	   /* the bell is prepared */
+	bool timed_out;	   /* woken by the back-stop alone */
+	bool has_lost_fds; /* naps instead of sleeping on epfd: base/fds.h */
 	uint64_t idle_since_ns;
 	uint64_t spinning_since_ns; /* with timing; 0: it is not idle */
 	struct rt_channel *reading; /* its channels */

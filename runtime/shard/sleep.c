@@ -20,6 +20,7 @@
 #include "base/stats.h"
 
 #define NS_PER_S 1000000000u
+#define NAP_NS	 10000000 /* where there is no descriptor to sleep on */
 
 /* --------------------------------------------------------- the fds --- */
 
@@ -134,6 +135,7 @@ static int arm_poller(struct rpma_rt_shard *shard)
 static void sleep_on_fd(struct rpma_rt_shard *shard, uint64_t until_ns)
 {
 	struct pollfd fd = {.fd = shard->epfd, .events = POLLIN};
+	const struct timespec nap = {.tv_nsec = NAP_NS};
 	struct timespec timeout = {0, 0};
 	uint64_t now;
 
@@ -148,6 +150,9 @@ static void sleep_on_fd(struct rpma_rt_shard *shard, uint64_t until_ns)
 	/* on a signal it looks again, too */
 	if (ppoll(&fd, 1, until_ns == UINT64_MAX ? NULL : &timeout, NULL) != 0)
 		shard->is_rung = true;
+	/* the program closed the descriptor: no ring comes, so turns go on */
+	if (fd.revents & POLLNVAL)
+		nanosleep(&nap, NULL);
 }
 
 int rt_shard_sleep(struct rpma_rt_shard *shard, uint64_t until_ns)

@@ -1065,6 +1065,14 @@ void lb_link_die(struct lb_link *link, struct lb_run *run)
 	tell(link, run);
 }
 
+void lb_link_lose_descriptors(struct lb_link *link)
+{
+	lb_lock_get(&link->out);
+	link->socket.fd = -1;
+	link->pidfd.fd = -1;
+	lb_lock_put(&link->out);
+}
+
 /* In a child: what is mapped in its parent only is forgotten. */
 void lb_link_abandon(struct lb_link *link)
 {

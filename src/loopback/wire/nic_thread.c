@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/service.h"
 #include "wire/contact.h"
 #include "wire/links.h"
@@ -34,6 +35,7 @@
 #define POLLS	  16 /* so many looks in TICK_NS are a program that polls */
 #define FINDS	  4  /* and so many that found something: one in a hurry */
 #define AT_A_TIME 64 /* descriptors */
+#define LOOK_NS	  500000000u /* between two looks whether they are open */
 
 /* What the thread knows of one round. */
 struct round {
@@ -134,16 +136,47 @@ static uint64_t longer(uint64_t tick)
 	return sooner(2 * tick, TICK_MAX);
 }
 
-/* Until then, or until a descriptor has something: true. */
+/* The program closed the descriptors: no peer is heard any more. The numbers
+ * may be other descriptors of the program by now, so they are left alone. */
+static void lose_descriptors(struct lb_nic *nic)
+{
+	unsigned n = lb_links_count(nic), i;
+
+	lb_log(1, "the program closed the descriptors of the device: "
+		  "connections with other processes end");
+	nic->epoll = -1;
+	nic->listener.fd = -1;
+	for (i = 0; i < LB_PARTS_GUESTS; i++) {
+		nic->guests[i].socket.fd = -1;
+		nic->guests[i].pidfd = -1;
+	}
+	for (i = 0; i < n; i++) {
+		struct lb_link *link = lb_links_at(nic, i);
+
+		link->contact.socket.fd = -1;
+		link->contact.pidfd = -1;
+		lb_link_lose_descriptors(link);
+		if (lb_parts_state(link) != LB_LINK_DEAD)
+			lb_contact_end(nic, link, 0);
+	}
+}
+
+/* Until then, or until a descriptor has something: true. Not for long, as a
+ * descriptor that is closed wakes no thread. */
 static bool wait_until(struct lb_nic *nic, uint64_t then)
 {
 	struct pollfd pfd = {.fd = nic->epoll, .events = POLLIN};
 	uint64_t now = lb_clock_real_now();
-	uint64_t ns = then > now ? then - now : 0;
+	uint64_t ns = then > now ? sooner(then - now, LOOK_NS) : 0;
 	struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u),
 			      .tv_nsec = (long)(ns % 1000000000u)};
 
-	return ppoll(&pfd, 1, then == UINT64_MAX ? NULL : &ts, NULL) > 0;
+	if (ppoll(&pfd, 1, &ts, NULL) <= 0)
+		return false;
+	if (!(pfd.revents & POLLNVAL))
+		return true;
+	lose_descriptors(nic);
+	return false;
 }
 
 static bool is_stopping(struct lb_nic *nic)

@@ -242,7 +242,10 @@ void lb_link_rise(struct lb_link *link, const struct lb_contact *contact,
  * wrong; those who wait are told.
  */
 void lb_link_die(struct lb_link *link, struct lb_run *run);
-/* The same in a child, all locks held: what was its parent's is let go. */
+/* Its descriptors were closed by the program: they are not used any more. */
+void lb_link_lose_descriptors(struct lb_link *link);
+/* The same as lb_link_die() in a child, all locks held: what was its parent's
+ * is let go. */
 void lb_link_abandon(struct lb_link *link);
 /* The word of that name, if it is up. */
 void lb_link_set_groups(struct lb_link *link, uint64_t groups);

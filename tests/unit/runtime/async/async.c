@@ -117,7 +117,7 @@ static int setup(void **state)
 	(void)state;
 	fake_ctx.async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	assert_true(fake_ctx.async_fd >= 0);
-	ok(rt_events_ref());
+	ok(rt_events_ref(NULL));
 	return 0;
 }
 

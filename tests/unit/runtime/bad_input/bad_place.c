@@ -106,7 +106,7 @@ void waiting_on_the_event_thread(void **state)
 	struct rpma_rt_srq *srq = bad_srq_open(f);
 	struct event_thread event_thread = {f, conn, srq};
 
-	ok(rt_events_ref());
+	ok(rt_events_ref(NULL));
 	ok(rt_events_call(on_event_thread, &event_thread));
 	rt_events_unref();
 	fake_bury(f, &conn);

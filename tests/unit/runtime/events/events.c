@@ -17,7 +17,7 @@
 static int setup(void **state)
 {
 	(void)state;
-	ok(rt_events_ref());
+	ok(rt_events_ref(NULL));
 	return 0;
 }
 
@@ -32,7 +32,7 @@ static int teardown(void **state)
 static void get__counted(void **state)
 {
 	(void)state;
-	ok(rt_events_ref());
+	ok(rt_events_ref(NULL));
 	rt_events_unref();
 }
 
