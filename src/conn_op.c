@@ -12,6 +12,7 @@
 #include "wr.h"
 #include "wr_fill.h"
 #include "log.h"
+#include "tsan/tsan.h"
 
 /* May the caller post on the connection? */
 static inline int check(const struct rpma_conn *conn)
@@ -32,8 +33,10 @@ static inline int post_one(struct ibv_qp *qp, struct rpma_send_wr *wr)
 	struct rpma_send_wr *bad_wr;
 	struct ibv_send_wr *bad;
 
-	if (wr->native == RPMA__NATIVE_NONE)
+	if (wr->native == RPMA__NATIVE_NONE) {
+		tsan_release(qp->context); /* to the poll, cq.c */
 		return ibv_post_send(qp, &wr->wr, &bad);
+	}
 	return rpma__post_send(qp, wr, &bad_wr);
 }
 
@@ -68,6 +71,7 @@ static inline int post_recv(struct rpma_conn *conn, struct rpma_mr_local *dst,
 	if (ret)
 		return ret;
 
+	tsan_release(conn->id->qp->context); /* to the poll, cq.c */
 	ret = ibv_post_recv(conn->id->qp, &wr.wr, &bad);
 	if (__builtin_expect(ret, 0))
 		return rpma__recv_refused("ibv_post_recv", &wr.wr, ret);

@@ -18,6 +18,7 @@
 #include "post_error.h"
 #include "srq_cfg.h"
 #include "wr.h"
+#include "tsan/tsan.h"
 
 static int create_srq(struct rpma_srq *srq, const struct rpma_peer *peer,
 		      const struct rpma__srq_cfg *cfg)
@@ -191,6 +192,7 @@ int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst,
 	if (ret)
 		return ret;
 
+	tsan_release(srq->ibv_srq->context); /* to the poll, cq.c */
 	ret = ibv_post_srq_recv(srq->ibv_srq, &wr.wr, &bad_wr);
 	return ret ? rpma__recv_refused("ibv_post_srq_recv", &wr.wr, ret) : 0;
 }
@@ -210,6 +212,7 @@ int rpma_srq_post_recv(struct rpma_srq *srq, struct rpma_recv_wr *wr,
 		*bad_wr = wr;
 		return ret;
 	}
+	tsan_release(srq->ibv_srq->context); /* to the poll, cq.c */
 	ret = ibv_post_srq_recv(srq->ibv_srq, &wr->wr, &bad);
 	if (ret == 0)
 		return 0;

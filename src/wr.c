@@ -17,6 +17,7 @@
 #include "post_error.h"
 #include "verbs_compat.h"
 #include "wr_fill.h"
+#include "tsan/tsan.h"
 
 static struct rpma_send_wr *next_of(const struct rpma_send_wr *wr)
 {
@@ -38,8 +39,10 @@ static int post_native_run(struct ibv_qp *qp, struct rpma_send_wr *first,
 			   struct rpma_send_wr *end,
 			   struct rpma_send_wr **bad_wr)
 {
-	int ret = rpma__post_native(qp, first, end);
+	int ret;
 
+	tsan_release(qp->context); /* to the poll of a completion, cq.c */
+	ret = rpma__post_native(qp, first, end);
 	if (ret)
 		*bad_wr = first;
 	return ret;
@@ -50,8 +53,10 @@ static int post_plain(struct ibv_qp *qp, struct rpma_send_wr *first,
 		      struct rpma_send_wr **bad_wr)
 {
 	struct ibv_send_wr *bad = NULL;
-	int ret = ibv_post_send(qp, &first->wr, &bad);
+	int ret;
 
+	tsan_release(qp->context); /* to the poll of a completion, cq.c */
+	ret = ibv_post_send(qp, &first->wr, &bad);
 	if (ret)
 		*bad_wr = bad ? (struct rpma_send_wr *)bad : first;
 	return ret;
@@ -92,8 +97,10 @@ int rpma__post_recv(struct ibv_qp *qp, struct rpma_recv_wr *wr,
 		    struct rpma_recv_wr **bad_wr)
 {
 	struct ibv_recv_wr *bad = NULL;
-	int ret = ibv_post_recv(qp, &wr->wr, &bad);
+	int ret;
 
+	tsan_release(qp->context); /* to the poll of a completion, cq.c */
+	ret = ibv_post_recv(qp, &wr->wr, &bad);
 	if (ret)
 		*bad_wr = bad ? (struct rpma_recv_wr *)bad : wr;
 	return ret;

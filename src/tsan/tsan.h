@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * tsan.h -- tells ThreadSanitizer, in a program compiled with
+ * -fsanitize=thread, which order a library without instrumentation makes. The
+ * two functions of the sanitizer are weak: without the sanitizer both are NULL,
+ * and a call here costs a comparison with zero and a jump that is never taken.
+ * doc/THREAD-SAFETY.md, "ThreadSanitizer".
+ *
+ * On x86-64 the call is hidden from the compiler. A call that the compiler sees
+ * makes a small function save registers for the sake of a call that never
+ * happens: an empty look at a queue pair took a fifth longer. The comparison
+ * jumps to a place outside of the function, from where tsan.c calls the
+ * sanitizer and changes no register but the scratch register r11. The red zone
+ * below the stack pointer stays as the function left it.
+ */
+
+#ifndef RPMA_TSAN_H
+#define RPMA_TSAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* as in <sanitizer/tsan_interface.h>, which not every machine has */
+extern __attribute__((weak, visibility("default"))) void
+__tsan_acquire(void *at);
+extern __attribute__((weak, visibility("default"))) void
+__tsan_release(void *at);
+
+#ifdef __x86_64__
+/* The address as an operand that only the rare way computes; clang 14 knows no
+ * such operand. The assembler warns of an address in the memory of a thread,
+ * which has to be in a register: the CMakeLists.txt make that an error. */
+#ifdef __clang__
+#define TSAN_TO_R11 "movq %0, %%r11"
+#define TSAN_AT	    "r"
+#else
+#define TSAN_TO_R11 "leaq %a0, %%r11"
+#define TSAN_AT	    "p"
+#endif
+#define TSAN_CALL(what, at)                                             \
+	__asm__ __volatile__ __inline__(                                \
+		"cmpq $0, __tsan_" what "@GOTPCREL(%%rip)\n\t"          \
+		"jne 1f\n"                                              \
+		"2:\n\t"                                                \
+		".pushsection .text.unlikely.tsan, \"ax\", @progbits\n" \
+		"1:\t" TSAN_TO_R11 "\n\t"                               \
+		"leaq -128(%%rsp), %%rsp\n\t"                           \
+		"call rpma__tsan_" what "\n\t"                          \
+		"leaq 128(%%rsp), %%rsp\n\t"                            \
+		"jmp 2b\n\t"                                            \
+		".popsection\n\t"                                       \
+		".weak __tsan_" what                                    \
+		:                                                       \
+		: TSAN_AT(at)                                           \
+		: "r11", "cc", "memory")
+#endif
+
+/* Orders everything that the calling thread has done before everything that
+ * another thread does after tsan_acquire() of the same address. */
+static inline void tsan_release(const volatile void *at)
+{
+#ifdef TSAN_CALL
+	TSAN_CALL("release", at);
+#else
+	if (__builtin_expect(__tsan_release != NULL, 0))
+		__tsan_release((void *)(uintptr_t)at);
+#endif
+}
+
+/* Orders everything that threads did before tsan_release() of the address
+ * before everything that the calling thread does from here on. */
+static inline void tsan_acquire(const volatile void *at)
+{
+#ifdef TSAN_CALL
+	TSAN_CALL("acquire", at);
+#else
+	if (__builtin_expect(__tsan_acquire != NULL, 0))
+		__tsan_acquire((void *)(uintptr_t)at);
+#endif
+}
+
+#endif /* RPMA_TSAN_H */
