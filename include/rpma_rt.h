@@ -176,6 +176,9 @@ struct rpma_rt_completion {
 const char *rpma_rt_kind_2str(enum rpma_rt_kind kind);
 const char *rpma_rt_event_2str(enum rpma_rt_event event);
 const char *rpma_rt_reason_2str(enum rpma_rt_reason reason);
+/* Returns the name of a completion's status, and a few words on the cause.
+ * Thread: any. */
+const char *rpma_rt_status_2str(enum ibv_wc_status status);
 /* The whole completion as a line of text without a newline, cut to len bytes
  * and ended by 0; returns buf. 160 bytes hold any. Thread: any. */
 char *rpma_rt_completion_2str(const struct rpma_rt_completion *cmpl, char *buf,

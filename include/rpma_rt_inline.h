@@ -25,6 +25,11 @@
 
 #ifdef __cplusplus
 extern "C" {
+#ifdef __clang__ /* gcc accepts the casts and NULL of C in extern "C" */
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wold-style-cast"
+#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant"
+#endif
 #endif
 
 /* ---------------------------------------------------------- completions --- */
@@ -457,6 +462,9 @@ rpma_rt_srq_recv(struct rpma_rt_srq *srq, struct rpma_mr_local *dst,
 }
 
 #ifdef __cplusplus
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 }
 #endif
 

@@ -114,9 +114,10 @@ RPMA_RT_MUST_CHECK int rpma_rt_shards_new(struct rpma_rt *rt,
  * rpma_rt_stop() does it, too. Thread: any, also in functions.
  */
 int rpma_rt_shards_stop(struct rpma_rt_shards *shards);
-/* Deletes the shards' queues, too. RPMA_RT_E_BUSY: a thread runs a shard, or a
- * queue cannot be deleted, see rpma_rt_queue_delete(); the set is stopped.
- * Thread: owner, no other inside a call on it, not a poller. */
+/* Deletes the shards' queues, too, and cancels their timers. RPMA_RT_E_BUSY: a
+ * thread runs a shard, or a queue cannot be deleted, see
+ * rpma_rt_queue_delete(); the set is stopped. Thread: owner, no other inside a
+ * call on it, not a poller. */
 int rpma_rt_shards_delete(struct rpma_rt_shards **shards_ptr);
 
 /* The shard of an index, 0..pollers - 1; lives as long as the set. Thread:

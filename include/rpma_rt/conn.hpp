@@ -159,8 +159,9 @@ struct conn_core final : counted<conn_core>, member {
 	uint32_t free_first = 0;
 	uint32_t free_count = 0;
 	link line; /* operations that wait until they can be posted */
-	/* WRITABLE will come: none can be posted before */
+	/* WRITABLE or CLOSED will come: none can be posted before */
 	bool is_refused = false;
+	bool is_draining = false; /* by this side */
 	stage is = BEGUN;
 	uint8_t reason = 0;
 	link watches;
@@ -223,31 +224,36 @@ struct conn_core final : counted<conn_core>, member {
 	{
 		int taken;
 
-		if (o.count_ > free_count && o.count_ <= slot_count)
+		if (o.count_ > slot_count)
+			return refuse(o, error::not_posted(RPMA_E_INVAL));
+		if (o.count_ > free_count)
 			return LATER;
 		o.wrs_[o.count_ - 1].context = context_of(free_first);
-		taken = o.count_ > slot_count
-				? RPMA_E_INVAL
-				: rpma_rt_post_send(raw, o.wrs_,
-						    static_cast<int>(o.count_));
+		taken = rpma_rt_post_send(raw, o.wrs_,
+					  static_cast<int>(o.count_));
 		if (taken == static_cast<int>(o.count_)) {
 			o.state_ = op::POSTED;
 			fill_slots(o, true);
 			return YES;
 		}
-		if (taken == RPMA_E_AGAIN) {
+		if (taken == RPMA_RT_E_CLOSED && is_draining)
+			return refuse(o, error::closed(RPMA_RT_REASON_LOCAL));
+		/* CLOSED comes, and has the reason */
+		if (taken == RPMA_E_AGAIN || taken == RPMA_RT_E_CLOSED) {
 			is_refused = true;
 			return LATER;
 		}
-		o.state_ = op::COMPLETE;
-		if (taken < 0) {
-			o.why_ = error::not_posted(taken);
-			return NO;
-		}
+		if (taken < 0)
+			return refuse(o, error::not_posted(taken));
 		/* a link that is cut off: the connection closes, and nothing
 		 * says when the device has done with the first ones */
 		fill_slots(o, false);
-		o.why_ = error::unknown();
+		return refuse(o, error::unknown());
+	}
+	static answer refuse(op &o, const error &why) noexcept
+	{
+		o.state_ = op::COMPLETE;
+		o.why_ = why;
 		return NO;
 	}
 	/* false: it is complete */
@@ -255,11 +261,8 @@ struct conn_core final : counted<conn_core>, member {
 	{
 		answer got = LATER;
 
-		if (is == CLOSED) {
-			o.state_ = op::COMPLETE;
-			o.why_ = error::not_posted(RPMA_RT_E_CLOSED);
-			return false;
-		}
+		if (is == CLOSED)
+			return refuse(o, why_closed()) != NO;
 		if (line.is_empty() && !is_refused)
 			got = post(o);
 		if (got == LATER) {
@@ -541,8 +544,7 @@ inline void conn_core::on_closed(const rpma_rt_completion &item) noexcept
 			static_cast<op &>(static_cast<waiter &>(line.first()));
 
 		first.unlink();
-		first.state_ = op::COMPLETE;
-		first.why_ = error::not_posted(RPMA_RT_E_CLOSED);
+		(void)refuse(first, why_closed());
 		first.complete();
 	}
 	while (!readers.is_empty()) {
@@ -801,8 +803,10 @@ public:
 	 * milliseconds (0: no limit). */
 	result<void> drain(uint32_t timeout_ms) noexcept
 	{
-		return detail::result_of_call(
-			rpma_rt_conn_drain(core_->raw, timeout_ms));
+		const int ret = rpma_rt_conn_drain(core_->raw, timeout_ms);
+
+		core_->is_draining |= ret == 0;
+		return detail::result_of_call(ret);
 	}
 	/* of the other side; it stays as long as this. The network may have
 	 * added zeros */
@@ -981,7 +985,9 @@ inline detail::connecting loop::connect(std::string address, std::string port,
 {
 	auto core = detail::conn_core::make(
 		core_, detail::access::core(with.via),
-		detail::receives_of(with), with.cfg.sq_size);
+		detail::receives_of(with),
+		detail::effective(with.cfg, &rpma_rt_conn_cfg::sq_size,
+				  rpma_rt_conn_cfg_init));
 	rpma_rt_srq *srq;
 	int ret = RPMA_RT_E_CLOSED;
 

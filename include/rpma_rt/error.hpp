@@ -26,7 +26,9 @@ enum class errc : uint8_t {
 	not_posted = 2, /* the operation has not begun: code() */
 	failed = 3,	/* it was posted: status(), an enum ibv_wc_status */
 	unknown = 4,	/* it was posted, and its outcome is not known */
-	closed = 5,	/* the connection or listener ended: reason() */
+	/* the connection or listener ended, an operation has not begun:
+	 * reason() */
+	closed = 5,
 	timed_out = 6,
 	unanswered = 7 /* the shard that had the request was destroyed */
 };
@@ -105,7 +107,8 @@ public:
 			return std::string("not posted: ") +
 			       rpma_rt_err_2str(code_);
 		case errc::failed:
-			return "failed with status " + std::to_string(detail_);
+			return std::string("failed: ") +
+			       rpma_rt_status_2str(status());
 		case errc::unknown:
 			return "posted, with an unknown outcome";
 		case errc::closed:

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,7 @@ struct future_conn_core {
 	receives from;
 	rpma_rt_conn *raw = nullptr;
 	future closed;
+	std::mutex lock; /* of closed, while others post */
 
 	future_conn_core() = default;
 	future_conn_core(const future_conn_core &) = delete;
@@ -54,6 +56,14 @@ struct future_conn_core {
 		if (ret < 0)
 			return error::call(ret);
 		return made;
+	}
+	/* CLOSED, if it has come. Any thread: a future is polled by one at a
+	 * time. */
+	result<rpma_rt_completion> poll_closed()
+	{
+		std::lock_guard<std::mutex> guard(lock);
+
+		return closed.poll();
 	}
 	/* Until that event has come; an error if it does not. */
 	result<void> wait_for(rpma_rt_event what, int timeout_ms)
@@ -92,7 +102,11 @@ inline rpma_rt_conn_cfg future_cfg_of(const endpoint &with,
 
 	cfg.queue = nullptr;
 	if (cfg.futures == 0)
-		cfg.futures = std::max(cfg.sq_size, cfg.rq_size);
+		cfg.futures =
+			std::max(effective(cfg, &rpma_rt_conn_cfg::sq_size,
+					   rpma_rt_conn_cfg_init),
+				 effective(cfg, &rpma_rt_conn_cfg::rq_size,
+					   rpma_rt_conn_cfg_init));
 	return cfg;
 }
 
@@ -172,10 +186,15 @@ public:
 			return error::call(RPMA_E_INVAL);
 		for (auto &part : link.first(link.size() - 1))
 			part.flags |= RPMA_RT_F_LINKED | RPMA_RT_F_PART;
-		link.back().flags |= RPMA_RT_F_FUTURE;
-		link.back().future = made.raw();
+		auto &last = link.back();
 		const int count = static_cast<int>(link.size());
+
+		last.flags |= RPMA_RT_F_FUTURE;
+		last.future = made.raw();
 		int ret = rpma_rt_post_send(core_->raw, link.data(), count);
+		/* the work request may be used again, made is gone then */
+		last.flags &= ~uint32_t(RPMA_RT_F_FUTURE);
+		last.future = nullptr;
 
 		return taken(ret, count, std::move(made));
 	}
@@ -259,11 +278,20 @@ private:
 		core->closed = std::move(*closed);
 		return future_connection(std::move(core));
 	}
-	static result<future> taken(int ret, int count, future made)
+	result<future> taken(int ret, int count, future made) const
 	{
 		if (ret == count)
 			return made;
-		return ret < 0 ? error::not_posted(ret) : error::unknown();
+		if (ret >= 0)
+			return error::unknown();
+		if (ret == RPMA_RT_E_CLOSED) {
+			auto ended = core_->poll_closed();
+
+			if (ended)
+				return error::closed(ended->status);
+		}
+		/* also where CLOSED, with the reason, is still to come */
+		return error::not_posted(ret);
 	}
 	std::unique_ptr<detail::future_conn_core> core_;
 };

@@ -93,6 +93,8 @@ public:
 	{
 		self_ = &self;
 		is_decided_ = false;
+		/* what cannot come out otherwise begins nothing */
+		decide_if(0);
 		start_from<0>();
 		is_started_ = true;
 		return !is_decided_;
@@ -113,6 +115,7 @@ public:
 	}
 
 protected:
+	~members() = default;
 	template <size_t I> void start_from() noexcept
 	{
 		if constexpr (I < sizeof...(A)) {
@@ -125,8 +128,6 @@ protected:
 			if (!member.start())
 				note(I);
 			start_from<I + 1>();
-		} else {
-			decide_if(0);
 		}
 	}
 	template <size_t... I>
@@ -168,8 +169,9 @@ protected:
 	{
 		size_t possible = succeeded_ + (sizeof...(A) - complete_);
 
-		if (is_decided_ ||
-		    !(is_enough() || (counts_success_ && possible < enough_)))
+		if (!counts_success_)
+			possible = sizeof...(A);
+		if (is_decided_ || !(is_enough() || possible < enough_))
 			return;
 		is_decided_ = true;
 		index_ = index;
@@ -196,7 +198,7 @@ protected:
 };
 
 template <typename... A>
-class [[nodiscard]] all : public awaitable<all<A...>>, members<A...>
+class [[nodiscard]] all final : public awaitable<all<A...>>, members<A...>
 {
 public:
 	using members<A...>::pass_on;
@@ -225,7 +227,7 @@ public:
 };
 
 template <typename... A>
-class [[nodiscard]] some : public awaitable<some<A...>>, members<A...>
+class [[nodiscard]] some final : public awaitable<some<A...>>, members<A...>
 {
 public:
 	using members<A...>::pass_on;
@@ -279,7 +281,8 @@ private:
 
 } // namespace detail
 
-/* All are complete, well or not: a tuple of their results. */
+/* All are complete, well or not: a tuple of their results. Of nothing: at once,
+ * an empty one. */
 template <typename... A> auto when_all(A... member) noexcept
 {
 	return detail::all<A...>(std::move(member)...);
@@ -287,14 +290,16 @@ template <typename... A> auto when_all(A... member) noexcept
 
 /* The first one that is complete, well or not; the others are taken back: they
  * are not resumed, a message stays in its stream, an operation that is posted
- * goes on and its lease is given back when it is complete. */
+ * goes on and its lease is given back when it is complete. Of nothing: at once,
+ * and not ok(). */
 template <typename... A> auto when_any(A... member) noexcept
 {
 	return detail::some<A...>(1, false, std::move(member)...);
 }
 
 /* So many have succeeded, or so many failed that it cannot be; the others are
- * taken back, as by when_any(). */
+ * taken back, as by when_any(). More than there are: at once, not ok(), and
+ * none begins; 0: at once, ok(), and none begins. */
 template <typename... A> auto when_some(size_t wanted, A... member) noexcept
 {
 	return detail::some<A...>(wanted, true, std::move(member)...);

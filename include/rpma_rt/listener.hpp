@@ -354,7 +354,8 @@ inline result<listener> loop::listen(const std::string &address,
 	core->loop = core_;
 	core->peer = detail::access::core(with.via);
 	core->from = detail::receives_of(with);
-	core->slot_count = with.cfg.sq_size;
+	core->slot_count = detail::effective(
+		with.cfg, &rpma_rt_conn_cfg::sq_size, rpma_rt_conn_cfg_init);
 	if (!core_->has_ended)
 		ret = rpma_rt_listen(core_->rt->raw, address.c_str(),
 				     port.c_str(), &cfg, &core->raw);

@@ -202,6 +202,7 @@ struct loop_core : counted<loop_core> {
 	int poller = -1;
 	int fds[2] = {-1, -1}; /* of the queue and that poller */
 	std::chrono::microseconds spin{0};
+	clock::time_point now{}; /* as of the last look */
 	context ctx;
 	link roots;	/* promises of spawned tasks */
 	link conns;	/* until their CLOSED */
@@ -253,40 +254,68 @@ struct loop_core : counted<loop_core> {
 
 	/* -------------------------------------------------------- turns --- */
 
-	int milliseconds_to(clock::time_point at) const noexcept
+	/* Rounded up, for calls that take milliseconds; -1: without end. */
+	static int milliseconds(clock::time_point from,
+				clock::time_point to) noexcept
 	{
-		auto left = std::chrono::ceil<std::chrono::milliseconds>(
-				    at - clock::now())
-				    .count();
+		if (to == clock::time_point::max())
+			return -1;
+		if (to <= from)
+			return 0;
+		auto left =
+			std::chrono::ceil<std::chrono::milliseconds>(to - from)
+				.count();
 
 		return static_cast<int>(
-			std::clamp<decltype(left)>(left, 0, INT_MAX));
+			std::min<decltype(left)>(left, INT_MAX));
 	}
-	/* how long it may sleep, at most limit (-1: without end) */
+	/* How long the turn may sleep, at most limit (-1: without end). Nothing
+	 * has run since expire() looked at the clock. */
 	int may_sleep(int limit) const noexcept
 	{
 		int left;
 
 		if (!timers.first() || limit == 0)
 			return limit;
-		left = milliseconds_to(timers.first()->at);
-		return limit < 0 ? left : std::min(left, limit);
+		left = milliseconds(now, timers.first()->at);
+		if (left < 0 || limit < 0)
+			return std::max(left, limit);
+		return std::min(left, limit);
+	}
+	uint32_t own_poller() const noexcept
+	{
+		return static_cast<uint32_t>(poller);
 	}
 	int get_fds() noexcept
 	{
 		int ret = rpma_rt_queue_get_fd(queue, &fds[0]);
 
 		return ret < 0 ? ret
-			       : rpma_rt_poller_get_fd(rt->raw, poller,
+			       : rpma_rt_poller_get_fd(rt->raw, own_poller(),
 						       &fds[1]);
 	}
-	/* Manual mode: runs the poller, and sleeps on both descriptors. */
+	/* When the turn has to be over: the first timer, or its own limit. */
+	clock::time_point end_of_turn(clock::time_point limit) const noexcept
+	{
+		return timers.first() ? std::min(limit, timers.first()->at)
+				      : limit;
+	}
+	/*
+	 * Manual mode: runs the poller until there are items, and sleeps on
+	 * both descriptors. A round that is busy with what is not the loop's
+	 * (functions, queues of others) does not keep a timer waiting: the
+	 * clock is read after each round without items, where there is a time
+	 * to look at.
+	 */
 	int take_manual(rpma_rt_completion *batch, int timeout_ms) noexcept
 	{
-		const auto begin = clock::now();
+		constexpr auto never = clock::time_point::max();
+		clock::time_point limit = never;
+		clock::time_point idle_since = never;
 
-		for (;;) {
-			int done = rpma_rt_poller_run(rt->raw, poller, BATCH);
+		for (bool is_first = true;; is_first = false) {
+			int done = rpma_rt_poller_run(rt->raw, own_poller(),
+						      BATCH);
 			int got = rpma_rt_queue_poll(queue, batch, BATCH);
 
 			if (got != 0)
@@ -295,12 +324,32 @@ struct loop_core : counted<loop_core> {
 				return done;
 			if (timeout_ms == 0 || is_awaited())
 				return 0;
-			if (done > 0 || clock::now() - begin < spin)
+			if (done > 0 && timeout_ms < 0 && !timers.first())
 				continue;
-			if (rpma_rt_queue_arm(queue) != 0 ||
-			    rpma_rt_poller_arm(rt->raw, poller) != 0)
+			now = clock::now();
+			if (is_first && timeout_ms > 0)
+				limit = now +
+					std::chrono::milliseconds(timeout_ms);
+			if (now >= end_of_turn(limit))
+				return 0;
+			if (done > 0)
+				idle_since = never;
+			else if (idle_since == never)
+				idle_since = now;
+			if (done > 0 || now - idle_since < spin)
 				continue;
-			if (!sleep(timeout_ms))
+			switch (rpma_rt_queue_arm(queue)) {
+			case 0:
+				break;
+			case 1: /* items, or a wake: one more round */
+				timeout_ms = 0;
+				continue;
+			default:
+				continue;
+			}
+			if (rpma_rt_poller_arm(rt->raw, own_poller()) != 0)
+				continue;
+			if (!sleep(milliseconds(now, end_of_turn(limit))))
 				return rpma_rt_queue_poll(queue, batch, BATCH);
 			timeout_ms = 0;
 		}
@@ -328,7 +377,8 @@ struct loop_core : counted<loop_core> {
 			return take_manual(batch, timeout_ms);
 		if (timeout_ms == 0)
 			return rpma_rt_queue_poll(queue, batch, BATCH);
-		return rpma_rt_queue_wait(queue, batch, BATCH, timeout_ms);
+		return rpma_rt_queue_wait(queue, batch, BATCH,
+					  may_sleep(timeout_ms));
 	}
 	/* Takes items and handles each, with the coroutines that it concerns;
 	 * or the error that there are none any more. */
@@ -338,7 +388,7 @@ struct loop_core : counted<loop_core> {
 		int got;
 
 		if (below)
-			return below->run(timeout_ms);
+			return below->run(may_sleep(timeout_ms));
 		got = take(batch, timeout_ms);
 		for (int i = 0; i < got; i++) {
 			handle(batch[i]);
@@ -367,11 +417,11 @@ struct loop_core : counted<loop_core> {
 		running.run();
 		done += expire();
 		running.run();
-		got = is_left ? 0
-			      : take_all(running,
-					 done ? 0 : may_sleep(timeout_ms));
+		got = is_left ? 0 : take_all(running, done ? 0 : timeout_ms);
 		if (!is_left) {
-			done += expire();
+			/* else the next turn looks at the clock */
+			if (done == 0 && got == 0)
+				done += expire();
 			ctx.mail->take(ctx.ready);
 			running.run();
 		}
@@ -453,8 +503,7 @@ inline int loop_core::expire() noexcept
 
 	if (!timers.first())
 		return 0;
-	const auto now = clock::now();
-
+	now = clock::now();
 	while (timers.first() && timers.first()->at <= now) {
 		auto &first = static_cast<sleeper &>(*timers.first());
 
@@ -477,7 +526,7 @@ public:
 	~next_item()
 	{
 		if (item_) /* nobody has it: it is the next one again */
-			loop_->items.push_front(*item_), loop_->give_to_next();
+			give_back();
 	}
 	bool start() noexcept
 	{
@@ -503,6 +552,11 @@ public:
 
 private:
 	friend struct loop_core;
+	void give_back() noexcept
+	{
+		loop_->items.push_front(*item_);
+		loop_->give_to_next();
+	}
 	ref<loop_core> loop_;
 	std::optional<rpma_rt_completion> item_;
 };
@@ -724,7 +778,7 @@ inline void loop_core::end() noexcept
 	if (below)
 		below->leave();
 	if (poller >= 0)
-		rpma_rt_poller_release(rt->raw, poller);
+		rpma_rt_poller_release(rt->raw, own_poller());
 }
 
 inline void loop_core::drain() noexcept
@@ -741,7 +795,8 @@ inline void loop_core::drain() noexcept
 		}
 		if (poller >= 0) {
 			/* BUSY: another thread runs it */
-			if (rpma_rt_poller_run(rt->raw, poller, BATCH) == 0)
+			if (rpma_rt_poller_run(rt->raw, own_poller(), BATCH) ==
+			    0)
 				usleep(100);
 			got = rpma_rt_queue_poll(queue, batch, BATCH);
 		} else {
@@ -756,7 +811,7 @@ inline void loop_core::drain() noexcept
 
 /* R, or an error of it after so long. */
 template <typename A>
-class [[nodiscard]] timed : public awaitable<timed<A>>, group
+class [[nodiscard]] timed final : public awaitable<timed<A>>, group
 {
 public:
 	timed(A &&limited, sleeper &&limit) noexcept
@@ -848,6 +903,7 @@ class loop
 public:
 	static result<loop> make(const runtime &rt, const loop_cfg &cfg = {})
 	{
+		using namespace std::chrono_literals;
 		const auto &core = detail::access::core(rt);
 		loop made;
 		int ret = 0;
@@ -855,7 +911,9 @@ public:
 		made.core_->rt = core;
 		made.core_->poller =
 			cfg.poller < 0 && core->is_manual ? 0 : cfg.poller;
-		made.core_->spin = cfg.spin;
+		/* a time that the clock can count */
+		made.core_->spin = std::clamp<std::chrono::microseconds>(
+			cfg.spin, 0us, 24h);
 		made.core_->queue = cfg.borrowed;
 		made.core_->is_borrowed = cfg.borrowed != nullptr;
 		if (!cfg.borrowed)
@@ -971,7 +1029,7 @@ protected:
 	detail::ref<detail::loop_core> core_;
 
 private:
-	struct caller : detail::group {
+	struct caller final : detail::group {
 		bool is_over = false;
 		void on_complete(detail::waiter &) noexcept override
 		{

@@ -28,6 +28,22 @@ namespace rpma::rt
 namespace detail
 {
 
+/*
+ * Returns the value that the library makes an object with: a field of its
+ * configuration, or where that is 0 the default of the library that the program
+ * runs with, which init writes. The headers have no defaults of their own.
+ */
+template <typename C>
+uint32_t effective(const C &cfg, uint32_t C::*field,
+		   int (*init)(C *cfg, size_t size)) noexcept
+{
+	C preset;
+
+	if (cfg.*field != 0 || init(&preset, sizeof(preset)) < 0)
+		return cfg.*field;
+	return preset.*field;
+}
+
 /* A counted reference; T has get() and put(). */
 template <typename T> class ref
 {
@@ -229,7 +245,8 @@ public:
 		if (ret < 0)
 			return error::call(ret);
 		r.core_->is_manual = cfg.mode == RPMA_RT_MODE_MANUAL;
-		r.core_->pollers = cfg.pollers;
+		r.core_->pollers = detail::effective(cfg, &rpma_rt_cfg::pollers,
+						     rpma_rt_cfg_init);
 		return r;
 	}
 	rpma_rt *raw() const noexcept

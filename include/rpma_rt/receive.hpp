@@ -112,7 +112,9 @@ public:
 		cfg.queue = nullptr;
 		cfg.refill = nullptr;
 		if (cfg.futures == 0)
-			cfg.futures = cfg.srq_size;
+			cfg.futures = detail::effective(
+				cfg, &rpma_rt_srq_cfg::srq_size,
+				rpma_rt_srq_cfg_init);
 		made.core_->rt = detail::access::core(rt);
 		made.core_->peer = detail::access::core(p);
 		made.core_->pool = detail::access::core(messages);

@@ -41,6 +41,14 @@ namespace detail
 struct shard_core;
 class asking;
 
+/* What is no number of 32 bits is more than the library takes: refused. */
+inline uint32_t spin_us(std::chrono::microseconds spin) noexcept
+{
+	return spin.count() < 0 || spin.count() > UINT32_MAX
+		       ? UINT32_MAX
+		       : static_cast<uint32_t>(spin.count());
+}
+
 /* The set. A place for each shard is the argument of its functions. */
 struct shards_core {
 	struct place {
@@ -60,14 +68,15 @@ struct shards_core {
 		std::vector<bool> owed;
 
 		/* Made once, for so many requests of each of so many shards. */
-		void make_askers(size_t count, size_t shards)
+		void make_askers(size_t requests, size_t shards)
 		{
 			if (!askers.empty())
 				return;
-			free_askers.reserve(count);
-			owed.resize(count * shards);
-			askers.resize(count); /* the last that may throw */
-			for (size_t i = count; i > 0; i--)
+			free_askers.reserve(requests);
+			owed.resize(requests * shards);
+			/* the last that may throw */
+			askers.resize(requests);
+			for (size_t i = requests; i > 0; i--)
 				free_askers.push_back(
 					static_cast<uint32_t>(i - 1));
 		}
@@ -181,14 +190,15 @@ inline void shards_core::on_message(rpma_rt_shard *,
 class sending : public waiter
 {
 public:
-	sending(ref<loop_core> loop, shard_core *shard, uint32_t to,
-		const shard_message &message) noexcept
-	    : loop_(std::move(loop)), shard_(shard), to_(to), message_(message)
-	{
-	}
 	sending(sending &&) noexcept = default;
 
 protected:
+	sending(ref<loop_core> loop, shard_core *shard, uint32_t to,
+		const shard_message &message, bool is_request) noexcept
+	    : loop_(std::move(loop)), shard_(shard), to_(to),
+	      is_request_(is_request), message_(message)
+	{
+	}
 	friend struct shard_core;
 	/* true: it waits, in the line of that shard */
 	bool start_sending() noexcept
@@ -204,13 +214,14 @@ protected:
 			shard_->lines[to_].push_back(*this);
 		return ret_ == RPMA_E_AGAIN;
 	}
-	virtual int send() noexcept = 0;
+	inline int send() noexcept;
 	/* It was sent, or refused. */
-	virtual void sent() noexcept = 0;
+	inline void sent() noexcept;
 
 	ref<loop_core> loop_;
 	shard_core *shard_;
 	uint32_t to_;
+	bool is_request_;
 	int ret_ = 0;
 	shard_message message_;
 };
@@ -218,7 +229,11 @@ protected:
 class posting final : public awaitable<posting, sending>
 {
 public:
-	using awaitable::awaitable;
+	posting(ref<loop_core> loop, shard_core *shard, uint32_t to,
+		const shard_message &message) noexcept
+	    : awaitable(std::move(loop), shard, to, message, false)
+	{
+	}
 	posting(posting &&) noexcept = default;
 	bool start() noexcept
 	{
@@ -232,22 +247,16 @@ public:
 	{
 		return ret_ == 0;
 	}
-
-private:
-	int send() noexcept override
-	{
-		return rpma_rt_shard_post(shard_->raw, to_, &message_);
-	}
-	void sent() noexcept override
-	{
-		complete();
-	}
 };
 
 class asking final : public awaitable<asking, sending>
 {
 public:
-	using awaitable::awaitable;
+	asking(ref<loop_core> loop, shard_core *shard, uint32_t to,
+	       const shard_message &message) noexcept
+	    : awaitable(std::move(loop), shard, to, message, true)
+	{
+	}
 	asking(asking &&) noexcept = default;
 	~asking()
 	{
@@ -274,7 +283,8 @@ public:
 
 private:
 	friend struct shard_core;
-	int send() noexcept override
+	friend class sending;
+	int request() noexcept
 	{
 		shard_message request = message_;
 
@@ -288,11 +298,6 @@ private:
 			is_sent_ = true;
 		}
 		return ret;
-	}
-	void sent() noexcept override
-	{
-		if (!is_sent_)
-			complete();
 	}
 	void answered(const shard_message &answer) noexcept
 	{
@@ -314,6 +319,20 @@ private:
 	bool is_sent_ = false;
 	bool is_unanswered_ = false;
 };
+
+inline int sending::send() noexcept
+{
+	if (is_request_)
+		return static_cast<asking *>(this)->request();
+	return rpma_rt_shard_post(shard_->raw, to_, &message_);
+}
+
+inline void sending::sent() noexcept
+{
+	/* a request completes with its answer */
+	if (!is_request_ || !static_cast<asking *>(this)->is_sent_)
+		complete();
+}
 
 /* The next post or request. */
 class taking : public awaitable<taking>
@@ -452,11 +471,11 @@ inline int shard_core::answer(const shard_message &request,
 
 inline void shard_core::decline(shard_message request) noexcept
 {
-	const size_t index = place->index_of(request);
+	const size_t slot = place->index_of(request);
 
 	request.context |= shards_core::UNANSWERED;
 	(void)rpma_rt_shard_answer(raw, &request, &request);
-	place->owed[index] = false;
+	place->owed[slot] = false;
 }
 
 /* The loop has ended. Whoever sent a request that came to it, and that is not
@@ -535,12 +554,14 @@ public:
 
 		core->rt = runtime;
 		core->count = runtime->pollers;
-		core->lane_size = given.lane_size;
 		core->places.reset(new detail::shards_core::place[core->count]);
 		for (uint32_t i = 0; i < core->count; i++)
 			args.push_back(&core->places[i]);
 		cfg.lane_size = given.lane_size;
-		cfg.spin_us = static_cast<uint32_t>(given.spin.count());
+		cfg.spin_us = detail::spin_us(given.spin);
+		core->lane_size =
+			detail::effective(cfg, &rpma_rt_shards_cfg::lane_size,
+					  rpma_rt_shards_cfg_init);
 		cfg.queue = given.queue;
 		cfg.item_fn = detail::shards_core::on_item;
 		cfg.message_fn = detail::shards_core::on_message;

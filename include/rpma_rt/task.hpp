@@ -167,6 +167,8 @@ template <typename D, typename Base = waiter> class awaitable : public Base
 {
 public:
 	using Base::Base;
+	awaitable() noexcept = default;
+	awaitable(awaitable &&) noexcept = default;
 	bool await_ready() const noexcept
 	{
 		return false;
@@ -182,6 +184,9 @@ public:
 	{
 		return static_cast<D *>(this)->finish();
 	}
+
+protected:
+	~awaitable() = default;
 };
 
 /* Something with ok() may have failed. */
@@ -218,8 +223,8 @@ public:
 		template <typename P>
 		void await_suspend(std::coroutine_handle<P> ended) noexcept
 		{
-			if (waiter *awaiting = ended.promise().awaiting)
-				awaiting->complete();
+			if (waiter *waits = ended.promise().awaiting)
+				waits->complete();
 		}
 		void await_resume() noexcept
 		{

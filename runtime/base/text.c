@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /* text.c -- names of what the public header numbers: errors, kinds of items,
- * events, reasons. */
+ * events, reasons, and of the statuses of verbs. */
 
 #include <stddef.h>
 
@@ -74,6 +74,50 @@ const char *rpma_rt_reason_2str(enum rpma_rt_reason reason)
 	};
 
 	return NAME(names, reason);
+}
+
+const char *rpma_rt_status_2str(enum ibv_wc_status status)
+{
+	static const char *const names[] = {
+		[IBV_WC_SUCCESS] = "IBV_WC_SUCCESS",
+		[IBV_WC_LOC_LEN_ERR] = "IBV_WC_LOC_LEN_ERR, longer than the "
+				       "receive or than the device can",
+		[IBV_WC_LOC_QP_OP_ERR] = "IBV_WC_LOC_QP_OP_ERR, not possible "
+					 "on this queue pair",
+		[IBV_WC_LOC_EEC_OP_ERR] = "IBV_WC_LOC_EEC_OP_ERR",
+		[IBV_WC_LOC_PROT_ERR] = "IBV_WC_LOC_PROT_ERR, memory of this "
+					"side is not registered for it",
+		[IBV_WC_WR_FLUSH_ERR] = "IBV_WC_WR_FLUSH_ERR, the connection "
+					"ended before it was done",
+		[IBV_WC_MW_BIND_ERR] = "IBV_WC_MW_BIND_ERR",
+		[IBV_WC_BAD_RESP_ERR] = "IBV_WC_BAD_RESP_ERR",
+		[IBV_WC_LOC_ACCESS_ERR] = "IBV_WC_LOC_ACCESS_ERR, memory of "
+					  "this side does not allow it",
+		[IBV_WC_REM_INV_REQ_ERR] = "IBV_WC_REM_INV_REQ_ERR, the peer "
+					   "takes no such request, or has too "
+					   "short a receive",
+		[IBV_WC_REM_ACCESS_ERR] = "IBV_WC_REM_ACCESS_ERR, memory of "
+					  "the peer does not allow it",
+		[IBV_WC_REM_OP_ERR] = "IBV_WC_REM_OP_ERR, the peer could not "
+				      "do it",
+		[IBV_WC_RETRY_EXC_ERR] = "IBV_WC_RETRY_EXC_ERR, the peer does "
+					 "not answer",
+		[IBV_WC_RNR_RETRY_EXC_ERR] = "IBV_WC_RNR_RETRY_EXC_ERR, the "
+					     "peer had posted no receive",
+		[IBV_WC_LOC_RDD_VIOL_ERR] = "IBV_WC_LOC_RDD_VIOL_ERR",
+		[IBV_WC_REM_INV_RD_REQ_ERR] = "IBV_WC_REM_INV_RD_REQ_ERR",
+		[IBV_WC_REM_ABORT_ERR] = "IBV_WC_REM_ABORT_ERR",
+		[IBV_WC_INV_EECN_ERR] = "IBV_WC_INV_EECN_ERR",
+		[IBV_WC_INV_EEC_STATE_ERR] = "IBV_WC_INV_EEC_STATE_ERR",
+		[IBV_WC_FATAL_ERR] = "IBV_WC_FATAL_ERR",
+		[IBV_WC_RESP_TIMEOUT_ERR] = "IBV_WC_RESP_TIMEOUT_ERR",
+		[IBV_WC_GENERAL_ERR] = "IBV_WC_GENERAL_ERR, the outcome is not "
+				       "known",
+		[IBV_WC_TM_ERR] = "IBV_WC_TM_ERR",
+		[IBV_WC_TM_RNDV_INCOMPLETE] = "IBV_WC_TM_RNDV_INCOMPLETE",
+	};
+
+	return NAME(names, status);
 }
 
 const char *rpma_rt_again_2str(enum rpma_rt_again reason)

@@ -238,6 +238,15 @@ static int refuse_run(const struct rpma_rt_shards *set)
 	return 0;
 }
 
+/* They are the program's structs again, and may be set on another shard. */
+static void end_timers(struct rpma_rt_shards *set)
+{
+	uint32_t i;
+
+	for (i = 0; i < set->count; i++)
+		rt_shard_timer_end(&set->shards[i]);
+}
+
 int rpma_rt_shards_delete(struct rpma_rt_shards **shards_ptr)
 {
 	struct rpma_rt_shards *set;
@@ -266,6 +275,7 @@ int rpma_rt_shards_delete(struct rpma_rt_shards **shards_ptr)
 		RT_LOG_WARNING("%u messages between shards were not delivered: "
 			       "run each until it is RPMA_RT_E_CLOSED",
 			       left);
+	end_timers(set);
 	close_fds(set, set->count);
 	free_set(set);
 	*shards_ptr = NULL;

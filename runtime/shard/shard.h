@@ -159,6 +159,9 @@ int rt_shard_timer_call(struct rpma_rt_shard *shard);
 /* When the first is due; UINT64_MAX: there is none. */
 uint64_t rt_shard_timer_next(const struct rpma_rt_shard *shard);
 
+/* The shard goes: its timers are set nowhere, and none is called. */
+void rt_shard_timer_end(struct rpma_rt_shard *shard);
+
 /* end.c: what a stop is due for, behind the turn's look at the lanes, which
  * found so many messages. True: the shard has ended. */
 bool rt_shard_end_step(struct rpma_rt_shard *shard, int messages);

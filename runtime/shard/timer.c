@@ -97,6 +97,12 @@ int rpma_rt_timer_cancel(struct rpma_rt_shard *shard,
 	return 1;
 }
 
+void rt_shard_timer_end(struct rpma_rt_shard *shard)
+{
+	while (shard->timers.first != NULL)
+		unset(RT_FROM(struct timer, node, shard->timers.first));
+}
+
 uint64_t rt_shard_timer_next(const struct rpma_rt_shard *shard)
 {
 	return shard->timers.first == NULL ? UINT64_MAX

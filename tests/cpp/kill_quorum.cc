@@ -158,7 +158,7 @@ static rt::task<void> write_all(scene &s, target &lives, target &dies)
 	/* nobody awaits the dead one's writes: its end is told all the same */
 	CHECK(co_await two.conn.closed() != RPMA_RT_REASON_LOCAL);
 	auto late = co_await two.write(s, value);
-	CHECK(!late && late.error().what() == rt::errc::not_posted);
+	CHECK(!late && late.error().what() == rt::errc::closed);
 	/* in order: all of the others are there before it */
 	must(co_await one.write(s, value));
 	one.conn.close();

@@ -195,7 +195,9 @@ static rt::task<void> be_refused(scene &s)
 	CHECK(far.slot().text() == "too long");
 	CHECK(co_await conn.closed() == RPMA_RT_REASON_ERROR);
 	auto late = co_await conn.send(s.lease("late"));
-	CHECK(!late && late.error().what() == rt::errc::not_posted);
+	CHECK(!late && late.error().what() == rt::errc::closed);
+	CHECK(late.error().reason() == RPMA_RT_REASON_ERROR);
+	CHECK(late.error().code() == RPMA_RT_E_CLOSED);
 	CHECK(late.slot().text() == "late");
 	bool has_thrown = false;
 	try {

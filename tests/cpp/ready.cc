@@ -99,9 +99,8 @@ static int run(const char *name, rt::task<void> (*fn)(long &),
 	highest = 0;
 	if (task.await_suspend(std::noop_coroutine()) || sum != AWAITS ||
 	    allocated != frames || highest - lowest > 4096) {
-		printf("%s: sum %ld, %lu allocated, %lu of the stack\n", name,
-		       sum, allocated,
-		       static_cast<unsigned long>(highest - lowest));
+		printf("%s: sum %ld, %lu allocated, %zu of the stack\n", name,
+		       sum, allocated, highest - lowest);
 		return 1;
 	}
 	return 0;

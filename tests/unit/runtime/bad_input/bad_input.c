@@ -39,6 +39,7 @@ static const char *const refuse_none[] = {
 	"rpma_rt_kind_2str",
 	"rpma_rt_event_2str",
 	"rpma_rt_reason_2str",
+	"rpma_rt_status_2str",
 	"rpma_rt_again_2str",
 	"rpma_rt_completion_2str",
 	/* answers no */
@@ -400,6 +401,9 @@ static void names(void **state)
 			    "unknown");
 	sweep_begin("rpma_rt_reason_2str");
 	assert_string_equal(rpma_rt_reason_2str((enum rpma_rt_reason)INT_MIN),
+			    "unknown");
+	sweep_begin("rpma_rt_status_2str");
+	assert_string_equal(rpma_rt_status_2str((enum ibv_wc_status)INT_MIN),
 			    "unknown");
 	sweep_begin("rpma_rt_again_2str");
 	assert_string_equal(rpma_rt_again_2str((enum rpma_rt_again)INT_MAX),

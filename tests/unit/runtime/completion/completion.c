@@ -203,6 +203,9 @@ static void names__each_its_own(void **state)
 	for (i = 0; i < 8; i++)
 		assert_string_not_equal(
 			rpma_rt_reason_2str((enum rpma_rt_reason)i), "unknown");
+	for (i = IBV_WC_SUCCESS; i <= IBV_WC_TM_RNDV_INCOMPLETE; i++)
+		assert_string_not_equal(
+			rpma_rt_status_2str((enum ibv_wc_status)i), "unknown");
 	for (i = 0; i < 6; i++)
 		assert_string_not_equal(
 			rpma_rt_again_2str((enum rpma_rt_again)i), "unknown");
@@ -213,6 +216,8 @@ static void names__each_its_own(void **state)
 	assert_string_equal(rpma_rt_event_2str((enum rpma_rt_event)0),
 			    "unknown");
 	assert_string_equal(rpma_rt_reason_2str((enum rpma_rt_reason)8),
+			    "unknown");
+	assert_string_equal(rpma_rt_status_2str((enum ibv_wc_status)99),
 			    "unknown");
 	assert_string_equal(rpma_rt_again_2str((enum rpma_rt_again)6),
 			    "unknown");

@@ -601,6 +601,34 @@ static void timer__wrong_INVAL(void **state)
 	assert_int_equal(rpma_rt_timer_cancel(test->ends[0].shard, &timer), 1);
 }
 
+/* A set that is deleted leaves its timers: they may be set on another. */
+static void delete__timers_SET_NOWHERE(void **state)
+{
+	struct rpma_rt_timer timers[3] = {0};
+	struct test *test = *state;
+	void *other_state;
+	struct test *other;
+	int i;
+
+	set_up(&other_state, LANE);
+	other = other_state;
+	for (i = 0; i < 3; i++) {
+		timers[i].fn = on_timer;
+		timers[i].arg = &test->ends[0];
+		ok(rpma_rt_timer_start(other->ends[1].shard, &timers[i],
+				       1000000));
+	}
+	teardown(&other_state);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(
+			rpma_rt_timer_cancel(test->ends[0].shard, &timers[i]),
+			0);
+		ok(rpma_rt_timer_start(test->ends[0].shard, &timers[i], 0));
+	}
+	turn_all(test, 1);
+	assert_int_equal(test->ends[0].timers, 3);
+}
+
 /* ----------------------------------------------------------- sleep --- */
 
 /* With nothing to do it sleeps, once, for the whole time. */
@@ -873,6 +901,7 @@ int main(void)
 		TEST(timer__cancelled_is_NOT_CALLED),
 		TEST(timer__set_again_inside_is_BOUNDED),
 		TEST(timer__wrong_INVAL),
+		TEST(delete__timers_SET_NOWHERE),
 		TEST(run__idle_SLEEPS),
 		TEST(run__queue_woken_RETURNS),
 		TEST(ring__once_for_a_sleep),

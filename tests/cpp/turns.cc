@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * turns.cc -- the turns of a loop that runs a poller: timers and limits of time
+ * are looked at in each round, whatever else the poller does, and a wake brings
+ * a turn back.
+ */
+
+#include <cstring>
+
+#include "scene.hpp"
+
+/* Completions for a function, each of which posts the next write: the poller
+ * finds work in every round, and none of the work is the loop's. */
+class traffic
+{
+public:
+	static constexpr long MOST = 3000000;
+	long rounds = 0;
+	bool is_over = false;
+
+	traffic(scene &s, rt::connection &conn) : scene_(s), conn_(conn)
+	{
+		CHECK(rpma_rt_route_open_callback(conn.raw(), RPMA_RT_SEND_SIDE,
+						  again, this, &route_) == 0);
+		post();
+	}
+	/* Ends when the last completion has come. */
+	void end()
+	{
+		is_over = true;
+		while (is_posted_)
+			CHECK(scene_.loop.turn(0) >= 0);
+	}
+
+private:
+	static void again(const rpma_rt_completion *item, void *arg)
+	{
+		auto &self = *static_cast<traffic *>(arg);
+
+		if (item->kind != RPMA_RT_COMPLETION)
+			return;
+		CHECK(item->status == IBV_WC_SUCCESS);
+		self.is_posted_ = false;
+		/* a loop that does not look at the time ends all the same */
+		if (++self.rounds < MOST && !self.is_over)
+			self.post();
+	}
+	void post()
+	{
+		rpma_rt_wr wr;
+
+		rpma_rt_prep_write(&wr, scene_.remote.raw(), 0,
+				   scene_.memory.raw(), 8, 8, 0, 0);
+		wr.route = route_;
+		CHECK(rpma_rt_post_send(conn_.raw(), &wr, 1) == 1);
+		is_posted_ = true;
+	}
+	scene &scene_;
+	rt::connection &conn_;
+	rpma_rt_route *route_ = nullptr;
+	bool is_posted_ = false;
+};
+
+static rt::task<pair> connect_in(scene &s)
+{
+	co_return co_await s.connect();
+}
+
+static rt::task<void> sleep_often(rt::loop &loop)
+{
+	for (int i = 0; i < 5; i++)
+		must(co_await loop.sleep_for(1ms));
+}
+
+/* Before the traffic ends by itself. */
+static void timer__under_traffic(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+	auto both = s.run(connect_in(s));
+	traffic t(s, both.client);
+
+	s.run(sleep_often(s.loop));
+	CHECK(t.rounds < traffic::MOST);
+	t.end();
+}
+
+static void limit__under_traffic(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+	auto both = s.run(connect_in(s));
+	traffic t(s, both.client);
+
+	int done = 1;
+	while (done > 0) /* items of the connections */
+		done = s.loop.turn(1);
+	CHECK(done == 0 && t.rounds < traffic::MOST);
+	t.end();
+}
+
+/* A loop that looks for work for very long: its timers do not wait that long,
+ * its turns end in time, and a wake brings it back. */
+static void spin__longer_than_a_timer(rpma_rt_mode mode)
+{
+	auto runtime = open_runtime(mode);
+
+	for (auto spin : {std::chrono::microseconds(1h),
+			  std::chrono::microseconds::max()}) {
+		rt::loop_cfg with;
+
+		with.spin = spin;
+		auto loop = must(rt::loop::make(runtime, with));
+		must(loop.run(sleep_often(loop)));
+		CHECK(loop.turn(1) == 0);
+	}
+}
+
+/* The wake came before the turn, which has nothing to do. */
+static void wake__brings_a_turn_back(rpma_rt_mode mode)
+{
+	auto runtime = open_runtime(mode);
+	auto loop = must(rt::loop::make(runtime));
+
+	for (int i = 0; i < 3; i++) {
+		CHECK(rpma_rt_queue_wake(loop.queue()) == 0);
+		CHECK(loop.turn(-1) == 0);
+	}
+}
+
+static rt::task<void> sleep_from(rt::loop &loop, rt::clock::time_point at)
+{
+	must(co_await loop.sleep_until(at));
+}
+
+/* Times that lie as far away as can be said. */
+static void timer__at_the_ends_of_the_clock(rpma_rt_mode mode)
+{
+	auto runtime = open_runtime(mode);
+	auto loop = must(rt::loop::make(runtime));
+
+	must(loop.run(sleep_from(loop, rt::clock::time_point::min())));
+	loop.spawn(sleep_from(loop, rt::clock::time_point::max()));
+	CHECK(loop.turn(1) == 0);
+}
+
+int main(void)
+{
+	timer__under_traffic(RPMA_RT_MODE_MANUAL);
+	limit__under_traffic(RPMA_RT_MODE_MANUAL);
+	spin__longer_than_a_timer(RPMA_RT_MODE_MANUAL);
+	RUN(wake__brings_a_turn_back);
+	RUN(timer__at_the_ends_of_the_clock);
+	return 0;
+}
