@@ -60,21 +60,17 @@ rpma__cm_channel_get_rdma(const struct rpma_cm_channel *channel)
 int rpma__cm_get_event(struct rdma_event_channel *evch,
 		       struct rdma_cm_event **event_ptr)
 {
-	int err;
-
 	if (rdma_get_cm_event(evch, event_ptr) == 0)
 		return 0;
 
-	err = errno;
-	switch (err) {
+	switch (errno) {
 	case EAGAIN:
 	case ENODATA:
 		return RPMA_E_NO_EVENT;
 	case EINTR:
 		return RPMA_E_AGAIN;
 	default:
-		RPMA_LOG_CALL("rdma_get_cm_event", err);
-		errno = err; /* the caller's: it may be for want of memory */
+		RPMA_LOG_CALL("rdma_get_cm_event", -1);
 		return RPMA_E_PROVIDER;
 	}
 }

@@ -9,6 +9,7 @@
 
 #include "conn.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "channel.h"
@@ -277,6 +278,7 @@ static const struct rpma_cq *recv_cq(const struct rpma_conn *conn,
 int rpma__conn_make(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg)
 {
 	const struct rpma_cq *srq_rcq;
+	int err;
 	int ret;
 
 	if (!is_here(cfg))
@@ -304,8 +306,10 @@ int rpma__conn_make(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg)
 	return 0;
 
 err_destroy_cqs:
+	err = errno;
 	(void)destroy_cqs(conn);
 	(void)destroy_channel(conn);
+	errno = err;
 	return ret;
 }
 
@@ -321,6 +325,7 @@ static int migrate(struct rpma_conn *conn, struct rdma_event_channel *evch)
 static int open_own_channel(struct rpma_conn *conn)
 {
 	struct rdma_event_channel *evch = rdma_create_event_channel();
+	int err;
 	int ret;
 
 	if (evch == NULL) {
@@ -328,10 +333,13 @@ static int open_own_channel(struct rpma_conn *conn)
 		return RPMA_E_PROVIDER;
 	}
 	ret = migrate(conn, evch);
-	if (ret)
+	if (ret) {
+		err = errno;
 		rdma_destroy_event_channel(evch);
-	else
+		errno = err;
+	} else {
 		conn->evch = evch;
+	}
 	return ret;
 }
 

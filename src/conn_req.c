@@ -9,6 +9,7 @@
 
 #include "conn_req.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "conn.h"
@@ -36,6 +37,16 @@ static int delete_req(struct rpma_conn_req **req_ptr,
 	free(req);
 	*req_ptr = NULL;
 	return ret;
+}
+
+/* The same for want of something else: errno still has the reason of that. */
+static void give_up(struct rpma_conn_req **req_ptr,
+		    const struct rpma__refusal *refusal)
+{
+	int err = errno;
+
+	(void)delete_req(req_ptr, refusal);
+	errno = err;
 }
 
 /* A request of another process, from before the fork: its memory goes. */
@@ -136,7 +147,7 @@ static int bind_source(struct rdma_cm_id *id, const struct rpma__conn_cfg *cfg)
 	if (ret)
 		return ret;
 	ret = rpma__info_bind_addr(info, id);
-	rdma_freeaddrinfo(info);
+	rpma__info_free(info);
 	return ret;
 }
 
@@ -186,6 +197,15 @@ static int create_id(struct rpma_cm_channel *cm_channel, void *context,
 	return 0;
 }
 
+/* Undoes create_id(); errno still has the reason. */
+static void destroy_id(struct rdma_cm_id *id)
+{
+	int err = errno;
+
+	(void)rdma_destroy_id(id);
+	errno = err;
+}
+
 int rpma_conn_req_new(struct rpma_peer *peer, const char *addr,
 		      const char *port, const struct rpma_conn_cfg *cfg,
 		      struct rpma_conn_req **req_ptr)
@@ -213,12 +233,12 @@ int rpma_conn_req_new(struct rpma_peer *peer, const char *addr,
 	if (ret == 0)
 		ret = new_made_req(peer, id, &values, req_ptr);
 	if (ret)
-		(void)rdma_destroy_id(id);
+		destroy_id(id);
 	else
 		RPMA_LOG_NOTICE("requesting a connection to %s:%s", addr, port);
 
 out_free_info:
-	rdma_freeaddrinfo(info);
+	rpma__info_free(info);
 	return ret;
 }
 
@@ -239,7 +259,7 @@ static int start_async(struct rpma_peer *peer, const struct rdma_addrinfo *info,
 	if (ret == 0)
 		ret = new_req(peer, id, cfg, &req);
 	if (ret) {
-		(void)rdma_destroy_id(id);
+		destroy_id(id);
 		return ret;
 	}
 
@@ -247,7 +267,7 @@ static int start_async(struct rpma_peer *peer, const struct rdma_addrinfo *info,
 	*req_ptr = req;
 	ret = rpma__info_resolve_addr(info, id, cfg->timeout);
 	if (ret)
-		(void)delete_req(req_ptr, NULL);
+		give_up(req_ptr, NULL);
 	return ret;
 }
 
@@ -277,7 +297,7 @@ int rpma_conn_req_new_async(struct rpma_peer *peer, const char *addr,
 	ret = start_async(peer, info, &values, context, req_ptr);
 	if (ret == 0)
 		RPMA_LOG_NOTICE("requesting a connection to %s:%s", addr, port);
-	rdma_freeaddrinfo(info);
+	rpma__info_free(info);
 	return ret;
 }
 
@@ -363,8 +383,11 @@ int rpma__conn_req_from_request(struct rpma_peer *peer,
 
 void rpma__conn_req_refuse_id(struct rdma_cm_id *id)
 {
+	int err = errno; /* still the reason of the refusal */
+
 	(void)rdma_reject(id, NULL, 0);
 	(void)rdma_destroy_id(id);
+	errno = err;
 }
 
 int rpma_conn_req_new_from_event(struct rpma_peer *peer,
@@ -510,7 +533,7 @@ int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
 				       "request has no queue pair",
 				       conn_ptr);
 	if (ret) {
-		(void)delete_req(req_ptr, refusal_of(req));
+		give_up(req_ptr, refusal_of(req));
 		return ret;
 	}
 

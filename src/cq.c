@@ -78,6 +78,7 @@ static int join_or_arm(struct rpma_cq *cq)
 int rpma__cq_new(const struct rpma__cq_attr *attr, struct rpma_cq **cq_ptr)
 {
 	struct rpma_cq *cq = calloc(1, sizeof(*cq));
+	int err;
 	int ret;
 
 	if (cq == NULL)
@@ -101,9 +102,13 @@ int rpma__cq_new(const struct rpma__cq_attr *attr, struct rpma_cq **cq_ptr)
 	return 0;
 
 err_destroy_cq:
+	err = errno;
 	(void)ibv_destroy_cq(cq->cq);
+	errno = err;
 err_fini_channel:
+	err = errno;
 	(void)fini_channel(cq);
+	errno = err;
 err_free:
 	free(cq);
 	return ret;

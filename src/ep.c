@@ -9,6 +9,7 @@
 #include "librpma.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdlib.h>
 
 #include "cm_channel.h"
@@ -85,10 +86,10 @@ static int listen_at(struct rpma_ep *ep, const char *addr, const char *port,
 		return ret;
 	ret = rpma__info_bind_addr(info, ep->id);
 	if (ret == 0 && rdma_listen(ep->id, backlog)) {
-		RPMA_LOG_CALL("rdma_listen", -1);
+		RPMA_LOG_ADDR_CALL("rdma_listen");
 		ret = RPMA_E_PROVIDER;
 	}
-	rdma_freeaddrinfo(info);
+	rpma__info_free(info);
 	return ret;
 }
 
@@ -98,6 +99,7 @@ int rpma_ep_listen_ex(struct rpma_peer *peer, const char *addr,
 		      struct rpma_ep **ep_ptr)
 {
 	struct rpma_ep *ep;
+	int err;
 	int ret;
 
 	if (peer == NULL || addr == NULL || port == NULL || ep_ptr == NULL ||
@@ -128,9 +130,13 @@ int rpma_ep_listen_ex(struct rpma_peer *peer, const char *addr,
 	return 0;
 
 err_destroy_id:
+	err = errno;
 	(void)rdma_destroy_id(ep->id);
+	errno = err;
 err_fini_channel:
+	err = errno;
 	fini_channel(ep);
+	errno = err;
 err_free:
 	free(ep);
 	return ret;
@@ -212,18 +218,23 @@ static int take_request(struct rpma_ep *ep, struct rdma_cm_event *event,
 	};
 	struct rpma_conn_req *req;
 	bool is_acked;
+	int err;
 	int ret;
 
 	ret = rpma__conn_req_from_request(ep->peer, &request, cfg, &req);
+	err = errno;
 	is_acked = rdma_ack_cm_event(event) == 0;
 	if (!is_acked)
 		RPMA_LOG_CALL("rdma_ack_cm_event", -1);
 	if (ret) {
 		rpma__conn_req_refuse_id(request.id);
+		errno = err;
 		return ret;
 	}
 	if (!is_acked) {
+		err = errno;
 		(void)rpma_conn_req_delete(&req);
+		errno = err;
 		return RPMA_E_PROVIDER;
 	}
 	*req_ptr = req;

@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "log.h"
+
 const char *rpma__errno_2str(int ret)
 {
 	/*
@@ -53,6 +55,16 @@ const char *rpma__addr_advice(void)
 	default:
 		return rpma__cm_advice();
 	}
+}
+
+void rpma__log_call(const char *file, int line, const char *function,
+		    const char *name, int ret, const char *(*advice)(void))
+{
+	if (ret > 0)
+		errno = ret;
+	rpma_log_message(RPMA_LOG_LEVEL_ERROR, file, line, function,
+			 "%s() failed: %s%s", name, rpma__errno_2str(ret),
+			 advice ? advice() : "");
 }
 
 const char *rpma_err_2str(int ret)

@@ -19,6 +19,22 @@ static const char *answer_2str(int ret)
 					      : gai_strerror(ret);
 }
 
+/* The nearest errno of the resolver's errors. */
+static int answer_errno(int ret)
+{
+	switch (ret) {
+	case -1:
+	case EAI_SYSTEM:
+		return errno;
+	case EAI_MEMORY:
+		return ENOMEM;
+	case EAI_AGAIN:
+		return EAGAIN;
+	default:
+		return EINVAL;
+	}
+}
+
 int rpma__info_get(const char *addr, const char *port,
 		   enum rpma__info_side side, struct rdma_addrinfo **info_ptr)
 {
@@ -34,10 +50,19 @@ int rpma__info_get(const char *addr, const char *port,
 		RPMA_LOG_ERROR("rdma_getaddrinfo(%s, %s) failed: %s%s", addr,
 			       port ? port : "", answer_2str(ret),
 			       ret == -1 ? rpma__cm_advice() : "");
+		errno = answer_errno(ret);
 		return RPMA_E_PROVIDER;
 	}
 	*info_ptr = info;
 	return 0;
+}
+
+void rpma__info_free(struct rdma_addrinfo *info)
+{
+	int err = errno; /* the caller may have failed */
+
+	rdma_freeaddrinfo(info);
+	errno = err;
 }
 
 int rpma__info_resolve_addr(const struct rdma_addrinfo *info,

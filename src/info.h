@@ -13,9 +13,11 @@
 
 enum rpma__info_side { RPMA__INFO_ACTIVE, RPMA__INFO_PASSIVE };
 
-/* Freed by rdma_freeaddrinfo(). port may be NULL. */
+/* port may be NULL. */
 int rpma__info_get(const char *addr, const char *port,
 		   enum rpma__info_side side, struct rdma_addrinfo **info_ptr);
+/* Leaves errno alone. */
+void rpma__info_free(struct rdma_addrinfo *info);
 /* Blocks on a synchronous id; otherwise the answer is an event. */
 int rpma__info_resolve_addr(const struct rdma_addrinfo *info,
 			    struct rdma_cm_id *id, int timeout_ms);

@@ -108,6 +108,7 @@ void rpma_log_message(enum rpma_log_level level, const char *file_name,
 {
 	rpma__log_function *log_function;
 	char message[RPMA__LOG_MESSAGE_MAX];
+	int err = errno; /* whoever logs an error may read it afterwards */
 	va_list args;
 	int len;
 
@@ -124,6 +125,7 @@ void rpma_log_message(enum rpma_log_level level, const char *file_name,
 	if (len >= 0)
 		log_function(level, file_name, line_no, function_name, "%s\n",
 			     message);
+	errno = err;
 }
 
 /* ------------------------------------------------------------ refusals --- */

@@ -9,6 +9,7 @@
 #ifndef RPMA_LOG_H
 #define RPMA_LOG_H 1
 
+#include <errno.h>
 #include <stdatomic.h>
 
 #include "librpma.h"
@@ -58,12 +59,16 @@ rpma__log_function_for(enum rpma_log_level level)
 	return rpma__log_get_function();
 }
 
+/* Leaves errno alone, whatever the function does. */
 #define RPMA__LOG(level, format, ...)                                          \
 	do {                                                                   \
 		rpma__log_function *log_ = rpma__log_function_for(level);      \
-		if (log_)                                                      \
+		if (log_) {                                                    \
+			int errno_ = errno;                                    \
 			log_(level, __FILE__, __LINE__, __func__, format "\n", \
 			     ##__VA_ARGS__);                                   \
+			errno = errno_;                                        \
+		}                                                              \
 	} while (0)
 
 #define RPMA_LOG_FATAL(...)   RPMA__LOG(RPMA_LOG_LEVEL_FATAL, __VA_ARGS__)
@@ -96,18 +101,23 @@ __attribute__((cold)) void rpma__log_refuse_null(const char *file, int line,
 /* Logs that there is no memory for what, a literal, and is the error. */
 #define RPMA_REFUSE_NOMEM(what) RPMA_REFUSE(RPMA_E_NOMEM, "no memory for " what)
 
-/* "name(...) failed: text" for a call that answered ret or set errno */
-#define RPMA_LOG_CALL(name, ret) \
-	RPMA_LOG_ERROR("%s() failed: %s", name, rpma__errno_2str(ret))
-
+/*
+ * "name() failed: text" for a call of verbs or rdma_cm that answered ret, an
+ * errno, or anything else after setting errno. Leaves that in errno, where the
+ * caller of a public function finds the reason of RPMA_E_PROVIDER.
+ */
+#define RPMA_LOG_CALL(name, ret) RPMA__LOG_CALL(name, ret, NULL)
 /* Likewise for what rdma_cm needs first */
-#define RPMA_LOG_CM_CALL(name)                                          \
-	RPMA_LOG_ERROR("%s() failed: %s%s", name, rpma__errno_2str(-1), \
-		       rpma__cm_advice())
-
+#define RPMA_LOG_CM_CALL(name) RPMA__LOG_CALL(name, -1, rpma__cm_advice)
 /* Likewise for a call with an address */
-#define RPMA_LOG_ADDR_CALL(name)                                        \
-	RPMA_LOG_ERROR("%s() failed: %s%s", name, rpma__errno_2str(-1), \
-		       rpma__addr_advice())
+#define RPMA_LOG_ADDR_CALL(name) RPMA__LOG_CALL(name, -1, rpma__addr_advice)
+
+#define RPMA__LOG_CALL(name, ret, advice) \
+	rpma__log_call(__FILE__, __LINE__, __func__, name, ret, advice)
+/* advice: the end of the message, by errno, or NULL */
+__attribute__((cold)) void rpma__log_call(const char *file, int line,
+					  const char *function,
+					  const char *name, int ret,
+					  const char *(*advice)(void));
 
 #endif /* RPMA_LOG_H */

@@ -91,6 +91,7 @@ void rpma_log_release(void)
 {
 	struct message *message = held.first;
 	unsigned lost = held.lost;
+	int err = errno; /* of what failed meanwhile */
 	struct message *next;
 
 	if (held.depth == 0 || --held.depth > 0)
@@ -105,4 +106,5 @@ void rpma_log_release(void)
 	}
 	if (lost > 0)
 		RPMA_LOG_ERROR("no memory for %u messages of the log", lost);
+	errno = err;
 }

@@ -79,6 +79,14 @@ static void format_remote(char *buf, const struct rpma_send_wr *wr)
 			   "make " size " larger"                             \
 			 : "")
 
+/* errno has the reason then, also where verbs only answered it. */
+static int provider_error(int ret)
+{
+	if (ret > 0)
+		errno = ret;
+	return RPMA_E_PROVIDER;
+}
+
 int rpma__send_refused(const struct rpma_send_wr *wr, int ret)
 {
 	char local[PART_MAX];
@@ -94,7 +102,7 @@ int rpma__send_refused(const struct rpma_send_wr *wr, int ret)
 		       wr->native ? "ibv_wr_complete" : "ibv_post_send",
 		       opcode_name(wr), wr->wr.wr_id, wr->wr.send_flags, local,
 		       remote, rpma__errno_2str(ret), ADVICE(ret, "sq_size"));
-	return RPMA_E_PROVIDER;
+	return provider_error(ret);
 }
 
 int rpma__recv_refused(const char *call, const struct ibv_recv_wr *wr, int ret)
@@ -105,7 +113,7 @@ int rpma__recv_refused(const char *call, const struct ibv_recv_wr *wr, int ret)
 	RPMA_LOG_ERROR("%s(wr_id 0x%" PRIx64 ", %s) failed: %s%s", call,
 		       wr->wr_id, local, rpma__errno_2str(ret),
 		       ADVICE(ret, "rq_size"));
-	return RPMA_E_PROVIDER;
+	return provider_error(ret);
 }
 
 int rpma__send_chain_refused(const struct rpma_send_wr *wr, int ret)

@@ -60,7 +60,7 @@ int rpma_utils_get_ibv_context(const char *addr,
 		return ret;
 
 	ret = find_device(info, type, ibv_ctx_ptr);
-	rdma_freeaddrinfo(info);
+	rpma__info_free(info);
 	return ret;
 }
 

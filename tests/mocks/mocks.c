@@ -74,6 +74,8 @@ int mock_enter(const char *call, const char *format, ...)
 	va_list args;
 	int err = planned_error(call);
 
+	if (err == 0)
+		errno = ECHILD; /* a call that succeeds may leave anything */
 	if (format == NULL || is_quiet)
 		return err;
 	trace_len += (size_t)snprintf(trace + trace_len, TRACE_MAX - trace_len,
@@ -234,13 +236,26 @@ static void expect_reason(const struct failure *failure)
 	}
 }
 
-void each_failure(int (*op)(void), const struct failure *failures, size_t count)
+/* Whatever was undone and said since. Errors of the resolver are no errno. */
+static void expect_errno(const struct failure *failure, int err)
+{
+	if (failure->ret != RPMA_E_PROVIDER || failure->err <= 0)
+		return;
+	if (err != failure->err)
+		print_error("%s fails: errno is %s\n", failure->call,
+			    strerror(err));
+	assert_int_equal(err, failure->err);
+}
+
+void each_failure(int (*op)(void), const struct failure *failures, size_t count,
+		  bool has_errno)
 {
 	int before = live;
 	size_t i;
 
 	for (i = 0; i < count; i++) {
 		const struct failure *failure = &failures[i];
+		int err;
 		int ret;
 
 		mocks_reset();
@@ -248,11 +263,14 @@ void each_failure(int (*op)(void), const struct failure *failures, size_t count)
 		if (failure->call)
 			mock_fail(failure->call, failure->nth, failure->err);
 		ret = op();
+		err = errno;
 		if (ret != failure->ret)
 			print_error("%s fails: %s\n", failure->call,
 				    rpma_err_2str(ret));
 		assert_int_equal(ret, failure->ret);
 		expect_reason(failure);
+		if (has_errno)
+			expect_errno(failure, err);
 		if (failure->trace)
 			expect_trace(failure->trace);
 		if (live != before)

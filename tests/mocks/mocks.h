@@ -65,10 +65,15 @@ struct failure {
 };
 /* Runs op for each, and sees that what fails leaves nothing behind and is said;
  * takes the log. */
-void each_failure(int (*op)(void), const struct failure *failures,
-		  size_t count);
-#define EACH_FAILURE(op, failures) \
-	each_failure(op, failures, sizeof(failures) / sizeof((failures)[0]))
+void each_failure(int (*op)(void), const struct failure *failures, size_t count,
+		  bool has_errno);
+#define EACH_FAILURE(op, failures)                                           \
+	each_failure(op, failures, sizeof(failures) / sizeof((failures)[0]), \
+		     false)
+/* The same of a call that leaves the reason of RPMA_E_PROVIDER in errno. */
+#define EACH_FAILURE_IN_ERRNO(op, failures)                                  \
+	each_failure(op, failures, sizeof(failures) / sizeof((failures)[0]), \
+		     true)
 
 /* ---- what mocks deliver ---- */
 

@@ -68,7 +68,7 @@ static void new__EACH_FAILURE(void **state)
 	(void)state;
 	cfg = NULL;
 	world_peer();
-	EACH_FAILURE(new_req, failures);
+	EACH_FAILURE_IN_ERRNO(new_req, failures);
 	world_end();
 }
 
@@ -97,7 +97,7 @@ static void new__shared_channel_EACH_FAILURE(void **state)
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_compl_channel(cfg, true));
 	ok(rpma_conn_cfg_set_rcq_size(cfg, 7));
-	EACH_FAILURE(new_req, failures);
+	EACH_FAILURE_IN_ERRNO(new_req, failures);
 	ok(rpma_conn_cfg_delete(&cfg));
 	world_end();
 }
@@ -278,7 +278,7 @@ static void connect__active_EACH_FAILURE(void **state)
 
 	(void)state;
 	world_peer();
-	EACH_FAILURE(connect_active, failures);
+	EACH_FAILURE_IN_ERRNO(connect_active, failures);
 	assert_int_equal(mock_conn_param.private_data_len, 6);
 	assert_int_equal(mock_conn_param.responder_resources, 255);
 	assert_int_equal(mock_conn_param.initiator_depth, 255);
@@ -343,7 +343,7 @@ static void connect__passive_EACH_FAILURE(void **state)
 
 	(void)state;
 	world_peer();
-	EACH_FAILURE(accept_passive, failures);
+	EACH_FAILURE_IN_ERRNO(accept_passive, failures);
 	world_end();
 }
 
@@ -448,7 +448,7 @@ static void new_from_event__EACH_FAILURE(void **state)
 	(void)state;
 	cfg = NULL;
 	world_peer();
-	EACH_FAILURE(new_from_event, failures);
+	EACH_FAILURE_IN_ERRNO(new_from_event, failures);
 	world_end();
 }
 
@@ -463,7 +463,7 @@ static void new_from_event__options_fail_REFUSED(void **state)
 	world_peer();
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_tos(cfg, 96));
-	EACH_FAILURE(new_from_event, failures);
+	EACH_FAILURE_IN_ERRNO(new_from_event, failures);
 	ok(rpma_conn_cfg_delete(&cfg));
 	world_end();
 }
@@ -652,7 +652,7 @@ static void recv__EACH_FAILURE(void **state)
 	cfg = NULL;
 	world_regions(WORLD_ALL_USAGES);
 	the_req = take();
-	EACH_FAILURE(recv_on_req, failures);
+	EACH_FAILURE_IN_ERRNO(recv_on_req, failures);
 	assert_int_equal(mock_received[0].wr_id, (uintptr_t)&me);
 	assert_int_equal(rpma_conn_req_recv(NULL, world.mr, 0, 8, NULL),
 			 RPMA_E_INVAL);
@@ -755,12 +755,15 @@ static int new_async(void)
 	struct rpma_conn_req *req = NULL;
 	int ret = rpma_conn_req_new_async(world.peer, "host", "7204", cfg, &me,
 					  &req);
+	int err;
 
 	if (ret == 0)
 		ret = advance(req, RDMA_CM_EVENT_ADDR_RESOLVED);
 	if (ret == RPMA_E_AGAIN)
 		ret = advance(req, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	err = errno;
 	ok(rpma_conn_req_delete(&req));
+	errno = err;
 	return ret;
 }
 
@@ -790,7 +793,7 @@ static void async__EACH_FAILURE(void **state)
 
 	(void)state;
 	async_begin();
-	EACH_FAILURE(new_async, failures);
+	EACH_FAILURE_IN_ERRNO(new_async, failures);
 	async_end();
 }
 
@@ -1005,7 +1008,7 @@ static void new__src_addr_EACH_FAILURE(void **state)
 	world_peer();
 	ok(rpma_conn_cfg_new(&src_cfg));
 	ok(rpma_conn_cfg_set_src_addr(src_cfg, "here"));
-	EACH_FAILURE(new_from_source, failures);
+	EACH_FAILURE_IN_ERRNO(new_from_source, failures);
 	ok(rpma_conn_cfg_delete(&src_cfg));
 	world_end();
 }

@@ -74,7 +74,7 @@ static void new__on_channel_object_EACH_FAILURE(void **state)
 	for (i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
 		ok(rpma_channel_new(MOCK_CTX, &channel));
 		if (failures[i].call) {
-			each_failure(new_on_object, &failures[i], 1);
+			each_failure(new_on_object, &failures[i], 1, false);
 		} else {
 			mocks_reset();
 			ok(new_on_object());

@@ -43,7 +43,7 @@ static void listen__EACH_FAILURE(void **state)
 
 	(void)state;
 	world_peer();
-	EACH_FAILURE(listen_once, failures);
+	EACH_FAILURE_IN_ERRNO(listen_once, failures);
 	world_end();
 }
 
@@ -101,7 +101,7 @@ static void listen_ex__shared_EACH_FAILURE(void **state)
 	(void)state;
 	world_peer();
 	ok(rpma_cm_channel_new(&cm_channel));
-	EACH_FAILURE(listen_shared, failures);
+	EACH_FAILURE_IN_ERRNO(listen_shared, failures);
 	ok(rpma_cm_channel_delete(&cm_channel));
 	world_end();
 }
@@ -174,7 +174,7 @@ static void next_conn_req__EACH_FAILURE(void **state)
 	(void)state;
 	world_peer();
 	ok(rpma_ep_listen(world.peer, "host", "7204", &ep));
-	EACH_FAILURE(take_req, failures);
+	EACH_FAILURE_IN_ERRNO(take_req, failures);
 	ok(rpma_ep_shutdown(&ep));
 	world_end();
 }
@@ -191,7 +191,7 @@ static void next_conn_req__no_event(void **state)
 	(void)state;
 	world_peer();
 	ok(rpma_ep_listen(world.peer, "host", "7204", &ep));
-	EACH_FAILURE(next_req, failures);
+	EACH_FAILURE_IN_ERRNO(next_req, failures);
 	ok(rpma_ep_shutdown(&ep));
 	world_end();
 }

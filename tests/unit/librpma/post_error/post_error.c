@@ -49,6 +49,7 @@ static void write__refused_SAYS_BOTH_ENDS(void **state)
 	assert_int_equal(rpma_write(world.conn, world.remote, 8, world.mr, 16,
 				    24, ALWAYS, CTX),
 			 RPMA_E_PROVIDER);
+	assert_int_equal(errno, EINVAL);
 	expect_said("ibv_post_send(RDMA_WRITE, wr_id 0x77, send_flags 0x2, ");
 	expect_addr("(RDMA_WRITE, wr_id 0x77, send_flags 0x2, addr", 16);
 	expect_said("length 24, lkey 0x11");
@@ -96,6 +97,7 @@ static void recv__refused_SAYS_WHERE(void **state)
 	refuse("post_recv", EINVAL);
 	assert_int_equal(rpma_recv(world.conn, world.mr, 4, 5, CTX),
 			 RPMA_E_PROVIDER);
+	assert_int_equal(errno, EINVAL);
 	expect_addr("ibv_post_recv(wr_id 0x77, addr", 4);
 	expect_said("length 5, lkey 0x11) failed: Invalid argument\n");
 	world_end();
