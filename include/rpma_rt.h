@@ -118,7 +118,8 @@ enum rpma_rt_reason {
 	 * device failed later */
 	RPMA_RT_REASON_ERROR = 4,
 	RPMA_RT_REASON_DEVICE = 5, /* CQ or SRQ error, device fatal, removed */
-	/* a resource or a verb refused; CM events can be read no more */
+	/* a verb or a resource of this machine refused, with the errno that
+	 * rpma_rt_completion_detail() returns */
 	RPMA_RT_REASON_FAILED = 6,
 	RPMA_RT_REASON_STOPPED = 7 /* rpma_rt_stop() */
 };

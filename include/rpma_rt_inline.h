@@ -115,8 +115,9 @@ rpma_rt_completion_imm(const struct rpma_rt_completion *cmpl, uint32_t *imm)
 	return true;
 }
 
-/* What the CM said of CLOSED, or LISTENER_CLOSED, beside the reason: *value is
- * 0, a positive errno or a reject reason of the CM. */
+/* Returns the kind of cause that CLOSED, or LISTENER_CLOSED, has beside the
+ * reason: *value is 0, the positive errno of what failed, or a reject reason of
+ * the CM. */
 RPMA_RT_INLINE enum rpma_rt_detail
 rpma_rt_completion_detail(const struct rpma_rt_completion *cmpl, int *value)
 {

@@ -122,7 +122,7 @@ struct rt_dump_listener {
 	bool is_over;
 	uint32_t refused;
 	uint32_t refused_ms; /* ago, the last, */
-	int refused_for;     /* an error */
+	int refused_for;     /* an error, or the device's errno */
 };
 
 struct rt_dump_srq {

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/failure.h"
+
 /* ------------------------------------------------------------- threads --- */
 
 struct thread_text {
@@ -214,10 +216,22 @@ static void judge_pool_size(struct rt_dump *dump,
 			  rt_pool_short_words(pool->count, pool->fills).text);
 }
 
+/* error: of the runtime, or a positive errno of the device */
+static const char *refusal_2str(int error, char words[static RT_FAILURE_WORDS])
+{
+	if (error > 0)
+		return rt_failure_2str(RT_STEP_QP, error, words);
+	if (error == RPMA_RT_E_BUSY)
+		return "each of its queues is over its backlog_limit or "
+		       "closed: take from them faster";
+	return rpma_rt_err_2str(error);
+}
+
 static void judge_listener(struct rt_dump *dump,
 			   const struct rt_dump_listener *listener)
 {
 	char object[RT_DUMP_LABEL];
+	char words[RT_FAILURE_WORDS];
 
 	if (listener->is_over || listener->refused == 0 ||
 	    listener->refused_ms >= RT_DUMP_RECENT_MS)
@@ -228,10 +242,7 @@ static void judge_listener(struct rt_dump *dump,
 		dump, RT_DUMP_LISTENER_REFUSES, object, listener->refused_ms,
 		"it has refused %u requests, the last %u.%u s ago: %s",
 		listener->refused, RT_DUMP_SECONDS(listener->refused_ms),
-		listener->refused_for == RPMA_RT_E_BUSY
-			? "each of its queues is over its backlog_limit or "
-			  "closed: take from them faster"
-			: rpma_rt_err_2str(listener->refused_for));
+		refusal_2str(listener->refused_for, words));
 }
 
 /* ------------------------------------------------------------- deletes --- */

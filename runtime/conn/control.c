@@ -9,7 +9,6 @@
 
 #include "conn/conn.h"
 
-#include <errno.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
@@ -53,6 +52,8 @@ void rt_conn_unref(struct rpma_rt_conn *conn)
 
 /* -------------------------------------------------------- the way there --- */
 
+static void die(struct rpma_rt_conn *conn, struct rt_reason why);
+
 /* The queue pair exists: sends its number to the poller, which reports it to
  * the application; receives may be posted. */
 static int qp_is_made(struct rpma_rt_conn *conn)
@@ -82,6 +83,13 @@ static int qp_is_made(struct rpma_rt_conn *conn)
 	return 0;
 }
 
+/* Begins the death of a connection for which a call of that step has just
+ * returned ret. */
+static void fail(struct rpma_rt_conn *conn, enum rt_step step, int ret)
+{
+	die(conn, rt_reason_of_step(step, rt_failure_errno(ret)));
+}
+
 static void resolve_further(struct rpma_rt_conn *conn,
 			    const struct rpma_cm_event *event)
 {
@@ -94,9 +102,19 @@ static void resolve_further(struct rpma_rt_conn *conn,
 		rt_conn_set_state(conn, RT_CONN_READY);
 		ret = qp_is_made(conn);
 	}
-	if (ret)
-		rt_conn_die_control(conn, rt_reason_control(event),
-				    rt_reason_detail(event));
+	if (ret == 0)
+		return;
+	switch (event->type) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		fail(conn, RT_STEP_ROUTE, ret);
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		fail(conn, RT_STEP_QP, ret);
+		break;
+	default:
+		die(conn, rt_reason_of_event(event));
+		break;
+	}
 }
 
 void rt_conn_begin_control(struct rt_msg *msg, void *owner)
@@ -104,14 +122,19 @@ void rt_conn_begin_control(struct rt_msg *msg, void *owner)
 	struct rt_conn_setup *setup =
 		RT_FROM(struct rt_conn_setup, begin_msg, msg);
 	struct rpma_rt_conn *conn = setup->conn;
+	bool is_begun = conn->ctl.state == RT_CONN_RESOLVING;
+	int ret;
 
 	(void)owner;
-	if (conn->ctl.state == RT_CONN_RESOLVING &&
-	    (conn->setup->addr[0] == '\0' ||
-	     rpma_conn_req_new_async(conn->setup->peer, conn->setup->addr,
-				     conn->setup->port, conn->setup->cfg,
-				     &conn->target, &conn->setup->req)))
+	if (is_begun && setup->addr[0] == '\0') {
 		rt_conn_die_control(conn, RPMA_RT_REASON_UNREACHABLE, 0);
+	} else if (is_begun) {
+		ret = rpma_conn_req_new_async(setup->peer, setup->addr,
+					      setup->port, setup->cfg,
+					      &conn->target, &setup->req);
+		if (ret)
+			fail(conn, RT_STEP_BEGIN, ret);
+	}
 	rt_conn_unref(conn);
 }
 
@@ -173,6 +196,7 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 	struct rpma_cm_event bare;
 	struct rpma_rt_conn *conn;
 	int ret = RPMA_RT_E_CLOSED;
+	int err;
 
 	if (!listener->closed)
 		ret = rt_conn_create(&spec, &conn);
@@ -194,10 +218,13 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 	if (ret == 0)
 		ret = qp_is_made(conn);
 	if (ret) {
-		rt_listener_poller_count_refused(listener, ret);
+		err = rt_failure_errno(ret);
+		rt_listener_poller_count_refused(
+			listener, ret == RPMA_E_PROVIDER && err ? err : ret);
 		/* not reported to the application: its handle is ours */
 		conn->ctl.handshake = RT_HANDSHAKE_UNHEARD;
-		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
+		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED,
+				    (uint32_t)-err);
 		rt_conn_unref(conn);
 	}
 }
@@ -208,6 +235,7 @@ static void connect_now(struct rpma_rt_conn *conn)
 	struct rpma_conn_private_data pdata = {setup->pdata_out,
 					       setup->pdata_out_len};
 	struct rt_gate *rq = &conn->gate[RPMA_RT_RECV_SIDE];
+	int err = 0;
 	int ret;
 
 	if (conn->ctl.state != RT_CONN_READY)
@@ -220,13 +248,16 @@ static void connect_now(struct rpma_rt_conn *conn)
 	ret = rpma_conn_req_connect(&setup->req, pdata.len ? &pdata : NULL,
 				    &conn->conn);
 	if (ret) {
+		err = rt_failure_errno(ret);
 		conn->ctl.qp_state = RT_QP_DESTROYED;
 		rt_async_disown(&conn->ctl.async);
 	}
 	rt_gate_resume(rq, ret != 0);
 	rpma_log_release();
 	if (ret)
-		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
+		die(conn, rt_reason_of_step(conn->passive ? RT_STEP_ACCEPT
+							  : RT_STEP_CONNECT,
+					    err));
 }
 
 static void established(struct rpma_rt_conn *conn,
@@ -248,19 +279,19 @@ static void established(struct rpma_rt_conn *conn,
 static void refine_reason(struct rpma_rt_conn *conn,
 			  const struct rpma_cm_event *event)
 {
-	enum rpma_rt_reason reason;
+	struct rt_reason why;
 
 	if (conn->ctl.handshake == RT_HANDSHAKE_ESTABLISHED ||
 	    conn->ctl.reason != RPMA_RT_REASON_ERROR)
 		return;
-	reason = rt_reason_control(event);
-	if (reason != RPMA_RT_REASON_REJECTED &&
-	    reason != RPMA_RT_REASON_UNREACHABLE &&
-	    reason != RPMA_RT_REASON_DEVICE)
+	why = rt_reason_of_event(event);
+	if (why.reason != RPMA_RT_REASON_REJECTED &&
+	    why.reason != RPMA_RT_REASON_UNREACHABLE &&
+	    why.reason != RPMA_RT_REASON_DEVICE)
 		return;
-	conn->ctl.reason = reason;
+	conn->ctl.reason = (uint8_t)why.reason;
 	rt_conn_set_state(conn, conn->ctl.state);
-	conn->ctl.cm_status = rt_reason_detail(event);
+	conn->ctl.cm_status = why.detail;
 	if (event->type == RDMA_CM_EVENT_REJECTED)
 		keep_private_data(conn, event);
 }
@@ -270,11 +301,14 @@ static void refine_reason(struct rpma_rt_conn *conn,
  * it. */
 static void leave(struct rpma_rt_conn *conn, const struct rpma_cm_event *event)
 {
+	struct rt_reason why;
+
 	if (conn->ctl.has_left)
 		return;
+	why = rt_reason_of_event(event);
 	conn->ctl.has_left = true;
-	conn->ctl.reason = (uint8_t)rt_reason_control(event);
-	conn->ctl.cm_status = rt_reason_detail(event);
+	conn->ctl.reason = (uint8_t)why.reason;
+	conn->ctl.cm_status = why.detail;
 	rt_conn_tell_control(conn, RT_CTL_LEFT);
 }
 
@@ -309,8 +343,7 @@ void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 	if (conn->ctl.state == RT_CONN_ESTABLISHED)
 		leave(conn, event);
 	else
-		rt_conn_die_control(conn, rt_reason_control(event),
-				    rt_reason_detail(event));
+		die(conn, rt_reason_of_event(event));
 }
 
 static void cm_event(struct rt_cm_target *target,
@@ -339,8 +372,9 @@ static void post_rq_marker(struct rpma_rt_conn *conn)
 		conn->ctl.markers_due |= 1u << RPMA_RT_RECV_SIDE;
 }
 
-/* 0: it comes behind everything that was posted. opcode: of what a queue pair
- * in its state may be asked without the peer's noticing. */
+/* Returns 0, and the marker comes behind everything that was posted, or an
+ * errno. opcode: of what a queue pair in its state may be asked without the
+ * peer's noticing. */
 static int post_sq_marker(struct rpma_rt_conn *conn, enum ibv_wr_opcode opcode)
 {
 	struct ibv_send_wr wr = {
@@ -349,9 +383,10 @@ static int post_sq_marker(struct rpma_rt_conn *conn, enum ibv_wr_opcode opcode)
 		.send_flags = IBV_SEND_SIGNALED,
 	};
 	struct ibv_send_wr *bad;
+	int err = ibv_post_send(conn->qp, &wr, &bad);
 
-	if (ibv_post_send(conn->qp, &wr, &bad))
-		return RPMA_E_PROVIDER;
+	if (err)
+		return rt_failure_answer(err);
 	conn->ctl.markers_due |= 1u << RPMA_RT_SEND_SIDE;
 	return 0;
 }
@@ -379,70 +414,59 @@ static void flush_qp(struct rpma_rt_conn *conn)
 		post_sq_marker(conn, IBV_WR_SEND);
 }
 
-/* A peer that was never reached; resolve.c logs a name that has no address. */
+/* resolve.c logs a name that has no address. */
 static bool is_unreached(const struct rpma_rt_conn *conn)
 {
 	return !conn->passive &&
 	       conn->ctl.handshake != RT_HANDSHAKE_ESTABLISHED &&
-	       conn->setup->addr[0] != '\0' &&
-	       (conn->ctl.reason == RPMA_RT_REASON_UNREACHABLE ||
-		conn->ctl.reason == RPMA_RT_REASON_REJECTED);
+	       conn->setup->addr[0] != '\0';
 }
 
-/* What to do about it, as the end of a message. The CM's numbers: 8, no
- * listener; 28, its program's rejection. */
-static const char *unreached_advice(const struct rpma_rt_conn *conn)
-{
-	if (conn->ctl.reason == RPMA_RT_REASON_UNREACHABLE)
-		return ": nothing answers there: is the address right, and "
-		       "the device up at both ends?";
-	switch ((int)conn->ctl.cm_status) {
-	case 8:
-	case -ECONNREFUSED: /* iWARP's */
-		return ": no program listens at that port there";
-	case 28:
-		return ": the program there rejected it, or has no room; its "
-		       "log says why";
-	default:
-		return "";
-	}
-}
-
-static void log_death(struct rpma_rt_conn *conn)
+/* A connection that fails, or that the peer does not take, is an error; the end
+ * of any other is news. */
+static void log_death(struct rpma_rt_conn *conn, const struct rt_reason *why)
 {
 	char name[RPMA_RT_NAME_MAX + 1];
+	char words[RT_FAILURE_WORDS];
 
 	rt_name_copy(conn, name);
-	if (is_unreached(conn)) {
-		RT_LOG_ERROR("\"%s\" is not connected to %s, port %s: %s "
-			     "(status %d)%s",
-			     name, conn->setup->addr, conn->setup->port,
-			     rpma_rt_reason_2str(conn->ctl.reason),
-			     (int)conn->ctl.cm_status, unreached_advice(conn));
+	rt_reason_words(why, words);
+	if (is_unreached(conn) && (why->step != RT_STEP_NONE ||
+				   why->reason == RPMA_RT_REASON_REJECTED))
+		RT_LOG_ERROR("\"%s\" is not connected to %s, port %s: %s", name,
+			     conn->setup->addr, conn->setup->port, words);
+	else if (why->step != RT_STEP_NONE &&
+		 why->reason == RPMA_RT_REASON_FAILED)
+		RT_LOG_ERROR("\"%s\" (queue pair 0x%x) closes: %s", name,
+			     conn->qp_num, words);
+	else
+		RT_LOG_INFO("\"%s\" (queue pair 0x%x) closes, reason: %s", name,
+			    conn->qp_num, rpma_rt_reason_2str(why->reason));
+}
+
+static void die(struct rpma_rt_conn *conn, struct rt_reason why)
+{
+	if (conn->ctl.state >= RT_CONN_DRAINING)
 		return;
-	}
-	RT_LOG_INFO("\"%s\" (queue pair 0x%x) closes, reason: %s", name,
-		    conn->qp_num, rpma_rt_reason_2str(conn->ctl.reason));
+	conn->ctl.reason = (uint8_t)why.reason;
+	rt_conn_set_state(conn, RT_CONN_DRAINING);
+	conn->ctl.cm_status = why.detail;
+	rt_conn_set_closing(conn);
+	rt_gate_close(&conn->gate[RPMA_RT_SEND_SIDE]);
+	rt_gate_close(&conn->gate[RPMA_RT_RECV_SIDE]);
+	flush_qp(conn);
+	if (why.reason == RPMA_RT_REASON_DEVICE)
+		conn->ctl.markers_due = 0; /* they may never come */
+	if (conn->conn != NULL)
+		rpma_conn_disconnect(conn->conn);
+	log_death(conn, &why);
+	rt_conn_tell_poller(conn, RT_POLL_HANDOVER);
 }
 
 void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 			 uint32_t cm_status)
 {
-	if (conn->ctl.state >= RT_CONN_DRAINING)
-		return;
-	conn->ctl.reason = reason;
-	rt_conn_set_state(conn, RT_CONN_DRAINING);
-	conn->ctl.cm_status = cm_status;
-	rt_conn_set_closing(conn);
-	rt_gate_close(&conn->gate[RPMA_RT_SEND_SIDE]);
-	rt_gate_close(&conn->gate[RPMA_RT_RECV_SIDE]);
-	flush_qp(conn);
-	if (reason == RPMA_RT_REASON_DEVICE)
-		conn->ctl.markers_due = 0; /* they may never come */
-	if (conn->conn != NULL)
-		rpma_conn_disconnect(conn->conn);
-	log_death(conn);
-	rt_conn_tell_poller(conn, RT_POLL_HANDOVER);
+	die(conn, (struct rt_reason){.reason = reason, .detail = cm_status});
 }
 
 /* No post gets in any more. The marker comes when all that was posted has
@@ -450,6 +474,8 @@ void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
  * the peer's program notices nothing. */
 static void drain(struct rpma_rt_conn *conn)
 {
+	int err;
+
 	if (conn->ctl.is_draining)
 		return;
 	if (conn->ctl.state != RT_CONN_ESTABLISHED) {
@@ -459,8 +485,9 @@ static void drain(struct rpma_rt_conn *conn)
 	rt_conn_set_closing(conn);
 	rt_gate_close(&conn->gate[RPMA_RT_SEND_SIDE]);
 	rt_gate_close(&conn->gate[RPMA_RT_RECV_SIDE]);
-	if (post_sq_marker(conn, IBV_WR_RDMA_WRITE)) {
-		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
+	err = post_sq_marker(conn, IBV_WR_RDMA_WRITE);
+	if (err) {
+		die(conn, rt_reason_of_step(RT_STEP_POST, err));
 		return;
 	}
 	conn->ctl.is_draining = true;
@@ -511,8 +538,8 @@ static void done(struct rpma_rt_conn *conn)
 static void go_deaf(struct rpma_rt_conn *conn)
 {
 	if (conn->ctl.state < RT_CONN_ESTABLISHED || rt_fds_error(conn->rt))
-		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED,
-				    (uint32_t)-rt_cm_error(conn->device->cm));
+		die(conn, rt_reason_of_step(RT_STEP_EVENTS,
+					    rt_cm_error(conn->device->cm)));
 }
 
 static void run_bits(struct rpma_rt_conn *conn, uint32_t bits)
@@ -536,8 +563,9 @@ static void run_bits(struct rpma_rt_conn *conn, uint32_t bits)
 				    conn->ctl.cm_status);
 	if (bits & (RT_CTL_BROKEN | RT_CTL_FATAL))
 		rt_conn_die_control(conn, RPMA_RT_REASON_ERROR, 0);
-	if (bits & RT_CTL_REFUSED)
-		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED, 0);
+	if (bits & RT_CTL_REFUSED) /* logged where it was refused */
+		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED,
+				    (uint32_t)-rt_reason_refusal(conn));
 	if (bits & RT_CTL_EMPTY)
 		rt_conn_die_control(conn, RPMA_RT_REASON_LOCAL, 0);
 	if (bits & RT_CTL_DRAIN)

@@ -12,10 +12,12 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/failure.h"
 #include "base/log.h"
 #include "conn/conn.h"
 #include "conn/gate.h"
 #include "conn/name.h"
+#include "conn/reason.h"
 #include "conn/route.h"
 #include "future/stream.h"
 #include "pool/feed.h"
@@ -71,6 +73,7 @@ static uint32_t post(struct rpma_rt_conn *conn, const uint64_t *cookies,
 	uint64_t wr_id;
 	uint32_t taken;
 	uint32_t i;
+	int err;
 
 	for (i = 0; i < n; i++) {
 		wr_id = rt_wr_id(route, cookies[i]);
@@ -83,8 +86,10 @@ static uint32_t post(struct rpma_rt_conn *conn, const uint64_t *cookies,
 		rt_ledger_append(ledger, wr_id, IBV_WC_RECV, true);
 	}
 	chain[n - 1].wr.next = NULL;
-	if (ibv_post_recv(conn->qp, &chain[0].wr, &bad) == 0)
+	err = ibv_post_recv(conn->qp, &chain[0].wr, &bad);
+	if (err == 0)
 		return n;
+	rt_reason_refused(conn, err);
 	taken = bad ? (uint32_t)((struct rpma_recv_wr *)bad - chain) : 0;
 	rt_ledger_take_back(ledger, n - taken);
 	return taken;
@@ -183,6 +188,7 @@ static enum fill_end fill_once(struct rpma_rt_conn *conn, uint32_t *out)
 void rt_fill_poller(struct rpma_rt_conn *conn)
 {
 	uint32_t size = gate_of(conn)->ledger.depth;
+	char words[RT_FAILURE_WORDS];
 	enum fill_end end;
 	uint32_t out = size;
 
@@ -193,9 +199,11 @@ void rt_fill_poller(struct rpma_rt_conn *conn)
 					     rt_feed_is_low(out, size)));
 	if (end != FILL_REFUSED)
 		return;
-	RT_LOG_ERROR("the device refused a receive from pool \"%s\" for %s, "
-		     "which closes",
-		     conn->from.fed->pool->name, rt_name_of(conn));
+	RT_LOG_ERROR(
+		"the device refused a receive from pool \"%s\" for %s, "
+		"which closes: %s",
+		conn->from.fed->pool->name, rt_name_of(conn),
+		rt_failure_2str(RT_STEP_POST, rt_reason_refusal(conn), words));
 	rt_conn_tell_control(conn, RT_CTL_REFUSED);
 }
 

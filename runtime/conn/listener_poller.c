@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/device.h"
+#include "base/failure.h"
 #include "base/log.h"
 #include "base/runtime.h"
 #include "conn/accept.h"
@@ -271,8 +272,10 @@ uint64_t rt_listener_poller_open(const struct rpma_rt_listener *listener)
 }
 
 /* Why a request is refused, and what to do. */
-static const char *reason_2str(int error)
+static const char *reason_2str(int error, char words[static RT_FAILURE_WORDS])
 {
+	if (error > 0)
+		return rt_failure_2str(RT_STEP_QP, error, words);
 	switch (error) {
 	case RPMA_RT_E_BUSY:
 		return "each of its queues is over its backlog_limit (take "
@@ -288,6 +291,7 @@ static const char *reason_2str(int error)
 void rt_listener_poller_count_refused(struct rpma_rt_listener *listener,
 				      int error)
 {
+	char words[RT_FAILURE_WORDS];
 	/* relaxed, both: statistics, which order nothing */
 	uint32_t refused = 1 + atomic_fetch_add_explicit(&listener->refused, 1,
 							 memory_order_relaxed);
@@ -305,7 +309,7 @@ void rt_listener_poller_count_refused(struct rpma_rt_listener *listener,
 		return;
 	RT_LOG_ERROR("the listener at port %u has refused %" PRIu32
 		     " requests, the last because %s",
-		     listener->port, refused, reason_2str(error));
+		     listener->port, refused, reason_2str(error, words));
 }
 
 void rt_listener_poller_expect(struct rt_listener_poller *part)

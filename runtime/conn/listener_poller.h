@@ -69,7 +69,8 @@ struct rpma_rt_listener {
 	int err;	/* errno that tells more, or 0 */
 	bool is_silent; /* the call that made it failed: no LISTENER_CLOSED */
 	bool closed;	/* the control thread's: requests are refused */
-	/* requests that were refused for us, the error of the last one and when
+	/* requests that were refused for us, the error, or the errno of the
+	 * device, of the last one and when
 	 * it was; likewise */
 	_Atomic uint32_t refused;
 	_Atomic int refused_for;
@@ -112,8 +113,9 @@ void rt_listener_poller_free_all(struct rpma_rt_listener *listener);
  * listener's connections. REQUIRES: the runtime's lock */
 uint64_t rt_listener_poller_open(const struct rpma_rt_listener *listener);
 
-/* Control thread: a request became no connection, for that error; not one that
- * came when the listener ended already. */
+/* Control thread: a request became no connection, for that error, or, where the
+ * error is positive, for the errno with which the device refused a queue pair.
+ * Not for a request that came when the listener had ended. */
 void rt_listener_poller_count_refused(struct rpma_rt_listener *listener,
 				      int error);
 /* Control thread: the poller will write a REQUEST. */

@@ -8,10 +8,9 @@
 
 #include "conn/post.h"
 
-#include <inttypes.h>
-
 #include "base/chunks.h"
 #include "base/context.h"
+#include "base/failure.h"
 #include "base/log.h"
 #include "base/order.h"
 #include "base/refuse.h"
@@ -20,6 +19,8 @@
 #include "base/wr.h"
 #include "conn/answer.h"
 #include "conn/gate.h"
+#include "conn/name.h"
+#include "conn/reason.h"
 #include "future/future.h"
 #include "poller/callback.h"
 #include "poller/poller.h"
@@ -185,10 +186,16 @@ uint64_t rt_post_future_wr_id(const struct rpma_rt_future *future)
  * gate was left */
 static void give_up(struct rpma_rt_conn *conn)
 {
+	char name[RPMA_RT_NAME_MAX + 1];
+	char words[RT_FAILURE_WORDS];
+
 	rt_want_none();
-	RT_LOG_ERROR("the device refused a post of the connection with the "
-		     "queue pair %" PRIu32 ", which closes",
-		     conn->qp_num);
+	rt_name_copy(conn, name);
+	RT_LOG_ERROR(
+		"the device refused a post of \"%s\" (queue pair 0x%x), "
+		"which closes: %s",
+		name, conn->qp_num,
+		rt_failure_2str(RT_STEP_POST, rt_reason_refusal(conn), words));
 	rt_conn_close_for(conn, RT_CTL_REFUSED);
 }
 

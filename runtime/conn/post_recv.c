@@ -15,6 +15,7 @@
 #include "base/wr.h"
 #include "conn/fault.h"
 #include "conn/post.h"
+#include "conn/reason.h"
 
 /* A call of rpma_rt_post_recv(), inside the gate; as that of post_send.c. */
 struct batch {
@@ -200,11 +201,14 @@ static inline int ring(struct rt_chunks *chunks)
 	struct batch *b = batch_of(chunks);
 	struct ibv_recv_wr *bad = NULL;
 	int taken;
+	int err;
 
 	b->chain[chunks->n - 1].wr.next = NULL;
 	/* by the queue pair: the request becomes a connection meanwhile */
-	if (ibv_post_recv(b->conn->qp, &b->chain[0].wr, &bad) == 0)
+	err = ibv_post_recv(b->conn->qp, &b->chain[0].wr, &bad);
+	if (likely(err == 0))
 		return chunks->n;
+	rt_reason_refused(b->conn, err);
 	taken = bad ? (int)((struct rpma_recv_wr *)bad - b->chain) : 0;
 	rt_ledger_take_back(&b->gate->ledger, (uint32_t)(chunks->n - taken));
 	return taken;

@@ -8,15 +8,18 @@
  * straight way. Any thread. See doc/protocols/ledger.md.
  */
 
+#include <errno.h>
 #include <infiniband/verbs.h>
 
 #include "base/chunks.h"
+#include "base/failure.h"
 #include "base/likely.h"
 #include "base/refuse.h"
 #include "base/wr.h"
 #include "conn/fault.h"
 #include "conn/post.h"
 #include "conn/prepare.h"
+#include "conn/reason.h"
 
 /* A call of rpma_rt_post_send() with many, inside the gate. */
 struct batch {
@@ -364,8 +367,10 @@ static int give_plain(struct batch *b, int *taken)
 	struct ibv_send_wr *bad = NULL;
 	int ret = ibv_post_send(b->conn->qp, &b->chain[0].wr, &bad);
 
-	if (ret)
+	if (ret) {
+		rt_reason_refused(b->conn, ret);
 		*taken = bad ? (int)((struct rpma_send_wr *)bad - b->chain) : 0;
+	}
 	return ret;
 }
 
@@ -376,8 +381,13 @@ static int give(struct batch *b, int *taken)
 
 	hold_log(b);
 	ret = rpma_conn_post_send(b->conn->conn, b->conn, b->chain, &bad);
-	if (ret)
+	if (ret) {
+		/* RPMA_E_AGAIN: the device has no memory */
+		rt_reason_refused(b->conn, ret == RPMA_E_AGAIN
+						   ? ENOMEM
+						   : rt_failure_errno(ret));
 		*taken = bad ? (int)(bad - b->chain) : 0;
+	}
 	return ret;
 }
 
@@ -516,8 +526,10 @@ static inline int post_plain(struct rpma_rt_conn *conn, struct rt_gate *gate,
 
 	if (unlikely(ret))
 		return ret;
-	if (likely(ibv_post_send(conn->qp, &out.wr, &bad) == 0))
+	ret = ibv_post_send(conn->qp, &out.wr, &bad);
+	if (likely(ret == 0))
 		return 0;
+	rt_reason_refused(conn, ret);
 	rt_ledger_take_back(&gate->ledger, 1);
 	return RPMA_E_PROVIDER;
 }

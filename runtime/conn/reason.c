@@ -1,56 +1,149 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* reason.c -- see reason.h. */
+/* reason.c -- see reason.h; what errnos mean: base/failure.c. */
 
 #include "conn/reason.h"
 
+#include <errno.h>
 #include <rdma/rdma_cma.h>
+#include <stdio.h>
+
+#include "conn/conn.h"
 
 /* librdmacm's status where a call of its own failed; errno is not passed on */
 #define CALL_FAILED (-1)
 
+/* reject reasons of the CM */
+#define CM_NO_LISTENER 8
+#define CM_BY_PROGRAM  28
+
 /*
  * The peer had accepted, and then either it ended the handshake before its
- * answer was taken here, or a verb refused to take it. librdmacm calls both
- * CONNECT_ERROR, and drops the peer's REJECTED or DISCONNECTED that follows.
- * The kernel knows which: it has nothing for the queue pair of a handshake that
- * is over.
+ * answer was taken here, or a verb refused to take the answer. librdmacm calls
+ * both CONNECT_ERROR, and drops the peer's REJECTED or DISCONNECTED that
+ * follows. The kernel knows which: it has nothing for the queue pair of a
+ * handshake that is over.
  */
-static enum rpma_rt_reason
-reason_of_untaken_answer(const struct rpma_cm_event *event)
+static bool has_peer_left(const struct rpma_cm_event *event)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
 	int mask;
 
-	if (event->status == CALL_FAILED &&
-	    rdma_init_qp_attr(event->id, &attr, &mask))
-		return RPMA_RT_REASON_DISCONNECTED;
-	return RPMA_RT_REASON_FAILED;
+	return event->type == RDMA_CM_EVENT_CONNECT_ERROR &&
+	       event->status == CALL_FAILED &&
+	       rdma_init_qp_attr(event->id, &attr, &mask) != 0;
 }
 
-enum rpma_rt_reason rt_reason_control(const struct rpma_cm_event *event)
+/* The step that an event reports the failure of. */
+static enum rt_step step_of(uint32_t type)
 {
-	switch (event->type) {
+	switch (type) {
+	case RDMA_CM_EVENT_ADDR_ERROR:
+		return RT_STEP_ADDR;
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		return RT_STEP_PATH;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		return RT_STEP_ANSWER;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		return RT_STEP_ESTABLISH;
+	default:
+		return RT_STEP_NONE;
+	}
+}
+
+/* The reason of an event that is the failure of no step. */
+static enum rpma_rt_reason reason_of(uint32_t type)
+{
+	switch (type) {
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		return RPMA_RT_REASON_DEVICE;
 	case RDMA_CM_EVENT_REJECTED:
 		return RPMA_RT_REASON_REJECTED;
-	case RDMA_CM_EVENT_ADDR_ERROR:
-	case RDMA_CM_EVENT_ROUTE_ERROR:
-	case RDMA_CM_EVENT_UNREACHABLE:
-		return RPMA_RT_REASON_UNREACHABLE;
+	case RDMA_CM_EVENT_CONNECT_ERROR: /* has_peer_left() */
 	case RDMA_CM_EVENT_DISCONNECTED:
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		return RPMA_RT_REASON_DISCONNECTED;
-	case RDMA_CM_EVENT_CONNECT_ERROR:
-		return reason_of_untaken_answer(event);
 	default:
 		return RPMA_RT_REASON_FAILED;
 	}
 }
 
-uint32_t rt_reason_detail(const struct rpma_cm_event *event)
+static int errno_of(int status)
 {
-	return event->status == CALL_FAILED ? 0 : (uint32_t)event->status;
+	if (status == CALL_FAILED)
+		return RT_ERRNO_UNKNOWN;
+	return status < 0 ? -status : 0;
+}
+
+struct rt_reason rt_reason_of_event(const struct rpma_cm_event *event)
+{
+	struct rt_reason why = {
+		.step = has_peer_left(event) ? RT_STEP_NONE
+					     : step_of(event->type),
+		.err = errno_of(event->status),
+		.detail = event->status == CALL_FAILED
+				  ? 0
+				  : (uint32_t)event->status,
+	};
+
+	why.reason = why.step == RT_STEP_NONE
+			     ? reason_of(event->type)
+			     : rt_failure_reason(why.step, why.err);
+	return why;
+}
+
+struct rt_reason rt_reason_of_step(enum rt_step step, int err)
+{
+	return (struct rt_reason){
+		.reason = rt_failure_reason(step, err),
+		.step = step,
+		.err = err,
+		.detail = (uint32_t)-err,
+	};
+}
+
+static const char *rejected_advice(int status)
+{
+	switch (status) {
+	case CM_NO_LISTENER:
+	case -ECONNREFUSED: /* of iWARP */
+		return ": no program listens at that port there";
+	case CM_BY_PROGRAM:
+		return ": the program there rejected it, or has no room; its "
+		       "log says why";
+	default:
+		return "";
+	}
+}
+
+const char *rt_reason_words(const struct rt_reason *why,
+			    char buf[static RT_FAILURE_WORDS])
+{
+	char words[RT_FAILURE_WORDS];
+	const char *reason = rpma_rt_reason_2str(why->reason);
+
+	if (why->step != RT_STEP_NONE)
+		snprintf(buf, RT_FAILURE_WORDS, "%s: %s", reason,
+			 rt_failure_2str(why->step, why->err, words));
+	else if (why->reason == RPMA_RT_REASON_REJECTED)
+		snprintf(buf, RT_FAILURE_WORDS, "%s (status %d)%s", reason,
+			 (int)why->detail, rejected_advice((int)why->detail));
+	else
+		snprintf(buf, RT_FAILURE_WORDS, "%s", reason);
+	return buf;
+}
+
+void rt_reason_refused(struct rpma_rt_conn *conn, int answer)
+{
+	/* relaxed: RT_CTL_REFUSED publishes it */
+	atomic_store_explicit(&conn->ctl.post_errno, rt_failure_answer(answer),
+			      memory_order_relaxed);
+}
+
+int rt_reason_refusal(const struct rpma_rt_conn *conn)
+{
+	/* relaxed: the caller's own, or RT_CTL_REFUSED has published it */
+	return atomic_load_explicit(&conn->ctl.post_errno,
+				    memory_order_relaxed);
 }

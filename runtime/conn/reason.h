@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * reason.h -- the reason and the detail in CLOSED when a CM event ends a
- * connection. Runs on its device's control thread.
+ * reason.h -- the reason and the detail in CLOSED when a CM event, or a call
+ * that failed, ends a connection. Runs on the device's control thread, but for
+ * refused posts.
  */
 
 #ifndef RT_CONN_REASON_H
@@ -12,10 +13,33 @@
 #include <stdint.h>
 
 #include "rpma_rt.h"
+#include "base/failure.h"
 
-enum rpma_rt_reason rt_reason_control(const struct rpma_cm_event *event);
-/* As rpma_rt_completion_detail() reads it: 0, a negative errno, or a reject
- * reason of the CM. */
-uint32_t rt_reason_detail(const struct rpma_cm_event *event);
+struct rpma_rt_conn;
+
+struct rt_reason {
+	enum rpma_rt_reason reason;
+	enum rt_step step; /* that failed; RT_STEP_NONE: none did */
+	int err;	   /* its errno, see failure.h */
+	/* As rpma_rt_completion_detail() reads it: 0, a negative errno, or a
+	 * reject reason of the CM. */
+	uint32_t detail;
+};
+
+struct rt_reason rt_reason_of_event(const struct rpma_cm_event *event);
+/* err: an errno, or 0 where there is none. */
+struct rt_reason rt_reason_of_step(enum rt_step step, int err);
+/* Writes the reason of a connection that is not established, and what to do,
+ * as the end of a message. Returns buf. */
+const char *rt_reason_words(const struct rt_reason *why,
+			    char buf[static RT_FAILURE_WORDS]);
+
+/* Keeps the errno with which the device refused a post; answer: of the verb.
+ * Any thread that posts. */
+__attribute__((cold)) void rt_reason_refused(struct rpma_rt_conn *conn,
+					     int answer);
+/* Returns the errno that rt_reason_refused() has kept; 0: none. Whoever called
+ * rt_reason_refused(), or the control thread after RT_CTL_REFUSED. */
+int rt_reason_refusal(const struct rpma_rt_conn *conn);
 
 #endif /* RT_CONN_REASON_H */

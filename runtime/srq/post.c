@@ -13,6 +13,7 @@
 #include "base/chunks.h"
 #include "base/context.h"
 #include "base/device.h"
+#include "base/failure.h"
 #include "base/likely.h"
 #include "base/refuse.h"
 #include "base/runtime.h"
@@ -175,6 +176,7 @@ struct batch {
 	struct rpma_rt_srq *srq;
 	const struct rpma_rt_recv_wr *wr;
 	uint32_t credit; /* slots that need no further look */
+	int err;	 /* of the device, where the call is RPMA_E_PROVIDER */
 	struct rpma_recv_wr chain[RT_POST_CHUNK];
 	struct ibv_sge sge[RT_WR_MAX_SGE];
 };
@@ -298,12 +300,15 @@ static inline int ring(struct rt_chunks *chunks)
 	struct rpma_rt_srq *srq = b->srq;
 	struct ibv_recv_wr *bad = NULL;
 	int taken;
+	int err;
 
 	b->chain[chunks->n - 1].wr.next = NULL;
 	publish(srq);
 	watch(srq, (uint32_t)chunks->n);
-	if (ibv_post_srq_recv(srq->ibv_srq, &b->chain[0].wr, &bad) == 0)
+	err = ibv_post_srq_recv(srq->ibv_srq, &b->chain[0].wr, &bad);
+	if (likely(err == 0))
 		return chunks->n;
+	b->err = rt_failure_answer(err);
 	taken = bad ? (int)((struct rpma_recv_wr *)bad - b->chain) : 0;
 	take_back(srq, chunks->n - taken);
 	publish(srq);
@@ -333,8 +338,11 @@ static void arm_if_due(struct rpma_rt_srq *srq)
 		rt_inbox_push_mt(&srq->device->control.inbox, &srq->arm_msg);
 }
 
-static int refused(int ret)
+/* err: with which the device refused a receive. */
+static int refused(int ret, int err)
 {
+	char words[RT_FAILURE_WORDS];
+
 	if (ret == 0 || ret == RPMA_E_AGAIN)
 		return ret;
 	if (ret == RPMA_RT_E_CLOSED)
@@ -343,8 +351,10 @@ static int refused(int ret)
 				 "deleted, its device has reported an "
 				 "error of it, or its runtime was stopped");
 	if (ret == RPMA_E_PROVIDER)
-		return RT_REFUSE(ret, "nothing is posted: the device refused "
-				      "a receive for the SRQ");
+		return RT_REFUSE(ret,
+				 "nothing is posted: the device refused a "
+				 "receive for the SRQ: %s",
+				 rt_failure_2str(RT_STEP_POST, err, words));
 	return RT_REFUSED(ret, "nothing is posted");
 }
 
@@ -369,7 +379,7 @@ int rt_srq_post(struct rpma_rt_srq *srq, const struct rpma_rt_recv_wr *wr,
 		return ret;
 	ret = enter(srq);
 	if (unlikely(ret))
-		return refused(ret);
+		return refused(ret, 0);
 	rt_chunks_begin(&b.chunks, count);
 	b.srq = srq;
 	b.wr = wr;
@@ -381,7 +391,8 @@ int rt_srq_post(struct rpma_rt_srq *srq, const struct rpma_rt_recv_wr *wr,
 	pthread_mutex_unlock(&srq->lock);
 	if (unlikely(ret == RPMA_E_PROVIDER))
 		rt_want_none();
-	return posted > 0 ? posted : refused(ret);
+	return posted > 0 ? posted
+			  : refused(ret, ret == RPMA_E_PROVIDER ? b.err : 0);
 }
 
 int rpma_rt_srq_post_recv(struct rpma_rt_srq *srq,

@@ -41,7 +41,8 @@ IN_PLACE int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 	return 0;
 }
 
-IN_PLACE int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
+IN_PLACE int pthread_setaffinity_np(pthread_t thread, size_t size,
+				    const cpu_set_t *set)
 {
 	(void)thread;
 	CHECK(size >= CPUS / 8);

@@ -67,7 +67,8 @@ static uint64_t cpu_ms(void)
 	struct rusage usage;
 
 	CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
-	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
+	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) *
+		       1000 +
 	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) /
 		       1000;
 }

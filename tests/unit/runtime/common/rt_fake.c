@@ -225,6 +225,8 @@ bool fake_failed(void)
 	return all;
 }
 
+int fake_errno = EIO;
+
 int fake_failing(const char *call)
 {
 	struct failure *failure;
@@ -241,6 +243,8 @@ int fake_failing(const char *call)
 		failure->call = NULL;
 	}
 	pthread_mutex_unlock(&fake.lock);
+	if (value == RPMA_E_PROVIDER)
+		errno = fake_errno;
 	return value;
 }
 

@@ -125,6 +125,8 @@ extern _Atomic int fake_async_errno;
  * that return value of librpma, with that errno of verbs and the system.
  * Reading a CM event fails with an errno. */
 void fake_fail(const char *call, int nth, int value);
+/* What a call leaves in errno that fails with RPMA_E_PROVIDER: EIO at first. */
+extern int fake_errno;
 /* Has every failure that was asked for happened? */
 bool fake_failed(void);
 /* Messages of the runtime since the last look, of trouble; the last one that is

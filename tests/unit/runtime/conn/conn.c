@@ -101,14 +101,14 @@ static void new__no_memory_NOMEM(void **state)
 	assert_null(conn);
 }
 
-static void new__resolving_cannot_begin_UNREACHABLE(void **state)
+static void new__resolving_cannot_begin_FAILED(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 
 	fake_fail("req_new_async", 1, RPMA_E_PROVIDER);
 	conn = begun(f);
-	expect_death(f, &conn, RPMA_RT_REASON_UNREACHABLE, 0);
+	expect_death(f, &conn, RPMA_RT_REASON_FAILED, -EIO);
 }
 
 static void new__closed_before_it_begins_LOCAL(void **state)
@@ -124,14 +124,26 @@ static void new__closed_before_it_begins_LOCAL(void **state)
 	expect_death(f, &conn, RPMA_RT_REASON_LOCAL, 0);
 }
 
-static void resolve__fails_UNREACHABLE_with_status(void **state)
+static void resolve__fails_for_the_status(void **state)
 {
+	static const struct {
+		int status;
+		enum rpma_rt_reason reason;
+	} cases[] = {
+		{-EHOSTUNREACH, RPMA_RT_REASON_UNREACHABLE},
+		{-ENODEV, RPMA_RT_REASON_FAILED},
+	};
 	struct fake *f = *state;
-	struct rpma_rt_conn *conn = begun(f);
+	struct rpma_rt_conn *conn;
+	int i;
 
-	fake_finish_down(f);
-	fake_conn_event(conn, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
-	expect_death(f, &conn, RPMA_RT_REASON_UNREACHABLE, -ENODEV);
+	for (i = 0; i < 2; i++) {
+		conn = begun(f);
+		fake_finish_down(f);
+		fake_conn_event(conn, RDMA_CM_EVENT_ADDR_ERROR,
+				cases[i].status);
+		expect_death(f, &conn, cases[i].reason, cases[i].status);
+	}
 	/* it is claimed when it has a queue pair */
 	assert_non_null(strstr(fake_trace(), "req_delete"));
 	assert_null(strstr(fake_trace(), "req_release"));
@@ -146,7 +158,7 @@ static void resolve__no_queue_pair_FAILED(void **state)
 	fake_finish_down(f);
 	fake_fail("req_advance", 1, RPMA_E_PROVIDER);
 	fake_conn_event(conn, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
-	expect_death(f, &conn, RPMA_RT_REASON_FAILED, 0);
+	expect_death(f, &conn, RPMA_RT_REASON_FAILED, -EIO);
 }
 
 /* ----------------------------------------------------------- connecting --- */
@@ -242,6 +254,7 @@ static void connect__verb_fails_FAILED(void **state)
 	assert_int_equal(fake_take(f, f->queue), 2);
 	assert_int_equal(f->items[0].flags, RPMA_RT_C_SYNTHESIZED);
 	assert_int_equal(f->items[1].status, RPMA_RT_REASON_FAILED);
+	assert_int_equal(f->items[1].imm, (uint32_t)-EIO);
 	assert_null(strstr(fake_trace(), "qp_to_err"));
 	ok(rpma_rt_conn_unref(&conn));
 }
@@ -890,9 +903,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fake_test(new__invalid_INVAL),
 		fake_test(new__no_memory_NOMEM),
-		fake_test(new__resolving_cannot_begin_UNREACHABLE),
+		fake_test(new__resolving_cannot_begin_FAILED),
 		fake_test(new__closed_before_it_begins_LOCAL),
-		fake_test(resolve__fails_UNREACHABLE_with_status),
+		fake_test(resolve__fails_for_the_status),
 		fake_test(resolve__no_queue_pair_FAILED),
 		fake_test(connect__refused_the_peer_s_word_kept),
 		fake_test(connect__refused_flush_first_still_REJECTED),

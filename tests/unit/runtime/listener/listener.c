@@ -491,7 +491,8 @@ static void request__no_connection_of_it_COUNTED(void **state)
 	}
 	assert_int_equal(fake_take(f, f->queue), 0);
 	assert_true(fake_said("port 4711 has refused 2 requests, the last "
-			      "because Provider error"));
+			      "because making the queue pair failed: Input/"
+			      "output error"));
 	unlisten(f, f->queue, &listener);
 }
 
