@@ -28,11 +28,11 @@ static struct {
 	int fd;
 } t;
 
-#define CALL(function, body)                     \
-	static void function(struct growth *g)   \
-	{                                        \
-		(void)g;                         \
-		body;                            \
+#define CALL(function, body)                   \
+	static void function(struct growth *g) \
+	{                                      \
+		(void)g;                       \
+		body;                          \
 	}
 
 static void run(struct growth *g)
@@ -83,7 +83,7 @@ static void queue_emptied(struct growth *g)
 	queue_delete(g);
 }
 
-/* ----------------------------------------------------------- connections --- */
+/* ---------------------------------------------------------- connections --- */
 
 static void conn_new(struct growth *g)
 {
@@ -207,7 +207,7 @@ static void to_routed_first(struct growth *g)
 		;
 }
 
-/* ------------------------------------------------------- posts and rounds --- */
+/* ----------------------------------------------------- posts and rounds --- */
 
 static void post_send(struct growth *g)
 {
@@ -254,7 +254,7 @@ static void poller_get_stats(struct growth *g)
 	MUST(rpma_rt_poller_get_stats(g->s.world.rt, 0, &stats, sizeof(stats)));
 }
 
-/* ---------------------------------------------------------------- routes --- */
+/* --------------------------------------------------------------- routes --- */
 
 CALL(route_open, MUST(rpma_rt_route_open(g->pair.active, RPMA_RT_SEND_SIDE,
 					 g->routed, &t.route)))
@@ -278,7 +278,7 @@ static void route_open_elsewhere(struct growth *g)
 				&t.route));
 }
 
-/* ------------------------------------------------------- pools, receives --- */
+/* ------------------------------------------------------ pools, receives --- */
 
 CALL(pool_take, MUST(rpma_rt_pool_take(g->pool, &t.lease)))
 CALL(give_back, MUST(rpma_rt_lease_give_back(&t.lease)))
@@ -330,7 +330,7 @@ static void srq_end(struct growth *g)
 	srq_closed(g);
 }
 
-/* ------------------------------------------------------------- listeners --- */
+/* ------------------------------------------------------------ listeners --- */
 
 static void listen_new(struct growth *g)
 {
@@ -354,7 +354,7 @@ static void unlisten(struct growth *g)
 	listener_closed(g);
 }
 
-/* --------------------------------------------------------------- futures --- */
+/* -------------------------------------------------------------- futures --- */
 
 static void post_future(struct growth *g)
 {
@@ -469,7 +469,7 @@ CALL(send_33, send_chain(g, 33))
 CALL(wait_1, wait_some(g, 1))
 CALL(wait_33, wait_some(g, 33))
 
-/* ---------------------------------------------------------------- shards --- */
+/* --------------------------------------------------------------- shards --- */
 
 static const struct rpma_rt_shard_message message = {.context = 1};
 
@@ -495,7 +495,7 @@ static void shards_deal(struct growth *g)
 	MUST(rpma_rt_shards_deal(g->shards, &cfg));
 }
 
-/* ------------------------------------------------------------------ dump --- */
+/* ----------------------------------------------------------------- dump --- */
 
 static void dump(struct growth *g)
 {
@@ -542,7 +542,8 @@ const struct growth_call growth_calls[] = {
 	{"rpma_rt_poller_get_stats", NULL, poller_get_stats, NULL},
 	{"rpma_rt_poller_release", run, poller_release, run},
 	{"rpma_rt_route_open *", NULL, route_open, route_close},
-	{"rpma_rt_route_open_callback *", NULL, route_open_callback, route_close},
+	{"rpma_rt_route_open_callback *", NULL, route_open_callback,
+	 route_close},
 	{"rpma_rt_route_close *", route_open, route_close, NULL},
 	{"rpma_rt_route_close, the last of a queue *", route_open_elsewhere,
 	 route_close, queue_emptied},

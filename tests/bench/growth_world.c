@@ -12,8 +12,8 @@
 #define DEPTH	   64
 /* as many of the crowd's ends in one as of the default size in a default CQ */
 #define CQ_SIZE 256
-#define SLOT	   64
-#define HOUR_US	   UINT64_C(3600000000)
+#define SLOT	64
+#define HOUR_US UINT64_C(3600000000)
 
 static void *room_for(uint32_t count, size_t size)
 {
@@ -112,8 +112,7 @@ static void open_fed(struct growth *g)
 			    &g->fed.active));
 	wait_event(g->fed.active, RPMA_RT_EVENT_READY);
 	MUST(rpma_rt_conn_connect(g->fed.active, NULL));
-	MUST_ANSWER(1,
-		    rpma_rt_future_wait(&request, &cmpl, WORLD_PATIENCE_MS));
+	MUST_ANSWER(1, rpma_rt_future_wait(&request, &cmpl, WORLD_PATIENCE_MS));
 	g->fed.passive = (struct rpma_rt_conn *)(uintptr_t)cmpl.context;
 	MUST(rpma_rt_future_drop(&request));
 	MUST(rpma_rt_conn_connect(g->fed.passive, NULL));
