@@ -98,15 +98,15 @@ void busy_write(struct busy *busy, double seconds, bool (*is_over)(void *arg),
 	uint64_t due = begin;
 	int i;
 
-	while (bench_now_ns() - begin < (uint64_t)(seconds * 1e9) ||
-	       (is_over != NULL && !is_over(arg))) {
+	do {
 		if (busy->posted + BURST > MAX_SAMPLES)
 			bench_fail("what happens beside it takes too long");
 		for (i = 0; i < BURST; i++)
 			post(busy, busy->posted++);
 		due += PERIOD_NS;
 		bench_sleep_until(due);
-	}
+	} while (bench_now_ns() - begin < (uint64_t)(seconds * 1e9) ||
+		 (is_over != NULL && !is_over(arg)));
 }
 
 void busy_stop(struct busy *busy)

@@ -142,14 +142,16 @@ static void *op_main(void *arg)
 	uint64_t begin;
 	uint64_t now;
 
-	for (; due < end && op->count < MAX_SAMPLES; due += PERIOD_NS) {
+	/* once at least, however late this thread began */
+	for (; op->count == 0 || (due < end && op->count < MAX_SAMPLES);
+	     due += PERIOD_NS) {
 		begin = due;
 		now = bench_now_ns();
 		if (now < due) {
 			bench_sleep_until(due);
 			begin = bench_now_ns();
 		}
-		if (now < end)
+		if (now < end || op->count == 0)
 			op->run(op->bench);
 		op->ns[op->count++] = bench_now_ns() - begin;
 	}

@@ -16,11 +16,11 @@
 
 #include "stage.h"
 
-enum { BOTHS, RUNNERS }; /* pollers: of both threads; of the runner only */
+enum { SHARED, OWN }; /* pollers: of both threads; of the runner alone */
 
 struct beside {
 	struct stage s;
-	struct world_pair pairs[2]; /* on poller BOTHS, on poller RUNNERS */
+	struct world_pair pairs[2]; /* on poller SHARED, on poller OWN */
 	struct rpma_rt_route *route;
 	bool is_round_held; /* the next call of the function holds its round */
 	bool is_armed;	    /* the runner arms, or runs */
@@ -32,11 +32,11 @@ struct beside {
 
 /* ---------------------------------------------------------- the runner --- */
 
-static uint64_t polls_of_runners(struct beside *b)
+static uint64_t polls_of_own(struct beside *b)
 {
 	struct rpma_rt_poller_stats stats;
 
-	MUST(rpma_rt_poller_get_stats(b->s.world.rt, RUNNERS, &stats,
+	MUST(rpma_rt_poller_get_stats(b->s.world.rt, OWN, &stats,
 				      sizeof(stats)));
 	return stats.polls;
 }
@@ -46,13 +46,13 @@ static void *runner_main(void *arg)
 	struct beside *b = arg;
 	struct rpma_rt *rt = b->s.world.rt;
 
-	CHECK(rpma_rt_poller_run(rt, RUNNERS, 1) >= 0);
+	CHECK(rpma_rt_poller_run(rt, OWN, 1) >= 0);
 	sem_post(&b->begin);
 	sem_wait(&b->run);
 	if (b->is_armed)
-		CHECK(rpma_rt_poller_arm(rt, BOTHS) >= 0);
+		CHECK(rpma_rt_poller_arm(rt, SHARED) >= 0);
 	else
-		CHECK(rpma_rt_poller_run(rt, BOTHS, 1) >= 0);
+		CHECK(rpma_rt_poller_run(rt, SHARED, 1) >= 0);
 	/* release: pairs with the acquire in hold_round() */
 	atomic_store_explicit(&b->is_run, true, memory_order_release);
 	return NULL;
@@ -62,10 +62,10 @@ static void *runner_main(void *arg)
  * the runner runs its other poller, which has a CQ. */
 static void hold_round(struct beside *b)
 {
-	uint64_t polls = polls_of_runners(b);
+	uint64_t polls = polls_of_own(b);
 
 	sem_post(&b->run);
-	while (polls_of_runners(b) == polls) {
+	while (polls_of_own(b) == polls) {
 		/* acquire: pairs with the release in runner_main() */
 		CHECK(!atomic_load_explicit(&b->is_run, memory_order_acquire));
 		sched_yield();
@@ -97,7 +97,7 @@ static void write_to_function(struct beside *b)
 	};
 
 	b->is_round_held = true;
-	MUST(world_post_send(b->pairs[BOTHS].active, &wr));
+	MUST(world_post_send(b->pairs[SHARED].active, &wr));
 }
 
 /* A call that waits for an item runs the pollers of its thread. */
@@ -105,7 +105,7 @@ static void wait_as_owner(struct beside *b)
 {
 	struct rpma_rt_completion item;
 
-	CHECK(rpma_rt_poller_run(b->s.world.rt, BOTHS, 1) >= 0);
+	CHECK(rpma_rt_poller_run(b->s.world.rt, SHARED, 1) >= 0);
 	write_to_function(b);
 	while (b->is_round_held)
 		MUST(rpma_rt_queue_wait(b->s.aq, &item, 1, 1));
@@ -114,11 +114,11 @@ static void wait_as_owner(struct beside *b)
 /* A call that waits for a poller of no thread runs that poller. */
 static void wait_as_visitor(struct beside *b)
 {
-	struct rpma_rt_conn *conn = b->pairs[BOTHS].active;
+	struct rpma_rt_conn *conn = b->pairs[SHARED].active;
 	struct rpma_rt_route *route;
 
-	CHECK(rpma_rt_poller_run(b->s.world.rt, BOTHS, 1) >= 0);
-	MUST(rpma_rt_poller_release(b->s.world.rt, BOTHS));
+	CHECK(rpma_rt_poller_run(b->s.world.rt, SHARED, 1) >= 0);
+	MUST(rpma_rt_poller_release(b->s.world.rt, SHARED));
 	write_to_function(b);
 	while (b->is_round_held) {
 		MUST(rpma_rt_route_open_callback(conn, RPMA_RT_RECV_SIDE,
@@ -146,8 +146,8 @@ static void poller__beside_a_wait_NOT_BUSY(struct beside *b,
 /* The calling thread owns both pollers afterwards. */
 static void own_both(struct beside *b)
 {
-	CHECK(rpma_rt_poller_run(b->s.world.rt, BOTHS, 1) >= 0);
-	CHECK(rpma_rt_poller_run(b->s.world.rt, RUNNERS, 1) >= 0);
+	CHECK(rpma_rt_poller_run(b->s.world.rt, SHARED, 1) >= 0);
+	CHECK(rpma_rt_poller_run(b->s.world.rt, OWN, 1) >= 0);
 }
 
 static void set_up(struct beside *b)
@@ -161,10 +161,10 @@ static void set_up(struct beside *b)
 	sem_init(&b->begin, 0, 0);
 	sem_init(&b->run, 0, 0);
 	own_both(b);
-	for (i = BOTHS; i <= RUNNERS; i++)
+	for (i = SHARED; i <= OWN; i++)
 		world_connect(&b->s.world, b->s.cfg, i, b->s.aq, b->s.pq,
 			      &b->pairs[i]);
-	MUST(rpma_rt_route_open_callback(b->pairs[BOTHS].active,
+	MUST(rpma_rt_route_open_callback(b->pairs[SHARED].active,
 					 RPMA_RT_SEND_SIDE, called, b,
 					 &b->route));
 }
@@ -174,7 +174,7 @@ static void tear_down(struct beside *b)
 	int i;
 
 	own_both(b);
-	for (i = BOTHS; i <= RUNNERS; i++)
+	for (i = SHARED; i <= OWN; i++)
 		stage_disconnect(&b->s, &b->pairs[i]);
 	sem_destroy(&b->begin);
 	sem_destroy(&b->run);
