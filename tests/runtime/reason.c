@@ -24,7 +24,7 @@
 
 #define DEPTH	 8
 #define SIZE	 8
-#define HANDFUL	 8 /* fewer than a place of the log may say in a second */
+#define HANDFUL	 9 /* fewer than a place of the log may say in a second */
 #define SKIPPED	 77
 #define TEXT	 16384
 #define ALWAYS	 RPMA_F_COMPLETION_ALWAYS
