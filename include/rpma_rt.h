@@ -627,7 +627,9 @@ int rpma_rt_lease_give_back(const struct rpma_rt_lease *lease);
  *   max_sge     pieces of a work request, 1.. what the device has, default 1
  *   max_inline  bytes of a message that the queue pair can hold itself, 8..
  *               what the device has, default 8
- *   timeout_ms  to resolve address and route, each, 1..; default 1000
+ *   timeout_ms  milliseconds up to READY, 1..; default 1000. To a name: from
+ *               the call on, for the look-up and all addresses of the name. To
+ *               a numeric address: for the address, and again for the route
  *   keepalive_ms  a connection none of whose sends has completed for so many
  *               milliseconds (once to twice as many) gets a write of no bytes;
  *               if that fails, the peer is gone and it is closed with
@@ -710,11 +712,11 @@ int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size);
  */
 
 /*
- * Listens at addr (a name is resolved by the caller's thread) and port ("0" =
- * any: rpma_rt_listener_get_port()). Requests arrive as RPMA_RT_EVENT_REQUEST,
- * in the queue of the poller that gets the connection, or, without one, as
- * results of rpma_rt_listener_future(). RPMA_RT_E_BUSY: a queue's consumer is
- * behind.
+ * Listens at addr (a name is looked up by the caller, who waits) and port
+ * ("0" = any: rpma_rt_listener_get_port()). Requests arrive as
+ * RPMA_RT_EVENT_REQUEST, in the queue of the poller that gets the connection,
+ * or, without one, as results of rpma_rt_listener_future(). RPMA_RT_E_BUSY: a
+ * queue's consumer is behind.
  * Thread: any.
  */
 RPMA_RT_MUST_CHECK int rpma_rt_listen(struct rpma_rt *rt, const char *addr,
@@ -737,9 +739,10 @@ int rpma_rt_listener_drain(struct rpma_rt_listener *listener,
 			   uint32_t timeout_ms);
 
 /*
- * Begins an active connection; never blocks on the network: names are resolved
- * on a thread of their own, one after the other, numbers at once. Ends in
- * EVENT_READY or EVENT_CLOSED in the queue. Thread: any.
+ * Begins an active connection; never blocks on the network: a name is looked up
+ * on a thread of its own, 16 names of the process at a time. Ends in
+ * EVENT_READY, with the first address of the name that resolves, or in
+ * EVENT_CLOSED in the queue. Thread: any.
  */
 RPMA_RT_MUST_CHECK int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr,
 					const char *port,

@@ -14,6 +14,7 @@
 #include "adopt.h"
 #include "base/context.h"
 #include "base/cfg.h"
+#include "base/lookup.h"
 #include "base/refuse.h"
 #include "base/owner.h"
 #include "base/self.h"
@@ -23,7 +24,6 @@
 #include "base/wait.h"
 #include "conn/listener.h"
 #include "conn/lost.h"
-#include "conn/resolve.h"
 #include "events/events.h"
 #include "future/future.h"
 #include "queue/queue.h"
@@ -44,6 +44,7 @@ static void forked(void)
 	rt_owner_forked();
 	rt_events_forked();
 	rt_async_forked();
+	rt_lookup_forked();
 }
 
 __attribute__((constructor)) static void watch_forks(void)
@@ -276,8 +277,6 @@ static void stop_threads(struct rpma_rt *rt)
 	uint32_t i;
 
 	rt_adopt_detach_all(rt);
-	/* the resolver's last results go to the control threads */
-	rt_resolve_stop(rt);
 	rt_device_end_reading(rt);
 	for (i = 0; i < rt->cfg.pollers; i++)
 		rt_cq_pool_unwatch(&rt->pollers[i]);

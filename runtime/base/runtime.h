@@ -27,8 +27,7 @@ struct rpma_rt {
 	void (*drop_item)(const struct rpma_rt_completion *item);
 	const struct rt_device_ops *device_ops; /* see base/device.h */
 	struct rt_poller *pollers;
-	struct rt_owned *owned;	   /* all of them in manual mode; else NULL */
-	struct rt_thread resolver; /* if has_resolver: see resolve.h */
+	struct rt_owned *owned; /* all of them in manual mode; else NULL */
 
 	/* grows under the lock, shrinks in a stop: see base/device.h */
 	_Atomic(struct rt_device *) devices;
@@ -66,7 +65,6 @@ struct rpma_rt {
 	struct rt_futures *futures;	  /* blocks of slots; all that are */
 	uint32_t in_use;	/* connections not DONE, calls that hold it */
 	bool stopping;		/* no further ones */
-	bool has_resolver;	/* a name was given */
 	pthread_cond_t quiet;	/* in_use became 0 */
 	pthread_cond_t changed; /* a connection may be changed again */
 

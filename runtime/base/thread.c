@@ -12,11 +12,13 @@
 #include "base/thread.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fds.h"
+#include "base/from.h"
 #include "base/refuse.h"
 #include "base/spawn.h"
 #include "rpma_rt.h"
@@ -28,6 +30,41 @@
 #define LONGEST_REST_NS UINT64_C(160000000)
 #define NS_PER_MS	INT64_C(1000000)
 #define MOST_FAILURES	16 /* readings of a source that cannot get better */
+
+/* --------------------------------------------------------------- timers --- */
+
+void rt_thread_set_timer(struct rt_thread *thread, struct rt_timer *timer,
+			 uint64_t when_ns)
+{
+	rt_heap_insert(&thread->timers, &timer->node, when_ns);
+}
+
+void rt_thread_cancel_timer(struct rt_thread *thread, struct rt_timer *timer)
+{
+	if (rt_heap_has(&thread->timers, &timer->node))
+		rt_heap_remove(&thread->timers, &timer->node);
+}
+
+int rt_thread_run_timers(struct rt_thread *thread)
+{
+	struct rt_heap_node *first = thread->timers.first;
+	struct rt_timer *timer;
+	uint64_t now;
+	uint64_t ms;
+
+	if (first == NULL)
+		return -1;
+	now = rt_now_ns();
+	while ((first = thread->timers.first) != NULL && first->key <= now) {
+		timer = RT_FROM(struct rt_timer, node, first);
+		rt_heap_remove(&thread->timers, first);
+		timer->due(timer);
+	}
+	if (first == NULL)
+		return -1;
+	ms = (first->key - now) / 1000000 + 1;
+	return ms < INT_MAX ? (int)ms : INT_MAX;
+}
 
 /* -------------------------------------------------------------- sources --- */
 
@@ -51,21 +88,9 @@ int rt_thread_add(struct rt_thread *thread, struct rt_source *source)
 		       : 0;
 }
 
-static struct rt_source **find_resting(const struct rt_source *source)
-{
-	struct rt_source **link = &source->thread->resting;
-
-	while (*link != NULL && *link != source)
-		link = &(*link)->resting_next;
-	return link;
-}
-
 void rt_thread_mute(struct rt_source *source)
 {
-	struct rt_source **link = find_resting(source);
-
-	if (*link != NULL)
-		*link = source->resting_next;
+	rt_thread_cancel_timer(source->thread, &source->rest);
 	if (!source->thread->has_lost_fds)
 		epoll_ctl(source->thread->epfd, EPOLL_CTL_DEL, source->fd,
 			  NULL);
@@ -81,16 +106,21 @@ static uint64_t rest_of(const struct rt_source *source)
 	return ns;
 }
 
+static void end_rest(struct rt_timer *timer)
+{
+	set_events(RT_FROM(struct rt_source, rest, timer), EPOLLIN);
+}
+
 static void rest(struct rt_source *source)
 {
 	struct rt_thread *thread = source->thread;
 
 	/* an fd that is broken is reported even while it rests */
-	if (*find_resting(source) != NULL)
+	if (rt_heap_has(&thread->timers, &source->rest.node))
 		return;
-	source->rest_until_ns = rt_now_ns() + rest_of(source);
-	source->resting_next = thread->resting;
-	thread->resting = source;
+	source->rest.due = end_rest;
+	rt_thread_set_timer(thread, &source->rest,
+			    rt_now_ns() + rest_of(source));
 	set_events(source, 0);
 }
 
@@ -121,31 +151,6 @@ bool rt_thread_failed(struct rt_source *source, int err)
 	}
 	rt_thread_mute(source);
 	return true;
-}
-
-/* Sources whose rest is over are waited for again. How long to sleep at most,
- * in ms; -1: without end. */
-static int end_rests(struct rt_thread *thread)
-{
-	struct rt_source **link = &thread->resting;
-	uint64_t least = UINT64_MAX;
-	struct rt_source *source;
-	uint64_t now;
-
-	if (thread->resting == NULL)
-		return -1;
-	now = rt_now_ns();
-	while ((source = *link) != NULL) {
-		if (now >= source->rest_until_ns) {
-			*link = source->resting_next;
-			set_events(source, EPOLLIN);
-			continue;
-		}
-		if (source->rest_until_ns - now < least)
-			least = source->rest_until_ns - now;
-		link = &source->resting_next;
-	}
-	return least == UINT64_MAX ? -1 : (int)(least / 1000000) + 1;
 }
 
 /* ----------------------------------------------------------- the thread --- */
@@ -190,7 +195,7 @@ static void serve_sources(struct rt_thread *thread)
 {
 	struct epoll_event batch[BATCH];
 	struct rt_source *source;
-	int timeout = end_rests(thread);
+	int timeout = rt_thread_run_timers(thread);
 	int n;
 	int i;
 
@@ -234,7 +239,7 @@ int rt_thread_start(struct rt_thread *thread, struct rpma_rt *rt,
 	int ret;
 
 	thread->rt = rt;
-	thread->resting = NULL;
+	thread->timers.first = NULL;
 	thread->has_lost_fds = false;
 	/* relaxed: the thread's creation orders it */
 	atomic_store_explicit(&thread->stopping, false, memory_order_relaxed);

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * thread.h -- a thread with two inboxes and sources: the loop of the event
- * thread, and of a runtime's control, destroyer and resolver threads. What
- * another thread asks of it: base/call.h.
+ * thread.h -- a thread with two inboxes, sources and timers: the loop of the
+ * event thread, and of a runtime's control and destroyer threads. What another
+ * thread asks of it: base/call.h.
  */
 
 #ifndef RT_BASE_THREAD_H
@@ -17,10 +17,18 @@
 
 #include "base/bell.h"
 #include "base/call.h"
+#include "base/heap.h"
 #include "base/inbox.h"
 
 struct rpma_rt;
 struct rt_thread;
+
+/* a function that a thread runs at a time; embedded in its owner, zeroed before
+ * its first use */
+struct rt_timer {
+	struct rt_heap_node node; /* key: when, by the monotonic clock */
+	void (*due)(struct rt_timer *timer);
+};
 
 /* an fd that a thread waits for; embedded in its owner */
 struct rt_source {
@@ -29,10 +37,9 @@ struct rt_source {
 	void (*ready)(struct rt_source *source);
 	struct rt_thread *thread; /* immutable once added */
 	/* the thread's */
-	struct rt_source *resting_next;
-	uint64_t rest_until_ns;
-	unsigned failures; /* readings in a row */
-	unsigned hopeless; /* of those: for what will not get better */
+	struct rt_timer rest; /* set: the fd is not waited for until then */
+	unsigned failures;    /* readings in a row */
+	unsigned hopeless;    /* of those: for what will not get better */
 };
 
 struct rt_thread {
@@ -44,7 +51,7 @@ struct rt_thread {
 	pthread_t thread;
 	_Atomic bool stopping;
 	/* the thread's */
-	struct rt_source *resting;
+	struct rt_heap timers;
 	bool has_lost_fds; /* sleeps on the futex of the bell: base/fds.h */
 	/* set before the start, or NULL: runs on the thread when the program
 	 * has closed its descriptors; sources are not ready any more */
@@ -68,6 +75,16 @@ void rt_thread_fini(struct rt_thread *thread);
 int rt_thread_run_messages(struct rt_thread *thread);
 /* On the thread: true if there are none, and a ring comes for the next. */
 bool rt_thread_is_idle(struct rt_thread *thread);
+
+/* On the thread: runs timer->due, which is set, at that time, behind the
+ * messages that were sent before. REQUIRES: the timer is not set */
+void rt_thread_set_timer(struct rt_thread *thread, struct rt_timer *timer,
+			 uint64_t when_ns);
+/* On the thread: the timer does not run. Does nothing where it is not set. */
+void rt_thread_cancel_timer(struct rt_thread *thread, struct rt_timer *timer);
+/* On the thread: runs the timers that are due. Returns in how many ms the next
+ * timer is, -1: there is none. */
+int rt_thread_run_timers(struct rt_thread *thread);
 
 /* Any thread; fd and ready are set. ERRORS: RPMA_E_PROVIDER */
 int rt_thread_add(struct rt_thread *thread, struct rt_source *source);

@@ -40,6 +40,7 @@ struct rt_cq;
 struct rt_device;
 struct rt_listener_poller;
 struct rt_poller;
+struct rt_resolve;
 
 #define RT_CONN_EVENTS	8 /* items besides completions that it may write */
 #define RT_ROUTE_EVENTS 2
@@ -128,9 +129,10 @@ struct rt_conn_setup {
 	struct rpma_rt_conn *conn;
 	struct rpma_peer *peer;
 	struct rpma_conn_cfg *cfg;
-	char *addr; /* active: where to */
+	char *addr; /* active: where to; of a name the address that is tried */
 	char *port;
-	struct rdma_cm_id *id; /* passive: until it is accepted or dies */
+	struct rt_resolve *resolve; /* active, to a name: see resolve.h */
+	struct rdma_cm_id *id;	    /* passive: until it is accepted or dies */
 	struct rpma_conn_req *req;
 	bool is_claimed; /* the request is ours */
 	/* active: begins resolving; passive: offers the request to futures */
@@ -139,7 +141,6 @@ struct rt_conn_setup {
 	struct rpma_rt_completion request;
 	struct rt_accept *accept;
 	struct rt_conn_setup *next;
-	void (*begin)(struct rt_msg *msg, void *owner); /* of a name */
 	/* the application's, before its decision */
 	uint8_t pdata_out_len;
 	uint8_t pdata_out[RT_PDATA_MAX];

@@ -31,6 +31,7 @@
 #include "conn/name.h"
 #include "conn/peer.h"
 #include "conn/reason.h"
+#include "conn/resolve.h"
 #include "pool/pool.h"
 
 /* -------------------------------------------------------------- holders --- */
@@ -83,16 +84,43 @@ static int qp_is_made(struct rpma_rt_conn *conn)
 	return 0;
 }
 
-/* Begins the death of a connection for which a call of that step has just
- * returned ret. */
-static void fail(struct rpma_rt_conn *conn, enum rt_step step, int ret)
+/* Begins to resolve setup->addr; where that fails at once, the next address of
+ * the name, or the connection dies. */
+static void reach(struct rpma_rt_conn *conn)
 {
-	die(conn, rt_reason_of_step(step, rt_failure_errno(ret)));
+	struct rt_conn_setup *setup = conn->setup;
+	struct rt_reason why;
+	int ret;
+
+	do {
+		ret = rpma_conn_req_new_async(setup->peer, setup->addr,
+					      setup->port, setup->cfg,
+					      &conn->target, &setup->req);
+		if (ret == 0)
+			return;
+		why = rt_reason_of_step(RT_STEP_BEGIN, rt_failure_errno(ret));
+	} while (rt_resolve_next_control(conn, &why));
+	die(conn, why);
+}
+
+/* Returns the reason for which resolving, or making the queue pair, has just
+ * returned ret. */
+static struct rt_reason unresolved(const struct rpma_cm_event *event, int ret)
+{
+	switch (event->type) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		return rt_reason_of_step(RT_STEP_ROUTE, rt_failure_errno(ret));
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		return rt_reason_of_step(RT_STEP_QP, rt_failure_errno(ret));
+	default:
+		return rt_reason_of_event(event);
+	}
 }
 
 static void resolve_further(struct rpma_rt_conn *conn,
 			    const struct rpma_cm_event *event)
 {
+	struct rt_reason why;
 	int ret;
 
 	ret = rpma_conn_req_advance(conn->setup->req, event);
@@ -104,17 +132,21 @@ static void resolve_further(struct rpma_rt_conn *conn,
 	}
 	if (ret == 0)
 		return;
-	switch (event->type) {
-	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		fail(conn, RT_STEP_ROUTE, ret);
-		break;
-	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		fail(conn, RT_STEP_QP, ret);
-		break;
-	default:
-		die(conn, rt_reason_of_event(event));
-		break;
-	}
+	why = unresolved(event, ret);
+	if (conn->ctl.state == RT_CONN_RESOLVING &&
+	    rt_resolve_next_control(conn, &why))
+		reach(conn);
+	else
+		die(conn, why);
+}
+
+static void name_is_over(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
+			 int err)
+{
+	if (conn->setup->addr[0] == '\0')
+		rt_conn_die_control(conn, reason, (uint32_t)-err);
+	else
+		reach(conn);
 }
 
 void rt_conn_begin_control(struct rt_msg *msg, void *owner)
@@ -122,18 +154,13 @@ void rt_conn_begin_control(struct rt_msg *msg, void *owner)
 	struct rt_conn_setup *setup =
 		RT_FROM(struct rt_conn_setup, begin_msg, msg);
 	struct rpma_rt_conn *conn = setup->conn;
-	bool is_begun = conn->ctl.state == RT_CONN_RESOLVING;
-	int ret;
 
 	(void)owner;
-	if (is_begun && setup->addr[0] == '\0') {
-		rt_conn_die_control(conn, RPMA_RT_REASON_UNREACHABLE, 0);
-	} else if (is_begun) {
-		ret = rpma_conn_req_new_async(setup->peer, setup->addr,
-					      setup->port, setup->cfg,
-					      &conn->target, &setup->req);
-		if (ret)
-			fail(conn, RT_STEP_BEGIN, ret);
+	if (conn->ctl.state == RT_CONN_RESOLVING) {
+		if (setup->resolve != NULL)
+			rt_resolve_begin_control(conn, name_is_over);
+		else
+			reach(conn);
 	}
 	rt_conn_unref(conn);
 }
@@ -428,15 +455,17 @@ static void log_death(struct rpma_rt_conn *conn, const struct rt_reason *why)
 {
 	char name[RPMA_RT_NAME_MAX + 1];
 	char words[RT_FAILURE_WORDS];
+	char target[512];
 
 	rt_name_copy(conn, name);
 	rt_reason_words(why, words);
 	if (is_unreached(conn) && (why->step != RT_STEP_NONE ||
-				   why->reason == RPMA_RT_REASON_REJECTED))
+				   why->reason == RPMA_RT_REASON_REJECTED)) {
+		rt_resolve_target(conn->setup, target, sizeof(target));
 		RT_LOG_ERROR("\"%s\" is not connected to %s, port %s: %s", name,
-			     conn->setup->addr, conn->setup->port, words);
-	else if (why->step != RT_STEP_NONE &&
-		 why->reason == RPMA_RT_REASON_FAILED)
+			     target, conn->setup->port, words);
+	} else if (why->step != RT_STEP_NONE &&
+		   why->reason == RPMA_RT_REASON_FAILED)
 		RT_LOG_ERROR("\"%s\" (queue pair 0x%x) closes: %s", name,
 			     conn->qp_num, words);
 	else
@@ -460,6 +489,7 @@ static void die(struct rpma_rt_conn *conn, struct rt_reason why)
 	if (conn->conn != NULL)
 		rpma_conn_disconnect(conn->conn);
 	log_death(conn, &why);
+	rt_resolve_end_control(conn);
 	rt_conn_tell_poller(conn, RT_POLL_HANDOVER);
 }
 

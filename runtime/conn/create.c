@@ -96,6 +96,7 @@ void rt_conn_end_handshake(struct rpma_rt_conn *conn)
 	if (conn->setup == NULL)
 		return;
 	rpma_conn_cfg_delete(&conn->setup->cfg);
+	rt_resolve_free(conn->setup->resolve);
 	free(conn->setup->addr);
 	free(conn->setup->port);
 	free(conn->setup);
@@ -177,7 +178,13 @@ static int make_setup(struct rpma_rt_conn *conn,
 	setup->begin_msg.fn = spec->begin;
 	setup->addr = copy_text(spec->addr, RT_ADDR_SIZE);
 	setup->port = copy_text(spec->port, RT_PORT_SIZE);
-	return setup->addr && setup->port ? 0 : RPMA_E_NOMEM;
+	if (setup->addr == NULL || setup->port == NULL)
+		return RPMA_E_NOMEM;
+	if (rt_resolve_is_numeric(spec->addr, spec->port))
+		return 0;
+	setup->resolve =
+		rt_resolve_new(conn, spec->addr, spec->port, spec->cfg->verbs);
+	return setup->resolve != NULL ? 0 : RPMA_E_NOMEM;
 }
 
 static int record_new(const struct rt_conn_spec *spec, uint32_t *sq,
@@ -467,8 +474,6 @@ static int register_locked(const struct rt_conn_spec *spec,
 			   struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq)
 {
 	struct rpma_rt *rt = spec->rt;
-	bool has_name = !spec->passive &&
-			!rt_resolve_is_numeric(spec->addr, spec->port);
 	struct ibv_context *ibv_ctx;
 	int ret;
 
@@ -477,8 +482,6 @@ static int register_locked(const struct rt_conn_spec *spec,
 	if (rt_cm_error(spec->device->cm) != 0)
 		return RPMA_E_PROVIDER;
 	ret = rpma_peer_get_ibv_context(spec->cfg->peer, &ibv_ctx);
-	if (ret == 0 && has_name)
-		ret = rt_resolve_start(rt);
 	if (ret)
 		return ret;
 	ret = choose_poller(spec, conn);
@@ -502,11 +505,8 @@ static int register_locked(const struct rt_conn_spec *spec,
 		 * a stop can have seen its end */
 		atomic_fetch_add_explicit(&conn->target.count, 1,
 					  memory_order_relaxed);
-		if (has_name)
-			rt_resolve_push(conn);
-		else
-			rt_inbox_push_mt(&conn->device->control.inbox,
-					 &conn->setup->begin_msg);
+		rt_inbox_push_mt(&conn->device->control.inbox,
+				 &conn->setup->begin_msg);
 	}
 	return 0;
 }

@@ -350,6 +350,8 @@ int rpma_rt_listen(struct rpma_rt *rt, const char *addr, const char *port,
 {
 	static const char what[] = "no listener is made";
 	struct rpma_rt_listener *listener;
+	char addr_number[RT_ADDR_SIZE];
+	char port_number[RT_PORT_SIZE];
 	int ret;
 
 	ret = RT_REFUSE_NULL(rt, addr, port, cfg, listener_ptr);
@@ -359,6 +361,15 @@ int rpma_rt_listen(struct rpma_rt *rt, const char *addr, const char *port,
 		ret = rt_resolve_check_port(RT_LOG_HERE, port);
 	if (ret)
 		return ret;
+	/* before the runtime is held: a stop waits for no name server */
+	if (!rt_resolve_is_numeric(addr, port)) {
+		ret = rt_resolve_wait(RT_LOG_HERE, addr, port, addr_number,
+				      port_number);
+		if (ret)
+			return ret;
+		addr = addr_number;
+		port = port_number;
+	}
 	ret = rt_context_ref(rt);
 	if (ret)
 		return RT_REFUSED(ret, what);

@@ -42,11 +42,10 @@ static rt::task<void> talk(const rt::loop &loop, const rt::pool &pool,
 	auto server = must(std::move(two));
 	int over = 0;
 
-	co_await rt::when_all(send_one(pool, client, over),
-			      send_one(pool, client, over),
-			      send_one(pool, server, over),
-			      send_one(pool, server, over),
-			      receive_some(client, 2), receive_some(server, 2));
+	co_await rt::when_all(
+		send_one(pool, client, over), send_one(pool, client, over),
+		send_one(pool, server, over), send_one(pool, server, over),
+		receive_some(client, 2), receive_some(server, 2));
 	CHECK(over == 4);
 }
 
@@ -150,8 +149,7 @@ static rt::task<void> await_nothing(scene &s)
 
 	auto any = co_await rt::when_any();
 	CHECK(!any && any.succeeded == 0);
-	auto of_array =
-		co_await rt::when_any(std::array<rt::task<void>, 0>{});
+	auto of_array = co_await rt::when_any(std::array<rt::task<void>, 0>{});
 	CHECK(!of_array);
 	auto all = co_await rt::when_all();
 	CHECK(std::tuple_size_v<decltype(all)> == 0);
@@ -163,8 +161,8 @@ static rt::task<void> await_nothing(scene &s)
 	CHECK(none);
 	CHECK(begun == 0);
 	/* in a group, and with a limit, too */
-	auto both = co_await rt::when_all(rt::when_any(),
-					  s.loop.sleep_for(0ms));
+	auto both =
+		co_await rt::when_all(rt::when_any(), s.loop.sleep_for(0ms));
 	CHECK(!std::get<0>(both) && std::get<1>(both));
 }
 
@@ -240,14 +238,13 @@ static void post_raw__is_usable_again()
 	auto peer = open_peer();
 	auto runtime = open_runtime(RPMA_RT_MODE_ADAPTIVE);
 	std::vector<uint64_t> page(512);
-	auto memory = must(rt::memory::make(
-		peer, page.data(), 4096,
-		RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_WRITE_DST));
-	auto remote =
-		must(rt::remote_memory::make(must(memory.descriptor())));
+	auto memory = must(rt::memory::make(peer, page.data(), 4096,
+					    RPMA_MR_USAGE_WRITE_SRC |
+						    RPMA_MR_USAGE_WRITE_DST));
+	auto remote = must(rt::remote_memory::make(must(memory.descriptor())));
 	rt::endpoint with{.via = peer};
-	auto listener = must(
-		rt::future_listener::make(runtime, address(), "0", with));
+	auto listener =
+		must(rt::future_listener::make(runtime, address(), "0", with));
 	std::optional<rt::future_connection> server;
 	std::thread accepts([&] { server.emplace(must(listener.accept())); });
 	auto conn = must(rt::future_connection::connect(
@@ -261,8 +258,7 @@ static void post_raw__is_usable_again()
 	for (int i = 0; i < 3; i++) {
 		auto done = must(conn.post_raw(link));
 
-		CHECK(!link[1].future &&
-		      !(link[1].flags & RPMA_RT_F_FUTURE));
+		CHECK(!link[1].future && !(link[1].flags & RPMA_RT_F_FUTURE));
 		CHECK(must(done.wait(-1)).status == IBV_WC_SUCCESS);
 	}
 	conn.close();

@@ -103,7 +103,17 @@ static struct seen *find(struct seen *seen, int count, const char *name)
 
 /* ------------------------------------------------------- names, signals --- */
 
-/* No name server is asked: the resolver thread is there all the same. */
+/* in place of the name server's answer */
+static sem_t asked;
+static sem_t answer;
+
+static void wait_for(sem_t *semaphore)
+{
+	while (sem_wait(semaphore))
+		;
+}
+
+/* No name server is asked: the look-up has a thread until the test answers. */
 __attribute__((visibility("default"))) int
 getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
 	    struct addrinfo **info)
@@ -111,18 +121,30 @@ getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
 	int (*real)(const char *, const char *, const struct addrinfo *,
 		    struct addrinfo **);
 
-	if (name != NULL && strcmp(name, "nobody.invalid") == 0)
+	if (name != NULL && strcmp(name, "nobody.invalid") == 0) {
+		CHECK(!sem_post(&asked));
+		wait_for(&answer);
 		return EAI_NONAME;
+	}
 	*(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
 	return real(name, service, hints, info);
 }
 
-static void ask_for_a_name(struct stage *s)
+static struct rpma_rt_conn *ask_for_a_name(struct stage *s)
 {
 	struct rpma_rt_conn *conn;
 
+	CHECK(!sem_init(&asked, 0, 0) && !sem_init(&answer, 0, 0));
+	s->cfg->timeout_ms = 600000;
 	MUST(world_conn_new(s->world.rt, s->world.peer, "nobody.invalid", "1",
 			    s->cfg, 0, s->aq, NULL, &conn));
+	wait_for(&asked);
+	return conn;
+}
+
+static void answer_the_question(struct stage *s, struct rpma_rt_conn *conn)
+{
+	CHECK(!sem_post(&answer));
 	world_event(s->aq, RPMA_RT_EVENT_CLOSED);
 	MUST(rpma_rt_conn_unref(&conn));
 }
@@ -226,12 +248,6 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void wait_for(sem_t *semaphore)
-{
-	while (sem_wait(semaphore))
-		;
-}
-
 static void signals__on_the_programs_thread(struct stage *s)
 {
 	const struct sigaction action = {.sa_handler = on_signal};
@@ -322,6 +338,7 @@ int main(void)
 {
 	static const struct stage_cfg cfg = {
 		.pollers = POLLERS, .mode = RPMA_RT_MODE_EVENT, .depth = 8};
+	struct rpma_rt_conn *asking;
 	struct world_pair pair;
 	struct stage s;
 	cpu_set_t all;
@@ -330,10 +347,11 @@ int main(void)
 	pin(&all);
 	named_cpu__there_and_nowhere_else(&all);
 	stage_open(&s, &cfg);
-	stage_connect(&s, &pair);
-	ask_for_a_name(&s);
+	asking = ask_for_a_name(&s);
+	stage_connect(&s, &pair); /* behind it: its thread has its name */
 	pinned_caller__CPUs_of_the_process(&all);
 	threads__named_and_every_signal_blocked();
+	answer_the_question(&s, asking);
 	CHECK(!sched_setaffinity(0, sizeof(all), &all));
 	signals__on_the_programs_thread(&s);
 	stage_disconnect(&s, &pair);

@@ -221,8 +221,8 @@ static void act_forbidden(struct ear *ear,
 					    ear, &route));
 	REFUSED(rpma_rt_conn_set_user(ear->conn, NULL));
 	REFUSED(rpma_rt_conn_set_queue(ear->conn, queue));
-	REFUSED(rpma_rt_conn_new(rt, "a", "1", &cfg, &conn));
-	REFUSED(rpma_rt_listen(rt, "a", "1", &cfg, &listener));
+	REFUSED(rpma_rt_conn_new(rt, "::1", "1", &cfg, &conn));
+	REFUSED(rpma_rt_listen(rt, "::1", "1", &cfg, &listener));
 	REFUSED(rpma_rt_listener_delete(&listener));
 	REFUSED(rpma_rt_stop(rt));
 	REFUSED(rpma_rt_delete(&rt));

@@ -14,7 +14,7 @@ static int listen_at(struct fake *f, struct rpma_rt_queue *queue,
 {
 	f->rt_cfg.queue = queue;
 	f->rt_cfg.backlog = 3;
-	return rpma_rt_listen(f->rt, "a", "4711", &f->rt_cfg, listener);
+	return rpma_rt_listen(f->rt, "::1", "4711", &f->rt_cfg, listener);
 }
 
 static uint32_t handles_of(struct fake *f)
@@ -56,33 +56,33 @@ static void listen__invalid_INVAL(void **state)
 
 #define LISTEN(rt, addr, port, cfg, out) \
 	assert_int_equal(rpma_rt_listen(rt, addr, port, cfg, out), RPMA_E_INVAL)
-	LISTEN(NULL, "a", "1", &f->rt_cfg, &listener);
+	LISTEN(NULL, "::1", "1", &f->rt_cfg, &listener);
 	LISTEN(f->rt, NULL, "1", &f->rt_cfg, &listener);
 	LISTEN(f->rt, "a", NULL, &f->rt_cfg, &listener);
-	LISTEN(f->rt, "a", "1", NULL, &listener);
-	LISTEN(f->rt, "a", "1", &f->rt_cfg, NULL);
+	LISTEN(f->rt, "::1", "1", NULL, &listener);
+	LISTEN(f->rt, "::1", "1", &f->rt_cfg, NULL);
 	f->rt_cfg.backlog = INT32_MAX + UINT32_C(1);
-	LISTEN(f->rt, "a", "1", &f->rt_cfg, &listener);
+	LISTEN(f->rt, "::1", "1", &f->rt_cfg, &listener);
 	assert_true(fake_said("rpma_rt_conn_cfg.backlog is 2147483648"));
 	f->rt_cfg.backlog = 0;
 	f->rt_cfg.peer = NULL;
-	LISTEN(f->rt, "a", "1", &f->rt_cfg, &listener);
+	LISTEN(f->rt, "::1", "1", &f->rt_cfg, &listener);
 	f->rt_cfg.peer = &fake_peer;
 	f->rt_cfg.queues = queues; /* and queue */
 	f->rt_cfg.queue_count = 1;
-	LISTEN(f->rt, "a", "1", &f->rt_cfg, &listener);
+	LISTEN(f->rt, "::1", "1", &f->rt_cfg, &listener);
 	assert_true(fake_said("queue and queues: give one of them"));
 	f->rt_cfg.queue = NULL;
-	LISTEN(f->rt, "a", "1", &f->rt_cfg, &listener);
+	LISTEN(f->rt, "::1", "1", &f->rt_cfg, &listener);
 	assert_true(fake_said("rpma_rt_conn_cfg.queues[0] is NULL"));
 	f->rt_cfg.queue_count = 2;
-	LISTEN(f->rt, "a", "1", &f->rt_cfg, &listener);
+	LISTEN(f->rt, "::1", "1", &f->rt_cfg, &listener);
 	assert_true(fake_said("rpma_rt_conn_cfg.queue_count is 2"));
 	f->rt_cfg.queues = NULL;
-	LISTEN(f->rt, "a", "1", &f->rt_cfg, &listener);
+	LISTEN(f->rt, "::1", "1", &f->rt_cfg, &listener);
 	assert_true(fake_said("rpma_rt_conn_cfg.queues is missing"));
 	f->rt_cfg.queue_count = 0;
-	LISTEN(f->rt, "a", "1", &f->rt_cfg, &listener);
+	LISTEN(f->rt, "::1", "1", &f->rt_cfg, &listener);
 	assert_true(fake_said("rpma_rt_conn_cfg.queue is missing"));
 #undef LISTEN
 	assert_null(listener);
@@ -399,7 +399,7 @@ static void queues__one_of_each_poller(void **state)
 	f->rt_cfg.queue = NULL;
 	f->rt_cfg.queues = queues;
 	f->rt_cfg.queue_count = 1;
-	ok(rpma_rt_listen(f->rt, "a", "4711", &f->rt_cfg, &listener));
+	ok(rpma_rt_listen(f->rt, "::1", "4711", &f->rt_cfg, &listener));
 	queues[0] = NULL; /* borrowed for the call */
 	fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener);
 	fake_cm_ready(f);
@@ -410,7 +410,7 @@ static void queues__one_of_each_poller(void **state)
 	unlisten(f, f->queue, &listener);
 	/* no listener, so one queue */
 	queues[0] = f->queue;
-	assert_int_equal(rpma_rt_conn_new(f->rt, "a", "1", &f->rt_cfg, &conn),
+	assert_int_equal(rpma_rt_conn_new(f->rt, "::1", "1", &f->rt_cfg, &conn),
 			 RPMA_E_INVAL);
 	assert_true(fake_said("rpma_rt_conn_cfg.queues is for listeners"));
 }
@@ -647,7 +647,7 @@ static void cm_ready__given_up_ALL_ARE_TOLD(void **state)
 	assert_true(fake_said("CM events of fake0 can be read no more") ||
 		    fake_said("reports no requests any more"));
 	/* it rests no more */
-	assert_null(f->device->control.resting);
+	assert_null(f->device->control.timers.first);
 	fake_finish_down(f);
 	expect_listener_closed(f, f->queue, listener, RPMA_RT_REASON_FAILED);
 	assert_int_equal(rpma_rt_completion_detail(&f->items[0], &value),
