@@ -13,11 +13,11 @@
 #define BIT(step) (1u << RT_STEP_##step)
 
 #define ANY (~0u)
-/* what a peer, or the network between, has a part in */
+/* steps in which the peer, or the network between, has a part */
 #define NET                                                               \
 	(BIT(BEGIN) | BIT(ADDR) | BIT(ROUTE) | BIT(PATH) | BIT(CONNECT) | \
 	 BIT(ANSWER))
-/* events that the network, not a call, is the cause of */
+/* events whose cause is the network, not a call */
 #define FAR (BIT(ADDR) | BIT(PATH) | BIT(ANSWER))
 
 static const char *const names[RT_STEPS] = {
@@ -41,14 +41,14 @@ static const char *const names[RT_STEPS] = {
 	"may this user use the files in /dev/infiniband? A program that " \
 	"calls setuid() does so before it opens a device"
 
-/* The first row that has the step and the errno holds. err ANY_ERRNO: each that
- * is in no row before. */
+/* The first row that has the step and the errno holds. err ANY_ERRNO: each errno
+ * without a row before. */
 #define ANY_ERRNO INT32_MAX
 static const struct row {
 	uint32_t steps;
 	int32_t err;
 	enum rpma_rt_reason reason;
-	const char *advice; /* "": none */
+	const char *advice; /* "": no advice */
 } rows[] = {
 	{NET, ENETUNREACH, RPMA_RT_REASON_UNREACHABLE,
 	 "no route leads to that network: ip route shows the routes"},
@@ -64,7 +64,7 @@ static const struct row {
 	 "no program listens at that port there"},
 	{NET | BIT(ACCEPT), ECONNRESET, RPMA_RT_REASON_DISCONNECTED,
 	 "the peer gave up meanwhile"},
-	/* of an SA: it knows no path */
+	/* of an SA that knows no path */
 	{BIT(PATH), EINVAL, RPMA_RT_REASON_UNREACHABLE, ADVICE_NOTHING},
 	{FAR, 0, RPMA_RT_REASON_UNREACHABLE, ADVICE_NOTHING},
 

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * failure.h -- the one table of what a failure means: the step of a
+ * failure.h -- the table of failures: the step of a
  * connection's life and an errno give the reason of CLOSED, and the words of
- * the log. Only a failure that says something about the peer or the network is
- * reported as UNREACHABLE, REJECTED or DISCONNECTED; every other one is FAILED.
+ * the log. Only a failure of the peer or the network is reported as
+ * UNREACHABLE, REJECTED or DISCONNECTED; every other failure is FAILED.
  * No state; any thread. rpma_rt_conn_new(3) shows the table to programs.
  */
 
@@ -34,23 +34,23 @@ enum __attribute__((packed)) rt_step {
 	RT_STEPS
 };
 
-/* An errno that nobody knows: librdmacm reports a failed call of its own so. */
+/* An unknown errno: librdmacm reports a failed call of its own so. */
 #define RT_ERRNO_UNKNOWN (-1)
 
 /* Returns the errno behind an error of librpma, which leaves errno behind
- * RPMA_E_PROVIDER; 0: there is none. Called right after the call. */
+ * RPMA_E_PROVIDER; 0: there is no errno. Called right after the call. */
 int rt_failure_errno(int ret);
 
 /* Returns the errno behind the answer of a verb that answers an errno, or, as
  * few do, anything else after setting errno. Called right after the verb. */
 int rt_failure_answer(int answer);
 
-/* Returns the reason of CLOSED when the step fails with that errno; 0: the
- * event has none. */
+/* Returns the reason of CLOSED when the step fails with the errno err; 0: the
+ * event has no errno. */
 enum rpma_rt_reason rt_failure_reason(enum rt_step step, int err);
 
 #define RT_FAILURE_WORDS 320 /* bytes that hold the words of any failure */
-/* Writes what failed, with which errno, and what to do, as the end of a
+/* Writes the failed step, the errno and a remedy, as the end of a
  * message: "making the queue pair failed: Cannot allocate memory: ...".
  * Returns buf. */
 const char *rt_failure_2str(enum rt_step step, int err,

@@ -19,17 +19,17 @@ struct rpma_rt_conn;
 
 struct rt_reason {
 	enum rpma_rt_reason reason;
-	enum rt_step step; /* that failed; RT_STEP_NONE: none did */
-	int err;	   /* its errno, see failure.h */
+	enum rt_step step; /* that failed; RT_STEP_NONE: no step */
+	int err;	   /* of the step, see failure.h */
 	/* As rpma_rt_completion_detail() reads it: 0, a negative errno, or a
 	 * reject reason of the CM. */
 	uint32_t detail;
 };
 
 struct rt_reason rt_reason_of_event(const struct rpma_cm_event *event);
-/* err: an errno, or 0 where there is none. */
+/* err: an errno, or 0. */
 struct rt_reason rt_reason_of_step(enum rt_step step, int err);
-/* Writes the reason of a connection that is not established, and what to do,
+/* Writes the reason of a connection that is not established, and a remedy,
  * as the end of a message. Returns buf. */
 const char *rt_reason_words(const struct rt_reason *why,
 			    char buf[static RT_FAILURE_WORDS]);
@@ -38,7 +38,7 @@ const char *rt_reason_words(const struct rt_reason *why,
  * Any thread that posts. */
 __attribute__((cold)) void rt_reason_refused(struct rpma_rt_conn *conn,
 					     int answer);
-/* Returns the errno that rt_reason_refused() has kept; 0: none. Whoever called
+/* Returns the errno that rt_reason_refused() has kept; 0: no errno. Whoever called
  * rt_reason_refused(), or the control thread after RT_CTL_REFUSED. */
 int rt_reason_refusal(const struct rpma_rt_conn *conn);
 
