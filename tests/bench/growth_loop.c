@@ -3,9 +3,9 @@
 
 /*
  * bench_growth_loop NAME COUNT [KIND COUNT]...: makes each public call of a
- * runtime in manual mode, of those with NAME in their name, beside COUNT objects
- * of each kind, or of another number of the kinds that are named, three times.
- * bench_growth runs it under callgrind, which counts the instructions of
+ * runtime in manual mode, of those with NAME in their name, beside COUNT
+ * objects of each kind, or of another number of the kinds that are named, three
+ * times. bench_growth runs it under callgrind, which counts the instructions of
  * measured_call().
  *
  * Left out: calls that read a word of a handle, print a name or fill in a
