@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
+#include "base/cancel.h"
 #include "base/context.h"
 #include "base/refuse.h"
 #include "base/runtime.h"
@@ -325,6 +326,7 @@ int rpma_rt_adopt(struct rpma_rt *rt, struct rpma_conn *conn, int poller,
 		  struct rpma_rt_queue *queue, void *user,
 		  struct rpma_rt_adopted **adopted_ptr)
 {
+	RT_NOT_CANCELLED;
 	int ret = RT_REFUSE_NULL(rt, conn, queue, adopted_ptr);
 
 	if (ret == 0)
@@ -340,6 +342,7 @@ int rpma_rt_adopt_srq(struct rpma_rt *rt, struct rpma_srq *srq, int poller,
 		      struct rpma_rt_queue *queue, void *user,
 		      struct rpma_rt_adopted **adopted_ptr)
 {
+	RT_NOT_CANCELLED;
 	int ret = RT_REFUSE_NULL(rt, srq, queue, adopted_ptr);
 
 	if (ret == 0)
@@ -353,6 +356,7 @@ int rpma_rt_adopt_srq(struct rpma_rt *rt, struct rpma_srq *srq, int poller,
 
 int rpma_rt_adopted_release(struct rpma_rt_adopted **adopted_ptr)
 {
+	RT_NOT_CANCELLED;
 	struct rpma_rt_adopted *adopted;
 	struct rpma_rt *rt;
 	int ret;

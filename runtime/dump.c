@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 
+#include "base/cancel.h"
 #include "base/context.h"
 #include "base/refuse.h"
 #include "base/write.h"
@@ -42,6 +43,7 @@ static int print(const struct rt_dump *dump, enum rpma_rt_dump_format format,
 
 int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format)
 {
+	RT_NOT_CANCELLED;
 	static const char what[] = "no dump is written";
 	struct rt_dump dump = {0};
 	char *text = NULL;

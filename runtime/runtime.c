@@ -6,6 +6,7 @@
  * The only file that decides which threads run.
  */
 
+#include "base/cancel.h"
 #include "base/runtime.h"
 
 #include <stdlib.h>
@@ -158,6 +159,7 @@ static void free_runtime(struct rpma_rt *rt)
 
 int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 {
+	RT_NOT_CANCELLED;
 	static const char what[] = "no runtime is made";
 	struct rpma_rt_cfg checked;
 	struct rpma_rt *rt;
@@ -306,6 +308,7 @@ static bool begin_to_stop(struct rpma_rt *rt)
 
 int rpma_rt_stop(struct rpma_rt *rt)
 {
+	RT_NOT_CANCELLED;
 	int ret;
 
 	ret = RT_REFUSE_NULL(rt);
@@ -325,6 +328,7 @@ int rpma_rt_stop(struct rpma_rt *rt)
 
 int rpma_rt_delete(struct rpma_rt **rt_ptr)
 {
+	RT_NOT_CANCELLED;
 	struct rpma_rt *rt;
 	uint32_t handles;
 	uint32_t futures;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cancel.h"
 #include "cq.h"
 #include "err.h"
 #include "fork.h"
@@ -149,6 +150,7 @@ rpma__channel_get_ibv(const struct rpma_channel *channel)
 int rpma_channel_new(struct ibv_context *ibv_ctx,
 		     struct rpma_channel **channel_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma_channel *channel;
 	int ret;
 
@@ -191,6 +193,7 @@ static int destroy(struct rpma_channel *channel)
 
 int rpma_channel_delete(struct rpma_channel **channel_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma_channel *channel;
 	int ret;
 

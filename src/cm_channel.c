@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cancel.h"
 #include "err.h"
 #include "fork.h"
 #include "log.h"
@@ -77,6 +78,7 @@ int rpma__cm_get_event(struct rdma_event_channel *evch,
 
 int rpma_cm_channel_new(struct rpma_cm_channel **channel_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma_cm_channel *channel;
 	int ret;
 
@@ -104,6 +106,7 @@ err_free:
 
 int rpma_cm_channel_delete(struct rpma_cm_channel **channel_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma_cm_channel *channel;
 
 	if (channel_ptr == NULL)
@@ -234,6 +237,7 @@ bool rpma__cm_event_is_request(const struct rpma_cm_event *event)
 int rpma_cm_event_reject(struct rpma_cm_event *event,
 			 const struct rpma_conn_private_data *pdata)
 {
+	RPMA_NOT_CANCELLED;
 	struct rdma_cm_id *id;
 	int ret = 0;
 

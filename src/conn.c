@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "cancel.h"
 #include "channel.h"
 #include "cm_channel.h"
 #include "cq.h"
@@ -504,6 +505,7 @@ static bool is_claimed(const struct rpma_conn *conn)
 
 int rpma_conn_delete(struct rpma_conn **conn_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	if (conn_ptr == NULL)
 		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", conn_ptr);
 	if (*conn_ptr == NULL)
@@ -521,6 +523,7 @@ int rpma_conn_delete(struct rpma_conn **conn_ptr)
 
 int rpma_conn_disconnect(struct rpma_conn *conn)
 {
+	RPMA_NOT_CANCELLED;
 	if (!rpma__conn_is_valid(conn))
 		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", conn);
 

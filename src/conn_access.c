@@ -6,6 +6,7 @@
  * owner may do one by one.
  */
 
+#include "cancel.h"
 #include "conn.h"
 #include "log.h"
 
@@ -23,6 +24,7 @@ int rpma_conn_get_private_data(const struct rpma_conn *conn,
 int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn,
 				    const struct rpma_peer_cfg *pcfg)
 {
+	RPMA_NOT_CANCELLED;
 	bool direct_write;
 	int ret;
 
@@ -109,6 +111,7 @@ int rpma_conn_release(struct rpma_conn *conn, const void *owner)
 
 int rpma_conn_qp_to_err(struct rpma_conn *conn, const void *owner)
 {
+	RPMA_NOT_CANCELLED;
 	int ret;
 
 	if (!rpma__conn_is_valid(conn))
@@ -119,6 +122,7 @@ int rpma_conn_qp_to_err(struct rpma_conn *conn, const void *owner)
 
 int rpma_conn_destroy_qp(struct rpma_conn *conn, const void *owner)
 {
+	RPMA_NOT_CANCELLED;
 	int ret;
 
 	if (!rpma__conn_is_valid(conn))

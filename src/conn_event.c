@@ -6,6 +6,7 @@
  * the reader of a shared one. By one thread at a time.
  */
 
+#include "cancel.h"
 #include "conn.h"
 
 #include "cm_channel.h"
@@ -122,6 +123,7 @@ int rpma_conn_handle_event(struct rpma_conn *conn,
 			   const struct rpma_cm_event *cm_event,
 			   enum rpma_conn_event *event)
 {
+	RPMA_NOT_CANCELLED;
 	int ret;
 
 	if (event == NULL || !rpma__cm_event_is_valid(cm_event) ||

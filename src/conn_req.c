@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "cancel.h"
 #include "conn.h"
 #include "cm_channel.h"
 #include "err.h"
@@ -210,6 +211,7 @@ int rpma_conn_req_new(struct rpma_peer *peer, const char *addr,
 		      const char *port, const struct rpma_conn_cfg *cfg,
 		      struct rpma_conn_req **req_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma__conn_cfg values;
 	struct rdma_addrinfo *info;
 	struct rdma_cm_id *id;
@@ -275,6 +277,7 @@ int rpma_conn_req_new_async(struct rpma_peer *peer, const char *addr,
 			    const char *port, const struct rpma_conn_cfg *cfg,
 			    void *context, struct rpma_conn_req **req_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma__conn_cfg values;
 	struct rdma_addrinfo *info;
 	int ret;
@@ -323,6 +326,7 @@ static const char *step_of(const struct rpma_conn_req *req)
 int rpma_conn_req_advance(struct rpma_conn_req *req,
 			  const struct rpma_cm_event *event)
 {
+	RPMA_NOT_CANCELLED;
 	int ret;
 
 	if (!rpma__cm_event_is_valid(event) || !rpma__conn_req_is_valid(req) ||
@@ -395,6 +399,7 @@ int rpma_conn_req_new_from_event(struct rpma_peer *peer,
 				 const struct rpma_conn_cfg *cfg, void *context,
 				 struct rpma_conn_req **req_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma__request request;
 	int ret;
 
@@ -419,6 +424,7 @@ int rpma_conn_req_new_from_event(struct rpma_peer *peer,
 
 int rpma_conn_req_delete(struct rpma_conn_req **req_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma_conn_req *req;
 
 	if (req_ptr == NULL)
@@ -438,6 +444,7 @@ int rpma_conn_req_delete(struct rpma_conn_req **req_ptr)
 int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
 			 const struct rpma_conn_private_data *pdata)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma__refusal refusal = {0};
 	struct rpma_conn_req *req;
 
@@ -512,6 +519,7 @@ int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
 			  const struct rpma_conn_private_data *pdata,
 			  struct rpma_conn **conn_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma_conn_req *req;
 	int ret = RPMA_E_INVAL;
 

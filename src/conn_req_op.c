@@ -6,6 +6,7 @@
  * taking it down. Most of them call their twin on the connection-to-be.
  */
 
+#include "cancel.h"
 #include "conn_req.h"
 #include "log.h"
 
@@ -77,6 +78,7 @@ int rpma_conn_req_release(struct rpma_conn_req *req, const void *owner)
 
 int rpma_conn_req_qp_to_err(struct rpma_conn_req *req, const void *owner)
 {
+	RPMA_NOT_CANCELLED;
 	if (!rpma__conn_req_is_valid(req))
 		return RPMA_REFUSE_NULL(rpma__conn_req_refusal(req), "", req);
 	return rpma_conn_qp_to_err(req->conn, owner);
@@ -84,6 +86,7 @@ int rpma_conn_req_qp_to_err(struct rpma_conn_req *req, const void *owner)
 
 int rpma_conn_req_destroy_qp(struct rpma_conn_req *req, const void *owner)
 {
+	RPMA_NOT_CANCELLED;
 	if (!rpma__conn_req_is_valid(req))
 		return RPMA_REFUSE_NULL(rpma__conn_req_refusal(req), "", req);
 	return rpma_conn_destroy_qp(req->conn, owner);

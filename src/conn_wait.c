@@ -7,6 +7,8 @@
  */
 
 #include "conn.h"
+
+#include "cancel.h"
 #include "cq.h"
 #include "err.h"
 #include "log.h"
@@ -51,6 +53,12 @@ static void leave(struct rpma_conn *conn)
 	rpma__claim_leave(&conn->cq->claim);
 }
 
+/* The thread was cancelled while it waited. */
+static void cancelled(void *arg)
+{
+	leave(arg);
+}
+
 static struct rpma_cq *find_cq(const struct rpma_conn *conn,
 			       const struct ibv_cq *ibv_cq)
 {
@@ -68,7 +76,7 @@ static int take_event(struct rpma_conn *conn, struct rpma_cq **cq_ptr)
 	struct rpma_cq *cq;
 	int ret;
 
-	ret = rpma__cq_get_event(conn->channel, &ibv_cq);
+	ret = rpma__cq_get_event(conn->channel, &ibv_cq, cancelled, conn);
 	if (ret)
 		return ret;
 	cq = find_cq(conn, ibv_cq);
@@ -114,6 +122,8 @@ static int wait(struct rpma_conn *conn, struct rpma_cq **cq_ptr, bool *is_rcq,
 
 	ret = take_event(conn, &cq);
 	if (ret == 0) {
+		RPMA_NOT_CANCELLED;
+
 		/* before arming, which may fail: the completions are there */
 		*cq_ptr = cq;
 		if (is_rcq)

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "cancel.h"
 #include "channel.h"
 #include "cq_table.h"
 #include "device.h"
@@ -203,12 +204,17 @@ bool rpma__cq_is_taken(const struct rpma_cq *cq)
 }
 
 int rpma__cq_get_event(struct ibv_comp_channel *ibv_channel,
-		       struct ibv_cq **ibv_cq)
+		       struct ibv_cq **ibv_cq, void (*cancelled)(void *arg),
+		       void *arg)
 {
 	void *context;
+	int ret;
 
 	errno = 0;
-	if (ibv_get_cq_event(ibv_channel, ibv_cq, &context) == 0)
+	pthread_cleanup_push(cancelled, arg);
+	ret = ibv_get_cq_event(ibv_channel, ibv_cq, &context);
+	pthread_cleanup_pop(0);
+	if (ret == 0)
 		return 0;
 	/* the device is gone: there will never be a completion */
 	if (errno == EIO) {
@@ -243,6 +249,14 @@ int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd)
 	return 0;
 }
 
+/* The thread was cancelled while it waited. */
+static void leave_claim(void *arg)
+{
+	struct rpma_cq *cq = arg;
+
+	rpma__claim_leave(&cq->claim);
+}
+
 int rpma_cq_wait(struct rpma_cq *cq)
 {
 	struct ibv_cq *ibv_cq;
@@ -255,8 +269,10 @@ int rpma_cq_wait(struct rpma_cq *cq)
 				   "the CQ or the events are on a channel that "
 				   "others share, or claimed: wait there");
 
-	ret = rpma__cq_get_event(cq->ibv_channel, &ibv_cq);
+	ret = rpma__cq_get_event(cq->ibv_channel, &ibv_cq, leave_claim, cq);
 	if (ret == 0) {
+		RPMA_NOT_CANCELLED;
+
 		ibv_ack_cq_events(cq->cq, 1);
 		ret = rpma__cq_arm(cq->cq, false);
 	}
@@ -276,7 +292,7 @@ int rpma_cq_wait_event(struct rpma_cq *cq)
 				   "the CQ or the events are on a channel that "
 				   "others share, or claimed: wait there");
 
-	ret = rpma__cq_get_event(cq->ibv_channel, &ibv_cq);
+	ret = rpma__cq_get_event(cq->ibv_channel, &ibv_cq, leave_claim, cq);
 	if (ret == 0)
 		rpma__cq_event_given(cq);
 	rpma__claim_leave(&cq->claim);
@@ -372,6 +388,7 @@ int rpma_cq_new(struct ibv_context *ibv_ctx, int cqe,
 		struct rpma_channel *channel, int comp_vector, void *context,
 		struct rpma_cq **cq_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma__cq_attr attr = {
 		.ibv_ctx = ibv_ctx,
 		.cqe = (uint32_t)cqe,
@@ -403,6 +420,7 @@ int rpma_cq_new(struct ibv_context *ibv_ctx, int cqe,
 
 int rpma_cq_delete(struct rpma_cq **cq_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma_cq *cq;
 	int ret;
 
@@ -475,6 +493,7 @@ int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq)
 
 int rpma_cq_from_ibv_cq(const struct ibv_cq *ibv_cq, struct rpma_cq **cq_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma_cq *cq;
 
 	if (ibv_cq == NULL || cq_ptr == NULL)

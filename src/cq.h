@@ -68,9 +68,11 @@ void rpma__cq_abandon(struct rpma_cq **cq_ptr);
 /* Do its events belong to whoever waits on a channel object or claimed it? */
 bool rpma__cq_is_taken(const struct rpma_cq *cq);
 
-/* Waits for one event of a channel. Why it failed as an RPMA_E_*. */
+/* Waits for one event of a channel. Why it failed as an RPMA_E_*. A thread that
+ * is cancelled while it waits runs cancelled(arg), and ends. */
 int rpma__cq_get_event(struct ibv_comp_channel *ibv_channel,
-		       struct ibv_cq **ibv_cq);
+		       struct ibv_cq **ibv_cq, void (*cancelled)(void *arg),
+		       void *arg);
 /* An event is the caller's to acknowledge, with rpma_cq_ack(). */
 void rpma__cq_event_given(struct rpma_cq *cq);
 /* E_PROVIDER, logged. */

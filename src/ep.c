@@ -6,6 +6,7 @@
  * Several threads may wait for requests of one endpoint.
  */
 
+#include "cancel.h"
 #include "librpma.h"
 
 #include <arpa/inet.h>
@@ -98,6 +99,7 @@ int rpma_ep_listen_ex(struct rpma_peer *peer, const char *addr,
 		      struct rpma_cm_channel *cm_channel, void *context,
 		      struct rpma_ep **ep_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma_ep *ep;
 	int err;
 	int ret;
@@ -162,6 +164,7 @@ static int destroy(struct rpma_ep *ep)
 
 int rpma_ep_shutdown(struct rpma_ep **ep_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma_ep *ep;
 	int ret;
 

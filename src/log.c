@@ -122,9 +122,12 @@ void rpma_log_message(enum rpma_log_level level, const char *file_name,
 	va_start(args, message_format);
 	len = vsnprintf(message, sizeof(message), message_format, args);
 	va_end(args);
-	if (len >= 0)
+	if (len >= 0) {
+		RPMA_NOT_CANCELLED;
+
 		log_function(level, file_name, line_no, function_name, "%s\n",
 			     message);
+	}
 	errno = err;
 }
 

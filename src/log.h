@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+#include "cancel.h"
 #include "librpma.h"
 
 /* rpma_log_function, with a format the compiler can check */
@@ -64,6 +65,8 @@ rpma__log_function_for(enum rpma_log_level level)
 	do {                                                                   \
 		rpma__log_function *log_ = rpma__log_function_for(level);      \
 		if (log_) {                                                    \
+			/* a lock is held, the log's or its caller's */        \
+			RPMA_NOT_CANCELLED;                                    \
 			int errno_ = errno;                                    \
 			log_(level, __FILE__, __LINE__, __func__, format "\n", \
 			     ##__VA_ARGS__);                                   \

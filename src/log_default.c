@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <paths.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -101,16 +102,57 @@ static bool goes_to_stderr(enum rpma_log_level level)
 	return !is_set && level <= RPMA_LOG_LEVEL_ERROR && !has_syslog();
 }
 
+/* The mask of signals before a write, and whether SIGPIPE was pending. */
+struct pipe_state {
+	sigset_t mask;
+	bool was_pending;
+};
+
+static bool is_sigpipe_pending(void)
+{
+	sigset_t pending;
+
+	sigpending(&pending);
+	return sigismember(&pending, SIGPIPE) == 1;
+}
+
+/* A stderr whose reader has gone must not end the program. */
+static void block_sigpipe(struct pipe_state *state)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &set, &state->mask);
+	state->was_pending = is_sigpipe_pending();
+}
+
+/* Takes the SIGPIPE that a write raised in this thread meanwhile. */
+static void restore_sigpipe(const struct pipe_state *state)
+{
+	const struct timespec now = {0, 0};
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGPIPE);
+	if (!state->was_pending && is_sigpipe_pending())
+		sigtimedwait(&set, NULL, &now);
+	pthread_sigmask(SIG_SETMASK, &state->mask, NULL);
+}
+
 static void write_message(enum rpma_log_level level, const char *place,
 			  const char *message)
 {
+	struct pipe_state pipe;
 	char when[TIME_MAX];
 
 	if (goes_to_stderr(level)) {
 		format_time(when, sizeof(when));
+		block_sigpipe(&pipe);
 		fprintf(stderr, "%s[%ld] %s%s%s", when,
 			(long)syscall(SYS_gettid), levels[level].tag, place,
 			message);
+		restore_sigpipe(&pipe);
 	}
 	syslog(LOG_LOCAL7 | levels[level].severity, "rpma: %s%s%s",
 	       levels[level].tag, place, message);

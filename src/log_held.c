@@ -89,6 +89,7 @@ static void say(const struct message *message)
 
 void rpma_log_release(void)
 {
+	RPMA_NOT_CANCELLED;
 	struct message *message = held.first;
 	unsigned lost = held.lost;
 	int err = errno; /* of what failed meanwhile */

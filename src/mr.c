@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "cancel.h"
 #include "err.h"
 #include "log.h"
 #include "peer.h"
@@ -26,6 +27,7 @@ static bool is_valid_usage(int usage)
 int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
 		struct rpma_mr_local **mr_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma_mr_local *mr;
 	int ret;
 
@@ -106,6 +108,7 @@ static int dereg(const struct rpma_mr_local *mr)
 
 int rpma_mr_dereg(struct rpma_mr_local **mr_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma_mr_local *mr;
 	int ret;
 

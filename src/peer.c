@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "cancel.h"
 #include "err.h"
 #include "log.h"
 #include "mr.h"
@@ -170,6 +171,7 @@ static int dealloc_pd(struct ibv_pd *pd)
 
 int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma__caps caps;
 	struct rpma_peer *peer;
 	struct ibv_pd *pd;
@@ -206,6 +208,7 @@ err_dealloc_pd:
 
 int rpma_peer_delete(struct rpma_peer **peer_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma_peer *peer;
 	int ret;
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "cancel.h"
 #include "channel.h"
 #include "cq.h"
 #include "device.h"
@@ -94,6 +95,7 @@ static int check_max_sge(const struct rpma_peer *peer,
 int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
 		 struct rpma_srq **srq_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma__srq_cfg values;
 	struct rpma_srq *srq;
 	int ret;
@@ -159,6 +161,7 @@ static int abandon(struct rpma_srq *srq)
 
 int rpma_srq_delete(struct rpma_srq **srq_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rpma_srq *srq;
 	int ret;
 
@@ -222,6 +225,7 @@ int rpma_srq_post_recv(struct rpma_srq *srq, struct rpma_recv_wr *wr,
 
 int rpma_srq_set_limit(struct rpma_srq *srq, uint32_t limit)
 {
+	RPMA_NOT_CANCELLED;
 	struct ibv_srq_attr attr = {.srq_limit = limit};
 	int ret;
 

@@ -6,6 +6,7 @@
  * events. No state.
  */
 
+#include "cancel.h"
 #include "librpma.h"
 
 #include "info.h"
@@ -41,6 +42,7 @@ int rpma_utils_get_ibv_context(const char *addr,
 			       enum rpma_util_ibv_context_type type,
 			       struct ibv_context **ibv_ctx_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	enum rpma__info_side side = RPMA__INFO_ACTIVE;
 	struct rdma_addrinfo *info;
 	int ret;

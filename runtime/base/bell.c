@@ -17,6 +17,7 @@
 
 #include <librpma.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/order.h"
 #include "base/refuse.h"
@@ -35,6 +36,15 @@ int rt_bell_fd(const struct rt_bell *bell)
 	return atomic_load_explicit(&bell->fd, memory_order_acquire);
 }
 
+/* Reads the fd, which is quiet then. False: it was quiet before. */
+static bool read_fd(struct rt_bell *bell, uint64_t *writes)
+{
+	RT_NOT_CANCELLED;
+
+	return read(rt_bell_fd(bell), writes, sizeof(*writes)) ==
+	       sizeof(*writes);
+}
+
 /* Reads the writes to the fd that have arrived so far. */
 static void read_wake_ups(struct rt_bell *bell)
 {
@@ -42,7 +52,7 @@ static void read_wake_ups(struct rt_bell *bell)
 
 	if (bell->owed == 0 || rt_bell_fd(bell) < 0)
 		return;
-	if (read(rt_bell_fd(bell), &writes, sizeof(writes)) == sizeof(writes))
+	if (read_fd(bell, &writes))
 		bell->owed -= (uint32_t)writes;
 }
 
@@ -82,6 +92,8 @@ int rt_bell_init(struct rt_bell *bell)
 
 void rt_bell_fini(struct rt_bell *bell)
 {
+	RT_NOT_CANCELLED;
+
 	if (rt_bell_fd(bell) >= 0)
 		close(rt_bell_fd(bell));
 	set_fd(bell, -1);
@@ -184,6 +196,8 @@ uint64_t rt_bell_take_rung_ns(struct rt_bell *bell)
 
 static void write_fd(struct rt_bell *bell)
 {
+	/* locks may be held, and what is rung for is published */
+	RT_NOT_CANCELLED;
 	const uint64_t one = 1;
 	ssize_t ret;
 
@@ -197,7 +211,6 @@ static void write_fd(struct rt_bell *bell)
 void rt_bell_read(struct rt_bell *bell)
 {
 	uint64_t writes;
-	ssize_t ret;
 
 	/* relaxed: a look, so that a quiet fd costs nothing */
 	if (!atomic_load_explicit(&bell->written, memory_order_relaxed))
@@ -205,8 +218,7 @@ void rt_bell_read(struct rt_bell *bell)
 	/* acquire [BELL-2]: before the read. A write that we do not see yet
 	 * sets it again, and makes the fd readable once for nothing */
 	atomic_exchange_explicit(&bell->written, false, memory_order_acquire);
-	ret = read(rt_bell_fd(bell), &writes, sizeof(writes));
-	(void)ret; /* nothing to read is quiet too */
+	(void)read_fd(bell, &writes); /* nothing to read is quiet too */
 }
 
 bool rt_bell_wake_ways(struct rt_bell *bell, uint32_t ways)

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/cfg.h"
 #include "base/context.h"
 #include "base/refuse.h"
@@ -52,6 +53,7 @@ int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr, const char *port,
 		     const struct rpma_rt_conn_cfg *cfg,
 		     struct rpma_rt_conn **conn_ptr)
 {
+	RT_NOT_CANCELLED;
 	static const char what[] = "no connection is made";
 	struct rt_conn_cfg read;
 	struct rt_conn_spec spec = {.rt = rt,

@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 
+#include "base/cancel.h"
 #include "base/context.h"
 #include "base/refuse.h"
 #include "base/runtime.h"
@@ -144,6 +145,7 @@ static int set_user_on_poller(void *arg)
 
 int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user)
 {
+	RT_NOT_CANCELLED;
 	static const char what[] = "the user pointer is as before";
 	struct change change = {.conn = conn, .user = user};
 	int ret = check_wait(conn);
@@ -267,6 +269,7 @@ undo:
 int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
 			   struct rpma_rt_queue *queue)
 {
+	RT_NOT_CANCELLED;
 	static const char what[] = "the connection's queue is as before";
 	int ret = check_wait(conn);
 
@@ -323,6 +326,7 @@ static int close_route(struct rpma_rt_route *route, struct rpma_rt_route *to)
 
 int rpma_rt_route_close(struct rpma_rt_route *route, struct rpma_rt_route *to)
 {
+	RT_NOT_CANCELLED;
 	static const char what[] = "the route is not closed";
 	struct rpma_rt_conn *conn = route == NULL ? NULL : route->conn;
 	int ret = check_at(RT_LOG_HERE, conn, "route");
@@ -410,6 +414,7 @@ int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		       struct rpma_rt_queue *queue,
 		       struct rpma_rt_route **route_ptr)
 {
+	RT_NOT_CANCELLED;
 	int ret = check_wait(conn);
 
 	if (ret == 0)
@@ -429,6 +434,7 @@ int rpma_rt_route_open_callback(struct rpma_rt_conn *conn,
 				enum rpma_rt_side side, rpma_rt_route_fn *fn,
 				void *arg, struct rpma_rt_route **route_ptr)
 {
+	RT_NOT_CANCELLED;
 	int ret = check_wait(conn);
 
 	if (ret == 0)

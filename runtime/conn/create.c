@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/refuse.h"
 #include "base/runtime.h"
+#include "base/verb.h"
 #include "conn/cfg.h"
 #include "conn/drain.h"
 #include "conn/fill.h"
@@ -82,6 +83,8 @@ static int init_sides(struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq,
 		gate = &conn->gate[i];
 		gate->side = &conn->side[i];
 		gate->single = single;
+		gate->enters_kernel =
+			rt_verb_enters_kernel(conn->device->ibv_ctx);
 		/* relaxed: nobody else knows it yet */
 		atomic_store_explicit(&gate->owed, RT_OWED_UNKNOWN,
 				      memory_order_relaxed);

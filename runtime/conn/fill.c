@@ -14,6 +14,7 @@
 
 #include "base/failure.h"
 #include "base/log.h"
+#include "base/verb.h"
 #include "conn/conn.h"
 #include "conn/gate.h"
 #include "conn/name.h"
@@ -86,7 +87,8 @@ static uint32_t post(struct rpma_rt_conn *conn, const uint64_t *cookies,
 		rt_ledger_append(ledger, wr_id, IBV_WC_RECV, true);
 	}
 	chain[n - 1].wr.next = NULL;
-	err = ibv_post_recv(conn->qp, &chain[0].wr, &bad);
+	err = rt_verb_post_recv(gate_of(conn)->enters_kernel, conn->qp,
+				&chain[0].wr, &bad);
 	if (err == 0)
 		return n;
 	rt_reason_refused(conn, err);

@@ -8,6 +8,7 @@
 
 #include "conn/futures.h"
 
+#include "base/cancel.h"
 #include "base/context.h"
 #include "base/refuse.h"
 #include "base/runtime.h"
@@ -351,6 +352,7 @@ static int take_event(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 int rpma_rt_conn_future(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 			struct rpma_rt_future *future)
 {
+	RT_NOT_CANCELLED;
 	struct rt_future *slot;
 	int ret = RT_REFUSE_NULL(conn, future);
 

@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "base/cancel.h"
 #include "base/self.h"
 #include "poller/poller.h"
 
@@ -125,6 +126,7 @@ static uint32_t look_at_marker(const struct rt_gate *gate)
  * bound: one that is stopped inside a post would hold a lock as long. */
 static void marker_wait(struct rt_gate *gate)
 {
+	RT_NOT_CANCELLED;
 	const struct timespec nap = {.tv_nsec = SLEEP_NS};
 	uint32_t first = look_at_marker(gate);
 	uint32_t looks = 0;

@@ -45,6 +45,7 @@ struct rt_gate {
 	_Atomic uint32_t owed; /* for the directory: see RT_OWED_UNKNOWN */
 	_Atomic uint8_t state; /* enum rt_gate_state */
 	bool single;	       /* immutable */
+	bool enters_kernel;    /* immutable: see base/verb.h */
 };
 static_assert(sizeof(struct rt_gate) == RT_CACHE_LINE,
 	      "a post touches one line of the connection's side");

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/verb.h"
 #include "conn/conn.h"
 #include "poller/poller.h"
 
@@ -48,7 +49,8 @@ static void post(struct rpma_rt_conn *conn)
 	};
 	struct ibv_send_wr *bad;
 
-	if (ibv_post_send(conn->qp, &wr, &bad))
+	if (rt_verb_post_send(conn->gate[RPMA_RT_SEND_SIDE].enters_kernel,
+			      conn->qp, &wr, &bad))
 		return; /* again after a period */
 	conn->poll.keepalive->out = true;
 	RT_STAT_ADD(conn->poller, keepalives, 1);

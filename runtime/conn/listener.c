@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "base/cancel.h"
 #include "base/cfg.h"
 #include "base/context.h"
 #include "base/log.h"
@@ -348,6 +349,7 @@ int rpma_rt_listen(struct rpma_rt *rt, const char *addr, const char *port,
 		   const struct rpma_rt_conn_cfg *cfg,
 		   struct rpma_rt_listener **listener_ptr)
 {
+	RT_NOT_CANCELLED;
 	static const char what[] = "no listener is made";
 	struct rpma_rt_listener *listener;
 	char addr_number[RT_ADDR_SIZE];
@@ -461,6 +463,7 @@ static void end_for_drain(struct rpma_rt_listener *listener)
 int rpma_rt_listener_drain(struct rpma_rt_listener *listener,
 			   uint32_t timeout_ms)
 {
+	RT_NOT_CANCELLED;
 	struct rpma_rt *rt;
 	int ret;
 
@@ -485,6 +488,7 @@ int rpma_rt_listener_drain(struct rpma_rt_listener *listener,
 
 int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr)
 {
+	RT_NOT_CANCELLED;
 	struct rpma_rt_listener *listener;
 	bool is_removed = false;
 	bool is_ours = false;

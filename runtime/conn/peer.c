@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/context.h"
 #include "base/refuse.h"
 #include "conn/conn.h"
@@ -112,6 +113,7 @@ static int copy_pcfg(struct rpma_rt_conn *conn, bool direct_write)
 int rpma_rt_conn_apply_remote_peer_cfg(struct rpma_rt_conn *conn,
 				       const struct rpma_peer_cfg *pcfg)
 {
+	RT_NOT_CANCELLED;
 	struct rpma_peer_cfg *own;
 	bool direct_write;
 	int ret;

@@ -12,6 +12,7 @@
 #include "base/chunks.h"
 #include "base/likely.h"
 #include "base/refuse.h"
+#include "base/verb.h"
 #include "base/wr.h"
 #include "conn/fault.h"
 #include "conn/post.h"
@@ -205,7 +206,8 @@ static inline int ring(struct rt_chunks *chunks)
 
 	b->chain[chunks->n - 1].wr.next = NULL;
 	/* by the queue pair: the request becomes a connection meanwhile */
-	err = ibv_post_recv(b->conn->qp, &b->chain[0].wr, &bad);
+	err = rt_verb_post_recv(b->gate->enters_kernel, b->conn->qp,
+				&b->chain[0].wr, &bad);
 	if (likely(err == 0))
 		return chunks->n;
 	rt_reason_refused(b->conn, err);

@@ -15,6 +15,7 @@
 #include "base/failure.h"
 #include "base/likely.h"
 #include "base/refuse.h"
+#include "base/verb.h"
 #include "base/wr.h"
 #include "conn/fault.h"
 #include "conn/post.h"
@@ -365,7 +366,8 @@ static inline int append(struct rt_chunks *chunks, int index, int n)
 static int give_plain(struct batch *b, int *taken)
 {
 	struct ibv_send_wr *bad = NULL;
-	int ret = ibv_post_send(b->conn->qp, &b->chain[0].wr, &bad);
+	int ret = rt_verb_post_send(b->gate->enters_kernel, b->conn->qp,
+				    &b->chain[0].wr, &bad);
 
 	if (ret) {
 		rt_reason_refused(b->conn, ret);
@@ -376,6 +378,7 @@ static int give_plain(struct batch *b, int *taken)
 
 static int give(struct batch *b, int *taken)
 {
+	RT_NOT_CANCELLED;
 	struct rpma_send_wr *bad = NULL;
 	int ret;
 
@@ -526,7 +529,7 @@ static inline int post_plain(struct rpma_rt_conn *conn, struct rt_gate *gate,
 
 	if (unlikely(ret))
 		return ret;
-	ret = ibv_post_send(conn->qp, &out.wr, &bad);
+	ret = rt_verb_post_send(gate->enters_kernel, conn->qp, &out.wr, &bad);
 	if (likely(ret == 0))
 		return 0;
 	rt_reason_refused(conn, ret);

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/context.h"
 #include "base/fds.h"
 #include "base/log.h"
@@ -346,6 +347,7 @@ void rt_async_lost(struct rt_thread *thread, int err)
 int rpma_rt_feed_async_event(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 			     const struct ibv_async_event *event)
 {
+	RT_NOT_CANCELLED;
 	int ret;
 
 	ret = RT_REFUSE_NULL(rt, ibv_ctx, event);

@@ -12,6 +12,7 @@
 
 #include "future/future.h"
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/order.h"
@@ -215,6 +216,27 @@ static void leave_place(struct wait *wait)
 	rt_future_lot_return(wait->place);
 }
 
+/* The thread was cancelled while it slept at its place. */
+static void cancelled(void *arg)
+{
+	struct wait *wait = arg;
+
+	rt_bell_take_back(&wait->place->bell, RT_BELL_ON_FUTEX);
+	leave_place(wait);
+}
+
+/* As sleep_at_place(), and the thread may be cancelled meanwhile. */
+static void sleep_cancellable(struct wait *wait, int64_t ns)
+{
+	struct rt_bell *bell = &wait->place->bell;
+
+	/* as in sleep_at_place() */
+	rt_bell_arm(bell, RT_BELL_ON_FUTEX);
+	if (!has_pushed(wait))
+		rt_cancel_sleep_armed(bell, ns, cancelled, wait);
+	rt_bell_take_back(bell, RT_BELL_ON_FUTEX);
+}
+
 /* -------------------------------------------------------------- waiting --- */
 
 /* Is it decided? */
@@ -309,7 +331,7 @@ static void wait_asleep(struct wait *wait)
 		    (left < 0 || left > most))
 			left = most;
 		if (!is_running || !look(wait))
-			sleep_at_place(wait, left);
+			sleep_cancellable(wait, left);
 	}
 }
 

@@ -36,6 +36,7 @@ void rt_callback_date(struct rt_callbacks *calls)
 void rt_callback_run(struct rt_poller *poller)
 {
 	struct rt_callbacks *calls = &poller->calls;
+	int cancel = rt_poller_disable_cancel(poller);
 	uint32_t i;
 
 	assert(calls->running == NULL);
@@ -48,4 +49,5 @@ void rt_callback_run(struct rt_poller *poller)
 	rt_callback_show(calls, NULL);
 	calls->running = NULL;
 	calls->count = 0;
+	rt_poller_restore_cancel(poller, cancel);
 }

@@ -16,6 +16,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/device.h"
 #include "base/fds.h"
@@ -213,6 +214,7 @@ int rt_channel_let_go(struct rt_poller *poller)
 
 int rt_channel_wake(struct rt_poller *poller)
 {
+	RT_NOT_CANCELLED;
 	struct rt_channel *channel;
 	bool expired = false;
 	int count = 0;

@@ -650,6 +650,7 @@ static void answer(void *arg)
 	struct rt_future_batch *batch = &poller->futures;
 	uint32_t count = batch->count;
 	uint32_t i;
+	int cancel;
 
 	batch->count = 0;
 	for (i = 0; i < count; i++) {
@@ -658,6 +659,7 @@ static void answer(void *arg)
 	}
 	if (likely(batch->calls_count == 0))
 		return;
+	cancel = rt_poller_disable_cancel(poller);
 	rt_callback_date(&poller->calls);
 	rt_callback_show(&poller->calls, batch);
 	for (i = 0; i < batch->calls_count; i++)
@@ -665,6 +667,7 @@ static void answer(void *arg)
 					batch->calls[i].then.arg);
 	rt_callback_show(&poller->calls, NULL);
 	batch->calls_count = 0;
+	rt_poller_restore_cancel(poller, cancel);
 }
 
 void rt_future_ask_ended(struct rt_future *slot, uint32_t asked)

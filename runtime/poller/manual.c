@@ -8,6 +8,7 @@
 
 #include <limits.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/likely.h"
@@ -158,6 +159,7 @@ int rpma_rt_poller_run(struct rpma_rt *rt, uint32_t poller, uint32_t budget)
 
 int rpma_rt_poller_arm(struct rpma_rt *rt, uint32_t poller)
 {
+	RT_NOT_CANCELLED;
 	struct rt_poller *p;
 	bool sleep;
 	int ret = enter(RT_LOG_HERE, rt, poller, &p);
@@ -173,6 +175,7 @@ int rpma_rt_poller_arm(struct rpma_rt *rt, uint32_t poller)
 
 int rpma_rt_poller_release(struct rpma_rt *rt, uint32_t poller)
 {
+	RT_NOT_CANCELLED;
 	char name[RT_THREAD_NAME];
 	struct rt_poller *p;
 	pid_t tid;

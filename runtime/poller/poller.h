@@ -23,6 +23,7 @@
 #include "poller/reserved.h"
 #include "poller/schedule.h"
 #include "poller/side.h"
+#include "base/cancel.h"
 #include "base/inbox.h"
 #include "base/owner.h"
 #include "queue/lane.h"
@@ -120,6 +121,21 @@ struct rt_poller {
 						   memory_order_relaxed) + \
 				      (uint64_t)(n),                       \
 			      memory_order_relaxed)
+
+/* Before a round calls functions of the program, and after: a thread that is
+ * cancelled inside would leave the poller entered. The poller's own thread
+ * cannot be cancelled, for the program does not know it. */
+static inline int rt_poller_disable_cancel(const struct rt_poller *poller)
+{
+	return poller->threaded ? 0 : rt_cancel_disable();
+}
+
+static inline void rt_poller_restore_cancel(const struct rt_poller *poller,
+					    int before)
+{
+	if (!poller->threaded)
+		rt_cancel_restore(&before);
+}
 
 /* Date of what a round delivers, in ms. REQUIRES: the poller is awake */
 static inline uint32_t rt_poller_tick(const struct rt_poller *poller)

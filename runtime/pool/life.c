@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/cfg.h"
 #include "base/context.h"
 #include "base/log.h"
@@ -156,6 +157,7 @@ static int pool_make(struct rpma_rt *rt, const struct rpma_rt_pool_cfg *cfg,
 int rpma_rt_pool_new(struct rpma_rt *rt, const struct rpma_rt_pool_cfg *cfg,
 		     struct rpma_rt_pool **pool_ptr)
 {
+	RT_NOT_CANCELLED;
 	struct rpma_rt_pool_cfg checked;
 	int ret = RT_REFUSE_NULL(rt, cfg, pool_ptr);
 
@@ -383,6 +385,7 @@ static int finish(struct rpma_rt_pool *pool, bool has_run)
 
 int rpma_rt_pool_delete(struct rpma_rt_pool **pool_ptr)
 {
+	RT_NOT_CANCELLED;
 	struct rpma_rt_pool *pool;
 	bool has_run = false;
 	int ret = RT_REFUSE_NULL(pool_ptr);

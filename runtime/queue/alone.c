@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <sched.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/refuse.h"
 #include "base/self.h"
@@ -59,6 +60,15 @@ static uint32_t spin(struct rpma_rt_queue *queue,
 	return 0;
 }
 
+/* The consumer was cancelled while it slept: the next one finds all. */
+static void cancelled(void *arg)
+{
+	struct rpma_rt_queue *queue = arg;
+
+	rt_bell_take_back(&queue->bell, RT_BELL_ON_FUTEX);
+	rt_alone_leave(queue);
+}
+
 /* One sleep; returns the items that the look before it found, or none. */
 static uint32_t sleep_once(struct rpma_rt_queue *queue,
 			   struct rpma_rt_completion *cmpl, uint32_t max,
@@ -72,7 +82,8 @@ static uint32_t sleep_once(struct rpma_rt_queue *queue,
 		*why = RT_TAKE_WOKEN;
 	if (count == 0 && *why == RT_TAKE_EMPTY) {
 		rt_queue_count_sleep(queue);
-		rt_bell_sleep_armed(&queue->bell, timeout_ns);
+		rt_cancel_sleep_armed(&queue->bell, timeout_ns, cancelled,
+				      queue);
 		rt_queue_time_wakeup(queue);
 	}
 	rt_bell_take_back(&queue->bell, RT_BELL_ON_FUTEX);

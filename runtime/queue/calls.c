@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/cfg.h"
 #include "base/clock.h"
 #include "base/context.h"
@@ -51,6 +52,7 @@ static void configure(struct rpma_rt_queue *queue,
 int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 		      struct rpma_rt_queue **queue_ptr)
 {
+	RT_NOT_CANCELLED;
 	struct rpma_rt_queue_cfg checked;
 	struct rpma_rt_queue *queue;
 	int ret;
@@ -150,6 +152,7 @@ static void delete_lanes(struct rpma_rt_queue *queue)
 
 int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr)
 {
+	RT_NOT_CANCELLED;
 	struct rpma_rt_queue *queue;
 	int ret;
 
@@ -251,6 +254,7 @@ int rpma_rt_queue_get_stats(const struct rpma_rt_queue *queue,
 
 int rpma_rt_queue_get_fd(struct rpma_rt_queue *queue, int *fd)
 {
+	RT_NOT_CANCELLED;
 	int ret;
 
 	ret = RT_REFUSE_NULL(queue, fd);

@@ -13,6 +13,7 @@
 
 #include <sched.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "queue/count.h"
 #include "queue/impl.h"
@@ -255,10 +256,21 @@ static uint32_t give_up(struct rpma_rt_queue *queue,
 	return count;
 }
 
+/* The worker was cancelled while it slept. It may have been woken for items,
+ * so another worker is, if there are some. */
+static void cancelled(void *arg)
+{
+	const uint32_t one_less = -(uint32_t)RT_CONSUMER_WAITER;
+	struct rpma_rt_queue *queue = arg;
+
+	if (enter_or_mark(queue, one_less, one_less))
+		leave(queue, true);
+}
+
 static void sleep_once(struct rpma_rt_queue *queue, int64_t left_ns)
 {
 	rt_queue_count_sleep(queue);
-	rt_bell_sleep_armed(&queue->bell, left_ns);
+	rt_cancel_sleep_armed(&queue->bell, left_ns, cancelled, queue);
 	rt_queue_time_wakeup(queue);
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/cfg.h"
 #include "base/context.h"
 #include "base/refuse.h"
@@ -139,6 +140,7 @@ static int make_set(struct rpma_rt *rt, const struct rpma_rt_shards_cfg *cfg,
 int rpma_rt_shards_new(struct rpma_rt *rt, const struct rpma_rt_shards_cfg *cfg,
 		       struct rpma_rt_shards **shards_ptr)
 {
+	RT_NOT_CANCELLED;
 	struct rpma_rt_shards_cfg checked;
 	int ret = RT_REFUSE_NULL(rt, cfg, shards_ptr);
 
@@ -249,6 +251,7 @@ static void end_timers(struct rpma_rt_shards *set)
 
 int rpma_rt_shards_delete(struct rpma_rt_shards **shards_ptr)
 {
+	RT_NOT_CANCELLED;
 	struct rpma_rt_shards *set;
 	uint32_t left;
 	int ret = RT_REFUSE_NULL(shards_ptr);

@@ -10,12 +10,14 @@
 
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/context.h"
 #include "base/refuse.h"
 #include "base/stats.h"
 
 void rt_shard_ring_wake(const struct rpma_rt_shard *shard)
 {
+	RT_NOT_CANCELLED;
 	const uint64_t one = 1;
 	ssize_t ret;
 

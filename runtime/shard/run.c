@@ -8,6 +8,7 @@
 
 #include "shard/shard.h"
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/refuse.h"
@@ -32,13 +33,22 @@ static int run_poller(struct rpma_rt_shard *shard)
 	return 0;
 }
 
-/* likewise */
-static int take_items(struct rpma_rt_shard *shard)
+static void call_items(struct rpma_rt_shard *shard,
+		       const struct rpma_rt_completion *items, int count)
 {
 	rpma_rt_shard_item_fn *item_fn = shard->set->item_fn;
+	RT_NOT_CANCELLED;
+	int i;
+
+	for (i = 0; i < count; i++)
+		item_fn(shard, &items[i], shard->arg);
+}
+
+/* Returns how many items were taken, 0.., or an error. */
+static int take_items(struct rpma_rt_shard *shard)
+{
 	struct rpma_rt_completion items[RT_SHARD_BATCH];
 	int count;
-	int i;
 
 	if (unlikely(shard->is_queue_over))
 		return 0;
@@ -51,8 +61,7 @@ static int take_items(struct rpma_rt_shard *shard)
 		shard->is_queue_over = true;
 		return 0;
 	}
-	for (i = 0; i < count; i++)
-		item_fn(shard, &items[i], shard->arg);
+	call_items(shard, items, count);
 	rt_stat_add(&shard->counters.items, (uint64_t)count);
 	return count;
 }

@@ -10,6 +10,7 @@
 
 #include <assert.h>
 
+#include "base/cancel.h"
 #include "base/context.h"
 #include "base/refuse.h"
 #include "base/stats.h"
@@ -330,6 +331,7 @@ int rt_shard_send_tell(struct rpma_rt_shard *shard)
 	int told = 0;
 
 	while (bits != 0) {
+		RT_NOT_CANCELLED;
 		uint32_t to = take_bit(&bits);
 		struct rt_shard_out *out = &shard->out[to];
 

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/refuse.h"
 #include "base/stats.h"
@@ -157,6 +158,7 @@ static void sleep_on_fd(struct rpma_rt_shard *shard, uint64_t until_ns)
 
 int rt_shard_sleep(struct rpma_rt_shard *shard, uint64_t until_ns)
 {
+	RT_NOT_CANCELLED;
 	int armed = 0;
 	int ret = 0;
 

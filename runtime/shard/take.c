@@ -8,6 +8,7 @@
 
 #include "shard/shard.h"
 
+#include "base/cancel.h"
 #include "base/stats.h"
 
 /* Lanes that were made since the last look. */
@@ -44,6 +45,7 @@ static inline void look_for_lanes(struct rpma_rt_shard *shard)
 static void call(struct rpma_rt_shard *shard, const struct rt_shard_in *in,
 		 uint32_t end, uint32_t *answers)
 {
+	RT_NOT_CANCELLED;
 	rpma_rt_shard_message_fn *message_fn = shard->set->message_fn;
 	const struct rt_shard_lane *lane = in->lane;
 	uint32_t mask = 2 * lane->limit - 1;

@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/from.h"
@@ -119,6 +120,7 @@ int rt_shard_timer_call(struct rpma_rt_shard *shard)
 		return 0;
 	now = rt_now_ns();
 	while (called < RT_SHARD_BATCH && rt_shard_timer_next(shard) <= now) {
+		RT_NOT_CANCELLED;
 		timer = RT_FROM(struct timer, node, shard->timers.first);
 		unset(timer);
 		/* it may be set again, or freed, inside */

@@ -11,11 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/cfg.h"
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/refuse.h"
 #include "base/runtime.h"
+#include "base/verb.h"
 #include "base/wait.h"
 #include "cm/device.h"
 #include "pool/pool.h"
@@ -153,6 +155,7 @@ static int verbs_new(struct rpma_rt_srq *srq)
 	if (ret)
 		return ret;
 	rpma_srq_get_ibv_srq(srq->srq, &srq->ibv_srq);
+	srq->enters_kernel = rt_verb_enters_kernel(srq->device->ibv_ctx);
 	srq->async = (struct rt_async_object){.object = srq->ibv_srq,
 					      .event = async_event};
 	rt_async_own(&srq->async);
@@ -263,6 +266,7 @@ static int make(struct rpma_rt_srq *srq)
 int rpma_rt_srq_new(struct rpma_rt *rt, const struct rpma_rt_srq_cfg *cfg,
 		    struct rpma_rt_srq **srq_ptr)
 {
+	RT_NOT_CANCELLED;
 	static const char what[] = "no SRQ is made";
 	struct rpma_rt_srq_cfg checked;
 	struct ibv_context *ibv_ctx;
@@ -415,6 +419,7 @@ static int close_to_users(struct rpma_rt_srq *srq)
 
 int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr)
 {
+	RT_NOT_CANCELLED;
 	struct rpma_rt_srq *srq;
 	struct rpma_rt *rt;
 	bool is_used;

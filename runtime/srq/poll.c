@@ -210,6 +210,7 @@ static void refill_if_due(struct rpma_rt_srq *srq)
 	uint32_t low = srq->cfg.limit ? srq->cfg.limit : srq->cfg.srq_size;
 	uint32_t out = count_out(srq);
 	uint32_t room = room_of(srq);
+	int cancel;
 
 	if (srq->cfg.refill == NULL || (out >= low && !srq->refill_due))
 		return;
@@ -219,10 +220,12 @@ static void refill_if_due(struct rpma_rt_srq *srq)
 	if (room == 0) /* another poster was faster, or messages are listed */
 		return;
 	srq->refilling = true;
+	cancel = rt_poller_disable_cancel(srq->poller);
 	rt_callback_date(&srq->poller->calls);
 	rt_callback_show(&srq->poller->calls, srq);
 	srq->cfg.refill(srq, room, srq->cfg.refill_arg);
 	rt_callback_show(&srq->poller->calls, NULL);
+	rt_poller_restore_cancel(srq->poller, cancel);
 	srq->refilling = false;
 	if (srq->refill_again)
 		rt_schedule_ready(srq->poller, &srq->again);

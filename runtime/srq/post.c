@@ -18,6 +18,7 @@
 #include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/self.h"
+#include "base/verb.h"
 #include "base/wr.h"
 #include "poller/want.h"
 #include "poller/poller.h"
@@ -305,7 +306,8 @@ static inline int ring(struct rt_chunks *chunks)
 	b->chain[chunks->n - 1].wr.next = NULL;
 	publish(srq);
 	watch(srq, (uint32_t)chunks->n);
-	err = ibv_post_srq_recv(srq->ibv_srq, &b->chain[0].wr, &bad);
+	err = rt_verb_post_srq_recv(srq->enters_kernel, srq->ibv_srq,
+				    &b->chain[0].wr, &bad);
 	if (likely(err == 0))
 		return chunks->n;
 	b->err = rt_failure_answer(err);

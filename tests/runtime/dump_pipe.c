@@ -117,10 +117,28 @@ static void check(struct rpma_rt *rt, int fd, int signal)
 	close(fd);
 }
 
+/* A line of the log where stderr has no reader. */
+static void log__to_a_stderr_without_a_reader(void)
+{
+	int before = dup(STDERR_FILENO);
+	int fd = pipe_without_reader();
+
+	CHECK(before >= 0);
+	MUST(rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX,
+				    RPMA_LOG_LEVEL_ERROR));
+	CHECK(dup2(fd, STDERR_FILENO) >= 0);
+	CHECK(rpma_mr_get_ptr(NULL, NULL) == RPMA_E_INVAL);
+	CHECK(dup2(before, STDERR_FILENO) >= 0);
+	CHECK(!is_blocked(SIGPIPE) && !is_pending(SIGPIPE));
+	close(before);
+	close(fd);
+}
+
 int main(void)
 {
 	struct rpma_rt *rt;
 
+	log__to_a_stderr_without_a_reader();
 	MUST(rpma_rt_new(NULL, &rt));
 	check(rt, pipe_without_reader(), SIGPIPE);
 	check(rt, socket_without_reader(), SIGPIPE);

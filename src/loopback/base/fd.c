@@ -14,10 +14,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/hook.h"
 
 void lb_fd_ring(int fd, uint64_t n)
 {
+	LB_NOT_CANCELLED;
 	ssize_t ret;
 
 	do {
@@ -27,6 +29,7 @@ void lb_fd_ring(int fd, uint64_t n)
 
 void lb_fd_unring(int fd, uint32_t n)
 {
+	LB_NOT_CANCELLED;
 	uint64_t unit;
 	struct iovec iov = {.iov_base = &unit, .iov_len = sizeof(unit)};
 

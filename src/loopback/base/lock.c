@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/base.h"
+#include "base/cancel.h"
 
 /* a contended lock: looks, then offers of the processor, then naps */
 #define SPINS  100
@@ -18,6 +19,7 @@
 
 void lb_lock_wait(struct lb_lock *lock)
 {
+	LB_NOT_CANCELLED;
 	const struct timespec nap = {.tv_nsec = NAP_NS};
 	unsigned tries = 0;
 

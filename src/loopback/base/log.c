@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/cancel.h"
 #include "base/process.h"
 #include "rpma_loopback.h"
 
@@ -20,6 +21,7 @@ static _Atomic uint64_t misuses;
 
 static void say(const char *what, const char *fmt, va_list ap)
 {
+	LB_NOT_CANCELLED;
 	char text[512];
 
 	vsnprintf(text, sizeof(text), fmt, ap);

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/process.h"
 
@@ -195,6 +196,8 @@ void lb_service_wake(void)
 
 void lb_service_rest(void)
 {
+	LB_NOT_CANCELLED;
+
 	pthread_mutex_lock(&lock);
 	while (is_running)
 		pthread_cond_wait(&rested, &lock);

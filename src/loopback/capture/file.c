@@ -5,6 +5,8 @@
 
 #include "capture/file.h"
 
+#include "base/cancel.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -50,6 +52,7 @@ struct packet_head {
 /* name.PID.pcapng, with what stands before the first packet. */
 static int create(void)
 {
+	LB_NOT_CANCELLED;
 	const struct head head = {
 		.type = SECTION,
 		.len = 28,
@@ -83,6 +86,8 @@ void lb_file_start(const char *name)
 
 void lb_file_forked(void)
 {
+	LB_NOT_CANCELLED;
+
 	if (fd < 0)
 		return;
 	close(fd);
@@ -92,6 +97,7 @@ void lb_file_forked(void)
 
 void lb_file_write(const struct lb_packet *packet)
 {
+	LB_NOT_CANCELLED;
 	uint8_t block[sizeof(struct packet_head) + LB_PACKET_MAX + 8] = {0};
 	struct packet_head head = {.type = PACKET};
 	struct timespec now;

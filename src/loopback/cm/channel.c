@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/cancel.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "cm/cm.h"
@@ -59,6 +60,8 @@ struct lb_cm_channel *lb_cm_channel_new(void)
 
 void lb_cm_channel_free(struct lb_cm_channel *ch)
 {
+	LB_NOT_CANCELLED;
+
 	close(ch->ch.fd);
 	ch->magic = 0;
 	free(ch);
@@ -66,6 +69,7 @@ void lb_cm_channel_free(struct lb_cm_channel *ch)
 
 void lb_cm_channel_push(struct lb_cm_channel *ch, struct lb_cm_event *event)
 {
+	LB_NOT_CANCELLED;
 	uint64_t one = 1;
 
 	lb_list_push(&ch->events, &event->node);
@@ -77,6 +81,7 @@ void lb_cm_channel_push(struct lb_cm_channel *ch, struct lb_cm_event *event)
 
 void lb_cm_channel_withdraw(struct lb_cm_channel *ch, struct lb_cm_event *event)
 {
+	LB_NOT_CANCELLED;
 	uint64_t unit;
 	struct iovec iov = {.iov_base = &unit, .iov_len = sizeof(unit)};
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/hook.h"
 #include "base/list.h"
 #include "cm/cm.h"
@@ -47,6 +48,8 @@ void lb_cm_unlock(void)
 
 void lb_cm_wait(pthread_cond_t *cond)
 {
+	LB_NOT_CANCELLED;
+
 	pthread_cond_wait(cond, &lock);
 }
 

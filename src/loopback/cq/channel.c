@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/cancel.h"
 #include "base/fd.h"
 #include "base/hook.h"
 #include "base/list.h"
@@ -177,6 +178,7 @@ static int attach(struct lb_channel *ch, struct ibv_context *context)
 LB_EXPORT struct ibv_comp_channel *
 ibv_create_comp_channel(struct ibv_context *context)
 {
+	LB_NOT_CANCELLED;
 	struct lb_channel *ch = NULL;
 	int err = lb_fault_errno("ibv_create_comp_channel");
 
@@ -206,6 +208,7 @@ ibv_create_comp_channel(struct ibv_context *context)
 
 LB_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
+	LB_NOT_CANCELLED;
 	struct lb_channel *ch = (struct lb_channel *)channel;
 	struct lb_obj *obj;
 	int err;

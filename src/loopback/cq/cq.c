@@ -22,6 +22,7 @@
 
 #include "base/advance.h"
 #include "base/base.h"
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/hook.h"
 #include "base/list.h"
@@ -470,6 +471,8 @@ static bool is_acked(void *arg)
 /* Every event that was given out must come back before the CQ goes. */
 static void wait_acks(struct lb_cq *cq)
 {
+	LB_NOT_CANCELLED;
+
 	if (!is_acked(cq) && cq->reported &&
 	    pthread_equal(cq->reader, pthread_self()))
 		lb_log_misuse(

@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/process.h"
 #include "base/random.h"
@@ -152,6 +153,8 @@ void lb_thread_wake(void)
 
 void lb_thread_rest(void)
 {
+	LB_NOT_CANCELLED;
+
 	pthread_mutex_lock(&lock);
 	while (is_running)
 		pthread_cond_wait(&rested, &lock);

@@ -19,6 +19,7 @@
 
 #include "base/advance.h"
 #include "base/base.h"
+#include "base/cancel.h"
 #include "base/hook.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -423,6 +424,8 @@ static bool is_acked(void *arg)
 
 static void wait_acks(struct lb_qp_handle *handle)
 {
+	LB_NOT_CANCELLED;
+
 	if (lb_hook_block(is_acked, handle))
 		return;
 	pthread_mutex_lock(&handle->ibv.mutex);

@@ -15,6 +15,7 @@
 
 #include "base/advance.h"
 #include "base/base.h"
+#include "base/cancel.h"
 #include "base/hook.h"
 #include "base/lock.h"
 #include "base/process.h"
@@ -239,6 +240,8 @@ static bool is_acked(void *arg)
 
 static void wait_acks(struct lb_srq *srq)
 {
+	LB_NOT_CANCELLED;
+
 	if (lb_hook_block(is_acked, srq))
 		return;
 	pthread_mutex_lock(&srq->ibv.mutex);

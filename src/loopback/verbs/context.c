@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/cancel.h"
 #include "base/hook.h"
 #include "base/list.h"
 #include "base/process.h"
@@ -94,6 +95,8 @@ static struct lb_context *context_new(struct lb_device *dev)
 
 static void context_delete(struct lb_context *ctx)
 {
+	LB_NOT_CANCELLED;
+
 	lb_async_fini(ctx);
 	close(ctx->vctx.context.async_fd);
 	pthread_mutex_destroy(&ctx->vctx.context.mutex);

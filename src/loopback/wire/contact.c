@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "wire/hello.h"
@@ -325,6 +326,7 @@ static bool meet(struct lb_nic *nic, struct lb_link *link)
 
 static void say_hello(struct lb_nic *nic, struct lb_link *link)
 {
+	LB_NOT_CANCELLED;
 	struct lb_contact *contact = &link->contact;
 	struct lb_hello mine = hello(nic, LB_HELLO_HELLO);
 	int fd, err;
@@ -386,6 +388,7 @@ static bool may_have(const struct lb_nic *nic, const struct lb_link *link)
 static bool admit(struct lb_nic *nic, struct lb_contact *guest,
 		  struct lb_link *link, const struct lb_hello *theirs)
 {
+	LB_NOT_CANCELLED;
 	struct lb_hello mine = hello(nic, LB_HELLO_ANSWER);
 	int fd, err;
 
@@ -525,6 +528,7 @@ static void accept_later(struct lb_nic *nic)
 
 void lb_contact_accept(struct lb_nic *nic)
 {
+	LB_NOT_CANCELLED;
 	int fd = lb_socket_accept(nic->listener.fd);
 	struct lb_contact *guest = free_guest(nic);
 

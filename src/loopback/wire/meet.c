@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "wire/links.h"
 #include "wire/nic.h"
@@ -82,6 +83,7 @@ static bool is_in_contact(struct lb_link *const *found, unsigned n)
 static void wait_for(struct lb_nic *nic, struct lb_link *const *found,
 		     unsigned n)
 {
+	LB_NOT_CANCELLED;
 	uint64_t end = lb_clock_real_now() + nic->patience;
 	struct timespec ts = {.tv_sec = (time_t)(end / 1000000000u),
 			      .tv_nsec = (long)(end % 1000000000u)};

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -144,8 +145,7 @@ static void lose_descriptors(struct lb_nic *nic)
 
 	lb_log(1, "the program closed the descriptors of the device: "
 		  "connections with other processes end");
-	nic->epoll = -1;
-	nic->listener.fd = -1;
+	nic->has_lost_descriptors = true;
 	for (i = 0; i < LB_PARTS_GUESTS; i++) {
 		nic->guests[i].socket.fd = -1;
 		nic->guests[i].pidfd = -1;
@@ -171,6 +171,10 @@ static bool wait_until(struct lb_nic *nic, uint64_t then)
 	struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u),
 			      .tv_nsec = (long)(ns % 1000000000u)};
 
+	if (nic->has_lost_descriptors) {
+		nanosleep(&ts, NULL);
+		return false;
+	}
 	if (ppoll(&pfd, 1, &ts, NULL) <= 0)
 		return false;
 	if (!(pfd.revents & POLLNVAL))
@@ -302,6 +306,7 @@ int lb_nic_thread_start(struct lb_nic *nic)
 
 void lb_nic_thread_stop(struct lb_nic *nic)
 {
+	LB_NOT_CANCELLED;
 	bool is_threaded;
 
 	pthread_mutex_lock(&nic->lock);

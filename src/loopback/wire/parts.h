@@ -192,6 +192,7 @@ struct lb_nic {
 	int epoll;	      /* -1: none */
 
 	/* the link thread's */
+	bool has_lost_descriptors; /* the program closed them */
 	uint64_t accept_at; /* the listener is not watched before; 0: it is */
 	bool is_said[LB_PARTS_NUMBERS + 1]; /* that nobody has the number */
 	unsigned nusers_said; /* of whom a process came, and was refused */

@@ -20,6 +20,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/service.h"
@@ -74,6 +75,7 @@ static struct lb_list free_asks = {&free_asks, &free_asks};
 
 struct lb_port *lb_port_hold(const char *name)
 {
+	LB_NOT_CANCELLED;
 	struct lb_port *port = NULL;
 	int fd = lb_socket_bind(name);
 
@@ -102,6 +104,7 @@ struct lb_port *lb_port_hold(const char *name)
 
 bool lb_port_is_held(const char *name)
 {
+	LB_NOT_CANCELLED;
 	int fd = lb_socket_bind(name);
 
 	if (fd >= 0)
@@ -112,6 +115,7 @@ bool lb_port_is_held(const char *name)
 /* Somebody asks: a connection, a record, its end. */
 static bool answer_one(const struct lb_nic *nic, int listener)
 {
+	LB_NOT_CANCELLED;
 	const struct answer answer = {
 		.magic = LB_HELLO_MAGIC,
 		.version = LB_HELLO_VERSION,
@@ -222,6 +226,7 @@ static void on_ask(struct lb_nic *nic, struct lb_watch *watch, uint32_t events)
 /* A connection to the process that listens at a name, or a negative errno. */
 static int reach(const char *name)
 {
+	LB_NOT_CANCELLED;
 	int fd = lb_socket_connect(name);
 	uid_t uid = 0;
 	pid_t pid;

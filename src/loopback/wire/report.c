@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/lock.h"
 #include "wire/link.h"
 #include "wire/parts.h"
@@ -26,6 +27,7 @@ void lb_report_start(void)
 
 static void print(const struct lb_link *link)
 {
+	LB_NOT_CANCELLED;
 	const struct lb_link_stats *out = &link->out_stats;
 	const struct lb_link_stats *in = &link->in_stats;
 

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/list.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
@@ -72,6 +73,7 @@ static struct lb_segment *make(int fd, struct own *own)
 
 struct lb_segment *lb_segment_new(int *out)
 {
+	LB_NOT_CANCELLED;
 	struct own *own = malloc(sizeof(*own));
 	int fd = memfd_create("rpma-loopback", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int err;

@@ -8,6 +8,8 @@
 
 #include "wire/socket.h"
 
+#include "base/cancel.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -46,6 +48,7 @@ static socklen_t name_address(struct sockaddr_un *sun, const char *name)
 
 int lb_socket_bind(const char *name)
 {
+	LB_NOT_CANCELLED;
 	struct sockaddr_un sun;
 	socklen_t length = name_address(&sun, name);
 	int fd = socket(AF_UNIX, FLAGS, 0);
@@ -67,6 +70,7 @@ int lb_socket_listen_at(int fd)
 
 int lb_socket_listen(const char *name)
 {
+	LB_NOT_CANCELLED;
 	int fd = lb_socket_bind(name);
 	int err;
 
@@ -79,6 +83,7 @@ int lb_socket_listen(const char *name)
 
 int lb_socket_accept(int listener)
 {
+	LB_NOT_CANCELLED;
 	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
@@ -86,6 +91,7 @@ int lb_socket_accept(int listener)
 
 int lb_socket_connect(const char *name)
 {
+	LB_NOT_CANCELLED;
 	struct sockaddr_un sun;
 	socklen_t length = name_address(&sun, name);
 	int fd = socket(AF_UNIX, FLAGS, 0);
@@ -111,6 +117,7 @@ int lb_socket_probe(void)
 
 int lb_socket_hold(const char *name)
 {
+	LB_NOT_CANCELLED;
 	struct sockaddr_un sun;
 	socklen_t length = name_address(&sun, name);
 	int fd = lb_socket_probe();
@@ -125,6 +132,7 @@ int lb_socket_hold(const char *name)
 
 bool lb_socket_is_held(int probe, const char *name)
 {
+	LB_NOT_CANCELLED;
 	struct sockaddr_un sun;
 	socklen_t length = name_address(&sun, name);
 
@@ -163,6 +171,7 @@ int lb_socket_is_readable(int fd)
 
 int lb_socket_send(int fd, const void *data, size_t size)
 {
+	LB_NOT_CANCELLED;
 	ssize_t ret;
 
 	do {
@@ -173,6 +182,7 @@ int lb_socket_send(int fd, const void *data, size_t size)
 
 int lb_socket_send_fd(int fd, const void *data, size_t size, int pass)
 {
+	LB_NOT_CANCELLED;
 	union {
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE(sizeof(int))];
@@ -203,6 +213,7 @@ int lb_socket_bell(int fd)
 /* The first descriptor of a message; all others are closed. */
 static int passed_of(struct msghdr *msg)
 {
+	LB_NOT_CANCELLED;
 	struct cmsghdr *header;
 	int passed = -1;
 
@@ -230,6 +241,7 @@ static int passed_of(struct msghdr *msg)
 
 ssize_t lb_socket_receive(int fd, void *data, size_t size, int *passed)
 {
+	LB_NOT_CANCELLED;
 	union {
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE(PASSED * sizeof(int))];
@@ -258,6 +270,7 @@ ssize_t lb_socket_receive(int fd, void *data, size_t size, int *passed)
 
 void lb_socket_close(int *fd)
 {
+	LB_NOT_CANCELLED;
 	int was = *fd;
 
 	*fd = -1; /* before it is another's: a child closes what it finds */

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * cancel.c -- see cancel.h. The futex is a raw system call, which is no
+ * cancellation point. So the thread may be cancelled at each instruction of the
+ * sleep, as it is in a cancellation point of the C library. The sleep reads one
+ * word and makes that call: the handler finds the same as after a sleep,
+ * whether the thread slept, was woken, or neither.
+ */
+
+#include "base/cancel.h"
+
+#include "base/bell.h"
+
+void rt_cancel_sleep_armed(struct rt_bell *bell, int64_t timeout_ns,
+			   void (*cancelled)(void *arg), void *arg)
+{
+	int before;
+
+	pthread_cleanup_push(cancelled, arg);
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &before);
+	rt_bell_sleep_armed(bell, timeout_ns);
+	pthread_setcanceltype(before, NULL);
+	pthread_cleanup_pop(0);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * cancel.h -- a thread of the program may be cancelled (pthread_cancel(),
+ * deferred) while it is inside the library. A cancelled thread ends at the next
+ * cancellation point, with whatever the thread holds. So the library disables
+ * cancellation where a cancellation point lies between taking something and
+ * giving it back. doc/protocols/threads.md, "Cancelled threads".
+ */
+
+#ifndef RT_BASE_CANCEL_H
+#define RT_BASE_CANCEL_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+struct rt_bell;
+
+/* Disables cancellation of the calling thread; returns the state before. */
+static inline int rt_cancel_disable(void)
+{
+	int before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	return before;
+}
+
+static inline void rt_cancel_restore(const int *before)
+{
+	pthread_setcancelstate(*before, NULL);
+}
+
+/* Declares that the calling thread is not cancelled up to the end of the
+ * block. */
+#define RT_NOT_CANCELLED                           \
+	__attribute__((cleanup(rt_cancel_restore), \
+		       unused)) int rt_cancel_before_ = rt_cancel_disable()
+
+/*
+ * As rt_bell_sleep_armed(), and the calling thread may be cancelled while it
+ * sleeps: then cancelled(arg) runs, which does what follows the sleep of a
+ * thread that gives up, and the thread ends.
+ */
+void rt_cancel_sleep_armed(struct rt_bell *bell, int64_t timeout_ns,
+			   void (*cancelled)(void *arg), void *arg);
+
+#endif /* RT_BASE_CANCEL_H */
