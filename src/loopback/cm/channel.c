@@ -53,6 +53,7 @@ struct lb_cm_channel *lb_cm_channel_new(void)
 		return NULL;
 	}
 	ch->magic = CHANNEL_MAGIC;
+	lb_opener_note(&ch->opener);
 	lb_list_init(&ch->events);
 	lb_list_init(&ch->ids);
 	return ch;

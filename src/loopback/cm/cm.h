@@ -33,6 +33,7 @@
 #include <rdma/rdma_cma.h>
 
 #include "base/list.h"
+#include "base/opener.h"
 
 /* private data as the wire has it, on RoCE and in port space TCP */
 enum {
@@ -162,6 +163,7 @@ struct lb_cm_channel {
 	uint64_t magic;
 	struct lb_list events; /* [lock] unread, of struct lb_cm_event */
 	struct lb_list ids;    /* [lock] that use it, of struct lb_cm_id */
+	struct lb_opener opener;
 };
 
 struct lb_cm_event {

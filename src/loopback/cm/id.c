@@ -139,6 +139,8 @@ LB_EXPORT int rdma_create_id(struct rdma_event_channel *channel,
 	struct lb_cm_channel *ch = channel ? lb_cm_channel_of(channel) : NULL;
 	int err = lb_fault_errno("rdma_create_id");
 
+	if (!err && ch)
+		err = lb_opener_check(&ch->opener);
 	if (err || !id || (channel && !ch))
 		return lb_cm_err(err ? err : EINVAL);
 	lb_hook(RPMA_LOOPBACK_CM_CALL, channel);

@@ -256,6 +256,8 @@ LB_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
 	int err = lb_fault_errno("rdma_get_cm_event");
 	struct rdma_cm_event *got;
 
+	if (!err && ch)
+		err = lb_opener_check(&ch->opener);
 	if (err || !ch || !event)
 		return lb_cm_err(err ? err : EINVAL);
 	lb_hook(RPMA_LOOPBACK_CM_CALL, channel);

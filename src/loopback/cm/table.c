@@ -16,6 +16,7 @@
 #include "base/cancel.h"
 #include "base/hook.h"
 #include "base/list.h"
+#include "cm/channel.h"
 #include "cm/cm.h"
 #include "fault/fault.h"
 #include "rpma_loopback.h"
@@ -193,6 +194,9 @@ struct lb_cm_id *lb_cm_enter(const char *verb, struct rdma_cm_id *cm_id)
 	struct lb_cm_id *id = lb_cm_id_of(cm_id);
 	int err = lb_fault_errno(verb);
 
+	if (!err && id)
+		err = lb_opener_check(
+			&lb_cm_channel_of(id->id.channel)->opener);
 	if (err) {
 		errno = err;
 		return NULL;

@@ -16,10 +16,12 @@
 #include "base/hook.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/opener.h"
 #include "exec/bind.h"
 #include "exec/hash.h"
 #include "exec/run.h"
 #include "fault/fault.h"
+#include "object/device.h"
 #include "object/limits.h"
 #include "object/object.h"
 #include "qp/ah.h"
@@ -203,6 +205,9 @@ int lb_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr,
 
 	if (handle->magic != LB_QP)
 		err = EINVAL;
+	if (lb_opener_is_asked() && !err)
+		err = lb_opener_check(
+			&lb_device_context_of(ibv->context)->opener);
 	if (err) {
 		*bad = wr;
 		return err;

@@ -16,6 +16,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/list.h"
+#include "base/opener.h"
 #include "base/process.h"
 #include "object/limits.h"
 #include "object/object.h"
@@ -49,6 +50,7 @@ struct lb_context {
 	struct lb_list node;   /* of the device; under lb.big */
 	pthread_mutex_t lock;  /* the list, and the events of its objects */
 	struct lb_list asyncs; /* queued, of struct lb_async */
+	struct lb_opener opener;
 	/* its end is struct ibv_context, as verbs_get_ctx() expects */
 	struct verbs_context vctx;
 };

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/opener.h"
 #include "base/process.h"
 #include "base/random.h"
 #include "base/service.h"
@@ -133,6 +134,10 @@ static void start(void)
 		&lb.seed,
 		env_number("RPMA_LOOPBACK_SEED", DEFAULT_SEED, UINT64_MAX),
 		memory_order_relaxed);
+	/* relaxed: as above */
+	atomic_store_explicit(&lb_opener_counts,
+			      env_number("RPMA_LOOPBACK_CREDENTIALS", 0, 1),
+			      memory_order_relaxed);
 	lb_device_count =
 		(int)env_number("RPMA_LOOPBACK_DEVICES", 1, LB_MAX_DEVICES);
 	lb_socket_set_network(

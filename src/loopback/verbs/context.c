@@ -78,6 +78,7 @@ static struct lb_context *context_new(struct lb_device *dev)
 		return NULL;
 	ibv = &ctx->vctx.context;
 	lb_list_init(&ctx->asyncs);
+	lb_opener_note(&ctx->opener);
 	pthread_mutex_init(&ctx->lock, NULL);
 	ctx->vctx.sz = sizeof(ctx->vctx);
 	lb_stubs_fill_ops(&ctx->vctx);
