@@ -236,7 +236,8 @@ bool rt_bell_wake_ways(struct rt_bell *bell, uint32_t ways)
 	return ways != RT_BELL_AWAKE;
 }
 
-void rt_bell_sleep_armed(struct rt_bell *bell, int64_t timeout_ns)
+RT_LEFT_AT_ONCE void rt_bell_sleep_armed(struct rt_bell *bell,
+					 int64_t timeout_ns)
 {
 	struct timespec timeout = {
 		.tv_sec = timeout_ns / NS_PER_S,

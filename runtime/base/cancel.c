@@ -13,8 +13,10 @@
 
 #include "base/bell.h"
 
-void rt_cancel_sleep_armed(struct rt_bell *bell, int64_t timeout_ns,
-			   void (*cancelled)(void *arg), void *arg)
+RT_LEFT_AT_ONCE void rt_cancel_sleep_armed(struct rt_bell *bell,
+					   int64_t timeout_ns,
+					   void (*cancelled)(void *arg),
+					   void *arg)
 {
 	int before;
 

@@ -17,6 +17,10 @@
 
 struct rt_bell;
 
+/* Of a function that a cancelled thread may leave at any instruction: its frame
+ * would stay poisoned, and the address sanitizer would report the handler. */
+#define RT_LEFT_AT_ONCE __attribute__((no_sanitize_address))
+
 /* Disables cancellation of the calling thread; returns the state before. */
 static inline int rt_cancel_disable(void)
 {
