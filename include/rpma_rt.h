@@ -453,6 +453,12 @@ RPMA_RT_MUST_CHECK int rpma_rt_queue_arm(struct rpma_rt_queue *queue);
  * RPMA_RT_MAX_MESSAGES in it, and it was not put in. Thread: any. */
 int rpma_rt_queue_push(struct rpma_rt_queue *queue, uint64_t context,
 		       void *user, uint32_t byte_len, uint32_t imm);
+/* Leaves messages of rpma_rt_queue_push() in the queue from here on (holds not
+ * 0), or takes them again (0): other items come meanwhile, and a queue with no
+ * others counts as empty. So a consumer that passes messages on leaves those
+ * that nobody asks for, and a pusher learns that there are
+ * RPMA_RT_MAX_MESSAGES. Thread: consumer. */
+int rpma_rt_queue_hold(struct rpma_rt_queue *queue, int holds);
 /* Whoever waits on the queue, or sleeps on its fd, comes back without an item:
  * rpma_rt_queue_wait() answers 0, rpma_rt_queue_arm() 1, once. Also if the wake
  * came before the sleep; several may be one. Of several workers at least one

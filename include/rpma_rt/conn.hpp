@@ -166,12 +166,14 @@ struct conn_core final : counted<conn_core>, member {
 	uint8_t reason = 0;
 	link watches;
 	link readers;
-	ring<message> unread;
+	message_list unread;
 	std::string private_data; /* for the connect after READY */
 	request_link pending{this};
 
 	~conn_core()
 	{
+		while (!unread.is_empty())
+			(void)unread.pop_front(from.pool);
 		if (raw)
 			rpma_rt_conn_unref(&raw);
 	}
@@ -471,14 +473,16 @@ public:
 	~receiving()
 	{
 		if (message_) { /* nobody has it: it is the next one again */
-			conn_->unread.push_front(std::move(message_));
+			conn_->unread.push_front(conn_->from.pool,
+						 access::take_slot(message_),
+						 message_.imm());
 			conn_->read_next();
 		}
 	}
 	bool start() noexcept
 	{
 		if (!conn_->unread.is_empty()) {
-			message_ = conn_->unread.pop_front();
+			message_ = conn_->unread.pop_front(conn_->from.pool);
 			return false;
 		}
 		if (conn_->is == conn_core::CLOSED || !conn_->from.pool)
@@ -511,8 +515,7 @@ inline void conn_core::on_message(const rpma_rt_completion &item) noexcept
 
 	if (!rpma_rt_completion_lease(&item, &raw_lease))
 		return;
-	unread.push_back(
-		access::make_message(raw_lease, from.pool, imm_of(item)));
+	unread.push_back(from.pool, raw_lease, imm_of(item));
 	read_next();
 }
 
@@ -525,7 +528,7 @@ inline void conn_core::read_next() noexcept
 		static_cast<waiter &>(readers.first()));
 
 	next.unlink();
-	next.message_ = unread.pop_front();
+	next.message_ = unread.pop_front(from.pool);
 	next.complete();
 }
 

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -264,8 +265,15 @@ private:
 	    const detail::ref<detail::peer_core> &peer,
 	    const detail::receives &from, rpma_rt_conn *raw)
 	{
-		auto core = std::make_unique<detail::future_conn_core>();
+		std::unique_ptr<detail::future_conn_core> core(
+			new (std::nothrow) detail::future_conn_core);
 
+		if (!core) {
+			rpma_rt_conn_close(raw);
+			rpma_rt_conn_unref(&raw);
+			rt->keep(peer);
+			return error::call(RPMA_E_NOMEM);
+		}
 		core->rt = rt;
 		core->peer = peer;
 		core->from = from;

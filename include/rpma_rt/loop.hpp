@@ -208,7 +208,12 @@ struct loop_core : counted<loop_core> {
 	link conns;	/* until their CLOSED */
 	link listeners; /* until their LISTENER_CLOSED */
 	timer_heap timers;
-	ring<rpma_rt_completion> items; /* of no connection */
+	/* Of no connection. While some are not taken, the queue keeps the
+	 * others: there is room for a batch, and for what those who wait may
+	 * give back. */
+	ring<rpma_rt_completion> items;
+	size_t item_takers = 0;
+	bool keeps_items = false;
 	link item_waiters;
 	std::shared_ptr<source> below; /* of a shard */
 
@@ -248,6 +253,14 @@ struct loop_core : counted<loop_core> {
 			static_cast<member *>(item.user)->on_item(item);
 		else
 			give(item);
+	}
+	/* Before each look at the queue. */
+	void keep_items(bool keeps) noexcept
+	{
+		if (keeps == keeps_items)
+			return;
+		keeps_items = keeps;
+		(void)rpma_rt_queue_hold(queue, keeps);
 	}
 	inline void give(const rpma_rt_completion &item) noexcept;
 	inline void give_to_next() noexcept;
@@ -387,6 +400,7 @@ struct loop_core : counted<loop_core> {
 		rpma_rt_completion batch[BATCH];
 		int got;
 
+		keep_items(!items.is_empty());
 		if (below)
 			return below->run(may_sleep(timeout_ms));
 		got = take(batch, timeout_ms);
@@ -522,16 +536,26 @@ public:
 	    : loop_(std::move(loop))
 	{
 	}
-	next_item(next_item &&) noexcept = default;
+	next_item(next_item &&other) noexcept : loop_(std::move(other.loop_))
+	{
+	}
 	~next_item()
 	{
 		if (item_) /* nobody has it: it is the next one again */
 			give_back();
+		if (has_room_)
+			loop_->item_takers--;
 	}
 	bool start() noexcept
 	{
 		if (loop_->has_ended)
 			return false;
+		/* for the item, if it is given back */
+		has_room_ = loop_->items.reserve(loop_core::BATCH + 1 +
+						 loop_->item_takers);
+		if (!has_room_)
+			return false;
+		loop_->item_takers++;
 		if (!loop_->items.is_empty()) {
 			item_ = loop_->items.pop_front();
 			return false;
@@ -542,7 +566,9 @@ public:
 	result<rpma_rt_completion> finish() noexcept
 	{
 		if (!item_)
-			return error::call(RPMA_RT_E_CLOSED);
+			return error::call(has_room_ || loop_->has_ended
+						   ? RPMA_RT_E_CLOSED
+						   : RPMA_E_NOMEM);
 		return *std::exchange(item_, std::nullopt);
 	}
 	bool succeeded() const noexcept
@@ -554,17 +580,19 @@ private:
 	friend struct loop_core;
 	void give_back() noexcept
 	{
-		loop_->items.push_front(*item_);
+		(void)loop_->items.push_front(*item_);
 		loop_->give_to_next();
 	}
 	ref<loop_core> loop_;
 	std::optional<rpma_rt_completion> item_;
+	bool has_room_ = false;
 };
 
 inline void loop_core::give(const rpma_rt_completion &item) noexcept
 {
-	items.push_back(item);
-	give_to_next();
+	/* there is room, but for what may not lead here: it is dropped */
+	if (items.push_back(item))
+		give_to_next();
 }
 
 inline void loop_core::give_to_next() noexcept
@@ -774,9 +802,12 @@ inline void loop_core::end() noexcept
 		static_cast<member *>(m)->close();
 	for (link *m = &listeners.first(); m != &listeners; m = &m->next())
 		static_cast<member *>(m)->close();
+	keep_items(true); /* nobody takes them any more */
 	drain();
 	if (below)
 		below->leave();
+	if (is_borrowed)
+		keep_items(false);
 	if (poller >= 0)
 		rpma_rt_poller_release(rt->raw, own_poller());
 }
@@ -923,6 +954,8 @@ public:
 			ret = made.core_->get_fds();
 		if (ret < 0)
 			return error::call(ret);
+		if (!made.core_->items.reserve(detail::loop_core::BATCH))
+			return error::call(RPMA_E_NOMEM);
 		made.core_->ctx.mail =
 			std::make_shared<detail::mailbox>(made.core_->queue);
 		return made;

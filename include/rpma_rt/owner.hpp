@@ -14,7 +14,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -147,6 +149,15 @@ struct peer_core : shared<peer_core> {
 	}
 };
 
+/* A place for what cannot be deleted yet, made with the object: none is needed
+ * when the object goes. */
+struct grave {
+	std::unique_ptr<grave> next;
+	rpma_rt_pool *pool = nullptr;
+	rpma_rt_srq *srq = nullptr;
+	ref<peer_core> peer;
+};
+
 struct runtime_core : shared<runtime_core> {
 	rpma_rt *raw = nullptr;
 	bool is_manual = false;
@@ -156,11 +167,13 @@ struct runtime_core : shared<runtime_core> {
 		if (!raw)
 			return;
 		rpma_rt_stop(raw);
-		for (auto *srq : busy_srqs_)
-			rpma_rt_srq_delete(&srq);
-		for (auto *pool : busy_pools_)
-			rpma_rt_pool_delete(&pool);
+		for (auto *g = graves_.get(); g; g = g->next.get())
+			rpma_rt_srq_delete(&g->srq);
+		for (auto *g = graves_.get(); g; g = g->next.get())
+			rpma_rt_pool_delete(&g->pool);
 		rpma_rt_delete(&raw);
+		while (graves_)
+			graves_ = std::move(graves_->next);
 	}
 	/* It goes after the runtime. */
 	void keep(const ref<peer_core> &peer)
@@ -173,26 +186,20 @@ struct runtime_core : shared<runtime_core> {
 		}
 		kept_.push_back(peer);
 	}
-	/* Nobody has them, but connections of a listener that has gone end at
-	 * this moment: they go with the runtime. */
-	void keep_busy(rpma_rt_srq *srq, const ref<peer_core> &peer)
+	/* Nobody has it, but connections of a listener that has gone end at
+	 * this moment: it goes with the runtime. */
+	void keep_busy(std::unique_ptr<grave> of) noexcept
 	{
-		keep(peer);
 		std::lock_guard<std::mutex> guard(lock_);
-		busy_srqs_.push_back(srq);
-	}
-	void keep_busy(rpma_rt_pool *pool, const ref<peer_core> &peer)
-	{
-		keep(peer);
-		std::lock_guard<std::mutex> guard(lock_);
-		busy_pools_.push_back(pool);
+
+		of->next = std::move(graves_);
+		graves_ = std::move(of);
 	}
 
 private:
 	std::mutex lock_;
 	std::vector<ref<peer_core>> kept_;
-	std::vector<rpma_rt_srq *> busy_srqs_;
-	std::vector<rpma_rt_pool *> busy_pools_;
+	std::unique_ptr<grave> graves_;
 };
 
 struct memory_core : shared<memory_core> {
@@ -208,10 +215,27 @@ struct pool_core : shared<pool_core> {
 	ref<runtime_core> rt;
 	ref<peer_core> peer;
 	rpma_rt_pool *raw = nullptr;
+	/*
+	 * A message that nobody has taken yet is in the list of its connection,
+	 * by its slot, whose place here is that list's meanwhile. So a message
+	 * takes no memory when it comes.
+	 */
+	struct unread {
+		rpma_rt_lease raw;
+		uint32_t next; /* slot */
+		uint32_t imm;
+		bool has_imm;
+	};
+	std::unique_ptr<unread[]> slots;
+	std::unique_ptr<grave> place = std::make_unique<grave>();
+
 	~pool_core()
 	{
-		if (raw && rpma_rt_pool_delete(&raw) == RPMA_RT_E_BUSY)
-			rt->keep_busy(raw, peer);
+		if (!raw || rpma_rt_pool_delete(&raw) != RPMA_RT_E_BUSY)
+			return;
+		place->pool = raw;
+		place->peer = peer;
+		rt->keep_busy(std::move(place));
 	}
 };
 
@@ -220,10 +244,15 @@ struct srq_core : shared<srq_core> {
 	ref<peer_core> peer;
 	ref<pool_core> pool;
 	rpma_rt_srq *raw = nullptr;
+	std::unique_ptr<grave> place = std::make_unique<grave>();
+
 	~srq_core()
 	{
-		if (raw && rpma_rt_srq_delete(&raw) == RPMA_RT_E_BUSY)
-			rt->keep_busy(raw, peer);
+		if (!raw || rpma_rt_srq_delete(&raw) != RPMA_RT_E_BUSY)
+			return;
+		place->srq = raw;
+		place->peer = peer;
+		rt->keep_busy(std::move(place));
 	}
 };
 
@@ -617,6 +646,15 @@ struct access {
 		m.imm_ = imm;
 		return m;
 	}
+	/* The slot of a message, which is empty then. */
+	static rpma_rt_lease take_slot(message &m) noexcept
+	{
+		const rpma_rt_lease raw = m.raw_;
+
+		m.forget_slot();
+		m.pool_ = {};
+		return raw;
+	}
 };
 
 } // namespace detail
@@ -646,6 +684,11 @@ inline result<pool> pool::make(const runtime &rt, const peer &p,
 	ret = rpma_rt_pool_new(rt.raw(), &cfg, &made.core_->raw);
 	if (ret < 0)
 		return error::call(ret);
+	made.core_->slots.reset(
+		new (std::nothrow) detail::pool_core::unread[detail::effective(
+			cfg, &rpma_rt_pool_cfg::count, rpma_rt_pool_cfg_init)]);
+	if (!made.core_->slots)
+		return error::call(RPMA_E_NOMEM);
 	return made;
 }
 

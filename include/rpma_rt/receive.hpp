@@ -27,6 +27,57 @@ struct receives {
 	ref<srq_core> shared;
 };
 
+/* Messages of a connection that nobody has taken yet, in order. */
+class message_list
+{
+public:
+	bool is_empty() const noexcept
+	{
+		return count_ == 0;
+	}
+	void push_back(const ref<pool_core> &pool, const rpma_rt_lease &raw,
+		       const std::optional<uint32_t> &imm) noexcept
+	{
+		put(pool, raw, imm, 0);
+		if (count_++ == 0)
+			first_ = raw.slot;
+		else
+			pool->slots[last_].next = raw.slot;
+		last_ = raw.slot;
+	}
+	void push_front(const ref<pool_core> &pool, const rpma_rt_lease &raw,
+			const std::optional<uint32_t> &imm) noexcept
+	{
+		put(pool, raw, imm, first_);
+		if (count_++ == 0)
+			last_ = raw.slot;
+		first_ = raw.slot;
+	}
+	message pop_front(const ref<pool_core> &pool) noexcept
+	{
+		const auto &first = pool->slots[first_];
+		std::optional<uint32_t> imm;
+
+		if (first.has_imm)
+			imm = first.imm;
+		first_ = first.next;
+		count_--;
+		return access::make_message(first.raw, pool, imm);
+	}
+
+private:
+	static void put(const ref<pool_core> &pool, const rpma_rt_lease &raw,
+			const std::optional<uint32_t> &imm,
+			uint32_t next) noexcept
+	{
+		pool->slots[raw.slot] = {raw, next, imm.value_or(0),
+					 imm.has_value()};
+	}
+	uint32_t first_ = 0;
+	uint32_t last_ = 0;
+	uint32_t count_ = 0;
+};
+
 inline std::optional<uint32_t> imm_of(const rpma_rt_completion &item) noexcept
 {
 	uint32_t value;

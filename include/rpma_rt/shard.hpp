@@ -54,6 +54,7 @@ struct shards_core {
 	struct place {
 		/* set before the first run, on the thread that runs it */
 		std::atomic<shard_core *> in{nullptr};
+		rpma_rt_queue *queue = nullptr; /* immutable after make */
 		/* Of the shard in it. Requests under way, those of the shards
 		 * before it too, whose answers are still to come: what awaits
 		 * the answer, nullptr: nothing any more; their index is the
@@ -61,17 +62,29 @@ struct shards_core {
 		std::vector<asking *> askers;
 		std::vector<uint32_t> free_askers;
 		/* Posts and requests that came and were not read: those of the
-		 * shards before it too. */
+		 * shards before it too. There is room for all that may be. */
 		ring<shard_message> unread;
+		/* For each other shard, and those before them. */
+		struct end {
+			uint32_t sent = 0;	/* to it */
+			uint32_t read_seen = 0; /* of those, by it */
+			uint32_t read = 0;	/* of what it sent */
+			uint32_t told = 0;	/* of those, to it */
+		};
+		std::unique_ptr<end[]> ends;
 		/* Requests that came and were not answered, by sender and
 		 * context. */
 		std::vector<bool> owed;
 
 		/* Made once, for so many requests of each of so many shards. */
-		void make_askers(size_t requests, size_t shards)
+		void make_askers(size_t requests, size_t shards,
+				 size_t lane_size)
 		{
 			if (!askers.empty())
 				return;
+			if (!unread.reserve(lane_size * shards))
+				fail(error::call(RPMA_E_NOMEM));
+			ends.reset(new end[shards]);
 			free_askers.reserve(requests);
 			owed.resize(requests * shards);
 			/* the last that may throw */
@@ -94,6 +107,16 @@ struct shards_core {
 			       owed[index_of(request)];
 		}
 	};
+	/* What one shard has read of another's posts and requests: see
+	 * doc/protocols/coroutine.md. */
+	struct alignas(64) window {
+		std::atomic<uint32_t> read{0};
+		std::atomic<bool> wanted{false};
+	};
+	window &window_of(uint32_t from, uint32_t to) noexcept
+	{
+		return windows[from * count + to];
+	}
 	/* In the context of an answer, beside the place of the request: there
 	 * is none, and will be none. */
 	static constexpr uint64_t UNANSWERED = uint64_t(1) << 63;
@@ -101,6 +124,7 @@ struct shards_core {
 	ref<runtime_core> rt;
 	rpma_rt_shards *raw = nullptr;
 	std::unique_ptr<place[]> places;
+	std::unique_ptr<window[]> windows;
 	uint32_t count = 0;
 	uint32_t lane_size = 0;
 
@@ -128,6 +152,9 @@ struct shard_core final : source {
 	bool has_left = false; /* nobody reads any more */
 	link readers;
 	std::unique_ptr<link[]> lines; /* that wait for room, by receiver */
+	/* of those, which wait until the receiver has read, and how many */
+	std::unique_ptr<bool[]> is_full;
+	uint32_t full_count = 0;
 
 	/* None of its requests is awaited any more: those hold the loop. */
 	~shard_core()
@@ -142,8 +169,13 @@ struct shard_core final : source {
 
 		if (ret == RPMA_RT_E_CLOSED)
 			end();
+		else if (full_count > 0)
+			look_at_windows();
 		return ret;
 	}
+	inline bool has_room(uint32_t to) noexcept;
+	inline void has_read(const shard_message &message) noexcept;
+	inline void look_at_windows() noexcept;
 	inline void end() noexcept;
 	inline void on_message(const shard_message &message) noexcept;
 	inline void on_writable(uint32_t to) noexcept;
@@ -322,9 +354,15 @@ private:
 
 inline int sending::send() noexcept
 {
-	if (is_request_)
-		return static_cast<asking *>(this)->request();
-	return rpma_rt_shard_post(shard_->raw, to_, &message_);
+	int ret;
+
+	if (to_ < shard_->set->count && !shard_->has_room(to_))
+		return RPMA_E_AGAIN;
+	ret = is_request_ ? static_cast<asking *>(this)->request()
+			  : rpma_rt_shard_post(shard_->raw, to_, &message_);
+	if (ret == 0)
+		shard_->place->ends[to_].sent++;
+	return ret;
 }
 
 inline void sending::sent() noexcept
@@ -368,6 +406,7 @@ public:
 	{
 		if (!std::exchange(has_message_, false))
 			return error::call(RPMA_RT_E_CLOSED);
+		shard_->has_read(message_);
 		return message_;
 	}
 	bool succeeded() const noexcept
@@ -405,10 +444,62 @@ inline void shard_core::read_next() noexcept
 inline void shard_core::give_back(const shard_message &message) noexcept
 {
 	/* the sender has its error already */
-	if (has_left && message.kind == RPMA_RT_SHARD_REQUEST)
+	if (has_left && message.kind == RPMA_RT_SHARD_REQUEST) {
+		has_read(message);
 		return;
-	place->unread.push_front(message);
+	}
+	(void)place->unread.push_front(message);
 	read_next();
+}
+
+/* May a post or a request be sent? False: a wake of the queue comes. */
+inline bool shard_core::has_room(uint32_t to) noexcept
+{
+	auto &e = place->ends[to];
+	auto &w = set->window_of(index, to);
+
+	if (e.sent - e.read_seen < set->lane_size)
+		return true;
+	/* acquire: no message is written before the other was read */
+	e.read_seen = w.read.load(std::memory_order_acquire);
+	if (e.sent - e.read_seen < set->lane_size)
+		return true;
+	/* seq_cst, both: wanted before the look; pairs with has_read() */
+	w.wanted.store(true, std::memory_order_seq_cst);
+	e.read_seen = w.read.load(std::memory_order_seq_cst);
+	if (e.sent - e.read_seen < set->lane_size)
+		return true;
+	full_count += !std::exchange(is_full[to], true);
+	return false;
+}
+
+/* Some coroutine has it. Half a lane at a time is told to the sender. */
+inline void shard_core::has_read(const shard_message &message) noexcept
+{
+	auto &e = place->ends[message.from];
+	rpma_rt_queue *sleeper = nullptr;
+
+	if (++e.read - e.told < set->lane_size / 2)
+		return;
+	e.told = e.read;
+	auto &w = set->window_of(message.from, index);
+	/* seq_cst, both: read before the look; pairs with has_room() */
+	w.read.store(e.read, std::memory_order_seq_cst);
+	if (!w.wanted.load(std::memory_order_seq_cst))
+		return;
+	/* relaxed: one wake too many does no harm */
+	w.wanted.store(false, std::memory_order_relaxed);
+	sleeper = set->places[message.from].queue;
+	(void)rpma_rt_queue_wake(sleeper);
+}
+
+inline void shard_core::look_at_windows() noexcept
+{
+	full_count = 0;
+	for (uint32_t to = 0; to < set->count; to++) {
+		if (std::exchange(is_full[to], false))
+			on_writable(to);
+	}
 }
 
 inline void shard_core::on_writable(uint32_t to) noexcept
@@ -447,12 +538,14 @@ inline void shard_core::on_message(const shard_message &message) noexcept
 	case RPMA_RT_SHARD_REQUEST:
 		place->owed[place->index_of(message)] = true;
 		if (has_left) {
+			has_read(message);
 			decline(message);
 			break;
 		}
 		[[fallthrough]];
 	default:
-		place->unread.push_back(message);
+		/* there is room for what senders may have sent */
+		(void)place->unread.push_back(message);
 		read_next();
 		break;
 	}
@@ -489,8 +582,10 @@ inline void shard_core::leave() noexcept
 	for (size_t left = place->unread.size(); left > 0; left--) {
 		auto message = place->unread.pop_front();
 
-		if (message.kind != RPMA_RT_SHARD_REQUEST)
-			place->unread.push_back(message);
+		if (message.kind == RPMA_RT_SHARD_REQUEST)
+			has_read(message);
+		else
+			(void)place->unread.push_back(message);
 	}
 	for (bool is : place->owed)
 		is_any |= is;
@@ -555,6 +650,9 @@ public:
 		core->rt = runtime;
 		core->count = runtime->pollers;
 		core->places.reset(new detail::shards_core::place[core->count]);
+		core->windows.reset(
+			new detail::shards_core::window[core->count *
+							core->count]);
 		for (uint32_t i = 0; i < core->count; i++)
 			args.push_back(&core->places[i]);
 		cfg.lane_size = given.lane_size;
@@ -568,6 +666,14 @@ public:
 		cfg.args = args.data();
 		cfg.arg_count = core->count;
 		int ret = rpma_rt_shards_new(runtime->raw, &cfg, &core->raw);
+		for (uint32_t i = 0; i < core->count && ret == 0; i++) {
+			rpma_rt_shard *of = nullptr;
+
+			ret = rpma_rt_shards_get(core->raw, i, &of);
+			if (ret == 0)
+				ret = rpma_rt_shard_get_queue(
+					of, &core->places[i].queue);
+		}
 		if (ret < 0)
 			return error::call(ret);
 		return shards(std::move(core));
@@ -627,10 +733,11 @@ public:
 		core->place = place;
 		core->index = index;
 		core->lines.reset(new detail::link[of->count]);
+		core->is_full.reset(new bool[of->count]());
 		/* as many as there are credits, and one for a request that is
 		 * refused: WRITABLE follows the refusal of the library only */
 		place->make_askers(size_t(of->lane_size) * of->count + 1,
-				   of->count);
+				   of->count, of->lane_size);
 		shard made(of->rt, queue, static_cast<int>(index));
 		made.shard_ = core.get();
 		core->loop = made.core_.get();

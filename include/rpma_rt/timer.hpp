@@ -3,16 +3,19 @@
 
 /*
  * timer.hpp: a heap of deadlines that are parts of what waits for them, and a
- * ring that grows: the two containers of a loop.
+ * ring whose room is made in advance: the two containers of a loop.
  */
 
 #ifndef RPMA_RT_TIMER_HPP
 #define RPMA_RT_TIMER_HPP
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <memory>
+#include <new>
+#include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace rpma::rt
 {
@@ -119,10 +122,28 @@ private:
 	timer *root_ = nullptr;
 };
 
-/* First in, first out; it grows to what was in it at a time, and keeps that. */
+/* First in, first out, of plain data. Room is made before it is needed: a push
+ * takes no memory, and what has no room is refused. */
 template <typename T> class ring
 {
 public:
+	/* Has room for so many from here on; false: there is no memory. */
+	bool reserve(size_t count) noexcept
+	{
+		if (count <= room_)
+			return true;
+		count = std::max(count, 2 * room_);
+		std::unique_ptr<T[]> more(new (std::nothrow) T[count]);
+
+		if (!more)
+			return false;
+		for (size_t i = 0; i < count_; i++)
+			more[i] = at(i);
+		slots_ = std::move(more);
+		room_ = count;
+		first_ = 0;
+		return true;
+	}
 	bool is_empty() const noexcept
 	{
 		return count_ == 0;
@@ -131,45 +152,39 @@ public:
 	{
 		return count_;
 	}
-	void push_back(T value)
+	bool push_back(const T &value) noexcept
 	{
-		make_room();
-		at(count_++) = std::move(value);
+		if (count_ == room_)
+			return false;
+		at(count_++) = value;
+		return true;
 	}
-	/* there is room: it was taken from here */
-	void push_front(T value)
+	bool push_front(const T &value) noexcept
 	{
-		make_room();
-		first_ = (first_ + slots_.size() - 1) % slots_.size();
+		if (count_ == room_)
+			return false;
+		first_ = (first_ + room_ - 1) % room_;
 		count_++;
-		at(0) = std::move(value);
+		at(0) = value;
+		return true;
 	}
 	T pop_front() noexcept
 	{
-		T value = std::move(at(0));
+		T value = at(0);
 
-		first_ = (first_ + 1) % slots_.size();
+		first_ = (first_ + 1) % room_;
 		count_--;
 		return value;
 	}
 
 private:
+	static_assert(std::is_trivially_copyable_v<T>);
 	T &at(size_t index) noexcept
 	{
-		return slots_[(first_ + index) % slots_.size()];
+		return slots_[(first_ + index) % room_];
 	}
-	void make_room()
-	{
-		if (count_ < slots_.size())
-			return;
-		std::vector<T> more(slots_.empty() ? 16 : 2 * slots_.size());
-
-		for (size_t i = 0; i < count_; i++)
-			more[i] = std::move(at(i));
-		slots_ = std::move(more);
-		first_ = 0;
-	}
-	std::vector<T> slots_;
+	std::unique_ptr<T[]> slots_;
+	size_t room_ = 0;
 	size_t first_ = 0;
 	size_t count_ = 0;
 };

@@ -250,6 +250,22 @@ int rpma_rt_queue_get_stats(const struct rpma_rt_queue *queue,
 	return 0;
 }
 
+/* ---------------------------------------------------------- messages --- */
+
+int rpma_rt_queue_hold(struct rpma_rt_queue *queue, int holds)
+{
+	int ret;
+
+	ret = RT_REFUSE_NULL(queue);
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(queue->rt);
+	if (ret == 0)
+		/* relaxed: the consumer's own */
+		atomic_store_explicit(&queue->holds_messages, holds != 0,
+				      memory_order_relaxed);
+	return ret;
+}
+
 /* ------------------------------------------------------------ its fd --- */
 
 int rpma_rt_queue_get_fd(struct rpma_rt_queue *queue, int *fd)

@@ -62,6 +62,8 @@ struct rpma_rt_queue {
 	alignas(RT_CACHE_LINE) uint32_t next_source;
 	/* it took, and has not looked at `spilled` since */
 	_Atomic bool owes_pollers;
+	/* messages stay until it takes them again */
+	_Atomic bool holds_messages;
 
 	/* those who consume, or want to */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t consumers; /* RT_CONSUMER_* */

@@ -33,6 +33,21 @@ static inline uint32_t take_lane(struct rpma_rt_queue *queue,
 	return count;
 }
 
+static inline bool holds_messages(const struct rpma_rt_queue *queue)
+{
+	/* relaxed: the consumer's own */
+	return atomic_load_explicit(&queue->holds_messages,
+				    memory_order_relaxed);
+}
+
+static uint32_t take_messages(struct rpma_rt_queue *queue,
+			      struct rpma_rt_completion *cmpl, uint32_t max)
+{
+	if (holds_messages(queue))
+		return 0;
+	return rt_queue_take_messages_consumer(queue, cmpl, max);
+}
+
 /* Takes up to max items from all sources, beginning with another one each time.
  */
 static uint32_t take_all(struct rpma_rt_queue *queue,
@@ -52,8 +67,8 @@ static uint32_t take_all(struct rpma_rt_queue *queue,
 		if (source > lanes)
 			source = 0;
 		if (source == lanes)
-			total += rt_queue_take_messages_consumer(
-				queue, cmpl + total, max - total);
+			total +=
+				take_messages(queue, cmpl + total, max - total);
 		else if (finished)
 			total += rt_lane_drain_consumer(queue->lanes[source],
 							cmpl + total,
@@ -195,7 +210,8 @@ static bool has_items(struct rpma_rt_queue *queue)
 		    (finished && rt_lane_is_spilling_poller(queue->lanes[i])))
 			return true;
 	}
-	return !rt_mpsc_is_empty_owner(&queue->messages);
+	return !holds_messages(queue) &&
+	       !rt_mpsc_is_empty_owner(&queue->messages);
 }
 
 enum rt_take_end rt_queue_look_consumer(struct rpma_rt_queue *queue)

@@ -13,6 +13,7 @@
 #include "base/context.h"
 #include "base/refuse.h"
 #include "base/stats.h"
+#include "queue/wake.h"
 
 #define NS_PER_MS 1000000u
 
@@ -104,6 +105,12 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* A wake of its queue has come, which a turn does not look at. */
+static bool is_woken(const struct rpma_rt_shard *shard)
+{
+	return !shard->is_queue_over && rt_wake_is_due(shard->queue);
+}
+
 /* Turns until one does something, or the queue was woken, or for so long;
  * timeout_ms: not 0. */
 static int idle(struct rpma_rt_shard *shard, int timeout_ms)
@@ -116,7 +123,8 @@ static int idle(struct rpma_rt_shard *shard, int timeout_ms)
 	int ret;
 
 	while (now < end) {
-		if (now >= spin_end) {
+		/* the sleep takes the wake, and does not begin */
+		if (now >= spin_end || is_woken(shard)) {
 			woken = rt_shard_sleep(
 				shard, least(end, rt_shard_timer_next(shard)));
 			if (woken < 0)

@@ -450,6 +450,38 @@ static void items__come_in_order(rpma_rt_mode mode)
 	s.run(take_items(s));
 }
 
+static rt::task<void> take_many(scene &s, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		CHECK(must(co_await s.loop.next()).context == i);
+}
+
+/* The loop takes a batch of what nobody asks for; the rest stays in the queue,
+ * which has a bound. Those that were in a hand for nothing keep their order. */
+static void items__untaken_STAY_in_the_queue(rpma_rt_mode mode)
+{
+	const uint64_t count = 1000;
+	scene s({.mode = mode});
+	rpma_rt_queue_stats stats;
+
+	for (uint64_t i = 0; i < count; i++) {
+		CHECK(!rpma_rt_queue_push(s.loop.queue(), i, nullptr, 0, 0));
+		if (i % 10 == 0)
+			CHECK(s.loop.turn(0) >= 0);
+	}
+	for (int i = 0; i < 20; i++)
+		CHECK(s.loop.turn(0) >= 0);
+	CHECK(!rpma_rt_queue_get_stats(s.loop.queue(), &stats, sizeof(stats)));
+	CHECK(stats.backlog >= count - 64);
+	{
+		auto held = rt::when_all(s.loop.next(), s.loop.next(),
+					 s.loop.sleep_for(1h));
+
+		CHECK(held.await_suspend(std::noop_coroutine()));
+	}
+	s.run(take_many(s, count));
+}
+
 /* --------------------------------------------------------------- owners --- */
 
 /* Each order in which five owners go, with a connection that is up, a message
@@ -512,6 +544,7 @@ int main(void)
 	RUN(timers__end_in_order);
 	RUN(timers__many_and_taken_back);
 	RUN(items__come_in_order);
+	RUN(items__untaken_STAY_in_the_queue);
 	RUN(owners__destroyed_in_any_order);
 	return 0;
 }

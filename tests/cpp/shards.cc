@@ -531,8 +531,112 @@ static void requests__all_that_may_be_under_way()
 	}
 }
 
+/* -------------------------------------------------------------- bounds --- */
+
+static rt::task<void> flood(rt::shard &self, uint32_t to, uint64_t count,
+			    uint64_t &sent)
+{
+	for (; sent < count; sent++)
+		must(co_await self.post(to, message_of(sent)));
+}
+
+static rt::task<void> read_all(rt::shard &self, uint64_t count, uint64_t &read)
+{
+	for (; read < count; read++)
+		CHECK(must(co_await self.receive()).words[0] == read);
+}
+
+/* As many as the lane holds are sent and not read, to another shard and to
+ * itself; then the sender waits, its shard does not, and what is read makes
+ * room. */
+static void post__waits_until_the_reader_has_read(uint32_t lane_size)
+{
+	several c(lane_size);
+	auto first = must(rt::shard::make(c.set, 0));
+	auto second = must(rt::shard::make(c.set, 1));
+	const uint64_t count = 10 * lane_size;
+
+	for (uint32_t to : {1u, 0u}) {
+		auto &reader = to == 1 ? second : first;
+		uint64_t sent = 0;
+		uint64_t read = 0;
+
+		first.spawn(flood(first, to, count, sent));
+		for (int i = 0; i < 100; i++) {
+			CHECK(first.turn(0) >= 0);
+			CHECK(second.turn(0) >= 0);
+		}
+		CHECK(sent == lane_size);
+		reader.spawn(read_all(reader, count, read));
+		while (read < count) {
+			CHECK(sent - read <= lane_size + 1);
+			CHECK(first.turn(0) >= 0);
+			CHECK(second.turn(0) >= 0);
+		}
+		CHECK(sent == count);
+	}
+}
+
+static rt::task<void> hold_some(rt::shard &self)
+{
+	(void)co_await rt::when_all(self.receive(), self.receive(),
+				    self.sleep_for(1h));
+}
+
+/* Those that a coroutine has in its hand, and did not get, are not read: they
+ * come to the next one, and there is room for all. */
+static void post__given_back_is_unread()
+{
+	several c(4);
+	auto shard = must(rt::shard::make(c.set, 0));
+	uint64_t sent = 0;
+	uint64_t read = 0;
+
+	for (int i = 0; i < 3; i++) {
+		auto held = hold_some(shard);
+
+		CHECK(held.await_suspend(std::noop_coroutine()));
+		if (i == 0)
+			shard.spawn(flood(shard, 0, 40, sent));
+		for (int j = 0; j < 10; j++)
+			CHECK(shard.turn(0) >= 0);
+		CHECK(sent == 4);
+	}
+	shard.spawn(read_all(shard, 40, read));
+	while (read < 40)
+		CHECK(shard.turn(0) >= 0);
+}
+
+/* Both post to each other, each as much as it likes: their readers go on. */
+static void post__both_ways_at_once()
+{
+	several c(2);
+	std::array<uint64_t, 2> sent{};
+	std::array<uint64_t, 2> read{};
+	std::atomic<int> over{0};
+
+	c.run([&](rt::shard &shard) {
+		const uint32_t self = shard.index();
+
+		if (self == 2)
+			return;
+		shard.spawn(flood(shard, 1 - self, ROUNDS, sent[self]));
+		shard.spawn(read_all(shard, ROUNDS, read[self]));
+		while (sent[self] < ROUNDS || read[self] < ROUNDS)
+			CHECK(shard.turn(-1) >= 0);
+		/* acq_rel: what the other did */
+		if (over.fetch_add(1, std::memory_order_acq_rel) == 1)
+			must(c.set.stop());
+	});
+	CHECK(read[0] == ROUNDS && read[1] == ROUNDS);
+}
+
 int main(void)
 {
+	post__waits_until_the_reader_has_read(2);
+	post__waits_until_the_reader_has_read(64);
+	post__given_back_is_unread();
+	post__both_ways_at_once();
 	messages__come_and_are_answered(2);
 	messages__come_and_are_answered(256);
 	coroutine__travels();

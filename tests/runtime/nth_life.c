@@ -23,6 +23,8 @@ const struct life lives[] = {
 	{.name = "stopped", .is_stopped = true},
 	{.name = "manual", .is_manual = true},
 	{.name = "shared", .is_shared = true},
+	{.name = "futures", .live = life_of_futures},
+	{.name = "shards", .live = life_of_shards},
 	{.name = NULL},
 };
 
@@ -78,6 +80,11 @@ void life_open(void)
 	CHECK(size <= sizeof(desc));
 	MUST(rpma_mr_get_descriptor(all.mr, desc));
 	MUST(rpma_mr_remote_from_descriptor(desc, size, &all.remote));
+}
+
+struct rpma_peer *life_peer(void)
+{
+	return all.peer;
 }
 
 static bool is_done(void)
@@ -468,6 +475,8 @@ static void end_life(void)
 
 int life_live(const struct life *life)
 {
+	if (life->live != NULL)
+		return life->live();
 	all.life = life;
 	all.ret = 0;
 	all.succeeded = 0;

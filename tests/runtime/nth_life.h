@@ -33,15 +33,21 @@
 struct life {
 	const char *name;
 	bool is_manual;
-	bool is_stopped; /* with its connections alive */
-	bool is_shared;	 /* receives from an SRQ; sends led to a function */
+	bool is_stopped;   /* with its connections alive */
+	bool is_shared;	   /* receives from an SRQ; sends led to a function */
+	int (*live)(void); /* in place of all of these */
 };
 
 /* Ends with one without a name. */
 extern const struct life lives[];
 
+/* In nth_objects.c: futures, whose messages come from a pool; shards. */
+int life_of_futures(void);
+int life_of_shards(void);
+
 /* What all lives use. */
 void life_open(void);
+struct rpma_peer *life_peer(void);
 /* An event of a port: nobody's, but to be read. */
 void life_raise(void);
 /* The fault that is raised, for the message if the test hangs. */

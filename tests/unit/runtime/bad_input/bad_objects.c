@@ -36,6 +36,7 @@ void queues(void **state)
 	BAD(RPMA_E_INVAL, rpma_rt_queue_arm, queue);
 	NULLS(rpma_rt_queue_get_fd, queue, &out.number);
 	BAD(RPMA_E_INVAL, rpma_rt_queue_push, NULL, 0, NULL, 0, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_hold, NULL, 1);
 	BAD(RPMA_E_INVAL, rpma_rt_queue_close, NULL);
 	BAD_SAYS(SWEEP_SILENCE, RPMA_E_INVAL, rpma_rt_queue_wake, NULL);
 	NULLS(rpma_rt_queue_get_stats, queue, &out.queue_stats,

@@ -154,6 +154,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_queue_get_fd, queue, &out.number);
 	FORKED(rpma_rt_queue_arm, queue);
 	FORKED(rpma_rt_queue_push, queue, 0, NULL, 0, 0);
+	FORKED(rpma_rt_queue_hold, queue, 1);
 	FORKED(rpma_rt_queue_close, queue);
 	BAD_SAYS(SWEEP_SILENCE, RPMA_RT_E_FORKED, rpma_rt_queue_wake, queue);
 	FORKED(rpma_rt_queue_get_stats, queue, &out.queue_stats,

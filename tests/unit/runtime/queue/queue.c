@@ -565,6 +565,38 @@ static void push__too_many_BUSY(void **state)
 	assert_int_equal(rpma_rt_queue_poll(queue, &item, 1), 0);
 }
 
+/* Messages stay, and are as if they were not there; other queues' pushers see
+ * nothing of it; they come in order when they are taken again, also after the
+ * end. */
+static void hold__messages_STAY(void **state)
+{
+	struct world *world = *state;
+	struct rpma_rt_queue *queue = world->queue;
+	struct rpma_rt_completion items[4];
+	int fd;
+
+	assert_int_equal(rpma_rt_queue_get_fd(queue, &fd), 0);
+	assert_int_equal(rpma_rt_queue_hold(queue, 1), 0);
+	assert_int_equal(rpma_rt_queue_push(queue, 1, NULL, 0, 0), 0);
+	assert_int_equal(rpma_rt_queue_poll(queue, items, 4), 0);
+	assert_int_equal(rpma_rt_queue_wait(queue, items, 4, 1), 0);
+	assert_int_equal(rpma_rt_queue_arm(queue), 0);
+	assert_int_equal(rpma_rt_queue_push(queue, 2, NULL, 0, 0), 0);
+	assert_int_equal(rpma_rt_queue_hold(queue, 0), 0);
+	assert_int_equal(rpma_rt_queue_arm(queue), 1);
+	assert_int_equal(rpma_rt_queue_poll(queue, items, 4), 2);
+	assert_int_equal(items[0].context, 1);
+	assert_int_equal(items[1].context, 2);
+	assert_int_equal(rpma_rt_queue_push(queue, 3, NULL, 0, 0), 0);
+	assert_int_equal(rpma_rt_queue_hold(queue, 1), 0);
+	assert_int_equal(rpma_rt_queue_close(queue), 0);
+	assert_int_equal(rpma_rt_queue_poll(queue, items, 4), RPMA_RT_E_CLOSED);
+	assert_int_equal(rpma_rt_queue_hold(queue, 0), 0);
+	assert_int_equal(rpma_rt_queue_poll(queue, items, 4), 1);
+	assert_int_equal(items[0].context, 3);
+	assert_int_equal(rpma_rt_queue_poll(queue, items, 4), RPMA_RT_E_CLOSED);
+}
+
 static void push__closed_CLOSED(void **state)
 {
 	struct world *world = *state;
@@ -1150,6 +1182,7 @@ int main(void)
 		ON_QUEUE(wait__nothing_comes_NONE),
 		ON_QUEUE(close__empty_CLOSED),
 		ON_QUEUE(push__too_many_BUSY),
+		ON_QUEUE(hold__messages_STAY),
 		ON_QUEUE(push__closed_CLOSED),
 		ON_QUEUE(close__messages_inside_THEN_CLOSED),
 		ON_QUEUE(close__users_left_NONE),

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * nth.cc -- the nth allocation fails, of the headers, of the program's coroutines
+ * or of the library, which is linked with its allocations led here. Each scene
+ * is run once for every allocation that it makes: it ends with an error or with
+ * a bad_alloc that the program catches, never by std::terminate(), and the next
+ * one is whole. Loopback device, linked.
+ *
+ * usage: cpp_nth [step]: of so many allocations one fails
+ */
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "scene.hpp"
+
+/* ---------------------------------------------------------- allocations --- */
+
+/* Relaxed, all: counts; set while no other thread runs. */
+static std::atomic<unsigned> calls;
+static std::atomic<unsigned> failing; /* 0: none */
+static std::atomic<unsigned> failures;
+
+static bool is_failing()
+{
+	/* relaxed: see above */
+	if (calls.fetch_add(1, std::memory_order_relaxed) + 1 !=
+	    failing.load(std::memory_order_relaxed))
+		return false;
+	failures.fetch_add(1, std::memory_order_relaxed);
+	errno = ENOMEM;
+	return true;
+}
+
+extern "C" {
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *memory, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+	return is_failing() ? nullptr : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return is_failing() ? nullptr : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *memory, size_t size)
+{
+	return is_failing() ? nullptr : __real_realloc(memory, size);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+	return is_failing() ? nullptr : __real_aligned_alloc(alignment, size);
+}
+}
+
+static void *allocate(size_t size)
+{
+	void *memory = __wrap_malloc(size);
+
+	if (!memory)
+		throw std::bad_alloc();
+	return memory;
+}
+
+__attribute__((noinline)) void *operator new(size_t size)
+{
+	return allocate(size);
+}
+
+__attribute__((noinline)) void *operator new(size_t size,
+					     const std::nothrow_t &) noexcept
+{
+	return __wrap_malloc(size);
+}
+
+__attribute__((noinline)) void *operator new[](size_t size)
+{
+	return allocate(size);
+}
+
+__attribute__((noinline)) void *operator new[](size_t size,
+					       const std::nothrow_t &) noexcept
+{
+	return __wrap_malloc(size);
+}
+
+__attribute__((noinline)) void *operator new[](size_t size,
+					       std::align_val_t align)
+{
+	const auto unit = static_cast<size_t>(align);
+	void *memory =
+		__wrap_aligned_alloc(unit, (size + unit - 1) / unit * unit);
+
+	if (!memory)
+		throw std::bad_alloc();
+	return memory;
+}
+
+__attribute__((noinline)) void operator delete(void *memory) noexcept
+{
+	free(memory);
+}
+
+__attribute__((noinline)) void operator delete(void *memory, size_t) noexcept
+{
+	free(memory);
+}
+
+__attribute__((noinline)) void operator delete[](void *memory) noexcept
+{
+	free(memory);
+}
+
+__attribute__((noinline)) void operator delete[](void *memory, size_t) noexcept
+{
+	free(memory);
+}
+
+__attribute__((noinline)) void operator delete[](void *memory,
+						 std::align_val_t) noexcept
+{
+	free(memory);
+}
+
+/* --------------------------------------------------------------- scenes --- */
+
+/* Echoes what comes. */
+static rt::task<void> serve(rt::listener &listener)
+{
+	auto conn = co_await listener.accept();
+
+	while (conn) {
+		auto message = co_await conn->receive();
+
+		if (!message)
+			co_return;
+		auto sent = co_await conn->send(std::move(*message));
+		if (!sent)
+			co_return;
+	}
+}
+
+static rt::task<void> ask(rt::loop &loop, rt::listener &listener,
+			  const rt::pool &pool, rt::endpoint with)
+{
+	auto conn = co_await loop.within(
+		30s, loop.connect("127.0.0.1",
+				  std::to_string(listener.port()), with));
+	if (!conn)
+		co_return;
+	for (int i = 0; i < 20; i++) {
+		auto text = pool.take();
+
+		if (!text)
+			co_return;
+		auto sent = co_await conn->send(std::move(*text));
+		if (!sent)
+			co_return;
+	}
+	for (int i = 0; i < 20; i++) {
+		auto back = co_await loop.within(30s, conn->receive());
+		if (!back)
+			co_return;
+	}
+	/* more than one batch, of which nobody takes some */
+	for (uint64_t i = 0; i < 100; i++) {
+		if (rpma_rt_queue_push(loop.queue(), i, nullptr, 0, 0))
+			co_return;
+	}
+	auto item = co_await loop.within(30s, loop.next());
+	if (!item)
+		co_return;
+	auto any = co_await rt::when_any(loop.next(), loop.sleep_for(1ms),
+					 conn->receive());
+	(void)any;
+}
+
+/* When one ends, both do. */
+static rt::task<void> talk(rt::loop &loop, rt::listener &listener,
+			   const rt::pool &pool, rt::endpoint with)
+{
+	(void)co_await rt::when_any(serve(listener),
+				    ask(loop, listener, pool, with));
+}
+
+static void scene_of_a_loop(rpma_rt_mode mode)
+{
+	auto peer = rt::peer::of("127.0.0.1").value();
+	rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
+	rpma_rt_pool_cfg sizes = RPMA_RT_POOL_CFG_INIT;
+
+	cfg.mode = mode;
+	cfg.backstop_ms = 0;
+	sizes.count = 64;
+	sizes.slot_size = 64;
+	auto runtime = rt::runtime::make(cfg).value();
+	auto pool = rt::pool::make(runtime, peer, sizes).value();
+	auto loop = rt::loop::make(runtime).value();
+	rt::endpoint with{.via = peer, .messages = &pool};
+	with.cfg.sq_size = with.cfg.rq_size = 4;
+	auto listener = loop.listen("127.0.0.1", "0", with).value();
+	loop.run(talk(loop, listener, pool, with)).value();
+}
+
+static void scene_of_a_polled_loop()
+{
+	scene_of_a_loop(RPMA_RT_MODE_MANUAL);
+}
+
+static void scene_of_a_waiting_loop()
+{
+	scene_of_a_loop(RPMA_RT_MODE_EVENT);
+}
+
+static rt::task<void> answer(rt::shard &self)
+{
+	for (int i = 0; i < 10; i++) {
+		auto came = co_await self.receive();
+
+		if (!came)
+			co_return;
+		if (came->kind == RPMA_RT_SHARD_REQUEST)
+			(void)self.answer(*came, *came);
+	}
+}
+
+static rt::task<void> tell(rt::shard &self)
+{
+	for (int i = 0; i < 9; i++) {
+		auto sent = co_await self.post(0, {});
+		if (!sent)
+			co_return;
+	}
+	(void)co_await self.request(0, {});
+}
+
+static rt::task<void> tell_and_answer(rt::shard &self)
+{
+	(void)co_await rt::when_any(
+		rt::when_all(answer(self), tell(self)), self.sleep_for(30s));
+}
+
+static void scene_of_a_shard()
+{
+	rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
+
+	cfg.mode = RPMA_RT_MODE_MANUAL;
+	auto runtime = rt::runtime::make(cfg).value();
+	auto set = rt::shards::make(runtime, {.lane_size = 4}).value();
+	auto shard = rt::shard::make(set, 0).value();
+	shard.run(tell_and_answer(shard)).value();
+}
+
+static void scene_of_futures()
+{
+	auto peer = rt::peer::of("127.0.0.1").value();
+	rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
+	rpma_rt_pool_cfg sizes = RPMA_RT_POOL_CFG_INIT;
+
+	cfg.mode = RPMA_RT_MODE_EVENT;
+	cfg.backstop_ms = 0;
+	sizes.count = 64;
+	sizes.slot_size = 64;
+	auto runtime = rt::runtime::make(cfg).value();
+	auto pool = rt::pool::make(runtime, peer, sizes).value();
+	rt::endpoint with{.via = peer, .messages = &pool};
+	with.cfg.sq_size = with.cfg.rq_size = 4;
+	auto listener =
+		rt::future_listener::make(runtime, "127.0.0.1", "0", with)
+			.value();
+	auto request = listener.next().value();
+	/* nobody accepts it: it waits so long, or fails before */
+	auto conn = rt::future_connection::connect(
+		runtime, "127.0.0.1", std::to_string(listener.port()), with, 1);
+	if (!conn)
+		(void)request.wait(0).value();
+}
+
+/* ---------------------------------------------------------------- sweep --- */
+
+static bool run(void (*scene)())
+{
+	try {
+		scene();
+		return true;
+	} catch (const std::bad_alloc &) {
+	} catch (const rt::failure &) {
+	}
+	return false;
+}
+
+static void each_allocation__FAILS_ONCE(const char *name, void (*scene)(),
+					unsigned step)
+{
+	unsigned n = 1;
+	unsigned caught = 0;
+
+	/* twice: what is made once for the process is there then */
+	(void)run(scene);
+	(void)run(scene);
+	for (;; n += step) {
+		/* relaxed, all: no other thread runs */
+		calls.store(0, std::memory_order_relaxed);
+		failures.store(0, std::memory_order_relaxed);
+		failing.store(n, std::memory_order_relaxed);
+		caught += !run(scene);
+		failing.store(0, std::memory_order_relaxed);
+		if (failures.load(std::memory_order_relaxed) == 0)
+			break;
+	}
+	printf("%s: %u allocations, %u caught\n", name, n - 1, caught);
+	CHECK(n > 10 && caught > 0);
+}
+
+static void silence(rpma_log_level, const char *, const int, const char *,
+		    const char *, ...)
+{
+}
+
+int main(int argc, char **argv)
+{
+	const unsigned step =
+		argc > 1 ? static_cast<unsigned>(atoi(argv[1])) : 1;
+
+	CHECK(rpma_log_set_function(silence) == 0);
+	each_allocation__FAILS_ONCE("polled loop", scene_of_a_polled_loop,
+				    step);
+	each_allocation__FAILS_ONCE("waiting loop", scene_of_a_waiting_loop,
+				    step);
+	each_allocation__FAILS_ONCE("shard", scene_of_a_shard, step);
+	each_allocation__FAILS_ONCE("futures", scene_of_futures, step);
+	return 0;
+}
