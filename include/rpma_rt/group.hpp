@@ -115,7 +115,16 @@ public:
 	}
 
 protected:
-	~members() = default;
+	/* The last first: what they give back is in order again. */
+	~members()
+	{
+		reset_all(std::index_sequence_for<A...>());
+	}
+	template <size_t... I>
+	void reset_all(std::index_sequence<I...>) noexcept
+	{
+		((std::get<sizeof...(A) - 1 - I>(members_).reset()), ...);
+	}
 	template <size_t I> void start_from() noexcept
 	{
 		if constexpr (I < sizeof...(A)) {
@@ -180,8 +189,12 @@ protected:
 	template <size_t... I>
 	void take_back(std::index_sequence<I...>) noexcept
 	{
-		((is_complete_[I] ? void() : std::get<I>(members_).reset()),
-		 ...);
+		(take_back_one<sizeof...(A) - 1 - I>(), ...);
+	}
+	template <size_t I> void take_back_one() noexcept
+	{
+		if (!is_complete_[I])
+			std::get<I>(members_).reset();
 	}
 
 	std::tuple<std::optional<A>...> members_;

@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * nth.cc -- the nth allocation fails, of the headers, of the program's coroutines
- * or of the library, which is linked with its allocations led here. Each scene
- * is run once for every allocation that it makes: it ends with an error or with
- * a bad_alloc that the program catches, never by std::terminate(), and the next
- * one is whole. Loopback device, linked.
+ * nth.cc -- the nth allocation fails, of the headers, of the program's
+ * coroutines or of the library, which is linked with its allocations led here.
+ * Each scene is run once for every allocation of the scene, and ends with an
+ * error or with a bad_alloc that the program catches, never by
+ * std::terminate(). Loopback device, linked.
  *
  * usage: cpp_nth [step]: of so many allocations one fails
  */
@@ -23,6 +23,7 @@
 static std::atomic<unsigned> calls;
 static std::atomic<unsigned> failing; /* 0: none */
 static std::atomic<unsigned> failures;
+static unsigned at; /* for the message if the test fails */
 
 static bool is_failing()
 {
@@ -137,6 +138,16 @@ __attribute__((noinline)) void operator delete[](void *memory,
 
 /* --------------------------------------------------------------- scenes --- */
 
+/* A limit of 30 s means that nobody was told of an allocation that failed. */
+template <typename R> static bool is_over(const R &result)
+{
+	if (!result && result.error().what() == rt::errc::timed_out) {
+		fprintf(stderr, "allocation %u fails, and nothing comes\n", at);
+		abort();
+	}
+	return !result;
+}
+
 /* Echoes what comes. */
 static rt::task<void> serve(rt::listener &listener)
 {
@@ -157,9 +168,9 @@ static rt::task<void> ask(rt::loop &loop, rt::listener &listener,
 			  const rt::pool &pool, rt::endpoint with)
 {
 	auto conn = co_await loop.within(
-		30s, loop.connect("127.0.0.1",
-				  std::to_string(listener.port()), with));
-	if (!conn)
+		30s, loop.connect("127.0.0.1", std::to_string(listener.port()),
+				  with));
+	if (is_over(conn))
 		co_return;
 	for (int i = 0; i < 20; i++) {
 		auto text = pool.take();
@@ -172,7 +183,7 @@ static rt::task<void> ask(rt::loop &loop, rt::listener &listener,
 	}
 	for (int i = 0; i < 20; i++) {
 		auto back = co_await loop.within(30s, conn->receive());
-		if (!back)
+		if (is_over(back))
 			co_return;
 	}
 	/* more than one batch, of which nobody takes some */
@@ -181,7 +192,7 @@ static rt::task<void> ask(rt::loop &loop, rt::listener &listener,
 			co_return;
 	}
 	auto item = co_await loop.within(30s, loop.next());
-	if (!item)
+	if (is_over(item))
 		co_return;
 	auto any = co_await rt::when_any(loop.next(), loop.sleep_for(1ms),
 					 conn->receive());
@@ -249,8 +260,7 @@ static rt::task<void> tell(rt::shard &self)
 
 static rt::task<void> tell_and_answer(rt::shard &self)
 {
-	(void)co_await rt::when_any(
-		rt::when_all(answer(self), tell(self)), self.sleep_for(30s));
+	(void)co_await rt::when_any(answer(self), tell(self));
 }
 
 static void scene_of_a_shard()
@@ -316,6 +326,7 @@ static void each_allocation__FAILS_ONCE(const char *name, void (*scene)(),
 		calls.store(0, std::memory_order_relaxed);
 		failures.store(0, std::memory_order_relaxed);
 		failing.store(n, std::memory_order_relaxed);
+		at = n;
 		caught += !run(scene);
 		failing.store(0, std::memory_order_relaxed);
 		if (failures.load(std::memory_order_relaxed) == 0)

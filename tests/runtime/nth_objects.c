@@ -20,7 +20,7 @@ static int first(int ret, int next)
 	return ret ? ret : next;
 }
 
-/* ---------------------------------------------------- futures and a pool --- */
+/* -------------------------------------------------- futures and a pool --- */
 
 struct party {
 	struct rpma_rt *rt;
@@ -84,10 +84,32 @@ static int open_party(struct party *party)
 	return ret;
 }
 
+/* The request at the listener; or the peer hears that there is none. */
+static int await_request(struct party *party, struct rpma_rt_future *request)
+{
+	struct rpma_rt_future closed = {0};
+	struct rpma_rt_completion item;
+	int ret = rpma_rt_conn_future(party->active, RPMA_RT_EVENT_CLOSED,
+				      &closed);
+
+	while (ret == 0 && party->passive == NULL) {
+		if (rpma_rt_future_wait(request, &item, 1) == 1) {
+			if (rpma_rt_completion_event(&item) !=
+			    RPMA_RT_EVENT_REQUEST)
+				ret = LIFE_CLOSED;
+			else
+				party->passive = rpma_rt_completion_conn(&item);
+		} else if (rpma_rt_future_poll(&closed, &item) == 1) {
+			ret = LIFE_CLOSED;
+		}
+	}
+	rpma_rt_future_drop(&closed);
+	return ret;
+}
+
 static int connect_party(struct party *party)
 {
 	struct rpma_rt_future request = {0};
-	struct rpma_rt_completion item;
 	char text[8];
 	uint16_t port;
 	int ret = rpma_rt_listen(party->rt, ADDR, "0", &party->cfg,
@@ -105,13 +127,9 @@ static int connect_party(struct party *party)
 		ret = await_event(party->active, RPMA_RT_EVENT_READY);
 	if (ret == 0)
 		ret = rpma_rt_conn_connect(party->active, NULL);
-	/* the peer may have failed, and no request comes */
-	if (ret == 0 && rpma_rt_future_wait(&request, &item, 2000) == 1 &&
-	    rpma_rt_completion_event(&item) == RPMA_RT_EVENT_REQUEST)
-		party->passive = rpma_rt_completion_conn(&item);
+	if (ret == 0)
+		ret = await_request(party, &request);
 	rpma_rt_future_drop(&request);
-	if (ret == 0 && party->passive == NULL)
-		ret = LIFE_CLOSED;
 	if (ret == 0)
 		ret = rpma_rt_conn_connect(party->passive, NULL);
 	if (ret == 0)
@@ -186,7 +204,7 @@ int life_of_futures(void)
 	return ret == RPMA_RT_E_CLOSED ? LIFE_CLOSED : ret;
 }
 
-/* ----------------------------------------------------------------- shards --- */
+/* --------------------------------------------------------------- shards --- */
 
 #define SHARDS 2
 
@@ -210,9 +228,9 @@ static void on_message(struct rpma_rt_shard *shard,
 		break;
 	case RPMA_RT_SHARD_REQUEST:
 		the_set->requests++;
-		the_set->ret = first(the_set->ret,
-				     rpma_rt_shard_answer(shard, message,
-							  message));
+		the_set->ret =
+			first(the_set->ret,
+			      rpma_rt_shard_answer(shard, message, message));
 		break;
 	case RPMA_RT_SHARD_ANSWER:
 		the_set->answers++;
@@ -271,8 +289,8 @@ static int use_set(struct set *set)
 	ret = first(ret, rpma_rt_timer_start(set->each[0], &timer, 0));
 	ret = first(ret, rpma_rt_shard_get_queue(set->each[1], &queue));
 	ret = first(ret, rpma_rt_queue_push(queue, 1, NULL, 0, 0));
-	while (ret == 0 && !(set->posts && set->answers && set->items &&
-			     set->timers)) {
+	while (ret == 0 &&
+	       !(set->posts && set->answers && set->items && set->timers)) {
 		for (i = 0; i < SHARDS && ret >= 0; i++)
 			ret = rpma_rt_shard_run(set->each[i], 0);
 		ret = ret < 0 ? ret : set->ret;
