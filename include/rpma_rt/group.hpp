@@ -118,7 +118,8 @@ protected:
 	/* The last first: what they give back is in order again. */
 	~members()
 	{
-		reset_all(std::index_sequence_for<A...>());
+		if (is_started_)
+			reset_all(std::index_sequence_for<A...>());
 	}
 	template <size_t... I>
 	void reset_all(std::index_sequence<I...>) noexcept

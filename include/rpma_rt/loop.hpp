@@ -194,6 +194,7 @@ protected:
 struct loop_core : counted<loop_core> {
 	ref<runtime_core> rt;
 	rpma_rt_queue *queue = nullptr;
+	std::unique_ptr<grave> place = std::make_unique<grave>();
 	bool is_borrowed = false;
 	bool is_inside = false;
 	bool is_left = false; /* destroyed inside: it ends when that returns */
@@ -240,8 +241,12 @@ struct loop_core : counted<loop_core> {
 
 	~loop_core()
 	{
-		if (queue && !is_borrowed)
-			rpma_rt_queue_delete(&queue);
+		if (!queue || is_borrowed ||
+		    rpma_rt_queue_delete(&queue) != RPMA_RT_E_BUSY)
+			return;
+		/* a listener that could not be made ends at this moment */
+		place->queue = queue;
+		rt->keep_busy(std::move(place));
 	}
 
 	/* -------------------------------------------------------- items --- */

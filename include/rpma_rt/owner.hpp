@@ -155,6 +155,7 @@ struct grave {
 	std::unique_ptr<grave> next;
 	rpma_rt_pool *pool = nullptr;
 	rpma_rt_srq *srq = nullptr;
+	rpma_rt_queue *queue = nullptr;
 	ref<peer_core> peer;
 };
 
@@ -171,6 +172,8 @@ struct runtime_core : shared<runtime_core> {
 			rpma_rt_srq_delete(&g->srq);
 		for (auto *g = graves_.get(); g; g = g->next.get())
 			rpma_rt_pool_delete(&g->pool);
+		for (auto *g = graves_.get(); g; g = g->next.get())
+			rpma_rt_queue_delete(&g->queue);
 		rpma_rt_delete(&raw);
 		while (graves_)
 			graves_ = std::move(graves_->next);

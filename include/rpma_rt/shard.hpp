@@ -77,12 +77,11 @@ struct shards_core {
 		std::vector<bool> owed;
 
 		/* Made once, for so many requests of each of so many shards. */
-		void make_askers(size_t requests, size_t shards,
-				 size_t lane_size)
+		void make_askers(size_t requests, size_t shards, size_t room)
 		{
 			if (!askers.empty())
 				return;
-			if (!unread.reserve(lane_size * shards))
+			if (!unread.reserve(room * shards))
 				fail(error::call(RPMA_E_NOMEM));
 			ends.reset(new end[shards]);
 			free_askers.reserve(requests);

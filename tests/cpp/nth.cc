@@ -15,6 +15,10 @@
 #include <cstdlib>
 #include <new>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
 #include "scene.hpp"
 
 /* ---------------------------------------------------------- allocations --- */
@@ -312,6 +316,20 @@ static bool run(void (*scene)())
 	return false;
 }
 
+static void expect_no_leak(const char *name, unsigned n)
+{
+#ifdef __SANITIZE_ADDRESS__
+	if (!__lsan_do_recoverable_leak_check())
+		return;
+	fprintf(stderr, "%s: allocation %u fails, and memory is lost\n", name,
+		n);
+	abort();
+#else
+	(void)name;
+	(void)n;
+#endif
+}
+
 static void each_allocation__FAILS_ONCE(const char *name, void (*scene)(),
 					unsigned step)
 {
@@ -331,6 +349,7 @@ static void each_allocation__FAILS_ONCE(const char *name, void (*scene)(),
 		failing.store(0, std::memory_order_relaxed);
 		if (failures.load(std::memory_order_relaxed) == 0)
 			break;
+		expect_no_leak(name, n);
 	}
 	printf("%s: %u allocations, %u caught\n", name, n - 1, caught);
 	CHECK(n > 10 && caught > 0);
