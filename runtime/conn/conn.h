@@ -199,6 +199,8 @@ struct rpma_rt_conn {
 	enum rt_change change;
 	bool is_named;		      /* by the program; as the name */
 	bool has_futures;	      /* immutable */
+	/* the errno with which the device refused a post, 0: it did not */
+	_Atomic uint8_t post_errno;
 	union rt_peer_addr peer_addr; /* before REACHED_READY */
 
 	_Atomic(void *) user; /* the application's */
@@ -227,8 +229,6 @@ struct rpma_rt_conn {
 	/* every route of it, open and closed; directory's lock */
 	struct rpma_rt_route *listed;
 	struct rpma_rt_route *listed_closed;
-	/* the top of poll.buried at the change before; those below are off */
-	const struct rpma_rt_route *seen_buried;
 	/* the runtime's conns, then ended: under both locks, then the
 	 * directory's */
 	struct rpma_rt_conn *prev;

@@ -62,8 +62,6 @@ struct rt_conn_control {
 	uint32_t cm_status;
 	_Atomic uint32_t shown;	   /* state | reason << 8, for the directory */
 	_Atomic uint32_t shown_ms; /* since when in that state */
-	/* the errno with which the device refused a post, 0: it did not */
-	_Atomic int post_errno;
 	/* of its asynchronous events, those that end nothing: bits */
 	_Atomic uint32_t heard;
 	union {

@@ -78,8 +78,11 @@ struct rt_conn_poller {
 	struct rt_kept *kept;
 	uint32_t kept_count;
 	uint32_t kept_finished; /* of them, from HANDOVER on */
-	uint32_t srq_route;	/* which its SRQ's receives take */
-	uint32_t routes_count;	/* of routes */
+	uint16_t srq_route;	/* which its SRQ's receives take */
+	uint16_t routes_count;	/* of routes; each has a number of 15 bits */
+	/* the directory's: buried_count of the top of buried at the change
+	 * before; those below are off the directory's list */
+	uint32_t seen_buried;
 	union {
 		struct rt_conn_brought brought; /* until READY is handled */
 		/* from a drain, or HANDOVER, on: the next step of its death */

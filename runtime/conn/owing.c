@@ -77,6 +77,11 @@ static void unlist(struct rpma_rt_conn *conn, struct rt_route_opened *opened)
 	conn->poll.routes_count--;
 }
 
+uint32_t rt_owing_buried_count(const struct rpma_rt_route *buried)
+{
+	return buried != NULL ? rt_route_opened(buried)->buried_count : 0;
+}
+
 void rt_owing_bury_poller(struct rpma_rt_route *route)
 {
 	struct rt_route_opened *opened = rt_route_opened(route);
@@ -89,7 +94,9 @@ void rt_owing_bury_poller(struct rpma_rt_route *route)
 	/* relaxed: the poller's own */
 	opened->next =
 		atomic_load_explicit(&conn->poll.buried, memory_order_relaxed);
-	/* release [ROUTE-3]: pairs with unlist_buried(); next, is_buried */
+	opened->buried_count = rt_owing_buried_count(opened->next) + 1;
+	/* release [ROUTE-3]: pairs with unlist_buried(); next, is_buried,
+	 * buried_count */
 	atomic_store_explicit(&conn->poll.buried, route, memory_order_release);
 	rt_numbers_return_poller(&conn->cq->numbers, route->number);
 }

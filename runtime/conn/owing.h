@@ -29,6 +29,9 @@ bool rt_owing_has_lane(const struct rpma_rt_conn *conn,
 void rt_owing_until_poller(struct rpma_rt_route *route, uint32_t retired);
 /* It owes nothing: its number may be another's, its record stays. */
 void rt_owing_bury_poller(struct rpma_rt_route *route);
+/* How many routes of the connection are buried, up to that one, the top of a
+ * stack; NULL: 0. */
+uint32_t rt_owing_buried_count(const struct rpma_rt_route *buried);
 /* Some have retired on that side: those that owe nothing now are buried. */
 void rt_owing_look_poller(struct rt_side *side);
 

@@ -136,14 +136,16 @@ const char *rt_reason_words(const struct rt_reason *why,
 
 void rt_reason_refused(struct rpma_rt_conn *conn, int answer)
 {
-	/* relaxed: RT_CTL_REFUSED publishes it */
-	atomic_store_explicit(&conn->ctl.post_errno, rt_failure_answer(answer),
+	int err = rt_failure_answer(answer);
+
+	/* Linux has no errno above 133. relaxed: RT_CTL_REFUSED publishes it */
+	atomic_store_explicit(&conn->post_errno,
+			      (uint8_t)(err <= UINT8_MAX ? err : EIO),
 			      memory_order_relaxed);
 }
 
 int rt_reason_refusal(const struct rpma_rt_conn *conn)
 {
 	/* relaxed: the caller's own, or RT_CTL_REFUSED has published it */
-	return atomic_load_explicit(&conn->ctl.post_errno,
-				    memory_order_relaxed);
+	return atomic_load_explicit(&conn->post_errno, memory_order_relaxed);
 }

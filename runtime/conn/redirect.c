@@ -61,6 +61,13 @@ static struct rt_route_entry *entry_of(const struct rpma_rt_route *route)
 	return &route->conn->cq->routes[route->number];
 }
 
+/* The root of the closed routes that lead to an open route. */
+static struct rt_led **followers_of(struct rpma_rt_route *route)
+{
+	return route->is_own ? &route->conn->side[route->side].followers
+			     : &rt_route_opened(route)->followers;
+}
+
 /* Leads a route that is closed, and all that leads to it, where `to` leads. */
 static void lead_on(struct rpma_rt_route *route, struct rpma_rt_route *to)
 {
@@ -68,11 +75,12 @@ static void lead_on(struct rpma_rt_route *route, struct rpma_rt_route *to)
 	struct rt_route_entry *entry = entry_of(route);
 
 	*led = (struct rt_led){.size = 1};
-	to->followers = rt_route_led_join(
-		rt_route_led_join(route->followers, led), to->followers);
-	to->followers->to = entry_of(to);
-	route->followers = NULL;
-	entry->led = led;
+	led = rt_route_led_join(rt_route_opened(route)->followers, led);
+	led = rt_route_led_join(led, *followers_of(to));
+	led->to = entry_of(to);
+	*followers_of(to) = led;
+	rt_route_opened(route)->followers = NULL;
+	entry->led = &rt_route_opened(route)->led;
 	entry->is_callback = true;
 	entry->is_led = true;
 }

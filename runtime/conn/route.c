@@ -13,6 +13,7 @@
 
 #include "base/runtime.h"
 #include "conn/answer.h"
+#include "conn/owing.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 #include "poller/reserve.h"
@@ -276,15 +277,17 @@ void rt_route_swap(struct rpma_rt_route *own, struct rpma_rt_queue *from,
 static void unlist_buried(struct rpma_rt_conn *conn)
 {
 	/* acquire [ROUTE-3]: pairs with rt_owing_bury_poller() */
-	struct rpma_rt_route *top =
+	const struct rpma_rt_route *route =
 		atomic_load_explicit(&conn->poll.buried, memory_order_acquire);
-	struct rpma_rt_route *route = top;
+	uint32_t count = rt_owing_buried_count(route);
+	uint32_t left = count - conn->poll.seen_buried;
 
-	for (; route != conn->seen_buried; route = rt_route_next(route)) {
+	for (; left > 0; left--) {
 		if (rt_route_opened(route)->listed_link != NULL)
 			unlist(rt_route_opened(route));
+		route = rt_route_opened(route)->next;
 	}
-	conn->seen_buried = top;
+	conn->poll.seen_buried = count;
 }
 
 static bool is_buried(const struct rpma_rt_route *route)

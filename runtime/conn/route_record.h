@@ -36,7 +36,6 @@ struct rpma_rt_route {
 	_Atomic(struct rt_lane *) lane;	    /* NULL: a function */
 	_Atomic(struct rt_waiter *) waiter; /* for a lane; NULL: a function */
 	struct rpma_rt_queue *queue; /* the poller's; held; NULL: likewise */
-	struct rt_led *followers;    /* the poller's: closed routes led here */
 	uint32_t listed_queue;	     /* the directory's: its id, or 0 */
 	/* under the runtime's lock */
 	uint32_t reserved; /* entries of the lane's spill held for it */
@@ -57,6 +56,7 @@ struct rt_route_opened {
 	struct rpma_rt_route *next;  /* the connection's list, or buried ones */
 	struct rpma_rt_route **link; /* what points here in the first */
 	struct cds_hlist_node same_lane; /* open: of its CQ's by_lane */
+	struct rt_led *followers;	 /* open: closed routes led here */
 	/* closed: where what it owes goes; the others of its connection that
 	 * owe; until so many have retired on its side */
 	struct rt_led led;
@@ -65,6 +65,7 @@ struct rt_route_opened {
 	uint8_t wants;		/* its function was refused, see RT_WANTS_ */
 	_Atomic bool is_buried; /* the poller is through: the number may be
 				 * another's */
+	uint32_t buried_count;	/* buried routes up to this one */
 	/* the directory's, see doc/protocols/directory.md */
 	struct rpma_rt_route *listed_next;
 	struct rpma_rt_route **listed_link; /* points here; NULL: off it */

@@ -39,6 +39,8 @@ struct rt_side_ops {
 					     const void *route);
 };
 
+struct rt_led;
+
 struct rt_side {
 	/* read by posters; want is written by them, when they are refused */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t retired;
@@ -54,6 +56,8 @@ struct rt_side {
 	const struct rt_side_ops *ops; /* immutable */
 	/* NULL: it has none, or is DONE: the send side's under ask_lock */
 	struct rt_futures *futures;
+	/* closed routes that lead where the side's own route leads */
+	struct rt_led *followers;
 };
 
 /* Gives back the credits of what has retired. */
