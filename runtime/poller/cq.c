@@ -137,14 +137,9 @@ int rt_cq_new(struct rt_channel *channel, uint32_t room, struct rt_cq **cq_ptr)
 	CDS_INIT_LIST_HEAD(&cq->sweeping);
 	CDS_INIT_LIST_HEAD(&cq->draining);
 	rt_numbers_init(&cq->numbers);
-	ret = rt_route_table_new(&cq->routes);
+	ret = rt_route_table_new(&cq->routes, &cq->by_lane);
 	if (ret)
 		goto err_free;
-	cq->by_lane = calloc(RT_LANE_BUCKETS, sizeof(*cq->by_lane));
-	if (cq->by_lane == NULL) {
-		ret = RPMA_E_NOMEM;
-		goto err_free;
-	}
 	ret = rpma_cq_new(channel->ibv_ctx, cqe, channel->channel,
 			  comp_vector(channel->poller, channel->ibv_ctx), cq,
 			  &cq->cq);
@@ -179,7 +174,6 @@ void rt_cq_free(struct rt_cq *cq)
 	rt_numbers_fini(&cq->numbers);
 	rt_qp_table_delete(cq->qps);
 	free(cq->routes);
-	free(cq->by_lane);
 	free(cq);
 }
 

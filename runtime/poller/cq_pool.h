@@ -67,10 +67,6 @@ struct rt_cq_raw {
 	void *user;
 };
 
-/* of a CQ's routes to lanes, of which there are eight times as many at most; a
- * power of two */
-#define RT_LANE_BUCKETS (RT_ROUTE_COUNT / 8)
-
 /* a shared one, or an adopted one, which has no routes and no room */
 struct rt_cq {
 	/* immutable */
@@ -93,7 +89,8 @@ struct rt_cq {
 	uint32_t qps_announced;
 	/* the poller's */
 	struct rt_route_entry *routes;
-	/* open routes to lanes, by connection and lane: RT_LANE_BUCKETS */
+	/* open routes to lanes, by connection and lane: RT_LANE_BUCKETS, behind
+	 * the routes in one block */
 	struct cds_hlist_head *by_lane;
 	struct rt_qp_table *qps;  /* of connections with an SRQ; or NULL */
 	_Atomic uint32_t unacked; /* events read and not yet acknowledged */

@@ -10,15 +10,21 @@
 
 #include <stdlib.h>
 
-int rt_route_table_new(struct rt_route_entry **table_ptr)
-{
-	struct rt_route_entry *table;
+struct block {
+	struct rt_route_entry routes[RT_ROUTE_COUNT];
+	struct cds_hlist_head by_lane[RT_LANE_BUCKETS];
+};
 
+int rt_route_table_new(struct rt_route_entry **table_ptr,
+		       struct cds_hlist_head **by_lane_ptr)
+{
 	/* zeroed = free; pages of numbers never used are never touched */
-	table = calloc(RT_ROUTE_COUNT, sizeof(*table));
-	if (table == NULL)
+	struct block *block = calloc(1, sizeof(*block));
+
+	if (block == NULL)
 		return RPMA_E_NOMEM;
-	*table_ptr = table;
+	*table_ptr = block->routes;
+	*by_lane_ptr = block->by_lane;
 	return 0;
 }
 

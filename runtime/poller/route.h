@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <urcu/hlist.h>
+
 #include "rpma_rt.h"
 #include "base/wr.h"
 
@@ -96,8 +98,14 @@ struct rt_led *rt_route_led_join(struct rt_led *one, struct rt_led *other);
 /* Returns the entry of the open route. */
 const struct rt_route_entry *rt_route_led_to(struct rt_led *led);
 
-/* ERRORS: RPMA_E_NOMEM. Every entry free. */
-int rt_route_table_new(struct rt_route_entry **table_ptr);
+/* of a CQ's routes to lanes, of which there are eight times as many at most; a
+ * power of two */
+#define RT_LANE_BUCKETS (RT_ROUTE_COUNT / 8)
+
+/* Allocates the routes of a CQ, every entry free, and behind the routes, in the
+ * same block, the empty buckets of routes to lanes. ERRORS: RPMA_E_NOMEM */
+int rt_route_table_new(struct rt_route_entry **table_ptr,
+		       struct cds_hlist_head **by_lane_ptr);
 
 /* A completion as an item, where no route made its wr_id. Only what is valid is
  * read: on an error four fields are, and the opcode is the one given. */

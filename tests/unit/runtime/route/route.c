@@ -108,27 +108,32 @@ static void numbers__as_much_memory_as_were_out(void **state)
 
 static void table_new__every_entry_free(void **state)
 {
+	struct cds_hlist_head *by_lane;
 	struct rt_route_entry *table;
 	uint32_t i;
 
 	(void)state;
-	ok(rt_route_table_new(&table));
+	ok(rt_route_table_new(&table, &by_lane));
 	for (i = 0; i < RT_ROUTE_COUNT; i++) {
 		assert_int_equal(table[i].qp_key, RT_QP_KEY_NONE);
 		assert_null(table[i].side);
 	}
+	for (i = 0; i < RT_LANE_BUCKETS; i++)
+		assert_null(by_lane[i].next);
 	free(table);
 	assert_int_equal(fake_memory(), 0);
 }
 
 static void table_new__no_memory_NOMEM(void **state)
 {
+	struct cds_hlist_head *by_lane = NULL;
 	struct rt_route_entry *table = NULL;
 
 	(void)state;
 	fake_fail("malloc", 1, 1);
-	assert_int_equal(rt_route_table_new(&table), RPMA_E_NOMEM);
+	assert_int_equal(rt_route_table_new(&table, &by_lane), RPMA_E_NOMEM);
 	assert_null(table);
+	assert_null(by_lane);
 }
 
 int main(void)
