@@ -41,8 +41,8 @@ static const char *const names[RT_STEPS] = {
 	"may this user use the files in /dev/infiniband? A program that " \
 	"calls setuid() does so before it opens a device"
 
-/* The first row that has the step and the errno holds. err ANY_ERRNO: each errno
- * without a row before. */
+/* The first row that has the step and the errno holds. err ANY_ERRNO: each
+ * errno without a row before. */
 #define ANY_ERRNO INT32_MAX
 static const struct row {
 	uint32_t steps;

@@ -38,8 +38,8 @@ const char *rt_reason_words(const struct rt_reason *why,
  * Any thread that posts. */
 __attribute__((cold)) void rt_reason_refused(struct rpma_rt_conn *conn,
 					     int answer);
-/* Returns the errno that rt_reason_refused() has kept; 0: no errno. Whoever called
- * rt_reason_refused(), or the control thread after RT_CTL_REFUSED. */
+/* Returns the errno that rt_reason_refused() has kept; 0: no errno. Thread: the
+ * caller of rt_reason_refused(), or the control thread after RT_CTL_REFUSED. */
 int rt_reason_refusal(const struct rpma_rt_conn *conn);
 
 #endif /* RT_CONN_REASON_H */

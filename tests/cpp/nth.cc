@@ -142,7 +142,8 @@ __attribute__((noinline)) void operator delete[](void *memory,
 
 /* --------------------------------------------------------------- scenes --- */
 
-/* A limit of 30 s means that nobody was told of an allocation that failed. */
+/* A limit of 30 s that passes means that no error was
+ * reported for an allocation that failed. */
 template <typename R> static bool is_over(const R &result)
 {
 	if (!result && result.error().what() == rt::errc::timed_out) {

@@ -19,8 +19,8 @@
 #include "stage.h"
 
 #ifdef __SANITIZE_ADDRESS__
-/* Frames that a cancelled thread left stay poisoned, and the sanitizer's own end
- * of the thread would report them. */
+/* Frames that a cancelled thread left stay poisoned, and the sanitizer's own
+ * end of the thread would report them. */
 const char *__asan_default_options(void);
 __attribute__((visibility("default"))) const char *__asan_default_options(void)
 {

@@ -72,7 +72,7 @@ static const struct failure {
 };
 #define FAILURES ((int)(sizeof(failures) / sizeof(failures[0])))
 
-/* Who has a part in a step. */
+/* The ends that have a part in a step. */
 enum place {
 	HERE, /* this machine alone */
 	FAR,  /* peer and network, too */

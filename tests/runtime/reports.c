@@ -24,11 +24,11 @@
 
 #include "stage.h"
 
-#define DEPTH	8
-#define FDS	1024
-#define ROUNDS	200
-#define EXITS	5
-#define BEFORE	64 /* messages before a process exits */
+#define DEPTH  8
+#define FDS    1024
+#define ROUNDS 200
+#define EXITS  5
+#define BEFORE 64 /* messages before a process exits */
 
 static const struct stage_cfg cfg = {
 	.pollers = 1, .mode = RPMA_RT_MODE_EVENT, .depth = DEPTH};
@@ -176,7 +176,7 @@ static void fd__edge_triggered_EACH_ITEM(struct stage *s)
 	printf("ok: an edge for each item\n");
 }
 
-/* ------------------------------------------------------------------ exit --- */
+/* ------------------------------------------------------------------ end --- */
 
 /* Posts without an end; the end of the process ends it. */
 static void *post_on(void *arg)
