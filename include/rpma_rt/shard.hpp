@@ -76,13 +76,14 @@ struct shards_core {
 		 * context. */
 		std::vector<bool> owed;
 
-		/* Made once, for so many requests of each of so many shards. */
-		void make_askers(size_t requests, size_t shards, size_t room)
+		/* Made once, for so many requests of each of so many shards;
+		 * false, or std::bad_alloc: there is no memory. */
+		bool make_askers(size_t requests, size_t shards, size_t room)
 		{
 			if (!askers.empty())
-				return;
+				return true;
 			if (!unread.reserve(room * shards))
-				fail(error::call(RPMA_E_NOMEM));
+				return false;
 			ends.reset(new end[shards]);
 			free_askers.reserve(requests);
 			owed.resize(requests * shards);
@@ -91,6 +92,7 @@ struct shards_core {
 			for (size_t i = requests; i > 0; i--)
 				free_askers.push_back(
 					static_cast<uint32_t>(i - 1));
+			return true;
 		}
 		size_t index_of(const shard_message &request) const noexcept
 		{
@@ -735,8 +737,9 @@ public:
 		core->is_full.reset(new bool[of->count]());
 		/* as many as there are credits, and one for a request that is
 		 * refused: WRITABLE follows the refusal of the library only */
-		place->make_askers(size_t(of->lane_size) * of->count + 1,
-				   of->count, of->lane_size);
+		if (!place->make_askers(size_t(of->lane_size) * of->count + 1,
+					of->count, of->lane_size))
+			return error::call(RPMA_E_NOMEM);
 		shard made(of->rt, queue, static_cast<int>(index));
 		made.shard_ = core.get();
 		core->loop = made.core_.get();
