@@ -205,6 +205,8 @@ struct lb_cm_id {
 	size_t connect_len;
 
 	/* all the rest is [lock] */
+	struct lb_opener
+		opener; /* of the channel, which may go before the id */
 	enum lb_cm_state state;
 	enum lb_cm_link link;
 	enum rdma_port_space ps;

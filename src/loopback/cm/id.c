@@ -58,6 +58,7 @@ int lb_cm_id_create(struct lb_cm_channel *channel, struct rdma_cm_id **out,
 		goto err_channel;
 	id->id.context = context;
 	id->id.channel = &channel->ch;
+	id->opener = channel->opener;
 	id->sync = own != NULL;
 	lb_cm_lock();
 	err = lb_cm_id_insert(id);
@@ -116,6 +117,7 @@ int lb_cm_id_migrate(struct lb_cm_id *id, struct lb_cm_channel *to)
 		lb_cm_event_move_all(id, to);
 		lb_cm_id_set_channel(id, to);
 		id->sync = own != NULL;
+		id->opener = to->opener;
 	}
 	lb_cm_unlock();
 	if (!old) {

@@ -100,6 +100,7 @@ static int announce_child(struct lb_cm_event *event)
 
 	child->id.context = listener->id.context;
 	child->id.channel = &event->from->ch;
+	child->opener = event->from->opener;
 	event->ev.listen_id = &listener->id;
 	event->ev.id = &child->id;
 	if (lb_cm_id_is_sync(listener) && lb_cm_id_migrate(child, NULL))

@@ -189,14 +189,26 @@ int lb_cm_id_state_errno(const struct lb_cm_id *id)
 	return id->state == LB_CM_GONE ? ENXIO : EINVAL;
 }
 
+/* Returns 0, or EACCES: see opener.h. */
+static int check_opener(const struct lb_cm_id *id)
+{
+	int err;
+
+	if (!lb_opener_is_asked())
+		return 0;
+	lb_cm_lock();
+	err = lb_opener_check(&id->opener);
+	lb_cm_unlock();
+	return err;
+}
+
 struct lb_cm_id *lb_cm_enter(const char *verb, struct rdma_cm_id *cm_id)
 {
 	struct lb_cm_id *id = lb_cm_id_of(cm_id);
 	int err = lb_fault_errno(verb);
 
 	if (!err && id)
-		err = lb_opener_check(
-			&lb_cm_channel_of(id->id.channel)->opener);
+		err = check_opener(id);
 	if (err) {
 		errno = err;
 		return NULL;
