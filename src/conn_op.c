@@ -34,7 +34,7 @@ static inline int post_one(struct ibv_qp *qp, struct rpma_send_wr *wr)
 	struct ibv_send_wr *bad;
 
 	if (wr->native == RPMA__NATIVE_NONE) {
-		tsan_release(qp->context); /* to the poll, cq.c */
+		tsan_posts(qp);
 		return ibv_post_send(qp, &wr->wr, &bad);
 	}
 	return rpma__post_send(qp, wr, &bad_wr);
@@ -71,7 +71,7 @@ static inline int post_recv(struct rpma_conn *conn, struct rpma_mr_local *dst,
 	if (ret)
 		return ret;
 
-	tsan_release(conn->id->qp->context); /* to the poll, cq.c */
+	tsan_posts(conn->id->qp);
 	ret = ibv_post_recv(conn->id->qp, &wr.wr, &bad);
 	if (__builtin_expect(ret, 0))
 		return rpma__recv_refused("ibv_post_recv", &wr.wr, ret);

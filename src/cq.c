@@ -314,14 +314,6 @@ static int poll_failed(int got, int num_entries)
 	return RPMA_E_UNKNOWN;
 }
 
-/* What was done before a post is done before its completion: by the device,
- * which ThreadSanitizer does not see. The posts of a device release the address
- * of its context. */
-static inline void polled(const struct rpma_cq *cq)
-{
-	tsan_acquire(cq->cq->context);
-}
-
 static __attribute__((noinline)) int poll_some(struct rpma_cq *cq,
 					       int num_entries,
 					       struct ibv_wc *wc,
@@ -342,7 +334,7 @@ static __attribute__((noinline)) int poll_some(struct rpma_cq *cq,
 	/* negative, or too many */
 	if ((unsigned)got > (unsigned)num_entries)
 		return poll_failed(got, num_entries);
-	polled(cq);
+	tsan_polled(cq->cq);
 	*num_entries_got = got;
 	return 0;
 }
@@ -359,7 +351,7 @@ static int poll_one(struct rpma_cq *cq, struct ibv_wc *wc)
 
 	got = ibv_poll_cq(cq->cq, 1, wc);
 	if (got == 1) {
-		polled(cq);
+		tsan_polled(cq->cq);
 		return 0;
 	}
 	if (got == 0) {

@@ -195,7 +195,7 @@ int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst,
 	if (ret)
 		return ret;
 
-	tsan_release(srq->ibv_srq->context); /* to the poll, cq.c */
+	tsan_posts(srq->ibv_srq);
 	ret = ibv_post_srq_recv(srq->ibv_srq, &wr.wr, &bad_wr);
 	return ret ? rpma__recv_refused("ibv_post_srq_recv", &wr.wr, ret) : 0;
 }
@@ -215,7 +215,7 @@ int rpma_srq_post_recv(struct rpma_srq *srq, struct rpma_recv_wr *wr,
 		*bad_wr = wr;
 		return ret;
 	}
-	tsan_release(srq->ibv_srq->context); /* to the poll, cq.c */
+	tsan_posts(srq->ibv_srq);
 	ret = ibv_post_srq_recv(srq->ibv_srq, &wr->wr, &bad);
 	if (ret == 0)
 		return 0;

@@ -41,7 +41,7 @@ static int post_native_run(struct ibv_qp *qp, struct rpma_send_wr *first,
 {
 	int ret;
 
-	tsan_release(qp->context); /* to the poll of a completion, cq.c */
+	tsan_posts(qp);
 	ret = rpma__post_native(qp, first, end);
 	if (ret)
 		*bad_wr = first;
@@ -55,7 +55,7 @@ static int post_plain(struct ibv_qp *qp, struct rpma_send_wr *first,
 	struct ibv_send_wr *bad = NULL;
 	int ret;
 
-	tsan_release(qp->context); /* to the poll of a completion, cq.c */
+	tsan_posts(qp);
 	ret = ibv_post_send(qp, &first->wr, &bad);
 	if (ret)
 		*bad_wr = bad ? (struct rpma_send_wr *)bad : first;
@@ -99,7 +99,7 @@ int rpma__post_recv(struct ibv_qp *qp, struct rpma_recv_wr *wr,
 	struct ibv_recv_wr *bad = NULL;
 	int ret;
 
-	tsan_release(qp->context); /* to the poll of a completion, cq.c */
+	tsan_posts(qp);
 	ret = ibv_post_recv(qp, &wr->wr, &bad);
 	if (ret)
 		*bad_wr = bad ? (struct rpma_recv_wr *)bad : wr;

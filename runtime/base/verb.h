@@ -5,7 +5,8 @@
  * verb.h -- work requests are given to the device by these calls, in which the
  * calling thread is not cancelled. The post of most devices writes to memory
  * and to a doorbell, and has no cancellation point. Where the post makes a
- * system call, as on Soft-RoCE, cancellation is disabled meanwhile.
+ * system call, as on Soft-RoCE, cancellation is disabled meanwhile. The calls
+ * show ThreadSanitizer in a program that a post comes before its completion.
  */
 
 #ifndef RT_BASE_VERB_H
@@ -17,6 +18,7 @@
 
 #include "base/cancel.h"
 #include "base/likely.h"
+#include "base/order.h"
 
 /* May posting to the device be a system call? False only for devices that are
  * known to post without. */
@@ -31,6 +33,7 @@ static inline int rt_verb_post_send(bool enters_kernel, struct ibv_qp *qp,
 	int before;
 	int ret;
 
+	rt_order_posts(qp);
 	if (likely(!enters_kernel))
 		return ibv_post_send(qp, wr, bad);
 	before = rt_cancel_disable();
@@ -46,6 +49,7 @@ static inline int rt_verb_post_recv(bool enters_kernel, struct ibv_qp *qp,
 	int before;
 	int ret;
 
+	rt_order_posts(qp);
 	if (likely(!enters_kernel))
 		return ibv_post_recv(qp, wr, bad);
 	before = rt_cancel_disable();
@@ -61,6 +65,7 @@ static inline int rt_verb_post_srq_recv(bool enters_kernel, struct ibv_srq *srq,
 	int before;
 	int ret;
 
+	rt_order_posts(srq);
 	if (likely(!enters_kernel))
 		return ibv_post_srq_recv(srq, wr, bad);
 	before = rt_cancel_disable();

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/likely.h"
+#include "base/order.h"
 #include "base/runtime.h"
 #include "poller/channel.h"
 #include "poller/cqs.h"
@@ -227,8 +228,10 @@ static inline int poll_cq(struct rt_poller *poller, struct rt_cq *cq,
 
 	n = ibv_poll_cq(cq->ibv_cq, budget < RT_BATCH ? budget : RT_BATCH,
 			poller->wcs);
-	if (n > 0)
+	if (n > 0) {
+		rt_order_polled(cq->ibv_cq);
 		return n;
+	}
 	if (unlikely(n < 0))
 		rt_cqs_fail_poller(poller, cq);
 	if (unlikely(!cds_list_empty(&cq->sweeping)))

@@ -288,8 +288,9 @@ static inline bool rt_lane_is_backlogged(const struct rt_lane *lane)
 {
 	/* acquire: pairs with the clear in rt_lane_retry_poller(), so that a
 	 * poster goes on only after the room was made; that a set flag is seen
-	 * comes from the acquire of the retired count before this [LANE-5] */
-	return atomic_load_explicit(&lane->backlogged, memory_order_acquire);
+	 * comes from the acquire of the retired count before this [LANE-5].
+	 * Unseen: the room is the lane's, no data of the program */
+	return rt_load_unseen(&lane->backlogged, memory_order_acquire);
 }
 
 /* A poster that found the backlog, and left what it wants with the waiter: it
@@ -304,8 +305,9 @@ static inline void rt_lane_wait_mt(struct rt_lane *lane,
 /* Nothing published and not taken, as far as the caller sees. */
 static inline bool rt_lane_is_empty_mt(const struct rt_lane *lane)
 {
-	/* acquire [LANE-1]: for the consumer; to others it is a hint */
-	return atomic_load_explicit(&lane->tail, memory_order_acquire) ==
+	/* acquire [LANE-1]: for the consumer; to others it is a hint. Unseen:
+	 * a take of the items acquires the tail again */
+	return rt_load_unseen(&lane->tail, memory_order_acquire) ==
 	       /* relaxed: the consumer's own, or a hint */
 	       atomic_load_explicit(&lane->head, memory_order_relaxed);
 }

@@ -48,9 +48,9 @@ static inline uint32_t rt_lane_take_few(struct rt_lane *lane,
 	}
 	lane->tail_seen = tail;
 	lane->head_next += count;
-	/* release [LANE-2]: our reads of the slots come before their reuse */
-	atomic_store_explicit(&lane->head, lane->head_next,
-			      memory_order_release);
+	/* release [LANE-2]: our reads of the slots come before their reuse.
+	 * Unseen: so are the reads, and the slots are the lane's */
+	rt_store_unseen(&lane->head, lane->head_next, memory_order_release);
 	return count;
 }
 

@@ -216,8 +216,9 @@ int rpma_rt_queue_poll(struct rpma_rt_queue *queue,
 		return check_take(RT_LOG_HERE, queue, cmpl, max);
 	if (unlikely(queue->goes_in))
 		return poll_inside(queue, cmpl, max);
-	/* acquire [LANE-6] */
-	lanes = atomic_load_explicit(&queue->lane_count, memory_order_acquire);
+	/* acquire [LANE-6]. Unseen: the array of lanes is no data of the
+	 * program, and a take acquires the tail of the lane */
+	lanes = rt_load_unseen(&queue->lane_count, memory_order_acquire);
 	if (likely(lanes == 1) && !rt_lane_is_empty_mt(queue->lanes[0])) {
 		if (is_own(queue))
 			return poll_own(queue, cmpl, (uint32_t)max);

@@ -25,17 +25,9 @@
 #ifndef RPMA_TSAN_STDATOMIC_H
 #define RPMA_TSAN_STDATOMIC_H
 
-#if defined(__SANITIZE_THREAD__)
-#define TSAN_IS_BUILT_IN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define TSAN_IS_BUILT_IN 1
-#endif
-#endif
+#include "tsan.h"
 
 #ifndef TSAN_IS_BUILT_IN
-
-#include "tsan.h"
 
 /* the accesses themselves: of the compiler, as <stdatomic.h> has them */
 #ifdef __clang__

@@ -24,6 +24,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* in a build with the sanitizer, which sees the accesses themselves */
+#if defined(__SANITIZE_THREAD__)
+#define TSAN_IS_BUILT_IN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TSAN_IS_BUILT_IN 1
+#endif
+#endif
+
 /* as in <sanitizer/tsan_interface.h>, which not every machine has */
 extern __attribute__((weak, visibility("default"))) void
 __tsan_acquire(void *at);
@@ -57,6 +66,24 @@ __tsan_release(void *at);
 		:                                                       \
 		: TSAN_AT(at)                                           \
 		: "r11", "cc", "memory")
+/* A call with the address that the object `at` holds: only the rare way loads
+ * the address. */
+#define TSAN_CALL_STORED(what, at)                                      \
+	__asm__ __volatile__ __inline__(                                \
+		"cmpq $0, __tsan_" what "@GOTPCREL(%%rip)\n\t"          \
+		"jne 1f\n"                                              \
+		"2:\n\t"                                                \
+		".pushsection .text.unlikely.tsan, \"ax\", @progbits\n" \
+		"1:\tmovq %0, %%r11\n\t"                                \
+		"leaq -128(%%rsp), %%rsp\n\t"                           \
+		"call rpma__tsan_" what "\n\t"                          \
+		"leaq 128(%%rsp), %%rsp\n\t"                            \
+		"jmp 2b\n\t"                                            \
+		".popsection\n\t"                                       \
+		".weak __tsan_" what                                    \
+		:                                                       \
+		: "m"(at)                                               \
+		: "r11", "cc", "memory")
 #endif
 
 /* Orders everything that the calling thread has done before everything that
@@ -82,5 +109,28 @@ static inline void tsan_acquire(const volatile void *at)
 		__tsan_acquire((void *)(uintptr_t)at);
 #endif
 }
+
+/*
+ * Show the order that a device makes: what a thread did before a post comes
+ * before what a thread does after the completion. tsan_posts() before a post
+ * releases the address of the context of the device, tsan_polled() after a poll
+ * acquires the address, so each post comes before each later completion of the
+ * same device. object is a queue pair, a shared receive queue or a CQ of the
+ * device. A finer address would have to be found for each completion, and would
+ * not order the two ends of a connection in one process.
+ *
+ * Both do nothing in a build with the sanitizer, where the loopback device
+ * shows a finer order: races of the libraries themselves are not hidden.
+ */
+#ifdef TSAN_IS_BUILT_IN
+#define tsan_posts(object)  ((void)(object))
+#define tsan_polled(object) ((void)(object))
+#elif defined(TSAN_CALL_STORED)
+#define tsan_posts(object)  TSAN_CALL_STORED("release", (object)->context)
+#define tsan_polled(object) TSAN_CALL_STORED("acquire", (object)->context)
+#else
+#define tsan_posts(object)  tsan_release((object)->context)
+#define tsan_polled(object) tsan_acquire((object)->context)
+#endif
 
 #endif /* RPMA_TSAN_H */

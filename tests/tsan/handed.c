@@ -6,6 +6,9 @@
  * the runtime and by nothing else. One thread writes a job, the runtime brings
  * the job to another thread, which writes it too. WAY says how:
  *   posted    the context of a send, to the thread that takes the completion
+ *   chained   likewise, of sends that are posted together
+ *   offered   the context of a receive, to the thread that takes the message
+ *   srq       likewise, of a receive of a shared receive queue
  *   pushed    the context of rpma_rt_queue_push()
  *   shared    likewise, to a queue of two consumers
  *   received  the bytes of a message, to the thread that takes the message
@@ -25,6 +28,15 @@
 #include <unistd.h>
 
 #include "stage.h"
+
+/* The sanitizer looks away from calls of libc by the device of unseen.c: copies
+ * of memory, locks, descriptors. Suppresses no report of another device. */
+__attribute__((visibility("default"))) const char *
+__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+	return "called_from_lib:unseen/librpma_loopback.so";
+}
 
 #define JOBS  200
 #define SIZE  512 /* of a message: longer than what is copied in one access */
@@ -71,6 +83,7 @@ struct taker {
 	pthread_t thread;
 	struct rpma_rt_queue *queue;
 	int jobs;
+	bool is_offered; /* a message has the context of a job */
 	_Atomic int taken;
 };
 
@@ -91,7 +104,7 @@ static void *take(void *arg)
 		item = world_next(taker->queue);
 		if (item.kind == RPMA_RT_WRITABLE)
 			continue;
-		if (rpma_rt_completion_is_received(&item))
+		if (rpma_rt_completion_is_received(&item) && !taker->is_offered)
 			take_message(&item);
 		else
 			job_done(item.context);
@@ -153,7 +166,7 @@ static void receiver_start(struct taker *taker)
 
 static void post_jobs(bool is_late, bool is_reused)
 {
-	struct taker sent, received;
+	struct taker sent = {0}, received = {0};
 	int i;
 
 	receiver_start(&received);
@@ -171,6 +184,89 @@ static void post_jobs(bool is_late, bool is_reused)
 	}
 	taker_end(&sent);
 	taker_end(&received);
+}
+
+static void way_chained(void)
+{
+	struct taker sent = {0}, received = {0};
+	struct rpma_rt_wr wrs[2];
+	int i;
+
+	receiver_start(&received);
+	taker_start(&sent, stage.aq, JOBS);
+	for (i = 0; i < JOBS; i += 2) {
+		rpma_rt_prep_send(&wrs[0], stage.mr, OUT, SIZE,
+				  RPMA_F_COMPLETION_ALWAYS, job_new(i));
+		rpma_rt_prep_send(&wrs[1], stage.mr, OUT, SIZE,
+				  RPMA_F_COMPLETION_ALWAYS, job_new(i + 1));
+		MUST_ANSWER(2, rpma_rt_post_send(pair.active, wrs, 2));
+		taker_await(&sent, i + 2);
+	}
+	taker_end(&sent);
+	taker_end(&received);
+}
+
+static _Atomic int offered;
+
+/* A message for each receive. A send orders nothing that the main thread did:
+ * this thread does not know. */
+static void *send_offered(void *arg)
+{
+	int i;
+
+	(void)arg;
+	for (i = 0; i < JOBS; i++) {
+		/* relaxed: orders nothing */
+		while (atomic_load_explicit(&offered, memory_order_relaxed) <=
+		       i)
+			sched_yield();
+		send_job(1);
+		stage_completion(stage.aq, 1, IBV_WC_SUCCESS);
+	}
+	return NULL;
+}
+
+static struct rpma_rt_srq *srq;
+
+static void srq_open(void)
+{
+	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
+
+	cfg.peer = stage.world.peer;
+	cfg.queue = stage.pq;
+	MUST(rpma_rt_srq_new(stage.world.rt, &cfg, &srq));
+	stage.cfg->srqs = &srq;
+	stage.cfg->srq_count = 1;
+}
+
+static void offer_job(uint64_t context)
+{
+	struct rpma_rt_recv_wr wr;
+
+	if (srq == NULL) {
+		MUST(rpma_rt_recv(pair.passive, stage.mr, 0, SIZE, context));
+		return;
+	}
+	rpma_rt_prep_recv(&wr, stage.mr, 0, SIZE, context);
+	MUST_ANSWER(1, rpma_rt_srq_post_recv(srq, &wr, 1));
+}
+
+static void way_offered(void)
+{
+	struct taker taker = {.is_offered = true};
+	pthread_t sender;
+	int i;
+
+	taker_start(&taker, stage.pq, JOBS);
+	MUST(pthread_create(&sender, NULL, send_offered, NULL));
+	for (i = 0; i < JOBS; i++) {
+		offer_job(job_new(i));
+		/* relaxed: orders nothing */
+		atomic_store_explicit(&offered, i + 1, memory_order_relaxed);
+		taker_await(&taker, i + 1);
+	}
+	taker_end(&taker);
+	MUST(pthread_join(sender, NULL));
 }
 
 static void way_posted(void)
@@ -191,7 +287,7 @@ static void way_reused(void)
 /* The buffer is the sender's again when the completion was taken. */
 static void way_received(void)
 {
-	struct taker received;
+	struct taker received = {0};
 	int i;
 
 	receiver_start(&received);
@@ -205,7 +301,7 @@ static void way_received(void)
 
 static void way_pushed(void)
 {
-	struct taker taker;
+	struct taker taker = {0};
 	int i;
 
 	taker_start(&taker, stage.aq, JOBS);
@@ -218,7 +314,7 @@ static void way_shared(void)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct rpma_rt_queue *queue;
-	struct taker takers[2];
+	struct taker takers[2] = {0};
 	int i;
 
 	cfg.shared = 1;
@@ -267,7 +363,7 @@ static void way_pool(void)
 {
 	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
 	struct rpma_rt_pool *pool;
-	struct taker taker;
+	struct taker taker = {0};
 	int i;
 
 	cfg.peer = stage.world.peer;
@@ -360,28 +456,35 @@ static const struct way {
 	const char *name;
 	void (*run)(void);
 } ways[] = {
-	{"posted", way_posted}, {"pushed", way_pushed},
-	{"shared", way_shared}, {"received", way_received},
-	{"future", way_future}, {"pool", way_pool},
-	{"shards", way_shards}, {"late", way_late},
-	{"reused", way_reused},
+	{"posted", way_posted},	    {"chained", way_chained},
+	{"offered", way_offered},   {"srq", way_offered},
+	{"pushed", way_pushed},	    {"shared", way_shared},
+	{"received", way_received}, {"future", way_future},
+	{"pool", way_pool},	    {"shards", way_shards},
+	{"late", way_late},	    {"reused", way_reused},
 };
 
 /* Receives that were left come back ahead of CLOSED. */
-static void take_until_closed(struct rpma_rt_queue *queue)
+static void take_until(struct rpma_rt_queue *queue, int event)
 {
 	struct rpma_rt_completion item;
 
 	do {
 		item = world_next(queue);
-	} while (rpma_rt_completion_event(&item) != RPMA_RT_EVENT_CLOSED);
+	} while ((int)rpma_rt_completion_event(&item) != event);
+}
+
+static void srq_close(void)
+{
+	MUST(rpma_rt_srq_delete(&srq));
+	take_until(stage.pq, RPMA_RT_EVENT_SRQ_CLOSED);
 }
 
 static void disconnect(void)
 {
 	MUST(rpma_rt_conn_close(pair.active));
-	take_until_closed(stage.aq);
-	take_until_closed(stage.pq);
+	take_until(stage.aq, RPMA_RT_EVENT_CLOSED);
+	take_until(stage.pq, RPMA_RT_EVENT_CLOSED);
 	MUST(rpma_rt_conn_unref(&pair.active));
 	MUST(rpma_rt_conn_unref(&pair.passive));
 }
@@ -412,10 +515,14 @@ int main(int argc, char **argv)
 	} else {
 		stage_open(&stage, &cfg);
 		stage.cfg->futures = 4;
+		if (strcmp(way->name, "srq") == 0)
+			srq_open();
 		stage_connect(&stage, &pair);
 		way->run();
 		dump();
 		disconnect();
+		if (srq != NULL)
+			srq_close();
 	}
 	stage_close(&stage);
 	return 0;
