@@ -49,11 +49,14 @@ static void become_nobody(void)
 static void check_closed(struct rpma_rt_queue *queue)
 {
 	struct rpma_rt_completion item;
+	int err;
 
 	do {
 		item = world_next(queue);
 	} while (rpma_rt_completion_event(&item) != RPMA_RT_EVENT_CLOSED);
-	CHECK(item.status != RPMA_RT_REASON_LOCAL);
+	CHECK(item.status == RPMA_RT_REASON_FAILED);
+	CHECK(rpma_rt_completion_detail(&item, &err) == RPMA_RT_DETAIL_ERRNO);
+	CHECK(err == EACCES);
 }
 
 static void setuid__after_the_device_was_opened(void)
