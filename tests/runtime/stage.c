@@ -11,7 +11,9 @@ static void start(struct world *w, const struct stage_cfg *cfg)
 {
 	struct rpma_rt_cfg rt_cfg = RPMA_RT_CFG_INIT;
 
-	rt_cfg.pollers = cfg->pollers;
+	rt_cfg.pollers = cfg->cpus == NULL ? cfg->pollers : 0;
+	rt_cfg.cpus = cfg->cpus;
+	rt_cfg.cpu_count = cfg->cpus == NULL ? 0 : cfg->pollers;
 	rt_cfg.mode = cfg->mode;
 	rt_cfg.backstop_ms = cfg->backstop_ms;
 	if (cfg->cq_size)

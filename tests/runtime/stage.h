@@ -16,6 +16,7 @@
 struct stage_cfg {
 	int pollers;
 	enum rpma_rt_mode mode;
+	const int32_t *cpus;  /* of the pollers, one each; NULL: any */
 	uint32_t cq_size;     /* 0: the default */
 	uint32_t depth;	      /* of send and receive queue */
 	uint32_t backstop_ms; /* 0: off */
