@@ -448,11 +448,12 @@ int rpma_rt_queue_get_fd(struct rpma_rt_queue *queue, int *fd);
 RPMA_RT_MUST_CHECK int rpma_rt_queue_arm(struct rpma_rt_queue *queue);
 /* messages of a queue that were pushed and not taken, at most */
 #define RPMA_RT_MAX_MESSAGES 1048576
-/* Puts a message of kind RPMA_RT_MESSAGE in; kind, status, opcode, qp_num and
- * flags are the library's. Unordered to completions. RPMA_RT_E_BUSY: there are
- * RPMA_RT_MAX_MESSAGES in it, and it was not put in. Thread: any. */
-int rpma_rt_queue_push(struct rpma_rt_queue *queue, uint64_t context,
-		       void *user, uint32_t byte_len, uint32_t imm);
+/* Puts a message into the queue: a copy of context, user, byte_len and imm of
+ * *item, with kind RPMA_RT_MESSAGE and 0 in every other field. Messages have
+ * no order relative to completions. RPMA_RT_E_BUSY: the queue holds
+ * RPMA_RT_MAX_MESSAGES already; the message was not put in. Thread: any. */
+int rpma_rt_queue_push(struct rpma_rt_queue *queue,
+		       const struct rpma_rt_completion *item);
 /* Leaves messages of rpma_rt_queue_push() in the queue from here on (holds not
  * 0), or takes them again (0): other items come meanwhile, and a queue with no
  * others counts as empty. So a consumer that passes messages on leaves those
@@ -586,7 +587,7 @@ bool rpma_rt_completion_lease(const struct rpma_rt_completion *cmpl,
 			      struct rpma_rt_lease *lease);
 /* The slot is free again, or posted. RPMA_E_INVAL: it was given back before.
  * No work request may name it any more. Lock-free. Thread: any. */
-int rpma_rt_lease_give_back(const struct rpma_rt_lease *lease);
+int rpma_rt_lease_release(const struct rpma_rt_lease *lease);
 
 /* ---------------------------------------------------------- connections --- */
 
@@ -706,7 +707,7 @@ int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size);
  * rpma_rt_conn_unref(), also after RPMA_RT_EVENT_CLOSED: it is counted.
  *
  *   passive: listen -> EVENT_REQUEST -> [set_queue, set_user, recv...]
- *            -> connect or reject -> EVENT_ESTABLISHED -> ... -> EVENT_CLOSED
+ *            -> accept or reject -> EVENT_ESTABLISHED -> ... -> EVENT_CLOSED
  *   active:  conn_new -> EVENT_READY -> [recv...] -> connect
  *            -> EVENT_ESTABLISHED -> ... -> EVENT_CLOSED
  *
@@ -781,11 +782,15 @@ int rpma_rt_conn_set_name(struct rpma_rt_conn *conn, const char *name);
  * Thread: any; the program orders it with rpma_rt_conn_set_name(). */
 const char *rpma_rt_conn_get_name(const struct rpma_rt_conn *conn);
 
-/* Accepts a request or connects; the outcome is EVENT_ESTABLISHED or
- * EVENT_CLOSED. pdata is copied (NULL = none). Thread: any. */
+/* Connects a connection of rpma_rt_conn_new(); EVENT_ESTABLISHED or
+ * EVENT_CLOSED follows. pdata is copied (NULL = none). RPMA_E_INVAL: conn is a
+ * request, see rpma_rt_conn_accept(). Thread: any. */
 int rpma_rt_conn_connect(struct rpma_rt_conn *conn,
 			 const struct rpma_conn_private_data *pdata);
-/* Refuses a passive request; EVENT_CLOSED follows. Thread: any. */
+/* Accepts the request of a listener; the rest as rpma_rt_conn_connect(). */
+int rpma_rt_conn_accept(struct rpma_rt_conn *conn,
+			const struct rpma_conn_private_data *pdata);
+/* Refuses the request of a listener; EVENT_CLOSED follows. Thread: any. */
 int rpma_rt_conn_reject(struct rpma_rt_conn *conn,
 			const struct rpma_conn_private_data *pdata);
 /* Applies the peer's configuration of its memory: needed once for persistent
@@ -1087,7 +1092,7 @@ int rpma_rt_conn_future(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 /*
  * A future of the next request of a listener that was made without a queue: its
  * result is RPMA_RT_EVENT_REQUEST, the item of a connection, which is answered
- * with rpma_rt_conn_connect() or _reject(); or, when the listener has ended,
+ * with rpma_rt_conn_accept() or _reject(); or, when the listener has ended,
  * LISTENER_CLOSED, which is no success. Requests wait for futures in their
  * order, up to 4096; one that nobody took is the next one's when its future is
  * cancelled or dropped, and is refused when the listener ends. 16 are held at

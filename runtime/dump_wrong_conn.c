@@ -33,7 +33,7 @@ static void judge_handshake(struct rt_dump *dump,
 		rt_dump_wrong_add(dump, RT_DUMP_REQUEST_IGNORED, object, ms,
 				  "the request of a peer is not answered for "
 				  "%u.%u s: take RPMA_RT_EVENT_REQUEST %s and "
-				  "call rpma_rt_conn_connect() or "
+				  "call rpma_rt_conn_accept() or "
 				  "rpma_rt_conn_reject()",
 				  RT_DUMP_SECONDS(ms),
 				  conn->queue != 0

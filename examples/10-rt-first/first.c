@@ -54,12 +54,11 @@ static int say(const struct end *end, const char *text)
 	return send_out(end);
 }
 
-/* A request (server) or a resolved address (client): receive, then connect. */
-static int begin(struct end *end, struct rpma_rt_conn *conn)
+/* A receive has to be there before the peer's first message can come. */
+static int receive(struct end *end, struct rpma_rt_conn *conn)
 {
 	end->conn = conn;
-	return TRY(rpma_rt_recv(conn, end->mr, end->in, LEN, 0)) ||
-	       TRY(rpma_rt_conn_connect(conn, NULL));
+	return TRY(rpma_rt_recv(conn, end->mr, end->in, LEN, 0));
 }
 
 /* Somebody else asks: one connection is all there is here. */
@@ -80,9 +79,13 @@ static int on_event(const struct rpma_rt_completion *event,
 
 	switch (rpma_rt_completion_event(event)) {
 	case RPMA_RT_EVENT_REQUEST:
-		return end->conn ? refuse(conn) : begin(end, conn);
+		if (end->conn)
+			return refuse(conn);
+		return receive(end, conn) ||
+		       TRY(rpma_rt_conn_accept(conn, NULL));
 	case RPMA_RT_EVENT_READY:
-		return begin(end, conn);
+		return receive(end, conn) ||
+		       TRY(rpma_rt_conn_connect(conn, NULL));
 	case RPMA_RT_EVENT_ESTABLISHED:
 		return end == client ? say(end, "ping") : 0;
 	case RPMA_RT_EVENT_CLOSED:

@@ -60,7 +60,7 @@ static int serve(struct rpma_rt_conn *conn, int *answered)
 					       on_server_message, answered,
 					       &to_function)) ||
 	       TRY(receive_by_function()) ||
-	       TRY(rpma_rt_conn_connect(conn, NULL));
+	       TRY(rpma_rt_conn_accept(conn, NULL));
 }
 
 static int ask(int round)

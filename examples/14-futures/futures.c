@@ -114,7 +114,7 @@ static int serve(void)
 	    await(&request, RPMA_RT_EVENT_REQUEST, &cmpl))
 		return 1;
 	server.conn = rpma_rt_completion_conn(&cmpl);
-	return hear() || TRY(rpma_rt_conn_connect(server.conn, NULL));
+	return hear() || TRY(rpma_rt_conn_accept(server.conn, NULL));
 }
 
 static int run(void)

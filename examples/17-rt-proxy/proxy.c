@@ -122,7 +122,7 @@ static int on_ready(const struct rpma_rt_completion *event)
 		return end_event(&both, event);
 	return open_direction(&there) || open_direction(&here) ||
 	       TRY(rpma_rt_conn_connect(back.conn, NULL)) ||
-	       TRY(rpma_rt_conn_connect(front.conn, NULL));
+	       TRY(rpma_rt_conn_accept(front.conn, NULL));
 }
 
 static int say(struct end *end, int number)

@@ -57,7 +57,7 @@ static int say_more(void)
 					       "message %d", said + 1);
 		ret = send_slot(&client, &lease);
 		if (ret)
-			rpma_rt_lease_give_back(&lease);
+			rpma_rt_lease_release(&lease);
 		else
 			said++;
 	}
@@ -72,7 +72,7 @@ static int on_echo(const struct rpma_rt_lease *lease)
 	bool is_it = lease->len == (uint32_t)len &&
 		     memcmp(lease->data, expected, lease->len) == 0;
 
-	rpma_rt_lease_give_back(lease);
+	rpma_rt_lease_release(lease);
 	if (!is_it)
 		return fprintf(stderr, "expected %s\n", expected);
 	return heard == MESSAGES ? TRY(rpma_rt_conn_close(client.conn))
@@ -120,7 +120,7 @@ static int on_item(const struct rpma_rt_completion *item)
 	if (rpma_rt_completion_lease(item, &lease))
 		return on_message(item->user, &lease);
 	if (item->kind == RPMA_RT_COMPLETION) /* of a send, or its failure */
-		return TRY(rpma_rt_lease_give_back(&sent[item->context]));
+		return TRY(rpma_rt_lease_release(&sent[item->context]));
 	if (item->kind == RPMA_RT_WRITABLE)
 		return item->user == &client ? say_more() : echo_more();
 	return on_event(item);

@@ -134,8 +134,9 @@ void end_tell(struct end *end, enum command command)
 	for (unsigned i = 0; i < end->worker_count; i++) {
 		if (!end->workers[i].is_running)
 			continue;
-		int ret = rpma_rt_queue_push(end->workers[i].queue, command,
-					     NULL, 0, 0);
+		int ret = rpma_rt_queue_push(
+			end->workers[i].queue,
+			&(struct rpma_rt_completion){.context = command});
 		if (ret)
 			end_fail(end, "cannot command worker %u: %s", i,
 				 rpma_rt_err_2str(ret));

@@ -32,7 +32,7 @@ static void on_command(struct worker *worker, enum command command,
 	}
 	/* the receives go first: a message may follow the answer at once */
 	link_post(link);
-	int ret = rpma_rt_conn_connect(link->conn, NULL);
+	int ret = rpma_rt_conn_accept(link->conn, NULL);
 	if (ret && ret != RPMA_RT_E_CLOSED) {
 		end_fail(worker->end, "connection %u: cannot accept: %s",
 			 link->connection, rpma_rt_err_2str(ret));
@@ -182,7 +182,9 @@ static void hand_over(struct server *server, struct link *link,
 		link_delete(link);
 		return;
 	}
-	ret = rpma_rt_queue_push(queue, COMMAND_TAKE, link, 0, 0);
+	ret = rpma_rt_queue_push(
+		queue, &(struct rpma_rt_completion){.context = COMMAND_TAKE,
+						    .user = link});
 	if (ret)
 		end_fail(&server->end, "cannot hand a connection over: %s",
 			 rpma_rt_err_2str(ret));
@@ -242,8 +244,10 @@ static void take_closed(struct server *server, const struct rpma_rt_conn *conn)
 		 * the worker delete it */
 		struct link *link = atomic_load_explicit(&server->end.links[i],
 							 memory_order_relaxed);
-		rpma_rt_queue_push(link->worker->queue, COMMAND_CLOSED, link, 0,
-				   0);
+		rpma_rt_queue_push(
+			link->worker->queue,
+			&(struct rpma_rt_completion){.context = COMMAND_CLOSED,
+						     .user = link});
 		return;
 	}
 }

@@ -109,16 +109,22 @@ int end_receive(struct both *both, struct end *end)
 	return TRY(rpma_rt_recv(end->conn, both->mr, end->in, MESSAGE, 0));
 }
 
+/* A receive has to be there before the peer's first message can come. */
+static int prepare(struct both *both, struct end *end)
+{
+	return both->pool == NULL && end_receive(both, end);
+}
+
 int end_connect(struct both *both, struct end *end)
 {
-	return (both->pool == NULL && end_receive(both, end)) ||
-	       TRY(rpma_rt_conn_connect(end->conn, NULL));
+	return prepare(both, end) || TRY(rpma_rt_conn_connect(end->conn, NULL));
 }
 
 int end_accept(struct both *both, struct end *end, struct rpma_rt_conn *conn)
 {
 	end->conn = conn;
-	return TRY(rpma_rt_conn_set_user(conn, end)) || end_connect(both, end);
+	return TRY(rpma_rt_conn_set_user(conn, end)) || prepare(both, end) ||
+	       TRY(rpma_rt_conn_accept(conn, NULL));
 }
 
 int end_event(struct both *both, const struct rpma_rt_completion *event)

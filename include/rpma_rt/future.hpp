@@ -82,8 +82,9 @@ struct future_conn_core {
 			return error::closed(item->status);
 		return {};
 	}
-	/* Connects, or accepts. */
-	result<void> connect(std::string_view private_data) noexcept
+	/* decide: rpma_rt_conn_connect() or rpma_rt_conn_accept() */
+	result<void> begin(decltype(rpma_rt_conn_connect) *decide,
+			   std::string_view private_data) noexcept
 	{
 		rpma_conn_private_data pdata = {
 			const_cast<char *>(private_data.data()),
@@ -91,8 +92,8 @@ struct future_conn_core {
 
 		if (private_data.size() > UINT8_MAX)
 			return error::call(RPMA_E_INVAL);
-		return result_of_call(rpma_rt_conn_connect(
-			raw, private_data.empty() ? nullptr : &pdata));
+		return result_of_call(
+			decide(raw, private_data.empty() ? nullptr : &pdata));
 	}
 };
 
@@ -147,7 +148,8 @@ public:
 		auto &core = *made->core_;
 		auto done = core.wait_for(RPMA_RT_EVENT_READY, timeout_ms);
 		if (done)
-			done = core.connect(with.private_data);
+			done = core.begin(rpma_rt_conn_connect,
+					  with.private_data);
 		if (done)
 			done = core.wait_for(RPMA_RT_EVENT_ESTABLISHED,
 					     timeout_ms);
@@ -159,7 +161,7 @@ public:
 	result<void> accept(std::string_view private_data = {},
 			    int timeout_ms = -1)
 	{
-		auto done = core_->connect(private_data);
+		auto done = core_->begin(rpma_rt_conn_accept, private_data);
 
 		if (!done)
 			return done;

@@ -121,7 +121,7 @@ inline result<void> answer(conn_core &conn, std::string_view private_data,
 	if (private_data.size() > UINT8_MAX)
 		return error::call(RPMA_E_INVAL);
 	return result_of_call(is_accepted
-				      ? rpma_rt_conn_connect(conn.raw, data)
+				      ? rpma_rt_conn_accept(conn.raw, data)
 				      : rpma_rt_conn_reject(conn.raw, data));
 }
 

@@ -444,7 +444,7 @@ public:
 	void give_back() noexcept
 	{
 		if (pool_) {
-			rpma_rt_lease_give_back(&raw_);
+			rpma_rt_lease_release(&raw_);
 			forget_slot();
 			pool_ = {};
 		}

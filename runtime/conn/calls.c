@@ -105,7 +105,7 @@ static bool is_ready(const struct rpma_rt_conn *conn)
 		RT_REACHED_READY) != 0;
 }
 
-/* connect or reject, once; keeps the private data for it */
+/* connect, accept or reject, once; keeps the private data for it */
 static int decide(const struct rt_log_place *place, struct rpma_rt_conn *conn,
 		  const struct rpma_conn_private_data *pdata, uint32_t bit)
 {
@@ -130,10 +130,12 @@ static int decide(const struct rt_log_place *place, struct rpma_rt_conn *conn,
 	if (atomic_fetch_or_explicit(&conn->reached, RT_REACHED_DECISION,
 				     memory_order_relaxed) &
 	    RT_REACHED_DECISION)
-		return rt_refuse(place, RPMA_E_INVAL,
-				 "rpma_rt_conn_connect() or _reject() was "
-				 "called for \"%s\" before: once is enough",
-				 rt_name_of(conn));
+		return rt_refuse(
+			place, RPMA_E_INVAL,
+			"rpma_rt_conn_%s was called for \"%s\" before: "
+			"once is enough",
+			conn->passive ? "accept() or _reject()" : "connect()",
+			rt_name_of(conn));
 	if (pdata != NULL) {
 		memcpy(conn->setup->pdata_out, pdata->ptr, pdata->len);
 		conn->setup->pdata_out_len = pdata->len;
@@ -147,19 +149,43 @@ int rpma_rt_conn_connect(struct rpma_rt_conn *conn,
 {
 	int ret = check(conn);
 
+	if (ret == 0 && conn->passive)
+		ret = RT_REFUSE(RPMA_E_INVAL,
+				"\"%s\" is a request: rpma_rt_conn_accept() "
+				"accepts it",
+				rt_name_of(conn));
+	return ret ? ret : decide(RT_LOG_HERE, conn, pdata, RT_CTL_CONNECT);
+}
+
+/* the end that is begun here is no request of a listener */
+static int check_request(const struct rt_log_place *place,
+			 const struct rpma_rt_conn *conn, const char *instead)
+{
+	int ret = check_at(place, conn);
+
+	if (ret == 0 && !conn->passive)
+		ret = rt_refuse(place, RPMA_E_INVAL,
+				"\"%s\" was begun here, so it is no request: "
+				"%s",
+				rt_name_of(conn), instead);
+	return ret;
+}
+
+int rpma_rt_conn_accept(struct rpma_rt_conn *conn,
+			const struct rpma_conn_private_data *pdata)
+{
+	int ret = check_request(RT_LOG_HERE, conn,
+				"rpma_rt_conn_connect() connects it");
+
 	return ret ? ret : decide(RT_LOG_HERE, conn, pdata, RT_CTL_CONNECT);
 }
 
 int rpma_rt_conn_reject(struct rpma_rt_conn *conn,
 			const struct rpma_conn_private_data *pdata)
 {
-	int ret = check(conn);
+	int ret = check_request(RT_LOG_HERE, conn,
+				"rpma_rt_conn_close() ends it");
 
-	if (ret == 0 && !conn->passive)
-		ret = RT_REFUSE(RPMA_E_INVAL,
-				"\"%s\" was begun here, so it is no request: "
-				"rpma_rt_conn_close() ends it",
-				rt_name_of(conn));
 	return ret ? ret : decide(RT_LOG_HERE, conn, pdata, RT_CTL_REJECT);
 }
 

@@ -207,7 +207,7 @@ refuse_lease(const struct rpma_rt_lease *lease)
 			 lease->slot, lease->pool->name, lease->generation);
 }
 
-int rpma_rt_lease_give_back(const struct rpma_rt_lease *lease)
+int rpma_rt_lease_release(const struct rpma_rt_lease *lease)
 {
 	struct rpma_rt_pool *pool;
 	int ret;

@@ -100,13 +100,13 @@ void rt_queue_free_messages(struct rpma_rt_queue *queue)
 
 /* --------------------------------------------------------------- public --- */
 
-int rpma_rt_queue_push(struct rpma_rt_queue *queue, uint64_t context,
-		       void *user, uint32_t byte_len, uint32_t imm)
+int rpma_rt_queue_push(struct rpma_rt_queue *queue,
+		       const struct rpma_rt_completion *item)
 {
 	struct message *msg;
 	int ret;
 
-	ret = RT_REFUSE_NULL(queue);
+	ret = RT_REFUSE_NULL(queue, item);
 	if (ret == 0)
 		ret = RT_REFUSE_FORKED(queue->rt);
 	if (ret)
@@ -115,10 +115,10 @@ int rpma_rt_queue_push(struct rpma_rt_queue *queue, uint64_t context,
 	if (msg == NULL)
 		return RT_REFUSED(RPMA_E_NOMEM, "the message is not pushed");
 	msg->item = (struct rpma_rt_completion){
-		.context = context,
-		.user = user,
-		.byte_len = byte_len,
-		.imm = imm,
+		.context = item->context,
+		.user = item->user,
+		.byte_len = item->byte_len,
+		.imm = item->imm,
 		.kind = RPMA_RT_MESSAGE,
 	};
 	if (!enter_gate(queue)) {

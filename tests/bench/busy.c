@@ -116,7 +116,8 @@ void busy_stop(struct busy *busy)
 	while (atomic_load_explicit(&busy->completed, memory_order_acquire) <
 	       busy->posted)
 		bench_sleep_until(bench_now_ns() + 1000000);
-	MUST(rpma_rt_queue_push(busy->stage->aq, 0, NULL, 0, 0));
+	MUST(rpma_rt_queue_push(busy->stage->aq,
+				&(struct rpma_rt_completion){0}));
 	pthread_join(busy->consumer, NULL);
 }
 

@@ -50,8 +50,11 @@ static void step(struct connecting *c)
 	}
 	CHECK(item.opcode == RPMA_RT_EVENT_READY ||
 	      item.opcode == RPMA_RT_EVENT_REQUEST);
-	if (item.opcode == RPMA_RT_EVENT_REQUEST)
+	if (item.opcode == RPMA_RT_EVENT_REQUEST) {
 		crowd->conns[crowd->ends / 2 + c->requested++] = conn;
+		MUST(rpma_rt_conn_accept(conn, NULL));
+		return;
+	}
 	MUST(rpma_rt_conn_connect(conn, NULL));
 }
 

@@ -47,7 +47,8 @@ static struct rpma_rt_completion items[8];
 CALL(queue_new, MUST(rpma_rt_queue_new(g->s.world.rt, NULL, &t.queue)))
 CALL(queue_delete, MUST(rpma_rt_queue_delete(&t.queue)))
 CALL(queue_close, MUST(rpma_rt_queue_close(t.queue)))
-CALL(queue_push, MUST(rpma_rt_queue_push(t.queue, 0, NULL, 0, 0)))
+CALL(queue_push,
+     MUST(rpma_rt_queue_push(t.queue, &(struct rpma_rt_completion){0})))
 CALL(queue_wake, MUST(rpma_rt_queue_wake(t.queue)))
 CALL(queue_poll, CHECK(rpma_rt_queue_poll(t.queue, items, 8) >= 0))
 CALL(queue_wait, CHECK(rpma_rt_queue_wait(t.queue, items, 8, 0) >= 0))
@@ -106,7 +107,7 @@ static void conn_ready(struct growth *g)
 }
 
 CALL(connect_active, MUST(rpma_rt_conn_connect(t.pair.active, NULL)))
-CALL(connect_passive, MUST(rpma_rt_conn_connect(t.pair.passive, NULL)))
+CALL(connect_passive, MUST(rpma_rt_conn_accept(t.pair.passive, NULL)))
 CALL(reject, MUST(rpma_rt_conn_reject(t.pair.passive, NULL)))
 CALL(conn_close, MUST(rpma_rt_conn_close(t.pair.active)))
 CALL(conn_drain, MUST(rpma_rt_conn_drain(t.pair.active, 1000)))
@@ -281,7 +282,7 @@ static void route_open_elsewhere(struct growth *g)
 /* ------------------------------------------------------ pools, receives --- */
 
 CALL(pool_take, MUST(rpma_rt_pool_take(g->pool, &t.lease)))
-CALL(give_back, MUST(rpma_rt_lease_give_back(&t.lease)))
+CALL(give_back, MUST(rpma_rt_lease_release(&t.lease)))
 CALL(pool_delete, MUST(rpma_rt_pool_delete(&t.pool)))
 
 static void pool_new(struct growth *g)
@@ -522,9 +523,8 @@ const struct growth_call growth_calls[] = {
 	{"rpma_rt_conn_set_name", conn_ready, set_name, drop_ready},
 	{"rpma_rt_conn_set_user *", conn_ready, set_user, drop_ready},
 	{"rpma_rt_conn_new", NULL, conn_new, drop_new},
-	{"rpma_rt_conn_connect, active", conn_ready, connect_active,
-	 drop_requested},
-	{"rpma_rt_conn_connect, passive", conn_requested, connect_passive,
+	{"rpma_rt_conn_connect", conn_ready, connect_active, drop_requested},
+	{"rpma_rt_conn_accept", conn_requested, connect_passive,
 	 drop_connected},
 	{"rpma_rt_conn_reject", conn_requested, reject, closed},
 	{"rpma_rt_conn_close", conn_established, conn_close, closed},
@@ -552,7 +552,7 @@ const struct growth_call growth_calls[] = {
 	{"rpma_rt_pool_new", NULL, pool_new, pool_delete},
 	{"rpma_rt_pool_delete", pool_new, pool_delete, NULL},
 	{"rpma_rt_pool_take", NULL, pool_take, give_back},
-	{"rpma_rt_lease_give_back", pool_take, give_back, NULL},
+	{"rpma_rt_lease_release", pool_take, give_back, NULL},
 	{"rpma_rt_srq_new *", NULL, srq_new, srq_end},
 	{"rpma_rt_srq_delete *", srq_new, srq_delete, srq_closed},
 	{"rpma_rt_srq_post_recv", srq_new, srq_post_recv, srq_end},

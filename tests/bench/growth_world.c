@@ -69,7 +69,7 @@ void growth_renew(struct growth *g)
 		if (rpma_rt_future_poll(&g->futures[i], &cmpl) != 1)
 			continue;
 		CHECK(rpma_rt_completion_lease(&cmpl, &lease));
-		MUST(rpma_rt_lease_give_back(&lease));
+		MUST(rpma_rt_lease_release(&lease));
 		MUST(rpma_rt_future_drop(&g->futures[i]));
 		CHECK(rpma_rt_poller_run(g->s.world.rt, 0, 32) >= 0);
 		MUST(rpma_rt_conn_recv_future(g->fed.passive, &g->futures[i]));
@@ -115,7 +115,7 @@ static void open_fed(struct growth *g)
 	MUST_ANSWER(1, rpma_rt_future_wait(&request, &cmpl, WORLD_PATIENCE_MS));
 	g->fed.passive = (struct rpma_rt_conn *)(uintptr_t)cmpl.context;
 	MUST(rpma_rt_future_drop(&request));
-	MUST(rpma_rt_conn_connect(g->fed.passive, NULL));
+	MUST(rpma_rt_conn_accept(g->fed.passive, NULL));
 	wait_event(g->fed.active, RPMA_RT_EVENT_ESTABLISHED);
 	MUST(rpma_rt_route_open_callback(g->fed.active, RPMA_RT_SEND_SIDE,
 					 was_sent, g, &g->chain));

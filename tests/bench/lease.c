@@ -63,7 +63,7 @@ static void run_batch(void)
 	for (i = 0; i < RT_BATCH; i++) {
 		item.context = cookies[i];
 		if (!rpma_rt_completion_lease(&item, &lease) ||
-		    rpma_rt_lease_give_back(&lease))
+		    rpma_rt_lease_release(&lease))
 			bench_fail("a lease is refused");
 	}
 }

@@ -39,7 +39,7 @@ void pair_connect(struct stage *s, const struct rpma_rt_conn_cfg *cfg,
 	pair->passive = (struct rpma_rt_conn *)(uintptr_t)world_event(
 				s->pq, RPMA_RT_EVENT_REQUEST)
 				.context;
-	MUST(rpma_rt_conn_connect(pair->passive, NULL));
+	MUST(rpma_rt_conn_accept(pair->passive, NULL));
 	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
 	world_unlisten(&listener, s->pq);

@@ -163,7 +163,8 @@ static void measure(struct bench *bench, double seconds)
 	/* relaxed: as in churn_main() */
 	atomic_store_explicit(&bench->is_over, true, memory_order_relaxed);
 	pthread_join(churner, NULL);
-	MUST(rpma_rt_queue_push(bench->steady.queue, 0, NULL, 0, 0));
+	MUST(rpma_rt_queue_push(bench->steady.queue,
+				&(struct rpma_rt_completion){0}));
 	pthread_join(consumer, NULL);
 }
 

@@ -225,7 +225,7 @@ static rt::task<void> still_works(scene &s, pair &both)
 	CHECK(must(co_await both.server.receive()).text() == "to");
 	must(co_await both.server.send(s.lease("fro")));
 	CHECK(must(co_await both.client.receive()).text() == "fro");
-	CHECK(!rpma_rt_queue_push(s.loop.queue(), 7, nullptr, 0, 0));
+	CHECK(!push(s.loop.queue(), 7));
 	CHECK(must(co_await s.loop.next()).context == 7);
 }
 
@@ -257,7 +257,7 @@ static rt::task<void> lose_nothing(scene &s)
 
 	for (int i = 0; i < 200; i++) {
 		must(co_await both.client.send(s.lease(std::to_string(i))));
-		CHECK(!rpma_rt_queue_push(s.loop.queue(), 1, nullptr, 0, 0));
+		CHECK(!push(s.loop.queue(), 1));
 		auto any = co_await rt::when_any(s.loop.next(),
 						 both.server.receive(),
 						 s.loop.sleep_for(0ms));
@@ -341,7 +341,7 @@ static rt::task<void> keep_item(rt::loop &loop)
 
 static void push_item(rt::loop &loop, uint64_t context)
 {
-	CHECK(rpma_rt_queue_push(loop.queue(), context, nullptr, 0, 0) == 0);
+	CHECK(push(loop.queue(), context) == 0);
 }
 
 static rt::task<int> end_keeper(scene &s, std::optional<rt::task<void>> &keeper)

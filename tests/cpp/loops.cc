@@ -447,7 +447,7 @@ static void loops__borrow_a_queue(rpma_rt_mode mode)
 		CHECK(loop.queue() == queue);
 		must(loop.run(ping(loop, peer, pool)));
 	}
-	CHECK(rpma_rt_queue_push(queue, 7, nullptr, 0, 0) == 0);
+	CHECK(push(queue, 7) == 0);
 	CHECK(rpma_rt_queue_poll(queue, &item, 1) == 1 && item.context == 7);
 	if (mode == RPMA_RT_MODE_MANUAL)
 		std::thread([&] {
@@ -486,7 +486,7 @@ static rt::task<void> await_everything(scene &s)
 		auto any = co_await rt::when_any(to.receive(),
 						 to.flush(s.remote, 0, 1));
 		CHECK(any.index == 1);
-		CHECK(!rpma_rt_queue_push(s.loop.queue(), 7, nullptr, 0, 0));
+		CHECK(!push(s.loop.queue(), 7));
 		must(co_await s.loop.next());
 	}
 	CHECK(allocated == 0);

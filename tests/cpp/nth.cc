@@ -193,7 +193,7 @@ static rt::task<void> ask(rt::loop &loop, rt::listener &listener,
 	}
 	/* more than one batch, of which nobody takes some */
 	for (uint64_t i = 0; i < 100; i++) {
-		if (rpma_rt_queue_push(loop.queue(), i, nullptr, 0, 0))
+		if (push(loop.queue(), i))
 			co_return;
 	}
 	auto item = co_await loop.within(30s, loop.next());

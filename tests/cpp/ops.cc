@@ -437,7 +437,7 @@ static rt::task<void> take_items(scene &s)
 		CHECK(must(co_await s.loop.next()).context == i);
 	auto none = co_await s.loop.within(1ms, s.loop.next());
 	CHECK(!none);
-	CHECK(!rpma_rt_queue_push(s.loop.queue(), 100, nullptr, 0, 0));
+	CHECK(!push(s.loop.queue(), 100));
 	CHECK(must(co_await s.loop.next()).context == 100);
 }
 
@@ -446,7 +446,7 @@ static void items__come_in_order(rpma_rt_mode mode)
 	scene s({.mode = mode});
 
 	for (uint64_t i = 0; i < 100; i++)
-		CHECK(!rpma_rt_queue_push(s.loop.queue(), i, nullptr, 0, 0));
+		CHECK(!push(s.loop.queue(), i));
 	s.run(take_items(s));
 }
 
@@ -465,7 +465,7 @@ static void items__untaken_STAY_in_the_queue(rpma_rt_mode mode)
 	rpma_rt_queue_stats stats;
 
 	for (uint64_t i = 0; i < count; i++) {
-		CHECK(!rpma_rt_queue_push(s.loop.queue(), i, nullptr, 0, 0));
+		CHECK(!push(s.loop.queue(), i));
 		if (i % 10 == 0)
 			CHECK(s.loop.turn(0) >= 0);
 	}

@@ -37,6 +37,15 @@ inline void check(bool is_so, const char *what, int line = __builtin_LINE(),
  * which nothing but the condition of an "if" is awaited. */
 #define CHECK(cond) check(static_cast<bool>(cond), #cond)
 
+/* Pushes a message that has nothing but a context. */
+inline int push(rpma_rt_queue *queue, uint64_t context)
+{
+	rpma_rt_completion item{};
+
+	item.context = context;
+	return rpma_rt_queue_push(queue, &item);
+}
+
 /* The value of a result that must be one. */
 template <typename R> auto must(R &&result, int line = __builtin_LINE())
 {

@@ -28,7 +28,8 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t clock,
 
 	if (queue != NULL && --readings == 0) {
 		waited_for = NULL;
-		MUST(rpma_rt_queue_push(queue, 7, NULL, 0, 0));
+		MUST(rpma_rt_queue_push(
+			queue, &(struct rpma_rt_completion){.context = 7}));
 	}
 	return (int)syscall(SYS_clock_gettime, clock, ts);
 }

@@ -49,7 +49,9 @@ static void heard(struct ibv_context *ibv_ctx,
 		  const struct ibv_async_event *event, void *arg)
 {
 	(void)arg;
-	MUST(rpma_rt_queue_push(news, event->event_type, ibv_ctx, 0, 0));
+	MUST(rpma_rt_queue_push(
+		news, &(struct rpma_rt_completion){.context = event->event_type,
+						   .user = ibv_ctx}));
 }
 
 static void expect_heard(const struct stage *s, enum ibv_event_type type)

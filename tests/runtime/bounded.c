@@ -111,7 +111,7 @@ static void connect_pair(const struct rpma_rt_conn_cfg *cfg,
 	next_event(queue, RPMA_RT_EVENT_READY);
 	MUST(rpma_rt_conn_connect(pair->active, NULL));
 	pair->passive = next_event(queue, RPMA_RT_EVENT_REQUEST);
-	MUST(rpma_rt_conn_connect(pair->passive, NULL));
+	MUST(rpma_rt_conn_accept(pair->passive, NULL));
 	next_event(queue, RPMA_RT_EVENT_ESTABLISHED);
 	next_event(queue, RPMA_RT_EVENT_ESTABLISHED);
 }

@@ -235,7 +235,7 @@ static void by_hand__called_inside_run_once(uint32_t trips)
 	turn_until(&s, s.aq, RPMA_RT_EVENT_READY);
 	MUST(rpma_rt_conn_connect(active, NULL));
 	passive = turn_until(&s, s.pq, RPMA_RT_EVENT_REQUEST);
-	MUST(rpma_rt_conn_connect(passive, NULL));
+	MUST(rpma_rt_conn_accept(passive, NULL));
 	turn_until(&s, s.aq, RPMA_RT_EVENT_ESTABLISHED);
 	turn_until(&s, s.pq, RPMA_RT_EVENT_ESTABLISHED);
 	MUST(rpma_rt_listener_delete(&listener));

@@ -109,7 +109,9 @@ static void wait__alone_the_next_consumer_goes_on(struct rpma_rt *rt,
 
 		drift(seed);
 		if (i % 2)
-			MUST(rpma_rt_queue_push(queue, i, NULL, 0, 0));
+			MUST(rpma_rt_queue_push(
+				queue,
+				&(struct rpma_rt_completion){.context = i}));
 		cancel(thread);
 		if (i % 2 && count(&taken) == 0)
 			MUST_ANSWER(1, rpma_rt_queue_wait(queue, &item, 1,
@@ -141,7 +143,8 @@ static void wait__shared_no_wake_up_is_lost(struct rpma_rt *rt, uint32_t *seed)
 		drift(seed);
 		stays = start(consume, &consumer);
 		drift(seed);
-		MUST(rpma_rt_queue_push(queue, i, NULL, 0, 0));
+		MUST(rpma_rt_queue_push(
+			queue, &(struct rpma_rt_completion){.context = i}));
 		cancel(goes);
 		await(&taken, i + 1);
 		cancel(stays);

@@ -231,7 +231,7 @@ static void request__refused(struct scene *s, int by_close)
 	else
 		MUST(rpma_rt_conn_reject(passive, &pdata));
 	/* too late for that */
-	CHECK(rpma_rt_conn_connect(passive, NULL) != 0);
+	CHECK(rpma_rt_conn_accept(passive, NULL) != 0);
 	collect(s->pq, &passive, 0, 5, RPMA_RT_REASON_LOCAL);
 	if (by_close) {
 		collect(s->aq, &active, 0, 3, RPMA_RT_REASON_REJECTED);

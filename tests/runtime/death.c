@@ -631,7 +631,7 @@ static void connect_by_hand(struct scene *s)
 	event_by_hand(s, stage->aq, RPMA_RT_EVENT_READY);
 	MUST(rpma_rt_conn_connect(s->victim.active, NULL));
 	s->victim.passive = event_by_hand(s, stage->pq, RPMA_RT_EVENT_REQUEST);
-	MUST(rpma_rt_conn_connect(s->victim.passive, NULL));
+	MUST(rpma_rt_conn_accept(s->victim.passive, NULL));
 	event_by_hand(s, stage->aq, RPMA_RT_EVENT_ESTABLISHED);
 	event_by_hand(s, stage->pq, RPMA_RT_EVENT_ESTABLISHED);
 	MUST(rpma_rt_listener_delete(&listener));

@@ -172,7 +172,7 @@ static void on_passive(struct served *v, const struct rpma_rt_completion *item)
 		MUST(rpma_rt_conn_set_user(conn, conn));
 		for (i = 0; i < DEPTH; i++)
 			MUST(rpma_rt_recv(conn, s->mr, 128, SIZE, 1));
-		MUST(rpma_rt_conn_connect(conn, NULL));
+		MUST(rpma_rt_conn_accept(conn, NULL));
 		break;
 	case RPMA_RT_EVENT_ESTABLISHED:
 		v->established++;

@@ -107,7 +107,8 @@ static void await_ended(struct scene *c)
 static void message_not_taken(struct scene *c)
 {
 	make_queue(c, "work", false);
-	MUST(rpma_rt_queue_push(c->work, 1, NULL, 0, 0));
+	MUST(rpma_rt_queue_push(c->work,
+				&(struct rpma_rt_completion){.context = 1}));
 }
 
 static void take_message(struct scene *c)
@@ -197,7 +198,8 @@ static void worker_stuck(struct scene *c)
 			break;
 		CHECK(write(to_handler[1], &byte, 1) == 1);
 	}
-	MUST(rpma_rt_queue_push(c->work, 1, NULL, 0, 0));
+	MUST(rpma_rt_queue_push(c->work,
+				&(struct rpma_rt_completion){.context = 1}));
 }
 
 static void let_worker_go(struct scene *c)
@@ -374,7 +376,7 @@ static void request_ignored_alone(struct scene *c)
 
 static void answer_request(struct scene *c)
 {
-	MUST(rpma_rt_conn_connect(c->pair.passive, NULL));
+	MUST(rpma_rt_conn_accept(c->pair.passive, NULL));
 	world_event(c->s.aq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(c->s.pq, RPMA_RT_EVENT_ESTABLISHED);
 }
@@ -605,7 +607,7 @@ static void delete_with_lease(struct scene *c)
 
 static void delete_pool_unused(struct scene *c)
 {
-	MUST(rpma_rt_lease_give_back(&c->leases[0]));
+	MUST(rpma_rt_lease_release(&c->leases[0]));
 	MUST(rpma_rt_pool_delete(&c->pool));
 }
 
@@ -667,7 +669,7 @@ static void give_all_leases(struct scene *c)
 	int i;
 
 	for (i = 0; i < 3 * CASES_DEPTH; i++)
-		MUST(rpma_rt_lease_give_back(&c->leases[i]));
+		MUST(rpma_rt_lease_release(&c->leases[i]));
 }
 
 /* The receives of the two ends take every slot. */

@@ -117,7 +117,12 @@ static void *push(void *arg)
 	uint64_t i;
 
 	for (i = 0; i < other->count; i++)
-		MUST(rpma_rt_queue_push(other->queue, i, other, 1, 2));
+		MUST(rpma_rt_queue_push(
+			other->queue,
+			&(struct rpma_rt_completion){.context = i,
+						     .user = other,
+						     .byte_len = 1,
+						     .imm = 2}));
 	return NULL;
 }
 
@@ -156,7 +161,8 @@ static void arm__0_is_what_makes_it_quiet(struct stage *s)
 
 	CHECK(rpma_rt_queue_arm(s->aq) == 0);
 	CHECK(epoll_wait(sets.fds[0], &event, 1, 0) == 0);
-	MUST(rpma_rt_queue_push(s->aq, 1, NULL, 0, 0));
+	MUST(rpma_rt_queue_push(s->aq,
+				&(struct rpma_rt_completion){.context = 1}));
 	CHECK(epoll_wait(sets.fds[0], &event, 1, 0) == 1);
 	CHECK(rpma_rt_queue_arm(s->aq) == 1);
 	CHECK(epoll_wait(sets.fds[0], &event, 1, 0) == 1);
@@ -197,7 +203,9 @@ static void pass_on(const struct rpma_rt_completion *item, void *arg)
 	if (item->kind == RPMA_RT_EVENT) /* ROUTE_CLOSED */
 		return;
 	CHECK(item->status == IBV_WC_SUCCESS);
-	MUST(rpma_rt_queue_push(arg, item->context, arg, 0, 0));
+	MUST(rpma_rt_queue_push(
+		arg, &(struct rpma_rt_completion){.context = item->context,
+						  .user = arg}));
 }
 
 /* By a function that a poller calls. */
@@ -269,8 +277,8 @@ static void close__ends_the_wait(struct stage *s, int by_fd)
 		      1);
 	CHECK(rpma_rt_queue_wait(other.queue, &item, 1, -1) ==
 	      RPMA_RT_E_CLOSED);
-	CHECK(rpma_rt_queue_push(other.queue, 0, NULL, 0, 0) ==
-	      RPMA_RT_E_CLOSED);
+	CHECK(rpma_rt_queue_push(other.queue, &(struct rpma_rt_completion){
+						      0}) == RPMA_RT_E_CLOSED);
 	CHECK(!pthread_join(other.thread, NULL));
 	if (by_fd)
 		CHECK(rpma_rt_queue_arm(other.queue) == RPMA_RT_E_CLOSED);

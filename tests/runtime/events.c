@@ -50,7 +50,9 @@ static void heard(struct ibv_context *ibv_ctx,
 		  const struct ibv_async_event *event, void *arg)
 {
 	(void)arg;
-	MUST(rpma_rt_queue_push(news, event->event_type, ibv_ctx, 0, 0));
+	MUST(rpma_rt_queue_push(
+		news, &(struct rpma_rt_completion){.context = event->event_type,
+						   .user = ibv_ctx}));
 }
 
 static void expect_heard(enum ibv_event_type type)
@@ -239,7 +241,7 @@ static void open_shared(struct shared *t)
 	MUST(rpma_rt_conn_connect(t->pair.active, NULL));
 	item = world_event(s->pq, RPMA_RT_EVENT_REQUEST);
 	t->pair.passive = rpma_rt_completion_conn(&item);
-	MUST(rpma_rt_conn_connect(t->pair.passive, NULL));
+	MUST(rpma_rt_conn_accept(t->pair.passive, NULL));
 	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
 	MUST(rpma_rt_srq_recv(t->srq, s->mr, 64, 64, 1));
@@ -461,7 +463,7 @@ static void take_request(struct stage *s, struct world_pair *pair)
 
 static void establish(struct stage *s, const struct world_pair *pair)
 {
-	MUST(rpma_rt_conn_connect(pair->passive, NULL));
+	MUST(rpma_rt_conn_accept(pair->passive, NULL));
 	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
 }
@@ -525,7 +527,7 @@ static void comm_est__stands_for_the_lost_word(void)
 	take_request(&s, &pair);
 	MUST(rpma_rt_recv(pair.passive, s.mr, 64, 64, 1));
 	CHECK(loop->fault("event:of=cm.msg_rtu,action=drop") == 0);
-	MUST(rpma_rt_conn_connect(pair.passive, NULL));
+	MUST(rpma_rt_conn_accept(pair.passive, NULL));
 	world_event(s.aq, RPMA_RT_EVENT_ESTABLISHED);
 	expect_silence(&s);
 	CHECK(rpma_rt_queue_poll(s.pq, &item, 1) == 0);

@@ -71,7 +71,8 @@ static void old_queues(struct old *o)
 		FORKED(rpma_rt_queue_wait(queues[i], &item, 1, -1));
 		FORKED(rpma_rt_queue_get_fd(queues[i], &value));
 		FORKED(rpma_rt_queue_arm(queues[i]));
-		FORKED(rpma_rt_queue_push(queues[i], 1, NULL, 0, 0));
+		FORKED(rpma_rt_queue_push(
+			queues[i], &(struct rpma_rt_completion){.context = 1}));
 		FORKED(rpma_rt_queue_close(queues[i]));
 		FORKED(rpma_rt_queue_delete(&queues[i]));
 		CHECK(queues[i] != NULL);
@@ -165,7 +166,8 @@ static void fork_once(struct old *o)
 	CHECK(waitpid(pid, &status, 0) == pid);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	stage_ping(&o->s, &o->pair, 2);
-	MUST(rpma_rt_queue_push(o->waited, 4711, NULL, 0, 0));
+	MUST(rpma_rt_queue_push(o->waited,
+				&(struct rpma_rt_completion){.context = 4711}));
 	CHECK(pthread_join(waiter, NULL) == 0);
 }
 

@@ -238,7 +238,7 @@ static void life__each_event(struct scene *c)
 	MUST(rpma_rt_future_drop(&ready));
 	ready = future_of(c->pair.passive, RPMA_RT_EVENT_READY);
 	has_event(&ready, c->pair.passive, RPMA_RT_EVENT_READY, 0);
-	MUST(rpma_rt_conn_connect(c->pair.passive, NULL));
+	MUST(rpma_rt_conn_accept(c->pair.passive, NULL));
 	MUST_ANSWER(2, rpma_rt_future_wait_some(established, 2, 2, PATIENT));
 	has_event(&established[0], conn, RPMA_RT_EVENT_ESTABLISHED, 0);
 	drop_all(established, 2);

@@ -70,7 +70,7 @@ static void join(struct scene *c)
 	c->pair.passive = (struct rpma_rt_conn *)(uintptr_t)world_event(
 				  c->s.pq, RPMA_RT_EVENT_REQUEST)
 				  .context;
-	MUST(rpma_rt_conn_connect(c->pair.passive, NULL));
+	MUST(rpma_rt_conn_accept(c->pair.passive, NULL));
 	await_event(c->pair.active, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(c->s.pq, RPMA_RT_EVENT_ESTABLISHED);
 	world_unlisten(&listener, c->s.pq);
@@ -304,7 +304,7 @@ static void accept__by_futures(struct scene *c)
 		recv.flags = RPMA_RT_F_FUTURE;
 		recv.future = &got;
 		MUST(world_post_recv(passive, &recv));
-		MUST(rpma_rt_conn_connect(passive, NULL));
+		MUST(rpma_rt_conn_accept(passive, NULL));
 		await_event(active, RPMA_RT_EVENT_ESTABLISHED);
 		await_event(passive, RPMA_RT_EVENT_ESTABLISHED);
 		c->pair.active = active;
@@ -363,7 +363,7 @@ static void accept__given_up(struct scene *c)
 	i = rpma_rt_future_wait_some(&futures[0], 1, 1, 0) != 1;
 	passive = requested(&futures[i]);
 	MUST(rpma_rt_future_drop(&futures[!i]));
-	MUST(rpma_rt_conn_connect(passive, NULL));
+	MUST(rpma_rt_conn_accept(passive, NULL));
 	await_event(active, RPMA_RT_EVENT_ESTABLISHED);
 	closed_by_peer(active, passive);
 	MUST(rpma_rt_listener_delete(&listener));
@@ -389,7 +389,7 @@ static void accept__in_order(struct scene *c)
 	active = ask(c);
 	passive = requested(&futures[8]);
 	MUST_ANSWER(0, rpma_rt_future_wait_some(&futures[0], 1, 1, 0));
-	MUST(rpma_rt_conn_connect(passive, NULL));
+	MUST(rpma_rt_conn_accept(passive, NULL));
 	await_event(active, RPMA_RT_EVENT_ESTABLISHED);
 	closed_by_peer(active, passive);
 	MUST(rpma_rt_future_drop(&futures[0]));
@@ -423,7 +423,7 @@ static void on_request(const struct rpma_rt_completion *cmpl, void *arg)
 
 	CHECK(rpma_rt_completion_event(cmpl) == RPMA_RT_EVENT_REQUEST);
 	*conn = rpma_rt_completion_conn(cmpl);
-	MUST(rpma_rt_conn_connect(*conn, NULL));
+	MUST(rpma_rt_conn_accept(*conn, NULL));
 }
 
 /* A function accepts it. */
@@ -466,7 +466,7 @@ static void accept__of_two_pollers(void)
 		passives[i] = requested(&futures[i]);
 		MUST(rpma_rt_conn_get_poller(passives[i], &poller));
 		pollers |= 1 << poller;
-		MUST(rpma_rt_conn_connect(passives[i], NULL));
+		MUST(rpma_rt_conn_accept(passives[i], NULL));
 	}
 	CHECK(pollers == 3);
 	for (i = 0; i < 8; i++) {

@@ -127,7 +127,7 @@ static void close__at_any_moment(struct scene *s, int times, uint32_t seed)
 
 	for (i = 0; i < times; i++) {
 		begin(s, &pair);
-		MUST(rpma_rt_conn_connect(pair.passive, NULL));
+		MUST(rpma_rt_conn_accept(pair.passive, NULL));
 		look_away(next_random(&seed) % SPIN_LIMIT);
 		leave(pair.passive, i % 2);
 		item = client_closed(s, &pair);
@@ -186,7 +186,7 @@ static void begin_and_hold(struct scene *s, struct world_pair *pair)
 		&gate.held,
 		atomic_load_explicit(&gate.posted, memory_order_relaxed),
 		memory_order_release);
-	MUST(rpma_rt_conn_connect(pair->passive, NULL));
+	MUST(rpma_rt_conn_accept(pair->passive, NULL));
 	/* acquire: pairs with the hook's release */
 	while (!atomic_load_explicit(&gate.is_inside, memory_order_acquire))
 		sched_yield();

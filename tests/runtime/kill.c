@@ -112,7 +112,7 @@ static struct rpma_rt_conn *accept_client(struct stage *s)
 	struct rpma_rt_conn *conn =
 		(struct rpma_rt_conn *)(uintptr_t)item.context;
 
-	MUST(rpma_rt_conn_connect(conn, NULL));
+	MUST(rpma_rt_conn_accept(conn, NULL));
 	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
 	return conn;
 }

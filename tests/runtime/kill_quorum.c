@@ -63,7 +63,7 @@ static int replica(int fd)
 	say_hello(fd, &s);
 	item = world_event(s.pq, RPMA_RT_EVENT_REQUEST);
 	conn = (struct rpma_rt_conn *)(uintptr_t)item.context;
-	MUST(rpma_rt_conn_connect(conn, NULL));
+	MUST(rpma_rt_conn_accept(conn, NULL));
 	world_event(s.pq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(s.pq, RPMA_RT_EVENT_CLOSED);
 	CHECK(write(fd, s.memory, LEN) == LEN);

@@ -96,7 +96,7 @@ static void listen__wildcard(struct stage *s)
 	use_port_of(s, listener);
 	pair.active = begin(s);
 	pair.passive = request(s->pq);
-	MUST(rpma_rt_conn_connect(pair.passive, NULL));
+	MUST(rpma_rt_conn_accept(pair.passive, NULL));
 	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
 	stage_ping(s, &pair, 5);
@@ -138,7 +138,7 @@ static void delete__with_requests_in_the_queue(struct stage *s)
 	CHECK(item.context == (uintptr_t)late);
 	CHECK(item.status == RPMA_RT_REASON_REJECTED);
 	MUST(rpma_rt_conn_unref(&late));
-	MUST(rpma_rt_conn_connect(pair.passive, NULL));
+	MUST(rpma_rt_conn_accept(pair.passive, NULL));
 	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
 	MUST(rpma_rt_conn_reject(refusing, NULL));

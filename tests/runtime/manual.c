@@ -102,7 +102,7 @@ static void connect_pair(struct shard *s, struct rpma_rt_queue *other,
 	/* its items go elsewhere from here: asked of the poller, which is us */
 	MUST(rpma_rt_conn_set_queue(pair->passive, other));
 	MUST(rpma_rt_conn_set_user(pair->passive, s));
-	MUST(rpma_rt_conn_connect(pair->passive, NULL));
+	MUST(rpma_rt_conn_accept(pair->passive, NULL));
 	conn = next_event(s, s->queue, RPMA_RT_EVENT_ESTABLISHED);
 	CHECK(conn == pair->active);
 	conn = next_event(s, other, RPMA_RT_EVENT_ESTABLISHED);
@@ -206,7 +206,8 @@ static void arm__delivered_by_own_round_NOT_SLEPT_ON(struct shard *s,
 	}
 	arm_both(s);
 	/* what others bring is told */
-	MUST(rpma_rt_queue_push(s->queue, 7, NULL, 0, 0));
+	MUST(rpma_rt_queue_push(s->queue,
+				&(struct rpma_rt_completion){.context = 7}));
 	CHECK(is_readable(fd));
 	take_one(s);
 }

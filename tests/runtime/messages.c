@@ -95,7 +95,7 @@ void messages_pair(struct messages *m, void *user, struct world_pair *pair)
 	MUST(rpma_rt_conn_connect(pair->active, NULL));
 	item = world_event(m->s.pq, RPMA_RT_EVENT_REQUEST);
 	pair->passive = (struct rpma_rt_conn *)(uintptr_t)item.context;
-	MUST(rpma_rt_conn_connect(pair->passive, NULL));
+	MUST(rpma_rt_conn_accept(pair->passive, NULL));
 	messages_event(pair->active, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(m->s.pq, RPMA_RT_EVENT_ESTABLISHED);
 	world_unlisten(&listener, m->s.pq);
@@ -185,7 +185,7 @@ void messages_is(const struct messages *m,
 	CHECK(be32toh(cmpl->imm) == number);
 	CHECK(rpma_rt_completion_lease(cmpl, &lease));
 	CHECK(lease.pool == m->pool && lease.len == LEN);
-	MUST(rpma_rt_lease_give_back(&lease));
+	MUST(rpma_rt_lease_release(&lease));
 }
 
 void messages_brings(const struct messages *m, struct rpma_rt_future *future,

@@ -292,7 +292,8 @@ static void take__where_another_takes_AGAIN(struct stage *s)
 	REFUSED(RPMA_RT_E_BUSY, rpma_rt_queue_wait(queue, &item, 1, -1));
 #endif
 	REFUSED(RPMA_RT_E_BUSY, rpma_rt_queue_delete(&queue));
-	MUST(rpma_rt_queue_push(queue, 10, NULL, 0, 0));
+	MUST(rpma_rt_queue_push(queue,
+				&(struct rpma_rt_completion){.context = 10}));
 	CHECK(!pthread_join(thread, NULL));
 	MUST_ANSWER(0, rpma_rt_queue_poll(queue, &item, 1));
 	MUST(rpma_rt_queue_delete(&queue));
@@ -353,7 +354,7 @@ static void stopped__CLOSED(struct stage *s)
 #define CLOSED(call) REFUSED(RPMA_RT_E_CLOSED, call)
 	CLOSED(rpma_rt_queue_new(rt, NULL, &queue));
 	CLOSED(rpma_rt_queue_wait(s->aq, &item, 1, -1));
-	CLOSED(rpma_rt_queue_push(s->aq, 0, NULL, 0, 0));
+	CLOSED(rpma_rt_queue_push(s->aq, &(struct rpma_rt_completion){0}));
 	CLOSED(world_listen_at(rt, s->world.peer, s->world.addr, "0", 0, NULL,
 			       0, s->pq, NULL, &listener));
 	CLOSED(world_conn_new(rt, s->world.peer, s->world.addr, "1", NULL, 0,

@@ -50,7 +50,7 @@ void answer__too_much_private_data(struct stage *s, bool accepts)
 			       s->pq, RPMA_RT_EVENT_REQUEST)
 			       .context;
 	if (accepts)
-		MUST(rpma_rt_conn_connect(pair.passive, &pdata));
+		MUST(rpma_rt_conn_accept(pair.passive, &pdata));
 	else
 		MUST(rpma_rt_conn_reject(pair.passive, &pdata));
 	CHECK(world_event(s->pq, RPMA_RT_EVENT_CLOSED).status ==

@@ -109,7 +109,7 @@ int main(void)
 	pair.passive = (struct rpma_rt_conn *)(uintptr_t)world_event(
 			       s.pq, RPMA_RT_EVENT_REQUEST)
 			       .context;
-	MUST(rpma_rt_conn_connect(pair.passive, NULL));
+	MUST(rpma_rt_conn_accept(pair.passive, NULL));
 	world_event(s.aq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(s.pq, RPMA_RT_EVENT_ESTABLISHED);
 	MUST(rpma_log_set_function(listen_to_log));

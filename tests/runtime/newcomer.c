@@ -282,8 +282,11 @@ static void nobody_polls(void)
 
 	open_stage(&s);
 	for (i = 0; i < RPMA_RT_MAX_MESSAGES; i++)
-		MUST(rpma_rt_queue_push(s.aq, i, NULL, 0, 0));
-	MUST_ANSWER(RPMA_RT_E_BUSY, rpma_rt_queue_push(s.aq, i, NULL, 0, 0));
+		MUST(rpma_rt_queue_push(
+			s.aq, &(struct rpma_rt_completion){.context = i}));
+	MUST_ANSWER(RPMA_RT_E_BUSY,
+		    rpma_rt_queue_push(
+			    s.aq, &(struct rpma_rt_completion){.context = i}));
 	for (i = 0; i < RPMA_RT_MAX_MESSAGES; i++)
 		CHECK(world_next(s.aq).context == i);
 	stage_close(&s);
@@ -359,7 +362,9 @@ static void call_after_stop(void)
 	MUST_ANSWER(RPMA_RT_E_CLOSED,
 		    world_conn_new(s.world.rt, s.world.peer, s.world.addr, "1",
 				   s.cfg, 0, s.aq, NULL, &conn));
-	MUST_ANSWER(RPMA_RT_E_CLOSED, rpma_rt_queue_push(s.aq, 1, NULL, 0, 0));
+	MUST_ANSWER(RPMA_RT_E_CLOSED,
+		    rpma_rt_queue_push(
+			    s.aq, &(struct rpma_rt_completion){.context = 1}));
 	stage_close(&s);
 }
 

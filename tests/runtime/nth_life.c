@@ -329,7 +329,9 @@ static void event(struct end *end, const struct rpma_rt_completion *item)
 	case RPMA_RT_EVENT_REQUEST:
 		CHECK(end->conn == NULL);
 		end->conn = (struct rpma_rt_conn *)(uintptr_t)item->context;
-		/* fall through */
+		post_recvs(end);
+		ret = rpma_rt_conn_accept(end->conn, NULL);
+		break;
 	case RPMA_RT_EVENT_READY:
 		post_recvs(end);
 		ret = rpma_rt_conn_connect(end->conn, NULL);

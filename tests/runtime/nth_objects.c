@@ -131,7 +131,7 @@ static int connect_party(struct party *party)
 		ret = await_request(party, &request);
 	rpma_rt_future_drop(&request);
 	if (ret == 0)
-		ret = rpma_rt_conn_connect(party->passive, NULL);
+		ret = rpma_rt_conn_accept(party->passive, NULL);
 	if (ret == 0)
 		ret = await_event(party->active, RPMA_RT_EVENT_ESTABLISHED);
 	return ret;
@@ -157,12 +157,12 @@ static int send_one(struct party *party)
 		ret = await(&sent, &item);
 	if (ret == 0 && item.status != IBV_WC_SUCCESS)
 		ret = LIFE_CLOSED;
-	rpma_rt_lease_give_back(&lease);
+	rpma_rt_lease_release(&lease);
 	if (ret == 0)
 		ret = await(&message, &item);
 	if (ret == 0) {
 		if (rpma_rt_completion_lease(&item, &lease))
-			rpma_rt_lease_give_back(&lease);
+			rpma_rt_lease_release(&lease);
 		else
 			ret = LIFE_CLOSED;
 	}
@@ -288,7 +288,8 @@ static int use_set(struct set *set)
 	ret = first(ret, rpma_rt_shard_request(set->each[1], 0, &message));
 	ret = first(ret, rpma_rt_timer_start(set->each[0], &timer, 0));
 	ret = first(ret, rpma_rt_shard_get_queue(set->each[1], &queue));
-	ret = first(ret, rpma_rt_queue_push(queue, 1, NULL, 0, 0));
+	ret = first(ret, rpma_rt_queue_push(queue, &(struct rpma_rt_completion){
+							   .context = 1}));
 	while (ret == 0 &&
 	       !(set->posts && set->answers && set->items && set->timers)) {
 		for (i = 0; i < SHARDS && ret >= 0; i++)

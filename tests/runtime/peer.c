@@ -138,7 +138,7 @@ static void apply__at_any_time(struct stage *s, struct rpma_mr_remote *remote)
 	pair.passive = (struct rpma_rt_conn *)(uintptr_t)world_event(
 			       s->pq, RPMA_RT_EVENT_REQUEST)
 			       .context;
-	MUST(rpma_rt_conn_connect(pair.passive, NULL));
+	MUST(rpma_rt_conn_accept(pair.passive, NULL));
 	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
 	MUST(flush(pair.active, remote));

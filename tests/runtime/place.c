@@ -223,7 +223,7 @@ static void two_devices(struct stage *s)
 		far.passive = (struct rpma_rt_conn *)(uintptr_t)world_event(
 				      s->pq, RPMA_RT_EVENT_REQUEST)
 				      .context;
-		MUST(rpma_rt_conn_connect(far.passive, NULL));
+		MUST(rpma_rt_conn_accept(far.passive, NULL));
 		world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
 		world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
 		world_unlisten(&listener, s->pq);
@@ -250,7 +250,8 @@ static void heard(struct ibv_context *ibv_ctx,
 	struct rpma_rt_queue **queue = arg;
 
 	(void)ibv_ctx;
-	MUST(rpma_rt_queue_push(*queue, event->event_type, NULL, 0, 0));
+	MUST(rpma_rt_queue_push(*queue, &(struct rpma_rt_completion){
+						.context = event->event_type}));
 }
 
 static void expect_heard(struct rpma_rt_queue *queue, enum ibv_event_type type)

@@ -91,7 +91,7 @@ static void check_all_free(struct rpma_rt_pool *pool, uint32_t count)
 	}
 	MUST_ANSWER(RPMA_E_AGAIN, rpma_rt_pool_take(pool, &none));
 	for (i = 0; i < count; i++)
-		MUST(rpma_rt_lease_give_back(&leases[i]));
+		MUST(rpma_rt_lease_release(&leases[i]));
 	free(leases);
 	free(seen);
 }
@@ -119,7 +119,7 @@ static void connect_fed(struct stage *s, const struct rpma_rt_conn_cfg *cfg,
 		.opcode = RPMA_RT_EVENT_REQUEST,
 		.context = world_event(s->pq, RPMA_RT_EVENT_REQUEST).context});
 	MUST(rpma_rt_conn_set_user(pair->passive, user));
-	MUST(rpma_rt_conn_connect(pair->passive, NULL));
+	MUST(rpma_rt_conn_accept(pair->passive, NULL));
 	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
 	world_unlisten(&listener, s->pq);
@@ -167,7 +167,7 @@ static void *giver_main(void *arg)
 		g->leases[i] = g->leases[--g->count];
 		pthread_cond_broadcast(&g->more);
 		pthread_mutex_unlock(&g->lock);
-		MUST(rpma_rt_lease_give_back(&lease));
+		MUST(rpma_rt_lease_release(&lease));
 		g->given++;
 		pthread_mutex_lock(&g->lock);
 	}
@@ -236,7 +236,7 @@ static void send_more(struct stream *t, int i, struct rpma_rt_lease *out)
 	}
 	if (ret) {
 		CHECK(ret == RPMA_E_AGAIN);
-		MUST(rpma_rt_lease_give_back(&lease));
+		MUST(rpma_rt_lease_release(&lease));
 	}
 }
 
@@ -251,7 +251,7 @@ static void sent_done(struct stream *t, struct rpma_rt_lease *out)
 		if (items[n].kind == RPMA_RT_WRITABLE)
 			continue;
 		CHECK(rpma_rt_completion_is_ok(&items[n]));
-		MUST(rpma_rt_lease_give_back(&out[items[n].context]));
+		MUST(rpma_rt_lease_release(&out[items[n].context]));
 		t->done++;
 	}
 }
@@ -317,7 +317,7 @@ static void disconnect(struct stage *s, struct world_pair *pair,
 			break;
 		CHECK(rpma_rt_completion_lease(&item, &lease));
 		CHECK(rpma_rt_completion_is_received(&item));
-		MUST(rpma_rt_lease_give_back(&lease));
+		MUST(rpma_rt_lease_release(&lease));
 	}
 	MUST(rpma_rt_conn_unref(&pair->active));
 	MUST(rpma_rt_conn_unref(&pair->passive));
@@ -420,7 +420,7 @@ static void dry__recovers_with_each_lease(enum rpma_rt_mode mode)
 	for (i = 0; i < 100; i++) {
 		send_one(&s, &pair, 8, i);
 		CHECK(rpma_rt_queue_poll(s.pq, &item, 1) == 0);
-		MUST(rpma_rt_lease_give_back(&held[i % 4]));
+		MUST(rpma_rt_lease_release(&held[i % 4]));
 		next_lease(&s, &held[i % 4]);
 		stage_completion(s.aq, i, IBV_WC_SUCCESS);
 	}
@@ -429,7 +429,7 @@ static void dry__recovers_with_each_lease(enum rpma_rt_mode mode)
 	disconnect(&s, &pair, false);
 	MUST_ANSWER(RPMA_RT_E_BUSY, rpma_rt_pool_delete(&pool));
 	for (i = 0; i < 4; i++)
-		MUST(rpma_rt_lease_give_back(&held[i]));
+		MUST(rpma_rt_lease_release(&held[i]));
 	pool_close(&pool, 4);
 	stage_close(&s);
 }
@@ -460,8 +460,8 @@ static void death__gives_posted_slots_back(enum rpma_rt_mode mode)
 		next_lease(&s, &leases[0]);
 		next_lease(&s, &leases[1]);
 		world_event(s.pq, RPMA_RT_EVENT_CLOSED);
-		MUST(rpma_rt_lease_give_back(&leases[1]));
-		MUST(rpma_rt_lease_give_back(&leases[0]));
+		MUST(rpma_rt_lease_release(&leases[1]));
+		MUST(rpma_rt_lease_release(&leases[0]));
 		check_all_free(pool, DEPTH);
 		MUST(rpma_rt_conn_unref(&pair.active));
 		MUST(rpma_rt_conn_unref(&pair.passive));
@@ -518,7 +518,7 @@ static void stop__gives_slots_back(enum rpma_rt_mode mode)
 	MUST_ANSWER(RPMA_RT_E_BUSY, rpma_rt_pool_delete(&pool));
 	MUST(rpma_rt_queue_delete(&s.pq));
 	MUST_ANSWER(RPMA_RT_E_BUSY, rpma_rt_pool_delete(&pool));
-	MUST(rpma_rt_lease_give_back(&lease));
+	MUST(rpma_rt_lease_release(&lease));
 	MUST(rpma_rt_conn_unref(&pair.active));
 	MUST(rpma_rt_conn_unref(&pair.passive));
 	pool_close(&pool, DEPTH);
@@ -554,13 +554,13 @@ static void refused__with_a_reason(enum rpma_rt_mode mode)
 	send_one(&s, &pair, 8, 1);
 	next_lease(&s, &lease);
 	copy = lease;
-	MUST(rpma_rt_lease_give_back(&lease));
-	MUST_ANSWER(RPMA_E_INVAL, rpma_rt_lease_give_back(&copy));
-	MUST_ANSWER(RPMA_E_INVAL, rpma_rt_lease_give_back(NULL));
+	MUST(rpma_rt_lease_release(&lease));
+	MUST_ANSWER(RPMA_E_INVAL, rpma_rt_lease_release(&copy));
+	MUST_ANSWER(RPMA_E_INVAL, rpma_rt_lease_release(NULL));
 	copy.slot = DEPTH;
-	MUST_ANSWER(RPMA_E_INVAL, rpma_rt_lease_give_back(&copy));
+	MUST_ANSWER(RPMA_E_INVAL, rpma_rt_lease_release(&copy));
 	copy.pool = NULL;
-	MUST_ANSWER(RPMA_E_INVAL, rpma_rt_lease_give_back(&copy));
+	MUST_ANSWER(RPMA_E_INVAL, rpma_rt_lease_release(&copy));
 	disconnect(&s, &pair, true);
 	pool_close(&pool, DEPTH);
 	stage_close(&s);

@@ -169,7 +169,7 @@ static void pool__no_slot_for_a_receive_LOGGED(struct stage *s)
 	await("pool \"small\" has no free slot of 24");
 	CHECK(heard("rpma_rt_pool_cfg.count") > 0);
 	for (i = 0; i < 3 * DEPTH; i++)
-		MUST(rpma_rt_lease_give_back(&leases[i]));
+		MUST(rpma_rt_lease_release(&leases[i]));
 	stage_disconnect(s, &pair);
 	pool_close(s, &pool);
 	printf("ok: no slot for a receive\n");

@@ -317,8 +317,10 @@ static void *run_noise(void *arg)
 		world_event(queue, RPMA_RT_EVENT_ROUTE_CLOSED);
 	}
 	MUST(rpma_rt_queue_delete(&queue));
-	MUST(rpma_rt_queue_push(p->client_queue, 0, NULL, 0, 0));
-	MUST(rpma_rt_queue_push(p->server_queue, 0, NULL, 0, 0));
+	MUST(rpma_rt_queue_push(p->client_queue,
+				&(struct rpma_rt_completion){0}));
+	MUST(rpma_rt_queue_push(p->server_queue,
+				&(struct rpma_rt_completion){0}));
 	return NULL;
 }
 
@@ -411,7 +413,7 @@ static void load__in_order_none_lost(uint64_t messages)
 	receive_noise(&p, p.front.active, p.client_queue, CLIENT_IN * PART);
 	pthread_join(threads[2], NULL);
 	pthread_join(threads[1], NULL);
-	MUST(rpma_rt_queue_push(p.queue, 0, NULL, 0, 0));
+	MUST(rpma_rt_queue_push(p.queue, &(struct rpma_rt_completion){0}));
 	pthread_join(threads[0], NULL);
 	proxy_close(&p);
 	/* relaxed: joined */

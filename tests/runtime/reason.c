@@ -323,7 +323,7 @@ static void take_answer(struct stage *s, const struct verb *verb,
 	MUST(rpma_rt_conn_connect(active, NULL));
 	passive = take_request(s);
 	set_fault(verb, failure, PEER_MOVES + 1);
-	MUST(rpma_rt_conn_connect(passive, NULL));
+	MUST(rpma_rt_conn_accept(passive, NULL));
 	expect_closed(s->aq, &active, RPMA_RT_REASON_FAILED, NO_ERRNO);
 	expect_said(verb->name, failure->err, words);
 	MUST(rpma_rt_conn_close(passive));
@@ -378,7 +378,7 @@ static void accept_with(struct stage *s, const struct verb *verb,
 	MUST(rpma_rt_conn_connect(active, NULL));
 	passive = take_request(s);
 	set_fault(verb, failure, 1);
-	MUST(rpma_rt_conn_connect(passive, NULL));
+	MUST(rpma_rt_conn_accept(passive, NULL));
 	expect_closed(s->pq, &passive, reason, failure->err);
 	expect_end(s->aq, &active, RPMA_RT_REASON_REJECTED);
 	/* a client that left is no error of the server's */

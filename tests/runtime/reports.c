@@ -106,7 +106,7 @@ static void listen__at_any_ipv6_address_TAKES_IPV4(struct stage *s)
 	MUST(rpma_rt_conn_connect(active, NULL));
 	item = world_event(s->pq, RPMA_RT_EVENT_REQUEST);
 	passive = rpma_rt_completion_conn(&item);
-	MUST(rpma_rt_conn_connect(passive, NULL));
+	MUST(rpma_rt_conn_accept(passive, NULL));
 	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
 	MUST(rpma_rt_conn_close(active));
@@ -143,7 +143,8 @@ static void *push(void *arg)
 {
 	struct stage *s = arg;
 
-	MUST(rpma_rt_queue_push(s->aq, 1, NULL, 0, 0));
+	MUST(rpma_rt_queue_push(s->aq,
+				&(struct rpma_rt_completion){.context = 1}));
 	return NULL;
 }
 

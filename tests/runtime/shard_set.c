@@ -163,7 +163,7 @@ static void on_event(struct core *core, struct rpma_rt_conn *conn,
 	switch (event) {
 	case RPMA_RT_EVENT_REQUEST:
 		core->requests++;
-		MUST(rpma_rt_conn_connect(conn, NULL));
+		MUST(rpma_rt_conn_accept(conn, NULL));
 		break;
 	case RPMA_RT_EVENT_READY:
 		MUST(rpma_rt_conn_connect(conn, NULL));

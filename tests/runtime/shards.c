@@ -83,7 +83,7 @@ static void connect_on(struct stage *s, int poller, struct world_pair *pair)
 	turn_until(s, poller, s->aq, RPMA_RT_EVENT_READY);
 	MUST(rpma_rt_conn_connect(pair->active, NULL));
 	pair->passive = turn_until(s, poller, s->pq, RPMA_RT_EVENT_REQUEST);
-	MUST(rpma_rt_conn_connect(pair->passive, NULL));
+	MUST(rpma_rt_conn_accept(pair->passive, NULL));
 	turn_until(s, poller, s->aq, RPMA_RT_EVENT_ESTABLISHED);
 	turn_until(s, poller, s->pq, RPMA_RT_EVENT_ESTABLISHED);
 	MUST(rpma_rt_listener_delete(&listener));

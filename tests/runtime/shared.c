@@ -142,7 +142,8 @@ static void alone__second_consumer_BUSY(struct stage *s)
 		ret = rpma_rt_queue_poll(s->aq, &item, 1);
 		CHECK(ret == 0 || ret == RPMA_RT_E_BUSY);
 	} while (ret != RPMA_RT_E_BUSY);
-	MUST(rpma_rt_queue_push(s->aq, 1, NULL, 0, 0));
+	MUST(rpma_rt_queue_push(s->aq,
+				&(struct rpma_rt_completion){.context = 1}));
 	pthread_join(thread, NULL);
 	CHECK(rpma_rt_queue_poll(s->aq, &item, 1) == 0);
 }

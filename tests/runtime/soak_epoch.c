@@ -108,7 +108,8 @@ static void push_message(struct soak_epoch *epoch, uint64_t *random)
 
 	/* relaxed: a count, of this thread alone */
 	n = atomic_fetch_add_explicit(&queue->pushed, 1, memory_order_relaxed);
-	MUST(rpma_rt_queue_push(queue->queue, n, NULL, 0, 0));
+	MUST(rpma_rt_queue_push(queue->queue,
+				&(struct rpma_rt_completion){.context = n}));
 }
 
 /* Only while its peer is there: it has to notice by itself that it left. */

@@ -120,7 +120,8 @@ static void connect_or_not(struct soak_end *end, struct rpma_rt_conn *conn,
 	if (end->passive && end->cause == SOAK_REJECT && soak_random(random, 2))
 		ret = rpma_rt_conn_reject(conn, NULL);
 	else
-		ret = rpma_rt_conn_connect(conn, &pdata);
+		ret = end->passive ? rpma_rt_conn_accept(conn, &pdata)
+				   : rpma_rt_conn_connect(conn, &pdata);
 	if (ret && ret != RPMA_RT_E_CLOSED)
 		soak_wrong(end, -1, 0, -1, rpma_rt_err_2str(ret));
 }

@@ -183,7 +183,7 @@ static void connect_shared(struct traffic *t, struct rpma_rt_conn_cfg *cfg,
 				s->pq, RPMA_RT_EVENT_REQUEST)
 				.context;
 	MUST(rpma_rt_conn_set_user(pair->passive, (void *)(intptr_t)i));
-	MUST(rpma_rt_conn_connect(pair->passive, NULL));
+	MUST(rpma_rt_conn_accept(pair->passive, NULL));
 	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
 	world_unlisten(&listener, s->pq);

@@ -330,7 +330,7 @@ static void slow_handshake(struct scene *s)
 	pair.passive = (struct rpma_rt_conn *)(uintptr_t)world_event(
 			       s->stage.pq, RPMA_RT_EVENT_REQUEST)
 			       .context;
-	MUST(rpma_rt_conn_connect(pair.passive, NULL));
+	MUST(rpma_rt_conn_accept(pair.passive, NULL));
 	wait_until_inside();
 	strangers_live(s);
 	open_gate();

@@ -279,7 +279,7 @@ static void establish(struct scene *s, bool inside)
 	struct end *active = begin_ready(s);
 	struct end *passive = ask(s, active);
 
-	MUST(rpma_rt_conn_connect(passive->conn, NULL));
+	MUST(rpma_rt_conn_accept(passive->conn, NULL));
 	world_event(s->stage.aq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(s->stage.pq, RPMA_RT_EVENT_ESTABLISHED);
 	if (inside)

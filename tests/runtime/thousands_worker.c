@@ -116,8 +116,7 @@ static void begin_life(struct worker *w, struct pair *pair)
 			    end, &end->conn));
 }
 
-static void begin_end(struct worker *w, struct end *end,
-		      const struct rpma_conn_private_data *pdata)
+static void begin_end(struct worker *w, struct end *end)
 {
 	int i;
 
@@ -129,7 +128,6 @@ static void begin_end(struct worker *w, struct end *end,
 	end->owes = false;
 	for (i = 0; i < RECEIVES; i++)
 		post_recv(w->soak, end);
-	MUST(rpma_rt_conn_connect(end->conn, pdata));
 }
 
 /* Its private data says whose other end it is. */
@@ -146,7 +144,8 @@ static void on_request(struct worker *w, struct rpma_rt_conn *conn)
 	end = &w->soak->pairs[index].end[1];
 	end->conn = conn;
 	MUST(rpma_rt_conn_set_user(conn, end));
-	begin_end(w, end, NULL);
+	begin_end(w, end);
+	MUST(rpma_rt_conn_accept(conn, NULL));
 }
 
 static void on_established(struct worker *w, struct end *end)
@@ -190,7 +189,8 @@ static void on_event(struct worker *w, const struct rpma_rt_completion *item)
 	case RPMA_RT_EVENT_READY:
 		pdata.ptr = &end->pair->index;
 		pdata.len = sizeof(end->pair->index);
-		begin_end(w, end, &pdata);
+		begin_end(w, end);
+		MUST(rpma_rt_conn_connect(end->conn, &pdata));
 		break;
 	case RPMA_RT_EVENT_REQUEST:
 		on_request(w, conn);

@@ -193,7 +193,7 @@ void world_connect(struct world *w, const struct rpma_rt_conn_cfg *cfg,
 	pair->passive = (struct rpma_rt_conn *)(uintptr_t)world_event(
 				pq, RPMA_RT_EVENT_REQUEST)
 				.context;
-	MUST(rpma_rt_conn_connect(pair->passive, NULL));
+	MUST(rpma_rt_conn_accept(pair->passive, NULL));
 	world_event(aq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(pq, RPMA_RT_EVENT_ESTABLISHED);
 	world_unlisten(&listener, pq);

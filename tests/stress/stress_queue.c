@@ -89,7 +89,9 @@ static void *pusher_main(void *arg)
 	uint32_t share = stress_below(&actor->rng, SHARE);
 
 	while (actor->sent < share &&
-	       rpma_rt_queue_push(life->queue, actor->sent, actor, 0, 0) == 0) {
+	       rpma_rt_queue_push(life->queue, &(struct rpma_rt_completion){
+						       .context = actor->sent,
+						       .user = actor}) == 0) {
 		actor->sent++;
 		stress_dawdle(&actor->rng, 60);
 		/* they come back for nothing, and lose nothing */

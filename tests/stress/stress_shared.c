@@ -99,10 +99,12 @@ static void *pusher_main(void *arg)
 	uint32_t share = stress_below(&actor->rng, SHARE);
 
 	while (actor->sent < share) {
-		STRESS_CHECK(rpma_rt_queue_push(actor->life->queue,
-						actor->sent | (uint64_t)POLLERS
-								      << 32,
-						NULL, 0, 0) == 0);
+		STRESS_CHECK(rpma_rt_queue_push(
+				     actor->life->queue,
+				     &(struct rpma_rt_completion){
+					     .context = actor->sent |
+							(uint64_t)POLLERS
+								<< 32}) == 0);
 		actor->sent++;
 		stress_dawdle(&actor->rng, 100);
 		/* they come back for nothing, and lose nothing */
@@ -218,10 +220,12 @@ static void send_singles(struct life *life, uint64_t total)
 
 	for (i = 0; i < SINGLES; i++) {
 		wait_until_taken(life, total + (uint64_t)i);
-		STRESS_CHECK(rpma_rt_queue_push(life->queue,
-						(SHARE + (uint64_t)i) |
-							(uint64_t)POLLERS << 32,
-						NULL, 0, 0) == 0);
+		STRESS_CHECK(rpma_rt_queue_push(
+				     life->queue,
+				     &(struct rpma_rt_completion){
+					     .context = (SHARE + (uint64_t)i) |
+							(uint64_t)POLLERS
+								<< 32}) == 0);
 	}
 	wait_until_taken(life, total + SINGLES);
 }

@@ -9,7 +9,7 @@
  *   chained   likewise, of sends that are posted together
  *   offered   the context of a receive, to the thread that takes the message
  *   srq       likewise, of a receive of a shared receive queue
- *   pushed    the context of rpma_rt_queue_push()
+ *   pushed    the context of a message that is pushed
  *   shared    likewise, to a queue of two consumers
  *   received  the bytes of a message, to the thread that takes the message
  *   future    the argument of a function of a future, on the poller's thread
@@ -74,7 +74,7 @@ static void job_done(uint64_t context)
 	job->plain++;
 	if (job->lease.pool != NULL) {
 		fill(job->lease.data, 2);
-		MUST(rpma_rt_lease_give_back(&job->lease));
+		MUST(rpma_rt_lease_release(&job->lease));
 	}
 }
 
@@ -306,7 +306,9 @@ static void way_pushed(void)
 
 	taker_start(&taker, stage.aq, JOBS);
 	for (i = 0; i < JOBS; i++)
-		MUST(rpma_rt_queue_push(stage.aq, job_new(i), NULL, 0, 0));
+		MUST(rpma_rt_queue_push(
+			stage.aq,
+			&(struct rpma_rt_completion){.context = job_new(i)}));
 	taker_end(&taker);
 }
 
@@ -322,7 +324,8 @@ static void way_shared(void)
 	for (i = 0; i < 2; i++)
 		taker_start(&takers[i], queue, JOBS / 2);
 	for (i = 0; i < JOBS; i++)
-		MUST(rpma_rt_queue_push(queue, job_new(i), NULL, 0, 0));
+		MUST(rpma_rt_queue_push(queue, &(struct rpma_rt_completion){
+						       .context = job_new(i)}));
 	for (i = 0; i < 2; i++)
 		taker_end(&takers[i]);
 	MUST(rpma_rt_queue_delete(&queue));
@@ -333,7 +336,8 @@ static void on_sent(const struct rpma_rt_completion *cmpl, void *arg)
 {
 	CHECK(rpma_rt_completion_is_ok(cmpl));
 	((struct job *)arg)->plain++;
-	MUST(rpma_rt_queue_push(stage.aq, (uintptr_t)arg, NULL, 0, 0));
+	MUST(rpma_rt_queue_push(stage.aq, &(struct rpma_rt_completion){
+						  .context = (uintptr_t)arg}));
 }
 
 static void way_future(void)
@@ -376,8 +380,9 @@ static void way_pool(void)
 		while (rpma_rt_pool_take(pool, &jobs[i].lease) == RPMA_E_AGAIN)
 			sched_yield();
 		fill(jobs[i].lease.data, 1);
-		MUST(rpma_rt_queue_push(stage.aq, (uintptr_t)&jobs[i], NULL, 0,
-					0));
+		MUST(rpma_rt_queue_push(
+			stage.aq, &(struct rpma_rt_completion){
+					  .context = (uintptr_t)&jobs[i]}));
 	}
 	taker_end(&taker);
 	MUST(rpma_rt_pool_delete(&pool));

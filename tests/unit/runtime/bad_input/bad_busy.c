@@ -114,9 +114,10 @@ void a_queue_full_of_messages(void **state)
 
 	ok(rpma_rt_queue_new(f->rt, NULL, &queue));
 	for (i = 0; i < RPMA_RT_MAX_MESSAGES; i++)
-		ok(rpma_rt_queue_push(queue, i, NULL, 0, 0));
+		ok(rpma_rt_queue_push(
+			queue, &(struct rpma_rt_completion){.context = i}));
 	BAD_SAYS("as many messages as it holds|poll it", RPMA_RT_E_BUSY,
-		 rpma_rt_queue_push, queue, i, NULL, 0, 0);
+		 rpma_rt_queue_push, queue, out.items);
 	while (fake_take(f, queue) > 0)
 		;
 	ok(rpma_rt_queue_delete(&queue));

@@ -35,7 +35,8 @@ void queues(void **state)
 	BAD(RPMA_E_INVAL, rpma_rt_queue_arm, NULL);
 	BAD(RPMA_E_INVAL, rpma_rt_queue_arm, queue);
 	NULLS(rpma_rt_queue_get_fd, queue, &out.number);
-	BAD(RPMA_E_INVAL, rpma_rt_queue_push, NULL, 0, NULL, 0, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_push, NULL, out.items);
+	BAD(RPMA_E_INVAL, rpma_rt_queue_push, queue, NULL);
 	BAD(RPMA_E_INVAL, rpma_rt_queue_hold, NULL, 1);
 	BAD(RPMA_E_INVAL, rpma_rt_queue_close, NULL);
 	BAD_SAYS(SWEEP_SILENCE, RPMA_E_INVAL, rpma_rt_queue_wake, NULL);
@@ -54,8 +55,8 @@ void a_closed_queue(void **state)
 	ok(rpma_rt_queue_new(f->rt, NULL, &queue));
 	ok(rpma_rt_queue_close(queue));
 	BAD(0, rpma_rt_queue_close, queue);
-	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_queue_push, queue, 0, NULL,
-		 0, 0);
+	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_queue_push, queue,
+		 out.items);
 	BAD(0, rpma_rt_queue_wake, queue);
 	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_queue_poll, queue,
 		 out.items, 1);
@@ -182,6 +183,7 @@ void connections(void **state)
 	NULLS(rpma_rt_conn_get_peer_addr, conn, (struct sockaddr *)&out,
 	      &out.u32);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_connect, NULL, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_accept, NULL, NULL);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_connect, conn, &nothing);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_connect, conn, &empty);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_reject, NULL, NULL);
@@ -207,6 +209,7 @@ void connections_too_early_or_late(void **state)
 	ok(rpma_rt_conn_new(f->rt, "::1", "1", &f->rt_cfg, &conn));
 	fake_finish_down(f);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_connect, conn, NULL);
+	BAD(RPMA_E_INVAL, rpma_rt_conn_accept, conn, NULL); /* its own */
 	BAD(RPMA_E_INVAL, rpma_rt_conn_reject, conn, NULL); /* its own */
 	BAD(RPMA_E_INVAL, rpma_rt_conn_get_qp_num, conn, &out.u32);
 	BAD(RPMA_E_AGAIN, rpma_rt_recv, conn, NULL, 0, 0, 1);
@@ -257,7 +260,7 @@ void a_closed_connection(void **state)
 	fake_bury(f, &conn);
 	BAD(0, rpma_rt_conn_close, held); /* twice */
 	BAD(0, rpma_rt_conn_drain, held, 0);
-	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_conn_connect, held, NULL);
+	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_conn_accept, held, NULL);
 	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_conn_reject, held, NULL);
 	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_conn_set_queue, held,
 		 f->queue);
@@ -565,13 +568,13 @@ void pools(void **state)
 	ok(rpma_rt_pool_take(pool, &lease));
 	BAD(RPMA_E_AGAIN, rpma_rt_pool_take, pool, &out.lease);
 	BAD_SAYS("not given back", RPMA_RT_E_BUSY, rpma_rt_pool_delete, &pool);
-	NULLS(rpma_rt_lease_give_back, &lease);
-	ok(rpma_rt_lease_give_back(&lease));
-	BAD_SAYS("before", RPMA_E_INVAL, rpma_rt_lease_give_back, &lease);
+	NULLS(rpma_rt_lease_release, &lease);
+	ok(rpma_rt_lease_release(&lease));
+	BAD_SAYS("before", RPMA_E_INVAL, rpma_rt_lease_release, &lease);
 	lease.slot = 1;
-	BAD_SAYS("lease.slot", RPMA_E_INVAL, rpma_rt_lease_give_back, &lease);
+	BAD_SAYS("lease.slot", RPMA_E_INVAL, rpma_rt_lease_release, &lease);
 	lease.pool = NULL;
-	BAD_SAYS("lease.pool", RPMA_E_INVAL, rpma_rt_lease_give_back, &lease);
+	BAD_SAYS("lease.pool", RPMA_E_INVAL, rpma_rt_lease_release, &lease);
 	f->rt_cfg.pool = pool;
 	f->rt_cfg.peer = &other;
 	BAD_SAYS("another peer", RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1",

@@ -153,7 +153,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_queue_wait, queue, out.items, 1, -1);
 	FORKED(rpma_rt_queue_get_fd, queue, &out.number);
 	FORKED(rpma_rt_queue_arm, queue);
-	FORKED(rpma_rt_queue_push, queue, 0, NULL, 0, 0);
+	FORKED(rpma_rt_queue_push, queue, out.items);
 	FORKED(rpma_rt_queue_hold, queue, 1);
 	FORKED(rpma_rt_queue_close, queue);
 	BAD_SAYS(SWEEP_SILENCE, RPMA_RT_E_FORKED, rpma_rt_queue_wake, queue);
@@ -174,7 +174,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_pool_new, rt, &pool_cfg, &out.pool);
 	FORKED(rpma_rt_pool_delete, &pool);
 	FORKED(rpma_rt_pool_take, pool, &out.lease);
-	FORKED(rpma_rt_lease_give_back, &lease);
+	FORKED(rpma_rt_lease_release, &lease);
 	FORKED(rpma_rt_future_poll, &future, out.items);
 	FORKED(rpma_rt_future_wait, &future, out.items, -1);
 	FORKED(rpma_rt_future_wait_some, &future, 1, 1, -1);
@@ -194,6 +194,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_conn_get_peer_addr, conn, (struct sockaddr *)&out,
 	       &out.u32);
 	FORKED(rpma_rt_conn_connect, conn, NULL);
+	FORKED(rpma_rt_conn_accept, conn, NULL);
 	FORKED(rpma_rt_conn_reject, conn, NULL);
 	FORKED(rpma_rt_conn_close, conn);
 	FORKED(rpma_rt_conn_future, conn, RPMA_RT_EVENT_CLOSED, &future);

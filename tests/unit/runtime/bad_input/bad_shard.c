@@ -248,7 +248,7 @@ void shards(void **state)
 	ok(rpma_rt_shards_get(set, 0, &shard));
 	refuse_all(set, shard);
 	ok(rpma_rt_shard_get_queue(shard, &queue));
-	ok(rpma_rt_queue_push(queue, 0, NULL, 0, 0));
+	ok(rpma_rt_queue_push(queue, &(struct rpma_rt_completion){0}));
 	ok(rpma_rt_shard_run(shard, 0) - 1);
 	refuse_another_thread(shard);
 	refuse_in_a_round(rt, set, shard);

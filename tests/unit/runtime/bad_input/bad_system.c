@@ -44,7 +44,7 @@ static int new_queue(struct fake *f, struct rpma_rt_conn *conn)
 
 static int push(struct fake *f, struct rpma_rt_conn *conn)
 {
-	int ret = rpma_rt_queue_push(f->queue, 0, NULL, 0, 0);
+	int ret = rpma_rt_queue_push(f->queue, &(struct rpma_rt_completion){0});
 
 	(void)conn;
 	if (ret == 0)

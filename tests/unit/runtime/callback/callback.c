@@ -237,7 +237,8 @@ static void act_allowed(struct ear *ear, const struct rpma_rt_completion *cmpl)
 
 	if (cmpl->kind != RPMA_RT_COMPLETION)
 		return;
-	ok(rpma_rt_queue_push(ear->f->queue, 5, NULL, 0, 0));
+	ok(rpma_rt_queue_push(ear->f->queue,
+			      &(struct rpma_rt_completion){.context = 5}));
 	ok(fake_recv(conn, 3));
 	ok(rpma_rt_conn_ref(conn));
 	ok(rpma_rt_conn_unref(&conn));
@@ -427,7 +428,7 @@ static void call__before_ESTABLISHED_WRITABLE_behind_it(void **state)
 	struct rpma_rt_recv_wr wr = {.route = ear->route};
 
 	ok(fake_post_recv(conn, &wr));
-	ok(rpma_rt_conn_connect(conn, NULL));
+	ok(rpma_rt_conn_accept(conn, NULL));
 	fake_finish_down(f);
 	ear->act = act_answer_too_early;
 	fake_received(conn, 0, IBV_WC_SUCCESS);

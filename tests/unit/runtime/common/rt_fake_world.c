@@ -346,7 +346,7 @@ struct rpma_rt_conn *fake_established(struct fake *f)
 {
 	struct rpma_rt_conn *conn = fake_request(f);
 
-	ok(rpma_rt_conn_connect(conn, NULL));
+	ok(rpma_rt_conn_accept(conn, NULL));
 	fake_finish_down(f);
 	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
 	fake_finish_down(f);

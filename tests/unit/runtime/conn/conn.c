@@ -484,7 +484,7 @@ static void set_queue__moves_and_gives_back(void **state)
 	assert_int_equal(conn->cq->numbers.next -
 				 conn->cq->numbers.returned_count,
 			 numbers);
-	ok(rpma_rt_conn_connect(conn, NULL));
+	ok(rpma_rt_conn_accept(conn, NULL));
 	fake_finish_down(f);
 	fake_conn_event(conn, RDMA_CM_EVENT_DISCONNECTED, 0);
 	fake_finish_down(f);
@@ -663,7 +663,7 @@ static void comm_est__told_while_connecting(void **state)
 	async->event(async, IBV_EVENT_COMM_EST);
 	fake_finish_down(f);
 	assert_null(strstr(fake_trace(), "rdma_notify"));
-	ok(rpma_rt_conn_connect(conn, NULL));
+	ok(rpma_rt_conn_accept(conn, NULL));
 	fake_control(f);
 	async->event(async, IBV_EVENT_COMM_EST);
 	async->event(async, IBV_EVENT_SQ_DRAINED);
@@ -731,7 +731,7 @@ static void user__of_the_items_from_then_on(void **state)
 	fake_round(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_ptr_equal(f->items[0].user, &here);
-	ok(rpma_rt_conn_connect(conn, NULL));
+	ok(rpma_rt_conn_accept(conn, NULL));
 	assert_int_equal(rpma_rt_conn_set_user(conn, f), RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_conn_set_user(NULL, f), RPMA_E_INVAL);
 	fake_bury(f, &conn);

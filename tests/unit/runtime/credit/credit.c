@@ -207,7 +207,7 @@ static void answer__own_queue_over_its_limit_waits(void **state)
 	narrow_new(f, &n);
 	conn = fake_request(f);
 	ok(rpma_rt_conn_set_queue(conn, n.queue));
-	ok(rpma_rt_conn_connect(conn, NULL));
+	ok(rpma_rt_conn_accept(conn, NULL));
 	fake_finish_down(f);
 	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
 	fake_finish_down(f);

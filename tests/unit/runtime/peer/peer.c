@@ -205,7 +205,7 @@ static void flush__applied_before_connect_posts(void **state)
 	struct rpma_rt_conn *conn = fake_request(f);
 
 	apply(conn, true);
-	ok(rpma_rt_conn_connect(conn, NULL));
+	ok(rpma_rt_conn_accept(conn, NULL));
 	fake_finish_down(f);
 	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
 	fake_finish_down(f);

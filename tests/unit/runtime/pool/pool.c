@@ -98,17 +98,17 @@ static void take__each_slot_once_then_AGAIN(void **state)
 	assert_int_equal(fake_logged(), 0);
 	assert_int_equal(rpma_rt_pool_delete(&pool), RPMA_RT_E_BUSY);
 	assert_true(fake_said("3 leases are not given back"));
-	ok(rpma_rt_lease_give_back(&leases[1]));
+	ok(rpma_rt_lease_release(&leases[1]));
 	ok(rpma_rt_pool_take(pool, &lease));
 	assert_int_equal(lease.slot, 1);
 	assert_int_equal(lease.generation, leases[1].generation + 2);
 	/* of the slot's former lease */
-	assert_int_equal(rpma_rt_lease_give_back(&leases[1]), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_lease_release(&leases[1]), RPMA_E_INVAL);
 	assert_true(fake_said("was given back before"));
-	ok(rpma_rt_lease_give_back(&lease));
-	assert_int_equal(rpma_rt_lease_give_back(&lease), RPMA_E_INVAL);
-	ok(rpma_rt_lease_give_back(&leases[0]));
-	ok(rpma_rt_lease_give_back(&leases[2]));
+	ok(rpma_rt_lease_release(&lease));
+	assert_int_equal(rpma_rt_lease_release(&lease), RPMA_E_INVAL);
+	ok(rpma_rt_lease_release(&leases[0]));
+	ok(rpma_rt_lease_release(&leases[2]));
 	fake_logged();
 	pool_close(f, &pool);
 }
@@ -124,7 +124,7 @@ static void generation__begins_anew(void **state)
 		ok(rpma_rt_pool_take(pool, &lease));
 		assert_int_equal(lease.generation,
 				 (2 * i + 1) & RT_POOL_GEN_MASK);
-		ok(rpma_rt_lease_give_back(&lease));
+		ok(rpma_rt_lease_release(&lease));
 	}
 	pool_close(f, &pool);
 }
@@ -146,7 +146,7 @@ static void conn__filled_before_the_program_hears(void **state)
 	receive(f, conn, 0, &lease);
 	assert_int_equal(fake_qp(conn)->rq_count, FAKE_RQ + 1);
 	assert_int_equal(rt_pool_out(pool), FAKE_RQ + 1);
-	ok(rpma_rt_lease_give_back(&lease));
+	ok(rpma_rt_lease_release(&lease));
 	bury(f, &conn, 1);
 	pool_close(f, &pool);
 }
@@ -168,14 +168,14 @@ static void dry__next_lease_is_posted(void **state)
 	assert_true(fake_said("has no free slot"));
 	receive(f, conn, 1, &leases[1]);
 	assert_int_equal(fake_logged(), 0);
-	ok(rpma_rt_lease_give_back(&leases[1]));
+	ok(rpma_rt_lease_release(&leases[1]));
 	assert_int_equal(fake_qp(conn)->rq_count, 2);
 	fake_round(f);
 	assert_int_equal(fake_qp(conn)->rq_count, 3);
 	/* low still: two at once are one message */
 	receive(f, conn, 2, &leases[1]);
-	ok(rpma_rt_lease_give_back(&leases[0]));
-	ok(rpma_rt_lease_give_back(&leases[1]));
+	ok(rpma_rt_lease_release(&leases[0]));
+	ok(rpma_rt_lease_release(&leases[1]));
 	fake_round(f);
 	assert_int_equal(fake_qp(conn)->rq_count, 5);
 	assert_int_equal(pool->lows, 0);
@@ -200,7 +200,7 @@ static void dry__dies(void **state)
 	bury(f, &conn, 1);
 	assert_int_equal(pool->asking, 0);
 	assert_int_equal(pool->lows, 0);
-	ok(rpma_rt_lease_give_back(&lease));
+	ok(rpma_rt_lease_release(&lease));
 	fake_round(f);
 	pool_close(f, &pool);
 }
@@ -217,10 +217,10 @@ static void dry__by_turns(void **state)
 	assert_int_equal(fake_qp(second)->rq_count, 0);
 	receive(f, first, 0, &leases[0]);
 	receive(f, first, 1, &leases[1]);
-	ok(rpma_rt_lease_give_back(&leases[0]));
+	ok(rpma_rt_lease_release(&leases[0]));
 	fake_round(f);
 	assert_int_equal(fake_qp(second)->rq_count, 1);
-	ok(rpma_rt_lease_give_back(&leases[1]));
+	ok(rpma_rt_lease_release(&leases[1]));
 	fake_round(f);
 	assert_int_equal(fake_qp(first)->rq_count, 3);
 	fake_logged();
@@ -242,7 +242,7 @@ static void device__refuses_CLOSES(void **state)
 	fake_finish_down(f);
 	assert_true(fake_take(f, f->queue) > 0);
 	assert_true(rpma_rt_completion_lease(&f->items[0], &lease));
-	ok(rpma_rt_lease_give_back(&lease));
+	ok(rpma_rt_lease_release(&lease));
 	fake_markers(conn);
 	fake_finish_down(f);
 	assert_true(fake_take(f, f->queue) > 0);
@@ -271,7 +271,7 @@ static void lease__of_a_write_len_0(void **state)
 	assert_int_equal(lease.len, 7);
 	rt_pool_drop(&item);
 	/* the same lease: it was dropped */
-	assert_int_equal(rpma_rt_lease_give_back(&lease), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_lease_release(&lease), RPMA_E_INVAL);
 	item.flags = 0;
 	assert_false(rpma_rt_completion_lease(&item, &lease));
 	fake_logged();
@@ -305,7 +305,7 @@ static void srq__filled_and_given_back(void **state)
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_true(rpma_rt_completion_lease(&f->items[0], &lease));
 	assert_int_equal(rt_pool_out(pool), 3);
-	ok(rpma_rt_lease_give_back(&lease));
+	ok(rpma_rt_lease_release(&lease));
 	ok(rpma_rt_conn_close(conn));
 	fake_finish_down(f);
 	/* taken by the dying queue pair: not seen */

@@ -192,7 +192,7 @@ static void post__gates_AGAIN_open_CLOSED(void **state)
 
 	expect_not_yet(fake_send(conn, 0, ALWAYS));
 	ok(fake_recv(conn, 0));
-	ok(rpma_rt_conn_connect(conn, NULL));
+	ok(rpma_rt_conn_accept(conn, NULL));
 	fake_finish_down(f);
 	expect_not_yet(fake_send(conn, 0, ALWAYS));
 	assert_int_equal(fake_take(f, f->queue), 0);

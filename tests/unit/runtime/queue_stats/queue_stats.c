@@ -110,7 +110,8 @@ static void calls__counted_by_what_they_found(void **state)
 
 	poll_up_to(world, MAX);
 	stub_publish(world->lane, 1, 3);
-	rpma_rt_queue_push(world->queue, 4, NULL, 0, 0);
+	rpma_rt_queue_push(world->queue,
+			   &(struct rpma_rt_completion){.context = 4});
 	poll_up_to(world, MAX);
 	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, MAX, 1),
 			 0);
@@ -154,7 +155,7 @@ static void backlog__ring_spill_and_messages(void **state)
 	struct world *world = *state;
 
 	stub_publish(world->lane, 1, SIZE + 5);
-	rpma_rt_queue_push(world->queue, 0, NULL, 0, 0);
+	rpma_rt_queue_push(world->queue, &(struct rpma_rt_completion){0});
 	assert_int_equal(stats(world)->backlog, SIZE + 6);
 	poll_up_to(world, 2);
 	assert_int_equal(stats(world)->backlog, SIZE + 4);

@@ -202,7 +202,8 @@ static void delete__queues_held_BUSY(void **state)
 	(void)state;
 	ok(rpma_rt_new(&cfg, &rt));
 	ok(rpma_rt_queue_new(rt, NULL, &queue));
-	ok(rpma_rt_queue_push(queue, 5, NULL, 0, 0));
+	ok(rpma_rt_queue_push(queue,
+			      &(struct rpma_rt_completion){.context = 5}));
 	assert_int_equal(rpma_rt_delete(&rt), RPMA_RT_E_BUSY);
 	assert_non_null(rt);
 	/* it has stopped, the queue lives on until it is empty */

@@ -512,7 +512,8 @@ static void item__of_the_queue_COMES(void **state)
 	struct rpma_rt_queue *queue;
 
 	ok(rpma_rt_shard_get_queue(test->ends[2].shard, &queue));
-	ok(rpma_rt_queue_push(queue, 1, NULL, 0, 0));
+	ok(rpma_rt_queue_push(queue,
+			      &(struct rpma_rt_completion){.context = 1}));
 	turn_all(test, 1);
 	assert_int_equal(test->ends[2].items, 1);
 	assert_int_equal(stats_of(test, 2).items, 1);

@@ -97,7 +97,8 @@ static void on_beat(struct rpma_rt_shard *shard, struct rpma_rt_timer *timer)
 	/* seq_cst: simple */
 	if (core->pushed != NULL &&
 	    atomic_load_explicit(&warm, memory_order_seq_cst) == SHARDS) {
-		ok(rpma_rt_queue_push(core->pushed, 0, NULL, 0, 0));
+		ok(rpma_rt_queue_push(core->pushed,
+				      &(struct rpma_rt_completion){0}));
 		core->pushed = NULL;
 	}
 }
