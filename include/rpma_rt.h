@@ -951,13 +951,6 @@ enum rpma_rt_op {
 #define RPMA_RT_F_PART (1 << 29)
 
 /*
- * The work request names a future in place of a route: its result is stored
- * there, see rpma_rt_future_poll(). Not with RPMA_F_COMPLETION_ON_ERROR or
- * RPMA_RT_F_PART; with the last of a link it stands for all of that.
- */
-#define RPMA_RT_F_FUTURE (1 << 30)
-
-/*
  * One work request of the send side: zeroed, then filled, by hand or by one of
  * the rpma_rt_prep_*() of rpma_rt_inline.h. reserved words must be 0.
  *   op        enum rpma_rt_op
@@ -965,8 +958,10 @@ enum rpma_rt_op {
  *   context   comes back in the completion; of 48 bits
  *   route     where the completion goes; NULL: to the connection's queue, if it
  *             has one, else RPMA_E_INVAL
- *   future    with RPMA_RT_F_FUTURE: the handle that the post fills in, if the
- *             work request is taken
+ *   future    in place of a route: where the post writes the handle of the
+ *             result, if the work request is taken, see rpma_rt_future_poll().
+ *             Not with RPMA_F_COMPLETION_ON_ERROR or RPMA_RT_F_PART; the future
+ *             of the last of a link is that of the whole link. NULL: none
  *   local, local_offset, len  the bytes on this side: source, or destination of
  *             a read (of an atomic: 8 bytes, for what was there; len 0 or 8);
  *             local NULL and len 0: none. Of a flush, len bytes on the far side
@@ -986,10 +981,8 @@ struct rpma_rt_wr {
 	uint16_t piece_count;
 	uint32_t flags;
 	uint64_t context;
-	union {
-		const struct rpma_rt_route *route;
-		struct rpma_rt_future *future;
-	};
+	const struct rpma_rt_route *route;
+	struct rpma_rt_future *future;
 	union {
 		struct rpma_mr_local *local;
 		const struct rpma_sge *pieces;
@@ -1007,13 +1000,12 @@ struct rpma_rt_wr {
 	uint64_t swap;
 };
 
-/* A receive: the fields are as those of struct rpma_rt_wr. */
+/* A receive: the fields are as those of struct rpma_rt_wr. An SRQ's has neither
+ * route nor future. */
 struct rpma_rt_recv_wr {
 	uint64_t context;
-	union {
-		const struct rpma_rt_route *route;
-		struct rpma_rt_future *future;
-	};
+	const struct rpma_rt_route *route;
+	struct rpma_rt_future *future;
 	union {
 		struct rpma_mr_local *dst;
 		const struct rpma_sge *pieces;
@@ -1021,7 +1013,7 @@ struct rpma_rt_recv_wr {
 	uint64_t offset;
 	uint64_t len;
 	uint32_t piece_count;
-	uint32_t flags; /* 0, or RPMA_RT_F_FUTURE */
+	uint32_t reserved32;
 };
 
 /*
@@ -1054,8 +1046,8 @@ RPMA_RT_MUST_CHECK int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 /* -------------------------------------------------------------- futures --- */
 
 /*
- * A work request with RPMA_RT_F_FUTURE has its result stored for whoever holds
- * its future, instead of delivered. The handle is plain data, filled in by the
+ * A work request that names a future has its result stored for whoever holds
+ * the future, instead of delivered. The handle is plain data, filled in by the
  * post; copies name the same future, which one thread at a time uses. It is
  * held until it is dropped: at most rpma_rt_conn_cfg.futures of them a side,
  * rpma_rt_delete() is RPMA_RT_E_BUSY while any is held, and a future may

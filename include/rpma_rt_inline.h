@@ -151,6 +151,7 @@ RPMA_RT_INLINE void rpma_rt_prep(struct rpma_rt_wr *wr, enum rpma_rt_op op,
 	wr->flags = flags;
 	wr->context = context;
 	wr->route = NULL;
+	wr->future = NULL;
 	wr->local = NULL;
 	wr->local_offset = 0;
 	wr->len = 0;
@@ -279,11 +280,12 @@ RPMA_RT_INLINE void rpma_rt_prep_recv(struct rpma_rt_recv_wr *wr,
 {
 	wr->context = context;
 	wr->route = NULL;
+	wr->future = NULL;
 	wr->dst = dst;
 	wr->offset = offset;
 	wr->len = len;
 	wr->piece_count = 0;
-	wr->flags = 0;
+	wr->reserved32 = 0;
 }
 
 /* Pieces in place of the one that was prepared; borrowed until it is posted. */

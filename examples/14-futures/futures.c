@@ -25,7 +25,6 @@ static int receive(struct end *end, struct rpma_rt_future *future)
 	struct rpma_rt_recv_wr wr;
 
 	rpma_rt_prep_recv(&wr, both.mr, end->in, MESSAGE, 0);
-	wr.flags = RPMA_RT_F_FUTURE;
 	wr.future = future;
 	return TRY(rpma_rt_post_recv(end->conn, &wr, 1)) != 1;
 }
@@ -36,7 +35,7 @@ static int send_text(struct end *end, const char *text,
 	struct rpma_rt_wr wr;
 
 	snprintf(both.page + end->out, MESSAGE, "%s", text);
-	rpma_rt_prep_send(&wr, both.mr, end->out, MESSAGE, RPMA_RT_F_FUTURE, 0);
+	rpma_rt_prep_send(&wr, both.mr, end->out, MESSAGE, 0, 0);
 	wr.future = future;
 	return TRY(rpma_rt_post_send(end->conn, &wr, 1)) != 1;
 }

@@ -192,11 +192,9 @@ public:
 		auto &last = link.back();
 		const int count = static_cast<int>(link.size());
 
-		last.flags |= RPMA_RT_F_FUTURE;
 		last.future = made.raw();
 		int ret = rpma_rt_post_send(core_->raw, link.data(), count);
 		/* the work request may be used again, made is gone then */
-		last.flags &= ~uint32_t(RPMA_RT_F_FUTURE);
 		last.future = nullptr;
 
 		return taken(ret, count, std::move(made));
@@ -229,7 +227,6 @@ public:
 		rpma_rt_recv_wr wr;
 
 		rpma_rt_prep_recv(&wr, dst, offset, len, 0);
-		wr.flags = RPMA_RT_F_FUTURE;
 		wr.future = made.raw();
 		int ret = rpma_rt_post_recv(core_->raw, &wr, 1);
 

@@ -553,7 +553,7 @@ private:
 	std::optional<uint32_t> imm_;
 };
 
-/* The result of a work request that is posted with RPMA_RT_F_FUTURE; dropped
+/* The result of a work request that is posted with a future; dropped
  * when this is destroyed: before its runtime, if the program posted it. Thread:
  * the holder's. */
 class future

@@ -25,13 +25,10 @@ const char *rt_wr_pieces_fault(const struct rpma_sge *pieces, uint32_t count,
 	return NULL;
 }
 
-const char *rt_wr_recv_fault(const struct rpma_rt_recv_wr *wr, uint32_t flags,
-			     uint32_t max_sge)
+const char *rt_wr_recv_fault(const struct rpma_rt_recv_wr *wr, uint32_t max_sge)
 {
-	if (wr->flags & ~flags)
-		return flags == 0 ? "has a flag, and receives of a shared "
-				    "queue know none"
-				  : "has a flag other than RPMA_RT_F_FUTURE";
+	if (wr->reserved32)
+		return "has a reserved word that is not 0";
 	if (!rt_wr_is_context(wr->context))
 		return RT_WR_CONTEXT_FAULT;
 	if (wr->piece_count != 0 && (wr->offset | wr->len))

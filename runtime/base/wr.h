@@ -39,9 +39,8 @@
  * to be read after "a work request ". */
 const char *rt_wr_pieces_fault(const struct rpma_sge *pieces, uint32_t count,
 			       uint32_t max_sge);
-/* Likewise of a receive, its route or future aside, that is not plain; flags:
- * those that it may have. */
-const char *rt_wr_recv_fault(const struct rpma_rt_recv_wr *wr, uint32_t flags,
+/* Likewise of a receive, its route or future aside, that is not plain. */
+const char *rt_wr_recv_fault(const struct rpma_rt_recv_wr *wr,
 			     uint32_t max_sge);
 /* Notes what is wrong with the work request of that index, for the end of the
  * call (refuse.h), and returns RPMA_E_INVAL. */
@@ -62,7 +61,8 @@ static inline bool rt_wr_is_context(uint64_t context)
 /* A receive of one piece, or none, that is right: the usual one. */
 static inline bool rt_wr_is_plain_recv(const struct rpma_rt_recv_wr *wr)
 {
-	return (wr->piece_count | wr->flags) == 0 &&
+	return (wr->piece_count | wr->reserved32 | (uintptr_t)wr->future) ==
+		       0 &&
 	       rt_wr_is_context(wr->context) &&
 	       (wr->dst != NULL || (wr->offset | wr->len) == 0);
 }

@@ -34,16 +34,17 @@ static int check_route(const struct rpma_rt_conn *conn,
 
 /* Of one with a future in place of a route. */
 static int check_future(const struct rpma_rt_conn *conn,
-			const struct rpma_rt_future *future, uint32_t flags,
+			const struct rpma_rt_route *route, uint32_t flags,
 			enum rpma_rt_side side, int index)
 {
 	if (conn->side[side].futures == NULL)
 		return rt_wr_refuse(index,
-				    "has RPMA_RT_F_FUTURE, and the connection "
-				    "was made with rpma_rt_conn_cfg.futures 0");
-	if (future == NULL)
+				    "has a future, and the connection was made "
+				    "with rpma_rt_conn_cfg.futures 0");
+	if (route != NULL)
 		return rt_wr_refuse(index,
-				    "has RPMA_RT_F_FUTURE and no future");
+				    "has a future and a route: the result goes "
+				    "to one of them");
 	if ((flags & RT_WR_COMPLETIONS) == RPMA_F_COMPLETION_ON_ERROR)
 		return rt_wr_refuse(index,
 				    "has a future, and a completion on error "
@@ -51,9 +52,7 @@ static int check_future(const struct rpma_rt_conn *conn,
 	return 0;
 }
 
-#define ANY_OP                                                   \
-	(RT_WR_COMPLETIONS | RPMA_RT_F_LINKED | RPMA_RT_F_PART | \
-	 RPMA_RT_F_FUTURE)
+#define ANY_OP (RT_WR_COMPLETIONS | RPMA_RT_F_LINKED | RPMA_RT_F_PART)
 
 /* The flags that an operation may have; 0: there is no such operation. */
 static uint32_t flags_of(uint32_t op)
@@ -124,8 +123,8 @@ static const char *flags_fault(const struct rpma_rt_wr *wr)
 		return NULL;
 	if (!(wr->flags & RPMA_RT_F_LINKED))
 		return "is a part of no link: RPMA_RT_F_LINKED is missing";
-	if (wr->context || wr->route ||
-	    (wr->flags & (RT_WR_COMPLETIONS | RPMA_RT_F_FUTURE)))
+	if (wr->context || wr->route || wr->future ||
+	    (wr->flags & RT_WR_COMPLETIONS))
 		return "is a part and has a context, a route, a future or a "
 		       "completion";
 	return NULL;
@@ -233,8 +232,8 @@ int rt_fault_check_send(const struct rpma_rt_conn *conn,
 		wrong = link_fault(conn, wr, count - index);
 	if (wrong != NULL)
 		return rt_wr_refuse(index, wrong);
-	if (wr->flags & RPMA_RT_F_FUTURE)
-		return check_future(conn, wr->future, wr->flags,
+	if (wr->future != NULL)
+		return check_future(conn, wr->route, wr->flags,
 				    RPMA_RT_SEND_SIDE, index);
 	return is_part(wr)
 		       ? 0
@@ -244,13 +243,12 @@ int rt_fault_check_send(const struct rpma_rt_conn *conn,
 int rt_fault_check_recv(const struct rpma_rt_conn *conn,
 			const struct rpma_rt_recv_wr *wr, int index)
 {
-	const char *wrong =
-		rt_wr_recv_fault(wr, RPMA_RT_F_FUTURE, conn->max_sge);
+	const char *wrong = rt_wr_recv_fault(wr, conn->max_sge);
 
 	if (wrong != NULL)
 		return rt_wr_refuse(index, wrong);
-	if (wr->flags & RPMA_RT_F_FUTURE)
-		return check_future(conn, wr->future, 0, RPMA_RT_RECV_SIDE,
+	if (wr->future != NULL)
+		return check_future(conn, wr->route, 0, RPMA_RT_RECV_SIDE,
 				    index);
 	return check_route(conn, wr->route, RPMA_RT_RECV_SIDE, index);
 }

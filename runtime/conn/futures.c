@@ -401,7 +401,7 @@ int rpma_rt_conn_recv_future(struct rpma_rt_conn *conn,
 		return RT_REFUSE(
 			RPMA_E_INVAL,
 			"\"%s\" was made without a pool: post receives "
-			"with RPMA_RT_F_FUTURE",
+			"that name a future",
 			rt_name_of(conn));
 	if (rt_fill_stream(conn) == NULL)
 		return RT_REFUSE(RPMA_E_INVAL,

@@ -65,7 +65,7 @@ static int await_credit(struct batch *b, int index,
 
 static bool has_future(const struct rpma_rt_recv_wr *wr)
 {
-	return wr->flags & RPMA_RT_F_FUTURE;
+	return wr->future != NULL;
 }
 
 static int take_future(struct batch *b, int index)

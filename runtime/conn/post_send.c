@@ -59,7 +59,7 @@ static bool is_part(const struct rpma_rt_wr *wr)
 
 static bool has_future(const struct rpma_rt_wr *wr)
 {
-	return wr->flags & RPMA_RT_F_FUTURE;
+	return wr->future != NULL;
 }
 
 /* A valid send, write or read of one piece, without anything special: the usual
@@ -69,6 +69,7 @@ static inline bool is_plain(const struct rpma_rt_conn *conn,
 {
 	const uint64_t special = (wr->flags & ~(uint32_t)RT_WR_COMPLETIONS) |
 				 wr->piece_count | wr->reserved32 |
+				 (uintptr_t)wr->future |
 				 (wr->context & ~RT_COOKIE_MASK);
 
 	if (unlikely(special || wr->local == NULL ||

@@ -79,7 +79,7 @@ static void put_send(struct rt_waiting *waiting, uint32_t index,
 	struct rpma_rt_wr *to = &waiting->sends[index];
 
 	*to = *wr;
-	if (wr->flags & RPMA_RT_F_FUTURE)
+	if (wr->future != NULL)
 		to->future = &waiting->futures[index];
 	if (wr->piece_count == 0)
 		return;

@@ -190,10 +190,12 @@ static inline struct batch *batch_of(struct rt_chunks *chunks)
 static int fault(const struct batch *b, int index)
 {
 	const char *wrong =
-		rt_wr_recv_fault(&b->wr[index], 0, b->srq->cfg.max_sge);
+		rt_wr_recv_fault(&b->wr[index], b->srq->cfg.max_sge);
 
 	if (b->wr[index].route != NULL)
 		wrong = "names a route: receives of an SRQ have none";
+	if (b->wr[index].future != NULL)
+		wrong = "names a future: receives of an SRQ have none";
 	return wrong == NULL ? 0 : rt_wr_refuse(index, wrong);
 }
 

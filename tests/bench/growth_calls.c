@@ -362,7 +362,7 @@ static void post_future(struct growth *g)
 	struct rpma_rt_wr wr;
 
 	growth_renew(g);
-	rpma_rt_prep_send(&wr, g->s.mr, 0, 8, RPMA_RT_F_FUTURE, 1);
+	rpma_rt_prep_send(&wr, g->s.mr, 0, 8, 0, 1);
 	wr.future = &t.future;
 	MUST(world_post_send(g->fed.active, &wr));
 }
@@ -371,7 +371,7 @@ static void post_future_alone(struct growth *g)
 {
 	struct rpma_rt_wr wr;
 
-	rpma_rt_prep_send(&wr, g->s.mr, 0, 8, RPMA_RT_F_FUTURE, 1);
+	rpma_rt_prep_send(&wr, g->s.mr, 0, 8, 0, 1);
 	wr.future = &t.future;
 	MUST(world_post_send(g->fed.active, &wr));
 }

@@ -356,7 +356,6 @@ static void post_futures(struct bench *bench, uint64_t context)
 	for (i = 0; i < POST_EACH; i++) {
 		rpma_rt_prep_recv(&wrs[i], bench->stage.mr, 0, 64,
 				  context + (uint64_t)i);
-		wrs[i].flags = RPMA_RT_F_FUTURE;
 		wrs[i].future = &bench->futures[context + (uint64_t)i];
 	}
 	MUST_ANSWER(POST_EACH,

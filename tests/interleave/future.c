@@ -94,12 +94,10 @@ int __wrap_clock_gettime(clockid_t which, struct timespec *time)
 static int post(int index)
 {
 	const struct rpma_rt_recv_wr recv = {.context = (uint64_t)posted,
-					     .future = &futures[index],
-					     .flags = RPMA_RT_F_FUTURE};
+					     .future = &futures[index]};
 	const struct rpma_rt_wr send = {.op = RPMA_RT_OP_SEND,
 					.context = (uint64_t)posted,
-					.future = &futures[index],
-					.flags = RPMA_RT_F_FUTURE};
+					.future = &futures[index]};
 	int ret = is_recv ? fake_post_recv(conn, &recv)
 			  : fake_post_send(conn, &send);
 

@@ -90,7 +90,6 @@ static void post_one(struct holder *h)
 	pthread_mutex_lock(&soak->lock);
 	rpma_rt_prep_recv(&wr, soak->s.mr, 64, LEN, soak->next);
 	wr.future = held->future;
-	wr.flags = RPMA_RT_F_FUTURE;
 	held->context = soak->next;
 	held->state = PLAIN;
 	if (soak->next < MESSAGES)
@@ -319,8 +318,7 @@ static void send_all(struct soak *soak, uint32_t count)
 			sched_yield();
 			continue;
 		}
-		rpma_rt_prep_send(&wr, soak->s.mr, 0, LEN, RPMA_RT_F_FUTURE,
-				  sent);
+		rpma_rt_prep_send(&wr, soak->s.mr, 0, LEN, 0, sent);
 		wr.future = &future;
 		if (world_post_send(soak->pair.active, &wr) == RPMA_E_AGAIN) {
 			sched_yield();

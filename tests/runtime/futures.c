@@ -74,7 +74,6 @@ static void recv_at(struct scene *c, uint64_t context,
 
 	if (future != NULL) {
 		wr.future = future;
-		wr.flags = RPMA_RT_F_FUTURE;
 	}
 	MUST(world_post_recv(c->pair.passive, &wr));
 }
@@ -84,7 +83,7 @@ static void send_at(struct scene *c, uint64_t context,
 {
 	struct rpma_rt_wr wr;
 
-	rpma_rt_prep_send(&wr, c->s.mr, 0, LEN, RPMA_RT_F_FUTURE, context);
+	rpma_rt_prep_send(&wr, c->s.mr, 0, LEN, 0, context);
 	wr.future = future;
 	MUST(world_post_send(c->pair.active, &wr));
 }
@@ -165,7 +164,6 @@ static void post__every_operation_one_result(struct scene *c)
 	for (i = 0; i < 3; i++)
 		recv_at(c, 100u + (uint64_t)i, NULL);
 	for (i = 0; i < 9; i++) {
-		wr[i].flags |= RPMA_RT_F_FUTURE;
 		wr[i].future = &future;
 		MUST(world_post_send(c->pair.active, &wr[i]));
 		cmpl = result(&future, (uint64_t)i + 1, IBV_WC_SUCCESS);
@@ -202,7 +200,7 @@ static void link__one_future(struct scene *c)
 	recv_at(c, 1, NULL);
 	rpma_rt_prep_write(&wr[0], c->s.remote, 0, c->s.mr, 64, LEN, part, 0);
 	rpma_rt_prep_write(&wr[1], c->s.remote, 64, c->s.mr, 0, LEN, part, 0);
-	rpma_rt_prep_send(&wr[2], c->s.mr, 0, LEN, RPMA_RT_F_FUTURE, 9);
+	rpma_rt_prep_send(&wr[2], c->s.mr, 0, LEN, 0, 9);
 	wr[2].future = &future;
 	MUST_ANSWER(3, rpma_rt_post_send(c->pair.active, wr, 3));
 	result(&future, 9, IBV_WC_SUCCESS);
@@ -599,7 +597,6 @@ static void post__all_are_held_AGAIN(struct scene *c)
 	for (i = 0; i < FUTURES; i++)
 		recv_at(c, (uint64_t)i, &futures[i]);
 	wr.future = &futures[FUTURES];
-	wr.flags = RPMA_RT_F_FUTURE;
 	MUST_ANSWER(RPMA_E_AGAIN, world_post_recv(c->pair.passive, &wr));
 	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_FUTURES);
 	CHECK(strstr(rpma_rt_again_2str(RPMA_RT_AGAIN_FUTURES), "futures"));
@@ -648,12 +645,11 @@ static void post__wrong_INVAL(struct scene *c)
 	struct rpma_rt_completion cmpl;
 	struct rpma_rt_wr wr[2];
 
-	rpma_rt_prep_send(&wr[0], c->s.mr, 0, LEN, RPMA_RT_F_FUTURE, 1);
-	CHECK(world_post_send(c->pair.active, &wr[0]) == RPMA_E_INVAL);
+	rpma_rt_prep_send(&wr[0], c->s.mr, 0, LEN, 0, 1);
 	wr[0].future = &future;
-	wr[0].flags |= RPMA_F_COMPLETION_ON_ERROR;
+	wr[0].flags = RPMA_F_COMPLETION_ON_ERROR;
 	CHECK(world_post_send(c->pair.active, &wr[0]) == RPMA_E_INVAL);
-	wr[0].flags = RPMA_RT_F_FUTURE;
+	wr[0].flags = 0;
 	wr[1] = wr[0];
 	wr[1].op = 0; /* posts none: the first one's slot is free again */
 	CHECK(rpma_rt_post_send(c->pair.active, wr, 2) == RPMA_E_INVAL);
@@ -679,7 +675,7 @@ static void write_to_the_second(struct scene *c, const struct world_pair *pair,
 	uint32_t qp_num;
 
 	rpma_rt_prep_write(&wr, death == BY_ACCESS ? nowhere : c->s.remote, 512,
-			   c->s.mr, 64, LEN, RPMA_RT_F_FUTURE, 2);
+			   c->s.mr, 64, LEN, 0, 2);
 	wr.future = future;
 	if (death == BY_FAULT) {
 		MUST(rpma_rt_conn_get_qp_num(pair->active, &qp_num));
@@ -704,8 +700,7 @@ static void quorum(struct scene *c, enum death death)
 	struct rpma_rt_wr wr;
 
 	stage_connect(&c->s, &pair);
-	rpma_rt_prep_write(&wr, c->s.remote, 256, c->s.mr, 64, LEN,
-			   RPMA_RT_F_FUTURE, 1);
+	rpma_rt_prep_write(&wr, c->s.remote, 256, c->s.mr, 64, LEN, 0, 1);
 	wr.future = &futures[0];
 	MUST(world_post_send(c->pair.active, &wr));
 	write_to_the_second(c, &pair, death, &futures[1]);

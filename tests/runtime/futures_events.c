@@ -69,7 +69,6 @@ static void recv_at(struct scene *c, uint64_t context,
 
 	rpma_rt_prep_recv(&wr, c->s.mr, 1024, LEN, context);
 	wr.future = future;
-	wr.flags = RPMA_RT_F_FUTURE;
 	MUST(world_post_recv(c->pair.passive, &wr));
 }
 
@@ -79,7 +78,7 @@ static void ping(struct scene *c)
 	struct rpma_rt_future future;
 	struct rpma_rt_wr wr;
 
-	rpma_rt_prep_send(&wr, c->s.mr, 0, LEN, RPMA_RT_F_FUTURE, 1);
+	rpma_rt_prep_send(&wr, c->s.mr, 0, LEN, 0, 1);
 	wr.future = &future;
 	MUST(world_post_send(c->pair.active, &wr));
 	MUST_ANSWER(1, rpma_rt_future_wait(&future, &cmpl, PATIENT));

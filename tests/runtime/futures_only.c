@@ -98,7 +98,6 @@ static int post_recv(struct scene *c, uint64_t context,
 
 	rpma_rt_prep_recv(&wr, c->s.mr, 1024, LEN, context);
 	wr.future = future;
-	wr.flags = RPMA_RT_F_FUTURE;
 	return world_post_recv(c->pair.active, &wr);
 }
 
@@ -107,7 +106,7 @@ static int post_send(struct scene *c, uint64_t context,
 {
 	struct rpma_rt_wr wr;
 
-	rpma_rt_prep_send(&wr, c->s.mr, 0, LEN, RPMA_RT_F_FUTURE, context);
+	rpma_rt_prep_send(&wr, c->s.mr, 0, LEN, 0, context);
 	wr.future = future;
 	return world_post_send(c->pair.active, &wr);
 }
@@ -198,7 +197,7 @@ static void life__an_error(struct scene *c)
 	struct rpma_rt_wr wr;
 
 	join(c);
-	rpma_rt_prep_write(&wr, gone, 0, c->s.mr, 0, LEN, RPMA_RT_F_FUTURE, 5);
+	rpma_rt_prep_write(&wr, gone, 0, c->s.mr, 0, LEN, 0, 5);
 	wr.future = &future;
 	MUST(world_post_send(c->pair.active, &wr));
 	MUST_ANSWER(1, rpma_rt_future_wait(&future, &cmpl, PATIENT));
@@ -301,7 +300,6 @@ static void accept__by_futures(struct scene *c)
 			future = next_request(listener);
 		passive = requested(&future);
 		rpma_rt_prep_recv(&recv, c->s.mr, 1024, LEN, 3);
-		recv.flags = RPMA_RT_F_FUTURE;
 		recv.future = &got;
 		MUST(world_post_recv(passive, &recv));
 		MUST(rpma_rt_conn_accept(passive, NULL));
@@ -502,15 +500,14 @@ static void post__without_a_future_INVAL(struct scene *c)
 	rpma_rt_prep_recv(&recv, c->s.mr, 0, LEN, 1);
 	CHECK(rpma_rt_post_recv(conn, &recv, 1) == RPMA_E_INVAL);
 	/* of two the second, of a link one that is no part */
-	rpma_rt_prep_send(&wrs[0], c->s.mr, 0, LEN, RPMA_RT_F_FUTURE, 2);
+	rpma_rt_prep_send(&wrs[0], c->s.mr, 0, LEN, 0, 2);
 	wrs[0].future = &future;
 	rpma_rt_prep_send(&wrs[1], c->s.mr, 0, LEN, 0, 3);
 	CHECK(rpma_rt_post_send(conn, wrs, 2) == RPMA_E_INVAL);
 	CHECK(future.opaque[0] == 0);
 	rpma_rt_prep_write(&wrs[0], c->s.remote, 0, c->s.mr, 0, LEN,
 			   RPMA_RT_F_LINKED, 4);
-	rpma_rt_prep_write(&wrs[1], c->s.remote, 0, c->s.mr, 0, LEN,
-			   RPMA_RT_F_FUTURE, 5);
+	rpma_rt_prep_write(&wrs[1], c->s.remote, 0, c->s.mr, 0, LEN, 0, 5);
 	wrs[1].future = &future;
 	CHECK(rpma_rt_post_send(conn, wrs, 2) == RPMA_E_INVAL);
 	/* whose parts are the future's */

@@ -78,10 +78,7 @@ static int try_send(struct scene *c, uint32_t number,
 	struct rpma_rt_wr wr;
 
 	rpma_rt_prep_send_with_imm(&wr, c->s.mr, 0, LEN, number, flags, number);
-	if (future != NULL) {
-		wr.flags |= RPMA_RT_F_FUTURE;
-		wr.future = future;
-	}
+	wr.future = future;
 	return rpma_rt_post_send(c->pair.active, &wr, 1);
 }
 
@@ -190,7 +187,7 @@ static void wait__of_one_call(struct scene *c)
 
 	for (i = 0; i < all + 2; i++) {
 		rpma_rt_prep_send_with_imm(&wr[i], c->s.mr, 0, LEN, (uint32_t)i,
-					   RPMA_RT_F_FUTURE, (uint64_t)i);
+					   0, (uint64_t)i);
 		wr[i].future = &futures[i];
 	}
 	wr[all + 1].op = 0; /* before anything is posted, or waits */
@@ -220,7 +217,6 @@ static void recv__waits_too(struct scene *c)
 	}
 	while (ret == 1) {
 		rpma_rt_prep_recv(&wr, c->s.mr, 64, LEN, (uint64_t)n);
-		wr.flags = RPMA_RT_F_FUTURE;
 		wr.future = &futures[n];
 		ret = rpma_rt_post_recv(c->pair.passive, &wr, 1);
 		n += ret == 1;
@@ -368,8 +364,7 @@ static int post_link(struct scene *c, uint32_t number,
 
 	rpma_rt_prep_write(&wr[0], c->s.remote, 512 + 8 * number, c->s.mr, 256,
 			   LEN, first_flags, 0);
-	rpma_rt_prep_send_with_imm(&wr[1], c->s.mr, 0, LEN, number,
-				   RPMA_RT_F_FUTURE, number);
+	rpma_rt_prep_send_with_imm(&wr[1], c->s.mr, 0, LEN, number, 0, number);
 	wr[1].future = future;
 	return rpma_rt_post_send(c->pair.active, wr, 2);
 }

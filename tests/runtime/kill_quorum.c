@@ -129,8 +129,8 @@ static int write_record(struct stage *s, struct target *targets, uint64_t value,
 	for (i = 0; i < REPLICAS; i++) {
 		if (targets[i].is_closed)
 			continue;
-		rpma_rt_prep_write(&wr, targets[i].remote, 0, s->mr, 0, LEN,
-				   RPMA_RT_F_FUTURE, value);
+		rpma_rt_prep_write(&wr, targets[i].remote, 0, s->mr, 0, LEN, 0,
+				   value);
 		wr.future = &futures[posted];
 		ret = world_post_send(targets[i].conn, &wr);
 		CHECK(ret == 0 || ret == RPMA_RT_E_CLOSED);

@@ -148,7 +148,7 @@ static int send_one(struct party *party)
 
 	if (ret)
 		return ret;
-	rpma_rt_prep_send(&wr, lease.mr, lease.offset, 8, RPMA_RT_F_FUTURE, 0);
+	rpma_rt_prep_send(&wr, lease.mr, lease.offset, 8, 0, 0);
 	wr.future = &sent;
 	ret = rpma_rt_conn_recv_future(party->passive, &message);
 	if (ret == 0)

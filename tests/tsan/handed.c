@@ -349,8 +349,7 @@ static void way_future(void)
 
 	for (i = 0; i < JOBS; i++) {
 		MUST(rpma_rt_recv(pair.passive, stage.mr, 0, SIZE, 0));
-		rpma_rt_prep_send(&wr, stage.mr, STAGE_SIZE / 2, SIZE,
-				  RPMA_RT_F_FUTURE, 0);
+		rpma_rt_prep_send(&wr, stage.mr, STAGE_SIZE / 2, SIZE, 0, 0);
 		wr.future = &future;
 		job_new(i);
 		MUST_ANSWER(1, rpma_rt_post_send(pair.active, &wr, 1));

@@ -399,7 +399,7 @@ void posts(void **state)
 	WRONG(send, .op = RPMA_RT_OP_COMPARE_SWAP, .remote = remote);
 	WRONG(send, .op = RPMA_RT_OP_FETCH_ADD, .remote = remote, .len = 4);
 #undef SEND
-	WRONG(recv, .flags = 1);
+	WRONG(recv, .reserved32 = 1);
 	WRONG(recv, .piece_count = 1);
 	WRONG(recv, .piece_count = UINT32_MAX, .pieces = pieces);
 	WRONG(recv, .context = wide);
@@ -603,8 +603,7 @@ static void use_no_queue(struct fake *f, struct rpma_rt_conn *conn)
 {
 	const struct rpma_rt_recv_wr plain = {.context = 1};
 	struct rpma_rt_future future;
-	const struct rpma_rt_recv_wr wr = {.future = &future,
-					   .flags = RPMA_RT_F_FUTURE};
+	const struct rpma_rt_recv_wr wr = {.future = &future};
 	struct rpma_rt_route *route;
 
 	BAD_SAYS("without a queue", RPMA_E_INVAL, rpma_rt_post_recv, conn,
@@ -665,8 +664,7 @@ void futures(void **state)
 	struct rpma_rt_future future;
 	struct rpma_rt_future event;
 	struct rpma_rt_future none = {{0, 0}};
-	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND,
-				.flags = RPMA_RT_F_FUTURE};
+	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND};
 
 	conn = fake_established(f);
 	BAD_SAYS("without futures", RPMA_E_INVAL, rpma_rt_conn_future, conn,
@@ -675,11 +673,14 @@ void futures(void **state)
 
 	f->rt_cfg.futures = 1;
 	conn = fake_established(f);
-	BAD_SAYS("no future", RPMA_E_INVAL, rpma_rt_post_send, conn, &wr, 1);
 	wr.future = &future;
-	wr.flags |= RPMA_F_COMPLETION_ON_ERROR;
+	wr.route = &conn->own[RPMA_RT_SEND_SIDE];
+	BAD_SAYS("a future and a route", RPMA_E_INVAL, rpma_rt_post_send, conn,
+		 &wr, 1);
+	wr.route = NULL;
+	wr.flags = RPMA_F_COMPLETION_ON_ERROR;
 	BAD_SAYS("on error", RPMA_E_INVAL, rpma_rt_post_send, conn, &wr, 1);
-	wr.flags = RPMA_RT_F_FUTURE;
+	wr.flags = 0;
 	ok(fake_post_send(conn, &wr));
 	BAD_SAYS("future is none", RPMA_E_INVAL, rpma_rt_future_poll, &none,
 		 out.items);

@@ -25,8 +25,7 @@ static int post_recv(struct rpma_rt_conn *conn, uint64_t context,
 		     struct rpma_rt_future *future)
 {
 	const struct rpma_rt_recv_wr wr = {.context = context,
-					   .future = future,
-					   .flags = RPMA_RT_F_FUTURE};
+					   .future = future};
 
 	return fake_post_recv(conn, &wr);
 }
@@ -34,10 +33,8 @@ static int post_recv(struct rpma_rt_conn *conn, uint64_t context,
 static int post_send(struct rpma_rt_conn *conn, uint64_t context,
 		     struct rpma_rt_future *future)
 {
-	const struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND,
-				      .context = context,
-				      .future = future,
-				      .flags = RPMA_RT_F_FUTURE};
+	const struct rpma_rt_wr wr = {
+		.op = RPMA_RT_OP_SEND, .context = context, .future = future};
 
 	return fake_post_send(conn, &wr);
 }
@@ -139,10 +136,7 @@ static void link__the_error_of_a_part(void **state)
 	const struct rpma_rt_wr wr[2] = {
 		{.op = RPMA_RT_OP_SEND,
 		 .flags = RPMA_RT_F_LINKED | RPMA_RT_F_PART},
-		{.op = RPMA_RT_OP_SEND,
-		 .context = 7,
-		 .future = &future,
-		 .flags = RPMA_RT_F_FUTURE}};
+		{.op = RPMA_RT_OP_SEND, .context = 7, .future = &future}};
 
 	assert_int_equal(rpma_rt_post_send(conn, wr, 2), 2);
 	fake_sent(conn, 0, IBV_WC_REM_ACCESS_ERR);
@@ -545,9 +539,7 @@ static void post__refused_slots_come_back(void **state)
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, 1);
 	struct rpma_rt_future future = {{0, 0}};
-	struct rpma_rt_wr wr[2] = {{.op = RPMA_RT_OP_SEND,
-				    .future = &future,
-				    .flags = RPMA_RT_F_FUTURE}};
+	struct rpma_rt_wr wr[2] = {{.op = RPMA_RT_OP_SEND, .future = &future}};
 
 	/* the second is wrong: none is posted */
 	assert_int_equal(rpma_rt_post_send(conn, wr, 2), RPMA_E_INVAL);
