@@ -550,10 +550,10 @@ int rpma_rt_pool_cfg_init(struct rpma_rt_pool_cfg *cfg, size_t size);
  * Registered memory in slots of one size. A connection or SRQ whose
  * configuration names the pool has its receive queue kept filled from it:
  * posting receives is RPMA_E_INVAL, messages come with RPMA_RT_C_LEASE to the
- * connection's queue, or without one by rpma_rt_conn_recv_future() and
- * rpma_rt_srq_recv_future(), and a receive that brings none gives its slot back
- * without a completion. Few receives left and no free slot: a line in the log,
- * and peers wait until a lease is given back. Thread: any that may wait.
+ * connection's queue, or without one by rpma_rt_next_future(), and a receive
+ * that brings none gives its slot back without a completion. Few receives left
+ * and no free slot: a line in the log, and peers wait until a lease is given
+ * back. Thread: any that may wait.
  */
 RPMA_RT_MUST_CHECK int rpma_rt_pool_new(struct rpma_rt *rt,
 					const struct rpma_rt_pool_cfg *cfg,
@@ -609,11 +609,10 @@ int rpma_rt_lease_release(const struct rpma_rt_lease *lease);
  *               connection made with it, and LISTENER_CLOSED, were taken
  *   queue       where events, and completions without a route of their own, go.
  *               NULL, the default, with futures: there is none. Events come by
- *               rpma_rt_conn_future(), a listener's requests by
- *               rpma_rt_listener_future(); a work request with neither a future
- *               nor a route is RPMA_E_INVAL; messages of a pool come by
- *               rpma_rt_conn_recv_future(), those of srqs, which have futures
- *               then, by rpma_rt_srq_recv_future(); there is no WRITABLE;
+ *               rpma_rt_conn_future(), a listener's requests, messages of a
+ *               pool, and messages of srqs, which have futures then, by
+ *               rpma_rt_next_future(); a work request with neither a future
+ *               nor a route is RPMA_E_INVAL; there is no WRITABLE;
  *               a message whose receive had a future that was cancelled stays
  *               there, one whose future was dropped is lost
  *   queues, queue_count  in place of queue, of listeners only: one for each
@@ -722,7 +721,7 @@ int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size);
  * Listens at addr (a name is looked up by the caller, who waits) and port
  * ("0" = any: rpma_rt_listener_get_port()). Requests arrive as
  * RPMA_RT_EVENT_REQUEST, in the queue of the poller that gets the connection,
- * or, without one, as results of rpma_rt_listener_future(). RPMA_RT_E_BUSY: a
+ * or, without one, as results of rpma_rt_next_future(). RPMA_RT_E_BUSY: a
  * queue's consumer is behind.
  * Thread: any.
  */
@@ -1082,34 +1081,41 @@ int rpma_rt_conn_future(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 			struct rpma_rt_future *future);
 
 /*
- * A future of the next request of a listener that was made without a queue: its
- * result is RPMA_RT_EVENT_REQUEST, the item of a connection, which is answered
- * with rpma_rt_conn_accept() or _reject(); or, when the listener has ended,
- * LISTENER_CLOSED, which is no success. Requests wait for futures in their
- * order, up to 4096; one that nobody took is the next one's when its future is
- * cancelled or dropped, and is refused when the listener ends. 16 are held at
- * most: RPMA_RT_E_BUSY. RPMA_RT_E_CLOSED: the listener has ended. RPMA_E_INVAL:
- * it has a queue. Thread: any.
+ * Where futures of the next item come from: exactly one is set.
+ *   listener  made without a queue: connection requests. The item is
+ *             RPMA_RT_EVENT_REQUEST, answered with rpma_rt_conn_accept() or
+ *             _reject(); the end is LISTENER_CLOSED. 4096 requests wait, then
+ *             requests are refused; 16 futures are held at most
+ *   conn      made with a pool and without a queue: messages of the connection.
+ *             The item is the message with its lease, see
+ *             rpma_rt_completion_lease(); the end is CLOSED. rq_size messages
+ *             wait, posted receives included, then the peer does;
+ *             rpma_rt_conn_cfg.futures are held at most
+ *   srq       made with futures: messages of the SRQ's connections without a
+ *             queue, in one order; user is the connection's. The end is
+ *             SRQ_FAILED, if the device reports an error of the SRQ, later
+ *             SRQ_CLOSED. srq_size messages wait; rpma_rt_srq_cfg.futures are
+ *             held at most
  */
-int rpma_rt_listener_future(struct rpma_rt_listener *listener,
-			    struct rpma_rt_future *future);
+struct rpma_rt_source {
+	struct rpma_rt_listener *listener;
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_srq *srq;
+};
 
 /*
- * A future of the next message of a connection that was made with a pool and
- * without a queue: its result is the item of the message, with its lease, see
- * rpma_rt_completion_lease(); or, when the connection has ended and there is no
- * message left, that of CLOSED, which is no success. Messages go to futures in
- * the order of both, and wait where there is none: up to rq_size of them,
- * posted receives included, then the peer does. One that nobody read is the
- * next one's again, in its former place, when its future is cancelled or
- * dropped. A future that waits is cancelled, or dropped, with no effect on any
- * message. Messages can be asked for as long as the handle is held; those that
- * are left then are given back to the pool. RPMA_RT_E_BUSY:
- * rpma_rt_conn_cfg.futures are held, or were a moment ago, until the poller has
- * seen the drop. RPMA_E_INVAL: it has a queue, or no pool. Thread: any.
+ * Asks for the next item of a source: the item is the result of *future. Items
+ * go to futures in the order of both, and wait where there is no future. The
+ * item of a future that is cancelled or dropped unread returns to its former
+ * place, for the next future. Behind the last item futures get the end, which
+ * is no success. Items can be asked for until the handle of the source is given
+ * back; items that nobody has are dropped then: a request is refused, a message
+ * goes back to its pool. RPMA_RT_E_BUSY: too many futures are held, or were a
+ * moment ago, until the poller has seen the drop. RPMA_E_INVAL: the source has
+ * no futures. Thread: any.
  */
-int rpma_rt_conn_recv_future(struct rpma_rt_conn *conn,
-			     struct rpma_rt_future *future);
+int rpma_rt_next_future(const struct rpma_rt_source *source,
+			struct rpma_rt_future *future);
 
 /* 1: it is complete, *cmpl is the result, with the context of its work request;
  * may be asked again. 0: not yet. Thread: the holder's. */
@@ -1210,7 +1216,7 @@ int rpma_rt_future_drop(struct rpma_rt_future *future);
  *             refilled when fewer are out than the limit; not together with
  *             refill. NULL, the default: the program posts receives
  *   futures   with a pool: futures of messages that are held at a time, see
- *             rpma_rt_srq_recv_future(), 0..1048576. 0, the default: its
+ *             rpma_rt_next_future(), 0..1048576. 0, the default: its
  *             connections have queues
  */
 struct rpma_rt_srq_cfg {
@@ -1257,20 +1263,6 @@ int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr);
 RPMA_RT_MUST_CHECK int rpma_rt_srq_post_recv(struct rpma_rt_srq *srq,
 					     const struct rpma_rt_recv_wr *wr,
 					     int count);
-
-/*
- * A future of the next message of those connections of an SRQ with futures that
- * have no queue: as rpma_rt_conn_recv_future() has it, in one order for all of
- * them; user is the connection's. Up to srq_size messages wait, posted receives
- * included, then all their peers do. Behind those that have come: SRQ_FAILED if
- * the device reports an error of the SRQ, SRQ_CLOSED when that is deleted, or
- * its runtime was stopped; these are no success. Messages that are left when it
- * is deleted are given back to the pool. RPMA_RT_E_BUSY:
- * rpma_rt_srq_cfg.futures are held, or were a moment ago. RPMA_E_INVAL: it has
- * none. Thread: any.
- */
-int rpma_rt_srq_recv_future(struct rpma_rt_srq *srq,
-			    struct rpma_rt_future *future);
 
 #ifdef __cplusplus
 }

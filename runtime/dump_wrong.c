@@ -163,7 +163,7 @@ static const char *why_dry(const struct rt_dump_srq *srq)
 {
 	if (srq->messages > 0)
 		return ", and messages wait in their place: ask for those with "
-		       "rpma_rt_srq_recv_future()";
+		       "rpma_rt_next_future()";
 	if (srq->is_behind)
 		return ", and none can be posted as a queue that gets its "
 		       "messages is over its backlog_limit: take from that "

@@ -38,7 +38,7 @@ static void judge_handshake(struct rt_dump *dump,
 				  RT_DUMP_SECONDS(ms),
 				  conn->queue != 0
 					  ? "from its queue"
-					  : "by rpma_rt_listener_future()");
+					  : "by rpma_rt_next_future()");
 	else
 		rt_dump_wrong_add(dump, RT_DUMP_CONNECT_MISSING, object, ms,
 				  "it has been ready for %u.%u s: take "

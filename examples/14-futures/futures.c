@@ -109,7 +109,9 @@ static int serve(void)
 	struct rpma_rt_completion cmpl;
 	struct rpma_rt_future request;
 
-	if (TRY(rpma_rt_listener_future(both.listener, &request)) ||
+	if (TRY(rpma_rt_next_future(
+		    &(struct rpma_rt_source){.listener = both.listener},
+		    &request)) ||
 	    await(&request, RPMA_RT_EVENT_REQUEST, &cmpl))
 		return 1;
 	server.conn = rpma_rt_completion_conn(&cmpl);

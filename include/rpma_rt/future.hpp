@@ -204,7 +204,8 @@ public:
 	result<message_future> next() const
 	{
 		future made = detail::access::make_future(core_->rt);
-		int ret = rpma_rt_conn_recv_future(core_->raw, made.raw());
+		const rpma_rt_source from = {nullptr, core_->raw, nullptr};
+		int ret = rpma_rt_next_future(&from, made.raw());
 
 		if (ret < 0)
 			return error::call(ret);
@@ -403,7 +404,8 @@ public:
 	result<request_future> next() const
 	{
 		future made = detail::access::make_future(rt_);
-		int ret = rpma_rt_listener_future(raw_, made.raw());
+		const rpma_rt_source from = {raw_, nullptr, nullptr};
+		int ret = rpma_rt_next_future(&from, made.raw());
 
 		if (ret < 0)
 			return error::call(ret);

@@ -177,7 +177,8 @@ public:
 	result<message_future> next() const
 	{
 		future made = detail::access::make_future(core_->rt);
-		int ret = rpma_rt_srq_recv_future(core_->raw, made.raw());
+		const rpma_rt_source from = {nullptr, nullptr, core_->raw};
+		int ret = rpma_rt_next_future(&from, made.raw());
 
 		if (ret < 0)
 			return error::call(ret);

@@ -10,7 +10,6 @@
 
 #include "conn/bind.h"
 
-#include "conn/accept.h"
 #include "conn/fill.h"
 #include "conn/futures.h"
 #include "conn/item.h"
@@ -18,7 +17,6 @@
 #include "conn/owing.h"
 #include "conn/route.h"
 #include "conn/slots.h"
-#include "future/stream.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 #include "poller/qp_table.h"
@@ -55,7 +53,7 @@ void rt_bind_ready_poller(struct rpma_rt_conn *conn)
 		   conn->passive ? RPMA_RT_EVENT_REQUEST : RPMA_RT_EVENT_READY,
 		   RPMA_RT_RECV_SIDE);
 	if (part != NULL && part->lane == NULL)
-		rt_accept_offer_poller(part->listener->accept, conn);
+		rt_listener_poller_offer(part, conn);
 	if (part != NULL) /* the listener may end behind it */
 		rt_listener_poller_requested(part);
 }
@@ -116,11 +114,8 @@ static struct rt_callback nowhere = {.fn = forget};
 /* Futures that get its messages if it has no queue, or NULL. */
 static struct rt_futures *messages_of(const struct rpma_rt_conn *conn)
 {
-	const struct rt_stream *stream = rt_fill_stream(conn);
-
-	if (rt_conn_srq(conn) != NULL)
-		return conn->from.srq->messages;
-	return stream != NULL ? stream->futures : NULL;
+	return rt_conn_srq(conn) != NULL ? conn->from.srq->messages
+					 : rt_fill_messages(conn);
 }
 
 static struct rt_route_entry own_entry(struct rpma_rt_conn *conn,
@@ -136,8 +131,8 @@ static struct rt_route_entry own_entry(struct rpma_rt_conn *conn,
 	if (entry.lane != NULL)
 		return entry;
 	entry.is_callback = true;
-	entry.is_stream = messages != NULL && route->side == RPMA_RT_RECV_SIDE;
-	if (entry.is_stream)
+	entry.is_source = messages != NULL && route->side == RPMA_RT_RECV_SIDE;
+	if (entry.is_source)
 		entry.futures = messages;
 	else
 		entry.callback = &nowhere;

@@ -34,8 +34,8 @@
 #include "poller/cq_pool.h"
 #include "poller/route.h"
 #include "poller/side.h"
+#include "poller/source.h"
 
-struct rt_accept;
 struct rt_cq;
 struct rt_device;
 struct rt_listener_poller;
@@ -137,10 +137,10 @@ struct rt_conn_setup {
 	bool is_claimed; /* the request is ours */
 	/* active: begins resolving; passive: offers the request to futures */
 	struct rt_msg begin_msg;
-	/* of a listener without a queue: what it is, where it waits */
-	struct rpma_rt_completion request;
-	struct rt_accept *accept;
-	struct rt_conn_setup *next;
+	/* of a listener without a queue: the request's place in the source, and
+	 * the source's block */
+	struct rt_source_node request;
+	struct rt_futures *requests;
 	/* the application's, before its decision */
 	uint8_t pdata_out_len;
 	uint8_t pdata_out[RT_PDATA_MAX];

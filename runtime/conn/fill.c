@@ -20,10 +20,10 @@
 #include "conn/name.h"
 #include "conn/reason.h"
 #include "conn/route.h"
-#include "future/stream.h"
 #include "pool/feed.h"
 #include "pool/pool.h"
 #include "poller/poller.h"
+#include "poller/source.h"
 #include "queue/lane.h"
 
 /* what keeps receives from being posted, besides room for them */
@@ -97,16 +97,16 @@ static uint32_t post(struct rpma_rt_conn *conn, const uint64_t *cookies,
 	return taken;
 }
 
-/* How many more may be posted. Messages of a stream that nobody has count as
+/* How many more may be posted. Messages that nobody has count as
  * receives that are out: so many wait at most, and then its peer does. */
 static uint32_t room_of(struct rpma_rt_conn *conn)
 {
 	uint32_t room = rt_ledger_room(&gate_of(conn)->ledger);
-	const struct rt_stream *stream = conn->from.fed->stream;
+	const struct rt_futures *messages = conn->from.fed->messages;
 	uint32_t waiting = 0;
 
-	if (stream != NULL)
-		waiting = rt_stream_waiting_poller(stream);
+	if (messages != NULL)
+		waiting = rt_source_count(messages->source);
 	return room > waiting ? room - waiting : 0;
 }
 

@@ -12,16 +12,13 @@
 #include "poller/schedule.h"
 
 struct rt_futures;
-struct rt_stream;
 
 /* of a connection with a pool: the poller's, but for what stays */
 struct rt_conn_fed {
-	struct rpma_rt_conn *conn; /* immutable, these four */
+	struct rpma_rt_conn *conn; /* immutable, these three */
 	struct rpma_rt_pool *pool;
-	/* where its messages go; NULL: it has a queue. Futures of it */
-	struct rt_stream *stream;
-	struct rt_futures *messages;
-	struct rt_feed feed; /* while is_fed */
+	struct rt_futures *messages; /* NULL: it has a queue */
+	struct rt_feed feed;	     /* while is_fed */
 	struct rt_task again;
 	bool is_fed;
 };
@@ -30,10 +27,11 @@ struct rt_conn_fed {
 int rt_fill_new(struct rpma_rt_conn *conn, struct rpma_rt_pool *pool);
 void rt_fill_free(struct rpma_rt_conn *conn);
 
-/* Where its messages wait for futures, or NULL. */
-static inline struct rt_stream *rt_fill_stream(const struct rpma_rt_conn *conn)
+/* Returns the futures of its messages, or NULL. */
+static inline struct rt_futures *
+rt_fill_messages(const struct rpma_rt_conn *conn)
 {
-	return rt_conn_fed(conn) != NULL ? conn->from.fed->stream : NULL;
+	return rt_conn_fed(conn) != NULL ? conn->from.fed->messages : NULL;
 }
 
 /* Its pool, or NULL. */

@@ -18,10 +18,10 @@
 #include "conn/post.h"
 #include "conn/route.h"
 #include "future/future.h"
-#include "future/stream.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 #include "poller/route.h"
+#include "poller/source.h"
 #include "poller/waiting.h"
 
 static struct rt_route_entry *entry_of(struct rpma_rt_conn *conn, int side)
@@ -45,8 +45,10 @@ static int reserve_side(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	struct rt_futures *futures;
 	int ret;
 
-	futures = rt_future_block_take(conn->poller, &conn->side[side],
-				       cfg->futures);
+	futures = rt_future_block_take(
+		conn->poller,
+		&rt_future_posts[side == RPMA_RT_RECV_SIDE][has_queue],
+		&conn->side[side], cfg->futures);
 	if (futures == NULL)
 		return RPMA_E_NOMEM;
 	ret = rt_numbers_take(&conn->cq->numbers, &futures->number);
@@ -54,7 +56,6 @@ static int reserve_side(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		rt_future_block_return(futures);
 		return ret;
 	}
-	futures->has_queue = has_queue;
 	conn->side[side].futures = futures;
 	return reserve_waiting(futures, conn, side, cfg->futures_waiting);
 }
@@ -63,33 +64,41 @@ static int reserve_side(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 static int reserve_events(struct rpma_rt_conn *conn)
 {
 	struct rt_side *side = &conn->side[RPMA_RT_SEND_SIDE];
-	struct rt_futures *events =
-		rt_future_block_take(conn->poller, side, RT_FUTURE_EVENT_SLOTS);
+	struct rt_futures *events = rt_future_block_take(
+		conn->poller, &rt_source_latches, NULL, RT_FUTURE_EVENT_SLOTS);
 
 	if (events == NULL)
 		return RPMA_E_NOMEM;
-	events->is_events = true;
 	side->futures->events = events;
 	conn->has_futures = true;
 	return 0;
 }
 
+/* The poller: a receive may be posted in the place of a message. */
+static void taken(void *owner)
+{
+	struct rpma_rt_conn *conn = owner;
+
+	rt_deliver_touch_side(conn->poller, &conn->side[RPMA_RT_RECV_SIDE]);
+}
+
 /* Of its messages, if no queue gets them. */
 static int reserve_messages(struct rpma_rt_conn *conn, uint32_t count)
 {
+	const struct rt_source_cfg cfg = {
+		.kind = &rt_source_messages,
+		.poller = conn->poller,
+		.futures = count,
+		.messages = conn->gate[RPMA_RT_RECV_SIDE].ledger.depth,
+		.taken = taken,
+		.owner = conn,
+	};
 	struct rt_conn_fed *fed = rt_conn_fed(conn);
-	struct rt_stream *stream;
 
 	if (fed == NULL)
 		return 0;
-	stream =
-		rt_stream_new(conn->poller, count,
-			      conn->gate[RPMA_RT_RECV_SIDE].ledger.depth, conn);
-	if (stream == NULL)
-		return RPMA_E_NOMEM;
-	fed->stream = stream;
-	fed->messages = stream->futures;
-	return 0;
+	fed->messages = rt_source_new(&cfg);
+	return fed->messages != NULL ? 0 : RPMA_E_NOMEM;
 }
 
 int rt_futures_reserve(struct rpma_rt_conn *conn, const struct rt_conn_cfg *cfg,
@@ -144,11 +153,9 @@ static void unreserve(struct rpma_rt_conn *conn, bool keeps_events)
 
 void rt_futures_unreserve(struct rpma_rt_conn *conn)
 {
-	rt_stream_undo(rt_fill_stream(conn));
-	if (rt_conn_fed(conn) != NULL) {
-		conn->from.fed->stream = NULL;
+	rt_source_undo(rt_fill_messages(conn));
+	if (rt_conn_fed(conn) != NULL)
 		conn->from.fed->messages = NULL;
-	}
 	unreserve(conn, false);
 }
 
@@ -159,19 +166,18 @@ void rt_futures_end(struct rpma_rt_conn *conn)
 
 void rt_futures_let_go(struct rpma_rt_conn *conn)
 {
-	rt_stream_drop_mt(rt_fill_stream(conn));
+	rt_source_drop_mt(rt_fill_messages(conn));
 }
 
 void rt_futures_free(struct rpma_rt_conn *conn)
 {
 	struct rt_futures *events = conn->side[RPMA_RT_SEND_SIDE].futures;
-	struct rt_conn_fed *fed = rt_conn_fed(conn);
 
 	if (events == NULL)
 		return;
 	pthread_mutex_lock(&conn->rt->lock);
 	rt_future_block_return(events);
-	rt_future_block_return(fed != NULL ? fed->messages : NULL);
+	rt_future_block_return(rt_fill_messages(conn));
 	pthread_mutex_unlock(&conn->rt->lock);
 }
 
@@ -188,34 +194,18 @@ static struct rt_futures *events_of(const struct rpma_rt_conn *conn)
 {
 	struct rt_futures *futures = conn->side[RPMA_RT_SEND_SIDE].futures;
 
-	return futures != NULL && !futures->is_events ? futures->events
-						      : futures;
+	return futures != NULL && futures->kind != &rt_source_latches
+		       ? futures->events
+		       : futures;
 }
 
 /* -------------------------------------------------------- the poller --- */
 
-/* A receive may be posted in the place of a message that somebody has. */
-static void taken(void *arg)
-{
-	struct rpma_rt_conn *conn = arg;
-
-	rt_deliver_touch_side(conn->poller, &conn->side[RPMA_RT_RECV_SIDE]);
-}
-
 void rt_futures_open_poller(struct rpma_rt_conn *conn)
 {
-	struct rt_stream *stream = rt_fill_stream(conn);
 	struct rt_futures *futures;
 	int i;
 
-	if (stream != NULL) {
-		stream->arg = conn;
-		stream->taken = taken;
-	}
-
-	if (events_of(conn) != NULL)
-		events_of(conn)->own =
-			&conn->cq->routes[conn->own[RPMA_RT_SEND_SIDE].number];
 	for (i = 0; i < 2; i++) {
 		futures = conn->side[i].futures;
 		if (futures == NULL)
@@ -274,8 +264,8 @@ static void set_event(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 {
 	struct rt_futures *events = events_of(conn);
 
-	rt_future_set_event_poller(events, event, item);
-	rt_deliver_events(conn->poller, events);
+	rt_source_set_end_poller(events, event - RT_FUTURE_EVENT_FIRST, item);
+	rt_deliver_asked(conn->poller, events, event - RT_FUTURE_EVENT_FIRST);
 }
 
 void rt_futures_event_poller(struct rpma_rt_conn *conn,
@@ -299,7 +289,7 @@ static void end_events(struct rpma_rt_conn *conn, enum rpma_rt_event last)
 		return;
 	rt_future_run_poller(events);
 	for (event = RT_FUTURE_EVENT_FIRST; event <= (int)last; event++) {
-		if (!(events->came >> (event - RT_FUTURE_EVENT_FIRST) & 1))
+		if (!events->awaited[event - RT_FUTURE_EVENT_FIRST].is_over)
 			set_event(conn, (enum rpma_rt_event)event, &item);
 	}
 }
@@ -309,18 +299,14 @@ void rt_futures_closing_poller(struct rpma_rt_conn *conn)
 	const struct rpma_rt_completion item =
 		rt_item_event(conn, RPMA_RT_EVENT_CLOSED);
 
-	if (rt_fill_stream(conn) != NULL)
-		rt_stream_end_poller(rt_fill_stream(conn), &item);
+	if (rt_fill_messages(conn) != NULL)
+		rt_source_end_poller(rt_fill_messages(conn), &item);
 	end_events(conn, RPMA_RT_EVENT_ESTABLISHED);
 }
 
 void rt_futures_closed_poller(struct rpma_rt_conn *conn)
 {
-	struct rt_futures *events = events_of(conn);
-
 	end_events(conn, RPMA_RT_EVENT_CLOSED);
-	if (events != NULL)
-		events->own = NULL;
 }
 
 /* Any thread: a slot for an event, while there is a block of them. */
@@ -334,17 +320,13 @@ static int take_event(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 	pthread_mutex_lock(&conn->rt->ask_lock);
 	events = events_of(conn);
 	if (events != NULL)
-		slot = rt_future_take(events, (uintptr_t)conn);
+		slot = rt_source_take(events, event - RT_FUTURE_EVENT_FIRST,
+				      conn);
 	pthread_mutex_unlock(&conn->rt->ask_lock);
 	if (events == NULL)
 		return RPMA_RT_E_CLOSED;
 	if (slot == NULL)
 		return RPMA_RT_E_BUSY;
-	slot->tag = (uint8_t)event;
-	slot->result = (struct rpma_rt_completion){
-		.context = (uintptr_t)conn,
-		.opcode = (uint8_t)event,
-	};
 	*slot_ptr = slot;
 	return 0;
 }
@@ -381,41 +363,6 @@ int rpma_rt_conn_future(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 	rt_future_name(future, slot);
 	rt_future_ask_mt(slot, RT_FUTURE_WATCH);
 	return 0;
-}
-
-int rpma_rt_conn_recv_future(struct rpma_rt_conn *conn,
-			     struct rpma_rt_future *future)
-{
-	int ret = RT_REFUSE_NULL(conn, future);
-
-	if (ret == 0)
-		ret = rt_context_check_here(RT_LOG_HERE, conn->rt);
-	if (ret)
-		return ret;
-	if (rt_conn_srq(conn) != NULL)
-		return RT_REFUSE(RPMA_E_INVAL,
-				 "receives of \"%s\" are an SRQ's: call "
-				 "rpma_rt_srq_recv_future()",
-				 rt_name_of(conn));
-	if (rt_conn_fed(conn) == NULL)
-		return RT_REFUSE(
-			RPMA_E_INVAL,
-			"\"%s\" was made without a pool: post receives "
-			"that name a future",
-			rt_name_of(conn));
-	if (rt_fill_stream(conn) == NULL)
-		return RT_REFUSE(RPMA_E_INVAL,
-				 "\"%s\" was made with a queue, to which its "
-				 "messages come: set rpma_rt_conn_cfg.futures "
-				 "and no queue",
-				 rt_name_of(conn));
-	ret = rt_stream_future(conn->from.fed->messages, conn, future);
-	if (ret == 0)
-		return 0;
-	return RT_REFUSE(ret,
-			 "%u futures of messages of \"%s\" are held: drop "
-			 "some, or set rpma_rt_conn_cfg.futures",
-			 conn->from.fed->messages->count - 1, rt_name_of(conn));
 }
 
 /* --------------------------------------------------------- delivery --- */
@@ -466,18 +413,13 @@ static int check_route(const struct rt_log_place *place,
 		       const struct rt_future *slot,
 		       struct rpma_rt_route *route)
 {
-	if (slot->of->is_messages)
-		return rt_refuse(place, RPMA_E_INVAL,
-				 "future is of the next message: drop it, and "
-				 "the message is the next one's");
-	if (slot->of->is_events)
-		return rt_refuse(place, RPMA_E_INVAL,
-				 "future is of an event, which comes to the "
-				 "connection's queue by itself");
-	if (route == NULL && !slot->of->has_queue)
-		return rt_refuse(place, RPMA_E_INVAL,
-				 "the future's connection was made without a "
-				 "queue: name a route");
+	const struct rt_future_kind *kind = slot->of->kind;
+
+	if (kind->not_delivered != NULL)
+		return rt_refuse(place, RPMA_E_INVAL, "%s",
+				 kind->not_delivered);
+	if (route == NULL && kind->not_to_queue != NULL)
+		return rt_refuse(place, RPMA_E_INVAL, "%s", kind->not_to_queue);
 	if (route == NULL)
 		return 0;
 	if (&route->conn->side[route->side] != slot->of->side)

@@ -22,14 +22,14 @@
 #include "base/runtime.h"
 #include "base/thread.h"
 #include "cm/device.h"
-#include "conn/accept.h"
 #include "conn/cfg.h"
 #include "conn/limits.h"
 #include "conn/resolve.h"
 #include "queue/queue.h"
 #include "srq/srq.h"
-#include "poller/future.h"
+#include "future/future.h"
 #include "poller/place.h"
+#include "poller/source.h"
 
 static _Atomic uint32_t last_number;
 
@@ -44,6 +44,15 @@ static void release_srqs(struct rpma_rt_listener *listener)
 	pthread_mutex_unlock(&listener->rt->lock);
 }
 
+/* Requests that no future has are refused by their poller. */
+static void end_requests(struct rpma_rt_listener *listener)
+{
+	rt_source_drop_mt(listener->requests);
+	pthread_mutex_lock(&listener->rt->lock);
+	rt_future_block_return(listener->requests);
+	pthread_mutex_unlock(&listener->rt->lock);
+}
+
 void rt_listener_unref(struct rpma_rt_listener *listener)
 {
 	struct rpma_rt *rt = listener->rt;
@@ -54,7 +63,7 @@ void rt_listener_unref(struct rpma_rt_listener *listener)
 		return;
 	rt_context_unlist(rt, &listener->listed);
 	release_srqs(listener);
-	rt_accept_delete(listener->accept);
+	end_requests(listener);
 	rt_conn_cfg_fini(&listener->cfg);
 	rt_listener_poller_free_all(listener);
 	free(listener);
@@ -231,11 +240,20 @@ void rt_listener_close(struct rpma_rt_listener *listener,
 	rt_listener_poller_end_all(listener);
 }
 
-/* It has no queue: its requests are futures. */
-static int make_accept(struct rpma_rt_listener *listener)
+/* It has no queue: its requests are futures, on its first poller. */
+static int make_requests(struct rpma_rt_listener *listener)
 {
-	listener->accept = rt_accept_new(rt_listener_poller_first(listener));
-	if (listener->accept != NULL)
+	const struct rt_source_cfg cfg = {
+		.kind = &rt_source_requests,
+		.poller = rt_listener_poller_first(listener),
+		.futures = RT_FUTURE_EVENT_SLOTS,
+		.owner = listener,
+	};
+
+	pthread_mutex_lock(&listener->rt->lock);
+	listener->requests = rt_source_new(&cfg);
+	pthread_mutex_unlock(&listener->rt->lock);
+	if (listener->requests != NULL)
 		return 0;
 	rt_listener_poller_undo_all(listener);
 	return RPMA_E_NOMEM;
@@ -266,7 +284,7 @@ static int listener_new(struct rpma_rt *rt, const struct rpma_rt_conn_cfg *cfg,
 	/* holds the queues, before begin() looks whether they are closed */
 	ret = rt_listener_poller_new_all(listener);
 	if (ret == 0 && rt_conn_cfg_queue(&listener->cfg, 0) == NULL)
-		ret = make_accept(listener);
+		ret = make_requests(listener);
 	if (ret) {
 		rt_conn_cfg_fini(&listener->cfg);
 		free(listener);
@@ -399,32 +417,6 @@ int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
 		ret = RT_REFUSE_FORKED(listener->rt);
 	if (ret == 0)
 		*port = listener->port;
-	return ret;
-}
-
-int rpma_rt_listener_future(struct rpma_rt_listener *listener,
-			    struct rpma_rt_future *future)
-{
-	int ret = RT_REFUSE_NULL(listener, future);
-
-	if (ret == 0)
-		ret = rt_context_check_here(RT_LOG_HERE, listener->rt);
-	if (ret)
-		return ret;
-	if (listener->accept == NULL)
-		return RT_REFUSE(RPMA_E_INVAL,
-				 "the listener was made with a queue, which "
-				 "its requests come to");
-	/* relaxed: a hint; one that is made all the same ends, too */
-	if (atomic_load_explicit(&listener->is_over, memory_order_relaxed))
-		return RT_REFUSE(RPMA_RT_E_CLOSED,
-				 "no future is made: the listener has ended");
-	ret = rt_accept_future(listener->accept, listener, future);
-	if (ret == RPMA_RT_E_BUSY)
-		return RT_REFUSE(ret,
-				 "%d futures of requests of the listener are "
-				 "held: drop some",
-				 RT_FUTURE_EVENT_SLOTS);
 	return ret;
 }
 

@@ -17,9 +17,12 @@
 #include "base/failure.h"
 #include "base/log.h"
 #include "base/runtime.h"
-#include "conn/accept.h"
+#include "conn/conn.h"
+#include "conn/item.h"
+#include "future/future.h"
 #include "poller/poller.h"
 #include "poller/reserve.h"
+#include "poller/source.h"
 #include "queue/lane.h"
 #include "queue/queue.h"
 #include "srq/srq.h"
@@ -245,6 +248,14 @@ static bool is_srq_alive(const struct rpma_rt_srq *srq)
 	return srq == NULL || !rt_srq_has_failed(srq);
 }
 
+/* requests that wait for a future, at most: as in a queue */
+#define WAITING_MAX RPMA_RT_DEFAULT_BACKLOG_LIMIT
+
+static bool may_list(const struct rpma_rt_listener *listener)
+{
+	return rt_source_count(listener->requests->source) < WAITING_MAX;
+}
+
 uint64_t rt_listener_poller_open(const struct rpma_rt_listener *listener)
 {
 	const struct rt_conn_cfg *cfg = &listener->cfg;
@@ -255,13 +266,12 @@ uint64_t rt_listener_poller_open(const struct rpma_rt_listener *listener)
 	uint32_t i;
 
 	for (i = 0; i < listener->rt->cfg.pollers; i++) {
-		if (!is_candidate(cfg, i))
+		if (!is_candidate(cfg, i) || !is_srq_alive(cfg->srqs[i]))
 			continue;
 		queue = rt_conn_cfg_queue(cfg, i);
-		if (queue == NULL && rt_accept_has_room(listener->accept))
+		if (queue == NULL && may_list(listener))
 			open |= UINT64_C(1) << i;
-		if (queue == NULL || rt_queue_is_closed(queue) ||
-		    !is_srq_alive(cfg->srqs[i]))
+		if (queue == NULL || rt_queue_is_closed(queue))
 			continue;
 		poller = &listener->rt->pollers[i];
 		lane = rt_queue_lane(queue, (int)i, &poller->bell);
@@ -269,6 +279,27 @@ uint64_t rt_listener_poller_open(const struct rpma_rt_listener *listener)
 			open |= UINT64_C(1) << i;
 	}
 	return open;
+}
+
+static void offered_message(struct rt_msg *msg, void *owner)
+{
+	struct rt_conn_setup *setup =
+		RT_FROM(struct rt_conn_setup, begin_msg, msg);
+
+	rt_source_add_poller(setup->requests->source, &setup->request);
+	rt_deliver_asked(owner, setup->requests, 0);
+}
+
+void rt_listener_poller_offer(struct rt_listener_poller *part,
+			      struct rpma_rt_conn *conn)
+{
+	struct rt_conn_setup *setup = conn->setup;
+
+	/* its handle, which nobody has yet, keeps it and its setup */
+	setup->request.item = rt_item_event(conn, RPMA_RT_EVENT_REQUEST);
+	setup->requests = part->listener->requests;
+	setup->begin_msg.fn = offered_message;
+	rt_inbox_push_mt(&setup->requests->poller->inbox, &setup->begin_msg);
 }
 
 /* Why a request is refused, and what to do. */
@@ -280,7 +311,7 @@ static const char *reason_2str(int error, char words[static RT_FAILURE_WORDS])
 	case RPMA_RT_E_BUSY:
 		return "each of its queues is over its backlog_limit (take "
 		       "from it faster) or closed, or its SRQ has failed, or "
-		       "too many wait for rpma_rt_listener_future()";
+		       "too many wait for rpma_rt_next_future()";
 	case RPMA_E_NOMEM:
 		return "there is no memory, or no room in a completion queue";
 	default:
@@ -360,23 +391,33 @@ static struct rpma_rt_completion closed_item(struct rpma_rt_listener *listener)
 	};
 }
 
+/* The poller of the requests: behind each that was offered. */
+static void end_requests_message(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_listener *listener =
+		RT_FROM(struct rpma_rt_listener, ended_msg, msg);
+	const struct rpma_rt_completion item = closed_item(listener);
+
+	rt_source_end_poller(listener->requests, &item);
+	rt_deliver_flush(owner);
+	msg->fn = ended_message;
+	rt_inbox_push_mt(&listener->device->control.inbox, msg);
+}
+
 /* The last item of this part is written. */
 static void leave(struct rpma_rt_listener *listener)
 {
-	struct rt_inbox *control = &listener->device->control.inbox;
-	struct rpma_rt_completion item;
+	struct rt_inbox *inbox = &listener->device->control.inbox;
 
 	/* acq_rel: the last one sees that the others have rung */
 	if (atomic_fetch_sub_explicit(&listener->parts_left, 1,
 				      memory_order_acq_rel) != 1)
 		return;
-	if (listener->accept == NULL) {
-		rt_inbox_push_mt(control, &listener->ended_msg);
-		return;
+	if (listener->requests != NULL) {
+		listener->ended_msg.fn = end_requests_message;
+		inbox = &listener->requests->poller->inbox;
 	}
-	item = closed_item(listener);
-	rt_accept_end_mt(listener->accept, &item, control,
-			 &listener->ended_msg);
+	rt_inbox_push_mt(inbox, &listener->ended_msg);
 }
 
 /* The last item of this lane, once no REQUEST is due. It has its place there:

@@ -22,8 +22,8 @@
 #include "conn/cfg.h"
 #include "queue/joint.h"
 
-struct rt_accept;
 struct rt_device;
+struct rt_futures;
 struct rt_lane;
 struct rt_poller;
 struct rt_spill;
@@ -62,7 +62,7 @@ struct rpma_rt_listener {
 	uint16_t port;
 	/* one for each poller of the runtime */
 	struct rt_listener_poller *parts;
-	struct rt_accept *accept; /* NULL: it has queues */
+	struct rt_futures *requests; /* NULL: it has queues */
 	/* of whoever takes it off the list */
 	struct rpma_ep *ep;
 	enum rpma_rt_reason reason;
@@ -79,7 +79,8 @@ struct rpma_rt_listener {
 	bool is_id_kept;      /* the destroyer's, then the control thread's */
 	struct rt_msg msg; /* its device is gone: to the destroyer and back */
 	/* from the end on: parts that have not written their last item; the
-	 * last one's message to the control thread */
+	 * last one's message, first to the poller of requests, if there is one,
+	 * then to the control thread */
 	_Atomic uint32_t parts_left;
 	struct rt_msg ended_msg;
 	/* under the runtime's lock */
@@ -120,6 +121,10 @@ void rt_listener_poller_count_refused(struct rpma_rt_listener *listener,
 				      int error);
 /* Control thread: the poller will write a REQUEST. */
 void rt_listener_poller_expect(struct rt_listener_poller *part);
+/* The connection's poller, of a listener without a queue: futures may have the
+ * request. */
+void rt_listener_poller_offer(struct rt_listener_poller *part,
+			      struct rpma_rt_conn *conn);
 /* Poller: it has written that. */
 void rt_listener_poller_requested(struct rt_listener_poller *part);
 

@@ -14,6 +14,7 @@
 #include "base/runtime.h"
 #include "poller/poller.h"
 #include "poller/route.h"
+#include "poller/source.h"
 
 /* What is on the stack is the caller's: index + 1 of the one that was put there
  * first, and so on. Futures of the next message get it in this order. */
@@ -99,7 +100,7 @@ void rt_future_run_poller(struct rt_futures *futures)
 		at = slot->next;
 		rt_deliver_futures(poller);
 		/* before it is done: the block may be another's then */
-		may_put_back = rt_future_may_put_back(slot);
+		may_put_back = rt_source_may_put_back(slot);
 		to = rt_future_ask_poller(poller, slot, take_asked(slot),
 					  &left);
 		if (to != NULL)
@@ -108,7 +109,7 @@ void rt_future_run_poller(struct rt_futures *futures)
 	/* behind the requests: a slot that is complete now may be among those.
 	 * What keeps the source keeps the block */
 	if (may_put_back)
-		rt_deliver_events(poller, futures);
+		rt_deliver_asked(poller, futures, 0);
 }
 
 static void push(struct rt_futures *futures, struct rt_future *slot)

@@ -144,7 +144,7 @@ int rpma_rt_future_cancel(const struct rpma_rt_future *future,
  * request, which is the next one's. */
 static bool holds_message(const struct rt_future *slot)
 {
-	return rt_future_is_message(slot) && !(slot->mine & RT_FUTURE_READ) &&
+	return !(slot->mine & RT_FUTURE_READ) && rt_future_is_message(slot) &&
 	       claim_of(slot) != RT_FUTURE_CALLED;
 }
 

@@ -3,8 +3,9 @@
 
 /*
  * future.h -- futures as their holders and their connections see them: blocks
- * of slots (life.c), what is asked of the poller (ask.c), the public calls
- * (calls.c, wait.c). The slots: poller/future.h. doc/protocols/future.md.
+ * of slots (life.c), what is asked of the poller (ask.c), what is asked for
+ * (source.c), the public calls (calls.c, wait.c). The slots: poller/future.h.
+ * doc/protocols/future.md.
  */
 
 #ifndef RT_FUTURE_FUTURE_H
@@ -23,10 +24,11 @@ struct rt_side;
 
 /* -------------------------------------------------------------- blocks --- */
 
-/* A block of so many free slots, for a side of a connection on that poller; the
- * caller sets its number. side NULL: of a listener. NULL: no memory. REQUIRES:
- * the runtime's lock */
+/* Returns a block of so many free slots on that poller; side: whose work
+ * requests they are of, or NULL. The caller sets its number. NULL: no memory.
+ * REQUIRES: the runtime's lock */
 struct rt_futures *rt_future_block_take(struct rt_poller *poller,
+					const struct rt_future_kind *kind,
 					struct rt_side *side, uint32_t count);
 /* The connection is DONE, or was not made; slots may be out still. NULL:
  * nothing. REQUIRES: the runtime's lock */
@@ -52,6 +54,41 @@ int rt_future_check_arm(const struct rt_log_place *place,
 			const struct rt_future *slot);
 /* Its holder: that is called, or it is led there. */
 void rt_future_arm(struct rt_future *slot, const struct rt_future_then *then);
+
+/* ---------------------------------------------------------- asking for --- */
+
+/* what a source is made of */
+struct rt_source_cfg {
+	const struct rt_future_kind *kind;
+	struct rt_poller *poller;
+	uint32_t futures;  /* at a time */
+	uint32_t messages; /* listed besides; 0: items bring their nodes */
+	/* The poller: an item has left the list. NULL: nobody wants to know */
+	void (*taken)(void *owner);
+	void *owner; /* the context of futures without an item */
+};
+
+/* Makes a source, and returns its block. NULL: no memory. REQUIRES: the
+ * runtime's lock */
+struct rt_futures *rt_source_new(const struct rt_source_cfg *cfg);
+/* Gives a block back that nobody else knows, with its source. NULL: nothing.
+ * REQUIRES: the runtime's lock */
+void rt_source_undo(struct rt_futures *futures);
+/* The owner's last access: the poller drops what nobody has, and frees the
+ * source. The block stays, to be returned. NULL, or dropped before: nothing.
+ * Any thread */
+void rt_source_drop_mt(struct rt_futures *futures);
+/* The poller: no item comes any more; what futures get behind those listed. */
+void rt_source_end_poller(struct rt_futures *futures,
+			  const struct rpma_rt_completion *end);
+/* Takes a slot for what the index names, to be asked for. NULL: too many are
+ * held. REQUIRES: the runtime's ask_lock */
+struct rt_future *rt_source_take(struct rt_futures *futures, uint8_t what,
+				 const void *owner);
+/* Asks for a future of the next item. ERRORS: RPMA_RT_E_BUSY: too many are
+ * held. Any thread */
+int rt_source_next(struct rt_futures *futures, const void *owner,
+		   struct rpma_rt_future *future);
 
 /* ------------------------------------------------------------- handles --- */
 

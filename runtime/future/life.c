@@ -130,6 +130,7 @@ static struct rt_futures *make(struct rt_poller *poller, uint32_t room)
 }
 
 struct rt_futures *rt_future_block_take(struct rt_poller *poller,
+					const struct rt_future_kind *kind,
 					struct rt_side *side, uint32_t count)
 {
 	int size = size_of(count);
@@ -144,15 +145,10 @@ struct rt_futures *rt_future_block_take(struct rt_poller *poller,
 	futures->free = 0;
 	futures->cursor = 0;
 	futures->side = side;
-	futures->is_recv = side != NULL && side->which == RPMA_RT_RECV_SIDE;
-	futures->is_events = false;
-	futures->is_sequence = false;
-	futures->is_messages = false;
+	futures->kind = kind;
 	futures->source = NULL;
 	futures->events = NULL;
-	futures->came = 0;
-	futures->watch_first = 0;
-	futures->watch_last = 0;
+	memset(futures->awaited, 0, sizeof(futures->awaited));
 	return futures;
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/likely.h"
 #include "base/runtime.h"
+#include "poller/source.h"
 #include "queue/queue.h"
 
 #define ANSWERS 64 /* to those that wait for lanes, in a round */
@@ -43,21 +44,22 @@ void rt_deliver_futures(struct rt_poller *poller)
 		rt_deliver_flush(poller);
 }
 
-void rt_deliver_events(struct rt_poller *poller, struct rt_futures *futures)
+void rt_deliver_asked(struct rt_poller *poller, struct rt_futures *futures,
+		      uint32_t what)
 {
 	do {
 		rt_deliver_futures(poller);
-	} while (rt_future_event_poller(poller, futures));
+	} while (rt_source_serve_poller(poller, futures, what));
 }
 
-/* Of a stream: to the first that watches, or it waits. */
+/* Lists a message for futures, and serves the first that watches. */
 static void deliver_message(struct rt_poller *poller,
 			    struct rt_futures *futures,
 			    const struct rpma_rt_completion *item)
 {
-	futures->source->put(futures->source, item);
+	rt_source_put_poller(futures->source, item);
 	poller->written++;
-	rt_deliver_events(poller, futures);
+	rt_deliver_asked(poller, futures, 0);
 }
 
 static void deliver_future(struct rt_poller *poller, struct rt_futures *futures,
@@ -78,7 +80,7 @@ void rt_deliver_item(struct rt_poller *poller,
 {
 	if (entry->is_futures)
 		deliver_future(poller, entry->futures, item);
-	else if (entry->is_stream)
+	else if (entry->is_source)
 		deliver_message(poller, entry->futures, item);
 	else if (entry->is_led)
 		rt_deliver_item(poller, rt_route_led_to(entry->led), item);

@@ -175,7 +175,7 @@ static void set_free_poller(struct rt_poller *poller, struct rt_future *slot)
 	struct rt_futures *futures = slot->of;
 
 	set_free(slot);
-	if (futures->own != NULL && !futures->is_events)
+	if (futures->own != NULL)
 		rt_deliver_touch_side(poller, futures->side);
 }
 
@@ -285,26 +285,19 @@ static const struct rt_route_entry *run_then(struct rt_poller *poller,
 		       : futures->side->ops->lead(futures->side, then.arg);
 }
 
-/* A request, or a message of a stream, that nobody has is the next one's; when
- * its source is gone it is nobody's. */
+/* What nobody has is the next future's, unless a queue gets it. */
 static void put_back(struct rt_future *slot, uint32_t asked)
 {
-	struct rt_future_source *source = slot->of->source;
-
-	if (!slot->of->is_sequence || !rt_future_is_message(slot) ||
+	if (slot->of->kind->put_back == NULL || !rt_future_is_message(slot) ||
 	    was_called(slot) || (asked & RT_FUTURE_TAKEN))
 		return;
-	if (source != NULL)
-		source->put_back(source, slot);
-	else
-		rt_context_drop_item(slot->of->rt, &slot->result);
+	slot->of->kind->put_back(slot);
 	detach(slot);
 }
 
-/* What was asked of it, now that its result is stored and not published. */
-static const struct rt_route_entry *finish(struct rt_poller *poller,
-					   struct rt_future *slot,
-					   struct rpma_rt_completion *left)
+const struct rt_route_entry *
+rt_future_finish_poller(struct rt_poller *poller, struct rt_future *slot,
+			struct rpma_rt_completion *left)
 {
 	const struct rt_route_entry *to = NULL;
 	bool is_called = false;
@@ -347,7 +340,7 @@ const struct rt_route_entry *rt_future_complete_poller(
 		add_complete(poller, slot);
 		return NULL;
 	}
-	return finish(poller, slot, left);
+	return rt_future_finish_poller(poller, slot, left);
 }
 
 /* -------------------------------------------------------- what is asked --- */
@@ -396,10 +389,14 @@ static bool is_unposted(const struct rt_future *slot)
 	       RT_FUTURE_UNPOSTED;
 }
 
-static void fill_unposted(struct rt_future *slot)
+/* With what is asked after the work request was taken back. */
+static bool ask_post(struct rt_future *slot, uint32_t asked)
 {
 	const struct rt_route_entry *own = slot->of->own;
 
+	if (!(asked & (RT_FUTURE_CANCEL | RT_FUTURE_DROP)) ||
+	    !is_unposted(slot))
+		return false;
 	rt_future_fill(slot, (struct rpma_rt_completion){
 				     .user = own != NULL ? own->user : NULL,
 				     .qp_num = slot->result.qp_num,
@@ -408,158 +405,18 @@ static void fill_unposted(struct rt_future *slot)
 				     .opcode = slot->result.opcode,
 				     .flags = RPMA_RT_C_NOT_POSTED,
 			     });
-}
-
-/* ------------------------------------------------------------- events --- */
-
-/* A slot that watches has no result: its neighbours in their order, index + 1,
- * 0: none, are in words of that. */
-static uint32_t *watch_next(struct rt_future *slot)
-{
-	return &slot->result.byte_len;
-}
-
-static uint32_t *watch_before(struct rt_future *slot)
-{
-	return &slot->result.imm;
-}
-
-static struct rt_future *watch_at(struct rt_futures *futures, uint32_t at)
-{
-	return at != 0 ? &futures->slots[at - 1] : NULL;
-}
-
-/* The last of those that watch. */
-static void watch(struct rt_future *slot)
-{
-	struct rt_futures *futures = slot->of;
-	struct rt_future *last = watch_at(futures, futures->watch_last);
-	uint32_t at = (uint32_t)(slot - futures->slots) + 1;
-
-	*watch_before(slot) = futures->watch_last;
-	*watch_next(slot) = 0;
-	*(last != NULL ? watch_next(last) : &futures->watch_first) = at;
-	futures->watch_last = at;
-	slot->told |= RT_FUTURE_WATCH;
-}
-
-static void unwatch(struct rt_future *slot)
-{
-	struct rt_futures *futures = slot->of;
-	struct rt_future *before;
-	struct rt_future *next;
-
-	if (!(slot->told & RT_FUTURE_WATCH))
-		return;
-	before = watch_at(futures, *watch_before(slot));
-	next = watch_at(futures, *watch_next(slot));
-	slot->told &= (uint8_t)~RT_FUTURE_WATCH;
-	*(before != NULL ? watch_next(before) : &futures->watch_first) =
-		*watch_next(slot);
-	*(next != NULL ? watch_before(next) : &futures->watch_last) =
-		*watch_before(slot);
-	*watch_before(slot) = 0;
-	*watch_next(slot) = 0;
-}
-
-static bool keeps_source(const struct rt_future *slot)
-{
-	return slot->of->is_messages && slot->tag == RT_FUTURE_KEEPS_SOURCE;
-}
-
-bool rt_future_may_put_back(const struct rt_future *slot)
-{
-	return slot->of->is_sequence && slot->of->source != NULL &&
-	       !keeps_source(slot);
-}
-
-/* A slot is dropped: if it stands for the source, that goes. */
-static void end_source(const struct rt_future *slot)
-{
-	struct rt_future_source *source = slot->of->source;
-
-	if (!keeps_source(slot))
-		return;
-	slot->of->source = NULL;
-	source->end(source);
-}
-
-/* What it stands for, if that has come, or comes no more. */
-static bool take_event(struct rt_future *slot, struct rpma_rt_completion *item)
-{
-	struct rt_futures *futures = slot->of;
-	int index =
-		futures->is_sequence ? 0 : slot->tag - RT_FUTURE_EVENT_FIRST;
-
-	if (futures->source != NULL &&
-	    futures->source->take(futures->source, slot, item)) {
-		slot->result.context = item->context;
-		return true;
-	}
-	*item = futures->event[index];
-	return futures->came >> index & 1;
-}
-
-/* Do others watch for the same? What is listed meanwhile was put back, and is
- * theirs. */
-static bool is_behind(const struct rt_future *slot)
-{
-	return slot->of->is_sequence && slot->of->watch_first != 0;
-}
-
-/* Of an event: nothing is in the device's hands, so what was asked is done at
- * once. False: it is watched. */
-static bool fill_event(struct rt_future *slot, uint32_t asked)
-{
-	struct rpma_rt_completion item;
-
-	if (asked & (RT_FUTURE_CANCEL | RT_FUTURE_DROP)) {
-		unwatch(slot);
-		slot->told |= RT_FUTURE_FILLED;
-		if (asked & RT_FUTURE_DROP)
-			end_source(slot);
-	} else if (!(slot->told & RT_FUTURE_WATCH)) {
-		if (!is_behind(slot) && take_event(slot, &item))
-			rt_future_fill(slot, item);
-		else
-			watch(slot);
-	}
-	return slot->told & RT_FUTURE_FILLED;
-}
-
-void rt_future_set_last_poller(struct rt_futures *futures,
-			       const struct rpma_rt_completion *item)
-{
-	futures->event[0] = *item;
-	futures->came = 1;
-}
-
-void rt_future_set_event_poller(struct rt_futures *futures,
-				enum rpma_rt_event event,
-				const struct rpma_rt_completion *item)
-{
-	futures->event[event - RT_FUTURE_EVENT_FIRST] = *item;
-	futures->came |= UINT32_C(1) << (event - RT_FUTURE_EVENT_FIRST);
-}
-
-bool rt_future_event_poller(struct rt_poller *poller,
-			    struct rt_futures *futures)
-{
-	struct rt_future *slot = watch_at(futures, futures->watch_first);
-	struct rpma_rt_completion item;
-	struct rpma_rt_completion left;
-
-	while (slot != NULL && !take_event(slot, &item))
-		slot = futures->is_sequence
-			       ? NULL /* those behind it wait for the same */
-			       : watch_at(futures, *watch_next(slot));
-	if (slot == NULL)
-		return false;
-	unwatch(slot);
-	rt_future_fill(slot, item);
-	finish(poller, slot, &left); /* it is led nowhere */
 	return true;
 }
+
+#define NO_QUEUE \
+	"the future's connection was made without a queue: name a route"
+
+const struct rt_future_kind rt_future_posts[2][2] = {
+	{{.ask = ask_post, .not_to_queue = NO_QUEUE}, {.ask = ask_post}},
+	{{.is_kept = true, .ask = ask_post, .not_to_queue = NO_QUEUE},
+	 {.is_kept = true, .ask = ask_post}},
+};
+_Static_assert(RPMA_RT_COMPLETION == 0, "what futures of work requests get");
 
 /* --------------------------------------------------------- each request --- */
 
@@ -572,15 +429,9 @@ rt_future_ask_poller(struct rt_poller *poller, struct rt_future *slot,
 		return ask_after(poller, slot, asked, left);
 	slot->told |= (uint8_t)(asked & (RT_FUTURE_THEN | RT_FUTURE_CANCEL |
 					 RT_FUTURE_DROP));
-	if (slot->of->is_events)
-		return fill_event(slot, asked) ? finish(poller, slot, left)
-					       : NULL;
-	/* with what is asked after it was taken back */
-	if (!(asked & (RT_FUTURE_CANCEL | RT_FUTURE_DROP)) ||
-	    !is_unposted(slot))
+	if (!slot->of->kind->ask(slot, asked))
 		return NULL;
-	fill_unposted(slot);
-	return finish(poller, slot, left);
+	return rt_future_finish_poller(poller, slot, left);
 }
 
 /* ------------------------------------------------------- a batch's end --- */
@@ -672,22 +523,18 @@ static void answer(void *arg)
 
 void rt_future_ask_ended(struct rt_future *slot, uint32_t asked)
 {
-	if (asked & (RT_FUTURE_DROP | RT_FUTURE_CANCEL))
+	/* connections and listeners have ended: what is asked for is there */
+	if (!(slot->told & RT_FUTURE_FILLED))
+		slot->of->kind->ask(slot, asked);
+	else if (asked & (RT_FUTURE_DROP | RT_FUTURE_CANCEL))
 		put_back(slot, asked);
 	if (asked & RT_FUTURE_DROP) {
-		unwatch(slot);
-		end_source(slot);
 		set_free(slot);
 		return;
 	}
-	/* every connection and listener has ended, so the event is known */
-	if (asked & RT_FUTURE_WATCH)
-		fill_event(slot, 0);
 	if (!(asked & (RT_FUTURE_CANCEL | RT_FUTURE_WATCH)) &&
 	    !is_led(slot, asked))
 		return;
-	if (is_unposted(slot))
-		fill_unposted(slot);
 	if (asked & RT_FUTURE_CANCEL)
 		give_up(slot);
 	else if (is_led(slot, asked))

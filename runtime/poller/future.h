@@ -25,6 +25,7 @@
 struct rt_poller;
 struct rt_route_entry;
 struct rt_side;
+struct rt_future_source;
 struct rt_waiting;
 
 /* the reserved number whose turn at a batch's end is theirs */
@@ -48,7 +49,7 @@ enum rt_future_ask {
 	/* poller: the result is stored; it is to be published as ENDED */
 	RT_FUTURE_FILLED = 1 << 4,
 	RT_FUTURE_DETACHED = 1 << 5,
-	RT_FUTURE_WATCH = 1 << 6 /* its event, whether it has come or comes */
+	RT_FUTURE_WATCH = 1 << 6 /* the next item, or event */
 };
 
 /* its continuation: of two that want the last word one gets it */
@@ -83,7 +84,8 @@ struct rt_future {
 	_Atomic uint8_t claim; /* enum rt_future_claim */
 	uint8_t mine;	       /* the holder's: bits of enum rt_future_mine */
 	uint8_t told;	       /* the poller's: what was asked */
-	/* the poster's: another in each wr_id; of an event: which */
+	/* the poster's: another in each wr_id; of a future that is asked for:
+	 * the index of what it waits for, or RT_FUTURE_KEEPER */
 	uint8_t tag;
 };
 _Static_assert(sizeof(struct rt_future) == RT_CACHE_LINE, "a line each");
@@ -115,65 +117,71 @@ struct rt_future_then {
 	void *arg;	      /* of that NULL: the connection's queue */
 };
 
-/* events of a connection that futures stand for */
+/* events of a connection that futures are asked for */
 #define RT_FUTURE_EVENT_FIRST RPMA_RT_EVENT_READY
 #define RT_FUTURE_EVENTS      3
 _Static_assert(RPMA_RT_EVENT_CLOSED ==
 		       RT_FUTURE_EVENT_FIRST + RT_FUTURE_EVENTS - 1,
 	       "READY, ESTABLISHED, CLOSED");
-/* futures of them at once, a connection */
+/* futures of events at once, a connection; of requests at once, a listener */
 #define RT_FUTURE_EVENT_SLOTS 16
 
-/* of futures whose items come one after the other, each for one of them: the
- * requests of a listener, the messages of a stream. The poller's */
-struct rt_future_source {
-	/* One more has come. NULL: not this way. */
-	void (*put)(struct rt_future_source *source,
-		    const struct rpma_rt_completion *item);
-	/* Takes the next one, for the slot; false: it has not come. */
-	bool (*take)(struct rt_future_source *source,
-		     const struct rt_future *slot,
-		     struct rpma_rt_completion *item);
-	/* Nobody has the slot's result: it has its former place again. */
-	void (*put_back)(struct rt_future_source *source,
-			 const struct rt_future *slot);
-	/* The slot that stands for the source itself is dropped, and with it
-	 * what nobody has; the source is no more. NULL: there is no such */
-	void (*end)(struct rt_future_source *source);
+/* what futures of a block are of: the operations of that kind. Immutable */
+struct rt_future_kind {
+	/* success: RPMA_RT_COMPLETION: one with that status; RPMA_RT_EVENT: the
+	 * event opcode, or, of latches, opcode + slot.tag */
+	uint8_t item; /* enum rpma_rt_kind */
+	uint8_t opcode;
+	bool is_kept; /* a success that no holder has is never lost */
+	/* The poller, or in its place: does what was asked of a slot without a
+	 * result, as far as that is possible at once; true: the result is
+	 * stored. */
+	bool (*ask)(struct rt_future *slot, uint32_t asked);
+	/* Likewise: no holder has the success in the slot. NULL: it goes to the
+	 * connection's queue. */
+	void (*put_back)(struct rt_future *slot);
+	/* why a future is delivered nowhere; why not to the connection's queue.
+	 * NULL: it is */
+	const char *not_delivered;
+	const char *not_to_queue;
 };
 
-/* rt_future.tag of that slot */
-#define RT_FUTURE_KEEPS_SOURCE UINT8_MAX
+/* of work requests: [receives][connections with a queue] */
+extern const struct rt_future_kind rt_future_posts[2][2];
 
-/* of one side of a connection, of its events, of a listener's requests, or of
- * the messages of a stream; used again by others when that has ended */
+/* The poller's: slots that watch the same, in their order, index + 1, 0: none;
+ * what they get when no item comes any more. */
+struct rt_awaited {
+	uint32_t first;
+	uint32_t last;
+	bool is_over;
+	struct rpma_rt_completion end;
+};
+
+/* rt_future.tag of the slot that stands for the source of its block */
+#define RT_FUTURE_KEEPER UINT8_MAX
+
+/* of one side of a connection, of its events, or of a source; used again by
+ * others when that has ended */
 struct rt_futures {
-	/* immutable while a connection has it */
+	/* immutable while a connection, or a source, has it */
+	const struct rt_future_kind *kind;
 	struct rpma_rt *rt;
 	struct rt_poller *poller;
 	struct rt_side *side;
-	uint32_t number; /* the route */
-	uint32_t count;	 /* slots that it uses */
-	uint32_t room;	 /* slots that there are, a power of two; immutable */
-	bool is_recv;
-	bool is_events;		   /* their items come by themselves */
-	bool has_queue;		   /* the connection */
-	bool is_sequence;	   /* events that come from a source */
-	bool is_messages;	   /* and those are messages, not requests */
+	uint32_t number;	   /* the route */
+	uint32_t count;		   /* slots that it uses */
+	uint32_t room;		   /* all slots, a power of two; immutable */
 	struct rt_futures *events; /* the connection's; of its send side */
 	/* the poller's: where messages go that nobody waits for, if that leads
 	 * to a queue; NULL: the connection has not begun, or has written
 	 * CLOSED */
 	const struct rt_route_entry *own;
-	/* of events, the poller's: bits of those that have come, or will not;
-	 * what those with the bit end with; slots that watch another, in their
-	 * order, index + 1. Of a sequence: whether no further item comes, with
-	 * the last one */
-	uint32_t came;
-	uint32_t watch_first;
-	uint32_t watch_last;
-	struct rpma_rt_completion event[RT_FUTURE_EVENTS];
-	struct rt_future_source *source; /* of a sequence; NULL: it is gone */
+	/* the poller's, of futures that are asked for: by event of a
+	 * connection; of a source the first. The source; NULL: it is gone, or
+	 * there is none */
+	struct rt_awaited awaited[RT_FUTURE_EVENTS];
+	struct rt_future_source *source;
 
 	/* holders: slots with something asked for, index + 1, 0: none */
 	_Atomic uint32_t requests;
@@ -197,7 +205,7 @@ struct rt_futures {
 };
 
 /* sizes of blocks: powers of two. A configuration may ask for RT_CFG_FUTURES,
- * and a stream has one slot of its own besides */
+ * and a source has one slot of its own besides */
 #define RT_FUTURE_SIZES 22
 
 #define RT_FUTURE_BATCH 64
@@ -287,31 +295,30 @@ static inline bool rt_future_is_ready(const struct rt_future *slot)
 	       (state == RT_FUTURE_DONE && !(slot->mine & RT_FUTURE_AWAY));
 }
 
-/* Has what it stands for succeeded? CLOSED always has; what was cancelled has
- * not, also where its message stays. REQUIRES: it is ready */
-static inline bool rt_future_has_succeeded(const struct rt_future *slot)
+/* Is the result a success of the block's kind? REQUIRES: there is a result */
+static inline bool rt_future_has_item(const struct rt_future *slot)
 {
-	if (slot->mine & RT_FUTURE_CANCELLED)
+	const struct rt_future_kind *kind = slot->of->kind;
+
+	if (slot->result.kind != kind->item)
 		return false;
-	if (slot->of->is_messages)
-		return slot->result.kind == RPMA_RT_COMPLETION &&
-		       slot->result.status == IBV_WC_SUCCESS;
-	return slot->of->is_events ? slot->result.kind == RPMA_RT_EVENT &&
-					     slot->result.opcode == slot->tag
-				   : slot->result.status == IBV_WC_SUCCESS;
+	return kind->item == RPMA_RT_EVENT
+		       ? slot->result.opcode == kind->opcode + slot->tag
+		       : slot->result.status == IBV_WC_SUCCESS;
 }
 
-/* Does it hold what nobody may lose: a message, a request? The poller, or its
- * holder when it is ready. */
+/* Has the future succeeded? What was cancelled has not, also where its message
+ * stays. REQUIRES: it is ready */
+static inline bool rt_future_has_succeeded(const struct rt_future *slot)
+{
+	return !(slot->mine & RT_FUTURE_CANCELLED) && rt_future_has_item(slot);
+}
+
+/* Does the slot hold what nobody may lose: a message, a request? The poller, or
+ * its holder when it is ready. */
 static inline bool rt_future_is_message(const struct rt_future *slot)
 {
-	if (slot->of->is_messages)
-		return slot->result.kind == RPMA_RT_COMPLETION &&
-		       slot->result.status == IBV_WC_SUCCESS;
-	if (slot->of->is_sequence)
-		return slot->result.kind == RPMA_RT_EVENT &&
-		       slot->result.opcode == RPMA_RT_EVENT_REQUEST;
-	return slot->of->is_recv && slot->result.status == IBV_WC_SUCCESS;
+	return slot->of->kind->is_kept && rt_future_has_item(slot);
 }
 
 /* Its work request is not posted any more; false: it is, or does not wait. */
@@ -386,23 +393,13 @@ const struct rt_route_entry *rt_future_complete_poller(
 const struct rt_route_entry *
 rt_future_ask_poller(struct rt_poller *poller, struct rt_future *slot,
 		     uint32_t asked, struct rpma_rt_completion *left);
-/* Of a sequence: no further item comes; what futures of it end with, when there
- * is nothing left. */
-void rt_future_set_last_poller(struct rt_futures *futures,
-			       const struct rpma_rt_completion *item);
-/* Before a request of a slot is done: is it of a sequence, to whose source an
- * item may be put back? Not of the one whose drop ends the source. */
-bool rt_future_may_put_back(const struct rt_future *slot);
-/* Of a block of events: that one has come, or comes no more; what futures of it
- * end with. */
-void rt_future_set_event_poller(struct rt_futures *futures,
-				enum rpma_rt_event event,
-				const struct rpma_rt_completion *item);
-/* Completes one of those that watch what has come; false: there is none.
- * REQUIRES: not full */
-bool rt_future_event_poller(struct rt_poller *poller,
-			    struct rt_futures *futures);
-/* The same when the poller has ended: nothing is called or delivered. */
+/* Does what was asked of a slot whose result is stored, and not published. The
+ * rest as above. */
+const struct rt_route_entry *
+rt_future_finish_poller(struct rt_poller *poller, struct rt_future *slot,
+			struct rpma_rt_completion *left);
+/* Does what was asked when the poller has ended: nothing is called, or
+ * delivered. */
 void rt_future_ask_ended(struct rt_future *slot, uint32_t asked);
 
 #endif /* RT_POLLER_FUTURE_H */

@@ -78,8 +78,8 @@ struct rt_route_entry {
 	uint32_t qp_key;
 	uint8_t is_callback; /* it leads to no lane: to a function, or */
 	uint8_t is_futures;  /* to slots of futures, or */
-	/* to a stream, whose futures come later, or */
-	bool is_stream : 1;
+	/* to a source, whose futures come later, or */
+	bool is_source : 1;
 	bool is_led : 1; /* where an open route leads: the route is closed */
 	uint8_t flags;	 /* RPMA_RT_C_LEASE, or none: of its completions */
 };

@@ -21,6 +21,7 @@
 #include "base/wait.h"
 #include "cm/device.h"
 #include "pool/pool.h"
+#include "future/future.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 #include "poller/reserve.h"
@@ -199,11 +200,37 @@ static int begin_on_poller(void *arg)
 	return 0;
 }
 
+/* The poller: a receive may be posted in the place of a message. */
+static void taken(void *owner)
+{
+	struct rpma_rt_srq *srq = owner;
+
+	rt_deliver_touch_number(srq->poller, srq->number);
+}
+
+/* Messages that no queue gets are futures. REQUIRES: the runtime's lock */
+static int make_messages(struct rpma_rt_srq *srq)
+{
+	const struct rt_source_cfg cfg = {
+		.kind = &rt_source_messages,
+		.poller = srq->poller,
+		.futures = srq->cfg.futures,
+		.messages = srq->cfg.srq_size,
+		.taken = taken,
+		.owner = srq,
+	};
+
+	if (cfg.futures == 0)
+		return 0;
+	srq->messages = rt_source_new(&cfg);
+	return srq->messages != NULL ? 0 : RPMA_E_NOMEM;
+}
+
 /* A place in its queue, and one for messages that no queue gets.
  * REQUIRES: the runtime's lock */
 static int reserve(struct rpma_rt_srq *srq, struct rt_spill **spill_ptr)
 {
-	int ret = rt_srq_stream_new(srq);
+	int ret = make_messages(srq);
 
 	if (ret || srq->queue == NULL)
 		return ret;
@@ -211,7 +238,7 @@ static int reserve(struct rpma_rt_srq *srq, struct rt_spill **spill_ptr)
 	ret = rt_reserve_lane(srq->poller, srq->queue, srq->reserved,
 			      &srq->lane, spill_ptr);
 	if (ret)
-		rt_srq_stream_undo(srq);
+		rt_source_undo(srq->messages);
 	return ret;
 }
 
@@ -369,7 +396,7 @@ static int finish(struct rpma_rt_srq *srq, bool keeps_messages)
 	while (rt_poller_call(srq->poller, end_on_poller, srq))
 		; /* the poller does other things between two parts */
 	if (!keeps_messages)
-		rt_srq_stream_drop(srq); /* before its pool may go */
+		rt_source_drop_mt(srq->messages); /* before its pool may go */
 	pthread_mutex_lock(&rt->lock);
 	srq->poller->numbers_taken[srq->number] = false;
 	/* relaxed: a delete of the queue takes the directory's lock after it */
@@ -454,8 +481,10 @@ int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr)
 				 "uses it");
 	}
 	rt_context_unlist(rt, &srq->listed);
-	rt_srq_stream_drop(srq); /* of one that the stop ended */
-	rt_srq_stream_free(srq);
+	rt_source_drop_mt(srq->messages); /* of one that the stop ended */
+	pthread_mutex_lock(&rt->lock);
+	rt_future_block_return(srq->messages);
+	pthread_mutex_unlock(&rt->lock);
 	srq_free(srq);
 	/* release: pairs with the acquire in rpma_rt_delete() */
 	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);

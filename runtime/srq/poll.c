@@ -14,6 +14,7 @@
 
 #include "base/runtime.h"
 #include "pool/pool.h"
+#include "future/future.h"
 #include "poller/poller.h"
 #include "poller/qp_table.h"
 #include "queue/lane.h"
@@ -255,7 +256,8 @@ static void write_own(struct rpma_rt_srq *srq, enum rpma_rt_kind kind,
 static void write_end(struct rpma_rt_srq *srq,
 		      const struct rpma_rt_completion *item)
 {
-	rt_srq_stream_end_poller(srq, item);
+	if (srq->messages != NULL)
+		rt_source_end_poller(srq->messages, item);
 	if (srq->lane != NULL)
 		rt_deliver_write(srq->poller, srq->lane, item);
 }
@@ -387,7 +389,6 @@ void rt_srq_begin_poller(struct rpma_rt_srq *srq)
 	srq->poller->reserved[srq->number] =
 		(struct rt_reserved){.ops = &srq_ops, .arg = srq};
 	rt_task_init(&srq->again, refill_again);
-	rt_srq_stream_begin_poller(srq);
 	srq->refill_due = true;
 	touch(srq);
 }

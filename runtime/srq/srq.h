@@ -26,6 +26,7 @@
 #include "base/order.h"
 #include "poller/route.h"
 #include "poller/schedule.h"
+#include "poller/source.h"
 #include "pool/feed.h"
 
 struct rt_cq;
@@ -33,7 +34,7 @@ struct rt_device;
 struct rt_futures;
 struct rt_lane;
 struct rt_poller;
-struct rt_stream;
+struct rt_futures;
 
 #define RT_SRQ_FIRST	 2u /* route numbers; 1 is not an SRQ's */
 #define RT_SRQ_END	 RT_ROUTE_FIRST
@@ -67,9 +68,7 @@ struct rpma_rt_srq {
 	struct rt_lane *lane;
 	struct rt_waiter *waiter; /* for that lane; the poller's */
 	uint32_t reserved;
-	/* messages that no queue gets; NULL: it has no futures. The first is
-	 * NULL again when the SRQ is deleted */
-	struct rt_stream *stream;
+	/* of messages that no queue gets; NULL: it has no futures */
 	struct rt_futures *messages;
 	struct rt_async_object async;
 
@@ -161,24 +160,12 @@ void rt_srq_unref_announced(struct rpma_rt_srq *srq);
 /* Before anybody knows it: with a pool the refill is the runtime's. */
 void rt_srq_feed_init(struct rpma_rt_srq *srq);
 
-/* ------------------------------------------------- futures of messages --- */
-
-/* Nothing of these without rpma_rt_srq_cfg.futures. */
-
-/* Before anybody knows it; ERRORS: RPMA_E_NOMEM. REQUIRES: the runtime's lock,
- * the first two. */
-int rt_srq_stream_new(struct rpma_rt_srq *srq);
-void rt_srq_stream_undo(struct rpma_rt_srq *srq);
-/* It is deleted: what nobody has goes back to the pool, by its poller. */
-void rt_srq_stream_drop(struct rpma_rt_srq *srq);
-/* Its handle goes. */
-void rt_srq_stream_free(struct rpma_rt_srq *srq);
 /* The poller: messages that nobody has, each in the place of a receive. */
-uint32_t rt_srq_listed_poller(const struct rpma_rt_srq *srq);
-void rt_srq_stream_begin_poller(struct rpma_rt_srq *srq);
-/* What futures end with behind the messages that have come. */
-void rt_srq_stream_end_poller(struct rpma_rt_srq *srq,
-			      const struct rpma_rt_completion *last);
+static inline uint32_t rt_srq_listed_poller(const struct rpma_rt_srq *srq)
+{
+	return srq->messages != NULL ? rt_source_count(srq->messages->source)
+				     : 0;
+}
 
 /* ----------------------------------------------------------- the poller --- */
 

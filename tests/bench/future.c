@@ -55,7 +55,8 @@ static void open_all(void)
 	poller.threaded = true;
 	rt_poller_set_tick_ms(&poller, 1);
 	rt_future_init_poller(&poller);
-	futures = rt_future_block_take(&poller, &side, SLOTS);
+	futures = rt_future_block_take(&poller, &rt_future_posts[0][1], &side,
+				       SLOTS);
 	if (futures == NULL)
 		bench_fail("no memory");
 }

@@ -420,9 +420,10 @@ static void future_cancel(struct growth *g)
 }
 
 /* A future that is asked for, and asked to go. */
-static void recv_future(struct growth *g)
+static void next_future(struct growth *g)
 {
-	MUST(rpma_rt_conn_recv_future(g->fed.passive, &t.future));
+	MUST(rpma_rt_next_future(
+		&(struct rpma_rt_source){.conn = g->fed.passive}, &t.future));
 }
 
 static void free_one(struct growth *g)
@@ -435,7 +436,9 @@ static void refill_one(struct growth *g)
 {
 	CHECK(rpma_rt_future_drop(&t.future) >= 0);
 	run(g);
-	MUST(rpma_rt_conn_recv_future(g->fed.passive, &g->futures[0]));
+	MUST(rpma_rt_next_future(
+		&(struct rpma_rt_source){.conn = g->fed.passive},
+		&g->futures[0]));
 }
 
 static void conn_future(struct growth *g)
@@ -568,7 +571,7 @@ const struct growth_call growth_calls[] = {
 	{"rpma_rt_future_cancel", post_future, future_cancel, future_end},
 	{"rpma_rt_future_wait_some, 1 wake", send_1, wait_1, growth_renew},
 	{"rpma_rt_future_wait_some, 33 wakes", send_33, wait_33, growth_renew},
-	{"rpma_rt_conn_recv_future", free_one, recv_future, refill_one},
+	{"rpma_rt_next_future", free_one, next_future, refill_one},
 	{"rpma_rt_conn_future", NULL, conn_future, drop_and_run},
 	{"rpma_rt_shard_post", NULL, shard_post, shard_run},
 	{"rpma_rt_shard_request", NULL, shard_request, shard_run},

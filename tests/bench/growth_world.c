@@ -72,7 +72,9 @@ void growth_renew(struct growth *g)
 		MUST(rpma_rt_lease_release(&lease));
 		MUST(rpma_rt_future_drop(&g->futures[i]));
 		CHECK(rpma_rt_poller_run(g->s.world.rt, 0, 32) >= 0);
-		MUST(rpma_rt_conn_recv_future(g->fed.passive, &g->futures[i]));
+		MUST(rpma_rt_next_future(
+			&(struct rpma_rt_source){.conn = g->fed.passive},
+			&g->futures[i]));
 	}
 }
 
@@ -107,7 +109,8 @@ static void open_fed(struct growth *g)
 			     NULL, &listener));
 	MUST(rpma_rt_listener_get_port(listener, &port));
 	snprintf(text, sizeof(text), "%u", port);
-	MUST(rpma_rt_listener_future(listener, &request));
+	MUST(rpma_rt_next_future(&(struct rpma_rt_source){.listener = listener},
+				 &request));
 	MUST(world_conn_new(w->rt, w->peer, w->addr, text, cfg, 0, NULL, NULL,
 			    &g->fed.active));
 	wait_event(g->fed.active, RPMA_RT_EVENT_READY);
@@ -121,7 +124,9 @@ static void open_fed(struct growth *g)
 					 was_sent, g, &g->chain));
 	g->futures = room_for(futures, sizeof(*g->futures));
 	for (i = 0; i < futures; i++)
-		MUST(rpma_rt_conn_recv_future(g->fed.passive, &g->futures[i]));
+		MUST(rpma_rt_next_future(
+			&(struct rpma_rt_source){.conn = g->fed.passive},
+			&g->futures[i]));
 	free(cfg);
 }
 

@@ -368,7 +368,8 @@ static void request_ignored_alone(struct scene *c)
 
 	connect_missing_alone(c);
 	MUST(rpma_rt_conn_connect(c->pair.active, NULL));
-	MUST(rpma_rt_listener_future(c->listener, &request));
+	MUST(rpma_rt_next_future(
+		&(struct rpma_rt_source){.listener = c->listener}, &request));
 	item = await_future(&request);
 	c->pair.passive = rpma_rt_completion_conn(&item);
 	name_conn(c, c->pair.passive);
@@ -755,7 +756,7 @@ const struct dump_case dump_cases[] = {
 	{"connect_missing", "by rpma_rt_conn_future()", EVENT,
 	 .provoke = connect_missing_alone},
 	{"request_ignored",
-	 "by rpma_rt_listener_future()",
+	 "by rpma_rt_next_future()",
 	 {"no_answer"},
 	 EVENT,
 	 .provoke = request_ignored_alone},

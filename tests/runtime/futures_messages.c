@@ -252,17 +252,23 @@ static void refused__by_others(struct messages *m)
 	struct rpma_rt_future future;
 	struct world_pair pair;
 
-	MUST_ANSWER(RPMA_E_INVAL, rpma_rt_conn_recv_future(NULL, &future));
+	MUST_ANSWER(RPMA_E_INVAL,
+		    rpma_rt_next_future(&(struct rpma_rt_source){.conn = NULL},
+					&future));
 	stage_connect(&m->s, &pair);
 	/* it has no pool */
 	MUST_ANSWER(RPMA_E_INVAL,
-		    rpma_rt_conn_recv_future(pair.active, &future));
+		    rpma_rt_next_future(
+			    &(struct rpma_rt_source){.conn = pair.active},
+			    &future));
 	stage_disconnect(&m->s, &pair);
 	m->s.cfg->pool = m->pool;
 	stage_connect(&m->s, &pair);
 	/* it has a queue */
 	MUST_ANSWER(RPMA_E_INVAL,
-		    rpma_rt_conn_recv_future(pair.active, &future));
+		    rpma_rt_next_future(
+			    &(struct rpma_rt_source){.conn = pair.active},
+			    &future));
 	stage_disconnect(&m->s, &pair);
 	*m->s.cfg = cfg;
 }

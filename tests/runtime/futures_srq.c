@@ -103,7 +103,9 @@ static void refused__by_others(struct messages *m)
 	struct rpma_rt_future future;
 	struct rpma_rt_conn *conn;
 
-	MUST_ANSWER(RPMA_E_INVAL, rpma_rt_srq_recv_future(plain, &future));
+	MUST_ANSWER(RPMA_E_INVAL,
+		    rpma_rt_next_future(&(struct rpma_rt_source){.srq = plain},
+					&future));
 	cfg.srqs = &plain;
 	cfg.srq_count = 1;
 	MUST_ANSWER(RPMA_E_INVAL,
@@ -114,7 +116,9 @@ static void refused__by_others(struct messages *m)
 	world_event(m->s.aq, RPMA_RT_EVENT_SRQ_CLOSED);
 	messages_join(m);
 	MUST_ANSWER(RPMA_E_INVAL,
-		    rpma_rt_conn_recv_future(m->pair.active, &future));
+		    rpma_rt_next_future(
+			    &(struct rpma_rt_source){.conn = m->pair.active},
+			    &future));
 	messages_part(m, &m->pair);
 }
 
@@ -271,7 +275,8 @@ static void *take_all(void *arg)
 	/* relaxed: a count */
 	while (atomic_load_explicit(&race->all, memory_order_relaxed) <
 	       PEERS * race->count) {
-		ret = rpma_rt_srq_recv_future(race->m->srq, &future);
+		ret = rpma_rt_next_future(
+			&(struct rpma_rt_source){.srq = race->m->srq}, &future);
 		if (ret == RPMA_RT_E_BUSY) { /* dropped, the poller comes yet */
 			sched_yield();
 			continue;

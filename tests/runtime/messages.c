@@ -151,9 +151,10 @@ void messages_tell(struct messages *m, int count)
 
 int messages_ask(const struct messages *m, struct rpma_rt_future *future)
 {
-	return m->srq != NULL
-		       ? rpma_rt_srq_recv_future(m->srq, future)
-		       : rpma_rt_conn_recv_future(m->pair.active, future);
+	const struct rpma_rt_source from = {
+		.conn = m->srq == NULL ? m->pair.active : NULL, .srq = m->srq};
+
+	return rpma_rt_next_future(&from, future);
 }
 
 struct rpma_rt_future messages_next(const struct messages *m)

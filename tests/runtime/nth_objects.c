@@ -119,7 +119,9 @@ static int connect_party(struct party *party)
 		return ret;
 	MUST(rpma_rt_listener_get_port(party->listener, &port));
 	snprintf(text, sizeof(text), "%u", port);
-	ret = rpma_rt_listener_future(party->listener, &request);
+	ret = rpma_rt_next_future(
+		&(struct rpma_rt_source){.listener = party->listener},
+		&request);
 	if (ret == 0)
 		ret = rpma_rt_conn_new(party->rt, ADDR, text, &party->cfg,
 				       &party->active);
@@ -150,7 +152,8 @@ static int send_one(struct party *party)
 		return ret;
 	rpma_rt_prep_send(&wr, lease.mr, lease.offset, 8, 0, 0);
 	wr.future = &sent;
-	ret = rpma_rt_conn_recv_future(party->passive, &message);
+	ret = rpma_rt_next_future(
+		&(struct rpma_rt_source){.conn = party->passive}, &message);
 	if (ret == 0)
 		ret = rpma_rt_post_send(party->active, &wr, 1);
 	if (ret == 1)

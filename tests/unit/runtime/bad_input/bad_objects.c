@@ -500,6 +500,8 @@ void srqs(void **state)
 	struct rpma_rt_srq *twice[2];
 	struct rpma_rt_conn *conn = NULL;
 	struct rpma_rt_srq *srq = bad_srq_open(f);
+	const struct rpma_rt_source from = {.srq = srq};
+	struct rpma_rt_source from_conn = {0};
 	struct rpma_rt_future future;
 
 	DELETES(rpma_rt_srq_delete, rpma_rt_srq);
@@ -511,8 +513,8 @@ void srqs(void **state)
 	BAD(RPMA_E_INVAL, rpma_rt_srq_recv, NULL, NULL, 0, 0, 1);
 	BAD_SAYS("48 bits", RPMA_E_INVAL, rpma_rt_srq_recv, srq, NULL, 0, 0,
 		 wide);
-	NULLS(rpma_rt_srq_recv_future, srq, &future);
-	BAD_SAYS("without futures", RPMA_E_INVAL, rpma_rt_srq_recv_future, srq,
+	NULLS(rpma_rt_next_future, &from, &future);
+	BAD_SAYS("without futures", RPMA_E_INVAL, rpma_rt_next_future, &from,
 		 &future);
 	twice[0] = srq;
 	twice[1] = srq;
@@ -524,8 +526,14 @@ void srqs(void **state)
 	f->rt_cfg.srq_count = 1;
 	/* one that shares has no receives of its own */
 	conn = fake_established(f);
-	BAD_SAYS("rpma_rt_srq_recv_future", RPMA_E_INVAL,
-		 rpma_rt_conn_recv_future, conn, &future);
+	BAD_SAYS("names no object", RPMA_E_INVAL, rpma_rt_next_future,
+		 &from_conn, &future);
+	from_conn.conn = conn;
+	BAD_SAYS("name the SRQ", RPMA_E_INVAL, rpma_rt_next_future, &from_conn,
+		 &future);
+	from_conn.srq = srq;
+	BAD_SAYS("more than one", RPMA_E_INVAL, rpma_rt_next_future, &from_conn,
+		 &future);
 	BAD_SAYS("shared", RPMA_E_INVAL, rpma_rt_recv, conn, NULL, 0, 0, 1);
 	BAD_SAYS("not deleted", RPMA_RT_E_BUSY, rpma_rt_srq_delete, &srq);
 	fake_bury(f, &conn);
@@ -624,14 +632,14 @@ void no_queue(void **state)
 	struct fake *f = *state;
 	struct rpma_rt_srq *srq;
 	struct rpma_rt_conn *conn;
+	const struct rpma_rt_source from = {.listener = &f->listener};
 
 	f->rt_cfg.queue = NULL;
 	BAD_SAYS("queue is missing", RPMA_E_INVAL, rpma_rt_conn_new, f->rt,
 		 "::1", "1", &f->rt_cfg, &out.conn);
 	f->rt_cfg.futures = 2;
-	NULLS(rpma_rt_listener_future, &f->listener, &out.future);
-	BAD_SAYS("made with a queue", RPMA_E_INVAL, rpma_rt_listener_future,
-		 &f->listener, &out.future);
+	BAD_SAYS("made with a queue", RPMA_E_INVAL, rpma_rt_next_future, &from,
+		 &out.future);
 	srq = bad_srq_open(f);
 	f->rt_cfg.srqs = &srq;
 	f->rt_cfg.srq_count = 1;
@@ -662,6 +670,7 @@ void futures(void **state)
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 	struct rpma_rt_future future;
+	struct rpma_rt_source from = {0};
 	struct rpma_rt_future event;
 	struct rpma_rt_future none = {{0, 0}};
 	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND};
@@ -692,9 +701,9 @@ void futures(void **state)
 	BAD(RPMA_E_INVAL, rpma_rt_future_then, &future, NULL, NULL);
 	BAD(RPMA_E_INVAL, rpma_rt_future_deliver, NULL, NULL);
 	NULLS(rpma_rt_conn_future, conn, RPMA_RT_EVENT_CLOSED, &event);
-	NULLS(rpma_rt_conn_recv_future, conn, &event);
-	BAD_SAYS("made without a pool", RPMA_E_INVAL, rpma_rt_conn_recv_future,
-		 conn, &event);
+	from.conn = conn;
+	BAD_SAYS("made without a pool", RPMA_E_INVAL, rpma_rt_next_future,
+		 &from, &event);
 	BAD_SAYS("RPMA_RT_EVENT_READY", RPMA_E_INVAL, rpma_rt_conn_future, conn,
 		 RPMA_RT_EVENT_REQUEST, &event);
 	BAD_SAYS("RPMA_RT_EVENT_READY", RPMA_E_INVAL, rpma_rt_conn_future, conn,

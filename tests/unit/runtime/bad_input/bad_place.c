@@ -183,7 +183,8 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_future_deliver, &future, NULL);
 	FORKED(rpma_rt_future_drop, &future);
 	FORKED(rpma_rt_srq_recv, shared, NULL, 0, 0, 1);
-	FORKED(rpma_rt_srq_recv_future, shared, &future);
+	FORKED(rpma_rt_next_future, &(struct rpma_rt_source){.srq = shared},
+	       &future);
 	FORKED(rpma_rt_conn_set_queue, conn, queue);
 	FORKED(rpma_rt_route_close, &conn->own[RPMA_RT_SEND_SIDE], NULL);
 	FORKED(rpma_rt_conn_set_user, conn, NULL);
@@ -198,8 +199,10 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_conn_reject, conn, NULL);
 	FORKED(rpma_rt_conn_close, conn);
 	FORKED(rpma_rt_conn_future, conn, RPMA_RT_EVENT_CLOSED, &future);
-	FORKED(rpma_rt_conn_recv_future, conn, &future);
-	FORKED(rpma_rt_listener_future, listener, &future);
+	FORKED(rpma_rt_next_future, &(struct rpma_rt_source){.conn = conn},
+	       &future);
+	FORKED(rpma_rt_next_future,
+	       &(struct rpma_rt_source){.listener = listener}, &future);
 	FORKED(rpma_rt_conn_drain, conn, 0);
 	FORKED(rpma_rt_conn_ref, conn);
 	FORKED(rpma_rt_conn_unref, &conn);

@@ -2,14 +2,15 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The stream of a connection without a queue, as in doc/protocols/future.md,
- * Messages, and in future/stream.c, poller/future.c, conn/fill.c, and pool/:
- * slots of the pool are posted, come as messages, wait in the list or are given
- * to futures, are leases of the program, and are free again, so posted again.
- * One holder asks for futures of messages, reads, cancels and drops them in any
+ * A source, as in doc/protocols/future.md, Sources, and in poller/source.c and
+ * future/source.c, here the messages of a connection (conn/fill.c, pool/): slots
+ * of the pool are posted, come as messages, wait in the list or are given to
+ * futures, are leases of the program, and are free again, so posted again. One
+ * holder asks for futures of messages, reads, cancels and drops them in any
  * order, a second thread gives leases back. The connection dies at any time, or
  * when the holder closes it; the handle and futures go before its end or behind
- * it, and then the pool is deleted.
+ * it, and then the pool is deleted. Messages of an SRQ differ in who ends the
+ * source, requests of a listener in what bounds the list: nothing but a look.
  *
  * What the poller does between two looks at what others write is one step: the
  * list, the slots that watch, and results that are not published are its own.
@@ -21,8 +22,9 @@
  * nobody has; a future asked for when no other is held has the first of those
  * not read, and none waits while one asked for later has a message; nobody
  * waits for ever on a message, or on a receive; no slot is asked for while its
- * result is not published; the list has its room; and a pool whose leases were
- * given back, behind CLOSED, can be deleted.
+ * result is not published; the list has its room, and the source a node for
+ * each message; and a pool whose leases were given back, behind CLOSED, can be
+ * deleted.
  *
  * Each M_ macro breaks one thing; tests/model/run expects an error with each.
  */
@@ -47,7 +49,11 @@
 #ifdef M_HUNGRY_UNTOLD
 #define SLOTS 1
 #endif
-/* more messages than the list has room for */
+/* more messages than the list has room for, or the source nodes */
+#ifdef M_NODE_KEPT
+#define N     4
+#define SLOTS 4
+#endif
 #ifdef M_LISTED_NOT_COUNTED
 #define N     4
 #define SLOTS 4
@@ -104,6 +110,8 @@ bool detached[FUTURES];
 byte watching[FUTURES];
 byte watches;
 byte list[ROOM];
+byte nodes;		/* of messages that are listed, or that slots got last */
+bool node[FUTURES];	/* a slot has one */
 byte listed;
 bool is_last; /* no further message comes */
 bool is_gone; /* the keeper was dropped */
@@ -163,7 +171,8 @@ inline let_go()
 
 inline put(m)
 {
-	assert(listed < ROOM);
+	assert(listed < ROOM && nodes < ROOM);
+	nodes++;
 	list[listed] = m;
 	listed++
 }
@@ -211,6 +220,15 @@ inline take(f)
 		od;
 		list[listed] = 0;
 		i = 0;
+		/* the message's node is the slot's; the former one is free */
+		if
+		:: node[f] ->
+#ifndef M_NODE_KEPT
+			nodes--
+#endif
+		:: else
+		fi;
+		node[f] = true;
 #ifndef M_TAKEN_UNTOLD
 		is_touched = true
 #endif
@@ -287,7 +305,10 @@ inline drop_keeper()
 inline put_result_back(f)
 {
 	if
-	:: IS_MESSAGE(f) && !is_gone -> put_back(item[f])
+	:: IS_MESSAGE(f) && !is_gone ->
+		assert(node[f]);
+		node[f] = false;
+		put_back(item[f])
 #ifndef M_LATE_LEASE_LOST
 	:: IS_MESSAGE(f) && is_gone -> return_lease()
 #endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * source.c -- see source.h. Runs on the poller, or in place of the poller after
+ * a stop.
+ */
+
+#include "poller/source.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/context.h"
+#include "poller/poller.h"
+
+/* ------------------------------------------------------------ the list --- */
+
+static void add_count(struct rt_future_source *source, uint32_t by)
+{
+	/* relaxed: a statistic to others */
+	atomic_store_explicit(&source->count, rt_source_count(source) + by,
+			      memory_order_relaxed);
+}
+
+static void link_node(struct rt_future_source *source,
+		      struct rt_source_node **link, struct rt_source_node *node)
+{
+	node->next = *link;
+	*link = node;
+	if (node->next == NULL)
+		source->last = &node->next;
+	add_count(source, 1);
+}
+
+void rt_source_add_poller(struct rt_future_source *source,
+			  struct rt_source_node *node)
+{
+	node->sequence = source->sequence++;
+	link_node(source, source->last, node);
+}
+
+void rt_source_put_poller(struct rt_future_source *source,
+			  const struct rpma_rt_completion *item)
+{
+	struct rt_source_node *node = source->free;
+
+	assert(node != NULL);
+	source->free = node->next;
+	node->item = *item;
+	rt_source_add_poller(source, node);
+}
+
+static struct rt_source_node *unlink_first(struct rt_future_source *source)
+{
+	struct rt_source_node *node = source->first;
+
+	if (node == NULL)
+		return NULL;
+	source->first = node->next;
+	if (node->next == NULL)
+		source->last = &source->first;
+	add_count(source, UINT32_MAX);
+	return node;
+}
+
+/* Moves the first item of the list to the slot, which keeps the item's node in
+ * case the item is put back; the node of the slot's former item is free. */
+static bool take_item(struct rt_future_source *source, struct rt_future *slot,
+		      struct rpma_rt_completion *item)
+{
+	struct rt_source_node **held =
+		&source->held[slot - source->futures->slots];
+	struct rt_source_node *node = unlink_first(source);
+
+	if (node == NULL)
+		return false;
+	if (source->nodes != NULL && *held != NULL) {
+		(*held)->next = source->free;
+		source->free = *held;
+	}
+	*held = node;
+	*item = node->item;
+	slot->result.context = item->context;
+	if (source->taken != NULL)
+		source->taken(source->arg);
+	return true;
+}
+
+/* Returns the slot's item to the list: behind the items that came before. */
+static void put_item_back(struct rt_future_source *source,
+			  const struct rt_future *slot)
+{
+	struct rt_source_node **held =
+		&source->held[slot - source->futures->slots];
+	struct rt_source_node *node = *held;
+	struct rt_source_node **link = &source->first;
+
+	while (*link != NULL &&
+	       (int32_t)((*link)->sequence - node->sequence) < 0)
+		link = &(*link)->next;
+	*held = NULL;
+	link_node(source, link, node);
+}
+
+void rt_source_free(struct rt_future_source *source)
+{
+	free(source->held);
+	free(source->nodes);
+	free(source);
+}
+
+static bool is_keeper(const struct rt_future *slot)
+{
+	return slot->tag == RT_FUTURE_KEEPER;
+}
+
+/* The keeper is dropped: ends the source, and drops the items of the list. */
+static void end_source(const struct rt_future *slot)
+{
+	struct rt_future_source *source = slot->of->source;
+	struct rt_source_node *node;
+
+	slot->of->source = NULL;
+	while ((node = unlink_first(source)) != NULL)
+		rt_context_drop_item(slot->of->rt, &node->item);
+	rt_source_free(source);
+}
+
+bool rt_source_may_put_back(const struct rt_future *slot)
+{
+	return slot->of->source != NULL && !is_keeper(slot);
+}
+
+/* ------------------------------------------------- slots that watch --- */
+
+/* A slot that watches has no result: its neighbours in their order, index + 1,
+ * 0: none, are in words of the result. */
+static uint32_t *watch_next(struct rt_future *slot)
+{
+	return &slot->result.byte_len;
+}
+
+static uint32_t *watch_before(struct rt_future *slot)
+{
+	return &slot->result.imm;
+}
+
+static struct rt_future *watch_at(struct rt_futures *futures, uint32_t at)
+{
+	return at != 0 ? &futures->slots[at - 1] : NULL;
+}
+
+/* Makes the slot the last of those that watch the same. */
+static void watch(struct rt_future *slot)
+{
+	struct rt_futures *futures = slot->of;
+	struct rt_awaited *awaited = &futures->awaited[slot->tag];
+	struct rt_future *last = watch_at(futures, awaited->last);
+	uint32_t at = (uint32_t)(slot - futures->slots) + 1;
+
+	*watch_before(slot) = awaited->last;
+	*watch_next(slot) = 0;
+	*(last != NULL ? watch_next(last) : &awaited->first) = at;
+	awaited->last = at;
+	slot->told |= RT_FUTURE_WATCH;
+}
+
+static void unwatch(struct rt_future *slot)
+{
+	struct rt_futures *futures = slot->of;
+	struct rt_awaited *awaited = &futures->awaited[slot->tag];
+	struct rt_future *before;
+	struct rt_future *next;
+
+	if (!(slot->told & RT_FUTURE_WATCH))
+		return;
+	before = watch_at(futures, *watch_before(slot));
+	next = watch_at(futures, *watch_next(slot));
+	slot->told &= (uint8_t)~RT_FUTURE_WATCH;
+	*(before != NULL ? watch_next(before) : &awaited->first) =
+		*watch_next(slot);
+	*(next != NULL ? watch_before(next) : &awaited->last) =
+		*watch_before(slot);
+	*watch_before(slot) = 0;
+	*watch_next(slot) = 0;
+}
+
+/* Is there what the slot waits for: an item, or the end? */
+static bool has_next(const struct rt_future *slot)
+{
+	const struct rt_future_source *source = slot->of->source;
+
+	return (source != NULL && source->first != NULL) ||
+	       slot->of->awaited[slot->tag].is_over;
+}
+
+/* REQUIRES: has_next(); the slot does not watch */
+static void take_next(struct rt_future *slot)
+{
+	struct rt_future_source *source = slot->of->source;
+	struct rpma_rt_completion item;
+
+	if (source == NULL || !take_item(source, slot, &item))
+		item = slot->of->awaited[slot->tag].end;
+	rt_future_fill(slot, item);
+}
+
+void rt_source_set_end_poller(struct rt_futures *futures, uint32_t what,
+			      const struct rpma_rt_completion *end)
+{
+	futures->awaited[what].end = *end;
+	futures->awaited[what].is_over = true;
+}
+
+bool rt_source_serve_poller(struct rt_poller *poller,
+			    struct rt_futures *futures, uint32_t what)
+{
+	struct rt_future *slot =
+		watch_at(futures, futures->awaited[what].first);
+	struct rpma_rt_completion left;
+
+	if (slot == NULL || !has_next(slot))
+		return false;
+	unwatch(slot);
+	take_next(slot);
+	rt_future_finish_poller(poller, slot, &left); /* is led nowhere */
+	return true;
+}
+
+/* ------------------------------------------------- what a holder asks --- */
+
+/* Nothing is in a device's hands, so what was asked is done at once. A slot is
+ * behind those that watch: an item that is listed then was put back, and is for
+ * the first of them. */
+static bool ask(struct rt_future *slot, uint32_t asked)
+{
+	if (asked & (RT_FUTURE_CANCEL | RT_FUTURE_DROP)) {
+		if (is_keeper(slot))
+			end_source(slot);
+		else
+			unwatch(slot);
+		slot->told |= RT_FUTURE_FILLED;
+	} else if (!(slot->told & RT_FUTURE_WATCH)) {
+		if (slot->of->awaited[slot->tag].first == 0 && has_next(slot))
+			take_next(slot);
+		else
+			watch(slot);
+	}
+	return slot->told & RT_FUTURE_FILLED;
+}
+
+/* An item that no holder has is for the next future again; without a source the
+ * item is dropped. */
+static void put_back(struct rt_future *slot)
+{
+	if (slot->of->source != NULL)
+		put_item_back(slot->of->source, slot);
+	else
+		rt_context_drop_item(slot->of->rt, &slot->result);
+}
+
+const struct rt_future_kind rt_source_requests = {
+	.item = RPMA_RT_EVENT,
+	.opcode = RPMA_RT_EVENT_REQUEST,
+	.is_kept = true,
+	.ask = ask,
+	.put_back = put_back,
+	.not_delivered = "future is of the next request: drop it, and the "
+			 "request is the next one's",
+};
+
+const struct rt_future_kind rt_source_messages = {
+	.item = RPMA_RT_COMPLETION,
+	.opcode = IBV_WC_RECV,
+	.is_kept = true,
+	.ask = ask,
+	.put_back = put_back,
+	.not_delivered = "future is of the next message: drop it, and the "
+			 "message is the next one's",
+};
+
+const struct rt_future_kind rt_source_latches = {
+	.item = RPMA_RT_EVENT,
+	.opcode = RT_FUTURE_EVENT_FIRST,
+	.ask = ask,
+	.not_delivered = "future is of an event, which comes to the "
+			 "connection's queue by itself",
+};
