@@ -317,90 +317,6 @@ static void accept__by_futures(struct scene *c)
 	is_over(&future, former, RPMA_RT_REASON_LOCAL);
 }
 
-/* Cancelled and dropped while there is none; and a request that nobody took is
- * the next one's. */
-static void accept__given_up(struct scene *c)
-{
-	struct rpma_rt_listener *listener =
-		world_listen(&c->s.world, c->s.cfg, NULL);
-	enum rpma_rt_cancelled cancelled;
-	struct rpma_rt_future futures[16], none;
-	struct rpma_rt_conn *active, *passive;
-	struct rpma_rt_completion cmpl;
-	int i;
-
-	for (i = 0; i < 16; i++)
-		futures[i] = next_request(listener);
-	CHECK(rpma_rt_next_future(
-		      &(struct rpma_rt_source){.listener = listener}, &none) ==
-	      RPMA_RT_E_BUSY);
-	for (i = 2; i < 16; i++) {
-		if (i % 2) {
-			MUST(rpma_rt_future_cancel(&futures[i], &cancelled));
-			CHECK(cancelled == RPMA_RT_CANCELLED_DETACHED);
-			MUST_ANSWER(1, rpma_rt_future_wait(&futures[i], &cmpl,
-							   PATIENT));
-			CHECK(cmpl.flags == RPMA_RT_C_DETACHED);
-		}
-		MUST(rpma_rt_future_drop(&futures[i]));
-	}
-	CHECK(rpma_rt_future_deliver(&futures[0], NULL) == RPMA_E_INVAL);
-	active = ask(c);
-	for (i = 0; i < 20; i++) {
-		/* one of two has it, and gives it to the other */
-		MUST_ANSWER(1,
-			    rpma_rt_future_wait_some(futures, 2, 1, PATIENT));
-		if (rpma_rt_future_wait_some(&futures[0], 1, 1, 0) == 1) {
-			MUST(rpma_rt_future_cancel(&futures[0], &cancelled));
-			CHECK(cancelled == RPMA_RT_CANCELLED_DONE);
-			MUST(rpma_rt_future_drop(&futures[0]));
-			futures[0] = next_request(listener);
-		} else {
-			MUST(rpma_rt_future_drop(&futures[1]));
-			futures[1] = next_request(listener);
-		}
-	}
-	MUST_ANSWER(1, rpma_rt_future_wait_some(futures, 2, 1, PATIENT));
-	i = rpma_rt_future_wait_some(&futures[0], 1, 1, 0) != 1;
-	passive = requested(&futures[i]);
-	MUST(rpma_rt_future_drop(&futures[!i]));
-	MUST(rpma_rt_conn_accept(passive, NULL));
-	await_event(active, RPMA_RT_EVENT_ESTABLISHED);
-	closed_by_peer(active, passive);
-	MUST(rpma_rt_listener_delete(&listener));
-}
-
-/* Of those that wait the one that was asked for first has it, whatever slot it
- * is in. */
-static void accept__in_order(struct scene *c)
-{
-	struct rpma_rt_listener *listener =
-		world_listen(&c->s.world, c->s.cfg, NULL);
-	struct rpma_rt_future futures[16];
-	struct rpma_rt_conn *active, *passive;
-	int i;
-
-	for (i = 0; i < 16; i++)
-		futures[i] = next_request(listener);
-	for (i = 0; i < 8; i++)
-		drop(&futures[i]);
-	/* given back, but the first is used again at once */
-	while (rpma_rt_next_future(
-		       &(struct rpma_rt_source){.listener = listener},
-		       &futures[0]) == RPMA_RT_E_BUSY)
-		MUST_ANSWER(0, rpma_rt_future_wait_some(&futures[8], 1, 1, 1));
-	active = ask(c);
-	passive = requested(&futures[8]);
-	MUST_ANSWER(0, rpma_rt_future_wait_some(&futures[0], 1, 1, 0));
-	MUST(rpma_rt_conn_accept(passive, NULL));
-	await_event(active, RPMA_RT_EVENT_ESTABLISHED);
-	closed_by_peer(active, passive);
-	MUST(rpma_rt_future_drop(&futures[0]));
-	for (i = 9; i < 16; i++)
-		drop(&futures[i]);
-	MUST(rpma_rt_listener_delete(&listener));
-}
-
 /* What nobody took when the listener ends is refused; also what a future holds
  * that is dropped later. */
 static void accept__listener_ends(struct scene *c)
@@ -737,8 +653,6 @@ static void run_all(enum rpma_rt_mode mode)
 	life__refused(&c);
 	life__an_error(&c);
 	accept__by_futures(&c);
-	accept__given_up(&c);
-	accept__in_order(&c);
 	accept__listener_ends(&c);
 	accept__by_a_function(&c);
 	post__without_a_future_INVAL(&c);

@@ -7,7 +7,7 @@
  * its delete, its failure. Then one thread, and two, that give futures up after
  * a while, against messages of two peers: none missing, none doubled, and for
  * the one those of a peer in their order. What a connection's futures have,
- * too, is in futures_messages.c.
+ * too, is in futures_next.c.
  *
  * usage: runtime_futures_srq [messages [seed]]
  */
@@ -175,7 +175,7 @@ static void end__failed(enum rpma_rt_mode mode)
 
 	if (loop == NULL) /* no other device does so when it is told */
 		return;
-	messages_open(&m, mode, true);
+	messages_open(&m, mode, MESSAGES_OF_SRQ);
 	messages_join(&m);
 	messages_tell(&m, 1);
 	CHECK(loop->raise(IBV_EVENT_DEVICE_FATAL, m.s.world.ibv_ctx) == 0);
@@ -325,7 +325,7 @@ static void run_all(enum rpma_rt_mode mode, uint32_t count, uint32_t seed)
 {
 	struct messages m = {.seed = seed};
 
-	messages_open(&m, mode, true);
+	messages_open(&m, mode, MESSAGES_OF_SRQ);
 	order__of_all_connections(&m);
 	queue__of_another_connection(&m);
 	queue__of_the_srq_itself(&m);

@@ -6,6 +6,7 @@
 #include "messages.h"
 
 #include <endian.h>
+#include <string.h>
 
 #define SLOT_SIZE 64
 #define LEN	  8u
@@ -40,7 +41,8 @@ struct rpma_rt_srq *messages_srq(struct messages *m,
 	return srq;
 }
 
-void messages_open(struct messages *m, enum rpma_rt_mode mode, bool is_shared)
+void messages_open(struct messages *m, enum rpma_rt_mode mode,
+		   enum messages_of of)
 {
 	struct stage_cfg cfg = {
 		.pollers = 1, .mode = mode, .depth = MESSAGES_DEPTH};
@@ -49,7 +51,9 @@ void messages_open(struct messages *m, enum rpma_rt_mode mode, bool is_shared)
 	if (mode == RPMA_RT_MODE_MANUAL)
 		CHECK(rpma_rt_poller_run(m->s.world.rt, 0, 1) >= 0);
 	m->pool = messages_pool(m);
-	m->srq = is_shared ? messages_srq(m, NULL, MESSAGES_FUTURES) : NULL;
+	m->of = of;
+	m->srq = of == MESSAGES_OF_SRQ ? messages_srq(m, NULL, MESSAGES_FUTURES)
+				       : NULL;
 	m->s.cfg->futures = MESSAGES_FUTURES;
 }
 
@@ -103,22 +107,64 @@ void messages_pair(struct messages *m, void *user, struct world_pair *pair)
 
 void messages_join(struct messages *m)
 {
-	messages_pair(m, m, &m->pair);
+	if (m->of == MESSAGES_OF_LISTENER)
+		m->listener = world_listen(&m->s.world, m->s.cfg, NULL);
+	else
+		messages_pair(m, m, &m->pair);
 	m->sent = 0;
 }
 
 void messages_close(struct messages *m, struct world_pair *pair)
 {
+	if (m->of == MESSAGES_OF_LISTENER) {
+		MUST(rpma_rt_listener_drain(m->listener, 1));
+		return;
+	}
 	MUST(rpma_rt_conn_close(pair->passive));
 	messages_event(pair->active, RPMA_RT_EVENT_CLOSED);
 	world_event(m->s.pq, RPMA_RT_EVENT_CLOSED);
 	MUST(rpma_rt_conn_unref(&pair->passive));
 }
 
+void messages_let_go(struct messages *m, struct world_pair *pair)
+{
+	if (m->of == MESSAGES_OF_LISTENER)
+		MUST(rpma_rt_listener_delete(&m->listener));
+	else
+		MUST(rpma_rt_conn_unref(&pair->active));
+}
+
+void messages_forget_peers(struct messages *m)
+{
+	uint32_t i;
+
+	for (i = 0; m->of == MESSAGES_OF_LISTENER && i < m->sent; i++) {
+		messages_event(m->peers[i], RPMA_RT_EVENT_CLOSED);
+		MUST(rpma_rt_conn_unref(&m->peers[i]));
+	}
+}
+
 void messages_part(struct messages *m, struct world_pair *pair)
 {
-	messages_close(m, pair);
-	MUST(rpma_rt_conn_unref(&pair->active));
+	if (m->of != MESSAGES_OF_LISTENER)
+		messages_close(m, pair);
+	messages_let_go(m, pair);
+	messages_forget_peers(m);
+}
+
+uint32_t messages_futures(const struct messages *m)
+{
+	return m->of == MESSAGES_OF_LISTENER ? 16 : MESSAGES_FUTURES;
+}
+
+enum rpma_rt_event messages_last(const struct messages *m)
+{
+	static const enum rpma_rt_event last[] = {
+		[MESSAGES_OF_CONN] = RPMA_RT_EVENT_CLOSED,
+		[MESSAGES_OF_SRQ] = RPMA_RT_EVENT_SRQ_CLOSED,
+		[MESSAGES_OF_LISTENER] = RPMA_RT_EVENT_LISTENER_CLOSED};
+
+	return last[m->of];
 }
 
 /* ------------------------------------------------------------ messages --- */
@@ -134,9 +180,25 @@ void messages_send(struct messages *m, struct world_pair *pair, uint32_t number,
 	MUST(world_post_send(pair->passive, &wr));
 }
 
+/* A peer asks to be connected, with that number as its private data. */
+static void request(struct messages *m, uint32_t number)
+{
+	const struct rpma_conn_private_data pdata = {&number, sizeof(number)};
+	struct rpma_rt_conn **peer = &m->peers[number];
+
+	CHECK(number < MESSAGES_REQUESTS);
+	MUST(world_conn_new(m->s.world.rt, m->s.world.peer, m->s.world.addr,
+			    m->s.world.port, m->s.cfg, 0, NULL, m, peer));
+	messages_event(*peer, RPMA_RT_EVENT_READY);
+	MUST(rpma_rt_conn_connect(*peer, &pdata));
+}
+
 void messages_post(struct messages *m, struct world_pair *pair)
 {
-	messages_send(m, pair, m->sent++, 0);
+	if (m->of == MESSAGES_OF_LISTENER)
+		request(m, m->sent++);
+	else
+		messages_send(m, pair, m->sent++, 0);
 }
 
 void messages_tell(struct messages *m, int count)
@@ -145,14 +207,30 @@ void messages_tell(struct messages *m, int count)
 
 	for (i = 0; i < count; i++) {
 		messages_post(m, &m->pair);
-		stage_completion(m->s.pq, 0, IBV_WC_SUCCESS);
+		if (m->of != MESSAGES_OF_LISTENER)
+			stage_completion(m->s.pq, 0, IBV_WC_SUCCESS);
 	}
+}
+
+void messages_settle(const struct messages *m, int count)
+{
+	struct rpma_rt_future futures[MESSAGES_FUTURES];
+	int i;
+
+	for (i = 0; i < count; i++)
+		futures[i] = messages_next(m);
+	MUST_ANSWER(count, rpma_rt_future_wait_some(futures, count, count,
+						    MESSAGES_PATIENT));
+	for (i = 0; i < count; i++)
+		messages_drop(&futures[i]);
 }
 
 int messages_ask(const struct messages *m, struct rpma_rt_future *future)
 {
 	const struct rpma_rt_source from = {
-		.conn = m->srq == NULL ? m->pair.active : NULL, .srq = m->srq};
+		.listener = m->listener,
+		.conn = m->of == MESSAGES_OF_CONN ? m->pair.active : NULL,
+		.srq = m->srq};
 
 	return rpma_rt_next_future(&from, future);
 }
@@ -176,11 +254,29 @@ void messages_has(struct rpma_rt_future *future)
 		    rpma_rt_future_wait_some(future, 1, 1, MESSAGES_PATIENT));
 }
 
+/* It is the request of that number, which is refused. */
+static void is_request(const struct rpma_rt_completion *cmpl, uint32_t number)
+{
+	struct rpma_rt_conn *conn = rpma_rt_completion_conn(cmpl);
+	struct rpma_conn_private_data pdata;
+
+	CHECK(rpma_rt_completion_event(cmpl) == RPMA_RT_EVENT_REQUEST);
+	MUST(rpma_rt_conn_get_private_data(conn, &pdata));
+	CHECK(pdata.len >= sizeof(number));
+	CHECK(memcmp(pdata.ptr, &number, sizeof(number)) == 0);
+	MUST(rpma_rt_conn_close(conn));
+	MUST(rpma_rt_conn_unref(&conn));
+}
+
 void messages_is(const struct messages *m,
 		 const struct rpma_rt_completion *cmpl, uint32_t number)
 {
 	struct rpma_rt_lease lease;
 
+	if (m->of == MESSAGES_OF_LISTENER) {
+		is_request(cmpl, number);
+		return;
+	}
 	CHECK(cmpl->kind == RPMA_RT_COMPLETION);
 	CHECK(cmpl->status == IBV_WC_SUCCESS && cmpl->byte_len == LEN);
 	CHECK(be32toh(cmpl->imm) == number);
@@ -195,7 +291,7 @@ void messages_brings(const struct messages *m, struct rpma_rt_future *future,
 	struct rpma_rt_completion cmpl;
 
 	MUST_ANSWER(1, rpma_rt_future_wait(future, &cmpl, MESSAGES_PATIENT));
-	CHECK(cmpl.user == m);
+	CHECK(m->of == MESSAGES_OF_LISTENER || cmpl.user == m);
 	messages_is(m, &cmpl, number);
 	messages_drop(future);
 }

@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * messages.h -- a stage for futures of the next message: a pool, whose slots
- * are receives of a connection without a queue, or of an SRQ that such
- * connections share; a peer that sends numbered messages.
+ * messages.h -- a stage for futures of the next item: numbered messages of a
+ * peer, to a connection without a queue or to an SRQ that such connections
+ * share, out of a pool; or numbered requests of peers, to a listener without a
+ * queue.
  */
 
 #ifndef MESSAGES_H
@@ -19,16 +20,25 @@
 #define MESSAGES_SLOTS	 64
 #define MESSAGES_PATIENT WORLD_PATIENCE_MS
 
+#define MESSAGES_REQUESTS 64 /* at most, of one listener */
+
+/* where items come from */
+enum messages_of { MESSAGES_OF_CONN, MESSAGES_OF_SRQ, MESSAGES_OF_LISTENER };
+
 struct messages {
 	struct stage s;
+	enum messages_of of;
 	struct world_pair pair; /* the active end gets messages */
 	struct rpma_rt_pool *pool;
 	struct rpma_rt_srq *srq; /* NULL: the receives are the connection's */
-	uint32_t sent; /* the number of the next message, which is in imm */
+	struct rpma_rt_listener *listener;
+	struct rpma_rt_conn *peers[MESSAGES_REQUESTS]; /* that ask it */
+	uint32_t sent; /* the number of the next item: in imm, private data */
 	uint32_t seed;
 };
 
-void messages_open(struct messages *m, enum rpma_rt_mode mode, bool is_shared);
+void messages_open(struct messages *m, enum rpma_rt_mode mode,
+		   enum messages_of of);
 /* SRQ and pool go, and the stage; no connection is left. */
 void messages_end(struct messages *m);
 /* One more pool of that shape. */
@@ -39,12 +49,20 @@ struct rpma_rt_srq *messages_srq(struct messages *m,
 
 /* A pair whose active end gets messages by futures; user is its own. */
 void messages_pair(struct messages *m, void *user, struct world_pair *pair);
-/* That of m; numbers begin at 0. */
+/* The source of m begins; numbers begin at 0. */
 void messages_join(struct messages *m);
-/* The passive end goes, and CLOSED of the other has been seen. */
+/* The source ends, but for its handle: the passive end goes, and CLOSED of the
+ * other has been seen; or the listener drains. */
 void messages_close(struct messages *m, struct world_pair *pair);
-/* Both go. */
+/* The handle goes. */
+void messages_let_go(struct messages *m, struct world_pair *pair);
+/* All of it goes. */
 void messages_part(struct messages *m, struct world_pair *pair);
+/* Peers that asked a listener have been refused, or closed, and go. */
+void messages_forget_peers(struct messages *m);
+/* How many futures are held at most; what comes behind the last item. */
+uint32_t messages_futures(const struct messages *m);
+enum rpma_rt_event messages_last(const struct messages *m);
 /* The next item of that future, dropped. */
 struct rpma_rt_completion messages_event(struct rpma_rt_conn *conn,
 					 enum rpma_rt_event event);
@@ -55,14 +73,17 @@ void messages_send(struct messages *m, struct world_pair *pair, uint32_t number,
 		   uint64_t context);
 void messages_post(struct messages *m, struct world_pair *pair);
 void messages_tell(struct messages *m, int count);
+/* Of those told so many are there, and no future has them. */
+void messages_settle(const struct messages *m, int count);
 
 /* 0 or an error. */
 int messages_ask(const struct messages *m, struct rpma_rt_future *future);
 struct rpma_rt_future messages_next(const struct messages *m);
 void messages_drop(struct rpma_rt_future *future);
-/* It has a message, which nobody has read. */
+/* It has an item, which nobody has read. */
 void messages_has(struct rpma_rt_future *future);
-/* The result is the message of that number, whose lease goes back. */
+/* The result is the item of that number: a lease goes back, a request is
+ * refused. */
 void messages_is(const struct messages *m,
 		 const struct rpma_rt_completion *cmpl, uint32_t number);
 /* The future brings it, and is dropped; the next one does. */

@@ -2,15 +2,15 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * futures_messages.c -- futures of the next message, of a connection with a
- * pool and without a queue, or of an SRQ that such connections share. Messages
- * and futures meet in the order of both; what nobody has waits, until its peer
- * does; a future that is given up loses no message, and changes no order. Then
- * many messages, each of which races the time after which its future is given
- * up. With a poller's thread and by hand. The stop, and what ends a
- * connection's: here; what ends an SRQ's: futures_srq.c.
+ * futures_next.c -- futures of the next item: of messages of a connection with
+ * a pool and without a queue, of messages of an SRQ that such connections share,
+ * of requests of a listener without a queue. The same cases of each: items and
+ * futures meet in the order of both; what nobody has waits, a message until its
+ * peer does; a future that is given up loses no item, and changes no order. Then
+ * many items, each of which races the time after which its future is given up.
+ * With a poller's thread and by hand. What only an SRQ has: futures_srq.c.
  *
- * usage: runtime_futures_messages [messages [seed]]
+ * usage: runtime_futures_next [messages [seed]]
  */
 
 #include <pthread.h>
@@ -21,7 +21,7 @@
 
 /* ----------------------------------------------------------- its order --- */
 
-static void order__of_messages_and_futures(struct messages *m)
+static void order__of_items_and_futures(struct messages *m)
 {
 	struct rpma_rt_future futures[3];
 	int i;
@@ -75,20 +75,28 @@ static void wait__until_the_peer_does(struct messages *m,
 	messages_part(m, &m->pair);
 }
 
+/* No more than that; and the future that was asked for first has the item,
+ * whatever slot it is in: a slot that was given back is used again. */
 static void held__so_many(struct messages *m)
 {
-	struct rpma_rt_future futures[MESSAGES_FUTURES], other;
-	int i;
+	struct rpma_rt_future futures[16], other;
+	uint32_t count = messages_futures(m);
+	uint32_t i;
 
 	messages_join(m);
-	for (i = 0; i < MESSAGES_FUTURES; i++)
+	for (i = 0; i < count; i++)
 		futures[i] = messages_next(m);
 	MUST_ANSWER(RPMA_RT_E_BUSY, messages_ask(m, &other));
 	messages_drop(&futures[0]);
-	messages_tell(m, MESSAGES_FUTURES);
-	for (i = 1; i < MESSAGES_FUTURES; i++)
-		messages_brings(m, &futures[i], (uint32_t)i - 1);
-	messages_take(m, MESSAGES_FUTURES - 1);
+	messages_drop(&futures[1]);
+	/* given back when the poller has seen it */
+	while (messages_ask(m, &futures[0]) == RPMA_RT_E_BUSY)
+		MUST_ANSWER(0, rpma_rt_future_wait_some(&futures[2], 1, 1, 1));
+	messages_tell(m, (int)count);
+	for (i = 2; i < count; i++)
+		messages_brings(m, &futures[i], i - 2);
+	messages_brings(m, &futures[0], count - 2);
+	messages_take(m, count - 1);
 	messages_part(m, &m->pair);
 }
 
@@ -202,13 +210,14 @@ static void given_up__while_others_wait(struct messages *m)
 /* ------------------------------------------------------------- its end --- */
 
 /* What came before the end is there after it, then CLOSED, more than once. */
-static void end__messages_first(struct messages *m)
+static void end__items_first(struct messages *m)
 {
 	struct rpma_rt_future future;
 	int i;
 
 	messages_join(m);
 	messages_tell(m, 3);
+	messages_settle(m, 3);
 	messages_close(m, &m->pair);
 	messages_take(m, 0);
 	future = messages_next(m);
@@ -218,9 +227,10 @@ static void end__messages_first(struct messages *m)
 	messages_take(m, 2);
 	for (i = 0; i < 2; i++) {
 		future = messages_next(m);
-		messages_is_over(&future, RPMA_RT_EVENT_CLOSED);
+		messages_is_over(&future, messages_last(m));
 	}
-	MUST(rpma_rt_conn_unref(&m->pair.active));
+	messages_let_go(m, &m->pair);
+	messages_forget_peers(m);
 }
 
 /* Those that wait end with it; a message outlives the handle in its future, and
@@ -236,10 +246,11 @@ static void end__futures_that_wait(struct messages *m)
 	messages_tell(m, 2);
 	messages_has(&unread);
 	messages_close(m, &m->pair);
-	messages_is_over(&waits, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&m->pair.active));
+	messages_is_over(&waits, messages_last(m));
+	messages_let_go(m, &m->pair);
 	messages_brings(m, &has, 0);
 	messages_drop(&unread);
+	messages_forget_peers(m);
 
 	messages_join(m);
 	messages_tell(m, 3);
@@ -289,6 +300,10 @@ static void *send_all(void *arg)
 	int n;
 	int i;
 
+	if (sender->m->of == MESSAGES_OF_LISTENER) {
+		messages_tell(sender->m, (int)sender->count);
+		return NULL;
+	}
 	while (done < sender->count) {
 		while (sender->m->sent < sender->count &&
 		       sender->m->sent - done < MESSAGES_DEPTH)
@@ -366,7 +381,8 @@ static void deleted__with_the_handle(struct messages *m)
 	messages_has(&unread);
 	messages_close(m, &m->pair);
 	messages_drop(&unread);
-	MUST(rpma_rt_conn_unref(&m->pair.active));
+	messages_let_go(m, &m->pair);
+	messages_forget_peers(m);
 	MUST(rpma_rt_pool_delete(&m->pool));
 	m->pool = messages_pool(m);
 }
@@ -375,9 +391,7 @@ static void deleted__with_the_handle(struct messages *m)
  * is left goes back to the pool. */
 static void stop__completes(struct messages *m)
 {
-	const enum rpma_rt_event last = m->srq != NULL
-						? RPMA_RT_EVENT_SRQ_CLOSED
-						: RPMA_RT_EVENT_CLOSED;
+	const enum rpma_rt_event last = messages_last(m);
 	struct rpma_rt_future waits, unread;
 
 	messages_join(m);
@@ -391,38 +405,41 @@ static void stop__completes(struct messages *m)
 	messages_take(m, 0);
 	unread = messages_next(m);
 	messages_is_over(&unread, last);
-	MUST(rpma_rt_conn_unref(&m->pair.active));
-	world_event(m->s.pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&m->pair.passive));
+	messages_let_go(m, &m->pair);
+	messages_forget_peers(m);
+	if (m->of != MESSAGES_OF_LISTENER) {
+		world_event(m->s.pq, RPMA_RT_EVENT_CLOSED);
+		MUST(rpma_rt_conn_unref(&m->pair.passive));
+	}
 	messages_end(m);
 }
 
 /* ---------------------------------------------------------------- each --- */
 
-static void end_connection(struct messages *m)
-{
-	end__messages_first(m);
-	end__futures_that_wait(m);
-	refused__by_others(m);
-	deleted__with_the_handle(m);
-}
-
-static void run_all(enum rpma_rt_mode mode, bool is_shared, uint32_t count,
+static void run_all(enum rpma_rt_mode mode, enum messages_of of, uint32_t count,
 		    uint32_t seed)
 {
 	struct messages m = {.seed = seed};
 
-	messages_open(&m, mode, is_shared);
-	order__of_messages_and_futures(&m);
-	wait__until_the_peer_does(&m, mode);
+	messages_open(&m, mode, of);
+	order__of_items_and_futures(&m);
+	if (of != MESSAGES_OF_LISTENER)
+		wait__until_the_peer_does(&m, mode);
 	held__so_many(&m);
 	given_up(&m);
-	if (mode != RPMA_RT_MODE_MANUAL)
-		race__with_time(&m, count);
-	else
+	if (mode == RPMA_RT_MODE_MANUAL)
 		given_up__while_others_wait(&m);
-	if (!is_shared)
-		end_connection(&m);
+	else if (of == MESSAGES_OF_LISTENER)
+		race__with_time(&m, MESSAGES_REQUESTS);
+	else
+		race__with_time(&m, count);
+	if (of != MESSAGES_OF_SRQ) { /* its end is its delete: futures_srq.c */
+		end__items_first(&m);
+		end__futures_that_wait(&m);
+		deleted__with_the_handle(&m);
+	}
+	if (of == MESSAGES_OF_CONN)
+		refused__by_others(&m);
 	stop__completes(&m);
 }
 
@@ -430,13 +447,13 @@ int main(int argc, char **argv)
 {
 	uint32_t count = argc > 1 ? (uint32_t)atoi(argv[1]) : 10000;
 	uint32_t seed = argc > 2 ? (uint32_t)atoi(argv[2]) : 1;
-	int is_shared;
+	int of;
 
 	printf("seed %u\n", seed);
-	for (is_shared = 0; is_shared < 2; is_shared++) {
-		run_all(RPMA_RT_MODE_ADAPTIVE, is_shared, count / 4, seed);
-		run_all(RPMA_RT_MODE_EVENT, is_shared, count / 4, seed + 1);
-		run_all(RPMA_RT_MODE_MANUAL, is_shared, 0, seed);
+	for (of = MESSAGES_OF_CONN; of <= MESSAGES_OF_LISTENER; of++) {
+		run_all(RPMA_RT_MODE_ADAPTIVE, of, count / 4, seed);
+		run_all(RPMA_RT_MODE_EVENT, of, count / 4, seed + 1);
+		run_all(RPMA_RT_MODE_MANUAL, of, 0, seed);
 	}
 	return 0;
 }
