@@ -15,6 +15,7 @@
 
 #include "explore.h"
 #include "future/future.h"
+#include "poller/source.h"
 #include "rt_fake.h"
 
 #define FUTURES 2
@@ -33,6 +34,9 @@ static bool is_holder_through;
 static int called;
 static int taken; /* messages that the holder has */
 static bool is_dropped_called;
+static struct rt_futures *source; /* of items; NULL: work requests */
+static uint32_t offered;	  /* items */
+static uint32_t refused;	  /* that nobody had */
 
 /* ------------------------------------------- what is not traced in it --- */
 
@@ -125,6 +129,17 @@ static void watch_place(void)
 	rt_future_lot_return(place);
 }
 
+static void watch_block(const struct rt_futures *of)
+{
+	explore_watch(&of->requests, sizeof(of->requests));
+	explore_watch(&of->msg_sent, sizeof(of->msg_sent));
+	explore_watch(&of->ending, sizeof(of->ending));
+	explore_watch(&of->sleepers, sizeof(of->sleepers));
+	explore_watch(&f->poller->stopping, sizeof(f->poller->stopping));
+	explore_watch(&f->rt->stopped, sizeof(f->rt->stopped));
+	watch_place();
+}
+
 /* Of an order that ended with a stop; its message may be in the inbox. */
 static void go_on(void)
 {
@@ -138,7 +153,6 @@ static void go_on(void)
 
 static void begin(int count)
 {
-	const struct rt_futures *of;
 	int i;
 
 	go_on();
@@ -153,14 +167,7 @@ static void begin(int count)
 		slots[i] = rt_future_slot(&futures[i]);
 		watch(slots[i]);
 	}
-	of = slots[0]->of;
-	explore_watch(&of->requests, sizeof(of->requests));
-	explore_watch(&of->msg_sent, sizeof(of->msg_sent));
-	explore_watch(&of->ending, sizeof(of->ending));
-	explore_watch(&of->sleepers, sizeof(of->sleepers));
-	explore_watch(&f->poller->stopping, sizeof(f->poller->stopping));
-	explore_watch(&f->rt->stopped, sizeof(f->rt->stopped));
-	watch_place();
+	watch_block(slots[0]->of);
 }
 
 static void begin_send(void)
@@ -181,6 +188,36 @@ static void begin_two(void)
 	begin(2);
 }
 
+static void count_drop(const struct rpma_rt_completion *item)
+{
+	(void)item;
+	refused++;
+}
+
+static void begin_next(void)
+{
+	const struct rt_source_cfg cfg = {.kind = &rt_source_messages,
+					  .poller = f->poller,
+					  .futures = FUTURES,
+					  .messages = 2,
+					  .owner = f};
+	uint32_t i;
+
+	go_on();
+	is_holder_through = is_dropped_called = false;
+	posted = completed = called = taken = 0;
+	offered = refused = 0;
+	is_recv = true;
+	explore_watch_nothing();
+	pthread_mutex_lock(&f->rt->lock);
+	source = rt_source_new(&cfg);
+	pthread_mutex_unlock(&f->rt->lock);
+	EXPLORE_CHECK(source != NULL);
+	for (i = 1; i <= FUTURES; i++)
+		watch(&source->slots[i]);
+	watch_block(source);
+}
+
 static void complete(uint32_t index)
 {
 	if (is_recv)
@@ -198,6 +235,20 @@ static void check(void)
 	EXPLORE_CHECK(rt_future_held(f->rt) == 0);
 	EXPLORE_CHECK(taken + got == (is_recv ? posted : 0));
 	EXPLORE_CHECK(called == is_dropped_called);
+}
+
+/* Each item was read, or is dropped with the source. */
+static void check_next(void)
+{
+	rt_source_drop_mt(source);
+	while (fake_round(f) > 0)
+		;
+	EXPLORE_CHECK(rt_future_held(f->rt) == 0);
+	EXPLORE_CHECK((uint32_t)taken + refused == offered);
+	EXPLORE_CHECK(called == is_dropped_called);
+	pthread_mutex_lock(&f->rt->lock);
+	rt_future_block_return(source);
+	pthread_mutex_unlock(&f->rt->lock);
 }
 
 /* ---------------------------------------------------------- the poller --- */
@@ -220,6 +271,32 @@ static void run_rounds(void)
 			;
 		explore_wait(&f->poller->inbox, has_work, NULL);
 	} while (!rt_inbox_is_empty(&f->poller->inbox) || completed < posted);
+}
+
+static void offer(void)
+{
+	const struct rpma_rt_completion item = {.context = offered,
+						.status = IBV_WC_SUCCESS};
+
+	explore_touch(&f->poller->inbox);
+	offered++;
+	rt_source_put_poller(source->source, &item);
+	rt_deliver_asked(f->poller, source, 0);
+	rt_deliver_flush(f->poller);
+}
+
+static void offer_one(void)
+{
+	offer();
+	run_rounds();
+}
+
+static void offer_two(void)
+{
+	offer();
+	fake_round(f);
+	offer();
+	run_rounds();
 }
 
 /* One in each batch, the second first. */
@@ -249,6 +326,16 @@ static void run_and_stop(void)
 	complete(0);
 	while (fake_round(f) > 0)
 		;
+	stop();
+}
+
+static void offer_and_stop(void)
+{
+	const struct rpma_rt_completion end = {.kind = RPMA_RT_EVENT};
+
+	offer();
+	rt_source_end_poller(source, &end);
+	rt_deliver_flush(f->poller);
 	stop();
 }
 
@@ -478,8 +565,92 @@ static void wait_for_one_twice(void)
 	end_holder();
 }
 
+/* ------------------------------------------------------ the next item --- */
+
+static void next(int index)
+{
+	EXPLORE_CHECK(rt_source_next(source, f, &futures[index]) == 0);
+}
+
+/* Its item is that one. */
+static void brings(int index, uint64_t context)
+{
+	const struct rpma_rt_completion cmpl = wait_for(index);
+
+	EXPLORE_CHECK(cmpl.status == IBV_WC_SUCCESS && cmpl.context == context);
+	taken++;
+	drop(index);
+}
+
+/* Of two the first is given up; the second gets the one item. */
+static void next_drop(void)
+{
+	next(0);
+	next(1);
+	drop(0);
+	brings(1, 0);
+	end_holder();
+}
+
+/* What the cancel says is so. */
+static void next_cancel(void)
+{
+	enum rpma_rt_cancelled cancelled;
+
+	next(0);
+	EXPLORE_CHECK(rpma_rt_future_cancel(&futures[0], &cancelled) == 0);
+	if (cancelled == RPMA_RT_CANCELLED_DONE) {
+		brings(0, 0);
+	} else {
+		EXPLORE_CHECK(wait_for(0).flags & RPMA_RT_C_DETACHED);
+		drop(0);
+	}
+	end_holder();
+}
+
+/* An item that was given up has its place before the next. */
+static void next_order(void)
+{
+	next(0);
+	drop(0);
+	next(1);
+	brings(1, 0);
+	end_holder();
+}
+
+static void next_then(void)
+{
+	next(0);
+	EXPLORE_CHECK(rpma_rt_future_then(&futures[0], count_call, NULL) == 0);
+	drop(0);
+	end_holder();
+}
+
+/* The item, or the end; what is asked for behind the stop, too. */
+static void next_in_a_stop(void)
+{
+	struct rpma_rt_completion cmpl;
+
+	next(0);
+	drop(0);
+	next(1);
+	cmpl = wait_for(1);
+	EXPLORE_CHECK(cmpl.kind == RPMA_RT_EVENT || cmpl.context == 0);
+	taken += cmpl.kind != RPMA_RT_EVENT;
+	drop(1);
+}
+
+static void next_drop_in_a_stop(void)
+{
+	next(0);
+	drop(0);
+}
+
 int main(int argc, char **argv)
 {
+#define NEXT(title, holder, poller)                            \
+	.name = title, .threads = 2, .body = {holder, poller}, \
+	.setup = begin_next, .check = check_next
 #define PLAY(title, holder, poller, begin)                                     \
 	.name = title, .threads = 2, .body = {holder, poller}, .setup = begin, \
 	.check = check
@@ -504,6 +675,13 @@ int main(int argc, char **argv)
 		{PLAY("one_of_two", wait_for_one_of_two, run_two, begin_two)},
 		{PLAY("two_of_two", wait_for_two, run_two, begin_two)},
 		{PLAY("cancel_of_two", cancel_one_of_two, run_two, begin_two)},
+		{NEXT("next_drop", next_drop, offer_one)},
+		{NEXT("next_cancel", next_cancel, offer_one)},
+		{NEXT("next_order", next_order, offer_two)},
+		{NEXT("next_then", next_then, offer_one)},
+		{NEXT("next_stop_drop", next_drop_in_a_stop, offer_and_stop)},
+		{NEXT("next_stop", next_in_a_stop, offer_and_stop),
+		 .is_long = true},
 		{PLAY("stop_two", wait_in_a_stop, run_two_and_stop, begin_two),
 		 .is_long = true},
 		{.name = NULL},
@@ -517,6 +695,7 @@ int main(int argc, char **argv)
 		f->rt_cfg.futures = i + 1;
 		conns[i] = fake_established(f);
 	}
+	f->rt->drop_item = count_drop;
 	/* no thread that waits runs it */
 	f->poller->threaded = true;
 	return explore_main(argc, argv, plays);

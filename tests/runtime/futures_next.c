@@ -3,12 +3,13 @@
 
 /*
  * futures_next.c -- futures of the next item: of messages of a connection with
- * a pool and without a queue, of messages of an SRQ that such connections share,
- * of requests of a listener without a queue. The same cases of each: items and
- * futures meet in the order of both; what nobody has waits, a message until its
- * peer does; a future that is given up loses no item, and changes no order. Then
- * many items, each of which races the time after which its future is given up.
- * With a poller's thread and by hand. What only an SRQ has: futures_srq.c.
+ * a pool and without a queue, of messages of an SRQ that such connections
+ * share, of requests of a listener without a queue. The same cases of each:
+ * items and futures meet in the order of both; what nobody has waits, a message
+ * until its peer does; a future that is given up loses no item, and changes no
+ * order. Then many items, each of which races the time after which its future
+ * is given up. With a poller's thread and by hand. What only an SRQ has:
+ * futures_srq.c.
  *
  * usage: runtime_futures_next [messages [seed]]
  */

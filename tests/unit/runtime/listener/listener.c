@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "rt_fake.h"
+#include "srq/srq.h"
 
 static int listen_at(struct fake *f, struct rpma_rt_queue *queue,
 		     struct rpma_rt_listener **listener)
@@ -725,6 +726,34 @@ static void device__fatal_while_listening_PROVIDER(void **state)
 	assert_int_equal(fake_take(f, f->queue), 0);
 }
 
+/* Without a queue as with one: no request goes to a poller whose SRQ failed. */
+static void request__SRQ_failed_NOT_THIS_POLLER(void **state)
+{
+	struct rpma_rt_listener *listener = NULL;
+	struct fake *f = *state;
+	struct rpma_rt_srq *srq = calloc(1, sizeof(*srq));
+	int i;
+
+	assert_non_null(srq);
+	for (i = 0; i < 2; i++) {
+		f->rt_cfg.futures = 1;
+		ok(listen_at(f, i == 0 ? f->queue : NULL, &listener));
+		assert_int_equal(rt_listener_poller_open(listener), 1);
+		listener->cfg.srqs[0] = srq;
+		assert_int_equal(rt_listener_poller_open(listener), 1);
+		/* relaxed, both: one thread */
+		atomic_store_explicit(&srq->failed, true, memory_order_relaxed);
+		assert_int_equal(rt_listener_poller_open(listener), 0);
+		atomic_store_explicit(&srq->failed, false,
+				      memory_order_relaxed);
+		listener->cfg.srqs[0] = NULL;
+		ok(rpma_rt_listener_delete(&listener));
+		fake_finish_down(f);
+		fake_take(f, f->queue);
+	}
+	free(srq);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -755,6 +784,7 @@ int main(void)
 		fake_test(cm_ready__given_up_ALL_ARE_TOLD),
 		fake_test(device__fatal_DEVICE),
 		fake_test(device__fatal_while_listening_PROVIDER),
+		fake_test(request__SRQ_failed_NOT_THIS_POLLER),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
