@@ -87,8 +87,7 @@ struct rt_future *rt_source_take(struct rt_futures *futures, uint8_t what,
 				 const void *owner);
 /* Asks for a future of the next item. ERRORS: RPMA_RT_E_BUSY: too many are
  * held. Any thread */
-int rt_source_next(struct rt_futures *futures, const void *owner,
-		   struct rpma_rt_future *future);
+int rt_source_next(struct rt_futures *futures, struct rpma_rt_future *future);
 
 /* ------------------------------------------------------------- handles --- */
 

@@ -125,14 +125,13 @@ struct rt_future *rt_source_take(struct rt_futures *futures, uint8_t what,
 	return slot;
 }
 
-int rt_source_next(struct rt_futures *futures, const void *owner,
-		   struct rpma_rt_future *future)
+int rt_source_next(struct rt_futures *futures, struct rpma_rt_future *future)
 {
 	struct rt_future *slot;
 
 	/* of two threads one takes a slot */
 	pthread_mutex_lock(&futures->rt->ask_lock);
-	slot = rt_source_take(futures, 0, owner);
+	slot = rt_source_take(futures, 0, futures->source->arg);
 	pthread_mutex_unlock(&futures->rt->ask_lock);
 	if (slot == NULL)
 		return RPMA_RT_E_BUSY;

@@ -38,7 +38,7 @@ struct rt_future_source {
 	struct rt_futures *futures; /* immutable */
 	/* An item left the list: one more may come. NULL: no more come */
 	void (*taken)(void *arg);
-	void *arg;
+	void *arg;		      /* immutable: the owner */
 	struct rt_source_node *first; /* listed, in order */
 	struct rt_source_node **last; /* where the next node is linked */
 	struct rt_source_node *free;  /* of nodes[] */

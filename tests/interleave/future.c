@@ -569,7 +569,7 @@ static void wait_for_one_twice(void)
 
 static void next(int index)
 {
-	EXPLORE_CHECK(rt_source_next(source, f, &futures[index]) == 0);
+	EXPLORE_CHECK(rt_source_next(source, &futures[index]) == 0);
 }
 
 /* Its item is that one. */

@@ -218,7 +218,7 @@ static void end__items_first(struct messages *m)
 
 	messages_join(m);
 	messages_tell(m, 3);
-	messages_settle(m, 3);
+	messages_are_listed(m, 3);
 	messages_close(m, &m->pair);
 	messages_take(m, 0);
 	future = messages_next(m);

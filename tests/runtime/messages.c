@@ -212,7 +212,7 @@ void messages_tell(struct messages *m, int count)
 	}
 }
 
-void messages_settle(const struct messages *m, int count)
+void messages_are_listed(const struct messages *m, int count)
 {
 	struct rpma_rt_future futures[MESSAGES_FUTURES];
 	int i;

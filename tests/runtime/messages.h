@@ -74,7 +74,7 @@ void messages_send(struct messages *m, struct world_pair *pair, uint32_t number,
 void messages_post(struct messages *m, struct world_pair *pair);
 void messages_tell(struct messages *m, int count);
 /* Of those told so many are there, and no future has them. */
-void messages_settle(const struct messages *m, int count);
+void messages_are_listed(const struct messages *m, int count);
 
 /* 0 or an error. */
 int messages_ask(const struct messages *m, struct rpma_rt_future *future);
