@@ -21,36 +21,27 @@ static struct rt_future *keeper_of(const struct rt_futures *futures)
 	return &futures->slots[0];
 }
 
-/* An item that is listed or in a slot has a node: so many are enough, as no
- * more than cfg->messages are listed or in receives, but for those put back. */
-static bool make_nodes(struct rt_future_source *source, uint32_t count)
-{
-	uint32_t i;
-
-	source->nodes = calloc(count, sizeof(*source->nodes));
-	for (i = 0; source->nodes != NULL && i < count; i++) {
-		source->nodes[i].next = source->free;
-		source->free = &source->nodes[i];
-	}
-	return source->nodes != NULL;
-}
-
+/* An item that is listed, or that a slot got last, has a node. No more than
+ * cfg->messages are listed or in receives, but for those put back. */
 static struct rt_future_source *make(const struct rt_source_cfg *cfg)
 {
-	struct rt_future_source *source = calloc(1, sizeof(*source));
+	size_t nodes = cfg->messages > 0 ? cfg->messages + cfg->futures : 0;
+	struct rt_future_source *source =
+		calloc(1, sizeof(*source) + nodes * sizeof(*source->nodes) +
+				  (cfg->futures + 1) * sizeof(*source->held));
 
 	if (source == NULL)
 		return NULL;
 	source->last = &source->first;
 	source->taken = cfg->taken;
 	source->arg = cfg->owner;
-	source->held = calloc(cfg->futures + 1, sizeof(*source->held));
-	if (source->held != NULL &&
-	    (cfg->messages == 0 ||
-	     make_nodes(source, cfg->messages + cfg->futures)))
-		return source;
-	rt_source_free(source);
-	return NULL;
+	source->has_nodes = nodes > 0;
+	source->held = (struct rt_source_node **)(source->nodes + nodes);
+	while (nodes-- > 0) {
+		source->nodes[nodes].next = source->free;
+		source->free = &source->nodes[nodes];
+	}
+	return source;
 }
 
 struct rt_futures *rt_source_new(const struct rt_source_cfg *cfg)
@@ -63,7 +54,7 @@ struct rt_futures *rt_source_new(const struct rt_source_cfg *cfg)
 	futures = rt_future_block_take(cfg->poller, cfg->kind, NULL,
 				       cfg->futures + 1);
 	if (futures == NULL) {
-		rt_source_free(source);
+		free(source);
 		return NULL;
 	}
 	source->futures = futures;
@@ -76,7 +67,7 @@ void rt_source_undo(struct rt_futures *futures)
 {
 	if (futures == NULL)
 		return;
-	rt_source_free(futures->source);
+	free(futures->source);
 	futures->source = NULL;
 	rt_future_free_holder(keeper_of(futures));
 	rt_future_block_return(futures);

@@ -75,7 +75,7 @@ static bool take_item(struct rt_future_source *source, struct rt_future *slot,
 
 	if (node == NULL)
 		return false;
-	if (source->nodes != NULL && *held != NULL) {
+	if (source->has_nodes && *held != NULL) {
 		(*held)->next = source->free;
 		source->free = *held;
 	}
@@ -103,13 +103,6 @@ static void put_item_back(struct rt_future_source *source,
 	link_node(source, link, node);
 }
 
-void rt_source_free(struct rt_future_source *source)
-{
-	free(source->held);
-	free(source->nodes);
-	free(source);
-}
-
 static bool is_keeper(const struct rt_future *slot)
 {
 	return slot->tag == RT_FUTURE_KEEPER;
@@ -124,7 +117,7 @@ static void end_source(const struct rt_future *slot)
 	slot->of->source = NULL;
 	while ((node = unlink_first(source)) != NULL)
 		rt_context_drop_item(slot->of->rt, &node->item);
-	rt_source_free(source);
+	free(source);
 }
 
 bool rt_source_may_put_back(const struct rt_future *slot)

@@ -46,7 +46,8 @@ struct rt_future_source {
 	uint32_t sequence;	      /* of the next item to come */
 	/* one a slot: the place of the item that the slot got last */
 	struct rt_source_node **held;
-	struct rt_source_node *nodes; /* NULL: items bring their nodes */
+	bool has_nodes; /* else items bring their nodes */
+	struct rt_source_node nodes[];
 };
 
 /* Returns how many items no future has. Any thread that knows the source. */
@@ -73,7 +74,5 @@ bool rt_source_serve_poller(struct rt_poller *poller,
 /* Returns whether a request of the slot may put an item back, for which others
  * watch: not of the keeper. Called before the request is done. */
 bool rt_source_may_put_back(const struct rt_future *slot);
-/* Frees the source, without a look at its list. */
-void rt_source_free(struct rt_future_source *source);
 
 #endif /* RT_POLLER_SOURCE_H */

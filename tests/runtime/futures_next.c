@@ -210,6 +210,23 @@ static void given_up__while_others_wait(struct messages *m)
 
 /* ------------------------------------------------------------- its end --- */
 
+/* It brings the end of the source, whose handle is held, with that reason. */
+static void is_end(const struct messages *m, struct rpma_rt_future *future,
+		   enum rpma_rt_reason reason)
+{
+	struct rpma_rt_completion cmpl;
+
+	MUST_ANSWER(1, rpma_rt_future_wait(future, &cmpl, MESSAGES_PATIENT));
+	if (m->of == MESSAGES_OF_LISTENER)
+		CHECK(rpma_rt_completion_listener(&cmpl) == m->listener);
+	else if (m->of == MESSAGES_OF_SRQ)
+		CHECK(rpma_rt_completion_srq(&cmpl) == m->srq);
+	else
+		CHECK(rpma_rt_completion_conn(&cmpl) == m->pair.active);
+	CHECK(m->of == MESSAGES_OF_SRQ || cmpl.status == reason);
+	messages_is_over(future, messages_last(m));
+}
+
 /* What came before the end is there after it, then CLOSED, more than once. */
 static void end__items_first(struct messages *m)
 {
@@ -228,14 +245,16 @@ static void end__items_first(struct messages *m)
 	messages_take(m, 2);
 	for (i = 0; i < 2; i++) {
 		future = messages_next(m);
-		messages_is_over(&future, messages_last(m));
+		is_end(m, &future,
+		       m->of == MESSAGES_OF_CONN ? RPMA_RT_REASON_DISCONNECTED
+						 : RPMA_RT_REASON_LOCAL);
 	}
-	messages_let_go(m, &m->pair);
+	messages_let_go(m);
 	messages_forget_peers(m);
 }
 
-/* Those that wait end with it; a message outlives the handle in its future, and
- * what nobody has goes back to the pool with that. */
+/* Those that wait end with it; an item outlives the handle in its future, and
+ * what nobody has is dropped with the handle. */
 static void end__futures_that_wait(struct messages *m)
 {
 	struct rpma_rt_future waits, has, unread;
@@ -247,8 +266,8 @@ static void end__futures_that_wait(struct messages *m)
 	messages_tell(m, 2);
 	messages_has(&unread);
 	messages_close(m, &m->pair);
+	messages_let_go(m);
 	messages_is_over(&waits, messages_last(m));
-	messages_let_go(m, &m->pair);
 	messages_brings(m, &has, 0);
 	messages_drop(&unread);
 	messages_forget_peers(m);
@@ -287,39 +306,84 @@ static void refused__by_others(struct messages *m)
 
 /* -------------------------------------------------------------- races --- */
 
-struct sender {
+#define PEERS  2
+#define TAKERS 2
+
+struct race {
 	struct messages *m;
-	uint32_t count;
+	uint32_t peers;
+	struct world_pair pairs[PEERS]; /* of messages */
+	uint32_t count;			/* items of each peer */
+	uint32_t got[PEERS];  /* of each, in their order; of one taker */
+	_Atomic uint32_t all; /* of all takers */
+	_Atomic uint8_t *seen;
+};
+
+struct taker {
+	struct race *race;
+	uint32_t seed;
+	bool is_alone;
 	pthread_t thread;
 };
 
 static void *send_all(void *arg)
 {
-	const struct sender *sender = arg;
-	struct rpma_rt_completion items[MESSAGES_DEPTH];
-	uint32_t done = 0;
+	struct race *race = arg;
+	struct rpma_rt_completion items[PEERS * MESSAGES_DEPTH];
+	uint32_t sent[PEERS] = {0};
+	uint32_t done[PEERS] = {0};
+	uint32_t ended = 0;
+	uint32_t which;
 	int n;
 	int i;
 
-	if (sender->m->of == MESSAGES_OF_LISTENER) {
-		messages_tell(sender->m, (int)sender->count);
+	if (race->m->of == MESSAGES_OF_LISTENER) {
+		messages_tell(race->m, (int)race->count);
 		return NULL;
 	}
-	while (done < sender->count) {
-		while (sender->m->sent < sender->count &&
-		       sender->m->sent - done < MESSAGES_DEPTH)
-			messages_post(sender->m, &sender->m->pair);
-		n = rpma_rt_queue_wait(sender->m->s.pq, items, MESSAGES_DEPTH,
+	while (ended < race->peers * race->count) {
+		for (which = 0; which < race->peers; which++) {
+			while (sent[which] < race->count &&
+			       sent[which] - done[which] < MESSAGES_DEPTH) {
+				messages_send(race->m, &race->pairs[which],
+					      sent[which]++, which);
+			}
+		}
+		n = rpma_rt_queue_wait(race->m->s.pq, items,
+				       PEERS * MESSAGES_DEPTH,
 				       MESSAGES_PATIENT);
 		CHECK(n > 0);
-		for (i = 0; i < n; i++)
+		for (i = 0; i < n; i++) {
 			CHECK(items[i].status == IBV_WC_SUCCESS);
-		done += (uint32_t)n;
+			done[items[i].context]++;
+		}
+		ended += (uint32_t)n;
 	}
 	return NULL;
 }
 
-/* Given up after its time: 1: it brought the message after all. */
+/* Each item once; those of a peer in their order, if one thread takes them. */
+static void got(struct taker *taker, const struct rpma_rt_completion *cmpl)
+{
+	struct race *race = taker->race;
+	uint32_t number = messages_number(race->m, cmpl);
+	uint32_t peer = 0;
+
+	if (race->m->of != MESSAGES_OF_LISTENER)
+		peer = (uint32_t)((struct world_pair *)cmpl->user -
+				  race->pairs);
+	CHECK(peer < race->peers && number < race->count);
+	if (taker->is_alone)
+		CHECK(number == race->got[peer]++);
+	/* relaxed: each one once, in any order */
+	CHECK(atomic_exchange_explicit(&race->seen[peer * race->count + number],
+				       1, memory_order_relaxed) == 0);
+	messages_is(race->m, cmpl, number);
+	/* relaxed: a count; the joins order what it counts */
+	atomic_fetch_add_explicit(&race->all, 1, memory_order_relaxed);
+}
+
+/* Given up after its time: 1: it brought the item after all. */
 static int give_up(struct rpma_rt_future *future, uint32_t how,
 		   struct rpma_rt_completion *cmpl)
 {
@@ -337,27 +401,26 @@ static int give_up(struct rpma_rt_future *future, uint32_t how,
 	return answer == RPMA_RT_CANCELLED_DONE;
 }
 
-/* One holder: each message once, and all in their order, however many futures
- * of it were given up. */
-static void race__with_time(struct messages *m, uint32_t count)
+/* However many futures are given up. */
+static void *take_all(void *arg)
 {
-	struct sender sender = {.m = m, .count = count};
+	struct taker *taker = arg;
+	struct race *race = taker->race;
 	struct rpma_rt_completion cmpl;
 	struct rpma_rt_future future;
-	uint32_t got = 0;
 	uint32_t how;
 	int ret;
 
-	messages_join(m);
-	CHECK(pthread_create(&sender.thread, NULL, send_all, &sender) == 0);
-	while (got < count) {
-		ret = messages_ask(m, &future);
+	/* relaxed: a count */
+	while (atomic_load_explicit(&race->all, memory_order_relaxed) <
+	       race->peers * race->count) {
+		ret = messages_ask(race->m, &future);
 		if (ret == RPMA_RT_E_BUSY) { /* dropped, the poller comes yet */
 			sched_yield();
 			continue;
 		}
 		MUST(ret);
-		how = world_roll(&m->seed, 8);
+		how = world_roll(&taker->seed, 8);
 		ret = rpma_rt_future_wait(&future, &cmpl, how < 2 ? 0 : 1);
 		CHECK(ret == 0 || ret == 1);
 		if (ret == 0)
@@ -365,10 +428,51 @@ static void race__with_time(struct messages *m, uint32_t count)
 		else
 			messages_drop(&future);
 		if (ret == 1)
-			messages_is(m, &cmpl, got++);
+			got(taker, &cmpl);
 	}
-	CHECK(pthread_join(sender.thread, NULL) == 0);
-	messages_part(m, &m->pair);
+	return NULL;
+}
+
+static void race_join(struct race *race)
+{
+	struct messages *m = race->m;
+	uint32_t i;
+
+	race->peers = m->of == MESSAGES_OF_SRQ ? PEERS : 1;
+	race->count = race->count / race->peers;
+	race->seen = calloc(race->peers * race->count, sizeof(*race->seen));
+	CHECK(race->seen != NULL);
+	if (m->of == MESSAGES_OF_LISTENER)
+		messages_join(m);
+	for (i = 0; m->of != MESSAGES_OF_LISTENER && i < race->peers; i++)
+		messages_pair(m, &race->pairs[i], &race->pairs[i]);
+	if (m->of == MESSAGES_OF_CONN)
+		m->pair = race->pairs[0];
+}
+
+static void race__with_time(struct messages *m, uint32_t count, int takers)
+{
+	struct race race = {.m = m, .count = count};
+	struct taker taker[TAKERS];
+	pthread_t sender;
+	uint32_t peer;
+	int i;
+
+	race_join(&race);
+	CHECK(pthread_create(&sender, NULL, send_all, &race) == 0);
+	for (i = 0; i < takers; i++) {
+		taker[i] = (struct taker){.race = &race,
+					  .seed = m->seed + (uint32_t)i,
+					  .is_alone = takers == 1};
+		CHECK(pthread_create(&taker[i].thread, NULL, take_all,
+				     &taker[i]) == 0);
+	}
+	for (i = 0; i < takers; i++)
+		CHECK(pthread_join(taker[i].thread, NULL) == 0);
+	CHECK(pthread_join(sender, NULL) == 0);
+	for (peer = 0; peer < race.peers; peer++)
+		messages_part(m, &race.pairs[peer]);
+	free((void *)race.seen);
 }
 
 /* What nobody has is back when the pool is deleted, whoever gave it up. */
@@ -382,7 +486,7 @@ static void deleted__with_the_handle(struct messages *m)
 	messages_has(&unread);
 	messages_close(m, &m->pair);
 	messages_drop(&unread);
-	messages_let_go(m, &m->pair);
+	messages_let_go(m);
 	messages_forget_peers(m);
 	MUST(rpma_rt_pool_delete(&m->pool));
 	m->pool = messages_pool(m);
@@ -392,7 +496,6 @@ static void deleted__with_the_handle(struct messages *m)
  * is left goes back to the pool. */
 static void stop__completes(struct messages *m)
 {
-	const enum rpma_rt_event last = messages_last(m);
 	struct rpma_rt_future waits, unread;
 
 	messages_join(m);
@@ -401,12 +504,12 @@ static void stop__completes(struct messages *m)
 	messages_tell(m, 1);
 	messages_has(&unread);
 	MUST(rpma_rt_stop(m->s.world.rt));
-	messages_is_over(&waits, last);
+	is_end(m, &waits, RPMA_RT_REASON_STOPPED);
 	messages_drop(&unread);
 	messages_take(m, 0);
 	unread = messages_next(m);
-	messages_is_over(&unread, last);
-	messages_let_go(m, &m->pair);
+	is_end(m, &unread, RPMA_RT_REASON_STOPPED);
+	messages_let_go(m);
 	messages_forget_peers(m);
 	if (m->of != MESSAGES_OF_LISTENER) {
 		world_event(m->s.pq, RPMA_RT_EVENT_CLOSED);
@@ -421,7 +524,10 @@ static void run_all(enum rpma_rt_mode mode, enum messages_of of, uint32_t count,
 		    uint32_t seed)
 {
 	struct messages m = {.seed = seed};
+	int i;
 
+	if (of == MESSAGES_OF_LISTENER)
+		count = MESSAGES_REQUESTS;
 	messages_open(&m, mode, of);
 	order__of_items_and_futures(&m);
 	if (of != MESSAGES_OF_LISTENER)
@@ -430,15 +536,12 @@ static void run_all(enum rpma_rt_mode mode, enum messages_of of, uint32_t count,
 	given_up(&m);
 	if (mode == RPMA_RT_MODE_MANUAL)
 		given_up__while_others_wait(&m);
-	else if (of == MESSAGES_OF_LISTENER)
-		race__with_time(&m, MESSAGES_REQUESTS);
-	else
-		race__with_time(&m, count);
-	if (of != MESSAGES_OF_SRQ) { /* its end is its delete: futures_srq.c */
+	for (i = 1; mode != RPMA_RT_MODE_MANUAL && i <= TAKERS; i++)
+		race__with_time(&m, count, i);
+	if (of != MESSAGES_OF_SRQ) /* its end is its delete */
 		end__items_first(&m);
-		end__futures_that_wait(&m);
-		deleted__with_the_handle(&m);
-	}
+	end__futures_that_wait(&m);
+	deleted__with_the_handle(&m);
 	if (of == MESSAGES_OF_CONN)
 		refused__by_others(&m);
 	stop__completes(&m);
@@ -452,8 +555,8 @@ int main(int argc, char **argv)
 
 	printf("seed %u\n", seed);
 	for (of = MESSAGES_OF_CONN; of <= MESSAGES_OF_LISTENER; of++) {
-		run_all(RPMA_RT_MODE_ADAPTIVE, of, count / 4, seed);
-		run_all(RPMA_RT_MODE_EVENT, of, count / 4, seed + 1);
+		run_all(RPMA_RT_MODE_ADAPTIVE, of, count / 8, seed);
+		run_all(RPMA_RT_MODE_EVENT, of, count / 8, seed + 1);
 		run_all(RPMA_RT_MODE_MANUAL, of, 0, seed);
 	}
 	return 0;

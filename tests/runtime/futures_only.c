@@ -243,35 +243,6 @@ static struct rpma_rt_conn *requested(struct rpma_rt_future *future)
 	return rpma_rt_completion_conn(&cmpl);
 }
 
-/* The listener has ended, for that reason. */
-static void is_over(struct rpma_rt_future *future,
-		    const struct rpma_rt_listener *listener,
-		    enum rpma_rt_reason reason)
-{
-	struct rpma_rt_completion cmpl;
-
-	MUST_ANSWER(RPMA_RT_E_FAILED,
-		    rpma_rt_future_wait_some(future, 1, 1, PATIENT));
-	MUST_ANSWER(1, rpma_rt_future_poll(future, &cmpl));
-	CHECK(rpma_rt_completion_event(&cmpl) == RPMA_RT_EVENT_LISTENER_CLOSED);
-	CHECK(rpma_rt_completion_listener(&cmpl) == listener);
-	CHECK(cmpl.status == reason);
-	drop(future);
-}
-
-/* Ends in CLOSED without having been established. */
-static void is_refused(struct rpma_rt_conn *conn)
-{
-	struct rpma_rt_completion cmpl;
-	struct rpma_rt_future future;
-
-	MUST(rpma_rt_conn_future(conn, RPMA_RT_EVENT_ESTABLISHED, &future));
-	MUST_ANSWER(1, rpma_rt_future_wait(&future, &cmpl, PATIENT));
-	CHECK(rpma_rt_completion_event(&cmpl) == RPMA_RT_EVENT_CLOSED);
-	drop(&future);
-	MUST(rpma_rt_conn_unref(&conn));
-}
-
 static void closed_by_peer(struct rpma_rt_conn *active,
 			   struct rpma_rt_conn *passive)
 {
@@ -287,7 +258,6 @@ static void accept__by_futures(struct scene *c)
 {
 	struct rpma_rt_listener *listener =
 		world_listen(&c->s.world, c->s.cfg, NULL);
-	const struct rpma_rt_listener *former = listener;
 	struct rpma_rt_conn *active, *passive;
 	struct rpma_rt_future future, got;
 	struct rpma_rt_recv_wr recv;
@@ -312,28 +282,7 @@ static void accept__by_futures(struct scene *c)
 		completes(&got, 3, IBV_WC_SUCCESS);
 		closed_by_peer(active, passive);
 	}
-	future = next_request(listener);
 	MUST(rpma_rt_listener_delete(&listener));
-	is_over(&future, former, RPMA_RT_REASON_LOCAL);
-}
-
-/* What nobody took when the listener ends is refused; also what a future holds
- * that is dropped later. */
-static void accept__listener_ends(struct scene *c)
-{
-	struct rpma_rt_listener *listener =
-		world_listen(&c->s.world, c->s.cfg, NULL);
-	struct rpma_rt_conn *actives[3];
-	struct rpma_rt_future future = next_request(listener);
-	int i;
-
-	for (i = 0; i < 3; i++)
-		actives[i] = ask(c);
-	MUST_ANSWER(1, rpma_rt_future_wait_some(&future, 1, 1, PATIENT));
-	MUST(rpma_rt_listener_delete(&listener));
-	MUST(rpma_rt_future_drop(&future));
-	for (i = 0; i < 3; i++)
-		is_refused(actives[i]);
 }
 
 static void on_request(const struct rpma_rt_completion *cmpl, void *arg)
@@ -603,19 +552,10 @@ static void dump__says_no_queue(struct scene *c)
 
 static void stop__completes(struct scene *c)
 {
-	struct rpma_rt_listener *listener;
-	const struct rpma_rt_listener *former;
-	struct rpma_rt_future closed, got, requests[2];
+	struct rpma_rt_future closed, got;
 	struct rpma_rt_completion cmpl;
-	struct rpma_rt_conn *active;
 
 	join(c);
-	listener = world_listen(&c->s.world, c->s.cfg, NULL);
-	former = listener;
-	requests[0] = next_request(listener);
-	active = ask(c);
-	MUST_ANSWER(1, rpma_rt_future_wait_some(requests, 1, 1, PATIENT));
-	requests[1] = next_request(listener);
 	MUST(rpma_rt_conn_future(c->pair.active, RPMA_RT_EVENT_CLOSED,
 				 &closed));
 	MUST(post_recv(c, 1, &got));
@@ -627,17 +567,6 @@ static void stop__completes(struct scene *c)
 	MUST_ANSWER(1, rpma_rt_future_poll(&got, &cmpl));
 	drop(&got);
 	drop(&closed);
-	is_over(&requests[1], former, RPMA_RT_REASON_STOPPED);
-	/* a request that nobody has is the next future's after the stop, too;
-	 * it goes with the listener's handle */
-	MUST(rpma_rt_future_drop(&requests[0]));
-	got = next_request(listener);
-	MUST_ANSWER(1, rpma_rt_future_wait_some(&got, 1, 1, 0));
-	requests[0] = next_request(listener);
-	is_over(&requests[0], former, RPMA_RT_REASON_STOPPED);
-	MUST(rpma_rt_future_drop(&got));
-	MUST(rpma_rt_listener_delete(&listener));
-	MUST(rpma_rt_conn_unref(&active));
 	world_event(c->s.pq, RPMA_RT_EVENT_CLOSED);
 	MUST(rpma_rt_conn_unref(&c->pair.active));
 	MUST(rpma_rt_conn_unref(&c->pair.passive));
@@ -653,7 +582,6 @@ static void run_all(enum rpma_rt_mode mode)
 	life__refused(&c);
 	life__an_error(&c);
 	accept__by_futures(&c);
-	accept__listener_ends(&c);
 	accept__by_a_function(&c);
 	post__without_a_future_INVAL(&c);
 	post__no_room(&c);

@@ -2,25 +2,13 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * futures_srq.c -- futures of the next message of an SRQ: of its connections
- * without a queue, in one order for all, while those with a queue have theirs;
- * its delete, its failure. Then one thread, and two, that give futures up after
- * a while, against messages of two peers: none missing, none doubled, and for
- * the one those of a peer in their order. What a connection's futures have,
- * too, is in futures_next.c.
- *
- * usage: runtime_futures_srq [messages [seed]]
+ * futures_srq.c -- what futures of the next message of an SRQ have beside those
+ * of other sources (futures_next.c): one order for all of its connections
+ * without a queue, while those with a queue have theirs; its failure.
  */
-
-#include <endian.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 
 #include "loop.h"
 #include "messages.h"
-
-#define PEERS 2
 
 /* ------------------------------------------------------- whose they are --- */
 
@@ -134,33 +122,11 @@ static void futures__as_many_as_may_be(struct messages *m)
 
 /* ------------------------------------------------------------- its end --- */
 
-/* What waits gets SRQ_CLOSED; a message outlives the SRQ in its future, and
- * what nobody has goes back to the pool. */
-static void end__deleted(struct messages *m)
+static void delete__used_BUSY(struct messages *m)
 {
-	struct rpma_rt_future has, unread, waits;
-
 	messages_join(m);
-	has = messages_next(m);
-	unread = messages_next(m);
-	messages_tell(m, 2);
-	messages_has(&unread);
-	waits = messages_next(m);
 	MUST_ANSWER(RPMA_RT_E_BUSY, rpma_rt_srq_delete(&m->srq));
 	messages_part(m, &m->pair);
-	MUST(rpma_rt_srq_delete(&m->srq));
-	messages_is_over(&waits, RPMA_RT_EVENT_SRQ_CLOSED);
-	messages_brings(m, &has, 0);
-	messages_drop(&unread);
-
-	m->srq = messages_srq(m, NULL, MESSAGES_FUTURES);
-	messages_join(m);
-	messages_tell(m, 3); /* nobody asks for these */
-	messages_part(m, &m->pair);
-	MUST(rpma_rt_srq_delete(&m->srq));
-	MUST(rpma_rt_pool_delete(&m->pool));
-	m->pool = messages_pool(m);
-	m->srq = messages_srq(m, NULL, MESSAGES_FUTURES);
 }
 
 /* The device fails: behind the messages that have come futures say so, as often
@@ -195,160 +161,29 @@ static void end__failed(enum rpma_rt_mode mode)
 	messages_end(&m);
 }
 
-/* -------------------------------------------------------------- races --- */
-
-struct race {
-	struct messages *m;
-	struct world_pair pairs[PEERS];
-	uint32_t count;	      /* messages of each */
-	uint32_t got[PEERS];  /* of each, in their order; of one taker */
-	_Atomic uint32_t all; /* of all takers */
-	_Atomic uint8_t *seen;
-};
-
-struct taker {
-	struct race *race;
-	uint32_t seed;
-	bool is_alone;
-	pthread_t thread;
-};
-
-static void *send_all(void *arg)
-{
-	struct race *race = arg;
-	struct rpma_rt_completion items[PEERS * MESSAGES_DEPTH];
-	uint32_t sent[PEERS] = {0};
-	uint32_t done[PEERS] = {0};
-	uint32_t ended = 0;
-	int which;
-	int n;
-	int i;
-
-	while (ended < PEERS * race->count) {
-		for (which = 0; which < PEERS; which++) {
-			while (sent[which] < race->count &&
-			       sent[which] - done[which] < MESSAGES_DEPTH) {
-				messages_send(race->m, &race->pairs[which],
-					      sent[which]++, (uint64_t)which);
-			}
-		}
-		n = rpma_rt_queue_wait(race->m->s.pq, items,
-				       PEERS * MESSAGES_DEPTH,
-				       MESSAGES_PATIENT);
-		CHECK(n > 0);
-		for (i = 0; i < n; i++) {
-			CHECK(items[i].status == IBV_WC_SUCCESS);
-			done[items[i].context]++;
-		}
-		ended += (uint32_t)n;
-	}
-	return NULL;
-}
-
-static void got(struct taker *taker, const struct rpma_rt_completion *cmpl)
-{
-	struct race *race = taker->race;
-	uint32_t peer =
-		(uint32_t)((struct world_pair *)cmpl->user - race->pairs);
-	uint32_t number = be32toh(cmpl->imm);
-
-	CHECK(peer < PEERS && number < race->count);
-	if (taker->is_alone)
-		CHECK(number == race->got[peer]++);
-	/* relaxed: each one once, in any order */
-	CHECK(atomic_exchange_explicit(&race->seen[peer * race->count + number],
-				       1, memory_order_relaxed) == 0);
-	messages_is(race->m, cmpl, number);
-	/* relaxed: a count; the joins order what it counts */
-	atomic_fetch_add_explicit(&race->all, 1, memory_order_relaxed);
-}
-
-/* Waits for a while, or gives the future up by a drop. */
-static void *take_all(void *arg)
-{
-	struct taker *taker = arg;
-	struct race *race = taker->race;
-	struct rpma_rt_completion cmpl;
-	struct rpma_rt_future future;
-	int ret;
-
-	/* relaxed: a count */
-	while (atomic_load_explicit(&race->all, memory_order_relaxed) <
-	       PEERS * race->count) {
-		ret = rpma_rt_next_future(
-			&(struct rpma_rt_source){.srq = race->m->srq}, &future);
-		if (ret == RPMA_RT_E_BUSY) { /* dropped, the poller comes yet */
-			sched_yield();
-			continue;
-		}
-		MUST(ret);
-		ret = rpma_rt_future_wait(&future, &cmpl,
-					  world_roll(&taker->seed, 8) ? 1 : 0);
-		CHECK(ret == 0 || ret == 1);
-		messages_drop(&future);
-		if (ret == 1)
-			got(taker, &cmpl);
-	}
-	return NULL;
-}
-
-static void race__with_time(struct messages *m, uint32_t count, int takers)
-{
-	struct race race = {.m = m, .count = count / PEERS + 1};
-	struct taker taker[2];
-	pthread_t sender;
-	int i;
-
-	race.seen = calloc(PEERS * race.count, sizeof(*race.seen));
-	CHECK(race.seen != NULL);
-	for (i = 0; i < PEERS; i++)
-		messages_pair(m, &race.pairs[i], &race.pairs[i]);
-	CHECK(pthread_create(&sender, NULL, send_all, &race) == 0);
-	for (i = 0; i < takers; i++) {
-		taker[i] = (struct taker){.race = &race,
-					  .seed = m->seed + (uint32_t)i,
-					  .is_alone = takers == 1};
-		CHECK(pthread_create(&taker[i].thread, NULL, take_all,
-				     &taker[i]) == 0);
-	}
-	for (i = 0; i < takers; i++)
-		CHECK(pthread_join(taker[i].thread, NULL) == 0);
-	CHECK(pthread_join(sender, NULL) == 0);
-	for (i = 0; i < PEERS; i++)
-		messages_part(m, &race.pairs[i]);
-	free((void *)race.seen);
-}
-
 /* ---------------------------------------------------------------- each --- */
 
-static void run_all(enum rpma_rt_mode mode, uint32_t count, uint32_t seed)
+static void run_all(enum rpma_rt_mode mode)
 {
-	struct messages m = {.seed = seed};
+	struct messages m = {0};
 
 	messages_open(&m, mode, MESSAGES_OF_SRQ);
 	order__of_all_connections(&m);
 	queue__of_another_connection(&m);
 	queue__of_the_srq_itself(&m);
 	refused__by_others(&m);
-	if (mode != RPMA_RT_MODE_MANUAL) {
-		race__with_time(&m, count, 1);
-		race__with_time(&m, count, 2);
-	} else if (loop_get() != NULL) { /* much memory for a small machine */
+	/* much memory for a small machine */
+	if (mode == RPMA_RT_MODE_MANUAL && loop_get() != NULL)
 		futures__as_many_as_may_be(&m);
-	}
-	end__deleted(&m);
+	delete__used_BUSY(&m);
 	messages_end(&m);
 	end__failed(mode);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-	uint32_t count = argc > 1 ? (uint32_t)atoi(argv[1]) : 10000;
-	uint32_t seed = argc > 2 ? (uint32_t)atoi(argv[2]) : 1;
-
-	printf("seed %u\n", seed);
-	run_all(RPMA_RT_MODE_ADAPTIVE, count / 4, seed);
-	run_all(RPMA_RT_MODE_EVENT, count / 4, seed + 1);
-	run_all(RPMA_RT_MODE_MANUAL, 0, seed);
+	run_all(RPMA_RT_MODE_ADAPTIVE);
+	run_all(RPMA_RT_MODE_EVENT);
+	run_all(RPMA_RT_MODE_MANUAL);
 	return 0;
 }

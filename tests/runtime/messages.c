@@ -107,6 +107,8 @@ void messages_pair(struct messages *m, void *user, struct world_pair *pair)
 
 void messages_join(struct messages *m)
 {
+	if (m->of == MESSAGES_OF_SRQ && m->srq == NULL)
+		m->srq = messages_srq(m, NULL, MESSAGES_FUTURES);
 	if (m->of == MESSAGES_OF_LISTENER)
 		m->listener = world_listen(&m->s.world, m->s.cfg, NULL);
 	else
@@ -126,12 +128,13 @@ void messages_close(struct messages *m, struct world_pair *pair)
 	MUST(rpma_rt_conn_unref(&pair->passive));
 }
 
-void messages_let_go(struct messages *m, struct world_pair *pair)
+void messages_let_go(struct messages *m)
 {
 	if (m->of == MESSAGES_OF_LISTENER)
 		MUST(rpma_rt_listener_delete(&m->listener));
 	else
-		MUST(rpma_rt_conn_unref(&pair->active));
+		MUST(rpma_rt_conn_unref(&m->pair.active));
+	MUST(rpma_rt_srq_delete(&m->srq)); /* NULL: nothing */
 }
 
 void messages_forget_peers(struct messages *m)
@@ -146,9 +149,12 @@ void messages_forget_peers(struct messages *m)
 
 void messages_part(struct messages *m, struct world_pair *pair)
 {
-	if (m->of != MESSAGES_OF_LISTENER)
+	if (m->of != MESSAGES_OF_LISTENER) {
 		messages_close(m, pair);
-	messages_let_go(m, pair);
+		MUST(rpma_rt_conn_unref(&pair->active));
+		return;
+	}
+	messages_let_go(m);
 	messages_forget_peers(m);
 }
 
@@ -254,16 +260,24 @@ void messages_has(struct rpma_rt_future *future)
 		    rpma_rt_future_wait_some(future, 1, 1, MESSAGES_PATIENT));
 }
 
-/* It is the request of that number, which is refused. */
-static void is_request(const struct rpma_rt_completion *cmpl, uint32_t number)
+uint32_t messages_number(const struct messages *m,
+			 const struct rpma_rt_completion *cmpl)
 {
-	struct rpma_rt_conn *conn = rpma_rt_completion_conn(cmpl);
 	struct rpma_conn_private_data pdata;
+	uint32_t number;
 
+	if (m->of != MESSAGES_OF_LISTENER)
+		return be32toh(cmpl->imm);
 	CHECK(rpma_rt_completion_event(cmpl) == RPMA_RT_EVENT_REQUEST);
-	MUST(rpma_rt_conn_get_private_data(conn, &pdata));
+	MUST(rpma_rt_conn_get_private_data(rpma_rt_completion_conn(cmpl),
+					   &pdata));
 	CHECK(pdata.len >= sizeof(number));
-	CHECK(memcmp(pdata.ptr, &number, sizeof(number)) == 0);
+	memcpy(&number, pdata.ptr, sizeof(number));
+	return number;
+}
+
+static void refuse(struct rpma_rt_conn *conn)
+{
 	MUST(rpma_rt_conn_close(conn));
 	MUST(rpma_rt_conn_unref(&conn));
 }
@@ -273,13 +287,13 @@ void messages_is(const struct messages *m,
 {
 	struct rpma_rt_lease lease;
 
+	CHECK(messages_number(m, cmpl) == number);
 	if (m->of == MESSAGES_OF_LISTENER) {
-		is_request(cmpl, number);
+		refuse(rpma_rt_completion_conn(cmpl));
 		return;
 	}
 	CHECK(cmpl->kind == RPMA_RT_COMPLETION);
 	CHECK(cmpl->status == IBV_WC_SUCCESS && cmpl->byte_len == LEN);
-	CHECK(be32toh(cmpl->imm) == number);
 	CHECK(rpma_rt_completion_lease(cmpl, &lease));
 	CHECK(lease.pool == m->pool && lease.len == LEN);
 	MUST(rpma_rt_lease_release(&lease));

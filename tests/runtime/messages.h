@@ -51,11 +51,12 @@ struct rpma_rt_srq *messages_srq(struct messages *m,
 void messages_pair(struct messages *m, void *user, struct world_pair *pair);
 /* The source of m begins; numbers begin at 0. */
 void messages_join(struct messages *m);
-/* The source ends, but for its handle: the passive end goes, and CLOSED of the
- * other has been seen; or the listener drains. */
+/* The peer ends the source, but for its handle: the passive end goes, and CLOSED
+ * of the other has been seen (an SRQ ends when it is deleted); or the listener
+ * drains. */
 void messages_close(struct messages *m, struct world_pair *pair);
-/* The handle goes. */
-void messages_let_go(struct messages *m, struct world_pair *pair);
+/* The source's handle goes. */
+void messages_let_go(struct messages *m);
 /* All of it goes. */
 void messages_part(struct messages *m, struct world_pair *pair);
 /* Peers that asked a listener have been refused, or closed, and go. */
@@ -82,6 +83,9 @@ struct rpma_rt_future messages_next(const struct messages *m);
 void messages_drop(struct rpma_rt_future *future);
 /* It has an item, which nobody has read. */
 void messages_has(struct rpma_rt_future *future);
+/* The number of the item. */
+uint32_t messages_number(const struct messages *m,
+			 const struct rpma_rt_completion *cmpl);
 /* The result is the item of that number: a lease goes back, a request is
  * refused. */
 void messages_is(const struct messages *m,
