@@ -51,9 +51,9 @@ struct rpma_rt_srq *messages_srq(struct messages *m,
 void messages_pair(struct messages *m, void *user, struct world_pair *pair);
 /* The source of m begins; numbers begin at 0. */
 void messages_join(struct messages *m);
-/* The peer ends the source, but for its handle: the passive end goes, and CLOSED
- * of the other has been seen (an SRQ ends when it is deleted); or the listener
- * drains. */
+/* The peer ends the source, but for its handle: the passive end goes, and
+ * CLOSED of the other has been seen (an SRQ ends when it is deleted); or the
+ * listener drains. */
 void messages_close(struct messages *m, struct world_pair *pair);
 /* The source's handle goes. */
 void messages_let_go(struct messages *m);
