@@ -319,27 +319,33 @@ int rpma_rt_feed_async_event(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 /* -------------------------------------------------------------- pollers --- */
 
 /*
- * A poller is named by its runtime and its index, 0..pollers - 1. run, arm,
- * release: manual mode only (else RPMA_E_NOSUPP).
+ * A poller is named by its runtime and its index, 0..pollers - 1. attach,
+ * release, run, arm: manual mode only (else RPMA_E_NOSUPP).
  *
- * A poller belongs to the thread that called rpma_rt_poller_run() or
- * rpma_rt_poller_arm() on it last: its functions run there, in these calls and
- * in every call of that thread that waits. The call from another thread takes
- * the poller over, or returns RPMA_RT_E_BUSY while a thread is inside run or
- * arm. After a release, and after that thread's end, the poller belongs to no
- * thread, as at the beginning: a call that waits for it then runs it meanwhile.
+ * At first a poller has no owner. rpma_rt_poller_attach() makes the calling
+ * thread the owner; rpma_rt_poller_release() and the end of the thread end that,
+ * and nothing else changes the owner. The owner alone runs its poller: in run
+ * and arm, and in every call that waits. A poller without an owner is served by
+ * any thread: in run and arm, and in calls that wait and depend on the poller,
+ * rpma_rt_queue_wait() among them. Threads that serve one poller take turns,
+ * and functions of the poller run on each of these threads.
+ * RPMA_RT_E_BUSY: the poller belongs to another thread.
  */
 
-/* One round: at most budget (1..) work completions. Answers how many items of
- * any kind were handled. RPMA_RT_E_CLOSED: stopped, no more items come. */
+/* Makes the calling thread the owner of the poller, after the end of a round of
+ * another thread. 0 also if the thread is the owner already. */
+RPMA_RT_MUST_CHECK int rpma_rt_poller_attach(struct rpma_rt *rt,
+					     uint32_t poller);
+/* Leaves the poller without an owner. 0 also if the poller has no owner. */
+int rpma_rt_poller_release(struct rpma_rt *rt, uint32_t poller);
+/* Runs one round: at most budget (1..) work completions. Returns how many items
+ * of any kind were handled. RPMA_RT_E_CLOSED: stopped, no more items come. */
 RPMA_RT_MUST_CHECK int rpma_rt_poller_run(struct rpma_rt *rt, uint32_t poller,
 					  uint32_t budget);
-/* Before sleeping on the poller's fd, and after arming the queues whose fds the
- * thread sleeps on: 0 = armed, sleep; 1 = there is work: run it. */
+/* Arms the poller, after the queues whose fds the thread sleeps on. Returns 0:
+ * armed, sleep on the fd; 1: there is work, run the poller. The fd is for the
+ * thread that armed the poller last. */
 RPMA_RT_MUST_CHECK int rpma_rt_poller_arm(struct rpma_rt *rt, uint32_t poller);
-/* The poller belongs to no thread afterwards. RPMA_E_INVAL: it belongs to
- * another thread. Thread: the one that it belongs to. */
-int rpma_rt_poller_release(struct rpma_rt *rt, uint32_t poller);
 /* Readable when an armed poller has work, level-triggered: until it was run and
  * armed again. The runtime owns it; do not read it. Thread: any. */
 int rpma_rt_poller_get_fd(const struct rpma_rt *rt, uint32_t poller, int *fd);

@@ -254,7 +254,7 @@ static void close_all(struct rpma_rt *rt)
 
 static void wait_until_quiet(struct rpma_rt *rt)
 {
-	struct rt_wait wait = {.pollers = rt->owned, .is_for_all = true};
+	struct rt_wait wait = {.pollers = rt->owned, .which = RT_WAIT_ALL};
 
 	pthread_mutex_lock(&rt->lock);
 	while (rt->in_use > 0)

@@ -300,6 +300,23 @@ struct loop_core : counted<loop_core> {
 			return std::max(left, limit);
 		return std::min(left, limit);
 	}
+	bool is_attached = false; /* to the thread that runs the loop */
+	/* The poller belongs to the calling thread from here on. */
+	int attach() noexcept
+	{
+		int ret = is_attached
+				  ? 0
+				  : rpma_rt_poller_attach(rt->raw, own_poller());
+
+		is_attached = ret == 0;
+		return ret;
+	}
+	void release() noexcept
+	{
+		if (poller >= 0)
+			rpma_rt_poller_release(rt->raw, own_poller());
+		is_attached = false;
+	}
 	uint32_t own_poller() const noexcept
 	{
 		return static_cast<uint32_t>(poller);
@@ -330,7 +347,10 @@ struct loop_core : counted<loop_core> {
 		constexpr auto never = clock::time_point::max();
 		clock::time_point limit = never;
 		clock::time_point idle_since = never;
+		int ret = attach();
 
+		if (ret < 0 && ret != RPMA_RT_E_CLOSED)
+			return ret;
 		for (bool is_first = true;; is_first = false) {
 			int done = rpma_rt_poller_run(rt->raw, own_poller(),
 						      BATCH);
@@ -813,8 +833,8 @@ inline void loop_core::end() noexcept
 		below->leave();
 	if (is_borrowed)
 		keep_items(false);
-	if (poller >= 0)
-		rpma_rt_poller_release(rt->raw, own_poller());
+	if (is_attached || below)
+		release();
 }
 
 inline void loop_core::drain() noexcept
@@ -830,10 +850,13 @@ inline void loop_core::drain() noexcept
 			continue;
 		}
 		if (poller >= 0) {
-			/* BUSY: another thread runs it */
-			if (rpma_rt_poller_run(rt->raw, own_poller(), BATCH) ==
-			    0)
+			int done = rpma_rt_poller_run(rt->raw, own_poller(),
+						      BATCH);
+
+			if (done == 0)
 				usleep(100);
+			else if (done < 0) /* another thread's: a mistake */
+				usleep(10000);
 			got = rpma_rt_queue_poll(queue, batch, BATCH);
 		} else {
 			got = rpma_rt_queue_wait(queue, batch, BATCH, -1);
@@ -992,6 +1015,13 @@ public:
 	int turn(int timeout_ms) noexcept
 	{
 		return core_->turn(timeout_ms);
+	}
+	/* Lets another thread run the loop, or destroy the loop: the poller of
+	 * the loop belongs to no thread before the next turn. Between two
+	 * turns, on the thread of the last one. */
+	void release() noexcept
+	{
+		core_->release();
 	}
 	/* Begins a task that nobody awaits. It ends by itself, or with the
 	 * loop; an exception that leaves it ends the program. */

@@ -40,7 +40,7 @@ static int end(struct rt_call *call)
 
 int rt_call_wait(struct rt_call *call, struct rt_owned *poller)
 {
-	struct rt_wait wait = {.pollers = poller};
+	struct rt_wait wait = {.pollers = poller, .which = RT_WAIT_ONE};
 
 	pthread_mutex_lock(&call->lock);
 	while (!call->done)

@@ -63,6 +63,13 @@ struct rt_owned *rt_context_owned(const struct rpma_rt *rt)
 	return rt->owned;
 }
 
+bool rt_context_has_shards(const struct rpma_rt *rt)
+{
+	/* relaxed: set before the threads of the shards are started, or while
+	 * nobody waits for a queue of the set */
+	return atomic_load_explicit(&rt->shard_sets, memory_order_relaxed) > 0;
+}
+
 void rt_context_drop_item(struct rpma_rt *rt,
 			  const struct rpma_rt_completion *item)
 {

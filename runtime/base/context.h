@@ -73,6 +73,8 @@ bool rt_context_is_timed(const struct rpma_rt *rt);
 /* The runtime's pollers, for a wait that each may have to end (wait.h); NULL:
  * they have threads. */
 struct rt_owned *rt_context_owned(const struct rpma_rt *rt);
+/* Are there sets of shards of the runtime? */
+bool rt_context_has_shards(const struct rpma_rt *rt);
 /* Drops the references in an item that no consumer will take. */
 void rt_context_drop_item(struct rpma_rt *rt,
 			  const struct rpma_rt_completion *item);

@@ -10,11 +10,18 @@
 #include "base/owner.h"
 
 #include <assert.h>
+#include <linux/futex.h>
+#include <limits.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "rpma_rt.h"
+
+/* between two rounds of its own pollers, of a thread that waits for its turn */
+#define RT_OWNER_MOMENT_NS 100000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -133,21 +140,18 @@ enum rt_owner_known rt_owner_look(struct rt_owned *owned,
 	return owner == NULL ? RT_OWNER_NONE : RT_OWNER_KNOWN;
 }
 
-/* Inside: the poller goes from its owner, if any, to the calling thread. */
-static int take_over(struct rt_owned *owned)
+int rt_owner_attach(struct rt_owned *owned)
 {
 	char name[RT_THREAD_NAME] = "?";
 	int ret = become_owner();
 
-	if (ret)
+	if (ret || rt_owner_is_self(owned))
 		return ret;
 	pthread_getname_np(pthread_self(), name, sizeof(name));
 	pthread_mutex_lock(&lock);
 	memcpy(rt_owner_self.name, name, sizeof(name));
-	/* relaxed, both: under the lock */
-	if (atomic_load_explicit(&owned->owner, memory_order_relaxed) != NULL)
-		give_up(owned);
 	cds_list_add_tail(&owned->link, &rt_owner_self.pollers);
+	/* relaxed: under the lock; the leave publishes it [MANUAL-1] */
 	atomic_store_explicit(&owned->owner, &rt_owner_self,
 			      memory_order_relaxed);
 	pthread_mutex_unlock(&lock);
@@ -165,29 +169,77 @@ void rt_owner_release(struct rt_owned *owned)
 
 /* --------------------------------------------------- being inside --- */
 
-static int refusal(uint32_t inside)
+static struct rt_owner *owner_of(const struct rt_owned *owned)
 {
-	if (inside == RT_INSIDE_CLOSED)
-		return RPMA_RT_E_CLOSED;
-	return inside == RT_INSIDE_WAITING ? RPMA_E_AGAIN : RPMA_RT_E_BUSY;
+	/* relaxed: the acquire of the word `inside` orders it [MANUAL-1] */
+	return atomic_load_explicit(&owned->owner, memory_order_relaxed);
+}
+
+static bool is_of_other(const struct rt_owned *owned)
+{
+	const struct rt_owner *owner = owner_of(owned);
+
+	return owner != NULL && owner != &rt_owner_self;
+}
+
+/* Sleeps until the thread inside leaves, or runs the pollers of the calling
+ * thread and sleeps for a moment. */
+static void await_leave(struct rt_owned *owned)
+{
+	const struct timespec moment = {.tv_nsec = RT_OWNER_MOMENT_NS};
+
+	rt_owner_run_all();
+	/* returns at once if that thread left meanwhile */
+	syscall(SYS_futex, &owned->inside, FUTEX_WAIT_PRIVATE,
+		RT_INSIDE_AWAITED, is_owner ? &moment : NULL, NULL, 0);
+}
+
+/* Announces a thread that sleeps for its turn: the thread inside wakes all when
+ * it leaves. Returns false if that thread has left. */
+static bool announce(struct rt_owned *owned)
+{
+	uint32_t inside = RT_INSIDE_THREAD;
+
+	/* acquire, both [MANUAL-1]: pairs with the leave of the thread that set
+	 * the owner, if the thread inside is the owner: then that thread is
+	 * seen, and nobody sleeps for it, since the owner wakes nobody */
+	return atomic_compare_exchange_strong_explicit(
+		       &owned->inside, &inside, RT_INSIDE_AWAITED,
+		       memory_order_acquire, memory_order_acquire) ||
+	       inside == RT_INSIDE_AWAITED;
 }
 
 int rt_owner_enter(struct rt_owned *owned)
 {
-	uint32_t inside = rt_owner_go_in(owned, RT_INSIDE_OWNER);
-	int ret;
+	uint32_t inside;
 
-	if (inside != RT_INSIDE_NOBODY)
-		return refusal(inside);
-	if (!rt_owner_is_self(owned)) {
-		ret = take_over(owned);
-		if (ret) {
-			rt_owner_leave(owned);
-			return ret;
-		}
+	while ((inside = rt_owner_go_in(owned, RT_INSIDE_THREAD)) !=
+	       RT_INSIDE_NOBODY) {
+		if (inside == RT_INSIDE_CLOSED)
+			return RPMA_RT_E_CLOSED;
+		if (!announce(owned))
+			continue;
+		/* after the announcement, see there */
+		if (is_of_other(owned))
+			return RPMA_RT_E_BUSY;
+		await_leave(owned);
 	}
-	rt_owner_count_turn(owned);
+	if (is_of_other(owned)) {
+		rt_owner_leave(owned);
+		return RPMA_RT_E_BUSY;
+	}
 	return 0;
+}
+
+void rt_owner_leave(struct rt_owned *owned)
+{
+	/* release [MANUAL-1]: pairs with the acquire in rt_owner_go_in().
+	 * relaxed is enough for the state: only its address is used after */
+	if (atomic_exchange_explicit(&owned->inside, RT_INSIDE_NOBODY,
+				     memory_order_release) ==
+	    RT_INSIDE_AWAITED)
+		syscall(SYS_futex, &owned->inside, FUTEX_WAKE_PRIVATE, INT_MAX,
+			NULL, NULL, 0);
 }
 
 bool rt_owner_close(struct rt_owned *owned)
@@ -207,8 +259,8 @@ bool rt_owner_has_any(void)
 	return is_owner;
 }
 
-/* The poller of the calling thread that was run longest ago, entered; NULL:
- * another thread is about to take it over. */
+/* Returns the poller of the calling thread that was run longest ago, entered;
+ * NULL: the poller is being closed. */
 static struct rt_owned *next_of_mine(void)
 {
 	struct rt_owned *owned = NULL;
@@ -221,7 +273,7 @@ static struct rt_owned *next_of_mine(void)
 		cds_list_add_tail(&owned->link, &rt_owner_self.pollers);
 		/* under the lock: a poller that is closed is off the list
 		 * before it is freed */
-		if (rt_owner_go_in(owned, RT_INSIDE_WAITING) !=
+		if (rt_owner_go_in(owned, RT_INSIDE_THREAD) !=
 		    RT_INSIDE_NOBODY)
 			owned = NULL;
 	}
@@ -249,39 +301,23 @@ void rt_owner_run_all(void)
 		owned = next_of_mine();
 		if (owned == NULL)
 			continue;
-		rt_owner_count_turn(owned);
 		owned->run(owned);
-		rt_owner_leave(owned);
+		rt_owner_leave_own(owned);
 	}
-}
-
-/* Enters a poller that belongs to no thread, for one round. */
-static bool go_visit(struct rt_owned *owned, bool *is_inside)
-{
-	bool is_nobodys;
-
-	*is_inside = false;
-	pthread_mutex_lock(&lock);
-	/* relaxed: under the lock, as every change is: nobody takes it over
-	 * between this look and the entry */
-	is_nobodys = atomic_load_explicit(&owned->owner,
-					  memory_order_relaxed) == NULL;
-	if (is_nobodys)
-		*is_inside = rt_owner_go_in(owned, RT_INSIDE_WAITING) ==
-			     RT_INSIDE_NOBODY;
-	pthread_mutex_unlock(&lock);
-	return is_nobodys;
 }
 
 bool rt_owner_visit(struct rt_owned *owned)
 {
-	bool is_inside;
-
-	if (!go_visit(owned, &is_inside))
+	/* a look, which the second one decides */
+	if (owner_of(owned) != NULL)
 		return false;
-	if (is_inside) {
-		owned->run(owned);
+	if (rt_owner_go_in(owned, RT_INSIDE_THREAD) != RT_INSIDE_NOBODY)
+		return true;
+	if (owner_of(owned) != NULL) {
 		rt_owner_leave(owned);
+		return false;
 	}
+	owned->run(owned);
+	rt_owner_leave(owned);
 	return true;
 }

@@ -3,9 +3,9 @@
 
 /*
  * owner.h -- manual mode: the thread that a poller belongs to, and the thread
- * inside it. A poller is run by its owner; one that belongs to no thread is
- * visited, a round at a time, by threads that wait for it.
- * doc/protocols/manual.md.
+ * that is inside the poller. Only the owner runs a poller that has an owner.
+ * A poller without an owner is served by any thread, a round at a time: threads
+ * take turns. doc/protocols/manual.md.
  */
 
 #ifndef RT_BASE_OWNER_H
@@ -22,11 +22,11 @@
 
 #define RT_THREAD_NAME 16 /* bytes, as the kernel has it */
 
-/* the role of the thread inside a poller */
+/* states of the word `inside` */
 enum rt_inside {
 	RT_INSIDE_NOBODY = 0,
-	RT_INSIDE_OWNER = 1,   /* or the thread that is about to own it */
-	RT_INSIDE_WAITING = 2, /* for one round, in a call that waits */
+	RT_INSIDE_THREAD = 1,
+	RT_INSIDE_AWAITED = 2, /* a thread, and another sleeps for its turn */
 	RT_INSIDE_CLOSED = 3   /* no thread enters again */
 };
 
@@ -40,15 +40,15 @@ struct rt_owner {
 /* the part of a poller that names its owner; embedded in the poller */
 struct rt_owned {
 	/* immutable after init */
-	void (*run)(struct rt_owned *owned); /* one round, on the caller */
+	void (*run)(struct rt_owned *owned); /* one round, of a wait */
 	struct rt_inbox *inbox;
 	int index;
 	struct rt_owned *next; /* the runtime's next poller; NULL: the last */
 
 	_Atomic uint32_t inside; /* enum rt_inside */
-	_Atomic uint32_t turns;	 /* entries by its owner, and rounds */
-	/* NULL: it belongs to no thread. Changed under the lock of owner.c, by
-	 * the thread that is inside or by its owner's end */
+	_Atomic uint32_t turns;	 /* rounds */
+	/* NULL: the poller belongs to no thread. Changed under the lock of
+	 * owner.c, by the thread inside, or by the end of the owner */
 	_Atomic(struct rt_owner *) owner;
 	struct cds_list_head link; /* of owner->pollers */
 };
@@ -66,15 +66,23 @@ void rt_owner_init(struct rt_owned *owned, int index, struct rt_inbox *inbox,
 		   void (*run)(struct rt_owned *owned));
 
 /*
- * Goes in as its owner, which the caller is from here on.
- * ERRORS: RPMA_RT_E_BUSY (another thread is inside), RPMA_E_AGAIN (a call that
- * waits is inside, for one round), RPMA_RT_E_CLOSED, RPMA_E_NOMEM
+ * Enters the poller of the calling thread, or a poller without an owner. Waits
+ * for the end of the round of another thread, and runs the pollers of the
+ * calling thread meanwhile.
+ * ERRORS: RPMA_RT_E_BUSY (the poller belongs to another thread),
+ * RPMA_RT_E_CLOSED
  */
 int rt_owner_enter(struct rt_owned *owned);
+/* Inside: the poller belongs to the calling thread from here on.
+ * ERRORS: RPMA_E_NOMEM */
+int rt_owner_attach(struct rt_owned *owned);
 /* Inside: the poller belongs to no thread from here on. */
 void rt_owner_release(struct rt_owned *owned);
-/* Closes the poller: no thread enters or owns it any more; false: a thread is
- * inside, call again. */
+/* Leaves a poller that was entered by rt_owner_enter(), and wakes the threads
+ * that wait for their turn. */
+void rt_owner_leave(struct rt_owned *owned);
+/* Closes the poller: no thread enters or owns the poller any more. Returns
+ * false while a thread is inside: call again. */
 bool rt_owner_close(struct rt_owned *owned);
 
 /* Does it belong to another thread? Then its name and number. */
@@ -91,7 +99,8 @@ enum rt_owner_known rt_owner_look(struct rt_owned *owned,
 bool rt_owner_has_any(void);
 /* A round of each poller of the calling thread. */
 void rt_owner_run_all(void);
-/* Runs a round if the poller belongs to no thread; false: it belongs to one. */
+/* Runs a round, unless a thread is inside. Returns false if the poller belongs
+ * to a thread. */
 bool rt_owner_visit(struct rt_owned *owned);
 
 /* ------------------------------------ inline: each round of a loop asks --- */
@@ -103,22 +112,24 @@ static inline bool rt_owner_is_self(const struct rt_owned *owned)
 	       &rt_owner_self;
 }
 
-/* Returns the role that was inside; RT_INSIDE_NOBODY: the caller is now. */
+/* Returns the state found; RT_INSIDE_NOBODY: the caller is inside now. */
 static inline uint32_t rt_owner_go_in(struct rt_owned *owned, enum rt_inside as)
 {
 	uint32_t inside = RT_INSIDE_NOBODY;
 
-	/* acquire: pairs with the release in rt_owner_leave(), so that all of
-	 * the last one's round is seen; failure: nothing is looked at */
+	/* acquire [MANUAL-1]: pairs with the releases of rt_owner_leave() and
+	 * rt_owner_leave_own(): all of the last round is seen. Failure,
+	 * acquire: the owner, which was set before the state that is found */
 	atomic_compare_exchange_strong_explicit(&owned->inside, &inside, as,
 						memory_order_acquire,
-						memory_order_relaxed);
+						memory_order_acquire);
 	return inside;
 }
 
-static inline void rt_owner_leave(struct rt_owned *owned)
+/* Leaves a poller of the calling thread: no thread waits for a turn there. */
+static inline void rt_owner_leave_own(struct rt_owned *owned)
 {
-	/* release: pairs with the acquire in rt_owner_go_in() */
+	/* release [MANUAL-1]: pairs with the acquire in rt_owner_go_in() */
 	atomic_store_explicit(&owned->inside, RT_INSIDE_NOBODY,
 			      memory_order_release);
 }
@@ -134,19 +145,12 @@ static inline uint32_t rt_owner_count_turn(struct rt_owned *owned)
 	return turns;
 }
 
-/* Goes in if it is the caller's already and nobody is inside; false: what is
- * in the way is rt_owner_enter()'s to find out. The round counts the turn. */
+/* Enters a poller of the calling thread; false: rt_owner_enter() finds the
+ * reason. */
 static inline bool rt_owner_enter_own(struct rt_owned *owned)
 {
-	if (!rt_owner_is_self(owned) ||
-	    rt_owner_go_in(owned, RT_INSIDE_OWNER) != RT_INSIDE_NOBODY)
-		return false;
-	/* inside it is certain: another may have taken it over in between */
-	if (!rt_owner_is_self(owned)) {
-		rt_owner_leave(owned);
-		return false;
-	}
-	return true;
+	return rt_owner_is_self(owned) &&
+	       rt_owner_go_in(owned, RT_INSIDE_THREAD) == RT_INSIDE_NOBODY;
 }
 
 #endif /* RT_BASE_OWNER_H */

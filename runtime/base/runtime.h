@@ -48,6 +48,7 @@ struct rpma_rt {
 	struct cds_list_head listed_adopted;
 	struct cds_list_head listed_pools;
 	struct cds_list_head listed_shards; /* sets of them */
+	_Atomic uint32_t shard_sets;	    /* how many */
 	struct rpma_rt_conn *ended;
 	/* freed on a poller, which does not take that lock: see
 	 * rt_listed_remove() */

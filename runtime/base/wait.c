@@ -13,7 +13,6 @@
 #include "base/owner.h"
 #include "base/self.h"
 
-/* between two looks at whom a poller belongs to */
 /* a poller that has something to do and is not run for so long is logged */
 #define STALL_NS 1000000000u
 
@@ -70,31 +69,29 @@ static void log_stall(struct rt_owned *owned)
 			       owned->index, name, (int)tid);
 }
 
-/* The next one that is awaited, and after the last the first. */
-static struct rt_owned *next_of(const struct rt_wait *wait,
-				const struct rt_owned *owned)
-{
-	if (!wait->is_for_all || owned == NULL || owned->next == NULL)
-		return wait->pollers;
-	return owned->next;
-}
-
-/* Watches the next awaited poller from now on, if there is one. */
+/* Watches the next of the pollers that is a suspect from now on, in turn. */
 static void suspect_next(struct rt_wait *wait, uint64_t now)
 {
-	struct rt_owned *first = next_of(wait, wait->suspect);
-	struct rt_owned *owned = first;
+	struct rt_owned *const last = wait->suspect;
+	struct rt_owned *owned = wait->pollers;
+	uint64_t which = wait->which;
+	bool is_behind = last == NULL;
 
 	wait->suspect = NULL;
-	do {
-		if (is_suspect(owned)) {
+	for (; which != 0 && owned != NULL; owned = owned->next, which >>= 1) {
+		/* the first behind the last one, else the first of all */
+		if ((which & 1) && (wait->suspect == NULL || is_behind) &&
+		    is_suspect(owned)) {
 			wait->suspect = owned;
-			wait->turns = turns_of(owned);
-			wait->since_ns = now;
-			return;
+			if (is_behind)
+				break;
 		}
-		owned = next_of(wait, owned);
-	} while (owned != first);
+		is_behind |= owned == last;
+	}
+	if (wait->suspect == NULL)
+		return;
+	wait->turns = turns_of(wait->suspect);
+	wait->since_ns = now;
 }
 
 /* Is a poller that is awaited not run by the thread that it belongs to? Says
@@ -116,24 +113,35 @@ static void watch(struct rt_wait *wait)
 
 /* -------------------------------------------------------------- waiting --- */
 
-/* A round of each awaited poller that belongs to nobody; is there one? */
-static bool visit(const struct rt_wait *wait)
+bool rt_wait_has_pollers(void)
 {
-	struct rt_owned *owned = wait->pollers;
+	return rt_owner_has_any();
+}
+
+bool rt_wait_visit(struct rt_owned *first, uint64_t which)
+{
 	bool is_any = false;
 
-	for (; owned != NULL; owned = wait->is_for_all ? owned->next : NULL)
-		is_any |= rt_owner_visit(owned);
+	for (; which != 0 && first != NULL; first = first->next, which >>= 1) {
+		if (which & 1)
+			is_any |= rt_owner_visit(first);
+	}
 	return is_any;
+}
+
+bool rt_wait_run(struct rt_owned *first, uint64_t which)
+{
+	bool is_any = rt_owner_has_any();
+
+	rt_owner_run_all();
+	return rt_wait_visit(first, which) || is_any;
 }
 
 void rt_wait_step(struct rt_wait *wait, pthread_cond_t *cond,
 		  pthread_mutex_t *lock)
 {
-	bool is_running = rt_owner_has_any();
-
 	assert(!rt_self_is_poller());
-	if (!is_running && wait->pollers == NULL) {
+	if (!rt_owner_has_any() && wait->pollers == NULL) {
 		pthread_cond_wait(cond, lock);
 		return;
 	}
@@ -143,12 +151,11 @@ void rt_wait_step(struct rt_wait *wait, pthread_cond_t *cond,
 		return;
 	}
 	pthread_mutex_unlock(lock);
-	rt_owner_run_all();
-	if (wait->pollers != NULL) {
-		is_running |= visit(wait);
+	wait->nap_ns = rt_wait_run(wait->pollers, wait->which)
+			       ? RT_WAIT_NS
+			       : RT_WAIT_LOOK_NS;
+	if (wait->pollers != NULL)
 		watch(wait);
-	}
-	wait->nap_ns = is_running ? RT_WAIT_NS : RT_WAIT_LOOK_NS;
 	pthread_mutex_lock(lock);
 }
 
@@ -158,14 +165,4 @@ void rt_wait_nap(void)
 
 	rt_owner_run_all();
 	nanosleep(&nap, NULL);
-}
-
-bool rt_wait_has_pollers(void)
-{
-	return rt_owner_has_any();
-}
-
-void rt_wait_run(void)
-{
-	rt_owner_run_all();
 }

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * wait.h -- how a public call waits. While it waits it runs rounds of all
- * pollers that belong to the calling thread, of any runtime, and of the poller
- * that it waits for if that one belongs to nobody; else it sleeps.
- * doc/protocols/manual.md.
+ * wait.h -- how a public call waits. While a call waits, the calling thread
+ * runs rounds of all pollers that belong to this thread, of any runtime, and of
+ * the pollers on which the call depends, as far as these belong to no thread;
+ * else the thread sleeps. doc/protocols/manual.md.
  */
 
 #ifndef RT_BASE_WAIT_H
@@ -17,11 +17,16 @@
 
 struct rt_owned;
 
+#define RT_WAIT_ONE 1u
+#define RT_WAIT_ALL UINT64_MAX
+
 /* zeroed: a wait for threads of the library, or for other calls */
 struct rt_wait {
-	/* pollers of manual mode that have to do something; NULL: none */
+	/* pollers of manual mode on which the call depends: of the poller
+	 * `pollers` and those behind it the ones with a bit in `which`, bit 0
+	 * is the first. NULL: none */
 	struct rt_owned *pollers;
-	bool is_for_all; /* with those behind it: all of its runtime */
+	uint64_t which;
 
 	/* of rt_wait_step() */
 	bool has_run; /* rounds, in the step before */
@@ -47,13 +52,19 @@ void rt_wait_step(struct rt_wait *wait, pthread_cond_t *cond,
 /* The same for what signals no condition: runs pollers, then a short sleep. */
 void rt_wait_nap(void);
 
-/* For calls that sleep in their own way: does the calling thread have pollers?
- * Then it runs them, rt_wait_run(), and sleeps no longer than RT_WAIT_NS. */
+/*
+ * For calls that sleep in their own way: runs a round of each poller of the
+ * calling thread, and of each of the pollers `first`, `which` that belongs to no
+ * thread. Returns false if there is no such poller. After true the caller
+ * sleeps no longer than RT_WAIT_NS; after false, in manual mode, no longer than
+ * RT_WAIT_LOOK_NS, since a poller may lose its owner.
+ */
+bool rt_wait_run(struct rt_owned *first, uint64_t which);
+/* Returns whether the calling thread has pollers. */
 bool rt_wait_has_pollers(void);
-void rt_wait_run(void);
-#define RT_WAIT_NS 100000
-/* Or than this, if what it waits for is another thread's poller, which may lose
- * its owner. */
+/* The second half: the pollers without an owner. */
+bool rt_wait_visit(struct rt_owned *first, uint64_t which);
+#define RT_WAIT_NS	100000
 #define RT_WAIT_LOOK_NS 10000000
 
 #endif /* RT_BASE_WAIT_H */

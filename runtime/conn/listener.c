@@ -253,8 +253,10 @@ static int make_requests(struct rpma_rt_listener *listener)
 	pthread_mutex_lock(&listener->rt->lock);
 	listener->requests = rt_source_new(&cfg);
 	pthread_mutex_unlock(&listener->rt->lock);
-	if (listener->requests != NULL)
+	if (listener->requests != NULL) {
+		listener->requests->pollers = rt_listener_poller_used(listener);
 		return 0;
+	}
 	rt_listener_poller_undo_all(listener);
 	return RPMA_E_NOMEM;
 }

@@ -199,6 +199,16 @@ rt_listener_poller_first(const struct rpma_rt_listener *listener)
 	return listener->parts[i].poller;
 }
 
+uint64_t rt_listener_poller_used(const struct rpma_rt_listener *listener)
+{
+	uint64_t used = 0;
+	uint32_t i;
+
+	for (i = 0; i < listener->rt->cfg.pollers; i++)
+		used |= (uint64_t)listener->parts[i].is_used << i;
+	return used;
+}
+
 /* ------------------------------------------- the place of the last item --- */
 
 static int reserve(struct rt_listener_poller *part)

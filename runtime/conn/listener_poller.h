@@ -105,6 +105,8 @@ int rt_listener_poller_reserve_all(struct rpma_rt_listener *listener);
 /* The first poller that it uses. */
 struct rt_poller *
 rt_listener_poller_first(const struct rpma_rt_listener *listener);
+/* Returns bits: the pollers that requests and the end of the listener pass. */
+uint64_t rt_listener_poller_used(const struct rpma_rt_listener *listener);
 /* Of a listener that was never listed: nobody knows it. */
 void rt_listener_poller_undo_all(struct rpma_rt_listener *listener);
 /* Frees them, which have ended or were undone. */

@@ -142,6 +142,7 @@ struct rt_futures *rt_future_block_take(struct rt_poller *poller,
 		return NULL;
 	/* no slot beyond count: those that were known to be free may be */
 	futures->count = count;
+	futures->pollers = UINT64_C(1) << poller->index;
 	futures->free = 0;
 	futures->cursor = 0;
 	futures->side = side;

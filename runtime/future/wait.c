@@ -35,7 +35,7 @@ struct wait {
 	int64_t end_ns; /* -1: without end */
 	int succeeded;	/* of the last look */
 	int complete;
-	/* a slot of each poller that has no thread of the library */
+	/* slots that name all pollers of manual mode on which results depend */
 	struct rt_future *visited;
 	/* NULL: not yet; then the slots point there, and so many tokens of
 	 * slots are not with this thread [FUTURE-9] */
@@ -277,22 +277,29 @@ static bool spin(struct wait *wait)
 	return false;
 }
 
-/* Lists one slot of each poller that has no thread of the library. */
+/* Do the results of both depend on the same pollers? */
+static bool is_beside(const struct rt_futures *a, const struct rt_futures *b)
+{
+	return a->rt == b->rt && a->pollers == b->pollers;
+}
+
+/* Lists slots that together name all pollers of manual mode on which results
+ * depend. */
 static void find_visited(struct wait *wait)
 {
-	const struct rt_poller *last = NULL;
-	const struct rt_poller *poller;
+	const struct rt_futures *last = NULL;
+	const struct rt_futures *of;
 	struct rt_future *seen;
 	int i;
 
 	for (i = 0; i < wait->count; i++) {
-		poller = slot_of(wait, i)->of->poller;
-		if (poller->threaded || poller == last)
+		of = slot_of(wait, i)->of;
+		if (of == last || rt_context_owned(of->rt) == NULL)
 			continue;
-		last = poller;
+		last = of;
 		for (seen = wait->visited; seen != NULL;
 		     seen = rt_future_waited(seen)->next_visited) {
-			if (seen->of->poller == poller)
+			if (is_beside(seen->of, of))
 				break;
 		}
 		if (seen != NULL)
@@ -303,18 +310,26 @@ static void find_visited(struct wait *wait)
 	}
 }
 
-/* Runs what nobody else does: the caller's pollers, and those of the futures
- * that belong to no thread. Are there any? */
+/* Returns the pollers on which the slot's result depends. Those that shards run
+ * are left to the shards, but for the poller of the slot. */
+static uint64_t pollers_of(const struct rt_future *slot)
+{
+	return rt_context_has_shards(slot->of->rt)
+		       ? UINT64_C(1) << slot->of->poller->index
+		       : slot->of->pollers;
+}
+
+/* Runs the caller's pollers, and those without an owner on which results
+ * depend. Are there any? */
 static bool run_pollers(const struct wait *wait)
 {
 	const struct rt_future *slot;
-	bool is_any = rt_wait_has_pollers();
+	bool is_any = rt_wait_run(NULL, 0);
 
-	if (is_any)
-		rt_wait_run();
 	for (slot = wait->visited; slot != NULL;
 	     slot = rt_future_waited(slot)->next_visited)
-		is_any |= rt_owner_visit(&slot->of->poller->owned);
+		is_any |= rt_wait_visit(rt_context_owned(slot->of->rt),
+					pollers_of(slot));
 	return is_any;
 }
 

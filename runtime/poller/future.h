@@ -104,8 +104,9 @@ struct rt_future_waited {
 	/* in the list of a place: of the thread that has the slot's token, see
 	 * [FUTURE-9] */
 	struct rt_future *next;
-	/* the holder's, while it waits: a slot of another poller that belongs
-	 * to no thread; how often the call names this slot, 0: counted */
+	/* the holder's, while it waits: a slot whose result depends on other
+	 * pollers of manual mode; how often the call names this slot, 0:
+	 * counted */
 	struct rt_future *next_visited;
 	uint32_t times;
 };
@@ -168,6 +169,8 @@ struct rt_futures {
 	const struct rt_future_kind *kind;
 	struct rpma_rt *rt;
 	struct rt_poller *poller;
+	/* bits: the pollers of the runtime on which a result depends */
+	uint64_t pollers;
 	struct rt_side *side;
 	uint32_t number;	   /* the route */
 	uint32_t count;		   /* slots that it uses */

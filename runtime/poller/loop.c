@@ -153,13 +153,19 @@ int rt_poller_enter(struct rt_poller *poller)
 	if (ret)
 		return ret;
 	rt_self_set_poller(poller);
-	/* until it gets another owner, or none: see rt_poller_enter_own() */
+	/* until another thread enters: see rt_poller_enter_own() */
 	poller->runner = rt_self_number();
 	/* the thread that left rings out may sleep on its queues by now */
 	if (!rt_left_out_is_empty(&poller->left_out) &&
 	    poller->left_out.by != poller->runner)
 		rt_left_out_ring_poller(&poller->left_out);
 	return 0;
+}
+
+void rt_poller_leave(struct rt_poller *poller)
+{
+	rt_self_set_poller(NULL);
+	rt_owner_leave(&poller->owned);
 }
 
 /* A round by a thread that waits for something, and is inside already. */
@@ -174,8 +180,8 @@ static void run_owned(struct rt_owned *owned)
 	(void)rt_self_tid(); /* as in poller_main() */
 	rt_poller_set_tick_ms(poller, rt_now_ms());
 	poller->runner = 0;
-	/* armed: its owner may be about to sleep on the fd without another
-	 * look at what this round delivered */
+	/* armed: a thread may be about to sleep on the fd without another look
+	 * at what this round delivered */
 	if (rt_round_run(poller, RT_BATCH) > 0 && poller->armed)
 		rt_bell_ring(&poller->bell);
 	if (poller->armed)

@@ -3,7 +3,7 @@
 
 /*
  * manual.c -- manual mode: the application's thread is the poller for the
- * length of a call; and the getters of a poller in any mode.
+ * length of a call; whose a poller is; and the getters of a poller in any mode.
  */
 
 #include <limits.h>
@@ -16,7 +16,6 @@
 #include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/stats.h"
-#include "base/wait.h"
 #include "poller/poller.h"
 #include "poller/arm.h"
 #include "poller/channel.h"
@@ -68,20 +67,22 @@ static int find(const struct rt_log_place *place, struct rpma_rt *rt,
 	return 0;
 }
 
-/* Logs why the poller is not entered, and returns ret. */
-static int refused_entry(const struct rt_log_place *place, uint32_t poller,
-			 int ret)
+/* Logs that the poller belongs to another thread. */
+static int refuse_other(const struct rt_log_place *place, struct rt_poller *p)
 {
-	if (ret == RPMA_RT_E_BUSY)
-		return rt_refuse(place, ret,
-				 "poller %u: another thread is inside "
-				 "rpma_rt_poller_run() or "
-				 "rpma_rt_poller_arm() of this poller",
-				 poller);
-	return rt_refuse_finish(place, ret, "the poller is not run");
+	char name[RT_THREAD_NAME] = "?";
+	pid_t tid = 0;
+
+	(void)rt_owner_is_other(&p->owned, name, &tid);
+	return rt_refuse(place, RPMA_RT_E_BUSY,
+			 "poller %d belongs to thread %s (%d): no other thread "
+			 "runs, arms, attaches or releases the poller before "
+			 "that thread calls rpma_rt_poller_release(), or ends",
+			 p->index, name, (int)tid);
 }
 
-/* Likewise, entered: the poller belongs to the caller from here on. */
+/* Finds the poller, and enters; the call before the caller leaves is
+ * rt_poller_leave(). */
 static int enter(const struct rt_log_place *place, struct rpma_rt *rt,
 		 uint32_t poller, struct rt_poller **poller_ptr)
 {
@@ -89,14 +90,13 @@ static int enter(const struct rt_log_place *place, struct rpma_rt *rt,
 
 	if (ret)
 		return ret;
-	/* a call that waits runs a round of the poller on another thread */
-	while ((ret = rt_poller_enter(*poller_ptr)) == RPMA_E_AGAIN)
-		rt_wait_nap();
-	return refused_entry(place, poller, ret);
+	ret = rt_poller_enter(*poller_ptr);
+	if (ret == RPMA_RT_E_BUSY)
+		return refuse_other(place, *poller_ptr);
+	return rt_refuse_finish(place, ret, "the poller is not run");
 }
 
-/* Likewise if the poller belongs to the caller already; false: enter() finds
- * the reason. */
+/* Enters a poller of the calling thread; false: enter() finds the reason. */
 static inline bool enter_own(struct rpma_rt *rt, uint32_t poller,
 			     struct rt_poller **poller_ptr)
 {
@@ -118,23 +118,34 @@ __attribute__((noinline)) static void wake(struct rt_poller *p)
 }
 
 __attribute__((always_inline)) static inline int
-run_entered(struct rt_poller *p, uint32_t budget)
+run_entered(struct rt_poller *p, int budget)
+{
+	if (unlikely(p->armed))
+		wake(p);
+	return rt_round_run(p, budget);
+}
+
+/* A poller that another thread armed, which may sleep on the descriptor: stays
+ * armed, and the descriptor is readable if the round did something. */
+static int run_armed(struct rt_poller *p, int budget)
 {
 	int handled;
 
-	if (unlikely(p->armed))
-		wake(p);
-	handled = rt_round_run(p, (int)budget);
-	rt_poller_leave(p);
+	rt_poller_set_tick_ms(p, rt_now_ms());
+	handled = rt_round_run(p, budget);
+	if (handled > 0)
+		rt_bell_ring(&p->bell);
+	rt_poller_set_tick_asleep(p);
 	return handled;
 }
 
-/* A function of its own: a loop comes here once. */
+/* A function of its own: a loop that attached its poller comes here once. */
 __attribute__((noinline)) static int run_first(const struct rt_log_place *place,
 					       struct rpma_rt *rt,
 					       uint32_t poller, uint32_t budget)
 {
 	struct rt_poller *p;
+	int handled;
 	int ret;
 
 	if (budget < 1)
@@ -145,16 +156,26 @@ __attribute__((noinline)) static int run_first(const struct rt_log_place *place,
 	if (ret)
 		return ret;
 	(void)rt_self_tid(); /* from now on it is known */
-	return run_entered(p, budget > INT_MAX ? INT_MAX : budget);
+	if (budget > INT_MAX)
+		budget = INT_MAX;
+	if (p->armed && p->armed_by != p->runner)
+		handled = run_armed(p, (int)budget);
+	else
+		handled = run_entered(p, (int)budget);
+	rt_poller_leave(p);
+	return handled;
 }
 
 int rpma_rt_poller_run(struct rpma_rt *rt, uint32_t poller, uint32_t budget)
 {
 	struct rt_poller *p;
+	int handled;
 
 	if (unlikely(budget - 1 >= INT_MAX || !enter_own(rt, poller, &p)))
 		return run_first(RT_LOG_HERE, rt, poller, budget);
-	return run_entered(p, budget);
+	handled = run_entered(p, (int)budget);
+	rt_poller_leave_own(p);
+	return handled;
 }
 
 int rpma_rt_poller_arm(struct rpma_rt *rt, uint32_t poller)
@@ -168,31 +189,38 @@ int rpma_rt_poller_arm(struct rpma_rt *rt, uint32_t poller)
 		return ret;
 	if (p->armed)
 		rt_channel_wake(p);
+	p->armed_by = p->runner;
 	sleep = rt_arm_poller(p);
 	rt_poller_leave(p);
 	return sleep ? 0 : 1;
 }
 
-int rpma_rt_poller_release(struct rpma_rt *rt, uint32_t poller)
+int rpma_rt_poller_attach(struct rpma_rt *rt, uint32_t poller)
 {
 	RT_NOT_CANCELLED;
-	char name[RT_THREAD_NAME];
 	struct rt_poller *p;
-	pid_t tid;
-	int ret = find(RT_LOG_HERE, rt, poller, &p);
+	int ret = enter(RT_LOG_HERE, rt, poller, &p);
 
 	if (ret)
 		return ret;
-	/* another thread is inside: that thread takes the poller over */
-	while (rt_owner_is_self(&p->owned) && !rt_poller_enter_own(p))
-		rt_wait_nap();
-	if (rt_owner_is_other(&p->owned, name, &tid))
-		return RT_REFUSE(RPMA_E_INVAL,
-				 "poller %u belongs to thread %s (%d): only "
-				 "that one releases it",
-				 poller, name, (int)tid);
-	if (!rt_owner_is_self(&p->owned))
-		return 0;
+	ret = rt_owner_attach(&p->owned);
+	/* the thread that sleeps on the descriptor learns that it is not the
+	 * one to run the poller any more */
+	if (ret == 0 && p->armed && p->armed_by != p->runner)
+		rt_bell_ring(&p->bell);
+	rt_poller_leave(p);
+	return RT_REFUSED(ret, "the poller is not attached: the end of the "
+			       "thread could not be noticed");
+}
+
+int rpma_rt_poller_release(struct rpma_rt *rt, uint32_t poller)
+{
+	RT_NOT_CANCELLED;
+	struct rt_poller *p;
+	int ret = enter(RT_LOG_HERE, rt, poller, &p);
+
+	if (ret)
+		return ret;
 	rt_left_out_ring_poller(&p->left_out);
 	p->runner = 0;
 	rt_owner_release(&p->owned);

@@ -69,9 +69,11 @@ struct rt_poller {
 	struct rt_side *touched_sides;
 	struct rt_reserved *touched_numbers;
 	struct rt_lane *spilling;
-	/* number of the thread that it belongs to, in manual mode; 0: nobody's,
-	 * or in a round that a wait runs */
+	/* in manual mode, numbers of threads: the last to run or arm the poller,
+	 * 0 in a round that a wait runs; the last to arm the poller, which may
+	 * sleep on epfd */
 	uint64_t runner;
+	uint64_t armed_by;
 	struct rt_left_out left_out; /* lanes that were not rung for */
 	struct rt_schedule schedule;
 	struct rt_cq *leaving; /* CQs to let go */
@@ -199,11 +201,12 @@ void rt_poller_stop(struct rt_poller *poller);
 /* After rt_poller_stop(): in manual mode no thread runs it any more. */
 void rt_poller_close(struct rt_poller *poller);
 
-/* Manual mode: the calling thread, which owns it from here on, is the poller
- * until it leaves. ERRORS: as rt_owner_enter() */
+/* Manual mode: the calling thread is the poller until it leaves. Waits for the
+ * end of the round of another thread. ERRORS: as rt_owner_enter() */
 int rt_poller_enter(struct rt_poller *poller);
-/* The same for the thread that it belongs to; false: rt_poller_enter() says
- * what is in the way. */
+void rt_poller_leave(struct rt_poller *poller);
+/* The same for the thread that the poller belongs to; false: rt_poller_enter()
+ * finds the reason. */
 static inline bool rt_poller_enter_own(struct rt_poller *poller)
 {
 	if (!rt_owner_enter_own(&poller->owned))
@@ -211,10 +214,10 @@ static inline bool rt_poller_enter_own(struct rt_poller *poller)
 	rt_self_set_poller(poller);
 	return true;
 }
-static inline void rt_poller_leave(struct rt_poller *poller)
+static inline void rt_poller_leave_own(struct rt_poller *poller)
 {
 	rt_self_set_poller(NULL);
-	rt_owner_leave(&poller->owned);
+	rt_owner_leave_own(&poller->owned);
 }
 
 /* Runs fn(arg) on the poller and waits for its answer. Not on a poller.

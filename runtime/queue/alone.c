@@ -129,7 +129,7 @@ int rt_alone_poll(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
 	return 0;
 }
 
-int rt_alone_wait(struct rpma_rt_queue *queue, int64_t timeout_ns,
+int rt_alone_wait(struct rpma_rt_queue *queue, int64_t timeout_ns, bool spins,
 		  struct rpma_rt_completion *cmpl, uint32_t max,
 		  uint32_t *count, enum rt_take_end *why)
 {
@@ -141,7 +141,8 @@ int rt_alone_wait(struct rpma_rt_queue *queue, int64_t timeout_ns,
 	*count = rt_queue_take_consumer(queue, cmpl, max);
 	if (*count == 0) {
 		end_ns = rt_queue_end_ns(timeout_ns);
-		*count = spin(queue, cmpl, max, end_ns);
+		if (spins)
+			*count = spin(queue, cmpl, max, end_ns);
 		if (*count == 0)
 			*count = sleep_for(queue, cmpl, max, end_ns, why);
 	}

@@ -46,8 +46,9 @@ static inline void rt_alone_leave(struct rpma_rt_queue *queue)
  * inside) */
 int rt_alone_poll(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
 		  uint32_t max, uint32_t *count, enum rt_take_end *why);
-/* Likewise, and waits so long; < 0: without end. */
-int rt_alone_wait(struct rpma_rt_queue *queue, int64_t timeout_ns,
+/* Likewise, and waits so long; < 0: without end. spins: before the caller
+ * sleeps. */
+int rt_alone_wait(struct rpma_rt_queue *queue, int64_t timeout_ns, bool spins,
 		  struct rpma_rt_completion *cmpl, uint32_t max,
 		  uint32_t *count, enum rt_take_end *why);
 /* RT_TAKE_EMPTY: armed, a ring makes the fd readable. ERRORS: likewise */

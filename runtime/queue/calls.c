@@ -116,7 +116,7 @@ static bool is_free(struct rpma_rt_queue *queue)
 		atomic_load_explicit(&queue->gate, memory_order_acquire);
 	/* a poller, where the last item was behind a full lane */
 	struct rt_wait wait = {.pollers = rt_context_owned(queue->rt),
-			       .is_for_all = true};
+			       .which = RT_WAIT_ALL};
 	bool is_unused;
 
 	pthread_mutex_lock(&queue->lock);

@@ -42,6 +42,7 @@ struct rt_queue_params {
 struct rt_queue_lane {
 	struct rt_lane lane; /* first */
 	struct rpma_rt_queue *queue;
+	int poller; /* the index */
 	/* its spill is; the poller's, after finish under lock */
 	bool is_user;
 	bool is_leaving; /* a user that is announced to leave */
@@ -53,6 +54,7 @@ struct rpma_rt_queue {
 	struct rt_queue_params params;
 	bool goes_in; /* a poll does, also if it finds the queue idle */
 	uint32_t id;
+	uint64_t shard; /* bit: the shard whose queue this is; 0: no shard */
 	_Atomic uint32_t lane_count; /* grows under lock */
 	_Atomic bool finished;
 	_Atomic uint32_t joints; /* whose tokens may be in lanes, see joint.h */

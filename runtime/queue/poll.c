@@ -15,10 +15,12 @@
 #include "queue/count.h"
 #include "queue/impl.h"
 #include "queue/lane_take.h"
+#include "queue/queue.h"
 #include "queue/shared.h"
 #include "queue/take.h"
 
 #define NS_PER_MS	  1000000
+#define NS_PER_US	  1000
 #define IDLE_POLLS_A_LOOK 1024 /* of which the dump gets to know one */
 
 static int answer(const struct rpma_rt_queue *queue, uint32_t count,
@@ -231,52 +233,78 @@ int rpma_rt_queue_poll(struct rpma_rt_queue *queue,
 }
 
 static uint32_t wait_shared(struct rpma_rt_queue *queue, int64_t timeout_ns,
-			    struct rpma_rt_completion *cmpl, uint32_t max,
-			    enum rt_take_end *why)
+			    bool spins, struct rpma_rt_completion *cmpl,
+			    uint32_t max, enum rt_take_end *why)
 {
 	uint32_t count;
 
 	count = rt_shared_wait(queue, cmpl, max, rt_queue_end_ns(timeout_ns),
-			       why);
+			       spins, why);
 	rt_queue_count_take(queue, &queue->stats.waits, count);
 	return count;
 }
 
 static int wait_once(struct rpma_rt_queue *queue, int64_t timeout_ns,
-		     struct rpma_rt_completion *cmpl, uint32_t max,
+		     bool spins, struct rpma_rt_completion *cmpl, uint32_t max,
 		     uint32_t *count, enum rt_take_end *why)
 {
 	if (!queue->params.shared)
-		return rt_alone_wait(queue, timeout_ns, cmpl, max, count, why);
-	*count = wait_shared(queue, timeout_ns, cmpl, max, why);
+		return rt_alone_wait(queue, timeout_ns, spins, cmpl, max, count,
+				     why);
+	*count = wait_shared(queue, timeout_ns, spins, cmpl, max, why);
 	return 0;
 }
 
-/* The caller has pollers of manual mode: runs rounds of them, outside of the
- * queue since their functions may take from it, and short waits by turns. */
+static bool has_come(int ret, uint32_t count, enum rt_take_end why)
+{
+	return ret != 0 || count > 0 || why == RT_TAKE_CLOSED ||
+	       why == RT_TAKE_WOKEN;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * The calling thread has pollers of manual mode, or the queue may get items from
+ * such pollers without an owner: rounds of them, outside of the queue since
+ * their functions may take from the queue, and takes by turns; after the
+ * queue's budget for spinning short sleeps in place of the takes.
+ */
 static int wait_and_run(struct rpma_rt_queue *queue, int64_t timeout_ns,
 			struct rpma_rt_completion *cmpl, uint32_t max,
 			uint32_t *count, enum rt_take_end *why)
 {
-	int64_t end_ns = rt_queue_end_ns(timeout_ns);
-	int64_t left = RT_WAIT_NS;
-	bool is_last = false;
-	int ret;
+	struct rt_owned *pollers = rt_context_owned(queue->rt);
+	bool is_running = rt_wait_run(pollers, rt_queue_pollers(queue));
+	int ret = wait_once(queue, 0, false, cmpl, max, count, why);
+	int64_t end_ns, spin_ns, now;
+	int64_t most;
 
+	if (timeout_ns == 0 || has_come(ret, *count, *why))
+		return ret;
+	now = (int64_t)rt_now_ns();
+	spin_ns = now + (int64_t)queue->params.spin_us * NS_PER_US;
+	end_ns = timeout_ns < 0 ? INT64_MAX : now + timeout_ns;
 	do {
-		rt_wait_run();
-		if (end_ns >= 0)
-			left = end_ns - (int64_t)rt_now_ns();
-		if (left > RT_WAIT_NS)
-			left = RT_WAIT_NS;
-		if (left <= 0) {
-			left = 0;
-			is_last = true;
-		}
-		ret = wait_once(queue, left, cmpl, max, count, why);
-	} while (ret == 0 && *count == 0 && *why != RT_TAKE_CLOSED &&
-		 *why != RT_TAKE_WOKEN && !is_last);
-	return ret;
+		most = !is_running ? RT_WAIT_LOOK_NS
+		       : now < spin_ns ? 0
+				       : RT_WAIT_NS;
+		ret = wait_once(queue, least(most, end_ns - now),
+				!is_running && now < spin_ns, cmpl, max, count,
+				why);
+		if (has_come(ret, *count, *why))
+			return ret;
+		is_running = rt_wait_run(pollers, rt_queue_pollers(queue));
+		now = (int64_t)rt_now_ns();
+	} while (now < end_ns);
+	return wait_once(queue, 0, false, cmpl, max, count, why);
+}
+
+static bool has_manual(const struct rpma_rt_queue *queue)
+{
+	return rt_context_owned(queue->rt) != NULL || rt_wait_has_pollers();
 }
 
 int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
@@ -299,11 +327,11 @@ int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
 	if (ret || max == 0)
 		return ret;
 	timeout_ns = timeout_ms < 0 ? -1 : (int64_t)timeout_ms * NS_PER_MS;
-	if (rt_wait_has_pollers())
+	if (has_manual(queue))
 		ret = wait_and_run(queue, timeout_ns, cmpl, (uint32_t)max,
 				   &count, &why);
 	else
-		ret = wait_once(queue, timeout_ns, cmpl, (uint32_t)max, &count,
-				&why);
+		ret = wait_once(queue, timeout_ns, true, cmpl, (uint32_t)max,
+				&count, &why);
 	return ret ? ret : answer(queue, count, why);
 }

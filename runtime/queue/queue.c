@@ -8,6 +8,7 @@
 
 #include "queue/queue.h"
 
+#include "base/context.h"
 #include "base/refuse.h"
 #include "queue/impl.h"
 
@@ -34,6 +35,7 @@ static struct rt_queue_lane *new_lane_locked(struct rpma_rt_queue *queue,
 		return NULL;
 	}
 	lane->queue = queue;
+	lane->poller = poller;
 	lane->is_user = false;
 	lane->is_leaving = false;
 	queue->of_poller[poller] = lane;
@@ -56,6 +58,30 @@ struct rt_lane *rt_queue_lane(struct rpma_rt_queue *queue, int poller,
 		lane = new_lane_locked(queue, poller, poller_bell);
 	pthread_mutex_unlock(&queue->lock);
 	return lane ? &lane->lane : NULL;
+}
+
+static struct rt_queue_lane *lane_of(struct rt_lane *lane)
+{
+	return (struct rt_queue_lane *)lane;
+}
+
+void rt_queue_set_shard(struct rpma_rt_queue *queue, uint32_t shard)
+{
+	queue->shard = UINT64_C(1) << shard;
+}
+
+uint64_t rt_queue_pollers(const struct rpma_rt_queue *queue)
+{
+	/* acquire [LANE-6] */
+	uint32_t lanes =
+		atomic_load_explicit(&queue->lane_count, memory_order_acquire);
+	uint64_t pollers = 0;
+	uint32_t i;
+
+	for (i = 0; i < lanes; i++)
+		pollers |= UINT64_C(1) << lane_of(queue->lanes[i])->poller;
+	return rt_context_has_shards(queue->rt) ? pollers & queue->shard
+						: pollers;
 }
 
 bool rt_queue_bell(struct rpma_rt_queue *queue)
@@ -96,11 +122,6 @@ void rt_queue_unref(struct rpma_rt_queue *queue)
 	pthread_mutex_lock(&queue->lock);
 	put_locked(queue);
 	pthread_mutex_unlock(&queue->lock);
-}
-
-static struct rt_queue_lane *lane_of(struct rt_lane *lane)
-{
-	return (struct rt_queue_lane *)lane;
 }
 
 void rt_queue_ref_spill_poller(struct rt_lane *lane)

@@ -24,6 +24,14 @@
 struct rt_lane *rt_queue_lane(struct rpma_rt_queue *queue, int poller,
 			      struct rt_bell *poller_bell);
 
+/* A shard's queue; before any other thread has the queue. */
+void rt_queue_set_shard(struct rpma_rt_queue *queue, uint32_t shard);
+/* Returns bits: the pollers that a wait for the queue runs in manual mode, as
+ * far as these belong to no thread: those with a lane to the queue, and of
+ * pollers that shards run only the one whose shard's queue this is. Any
+ * thread. */
+uint64_t rt_queue_pollers(const struct rpma_rt_queue *queue);
+
 /* After the caller published and fenced: wakes the consumer if it sleeps
  * (true). The caller holds the queue. Pollers use rt_lane_bell_poller(). */
 bool rt_queue_bell(struct rpma_rt_queue *queue);

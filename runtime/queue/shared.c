@@ -326,7 +326,7 @@ uint32_t rt_shared_poll(struct rpma_rt_queue *queue,
 
 uint32_t rt_shared_wait(struct rpma_rt_queue *queue,
 			struct rpma_rt_completion *cmpl, uint32_t max,
-			int64_t end_ns, enum rt_take_end *why)
+			int64_t end_ns, bool spins, enum rt_take_end *why)
 {
 	uint32_t count = 0;
 
@@ -334,7 +334,7 @@ uint32_t rt_shared_wait(struct rpma_rt_queue *queue,
 		count = rt_queue_take_consumer(queue, cmpl, max);
 		leave(queue, false);
 	}
-	if (count == 0 && queue->params.spin_us > 0)
+	if (count == 0 && spins && queue->params.spin_us > 0)
 		count = spin(queue, cmpl, max, end_ns);
 	if (count == 0)
 		count = sleep_for(queue, cmpl, max, end_ns, why);

@@ -11,13 +11,14 @@
 #include "rpma_rt.h"
 #include "queue/take.h"
 
-/* end_ns < 0: never, otherwise of rt_now_ns(). How many; 0: why. */
+/* end_ns < 0: never, otherwise of rt_now_ns(). spins: before the caller sleeps.
+ * How many; 0: why. */
 uint32_t rt_shared_poll(struct rpma_rt_queue *queue,
 			struct rpma_rt_completion *cmpl, uint32_t max,
 			enum rt_take_end *why);
 uint32_t rt_shared_wait(struct rpma_rt_queue *queue,
 			struct rpma_rt_completion *cmpl, uint32_t max,
-			int64_t end_ns, enum rt_take_end *why);
+			int64_t end_ns, bool spins, enum rt_take_end *why);
 /* RT_TAKE_EMPTY: armed, a ring makes the fd readable. */
 enum rt_take_end rt_shared_arm(struct rpma_rt_queue *queue);
 

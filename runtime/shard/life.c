@@ -15,8 +15,10 @@
 #include "base/cancel.h"
 #include "base/cfg.h"
 #include "base/context.h"
+#include "base/owner.h"
 #include "base/refuse.h"
 #include "base/runtime.h"
+#include "queue/queue.h"
 
 /* ---------------------------------------------------------- making --- */
 
@@ -94,10 +96,13 @@ static int make_shard(struct rpma_rt_shards *set, uint32_t index,
 	shard->rt = set->rt;
 	shard->index = index;
 	shard->count = set->count;
+	shard->owned = index == 0 ? rt_context_owned(set->rt)
+				  : shard[-1].owned->next;
 	shard->arg = cfg->args == NULL ? NULL : cfg->args[index];
 	ret = make_queue(shard, cfg);
 	if (ret)
 		return ret;
+	rt_queue_set_shard(shard->queue, index);
 	set->queues[index] = shard->queue;
 	return rt_shard_sleep_init(shard);
 }
@@ -106,6 +111,23 @@ static void close_fds(struct rpma_rt_shards *set, uint32_t count)
 {
 	while (count-- > 0)
 		rt_shard_sleep_fini(&set->shards[count]);
+}
+
+/* From here on waits for other queues leave the pollers to the shards. */
+static void list_set(struct rpma_rt_shards *set)
+{
+	/* relaxed: see rt_context_has_shards() */
+	atomic_fetch_add_explicit(&set->rt->shard_sets, 1,
+				  memory_order_relaxed);
+	rt_context_list(set->rt, &set->rt->listed_shards, &set->listed);
+}
+
+static void unlist_set(struct rpma_rt_shards *set)
+{
+	/* relaxed: see rt_context_has_shards() */
+	atomic_fetch_sub_explicit(&set->rt->shard_sets, 1,
+				  memory_order_relaxed);
+	rt_context_unlist(set->rt, &set->listed);
 }
 
 static int make_set(struct rpma_rt *rt, const struct rpma_rt_shards_cfg *cfg,
@@ -132,7 +154,7 @@ static int make_set(struct rpma_rt *rt, const struct rpma_rt_shards_cfg *cfg,
 		free_set(set);
 		return ret;
 	}
-	rt_context_list(rt, &rt->listed_shards, &set->listed);
+	list_set(set);
 	*set_ptr = set;
 	return 0;
 }
@@ -267,10 +289,10 @@ int rpma_rt_shards_delete(struct rpma_rt_shards **shards_ptr)
 	if (ret)
 		return ret;
 	/* before the dump could find a queue that is freed */
-	rt_context_unlist(set->rt, &set->listed);
+	unlist_set(set);
 	ret = delete_queues(set);
 	if (ret) {
-		rt_context_list(set->rt, &set->rt->listed_shards, &set->listed);
+		list_set(set);
 		return ret;
 	}
 	left = count_left(set);

@@ -11,6 +11,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/context.h"
+#include "base/owner.h"
 #include "base/refuse.h"
 #include "base/stats.h"
 #include "queue/wake.h"
@@ -19,14 +20,19 @@
 
 /* ---------------------------------------------------------- a turn --- */
 
-/* 0.., or an error. */
+/* A round of the poller, which belongs to the calling thread from here on.
+ * Returns how much was done, or an error. */
 static int run_poller(struct rpma_rt_shard *shard)
 {
-	int ret;
+	int ret = 0;
 
 	if (unlikely(shard->is_poller_over))
 		return 0;
-	ret = rpma_rt_poller_run(shard->rt, shard->index, RT_SHARD_BATCH);
+	if (unlikely(!rt_owner_is_self(shard->owned)))
+		ret = rpma_rt_poller_attach(shard->rt, shard->index);
+	if (likely(ret == 0))
+		ret = rpma_rt_poller_run(shard->rt, shard->index,
+					 RT_SHARD_BATCH);
 	if (likely(ret != RPMA_RT_E_CLOSED))
 		return ret;
 	shard->is_poller_over = true;

@@ -57,6 +57,7 @@ struct rpma_rt_shard {
 	/* immutable after new */
 	alignas(RT_APART) struct rpma_rt_shards *set;
 	struct rpma_rt *rt;
+	struct rt_owned *owned;	     /* the owner of the shard's poller */
 	struct rpma_rt_queue *queue; /* NULL: deleted */
 	void *arg;
 	uint32_t index;

@@ -449,10 +449,12 @@ static void requests__of_a_shard_that_goes(bool elsewhere)
 	first.spawn(tell_second(first, 2));
 	first.spawn(ask_second(first, 4, of));
 	CHECK(first.turn(0) >= 0);
-	if (elsewhere)
+	if (elsewhere) {
+		second->release();
 		std::thread([&] { second.reset(); }).join();
-	else
+	} else {
 		second.reset();
+	}
 	CHECK(of.unanswered == 0);
 	CHECK(first.turn(0) >= 0);
 	CHECK(of.answered == 1 && of.unanswered == 3);

@@ -164,6 +164,12 @@ static void on_item(struct rpma_rt_shard *shard,
 	explore_fail("an item");
 }
 
+/* Another thread runs the shard next. */
+static void let_go(const struct rpma_rt_shard *shard)
+{
+	EXPLORE_CHECK(rpma_rt_poller_release(rt, shard->index) == 0);
+}
+
 /* Lanes are made under a lock: before the order. */
 static void meet(void)
 {
@@ -178,6 +184,7 @@ static void meet(void)
 		EXPLORE_CHECK(rpma_rt_shard_run(sides[i % 2].shard, 0) >= 0);
 	for (i = 0; i < SHARDS; i++) {
 		EXPLORE_CHECK(sides[i].answered == 1);
+		let_go(sides[i].shard);
 		/* any thread may send until one runs it */
 		sides[i].shard->thread = 0;
 		former[i] = (struct side){.shard = sides[i].shard};
@@ -261,6 +268,7 @@ static void setup_stop(void)
 static void run(struct side *side, int timeout_ms)
 {
 	EXPLORE_CHECK(rpma_rt_shard_run(side->shard, timeout_ms) >= 0);
+	let_go(side->shard);
 }
 
 static void take(int count)

@@ -123,22 +123,25 @@ void a_queue_full_of_messages(void **state)
 	ok(rpma_rt_queue_delete(&queue));
 }
 
-/* Another thread runs the poller, or takes from the queue: it is inside. */
-void another_thread_inside(void **state)
+/* The poller belongs to another thread. */
+void another_thread_owns(void **state)
 {
+	static struct rt_owner other = {.tid = 4711, .name = "shard-1"};
 	struct fake *f = *state;
 
-	ok(rpma_rt_poller_run(f->rt, 0, 1));
 	/* relaxed: another thread would do it; there is none here */
-	atomic_store_explicit(&f->poller->owned.inside, RT_INSIDE_OWNER,
+	atomic_store_explicit(&f->poller->owned.owner, &other,
 			      memory_order_relaxed);
-	BAD_SAYS("poller 0|another thread", RPMA_RT_E_BUSY, rpma_rt_poller_run,
-		 f->rt, 0, 1);
-	BAD_SAYS("poller 0|another thread", RPMA_RT_E_BUSY, rpma_rt_poller_arm,
-		 f->rt, 0);
-	atomic_store_explicit(&f->poller->owned.inside, RT_INSIDE_NOBODY,
+	BAD_SAYS("poller 0 belongs to thread shard-1 (4711)|_release()",
+		 RPMA_RT_E_BUSY, rpma_rt_poller_run, f->rt, 0, 1);
+	BAD_SAYS("poller 0|4711", RPMA_RT_E_BUSY, rpma_rt_poller_arm, f->rt, 0);
+	BAD_SAYS("poller 0|4711", RPMA_RT_E_BUSY, rpma_rt_poller_attach, f->rt,
+		 0);
+	BAD_SAYS("poller 0|4711", RPMA_RT_E_BUSY, rpma_rt_poller_release, f->rt,
+		 0);
+	atomic_store_explicit(&f->poller->owned.owner, NULL,
 			      memory_order_relaxed);
-	ok(rpma_rt_poller_release(f->rt, 0));
+	ok(rpma_rt_poller_run(f->rt, 0, 1));
 }
 
 /* It has stopped by then. */

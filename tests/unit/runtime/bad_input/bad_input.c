@@ -335,6 +335,9 @@ static void runtimes(void **state)
 	NULLS(rpma_rt_poller_arm, f->rt, 0);
 	BAD(RPMA_E_INVAL, rpma_rt_poller_arm, f->rt, 1);
 	BAD(RPMA_E_INVAL, rpma_rt_poller_arm, f->rt, UINT32_MAX);
+	NULLS(rpma_rt_poller_attach, f->rt, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_poller_attach, f->rt, 1);
+	BAD(RPMA_E_INVAL, rpma_rt_poller_attach, f->rt, UINT32_MAX);
 	NULLS(rpma_rt_poller_release, f->rt, 0);
 	BAD(RPMA_E_INVAL, rpma_rt_poller_release, f->rt, 1);
 	BAD(RPMA_E_INVAL, rpma_rt_poller_release, f->rt, UINT32_MAX);
@@ -370,6 +373,8 @@ static void manual_mode(void **state)
 		 0, 1);
 	BAD_SAYS("RPMA_RT_MODE_MANUAL", RPMA_E_NOSUPP, rpma_rt_poller_arm, rt,
 		 0);
+	BAD_SAYS("RPMA_RT_MODE_MANUAL", RPMA_E_NOSUPP, rpma_rt_poller_attach,
+		 rt, 0);
 	BAD_SAYS("RPMA_RT_MODE_MANUAL", RPMA_E_NOSUPP, rpma_rt_poller_release,
 		 rt, 0);
 	BAD_SAYS("RPMA_RT_MODE_MANUAL", RPMA_E_NOSUPP, rpma_rt_poller_get_fd,
@@ -462,7 +467,7 @@ int main(void)
 		bad_test(a_queue_behind),
 		bad_test(adoption_of_what_is_in_use),
 		bad_test(a_queue_full_of_messages),
-		bad_test(another_thread_inside),
+		bad_test(another_thread_owns),
 		bad_test(a_runtime_with_handles),
 		cmocka_unit_test(texts),
 		cmocka_unit_test(names),

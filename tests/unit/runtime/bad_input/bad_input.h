@@ -97,7 +97,7 @@ void system_refuses(void **state);
 void a_queue_behind(void **state);
 void adoption_of_what_is_in_use(void **state);
 void a_queue_full_of_messages(void **state);
-void another_thread_inside(void **state);
+void another_thread_owns(void **state);
 void a_runtime_with_handles(void **state);
 
 /* As fake_test(); messages are logged where no lock is held. */

@@ -46,6 +46,7 @@ static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn,
 	THREAD(rpma_rt_poller_run, rt, 0, 1);
 	THREAD(rpma_rt_poller_arm, rt, 0);
 	THREAD(rpma_rt_poller_release, rt, 0);
+	THREAD(rpma_rt_poller_attach, rt, 0);
 	THREAD(rpma_rt_queue_new, rt, NULL, &out.queue);
 	THREAD(rpma_rt_queue_delete, &queue);
 	THREAD(rpma_rt_queue_wait, queue, out.items, 1, 0);
@@ -143,6 +144,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_poller_run, rt, 0, 1);
 	FORKED(rpma_rt_poller_arm, rt, 0);
 	FORKED(rpma_rt_poller_release, rt, 0);
+	FORKED(rpma_rt_poller_attach, rt, 0);
 	FORKED(rpma_rt_poller_get_fd, rt, 0, &out.number);
 	FORKED(rpma_rt_poller_get_stats, rt, 0, &out.poller_stats,
 	       sizeof(out.poller_stats));

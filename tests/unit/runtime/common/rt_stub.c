@@ -82,8 +82,17 @@ bool rt_wait_has_pollers(void)
 	return false;
 }
 
-void rt_wait_run(void)
+bool rt_wait_run(struct rt_owned *first, uint64_t which)
 {
+	(void)first;
+	(void)which;
+	return false;
+}
+
+bool rt_context_has_shards(const struct rpma_rt *rt)
+{
+	(void)rt;
+	return false;
 }
 
 void rt_wait_cond_init(pthread_cond_t *cond)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* The owner of a poller of manual mode: entered, taken over, released, visited,
- * closed, and the end of its thread. */
+/* The owner of a poller of manual mode: attached, released, the end of the
+ * thread; and the threads that serve a poller without an owner, in turn. */
 
 #define _GNU_SOURCE
+#include <sched.h>
 #include <semaphore.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,12 +17,14 @@
 struct turns {
 	struct rt_owned owned; /* first */
 	struct rt_inbox inbox;
-	int rounds;
+	_Atomic int rounds;
 };
 
 static void run(struct rt_owned *owned)
 {
-	((struct turns *)owned)->rounds++;
+	/* release: pairs with the acquire in rounds_of() */
+	atomic_fetch_add_explicit(&((struct turns *)owned)->rounds, 1,
+				  memory_order_release);
 }
 
 static void turns_init(struct turns *turns)
@@ -40,25 +43,35 @@ static int enter_and_leave(struct turns *turns)
 	return ret;
 }
 
+static void attach(struct turns *turns)
+{
+	ok(rt_owner_enter(&turns->owned));
+	ok(rt_owner_attach(&turns->owned));
+	rt_owner_leave(&turns->owned);
+}
+
 /* ------------------------------------------------------ another thread --- */
 
-/* It owns a poller until it is told to end. */
+/* It owns a poller, or is inside, until it is told to end. */
 struct other {
 	struct turns *turns;
 	pthread_t thread;
 	sem_t owns;
 	sem_t ends;
 	pid_t tid;
+	bool is_owner;
 	bool stays_inside;
 };
 
-static void *own_it(void *arg)
+static void *enter_it(void *arg)
 {
 	struct other *other = arg;
 
 	other->tid = gettid();
 	pthread_setname_np(pthread_self(), "shard-1");
 	ok(rt_owner_enter(&other->turns->owned));
+	if (other->is_owner)
+		ok(rt_owner_attach(&other->turns->owned));
 	if (!other->stays_inside)
 		rt_owner_leave(&other->turns->owned);
 	sem_post(&other->owns);
@@ -68,13 +81,15 @@ static void *own_it(void *arg)
 	return NULL;
 }
 
-static void other_begin(struct other *other, struct turns *turns, bool stays)
+static void other_begin(struct other *other, struct turns *turns, bool is_owner,
+			bool stays)
 {
 	other->turns = turns;
+	other->is_owner = is_owner;
 	other->stays_inside = stays;
 	sem_init(&other->owns, 0, 0);
 	sem_init(&other->ends, 0, 0);
-	ok(pthread_create(&other->thread, NULL, own_it, other));
+	ok(pthread_create(&other->thread, NULL, enter_it, other));
 	sem_wait(&other->owns);
 }
 
@@ -88,7 +103,7 @@ static void other_end(struct other *other)
 
 /* --------------------------------------------------------------- tests --- */
 
-static void enter__the_caller_owns_it(void **state)
+static void attach__the_caller_owns_it(void **state)
 {
 	char name[RT_THREAD_NAME];
 	struct turns turns;
@@ -97,58 +112,176 @@ static void enter__the_caller_owns_it(void **state)
 	(void)state;
 	turns_init(&turns);
 	assert_false(rt_owner_is_self(&turns.owned));
-	assert_false(rt_owner_is_other(&turns.owned, name, &tid));
-	ok(enter_and_leave(&turns));
+	attach(&turns);
 	assert_true(rt_owner_is_self(&turns.owned));
 	assert_false(rt_owner_is_other(&turns.owned, name, &tid));
 	assert_true(rt_owner_has_any());
+	attach(&turns); /* once more: no change */
+	rt_owner_run_all();
+	assert_int_equal(turns.rounds, 1);
 	assert_true(rt_owner_close(&turns.owned));
 }
 
-static void enter__somebody_inside_BUSY(void **state)
+static void enter__nobody_owns_it(void **state)
 {
 	struct turns turns;
-	struct other other;
 
 	(void)state;
 	turns_init(&turns);
-	ok(rt_owner_enter(&turns.owned));
-	assert_int_equal(rt_owner_enter(&turns.owned), RPMA_RT_E_BUSY);
-	rt_owner_leave(&turns.owned);
-	other_begin(&other, &turns, true);
-	assert_int_equal(rt_owner_enter(&turns.owned), RPMA_RT_E_BUSY);
-	assert_false(rt_owner_close(&turns.owned));
-	other_end(&other);
 	ok(enter_and_leave(&turns));
+	assert_false(rt_owner_is_self(&turns.owned));
+	assert_false(rt_owner_has_any());
 	assert_true(rt_owner_close(&turns.owned));
 	assert_int_equal(rt_owner_enter(&turns.owned), RPMA_RT_E_CLOSED);
 }
 
-/* The last one that went in has it; the one before runs it no more. */
-static void enter__taken_over_from_another_thread(void **state)
+/* Whether the owner is inside or not. */
+static void enter__of_another_thread_BUSY(void **state)
 {
 	char name[RT_THREAD_NAME];
 	struct turns turns;
 	struct other other;
 	pid_t tid;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		turns_init(&turns);
+		other_begin(&other, &turns, true, i == 1);
+		assert_true(rt_owner_is_other(&turns.owned, name, &tid));
+		assert_string_equal(name, "shard-1");
+		assert_int_equal(tid, other.tid);
+		assert_int_equal(rt_owner_enter(&turns.owned), RPMA_RT_E_BUSY);
+		assert_int_equal(rt_owner_enter(&turns.owned), RPMA_RT_E_BUSY);
+		assert_false(rt_owner_visit(&turns.owned));
+		rt_owner_run_all();
+		assert_int_equal(turns.rounds, 0);
+		other_end(&other);
+		assert_false(rt_owner_is_self(&turns.owned));
+		attach(&turns);
+		assert_true(rt_owner_close(&turns.owned));
+	}
+}
+
+/* A thread that enters while another one is inside. */
+struct second {
+	struct turns *turns;
+	pthread_t thread;
+	_Atomic bool has_entered;
+};
+
+static void *enter_second(void *arg)
+{
+	struct second *second = arg;
+
+	ok(rt_owner_enter(&second->turns->owned));
+	/* release: pairs with the acquires of the test */
+	atomic_store_explicit(&second->has_entered, true, memory_order_release);
+	rt_owner_leave(&second->turns->owned);
+	return NULL;
+}
+
+static bool sleeps_for_its_turn(struct turns *turns)
+{
+	/* relaxed: whether it comes to that is all that is asked */
+	return atomic_load_explicit(&turns->owned.inside,
+				    memory_order_relaxed) == RT_INSIDE_AWAITED;
+}
+
+/* The second thread waits for the end of the first one's round, and no longer;
+ * a visit does not wait. */
+static void enter__somebody_inside_WAITS(void **state)
+{
+	struct second seconds[2];
+	struct turns turns;
+	int i;
 
 	(void)state;
 	turns_init(&turns);
-	ok(enter_and_leave(&turns));
-	other_begin(&other, &turns, false);
-	assert_false(rt_owner_is_self(&turns.owned));
-	assert_true(rt_owner_is_other(&turns.owned, name, &tid));
-	assert_string_equal(name, "shard-1");
-	assert_int_equal(tid, other.tid);
-	rt_owner_run_all();
+	ok(rt_owner_enter(&turns.owned));
+	for (i = 0; i < 2; i++) {
+		seconds[i].turns = &turns;
+		atomic_init(&seconds[i].has_entered, false);
+		ok(pthread_create(&seconds[i].thread, NULL, enter_second,
+				  &seconds[i]));
+	}
+	while (!sleeps_for_its_turn(&turns))
+		sched_yield();
+	assert_true(rt_owner_visit(&turns.owned));
 	assert_int_equal(turns.rounds, 0);
-	ok(enter_and_leave(&turns));
-	assert_true(rt_owner_is_self(&turns.owned));
-	other_end(&other);
-	assert_true(rt_owner_is_self(&turns.owned));
-	rt_owner_run_all();
-	assert_int_equal(turns.rounds, 1);
+	assert_false(rt_owner_close(&turns.owned));
+	for (i = 0; i < 2; i++)
+		/* acquire: pairs with the release in enter_second() */
+		assert_false(atomic_load_explicit(&seconds[i].has_entered,
+						  memory_order_acquire));
+	rt_owner_leave(&turns.owned);
+	for (i = 0; i < 2; i++)
+		pthread_join(seconds[i].thread, NULL);
 	assert_true(rt_owner_close(&turns.owned));
+}
+
+/* The first becomes the owner meanwhile: the second does not enter. */
+static void *enter_busy(void *arg)
+{
+	struct second *second = arg;
+
+	assert_int_equal(rt_owner_enter(&second->turns->owned),
+			 RPMA_RT_E_BUSY);
+	return NULL;
+}
+
+static void enter__attached_meanwhile_BUSY(void **state)
+{
+	struct second second;
+	struct turns turns;
+
+	(void)state;
+	turns_init(&turns);
+	second.turns = &turns;
+	ok(rt_owner_enter(&turns.owned));
+	ok(pthread_create(&second.thread, NULL, enter_busy, &second));
+	while (!sleeps_for_its_turn(&turns))
+		sched_yield();
+	ok(rt_owner_attach(&turns.owned));
+	rt_owner_leave(&turns.owned);
+	pthread_join(second.thread, NULL);
+	assert_true(rt_owner_is_self(&turns.owned));
+	assert_true(rt_owner_close(&turns.owned));
+}
+
+/* A thread with pollers runs these while it waits for its turn. */
+static void *enter_with_own(void *arg)
+{
+	struct second *second = arg;
+
+	attach(&second->turns[1]);
+	ok(rt_owner_enter(&second->turns[0].owned));
+	rt_owner_leave(&second->turns[0].owned);
+	return NULL;
+}
+
+static int rounds_of(struct turns *turns)
+{
+	/* acquire: pairs with the release in run() */
+	return atomic_load_explicit(&turns->rounds, memory_order_acquire);
+}
+
+static void enter__waits_and_runs_its_own(void **state)
+{
+	struct turns turns[2];
+	struct second second = {.turns = turns};
+
+	(void)state;
+	turns_init(&turns[0]);
+	turns_init(&turns[1]);
+	ok(rt_owner_enter(&turns[0].owned));
+	ok(pthread_create(&second.thread, NULL, enter_with_own, &second));
+	while (rounds_of(&turns[1]) < 3)
+		sched_yield();
+	rt_owner_leave(&turns[0].owned);
+	pthread_join(second.thread, NULL);
+	assert_true(rt_owner_close(&turns[0].owned));
+	assert_true(rt_owner_close(&turns[1].owned));
 }
 
 static void thread__its_end_releases(void **state)
@@ -162,7 +295,7 @@ static void thread__its_end_releases(void **state)
 	(void)state;
 	for (i = 0; i < 2; i++) {
 		turns_init(&turns[i]);
-		other_begin(&others[i], &turns[i], false);
+		other_begin(&others[i], &turns[i], true, false);
 		assert_true(rt_owner_is_other(&turns[i].owned, name, &tid));
 	}
 	for (i = 0; i < 2; i++) {
@@ -183,6 +316,8 @@ static void release__nobodys_and_visited(void **state)
 	assert_true(rt_owner_visit(&turns.owned));
 	assert_int_equal(turns.rounds, 1);
 	assert_false(rt_owner_is_self(&turns.owned));
+	attach(&turns);
+	assert_false(rt_owner_visit(&turns.owned));
 	ok(rt_owner_enter(&turns.owned));
 	rt_owner_release(&turns.owned);
 	rt_owner_leave(&turns.owned);
@@ -190,48 +325,13 @@ static void release__nobodys_and_visited(void **state)
 	assert_int_equal(turns.rounds, 1);
 	assert_true(rt_owner_visit(&turns.owned));
 	assert_int_equal(turns.rounds, 2);
-	other_begin(&other, &turns, false);
+	other_begin(&other, &turns, true, false);
 	assert_false(rt_owner_visit(&turns.owned));
 	assert_int_equal(turns.rounds, 2);
 	other_end(&other);
 	assert_true(rt_owner_close(&turns.owned));
-}
-
-static void run_again(struct rt_owned *owned)
-{
-	run(owned);
-	/* a call that waits is inside */
-	assert_int_equal(rt_owner_enter(owned), RPMA_E_AGAIN);
-	assert_false(rt_owner_close(owned));
-}
-
-/* The owner to be waits for the end of a visitor's round only, */
-static void visit__owner_waits_AGAIN(void **state)
-{
-	struct turns turns;
-
-	(void)state;
-	turns_init(&turns);
-	turns.owned.run = run_again;
-	assert_true(rt_owner_visit(&turns.owned));
-	assert_int_equal(turns.rounds, 1);
-	ok(enter_and_leave(&turns));
-	assert_true(rt_owner_close(&turns.owned));
-}
-
-/* and for the end of a round that the owner runs while the owner waits. */
-static void run_all__owner_to_be_waits_AGAIN(void **state)
-{
-	struct turns turns;
-
-	(void)state;
-	turns_init(&turns);
-	turns.owned.run = run_again;
-	ok(enter_and_leave(&turns));
-	rt_owner_run_all();
-	assert_int_equal(turns.rounds, 1);
-	ok(enter_and_leave(&turns));
-	assert_true(rt_owner_close(&turns.owned));
+	assert_true(rt_owner_visit(&turns.owned)); /* and runs nothing */
+	assert_int_equal(turns.rounds, 2);
 }
 
 static void run_all__each_once(void **state)
@@ -242,7 +342,7 @@ static void run_all__each_once(void **state)
 	(void)state;
 	for (i = 0; i < 3; i++) {
 		turns_init(&turns[i]);
-		ok(enter_and_leave(&turns[i]));
+		attach(&turns[i]);
 	}
 	rt_owner_run_all();
 	assert_true(rt_owner_close(&turns[1].owned));
@@ -262,7 +362,7 @@ static void forked__owns_nothing(void **state)
 
 	(void)state;
 	turns_init(&turns);
-	ok(enter_and_leave(&turns));
+	attach(&turns);
 	rt_owner_forked();
 	assert_false(rt_owner_has_any());
 	rt_owner_run_all();
@@ -272,13 +372,14 @@ static void forked__owns_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(enter__the_caller_owns_it),
-		cmocka_unit_test(enter__somebody_inside_BUSY),
-		cmocka_unit_test(enter__taken_over_from_another_thread),
+		cmocka_unit_test(enter__nobody_owns_it),
+		cmocka_unit_test(attach__the_caller_owns_it),
+		cmocka_unit_test(enter__of_another_thread_BUSY),
+		cmocka_unit_test(enter__somebody_inside_WAITS),
+		cmocka_unit_test(enter__attached_meanwhile_BUSY),
+		cmocka_unit_test(enter__waits_and_runs_its_own),
 		cmocka_unit_test(thread__its_end_releases),
 		cmocka_unit_test(release__nobodys_and_visited),
-		cmocka_unit_test(visit__owner_waits_AGAIN),
-		cmocka_unit_test(run_all__owner_to_be_waits_AGAIN),
 		cmocka_unit_test(run_all__each_once),
 		cmocka_unit_test(forked__owns_nothing),
 	};

@@ -271,6 +271,7 @@ static void any__of_before_a_fork_FORKED(void **state)
 	assert_int_equal(rpma_rt_stop(rt), RPMA_RT_E_FORKED);
 	assert_int_equal(rpma_rt_delete(&rt), RPMA_RT_E_FORKED);
 	assert_int_equal(rpma_rt_poller_arm(rt, 0), RPMA_RT_E_FORKED);
+	assert_int_equal(rpma_rt_poller_attach(rt, 0), RPMA_RT_E_FORKED);
 	rt->fork_generation--;
 	ok(rpma_rt_delete(&rt));
 	fake_forget_trace();
@@ -285,14 +286,16 @@ static void manual__only_in_that_mode_NOSUPP(void **state)
 	ok(rpma_rt_new(&cfg, &rt));
 	assert_int_equal(rpma_rt_poller_run(rt, 0, 1), RPMA_E_NOSUPP);
 	assert_int_equal(rpma_rt_poller_arm(rt, 0), RPMA_E_NOSUPP);
+	assert_int_equal(rpma_rt_poller_attach(rt, 0), RPMA_E_NOSUPP);
 	assert_int_equal(rpma_rt_poller_get_fd(rt, 0, &value), RPMA_E_NOSUPP);
 	assert_int_equal(value, 7);
 	ok(rpma_rt_delete(&rt));
 	fake_forget_trace();
 }
 
-static void manual__one_thread_at_a_time(void **state)
+static void manual__run_by_its_owner_only(void **state)
 {
+	static struct rt_owner other = {.tid = 4711, .name = "shard-1"};
 	struct rpma_rt *rt;
 	int fd;
 
@@ -308,12 +311,17 @@ static void manual__one_thread_at_a_time(void **state)
 	ok(rpma_rt_poller_arm(rt, 1));
 	ok(rpma_rt_poller_arm(rt, 1)); /* armed already: anew */
 	ok(rpma_rt_poller_get_fd(rt, 1, &fd));
+	ok(rpma_rt_poller_attach(rt, 0));
+	ok(rpma_rt_poller_attach(rt, 0));
+	assert_int_equal(rpma_rt_poller_run(rt, 0, 1), 0);
 	/* relaxed: another thread would do it; there is none here */
-	atomic_store_explicit(&rt->pollers[0].owned.inside, RT_INSIDE_OWNER,
+	atomic_store_explicit(&rt->pollers[1].owned.owner, &other,
 			      memory_order_relaxed);
-	assert_int_equal(rpma_rt_poller_run(rt, 0, 1), RPMA_RT_E_BUSY);
-	assert_int_equal(rpma_rt_poller_arm(rt, 0), RPMA_RT_E_BUSY);
-	atomic_store_explicit(&rt->pollers[0].owned.inside, RT_INSIDE_NOBODY,
+	assert_int_equal(rpma_rt_poller_run(rt, 1, 1), RPMA_RT_E_BUSY);
+	assert_int_equal(rpma_rt_poller_arm(rt, 1), RPMA_RT_E_BUSY);
+	assert_int_equal(rpma_rt_poller_attach(rt, 1), RPMA_RT_E_BUSY);
+	assert_int_equal(rpma_rt_poller_release(rt, 1), RPMA_RT_E_BUSY);
+	atomic_store_explicit(&rt->pollers[1].owned.owner, NULL,
 			      memory_order_relaxed);
 	ok(rpma_rt_stop(rt));
 	assert_int_equal(rpma_rt_poller_run(rt, 0, 1), RPMA_RT_E_CLOSED);
@@ -416,7 +424,7 @@ int main(void)
 		TEST(stop__two_at_once),
 		TEST(any__of_before_a_fork_FORKED),
 		TEST(manual__only_in_that_mode_NOSUPP),
-		TEST(manual__one_thread_at_a_time),
+		TEST(manual__run_by_its_owner_only),
 		TEST(stop__from_a_poller_THREAD),
 		TEST(stats__invalid_INVAL),
 		TEST(place__round_robin_unless_named),

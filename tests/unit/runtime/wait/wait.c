@@ -51,6 +51,7 @@ static void turns_close(struct turns *turns)
 static void own(struct turns *turns)
 {
 	ok(rt_owner_enter(&turns->owned));
+	ok(rt_owner_attach(&turns->owned));
 	rt_owner_leave(&turns->owned);
 }
 
@@ -86,8 +87,9 @@ static void step__runs_all_of_the_calling_thread(void **state)
 static void step__visits_what_it_waits_for(void **state)
 {
 	struct turns turns[2];
-	struct rt_wait wait = {.pollers = &turns[0].owned};
-	struct rt_wait all = {.pollers = &turns[0].owned, .is_for_all = true};
+	struct rt_wait wait = {.pollers = &turns[0].owned,
+			       .which = RT_WAIT_ONE};
+	struct rt_wait all = {.pollers = &turns[0].owned, .which = RT_WAIT_ALL};
 
 	(void)state;
 	turns_open(&turns[0]);
@@ -99,6 +101,27 @@ static void step__visits_what_it_waits_for(void **state)
 	wait_for_rounds(&all, &turns[1], 3);
 	turns_close(&turns[0]);
 	turns_close(&turns[1]);
+}
+
+/* A mask names the pollers: of these each one without an owner is run. */
+static void run__the_pollers_of_the_mask(void **state)
+{
+	struct turns turns[4];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		turns_open(&turns[i]);
+		turns[i].owned.next = i < 3 ? &turns[i + 1].owned : NULL;
+	}
+	assert_false(rt_wait_run(&turns[0].owned, 0));
+	assert_true(rt_wait_run(&turns[0].owned, 1u << 1 | 1u << 3));
+	assert_int_equal(turns[0].rounds, 0);
+	assert_int_equal(turns[1].rounds, 1);
+	assert_int_equal(turns[2].rounds, 0);
+	assert_int_equal(turns[3].rounds, 1);
+	for (i = 0; i < 4; i++)
+		turns_close(&turns[i]);
 }
 
 struct other {
@@ -171,7 +194,7 @@ static int wait_until_logged(struct rt_wait *wait)
 static void step__owner_does_not_run_it_LOGGED_ONCE(void **state)
 {
 	struct turns turns;
-	struct rt_wait wait = {.pollers = &turns.owned};
+	struct rt_wait wait = {.pollers = &turns.owned, .which = RT_WAIT_ONE};
 	struct rt_msg msg = {.fn = nothing};
 	struct other other;
 
@@ -190,7 +213,7 @@ static void step__owner_does_not_run_it_LOGGED_ONCE(void **state)
 static void step__owner_asleep_NOTHING_SAID(void **state)
 {
 	struct turns turns;
-	struct rt_wait wait = {.pollers = &turns.owned, .is_for_all = true};
+	struct rt_wait wait = {.pollers = &turns.owned, .which = RT_WAIT_ALL};
 	struct other other;
 
 	(void)state;
@@ -205,7 +228,7 @@ static void step__owner_asleep_NOTHING_SAID(void **state)
 static void step__owner_ends_RUN_BY_WHO_WAITS(void **state)
 {
 	struct turns turns;
-	struct rt_wait wait = {.pollers = &turns.owned};
+	struct rt_wait wait = {.pollers = &turns.owned, .which = RT_WAIT_ONE};
 	struct other other;
 
 	(void)state;
@@ -236,6 +259,8 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		/* first: the thread owns nothing */
+		cmocka_unit_test(run__the_pollers_of_the_mask),
 		cmocka_unit_test(step__runs_all_of_the_calling_thread),
 		cmocka_unit_test(step__visits_what_it_waits_for),
 		cmocka_unit_test(step__owner_does_not_run_it_LOGGED_ONCE),
