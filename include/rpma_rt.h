@@ -323,7 +323,7 @@ int rpma_rt_feed_async_event(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
  * release, run, arm: manual mode only (else RPMA_E_NOSUPP).
  *
  * At first a poller has no owner. rpma_rt_poller_attach() makes the calling
- * thread the owner; rpma_rt_poller_release() and the end of the thread end that,
+ * thread the owner; release by the owner and the end of the thread end that,
  * and nothing else changes the owner. The owner alone runs its poller: in run
  * and arm, and in every call that waits. A poller without an owner is served by
  * any thread: in run and arm, and in calls that wait and depend on the poller,

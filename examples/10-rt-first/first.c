@@ -157,14 +157,20 @@ int main(int argc, char **argv)
 	char *page = aligned_alloc(PAGE, PAGE);
 	struct end server = {.name = "server", .in = 0, .out = LEN};
 	struct end client = {.name = "client", .in = 2 * LEN, .out = 3 * LEN};
+	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
 	struct rpma_peer *peer = NULL;
 	struct rpma_mr_local *mr = NULL;
 	struct rpma_rt *rt = NULL;
 	struct rpma_rt_queue *queue = NULL;
 	int ret = 1;
 
-	if (argc != 2 || !page) {
-		fprintf(stderr, "usage: %s ADDRESS\n", argv[0]);
+	/* no poller thread: main runs the poller in rpma_rt_queue_wait() */
+	if (argc == 3 && !strcmp(argv[2], "manual"))
+		cfg.mode = RPMA_RT_MODE_MANUAL;
+	else if (argc != 2)
+		argc = 0;
+	if (!argc || !page) {
+		fprintf(stderr, "usage: %s ADDRESS [manual]\n", argv[0]);
 		free(page);
 		return 2;
 	}
@@ -173,7 +179,7 @@ int main(int argc, char **argv)
 	    !check("rpma_mr_reg",
 		   rpma_mr_reg(peer, page, PAGE,
 			       RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV, &mr)) &&
-	    !TRY(rpma_rt_new(NULL, &rt)) &&
+	    !TRY(rpma_rt_new(&cfg, &rt)) &&
 	    !TRY(rpma_rt_queue_new(rt, NULL, &queue))) {
 		server.mr = client.mr = mr;
 		ret = both(rt, peer, argv[1], queue, &server, &client);

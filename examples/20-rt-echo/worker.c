@@ -254,6 +254,10 @@ void *worker_main(void *arg)
 
 	if (worker->poller >= 0 && worker->end->options->workers_spin)
 		pin(worker);
+	/* BUSY if another thread had the poller: then every round says so */
+	if (worker->poller >= 0)
+		(void)!rpma_rt_poller_attach(worker->end->rt,
+					     (uint32_t)worker->poller);
 	while (!worker->is_stopping || worker->links) {
 		int got = get_items(worker, items);
 

@@ -304,9 +304,9 @@ struct loop_core : counted<loop_core> {
 	/* The poller belongs to the calling thread from here on. */
 	int attach() noexcept
 	{
-		int ret = is_attached
-				  ? 0
-				  : rpma_rt_poller_attach(rt->raw, own_poller());
+		int ret = is_attached ? 0
+				      : rpma_rt_poller_attach(rt->raw,
+							      own_poller());
 
 		is_attached = ret == 0;
 		return ret;

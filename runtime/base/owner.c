@@ -236,8 +236,7 @@ void rt_owner_leave(struct rt_owned *owned)
 	/* release [MANUAL-1]: pairs with the acquire in rt_owner_go_in().
 	 * relaxed is enough for the state: only its address is used after */
 	if (atomic_exchange_explicit(&owned->inside, RT_INSIDE_NOBODY,
-				     memory_order_release) ==
-	    RT_INSIDE_AWAITED)
+				     memory_order_release) == RT_INSIDE_AWAITED)
 		syscall(SYS_futex, &owned->inside, FUTEX_WAKE_PRIVATE, INT_MAX,
 			NULL, NULL, 0);
 }
@@ -273,8 +272,7 @@ static struct rt_owned *next_of_mine(void)
 		cds_list_add_tail(&owned->link, &rt_owner_self.pollers);
 		/* under the lock: a poller that is closed is off the list
 		 * before it is freed */
-		if (rt_owner_go_in(owned, RT_INSIDE_THREAD) !=
-		    RT_INSIDE_NOBODY)
+		if (rt_owner_go_in(owned, RT_INSIDE_THREAD) != RT_INSIDE_NOBODY)
 			owned = NULL;
 	}
 	pthread_mutex_unlock(&lock);

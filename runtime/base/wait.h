@@ -54,8 +54,8 @@ void rt_wait_nap(void);
 
 /*
  * For calls that sleep in their own way: runs a round of each poller of the
- * calling thread, and of each of the pollers `first`, `which` that belongs to no
- * thread. Returns false if there is no such poller. After true the caller
+ * calling thread, and of each of the pollers `first`, `which` without an owner.
+ * Returns false if there is no such poller. After true the caller
  * sleeps no longer than RT_WAIT_NS; after false, in manual mode, no longer than
  * RT_WAIT_LOOK_NS, since a poller may lose its owner.
  */

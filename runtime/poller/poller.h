@@ -69,9 +69,9 @@ struct rt_poller {
 	struct rt_side *touched_sides;
 	struct rt_reserved *touched_numbers;
 	struct rt_lane *spilling;
-	/* in manual mode, numbers of threads: the last to run or arm the poller,
-	 * 0 in a round that a wait runs; the last to arm the poller, which may
-	 * sleep on epfd */
+	/* in manual mode, numbers of threads: the last to run or arm the
+	 * poller, 0 in a round that a wait runs; the last to arm the poller,
+	 * which may sleep on epfd */
 	uint64_t runner;
 	uint64_t armed_by;
 	struct rt_left_out left_out; /* lanes that were not rung for */

@@ -267,10 +267,10 @@ static int64_t least(int64_t a, int64_t b)
 }
 
 /*
- * The calling thread has pollers of manual mode, or the queue may get items from
- * such pollers without an owner: rounds of them, outside of the queue since
- * their functions may take from the queue, and takes by turns; after the
- * queue's budget for spinning short sleeps in place of the takes.
+ * The calling thread has pollers of manual mode, or the queue may get items
+ * from such pollers without an owner. Runs their rounds, outside of the queue
+ * since their functions may take from the queue, and takes in turn; after the
+ * queue's budget for spinning sleeps for a moment in place of each take.
  */
 static int wait_and_run(struct rpma_rt_queue *queue, int64_t timeout_ns,
 			struct rpma_rt_completion *cmpl, uint32_t max,
@@ -288,7 +288,7 @@ static int wait_and_run(struct rpma_rt_queue *queue, int64_t timeout_ns,
 	spin_ns = now + (int64_t)queue->params.spin_us * NS_PER_US;
 	end_ns = timeout_ns < 0 ? INT64_MAX : now + timeout_ns;
 	do {
-		most = !is_running ? RT_WAIT_LOOK_NS
+		most = !is_running     ? RT_WAIT_LOOK_NS
 		       : now < spin_ns ? 0
 				       : RT_WAIT_NS;
 		ret = wait_once(queue, least(most, end_ns - now),

@@ -96,8 +96,8 @@ static int make_shard(struct rpma_rt_shards *set, uint32_t index,
 	shard->rt = set->rt;
 	shard->index = index;
 	shard->count = set->count;
-	shard->owned = index == 0 ? rt_context_owned(set->rt)
-				  : shard[-1].owned->next;
+	shard->owned =
+		index == 0 ? rt_context_owned(set->rt) : shard[-1].owned->next;
 	shard->arg = cfg->args == NULL ? NULL : cfg->args[index];
 	ret = make_queue(shard, cfg);
 	if (ret)

@@ -242,7 +242,7 @@ void growth_open(struct growth *g)
 
 	stage_open(&g->s, &cfg);
 	for (i = 0; i < POLLERS; i++)
-		CHECK(rpma_rt_poller_run(g->s.world.rt, i, 1) >= 0);
+		MUST(rpma_rt_poller_attach(g->s.world.rt, i));
 	g->s.cfg->sq_size = 4;
 	g->s.cfg->rq_size = 4;
 	stage_connect(&g->s, &g->pair);

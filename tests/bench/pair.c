@@ -16,8 +16,8 @@ void pair_stage_open(struct stage *s, uint32_t depth)
 
 	stage_open(s, &cfg);
 	/* the pollers are this thread's: what it waits for runs them */
-	CHECK(rpma_rt_poller_run(s->world.rt, 0, 1) >= 0);
-	CHECK(rpma_rt_poller_run(s->world.rt, 1, 1) >= 0);
+	MUST(rpma_rt_poller_attach(s->world.rt, 0));
+	MUST(rpma_rt_poller_attach(s->world.rt, 1));
 }
 
 void pair_connect(struct stage *s, const struct rpma_rt_conn_cfg *cfg,

@@ -513,6 +513,7 @@ static void open_stage(struct bench *bench, const struct way *way)
 	struct rpma_rt_queue_cfg queue_cfg = RPMA_RT_QUEUE_CFG_INIT;
 
 	stage_open(&bench->stage, &cfg);
+	MUST(rpma_rt_poller_attach(bench->stage.world.rt, 0));
 	queue_cfg.shared = way->is_shared;
 	MUST(rpma_rt_queue_new(bench->stage.world.rt, &queue_cfg,
 			       &bench->queue));

@@ -392,6 +392,7 @@ int main(int argc, char **argv)
 	bench.count = (uint32_t)atoi(args.words[2]);
 	bench.cpu = args.cpus[0];
 	stage_open(&bench.stage, &cfg);
+	MUST(rpma_rt_poller_attach(bench.stage.world.rt, 0));
 	/* relaxed: a thread that is created sees it */
 	atomic_store_explicit(&is_running, true, memory_order_relaxed);
 	CHECK(pthread_create(&bench.poller, NULL, poller_main, &bench) == 0);

@@ -278,7 +278,7 @@ static void write_of_unrun(struct scene *c)
 /* The poller is the calling thread's, whose waits run it. */
 static void connect_by_hand(struct scene *c)
 {
-	CHECK(rpma_rt_poller_run(c->s.world.rt, 0, 1) >= 0);
+	MUST(rpma_rt_poller_attach(c->s.world.rt, 0));
 	connect_pair(c);
 }
 

@@ -202,7 +202,7 @@ static void fill_scene(struct scene *c)
 	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
 	struct world *w = &c->s.world;
 
-	CHECK(rpma_rt_poller_run(w->rt, 0, 1) >= 0);
+	MUST(rpma_rt_poller_attach(w->rt, 0));
 	stage_connect(&c->s, &c->pair);
 	stage_ping(&c->s, &c->pair, 1);
 	MUST(world_listen_at(w->rt, w->peer, w->addr, "0", 1, c->s.cfg, 0,
@@ -281,7 +281,7 @@ static void health_open(struct health *h, enum rpma_rt_mode mode, int pollers)
 	memset(h, 0, sizeof(*h));
 	stage_open(&h->s, &cfg);
 	if (mode == RPMA_RT_MODE_MANUAL) /* it is ours, and our waits run it */
-		CHECK(rpma_rt_poller_run(h->s.world.rt, 0, 1) >= 0);
+		MUST(rpma_rt_poller_attach(h->s.world.rt, 0));
 	for (i = 0; i < PAIRS; i++)
 		world_connect(&h->s.world, h->s.cfg, i % pollers, h->s.aq,
 			      h->s.pq, &h->pairs[i]);

@@ -48,7 +48,7 @@ static void open_scene(struct scene *c, enum rpma_rt_mode mode)
 
 	stage_open(&c->s, &cfg);
 	if (mode == RPMA_RT_MODE_MANUAL)
-		CHECK(rpma_rt_poller_run(c->s.world.rt, 0, 1) >= 0);
+		MUST(rpma_rt_poller_attach(c->s.world.rt, 0));
 	register_page(&c->s);
 	c->s.cfg->futures = FUTURES;
 	stage_connect(&c->s, &c->pair);

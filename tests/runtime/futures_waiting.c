@@ -50,7 +50,7 @@ static void open_stage(struct scene *c, enum kind kind)
 
 	stage_open(&c->s, &cfg);
 	if (mode == RPMA_RT_MODE_MANUAL)
-		CHECK(rpma_rt_poller_run(c->s.world.rt, 0, 1) >= 0);
+		MUST(rpma_rt_poller_attach(c->s.world.rt, 0));
 	c->s.cfg->rq_size = 2 * FUTURES;
 	c->s.cfg->futures = FUTURES;
 	c->s.cfg->futures_waiting = WAITING;
@@ -453,13 +453,13 @@ static void single_poster__waits_while_the_poller_is_its_own(void)
 	MUST(rpma_rt_poller_release(c.s.world.rt, 0));
 	MUST_ANSWER(RPMA_E_AGAIN, try_send(&c, 50, &futures[DEPTH], 0));
 	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
-	MUST_ANSWER(0, rpma_rt_poller_run(c.s.world.rt, 0, 1));
+	MUST(rpma_rt_poller_attach(c.s.world.rt, 0));
 	send_some(&c, DEPTH, &futures[DEPTH], 2);
 	MUST(rpma_rt_poller_release(c.s.world.rt, 0));
 	/* behind what waits, and may not wait itself */
 	MUST_ANSWER(RPMA_E_AGAIN, try_send(&c, 50, &futures[DEPTH + 2], 0));
 	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
-	CHECK(rpma_rt_poller_run(c.s.world.rt, 0, 1) >= 0);
+	MUST(rpma_rt_poller_attach(c.s.world.rt, 0));
 	post_receives(&c, DEPTH + 2);
 	for (i = 0; i < DEPTH + 2; i++)
 		take_message(&c, (uint32_t)i);
@@ -1062,6 +1062,7 @@ static uint32_t send_beside(struct mover *mover, uint32_t sent,
 		count++;
 		sent++;
 	}
+	MUST(rpma_rt_poller_release(c->s.world.rt, 0));
 	/* relaxed: a hint, as below */
 	atomic_store_explicit(&mover->may_run, true, memory_order_relaxed);
 	while (count > 0 &&
@@ -1093,7 +1094,7 @@ static void race__single_poster_and_a_poller_that_moves(uint32_t messages)
 	MUST(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED));
 	CHECK(pthread_create(&thread, NULL, move_main, &mover) == 0);
 	while (sent < messages) {
-		run_or_leave(c);
+		MUST(rpma_rt_poller_attach(c->s.world.rt, 0));
 		sent = send_beside(&mover, sent, &received);
 	}
 	/* relaxed: the join orders the rest */
@@ -1101,8 +1102,9 @@ static void race__single_poster_and_a_poller_that_moves(uint32_t messages)
 	CHECK(pthread_join(thread, NULL) == 0);
 	MUST(rpma_log_set_threshold(RPMA_LOG_THRESHOLD,
 				    RPMA_LOG_LEVEL_WARNING));
+	MUST(rpma_rt_poller_attach(c->s.world.rt, 0));
 	do {
-		run_or_leave(c); /* the poller is this thread's from here on */
+		run_or_leave(c);
 		received = take_in_order(c, received);
 	} while (received < sent);
 	end_pair(c, c->s.aq);

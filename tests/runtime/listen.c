@@ -355,7 +355,7 @@ static void stop__queue_over_its_limit(const struct stage_cfg *cfg)
 	stage_open(&s, cfg);
 	/* the poller is this thread's from here on, and runs where it waits */
 	if (cfg->mode == RPMA_RT_MODE_MANUAL)
-		MUST(rpma_rt_poller_run(s.world.rt, 0, 1));
+		MUST(rpma_rt_poller_attach(s.world.rt, 0));
 	untouched = new_small_queue(&s);
 	stage_connect(&s, &pair);
 	MUST(rpma_rt_route_open(pair.active, RPMA_RT_SEND_SIDE, untouched,

@@ -234,13 +234,14 @@ static void queue_wait__delivered_by_its_round_READABLE(
 	arm__delivered_by_own_round_NOT_SLEPT_ON(s, pair);
 }
 
-/* A poller that was let go is not armed by its thread any more. */
+/* A poller without an owner is not armed by its former thread any more. */
 static void release__delivered_by_own_round_READABLE(struct shard *s,
 						     struct world_pair *pair)
 {
 	int fd;
 
 	MUST(rpma_rt_queue_get_fd(s->queue, &fd));
+	MUST(rpma_rt_poller_attach(s->world.rt, 0));
 	arm_both(s);
 	deliver_one(s, pair);
 	MUST(rpma_rt_poller_release(s->world.rt, 0));
@@ -256,9 +257,17 @@ static void *run_it(void *arg)
 	return NULL;
 }
 
-/* Likewise one that another thread took over. */
-static void poller_run__taken_over_READABLE(struct shard *s,
-					    struct world_pair *pair)
+static void *attach_it(void *arg)
+{
+	struct shard *s = arg;
+
+	MUST(rpma_rt_poller_attach(s->world.rt, 0));
+	return NULL;
+}
+
+/* Nor is a poller that another thread serves between. */
+static void poller_run__on_another_thread_READABLE(struct shard *s,
+						   struct world_pair *pair)
 {
 	pthread_t thread;
 	int fd;
@@ -286,6 +295,34 @@ static void wake__ends_the_wait_and_the_sleep(struct shard *s)
 	CHECK(is_readable(fd));
 	MUST_ANSWER(1, rpma_rt_queue_arm(s->queue));
 	MUST_ANSWER(0, rpma_rt_queue_arm(s->queue));
+}
+
+/* A thread sleeps on the descriptor of a poller without an owner. A round of
+ * another thread that delivers, and an owner, make the descriptor readable; the
+ * poller stays armed where the round found nothing. */
+static void poller_fd__rung_by_another_thread(struct shard *s,
+					      struct world_pair *pair)
+{
+	pthread_t thread;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		arm_both(s);
+		CHECK(!pthread_create(&thread, NULL, run_it, s));
+		CHECK(!pthread_join(thread, NULL));
+		write_one(s, pair);
+		if (i == 1) { /* and nobody runs it */
+			CHECK(!pthread_create(&thread, NULL, run_it, s));
+			CHECK(!pthread_join(thread, NULL));
+		}
+		while (!is_readable(s->fd))
+			;
+		CHECK(next(s, s->queue, 1).context == 7);
+	}
+	arm_both(s);
+	CHECK(!pthread_create(&thread, NULL, attach_it, s));
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(is_readable(s->fd));
 }
 
 static void expect_refusals(struct shard *s)
@@ -323,7 +360,8 @@ int main(void)
 	arm__delivered_by_own_round_NOT_SLEPT_ON(&s, &pairs[0]);
 	queue_wait__delivered_by_its_round_READABLE(&s, &pairs[0], other);
 	release__delivered_by_own_round_READABLE(&s, &pairs[0]);
-	poller_run__taken_over_READABLE(&s, &pairs[0]);
+	poller_run__on_another_thread_READABLE(&s, &pairs[0]);
+	poller_fd__rung_by_another_thread(&s, &pairs[0]);
 	wake__ends_the_wait_and_the_sleep(&s);
 	MUST(rpma_rt_conn_close(pairs[0].active));
 	CHECK(next_event(&s, s.queue, RPMA_RT_EVENT_CLOSED) == pairs[0].active);

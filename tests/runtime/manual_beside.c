@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * manual_beside.c -- manual mode: a thread runs or arms a poller while another
- * thread is inside a round of the poller, in a call that waits. The call of the
- * first thread succeeds after that round, whether the poller belongs to the
- * thread that waits or to no thread.
+ * manual_beside.c -- manual mode: a thread enters a poller without an owner
+ * while another thread is inside a round of the poller, in a call that waits.
+ * The call of the first thread succeeds after that round; the thread runs its
+ * own poller meanwhile. A poller that a thread owns is refused to all others.
  */
 
 #include <pthread.h>
@@ -16,19 +16,35 @@
 
 #include "stage.h"
 
-enum { SHARED, OWN }; /* pollers: of both threads; of the runner alone */
+enum { SHARED, OWN }; /* pollers: of no thread; of the runner */
+
+enum entry { RUN, ARM, ATTACH, RELEASE, ENTRIES };
 
 struct beside {
 	struct stage s;
 	struct world_pair pairs[2]; /* on poller SHARED, on poller OWN */
 	struct rpma_rt_route *route;
 	bool is_round_held; /* the next call of the function holds its round */
-	bool is_armed;	    /* the runner arms, or runs */
+	enum entry entry;   /* of the runner into SHARED */
 
 	sem_t begin;
 	sem_t run;
-	_Atomic bool is_run;
+	_Atomic bool has_run;
 };
+
+static int enter(struct rpma_rt *rt, uint32_t poller, enum entry entry)
+{
+	switch (entry) {
+	case RUN:
+		return rpma_rt_poller_run(rt, poller, 1);
+	case ARM:
+		return rpma_rt_poller_arm(rt, poller);
+	case ATTACH:
+		return rpma_rt_poller_attach(rt, poller);
+	default:
+		return rpma_rt_poller_release(rt, poller);
+	}
+}
 
 /* ---------------------------------------------------------- the runner --- */
 
@@ -46,20 +62,17 @@ static void *runner_main(void *arg)
 	struct beside *b = arg;
 	struct rpma_rt *rt = b->s.world.rt;
 
-	CHECK(rpma_rt_poller_run(rt, OWN, 1) >= 0);
+	MUST(rpma_rt_poller_attach(rt, OWN));
 	sem_post(&b->begin);
 	sem_wait(&b->run);
-	if (b->is_armed)
-		CHECK(rpma_rt_poller_arm(rt, SHARED) >= 0);
-	else
-		CHECK(rpma_rt_poller_run(rt, SHARED, 1) >= 0);
+	CHECK(enter(rt, SHARED, b->entry) >= 0);
 	/* release: pairs with the acquire in hold_round() */
-	atomic_store_explicit(&b->is_run, true, memory_order_release);
+	atomic_store_explicit(&b->has_run, true, memory_order_release);
 	return NULL;
 }
 
 /* Inside a round. Returns when the runner waits for the end of the round: then
- * the runner runs its other poller, which has a CQ. */
+ * the runner runs its own poller, which has a CQ. */
 static void hold_round(struct beside *b)
 {
 	uint64_t polls = polls_of_own(b);
@@ -67,7 +80,7 @@ static void hold_round(struct beside *b)
 	sem_post(&b->run);
 	while (polls_of_own(b) == polls) {
 		/* acquire: pairs with the release in runner_main() */
-		CHECK(!atomic_load_explicit(&b->is_run, memory_order_acquire));
+		CHECK(!atomic_load_explicit(&b->has_run, memory_order_acquire));
 		sched_yield();
 	}
 }
@@ -100,25 +113,22 @@ static void write_to_function(struct beside *b)
 	MUST(world_post_send(b->pairs[SHARED].active, &wr));
 }
 
-/* A call that waits for an item runs the pollers of its thread. */
-static void wait_as_owner(struct beside *b)
+/* Waits for an item of a queue to which the poller leads. */
+static void wait_for_item(struct beside *b)
 {
 	struct rpma_rt_completion item;
 
-	CHECK(rpma_rt_poller_run(b->s.world.rt, SHARED, 1) >= 0);
 	write_to_function(b);
 	while (b->is_round_held)
 		MUST(rpma_rt_queue_wait(b->s.aq, &item, 1, 1));
 }
 
-/* A call that waits for a poller of no thread runs that poller. */
-static void wait_as_visitor(struct beside *b)
+/* Waits for answers of the poller. */
+static void wait_for_answer(struct beside *b)
 {
 	struct rpma_rt_conn *conn = b->pairs[SHARED].active;
 	struct rpma_rt_route *route;
 
-	CHECK(rpma_rt_poller_run(b->s.world.rt, SHARED, 1) >= 0);
-	MUST(rpma_rt_poller_release(b->s.world.rt, SHARED));
 	write_to_function(b);
 	while (b->is_round_held) {
 		MUST(rpma_rt_route_open_callback(conn, RPMA_RT_RECV_SIDE,
@@ -127,28 +137,69 @@ static void wait_as_visitor(struct beside *b)
 	}
 }
 
-static void poller__beside_a_wait_NOT_BUSY(struct beside *b,
-					   void (*wait)(struct beside *b),
-					   bool is_armed)
+static void entry__beside_a_round_IN_TURN(struct beside *b,
+					  void (*wait)(struct beside *b),
+					  enum entry entry)
 {
 	pthread_t thread;
 
-	b->is_armed = is_armed;
-	atomic_init(&b->is_run, false);
+	b->entry = entry;
+	atomic_init(&b->has_run, false);
 	CHECK(pthread_create(&thread, NULL, runner_main, b) == 0);
 	sem_wait(&b->begin);
 	wait(b);
 	CHECK(pthread_join(thread, NULL) == 0);
 }
 
-/* ------------------------------------------------------------------------- */
+/* ------------------------------------------------- a poller with owner --- */
 
-/* The calling thread owns both pollers afterwards. */
-static void own_both(struct beside *b)
+static void *refused_main(void *arg)
 {
-	CHECK(rpma_rt_poller_run(b->s.world.rt, SHARED, 1) >= 0);
-	CHECK(rpma_rt_poller_run(b->s.world.rt, OWN, 1) >= 0);
+	struct rpma_rt *rt = arg;
+	enum entry entry;
+
+	for (entry = RUN; entry < ENTRIES; entry++)
+		MUST_ANSWER(RPMA_RT_E_BUSY, enter(rt, SHARED, entry));
+	return NULL;
 }
+
+/* And the owner stays the owner: its waits run the poller. */
+static void entry__of_another_thread_BUSY(struct beside *b)
+{
+	struct rpma_rt_completion item;
+	pthread_t thread;
+
+	MUST(rpma_rt_poller_attach(b->s.world.rt, SHARED));
+	CHECK(pthread_create(&thread, NULL, refused_main, b->s.world.rt) == 0);
+	CHECK(pthread_join(thread, NULL) == 0);
+	MUST(rpma_rt_write(b->pairs[SHARED].active, b->s.remote, 0, b->s.mr, 64,
+			   8, RPMA_F_COMPLETION_ALWAYS, 3));
+	MUST_ANSWER(1, rpma_rt_queue_wait(b->s.aq, &item, 1, -1));
+	CHECK(item.context == 3 && item.status == IBV_WC_SUCCESS);
+	MUST(rpma_rt_poller_release(b->s.world.rt, SHARED));
+}
+
+/* A run does not make an owner: the next thread runs the poller, too. */
+static void entry__does_not_attach(struct beside *b)
+{
+	struct rpma_rt *rt = b->s.world.rt;
+	pthread_t thread;
+	enum entry entry;
+
+	for (entry = RUN; entry < ENTRIES; entry++) {
+		if (entry == ATTACH)
+			continue;
+		CHECK(enter(rt, SHARED, RUN) >= 0);
+		CHECK(enter(rt, SHARED, ARM) >= 0);
+		b->entry = entry;
+		sem_post(&b->run);
+		CHECK(pthread_create(&thread, NULL, runner_main, b) == 0);
+		CHECK(pthread_join(thread, NULL) == 0);
+		sem_wait(&b->begin);
+	}
+}
+
+/* ------------------------------------------------------------------------- */
 
 static void set_up(struct beside *b)
 {
@@ -160,7 +211,6 @@ static void set_up(struct beside *b)
 	stage_open(&b->s, &cfg);
 	sem_init(&b->begin, 0, 0);
 	sem_init(&b->run, 0, 0);
-	own_both(b);
 	for (i = SHARED; i <= OWN; i++)
 		world_connect(&b->s.world, b->s.cfg, i, b->s.aq, b->s.pq,
 			      &b->pairs[i]);
@@ -173,7 +223,6 @@ static void tear_down(struct beside *b)
 {
 	int i;
 
-	own_both(b);
 	for (i = SHARED; i <= OWN; i++)
 		stage_disconnect(&b->s, &b->pairs[i]);
 	sem_destroy(&b->begin);
@@ -184,12 +233,15 @@ static void tear_down(struct beside *b)
 int main(void)
 {
 	static struct beside b;
+	enum entry entry;
 
 	set_up(&b);
-	poller__beside_a_wait_NOT_BUSY(&b, wait_as_owner, false);
-	poller__beside_a_wait_NOT_BUSY(&b, wait_as_owner, true);
-	poller__beside_a_wait_NOT_BUSY(&b, wait_as_visitor, false);
-	poller__beside_a_wait_NOT_BUSY(&b, wait_as_visitor, true);
+	for (entry = RUN; entry < RELEASE; entry++) {
+		entry__beside_a_round_IN_TURN(&b, wait_for_item, entry);
+		entry__beside_a_round_IN_TURN(&b, wait_for_answer, entry);
+	}
+	entry__of_another_thread_BUSY(&b);
+	entry__does_not_attach(&b);
 	tear_down(&b);
 	printf("ok\n");
 	return 0;

@@ -49,7 +49,7 @@ void messages_open(struct messages *m, enum rpma_rt_mode mode,
 
 	stage_open(&m->s, &cfg);
 	if (mode == RPMA_RT_MODE_MANUAL)
-		CHECK(rpma_rt_poller_run(m->s.world.rt, 0, 1) >= 0);
+		MUST(rpma_rt_poller_attach(m->s.world.rt, 0));
 	m->pool = messages_pool(m);
 	m->of = of;
 	m->srq = of == MESSAGES_OF_SRQ ? messages_srq(m, NULL, MESSAGES_FUTURES)

@@ -59,7 +59,7 @@ static void open_stage(struct stage *s, const struct stage_cfg *cfg)
 {
 	stage_open(s, cfg);
 	if (cfg->mode == RPMA_RT_MODE_MANUAL)
-		CHECK(rpma_rt_poller_run(s->world.rt, 0, 1) >= 0);
+		MUST(rpma_rt_poller_attach(s->world.rt, 0));
 }
 
 static struct rpma_rt_pool *pool_open(struct stage *s, uint32_t count)

@@ -139,7 +139,8 @@ static void *run_shard(void *arg)
 	int i;
 
 	shard->thread = pthread_self();
-	turn(shard->stage, shard->poller); /* it belongs to this thread now */
+	MUST(rpma_rt_poller_attach(shard->stage->world.rt,
+				   (uint32_t)shard->poller));
 	MUST(rpma_rt_route_open_callback(shard->pair.active, RPMA_RT_SEND_SIDE,
 					 hear, shard, &shard->route));
 	for (i = 0; i < DEPTH / 2; i++)
@@ -219,7 +220,8 @@ static void *open_routes(void *arg)
 	struct opener *opener = arg;
 	int i;
 
-	turn(opener->stage, opener->poller);
+	MUST(rpma_rt_poller_attach(opener->stage->world.rt,
+				   (uint32_t)opener->poller));
 	pthread_barrier_wait(opener->begin);
 	for (i = 0; i < ROUTES; i++) {
 		open_one(opener, opener->other);

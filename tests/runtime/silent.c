@@ -97,7 +97,7 @@ int main(void)
 
 	stage_open(&s, &cfg);
 	/* the poller is this thread's: what it waits for runs it */
-	CHECK(rpma_rt_poller_run(s.world.rt, 0, 1) >= 0);
+	MUST(rpma_rt_poller_attach(s.world.rt, 0));
 	MUST(rpma_rt_queue_get_fd(s.aq, &fd));
 	MUST(rpma_rt_queue_get_fd(s.pq, &fd));
 	stage_connect(&s, &pair);

@@ -276,7 +276,7 @@ int main(void)
 
 	stage_open(&s, &cfg);
 	/* the poller is this thread's from now on: its waits run it */
-	MUST_ANSWER(0, rpma_rt_poller_run(s.world.rt, 0, 1));
+	MUST(rpma_rt_poller_attach(s.world.rt, 0));
 	register_page(&s);
 	s.cfg->max_sge = 16;
 	s.cfg->max_inline = HEADER;

@@ -225,8 +225,7 @@ static void *enter_busy(void *arg)
 {
 	struct second *second = arg;
 
-	assert_int_equal(rt_owner_enter(&second->turns->owned),
-			 RPMA_RT_E_BUSY);
+	assert_int_equal(rt_owner_enter(&second->turns->owned), RPMA_RT_E_BUSY);
 	return NULL;
 }
 
