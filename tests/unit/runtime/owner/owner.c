@@ -27,6 +27,12 @@ static void run(struct rt_owned *owned)
 				  memory_order_release);
 }
 
+static int rounds_of(struct turns *turns)
+{
+	/* acquire: pairs with the release in run() */
+	return atomic_load_explicit(&turns->rounds, memory_order_acquire);
+}
+
 static void turns_init(struct turns *turns)
 {
 	memset(turns, 0, sizeof(*turns));
@@ -118,7 +124,7 @@ static void attach__the_caller_owns_it(void **state)
 	assert_true(rt_owner_has_any());
 	attach(&turns); /* once more: no change */
 	rt_owner_run_all();
-	assert_int_equal(turns.rounds, 1);
+	assert_int_equal(rounds_of(&turns), 1);
 	assert_true(rt_owner_close(&turns.owned));
 }
 
@@ -155,7 +161,7 @@ static void enter__of_another_thread_BUSY(void **state)
 		assert_int_equal(rt_owner_enter(&turns.owned), RPMA_RT_E_BUSY);
 		assert_false(rt_owner_visit(&turns.owned));
 		rt_owner_run_all();
-		assert_int_equal(turns.rounds, 0);
+		assert_int_equal(rounds_of(&turns), 0);
 		other_end(&other);
 		assert_false(rt_owner_is_self(&turns.owned));
 		attach(&turns);
@@ -208,7 +214,7 @@ static void enter__somebody_inside_WAITS(void **state)
 	while (!sleeps_for_its_turn(&turns))
 		sched_yield();
 	assert_true(rt_owner_visit(&turns.owned));
-	assert_int_equal(turns.rounds, 0);
+	assert_int_equal(rounds_of(&turns), 0);
 	assert_false(rt_owner_close(&turns.owned));
 	for (i = 0; i < 2; i++)
 		/* acquire: pairs with the release in enter_second() */
@@ -259,12 +265,6 @@ static void *enter_with_own(void *arg)
 	return NULL;
 }
 
-static int rounds_of(struct turns *turns)
-{
-	/* acquire: pairs with the release in run() */
-	return atomic_load_explicit(&turns->rounds, memory_order_acquire);
-}
-
 static void enter__waits_and_runs_its_own(void **state)
 {
 	struct turns turns[2];
@@ -313,7 +313,7 @@ static void release__nobodys_and_visited(void **state)
 	(void)state;
 	turns_init(&turns);
 	assert_true(rt_owner_visit(&turns.owned));
-	assert_int_equal(turns.rounds, 1);
+	assert_int_equal(rounds_of(&turns), 1);
 	assert_false(rt_owner_is_self(&turns.owned));
 	attach(&turns);
 	assert_false(rt_owner_visit(&turns.owned));
@@ -321,16 +321,16 @@ static void release__nobodys_and_visited(void **state)
 	rt_owner_release(&turns.owned);
 	rt_owner_leave(&turns.owned);
 	rt_owner_run_all();
-	assert_int_equal(turns.rounds, 1);
+	assert_int_equal(rounds_of(&turns), 1);
 	assert_true(rt_owner_visit(&turns.owned));
-	assert_int_equal(turns.rounds, 2);
+	assert_int_equal(rounds_of(&turns), 2);
 	other_begin(&other, &turns, true, false);
 	assert_false(rt_owner_visit(&turns.owned));
-	assert_int_equal(turns.rounds, 2);
+	assert_int_equal(rounds_of(&turns), 2);
 	other_end(&other);
 	assert_true(rt_owner_close(&turns.owned));
 	assert_true(rt_owner_visit(&turns.owned)); /* and runs nothing */
-	assert_int_equal(turns.rounds, 2);
+	assert_int_equal(rounds_of(&turns), 2);
 }
 
 static void run_all__each_once(void **state)
@@ -346,9 +346,9 @@ static void run_all__each_once(void **state)
 	rt_owner_run_all();
 	assert_true(rt_owner_close(&turns[1].owned));
 	rt_owner_run_all();
-	assert_int_equal(turns[0].rounds, 2);
-	assert_int_equal(turns[1].rounds, 1);
-	assert_int_equal(turns[2].rounds, 2);
+	assert_int_equal(rounds_of(&turns[0]), 2);
+	assert_int_equal(rounds_of(&turns[1]), 1);
+	assert_int_equal(rounds_of(&turns[2]), 2);
 	assert_true(rt_owner_close(&turns[0].owned));
 	assert_true(rt_owner_close(&turns[2].owned));
 	assert_true(rt_owner_close(&turns[2].owned)); /* closed already */
@@ -365,7 +365,7 @@ static void forked__owns_nothing(void **state)
 	rt_owner_forked();
 	assert_false(rt_owner_has_any());
 	rt_owner_run_all();
-	assert_int_equal(turns.rounds, 0);
+	assert_int_equal(rounds_of(&turns), 0);
 }
 
 int main(void)
