@@ -57,7 +57,7 @@ void rt_future_arm(struct rt_future *slot, const struct rt_future_then *then);
 
 /* ---------------------------------------------------------- asking for --- */
 
-/* what a source is made of */
+/* parameters of a source */
 struct rt_source_cfg {
 	const struct rt_future_kind *kind;
 	struct rt_poller *poller;
@@ -71,19 +71,20 @@ struct rt_source_cfg {
 /* Makes a source, and returns its block. NULL: no memory. REQUIRES: the
  * runtime's lock */
 struct rt_futures *rt_source_new(const struct rt_source_cfg *cfg);
-/* Gives a block back that nobody else knows, with its source. NULL: nothing.
+/* Gives an unpublished block back, with its source. NULL: nothing.
  * REQUIRES: the runtime's lock */
 void rt_source_undo(struct rt_futures *futures);
-/* The owner's last access: the poller drops what nobody has, and frees the
- * source. The block stays, to be returned. NULL, or dropped before: nothing.
+/* Has the poller drop the listed items, and free the source: the owner's last
+ * access. The block stays, to be returned. NULL, or dropped before: nothing.
  * Any thread */
 void rt_source_drop_mt(struct rt_futures *futures);
-/* The poller: no item comes any more; what futures get behind those listed. */
+/* Ends a source: no item comes any more, and behind the listed items futures get
+ * end. The poller */
 void rt_source_end_poller(struct rt_futures *futures,
 			  const struct rpma_rt_completion *end);
-/* Takes a slot for what the index names, to be asked for. NULL: too many are
- * held. REQUIRES: the runtime's ask_lock */
-struct rt_future *rt_source_take(struct rt_futures *futures, uint8_t what,
+/* Takes a slot, of latches for the event. NULL: too many are held. REQUIRES: the
+ * runtime's ask_lock */
+struct rt_future *rt_source_take(struct rt_futures *futures, uint8_t event,
 				 const void *owner);
 /* Asks for a future of the next item. ERRORS: RPMA_RT_E_BUSY: too many are
  * held. Any thread */

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * source.c -- sources of items that futures are asked for: made, asked, ended,
- * dropped. The list of a source is in poller/source.c.
+ * source.c -- sources of futures: made, asked, ended, dropped. The list of a
+ * source is in poller/source.c.
  */
 
 #include "future/future.h"
@@ -15,14 +15,14 @@
 #include "poller/poller.h"
 #include "poller/source.h"
 
-/* The slot that the owner drops: the first that is taken. */
+/* Returns the slot that the owner drops: the first slot that was taken. */
 static struct rt_future *keeper_of(const struct rt_futures *futures)
 {
 	return &futures->slots[0];
 }
 
-/* An item that is listed, or that a slot got last, has a node. No more than
- * cfg->messages are listed or in receives, but for those put back. */
+/* Makes a node for each item that is listed or that a slot got last: no more
+ * than cfg->messages are listed or in receives, but for items put back. */
 static struct rt_future_source *make(const struct rt_source_cfg *cfg)
 {
 	size_t nodes = cfg->messages > 0 ? cfg->messages + cfg->futures : 0;
@@ -98,20 +98,20 @@ void rt_source_end_poller(struct rt_futures *futures,
 	rt_deliver_asked(futures->poller, futures, 0);
 }
 
-struct rt_future *rt_source_take(struct rt_futures *futures, uint8_t what,
+struct rt_future *rt_source_take(struct rt_futures *futures, uint8_t event,
 				 const void *owner)
 {
 	struct rt_future *slot = rt_future_take(futures, (uintptr_t)owner);
 
 	if (slot == NULL)
 		return NULL;
-	slot->tag = what;
+	slot->tag = event;
 	/* no item yet */
 	slot->result = (struct rpma_rt_completion){
 		.context = (uintptr_t)owner,
 		.kind = RPMA_RT_COMPLETION,
 		.status = IBV_WC_GENERAL_ERR,
-		.opcode = (uint8_t)(futures->kind->opcode + what),
+		.opcode = (uint8_t)(futures->kind->opcode + event),
 	};
 	return slot;
 }

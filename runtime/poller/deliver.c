@@ -45,11 +45,11 @@ void rt_deliver_futures(struct rt_poller *poller)
 }
 
 void rt_deliver_asked(struct rt_poller *poller, struct rt_futures *futures,
-		      uint32_t what)
+		      uint32_t event)
 {
 	do {
 		rt_deliver_futures(poller);
-	} while (rt_source_serve_poller(poller, futures, what));
+	} while (rt_source_serve_poller(poller, futures, event));
 }
 
 /* Lists a message for futures, and serves the first that watches. */

@@ -247,9 +247,10 @@ void rt_deliver_call(struct rt_poller *poller, struct rt_callback *callback,
 		     const struct rpma_rt_completion *item);
 /* Of slots of futures, before what adds to the batch of them: makes room. */
 void rt_deliver_futures(struct rt_poller *poller);
-/* Completes slots that watch `what` of the block, as far as it has come. */
+/* Completes slots that watch, of latches the event, as far as items have come.
+ */
 void rt_deliver_asked(struct rt_poller *poller, struct rt_futures *futures,
-		      uint32_t what);
+		      uint32_t event);
 /* Where the route leads: into its lane, to its function or a future. */
 void rt_deliver_item(struct rt_poller *poller,
 		     const struct rt_route_entry *entry,

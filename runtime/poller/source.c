@@ -64,8 +64,8 @@ static struct rt_source_node *unlink_first(struct rt_future_source *source)
 	return node;
 }
 
-/* Moves the first item of the list to the slot, which keeps the item's node in
- * case the item is put back; the node of the slot's former item is free. */
+/* Moves the first item of the list to the slot, which keeps the item's node for
+ * the way back; the node of the slot's former item is free. */
 static bool take_item(struct rt_future_source *source, struct rt_future *slot,
 		      struct rpma_rt_completion *item)
 {
@@ -108,7 +108,7 @@ static bool is_keeper(const struct rt_future *slot)
 	return slot->tag == RT_FUTURE_KEEPER;
 }
 
-/* The keeper is dropped: ends the source, and drops the items of the list. */
+/* Ends the source, whose keeper is dropped, and drops the listed items. */
 static void end_source(const struct rt_future *slot)
 {
 	struct rt_future_source *source = slot->of->source;
@@ -127,8 +127,8 @@ bool rt_source_may_put_back(const struct rt_future *slot)
 
 /* ------------------------------------------------- slots that watch --- */
 
-/* A slot that watches has no result: its neighbours in their order, index + 1,
- * 0: none, are in words of the result. */
+/* A slot that watches has no result: words of the result are its neighbours in
+ * their order, index + 1, or 0. */
 static uint32_t *watch_next(struct rt_future *slot)
 {
 	return &slot->result.byte_len;
@@ -144,7 +144,7 @@ static struct rt_future *watch_at(struct rt_futures *futures, uint32_t at)
 	return at != 0 ? &futures->slots[at - 1] : NULL;
 }
 
-/* Makes the slot the last of those that watch the same. */
+/* Makes the slot the last that watches. */
 static void watch(struct rt_future *slot)
 {
 	struct rt_futures *futures = slot->of;
@@ -179,7 +179,7 @@ static void unwatch(struct rt_future *slot)
 	*watch_next(slot) = 0;
 }
 
-/* Is there what the slot waits for: an item, or the end? */
+/* Returns whether there is an item for the slot, or the end. */
 static bool has_next(const struct rt_future *slot)
 {
 	const struct rt_future_source *source = slot->of->source;
@@ -199,18 +199,18 @@ static void take_next(struct rt_future *slot)
 	rt_future_fill(slot, item);
 }
 
-void rt_source_set_end_poller(struct rt_futures *futures, uint32_t what,
+void rt_source_set_end_poller(struct rt_futures *futures, uint32_t event,
 			      const struct rpma_rt_completion *end)
 {
-	futures->awaited[what].end = *end;
-	futures->awaited[what].is_over = true;
+	futures->awaited[event].end = *end;
+	futures->awaited[event].is_over = true;
 }
 
 bool rt_source_serve_poller(struct rt_poller *poller,
-			    struct rt_futures *futures, uint32_t what)
+			    struct rt_futures *futures, uint32_t event)
 {
 	struct rt_future *slot =
-		watch_at(futures, futures->awaited[what].first);
+		watch_at(futures, futures->awaited[event].first);
 	struct rpma_rt_completion left;
 
 	if (slot == NULL || !has_next(slot))
@@ -223,9 +223,9 @@ bool rt_source_serve_poller(struct rt_poller *poller,
 
 /* ------------------------------------------------- what a holder asks --- */
 
-/* Nothing is in a device's hands, so what was asked is done at once. A slot is
- * behind those that watch: an item that is listed then was put back, and is for
- * the first of them. */
+/* Does a request at once: the device has nothing to do with the slot. A slot is
+ * behind the slots that watch: an item that is listed then was put back, and is
+ * for the first of these slots. */
 static bool ask(struct rt_future *slot, uint32_t asked)
 {
 	if (asked & (RT_FUTURE_CANCEL | RT_FUTURE_DROP)) {
@@ -243,8 +243,8 @@ static bool ask(struct rt_future *slot, uint32_t asked)
 	return slot->told & RT_FUTURE_FILLED;
 }
 
-/* An item that no holder has is for the next future again; without a source the
- * item is dropped. */
+/* Returns an item that no holder has to the list; drops the item if the source
+ * is gone. */
 static void put_back(struct rt_future *slot)
 {
 	if (slot->of->source != NULL)

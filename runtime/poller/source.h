@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * source.h -- where a future comes from that the program asks for: items in an
- * order, each for one future, and behind the items an end for all further
- * futures. Requests of a listener and messages have items; an event of a
- * connection, a latch, has the end alone. doc/protocols/future.md.
+ * source.h -- sources of the futures that a program asks for: items in an order,
+ * each for one future, and behind the items an end for all further futures.
+ * Requests of a listener and messages are items; an event of a connection, a
+ * latch, has the end alone. doc/protocols/future.md.
  */
 
 #ifndef RT_POLLER_SOURCE_H
@@ -20,23 +20,23 @@
 
 struct rt_poller;
 
-/* kinds of futures that the program asks for */
+/* kinds of futures that a program asks for */
 extern const struct rt_future_kind rt_source_requests;
 extern const struct rt_future_kind rt_source_messages;
 extern const struct rt_future_kind rt_source_latches;
 
-/* an item that no future has: a place in the list */
+/* the place of an item in the list */
 struct rt_source_node {
 	struct rpma_rt_completion item;
 	struct rt_source_node *next;
 	uint32_t sequence;
 };
 
-/* the poller's, or, after a stop, of the thread that does what was asked; freed
- * by that thread when the keeper is dropped */
+/* the poller's, or, after a stop, of the thread that does the requests; freed by
+ * the same when the keeper is dropped */
 struct rt_future_source {
 	struct rt_futures *futures; /* immutable */
-	/* An item left the list: one more may come. NULL: no more come */
+	/* An item left the list: another may come. NULL: no more come */
 	void (*taken)(void *arg);
 	void *arg;		      /* immutable: the owner */
 	struct rt_source_node *first; /* listed, in order */
@@ -44,13 +44,13 @@ struct rt_future_source {
 	struct rt_source_node *free;  /* of nodes[] */
 	_Atomic uint32_t count;	      /* listed; a statistic to others */
 	uint32_t sequence;	      /* of the next item to come */
-	/* one a slot: the place of the item that the slot got last */
+	/* of each slot: the node of the slot's last item */
 	struct rt_source_node **held;
 	bool has_nodes; /* else items bring their nodes */
 	struct rt_source_node nodes[];
 };
 
-/* Returns how many items no future has. Any thread that knows the source. */
+/* Returns how many items are listed. Any thread that knows the source. */
 static inline uint32_t rt_source_count(const struct rt_future_source *source)
 {
 	/* relaxed: the poller's own; a statistic to others */
@@ -58,21 +58,21 @@ static inline uint32_t rt_source_count(const struct rt_future_source *source)
 }
 
 /* Lists an item, in a node of the source; in the item's own node. The caller
- * serves those that watch: rt_deliver_asked(). */
+ * serves the slots that watch: rt_deliver_asked(). */
 void rt_source_put_poller(struct rt_future_source *source,
 			  const struct rpma_rt_completion *item);
 void rt_source_add_poller(struct rt_future_source *source,
 			  struct rt_source_node *node);
-/* Sets what futures of index `what` of the block get behind the last item. The
- * caller serves those that watch. */
-void rt_source_set_end_poller(struct rt_futures *futures, uint32_t what,
+/* Sets the end of a source, of latches that of the event. The caller serves the
+ * slots that watch. */
+void rt_source_set_end_poller(struct rt_futures *futures, uint32_t event,
 			      const struct rpma_rt_completion *end);
-/* Completes the first slot that watches `what`; false: no slot watches, or
- * nothing has come. REQUIRES: the batch is not full */
+/* Completes the first slot that watches; false: no slot watches, or nothing has
+ * come. REQUIRES: the batch is not full */
 bool rt_source_serve_poller(struct rt_poller *poller,
-			    struct rt_futures *futures, uint32_t what);
-/* Returns whether a request of the slot may put an item back, for which others
- * watch: not of the keeper. Called before the request is done. */
+			    struct rt_futures *futures, uint32_t event);
+/* Returns whether a request of the slot, not of the keeper, may put an item
+ * back, for which others watch. Called before the request is done. */
 bool rt_source_may_put_back(const struct rt_future *slot);
 
 #endif /* RT_POLLER_SOURCE_H */
