@@ -78,12 +78,12 @@ void rt_source_undo(struct rt_futures *futures);
  * access. The block stays, to be returned. NULL, or dropped before: nothing.
  * Any thread */
 void rt_source_drop_mt(struct rt_futures *futures);
-/* Ends a source: no item comes any more, and behind the listed items futures get
- * end. The poller */
+/* Ends a source: no item comes any more, and behind the listed items futures
+ * get end. The poller */
 void rt_source_end_poller(struct rt_futures *futures,
 			  const struct rpma_rt_completion *end);
-/* Takes a slot, of latches for the event. NULL: too many are held. REQUIRES: the
- * runtime's ask_lock */
+/* Takes a slot, of latches for the event. NULL: too many are held. REQUIRES:
+ * the runtime's ask_lock */
 struct rt_future *rt_source_take(struct rt_futures *futures, uint8_t event,
 				 const void *owner);
 /* Asks for a future of the next item. ERRORS: RPMA_RT_E_BUSY: too many are

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * source.h -- sources of the futures that a program asks for: items in an order,
- * each for one future, and behind the items an end for all further futures.
- * Requests of a listener and messages are items; an event of a connection, a
- * latch, has the end alone. doc/protocols/future.md.
+ * source.h -- sources of the futures that a program asks for: items in an
+ * order, each for one future, and behind the items an end for all further
+ * futures. Requests of a listener and messages are items; an event of a
+ * connection, a latch, has the end alone. doc/protocols/future.md.
  */
 
 #ifndef RT_POLLER_SOURCE_H
@@ -32,8 +32,8 @@ struct rt_source_node {
 	uint32_t sequence;
 };
 
-/* the poller's, or, after a stop, of the thread that does the requests; freed by
- * the same when the keeper is dropped */
+/* the poller's, or, after a stop, of the thread that does the requests; freed
+ * by the same when the keeper is dropped */
 struct rt_future_source {
 	struct rt_futures *futures; /* immutable */
 	/* An item left the list: another may come. NULL: no more come */

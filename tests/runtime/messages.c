@@ -207,18 +207,8 @@ void messages_post(struct messages *m, struct world_pair *pair)
 		messages_send(m, pair, m->sent++, 0);
 }
 
-void messages_tell(struct messages *m, int count)
-{
-	int i;
-
-	for (i = 0; i < count; i++) {
-		messages_post(m, &m->pair);
-		if (m->of != MESSAGES_OF_LISTENER)
-			stage_completion(m->s.pq, 0, IBV_WC_SUCCESS);
-	}
-}
-
-void messages_are_listed(const struct messages *m, int count)
+/* So many requests have come that no future has. */
+static void are_listed(const struct messages *m, int count)
 {
 	struct rpma_rt_future futures[MESSAGES_FUTURES];
 	int i;
@@ -229,6 +219,27 @@ void messages_are_listed(const struct messages *m, int count)
 						    MESSAGES_PATIENT));
 	for (i = 0; i < count; i++)
 		messages_drop(&futures[i]);
+}
+
+void messages_tell_to(struct messages *m, int count,
+		      struct rpma_rt_future *const *futures, int waiting)
+{
+	int i;
+
+	for (i = 0; i < count; i++) {
+		messages_post(m, &m->pair);
+		if (m->of != MESSAGES_OF_LISTENER)
+			stage_completion(m->s.pq, 0, IBV_WC_SUCCESS);
+		else if (i < waiting)
+			messages_has(futures[i]);
+		else
+			are_listed(m, i - waiting + 1);
+	}
+}
+
+void messages_tell(struct messages *m, int count)
+{
+	messages_tell_to(m, count, NULL, 0);
 }
 
 int messages_ask(const struct messages *m, struct rpma_rt_future *future)

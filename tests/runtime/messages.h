@@ -74,8 +74,10 @@ void messages_send(struct messages *m, struct world_pair *pair, uint32_t number,
 		   uint64_t context);
 void messages_post(struct messages *m, struct world_pair *pair);
 void messages_tell(struct messages *m, int count);
-/* Of those told so many are there, and no future has them. */
-void messages_are_listed(const struct messages *m, int count);
+/* The same while the first of them go to those futures, which wait: requests
+ * come in this order only if each has come before the next is sent. */
+void messages_tell_to(struct messages *m, int count,
+		      struct rpma_rt_future *const *futures, int waiting);
 
 /* 0 or an error. */
 int messages_ask(const struct messages *m, struct rpma_rt_future *future);
