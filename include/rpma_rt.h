@@ -524,6 +524,7 @@ int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format);
 
 #define RPMA_RT_DEFAULT_POOL_COUNT     1024
 #define RPMA_RT_DEFAULT_POOL_SLOT_SIZE 4096
+#define RPMA_RT_POOL_NO_SENDS	       UINT32_MAX
 
 /*
  * Required: peer.
@@ -532,6 +533,10 @@ int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format);
  *   usage     what the memory is for besides sends and receives: any of
  *             librpma's RPMA_MR_USAGE_*; default 0
  *   peer      that of the connections and SRQs; stays until the delete
+ *   sends     how many of the slots receives never take, so that
+ *             rpma_rt_pool_take() finds a slot however many connections have
+ *             receives from the pool: 1..count - 1, or RPMA_RT_POOL_NO_SENDS.
+ *             0, the default: half of the slots
  *   name      for the log and the dump, up to RPMA_RT_NAME_MAX printable
  *             ASCII characters, copied; NULL, the default: "pool N"
  */
@@ -542,13 +547,15 @@ struct rpma_rt_pool_cfg {
 	uint32_t usage;
 	struct rpma_peer *peer;
 	const char *name;
-	uint64_t reserved[4];
+	uint32_t sends;
+	uint32_t reserved32;
+	uint64_t reserved[3];
 };
 
 /* clang-format off */
 #define RPMA_RT_POOL_CFG_INIT { sizeof(struct rpma_rt_pool_cfg), \
 	RPMA_RT_DEFAULT_POOL_COUNT, RPMA_RT_DEFAULT_POOL_SLOT_SIZE, 0, NULL, \
-	NULL, {0, 0, 0, 0} }
+	NULL, 0, 0, {0, 0, 0} }
 /* clang-format on */
 int rpma_rt_pool_cfg_init(struct rpma_rt_pool_cfg *cfg, size_t size);
 
@@ -558,8 +565,8 @@ int rpma_rt_pool_cfg_init(struct rpma_rt_pool_cfg *cfg, size_t size);
  * posting receives is RPMA_E_INVAL, messages come with RPMA_RT_C_LEASE to the
  * connection's queue, or without one by rpma_rt_next_future(), and a receive
  * that brings none gives its slot back without a completion. Few receives left
- * and no free slot: a line in the log, and peers wait until a lease is given
- * back. Thread: any that may wait.
+ * and no free slot for receives: a line in the log, and peers wait until a
+ * lease is given back. Thread: any that may wait.
  */
 RPMA_RT_MUST_CHECK int rpma_rt_pool_new(struct rpma_rt *rt,
 					const struct rpma_rt_pool_cfg *cfg,
@@ -582,8 +589,10 @@ struct rpma_rt_lease {
 	uint32_t reserved32;
 };
 
-/* Takes a free slot, to send from, say. RPMA_E_AGAIN: there is none now.
- * Lock-free. Thread: any. */
+/* Takes a free slot of those for sends; also of those for receives while no
+ * receive queue is filled from the pool, or where cfg.sends was
+ * RPMA_RT_POOL_NO_SENDS. RPMA_E_AGAIN: none is free now. Lock-free. Thread:
+ * any. */
 RPMA_RT_MUST_CHECK int rpma_rt_pool_take(struct rpma_rt_pool *pool,
 					 struct rpma_rt_lease *lease);
 /* Has it a lease? Then *lease is that: the message is in the first len bytes of
@@ -601,9 +610,10 @@ int rpma_rt_lease_release(const struct rpma_rt_lease *lease);
 #define RPMA_RT_POLLER_ANY   (-1) /* round robin */
 #define RPMA_RT_POLLER_LEAST (-2) /* the one with the fewest connections */
 
-#define RPMA_RT_DEFAULT_SQ_SIZE 128
-#define RPMA_RT_DEFAULT_RQ_SIZE 128
-#define RPMA_RT_DEFAULT_INLINE	8
+#define RPMA_RT_DEFAULT_SQ_SIZE	     128
+#define RPMA_RT_DEFAULT_RQ_SIZE	     128
+#define RPMA_RT_DEFAULT_POOL_RQ_SIZE 8
+#define RPMA_RT_DEFAULT_INLINE	     8
 
 /*
  * What connections are made with, by rpma_rt_listen() and rpma_rt_conn_new().
@@ -634,8 +644,9 @@ int rpma_rt_lease_release(const struct rpma_rt_lease *lease);
  *               from it, messages come as leases, see rpma_rt_pool_new().
  *               Not together with srqs. NULL, the default: the program posts
  *               receives
- *   sq_size, rq_size  work requests in flight, a side: 1.. what the device has;
- *               default 128. rq_size is not used with SRQs.
+ *   sq_size, rq_size  work requests in flight, a side: 1.. what the device has.
+ *               Default of sq_size: 128. 0, the default of rq_size: 128, or 8
+ *               with a pool. rq_size is not used with SRQs.
  *   max_sge     pieces of a work request, 1.. what the device has, default 1
  *   max_inline  bytes of a message that the queue pair can hold itself, 8..
  *               what the device has, default 8
@@ -700,7 +711,7 @@ struct rpma_rt_conn_cfg {
 /* clang-format off */
 #define RPMA_RT_CONN_CFG_INIT { sizeof(struct rpma_rt_conn_cfg), \
 	RPMA_RT_POLLER_ANY, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, \
-	RPMA_RT_DEFAULT_SQ_SIZE, RPMA_RT_DEFAULT_RQ_SIZE, 1, \
+	RPMA_RT_DEFAULT_SQ_SIZE, 0, 1, \
 	RPMA_RT_DEFAULT_INLINE, RPMA_DEFAULT_TIMEOUT_MS, 0, 0, \
 	RPMA_MIN_RNR_TIMER_UNSET, RPMA_ACK_TIMEOUT_UNSET, 0, 0, NULL, 0, 0, \
 	{0, 0} }
@@ -1214,7 +1225,8 @@ int rpma_rt_future_drop(struct rpma_rt_future *future);
  *             the limit: so many more may be posted. NULL, the default:
  *             RPMA_RT_EVENT_SRQ_LIMIT comes in the queue, once for each time
  *             that limit or more were out, or were posted since it came last
- *   srq_size  receives at most, 1..1048576, default 1024
+ *   srq_size  receives at most, 1..1048576. 0, the default: 1024, or with a
+ *             pool as many as the pool has slots for receives
  *   limit     0..srq_size; 0, the default: a refill after every batch, no
  *             SRQ_LIMIT
  *   max_sge   pieces of a receive, 1..32 and what the device has, default 1
@@ -1243,7 +1255,7 @@ struct rpma_rt_srq_cfg {
 
 /* clang-format off */
 #define RPMA_RT_SRQ_CFG_INIT { sizeof(struct rpma_rt_srq_cfg), 0, NULL, NULL, \
-	NULL, NULL, NULL, RPMA_RT_DEFAULT_SRQ_SIZE, 0, 1, 0, NULL, {0} }
+	NULL, NULL, NULL, 0, 0, 1, 0, NULL, {0} }
 /* clang-format on */
 int rpma_rt_srq_cfg_init(struct rpma_rt_srq_cfg *cfg, size_t size);
 

@@ -238,9 +238,12 @@ static void human_pools(const struct rt_dump *dump, FILE *out)
 		pool = &dump->pools[i];
 		fprintf(out,
 			"pool \"%s\": %" PRIu32 " of %" PRIu32
-			" slots out, %" PRIu32 " bytes each, %" PRIu64
+			" slots out (%" PRIu32 " of %" PRIu32
+			" for sends), %" PRIu32 " bytes each, %" PRIu64
 			" times low%s\n",
-			pool->name, pool->out, pool->count, pool->slot_size,
+			pool->name, pool->out, pool->count,
+			pool->out - pool->receives_out,
+			pool->count - pool->receives, pool->slot_size,
 			pool->times_low,
 			pool->lows > 0 ? ", low: a receive queue waits for "
 					 "leases"

@@ -237,9 +237,12 @@ static void json_pool(const struct rt_dump_pool *pool, FILE *out)
 	rt_dump_text(pool->name, out);
 	fprintf(out,
 		",\"slots\":%" PRIu32 ",\"slot_size\":%" PRIu32
-		",\"out\":%" PRIu32 ",\"low\":%s,\"times_low\":%" PRIu64 "}",
-		pool->count, pool->slot_size, pool->out, yes(pool->lows > 0),
-		pool->times_low);
+		",\"out\":%" PRIu32 ",\"sends\":%" PRIu32
+		",\"sends_out\":%" PRIu32 ",\"low\":%s,\"times_low\":%" PRIu64
+		"}",
+		pool->count, pool->slot_size, pool->out,
+		pool->count - pool->receives, pool->out - pool->receives_out,
+		yes(pool->lows > 0), pool->times_low);
 }
 
 static void json_shard(const struct rt_dump_shard *shard, FILE *out)

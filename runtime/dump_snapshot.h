@@ -145,7 +145,9 @@ struct rt_dump_pool {
 	char name[RPMA_RT_NAME_MAX + 1];
 	uint32_t count;
 	uint32_t slot_size;
-	uint32_t out;	     /* slots posted, and leases */
+	uint32_t out;	   /* slots posted, and leases */
+	uint32_t receives; /* slots for receives; the others are for sends */
+	uint32_t receives_out;
 	uint32_t fills;	     /* receives of the queues filled from the pool */
 	uint32_t lows;	     /* pollers with a receive queue that is low */
 	uint32_t low_for_ms; /* the one of them that is so for longest */

@@ -190,30 +190,32 @@ static void judge_pool(struct rt_dump *dump, const struct rt_dump_pool *pool)
 {
 	char object[RT_DUMP_LABEL];
 
-	if (pool->low_for_ms < RT_DUMP_YOUNG_MS || pool->out < pool->count)
+	if (pool->low_for_ms < RT_DUMP_YOUNG_MS ||
+	    pool->receives_out < pool->receives)
 		return;
 	snprintf(object, sizeof(object), "pool \"%s\"", pool->name);
 	rt_dump_wrong_add(
 		dump, RT_DUMP_POOL_DRY, object, pool->low_for_ms,
-		"none of its %u slots is free, and a receive queue that takes "
-		"from it has been less than a quarter full for %u.%u s: the "
+		"none of its %u slots for receives is free, and a receive "
+		"queue that takes from it has been less than a quarter full "
+		"for %u.%u s: the "
 		"peers wait. Give leases back, or make rpma_rt_pool_cfg.count "
 		"larger",
-		pool->count, RT_DUMP_SECONDS(pool->low_for_ms));
+		pool->receives, RT_DUMP_SECONDS(pool->low_for_ms));
 }
 
-/* A pool that full receive queues empty: rpma_rt_pool_take() finds a slot only
- * by luck. */
+/* A pool with fewer slots for receives than its receive queues hold. */
 static void judge_pool_size(struct rt_dump *dump,
 			    const struct rt_dump_pool *pool)
 {
 	char object[RT_DUMP_LABEL];
 
-	if (pool->fills < pool->count)
+	if (pool->fills <= pool->receives)
 		return;
 	snprintf(object, sizeof(object), "pool \"%s\"", pool->name);
-	rt_dump_wrong_add(dump, RT_DUMP_POOL_SHORT, object, 0, "the pool %s",
-			  rt_pool_short_words(pool->count, pool->fills).text);
+	rt_dump_wrong_add(
+		dump, RT_DUMP_POOL_SHORT, object, 0, "the pool %s",
+		rt_pool_short_words(pool->receives, pool->fills).text);
 }
 
 /* error: of the runtime, or a positive errno of the device */

@@ -31,6 +31,7 @@ static int pool_open(struct rpma_rt_pool **pool_ptr)
 	cfg.peer = both.peer;
 	cfg.count = SLOTS;
 	cfg.slot_size = MESSAGE;
+	cfg.sends = WINDOW; /* the client's; echoes go from where they came */
 	return TRY(rpma_rt_pool_new(both.rt, &cfg, pool_ptr));
 }
 

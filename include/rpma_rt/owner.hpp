@@ -230,6 +230,7 @@ struct pool_core : shared<pool_core> {
 		bool has_imm;
 	};
 	std::unique_ptr<unread[]> slots;
+	uint32_t receives = 0; /* slots for receives */
 	std::unique_ptr<grave> place = std::make_unique<grave>();
 
 	~pool_core()
@@ -692,6 +693,12 @@ inline result<pool> pool::make(const runtime &rt, const peer &p,
 			cfg, &rpma_rt_pool_cfg::count, rpma_rt_pool_cfg_init)]);
 	if (!made.core_->slots)
 		return error::call(RPMA_E_NOMEM);
+	uint32_t count = detail::effective(cfg, &rpma_rt_pool_cfg::count,
+					   rpma_rt_pool_cfg_init);
+	if (cfg.sends == 0) /* as the header of C has it */
+		cfg.sends = count / 2;
+	made.core_->receives =
+		cfg.sends == RPMA_RT_POOL_NO_SENDS ? count : count - cfg.sends;
 	return made;
 }
 

@@ -162,10 +162,10 @@ public:
 		cfg.pool = messages.raw();
 		cfg.queue = nullptr;
 		cfg.refill = nullptr;
+		if (cfg.srq_size == 0)
+			cfg.srq_size = detail::access::core(messages)->receives;
 		if (cfg.futures == 0)
-			cfg.futures = detail::effective(
-				cfg, &rpma_rt_srq_cfg::srq_size,
-				rpma_rt_srq_cfg_init);
+			cfg.futures = cfg.srq_size;
 		made.core_->rt = detail::access::core(rt);
 		made.core_->peer = detail::access::core(p);
 		made.core_->pool = detail::access::core(messages);

@@ -80,7 +80,7 @@ static const struct rt_cfg_field srq_fields[] = {
 	ANY(rpma_rt_srq_cfg, user),
 	ANY(rpma_rt_srq_cfg, refill),
 	ANY(rpma_rt_srq_cfg, refill_arg),
-	RANGE(rpma_rt_srq_cfg, srq_size, 1, 1048576),
+	RANGE(rpma_rt_srq_cfg, srq_size, 0, 1048576),
 	RANGE(rpma_rt_srq_cfg, limit, 0, 1048576),
 	RANGE(rpma_rt_srq_cfg, max_sge, 1, 32),
 	RANGE(rpma_rt_srq_cfg, futures, 0, RT_CFG_FUTURES),
@@ -98,6 +98,8 @@ static const struct rt_cfg_field pool_fields[] = {
 	ANY(rpma_rt_pool_cfg, usage),
 	NEEDED(rpma_rt_pool_cfg, peer),
 	ANY(rpma_rt_pool_cfg, name),
+	ANY(rpma_rt_pool_cfg, sends),
+	ZERO(rpma_rt_pool_cfg, reserved32),
 	ZERO(rpma_rt_pool_cfg, reserved),
 	END,
 };
@@ -136,7 +138,7 @@ static const struct rt_cfg_field conn_fields[] = {
 	RANGE(rpma_rt_conn_cfg, queue_count, 0, RPMA_RT_MAX_POLLERS),
 	RANGE(rpma_rt_conn_cfg, srq_count, 0, RPMA_RT_MAX_POLLERS),
 	RANGE(rpma_rt_conn_cfg, sq_size, 1, INT32_MAX / 4),
-	RANGE(rpma_rt_conn_cfg, rq_size, 1, INT32_MAX / 4),
+	RANGE(rpma_rt_conn_cfg, rq_size, 0, INT32_MAX / 4),
 	RANGE(rpma_rt_conn_cfg, max_sge, 1, RT_WR_MAX_SGE),
 	RANGE(rpma_rt_conn_cfg, max_inline, 8, INT32_MAX),
 	RANGE(rpma_rt_conn_cfg, timeout_ms, 1, INT32_MAX),
@@ -395,6 +397,13 @@ int rt_cfg_read_pool(const struct rpma_rt_pool_cfg *given,
 {
 	int ret = rt_cfg_read(&pool, given, cfg);
 
+	if (ret == 0 && cfg->sends == 0)
+		cfg->sends = cfg->count / 2;
+	else if (ret == 0 && cfg->sends == RPMA_RT_POOL_NO_SENDS)
+		cfg->sends = 0;
+	else if (ret == 0 && cfg->sends >= cfg->count)
+		ret = rt_cfg_refuse(pool.name, "sends", cfg->sends, 0,
+				    (int64_t)cfg->count - 1);
 	return ret ? ret : check_name(&pool, cfg->name);
 }
 
@@ -454,9 +463,6 @@ int rt_cfg_read_srq(const struct rpma_rt_srq_cfg *given, uint32_t pollers,
 	if (cfg->poller >= pollers)
 		return rt_cfg_refuse(srq.name, "poller", cfg->poller, 0,
 				     (int64_t)pollers - 1);
-	if (cfg->limit > cfg->srq_size)
-		return rt_cfg_refuse(srq.name, "limit", cfg->limit, 0,
-				     cfg->srq_size);
 	if (cfg->pool != NULL && cfg->refill != NULL) {
 		RT_LOG_ERROR("%s.pool and refill: give one of them", srq.name);
 		return RPMA_E_INVAL;

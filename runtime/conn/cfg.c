@@ -167,6 +167,10 @@ int rt_conn_cfg_read(const struct rpma_rt_conn_cfg *given,
 
 	if (ret)
 		return ret;
+	if (checked.rq_size == 0)
+		checked.rq_size = checked.pool == NULL
+					  ? RPMA_RT_DEFAULT_RQ_SIZE
+					  : RPMA_RT_DEFAULT_POOL_RQ_SIZE;
 	*cfg = (struct rt_conn_cfg){
 		.peer = checked.peer,
 		.queue = checked.queue,

@@ -25,11 +25,12 @@ static void become_low(struct rt_feeder *feeder)
 	if (atomic_fetch_add_explicit(&pool->lows, 1, memory_order_relaxed))
 		return;
 	atomic_fetch_add_explicit(&pool->times_low, 1, memory_order_relaxed);
-	RT_LOG_ERROR("pool \"%s\" has no free slot of %u, and a receive "
-		     "queue of poller %d is less than a quarter full: the "
-		     "peers wait. Give leases back sooner, or make "
-		     "rpma_rt_pool_cfg.count larger",
-		     pool->name, pool->count, feeder->poller->index);
+	RT_LOG_ERROR(
+		"pool \"%s\" has no free slot of %u for receives, and a "
+		"receive queue of poller %d is less than a quarter full: the "
+		"peers wait. Give leases back sooner, or make "
+		"rpma_rt_pool_cfg.count larger",
+		pool->name, pool->receives, feeder->poller->index);
 }
 
 static void list_hungry(struct rt_feed *feed)

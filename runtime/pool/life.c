@@ -38,16 +38,18 @@ static void pool_free(struct rpma_rt_pool *pool)
 	free(pool);
 }
 
-/* All slots are free, the first one first. */
-static void link_slots(struct rpma_rt_pool *pool)
+/* The slots from first to end are free, the first one first. */
+static void link_slots(struct rpma_rt_pool *pool, _Atomic uint64_t *list,
+		       uint32_t first, uint32_t end)
 {
 	uint32_t i;
 
-	/* relaxed, both: nobody knows it yet */
-	for (i = 0; i + 1 < pool->count; i++)
+	/* relaxed, both: nobody knows the pool yet */
+	for (i = first; i + 1 < end; i++)
 		atomic_store_explicit(&pool->slots[i].next, i + 2,
 				      memory_order_relaxed);
-	atomic_store_explicit(&pool->head, 1, memory_order_relaxed);
+	atomic_store_explicit(list, first < end ? first + 1 : 0,
+			      memory_order_relaxed);
 }
 
 static void name_pool(struct rpma_rt_pool *pool, const char *name)
@@ -77,6 +79,7 @@ static int pool_alloc(struct rpma_rt *rt, const struct rpma_rt_pool_cfg *cfg,
 	pool->rt = rt;
 	pool->peer = cfg->peer;
 	pool->count = cfg->count;
+	pool->receives = cfg->count - cfg->sends;
 	pool->slot_size = cfg->slot_size;
 	/* a line is written by one slot's holder only */
 	pool->stride = ((uint64_t)cfg->slot_size + RT_CACHE_LINE - 1) /
@@ -92,7 +95,8 @@ static int pool_alloc(struct rpma_rt *rt, const struct rpma_rt_pool_cfg *cfg,
 	}
 	/* what was in it before is not for peers */
 	memset(pool->memory, 0, size);
-	link_slots(pool);
+	link_slots(pool, &pool->head, 0, pool->receives);
+	link_slots(pool, &pool->head_of_sends, pool->receives, pool->count);
 	name_pool(pool, cfg->name);
 	for (i = 0; i < rt->cfg.pollers; i++)
 		rt_feed_init_feeder(&pool->feeders[i], pool, &rt->pollers[i]);
@@ -217,18 +221,16 @@ void rt_pool_disuse(struct rpma_rt_pool *pool, uint32_t receives)
 					  memory_order_relaxed);
 }
 
-struct rt_pool_words rt_pool_short_words(uint32_t count, uint32_t fills)
+struct rt_pool_words rt_pool_short_words(uint32_t receives, uint32_t fills)
 {
 	struct rt_pool_words words;
 
 	snprintf(words.text, sizeof(words.text),
-		 "has %u slots, and the receive queues that are filled from "
-		 "the pool hold %u receives: %s. Make rpma_rt_pool_cfg.count "
+		 "has %u slots for receives, and the receive queues that are "
+		 "filled from the pool hold %u receives: some receives have no "
+		 "slot and their peers wait. Make rpma_rt_pool_cfg.count "
 		 "larger, or rq_size (of an SRQ, srq_size) smaller",
-		 count, fills,
-		 fills > count ? "some receives have no slot and their peers "
-				 "wait, and rpma_rt_pool_take() gets none"
-			       : "no slot is left for rpma_rt_pool_take()");
+		 receives, fills);
 	return words;
 }
 
@@ -240,12 +242,12 @@ void rt_pool_log_short(struct rpma_rt_pool *pool)
 		return;
 	/* relaxed, both: a number and a mark of the log, which order nothing */
 	fills = atomic_load_explicit(&pool->fills, memory_order_relaxed);
-	if (fills < pool->count ||
+	if (fills <= pool->receives ||
 	    atomic_exchange_explicit(&pool->is_short_logged, true,
 				     memory_order_relaxed))
 		return;
 	RT_LOG_ERROR("pool \"%s\" %s", pool->name,
-		     rt_pool_short_words(pool->count, fills).text);
+		     rt_pool_short_words(pool->receives, fills).text);
 }
 
 void rt_pool_unref(struct rpma_rt_pool *pool)
@@ -327,7 +329,7 @@ static int refuse_used(struct rpma_rt_pool *pool, bool *has_run)
 
 	if (users == 0) {
 		*has_run = run_pollers(pool);
-		out = rt_pool_out(pool);
+		out = rt_pool_out(pool, pool->count);
 	}
 	if (users == 0 && out == 0)
 		return 0;

@@ -34,8 +34,8 @@ struct rt_pool_words {
 #define RT_POOL_AT_BITS	 20 /* of a slot's index */
 #define RT_POOL_AT_MASK	 ((1u << RT_POOL_AT_BITS) - 1)
 
-/* rt_pool.head: the first free slot, from 1 on, 0: none; above it a count of
- * takes, without which an old head could pass for a new one */
+/* rt_pool.head, head_of_sends: the first free slot, from 1 on, 0: none; above
+ * it a count of takes, without which an old head could pass for a new one */
 #define RT_POOL_FIRST_MASK ((UINT64_C(1) << 24) - 1)
 #define RT_POOL_TAKE	   (UINT64_C(1) << 24)
 
@@ -53,13 +53,15 @@ struct rpma_rt_pool {
 	uint64_t stride; /* from one slot to the next */
 	uint32_t slot_size;
 	uint32_t count;
-	uint32_t number; /* in the table of this process */
+	uint32_t receives; /* the first slots; the others are for sends */
+	uint32_t number;   /* in the table of this process */
 	struct rpma_peer *peer;
 	struct rt_feeder *feeders; /* one a poller */
 	char name[RPMA_RT_NAME_MAX + 1];
 
-	/* any thread */
+	/* any thread: the free slots for receives, and for sends */
 	alignas(RT_APART) _Atomic uint64_t head;
+	alignas(RT_APART) _Atomic uint64_t head_of_sends;
 	/* which pollers ask for a message with the next slot: bits. Read by
 	 * whoever gives back, written seldom */
 	alignas(RT_APART) _Atomic uint64_t asking;
@@ -98,7 +100,8 @@ static inline uint64_t rt_pool_offset(const struct rpma_rt_pool *pool,
 	return at * pool->stride;
 }
 
-/* Any thread: is there no slot now? seq_cst: before a poller sleeps on it. */
+/* Any thread: is there no slot for a receive now? seq_cst: before a poller
+ * sleeps on it. */
 static inline bool rt_pool_is_empty(struct rpma_rt_pool *pool)
 {
 	/* seq_cst [POOL-2]: after the bit in asking; pairs with push() */
@@ -106,17 +109,17 @@ static inline bool rt_pool_is_empty(struct rpma_rt_pool *pool)
 		RT_POOL_FIRST_MASK) == 0;
 }
 
-/* Any thread: takes up to max slots, out from here on; their cookies. How many.
- * Lock-free. */
+/* Any thread: takes up to max slots for receives, out from here on; their
+ * cookies. How many. Lock-free. */
 uint32_t rt_pool_take(struct rpma_rt_pool *pool, uint64_t *cookies,
 		      uint32_t max);
 /* Any thread: gives back the slot of a cookie that was taken, once. */
 void rt_pool_give_back(struct rpma_rt_pool *pool, uint64_t cookie);
 /* A completion that no consumer will take: so does it, if it has a lease. */
 void rt_pool_drop(const struct rpma_rt_completion *item);
-/* How many slots are out; walks over all of them, and is exact only while no
- * other thread takes or gives back. */
-uint32_t rt_pool_out(const struct rpma_rt_pool *pool);
+/* How many of the first slots are out, up to count; walks over all of them, and
+ * is exact only while no other thread takes or gives back. */
+uint32_t rt_pool_out(const struct rpma_rt_pool *pool, uint32_t count);
 
 /* The pools of this process, by number. */
 extern _Atomic(struct rpma_rt_pool *) rt_pool_table[RT_POOL_POOLS]
@@ -136,11 +139,11 @@ void rt_pool_unref(struct rpma_rt_pool *pool);
  * count. NULL: nothing. REQUIRES: the runtime's lock. */
 void rt_pool_use(struct rpma_rt_pool *pool, int poller, uint32_t receives);
 void rt_pool_disuse(struct rpma_rt_pool *pool, uint32_t receives);
-/* Logs, once a pool, that the full receive queues leave no slot for
- * rpma_rt_pool_take(). NULL: nothing. Without locks, behind rt_pool_use(). */
+/* Logs, once a pool, that the pool has not as many slots for receives as the
+ * receive queues hold. NULL: nothing. Without locks, behind rt_pool_use(). */
 void rt_pool_log_short(struct rpma_rt_pool *pool);
 /* Returns how a pool is short, as the end of a sentence about that pool. */
-struct rt_pool_words rt_pool_short_words(uint32_t count, uint32_t fills);
+struct rt_pool_words rt_pool_short_words(uint32_t receives, uint32_t fills);
 /* Of a connection: before it writes CLOSED, on its poller; when it is DONE,
  * under the runtime's lock. NULL: nothing. */
 void rt_pool_announce_unref(struct rpma_rt_pool *pool);

@@ -58,8 +58,8 @@ static uint32_t walk(struct rpma_rt_pool *pool, uint64_t head, uint32_t max,
 	return n;
 }
 
-uint32_t rt_pool_take(struct rpma_rt_pool *pool, uint64_t *cookies,
-		      uint32_t max)
+static uint32_t take_from(struct rpma_rt_pool *pool, _Atomic uint64_t *list,
+			  uint64_t *cookies, uint32_t max)
 {
 	uint64_t head;
 	uint32_t next;
@@ -68,14 +68,14 @@ uint32_t rt_pool_take(struct rpma_rt_pool *pool, uint64_t *cookies,
 	uint32_t i;
 
 	/* acquire [POOL-1]: pairs with push() */
-	head = atomic_load_explicit(&pool->head, memory_order_acquire);
+	head = atomic_load_explicit(list, memory_order_acquire);
 	do {
 		n = walk(pool, head, max, &next);
 		if (n == 0)
 			return 0;
 		/* acquire: as above; others' takes and gives change it */
 	} while (!atomic_compare_exchange_weak_explicit(
-		&pool->head, &head,
+		list, &head,
 		((head & ~RT_POOL_FIRST_MASK) + RT_POOL_TAKE) | next,
 		memory_order_acquire, memory_order_acquire));
 	at = (uint32_t)(head & RT_POOL_FIRST_MASK);
@@ -86,6 +86,26 @@ uint32_t rt_pool_take(struct rpma_rt_pool *pool, uint64_t *cookies,
 					  memory_order_relaxed);
 	}
 	return n;
+}
+
+uint32_t rt_pool_take(struct rpma_rt_pool *pool, uint64_t *cookies,
+		      uint32_t max)
+{
+	return take_from(pool, &pool->head, cookies, max);
+}
+
+/* Slots for receives, too, where no receive can want them: nothing was kept for
+ * sends, or no receive queue is filled from the pool. */
+static bool take_to_send(struct rpma_rt_pool *pool, uint64_t *cookie)
+{
+	if (take_from(pool, &pool->head_of_sends, cookie, 1) == 1)
+		return true;
+	/* relaxed: a receive queue that comes meanwhile gets the slot when that
+	 * is given back */
+	if (pool->receives < pool->count &&
+	    atomic_load_explicit(&pool->fills, memory_order_relaxed) > 0)
+		return false;
+	return rt_pool_take(pool, cookie, 1) == 1;
 }
 
 static void fill_lease(struct rpma_rt_pool *pool, uint64_t cookie, uint32_t len,
@@ -113,7 +133,7 @@ int rpma_rt_pool_take(struct rpma_rt_pool *pool, struct rpma_rt_lease *lease)
 	ret = RT_REFUSE_FORKED(pool->rt);
 	if (unlikely(ret))
 		return ret;
-	if (unlikely(rt_pool_take(pool, &cookie, 1) == 0))
+	if (unlikely(!take_to_send(pool, &cookie)))
 		return RPMA_E_AGAIN;
 	fill_lease(pool, cookie, pool->slot_size, lease);
 	return 0;
@@ -145,8 +165,10 @@ bool rpma_rt_completion_lease(const struct rpma_rt_completion *cmpl,
 static void push(struct rpma_rt_pool *pool, uint32_t at)
 {
 	struct rt_pool_slot *slot = &pool->slots[at];
+	_Atomic uint64_t *list =
+		at < pool->receives ? &pool->head : &pool->head_of_sends;
 	/* relaxed: the exchange looks again */
-	uint64_t head = atomic_load_explicit(&pool->head, memory_order_relaxed);
+	uint64_t head = atomic_load_explicit(list, memory_order_relaxed);
 
 	do {
 		/* relaxed: the exchange publishes it */
@@ -156,7 +178,7 @@ static void push(struct rpma_rt_pool *pool, uint32_t at)
 		/* seq_cst: releases the slot, with what was done to its bytes
 		 * [POOL-1], and comes before the look at asking [POOL-2] */
 	} while (!atomic_compare_exchange_weak_explicit(
-		&pool->head, &head, (head & ~RT_POOL_FIRST_MASK) | (at + 1),
+		list, &head, (head & ~RT_POOL_FIRST_MASK) | (at + 1),
 		memory_order_seq_cst, memory_order_relaxed));
 }
 
@@ -175,7 +197,8 @@ static inline void give_back(struct rpma_rt_pool *pool, uint32_t at)
 {
 	push(pool, at);
 	/* seq_cst [POOL-2]: after the push; pairs with ask() */
-	if (unlikely(atomic_load_explicit(&pool->asking,
+	if (at < pool->receives &&
+	    unlikely(atomic_load_explicit(&pool->asking,
 					  memory_order_seq_cst) != 0))
 		rt_feed_answer_mt(pool);
 }
@@ -233,13 +256,13 @@ void rt_pool_drop(const struct rpma_rt_completion *item)
 		rt_pool_give_back(lease.pool, item->context);
 }
 
-uint32_t rt_pool_out(const struct rpma_rt_pool *pool)
+uint32_t rt_pool_out(const struct rpma_rt_pool *pool, uint32_t count)
 {
 	uint32_t out = 0;
 	uint32_t i;
 
 	/* relaxed: a count; exact where the caller orders it */
-	for (i = 0; i < pool->count; i++)
+	for (i = 0; i < count; i++)
 		out += atomic_load_explicit(&pool->slots[i].generation,
 					    memory_order_relaxed) &
 		       1;

@@ -290,6 +290,18 @@ static int make(struct rpma_rt_srq *srq)
 	return 0;
 }
 
+/* srq_size 0: as the header says. */
+static int resolve_size(struct rpma_rt_srq_cfg *cfg)
+{
+	if (cfg->srq_size == 0)
+		cfg->srq_size = cfg->pool == NULL ? RPMA_RT_DEFAULT_SRQ_SIZE
+						  : cfg->pool->receives;
+	if (cfg->limit <= cfg->srq_size)
+		return 0;
+	return rt_cfg_refuse("rpma_rt_srq_cfg", "limit", cfg->limit, 0,
+			     cfg->srq_size);
+}
+
 int rpma_rt_srq_new(struct rpma_rt *rt, const struct rpma_rt_srq_cfg *cfg,
 		    struct rpma_rt_srq **srq_ptr)
 {
@@ -310,6 +322,8 @@ int rpma_rt_srq_new(struct rpma_rt *rt, const struct rpma_rt_srq_cfg *cfg,
 	if (ret == 0)
 		ret = rt_pool_check_of(checked.pool, rt, checked.peer,
 				       "rpma_rt_srq_cfg.pool");
+	if (ret == 0)
+		ret = resolve_size(&checked);
 	if (ret == 0)
 		ret = RT_REFUSE_WAIT(rt);
 	if (ret)

@@ -31,6 +31,7 @@ static void init_pool(void)
 
 	pool.rt = &rt;
 	pool.count = SLOTS;
+	pool.receives = SLOTS;
 	pool.slot_size = SLOT_SIZE;
 	pool.stride = SLOT_SIZE;
 	pool.slots = calloc(SLOTS, sizeof(*pool.slots));

@@ -219,7 +219,9 @@ AT(rpma_rt_pool_cfg, slot_size, 8);
 AT(rpma_rt_pool_cfg, usage, 12);
 AT(rpma_rt_pool_cfg, peer, 16);
 AT(rpma_rt_pool_cfg, name, 24);
-AT(rpma_rt_pool_cfg, reserved, 32);
+AT(rpma_rt_pool_cfg, sends, 32);
+AT(rpma_rt_pool_cfg, reserved32, 36);
+AT(rpma_rt_pool_cfg, reserved, 40);
 
 SIZE(rpma_rt_future, 16);
 AT(rpma_rt_future, opaque, 0);

@@ -106,6 +106,7 @@ inline rt::pool open_pool(const rt::runtime &runtime, const rt::peer &peer,
 
 	cfg.count = slots;
 	cfg.slot_size = 64;
+	cfg.sends = RPMA_RT_POOL_NO_SENDS;
 	cfg.usage = RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_WRITE_SRC |
 		    RPMA_MR_USAGE_ATOMIC;
 	return must(rt::pool::make(runtime, peer, cfg));

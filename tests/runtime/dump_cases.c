@@ -656,6 +656,7 @@ static void keep_all_leases(struct scene *c)
 	cfg.name = "kept";
 	cfg.peer = c->s.world.peer;
 	cfg.count = 3 * CASES_DEPTH;
+	cfg.sends = RPMA_RT_POOL_NO_SENDS;
 	cfg.slot_size = 64;
 	MUST(rpma_rt_pool_new(c->s.world.rt, &cfg, &c->pool));
 	for (i = 0; i < 3 * CASES_DEPTH; i++)
@@ -673,14 +674,14 @@ static void give_all_leases(struct scene *c)
 		MUST(rpma_rt_lease_release(&c->leases[i]));
 }
 
-/* The receives of the two ends take every slot. */
+/* The receives of the two ends are one more than the slots for them. */
 static void connect_with_short_pool(struct scene *c)
 {
 	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
 
 	cfg.name = "short";
 	cfg.peer = c->s.world.peer;
-	cfg.count = 2 * CASES_DEPTH;
+	cfg.count = 2 * (2 * CASES_DEPTH - 1); /* half of them for sends */
 	cfg.slot_size = 64;
 	MUST(rpma_rt_pool_new(c->s.world.rt, &cfg, &c->pool));
 	c->s.cfg->pool = c->pool;
@@ -823,11 +824,10 @@ const struct dump_case dump_cases[] = {
 	 .is_at_once = true, .provoke = delete_with_lease,
 	 .mend = delete_pool_unused},
 	{"srq_dry", NULL, EVENT, .provoke = connect_with_srq, .mend = fill_srq},
-	{"pool_dry", "none of its 24 slots is free", EVENT,
+	{"pool_dry", "none of its 24 slots for receives is free", EVENT,
 	 .provoke = keep_all_leases, .mend = give_all_leases},
-	{"pool_short", "has 16 slots, and the receive queues", EVENT,
-	 .is_at_once = true, .provoke = connect_with_short_pool,
-	 .mend = close_pair},
+	{"pool_short", "has 15 slots for receives", EVENT, .is_at_once = true,
+	 .provoke = connect_with_short_pool, .mend = close_pair},
 	{"listener_refuses", NULL, EVENT, .is_at_once = true,
 	 .provoke = listener_refuses, .mend = long_ago},
 };

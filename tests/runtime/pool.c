@@ -69,6 +69,7 @@ static struct rpma_rt_pool *pool_open(struct stage *s, uint32_t count)
 
 	cfg.count = count;
 	cfg.slot_size = SLOT_SIZE;
+	cfg.sends = RPMA_RT_POOL_NO_SENDS;
 	cfg.peer = s->world.peer;
 	MUST(rpma_rt_pool_new(s->world.rt, &cfg, &pool));
 	return pool;

@@ -570,6 +570,10 @@ void pools(void **state)
 	BAD_SAYS("slot_size", RPMA_E_INVAL, rpma_rt_pool_new, f->rt, &cfg,
 		 &out.pool);
 	cfg.slot_size = 8;
+	cfg.sends = 1;
+	BAD_SAYS("sends", RPMA_E_INVAL, rpma_rt_pool_new, f->rt, &cfg,
+		 &out.pool);
+	cfg.sends = 0;
 	ok(rpma_rt_pool_new(f->rt, &cfg, &pool));
 	DELETES(rpma_rt_pool_delete, rpma_rt_pool);
 	NULLS(rpma_rt_pool_take, pool, &out.lease);

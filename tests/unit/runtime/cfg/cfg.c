@@ -82,7 +82,7 @@ static void srq_init__as_the_initializer(void **state)
 	ok(rpma_rt_srq_cfg_init(&cfg, sizeof(cfg)));
 	assert_memory_equal(&cfg, &SRQ, sizeof(cfg));
 	assert_int_equal(cfg.size, sizeof(cfg));
-	assert_int_equal(cfg.srq_size, RPMA_RT_DEFAULT_SRQ_SIZE);
+	assert_int_equal(cfg.srq_size, 0);
 	assert_int_equal(cfg.limit, 0);
 	assert_int_equal(cfg.max_sge, 1);
 }
@@ -97,7 +97,7 @@ static void conn_init__as_the_initializer(void **state)
 	assert_int_equal(cfg.size, sizeof(cfg));
 	assert_int_equal(cfg.poller, RPMA_RT_POLLER_ANY);
 	assert_int_equal(cfg.sq_size, RPMA_RT_DEFAULT_SQ_SIZE);
-	assert_int_equal(cfg.rq_size, RPMA_RT_DEFAULT_RQ_SIZE);
+	assert_int_equal(cfg.rq_size, 0);
 	assert_int_equal(cfg.max_sge, 1);
 	assert_int_equal(cfg.max_inline, RPMA_RT_DEFAULT_INLINE);
 	assert_int_equal(cfg.timeout_ms, RPMA_DEFAULT_TIMEOUT_MS);
@@ -332,10 +332,8 @@ static void read_srq__ranges(void **state)
 		"rpma_rt_srq_cfg.poller is 1, it may be 0..0");
 	given.srq_size++;
 	refused(rt_cfg_read_srq(&given, 2, &cfg),
-		"rpma_rt_srq_cfg.srq_size is 1048577, it may be 1..1048576");
+		"rpma_rt_srq_cfg.srq_size is 1048577, it may be 0..1048576");
 	given.srq_size = 1048575;
-	refused(rt_cfg_read_srq(&given, 2, &cfg),
-		"rpma_rt_srq_cfg.limit is 1048576, it may be 0..1048575");
 	given.limit = 0;
 	given.max_sge = 32;
 	ok(rt_cfg_read_srq(&given, 2, &cfg));
@@ -347,12 +345,12 @@ static void read_srq__ranges(void **state)
 	given.srq_size = 0;
 	ok(rt_cfg_read_srq(&given, 2, &cfg));
 	assert_int_equal(cfg.max_sge, 1);
-	assert_int_equal(cfg.srq_size, RPMA_RT_DEFAULT_SRQ_SIZE);
+	assert_int_equal(cfg.srq_size, 0);
 }
 
 static const struct number conn_numbers[] = {
 	NUMBER(rpma_rt_conn_cfg, sq_size, 1, INT32_MAX / 4),
-	NUMBER(rpma_rt_conn_cfg, rq_size, 1, INT32_MAX / 4),
+	NUMBER(rpma_rt_conn_cfg, rq_size, 0, INT32_MAX / 4),
 	NUMBER(rpma_rt_conn_cfg, max_sge, 1, 128),
 	NUMBER(rpma_rt_conn_cfg, max_inline, 8, INT32_MAX),
 	NUMBER(rpma_rt_conn_cfg, timeout_ms, 1, INT32_MAX),

@@ -72,6 +72,36 @@ static void read__fields_over_more(void **state)
 	rt_conn_cfg_fini(&cfg);
 }
 
+static uint32_t rq_size_read(struct fake *f)
+{
+	struct rt_conn_cfg cfg;
+	uint32_t size;
+
+	ok(rt_conn_cfg_read(&f->rt_cfg, f->rt, &cfg));
+	size = u32_of(rpma_conn_cfg_get_rq_size, cfg.verbs);
+	rt_conn_cfg_fini(&cfg);
+	return size;
+}
+
+/* rq_size 0: 128, or 8 with a pool. */
+static void rq_size__0_is_the_default(void **state)
+{
+	struct rpma_rt_pool_cfg pool_cfg = RPMA_RT_POOL_CFG_INIT;
+	struct fake *f = *state;
+	struct rpma_rt_pool *pool;
+
+	f->rt_cfg.rq_size = 0;
+	assert_int_equal(rq_size_read(f), 128);
+	pool_cfg.peer = f->rt_cfg.peer;
+	ok(rpma_rt_pool_new(f->rt, &pool_cfg, &pool));
+	f->rt_cfg.pool = pool;
+	assert_int_equal(rq_size_read(f), 8);
+	f->rt_cfg.rq_size = 9;
+	assert_int_equal(rq_size_read(f), 9);
+	f->rt_cfg.pool = NULL;
+	ok(rpma_rt_pool_delete(&pool));
+}
+
 static void verbs__with_the_cm_channel(void **state)
 {
 	struct rpma_conn_cfg *verbs;
@@ -141,6 +171,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fake_test(read__fields_over_more),
+		fake_test(rq_size__0_is_the_default),
 		fake_test(verbs__with_the_cm_channel),
 		fake_test(read__what_only_the_runtime_knows),
 		fake_test(read__no_memory_NOMEM),

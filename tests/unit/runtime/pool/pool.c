@@ -16,7 +16,8 @@
 
 #define SLOT_SIZE 32
 
-static struct rpma_rt_pool *pool_open(struct fake *f, uint32_t count)
+static struct rpma_rt_pool *pool_open_for(struct fake *f, uint32_t count,
+					  uint32_t sends)
 {
 	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
 	struct rpma_rt_pool *pool;
@@ -24,15 +25,21 @@ static struct rpma_rt_pool *pool_open(struct fake *f, uint32_t count)
 	cfg.peer = &fake_peer;
 	cfg.count = count;
 	cfg.slot_size = SLOT_SIZE;
+	cfg.sends = sends;
 	ok(rpma_rt_pool_new(f->rt, &cfg, &pool));
 	f->rt_cfg.pool = pool;
 	return pool;
 }
 
+static struct rpma_rt_pool *pool_open(struct fake *f, uint32_t count)
+{
+	return pool_open_for(f, count, RPMA_RT_POOL_NO_SENDS);
+}
+
 static void pool_close(struct fake *f, struct rpma_rt_pool **pool)
 {
 	f->rt_cfg.pool = NULL;
-	assert_int_equal(rt_pool_out(*pool), 0);
+	assert_int_equal(rt_pool_out(*pool, (*pool)->count), 0);
 	ok(rpma_rt_pool_delete(pool));
 	assert_null(*pool);
 }
@@ -129,6 +136,95 @@ static void generation__begins_anew(void **state)
 	pool_close(f, &pool);
 }
 
+/* Takes slots until there is none, and gives them back: how many. */
+static uint32_t count_free(struct rpma_rt_pool *pool)
+{
+	struct rpma_rt_lease leases[2 * FAKE_RQ];
+	uint32_t count = 0;
+	uint32_t i;
+
+	while (rpma_rt_pool_take(pool, &leases[count]) == 0)
+		count++;
+	for (i = 0; i < count; i++)
+		ok(rpma_rt_lease_release(&leases[i]));
+	return count;
+}
+
+/* Receives take no slot of those for sends, and sends none of those for
+ * receives as long as a receive queue wants them. */
+static void sends__have_slots_of_their_own(void **state)
+{
+	static const struct {
+		uint32_t given;
+		uint32_t sends;
+	} cases[] = {{0, FAKE_RQ},
+		     {1, 1},
+		     {3, 3},
+		     {2 * FAKE_RQ - 1, 2 * FAKE_RQ - 1}};
+	struct fake *f = *state;
+	struct rpma_rt_pool *pool;
+	struct rpma_rt_conn *conn;
+	uint32_t receives;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		pool = pool_open_for(f, 2 * FAKE_RQ, cases[i].given);
+		assert_int_equal(count_free(pool), 2 * FAKE_RQ);
+		receives = 2 * FAKE_RQ - cases[i].sends;
+		if (receives > FAKE_RQ)
+			receives = FAKE_RQ;
+		conn = fake_request(f);
+		fake_logged();
+		assert_int_equal(fake_qp(conn)->rq_count, receives);
+		assert_int_equal(count_free(pool), cases[i].sends);
+		bury(f, &conn, 0);
+		fake_logged();
+		assert_int_equal(count_free(pool), 2 * FAKE_RQ);
+		pool_close(f, &pool);
+	}
+}
+
+/* A pool of one slot has the slot for receives. */
+static void sends__none_of_a_single_slot(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_pool *pool = pool_open_for(f, 1, 0);
+	struct rpma_rt_conn *conn = fake_request(f);
+
+	fake_logged();
+	assert_int_equal(fake_qp(conn)->rq_count, 1);
+	bury(f, &conn, 0);
+	fake_logged();
+	pool_close(f, &pool);
+}
+
+/* srq_size 0: every slot for receives, and no more. */
+static void srq__as_large_as_the_pool(void **state)
+{
+	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
+	struct fake *f = *state;
+	struct rpma_rt_pool *pool = pool_open_for(f, 9, 0);
+	struct rpma_rt_srq *srq;
+
+	cfg.peer = &fake_peer;
+	cfg.queue = f->queue;
+	ok(rpma_rt_srq_new(f->rt, &cfg, &srq));
+	assert_int_equal(srq->cfg.srq_size, RPMA_RT_DEFAULT_SRQ_SIZE);
+	ok(rpma_rt_srq_delete(&srq));
+	cfg.pool = pool;
+	ok(rpma_rt_srq_new(f->rt, &cfg, &srq));
+	assert_int_equal(srq->cfg.srq_size, 5);
+	ok(rpma_rt_srq_delete(&srq));
+	cfg.limit = 6;
+	assert_int_equal(rpma_rt_srq_new(f->rt, &cfg, &srq), RPMA_E_INVAL);
+	assert_true(fake_said("limit is 6, it may be 0..5"));
+	fake_logged();
+	fake_finish_down(f);
+	while (fake_take(f, f->queue) > 0)
+		;
+	pool_close(f, &pool);
+}
+
 /* Before REQUEST is in the queue; again at each batch's end. */
 static void conn__filled_before_the_program_hears(void **state)
 {
@@ -138,14 +234,14 @@ static void conn__filled_before_the_program_hears(void **state)
 	struct rpma_rt_lease lease;
 
 	assert_int_equal(fake_qp(conn)->rq_count, FAKE_RQ);
-	assert_int_equal(rt_pool_out(pool), FAKE_RQ);
+	assert_int_equal(rt_pool_out(pool, pool->count), FAKE_RQ);
 	assert_int_equal(fake_recv(conn, 1), RPMA_E_INVAL);
 	assert_true(fake_said("a pool"));
 	assert_int_equal(rpma_rt_pool_delete(&pool), RPMA_RT_E_BUSY);
 	fake_logged();
 	receive(f, conn, 0, &lease);
 	assert_int_equal(fake_qp(conn)->rq_count, FAKE_RQ + 1);
-	assert_int_equal(rt_pool_out(pool), FAKE_RQ + 1);
+	assert_int_equal(rt_pool_out(pool, pool->count), FAKE_RQ + 1);
 	ok(rpma_rt_lease_release(&lease));
 	bury(f, &conn, 1);
 	pool_close(f, &pool);
@@ -161,7 +257,7 @@ static void dry__next_lease_is_posted(void **state)
 	struct rpma_rt_lease leases[2];
 
 	assert_int_equal(fake_qp(conn)->rq_count, 2);
-	assert_true(fake_said("has 2 slots, and the receive queues"));
+	assert_true(fake_said("has 2 slots for receives, and the"));
 	assert_int_equal(fake_logged(), 1);
 	receive(f, conn, 0, &leases[0]);
 	assert_int_equal(fake_logged(), 1);
@@ -294,7 +390,7 @@ static void srq__filled_and_given_back(void **state)
 	cfg.pool = pool;
 	ok(rpma_rt_srq_new(f->rt, &cfg, &srq));
 	fake_round(f);
-	assert_int_equal(rt_pool_out(pool), 2);
+	assert_int_equal(rt_pool_out(pool, pool->count), 2);
 	assert_int_equal(rpma_rt_srq_recv(srq, NULL, 0, 0, 1), RPMA_E_INVAL);
 	fake_logged();
 	f->rt_cfg.srqs = &srq;
@@ -304,7 +400,7 @@ static void srq__filled_and_given_back(void **state)
 	fake_round(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_true(rpma_rt_completion_lease(&f->items[0], &lease));
-	assert_int_equal(rt_pool_out(pool), 3);
+	assert_int_equal(rt_pool_out(pool, pool->count), 3);
 	ok(rpma_rt_lease_release(&lease));
 	ok(rpma_rt_conn_close(conn));
 	fake_finish_down(f);
@@ -332,6 +428,9 @@ int main(void)
 		fake_test(new__refused),
 		fake_test(take__each_slot_once_then_AGAIN),
 		fake_test(generation__begins_anew),
+		fake_test(sends__have_slots_of_their_own),
+		fake_test(sends__none_of_a_single_slot),
+		fake_test(srq__as_large_as_the_pool),
 		fake_test(conn__filled_before_the_program_hears),
 		fake_test(dry__next_lease_is_posted),
 		fake_test(dry__dies),
