@@ -754,6 +754,25 @@ static void request__SRQ_failed_NOT_THIS_POLLER(void **state)
 	free(srq);
 }
 
+static void request__many_wait_REFUSED(void **state)
+{
+	struct rpma_rt_listener *listener = NULL;
+	struct fake *f = *state;
+	struct rt_future_source *source;
+
+	f->rt_cfg.futures = 1;
+	ok(listen_at(f, NULL, &listener));
+	source = listener->requests->source;
+	/* relaxed, all: one thread */
+	atomic_store_explicit(&source->count, 4095, memory_order_relaxed);
+	assert_int_equal(rt_listener_poller_open(listener), 1);
+	atomic_store_explicit(&source->count, 4096, memory_order_relaxed);
+	assert_int_equal(rt_listener_poller_open(listener), 0);
+	atomic_store_explicit(&source->count, 0, memory_order_relaxed);
+	ok(rpma_rt_listener_delete(&listener));
+	fake_finish_down(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -785,6 +804,7 @@ int main(void)
 		fake_test(device__fatal_DEVICE),
 		fake_test(device__fatal_while_listening_PROVIDER),
 		fake_test(request__SRQ_failed_NOT_THIS_POLLER),
+		fake_test(request__many_wait_REFUSED),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
