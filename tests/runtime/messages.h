@@ -20,7 +20,7 @@
 #define MESSAGES_SLOTS	 64
 #define MESSAGES_PATIENT WORLD_PATIENCE_MS
 
-#define MESSAGES_REQUESTS 64 /* at most, of one listener */
+#define MESSAGES_REQUESTS 32 /* at most, of one listener */
 
 /* where items come from */
 enum messages_of { MESSAGES_OF_CONN, MESSAGES_OF_SRQ, MESSAGES_OF_LISTENER };
