@@ -194,8 +194,8 @@ static void await_leave(struct rt_owned *owned)
 		RT_INSIDE_AWAITED, is_owner ? &moment : NULL, NULL, 0);
 }
 
-/* Announces a thread that sleeps for its turn: the thread inside wakes all when
- * it leaves. Returns false if that thread has left. */
+/* Announces a thread that sleeps for its turn: a thread inside that is not the
+ * owner wakes all when it leaves. Returns false if that thread has left. */
 static bool announce(struct rt_owned *owned)
 {
 	uint32_t inside = RT_INSIDE_THREAD;
@@ -209,26 +209,64 @@ static bool announce(struct rt_owned *owned)
 	       inside == RT_INSIDE_AWAITED;
 }
 
-int rt_owner_enter(struct rt_owned *owned)
+static void wake_all(struct rt_owned *owned)
 {
-	uint32_t inside;
+	syscall(SYS_futex, &owned->inside, FUTEX_WAKE_PRIVATE, INT_MAX, NULL,
+		NULL, 0);
+}
 
-	while ((inside = rt_owner_go_in(owned, RT_INSIDE_THREAD)) !=
-	       RT_INSIDE_NOBODY) {
-		if (inside == RT_INSIDE_CLOSED)
-			return RPMA_RT_E_CLOSED;
-		if (!announce(owned))
-			continue;
-		/* after the announcement, see there */
-		if (is_of_other(owned))
-			return RPMA_RT_E_BUSY;
-		await_leave(owned);
-	}
-	if (is_of_other(owned)) {
+/* Takes the announcement of a thread that does not enter back, and wakes the
+ * threads that slept because of it: the owner wakes nobody. */
+static void take_back(struct rt_owned *owned)
+{
+	uint32_t inside = RT_INSIDE_AWAITED;
+
+	/* relaxed, both: hands nothing over; another state needs nothing */
+	atomic_compare_exchange_strong_explicit(
+		&owned->inside, &inside, RT_INSIDE_THREAD, memory_order_relaxed,
+		memory_order_relaxed);
+	wake_all(owned);
+}
+
+/* One try to enter, as `as`. Returns 0: inside, RPMA_E_AGAIN: once more, or the
+ * error of rt_owner_enter(). */
+static int try_enter(struct rt_owned *owned, enum rt_inside as)
+{
+	uint32_t inside = rt_owner_go_in(owned, as);
+
+	if (inside == RT_INSIDE_CLOSED)
+		return RPMA_RT_E_CLOSED;
+	if (inside == RT_INSIDE_NOBODY) {
+		if (!is_of_other(owned))
+			return 0;
 		rt_owner_leave(owned);
 		return RPMA_RT_E_BUSY;
 	}
-	return 0;
+	return RPMA_E_AGAIN;
+}
+
+int rt_owner_enter(struct rt_owned *owned)
+{
+	/* A thread that has announced itself does not know whether others
+	 * sleep because of that: it enters as a thread that is awaited, or
+	 * wakes them [MANUAL-2] */
+	enum rt_inside as = RT_INSIDE_THREAD;
+	int ret;
+
+	while ((ret = try_enter(owned, as)) == RPMA_E_AGAIN) {
+		if (!announce(owned))
+			continue;
+		as = RT_INSIDE_AWAITED;
+		/* after the announcement, see there */
+		if (is_of_other(owned)) {
+			ret = RPMA_RT_E_BUSY;
+			break;
+		}
+		await_leave(owned);
+	}
+	if (ret && as == RT_INSIDE_AWAITED)
+		take_back(owned);
+	return ret;
 }
 
 void rt_owner_leave(struct rt_owned *owned)
@@ -237,8 +275,7 @@ void rt_owner_leave(struct rt_owned *owned)
 	 * relaxed is enough for the state: only its address is used after */
 	if (atomic_exchange_explicit(&owned->inside, RT_INSIDE_NOBODY,
 				     memory_order_release) == RT_INSIDE_AWAITED)
-		syscall(SYS_futex, &owned->inside, FUTEX_WAKE_PRIVATE, INT_MAX,
-			NULL, NULL, 0);
+		wake_all(owned);
 }
 
 bool rt_owner_close(struct rt_owned *owned)

@@ -38,7 +38,7 @@ struct scene {
 	uint64_t polls[POLLERS];
 };
 
-/* ---------------------------------------------------------- who was run --- */
+/* --------------------------------------------------------- who was run --- */
 
 static struct rpma_rt_poller_stats stats_of(struct scene *c, uint32_t poller)
 {
@@ -63,10 +63,11 @@ static void end_watch(struct scene *c, uint32_t pollers)
 	uint32_t i;
 
 	for (i = 0; i < POLLERS; i++)
-		CHECK((pollers & ONLY(i)) || stats_of(c, i).polls == c->polls[i]);
+		CHECK((pollers & ONLY(i)) ||
+		      stats_of(c, i).polls == c->polls[i]);
 }
 
-/* --------------------------------------------------------------- a scene --- */
+/* -------------------------------------------------------------- a scene --- */
 
 static void open_scene(struct scene *c)
 {
@@ -135,7 +136,7 @@ static void take_completion(struct rpma_rt_queue *queue)
 	CHECK(item.kind == RPMA_RT_COMPLETION && item.context == 7);
 }
 
-/* ------------------------------------------------------ items, results --- */
+/* ----------------------------------------------------- items, results --- */
 
 static void queue_wait(struct scene *c)
 {
@@ -218,7 +219,7 @@ static void future_wait_some(struct scene *c)
 	has_result(&futures[1]);
 }
 
-/* --------------------------------------------------------------- answers --- */
+/* -------------------------------------------------------------- answers --- */
 
 static void set_queue(struct scene *c)
 {
@@ -357,7 +358,7 @@ static void pool_delete(struct scene *c)
 	MUST(rpma_rt_pool_delete(&pool));
 }
 
-/* ------------------------------------------------------------ ends, turns --- */
+/* ---------------------------------------------------------- ends, turns --- */
 
 /* More items than the lane has room for: the last are behind it. */
 static void queue_delete(struct scene *c)
@@ -408,8 +409,8 @@ static void delete(struct scene *c)
 	cfg.mode = RPMA_RT_MODE_MANUAL;
 	MUST(rpma_rt_new(&cfg, &rt));
 	MUST(rpma_rt_queue_new(rt, NULL, &queue));
-	MUST(world_conn_new(rt, c->s.world.peer, c->s.world.addr, "1",
-			    c->s.cfg, SECOND, queue, NULL, &conn));
+	MUST(world_conn_new(rt, c->s.world.peer, c->s.world.addr, "1", c->s.cfg,
+			    SECOND, queue, NULL, &conn));
 	MUST(rpma_rt_conn_unref(&conn));
 	MUST(rpma_rt_stop(rt));
 	drain(queue);
@@ -428,7 +429,7 @@ static void poller(struct scene *c)
 	MUST(rpma_rt_poller_release(rt, MINE));
 }
 
-/* ---------------------------------------------------------------- shards --- */
+/* --------------------------------------------------------------- shards --- */
 
 static void on_item(struct rpma_rt_shard *shard,
 		    const struct rpma_rt_completion *item, void *arg)
@@ -501,7 +502,7 @@ static void queue_wait_beside_shards(struct scene *c)
 	take_completion(c->s.aq);
 }
 
-/* ------------------------------------------------------------- no poller --- */
+/* ------------------------------------------------------------ no poller --- */
 
 static void none(struct scene *c)
 {
@@ -533,7 +534,7 @@ static void none(struct scene *c)
 	MUST(rpma_rt_delete(&rt));
 }
 
-/* ---------------------------------------------------------------- a case --- */
+/* --------------------------------------------------------------- a case --- */
 
 static const struct waiting {
 	const char *calls; /* without rpma_rt_ */
@@ -577,7 +578,7 @@ static void run_case(const struct waiting *waiting)
 	close_scene(&c);
 }
 
-/* -------------------------------------------------------------- the page --- */
+/* ------------------------------------------------------------- the page --- */
 
 static bool has_word(const char *words, const char *word, size_t length)
 {
