@@ -14,6 +14,7 @@
 
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "base/share.h"
 #include "base/context.h"
 #include "base/order.h"
 #include "base/refuse.h"
@@ -260,20 +261,24 @@ static int64_t left_ns(const struct wait *wait)
 	return left > 0 ? left : 0;
 }
 
+/* Looks until it is decided, SPIN_NS or the time is over, or other threads want
+ * the CPU. */
 static bool spin(struct wait *wait)
 {
-	int64_t end = (int64_t)rt_now_ns() + SPIN_NS;
+	uint64_t now = rt_now_ns();
+	uint64_t end = now + SPIN_NS;
 	int i;
 
-	if (wait->end_ns >= 0 && wait->end_ns < end)
-		end = wait->end_ns;
-	do {
+	if (wait->end_ns >= 0 && (uint64_t)wait->end_ns < end)
+		end = (uint64_t)wait->end_ns;
+	while (now < end && rt_share_ask(&now) == RT_SHARE_ALONE) {
 		for (i = 0; i < SPINS_A_LOOK; i++) {
 			if (look(wait))
 				return true;
 			rt_cpu_relax();
 		}
-	} while ((int64_t)rt_now_ns() < end);
+		now = rt_now_ns();
+	}
 	return false;
 }
 

@@ -25,6 +25,7 @@
 #include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/self.h"
+#include "base/share.h"
 #include "base/spawn.h"
 #include "base/wait.h"
 #include "poller/arm.h"
@@ -98,10 +99,13 @@ static void end_idling(struct rt_poller *poller)
 	poller->idle_rounds = 0;
 }
 
-/* Has the poller been idle for its spinning budget? */
+/* Has the poller been idle for its spinning budget, or do threads that compute
+ * want the CPU? Gives the CPU up to threads that want the CPU for a moment. */
 static bool is_sleepy(struct rt_poller *poller)
 {
 	const struct rpma_rt_cfg *cfg = &poller->rt->cfg;
+	enum rt_share share;
+	uint64_t before;
 	uint64_t now;
 
 	if (cfg->timing != 0 && poller->spinning_since_ns == 0)
@@ -113,10 +117,15 @@ static bool is_sleepy(struct rt_poller *poller)
 	if (poller->idle_rounds++ % ROUNDS_PER_CLOCK != 0)
 		return false;
 	now = rt_now_ns();
-	rt_poller_set_tick(poller, now);
 	if (poller->idle_since_ns == 0)
 		poller->idle_since_ns = now;
-	return now - poller->idle_since_ns >= (uint64_t)cfg->spin_us * 1000;
+	before = now;
+	share = rt_share_yield(&now);
+	/* the time of other threads is no spinning */
+	poller->idle_since_ns += now - before;
+	rt_poller_set_tick(poller, now);
+	return share == RT_SHARE_BUSY ||
+	       now - poller->idle_since_ns >= (uint64_t)cfg->spin_us * 1000;
 }
 
 static void *poller_main(void *arg)

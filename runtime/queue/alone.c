@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/refuse.h"
 #include "base/self.h"
+#include "base/share.h"
 #include "queue/count.h"
 #include "queue/impl.h"
 #include "queue/take.h"
@@ -35,27 +36,32 @@ int rt_alone_refuse(const struct rpma_rt_queue *queue)
 		queue->id, queue->name);
 }
 
-/* Takes until items come or the queue's budget, or the time, is over. */
+/* Takes until items come, the queue's budget or the time is over, or other
+ * threads want the CPU. */
 static uint32_t spin(struct rpma_rt_queue *queue,
 		     struct rpma_rt_completion *cmpl, uint32_t max,
 		     int64_t end_ns)
 {
-	int64_t end;
+	uint64_t now;
+	uint64_t end;
 	uint32_t count;
 	int i;
 
 	if (queue->params.spin_us == 0)
 		return 0;
-	end = (int64_t)rt_now_ns() + (int64_t)queue->params.spin_us * NS_PER_US;
-	if (end_ns >= 0 && end_ns < end)
-		end = end_ns;
-	while ((int64_t)rt_now_ns() < end && !rt_wake_is_due(queue)) {
+	now = rt_now_ns();
+	end = now + (uint64_t)queue->params.spin_us * NS_PER_US;
+	if (end_ns >= 0 && (uint64_t)end_ns < end)
+		end = (uint64_t)end_ns;
+	while (now < end && rt_share_ask(&now) == RT_SHARE_ALONE &&
+	       !rt_wake_is_due(queue)) {
 		for (i = 0; i < SPINS_A_LOOK; i++) {
 			count = rt_queue_take_consumer(queue, cmpl, max);
 			if (count > 0)
 				return count;
 			rt_cpu_relax();
 		}
+		now = rt_now_ns();
 	}
 	return 0;
 }

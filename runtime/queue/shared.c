@@ -15,6 +15,7 @@
 
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "base/share.h"
 #include "queue/count.h"
 #include "queue/impl.h"
 #include "queue/queue.h"
@@ -195,19 +196,21 @@ static bool is_promising(struct rpma_rt_queue *queue)
 	return false;
 }
 
-/* Looks from outside until there are items and no other worker takes them. */
+/* Looks from outside until there are items and no other worker takes them, the
+ * queue's budget or the time is over, or other threads want the CPU. */
 static uint32_t spin(struct rpma_rt_queue *queue,
 		     struct rpma_rt_completion *cmpl, uint32_t max,
 		     int64_t end_ns)
 {
-	int64_t stop_ns = (int64_t)rt_now_ns() +
-			  (int64_t)queue->params.spin_us * NS_PER_US;
+	uint64_t now = rt_now_ns();
+	uint64_t end = now + (uint64_t)queue->params.spin_us * NS_PER_US;
 	uint32_t count;
 	int i;
 
-	if (end_ns >= 0 && end_ns < stop_ns)
-		stop_ns = end_ns;
-	do {
+	if (end_ns >= 0 && (uint64_t)end_ns < end)
+		end = (uint64_t)end_ns;
+	while (now < end && rt_share_ask(&now) == RT_SHARE_ALONE &&
+	       !rt_wake_is_due(queue)) {
 		for (i = 0; i < SPINS_A_LOOK; i++) {
 			rt_cpu_relax();
 			if (!is_promising(queue) || !try_enter(queue, 0))
@@ -217,7 +220,8 @@ static uint32_t spin(struct rpma_rt_queue *queue,
 			if (count > 0)
 				return count;
 		}
-	} while ((int64_t)rt_now_ns() < stop_ns && !rt_wake_is_due(queue));
+		now = rt_now_ns();
+	}
 	return 0;
 }
 

@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * bench_echo [--seconds S] [--cpus A,B] [MODE...]
+ * bench_echo [--seconds S] [--cpus A,B] DEPTH [MODE...]
  *
  * Thousands of echoes a second between two processes that share the CPUs A and B,
- * A alone if B is A: a server and a client as MIGRATION.md has them, each a
- * runtime with one poller and a thread in rpma_rt_queue_wait(). The client has
- * DEPTH messages outstanding. The modes run by turns, ROUNDS times; the program
+ * A alone if B is A, all if A is -1: a server and a client as MIGRATION.md has
+ * them, each a runtime with one poller and a thread in rpma_rt_queue_wait(). The
+ * client has DEPTH messages outstanding, up to 16. The modes run by turns, ROUNDS times; the program
  * prints the median of each mode, and the "ratio" of adaptive to the best other
  * mode first. MODE: some modes only, without the ratio unless adaptive is there.
  */
@@ -25,7 +25,7 @@
 #include "bench.h"
 #include "world.h"
 
-#define DEPTH  16 /* messages outstanding */
+#define DEPTH  16 /* messages outstanding, at most */
 #define SLOTS  32 /* of each queue of a connection, and buffers for each */
 #define SIZE   128
 #define TAKE   16
@@ -65,6 +65,7 @@ static const struct mode {
 #define MODES (sizeof(modes) / sizeof(modes[0]))
 
 static struct bench_args args;
+static uint64_t depth;
 static struct shared *shared;
 static struct end end;
 
@@ -114,7 +115,7 @@ static void ask(void)
 {
 	uint64_t slot;
 
-	while (bench_now() < end.stop && end.sent - end.received < DEPTH &&
+	while (bench_now() < end.stop && end.sent - end.received < depth &&
 	       end.unsent < DEPTH) {
 		slot = SLOTS + end.sent % SLOTS;
 		memcpy(end.memory[slot], &end.sent, sizeof(end.sent));
@@ -289,11 +290,11 @@ static bool is_wanted(const char *name)
 {
 	int i;
 
-	for (i = 0; i < args.count; i++) {
+	for (i = 1; i < args.count; i++) {
 		if (strcmp(args.words[i], name) == 0)
 			return true;
 	}
-	return args.count == 0;
+	return args.count == 1;
 }
 
 static void report(double rates[MODES][ROUNDS])
@@ -315,19 +316,30 @@ static void report(double rates[MODES][ROUNDS])
 	}
 }
 
-int main(int argc, char **argv)
+static void pin(void)
 {
-	static double rates[MODES][ROUNDS];
 	cpu_set_t set;
-	size_t i;
-	int round;
 
-	args = bench_parse(argc, argv);
 	CPU_ZERO(&set);
 	CPU_SET((size_t)args.cpus[0], &set);
 	CPU_SET((size_t)args.cpus[1], &set);
 	if (sched_setaffinity(0, sizeof(set), &set))
 		bench_skip("no such CPUs");
+}
+
+int main(int argc, char **argv)
+{
+	static double rates[MODES][ROUNDS];
+	size_t i;
+	int round;
+
+	args = bench_parse(argc, argv);
+	depth = args.count > 0 ? strtoull(args.words[0], NULL, 10) : 0;
+	if (depth == 0 || depth > DEPTH)
+		bench_fail("usage: bench_echo [--seconds S] [--cpus A,B] DEPTH "
+			   "[MODE...]");
+	if (args.cpus[0] >= 0)
+		pin();
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)

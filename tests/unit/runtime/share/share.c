@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Unit tests of what a thread that spins knows about its CPU, with a clock and a
+ * sched_yield() of the test's own.
+ */
+
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include "base/share.h"
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+
+static uint64_t now_ns;
+static uint64_t away_ns; /* of each yield */
+static uint64_t spent_ns; /* in all yields */
+static int yields;
+
+int clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	(void)clock;
+	ts->tv_sec = (time_t)(now_ns / 1000000000);
+	ts->tv_nsec = (long)(now_ns % 1000000000);
+	return 0;
+}
+
+int sched_yield(void)
+{
+	yields++;
+	now_ns += away_ns;
+	spent_ns += away_ns;
+	return 0;
+}
+
+/* A thread that knows nothing; each yield takes so long. */
+static void begin(uint64_t away)
+{
+	rt_share_known = (struct rt_share_known){.times = 1};
+	now_ns = 5000 * MS;
+	away_ns = away;
+	spent_ns = 0;
+	yields = 0;
+}
+
+/* Spins for so long, with a question each microsecond. */
+static enum rt_share spin(enum rt_share (*ask)(uint64_t *now), uint64_t ns)
+{
+	uint64_t end = now_ns + ns;
+	enum rt_share share = RT_SHARE_ALONE;
+	uint64_t now;
+
+	while (now_ns < end) {
+		now_ns += US;
+		now = now_ns;
+		share = ask(&now);
+		assert_int_equal(now, now_ns);
+	}
+	return share;
+}
+
+static enum rt_share ask(uint64_t *now)
+{
+	return rt_share_ask(now);
+}
+
+static enum rt_share yield(uint64_t *now)
+{
+	return rt_share_yield(now);
+}
+
+static void alone__a_yield_a_millisecond(void **unused)
+{
+	(void)unused;
+	begin(US / 2);
+	assert_int_equal(spin(yield, 10 * MS), RT_SHARE_ALONE);
+	assert_in_range(yields, 9, 11);
+	begin(US / 2);
+	assert_int_equal(spin(ask, 10 * MS), RT_SHARE_ALONE);
+	assert_in_range(yields, 9, 11);
+}
+
+static void some__yields_each_time(void **unused)
+{
+	(void)unused;
+	begin(20 * US);
+	assert_int_equal(spin(yield, 10 * MS), RT_SHARE_SOME);
+	assert_in_range(yields, 470, 480);
+}
+
+static void some__asks_once_a_millisecond(void **unused)
+{
+	(void)unused;
+	begin(20 * US);
+	assert_int_equal(spin(ask, 10 * MS), RT_SHARE_SOME);
+	assert_in_range(yields, 9, 11);
+}
+
+static void some__a_yield_without_others_HOLDS(void **unused)
+{
+	uint64_t now;
+
+	(void)unused;
+	begin(20 * US);
+	assert_int_equal(spin(yield, US), RT_SHARE_SOME);
+	away_ns = US / 2;
+	now = now_ns;
+	assert_int_equal(rt_share_yield(&now), RT_SHARE_SOME);
+	assert_int_equal(spin(yield, 2 * MS), RT_SHARE_ALONE);
+}
+
+/* However long other threads compute, questions cost a small part of the time.
+ */
+static void busy__a_small_part_of_the_time(void **unused)
+{
+	uint64_t before;
+	uint64_t away;
+
+	(void)unused;
+	for (away = MS; away <= 64 * MS; away *= 4) {
+		begin(away);
+		before = now_ns;
+		assert_int_equal(spin(yield, 10000 * MS), RT_SHARE_BUSY);
+		assert_true(yields > 1);
+		assert_true(spent_ns * 15 <= now_ns - before);
+	}
+}
+
+/* One long yield may be chance. */
+static void busy__once_SHORT(void **unused)
+{
+	(void)unused;
+	begin(20 * US);
+	assert_int_equal(spin(yield, MS), RT_SHARE_SOME);
+	away_ns = 3 * MS;
+	assert_int_equal(spin(yield, US), RT_SHARE_BUSY);
+	away_ns = 20 * US;
+	yields = 0;
+	assert_int_equal(spin(yield, 7 * MS), RT_SHARE_SOME);
+	assert_true(yields > 40);
+}
+
+static void busy__ends_with_the_others(void **unused)
+{
+	(void)unused;
+	begin(3 * MS);
+	assert_int_equal(spin(yield, US), RT_SHARE_BUSY);
+	away_ns = US / 2;
+	assert_int_equal(spin(yield, 5 * MS), RT_SHARE_BUSY);
+	assert_int_equal(yields, 1);
+	assert_int_equal(spin(yield, 2 * MS), RT_SHARE_ALONE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(alone__a_yield_a_millisecond),
+		cmocka_unit_test(some__yields_each_time),
+		cmocka_unit_test(some__asks_once_a_millisecond),
+		cmocka_unit_test(some__a_yield_without_others_HOLDS),
+		cmocka_unit_test(busy__a_small_part_of_the_time),
+		cmocka_unit_test(busy__once_SHORT),
+		cmocka_unit_test(busy__ends_with_the_others),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
