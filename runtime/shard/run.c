@@ -13,6 +13,7 @@
 #include "base/context.h"
 #include "base/owner.h"
 #include "base/refuse.h"
+#include "base/share.h"
 #include "base/stats.h"
 #include "queue/wake.h"
 
@@ -118,19 +119,26 @@ static bool is_woken(const struct rpma_rt_shard *shard)
 }
 
 /* Turns until one does something, or the queue was woken, or for so long;
- * timeout_ms: not 0. */
+ * timeout_ms: not 0. Gives the CPU up as a poller does. */
 static int idle(struct rpma_rt_shard *shard, int timeout_ms)
 {
 	uint64_t now = rt_now_ns();
 	uint64_t spin_end = now + shard->set->spin_ns;
 	uint64_t end = timeout_ms < 0 ? UINT64_MAX
 				      : now + (uint64_t)timeout_ms * NS_PER_MS;
+	enum rt_share share;
+	uint64_t before;
 	int woken = 0;
 	int ret;
 
 	while (now < end) {
+		before = now;
+		share = rt_share_yield(&now);
+		/* the time of other threads is no spinning */
+		spin_end += now - before;
 		/* the sleep takes the wake, and does not begin */
-		if (now >= spin_end || is_woken(shard)) {
+		if (now >= spin_end || share == RT_SHARE_BUSY ||
+		    is_woken(shard)) {
 			woken = rt_shard_sleep(
 				shard, least(end, rt_shard_timer_next(shard)));
 			if (woken < 0)

@@ -4,12 +4,13 @@
 /*
  * bench_echo [--seconds S] [--cpus A,B] DEPTH [MODE...]
  *
- * Thousands of echoes a second between two processes that share the CPUs A and B,
- * A alone if B is A, all if A is -1: a server and a client as MIGRATION.md has
- * them, each a runtime with one poller and a thread in rpma_rt_queue_wait(). The
- * client has DEPTH messages outstanding, up to 16. The modes run by turns, ROUNDS times; the program
- * prints the median of each mode, and the "ratio" of adaptive to the best other
- * mode first. MODE: some modes only, without the ratio unless adaptive is there.
+ * Thousands of echoes a second between two processes that share the CPUs A
+ * and B, A alone if B is A, all if A is -1: a server and a client as
+ * MIGRATION.md has them, each a runtime with one poller and a thread in
+ * rpma_rt_queue_wait(). The client has DEPTH messages outstanding, up to 16.
+ * The modes run by turns, ROUNDS times; the program prints the median of each
+ * mode, and first the "ratio" of adaptive to the best other mode. MODE: some
+ * modes only, without the ratio unless adaptive is there.
  */
 
 #include <sched.h>

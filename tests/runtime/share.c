@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * share.c -- threads of the runtime that find nothing on a CPU that other threads
- * want. The clock and sched_yield() are this program's: a yield takes as long
- * as the test says, so the machine makes no difference.
+ * share.c -- threads of the runtime that find nothing on a CPU that other
+ * threads want. The clock and sched_yield() are this program's: a yield takes
+ * as long as the test says, so the machine makes no difference.
  */
 
 #include <sched.h>
@@ -18,17 +18,17 @@
 #include "world.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-#define SPIN_US 1000000 /* nothing in this test spins to the end */
-#define YIELDS	50
-#define DEPTH	16
-#define SHORT	UINT64_C(20000)	  /* a yield to threads with little to do */
-#define LONG	UINT64_C(3000000) /* a yield to threads that compute */
+#define SPIN_US	 1000000 /* nothing in this test spins to the end */
+#define YIELDS	 50
+#define DEPTH	 16
+#define SHORT	 UINT64_C(20000)   /* a yield to threads with little to do */
+#define LONG	 UINT64_C(3000000) /* a yield to threads that compute */
 
 static _Atomic uint64_t away_ns; /* of each yield */
 static _Atomic uint64_t yields;
 
-/* the clock of this thread: by so much ahead of the machine's, the last reading,
- * and whether a yield followed the reading */
+/* the clock of this thread: by so much ahead of the machine's, the last
+ * reading, and whether a yield followed the reading */
 static _Thread_local uint64_t ahead_ns;
 static _Thread_local uint64_t last_ns;
 static _Thread_local bool has_yielded;
@@ -124,8 +124,8 @@ static void poller__some_YIELDS(struct world *w)
 	finish(w);
 }
 
-/* Beside threads that compute, a poller sleeps and does not spin, whatever wakes
- * the poller. */
+/* Beside threads that compute, a poller sleeps and does not spin, whatever
+ * wakes the poller. */
 static void poller__busy_SLEEPS(struct world *w)
 {
 	struct rpma_rt_conn_cfg *cfg = world_cfg(DEPTH, DEPTH);

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Unit tests of what a thread that spins knows about its CPU, with a clock and a
- * sched_yield() of the test's own.
+ * Unit tests of what a thread that spins knows about its CPU, with a clock and
+ * a sched_yield() of the test's own.
  */
 
 #include <sched.h>
@@ -20,7 +20,7 @@
 #define MS UINT64_C(1000000)
 
 static uint64_t now_ns;
-static uint64_t away_ns; /* of each yield */
+static uint64_t away_ns;  /* of each yield */
 static uint64_t spent_ns; /* in all yields */
 static int yields;
 
