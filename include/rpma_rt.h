@@ -522,13 +522,13 @@ int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format);
 
 /* ---------------------------------------------------------------- pools --- */
 
-#define RPMA_RT_DEFAULT_POOL_COUNT     1024
+#define RPMA_RT_DEFAULT_POOL_COUNT     2048
 #define RPMA_RT_DEFAULT_POOL_SLOT_SIZE 4096
 #define RPMA_RT_POOL_NO_SENDS	       UINT32_MAX
 
 /*
  * Required: peer.
- *   count     slots, 1..1048576, default 1024
+ *   count     slots, 1..1048576, default 2048
  *   slot_size bytes of each, 1..1073741824, default 4096
  *   usage     what the memory is for besides sends and receives: any of
  *             librpma's RPMA_MR_USAGE_*; default 0
@@ -600,8 +600,10 @@ RPMA_RT_MUST_CHECK int rpma_rt_pool_take(struct rpma_rt_pool *pool,
  * is given back. Thread: any. */
 bool rpma_rt_completion_lease(const struct rpma_rt_completion *cmpl,
 			      struct rpma_rt_lease *lease);
-/* The slot is free again, or posted. RPMA_E_INVAL: it was given back before.
- * No work request may name it any more. Lock-free. Thread: any. */
+/* Ends the caller's lease: the slot is free when no work request holds the slot
+ * (struct rpma_rt_wr, lease). RPMA_E_INVAL: the lease was given back
+ * before, or given away. No further work request may name the lease.
+ * Lock-free. Thread: any. */
 int rpma_rt_lease_release(const struct rpma_rt_lease *lease);
 
 /* ---------------------------------------------------------- connections --- */
@@ -965,6 +967,12 @@ enum rpma_rt_op {
  * route NULL, and it has neither flag of librpma's for completions.
  */
 #define RPMA_RT_F_PART (1 << 29)
+/*
+ * With a lease: the caller keeps the lease, and may post the lease again, on
+ * this connection and others, and has to give the lease back, or away with a
+ * last work request without the flag.
+ */
+#define RPMA_RT_F_KEEP (1 << 30)
 
 /*
  * One work request of the send side: zeroed, then filled, by hand or by one of
@@ -978,6 +986,12 @@ enum rpma_rt_op {
  *             result, if the work request is taken, see rpma_rt_future_poll().
  *             Not with RPMA_F_COMPLETION_ON_ERROR or RPMA_RT_F_PART; the future
  *             of the last of a link is that of the whole link. NULL: none
+ *   lease     a lease of any pool, given away with this send or write: the slot
+ *             is free when the device has done with the work request, however
+ *             that ends, unless others hold the slot (RPMA_RT_F_KEEP). Such a
+ *             work request has no completion: context 0, route and future
+ *             NULL, no flag for completions, no part of a link's outcome.
+ *             Which bytes are sent local, local_offset and len say. NULL: none
  *   local, local_offset, len  the bytes on this side: source, or destination of
  *             a read (of an atomic: 8 bytes, for what was there; len 0 or 8);
  *             local NULL and len 0: none. Of a flush, len bytes on the far side
@@ -999,6 +1013,7 @@ struct rpma_rt_wr {
 	uint64_t context;
 	const struct rpma_rt_route *route;
 	struct rpma_rt_future *future;
+	const struct rpma_rt_lease *lease;
 	union {
 		struct rpma_mr_local *local;
 		const struct rpma_sge *pieces;

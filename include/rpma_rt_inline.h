@@ -152,6 +152,7 @@ RPMA_RT_INLINE void rpma_rt_prep(struct rpma_rt_wr *wr, enum rpma_rt_op op,
 	wr->context = context;
 	wr->route = NULL;
 	wr->future = NULL;
+	wr->lease = NULL;
 	wr->local = NULL;
 	wr->local_offset = 0;
 	wr->len = 0;
@@ -172,6 +173,15 @@ RPMA_RT_INLINE void rpma_rt_prep_send(struct rpma_rt_wr *wr,
 	wr->local = (struct rpma_mr_local *)(uintptr_t)src;
 	wr->local_offset = offset;
 	wr->len = len;
+}
+
+/* The first len bytes of a lease, which the send takes. */
+RPMA_RT_INLINE void rpma_rt_prep_send_lease(struct rpma_rt_wr *wr,
+					    const struct rpma_rt_lease *lease,
+					    size_t len, uint32_t flags)
+{
+	rpma_rt_prep_send(wr, lease->mr, lease->offset, len, flags, 0);
+	wr->lease = lease;
 }
 
 /* imm: in host order */
@@ -323,6 +333,19 @@ rpma_rt_send(struct rpma_rt_conn *conn, const struct rpma_mr_local *src,
 	int ret;
 
 	rpma_rt_prep_send(&wr, src, offset, len, flags, context);
+	ret = rpma_rt_post_send(conn, &wr, 1);
+	return ret < 0 ? ret : 0;
+}
+
+/* The first len bytes of a lease, which the send takes. */
+RPMA_RT_MUST_CHECK RPMA_RT_INLINE int
+rpma_rt_send_lease(struct rpma_rt_conn *conn, const struct rpma_rt_lease *lease,
+		   size_t len, uint32_t flags)
+{
+	struct rpma_rt_wr wr;
+	int ret;
+
+	rpma_rt_prep_send_lease(&wr, lease, len, flags);
 	ret = rpma_rt_post_send(conn, &wr, 1);
 	return ret < 0 ? ret : 0;
 }

@@ -17,6 +17,7 @@
 #include "conn/owing.h"
 #include "conn/route.h"
 #include "conn/slots.h"
+#include "pool/pool.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 #include "poller/qp_table.h"
@@ -139,6 +140,12 @@ static struct rt_route_entry own_entry(struct rpma_rt_conn *conn,
 	return entry;
 }
 
+/* What work requests with a lease complete to: the pool of the lease. */
+static struct rt_route_entry *lease_entry(const struct rpma_rt_conn *conn)
+{
+	return &conn->cq->routes[conn->own[RPMA_RT_SEND_SIDE].leases];
+}
+
 /* Replaces the QP table of conn's CQ with a larger one. */
 static void take_qp_table(struct rpma_rt_conn *conn)
 {
@@ -161,6 +168,12 @@ void rt_bind_open_poller(struct rpma_rt_conn *conn)
 		rt_owing_list_poller(conn, route);
 		conn->cq->routes[route->number] = own_entry(conn, route);
 	}
+	*lease_entry(conn) = (struct rt_route_entry){
+		.sink = rt_pool_end_send,
+		.side = &conn->side[RPMA_RT_SEND_SIDE],
+		.is_callback = true,
+		.is_sink = true,
+	};
 	if (rt_conn_fed(conn) != NULL)
 		conn->cq->routes[conn->own[RPMA_RT_RECV_SIDE].number].flags =
 			RPMA_RT_C_LEASE;
@@ -202,6 +215,7 @@ void rt_bind_qp_poller(struct rpma_rt_conn *conn)
 	     route = rt_route_next(route))
 		conn->cq->routes[route->number].qp_key =
 			rt_qp_key(conn->qp_num);
+	lease_entry(conn)->qp_key = rt_qp_key(conn->qp_num);
 	rt_futures_bind_poller(conn);
 	if (rt_conn_srq(conn) != NULL)
 		enter_qp_table(conn);

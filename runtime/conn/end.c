@@ -51,6 +51,8 @@ static void close_route(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 	    (lane == NULL || (lane != rt_conn_lane(conn) && mark(conn, lane))))
 		rt_deliver_item(conn->poller, entry, &item);
 	*entry = (struct rt_route_entry){0};
+	if (route->leases != 0)
+		conn->cq->routes[route->leases] = (struct rt_route_entry){0};
 	if (!route->is_own)
 		rt_owing_unhash_poller(rt_route_opened(route));
 	if (rt_route_is_closed(route) || waiter == NULL)

@@ -13,6 +13,7 @@
 #include "base/refuse.h"
 #include "base/wr.h"
 #include "conn/post.h"
+#include "pool/pool.h"
 
 static int check_route(const struct rpma_rt_conn *conn,
 		       const struct rpma_rt_route *route,
@@ -52,6 +53,23 @@ static int check_future(const struct rpma_rt_conn *conn,
 	return 0;
 }
 
+/* Of one with a lease. */
+static const char *lease_fault(const struct rpma_rt_wr *wr)
+{
+	if (wr->op != RPMA_RT_OP_SEND && wr->op != RPMA_RT_OP_SEND_WITH_IMM &&
+	    wr->op != RPMA_RT_OP_WRITE && wr->op != RPMA_RT_OP_WRITE_WITH_IMM)
+		return "has a lease, and is no send or write";
+	if (wr->context || wr->route || wr->future ||
+	    (wr->flags & (RT_WR_COMPLETIONS | RPMA_RT_F_PART)))
+		return "has a lease and a context, a route, a future, a "
+		       "completion, or is a part: its completion goes to the "
+		       "pool";
+	if (!rt_pool_is_held(wr->lease))
+		return "has a lease that is none, or that was given back or "
+		       "away before";
+	return NULL;
+}
+
 #define ANY_OP (RT_WR_COMPLETIONS | RPMA_RT_F_LINKED | RPMA_RT_F_PART)
 
 /* The flags that an operation may have; 0: there is no such operation. */
@@ -59,12 +77,15 @@ static uint32_t flags_of(uint32_t op)
 {
 	static const uint32_t flags[] = {
 		[RPMA_RT_OP_SEND] = ANY_OP | RPMA_F_FENCE | RPMA_F_INLINE |
-				    RPMA_F_SOLICITED,
+				    RPMA_F_SOLICITED | RPMA_RT_F_KEEP,
 		[RPMA_RT_OP_SEND_WITH_IMM] = ANY_OP | RPMA_F_FENCE |
-					     RPMA_F_INLINE | RPMA_F_SOLICITED,
-		[RPMA_RT_OP_WRITE] = ANY_OP | RPMA_F_FENCE | RPMA_F_INLINE,
+					     RPMA_F_INLINE | RPMA_F_SOLICITED |
+					     RPMA_RT_F_KEEP,
+		[RPMA_RT_OP_WRITE] =
+			ANY_OP | RPMA_F_FENCE | RPMA_F_INLINE | RPMA_RT_F_KEEP,
 		[RPMA_RT_OP_WRITE_WITH_IMM] = ANY_OP | RPMA_F_FENCE |
-					      RPMA_F_INLINE | RPMA_F_SOLICITED,
+					      RPMA_F_INLINE | RPMA_F_SOLICITED |
+					      RPMA_RT_F_KEEP,
 		[RPMA_RT_OP_READ] = ANY_OP | RPMA_F_FENCE,
 		[RPMA_RT_OP_FLUSH] = ANY_OP | RPMA_F_FENCE,
 		[RPMA_RT_OP_ATOMIC_WRITE] = ANY_OP | RPMA_F_FENCE,
@@ -119,6 +140,8 @@ static const char *flags_fault(const struct rpma_rt_wr *wr)
 	if ((wr->flags & RT_WR_COMPLETIONS) == RT_WR_HALF_OF_ALWAYS)
 		return "has IBV_SEND_SIGNALED, which is a flag of verbs: give "
 		       "RPMA_F_COMPLETION_ALWAYS";
+	if ((wr->flags & RPMA_RT_F_KEEP) && wr->lease == NULL)
+		return "has RPMA_RT_F_KEEP, and no lease to keep";
 	if (!is_part(wr))
 		return NULL;
 	if (!(wr->flags & RPMA_RT_F_LINKED))
@@ -230,8 +253,12 @@ int rt_fault_check_send(const struct rpma_rt_conn *conn,
 		wrong = operands_fault(wr);
 	if (wrong == NULL && (wr->flags & RPMA_RT_F_LINKED))
 		wrong = link_fault(conn, wr, count - index);
+	if (wrong == NULL && wr->lease != NULL)
+		wrong = lease_fault(wr);
 	if (wrong != NULL)
 		return rt_wr_refuse(index, wrong);
+	if (wr->lease != NULL)
+		return 0;
 	if (wr->future != NULL)
 		return check_future(conn, wr->route, wr->flags,
 				    RPMA_RT_SEND_SIDE, index);

@@ -88,8 +88,8 @@ static bool has_moved(const struct rpma_rt_route *route,
 int rt_post_await_credit(struct rt_gate *gate,
 			 const struct rpma_rt_route *route, uint32_t count)
 {
-	struct rt_route_opened *running = running_route(route->conn);
 	struct rt_side *side = gate->side;
+	struct rt_route_opened *running = running_route(rt_conn_of_side(side));
 	struct rt_waiter *waiter = NULL;
 	enum rpma_rt_again reason;
 	uint32_t want;

@@ -21,6 +21,7 @@
 #include "conn/post.h"
 #include "conn/prepare.h"
 #include "conn/reason.h"
+#include "pool/pool.h"
 
 /* A call of rpma_rt_post_send() with many, inside the gate. */
 struct batch {
@@ -29,7 +30,8 @@ struct batch {
 	struct rt_gate *gate;
 	const struct rpma_rt_wr *wr;
 	int admitted; /* those before it, of a link, have their credit */
-	int futures;  /* those before it, if they have one, have its slot */
+	int taken;    /* those before it hold the slot of their future or
+		       * lease, if they have one */
 	bool has_native;
 	bool is_log_held; /* until the gate is left */
 	struct rpma_send_wr chain[RT_POST_CHUNK];
@@ -69,7 +71,7 @@ static inline bool is_plain(const struct rpma_rt_conn *conn,
 {
 	const uint64_t special = (wr->flags & ~(uint32_t)RT_WR_COMPLETIONS) |
 				 wr->piece_count | wr->reserved32 |
-				 (uintptr_t)wr->future |
+				 (uintptr_t)wr->future | (uintptr_t)wr->lease |
 				 (wr->context & ~RT_COOKIE_MASK);
 
 	if (unlikely(special || wr->local == NULL ||
@@ -112,20 +114,43 @@ static int last_of_link(const struct batch *b, int index)
 	return index;
 }
 
+/* Has no lane, so nobody is behind: of work requests with a lease. */
+static const struct rpma_rt_route to_pool;
+
 /* A future is as the connection's own: there goes what is dropped of it. */
 static const struct rpma_rt_route *route_of(const struct batch *b,
 					    const struct rpma_rt_wr *wr)
 {
+	if (wr->lease != NULL)
+		return &to_pool;
 	return rt_post_route(b->conn, has_future(wr) ? NULL : wr->route,
 			     RPMA_RT_SEND_SIDE);
 }
 
-/* A slot for its future, if it has one. */
-static int take_future(struct batch *b, int index)
+static bool keeps_lease(const struct rpma_rt_wr *wr)
+{
+	return wr->flags & RPMA_RT_F_KEEP;
+}
+
+static int take_lease(struct batch *b, int index)
+{
+	const struct rpma_rt_wr *wr = &b->wr[index];
+
+	if (!rt_pool_begin_send(wr->lease, keeps_lease(wr)))
+		return rt_wr_refuse(index, "has a lease that was given away "
+					   "before");
+	b->taken = index + 1;
+	return 0;
+}
+
+/* A slot for its future, or a hold of the slot of its lease, if it has one. */
+static int take_slot(struct batch *b, int index)
 {
 	const struct rpma_rt_wr *wr = &b->wr[index];
 	int ret;
 
+	if (wr->lease != NULL)
+		return take_lease(b, index);
 	if (!has_future(wr))
 		return 0;
 	/* before a want is left */
@@ -134,18 +159,20 @@ static int take_future(struct batch *b, int index)
 		ret = rt_post_take_future(b->conn, RPMA_RT_SEND_SIDE,
 					  wr->context, wr->future);
 	if (ret == 0)
-		b->futures = index + 1;
+		b->taken = index + 1;
 	return ret;
 }
 
 /* The slots of those that were not posted. */
-static void return_futures(const struct batch *b)
+static void return_slots(const struct batch *b)
 {
-	int i;
+	const struct rpma_rt_wr *wr = &b->wr[b->chunks.posted];
 
-	for (i = b->chunks.posted; i < b->futures; i++) {
-		if (has_future(&b->wr[i]))
-			rt_post_return_future(b->wr[i].future);
+	for (; wr < &b->wr[b->taken]; wr++) {
+		if (wr->lease != NULL)
+			rt_pool_undo_send(wr->lease, keeps_lease(wr));
+		else if (has_future(wr))
+			rt_post_return_future(wr->future);
 	}
 }
 
@@ -173,7 +200,7 @@ static int admit_link(struct batch *b, int index)
 	for (i = index; i <= last && ret == 0; i++)
 		ret = await_credit(b, i, count);
 	for (i = index; i <= last && ret == 0; i++)
-		ret = take_future(b, i);
+		ret = take_slot(b, i);
 	b->admitted = last + 1;
 	return ret;
 }
@@ -248,7 +275,7 @@ static int admit(struct batch *b, int index)
 	if (b->wr[index].flags & RPMA_RT_F_LINKED)
 		return admit_link(b, index);
 	ret = await_credit(b, index, 1);
-	return ret ? ret : take_future(b, index);
+	return ret ? ret : take_slot(b, index);
 }
 
 /* ----------------------------------------------------------- appending --- */
@@ -272,6 +299,9 @@ static uint64_t wr_id_of(const struct batch *b, int index)
 {
 	const struct rpma_rt_wr *wr = &b->wr[index];
 
+	if (wr->lease != NULL)
+		return rt_wr_id(b->conn->own[RPMA_RT_SEND_SIDE].leases,
+				rt_pool_cookie_of(wr->lease));
 	return has_future(wr) ? rt_post_future_wr_id(wr->future)
 			      : rt_wr_id(route_of(b, wr)->number, wr->context);
 }
@@ -432,7 +462,7 @@ static void begin(struct batch *b, struct rpma_rt_conn *conn,
 	b->gate = &conn->gate[RPMA_RT_SEND_SIDE];
 	b->wr = wr;
 	b->admitted = 0;
-	b->futures = 0;
+	b->taken = 0;
 	b->has_native = false;
 	b->is_log_held = false;
 }
@@ -497,8 +527,8 @@ __attribute__((noinline)) static int post_any(struct rpma_rt_conn *conn,
 	}
 	while (unlikely(ret == RT_CHUNKS_WAIT))
 		ret = post_behind(&b);
-	if (unlikely(b.futures > 0))
-		return_futures(&b);
+	if (unlikely(b.taken > 0))
+		return_slots(&b);
 	rt_gate_leave(b.gate);
 	if (b.is_log_held)
 		rpma_log_release();

@@ -234,6 +234,20 @@ int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	return ret;
 }
 
+/* The number of work requests with a lease; or the own route is undone. */
+static int take_lease_number(struct rpma_rt_conn *conn,
+			     struct rpma_rt_route *own, struct rt_spill *spill)
+{
+	uint32_t number;
+	int ret = rt_numbers_take(&conn->cq->numbers, &number);
+
+	if (ret == 0)
+		own->leases = (uint16_t)number;
+	else
+		rt_route_undo(conn, own, spill);
+	return ret;
+}
+
 int rt_route_init_own(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		      struct rpma_rt_queue *queue, uint32_t entries,
 		      struct rt_spill **spill_ptr)
@@ -247,6 +261,8 @@ int rt_route_init_own(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	ret = route_init(own, queue, entries, spill_ptr);
 	if (ret)
 		delete_waiter(own);
+	else if (side == RPMA_RT_SEND_SIDE)
+		ret = take_lease_number(conn, own, *spill_ptr);
 	return ret;
 }
 
@@ -255,6 +271,8 @@ void rt_route_release(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 	if (rt_route_lane(route) != NULL)
 		unreserve(route, rt_route_lane(route));
 	rt_numbers_return(&conn->cq->numbers, route->number);
+	if (route->leases != 0)
+		rt_numbers_return(&conn->cq->numbers, route->leases);
 }
 
 void rt_route_swap(struct rpma_rt_route *own, struct rpma_rt_queue *from,

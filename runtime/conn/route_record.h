@@ -46,6 +46,9 @@ struct rpma_rt_route {
 	/* written by the poller: its side, or RT_ROUTE_CLOSED */
 	_Atomic uint8_t open_side;
 	bool shares; /* runtime's lock: counted in the lane's number_users */
+	/* immutable, of the send side's own: the number that work requests with
+	 * a lease have; of others 0 */
+	uint16_t leases;
 };
 
 /* one that was opened */

@@ -21,7 +21,7 @@
 #include "poller/poller.h"
 
 /* which a connection begins with */
-#define CONN_ROUTES 2
+#define CONN_ROUTES 3
 
 static struct rpma_rt *runtime_of(const struct rt_channel *channel)
 {

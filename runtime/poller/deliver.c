@@ -78,7 +78,9 @@ void rt_deliver_item(struct rt_poller *poller,
 		     const struct rt_route_entry *entry,
 		     const struct rpma_rt_completion *item)
 {
-	if (entry->is_futures)
+	if (entry->is_sink)
+		entry->sink(item->context);
+	else if (entry->is_futures)
 		deliver_future(poller, entry->futures, item);
 	else if (entry->is_source)
 		deliver_message(poller, entry->futures, item);

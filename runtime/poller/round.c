@@ -80,7 +80,9 @@ __attribute__((noinline)) static void
 deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
 	     const struct ibv_wc *wc)
 {
-	if (entry->is_futures)
+	if (entry->is_sink)
+		entry->sink(rt_wr_id_cookie(wc->wr_id));
+	else if (entry->is_futures)
 		deliver_future(poller, entry, wc);
 	else
 		deliver_any(poller, entry, wc);

@@ -72,6 +72,7 @@ struct rt_route_entry {
 		struct rt_callback *callback;
 		struct rt_futures *futures;
 		struct rt_led *led;
+		void (*sink)(uint64_t context);
 	};
 	void *user;
 	struct rt_side *side;
@@ -80,8 +81,9 @@ struct rt_route_entry {
 	uint8_t is_futures;  /* to slots of futures, or */
 	/* to a source, whose futures come later, or */
 	bool is_source : 1;
-	bool is_led : 1; /* where an open route leads: the route is closed */
-	uint8_t flags;	 /* RPMA_RT_C_LEASE, or none: of its completions */
+	bool is_sink : 1; /* to a function of the runtime, at once, or */
+	bool is_led : 1;  /* where an open route leads: the route is closed */
+	uint8_t flags;	  /* RPMA_RT_C_LEASE, or none: of its completions */
 };
 
 /* A closed route, whose completions go where an open route leads: a node of the

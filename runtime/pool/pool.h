@@ -39,9 +39,15 @@ struct rt_pool_words {
 #define RT_POOL_FIRST_MASK ((UINT64_C(1) << 24) - 1)
 #define RT_POOL_TAKE	   (UINT64_C(1) << 24)
 
+/* rt_pool_slot.lease: the generation, odd: out; below the generation, of a slot
+ * that is out, who holds the slot: the program, and so many work requests */
+#define RT_POOL_LEASE_SHIFT 32
+#define RT_POOL_PROGRAM	    (UINT64_C(1) << 31)
+#define RT_POOL_SENDS_MASK  (RT_POOL_PROGRAM - 1)
+
 struct rt_pool_slot {
-	_Atomic uint32_t generation; /* odd: out */
-	_Atomic uint32_t next;	     /* free: the next one, as in the head */
+	_Atomic uint64_t lease;
+	_Atomic uint32_t next; /* free: the next one, as in the head */
 };
 
 struct rpma_rt_pool {
@@ -115,6 +121,21 @@ uint32_t rt_pool_take(struct rpma_rt_pool *pool, uint64_t *cookies,
 		      uint32_t max);
 /* Any thread: gives back the slot of a cookie that was taken, once. */
 void rt_pool_give_back(struct rpma_rt_pool *pool, uint64_t cookie);
+/* Returns the cookie of a lease. */
+static inline uint64_t rt_pool_cookie_of(const struct rpma_rt_lease *lease)
+{
+	return rt_pool_cookie(lease->pool, lease->slot, lease->generation);
+}
+/* Does the program hold that lease? */
+bool rt_pool_is_held(const struct rpma_rt_lease *lease);
+/* Inside a gate: a work request takes a lease, and with keeps the program holds
+ * the lease, too. False: the program does not hold the lease. */
+bool rt_pool_begin_send(const struct rpma_rt_lease *lease, bool keeps);
+/* Undoes rt_pool_begin_send(): the work request was not posted. */
+void rt_pool_undo_send(const struct rpma_rt_lease *lease, bool keeps);
+/* On the poller: the device has done with a work request with the lease of that
+ * cookie. */
+void rt_pool_end_send(uint64_t cookie);
 /* A completion that no consumer will take: so does it, if it has a lease. */
 void rt_pool_drop(const struct rpma_rt_completion *item);
 /* How many of the first slots are out, up to count; walks over all of them, and

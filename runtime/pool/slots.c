@@ -24,19 +24,49 @@ static uint32_t generation_of(uint64_t cookie)
 	return (uint32_t)cookie & RT_POOL_GEN_MASK;
 }
 
+static uint32_t generation_at(const struct rt_pool_slot *slot)
+{
+	/* relaxed: whoever needs an order has it, see the callers */
+	return (uint32_t)(atomic_load_explicit(&slot->lease,
+					       memory_order_relaxed) >>
+			  RT_POOL_LEASE_SHIFT);
+}
+
+/* The word of a slot that the program alone holds. */
+static uint64_t word_of(uint32_t generation)
+{
+	return (uint64_t)generation << RT_POOL_LEASE_SHIFT | RT_POOL_PROGRAM;
+}
+
+static bool is_of(uint64_t word, uint32_t generation)
+{
+	return word >> RT_POOL_LEASE_SHIFT == generation;
+}
+
+static bool has_holders(uint64_t word)
+{
+	return word & (RT_POOL_PROGRAM | RT_POOL_SENDS_MASK);
+}
+
+/* The word of a slot that is free, of the next generation. */
+static uint64_t free_word(uint32_t generation)
+{
+	return (uint64_t)((generation + 1) & RT_POOL_GEN_MASK)
+	       << RT_POOL_LEASE_SHIFT;
+}
+
 /* --------------------------------------------------------------- taking --- */
 
 /* Out of the list, so the caller's alone: it gets the next generation. */
 static uint64_t begin_lease(struct rpma_rt_pool *pool, uint32_t at)
 {
 	struct rt_pool_slot *slot = &pool->slots[at];
-	/* relaxed, both: [POOL-1] brought it, and the lease carries it on */
-	uint32_t generation =
-		atomic_load_explicit(&slot->generation, memory_order_relaxed) +
-		1;
+	uint32_t generation = generation_at(slot) + 1;
 
 	assert(generation & 1);
-	atomic_store_explicit(&slot->generation, generation,
+	/* relaxed, as in generation_at(): [POOL-1] brought the former one, and
+	 * the lease carries this one on */
+	atomic_store_explicit(&slot->lease, word_of(generation),
 			      memory_order_relaxed);
 	return rt_pool_cookie(pool, at, generation);
 }
@@ -182,17 +212,6 @@ static void push(struct rpma_rt_pool *pool, uint32_t at)
 		memory_order_seq_cst, memory_order_relaxed));
 }
 
-/* Ends that lease of the slot; false: it is over already. */
-static inline bool end_lease(struct rpma_rt_pool *pool, uint32_t at,
-			     uint32_t generation)
-{
-	/* relaxed: of two that give it back one gets it; push() publishes */
-	return atomic_compare_exchange_strong_explicit(
-		&pool->slots[at].generation, &generation,
-		(generation + 1) & RT_POOL_GEN_MASK, memory_order_relaxed,
-		memory_order_relaxed);
-}
-
 static inline void give_back(struct rpma_rt_pool *pool, uint32_t at)
 {
 	push(pool, at);
@@ -203,10 +222,96 @@ static inline void give_back(struct rpma_rt_pool *pool, uint32_t at)
 		rt_feed_answer_mt(pool);
 }
 
+/* A holder is through with that lease of the slot: from is the word that the
+ * holder may find, holder the holder's part of the word. The last holder gives
+ * the slot back. False: there is no such holder. */
+static inline bool let_go(struct rpma_rt_pool *pool, uint32_t at, uint64_t from,
+			  uint64_t holder)
+{
+	_Atomic uint64_t *lease = &pool->slots[at].lease;
+	const uint32_t generation = (uint32_t)(from >> RT_POOL_LEASE_SHIFT);
+	uint64_t to;
+
+	do {
+		to = from - holder;
+		if (!has_holders(to))
+			to = free_word(generation);
+		/* acq_rel [POOL-3]: what each holder did to the slot's bytes is
+		 * over for the last, whose push() publishes that */
+		if (atomic_compare_exchange_strong_explicit(
+			    lease, &from, to, memory_order_acq_rel,
+			    memory_order_relaxed)) {
+			if (!has_holders(to))
+				give_back(pool, at);
+			return true;
+		}
+	} while (is_of(from, generation) &&
+		 (from & (holder == 1 ? RT_POOL_SENDS_MASK : RT_POOL_PROGRAM)));
+	return false;
+}
+
 void rt_pool_give_back(struct rpma_rt_pool *pool, uint64_t cookie)
 {
-	if (end_lease(pool, rt_pool_at(cookie), generation_of(cookie)))
-		give_back(pool, rt_pool_at(cookie));
+	let_go(pool, rt_pool_at(cookie), word_of(generation_of(cookie)),
+	       RT_POOL_PROGRAM);
+}
+
+/* -------------------------------------------------------------- sending --- */
+
+static _Atomic uint64_t *word_at(const struct rpma_rt_lease *lease)
+{
+	return &lease->pool->slots[lease->slot].lease;
+}
+
+bool rt_pool_is_held(const struct rpma_rt_lease *lease)
+{
+	uint64_t word;
+
+	if (lease->pool == NULL || lease->slot >= lease->pool->count)
+		return false;
+	/* relaxed: rt_pool_begin_send() decides */
+	word = atomic_load_explicit(word_at(lease), memory_order_relaxed);
+	return (lease->generation & 1) && is_of(word, lease->generation) &&
+	       (word & RT_POOL_PROGRAM);
+}
+
+bool rt_pool_begin_send(const struct rpma_rt_lease *lease, bool keeps)
+{
+	const uint64_t change = keeps ? 1 : 1 - RT_POOL_PROGRAM;
+	uint64_t word = word_of(lease->generation);
+
+	/* relaxed on failure: the word is looked at again. Release [POOL-3]: a
+	 * caller that gives the lease away is through with the bytes */
+	while (!atomic_compare_exchange_weak_explicit(
+		word_at(lease), &word, word + change, memory_order_release,
+		memory_order_relaxed)) {
+		if (!is_of(word, lease->generation) ||
+		    !(word & RT_POOL_PROGRAM))
+			return false;
+	}
+	return true;
+}
+
+void rt_pool_undo_send(const struct rpma_rt_lease *lease, bool keeps)
+{
+	/* relaxed: the caller held the lease before, and goes on with that */
+	atomic_fetch_sub_explicit(word_at(lease),
+				  keeps ? 1 : 1 - RT_POOL_PROGRAM,
+				  memory_order_relaxed);
+}
+
+void rt_pool_end_send(uint64_t cookie)
+{
+	/* relaxed: as in rpma_rt_completion_lease() */
+	struct rpma_rt_pool *pool = atomic_load_explicit(
+		&rt_pool_table[cookie >> (RT_POOL_AT_BITS + RT_POOL_GEN_BITS)],
+		memory_order_relaxed);
+
+	/* the only holder, as a rule */
+	if (pool != NULL)
+		let_go(pool, rt_pool_at(cookie),
+		       (word_of(generation_of(cookie)) & ~RT_POOL_PROGRAM) + 1,
+		       1);
 }
 
 __attribute__((cold, noinline)) static int
@@ -226,7 +331,8 @@ refuse_lease(const struct rpma_rt_lease *lease)
 				 lease->pool->count);
 	return RT_REFUSE(RPMA_E_INVAL,
 			 "the lease of slot %u of pool \"%s\" was given back "
-			 "before (generation %u): give each back once",
+			 "before, or given away with a work request "
+			 "(generation %u): give each back once",
 			 lease->slot, lease->pool->name, lease->generation);
 }
 
@@ -242,9 +348,9 @@ int rpma_rt_lease_release(const struct rpma_rt_lease *lease)
 	if (unlikely(ret))
 		return ret;
 	if (unlikely(lease->slot >= pool->count || !(lease->generation & 1) ||
-		     !end_lease(pool, lease->slot, lease->generation)))
+		     !let_go(pool, lease->slot, word_of(lease->generation),
+			     RT_POOL_PROGRAM)))
 		return refuse_lease(lease);
-	give_back(pool, lease->slot);
 	return 0;
 }
 
@@ -263,8 +369,6 @@ uint32_t rt_pool_out(const struct rpma_rt_pool *pool, uint32_t count)
 
 	/* relaxed: a count; exact where the caller orders it */
 	for (i = 0; i < count; i++)
-		out += atomic_load_explicit(&pool->slots[i].generation,
-					    memory_order_relaxed) &
-		       1;
+		out += generation_at(&pool->slots[i]) & 1;
 	return out;
 }

@@ -3,9 +3,9 @@
 
 /*
  * pool_clients.c -- 64 clients of a server, on default configurations: each end
- * has its receives from a pool and sends from slots of that pool. The receives
- * of 64 connections take every slot that is for receives; a slot to send from
- * is there each time, and every question has an answer.
+ * has its receives from a pool and sends from slots of that pool. All receives
+ * of 64 connections have a slot, a slot to send from is there each time, and
+ * every question has an answer.
  */
 
 #include <string.h>

@@ -75,7 +75,7 @@ static void create__what_it_holds_and_gives_back(void **state)
 	conn = fake_request(f);
 	with = count(f);
 	assert_int_equal(before.room - with.room, FAKE_SQ + FAKE_RQ + 2);
-	assert_int_equal(before.numbers - with.numbers, 2);
+	assert_int_equal(before.numbers - with.numbers, 3);
 	assert_int_equal(before.slots - with.slots, 1);
 	assert_int_equal(with.reserved - before.reserved,
 			 FAKE_SQ + FAKE_RQ + RT_CONN_EVENTS);

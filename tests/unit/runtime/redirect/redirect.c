@@ -723,7 +723,7 @@ static void close__dies_meanwhile(void **state)
 	assert_true(is_event(&f->items[1], RPMA_RT_EVENT_CLOSED));
 	assert_int_equal(queue->users, 0);
 	assert_int_equal(queue->leaving, 0);
-	assert_int_equal(rt_numbers_left(&cq->numbers), left + 2);
+	assert_int_equal(rt_numbers_left(&cq->numbers), left + 3);
 	ok(rpma_rt_conn_unref(&conn));
 	ok(rpma_rt_queue_delete(&queue));
 }

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Work requests that take a lease, on a made-up device: the slot is free when
+ * the device has done with the last of these, however each ends; a refused post
+ * leaves the lease with the caller; the program's queue gets no completion.
+ */
+
+#include "rt_fake.h"
+#include "pool/pool.h"
+
+#define SLOT_SIZE 32
+
+/* a lease of a pool with one slot, and connections without receives from that
+ * pool */
+struct scene {
+	struct fake *f;
+	struct rpma_rt_pool *pool;
+	struct rpma_rt_lease lease;
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_conn *other;
+};
+
+static void begin(struct scene *s, void **state)
+{
+	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
+
+	s->f = *state;
+	cfg.peer = &fake_peer;
+	cfg.count = 1;
+	cfg.slot_size = SLOT_SIZE;
+	ok(rpma_rt_pool_new(s->f->rt, &cfg, &s->pool));
+	ok(rpma_rt_pool_take(s->pool, &s->lease));
+	s->conn = fake_established(s->f);
+	s->other = fake_established(s->f);
+}
+
+static bool is_free(const struct scene *s)
+{
+	struct rpma_rt_lease lease;
+
+	if (rpma_rt_pool_take(s->pool, &lease) == RPMA_E_AGAIN)
+		return false;
+	ok(rpma_rt_lease_release(&lease));
+	return true;
+}
+
+static void end(struct scene *s)
+{
+	assert_true(is_free(s));
+	if (s->conn != NULL)
+		fake_bury(s->f, &s->conn);
+	fake_bury(s->f, &s->other);
+	assert_true(is_free(s));
+	ok(rpma_rt_pool_delete(&s->pool));
+	fake_logged();
+}
+
+/* One that takes the lease: 0 or an error. */
+static int give(const struct scene *s, struct rpma_rt_conn *conn,
+		uint32_t flags)
+{
+	struct rpma_rt_wr wr;
+
+	rpma_rt_prep_send_lease(&wr, &s->lease, SLOT_SIZE, flags);
+	return fake_post_send(conn, &wr);
+}
+
+/* The nth of the connection completes, of which its queue hears nothing. */
+static void complete(const struct scene *s, struct rpma_rt_conn *conn,
+		     uint32_t nth)
+{
+	fake_sent(conn, nth, IBV_WC_SUCCESS);
+	fake_round(s->f);
+	assert_int_equal(fake_take(s->f, s->f->queue), 0);
+}
+
+static void send__slot_is_free_when_it_completes(void **state)
+{
+	struct scene s;
+
+	begin(&s, state);
+	ok(give(&s, s.conn, 0));
+	assert_false(is_free(&s));
+	/* the lease is the send's */
+	assert_int_equal(rpma_rt_lease_release(&s.lease), RPMA_E_INVAL);
+	assert_true(fake_said("given away with a work request"));
+	assert_int_equal(give(&s, s.conn, 0), RPMA_E_INVAL);
+	assert_true(fake_said("was given back or away before"));
+	assert_int_equal(rpma_rt_pool_delete(&s.pool), RPMA_RT_E_BUSY);
+	complete(&s, s.conn, 0);
+	end(&s);
+}
+
+/* Its completion brings the room of the send queue back, too. */
+static void send__more_than_the_queue_holds(void **state)
+{
+	struct scene s;
+	uint32_t i;
+
+	begin(&s, state);
+	for (i = 0; i < 3 * FAKE_SQ; i++) {
+		ok(give(&s, s.conn, 0));
+		complete(&s, s.conn, i);
+		ok(rpma_rt_pool_take(s.pool, &s.lease));
+	}
+	ok(rpma_rt_lease_release(&s.lease));
+	end(&s);
+}
+
+/* Of every order in which the caller and two sends let go the last one frees
+ * the slot. */
+static void keep__free_after_the_last(void **state)
+{
+	static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+					{1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+	struct scene s;
+	uint32_t n;
+	int i;
+
+	begin(&s, state);
+	for (n = 0; n < 6; n++) {
+		ok(give(&s, s.conn, RPMA_RT_F_KEEP));
+		ok(give(&s, s.other, RPMA_RT_F_KEEP));
+		for (i = 0; i < 3; i++) {
+			assert_false(is_free(&s));
+			if (orders[n][i] == 0)
+				ok(rpma_rt_lease_release(&s.lease));
+			else
+				complete(&s,
+					 orders[n][i] == 1 ? s.conn : s.other,
+					 n);
+		}
+		assert_true(is_free(&s));
+		ok(rpma_rt_pool_take(s.pool, &s.lease));
+	}
+	ok(rpma_rt_lease_release(&s.lease));
+	end(&s);
+}
+
+/* The last send has the lease; those before keep the slot as well. */
+static void keep__given_away_with_the_last(void **state)
+{
+	struct scene s;
+
+	begin(&s, state);
+	ok(give(&s, s.conn, RPMA_RT_F_KEEP));
+	ok(give(&s, s.other, 0));
+	assert_int_equal(rpma_rt_lease_release(&s.lease), RPMA_E_INVAL);
+	complete(&s, s.other, 0);
+	assert_false(is_free(&s));
+	complete(&s, s.conn, 0);
+	end(&s);
+}
+
+/* The lease may be posted again, or given back. */
+static void refused__lease_stays(void **state)
+{
+	struct rpma_rt_wr wrs[FAKE_SQ + 1];
+	struct scene s;
+	int i;
+
+	begin(&s, state);
+	/* no room for the last */
+	for (i = 0; i < FAKE_SQ + 1; i++)
+		rpma_rt_prep_send_lease(&wrs[i], &s.lease, 1,
+					i < FAKE_SQ ? RPMA_RT_F_KEEP : 0);
+	assert_int_equal(rpma_rt_post_send(s.conn, wrs, FAKE_SQ + 1), FAKE_SQ);
+	assert_int_equal(rpma_rt_post_send(s.conn, &wrs[FAKE_SQ], 1),
+			 RPMA_E_AGAIN);
+	/* a later one of the call is wrong */
+	wrs[1].op = 0;
+	assert_int_equal(rpma_rt_post_send(s.other, wrs, 2), RPMA_E_INVAL);
+	/* given away twice in a call */
+	wrs[0].flags = 0;
+	wrs[1] = wrs[0];
+	assert_int_equal(rpma_rt_post_send(s.other, wrs, 2), RPMA_E_INVAL);
+	assert_true(fake_said("away before"));
+	/* the device takes none, and the connection closes */
+	fake_fail("post_send", 1, ENOMEM);
+	assert_int_equal(give(&s, s.other, 0), RPMA_E_PROVIDER);
+	assert_int_equal(give(&s, s.other, 0), RPMA_RT_E_CLOSED);
+	for (i = 0; i < FAKE_SQ; i++)
+		fake_sent(s.conn, (uint32_t)i, IBV_WC_SUCCESS);
+	fake_round(s.f);
+	assert_false(is_free(&s));
+	ok(rpma_rt_lease_release(&s.lease));
+	assert_int_equal(rpma_rt_lease_release(&s.lease), RPMA_E_INVAL);
+	fake_take(s.f, s.f->queue); /* WRITABLE */
+	end(&s);
+}
+
+static void inval__whatever_a_completion_is_for(void **state)
+{
+	struct rpma_rt_future future;
+	struct rpma_rt_wr wr;
+	struct rpma_rt_lease none = {.pool = NULL};
+	struct scene s;
+
+	begin(&s, state);
+#define WRONG(field, value)                                                  \
+	do {                                                                 \
+		rpma_rt_prep_send_lease(&wr, &s.lease, 1, 0);                \
+		wr.field = (value);                                          \
+		assert_int_equal(fake_post_send(s.conn, &wr), RPMA_E_INVAL); \
+	} while (0)
+	WRONG(context, 1);
+	WRONG(route, &s.conn->own[0]);
+	WRONG(future, &future);
+	WRONG(flags, RPMA_F_COMPLETION_ALWAYS);
+	WRONG(flags, RPMA_F_COMPLETION_ON_ERROR);
+	WRONG(op, RPMA_RT_OP_READ);
+	WRONG(lease, &none);
+	rpma_rt_prep_send_lease(&wr, &s.lease, 1, RPMA_RT_F_KEEP);
+	wr.lease = NULL;
+	assert_int_equal(fake_post_send(s.conn, &wr), RPMA_E_INVAL);
+	none = s.lease;
+	none.generation += 2;
+	WRONG(lease, &none);
+	none.slot = 1;
+	WRONG(lease, &none);
+	ok(rpma_rt_lease_release(&s.lease));
+	end(&s);
+}
+
+/* The send fails, one behind is flushed, of one nothing is known any more: all
+ * slots are free before CLOSED, and no completion comes. */
+static void dies__free_before_CLOSED(void **state)
+{
+	struct scene s;
+
+	begin(&s, state);
+	ok(give(&s, s.conn, RPMA_RT_F_KEEP));
+	ok(give(&s, s.conn, RPMA_RT_F_KEEP));
+	ok(give(&s, s.conn, 0));
+	fake_sent(s.conn, 0, IBV_WC_RETRY_EXC_ERR);
+	fake_sent(s.conn, 1, IBV_WC_WR_FLUSH_ERR);
+	fake_finish_down(s.f);
+	assert_false(is_free(&s));
+	fake_drain_time_over(s.f, s.conn);
+	fake_finish_down(s.f);
+	assert_int_equal(fake_take(s.f, s.f->queue), 1);
+	assert_int_equal(s.f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
+	assert_true(is_free(&s));
+	ok(rpma_rt_conn_unref(&s.conn));
+	end(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(send__slot_is_free_when_it_completes),
+		fake_test(send__more_than_the_queue_holds),
+		fake_test(keep__free_after_the_last),
+		fake_test(keep__given_away_with_the_last),
+		fake_test(refused__lease_stays),
+		fake_test(inval__whatever_a_completion_is_for),
+		fake_test(dies__free_before_CLOSED),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
