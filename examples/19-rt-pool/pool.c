@@ -4,8 +4,8 @@
 /*
  * pool ADDRESS: messages in slots of a pool. No end posts a receive: the
  * runtime keeps the slots posted, a message comes as a lease, and the server
- * sends it back from the slot that it came in. A slot is given back when what
- * was sent from it has completed.
+ * sends it back from the slot that it came in. The send takes the
+ * lease: the slot is free when the device has done with it.
  */
 
 #include <stdio.h>
@@ -20,7 +20,6 @@
 static struct both both;
 static struct end client;
 static struct end server;
-static struct rpma_rt_lease sent[SLOTS];  /* by slot: what is being sent */
 static struct rpma_rt_lease owed[WINDOW]; /* echoes that are not sent yet */
 static int said, heard, echoed, received;
 
@@ -35,12 +34,10 @@ static int pool_open(struct rpma_rt_pool **pool_ptr)
 	return TRY(rpma_rt_pool_new(both.rt, &cfg, pool_ptr));
 }
 
-/* Sends what the slot has in it. RPMA_E_AGAIN: the slot stays the caller's. */
+/* Sends what the slot has in it. An error: the lease stays the caller's. */
 static int send_slot(const struct end *end, const struct rpma_rt_lease *lease)
 {
-	sent[lease->slot] = *lease;
-	return rpma_rt_send(end->conn, lease->mr, lease->offset, lease->len, 0,
-			    lease->slot);
+	return rpma_rt_send_lease(end->conn, lease, lease->len, 0);
 }
 
 /* As much as may be under way; a post that is refused for now is followed by
@@ -120,8 +117,6 @@ static int on_item(const struct rpma_rt_completion *item)
 
 	if (rpma_rt_completion_lease(item, &lease))
 		return on_message(item->user, &lease);
-	if (item->kind == RPMA_RT_COMPLETION) /* of a send, or its failure */
-		return TRY(rpma_rt_lease_release(&sent[item->context]));
 	if (item->kind == RPMA_RT_WRITABLE)
 		return item->user == &client ? say_more() : echo_more();
 	return on_event(item);
