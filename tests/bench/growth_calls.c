@@ -246,6 +246,7 @@ static void send_and_take(struct growth *g)
 
 CALL(poller_arm, CHECK(rpma_rt_poller_arm(g->s.world.rt, 0) >= 0))
 CALL(poller_get_fd, MUST(rpma_rt_poller_get_fd(g->s.world.rt, 0, &t.fd)))
+CALL(poller_attach, MUST(rpma_rt_poller_attach(g->s.world.rt, 0)))
 CALL(poller_release, MUST(rpma_rt_poller_release(g->s.world.rt, 0)))
 
 static void poller_get_stats(struct growth *g)
@@ -543,7 +544,8 @@ const struct growth_call growth_calls[] = {
 	{"rpma_rt_poller_arm", run, poller_arm, run},
 	{"rpma_rt_poller_get_fd", NULL, poller_get_fd, NULL},
 	{"rpma_rt_poller_get_stats", NULL, poller_get_stats, NULL},
-	{"rpma_rt_poller_release", run, poller_release, run},
+	{"rpma_rt_poller_attach", poller_release, poller_attach, NULL},
+	{"rpma_rt_poller_release", NULL, poller_release, poller_attach},
 	{"rpma_rt_route_open *", NULL, route_open, route_close},
 	{"rpma_rt_route_open_callback *", NULL, route_open_callback,
 	 route_close},

@@ -150,6 +150,7 @@ static void *pump_main(void *arg)
 	struct bench *bench = arg;
 	int done;
 
+	MUST(rpma_rt_poller_attach(bench->stage.world.rt, 0));
 	/* relaxed: only the flag matters */
 	while (atomic_load_explicit(&pumping, memory_order_relaxed)) {
 		done = rpma_rt_poller_run(bench->stage.world.rt, 0, DEPTH);
@@ -166,6 +167,7 @@ static void pump(struct bench *bench, void (*fn)(struct bench *bench))
 {
 	pthread_t thread;
 
+	MUST(rpma_rt_poller_release(bench->stage.world.rt, 0));
 	/* relaxed: a thread that is created sees it */
 	atomic_store_explicit(&pumping, true, memory_order_relaxed);
 	CHECK(pthread_create(&thread, NULL, pump_main, bench) == 0);
@@ -173,6 +175,7 @@ static void pump(struct bench *bench, void (*fn)(struct bench *bench))
 	/* relaxed: only the flag matters */
 	atomic_store_explicit(&pumping, false, memory_order_relaxed);
 	pthread_join(thread, NULL);
+	MUST(rpma_rt_poller_attach(bench->stage.world.rt, 0));
 }
 
 /* ------------------------------------------------------------- the ways --- */

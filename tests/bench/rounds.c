@@ -101,6 +101,7 @@ static void *poller_main(void *arg)
 	struct rpma_rt *rt = bench->stage.world.rt;
 
 	bench_pin(bench->cpu);
+	MUST(rpma_rt_poller_attach(rt, 0));
 	/* relaxed, both flags: nothing hangs on them but when */
 	while (atomic_load_explicit(&is_running, memory_order_relaxed)) {
 		if (atomic_load_explicit(&is_watched, memory_order_relaxed))
@@ -392,7 +393,6 @@ int main(int argc, char **argv)
 	bench.count = (uint32_t)atoi(args.words[2]);
 	bench.cpu = args.cpus[0];
 	stage_open(&bench.stage, &cfg);
-	MUST(rpma_rt_poller_attach(bench.stage.world.rt, 0));
 	/* relaxed: a thread that is created sees it */
 	atomic_store_explicit(&is_running, true, memory_order_relaxed);
 	CHECK(pthread_create(&bench.poller, NULL, poller_main, &bench) == 0);
