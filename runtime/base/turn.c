@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* turn.c -- publishes work requests, passes the right to post; see turn.h. */
+
+#include "base/turn.h"
+
+static uint16_t top_of(uint64_t word)
+{
+	return (uint16_t)((word & RT_TURN_TOP_MASK) >> RT_TURN_TOP_SHIFT);
+}
+
+static bool is_same_generation(uint64_t a, uint64_t b)
+{
+	return a / RT_TURN_GENERATION == b / RT_TURN_GENERATION;
+}
+
+void rt_turn_init(struct rt_turn *turn, _Atomic uint16_t *next, uint16_t slots)
+{
+	rt_freelist_init(&turn->free, next, slots);
+	turn->first = 0;
+	turn->last = 0;
+	turn->is_said = false;
+	/* relaxed: no other thread knows the turn yet */
+	atomic_store_explicit(&turn->word, 0, memory_order_relaxed);
+}
+
+/* -------------------------------------------------------------- posters --- */
+
+enum rt_turn_answer rt_turn_publish(struct rt_turn *turn, uint64_t seen,
+				    uint16_t top, uint16_t bottom)
+{
+	uint64_t word = rt_turn_look(turn);
+	uint64_t to;
+
+	do {
+		if (word & (RT_TURN_CLOSED | RT_TURN_DRAINED))
+			return RT_TURN_REFUSED;
+		if (!(word & RT_TURN_OPEN))
+			return RT_TURN_NOT_YET;
+		if (!is_same_generation(word, seen))
+			return RT_TURN_STALE;
+		rt_freelist_link(&turn->free, bottom, top_of(word));
+		to = (word & ~RT_TURN_TOP_MASK) | (uint64_t)top
+							  << RT_TURN_TOP_SHIFT;
+		if (!(word & (RT_TURN_HELD | RT_TURN_PAUSED)))
+			to = (to | RT_TURN_HELD) & ~(uint64_t)RT_TURN_WAITS;
+		/* release [TURN-4]: the slots, to the holder that gathers
+		 * them; acquire [TURN-1]: as a holder; or as a look */
+	} while (!atomic_compare_exchange_weak_explicit(&turn->word, &word, to,
+							memory_order_acq_rel,
+							memory_order_acquire));
+	return word & (RT_TURN_HELD | RT_TURN_PAUSED) ? RT_TURN_LEFT
+						      : RT_TURN_HOLDS;
+}
+
+/* ----------------------------------------------------------- the holder --- */
+
+/* The newest is on top: each goes in front of those that came after it. */
+static void line_up(struct rt_turn *turn, uint16_t top)
+{
+	uint16_t newest = top;
+	uint16_t front = 0;
+	uint16_t next;
+
+	while (top != 0) {
+		next = rt_turn_behind(turn, top);
+		rt_freelist_link(&turn->free, top, front);
+		front = top;
+		top = next;
+	}
+	if (turn->first == 0)
+		turn->first = front;
+	else
+		rt_freelist_link(&turn->free, turn->last, front);
+	turn->last = newest;
+}
+
+void rt_turn_gather(struct rt_turn *turn)
+{
+	uint64_t word;
+
+	/* relaxed: the exchange has the chain */
+	word = atomic_load_explicit(&turn->word, memory_order_relaxed);
+	if (top_of(word) == 0)
+		return;
+	/* acquire [TURN-4]: the slots and their chain */
+	word = atomic_fetch_and_explicit(&turn->word, ~RT_TURN_TOP_MASK,
+					 memory_order_acquire);
+	line_up(turn, top_of(word));
+}
+
+void rt_turn_leave_line(struct rt_turn *turn, uint16_t count)
+{
+	uint16_t bottom = turn->first;
+	uint16_t top = turn->first;
+	uint16_t n = count;
+
+	while (--n > 0)
+		bottom = rt_turn_behind(turn, bottom);
+	turn->first = rt_turn_behind(turn, bottom);
+	if (turn->first == 0)
+		turn->last = 0;
+	rt_freelist_give(&turn->free, top, bottom, count);
+}
+
+static bool may_post(uint64_t word)
+{
+	return !(word & (RT_TURN_CLOSED | RT_TURN_PAUSED));
+}
+
+static bool may_post_now(const struct rt_turn *turn)
+{
+	/* relaxed: a close or pause waits until the right is given back */
+	return may_post(
+		atomic_load_explicit(&turn->word, memory_order_relaxed));
+}
+
+/* While the right is held, so that the poller knows of a line before the poller
+ * can find the right free [TURN-2]. */
+static void say_line(struct rt_turn *turn, const struct rt_turn_ops *ops,
+		     void *arg)
+{
+	bool waits = turn->first != 0;
+
+	if (waits != turn->is_said)
+		ops->say(turn, waits, arg);
+	turn->is_said = waits;
+}
+
+/* By one exchange, unless more was published that the holder is to post: false.
+ * *word: what is left there. */
+static bool give_back(struct rt_turn *turn, bool goes_on, uint64_t *word)
+{
+	/* relaxed: the exchange looks again */
+	uint64_t is = atomic_load_explicit(&turn->word, memory_order_relaxed);
+
+	do {
+		if (goes_on && may_post(is) && top_of(is) != 0)
+			return false;
+		*word = is & ~(uint64_t)RT_TURN_HELD;
+		if (turn->first != 0)
+			*word |= RT_TURN_WAITS;
+		/* release [TURN-1]: the ledger and the line; relaxed: the word
+		 * is looked at again */
+	} while (!atomic_compare_exchange_weak_explicit(&turn->word, &is, *word,
+							memory_order_release,
+							memory_order_relaxed));
+	return true;
+}
+
+/* Room that came while the right was held: nobody else would see it. */
+static bool take_again(struct rt_turn *turn, const struct rt_turn_ops *ops,
+		       void *arg, uint32_t needs, uint64_t word)
+{
+	if (needs == 0 || !may_post(word))
+		return false;
+	/* pairs with the fence of the poller's batch [TURN-2]: either the
+	 * poller sees that something waits, or this look the room */
+	rt_fence_dekker();
+	/* acquire [TURN-1]: as a holder. If the word is another, a thread that
+	 * took the right, or ended a pause, has seen to it */
+	return ops->has_room(turn, needs, arg) &&
+	       atomic_compare_exchange_strong_explicit(
+		       &turn->word, &word,
+		       (word | RT_TURN_HELD) & ~(uint64_t)RT_TURN_WAITS,
+		       memory_order_acquire, memory_order_relaxed);
+}
+
+bool rt_turn_hold(struct rt_turn *turn, const struct rt_turn_ops *ops,
+		  void *arg, uint32_t budget)
+{
+	uint32_t needs;
+	uint64_t word;
+	uint32_t n;
+
+	do {
+		do {
+			rt_turn_gather(turn);
+			for (n = 1; n > 0 && budget > 0 && turn->first != 0 &&
+				    may_post_now(turn);) {
+				n = ops->post(turn, arg);
+				budget -= n < budget ? n : budget;
+			}
+			needs = turn->first != 0 ? ops->needs(turn, arg) : 0;
+			say_line(turn, ops, arg);
+		} while (!give_back(turn, budget > 0, &word));
+	} while (budget > 0 && take_again(turn, ops, arg, needs, word));
+	if (word & RT_TURN_DRAINED)
+		return true;
+	return budget == 0 && (top_of(word) != 0 || needs > 0);
+}
+
+/* ----------------------------------------------------------- the poller --- */
+
+bool rt_turn_take_waiting(struct rt_turn *turn)
+{
+	/* relaxed: the exchange orders it, the fence that it is seen */
+	uint64_t word = atomic_load_explicit(&turn->word, memory_order_relaxed);
+
+	do {
+		if ((word & (RT_TURN_HELD | RT_TURN_PAUSED | RT_TURN_CLOSED)) ||
+		    !((word & RT_TURN_WAITS) || top_of(word) != 0))
+			return false;
+		/* acquire [TURN-1]: as a holder; relaxed: looked at again */
+	} while (!atomic_compare_exchange_weak_explicit(
+		&turn->word, &word,
+		(word | RT_TURN_HELD) & ~(uint64_t)RT_TURN_WAITS,
+		memory_order_acquire, memory_order_relaxed));
+	return true;
+}
+
+bool rt_turn_is_through(const struct rt_turn *turn)
+{
+	uint64_t word = rt_turn_look(turn);
+
+	return (word & RT_TURN_DRAINED) &&
+	       !(word & (RT_TURN_HELD | RT_TURN_WAITS)) && top_of(word) == 0;
+}
+
+/* --------------------------------------------------- the control thread --- */
+
+/* Returns the word before. */
+static uint64_t set(struct rt_turn *turn, uint64_t bits)
+{
+	/* acquire-release: what was done before it, to those that see it; the
+	 * ledger, of a holder that has left [TURN-1] */
+	return atomic_fetch_or_explicit(&turn->word, bits,
+					memory_order_acq_rel);
+}
+
+void rt_turn_open(struct rt_turn *turn)
+{
+	set(turn, RT_TURN_OPEN);
+}
+
+bool rt_turn_pause(struct rt_turn *turn)
+{
+	return !(set(turn, RT_TURN_PAUSED) & RT_TURN_PAUSED);
+}
+
+void rt_turn_drain(struct rt_turn *turn)
+{
+	set(turn, RT_TURN_DRAINED);
+}
+
+void rt_turn_close(struct rt_turn *turn)
+{
+	set(turn, RT_TURN_CLOSED);
+}
+
+bool rt_turn_is_left(const struct rt_turn *turn)
+{
+	/* acquire [TURN-1]: the ledger and the line */
+	return !(rt_turn_look(turn) & RT_TURN_HELD);
+}
+
+bool rt_turn_resume(struct rt_turn *turn, bool routes_moved)
+{
+	/* relaxed: the exchange looks again */
+	uint64_t word = atomic_load_explicit(&turn->word, memory_order_relaxed);
+	uint64_t to;
+
+	do {
+		to = word & ~(uint64_t)RT_TURN_PAUSED;
+		if (routes_moved)
+			to += RT_TURN_GENERATION;
+		/* release: pairs with rt_turn_look(): the routes; relaxed: the
+		 * word is looked at again */
+	} while (!atomic_compare_exchange_weak_explicit(&turn->word, &word, to,
+							memory_order_release,
+							memory_order_relaxed));
+	return (to & RT_TURN_WAITS) || top_of(to) != 0;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * turn.h -- decides which thread posts next to one queue of a queue pair, and
+ * in which order. Any number of threads publish work requests, one thread at a
+ * time holds the right to post and posts what was published. No thread waits
+ * for another thread. A work request stands in a slot, of which this file knows
+ * the number; the owner of the turn keeps the contents.
+ * doc/protocols/ledger.md.
+ *
+ *   publish (any thread)   free slots -> stack
+ *   hold (one at a time)   stack -> line, in order; line -> device, slots free
+ */
+
+#ifndef RT_BASE_TURN_H
+#define RT_BASE_TURN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/freelist.h"
+#include "base/likely.h"
+#include "base/order.h"
+
+/* bits of rt_turn.word; above them the generation of the routes and the number
+ * of the slot on top of the stack, 0 for none */
+enum {
+	RT_TURN_OPEN = 1 << 0,	  /* work requests may be published */
+	RT_TURN_HELD = 1 << 1,	  /* a thread holds the right to post */
+	RT_TURN_WAITS = 1 << 2,	  /* the line is not empty, and nobody holds */
+	RT_TURN_PAUSED = 1 << 3,  /* nobody takes the right */
+	RT_TURN_DRAINED = 1 << 4, /* nothing more is published */
+	RT_TURN_CLOSED = 1 << 5	  /* nor posted */
+};
+#define RT_TURN_TOP_SHIFT  8
+#define RT_TURN_TOP_MASK   ((uint64_t)0xffff << RT_TURN_TOP_SHIFT)
+#define RT_TURN_GENERATION ((uint64_t)1 << 24) /* one more; 40 bits */
+
+struct rt_turn {
+	/* posters, the holder, the poller, the control thread: changed by
+	 * read-modify-write alone */
+	_Atomic uint64_t word;
+	/* free slots; other slots are linked there on the stack and in line */
+	struct rt_freelist free;
+	/* the holder's: ends of the line, 0 for none */
+	uint16_t first;
+	uint16_t last;
+	bool is_said; /* to the poller: the line is not empty */
+};
+
+/* what the owner of a turn does for the holder */
+struct rt_turn_ops {
+	/* Posts the front of the line, or several of them, takes what was
+	 * posted from the line by rt_turn_leave_line(), and returns how many
+	 * were posted; 0: there is no room for the front. Where the device
+	 * refuses, rt_turn_close(); the rest stays in line. */
+	uint32_t (*post)(struct rt_turn *turn, void *arg);
+	/* Returns the room that the front of the line needs. */
+	uint32_t (*needs)(struct rt_turn *turn, void *arg);
+	/* Returns whether there is so much room by now. The caller does not
+	 * hold the right. */
+	bool (*has_room)(struct rt_turn *turn, uint32_t needs, void *arg);
+	/* Shows to the poller that something will stand in line, or nothing any
+	 * more: a word that the poller looks at behind the fence of its batch.
+	 * The caller holds the right. */
+	void (*say)(struct rt_turn *turn, bool waits, void *arg);
+};
+
+/* Takes the memory of next for so many slots; nothing may be published yet. */
+void rt_turn_init(struct rt_turn *turn, _Atomic uint16_t *next, uint16_t slots);
+
+/* -------------------------------------------------------------- posters --- */
+
+/* Slots are taken from turn->free and given back there. Of the chain that was
+ * taken the first one is for the last work request of the call. Whoever gives
+ * slots back without a publication looks at what refused posters want: no
+ * completion will tell them. */
+
+enum rt_turn_answer {
+	RT_TURN_LEFT,  /* published; another thread posts it */
+	RT_TURN_HOLDS, /* published, and the caller holds the right */
+	RT_TURN_STALE, /* routes were led elsewhere: look at the route again */
+	RT_TURN_NOT_YET, /* not open yet */
+	RT_TURN_REFUSED	 /* closed or drained */
+};
+
+/* Publishes a chain of slots by one exchange; seen: the word that the caller
+ * read before it looked at its route. HOLDS: rt_turn_hold() has to follow. */
+enum rt_turn_answer rt_turn_publish(struct rt_turn *turn, uint64_t seen,
+				    uint16_t top, uint16_t bottom);
+
+static inline uint64_t rt_turn_look(const struct rt_turn *turn)
+{
+	/* acquire: pairs with the release of rt_turn_resume(): routes of this
+	 * generation */
+	return atomic_load_explicit(&turn->word, memory_order_acquire);
+}
+
+/*
+ * Takes the right if the side is open, nobody holds the right, nothing is
+ * published and nothing waits, and no route was led elsewhere since seen was
+ * read: the caller may post from memory of its own. rt_turn_leave() ends that.
+ */
+static inline bool rt_turn_take_alone(struct rt_turn *turn, uint64_t seen)
+{
+	const uint64_t busy = RT_TURN_TOP_MASK | 0xff;
+
+	/* acquire [TURN-1]: the ledger, of the holder before */
+	return likely((seen & busy) == RT_TURN_OPEN) &&
+	       likely(atomic_compare_exchange_strong_explicit(
+		       &turn->word, &seen, seen | RT_TURN_HELD,
+		       memory_order_acquire, memory_order_relaxed));
+}
+
+/* ----------------------------------------------------------- the holder --- */
+
+/*
+ * Posts what was published, in order, and gives the right back. budget: so many
+ * work requests at most, or few more. Returns true if the poller has to look at
+ * the turn: something is left, or the side is drained.
+ */
+bool rt_turn_hold(struct rt_turn *turn, const struct rt_turn_ops *ops,
+		  void *arg, uint32_t budget);
+/* The end of rt_turn_take_alone(): gives the right back if nothing happened
+ * meanwhile, else as rt_turn_hold(). */
+static inline bool rt_turn_leave(struct rt_turn *turn, uint64_t seen,
+				 const struct rt_turn_ops *ops, void *arg,
+				 uint32_t budget)
+{
+	uint64_t mine = seen | RT_TURN_HELD;
+
+	/* release [TURN-1]: the ledger, to the next holder */
+	return unlikely(!atomic_compare_exchange_strong_explicit(
+		       &turn->word, &mine, seen, memory_order_release,
+		       memory_order_relaxed)) &&
+	       rt_turn_hold(turn, ops, arg, budget);
+}
+
+/* Holder: the front of the line, 0 if it is empty; what is behind a slot. */
+static inline uint16_t rt_turn_front(const struct rt_turn *turn)
+{
+	return turn->first;
+}
+
+static inline uint16_t rt_turn_behind(const struct rt_turn *turn, uint16_t slot)
+{
+	return rt_freelist_next(&turn->free, slot);
+}
+
+/* Holder: takes so many from the front of the line; their slots are free. */
+void rt_turn_leave_line(struct rt_turn *turn, uint16_t count);
+
+/* ----------------------------------------------------------- the poller --- */
+
+/* After it has published what retired, and a full fence [TURN-2]: takes the
+ * right if something was published or waits that nobody posts. */
+bool rt_turn_take_waiting(struct rt_turn *turn);
+/* Drained: is nothing published, in line or being posted any more? */
+bool rt_turn_is_through(const struct rt_turn *turn);
+
+/* --------------------------------------------------- the control thread --- */
+
+void rt_turn_open(struct rt_turn *turn);
+/* From here on no thread takes the right, and the holder gives the right back
+ * soon: rt_turn_is_left(). */
+bool rt_turn_pause(struct rt_turn *turn); /* false: another thread did */
+void rt_turn_drain(struct rt_turn *turn);
+/* Also the poller, and the holder. */
+void rt_turn_close(struct rt_turn *turn);
+/* After a pause or close: is nobody inside? */
+bool rt_turn_is_left(const struct rt_turn *turn);
+/* Ends a pause; routes_moved: routes that were looked at before are looked at
+ * again. Returns true if the poller has to look at the turn. */
+bool rt_turn_resume(struct rt_turn *turn, bool routes_moved);
+
+/* The poller, of a turn that was left for good: everything that was published
+ * is in line. */
+void rt_turn_gather(struct rt_turn *turn);
+
+#endif /* RT_BASE_TURN_H */
