@@ -3,8 +3,8 @@
 
 /*
  * Posting from several threads on one side of a connection, as in
- * doc/protocols/ledger.md and in runtime/conn/, for every interleaving of two
- * posters, the poller, the control thread and the device.
+ * doc/protocols/turn.md and in runtime/base/turn.c, for every interleaving of
+ * two posters, the poller, the control thread and the device.
  *
  * Poster 0 posts a link of two work requests, the first of which is a part;
  * poster 1 posts two single ones. A call that finds the word idle and room in
