@@ -323,7 +323,8 @@ static void each_call__FAILS_ONCE(const struct life *life)
 	unsigned allocations;
 	size_t i;
 
-	/* blocks of futures stay in the process for the next ones */
+	/* blocks of futures, and places where threads wait for futures, stay in
+	 * the process for the next ones */
 	if (life->live != NULL) {
 		MUST(life_live(life));
 		before += count_live();

@@ -110,6 +110,7 @@ static int await_request(struct party *party, struct rpma_rt_future *request)
 static int connect_party(struct party *party)
 {
 	struct rpma_rt_future request = {0};
+	struct rpma_rt_completion item;
 	char text[8];
 	uint16_t port;
 	int ret = rpma_rt_listen(party->rt, ADDR, "0", &party->cfg,
@@ -122,6 +123,10 @@ static int connect_party(struct party *party)
 	ret = rpma_rt_next_future(
 		&(struct rpma_rt_source){.listener = party->listener},
 		&request);
+	/* no request can come yet: each life has a thread that sleeps, and so
+	 * the place to sleep at, which stays in the process */
+	if (ret == 0)
+		ret = rpma_rt_future_wait(&request, &item, 1);
 	if (ret == 0)
 		ret = rpma_rt_conn_new(party->rt, ADDR, text, &party->cfg,
 				       &party->active);
