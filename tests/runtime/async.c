@@ -135,6 +135,8 @@ static void by_handler(void)
 	port__heard_in_order(&s);
 	queue_pair__not_heard(&s);
 	fatal__heard_and_everything_ends(&s);
+	/* after the stop no handler is inside a push */
+	MUST(rpma_rt_stop(s.world.rt));
 	MUST(rpma_rt_queue_delete(&news));
 	stage_close(&s);
 }
