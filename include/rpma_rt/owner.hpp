@@ -688,13 +688,12 @@ inline result<pool> pool::make(const runtime &rt, const peer &p,
 	ret = rpma_rt_pool_new(rt.raw(), &cfg, &made.core_->raw);
 	if (ret < 0)
 		return error::call(ret);
-	made.core_->slots.reset(
-		new (std::nothrow) detail::pool_core::unread[detail::effective(
-			cfg, &rpma_rt_pool_cfg::count, rpma_rt_pool_cfg_init)]);
-	if (!made.core_->slots)
-		return error::call(RPMA_E_NOMEM);
 	uint32_t count = detail::effective(cfg, &rpma_rt_pool_cfg::count,
 					   rpma_rt_pool_cfg_init);
+	made.core_->slots.reset(new (std::nothrow)
+					detail::pool_core::unread[count]);
+	if (!made.core_->slots)
+		return error::call(RPMA_E_NOMEM);
 	if (cfg.sends == 0) /* as the header of C has it */
 		cfg.sends = count / 2;
 	made.core_->receives =

@@ -280,29 +280,29 @@ static void end__futures_that_wait(struct messages *m)
 	messages_part(m, &m->pair);
 }
 
+static void refuse_next_of(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt_future future;
+
+	MUST_ANSWER(RPMA_E_INVAL,
+		    rpma_rt_next_future(&(struct rpma_rt_source){.conn = conn},
+					&future));
+}
+
 static void refused__by_others(struct messages *m)
 {
 	struct rpma_rt_conn_cfg cfg = *m->s.cfg;
-	struct rpma_rt_future future;
 	struct world_pair pair;
 
-	MUST_ANSWER(RPMA_E_INVAL,
-		    rpma_rt_next_future(&(struct rpma_rt_source){.conn = NULL},
-					&future));
+	refuse_next_of(NULL);
 	stage_connect(&m->s, &pair);
 	/* it has no pool */
-	MUST_ANSWER(RPMA_E_INVAL,
-		    rpma_rt_next_future(
-			    &(struct rpma_rt_source){.conn = pair.active},
-			    &future));
+	refuse_next_of(pair.active);
 	stage_disconnect(&m->s, &pair);
 	m->s.cfg->pool = m->pool;
 	stage_connect(&m->s, &pair);
 	/* it has a queue */
-	MUST_ANSWER(RPMA_E_INVAL,
-		    rpma_rt_next_future(
-			    &(struct rpma_rt_source){.conn = pair.active},
-			    &future));
+	refuse_next_of(pair.active);
 	stage_disconnect(&m->s, &pair);
 	*m->s.cfg = cfg;
 }

@@ -42,6 +42,14 @@ struct world {
 	int deleted;	     /* what deleting answered */
 };
 
+/* Pushes a message that has nothing but a context. */
+static int push(struct rpma_rt_queue *queue, uint64_t context)
+{
+	const struct rpma_rt_completion item = {.context = context};
+
+	return rpma_rt_queue_push(queue, &item);
+}
+
 static int fail_next; /* the next allocation fails */
 
 void *__real_malloc(size_t size);
@@ -170,9 +178,7 @@ static void any__after_fork_FORKED(void **state)
 	assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_FORKED);
 	assert_int_equal(rpma_rt_queue_wait(queue, world->taken, 1, -1),
 			 RPMA_RT_E_FORKED);
-	assert_int_equal(
-		rpma_rt_queue_push(queue, &(struct rpma_rt_completion){0}),
-		RPMA_RT_E_FORKED);
+	assert_int_equal(push(queue, 0), RPMA_RT_E_FORKED);
 	assert_int_equal(rpma_rt_queue_close(queue), RPMA_RT_E_FORKED);
 	assert_int_equal(rpma_rt_queue_get_fd(queue, &fd), RPMA_RT_E_FORKED);
 	assert_int_equal(rpma_rt_queue_arm(queue), RPMA_RT_E_FORKED);
@@ -208,14 +214,8 @@ static void delete__messages_left_FREED(void **state)
 	struct world *world = *state;
 
 	/* the leak checker verifies the result */
-	assert_int_equal(
-		rpma_rt_queue_push(world->queue,
-				   &(struct rpma_rt_completion){.context = 1}),
-		0);
-	assert_int_equal(
-		rpma_rt_queue_push(world->queue,
-				   &(struct rpma_rt_completion){.context = 2}),
-		0);
+	assert_int_equal(push(world->queue, 1), 0);
+	assert_int_equal(push(world->queue, 2), 0);
 }
 
 /* an item that nobody took may carry what nobody else would give back */
@@ -404,10 +404,7 @@ static void poll__several_sources_ALL(void **state)
 
 	for (i = 0; i < POLLERS; i++)
 		stub_publish(lane_of(world, i), i, 1);
-	assert_int_equal(rpma_rt_queue_push(world->queue,
-					    &(struct rpma_rt_completion){
-						    .context = POLLERS}),
-			 0);
+	assert_int_equal(push(world->queue, POLLERS), 0);
 	assert_int_equal(poll_up_to(world, MAX), POLLERS + 1);
 	assert_int_equal(poll_up_to(world, MAX), 0);
 }
@@ -422,11 +419,7 @@ static void poll__one_lane_always_full_OTHERS_COME(void **state)
 
 	for (i = 0; i < POLLERS; i++)
 		stub_publish(lane_of(world, i), (uint64_t)i * 1000, SIZE);
-	assert_int_equal(rpma_rt_queue_push(
-				 world->queue,
-				 &(struct rpma_rt_completion){
-					 .context = (uint64_t)POLLERS * 1000}),
-			 0);
+	assert_int_equal(push(world->queue, (uint64_t)POLLERS * 1000), 0);
 	for (i = 0; i < POLLERS + 1; i++) {
 		assert_true(poll_up_to(world, 4) > 0);
 		for (j = 0; j < world->got; j++)
@@ -460,10 +453,7 @@ static void poll__lane_and_messages_BOTH(void **state)
 	struct rt_lane *lane = lane_of(world, 0);
 
 	stub_publish(lane, 0, 3);
-	assert_int_equal(
-		rpma_rt_queue_push(world->queue,
-				   &(struct rpma_rt_completion){.context = 9}),
-		0);
+	assert_int_equal(push(world->queue, 9), 0);
 	assert_int_equal(poll_up_to(world, 1), 1);
 	assert_int_equal(poll_up_to(world, 1), 1);
 	assert_true(world->taken[0].kind == RPMA_RT_MESSAGE ||
@@ -500,11 +490,7 @@ static void push__several_IN_ORDER(void **state)
 	int i;
 
 	for (i = 0; i < 5; i++)
-		assert_int_equal(
-			rpma_rt_queue_push(world->queue,
-					   &(struct rpma_rt_completion){
-						   .context = (uint64_t)i}),
-			0);
+		assert_int_equal(push(world->queue, (uint64_t)i), 0);
 	assert_int_equal(poll_up_to(world, MAX), 5);
 	for (i = 0; i < 5; i++)
 		assert_int_equal(world->taken[i].context, i);
@@ -513,9 +499,7 @@ static void push__several_IN_ORDER(void **state)
 static void push__null_INVAL(void **state)
 {
 	(void)state;
-	assert_int_equal(
-		rpma_rt_queue_push(NULL, &(struct rpma_rt_completion){0}),
-		RPMA_E_INVAL);
+	assert_int_equal(push(NULL, 0), RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_queue_close(NULL), RPMA_E_INVAL);
 }
 
@@ -524,10 +508,7 @@ static void push__no_memory_NOMEM(void **state)
 	struct world *world = *state;
 
 	fail_next = 1;
-	assert_int_equal(
-		rpma_rt_queue_push(world->queue,
-				   &(struct rpma_rt_completion){.context = 1}),
-		RPMA_E_NOMEM);
+	assert_int_equal(push(world->queue, 1), RPMA_E_NOMEM);
 	assert_int_equal(poll_up_to(world, 1), 0);
 }
 
@@ -572,24 +553,11 @@ static void push__too_many_BUSY(void **state)
 	uint32_t i;
 
 	for (i = 0; i < RPMA_RT_MAX_MESSAGES; i++)
-		assert_int_equal(
-			rpma_rt_queue_push(
-				queue,
-				&(struct rpma_rt_completion){.context = i}),
-			0);
-	assert_int_equal(
-		rpma_rt_queue_push(queue,
-				   &(struct rpma_rt_completion){.context = i}),
-		RPMA_RT_E_BUSY);
+		assert_int_equal(push(queue, i), 0);
+	assert_int_equal(push(queue, i), RPMA_RT_E_BUSY);
 	assert_int_equal(rpma_rt_queue_poll(queue, &item, 1), 1);
-	assert_int_equal(
-		rpma_rt_queue_push(queue,
-				   &(struct rpma_rt_completion){.context = i}),
-		0);
-	assert_int_equal(
-		rpma_rt_queue_push(queue,
-				   &(struct rpma_rt_completion){.context = i}),
-		RPMA_RT_E_BUSY);
+	assert_int_equal(push(queue, i), 0);
+	assert_int_equal(push(queue, i), RPMA_RT_E_BUSY);
 	assert_int_equal(rpma_rt_queue_get_stats(queue, &stats, sizeof(stats)),
 			 0);
 	assert_int_equal(stats.messages, RPMA_RT_MAX_MESSAGES + 1);
@@ -612,26 +580,17 @@ static void hold__messages_STAY(void **state)
 
 	assert_int_equal(rpma_rt_queue_get_fd(queue, &fd), 0);
 	assert_int_equal(rpma_rt_queue_hold(queue, 1), 0);
-	assert_int_equal(
-		rpma_rt_queue_push(queue,
-				   &(struct rpma_rt_completion){.context = 1}),
-		0);
+	assert_int_equal(push(queue, 1), 0);
 	assert_int_equal(rpma_rt_queue_poll(queue, items, 4), 0);
 	assert_int_equal(rpma_rt_queue_wait(queue, items, 4, 1), 0);
 	assert_int_equal(rpma_rt_queue_arm(queue), 0);
-	assert_int_equal(
-		rpma_rt_queue_push(queue,
-				   &(struct rpma_rt_completion){.context = 2}),
-		0);
+	assert_int_equal(push(queue, 2), 0);
 	assert_int_equal(rpma_rt_queue_hold(queue, 0), 0);
 	assert_int_equal(rpma_rt_queue_arm(queue), 1);
 	assert_int_equal(rpma_rt_queue_poll(queue, items, 4), 2);
 	assert_int_equal(items[0].context, 1);
 	assert_int_equal(items[1].context, 2);
-	assert_int_equal(
-		rpma_rt_queue_push(queue,
-				   &(struct rpma_rt_completion){.context = 3}),
-		0);
+	assert_int_equal(push(queue, 3), 0);
 	assert_int_equal(rpma_rt_queue_hold(queue, 1), 0);
 	assert_int_equal(rpma_rt_queue_close(queue), 0);
 	assert_int_equal(rpma_rt_queue_poll(queue, items, 4), RPMA_RT_E_CLOSED);
@@ -646,10 +605,7 @@ static void push__closed_CLOSED(void **state)
 	struct world *world = *state;
 
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
-	assert_int_equal(
-		rpma_rt_queue_push(world->queue,
-				   &(struct rpma_rt_completion){.context = 1}),
-		RPMA_RT_E_CLOSED);
+	assert_int_equal(push(world->queue, 1), RPMA_RT_E_CLOSED);
 	assert_true(rt_queue_is_closed(world->queue));
 }
 
@@ -658,10 +614,7 @@ static void close__messages_inside_THEN_CLOSED(void **state)
 {
 	struct world *world = *state;
 
-	assert_int_equal(
-		rpma_rt_queue_push(world->queue,
-				   &(struct rpma_rt_completion){.context = 1}),
-		0);
+	assert_int_equal(push(world->queue, 1), 0);
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
 	assert_int_equal(poll_up_to(world, MAX), 1);
 	assert_int_equal(poll_up_to(world, MAX), RPMA_RT_E_CLOSED);
@@ -713,15 +666,9 @@ static void finish__ring_and_spill_left_ALL_THEN_CLOSED(void **state)
 	rt_queue_ref(world->queue);
 	stub_publish(lane_of(world, 0), 0, SIZE + 20);
 	stub_publish(lane_of(world, 1), 0, SIZE + 20);
-	assert_int_equal(
-		rpma_rt_queue_push(world->queue,
-				   &(struct rpma_rt_completion){.context = 1}),
-		0);
+	assert_int_equal(push(world->queue, 1), 0);
 	rt_queue_finish(world->queue);
-	assert_int_equal(
-		rpma_rt_queue_push(world->queue,
-				   &(struct rpma_rt_completion){.context = 1}),
-		RPMA_RT_E_CLOSED);
+	assert_int_equal(push(world->queue, 1), RPMA_RT_E_CLOSED);
 	while (poll_up_to(world, 16) > 0)
 		sum += world->got;
 	assert_int_equal(sum, 2 * (SIZE + 20) + 1);
@@ -809,10 +756,7 @@ static void arm__published_before_1(void **state)
 	/* it does not sleep: nobody is to wake it */
 	assert_false(bell(lane));
 	assert_int_equal(poll_up_to(world, 1), 1);
-	assert_int_equal(
-		rpma_rt_queue_push(world->queue,
-				   &(struct rpma_rt_completion){.context = 1}),
-		0);
+	assert_int_equal(push(world->queue, 1), 0);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 1);
 	assert_int_equal(poll_up_to(world, 1), 1);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
@@ -829,10 +773,7 @@ static void arm__then_polled_and_waited_STILL_ARMED(void **state)
 	assert_int_equal(poll_up_to(world, 1), 0);
 	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, 1, 1),
 			 0);
-	assert_int_equal(
-		rpma_rt_queue_push(world->queue,
-				   &(struct rpma_rt_completion){.context = 1}),
-		0);
+	assert_int_equal(push(world->queue, 1), 0);
 	assert_true(stub_is_readable(fd));
 	assert_int_equal(poll_up_to(world, 1), 1);
 }
@@ -863,10 +804,7 @@ static void arm__pushed_or_closed_READABLE(void **state)
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
-	assert_int_equal(
-		rpma_rt_queue_push(world->queue,
-				   &(struct rpma_rt_completion){.context = 1}),
-		0);
+	assert_int_equal(push(world->queue, 1), 0);
 	assert_true(stub_is_readable(fd));
 	assert_int_equal(poll_up_to(world, 1), 1);
 	assert_int_equal(poll_up_to(world, 1), 0);
@@ -1080,10 +1018,7 @@ static void wake__with_an_item_THE_ITEM_THEN_0(void **state)
 
 	assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
 	assert_int_equal(poll_up_to(world, 1), 0);
-	assert_int_equal(
-		rpma_rt_queue_push(world->queue,
-				   &(struct rpma_rt_completion){.context = 1}),
-		0);
+	assert_int_equal(push(world->queue, 1), 0);
 	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, 1, -1),
 			 1);
 	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, 1, -1),
