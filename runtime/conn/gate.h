@@ -121,6 +121,18 @@ static inline int rt_gate_enter(struct rt_gate *gate)
 		       : rt_gate_refuse_locked(gate);
 }
 
+/* Inside the gate: rt_ledger_append() to the side. */
+static inline void rt_gate_append(struct rt_gate *gate, uint64_t wr_id,
+				  uint8_t opcode, bool signaled)
+{
+	rt_ledger_append(&gate->ledger, wr_id, opcode, signaled);
+	/* relaxed, both: posting it orders it before its completion */
+	if (!signaled && !atomic_load_explicit(&gate->side->has_unsignaled,
+					       memory_order_relaxed))
+		atomic_store_explicit(&gate->side->has_unsignaled, true,
+				      memory_order_relaxed);
+}
+
 static inline void rt_gate_leave_single(struct rt_gate *gate)
 {
 	/* relaxed: its own word. Release: the ledger and the queue pair are

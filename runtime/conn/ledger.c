@@ -34,14 +34,12 @@ static struct rt_ledger_entry *at(struct rt_ledger *ledger, uint32_t i)
 	return &ledger->entries[i & ledger->mask];
 }
 
-void rt_ledger_reap(struct rt_ledger *ledger, uint32_t retired)
+void rt_ledger_end_group(struct rt_ledger *ledger)
 {
-	while (ledger->reaped != retired) {
-		assert(ledger->head != ledger->tail);
-		if (at(ledger, ledger->head)->signaled)
-			ledger->reaped++;
-		ledger->head++;
-	}
+	uint32_t first = ledger->tail - 1 - ledger->unsignaled;
+
+	at(ledger, first)->retires = (uint16_t)(ledger->unsignaled + 1);
+	ledger->unsignaled = 0;
 }
 
 void rt_ledger_link(struct rt_ledger *ledger, uint8_t link)
@@ -166,19 +164,16 @@ uint32_t rt_ledger_unfinished(const struct rt_ledger *ledger)
 bool rt_ledger_find_last(const struct rt_ledger *ledger, uint32_t route,
 			 uint32_t *retired)
 {
-	uint32_t signaled = ledger->reaped;
 	const struct rt_ledger_entry *entry;
 	bool is_found = false;
 	uint32_t i;
 
 	for (i = ledger->head; i != ledger->tail; i++) {
 		entry = &ledger->entries[i & ledger->mask];
-		signaled += entry->signaled;
 		if (rt_wr_id_route(entry->wr_id) != route)
 			continue;
 		is_found = true;
-		/* of one that is not signaled the next signaled one tells */
-		*retired = signaled + !entry->signaled;
+		*retired = i + 1;
 	}
 	return is_found;
 }

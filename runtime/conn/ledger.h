@@ -16,12 +16,17 @@
 
 struct rt_ledger_entry {
 	uint64_t wr_id;
-	uint8_t opcode; /* enum ibv_wc_opcode of its completion */
-	bool signaled;	/* success gives a completion */
-	bool finished;	/* its one completion is out, or inferred */
-	uint8_t link;	/* bits of enum rt_ledger_link */
-	uint32_t tick;	/* when, see rt_ledger.tick */
+	uint8_t opcode;	   /* enum ibv_wc_opcode of its completion */
+	bool signaled : 1; /* success gives a completion */
+	bool finished : 1; /* its one completion is out, or inferred */
+	unsigned link : 6; /* bits of enum rt_ledger_link */
+	/* of the oldest entry of a group: how many entries retire with the
+	 * signaled entry that ends the group; stored before the device has
+	 * that entry */
+	uint16_t retires;
+	uint32_t tick; /* when, see rt_ledger.tick */
 };
+static_assert(sizeof(struct rt_ledger_entry) == 16, "four a cache line");
 
 enum rt_ledger_link {
 	RT_LINK_GOES_ON = 1 << 0, /* the next entry is of the same link */
@@ -33,9 +38,8 @@ struct rt_ledger {
 	struct rt_ledger_entry *entries; /* a power of two of them */
 	uint32_t mask;
 	uint32_t depth;	     /* work requests at most */
-	uint32_t head;	     /* oldest not reaped */
+	uint32_t head;	     /* oldest not reaped: how many have retired */
 	uint32_t tail;	     /* next free */
-	uint32_t reaped;     /* signaled ones retired, as reaped so far */
 	uint32_t tick;	     /* dates what is appended; the caller's unit */
 	uint32_t unsignaled; /* appended since the last signaled one */
 	bool error_seen;     /* finishing met an error */
@@ -45,8 +49,21 @@ struct rt_ledger {
 int rt_ledger_init(struct rt_ledger *ledger, uint32_t depth);
 void rt_ledger_fini(struct rt_ledger *ledger);
 
-/* Frees what is finished when retired signaled WRs have retired in all. */
-void rt_ledger_reap(struct rt_ledger *ledger, uint32_t retired);
+/* Frees the entries that have retired, so many in all. */
+static inline void rt_ledger_reap(struct rt_ledger *ledger, uint32_t retired)
+{
+	assert(retired - ledger->head <= ledger->tail - ledger->head);
+	ledger->head = retired;
+}
+
+/* Returns how many entries the next success retires when so many have retired.
+ * The poller of the side, while posters append: the device had the group's
+ * signaled entry after the group was complete. */
+static inline uint32_t rt_ledger_group(const struct rt_ledger *ledger,
+				       uint32_t retired)
+{
+	return ledger->entries[retired & ledger->mask].retires;
+}
 
 static inline uint32_t rt_ledger_room(const struct rt_ledger *ledger)
 {
@@ -62,6 +79,10 @@ static inline bool rt_ledger_must_signal(const struct rt_ledger *ledger)
 	return 2 * (ledger->unsignaled + 1) >= ledger->depth;
 }
 
+/* The newest entry is signaled: ends the group of the unsignaled entries in
+ * front. */
+void rt_ledger_end_group(struct rt_ledger *ledger);
+
 /* REQUIRES: room */
 static inline void rt_ledger_append(struct rt_ledger *ledger, uint64_t wr_id,
 				    uint8_t opcode, bool signaled)
@@ -71,8 +92,12 @@ static inline void rt_ledger_append(struct rt_ledger *ledger, uint64_t wr_id,
 		(struct rt_ledger_entry){.wr_id = wr_id,
 					 .opcode = opcode,
 					 .signaled = signaled,
+					 .retires = 1,
 					 .tick = ledger->tick};
-	ledger->unsignaled = signaled ? 0 : ledger->unsignaled + 1;
+	if (!signaled)
+		ledger->unsignaled++;
+	else if (ledger->unsignaled > 0)
+		rt_ledger_end_group(ledger);
 }
 /* The newest one is of a link; bits of enum rt_ledger_link. */
 void rt_ledger_link(struct rt_ledger *ledger, uint8_t link);
@@ -107,8 +132,8 @@ void rt_ledger_finish_marker(struct rt_ledger *ledger);
 /* How many are not finished; walks over them. */
 uint32_t rt_ledger_unfinished(const struct rt_ledger *ledger);
 /*
- * Is a work request of that route under way? Then none is any more when so many
- * signaled ones have retired in all. Of a ledger that is not handed over; walks
+ * Is a work request of that route outstanding? Then none is any more when so
+ * many entries have retired in all. Of a ledger that is not handed over; walks
  * over what is under way.
  */
 bool rt_ledger_find_last(const struct rt_ledger *ledger, uint32_t route,

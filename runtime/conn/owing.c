@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * owing.c -- see owing.h. How many signaled work requests have to retire first
+ * owing.c -- see owing.h. How many work requests have to retire first
  * was read from the ledger when the route was closed, so nothing is counted
  * when one is posted or completes.
  */

@@ -336,8 +336,8 @@ static int append_any(struct batch *b, int index, struct rpma_send_wr *out)
 	if (ret)
 		return rt_wr_refuse_for(index, ret);
 	b->chunks.pieces += wr->piece_count;
-	rt_ledger_append(ledger, wr_id,
-			 rt_prepare_opcode(wr->op, out->native != 0), signaled);
+	rt_gate_append(b->gate, wr_id,
+		       rt_prepare_opcode(wr->op, out->native != 0), signaled);
 	if (wr->flags & RPMA_RT_F_LINKED)
 		link_entry(b, wr);
 	b->has_native |= out->native != 0;
@@ -346,29 +346,29 @@ static int append_any(struct batch *b, int index, struct rpma_send_wr *out)
 
 /* A plain one that has its credit; silent: of a success it says nothing. */
 __attribute__((always_inline)) static inline int
-append_as(const struct rpma_rt_conn *conn, struct rt_ledger *ledger,
+append_as(const struct rpma_rt_conn *conn, struct rt_gate *gate,
 	  const struct rpma_rt_wr *wr, const struct rpma_rt_route *route,
 	  bool silent, struct rpma_send_wr *out)
 {
-	bool signaled = !silent || rt_ledger_must_signal(ledger);
+	bool signaled = !silent || rt_ledger_must_signal(&gate->ledger);
 	uint64_t wr_id = rt_wr_id(route->number, wr->context) |
 			 (silent ? RT_ON_ERROR_ONLY : 0);
 	int ret = rt_prepare_plain(conn->conn, wr, wr_id, signaled, out);
 
 	if (likely(ret == 0))
-		rt_ledger_append(ledger, wr_id,
-				 rt_prepare_opcode(wr->op, false), signaled);
+		rt_gate_append(gate, wr_id, rt_prepare_opcode(wr->op, false),
+			       signaled);
 	return ret;
 }
 
 static inline int append_plain(const struct rpma_rt_conn *conn,
-			       struct rt_ledger *ledger,
+			       struct rt_gate *gate,
 			       const struct rpma_rt_wr *wr,
 			       const struct rpma_rt_route *route,
 			       struct rpma_send_wr *out)
 {
-	return is_silent(wr) ? append_as(conn, ledger, wr, route, true, out)
-			     : append_as(conn, ledger, wr, route, false, out);
+	return is_silent(wr) ? append_as(conn, gate, wr, route, true, out)
+			     : append_as(conn, gate, wr, route, false, out);
 }
 
 /* Puts the next work request into the chain and the ledger. */
@@ -387,7 +387,7 @@ static inline int append(struct rt_chunks *chunks, int index, int n)
 	route = rt_post_route(b->conn, wr->route, RPMA_RT_SEND_SIDE);
 	if (unlikely(!rt_post_has_credit(b->gate, route, 1)))
 		return append_any(b, index, out);
-	return append_plain(b->conn, &b->gate->ledger, wr, route, out);
+	return append_plain(b->conn, b->gate, wr, route, out);
 }
 
 /* ------------------------------------------------------------- posting --- */
@@ -556,7 +556,7 @@ static inline int post_plain(struct rpma_rt_conn *conn, struct rt_gate *gate,
 {
 	struct ibv_send_wr *bad;
 	struct rpma_send_wr out;
-	int ret = append_plain(conn, &gate->ledger, wr, route, &out);
+	int ret = append_plain(conn, gate, wr, route, &out);
 
 	if (unlikely(ret))
 		return ret;

@@ -143,7 +143,7 @@ static void route(struct rt_poller *poller, struct rt_cq *cq,
 		side->ops->failed(side, wc);
 		return;
 	}
-	side->count++;
+	rt_side_retire(side);
 	rt_deliver_touch_side(poller, side);
 	if (!(wc->wr_id & RT_ON_ERROR_ONLY))
 		deliver(poller, entry, wc);
@@ -303,7 +303,7 @@ static inline void deliver_one(struct rt_poller *poller, struct rt_cq *cq,
 
 	assert(!rt_deliver_is_due(poller)); /* else it would come too late */
 	rt_lane_fill_slot(rt_lane_place_poller(entry->lane), &item);
-	entry->side->count++;
+	rt_side_retire(entry->side);
 	rt_lane_date_poller(entry->lane, entry->lane->tail_next, ms);
 	rt_side_publish(entry->side, ms);
 	if (!poller->threaded)

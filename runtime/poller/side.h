@@ -31,6 +31,9 @@ struct rt_side_ops {
 	void (*failed)(struct rt_side *side, const struct ibv_wc *wc);
 	/* a work request failed that is in no ledger: an SRQ's, a keep-alive */
 	void (*broken)(struct rt_side *side, enum ibv_wc_status status);
+	/* how many entries of its ledger the next success retires; of a side
+	 * with unsignaled entries */
+	uint32_t (*group)(struct rt_side *side);
 	/* want has one of these bits, or the same inside a function */
 	void (*answer)(struct rt_side *side, struct rt_poller *poller,
 		       uint32_t wants);
@@ -47,7 +50,10 @@ struct rt_side {
 	_Atomic uint32_t want;	     /* of enum rt_want */
 	_Atomic uint32_t retired_ms; /* when it rose last, for the dump */
 	/* the poller's */
-	uint32_t count; /* signaled WRs retired: what retired will be */
+	uint32_t count; /* entries retired: what retired will be */
+	/* was an unsignaled entry ever appended? Set by a poster, once, before
+	 * the device has that entry */
+	_Atomic bool has_unsignaled;
 	bool healthy;
 	bool touched;
 	uint16_t put_off; /* wants, while another thread is inside the gate */
@@ -59,6 +65,18 @@ struct rt_side {
 	/* closed routes that lead where the side's own route leads */
 	struct rt_led *followers;
 };
+
+/* A work request succeeded: counts what retires with that success. */
+static inline void rt_side_retire(struct rt_side *side)
+{
+	/* relaxed: the completion came after the device had the work request */
+	if (__builtin_expect(atomic_load_explicit(&side->has_unsignaled,
+						  memory_order_relaxed),
+			     0))
+		side->count += side->ops->group(side);
+	else
+		side->count++;
+}
 
 /* Gives back the credits of what has retired. */
 static inline void rt_side_publish(struct rt_side *side, uint32_t ms)

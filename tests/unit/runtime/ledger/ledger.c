@@ -95,32 +95,59 @@ static void room__never_beyond_depth(void **state)
 	assert_int_equal(rt_ledger_room(&ledger), 0);
 }
 
+/* A success retires what the poller finds at its place. */
+static void expect_group(uint32_t *retired, uint32_t count)
+{
+	assert_int_equal(rt_ledger_group(&ledger, *retired), count);
+	*retired += count;
+	rt_ledger_reap(&ledger, *retired);
+}
+
 static void reap__unsignaled_before_a_retired_one(void **state)
 {
+	uint32_t retired = 0;
+
 	(void)state;
 	append(0, "uuSuS");
-	rt_ledger_reap(&ledger, 1);
+	expect_group(&retired, 3);
 	assert_int_equal(rt_ledger_room(&ledger), DEPTH - 2);
-	rt_ledger_reap(&ledger, 1); /* nothing new */
+	rt_ledger_reap(&ledger, retired); /* nothing new */
 	assert_int_equal(rt_ledger_room(&ledger), DEPTH - 2);
-	rt_ledger_reap(&ledger, 2);
+	expect_group(&retired, 2);
 	assert_int_equal(rt_ledger_room(&ledger), DEPTH);
+	append(5, "SuSS");
+	expect_group(&retired, 1);
+	expect_group(&retired, 2);
+	expect_group(&retired, 1);
+	assert_int_equal(ledger.head, ledger.tail);
 }
 
 static void reap__counts_wrap(void **state)
 {
-	uint32_t retired = UINT32_MAX - 1;
+	uint32_t retired = UINT32_MAX - 2;
 	uint32_t i;
 
 	(void)state;
-	ledger.reaped = retired;
-	ledger.head = ledger.tail = UINT32_MAX - 2;
+	ledger.head = ledger.tail = retired;
 	for (i = 0; i < 8; i++) {
 		append(i, "uS");
-		rt_ledger_reap(&ledger, ++retired);
+		expect_group(&retired, 2);
 		assert_int_equal(rt_ledger_room(&ledger), DEPTH);
 	}
-	assert_int_equal(ledger.reaped, 6);
+	assert_int_equal(ledger.head, 13);
+}
+
+/* What the device refused retires with nothing. */
+static void reap__group_after_a_refusal(void **state)
+{
+	uint32_t retired = 0;
+
+	(void)state;
+	append(0, "uSuuS");
+	rt_ledger_take_back(&ledger, 4);
+	append(1, "uuS");
+	expect_group(&retired, 4);
+	assert_int_equal(ledger.head, ledger.tail);
 }
 
 /* However a caller mixes them, a full ledger holds a signaled one. */
@@ -386,6 +413,7 @@ int main(void)
 		TEST(room__never_beyond_depth),
 		TEST(reap__unsignaled_before_a_retired_one),
 		TEST(reap__counts_wrap),
+		TEST(reap__group_after_a_refusal),
 		TEST(must_signal__full_ledger_has_one),
 		TEST(take_back__unsignaled_counted_anew),
 		TEST(finish__in_order),
