@@ -81,7 +81,7 @@ static inline bool rt_ledger_must_signal(const struct rt_ledger *ledger)
 
 /* The newest entry is signaled: ends the group of the unsignaled entries in
  * front. */
-void rt_ledger_end_group(struct rt_ledger *ledger);
+__attribute__((cold)) void rt_ledger_end_group(struct rt_ledger *ledger);
 
 /* REQUIRES: room */
 static inline void rt_ledger_append(struct rt_ledger *ledger, uint64_t wr_id,
@@ -96,7 +96,7 @@ static inline void rt_ledger_append(struct rt_ledger *ledger, uint64_t wr_id,
 					 .tick = ledger->tick};
 	if (!signaled)
 		ledger->unsignaled++;
-	else if (ledger->unsignaled > 0)
+	else if (__builtin_expect(ledger->unsignaled > 0, 0))
 		rt_ledger_end_group(ledger);
 }
 /* The newest one is of a link; bits of enum rt_ledger_link. */

@@ -361,11 +361,10 @@ append_as(const struct rpma_rt_conn *conn, struct rt_gate *gate,
 	return ret;
 }
 
-static inline int append_plain(const struct rpma_rt_conn *conn,
-			       struct rt_gate *gate,
-			       const struct rpma_rt_wr *wr,
-			       const struct rpma_rt_route *route,
-			       struct rpma_send_wr *out)
+__attribute__((always_inline)) static inline int
+append_plain(const struct rpma_rt_conn *conn, struct rt_gate *gate,
+	     const struct rpma_rt_wr *wr, const struct rpma_rt_route *route,
+	     struct rpma_send_wr *out)
 {
 	return is_silent(wr) ? append_as(conn, gate, wr, route, true, out)
 			     : append_as(conn, gate, wr, route, false, out);

@@ -66,6 +66,10 @@ struct rt_side {
 	struct rt_led *followers;
 };
 
+/* Counts the entries that retire with a success of a side that has unsignaled
+ * entries. */
+__attribute__((cold)) void rt_side_retire_group(struct rt_side *side);
+
 /* A work request succeeded: counts what retires with that success. */
 static inline void rt_side_retire(struct rt_side *side)
 {
@@ -73,7 +77,7 @@ static inline void rt_side_retire(struct rt_side *side)
 	if (__builtin_expect(atomic_load_explicit(&side->has_unsignaled,
 						  memory_order_relaxed),
 			     0))
-		side->count += side->ops->group(side);
+		rt_side_retire_group(side);
 	else
 		side->count++;
 }

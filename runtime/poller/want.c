@@ -8,6 +8,8 @@
 
 #include "poller/want.h"
 
+#include "poller/side.h"
+
 _Thread_local enum rpma_rt_again rt_want_reason;
 
 enum rpma_rt_again rpma_rt_again_reason(void)
@@ -23,4 +25,9 @@ bool rt_want_take_back(_Atomic uint32_t *want, uint32_t bit, uint32_t before)
 	/* acq_rel: of two takers one gets it */
 	return atomic_fetch_and_explicit(want, ~bit, memory_order_acq_rel) &
 	       bit;
+}
+
+void rt_side_retire_group(struct rt_side *side)
+{
+	side->count += side->ops->group(side);
 }
