@@ -67,10 +67,9 @@ const char *rpma_rt_err_2str(int ret);
 /* Why the calling thread's last post took fewer work requests than given. */
 enum rpma_rt_again {
 	RPMA_RT_AGAIN_NONE = 0, /* the post took all, or failed otherwise */
-	RPMA_RT_AGAIN_CREDIT =
-		1, /* as many in flight as the queue pair holds */
+	/* the queue pair's queue, and the line behind it, are full */
+	RPMA_RT_AGAIN_CREDIT = 1,
 	RPMA_RT_AGAIN_BACKLOG = 2, /* the destination's consumer is behind */
-	RPMA_RT_AGAIN_LOCK = 3,	   /* on a poller thread: another is inside */
 	RPMA_RT_AGAIN_NOT_YET = 4, /* before READY (receives), ESTABLISHED */
 	/* all futures of that side are held: drop some. WRITABLE comes with
 	 * the next completion of that side; all may be held still */
@@ -613,6 +612,8 @@ int rpma_rt_lease_release(const struct rpma_rt_lease *lease);
 #define RPMA_RT_POLLER_LEAST (-2) /* the one with the fewest connections */
 
 #define RPMA_RT_DEFAULT_SQ_SIZE	     128
+/* of rpma_rt_conn_cfg.waiting, rpma_rt_srq_cfg.waiting */
+#define RPMA_RT_NO_WAITING	     UINT32_MAX
 #define RPMA_RT_DEFAULT_RQ_SIZE	     128
 #define RPMA_RT_DEFAULT_POOL_RQ_SIZE 8
 #define RPMA_RT_DEFAULT_INLINE	     8
@@ -665,18 +666,16 @@ int rpma_rt_lease_release(const struct rpma_rt_lease *lease);
  *               RPMA_MIN_RNR_TIMER_UNSET, the default: the driver's
  *   ack_timeout 4.096 us times 2 to the code, 0..31 (0 is for ever);
  *               RPMA_ACK_TIMEOUT_UNSET, the default: the driver's
- *   single_poster  1: one thread at a time posts sends, and one receives: no
- *               lock is taken for it. Which thread may change, if the program
- *               orders the two. Default 0.
  *   futures     futures that are held at a time, a side, 0..1048576; default
  *               0: work requests with one are RPMA_E_INVAL. The receive side
  *               has none with SRQs; with a pool, those of messages, without a
  *               queue
- *   futures_waiting  work requests with a future, a side, that a post takes
- *               although there is no room: the poller posts them when there is,
- *               in their order and before any other. 0..1048576; default 0:
- *               they are RPMA_E_AGAIN like others; with single_poster too,
- *               unless the thread that posts runs the poller, in manual mode
+ *   waiting     work requests, a side, that a post takes although the queue
+ *               has no room: they stand in line, and are posted in their order
+ *               when there is room. 1..1048576 (at most 65535 work requests
+ *               are in line at a time); 0, the default: as many as the queue's
+ *               size; RPMA_RT_NO_WAITING: none. Each takes 64 bytes (a send) or 32,
+ *               and room for its pieces and inline bytes
  *   more        librpma's object for settings without a field here (retries,
  *               atomics in flight, type of service, source address), copied;
  *               NULL, the default: its defaults. Fields here have precedence.
@@ -702,11 +701,10 @@ struct rpma_rt_conn_cfg {
 	uint32_t backlog;
 	uint8_t min_rnr_timer;
 	uint8_t ack_timeout;
-	uint8_t single_poster;
-	uint8_t reserved8;
+	uint16_t reserved16;
 	struct rpma_rt_pool *pool;
 	uint32_t futures;
-	uint32_t futures_waiting;
+	uint32_t waiting;
 	uint64_t reserved[2];
 };
 
@@ -715,7 +713,7 @@ struct rpma_rt_conn_cfg {
 	RPMA_RT_POLLER_ANY, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, \
 	RPMA_RT_DEFAULT_SQ_SIZE, 0, 1, \
 	RPMA_RT_DEFAULT_INLINE, RPMA_DEFAULT_TIMEOUT_MS, 0, 0, \
-	RPMA_MIN_RNR_TIMER_UNSET, RPMA_ACK_TIMEOUT_UNSET, 0, 0, NULL, 0, 0, \
+	RPMA_MIN_RNR_TIMER_UNSET, RPMA_ACK_TIMEOUT_UNSET, 0, NULL, 0, 0, \
 	{0, 0} }
 /* clang-format on */
 int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size);
@@ -1055,17 +1053,20 @@ struct rpma_rt_recv_wr {
  *     RPMA_E_AGAIN. One RPMA_RT_WRITABLE follows when posting can succeed
  *     again: in the connection's queue, or to the function of its own inside
  *     which the post was refused;
- *   - because a verb failed: the reason is NONE; the connection is closing, and
- *     the next post says so. None at all is RPMA_E_PROVIDER.
+ *   - because the device refused one: the reason is NONE, and the connection is
+ *     closing. Work requests that the device refused are taken all the same:
+ *     each completes with RPMA_RT_C_NOT_POSTED, in order.
  * RPMA_RT_E_CLOSED: the connection is closing or broken. Memory named by a work
  * request that was taken is the device's until its completion; the wr
- * themselves are borrowed for the call.
+ * themselves, their pieces and inline bytes are borrowed for the call.
+ * No post waits for another thread, or is refused because another thread
+ * posts: what a call finds no room for stands in line, see
+ * rpma_rt_conn_cfg.waiting. Posts of one thread keep their order.
  *
  * Receives are taken from EVENT_REQUEST / EVENT_READY on, the others from
  * EVENT_ESTABLISHED on. A message may arrive before ESTABLISHED; a send refused
  * for that is followed by one WRITABLE after it.
- * Thread: any (one at a time a side, if so declared); send side and receive
- * side do not hinder each other.
+ * Thread: any.
  */
 RPMA_RT_MUST_CHECK int rpma_rt_post_send(struct rpma_rt_conn *conn,
 					 const struct rpma_rt_wr *wr,
@@ -1086,9 +1087,8 @@ RPMA_RT_MUST_CHECK int rpma_rt_post_recv(struct rpma_rt_conn *conn,
  * complete, like other work requests. After fork() each call in the child is
  * RPMA_RT_E_FORKED; RPMA_E_INVAL: the future was dropped before, or none, as
  * long as its runtime is there. Each work request of a post names its own.
- * Where rpma_rt_conn_cfg.futures_waiting is above 0 posts take them without
- * room, too; meanwhile other posts of that side are RPMA_E_AGAIN. One whose
- * connection ends before it was posted is complete with RPMA_RT_C_NOT_POSTED.
+ * One whose connection ends before it was posted is complete with
+ * RPMA_RT_C_NOT_POSTED.
  */
 struct rpma_rt_future {
 	uint64_t opaque[2];
@@ -1245,6 +1245,8 @@ int rpma_rt_future_drop(struct rpma_rt_future *future);
  *   limit     0..srq_size; 0, the default: a refill after every batch, no
  *             SRQ_LIMIT
  *   max_sge   pieces of a receive, 1..32 and what the device has, default 1
+ *   waiting   receives that stand in line when srq_size are out, as in
+ *             rpma_rt_conn_cfg
  *   pool      its receives come from this pool, see rpma_rt_pool_new(),
  *             refilled when fewer are out than the limit; not together with
  *             refill. NULL, the default: the program posts receives
@@ -1265,12 +1267,13 @@ struct rpma_rt_srq_cfg {
 	uint32_t max_sge;
 	uint32_t futures;
 	struct rpma_rt_pool *pool;
-	uint64_t reserved[1];
+	uint32_t waiting;
+	uint32_t reserved32;
 };
 
 /* clang-format off */
 #define RPMA_RT_SRQ_CFG_INIT { sizeof(struct rpma_rt_srq_cfg), 0, NULL, NULL, \
-	NULL, NULL, NULL, 0, 0, 1, 0, NULL, {0} }
+	NULL, NULL, NULL, 0, 0, 1, 0, NULL, 0, 0 }
 /* clang-format on */
 int rpma_rt_srq_cfg_init(struct rpma_rt_srq_cfg *cfg, size_t size);
 

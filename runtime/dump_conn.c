@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/stats.h"
+#include "conn/hold.h"
 #include "conn/name.h"
 #include "conn/route.h"
 #include "poller/poller.h"
@@ -103,13 +104,13 @@ static void take_wr(const struct rpma_rt_conn *conn,
 }
 
 /* Of those that are not signaled it is not known whether they wait. */
-static void take_waiting(const struct rt_ledger *ledger, uint32_t now_ms,
-			 struct rt_dump_side *out)
+static void take_waiting(const struct rt_ledger *ledger, uint32_t first,
+			 uint32_t now_ms, struct rt_dump_side *out)
 {
 	const struct rt_ledger_entry *entry;
 	uint32_t i;
 
-	for (i = ledger->head; i != ledger->tail; i++) {
+	for (i = first; i != ledger->tail; i++) {
 		entry = &ledger->entries[i & ledger->mask];
 		if (!entry->signaled)
 			continue;
@@ -120,64 +121,64 @@ static void take_waiting(const struct rt_ledger *ledger, uint32_t now_ms,
 	}
 }
 
-/* Under the side's lock, the gate not closed: the ledger is the holder's. */
-static void take_ledger(const struct rpma_rt_conn *conn, struct rt_gate *gate,
+/* With the right to post: the ledger is the caller's. */
+static void take_ledger(const struct rpma_rt_conn *conn, int side,
 			uint32_t now_ms, struct rt_dump_side *out)
 {
-	struct rt_ledger *ledger = &gate->ledger;
+	const struct rt_ledger *ledger = &conn->gate[side].ledger;
+	/* acquire [LEDGER-1]: as a holder */
+	uint32_t first = atomic_load_explicit(&conn->side[side].retired,
+					      memory_order_acquire);
 	uint32_t i;
 
-	/* acquire [LEDGER-1]: as a poster */
-	rt_ledger_reap(ledger, atomic_load_explicit(&gate->side->retired,
-						    memory_order_acquire));
-	out->outstanding = ledger->tail - ledger->head;
+	out->outstanding = ledger->tail - first;
 	for (i = 0; i < out->outstanding && i < RT_DUMP_WRS; i++)
-		take_wr(conn,
-			&ledger->entries[(ledger->head + i) & ledger->mask],
+		take_wr(conn, &ledger->entries[(first + i) & ledger->mask],
 			now_ms, &out->wrs[i]);
 	out->shown = i;
-	take_waiting(ledger, now_ms, out);
+	take_waiting(ledger, first, now_ms, out);
 }
 
-/* NULL: the ledger was read. */
-static const char *try_ledger(const struct rpma_rt_conn *conn,
-			      struct rt_gate *gate, uint32_t now_ms,
+/* NULL: the ledger was read. A closed side's may be the poller's already. */
+static const char *try_ledger(struct rpma_rt_conn *conn, int side,
+			      uint64_t word, uint32_t now_ms,
 			      struct rt_dump_side *out)
 {
-	if (gate->single) {
-		out->is_inside = rt_stat_read32(&gate->marker) & 1;
-		return "single poster";
-	}
-	if (!rt_lock_try(&gate->lock)) {
-		out->is_inside = true;
+	if (word & RT_TURN_CLOSED)
+		return "closed";
+	if (!rt_turn_try_take(&conn->gate[side].turn))
 		return "busy";
-	}
-	/* the lock orders it. A firm close takes the lock, and the
-	 * ledger is handed over after it */
-	out->gate = rt_stat_read8(&gate->state);
-	if (out->gate != RT_GATE_CLOSED)
-		take_ledger(conn, gate, now_ms, out);
-	rt_lock_release(&gate->lock);
-	return out->gate == RT_GATE_CLOSED ? "closed" : NULL;
+	take_ledger(conn, side, now_ms, out);
+	rt_hold_let_go(conn, (enum rpma_rt_side)side);
+	return NULL;
 }
 
-static void take_side(const struct rpma_rt_conn *conn, struct rt_gate *gate,
-		      uint32_t now_ms, struct rt_dump_side *out)
+static void take_side(struct rpma_rt_conn *conn, int i, uint32_t now_ms,
+		      struct rt_dump_side *out)
 {
-	uint32_t owed = rt_stat_read32(&gate->owed);
+	const struct rt_side *side = &conn->side[i];
+	const struct rt_gate *gate = &conn->gate[i];
+	uint64_t word = rt_turn_look(&gate->turn);
+	uint32_t owed = rt_stat_read32(&side->owed);
+	uint32_t out_now;
 
 	*out = (struct rt_dump_side){
 		.depth = gate->ledger.depth,
-		.want = rt_stat_read32(&gate->side->want),
-		.gate = rt_stat_read8(&gate->state),
-		.retired = rt_stat_read32(&gate->side->retired),
-		.retired_ms = rt_ms_between(
-			rt_stat_read32(&gate->side->retired_ms), now_ms),
+		.in_line = rt_freelist_used(&gate->turn.free),
+		.want = rt_stat_read32(&side->want),
+		.gate = (uint32_t)(word & RT_TURN_STATES),
+		.is_inside = (word & RT_TURN_HELD) != 0,
+		.retired = rt_stat_read32(&side->retired),
+		.retired_ms = rt_ms_between(rt_stat_read32(&side->retired_ms),
+					    now_ms),
 	};
-	out->unread = try_ledger(conn, gate, now_ms, out);
-	out->counted = out->unread == NULL || owed != RT_OWED_UNKNOWN;
-	if (out->unread != NULL && out->counted)
+	out_now = rt_stat_read32(&gate->ledger.posted) - out->retired;
+	out->outstanding = out_now <= out->depth ? out_now : 0;
+	out->unread = try_ledger(conn, i, word, now_ms, out);
+	if (owed != RT_OWED_UNKNOWN) { /* its line is among those */
 		out->outstanding = owed;
+		out->in_line = 0;
+	}
 }
 
 /* --------------------------------------------------------- connections --- */
@@ -244,7 +245,7 @@ void rt_dump_conn_take(struct rpma_rt_conn *conn, struct rt_dump *dump,
 	out->queue = conn->own[RPMA_RT_SEND_SIDE].listed_queue;
 	out->is_backlogged = is_backlogged(conn);
 	for (i = 0; i < 2; i++)
-		take_side(conn, &conn->gate[i], dump->now_ms, &out->side[i]);
+		take_side(conn, (int)i, dump->now_ms, &out->side[i]);
 	take_routes(conn->listed, out, dump);
 	take_routes(conn->listed_closed, out, dump);
 	for (i = 0; i < dump->srqs_count; i++) {

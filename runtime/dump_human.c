@@ -142,11 +142,10 @@ static void human_queue(const struct rt_dump_queue *queue, FILE *out)
 
 static void human_count(const struct rt_dump_side *side, FILE *out)
 {
-	if (side->counted)
-		fprintf(out, "%" PRIu32 " of %" PRIu32 " outstanding",
-			side->outstanding, side->depth);
-	else
-		fprintf(out, "depth %" PRIu32, side->depth);
+	fprintf(out, "%" PRIu32 " of %" PRIu32 " outstanding",
+		side->outstanding, side->depth);
+	if (side->in_line > 0)
+		fprintf(out, ", %" PRIu32 " in line", side->in_line);
 	if (side->unread != NULL)
 		fprintf(out, ", ledger not read: %s", side->unread);
 }
@@ -157,7 +156,7 @@ static void human_side(const char *name, const struct rt_dump_side *side,
 	const struct rt_dump_wr *wr;
 	uint32_t i;
 
-	fprintf(out, "    %s: gate %s, ", name, rt_dump_gate(side->gate));
+	fprintf(out, "    %s: %s, ", name, rt_dump_gate(side->gate));
 	human_count(side, out);
 	fprintf(out, "%s%s\n",
 		side->want & RT_WANT_CREDIT ? ", refused for credit" : "",

@@ -126,22 +126,16 @@ static void json_queue(const struct rt_dump_queue *queue, FILE *out)
 	fputc('}', out);
 }
 
-static void json_count(const struct rt_dump_side *side, FILE *out)
-{
-	if (side->counted)
-		fprintf(out, ",\"outstanding\":%" PRIu32, side->outstanding);
-	else
-		fputs(",\"outstanding\":null", out);
-}
-
 static void json_side(const struct rt_dump_side *side, FILE *out)
 {
 	const struct rt_dump_wr *wr;
 	uint32_t i;
 
-	fprintf(out, "{\"gate\":\"%s\",\"depth\":%" PRIu32,
-		rt_dump_gate(side->gate), side->depth);
-	json_count(side, out);
+	fprintf(out,
+		"{\"gate\":\"%s\",\"depth\":%" PRIu32
+		",\"outstanding\":%" PRIu32 ",\"in_line\":%" PRIu32,
+		rt_dump_gate(side->gate), side->depth, side->outstanding,
+		side->in_line);
 	fprintf(out,
 		",\"retired_ms\":%" PRId64
 		",\"refused_credit\":%s,\"refused_backlog\":%s,"

@@ -12,6 +12,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/turn.h"
+
 #define P(name, help) \
 	{#name, offsetof(struct rpma_rt_poller_stats, name), false, help}
 const struct rt_dump_field rt_dump_poller_fields[RT_DUMP_POLLER_FIELDS] = {
@@ -64,15 +66,6 @@ static const char *const states[RT_DUMP_STATES] = {
 	[RT_CONN_DELETING] = "deleting",
 };
 
-static const char *const gates[] = {
-	[RT_GATE_NOT_YET] = "not yet",
-	[RT_GATE_OPEN] = "open",
-	[RT_GATE_CLOSED] = "closed",
-	[RT_GATE_WAITING] = "waiting",
-	[RT_GATE_PAUSED | RT_GATE_OPEN] = "paused",
-	[RT_GATE_PAUSED | RT_GATE_WAITING] = "paused",
-};
-
 #define NAME(table, i) \
 	((i) < COUNT(table) && (table)[i] != NULL ? (table)[i] : "other")
 
@@ -83,7 +76,11 @@ const char *rt_dump_state(uint32_t state)
 
 const char *rt_dump_gate(uint32_t gate)
 {
-	return NAME(gates, gate);
+	if (gate & RT_TURN_CLOSED)
+		return "closed";
+	if (gate & RT_TURN_DRAINED)
+		return "draining";
+	return gate & RT_TURN_OPEN ? "open" : "not yet";
 }
 
 const char *rt_dump_reason(uint32_t reason)

@@ -36,12 +36,12 @@ struct rt_dump_wr {
 
 struct rt_dump_side {
 	const char *unread; /* why the ledger could not be; NULL: it was */
-	uint32_t gate;	    /* enum rt_gate */
+	uint32_t gate;	    /* of RT_TURN_STATES */
 	uint32_t want;	    /* bits: refused for credit 1, backlog 2 */
 	uint32_t depth;
 	bool is_inside; /* a thread is inside a post, as far as can be seen */
-	bool counted;	/* outstanding is known */
 	uint32_t outstanding;
+	uint32_t in_line; /* and in slots that are not published yet */
 	uint32_t retired;    /* in all, modulo 2^32 */
 	uint32_t retired_ms; /* ago, the last; if there was one */
 	/* the oldest whose success gives a completion */

@@ -89,7 +89,8 @@ static uint32_t idle_ms(const struct rt_dump_conn *conn, int side)
 
 static bool is_untouched(const struct rt_dump_side *side)
 {
-	return side->counted && side->outstanding == 0 && side->retired == 0;
+	return side->outstanding == 0 && side->in_line == 0 &&
+	       side->retired == 0;
 }
 
 /* Has it had as many as its queue holds? Then messages come in a stream, and
@@ -106,7 +107,7 @@ static void judge_receives(struct rt_dump *dump,
 	const struct rt_dump_side *side = &conn->side[RPMA_RT_RECV_SIDE];
 	uint32_t ms = idle_ms(conn, RPMA_RT_RECV_SIDE);
 
-	if (conn->has_srq || !side->counted || side->outstanding > 0 ||
+	if (conn->has_srq || side->outstanding > 0 || side->in_line > 0 ||
 	    ms < RT_DUMP_YOUNG_MS)
 		return;
 	if (is_stream(side))

@@ -326,6 +326,16 @@ int rpma_rt_stop(struct rpma_rt *rt)
 	return 0;
 }
 
+/* Messages that a thread sent which was inside a post while the runtime
+ * stopped: each holds a handle. */
+static void run_left(struct rpma_rt *rt)
+{
+	uint32_t i;
+
+	for (i = 0; i < rt->cfg.pollers; i++)
+		rt_inbox_run_owner(&rt->pollers[i].inbox, &rt->pollers[i]);
+}
+
 int rpma_rt_delete(struct rpma_rt **rt_ptr)
 {
 	RT_NOT_CANCELLED;
@@ -341,6 +351,7 @@ int rpma_rt_delete(struct rpma_rt **rt_ptr)
 	ret = rpma_rt_stop(rt);
 	if (ret)
 		return ret;
+	run_left(rt);
 	/* acquire: pairs with the release of the thread that frees a handle */
 	handles = atomic_load_explicit(&rt->handles, memory_order_acquire);
 	futures = rt_future_held(rt);
@@ -362,6 +373,7 @@ int rpma_rt_delete(struct rpma_rt **rt_ptr)
 				 futures);
 	rt_conn_free_left(rt);
 	rt_future_free_all(rt);
+	rt_queue_free_idle(rt);
 	fini_pollers(rt, rt->cfg.pollers);
 	rt_pool_free_ended(rt);
 	free_runtime(rt);

@@ -85,7 +85,8 @@ static const struct rt_cfg_field srq_fields[] = {
 	RANGE(rpma_rt_srq_cfg, max_sge, 1, 32),
 	RANGE(rpma_rt_srq_cfg, futures, 0, RT_CFG_FUTURES),
 	ANY(rpma_rt_srq_cfg, pool),
-	ZERO(rpma_rt_srq_cfg, reserved),
+	ANY(rpma_rt_srq_cfg, waiting),
+	ZERO(rpma_rt_srq_cfg, reserved32),
 	END,
 };
 static const struct rpma_rt_srq_cfg srq_init = RPMA_RT_SRQ_CFG_INIT;
@@ -146,11 +147,10 @@ static const struct rt_cfg_field conn_fields[] = {
 	RANGE(rpma_rt_conn_cfg, backlog, 0, INT32_MAX),
 	RANGE(rpma_rt_conn_cfg, min_rnr_timer, 0, CODE_MAX),
 	RANGE(rpma_rt_conn_cfg, ack_timeout, 0, CODE_MAX),
-	RANGE(rpma_rt_conn_cfg, single_poster, 0, 1),
-	ZERO(rpma_rt_conn_cfg, reserved8),
+	ZERO(rpma_rt_conn_cfg, reserved16),
 	ANY(rpma_rt_conn_cfg, pool),
 	RANGE(rpma_rt_conn_cfg, futures, 0, RT_CFG_FUTURES),
-	RANGE(rpma_rt_conn_cfg, futures_waiting, 0, RT_CFG_FUTURES),
+	ANY(rpma_rt_conn_cfg, waiting),
 	ZERO(rpma_rt_conn_cfg, reserved),
 	END,
 };
@@ -430,6 +430,15 @@ int rt_cfg_read_shards(const struct rpma_rt_shards_cfg *given, uint32_t pollers,
 	return 0;
 }
 
+/* Work requests in line: at most 1048576, or none. */
+static int check_waiting(const struct rt_cfg_type *type, uint32_t waiting)
+{
+	return waiting <= RT_CFG_WAITING || waiting == RPMA_RT_NO_WAITING
+		       ? 0
+		       : rt_cfg_refuse(type->name, "waiting", waiting, 0,
+				       RT_CFG_WAITING);
+}
+
 int rpma_rt_srq_cfg_init(struct rpma_rt_srq_cfg *cfg, size_t size)
 {
 	return rt_cfg_init(&srq, cfg, size);
@@ -467,7 +476,8 @@ int rt_cfg_read_srq(const struct rpma_rt_srq_cfg *given, uint32_t pollers,
 		RT_LOG_ERROR("%s.pool and refill: give one of them", srq.name);
 		return RPMA_E_INVAL;
 	}
-	return check_srq_futures(cfg);
+	ret = check_waiting(&srq, cfg->waiting);
+	return ret ? ret : check_srq_futures(cfg);
 }
 
 int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size)
@@ -530,5 +540,6 @@ int rt_cfg_read_conn(const struct rpma_rt_conn_cfg *given, uint32_t pollers,
 			     conn.name);
 		return RPMA_E_INVAL;
 	}
-	return check_queues(cfg, pollers);
+	ret = check_waiting(&conn, cfg->waiting);
+	return ret ? ret : check_queues(cfg, pollers);
 }

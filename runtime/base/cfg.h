@@ -17,6 +17,7 @@
 
 /* futures at a time, at most */
 #define RT_CFG_FUTURES 1048576
+#define RT_CFG_WAITING 1048576
 
 enum rt_cfg_rule {
 	RT_CFG_RANGE, /* a number: min..max, or what the initializer has */

@@ -64,6 +64,10 @@ struct rpma_rt {
 	struct rpma_rt_adopted *adopted;
 	struct rpma_rt_pool *ended_pools; /* deleted after the stop */
 	struct rt_futures *futures;	  /* blocks of slots; all that are */
+	/* lanes of queues that were deleted: a thread that posts may look at
+	 * the flag of a lane whose queue has gone, so lanes are used again, and
+	 * freed with the runtime */
+	_Atomic(struct rt_queue_lane *) idle_lanes;
 	uint32_t in_use;	/* connections not DONE, calls that hold it */
 	bool stopping;		/* no further ones */
 	pthread_cond_t quiet;	/* in_use became 0 */

@@ -193,14 +193,19 @@ bool rt_turn_hold(struct rt_turn *turn, const struct rt_turn_ops *ops,
 
 /* ----------------------------------------------------------- the poller --- */
 
-bool rt_turn_take_waiting(struct rt_turn *turn)
+static bool is_waiting(uint64_t word)
+{
+	return (word & RT_TURN_WAITS) || top_of(word) != 0;
+}
+
+static bool take(struct rt_turn *turn, bool only_waiting)
 {
 	/* relaxed: the exchange orders it, the fence that it is seen */
 	uint64_t word = atomic_load_explicit(&turn->word, memory_order_relaxed);
 
 	do {
-		if ((word & (RT_TURN_HELD | RT_TURN_PAUSED | RT_TURN_CLOSED)) ||
-		    !((word & RT_TURN_WAITS) || top_of(word) != 0))
+		if ((word & RT_TURN_HELD) || !may_post(word) ||
+		    (only_waiting && !is_waiting(word)))
 			return false;
 		/* acquire [TURN-1]: as a holder; relaxed: looked at again */
 	} while (!atomic_compare_exchange_weak_explicit(
@@ -208,6 +213,16 @@ bool rt_turn_take_waiting(struct rt_turn *turn)
 		(word | RT_TURN_HELD) & ~(uint64_t)RT_TURN_WAITS,
 		memory_order_acquire, memory_order_relaxed));
 	return true;
+}
+
+bool rt_turn_take_waiting(struct rt_turn *turn)
+{
+	return take(turn, true);
+}
+
+bool rt_turn_try_take(struct rt_turn *turn)
+{
+	return take(turn, false);
 }
 
 bool rt_turn_is_through(const struct rt_turn *turn)
@@ -270,5 +285,5 @@ bool rt_turn_resume(struct rt_turn *turn, bool routes_moved)
 	} while (!atomic_compare_exchange_weak_explicit(&turn->word, &word, to,
 							memory_order_release,
 							memory_order_relaxed));
-	return (to & RT_TURN_WAITS) || top_of(to) != 0;
+	return is_waiting(to);
 }

@@ -32,7 +32,9 @@ enum {
 	RT_TURN_WAITS = 1 << 2,	  /* the line is not empty, and nobody holds */
 	RT_TURN_PAUSED = 1 << 3,  /* nobody takes the right */
 	RT_TURN_DRAINED = 1 << 4, /* nothing more is published */
-	RT_TURN_CLOSED = 1 << 5	  /* nor posted */
+	RT_TURN_CLOSED = 1 << 5,  /* nor posted */
+	/* those that say what may be published */
+	RT_TURN_STATES = RT_TURN_OPEN | RT_TURN_DRAINED | RT_TURN_CLOSED
 };
 #define RT_TURN_TOP_SHIFT  8
 #define RT_TURN_TOP_MASK   ((uint64_t)0xffff << RT_TURN_TOP_SHIFT)
@@ -101,7 +103,7 @@ static inline uint64_t rt_turn_look(const struct rt_turn *turn)
 /*
  * Takes the right if the side is open, nobody holds the right, nothing is
  * published and nothing waits, and no route was led elsewhere since seen was
- * read: the caller may post from memory of its own. rt_turn_leave() ends that.
+ * read: the caller may post from memory of its own. rt_turn_leave_alone() ends that.
  */
 static inline bool rt_turn_take_alone(struct rt_turn *turn, uint64_t seen)
 {
@@ -124,17 +126,23 @@ static inline bool rt_turn_take_alone(struct rt_turn *turn, uint64_t seen)
 bool rt_turn_hold(struct rt_turn *turn, const struct rt_turn_ops *ops,
 		  void *arg, uint32_t budget);
 /* The end of rt_turn_take_alone(): gives the right back if nothing happened
- * meanwhile, else as rt_turn_hold(). */
-static inline bool rt_turn_leave(struct rt_turn *turn, uint64_t seen,
-				 const struct rt_turn_ops *ops, void *arg,
-				 uint32_t budget)
+ * meanwhile. False: rt_turn_hold() has to follow. */
+static inline bool rt_turn_leave_alone(struct rt_turn *turn, uint64_t seen)
 {
 	uint64_t mine = seen | RT_TURN_HELD;
 
 	/* release [TURN-1]: the ledger, to the next holder */
-	return unlikely(!atomic_compare_exchange_strong_explicit(
-		       &turn->word, &mine, seen, memory_order_release,
-		       memory_order_relaxed)) &&
+	return likely(atomic_compare_exchange_strong_explicit(
+		&turn->word, &mine, seen, memory_order_release,
+		memory_order_relaxed));
+}
+
+/* The same, else as rt_turn_hold(). */
+static inline bool rt_turn_leave(struct rt_turn *turn, uint64_t seen,
+				 const struct rt_turn_ops *ops, void *arg,
+				 uint32_t budget)
+{
+	return unlikely(!rt_turn_leave_alone(turn, seen)) &&
 	       rt_turn_hold(turn, ops, arg, budget);
 }
 
@@ -157,6 +165,9 @@ void rt_turn_leave_line(struct rt_turn *turn, uint16_t count);
 /* After it has published what retired, and a full fence [TURN-2]: takes the
  * right if something was published or waits that nobody posts. */
 bool rt_turn_take_waiting(struct rt_turn *turn);
+/* Any thread: takes the right, unless another thread has the right or nobody
+ * may take the right. rt_turn_hold() has to follow. */
+bool rt_turn_try_take(struct rt_turn *turn);
 /* Drained: is nothing published, in line or being posted any more? */
 bool rt_turn_is_through(const struct rt_turn *turn);
 

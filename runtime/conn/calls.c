@@ -120,9 +120,7 @@ static int decide(const struct rt_log_place *place, struct rpma_rt_conn *conn,
 				 "\"%s\" has no address yet: wait for "
 				 "RPMA_RT_EVENT_READY",
 				 rt_name_of(conn));
-	/* relaxed: a hint; the control thread knows */
-	if (atomic_load_explicit(&conn->gate[RPMA_RT_RECV_SIDE].state,
-				 memory_order_relaxed) == RT_GATE_CLOSED)
+	if (rt_gate_is_closed(&conn->gate[RPMA_RT_RECV_SIDE]))
 		return rt_refuse(place, RPMA_RT_E_CLOSED,
 				 "\"%s\" is closing or closed",
 				 rt_name_of(conn));
@@ -194,11 +192,8 @@ void rt_conn_close_for(struct rpma_rt_conn *conn, uint32_t bit)
 	int i;
 
 	rt_conn_set_closing(conn);
-	for (i = 0; i < 2; i++) {
-		/* relaxed: a hint; the control thread makes it firm */
-		atomic_store_explicit(&conn->gate[i].state, RT_GATE_CLOSED,
-				      memory_order_relaxed);
-	}
+	for (i = 0; i < 2; i++) /* the control thread waits for a holder */
+		rt_turn_close(&conn->gate[i].turn);
 	ask_control(conn, bit);
 }
 
@@ -214,6 +209,7 @@ int rpma_rt_conn_close(struct rpma_rt_conn *conn)
 int rpma_rt_conn_drain(struct rpma_rt_conn *conn, uint32_t timeout_ms)
 {
 	int ret = check(conn);
+	int i;
 
 	if (ret == 0 && timeout_ms > RT_DRAIN_MS_MAX)
 		ret = rt_cfg_refuse("rpma_rt_conn_drain()", "timeout_ms",
@@ -221,7 +217,10 @@ int rpma_rt_conn_drain(struct rpma_rt_conn *conn, uint32_t timeout_ms)
 	if (ret)
 		return ret;
 	rt_conn_set_drain_ms(conn, timeout_ms);
-	rt_conn_close_for(conn, RT_CTL_DRAIN);
+	rt_conn_set_closing(conn);
+	for (i = 0; i < 2; i++)
+		rt_turn_drain(&conn->gate[i].turn);
+	ask_control(conn, RT_CTL_DRAIN);
 	return 0;
 }
 

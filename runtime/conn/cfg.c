@@ -178,9 +178,8 @@ int rt_conn_cfg_read(const struct rpma_rt_conn_cfg *given,
 		.poller = checked.poller,
 		.backlog = (int)checked.backlog,
 		.keepalive_ms = checked.keepalive_ms,
-		.single_poster = checked.single_poster,
 		.futures = checked.futures,
-		.futures_waiting = checked.futures_waiting,
+		.waiting = checked.waiting,
 		.pool = checked.pool,
 	};
 	ret = read_queues(&checked, rt, cfg);

@@ -24,8 +24,7 @@ struct rt_conn_cfg {
 	int backlog;
 	uint32_t keepalive_ms;	  /* 0: off */
 	uint32_t futures;	  /* a side */
-	uint32_t futures_waiting; /* for room, a side */
-	bool single_poster;
+	uint32_t waiting;	  /* in line, a side */
 	struct rpma_rt_srq *srqs[RPMA_RT_MAX_POLLERS]; /* by poller */
 	struct rpma_rt_pool *pool;
 };

@@ -20,6 +20,8 @@
 #include "conn/bind.h"
 #include "conn/conn.h"
 #include "conn/futures.h"
+#include "conn/hold.h"
+#include "conn/look.h"
 #include "conn/name.h"
 #include "conn/redirect.h"
 #include "conn/route.h"
@@ -185,23 +187,26 @@ static void take_spills_on_poller(struct change *change)
 
 /* -------------------------------------------------- where it all goes --- */
 
-/* Behind a redirection's first step: whoever posts saw it, as nobody is inside
- * who began before. Of a route that is closed the ledger holds all that it
- * owes, then: nothing more comes. */
-static void pass_gate(struct rt_redirect *redirect, struct rt_gate *gate)
+/* Behind a redirection's first step: nobody is inside who began before, and
+ * whoever has not published yet looks at the routes again. Of a route that is
+ * closed ledger and line hold all that it owes, then: nothing more comes. */
+static void pass_gate(struct rt_redirect *redirect, int side)
 {
+	struct rpma_rt_conn *conn = redirect->conn;
 	const struct rpma_rt_route *route = redirect->route;
+	struct rt_gate *gate = &conn->gate[side];
 
 	rt_gate_pause(gate);
-	/* relaxed: the lock orders it. One that is closed may be handed over */
-	if (route != NULL &&
-	    atomic_load_explicit(&gate->state, memory_order_relaxed) !=
-		    RT_GATE_CLOSED) {
-		redirect->is_out = rt_ledger_find_last(
-			&gate->ledger, route->number, &redirect->last_retired);
+	/* one that is closed may be handed over */
+	if (route != NULL && !rt_gate_is_closed(gate)) {
+		redirect->is_out =
+			rt_hold_find_last(conn, (enum rpma_rt_side)side,
+					  route->number,
+					  &redirect->last_retired);
 		redirect->is_known = true;
 	}
-	rt_gate_resume(gate, false);
+	if (rt_gate_resume(gate, true))
+		rt_look_send(conn);
 }
 
 static int finish_on_poller(void *arg)
@@ -222,7 +227,7 @@ static void finish_redirect(struct rt_redirect *redirect)
 	pthread_mutex_unlock(&conn->rt->lock);
 	for (i = 0; i < 2; i++) {
 		if (route == NULL || route->side == (enum rpma_rt_side)i)
-			pass_gate(redirect, &conn->gate[i]);
+			pass_gate(redirect, i);
 	}
 	rt_poller_call(conn->poller, finish_on_poller, redirect);
 	pthread_mutex_lock(&conn->rt->lock);
@@ -375,7 +380,7 @@ static int open_route(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 {
 	static const char what[] = "no route is opened";
 	struct change change = {.conn = conn};
-	uint32_t entries = conn->gate[side].ledger.depth + RT_ROUTE_EVENTS;
+	uint32_t entries = rt_hold_items(conn, side) + RT_ROUTE_EVENTS;
 	int ret;
 
 	ret = begin_change(conn);

@@ -70,7 +70,9 @@ enum rt_ctl_bit {
 	RT_CTL_DRAIN = 1 << 14,	    /* no post any more; what is out ends */
 	RT_CTL_EMPTY = 1 << 15,	    /* that has ended, or took too long */
 	RT_CTL_HEARD = 1 << 16,	    /* of its queue pair: conn.ctl.heard */
-	RT_CTL_DEAF = 1 << 17	    /* its CM events are read no more */
+	RT_CTL_DEAF = 1 << 17,	    /* its CM events are read no more */
+	RT_CTL_THROUGH = 1 << 18,   /* drained: nothing is published any more */
+	RT_CTL_UNPINNED = 1 << 19   /* a thread gave slots back: see end_id() */
 };
 
 /* bits for the poller, in the order of life */
@@ -165,7 +167,7 @@ struct rpma_rt_conn {
 	} from;
 	/* written by the control thread: qp and qp_num before BIND, conn before
 	 * the send gate opens */
-	struct ibv_qp *qp; /* posters: under a gate's lock, while it is open */
+	struct ibv_qp *qp; /* posters: with the right, while the side is open */
 	struct rpma_conn *conn;
 	uint32_t qp_num;
 	_Atomic uint32_t reached; /* bits of enum rt_reached */
@@ -193,7 +195,8 @@ struct rpma_rt_conn {
 	uint8_t *pdata_in;
 	uint8_t pdata_in_len;
 	_Atomic bool pdata_valid;
-	_Atomic bool lock_sent;
+	_Atomic bool look_sent;
+	bool enters_kernel; /* immutable: see base/verb.h */
 	/* under the runtime's lock; is_done written under its ask_lock too */
 	bool is_done; /* the control thread may be gone */
 	enum rt_change change;
@@ -221,7 +224,7 @@ struct rpma_rt_conn {
 	_Atomic uint32_t poll_bits;
 	struct rt_msg ctl_msg;
 	struct rt_msg poll_msg;
-	struct rt_msg lock_msg; /* of a poller to its poller; see answer.c */
+	struct rt_msg look_msg; /* of any thread to its poller; see look.h */
 
 	struct rt_conn_control ctl;
 	struct rt_conn_poller poll;

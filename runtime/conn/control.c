@@ -28,6 +28,7 @@
 #include "conn/hear.h"
 #include "conn/listed.h"
 #include "conn/listener_poller.h"
+#include "conn/look.h"
 #include "conn/name.h"
 #include "conn/peer.h"
 #include "conn/reason.h"
@@ -73,7 +74,7 @@ static int qp_is_made(struct rpma_rt_conn *conn)
 	conn->ctl.qp_state = RT_QP_ALIVE;
 	rt_hear_begin(conn);
 	rt_conn_tell_poller(conn, RT_POLL_BIND);
-	rt_gate_open(&conn->gate[RPMA_RT_RECV_SIDE]);
+	rt_turn_open(&conn->gate[RPMA_RT_RECV_SIDE].turn);
 	/* release: pairs with the acquire in the getters of qp_num and
 	 * peer_addr */
 	atomic_fetch_or_explicit(&conn->reached, RT_REACHED_READY,
@@ -279,7 +280,10 @@ static void connect_now(struct rpma_rt_conn *conn)
 		conn->ctl.qp_state = RT_QP_DESTROYED;
 		rt_async_disown(&conn->ctl.async);
 	}
-	rt_gate_resume(rq, ret != 0);
+	if (ret)
+		rt_turn_close(&rq->turn);
+	if (rt_gate_resume(rq, false))
+		rt_look_send(conn);
 	rpma_log_release();
 	if (ret)
 		die(conn, rt_reason_of_step(conn->passive ? RT_STEP_ACCEPT
@@ -297,7 +301,7 @@ static void established(struct rpma_rt_conn *conn,
 	if (!conn->passive)
 		keep_private_data(conn, event);
 	rt_conn_end_handshake(conn);
-	rt_gate_open(&conn->gate[RPMA_RT_SEND_SIDE]);
+	rt_turn_open(&conn->gate[RPMA_RT_SEND_SIDE].turn);
 	rt_conn_tell_poller(conn, RT_POLL_ESTABLISHED);
 }
 
@@ -499,12 +503,11 @@ void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 	die(conn, (struct rt_reason){.reason = reason, .detail = cm_status});
 }
 
-/* No post gets in any more. The marker comes when all that was posted has
- * completed, and then the connection is closed; a write of no bytes, of which
- * the peer's program notices nothing. */
+/* No post gets in any more; what stands in line is posted first, and the poller
+ * tells when nothing is left there. */
 static void drain(struct rpma_rt_conn *conn)
 {
-	int err;
+	int i;
 
 	if (conn->ctl.is_draining)
 		return;
@@ -513,15 +516,29 @@ static void drain(struct rpma_rt_conn *conn)
 		return;
 	}
 	rt_conn_set_closing(conn);
+	for (i = 0; i < 2; i++)
+		rt_turn_drain(&conn->gate[i].turn);
+	conn->ctl.is_draining = true;
+	rt_conn_tell_poller(conn, RT_POLL_DRAIN);
+	rt_look_send(conn);
+}
+
+/* The marker comes when all that was posted has completed, and then the
+ * connection is closed; a write of no bytes, of which the peer's program
+ * notices nothing. */
+static void end_drain(struct rpma_rt_conn *conn)
+{
+	int err;
+
+	if (conn->ctl.state != RT_CONN_ESTABLISHED || conn->ctl.has_marker)
+		return;
 	rt_gate_close(&conn->gate[RPMA_RT_SEND_SIDE]);
 	rt_gate_close(&conn->gate[RPMA_RT_RECV_SIDE]);
 	err = post_sq_marker(conn, IBV_WR_RDMA_WRITE);
-	if (err) {
+	if (err)
 		die(conn, rt_reason_of_step(RT_STEP_POST, err));
-		return;
-	}
-	conn->ctl.is_draining = true;
-	rt_conn_tell_poller(conn, RT_POLL_DRAIN);
+	else
+		conn->ctl.has_marker = true;
 }
 
 static void end_qp(struct rpma_rt_conn *conn)
@@ -537,8 +554,22 @@ static void end_qp(struct rpma_rt_conn *conn)
 	rt_destroy_qp_control(conn);
 }
 
+/* Do threads have slots that are not published? They may be inside librpma,
+ * with its connection. */
+static bool is_pinned(const struct rpma_rt_conn *conn)
+{
+	/* pairs with the one in rt_post_look_again(): either that sees the
+	 * closed side, or this the slots [LINE-1] */
+	rt_fence_dekker();
+	return rt_freelist_used(&conn->gate[0].turn.free) > 0 ||
+	       rt_freelist_used(&conn->gate[1].turn.free) > 0;
+}
+
 static void end_id(struct rpma_rt_conn *conn)
 {
+	conn->ctl.is_pinned = is_pinned(conn);
+	if (conn->ctl.is_pinned)
+		return; /* whoever gives slots back tells */
 	rt_conn_set_state(conn, RT_CONN_DELETING);
 	rt_destroy_id_control(conn);
 }
@@ -604,7 +635,10 @@ static void run_bits(struct rpma_rt_conn *conn, uint32_t bits)
 		end_qp(conn);
 	if (bits & RT_CTL_DESTROYED)
 		rt_conn_tell_poller(conn, RT_POLL_GONE);
-	if (bits & RT_CTL_SWEPT)
+	if (bits & RT_CTL_THROUGH)
+		end_drain(conn);
+	if (bits & RT_CTL_SWEPT ||
+	    (bits & RT_CTL_UNPINNED && conn->ctl.is_pinned))
 		end_id(conn);
 	if (bits & RT_CTL_DELETED)
 		end_last(conn);

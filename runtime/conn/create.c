@@ -22,6 +22,7 @@
 #include "conn/drain.h"
 #include "conn/fill.h"
 #include "conn/futures.h"
+#include "conn/hold.h"
 #include "conn/keepalive.h"
 #include "conn/limits.h"
 #include "conn/listener_poller.h"
@@ -70,26 +71,41 @@ static int copy_cfg(struct rpma_rt_conn *conn, const struct rt_conn_cfg *cfg,
 	return rt_keepalive_new(conn, cfg->keepalive_ms);
 }
 
-static int init_sides(struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq,
-		      bool single)
+/* The receives of an SRQ, or of a pool, stand in no line of the connection. */
+static int init_line(struct rpma_rt_conn *conn, int side, uint32_t depth,
+		     uint32_t waiting)
 {
-	struct rt_gate *gate;
+	struct rt_turn *turn = &conn->gate[side].turn;
+	uint32_t places = rt_line_places(depth, waiting);
+
+	if (side == RPMA_RT_SEND_SIDE)
+		return rt_line_new(turn, places, sizeof(struct rt_line_send),
+				   rt_line_behind(conn->max_sge,
+						  conn->max_inline));
+	if (conn->receives != RT_RECEIVES_OWN)
+		places = 0;
+	return rt_line_new(turn, places, sizeof(struct rt_line_recv),
+			   rt_line_behind(conn->max_sge, 0));
+}
+
+static int init_sides(struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq,
+		      uint32_t waiting)
+{
+	const uint32_t depths[] = {sq, rq};
 	int ret = 0;
 	int i;
 
+	conn->enters_kernel = rt_verb_enters_kernel(conn->device->ibv_ctx);
 	for (i = 0; i < 2; i++) {
 		conn->side[i].which = (uint8_t)i;
 		conn->side[i].ops = &rt_drain_side_ops;
-		gate = &conn->gate[i];
-		gate->side = &conn->side[i];
-		gate->single = single;
-		gate->enters_kernel =
-			rt_verb_enters_kernel(conn->device->ibv_ctx);
 		/* relaxed: nobody else knows it yet */
-		atomic_store_explicit(&gate->owed, RT_OWED_UNKNOWN,
+		atomic_store_explicit(&conn->side[i].owed, RT_OWED_UNKNOWN,
 				      memory_order_relaxed);
 		if (ret == 0)
-			ret = rt_ledger_init(&gate->ledger, i ? rq : sq);
+			ret = rt_ledger_init(&conn->gate[i].ledger, depths[i]);
+		if (ret == 0)
+			ret = init_line(conn, i, depths[i], waiting);
 	}
 	return ret;
 }
@@ -127,7 +143,10 @@ void rt_conn_free(struct rpma_rt_conn *conn)
 		rt_route_free(route);
 	}
 	for (i = 0; i < 2; i++)
+	{
 		rt_ledger_fini(&conn->gate[i].ledger);
+		rt_line_free(&conn->gate[i].turn);
+	}
 	rt_peer_fini(conn);
 	if (conn->is_named)
 		free(conn->name.given);
@@ -227,7 +246,7 @@ static int record_new(const struct rt_conn_spec *spec, uint32_t *sq,
 	*sq = ret ? 0
 		  : limits.sq; /* where it fails, nothing so large is made */
 	*rq = ret ? 0 : limits.rq;
-	if (init_sides(conn, *sq, *rq, spec->cfg->single_poster) && ret == 0)
+	if (init_sides(conn, *sq, *rq, spec->cfg->waiting) && ret == 0)
 		ret = RPMA_E_NOMEM;
 	conn->poll.kept =
 		calloc((size_t)*sq + *rq + 1, sizeof(*conn->poll.kept));
@@ -309,22 +328,18 @@ static int reserve_room(struct rpma_rt_conn *conn, struct ibv_context *ibv_ctx,
 }
 
 /* Items of the connection's own queue that its spill has room for: also those
- * of futures whose work is over, and that lead there afterwards, and of those
- * that were taken while it is over its limit, and are not posted. */
+ * of futures whose work is over, and that lead there afterwards. */
 static uint32_t count_items(const struct rpma_rt_conn *conn,
-			    const struct rt_conn_spec *spec, uint32_t sq,
-			    uint32_t rq)
+			    const struct rt_conn_spec *spec)
 {
-	uint32_t count = sq + rq + RT_CONN_EVENTS;
-	uint32_t waiting = spec->cfg->futures_waiting;
+	uint32_t count = RT_CONN_EVENTS;
 	int i;
 
-	if (waiting > spec->cfg->futures)
-		waiting = spec->cfg->futures;
 	for (i = 0; i < 2; i++) {
+		count += rt_hold_items(conn, (enum rpma_rt_side)i);
 		if (rt_futures_has(conn, (enum rpma_rt_side)i,
 				   spec->cfg->futures))
-			count += spec->cfg->futures + waiting;
+			count += spec->cfg->futures;
 	}
 	return count;
 }
@@ -358,7 +373,7 @@ static int reserve(struct rpma_rt_conn *conn, const struct rt_conn_spec *spec,
 	if (ret)
 		goto err_undo_qp;
 	ret = rt_route_init_own(conn, RPMA_RT_SEND_SIDE, queue,
-				count_items(conn, spec, sq, rq),
+				count_items(conn, spec),
 				&brought->spill[RPMA_RT_SEND_SIDE]);
 	if (ret)
 		goto err_undo_futures;

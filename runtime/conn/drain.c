@@ -16,11 +16,12 @@
 #include "base/log.h"
 #include "base/runtime.h"
 #include "conn/bind.h"
+#include "conn/answer.h"
 #include "conn/fill.h"
 #include "conn/futures.h"
+#include "conn/hold.h"
 #include "conn/keepalive.h"
 #include "conn/name.h"
-#include "conn/resume.h"
 #include "pool/pool.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
@@ -42,7 +43,8 @@ static bool is_failure(enum ibv_wc_status status)
 static void return_slot(struct rpma_rt_conn *conn, uint64_t cookie,
 			const struct rt_kept *kept)
 {
-	if (is_failure(kept->status) && !(kept->flags & RPMA_RT_C_SYNTHESIZED))
+	if (is_failure(kept->status) &&
+	    !(kept->flags & (RPMA_RT_C_SYNTHESIZED | RPMA_RT_C_NOT_POSTED)))
 		RT_LOG_ERROR("a receive of %s failed: %s%s", rt_name_of(conn),
 			     ibv_wc_status_str(kept->status),
 			     kept->status == IBV_WC_LOC_LEN_ERR
@@ -123,10 +125,8 @@ static void become_broken(struct rpma_rt_conn *conn)
 	rt_conn_set_closing(conn);
 	for (i = 0; i < 2; i++) {
 		conn->side[i].healthy = false;
-		/* relaxed: a hint to posters; the control thread makes it firm
-		 * under the lock */
-		atomic_store_explicit(&conn->gate[i].state, RT_GATE_CLOSED,
-				      memory_order_relaxed);
+		/* the control thread waits for a holder */
+		rt_turn_close(&conn->gate[i].turn);
 	}
 	rt_conn_tell_control(conn, RT_CTL_BROKEN);
 }
@@ -184,11 +184,16 @@ const struct rt_side_ops rt_drain_side_ops = {
 	.failed = failed,
 	.group = group,
 	.broken = broken,
-	.answer = rt_resume_answer_poller,
+	.answer = rt_answer_poller,
 	.lead = rt_futures_lead_poller,
 };
 
-/* For the directory: only the poller may read a ledger that was handed over. */
+static enum rpma_rt_side side_of(int i)
+{
+	return (enum rpma_rt_side)i;
+}
+
+/* For the directory: only the poller may read what was handed over. */
 static void publish_owed(struct rpma_rt_conn *conn)
 {
 	int i;
@@ -196,8 +201,9 @@ static void publish_owed(struct rpma_rt_conn *conn)
 	for (i = 0; i < 2; i++)
 		/* relaxed: statistic, orders nothing */
 		atomic_store_explicit(
-			&conn->gate[i].owed,
-			rt_ledger_unfinished(&conn->gate[i].ledger),
+			&conn->side[i].owed,
+			rt_ledger_unfinished(&conn->gate[i].ledger) +
+				rt_hold_count_unposted(conn, side_of(i)),
 			memory_order_relaxed);
 }
 
@@ -359,16 +365,16 @@ void rt_drain_last_wqe_poller(struct rpma_rt_conn *conn)
 
 /* ------------------------------------------------------------- sweeping --- */
 
-/* Ends the future of one that waits for room on that side; false: none does. */
-static bool end_waiting(struct rpma_rt_conn *conn, enum rpma_rt_side side)
+/* Ends the next one in line of that side; false: none is left. */
+static bool end_unposted(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 {
-	struct rpma_rt_completion item;
+	static const struct rt_kept unposted = {.status = IBV_WC_GENERAL_ERR,
+						.flags = RPMA_RT_C_NOT_POSTED};
+	struct rt_ledger_entry entry;
 
-	if (!rt_resume_take_poller(conn, side, &item))
+	if (!rt_hold_take_unposted(conn, side, &entry))
 		return false;
-	rt_deliver_item(conn->poller,
-			&conn->cq->routes[conn->side[side].futures->number],
-			&item);
+	write_finished(conn, &entry, &unposted);
 	return true;
 }
 
@@ -387,7 +393,7 @@ static int synthesize(struct rpma_rt_conn *conn, int max)
 		if (entry != NULL) {
 			write_finished(conn, entry, &unknown);
 			n++;
-		} else if (end_waiting(conn, (enum rpma_rt_side)side)) {
+		} else if (end_unposted(conn, (enum rpma_rt_side)side)) {
 			n++;
 		} else if (side++ == RPMA_RT_RECV_SIDE) {
 			break;

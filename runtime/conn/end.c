@@ -42,7 +42,6 @@ static void close_route(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 		rt_item_event(conn, RPMA_RT_EVENT_ROUTE_CLOSED);
 	struct rt_route_entry *entry = &conn->cq->routes[route->number];
 	struct rt_lane *lane = rt_route_lane(route);
-	struct rt_waiter *waiter = rt_route_waiter(route);
 
 	/* a route that is closed has no ROUTE_CLOSED to come, and no waiter.
 	 * Of the others each function is called for it, each lane has it once;
@@ -55,12 +54,8 @@ static void close_route(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 		conn->cq->routes[route->leases] = (struct rt_route_entry){0};
 	if (!route->is_own)
 		rt_owing_unhash_poller(rt_route_opened(route));
-	if (rt_route_is_closed(route) || waiter == NULL)
-		return;
-	/* no poster is inside or will be: nobody waits for that lane */
-	rt_waiter_leave_poller(waiter);
-	/* relaxed: likewise */
-	atomic_store_explicit(&route->waiter, NULL, memory_order_relaxed);
+	rt_waiter_delete(route->waiter);
+	route->waiter = NULL;
 }
 
 /* Closes the next routes, up to max; how many. A consumer that takes

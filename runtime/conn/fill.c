@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * fill.c -- see fill.h. The poller is the receive side's only poster; the
- * dump, and a change of the connection's queue, may be inside its gate.
+ * fill.c -- see fill.h. The poller is the receive side's only poster; another
+ * thread may have paused that side, or have the right for a dump.
  */
 
 #include "conn/fill.h"
@@ -17,7 +17,9 @@
 #include "base/verb.h"
 #include "conn/conn.h"
 #include "conn/gate.h"
+#include "conn/hold.h"
 #include "conn/name.h"
+#include "conn/post.h"
 #include "conn/reason.h"
 #include "conn/route.h"
 #include "pool/feed.h"
@@ -63,13 +65,14 @@ static struct rt_gate *gate_of(struct rpma_rt_conn *conn)
 	return &conn->gate[RPMA_RT_RECV_SIDE];
 }
 
-/* Posts them with one doorbell; how many the device took. */
-static uint32_t post(struct rpma_rt_conn *conn, const uint64_t *cookies,
-		     uint32_t n)
+/* Posts them with one doorbell. False: the device refused one; the slots of
+ * those come back with the connection's end. */
+static bool post(struct rpma_rt_conn *conn, const uint64_t *cookies, uint32_t n)
 {
-	struct rpma_recv_wr chain[RT_FEED_CHUNK];
+	uint32_t tick = rt_poller_date(conn->poller);
 	struct rt_ledger *ledger = &gate_of(conn)->ledger;
 	uint32_t route = conn->own[RPMA_RT_RECV_SIDE].number;
+	struct rpma_recv_wr chain[RT_FEED_CHUNK];
 	struct ibv_recv_wr *bad = NULL;
 	uint64_t wr_id;
 	uint32_t taken;
@@ -84,17 +87,19 @@ static uint32_t post(struct rpma_rt_conn *conn, const uint64_t *cookies,
 			     conn->from.fed->pool->slot_size, wr_id, &chain[i]);
 		if (i > 0)
 			chain[i - 1].wr.next = &chain[i].wr;
-		rt_ledger_append(ledger, wr_id, IBV_WC_RECV, true);
+		rt_hold_append(conn, RPMA_RT_RECV_SIDE, wr_id, IBV_WC_RECV,
+			       tick);
 	}
 	chain[n - 1].wr.next = NULL;
-	err = rt_verb_post_recv(gate_of(conn)->enters_kernel, conn->qp,
-				&chain[0].wr, &bad);
+	err = rt_verb_post_recv(conn->enters_kernel, conn->qp, &chain[0].wr,
+				&bad);
 	if (err == 0)
-		return n;
+		return true;
 	rt_reason_refused(conn, err);
 	taken = bad ? (uint32_t)((struct rpma_recv_wr *)bad - chain) : 0;
-	rt_ledger_take_back(ledger, n - taken);
-	return taken;
+	rt_ledger_refuse(ledger, n - taken);
+	rt_turn_close(&gate_of(conn)->turn);
+	return false;
 }
 
 /* How many more may be posted. Messages that nobody has count as
@@ -110,12 +115,11 @@ static uint32_t room_of(struct rpma_rt_conn *conn)
 	return room > waiting ? room - waiting : 0;
 }
 
-/* Fills the receive queue, as far as slots go. Inside the gate. */
+/* Fills the receive queue, as far as slots go. With the right to post. */
 static enum fill_end fill_inside(struct rpma_rt_conn *conn)
 {
 	uint64_t cookies[RT_FEED_CHUNK];
 	uint32_t room;
-	uint32_t taken;
 	uint32_t n;
 
 	while ((room = room_of(conn)) > 0) {
@@ -123,13 +127,8 @@ static enum fill_end fill_inside(struct rpma_rt_conn *conn)
 				 room < RT_FEED_CHUNK ? room : RT_FEED_CHUNK);
 		if (n == 0)
 			return FILL_EMPTY;
-		taken = post(conn, cookies, n);
-		if (taken == n)
-			continue;
-		while (taken < n)
-			rt_pool_give_back(conn->from.fed->pool,
-					  cookies[taken++]);
-		return FILL_REFUSED;
+		if (!post(conn, cookies, n))
+			return FILL_REFUSED;
 	}
 	return FILL_DONE;
 }
@@ -157,33 +156,28 @@ static bool is_behind(struct rpma_rt_conn *conn)
 	}
 	/* relaxed: likewise */
 	atomic_fetch_or_explicit(want, RT_WANT_BACKLOG, memory_order_relaxed);
-	rt_lane_wait_mt(lane, rt_route_waiter(own));
+	rt_lane_wait_poller(lane, own->waiter);
 	return true;
-}
-
-/* 0: inside the gate. Not got: again in the next round. */
-static int enter(struct rpma_rt_conn *conn)
-{
-	int ret = rt_gate_enter(gate_of(conn));
-
-	if (ret == RPMA_E_AGAIN)
-		rt_schedule_ready(conn->poller, &conn->from.fed->again);
-	return ret;
 }
 
 static enum fill_end fill_once(struct rpma_rt_conn *conn, uint32_t *out)
 {
 	struct rt_gate *gate = gate_of(conn);
+	uint64_t seen = rt_turn_look(&gate->turn);
 	enum fill_end end;
 
-	if (is_behind(conn) || enter(conn))
+	if (is_behind(conn) || rt_post_check_word(seen))
 		return FILL_DONE;
-	gate->ledger.tick = rt_poller_date(conn->poller);
+	/* a thread has paused the side for a moment: again in the next round */
+	if (!rt_turn_take_alone(&gate->turn, seen)) {
+		rt_schedule_ready(conn->poller, &conn->from.fed->again);
+		return FILL_DONE;
+	}
 	/* what this thread has published */
 	rt_ledger_reap(&gate->ledger, conn->side[RPMA_RT_RECV_SIDE].count);
 	end = fill_inside(conn);
 	*out = gate->ledger.depth - rt_ledger_room(&gate->ledger);
-	rt_gate_leave(gate);
+	rt_hold_leave(conn, RPMA_RT_RECV_SIDE, seen);
 	return end;
 }
 

@@ -22,21 +22,10 @@
 #include "poller/poller.h"
 #include "poller/route.h"
 #include "poller/source.h"
-#include "poller/waiting.h"
 
 static struct rt_route_entry *entry_of(struct rpma_rt_conn *conn, int side)
 {
 	return &conn->cq->routes[conn->side[side].futures->number];
-}
-
-static int reserve_waiting(struct rt_futures *futures,
-			   const struct rpma_rt_conn *conn,
-			   enum rpma_rt_side side, uint32_t count)
-{
-	if (count == 0)
-		return 0;
-	futures->waiting = rt_waiting_new(side, count, conn->max_sge);
-	return futures->waiting != NULL ? 0 : RPMA_E_NOMEM;
 }
 
 static int reserve_side(struct rpma_rt_conn *conn, enum rpma_rt_side side,
@@ -57,7 +46,7 @@ static int reserve_side(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		return ret;
 	}
 	conn->side[side].futures = futures;
-	return reserve_waiting(futures, conn, side, cfg->futures_waiting);
+	return 0;
 }
 
 /* Of its events, which go with those of the send side. */
@@ -121,33 +110,29 @@ int rt_futures_reserve(struct rpma_rt_conn *conn, const struct rt_conn_cfg *cfg,
 	return ret;
 }
 
-/* Whoever wants one of an event looks under this lock. */
-static void set_futures(struct rt_side *side, struct rpma_rt *rt,
-			struct rt_futures *futures)
-{
-	pthread_mutex_lock(&rt->ask_lock);
-	side->futures = futures;
-	pthread_mutex_unlock(&rt->ask_lock);
-}
-
-/* keeps_events: those stay in place of the send side's. */
-static void unreserve(struct rpma_rt_conn *conn, bool keeps_events)
+static void return_blocks(struct rpma_rt_conn *conn)
 {
 	struct rt_futures *futures;
 	int i;
 
 	for (i = 0; i < 2; i++) {
 		futures = conn->side[i].futures;
+		conn->side[i].futures = NULL;
 		if (futures == NULL)
 			continue;
-		set_futures(&conn->side[i], conn->rt,
-			    keeps_events ? futures->events : NULL);
-		rt_numbers_return(&conn->cq->numbers, futures->number);
-		rt_waiting_delete(futures->waiting);
-		futures->waiting = NULL;
-		if (!keeps_events)
-			rt_future_block_return(futures->events);
+		rt_future_block_return(futures->events);
 		rt_future_block_return(futures);
+	}
+}
+
+static void return_numbers(struct rpma_rt_conn *conn)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (conn->side[i].futures != NULL)
+			rt_numbers_return(&conn->cq->numbers,
+					  conn->side[i].futures->number);
 	}
 }
 
@@ -156,12 +141,13 @@ void rt_futures_unreserve(struct rpma_rt_conn *conn)
 	rt_source_undo(rt_fill_messages(conn));
 	if (rt_conn_fed(conn) != NULL)
 		conn->from.fed->messages = NULL;
-	unreserve(conn, false);
+	return_numbers(conn);
+	return_blocks(conn);
 }
 
 void rt_futures_end(struct rpma_rt_conn *conn)
 {
-	unreserve(conn, !rt_conn_has_queue(conn, RPMA_RT_SEND_SIDE));
+	return_numbers(conn);
 }
 
 void rt_futures_let_go(struct rpma_rt_conn *conn)
@@ -171,12 +157,10 @@ void rt_futures_let_go(struct rpma_rt_conn *conn)
 
 void rt_futures_free(struct rpma_rt_conn *conn)
 {
-	struct rt_futures *events = conn->side[RPMA_RT_SEND_SIDE].futures;
-
-	if (events == NULL)
+	if (conn->side[0].futures == NULL && conn->side[1].futures == NULL)
 		return;
 	pthread_mutex_lock(&conn->rt->lock);
-	rt_future_block_return(events);
+	return_blocks(conn);
 	rt_future_block_return(rt_fill_messages(conn));
 	pthread_mutex_unlock(&conn->rt->lock);
 }
@@ -189,14 +173,13 @@ uint32_t rt_futures_count(const struct rpma_rt_conn *conn,
 	return futures != NULL ? futures->count : 0;
 }
 
-/* Of its events; NULL: it has none, or is DONE and had a queue. */
+/* Of its events; NULL: it has no futures. */
 static struct rt_futures *events_of(const struct rpma_rt_conn *conn)
 {
-	struct rt_futures *futures = conn->side[RPMA_RT_SEND_SIDE].futures;
+	const struct rt_futures *futures =
+		conn->side[RPMA_RT_SEND_SIDE].futures;
 
-	return futures != NULL && futures->kind != &rt_source_latches
-		       ? futures->events
-		       : futures;
+	return futures != NULL ? futures->events : NULL;
 }
 
 /* -------------------------------------------------------- the poller --- */
@@ -314,16 +297,16 @@ static int take_event(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 		      struct rt_future **slot_ptr)
 {
 	struct rt_future *slot = NULL;
-	struct rt_futures *events;
+	bool is_over;
 
 	/* it becomes DONE under this lock; of two threads one takes a slot */
 	pthread_mutex_lock(&conn->rt->ask_lock);
-	events = events_of(conn);
-	if (events != NULL)
-		slot = rt_source_take(events, event - RT_FUTURE_EVENT_FIRST,
-				      conn);
+	is_over = conn->is_done && rt_conn_has_queue(conn, RPMA_RT_SEND_SIDE);
+	if (!is_over)
+		slot = rt_source_take(events_of(conn),
+				      event - RT_FUTURE_EVENT_FIRST, conn);
 	pthread_mutex_unlock(&conn->rt->ask_lock);
-	if (events == NULL)
+	if (is_over)
 		return RPMA_RT_E_CLOSED;
 	if (slot == NULL)
 		return RPMA_RT_E_BUSY;
@@ -378,31 +361,18 @@ const struct rt_route_entry *rt_futures_lead_poller(struct rt_side *side,
 	return &conn->cq->routes[at->number];
 }
 
-/* Under the gate, as a post looks: a route that is closed, or whose connection
- * has ended, may have lost its lane with its queue. There the result is led on,
- * or stays. */
+/* A route that is closed meanwhile, or whose connection has ended: the result is
+ * led on, or stays. */
 static int check_consumer(const struct rt_log_place *place,
 			  struct rpma_rt_route *route)
 {
-	struct rt_gate *gate = &route->conn->gate[route->side];
-	int ret = rt_gate_hold(gate);
-	bool is_closed;
-	bool is_behind;
-
-	if (ret == RPMA_E_AGAIN)
-		return rt_refuse(place, RPMA_RT_E_BUSY,
-				 "the future is not delivered: another thread "
-				 "is posting, and a function does not wait");
-	if (ret == RPMA_RT_E_CLOSED)
+	if (rt_gate_is_closed(&route->conn->gate[route->side]))
 		return 0;
-	is_closed = rt_route_is_closed(route);
-	is_behind = !is_closed && rt_post_is_behind(route);
-	rt_gate_let_go(gate);
-	if (is_closed)
+	if (rt_route_is_closed(route))
 		return rt_refuse(place, RPMA_RT_E_CLOSED,
 				 "the future is not delivered: its route is "
 				 "closed");
-	if (is_behind)
+	if (rt_post_is_behind(route))
 		return rt_refuse(place, RPMA_RT_E_BUSY,
 				 "the future is not delivered: the consumer "
 				 "of its route is behind");

@@ -49,7 +49,7 @@ static void post(struct rpma_rt_conn *conn)
 	};
 	struct ibv_send_wr *bad;
 
-	if (rt_verb_post_send(conn->gate[RPMA_RT_SEND_SIDE].enters_kernel,
+	if (rt_verb_post_send(conn->enters_kernel,
 			      conn->qp, &wr, &bad))
 		return; /* again after a period */
 	conn->poll.keepalive->out = true;

@@ -11,6 +11,7 @@
 #define RT_CONN_LEDGER_H
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,7 +25,7 @@ struct rt_ledger_entry {
 	 * signaled entry that ends the group; stored before the device has
 	 * that entry */
 	uint16_t retires;
-	uint32_t tick; /* when, see rt_ledger.tick */
+	uint32_t tick; /* when; the caller's unit */
 };
 static_assert(sizeof(struct rt_ledger_entry) == 16, "four a cache line");
 
@@ -37,11 +38,12 @@ enum rt_ledger_link {
 struct rt_ledger {
 	struct rt_ledger_entry *entries; /* a power of two of them */
 	uint32_t mask;
-	uint32_t depth;	     /* work requests at most */
-	uint32_t head;	     /* oldest not reaped: how many have retired */
-	uint32_t tail;	     /* next free */
-	uint32_t tick;	     /* dates what is appended; the caller's unit */
-	uint32_t unsignaled; /* appended since the last signaled one */
+	uint32_t depth; /* work requests at most */
+	uint32_t head;	/* oldest not reaped: how many have retired */
+	uint32_t tail;	/* next free */
+	/* the tail as other threads see it, who count places in line by it */
+	_Atomic uint32_t posted;
+	uint16_t unsignaled; /* appended since the last signaled one */
 	bool error_seen;     /* finishing met an error */
 };
 
@@ -76,7 +78,8 @@ static inline uint32_t rt_ledger_room(const struct rt_ledger *ledger)
  */
 static inline bool rt_ledger_must_signal(const struct rt_ledger *ledger)
 {
-	return 2 * (ledger->unsignaled + 1) >= ledger->depth;
+	return 2 * (ledger->unsignaled + 1u) >= ledger->depth ||
+	       ledger->unsignaled == UINT16_MAX - 1;
 }
 
 /* The newest entry is signaled: ends the group of the unsignaled entries in
@@ -85,7 +88,8 @@ __attribute__((cold)) void rt_ledger_end_group(struct rt_ledger *ledger);
 
 /* REQUIRES: room */
 static inline void rt_ledger_append(struct rt_ledger *ledger, uint64_t wr_id,
-				    uint8_t opcode, bool signaled)
+				    uint8_t opcode, bool signaled,
+				    uint32_t tick)
 {
 	assert(rt_ledger_room(ledger) > 0);
 	ledger->entries[ledger->tail++ & ledger->mask] =
@@ -93,7 +97,7 @@ static inline void rt_ledger_append(struct rt_ledger *ledger, uint64_t wr_id,
 					 .opcode = opcode,
 					 .signaled = signaled,
 					 .retires = 1,
-					 .tick = ledger->tick};
+					 .tick = tick};
 	if (!signaled)
 		ledger->unsignaled++;
 	else if (__builtin_expect(ledger->unsignaled > 0, 0))

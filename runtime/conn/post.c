@@ -2,51 +2,143 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * post.c -- entering and leaving a post to a connection: the gate, the credit
- * that a work request needs, the result. Any thread. doc/protocols/ledger.md.
+ * post.c -- what posting sends and posting receives share: why a call is
+ * refused and what follows, slots of the line, futures, the answer. Any thread.
+ * doc/protocols/ledger.md.
  */
 
 #include "conn/post.h"
 
-#include "base/chunks.h"
 #include "base/context.h"
-#include "base/failure.h"
-#include "base/log.h"
 #include "base/order.h"
 #include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/self.h"
 #include "base/wr.h"
-#include "conn/answer.h"
-#include "conn/gate.h"
-#include "conn/name.h"
-#include "conn/reason.h"
+#include "conn/hold.h"
+#include "conn/look.h"
 #include "future/future.h"
 #include "poller/callback.h"
 #include "poller/poller.h"
-#include "poller/want.h"
 
-/* --------------------------------------------------------------- credit --- */
+/* --------------------------------------------------------------- places --- */
 
-static void reap(struct rt_gate *gate)
+/* How many slots may be in use, the queue's room being what it is. */
+static uint32_t limit_of(const struct rpma_rt_conn *conn,
+			 enum rpma_rt_side side)
 {
-	/* acquire [LEDGER-1]: pairs with publish_retired(); with the credit
-	 * comes the backlog flag set before it was given back */
-	rt_ledger_reap(&gate->ledger,
-		       atomic_load_explicit(&gate->side->retired,
-					    memory_order_acquire));
+	const struct rt_gate *gate = &conn->gate[side];
+	/* acquire [LEDGER-1]: pairs with rt_side_publish(); with the place
+	 * comes the backlog flag that was set before */
+	uint32_t retired = atomic_load_explicit(&conn->side[side].retired,
+						memory_order_acquire);
+
+	/* relaxed: see rt_hold_show_posted() */
+	return rt_line_limit(&gate->turn,
+			     atomic_load_explicit(&gate->ledger.posted,
+						  memory_order_relaxed),
+			     retired);
 }
 
-static enum rpma_rt_again
-refusal(struct rt_gate *gate, const struct rpma_rt_route *route, uint32_t count)
+uint32_t rt_post_places(const struct rpma_rt_conn *conn, enum rpma_rt_side side)
 {
-	reap(gate);
-	if (rt_ledger_room(&gate->ledger) < count)
-		return RPMA_RT_AGAIN_CREDIT;
-	if (rt_post_is_behind(route))
-		return RPMA_RT_AGAIN_BACKLOG;
-	return RPMA_RT_AGAIN_NONE;
+	uint32_t limit = limit_of(conn, side);
+	uint32_t used = rt_freelist_used(&conn->gate[side].turn.free);
+
+	return limit > used ? limit - used : 0;
 }
+
+uint16_t rt_post_take_slots(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+			    uint32_t count)
+{
+	return rt_line_take(&conn->gate[side].turn, count,
+			    limit_of(conn, side));
+}
+
+/* The control thread may wait for this thread's slots, to delete librpma's
+ * connection. */
+static void tell_control(struct rpma_rt_conn *conn)
+{
+	/* it becomes DONE under this lock */
+	pthread_mutex_lock(&conn->rt->ask_lock);
+	if (!conn->is_done)
+		rt_conn_tell_control(conn, RT_CTL_UNPINNED);
+	pthread_mutex_unlock(&conn->rt->ask_lock);
+}
+
+void rt_post_give_slots(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+			uint16_t first, uint32_t count)
+{
+	struct rt_turn *turn = &conn->gate[side].turn;
+	uint16_t last = first;
+	uint32_t i;
+
+	for (i = 1; i < count; i++)
+		last = rt_freelist_next(&turn->free, last);
+	rt_freelist_give(&turn->free, first, last, (uint16_t)count);
+	rt_hold_tell_places(conn, side); /* fences */
+	if (rt_turn_look(turn) & RT_TURN_CLOSED)
+		tell_control(conn);
+}
+
+uint16_t rt_post_give_surplus(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+			      uint16_t first, uint32_t count)
+{
+	uint16_t rest = first;
+	uint32_t i;
+
+	if (count == 0)
+		return first;
+	for (i = 0; i < count; i++)
+		rest = rt_freelist_next(&conn->gate[side].turn.free, rest);
+	rt_post_give_slots(conn, side, first, count);
+	return rest;
+}
+
+static int of_generation(uint64_t word, uint64_t seen)
+{
+	return word / RT_TURN_GENERATION == seen / RT_TURN_GENERATION
+		       ? 0
+		       : RT_POST_STALE;
+}
+
+int rt_post_look_again(const struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		       uint64_t seen)
+{
+	uint64_t word;
+
+	/* pairs with the one of rt_conn_is_pinned(): either that sees the
+	 * slots, or this the closed side [LINE-1] */
+	rt_fence_dekker();
+	word = rt_turn_look(&conn->gate[side].turn);
+	return word & (RT_TURN_CLOSED | RT_TURN_DRAINED)
+		       ? RPMA_RT_E_CLOSED
+		       : of_generation(word, seen);
+}
+
+int rt_post_publish(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		    uint64_t seen, uint16_t first)
+{
+	struct rt_turn *turn = &conn->gate[side].turn;
+	uint16_t last = first;
+	uint16_t next;
+
+	while ((next = rt_freelist_next(&turn->free, last)) != 0)
+		last = next;
+	switch (rt_turn_publish(turn, seen, first, last)) {
+	case RT_TURN_LEFT:
+		return 0;
+	case RT_TURN_HOLDS:
+		rt_hold_published(conn, side);
+		return 0;
+	case RT_TURN_STALE:
+		return RT_POST_STALE;
+	default: /* it was open, so it is closed */
+		return RPMA_RT_E_CLOSED;
+	}
+}
+
+/* ------------------------------------------------------------- refusals --- */
 
 /* The route of this connection whose function is running; NULL: none. */
 static struct rt_route_opened *running_route(const struct rpma_rt_conn *conn)
@@ -65,106 +157,77 @@ static struct rt_route_opened *running_route(const struct rpma_rt_conn *conn)
 		       : NULL;
 }
 
-/* With which waiter: it knows its lane. NULL: it leads to a function now. */
-static struct rt_waiter *wait_for_lane(const struct rpma_rt_route *route)
+/* Is there a free slot again? */
+static bool has_future(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 {
-	struct rt_waiter *waiter = rt_route_waiter(route);
+	const struct rt_futures *futures = conn->side[side].futures;
+	uint32_t i;
 
-	if (waiter != NULL)
-		rt_lane_wait_mt(waiter->lane, waiter);
-	return waiter;
-}
-
-/* Behind the fence: the lane that is behind is not the one waited for. */
-static bool has_moved(const struct rpma_rt_route *route,
-		      enum rpma_rt_again reason, const struct rt_waiter *waiter)
-{
-	return reason == RPMA_RT_AGAIN_BACKLOG &&
-	       rt_route_waiter(route) != waiter;
-}
-
-/* Want is set where credit is missing, so that exactly one WRITABLE follows;
- * the second look finds credit that came meanwhile. */
-int rt_post_await_credit(struct rt_gate *gate,
-			 const struct rpma_rt_route *route, uint32_t count)
-{
-	struct rt_side *side = gate->side;
-	struct rt_route_opened *running = running_route(rt_conn_of_side(side));
-	struct rt_waiter *waiter = NULL;
-	enum rpma_rt_again reason;
-	uint32_t want;
-	uint32_t before;
-
-	while ((reason = refusal(gate, route, count)) != RPMA_RT_AGAIN_NONE) {
-		want = reason == RPMA_RT_AGAIN_CREDIT ? RT_WANT_CREDIT
-						      : RT_WANT_BACKLOG;
-		if (running != NULL)
-			want <<= RT_WANT_IN_CALL;
-		/* relaxed: the fence orders it */
-		before = atomic_fetch_or_explicit(&side->want, want,
-						  memory_order_relaxed);
-		if (reason == RPMA_RT_AGAIN_BACKLOG)
-			waiter = wait_for_lane(route);
-		/* pairs with flush_once() and the retry of spills [LEDGER-2]:
-		 * either they see want, and the waiter, or the second look
-		 * sees what they published */
-		rt_fence_dekker();
-		if ((refusal(gate, route, count) == reason &&
-		     !has_moved(route, reason, waiter)) ||
-		    !rt_want_take_back(&side->want, want, before)) {
-			if (running != NULL)
-				running->wants |=
-					(uint8_t)RT_WANTS(side->which);
-			return rt_want_again(reason);
-		}
+	for (i = 0; futures != NULL && i < futures->count; i++) {
+		/* relaxed: behind the caller's fence */
+		if (atomic_load_explicit(&futures->slots[i].state,
+					 memory_order_relaxed) ==
+		    RT_FUTURE_FREE)
+			return true;
 	}
-	if (waiter != NULL)
-		rt_answer_lock_left(side);
-	return 0;
+	return false;
+}
+
+/* Does the reason, no backlog, hold still? */
+static bool is_refused(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		       const struct rt_post_refusal *refusal)
+{
+	switch (refusal->reason) {
+	case RPMA_RT_AGAIN_CREDIT:
+		return rt_post_places(conn, side) < refusal->count;
+	case RPMA_RT_AGAIN_FUTURES:
+		return !has_future(conn, side);
+	case RPMA_RT_AGAIN_NOT_YET:
+		return !(rt_turn_look(&conn->gate[side].turn) &
+			 (RT_TURN_OPEN | RT_TURN_CLOSED | RT_TURN_DRAINED));
+	default:
+		return false;
+	}
+}
+
+int rt_post_refuse(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		  const struct rt_post_refusal *refusal)
+{
+	struct rt_route_opened *running = running_route(conn);
+	uint32_t want = refusal->reason == RPMA_RT_AGAIN_BACKLOG
+				? RT_WANT_BACKLOG
+				: RT_WANT_CREDIT;
+
+	if (running != NULL)
+		want <<= RT_WANT_IN_CALL;
+	if (running != NULL)
+		running->wants |= (uint8_t)RT_WANTS(side);
+	/* relaxed: the fence orders it */
+	atomic_fetch_or_explicit(&conn->side[side].want, want,
+				 memory_order_relaxed);
+	/* pairs with flush_once(), and with whoever gives places back, or opens
+	 * the side [LEDGER-2]: either those see want, or this look what they
+	 * have published. The want stays in either case: it may be another
+	 * thread's, too, whose look came before */
+	rt_fence_dekker();
+	if (refusal->reason == RPMA_RT_AGAIN_BACKLOG)
+		rt_look_await(conn, refusal->route, side);
+	else if (!is_refused(conn, side, refusal))
+		rt_look_send(conn);
+	return rt_want_again(refusal->reason);
 }
 
 /* -------------------------------------------------------------- futures --- */
 
-/* As with credit: the poller, which frees what was dropped before it was
- * complete, answers. What the program has yet to drop it frees itself. */
-static struct rt_future *await_future(struct rpma_rt_conn *conn,
-				      struct rt_side *side, uint64_t context)
+bool rt_post_take_future(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+			 uint64_t context, struct rpma_rt_future *future)
 {
-	struct rt_route_opened *running = running_route(conn);
-	struct rt_future *slot;
-	uint32_t want = RT_WANT_CREDIT;
-	uint32_t before;
+	struct rt_future *slot =
+		rt_future_take(conn->side[side].futures, context);
 
-	if (running != NULL)
-		want <<= RT_WANT_IN_CALL;
-	/* relaxed: the fence orders it */
-	before = atomic_fetch_or_explicit(&side->want, want,
-					  memory_order_relaxed);
-	/* pairs with flush_once() [LEDGER-2]: either that sees want, or this
-	 * look the slots that the poller freed */
-	rt_fence_dekker();
-	slot = rt_future_take(side->futures, context);
-	if (slot != NULL && rt_want_take_back(&side->want, want, before))
-		return slot;
 	if (slot != NULL)
-		rt_future_return(slot);
-	if (running != NULL)
-		running->wants |= (uint8_t)RT_WANTS(side->which);
-	return NULL;
-}
-
-int rt_post_take_future(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-			uint64_t context, struct rpma_rt_future *future)
-{
-	struct rt_side *of = &conn->side[side];
-	struct rt_future *slot = rt_future_take(of->futures, context);
-
-	if (slot == NULL)
-		slot = await_future(conn, of, context);
-	if (slot == NULL)
-		return rt_want_again(RPMA_RT_AGAIN_FUTURES);
-	rt_future_name(future, slot);
-	return 0;
+		rt_future_name(future, slot);
+	return slot != NULL;
 }
 
 void rt_post_return_future(struct rpma_rt_future *future)
@@ -182,225 +245,7 @@ uint64_t rt_post_future_wr_id(const struct rpma_rt_future *future)
 	return rt_wr_id(slot->of->number, rt_future_cookie(slot));
 }
 
-/* A verb refused a post that had room: closes the connection. REQUIRES: the
- * gate was left */
-static void give_up(struct rpma_rt_conn *conn)
-{
-	char name[RPMA_RT_NAME_MAX + 1];
-	char words[RT_FAILURE_WORDS];
-
-	rt_want_none();
-	rt_name_copy(conn, name);
-	RT_LOG_ERROR(
-		"the device refused a post of \"%s\" (queue pair 0x%x), "
-		"which closes: %s",
-		name, conn->qp_num,
-		rt_failure_2str(RT_STEP_POST, rt_reason_refusal(conn), words));
-	rt_conn_close_for(conn, RT_CTL_REFUSED);
-}
-
-/* ----------------------------------------------------- waiting for room --- */
-
-bool rt_post_is_full(struct rt_gate *gate, const struct rpma_rt_route *route,
-		     uint32_t count)
-{
-	return refusal(gate, route, count) != RPMA_RT_AGAIN_NONE;
-}
-
-/* So many from the first on have their room and are not cancelled: links are
- * whole. What was cancelled before them is dropped. */
-static uint32_t claim_run(struct rt_gate *gate, struct rt_waiting *waiting,
-			  const struct rpma_rt_route *own)
-{
-	struct rt_future *slot;
-	uint32_t count = 0;
-	uint32_t last;
-	uint32_t next;
-
-	while (waiting->first + count < waiting->end && count < RT_POST_CHUNK) {
-		last = rt_waiting_last(waiting, waiting->first + count);
-		next = last + 1 - waiting->first;
-		slot = rt_waiting_slot(waiting, last);
-		if (slot != NULL && refusal(gate, own, next))
-			return count;
-		if (slot != NULL && rt_future_claim_post(slot)) {
-			count = next;
-			continue;
-		}
-		if (count > 0)
-			return count;
-		waiting->first = last + 1;
-	}
-	return count;
-}
-
-/* The device took fewer than it had room for: those left, whose futures are
- * out, end with the connection. */
-static void give_back(struct rt_gate *gate, struct rt_waiting *waiting,
-		      uint32_t count)
-{
-	const struct rpma_rt_wr *sends = waiting->sends;
-
-	waiting->claimed = count;
-	waiting->is_cut = sends != NULL && waiting->first > 0 &&
-			  (sends[waiting->first - 1].flags & RPMA_RT_F_LINKED);
-	rt_gate_close_inside(gate);
-}
-
-/* Posts runs until there is no room for the next one. */
-static int post_runs(struct rpma_rt_conn *conn, struct rt_gate *gate,
-		     struct rt_waiting *waiting, rt_post_run_fn *run)
-{
-	const struct rpma_rt_route *own = &conn->own[gate->side->which];
-	uint32_t count;
-	uint32_t taken;
-
-	while ((count = claim_run(gate, waiting, own)) > 0) {
-		taken = (uint32_t)run(conn, waiting, waiting->first, count);
-		waiting->first += taken;
-		if (taken < count) {
-			give_back(gate, waiting, count - taken);
-			return RPMA_E_PROVIDER;
-		}
-	}
-	return rt_waiting_is_empty(waiting) ? 0 : RPMA_E_AGAIN;
-}
-
-/* Has the first one room now, or waits for another lane? Else the poller sees
- * that it waits: either it sees want, and the waiter, or this what it has
- * published [LEDGER-2]. */
-static bool has_room_after_all(struct rt_gate *gate,
-			       const struct rpma_rt_route *own, uint32_t count)
-{
-	enum rpma_rt_again reason = refusal(gate, own, count);
-	const struct rt_waiter *waiter = NULL;
-
-	if (reason == RPMA_RT_AGAIN_NONE)
-		return true;
-	if (reason == RPMA_RT_AGAIN_BACKLOG)
-		waiter = wait_for_lane(own);
-	/* pairs with flush_once() and the retry of spills [LEDGER-2] */
-	rt_fence_dekker();
-	return refusal(gate, own, count) != reason ||
-	       has_moved(own, reason, waiter);
-}
-
-static void set_waiting(struct rt_gate *gate, bool is_waiting)
-{
-	_Atomic uint32_t *want = &gate->side->want;
-
-	rt_gate_set_waiting(gate, is_waiting);
-	/* release: pairs with the acquire in resume(): what resumes them. The
-	 * fence orders it, for the rest. Relaxed: of the second the gate */
-	if (is_waiting)
-		atomic_fetch_or_explicit(want, RT_WANT_FUTURES,
-					 memory_order_release);
-	else
-		atomic_fetch_and_explicit(want, ~(uint32_t)RT_WANT_FUTURES,
-					  memory_order_relaxed);
-}
-
-int rt_post_go_on(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-		  rt_post_run_fn *run)
-{
-	struct rt_gate *gate = &conn->gate[side];
-	struct rt_waiting *waiting = rt_post_waiting(gate);
-	uint32_t first;
-	int ret;
-
-	while ((ret = post_runs(conn, gate, waiting, run)) == RPMA_E_AGAIN) {
-		set_waiting(gate, true);
-		first = waiting->first;
-		if (!has_room_after_all(gate, &conn->own[side],
-					rt_waiting_last(waiting, first) + 1 -
-						first))
-			return ret;
-	}
-	if (ret == 0) {
-		set_waiting(gate, false);
-		rt_answer_lock_left(gate->side);
-	}
-	return ret;
-}
-
-int rt_post_resume(struct rt_side *side, rt_post_run_fn *run)
-{
-	struct rpma_rt_conn *conn = rt_conn_of_side(side);
-	struct rt_gate *gate = &conn->gate[side->which];
-	int ret = rt_gate_enter_poller(gate);
-	bool has_room;
-
-	if (ret != 0 && ret != RT_GATE_BEHIND) /* closed: CLOSED answers */
-		return ret == RPMA_E_AGAIN ? ret : RT_WAITING_STAYS;
-	gate->ledger.tick = rt_poller_date(conn->poller);
-	/* the log's function is the program's, and may post itself */
-	rpma_log_hold();
-	ret = rt_post_go_on(conn, (enum rpma_rt_side)side->which, run);
-	reap(gate);
-	has_room = rt_ledger_room(&gate->ledger) > 0;
-	rt_gate_leave_poller(gate);
-	rpma_log_release();
-	if (ret == RPMA_E_PROVIDER)
-		give_up(conn);
-	return ret == 0 && has_room ? 0 : RT_WAITING_STAYS;
-}
-
-int rt_post_stay_behind(struct rpma_rt_conn *conn, enum rpma_rt_side side)
-{
-	struct rt_route_opened *running = running_route(conn);
-	uint32_t want = RT_WANT_CREDIT;
-
-	if (running != NULL)
-		want <<= RT_WANT_IN_CALL;
-	/* relaxed: the poller comes inside after this, or puts it off */
-	atomic_fetch_or_explicit(&conn->side[side].want, want,
-				 memory_order_relaxed);
-	if (running != NULL)
-		running->wants |= (uint8_t)RT_WANTS(side);
-	return rt_want_again(RPMA_RT_AGAIN_CREDIT);
-}
-
-/* The gate is not open yet: as with credit, exactly one WRITABLE follows. */
-static int await_open(struct rpma_rt_conn *conn, enum rpma_rt_side which)
-{
-	struct rt_route_opened *running = running_route(conn);
-	struct rt_gate *gate = &conn->gate[which];
-	uint32_t want = RT_WANT_CREDIT;
-	int ret;
-
-	if (running != NULL)
-		want <<= RT_WANT_IN_CALL;
-	ret = rt_gate_await_open(gate, want);
-	if (ret == 0) /* it never goes back: this is the last time */
-		ret = rt_gate_enter(gate);
-	if (ret != RT_GATE_REFUSED_YET)
-		return ret;
-	if (running != NULL)
-		running->wants |= (uint8_t)RT_WANTS(which);
-	rt_want_again(RPMA_RT_AGAIN_NOT_YET);
-	return ret;
-}
-
-int rt_post_await_gate(struct rpma_rt_conn *conn, enum rpma_rt_side which,
-		       int refused)
-{
-	struct rt_route_opened *running;
-
-	if (refused == RT_GATE_REFUSED_YET)
-		refused = await_open(conn, which);
-	if (refused == RT_GATE_REFUSED_YET)
-		return RPMA_E_AGAIN;
-	if (refused == RT_GATE_BEHIND)
-		return refused;
-	if (refused != RPMA_E_AGAIN)
-		return RT_REFUSED(refused, "nothing is posted");
-	running = running_route(conn);
-	if (running != NULL)
-		rt_answer_lock_inside(running, which);
-	else if (rt_answer_lock(conn, which) == RPMA_RT_E_CLOSED)
-		return RPMA_RT_E_CLOSED;
-	return rt_want_again(RPMA_RT_AGAIN_LOCK);
-}
+/* ------------------------------------------------------------ the answer --- */
 
 int rt_post_refuse_recv(const struct rpma_rt_conn *conn)
 {
@@ -428,10 +273,8 @@ void rt_post_mark(struct rpma_rt_conn *conn)
 				 memory_order_relaxed);
 }
 
-int rt_post_answer(struct rpma_rt_conn *conn, int taken, int ret)
+int rt_post_answer(int taken, int ret)
 {
-	if (ret == RPMA_E_PROVIDER)
-		give_up(conn);
 	if (taken > 0)
 		rt_refuse_forget();
 	if (taken > 0 || ret == RPMA_E_AGAIN)

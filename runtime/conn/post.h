@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * post.h -- shared by posting sends and posting receives: the gate, the credit
- * that a work request needs, the result. doc/protocols/ledger.md.
+ * post.h -- shared by posting sends and posting receives: what a call checks
+ * first, why it is refused, slots of the line, the answer.
+ * doc/protocols/ledger.md.
  */
 
 #ifndef RT_CONN_POST_H
@@ -13,13 +14,18 @@
 #include <stdint.h>
 
 #include "base/context.h"
+#include "base/likely.h"
+#include "base/line.h"
 #include "conn/conn.h"
 #include "conn/gate.h"
 #include "conn/route.h"
-#include "poller/poller.h"
-#include "poller/waiting.h"
 #include "poller/want.h"
 #include "queue/lane.h"
+
+/* of a step of a call: the routes were led elsewhere, all is looked at again;
+ * there is not the room to post alone */
+#define RT_POST_STALE	1
+#define RT_POST_NO_ROOM 2
 
 /* A call that posts nothing: 0 for a count of 0; else what is wrong, logged. */
 int rt_post_nothing(struct rpma_rt_conn *conn, const void *wr, int count,
@@ -28,13 +34,6 @@ int rt_post_nothing(struct rpma_rt_conn *conn, const void *wr, int count,
 void rt_post_mark(struct rpma_rt_conn *conn);
 /* Receives are an SRQ's, or a pool's: RPMA_E_INVAL, logged. */
 int rt_post_refuse_recv(const struct rpma_rt_conn *conn);
-/* Of rt_post_enter(): the gate refused; 0: it is open by now, and the caller is
- * inside, as with RT_GATE_BEHIND. */
-int rt_post_await_gate(struct rpma_rt_conn *conn, enum rpma_rt_side which,
-		       int refused);
-/* The end of a call that was refused, or taken in part: how many were taken; if
- * none, the error. REQUIRES: the gate was left */
-int rt_post_answer(struct rpma_rt_conn *conn, int taken, int ret);
 
 /* Is there something to post, and something to post it to? The beginning of
  * each call. */
@@ -69,106 +68,43 @@ static inline int rt_post_check(struct rpma_rt_conn *conn,
 	return 0;
 }
 
-/* 0: the caller is inside the gate, until rt_gate_leave(). RT_GATE_BEHIND: it
- * is, but what it posts is behind what waits for room. Else an error. */
-static inline int rt_post_enter(struct rpma_rt_conn *conn,
-				enum rpma_rt_side which)
+/* Of a word of the turn: 0: open. ERRORS: RPMA_RT_E_CLOSED; RPMA_E_AGAIN: not
+ * open yet */
+static inline int rt_post_check_word(uint64_t word)
 {
-	struct rt_gate *gate = &conn->gate[which];
-	int ret = rt_post_check(conn, which);
-
-	if (__builtin_expect(ret, 0))
-		return ret;
-	ret = rt_gate_enter(gate);
-	if (__builtin_expect(ret, 0))
-		ret = rt_post_await_gate(conn, which, ret);
-	if (__builtin_expect(ret, 0))
-		return ret;
-	gate->ledger.tick = rt_poller_date(conn->poller);
-	return 0;
+	if (unlikely(word & (RT_TURN_CLOSED | RT_TURN_DRAINED)))
+		return RPMA_RT_E_CLOSED;
+	return likely(word & RT_TURN_OPEN) ? 0 : RPMA_E_AGAIN;
 }
 
-/* Inside the gate: credit for count work requests, the one of route among
- * them. ERRORS: RPMA_E_AGAIN, with one WRITABLE to follow */
-int rt_post_await_credit(struct rt_gate *gate,
-			 const struct rpma_rt_route *route, uint32_t count);
+/* ------------------------------------------------------------- refusals --- */
 
-/* Inside the gate: a slot for a future of that side, which *future names from
- * here on. ERRORS: RPMA_E_AGAIN: all are out */
-int rt_post_take_future(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-			uint64_t context, struct rpma_rt_future *future);
-/* The same undone: it was not posted. */
-void rt_post_return_future(struct rpma_rt_future *future);
-/* The wr_id of a work request with that future. */
-uint64_t rt_post_future_wr_id(const struct rpma_rt_future *future);
+/* what keeps the first work request that was not taken out */
+struct rt_post_refusal {
+	enum rpma_rt_again reason; /* NONE: nothing does */
+	/* of BACKLOG: the route; of CREDIT: so many, of a link, need places */
+	const struct rpma_rt_route *route;
+	uint32_t count;
+};
 
-/* ----------------------------------------------------- waiting for room --- */
+/*
+ * Leaves what the caller wants, so that exactly one WRITABLE follows, also where
+ * the reason has gone meanwhile. Returns RPMA_E_AGAIN, with the reason. The
+ * caller holds nothing.
+ */
+int rt_post_refuse(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		  const struct rt_post_refusal *refusal);
+/* The end of a call that was not taken whole: how many were taken; if none, the
+ * error. */
+int rt_post_answer(int taken, int ret);
 
-/* Posts entries first.. of what waits there, so many: how many the device took.
- * They have their room. */
-typedef int rt_post_run_fn(struct rpma_rt_conn *conn,
-			   struct rt_waiting *waiting, uint32_t first,
-			   uint32_t count);
-
-/* Those of that side that may wait; NULL: none. */
-static inline struct rt_waiting *rt_post_waiting(const struct rt_gate *gate)
-{
-	return rt_waiting_of(gate->side);
-}
-
-/* May a work request with a future wait there? Of a single poster one that runs
- * the poller itself, in manual mode: it meets no other thread then. */
-static inline bool rt_post_may_wait(const struct rpma_rt_conn *conn,
-				    const struct rt_gate *gate)
-{
-	return rt_post_waiting(gate) != NULL &&
-	       (!gate->single || rt_owner_is_self(&conn->poller->owned));
-}
-
-/* Inside the gate, before the first of them waits: what resumes them. */
-static inline void rt_post_waiting_by(const struct rt_gate *gate,
-				      int (*resume)(struct rt_side *side))
-{
-	struct rt_waiting *waiting = rt_post_waiting(gate);
-
-	/* once: the poller reads it outside of the gate */
-	if (waiting->resume == NULL)
-		waiting->resume = resume;
-}
-
-/* Is there no room for count of that route, whatever was reaped? Leaves no
- * want. */
-bool rt_post_is_full(struct rt_gate *gate, const struct rpma_rt_route *route,
-		     uint32_t count);
-/* Inside the gate: posts what waits, as far as there is room. 0: all of it.
- * ERRORS: RPMA_E_AGAIN: the poller goes on with it; RPMA_E_PROVIDER: the gate
- * is closed, for rt_post_answer() */
-int rt_post_go_on(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-		  rt_post_run_fn *run);
-/* The poller: the same from outside of the gate; see rt_waiting.resume. */
-int rt_post_resume(struct rt_side *side, rt_post_run_fn *run);
-/* Inside the gate, while some wait: refuses what may not; WRITABLE comes when
- * they are posted. RPMA_E_AGAIN */
-int rt_post_stay_behind(struct rpma_rt_conn *conn, enum rpma_rt_side side);
-
-/* Is the route's consumer behind? A function never is. */
+/* Is the route's consumer behind? A function never is. The lane may be of a
+ * route of before, and its queue deleted: lanes are never freed. */
 static inline bool rt_post_is_behind(const struct rpma_rt_route *route)
 {
 	const struct rt_lane *lane = rt_route_lane(route);
 
 	return lane != NULL && rt_lane_is_backlogged(lane);
-}
-
-/*
- * Credit that needs no second look: entries reaped before serve as long as they
- * last, if the flag of the lane is read after that.
- */
-static inline bool rt_post_has_credit(const struct rt_gate *gate,
-				      const struct rpma_rt_route *route,
-				      uint32_t count)
-{
-	return rt_ledger_room(&gate->ledger) >= count &&
-	       !rt_post_is_behind(route);
 }
 
 /* May a work request name that route? NULL: the connection's own, if it has a
@@ -177,7 +113,8 @@ static inline bool rt_post_is_route(const struct rpma_rt_conn *conn,
 				    const struct rpma_rt_route *route,
 				    enum rpma_rt_side side)
 {
-	/* relaxed: a post that passes by its closing is waited for [ROUTE-1] */
+	/* relaxed: the exchange that posts fails if the route was closed
+	 * meanwhile [ROUTE-1] */
 	return route == NULL
 		       ? rt_conn_has_queue(conn, side)
 		       : route->conn == conn &&
@@ -192,5 +129,44 @@ rt_post_route(const struct rpma_rt_conn *conn,
 {
 	return route == NULL ? &conn->own[side] : route;
 }
+
+/* ---------------------------------------------------- slots of the line --- */
+
+/* How many places of that side are free. Thread: any. */
+uint32_t rt_post_places(const struct rpma_rt_conn *conn,
+			enum rpma_rt_side side);
+/*
+ * Takes count slots, a chain from the number returned on; 0: there are not so
+ * many places. While a thread has slots, the connection's queue pair may go,
+ * but librpma's connection and the futures stay.
+ */
+uint16_t rt_post_take_slots(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+			    uint32_t count);
+/* Gives a chain of so many back, unposted, from first on. */
+void rt_post_give_slots(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+			uint16_t first, uint32_t count);
+/* Gives the first count of a chain back; returns the rest of the chain. */
+uint16_t rt_post_give_surplus(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+			      uint16_t first, uint32_t count);
+/* After the slots were taken: is the side still what it was? 0; RT_POST_STALE;
+ * RPMA_RT_E_CLOSED */
+int rt_post_look_again(const struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		       uint64_t seen);
+/* Publishes the slots from first on; the last of the chain is the oldest work
+ * request. 0: posted, or on the way. RT_POST_STALE, RPMA_RT_E_CLOSED: the
+ * slots are the caller's still. */
+int rt_post_publish(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		    uint64_t seen, uint16_t first);
+
+/* -------------------------------------------------------------- futures --- */
+
+/* A slot for a future of that side, which *future names from here on. False:
+ * all are held. */
+bool rt_post_take_future(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+			 uint64_t context, struct rpma_rt_future *future);
+/* The same undone: it was not posted. */
+void rt_post_return_future(struct rpma_rt_future *future);
+/* The wr_id of a work request with that future. */
+uint64_t rt_post_future_wr_id(const struct rpma_rt_future *future);
 
 #endif /* RT_CONN_POST_H */

@@ -11,29 +11,27 @@
 
 #include "base/chunks.h"
 #include "base/likely.h"
+#include "base/line.h"
 #include "base/refuse.h"
 #include "base/verb.h"
 #include "base/wr.h"
 #include "conn/fault.h"
+#include "conn/hold.h"
 #include "conn/post.h"
 #include "conn/reason.h"
+#include "poller/poller.h"
 
-/* A call of rpma_rt_post_recv(), inside the gate; as that of post_send.c. */
-struct batch {
-	struct rt_chunks chunks; /* first */
+#define SIDE RPMA_RT_RECV_SIDE
+
+/* a call of rpma_rt_post_recv() */
+struct call {
 	struct rpma_rt_conn *conn;
-	struct rt_gate *gate;
 	const struct rpma_rt_recv_wr *wr;
-	int admitted; /* those before it waited: they have credit and slots */
-	int futures;  /* those before it, if they have one, have its slot */
-	struct rpma_recv_wr chain[RT_POST_CHUNK];
-	struct ibv_sge sge[RT_WR_MAX_SGE];
+	int count;
+	int done;  /* those before it were taken */
+	int error; /* of librpma, which has refused one */
+	struct rt_post_refusal refusal;
 };
-
-static inline struct batch *batch_of(struct rt_chunks *chunks)
-{
-	return (struct batch *)chunks;
-}
 
 /* One piece, or none, and a route of this side: the usual one, which is looked
  * at once. */
@@ -41,279 +39,337 @@ static inline bool is_plain(const struct rpma_rt_conn *conn,
 			    const struct rpma_rt_recv_wr *wr)
 {
 	return rt_wr_is_plain_recv(wr) &&
-	       rt_post_is_route(conn, wr->route, RPMA_RT_RECV_SIDE);
+	       rt_post_is_route(conn, wr->route, SIDE);
 }
 
-/* 0, RPMA_E_INVAL, RPMA_RT_E_CLOSED (its route). */
-static int check(struct rt_chunks *chunks, int index)
+/* Looks at those that were not taken: 0, RPMA_E_INVAL, RPMA_RT_E_CLOSED (a
+ * route). */
+static int check(const struct call *call)
 {
-	const struct batch *b = batch_of(chunks);
-
-	return is_plain(b->conn, &b->wr[index])
-		       ? 0
-		       : rt_fault_check_recv(b->conn, &b->wr[index], index);
-}
-
-/* An error of a later receive comes before the lack of credit. */
-static int await_credit(struct batch *b, int index,
-			const struct rpma_rt_route *route)
-{
-	int ret = rt_chunks_check_rest(&b->chunks, check, index);
-
-	return ret ? ret : rt_post_await_credit(b->gate, route, 1);
-}
-
-static bool has_future(const struct rpma_rt_recv_wr *wr)
-{
-	return wr->future != NULL;
-}
-
-static int take_future(struct batch *b, int index)
-{
-	const struct rpma_rt_recv_wr *wr = &b->wr[index];
-	int ret = rt_chunks_check_rest(&b->chunks, check, index);
-
-	if (ret == 0)
-		ret = rt_post_take_future(b->conn, RPMA_RT_RECV_SIDE,
-					  wr->context, wr->future);
-	if (ret == 0)
-		b->futures = index + 1;
-	return ret;
-}
-
-/* The slots of those that were not posted. */
-static void return_futures(const struct batch *b)
-{
+	int ret = 0;
 	int i;
 
-	for (i = b->chunks.posted; i < b->futures; i++) {
-		if (has_future(&b->wr[i]))
-			rt_post_return_future(b->wr[i].future);
+	for (i = call->done; i < call->count && ret == 0; i++) {
+		if (unlikely(!is_plain(call->conn, &call->wr[i])))
+			ret = rt_fault_check_recv(call->conn, &call->wr[i], i);
 	}
-}
-
-/* ----------------------------------------------------- waiting for room --- */
-
-static bool may_wait(const struct batch *b, int index)
-{
-	return rt_post_may_wait(b->conn, b->gate) && has_future(&b->wr[index]);
-}
-
-/* As in post_send.c: 0; RT_CHUNKS_WAIT. ERRORS: RPMA_E_AGAIN */
-static int wait_for_room(struct batch *b)
-{
-	struct rt_waiting *waiting = rt_post_waiting(b->gate);
-	const struct rpma_rt_recv_wr *wr = &b->wr[b->chunks.posted];
-	int ret;
-
-	if (!may_wait(b, b->chunks.posted) || !rt_waiting_has_room(waiting, 1))
-		return RT_CHUNKS_WAIT;
-	ret = rt_post_take_future(b->conn, RPMA_RT_RECV_SIDE, wr->context,
-				  wr->future);
-	if (ret)
-		return ret;
-	rt_waiting_add_recv(waiting, wr);
-	rt_future_wait_for_room(rt_future_slot(wr->future), IBV_WC_RECV,
-				b->conn->qp_num);
-	b->chunks.posted++;
-	return 0;
-}
-
-/* Its credit and, if it has a future, a slot; or it is among those that have
- * both. */
-static int admit(struct batch *b, int index, const struct rpma_rt_route *route)
-{
-	int ret = 0;
-
-	if (index < b->admitted)
-		return 0;
-	if (!rt_post_has_credit(b->gate, route, 1)) {
-		if (may_wait(b, index) && rt_post_is_full(b->gate, route, 1)) {
-			ret = rt_chunks_check_rest(&b->chunks, check, index);
-			return ret ? ret : RT_CHUNKS_WAIT;
-		}
-		ret = await_credit(b, index, route);
-	}
-	if (ret == 0 && has_future(&b->wr[index]))
-		ret = take_future(b, index);
 	return ret;
 }
 
-/* One that is not plain, or has to wait for credit. */
-__attribute__((noinline)) static int append_any(struct batch *b, int index,
-						struct rpma_recv_wr *out)
+/* A future is as the connection's own: there goes its message when it is
+ * dropped. */
+static inline const struct rpma_rt_route *
+route_of(const struct call *call, const struct rpma_rt_recv_wr *wr)
 {
-	const struct rpma_rt_recv_wr *wr = &b->wr[index];
-	const struct rpma_rt_route *route;
-	uint64_t wr_id;
-	int ret = 0;
-
-	if (rt_chunks_is_full(&b->chunks, wr->piece_count))
-		return RT_CHUNKS_FULL;
-	if (index >= b->chunks.checked)
-		ret = check(&b->chunks, index);
-	if (ret)
-		return ret;
-	/* a future is as the connection's own: there goes its message when it
-	 * is dropped */
-	route = rt_post_route(b->conn, has_future(wr) ? NULL : wr->route,
-			      RPMA_RT_RECV_SIDE);
-	ret = admit(b, index, route);
-	if (ret)
-		return ret;
-	wr_id = has_future(wr) ? rt_post_future_wr_id(wr->future)
-			       : rt_wr_id(route->number, wr->context);
-	ret = rt_wr_prepare_recv(wr, wr_id, &b->sge[b->chunks.pieces], out);
-	if (ret)
-		return rt_wr_refuse_for(index, ret);
-	b->chunks.pieces += wr->piece_count;
-	rt_ledger_append(&b->gate->ledger, wr_id, IBV_WC_RECV, true);
-	return 0;
+	return rt_post_route(call->conn, wr->future != NULL ? NULL : wr->route,
+			     SIDE);
 }
 
-/* Puts the next receive into the chain and the ledger. */
-static inline int append(struct rt_chunks *chunks, int index, int n)
+/* May that one be posted? Else why not is in the refusal. Takes the slot of its
+ * future. */
+static inline bool is_ready(struct call *call, int index)
 {
-	struct batch *b = batch_of(chunks);
-	struct rpma_recv_wr *out = &b->chain[n];
-	const struct rpma_rt_recv_wr *wr = &b->wr[index];
-	const struct rpma_rt_route *route;
-	uint64_t wr_id;
-	int ret;
+	const struct rpma_rt_recv_wr *wr = &call->wr[index];
+	const struct rpma_rt_route *route = route_of(call, wr);
 
-	/* of the one before; this one's is NULL from its preparation on */
-	if (n > 0)
-		out[-1].wr.next = &out->wr;
-	if (unlikely(!is_plain(b->conn, wr)))
-		return append_any(b, index, out);
-	route = rt_post_route(b->conn, wr->route, RPMA_RT_RECV_SIDE);
-	if (unlikely(!rt_post_has_credit(b->gate, route, 1)))
-		return append_any(b, index, out);
-	wr_id = rt_wr_id(route->number, wr->context);
-	ret = rpma_wr_recv(wr->dst, wr->offset, wr->len, wr_id, out);
-	if (unlikely(ret))
-		return ret;
-	rt_ledger_append(&b->gate->ledger, wr_id, IBV_WC_RECV, true);
-	return 0;
+	if (unlikely(rt_post_is_behind(route))) {
+		call->refusal = (struct rt_post_refusal){
+			.reason = RPMA_RT_AGAIN_BACKLOG, .route = route};
+		return false;
+	}
+	if (likely(wr->future == NULL) ||
+	    rt_post_take_future(call->conn, SIDE, wr->context, wr->future))
+		return true;
+	call->refusal =
+		(struct rt_post_refusal){.reason = RPMA_RT_AGAIN_FUTURES};
+	return false;
 }
 
-static inline int ring(struct rt_chunks *chunks)
+static uint64_t wr_id_of(const struct call *call,
+			 const struct rpma_rt_recv_wr *wr)
 {
-	struct batch *b = batch_of(chunks);
+	return unlikely(wr->future != NULL)
+		       ? rt_post_future_wr_id(wr->future)
+		       : rt_wr_id(route_of(call, wr)->number, wr->context);
+}
+
+static void return_futures(const struct call *call, int from, int to)
+{
+	for (; from < to; from++) {
+		if (call->wr[from].future != NULL)
+			rt_post_return_future(call->wr[from].future);
+	}
+}
+
+/* -------------------------------------------------------------- alone --- */
+
+/* Gives a chain to the device; returns how many it took. */
+static inline int give(struct rpma_rt_conn *conn, struct rpma_recv_wr *chain,
+		       int n)
+{
 	struct ibv_recv_wr *bad = NULL;
-	int taken;
 	int err;
 
-	b->chain[chunks->n - 1].wr.next = NULL;
+	chain[n - 1].wr.next = NULL;
 	/* by the queue pair: the request becomes a connection meanwhile */
-	err = rt_verb_post_recv(b->gate->enters_kernel, b->conn->qp,
-				&b->chain[0].wr, &bad);
+	err = rt_verb_post_recv(conn->enters_kernel, conn->qp, &chain[0].wr,
+				&bad);
 	if (likely(err == 0))
-		return chunks->n;
-	rt_reason_refused(b->conn, err);
-	taken = bad ? (int)((struct rpma_recv_wr *)bad - b->chain) : 0;
-	rt_ledger_take_back(&b->gate->ledger, (uint32_t)(chunks->n - taken));
-	return taken;
+		return n;
+	rt_reason_refused(conn, err);
+	return bad != NULL ? (int)((struct rpma_recv_wr *)bad - chain) : 0;
 }
 
-static void drop(struct rt_chunks *chunks)
+/* Fills a chain with those before end, and notes them; returns how many there
+ * are. */
+static int fill(struct call *call, int end, uint32_t tick,
+		struct rpma_recv_wr *chain, struct ibv_sge *sge)
 {
-	rt_ledger_take_back(&batch_of(chunks)->gate->ledger,
-			    (uint32_t)chunks->n);
+	const struct rpma_rt_recv_wr *wr;
+	uint32_t pieces = 0;
+	uint64_t wr_id;
+	int n;
+
+	for (n = 0; n < RT_POST_CHUNK && call->done + n < end; n++) {
+		wr = &call->wr[call->done + n];
+		if (unlikely(pieces + wr->piece_count > RT_WR_MAX_SGE) ||
+		    unlikely(!is_ready(call, call->done + n)))
+			break;
+		wr_id = wr_id_of(call, wr);
+		call->error =
+			rt_wr_prepare_recv(wr, wr_id, &sge[pieces], &chain[n]);
+		if (unlikely(call->error)) {
+			return_futures(call, call->done + n,
+				       call->done + n + 1);
+			break;
+		}
+		pieces += wr->piece_count;
+		rt_hold_append(call->conn, SIDE, wr_id, IBV_WC_RECV, tick);
+		if (n > 0)
+			chain[n - 1].wr.next = &chain[n].wr;
+	}
+	return n;
 }
 
-static const struct rt_chunks_ops ops = {
-	.check = check,
-	.append = append,
-	.ring = ring,
-	.drop = drop,
-};
-
-static inline void begin(struct batch *b, struct rpma_rt_conn *conn,
-			 const struct rpma_rt_recv_wr *wr, int count)
+/* Posts those before end, as far as they are ready. False: the device refused
+ * one. */
+static bool post_ready(struct call *call, int end)
 {
-	rt_chunks_begin(&b->chunks, count);
-	b->conn = conn;
-	b->gate = &conn->gate[RPMA_RT_RECV_SIDE];
-	b->wr = wr;
-	b->admitted = 0;
-	b->futures = 0;
+	struct rt_ledger *ledger = &call->conn->gate[SIDE].ledger;
+	uint32_t tick = rt_poller_date(call->conn->poller);
+	struct rpma_recv_wr chain[RT_POST_CHUNK];
+	struct ibv_sge sge[RT_WR_MAX_SGE];
+	int taken;
+	int n;
+
+	while (call->done < end) {
+		n = fill(call, end, tick, chain, sge);
+		if (n == 0)
+			return true;
+		taken = give(call->conn, chain, n);
+		call->done += n;
+		if (unlikely(taken < n)) {
+			rt_ledger_refuse(ledger, (uint32_t)(n - taken));
+			return false;
+		}
+		if (call->error ||
+		    call->refusal.reason != RPMA_RT_AGAIN_NONE)
+			return true;
+	}
+	return true;
+}
+
+static void refuse_credit(struct call *call)
+{
+	call->refusal = (struct rt_post_refusal){
+		.reason = RPMA_RT_AGAIN_CREDIT, .count = 1};
 }
 
 /* As in post_send.c. */
-static int run_waiting(struct rpma_rt_conn *conn, struct rt_waiting *waiting,
-		       uint32_t first, uint32_t count)
+static int end_of_room(struct call *call)
 {
-	struct batch b;
+	struct rpma_rt_conn *conn = call->conn;
+	const struct rt_ledger *ledger = &conn->gate[SIDE].ledger;
 
-	begin(&b, conn, &waiting->recvs[first], (int)count);
-	b.chunks.checked = (int)count;
-	b.admitted = (int)count;
-	if (rt_chunks_post(&b.chunks, &ops) != 0)
-		rt_refuse_forget();
-	return b.chunks.posted;
+	if (likely(rt_hold_has_room(conn, SIDE,
+				    (uint32_t)(call->count - call->done))))
+		return call->count;
+	if (rt_line_waits(&conn->gate[SIDE].turn, ledger->depth))
+		return call->done;
+	return call->done + (int)rt_ledger_room(ledger);
 }
 
-/* See rt_waiting.resume. */
-static int resume(struct rt_side *side)
+/* The caller has the right, having seen that word: posts from its own arrays,
+ * and gives the right back. 0; RT_POST_NO_ROOM. */
+static int post_alone(struct call *call, uint64_t seen)
 {
-	return rt_post_resume(side, run_waiting);
-}
+	struct rpma_rt_conn *conn = call->conn;
+	struct rt_hold hold = {.conn = conn, .side = SIDE, .is_refused = true};
+	int end = end_of_room(call);
 
-/* From the next one of the call on: behind what waits, as long as some does. */
-static int post_behind(struct batch *b)
-{
-	int ret = 0;
-	int gone;
-
-	while (ret == 0 && b->chunks.posted < b->chunks.count)
-		ret = wait_for_room(b);
-	rt_post_waiting_by(b->gate, resume);
-	gone = rt_post_go_on(b->conn, RPMA_RT_RECV_SIDE, run_waiting);
-	if (gone == RPMA_E_PROVIDER || ret < 0)
-		return gone == RPMA_E_PROVIDER ? gone : ret;
-	if (gone == RPMA_E_AGAIN)
-		return ret == 0 ? 0
-				: rt_post_stay_behind(b->conn,
-						      RPMA_RT_RECV_SIDE);
-	return rt_chunks_post(&b->chunks, &ops);
-}
-
-/* The rest of a call, inside the gate. entered: with which answer. */
-__attribute__((noinline)) static int go_behind(struct batch *b, int entered)
-{
-	int ret = RT_CHUNKS_WAIT;
-
-	if (entered == RT_GATE_BEHIND) {
-		b->gate->ledger.tick = rt_poller_date(b->conn->poller);
-		ret = rt_chunks_check_rest(&b->chunks, check, 0);
-		ret = ret ? ret : RT_CHUNKS_WAIT;
+	if (end == call->done) {
+		rt_hold_leave(conn, SIDE, seen);
+		return RT_POST_NO_ROOM;
 	}
-	while (ret == RT_CHUNKS_WAIT)
-		ret = post_behind(b);
+	if (unlikely(!post_ready(call, end))) {
+		rt_turn_close(&conn->gate[SIDE].turn);
+		rt_hold_show_posted(conn, SIDE);
+		rt_hold_end(&hold, seen);
+		return 0;
+	}
+	rt_hold_show_posted(conn, SIDE);
+	rt_hold_leave(conn, SIDE, seen);
+	if (call->done == end && end < call->count)
+		refuse_credit(call);
+	return call->error;
+}
+
+/* ------------------------------------------------------------- in line --- */
+
+/* Slots for as many as there are places for; *end: those before it have one. 0:
+ * there are no places. */
+static uint16_t take_slots(struct call *call, int *end)
+{
+	uint32_t count = (uint32_t)(call->count - call->done);
+	uint16_t slots = 0;
+
+	if (count > RT_FREELIST_MAX)
+		count = RT_FREELIST_MAX;
+	while (count > 0) {
+		slots = rt_post_take_slots(call->conn, SIDE, count);
+		if (slots != 0)
+			break;
+		/* another thread may have been faster */
+		count = rt_post_places(call->conn, SIDE) < count
+				? rt_post_places(call->conn, SIDE)
+				: count - 1;
+	}
+	*end = call->done + (int)count;
+	if (*end < call->count)
+		refuse_credit(call);
+	return slots;
+}
+
+static int fill_slot(const struct call *call, int index, uint16_t slot)
+{
+	struct rt_turn *turn = &call->conn->gate[SIDE].turn;
+	const struct rpma_rt_recv_wr *wr = &call->wr[index];
+	struct ibv_sge sge[RT_WR_MAX_SGE];
+	struct rpma_recv_wr out;
+	struct rt_line_recv *recv;
+	int ret = rt_wr_prepare_recv(wr, wr_id_of(call, wr), sge, &out);
+
+	if (ret)
+		return rt_wr_refuse_for(index, ret);
+	rt_line_put_recv(turn, slot, &out);
+	recv = rt_line_slot(turn, slot);
+	if (wr->future != NULL)
+		recv->generation =
+			rt_future_stand_in_line(rt_future_slot(wr->future),
+						IBV_WC_RECV,
+						call->conn->qp_num);
+	return 0;
+}
+
+/* Publishes those before end, whose slots are the caller's. */
+static int publish(struct call *call, uint64_t seen, int end, uint16_t slots)
+{
+	const struct rt_turn *turn = &call->conn->gate[SIDE].turn;
+	uint16_t slot = slots;
+	int ret = 0;
+	int i;
+
+	/* the first of the chain is for the last one */
+	for (i = end - 1; i >= call->done && ret == 0; i--) {
+		ret = fill_slot(call, i, slot);
+		slot = rt_freelist_next(&turn->free, slot);
+	}
+	if (ret == 0)
+		ret = rt_post_publish(call->conn, SIDE, seen, slots);
+	if (ret == 0)
+		call->done = end;
 	return ret;
+}
+
+static int count_ready(struct call *call, int end)
+{
+	int i = call->done;
+
+	while (i < end && is_ready(call, i))
+		i++;
+	return i;
+}
+
+/* As many as there are places for, through the line. 0; RT_POST_STALE; ERRORS:
+ * RPMA_RT_E_CLOSED */
+static int post_by_line(struct call *call, uint64_t seen)
+{
+	int begin = call->done;
+	uint16_t slots;
+	int ready;
+	int end;
+	int ret;
+
+	slots = take_slots(call, &end);
+	if (slots == 0)
+		return 0;
+	ready = begin;
+	ret = rt_post_look_again(call->conn, SIDE, seen);
+	if (ret == 0)
+		ready = count_ready(call, end);
+	slots = rt_post_give_surplus(call->conn, SIDE, slots,
+				     (uint32_t)(end - ready));
+	if (ret == 0 && ready > begin)
+		ret = publish(call, seen, ready, slots);
+	if (ret == 0)
+		return 0;
+	return_futures(call, begin, ready);
+	if (ready > begin)
+		rt_post_give_slots(call->conn, SIDE, slots,
+				   (uint32_t)(ready - begin));
+	return ret;
+}
+
+/* ------------------------------------------------------------ the call --- */
+
+/* One try of the rest of the call, as in post_send.c. */
+static int try(struct call *call)
+{
+	struct rt_turn *turn = &call->conn->gate[SIDE].turn;
+	/* before routes are looked at */
+	uint64_t seen = rt_turn_look(turn);
+	int ret = rt_post_check_word(seen);
+
+	call->refusal = (struct rt_post_refusal){RPMA_RT_AGAIN_NONE, NULL, 0};
+	if (ret == RPMA_E_AGAIN) {
+		call->refusal.reason = RPMA_RT_AGAIN_NOT_YET;
+		return 0;
+	}
+	if (ret == 0)
+		ret = check(call);
+	if (ret)
+		return ret;
+	ret = RT_POST_NO_ROOM;
+	if (likely(rt_turn_take_alone(turn, seen)))
+		ret = post_alone(call, seen);
+	return ret == RT_POST_NO_ROOM ? post_by_line(call, seen) : ret;
 }
 
 int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 		      const struct rpma_rt_recv_wr *wr, int count)
 {
-	struct batch b;
-	int entered;
+	struct call call = {.conn = conn, .wr = wr, .count = count};
 	int ret;
 
 	if (!rt_post_has_some(conn, wr, count))
-		return rt_post_nothing(conn, wr, count, RPMA_RT_RECV_SIDE);
-	entered = rt_post_enter(conn, RPMA_RT_RECV_SIDE);
-	if (unlikely(entered < 0))
-		return entered;
-	begin(&b, conn, wr, count);
-	ret = likely(entered == 0) ? rt_chunks_post(&b.chunks, &ops)
-				   : RT_CHUNKS_WAIT;
-	if (unlikely(ret == RT_CHUNKS_WAIT))
-		ret = go_behind(&b, entered);
-	if (unlikely(b.futures > 0))
-		return_futures(&b);
-	rt_gate_leave(b.gate);
-	return ret == 0 ? b.chunks.posted
-			: rt_post_answer(conn, b.chunks.posted, ret);
+		return rt_post_nothing(conn, wr, count, SIDE);
+	ret = rt_post_check(conn, SIDE);
+	if (unlikely(ret))
+		return ret;
+	do {
+		ret = try(&call);
+		if (ret == 0 && call.refusal.reason != RPMA_RT_AGAIN_NONE)
+			ret = rt_post_refuse(conn, SIDE, &call.refusal);
+	} while (ret == RT_POST_STALE || (ret == 0 && call.done < count));
+	return ret == 0 ? call.done : rt_post_answer(call.done, ret);
 }

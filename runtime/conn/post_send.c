@@ -2,55 +2,42 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * post_send.c -- posting work requests of the send side: each is validated,
- * gets its credit, is prepared by librpma and noted in the ledger; then a chain
- * of them is given to the device. The usual call, of one that is plain, has a
- * straight way. Any thread. See doc/protocols/ledger.md.
+ * post_send.c -- posting work requests of the send side. A call that finds the
+ * turn idle takes the right and posts from the caller's own arrays; any other
+ * call copies its work requests into slots and publishes them. The usual call,
+ * of one that is plain, has a straight way. Any thread.
+ * doc/protocols/ledger.md.
  */
 
-#include <errno.h>
 #include <infiniband/verbs.h>
 
 #include "base/chunks.h"
-#include "base/failure.h"
 #include "base/likely.h"
+#include "base/line.h"
 #include "base/refuse.h"
 #include "base/verb.h"
 #include "base/wr.h"
 #include "conn/fault.h"
+#include "conn/hold.h"
 #include "conn/post.h"
 #include "conn/prepare.h"
 #include "conn/reason.h"
 #include "pool/pool.h"
+#include "poller/poller.h"
 
-/* A call of rpma_rt_post_send() with many, inside the gate. */
-struct batch {
-	struct rt_chunks chunks; /* first */
+#define SIDE RPMA_RT_SEND_SIDE
+
+/* a call of rpma_rt_post_send() */
+struct call {
 	struct rpma_rt_conn *conn;
-	struct rt_gate *gate;
 	const struct rpma_rt_wr *wr;
-	int admitted; /* those before it, of a link, have their credit */
-	int taken;    /* those before it hold the slot of their future or
-		       * lease, if they have one */
-	bool has_native;
-	bool is_log_held; /* until the gate is left */
-	struct rpma_send_wr chain[RT_POST_CHUNK];
-	struct ibv_sge sge[RT_WR_MAX_SGE];
+	int count;
+	int done;	/* those before it were taken */
+	int error;	/* of librpma, which has refused a plain one */
+	bool is_plain;	/* all are */
+	bool goes_line; /* librpma may refuse one of them, and logs then */
+	struct rt_post_refusal refusal;
 };
-
-static inline struct batch *batch_of(struct rt_chunks *chunks)
-{
-	return (struct batch *)chunks;
-}
-
-/* What librpma may refuse is logged behind the gate: the log's function is the
- * program's, and may post itself. */
-static void hold_log(struct batch *b)
-{
-	if (!b->is_log_held)
-		rpma_log_hold();
-	b->is_log_held = true;
-}
 
 /* --------------------------------------------------------- validation --- */
 
@@ -59,9 +46,10 @@ static bool is_part(const struct rpma_rt_wr *wr)
 	return wr->flags & RPMA_RT_F_PART;
 }
 
-static bool has_future(const struct rpma_rt_wr *wr)
+static bool is_silent(const struct rpma_rt_wr *wr)
 {
-	return wr->future != NULL;
+	return is_part(wr) ||
+	       (wr->flags & RT_WR_COMPLETIONS) == RPMA_F_COMPLETION_ON_ERROR;
 }
 
 /* A valid send, write or read of one piece, without anything special: the usual
@@ -76,514 +64,668 @@ static inline bool is_plain(const struct rpma_rt_conn *conn,
 
 	if (unlikely(special || wr->local == NULL ||
 		     wr->flags == RT_WR_HALF_OF_ALWAYS ||
-		     !rt_post_is_route(conn, wr->route, RPMA_RT_SEND_SIDE)))
+		     !rt_post_is_route(conn, wr->route, SIDE)))
 		return false;
 	return wr->op == RPMA_RT_OP_SEND ||
 	       ((wr->op == RPMA_RT_OP_WRITE || wr->op == RPMA_RT_OP_READ) &&
 		wr->remote != NULL);
 }
 
-/* 0, RPMA_E_INVAL, RPMA_RT_E_CLOSED (its route). */
-static int check(const struct batch *b, int index)
+/* Looks at those that were not taken: 0, RPMA_E_INVAL, RPMA_RT_E_CLOSED (a
+ * route). */
+static int check(struct call *call)
 {
-	return is_plain(b->conn, &b->wr[index])
-		       ? 0
-		       : rt_fault_check_send(b->conn, b->wr, b->chunks.count,
-					     index);
+	const struct rpma_rt_wr *wr;
+	int ret = 0;
+	int i;
+
+	call->is_plain = true;
+	call->goes_line = false;
+	for (i = call->done; i < call->count && ret == 0; i++) {
+		wr = &call->wr[i];
+		if (likely(is_plain(call->conn, wr)))
+			continue;
+		call->is_plain = false;
+		/* also those whose native form only librpma knows */
+		call->goes_line |= wr->op > RPMA_RT_OP_READ;
+		ret = rt_fault_check_send(call->conn, call->wr, call->count, i);
+	}
+	return ret;
 }
-
-/* Ahead of the chain, with what only librpma knows. */
-static int check_ahead(struct rt_chunks *chunks, int index)
-{
-	struct batch *b = batch_of(chunks);
-	int ret = check(b, index);
-
-	if (ret || !rt_prepare_may_refuse(&b->wr[index]))
-		return ret;
-	hold_log(b);
-	return rt_prepare_check(b->conn, &b->wr[index], index);
-}
-
-/* -------------------------------------------------------------- credit --- */
 
 /* The last of the link that begins there, or itself. */
-static int last_of_link(const struct batch *b, int index)
+static int last_of_link(const struct call *call, int index)
 {
-	while (b->wr[index].flags & RPMA_RT_F_LINKED)
+	while (call->wr[index].flags & RPMA_RT_F_LINKED)
 		index++;
 	return index;
 }
 
-/* Has no lane, so nobody is behind: of work requests with a lease. */
-static const struct rpma_rt_route to_pool;
+/* Returns the end of the links that have no more than count work requests
+ * together. */
+static int end_of_links(const struct call *call, uint32_t count)
+{
+	int index = call->done;
+	int last;
 
-/* A future is as the connection's own: there goes what is dropped of it. */
-static const struct rpma_rt_route *route_of(const struct batch *b,
+	while (index < call->count) {
+		last = last_of_link(call, index);
+		if ((uint32_t)(last + 1 - call->done) > count)
+			break;
+		index = last + 1;
+	}
+	return index;
+}
+
+/* Those from there on need places; the next one, or its link, is count. */
+static void refuse_credit(struct call *call, int from)
+{
+	call->refusal = (struct rt_post_refusal){
+		.reason = RPMA_RT_AGAIN_CREDIT,
+		.count = (uint32_t)(last_of_link(call, from) + 1 - from)};
+}
+
+/* ------------------------------------------------------ who is behind --- */
+
+/* Where its completion goes; NULL: to a pool. A future is as the connection's
+ * own: there goes what is dropped of it. */
+static const struct rpma_rt_route *route_of(const struct call *call,
 					    const struct rpma_rt_wr *wr)
 {
 	if (wr->lease != NULL)
-		return &to_pool;
-	return rt_post_route(b->conn, has_future(wr) ? NULL : wr->route,
-			     RPMA_RT_SEND_SIDE);
+		return NULL;
+	return rt_post_route(call->conn, wr->future != NULL ? NULL : wr->route,
+			     SIDE);
 }
+
+static const struct rpma_rt_route *behind(const struct call *call, int from,
+					  int to)
+{
+	const struct rpma_rt_route *route;
+
+	for (; from <= to; from++) {
+		route = route_of(call, &call->wr[from]);
+		if (route != NULL && rt_post_is_behind(route))
+			return route;
+	}
+	return NULL;
+}
+
+/* Returns the end of the links before end whose consumers are not behind; notes
+ * why they are not all. */
+static int end_of_ready(struct call *call, int end)
+{
+	const struct rpma_rt_route *route;
+	int index = call->done;
+	int last;
+
+	for (; index < end; index = last + 1) {
+		last = last_of_link(call, index);
+		route = behind(call, index, last);
+		if (route == NULL)
+			continue;
+		call->refusal = (struct rt_post_refusal){
+			.reason = RPMA_RT_AGAIN_BACKLOG, .route = route};
+		return index;
+	}
+	return end;
+}
+
+/* -------------------------------------------------- futures and leases --- */
 
 static bool keeps_lease(const struct rpma_rt_wr *wr)
 {
 	return wr->flags & RPMA_RT_F_KEEP;
 }
 
-static int take_lease(struct batch *b, int index)
+/* Gives back the slots of the futures and leases from one to before the
+ * other. */
+static void return_extras(const struct call *call, int from, int to)
 {
-	const struct rpma_rt_wr *wr = &b->wr[index];
+	const struct rpma_rt_wr *wr;
 
-	if (!rt_pool_begin_send(wr->lease, keeps_lease(wr)))
-		return rt_wr_refuse(index, "has a lease that was given away "
-					   "before");
-	b->taken = index + 1;
-	return 0;
-}
-
-/* A slot for its future, or a hold of the slot of its lease, if it has one. */
-static int take_slot(struct batch *b, int index)
-{
-	const struct rpma_rt_wr *wr = &b->wr[index];
-	int ret;
-
-	if (wr->lease != NULL)
-		return take_lease(b, index);
-	if (!has_future(wr))
-		return 0;
-	/* before a want is left */
-	ret = rt_chunks_check_rest(&b->chunks, check_ahead, index);
-	if (ret == 0)
-		ret = rt_post_take_future(b->conn, RPMA_RT_SEND_SIDE,
-					  wr->context, wr->future);
-	if (ret == 0)
-		b->taken = index + 1;
-	return ret;
-}
-
-/* The slots of those that were not posted. */
-static void return_slots(const struct batch *b)
-{
-	const struct rpma_rt_wr *wr = &b->wr[b->chunks.posted];
-
-	for (; wr < &b->wr[b->taken]; wr++) {
+	for (; from < to; from++) {
+		wr = &call->wr[from];
 		if (wr->lease != NULL)
 			rt_pool_undo_send(wr->lease, keeps_lease(wr));
-		else if (has_future(wr))
+		else if (wr->future != NULL)
 			rt_post_return_future(wr->future);
 	}
 }
 
-/* An error of a later one comes before the lack of credit, which leaves a
- * want. */
-static int await_credit(struct batch *b, int index, uint32_t count)
+/* False: it is to be posted later, or never: *ret. */
+static bool take_extra(struct call *call, int index, int *ret)
 {
-	const struct rpma_rt_route *route = route_of(b, &b->wr[index]);
-	int ret;
+	const struct rpma_rt_wr *wr = &call->wr[index];
 
-	if (rt_post_has_credit(b->gate, route, count))
-		return 0;
-	ret = rt_chunks_check_rest(&b->chunks, check_ahead, index);
-	return ret ? ret : rt_post_await_credit(b->gate, route, count);
-}
-
-/* All of a link, before its first is in the chain. */
-static int admit_link(struct batch *b, int index)
-{
-	int last = last_of_link(b, index);
-	uint32_t count = (uint32_t)(last - index + 1);
-	int ret = 0;
-	int i;
-
-	for (i = index; i <= last && ret == 0; i++)
-		ret = await_credit(b, i, count);
-	for (i = index; i <= last && ret == 0; i++)
-		ret = take_slot(b, i);
-	b->admitted = last + 1;
-	return ret;
-}
-
-/* ----------------------------------------------------- waiting for room --- */
-
-/* Is it a work request, or a link, that one future stands for? Bytes that are
- * copied at the call have nowhere to wait. */
-static bool may_wait(const struct batch *b, int index, int last)
-{
-	int i;
-
-	if (!rt_post_may_wait(b->conn, b->gate) || !has_future(&b->wr[last]) ||
-	    (uint32_t)(last - index) >= rt_post_waiting(b->gate)->limit)
+	if (wr->lease != NULL) {
+		if (rt_pool_begin_send(wr->lease, keeps_lease(wr)))
+			return true;
+		*ret = rt_wr_refuse(index, "has a lease that was given away "
+					   "before");
 		return false;
-	for (i = index; i <= last; i++) {
-		if ((b->wr[i].flags & RPMA_F_INLINE) ||
-		    (i < last && !is_part(&b->wr[i])))
+	}
+	if (wr->future == NULL ||
+	    rt_post_take_future(call->conn, SIDE, wr->context, wr->future))
+		return true;
+	call->refusal =
+		(struct rt_post_refusal){.reason = RPMA_RT_AGAIN_FUTURES};
+	return false;
+}
+
+/* Takes what the links before end need, as far as there is; returns the end of
+ * those that have all. *ret: the error of one that is wrong. */
+static int take_extras(struct call *call, int end, int *ret)
+{
+	int index = call->done;
+	int last;
+	int i;
+
+	for (; index < end; index = last + 1) {
+		last = last_of_link(call, index);
+		for (i = index; i <= last; i++) {
+			if (take_extra(call, i, ret))
+				continue;
+			return_extras(call, index, i);
+			return index;
+		}
+	}
+	return end;
+}
+
+/* ------------------------------------------------------------- wr_ids --- */
+
+static uint64_t own_wr_id(const struct call *call, const struct rpma_rt_wr *wr)
+{
+	if (wr->lease != NULL)
+		return rt_wr_id(call->conn->own[SIDE].leases,
+				rt_pool_cookie_of(wr->lease));
+	return wr->future != NULL
+		       ? rt_post_future_wr_id(wr->future)
+		       : rt_wr_id(route_of(call, wr)->number, wr->context);
+}
+
+/* A part has that of its link's last: with whose route and context it completes
+ * when it fails. */
+static uint64_t wr_id_of(const struct call *call, int index)
+{
+	const struct rpma_rt_wr *wr = &call->wr[index];
+	int of = is_part(wr) ? last_of_link(call, index) : index;
+
+	return own_wr_id(call, &call->wr[of]) |
+	       (is_silent(wr) ? RT_ON_ERROR_ONLY : 0);
+}
+
+static uint8_t link_of(const struct rpma_rt_wr *wr)
+{
+	return (uint8_t)((wr->flags & RPMA_RT_F_LINKED ? RT_LINK_GOES_ON : 0) |
+			 (is_part(wr) ? RT_LINK_PART : 0));
+}
+
+/* -------------------------------------------------------------- alone --- */
+
+static void sign(struct rpma_send_wr *out, bool signaled)
+{
+	if (signaled)
+		out->wr.send_flags |= IBV_SEND_SIGNALED;
+}
+
+/* Gives a chain to the device; returns how many it took. */
+static inline int give(struct rpma_rt_conn *conn, struct rpma_send_wr *chain,
+		       int n)
+{
+	struct ibv_send_wr *bad = NULL;
+	int err;
+
+	chain[n - 1].wr.next = NULL;
+	err = rt_verb_post_send(conn->enters_kernel, conn->qp, &chain[0].wr,
+				&bad);
+	if (likely(err == 0))
+		return n;
+	rt_reason_refused(conn, err);
+	return bad != NULL ? (int)((struct rpma_send_wr *)bad - chain) : 0;
+}
+
+/* One that librpma does not refuse. */
+static void prepare(const struct call *call, int index, uint64_t wr_id,
+		    bool signaled, struct ibv_sge *sge,
+		    struct rpma_send_wr *out)
+{
+	const struct rpma_rt_wr *wr = &call->wr[index];
+	int ret = rt_prepare_send(call->conn, wr, wr_id, signaled, sge, out);
+
+	assert(ret == 0);
+	(void)ret;
+}
+
+/* Notes those before end, and gives them to the device. False: the device
+ * refused one. */
+static bool post_noted(struct call *call, int end)
+{
+	struct rt_ledger *ledger = &call->conn->gate[SIDE].ledger;
+	uint32_t tick = rt_poller_date(call->conn->poller);
+	uint32_t entry = ledger->tail;
+	struct rpma_send_wr chain[RT_POST_CHUNK];
+	struct ibv_sge sge[RT_WR_MAX_SGE];
+	uint32_t pieces;
+	int i;
+	int n;
+
+	for (i = call->done; i < end; i++) {
+		rt_hold_append(call->conn, SIDE, wr_id_of(call, i),
+			       rt_prepare_opcode(call->wr[i].op, false), tick);
+		if (link_of(&call->wr[i]) != 0)
+			rt_ledger_link(ledger, link_of(&call->wr[i]));
+	}
+	while (call->done < end) {
+		pieces = 0;
+		for (n = 0; n < RT_POST_CHUNK && call->done + n < end; n++) {
+			i = call->done + n;
+			if (pieces + call->wr[i].piece_count > RT_WR_MAX_SGE)
+				break;
+			prepare(call, i, wr_id_of(call, i),
+				ledger->entries[(entry + (uint32_t)n) &
+						ledger->mask]
+					.signaled,
+				&sge[pieces], &chain[n]);
+			pieces += call->wr[i].piece_count;
+			if (n > 0)
+				chain[n - 1].wr.next = &chain[n].wr;
+		}
+		i = give(call->conn, chain, n);
+		call->done += i;
+		entry += (uint32_t)i;
+		if (i < n)
 			return false;
 	}
 	return true;
 }
 
-/* There is no room, and it may wait for that. */
-static bool has_to_wait(const struct batch *b, int index)
+/* As many of those before end as are ready. False: as above. */
+static bool post_any_alone(struct call *call, int end, int *ret)
 {
-	int last = last_of_link(b, index);
-	uint32_t count = (uint32_t)(last - index + 1);
-	const struct rpma_rt_route *route = route_of(b, &b->wr[last]);
+	struct rt_ledger *ledger = &call->conn->gate[SIDE].ledger;
 
-	return !rt_post_has_credit(b->gate, route, count) &&
-	       may_wait(b, index, last) &&
-	       rt_post_is_full(b->gate, route, count);
-}
-
-/* 0; RT_CHUNKS_WAIT: the next one, or its link, is behind others for which
- * there is no more room. ERRORS: RPMA_E_AGAIN */
-static int wait_for_room(struct batch *b)
-{
-	struct rt_waiting *waiting = rt_post_waiting(b->gate);
-	int index = b->chunks.posted;
-	int last = last_of_link(b, index);
-	struct rt_future *slot;
-	int ret;
-
-	if (!may_wait(b, index, last) ||
-	    !rt_waiting_has_room(waiting, (uint32_t)(last - index + 1)))
-		return RT_CHUNKS_WAIT;
-	ret = rt_post_take_future(b->conn, RPMA_RT_SEND_SIDE,
-				  b->wr[last].context, b->wr[last].future);
-	if (ret)
-		return ret;
-	for (; index <= last; index++)
-		rt_waiting_add_send(waiting, &b->wr[index], index == last);
-	slot = rt_future_slot(b->wr[last].future);
-	rt_future_wait_for_room(slot, rt_prepare_opcode(b->wr[last].op, false),
-				b->conn->qp_num);
-	b->chunks.posted = last + 1;
-	return 0;
-}
-
-static int admit(struct batch *b, int index)
-{
-	int ret;
-
-	if (index < b->admitted)
-		return 0;
-	if (unlikely(has_to_wait(b, index))) {
-		ret = rt_chunks_check_rest(&b->chunks, check_ahead, index);
-		return ret ? ret : RT_CHUNKS_WAIT;
+	end = take_extras(call, end_of_ready(call, end), ret);
+	if (*ret) {
+		return_extras(call, call->done, end);
+		return true;
 	}
-	if (b->wr[index].flags & RPMA_RT_F_LINKED)
-		return admit_link(b, index);
-	ret = await_credit(b, index, 1);
-	return ret ? ret : take_slot(b, index);
+	if (post_noted(call, end))
+		return true;
+	rt_ledger_refuse(ledger, (uint32_t)(end - call->done));
+	call->done = end; /* the refused ones are taken, too */
+	return false;
 }
 
-/* ----------------------------------------------------------- appending --- */
-
-static bool is_silent(const struct rpma_rt_wr *wr)
-{
-	return is_part(wr) ||
-	       (wr->flags & RT_WR_COMPLETIONS) == RPMA_F_COMPLETION_ON_ERROR;
-}
-
-static void link_entry(struct batch *b, const struct rpma_rt_wr *wr)
-{
-	uint8_t link = RT_LINK_GOES_ON;
-
-	if (is_part(wr))
-		link |= RT_LINK_PART;
-	rt_ledger_link(&b->gate->ledger, link);
-}
-
-static uint64_t wr_id_of(const struct batch *b, int index)
-{
-	const struct rpma_rt_wr *wr = &b->wr[index];
-
-	if (wr->lease != NULL)
-		return rt_wr_id(b->conn->own[RPMA_RT_SEND_SIDE].leases,
-				rt_pool_cookie_of(wr->lease));
-	return has_future(wr) ? rt_post_future_wr_id(wr->future)
-			      : rt_wr_id(route_of(b, wr)->number, wr->context);
-}
-
-/* One that is not plain, or has to wait for credit. */
-static int append_any(struct batch *b, int index, struct rpma_send_wr *out)
-{
-	struct rt_ledger *ledger = &b->gate->ledger;
-	const struct rpma_rt_wr *wr = &b->wr[index];
-	bool silent = is_silent(wr);
-	bool signaled;
-	uint64_t wr_id;
-	int ret = 0;
-
-	if (rt_chunks_is_full(&b->chunks, wr->piece_count))
-		return RT_CHUNKS_FULL;
-	if (index >= b->chunks.checked)
-		ret = check(b, index);
-	if (ret == 0)
-		ret = admit(b, index);
-	if (ret)
-		return ret;
-	signaled = !silent || rt_ledger_must_signal(ledger);
-	/* a part has that of its link's last: with whose route and context it
-	 * completes when it fails */
-	wr_id = wr_id_of(b, is_part(wr) ? last_of_link(b, index) : index) |
-		(silent ? RT_ON_ERROR_ONLY : 0);
-	if (rt_prepare_may_refuse(wr))
-		hold_log(b);
-	ret = rt_prepare_send(b->conn, wr, wr_id, signaled,
-			      &b->sge[b->chunks.pieces], out);
-	if (ret)
-		return rt_wr_refuse_for(index, ret);
-	b->chunks.pieces += wr->piece_count;
-	rt_gate_append(b->gate, wr_id,
-		       rt_prepare_opcode(wr->op, out->native != 0), signaled);
-	if (wr->flags & RPMA_RT_F_LINKED)
-		link_entry(b, wr);
-	b->has_native |= out->native != 0;
-	return 0;
-}
-
-/* A plain one that has its credit; silent: of a success it says nothing. */
+/* Puts a plain one into the ledger and the chain; silent: of a success it says
+ * nothing. */
 __attribute__((always_inline)) static inline int
-append_as(const struct rpma_rt_conn *conn, struct rt_gate *gate,
-	  const struct rpma_rt_wr *wr, const struct rpma_rt_route *route,
-	  bool silent, struct rpma_send_wr *out)
+append_as(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+	  const struct rpma_rt_route *route, uint32_t tick, bool silent,
+	  struct rpma_send_wr *out)
 {
-	bool signaled = !silent || rt_ledger_must_signal(&gate->ledger);
 	uint64_t wr_id = rt_wr_id(route->number, wr->context) |
 			 (silent ? RT_ON_ERROR_ONLY : 0);
-	int ret = rt_prepare_plain(conn->conn, wr, wr_id, signaled, out);
-
-	if (likely(ret == 0))
-		rt_gate_append(gate, wr_id, rt_prepare_opcode(wr->op, false),
-			       signaled);
-	return ret;
-}
-
-__attribute__((always_inline)) static inline int
-append_plain(const struct rpma_rt_conn *conn, struct rt_gate *gate,
-	     const struct rpma_rt_wr *wr, const struct rpma_rt_route *route,
-	     struct rpma_send_wr *out)
-{
-	return is_silent(wr) ? append_as(conn, gate, wr, route, true, out)
-			     : append_as(conn, gate, wr, route, false, out);
-}
-
-/* Puts the next work request into the chain and the ledger. */
-static inline int append(struct rt_chunks *chunks, int index, int n)
-{
-	struct batch *b = batch_of(chunks);
-	struct rpma_send_wr *out = &b->chain[n];
-	const struct rpma_rt_wr *wr = &b->wr[index];
-	const struct rpma_rt_route *route;
-
-	/* of the one before; this one's is NULL from its preparation on */
-	if (n > 0)
-		out[-1].wr.next = &out->wr;
-	if (unlikely(!is_plain(b->conn, wr)))
-		return append_any(b, index, out);
-	route = rt_post_route(b->conn, wr->route, RPMA_RT_SEND_SIDE);
-	if (unlikely(!rt_post_has_credit(b->gate, route, 1)))
-		return append_any(b, index, out);
-	return append_plain(b->conn, b->gate, wr, route, out);
-}
-
-/* ------------------------------------------------------------- posting --- */
-
-/* Posts a chain without native operations: by verbs, on the queue pair, as
- * receives are posted. */
-static int give_plain(struct batch *b, int *taken)
-{
-	struct ibv_send_wr *bad = NULL;
-	int ret = rt_verb_post_send(b->gate->enters_kernel, b->conn->qp,
-				    &b->chain[0].wr, &bad);
-
-	if (ret) {
-		rt_reason_refused(b->conn, ret);
-		*taken = bad ? (int)((struct rpma_send_wr *)bad - b->chain) : 0;
-	}
-	return ret;
-}
-
-static int give(struct batch *b, int *taken)
-{
-	RT_NOT_CANCELLED;
-	struct rpma_send_wr *bad = NULL;
-	int ret;
-
-	hold_log(b);
-	ret = rpma_conn_post_send(b->conn->conn, b->conn, b->chain, &bad);
-	if (ret) {
-		/* RPMA_E_AGAIN: the device has no memory */
-		rt_reason_refused(b->conn, ret == RPMA_E_AGAIN
-						   ? ENOMEM
-						   : rt_failure_errno(ret));
-		*taken = bad ? (int)(bad - b->chain) : 0;
-	}
-	return ret;
-}
-
-static inline int ring(struct rt_chunks *chunks)
-{
-	struct batch *b = batch_of(chunks);
-	int taken = chunks->n;
-	int ret;
-
-	/* a chain that ended early was linked to what was not appended */
-	b->chain[chunks->n - 1].wr.next = NULL;
-	ret = b->has_native ? give(b, &taken) : give_plain(b, &taken);
-	if (ret)
-		rt_ledger_take_back(&b->gate->ledger,
-				    (uint32_t)(chunks->n - taken));
-	b->has_native = false;
-	return taken;
-}
-
-static void drop(struct rt_chunks *chunks)
-{
-	rt_ledger_take_back(&batch_of(chunks)->gate->ledger,
-			    (uint32_t)chunks->n);
-}
-
-static const struct rt_chunks_ops ops = {
-	.check = check_ahead,
-	.append = append,
-	.ring = ring,
-	.drop = drop,
-};
-
-static void begin(struct batch *b, struct rpma_rt_conn *conn,
-		  const struct rpma_rt_wr *wr, int count)
-{
-	rt_chunks_begin(&b->chunks, count);
-	b->conn = conn;
-	b->gate = &conn->gate[RPMA_RT_SEND_SIDE];
-	b->wr = wr;
-	b->admitted = 0;
-	b->taken = 0;
-	b->has_native = false;
-	b->is_log_held = false;
-}
-
-/* Posts what waited, and has its slots: checked when they were taken. */
-static int run_waiting(struct rpma_rt_conn *conn, struct rt_waiting *waiting,
-		       uint32_t first, uint32_t count)
-{
-	struct batch b;
-
-	begin(&b, conn, &waiting->sends[first], (int)count);
-	b.chunks.checked = (int)count;
-	b.admitted = (int)count;
-	b.is_log_held = true; /* by the caller */
-	/* what librpma refuses now is as what the device does */
-	if (rt_chunks_post(&b.chunks, &ops) != 0)
-		rt_refuse_forget();
-	return b.chunks.posted;
-}
-
-/* See rt_waiting.resume. */
-static int resume(struct rt_side *side)
-{
-	return rt_post_resume(side, run_waiting);
-}
-
-/* From the next one of the call on: behind what waits, as long as some does. */
-static int post_behind(struct batch *b)
-{
-	int ret = 0;
-	int gone;
-
-	hold_log(b);
-	while (ret == 0 && b->chunks.posted < b->chunks.count)
-		ret = wait_for_room(b);
-	rt_post_waiting_by(b->gate, resume);
-	gone = rt_post_go_on(b->conn, RPMA_RT_SEND_SIDE, run_waiting);
-	if (gone == RPMA_E_PROVIDER || ret < 0)
-		return gone == RPMA_E_PROVIDER ? gone : ret;
-	if (gone == RPMA_E_AGAIN)
-		return ret == 0 ? 0
-				: rt_post_stay_behind(b->conn,
-						      RPMA_RT_SEND_SIDE);
-	return rt_chunks_post(&b->chunks, &ops);
-}
-
-/* Any number of any kind; leaves the gate. entered: with which answer. */
-__attribute__((noinline)) static int post_any(struct rpma_rt_conn *conn,
-					      const struct rpma_rt_wr *wr,
-					      int count, int entered)
-{
-	struct batch b;
-	int ret;
-
-	begin(&b, conn, wr, count);
-	if (unlikely(entered == RT_GATE_BEHIND)) {
-		b.gate->ledger.tick = rt_poller_date(conn->poller);
-		ret = rt_chunks_check_rest(&b.chunks, check_ahead, 0);
-		ret = ret ? ret : RT_CHUNKS_WAIT;
-	} else {
-		ret = rt_chunks_post(&b.chunks, &ops);
-	}
-	while (unlikely(ret == RT_CHUNKS_WAIT))
-		ret = post_behind(&b);
-	if (unlikely(b.taken > 0))
-		return_slots(&b);
-	rt_gate_leave(b.gate);
-	if (b.is_log_held)
-		rpma_log_release();
-	return ret == 0 ? b.chunks.posted
-			: rt_post_answer(conn, b.chunks.posted, ret);
-}
-
-/* Is it plain and has its credit? Then its route. */
-static inline const struct rpma_rt_route *
-ready_route(const struct rpma_rt_conn *conn, const struct rt_gate *gate,
-	    const struct rpma_rt_wr *wr)
-{
-	const struct rpma_rt_route *route;
-
-	if (!is_plain(conn, wr))
-		return NULL;
-	route = rt_post_route(conn, wr->route, RPMA_RT_SEND_SIDE);
-	return rt_post_has_credit(gate, route, 1) ? route : NULL;
-}
-
-/* Such a one, in a straight line. */
-static inline int post_plain(struct rpma_rt_conn *conn, struct rt_gate *gate,
-			     const struct rpma_rt_wr *wr,
-			     const struct rpma_rt_route *route)
-{
-	struct ibv_send_wr *bad;
-	struct rpma_send_wr out;
-	int ret = append_plain(conn, gate, wr, route, &out);
+	int ret = rt_prepare_plain(conn->conn, wr, wr_id, !silent, out);
+	bool signaled;
 
 	if (unlikely(ret))
 		return ret;
-	ret = rt_verb_post_send(gate->enters_kernel, conn->qp, &out.wr, &bad);
-	if (likely(ret == 0))
+	signaled = rt_hold_append(conn, SIDE, wr_id,
+				  rt_prepare_opcode(wr->op, false), tick);
+	if (silent)
+		sign(out, signaled);
+	return 0;
+}
+
+__attribute__((always_inline)) static inline int
+append_plain(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+	     const struct rpma_rt_route *route, uint32_t tick,
+	     struct rpma_send_wr *out)
+{
+	return is_silent(wr) ? append_as(conn, wr, route, tick, true, out)
+			     : append_as(conn, wr, route, tick, false, out);
+}
+
+/* Fills a chain of plain ones before end; returns how many there are. */
+static int fill_plain(struct call *call, int end, uint32_t tick,
+		      struct rpma_send_wr *chain)
+{
+	const struct rpma_rt_route *route;
+	const struct rpma_rt_wr *wr;
+	int n;
+
+	for (n = 0; n < RT_POST_CHUNK && call->done + n < end; n++) {
+		wr = &call->wr[call->done + n];
+		route = rt_post_route(call->conn, wr->route, SIDE);
+		if (unlikely(rt_post_is_behind(route))) {
+			call->refusal = (struct rt_post_refusal){
+				.reason = RPMA_RT_AGAIN_BACKLOG,
+				.route = route};
+			break;
+		}
+		call->error = append_plain(call->conn, wr, route, tick,
+					   &chain[n]);
+		if (unlikely(call->error))
+			break;
+		if (n > 0)
+			chain[n - 1].wr.next = &chain[n].wr;
+	}
+	return n;
+}
+
+/* Likewise of plain ones. */
+static bool post_plain_alone(struct call *call, int end)
+{
+	struct rt_ledger *ledger = &call->conn->gate[SIDE].ledger;
+	uint32_t tick = rt_poller_date(call->conn->poller);
+	struct rpma_send_wr chain[RT_POST_CHUNK];
+	int taken;
+	int n;
+
+	while (call->done < end) {
+		n = fill_plain(call, end, tick, chain);
+		if (n == 0)
+			return true;
+		taken = give(call->conn, chain, n);
+		call->done += n;
+		if (unlikely(taken < n)) {
+			rt_ledger_refuse(ledger, (uint32_t)(n - taken));
+			return false;
+		}
+		if (n < RT_POST_CHUNK)
+			break;
+	}
+	return true;
+}
+
+/* The device refused what the caller, alone, gave to it. */
+__attribute__((cold)) static void refuse_alone(struct rpma_rt_conn *conn,
+					       uint64_t seen)
+{
+	struct rt_hold hold = {.conn = conn, .side = SIDE, .is_refused = true};
+
+	rt_turn_close(&conn->gate[SIDE].turn);
+	rt_hold_show_posted(conn, SIDE);
+	rt_hold_end(&hold, seen);
+}
+
+/* Returns the end of those that a caller alone posts: all, or, where nothing
+ * may stand in line, as many as there is room for. None: another way. */
+static int end_of_room(struct call *call)
+{
+	struct rpma_rt_conn *conn = call->conn;
+	uint32_t count = (uint32_t)(call->count - call->done);
+	int end;
+
+	if (likely(rt_hold_has_room(conn, SIDE, count)))
+		return call->count;
+	if (rt_line_waits(&conn->gate[SIDE].turn,
+			  conn->gate[SIDE].ledger.depth))
+		return call->done;
+	end = end_of_links(call, rt_ledger_room(&conn->gate[SIDE].ledger));
+	refuse_credit(call, end);
+	return end;
+}
+
+/* The caller has the right, having seen that word: posts from its own arrays,
+ * and gives the right back. 0; RT_POST_NO_ROOM. ERRORS: RPMA_E_INVAL */
+static int post_alone(struct call *call, uint64_t seen)
+{
+	struct rpma_rt_conn *conn = call->conn;
+	int end = end_of_room(call);
+	bool is_given;
+	int ret = 0;
+
+	if (end == call->done) {
+		rt_hold_leave(conn, SIDE, seen);
+		return RT_POST_NO_ROOM;
+	}
+	is_given = call->is_plain ? post_plain_alone(call, end)
+				  : post_any_alone(call, end, &ret);
+	if (unlikely(!is_given)) {
+		refuse_alone(conn, seen);
 		return 0;
-	rt_reason_refused(conn, ret);
-	rt_ledger_take_back(&gate->ledger, 1);
-	return RPMA_E_PROVIDER;
+	}
+	rt_hold_show_posted(conn, SIDE);
+	rt_hold_leave(conn, SIDE, seen);
+	return ret ? ret : call->error;
+}
+
+/* ------------------------------------------------------------- in line --- */
+
+/* Slots for as many as there are places for; *end: those before it have one. 0:
+ * there are no places. */
+static uint16_t take_slots(struct call *call, int *end)
+{
+	uint16_t slots = 0;
+
+	*end = end_of_links(call, RT_FREELIST_MAX);
+	while (*end > call->done) {
+		slots = rt_post_take_slots(call->conn, SIDE,
+					   (uint32_t)(*end - call->done));
+		if (slots != 0)
+			break;
+		/* another thread may have been faster: one link less, then */
+		*end = end_of_links(call, rt_post_places(call->conn, SIDE));
+	}
+	if (*end < call->count)
+		refuse_credit(call, *end);
+	return slots;
+}
+
+/* May the future of that link be taken back while it is in line? Where others
+ * of the link complete by themselves it may not. */
+static bool may_take_back(const struct call *call, int first, int last)
+{
+	for (; first < last; first++) {
+		if (!is_part(&call->wr[first]))
+			return false;
+	}
+	return call->wr[last].future != NULL;
+}
+
+/* The generation by which each of a link knows the future of its last; 0. */
+static uint32_t stand_in_line(const struct call *call, int first, int last)
+{
+	const struct rpma_rt_wr *wr = &call->wr[last];
+
+	if (!may_take_back(call, first, last))
+		return 0;
+	return rt_future_stand_in_line(rt_future_slot(wr->future),
+				       rt_prepare_opcode(wr->op, false),
+				       call->conn->qp_num);
+}
+
+static int fill_slot(const struct call *call, int index, uint16_t slot)
+{
+	struct rt_turn *turn = &call->conn->gate[SIDE].turn;
+	const struct rpma_rt_wr *wr = &call->wr[index];
+	struct ibv_sge sge[RT_WR_MAX_SGE];
+	struct rpma_send_wr out = {0};
+	struct rt_line_send *send;
+	int ret = rt_prepare_send(call->conn, wr, wr_id_of(call, index), false,
+				  sge, &out);
+
+	if (ret)
+		return rt_wr_refuse_for(index, ret);
+	rt_line_put_send(turn, slot, &out);
+	send = rt_line_slot(turn, slot);
+	send->completes = rt_prepare_opcode(wr->op, out.native != 0);
+	send->link = link_of(wr);
+	return 0;
+}
+
+/* Those before end into the slots, the last one first; and those behind, which
+ * have no place yet, are looked at by librpma. */
+static int fill_slots(const struct call *call, int end, uint16_t slot)
+{
+	struct rt_turn *turn = &call->conn->gate[SIDE].turn;
+	int ret = 0;
+	int i;
+
+	for (i = end - 1; i >= call->done && ret == 0; i--) {
+		ret = fill_slot(call, i, slot);
+		slot = rt_freelist_next(&turn->free, slot);
+	}
+	for (i = end; i < call->count && ret == 0; i++) {
+		if (rt_prepare_may_refuse(&call->wr[i]))
+			ret = rt_prepare_check(call->conn, &call->wr[i], i);
+	}
+	return ret;
+}
+
+/* The futures of those before end may be taken back from here on. */
+static void show_futures(const struct call *call, int end, uint16_t slot)
+{
+	struct rt_turn *turn = &call->conn->gate[SIDE].turn;
+	struct rt_line_send *send;
+	int first;
+	int i;
+
+	for (i = end - 1; i >= call->done; i--) {
+		send = rt_line_slot(turn, slot);
+		slot = rt_freelist_next(&turn->free, slot);
+		if (call->wr[i].flags & RPMA_RT_F_LINKED)
+			continue; /* the link's last has the future */
+		first = i;
+		while (first > call->done &&
+		       (call->wr[first - 1].flags & RPMA_RT_F_LINKED))
+			first--;
+		send->generation = stand_in_line(call, first, i);
+	}
+}
+
+/* Publishes those before end, whose slots are the caller's. */
+static int publish(struct call *call, uint64_t seen, int end, uint16_t slots)
+{
+	int ret = fill_slots(call, end, slots);
+
+	if (ret)
+		return ret;
+	show_futures(call, end, slots);
+	ret = rt_post_publish(call->conn, SIDE, seen, slots);
+	if (ret == 0)
+		call->done = end;
+	return ret;
+}
+
+/* As many as there are places for, through the line. 0; RT_POST_STALE; ERRORS:
+ * RPMA_E_INVAL, RPMA_E_NOSUPP, RPMA_RT_E_CLOSED */
+static int post_by_line(struct call *call, uint64_t seen)
+{
+	int begin = call->done;
+	uint16_t slots;
+	int ready;
+	int end;
+	int ret;
+
+	slots = take_slots(call, &end);
+	if (slots == 0)
+		return 0;
+	ready = begin;
+	ret = rt_post_look_again(call->conn, SIDE, seen);
+	if (ret == 0)
+		ready = take_extras(call, end_of_ready(call, end), &ret);
+	slots = rt_post_give_surplus(call->conn, SIDE, slots,
+				     (uint32_t)(end - ready));
+	if (ret == 0 && ready > begin)
+		ret = publish(call, seen, ready, slots);
+	if (ret == 0)
+		return 0;
+	return_extras(call, begin, ready);
+	if (ready > begin)
+		rt_post_give_slots(call->conn, SIDE, slots,
+				   (uint32_t)(ready - begin));
+	return ret;
+}
+
+/* ------------------------------------------------------------ the call --- */
+
+/* One try of the rest of the call: 0, with a reason in the refusal if not all
+ * were taken; RT_POST_STALE. ERRORS: of the call */
+static int try(struct call *call)
+{
+	struct rt_turn *turn = &call->conn->gate[SIDE].turn;
+	/* before routes are looked at */
+	uint64_t seen = rt_turn_look(turn);
+	int ret = rt_post_check_word(seen);
+
+	call->refusal = (struct rt_post_refusal){RPMA_RT_AGAIN_NONE, NULL, 0};
+	if (ret == RPMA_E_AGAIN) {
+		call->refusal.reason = RPMA_RT_AGAIN_NOT_YET;
+		return 0;
+	}
+	if (ret == 0)
+		ret = check(call);
+	if (ret)
+		return ret;
+	ret = RT_POST_NO_ROOM;
+	if (!call->goes_line && rt_turn_take_alone(turn, seen))
+		ret = post_alone(call, seen);
+	return ret == RT_POST_NO_ROOM ? post_by_line(call, seen) : ret;
+}
+
+/* Any number of any kind. */
+__attribute__((noinline)) static int post_any(struct rpma_rt_conn *conn,
+					      const struct rpma_rt_wr *wr,
+					      int count)
+{
+	struct call call = {.conn = conn, .wr = wr, .count = count};
+	int ret;
+
+	do {
+		ret = try(&call);
+		if (ret == 0 && call.refusal.reason != RPMA_RT_AGAIN_NONE)
+			ret = rt_post_refuse(conn, SIDE, &call.refusal);
+	} while (ret == RT_POST_STALE || (ret == 0 && call.done < count));
+	return ret == 0 ? call.done : rt_post_answer(call.done, ret);
+}
+
+/* A plain one alone, in a straight line. False: it is to be posted another
+ * way. */
+static inline bool post_plain(struct rpma_rt_conn *conn,
+			      const struct rpma_rt_wr *wr)
+{
+	struct rt_gate *gate = &conn->gate[SIDE];
+	/* before the route is looked at */
+	uint64_t seen = rt_turn_look(&gate->turn);
+	const struct rpma_rt_route *route;
+	struct rpma_send_wr out;
+	bool is_taken;
+
+	if (unlikely(!is_plain(conn, wr) ||
+		     !rt_turn_take_alone(&gate->turn, seen)))
+		return false;
+	route = rt_post_route(conn, wr->route, SIDE);
+	is_taken = rt_hold_has_room(conn, SIDE, 1) &&
+		   !rt_post_is_behind(route) &&
+		   append_plain(conn, wr, route, rt_poller_date(conn->poller),
+				&out) == 0;
+	if (likely(is_taken)) {
+		if (unlikely(give(conn, &out, 1) == 0)) {
+			rt_ledger_refuse(&gate->ledger, 1);
+			refuse_alone(conn, seen);
+			return true;
+		}
+		rt_hold_show_posted(conn, SIDE);
+	}
+	rt_hold_leave(conn, SIDE, seen);
+	return is_taken;
 }
 
 int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		      int count)
 {
-	const struct rpma_rt_route *route;
-	struct rt_gate *gate;
 	int ret;
 
 	if (!rt_post_has_some(conn, wr, count))
-		return rt_post_nothing(conn, wr, count, RPMA_RT_SEND_SIDE);
-	ret = rt_post_enter(conn, RPMA_RT_SEND_SIDE);
+		return rt_post_nothing(conn, wr, count, SIDE);
+	ret = rt_post_check(conn, SIDE);
 	if (unlikely(ret))
-		return ret < 0 ? ret : post_any(conn, wr, count, ret);
-	gate = &conn->gate[RPMA_RT_SEND_SIDE];
-	route = count == 1 ? ready_route(conn, gate, wr) : NULL;
-	if (unlikely(route == NULL))
-		return post_any(conn, wr, count, 0);
-	ret = post_plain(conn, gate, wr, route);
-	rt_gate_leave(gate);
-	return likely(ret == 0) ? 1 : rt_post_answer(conn, 0, ret);
+		return ret;
+	if (likely(count == 1) && likely(post_plain(conn, wr)))
+		return 1;
+	return post_any(conn, wr, count);
 }

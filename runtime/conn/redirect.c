@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * redirect.c -- see redirect.h. Posters look at a route's lane and waiter while
- * these change: each of the two is one word, and whoever waited in the former
- * lane is answered behind the change.
+ * redirect.c -- see redirect.h. Posters look at a route's lane while that
+ * changes: it is one word, and whoever waited in the former lane is answered
+ * behind the change.
  */
 
 #include "conn/redirect.h"
@@ -26,31 +26,25 @@ static bool is_dying(const struct rpma_rt_conn *conn)
 
 /* ------------------------------------------------------- what is posted --- */
 
-/* The waiter of before; posters may wait with it until the second step. */
-static struct rt_waiter *show_posters(struct rpma_rt_route *route,
-				      const struct rpma_rt_route *to)
+/* waiter: the route's from here on; NULL: it has none. */
+static void show_posters(struct rpma_rt_route *route,
+			 const struct rpma_rt_route *to,
+			 struct rt_waiter *waiter)
 {
-	struct rt_waiter *before = rt_route_waiter(route);
-
-	/* release: the waiter knows its lane; the one that waits looks at it
-	 * behind a fence [ROUTE-1] */
-	atomic_store_explicit(&route->waiter, rt_route_waiter(to),
-			      memory_order_release);
+	rt_waiter_delete(route->waiter);
+	route->waiter = waiter;
 	/* release: the lane may have been made for this. Before any credit of
 	 * what completes there is given back [LANE-5] */
 	atomic_store_explicit(&route->lane, rt_route_lane(to),
 			      memory_order_release);
-	return before;
 }
 
 /* Those who wait for the former lane look again, at another. */
 static void answer_waiters(struct rt_side *side, bool was_behind)
 {
-	/* pairs with a poster's before its second look [ROUTE-1] */
-	rt_fence_dekker();
-	/* an answer that was put off, as the own lane was over its limit */
-	if (was_behind ||
-	    rt_side_wants(side, RT_WANT_BACKLOG | RT_WANT_FUTURES))
+	/* an answer that was put off, as the own lane was over its limit. A
+	 * poster that leaves what it wants later sends a message */
+	if (was_behind || rt_side_wants(side, RT_WANT_BACKLOG))
 		rt_answer_eased_poller(side);
 }
 
@@ -127,8 +121,9 @@ int rt_redirect_own_poller(struct rt_redirect *redirect)
 	for (i = 0; i < 2; i++) {
 		/* here, not by the caller: the connection may die before that
 		 * goes on */
-		redirect->waiter[i] =
-			show_posters(&conn->own[i], redirect->own_to[i]);
+		show_posters(&conn->own[i], redirect->own_to[i],
+			     redirect->own_to[i]->waiter);
+		redirect->own_to[i]->waiter = NULL;
 		conn->own[i].queue = redirect->own_to[i]->queue;
 		entry_of(&conn->own[i])->lane =
 			rt_route_lane(redirect->own_to[i]);
@@ -153,14 +148,12 @@ static void hand_wants_over(struct rt_route_opened *route)
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		if (!(route->wants & (RT_WANTS(i) | RT_WANTS_LOCK(i))))
+		if (!(route->wants & RT_WANTS(i)))
 			continue;
 		/* relaxed: posters inside functions are this thread */
 		atomic_fetch_or_explicit(&conn->side[i].want, RT_WANT_CREDIT,
 					 memory_order_relaxed);
-		/* nothing need retire before the lock is tried again */
-		if (route->wants & RT_WANTS_LOCK(i))
-			rt_deliver_touch_side(conn->poller, &conn->side[i]);
+		rt_deliver_touch_side(conn->poller, &conn->side[i]);
 	}
 	route->wants = 0;
 }
@@ -206,7 +199,7 @@ int rt_redirect_route_poller(struct rt_redirect *redirect)
 	/* relaxed: a poster that goes on is waited for [ROUTE-1] */
 	atomic_store_explicit(&route->open_side, RT_ROUTE_CLOSED,
 			      memory_order_relaxed);
-	redirect->waiter[0] = show_posters(route, redirect->to);
+	show_posters(route, redirect->to, NULL);
 	lead_on(route, redirect->to);
 	if (conn->poll.srq_route == route->number)
 		rt_bind_redirect_poller(conn, redirect->to->number);
@@ -225,8 +218,6 @@ static void finish_route(struct rt_redirect *redirect)
 {
 	struct rpma_rt_route *route = redirect->route;
 
-	/* relaxed: nobody else looks; it is that of another route */
-	atomic_store_explicit(&route->waiter, NULL, memory_order_relaxed);
 	/* a dying connection gives all its numbers back at its end */
 	if (is_dying(route->conn) || !redirect->is_known)
 		return;
@@ -238,13 +229,6 @@ static void finish_route(struct rt_redirect *redirect)
 
 void rt_redirect_finish_poller(struct rt_redirect *redirect)
 {
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		if (redirect->waiter[i] != NULL)
-			rt_waiter_leave_poller(redirect->waiter[i]);
-		redirect->waiter[i] = NULL;
-	}
 	if (redirect->route != NULL)
 		finish_route(redirect);
 }

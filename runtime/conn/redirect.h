@@ -26,9 +26,6 @@ struct rt_redirect {
 	 * to a function */
 	struct rpma_rt_queue *from;
 	struct rt_lane *from_lane;
-	/* left by the first step for the second, with which posters of before
-	 * may still wait */
-	struct rt_waiter *waiter[2];
 	/* between the two, by the caller: none can be posted any more. What is
 	 * known of those that were: whether any is out, and until when */
 	bool is_known;

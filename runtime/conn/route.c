@@ -44,7 +44,6 @@ static int lane_reserve(struct rpma_rt_route *route, uint32_t entries,
 		(*spill_ptr)->announced_before = announced;
 	/* relaxed: nobody else knows the route yet */
 	atomic_store_explicit(&route->lane, reserved, memory_order_relaxed);
-	rt_route_waiter(route)->lane = reserved;
 	return 0;
 }
 
@@ -166,9 +165,8 @@ static void route_unlist(struct rpma_rt_conn *conn,
 
 static void delete_waiter(struct rpma_rt_route *route)
 {
-	rt_waiter_delete(rt_route_waiter(route));
-	/* relaxed: nobody uses it any more */
-	atomic_store_explicit(&route->waiter, NULL, memory_order_relaxed);
+	rt_waiter_delete(route->waiter);
+	route->waiter = NULL;
 }
 
 void rt_route_free(struct rpma_rt_route *route)
@@ -183,7 +181,6 @@ static int route_init(struct rpma_rt_route *route, struct rpma_rt_queue *queue,
 		      uint32_t entries, struct rt_spill **spill_ptr)
 {
 	struct rpma_rt_conn *conn = route->conn;
-	struct rt_waiter *waiter;
 	uint32_t number;
 	int ret;
 
@@ -192,13 +189,10 @@ static int route_init(struct rpma_rt_route *route, struct rpma_rt_queue *queue,
 	atomic_store_explicit(&route->open_side, route->side,
 			      memory_order_relaxed);
 	if (queue != NULL) {
-		waiter = rt_waiter_new(rt_answer_eased_poller,
-				       &conn->side[route->side]);
-		if (waiter == NULL)
+		route->waiter = rt_waiter_new(rt_answer_eased_poller,
+					      &conn->side[route->side]);
+		if (route->waiter == NULL)
 			return RPMA_E_NOMEM;
-		/* relaxed: likewise */
-		atomic_store_explicit(&route->waiter, waiter,
-				      memory_order_relaxed);
 	}
 	ret = rt_numbers_take(&conn->cq->numbers, &number);
 	if (ret)
@@ -284,8 +278,6 @@ void rt_route_swap(struct rpma_rt_route *own, struct rpma_rt_queue *from,
 	route_relist(own, to); /* before from is let go */
 	route_unlist(own->conn, to);
 	rt_numbers_return(&own->conn->cq->numbers, to->number);
-	/* relaxed: its waiter is own's now */
-	atomic_store_explicit(&to->waiter, NULL, memory_order_relaxed);
 	rt_route_free(to);
 	rt_queue_unref_announced(from);
 }

@@ -12,11 +12,11 @@
 #include "conn/conn.h"
 #include "conn/route_record.h"
 
-/* of rt_route_opened.wants: on that side for credit or backlog, for the lock */
-#define RT_WANTS(side)	    (1u << (side))
-#define RT_WANTS_LOCK(side) (4u << (side))
+/* of rt_route_opened.wants: on that side */
+#define RT_WANTS(side) (1u << (side))
 
-/* For the poller, and for callers that know that it does not move. */
+/* For the poller; for posters, see rt_post_is_behind(); for callers that know
+ * that it does not move. */
 static inline struct rt_lane *rt_route_lane(const struct rpma_rt_route *route)
 {
 	/* acquire: pairs with show_posters(): the lane is whole. That a poster
@@ -24,16 +24,10 @@ static inline struct rt_lane *rt_route_lane(const struct rpma_rt_route *route)
 	return atomic_load_explicit(&route->lane, memory_order_acquire);
 }
 
-static inline struct rt_waiter *
-rt_route_waiter(const struct rpma_rt_route *route)
-{
-	/* acquire: as above */
-	return atomic_load_explicit(&route->waiter, memory_order_acquire);
-}
-
 static inline bool rt_route_is_closed(const struct rpma_rt_route *route)
 {
-	/* relaxed: posters that pass it by are waited for [ROUTE-1] */
+	/* relaxed: what passes it by is not published, or waited for
+	 * [ROUTE-1] */
 	return atomic_load_explicit(&route->open_side, memory_order_relaxed) ==
 	       RT_ROUTE_CLOSED;
 }

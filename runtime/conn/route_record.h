@@ -31,11 +31,11 @@ struct rt_waiter;
 struct rpma_rt_route {
 	/* immutable once the opener has returned it */
 	struct rpma_rt_conn *conn;
-	/* written by the poller, read by posters inside its gate too, and by
-	 * the dump */
-	_Atomic(struct rt_lane *) lane;	    /* NULL: a function */
-	_Atomic(struct rt_waiter *) waiter; /* for a lane; NULL: a function */
-	struct rpma_rt_queue *queue; /* the poller's; held; NULL: likewise */
+	/* written by the poller, read by posters too, and by the dump */
+	_Atomic(struct rt_lane *) lane; /* NULL: a function */
+	/* the poller's, these two */
+	struct rt_waiter *waiter;    /* for the lane; NULL: likewise, or closed */
+	struct rpma_rt_queue *queue; /* held; NULL: likewise */
 	uint32_t listed_queue;	     /* the directory's: its id, or 0 */
 	/* under the runtime's lock */
 	uint32_t reserved; /* entries of the lane's spill held for it */

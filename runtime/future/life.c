@@ -140,11 +140,10 @@ struct rt_futures *rt_future_block_take(struct rt_poller *poller,
 		futures = make(poller, (uint32_t)1 << size);
 	if (futures == NULL)
 		return NULL;
-	/* no slot beyond count: those that were known to be free may be */
 	futures->count = count;
 	futures->pollers = UINT64_C(1) << poller->index;
-	futures->free = 0;
-	futures->cursor = 0;
+	/* relaxed: no poster has the block yet */
+	atomic_store_explicit(&futures->cursor, 0, memory_order_relaxed);
 	futures->side = side;
 	futures->kind = kind;
 	futures->source = NULL;

@@ -17,56 +17,49 @@
 
 /* ---------------------------------------------------------- the poster --- */
 
-#define COLLECTED 32 /* slots at once */
-
-static bool is_free(const struct rt_future *slot)
+/* False: it is no free one, or another poster was faster. */
+static bool take(struct rt_future *slot)
 {
-	/* acquire [FUTURE-3]: pairs with the release of whoever gave it back */
-	return atomic_load_explicit(&slot->state, memory_order_acquire) ==
-	       RT_FUTURE_FREE;
+	uint8_t is_free = RT_FUTURE_FREE;
+
+	/* relaxed: a look, so that others' lines stay theirs. acquire
+	 * [FUTURE-3]: pairs with the release of whoever gave it back */
+	return atomic_load_explicit(&slot->state, memory_order_relaxed) ==
+		       RT_FUTURE_FREE &&
+	       atomic_compare_exchange_strong_explicit(
+		       &slot->state, &is_free, RT_FUTURE_TAKEN,
+		       memory_order_acquire, memory_order_relaxed);
 }
 
-static void push_free(struct rt_futures *futures, struct rt_future *slot)
+/* Slots are used in their order: given back likewise, the next one is free
+ * mostly. */
+static struct rt_future *find_free(struct rt_futures *futures)
 {
-	slot->next = futures->free;
-	futures->free = (uint32_t)(slot - futures->slots) + 1;
-}
-
-/* Finds the next slots that were given back, as long as they are neighbours.
- * They are used in this order: given back likewise, each is found at once.
- * REQUIRES: none is known to be free */
-static void collect(struct rt_futures *futures)
-{
-	uint32_t *link = &futures->free;
+	/* relaxed, also below: a hint */
+	uint32_t at =
+		atomic_load_explicit(&futures->cursor, memory_order_relaxed);
 	struct rt_future *slot;
-	uint32_t found = 0;
 	uint32_t i;
 
-	for (i = 0; i < futures->count && found < COLLECTED; i++) {
-		slot = &futures->slots[futures->cursor];
-		if (is_free(slot)) {
-			*link = futures->cursor + 1;
-			link = &slot->next;
-			*link = 0;
-			found++;
-		} else if (found > 0) {
-			return; /* the next one to be given back, maybe */
-		}
-		if (++futures->cursor == futures->count)
-			futures->cursor = 0;
+	for (i = 0; i < futures->count; i++) {
+		slot = &futures->slots[at];
+		if (++at == futures->count)
+			at = 0;
+		if (!take(slot))
+			continue;
+		atomic_store_explicit(&futures->cursor, at,
+				      memory_order_relaxed);
+		return slot;
 	}
+	return NULL;
 }
 
 struct rt_future *rt_future_take(struct rt_futures *futures, uint64_t context)
 {
-	struct rt_future *slot;
+	struct rt_future *slot = find_free(futures);
 
-	if (futures->free == 0)
-		collect(futures);
-	if (futures->free == 0)
+	if (slot == NULL)
 		return NULL;
-	slot = &futures->slots[futures->free - 1];
-	futures->free = slot->next;
 	rt_future_unpoison(slot);
 	slot->result.context = context;
 	slot->mine = 0;
@@ -99,39 +92,36 @@ void rt_future_end_generation(struct rt_future *slot)
 		memory_order_relaxed);
 }
 
+static void set_free(struct rt_future *slot)
+{
+	rt_future_poison(slot);
+	/* release [FUTURE-3]: pairs with the acquire in take(); the last
+	 * access of this thread to the slot */
+	atomic_store_explicit(&slot->state, RT_FUTURE_FREE,
+			      memory_order_release);
+}
+
 void rt_future_return(struct rt_future *slot)
 {
 	rt_future_end_generation(slot);
-	rt_future_poison(slot);
-	/* relaxed: only posters look, inside the gate */
-	atomic_store_explicit(&slot->state, RT_FUTURE_FREE,
-			      memory_order_relaxed);
-	push_free(slot->of, slot);
+	set_free(slot);
 }
 
-/* --------------------------------------------------- waiting for room --- */
+/* ------------------------------------------------------------ in line --- */
 
-void rt_future_wait_for_room(struct rt_future *slot, uint8_t opcode,
-			     uint32_t qp_num)
+uint32_t rt_future_stand_in_line(struct rt_future *slot, uint8_t opcode,
+				 uint32_t qp_num)
 {
 	slot->result.opcode = opcode;
 	slot->result.qp_num = qp_num;
 	/* release [FUTURE-8]: the slot, to the poller that is asked for it */
 	atomic_store_explicit(&slot->state, RT_FUTURE_WAITING,
 			      memory_order_release);
+	/* relaxed: this thread's own */
+	return atomic_load_explicit(&slot->generation, memory_order_relaxed);
 }
 
-bool rt_future_is_waiting(const struct rt_future *slot, uint64_t generation)
-{
-	/* relaxed, both: claim_post() decides. Another generation comes inside
-	 * the gate only, as far as that matters */
-	return atomic_load_explicit(&slot->generation, memory_order_relaxed) ==
-		       generation &&
-	       atomic_load_explicit(&slot->state, memory_order_relaxed) ==
-		       RT_FUTURE_WAITING;
-}
-
-static bool leave_waiting(struct rt_future *slot, uint8_t state)
+static bool leave_line(struct rt_future *slot, uint8_t state)
 {
 	uint8_t waiting = RT_FUTURE_WAITING;
 
@@ -139,29 +129,42 @@ static bool leave_waiting(struct rt_future *slot, uint8_t state)
 	 * poller as [FUTURE-1] */
 	return atomic_compare_exchange_strong_explicit(
 		&slot->state, &waiting, state, memory_order_acq_rel,
-		memory_order_relaxed);
+		memory_order_acquire);
 }
 
-bool rt_future_claim_post(struct rt_future *slot)
+static bool is_of_generation(const struct rt_future *slot, uint32_t generation)
 {
-	return leave_waiting(slot, RT_FUTURE_OUT);
+	/* relaxed: ordered by the exchange before it, or a first look */
+	return atomic_load_explicit(&slot->generation, memory_order_relaxed) ==
+	       generation;
+}
+
+bool rt_future_claim_post(struct rt_future *slot, uint32_t generation)
+{
+	uint8_t out = RT_FUTURE_OUT;
+
+	if (!is_of_generation(slot, generation) ||
+	    !leave_line(slot, RT_FUTURE_OUT))
+		return false;
+	if (is_of_generation(slot, generation))
+		return true;
+	/* The slot was cancelled and given back between the two, and belongs to
+	 * a work request further behind, which stands in line still: whoever
+	 * cancels that meanwhile finds the cancel too late, no more.
+	 * release [FUTURE-8]: as when it was published. Relaxed: no thread but
+	 * this one moves it from OUT, its work request is not posted */
+	atomic_compare_exchange_strong_explicit(
+		&slot->state, &out, RT_FUTURE_WAITING, memory_order_release,
+		memory_order_relaxed);
+	return false;
 }
 
 bool rt_future_take_post_back(struct rt_future *slot)
 {
-	return leave_waiting(slot, RT_FUTURE_UNPOSTED);
+	return leave_line(slot, RT_FUTURE_UNPOSTED);
 }
 
 /* ------------------------------------------------------------- freeing --- */
-
-static void set_free(struct rt_future *slot)
-{
-	rt_future_poison(slot);
-	/* release [FUTURE-3]: pairs with the acquire in collect(); the last
-	 * access of this thread to the slot */
-	atomic_store_explicit(&slot->state, RT_FUTURE_FREE,
-			      memory_order_release);
-}
 
 void rt_future_free_holder(struct rt_future *slot)
 {

@@ -26,7 +26,6 @@ struct rt_poller;
 struct rt_route_entry;
 struct rt_side;
 struct rt_future_source;
-struct rt_waiting;
 
 /* the reserved number whose turn at a batch's end is theirs */
 #define RT_ROUTE_FUTURES 1u
@@ -36,8 +35,9 @@ enum rt_future_state {
 	RT_FUTURE_OUT = 1,
 	RT_FUTURE_DONE = 2,    /* the result is there */
 	RT_FUTURE_ENDED = 3,   /* it was detached, and its work is over */
-	RT_FUTURE_WAITING = 4, /* its work request waits for room */
-	RT_FUTURE_UNPOSTED = 5 /* it did, and was taken back by the holder */
+	RT_FUTURE_WAITING = 4,	/* its work request stands in line */
+	RT_FUTURE_UNPOSTED = 5, /* it did, and was taken back by the holder */
+	RT_FUTURE_TAKEN = 6	/* by a poster, who makes it */
 };
 
 /* what its holder asks of the poller: bits */
@@ -77,7 +77,7 @@ struct rt_future {
 	/* where the holder waits; taken by exchange [FUTURE-9] */
 	_Atomic(struct rt_future_place *) waiter;
 	_Atomic uint32_t generation; /* of the holder; odd while it is out */
-	/* in the stack of free ones, or of those asked for: index + 1 */
+	/* in the stack of those asked for: index + 1 */
 	uint32_t next;
 	_Atomic uint8_t state; /* enum rt_future_state */
 	_Atomic uint8_t asked; /* bits of enum rt_future_ask */
@@ -193,10 +193,8 @@ struct rt_futures {
 	_Atomic uint32_t sleepers; /* calls that wait for one of the slots */
 	struct rt_msg msg;
 
-	/* posters, inside the side's gate */
-	uint32_t free; /* slots known to be free: index + 1 */
-	uint32_t cursor;
-	struct rt_waiting *waiting; /* for room; NULL: none may */
+	/* posters: where they begin to look for a free slot */
+	_Atomic uint32_t cursor;
 
 	/* under the runtime's lock */
 	struct rt_futures *all_next;
@@ -266,19 +264,19 @@ rt_future_slot(const struct rpma_rt_future *future)
 	return (struct rt_future *)(uintptr_t)future->opaque[0];
 }
 
-/* Inside the gate: a free slot, out from here on; NULL: there is none. */
+/* Any thread, while the block is not returned: a free slot, out from here on;
+ * NULL: there is none. */
 struct rt_future *rt_future_take(struct rt_futures *futures, uint64_t context);
-/* Inside the gate: it was not posted. */
+/* It was not posted. */
 void rt_future_return(struct rt_future *slot);
 
-/* Inside the gate: its work request waits for room, from here on. */
-void rt_future_wait_for_room(struct rt_future *slot, uint8_t opcode,
-			     uint32_t qp_num);
-/* Does the one with that generation? The holder may take it back meanwhile. */
-bool rt_future_is_waiting(const struct rt_future *slot, uint64_t generation);
-/* Its work request is posted next: out again; false: the holder has taken it
- * back. Of the two one gets it [FUTURE-8]. */
-bool rt_future_claim_post(struct rt_future *slot);
+/* Before its work request is published, which may be taken back from then on.
+ * Returns the generation by which that work request knows the future. */
+uint32_t rt_future_stand_in_line(struct rt_future *slot, uint8_t opcode,
+				 uint32_t qp_num);
+/* The work request of that generation is posted next: out again; false: the
+ * holder has taken it back. Of the two one gets it [FUTURE-8]. */
+bool rt_future_claim_post(struct rt_future *slot, uint32_t generation);
 
 /* ---------------------------------------------------------- the holder --- */
 

@@ -49,6 +49,9 @@ struct rt_side {
 	alignas(RT_CACHE_LINE) _Atomic uint32_t retired;
 	_Atomic uint32_t want;	     /* of enum rt_want */
 	_Atomic uint32_t retired_ms; /* when it rose last, for the dump */
+	/* the route whose backlog refused a post; see conn/look.h */
+	_Atomic uint32_t awaited;
+	_Atomic uint32_t owed; /* for the directory: see RT_OWED_UNKNOWN */
 	/* the poller's */
 	uint32_t count; /* entries retired: what retired will be */
 	/* was an unsignaled entry ever appended? Set by a poster, once, before
@@ -56,8 +59,7 @@ struct rt_side {
 	_Atomic bool has_unsignaled;
 	bool healthy;
 	bool touched;
-	uint16_t put_off; /* wants, while another thread is inside the gate */
-	uint8_t which;	  /* enum rpma_rt_side; immutable */
+	uint8_t which; /* enum rpma_rt_side; immutable */
 	struct rt_side *touched_next;
 	const struct rt_side_ops *ops; /* immutable */
 	/* NULL: it has none, or is DONE: the send side's under ask_lock */
@@ -93,8 +95,12 @@ static inline void rt_side_publish(struct rt_side *side, uint32_t ms)
 			      memory_order_release);
 }
 
+/* of rt_side.owed: the ledger is not handed over yet; else how many were
+ * unfinished when the connection made its last step */
+#define RT_OWED_UNKNOWN UINT32_MAX
+
 /* what the end of a batch answers; a backlog's end is answered when it eases */
-#define RT_SIDE_ANSWERS (RT_WANT_CREDIT | RT_WANT_LOCK)
+#define RT_SIDE_ANSWERS RT_WANT_CREDIT
 
 /* Is one of these wanted? In the rounds of its poller only. */
 static inline bool rt_side_wants(const struct rt_side *side, uint32_t wants)
@@ -109,7 +115,7 @@ static inline bool rt_side_wants(const struct rt_side *side, uint32_t wants)
 static inline bool rt_side_is_due(const struct rt_side *side)
 {
 	return rt_side_wants(side, RT_SIDE_ANSWERS | RT_WANT_RETIRED |
-					   RT_WANT_POOL | RT_WANT_FUTURES);
+					   RT_WANT_POOL | RT_WANT_LINE);
 }
 
 #endif /* RT_POLLER_SIDE_H */

@@ -23,13 +23,10 @@ enum rt_want {
 	/* not a poster's but the poller's own: closed routes of that side wait
 	 * for their work requests */
 	RT_WANT_RETIRED = 1 << 4,
-	/* on another poller, or inside a function of another connection: the
-	 * lock was not free */
-	RT_WANT_LOCK = 1 << 5,
 	/* the poller's own, for the connection's life: a pool fills it */
 	RT_WANT_POOL = 1 << 8,
-	/* the poller's own: work requests with a future wait for room */
-	RT_WANT_FUTURES = 1 << 9
+	/* the holder's: work requests stand in line */
+	RT_WANT_LINE = 1 << 9
 };
 #define RT_WANT_IN_CALL 2 /* of the first two */
 

@@ -145,8 +145,7 @@ static void delete_lanes(struct rpma_rt_queue *queue)
 		if (queue->of_poller[i] == NULL)
 			continue;
 		rt_left_out_forget(&queue->of_poller[i]->lane);
-		rt_lane_fini(&queue->of_poller[i]->lane);
-		free(queue->of_poller[i]);
+		rt_queue_free_lane(queue->rt, queue->of_poller[i]);
 	}
 }
 

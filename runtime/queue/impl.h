@@ -46,6 +46,7 @@ struct rt_queue_lane {
 	/* its spill is; the poller's, after finish under lock */
 	bool is_user;
 	bool is_leaving; /* a user that is announced to leave */
+	struct rt_queue_lane *idle_next; /* of rpma_rt.idle_lanes */
 };
 
 struct rpma_rt_queue {
@@ -106,6 +107,9 @@ struct rpma_rt_queue {
 	/* immutable after new; for the dump */
 	char name[RPMA_RT_NAME_MAX + 1];
 };
+
+/* The lane's queue is deleted: keeps the lane for another queue. */
+void rt_queue_free_lane(struct rpma_rt *rt, struct rt_queue_lane *lane);
 
 /* May there be tokens of joints among items that were taken? */
 static inline bool rt_queue_has_tokens(const struct rpma_rt_queue *queue)

@@ -71,6 +71,7 @@ int rt_lane_init(struct rt_lane *lane, struct rt_bell *poller,
 	assert(size >= 2 && (size & (size - 1)) == 0);
 	memset(lane, 0, sizeof(*lane));
 	CDS_INIT_LIST_HEAD(&lane->left_link);
+	CDS_INIT_LIST_HEAD(&lane->waiters);
 	rt_mark_init(&lane->waits);
 	lane->poller = poller;
 	lane->consumer = consumer;
@@ -86,7 +87,6 @@ int rt_lane_init(struct rt_lane *lane, struct rt_bell *poller,
 
 void rt_lane_fini(struct rt_lane *lane)
 {
-	rt_waiter_list_fini(&lane->waiters);
 	rt_spill_delete(lane->spill);
 	free(lane->ring);
 }
@@ -240,7 +240,7 @@ uint32_t rt_lane_answer_poller(struct rt_lane *lane, uint32_t max)
 	/* an answer may bring the backlog back: then the rest waits on */
 	while (lane->answering && count < max) {
 		lane->answering = !rt_lane_is_backlogged(lane) &&
-				  rt_waiter_answer_poller(&lane->waiters);
+				  rt_waiter_answer(&lane->waiters);
 		count += lane->answering;
 	}
 	return count;

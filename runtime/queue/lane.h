@@ -86,8 +86,8 @@ struct rt_lane {
 	uint64_t from_numbers[RT_LANE_NUMBERS / 64];
 	uint64_t held_numbers[RT_LANE_NUMBERS / 64];
 
-	/* refused posters', and the poller's, which answers them */
-	struct rt_waiters waiters;
+	/* the poller's: what waits for the end of a backlog */
+	struct cds_list_head waiters;
 
 	/* openers', under the runtime's lock */
 	uint32_t reserved;  /* entries owed, beyond backlog_limit */
@@ -249,6 +249,13 @@ static inline void rt_lane_date_poller(struct rt_lane *lane, uint32_t number,
 						 memory_order_relaxed));
 }
 
+/* The waiter is answered after the backlog has cleared. */
+static inline void rt_lane_wait_poller(struct rt_lane *lane,
+				       struct rt_waiter *waiter)
+{
+	rt_waiter_add(&lane->waiters, waiter);
+}
+
 /* True once after the backlog flag was cleared. */
 bool rt_lane_take_eased_poller(struct rt_lane *lane);
 /* After the fence that followed: answers waiters, up to max; how many. */
@@ -291,15 +298,6 @@ static inline bool rt_lane_is_backlogged(const struct rt_lane *lane)
 	 * comes from the acquire of the retired count before this [LANE-5].
 	 * Unseen: the room is the lane's, no data of the program */
 	return rt_load_unseen(&lane->backlogged, memory_order_acquire);
-}
-
-/* A poster that found the backlog, and left what it wants with the waiter: it
- * is answered after the backlog cleared, if the poster looks again, after a
- * fence, and finds it still [LEDGER-2]. Also the poller. */
-static inline void rt_lane_wait_mt(struct rt_lane *lane,
-				   struct rt_waiter *waiter)
-{
-	rt_waiter_add_mt(&lane->waiters, waiter);
 }
 
 /* Nothing published and not taken, as far as the caller sees. */

@@ -10,11 +10,73 @@
 
 #include "base/context.h"
 #include "base/refuse.h"
+#include "base/runtime.h"
 #include "queue/impl.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* -------------------------------------------------------- idle lanes --- */
+
+/* Lanes first..last, linked. */
+static void put_idle(struct rpma_rt *rt, struct rt_queue_lane *first,
+		     struct rt_queue_lane *last)
+{
+	/* relaxed: the exchange looks again */
+	struct rt_queue_lane *head =
+		atomic_load_explicit(&rt->idle_lanes, memory_order_relaxed);
+
+	do {
+		last->idle_next = head;
+		/* release: pairs with take_all_idle() */
+	} while (!atomic_compare_exchange_weak_explicit(
+		&rt->idle_lanes, &head, first, memory_order_release,
+		memory_order_relaxed));
+}
+
+/* All of them at once, so that no lane can have been away in between. */
+static struct rt_queue_lane *take_all_idle(struct rpma_rt *rt)
+{
+	/* acquire: the links, and what was done with the lanes before */
+	return atomic_exchange_explicit(&rt->idle_lanes, NULL,
+					memory_order_acquire);
+}
+
+static struct rt_queue_lane *take_lane(struct rpma_rt *rt)
+{
+	struct rt_queue_lane *lane = take_all_idle(rt);
+	struct rt_queue_lane *last;
+
+	if (lane == NULL)
+		return aligned_alloc(RT_APART, sizeof(*lane));
+	if (lane->idle_next != NULL) {
+		for (last = lane->idle_next; last->idle_next != NULL;
+		     last = last->idle_next)
+			;
+		put_idle(rt, lane->idle_next, last);
+	}
+	return lane;
+}
+
+void rt_queue_free_lane(struct rpma_rt *rt, struct rt_queue_lane *lane)
+{
+	rt_lane_fini(&lane->lane);
+	put_idle(rt, lane, lane);
+}
+
+void rt_queue_free_idle(struct rpma_rt *rt)
+{
+	struct rt_queue_lane *lane = take_all_idle(rt);
+	struct rt_queue_lane *next;
+
+	for (; lane != NULL; lane = next) {
+		next = lane->idle_next;
+		free(lane);
+	}
+}
+
+/* ------------------------------------------------------------- lanes --- */
 
 static struct rt_queue_lane *new_lane_locked(struct rpma_rt_queue *queue,
 					     int poller,
@@ -25,13 +87,13 @@ static struct rt_queue_lane *new_lane_locked(struct rpma_rt_queue *queue,
 		atomic_load_explicit(&queue->lane_count, memory_order_relaxed);
 	struct rt_queue_lane *lane;
 
-	lane = aligned_alloc(RT_APART, sizeof(*lane));
+	lane = take_lane(queue->rt);
 	if (lane == NULL)
 		return NULL;
 	if (rt_lane_init(&lane->lane, poller_bell, &queue->bell,
 			 queue->params.lane_size,
 			 queue->params.backlog_limit)) {
-		free(lane);
+		put_idle(queue->rt, lane, lane);
 		return NULL;
 	}
 	lane->queue = queue;

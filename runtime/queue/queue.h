@@ -24,6 +24,9 @@
 struct rt_lane *rt_queue_lane(struct rpma_rt_queue *queue, int poller,
 			      struct rt_bell *poller_bell);
 
+/* Frees the lanes that no queue has, with the runtime. */
+void rt_queue_free_idle(struct rpma_rt *rt);
+
 /* A shard's queue; before any other thread has the queue. */
 void rt_queue_set_shard(struct rpma_rt_queue *queue, uint32_t shard);
 /* Returns bits: the pollers that a wait for the queue runs in manual mode, as

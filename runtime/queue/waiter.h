@@ -2,50 +2,35 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * waiter.h -- those that wait for a lane's backlog to clear: a lock-free stack
- * to which refused posters add, and from which the poller answers a few at a
- * time. doc/protocols/ledger.md, "Waiters of a lane".
+ * waiter.h -- what waits for a lane's backlog to clear: a list of the poller's,
+ * which lists and answers. doc/protocols/ledger.md, "Waiters of a lane".
  */
 
 #ifndef RT_QUEUE_WAITER_H
 #define RT_QUEUE_WAITER_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 
-struct rt_lane;
+#include <urcu/list.h>
 
 struct rt_waiter {
-	_Atomic bool listed;	  /* in the stack, or taken from it and due */
-	struct rt_waiter *next;	  /* its poster's, until it is answered */
-	void (*eased)(void *arg); /* poller: the answer; NULL: it has left */
+	struct cds_list_head link; /* of a lane's list; empty: not listed */
+	void (*eased)(void *arg);
 	void *arg;
-	/* where it waits, of a waiter whose owner may move: set by the owner
-	 * before anybody else knows it */
-	struct rt_lane *lane;
-};
-
-struct rt_waiters {
-	_Atomic(struct rt_waiter *) stack;
-	struct rt_waiter *due; /* the poller's: taken from the stack */
 };
 
 /* NULL: no memory. */
 struct rt_waiter *rt_waiter_new(void (*eased)(void *arg), void *arg);
-/* REQUIRES: never listed; or NULL */
+/* Takes the waiter off its list, if the waiter is listed, and frees the waiter.
+ * waiter may be NULL. The poller, or before the poller knows the waiter. */
 void rt_waiter_delete(struct rt_waiter *waiter);
-/* Poller: the waiter is never answered again; freed at once or, if listed,
- * when it is taken off. REQUIRES: no thread adds it any more */
-void rt_waiter_leave_poller(struct rt_waiter *waiter);
 
-/* Any thread, before its fence and its second look: the waiter is answered when
- * the backlog has cleared. A waiter waits in one place at a time. */
-void rt_waiter_add_mt(struct rt_waiters *waiters, struct rt_waiter *waiter);
-/* Poller, after it cleared the backlog and fenced: answers one; false: there is
- * none. */
-bool rt_waiter_answer_poller(struct rt_waiters *waiters);
-/* REQUIRES: only waiters that have left are in it */
-void rt_waiter_list_fini(struct rt_waiters *waiters);
+/* The rest: the poller. */
+
+/* Lists the waiter, unless it is listed: it is answered when the backlog has
+ * cleared. A waiter waits for one lane at a time. */
+void rt_waiter_add(struct cds_list_head *waiters, struct rt_waiter *waiter);
+/* Takes one off the list and answers it; false: there is none. */
+bool rt_waiter_answer(struct cds_list_head *waiters);
 
 #endif /* RT_QUEUE_WAITER_H */

@@ -273,7 +273,7 @@ static void answer_wants(struct rpma_rt_srq *srq)
 	if (srq->lane == NULL) /* only its pool posts, and wants nothing */
 		return;
 	if (rt_lane_is_backlogged(srq->lane)) {
-		rt_lane_wait_mt(srq->lane, srq->waiter);
+		rt_lane_wait_poller(srq->lane, srq->waiter);
 		return;
 	}
 	if (srq->limit_pending) {
@@ -402,8 +402,7 @@ static void let_go(struct rpma_rt_srq *srq)
 		lane->held_numbers[srq->number / 64] &=
 			~(UINT64_C(1) << srq->number % 64);
 	srq->poller->reserved[srq->number] = (struct rt_reserved){0};
-	if (srq->waiter != NULL)
-		rt_waiter_leave_poller(srq->waiter);
+	rt_waiter_delete(srq->waiter);
 	srq->waiter = NULL;
 }
 

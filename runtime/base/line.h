@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * line.h -- the slots of a turn: work requests that were published, or are
+ * about to be, copied so that nothing of the caller's is needed any more but
+ * the memory regions. A slot is its poster's until publication, then the
+ * holder's. One allocation, made with the queue pair or the SRQ.
+ * doc/protocols/ledger.md.
+ */
+
+#ifndef RT_BASE_LINE_H
+#define RT_BASE_LINE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "rpma_rt.h"
+#include "base/turn.h"
+
+/* where the bytes of a send are */
+enum rt_line_bytes {
+	RT_LINE_NONE,	/* it has none */
+	RT_LINE_PIECE,	/* one piece, named in the slot */
+	RT_LINE_LIST,	/* several pieces, listed behind the slot */
+	RT_LINE_DATA,	/* inline: in the slot's data */
+	RT_LINE_BEHIND, /* inline: behind the slot */
+};
+
+struct rt_line_send {
+	uint64_t wr_id;
+	uint64_t addr;
+	uint64_t remote_addr;
+	uint64_t data; /* or compare_add */
+	uint64_t swap; /* or the immediate */
+	uint32_t length;
+	uint32_t lkey;
+	uint32_t rkey;
+	uint32_t generation; /* of a future that may be cancelled; 0: none */
+	uint8_t opcode;	     /* enum ibv_wr_opcode */
+	uint8_t flags;	     /* of enum ibv_send_flags, but SIGNALED */
+	uint8_t completes;   /* enum ibv_wc_opcode */
+	uint8_t link;	     /* bits of enum rt_ledger_link */
+	uint8_t native;	     /* as in struct rpma_send_wr, these two */
+	uint8_t native_arg;
+	uint8_t pieces;
+	uint8_t bytes; /* enum rt_line_bytes */
+};
+_Static_assert(sizeof(struct rt_line_send) == 64, "a cache line");
+
+struct rt_line_recv {
+	uint64_t wr_id; /* an SRQ's: the context */
+	uint64_t addr;
+	uint32_t length;
+	uint32_t lkey;
+	uint32_t generation; /* as above */
+	uint32_t pieces;     /* of more than one the list is behind the slot */
+};
+_Static_assert(sizeof(struct rt_line_recv) == 32, "half a cache line");
+
+struct rt_line {
+	uint32_t places; /* of the queue and the line together */
+	uint16_t slots;
+	uint32_t stride; /* bytes from a slot to the next one */
+	char *memory;
+	_Atomic uint16_t next[]; /* of the turn */
+};
+
+/* Returns the places of a queue of that depth and its line; waiting: of the
+ * configuration, 0 or RPMA_RT_NO_WAITING among others. */
+static inline uint32_t rt_line_places(uint32_t depth, uint32_t waiting)
+{
+	if (waiting == RPMA_RT_NO_WAITING)
+		return depth;
+	return depth + (waiting == 0 ? depth : waiting);
+}
+
+/* Makes the turn, with slots for so many places. size: of a slot; behind: bytes
+ * behind each. ERRORS: RPMA_E_NOMEM */
+int rt_line_new(struct rt_turn *turn, uint32_t places, uint32_t size,
+		uint32_t behind);
+/* No thread uses the turn any more. */
+void rt_line_free(struct rt_turn *turn);
+
+/* Returns the bytes that go behind the slot of a work request with so many
+ * pieces and inline bytes at most. */
+static inline uint32_t rt_line_behind(uint32_t max_sge, uint32_t max_inline)
+{
+	uint32_t list = max_sge > 1 ? max_sge * 16 : 0;
+	uint32_t bytes = max_inline > 8 ? (max_inline + 15) / 16 * 16 : 0;
+
+	return list > bytes ? list : bytes;
+}
+
+static inline struct rt_line *rt_line_of(const struct rt_turn *turn)
+{
+	return (struct rt_line *)((char *)turn->free.next -
+				  offsetof(struct rt_line, next));
+}
+
+static inline void *rt_line_slot(const struct rt_turn *turn, uint16_t slot)
+{
+	const struct rt_line *line = rt_line_of(turn);
+
+	return line->memory + (size_t)(slot - 1) * line->stride;
+}
+
+/*
+ * Returns how many slots may be in use, unless work requests leave the queue
+ * meanwhile. posted: so many were given to the device in all, as the holder
+ * has stored it; retired: so many have left the queue.
+ */
+uint32_t rt_line_limit(const struct rt_turn *turn, uint32_t posted,
+		       uint32_t retired);
+/* May work requests stand in line beyond a queue of that size? */
+static inline bool rt_line_waits(const struct rt_turn *turn, uint32_t depth)
+{
+	return rt_line_of(turn)->places > depth;
+}
+
+/* Takes count slots within that limit: the number of the first of a chain; 0:
+ * there are not so many. */
+static inline uint16_t rt_line_take(struct rt_turn *turn, uint32_t count,
+				    uint32_t limit)
+{
+	return count > limit ? 0
+			     : rt_freelist_take(&turn->free, (uint16_t)count,
+						(uint16_t)limit);
+}
+
+/* Copies a prepared work request into a slot that the caller took; the caller
+ * adds what only the ledger needs. */
+void rt_line_put_send(const struct rt_turn *turn, uint16_t slot,
+		      const struct rpma_send_wr *wr);
+void rt_line_put_recv(const struct rt_turn *turn, uint16_t slot,
+		      const struct rpma_recv_wr *wr);
+/* The holder: makes a work request of what is in the slot, which stays in use
+ * until the device has the work request: lists and inline bytes are there. */
+void rt_line_get_send(const struct rt_turn *turn, uint16_t slot,
+		      struct rpma_send_wr *wr);
+void rt_line_get_recv(const struct rt_turn *turn, uint16_t slot,
+		      struct rpma_recv_wr *wr);
+
+#endif /* RT_BASE_LINE_H */

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * hold.c -- posts what stands in line; see hold.h. Inside are ledger and verb
+ * only, and no call sleeps there but the verb.
+ */
+
+#include "conn/hold.h"
+
+#include <errno.h>
+
+#include <infiniband/verbs.h>
+
+#include "base/chunks.h"
+#include "base/failure.h"
+#include "base/line.h"
+#include "base/log.h"
+#include "base/verb.h"
+#include "conn/look.h"
+#include "conn/name.h"
+#include "conn/reason.h"
+#include "poller/future.h"
+#include "poller/poller.h"
+#include "poller/want.h"
+
+/* most work requests of other threads that one hold posts */
+#define BUDGET 64
+
+static struct rt_gate *gate_of(const struct rt_hold *hold)
+{
+	return &hold->conn->gate[hold->side];
+}
+
+static struct rt_ledger *ledger_of(const struct rt_hold *hold)
+{
+	return &gate_of(hold)->ledger;
+}
+
+/* ------------------------------------------------------------- the line --- */
+
+/* what the holder has to know of a slot, of either kind */
+struct rt_line_head {
+	uint64_t wr_id;
+	uint32_t generation;
+	uint8_t completes;
+	uint8_t link;
+	uint32_t pieces; /* in a list */
+};
+
+/* What both kinds of slots say. */
+static struct rt_line_head head_of(const struct rt_hold *hold, uint16_t at)
+{
+	const void *slot = rt_line_slot(&gate_of(hold)->turn, at);
+	const struct rt_line_recv *recv = slot;
+	const struct rt_line_send *send = slot;
+
+	if (hold->side == RPMA_RT_RECV_SIDE)
+		return (struct rt_line_head){.wr_id = recv->wr_id,
+					     .generation = recv->generation,
+					     .completes = IBV_WC_RECV,
+					     .pieces = recv->pieces};
+	return (struct rt_line_head){
+		.wr_id = send->wr_id,
+		.generation = send->generation,
+		.completes = send->completes,
+		.link = send->link,
+		.pieces = send->bytes == RT_LINE_LIST ? send->pieces : 0};
+}
+
+/* Returns how many the link is that begins there, 1 for one alone; *last: its
+ * last one. */
+static uint32_t link_length(const struct rt_hold *hold, uint16_t at,
+			    struct rt_line_head *last)
+{
+	uint32_t length = 1;
+
+	*last = head_of(hold, at);
+	while (last->link & RT_LINK_GOES_ON) {
+		at = rt_turn_behind(&gate_of(hold)->turn, at);
+		*last = head_of(hold, at);
+		length++;
+	}
+	return length;
+}
+
+/* False: its future was cancelled meanwhile, so it is not posted. */
+static bool claim(const struct rt_line_head *last)
+{
+	return last->generation == 0 ||
+	       rt_future_claim_post(
+		       rt_future_of_cookie(rt_wr_id_cookie(last->wr_id)),
+		       last->generation);
+}
+
+static void append(const struct rt_hold *hold, uint16_t at, uint32_t tick)
+{
+	struct rt_line_head head = head_of(hold, at);
+
+	rt_hold_append(hold->conn, hold->side, head.wr_id, head.completes,
+		       tick);
+	if (head.link != 0)
+		rt_ledger_link(ledger_of(hold), head.link);
+}
+
+/*
+ * Notes as many from the front as are posted next: links whole, as far as the
+ * queue has room. Returns how many; 0: there is no room, or the front was
+ * cancelled: then *cancelled is its length.
+ */
+static uint32_t append_run(const struct rt_hold *hold, uint32_t *cancelled)
+{
+	struct rt_turn *turn = &gate_of(hold)->turn;
+	uint32_t tick = rt_poller_date(hold->conn->poller);
+	uint16_t at = rt_turn_front(turn);
+	struct rt_line_head last;
+	uint32_t count = 0;
+	uint32_t length;
+
+	*cancelled = 0;
+	while (at != 0 && count < RT_POST_CHUNK) {
+		length = link_length(hold, at, &last);
+		if (!rt_hold_has_room(hold->conn, hold->side, length))
+			break;
+		if (!claim(&last)) {
+			*cancelled = length;
+			break;
+		}
+		for (count += length; length > 0; length--) {
+			append(hold, at, tick);
+			at = rt_turn_behind(turn, at);
+		}
+	}
+	return count;
+}
+
+/* ------------------------------------------------------------- the verb --- */
+
+static bool is_signaled(const struct rt_hold *hold, uint32_t at)
+{
+	const struct rt_ledger *ledger = ledger_of(hold);
+
+	return ledger->entries[at & ledger->mask].signaled;
+}
+
+/* librpma's, for native operations; the log's function is the program's, and
+ * may post itself, so what librpma logs is kept until nothing is held. */
+static int post_native(struct rt_hold *hold, struct rpma_send_wr *chain,
+		       struct rpma_send_wr **bad)
+{
+	RT_NOT_CANCELLED;
+	struct rpma_rt_conn *conn = hold->conn;
+	int ret;
+
+	if (!hold->is_log_held)
+		rpma_log_hold();
+	hold->is_log_held = true;
+	ret = rpma_conn_post_send(conn->conn, conn, chain, bad);
+	/* RPMA_E_AGAIN: the device has no memory */
+	return ret == 0			? 0
+	       : ret == RPMA_E_AGAIN ? ENOMEM
+				     : rt_failure_errno(ret);
+}
+
+/* Returns how many of the first n of the line the device took: all, or it
+ * refused one. entry: of the first in the ledger. */
+static uint32_t post_sends(struct rt_hold *hold, uint16_t at, uint32_t entry,
+			   uint32_t n)
+{
+	struct rpma_send_wr chain[RT_POST_CHUNK];
+	struct rpma_send_wr *bad = NULL;
+	bool has_native = false;
+	uint32_t i;
+	int err;
+
+	for (i = 0; i < n; i++) {
+		rt_line_get_send(&gate_of(hold)->turn, at, &chain[i]);
+		if (is_signaled(hold, entry + i))
+			chain[i].wr.send_flags |= IBV_SEND_SIGNALED;
+		has_native |= chain[i].native != 0;
+		if (i > 0)
+			chain[i - 1].wr.next = &chain[i].wr;
+		at = rt_turn_behind(&gate_of(hold)->turn, at);
+	}
+	err = has_native ? post_native(hold, chain, &bad)
+			 : rt_verb_post_send(hold->conn->enters_kernel,
+					     hold->conn->qp, &chain[0].wr,
+					     (struct ibv_send_wr **)&bad);
+	if (err == 0)
+		return n;
+	rt_reason_refused(hold->conn, err);
+	return bad != NULL ? (uint32_t)(bad - chain) : 0;
+}
+
+static uint32_t post_recvs(const struct rt_hold *hold, uint16_t at, uint32_t n)
+{
+	struct rpma_recv_wr chain[RT_POST_CHUNK];
+	struct ibv_recv_wr *bad = NULL;
+	uint32_t i;
+	int err;
+
+	for (i = 0; i < n; i++) {
+		rt_line_get_recv(&gate_of(hold)->turn, at, &chain[i]);
+		if (i > 0)
+			chain[i - 1].wr.next = &chain[i].wr;
+		at = rt_turn_behind(&gate_of(hold)->turn, at);
+	}
+	err = rt_verb_post_recv(hold->conn->enters_kernel, hold->conn->qp,
+				&chain[0].wr, &bad);
+	if (err == 0)
+		return n;
+	rt_reason_refused(hold->conn, err);
+	return bad != NULL ? (uint32_t)((struct rpma_recv_wr *)bad - chain) : 0;
+}
+
+/* Gives the first count of the line, which are noted, to the device. */
+static void post_run(struct rt_hold *hold, uint32_t count)
+{
+	struct rt_ledger *ledger = ledger_of(hold);
+	uint16_t at = rt_turn_front(&gate_of(hold)->turn);
+	uint32_t done = 0;
+	uint32_t taken;
+	uint32_t n;
+	uint32_t i;
+
+	while (done < count) {
+		n = count - done < RT_POST_CHUNK ? count - done : RT_POST_CHUNK;
+		taken = hold->side == RPMA_RT_SEND_SIDE
+				? post_sends(hold, at, ledger->tail - count +
+						     done, n)
+				: post_recvs(hold, at, n);
+		done += taken;
+		if (taken < n) {
+			hold->is_refused = true;
+			rt_ledger_refuse(ledger, count - done);
+			rt_turn_close(&gate_of(hold)->turn);
+			return;
+		}
+		for (i = 0; i < n; i++)
+			at = rt_turn_behind(&gate_of(hold)->turn, at);
+	}
+}
+
+static uint32_t post(struct rt_turn *turn, void *arg)
+{
+	struct rt_hold *hold = arg;
+	uint32_t cancelled;
+	uint32_t count = append_run(hold, &cancelled);
+
+	if (count > 0) {
+		post_run(hold, count);
+		rt_turn_leave_line(turn, (uint16_t)count);
+		rt_hold_show_posted(hold->conn, hold->side);
+	}
+	if (cancelled > 0) {
+		hold->has_places = true;
+		rt_turn_leave_line(turn, (uint16_t)cancelled);
+	}
+	return count + cancelled;
+}
+
+static uint32_t needs(struct rt_turn *turn, void *arg)
+{
+	struct rt_line_head last;
+
+	return link_length(arg, rt_turn_front(turn), &last);
+}
+
+static bool has_room(struct rt_turn *turn, uint32_t count, void *arg)
+{
+	const struct rt_hold *hold = arg;
+	const struct rt_ledger *ledger = ledger_of(hold);
+
+	(void)turn;
+	/* acquire [LEDGER-1]; relaxed: at least what this thread stored */
+	return ledger->depth -
+		       (atomic_load_explicit(&ledger->posted,
+					     memory_order_relaxed) -
+			atomic_load_explicit(
+				&hold->conn->side[hold->side].retired,
+				memory_order_acquire)) >=
+	       count;
+}
+
+static void say(struct rt_turn *turn, bool waits, void *arg)
+{
+	const struct rt_hold *hold = arg;
+	_Atomic uint32_t *want = &hold->conn->side[hold->side].want;
+
+	(void)turn;
+	/* relaxed, both: the giving back orders it [TURN-2] */
+	if (waits)
+		atomic_fetch_or_explicit(want, RT_WANT_LINE,
+					 memory_order_relaxed);
+	else
+		atomic_fetch_and_explicit(want, ~(uint32_t)RT_WANT_LINE,
+					  memory_order_relaxed);
+}
+
+static const struct rt_turn_ops ops = {
+	.post = post,
+	.needs = needs,
+	.has_room = has_room,
+	.say = say,
+};
+
+bool rt_hold_find_last(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		       uint32_t route, uint32_t *retired)
+{
+	const struct rt_hold hold = {.conn = conn, .side = side};
+	struct rt_ledger *ledger = &conn->gate[side].ledger;
+	struct rt_turn *turn = &conn->gate[side].turn;
+	uint32_t index = ledger->tail;
+	struct rt_line_head head;
+	bool is_found;
+	uint16_t at;
+
+	/* acquire [LEDGER-1]: as a holder */
+	rt_ledger_reap(ledger,
+		       atomic_load_explicit(&conn->side[side].retired,
+					    memory_order_acquire));
+	is_found = rt_ledger_find_last(ledger, route, retired);
+	rt_turn_gather(turn);
+	/* one that is cancelled before it is posted makes those behind retire
+	 * earlier: then the number comes back late */
+	for (at = rt_turn_front(turn); at != 0; at = rt_turn_behind(turn, at)) {
+		head = head_of(&hold, at);
+		index++;
+		if (rt_wr_id_route(head.wr_id) != route)
+			continue;
+		is_found = true;
+		*retired = index;
+	}
+	return is_found;
+}
+
+/* ------------------------------------------------------------- the end --- */
+
+uint32_t rt_hold_count_unposted(struct rpma_rt_conn *conn,
+				enum rpma_rt_side side)
+{
+	struct rt_turn *turn = &conn->gate[side].turn;
+	uint32_t count = 0;
+	uint16_t at;
+
+	rt_turn_gather(turn);
+	for (at = rt_turn_front(turn); at != 0; at = rt_turn_behind(turn, at))
+		count++;
+	return count;
+}
+
+bool rt_hold_take_unposted(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+			   struct rt_ledger_entry *entry)
+{
+	const struct rt_hold hold = {.conn = conn, .side = side};
+	struct rt_turn *turn = &conn->gate[side].turn;
+	struct rt_line_head head;
+	uint16_t at;
+
+	rt_turn_gather(turn);
+	while ((at = rt_turn_front(turn)) != 0) {
+		head = head_of(&hold, at);
+		rt_turn_leave_line(turn, 1);
+		/* a part has the outcome of its link's last */
+		if (head.link & RT_LINK_PART || !claim(&head))
+			continue;
+		*entry = (struct rt_ledger_entry){.wr_id = head.wr_id,
+						  .opcode = head.completes};
+		return true;
+	}
+	return false;
+}
+
+/* ---------------------------------------------------------- the right --- */
+
+/* A verb refused a work request that had room. */
+static void give_up(struct rpma_rt_conn *conn)
+{
+	char name[RPMA_RT_NAME_MAX + 1];
+	char words[RT_FAILURE_WORDS];
+
+	rt_name_copy(conn, name);
+	RT_LOG_ERROR(
+		"the device refused a post of \"%s\" (queue pair 0x%x), "
+		"which closes: %s",
+		name, conn->qp_num,
+		rt_failure_2str(RT_STEP_POST, rt_reason_refusal(conn), words));
+	rt_conn_close_for(conn, RT_CTL_REFUSED);
+}
+
+/* The right is given back; is_left: the poller goes on. */
+static void finish(const struct rt_hold *hold, bool is_left)
+{
+	if (hold->is_log_held)
+		rpma_log_release();
+	if (is_left)
+		rt_look_send(hold->conn);
+	if (hold->has_places)
+		rt_hold_tell_places(hold->conn, hold->side);
+	if (hold->is_refused)
+		give_up(hold->conn);
+}
+
+/* In manual mode nobody may run the poller for a while. */
+static uint32_t budget_of(const struct rpma_rt_conn *conn)
+{
+	return conn->poller->threaded ? BUDGET : UINT32_MAX;
+}
+
+static void hold_on(struct rt_hold *hold)
+{
+	struct rpma_rt_conn *conn = hold->conn;
+
+	finish(hold, rt_turn_hold(&gate_of(hold)->turn, &ops, hold,
+				  budget_of(conn)));
+}
+
+void rt_hold_published(struct rpma_rt_conn *conn, enum rpma_rt_side side)
+{
+	struct rt_hold hold = {.conn = conn, .side = side};
+
+	hold_on(&hold);
+}
+
+void rt_hold_end(struct rt_hold *hold, uint64_t seen)
+{
+	if (rt_turn_leave_alone(&gate_of(hold)->turn, seen))
+		finish(hold, false);
+	else
+		hold_on(hold);
+}
+
+void rt_hold_let_go(struct rpma_rt_conn *conn, enum rpma_rt_side side)
+{
+	rt_hold_published(conn, side);
+}
+
+void rt_hold_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side)
+{
+	if (rt_turn_take_waiting(&conn->gate[side].turn))
+		rt_hold_published(conn, side);
+}
+
+void rt_hold_tell_places(struct rpma_rt_conn *conn, enum rpma_rt_side side)
+{
+	/* pairs with the one in rt_post_refuse() [LEDGER-2]: either this look
+	 * sees what that thread wants, or that thread the places */
+	rt_fence_dekker();
+	if (rt_side_wants(&conn->side[side], RT_WANT_CREDIT))
+		rt_look_send(conn);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * hold.h -- a thread with the right to post to a side of a connection posts
+ * what stands in line, gives the right back, and does afterwards what may not
+ * be done inside: logs, messages, closing. doc/protocols/ledger.md.
+ */
+
+#ifndef RT_CONN_HOLD_H
+#define RT_CONN_HOLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/likely.h"
+#include "base/line.h"
+#include "conn/conn.h"
+
+/* a thread's hold of the right */
+struct rt_hold {
+	struct rpma_rt_conn *conn;
+	enum rpma_rt_side side;
+	bool is_refused;  /* by the device: the connection closes */
+	bool is_log_held; /* librpma may log inside the verb */
+	bool has_places;  /* work requests left the line unposted */
+};
+
+/* The thread published and has the right now: posts, and gives the right
+ * back. */
+void rt_hold_published(struct rpma_rt_conn *conn, enum rpma_rt_side side);
+/* The thread took the right alone, saw that word and has posted: gives the
+ * right back, and posts what was published meanwhile. Inline for the usual case
+ * that nothing was. is_refused: the device refused what the thread posted. */
+void rt_hold_end(struct rt_hold *hold, uint64_t seen);
+/* The poller, behind the fence of its batch: posts what stands in line, if no
+ * thread has the right. */
+void rt_hold_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side);
+/* Any thread that took the right and has posted nothing: the dump. */
+void rt_hold_let_go(struct rpma_rt_conn *conn, enum rpma_rt_side side);
+
+/* Slots were given back unposted: a thread that was refused for want of places
+ * may go on. REQUIRES: the caller does not hold the right */
+void rt_hold_tell_places(struct rpma_rt_conn *conn, enum rpma_rt_side side);
+
+static inline void rt_hold_leave(struct rpma_rt_conn *conn,
+				 enum rpma_rt_side side, uint64_t seen)
+{
+	struct rt_hold hold;
+
+	if (likely(rt_turn_leave_alone(&conn->gate[side].turn, seen)))
+		return;
+	hold = (struct rt_hold){.conn = conn, .side = side};
+	rt_hold_end(&hold, seen);
+}
+
+/* Notes an entry of what is given to the device next. Returns whether the work
+ * request is to be signaled. */
+static inline bool rt_hold_append(struct rpma_rt_conn *conn,
+				  enum rpma_rt_side side, uint64_t wr_id,
+				  uint8_t opcode, uint32_t tick)
+{
+	struct rt_ledger *ledger = &conn->gate[side].ledger;
+	bool signaled = !(wr_id & RT_ON_ERROR_ONLY) ||
+			rt_ledger_must_signal(ledger);
+	_Atomic bool *has = &conn->side[side].has_unsignaled;
+
+	rt_ledger_append(ledger, wr_id, opcode, signaled, tick);
+	/* relaxed, both: posting orders it before the completion */
+	if (!signaled && !atomic_load_explicit(has, memory_order_relaxed))
+		atomic_store_explicit(has, true, memory_order_relaxed);
+	return signaled;
+}
+
+/* The device has all that was appended; slots of it were given back. */
+static inline void rt_hold_show_posted(struct rpma_rt_conn *conn,
+				       enum rpma_rt_side side)
+{
+	struct rt_ledger *ledger = &conn->gate[side].ledger;
+
+	/* relaxed: too old a count makes a thread count too few in the queue,
+	 * never too many */
+	atomic_store_explicit(&ledger->posted, ledger->tail,
+			      memory_order_relaxed);
+}
+
+/*
+ * Is a work request of that route in the queue, or in line? Then none is any
+ * more when so many have retired in all. A thread that has paused the gate.
+ */
+bool rt_hold_find_last(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		       uint32_t route, uint32_t *retired);
+
+/* The rest of what stands in line, of a side that is handed over to the poller:
+ * how many; the next one, as an entry of a ledger; false: none is left. */
+uint32_t rt_hold_count_unposted(struct rpma_rt_conn *conn,
+				enum rpma_rt_side side);
+bool rt_hold_take_unposted(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+			   struct rt_ledger_entry *entry);
+
+/* Returns how many completions of that side may come that no poster can hold
+ * back any more: of the queue, and of what stands in line or in slots. */
+static inline uint32_t rt_hold_items(const struct rpma_rt_conn *conn,
+				     enum rpma_rt_side side)
+{
+	const struct rt_gate *gate = &conn->gate[side];
+
+	return gate->ledger.depth + rt_line_of(&gate->turn)->places;
+}
+
+/* Is there room for count more in the queue? */
+static inline bool rt_hold_has_room(struct rpma_rt_conn *conn,
+				    enum rpma_rt_side side, uint32_t count)
+{
+	struct rt_ledger *ledger = &conn->gate[side].ledger;
+
+	if (likely(rt_ledger_room(ledger) >= count))
+		return true;
+	/* acquire [LEDGER-1]: pairs with rt_side_publish(); with the room comes
+	 * the backlog flag that was set before */
+	rt_ledger_reap(ledger,
+		       atomic_load_explicit(&conn->side[side].retired,
+					    memory_order_acquire));
+	return rt_ledger_room(ledger) >= count;
+}
+
+#endif /* RT_CONN_HOLD_H */
