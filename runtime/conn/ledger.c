@@ -19,6 +19,8 @@ int rt_ledger_init(struct rt_ledger *ledger, uint32_t depth)
 	while (size < depth)
 		size *= 2;
 	*ledger = (struct rt_ledger){.mask = size - 1, .depth = depth};
+	ledger->group_max =
+		depth / 2 < UINT16_MAX ? (depth + 1) / 2 : UINT16_MAX;
 	ledger->entries = calloc(size, sizeof(*ledger->entries));
 	return ledger->entries ? 0 : RPMA_E_NOMEM;
 }

@@ -38,6 +38,7 @@ struct rt_ledger {
 	struct rt_ledger_entry *entries; /* a power of two of them */
 	uint32_t mask;
 	uint32_t depth;	     /* work requests at most */
+	uint32_t group_max;  /* entries of a group at most: half of depth */
 	uint32_t head;	     /* oldest not reaped: how many have retired */
 	uint32_t tail;	     /* next free */
 	uint32_t tick;	     /* dates what is appended; the caller's unit */
@@ -70,13 +71,12 @@ static inline uint32_t rt_ledger_room(const struct rt_ledger *ledger)
 	return ledger->depth - (ledger->tail - ledger->head);
 }
 
-/*
- * Must the next WR be signaled although its caller does not want it? Half a
- * ledger of unsignaled ones at most: a full ledger holds a signaled one.
- */
+/* Returns whether the next work request has to be signaled although the caller
+ * wants no completion: a full ledger always holds a signaled entry, and a group
+ * fits rt_ledger_entry.retires. */
 static inline bool rt_ledger_must_signal(const struct rt_ledger *ledger)
 {
-	return 2 * (ledger->unsignaled + 1) >= ledger->depth;
+	return ledger->unsignaled + 1 >= ledger->group_max;
 }
 
 /* The newest entry is signaled: ends the group of the unsignaled entries in
