@@ -72,10 +72,9 @@ static inline uint32_t rt_ledger_room(const struct rt_ledger *ledger)
 	return ledger->depth - (ledger->tail - ledger->head);
 }
 
-/*
- * Must the next WR be signaled although its caller does not want it? Half a
- * ledger of unsignaled ones at most: a full ledger holds a signaled one.
- */
+/* Returns whether the next work request has to be signaled although the caller
+ * wants no completion: a full ledger always holds a signaled entry, and a group
+ * fits rt_ledger_entry.retires. */
 static inline bool rt_ledger_must_signal(const struct rt_ledger *ledger)
 {
 	return 2 * (ledger->unsignaled + 1u) >= ledger->depth ||
