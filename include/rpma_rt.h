@@ -70,10 +70,10 @@ enum rpma_rt_again {
 	/* the queue pair's queue, and the line behind it, are full */
 	RPMA_RT_AGAIN_CREDIT = 1,
 	RPMA_RT_AGAIN_BACKLOG = 2, /* the destination's consumer is behind */
-	RPMA_RT_AGAIN_NOT_YET = 4, /* before READY (receives), ESTABLISHED */
+	RPMA_RT_AGAIN_NOT_YET = 3, /* before READY (receives), ESTABLISHED */
 	/* all futures of that side are held: drop some. WRITABLE comes with
 	 * the next completion of that side; all may be held still */
-	RPMA_RT_AGAIN_FUTURES = 5
+	RPMA_RT_AGAIN_FUTURES = 4
 };
 
 /* Thread: any; answers for the calling thread. */

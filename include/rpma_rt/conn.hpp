@@ -38,9 +38,8 @@ namespace rpma::rt
  *                 poller that the connection has
  *   private_data  for the other side, up to 255 bytes; of a connection that
  *                 connects
- *   cfg           the rest: sizes, times. Its peer, queue, user, pool, srqs,
- *                 single_poster and, where the loop runs a poller, poller are
- *                 not used
+ *   cfg           the rest: sizes, times. Its peer, queue, user, pool, srqs
+ *                 and, where the loop runs a poller, poller are not used
  */
 struct endpoint {
 	const peer &via;
@@ -954,7 +953,6 @@ inline rpma_rt_conn_cfg cfg_of(const endpoint &with, rpma_rt_srq **srq,
 
 	cfg.queue = loop.queue;
 	cfg.user = user;
-	cfg.single_poster = 1;
 	if (loop.poller >= 0)
 		cfg.poller = loop.poller;
 	return cfg;

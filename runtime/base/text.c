@@ -125,14 +125,12 @@ const char *rpma_rt_again_2str(enum rpma_rt_again reason)
 	static const char *const names[] = {
 		[RPMA_RT_AGAIN_NONE] = "none",
 		[RPMA_RT_AGAIN_CREDIT] =
-			"credit: as many work requests are in flight as the "
-			"queue holds; take completions, WRITABLE comes",
+			"credit: as many work requests are in flight and in "
+			"line as there are places; take completions, WRITABLE "
+			"comes",
 		[RPMA_RT_AGAIN_BACKLOG] =
 			"backlog: the queue that the completion is for is not "
 			"emptied; poll it, WRITABLE comes",
-		[RPMA_RT_AGAIN_LOCK] =
-			"lock: another thread posts; return from the function, "
-			"WRITABLE comes",
 		[RPMA_RT_AGAIN_NOT_YET] =
 			"not yet: receives may be posted from READY or REQUEST "
 			"on, other work requests from ESTABLISHED on",

@@ -5,6 +5,16 @@
 
 #include "base/turn.h"
 
+#include <sched.h>
+#include <time.h>
+
+#include "base/cancel.h"
+
+/* of rt_turn_await() */
+#define LOOKS	 100
+#define YIELDS	 100
+#define SLEEP_NS 50000
+
 static uint16_t top_of(uint64_t word)
 {
 	return (uint16_t)((word & RT_TURN_TOP_MASK) >> RT_TURN_TOP_SHIFT);
@@ -268,6 +278,23 @@ bool rt_turn_is_left(const struct rt_turn *turn)
 {
 	/* acquire [TURN-1]: the ledger and the line */
 	return !(rt_turn_look(turn) & RT_TURN_HELD);
+}
+
+void rt_turn_await(const struct rt_turn *turn, uint64_t bits)
+{
+	RT_NOT_CANCELLED;
+	const struct timespec nap = {.tv_nsec = SLEEP_NS};
+	uint32_t looks = 0;
+
+	/* acquire [TURN-1]: ledger and line, of the thread that has left */
+	while (rt_turn_look(turn) & bits) {
+		if (++looks < LOOKS)
+			rt_cpu_relax();
+		else if (looks < LOOKS + YIELDS)
+			sched_yield();
+		else
+			nanosleep(&nap, NULL);
+	}
 }
 
 bool rt_turn_resume(struct rt_turn *turn, bool routes_moved)

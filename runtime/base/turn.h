@@ -182,6 +182,10 @@ void rt_turn_drain(struct rt_turn *turn);
 void rt_turn_close(struct rt_turn *turn);
 /* After a pause or close: is nobody inside? */
 bool rt_turn_is_left(const struct rt_turn *turn);
+/* Waits until none of these bits of the word is set: looks, then yields, then
+ * sleeps, since a thread that does not run will not for a while. No bound: a
+ * thread that is stopped inside a verb may be for long. */
+void rt_turn_await(const struct rt_turn *turn, uint64_t bits);
 /* Ends a pause; routes_moved: routes that were looked at before are looked at
  * again. Returns true if the poller has to look at the turn. */
 bool rt_turn_resume(struct rt_turn *turn, bool routes_moved);

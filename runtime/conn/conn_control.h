@@ -49,15 +49,17 @@ struct rt_conn_control {
 	enum rt_conn_state state;
 	enum rt_qp_state qp_state;
 	enum rt_handshake handshake;
-	bool is_draining; /* nothing more is published */
-	bool has_marker;  /* then the SQ marker is posted, and both sides closed */
+	/* nothing more is published; then the SQ marker is posted, and both
+	 * sides are closed */
+	bool is_draining : 1;
+	bool has_marker : 1;
+	bool is_pinned : 1; /* its end waits for threads that have slots */
 	/* why the connection dies, an enum rpma_rt_reason, and what it waits
 	 * for, RT_MARK_* or 1 << side: the poller reads the three from HANDOVER
 	 * on */
 	uint8_t reason;
 	uint8_t markers_due;
 	bool id_stays; /* the destroyer's answer: the device kept the id */
-	bool is_pinned; /* its end waits for threads that have slots */
 	/* the peer did: reason and cm_status are those, until it dies of that
 	 * or of something else */
 	bool has_left;

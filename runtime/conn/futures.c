@@ -59,7 +59,6 @@ static int reserve_events(struct rpma_rt_conn *conn)
 	if (events == NULL)
 		return RPMA_E_NOMEM;
 	side->futures->events = events;
-	conn->has_futures = true;
 	return 0;
 }
 
@@ -330,7 +329,7 @@ int rpma_rt_conn_future(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 				 "event is %d: give RPMA_RT_EVENT_READY, "
 				 "_ESTABLISHED or _CLOSED",
 				 (int)event);
-	if (!conn->has_futures)
+	if (events_of(conn) == NULL)
 		return RT_REFUSE(RPMA_E_INVAL,
 				 "\"%s\" was made without futures: set "
 				 "rpma_rt_conn_cfg.futures",

@@ -48,20 +48,12 @@ void rt_ledger_link(struct rt_ledger *ledger, uint8_t link)
 	at(ledger, ledger->tail - 1)->link = link;
 }
 
-void rt_ledger_take_back(struct rt_ledger *ledger, uint32_t count)
+void rt_ledger_refuse(struct rt_ledger *ledger, uint32_t count)
 {
 	uint32_t i;
 
-	ledger->tail -= count;
-	/* a link that was cut off has no last one to go on to */
-	if (ledger->tail != ledger->head)
-		at(ledger, ledger->tail - 1)->link &= (uint8_t)~RT_LINK_GOES_ON;
-	ledger->unsignaled = 0;
-	for (i = ledger->tail; i != ledger->head; i--) {
-		if (at(ledger, i - 1)->signaled)
-			break;
-		ledger->unsignaled++;
-	}
+	for (i = ledger->tail - count; i != ledger->tail; i++)
+		at(ledger, i)->link |= RT_LINK_REFUSED;
 }
 
 /* infers success of the unsignaled entries before end */

@@ -32,7 +32,8 @@ static_assert(sizeof(struct rt_ledger_entry) == 16, "four a cache line");
 enum rt_ledger_link {
 	RT_LINK_GOES_ON = 1 << 0, /* the next entry is of the same link */
 	RT_LINK_PART = 1 << 1,	  /* no completion: the link's last has it */
-	RT_LINK_FAILED = 1 << 2	  /* last: a part failed, and it completed */
+	RT_LINK_FAILED = 1 << 2,  /* last: a part failed, and it completed */
+	RT_LINK_REFUSED = 1 << 3  /* the device has it not */
 };
 
 struct rt_ledger {
@@ -111,8 +112,8 @@ static inline uint32_t rt_ledger_longest_link(const struct rt_ledger *ledger)
 	return ledger->depth / 2 + 1;
 }
 
-/* Takes the last count appended ones back: the device refused them. */
-void rt_ledger_take_back(struct rt_ledger *ledger, uint32_t count);
+/* The device refused the last count appended ones: they stay, marked. */
+void rt_ledger_refuse(struct rt_ledger *ledger, uint32_t count);
 
 /*
  * The oldest unfinished entry with that wr_id is finished, for a success the

@@ -59,7 +59,7 @@ static int share(struct rpma_rt_route *route, struct rt_spill **spill_ptr)
 	int ret = 0;
 
 	if (lane->number_users[srq->number] == 0)
-		ret = rt_reserve_spill(lane, srq->cfg.srq_size, &spill);
+		ret = rt_reserve_spill(lane, rt_srq_items(srq), &spill);
 	if (ret)
 		return ret;
 	lane->number_users[srq->number]++;
@@ -78,7 +78,7 @@ static void unreserve(const struct rpma_rt_route *route, struct rt_lane *lane)
 	const struct rpma_rt_srq *srq = rt_conn_srq(route->conn);
 
 	if (route->shares && --lane->number_users[srq->number] == 0)
-		lane->reserved -= srq->cfg.srq_size;
+		lane->reserved -= rt_srq_items(srq);
 	lane->reserved -= route->reserved;
 }
 

@@ -27,7 +27,7 @@ static bool take(struct rt_future *slot)
 	return atomic_load_explicit(&slot->state, memory_order_relaxed) ==
 		       RT_FUTURE_FREE &&
 	       atomic_compare_exchange_strong_explicit(
-		       &slot->state, &is_free, RT_FUTURE_TAKEN,
+		       &slot->state, &is_free, RT_FUTURE_MAKING,
 		       memory_order_acquire, memory_order_relaxed);
 }
 

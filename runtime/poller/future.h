@@ -37,7 +37,7 @@ enum rt_future_state {
 	RT_FUTURE_ENDED = 3,   /* it was detached, and its work is over */
 	RT_FUTURE_WAITING = 4,	/* its work request stands in line */
 	RT_FUTURE_UNPOSTED = 5, /* it did, and was taken back by the holder */
-	RT_FUTURE_TAKEN = 6	/* by a poster, who makes it */
+	RT_FUTURE_MAKING = 6	/* by a poster, who makes it */
 };
 
 /* what its holder asks of the poller: bits */

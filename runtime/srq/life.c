@@ -76,12 +76,8 @@ static void async_event(struct rt_async_object *self, enum ibv_event_type type)
 
 	if (type == IBV_EVENT_SRQ_ERR)
 		rt_srq_fail_mt(srq);
-	/* acq_rel: pairs with the exchange in rt_srq_look_message(): the
-	 * message is free again */
-	if (type == IBV_EVENT_SRQ_LIMIT_REACHED &&
-	    !atomic_exchange_explicit(&srq->look_sent, true,
-				      memory_order_acq_rel))
-		rt_inbox_push_mt(&srq->poller->inbox, &srq->look_msg);
+	if (type == IBV_EVENT_SRQ_LIMIT_REACHED)
+		rt_srq_look_mt(srq);
 }
 
 /* --------------------------------------------------------------- making --- */
@@ -89,11 +85,18 @@ static void async_event(struct rt_async_object *self, enum ibv_event_type type)
 static void srq_free(struct rpma_rt_srq *srq)
 {
 	pthread_cond_destroy(&srq->left);
-	pthread_mutex_destroy(&srq->lock);
+	rt_line_free(&srq->turn);
 	rt_waiter_delete(srq->waiter);
 	free(srq->slots);
 	free(srq->returned);
 	free(srq);
+}
+
+/* The receives of a pool stand in no line. */
+static uint32_t places_of(const struct rpma_rt_srq_cfg *cfg)
+{
+	return cfg->pool != NULL ? 0
+				 : rt_line_places(cfg->srq_size, cfg->waiting);
 }
 
 static int srq_alloc(const struct rpma_rt_srq_cfg *cfg,
@@ -107,7 +110,6 @@ static int srq_alloc(const struct rpma_rt_srq_cfg *cfg,
 	if (srq == NULL)
 		return RPMA_E_NOMEM;
 	memset(srq, 0, sizeof(*srq));
-	pthread_mutex_init(&srq->lock, NULL);
 	rt_wait_cond_init(&srq->left);
 	srq->cfg = *cfg;
 	while (entries < cfg->srq_size)
@@ -118,7 +120,9 @@ static int srq_alloc(const struct rpma_rt_srq_cfg *cfg,
 	if (cfg->queue != NULL)
 		srq->waiter = rt_waiter_new(rt_srq_eased_poller, srq);
 	if (srq->slots == NULL || srq->returned == NULL ||
-	    (cfg->queue != NULL && srq->waiter == NULL)) {
+	    (cfg->queue != NULL && srq->waiter == NULL) ||
+	    rt_line_new(&srq->turn, places_of(cfg), sizeof(struct rt_line_recv),
+			rt_line_behind(cfg->max_sge, 0))) {
 		srq_free(srq);
 		return RPMA_E_NOMEM;
 	}
@@ -133,7 +137,6 @@ static int srq_alloc(const struct rpma_rt_srq_cfg *cfg,
 	srq->arm_msg.fn = arm_message;
 	srq->fail_msg.fn = fail_message;
 	srq->look_msg.fn = rt_srq_look_message;
-	srq->lock_msg.fn = rt_srq_lock_message;
 	srq->told_msg.fn = rt_srq_told_message;
 	*srq_ptr = srq;
 	return 0;
@@ -156,6 +159,7 @@ static int verbs_new(struct rpma_rt_srq *srq)
 	if (ret)
 		return ret;
 	rpma_srq_get_ibv_srq(srq->srq, &srq->ibv_srq);
+	rt_turn_open(&srq->turn);
 	srq->enters_kernel = rt_verb_enters_kernel(srq->device->ibv_ctx);
 	srq->async = (struct rt_async_object){.object = srq->ibv_srq,
 					      .event = async_event};
@@ -234,7 +238,7 @@ static int reserve(struct rpma_rt_srq *srq, struct rt_spill **spill_ptr)
 
 	if (ret || srq->queue == NULL)
 		return ret;
-	srq->reserved = srq->cfg.srq_size + RT_SRQ_EVENTS;
+	srq->reserved = rt_srq_items(srq) + RT_SRQ_EVENTS;
 	ret = rt_reserve_lane(srq->poller, srq->queue, srq->reserved,
 			      &srq->lane, spill_ptr);
 	if (ret)
@@ -393,11 +397,8 @@ static int finish(struct rpma_rt_srq *srq, bool keeps_messages)
 	struct rpma_rt *rt = srq->rt;
 	int ret;
 
-	pthread_mutex_lock(&srq->lock);
-	pthread_mutex_lock(&rt->ask_lock);
-	srq->closed = true;
-	pthread_mutex_unlock(&rt->ask_lock);
-	pthread_mutex_unlock(&srq->lock);
+	rt_turn_close(&srq->turn);
+	rt_turn_await(&srq->turn, RT_TURN_HELD);
 	/* from here on nobody says that it failed */
 	pthread_mutex_lock(&rt->lock);
 	unlist(rt, srq);

@@ -62,7 +62,7 @@ static bool slot_return(struct rpma_rt_srq *srq, uint64_t cookie,
 }
 
 /* Of no connection: back to the SRQ's own queue, marked, or to its pool. */
-static void give_back(struct rpma_rt_srq *srq, uint64_t context)
+static void give_back(struct rpma_rt_srq *srq, uint64_t context, uint8_t flags)
 {
 	const struct rpma_rt_completion item = {
 		.context = context,
@@ -70,7 +70,7 @@ static void give_back(struct rpma_rt_srq *srq, uint64_t context)
 		.kind = RPMA_RT_COMPLETION,
 		.status = IBV_WC_GENERAL_ERR,
 		.opcode = IBV_WC_RECV,
-		.flags = RPMA_RT_C_SYNTHESIZED,
+		.flags = flags,
 	};
 
 	if (srq->cfg.pool != NULL) {
@@ -99,7 +99,7 @@ static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 	if (route == 0) {
 		if (srq->lane != NULL)
 			rt_deliver_mark_lane(srq->lane, srq->number);
-		give_back(srq, context);
+		give_back(srq, context, RPMA_RT_C_SYNTHESIZED);
 		RT_STAT_ADD(poller, stale, 1);
 		return;
 	}
@@ -228,9 +228,6 @@ static void refill_if_due(struct rpma_rt_srq *srq)
 	rt_callback_show(&srq->poller->calls, NULL);
 	rt_poller_restore_cancel(srq->poller, cancel);
 	srq->refilling = false;
-	if (srq->refill_again)
-		rt_schedule_ready(srq->poller, &srq->again);
-	srq->refill_again = false;
 }
 
 static struct rpma_rt_completion
@@ -267,8 +264,7 @@ static void write_end(struct rpma_rt_srq *srq,
  */
 static void answer_wants(struct rpma_rt_srq *srq)
 {
-	uint32_t wants = RT_WANT_CREDIT | RT_WANT_LOCK |
-			 (srq->held ? 0 : RT_WANT_BACKLOG);
+	uint32_t wants = RT_WANT_CREDIT | (srq->held ? 0 : RT_WANT_BACKLOG);
 
 	if (srq->lane == NULL) /* only its pool posts, and wants nothing */
 		return;
@@ -280,8 +276,7 @@ static void answer_wants(struct rpma_rt_srq *srq)
 		srq->limit_pending = false;
 		write_own(srq, RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_LIMIT);
 	}
-	if (count_out(srq) ==
-	    srq->cfg.srq_size) /* the next one that completes */
+	if (rt_srq_places(srq) == 0) /* the next one that completes */
 		wants &= ~(uint32_t)RT_WANT_CREDIT;
 	/* relaxed: ordered by the batch's fence, which pairs with the one
 	 * between the poster's store and its second look */
@@ -300,6 +295,10 @@ static void answer(void *arg)
 	struct rpma_rt_srq *srq = arg;
 
 	srq->limit_pending |= pass_limit(srq);
+	/* what stands in line goes first; relaxed: as below */
+	if (atomic_load_explicit(&srq->want, memory_order_relaxed) &
+	    RT_WANT_LINE)
+		rt_srq_hold_poller(srq);
 	answer_wants(srq);
 	refill_if_due(srq);
 }
@@ -329,18 +328,31 @@ void rt_srq_feed_init(struct rpma_rt_srq *srq)
 	rt_feed_init(&srq->feed, srq->cfg.pool, srq->poller, fill_hungry);
 }
 
-/* In the round after the one in which a refill found the lock taken. */
-static int refill_again(struct rt_task *task, struct rt_poller *poller)
-{
-	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, again, task);
-
-	(void)poller;
-	srq->refill_due = true;
-	refill_if_due(srq);
-	return 1;
-}
-
 /* --------------------------------------------------------- its messages --- */
+
+/* Receives that the device refused: their slots were never out, and come back
+ * in the order of their posts. */
+static void return_refused(struct rpma_rt_srq *srq)
+{
+	/* acquire: pairs with refuse() in post.c; the slots */
+	uint32_t at = atomic_exchange_explicit(&srq->refused, 0,
+					       memory_order_acquire);
+	uint32_t first = 0;
+	struct rt_srq_slot *slot;
+	uint32_t next;
+
+	for (; at != 0; at = next) {
+		next = srq->slots[at - 1].next;
+		srq->slots[at - 1].next = first;
+		first = at;
+	}
+	for (at = first; at != 0; at = slot->next) {
+		slot = &srq->slots[at - 1];
+		slot->generation++;
+		srq->returned[srq->count++ & srq->mask] = at - 1;
+		give_back(srq, slot->context, RPMA_RT_C_NOT_POSTED);
+	}
+}
 
 void rt_srq_look_message(struct rt_msg *msg, void *owner)
 {
@@ -350,17 +362,9 @@ void rt_srq_look_message(struct rt_msg *msg, void *owner)
 	/* acq_rel: pairs with the exchange of the sender: from here on it may
 	 * be sent again */
 	atomic_exchange_explicit(&srq->look_sent, false, memory_order_acq_rel);
+	rt_srq_hold_poller(srq);
+	return_refused(srq);
 	srq->refill_due = true;
-	touch(srq);
-}
-
-void rt_srq_lock_message(struct rt_msg *msg, void *owner)
-{
-	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, lock_msg, msg);
-
-	(void)owner;
-	/* acq_rel: pairs with the exchange in refuse_lock() */
-	atomic_exchange_explicit(&srq->lock_sent, false, memory_order_acq_rel);
 	touch(srq);
 }
 
@@ -388,7 +392,6 @@ void rt_srq_begin_poller(struct rpma_rt_srq *srq)
 {
 	srq->poller->reserved[srq->number] =
 		(struct rt_reserved){.ops = &srq_ops, .arg = srq};
-	rt_task_init(&srq->again, refill_again);
 	srq->refill_due = true;
 	touch(srq);
 }
@@ -406,23 +409,31 @@ static void let_go(struct rpma_rt_srq *srq)
 	srq->waiter = NULL;
 }
 
-/* Gives back the next slots that are out; how many are left to look at. */
+/* Gives back the next slots that are out, then what stands in line; how many are
+ * left to look at, about. */
 static uint32_t give_back_some(struct rpma_rt_srq *srq)
 {
+	struct rt_srq_slot *slot;
 	uint32_t looked = 0;
 	uint32_t given = 0;
-	struct rt_srq_slot *slot;
+	uint64_t context;
 
+	return_refused(srq);
 	while (srq->ended < srq->cfg.srq_size && given < END_ITEMS &&
 	       looked++ < END_SLOTS) {
 		slot = &srq->slots[srq->ended++];
 		if (!(slot->generation & 1))
 			continue;
 		slot->generation++;
-		give_back(srq, slot->context);
+		give_back(srq, slot->context, RPMA_RT_C_SYNTHESIZED);
 		given++;
 	}
-	return srq->cfg.srq_size - srq->ended;
+	for (; srq->ended == srq->cfg.srq_size && given < END_ITEMS; given++) {
+		if (!rt_srq_take_unposted(srq, &context))
+			return 0;
+		give_back(srq, context, RPMA_RT_C_NOT_POSTED);
+	}
+	return srq->cfg.srq_size - srq->ended + 1;
 }
 
 bool rt_srq_end_poller(struct rpma_rt_srq *srq)
@@ -434,7 +445,6 @@ bool rt_srq_end_poller(struct rpma_rt_srq *srq)
 	srq->cfg.refill = NULL;
 	if (srq->cfg.pool != NULL)
 		rt_feed_end_poller(&srq->feed, false);
-	rt_schedule_cancel(srq->poller, &srq->again);
 	rt_deliver_flush(srq->poller);
 	if (give_back_some(srq) > 0) {
 		rt_deliver_flush(srq->poller);

@@ -2,8 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * post.c -- posting to a shared receive queue from any thread, under its
- * lock; on a poller thread the lock is only tried. doc/protocols/srq.md.
+ * post.c -- posting to a shared receive queue from any thread, by turns, as to a
+ * connection (conn/post_recv.c): alone from the caller's array, or through the
+ * line. The number of a receive is known to the thread that posts it only.
+ * doc/protocols/srq.md, ledger.md.
  */
 
 #include "srq/srq.h"
@@ -15,6 +17,7 @@
 #include "base/device.h"
 #include "base/failure.h"
 #include "base/likely.h"
+#include "base/log.h"
 #include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/self.h"
@@ -23,109 +26,98 @@
 #include "poller/want.h"
 #include "poller/poller.h"
 
-/* --------------------------------------------------------------- credit --- */
+/* most receives of other threads that one hold posts */
+#define BUDGET 64
 
-/* Slots that may be taken. */
+/* a call of rpma_rt_srq_post_recv() */
+struct call {
+	struct rpma_rt_srq *srq;
+	const struct rpma_rt_recv_wr *wr;
+	int count;
+	int done; /* those before it were taken */
+	enum rpma_rt_again reason;
+};
+
+/* a thread's hold of the right */
+struct hold {
+	struct rpma_rt_srq *srq;
+	int err; /* of the device, which refused a receive; 0 */
+};
+
+/* ---------------------------------------------------------------- places --- */
+
+/* The holder: slots that may be taken. */
 static uint32_t room(const struct rpma_rt_srq *srq)
 {
-	/* acquire [SRQ-1]: pairs with rt_srq_retire_poller(); the slots, and
-	 * with their credit the flag that a lane holds us */
+	/* acquire [SRQ-1]: pairs with publish() in poll.c; the slots, and with
+	 * their credit the flag that a lane holds us */
 	return atomic_load_explicit(&srq->retired, memory_order_acquire) -
 	       srq->taken;
 }
 
-/* In *credit so many slots that the answer is for. */
-static enum rpma_rt_again refusal(const struct rpma_rt_srq *srq,
-				  uint32_t *credit)
+/* Slots of the line that may be in use. */
+static uint32_t limit_of(const struct rpma_rt_srq *srq)
 {
-	*credit = room(srq);
-	if (*credit == 0)
-		return RPMA_RT_AGAIN_CREDIT;
-	/* acquire [SRQ-2]: pairs with the clear in let_go_on(); that a
-	 * set flag is seen comes from the acquire before this */
-	if (atomic_load_explicit(&srq->behind, memory_order_acquire))
-		return RPMA_RT_AGAIN_BACKLOG;
-	return RPMA_RT_AGAIN_NONE;
+	/* acquire [SRQ-1]: as above */
+	uint32_t retired =
+		atomic_load_explicit(&srq->retired, memory_order_acquire) -
+		srq->cfg.srq_size;
+
+	/* relaxed: too old a count makes a thread count too few that are out */
+	return rt_line_limit(&srq->turn,
+			     atomic_load_explicit(&srq->shown,
+						  memory_order_relaxed),
+			     retired);
 }
 
-/* Are we inside its refill function? */
-static bool is_refilling(const struct rpma_rt_srq *srq)
+uint32_t rt_srq_places(const struct rpma_rt_srq *srq)
 {
-	return rt_self_poller() == srq->poller && srq->refilling;
+	uint32_t limit = limit_of(srq);
+	uint32_t used = rt_freelist_used(&srq->turn.free);
+
+	return limit > used ? limit - used : 0;
 }
 
-/* As take_credit() of a connection's side; a refill function is called again
- * instead of an event. */
-static int take_credit(struct rpma_rt_srq *srq, uint32_t *credit)
+static bool is_behind(const struct rpma_rt_srq *srq)
 {
-	enum rpma_rt_again reason;
-	uint32_t want;
-	uint32_t before;
-
-	while ((reason = refusal(srq, credit)) != RPMA_RT_AGAIN_NONE) {
-		if (is_refilling(srq)) {
-			srq->refill_waits |= reason == RPMA_RT_AGAIN_BACKLOG;
-			return rt_want_again(reason);
-		}
-		want = reason == RPMA_RT_AGAIN_CREDIT ? RT_WANT_CREDIT
-						      : RT_WANT_BACKLOG;
-		/* relaxed: the fence orders it */
-		before = atomic_fetch_or_explicit(&srq->want, want,
-						  memory_order_relaxed);
-		/* pairs with flush_once() and the retry of spills [LEDGER-2] */
-		rt_fence_dekker();
-		if (refusal(srq, credit) == reason ||
-		    !rt_want_take_back(&srq->want, want, before))
-			return rt_want_again(reason);
-	}
-	return 0;
+	/* acquire [SRQ-2]: pairs with the clear in let_go_on(); that a set flag
+	 * is seen comes from the acquire of the place before this */
+	return atomic_load_explicit(&srq->behind, memory_order_acquire);
 }
 
-/* Inside a function that is not its own refill: its queue gets WRITABLE. */
-static int refuse_lock(struct rpma_rt_srq *srq)
+void rt_srq_look_mt(struct rpma_rt_srq *srq)
 {
-	int ret = RPMA_RT_E_CLOSED;
-
-	/* it ends under this lock, and its poller sees the message before */
-	pthread_mutex_lock(&srq->rt->ask_lock);
-	if (!srq->closed) {
-		/* relaxed: the message orders it */
-		atomic_fetch_or_explicit(&srq->want, RT_WANT_LOCK,
-					 memory_order_relaxed);
-		/* acq_rel: pairs with the exchange in rt_srq_lock_message():
-		 * either that sees the want, or the message is sent again */
-		if (!atomic_exchange_explicit(&srq->lock_sent, true,
-					      memory_order_acq_rel))
-			rt_inbox_push_mt(&srq->poller->inbox, &srq->lock_msg);
-		ret = rt_want_again(RPMA_RT_AGAIN_LOCK);
-	}
-	pthread_mutex_unlock(&srq->rt->ask_lock);
-	return ret;
+	/* acq_rel: pairs with the exchange in rt_srq_look_message(): either
+	 * that sees what this thread left, or the message is sent again */
+	if (!atomic_exchange_explicit(&srq->look_sent, true,
+				      memory_order_acq_rel))
+		rt_inbox_push_mt(&srq->poller->inbox, &srq->look_msg);
 }
 
-static int enter(struct rpma_rt_srq *srq)
+/* Slots were given back unposted. */
+static void tell_places(struct rpma_rt_srq *srq)
 {
-	if (!rt_self_is_poller()) {
-		pthread_mutex_lock(&srq->lock);
-	} else if (pthread_mutex_trylock(&srq->lock)) {
-		if (!is_refilling(srq))
-			return refuse_lock(srq);
-		srq->refill_again = true;
-		return rt_want_again(RPMA_RT_AGAIN_LOCK);
-	}
-	if (!srq->closed && !rt_srq_has_failed(srq))
-		return 0;
-	pthread_mutex_unlock(&srq->lock);
-	return RPMA_RT_E_CLOSED;
+	/* pairs with the one in refuse() [LEDGER-2] */
+	rt_fence_dekker();
+	/* relaxed: behind the fence */
+	if (atomic_load_explicit(&srq->want, memory_order_relaxed) &
+	    RT_WANT_CREDIT)
+		rt_srq_look_mt(srq);
 }
 
-/* -------------------------------------------------------------- posting --- */
+/* --------------------------------------------------------------- limits --- */
 
 /* Are as many receives out as the limit, or more? */
 static bool is_limit_out(const struct rpma_rt_srq *srq)
 {
+	/* relaxed, both: what this thread posted is among them */
 	return srq->cfg.limit != 0 &&
-	       srq->cfg.srq_size - room(srq) >= srq->cfg.limit;
+	       srq->cfg.srq_size -
+			       (atomic_load_explicit(&srq->retired,
+						     memory_order_relaxed) -
+				atomic_load_explicit(&srq->posted,
+						     memory_order_relaxed)) >=
+		       srq->cfg.limit;
 }
 
 /*
@@ -159,172 +151,6 @@ static void watch(struct rpma_rt_srq *srq, uint32_t count)
 	atomic_store_explicit(&srq->armed, true, memory_order_release);
 }
 
-/* The poller counted with what the device then refused: it shall look again.
- * Not for its own refill, which would be called for ever. */
-static void look_again(struct rpma_rt_srq *srq)
-{
-	/* acq_rel: pairs with the exchange in rt_srq_look_message(): the
-	 * message is free again */
-	if (!is_refilling(srq) &&
-	    !atomic_exchange_explicit(&srq->look_sent, true,
-				      memory_order_acq_rel))
-		rt_inbox_push_mt(&srq->poller->inbox, &srq->look_msg);
-}
-
-/* A call of rpma_rt_srq_post_recv(), under the lock. */
-struct batch {
-	struct rt_chunks chunks; /* first */
-	struct rpma_rt_srq *srq;
-	const struct rpma_rt_recv_wr *wr;
-	uint32_t credit; /* slots that need no further look */
-	int err;	 /* of the device, where the call is RPMA_E_PROVIDER */
-	struct rpma_recv_wr chain[RT_POST_CHUNK];
-	struct ibv_sge sge[RT_WR_MAX_SGE];
-};
-
-static inline struct batch *batch_of(struct rt_chunks *chunks)
-{
-	return (struct batch *)chunks;
-}
-
-static int fault(const struct batch *b, int index)
-{
-	const char *wrong =
-		rt_wr_recv_fault(&b->wr[index], b->srq->cfg.max_sge);
-
-	if (b->wr[index].route != NULL)
-		wrong = "names a route: receives of an SRQ have none";
-	if (b->wr[index].future != NULL)
-		wrong = "names a future: receives of an SRQ have none";
-	return wrong == NULL ? 0 : rt_wr_refuse(index, wrong);
-}
-
-static inline bool is_plain(const struct rpma_rt_recv_wr *wr)
-{
-	return wr->route == NULL && rt_wr_is_plain_recv(wr);
-}
-
-/* 0, RPMA_E_INVAL. */
-static int check(struct rt_chunks *chunks, int index)
-{
-	const struct batch *b = batch_of(chunks);
-
-	return is_plain(&b->wr[index]) ? 0 : fault(b, index);
-}
-
-/* Credit, as long as it lasts: the flag was looked at after all of it was
- * acquired [SRQ-2]. An error of a later receive comes before the lack of it. */
-__attribute__((noinline)) static int get_credit(struct batch *b, int index)
-{
-	int ret;
-
-	if (refusal(b->srq, &b->credit) == RPMA_RT_AGAIN_NONE)
-		return 0;
-	ret = rt_chunks_check_rest(&b->chunks, check, index);
-	if (ret == 0)
-		ret = take_credit(b->srq, &b->credit);
-	if (ret)
-		b->credit = 0;
-	return ret;
-}
-
-/* One that is not plain. */
-__attribute__((noinline)) static int prepare_any(struct batch *b, int index,
-						 uint64_t wr_id,
-						 struct rpma_recv_wr *out)
-{
-	const struct rpma_rt_recv_wr *wr = &b->wr[index];
-	int ret = rt_wr_prepare_recv(wr, wr_id, &b->sge[b->chunks.pieces], out);
-
-	if (ret)
-		return rt_wr_refuse_for(index, ret);
-	b->chunks.pieces += wr->piece_count;
-	return 0;
-}
-
-/* It is not plain: does it fit, and is it valid? */
-static int check_any(struct batch *b, int index)
-{
-	if (rt_chunks_is_full(&b->chunks, b->wr[index].piece_count))
-		return RT_CHUNKS_FULL;
-	return index < b->chunks.checked ? 0 : fault(b, index);
-}
-
-/* Puts the next receive into the chain and a slot. */
-static inline int append(struct rt_chunks *chunks, int index, int n)
-{
-	struct batch *b = batch_of(chunks);
-	struct rpma_recv_wr *out = &b->chain[n];
-	const struct rpma_rt_recv_wr *wr = &b->wr[index];
-	struct rpma_rt_srq *srq = b->srq;
-	bool plain = is_plain(wr);
-	struct rt_srq_slot *slot;
-	uint32_t place;
-	uint64_t wr_id;
-	int ret = 0;
-
-	/* of the one before; this one's is NULL from its preparation on */
-	if (n > 0)
-		out[-1].wr.next = &out->wr;
-	if (unlikely(!plain))
-		ret = check_any(b, index);
-	if (unlikely(ret == 0 && b->credit == 0))
-		ret = get_credit(b, index);
-	if (unlikely(ret))
-		return ret;
-	place = srq->returned[srq->taken & srq->mask];
-	slot = &srq->slots[place];
-	wr_id = rt_wr_id(srq->number,
-			 rt_srq_cookie(place, slot->generation + 1));
-	ret = likely(plain)
-		      ? rpma_wr_recv(wr->dst, wr->offset, wr->len, wr_id, out)
-		      : prepare_any(b, index, wr_id, out);
-	if (unlikely(ret))
-		return ret;
-	slot->context = wr->context;
-	slot->generation++;
-	srq->taken++;
-	b->credit--;
-	return 0;
-}
-
-/* The last so many: their slots were never out. */
-static void take_back(struct rpma_rt_srq *srq, int count)
-{
-	while (count-- > 0) {
-		srq->taken--;
-		srq->slots[srq->returned[srq->taken & srq->mask]].generation--;
-	}
-}
-
-static inline int ring(struct rt_chunks *chunks)
-{
-	struct batch *b = batch_of(chunks);
-	struct rpma_rt_srq *srq = b->srq;
-	struct ibv_recv_wr *bad = NULL;
-	int taken;
-	int err;
-
-	b->chain[chunks->n - 1].wr.next = NULL;
-	publish(srq);
-	watch(srq, (uint32_t)chunks->n);
-	err = rt_verb_post_srq_recv(srq->enters_kernel, srq->ibv_srq,
-				    &b->chain[0].wr, &bad);
-	if (likely(err == 0))
-		return chunks->n;
-	b->err = rt_failure_answer(err);
-	taken = bad ? (int)((struct rpma_recv_wr *)bad - b->chain) : 0;
-	take_back(srq, chunks->n - taken);
-	publish(srq);
-	look_again(srq);
-	return taken;
-}
-
-static void drop(struct rt_chunks *chunks)
-{
-	take_back(batch_of(chunks)->srq, chunks->n);
-}
-
 /* Enough is out again: arms the device's limit, which is passed sooner than
  * the poller sees it; a hint for the refill, no more. */
 static void arm_if_due(struct rpma_rt_srq *srq)
@@ -333,7 +159,7 @@ static void arm_if_due(struct rpma_rt_srq *srq)
 	if (srq->cfg.refill == NULL || !is_limit_out(srq) ||
 	    atomic_load_explicit(&srq->armed, memory_order_relaxed))
 		return;
-	/* relaxed: set under the lock */
+	/* relaxed: of two threads both may send */
 	atomic_store_explicit(&srq->armed, true, memory_order_relaxed);
 	/* acq_rel: pairs with the exchange of the receiver: the message is
 	 * free again */
@@ -342,37 +168,424 @@ static void arm_if_due(struct rpma_rt_srq *srq)
 		rt_inbox_push_mt(&srq->device->control.inbox, &srq->arm_msg);
 }
 
-/* err: with which the device refused a receive. */
-static int refused(int ret, int err)
+/* ------------------------------------------------------------- the verb --- */
+
+/* The next slot: the wr_id of a receive with that context. */
+static uint64_t take_number(struct rpma_rt_srq *srq, uint64_t context)
 {
+	uint32_t place = srq->returned[srq->taken++ & srq->mask];
+	struct rt_srq_slot *slot = &srq->slots[place];
+
+	slot->context = context;
+	slot->generation++;
+	return rt_wr_id(srq->number, rt_srq_cookie(place, slot->generation));
+}
+
+/* The last so many were refused: the poller gives them back. */
+__attribute__((cold)) static void refuse_last(struct rpma_rt_srq *srq,
+					      uint32_t count)
+{
+	uint32_t head;
+	uint32_t place;
+
+	for (; count > 0; count--) {
+		place = srq->returned[(srq->taken - count) & srq->mask];
+		/* relaxed: the exchange compares it */
+		head = atomic_load_explicit(&srq->refused,
+					    memory_order_relaxed);
+		do {
+			srq->slots[place].next = head;
+			/* release: the slot, to return_refused() */
+		} while (!atomic_compare_exchange_weak_explicit(
+			&srq->refused, &head, place + 1, memory_order_release,
+			memory_order_relaxed));
+	}
+}
+
+/* Gives a chain to the device, whose numbers are taken. */
+static inline void give(struct hold *hold, struct rpma_recv_wr *chain, int n)
+{
+	struct rpma_rt_srq *srq = hold->srq;
+	struct ibv_recv_wr *bad = NULL;
+	int taken;
+	int err;
+
+	chain[n - 1].wr.next = NULL;
+	publish(srq);
+	watch(srq, (uint32_t)n);
+	err = rt_verb_post_srq_recv(srq->enters_kernel, srq->ibv_srq,
+				    &chain[0].wr, &bad);
+	if (likely(err == 0))
+		return;
+	hold->err = rt_failure_answer(err);
+	taken = bad ? (int)((struct rpma_recv_wr *)bad - chain) : 0;
+	refuse_last(srq, (uint32_t)(n - taken));
+}
+
+/* ------------------------------------------------------------- the line --- */
+
+static uint32_t post_run(struct rt_turn *turn, void *arg)
+{
+	struct hold *hold = arg;
+	struct rpma_rt_srq *srq = hold->srq;
+	struct rpma_recv_wr chain[RT_POST_CHUNK];
+	uint32_t most = room(srq);
+	uint16_t at = rt_turn_front(turn);
+	uint32_t n = 0;
+
+	if (most > RT_POST_CHUNK)
+		most = RT_POST_CHUNK;
+	for (; n < most && at != 0; at = rt_turn_behind(turn, at)) {
+		rt_line_get_recv(turn, at, &chain[n]);
+		chain[n].wr.wr_id = take_number(srq, chain[n].wr.wr_id);
+		if (n > 0)
+			chain[n - 1].wr.next = &chain[n].wr;
+		n++;
+	}
+	if (n == 0)
+		return 0;
+	give(hold, chain, (int)n);
+	rt_turn_leave_line(turn, (uint16_t)n);
+	/* relaxed: see limit_of() */
+	atomic_store_explicit(&srq->shown, srq->taken, memory_order_relaxed);
+	return n;
+}
+
+static uint32_t needs_one(struct rt_turn *turn, void *arg)
+{
+	(void)turn;
+	(void)arg;
+	return 1;
+}
+
+static bool has_room(struct rt_turn *turn, uint32_t count, void *arg)
+{
+	const struct hold *hold = arg;
+	const struct rpma_rt_srq *srq = hold->srq;
+
+	(void)turn;
+	/* acquire [SRQ-1]; relaxed: at least what this thread stored */
+	return atomic_load_explicit(&srq->retired, memory_order_acquire) -
+		       atomic_load_explicit(&srq->shown,
+					    memory_order_relaxed) >=
+	       count;
+}
+
+static void say(struct rt_turn *turn, bool waits, void *arg)
+{
+	const struct hold *hold = arg;
+
+	(void)turn;
+	/* relaxed, both: the giving back orders it [TURN-2] */
+	if (waits)
+		atomic_fetch_or_explicit(&hold->srq->want, RT_WANT_LINE,
+					 memory_order_relaxed);
+	else
+		atomic_fetch_and_explicit(&hold->srq->want,
+					  ~(uint32_t)RT_WANT_LINE,
+					  memory_order_relaxed);
+}
+
+static const struct rt_turn_ops ops = {
+	.post = post_run,
+	.needs = needs_one,
+	.has_room = has_room,
+	.say = say,
+};
+
+/* Nothing is held any more; is_left: the poller goes on. */
+static void finish(const struct hold *hold, bool is_left)
+{
+	struct rpma_rt_srq *srq = hold->srq;
 	char words[RT_FAILURE_WORDS];
 
-	if (ret == 0 || ret == RPMA_E_AGAIN)
-		return ret;
+	if (is_left || unlikely(hold->err))
+		rt_srq_look_mt(srq);
+	if (unlikely(hold->err))
+		RT_LOG_ERROR("the device refused a receive for the SRQ, which "
+			     "comes back by its queue: %s",
+			     rt_failure_2str(RT_STEP_POST, hold->err, words));
+	arm_if_due(srq);
+}
+
+static void hold_on(struct hold *hold)
+{
+	struct rpma_rt_srq *srq = hold->srq;
+	uint32_t budget = srq->poller->threaded ? BUDGET : UINT32_MAX;
+
+	finish(hold, rt_turn_hold(&srq->turn, &ops, hold, budget));
+}
+
+void rt_srq_hold_poller(struct rpma_rt_srq *srq)
+{
+	struct hold hold = {.srq = srq};
+
+	if (rt_turn_take_waiting(&srq->turn))
+		hold_on(&hold);
+}
+
+bool rt_srq_take_unposted(struct rpma_rt_srq *srq, uint64_t *context)
+{
+	const struct rt_line_recv *slot;
+	uint16_t at;
+
+	rt_turn_gather(&srq->turn);
+	at = rt_turn_front(&srq->turn);
+	if (at == 0)
+		return false;
+	slot = rt_line_slot(&srq->turn, at);
+	*context = slot->wr_id;
+	rt_turn_leave_line(&srq->turn, 1);
+	return true;
+}
+
+/* ----------------------------------------------------------- validation --- */
+
+static int fault(const struct call *call, int index)
+{
+	const struct rpma_rt_recv_wr *wr = &call->wr[index];
+	const char *wrong = rt_wr_recv_fault(wr, call->srq->cfg.max_sge);
+
+	if (wr->route != NULL)
+		wrong = "names a route: receives of an SRQ have none";
+	if (wr->future != NULL)
+		wrong = "names a future: receives of an SRQ have none";
+	return wrong == NULL ? 0 : rt_wr_refuse(index, wrong);
+}
+
+/* 0, RPMA_E_INVAL. */
+static int check(const struct call *call)
+{
+	int ret = 0;
+	int i;
+
+	for (i = call->done; i < call->count && ret == 0; i++) {
+		if (unlikely(call->wr[i].route != NULL ||
+			     !rt_wr_is_plain_recv(&call->wr[i])))
+			ret = fault(call, i);
+	}
+	return ret;
+}
+
+/* -------------------------------------------------------------- posting --- */
+
+/* Fills a chain with those before end; returns how many there are. */
+static int fill(const struct call *call, int end, struct rpma_recv_wr *chain,
+		struct ibv_sge *sge)
+{
+	const struct rpma_rt_recv_wr *wr;
+	uint32_t pieces = 0;
+	int n;
+
+	for (n = 0; n < RT_POST_CHUNK && call->done + n < end; n++) {
+		wr = &call->wr[call->done + n];
+		if (unlikely(pieces + wr->piece_count > RT_WR_MAX_SGE) ||
+		    unlikely(rt_wr_prepare_recv(wr, 0, &sge[pieces],
+						&chain[n])))
+			break;
+		pieces += wr->piece_count;
+		chain[n].wr.wr_id = take_number(call->srq, wr->context);
+		if (n > 0)
+			chain[n - 1].wr.next = &chain[n].wr;
+	}
+	return n;
+}
+
+/* With the right, having seen that word: posts those before end, and gives the
+ * right back. */
+static void post_alone(struct call *call, uint64_t seen, int end)
+{
+	struct rpma_rt_srq *srq = call->srq;
+	struct hold hold = {.srq = srq};
+	struct rpma_recv_wr chain[RT_POST_CHUNK];
+	struct ibv_sge sge[RT_WR_MAX_SGE];
+	int n;
+
+	while (call->done < end) {
+		n = fill(call, end, chain, sge);
+		if (n == 0)
+			break;
+		give(&hold, chain, n);
+		call->done += n;
+	}
+	/* relaxed: see limit_of() */
+	atomic_store_explicit(&srq->shown, srq->taken, memory_order_relaxed);
+	if (likely(rt_turn_leave_alone(&srq->turn, seen)))
+		finish(&hold, false);
+	else
+		hold_on(&hold);
+}
+
+/* The end of those that a thread alone posts: all, or, where nothing may stand
+ * in line, as many as there is room for. */
+static int end_of_room(struct call *call)
+{
+	struct rpma_rt_srq *srq = call->srq;
+	uint32_t count = (uint32_t)(call->count - call->done);
+	uint32_t most = room(srq);
+	bool waits = rt_line_waits(&srq->turn, srq->cfg.srq_size);
+
+	if (count > most && waits)
+		return call->done;
+	if (unlikely(most > 0 && is_behind(srq))) {
+		call->reason = RPMA_RT_AGAIN_BACKLOG;
+		return call->done;
+	}
+	if (count <= most)
+		return call->count;
+	call->reason = RPMA_RT_AGAIN_CREDIT;
+	return call->done + (int)most;
+}
+
+static void give_slots(struct rpma_rt_srq *srq, uint16_t first, uint32_t count)
+{
+	uint16_t last = first;
+	uint32_t i;
+
+	for (i = 1; i < count; i++)
+		last = rt_freelist_next(&srq->turn.free, last);
+	rt_freelist_give(&srq->turn.free, first, last, (uint16_t)count);
+	tell_places(srq);
+}
+
+/* Takes slots for as many as there are places for; returns the first of the
+ * chain. */
+static uint16_t take_slots(struct call *call, uint32_t *count)
+{
+	struct rpma_rt_srq *srq = call->srq;
+	uint16_t slots = 0;
+	uint32_t places;
+
+	*count = (uint32_t)(call->count - call->done);
+	if (*count > RT_FREELIST_MAX)
+		*count = RT_FREELIST_MAX;
+	while (*count > 0) {
+		slots = rt_line_take(&srq->turn, *count, limit_of(srq));
+		if (slots != 0)
+			break;
+		/* another thread may have been faster */
+		places = rt_srq_places(srq);
+		*count = places < *count ? places : *count - 1;
+	}
+	if (call->done + (int)*count < call->count)
+		call->reason = RPMA_RT_AGAIN_CREDIT;
+	return slots;
+}
+
+/* Through the line. 0. ERRORS: RPMA_E_INVAL, RPMA_RT_E_CLOSED */
+static int post_by_line(struct call *call, uint64_t seen)
+{
+	struct rpma_rt_srq *srq = call->srq;
+	struct ibv_sge sge[RT_WR_MAX_SGE];
+	struct hold hold = {.srq = srq};
+	const struct rpma_rt_recv_wr *wr;
+	enum rt_turn_answer answer = RT_TURN_REFUSED;
+	struct rpma_recv_wr out;
+	uint16_t last = 0;
+	uint16_t first;
+	uint16_t slot;
+	uint32_t count;
+	int ret = 0;
+
+	first = take_slots(call, &count);
+	if (first == 0)
+		return 0;
+	if (is_behind(srq)) {
+		give_slots(srq, first, count);
+		call->reason = RPMA_RT_AGAIN_BACKLOG;
+		return 0;
+	}
+	/* the first of the chain is for the last one */
+	wr = &call->wr[call->done + (int)count - 1];
+	for (slot = first; slot != 0 && ret == 0; wr--) {
+		ret = rt_wr_prepare_recv(wr, wr->context, sge, &out);
+		if (ret == 0)
+			rt_line_put_recv(&srq->turn, slot, &out);
+		last = slot;
+		slot = rt_freelist_next(&srq->turn.free, slot);
+	}
+	if (ret == 0)
+		answer = rt_turn_publish(&srq->turn, seen, first, last);
+	if (answer == RT_TURN_HOLDS)
+		hold_on(&hold);
+	if (answer == RT_TURN_HOLDS || answer == RT_TURN_LEFT) {
+		call->done += (int)count;
+		return 0;
+	}
+	give_slots(srq, first, count);
+	return ret ? ret : RPMA_RT_E_CLOSED;
+}
+
+/* Are we inside its refill function? */
+static bool is_refilling(const struct rpma_rt_srq *srq)
+{
+	return rt_self_poller() == srq->poller && srq->refilling;
+}
+
+/* As rt_post_refuse() of a connection's side; a refill function is called again
+ * instead of an event. */
+static int refuse(struct rpma_rt_srq *srq, enum rpma_rt_again reason)
+{
+	uint32_t want = reason == RPMA_RT_AGAIN_CREDIT ? RT_WANT_CREDIT
+						       : RT_WANT_BACKLOG;
+
+	if (is_refilling(srq)) {
+		srq->refill_waits |= reason == RPMA_RT_AGAIN_BACKLOG;
+		return rt_want_again(reason);
+	}
+	/* relaxed: the fence orders it */
+	atomic_fetch_or_explicit(&srq->want, want, memory_order_relaxed);
+	/* pairs with flush_once() and the retry of spills [LEDGER-2]: either
+	 * those see want, or this look what they have published */
+	rt_fence_dekker();
+	if (reason == RPMA_RT_AGAIN_CREDIT ? rt_srq_places(srq) > 0
+					   : !is_behind(srq))
+		rt_srq_look_mt(srq);
+	return rt_want_again(reason);
+}
+
+/* One try of the rest of the call. 0, with a reason if not all were taken.
+ * ERRORS: of the call */
+static int try(struct call *call)
+{
+	struct rpma_rt_srq *srq = call->srq;
+	uint64_t seen = rt_turn_look(&srq->turn);
+	int begin = call->done;
+	int end;
+	int ret;
+
+	call->reason = RPMA_RT_AGAIN_NONE;
+	if (unlikely(!(seen & RT_TURN_OPEN) || seen & RT_TURN_CLOSED ||
+		     rt_srq_has_failed(srq)))
+		return RPMA_RT_E_CLOSED;
+	ret = check(call);
+	if (ret || !rt_turn_take_alone(&srq->turn, seen))
+		return ret ? ret : post_by_line(call, seen);
+	end = end_of_room(call);
+	post_alone(call, seen, end);
+	return call->done == begin && call->reason == RPMA_RT_AGAIN_NONE
+		       ? post_by_line(call, seen)
+		       : 0;
+}
+
+static int answer(int done, int ret)
+{
+	if (done > 0)
+		rt_refuse_forget();
+	if (done > 0 || ret == RPMA_E_AGAIN)
+		return done > 0 ? done : ret;
 	if (ret == RPMA_RT_E_CLOSED)
 		return RT_REFUSE(ret,
 				 "nothing is posted: the SRQ is being "
 				 "deleted, its device has reported an "
 				 "error of it, or its runtime was stopped");
-	if (ret == RPMA_E_PROVIDER)
-		return RT_REFUSE(ret,
-				 "nothing is posted: the device refused a "
-				 "receive for the SRQ: %s",
-				 rt_failure_2str(RT_STEP_POST, err, words));
 	return RT_REFUSED(ret, "nothing is posted");
 }
 
 int rt_srq_post(struct rpma_rt_srq *srq, const struct rpma_rt_recv_wr *wr,
 		int count)
 {
-	static const struct rt_chunks_ops ops = {
-		.check = check,
-		.append = append,
-		.ring = ring,
-		.drop = drop,
-	};
-	struct batch b;
-	int posted;
+	struct call call = {.srq = srq, .wr = wr, .count = count};
 	int ret;
 
 	rt_want_none();
@@ -381,22 +594,12 @@ int rt_srq_post(struct rpma_rt_srq *srq, const struct rpma_rt_recv_wr *wr,
 	ret = RT_REFUSE_FORKED(srq->rt);
 	if (unlikely(ret || count == 0))
 		return ret;
-	ret = enter(srq);
-	if (unlikely(ret))
-		return refused(ret, 0);
-	rt_chunks_begin(&b.chunks, count);
-	b.srq = srq;
-	b.wr = wr;
-	b.credit = 0;
-	ret = rt_chunks_post(&b.chunks, &ops);
-	posted = b.chunks.posted;
-	if (posted > 0)
-		arm_if_due(srq);
-	pthread_mutex_unlock(&srq->lock);
-	if (unlikely(ret == RPMA_E_PROVIDER))
-		rt_want_none();
-	return posted > 0 ? posted
-			  : refused(ret, ret == RPMA_E_PROVIDER ? b.err : 0);
+	do {
+		ret = try(&call);
+		if (unlikely(ret == 0 && call.reason != RPMA_RT_AGAIN_NONE))
+			ret = refuse(srq, call.reason);
+	} while (unlikely(ret == 0 && call.done < count));
+	return likely(ret == 0) ? count : answer(call.done, ret);
 }
 
 int rpma_rt_srq_post_recv(struct rpma_rt_srq *srq,

@@ -23,6 +23,8 @@
 #include "rpma_rt.h"
 #include "events/async.h"
 #include "base/inbox.h"
+#include "base/line.h"
+#include "base/turn.h"
 #include "base/order.h"
 #include "poller/route.h"
 #include "poller/schedule.h"
@@ -47,6 +49,7 @@ struct rt_futures;
 struct rt_srq_slot {
 	uint64_t context;
 	uint32_t generation; /* odd: out with the device */
+	uint32_t next;	     /* in rpma_rt_srq.refused */
 };
 
 struct rpma_rt_srq {
@@ -72,12 +75,14 @@ struct rpma_rt_srq {
 	struct rt_futures *messages;
 	struct rt_async_object async;
 
-	/* posters, under the lock */
-	alignas(RT_CACHE_LINE) pthread_mutex_t lock;
+	/* posters; of the turn's holder the rest: see doc/protocols/ledger.md */
+	alignas(RT_CACHE_LINE) struct rt_turn turn;
 	uint32_t taken; /* slots taken from returned[], in all */
 	uint32_t since; /* posted since SRQ_LIMIT, armed again with limit */
-	bool closed;	/* set under the runtime's ask_lock too */
-	_Atomic uint32_t posted; /* = taken, for the poller */
+	_Atomic uint32_t posted; /* = taken, for the poller: before the verb */
+	_Atomic uint32_t shown; /* likewise, for posters: behind the verb */
+	/* slots that the device refused, index + 1, to the poller */
+	_Atomic uint32_t refused;
 
 	/* shared, written seldom */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t want; /* of enum rt_want */
@@ -85,13 +90,11 @@ struct rpma_rt_srq {
 	_Atomic bool armed; /* SRQ_LIMIT, or the device's */
 	_Atomic bool arm_sent;
 	_Atomic bool look_sent;
-	_Atomic bool lock_sent;
 	_Atomic bool failed;	/* the device says so: control, once */
 	_Atomic bool fail_sent; /* once */
 	struct rt_msg arm_msg;	/* to the control thread */
 	struct rt_msg fail_msg; /* likewise */
 	struct rt_msg look_msg; /* to the poller */
-	struct rt_msg lock_msg; /* to the poller, of another one */
 	struct rt_msg told_msg; /* likewise: it has failed */
 
 	/* the poller's; returned[] and retired are read by posters */
@@ -102,11 +105,9 @@ struct rpma_rt_srq {
 	uint32_t *returned;
 	uint32_t held;	      /* lanes that hold it */
 	uint32_t ended;	      /* slots that its end has looked at */
-	struct rt_task again; /* the refill found the lock taken */
 	struct rt_feed feed;  /* with a pool */
 	bool refilling;	      /* its function runs */
 	bool refill_due;      /* whatever is out */
-	bool refill_again;    /* it found the lock taken */
 	bool refill_waits;    /* for a backlog to clear */
 	bool limit_pending;   /* SRQ_LIMIT waits for its queue */
 
@@ -134,10 +135,33 @@ static inline uint64_t rt_srq_cookie(uint32_t slot, uint32_t generation)
 /* rpma_rt_srq_post_recv(), also where a pool has its receives posted. */
 int rt_srq_post(struct rpma_rt_srq *srq, const struct rpma_rt_recv_wr *wr,
 		int count);
+/* The poller: posts what stands in line, if no thread has the right. */
+void rt_srq_hold_poller(struct rpma_rt_srq *srq);
+/* Sends the look message, unless it is on its way. Any thread. */
+void rt_srq_look_mt(struct rpma_rt_srq *srq);
+/* How many places are free. Any thread. */
+uint32_t rt_srq_places(const struct rpma_rt_srq *srq);
+/* The poller, of a closed SRQ: the context of the next receive in line; false:
+ * none is left. */
+bool rt_srq_take_unposted(struct rpma_rt_srq *srq, uint64_t *context);
+
+/* Returns how many receives may complete that no poster can hold back any more:
+ * those that are out, and those in line or in slots. */
+static inline uint32_t rt_srq_items(const struct rpma_rt_srq *srq)
+{
+	return srq->cfg.srq_size + rt_line_of(&srq->turn)->places;
+}
+
 /* The refill of an SRQ with a pool; a kind of rpma_rt_refill_fn. */
 void rt_srq_fill_poller(struct rpma_rt_srq *srq, uint32_t room, void *arg);
 
 /* ------------------------------------------------------------- its life --- */
+
+/* Closed: nothing is posted any more. Any thread. */
+static inline bool rt_srq_is_closed(const struct rpma_rt_srq *srq)
+{
+	return rt_turn_look(&srq->turn) & RT_TURN_CLOSED;
+}
 
 /* The device failed, or reports an error of the SRQ. Any thread that keeps the
  * SRQ from ending; wait-free. */
@@ -178,9 +202,8 @@ void rt_srq_begin_poller(struct rpma_rt_srq *srq);
 bool rt_srq_end_poller(struct rpma_rt_srq *srq);
 /* The SRQ has failed: says so in its queue. */
 void rt_srq_told_message(struct rt_msg *msg, void *owner);
-/* The device says that the limit was passed, or refused a post. */
+/* The device says that the limit was passed, or refused a receive; receives
+ * were published and are not posted; places came back. */
 void rt_srq_look_message(struct rt_msg *msg, void *owner);
-/* A post inside a function of another object would have had to wait. */
-void rt_srq_lock_message(struct rt_msg *msg, void *owner);
 
 #endif /* RT_SRQ_SRQ_H */
