@@ -131,8 +131,8 @@ enum rpma_rt_reason {
 /* of a future that was cancelled, or led to the queue: its work is over, the
  * outcome is not in it (status IBV_WC_GENERAL_ERR) */
 #define RPMA_RT_C_DETACHED (1 << 5)
-/* of a future: its work request waited for room, and was not posted: it has no
- * effect (status IBV_WC_GENERAL_ERR) */
+/* the work request was taken, and was not posted, as its connection ended: it
+ * has no effect (status IBV_WC_GENERAL_ERR) */
 #define RPMA_RT_C_NOT_POSTED (1 << 6)
 /* not from the device: the outcome is unknown (status IBV_WC_GENERAL_ERR) */
 #define RPMA_RT_C_SYNTHESIZED (1 << 7)
@@ -1056,7 +1056,9 @@ struct rpma_rt_recv_wr {
  *     again: in the connection's queue, or to the function of its own inside
  *     which the post was refused;
  *   - because a verb failed: the reason is NONE; the connection is closing, and
- *     the next post says so. None at all is RPMA_E_PROVIDER.
+ *     the next post says so.
+ * A work request that a verb refuses counts as taken: the connection closes,
+ * and the work request completes with RPMA_RT_C_NOT_POSTED, silent or not.
  * RPMA_RT_E_CLOSED: the connection is closing or broken. Memory named by a work
  * request that was taken is the device's until its completion; the wr
  * themselves are borrowed for the call.

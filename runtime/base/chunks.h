@@ -28,7 +28,7 @@
 struct rt_chunks {
 	int count;
 	int checked;	 /* those before it were validated ahead */
-	int posted;	 /* those before it are the device's */
+	int posted;	 /* those before it are the device's, or refused */
 	int n;		 /* so many after these are in the chain */
 	uint32_t pieces; /* of these, in the chain's list */
 };
@@ -40,8 +40,8 @@ struct rt_chunks_ops {
 	 * among those checked. 0, RT_CHUNKS_FULL, RT_CHUNKS_WAIT, RPMA_E_AGAIN,
 	 * or the error of the call. */
 	int (*append)(struct rt_chunks *chunks, int index, int n);
-	/* Posts the chain: how many the device took. What it refused is taken
-	 * back already. */
+	/* Posts the chain: how many the device took. Of the refused ones those
+	 * are added to posted here for which a completion follows. */
 	int (*ring)(struct rt_chunks *chunks);
 	/* The chain is not posted. */
 	void (*drop)(struct rt_chunks *chunks);

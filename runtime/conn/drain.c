@@ -42,7 +42,8 @@ static bool is_failure(enum ibv_wc_status status)
 static void return_slot(struct rpma_rt_conn *conn, uint64_t cookie,
 			const struct rt_kept *kept)
 {
-	if (is_failure(kept->status) && !(kept->flags & RPMA_RT_C_SYNTHESIZED))
+	if (is_failure(kept->status) &&
+	    !(kept->flags & (RPMA_RT_C_SYNTHESIZED | RPMA_RT_C_NOT_POSTED)))
 		RT_LOG_ERROR("a receive of %s failed: %s%s", rt_name_of(conn),
 			     ibv_wc_status_str(kept->status),
 			     kept->status == IBV_WC_LOC_LEN_ERR
@@ -378,6 +379,8 @@ static int synthesize(struct rpma_rt_conn *conn, int max)
 {
 	static const struct rt_kept unknown = {.status = IBV_WC_GENERAL_ERR,
 					       .flags = RPMA_RT_C_SYNTHESIZED};
+	static const struct rt_kept refused = {.status = IBV_WC_GENERAL_ERR,
+					       .flags = RPMA_RT_C_NOT_POSTED};
 	const struct rt_ledger_entry *entry;
 	int side = RPMA_RT_SEND_SIDE;
 	int n = 0;
@@ -385,7 +388,10 @@ static int synthesize(struct rpma_rt_conn *conn, int max)
 	while (n < max) {
 		entry = rt_ledger_take_unfinished(&conn->gate[side].ledger);
 		if (entry != NULL) {
-			write_finished(conn, entry, &unknown);
+			write_finished(conn, entry,
+				       rt_ledger_is_not_posted(entry)
+					       ? &refused
+					       : &unknown);
 			n++;
 		} else if (end_waiting(conn, (enum rpma_rt_side)side)) {
 			n++;

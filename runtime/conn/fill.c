@@ -63,9 +63,9 @@ static struct rt_gate *gate_of(struct rpma_rt_conn *conn)
 	return &conn->gate[RPMA_RT_RECV_SIDE];
 }
 
-/* Posts them with one doorbell; how many the device took. */
-static uint32_t post(struct rpma_rt_conn *conn, const uint64_t *cookies,
-		     uint32_t n)
+/* Posts them with one doorbell. False: the device refused some, whose slots the
+ * end of the connection frees. */
+static bool post(struct rpma_rt_conn *conn, const uint64_t *cookies, uint32_t n)
 {
 	struct rpma_recv_wr chain[RT_FEED_CHUNK];
 	struct rt_ledger *ledger = &gate_of(conn)->ledger;
@@ -90,11 +90,11 @@ static uint32_t post(struct rpma_rt_conn *conn, const uint64_t *cookies,
 	err = rt_verb_post_recv(gate_of(conn)->enters_kernel, conn->qp,
 				&chain[0].wr, &bad);
 	if (err == 0)
-		return n;
+		return true;
 	rt_reason_refused(conn, err);
 	taken = bad ? (uint32_t)((struct rpma_recv_wr *)bad - chain) : 0;
-	rt_ledger_take_back(ledger, n - taken);
-	return taken;
+	rt_gate_refuse(gate_of(conn), n - taken);
+	return false;
 }
 
 /* How many more may be posted. Messages that nobody has count as
@@ -115,7 +115,6 @@ static enum fill_end fill_inside(struct rpma_rt_conn *conn)
 {
 	uint64_t cookies[RT_FEED_CHUNK];
 	uint32_t room;
-	uint32_t taken;
 	uint32_t n;
 
 	while ((room = room_of(conn)) > 0) {
@@ -123,13 +122,8 @@ static enum fill_end fill_inside(struct rpma_rt_conn *conn)
 				 room < RT_FEED_CHUNK ? room : RT_FEED_CHUNK);
 		if (n == 0)
 			return FILL_EMPTY;
-		taken = post(conn, cookies, n);
-		if (taken == n)
-			continue;
-		while (taken < n)
-			rt_pool_give_back(conn->from.fed->pool,
-					  cookies[taken++]);
-		return FILL_REFUSED;
+		if (!post(conn, cookies, n))
+			return FILL_REFUSED;
 	}
 	return FILL_DONE;
 }

@@ -231,6 +231,12 @@ void rt_gate_close_inside(struct rt_gate *gate)
 			      memory_order_relaxed);
 }
 
+void rt_gate_refuse(struct rt_gate *gate, uint32_t count)
+{
+	rt_gate_close_inside(gate);
+	rt_ledger_refuse(&gate->ledger, count);
+}
+
 /* ----------------------------------------------------------- the poller --- */
 
 static int enter_beside_single(struct rt_gate *gate)

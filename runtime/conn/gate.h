@@ -80,6 +80,9 @@ void rt_gate_let_go(struct rt_gate *gate);
  * more; or the gate is closed, for what is left of a link. */
 void rt_gate_set_waiting(struct rt_gate *gate, bool is_waiting);
 void rt_gate_close_inside(struct rt_gate *gate);
+/* Inside: a verb refused the newest count entries of the ledger, which complete
+ * as not posted when the connection ends. Closes the gate. */
+__attribute__((cold)) void rt_gate_refuse(struct rt_gate *gate, uint32_t count);
 /* Does it stay closed? No post that finds it so is answered later. */
 bool rt_gate_is_closed(const struct rt_gate *gate);
 

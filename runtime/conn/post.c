@@ -234,8 +234,8 @@ static uint32_t claim_run(struct rt_gate *gate, struct rt_waiting *waiting,
 	return count;
 }
 
-/* The device took fewer than it had room for: those left, whose futures are
- * out, end with the connection. */
+/* The device refused one: those left behind, whose futures are out, end with
+ * the connection. */
 static void give_back(struct rt_gate *gate, struct rt_waiting *waiting,
 		      uint32_t count)
 {
@@ -252,14 +252,14 @@ static int post_runs(struct rpma_rt_conn *conn, struct rt_gate *gate,
 		     struct rt_waiting *waiting, rt_post_run_fn *run)
 {
 	const struct rpma_rt_route *own = &conn->own[gate->side->which];
+	uint32_t first;
 	uint32_t count;
-	uint32_t taken;
 
 	while ((count = claim_run(gate, waiting, own)) > 0) {
-		taken = (uint32_t)run(conn, waiting, waiting->first, count);
-		waiting->first += taken;
-		if (taken < count) {
-			give_back(gate, waiting, count - taken);
+		first = waiting->first;
+		if (!run(conn, waiting, count)) {
+			give_back(gate, waiting,
+				  count - (waiting->first - first));
 			return RPMA_E_PROVIDER;
 		}
 	}

@@ -104,11 +104,10 @@ uint64_t rt_post_future_wr_id(const struct rpma_rt_future *future);
 
 /* ----------------------------------------------------- waiting for room --- */
 
-/* Posts entries first.. of what waits there, so many: how many the device took.
- * They have their room. */
-typedef int rt_post_run_fn(struct rpma_rt_conn *conn,
-			   struct rt_waiting *waiting, uint32_t first,
-			   uint32_t count);
+/* Posts the next count of those that wait, which have their room, and moves
+ * waiting->first over what is posted. False: the device refused one. */
+typedef bool rt_post_run_fn(struct rpma_rt_conn *conn,
+			    struct rt_waiting *waiting, uint32_t count);
 
 /* Those of that side that may wait; NULL: none. */
 static inline struct rt_waiting *rt_post_waiting(const struct rt_gate *gate)

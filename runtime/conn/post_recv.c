@@ -212,7 +212,8 @@ static inline int ring(struct rt_chunks *chunks)
 		return chunks->n;
 	rt_reason_refused(b->conn, err);
 	taken = bad ? (int)((struct rpma_recv_wr *)bad - b->chain) : 0;
-	rt_ledger_take_back(&b->gate->ledger, (uint32_t)(chunks->n - taken));
+	rt_gate_refuse(b->gate, (uint32_t)(chunks->n - taken));
+	chunks->posted += chunks->n - taken;
 	return taken;
 }
 
@@ -241,17 +242,20 @@ static inline void begin(struct batch *b, struct rpma_rt_conn *conn,
 }
 
 /* As in post_send.c. */
-static int run_waiting(struct rpma_rt_conn *conn, struct rt_waiting *waiting,
-		       uint32_t first, uint32_t count)
+static bool run_waiting(struct rpma_rt_conn *conn, struct rt_waiting *waiting,
+			uint32_t count)
 {
 	struct batch b;
+	int ret;
 
-	begin(&b, conn, &waiting->recvs[first], (int)count);
+	begin(&b, conn, &waiting->recvs[waiting->first], (int)count);
 	b.chunks.checked = (int)count;
 	b.admitted = (int)count;
-	if (rt_chunks_post(&b.chunks, &ops) != 0)
+	ret = rt_chunks_post(&b.chunks, &ops);
+	if (ret != 0)
 		rt_refuse_forget();
-	return b.chunks.posted;
+	waiting->first += (uint32_t)b.chunks.posted;
+	return ret == 0;
 }
 
 /* See rt_waiting.resume. */

@@ -433,9 +433,10 @@ static inline int ring(struct rt_chunks *chunks)
 	/* a chain that ended early was linked to what was not appended */
 	b->chain[chunks->n - 1].wr.next = NULL;
 	ret = b->has_native ? give(b, &taken) : give_plain(b, &taken);
-	if (ret)
-		rt_ledger_take_back(&b->gate->ledger,
-				    (uint32_t)(chunks->n - taken));
+	if (ret) {
+		rt_gate_refuse(b->gate, (uint32_t)(chunks->n - taken));
+		chunks->posted += chunks->n - taken;
+	}
 	b->has_native = false;
 	return taken;
 }
@@ -467,19 +468,22 @@ static void begin(struct batch *b, struct rpma_rt_conn *conn,
 }
 
 /* Posts what waited, and has its slots: checked when they were taken. */
-static int run_waiting(struct rpma_rt_conn *conn, struct rt_waiting *waiting,
-		       uint32_t first, uint32_t count)
+static bool run_waiting(struct rpma_rt_conn *conn, struct rt_waiting *waiting,
+			uint32_t count)
 {
 	struct batch b;
+	int ret;
 
-	begin(&b, conn, &waiting->sends[first], (int)count);
+	begin(&b, conn, &waiting->sends[waiting->first], (int)count);
 	b.chunks.checked = (int)count;
 	b.admitted = (int)count;
 	b.is_log_held = true; /* by the caller */
 	/* what librpma refuses now is as what the device does */
-	if (rt_chunks_post(&b.chunks, &ops) != 0)
+	ret = rt_chunks_post(&b.chunks, &ops);
+	if (ret != 0)
 		rt_refuse_forget();
-	return b.chunks.posted;
+	waiting->first += (uint32_t)b.chunks.posted;
+	return ret == 0;
 }
 
 /* See rt_waiting.resume. */
@@ -563,7 +567,7 @@ static inline int post_plain(struct rpma_rt_conn *conn, struct rt_gate *gate,
 	if (likely(ret == 0))
 		return 0;
 	rt_reason_refused(conn, ret);
-	rt_ledger_take_back(&gate->ledger, 1);
+	rt_gate_refuse(gate, 1);
 	return RPMA_E_PROVIDER;
 }
 
@@ -585,5 +589,7 @@ int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		return post_any(conn, wr, count, 0);
 	ret = post_plain(conn, gate, wr, route);
 	rt_gate_leave(gate);
-	return likely(ret == 0) ? 1 : rt_post_answer(conn, 0, ret);
+	if (likely(ret == 0))
+		return 1;
+	return rt_post_answer(conn, ret == RPMA_E_PROVIDER, ret);
 }
