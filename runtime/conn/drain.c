@@ -175,15 +175,15 @@ static void broken(struct rt_side *side, enum ibv_wc_status status)
 		become_broken(conn);
 }
 
-static uint32_t group(struct rt_side *side)
+static void retire_group(struct rt_side *side)
 {
-	return rt_ledger_group(&rt_conn_of_side(side)->gate[side->which].ledger,
-			       side->count);
+	side->count += rt_ledger_group(
+		&rt_conn_of_side(side)->gate[side->which].ledger, side->count);
 }
 
 const struct rt_side_ops rt_drain_side_ops = {
 	.failed = failed,
-	.group = group,
+	.retire_group = retire_group,
 	.broken = broken,
 	.answer = rt_resume_answer_poller,
 	.lead = rt_futures_lead_poller,

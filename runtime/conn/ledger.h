@@ -127,8 +127,9 @@ static inline bool rt_ledger_is_not_posted(const struct rt_ledger_entry *entry)
 
 /*
  * The oldest unfinished entry with that wr_id that was not refused is finished,
- * for a success the oldest signaled one, since others give no completion; unsignaled ones before
- * it succeeded, if no error was seen before. NULL: there is none.
+ * for a success the oldest signaled one, since others give no completion;
+ * unsignaled ones before it succeeded, if no error was seen before. NULL: there
+ * is none.
  */
 const struct rt_ledger_entry *rt_ledger_finish(struct rt_ledger *ledger,
 					       uint64_t wr_id, bool success);
