@@ -174,15 +174,15 @@ static void broken(struct rt_side *side, enum ibv_wc_status status)
 		become_broken(conn);
 }
 
-static uint32_t group(struct rt_side *side)
+static void retire_group(struct rt_side *side)
 {
-	return rt_ledger_group(&rt_conn_of_side(side)->gate[side->which].ledger,
-			       side->count);
+	side->count += rt_ledger_group(
+		&rt_conn_of_side(side)->gate[side->which].ledger, side->count);
 }
 
 const struct rt_side_ops rt_drain_side_ops = {
 	.failed = failed,
-	.group = group,
+	.retire_group = retire_group,
 	.broken = broken,
 	.answer = rt_answer_poller,
 	.lead = rt_futures_lead_poller,
@@ -384,6 +384,8 @@ static int synthesize(struct rpma_rt_conn *conn, int max)
 {
 	static const struct rt_kept unknown = {.status = IBV_WC_GENERAL_ERR,
 					       .flags = RPMA_RT_C_SYNTHESIZED};
+	static const struct rt_kept refused = {.status = IBV_WC_GENERAL_ERR,
+					       .flags = RPMA_RT_C_NOT_POSTED};
 	const struct rt_ledger_entry *entry;
 	int side = RPMA_RT_SEND_SIDE;
 	int n = 0;
@@ -391,7 +393,10 @@ static int synthesize(struct rpma_rt_conn *conn, int max)
 	while (n < max) {
 		entry = rt_ledger_take_unfinished(&conn->gate[side].ledger);
 		if (entry != NULL) {
-			write_finished(conn, entry, &unknown);
+			write_finished(conn, entry,
+				       rt_ledger_is_not_posted(entry)
+					       ? &refused
+					       : &unknown);
 			n++;
 		} else if (end_unposted(conn, (enum rpma_rt_side)side)) {
 			n++;

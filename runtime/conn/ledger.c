@@ -48,11 +48,29 @@ void rt_ledger_link(struct rt_ledger *ledger, uint8_t link)
 	at(ledger, ledger->tail - 1)->link = link;
 }
 
+/* Has the device a part of the link that goes on with the entry at i? */
+static bool is_cut(struct rt_ledger *ledger, uint32_t i)
+{
+	for (; at(ledger, i - 1)->link & RT_LINK_GOES_ON; i--) {
+		if (at(ledger, i - 1)->link & RT_LINK_PART)
+			return true;
+	}
+	return false;
+}
+
 void rt_ledger_refuse(struct rt_ledger *ledger, uint32_t count)
 {
+	uint32_t first = ledger->tail - count;
+	uint32_t last = first;
 	uint32_t i;
 
-	for (i = ledger->tail - count; i != ledger->tail; i++)
+	/* nothing follows a link whose last was not appended */
+	at(ledger, ledger->tail - 1)->link &= (uint8_t)~RT_LINK_GOES_ON;
+	while (at(ledger, last)->link & RT_LINK_GOES_ON)
+		last++;
+	if (is_cut(ledger, first))
+		at(ledger, last)->link |= RT_LINK_CUT;
+	for (i = first; i != ledger->tail; i++)
 		at(ledger, i)->link |= RT_LINK_REFUSED;
 }
 
@@ -84,6 +102,7 @@ const struct rt_ledger_entry *rt_ledger_finish(struct rt_ledger *ledger,
 	for (i = ledger->head; i != ledger->tail; i++) {
 		entry = at(ledger, i);
 		if (entry->wr_id == wr_id && !entry->finished &&
+		    !(entry->link & RT_LINK_REFUSED) &&
 		    (entry->signaled || !success))
 			break;
 	}
@@ -112,7 +131,8 @@ rt_ledger_due(struct rt_ledger *ledger, const struct rt_ledger_entry *finished,
 		return finished;
 	while (at(ledger, i)->link & RT_LINK_GOES_ON)
 		i++;
-	if (at(ledger, i)->link & (RT_LINK_PART | RT_LINK_FAILED))
+	if (at(ledger, i)->link &
+	    (RT_LINK_PART | RT_LINK_FAILED | RT_LINK_REFUSED))
 		return NULL; /* cut off; or its completion is out */
 	at(ledger, i)->link |= RT_LINK_FAILED;
 	return at(ledger, i);
@@ -123,7 +143,8 @@ void rt_ledger_finish_marker(struct rt_ledger *ledger)
 	uint32_t i;
 
 	for (i = ledger->head; i != ledger->tail; i++) {
-		if (at(ledger, i)->wr_id & RT_ON_ERROR_ONLY)
+		if ((at(ledger, i)->wr_id & RT_ON_ERROR_ONLY) &&
+		    !(at(ledger, i)->link & RT_LINK_REFUSED))
 			at(ledger, i)->finished = true;
 	}
 	trim(ledger);

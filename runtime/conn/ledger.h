@@ -33,7 +33,9 @@ enum rt_ledger_link {
 	RT_LINK_GOES_ON = 1 << 0, /* the next entry is of the same link */
 	RT_LINK_PART = 1 << 1,	  /* no completion: the link's last has it */
 	RT_LINK_FAILED = 1 << 2,  /* last: a part failed, and it completed */
-	RT_LINK_REFUSED = 1 << 3  /* the device has it not */
+	/* of a link or alone: the device refused the work request */
+	RT_LINK_REFUSED = 1 << 3,
+	RT_LINK_CUT = 1 << 4 /* refused last: the device has a part */
 };
 
 struct rt_ledger {
@@ -112,20 +114,30 @@ static inline uint32_t rt_ledger_longest_link(const struct rt_ledger *ledger)
 	return ledger->depth / 2 + 1;
 }
 
-/* The device refused the last count appended ones: they stay, marked. */
+/* Marks the newest count entries: the device refused them. REQUIRES: nothing is
+ * appended any more */
 void rt_ledger_refuse(struct rt_ledger *ledger, uint32_t count);
+/* Returns whether the work request of an entry that rt_ledger_take_unfinished()
+ * returned has no effect: the device has neither the work request nor a part of
+ * its link. */
+static inline bool rt_ledger_is_not_posted(const struct rt_ledger_entry *entry)
+{
+	return (entry->link & (RT_LINK_REFUSED | RT_LINK_CUT)) ==
+	       RT_LINK_REFUSED;
+}
 
 /*
- * The oldest unfinished entry with that wr_id is finished, for a success the
- * oldest signaled one, since others give no completion; unsignaled ones before
- * it succeeded, if no error was seen before. NULL: there is none.
+ * The oldest unfinished entry with that wr_id that was not refused is finished,
+ * for a success the oldest signaled one, since others give no completion;
+ * unsignaled ones before it succeeded, if no error was seen before. NULL: there
+ * is none.
  */
 const struct rt_ledger_entry *rt_ledger_finish(struct rt_ledger *ledger,
 					       uint64_t wr_id, bool success);
 /*
  * Whose completion is due now that this one of rt_ledger_finish() is finished:
  * its own; if it is a part that failed, that of the last of its link, the first
- * time. NULL: none.
+ * time, unless the last was refused. NULL: none.
  */
 const struct rt_ledger_entry *
 rt_ledger_due(struct rt_ledger *ledger, const struct rt_ledger_entry *finished,

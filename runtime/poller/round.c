@@ -298,12 +298,14 @@ usual_route(const struct rt_poller *poller, const struct rt_cq *cq,
 static inline void deliver_one(struct rt_poller *poller, struct rt_cq *cq,
 			       const struct rt_route_entry *entry)
 {
-	struct rpma_rt_completion item = item_of(entry, &poller->wcs[0]);
+	struct rpma_rt_completion item;
 	uint32_t ms = rt_poller_tick(poller);
 
 	assert(!rt_deliver_is_due(poller)); /* else it would come too late */
-	rt_lane_fill_slot(rt_lane_place_poller(entry->lane), &item);
+	/* first: a call in the midst would cost registers */
 	rt_side_retire(entry->side);
+	item = item_of(entry, &poller->wcs[0]);
+	rt_lane_fill_slot(rt_lane_place_poller(entry->lane), &item);
 	rt_lane_date_poller(entry->lane, entry->lane->tail_next, ms);
 	rt_side_publish(entry->side, ms);
 	if (!poller->threaded)

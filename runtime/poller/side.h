@@ -31,9 +31,9 @@ struct rt_side_ops {
 	void (*failed)(struct rt_side *side, const struct ibv_wc *wc);
 	/* a work request failed that is in no ledger: an SRQ's, a keep-alive */
 	void (*broken)(struct rt_side *side, enum ibv_wc_status status);
-	/* how many entries of its ledger the next success retires; of a side
+	/* counts the entries of the ledger that a success retires; of a side
 	 * with unsignaled entries */
-	uint32_t (*group)(struct rt_side *side);
+	void (*retire_group)(struct rt_side *side);
 	/* want has one of these bits, or the same inside a function */
 	void (*answer)(struct rt_side *side, struct rt_poller *poller,
 		       uint32_t wants);
@@ -68,10 +68,6 @@ struct rt_side {
 	struct rt_led *followers;
 };
 
-/* Counts the entries that retire with a success of a side that has unsignaled
- * entries. */
-__attribute__((cold)) void rt_side_retire_group(struct rt_side *side);
-
 /* A work request succeeded: counts what retires with that success. */
 static inline void rt_side_retire(struct rt_side *side)
 {
@@ -79,7 +75,7 @@ static inline void rt_side_retire(struct rt_side *side)
 	if (__builtin_expect(atomic_load_explicit(&side->has_unsignaled,
 						  memory_order_relaxed),
 			     0))
-		rt_side_retire_group(side);
+		side->ops->retire_group(side);
 	else
 		side->count++;
 }

@@ -26,8 +26,3 @@ bool rt_want_take_back(_Atomic uint32_t *want, uint32_t bit, uint32_t before)
 	return atomic_fetch_and_explicit(want, ~bit, memory_order_acq_rel) &
 	       bit;
 }
-
-void rt_side_retire_group(struct rt_side *side)
-{
-	side->count += side->ops->group(side);
-}

@@ -130,11 +130,9 @@ static void refused__send_by_the_device_CLOSES(struct stage *s,
 	begin(s, "the device refused");
 	log_does.sends_to = pair->active;
 	CHECK(loop_get()->fault("call:verb=ibv_post_send,nth=1") == 0);
-	MUST_ANSWER(RPMA_E_PROVIDER,
-		    rpma_rt_send(pair->active, s->mr, 0, 8, 0, 1));
-	/* not closed yet: what it posts is flushed */
-	end(0);
-	stage_completion(s->aq, OURS, IBV_WC_WR_FLUSH_ERR);
+	MUST(rpma_rt_send(pair->active, s->mr, 0, 8, 0, 1));
+	end(RPMA_RT_E_CLOSED);
+	stage_completion(s->aq, 1, IBV_WC_GENERAL_ERR);
 	world_event(s->aq, RPMA_RT_EVENT_CLOSED);
 	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
 }

@@ -391,15 +391,16 @@ static void accept_with(struct stage *s, const struct verb *verb,
 static void post_of(struct stage *s, const struct verb *verb,
 		    const struct failure *failure, bool is_recv)
 {
+	struct rpma_rt_completion item;
 	struct world_pair pair;
-	int ret;
 
 	stage_connect(s, &pair);
 	set_fault(verb, failure, 1);
-	ret = is_recv ? rpma_rt_recv(pair.active, s->mr, 0, SIZE, 1)
-		      : rpma_rt_send(pair.active, s->mr, 0, SIZE, ALWAYS, 1);
-	CHECK(ret == RPMA_E_PROVIDER);
+	MUST(is_recv ? rpma_rt_recv(pair.active, s->mr, 0, SIZE, 1)
+		     : rpma_rt_send(pair.active, s->mr, 0, SIZE, ALWAYS, 1));
 	expect_line(verb, failure, "the device refused a post of \"");
+	item = world_next(s->aq);
+	CHECK(item.context == 1 && item.flags == RPMA_RT_C_NOT_POSTED);
 	expect_closed(s->aq, &pair.active, RPMA_RT_REASON_FAILED, failure->err);
 	expect_end(s->pq, &pair.passive, RPMA_RT_REASON_DISCONNECTED);
 }

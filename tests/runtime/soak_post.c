@@ -322,8 +322,12 @@ static int post(struct soak_end *end, int which, const struct batch *batch)
 	take_back(end, which, batch, posted);
 	if (ret == batch->count)
 		return 0;
-	if (ret >= 0 && rpma_rt_again_reason() == RPMA_RT_AGAIN_NONE)
+	if (ret >= 0 && rpma_rt_again_reason() == RPMA_RT_AGAIN_NONE) {
+		/* a verb refused one of the chains before the last */
+		if (end->epoch->trouble != SOAK_NONE)
+			return RPMA_RT_E_CLOSED;
 		soak_wrong(end, which, batch->first, -1, "not all were posted");
+	}
 	if (ret >= 0)
 		ret = RPMA_E_AGAIN;
 	if (ret == RPMA_E_AGAIN)

@@ -105,14 +105,17 @@ static const char *wrong_error(int which, const struct soak_rec *rec,
 	return NULL;
 }
 
+/* Not of the device: of the end of its connection. */
+#define OF_THE_END (RPMA_RT_C_SYNTHESIZED | RPMA_RT_C_NOT_POSTED)
+
 /* Order of one side in one queue. */
 static const char *wrong_order(const struct soak_end *end,
 			       struct soak_seen *seen, uint32_t seq,
 			       const struct rpma_rt_completion *c)
 {
-	if (seen->synthesized && !(c->flags & RPMA_RT_C_SYNTHESIZED))
+	if (seen->synthesized && !(c->flags & OF_THE_END))
 		return "of the device, behind a synthesized one";
-	seen->synthesized = c->flags & RPMA_RT_C_SYNTHESIZED;
+	seen->synthesized = c->flags & OF_THE_END;
 	if (!end->ordered)
 		return NULL;
 	if (seq < seen->next)
@@ -131,7 +134,7 @@ static void note_error(struct soak_end *end, struct soak_side *side,
 	uint32_t first;
 
 	/* relaxed, all: a minimum, and counts */
-	if (c->flags & RPMA_RT_C_SYNTHESIZED) {
+	if (c->flags & OF_THE_END) {
 		atomic_fetch_add_explicit(&sum->synthesized, 1,
 					  memory_order_relaxed);
 		return;

@@ -390,17 +390,89 @@ static void link__one_outcome_whatever_fails(void **state)
 				}
 }
 
-/* The device refused the rest of it: what is left has no last. */
-static void link__cut_off_completes_nothing(void **state)
+/* The device refused work requests from that one of a link on: a part that
+ * fails completes nothing; the last completes once, at the end. */
+static void link__cut_off_completes_at_the_end(void **state)
+{
+	const struct rt_ledger_entry *entry;
+	uint32_t taken;
+	uint32_t i;
+
+	(void)state;
+	for (taken = 0; taken < 3; taken++) {
+		append_link(3, 3);
+		rt_ledger_refuse(&ledger, 3 - taken);
+		for (i = 0; i < taken; i++) {
+			entry = rt_ledger_finish(&ledger, RT_ON_ERROR_ONLY | 3,
+						 false);
+			assert_non_null(entry);
+			assert_null(rt_ledger_due(&ledger, entry, false));
+		}
+		assert_null(
+			rt_ledger_finish(&ledger, RT_ON_ERROR_ONLY | 3, false));
+		entry = rt_ledger_take_unfinished(&ledger);
+		assert_non_null(entry);
+		assert_false(entry->link & RT_LINK_PART);
+		assert_int_equal(rt_ledger_is_not_posted(entry), taken == 0);
+		expect_nothing_unfinished();
+		rt_ledger_fini(&ledger);
+		ok(rt_ledger_init(&ledger, DEPTH));
+	}
+}
+
+/* The last was not appended: a part that is left says nothing. */
+static void link__cut_off_without_a_last_is_silent(void **state)
 {
 	const struct rt_ledger_entry *entry;
 
 	(void)state;
 	append_link(3, 3);
 	rt_ledger_take_back(&ledger, 1);
+	rt_ledger_refuse(&ledger, 1);
 	entry = rt_ledger_finish(&ledger, RT_ON_ERROR_ONLY | 3, false);
 	assert_non_null(entry);
 	assert_null(rt_ledger_due(&ledger, entry, false));
+	expect_nothing_unfinished();
+}
+
+/* Has no completion of the device, and completes at the end, silent or not. */
+static void refuse__completes_at_the_end_alone(void **state)
+{
+	const struct rt_ledger_entry *entry;
+	int i;
+
+	(void)state;
+	append(0, "Suo");
+	append(0, "So");
+	rt_ledger_refuse(&ledger, 2);
+	finish(0, true);
+	assert_null(rt_ledger_finish(&ledger, 0, true));
+	assert_null(rt_ledger_finish(&ledger, 0, false));
+	finish(1, false);
+	rt_ledger_finish_marker(&ledger);
+	assert_int_equal(rt_ledger_unfinished(&ledger), 2);
+	for (i = 0; i < 2; i++) {
+		entry = rt_ledger_take_unfinished(&ledger);
+		assert_non_null(entry);
+		assert_true(rt_ledger_is_not_posted(entry));
+	}
+	expect_nothing_unfinished();
+}
+
+/* The device has entries in front of the refused ones: unknown, not refused. */
+static void refuse__those_in_front_are_posted(void **state)
+{
+	const struct rt_ledger_entry *entry;
+
+	(void)state;
+	append(0, "SS");
+	rt_ledger_refuse(&ledger, 1);
+	entry = rt_ledger_take_unfinished(&ledger);
+	assert_non_null(entry);
+	assert_false(rt_ledger_is_not_posted(entry));
+	entry = rt_ledger_take_unfinished(&ledger);
+	assert_non_null(entry);
+	assert_true(rt_ledger_is_not_posted(entry));
 	expect_nothing_unfinished();
 }
 
@@ -428,7 +500,10 @@ int main(void)
 		TEST(finish__success_of_the_signaled_one),
 		TEST(take_unfinished__in_order_across_the_wrap),
 		TEST(link__one_outcome_whatever_fails),
-		TEST(link__cut_off_completes_nothing),
+		TEST(link__cut_off_completes_at_the_end),
+		TEST(link__cut_off_without_a_last_is_silent),
+		TEST(refuse__completes_at_the_end_alone),
+		TEST(refuse__those_in_front_are_posted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
