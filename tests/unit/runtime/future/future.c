@@ -562,16 +562,21 @@ static void post__refused_slots_come_back(void **state)
 	fake_bury(f, &conn);
 }
 
-static void post__refused_by_the_device_no_future(void **state)
+static void post__refused_by_the_device_NOT_POSTED(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, 1);
+	struct rpma_rt_completion cmpl;
 	struct rpma_rt_future future;
 
 	fake_fail("post_send", 1, ENOMEM);
-	assert_int_equal(post_send(conn, 1, &future), RPMA_E_PROVIDER);
-	assert_int_equal(future.opaque[0], 0);
+	ok(post_send(conn, 1, &future));
 	fake_bury(f, &conn);
+	assert_int_equal(rpma_rt_future_poll(&future, &cmpl), 1);
+	assert_int_equal(cmpl.context, 1);
+	assert_int_equal(cmpl.flags, RPMA_RT_C_NOT_POSTED);
+	assert_int_equal(cmpl.status, IBV_WC_GENERAL_ERR);
+	assert_int_equal(rpma_rt_future_drop(&future), 0);
 }
 
 /* The poller frees a slot: a poster that was refused gets WRITABLE. */
@@ -699,7 +704,7 @@ int main(void)
 		fake_test(drop__slot_is_poisoned),
 #endif
 		fake_test(post__refused_slots_come_back),
-		fake_test(post__refused_by_the_device_no_future),
+		fake_test(post__refused_by_the_device_NOT_POSTED),
 		fake_test(post__WRITABLE_for_a_slot_of_the_poller),
 		fake_test(block__used_again),
 		fake_test(block__used_again_by_one_with_fewer),
