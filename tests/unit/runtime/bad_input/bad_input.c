@@ -234,10 +234,9 @@ static void configurations_of_connections(void **state)
 	WRONG(backlog, UINT32_MAX);
 	WRONG(min_rnr_timer, 32);
 	WRONG(ack_timeout, 254);
-	WRONG(single_poster, 2);
 	WRONG(reserved8, 1);
 	WRONG(futures, 1048577);
-	WRONG(futures_waiting, 1048577);
+	WRONG(waiting, 1048577);
 	WRONG(reserved[1], 1);
 	/* what is the runtime's to choose: each such pointer */
 #define OURS(name, value)                                    \
