@@ -95,7 +95,7 @@ static void expect_no_lock(void)
 		expect_left(conn, RPMA_RT_RECV_SIDE);
 	}
 	for (srq = watched->srqs; srq != NULL; srq = srq->next)
-		expect_free(&srq->lock);
+		assert_true(rt_turn_is_left(&srq->turn));
 }
 
 void fake_watch_locks(struct rpma_rt *rt)
