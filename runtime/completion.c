@@ -74,7 +74,8 @@ static bool has_reason(const struct rpma_rt_completion *cmpl)
 {
 	return cmpl->opcode == RPMA_RT_EVENT_CLOSED ||
 	       cmpl->opcode == RPMA_RT_EVENT_LISTENER_CLOSED ||
-	       cmpl->opcode == RPMA_RT_EVENT_SRQ_FAILED;
+	       cmpl->opcode == RPMA_RT_EVENT_SRQ_FAILED ||
+	       cmpl->opcode == RPMA_RT_EVENT_POOL_CLOSED;
 }
 
 /* What the status does not say. */

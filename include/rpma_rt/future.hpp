@@ -204,7 +204,8 @@ public:
 	result<message_future> next() const
 	{
 		future made = detail::access::make_future(core_->rt);
-		const rpma_rt_source from = {nullptr, core_->raw, nullptr};
+		const rpma_rt_source from = {nullptr, core_->raw, nullptr,
+					     nullptr};
 		int ret = rpma_rt_next_future(&from, made.raw());
 
 		if (ret < 0)
@@ -404,7 +405,7 @@ public:
 	result<request_future> next() const
 	{
 		future made = detail::access::make_future(rt_);
-		const rpma_rt_source from = {raw_, nullptr, nullptr};
+		const rpma_rt_source from = {raw_, nullptr, nullptr, nullptr};
 		int ret = rpma_rt_next_future(&from, made.raw());
 
 		if (ret < 0)

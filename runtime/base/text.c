@@ -54,6 +54,7 @@ const char *rpma_rt_event_2str(enum rpma_rt_event event)
 		[RPMA_RT_EVENT_SRQ_LIMIT] = "SRQ limit",
 		[RPMA_RT_EVENT_SRQ_CLOSED] = "SRQ closed",
 		[RPMA_RT_EVENT_SRQ_FAILED] = "SRQ failed",
+		[RPMA_RT_EVENT_POOL_CLOSED] = "pool closed",
 		[RPMA_RT_EVENT_LISTENER_CLOSED] = "listener closed",
 	};
 
