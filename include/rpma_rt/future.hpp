@@ -234,6 +234,25 @@ public:
 
 		return taken(ret, 1, std::move(made));
 	}
+	/* Sends the bytes of a lease that goes with the send: the slot goes
+	 * back to its pool when the device has done with it, and there is no
+	 * future. A send that is refused leaves the lease in the outcome's
+	 * slot(); RPMA_E_AGAIN: no room. flags: RPMA_RT_F_FENCE, _SOLICITED. */
+	outcome<1> give(lease buffer, uint32_t flags = 0) const
+	{
+		const error why = hand(buffer, flags);
+
+		if (!why)
+			(void)detail::access::take_slot(buffer);
+		return {why, {std::move(buffer)}};
+	}
+	/* As give(), but the caller keeps the lease, for further sends on this
+	 * connection and others; the bytes stay as they are until those are
+	 * over. The last one may be given. */
+	outcome<1> share(const lease &buffer, uint32_t flags = 0) const
+	{
+		return hand(buffer, flags | RPMA_RT_F_KEEP);
+	}
 	void close() const noexcept
 	{
 		rpma_rt_conn_close(core_->raw);
@@ -287,12 +306,21 @@ private:
 		core->closed = std::move(*closed);
 		return future_connection(std::move(core));
 	}
+	error hand(const lease &buffer, uint32_t flags) const
+	{
+		const int ret = rpma_rt_send_lease(core_->raw, &buffer.raw(),
+						   buffer.size(), flags);
+
+		return ret ? not_taken(ret) : error();
+	}
 	result<future> taken(int ret, int count, future made) const
 	{
 		if (ret == count)
 			return made;
-		if (ret >= 0)
-			return error::unknown();
+		return ret >= 0 ? error::unknown() : not_taken(ret);
+	}
+	error not_taken(int ret) const
+	{
 		if (ret == RPMA_RT_E_CLOSED) {
 			auto ended = core_->poll_closed();
 
