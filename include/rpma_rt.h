@@ -174,10 +174,7 @@ struct rpma_rt_completion {
 	uint8_t flags;
 };
 
-/* Names of kinds, events, reasons; "unknown" for other values. Never NULL.
- * Thread: any. */
-const char *rpma_rt_kind_2str(enum rpma_rt_kind kind);
-const char *rpma_rt_event_2str(enum rpma_rt_event event);
+/* Returns the name of a reason, "unknown" for other values. Thread: any. */
 const char *rpma_rt_reason_2str(enum rpma_rt_reason reason);
 /* Returns the name of a completion's status, and a few words on the cause.
  * Thread: any. */
