@@ -538,6 +538,8 @@ void rt_future_ask_ended(struct rt_future *slot, uint32_t asked)
 		set_free(slot);
 		return;
 	}
+	if (!(slot->told & RT_FUTURE_FILLED)) /* a keeper, which watches */
+		return;
 	if (!(asked & (RT_FUTURE_CANCEL | RT_FUTURE_WATCH)) &&
 	    !is_led(slot, asked))
 		return;

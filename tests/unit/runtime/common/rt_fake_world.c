@@ -193,6 +193,7 @@ static void rt_free(struct rpma_rt *rt)
 			rt_async_disown(&cq->async);
 	}
 	rt_conn_free_left(rt);
+	rt_future_finish_all(rt); /* as a stop does */
 	assert_int_equal(rt_future_held(rt), 0);
 	rt_future_free_all(rt);
 	rt_queue_free_idle(rt);
