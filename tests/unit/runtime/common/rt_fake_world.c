@@ -201,6 +201,7 @@ static void rt_free(struct rpma_rt *rt)
 	ok(rt_cq_pool_fini(&rt->pollers[0]));
 	rt_internal_delete(&rt->pollers[0]);
 	rt_poller_fini(&rt->pollers[0]);
+	rt_queue_free_idle(rt);
 	free(rt->pollers);
 	device_free(device_of(rt));
 	pthread_cond_destroy(&rt->changed);
