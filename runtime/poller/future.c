@@ -105,13 +105,14 @@ static void set_free(struct rt_future *slot)
 {
 	uint8_t in_line = RT_FUTURE_IN_LINE;
 
-	/* relaxed: a slot that was in line is off the line for good. release
-	 * [FUTURE-10]: the slot, to the thread that takes it off the line */
-	if (atomic_load_explicit(&slot->line, memory_order_relaxed) ==
+	/* acquire [FUTURE-10], both: the thread that took the slot off the line,
+	 * for good, has looked at the state. release: the slot, to the thread
+	 * that takes the slot off */
+	if (atomic_load_explicit(&slot->line, memory_order_acquire) ==
 		    RT_FUTURE_OFF_LINE ||
 	    !atomic_compare_exchange_strong_explicit(
 		    &slot->line, &in_line, RT_FUTURE_LET_GO,
-		    memory_order_release, memory_order_relaxed))
+		    memory_order_acq_rel, memory_order_acquire))
 		set_free_now(slot);
 }
 
@@ -154,10 +155,10 @@ bool rt_future_leave_line(struct rt_future *slot)
 {
 	bool is_posted = change_waiting(slot, RT_FUTURE_OUT);
 
-	/* acquire [FUTURE-10]: the slot, of a freer that was faster. Until this
-	 * the slot is not used again */
+	/* acquire [FUTURE-10]: the slot, of a freer that was faster; release:
+	 * the look at the state. Until this the slot is not used again */
 	if (atomic_exchange_explicit(&slot->line, RT_FUTURE_OFF_LINE,
-				     memory_order_acquire) == RT_FUTURE_LET_GO)
+				     memory_order_acq_rel) == RT_FUTURE_LET_GO)
 		set_free_now(slot);
 	return is_posted;
 }
