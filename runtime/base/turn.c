@@ -100,18 +100,28 @@ void rt_turn_gather(struct rt_turn *turn)
 	line_up(turn, top_of(word));
 }
 
-void rt_turn_leave_line(struct rt_turn *turn, uint16_t count)
+void rt_turn_cut_line(struct rt_turn *turn, uint16_t before, uint16_t count)
 {
-	uint16_t bottom = turn->first;
-	uint16_t top = turn->first;
+	uint16_t top = before != 0 ? rt_turn_behind(turn, before) : turn->first;
+	uint16_t bottom = top;
+	uint16_t behind;
 	uint16_t n = count;
 
 	while (--n > 0)
 		bottom = rt_turn_behind(turn, bottom);
-	turn->first = rt_turn_behind(turn, bottom);
-	if (turn->first == 0)
-		turn->last = 0;
+	behind = rt_turn_behind(turn, bottom);
+	if (before != 0)
+		rt_freelist_link(&turn->free, before, behind);
+	else
+		turn->first = behind;
+	if (behind == 0)
+		turn->last = before;
 	rt_freelist_give(&turn->free, top, bottom, count);
+}
+
+void rt_turn_leave_line(struct rt_turn *turn, uint16_t count)
+{
+	rt_turn_cut_line(turn, 0, count);
 }
 
 static bool may_post(uint64_t word)

@@ -160,6 +160,9 @@ static inline uint16_t rt_turn_behind(const struct rt_turn *turn, uint16_t slot)
 	return rt_freelist_next(&turn->free, slot);
 }
 
+/* Holder: takes so many out of the line that are behind that slot, 0: from the
+ * front on; their slots are free. */
+void rt_turn_cut_line(struct rt_turn *turn, uint16_t before, uint16_t count);
 /* Holder: takes so many from the front of the line; their slots are free. */
 void rt_turn_leave_line(struct rt_turn *turn, uint16_t count);
 

@@ -16,6 +16,8 @@
  * in line, and answers these wants of the side. */
 void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
 		      uint32_t wants);
+/* The look message of a connection; see look.h. */
+void rt_answer_look(struct rt_msg *msg, void *owner);
 /* The rt_side waited for a lane, whose backlog has cleared. */
 void rt_answer_eased_poller(void *arg);
 

@@ -38,17 +38,6 @@ static int check_at(const struct rt_log_place *place,
 }
 #define check(conn) check_at(RT_LOG_HERE, conn)
 
-/* Sends a request of the application to the control thread; not after DONE. */
-static void ask_control(struct rpma_rt_conn *conn, uint32_t bits)
-{
-	/* a connection that is not DONE keeps the control thread going, and
-	 * it becomes DONE under this lock */
-	pthread_mutex_lock(&conn->rt->ask_lock);
-	if (!conn->is_done)
-		rt_conn_tell_control(conn, bits);
-	pthread_mutex_unlock(&conn->rt->ask_lock);
-}
-
 int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr, const char *port,
 		     const struct rpma_rt_conn_cfg *cfg,
 		     struct rpma_rt_conn **conn_ptr)
@@ -138,7 +127,7 @@ static int decide(const struct rt_log_place *place, struct rpma_rt_conn *conn,
 		memcpy(conn->setup->pdata_out, pdata->ptr, pdata->len);
 		conn->setup->pdata_out_len = pdata->len;
 	}
-	ask_control(conn, bit);
+	rt_conn_ask_control(conn, bit);
 	return 0;
 }
 
@@ -187,16 +176,6 @@ int rpma_rt_conn_reject(struct rpma_rt_conn *conn,
 	return ret ? ret : decide(RT_LOG_HERE, conn, pdata, RT_CTL_REJECT);
 }
 
-void rt_conn_close_for(struct rpma_rt_conn *conn, uint32_t bit)
-{
-	int i;
-
-	rt_conn_set_closing(conn);
-	for (i = 0; i < 2; i++) /* the control thread waits for a holder */
-		rt_turn_close(&conn->gate[i].turn);
-	ask_control(conn, bit);
-}
-
 int rpma_rt_conn_close(struct rpma_rt_conn *conn)
 {
 	int ret = check(conn);
@@ -220,7 +199,7 @@ int rpma_rt_conn_drain(struct rpma_rt_conn *conn, uint32_t timeout_ms)
 	rt_conn_set_closing(conn);
 	for (i = 0; i < 2; i++)
 		rt_turn_drain(&conn->gate[i].turn);
-	ask_control(conn, RT_CTL_DRAIN);
+	rt_conn_ask_control(conn, RT_CTL_DRAIN);
 	return 0;
 }
 

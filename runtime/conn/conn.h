@@ -330,6 +330,8 @@ static inline void rt_conn_set_closing(struct rpma_rt_conn *conn)
 }
 
 void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits);
+/* The same, unless the connection is DONE. Thread: any that has a handle. */
+void rt_conn_ask_control(struct rpma_rt_conn *conn, uint32_t bits);
 /* Refuses further posts; the control thread ends the connection for the reason
  * of that bit. REQUIRES: the caller is outside of its gates */
 void rt_conn_close_for(struct rpma_rt_conn *conn, uint32_t bit);

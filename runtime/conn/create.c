@@ -18,6 +18,7 @@
 #include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/verb.h"
+#include "conn/answer.h"
 #include "conn/cfg.h"
 #include "conn/drain.h"
 #include "conn/fill.h"
@@ -234,6 +235,7 @@ static int record_new(const struct rt_conn_spec *spec, uint32_t *sq,
 	conn->cq_user.failed = cq_failed;
 	conn->ctl_msg.fn = spec->control;
 	conn->poll_msg.fn = rt_messages_poll;
+	conn->look_msg.fn = rt_answer_look;
 	rt_conn_set_state(conn,
 			  spec->passive ? RT_CONN_READY : RT_CONN_RESOLVING);
 	ret = make_setup(conn, spec);

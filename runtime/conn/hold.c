@@ -92,6 +92,13 @@ static bool claim(const struct rt_line_head *last)
 		       rt_future_of_cookie(rt_wr_id_cookie(last->wr_id)));
 }
 
+static bool is_cancelled(const struct rt_line_head *last)
+{
+	return last->is_waited &&
+	       !rt_future_is_in_line(
+		       rt_future_of_cookie(rt_wr_id_cookie(last->wr_id)));
+}
+
 static void append(const struct rt_hold *hold, uint16_t at, uint32_t tick)
 {
 	struct rt_line_head head = head_of(hold, at);
@@ -427,6 +434,50 @@ void rt_hold_end(struct rt_hold *hold, uint64_t seen)
 		finish(hold, false);
 	else
 		hold_on(hold);
+}
+
+/* Takes what was cancelled out of the line; returns how many. */
+static uint32_t sweep(const struct rt_hold *hold)
+{
+	struct rt_turn *turn = &gate_of(hold)->turn;
+	struct rt_line_head last;
+	uint16_t before = 0;
+	uint32_t swept = 0;
+	uint32_t length;
+	uint16_t at;
+
+	rt_turn_gather(turn);
+	at = rt_turn_front(turn);
+	while (at != 0) {
+		length = link_length(hold, at, &last);
+		if (is_cancelled(&last)) {
+			claim(&last); /* off the line */
+			rt_turn_cut_line(turn, before, (uint16_t)length);
+			swept += length;
+		} else {
+			for (before = at; length > 1; length--)
+				before = rt_turn_behind(turn, before);
+		}
+		at = before != 0 ? rt_turn_behind(turn, before)
+				 : rt_turn_front(turn);
+	}
+	return swept;
+}
+
+bool rt_hold_sweep(struct rpma_rt_conn *conn, enum rpma_rt_side side)
+{
+	const struct rt_futures *futures = conn->side[side].futures;
+	struct rt_hold hold = {.conn = conn, .side = side};
+
+	/* relaxed: a hint */
+	if (futures == NULL ||
+	    atomic_load_explicit(&futures->cancelled, memory_order_relaxed) ==
+		    0 ||
+	    !rt_turn_try_take(&conn->gate[side].turn))
+		return false;
+	hold.has_places = sweep(&hold) > 0;
+	hold_on(&hold);
+	return hold.has_places;
 }
 
 void rt_hold_let_go(struct rpma_rt_conn *conn, enum rpma_rt_side side)

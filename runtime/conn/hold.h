@@ -40,6 +40,10 @@ void rt_hold_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side);
  * The poller posts what was published meanwhile. */
 void rt_hold_let_go(struct rpma_rt_conn *conn, enum rpma_rt_side side);
 
+/* Takes out of line what was cancelled, if no thread has the right. Returns
+ * true if places may have come back. */
+bool rt_hold_sweep(struct rpma_rt_conn *conn, enum rpma_rt_side side);
+
 /* Slots were given back unposted: a thread that was refused for want of places
  * may go on. REQUIRES: the caller does not hold the right */
 void rt_hold_tell_places(struct rpma_rt_conn *conn, enum rpma_rt_side side);
@@ -98,6 +102,34 @@ uint32_t rt_hold_count_unposted(struct rpma_rt_conn *conn,
 				enum rpma_rt_side side);
 bool rt_hold_take_unposted(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 			   struct rt_ledger_entry *entry);
+
+/* Returns how many slots may be in use, the queue's room being what it is.
+ * Thread: any. */
+static inline uint32_t rt_hold_limit(const struct rpma_rt_conn *conn,
+				     enum rpma_rt_side side)
+{
+	const struct rt_gate *gate = &conn->gate[side];
+	/* acquire [LEDGER-1]: pairs with rt_side_publish(); with the place
+	 * comes the backlog flag that was set before */
+	uint32_t retired = atomic_load_explicit(&conn->side[side].retired,
+						memory_order_acquire);
+
+	/* relaxed: see rt_hold_show_posted() */
+	return rt_line_limit(&gate->turn,
+			     atomic_load_explicit(&gate->ledger.posted,
+						  memory_order_relaxed),
+			     retired);
+}
+
+/* Returns how many places of that side are free. Thread: any. */
+static inline uint32_t rt_hold_places(const struct rpma_rt_conn *conn,
+				      enum rpma_rt_side side)
+{
+	uint32_t limit = rt_hold_limit(conn, side);
+	uint32_t used = rt_freelist_used(&conn->gate[side].turn.free);
+
+	return limit > used ? limit - used : 0;
+}
 
 /* Returns how many completions of that side may come that no poster can hold
  * back any more: of the queue, and of what stands in line or in slots. */

@@ -4,14 +4,17 @@
 /*
  * look.h -- the message by which any thread asks a connection's poller to look
  * at both sides: work requests that were published and not posted, places that
- * came back unposted, posts refused for a lane's backlog, a drain.
- * doc/protocols/ledger.md.
+ * came back unposted, posts refused for a lane's backlog, a drain. The poller's
+ * part is rt_answer_look(). doc/protocols/ledger.md.
  */
 
 #ifndef RT_CONN_LOOK_H
 #define RT_CONN_LOOK_H
 
 #include "conn/conn.h"
+
+/* of rt_side.awaited: posts to several routes were refused */
+#define RT_LOOK_MANY UINT32_MAX
 
 /* Sends the message, unless it is on its way. Thread: any that has a handle of
  * the connection. */

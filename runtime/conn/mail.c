@@ -11,6 +11,7 @@
 #include "conn/conn.h"
 
 #include "base/device.h"
+#include "base/runtime.h"
 #include "poller/poller.h"
 
 void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits)
@@ -34,4 +35,24 @@ void rt_conn_tell_poller(struct rpma_rt_conn *conn, uint32_t bits)
 	if (atomic_fetch_or_explicit(&conn->poll_bits, bits,
 				     memory_order_release) == 0)
 		rt_inbox_push_mt(&conn->poller->inbox, &conn->poll_msg);
+}
+
+void rt_conn_ask_control(struct rpma_rt_conn *conn, uint32_t bits)
+{
+	/* a connection that is not DONE keeps the control thread going, and
+	 * it becomes DONE under this lock */
+	pthread_mutex_lock(&conn->rt->ask_lock);
+	if (!conn->is_done)
+		rt_conn_tell_control(conn, bits);
+	pthread_mutex_unlock(&conn->rt->ask_lock);
+}
+
+void rt_conn_close_for(struct rpma_rt_conn *conn, uint32_t bit)
+{
+	int i;
+
+	rt_conn_set_closing(conn);
+	for (i = 0; i < 2; i++) /* the control thread waits for a holder */
+		rt_turn_close(&conn->gate[i].turn);
+	rt_conn_ask_control(conn, bit);
 }

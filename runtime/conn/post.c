@@ -23,47 +23,16 @@
 
 /* --------------------------------------------------------------- places --- */
 
-/* How many slots may be in use, the queue's room being what it is. */
-static uint32_t limit_of(const struct rpma_rt_conn *conn,
-			 enum rpma_rt_side side)
-{
-	const struct rt_gate *gate = &conn->gate[side];
-	/* acquire [LEDGER-1]: pairs with rt_side_publish(); with the place
-	 * comes the backlog flag that was set before */
-	uint32_t retired = atomic_load_explicit(&conn->side[side].retired,
-						memory_order_acquire);
-
-	/* relaxed: see rt_hold_show_posted() */
-	return rt_line_limit(&gate->turn,
-			     atomic_load_explicit(&gate->ledger.posted,
-						  memory_order_relaxed),
-			     retired);
-}
-
-uint32_t rt_post_places(const struct rpma_rt_conn *conn, enum rpma_rt_side side)
-{
-	uint32_t limit = limit_of(conn, side);
-	uint32_t used = rt_freelist_used(&conn->gate[side].turn.free);
-
-	return limit > used ? limit - used : 0;
-}
-
 uint16_t rt_post_take_slots(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 			    uint32_t count)
 {
-	return rt_line_take(&conn->gate[side].turn, count,
-			    limit_of(conn, side));
-}
+	struct rt_turn *turn = &conn->gate[side].turn;
+	uint16_t slots = rt_line_take(turn, count, rt_hold_limit(conn, side));
 
-/* The control thread may wait for this thread's slots, to delete librpma's
- * connection. */
-static void tell_control(struct rpma_rt_conn *conn)
-{
-	/* it becomes DONE under this lock */
-	pthread_mutex_lock(&conn->rt->ask_lock);
-	if (!conn->is_done)
-		rt_conn_tell_control(conn, RT_CTL_UNPINNED);
-	pthread_mutex_unlock(&conn->rt->ask_lock);
+	/* what was cancelled takes no place from others */
+	if (slots == 0 && rt_hold_sweep(conn, side))
+		slots = rt_line_take(turn, count, rt_hold_limit(conn, side));
+	return slots;
 }
 
 void rt_post_give_slots(struct rpma_rt_conn *conn, enum rpma_rt_side side,
@@ -77,8 +46,10 @@ void rt_post_give_slots(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		last = rt_freelist_next(&turn->free, last);
 	rt_freelist_give(&turn->free, first, last, (uint16_t)count);
 	rt_hold_tell_places(conn, side); /* fences */
+	/* the control thread may wait for these slots, to delete librpma's
+	 * connection */
 	if (rt_turn_look(turn) & RT_TURN_CLOSED)
-		tell_control(conn);
+		rt_conn_ask_control(conn, RT_CTL_UNPINNED);
 }
 
 uint16_t rt_post_give_surplus(struct rpma_rt_conn *conn, enum rpma_rt_side side,
@@ -179,7 +150,7 @@ static bool is_refused(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 {
 	switch (refusal->reason) {
 	case RPMA_RT_AGAIN_CREDIT:
-		return rt_post_places(conn, side) < refusal->count;
+		return rt_hold_places(conn, side) < refusal->count;
 	case RPMA_RT_AGAIN_FUTURES:
 		return !has_future(conn, side);
 	case RPMA_RT_AGAIN_NOT_YET:

@@ -132,9 +132,6 @@ rt_post_route(const struct rpma_rt_conn *conn,
 
 /* ---------------------------------------------------- slots of the line --- */
 
-/* How many places of that side are free. Thread: any. */
-uint32_t rt_post_places(const struct rpma_rt_conn *conn,
-			enum rpma_rt_side side);
 /*
  * Takes count slots, a chain from the number returned on; 0: there are not so
  * many places. While a thread has slots, the connection's queue pair may go,

@@ -243,7 +243,7 @@ static uint16_t take_slots(struct call *call, int *end)
 		if (slots != 0)
 			break;
 		/* another thread may have been faster */
-		places = rt_post_places(call->conn, SIDE);
+		places = rt_hold_places(call->conn, SIDE);
 		count = places < count ? places : count - 1;
 	}
 	*end = call->done + (int)count;

@@ -510,7 +510,7 @@ static uint16_t take_slots(struct call *call, int *end)
 		if (slots != 0)
 			break;
 		/* another thread may have been faster: one link less, then */
-		*end = end_of_links(call, rt_post_places(call->conn, SIDE));
+		*end = end_of_links(call, rt_hold_places(call->conn, SIDE));
 	}
 	if (*end < call->count)
 		refuse_credit(call, *end);

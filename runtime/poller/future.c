@@ -155,6 +155,10 @@ bool rt_future_leave_line(struct rt_future *slot)
 {
 	bool is_posted = change_waiting(slot, RT_FUTURE_OUT);
 
+	if (!is_posted)
+		/* relaxed: a count, no order */
+		atomic_fetch_sub_explicit(&slot->of->cancelled, 1,
+					  memory_order_relaxed);
 	/* acquire [FUTURE-10]: the slot, of a freer that was faster; release:
 	 * the look at the state. Until this the slot is not used again */
 	if (atomic_exchange_explicit(&slot->line, RT_FUTURE_OFF_LINE,
@@ -165,7 +169,12 @@ bool rt_future_leave_line(struct rt_future *slot)
 
 bool rt_future_take_post_back(struct rt_future *slot)
 {
-	return change_waiting(slot, RT_FUTURE_UNPOSTED);
+	if (!change_waiting(slot, RT_FUTURE_UNPOSTED))
+		return false;
+	/* relaxed: a hint for posters that find no place */
+	atomic_fetch_add_explicit(&slot->of->cancelled, 1,
+				  memory_order_relaxed);
+	return true;
 }
 
 /* ------------------------------------------------------------- freeing --- */

@@ -204,6 +204,7 @@ struct rt_futures {
 
 	/* posters: where they begin to look for a free slot */
 	_Atomic uint32_t cursor;
+	_Atomic uint32_t cancelled; /* in line, taken back by their holders */
 
 	/* under the runtime's lock */
 	struct rt_futures *all_next;
@@ -283,6 +284,13 @@ void rt_future_return(struct rt_future *slot);
  * on. */
 void rt_future_stand_in_line(struct rt_future *slot, uint8_t opcode,
 			     uint32_t qp_num);
+/* Has no holder taken the work request back so far? */
+static inline bool rt_future_is_in_line(const struct rt_future *slot)
+{
+	/* relaxed: rt_future_leave_line() decides */
+	return atomic_load_explicit(&slot->state, memory_order_relaxed) ==
+	       RT_FUTURE_WAITING;
+}
 /* The work request leaves the line. True: it is posted next, and the future is
  * out again; false: the holder has taken it back. Of the two one gets it
  * [FUTURE-8]. */
