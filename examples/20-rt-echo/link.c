@@ -212,11 +212,7 @@ static bool judge(struct link *link, int ret, bool *is_blocked)
 	if (ret >= 0 && rpma_rt_again_reason() == RPMA_RT_AGAIN_NONE)
 		return true;
 	if (ret >= 0 || ret == RPMA_E_AGAIN) {
-		/* RPMA_RT_WRITABLE will come, but not for the lock: there it
-		 * is tried again in the next round */
-		*is_blocked = rpma_rt_again_reason() != RPMA_RT_AGAIN_LOCK;
-		if (!*is_blocked)
-			link_touch(link);
+		*is_blocked = true; /* RPMA_RT_WRITABLE will come */
 		return false;
 	}
 	/* closed: CLOSED is on its way, with every completion before it */

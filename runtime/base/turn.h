@@ -7,7 +7,7 @@
  * time holds the right to post and posts what was published. No thread waits
  * for another thread. A work request stands in a slot, of which this file knows
  * the number; the owner of the turn keeps the contents.
- * doc/protocols/turn.md; no post uses turns yet.
+ * doc/protocols/ledger.md.
  *
  *   publish (any thread)   free slots -> stack
  *   hold (one at a time)   stack -> line, in order; line -> device, slots free

@@ -54,12 +54,15 @@ static bool wait_for_own_lane(const struct rpma_rt_conn *conn,
 	return true;
 }
 
-/* While all places are taken WRITABLE would be for nothing: the batch that
- * gives one back answers, or whoever gives one back unposted. */
+/* While the side is not open, or all places are taken, WRITABLE would be for
+ * nothing: the opening answers, the batch that gives a place back, or whoever
+ * gives one back unposted. */
 static uint32_t answerable(const struct rpma_rt_conn *conn, int side,
 			   uint32_t wants)
 {
-	return rt_post_places(conn, (enum rpma_rt_side)side) > 0
+	return rt_turn_look(&conn->gate[side].turn) & RT_TURN_OPEN &&
+			       rt_post_places(conn,
+					      (enum rpma_rt_side)side) > 0
 		       ? wants
 		       : wants & ~(uint32_t)RT_WANT_CREDIT;
 }

@@ -439,7 +439,7 @@ static void flush_qp(struct rpma_rt_conn *conn)
 	}
 	if (rt_conn_srq(conn) != NULL)
 		conn->ctl.markers_due |= RT_MARK_LAST_WQE;
-	if (conn->ctl.is_draining) /* it is there, the last one in its queue */
+	if (conn->ctl.has_marker) /* it is there, the last one in its queue */
 		conn->ctl.markers_due |= 1u << RPMA_RT_SEND_SIDE;
 	else
 		post_sq_marker(conn, IBV_WR_SEND);

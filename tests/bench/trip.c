@@ -9,7 +9,6 @@
  * posted. WHAT:
  *   echo    "bare" with verbs, "shard" with the runtime in manual mode, in ns;
  *           "added" by the runtime; "ratio" of the two
- *   single  likewise, with connections of a single poster
  *   pieces  a send of 64 and 4,096 bytes with librpma: "pieces" as two, "copy"
  *           copied into one first, in ns, and their "ratio"
  * The two that are compared take turns of a thousand trips; medians.
@@ -259,14 +258,12 @@ static void report(struct trip *t, const char *first, const char *second)
 	bench_report("ratio", other / base, "x");
 }
 
-static void run_echo(struct trip *t, bool is_single, double seconds)
+static void run_echo(struct trip *t, double seconds)
 {
 	trips_fn *const fns[] = {bare_trips, shard_trips};
-	struct rpma_rt_conn_cfg cfg = *t->stage.cfg;
 
-	cfg.single_poster = is_single;
 	open_bare(t);
-	pair_connect(&t->stage, &cfg, &t->pair);
+	pair_connect(&t->stage, t->stage.cfg, &t->pair);
 	bare_recv(&t->bare[0]);
 	bare_recv(&t->bare[1]);
 	shard_recv(t, t->pair.active);
@@ -307,14 +304,12 @@ int main(int argc, char **argv)
 	pair_stage_open(&t.stage, DEPTH);
 	bench_pin(args.cpus[0]);
 	if (strcmp(what, "echo") == 0)
-		run_echo(&t, false, args.seconds);
-	else if (strcmp(what, "single") == 0)
-		run_echo(&t, true, args.seconds);
+		run_echo(&t, args.seconds);
 	else if (strcmp(what, "pieces") == 0)
 		run_pieces(&t, args.seconds);
 	else
 		bench_fail("usage: bench_trip [--seconds S] [--cpus A,B] "
-			   "echo|single|pieces");
+			   "echo|pieces");
 	stage_close(&t.stage);
 	return 0;
 }

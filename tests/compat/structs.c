@@ -191,11 +191,10 @@ AT(rpma_rt_conn_cfg, keepalive_ms, 84);
 AT(rpma_rt_conn_cfg, backlog, 88);
 AT(rpma_rt_conn_cfg, min_rnr_timer, 92);
 AT(rpma_rt_conn_cfg, ack_timeout, 93);
-AT(rpma_rt_conn_cfg, single_poster, 94);
-AT(rpma_rt_conn_cfg, reserved8, 95);
+AT(rpma_rt_conn_cfg, reserved16, 94);
 AT(rpma_rt_conn_cfg, pool, 96);
 AT(rpma_rt_conn_cfg, futures, 104);
-AT(rpma_rt_conn_cfg, futures_waiting, 108);
+AT(rpma_rt_conn_cfg, waiting, 108);
 AT(rpma_rt_conn_cfg, reserved, 112);
 
 SIZE(rpma_rt_srq_cfg, 80);
@@ -211,7 +210,8 @@ AT(rpma_rt_srq_cfg, limit, 52);
 AT(rpma_rt_srq_cfg, max_sge, 56);
 AT(rpma_rt_srq_cfg, futures, 60);
 AT(rpma_rt_srq_cfg, pool, 64);
-AT(rpma_rt_srq_cfg, reserved, 72);
+AT(rpma_rt_srq_cfg, waiting, 72);
+AT(rpma_rt_srq_cfg, reserved32, 76);
 
 SIZE(rpma_rt_pool_cfg, 64);
 AT(rpma_rt_pool_cfg, size, 0);

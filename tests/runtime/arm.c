@@ -36,14 +36,8 @@ struct armed {
 
 static int send_one(struct armed *a)
 {
-	int ret;
-
-	do /* a poller never waits for a lock, but this one may */
-		ret = rpma_rt_send(a->pairs[a->pair].active, a->stage.mr, 64,
-				   64, RPMA_F_COMPLETION_ALWAYS, 7);
-	while (ret == RPMA_E_AGAIN &&
-	       rpma_rt_again_reason() == RPMA_RT_AGAIN_LOCK);
-	return ret;
+	return rpma_rt_send(a->pairs[a->pair].active, a->stage.mr, 64, 64,
+			    RPMA_F_COMPLETION_ALWAYS, 7);
 }
 
 /* Right before a CQ is armed, on the poller: messages, whose completions come

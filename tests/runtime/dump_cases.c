@@ -27,6 +27,7 @@ void scene_open(struct scene *c, enum rpma_rt_mode mode)
 	CHECK(sem_init(&c->entered, 0, 0) == 0);
 	CHECK(sem_init(&c->leave, 0, 0) == 0);
 	stage_open(&c->s, &cfg);
+	c->s.cfg->waiting = RPMA_RT_NO_WAITING;
 }
 
 /* Some of it may have been the program's to give back: a REQUEST's handle. */

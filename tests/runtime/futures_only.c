@@ -31,6 +31,7 @@ static void open_scene(struct scene *c, enum rpma_rt_mode mode)
 	if (mode == RPMA_RT_MODE_MANUAL)
 		MUST(rpma_rt_poller_attach(c->s.world.rt, 0));
 	c->s.cfg->futures = FUTURES;
+	c->s.cfg->waiting = RPMA_RT_NO_WAITING;
 }
 
 static void drop(struct rpma_rt_future *future)

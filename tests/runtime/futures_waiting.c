@@ -2,15 +2,14 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * futures_waiting.c -- work requests with a future that wait for room: taken up
- * to the limit, posted in their order and before any other; cancelled or
- * dropped before, they have no effect; a link waits as one; when the connection
+ * futures_waiting.c -- work requests that stand in line, with a future and
+ * without: taken up to the limit, posted in their order; those with a future,
+ * cancelled or dropped before, have no effect; a link waits as one; what the
+ * caller gave is the caller's again when the post returns; when the connection
  * ends they were not posted. The peer posts no receive as long as the send
- * queue is to stay full. All of it with a single poster, too, that runs the
- * poller by hand; while another thread does, or nobody, its work requests do
- * not wait. Last, two threads that cancel and drop at any step, and one without
- * futures that waits for WRITABLE when it is refused; and a poller that goes
- * from the single poster to another thread and back.
+ * queue is to stay full. Last, two threads that cancel and drop at any step, and
+ * one without futures that waits for WRITABLE when it is refused; and a poller
+ * that goes from the poster to another thread and back.
  *
  * usage: runtime_futures_waiting [messages of a thread [seed]]
  */
@@ -37,8 +36,7 @@ struct scene {
 enum kind {
 	THREAD, /* a poller with a thread */
 	ASLEEP, /* the same, it sleeps */
-	MANUAL,
-	SINGLE /* manual, and a single poster was declared */
+	MANUAL
 };
 
 static void open_stage(struct scene *c, enum kind kind)
@@ -53,8 +51,9 @@ static void open_stage(struct scene *c, enum kind kind)
 		MUST(rpma_rt_poller_attach(c->s.world.rt, 0));
 	c->s.cfg->rq_size = 2 * FUTURES;
 	c->s.cfg->futures = FUTURES;
-	c->s.cfg->futures_waiting = WAITING;
-	c->s.cfg->single_poster = kind == SINGLE;
+	c->s.cfg->waiting = WAITING;
+	c->s.cfg->max_inline = 32;
+	c->s.cfg->max_sge = 2;
 }
 
 static void open_scene(struct scene *c, enum kind kind)
@@ -153,27 +152,39 @@ static void take_results(struct rpma_rt_future *futures, uint32_t first,
 
 /* ------------------------------------------------------------ in order --- */
 
-static void wait__in_order_before_others(struct scene *c)
+/* Every third one is without a future. */
+static void wait__in_order_whatever_has_a_future(struct scene *c)
 {
 	struct rpma_rt_future futures[DEPTH + WAITING + 1];
 	const uint32_t all = DEPTH + WAITING;
 	struct rpma_rt_completion cmpl;
 	uint32_t i;
 
-	send_some(c, 0, futures, all);
+	for (i = 0; i < all; i++)
+		MUST_ANSWER(1, try_send(c, i, i % 3 ? &futures[i] : NULL, 0));
 	MUST_ANSWER(RPMA_E_AGAIN, try_send(c, all, &futures[all], 0));
 	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
 	MUST_ANSWER(RPMA_E_AGAIN, try_send(c, all, NULL, 0));
-	for (i = 0; i < all; i++)
-		MUST_ANSWER(0, rpma_rt_future_poll(&futures[i], &cmpl));
-	post_receives(c, all + 1);
+	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
+	for (i = 0; i < all; i++) {
+		if (i % 3)
+			MUST_ANSWER(0, rpma_rt_future_poll(&futures[i], &cmpl));
+	}
+	post_receives(c, 1);
+	take_message(c, 0);
+	cmpl = stage_completion(c->s.aq, 0, IBV_WC_SUCCESS);
 	take_writable(c);
-	/* nothing waits any more, and all of it is ahead of this */
+	/* there is a place, behind all of them */
 	MUST_ANSWER(1, try_send(c, all, NULL, 0));
-	for (i = 0; i <= all; i++)
+	post_receives(c, all);
+	for (i = 1; i <= all; i++)
 		take_message(c, i);
-	take_results(futures, 0, all);
-	stage_completion(c->s.aq, all, IBV_WC_SUCCESS);
+	for (i = 1; i <= all; i++) {
+		if (i < all && i % 3)
+			take_results(&futures[i], i, 1);
+		else
+			stage_completion(c->s.aq, i, IBV_WC_SUCCESS);
+	}
 	check_empty(c);
 }
 
@@ -299,24 +310,31 @@ static void cancel__again_and_again(struct scene *c)
 	take_writables(c);
 }
 
-/* A poster that was refused behind it gets WRITABLE with the next completion,
- * though nothing waits then that could be posted. */
+/* A poster that was refused gets WRITABLE with the next completion, and a place
+ * of what was taken back is a place. */
 static void cancel__others_are_told(struct scene *c)
 {
-	struct rpma_rt_future futures[DEPTH + 1];
+	struct rpma_rt_future futures[DEPTH + WAITING];
+	const uint32_t all = DEPTH + WAITING;
 	enum rpma_rt_cancelled cancelled;
-	int i;
+	uint32_t i;
 
-	send_some(c, 0, futures, DEPTH + 1);
+	send_some(c, 0, futures, all);
 	MUST_ANSWER(RPMA_E_AGAIN, try_send(c, 50, NULL, 0));
-	MUST(rpma_rt_future_cancel(&futures[DEPTH], &cancelled));
-	CHECK(cancelled == RPMA_RT_CANCELLED_NOT_POSTED);
-	post_receives(c, DEPTH);
-	for (i = 0; i < DEPTH; i++)
-		take_message(c, (uint32_t)i);
+	for (i = DEPTH; i < all; i++) {
+		MUST(rpma_rt_future_cancel(&futures[i], &cancelled));
+		CHECK(cancelled == RPMA_RT_CANCELLED_NOT_POSTED);
+		MUST(rpma_rt_future_drop(&futures[i]));
+	}
+	post_receives(c, DEPTH + 1);
+	take_message(c, 0);
 	take_writable(c);
-	MUST(rpma_rt_future_drop(&futures[DEPTH]));
+	MUST_ANSWER(1, try_send(c, 50, NULL, 0));
+	for (i = 1; i < DEPTH; i++)
+		take_message(c, i);
+	take_message(c, 50);
 	take_results(futures, 0, DEPTH);
+	stage_completion(c->s.aq, 50, IBV_WC_SUCCESS);
 	check_empty(c);
 }
 
@@ -382,120 +400,91 @@ static void link__waits_as_one(struct scene *c)
 	MUST_ANSWER(2, post_link(c, 10, &futures[DEPTH], part));
 	MUST_ANSWER(2, post_link(c, 11, &futures[DEPTH + 1], part));
 	/* ahead of it nothing goes, though there is room for one */
-	MUST_ANSWER(RPMA_E_AGAIN, try_send(c, 99, NULL, 0));
-	/* a link of more than one outcome does not wait */
-	MUST_ANSWER(RPMA_E_AGAIN,
-		    post_link(c, 12, &futures[DEPTH - 1], RPMA_RT_F_LINKED));
+	MUST_ANSWER(1, try_send(c, 99, NULL, 0));
 	MUST(rpma_rt_future_cancel(&futures[DEPTH], &cancelled));
 	CHECK(cancelled == RPMA_RT_CANCELLED_NOT_POSTED);
 	MUST(rpma_rt_future_drop(&futures[DEPTH]));
-	post_receives(c, DEPTH);
+	post_receives(c, DEPTH + 1);
 	for (i = 0; i < DEPTH - 1; i++)
 		take_message(c, (uint32_t)i);
 	take_message(c, 11);
+	take_message(c, 99);
 	take_results(futures, 0, DEPTH - 1);
 	take_results(&futures[DEPTH + 1], 11, 1);
+	stage_completion(c->s.aq, 99, IBV_WC_SUCCESS);
 	CHECK(memcmp(c->s.memory + 512 + 88, "written", 8) == 0);
 	CHECK(c->s.memory[512 + 80] == 0 && c->s.memory[512 + 96] == 0);
-	take_writable(c);
 	check_empty(c);
 }
 
-/* ----------------------------------------------------- that do not wait --- */
-
-static void inline__does_not_wait(struct scene *c)
+/* A link of more than one outcome waits too. A part of its outcomes cannot be
+ * taken back, so nothing of it can. */
+static void link__of_two_outcomes_is_not_taken_back(struct scene *c)
 {
-	struct rpma_rt_future futures[DEPTH + 1];
+	struct rpma_rt_future futures[DEPTH];
+	enum rpma_rt_cancelled cancelled;
+	struct rpma_rt_completion cmpl;
+	struct rpma_rt_future future;
 	int i;
 
 	send_some(c, 0, futures, DEPTH);
-	MUST_ANSWER(RPMA_E_AGAIN,
-		    try_send(c, 50, &futures[DEPTH], RPMA_RT_F_INLINE));
+	MUST_ANSWER(2, post_link(c, 12, &future,
+				 RPMA_RT_F_LINKED | RPMA_F_COMPLETION_ALWAYS));
+	MUST(rpma_rt_future_cancel(&future, &cancelled));
+	CHECK(cancelled == RPMA_RT_CANCELLED_DETACHED);
+	post_receives(c, DEPTH + 1);
+	for (i = 0; i < DEPTH; i++)
+		take_message(c, (uint32_t)i);
+	take_message(c, 12);
+	MUST_ANSWER(1, rpma_rt_future_wait(&future, &cmpl, PATIENT));
+	CHECK(cmpl.flags & RPMA_RT_C_DETACHED);
+	MUST(rpma_rt_future_drop(&future));
+	take_results(futures, 0, DEPTH);
+	stage_completion(c->s.aq, 0, IBV_WC_SUCCESS);
+	check_empty(c);
+}
+
+/* ------------------------------------------------- borrowed for the call --- */
+
+/* Inline bytes, pieces and the work request itself are the caller's again when
+ * the post returns, in line or not. */
+static void borrowed__copied_before_the_post_returns(struct scene *c)
+{
+	struct rpma_rt_future futures[DEPTH];
+	struct rpma_sge pieces[2];
+	struct rpma_rt_wr wr;
+	int i;
+
+	send_some(c, 0, futures, DEPTH);
+	memcpy(c->s.memory + 256, "inlined!", 8);
+	rpma_rt_prep_write(&wr, c->s.remote, 1024, c->s.mr, 256, 8,
+			   RPMA_RT_F_INLINE, 60);
+	MUST_ANSWER(1, rpma_rt_post_send(c->pair.active, &wr, 1));
+	memset(c->s.memory + 256, 0, 8);
+	memset(&wr, 0xff, sizeof(wr));
+	memcpy(c->s.memory + 320, "pieces", 6);
+	pieces[0] = (struct rpma_sge){.mr = c->s.mr, .offset = 320, .len = 3};
+	pieces[1] = (struct rpma_sge){.mr = c->s.mr, .offset = 323, .len = 3};
+	wr = (struct rpma_rt_wr){.op = RPMA_RT_OP_WRITE,
+				 .flags = RPMA_F_COMPLETION_ALWAYS,
+				 .context = 61,
+				 .pieces = pieces,
+				 .piece_count = 2,
+				 .remote = c->s.remote,
+				 .remote_offset = 1040};
+	MUST_ANSWER(1, rpma_rt_post_send(c->pair.active, &wr, 1));
+	memset(pieces, 0xff, sizeof(pieces));
+	memset(&wr, 0xff, sizeof(wr));
+	CHECK(c->s.memory[1024] == 0 && c->s.memory[1040] == 0);
 	post_receives(c, DEPTH);
 	for (i = 0; i < DEPTH; i++)
 		take_message(c, (uint32_t)i);
 	take_results(futures, 0, DEPTH);
-	take_writable(c);
+	stage_completion(c->s.aq, 61, IBV_WC_SUCCESS);
+	CHECK(memcmp(c->s.memory + 1024, "inlined!", 8) == 0);
+	CHECK(memcmp(c->s.memory + 1040, "pieces", 6) == 0);
+	memset(c->s.memory + 1024, 0, 32);
 	check_empty(c);
-}
-
-/* The poller has a thread. */
-static void single_poster__does_not_wait_for_a_thread(enum kind kind)
-{
-	struct rpma_rt_future futures[DEPTH + 1];
-	struct scene c;
-	int i;
-
-	open_stage(&c, kind);
-	c.s.cfg->single_poster = 1;
-	stage_connect(&c.s, &c.pair);
-	send_some(&c, 0, futures, DEPTH);
-	MUST_ANSWER(RPMA_E_AGAIN, try_send(&c, 50, &futures[DEPTH], 0));
-	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
-	post_receives(&c, DEPTH);
-	for (i = 0; i < DEPTH; i++)
-		take_message(&c, (uint32_t)i);
-	take_results(futures, 0, DEPTH);
-	take_writable(&c);
-	check_empty(&c);
-	close_scene(&c);
-}
-
-/* The poller is nobody's, then the poster's, then nobody's while some wait. */
-static void single_poster__waits_while_the_poller_is_its_own(void)
-{
-	struct rpma_rt_future futures[DEPTH + 3];
-	struct scene c;
-	int i;
-
-	open_scene(&c, SINGLE);
-	send_some(&c, 0, futures, DEPTH);
-	MUST(rpma_rt_poller_release(c.s.world.rt, 0));
-	MUST_ANSWER(RPMA_E_AGAIN, try_send(&c, 50, &futures[DEPTH], 0));
-	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
-	MUST(rpma_rt_poller_attach(c.s.world.rt, 0));
-	send_some(&c, DEPTH, &futures[DEPTH], 2);
-	MUST(rpma_rt_poller_release(c.s.world.rt, 0));
-	/* behind what waits, and may not wait itself */
-	MUST_ANSWER(RPMA_E_AGAIN, try_send(&c, 50, &futures[DEPTH + 2], 0));
-	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
-	MUST(rpma_rt_poller_attach(c.s.world.rt, 0));
-	post_receives(&c, DEPTH + 2);
-	for (i = 0; i < DEPTH + 2; i++)
-		take_message(&c, (uint32_t)i);
-	take_results(futures, 0, DEPTH + 2);
-	take_writable(&c);
-	check_empty(&c);
-	close_scene(&c);
-}
-
-/* A route is closed, for which the gate is paused: what waits is ahead as
- * before. */
-static void single_poster__waits_through_a_pause(void)
-{
-	const uint32_t part = RPMA_RT_F_LINKED | RPMA_RT_F_PART;
-	struct rpma_rt_future futures[DEPTH];
-	struct rpma_rt_route *route;
-	struct scene c;
-	int i;
-
-	open_scene(&c, SINGLE);
-	MUST(rpma_rt_route_open(c.pair.active, RPMA_RT_SEND_SIDE, c.s.aq,
-				&route));
-	send_some(&c, 0, futures, DEPTH - 1);
-	/* room for one, so for none of the link */
-	MUST_ANSWER(2, post_link(&c, 10, &futures[DEPTH - 1], part));
-	MUST(rpma_rt_route_close(route, NULL));
-	MUST_ANSWER(RPMA_E_AGAIN, try_send(&c, 50, NULL, 0));
-	post_receives(&c, DEPTH);
-	for (i = 0; i < DEPTH - 1; i++)
-		take_message(&c, (uint32_t)i);
-	take_message(&c, 10);
-	take_results(futures, 0, DEPTH - 1);
-	take_results(&futures[DEPTH - 1], 10, 1);
-	take_writable(&c);
-	check_empty(&c);
-	close_scene(&c);
 }
 
 /* -------------------------------------------------------------- backlog --- */
@@ -522,7 +511,7 @@ static void backlog__waits_until_it_eases(enum kind kind)
 	       rpma_rt_again_reason() != RPMA_RT_AGAIN_BACKLOG) {
 		sent += rpma_rt_again_reason() == RPMA_RT_AGAIN_NONE;
 		CHECK(sent < 2 * FUTURES - 2);
-		if (kind >= MANUAL)
+		if (kind == MANUAL)
 			CHECK(rpma_rt_poller_run(c.s.world.rt, 0, 64) >= 0);
 	}
 	MUST_ANSWER(1, try_send(&c, 1000, &future, 0));
@@ -669,9 +658,9 @@ static void end_pair(struct scene *c, struct rpma_rt_queue *aq)
 	MUST(rpma_rt_conn_unref(&c->pair.passive));
 }
 
-/* A route's consumer that was behind has caught up while others wait for room:
- * a poster that was refused for it gets WRITABLE when nothing waits. */
-static void backlog__answered_behind_the_waiting(void)
+/* A route's consumer that was behind has caught up: a poster that was refused
+ * for it gets WRITABLE, though others stand in line. */
+static void backlog__answered_beside_a_line(void)
 {
 	struct rpma_rt_future futures[DEPTH + 2];
 	struct rpma_rt_route *route;
@@ -689,10 +678,9 @@ static void backlog__answered_behind_the_waiting(void)
 	take_message(&c, 0);
 	for (; sent > 0; sent--)
 		CHECK(world_next(queue).kind == RPMA_RT_COMPLETION);
-	run_rounds(&c);
+	take_writable(&c);
 	post_receives(&c, DEPTH + 1);
 	take_results(futures, 0, DEPTH + 2);
-	take_writable(&c);
 	end_pair(&c, c.s.aq);
 	CHECK(world_next(queue).opcode == RPMA_RT_EVENT_ROUTE_CLOSED);
 	MUST(rpma_rt_queue_delete(&queue));
@@ -746,7 +734,9 @@ static void close__room_for_every_item(void)
 		items += item.kind == RPMA_RT_COMPLETION;
 		not_posted += (item.flags & RPMA_RT_C_NOT_POSTED) != 0;
 	} while (rpma_rt_completion_event(&item) != RPMA_RT_EVENT_CLOSED);
-	CHECK(not_posted == WAITING && items == sent + 2 * WAITING);
+	/* one found a receive */
+	CHECK(not_posted == WAITING - DEPTH - 1);
+	CHECK(items == sent + 2 * WAITING);
 	for (i = 0; i < WAITING; i++)
 		CHECK(rpma_rt_future_drop(&futures[1][i]) >= 0);
 	do
@@ -782,9 +772,13 @@ static int post_and_cut(struct ibv_qp *qp, struct ibv_send_wr *wr,
 	return ENOMEM;
 }
 
+/* what becomes of the future */
+enum end { CANCELLED, DROPPED, AWAITED };
+
 /* A link that waited, of which the device takes a part: what was posted has its
- * effect, so it cannot be taken back; nothing of it stays held. */
-static void verb_fails__cut_link_is_over(bool drops)
+ * effect, so it cannot be taken back, and nobody knows the outcome; nothing of
+ * it stays held. */
+static void verb_fails__cut_link_is_over(enum end end)
 {
 	const uint32_t part = RPMA_RT_F_LINKED | RPMA_RT_F_PART;
 	struct rpma_rt_future futures[DEPTH];
@@ -803,16 +797,20 @@ static void verb_fails__cut_link_is_over(bool drops)
 	stage_connect(&c.s, &c.pair);
 	send_some(&c, 0, futures, DEPTH);
 	MUST_ANSWER(2, post_link(&c, 10, &future, part));
-	dropped = drops ? &future : NULL;
+	dropped = end == DROPPED ? &future : NULL;
 	cuts = 0;
 	post_receives(&c, DEPTH);
 	while (cuts == 0)
 		CHECK(rpma_rt_poller_run(c.s.world.rt, 0, 64) >= 0);
-	if (!drops) {
+	if (end == CANCELLED) {
 		MUST(rpma_rt_future_cancel(&future, &cancelled));
 		CHECK(cancelled == RPMA_RT_CANCELLED_DETACHED);
+	}
+	if (end != DROPPED) {
 		MUST_ANSWER(1, rpma_rt_future_wait(&future, &cmpl, PATIENT));
-		CHECK(cmpl.flags == RPMA_RT_C_DETACHED);
+		CHECK(cmpl.context == 10);
+		CHECK(cmpl.flags == (end == CANCELLED ? RPMA_RT_C_DETACHED
+						      : RPMA_RT_C_SYNTHESIZED));
 		MUST(rpma_rt_future_drop(&future));
 	}
 	for (i = 0; i < DEPTH; i++) {
@@ -1078,9 +1076,9 @@ static uint32_t send_beside(struct mover *mover, uint32_t sent,
 	return sent;
 }
 
-/* The poller goes from the single poster to another thread, whose rounds post
- * what waits, beside the posts. Each message comes once, in order. */
-static void race__single_poster_and_a_poller_that_moves(uint32_t messages)
+/* The poller goes from the poster to another thread, whose rounds post what
+ * waits, beside the posts. Each message comes once, in order. */
+static void race__a_poller_that_moves(uint32_t messages)
 {
 	struct mover mover = {.is_over = false};
 	struct scene *c = &mover.c;
@@ -1088,7 +1086,7 @@ static void race__single_poster_and_a_poller_that_moves(uint32_t messages)
 	uint32_t sent = 0;
 	pthread_t thread;
 
-	open_scene(c, SINGLE);
+	open_scene(c, MANUAL);
 	post_receives(c, FUTURES);
 	/* a poller where another thread is inside is an error, in words */
 	MUST(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED));
@@ -1114,14 +1112,15 @@ static void race__single_poster_and_a_poller_that_moves(uint32_t messages)
 static void run_all(enum kind kind)
 {
 	static void (*const cases[])(struct scene *c) = {
-		wait__in_order_before_others,
+		wait__in_order_whatever_has_a_future,
 		wait__of_one_call,
 		cancel__NOT_POSTED,
 		cancel__again_and_again,
 		cancel__others_are_told,
 		then__called_when_posted,
 		link__waits_as_one,
-		inline__does_not_wait,
+		link__of_two_outcomes_is_not_taken_back,
+		borrowed__copied_before_the_post_returns,
 		recv__waits_too,
 	};
 	struct scene c;
@@ -1146,17 +1145,13 @@ int main(int argc, char *argv[])
 	run_all(THREAD);
 	run_all(ASLEEP);
 	run_all(MANUAL);
-	run_all(SINGLE);
-	single_poster__does_not_wait_for_a_thread(THREAD);
-	single_poster__does_not_wait_for_a_thread(ASLEEP);
-	single_poster__waits_while_the_poller_is_its_own();
-	single_poster__waits_through_a_pause();
-	backlog__answered_behind_the_waiting();
+	backlog__answered_beside_a_line();
 	close__room_for_every_item();
-	verb_fails__cut_link_is_over(false);
-	verb_fails__cut_link_is_over(true);
+	verb_fails__cut_link_is_over(CANCELLED);
+	verb_fails__cut_link_is_over(DROPPED);
+	verb_fails__cut_link_is_over(AWAITED);
 	printf("seed %u\n", seed);
 	race__each_once_or_taken_back(messages, seed);
-	race__single_poster_and_a_poller_that_moves(messages);
+	race__a_poller_that_moves(messages);
 	return 0;
 }

@@ -93,7 +93,9 @@ static void post__beyond_credit(struct stage *s)
 	struct world_pair pair;
 	int i;
 
+	s->cfg->waiting = RPMA_RT_NO_WAITING;
 	stage_connect(s, &pair);
+	s->cfg->waiting = 0;
 	for (i = 0; i < DEPTH; i++)
 		MUST(rpma_rt_recv(pair.active, s->mr, 0, 8, (uint64_t)i));
 	for (i = 0; i < 3; i++) {

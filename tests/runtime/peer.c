@@ -188,7 +188,7 @@ static void get_peer_addr__both_sides_also_closed(struct stage *s)
 	MUST(rpma_rt_conn_unref(&held));
 }
 
-static void run(bool single)
+int main(void)
 {
 	const struct stage_cfg cfg = {.pollers = 1, .depth = DEPTH};
 	void *pmem = pmem_map(STAGE_SIZE);
@@ -198,7 +198,6 @@ static void run(bool single)
 	struct stage s;
 
 	stage_open(&s, &cfg);
-	s.cfg->single_poster = single;
 	mr = register_persistent(&s, pmem);
 	remote = world_remote_of(mr);
 	stage_connect(&s, &pair);
@@ -212,11 +211,5 @@ static void run(bool single)
 	if (pmem != NULL)
 		MUST(pmem_unmap(pmem, STAGE_SIZE));
 	stage_close(&s);
-}
-
-int main(void)
-{
-	run(false);
-	run(true);
 	return 0;
 }

@@ -37,11 +37,12 @@ struct post {
 	uint32_t received;
 };
 
-static void set_up(struct post *p, uint32_t each)
+static void set_up(struct post *p, uint32_t each, uint32_t waiting)
 {
 	struct rpma_rt_conn_cfg *cfg = world_cfg(DEPTH, RECVS);
 
 	memset(p, 0, sizeof(*p));
+	cfg->waiting = waiting;
 	p->each = each;
 	world_open(&p->world);
 	world_start(&p->world, 1, RPMA_RT_MODE_ADAPTIVE);
@@ -197,7 +198,7 @@ static void post__four_threads(uint32_t each)
 	struct post p;
 	uint32_t i;
 
-	set_up(&p, each);
+	set_up(&p, each, 4); /* so that posts are refused now and then */
 	CHECK(!pthread_create(&receiver, NULL, receive_all, &p));
 	for (i = 0; i < THREADS; i++) {
 		posters[i] = (struct poster){&p, i};
@@ -227,7 +228,7 @@ static void post__batch_beyond_credit_A_PART(void)
 	struct post p;
 	int i;
 
-	set_up(&p, DEPTH + 8);
+	set_up(&p, DEPTH + 8, RPMA_RT_NO_WAITING);
 	for (i = 0; i < DEPTH + 8; i++)
 		wrs[i] = (struct rpma_rt_wr){.op = RPMA_RT_OP_SEND,
 					     .flags = RPMA_F_COMPLETION_ALWAYS,
@@ -266,7 +267,7 @@ static void post__refused(void)
 	struct rpma_rt_wr wr;
 	struct post p;
 
-	set_up(&p, 1);
+	set_up(&p, 1, 0);
 	MUST(rpma_rt_route_open(p.pair.passive, RPMA_RT_SEND_SIDE, p.pq,
 				&foreign));
 	MUST(rpma_rt_route_open(p.pair.active, RPMA_RT_RECV_SIDE, p.aq,

@@ -196,8 +196,7 @@ static void *sink_main(void *arg)
 
 /* ---------------------------------------------------------------- scene --- */
 
-static void scene_open(struct scene *s, enum rpma_rt_mode mode, bool single,
-		       uint32_t count)
+static void scene_open(struct scene *s, enum rpma_rt_mode mode, uint32_t count)
 {
 	const struct stage_cfg cfg = {
 		.pollers = 1, .mode = mode, .depth = DEPTH};
@@ -207,7 +206,6 @@ static void scene_open(struct scene *s, enum rpma_rt_mode mode, bool single,
 
 	memset(s, 0, sizeof(*s));
 	stage_open(&s->stage, &cfg);
-	s->stage.cfg->single_poster = single;
 	stage_connect(&s->stage, &s->pair);
 	s->count = count;
 	s->sent = calloc(count, sizeof(*s->sent));
@@ -335,15 +333,14 @@ static uint32_t hand_around(struct scene *s, uint64_t until)
 	return moved;
 }
 
-static void set_queue__all_the_time(enum rpma_rt_mode mode, bool single,
-				    uint32_t count)
+static void set_queue__all_the_time(enum rpma_rt_mode mode, uint32_t count)
 {
 	static struct scene s;
 	pthread_t sender;
 	pthread_t sink;
 	uint32_t moved;
 
-	scene_open(&s, mode, single, count);
+	scene_open(&s, mode, count);
 	CHECK(pthread_create(&sink, NULL, sink_main, &s) == 0);
 	CHECK(pthread_create(&sender, NULL, send_main, &s) == 0);
 	moved = hand_around(&s, 2 * (uint64_t)count);
@@ -411,8 +408,7 @@ static struct rpma_rt_route *open_to(struct scene *s, uint32_t at)
 }
 
 /* The own queue is the first worker's throughout; routes lead to the others. */
-static void close__under_posts(enum rpma_rt_mode mode, bool single,
-			       uint32_t count)
+static void close__under_posts(enum rpma_rt_mode mode, uint32_t count)
 {
 	static struct scene s;
 	struct sender sender = {.s = &s};
@@ -424,7 +420,7 @@ static void close__under_posts(enum rpma_rt_mode mode, bool single,
 	uint32_t at = 1;
 	int ret;
 
-	scene_open(&s, mode, single, count);
+	scene_open(&s, mode, count);
 	former = open_to(&s, at);
 	/* release: to the sender */
 	atomic_store_explicit(&sender.route, former, memory_order_release);
@@ -472,7 +468,7 @@ static void set_queue__it_dies(uint32_t lives)
 	int ret;
 
 	for (life = 0; life < lives; life++) {
-		scene_open(&s, RPMA_RT_MODE_EVENT, life % 2, 100000);
+		scene_open(&s, RPMA_RT_MODE_EVENT, 100000);
 		CHECK(pthread_create(&sink, NULL, sink_main, &s) == 0);
 		CHECK(pthread_create(&sender, NULL, send_main, &s) == 0);
 		moved = hand_around(&s, 50 + life);
@@ -532,10 +528,10 @@ int main(int argc, char **argv)
 	uint32_t lives = argc > 2 ? (uint32_t)atoi(argv[2]) : LIVES;
 	uint32_t routes = argc > 3 ? (uint32_t)atoi(argv[3]) : ROUTES;
 
-	set_queue__all_the_time(RPMA_RT_MODE_ADAPTIVE, false, count);
-	set_queue__all_the_time(RPMA_RT_MODE_EVENT, true, count / 4);
-	close__under_posts(RPMA_RT_MODE_ADAPTIVE, false, count / 2);
-	close__under_posts(RPMA_RT_MODE_EVENT, true, count / 4);
+	set_queue__all_the_time(RPMA_RT_MODE_ADAPTIVE, count);
+	set_queue__all_the_time(RPMA_RT_MODE_EVENT, count / 4);
+	close__under_posts(RPMA_RT_MODE_ADAPTIVE, count / 2);
+	close__under_posts(RPMA_RT_MODE_EVENT, count / 4);
 	set_queue__it_dies(lives);
 	close__numbers_come_back(routes);
 	return 0;

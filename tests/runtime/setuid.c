@@ -78,6 +78,7 @@ static void setuid__after_the_device_was_opened(void)
 	MUST(rpma_rt_recv(pair.passive, s.mr, 0, 64, 2));
 	MUST(rpma_rt_send(pair.active, s.mr, 64, 64, RPMA_F_COMPLETION_ALWAYS,
 			  2));
+	stage_completion(s.aq, 2, IBV_WC_GENERAL_ERR);
 	check_closed(s.aq);
 	MUST(world_conn_new(s.world.rt, s.world.peer, s.world.addr, "7471",
 			    s.cfg, RPMA_RT_POLLER_ANY, s.aq, NULL, &late));

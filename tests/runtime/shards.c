@@ -164,7 +164,6 @@ static void functions__on_their_own_thread(uint32_t calls)
 
 	memset(&shard, 0, sizeof(shard));
 	stage_open(&s, &cfg);
-	s.cfg->single_poster = 1;
 	shard.stage = &s;
 	shard.poller = 1;
 	sem_init(&shard.started, 0, 0);

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * single.c -- posting without a lock: one thread posts sends until a post is
- * refused with CLOSED, while another closes the connection from outside. Each
- * accepted work request is reported exactly once, CLOSED last; over and over,
- * so that closing meets the poster everywhere.
+ * single.c -- one thread posts sends until a post is refused with CLOSED, while
+ * another thread closes the connection. Each accepted work request is reported
+ * exactly once, in order, CLOSED last; over and over, so that closing meets the
+ * poster everywhere.
  *
  * usage: runtime_single [connections]
  */
@@ -109,7 +109,6 @@ int main(int argc, char **argv)
 	uint32_t i;
 
 	stage_open(&s, &cfg);
-	s.cfg->single_poster = 1;
 	for (i = 0; i < conns; i++)
 		close__meets_the_poster(&s, i % DEPTH);
 	stage_close(&s);

@@ -143,15 +143,17 @@ static unsigned long get(const _Atomic uint64_t *count)
 /* Each work request was reported, or silent as it was asked to be. */
 static void report(struct soak_sum *sum)
 {
-	printf("posted %lu ticked %lu silent %lu errors %lu synthesized %lu\n",
+	printf("posted %lu ticked %lu silent %lu errors %lu synthesized %lu "
+	       "not posted %lu\n",
 	       get(&sum->posted), get(&sum->ticked), get(&sum->silent),
-	       get(&sum->errors), get(&sum->synthesized));
-	printf("refused: credit %lu backlog %lu lock %lu; writable %lu "
+	       get(&sum->errors), get(&sum->synthesized),
+	       get(&sum->not_posted));
+	printf("refused: credit %lu backlog %lu; writable %lu "
 	       "messages %lu; to functions %lu, batches of shared queues %lu\n",
 	       get(&sum->refused[RPMA_RT_AGAIN_CREDIT]),
 	       get(&sum->refused[RPMA_RT_AGAIN_BACKLOG]),
-	       get(&sum->refused[RPMA_RT_AGAIN_LOCK]), get(&sum->writables),
-	       get(&sum->messages), get(&sum->called), get(&sum->taken_shared));
+	       get(&sum->writables), get(&sum->messages), get(&sum->called),
+	       get(&sum->taken_shared));
 	printf("pairs %lu; closed: local %lu disconnected %lu rejected %lu "
 	       "unreachable %lu error %lu device %lu failed %lu stopped %lu\n",
 	       get(&sum->in_use), get(&sum->reasons[0]), get(&sum->reasons[1]),

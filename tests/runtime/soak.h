@@ -78,7 +78,7 @@ struct soak_route {
 struct soak_seen {
 	uint32_t next; /* the least sequence number that may still come */
 	bool error;
-	bool synthesized;
+	bool made_up;
 };
 
 /* where items come to: a queue, or a function that the poller calls */
@@ -152,6 +152,7 @@ struct soak_sum {
 	_Atomic uint64_t silent; /* succeeded without a word, as wanted */
 	_Atomic uint64_t errors;
 	_Atomic uint64_t synthesized;
+	_Atomic uint64_t not_posted;
 	_Atomic uint64_t refused[4]; /* by enum rpma_rt_again */
 	_Atomic uint64_t writables;
 	_Atomic uint64_t in_use;

@@ -399,7 +399,7 @@ void soak_pump(struct soak_end *end, int which, uint64_t *random)
 	if (atomic_load_explicit(&side->next, memory_order_relaxed) >=
 	    side->cap)
 		soak_trigger(end, random);
-	if (ret == RPMA_E_PROVIDER || ret == RPMA_E_NOMEM)
+	if (ret == RPMA_E_NOMEM)
 		soak_end_close(end); /* nothing may be left to wait for */
 	else if (ret && ret != RPMA_E_AGAIN && ret != RPMA_RT_E_CLOSED)
 		soak_wrong(end, which, 0, -1, rpma_rt_err_2str(ret));

@@ -26,6 +26,9 @@ static struct soak_end *end_of_context(struct soak_epoch *epoch,
 	return end;
 }
 
+/* not from the device */
+#define MADE_UP (RPMA_RT_C_SYNTHESIZED | RPMA_RT_C_NOT_POSTED)
+
 static uint8_t opcode_of(int which, const struct soak_rec *rec)
 {
 	if (which == RPMA_RT_RECV_SIDE)
@@ -94,28 +97,25 @@ static const char *wrong_success(struct soak_end *end, int which, uint32_t seq,
 static const char *wrong_error(int which, const struct soak_rec *rec,
 			       const struct rpma_rt_completion *c)
 {
-	bool synthesized = c->flags & RPMA_RT_C_SYNTHESIZED;
-
 	if (c->opcode != opcode_of(which, rec))
 		return "not its opcode";
-	if (synthesized && c->status != IBV_WC_GENERAL_ERR)
-		return "synthesized, with a status of the device";
+	if ((c->flags & MADE_UP) == MADE_UP)
+		return "synthesized, though it was not posted";
+	if ((c->flags & MADE_UP) && c->status != IBV_WC_GENERAL_ERR)
+		return "made up, with a status of the device";
 	if (c->byte_len != 0)
 		return "an error with a length";
 	return NULL;
 }
-
-/* Not of the device: of the end of its connection. */
-#define OF_THE_END (RPMA_RT_C_SYNTHESIZED | RPMA_RT_C_NOT_POSTED)
 
 /* Order of one side in one queue. */
 static const char *wrong_order(const struct soak_end *end,
 			       struct soak_seen *seen, uint32_t seq,
 			       const struct rpma_rt_completion *c)
 {
-	if (seen->synthesized && !(c->flags & OF_THE_END))
-		return "of the device, behind a synthesized one";
-	seen->synthesized = c->flags & OF_THE_END;
+	if (seen->made_up && !(c->flags & MADE_UP))
+		return "of the device, behind one that is made up";
+	seen->made_up = c->flags & MADE_UP;
 	if (!end->ordered)
 		return NULL;
 	if (seq < seen->next)
@@ -134,12 +134,15 @@ static void note_error(struct soak_end *end, struct soak_side *side,
 	uint32_t first;
 
 	/* relaxed, all: a minimum, and counts */
-	if (c->flags & OF_THE_END) {
+	if (c->flags & RPMA_RT_C_SYNTHESIZED) {
 		atomic_fetch_add_explicit(&sum->synthesized, 1,
 					  memory_order_relaxed);
 		return;
 	}
-	atomic_fetch_add_explicit(&sum->errors, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(c->flags & RPMA_RT_C_NOT_POSTED
+					  ? &sum->not_posted
+					  : &sum->errors,
+				  1, memory_order_relaxed);
 	first = atomic_load_explicit(&side->first_error, memory_order_relaxed);
 	while (seq < first &&
 	       !atomic_compare_exchange_weak_explicit(

@@ -105,6 +105,7 @@ static void pool_open(struct pool *pool, struct stage *s, int poller,
 	cfg.queue = pool->queue;
 	cfg.user = pool;
 	cfg.srq_size = size;
+	cfg.waiting = RPMA_RT_NO_WAITING;
 	cfg.limit = limit;
 	cfg.refill = fn;
 	cfg.refill_arg = pool;

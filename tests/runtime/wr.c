@@ -210,8 +210,8 @@ static void take_writable_among(struct stage *s, uint64_t completions)
 	CHECK(writable == 1);
 }
 
-/* Where there is room for two, three that are linked find none: in manual mode
- * nothing retires before somebody waits. */
+/* Where there are places for two, three that are linked find none: in manual
+ * mode nothing retires before somebody waits. */
 static void link__all_or_none(struct stage *s, struct world_pair *pair)
 {
 	struct rpma_rt_wr wrs[3];
@@ -279,6 +279,7 @@ int main(void)
 	MUST(rpma_rt_poller_attach(s.world.rt, 0));
 	register_page(&s);
 	s.cfg->max_sge = 16;
+	s.cfg->waiting = RPMA_RT_NO_WAITING;
 	s.cfg->max_inline = HEADER;
 	stage_connect(&s, &pair);
 	send__of_two_pieces_into_two(&s, &pair);

@@ -216,8 +216,7 @@ static void poster_close(struct poster *p)
 	CHECK(sem_destroy(&p->told) == 0);
 }
 
-static void refused__told_once(bool single, enum rpma_rt_mode mode,
-			       uint32_t count)
+static void refused__told_once(enum rpma_rt_mode mode, uint32_t count)
 {
 	const struct stage_cfg cfg = {
 		.pollers = 1, .mode = mode, .depth = DEPTH};
@@ -225,7 +224,6 @@ static void refused__told_once(bool single, enum rpma_rt_mode mode,
 	pthread_t tellers[2];
 
 	stage_open(&s.stage, &cfg);
-	s.stage.cfg->single_poster = single;
 	stage_connect(&s.stage, &s.pair);
 	poster_open(&s.send, &s.stage, s.pair.active, RPMA_RT_SEND_SIDE, count);
 	poster_open(&s.recv, &s.stage, s.pair.passive, RPMA_RT_RECV_SIDE,
@@ -258,8 +256,7 @@ int main(int argc, char **argv)
 {
 	uint32_t count = argc > 1 ? (uint32_t)atoi(argv[1]) : MESSAGES;
 
-	refused__told_once(false, RPMA_RT_MODE_ADAPTIVE, count);
-	refused__told_once(false, RPMA_RT_MODE_EVENT, count);
-	refused__told_once(true, RPMA_RT_MODE_EVENT, count);
+	refused__told_once(RPMA_RT_MODE_ADAPTIVE, count);
+	refused__told_once(RPMA_RT_MODE_EVENT, count);
 	return 0;
 }

@@ -234,10 +234,9 @@ static void configurations_of_connections(void **state)
 	WRONG(backlog, UINT32_MAX);
 	WRONG(min_rnr_timer, 32);
 	WRONG(ack_timeout, 254);
-	WRONG(single_poster, 2);
-	WRONG(reserved8, 1);
+	WRONG(reserved16, 1);
 	WRONG(futures, 1048577);
-	WRONG(futures_waiting, 1048577);
+	WRONG(waiting, 1048577);
 	WRONG(reserved[1], 1);
 	/* what is the runtime's to choose: each such pointer */
 #define OURS(name, value)                                    \
@@ -281,7 +280,8 @@ static void configurations_of_srqs(void **state)
 	WRONG(max_sge, 33);
 	WRONG(max_sge, UINT32_MAX);
 	WRONG(futures, 1048577);
-	WRONG(reserved[0], 1);
+	WRONG(waiting, 1048577);
+	WRONG(reserved32, 1);
 #undef WRONG
 	cfg = bad_srq_cfg(f->queue);
 	cfg.futures = 1;

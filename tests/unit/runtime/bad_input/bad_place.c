@@ -13,7 +13,6 @@
 #include "events/events.h"
 #include "pool/pool.h"
 #include "queue/impl.h"
-#include "conn/gate.h"
 #include "death.h"
 
 /* ------------------------------------------------------- wrong thread --- */
@@ -256,15 +255,6 @@ static void take_while_another_does(void *arg)
 	f->got = rpma_rt_queue_poll(queue, f->items, 1);
 }
 
-static void post_while_another_does(void *arg)
-{
-	struct rpma_rt_conn *conn = arg;
-
-	inherit(conn->rt);
-	rt_gate_enter(&conn->gate[RPMA_RT_SEND_SIDE]);
-	ok(fake_send(conn, 1, ALWAYS));
-}
-
 static void put_twice(void *arg)
 {
 	struct rpma_rt_conn *conn = arg;
@@ -303,9 +293,7 @@ void mistakes(void **state)
 	struct rpma_rt_conn *conn;
 
 	death_expect("alone.c", take_while_another_does, f);
-	f->rt_cfg.single_poster = 1;
 	conn = fake_established(f);
-	death_expect("gate.c", post_while_another_does, conn);
 	death_expect("calls.c", put_twice, conn);
 	death_expect("calls.c", get_after_put, conn);
 	fake_bury(f, &conn);

@@ -72,11 +72,11 @@ static void expect_free(pthread_mutex_t *lock)
 	pthread_mutex_unlock(lock);
 }
 
-/* Likewise of a gate's. */
-static void expect_open(struct rt_gate *gate)
+/* Likewise the right to post. */
+static void expect_left(const struct rpma_rt_conn *conn, enum rpma_rt_side side)
 {
-	assert_true(rt_lock_try(&gate->lock));
-	rt_lock_release(&gate->lock);
+	assert_false(rt_turn_look(&conn->gate[side].turn) &
+		     RT_TURN_HELD);
 }
 
 /* The log function is the program's: it may call what takes these. */
@@ -91,11 +91,11 @@ static void expect_no_lock(void)
 	expect_free(&watched->directory);
 	expect_free(&watched->ask_lock);
 	for (conn = watched->conns; conn != NULL; conn = conn->next) {
-		expect_open(&conn->gate[RPMA_RT_SEND_SIDE]);
-		expect_open(&conn->gate[RPMA_RT_RECV_SIDE]);
+		expect_left(conn, RPMA_RT_SEND_SIDE);
+		expect_left(conn, RPMA_RT_RECV_SIDE);
 	}
 	for (srq = watched->srqs; srq != NULL; srq = srq->next)
-		expect_free(&srq->lock);
+		assert_true(rt_turn_is_left(&srq->turn));
 }
 
 void fake_watch_locks(struct rpma_rt *rt)

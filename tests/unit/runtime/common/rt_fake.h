@@ -239,6 +239,11 @@ int fake_recv(struct rpma_rt_conn *conn, uint64_t context);
 /* The wr_id that a send or receive of that context got. */
 uint64_t fake_sq_id(const struct rpma_rt_conn *conn, uint32_t index);
 uint64_t fake_rq_id(const struct rpma_rt_conn *conn, uint32_t index);
+/* When the device is given work requests next, fn is called, once, before the
+ * device takes the first: what other threads do while one is in the verb. */
+void fake_when_posting(void (*fn)(void *arg), void *arg);
+/* When librpma prepares a send next: likewise, while one has not posted yet. */
+void fake_when_preparing(void (*fn)(void *arg), void *arg);
 /* Completion of what was posted there as the index-th. */
 void fake_sent(struct rpma_rt_conn *conn, uint32_t index,
 	       enum ibv_wc_status status);
@@ -268,6 +273,8 @@ void fake_die(void *arg);
 
 /* The value that this call is to fail with, or 0; the second writes it down. */
 int fake_failing(const char *call);
+/* Calls what fake_when_posting() was given. */
+void fake_in_verb(void);
 int fake_enter(const char *call);
 void *fake_object_new(size_t size);
 void fake_object_free(void *object);

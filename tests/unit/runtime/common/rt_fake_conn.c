@@ -291,11 +291,26 @@ int rpma_conn_post_send(struct rpma_conn *conn, const void *owner,
 
 /* -------------------------------------------------------- work requests --- */
 
+static struct {
+	void (*fn)(void *arg);
+	void *arg;
+} preparing;
+
+void fake_when_preparing(void (*fn)(void *arg), void *arg)
+{
+	preparing.fn = fn;
+	preparing.arg = arg;
+}
+
 static int prepare(const char *call, int opcode, int flags, uint64_t wr_id,
 		   struct rpma_send_wr *wr)
 {
 	bool always = flags & (1 << 1); /* of RPMA_F_COMPLETION_ALWAYS */
+	void (*fn)(void *arg) = preparing.fn;
 
+	preparing.fn = NULL;
+	if (fn != NULL)
+		fn(preparing.arg);
 	memset(wr, 0, sizeof(*wr));
 	wr->wr.wr_id = wr_id;
 	wr->wr.opcode = (enum ibv_wr_opcode)opcode;

@@ -59,12 +59,33 @@ static int req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 	return cq->notify_answer;
 }
 
+static struct {
+	void (*fn)(void *arg);
+	void *arg;
+} posting;
+
+void fake_when_posting(void (*fn)(void *arg), void *arg)
+{
+	posting.fn = fn;
+	posting.arg = arg;
+}
+
+void fake_in_verb(void)
+{
+	void (*fn)(void *arg) = posting.fn;
+
+	posting.fn = NULL;
+	if (fn != NULL)
+		fn(posting.arg);
+}
+
 static int post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr,
 		     struct ibv_send_wr **bad)
 {
 	struct fake_qp *qp = (struct fake_qp *)ibv_qp;
 	int err;
 
+	fake_in_verb();
 	for (; wr != NULL; wr = wr->next) {
 		err = fake_failing("post_send");
 		*bad = wr;
@@ -82,6 +103,7 @@ static int post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr,
 	struct fake_qp *qp = (struct fake_qp *)ibv_qp;
 	int err;
 
+	fake_in_verb();
 	for (; wr != NULL; wr = wr->next) {
 		err = fake_failing("post_recv");
 		*bad = wr;

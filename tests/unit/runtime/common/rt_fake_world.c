@@ -234,6 +234,7 @@ int fake_setup(void **state)
 	f->rt_cfg.user = f;
 	f->rt_cfg.sq_size = FAKE_SQ;
 	f->rt_cfg.rq_size = FAKE_RQ;
+	f->rt_cfg.waiting = RPMA_RT_NO_WAITING;
 	/* relaxed: the test's own */
 	atomic_store_explicit(&f->listener.target.count, 1,
 			      memory_order_relaxed);

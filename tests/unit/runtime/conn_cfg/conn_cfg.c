@@ -122,7 +122,6 @@ static void read__what_only_the_runtime_knows(void **state)
 	f->rt_cfg.poller = RPMA_RT_POLLER_LEAST;
 	f->rt_cfg.keepalive_ms = 77;
 	f->rt_cfg.backlog = 5;
-	f->rt_cfg.single_poster = 1;
 	ok(rt_conn_cfg_read(&f->rt_cfg, f->rt, &cfg));
 	assert_ptr_equal(cfg.peer, &fake_peer);
 	assert_ptr_equal(cfg.queue, f->queue);
@@ -130,7 +129,6 @@ static void read__what_only_the_runtime_knows(void **state)
 	assert_int_equal(cfg.poller, RPMA_RT_POLLER_LEAST);
 	assert_int_equal(cfg.keepalive_ms, 77);
 	assert_int_equal(cfg.backlog, 5);
-	assert_true(cfg.single_poster);
 	assert_true(rt_conn_cfg_srq_pollers(&cfg) == 0);
 	rt_conn_cfg_fini(&cfg);
 }

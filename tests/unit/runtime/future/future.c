@@ -566,15 +566,16 @@ static void post__refused_by_the_device_NOT_POSTED(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, 1);
-	struct rpma_rt_completion item;
+	struct rpma_rt_completion cmpl;
 	struct rpma_rt_future future;
 
 	fake_fail("post_send", 1, ENOMEM);
 	ok(post_send(conn, 1, &future));
 	fake_bury(f, &conn);
-	assert_int_equal(rpma_rt_future_poll(&future, &item), 1);
-	assert_int_equal(item.status, IBV_WC_GENERAL_ERR);
-	assert_int_equal(item.flags, RPMA_RT_C_NOT_POSTED);
+	assert_int_equal(rpma_rt_future_poll(&future, &cmpl), 1);
+	assert_int_equal(cmpl.context, 1);
+	assert_int_equal(cmpl.flags, RPMA_RT_C_NOT_POSTED);
+	assert_int_equal(cmpl.status, IBV_WC_GENERAL_ERR);
 	assert_int_equal(rpma_rt_future_drop(&future), 0);
 }
 

@@ -37,7 +37,7 @@ static void append(uint64_t first, const char *kinds)
 		on_error = *kinds == 'e' || *kinds == 'o';
 		rt_ledger_append(&ledger,
 				 first++ | (on_error ? RT_ON_ERROR_ONLY : 0),
-				 IBV_WC_SEND, signaled);
+				 IBV_WC_SEND, signaled, 0);
 	}
 }
 
@@ -137,19 +137,6 @@ static void reap__counts_wrap(void **state)
 	assert_int_equal(ledger.head, 13);
 }
 
-/* What the device refused retires with nothing. */
-static void reap__group_after_a_refusal(void **state)
-{
-	uint32_t retired = 0;
-
-	(void)state;
-	append(0, "uSuuS");
-	rt_ledger_take_back(&ledger, 4);
-	append(1, "uuS");
-	expect_group(&retired, 4);
-	assert_int_equal(ledger.head, ledger.tail);
-}
-
 /* However a caller mixes them, a full ledger holds a signaled one. */
 static void must_signal__full_ledger_has_one(void **state)
 {
@@ -166,28 +153,11 @@ static void must_signal__full_ledger_has_one(void **state)
 			bool must = rt_ledger_must_signal(&other);
 
 			signaled += must;
-			rt_ledger_append(&other, i, IBV_WC_SEND, must);
+			rt_ledger_append(&other, i, IBV_WC_SEND, must, 0);
 		}
 		assert_in_range(signaled, 1, depth);
 		rt_ledger_fini(&other);
 	}
-}
-
-static void take_back__unsignaled_counted_anew(void **state)
-{
-	(void)state;
-	append(0, "SuS");
-	assert_int_equal(ledger.unsignaled, 0);
-	rt_ledger_take_back(&ledger, 1);
-	assert_int_equal(ledger.unsignaled, 1);
-	rt_ledger_take_back(&ledger, 1);
-	assert_int_equal(ledger.unsignaled, 0);
-	append(10, "uu");
-	rt_ledger_take_back(&ledger, 0);
-	assert_int_equal(ledger.unsignaled, 2);
-	rt_ledger_take_back(&ledger, 3);
-	assert_int_equal(ledger.unsignaled, 0);
-	assert_int_equal(rt_ledger_room(&ledger), DEPTH);
 }
 
 static void finish__in_order(void **state)
@@ -217,8 +187,8 @@ static void finish__same_wr_id_oldest_first(void **state)
 	const struct rt_ledger_entry *first;
 
 	(void)state;
-	rt_ledger_append(&ledger, 9, IBV_WC_SEND, true);
-	rt_ledger_append(&ledger, 9, IBV_WC_RDMA_READ, true);
+	rt_ledger_append(&ledger, 9, IBV_WC_SEND, true, 0);
+	rt_ledger_append(&ledger, 9, IBV_WC_RDMA_READ, true, 0);
 	first = rt_ledger_finish(&ledger, 9, false);
 	assert_int_equal(first->opcode, IBV_WC_SEND);
 	assert_int_equal(rt_ledger_take_unfinished(&ledger)->opcode,
@@ -337,7 +307,7 @@ static void append_link(uint32_t count, uint32_t parts)
 		bool part = parts >> i & 1;
 
 		rt_ledger_append(&ledger, part ? RT_ON_ERROR_ONLY | count : i,
-				 IBV_WC_SEND, !part);
+				 IBV_WC_SEND, !part, 0);
 		link = i + 1 < count ? RT_LINK_GOES_ON : 0;
 		rt_ledger_link(&ledger, part ? link | RT_LINK_PART : link);
 	}
@@ -485,9 +455,7 @@ int main(void)
 		TEST(room__never_beyond_depth),
 		TEST(reap__unsignaled_before_a_retired_one),
 		TEST(reap__counts_wrap),
-		TEST(reap__group_after_a_refusal),
 		TEST(must_signal__full_ledger_has_one),
-		TEST(take_back__unsignaled_counted_anew),
 		TEST(finish__in_order),
 		TEST(finish__unknown_NULL),
 		TEST(finish__same_wr_id_oldest_first),

@@ -558,7 +558,7 @@ static void spill__announced_before_its_last_item(void **state)
 	assert_non_null(waiter);
 	narrow_new(f, &n);
 	narrow_fill(f, &n, 64 + 4);
-	rt_waiter_add_mt(&n.queue->lanes[0]->waiters, waiter);
+	rt_lane_wait_poller(n.queue->lanes[0], waiter);
 	fake_round(f);
 	assert_int_equal(n.queue->leaving, 0);
 	assert_int_equal(fake_take(f, n.queue), 64);

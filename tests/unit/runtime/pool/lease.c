@@ -177,6 +177,9 @@ static void refused__lease_stays(void **state)
 	wrs[1] = wrs[0];
 	assert_int_equal(rpma_rt_post_send(s.other, wrs, 2), RPMA_E_INVAL);
 	assert_true(fake_said("away before"));
+	/* a connection that is closed */
+	ok(rpma_rt_conn_close(s.other));
+	assert_int_equal(give(&s, s.other, 0), RPMA_RT_E_CLOSED);
 	for (i = 0; i < FAKE_SQ; i++)
 		fake_sent(s.conn, (uint32_t)i, IBV_WC_SUCCESS);
 	fake_round(s.f);
@@ -184,20 +187,6 @@ static void refused__lease_stays(void **state)
 	ok(rpma_rt_lease_release(&s.lease));
 	assert_int_equal(rpma_rt_lease_release(&s.lease), RPMA_E_INVAL);
 	fake_take(s.f, s.f->queue); /* WRITABLE */
-	end(&s);
-}
-
-/* The connection closes, and with its end the lease is back. */
-static void device__refuses_and_the_slot_comes_back(void **state)
-{
-	struct scene s;
-
-	begin(&s, state);
-	fake_fail("post_send", 1, ENOMEM);
-	ok(give(&s, s.conn, 0));
-	assert_false(is_free(&s));
-	assert_int_equal(rpma_rt_lease_release(&s.lease), RPMA_E_INVAL);
-	fake_bury(s.f, &s.conn);
 	end(&s);
 }
 
@@ -257,6 +246,24 @@ static void dies__free_before_CLOSED(void **state)
 	end(&s);
 }
 
+/* The device refuses the last send of a lease: the connection closes, and the
+ * slot is free before CLOSED. */
+static void not_posted__free_before_CLOSED(void **state)
+{
+	struct scene s;
+
+	begin(&s, state);
+	ok(give(&s, s.conn, RPMA_RT_F_KEEP));
+	fake_fail("post_send", 1, ENOMEM);
+	ok(give(&s, s.conn, 0));
+	assert_int_equal(give(&s, s.conn, 0), RPMA_RT_E_CLOSED);
+	assert_false(is_free(&s));
+	fake_bury(s.f, &s.conn);
+	assert_int_equal(s.f->got, 1);
+	assert_true(is_free(&s));
+	end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,9 +272,9 @@ int main(void)
 		fake_test(keep__free_after_the_last),
 		fake_test(keep__given_away_with_the_last),
 		fake_test(refused__lease_stays),
-		fake_test(device__refuses_and_the_slot_comes_back),
 		fake_test(inval__whatever_a_completion_is_for),
 		fake_test(dies__free_before_CLOSED),
+		fake_test(not_posted__free_before_CLOSED),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

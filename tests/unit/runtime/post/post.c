@@ -41,6 +41,20 @@ static void fill_recvs(struct rpma_rt_recv_wr *wrs, int count)
 		wrs[i] = (struct rpma_rt_recv_wr){.context = (uint64_t)i};
 }
 
+/* Nothing that was refused has kept a place of either side. */
+static void expect_all_places(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt_recv_wr recvs[FAKE_RQ + 1];
+	struct rpma_rt_wr wrs[FAKE_SQ + 1];
+
+	fill(wrs, FAKE_SQ + 1);
+	fill_recvs(recvs, FAKE_RQ + 1);
+	assert_int_equal(fake_qp(conn)->sq_count, 0);
+	assert_int_equal(fake_qp(conn)->rq_count, 0);
+	assert_int_equal(rpma_rt_post_send(conn, wrs, FAKE_SQ + 1), FAKE_SQ);
+	assert_int_equal(rpma_rt_post_recv(conn, recvs, FAKE_RQ + 1), FAKE_RQ);
+}
+
 static void post_send__invalid_INVAL(void **state)
 {
 	struct fake *f = *state;
@@ -59,7 +73,7 @@ static void post_send__invalid_INVAL(void **state)
 	wr.op = (enum rpma_rt_op)99;
 	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), RPMA_E_INVAL);
 	assert_string_equal(fake_trace(), "");
-	assert_int_equal(rt_ledger_room(&conn->gate[0].ledger), FAKE_SQ);
+	expect_all_places(conn);
 	fake_bury(f, &conn);
 }
 
@@ -73,7 +87,7 @@ static void post_recv__invalid_INVAL(void **state)
 	assert_int_equal(rpma_rt_post_recv(conn, NULL, 1), RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_post_recv(conn, &wr, -1), RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_post_recv(conn, &wr, 1), RPMA_E_INVAL);
-	assert_int_equal(rt_ledger_room(&conn->gate[1].ledger), FAKE_RQ);
+	expect_all_places(conn);
 	fake_bury(f, &conn);
 }
 
@@ -134,24 +148,8 @@ static void post_send__refused_by_librpma_LOGGED_WITH_INDEX(void **state)
 	expect_said(rpma_rt_post_send(conn, wrs, RT_POST_CHUNK + 2),
 		    RPMA_E_NOSUPP, "request 32 ");
 	assert_int_equal(fake_qp(conn)->sq_count, 0);
-	assert_int_equal(rt_ledger_room(&conn->gate[0].ledger), FAKE_SQ);
+	expect_all_places(conn);
 	fake_bury(f, &conn);
-}
-
-/* The last items taken before CLOSED: from that context on, so many. */
-static void expect_not_posted(const struct fake *f, uint64_t context, int count)
-{
-	const struct rpma_rt_completion *item;
-	int i;
-
-	assert_true(f->got > count);
-	item = &f->items[f->got - 1 - count];
-	for (i = 0; i < count; i++) {
-		assert_int_equal(item[i].kind, RPMA_RT_COMPLETION);
-		assert_int_equal(item[i].context, context + (uint64_t)i);
-		assert_int_equal(item[i].status, IBV_WC_GENERAL_ERR);
-		assert_int_equal(item[i].flags, RPMA_RT_C_NOT_POSTED);
-	}
 }
 
 /* A single one is refused as one of many is. */
@@ -161,16 +159,13 @@ static void post__one_alone_refused_NONE_POSTED(void **state)
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_wr wr = a_send(0);
 
+	wr.op = RPMA_RT_OP_FETCH_ADD;
 	wr.local = A_LOCAL;
-	fake_fail("wr_send", 1, RPMA_E_INVAL);
+	wr.remote = A_REGION;
+	fake_fail("wr_fetch_add", 1, RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), RPMA_E_INVAL);
-	assert_int_equal(rt_ledger_room(&conn->gate[0].ledger), FAKE_SQ);
-	fake_fail("post_send", 1, ENOMEM);
-	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), 1);
-	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), RPMA_RT_E_CLOSED);
-	fake_finish_down(f);
+	expect_all_places(conn);
 	fake_bury(f, &conn);
-	expect_not_posted(f, 0, 1);
 }
 
 static void post__route_of_another_side_or_connection_INVAL(void **state)
@@ -303,8 +298,7 @@ static void post__one_invalid_of_many_NONE_POSTED(void **state)
 	}
 	assert_string_equal(fake_trace(), "");
 	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NONE);
-	assert_int_equal(rt_ledger_room(&conn->gate[0].ledger), FAKE_SQ);
-	assert_int_equal(rt_ledger_room(&conn->gate[1].ledger), FAKE_RQ);
+	expect_all_places(conn);
 	fake_bury(f, &conn);
 }
 
@@ -326,49 +320,86 @@ static void post_send__one_not_supported_of_many_NONE_POSTED(void **state)
 				 RPMA_E_NOSUPP);
 	}
 	assert_int_equal(fake_qp(conn)->sq_count, 0);
-	assert_int_equal(rt_ledger_room(&conn->gate[0].ledger), FAKE_SQ);
+	expect_all_places(conn);
 	fake_bury(f, &conn);
 }
 
-/* After a verb refused: nothing more is posted, it closes and says why. */
-static void expect_closing(struct fake *f, struct rpma_rt_conn *conn)
+/* After a verb refused: nothing more is posted, the connection closes and says
+ * why; count items come before CLOSED. */
+static void expect_closing(struct fake *f, struct rpma_rt_conn *conn, int count)
 {
 	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NONE);
 	assert_int_equal(fake_send(conn, 0, ALWAYS), RPMA_RT_E_CLOSED);
 	assert_int_equal(fake_recv(conn, 0), RPMA_RT_E_CLOSED);
 	fake_finish_down(f);
 	fake_bury(f, &conn);
-	assert_int_equal(f->items[f->got - 1].status, RPMA_RT_REASON_FAILED);
+	assert_int_equal(f->got, count + 1);
+	assert_int_equal(f->items[count].status, RPMA_RT_REASON_FAILED);
 }
 
+/* The i-th item is the completion of that context; was it never posted? */
+static void expect_outcome(const struct fake *f, int i, uint64_t context,
+			   bool was_posted)
+{
+	const uint8_t flags =
+		was_posted ? RPMA_RT_C_SYNTHESIZED : RPMA_RT_C_NOT_POSTED;
+
+	assert_int_equal(f->items[i].kind, RPMA_RT_COMPLETION);
+	assert_int_equal(f->items[i].context, context);
+	assert_int_equal(f->items[i].status, IBV_WC_GENERAL_ERR);
+	assert_int_equal(f->items[i].flags, flags);
+}
+
+/* Those that the device took have an outcome like others, those that it refused
+ * are NOT_POSTED, all in order, also without a completion otherwise. */
 static void post_send__device_takes_a_part_NOT_POSTED(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_wr wrs[FAKE_SQ + 1];
+	struct rpma_rt_wr wrs[6];
+	int i;
 
-	/* the last one finds no credit, which is not what ends it */
-	fill(wrs, FAKE_SQ + 1);
+	fill(wrs, 6);
+	wrs[4].flags = ON_ERROR;
 	fake_fail("post_send", 4, RPMA_E_PROVIDER);
-	assert_int_equal(rpma_rt_post_send(conn, wrs, FAKE_SQ + 1), FAKE_SQ);
-	expect_closing(f, conn);
-	expect_not_posted(f, 3, FAKE_SQ - 3);
+	assert_int_equal(rpma_rt_post_send(conn, wrs, 6), 6);
+	assert_int_equal(fake_qp(conn)->sq_count, 3);
+	expect_closing(f, conn, 6);
+	for (i = 0; i < 6; i++)
+		expect_outcome(f, i, (uint64_t)i, i < 3);
+	assert_int_equal(f->items[3].opcode, IBV_WC_SEND);
 }
 
-/* A full queue where the ledger had room is no AGAIN: no WRITABLE would
- * follow. */
+/* A full queue where there was room is no AGAIN: no WRITABLE would follow. */
 static void post_send__device_takes_none_NOT_POSTED(void **state)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_wr wr = a_send(0);
+	struct rpma_rt_wr wr = a_send(7);
 
-	/* silent or not */
-	wr.flags = RPMA_F_COMPLETION_ON_ERROR;
 	fake_fail("post_send", 1, RPMA_E_AGAIN);
 	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), 1);
-	expect_closing(f, conn);
-	expect_not_posted(f, 0, 1);
+	expect_closing(f, conn, 1);
+	expect_outcome(f, 0, 7, false);
+}
+
+/* Behind those that the device has: these end by their own completions. */
+static void post_send__device_takes_no_more_IN_ORDER(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_wr wrs[2];
+
+	fill(wrs, 2);
+	assert_int_equal(rpma_rt_post_send(conn, wrs, 2), 2);
+	fake_fail("post_send", 1, ENOMEM);
+	ok(fake_send(conn, 2, ON_ERROR));
+	fake_sent(conn, 0, IBV_WC_SUCCESS);
+	fake_sent(conn, 1, IBV_WC_WR_FLUSH_ERR);
+	expect_closing(f, conn, 3);
+	assert_int_equal(f->items[0].status, IBV_WC_SUCCESS);
+	assert_int_equal(f->items[1].status, IBV_WC_WR_FLUSH_ERR);
+	expect_outcome(f, 2, 2, false);
 }
 
 static void post_recv__device_takes_a_part_NOT_POSTED(void **state)
@@ -376,12 +407,14 @@ static void post_recv__device_takes_a_part_NOT_POSTED(void **state)
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_recv_wr wrs[5];
+	int i;
 
 	fill_recvs(wrs, 5);
 	fake_fail("post_recv", 5, ENOMEM);
 	assert_int_equal(rpma_rt_post_recv(conn, wrs, 5), 5);
-	expect_closing(f, conn);
-	expect_not_posted(f, wrs[4].context, 1);
+	expect_closing(f, conn, 5);
+	for (i = 0; i < 5; i++)
+		expect_outcome(f, i, (uint64_t)i, i < 4);
 }
 
 static void post_recv__device_takes_none_NOT_POSTED(void **state)
@@ -390,9 +423,9 @@ static void post_recv__device_takes_none_NOT_POSTED(void **state)
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	fake_fail("post_recv", 1, ENOMEM);
-	ok(fake_recv(conn, 0));
-	expect_closing(f, conn);
-	expect_not_posted(f, 0, 1);
+	ok(fake_recv(conn, 9));
+	expect_closing(f, conn, 1);
+	expect_outcome(f, 0, 9, false);
 }
 
 static void post__beyond_credit_A_PART(void **state)
@@ -437,84 +470,6 @@ static void post__retired_meanwhile_no_AGAIN(void **state)
 	ok(fake_send(conn, 8, ALWAYS));
 	assert_int_equal(fake_take(f, f->queue), 1);
 	fake_bury(f, &conn);
-}
-
-/* On a poller thread, while another thread posts. */
-static void send_locked_out(struct fake *f, struct rpma_rt_conn *conn,
-			    int answer)
-{
-	rt_lock_take(&conn->gate[0].lock);
-	ok(rt_poller_enter(f->poller));
-	assert_int_equal(fake_send(conn, 0, ALWAYS), answer);
-	rt_poller_leave(f->poller);
-	rt_lock_release(&conn->gate[0].lock);
-}
-
-/* However often it was refused before the poller's round, one WRITABLE; and one
- * more when it is refused after that. */
-static void post__on_a_poller_thread_never_waits_AGAIN(void **state)
-{
-	struct fake *f = *state;
-	struct rpma_rt_conn *conn = fake_established(f);
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		send_locked_out(f, conn, RPMA_E_AGAIN);
-		assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_LOCK);
-		ok(fake_recv(conn, 0)); /* the sides do not hinder each other */
-		send_locked_out(f, conn, RPMA_E_AGAIN);
-		assert_false(rt_inbox_is_empty(&f->poller->inbox));
-		fake_round(f);
-		fake_round(f);
-		assert_int_equal(fake_take(f, f->queue), 1);
-		assert_int_equal(f->items[0].kind, RPMA_RT_WRITABLE);
-		assert_int_equal(f->items[0].opcode, RPMA_RT_SEND_SIDE);
-		assert_int_equal(f->items[0].context, (uintptr_t)conn);
-	}
-	fake_bury(f, &conn);
-}
-
-/* Behind the event that opens the side, not before it. */
-static void post__locked_out_before_READY_told_behind_it(void **state)
-{
-	struct fake *f = *state;
-	struct rpma_rt_conn *conn = NULL;
-
-	ok(rpma_rt_conn_new(f->rt, "::1", "1", &f->rt_cfg, &conn));
-	send_locked_out(f, conn, RPMA_E_AGAIN);
-	fake_finish_down(f);
-	assert_int_equal(fake_take(f, f->queue), 0);
-	fake_conn_event(conn, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
-	fake_conn_event(conn, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
-	fake_finish_down(f);
-	ok(rpma_rt_conn_connect(conn, NULL));
-	fake_finish_down(f);
-	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
-	fake_finish_down(f);
-	assert_int_equal(fake_take(f, f->queue), 3);
-	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_READY);
-	assert_int_equal(f->items[1].opcode, RPMA_RT_EVENT_ESTABLISHED);
-	assert_int_equal(f->items[2].kind, RPMA_RT_WRITABLE);
-	fake_bury(f, &conn);
-}
-
-/* CLOSED has come, or is to come: no AGAIN that nothing follows. */
-static void post__locked_out_of_one_that_is_closed_CLOSED(void **state)
-{
-	struct fake *f = *state;
-	struct rpma_rt_conn *conn = fake_established(f);
-
-	send_locked_out(f, conn, RPMA_E_AGAIN);
-	ok(rpma_rt_conn_close(conn));
-	send_locked_out(f, conn, RPMA_RT_E_CLOSED);
-	fake_finish_down(f);
-	fake_markers(conn);
-	fake_finish_down(f);
-	assert_int_equal(fake_take(f, f->queue), 2); /* no WRITABLE behind it */
-	assert_int_equal(f->items[0].kind, RPMA_RT_WRITABLE);
-	assert_int_equal(f->items[1].opcode, RPMA_RT_EVENT_CLOSED);
-	send_locked_out(f, conn, RPMA_RT_E_CLOSED);
-	ok(rpma_rt_conn_unref(&conn));
 }
 
 static void post__on_error_only_tagged(void **state)
@@ -753,13 +708,11 @@ int main(void)
 		fake_test(post_send__one_not_supported_of_many_NONE_POSTED),
 		fake_test(post_send__device_takes_a_part_NOT_POSTED),
 		fake_test(post_send__device_takes_none_NOT_POSTED),
+		fake_test(post_send__device_takes_no_more_IN_ORDER),
 		fake_test(post_recv__device_takes_a_part_NOT_POSTED),
 		fake_test(post_recv__device_takes_none_NOT_POSTED),
 		fake_test(post__beyond_credit_A_PART),
 		fake_test(post__retired_meanwhile_no_AGAIN),
-		fake_test(post__on_a_poller_thread_never_waits_AGAIN),
-		fake_test(post__locked_out_before_READY_told_behind_it),
-		fake_test(post__locked_out_of_one_that_is_closed_CLOSED),
 		fake_test(post__on_error_only_tagged),
 		fake_test(post_send__each_operation),
 		fake_test(one_each__as_in_a_batch),

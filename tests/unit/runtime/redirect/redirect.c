@@ -205,26 +205,6 @@ static void set_queue__another_route_leads_there(void **state)
 	ok(rpma_rt_queue_delete(&next));
 }
 
-static void set_queue__single_poster(void **state)
-{
-	struct fake *f = *state;
-	struct rpma_rt_queue *next = queue_new(f);
-	struct rpma_rt_conn *conn;
-
-	f->rt_cfg.single_poster = 1;
-	conn = fake_established(f);
-	ok(fake_send(conn, 1, ALWAYS));
-	ok(rpma_rt_conn_set_queue(conn, next));
-	expect_closed(f, f->queue);
-	ok(fake_send(conn, 2, ALWAYS));
-	fake_sent(conn, 0, IBV_WC_SUCCESS);
-	fake_sent(conn, 1, IBV_WC_SUCCESS);
-	fake_round(f);
-	assert_int_equal(fake_take(f, next), 2);
-	bury_in(f, &conn, next);
-	ok(rpma_rt_queue_delete(&next));
-}
-
 /* ------------------------------------------------ refused and waiting --- */
 
 /* Until the lane of that route is over its limit; whose is next. */
@@ -806,7 +786,6 @@ int main(void)
 		fake_test(set_queue__after_a_post_a_last_item),
 		fake_test(set_queue__no_memory_as_before),
 		fake_test(set_queue__another_route_leads_there),
-		fake_test(set_queue__single_poster),
 		fake_test(set_queue__who_was_refused_is_told),
 		fake_test(set_queue__an_answer_put_off_comes),
 		fake_test(close__who_was_refused_is_told),

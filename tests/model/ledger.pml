@@ -2,69 +2,57 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Gate, credits and death of one side of a connection, as in
- * doc/protocols/ledger.md and connection.md and in post.c, ledger.c, poller.c,
- * finish.c and conn.c, for every interleaving of two posters, the poller, the
- * control thread, the device and a consumer.
+ * Ledger, places and death of one side of a connection, as in
+ * doc/protocols/turn.md and connection.md, for every interleaving of two
+ * posters, a holder, the poller, the control thread, the device and a consumer.
  *
- * The poller stores through a buffer, see buffers.pml. A poster's relaxed
- * read-modify-write of `want` is executed some time before its next fence, or
- * before its result is needed; so is what puts its waiter on the lane's stack.
- * A lock, and a message to the poller or to the control thread, order all.
+ * Who holds the right to post, and when, is what post.pml is about: here one
+ * process is the holder at all times, and a publication is one step. The poller
+ * stores through a buffer, see buffers.pml. A message to the poller or to the
+ * control thread orders all.
  *
  * The lane is the connection's own queue's, too. Each poster has a route of its
- * own to it, and the route a waiter; the first one's is also the connection's
- * own, with which the poller waits when it puts an answer off.
- *
- * In the one that lives the second poster is a function on another poller, which
- * never waits for the lock: refused for it, it asks the poller by a message for
- * its answer.
+ * own to the lane; the first one's is also the connection's own. A poster that is
+ * refused says so to the poller by a message. If the reason is gone by then the
+ * poller answers, else a batch answers, or the poller lists the poster's route
+ * with the lane.
  *
  * Work requests are numbered as posted. Each wants a completion always, or on
  * error only; the device executes them in order, may fail one, and from then
  * on flushes.
  *
- * The application closes the connection, or (DRAINS) drains it: then the marker
- * is posted early, behind all that was posted, and its success ends the
- * connection.
+ * The application closes the connection, or (DRAINS) drains it: then the line is
+ * posted, the marker is posted early, behind all that was posted, and its
+ * success ends the connection.
  *
  * Wanted: each WR that the device took has exactly one completion, or none if
- * it wanted one on error only and succeeded; none is made up while the device
- * has a real one; nothing is posted once the gate has closed firmly; a poster
- * that was refused hears WRITABLE, which nobody writes unasked; and the spill
- * stays within what was reserved for it. Where a drain ends by its marker, all
- * that was posted has succeeded, and is not said to be unknown.
+ * it wanted one on error only and succeeded; each that was published and not
+ * posted has one, behind those; none is made up while the device has a real one;
+ * nothing is posted once the side has closed firmly; a poster that was refused
+ * hears WRITABLE, which nobody writes unasked; the spill stays within what was
+ * reserved for it, though what stands in line ignores a backlog; the poller
+ * counts no entry back twice. Where a drain ends by its marker, all that was
+ * published has succeeded, and is not said to be unknown.
  *
  * Each M_ macro breaks one thing; tests/model/run expects an error with each.
  */
 
 /* what breaks a connection that lives is found in one that may not die */
 #if defined(M_RETIRED_RELAXED) || defined(M_BACKLOG_AFTER_CREDIT) || \
-	defined(M_NO_FENCE_CREDIT) || defined(M_NO_FENCE_FLUSH) ||    \
-	defined(M_NO_FENCE_EASED) || defined(M_NO_SECOND_LOOK) ||     \
-	defined(M_TAKE_ANOTHERS_BACK) || defined(M_WANT_NOT_TAKEN) || \
+	defined(M_TAKES_BACK) || defined(M_NOT_ASKED) ||              \
+	defined(M_ASKED_IF_FIRST) || defined(M_WANT_NOT_TAKEN) ||     \
 	defined(M_WANT_READ_THEN_CLEARED) || defined(M_NEVER_SIGNALED) || \
-	defined(M_NOT_LISTED) || defined(M_LISTED_BEFORE_WANT) ||         \
-	defined(M_UNLISTED_AFTER_ANSWER) || defined(M_PUT_OFF_FORGOTTEN) || \
-	defined(M_LOCK_UNTOLD) || defined(M_LOCK_MESSAGE_FREED_LATE) ||   \
-	defined(M_LOCK_LEFT)
+	defined(M_NOT_LISTED) || defined(M_PUT_OFF_FORGOTTEN) ||          \
+	defined(M_RETIRES_ONE) || defined(M_LINE_IS_UNLIMITED) ||         \
+	defined(M_LOOKS_FIRST) || defined(M_PLACE_UNTOLD)
 #define LIVES
 #endif
-#ifdef M_NEVER_SIGNALED
+#if defined(M_NEVER_SIGNALED) || defined(M_RETIRES_ONE)
 #define SQ 2
-#endif
-/* a poster that goes on, and has no completion */
-#ifdef M_LOCK_LEFT
-#define SQ 3
-#endif
-/* a backlog that comes back while a poster is refused */
-#if defined(M_LISTED_BEFORE_WANT) || defined(M_UNLISTED_AFTER_ANSWER)
-#define SQ 2
-#define N  4
 #endif
 
 /* the application drains, and does not close */
-#if defined(M_EARLY_MARKER_FORGOTTEN) || defined(M_MARKER_BEFORE_GATE) || \
+#if defined(M_EARLY_MARKER_FORGOTTEN) || defined(M_MARKER_BEFORE_LINE) || \
 	defined(M_SECOND_MARKER)
 #define DRAINS 1
 #endif
@@ -76,14 +64,25 @@
 #ifdef LIVES
 #define SQ 1 /* work requests that a queue pair holds */
 #else
-#define SQ 3
+#define SQ 2
 #endif
+#endif
+#ifndef LINE
+#define LINE 1 /* places in line beyond them */
 #endif
 #ifndef N
-#define N 3 /* that the posters post together */
+#ifdef LIVES
+#define N 4
+#else
+#define N 3
+#endif /* that the posters post together */
 #endif
 #define RING  1 /* of the lane; what it does not hold is spilled */
+#ifdef LIVES
 #define LIMIT 1 /* of the spill, from where on it is a backlog */
+#else
+#define LIMIT 99
+#endif
 
 /* threads with a store buffer */
 #define POLLER	0
@@ -93,40 +92,39 @@
 /* words in memory */
 #define RETIRED	  0
 #define BACKLOG	  1
-#define HINT	  2 /* the gate as the poller closes it */
+#define HINT	  2 /* CLOSED as the poller sets it */
 #define WORDS	  3
 
 #include "buffers.pml"
 
 #define CREDIT 1 /* bits of want */
 #define ROOM   2
-#define LOCKED 4
+#define RETRY  3
 
 mtype = { RTS, ERR, GONE, HEALTHY, BROKEN, DRAINING, SWEEPING, SWEPT };
 
-/* the side: posters, under its lock; the poller after the handover */
-bool locked;
-bool closed; /* the gate, firmly */
+/* the line, and the ledger: the holder's; the poller's after the handover */
+chan line = [N] of { bool }; /* wants a completion on error only */
+byte published;
+bool refused_all; /* drained: nothing more is published */
+bool closed;	  /* nothing more is posted, firmly */
 byte head;
 byte tail;
-byte reaped;
 byte unsignaled;
 bool signaled[N];
+byte retires[N]; /* of a signaled one: how many with it */
 bool on_error_only[N];
 bool finished[N];
 bool error_seen;
+byte not_posted;
 
-/* want, and what posters are about to do to it */
 byte want;
-byte pending[2];
-byte before[2];
 short unanswered; /* bits that became set, less those answered */
 bool told[2];	  /* WRITABLE, since the poster's call began */
 
-/* the waiters, one of each poster's route */
+/* each poster's route: said to the poller; in the list of the lane */
+bool said[2];
 bool listed[2];
-bool pushing[2]; /* about to be on the stack */
-bool on_stack[2];
 
 /* the device */
 mtype qp = RTS;
@@ -144,8 +142,6 @@ byte ring;
 byte spill;
 
 /* messages; the poller's state */
-bool lock_sent;
-bool told_lock;
 bool told_broken;
 bool told_empty;
 bool told_handover;
@@ -157,214 +153,127 @@ byte posters_done;
 
 /* --------------------------------------------------------- the posters --- */
 
-#define HAS_ROOM (tail - head < SQ)
+#ifdef M_LINE_IS_UNLIMITED
+#define HAS_PLACE true
+#else
+#define HAS_PLACE (published - mem[RETIRED] < SQ + LINE)
+#endif
 #define IS_BACKLOGGED (mem[BACKLOG])
 
-/* What the poller counted is popped, and unsignaled ones before it. */
-inline reap(count)
+/* Takes a place by one exchange, then looks at the lane. why: 0, or what the
+ * post lacks. */
+inline take_place()
 {
-	d_step {
-		do
-		:: reaped < count ->
-			assert(head < tail);
-			if
-			:: signaled[head] -> reaped++
-			:: else
-			fi;
-			head++
-		:: else -> break
-		od;
-		skip
-	}
-}
-
-/* 0, or what it lacks */
-inline refusal(reason)
-{
-	reap(mem[RETIRED]);
-	if
-	:: !HAS_ROOM -> reason = CREDIT
-	:: HAS_ROOM && IS_BACKLOGGED -> reason = ROOM
-	:: HAS_ROOM && !IS_BACKLOGGED -> reason = 0
-	fi
-}
-
-/* The read-modify-write happens, at the latest where it is waited for. */
-#define OR_NOW(p)                                                          \
-	d_step {                                                           \
-		pending[p] != 0 ->                                         \
-		before[p] = want & pending[p];                             \
-		unanswered = unanswered + (before[p] == 0 -> 1 : 0);       \
-		want = want | pending[p];                                  \
-		pending[p] = 0                                             \
-	}
-
-#define PUSH_NOW(p)                                                        \
-	d_step {                                                           \
-		pushing[p] -> pushing[p] = false;                          \
-		on_stack[p] = true                                         \
-	}
-
-proctype late()
-{
-end:	do
-	:: OR_NOW(0)
-	:: OR_NOW(1)
-	:: PUSH_NOW(0)
-	:: PUSH_NOW(1)
-	od
-}
-
-#ifdef M_LISTED_BEFORE_WANT
-#define WANT_IS_OUT(p) true
-#else
-#define WANT_IS_OUT(p) (pending[p] == 0)
+#ifdef M_LOOKS_FIRST
+	looked = IS_BACKLOGGED;
 #endif
-
-/* The exchange of `listed` releases what the poster wants. */
-inline wait_in_lane(p)
-{
-#ifndef M_NOT_LISTED
 	d_step {
-		WANT_IS_OUT(p) ->
-		pushing[p] = pushing[p] || !listed[p];
-		listed[p] = true
-	}
-#else
-	skip
-#endif
-}
-
-#ifdef M_TAKE_ANOTHERS_BACK
-#define MAY_TAKE_BACK(p) true
-#else
-#define MAY_TAKE_BACK(p) (before[p] == 0)
-#endif
-
-inline send_lock_message()
-{
-	d_step {
-		told_lock = told_lock || !lock_sent;
-		lock_sent = true
-	}
-}
-
-/* why: 0, or the reason it was refused for */
-inline take_credit(p)
-{
-	if
-	:: HAS_ROOM && !IS_BACKLOGGED -> why = 0
-	:: else -> refusal(why)
-	fi;
-	do
-	:: why == 0 -> break
-	:: why != 0 ->
-		pending[p] = why;
 		if
-		:: why == ROOM -> waited = true; wait_in_lane(p)
-		:: why != ROOM
-		fi;
-#ifndef M_NO_FENCE_CREDIT
-		pending[p] == 0 && !pushing[p];
-#endif
-#ifdef M_NO_SECOND_LOOK
-		break
-#else
-		refusal(again);
-		if
-		:: again == why -> break
-		:: again != why ->
-			d_step {
-				pending[p] == 0 ->
-				if
-				:: MAY_TAKE_BACK(p) && (want & why) ->
-					want = want & (7 - why);
-					unanswered--
-				:: !MAY_TAKE_BACK(p)
-				:: else ->
-					/* somebody will be told: refused */
-					again = why
-				fi;
-				refused = again == why;
-				why = again;
-				again = 0
-			};
-			if
-			:: refused -> refused = false; break
-			:: !refused
-			fi
+		:: HAS_PLACE && published < N ->
+			published++;
+			why = 0
+		:: else -> why = CREDIT
 		fi
+	};
+#ifndef M_LOOKS_FIRST
+	looked = IS_BACKLOGGED;
 #endif
-	od;
-	again = 0;
-	before[p] = 0;
-#ifndef M_LOCK_LEFT
-	/* its waiter was listed, perhaps in place of the poller's */
 	if
-	:: why == 0 && waited && (want & LOCKED) != 0 -> send_lock_message()
+	:: why == 0 && looked -> published--; why = ROOM; gave_back = true
 	:: else
 	fi;
-#endif
-	waited = false
+	looked = false
 }
 
-/* Append and doorbell: nobody else is in here. */
-inline post()
+/* why: 0, or the reason the post is refused for: the poller is asked to look,
+ * so a reason that is gone by then is answered too. The message orders. */
+inline take_credit(p)
 {
-	d_step {
-		assert(!closed && qp != GONE);
-		on_error_only[tail] = quiet;
-#ifdef M_NEVER_SIGNALED
-		signaled[tail] = !quiet;
-#else
-		signaled[tail] = !quiet || 2 * (unsignaled + 1) >= SQ;
+	take_place();
+	/* a place that comes back unposted is told, too */
+	if
+	:: gave_back ->
+		gave_back = false;
+#ifndef M_PLACE_UNTOLD
+		if
+		:: (want & CREDIT) != 0 -> said[p] = true
+		:: else
+		fi
 #endif
-		unsignaled = (signaled[tail] -> 0 : unsignaled + 1);
-		tail++
-	}
+	:: else
+	fi;
+	if
+	:: why != 0 ->
+		d_step {
+			before = want & why;
+			unanswered = unanswered + (before == 0 -> 1 : 0);
+			want = want | why
+		};
+#ifdef M_TAKES_BACK
+		/* as under a lock: a second look, in place of the message */
+		again = (why == CREDIT -> HAS_PLACE : !IS_BACKLOGGED);
+		d_step {
+			if
+			:: again && before == 0 && (want & why) != 0 ->
+				want = want & (3 - why);
+				unanswered--;
+				why = RETRY
+			:: else
+			fi;
+			again = false
+		};
+		said[p] = said[p] || why == ROOM
+#else
+#ifdef M_ASKED_IF_FIRST
+		said[p] = said[p] || before == 0
+#else
+#ifdef M_NOT_ASKED
+		said[p] = said[p] || why == ROOM
+#else
+		said[p] = true
+#endif
+#endif
+#endif
+	:: else
+	fi;
+	before = 0
 }
 
-#ifdef M_GATE_UNLOCKED
-#define LOCK   skip
-#define UNLOCK skip
-#else
-#define LOCK   d_step { !locked -> locked = true }
-#define UNLOCK locked = false
-#endif
-
-/* Another thread is inside, and the gate is not CLOSED. The exchange orders the
- * two. */
-inline refuse_lock()
+#ifndef LIVES
+/* Publishes; whether there are places is played by the side that lives. */
+proctype poster(bool p)
 {
-	d_step {
-		unanswered = unanswered + ((want & LOCKED) == 0 -> 1 : 0);
-		want = want | LOCKED
-	};
-#ifndef M_LOCK_UNTOLD
-	send_lock_message()
-#endif
+	do
+	:: d_step {
+		!refused_all && !closed && !mem[HINT] && published < N ->
+		published++;
+		line!false
+	   }
+	:: d_step {
+		!refused_all && !closed && !mem[HINT] && published < N ->
+		published++;
+		line!true
+	   }
+	:: refused_all || closed || mem[HINT] || published == N -> break
+	od;
+	posters_done++
 }
-
+#else
 proctype poster(bool p)
 {
 	byte why;
-	byte again;
-	bool refused;
+	byte before;
+	bool looked;
+	bool gave_back;
 	bool quiet;
-	bool waited;
+#ifdef M_TAKES_BACK
+	bool again;
+#endif
 
 	do
-#ifdef LIVES
-	:: d_step {
-		p == 1 && locked && !closed && !mem[HINT] ->
-		told[p] = false
-	   };
-		refuse_lock();
-		told[p] || ps == SWEPT
-#endif
-	:: d_step { !locked -> locked = true; told[p] = false };
+	:: told[p] = false;
 		if
-		:: closed || mem[HINT] || tail == N -> locked = false; break
+		:: refused_all || closed || mem[HINT] || published == N -> break
 		:: else
 		fi;
 		take_credit(p);
@@ -374,14 +283,52 @@ proctype poster(bool p)
 			:: quiet = false
 			:: SQ > 1 -> quiet = true
 			fi;
-			post();
-			d_step { locked = false; quiet = false }
-		:: why != 0 ->
-			d_step { locked = false; why = 0 };
-			told[p] || ps == SWEPT
+			/* one exchange, which fails if the side is closed */
+			d_step {
+				if
+				:: !refused_all && !closed && !mem[HINT] ->
+					line!quiet
+				:: else -> published--
+				fi;
+				quiet = false
+			}
+		:: why == RETRY -> why = 0
+		:: why == CREDIT || why == ROOM ->
+			why = 0;
+			told[p] || ps == SWEPT || refused_all
 		fi
 	od;
 	posters_done++
+}
+#endif
+
+/* ---------------------------------------------------------- the holder --- */
+
+/* Append and doorbell: nobody else is in here. What stands in line was looked
+ * at for a backlog when it was published. */
+#define POST_FRONT                                                             \
+	d_step {                                                               \
+		nempty(line) && !closed && !mem[HINT] &&                       \
+		tail - mem[RETIRED] < SQ ->                                    \
+		assert(qp != GONE);                                            \
+		line?on_error_only[tail];                                      \
+		signaled[tail] = !on_error_only[tail] ||                       \
+				 MUST_SIGNAL;                                  \
+		retires[tail] = (signaled[tail] -> unsignaled + 1 : 0);        \
+		unsignaled = (signaled[tail] -> 0 : unsignaled + 1);           \
+		tail++                                                         \
+	}
+#ifdef M_NEVER_SIGNALED
+#define MUST_SIGNAL false
+#else
+#define MUST_SIGNAL (2 * (unsignaled + 1) >= SQ)
+#endif
+
+proctype holder()
+{
+end:	do
+	:: POST_FRONT
+	od
 }
 
 /* ---------------------------------------------------------- the device --- */
@@ -432,12 +379,14 @@ inline deliver(id)
 	d_step {
 		delivered[id]++;
 		assert(delivered[id] == 1);
+#ifdef LIVES
 		if
 		:: spill == 0 && ring < RING -> ring++
 		:: else -> spill++
 		fi;
-		/* below the limit, and what held a credit then */
-		assert(spill < LIMIT + SQ)
+		/* below the limit, and what held a place then */
+		assert(spill < LIMIT + SQ + LINE)
+#endif
 	}
 }
 
@@ -454,11 +403,10 @@ inline answer_want(bits)
 #ifndef M_WANT_READ_THEN_CLEARED
 			taken = want & (bits);
 #ifndef M_WANT_NOT_TAKEN
-			want = want & (7 - (bits));
+			want = want & (3 - (bits));
 #endif
 #endif
-			unanswered = unanswered - (taken & 1) -
-				     ((taken >> 1) & 1) - (taken >> 2);
+			unanswered = unanswered - (taken & 1) - (taken >> 1);
 			assert(unanswered >= 0);
 			told[0] = told[0] || taken != 0;
 			told[1] = told[1] || taken != 0;
@@ -466,10 +414,7 @@ inline answer_want(bits)
 		}
 	:: (want & (bits)) != 0 && ps == HEALTHY && LOAD(POLLER, BACKLOG) ->
 #ifndef M_PUT_OFF_FORGOTTEN
-		d_step {
-			on_stack[0] = on_stack[0] || !listed[0];
-			listed[0] = true
-		}
+		listed[0] = true
 #else
 		skip
 #endif
@@ -504,10 +449,8 @@ inline flush()
 	raise_backlog();
 	publish_retired();
 #endif
-#ifndef M_NO_FENCE_FLUSH
 	FENCE(POLLER);
-#endif
-	answer_want(CREDIT + LOCKED)
+	answer_want(CREDIT)
 }
 
 inline retry()
@@ -516,9 +459,7 @@ inline retry()
 	if
 	:: spill <= LIMIT / 2 && LOAD(POLLER, BACKLOG) ->
 		put(POLLER, BACKLOG, false, true);
-#ifndef M_NO_FENCE_EASED
 		FENCE(POLLER);
-#endif
 		answering = true
 	:: else
 	fi
@@ -527,14 +468,28 @@ inline retry()
 /* As many in a round as it likes; a new backlog ends it. */
 inline answer_waiter(p)
 {
-	on_stack[p] = false;
-#ifndef M_UNLISTED_AFTER_ANSWER
 	listed[p] = false;
+	answer_want(CREDIT + ROOM)
+}
+
+/* A poster was refused. */
+inline hear(p)
+{
+	said[p] = false;
+	if
+	:: LOAD(POLLER, BACKLOG) ->
+#ifndef M_NOT_LISTED
+		listed[p] = true
+#else
+		skip
 #endif
-	answer_want(CREDIT + ROOM + LOCKED);
-#ifdef M_UNLISTED_AFTER_ANSWER
-	listed[p] = false
-#endif
+	:: !LOAD(POLLER, BACKLOG) -> answer_want(ROOM)
+	fi;
+	if
+	:: published - LOAD(POLLER, RETIRED) < SQ + LINE ->
+		answer_want(CREDIT)
+	:: else
+	fi
 }
 
 /* Unsignaled ones before it succeeded, up to the first error. */
@@ -598,7 +553,11 @@ inline off_success(id, good)
 
 inline retire(id)
 {
+#ifdef M_RETIRES_ONE
 	count++;
+#else
+	count = count + retires[id];
+#endif
 	if
 	:: !on_error_only[id] -> deliver(id)
 	:: else
@@ -635,7 +594,7 @@ inline poll_one()
 inline take_over()
 {
 	told_handover = false;
-	reap(count);
+	head = count;
 	ps = DRAINING;
 	do
 	:: kept?id, good -> finish(id, good)
@@ -687,6 +646,12 @@ inline synthesize()
 		deliver(head)
 	:: head == tail -> break
 	od;
+	/* behind them, in order */
+	do
+	:: line?_ ->
+		not_posted++
+	:: empty(line) -> break
+	od;
 	ps = SWEPT
 }
 
@@ -702,26 +667,19 @@ proctype poller()
 	bool is_drained;
 	bool answering;
 
-	do
+end:	do
 	:: nempty(cq) -> poll_one()
 	:: spill > 0 && ring < RING -> retry()
 	:: answering ->
 		if
 		:: LOAD(POLLER, BACKLOG) -> answering = false
-		:: !LOAD(POLLER, BACKLOG) && on_stack[0] -> answer_waiter(0)
-		:: !LOAD(POLLER, BACKLOG) && on_stack[1] -> answer_waiter(1)
-		:: !LOAD(POLLER, BACKLOG) && !on_stack[0] && !on_stack[1] ->
+		:: !LOAD(POLLER, BACKLOG) && listed[0] -> answer_waiter(0)
+		:: !LOAD(POLLER, BACKLOG) && listed[1] -> answer_waiter(1)
+		:: !LOAD(POLLER, BACKLOG) && !listed[0] && !listed[1] ->
 			answering = false
 		fi
-	:: told_lock ->
-#ifdef M_LOCK_MESSAGE_FREED_LATE
-		told_lock = false;
-		answer_want(LOCKED);
-		lock_sent = false
-#else
-		d_step { told_lock = false; lock_sent = false };
-		answer_want(LOCKED)
-#endif
+	:: said[0] -> hear(0)
+	:: said[1] -> hear(1)
 	:: told_handover -> take_over()
 	/* the marker came; or a time passed */
 	:: ps == DRAINING && !is_drained -> drained()
@@ -750,7 +708,17 @@ end:	do
  * same: its time is over, the peer leaves. */
 inline drain()
 {
+	refused_all = true;
+#ifdef M_MARKER_BEFORE_LINE
 	marker_posted = true;
+#endif
+	/* all that was published is posted; or the drain becomes a close */
+	if
+	:: tail == published -> closed = true; marker_posted = true
+	:: told_broken
+	:: true
+	fi;
+	closed = true;
 	if
 	:: told_empty -> emptied = true
 	:: told_broken
@@ -771,14 +739,10 @@ proctype control()
 #endif
 	:: true -> posters_done == 2 || told_broken
 	fi;
-#ifdef M_MARKER_BEFORE_GATE
-	marker_posted = true;
-#endif
-	LOCK;
-	closed = true;
-	UNLOCK;
 #if DRAINS
 	drain();
+#else
+	closed = true;
 #endif
 #ifdef M_SECOND_MARKER
 	marker_through = false;
@@ -796,6 +760,8 @@ proctype control()
 	ps == SWEPT;
 #endif
 	empty(cq) && posters_done == 2;
+	assert(tail + not_posted == published);
+	assert(!emptied || not_posted == 0);
 	do
 	:: i < tail ->
 		assert(finished[i] || i < head);
@@ -816,12 +782,15 @@ proctype control()
 init {
 	atomic {
 		run buffer(POLLER);
-		run late();
 		run poster(0);
 		run poster(1);
+		run holder();
 		run device();
 		run poller();
-		run consumer();
+#ifdef LIVES
+		run consumer()
+#else
 		run control()
+#endif
 	}
 }

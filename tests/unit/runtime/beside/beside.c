@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * Posts beside a thread that is in the middle of a post: inside the verb, or
+ * between the preparation of work requests and their publication. No post is
+ * refused for that; all are posted in order, or end as NOT_POSTED when the
+ * connection ends meanwhile, and nobody who was refused is forgotten.
+ */
+
+#include <errno.h>
+
+#include "rt_fake.h"
+
+#define ALWAYS	 RPMA_F_COMPLETION_ALWAYS
+#define ON_ERROR RPMA_F_COMPLETION_ON_ERROR
+#define WAITING	 4
+#define A_HOLD	 64  /* of other threads at most, in one hold */
+#define MANY	 100 /* more */
+/* compared with NULL only */
+#define A_REGION ((struct rpma_mr_remote *)&fake_peer)
+
+/* what other threads do meanwhile */
+struct meanwhile {
+	struct fake *f;
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_route *route;
+	struct rpma_rt_queue *queue;
+	uint32_t count;
+	int ret;
+};
+
+static void begin(struct meanwhile *m, void **state, uint32_t waiting)
+{
+	*m = (struct meanwhile){.f = *state};
+	m->f->rt_cfg.waiting = waiting;
+	m->conn = fake_established(m->f);
+}
+
+static void expect_posted(const struct meanwhile *m, uint32_t index,
+			  uint64_t context)
+{
+	assert_true(index < fake_qp(m->conn)->sq_count);
+	assert_int_equal(rt_wr_id_cookie(fake_sq_id(m->conn, index)), context);
+}
+
+static void expect(const struct meanwhile *m, int i, uint64_t context,
+		   uint8_t flags)
+{
+	assert_true(i < m->f->got);
+	assert_int_equal(m->f->items[i].kind, RPMA_RT_COMPLETION);
+	assert_int_equal(m->f->items[i].context, context);
+	assert_int_equal(m->f->items[i].flags, flags);
+}
+
+/* A work request that librpma may refuse. */
+static int flush(const struct meanwhile *m, uint64_t context)
+{
+	const struct rpma_rt_wr wr = {.op = RPMA_RT_OP_FLUSH,
+				      .flags = ALWAYS,
+				      .context = context,
+				      .route = m->route,
+				      .remote = A_REGION,
+				      .len = 8,
+				      .flush_type =
+					      RPMA_FLUSH_TYPE_VISIBILITY};
+
+	return fake_post_send(m->conn, &wr);
+}
+
+/* ----------------------------------------------------- inside the verb --- */
+
+/* Contexts from 1 on; the last two are one call. */
+static void post_some(void *arg)
+{
+	const struct meanwhile *m = arg;
+	struct rpma_rt_wr wrs[2] = {{.op = RPMA_RT_OP_SEND, .flags = ALWAYS},
+				    {.op = RPMA_RT_OP_SEND, .flags = ALWAYS}};
+	uint32_t i;
+
+	for (i = 1; i <= m->count; i++)
+		ok(fake_send(m->conn, i, ALWAYS));
+	wrs[0].context = i;
+	wrs[1].context = i + 1;
+	assert_int_equal(rpma_rt_post_send(m->conn, wrs, 2), 2);
+	assert_int_equal(fake_qp(m->conn)->sq_count, 0);
+}
+
+static void verb__others_are_TAKEN_in_order(void **state)
+{
+	struct meanwhile m;
+	uint32_t i;
+
+	begin(&m, state, WAITING);
+	m.count = 3;
+	fake_when_posting(post_some, &m);
+	ok(fake_send(m.conn, 0, ALWAYS));
+	assert_int_equal(fake_qp(m.conn)->sq_count, 6);
+	for (i = 0; i < 6; i++) {
+		expect_posted(&m, i, i);
+		fake_sent(m.conn, i, IBV_WC_SUCCESS);
+	}
+	fake_round(m.f);
+	assert_int_equal(fake_take(m.f, m.f->queue), 6);
+	fake_bury(m.f, &m.conn);
+}
+
+static void recv_some(void *arg)
+{
+	const struct meanwhile *m = arg;
+	uint32_t i;
+
+	for (i = 1; i <= m->count; i++)
+		ok(fake_recv(m->conn, i));
+}
+
+static void verb__receives_are_TAKEN_in_order(void **state)
+{
+	struct meanwhile m;
+	uint32_t i;
+
+	begin(&m, state, RPMA_RT_NO_WAITING);
+	m.count = FAKE_RQ - 1;
+	fake_when_posting(recv_some, &m);
+	ok(fake_recv(m.conn, 0));
+	assert_int_equal(fake_qp(m.conn)->rq_count, FAKE_RQ);
+	for (i = 0; i < FAKE_RQ; i++)
+		assert_int_equal(rt_wr_id_cookie(fake_rq_id(m.conn, i)), i);
+	fake_bury(m.f, &m.conn);
+}
+
+static void post_all_places(void *arg)
+{
+	struct meanwhile *m = arg;
+
+	while (fake_send(m->conn, m->count + 1, ALWAYS) == 0)
+		m->count++;
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
+}
+
+/* As many as there are places, while the queue is empty; then WRITABLE. */
+static void verb__others_take_all_places(void **state)
+{
+	struct meanwhile m;
+	uint32_t i;
+
+	begin(&m, state, WAITING);
+	fake_when_posting(post_all_places, &m);
+	ok(fake_send(m.conn, 0, ALWAYS));
+	assert_in_range(m.count, FAKE_SQ + WAITING - 1, FAKE_SQ + WAITING);
+	assert_int_equal(fake_qp(m.conn)->sq_count, FAKE_SQ);
+	for (i = 0; i <= m.count; i++) {
+		expect_posted(&m, i, i);
+		fake_sent(m.conn, i, IBV_WC_SUCCESS);
+		fake_round(m.f);
+	}
+	assert_int_equal(fake_take(m.f, m.f->queue), (int)m.count + 2);
+	fake_bury(m.f, &m.conn);
+}
+
+/* Two complete, which the poller counts, while a thread is inside: that one
+ * finds the room. */
+static void post_and_complete(void *arg)
+{
+	struct meanwhile *m = arg;
+	uint32_t i;
+
+	for (i = 0; i < 3; i++)
+		ok(fake_send(m->conn, FAKE_SQ + i, ALWAYS));
+	fake_sent(m->conn, 0, IBV_WC_SUCCESS);
+	fake_sent(m->conn, 1, IBV_WC_SUCCESS);
+	fake_round(m->f);
+}
+
+static void verb__room_comes_back_meanwhile(void **state)
+{
+	struct meanwhile m;
+	uint32_t i;
+
+	begin(&m, state, WAITING);
+	for (i = 0; i < FAKE_SQ - 1; i++)
+		ok(fake_send(m.conn, i, ALWAYS));
+	fake_when_posting(post_and_complete, &m);
+	ok(fake_send(m.conn, FAKE_SQ - 1, ALWAYS));
+	assert_int_equal(fake_qp(m.conn)->sq_count, FAKE_SQ + 2);
+	fake_sent(m.conn, 2, IBV_WC_SUCCESS);
+	fake_round(m.f);
+	for (i = 0; i < FAKE_SQ + 3; i++)
+		expect_posted(&m, i, i);
+	assert_int_equal(fake_take(m.f, m.f->queue), 3);
+	fake_bury(m.f, &m.conn);
+}
+
+static void post_many(void *arg)
+{
+	const struct meanwhile *m = arg;
+	uint32_t i;
+
+	for (i = 1; i <= m->count; i++)
+		ok(fake_send(m->conn, i, ALWAYS));
+}
+
+/* A thread goes on for others up to a bound, then the poller does; in manual
+ * mode, where nobody may run the poller, without a bound. */
+static void hold__ends_and_the_poller_goes_on(void **state)
+{
+	const enum rpma_rt_mode modes[] = {RPMA_RT_MODE_EVENT,
+					   RPMA_RT_MODE_MANUAL};
+	struct meanwhile m;
+	struct fake *f = *state;
+	uint32_t before;
+	uint32_t i;
+	int k;
+
+	for (k = 0; k < 2; k++) {
+		before = f->rt->cfg.mode;
+		f->rt->cfg.mode = modes[k];
+		f->rt_cfg.sq_size = 2 * MANY;
+		begin(&m, state, RPMA_RT_NO_WAITING);
+		m.count = MANY;
+		fake_when_posting(post_many, &m);
+		ok(fake_send(m.conn, 0, ALWAYS));
+		if (modes[k] == RPMA_RT_MODE_MANUAL)
+			assert_int_equal(fake_qp(m.conn)->sq_count, MANY + 1);
+		else
+			assert_in_range(fake_qp(m.conn)->sq_count, 2,
+					A_HOLD + 1);
+		fake_round(f);
+		fake_round(f);
+		assert_int_equal(fake_qp(m.conn)->sq_count, MANY + 1);
+		for (i = 0; i <= MANY; i++)
+			expect_posted(&m, i, i);
+		fake_bury(f, &m.conn);
+		f->rt->cfg.mode = before;
+	}
+}
+
+/* ------------------------------------------ the end of the connection --- */
+
+static void post_three(void *arg)
+{
+	const struct meanwhile *m = arg;
+	struct rpma_rt_wr wrs[2] = {
+		{.op = RPMA_RT_OP_SEND,
+		 .flags = RPMA_RT_F_LINKED | RPMA_RT_F_PART},
+		{.op = RPMA_RT_OP_SEND, .context = 3}};
+
+	ok(fake_send(m->conn, 1, ALWAYS));
+	ok(fake_send(m->conn, 2, ON_ERROR));
+	assert_int_equal(rpma_rt_post_send(m->conn, wrs, 2), 2);
+}
+
+/* The verb refuses: what others published meanwhile has the same end, in order,
+ * also what wants no completion otherwise. */
+static void verb__refuses_all_are_NOT_POSTED(void **state)
+{
+	struct meanwhile m;
+	int i;
+
+	begin(&m, state, RPMA_RT_NO_WAITING);
+	fake_when_posting(post_three, &m);
+	fake_fail("post_send", 1, ENOMEM);
+	ok(fake_send(m.conn, 0, ALWAYS));
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NONE);
+	assert_int_equal(fake_send(m.conn, 9, ALWAYS), RPMA_RT_E_CLOSED);
+	fake_bury(m.f, &m.conn);
+	assert_int_equal(m.f->got, 5);
+	for (i = 0; i < 4; i++)
+		expect(&m, i, (uint64_t)i, RPMA_RT_C_NOT_POSTED);
+	assert_int_equal(m.f->items[4].status, RPMA_RT_REASON_FAILED);
+}
+
+/* A holder refuses in the middle of what others published. */
+static void verb__refuses_others_NOT_POSTED(void **state)
+{
+	struct meanwhile m;
+	int i;
+
+	begin(&m, state, RPMA_RT_NO_WAITING);
+	fake_when_posting(post_three, &m);
+	fake_fail("post_send", 3, ENOMEM);
+	ok(fake_send(m.conn, 0, ALWAYS));
+	assert_int_equal(fake_qp(m.conn)->sq_count, 2);
+	fake_sent(m.conn, 0, IBV_WC_SUCCESS);
+	fake_sent(m.conn, 1, IBV_WC_WR_FLUSH_ERR);
+	fake_finish_down(m.f);
+	fake_bury(m.f, &m.conn);
+	assert_int_equal(m.f->got, 5);
+	for (i = 0; i < 4; i++)
+		expect(&m, i, (uint64_t)i, i < 2 ? 0 : RPMA_RT_C_NOT_POSTED);
+}
+
+/* A link of which the device has the first part: the outcome of its last is not
+ * known, and comes once. */
+static void verb__cuts_a_link_SYNTHESIZED(void **state)
+{
+	struct rpma_rt_wr wrs[4] = {
+		{.op = RPMA_RT_OP_SEND, .flags = ALWAYS, .context = 1},
+		{.op = RPMA_RT_OP_SEND,
+		 .flags = RPMA_RT_F_LINKED | RPMA_RT_F_PART},
+		{.op = RPMA_RT_OP_SEND,
+		 .flags = RPMA_RT_F_LINKED | RPMA_RT_F_PART},
+		{.op = RPMA_RT_OP_SEND, .context = 4}};
+	struct meanwhile m;
+	int part_fails;
+
+	for (part_fails = 0; part_fails < 2; part_fails++) {
+		begin(&m, state, RPMA_RT_NO_WAITING);
+		fake_fail("post_send", 3, ENOMEM);
+		assert_int_equal(rpma_rt_post_send(m.conn, wrs, 4), 4);
+		assert_int_equal(fake_qp(m.conn)->sq_count, 2);
+		fake_sent(m.conn, 0, IBV_WC_SUCCESS);
+		if (part_fails)
+			fake_sent(m.conn, 1, IBV_WC_WR_FLUSH_ERR);
+		fake_finish_down(m.f);
+		fake_bury(m.f, &m.conn);
+		assert_int_equal(m.f->got, 3);
+		expect(&m, 0, 1, 0);
+		expect(&m, 1, 4, RPMA_RT_C_SYNTHESIZED);
+	}
+}
+
+/* Of a link of which the device has nothing, nothing was posted. */
+static void verb__refuses_a_whole_link_NOT_POSTED(void **state)
+{
+	struct rpma_rt_wr wrs[2] = {
+		{.op = RPMA_RT_OP_SEND,
+		 .flags = RPMA_RT_F_LINKED | RPMA_RT_F_PART},
+		{.op = RPMA_RT_OP_SEND, .context = 4}};
+	struct meanwhile m;
+
+	begin(&m, state, RPMA_RT_NO_WAITING);
+	fake_fail("post_send", 1, ENOMEM);
+	assert_int_equal(rpma_rt_post_send(m.conn, wrs, 2), 2);
+	fake_bury(m.f, &m.conn);
+	assert_int_equal(m.f->got, 2);
+	expect(&m, 0, 4, RPMA_RT_C_NOT_POSTED);
+}
+
+static void post_and_close(void *arg)
+{
+	const struct meanwhile *m = arg;
+
+	post_three(arg);
+	ok(rpma_rt_conn_close(m->conn));
+	assert_int_equal(fake_send(m->conn, 9, ALWAYS), RPMA_RT_E_CLOSED);
+}
+
+static void post_and_break(void *arg)
+{
+	const struct meanwhile *m = arg;
+
+	post_three(arg);
+	fake_sent(m->conn, 0, IBV_WC_RETRY_EXC_ERR);
+	fake_round(m->f);
+	assert_int_equal(fake_send(m->conn, 9, ALWAYS), RPMA_RT_E_CLOSED);
+}
+
+/* Closed, or broken, while a thread is inside: the device has what that thread
+ * posted, and nothing else. */
+static void verb__ended_meanwhile_NOT_POSTED(void **state)
+{
+	struct meanwhile m;
+	int breaks;
+	int i;
+
+	for (breaks = 0; breaks < 2; breaks++) {
+		begin(&m, state, RPMA_RT_NO_WAITING);
+		ok(fake_send(m.conn, 50, ALWAYS));
+		fake_when_posting(breaks ? post_and_break : post_and_close, &m);
+		ok(fake_send(m.conn, 0, ALWAYS));
+		assert_int_equal(fake_qp(m.conn)->sq_count, 2);
+		if (!breaks)
+			fake_sent(m.conn, 0, IBV_WC_SUCCESS);
+		fake_sent(m.conn, 1, IBV_WC_WR_FLUSH_ERR);
+		fake_finish_down(m.f);
+		fake_bury(m.f, &m.conn);
+		assert_int_equal(m.f->got, 6);
+		expect(&m, 0, 50, 0);
+		expect(&m, 1, 0, 0);
+		for (i = 1; i < 4; i++)
+			expect(&m, i + 1, (uint64_t)i, RPMA_RT_C_NOT_POSTED);
+	}
+}
+
+/* A drain that begins while a thread is inside posts what was published. */
+static void drain_it(void *arg)
+{
+	const struct meanwhile *m = arg;
+
+	post_three(arg);
+	ok(rpma_rt_conn_drain(m->conn, 0));
+	assert_int_equal(fake_send(m->conn, 9, ALWAYS), RPMA_RT_E_CLOSED);
+}
+
+static void verb__drained_meanwhile_POSTED(void **state)
+{
+	struct meanwhile m;
+
+	begin(&m, state, RPMA_RT_NO_WAITING);
+	fake_when_posting(drain_it, &m);
+	ok(fake_send(m.conn, 0, ALWAYS));
+	fake_finish_down(m.f);
+	assert_int_equal(fake_qp(m.conn)->sq_count, 6);
+	expect_posted(&m, 4, 3);
+	assert_int_equal(fake_sq_id(m.conn, 5),
+			 rt_wr_id_internal(RT_SQ_MARKER, m.conn->slot));
+	fake_bury(m.f, &m.conn);
+}
+
+/* ------------------------------------------------- before publication --- */
+
+static void close_route(void *arg)
+{
+	struct meanwhile *m = arg;
+
+	ok(rpma_rt_route_close(m->route, NULL));
+}
+
+/* The route is closed while a thread prepares: nothing is posted along it. */
+static void prepare__route_closed_meanwhile_CLOSED(void **state)
+{
+	struct meanwhile m;
+	uint32_t i;
+
+	begin(&m, state, RPMA_RT_NO_WAITING);
+	ok(rpma_rt_route_open(m.conn, RPMA_RT_SEND_SIDE, m.f->queue, &m.route));
+	fake_when_preparing(close_route, &m);
+	assert_int_equal(flush(&m, 1), RPMA_RT_E_CLOSED);
+	assert_int_equal(fake_qp(m.conn)->sq_count, 0);
+	/* and no place is kept */
+	for (i = 0; i < FAKE_SQ; i++)
+		ok(fake_send(m.conn, i, ALWAYS));
+	fake_bury(m.f, &m.conn);
+}
+
+static void set_queue(void *arg)
+{
+	const struct meanwhile *m = arg;
+
+	ok(rpma_rt_conn_set_queue(m->conn, m->queue));
+}
+
+/* The connection is led to another queue meanwhile: taken, and delivered
+ * there. */
+static void prepare__led_elsewhere_meanwhile_TAKEN(void **state)
+{
+	struct meanwhile m;
+
+	begin(&m, state, RPMA_RT_NO_WAITING);
+	ok(rpma_rt_queue_new(m.f->rt, NULL, &m.queue));
+	fake_when_preparing(set_queue, &m);
+	ok(flush(&m, 1));
+	assert_int_equal(fake_take(m.f, m.f->queue), 1); /* ROUTE_CLOSED */
+	fake_sent(m.conn, 0, IBV_WC_SUCCESS);
+	fake_round(m.f);
+	assert_int_equal(fake_take(m.f, m.queue), 1);
+	expect(&m, 0, 1, 0);
+	ok(rpma_rt_conn_set_queue(m.conn, m.f->queue));
+	fake_take(m.f, m.queue);
+	ok(rpma_rt_queue_delete(&m.queue));
+	fake_bury(m.f, &m.conn);
+}
+
+static void close_conn(void *arg)
+{
+	const struct meanwhile *m = arg;
+
+	ok(rpma_rt_conn_close(m->conn));
+}
+
+static void prepare__closed_meanwhile_CLOSED(void **state)
+{
+	struct meanwhile m;
+
+	begin(&m, state, RPMA_RT_NO_WAITING);
+	fake_when_preparing(close_conn, &m);
+	assert_int_equal(flush(&m, 1), RPMA_RT_E_CLOSED);
+	fake_bury(m.f, &m.conn);
+	assert_int_equal(m.f->got, 1);
+}
+
+static void post_one(void *arg)
+{
+	struct meanwhile *m = arg;
+
+	m->ret = fake_send(m->conn, 7, ALWAYS);
+}
+
+/* A thread that prepares delays nobody. */
+static void prepare__another_posts_AT_ONCE(void **state)
+{
+	struct meanwhile m;
+
+	begin(&m, state, WAITING);
+	fake_when_preparing(post_one, &m);
+	ok(flush(&m, 1));
+	assert_int_equal(m.ret, 0);
+	expect_posted(&m, 0, 7);
+	expect_posted(&m, 1, 1);
+	fake_bury(m.f, &m.conn);
+}
+
+/* A post is refused because another thread has all places, and that thread
+ * gives them back without a post: no completion will tell who was refused. */
+static void prepare__refused_places_are_TOLD(void **state)
+{
+	struct rpma_rt_wr wrs[FAKE_SQ];
+	struct meanwhile m;
+	int i;
+
+	begin(&m, state, RPMA_RT_NO_WAITING);
+	for (i = 0; i < FAKE_SQ; i++)
+		wrs[i] = (struct rpma_rt_wr){.op = RPMA_RT_OP_FLUSH,
+					     .flags = ALWAYS,
+					     .remote = A_REGION,
+					     .len = 8,
+					     .flush_type =
+						     RPMA_FLUSH_TYPE_VISIBILITY,
+					     .context = (uint64_t)i};
+	fake_when_preparing(post_one, &m);
+	fake_fail("wr_flush", FAKE_SQ, RPMA_E_NOSUPP);
+	assert_int_equal(rpma_rt_post_send(m.conn, wrs, FAKE_SQ),
+			 RPMA_E_NOSUPP);
+	fake_round(m.f);
+	fake_round(m.f);
+	if (m.ret != 0) {
+		assert_int_equal(m.ret, RPMA_E_AGAIN);
+		assert_int_equal(fake_take(m.f, m.f->queue), 1);
+		assert_int_equal(m.f->items[0].kind, RPMA_RT_WRITABLE);
+	}
+	fake_bury(m.f, &m.conn);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(verb__others_are_TAKEN_in_order),
+		fake_test(verb__receives_are_TAKEN_in_order),
+		fake_test(verb__others_take_all_places),
+		fake_test(verb__room_comes_back_meanwhile),
+		fake_test(hold__ends_and_the_poller_goes_on),
+		fake_test(verb__refuses_all_are_NOT_POSTED),
+		fake_test(verb__refuses_others_NOT_POSTED),
+		fake_test(verb__cuts_a_link_SYNTHESIZED),
+		fake_test(verb__refuses_a_whole_link_NOT_POSTED),
+		fake_test(verb__ended_meanwhile_NOT_POSTED),
+		fake_test(verb__drained_meanwhile_POSTED),
+		fake_test(prepare__route_closed_meanwhile_CLOSED),
+		fake_test(prepare__led_elsewhere_meanwhile_TAKEN),
+		fake_test(prepare__closed_meanwhile_CLOSED),
+		fake_test(prepare__another_posts_AT_ONCE),
+		fake_test(prepare__refused_places_are_TOLD),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
