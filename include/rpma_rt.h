@@ -102,11 +102,13 @@ enum rpma_rt_event {
 	RPMA_RT_EVENT_LISTENER_CLOSED = 8,
 	/* the device reports an error of an SRQ: its connections are closed
 	 * with RPMA_RT_REASON_DEVICE, and it takes no others */
-	RPMA_RT_EVENT_SRQ_FAILED = 9
+	RPMA_RT_EVENT_SRQ_FAILED = 9,
+	/* of futures: the runtime has stopped, no slot of the pool comes */
+	RPMA_RT_EVENT_POOL_CLOSED = 10
 };
 
 /* why a connection, a listener was closed, an SRQ has failed: status of
- * RPMA_RT_EVENT_CLOSED, _LISTENER_CLOSED and _SRQ_FAILED */
+ * RPMA_RT_EVENT_CLOSED, _LISTENER_CLOSED, _SRQ_FAILED and _POOL_CLOSED */
 enum rpma_rt_reason {
 	/* rpma_rt_conn_close(), _reject(), rpma_rt_listener_delete() */
 	RPMA_RT_REASON_LOCAL = 0,
@@ -130,7 +132,7 @@ enum rpma_rt_reason {
 /* of a future that was cancelled, or led to the queue: its work is over, the
  * outcome is not in it (status IBV_WC_GENERAL_ERR) */
 #define RPMA_RT_C_DETACHED (1 << 5)
-/* of a future: its work request waited for room, and was not posted: it has no
+/* the work request was taken and not posted, or the device refused it: no
  * effect (status IBV_WC_GENERAL_ERR) */
 #define RPMA_RT_C_NOT_POSTED (1 << 6)
 /* not from the device: the outcome is unknown (status IBV_WC_GENERAL_ERR) */
@@ -171,10 +173,7 @@ struct rpma_rt_completion {
 	uint8_t flags;
 };
 
-/* Names of kinds, events, reasons; "unknown" for other values. Never NULL.
- * Thread: any. */
-const char *rpma_rt_kind_2str(enum rpma_rt_kind kind);
-const char *rpma_rt_event_2str(enum rpma_rt_event event);
+/* Returns the name of a reason, "unknown" for other values. Thread: any. */
 const char *rpma_rt_reason_2str(enum rpma_rt_reason reason);
 /* Returns the name of a completion's status, and a few words on the cause.
  * Thread: any. */
@@ -524,6 +523,7 @@ int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format);
 #define RPMA_RT_DEFAULT_POOL_COUNT     2048
 #define RPMA_RT_DEFAULT_POOL_SLOT_SIZE 4096
 #define RPMA_RT_POOL_NO_SENDS	       UINT32_MAX
+#define RPMA_RT_DEFAULT_POOL_FUTURES   64
 
 /*
  * Required: peer.
@@ -536,6 +536,8 @@ int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format);
  *             rpma_rt_pool_take() finds a slot however many connections have
  *             receives from the pool: 1..count - 1, or RPMA_RT_POOL_NO_SENDS.
  *             0, the default: half of the slots
+ *   futures   futures of the next free slot that are held at a time, see
+ *             rpma_rt_next_future(): 1..1048576, default 64
  *   name      for the log and the dump, up to RPMA_RT_NAME_MAX printable
  *             ASCII characters, copied; NULL, the default: "pool N"
  */
@@ -547,14 +549,14 @@ struct rpma_rt_pool_cfg {
 	struct rpma_peer *peer;
 	const char *name;
 	uint32_t sends;
-	uint32_t reserved32;
+	uint32_t futures;
 	uint64_t reserved[3];
 };
 
 /* clang-format off */
 #define RPMA_RT_POOL_CFG_INIT { sizeof(struct rpma_rt_pool_cfg), \
 	RPMA_RT_DEFAULT_POOL_COUNT, RPMA_RT_DEFAULT_POOL_SLOT_SIZE, 0, NULL, \
-	NULL, 0, 0, {0, 0, 0} }
+	NULL, 0, RPMA_RT_DEFAULT_POOL_FUTURES, {0, 0, 0} }
 /* clang-format on */
 int rpma_rt_pool_cfg_init(struct rpma_rt_pool_cfg *cfg, size_t size);
 
@@ -571,8 +573,8 @@ RPMA_RT_MUST_CHECK int rpma_rt_pool_new(struct rpma_rt *rt,
 					const struct rpma_rt_pool_cfg *cfg,
 					struct rpma_rt_pool **pool_ptr);
 /* RPMA_RT_E_BUSY while a connection whose CLOSED has not come, a listener or
- * an SRQ names it, or leases are not given back. Thread: owner, no other inside
- * a call on it, not a poller. */
+ * an SRQ names it, or leases are not given back. Waits for each poller once.
+ * Thread: owner, no other inside a call on it, not a poller. */
 int rpma_rt_pool_delete(struct rpma_rt_pool **pool_ptr);
 
 /* One slot in the program's hands: plain data, may be copied. mr and offset as
@@ -590,8 +592,8 @@ struct rpma_rt_lease {
 
 /* Takes a free slot of those for sends; also of those for receives while no
  * receive queue is filled from the pool, or where cfg.sends was
- * RPMA_RT_POOL_NO_SENDS. RPMA_E_AGAIN: none is free now. Lock-free. Thread:
- * any. */
+ * RPMA_RT_POOL_NO_SENDS. RPMA_E_AGAIN: no such slot is free now, or futures
+ * wait for one: wait by rpma_rt_next_future(). Lock-free. Thread: any. */
 RPMA_RT_MUST_CHECK int rpma_rt_pool_take(struct rpma_rt_pool *pool,
 					 struct rpma_rt_lease *lease);
 /* Has it a lease? Then *lease is that: the message is in the first len bytes of
@@ -670,12 +672,13 @@ int rpma_rt_lease_release(const struct rpma_rt_lease *lease);
  *               0: work requests with one are RPMA_E_INVAL. The receive side
  *               has none with SRQs; with a pool, those of messages, without a
  *               queue
- *   waiting     work requests, a side, that a post takes although the queue
- *               has no room: they stand in line, and are posted in their order
- *               when there is room. 1..1048576 (at most 65535 work requests
- *               are in line at a time); 0, the default: as many as the queue's
- *               size; RPMA_RT_NO_WAITING: none. Each takes 64 bytes (a send) or 32,
- *               and room for its pieces and inline bytes
+ *   waiting     work requests, a side, that a post takes beyond the queue's
+ *               size: they stand in line, and are posted in their order when
+ *               there is room. 1..1048576 (at most 65535 work requests are in
+ *               line at a time); 0, the default: as many as the queue's size;
+ *               RPMA_RT_NO_WAITING: none. For each of the queue and the line a
+ *               send takes 66 bytes, a receive 34, and more for pieces and
+ *               inline bytes
  *   more        librpma's object for settings without a field here (retries,
  *               atomics in flight, type of service, source address), copied;
  *               NULL, the default: its defaults. Fields here have precedence.
@@ -1128,11 +1131,17 @@ int rpma_rt_conn_future(struct rpma_rt_conn *conn, enum rpma_rt_event event,
  *             SRQ_FAILED, if the device reports an error of the SRQ, later
  *             SRQ_CLOSED. srq_size messages wait; rpma_rt_srq_cfg.futures are
  *             held at most
+ *   pool      free slots, as rpma_rt_pool_take() has them. The item is a
+ *             success with the lease, see rpma_rt_completion_lease(); the end
+ *             is POOL_CLOSED, once rpma_rt_stop() was called.
+ *             rpma_rt_pool_cfg.futures are held at most. The runtime's first
+ *             poller serves these futures
  */
 struct rpma_rt_source {
 	struct rpma_rt_listener *listener;
 	struct rpma_rt_conn *conn;
 	struct rpma_rt_srq *srq;
+	struct rpma_rt_pool *pool;
 };
 
 /*
@@ -1142,9 +1151,11 @@ struct rpma_rt_source {
  * place, for the next future. Behind the last item futures get the end, which
  * is no success. Items can be asked for until the handle of the source is given
  * back; items that nobody has are dropped then: a request is refused, a message
- * goes back to its pool. RPMA_RT_E_BUSY: too many futures are held, or were a
- * moment ago, until the poller has seen the drop. RPMA_E_INVAL: the source has
- * no futures. Thread: any.
+ * goes back to its pool. A slot that nobody has read goes back to its pool, for
+ * the next future, when the slot's future is cancelled or dropped.
+ * RPMA_RT_E_BUSY: too many futures are held, or were a moment ago, until the
+ * poller has seen the drop. RPMA_E_INVAL: the source has no futures. Thread:
+ * any.
  */
 int rpma_rt_next_future(const struct rpma_rt_source *source,
 			struct rpma_rt_future *future);
@@ -1177,7 +1188,7 @@ enum rpma_rt_cancelled {
 	/* too late: the result is there, or with its function, or goes where
 	 * rpma_rt_future_deliver() led it */
 	RPMA_RT_CANCELLED_DONE = 2,
-	/* it waited for room: it is not posted and has no effect, and its
+	/* it stood in line: it is not posted and has no effect, and its
 	 * memory is the program's at once */
 	RPMA_RT_CANCELLED_NOT_POSTED = 3
 };

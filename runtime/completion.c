@@ -57,6 +57,34 @@ static const char *opcode_2str(uint8_t opcode)
 	}
 }
 
+static const char *event_2str(uint8_t event)
+{
+	switch (event) {
+	case RPMA_RT_EVENT_REQUEST:
+		return "request";
+	case RPMA_RT_EVENT_READY:
+		return "ready";
+	case RPMA_RT_EVENT_ESTABLISHED:
+		return "established";
+	case RPMA_RT_EVENT_CLOSED:
+		return "closed";
+	case RPMA_RT_EVENT_ROUTE_CLOSED:
+		return "route closed";
+	case RPMA_RT_EVENT_SRQ_LIMIT:
+		return "SRQ limit";
+	case RPMA_RT_EVENT_SRQ_CLOSED:
+		return "SRQ closed";
+	case RPMA_RT_EVENT_LISTENER_CLOSED:
+		return "listener closed";
+	case RPMA_RT_EVENT_SRQ_FAILED:
+		return "SRQ failed";
+	case RPMA_RT_EVENT_POOL_CLOSED:
+		return "pool closed";
+	default:
+		return "unknown";
+	}
+}
+
 static const char *side_2str(uint8_t side)
 {
 	switch (side) {
@@ -74,7 +102,8 @@ static bool has_reason(const struct rpma_rt_completion *cmpl)
 {
 	return cmpl->opcode == RPMA_RT_EVENT_CLOSED ||
 	       cmpl->opcode == RPMA_RT_EVENT_LISTENER_CLOSED ||
-	       cmpl->opcode == RPMA_RT_EVENT_SRQ_FAILED;
+	       cmpl->opcode == RPMA_RT_EVENT_SRQ_FAILED ||
+	       cmpl->opcode == RPMA_RT_EVENT_POOL_CLOSED;
 }
 
 /* What the status does not say. */
@@ -102,8 +131,7 @@ char *rpma_rt_completion_2str(const struct rpma_rt_completion *cmpl, char *buf,
 	case RPMA_RT_EVENT:
 		snprintf(buf, len,
 			 "event of QP %" PRIu32 ": %s%s%s, status %" PRId32,
-			 cmpl->qp_num,
-			 rpma_rt_event_2str((enum rpma_rt_event)cmpl->opcode),
+			 cmpl->qp_num, event_2str(cmpl->opcode),
 			 has_reason(cmpl) ? ", " : "",
 			 has_reason(cmpl)
 				 ? rpma_rt_reason_2str(

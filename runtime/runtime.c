@@ -321,6 +321,7 @@ int rpma_rt_stop(struct rpma_rt *rt)
 	close_all(rt);
 	wait_until_quiet(rt);
 	rt_srq_finish_all(rt);
+	rt_pool_end_all(rt);
 	stop_threads(rt);
 	finish_queues(rt);
 	return 0;

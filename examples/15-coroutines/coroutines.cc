@@ -44,7 +44,7 @@ static rt::task<void> serve(const rt::listener &listener, const rt::pool &pool,
 		if (message->imm())
 			printf("server: %s\n", page + *message->imm());
 		else
-			(co_await conn.send(std::move(*message))).value();
+			(co_await conn.give(std::move(*message))).value();
 	}
 }
 

@@ -124,6 +124,8 @@ protected:
 	ref<conn_core> conn_;
 	rpma_rt_wr *wrs_ = nullptr;
 	lease *leases_ = nullptr;
+	/* of a work request that holds its lease itself */
+	const rpma_rt_lease *handed_ = nullptr;
 	uint32_t count_ = 0;
 	uint32_t slot_ = 0;
 	state state_ = IDLE;
@@ -199,7 +201,7 @@ struct conn_core final : counted<conn_core>, member {
 
 	/* --------------------------------------------------- operations --- */
 
-	enum answer { YES, LATER, NO };
+	enum answer { YES, LATER, NO }; /* NO: it is complete */
 
 	uint64_t context_of(uint32_t index) const noexcept
 	{
@@ -225,6 +227,8 @@ struct conn_core final : counted<conn_core>, member {
 	{
 		int taken;
 
+		if (o.handed_)
+			return hand(o);
 		if (o.count_ > slot_count)
 			return refuse(o, error::not_posted(RPMA_E_INVAL));
 		if (o.count_ > free_count)
@@ -237,19 +241,36 @@ struct conn_core final : counted<conn_core>, member {
 			fill_slots(o, true);
 			return YES;
 		}
-		if (taken == RPMA_RT_E_CLOSED && is_draining)
-			return refuse(o, error::closed(RPMA_RT_REASON_LOCAL));
-		/* CLOSED comes, and has the reason */
-		if (taken == RPMA_E_AGAIN || taken == RPMA_RT_E_CLOSED) {
-			is_refused = true;
-			return LATER;
-		}
 		if (taken < 0)
-			return refuse(o, error::not_posted(taken));
+			return not_taken(o, taken);
 		/* a link that is cut off: the connection closes, and nothing
 		 * says when the device has done with the first ones */
 		fill_slots(o, false);
 		return refuse(o, error::unknown());
+	}
+	/* It needs no slot, as no completion comes. */
+	answer hand(op &o) noexcept
+	{
+		int taken;
+
+		o.wrs_->lease = o.handed_;
+		taken = rpma_rt_post_send(raw, o.wrs_, 1);
+		if (taken < 0)
+			return not_taken(o, taken);
+		(void)access::take_slot(*o.leases_);
+		o.state_ = op::COMPLETE;
+		return NO;
+	}
+	answer not_taken(op &o, int why) noexcept
+	{
+		if (why == RPMA_RT_E_CLOSED && is_draining)
+			return refuse(o, error::closed(RPMA_RT_REASON_LOCAL));
+		/* CLOSED comes, and has the reason */
+		if (why == RPMA_E_AGAIN || why == RPMA_RT_E_CLOSED) {
+			is_refused = true;
+			return LATER;
+		}
+		return refuse(o, error::not_posted(why));
 	}
 	static answer refuse(op &o, const error &why) noexcept
 	{
@@ -508,6 +529,34 @@ private:
 	message message_;
 };
 
+/* A send that takes the lease, or, where given is empty, holds the lease beside
+ * the caller: complete once it is posted. */
+class handing : public awaitable<handing, op>
+{
+public:
+	handing(const ref<conn_core> &conn, const rpma_rt_lease &raw,
+		lease &&given, uint32_t flags) noexcept
+	    : awaitable(conn), raw_(raw), leases_of_{std::move(given)}
+	{
+		rpma_rt_prep_send_lease(&wr_, &raw_, raw_.len, flags);
+	}
+	handing(handing &&) noexcept = default;
+	bool start() noexcept
+	{
+		handed_ = &raw_;
+		return op::start(&wr_, leases_of_.data(), 1);
+	}
+	outcome<1> finish() noexcept
+	{
+		return {why_, std::move(leases_of_)};
+	}
+
+private:
+	rpma_rt_lease raw_;
+	rpma_rt_wr wr_;
+	std::array<lease, 1> leases_of_;
+};
+
 inline void conn_core::on_message(const rpma_rt_completion &item) noexcept
 {
 	rpma_rt_lease raw_lease;
@@ -654,6 +703,24 @@ public:
 		o.wrs_of_[0].op = RPMA_RT_OP_SEND_WITH_IMM;
 		o.wrs_of_[0].imm = imm;
 		return o;
+	}
+	/* Sends the bytes of a lease that goes with the send: co_await gives an
+	 * outcome<> once the send is posted, and the slot goes back to its pool
+	 * when the device has done with it. A send that is refused leaves the
+	 * lease in the outcome's slot(). flags: RPMA_RT_F_FENCE, _SOLICITED. */
+	auto give(lease buffer, uint32_t flags = 0) const noexcept
+	{
+		const rpma_rt_lease raw = buffer.raw();
+
+		return detail::handing(core_, raw, std::move(buffer), flags);
+	}
+	/* As give(), but the caller keeps the lease, for further sends on this
+	 * connection and others; the bytes stay as they are until those are
+	 * over. The last one may be given. */
+	auto share(const lease &buffer, uint32_t flags = 0) const noexcept
+	{
+		return detail::handing(core_, buffer.raw(), {},
+				       flags | RPMA_RT_F_KEEP);
 	}
 	operation<> send_raw(const rpma_mr_local *src, size_t offset,
 			     size_t len) const noexcept

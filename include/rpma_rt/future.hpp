@@ -204,7 +204,8 @@ public:
 	result<message_future> next() const
 	{
 		future made = detail::access::make_future(core_->rt);
-		const rpma_rt_source from = {nullptr, core_->raw, nullptr};
+		const rpma_rt_source from = {nullptr, core_->raw, nullptr,
+					     nullptr};
 		int ret = rpma_rt_next_future(&from, made.raw());
 
 		if (ret < 0)
@@ -232,6 +233,25 @@ public:
 		int ret = rpma_rt_post_recv(core_->raw, &wr, 1);
 
 		return taken(ret, 1, std::move(made));
+	}
+	/* Sends the bytes of a lease that goes with the send: the slot goes
+	 * back to its pool when the device has done with it, and there is no
+	 * future. A send that is refused leaves the lease in the outcome's
+	 * slot(); RPMA_E_AGAIN: no room. flags: RPMA_RT_F_FENCE, _SOLICITED. */
+	outcome<1> give(lease buffer, uint32_t flags = 0) const
+	{
+		const error why = hand(buffer, flags);
+
+		if (!why)
+			(void)detail::access::take_slot(buffer);
+		return {why, {std::move(buffer)}};
+	}
+	/* As give(), but the caller keeps the lease, for further sends on this
+	 * connection and others; the bytes stay as they are until those are
+	 * over. The last one may be given. */
+	outcome<1> share(const lease &buffer, uint32_t flags = 0) const
+	{
+		return hand(buffer, flags | RPMA_RT_F_KEEP);
 	}
 	void close() const noexcept
 	{
@@ -286,12 +306,21 @@ private:
 		core->closed = std::move(*closed);
 		return future_connection(std::move(core));
 	}
+	error hand(const lease &buffer, uint32_t flags) const
+	{
+		const int ret = rpma_rt_send_lease(core_->raw, &buffer.raw(),
+						   buffer.size(), flags);
+
+		return ret ? not_taken(ret) : error();
+	}
 	result<future> taken(int ret, int count, future made) const
 	{
 		if (ret == count)
 			return made;
-		if (ret >= 0)
-			return error::unknown();
+		return ret >= 0 ? error::unknown() : not_taken(ret);
+	}
+	error not_taken(int ret) const
+	{
 		if (ret == RPMA_RT_E_CLOSED) {
 			auto ended = core_->poll_closed();
 
@@ -404,7 +433,7 @@ public:
 	result<request_future> next() const
 	{
 		future made = detail::access::make_future(rt_);
-		const rpma_rt_source from = {raw_, nullptr, nullptr};
+		const rpma_rt_source from = {raw_, nullptr, nullptr, nullptr};
 		int ret = rpma_rt_next_future(&from, made.raw());
 
 		if (ret < 0)

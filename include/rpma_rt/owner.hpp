@@ -507,6 +507,7 @@ private:
 	/* An empty one has no bytes: those are somebody else's now. */
 	void forget_slot() noexcept
 	{
+		raw_.pool = nullptr;
 		raw_.data = nullptr;
 		raw_.mr = nullptr;
 		raw_.len = 0;
@@ -515,6 +516,8 @@ private:
 	detail::ref<detail::pool_core> pool_;
 };
 
+class lease_future;
+
 /* Registered memory in slots; copies are the same one. Thread: any. */
 class pool
 {
@@ -522,8 +525,11 @@ public:
 	/* of cfg the peer is not used */
 	static result<pool> make(const runtime &rt, const peer &p,
 				 rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT);
-	/* A free slot: RPMA_E_AGAIN: there is none now. */
+	/* A free slot. RPMA_E_AGAIN: there is none now. */
 	result<lease> take() const;
+	/* A future of the next free slot: slots go to futures in the order of
+	 * the futures, and not to take() meanwhile. */
+	result<lease_future> next() const;
 	rpma_rt_pool *raw() const noexcept
 	{
 		return core_->raw;
@@ -650,18 +656,57 @@ struct access {
 		m.imm_ = imm;
 		return m;
 	}
-	/* The slot of a message, which is empty then. */
-	static rpma_rt_lease take_slot(message &m) noexcept
+	/* The slot of a lease, which is empty then. */
+	static rpma_rt_lease take_slot(lease &l) noexcept
 	{
-		const rpma_rt_lease raw = m.raw_;
+		const rpma_rt_lease raw = l.raw_;
 
-		m.forget_slot();
-		m.pool_ = {};
+		l.forget_slot();
+		l.pool_ = {};
 		return raw;
 	}
 };
 
 } // namespace detail
+
+/* A lease of the next free slot of a pool. Destroying it leaves the slot to the
+ * next one. Thread: the holder's. */
+class lease_future
+{
+public:
+	/* RPMA_E_AGAIN: none yet. The error closed: the runtime has stopped.
+	 * Once. */
+	result<lease> poll()
+	{
+		return take(future_.poll());
+	}
+	/* the same when the time has passed; -1: without end */
+	result<lease> wait(int timeout_ms)
+	{
+		return take(future_.wait(timeout_ms));
+	}
+
+private:
+	friend class pool;
+	lease_future(future &&made, const detail::ref<detail::pool_core> &pool)
+	    : pool_(pool), future_(std::move(made))
+	{
+	}
+	result<lease> take(result<rpma_rt_completion> got)
+	{
+		rpma_rt_lease raw;
+
+		if (!got)
+			return got.error();
+		const rpma_rt_completion item = *got;
+		if (!rpma_rt_completion_lease(&item, &raw))
+			return error::closed(item.status);
+		future_ = future();
+		return detail::access::make_lease(raw, pool_);
+	}
+	detail::ref<detail::pool_core> pool_;
+	future future_;
+};
 
 inline result<memory> memory::make(const peer &p, void *ptr, size_t size,
 				   int usage)
@@ -709,6 +754,17 @@ inline result<lease> pool::take() const
 	if (ret < 0)
 		return error::call(ret);
 	return detail::access::make_lease(raw, core_);
+}
+
+inline result<lease_future> pool::next() const
+{
+	future made = detail::access::make_future(core_->rt);
+	const rpma_rt_source from = {nullptr, nullptr, nullptr, core_->raw};
+	int ret = rpma_rt_next_future(&from, made.raw());
+
+	if (ret < 0)
+		return error::call(ret);
+	return lease_future(std::move(made), core_);
 }
 
 } // namespace rpma::rt

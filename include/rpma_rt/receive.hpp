@@ -177,7 +177,8 @@ public:
 	result<message_future> next() const
 	{
 		future made = detail::access::make_future(core_->rt);
-		const rpma_rt_source from = {nullptr, nullptr, core_->raw};
+		const rpma_rt_source from = {nullptr, nullptr, core_->raw,
+					     nullptr};
 		int ret = rpma_rt_next_future(&from, made.raw());
 
 		if (ret < 0)

@@ -100,7 +100,7 @@ static const struct rt_cfg_field pool_fields[] = {
 	NEEDED(rpma_rt_pool_cfg, peer),
 	ANY(rpma_rt_pool_cfg, name),
 	ANY(rpma_rt_pool_cfg, sends),
-	ZERO(rpma_rt_pool_cfg, reserved32),
+	RANGE(rpma_rt_pool_cfg, futures, 1, RT_CFG_FUTURES),
 	ZERO(rpma_rt_pool_cfg, reserved),
 	END,
 };

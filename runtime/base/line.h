@@ -40,7 +40,7 @@ struct rt_line_send {
 	uint32_t length;
 	uint32_t lkey;
 	uint32_t rkey;
-	uint32_t generation; /* of a future that may be cancelled; 0: none */
+	uint32_t is_waited;  /* 1: by the future that wr_id names */
 	uint8_t opcode;	     /* enum ibv_wr_opcode */
 	uint8_t flags;	     /* of enum ibv_send_flags, but SIGNALED */
 	uint8_t completes;   /* enum ibv_wc_opcode */
@@ -57,7 +57,7 @@ struct rt_line_recv {
 	uint64_t addr;
 	uint32_t length;
 	uint32_t lkey;
-	uint32_t generation; /* as above */
+	uint32_t is_waited; /* as above */
 	uint32_t pieces;     /* of more than one the list is behind the slot */
 };
 _Static_assert(sizeof(struct rt_line_recv) == 32, "half a cache line");

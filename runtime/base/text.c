@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* text.c -- names of what the public header numbers: errors, kinds of items,
- * events, reasons, and of the statuses of verbs. */
+/* text.c -- names of what the public header numbers: errors, reasons, and of
+ * the statuses of verbs. */
 
 #include <stddef.h>
 
@@ -29,35 +29,6 @@ const char *rpma_rt_err_2str(int ret)
 	default:
 		return rpma_err_2str(ret);
 	}
-}
-
-const char *rpma_rt_kind_2str(enum rpma_rt_kind kind)
-{
-	static const char *const names[] = {
-		[RPMA_RT_COMPLETION] = "completion",
-		[RPMA_RT_EVENT] = "event",
-		[RPMA_RT_MESSAGE] = "message",
-		[RPMA_RT_WRITABLE] = "writable",
-	};
-
-	return NAME(names, kind);
-}
-
-const char *rpma_rt_event_2str(enum rpma_rt_event event)
-{
-	static const char *const names[] = {
-		[RPMA_RT_EVENT_REQUEST] = "request",
-		[RPMA_RT_EVENT_READY] = "ready",
-		[RPMA_RT_EVENT_ESTABLISHED] = "established",
-		[RPMA_RT_EVENT_CLOSED] = "closed",
-		[RPMA_RT_EVENT_ROUTE_CLOSED] = "route closed",
-		[RPMA_RT_EVENT_SRQ_LIMIT] = "SRQ limit",
-		[RPMA_RT_EVENT_SRQ_CLOSED] = "SRQ closed",
-		[RPMA_RT_EVENT_SRQ_FAILED] = "SRQ failed",
-		[RPMA_RT_EVENT_LISTENER_CLOSED] = "listener closed",
-	};
-
-	return NAME(names, event);
 }
 
 const char *rpma_rt_reason_2str(enum rpma_rt_reason reason)

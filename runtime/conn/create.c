@@ -470,7 +470,7 @@ static void hold(struct rpma_rt_conn *conn)
 	if (rt_conn_srq(conn) != NULL)
 		conn->from.srq->users++;
 	rt_pool_ref(rt_fill_pool(conn));
-	rt_pool_use(rt_fill_pool(conn), conn->poller->index,
+	rt_pool_use(rt_fill_pool(conn),
 		    conn->gate[RPMA_RT_RECV_SIDE].ledger.depth);
 }
 

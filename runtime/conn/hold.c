@@ -42,7 +42,7 @@ static struct rt_ledger *ledger_of(const struct rt_hold *hold)
 /* what the holder has to know of a slot, of either kind */
 struct rt_line_head {
 	uint64_t wr_id;
-	uint32_t generation;
+	bool is_waited;
 	uint8_t completes;
 	uint8_t link;
 	uint32_t pieces; /* in a list */
@@ -57,12 +57,12 @@ static struct rt_line_head head_of(const struct rt_hold *hold, uint16_t at)
 
 	if (hold->side == RPMA_RT_RECV_SIDE)
 		return (struct rt_line_head){.wr_id = recv->wr_id,
-					     .generation = recv->generation,
+					     .is_waited = recv->is_waited != 0,
 					     .completes = IBV_WC_RECV,
 					     .pieces = recv->pieces};
 	return (struct rt_line_head){
 		.wr_id = send->wr_id,
-		.generation = send->generation,
+		.is_waited = send->is_waited != 0,
 		.completes = send->completes,
 		.link = send->link,
 		.pieces = send->bytes == RT_LINE_LIST ? send->pieces : 0};
@@ -87,10 +87,9 @@ static uint32_t link_length(const struct rt_hold *hold, uint16_t at,
 /* False: its future was cancelled meanwhile, so it is not posted. */
 static bool claim(const struct rt_line_head *last)
 {
-	return last->generation == 0 ||
-	       rt_future_claim_post(
-		       rt_future_of_cookie(rt_wr_id_cookie(last->wr_id)),
-		       last->generation);
+	return !last->is_waited ||
+	       rt_future_leave_line(
+		       rt_future_of_cookie(rt_wr_id_cookie(last->wr_id)));
 }
 
 static void append(const struct rt_hold *hold, uint16_t at, uint32_t tick)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* next.c -- rpma_rt_next_future(): the next request, the next message. */
+/* next.c -- rpma_rt_next_future(): the next request, message, free slot. */
 
 #include "base/context.h"
 #include "base/refuse.h"
 #include "conn/fill.h"
 #include "conn/listener.h"
 #include "future/future.h"
+#include "pool/pool.h"
 #include "srq/srq.h"
 
 static const char *why_not_of_conn(const struct rpma_rt_conn *conn)
@@ -27,7 +28,7 @@ static bool find(const struct rpma_rt_source *source, const struct rpma_rt **rt,
 		 struct rt_futures **futures, const char **why)
 {
 	if ((source->listener != NULL) + (source->conn != NULL) +
-		    (source->srq != NULL) !=
+		    (source->srq != NULL) + (source->pool != NULL) !=
 	    1)
 		return false;
 	if (source->listener != NULL) {
@@ -39,6 +40,9 @@ static bool find(const struct rpma_rt_source *source, const struct rpma_rt **rt,
 		*rt = source->conn->rt;
 		*futures = rt_fill_messages(source->conn);
 		*why = why_not_of_conn(source->conn);
+	} else if (source->pool != NULL) {
+		*rt = source->pool->rt;
+		*futures = source->pool->waits;
 	} else {
 		*rt = source->srq->rt;
 		*futures = source->srq->messages;
@@ -53,7 +57,7 @@ int rpma_rt_next_future(const struct rpma_rt_source *source,
 {
 	struct rt_futures *futures;
 	const struct rpma_rt *rt;
-	const char *why;
+	const char *why = ""; /* a pool has futures */
 	int ret = RT_REFUSE_NULL(source, future);
 
 	if (ret)
@@ -61,7 +65,7 @@ int rpma_rt_next_future(const struct rpma_rt_source *source,
 	if (!find(source, &rt, &futures, &why))
 		return RT_REFUSE(RPMA_E_INVAL,
 				 "source names no object, or more than one: "
-				 "set listener, conn or srq");
+				 "set listener, conn, srq or pool");
 	ret = rt_context_check_here(RT_LOG_HERE, rt);
 	if (ret)
 		return ret;

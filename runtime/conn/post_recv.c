@@ -263,11 +263,11 @@ static int fill_slot(const struct call *call, int index, uint16_t slot)
 		return rt_wr_refuse_for(index, ret);
 	rt_line_put_recv(turn, slot, &out);
 	recv = rt_line_slot(turn, slot);
-	if (wr->future != NULL)
-		recv->generation =
-			rt_future_stand_in_line(rt_future_slot(wr->future),
-						IBV_WC_RECV,
-						call->conn->qp_num);
+	if (wr->future == NULL)
+		return 0;
+	rt_future_stand_in_line(rt_future_slot(wr->future), IBV_WC_RECV,
+				call->conn->qp_num);
+	recv->is_waited = 1;
 	return 0;
 }
 
@@ -310,6 +310,7 @@ static int post_by_line(struct call *call, uint64_t seen)
 	int end;
 	int ret;
 
+	call->refusal.reason = RPMA_RT_AGAIN_NONE;
 	slots = take_slots(call, &end);
 	if (slots == 0)
 		return 0;

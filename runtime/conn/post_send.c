@@ -526,18 +526,6 @@ static bool may_take_back(const struct call *call, int first, int last)
 	return call->wr[last].future != NULL;
 }
 
-/* The generation by which each of a link knows the future of its last; 0. */
-static uint32_t stand_in_line(const struct call *call, int first, int last)
-{
-	const struct rpma_rt_wr *wr = &call->wr[last];
-
-	if (!may_take_back(call, first, last))
-		return 0;
-	return rt_future_stand_in_line(rt_future_slot(wr->future),
-				       rt_prepare_opcode(wr->op, false),
-				       call->conn->qp_num);
-}
-
 static int fill_slot(const struct call *call, int index, uint16_t slot)
 {
 	struct rt_turn *turn = &call->conn->gate[SIDE].turn;
@@ -593,7 +581,13 @@ static void show_futures(const struct call *call, int end, uint16_t slot)
 		while (first > call->done &&
 		       (call->wr[first - 1].flags & RPMA_RT_F_LINKED))
 			first--;
-		send->generation = stand_in_line(call, first, i);
+		if (!may_take_back(call, first, i))
+			continue;
+		rt_future_stand_in_line(
+			rt_future_slot(call->wr[i].future),
+			rt_prepare_opcode(call->wr[i].op, false),
+			call->conn->qp_num);
+		send->is_waited = 1;
 	}
 }
 
@@ -621,6 +615,7 @@ static int post_by_line(struct call *call, uint64_t seen)
 	int end;
 	int ret;
 
+	call->refusal.reason = RPMA_RT_AGAIN_NONE;
 	slots = take_slots(call, &end);
 	if (slots == 0)
 		return 0;
@@ -683,9 +678,9 @@ __attribute__((noinline)) static int post_any(struct rpma_rt_conn *conn,
 	return ret == 0 ? call.done : rt_post_answer(call.done, ret);
 }
 
-/* A plain one alone, in a straight line. False: it is to be posted another
- * way. */
-static inline bool post_plain(struct rpma_rt_conn *conn,
+/* A plain one alone, in a straight line. 1: posted; 0: it is to be posted
+ * another way. ERRORS: librpma's */
+static inline int post_plain(struct rpma_rt_conn *conn,
 			      const struct rpma_rt_wr *wr)
 {
 	struct rt_gate *gate = &conn->gate[SIDE];
@@ -693,26 +688,28 @@ static inline bool post_plain(struct rpma_rt_conn *conn,
 	uint64_t seen = rt_turn_look(&gate->turn);
 	const struct rpma_rt_route *route;
 	struct rpma_send_wr out;
-	bool is_taken;
+	int ret = 0;
 
 	if (unlikely(!is_plain(conn, wr) ||
 		     !rt_turn_take_alone(&gate->turn, seen)))
-		return false;
+		return 0;
 	route = rt_post_route(conn, wr->route, SIDE);
-	is_taken = rt_hold_has_room(conn, SIDE, 1) &&
-		   !rt_post_is_behind(route) &&
-		   append_plain(conn, wr, route, rt_poller_date(conn->poller),
-				&out) == 0;
-	if (likely(is_taken)) {
-		if (unlikely(give(conn, &out, 1) == 0)) {
-			rt_ledger_refuse(&gate->ledger, 1);
-			refuse_alone(conn, seen);
-			return true;
-		}
-		rt_hold_show_posted(conn, SIDE);
+	if (unlikely(!rt_hold_has_room(conn, SIDE, 1) ||
+		     rt_post_is_behind(route)))
+		goto leave;
+	ret = append_plain(conn, wr, route, rt_poller_date(conn->poller), &out);
+	if (unlikely(ret))
+		goto leave;
+	ret = 1;
+	if (unlikely(give(conn, &out, 1) == 0)) {
+		rt_ledger_refuse(&gate->ledger, 1);
+		refuse_alone(conn, seen);
+		return ret;
 	}
+	rt_hold_show_posted(conn, SIDE);
+leave:
 	rt_hold_leave(conn, SIDE, seen);
-	return is_taken;
+	return ret;
 }
 
 int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
@@ -725,7 +722,9 @@ int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 	ret = rt_post_check(conn, SIDE);
 	if (unlikely(ret))
 		return ret;
-	if (likely(count == 1) && likely(post_plain(conn, wr)))
-		return 1;
-	return post_any(conn, wr, count);
+	if (likely(count == 1))
+		ret = post_plain(conn, wr);
+	if (likely(ret == 1))
+		return ret;
+	return ret == 0 ? post_any(conn, wr, count) : rt_post_answer(0, ret);
 }

@@ -88,7 +88,8 @@ void rt_future_run_poller(struct rt_futures *futures)
 	const struct rt_route_entry *to;
 	struct rpma_rt_completion left;
 	struct rt_future *slot;
-	bool may_put_back = false;
+	bool may_serve = false;
+	uint32_t asked;
 	uint32_t at;
 
 	/* each slot is either not complete, or published */
@@ -99,16 +100,16 @@ void rt_future_run_poller(struct rt_futures *futures)
 		slot = &futures->slots[at - 1];
 		at = slot->next;
 		rt_deliver_futures(poller);
+		asked = take_asked(slot);
 		/* before it is done: the block may be another's then */
-		may_put_back = rt_source_may_put_back(slot);
-		to = rt_future_ask_poller(poller, slot, take_asked(slot),
-					  &left);
+		may_serve = rt_source_may_serve(slot, asked);
+		to = rt_future_ask_poller(poller, slot, asked, &left);
 		if (to != NULL)
 			rt_deliver_item(poller, to, &left);
 	}
 	/* behind the requests: a slot that is complete now may be among those.
 	 * What keeps the source keeps the block */
-	if (may_put_back)
+	if (may_serve)
 		rt_deliver_asked(poller, futures, 0);
 }
 

@@ -65,6 +65,8 @@ struct rt_source_cfg {
 	uint32_t messages; /* listed besides; 0: items bring their nodes */
 	/* The poller: an item has left the list. NULL: nobody wants to know */
 	void (*taken)(void *owner);
+	/* as in struct rt_future_source */
+	bool (*fetch)(void *owner, struct rpma_rt_completion *item);
 	void *owner; /* the context of futures without an item */
 };
 
@@ -78,6 +80,8 @@ void rt_source_undo(struct rt_futures *futures);
  * access. The block stays, to be returned. NULL, or dropped before: nothing.
  * Any thread */
 void rt_source_drop_mt(struct rt_futures *futures);
+/* Has the poller fetch items for the futures that wait. Any thread */
+void rt_source_wake_mt(struct rt_futures *futures);
 /* Ends a source: no item comes any more, and behind the listed items futures
  * get end. The poller */
 void rt_source_end_poller(struct rt_futures *futures,

@@ -34,6 +34,7 @@ static struct rt_future_source *make(const struct rt_source_cfg *cfg)
 		return NULL;
 	source->last = &source->first;
 	source->taken = cfg->taken;
+	source->fetch = cfg->fetch;
 	source->arg = cfg->owner;
 	source->has_nodes = nodes > 0;
 	source->held = (struct rt_source_node **)(source->nodes + nodes);
@@ -89,10 +90,16 @@ void rt_source_drop_mt(struct rt_futures *futures)
 	rt_future_ask_mt(keeper, RT_FUTURE_DROP);
 }
 
+void rt_source_wake_mt(struct rt_futures *futures)
+{
+	rt_future_ask_mt(keeper_of(futures), RT_FUTURE_WATCH);
+}
+
 void rt_source_end_poller(struct rt_futures *futures,
 			  const struct rpma_rt_completion *end)
 {
 	futures->source->taken = NULL;
+	futures->source->fetch = NULL;
 	rt_future_run_poller(futures);
 	rt_source_set_end_poller(futures, 0, end);
 	rt_deliver_asked(futures->poller, futures, 0);

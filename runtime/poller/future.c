@@ -92,7 +92,7 @@ void rt_future_end_generation(struct rt_future *slot)
 		memory_order_relaxed);
 }
 
-static void set_free(struct rt_future *slot)
+static void set_free_now(struct rt_future *slot)
 {
 	rt_future_poison(slot);
 	/* release [FUTURE-3]: pairs with the acquire in take(); the last
@@ -101,27 +101,45 @@ static void set_free(struct rt_future *slot)
 			      memory_order_release);
 }
 
+static void set_free(struct rt_future *slot)
+{
+	uint8_t in_line = RT_FUTURE_IN_LINE;
+
+	/* relaxed: a slot that was in line is off the line for good. release
+	 * [FUTURE-10]: the slot, to the thread that takes it off the line */
+	if (atomic_load_explicit(&slot->line, memory_order_relaxed) ==
+		    RT_FUTURE_OFF_LINE ||
+	    !atomic_compare_exchange_strong_explicit(
+		    &slot->line, &in_line, RT_FUTURE_LET_GO,
+		    memory_order_release, memory_order_relaxed))
+		set_free_now(slot);
+}
+
 void rt_future_return(struct rt_future *slot)
 {
 	rt_future_end_generation(slot);
-	set_free(slot);
+	/* relaxed: no other thread knows of the slot */
+	atomic_store_explicit(&slot->line, RT_FUTURE_OFF_LINE,
+			      memory_order_relaxed);
+	set_free_now(slot);
 }
 
 /* ------------------------------------------------------------ in line --- */
 
-uint32_t rt_future_stand_in_line(struct rt_future *slot, uint8_t opcode,
-				 uint32_t qp_num)
+void rt_future_stand_in_line(struct rt_future *slot, uint8_t opcode,
+			     uint32_t qp_num)
 {
 	slot->result.opcode = opcode;
 	slot->result.qp_num = qp_num;
+	/* relaxed: the release below, and the publication, order it */
+	atomic_store_explicit(&slot->line, RT_FUTURE_IN_LINE,
+			      memory_order_relaxed);
 	/* release [FUTURE-8]: the slot, to the poller that is asked for it */
 	atomic_store_explicit(&slot->state, RT_FUTURE_WAITING,
 			      memory_order_release);
-	/* relaxed: this thread's own */
-	return atomic_load_explicit(&slot->generation, memory_order_relaxed);
 }
 
-static bool leave_line(struct rt_future *slot, uint8_t state)
+static bool change_waiting(struct rt_future *slot, uint8_t state)
 {
 	uint8_t waiting = RT_FUTURE_WAITING;
 
@@ -129,39 +147,24 @@ static bool leave_line(struct rt_future *slot, uint8_t state)
 	 * poller as [FUTURE-1] */
 	return atomic_compare_exchange_strong_explicit(
 		&slot->state, &waiting, state, memory_order_acq_rel,
-		memory_order_acquire);
-}
-
-static bool is_of_generation(const struct rt_future *slot, uint32_t generation)
-{
-	/* relaxed: ordered by the exchange before it, or a first look */
-	return atomic_load_explicit(&slot->generation, memory_order_relaxed) ==
-	       generation;
-}
-
-bool rt_future_claim_post(struct rt_future *slot, uint32_t generation)
-{
-	uint8_t out = RT_FUTURE_OUT;
-
-	if (!is_of_generation(slot, generation) ||
-	    !leave_line(slot, RT_FUTURE_OUT))
-		return false;
-	if (is_of_generation(slot, generation))
-		return true;
-	/* The slot was cancelled and given back between the two, and belongs to
-	 * a work request further behind, which stands in line still: whoever
-	 * cancels that meanwhile finds the cancel too late, no more.
-	 * release [FUTURE-8]: as when it was published. Relaxed: no thread but
-	 * this one moves it from OUT, its work request is not posted */
-	atomic_compare_exchange_strong_explicit(
-		&slot->state, &out, RT_FUTURE_WAITING, memory_order_release,
 		memory_order_relaxed);
-	return false;
+}
+
+bool rt_future_leave_line(struct rt_future *slot)
+{
+	bool is_posted = change_waiting(slot, RT_FUTURE_OUT);
+
+	/* acquire [FUTURE-10]: the slot, of a freer that was faster. Until this
+	 * the slot is not used again */
+	if (atomic_exchange_explicit(&slot->line, RT_FUTURE_OFF_LINE,
+				     memory_order_acquire) == RT_FUTURE_LET_GO)
+		set_free_now(slot);
+	return is_posted;
 }
 
 bool rt_future_take_post_back(struct rt_future *slot)
 {
-	return leave_line(slot, RT_FUTURE_UNPOSTED);
+	return change_waiting(slot, RT_FUTURE_UNPOSTED);
 }
 
 /* ------------------------------------------------------------- freeing --- */
@@ -535,6 +538,8 @@ void rt_future_ask_ended(struct rt_future *slot, uint32_t asked)
 		set_free(slot);
 		return;
 	}
+	if (!(slot->told & RT_FUTURE_FILLED)) /* a keeper, which watches */
+		return;
 	if (!(asked & (RT_FUTURE_CANCEL | RT_FUTURE_WATCH)) &&
 	    !is_led(slot, asked))
 		return;

@@ -52,6 +52,14 @@ enum rt_future_ask {
 	RT_FUTURE_WATCH = 1 << 6 /* the next item, or event */
 };
 
+/* of rt_future.line: a slot whose work request stands in line is used again
+ * only when both its holder and the line have let it go */
+enum rt_future_line {
+	RT_FUTURE_OFF_LINE = 0,
+	RT_FUTURE_IN_LINE = 1,
+	RT_FUTURE_LET_GO = 2 /* by all but the line */
+};
+
 /* its continuation: of two that want the last word one gets it */
 enum rt_future_claim {
 	RT_FUTURE_NONE = 0,
@@ -83,6 +91,7 @@ struct rt_future {
 	_Atomic uint8_t asked; /* bits of enum rt_future_ask */
 	_Atomic uint8_t claim; /* enum rt_future_claim */
 	uint8_t mine;	       /* the holder's: bits of enum rt_future_mine */
+	_Atomic uint8_t line;  /* enum rt_future_line */
 	uint8_t told;	       /* the poller's: what was asked */
 	/* the poster's: another in each wr_id; of a future that is asked for:
 	 * the index of what it waits for, or RT_FUTURE_KEEPER */
@@ -270,13 +279,14 @@ struct rt_future *rt_future_take(struct rt_futures *futures, uint64_t context);
 /* It was not posted. */
 void rt_future_return(struct rt_future *slot);
 
-/* Before its work request is published, which may be taken back from then on.
- * Returns the generation by which that work request knows the future. */
-uint32_t rt_future_stand_in_line(struct rt_future *slot, uint8_t opcode,
-				 uint32_t qp_num);
-/* The work request of that generation is posted next: out again; false: the
- * holder has taken it back. Of the two one gets it [FUTURE-8]. */
-bool rt_future_claim_post(struct rt_future *slot, uint32_t generation);
+/* Before its work request is published, which may be taken back from then
+ * on. */
+void rt_future_stand_in_line(struct rt_future *slot, uint8_t opcode,
+			     uint32_t qp_num);
+/* The work request leaves the line. True: it is posted next, and the future is
+ * out again; false: the holder has taken it back. Of the two one gets it
+ * [FUTURE-8]. */
+bool rt_future_leave_line(struct rt_future *slot);
 
 /* ---------------------------------------------------------- the holder --- */
 

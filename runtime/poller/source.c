@@ -81,7 +81,6 @@ static bool take_item(struct rt_future_source *source, struct rt_future *slot,
 	}
 	*held = node;
 	*item = node->item;
-	slot->result.context = item->context;
 	if (source->taken != NULL)
 		source->taken(source->arg);
 	return true;
@@ -120,9 +119,10 @@ static void end_source(const struct rt_future *slot)
 	free(source);
 }
 
-bool rt_source_may_put_back(const struct rt_future *slot)
+bool rt_source_may_serve(const struct rt_future *slot, uint32_t asked)
 {
-	return slot->of->source != NULL && !is_keeper(slot);
+	return slot->of->source != NULL &&
+	       !(is_keeper(slot) && (asked & RT_FUTURE_DROP));
 }
 
 /* ------------------------------------------------- slots that watch --- */
@@ -179,24 +179,29 @@ static void unwatch(struct rt_future *slot)
 	*watch_next(slot) = 0;
 }
 
-/* Returns whether there is an item for the slot, or the end. */
-static bool has_next(const struct rt_future *slot)
+static bool fetch(const struct rt_future_source *source,
+		  struct rpma_rt_completion *item)
 {
-	const struct rt_future_source *source = slot->of->source;
-
-	return (source != NULL && source->first != NULL) ||
-	       slot->of->awaited[slot->tag].is_over;
+	return source->fetch != NULL && source->fetch(source->arg, item);
 }
 
-/* REQUIRES: has_next(); the slot does not watch */
-static void take_next(struct rt_future *slot)
+/* Stores the next item, or the end, in the slot; false: nothing has come. */
+static bool take_next(struct rt_future *slot)
 {
 	struct rt_future_source *source = slot->of->source;
+	const struct rt_awaited *awaited = &slot->of->awaited[slot->tag];
 	struct rpma_rt_completion item;
 
-	if (source == NULL || !take_item(source, slot, &item))
-		item = slot->of->awaited[slot->tag].end;
+	if (source != NULL &&
+	    (take_item(source, slot, &item) || fetch(source, &item)))
+		slot->result.context = item.context;
+	else if (awaited->is_over)
+		item = awaited->end;
+	else
+		return false;
+	unwatch(slot);
 	rt_future_fill(slot, item);
+	return true;
 }
 
 void rt_source_set_end_poller(struct rt_futures *futures, uint32_t event,
@@ -213,10 +218,10 @@ bool rt_source_serve_poller(struct rt_poller *poller,
 		watch_at(futures, futures->awaited[event].first);
 	struct rpma_rt_completion left;
 
-	if (slot == NULL || !has_next(slot))
+	if (slot == NULL && futures->source != NULL)
+		fetch(futures->source, NULL);
+	if (slot == NULL || !take_next(slot))
 		return false;
-	unwatch(slot);
-	take_next(slot);
 	rt_future_finish_poller(poller, slot, &left); /* is led nowhere */
 	return true;
 }
@@ -224,8 +229,8 @@ bool rt_source_serve_poller(struct rt_poller *poller,
 /* ------------------------------------------------- what a holder asks --- */
 
 /* Does a request at once: the device has nothing to do with the slot. A slot is
- * behind the slots that watch: an item that is listed then was put back, and is
- * for the first of these slots. */
+ * behind the slots that watch: an item that is there then was put back, and is
+ * for the first of these slots. The keeper never watches. */
 static bool ask(struct rt_future *slot, uint32_t asked)
 {
 	if (asked & (RT_FUTURE_CANCEL | RT_FUTURE_DROP)) {
@@ -234,13 +239,18 @@ static bool ask(struct rt_future *slot, uint32_t asked)
 		else
 			unwatch(slot);
 		slot->told |= RT_FUTURE_FILLED;
-	} else if (!(slot->told & RT_FUTURE_WATCH)) {
-		if (slot->of->awaited[slot->tag].first == 0 && has_next(slot))
-			take_next(slot);
-		else
-			watch(slot);
+	} else if (!is_keeper(slot) && !(slot->told & RT_FUTURE_WATCH) &&
+		   (slot->of->awaited[slot->tag].first != 0 ||
+		    !take_next(slot))) {
+		watch(slot);
 	}
 	return slot->told & RT_FUTURE_FILLED;
+}
+
+/* Drops an item that no holder has: a slot goes back to its pool. */
+static void give_back(struct rt_future *slot)
+{
+	rt_context_drop_item(slot->of->rt, &slot->result);
 }
 
 /* Returns an item that no holder has to the list; drops the item if the source
@@ -250,7 +260,7 @@ static void put_back(struct rt_future *slot)
 	if (slot->of->source != NULL)
 		put_item_back(slot->of->source, slot);
 	else
-		rt_context_drop_item(slot->of->rt, &slot->result);
+		give_back(slot);
 }
 
 const struct rt_future_kind rt_source_requests = {
@@ -271,6 +281,16 @@ const struct rt_future_kind rt_source_messages = {
 	.put_back = put_back,
 	.not_delivered = "future is of the next message: drop it, and the "
 			 "message is the next one's",
+};
+
+const struct rt_future_kind rt_source_slots = {
+	.item = RPMA_RT_COMPLETION,
+	.opcode = IBV_WC_RECV,
+	.is_kept = true,
+	.ask = ask,
+	.put_back = give_back,
+	.not_delivered = "future is of the next free slot of a pool: drop it, "
+			 "and the slot is the next one's",
 };
 
 const struct rt_future_kind rt_source_latches = {

@@ -4,8 +4,9 @@
 /*
  * source.h -- sources of the futures that a program asks for: items in an
  * order, each for one future, and behind the items an end for all further
- * futures. Requests of a listener and messages are items; an event of a
- * connection, a latch, has the end alone. doc/protocols/future.md.
+ * futures. Requests of a listener, messages, and free slots of a pool are
+ * items; an event of a connection, a latch, has the end alone.
+ * doc/protocols/future.md.
  */
 
 #ifndef RT_POLLER_SOURCE_H
@@ -23,6 +24,7 @@ struct rt_poller;
 /* kinds of futures that a program asks for */
 extern const struct rt_future_kind rt_source_requests;
 extern const struct rt_future_kind rt_source_messages;
+extern const struct rt_future_kind rt_source_slots;
 extern const struct rt_future_kind rt_source_latches;
 
 /* the place of an item in the list */
@@ -38,6 +40,10 @@ struct rt_future_source {
 	struct rt_futures *futures; /* immutable */
 	/* An item left the list: another may come. NULL: no more come */
 	void (*taken)(void *arg);
+	/* Makes the next item, or returns false: fetch is called again when the
+	 * keeper is asked to WATCH. item NULL: no future waits for an item any
+	 * more. NULL: items are listed */
+	bool (*fetch)(void *arg, struct rpma_rt_completion *item);
 	void *arg;		      /* immutable: the owner */
 	struct rt_source_node *first; /* listed, in order */
 	struct rt_source_node **last; /* where the next node is linked */
@@ -71,8 +77,8 @@ void rt_source_set_end_poller(struct rt_futures *futures, uint32_t event,
  * come. REQUIRES: the batch is not full */
 bool rt_source_serve_poller(struct rt_poller *poller,
 			    struct rt_futures *futures, uint32_t event);
-/* Returns whether a request of the slot, not of the keeper, may put an item
- * back, for which others watch. Called before the request is done. */
-bool rt_source_may_put_back(const struct rt_future *slot);
+/* Returns whether slots that watch may get an item by what is asked of the
+ * slot. Called before the request is done. */
+bool rt_source_may_serve(const struct rt_future *slot, uint32_t asked);
 
 #endif /* RT_POLLER_SOURCE_H */

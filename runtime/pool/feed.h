@@ -42,8 +42,7 @@ struct rt_feeder {
 	uint64_t bit; /* in rt_pool.asking */
 	/* the poller's */
 	struct cds_list_head hungry;
-	bool is_used; /* under the runtime's lock: a receive queue had it */
-	bool asked;   /* the bit was set, and its message did not come yet */
+	bool asked; /* the bit was set, and its message did not come yet */
 	_Atomic uint32_t low_ms; /* since when some are hungry, odd; 0: none */
 	/* of whoever took the bit, then of the poller */
 	struct rt_msg msg;

@@ -20,6 +20,7 @@
 #include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/wait.h"
+#include "future/future.h"
 #include "pool/feed.h"
 #include "poller/poller.h"
 
@@ -145,8 +146,11 @@ static int pool_make(struct rpma_rt *rt, const struct rpma_rt_pool_cfg *cfg,
 				  RPMA_MR_USAGE_RECV,
 			  &pool->mr);
 	if (ret == 0)
+		ret = rt_pool_make_waits(pool, cfg->futures);
+	if (ret == 0)
 		ret = take_number(pool);
 	if (ret) {
+		rt_pool_drop_waits(pool);
 		rpma_mr_dereg(&pool->mr);
 		pool_free(pool);
 		return ret;
@@ -204,21 +208,27 @@ void rt_pool_ref(struct rpma_rt_pool *pool)
 		pool->users++;
 }
 
-void rt_pool_use(struct rpma_rt_pool *pool, int poller, uint32_t receives)
+void rt_pool_use(struct rpma_rt_pool *pool, uint32_t receives)
 {
-	if (pool == NULL)
-		return;
-	pool->feeders[poller].is_used = true;
-	/* relaxed: changed under the lock; the dump reads a statistic */
-	atomic_fetch_add_explicit(&pool->fills, receives, memory_order_relaxed);
+	if (pool != NULL)
+		/* relaxed: changed under the lock; see
+		 * has_receives_to_spare() */
+		atomic_fetch_add_explicit(&pool->fills, receives,
+					  memory_order_relaxed);
 }
 
 void rt_pool_disuse(struct rpma_rt_pool *pool, uint32_t receives)
 {
-	if (pool != NULL)
-		/* relaxed: as in rt_pool_use() */
-		atomic_fetch_sub_explicit(&pool->fills, receives,
-					  memory_order_relaxed);
+	if (pool == NULL)
+		return;
+	/* seq_cst, both [POOL-4]: pairs with rt_pool_take_or_await(): either
+	 * this sees AWAITED, or that sees that slots for receives are to
+	 * spare */
+	if (atomic_fetch_sub_explicit(&pool->fills, receives,
+				      memory_order_seq_cst) == receives &&
+	    (atomic_load_explicit(&pool->head_of_sends, memory_order_seq_cst) &
+	     RT_POOL_AWAITED))
+		rt_source_wake_mt(pool->waits);
 }
 
 struct rt_pool_words rt_pool_short_words(uint32_t receives, uint32_t fills)
@@ -301,34 +311,30 @@ static int nothing(void *arg)
 	return 0;
 }
 
-/* Behind what is in the inboxes of the pollers that were fed: messages of a
- * feeder, of which none follows, as nobody is hungry; and futures and handles
- * that were dropped, whose messages go back to the pool. False: the runtime has
- * stopped, and no poller runs. */
-static bool run_pollers(struct rpma_rt_pool *pool)
+/* Behind what is in the inboxes of the pollers: messages of a feeder, of which
+ * none follows, as nobody is hungry; futures and handles that were dropped,
+ * whose messages go back to the pool; and behind a give in which a poller is.
+ * The poller that serves futures of slots is the last. */
+static void run_pollers(const struct rpma_rt *rt)
 {
-	struct rpma_rt *rt = pool->rt;
-	uint32_t i;
+	uint32_t i = rt->cfg.pollers;
 
-	if (rt_context_ref(rt)) {
-		rt_context_wait_stopped(rt);
-		return false;
-	}
-	for (i = 0; i < rt->cfg.pollers; i++) {
-		if (pool->feeders[i].is_used)
-			rt_poller_call(pool->feeders[i].poller, nothing, NULL);
-	}
-	rt_context_unref(rt);
-	return true;
+	while (i-- > 0)
+		rt_poller_call(&rt->pollers[i], nothing, NULL);
 }
 
-static int refuse_used(struct rpma_rt_pool *pool, bool *has_run)
+/* has_pollers: the pollers of the runtime run. */
+static int refuse_used(struct rpma_rt_pool *pool, bool has_pollers)
 {
 	uint32_t users = await_users(pool);
 	uint32_t out = 0;
+	int i;
 
-	if (users == 0) {
-		*has_run = run_pollers(pool);
+	/* once more where no lease is out: a poller may be inside the last give
+	 * still, and then a future gets the slot */
+	for (i = 0; i < 2 && users == 0 && out == 0; i++) {
+		if (has_pollers)
+			run_pollers(pool->rt);
 		out = rt_pool_out(pool, pool->count);
 	}
 	if (users == 0 && out == 0)
@@ -367,40 +373,49 @@ void rt_pool_free_ended(struct rpma_rt *rt)
 	}
 }
 
-/* has_run: nothing of it is in an inbox. */
-static int finish(struct rpma_rt_pool *pool, bool has_run)
+/* has_pollers: and nothing of the pool is in an inbox. */
+static int finish(struct rpma_rt_pool *pool, bool has_pollers)
 {
-	struct rpma_rt *rt = pool->rt;
 	int ret;
 
-	rt_context_unlist(rt, &pool->listed);
+	rt_pool_drop_waits(pool);
+	rt_context_unlist(pool->rt, &pool->listed);
 	return_number(pool);
 	ret = rpma_mr_dereg(&pool->mr);
-	if (has_run)
+	if (has_pollers)
 		pool_free(pool);
 	else
 		keep_ended(pool);
-	/* release: pairs with the acquire in rpma_rt_delete() */
-	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
 	return ret;
 }
 
 int rpma_rt_pool_delete(struct rpma_rt_pool **pool_ptr)
 {
 	RT_NOT_CANCELLED;
-	struct rpma_rt_pool *pool;
-	bool has_run = false;
+	struct rpma_rt *rt;
+	bool has_pollers;
+	bool is_used;
 	int ret = RT_REFUSE_NULL(pool_ptr);
 
 	if (ret || *pool_ptr == NULL)
 		return ret;
-	pool = *pool_ptr;
-	ret = RT_REFUSE_WAIT(pool->rt);
-	if (ret == 0)
-		ret = refuse_used(pool, &has_run);
+	rt = (*pool_ptr)->rt;
+	ret = RT_REFUSE_WAIT(rt);
 	if (ret)
 		return ret;
-	ret = finish(pool, has_run);
+	has_pollers = rt_context_ref(rt) == 0;
+	if (!has_pollers)
+		rt_context_wait_stopped(rt);
+	ret = refuse_used(*pool_ptr, has_pollers);
+	is_used = ret != 0;
+	if (!is_used)
+		ret = finish(*pool_ptr, has_pollers);
+	if (has_pollers)
+		rt_context_unref(rt);
+	if (is_used)
+		return ret;
 	*pool_ptr = NULL;
+	/* release: pairs with the acquire in rpma_rt_delete() */
+	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
 	return ret;
 }

@@ -3,7 +3,8 @@
 
 /*
  * pool.h -- registered memory in slots: its life (life.c), taking and giving
- * back slots (slots.c). Receive queues that are filled from it: feed.h.
+ * back slots (slots.c), futures of the next slot (waits.c). Receive queues that
+ * are filled from it: feed.h.
  * doc/protocols/pool.md has states, owners, and why no wake-up is lost.
  */
 
@@ -22,6 +23,7 @@
 #include "base/order.h"
 
 struct rt_feeder;
+struct rt_futures;
 
 /* the end of a sentence about a pool */
 struct rt_pool_words {
@@ -34,10 +36,12 @@ struct rt_pool_words {
 #define RT_POOL_AT_BITS	 20 /* of a slot's index */
 #define RT_POOL_AT_MASK	 ((1u << RT_POOL_AT_BITS) - 1)
 
-/* rt_pool.head, head_of_sends: the first free slot, from 1 on, 0: none; above
- * it a count of takes, without which an old head could pass for a new one */
+/* rt_pool.head, head_of_sends: the first free slot, from 1 on, 0: none; whether
+ * futures wait for a slot of the list; above them a count of takes, without
+ * which an old head could pass for a new one */
 #define RT_POOL_FIRST_MASK ((UINT64_C(1) << 24) - 1)
-#define RT_POOL_TAKE	   (UINT64_C(1) << 24)
+#define RT_POOL_AWAITED	   (UINT64_C(1) << 24)
+#define RT_POOL_TAKE	   (UINT64_C(1) << 25)
 
 /* rt_pool_slot.lease: the generation, odd: out; below the generation, of a slot
  * that is out, who holds the slot: the program, and so many work requests */
@@ -63,6 +67,7 @@ struct rpma_rt_pool {
 	uint32_t number;   /* in the table of this process */
 	struct rpma_peer *peer;
 	struct rt_feeder *feeders; /* one a poller */
+	struct rt_futures *waits;  /* of the next slot; a source */
 	char name[RPMA_RT_NAME_MAX + 1];
 
 	/* any thread: the free slots for receives, and for sends */
@@ -119,6 +124,11 @@ static inline bool rt_pool_is_empty(struct rpma_rt_pool *pool)
  * cookies. How many. Lock-free. */
 uint32_t rt_pool_take(struct rpma_rt_pool *pool, uint64_t *cookies,
 		      uint32_t max);
+/* On the poller of the pool's futures: takes a slot as the program may, and
+ * returns true; or makes each later giver of such a slot call
+ * rt_source_wake_mt(), until rt_pool_end_await(). [POOL-4] */
+bool rt_pool_take_or_await(struct rpma_rt_pool *pool, uint64_t *cookie);
+void rt_pool_end_await(struct rpma_rt_pool *pool);
 /* Any thread: gives back the slot of a cookie that was taken, once. */
 void rt_pool_give_back(struct rpma_rt_pool *pool, uint64_t cookie);
 /* Returns the cookie of a lease. */
@@ -155,10 +165,10 @@ int rt_pool_check_of(const struct rpma_rt_pool *pool, const struct rpma_rt *rt,
 /* One more user, and one less; NULL: nothing. REQUIRES: the runtime's lock. */
 void rt_pool_ref(struct rpma_rt_pool *pool);
 void rt_pool_unref(struct rpma_rt_pool *pool);
-/* rt_pool_use() counts a receive queue of that many receives on a poller,
- * before the queue has receives; rt_pool_disuse() takes the queue out of the
- * count. NULL: nothing. REQUIRES: the runtime's lock. */
-void rt_pool_use(struct rpma_rt_pool *pool, int poller, uint32_t receives);
+/* rt_pool_use() counts a receive queue of that many receives, before the queue
+ * has receives; rt_pool_disuse() takes the queue out of the count. NULL:
+ * nothing. REQUIRES: the runtime's lock. */
+void rt_pool_use(struct rpma_rt_pool *pool, uint32_t receives);
 void rt_pool_disuse(struct rpma_rt_pool *pool, uint32_t receives);
 /* Logs, once a pool, that the pool has not as many slots for receives as the
  * receive queues hold. NULL: nothing. Without locks, behind rt_pool_use(). */
@@ -169,6 +179,16 @@ struct rt_pool_words rt_pool_short_words(uint32_t receives, uint32_t fills);
  * under the runtime's lock. NULL: nothing. */
 void rt_pool_announce_unref(struct rpma_rt_pool *pool);
 void rt_pool_unref_announced(struct rpma_rt_pool *pool);
+
+/* -------------------------------------------------------------- waiting --- */
+
+/* Makes the source of futures of slots. 0 or RPMA_E_NOMEM */
+int rt_pool_make_waits(struct rpma_rt_pool *pool, uint32_t futures);
+/* Drops the source and gives its block back. NULL waits: nothing. */
+void rt_pool_drop_waits(struct rpma_rt_pool *pool);
+/* A stop: futures that wait for a slot of any pool get POOL_CLOSED, and so do
+ * further futures. The pollers still run. */
+void rt_pool_end_all(struct rpma_rt *rt);
 
 /* The runtime is freed: what its stop left of deleted pools. */
 void rt_pool_free_ended(struct rpma_rt *rt);

@@ -15,6 +15,7 @@
 #include "base/context.h"
 #include "base/likely.h"
 #include "base/refuse.h"
+#include "future/future.h"
 #include "pool/feed.h"
 
 _Atomic(struct rpma_rt_pool *) rt_pool_table[RT_POOL_POOLS];
@@ -88,8 +89,10 @@ static uint32_t walk(struct rpma_rt_pool *pool, uint64_t head, uint32_t max,
 	return n;
 }
 
-static uint32_t take_from(struct rpma_rt_pool *pool, _Atomic uint64_t *list,
-			  uint64_t *cookies, uint32_t max)
+/* A list with the bit barred has nothing for the caller. */
+static inline __attribute__((always_inline)) uint32_t
+take_from(struct rpma_rt_pool *pool, _Atomic uint64_t *list, uint64_t *cookies,
+	  uint32_t max, uint64_t barred)
 {
 	uint64_t head;
 	uint32_t next;
@@ -101,7 +104,7 @@ static uint32_t take_from(struct rpma_rt_pool *pool, _Atomic uint64_t *list,
 	head = atomic_load_explicit(list, memory_order_acquire);
 	do {
 		n = walk(pool, head, max, &next);
-		if (n == 0)
+		if (n == 0 || unlikely(head & barred))
 			return 0;
 		/* acquire: as above; others' takes and gives change it */
 	} while (!atomic_compare_exchange_weak_explicit(
@@ -121,21 +124,71 @@ static uint32_t take_from(struct rpma_rt_pool *pool, _Atomic uint64_t *list,
 uint32_t rt_pool_take(struct rpma_rt_pool *pool, uint64_t *cookies,
 		      uint32_t max)
 {
-	return take_from(pool, &pool->head, cookies, max);
+	return take_from(pool, &pool->head, cookies, max, 0);
 }
 
-/* Slots for receives, too, where no receive can want them: nothing was kept for
- * sends, or no receive queue is filled from the pool. */
+/* May the program have slots for receives? Where no receive can want them:
+ * nothing was kept for sends, or no receive queue is filled from the pool. */
+static bool has_receives_to_spare(const struct rpma_rt_pool *pool)
+{
+	/* seq_cst [POOL-4]: after AWAITED; pairs with rt_pool_disuse(). A
+	 * receive queue that comes meanwhile gets the slot when that is given
+	 * back */
+	return pool->receives == pool->count ||
+	       atomic_load_explicit(&pool->fills, memory_order_seq_cst) == 0;
+}
+
 static bool take_to_send(struct rpma_rt_pool *pool, uint64_t *cookie)
 {
-	if (take_from(pool, &pool->head_of_sends, cookie, 1) == 1)
+	return take_from(pool, &pool->head_of_sends, cookie, 1,
+			 RT_POOL_AWAITED) == 1 ||
+	       (has_receives_to_spare(pool) &&
+		take_from(pool, &pool->head, cookie, 1, RT_POOL_AWAITED) == 1);
+}
+
+/* False: the list is empty, and whoever gives a slot there wakes us. */
+static bool take_or_mark(struct rpma_rt_pool *pool, _Atomic uint64_t *list,
+			 uint64_t *cookie)
+{
+	uint64_t head;
+
+	do {
+		if (take_from(pool, list, cookie, 1, 0) == 1)
+			return true;
+		/* relaxed: the exchange looks again */
+		head = atomic_load_explicit(list, memory_order_relaxed);
+		/* seq_cst [POOL-4]: of an empty list, or it fails; pairs with
+		 * push(), and comes before the look at fills */
+	} while ((head & RT_POOL_FIRST_MASK) ||
+		 !atomic_compare_exchange_strong_explicit(
+			 list, &head, head | RT_POOL_AWAITED,
+			 memory_order_seq_cst, memory_order_relaxed));
+	return false;
+}
+
+static void unmark(_Atomic uint64_t *list)
+{
+	/* relaxed, both: nobody sets the bit but this poller, and whoever saw
+	 * the bit before wakes this poller for nothing */
+	if (atomic_load_explicit(list, memory_order_relaxed) & RT_POOL_AWAITED)
+		atomic_fetch_and_explicit(list, ~RT_POOL_AWAITED,
+					  memory_order_relaxed);
+}
+
+bool rt_pool_take_or_await(struct rpma_rt_pool *pool, uint64_t *cookie)
+{
+	if (take_or_mark(pool, &pool->head_of_sends, cookie))
 		return true;
-	/* relaxed: a receive queue that comes meanwhile gets the slot when that
-	 * is given back */
-	if (pool->receives < pool->count &&
-	    atomic_load_explicit(&pool->fills, memory_order_relaxed) > 0)
-		return false;
-	return rt_pool_take(pool, cookie, 1) == 1;
+	if (has_receives_to_spare(pool))
+		return take_or_mark(pool, &pool->head, cookie);
+	unmark(&pool->head);
+	return false;
+}
+
+void rt_pool_end_await(struct rpma_rt_pool *pool)
+{
+	unmark(&pool->head_of_sends);
+	unmark(&pool->head);
 }
 
 static void fill_lease(struct rpma_rt_pool *pool, uint64_t cookie, uint32_t len,
@@ -192,7 +245,8 @@ bool rpma_rt_completion_lease(const struct rpma_rt_completion *cmpl,
 
 /* ---------------------------------------------------------- giving back --- */
 
-static void push(struct rpma_rt_pool *pool, uint32_t at)
+/* Returns the head that was replaced. */
+static uint64_t push(struct rpma_rt_pool *pool, uint32_t at)
 {
 	struct rt_pool_slot *slot = &pool->slots[at];
 	_Atomic uint64_t *list =
@@ -206,15 +260,18 @@ static void push(struct rpma_rt_pool *pool, uint32_t at)
 				      (uint32_t)(head & RT_POOL_FIRST_MASK),
 				      memory_order_relaxed);
 		/* seq_cst: releases the slot, with what was done to its bytes
-		 * [POOL-1], and comes before the look at asking [POOL-2] */
+		 * [POOL-1], and comes before the look at asking [POOL-2]; pairs
+		 * with take_or_mark() [POOL-4] */
 	} while (!atomic_compare_exchange_weak_explicit(
 		list, &head, (head & ~RT_POOL_FIRST_MASK) | (at + 1),
 		memory_order_seq_cst, memory_order_relaxed));
+	return head;
 }
 
 static inline void give_back(struct rpma_rt_pool *pool, uint32_t at)
 {
-	push(pool, at);
+	if (unlikely(push(pool, at) & RT_POOL_AWAITED))
+		rt_source_wake_mt(pool->waits);
 	/* seq_cst [POOL-2]: after the push; pairs with ask() */
 	if (at < pool->receives &&
 	    unlikely(atomic_load_explicit(&pool->asking,

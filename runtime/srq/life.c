@@ -266,7 +266,7 @@ static int register_locked(struct beginning *beginning)
 	srq->next = rt->srqs;
 	rt->srqs = srq;
 	rt_pool_ref(srq->cfg.pool);
-	rt_pool_use(srq->cfg.pool, srq->poller->index, srq->cfg.srq_size);
+	rt_pool_use(srq->cfg.pool, srq->cfg.srq_size);
 	/* relaxed: a count, read under no order */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
 	rt_context_list(rt, &rt->listed_srqs, &srq->listed);

@@ -34,7 +34,8 @@ struct call {
 	struct rpma_rt_srq *srq;
 	const struct rpma_rt_recv_wr *wr;
 	int count;
-	int done; /* those before it were taken */
+	int done;  /* those before it were taken */
+	int error; /* of librpma, which has refused one */
 	enum rpma_rt_again reason;
 };
 
@@ -370,7 +371,7 @@ static int check(const struct call *call)
 /* -------------------------------------------------------------- posting --- */
 
 /* Fills a chain with those before end; returns how many there are. */
-static int fill(const struct call *call, int end, struct rpma_recv_wr *chain,
+static int fill(struct call *call, int end, struct rpma_recv_wr *chain,
 		struct ibv_sge *sge)
 {
 	const struct rpma_rt_recv_wr *wr;
@@ -379,9 +380,10 @@ static int fill(const struct call *call, int end, struct rpma_recv_wr *chain,
 
 	for (n = 0; n < RT_POST_CHUNK && call->done + n < end; n++) {
 		wr = &call->wr[call->done + n];
-		if (unlikely(pieces + wr->piece_count > RT_WR_MAX_SGE) ||
-		    unlikely(rt_wr_prepare_recv(wr, 0, &sge[pieces],
-						&chain[n])))
+		if (unlikely(pieces + wr->piece_count > RT_WR_MAX_SGE))
+			break;
+		call->error = rt_wr_prepare_recv(wr, 0, &sge[pieces], &chain[n]);
+		if (unlikely(call->error))
 			break;
 		pieces += wr->piece_count;
 		chain[n].wr.wr_id = take_number(call->srq, wr->context);
@@ -407,6 +409,8 @@ static void post_alone(struct call *call, uint64_t seen, int end)
 			break;
 		give(&hold, chain, n);
 		call->done += n;
+		if (unlikely(call->error))
+			break;
 	}
 	/* relaxed: see limit_of() */
 	atomic_store_explicit(&srq->shown, srq->taken, memory_order_relaxed);
@@ -487,6 +491,7 @@ static int post_by_line(struct call *call, uint64_t seen)
 	uint32_t count;
 	int ret = 0;
 
+	call->reason = RPMA_RT_AGAIN_NONE;
 	first = take_slots(call, &count);
 	if (first == 0)
 		return 0;
@@ -498,7 +503,8 @@ static int post_by_line(struct call *call, uint64_t seen)
 	/* the first of the chain is for the last one */
 	wr = &call->wr[call->done + (int)count - 1];
 	for (slot = first; slot != 0 && ret == 0; wr--) {
-		ret = rt_wr_prepare_recv(wr, wr->context, sge, &out);
+		ret = rt_wr_prepare_recv(wr, 0, sge, &out);
+		out.wr.wr_id = wr->context;
 		if (ret == 0)
 			rt_line_put_recv(&srq->turn, slot, &out);
 		last = slot;
@@ -563,9 +569,9 @@ static int try(struct call *call)
 		return ret ? ret : post_by_line(call, seen);
 	end = end_of_room(call);
 	post_alone(call, seen, end);
-	return call->done == begin && call->reason == RPMA_RT_AGAIN_NONE
+	return end == begin && call->reason == RPMA_RT_AGAIN_NONE
 		       ? post_by_line(call, seen)
-		       : 0;
+		       : call->error;
 }
 
 static int answer(int done, int ret)

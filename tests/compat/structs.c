@@ -221,7 +221,7 @@ AT(rpma_rt_pool_cfg, usage, 12);
 AT(rpma_rt_pool_cfg, peer, 16);
 AT(rpma_rt_pool_cfg, name, 24);
 AT(rpma_rt_pool_cfg, sends, 32);
-AT(rpma_rt_pool_cfg, reserved32, 36);
+AT(rpma_rt_pool_cfg, futures, 36);
 AT(rpma_rt_pool_cfg, reserved, 40);
 
 SIZE(rpma_rt_future, 16);

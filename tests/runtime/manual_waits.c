@@ -208,6 +208,27 @@ static void future_wait_for_requests(struct scene *c)
 	}
 }
 
+/* The only slot of a pool comes back with a send on the second poller. */
+static void future_wait_for_a_slot(struct scene *c)
+{
+	struct rpma_rt_pool *pool = stage_pool(&c->s, NULL, 1, SLOT_SIZE, 0);
+	const struct rpma_rt_source source = {.pool = pool};
+	struct rpma_rt_completion item;
+	struct rpma_rt_future future;
+	struct rpma_rt_lease lease;
+
+	MUST(rpma_rt_pool_take(pool, &lease));
+	MUST(rpma_rt_recv(c->second.passive, c->s.mr, 0, SLOT_SIZE, 7));
+	MUST(rpma_rt_send_lease(c->second.active, &lease, SLOT_SIZE, 0));
+	MUST(rpma_rt_next_future(&source, &future));
+	MUST_ANSWER(1, rpma_rt_future_wait(&future, &item, -1));
+	CHECK(rpma_rt_completion_lease(&item, &lease));
+	MUST(rpma_rt_lease_release(&lease));
+	MUST(rpma_rt_future_drop(&future));
+	MUST(rpma_rt_pool_delete(&pool));
+	take_completion(c->bq);
+}
+
 static void future_wait_some(struct scene *c)
 {
 	struct rpma_rt_future futures[2];
@@ -331,14 +352,7 @@ static void adopt(struct scene *c)
 
 static struct rpma_rt_pool *new_pool(struct scene *c)
 {
-	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
-	struct rpma_rt_pool *pool;
-
-	cfg.count = 4 * DEPTH;
-	cfg.slot_size = SLOT_SIZE;
-	cfg.peer = c->s.world.peer;
-	MUST(rpma_rt_pool_new(c->s.world.rt, &cfg, &pool));
-	return pool;
+	return stage_pool(&c->s, NULL, 4 * DEPTH, SLOT_SIZE, 0);
 }
 
 /* A pool that an SRQ has used. */
@@ -545,6 +559,7 @@ static const struct waiting {
 	{"queue_wait", queue_wait_beside_shards, EVERY_POLLER},
 	{"future_wait", future_wait, RUN_MY_POLLER},
 	{"future_wait", future_wait_for_requests, EVERY_POLLER},
+	{"future_wait", future_wait_for_a_slot, EVERY_POLLER},
 	{"future_wait_some", future_wait_some, ONLY(MINE) | ONLY(SECOND)},
 	{"conn_set_queue", set_queue, RUN_MY_POLLER},
 	{"conn_set_user", set_user, RUN_MY_POLLER},
@@ -553,7 +568,7 @@ static const struct waiting {
 	{"srq_new srq_delete", srq, RUN_MY_POLLER},
 	{"adopt", adopt, RUN_MY_POLLER},
 	{"adopt_srq adopted_release", adopt_srq, RUN_MY_POLLER},
-	{"pool_delete", pool_delete, RUN_MY_POLLER},
+	{"pool_delete", pool_delete, EVERY_POLLER},
 	{"queue_delete", queue_delete, EVERY_POLLER},
 	{"shards_delete", shards_delete, EVERY_POLLER},
 	{"stop", stop, EVERY_POLLER},

@@ -62,44 +62,14 @@ static void open_stage(struct stage *s, const struct stage_cfg *cfg)
 		MUST(rpma_rt_poller_attach(s->world.rt, 0));
 }
 
-static struct rpma_rt_pool *pool_open(struct stage *s, uint32_t count)
+static struct rpma_rt_pool *pool_open(const struct stage *s, uint32_t count)
 {
-	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
-	struct rpma_rt_pool *pool;
-
-	cfg.count = count;
-	cfg.slot_size = SLOT_SIZE;
-	cfg.sends = RPMA_RT_POOL_NO_SENDS;
-	cfg.peer = s->world.peer;
-	MUST(rpma_rt_pool_new(s->world.rt, &cfg, &pool));
-	return pool;
-}
-
-/* Every slot is free, each is another, and after count there is none. */
-static void check_all_free(struct rpma_rt_pool *pool, uint32_t count)
-{
-	struct rpma_rt_lease *leases = calloc(count, sizeof(*leases));
-	char *seen = calloc(count, 1);
-	struct rpma_rt_lease none;
-	uint32_t i;
-
-	CHECK(leases && seen);
-	for (i = 0; i < count; i++) {
-		MUST(rpma_rt_pool_take(pool, &leases[i]));
-		CHECK(leases[i].slot < count && !seen[leases[i].slot]);
-		CHECK(leases[i].len == SLOT_SIZE);
-		seen[leases[i].slot] = 1;
-	}
-	MUST_ANSWER(RPMA_E_AGAIN, rpma_rt_pool_take(pool, &none));
-	for (i = 0; i < count; i++)
-		MUST(rpma_rt_lease_release(&leases[i]));
-	free(leases);
-	free(seen);
+	return stage_pool(s, NULL, count, SLOT_SIZE, RPMA_RT_POOL_NO_SENDS);
 }
 
 static void pool_close(struct rpma_rt_pool **pool, uint32_t count)
 {
-	check_all_free(*pool, count);
+	stage_all_free(*pool, count);
 	MUST(rpma_rt_pool_delete(pool));
 	CHECK(*pool == NULL);
 }
@@ -463,7 +433,7 @@ static void death__gives_posted_slots_back(enum rpma_rt_mode mode)
 		world_event(s.pq, RPMA_RT_EVENT_CLOSED);
 		MUST(rpma_rt_lease_release(&leases[1]));
 		MUST(rpma_rt_lease_release(&leases[0]));
-		check_all_free(pool, DEPTH);
+		stage_all_free(pool, DEPTH);
 		MUST(rpma_rt_conn_unref(&pair.active));
 		MUST(rpma_rt_conn_unref(&pair.passive));
 	}

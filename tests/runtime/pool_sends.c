@@ -29,43 +29,18 @@ struct scene {
 	uint64_t messages;
 };
 
-static struct rpma_rt_pool *pool_open(const struct stage *s, uint32_t count)
-{
-	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
-	struct rpma_rt_pool *pool;
-
-	cfg.count = count;
-	cfg.slot_size = SLOT_SIZE;
-	cfg.sends = RPMA_RT_POOL_NO_SENDS;
-	cfg.peer = s->world.peer;
-	MUST(rpma_rt_pool_new(s->world.rt, &cfg, &pool));
-	return pool;
-}
-
-/* Takes every slot and gives all back. */
-static void check_all_free(const struct scene *c)
-{
-	struct rpma_rt_lease leases[SLOTS];
-	struct rpma_rt_lease none;
-	int i;
-
-	for (i = 0; i < SLOTS; i++)
-		MUST(rpma_rt_pool_take(c->to_send, &leases[i]));
-	MUST_ANSWER(RPMA_E_AGAIN, rpma_rt_pool_take(c->to_send, &none));
-	for (i = 0; i < SLOTS; i++)
-		MUST(rpma_rt_lease_release(&leases[i]));
-}
-
 static void begin(struct scene *c, const struct stage_cfg *cfg)
 {
 	stage_open(&c->s, cfg);
-	c->to_send = pool_open(&c->s, SLOTS);
-	c->to_receive = pool_open(&c->s, 4 * DEPTH * PEERS);
+	c->to_send = stage_pool(&c->s, NULL, SLOTS, SLOT_SIZE,
+				RPMA_RT_POOL_NO_SENDS);
+	c->to_receive = stage_pool(&c->s, NULL, 4 * DEPTH * PEERS, SLOT_SIZE,
+				   RPMA_RT_POOL_NO_SENDS);
 }
 
 static void end(struct scene *c)
 {
-	check_all_free(c);
+	stage_all_free(c->to_send, SLOTS);
 	MUST(rpma_rt_pool_delete(&c->to_send));
 	MUST(rpma_rt_pool_delete(&c->to_receive));
 	stage_close(&c->s);
@@ -282,7 +257,6 @@ static void take__whatever_receives_want(void)
 {
 	const struct stage_cfg cfg = {
 		.pollers = 1, .mode = RPMA_RT_MODE_EVENT, .depth = DEPTH};
-	struct rpma_rt_pool_cfg pool_cfg = RPMA_RT_POOL_CFG_INIT;
 	struct rpma_rt_lease leases[DEPTH];
 	struct rpma_rt_pool *pool;
 	struct world_pair pair;
@@ -290,9 +264,7 @@ static void take__whatever_receives_want(void)
 	int i;
 
 	stage_open(&s, &cfg);
-	pool_cfg.count = 2 * DEPTH;
-	pool_cfg.peer = s.world.peer;
-	MUST(rpma_rt_pool_new(s.world.rt, &pool_cfg, &pool));
+	pool = stage_pool(&s, NULL, 2 * DEPTH, SLOT_SIZE, 0);
 	s.cfg->pool = pool;
 	stage_connect(&s, &pair);
 	for (i = 0; i < DEPTH; i++)

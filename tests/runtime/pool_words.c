@@ -94,18 +94,10 @@ static void await(const char *words)
 
 static struct rpma_rt_pool *pool_open(struct stage *s, uint32_t count)
 {
-	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
-	struct rpma_rt_pool *pool;
-
-	cfg.name = "small";
-	cfg.count = count;
-	cfg.slot_size = SLOT_SIZE;
-	cfg.sends = RPMA_RT_POOL_NO_SENDS;
-	cfg.peer = s->world.peer;
-	MUST(rpma_rt_pool_new(s->world.rt, &cfg, &pool));
-	s->cfg->pool = pool;
+	s->cfg->pool =
+		stage_pool(s, "small", count, SLOT_SIZE, RPMA_RT_POOL_NO_SENDS);
 	forget();
-	return pool;
+	return s->cfg->pool;
 }
 
 static void pool_close(struct stage *s, struct rpma_rt_pool **pool)

@@ -73,6 +73,43 @@ void stage_disconnect(struct stage *s, struct world_pair *pair)
 	MUST(rpma_rt_conn_unref(&pair->passive));
 }
 
+struct rpma_rt_pool *stage_pool(const struct stage *s, const char *name,
+				uint32_t count, uint32_t slot_size,
+				uint32_t sends)
+{
+	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
+	struct rpma_rt_pool *pool;
+
+	cfg.name = name;
+	cfg.count = count;
+	cfg.slot_size = slot_size;
+	cfg.sends = sends;
+	cfg.peer = s->world.peer;
+	MUST(rpma_rt_pool_new(s->world.rt, &cfg, &pool));
+	return pool;
+}
+
+void stage_all_free(struct rpma_rt_pool *pool, uint32_t count)
+{
+	struct rpma_rt_lease *leases = calloc(count, sizeof(*leases));
+	char *seen = calloc(count, 1);
+	struct rpma_rt_lease none;
+	uint32_t i;
+
+	CHECK(leases && seen);
+	for (i = 0; i < count; i++) {
+		MUST(rpma_rt_pool_take(pool, &leases[i]));
+		CHECK(leases[i].slot < count && !seen[leases[i].slot]);
+		CHECK(leases[i].len == leases[0].len);
+		seen[leases[i].slot] = 1;
+	}
+	MUST_ANSWER(RPMA_E_AGAIN, rpma_rt_pool_take(pool, &none));
+	for (i = 0; i < count; i++)
+		MUST(rpma_rt_lease_release(&leases[i]));
+	free(leases);
+	free(seen);
+}
+
 struct rpma_mr_remote *stage_vanished(struct stage *s)
 {
 	struct rpma_mr_remote *remote;

@@ -46,6 +46,14 @@ void stage_connect(struct stage *s, struct world_pair *pair);
 /* Closes the active end; CLOSED of both must be the next items. */
 void stage_disconnect(struct stage *s, struct world_pair *pair);
 
+/* Makes a pool of the world's peer; sends as in struct rpma_rt_pool_cfg. */
+struct rpma_rt_pool *stage_pool(const struct stage *s, const char *name,
+				uint32_t count, uint32_t slot_size,
+				uint32_t sends);
+/* Takes every slot of a pool that fills no receive queue: each is another, and
+ * behind the last there is none. Gives all slots back. */
+void stage_all_free(struct rpma_rt_pool *pool, uint32_t count);
+
 /* A region that is known to nobody any more, as seen by the other end. */
 struct rpma_mr_remote *stage_vanished(struct stage *s);
 

@@ -137,9 +137,10 @@ const char *fake_news(void);
  * last. */
 int fake_messages(enum rpma_log_level *level, char *text, size_t size);
 void fake_forget_messages(void);
-/* Does the calling thread hold what librpma logs? Where that may refuse inside
- * a gate it has to. */
+/* Does the calling thread hold what librpma logs? */
 bool fake_log_is_held(void);
+/* Librpma may write a message: as where one is written. */
+void fake_may_log(void);
 /* From now on no lock of this runtime and its connections may be held where a
  * message is logged. No other thread may hold one. NULL: no runtime. */
 void fake_watch_locks(struct rpma_rt *rt);

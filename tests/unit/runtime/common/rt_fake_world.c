@@ -193,12 +193,15 @@ static void rt_free(struct rpma_rt *rt)
 			rt_async_disown(&cq->async);
 	}
 	rt_conn_free_left(rt);
+	rt_future_finish_all(rt); /* as a stop does */
 	assert_int_equal(rt_future_held(rt), 0);
 	rt_future_free_all(rt);
+	rt_queue_free_idle(rt);
 	assert_true(rt_owner_close(&rt->pollers[0].owned));
 	ok(rt_cq_pool_fini(&rt->pollers[0]));
 	rt_internal_delete(&rt->pollers[0]);
 	rt_poller_fini(&rt->pollers[0]);
+	rt_queue_free_idle(rt);
 	free(rt->pollers);
 	device_free(device_of(rt));
 	pthread_cond_destroy(&rt->changed);

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * leases.cc -- sends that take their lease, and sends that share a lease, on
+ * connections of a loop and on connections without; a thread that waits for a
+ * free slot; what is refused leaves the lease.
+ */
+
+#include <thread>
+
+#include "scene.hpp"
+
+#define SLOTS  4
+#define ROUNDS 200
+
+/* As many slots as the pool has: none is lost, none is out. */
+static void is_whole(const rt::pool &pool, size_t slots)
+{
+	std::vector<rt::lease> all;
+
+	while (all.size() < slots)
+		all.push_back(must(must(pool.next()).wait(-1)));
+	CHECK(!pool.take());
+}
+
+static rt::lease slot_of(const rt::pool &pool, int number)
+{
+	auto buffer = must(must(pool.next()).wait(-1));
+
+	buffer.assign(std::to_string(number));
+	return buffer;
+}
+
+/* ------------------------------------------------------ of a loop --- */
+
+static rt::task<void> take_numbers(rt::connection &conn)
+{
+	for (int i = 0; i < ROUNDS; i++)
+		CHECK(must(co_await conn.receive()).text() ==
+		      std::to_string(i));
+}
+
+/* More than the send queue has room for: they wait in line. */
+static rt::task<void> give_numbers(scene &s, rt::connection &conn)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		auto sent = co_await conn.give(s.lease(std::to_string(i)));
+		CHECK(sent);
+		CHECK(!sent.slot());
+	}
+}
+
+static rt::task<void> give_all(scene &s)
+{
+	auto both = co_await s.connect();
+
+	co_await rt::when_all(give_numbers(s, both.client),
+			      take_numbers(both.server));
+}
+
+static void loop__give_in_order(rpma_rt_mode mode)
+{
+	scene s({.mode = mode, .slots = 2 * ROUNDS, .depth = 4});
+
+	s.run(give_all(s));
+}
+
+static rt::task<void> share_one(scene &s)
+{
+	auto one = co_await s.connect();
+	auto two = co_await s.connect();
+
+	for (int i = 0; i < ROUNDS; i++) {
+		auto buffer = s.lease(std::to_string(i));
+		CHECK(co_await one.client.share(buffer));
+		CHECK(co_await two.client.share(buffer));
+		CHECK(buffer && buffer.text() == std::to_string(i));
+		if (i % 2) {
+			auto last = co_await two.client.give(std::move(buffer));
+			CHECK(last);
+			CHECK(must(co_await two.server.receive()).text() ==
+			      std::to_string(i));
+		}
+		for (auto *end : {&one.server, &two.server})
+			CHECK(must(co_await end->receive()).text() ==
+			      std::to_string(i));
+	}
+}
+
+static void loop__share(rpma_rt_mode mode)
+{
+	scene s({.mode = mode, .slots = 128, .depth = 8});
+
+	s.run(share_one(s));
+}
+
+static rt::task<void> give_late(scene &s)
+{
+	auto both = co_await s.connect();
+
+	auto empty = co_await both.client.give({});
+	CHECK(!empty && empty.error().code() == RPMA_E_INVAL);
+	both.client.close();
+	(void)co_await both.client.closed();
+	auto late = co_await both.client.give(s.lease("late"));
+	CHECK(!late && late.error().what() == rt::errc::closed);
+	CHECK(late.slot().text() == "late");
+	auto shared = co_await both.client.share(late.slot());
+	CHECK(!shared && !shared.slot());
+	CHECK(late.slot().text() == "late");
+}
+
+static void loop__refused_LEASE_STAYS(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+
+	s.run(give_late(s));
+}
+
+/* ------------------------------------------------ without a loop --- */
+
+struct ends {
+	rt::peer peer = open_peer();
+	rt::runtime runtime;
+	rt::pool received; /* by the server */
+	std::optional<rt::future_connection> client, server;
+
+	explicit ends(rpma_rt_mode mode)
+	    : runtime(open_runtime(mode)),
+	      received(open_pool(runtime, peer, 64))
+	{
+		rt::endpoint with{.via = peer};
+		rt::endpoint served{.via = peer, .messages = &received};
+
+		with.cfg.sq_size = served.cfg.rq_size = 16;
+		auto listener = must(rt::future_listener::make(
+			runtime, address(), "0", served));
+		auto port = std::to_string(listener.port());
+		std::thread connects([&] {
+			client.emplace(must(rt::future_connection::connect(
+				runtime, address(), port, with)));
+		});
+		server.emplace(must(listener.accept()));
+		connects.join();
+	}
+};
+
+static void threads__wait_for_a_slot(rpma_rt_mode mode)
+{
+	ends e(mode);
+	auto pool = open_pool(e.runtime, e.peer, SLOTS);
+	std::thread receives([&] {
+		for (int i = 0; i < ROUNDS; i++)
+			CHECK(must(e.server->receive()).text() ==
+			      std::to_string(i));
+	});
+
+	for (int i = 0; i < ROUNDS; i++) {
+		auto buffer = slot_of(pool, i);
+		if (i % 2) {
+			CHECK(e.client->share(buffer));
+			buffer.give_back();
+			continue;
+		}
+		auto sent = e.client->give(std::move(buffer));
+		CHECK(sent);
+		CHECK(!sent.slot());
+	}
+	receives.join();
+	is_whole(pool, SLOTS);
+}
+
+static void threads__refused_LEASE_STAYS(rpma_rt_mode mode)
+{
+	ends e(mode);
+	auto pool = open_pool(e.runtime, e.peer, SLOTS);
+
+	CHECK(e.client->give({}).error().code() == RPMA_E_INVAL);
+	e.client->close();
+	(void)must(must(e.client->event(RPMA_RT_EVENT_CLOSED)).wait(-1));
+	auto late = e.client->give(slot_of(pool, 1));
+	CHECK(!late && late.error().what() == rt::errc::closed);
+	CHECK(late.slot().text() == "1");
+	CHECK(!e.client->share(late.slot()));
+	late.slot().give_back();
+	is_whole(pool, SLOTS);
+}
+
+/* The pool goes when the last lease has gone, or the future of one. */
+static void owners__pool_goes_first(rpma_rt_mode mode)
+{
+	ends e(mode);
+	std::optional<rt::pool> pool(open_pool(e.runtime, e.peer, 1));
+	auto lease = must(pool->take());
+	auto next = must(pool->next());
+	auto none = next.poll();
+
+	CHECK(!none && none.error().code() == RPMA_E_AGAIN);
+	pool.reset();
+	lease.assign("last");
+	CHECK(e.client->give(std::move(lease)));
+	CHECK(must(next.wait(-1)).text().size() == 64);
+	CHECK(must(e.server->receive()).text() == "last");
+}
+
+int main()
+{
+	RUN(loop__give_in_order);
+	RUN(loop__share);
+	RUN(loop__refused_LEASE_STAYS);
+	RUN(threads__wait_for_a_slot);
+	RUN(threads__refused_LEASE_STAYS);
+	RUN(owners__pool_goes_first);
+	return 0;
+}
