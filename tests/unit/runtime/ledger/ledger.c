@@ -390,21 +390,6 @@ static void link__cut_off_completes_at_the_end(void **state)
 	}
 }
 
-/* The last was not appended: a part that is left says nothing. */
-static void link__cut_off_without_a_last_is_silent(void **state)
-{
-	const struct rt_ledger_entry *entry;
-
-	(void)state;
-	append_link(3, 3);
-	rt_ledger_take_back(&ledger, 1);
-	rt_ledger_refuse(&ledger, 1);
-	entry = rt_ledger_finish(&ledger, RT_ON_ERROR_ONLY | 3, false);
-	assert_non_null(entry);
-	assert_null(rt_ledger_due(&ledger, entry, false));
-	expect_nothing_unfinished();
-}
-
 /* Has no completion of the device, and completes at the end, silent or not. */
 static void refuse__completes_at_the_end_alone(void **state)
 {
@@ -469,7 +454,6 @@ int main(void)
 		TEST(take_unfinished__in_order_across_the_wrap),
 		TEST(link__one_outcome_whatever_fails),
 		TEST(link__cut_off_completes_at_the_end),
-		TEST(link__cut_off_without_a_last_is_silent),
 		TEST(refuse__completes_at_the_end_alone),
 		TEST(refuse__those_in_front_are_posted),
 	};
