@@ -373,6 +373,7 @@ int rpma_rt_delete(struct rpma_rt **rt_ptr)
 				 "futures of it are held, drop them",
 				 futures);
 	rt_conn_free_left(rt);
+	rt_srq_free_left(rt);
 	rt_future_free_all(rt);
 	rt_queue_free_idle(rt);
 	fini_pollers(rt, rt->cfg.pollers);

@@ -59,6 +59,7 @@ struct rpma_rt {
 	struct rpma_rt_listener *listeners;
 	struct rpma_rt_queue *queues;
 	struct rpma_rt_srq *srqs;
+	struct rpma_rt_srq *left_srqs; /* deleted after the stop, see life.c */
 	unsigned next_poller;
 	struct rpma_rt_conn *conns;
 	struct rpma_rt_adopted *adopted;

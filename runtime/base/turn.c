@@ -177,6 +177,18 @@ static bool take_again(struct rt_turn *turn, const struct rt_turn_ops *ops,
 		       memory_order_acquire, memory_order_relaxed);
 }
 
+static bool is_waiting(uint64_t word)
+{
+	return (word & RT_TURN_WAITS) || top_of(word) != 0;
+}
+
+/* What waits for room is the poller's when room comes; once nothing waits, a
+ * drain goes on. */
+static bool is_through(uint64_t word)
+{
+	return (word & RT_TURN_DRAINED) && !is_waiting(word);
+}
+
 bool rt_turn_hold(struct rt_turn *turn, const struct rt_turn_ops *ops,
 		  void *arg, uint32_t budget)
 {
@@ -196,17 +208,18 @@ bool rt_turn_hold(struct rt_turn *turn, const struct rt_turn_ops *ops,
 			say_line(turn, ops, arg);
 		} while (!give_back(turn, budget > 0, &word));
 	} while (budget > 0 && take_again(turn, ops, arg, needs, word));
-	if (word & RT_TURN_DRAINED)
-		return true;
-	return budget == 0 && (top_of(word) != 0 || needs > 0);
+	return is_through(word) || (budget == 0 && is_waiting(word));
+}
+
+bool rt_turn_let_go(struct rt_turn *turn)
+{
+	uint64_t word;
+
+	give_back(turn, false, &word);
+	return is_through(word) || is_waiting(word);
 }
 
 /* ----------------------------------------------------------- the poller --- */
-
-static bool is_waiting(uint64_t word)
-{
-	return (word & RT_TURN_WAITS) || top_of(word) != 0;
-}
 
 static bool take(struct rt_turn *turn, bool only_waiting)
 {
@@ -239,8 +252,7 @@ bool rt_turn_is_through(const struct rt_turn *turn)
 {
 	uint64_t word = rt_turn_look(turn);
 
-	return (word & RT_TURN_DRAINED) &&
-	       !(word & (RT_TURN_HELD | RT_TURN_WAITS)) && top_of(word) == 0;
+	return is_through(word) && !(word & RT_TURN_HELD);
 }
 
 /* --------------------------------------------------- the control thread --- */
@@ -297,7 +309,15 @@ void rt_turn_await(const struct rt_turn *turn, uint64_t bits)
 	}
 }
 
-bool rt_turn_resume(struct rt_turn *turn, bool routes_moved)
+void rt_turn_move_routes(struct rt_turn *turn)
+{
+	/* release: pairs with rt_turn_look(): the routes; acquire [TURN-4]: what
+	 * was published of the generation before is gathered after this */
+	atomic_fetch_add_explicit(&turn->word, RT_TURN_GENERATION,
+				  memory_order_acq_rel);
+}
+
+bool rt_turn_resume(struct rt_turn *turn)
 {
 	/* relaxed: the exchange looks again */
 	uint64_t word = atomic_load_explicit(&turn->word, memory_order_relaxed);
@@ -305,10 +325,12 @@ bool rt_turn_resume(struct rt_turn *turn, bool routes_moved)
 
 	do {
 		to = word & ~(uint64_t)RT_TURN_PAUSED;
-		if (routes_moved)
-			to += RT_TURN_GENERATION;
-		/* release: pairs with rt_turn_look(): the routes; relaxed: the
-		 * word is looked at again */
+		/* the caller may have gathered what was published; a closed
+		 * line may be the poller's by now */
+		if (!(word & RT_TURN_CLOSED) && turn->first != 0)
+			to |= RT_TURN_WAITS;
+		/* release [TURN-1]: the line; relaxed: the word is looked at
+		 * again */
 	} while (!atomic_compare_exchange_weak_explicit(&turn->word, &word, to,
 							memory_order_release,
 							memory_order_relaxed));

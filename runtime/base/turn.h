@@ -95,8 +95,8 @@ enum rt_turn_answer rt_turn_publish(struct rt_turn *turn, uint64_t seen,
 
 static inline uint64_t rt_turn_look(const struct rt_turn *turn)
 {
-	/* acquire: pairs with the release of rt_turn_resume(): routes of this
-	 * generation */
+	/* acquire: pairs with the release of rt_turn_move_routes(): routes of
+	 * this generation */
 	return atomic_load_explicit(&turn->word, memory_order_acquire);
 }
 
@@ -137,7 +137,10 @@ static inline bool rt_turn_leave_alone(struct rt_turn *turn, uint64_t seen)
 		memory_order_relaxed));
 }
 
-/* The same, else as rt_turn_hold(). */
+/* The end of rt_turn_try_take() of a thread that posts nothing: as
+ * rt_turn_hold(), but what was published meanwhile is left to the poller. */
+bool rt_turn_let_go(struct rt_turn *turn);
+/* The same as rt_turn_leave_alone(), else as rt_turn_hold(). */
 static inline bool rt_turn_leave(struct rt_turn *turn, uint64_t seen,
 				 const struct rt_turn_ops *ops, void *arg,
 				 uint32_t budget)
@@ -166,7 +169,7 @@ void rt_turn_leave_line(struct rt_turn *turn, uint16_t count);
  * right if something was published or waits that nobody posts. */
 bool rt_turn_take_waiting(struct rt_turn *turn);
 /* Any thread: takes the right, unless another thread has the right or nobody
- * may take the right. rt_turn_hold() has to follow. */
+ * may take the right. rt_turn_hold(), or rt_turn_let_go(), has to follow. */
 bool rt_turn_try_take(struct rt_turn *turn);
 /* Drained: is nothing published, in line or being posted any more? */
 bool rt_turn_is_through(const struct rt_turn *turn);
@@ -186,12 +189,15 @@ bool rt_turn_is_left(const struct rt_turn *turn);
  * sleeps, since a thread that does not run will not for a while. No bound: a
  * thread that is stopped inside a verb may be for long. */
 void rt_turn_await(const struct rt_turn *turn, uint64_t bits);
-/* Ends a pause; routes_moved: routes that were looked at before are looked at
- * again. Returns true if the poller has to look at the turn. */
-bool rt_turn_resume(struct rt_turn *turn, bool routes_moved);
+/* The thread that has paused the turn: routes that were looked at before are
+ * looked at again, or what names such a route is published already. */
+void rt_turn_move_routes(struct rt_turn *turn);
+/* Ends a pause, when nobody is inside. Returns true if the poller has to look at
+ * the turn. */
+bool rt_turn_resume(struct rt_turn *turn);
 
-/* The poller, of a turn that was left for good: everything that was published
- * is in line. */
+/* The poller, of a turn that was left for good, or the thread that has paused
+ * the turn: everything that was published is in line. */
 void rt_turn_gather(struct rt_turn *turn);
 
 #endif /* RT_BASE_TURN_H */

@@ -197,6 +197,9 @@ static void pass_gate(struct rt_redirect *redirect, int side)
 	struct rt_gate *gate = &conn->gate[side];
 
 	rt_gate_pause(gate);
+	/* before ledger and line are looked at: what names the route as it was
+	 * is published by now, or never */
+	rt_turn_move_routes(&gate->turn);
 	/* one that is closed may be handed over */
 	if (route != NULL && !rt_gate_is_closed(gate)) {
 		redirect->is_out =
@@ -205,7 +208,7 @@ static void pass_gate(struct rt_redirect *redirect, int side)
 					  &redirect->last_retired);
 		redirect->is_known = true;
 	}
-	if (rt_gate_resume(gate, true))
+	if (rt_gate_resume(gate))
 		rt_look_send(conn);
 }
 

@@ -282,7 +282,7 @@ static void connect_now(struct rpma_rt_conn *conn)
 	}
 	if (ret)
 		rt_turn_close(&rq->turn);
-	if (rt_gate_resume(rq, false))
+	if (rt_gate_resume(rq))
 		rt_look_send(conn);
 	rpma_log_release();
 	if (ret)
@@ -530,7 +530,10 @@ static void end_drain(struct rpma_rt_conn *conn)
 {
 	int err;
 
-	if (conn->ctl.state != RT_CONN_ESTABLISHED || conn->ctl.has_marker)
+	/* the poller may tell before the drain has been asked for: then it
+	 * tells again */
+	if (conn->ctl.state != RT_CONN_ESTABLISHED ||
+	    !conn->ctl.is_draining || conn->ctl.has_marker)
 		return;
 	rt_gate_close(&conn->gate[RPMA_RT_SEND_SIDE]);
 	rt_gate_close(&conn->gate[RPMA_RT_RECV_SIDE]);

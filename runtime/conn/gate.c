@@ -19,7 +19,7 @@ void rt_gate_pause(struct rt_gate *gate)
 	rt_turn_await(&gate->turn, RT_TURN_HELD);
 }
 
-bool rt_gate_resume(struct rt_gate *gate, bool routes_moved)
+bool rt_gate_resume(struct rt_gate *gate)
 {
-	return rt_turn_resume(&gate->turn, routes_moved);
+	return rt_turn_resume(&gate->turn);
 }

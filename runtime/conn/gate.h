@@ -43,8 +43,7 @@ void rt_gate_close(struct rt_gate *gate);
  * resumed. Waits for the end of another thread's pause. Ledger and line are
  * the caller's meanwhile, unless the gate is closed. */
 void rt_gate_pause(struct rt_gate *gate);
-/* Ends a pause; routes_moved: posters look at their routes again. Returns true
- * if the poller has to look at the gate. */
-bool rt_gate_resume(struct rt_gate *gate, bool routes_moved);
+/* Ends a pause. Returns true if the poller has to look at the gate. */
+bool rt_gate_resume(struct rt_gate *gate);
 
 #endif /* RT_CONN_GATE_H */

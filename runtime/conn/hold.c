@@ -431,7 +431,8 @@ void rt_hold_end(struct rt_hold *hold, uint64_t seen)
 
 void rt_hold_let_go(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 {
-	rt_hold_published(conn, side);
+	if (rt_turn_let_go(&conn->gate[side].turn))
+		rt_look_send(conn);
 }
 
 void rt_hold_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side)

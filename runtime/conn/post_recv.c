@@ -221,6 +221,8 @@ static int post_alone(struct call *call, uint64_t seen)
 	rt_hold_leave(conn, SIDE, seen);
 	if (call->done == end && end < call->count)
 		refuse_credit(call);
+	if (unlikely(call->error)) /* another thread may miss its future */
+		rt_hold_tell_places(conn, SIDE);
 	return call->error;
 }
 

@@ -490,6 +490,8 @@ static int post_alone(struct call *call, uint64_t seen)
 	}
 	rt_hold_show_posted(conn, SIDE);
 	rt_hold_leave(conn, SIDE, seen);
+	if (unlikely(ret)) /* another thread may have missed its futures */
+		rt_hold_tell_places(conn, SIDE);
 	return ret ? ret : call->error;
 }
 
@@ -615,6 +617,7 @@ static int post_by_line(struct call *call, uint64_t seen)
 	int end;
 	int ret;
 
+	/* what kept the call from posting alone */
 	call->refusal.reason = RPMA_RT_AGAIN_NONE;
 	slots = take_slots(call, &end);
 	if (slots == 0)

@@ -459,6 +459,30 @@ static int close_to_users(struct rpma_rt_srq *srq)
 	return ret;
 }
 
+/* A thread that was inside a post while the runtime stopped may have sent the
+ * message, which nobody runs before the runtime is deleted. REQUIRES: the
+ * runtime's lock */
+static void free_or_leave(struct rpma_rt_srq *srq)
+{
+	/* relaxed: no thread posts any more */
+	if (!atomic_load_explicit(&srq->look_sent, memory_order_relaxed)) {
+		srq_free(srq);
+		return;
+	}
+	srq->next = srq->rt->left_srqs;
+	srq->rt->left_srqs = srq;
+}
+
+void rt_srq_free_left(struct rpma_rt *rt)
+{
+	struct rpma_rt_srq *srq;
+
+	while ((srq = rt->left_srqs) != NULL) {
+		rt->left_srqs = srq->next;
+		srq_free(srq);
+	}
+}
+
 int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr)
 {
 	RT_NOT_CANCELLED;
@@ -499,8 +523,8 @@ int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr)
 	rt_source_drop_mt(srq->messages); /* of one that the stop ended */
 	pthread_mutex_lock(&rt->lock);
 	rt_future_block_return(srq->messages);
+	free_or_leave(srq);
 	pthread_mutex_unlock(&rt->lock);
-	srq_free(srq);
 	/* release: pairs with the acquire in rpma_rt_delete() */
 	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
 	*srq_ptr = NULL;

@@ -362,6 +362,9 @@ void rt_srq_look_message(struct rt_msg *msg, void *owner)
 	/* acq_rel: pairs with the exchange of the sender: from here on it may
 	 * be sent again */
 	atomic_exchange_explicit(&srq->look_sent, false, memory_order_acq_rel);
+	/* of a thread that was inside a post while the SRQ ended */
+	if (srq->poller->reserved[srq->number].arg != srq)
+		return;
 	rt_srq_hold_poller(srq);
 	return_refused(srq);
 	srq->refill_due = true;

@@ -153,14 +153,15 @@ static void watch(struct rpma_rt_srq *srq, uint32_t count)
 }
 
 /* Enough is out again: arms the device's limit, which is passed sooner than
- * the poller sees it; a hint for the refill, no more. */
+ * the poller sees it; a hint for the refill, no more. The holder: the SRQ's end
+ * waits for that, and for the message. */
 static void arm_if_due(struct rpma_rt_srq *srq)
 {
 	/* relaxed: the poller clears it before it calls the refill */
 	if (srq->cfg.refill == NULL || !is_limit_out(srq) ||
 	    atomic_load_explicit(&srq->armed, memory_order_relaxed))
 		return;
-	/* relaxed: of two threads both may send */
+	/* relaxed: the holder's, but for the poller */
 	atomic_store_explicit(&srq->armed, true, memory_order_relaxed);
 	/* acq_rel: pairs with the exchange of the receiver: the message is
 	 * free again */
@@ -216,6 +217,7 @@ static inline void give(struct hold *hold, struct rpma_recv_wr *chain, int n)
 	watch(srq, (uint32_t)n);
 	err = rt_verb_post_srq_recv(srq->enters_kernel, srq->ibv_srq,
 				    &chain[0].wr, &bad);
+	arm_if_due(srq);
 	if (likely(err == 0))
 		return;
 	hold->err = rt_failure_answer(err);
@@ -306,7 +308,6 @@ static void finish(const struct hold *hold, bool is_left)
 		RT_LOG_ERROR("the device refused a receive for the SRQ, which "
 			     "comes back by its queue: %s",
 			     rt_failure_2str(RT_STEP_POST, hold->err, words));
-	arm_if_due(srq);
 }
 
 static void hold_on(struct hold *hold)

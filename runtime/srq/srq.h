@@ -177,6 +177,8 @@ static inline bool rt_srq_has_failed(const struct rpma_rt_srq *srq)
 /* The runtime stops and has no connections any more: every SRQ gives back what
  * is out and ends; the handles stay. */
 void rt_srq_finish_all(struct rpma_rt *rt);
+/* With the runtime, whose pollers have no message any more. */
+void rt_srq_free_left(struct rpma_rt *rt);
 /* A connection is DONE; the poller said that it leaves before it wrote CLOSED.
  * REQUIRES: the runtime's lock. */
 void rt_srq_unref_announced(struct rpma_rt_srq *srq);

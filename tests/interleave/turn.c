@@ -260,8 +260,10 @@ static void redirect(void)
 	explore_wait(&s.turn.word, is_left, NULL);
 	forbid(true);
 	forbid(false);
-	looks = rt_turn_resume(&s.turn, true);
+	rt_turn_move_routes(&s.turn);
 	s.route++; /* in the step of the exchange */
+	rt_turn_gather(&s.turn);
+	looks = rt_turn_resume(&s.turn);
 	tell(looks);
 }
 

@@ -239,13 +239,16 @@ static void publish__route_led_elsewhere_STALE(void **state)
 	(void)state;
 	assert_true(rt_turn_pause(&side.turn));
 	assert_false(rt_turn_pause(&side.turn)); /* another one's */
-	assert_false(rt_turn_resume(&side.turn, true));
+	rt_turn_move_routes(&side.turn);
+	assert_int_equal(rt_turn_publish(&side.turn, seen, slot, slot),
+			 RT_TURN_STALE);
+	assert_false(rt_turn_resume(&side.turn));
 	assert_int_equal(rt_turn_publish(&side.turn, seen, slot, slot),
 			 RT_TURN_STALE);
 	assert_false(rt_turn_take_alone(&side.turn, seen));
 	assert_true(rt_turn_pause(&side.turn));
 	seen = rt_turn_look(&side.turn);
-	assert_false(rt_turn_resume(&side.turn, false));
+	assert_false(rt_turn_resume(&side.turn));
 	assert_int_equal(rt_turn_publish(&side.turn, seen, slot, slot),
 			 RT_TURN_HOLDS);
 }
@@ -340,7 +343,25 @@ static void pause__what_is_published_WAITS(void **state)
 	assert_true(rt_turn_is_left(&side.turn));
 	publish_one(1, RT_TURN_LEFT);
 	assert_false(rt_turn_take_waiting(&side.turn));
-	assert_true(rt_turn_resume(&side.turn, true));
+	rt_turn_move_routes(&side.turn);
+	assert_true(rt_turn_resume(&side.turn));
+	assert_true(rt_turn_take_waiting(&side.turn));
+	assert_false(hold(64));
+	expect_posted(1, 1);
+}
+
+static void pause__what_is_gathered_WAITS(void **state)
+{
+	uint64_t seen;
+
+	(void)state;
+	side.room = 4;
+	assert_true(rt_turn_pause(&side.turn));
+	publish_one(1, RT_TURN_LEFT);
+	rt_turn_gather(&side.turn);
+	assert_true(rt_turn_resume(&side.turn));
+	seen = rt_turn_look(&side.turn);
+	assert_false(rt_turn_take_alone(&side.turn, seen));
 	assert_true(rt_turn_take_waiting(&side.turn));
 	assert_false(hold(64));
 	expect_posted(1, 1);
@@ -356,7 +377,7 @@ static void pause__in_the_verb_THE_HOLDER_ENDS(void **state)
 	assert_false(hold(64));
 	expect_posted(1, 1);
 	assert_true(rt_turn_is_left(&side.turn));
-	assert_true(rt_turn_resume(&side.turn, false));
+	assert_true(rt_turn_resume(&side.turn));
 	side.pauses = false;
 	assert_true(rt_turn_take_waiting(&side.turn));
 	assert_false(hold(64));
@@ -522,6 +543,7 @@ int main(void)
 		TEST(room__comes_later_THE_POLLER_POSTS),
 		TEST(budget__the_poller_HAS_THE_REST),
 		TEST(pause__what_is_published_WAITS),
+		TEST(pause__what_is_gathered_WAITS),
 		TEST(pause__in_the_verb_THE_HOLDER_ENDS),
 		TEST(close__what_is_left_IS_GATHERED),
 		TEST(close__by_the_holder_WHERE_THE_DEVICE_REFUSES),
