@@ -613,7 +613,7 @@ int rpma_rt_lease_release(const struct rpma_rt_lease *lease);
 #define RPMA_RT_POLLER_ANY   (-1) /* round robin */
 #define RPMA_RT_POLLER_LEAST (-2) /* the one with the fewest connections */
 
-#define RPMA_RT_DEFAULT_SQ_SIZE	     128
+#define RPMA_RT_DEFAULT_SQ_SIZE 128
 /* of rpma_rt_conn_cfg.waiting, rpma_rt_srq_cfg.waiting */
 #define RPMA_RT_NO_WAITING	     UINT32_MAX
 #define RPMA_RT_DEFAULT_RQ_SIZE	     128
