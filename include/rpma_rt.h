@@ -132,7 +132,7 @@ enum rpma_rt_reason {
 /* of a future that was cancelled, or led to the queue: its work is over, the
  * outcome is not in it (status IBV_WC_GENERAL_ERR) */
 #define RPMA_RT_C_DETACHED (1 << 5)
-/* of a future: its work request waited for room, and was not posted: it has no
+/* the work request was taken and not posted, or the device refused it: no
  * effect (status IBV_WC_GENERAL_ERR) */
 #define RPMA_RT_C_NOT_POSTED (1 << 6)
 /* not from the device: the outcome is unknown (status IBV_WC_GENERAL_ERR) */
@@ -613,7 +613,7 @@ int rpma_rt_lease_release(const struct rpma_rt_lease *lease);
 #define RPMA_RT_POLLER_ANY   (-1) /* round robin */
 #define RPMA_RT_POLLER_LEAST (-2) /* the one with the fewest connections */
 
-#define RPMA_RT_DEFAULT_SQ_SIZE	     128
+#define RPMA_RT_DEFAULT_SQ_SIZE 128
 /* of rpma_rt_conn_cfg.waiting, rpma_rt_srq_cfg.waiting */
 #define RPMA_RT_NO_WAITING	     UINT32_MAX
 #define RPMA_RT_DEFAULT_RQ_SIZE	     128
@@ -672,12 +672,13 @@ int rpma_rt_lease_release(const struct rpma_rt_lease *lease);
  *               0: work requests with one are RPMA_E_INVAL. The receive side
  *               has none with SRQs; with a pool, those of messages, without a
  *               queue
- *   waiting     work requests, a side, that a post takes although the queue
- *               has no room: they stand in line, and are posted in their order
- *               when there is room. 1..1048576 (at most 65535 work requests
- *               are in line at a time); 0, the default: as many as the queue's
- *               size; RPMA_RT_NO_WAITING: none. Each takes 64 bytes (a send) or 32,
- *               and room for its pieces and inline bytes
+ *   waiting     work requests, a side, that a post takes beyond the queue's
+ *               size: they stand in line, and are posted in their order when
+ *               there is room. 1..1048576 (at most 65535 work requests are in
+ *               line at a time); 0, the default: as many as the queue's size;
+ *               RPMA_RT_NO_WAITING: none. For each of the queue and the line a
+ *               send takes 66 bytes, a receive 34, and more for pieces and
+ *               inline bytes
  *   more        librpma's object for settings without a field here (retries,
  *               atomics in flight, type of service, source address), copied;
  *               NULL, the default: its defaults. Fields here have precedence.
@@ -1187,7 +1188,7 @@ enum rpma_rt_cancelled {
 	/* too late: the result is there, or with its function, or goes where
 	 * rpma_rt_future_deliver() led it */
 	RPMA_RT_CANCELLED_DONE = 2,
-	/* it waited for room: it is not posted and has no effect, and its
+	/* it stood in line: it is not posted and has no effect, and its
 	 * memory is the program's at once */
 	RPMA_RT_CANCELLED_NOT_POSTED = 3
 };

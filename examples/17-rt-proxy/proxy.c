@@ -6,8 +6,8 @@
  * back. The proxy is two functions: one gets what a connection receives and
  * posts it on the other, one gets what was sent and posts a receive on the
  * first. The connections have different pollers, so a function posts where
- * another thread may be posting. What is refused is due, and posted when
- * WRITABLE has come.
+ * another thread may be posting: no post waits for that thread. A post that is
+ * refused, as the line is full, is due, and posted when WRITABLE has come.
  */
 
 #include <pthread.h>
