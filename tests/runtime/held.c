@@ -108,18 +108,22 @@ static void on_verb(enum rpma_loopback_point point, const void *object,
 static typeof(rpma_wr_atomic_write) *real_wr_atomic_write;
 static typeof(rpma_wr_recv) *real_wr_recv;
 
-int rpma_wr_atomic_write(struct rpma_conn *conn,
-			 const struct rpma_mr_remote *dst, size_t dst_offset,
-			 const char src[8], int flags, uint64_t wr_id,
-			 struct rpma_send_wr *wr)
+/* in front of the library's */
+#define EXPORTED __attribute__((visibility("default")))
+
+EXPORTED int rpma_wr_atomic_write(struct rpma_conn *conn,
+				  const struct rpma_mr_remote *dst,
+				  size_t dst_offset, const char src[8],
+				  int flags, uint64_t wr_id,
+				  struct rpma_send_wr *wr)
 {
 	latch_pass(&hold_preparation);
 	return real_wr_atomic_write(conn, dst, dst_offset, src, flags, wr_id,
 				    wr);
 }
 
-int rpma_wr_recv(struct rpma_mr_local *dst, size_t offset, size_t len,
-		 uint64_t wr_id, struct rpma_recv_wr *wr)
+EXPORTED int rpma_wr_recv(struct rpma_mr_local *dst, size_t offset, size_t len,
+			  uint64_t wr_id, struct rpma_recv_wr *wr)
 {
 	latch_pass(&hold_preparation);
 	return real_wr_recv(dst, offset, len, wr_id, wr);
