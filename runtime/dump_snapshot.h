@@ -41,7 +41,7 @@ struct rt_dump_side {
 	uint32_t depth;
 	bool is_inside; /* a thread is inside a post, as far as can be seen */
 	uint32_t outstanding;
-	uint32_t in_line; /* and in slots that are not published yet */
+	uint32_t in_line;    /* and in slots that are not published yet */
 	uint32_t retired;    /* in all, modulo 2^32 */
 	uint32_t retired_ms; /* ago, the last; if there was one */
 	/* the oldest whose success gives a completion */

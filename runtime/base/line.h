@@ -40,12 +40,12 @@ struct rt_line_send {
 	uint32_t length;
 	uint32_t lkey;
 	uint32_t rkey;
-	uint32_t is_waited;  /* 1: by the future that wr_id names */
-	uint8_t opcode;	     /* enum ibv_wr_opcode */
-	uint8_t flags;	     /* of enum ibv_send_flags, but SIGNALED */
-	uint8_t completes;   /* enum ibv_wc_opcode */
-	uint8_t link;	     /* bits of enum rt_ledger_link */
-	uint8_t native;	     /* as in struct rpma_send_wr, these two */
+	uint32_t is_waited; /* 1: by the future that wr_id names */
+	uint8_t opcode;	    /* enum ibv_wr_opcode */
+	uint8_t flags;	    /* of enum ibv_send_flags, but SIGNALED */
+	uint8_t completes;  /* enum ibv_wc_opcode */
+	uint8_t link;	    /* bits of enum rt_ledger_link */
+	uint8_t native;	    /* as in struct rpma_send_wr, these two */
 	uint8_t native_arg;
 	uint8_t pieces;
 	uint8_t bytes; /* enum rt_line_bytes */
@@ -58,7 +58,7 @@ struct rt_line_recv {
 	uint32_t length;
 	uint32_t lkey;
 	uint32_t is_waited; /* as above */
-	uint32_t pieces;     /* of more than one the list is behind the slot */
+	uint32_t pieces;    /* of more than one the list is behind the slot */
 };
 _Static_assert(sizeof(struct rt_line_recv) == 32, "half a cache line");
 

@@ -62,8 +62,7 @@ static uint32_t answerable(const struct rpma_rt_conn *conn, int side,
 			   uint32_t wants)
 {
 	return rt_turn_look(&conn->gate[side].turn) & RT_TURN_OPEN &&
-			       rt_hold_places(conn,
-					      (enum rpma_rt_side)side) > 0
+			       rt_hold_places(conn, (enum rpma_rt_side)side) > 0
 		       ? wants
 		       : wants & ~(uint32_t)RT_WANT_CREDIT;
 }
@@ -143,8 +142,8 @@ static bool list(struct rpma_rt_route *route)
 static bool list_awaited(struct rpma_rt_conn *conn, int side)
 {
 	/* acquire: pairs with rt_look_await() */
-	uint32_t number = atomic_exchange_explicit(
-		&conn->side[side].awaited, 0, memory_order_acquire);
+	uint32_t number = atomic_exchange_explicit(&conn->side[side].awaited, 0,
+						   memory_order_acquire);
 	struct rpma_rt_route *route = conn->poll.routes;
 	bool is_eased = false;
 

@@ -22,9 +22,9 @@ struct rt_conn_cfg {
 	struct rpma_conn_cfg *verbs; /* every size and timer */
 	int poller;		     /* an index or RPMA_RT_POLLER_* */
 	int backlog;
-	uint32_t keepalive_ms;	  /* 0: off */
-	uint32_t futures;	  /* a side */
-	uint32_t waiting;	  /* in line, a side */
+	uint32_t keepalive_ms;			       /* 0: off */
+	uint32_t futures;			       /* a side */
+	uint32_t waiting;			       /* in line, a side */
 	struct rpma_rt_srq *srqs[RPMA_RT_MAX_POLLERS]; /* by poller */
 	struct rpma_rt_pool *pool;
 };

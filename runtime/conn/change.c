@@ -202,10 +202,9 @@ static void pass_gate(struct rt_redirect *redirect, int side)
 	rt_turn_move_routes(&gate->turn);
 	/* one that is closed may be handed over */
 	if (route != NULL && !rt_gate_is_closed(gate)) {
-		redirect->is_out =
-			rt_hold_find_last(conn, (enum rpma_rt_side)side,
-					  route->number,
-					  &redirect->last_retired);
+		redirect->is_out = rt_hold_find_last(
+			conn, (enum rpma_rt_side)side, route->number,
+			&redirect->last_retired);
 		redirect->is_known = true;
 	}
 	if (rt_gate_resume(gate))

@@ -200,7 +200,7 @@ struct rpma_rt_conn {
 	/* under the runtime's lock; is_done written under its ask_lock too */
 	bool is_done; /* the control thread may be gone */
 	enum rt_change change;
-	bool is_named;	  /* by the program; as the name */
+	bool is_named; /* by the program; as the name */
 	/* the errno with which the device refused a post, 0: it did not */
 	_Atomic uint8_t post_errno;
 	union rt_peer_addr peer_addr; /* before REACHED_READY */

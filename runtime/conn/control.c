@@ -532,8 +532,8 @@ static void end_drain(struct rpma_rt_conn *conn)
 
 	/* the poller may tell before the drain has been asked for: then it
 	 * tells again */
-	if (conn->ctl.state != RT_CONN_ESTABLISHED ||
-	    !conn->ctl.is_draining || conn->ctl.has_marker)
+	if (conn->ctl.state != RT_CONN_ESTABLISHED || !conn->ctl.is_draining ||
+	    conn->ctl.has_marker)
 		return;
 	rt_gate_close(&conn->gate[RPMA_RT_SEND_SIDE]);
 	rt_gate_close(&conn->gate[RPMA_RT_RECV_SIDE]);

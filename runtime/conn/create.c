@@ -80,9 +80,9 @@ static int init_line(struct rpma_rt_conn *conn, int side, uint32_t depth,
 	uint32_t places = rt_line_places(depth, waiting);
 
 	if (side == RPMA_RT_SEND_SIDE)
-		return rt_line_new(turn, places, sizeof(struct rt_line_send),
-				   rt_line_behind(conn->max_sge,
-						  conn->max_inline));
+		return rt_line_new(
+			turn, places, sizeof(struct rt_line_send),
+			rt_line_behind(conn->max_sge, conn->max_inline));
 	if (conn->receives != RT_RECEIVES_OWN)
 		places = 0;
 	return rt_line_new(turn, places, sizeof(struct rt_line_recv),
@@ -143,8 +143,7 @@ void rt_conn_free(struct rpma_rt_conn *conn)
 		next = rt_route_next(route);
 		rt_route_free(route);
 	}
-	for (i = 0; i < 2; i++)
-	{
+	for (i = 0; i < 2; i++) {
 		rt_ledger_fini(&conn->gate[i].ledger);
 		rt_line_free(&conn->gate[i].turn);
 	}

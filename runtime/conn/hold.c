@@ -87,16 +87,14 @@ static uint32_t link_length(const struct rt_hold *hold, uint16_t at,
 /* False: its future was cancelled meanwhile, so it is not posted. */
 static bool claim(const struct rt_line_head *last)
 {
-	return !last->is_waited ||
-	       rt_future_leave_line(
-		       rt_future_of_cookie(rt_wr_id_cookie(last->wr_id)));
+	return !last->is_waited || rt_future_leave_line(rt_future_of_cookie(
+					   rt_wr_id_cookie(last->wr_id)));
 }
 
 static bool is_cancelled(const struct rt_line_head *last)
 {
-	return last->is_waited &&
-	       !rt_future_is_in_line(
-		       rt_future_of_cookie(rt_wr_id_cookie(last->wr_id)));
+	return last->is_waited && !rt_future_is_in_line(rt_future_of_cookie(
+					  rt_wr_id_cookie(last->wr_id)));
 }
 
 static void append(const struct rt_hold *hold, uint16_t at, uint32_t tick)
@@ -163,7 +161,7 @@ static int post_native(struct rt_hold *hold, struct rpma_send_wr *chain,
 	hold->is_log_held = true;
 	ret = rpma_conn_post_send(conn->conn, conn, chain, bad);
 	/* RPMA_E_AGAIN: the device has no memory */
-	return ret == 0			? 0
+	return ret == 0		     ? 0
 	       : ret == RPMA_E_AGAIN ? ENOMEM
 				     : rt_failure_errno(ret);
 }
@@ -232,8 +230,8 @@ static void post_run(struct rt_hold *hold, uint32_t count)
 	while (done < count) {
 		n = count - done < RT_POST_CHUNK ? count - done : RT_POST_CHUNK;
 		taken = hold->side == RPMA_RT_SEND_SIDE
-				? post_sends(hold, at, ledger->tail - count +
-						     done, n)
+				? post_sends(hold, at,
+					     ledger->tail - count + done, n)
 				: post_recvs(hold, at, n);
 		done += taken;
 		if (taken < n) {
@@ -279,12 +277,11 @@ static bool has_room(struct rt_turn *turn, uint32_t count, void *arg)
 
 	(void)turn;
 	/* acquire [LEDGER-1]; relaxed: at least what this thread stored */
-	return ledger->depth -
-		       (atomic_load_explicit(&ledger->posted,
-					     memory_order_relaxed) -
-			atomic_load_explicit(
-				&hold->conn->side[hold->side].retired,
-				memory_order_acquire)) >=
+	return ledger->depth - (atomic_load_explicit(&ledger->posted,
+						     memory_order_relaxed) -
+				atomic_load_explicit(
+					&hold->conn->side[hold->side].retired,
+					memory_order_acquire)) >=
 	       count;
 }
 
@@ -322,9 +319,8 @@ bool rt_hold_find_last(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	uint16_t at;
 
 	/* acquire [LEDGER-1]: as a holder */
-	rt_ledger_reap(ledger,
-		       atomic_load_explicit(&conn->side[side].retired,
-					    memory_order_acquire));
+	rt_ledger_reap(ledger, atomic_load_explicit(&conn->side[side].retired,
+						    memory_order_acquire));
 	is_found = rt_ledger_find_last(ledger, route, retired);
 	rt_turn_gather(turn);
 	/* one that is cancelled before it is posted makes those behind retire
@@ -417,8 +413,8 @@ static void hold_on(struct rt_hold *hold)
 {
 	struct rpma_rt_conn *conn = hold->conn;
 
-	finish(hold, rt_turn_hold(&gate_of(hold)->turn, &ops, hold,
-				  budget_of(conn)));
+	finish(hold,
+	       rt_turn_hold(&gate_of(hold)->turn, &ops, hold, budget_of(conn)));
 }
 
 void rt_hold_published(struct rpma_rt_conn *conn, enum rpma_rt_side side)

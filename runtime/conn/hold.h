@@ -66,8 +66,8 @@ static inline bool rt_hold_append(struct rpma_rt_conn *conn,
 				  uint8_t opcode, uint32_t tick)
 {
 	struct rt_ledger *ledger = &conn->gate[side].ledger;
-	bool signaled = !(wr_id & RT_ON_ERROR_ONLY) ||
-			rt_ledger_must_signal(ledger);
+	bool signaled =
+		!(wr_id & RT_ON_ERROR_ONLY) || rt_ledger_must_signal(ledger);
 	_Atomic bool *has = &conn->side[side].has_unsignaled;
 
 	rt_ledger_append(ledger, wr_id, opcode, signaled, tick);
@@ -151,9 +151,8 @@ static inline bool rt_hold_has_room(struct rpma_rt_conn *conn,
 		return true;
 	/* acquire [LEDGER-1]: pairs with rt_side_publish(); with the room comes
 	 * the backlog flag that was set before */
-	rt_ledger_reap(ledger,
-		       atomic_load_explicit(&conn->side[side].retired,
-					    memory_order_acquire));
+	rt_ledger_reap(ledger, atomic_load_explicit(&conn->side[side].retired,
+						    memory_order_acquire));
 	return rt_ledger_room(ledger) >= count;
 }
 

@@ -49,8 +49,7 @@ static void post(struct rpma_rt_conn *conn)
 	};
 	struct ibv_send_wr *bad;
 
-	if (rt_verb_post_send(conn->enters_kernel,
-			      conn->qp, &wr, &bad))
+	if (rt_verb_post_send(conn->enters_kernel, conn->qp, &wr, &bad))
 		return; /* again after a period */
 	conn->poll.keepalive->out = true;
 	RT_STAT_ADD(conn->poller, keepalives, 1);

@@ -28,10 +28,10 @@ void rt_look_await(struct rpma_rt_conn *conn, const struct rpma_rt_route *route,
 	uint32_t to;
 
 	do {
-		to = is == 0 || is == route->number ? route->number : RT_LOOK_MANY;
+		to = is == 0 || is == route->number ? route->number
+						    : RT_LOOK_MANY;
 		/* release: what the caller wants, to take_awaited() */
-	} while (!atomic_compare_exchange_weak_explicit(awaited, &is, to,
-							memory_order_release,
-							memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		awaited, &is, to, memory_order_release, memory_order_relaxed));
 	rt_look_send(conn);
 }

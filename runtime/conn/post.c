@@ -162,7 +162,7 @@ static bool is_refused(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 }
 
 int rt_post_refuse(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-		  const struct rt_post_refusal *refusal)
+		   const struct rt_post_refusal *refusal)
 {
 	struct rt_route_opened *running = running_route(conn);
 	uint32_t want = refusal->reason == RPMA_RT_AGAIN_BACKLOG

@@ -93,7 +93,7 @@ struct rt_post_refusal {
  * caller holds nothing.
  */
 int rt_post_refuse(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-		  const struct rt_post_refusal *refusal);
+		   const struct rt_post_refusal *refusal);
 /* The end of a call that was not taken whole: how many were taken; if none, the
  * error. */
 int rt_post_answer(int taken, int ret);

@@ -172,8 +172,7 @@ static bool post_ready(struct call *call, int end)
 			rt_ledger_refuse(ledger, (uint32_t)(n - taken));
 			return false;
 		}
-		if (call->error ||
-		    call->refusal.reason != RPMA_RT_AGAIN_NONE)
+		if (call->error || call->refusal.reason != RPMA_RT_AGAIN_NONE)
 			return true;
 	}
 	return true;
@@ -181,8 +180,8 @@ static bool post_ready(struct call *call, int end)
 
 static void refuse_credit(struct call *call)
 {
-	call->refusal = (struct rt_post_refusal){
-		.reason = RPMA_RT_AGAIN_CREDIT, .count = 1};
+	call->refusal = (struct rt_post_refusal){.reason = RPMA_RT_AGAIN_CREDIT,
+						 .count = 1};
 }
 
 /* As in post_send.c. */

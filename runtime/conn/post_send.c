@@ -405,8 +405,8 @@ static int fill_plain(struct call *call, int end, uint32_t tick,
 				.route = route};
 			break;
 		}
-		call->error = append_plain(call->conn, wr, route, tick,
-					   &chain[n]);
+		call->error =
+			append_plain(call->conn, wr, route, tick, &chain[n]);
 		if (unlikely(call->error))
 			break;
 		if (n > 0)
@@ -666,9 +666,8 @@ static int try(struct call *call)
 }
 
 /* Any number of any kind. */
-__attribute__((noinline)) static int post_any(struct rpma_rt_conn *conn,
-					      const struct rpma_rt_wr *wr,
-					      int count)
+__attribute__((noinline)) static int
+post_any(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count)
 {
 	struct call call = {.conn = conn, .wr = wr, .count = count};
 	int ret;
@@ -684,7 +683,7 @@ __attribute__((noinline)) static int post_any(struct rpma_rt_conn *conn,
 /* A plain one alone, in a straight line. 1: posted; 0: it is to be posted
  * another way. ERRORS: librpma's */
 static inline int post_plain(struct rpma_rt_conn *conn,
-			      const struct rpma_rt_wr *wr)
+			     const struct rpma_rt_wr *wr)
 {
 	struct rt_gate *gate = &conn->gate[SIDE];
 	/* before the route is looked at */

@@ -34,7 +34,7 @@ struct rpma_rt_route {
 	/* written by the poller, read by posters too, and by the dump */
 	_Atomic(struct rt_lane *) lane; /* NULL: a function */
 	/* the poller's, these two */
-	struct rt_waiter *waiter;    /* for the lane; NULL: likewise, or closed */
+	struct rt_waiter *waiter; /* for the lane; NULL: likewise, or closed */
 	struct rpma_rt_queue *queue; /* held; NULL: likewise */
 	uint32_t listed_queue;	     /* the directory's: its id, or 0 */
 	/* under the runtime's lock */

@@ -33,8 +33,8 @@ struct rt_future_source;
 enum rt_future_state {
 	RT_FUTURE_FREE = 0,
 	RT_FUTURE_OUT = 1,
-	RT_FUTURE_DONE = 2,    /* the result is there */
-	RT_FUTURE_ENDED = 3,   /* it was detached, and its work is over */
+	RT_FUTURE_DONE = 2,	/* the result is there */
+	RT_FUTURE_ENDED = 3,	/* it was detached, and its work is over */
 	RT_FUTURE_WAITING = 4,	/* its work request stands in line */
 	RT_FUTURE_UNPOSTED = 5, /* it did, and was taken back by the holder */
 	RT_FUTURE_MAKING = 6	/* by a poster, who makes it */

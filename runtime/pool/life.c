@@ -39,20 +39,6 @@ static void pool_free(struct rpma_rt_pool *pool)
 	free(pool);
 }
 
-/* The slots from first to end are free, the first one first. */
-static void link_slots(struct rpma_rt_pool *pool, _Atomic uint64_t *list,
-		       uint32_t first, uint32_t end)
-{
-	uint32_t i;
-
-	/* relaxed, both: nobody knows the pool yet */
-	for (i = first; i + 1 < end; i++)
-		atomic_store_explicit(&pool->slots[i].next, i + 2,
-				      memory_order_relaxed);
-	atomic_store_explicit(list, first < end ? first + 1 : 0,
-			      memory_order_relaxed);
-}
-
 static void name_pool(struct rpma_rt_pool *pool, const char *name)
 {
 	/* relaxed: just a number */
@@ -96,8 +82,9 @@ static int pool_alloc(struct rpma_rt *rt, const struct rpma_rt_pool_cfg *cfg,
 	}
 	/* what was in it before is not for peers */
 	memset(pool->memory, 0, size);
-	link_slots(pool, &pool->head, 0, pool->receives);
-	link_slots(pool, &pool->head_of_sends, pool->receives, pool->count);
+	rt_pool_list_init(&pool->head, pool->slots, 0, pool->receives);
+	rt_pool_list_init(&pool->head_of_sends, pool->slots, pool->receives,
+			  pool->count);
 	name_pool(pool, cfg->name);
 	for (i = 0; i < rt->cfg.pollers; i++)
 		rt_feed_init_feeder(&pool->feeders[i], pool, &rt->pollers[i]);
@@ -317,28 +304,35 @@ static int nothing(void *arg)
  * The poller that serves futures of slots is the last. */
 static void run_pollers(const struct rpma_rt *rt)
 {
-	uint32_t i = rt->cfg.pollers;
+	struct rt_call calls[RPMA_RT_MAX_POLLERS];
+	uint32_t i;
 
-	while (i-- > 0)
-		rt_poller_call(&rt->pollers[i], nothing, NULL);
+	for (i = 1; i < rt->cfg.pollers; i++)
+		rt_poller_call_send(&rt->pollers[i], &calls[i], nothing, NULL);
+	for (i = 1; i < rt->cfg.pollers; i++)
+		rt_poller_call_wait(&rt->pollers[i], &calls[i]);
+	rt_poller_call(&rt->pollers[0], nothing, NULL);
 }
 
 /* has_pollers: the pollers of the runtime run. */
 static int refuse_used(struct rpma_rt_pool *pool, bool has_pollers)
 {
 	uint32_t users = await_users(pool);
+	uint32_t before = 0;
 	uint32_t out = 0;
-	int i;
 
-	/* once more where no lease is out: a poller may be inside the last give
-	 * still, and then a future gets the slot */
-	for (i = 0; i < 2 && users == 0 && out == 0; i++) {
+	/* again where the last lease came back meanwhile: a poller may be
+	 * inside that give still, and then a future gets the slot */
+	while (users == 0) {
+		before = rt_pool_out(pool, pool->count);
 		if (has_pollers)
 			run_pollers(pool->rt);
 		out = rt_pool_out(pool, pool->count);
+		if (out > 0)
+			break;
+		if (before == 0)
+			return 0;
 	}
-	if (users == 0 && out == 0)
-		return 0;
 	/* relaxed: statistic, orders nothing */
 	atomic_store_explicit(&pool->delete_refused, true,
 			      memory_order_relaxed);

@@ -21,6 +21,7 @@
 
 #include "rpma_rt.h"
 #include "base/order.h"
+#include "pool/list.h"
 
 struct rt_feeder;
 struct rt_futures;
@@ -36,23 +37,11 @@ struct rt_pool_words {
 #define RT_POOL_AT_BITS	 20 /* of a slot's index */
 #define RT_POOL_AT_MASK	 ((1u << RT_POOL_AT_BITS) - 1)
 
-/* rt_pool.head, head_of_sends: the first free slot, from 1 on, 0: none; whether
- * futures wait for a slot of the list; above them a count of takes, without
- * which an old head could pass for a new one */
-#define RT_POOL_FIRST_MASK ((UINT64_C(1) << 24) - 1)
-#define RT_POOL_AWAITED	   (UINT64_C(1) << 24)
-#define RT_POOL_TAKE	   (UINT64_C(1) << 25)
-
 /* rt_pool_slot.lease: the generation, odd: out; below the generation, of a slot
  * that is out, who holds the slot: the program, and so many work requests */
 #define RT_POOL_LEASE_SHIFT 32
 #define RT_POOL_PROGRAM	    (UINT64_C(1) << 31)
 #define RT_POOL_SENDS_MASK  (RT_POOL_PROGRAM - 1)
-
-struct rt_pool_slot {
-	_Atomic uint64_t lease;
-	_Atomic uint32_t next; /* free: the next one, as in the head */
-};
 
 struct rpma_rt_pool {
 	/* immutable after new */
@@ -115,7 +104,7 @@ static inline uint64_t rt_pool_offset(const struct rpma_rt_pool *pool,
  * sleeps on it. */
 static inline bool rt_pool_is_empty(struct rpma_rt_pool *pool)
 {
-	/* seq_cst [POOL-2]: after the bit in asking; pairs with push() */
+	/* seq_cst [POOL-2]: after the bit in asking; pairs with the push */
 	return (atomic_load_explicit(&pool->head, memory_order_seq_cst) &
 		RT_POOL_FIRST_MASK) == 0;
 }

@@ -72,53 +72,20 @@ static uint64_t begin_lease(struct rpma_rt_pool *pool, uint32_t at)
 	return rt_pool_cookie(pool, at, generation);
 }
 
-/* The list behind its first max slots, or behind the last; how many it passed.
- * What it walks over may be taken meanwhile: then the head is another. */
-static uint32_t walk(struct rpma_rt_pool *pool, uint64_t head, uint32_t max,
-		     uint32_t *next)
-{
-	uint32_t n = 0;
-
-	*next = (uint32_t)(head & RT_POOL_FIRST_MASK);
-	while (*next != 0 && n < max) {
-		/* relaxed: written before the push that the head came with */
-		*next = atomic_load_explicit(&pool->slots[*next - 1].next,
-					     memory_order_relaxed);
-		n++;
-	}
-	return n;
-}
-
-/* A list with the bit barred has nothing for the caller. */
 static inline __attribute__((always_inline)) uint32_t
 take_from(struct rpma_rt_pool *pool, _Atomic uint64_t *list, uint64_t *cookies,
 	  uint32_t max, uint64_t barred)
 {
-	uint64_t head;
-	uint32_t next;
-	uint32_t at;
-	uint32_t n;
+	uint32_t count;
+	uint32_t number =
+		rt_pool_list_take(list, pool->slots, max, barred, &count);
 	uint32_t i;
 
-	/* acquire [POOL-1]: pairs with push() */
-	head = atomic_load_explicit(list, memory_order_acquire);
-	do {
-		n = walk(pool, head, max, &next);
-		if (n == 0 || unlikely(head & barred))
-			return 0;
-		/* acquire: as above; others' takes and gives change it */
-	} while (!atomic_compare_exchange_weak_explicit(
-		list, &head,
-		((head & ~RT_POOL_FIRST_MASK) + RT_POOL_TAKE) | next,
-		memory_order_acquire, memory_order_acquire));
-	at = (uint32_t)(head & RT_POOL_FIRST_MASK);
-	for (i = 0; i < n; i++) {
-		cookies[i] = begin_lease(pool, at - 1);
-		/* relaxed: it is ours */
-		at = atomic_load_explicit(&pool->slots[at - 1].next,
-					  memory_order_relaxed);
+	for (i = 0; i < count; i++) {
+		cookies[i] = begin_lease(pool, number - 1);
+		number = rt_pool_list_next(pool->slots, number);
 	}
-	return n;
+	return count;
 }
 
 uint32_t rt_pool_take(struct rpma_rt_pool *pool, uint64_t *cookies,
@@ -150,29 +117,11 @@ static bool take_to_send(struct rpma_rt_pool *pool, uint64_t *cookie)
 static bool take_or_mark(struct rpma_rt_pool *pool, _Atomic uint64_t *list,
 			 uint64_t *cookie)
 {
-	uint64_t head;
-
 	do {
 		if (take_from(pool, list, cookie, 1, 0) == 1)
 			return true;
-		/* relaxed: the exchange looks again */
-		head = atomic_load_explicit(list, memory_order_relaxed);
-		/* seq_cst [POOL-4]: of an empty list, or it fails; pairs with
-		 * push(), and comes before the look at fills */
-	} while ((head & RT_POOL_FIRST_MASK) ||
-		 !atomic_compare_exchange_strong_explicit(
-			 list, &head, head | RT_POOL_AWAITED,
-			 memory_order_seq_cst, memory_order_relaxed));
+	} while (!rt_pool_list_mark(list));
 	return false;
-}
-
-static void unmark(_Atomic uint64_t *list)
-{
-	/* relaxed, both: nobody sets the bit but this poller, and whoever saw
-	 * the bit before wakes this poller for nothing */
-	if (atomic_load_explicit(list, memory_order_relaxed) & RT_POOL_AWAITED)
-		atomic_fetch_and_explicit(list, ~RT_POOL_AWAITED,
-					  memory_order_relaxed);
 }
 
 bool rt_pool_take_or_await(struct rpma_rt_pool *pool, uint64_t *cookie)
@@ -181,14 +130,14 @@ bool rt_pool_take_or_await(struct rpma_rt_pool *pool, uint64_t *cookie)
 		return true;
 	if (has_receives_to_spare(pool))
 		return take_or_mark(pool, &pool->head, cookie);
-	unmark(&pool->head);
+	rt_pool_list_unmark(&pool->head);
 	return false;
 }
 
 void rt_pool_end_await(struct rpma_rt_pool *pool)
 {
-	unmark(&pool->head_of_sends);
-	unmark(&pool->head);
+	rt_pool_list_unmark(&pool->head_of_sends);
+	rt_pool_list_unmark(&pool->head);
 }
 
 static void fill_lease(struct rpma_rt_pool *pool, uint64_t cookie, uint32_t len,
@@ -245,32 +194,13 @@ bool rpma_rt_completion_lease(const struct rpma_rt_completion *cmpl,
 
 /* ---------------------------------------------------------- giving back --- */
 
-/* Returns the head that was replaced. */
-static uint64_t push(struct rpma_rt_pool *pool, uint32_t at)
-{
-	struct rt_pool_slot *slot = &pool->slots[at];
-	_Atomic uint64_t *list =
-		at < pool->receives ? &pool->head : &pool->head_of_sends;
-	/* relaxed: the exchange looks again */
-	uint64_t head = atomic_load_explicit(list, memory_order_relaxed);
-
-	do {
-		/* relaxed: the exchange publishes it */
-		atomic_store_explicit(&slot->next,
-				      (uint32_t)(head & RT_POOL_FIRST_MASK),
-				      memory_order_relaxed);
-		/* seq_cst: releases the slot, with what was done to its bytes
-		 * [POOL-1], and comes before the look at asking [POOL-2]; pairs
-		 * with take_or_mark() [POOL-4] */
-	} while (!atomic_compare_exchange_weak_explicit(
-		list, &head, (head & ~RT_POOL_FIRST_MASK) | (at + 1),
-		memory_order_seq_cst, memory_order_relaxed));
-	return head;
-}
-
 static inline void give_back(struct rpma_rt_pool *pool, uint32_t at)
 {
-	if (unlikely(push(pool, at) & RT_POOL_AWAITED))
+	_Atomic uint64_t *list =
+		at < pool->receives ? &pool->head : &pool->head_of_sends;
+
+	if (unlikely(rt_pool_list_push(list, pool->slots, at + 1) &
+		     RT_POOL_AWAITED))
 		rt_source_wake_mt(pool->waits);
 	/* seq_cst [POOL-2]: after the push; pairs with ask() */
 	if (at < pool->receives &&
@@ -294,7 +224,7 @@ static inline bool let_go(struct rpma_rt_pool *pool, uint32_t at, uint64_t from,
 		if (!has_holders(to))
 			to = free_word(generation);
 		/* acq_rel [POOL-3]: what each holder did to the slot's bytes is
-		 * over for the last, whose push() publishes that */
+		 * over for the last, whose push publishes that */
 		if (atomic_compare_exchange_strong_explicit(
 			    lease, &from, to, memory_order_acq_rel,
 			    memory_order_relaxed)) {

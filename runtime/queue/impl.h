@@ -45,7 +45,7 @@ struct rt_queue_lane {
 	int poller; /* the index */
 	/* its spill is; the poller's, after finish under lock */
 	bool is_user;
-	bool is_leaving; /* a user that is announced to leave */
+	bool is_leaving;		 /* a user that is announced to leave */
 	struct rt_queue_lane *idle_next; /* of rpma_rt.idle_lanes */
 };
 

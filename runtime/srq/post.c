@@ -65,10 +65,10 @@ static uint32_t limit_of(const struct rpma_rt_srq *srq)
 		srq->cfg.srq_size;
 
 	/* relaxed: too old a count makes a thread count too few that are out */
-	return rt_line_limit(&srq->turn,
-			     atomic_load_explicit(&srq->shown,
-						  memory_order_relaxed),
-			     retired);
+	return rt_line_limit(
+		&srq->turn,
+		atomic_load_explicit(&srq->shown, memory_order_relaxed),
+		retired);
 }
 
 uint32_t rt_srq_places(const struct rpma_rt_srq *srq)
@@ -383,7 +383,8 @@ static int fill(struct call *call, int end, struct rpma_recv_wr *chain,
 		wr = &call->wr[call->done + n];
 		if (unlikely(pieces + wr->piece_count > RT_WR_MAX_SGE))
 			break;
-		call->error = rt_wr_prepare_recv(wr, 0, &sge[pieces], &chain[n]);
+		call->error =
+			rt_wr_prepare_recv(wr, 0, &sge[pieces], &chain[n]);
 		if (unlikely(call->error))
 			break;
 		pieces += wr->piece_count;

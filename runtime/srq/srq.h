@@ -80,7 +80,7 @@ struct rpma_rt_srq {
 	uint32_t taken; /* slots taken from returned[], in all */
 	uint32_t since; /* posted since SRQ_LIMIT, armed again with limit */
 	_Atomic uint32_t posted; /* = taken, for the poller: before the verb */
-	_Atomic uint32_t shown; /* likewise, for posters: behind the verb */
+	_Atomic uint32_t shown;	 /* likewise, for posters: behind the verb */
 	/* slots that the device refused, index + 1, to the poller */
 	_Atomic uint32_t refused;
 
@@ -103,13 +103,13 @@ struct rpma_rt_srq {
 	_Atomic uint32_t messages_listed; /* that nobody has, likewise */
 	uint32_t count; /* slots returned: what retired will be */
 	uint32_t *returned;
-	uint32_t held;	      /* lanes that hold it */
-	uint32_t ended;	      /* slots that its end has looked at */
-	struct rt_feed feed;  /* with a pool */
-	bool refilling;	      /* its function runs */
-	bool refill_due;      /* whatever is out */
-	bool refill_waits;    /* for a backlog to clear */
-	bool limit_pending;   /* SRQ_LIMIT waits for its queue */
+	uint32_t held;	     /* lanes that hold it */
+	uint32_t ended;	     /* slots that its end has looked at */
+	struct rt_feed feed; /* with a pool */
+	bool refilling;	     /* its function runs */
+	bool refill_due;     /* whatever is out */
+	bool refill_waits;   /* for a backlog to clear */
+	bool limit_pending;  /* SRQ_LIMIT waits for its queue */
 
 	/* under the runtime's lock */
 	uint32_t users;		     /* connections, listeners */

@@ -555,7 +555,7 @@ const struct growth_call growth_calls[] = {
 	{"rpma_rt_route_close, a function *", route_open_callback, route_close,
 	 NULL},
 	{"rpma_rt_pool_new", NULL, pool_new, pool_delete},
-	{"rpma_rt_pool_delete", pool_new, pool_delete, NULL},
+	{"rpma_rt_pool_delete *", pool_new, pool_delete, NULL},
 	{"rpma_rt_pool_take", NULL, pool_take, give_back},
 	{"rpma_rt_lease_release", pool_take, give_back, NULL},
 	{"rpma_rt_srq_new *", NULL, srq_new, srq_end},

@@ -27,8 +27,6 @@ static struct rpma_rt_pool pool;
 /* As life.c makes it, of memory that no device knows. */
 static void init_pool(void)
 {
-	uint32_t i;
-
 	pool.rt = &rt;
 	pool.count = SLOTS;
 	pool.receives = SLOTS;
@@ -38,11 +36,8 @@ static void init_pool(void)
 	pool.memory = malloc((size_t)SLOTS * SLOT_SIZE);
 	if (pool.slots == NULL || pool.memory == NULL)
 		bench_fail("no memory");
-	/* relaxed, all: nobody else knows it */
-	for (i = 0; i + 1 < SLOTS; i++)
-		atomic_store_explicit(&pool.slots[i].next, i + 2,
-				      memory_order_relaxed);
-	atomic_store_explicit(&pool.head, 1, memory_order_relaxed);
+	rt_pool_list_init(&pool.head, pool.slots, 0, SLOTS);
+	/* relaxed: nobody else knows it */
 	atomic_store_explicit(&rt_pool_table[0], &pool, memory_order_relaxed);
 }
 
