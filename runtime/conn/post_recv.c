@@ -234,6 +234,7 @@ static uint16_t take_slots(struct call *call, int *end)
 {
 	uint32_t count = (uint32_t)(call->count - call->done);
 	uint16_t slots = 0;
+	uint32_t places;
 
 	if (count > RT_FREELIST_MAX)
 		count = RT_FREELIST_MAX;
@@ -242,9 +243,8 @@ static uint16_t take_slots(struct call *call, int *end)
 		if (slots != 0)
 			break;
 		/* another thread may have been faster */
-		count = rt_post_places(call->conn, SIDE) < count
-				? rt_post_places(call->conn, SIDE)
-				: count - 1;
+		places = rt_post_places(call->conn, SIDE);
+		count = places < count ? places : count - 1;
 	}
 	*end = call->done + (int)count;
 	if (*end < call->count)

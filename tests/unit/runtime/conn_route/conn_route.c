@@ -78,7 +78,7 @@ static void create__what_it_holds_and_gives_back(void **state)
 	assert_int_equal(before.numbers - with.numbers, 3);
 	assert_int_equal(before.slots - with.slots, 1);
 	assert_int_equal(with.reserved - before.reserved,
-			 FAKE_SQ + FAKE_RQ + RT_CONN_EVENTS);
+			 2 * (FAKE_SQ + FAKE_RQ) + RT_CONN_EVENTS);
 	assert_int_equal(with.in_use, 1);
 	assert_int_equal(rpma_rt_queue_delete(&f->queue), RPMA_RT_E_BUSY);
 	assert_true(fake_said("is not deleted"));

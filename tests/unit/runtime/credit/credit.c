@@ -191,7 +191,7 @@ static void closed__while_it_waits(void **state)
 	fake_bury(f, &conns[0]);
 	fake_take(f, n.queue);
 	fake_round(f);
-	expect_writable(f, f->queue, conns[1], 2);
+	expect_writable(f, f->queue, n.conn, 2);
 	fake_bury(f, &conns[1]);
 	narrow_delete(f, &n);
 }

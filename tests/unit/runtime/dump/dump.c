@@ -179,14 +179,14 @@ static void dump__destination_of_each_wr(void **state)
 
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);
 	expect(text, "passive, established");
-	expect(text, "recv: gate open, 3 of 8 outstanding\n");
+	expect(text, "recv: open, 3 of 8 outstanding\n");
 	snprintf(words, sizeof(words), "ms to queue %u\n",
 		 rt_queue_id(f->queue));
 	expect(strstr(text, "recv 0x22 "), words);
 	snprintf(words, sizeof(words), "ms to queue %u\n", rt_queue_id(aside));
 	expect(strstr(text, "recv 0x33 "), words);
 	expect(strstr(text, "recv 0x44 "), "ms to a function\n");
-	expect(text, "send: gate open, 1 of 8 outstanding\n");
+	expect(text, "send: open, 1 of 8 outstanding\n");
 	expect(strstr(text, "send 0x11 "), ", on error only\n");
 
 	fake_bury(f, &conn);
@@ -205,7 +205,7 @@ static void dump__only_the_oldest(void **state)
 	for (i = 0; i < RT_DUMP_WRS + 3; i++)
 		ok(fake_recv(conn, 100 + i));
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);
-	expect(text, "recv: gate open, 19 of 32 outstanding\n");
+	expect(text, "recv: open, 19 of 32 outstanding\n");
 	expect(text, "recv 0x64 ");
 	expect(text, "recv 0x73 "); /* the sixteenth */
 	assert_null(strstr(text, "recv 0x74 "));
@@ -225,7 +225,7 @@ static void dump__retired_ones_not_outstanding(void **state)
 	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);
-	expect(text, "recv: gate open, 1 of 8 outstanding\n      recv 0x2 ");
+	expect(text, "recv: open, 1 of 8 outstanding\n      recv 0x2 ");
 	fake_bury(f, &conn);
 }
 
@@ -291,13 +291,13 @@ static void dump__dying_COUNTED(void **state)
 	ok(fake_send(conn, 3, ALWAYS));
 	ok(rpma_rt_conn_close(conn));
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);
-	expect(text, "recv: gate closed, depth 8, ledger not read: closed\n");
+	expect(text, "recv: closed, depth 8, ledger not read: closed\n");
 	fake_finish_down(f);
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);
 	expect(text, "draining (local)");
-	expect(text, "send: gate closed, 1 of 8 outstanding, ledger not read: "
+	expect(text, "send: closed, 1 of 8 outstanding, ledger not read: "
 		     "closed\n");
-	expect(text, "recv: gate closed, 2 of 8 outstanding, ledger not read: "
+	expect(text, "recv: closed, 2 of 8 outstanding, ledger not read: "
 		     "closed\n");
 	fake_bury(f, &conn);
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);
@@ -349,7 +349,7 @@ static void dump__refused_poster_SHOWN(void **state)
 		ok(fake_recv(conn, i));
 	assert_int_equal(fake_recv(conn, i), RPMA_E_AGAIN);
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);
-	expect(text, "recv: gate open, 8 of 8 outstanding, "
+	expect(text, "recv: open, 8 of 8 outstanding, "
 		     "refused for credit\n");
 	dump(f->rt, RPMA_RT_DUMP_JSON);
 	expect(text, "\"refused_credit\":true");
