@@ -138,7 +138,7 @@ static inline uint32_t rt_hold_items(const struct rpma_rt_conn *conn,
 {
 	const struct rt_gate *gate = &conn->gate[side];
 
-	return gate->ledger.depth + rt_line_of(&gate->turn)->places;
+	return gate->ledger.depth + rt_line_of(&gate->turn)->slots;
 }
 
 /* Is there room for count more in the queue? */

@@ -331,8 +331,8 @@ void rt_srq_feed_init(struct rpma_rt_srq *srq)
 /* --------------------------------------------------------- its messages --- */
 
 /* Receives that the device refused: their slots were never out, and come back
- * in the order of their posts. */
-static void return_refused(struct rpma_rt_srq *srq)
+ * in the order of their posts. False: there are none. */
+static bool return_refused(struct rpma_rt_srq *srq)
 {
 	/* acquire: pairs with refuse() in post.c; the slots */
 	uint32_t at = atomic_exchange_explicit(&srq->refused, 0,
@@ -352,6 +352,7 @@ static void return_refused(struct rpma_rt_srq *srq)
 		srq->returned[srq->count++ & srq->mask] = at - 1;
 		give_back(srq, slot->context, RPMA_RT_C_NOT_POSTED);
 	}
+	return first != 0;
 }
 
 void rt_srq_look_message(struct rt_msg *msg, void *owner)
@@ -366,7 +367,10 @@ void rt_srq_look_message(struct rt_msg *msg, void *owner)
 	if (srq->poller->reserved[srq->number].arg != srq)
 		return;
 	rt_srq_hold_poller(srq);
-	return_refused(srq);
+	/* their places are free again, so over its limit the lane holds the SRQ
+	 * up */
+	if (return_refused(srq) && srq->lane != NULL)
+		rt_deliver_mark_lane(srq->lane, srq->number);
 	srq->refill_due = true;
 	touch(srq);
 }

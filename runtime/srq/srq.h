@@ -149,7 +149,7 @@ bool rt_srq_take_unposted(struct rpma_rt_srq *srq, uint64_t *context);
  * those that are out, and those in line or in slots. */
 static inline uint32_t rt_srq_items(const struct rpma_rt_srq *srq)
 {
-	return srq->cfg.srq_size + rt_line_of(&srq->turn)->places;
+	return srq->cfg.srq_size + rt_line_of(&srq->turn)->slots;
 }
 
 /* The refill of an SRQ with a pool; a kind of rpma_rt_refill_fn. */
