@@ -106,6 +106,8 @@ static int init_pollers(struct rpma_rt *rt)
 		fini_pollers(rt, i);
 	else if (rt->cfg.mode == RPMA_RT_MODE_MANUAL)
 		rt->owned = &rt->pollers[0].owned;
+	else if (rt->cfg.mode == RPMA_RT_MODE_ADAPTIVE)
+		rt->lending = &rt->pollers[0].owned;
 	return ret;
 }
 

@@ -124,7 +124,7 @@ protected:
 	ref<conn_core> conn_;
 	rpma_rt_wr *wrs_ = nullptr;
 	lease *leases_ = nullptr;
-	/* of a work request that holds its lease itself */
+	/* the lease that goes into the work request; nullptr: a slot has it */
 	const rpma_rt_lease *handed_ = nullptr;
 	uint32_t count_ = 0;
 	uint32_t slot_ = 0;
@@ -248,7 +248,7 @@ struct conn_core final : counted<conn_core>, member {
 		fill_slots(o, false);
 		return refuse(o, error::unknown());
 	}
-	/* It needs no slot, as no completion comes. */
+	/* Posts a send with a lease: no completion comes, no slot is needed. */
 	answer hand(op &o) noexcept
 	{
 		int taken;
@@ -704,19 +704,20 @@ public:
 		o.wrs_of_[0].imm = imm;
 		return o;
 	}
-	/* Sends the bytes of a lease that goes with the send: co_await gives an
-	 * outcome<> once the send is posted, and the slot goes back to its pool
-	 * when the device has done with it. A send that is refused leaves the
-	 * lease in the outcome's slot(). flags: RPMA_RT_F_FENCE, _SOLICITED. */
+	/* Sends the bytes of a lease, and gives the lease to the send: co_await
+	 * returns an outcome<> once the send is posted, and the slot goes back
+	 * to the pool when the device has done with the bytes. A refused send
+	 * leaves the lease in slot() of the outcome. flags: RPMA_RT_F_FENCE,
+	 * _SOLICITED. */
 	auto give(lease buffer, uint32_t flags = 0) const noexcept
 	{
 		const rpma_rt_lease raw = buffer.raw();
 
 		return detail::handing(core_, raw, std::move(buffer), flags);
 	}
-	/* As give(), but the caller keeps the lease, for further sends on this
-	 * connection and others; the bytes stay as they are until those are
-	 * over. The last one may be given. */
+	/* Sends as give() does, but the caller keeps the lease, for further
+	 * sends on any connection, of which the last may be give(). The bytes
+	 * have to stay as they are until all sends are over. */
 	auto share(const lease &buffer, uint32_t flags = 0) const noexcept
 	{
 		return detail::handing(core_, buffer.raw(), {},

@@ -234,10 +234,11 @@ public:
 
 		return taken(ret, 1, std::move(made));
 	}
-	/* Sends the bytes of a lease that goes with the send: the slot goes
-	 * back to its pool when the device has done with it, and there is no
-	 * future. A send that is refused leaves the lease in the outcome's
-	 * slot(); RPMA_E_AGAIN: no room. flags: RPMA_RT_F_FENCE, _SOLICITED. */
+	/* Sends the bytes of a lease, and gives the lease to the send: the slot
+	 * goes back to the pool when the device has done with the bytes,
+	 * without a future. A refused send leaves the lease in slot() of the
+	 * outcome; RPMA_E_AGAIN: no room. flags: RPMA_RT_F_FENCE, _SOLICITED.
+	 */
 	outcome<1> give(lease buffer, uint32_t flags = 0) const
 	{
 		const error why = hand(buffer, flags);
@@ -246,9 +247,9 @@ public:
 			(void)detail::access::take_slot(buffer);
 		return {why, {std::move(buffer)}};
 	}
-	/* As give(), but the caller keeps the lease, for further sends on this
-	 * connection and others; the bytes stay as they are until those are
-	 * over. The last one may be given. */
+	/* Sends as give() does, but the caller keeps the lease, for further
+	 * sends on any connection, of which the last may be give(). The bytes
+	 * have to stay as they are until all sends are over. */
 	outcome<1> share(const lease &buffer, uint32_t flags = 0) const
 	{
 		return hand(buffer, flags | RPMA_RT_F_KEEP);

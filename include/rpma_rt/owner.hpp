@@ -525,10 +525,10 @@ public:
 	/* of cfg the peer is not used */
 	static result<pool> make(const runtime &rt, const peer &p,
 				 rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT);
-	/* A free slot. RPMA_E_AGAIN: there is none now. */
+	/* Takes a free slot. RPMA_E_AGAIN: no slot is free, or futures wait. */
 	result<lease> take() const;
-	/* A future of the next free slot: slots go to futures in the order of
-	 * the futures, and not to take() meanwhile. */
+	/* Returns a future of the next free slot: slots go to futures in the
+	 * order of the futures, and not to take() meanwhile. */
 	result<lease_future> next() const;
 	rpma_rt_pool *raw() const noexcept
 	{
@@ -669,8 +669,8 @@ struct access {
 
 } // namespace detail
 
-/* A lease of the next free slot of a pool. Destroying it leaves the slot to the
- * next one. Thread: the holder's. */
+/* A lease of the next free slot of a pool. Destroying the future leaves the
+ * slot to the next future. Thread: the holder's. */
 class lease_future
 {
 public:

@@ -63,6 +63,16 @@ struct rt_owned *rt_context_owned(const struct rpma_rt *rt)
 	return rt->owned;
 }
 
+struct rt_owned *rt_context_lending(const struct rpma_rt *rt)
+{
+	return rt->lending;
+}
+
+uint64_t rt_context_spin_ns(const struct rpma_rt *rt)
+{
+	return (uint64_t)rt->cfg.spin_us * 1000;
+}
+
 bool rt_context_has_shards(const struct rpma_rt *rt)
 {
 	/* relaxed: set before the threads of the shards are started, or while

@@ -73,6 +73,11 @@ bool rt_context_is_timed(const struct rpma_rt *rt);
 /* The runtime's pollers, for a wait that each may have to end (wait.h); NULL:
  * they have threads. */
 struct rt_owned *rt_context_owned(const struct rpma_rt *rt);
+/* The runtime's pollers, which lend themselves to waiting consumers; NULL: the
+ * pollers of this mode do not. */
+struct rt_owned *rt_context_lending(const struct rpma_rt *rt);
+/* How long a poller spins before it sleeps. */
+uint64_t rt_context_spin_ns(const struct rpma_rt *rt);
 /* Are there sets of shards of the runtime? */
 bool rt_context_has_shards(const struct rpma_rt *rt);
 /* Drops the references in an item that no consumer will take. */

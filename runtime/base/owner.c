@@ -356,3 +356,18 @@ bool rt_owner_visit(struct rt_owned *owned)
 	rt_owner_leave(owned);
 	return true;
 }
+
+/* ------------------------------------------- a consumer that serves --- */
+
+bool rt_owner_serve(struct rt_owned *owned,
+		    bool (*round)(struct rt_owned *owned))
+{
+	bool is_whole;
+
+	if (!rt_lend_is_lent(owned->lending) ||
+	    rt_owner_go_in(owned, RT_INSIDE_THREAD) != RT_INSIDE_NOBODY)
+		return false;
+	is_whole = round(owned);
+	rt_owner_leave(owned);
+	return is_whole;
+}

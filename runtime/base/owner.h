@@ -19,6 +19,7 @@
 #include <urcu/list.h>
 
 #include "base/inbox.h"
+#include "base/lend.h"
 
 #define RT_THREAD_NAME 16 /* bytes, as the kernel has it */
 
@@ -44,6 +45,7 @@ struct rt_owned {
 	struct rt_inbox *inbox;
 	int index;
 	struct rt_owned *next; /* the runtime's next poller; NULL: the last */
+	struct rt_lending *lending; /* NULL: the poller does not lend itself */
 
 	_Atomic uint32_t inside; /* enum rt_inside */
 	_Atomic uint32_t turns;	 /* rounds */
@@ -102,6 +104,12 @@ void rt_owner_run_all(void);
 /* Runs a round, unless a thread is inside. Returns false if the poller belongs
  * to a thread. */
 bool rt_owner_visit(struct rt_owned *owned);
+
+/* Enters a poller whose thread lent the poller, and runs `serve` or `arm` of
+ * the poller. Returns false if another thread is inside, or the poller's thread
+ * is needed. */
+bool rt_owner_serve(struct rt_owned *owned,
+		    bool (*round)(struct rt_owned *owned));
 
 /* ------------------------------------ inline: each round of a loop asks --- */
 

@@ -27,7 +27,8 @@ struct rpma_rt {
 	void (*drop_item)(const struct rpma_rt_completion *item);
 	const struct rt_device_ops *device_ops; /* see base/device.h */
 	struct rt_poller *pollers;
-	struct rt_owned *owned; /* all of them in manual mode; else NULL */
+	struct rt_owned *owned;	  /* all of them in manual mode; else NULL */
+	struct rt_owned *lending; /* all of them in adaptive mode; else NULL */
 
 	/* grows under the lock, shrinks in a stop: see base/device.h */
 	_Atomic(struct rt_device *) devices;

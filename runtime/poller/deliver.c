@@ -233,16 +233,16 @@ static void ring_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 	}
 }
 
-static void flush_once(struct rt_poller *poller)
+/* Publishes all that was touched, and rings; the sides are the caller's to
+ * answer. */
+static inline void publish(struct rt_poller *poller,
+			   struct rt_reserved *numbers)
 {
 	struct rt_lane *lanes = poller->touched_lanes;
 	struct rt_side *sides = poller->touched_sides;
-	struct rt_reserved *numbers = poller->touched_numbers;
-	struct rt_side *side;
 
 	poller->touched_lanes = NULL;
 	poller->touched_sides = NULL;
-	poller->touched_numbers = NULL;
 	RT_STAT_ADD(poller, delivered, poller->written);
 	poller->written = 0;
 	fill_lanes(poller, lanes);
@@ -254,13 +254,36 @@ static void flush_once(struct rt_poller *poller)
 	 * sleepers and refused posters wrote [LANE-3] [LEDGER-2] */
 	rt_fence_dekker();
 	ring_lanes(poller, lanes);
+}
+
+static void flush_once(struct rt_poller *poller)
+{
+	struct rt_reserved *numbers = poller->touched_numbers;
+	struct rt_side *side = poller->touched_sides;
+
+	poller->touched_numbers = NULL;
+	publish(poller, numbers);
 	/* after the lanes' list was walked: this begins a new one */
-	for (side = sides; side != NULL; side = side->touched_next) {
+	for (; side != NULL; side = side->touched_next) {
 		if (unlikely(rt_side_is_due(side)))
 			side->ops->answer(side, poller, RT_SIDE_ANSWERS);
 	}
 	if (unlikely(numbers != NULL))
 		answer_numbers(numbers);
+}
+
+void rt_deliver_publish(struct rt_poller *poller)
+{
+	struct rt_side *sides = poller->touched_sides;
+	struct rt_side *next;
+
+	assert(poller->touched_numbers == NULL && poller->calls.count == 0);
+	publish(poller, NULL);
+	for (; sides != NULL; sides = next) {
+		next = sides->touched_next;
+		if (unlikely(rt_side_is_due(sides)))
+			rt_deliver_touch_side(poller, sides);
+	}
 }
 
 void rt_deliver_flush(struct rt_poller *poller)

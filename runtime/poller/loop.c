@@ -30,6 +30,7 @@
 #include "base/wait.h"
 #include "poller/arm.h"
 #include "poller/channel.h"
+#include "poller/lend.h"
 #include "poller/round.h"
 
 #define ROUNDS_PER_CLOCK 64
@@ -37,28 +38,14 @@
 
 /* ------------------------------------------------------------- sleeping --- */
 
-/* How long the poller may sleep, in milliseconds; -1: until it is woken. */
-static int sleep_ms(const struct rt_poller *poller)
-{
-	const struct rpma_rt_cfg *cfg = &poller->rt->cfg;
-	uint64_t deadline = rt_schedule_next_ns(poller);
-	int ms = cfg->backstop_ms ? (int)cfg->backstop_ms : -1;
-	uint64_t now;
-	uint64_t left;
-
-	if (deadline == UINT64_MAX)
-		return ms;
-	now = rt_now_ns();
-	left = deadline > now ? (deadline - now) / 1000000 + 1 : 0;
-	return ms < 0 || left < (uint64_t)ms ? (int)left : ms;
-}
-
 static int sleep_on_fd(const struct rt_poller *poller)
 {
+	uint32_t ms = poller->rt->cfg.backstop_ms;
 	struct epoll_event event;
 
-	return rt_fds_wait(poller->epfd, &poller->bell, &event, 1,
-			   sleep_ms(poller));
+	return rt_fds_wait(
+		poller->epfd, &poller->bell, &event, 1,
+		rt_schedule_sleep_ms(poller, ms != 0 ? (int)ms : -1));
 }
 
 /* Sleeps where no descriptor is left: CQs are polled from time to time, until
@@ -124,6 +111,10 @@ static bool is_sleepy(struct rt_poller *poller)
 	/* the time of other threads is no spinning */
 	poller->idle_since_ns += now - before;
 	rt_poller_set_tick(poller, now);
+	if (share != RT_SHARE_ALONE && rt_lend_poller(poller, now)) {
+		end_idling(poller);
+		return false;
+	}
 	return share == RT_SHARE_BUSY ||
 	       now - poller->idle_since_ns >= (uint64_t)cfg->spin_us * 1000;
 }
@@ -203,11 +194,15 @@ static int init_owned(struct rt_poller *poller)
 {
 	bool is_last = poller->index + 1 == (int)poller->rt->cfg.pollers;
 
-	if (poller->threaded)
-		return 0;
 	rt_owner_init(&poller->owned, poller->index, &poller->inbox, run_owned);
 	poller->owned.next = is_last ? NULL : &poller[1].owned;
-	return rt_owner_start();
+	if (!poller->threaded)
+		return rt_owner_start();
+	poller->owned.lending = &poller->lending;
+	rt_lend_init(&poller->lending, rt_lend_serve, rt_lend_arm);
+	/* its thread is inside from here on, but for the time that it lends
+	 * the poller */
+	return rt_owner_enter(&poller->owned);
 }
 
 void rt_poller_call_send(struct rt_poller *poller, struct rt_call *call,
@@ -302,6 +297,7 @@ void rt_poller_fini(struct rt_poller *poller)
 	pthread_cond_destroy(&poller->made);
 	rt_inbox_fini(&poller->inbox);
 	rt_left_out_fini(&poller->left_out);
+	rt_lend_fini(&poller->lending);
 	rt_bell_fini(&poller->bell);
 	if (poller->timer >= 0)
 		close(poller->timer);

@@ -114,6 +114,16 @@ struct rt_poller {
 	/* under the runtime's lock: blocks of no connection, by size, each a
 	 * ring; its last, NULL: none */
 	struct rt_futures *idle_futures[RT_FUTURE_SIZES];
+
+	/* of a poller that lends itself, see lend.h */
+	alignas(RT_CACHE_LINE) struct rt_lending lending;
+	/* the poller's own: completions came that consumers do not handle, and
+	 * when that was noticed last */
+	bool has_others;
+	uint64_t others_ns;
+	/* of wcs: completions that a consumer polled and left */
+	int left_at;
+	int left;
 };
 
 /* one writer: a plain add, published relaxed since it orders nothing */
@@ -234,6 +244,10 @@ static inline bool rt_deliver_is_due(const struct rt_poller *poller)
 	return poller->touched_lanes != NULL || poller->touched_sides != NULL ||
 	       poller->touched_numbers != NULL || poller->calls.count > 0;
 }
+/* A consumer inside: publishes lanes and retired counts, rings sleeping
+ * consumers; sides that have posters to answer stay touched, for the poller's
+ * thread. */
+void rt_deliver_publish(struct rt_poller *poller);
 /* Publishes lanes and retired counts, rings sleeping consumers. */
 void rt_deliver_flush(struct rt_poller *poller);
 /* After a fence: rings the lane's consumer, unless that is the thread that runs

@@ -12,6 +12,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/likely.h"
@@ -25,32 +26,13 @@
 
 /* -------------------------------------------------------------- routing --- */
 
-static inline struct rpma_rt_completion
-item_of(const struct rt_route_entry *entry, const struct ibv_wc *wc)
-{
-	struct rpma_rt_completion item;
-
-	item.context = rt_wr_id_cookie(wc->wr_id);
-	item.user = entry->user;
-	item.byte_len = wc->byte_len;
-	item.imm = wc->imm_data;
-	item.qp_num = wc->qp_num;
-	item.kind = RPMA_RT_COMPLETION;
-	item.status = IBV_WC_SUCCESS;
-	item.opcode = (uint8_t)wc->opcode;
-	item.flags = (uint8_t)(((uint8_t)wc->wc_flags &
-				(RPMA_RT_C_WITH_IMM | RPMA_RT_C_WITH_INV)) |
-			       entry->flags);
-	return item;
-}
-
 /* A function of its own: where the item's address is taken it is put together
  * in memory, from narrow stores, which costs deliver() 5 ns a completion. */
 __attribute__((noinline)) static void
 deliver_any(struct rt_poller *poller, const struct rt_route_entry *entry,
 	    const struct ibv_wc *wc)
 {
-	struct rpma_rt_completion item = item_of(entry, wc);
+	struct rpma_rt_completion item = rt_round_item(entry, wc);
 
 	rt_deliver_item(poller, entry, &item);
 }
@@ -70,7 +52,7 @@ static void deliver_future(struct rt_poller *poller,
 		deliver_any(poller, entry, wc);
 		return;
 	}
-	rt_future_fill(slot, item_of(entry, wc));
+	rt_future_fill(slot, rt_round_item(entry, wc));
 	rt_future_add_batch(&poller->futures, slot);
 	rt_deliver_touch_number(poller, RT_ROUTE_FUTURES);
 	poller->written++;
@@ -80,9 +62,12 @@ __attribute__((noinline)) static void
 deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
 	     const struct ibv_wc *wc)
 {
-	if (entry->is_sink)
+	if (entry->is_sink) {
 		entry->sink(rt_wr_id_cookie(wc->wr_id));
-	else if (entry->is_futures)
+		return;
+	}
+	poller->has_others = true;
+	if (entry->is_futures)
 		deliver_future(poller, entry, wc);
 	else
 		deliver_any(poller, entry, wc);
@@ -91,22 +76,11 @@ deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
 static void deliver(struct rt_poller *poller,
 		    const struct rt_route_entry *entry, const struct ibv_wc *wc)
 {
-	struct rpma_rt_completion item;
-
 	if (unlikely(entry->is_callback)) {
 		deliver_call(poller, entry, wc);
 		return;
 	}
-	item = item_of(entry, wc);
-	rt_lane_fill_slot(rt_lane_slot_poller(entry->lane), &item);
-	rt_deliver_touch_lane(poller, entry->lane);
-	poller->written++;
-}
-
-static bool is_route_of(const struct rt_route_entry *entry,
-			const struct ibv_wc *wc)
-{
-	return entry->qp_key == rt_qp_key(wc->qp_num);
+	rt_round_to_lane(poller, entry, wc);
 }
 
 /* A completion of no bound route: of a reserved number, late, or stale. */
@@ -116,6 +90,7 @@ route_otherwise(struct rt_poller *poller, struct rt_cq *cq,
 {
 	uint32_t number = rt_wr_id_route(wc->wr_id);
 
+	poller->has_others = true;
 	if (number < RT_ROUTE_FIRST && poller->reserved[number].ops != NULL) {
 		poller->reserved[number].ops->completion(poller, cq, wc);
 		return true;
@@ -123,7 +98,7 @@ route_otherwise(struct rt_poller *poller, struct rt_cq *cq,
 	/* the message that binds it was sent before its WR was posted: it may
 	 * still be in the inbox */
 	rt_inbox_run_owner(&poller->inbox, poller);
-	if (is_route_of(entry, wc))
+	if (rt_round_is_of(entry, wc))
 		return false;
 	RT_STAT_ADD(poller, stale, 1);
 	return true;
@@ -135,7 +110,7 @@ static void route(struct rt_poller *poller, struct rt_cq *cq,
 	struct rt_route_entry *entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
 	struct rt_side *side;
 
-	if (unlikely(!is_route_of(entry, wc)) &&
+	if (unlikely(!rt_round_is_of(entry, wc)) &&
 	    route_otherwise(poller, cq, entry, wc))
 		return;
 	side = entry->side;
@@ -286,7 +261,7 @@ usual_route(const struct rt_poller *poller, const struct rt_cq *cq,
 		     cq->sweeping.next != &cq->sweeping))
 		return NULL;
 	entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
-	if (!is_route_of(entry, wc) || entry->is_callback ||
+	if (!rt_round_is_of(entry, wc) || entry->is_callback ||
 	    wc->status != IBV_WC_SUCCESS || wc->wr_id & RT_ON_ERROR_ONLY ||
 	    !entry->side->healthy || !rt_lane_has_place_poller(entry->lane))
 		return NULL;
@@ -304,7 +279,7 @@ static inline void deliver_one(struct rt_poller *poller, struct rt_cq *cq,
 	assert(!rt_deliver_is_due(poller)); /* else it would come too late */
 	/* first: a call in the midst would cost registers */
 	rt_side_retire(entry->side);
-	item = item_of(entry, &poller->wcs[0]);
+	item = rt_round_item(entry, &poller->wcs[0]);
 	rt_lane_fill_slot(rt_lane_place_poller(entry->lane), &item);
 	rt_lane_date_poller(entry->lane, entry->lane->tail_next, ms);
 	rt_side_publish(entry->side, ms);
@@ -403,13 +378,6 @@ __attribute__((noinline)) static void read_clock(struct rt_poller *poller)
 	rt_poller_set_tick(poller, rt_now_ns());
 }
 
-/* Has it only one CQ, with routes, that can be polled? Most pollers have. */
-static inline bool has_single(const struct rt_poller *poller)
-{
-	return likely(poller->cqs_count == 1 && !poller->cqs[0]->dead &&
-		      poller->cqs[0]->raw == NULL);
-}
-
 int rt_round_run(struct rt_poller *poller, int budget)
 {
 	struct rt_cq *cq;
@@ -418,7 +386,7 @@ int rt_round_run(struct rt_poller *poller, int budget)
 	if (unlikely(rt_owner_count_turn(&poller->owned) % ROUNDS_PER_TICK ==
 		     0))
 		read_clock(poller);
-	if (has_single(poller)) {
+	if (rt_round_has_single(poller)) {
 		cq = poller->cqs[0];
 		n = poll_cq(poller, cq, budget);
 		if (n > 0)
@@ -431,4 +399,19 @@ int rt_round_run(struct rt_poller *poller, int budget)
 	/* polls that found nothing wrote nothing */
 	assert(!rt_deliver_is_due(poller));
 	return is_quiet(poller) ? 0 : do_others(poller, 0);
+}
+
+void rt_round_take_over(struct rt_poller *poller)
+{
+	int left = poller->left;
+
+	poller->left = 0;
+	if (left > 0) {
+		memmove(poller->wcs, &poller->wcs[poller->left_at],
+			(size_t)left * sizeof(poller->wcs[0]));
+		end_batches(poller,
+			    deliver_batch(poller, poller->cqs[0], left));
+	} else if (rt_deliver_is_due(poller)) {
+		rt_deliver_flush(poller);
+	}
 }

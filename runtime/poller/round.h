@@ -1,14 +1,64 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* round.h -- a round of a poller. */
+/* round.h -- a round of a poller, and the steps of a round that a consumer has
+ * as well, see lend.h. */
 
 #ifndef RT_POLLER_ROUND_H
 #define RT_POLLER_ROUND_H
 
-struct rt_poller;
+#include "base/likely.h"
+#include "poller/cq.h"
+#include "poller/poller.h"
 
 /* One round; items handled. */
 int rt_round_run(struct rt_poller *poller, int budget);
+/* The poller's thread, after it lent the poller: does what the rounds of
+ * consumers left. */
+void rt_round_take_over(struct rt_poller *poller);
+
+/* Has it only one CQ, with routes, that can be polled? Most pollers have. */
+static inline bool rt_round_has_single(const struct rt_poller *poller)
+{
+	return likely(poller->cqs_count == 1 && !poller->cqs[0]->dead &&
+		      poller->cqs[0]->raw == NULL);
+}
+
+static inline bool rt_round_is_of(const struct rt_route_entry *entry,
+				  const struct ibv_wc *wc)
+{
+	return entry->qp_key == rt_qp_key(wc->qp_num);
+}
+
+static inline struct rpma_rt_completion
+rt_round_item(const struct rt_route_entry *entry, const struct ibv_wc *wc)
+{
+	struct rpma_rt_completion item;
+
+	item.context = rt_wr_id_cookie(wc->wr_id);
+	item.user = entry->user;
+	item.byte_len = wc->byte_len;
+	item.imm = wc->imm_data;
+	item.qp_num = wc->qp_num;
+	item.kind = RPMA_RT_COMPLETION;
+	item.status = IBV_WC_SUCCESS;
+	item.opcode = (uint8_t)wc->opcode;
+	item.flags = (uint8_t)(((uint8_t)wc->wc_flags &
+				(RPMA_RT_C_WITH_IMM | RPMA_RT_C_WITH_INV)) |
+			       entry->flags);
+	return item;
+}
+
+/* Delivers a completion of a route to a lane, for the batch. */
+static inline void rt_round_to_lane(struct rt_poller *poller,
+				    const struct rt_route_entry *entry,
+				    const struct ibv_wc *wc)
+{
+	struct rpma_rt_completion item = rt_round_item(entry, wc);
+
+	rt_lane_fill_slot(rt_lane_slot_poller(entry->lane), &item);
+	rt_deliver_touch_lane(poller, entry->lane);
+	poller->written++;
+}
 
 #endif /* RT_POLLER_ROUND_H */

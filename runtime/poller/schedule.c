@@ -107,3 +107,16 @@ uint64_t rt_schedule_next_ns(const struct rt_poller *poller)
 		return 0;
 	return schedule->timed.first ? schedule->timed.first->key : UINT64_MAX;
 }
+
+int rt_schedule_sleep_ms(const struct rt_poller *poller, int most_ms)
+{
+	uint64_t deadline = rt_schedule_next_ns(poller);
+	uint64_t now;
+	uint64_t left;
+
+	if (deadline == UINT64_MAX)
+		return most_ms;
+	now = rt_now_ns();
+	left = deadline > now ? (deadline - now) / 1000000 + 1 : 0;
+	return most_ms < 0 || left < (uint64_t)most_ms ? (int)left : most_ms;
+}

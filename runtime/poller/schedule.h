@@ -54,10 +54,15 @@ static inline void rt_task_init(struct rt_task *task,
 	CDS_INIT_LIST_HEAD(&task->link);
 }
 
+static inline bool rt_schedule_has_ready(const struct rt_schedule *schedule)
+{
+	return schedule->ready.next != &schedule->ready;
+}
+
 /* Is nothing ready and nothing waits for the clock? */
 static inline bool rt_schedule_is_empty(const struct rt_schedule *schedule)
 {
-	return schedule->ready.next == &schedule->ready &&
+	return !rt_schedule_has_ready(schedule) &&
 	       schedule->timed.first == NULL;
 }
 
@@ -83,5 +88,8 @@ void rt_schedule_cancel(struct rt_poller *poller, struct rt_task *task);
 int rt_schedule_run(struct rt_poller *poller, bool is_idle);
 /* The next deadline; 0: some are ready, UINT64_MAX: none at all. */
 uint64_t rt_schedule_next_ns(const struct rt_poller *poller);
+/* How long the poller may sleep before the next deadline, and no longer than
+ * most_ms, in milliseconds; -1: until it is woken. */
+int rt_schedule_sleep_ms(const struct rt_poller *poller, int most_ms);
 
 #endif /* RT_POLLER_SCHEDULE_H */

@@ -209,8 +209,7 @@ void rt_pool_disuse(struct rpma_rt_pool *pool, uint32_t receives)
 	if (pool == NULL)
 		return;
 	/* seq_cst, both [POOL-4]: pairs with rt_pool_take_or_await(): either
-	 * this sees AWAITED, or that sees that slots for receives are to
-	 * spare */
+	 * this thread sees AWAITED, or the poller sees the 0 */
 	if (atomic_fetch_sub_explicit(&pool->fills, receives,
 				      memory_order_seq_cst) == receives &&
 	    (atomic_load_explicit(&pool->head_of_sends, memory_order_seq_cst) &
@@ -298,10 +297,10 @@ static int nothing(void *arg)
 	return 0;
 }
 
-/* Behind what is in the inboxes of the pollers: messages of a feeder, of which
- * none follows, as nobody is hungry; futures and handles that were dropped,
- * whose messages go back to the pool; and behind a give in which a poller is.
- * The poller that serves futures of slots is the last. */
+/* Waits for each poller, the poller of the futures of slots last: behind the
+ * messages in the inboxes (of feeders, and no further message follows, as no
+ * receive queue is hungry; of dropped futures and handles, whose leases go
+ * back), and behind a give in which a poller is. */
 static void run_pollers(const struct rpma_rt *rt)
 {
 	struct rt_call calls[RPMA_RT_MAX_POLLERS];
@@ -321,8 +320,8 @@ static int refuse_used(struct rpma_rt_pool *pool, bool has_pollers)
 	uint32_t before = 0;
 	uint32_t out = 0;
 
-	/* again where the last lease came back meanwhile: a poller may be
-	 * inside that give still, and then a future gets the slot */
+	/* again where the last lease came back meanwhile: a poller may still be
+	 * inside the give, and a future may get the slot */
 	while (users == 0) {
 		before = rt_pool_out(pool, pool->count);
 		if (has_pollers)
@@ -367,7 +366,7 @@ void rt_pool_free_ended(struct rpma_rt *rt)
 	}
 }
 
-/* has_pollers: and nothing of the pool is in an inbox. */
+/* has_pollers: the pollers run, and no message of the pool is in an inbox. */
 static int finish(struct rpma_rt_pool *pool, bool has_pollers)
 {
 	int ret;

@@ -17,18 +17,18 @@
 
 #include "base/likely.h"
 
-/* the head: number of the first free slot, from 1 on, 0: none; the bit; above
- * them a count of takes, without which an old head could pass for a new one */
+/* the head: number of the first free slot, from 1 on, 0 for an empty list; the
+ * bit; above these a count of takes, which tells an old head from a new head */
 #define RT_POOL_FIRST_MASK ((UINT64_C(1) << 24) - 1)
 #define RT_POOL_AWAITED	   (UINT64_C(1) << 24)
 #define RT_POOL_TAKE	   (UINT64_C(1) << 25)
 
 struct rt_pool_slot {
 	_Atomic uint64_t lease; /* see pool.h */
-	_Atomic uint32_t next;	/* free: the next one, as in the head */
+	_Atomic uint32_t next;	/* of a free slot: the next, as in the head */
 };
 
-/* Returns the number behind a slot that is free, or was taken by the caller. */
+/* Returns the number behind a free slot, or behind a slot of the caller. */
 static inline uint32_t rt_pool_list_next(const struct rt_pool_slot *slots,
 					 uint32_t number)
 {
@@ -52,8 +52,9 @@ static inline void rt_pool_list_init(_Atomic uint64_t *list,
 			      memory_order_relaxed);
 }
 
-/* Takes up to max slots: returns the number of the first, behind which the
- * others are linked, and how many. A list with the bit barred has none. */
+/* Takes up to max slots; returns the number of the first, and how many. The
+ * others are linked behind the first. Takes nothing from a list with the bit
+ * barred. */
 static inline __attribute__((always_inline)) uint32_t
 rt_pool_list_take(_Atomic uint64_t *list, const struct rt_pool_slot *slots,
 		  uint32_t max, uint64_t barred, uint32_t *count)
@@ -68,7 +69,7 @@ rt_pool_list_take(_Atomic uint64_t *list, const struct rt_pool_slot *slots,
 		*count = 0;
 		if (next == 0 || unlikely(head & barred))
 			return 0;
-		/* these may be taken meanwhile: then the head is another */
+		/* others may take these slots: then the head is another */
 		do
 			next = rt_pool_list_next(slots, next);
 		while (++*count < max && next != 0);
@@ -80,7 +81,7 @@ rt_pool_list_take(_Atomic uint64_t *list, const struct rt_pool_slot *slots,
 	return (uint32_t)(head & RT_POOL_FIRST_MASK);
 }
 
-/* Gives a slot back; returns the head that was replaced. */
+/* Gives a slot back; returns the former head. */
 static inline uint64_t rt_pool_list_push(_Atomic uint64_t *list,
 					 struct rt_pool_slot *slots,
 					 uint32_t number)
@@ -119,11 +120,10 @@ static inline bool rt_pool_list_mark(_Atomic uint64_t *list)
 	return false;
 }
 
-/* Clears the bit. The one thread that sets the bit. */
+/* Clears the bit. REQUIRES: the caller is the thread with the mark. */
 static inline void rt_pool_list_unmark(_Atomic uint64_t *list)
 {
-	/* relaxed, both: whoever saw the bit before wakes this thread for
-	 * nothing */
+	/* relaxed, both: a giver that saw the bit wakes this thread in vain */
 	if (atomic_load_explicit(list, memory_order_relaxed) & RT_POOL_AWAITED)
 		atomic_fetch_and_explicit(list, ~RT_POOL_AWAITED,
 					  memory_order_relaxed);

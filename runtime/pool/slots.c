@@ -99,8 +99,7 @@ uint32_t rt_pool_take(struct rpma_rt_pool *pool, uint64_t *cookies,
 static bool has_receives_to_spare(const struct rpma_rt_pool *pool)
 {
 	/* seq_cst [POOL-4]: after AWAITED; pairs with rt_pool_disuse(). A
-	 * receive queue that comes meanwhile gets the slot when that is given
-	 * back */
+	 * receive queue that comes meanwhile waits for the next give */
 	return pool->receives == pool->count ||
 	       atomic_load_explicit(&pool->fills, memory_order_seq_cst) == 0;
 }

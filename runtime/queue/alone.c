@@ -14,6 +14,7 @@
 
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "base/context.h"
 #include "base/refuse.h"
 #include "base/self.h"
 #include "base/share.h"
@@ -21,10 +22,12 @@
 #include "queue/impl.h"
 #include "queue/take.h"
 #include "queue/queue.h"
+#include "queue/serve.h"
 #include "queue/wake.h"
 
-#define NS_PER_US    1000
-#define SPINS_A_LOOK 64 /* takes between two reads of the clock */
+#define NS_PER_US     1000
+#define SPINS_A_LOOK  64 /* takes between two reads of the clock */
+#define SERVES_A_LOOK 32 /* rounds and takes, likewise */
 
 int rt_alone_refuse(const struct rpma_rt_queue *queue)
 {
@@ -36,34 +39,79 @@ int rt_alone_refuse(const struct rpma_rt_queue *queue)
 		queue->id, queue->name);
 }
 
-/* Takes until items come, the queue's budget or the time is over, or other
- * threads want the CPU. */
+static uint32_t take_some(struct rpma_rt_queue *queue,
+			  struct rpma_rt_completion *cmpl, uint32_t max)
+{
+	uint32_t count = 0;
+	int i;
+
+	for (i = 0; i < SPINS_A_LOOK && count == 0; i++) {
+		if (i > 0)
+			rt_cpu_relax();
+		count = rt_queue_take_consumer(queue, cmpl, max);
+	}
+	return count;
+}
+
+/* Runs rounds of pollers that are lent, and takes, some times; then gives the
+ * CPU up to threads that want the CPU for a moment. *is_over: the caller is to
+ * sleep, because threads that compute want the CPU, or a poller's thread is
+ * needed. Moves the end by the time of other threads. */
+static uint32_t serve_some(struct rpma_rt_queue *queue,
+			   struct rpma_rt_completion *cmpl, uint32_t max,
+			   uint64_t *end, bool *is_over)
+{
+	uint64_t before;
+	uint64_t now;
+	uint32_t count;
+	int i;
+
+	for (i = 0; i < SERVES_A_LOOK; i++) {
+		*is_over = !rt_serve_run(queue);
+		count = rt_queue_take_consumer(queue, cmpl, max);
+		if (count > 0 || *is_over)
+			return count;
+		rt_cpu_relax();
+	}
+	now = before = rt_now_ns();
+	*is_over = rt_share_yield(&now) == RT_SHARE_BUSY;
+	*end += now - before;
+	return 0;
+}
+
+/* Takes until items come, the budget or the time is over, or other threads want
+ * the CPU. The budget is the queue's, and the poller's besides where the caller
+ * runs the rounds of a poller. */
 static uint32_t spin(struct rpma_rt_queue *queue,
 		     struct rpma_rt_completion *cmpl, uint32_t max,
 		     int64_t end_ns)
 {
+	bool is_over = false;
+	uint32_t count = 0;
 	uint64_t now;
 	uint64_t end;
-	uint32_t count;
-	int i;
 
 	if (queue->params.spin_us == 0)
 		return 0;
 	now = rt_now_ns();
 	end = now + (uint64_t)queue->params.spin_us * NS_PER_US;
+	if (rt_serve_is_due(queue))
+		end += rt_context_spin_ns(queue->rt);
 	if (end_ns >= 0 && (uint64_t)end_ns < end)
 		end = (uint64_t)end_ns;
-	while (now < end && rt_share_ask(&now) == RT_SHARE_ALONE &&
-	       !rt_wake_is_due(queue)) {
-		for (i = 0; i < SPINS_A_LOOK; i++) {
-			count = rt_queue_take_consumer(queue, cmpl, max);
-			if (count > 0)
-				return count;
-			rt_cpu_relax();
+	while (now < end && count == 0 && !is_over && !rt_wake_is_due(queue)) {
+		if (rt_serve_is_due(queue)) {
+			count = serve_some(queue, cmpl, max, &end, &is_over);
+		} else {
+			rt_serve_ask(queue);
+			if (rt_share_ask(&now) != RT_SHARE_ALONE)
+				break;
+			count = take_some(queue, cmpl, max);
 		}
 		now = rt_now_ns();
+		is_over |= end_ns >= 0 && now >= (uint64_t)end_ns;
 	}
-	return 0;
+	return count;
 }
 
 /* The consumer was cancelled while it slept: the next one finds all. */

@@ -25,6 +25,7 @@
 #include "queue/list.h"
 #include "queue/push.h"
 #include "queue/queue.h"
+#include "queue/serve.h"
 #include "queue/shared.h"
 #include "queue/take.h"
 #include "queue/wake.h"
@@ -144,6 +145,7 @@ static void delete_lanes(struct rpma_rt_queue *queue)
 	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++) {
 		if (queue->of_poller[i] == NULL)
 			continue;
+		rt_serve_remove(queue->of_poller[i]);
 		rt_left_out_forget(&queue->of_poller[i]->lane);
 		rt_queue_free_lane(queue->rt, queue->of_poller[i]);
 	}

@@ -15,6 +15,7 @@
 
 #include "rpma_rt.h"
 #include "base/bell.h"
+#include "base/lend.h"
 #include "base/mark.h"
 #include "base/mpsc.h"
 #include "base/stats.h"
@@ -42,7 +43,8 @@ struct rt_queue_params {
 struct rt_queue_lane {
 	struct rt_lane lane; /* first */
 	struct rpma_rt_queue *queue;
-	int poller; /* the index */
+	int poller;		    /* the index */
+	struct rt_lend_bell sleeps; /* of a poller that lends itself */
 	/* its spill is; the poller's, after finish under lock */
 	bool is_user;
 	bool is_leaving;		 /* a user that is announced to leave */

@@ -12,6 +12,7 @@
 #include "base/refuse.h"
 #include "base/runtime.h"
 #include "queue/impl.h"
+#include "queue/serve.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -100,6 +101,7 @@ static struct rt_queue_lane *new_lane_locked(struct rpma_rt_queue *queue,
 	lane->poller = poller;
 	lane->is_user = false;
 	lane->is_leaving = false;
+	rt_serve_add(lane);
 	queue->of_poller[poller] = lane;
 	queue->lanes[count] = &lane->lane;
 	/* release [LANE-6]: the lane is whole */

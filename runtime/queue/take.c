@@ -16,6 +16,7 @@
 #include "queue/joint.h"
 #include "queue/push.h"
 #include "queue/queue.h"
+#include "queue/serve.h"
 #include "queue/wake.h"
 
 static inline uint32_t take_lane(struct rpma_rt_queue *queue,
@@ -168,9 +169,11 @@ uint32_t rt_queue_take_again_consumer(struct rpma_rt_queue *queue,
 
 	*why = look_at_end(queue);
 	count = rt_queue_take_consumer(queue, cmpl, max);
-	if (count == 0)
-		ring_pollers(queue);
-	return count;
+	if (count > 0)
+		return count;
+	ring_pollers(queue);
+	rt_serve_arm(queue);
+	return 0;
 }
 
 uint32_t rt_queue_poll_consumer(struct rpma_rt_queue *queue,
@@ -223,6 +226,7 @@ enum rt_take_end rt_queue_look_consumer(struct rpma_rt_queue *queue)
 	if (end != RT_TAKE_EMPTY)
 		return end;
 	ring_pollers(queue);
+	rt_serve_arm(queue);
 	return rt_wake_is_due(queue) ? RT_TAKE_WOKEN : RT_TAKE_EMPTY;
 }
 

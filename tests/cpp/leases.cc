@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * leases.cc -- sends that take their lease, and sends that share a lease, on
- * connections of a loop and on connections without; a thread that waits for a
- * free slot; what is refused leaves the lease.
+ * leases.cc -- sends that take a lease, and sends that share a lease, on
+ * connections of a loop and on connections without a loop; a thread that waits
+ * for a free slot; refused sends, which leave the lease.
  */
 
 #include <thread>
@@ -14,7 +14,7 @@
 #define SLOTS  4
 #define ROUNDS 200
 
-/* As many slots as the pool has: none is lost, none is out. */
+/* Takes as many slots as the pool has: no slot is lost, or held. */
 static void is_whole(const rt::pool &pool, size_t slots)
 {
 	std::vector<rt::lease> all;
@@ -41,7 +41,7 @@ static rt::task<void> take_numbers(rt::connection &conn)
 		      std::to_string(i));
 }
 
-/* More than the send queue has room for: they wait in line. */
+/* Sends more than the send queue has room for: sends wait in line. */
 static rt::task<void> give_numbers(scene &s, rt::connection &conn)
 {
 	for (int i = 0; i < ROUNDS; i++) {
@@ -187,7 +187,7 @@ static void threads__refused_LEASE_STAYS(rpma_rt_mode mode)
 	is_whole(pool, SLOTS);
 }
 
-/* The pool goes when the last lease has gone, or the future of one. */
+/* The pool stays until the last lease and the last future have gone. */
 static void owners__pool_goes_first(rpma_rt_mode mode)
 {
 	ends e(mode);

@@ -3,17 +3,16 @@
 
 /*
  * Futures of the next free slot, as in doc/protocols/pool.md, Waiting for a
- * slot, in pool/slots.c, pool/waits.c and poller/source.c, for every
- * interleaving of the poller that serves them, threads that ask for a future,
- * give futures up, take slots without a future and give slots back, and a
- * connection whose receives have slots of their own, and which goes. A list of
- * free slots is a count and the bit AWAITED in one word: what else the list
- * needs is in pool.pml. What is asked of the poller is one step, as in
- * source.pml.
+ * slot, in pool/list.h, pool/slots.c, pool/waits.c and poller/source.c, for
+ * every interleaving of the poller, threads that ask for a future and give
+ * futures up, a thread that takes slots without a future, and a connection with
+ * the slots for receives, which goes. A list of free slots is a count and the
+ * bit AWAITED in one word: the rest of the list is in pool.pml. A request to the
+ * poller is one step, as in source.pml.
  *
- * Wanted: no future waits while a slot is free that the program may have; when
- * no future waits, AWAITED is not set, or it would keep slots from the program;
- * no slot is lost or doubled.
+ * Wanted: no future waits while a slot is free for the program; when no future
+ * waits, AWAITED is not set, or AWAITED would keep slots from the program; no
+ * slot is lost or doubled.
  *
  * Each M_ macro breaks one thing; tests/model/run expects an error with each.
  */
@@ -34,7 +33,7 @@
 #endif
 #define FUTURES 2
 
-/* the lists of free slots: for sends, for receives; each with its bit */
+/* the lists of free slots, for sends and for receives, each with the bit */
 #define SENDS	 0
 #define RECEIVES 1
 byte free[2];
@@ -90,7 +89,7 @@ inline push(l)
 
 /* ---------------------------------------------------------- the poller --- */
 
-/* Of that list a slot, or the bit. */
+/* Takes a slot of the list, or sets the bit. */
 inline take_or_mark(l)
 {
 #ifdef M_MARK_APART
@@ -128,7 +127,7 @@ inline shift()
 	count--
 }
 
-/* The slots that watch, the first one first. */
+/* Serves the futures that wait, the oldest first. */
 inline serve()
 {
 	do
@@ -154,7 +153,7 @@ inline serve()
 	od
 }
 
-/* A request: the future waits, or does no more. In one step. */
+/* Does a request in one step: the future waits, or waits no more. */
 inline request(f)
 {
 	asked[f] = false;
@@ -169,7 +168,7 @@ inline request(f)
 	:: f != KEEPER && cancel[f] && state[f] == ASKED ->
 		state[f] = GONE
 	:: f != KEEPER && cancel[f] && state[f] == GOT ->
-		gives = true; /* nobody has read the result */
+		gives = true; /* the result is unread */
 		list = from[f];
 		state[f] = GONE
 	:: f != KEEPER && !cancel[f] && state[f] == ASKED ->

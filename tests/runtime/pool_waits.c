@@ -5,8 +5,8 @@
  * pool_waits.c -- futures of the next free slot of a pool: slots go to futures
  * in the order of the futures, before any thread that takes; a future that is
  * given up loses no slot; slots come from threads, from sends, from receives
- * whose queue goes. The end comes with the stop. Then threads that take and
- * wait for the slots of a small pool. With a poller's thread and by hand.
+ * whose queue goes; the stop is the end. Then threads take and wait for the
+ * slots of a small pool. With a poller's thread and by hand.
  *
  * usage: runtime_pool_waits [rounds [seed]]
  */
@@ -82,7 +82,7 @@ static struct rpma_rt_lease lease_of(struct rpma_rt_future *future)
 	return lease;
 }
 
-/* Until the poller has run what was asked before: a delete waits for it. */
+/* Waits until the pollers have done all requests, as each delete does. */
 static void wait_for_pollers(const struct scene *c)
 {
 	struct rpma_rt_pool *other =
@@ -133,7 +133,7 @@ static void order__of_futures(enum rpma_rt_mode mode)
 	end(&c, SLOTS);
 }
 
-/* Unread results go to the next; a cancelled future gets nothing. */
+/* The next future gets an unread slot; a cancelled future gets nothing. */
 static void given_up__the_next_GETS_IT(enum rpma_rt_mode mode)
 {
 	struct rpma_rt_future first, second, third;
@@ -156,7 +156,7 @@ static void given_up__the_next_GETS_IT(enum rpma_rt_mode mode)
 		;
 	MUST_ANSWER(0, rpma_rt_future_drop(&second));
 	lease = lease_of(&third);
-	/* nobody waits: the slot is whoever's takes */
+	/* no future waits any more: a take gets the slot */
 	first = next(&c);
 	is_waiting(&first);
 	MUST_ANSWER(0, rpma_rt_future_drop(&first));
@@ -235,7 +235,7 @@ static void stop__is_the_END(enum rpma_rt_mode mode)
 	end(&c, 1);
 }
 
-/* A lease that nobody has read is a lease. */
+/* An unread lease counts as a lease. */
 static void delete__with_an_unread_lease_BUSY(enum rpma_rt_mode mode)
 {
 	struct rpma_rt_future future, held;
@@ -249,7 +249,7 @@ static void delete__with_an_unread_lease_BUSY(enum rpma_rt_mode mode)
 	MUST(rpma_rt_lease_release(&lease));
 	CHECK(rpma_rt_pool_delete(&c.pool) == RPMA_RT_E_BUSY);
 	lease = lease_of(&future);
-	/* one that is read, and one that was dropped unread, do not matter */
+	/* a future that was read, and a dropped future, do not count */
 	held = next(&c);
 	future = next(&c);
 	MUST_ANSWER(0, rpma_rt_future_drop(&future));
@@ -265,8 +265,8 @@ static void delete__with_an_unread_lease_BUSY(enum rpma_rt_mode mode)
 	stage_close(&c.s);
 }
 
-/* Another poller gives the last slot back, and may be inside that still when
- * the next holder deletes the pool. */
+/* Another poller gives the last slot back, and may still be inside the give
+ * when the next holder deletes the pool. */
 static void delete__behind_the_last_give(void)
 {
 	struct rpma_rt_future future;
@@ -333,7 +333,7 @@ static void on_slot(const struct rpma_rt_completion *item, void *arg)
 	pthread_mutex_unlock(&called->lock);
 }
 
-/* The function gives back the slot that it got: the next future has that. */
+/* The function gives the slot back: the next future gets the slot. */
 static void function__gets_a_slot(void)
 {
 	struct called called = {PTHREAD_MUTEX_INITIALIZER,

@@ -50,8 +50,8 @@ void stage_disconnect(struct stage *s, struct world_pair *pair);
 struct rpma_rt_pool *stage_pool(const struct stage *s, const char *name,
 				uint32_t count, uint32_t slot_size,
 				uint32_t sends);
-/* Takes every slot of a pool that fills no receive queue: each is another, and
- * behind the last there is none. Gives all slots back. */
+/* Takes every slot of a pool that fills no receive queue, each slot once, and
+ * finds the pool empty then. Gives all slots back. */
 void stage_all_free(struct rpma_rt_pool *pool, uint32_t count);
 
 /* A region that is known to nobody any more, as seen by the other end. */

@@ -7,6 +7,7 @@
 #include "base/context.h"
 #include "base/cpu.h"
 #include "base/wait.h"
+#include "queue/serve.h"
 #include "queue/list.h"
 
 #include <poll.h>
@@ -87,6 +88,45 @@ bool rt_wait_run(struct rt_owned *first, uint64_t which)
 	(void)first;
 	(void)which;
 	return false;
+}
+
+uint64_t rt_context_spin_ns(const struct rpma_rt *rt)
+{
+	(void)rt;
+	return 0;
+}
+
+/* No poller here lends itself. */
+void rt_serve_ask(const struct rpma_rt_queue *queue)
+{
+	(void)queue;
+}
+
+bool rt_serve_is_due(const struct rpma_rt_queue *queue)
+{
+	(void)queue;
+	return false;
+}
+
+bool rt_serve_run(const struct rpma_rt_queue *queue)
+{
+	(void)queue;
+	return false;
+}
+
+void rt_serve_arm(const struct rpma_rt_queue *queue)
+{
+	(void)queue;
+}
+
+void rt_serve_add(struct rt_queue_lane *lane)
+{
+	(void)lane;
+}
+
+void rt_serve_remove(struct rt_queue_lane *lane)
+{
+	(void)lane;
 }
 
 bool rt_context_has_shards(const struct rpma_rt *rt)

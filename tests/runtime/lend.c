@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * lend.c -- a poller of adaptive mode that shares its CPU, whose rounds a
+ * waiting consumer runs. sched_yield() and the clock are this program's: each
+ * yield takes so long that other threads seem to want the CPU, on any machine.
+ */
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "world.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+#define AWAY_NS	 UINT64_C(20000) /* of each yield */
+#define SPIN_US	 1000000	 /* no consumer here runs out of that */
+#define DEPTH	 16
+#define ROUNDS	 3000
+#define SIZE	 64
+
+static _Thread_local uint64_t ahead_ns;
+static _Thread_local uint64_t last_ns;
+static _Thread_local bool has_yielded;
+
+__attribute__((visibility("default"))) int clock_gettime(clockid_t clock,
+							 struct timespec *ts)
+{
+	int ret = (int)syscall(SYS_clock_gettime, clock, ts);
+	uint64_t ns = (uint64_t)ts->tv_sec * NS_PER_S + (uint64_t)ts->tv_nsec;
+
+	if (clock != CLOCK_MONOTONIC)
+		return ret;
+	if (has_yielded)
+		ahead_ns = last_ns + AWAY_NS - ns;
+	has_yielded = false;
+	last_ns = ns + ahead_ns;
+	ts->tv_sec = (time_t)(last_ns / NS_PER_S);
+	ts->tv_nsec = (long)(last_ns % NS_PER_S);
+	return ret;
+}
+
+__attribute__((visibility("default"))) int sched_yield(void)
+{
+	has_yielded = true;
+	return (int)syscall(SYS_sched_yield);
+}
+
+struct scene {
+	struct world world;
+	struct rpma_rt_queue *queue; /* the messages' */
+	struct rpma_rt_queue *other; /* the sends' */
+	struct rpma_rt_conn_cfg *cfg;
+	struct world_pair pair;
+	struct rpma_mr_local *mr;
+	struct rpma_rt_route *route; /* to note() */
+	char memory[SIZE];
+	pthread_t program;
+	_Atomic uint32_t calls;
+};
+
+/* --------------------------------------------------------------- steps --- */
+
+static struct rpma_rt_queue *new_queue(struct world *w)
+{
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
+	struct rpma_rt_queue *queue;
+
+	cfg.spin_us = SPIN_US;
+	MUST(rpma_rt_queue_new(w->rt, &cfg, &queue));
+	return queue;
+}
+
+static void start(struct scene *s)
+{
+	memset(s, 0, sizeof(*s));
+	world_open(&s->world);
+	world_start(&s->world, 1, RPMA_RT_MODE_ADAPTIVE);
+	s->program = pthread_self();
+	s->queue = new_queue(&s->world);
+	s->other = new_queue(&s->world);
+	s->cfg = world_cfg(DEPTH, DEPTH);
+	MUST(rpma_mr_reg(s->world.peer, s->memory, SIZE,
+			 RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV, &s->mr));
+	world_connect(&s->world, s->cfg, 0, s->other, s->queue, &s->pair);
+}
+
+static void finish(struct scene *s)
+{
+	struct rpma_rt_completion item;
+
+	MUST(rpma_rt_stop(s->world.rt));
+	while (rpma_rt_queue_poll(s->queue, &item, 1) > 0)
+		;
+	while (rpma_rt_queue_poll(s->other, &item, 1) > 0)
+		;
+	MUST(rpma_rt_conn_unref(&s->pair.active));
+	MUST(rpma_rt_conn_unref(&s->pair.passive));
+	MUST(rpma_rt_queue_delete(&s->queue));
+	MUST(rpma_rt_queue_delete(&s->other));
+	MUST(rpma_mr_dereg(&s->mr));
+	world_close(&s->world);
+	free(s->cfg);
+}
+
+static void send_one(struct scene *s, int flags)
+{
+	MUST(rpma_rt_recv(s->pair.passive, s->mr, 0, SIZE, 0));
+	MUST(rpma_rt_send(s->pair.active, s->mr, 0, SIZE, flags, 0));
+}
+
+static void take_one(struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_completion item = world_next(queue);
+
+	CHECK(item.kind == RPMA_RT_COMPLETION);
+	CHECK(item.status == IBV_WC_SUCCESS);
+}
+
+static uint64_t sleeps_of(const struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_queue_stats stats;
+
+	MUST(rpma_rt_queue_get_stats(queue, &stats, sizeof(stats)));
+	return stats.sleeps;
+}
+
+/* Messages that the calling thread waits for, until a poller was lent: several
+ * came in a row without a sleep of the consumer. */
+static void serve(struct scene *s)
+{
+	uint64_t sleeps = sleeps_of(s->queue);
+	int in_row = 0;
+
+	while (in_row < DEPTH) {
+		send_one(s, RPMA_F_COMPLETION_ON_ERROR);
+		take_one(s->queue);
+		in_row = sleeps_of(s->queue) == sleeps ? in_row + 1 : 0;
+		sleeps = sleeps_of(s->queue);
+	}
+}
+
+/* --------------------------------------------------------------- cases --- */
+
+/* A consumer beside other threads waits without a sleep. */
+static void consumer_SERVES(struct scene *s)
+{
+	uint64_t sleeps;
+	int i;
+
+	start(s);
+	serve(s);
+	sleeps = sleeps_of(s->queue);
+	for (i = 0; i < ROUNDS; i++) {
+		send_one(s, RPMA_F_COMPLETION_ON_ERROR);
+		take_one(s->queue);
+	}
+	/* some: this thread may not be scheduled for a while */
+	CHECK(sleeps_of(s->queue) - sleeps < ROUNDS / 4);
+	finish(s);
+}
+
+/* A consumer that comes back no more to a wait finds its items by polling. */
+static void poll_after_wait_FINDS(struct scene *s)
+{
+	struct rpma_rt_completion item;
+	int i;
+
+	start(s);
+	for (i = 0; i < DEPTH; i++) {
+		serve(s);
+		send_one(s, RPMA_F_COMPLETION_ON_ERROR);
+		while (rpma_rt_queue_poll(s->queue, &item, 1) == 0)
+			;
+	}
+	finish(s);
+}
+
+static void *wait_for_other(void *arg)
+{
+	struct scene *s = arg;
+
+	take_one(s->other);
+	return NULL;
+}
+
+/* A consumer of another queue gets its items, whatever the first one does. */
+static void other_consumer_GETS(struct scene *s)
+{
+	pthread_t thread;
+	int i;
+
+	start(s);
+	for (i = 0; i < DEPTH; i++) {
+		serve(s);
+		CHECK(pthread_create(&thread, NULL, wait_for_other, s) == 0);
+		send_one(s, RPMA_F_COMPLETION_ALWAYS);
+		if (i % 2 == 0)
+			take_one(s->queue);
+		CHECK(pthread_join(thread, NULL) == 0);
+		if (i % 2 != 0)
+			take_one(s->queue);
+	}
+	finish(s);
+}
+
+static void note(const struct rpma_rt_completion *item, void *arg)
+{
+	struct scene *s = arg;
+
+	(void)item;
+	CHECK(!pthread_equal(pthread_self(), s->program));
+	/* release: pairs with the acquire in function_RUNS_on_poller() */
+	atomic_fetch_add_explicit(&s->calls, 1, memory_order_release);
+}
+
+static void call(struct scene *s)
+{
+	const struct rpma_rt_wr wr = {
+		.op = RPMA_RT_OP_SEND,
+		.flags = RPMA_F_COMPLETION_ALWAYS,
+		.route = s->route,
+	};
+
+	MUST(rpma_rt_recv(s->pair.passive, s->mr, 0, SIZE, 0));
+	MUST(world_post_send(s->pair.active, &wr));
+}
+
+/* Functions run on the poller's thread, in between messages of a consumer. */
+static void function_RUNS_on_poller(struct scene *s)
+{
+	uint32_t i;
+
+	start(s);
+	MUST(rpma_rt_route_open_callback(s->pair.active, RPMA_RT_SEND_SIDE,
+					 note, s, &s->route));
+	for (i = 1; i <= DEPTH; i++) {
+		serve(s);
+		call(s);
+		take_one(s->queue);
+		/* acquire: pairs with the release in note() */
+		while (atomic_load_explicit(&s->calls, memory_order_acquire) <
+		       i)
+			usleep(100);
+	}
+	finish(s);
+}
+
+/* A call that waits for the poller gets its answer. */
+static void change_IS_answered(struct scene *s)
+{
+	int i;
+
+	start(s);
+	for (i = 0; i < DEPTH; i++) {
+		serve(s);
+		MUST(rpma_rt_conn_set_queue(s->pair.passive, s->queue));
+	}
+	finish(s);
+}
+
+int main(void)
+{
+	static struct scene scene;
+
+	consumer_SERVES(&scene);
+	poll_after_wait_FINDS(&scene);
+	other_consumer_GETS(&scene);
+	function_RUNS_on_poller(&scene);
+	change_IS_answered(&scene);
+	printf("ok\n");
+	return 0;
+}
