@@ -151,9 +151,8 @@ static void report(struct soak_sum *sum)
 	printf("refused: credit %lu backlog %lu; writable %lu "
 	       "messages %lu; to functions %lu, batches of shared queues %lu\n",
 	       get(&sum->refused[RPMA_RT_AGAIN_CREDIT]),
-	       get(&sum->refused[RPMA_RT_AGAIN_BACKLOG]),
-	       get(&sum->writables), get(&sum->messages), get(&sum->called),
-	       get(&sum->taken_shared));
+	       get(&sum->refused[RPMA_RT_AGAIN_BACKLOG]), get(&sum->writables),
+	       get(&sum->messages), get(&sum->called), get(&sum->taken_shared));
 	printf("pairs %lu; closed: local %lu disconnected %lu rejected %lu "
 	       "unreachable %lu error %lu device %lu failed %lu stopped %lu\n",
 	       get(&sum->in_use), get(&sum->reasons[0]), get(&sum->reasons[1]),

@@ -55,7 +55,8 @@ static void check_end(const struct heap_count *before, uint32_t count,
 		bytes[i] = (now.bytes[i] - before->bytes[i]) / count;
 	runtime = bytes[HEAP_OTHER] - kept - SENT_BYTES;
 	printf("%s, an end: %ld bytes of the runtime and %ld of librpma, "
-	       "beside %d of private data, %ld of ledgers and slots, %ld of what waits "
+	       "beside %d of private data, %ld of ledgers and slots, %ld of "
+	       "what waits "
 	       "for them, %ld of spills, %ld of CQs' tables; %ld calls of "
 	       "mmap() for %u ends\n",
 	       when, (long)runtime, (long)bytes[HEAP_LIBRPMA], SENT_BYTES,

@@ -64,8 +64,7 @@ static int flush(const struct meanwhile *m, uint64_t context)
 				      .route = m->route,
 				      .remote = A_REGION,
 				      .len = 8,
-				      .flush_type =
-					      RPMA_FLUSH_TYPE_VISIBILITY};
+				      .flush_type = RPMA_FLUSH_TYPE_VISIBILITY};
 
 	return fake_post_send(m->conn, &wr);
 }
