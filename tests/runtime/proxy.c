@@ -420,6 +420,7 @@ static void load__in_order_none_lost(uint64_t messages)
 static struct {
 	uint32_t qp_num;
 	pthread_t thread;
+	bool was_held;
 	sem_t inside;
 	sem_t posted;
 } holder;
@@ -430,8 +431,9 @@ static void hold(enum rpma_loopback_point point, const void *object, void *arg)
 
 	(void)arg;
 	if (point != RPMA_LOOPBACK_POST_SEND || qp->qp_num != holder.qp_num ||
-	    !pthread_equal(pthread_self(), holder.thread))
+	    !pthread_equal(pthread_self(), holder.thread) || holder.was_held)
 		return;
+	holder.was_held = true; /* that thread posts for others, too */
 	sem_post(&holder.inside);
 	while (sem_wait(&holder.posted))
 		;

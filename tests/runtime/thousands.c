@@ -24,8 +24,8 @@
 
 /*
  * Of an end that is established, as malloc() counts: what the runtime has for
- * it, beside what the program configured, which is the ledgers and what is kept
- * for them when it dies; its place in lanes, spills and the tables of CQs; and
+ * it, beside what the program configured, which is the ledgers, the slots of what
+ * stands in line, and what is kept when the end dies; its place in lanes, spills and the tables of CQs; and
  * the private data of the program at the other side. A KiB, and a step of
  * malloc()'s, which aligns the record as its heap is. And what librpma has.
  */
@@ -55,7 +55,8 @@ static void check_end(const struct heap_count *before, uint32_t count,
 		bytes[i] = (now.bytes[i] - before->bytes[i]) / count;
 	runtime = bytes[HEAP_OTHER] - kept - SENT_BYTES;
 	printf("%s, an end: %ld bytes of the runtime and %ld of librpma, "
-	       "beside %d of private data, %ld of ledgers, %ld of what waits "
+	       "beside %d of private data, %ld of ledgers and slots, %ld of "
+	       "what waits "
 	       "for them, %ld of spills, %ld of CQs' tables; %ld calls of "
 	       "mmap() for %u ends\n",
 	       when, (long)runtime, (long)bytes[HEAP_LIBRPMA], SENT_BYTES,

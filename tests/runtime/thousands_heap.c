@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "base/line.h"
 #include "conn/ledger.h"
 #include "poller/route.h"
 #include "librpma.h"
@@ -34,6 +35,9 @@ void *__real_mmap(void *addr, size_t size, int prot, int flags, int fd,
 		  off_t at);
 int __real_rt_ledger_init(struct rt_ledger *ledger, uint32_t depth);
 void __real_rt_ledger_fini(struct rt_ledger *ledger);
+int __real_rt_line_new(struct rt_turn *turn, uint32_t places, uint32_t size,
+		       uint32_t behind);
+void __real_rt_line_free(struct rt_turn *turn);
 struct rt_spill *__real_rt_spill_new(uint32_t entries);
 void __real_rt_spill_delete(struct rt_spill *spill);
 
@@ -131,6 +135,25 @@ void __wrap_rt_ledger_fini(struct rt_ledger *ledger)
 {
 	room = HEAP_LEDGER;
 	__real_rt_ledger_fini(ledger);
+	room = HEAP_OTHER;
+}
+
+/* Slots for what stands in line, as many as the program configured. */
+int __wrap_rt_line_new(struct rt_turn *turn, uint32_t places, uint32_t size,
+		       uint32_t behind)
+{
+	int ret;
+
+	room = HEAP_LEDGER;
+	ret = __real_rt_line_new(turn, places, size, behind);
+	room = HEAP_OTHER;
+	return ret;
+}
+
+void __wrap_rt_line_free(struct rt_turn *turn)
+{
+	room = HEAP_LEDGER;
+	__real_rt_line_free(turn);
 	room = HEAP_OTHER;
 }
 

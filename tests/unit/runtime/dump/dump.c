@@ -280,7 +280,7 @@ static void dump__beside_a_poster_COUNTED(void **state)
 	fake_bury(f, &conn);
 }
 
-/* First the number is not known, then it is, and goes down. */
+/* The number is known, and goes down. */
 static void dump__dying_COUNTED(void **state)
 {
 	struct fake *f = *state;
@@ -291,7 +291,8 @@ static void dump__dying_COUNTED(void **state)
 	ok(fake_send(conn, 3, ALWAYS));
 	ok(rpma_rt_conn_close(conn));
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);
-	expect(text, "recv: closed, depth 8, ledger not read: closed\n");
+	expect(text, "recv: closed, 2 of 8 outstanding, ledger not read: "
+		     "closed\n");
 	fake_finish_down(f);
 	dump(f->rt, RPMA_RT_DUMP_HUMAN);
 	expect(text, "draining (local)");
