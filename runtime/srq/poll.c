@@ -215,6 +215,10 @@ static void refill_if_due(struct rpma_rt_srq *srq)
 
 	if (srq->cfg.refill == NULL || (out >= low && !srq->refill_due))
 		return;
+	if (srq->refill_refused) { /* in the batch that gives these back */
+		srq->refill_refused = false;
+		return;
+	}
 	srq->refill_due = false;
 	/* relaxed: a poster that posts after it may arm the device again */
 	atomic_store_explicit(&srq->armed, false, memory_order_relaxed);

@@ -296,12 +296,21 @@ static const struct rt_turn_ops ops = {
 	.say = say,
 };
 
+/* Are we inside its refill function? */
+static bool is_refilling(const struct rpma_rt_srq *srq)
+{
+	return rt_self_poller() == srq->poller && srq->refilling;
+}
+
 /* Nothing is held any more; is_left: the poller goes on. */
 static void finish(const struct hold *hold, bool is_left)
 {
 	struct rpma_rt_srq *srq = hold->srq;
 	char words[RT_FAILURE_WORDS];
 
+	/* else a device that refuses all would have it called for ever */
+	if (unlikely(hold->err) && is_refilling(srq))
+		srq->refill_refused = true;
 	if (is_left || unlikely(hold->err))
 		rt_srq_look_mt(srq);
 	if (unlikely(hold->err))
@@ -522,12 +531,6 @@ static int post_by_line(struct call *call, uint64_t seen)
 	}
 	give_slots(srq, first, count);
 	return ret ? ret : RPMA_RT_E_CLOSED;
-}
-
-/* Are we inside its refill function? */
-static bool is_refilling(const struct rpma_rt_srq *srq)
-{
-	return rt_self_poller() == srq->poller && srq->refilling;
 }
 
 /* As rt_post_refuse() of a connection's side; a refill function is called again

@@ -109,6 +109,7 @@ struct rpma_rt_srq {
 	bool refilling;	     /* its function runs */
 	bool refill_due;     /* whatever is out */
 	bool refill_waits;   /* for a backlog to clear */
+	bool refill_refused; /* the device refused what it posted */
 	bool limit_pending;  /* SRQ_LIMIT waits for its queue */
 
 	/* under the runtime's lock */
