@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * lend.h -- a poller of adaptive mode that its sleeping thread lends to the
- * consumers of its queues: a consumer that waits runs the poller's rounds.
+ * lend.h -- a poller of adaptive mode, lent by its sleeping thread to the
+ * consumers of its queues: a waiting consumer runs the poller's rounds.
  * doc/protocols/lend.md.
  */
 
@@ -21,7 +21,7 @@
 struct rt_owned;
 
 /* of a poller of adaptive mode, apart from the words that change with each
- * round, since a consumer reads `lent` while it spins */
+ * round, since a spinning consumer reads `lent` */
 struct rt_lending {
 	/* immutable after init. Each runs a round inside the poller; false: the
 	 * thread of the poller is needed, and was rung */
@@ -36,7 +36,7 @@ struct rt_lending {
 	_Atomic bool lent; /* written by the poller's thread, inside */
 };
 
-/* the bell of a queue, in the list of a poller that has a lane to the queue */
+/* the bell of a queue, in the list of a poller with a lane to the queue */
 struct rt_lend_bell {
 	struct cds_list_head link;
 	const struct rt_bell *bell;
@@ -56,7 +56,8 @@ void rt_lend_remove_bell(struct rt_lending *lending,
  * does any of the bells say that a consumer sleeps? */
 bool rt_lend_has_sleeper(struct rt_lending *lending);
 
-/* Poller's thread, before it leaves the poller; after it entered again. */
+/* Sets `lent`. Poller's thread, before leaving the poller; clears it after
+ * entering again. */
 static inline void rt_lend_set_lent(struct rt_lending *lending, bool is_lent)
 {
 	/* relaxed: the fence that follows orders it [LEND-1]; a consumer that

@@ -43,8 +43,8 @@ static struct rt_poller *poller_of(struct rt_owned *owned)
 				    offsetof(struct rt_poller, owned));
 }
 
-/* An operation that succeeded, of a route to a lane or to a function of the
- * runtime that any thread may call. */
+/* Did an operation succeed, of a route to a lane or to a function of the
+ * runtime for any thread? */
 static inline bool is_usual(const struct rt_route_entry *entry,
 			    const struct ibv_wc *wc)
 {
@@ -166,7 +166,7 @@ static bool may_lend(struct rt_poller *poller, uint64_t now_ns)
 
 static uint32_t turns_of(const struct rt_poller *poller)
 {
-	/* relaxed: whether it changes is all that is asked */
+	/* relaxed: compared with an older value, orders nothing */
 	return atomic_load_explicit(&poller->owned.turns, memory_order_relaxed);
 }
 

@@ -46,7 +46,8 @@
 #define ASLEEP	2 /* and 3: of each consumer */
 #define INBOX	4
 #define STOP	5
-#define WORDS	6
+#define LENT	6
+#define WORDS	7
 
 #define NOBODY 0
 #define THREAD 1
@@ -151,13 +152,14 @@ inline serve(arms)
 	atomic {
 		if
 #ifdef M_NO_TURN
-		:: LOAD(me, INSIDE) == NOBODY -> is_in = true
+		:: LOAD(me, LENT) -> is_in = true
 #else
-		:: FENCE(me) && mem[INSIDE] == NOBODY ->
+		:: LOAD(me, LENT) && FENCE(me) && mem[INSIDE] == NOBODY ->
 			mem[INSIDE] = THREAD;
 			is_in = true
 #endif
-		:: LOAD(me, INSIDE) != NOBODY -> is_in = false
+		:: !LOAD(me, LENT) || LOAD(me, INSIDE) != NOBODY ->
+			is_in = false
 		fi
 	};
 	if
@@ -278,6 +280,9 @@ inline take_over()
 inline lend()
 {
 	GO_OUT();
+#ifndef M_LENT_LATE
+	put(POLLER, LENT, true, false);
+#endif
 	put(POLLER, INSIDE, NOBODY, true);
 	put(POLLER, BELL, true, true);
 #ifndef M_NO_FENCE_LEND
@@ -287,6 +292,9 @@ inline lend()
 	:: NOBODY_SLEEPS ->
 		if
 		:: IS_CALM ->
+#ifdef M_LENT_LATE
+			put(POLLER, LENT, true, false);
+#endif
 			/* a system call */
 			FENCE(POLLER);
 			rung || event
@@ -296,6 +304,7 @@ inline lend()
 	fi;
 	atomic { FENCE(POLLER) && mem[INSIDE] == NOBODY -> mem[INSIDE] = THREAD };
 	GO_IN();
+	put(POLLER, LENT, false, false);
 	d_step { FENCE(POLLER) -> mem[BELL] = false; rung = false; event = false };
 	take_over();
 	assert(left[0] + left[1] + left[2] == 0)
