@@ -8,7 +8,7 @@
  * the poller has counted the other one; in some plays the side is paused or
  * closed meanwhile, or the holder leaves a rest to the poller. This file is
  * compiled as the code under test, for the functions that are inline.
- * doc/protocols/turn.md.
+ * doc/protocols/ledger.md.
  */
 
 #include <string.h>

@@ -3,7 +3,7 @@
 
 /*
  * Ledger, places and death of one side of a connection, as in
- * doc/protocols/turn.md and connection.md, for every interleaving of two
+ * doc/protocols/ledger.md and connection.md, for every interleaving of two
  * posters, a holder, the poller, the control thread, the device and a consumer.
  *
  * Who holds the right to post, and when, is what post.pml is about: here one
@@ -39,15 +39,17 @@
 
 /* what breaks a connection that lives is found in one that may not die */
 #if defined(M_RETIRED_RELAXED) || defined(M_BACKLOG_AFTER_CREDIT) || \
-	defined(M_TAKES_BACK) || defined(M_NOT_ASKED) ||              \
-	defined(M_ASKED_IF_FIRST) || defined(M_WANT_NOT_TAKEN) ||     \
-	defined(M_WANT_READ_THEN_CLEARED) || defined(M_NEVER_SIGNALED) || \
-	defined(M_NOT_LISTED) || defined(M_PUT_OFF_FORGOTTEN) ||          \
-	defined(M_RETIRES_ONE) || defined(M_LINE_IS_UNLIMITED) ||         \
-	defined(M_LOOKS_FIRST) || defined(M_PLACE_UNTOLD)
+	defined(M_LOOKS_FIRST) || defined(M_LINE_IS_UNLIMITED)
+#define LIVES
+#define LINE 0
+#define N    4
+#endif
+#if defined(M_TAKES_BACK) || defined(M_NOT_ASKED) || \
+	defined(M_WANT_NOT_TAKEN) || defined(M_NEVER_SIGNALED) || \
+	defined(M_NOT_LISTED) || defined(M_PUT_OFF_FORGOTTEN)
 #define LIVES
 #endif
-#if defined(M_NEVER_SIGNALED) || defined(M_RETIRES_ONE)
+#ifdef M_NEVER_SIGNALED
 #define SQ 2
 #endif
 
@@ -64,18 +66,14 @@
 #ifdef LIVES
 #define SQ 1 /* work requests that a queue pair holds */
 #else
-#define SQ 2
+#define SQ 3
 #endif
 #endif
 #ifndef LINE
 #define LINE 1 /* places in line beyond them */
 #endif
 #ifndef N
-#ifdef LIVES
-#define N 4
-#else
-#define N 3
-#endif /* that the posters post together */
+#define N 3 /* that the posters post together */
 #endif
 #define RING  1 /* of the lane; what it does not hold is spilled */
 #ifdef LIVES
@@ -194,12 +192,10 @@ inline take_credit(p)
 	if
 	:: gave_back ->
 		gave_back = false;
-#ifndef M_PLACE_UNTOLD
 		if
 		:: (want & CREDIT) != 0 -> said[p] = true
 		:: else
 		fi
-#endif
 	:: else
 	fi;
 	if
@@ -224,14 +220,10 @@ inline take_credit(p)
 		};
 		said[p] = said[p] || why == ROOM
 #else
-#ifdef M_ASKED_IF_FIRST
-		said[p] = said[p] || before == 0
-#else
 #ifdef M_NOT_ASKED
 		said[p] = said[p] || why == ROOM
 #else
 		said[p] = true
-#endif
 #endif
 #endif
 	:: else
@@ -395,16 +387,10 @@ inline answer_want(bits)
 {
 	if
 	:: (want & (bits)) != 0 && ps == HEALTHY && !LOAD(POLLER, BACKLOG) ->
-#ifdef M_WANT_READ_THEN_CLEARED
-		taken = want & (bits);
-		want = 0;
-#endif
 		d_step {
-#ifndef M_WANT_READ_THEN_CLEARED
 			taken = want & (bits);
 #ifndef M_WANT_NOT_TAKEN
 			want = want & (3 - (bits));
-#endif
 #endif
 			unanswered = unanswered - (taken & 1) - (taken >> 1);
 			assert(unanswered >= 0);
@@ -553,11 +539,7 @@ inline off_success(id, good)
 
 inline retire(id)
 {
-#ifdef M_RETIRES_ONE
-	count++;
-#else
 	count = count + retires[id];
-#endif
 	if
 	:: !on_error_only[id] -> deliver(id)
 	:: else

@@ -3,7 +3,7 @@
 
 /*
  * Posting from several threads on one side of a connection, as in
- * doc/protocols/turn.md and in runtime/base/turn.c, for every interleaving of
+ * doc/protocols/ledger.md and in runtime/base/turn.c, for every interleaving of
  * two posters, the poller, the control thread and the device.
  *
  * Poster 0 posts a link of two work requests, the first of which is a part;
