@@ -321,8 +321,8 @@ void rt_turn_await(const struct rt_turn *turn, uint64_t bits)
 
 void rt_turn_move_routes(struct rt_turn *turn)
 {
-	/* release: pairs with rt_turn_look(): the routes; acquire [TURN-4]: what
-	 * was published of the generation before is gathered after this */
+	/* release: pairs with rt_turn_look(): the routes; acquire [TURN-4]:
+	 * what was published of the generation before is gathered after this */
 	atomic_fetch_add_explicit(&turn->word, RT_TURN_GENERATION,
 				  memory_order_acq_rel);
 }

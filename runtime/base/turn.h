@@ -103,7 +103,8 @@ static inline uint64_t rt_turn_look(const struct rt_turn *turn)
 /*
  * Takes the right if the side is open, nobody holds the right, nothing is
  * published and nothing waits, and no route was led elsewhere since seen was
- * read: the caller may post from memory of its own. rt_turn_leave_alone() ends that.
+ * read: the caller may post from memory of its own. rt_turn_leave_alone() ends
+ * that.
  */
 static inline bool rt_turn_take_alone(struct rt_turn *turn, uint64_t seen)
 {
@@ -195,8 +196,8 @@ void rt_turn_await(const struct rt_turn *turn, uint64_t bits);
 /* The thread that has paused the turn: routes that were looked at before are
  * looked at again, or what names such a route is published already. */
 void rt_turn_move_routes(struct rt_turn *turn);
-/* Ends a pause, when nobody is inside. Returns true if the poller has to look at
- * the turn. */
+/* Ends a pause, when nobody is inside. Returns true if the poller has to look
+ * at the turn. */
 bool rt_turn_resume(struct rt_turn *turn);
 
 /* The poller, of a turn that was left for good, or the thread that has paused

@@ -360,8 +360,8 @@ const struct rt_route_entry *rt_futures_lead_poller(struct rt_side *side,
 	return &conn->cq->routes[at->number];
 }
 
-/* A route that is closed meanwhile, or whose connection has ended: the result is
- * led on, or stays. */
+/* A route that is closed meanwhile, or whose connection has ended: the result
+ * is led on, or stays. */
 static int check_consumer(const struct rt_log_place *place,
 			  struct rpma_rt_route *route)
 {

@@ -36,8 +36,8 @@ void rt_hold_end(struct rt_hold *hold, uint64_t seen);
 /* The poller, behind the fence of its batch: posts what stands in line, if no
  * thread has the right. */
 void rt_hold_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side);
-/* Any thread that took the right and posts nothing, for it has a lock: the dump.
- * The poller posts what was published meanwhile. */
+/* Any thread that took the right and posts nothing, for it has a lock: the
+ * dump. The poller posts what was published meanwhile. */
 void rt_hold_let_go(struct rpma_rt_conn *conn, enum rpma_rt_side side);
 
 /* Takes out of line what was cancelled, if no thread has the right. Returns

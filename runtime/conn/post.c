@@ -216,7 +216,7 @@ uint64_t rt_post_future_wr_id(const struct rpma_rt_future *future)
 	return rt_wr_id(slot->of->number, rt_future_cookie(slot));
 }
 
-/* ------------------------------------------------------------ the answer --- */
+/* ----------------------------------------------------------- the answer --- */
 
 int rt_post_refuse_recv(const struct rpma_rt_conn *conn)
 {

@@ -88,9 +88,9 @@ struct rt_post_refusal {
 };
 
 /*
- * Leaves what the caller wants, so that exactly one WRITABLE follows, also where
- * the reason has gone meanwhile. Returns RPMA_E_AGAIN, with the reason. The
- * caller holds nothing.
+ * Leaves what the caller wants, so that exactly one WRITABLE follows, also
+ * where the reason has gone meanwhile. Returns RPMA_E_AGAIN, with the reason.
+ * The caller holds nothing.
  */
 int rt_post_refuse(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		   const struct rt_post_refusal *refusal);

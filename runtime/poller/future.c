@@ -35,7 +35,7 @@ static bool take(struct rt_future *slot)
  * mostly. */
 static struct rt_future *find_free(struct rt_futures *futures)
 {
-	/* relaxed, also below: a hint */
+	/* relaxed: a hint */
 	uint32_t at =
 		atomic_load_explicit(&futures->cursor, memory_order_relaxed);
 	struct rt_future *slot;
@@ -47,6 +47,7 @@ static struct rt_future *find_free(struct rt_futures *futures)
 			at = 0;
 		if (!take(slot))
 			continue;
+		/* relaxed: as above */
 		atomic_store_explicit(&futures->cursor, at,
 				      memory_order_relaxed);
 		return slot;
@@ -105,8 +106,8 @@ static void set_free(struct rt_future *slot)
 {
 	uint8_t in_line = RT_FUTURE_IN_LINE;
 
-	/* acquire [FUTURE-10], both: the thread that took the slot off the line,
-	 * for good, has looked at the state. release: the slot, to the thread
+	/* acquire [FUTURE-10], both: the thread that took the slot off the
+	 * line, for good, has looked at the state. release: the slot, to the thread
 	 * that takes the slot off */
 	if (atomic_load_explicit(&slot->line, memory_order_acquire) ==
 		    RT_FUTURE_OFF_LINE ||

@@ -420,8 +420,8 @@ static void let_go(struct rpma_rt_srq *srq)
 	srq->waiter = NULL;
 }
 
-/* Gives back the next slots that are out, then what stands in line; how many are
- * left to look at, about. */
+/* Gives back the next slots that are out, then what stands in line; how many
+ * are left to look at, about. */
 static uint32_t give_back_some(struct rpma_rt_srq *srq)
 {
 	struct rt_srq_slot *slot;

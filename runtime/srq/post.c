@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * post.c -- posting to a shared receive queue from any thread, by turns, as to a
- * connection (conn/post_recv.c): alone from the caller's array, or through the
- * line. The number of a receive is known to the thread that posts it only.
+ * post.c -- posting to a shared receive queue from any thread, by turns, as to
+ * a connection (conn/post_recv.c): alone from the caller's array, or through
+ * the line. The number of a receive is known to the thread that posts it only.
  * doc/protocols/srq.md, ledger.md.
  */
 
@@ -45,7 +45,7 @@ struct hold {
 	int err; /* of the device, which refused a receive; 0 */
 };
 
-/* ---------------------------------------------------------------- places --- */
+/* --------------------------------------------------------------- places --- */
 
 /* The holder: slots that may be taken. */
 static uint32_t room(const struct rpma_rt_srq *srq)

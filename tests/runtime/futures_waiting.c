@@ -7,8 +7,8 @@
  * cancelled or dropped before, have no effect; a link waits as one; what the
  * caller gave is the caller's again when the post returns; when the connection
  * ends they were not posted. The peer posts no receive as long as the send
- * queue is to stay full. Last, two threads that cancel and drop at any step, and
- * one without futures that waits for WRITABLE when it is refused; and a poller
+ * queue is to stay full. Last, two threads that cancel and drop at any step,
+ * and one without futures that waits for WRITABLE when it is refused; and a poller
  * that goes from the poster to another thread and back.
  *
  * usage: runtime_futures_waiting [messages of a thread [seed]]
@@ -444,7 +444,7 @@ static void link__of_two_outcomes_is_not_taken_back(struct scene *c)
 	check_empty(c);
 }
 
-/* ------------------------------------------------- borrowed for the call --- */
+/* ------------------------------------------------ borrowed for the call --- */
 
 /* Inline bytes, pieces and the work request itself are the caller's again when
  * the post returns, in line or not. */

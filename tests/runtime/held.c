@@ -307,8 +307,8 @@ static void hear_some(struct scene *s)
 	}
 }
 
-/* Until each work request that was taken has its completion, and, if ends, until
- * CLOSED has come. */
+/* Until each work request that was taken has its completion, and, if ends,
+ * until CLOSED has come. */
 static void hear_all(struct scene *s, bool ends)
 {
 	uint64_t give_up = world_now_ms() + WORLD_PATIENCE_MS;
