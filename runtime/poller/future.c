@@ -107,8 +107,8 @@ static void set_free(struct rt_future *slot)
 	uint8_t in_line = RT_FUTURE_IN_LINE;
 
 	/* acquire [FUTURE-10], both: the thread that took the slot off the
-	 * line, for good, has looked at the state. release: the slot, to the thread
-	 * that takes the slot off */
+	 * line, for good, has looked at the state. release: the slot, to the
+	 * thread that takes the slot off */
 	if (atomic_load_explicit(&slot->line, memory_order_acquire) ==
 		    RT_FUTURE_OFF_LINE ||
 	    !atomic_compare_exchange_strong_explicit(

@@ -75,7 +75,7 @@ struct rpma_rt_srq {
 	struct rt_futures *messages;
 	struct rt_async_object async;
 
-	/* posters; of the turn's holder the rest: see doc/protocols/ledger.md */
+	/* posters; the rest is the turn's holder's: doc/protocols/ledger.md */
 	alignas(RT_CACHE_LINE) struct rt_turn turn;
 	uint32_t taken; /* slots taken from returned[], in all */
 	uint32_t since; /* posted since SRQ_LIMIT, armed again with limit */

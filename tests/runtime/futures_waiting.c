@@ -8,8 +8,8 @@
  * caller gave is the caller's again when the post returns; when the connection
  * ends they were not posted. The peer posts no receive as long as the send
  * queue is to stay full. Last, two threads that cancel and drop at any step,
- * and one without futures that waits for WRITABLE when it is refused; and a poller
- * that goes from the poster to another thread and back.
+ * and one without futures that waits for WRITABLE when it is refused; and a
+ * poller that goes from the poster to another thread and back.
  *
  * usage: runtime_futures_waiting [messages of a thread [seed]]
  */
