@@ -168,6 +168,8 @@ static void look_at(struct rpma_rt_conn *conn, int side)
 	uint32_t wants = RT_SIDE_ANSWERS;
 
 	rt_hold_poller(conn, (enum rpma_rt_side)side);
+	if (rt_side_wants(&conn->side[side], RT_WANT_CREDIT))
+		rt_hold_sweep(conn, (enum rpma_rt_side)side);
 	if (list_awaited(conn, side))
 		wants |= RT_WANT_BACKLOG;
 	conn->side[side].ops->answer(&conn->side[side], conn->poller, wants);

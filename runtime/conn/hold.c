@@ -460,15 +460,22 @@ static uint32_t sweep(const struct rt_hold *hold)
 	return swept;
 }
 
-bool rt_hold_sweep(struct rpma_rt_conn *conn, enum rpma_rt_side side)
+bool rt_hold_has_cancelled(const struct rpma_rt_conn *conn,
+			   enum rpma_rt_side side)
 {
 	const struct rt_futures *futures = conn->side[side].futures;
-	struct rt_hold hold = {.conn = conn, .side = side};
 
 	/* relaxed: a hint */
-	if (futures == NULL ||
-	    atomic_load_explicit(&futures->cancelled, memory_order_relaxed) ==
-		    0 ||
+	return futures != NULL &&
+	       atomic_load_explicit(&futures->cancelled, memory_order_relaxed) >
+		       0;
+}
+
+bool rt_hold_sweep(struct rpma_rt_conn *conn, enum rpma_rt_side side)
+{
+	struct rt_hold hold = {.conn = conn, .side = side};
+
+	if (!rt_hold_has_cancelled(conn, side) ||
 	    !rt_turn_try_take(&conn->gate[side].turn))
 		return false;
 	hold.has_places = sweep(&hold) > 0;

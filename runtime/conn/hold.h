@@ -40,6 +40,9 @@ void rt_hold_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side);
  * dump. The poller posts what was published meanwhile. */
 void rt_hold_let_go(struct rpma_rt_conn *conn, enum rpma_rt_side side);
 
+/* May there be work requests in line that were cancelled? Thread: any. */
+bool rt_hold_has_cancelled(const struct rpma_rt_conn *conn,
+			   enum rpma_rt_side side);
 /* Takes out of line what was cancelled, if no thread has the right. Returns
  * true if places may have come back. */
 bool rt_hold_sweep(struct rpma_rt_conn *conn, enum rpma_rt_side side);

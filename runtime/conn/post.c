@@ -149,8 +149,9 @@ static bool is_refused(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		       const struct rt_post_refusal *refusal)
 {
 	switch (refusal->reason) {
-	case RPMA_RT_AGAIN_CREDIT:
-		return rt_hold_places(conn, side) < refusal->count;
+	case RPMA_RT_AGAIN_CREDIT: /* the poller takes out what was cancelled */
+		return rt_hold_places(conn, side) < refusal->count &&
+		       !rt_hold_has_cancelled(conn, side);
 	case RPMA_RT_AGAIN_FUTURES:
 		return !has_future(conn, side);
 	case RPMA_RT_AGAIN_NOT_YET:

@@ -27,7 +27,8 @@
  * it, beside what the program configured, which is the ledgers, the slots of
  * what stands in line, and what is kept when the end dies; its place in lanes,
  * spills and the tables of CQs; and the private data of the program at the
- * other side. A KiB, and a step of malloc()'s, which aligns the record as its heap is. And what librpma has.
+ * other side. A KiB, and a step of malloc()'s, which aligns the record as its
+ * heap is. And what librpma has.
  */
 #define END_BYTES     (1024 + 16)
 #define LIBRPMA_BYTES 208
