@@ -86,8 +86,9 @@ static int end_on_poller(void *arg)
 /* No pool is made or deleted any more: the list is ours. */
 void rt_pool_end_all(struct rpma_rt *rt)
 {
-	struct rpma_rt_pool *pool;
+	struct cds_list_head *link;
 
-	cds_list_for_each_entry(pool, &rt->listed_pools, listed)
-		rt_poller_call(home_of(rt), end_on_poller, pool);
+	cds_list_for_each(link, &rt->listed_pools)
+		rt_poller_call(home_of(rt), end_on_poller,
+			       RT_FROM(struct rpma_rt_pool, listed, link));
 }

@@ -6,10 +6,9 @@
  * doc/protocols/ledger.md and connection.md, for every interleaving of two
  * posters, a holder, the poller, the control thread, the device and a consumer.
  *
- * Who holds the right to post, and when, is what post.pml is about: here one
- * process is the holder at all times, and a publication is one step. The poller
- * stores through a buffer, see buffers.pml. A message to the poller or to the
- * control thread orders all.
+ * The right to post is what post.pml models: here one process holds the right at
+ * all times, and a publication is one step. The poller stores through a buffer, see
+ * buffers.pml. A message to the poller or to the control thread orders all.
  *
  * The lane is the connection's own queue's, too. Each poster has a route of its
  * own to the lane; the first one's is also the connection's own. A poster that is
