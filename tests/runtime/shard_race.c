@@ -23,6 +23,7 @@
 #define SHARDS 3
 #define LANE   8
 #define STOPS  20 /* in the middle of traffic */
+#define WAKES  300
 
 /* a shard's own, of its thread; read when that has ended */
 struct core {
@@ -45,7 +46,8 @@ static struct {
 	struct core cores[SHARDS];
 	rpma_rt_shard_message_fn *on_message;
 	uint64_t limit;
-	bool is_one_way; /* posts of shard 0 to shard 1 only */
+	bool is_one_way;	/* posts of shard 0 to shard 1 only */
+	uint64_t slept[SHARDS]; /* of the shard that has the token */
 	uint32_t seed;
 	_Atomic uint32_t through; /* shards that have all */
 	_Atomic uint64_t traffic; /* messages, roughly */
@@ -194,35 +196,47 @@ static void take_one(struct core *core,
 
 /* ------------------------------------------------------------ a wake --- */
 
-/* One token goes round; all shards but one sleep. */
+static uint64_t sleeps_of(const struct core *core)
+{
+	struct rpma_rt_shard_stats stats;
+
+	MUST(rpma_rt_shard_get_stats(core->shard, &stats, sizeof(stats)));
+	return stats.sleeps;
+}
+
+/* One token goes round; all shards but one sleep. The next shard gets the token
+ * when it has gone to sleep since it passed the token on. */
 static void on_token(struct rpma_rt_shard *shard,
 		     const struct rpma_rt_shard_message *message, void *arg)
 {
-	struct rpma_rt_shard_message next = *message;
+	struct rpma_rt_shard_message token = *message;
 	struct core *core = arg;
+	uint32_t to = (core->index + 1) % SHARDS;
 
 	(void)shard;
 	CHECK(message->kind == RPMA_RT_SHARD_POST);
-	if (++next.context == set.limit) {
+	if (++token.context == WAKES) {
 		MUST(rpma_rt_shards_stop(set.shards));
 		return;
 	}
-	MUST(rpma_rt_shard_post(core->shard, (core->index + 1) % SHARDS,
-				&next));
+	set.slept[core->index] = sleeps_of(core);
+	while (sleeps_of(&set.cores[to]) == set.slept[to])
+		sched_yield();
+	MUST(rpma_rt_shard_post(core->shard, to, &token));
 }
 
 static void message__wakes_a_SLEEPER(void)
 {
 	struct rpma_rt_shard_message token = {0};
-	struct rpma_rt_shard_stats stats;
+	uint32_t i;
 
 	open_set(on_token);
+	memset(set.slept, 0, sizeof(set.slept));
 	MUST(rpma_rt_shard_post(set.cores[0].shard, 1, &token));
 	start();
 	join();
-	MUST(rpma_rt_shard_get_stats(set.cores[0].shard, &stats,
-				     sizeof(stats)));
-	CHECK(stats.sleeps > 0);
+	for (i = 0; i < SHARDS; i++)
+		CHECK(sleeps_of(&set.cores[i]) > 0);
 	close_set();
 }
 

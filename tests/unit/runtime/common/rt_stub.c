@@ -9,6 +9,7 @@
 #include "base/wait.h"
 #include "queue/serve.h"
 #include "queue/list.h"
+#include "queue/queue.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -186,6 +187,7 @@ void stub_rt_fini(struct rpma_rt *rt)
 
 	for (i = 0; i < rt->pollers; i++)
 		rt_bell_fini(&rt->bells[i]);
+	rt_queue_free_idle(rt);
 }
 
 struct rpma_rt_queue *stub_queue_new(struct rpma_rt *rt, uint32_t lane_size,
