@@ -399,8 +399,8 @@ int rt_round_run(struct rt_poller *poller, int budget)
 			return end_batches(poller, n);
 	}
 	/* polls that found nothing wrote nothing */
-assert(!rt_deliver_is_due(poller));
-return is_quiet(poller) ? 0 : do_others(poller, 0);
+	assert(!rt_deliver_is_due(poller));
+	return is_quiet(poller) ? 0 : do_others(poller, 0);
 }
 
 void rt_round_take_over(struct rt_poller *poller)

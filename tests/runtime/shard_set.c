@@ -64,9 +64,18 @@ static bool is_through(const struct core *core)
 	return true;
 }
 
+static uint64_t sleeps_of(const struct core *core)
+{
+	struct rpma_rt_shard_stats stats;
+
+	MUST(rpma_rt_shard_get_stats(core->shard, &stats, sizeof(stats)));
+	return stats.sleeps;
+}
+
+/* A shard that did not sleep yet has more beats. */
 static void look(struct core *core)
 {
-	if (core->done || !is_through(core))
+	if (core->done || !is_through(core) || sleeps_of(core) == 0)
 		return;
 	core->done = 1;
 	/* release: all it has counted; the last stops the set */
@@ -260,7 +269,6 @@ static void close_set(void)
 static void messages__come_ONCE_IN_ORDER(uint64_t limit)
 {
 	struct rpma_rt_shard_stats stats;
-	uint64_t sleeps = 0;
 	uint64_t refused = 0;
 	uint32_t i;
 
@@ -278,10 +286,9 @@ static void messages__come_ONCE_IN_ORDER(uint64_t limit)
 		MUST(rpma_rt_shard_get_stats(set.cores[i].shard, &stats,
 					     sizeof(stats)));
 		CHECK(stats.unanswered == 0 && stats.owed == 0);
-		sleeps += stats.sleeps;
 		refused += stats.refused;
 	}
-	CHECK(refused > 0 && sleeps > 0);
+	CHECK(refused > 0);
 	close_set();
 }
 
