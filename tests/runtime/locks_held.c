@@ -79,8 +79,7 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
 	return __real_pthread_mutex_unlock(lock);
 }
 
-/* A gate's lock is taken inline, and held over a call of another file by its
- * pause only. */
+/* A paused gate keeps other threads out as a lock does. */
 void __real_rt_gate_pause(struct rt_gate *gate);
 void __wrap_rt_gate_pause(struct rt_gate *gate);
 void __wrap_rt_gate_pause(struct rt_gate *gate)
