@@ -276,6 +276,23 @@ static void finish_queues(struct rpma_rt *rt)
 	pthread_mutex_unlock(&rt->lock);
 }
 
+/* The device's threads have ended, and some messages of theirs name a CQ: they
+ * leave the inbox before the CQ is freed. In front of them a thread that posts
+ * may be in the middle of a push. */
+static void run_last(struct rpma_rt *rt)
+{
+	struct rt_poller *poller;
+	uint32_t i;
+
+	for (i = 0; i < rt->cfg.pollers; i++) {
+		poller = &rt->pollers[i];
+		while (!rt_inbox_is_empty(&poller->inbox)) {
+			if (rt_inbox_run_owner(&poller->inbox, poller) == 0)
+				rt_wait_nap();
+		}
+	}
+}
+
 static void stop_threads(struct rpma_rt *rt)
 {
 	uint32_t i;
@@ -289,6 +306,7 @@ static void stop_threads(struct rpma_rt *rt)
 	for (i = 0; i < rt->cfg.pollers; i++)
 		rt_poller_close(&rt->pollers[i]);
 	rt_device_delete_all(rt);
+	run_last(rt);
 	for (i = 0; i < rt->cfg.pollers; i++)
 		rt_cq_pool_fini(&rt->pollers[i]);
 	rt_events_unref();
