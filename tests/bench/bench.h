@@ -9,14 +9,19 @@
 #ifndef BENCH_H
 #define BENCH_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #define BENCH_SKIP 77 /* exit status: cannot be measured here */
+#define BENCH_CPUS 256
 
 struct bench_args {
 	double seconds; /* --seconds, how long to measure */
-	int cpus[2];	/* --cpus A,B; the poller's and the consumer's */
+	/* --cpus A,B,...: the poller's, the consumer's, those of further
+	 * threads; behind the given CPUs the others of the process */
+	int cpus[BENCH_CPUS];
+	int cpu_count;
 	int count;
 	char **words; /* what is left */
 };
@@ -30,6 +35,10 @@ uint64_t bench_now_ns(void);
 void bench_sleep_until(uint64_t ns);
 /* Pins the calling thread; says so and goes on when that CPU is not there. */
 void bench_pin(int cpu);
+/* Starts a thread that runs on that CPU from its first instruction on: a thread
+ * that pins itself never gets so far if the CPU of its creator is taken by a
+ * thread that spins at real-time priority. */
+pthread_t bench_start(int cpu, void *(*fn)(void *), void *arg);
 
 /* "name value unit" on standard output. */
 void bench_report(const char *name, double value, const char *unit);

@@ -185,7 +185,6 @@ static void *consumer_main(void *arg)
 	uint32_t i = 0;
 	int got;
 
-	bench_pin(bench->args.cpus[1]);
 	/* acquire: the end of the poller's run */
 	while (taken == 0 ||
 	       atomic_load_explicit(&canned.total, memory_order_acquire) !=
@@ -217,8 +216,7 @@ static double run_poller(struct bench *bench)
 	poller = &bench->rt->pollers[0];
 	poller->threaded = true; /* this thread does nothing else */
 	open_routes(bench, poller);
-	if (pthread_create(&consumer, NULL, consumer_main, bench))
-		bench_fail("no thread");
+	consumer = bench_start(bench->args.cpus[1], consumer_main, bench);
 	bench_pin(bench->args.cpus[0]);
 	begin = bench_now();
 	do {

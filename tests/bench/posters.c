@@ -35,6 +35,7 @@
 #define RING	256 /* completions for a thread; never full */
 #define SQ	1024
 #define TAKE	32 /* completions at a time */
+#define LOOK	64 /* rounds between two looks at the clock */
 #define LINE	64 /* bytes of the memory for each thread */
 
 struct ring {
@@ -46,7 +47,6 @@ struct ring {
 struct poster {
 	_Alignas(RT_APART) pthread_t thread;
 	int number;
-	int cpu;
 	int outstanding;
 	uint64_t done;
 	/* rt */
@@ -58,8 +58,6 @@ struct poster {
 
 struct run {
 	struct bench_args args;
-	int cpus[CPU_SETSIZE]; /* the poller's, then those of the posters */
-	int cpu_count;
 	int posters;
 	bool yields; /* posters that have no completion */
 	struct stage stage;
@@ -71,6 +69,7 @@ struct run {
 	pthread_t polling;
 	void (*enter)(void);
 	void (*leave)(void);
+	double end; /* of the posters; each looks at the clock by itself */
 	_Alignas(RT_APART) _Atomic bool begun;
 	_Alignas(RT_APART) _Atomic bool over;
 };
@@ -82,24 +81,6 @@ static bool is_over(void)
 {
 	/* relaxed: nothing follows from it */
 	return atomic_load_explicit(&run.over, memory_order_relaxed);
-}
-
-/* The CPUs that the process may use, A and B first. */
-static void list_cpus(void)
-{
-	cpu_set_t set;
-	int cpu;
-
-	run.cpus[run.cpu_count++] = run.args.cpus[0];
-	if (run.args.cpus[1] != run.args.cpus[0])
-		run.cpus[run.cpu_count++] = run.args.cpus[1];
-	if (sched_getaffinity(0, sizeof(set), &set))
-		bench_fail("no CPUs");
-	for (cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-		if (CPU_ISSET((size_t)cpu, &set) && cpu != run.args.cpus[0] &&
-		    cpu != run.args.cpus[1])
-			run.cpus[run.cpu_count++] = cpu;
-	}
 }
 
 /* ---------------------------------------------------------- the runtime --- */
@@ -147,7 +128,7 @@ static void rt_take(struct poster *p)
 
 static void rt_open(void)
 {
-	const int32_t cpu = run.cpus[0];
+	const int32_t cpu = run.args.cpus[0];
 	const struct stage_cfg cfg = {.pollers = 1,
 				      .mode = RPMA_RT_MODE_BUSY,
 				      .cpus = &cpu,
@@ -244,7 +225,6 @@ static void *hand_poll(void *arg)
 	int i;
 
 	(void)arg;
-	bench_pin(run.cpus[0]);
 	while (!is_over()) {
 		got = ibv_poll_cq(run.ends[0].cq, TAKE, wcs);
 		CHECK(got >= 0);
@@ -275,7 +255,7 @@ static void hand_open(void)
 			   RPMA_F_COMPLETION_ALWAYS, 0, &wr));
 	run.rkey = wr.wr.wr.rdma.rkey;
 	run.remote_addr = wr.wr.wr.rdma.remote_addr;
-	CHECK(pthread_create(&run.polling, NULL, hand_poll, NULL) == 0);
+	run.polling = bench_start(run.args.cpus[0], hand_poll, NULL);
 }
 
 /* ----------------------------------------------------------------- both --- */
@@ -286,13 +266,13 @@ static void (*take)(struct poster *);
 static void *poster_run(void *arg)
 {
 	struct poster *p = arg;
+	uint64_t rounds = 0;
 	uint64_t done;
 
-	bench_pin(p->cpu);
 	/* acquire: all that main() made */
 	while (!atomic_load_explicit(&run.begun, memory_order_acquire))
 		sched_yield();
-	while (!is_over()) {
+	while (++rounds % LOOK != 0 || bench_now() < run.end) {
 		done = p->done;
 		post(p);
 		take(p);
@@ -305,26 +285,24 @@ static void *poster_run(void *arg)
 static double measure(void)
 {
 	uint64_t done = 0;
-	double begin;
 	int i;
 
 	for (i = 0; i < run.posters; i++) {
 		posters[i].number = i;
-		posters[i].cpu = run.cpus[(i + 1) % run.cpu_count];
-		CHECK(pthread_create(&posters[i].thread, NULL, poster_run,
-				     &posters[i]) == 0);
+		posters[i].thread =
+			bench_start(run.args.cpus[(i + 1) % run.args.cpu_count],
+				    poster_run, &posters[i]);
 	}
-	begin = bench_now();
+	run.end = bench_now() + run.args.seconds;
 	/* release: to the posters, which begin */
 	atomic_store_explicit(&run.begun, true, memory_order_release);
-	bench_sleep_until(bench_now_ns() + (uint64_t)(run.args.seconds * 1e9));
-	/* relaxed: the join orders what is counted */
-	atomic_store_explicit(&run.over, true, memory_order_relaxed);
 	for (i = 0; i < run.posters; i++) {
 		CHECK(pthread_join(posters[i].thread, NULL) == 0);
 		done += posters[i].done;
 	}
-	return (double)done / (bench_now() - begin) / 1e6;
+	/* relaxed: nothing follows from it */
+	atomic_store_explicit(&run.over, true, memory_order_relaxed);
+	return (double)done / run.args.seconds / 1e6;
 }
 
 int main(int argc, char **argv)
@@ -339,8 +317,7 @@ int main(int argc, char **argv)
 	run.posters = atoi(run.args.words[1]);
 	if (run.posters < 1 || run.posters > THREADS)
 		bench_fail("1 to 64 threads");
-	list_cpus();
-	run.yields = run.posters >= run.cpu_count && run.args.count == 2;
+	run.yields = run.posters >= run.args.cpu_count && run.args.count == 2;
 	post = hand_post;
 	take = hand_take;
 	if (strcmp(way, "rt") == 0) {
