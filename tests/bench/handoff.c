@@ -2,10 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * bench_handoff [--seconds S] [--cpus A,B] WAY FANOUT
+ * bench_handoff [--seconds S] [--cpus A,B] WAY FANOUT [BATCH]
  *
- * Millions of completions a second that a poller on CPU A routes and hands to
- * FANOUT destinations, all emptied in turn by one consumer on CPU B. Work
+ * Millions of completions a second that a poller on CPU A routes, BATCH at a
+ * time (1 to 32, the default), and hands to FANOUT destinations, all
+ * emptied in turn by one consumer on CPU B. Work
  * completions come from an array, so nothing but the hand-off differs between
  * the ways. "none" handles them where they are routed.
  */
@@ -31,6 +32,7 @@ struct run {
 	const struct handoff_way *way;
 	struct bench_args args;
 	struct ibv_wc wcs[WCS];
+	uint32_t batch;
 	double seconds; /* measured */
 
 	/* written by the consumer: posters' credits, in the end */
@@ -72,22 +74,29 @@ static void wait_taken(struct run *run, uint64_t count)
 		rt_cpu_relax();
 }
 
+void handoff_group_batch(struct handoff *handoff, struct handoff_group *groups,
+			 const struct ibv_wc *wcs, uint32_t count)
+{
+	handoff_group(handoff, groups, wcs, count);
+}
+
 static uint64_t send_all(struct run *run, double end)
 {
 	uint64_t sent = 0;
 	uint64_t limit = IN_FLIGHT; /* sent up to here without a look */
 	uint64_t batches = 0;
+	uint32_t batch = run->batch;
 
 	for (;;) {
-		if (sent + BATCH > limit) {
-			wait_taken(run, sent + BATCH - IN_FLIGHT);
+		if (sent + batch > limit) {
+			wait_taken(run, sent + batch - IN_FLIGHT);
 			/* acquire: as in wait_taken() */
 			limit = IN_FLIGHT +
 				atomic_load_explicit(&run->taken,
 						     memory_order_acquire);
 		}
-		run->way->send(&run->handoff, &run->wcs[sent % WCS], BATCH);
-		sent += BATCH;
+		run->way->send(&run->handoff, &run->wcs[sent % WCS], batch);
+		sent += batch;
 		if (++batches % CLOCK_EACH == 0 && bench_now() >= end)
 			return sent;
 	}
@@ -199,7 +208,9 @@ static void run_none(struct run *run)
 static const struct handoff_way *find_way(const char *name)
 {
 	static const struct handoff_way *const ways[] = {
-		&handoff_lane, &handoff_queue, &handoff_ring, &handoff_wfcq};
+		&handoff_lane,	  &handoff_queue, &handoff_push, &handoff_ring,
+		&handoff_ring_mp, &handoff_wfcq,  &handoff_spsc, &handoff_boost,
+		&handoff_moody,	  &handoff_rwq};
 	size_t i;
 
 	for (i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
@@ -216,13 +227,18 @@ int main(int argc, char **argv)
 	const char *way;
 
 	run.args = bench_parse(argc, argv);
-	if (run.args.count != 2)
+	if (run.args.count != 2 && run.args.count != 3)
 		bench_fail("usage: bench_handoff [--seconds S] [--cpus A,B] "
-			   "lane|queue|ring|wfcq|none FANOUT");
+			   "lane|queue|push|ring|ringmp|spsc|boost|moody|"
+			   "rwq|wfcq|none FANOUT [BATCH]");
 	way = run.args.words[0];
 	run.handoff.fanout = (uint32_t)atoi(run.args.words[1]);
 	if (run.handoff.fanout < 1 || run.handoff.fanout > MAX_FANOUT)
 		bench_fail("FANOUT is 1 to 8");
+	run.batch =
+		run.args.count == 3 ? (uint32_t)atoi(run.args.words[2]) : BATCH;
+	if (run.batch < 1 || BATCH % run.batch != 0)
+		bench_fail("BATCH is 1, 2, 4, 8, 16 or 32");
 	fill(&run);
 	run.way = find_way(way);
 	if (run.way != NULL)

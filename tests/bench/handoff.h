@@ -10,47 +10,24 @@
 #ifndef HANDOFF_H
 #define HANDOFF_H
 
-#include <stdint.h>
-
-#include <infiniband/verbs.h>
-
+#include "handoff_way.h"
 #include "queue/lane.h"
-
-#define BATCH	   32	/* work completions a poll finds */
-#define IN_FLIGHT  1024 /* handed over and not taken, at most */
-#define MAX_FANOUT 8
-
-/* What a route of a CQ leads to. */
-struct handoff_route {
-	void *user;
-	uint32_t qp_num;
-	uint32_t destination;
-	uint32_t routed;
-};
-
-struct handoff {
-	uint32_t fanout;
-	struct handoff_route *routes;
-	void *private; /* the way's */
-};
-
-struct handoff_way {
-	const char *name;
-	void (*init)(struct handoff *handoff);
-	/* poller: routes a batch and hands it over */
-	void (*send)(struct handoff *handoff, const struct ibv_wc *wcs,
-		     uint32_t count);
-	/* consumer: takes what one destination has, up to BATCH; handles each
-	 * and adds what it saw to *sum */
-	uint32_t (*take)(struct handoff *handoff, uint32_t destination,
-			 uint64_t *sum);
-};
 
 extern const struct handoff_way handoff_lane;  /* the bare lane */
 extern const struct handoff_way handoff_queue; /* rpma_rt_queue_poll() */
+extern const struct handoff_way handoff_push;  /* rpma_rt_queue_push() */
 extern const struct handoff_way handoff_wfcq;  /* liburcu */
-/* DPDK; handoff_ring.c or, where there is none, handoff_no_ring.c */
+/* a bare ring with the index of the other side cached on each side */
+extern const struct handoff_way handoff_spsc;
+/* DPDK; handoff_ring.c or, where there is none, handoff_no_ring.c: with one
+ * producer, and with several */
 extern const struct handoff_way handoff_ring;
+extern const struct handoff_way handoff_ring_mp;
+/* boost::lockfree::spsc_queue, moodycamel::ConcurrentQueue and
+ * ReaderWriterQueue; handoff_cxx.cc */
+extern const struct handoff_way handoff_boost;
+extern const struct handoff_way handoff_moody;
+extern const struct handoff_way handoff_rwq;
 
 /* The wr_id of the page wr_id.md: route and cookie. */
 #define HANDOFF_ROUTE_SHIFT 48
@@ -89,10 +66,38 @@ static inline void handoff_convert(const struct handoff_route *route,
 	rt_lane_fill_slot(cmpl, &filled);
 }
 
+static inline void handoff_group(struct handoff *handoff,
+				 struct handoff_group *groups,
+				 const struct ibv_wc *wcs, uint32_t count)
+{
+	struct handoff_route *route;
+	struct handoff_group *group;
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		route = handoff_look_up(handoff, &wcs[i]);
+		if (route == NULL)
+			continue;
+		group = &groups[route->destination];
+		handoff_convert(route, &wcs[i], &group->items[group->count++]);
+	}
+}
+
 /* What a consumer does with one. */
 static inline uint64_t handoff_handle(const struct rpma_rt_completion *cmpl)
 {
 	return cmpl->context + (cmpl->status != IBV_WC_SUCCESS);
+}
+
+static inline uint64_t handoff_handle_all(const struct rpma_rt_completion *cmpl,
+					  uint32_t count)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < count; i++)
+		sum += handoff_handle(&cmpl[i]);
+	return sum;
 }
 
 #endif /* HANDOFF_H */

@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The runtime's way: lanes, taken bare ("lane") or through
- * rpma_rt_queue_poll() with the fence and the bell of a poller ("queue").
+ * The runtime's ways: lanes, taken bare ("lane") or through
+ * rpma_rt_queue_poll() with the fence and the bell of a poller ("queue"); and
+ * messages of rpma_rt_queue_push() ("push").
  */
 
 #include "handoff.h"
@@ -40,14 +41,14 @@ static void init(struct handoff *handoff)
 		if (lanes->lanes[i] == NULL)
 			bench_fail("no lane");
 	}
-	handoff->private = lanes;
+	handoff->state = lanes;
 }
 
 /* Returns how many lanes were touched. */
 static inline uint32_t stage(struct handoff *handoff, const struct ibv_wc *wcs,
 			     uint32_t count)
 {
-	struct lanes *lanes = handoff->private;
+	struct lanes *lanes = handoff->state;
 	struct handoff_route *route;
 	struct rt_lane *lane;
 	uint32_t touched = 0;
@@ -68,7 +69,7 @@ static inline uint32_t stage(struct handoff *handoff, const struct ibv_wc *wcs,
 static void send_lane(struct handoff *handoff, const struct ibv_wc *wcs,
 		      uint32_t count)
 {
-	struct lanes *lanes = handoff->private;
+	struct lanes *lanes = handoff->state;
 	uint32_t touched = stage(handoff, wcs, count);
 	uint32_t i;
 
@@ -79,7 +80,7 @@ static void send_lane(struct handoff *handoff, const struct ibv_wc *wcs,
 static void send_queue(struct handoff *handoff, const struct ibv_wc *wcs,
 		       uint32_t count)
 {
-	struct lanes *lanes = handoff->private;
+	struct lanes *lanes = handoff->state;
 	uint32_t touched = stage(handoff, wcs, count);
 	uint32_t i;
 
@@ -90,39 +91,48 @@ static void send_queue(struct handoff *handoff, const struct ibv_wc *wcs,
 		rt_lane_bell_poller(lanes->touched[i]);
 }
 
-static inline uint64_t handle_all(const struct rpma_rt_completion *cmpl,
-				  uint32_t count)
+/* Each by itself: the call has no form for several. */
+static void send_push(struct handoff *handoff, const struct ibv_wc *wcs,
+		      uint32_t count)
 {
-	uint64_t sum = 0;
+	struct lanes *lanes = handoff->state;
+	struct rpma_rt_completion item;
+	struct handoff_route *route;
 	uint32_t i;
 
-	for (i = 0; i < count; i++)
-		sum += handoff_handle(&cmpl[i]);
-	return sum;
+	for (i = 0; i < count; i++) {
+		route = handoff_look_up(handoff, &wcs[i]);
+		if (route == NULL)
+			continue;
+		handoff_convert(route, &wcs[i], &item);
+		if (rpma_rt_queue_push(lanes->queues[route->destination],
+				       &item))
+			bench_fail("rpma_rt_queue_push");
+	}
 }
 
 static uint32_t take_lane(struct handoff *handoff, uint32_t destination,
 			  uint64_t *sum)
 {
-	struct lanes *lanes = handoff->private;
+	struct lanes *lanes = handoff->state;
 	struct rpma_rt_completion cmpl[BATCH];
 	uint32_t count;
 
 	count = rt_lane_take_consumer(lanes->lanes[destination], cmpl, BATCH);
-	*sum += handle_all(cmpl, count);
+	*sum += handoff_handle_all(cmpl, count);
 	return count;
 }
 
 static uint32_t take_queue(struct handoff *handoff, uint32_t destination,
 			   uint64_t *sum)
 {
-	struct lanes *lanes = handoff->private;
+	struct lanes *lanes = handoff->state;
 	struct rpma_rt_completion cmpl[BATCH];
 	int got = rpma_rt_queue_poll(lanes->queues[destination], cmpl, BATCH);
 
 	if (got <= 0)
 		return 0;
-	*sum += handle_all(cmpl, (uint32_t)got);
+	*sum += handoff_handle_all(cmpl, (uint32_t)got);
 	return (uint32_t)got;
 }
 
@@ -137,5 +147,12 @@ const struct handoff_way handoff_queue = {
 	.name = "queue",
 	.init = init,
 	.send = send_queue,
+	.take = take_queue,
+};
+
+const struct handoff_way handoff_push = {
+	.name = "push",
+	.init = init,
+	.send = send_push,
 	.take = take_queue,
 };

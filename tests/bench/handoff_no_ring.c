@@ -17,3 +17,8 @@ const struct handoff_way handoff_ring = {
 	.name = "ring",
 	.init = init,
 };
+
+const struct handoff_way handoff_ring_mp = {
+	.name = "ringmp",
+	.init = init,
+};

@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * DPDK's way: an rte_ring, single producer and single consumer, for each
- * destination; the same 32-byte completions, grouped as for lanes, in bulk.
- * The rings live in memory of our own, so no environment is initialised.
+ * DPDK's ways: an rte_ring for each destination, with a single consumer, and
+ * with a single producer or several; the same 32-byte completions, grouped as
+ * for lanes, in bulk. The rings live in memory of our own, so no environment is
+ * initialised.
  */
 
 #include "handoff.h"
@@ -18,17 +19,12 @@
 
 #define SLOTS (2 * IN_FLIGHT) /* an rte_ring holds one less than its size */
 
-struct group {
-	uint32_t count;
-	struct rpma_rt_completion items[BATCH];
-};
-
 struct rings {
 	struct rte_ring *rings[MAX_FANOUT];
-	struct group groups[MAX_FANOUT];
+	struct handoff_group groups[MAX_FANOUT];
 };
 
-static struct rte_ring *new_ring(void)
+static struct rte_ring *new_ring(unsigned int flags)
 {
 	ssize_t size;
 	struct rte_ring *ring;
@@ -43,12 +39,12 @@ static struct rte_ring *new_ring(void)
 	if (ring == NULL)
 		bench_fail("no memory");
 	memset(ring, 0, (size_t)size);
-	if (rte_ring_init(ring, "bench", SLOTS, RING_F_SP_ENQ | RING_F_SC_DEQ))
+	if (rte_ring_init(ring, "bench", SLOTS, flags))
 		bench_fail("rte_ring_init");
 	return ring;
 }
 
-static void init(struct handoff *handoff)
+static void init(struct handoff *handoff, unsigned int flags)
 {
 	struct rings *rings = calloc(1, sizeof(*rings));
 	uint32_t i;
@@ -56,56 +52,83 @@ static void init(struct handoff *handoff)
 	if (rings == NULL)
 		bench_fail("no memory");
 	for (i = 0; i < handoff->fanout; i++)
-		rings->rings[i] = new_ring();
-	handoff->private = rings;
+		rings->rings[i] = new_ring(flags);
+	handoff->state = rings;
 }
 
-static void send_all(struct handoff *handoff, const struct ibv_wc *wcs,
-		     uint32_t count)
+static void init_sp(struct handoff *handoff)
 {
-	struct rings *rings = handoff->private;
-	struct handoff_route *route;
-	struct group *group;
+	init(handoff, RING_F_SP_ENQ | RING_F_SC_DEQ);
+}
+
+static void init_mp(struct handoff *handoff)
+{
+	init(handoff, RING_F_SC_DEQ);
+}
+
+static inline void send_groups(struct handoff *handoff,
+			       const struct ibv_wc *wcs, uint32_t count,
+			       bool is_mp)
+{
+	struct rings *rings = handoff->state;
+	struct handoff_group *group;
+	unsigned int done;
 	uint32_t i;
 
-	for (i = 0; i < count; i++) {
-		route = handoff_look_up(handoff, &wcs[i]);
-		if (route == NULL)
-			continue;
-		group = &rings->groups[route->destination];
-		handoff_convert(route, &wcs[i], &group->items[group->count++]);
-	}
+	handoff_group(handoff, rings->groups, wcs, count);
 	for (i = 0; i < handoff->fanout; i++) {
 		group = &rings->groups[i];
 		if (group->count == 0)
 			continue;
-		if (rte_ring_sp_enqueue_bulk_elem(rings->rings[i], group->items,
-						  sizeof(group->items[0]),
-						  group->count,
-						  NULL) != group->count)
+		done = is_mp ? rte_ring_mp_enqueue_bulk_elem(
+				       rings->rings[i], group->items,
+				       sizeof(group->items[0]), group->count,
+				       NULL)
+			     : rte_ring_sp_enqueue_bulk_elem(
+				       rings->rings[i], group->items,
+				       sizeof(group->items[0]), group->count,
+				       NULL);
+		if (done != group->count)
 			bench_fail("rte_ring: full");
 		group->count = 0;
 	}
 }
 
+static void send_sp(struct handoff *handoff, const struct ibv_wc *wcs,
+		    uint32_t count)
+{
+	send_groups(handoff, wcs, count, false);
+}
+
+static void send_mp(struct handoff *handoff, const struct ibv_wc *wcs,
+		    uint32_t count)
+{
+	send_groups(handoff, wcs, count, true);
+}
+
 static uint32_t take(struct handoff *handoff, uint32_t destination,
 		     uint64_t *sum)
 {
-	struct rings *rings = handoff->private;
+	struct rings *rings = handoff->state;
 	struct rpma_rt_completion cmpl[BATCH];
 	uint32_t count;
-	uint32_t i;
 
 	count = rte_ring_sc_dequeue_burst_elem(rings->rings[destination], cmpl,
 					       sizeof(cmpl[0]), BATCH, NULL);
-	for (i = 0; i < count; i++)
-		*sum += handoff_handle(&cmpl[i]);
+	*sum += handoff_handle_all(cmpl, count);
 	return count;
 }
 
 const struct handoff_way handoff_ring = {
 	.name = "ring",
-	.init = init,
-	.send = send_all,
+	.init = init_sp,
+	.send = send_sp,
+	.take = take,
+};
+
+const struct handoff_way handoff_ring_mp = {
+	.name = "ringmp",
+	.init = init_mp,
+	.send = send_mp,
 	.take = take,
 };

@@ -50,13 +50,13 @@ static void init(struct handoff *handoff)
 		__cds_wfcq_init(&chains->taken[i].head, &chains->taken[i].tail);
 	}
 	chains->next_op = 0;
-	handoff->private = chains;
+	handoff->state = chains;
 }
 
 static void send_all(struct handoff *handoff, const struct ibv_wc *wcs,
 		     uint32_t count)
 {
-	struct chains *chains = handoff->private;
+	struct chains *chains = handoff->state;
 	struct handoff_route *route;
 	struct chain *local;
 	struct op *op;
@@ -81,7 +81,7 @@ static void send_all(struct handoff *handoff, const struct ibv_wc *wcs,
 static uint32_t take(struct handoff *handoff, uint32_t destination,
 		     uint64_t *sum)
 {
-	struct chains *chains = handoff->private;
+	struct chains *chains = handoff->state;
 	struct chain *taken = &chains->taken[destination];
 	struct chain *shared = &chains->shared[destination];
 	struct cds_wfcq_node *node;

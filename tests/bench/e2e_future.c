@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * The form of futures, in manual mode: each receive has a future, and a thread
+ * polls the oldest future of each of its ends until that is not complete.
+ */
+
+#include "e2e_rt.h"
+
+static bool post_future(struct e2e_end *end)
+{
+	while (end->recvs > 0) {
+		if (!e2e_rt_post_recvs(end, end->extra))
+			return false;
+	}
+	return e2e_rt_post(end);
+}
+
+static void poll_futures(struct e2e_end *end)
+{
+	struct rpma_rt_future *futures = end->extra;
+	struct rpma_rt_future *oldest;
+	struct rpma_rt_completion item;
+	int ret;
+
+	while (end->got < end->received) {
+		oldest = &futures[end->got % end->in_count];
+		ret = rpma_rt_future_poll(oldest, &item);
+		if (ret == 0)
+			return;
+		if (ret < 0 || !rpma_rt_completion_is_ok(&item))
+			bench_fail("a receive has failed");
+		rpma_rt_future_drop(oldest);
+		e2e_got(end);
+	}
+}
+
+static void open_futures(struct e2e *e2e)
+{
+	uint32_t i;
+
+	e2e_rt_open(e2e, RPMA_RT_MODE_MANUAL);
+	e2e_rt_queues(e2e);
+	e2e_rt.cfg.futures = 2 * e2e->depth;
+	for (i = 0; i < 2 * e2e->conns; i++) {
+		e2e->ends[i].extra = calloc(e2e->ends[i].in_count,
+					    sizeof(struct rpma_rt_future));
+		CHECK(e2e->ends[i].extra);
+	}
+	e2e_rt_connect(e2e, post_future);
+}
+
+static void run_futures(struct e2e *e2e, struct e2e_thread *thread)
+{
+	uint32_t i;
+
+	MUST(rpma_rt_poller_attach(e2e_rt.world.rt, thread->number));
+	e2e_begin(e2e, thread);
+	do {
+		e2e_post_all(thread, post_future);
+		e2e_rt_round(thread);
+		for (i = 0; i < thread->end_count; i++)
+			poll_futures(thread->ends[i]);
+		e2e_rt_poll(thread->form);
+	} while (!e2e_is_over(e2e, thread));
+}
+
+const struct e2e_form e2e_future = {
+	.name = "future",
+	.open = open_futures,
+	.run = run_futures,
+};
